@@ -38,6 +38,7 @@ type loadFlags struct {
 	record   string
 	replay   string
 	svg      string
+	goals    []string
 
 	swept []load.SweepRow // of all policies
 }
@@ -62,14 +63,22 @@ prompts are made anew by --seed:
 --simulate offers the arrivals to the engine in real time, which is measured, then runs them through the same scheduler
 on a virtual clock, where nothing is computed and a forward takes what its ops took in the run before, and prints both:
 where they agree a simulated objective is worth something. --sweep then goes through multiples of the arrivals' rate, or
-of the service level, on the virtual clock alone.`,
+of the service level, on the virtual clock alone.
+
+--goal measures what two classes are to see, beside its bound, with runs of its own:
+  open      all at once to fcfs, then at 0.9 of that rate: the reactive ones alone, all under each policy and fcfs
+  backlog   the reactive ones alone, then, under each policy or on a server, behind a proactive backlog that never ends
+  quanta    a reactive request that decodes while proactive prompts of 2048 tokens (or --ctx) wait
+  halt      from a reactive arrival to its first op while such a prompt is read, young and aged`,
 		Example: `  sandwich bench load --reactive 12 --proactive 24 --duration 2m --svg load.svg
   sandwich bench load --policy sandwich,fcfs,preempt,share --record arrivals.jsonl
   sandwich bench load --replay arrivals.jsonl --simulate --policy sandwich,fcfs   # measured, simulated, the difference
   sandwich bench load --replay arrivals.jsonl --simulate --format json            # "clock": "wall", "virtual"
   sandwich bench load --simulate --sweep rate --svg sweep.svg
   sandwich bench load --url http://127.0.0.1:8080 --reactive 6 --proactive 12
-  sandwich bench load --goodput 6 --slo-ttft 1s --slo-tpot 100ms`,
+  sandwich bench load --goodput 6 --slo-ttft 1s --slo-tpot 100ms
+  sandwich bench load --goal open,backlog --policy sandwich,preempt,share --reactive 40 --proactive 80 --duration 30s
+  sandwich bench load --goal quanta,halt --ctx 2560 --duration 20s`,
 		Args: exactArgs(0, ""),
 	}
 	f.session.add(c)
@@ -98,6 +107,7 @@ of the service level, on the virtual clock alone.`,
 	fs.StringVar(&f.record, "record", "", "file to write the arrivals to")
 	fs.StringVar(&f.replay, "replay", "", "file of recorded arrivals to offer instead")
 	fs.StringVar(&f.svg, "svg", "", "file for a picture of the last run, or of the sweep")
+	fs.StringSliceVar(&f.goals, "goal", nil, "measure goals beside their bounds: "+strings.Join(load.Goals(), ", "))
 	format := formatFlag(c, "table", "json", "csv")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := f.check(); err != nil {
@@ -153,6 +163,9 @@ func (f *loadFlags) check() error {
 	case f.goodput > 0 && f.replay != "":
 		return errors.New("--goodput varies the rate, which recorded arrivals fix: leave --replay out")
 	}
+	if err := f.checkGoals(); err != nil {
+		return err
+	}
 	for _, r := range f.rates {
 		if !(r >= 0 && r <= 1e5) {
 			return fmt.Errorf("a rate of %g: give a number of requests a minute up to 100000", r)
@@ -204,6 +217,9 @@ func (f *loadFlags) run(ctx context.Context, out io.Writer, format string) error
 			return err
 		}
 	}
+	if len(f.goals) > 0 {
+		return f.measureGoals(ctx, out, format, t)
+	}
 	runs, err := f.measure(ctx, t)
 	if err != nil {
 		return err
@@ -232,7 +248,7 @@ func (f *loadFlags) run(ctx context.Context, out io.Writer, format string) error
 // measure runs the arrivals under each policy, or on the server.
 func (f *loadFlags) measure(ctx context.Context, t trace.Trace) (runs []*load.Run, err error) {
 	if f.url != "" {
-		target := &client.Server{URL: strings.TrimSuffix(f.url, "/"), Key: f.key}
+		target := f.server()
 		run, err := load.Offer(ctx, t, f.seed, target)
 		if err != nil {
 			return nil, err
@@ -278,15 +294,12 @@ func (f *loadFlags) fit(t trace.Trace) trace.Trace {
 
 // measurePolicy runs the arrivals on an engine of their own, and on the virtual clock.
 func (f *loadFlags) measurePolicy(ctx context.Context, s *session.Session, t trace.Trace) ([]*load.Run, error) {
-	target := &load.Engine{}
 	sizes := f.sizes
-	sizes.Observe = target.Observe
-	e, err := s.Engine(ctx, sizes.Sizes)
+	target, closed, err := engineTarget(ctx, s, sizes)
 	if err != nil {
 		return nil, err
 	}
-	defer e.Close()
-	target.Serve(e)
+	defer closed()
 	show.Notice(fmt.Sprintf("policy %s: %d requests in %s", sizes.Policy, len(t), t[len(t)-1].At.Round(time.Second)))
 	run, err := load.Offer(ctx, t, f.seed, target)
 	if err != nil {
@@ -314,6 +327,23 @@ func (f *loadFlags) measurePolicy(ctx context.Context, s *session.Session, t tra
 	})
 	f.swept = append(f.swept, rows...)
 	return runs, err
+}
+
+// engineTarget is an engine of the session, of such sizes, that requests can be offered to.
+func engineTarget(ctx context.Context, s *session.Session, sizes serving) (*load.Engine, func(), error) {
+	target := &load.Engine{}
+	sizes.Observe = target.Observe
+	e, err := s.Engine(ctx, sizes.Sizes)
+	if err != nil {
+		return nil, nil, err
+	}
+	target.Serve(e)
+	return target, e.Close, nil
+}
+
+// server is the one that --url names.
+func (f *loadFlags) server() *client.Server {
+	return &client.Server{URL: strings.TrimSuffix(f.url, "/"), Key: f.key}
 }
 
 // bisect finds by what its arrivals can be multiplied for 90 % of the reactive requests to meet the

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -182,56 +181,6 @@ func tableLoad(out io.Writer, rows []load.Row, slo trace.SLO) error {
 }
 
 func millisOf(seconds float64) string { return strconv.FormatFloat(1000*seconds, 'f', 1, 64) }
-
-// How near the virtual clock is to be: means and 90th percentiles, from so many requests on.
-const (
-	nearMean, nearP90 = 15, 25 // per cent
-	manyRequests      = 200
-)
-
-// compareClocks says by how much the virtual clock is off, where both ran.
-func compareClocks(out io.Writer, rows []load.Row) error {
-	var cells [][]string
-	near, all, fewest := 0, 0, manyRequests
-	for _, sim := range rows {
-		for _, real := range rows {
-			if sim.Clock != "virtual" || real.Clock != "wall" || sim.Policy != real.Policy || sim.Class != real.Class {
-				continue
-			}
-			off := func(sim, real, most float64) string {
-				if real == 0 {
-					return ""
-				}
-				percent := 100 * (sim/real - 1)
-				if all++; math.Abs(percent) <= most {
-					near++
-				}
-				return fmt.Sprintf("%+.1f", percent)
-			}
-			cells = append(cells, []string{sim.Policy, sim.Class, strconv.Itoa(real.Requests),
-				off(sim.TTFT.Mean, real.TTFT.Mean, nearMean), off(sim.TTFT.P90, real.TTFT.P90, nearP90),
-				off(sim.TPOT.Mean, real.TPOT.Mean, nearMean), off(sim.TPOT.P90, real.TPOT.P90, nearP90)})
-			fewest = min(fewest, real.Requests)
-		}
-	}
-	if len(cells) == 0 {
-		return nil
-	}
-	fmt.Fprint(out, "\nMeasured: the requests were offered to the engine in real time. Simulated: the same arrivals "+
-		"went through the same scheduler\non a virtual clock; nothing was computed, a forward takes what its ops "+
-		"took in the measured run. By how many per cent the\nsimulated times are longer (+) or shorter (-) than the "+
-		"measured ones:\n")
-	header := []string{"policy", "class", "requests", "TTFT mean %", "P90 %", "TPOT mean %", "P90 %"}
-	if err := show.Table(out, header, cells, 2, 3, 4, 5, 6); err != nil {
-		return err
-	}
-	fmt.Fprintf(out, "\n%d of %d are near: a mean within %d %%, a P90 within %d %%.", near, all, nearMean, nearP90)
-	if fewest < manyRequests {
-		fmt.Fprintf(out, " A class has %d requests; below %d one late request moves a P90.", fewest, manyRequests)
-	}
-	fmt.Fprintln(out)
-	return nil
-}
 
 // writeOutput writes a file that appears when it is complete.
 func writeOutput(path string, write func(w io.Writer) error) error {

@@ -83,16 +83,60 @@ func TestClocksAreCompared(t *testing.T) {
 			Utilization: 0.5}
 	}
 	var out bytes.Buffer
-	rows := []load.Row{row("wall", 1), row("virtual", 1.2)}
+	other := func(r load.Row) load.Row {
+		r.Policy = "share"
+		return r
+	}
+	// Two policies whose TTFT and TPOT lie apart, and are simulated the other way round.
+	rows := []load.Row{row("wall", 1), row("virtual", 1.2), other(row("wall", 2)), other(row("virtual", 1.1))}
+	rows[1].TPOT.Mean = 1
 	if err := tableLoad(&out, rows, trace.SLO{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := compareClocks(&out, rows); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{" measured ", " simulated ", "+20.0", "2 of 4 are near", "has 40 requests"} {
+	for _, want := range []string{" measured ", " simulated ", "+20.0", "3 of 8 are near", "has 40 requests",
+		"one in 1 of 2 cases"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, &out)
+		}
+	}
+}
+
+// TestBenchLoadGoals: every goal has a row in JSON, CSV and the table, and says what is bound.
+func TestBenchLoadGoals(t *testing.T) {
+	if testing.Short() {
+		t.Skip("offers requests for seconds")
+	}
+	args := loadArgs("--duration", "1s", "--aging", "1s", "--goal")
+	out, _, code := execute(t, append(args, "halt,quanta,open", "--format", "json")...)
+	var figures []load.Figure
+	if err := json.Unmarshal([]byte(out), &figures); code != 0 || err != nil {
+		t.Fatalf("exit code %d: %v\n%s", code, err, out)
+	}
+	bound := map[string]bool{}
+	for _, f := range figures {
+		bound[f.Goal] = bound[f.Goal] || f.Bound > 0
+	}
+	if len(bound) != 3 || !bound[load.GoalHalt] || !bound[load.GoalQuanta] || !bound[load.GoalOpen] {
+		t.Errorf("%+v", figures)
+	}
+	out, _, code = execute(t, append(args, "backlog", "--policy", "sandwich,preempt", "--format", "csv")...)
+	table, err := csv.NewReader(strings.NewReader(out)).ReadAll()
+	if code != 0 || err != nil || len(table) != 9 || table[1][0] != "backlog" || table[5][1] != "preempt" {
+		t.Errorf("exit code %d, %v\n%s", code, err, out)
+	}
+	var text bytes.Buffer
+	list := []load.Figure{{Goal: "open", Policy: "sandwich", What: "a", Alone: 2, Beside: 3, Measured: 1.5, Bound: 1.8},
+		{Goal: "halt", Policy: "sandwich", What: "b", Beside: 0.03, Measured: 0.03, Bound: 0.025},
+		{Goal: "open", Policy: "fcfs", What: "c", Alone: 1, Beside: 9, Measured: 9}}
+	if err := tableGoals(&text, list, "a model on a machine"); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"<= 1.80", "30 ms", "<= 25 ms", "missed", "1 of 2 bounds", "a model on a machine"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("no %q in\n%s", want, &text)
 		}
 	}
 }
@@ -157,6 +201,9 @@ func TestBenchLoadBadInput(t *testing.T) {
 		"--ctx":        {"--ctx", "1"},
 		"--sweep":      {"--simulate", "--sweep", "moods"},
 		"too":          {"--sweep", "rate"},
+		"--goal":       {"--goal", "peace"},
+		"several":      {"--goal", "halt", "--url", "http://localhost:1"},
+		"of its own":   {"--goal", "halt", "--simulate"},
 	} {
 		_, text, code := execute(t, loadArgs(args...)...)
 		if code != exitInput || !strings.Contains(text, want) {

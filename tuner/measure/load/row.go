@@ -1,6 +1,7 @@
 package load
 
 import (
+	"math"
 	"time"
 
 	"sandwich/runtime/sched"
@@ -40,6 +41,9 @@ type Quantiles struct {
 	P50  float64 `json:"p50"`
 	P90  float64 `json:"p90"`
 	P99  float64 `json:"p99"`
+	// Half of the interval in which the mean lies by 95 %, as if requests knew nothing of each
+	// other.
+	Half float64 `json:"mean_half_interval,omitempty"`
 }
 
 // All are the figures in the order of the fields.
@@ -59,10 +63,7 @@ func Rows(run *Run, slo trace.SLO) (rows []Row) {
 		if len(r.Outcomes) == 0 {
 			continue
 		}
-		of := func(what func(*trace.Outcome) time.Duration) Quantiles {
-			return Quantiles{r.Mean(what).Seconds(), r.Quantile(0.5, what).Seconds(),
-				r.Quantile(0.9, what).Seconds(), r.Quantile(0.99, what).Seconds()}
-		}
+		of := func(what func(*trace.Outcome) time.Duration) Quantiles { return quantilesOf(r, what) }
 		row := Row{Policy: run.Policy, Clock: clock, Class: class.String(), Requests: len(r.Outcomes),
 			Finished: r.Finished(), Pending: of((*trace.Outcome).Pending), TTFT: of((*trace.Outcome).TTFT),
 			TPOT:    of((*trace.Outcome).TPOT),
@@ -79,4 +80,20 @@ func Rows(run *Run, slo trace.SLO) (rows []Row) {
 		rows = append(rows, row)
 	}
 	return rows
+}
+
+func quantilesOf(r *trace.Report, what func(*trace.Outcome) time.Duration) Quantiles {
+	q := Quantiles{Mean: r.Mean(what).Seconds(), P50: r.Quantile(0.5, what).Seconds(),
+		P90: r.Quantile(0.9, what).Seconds(), P99: r.Quantile(0.99, what).Seconds()}
+	sum, n := 0.0, 0
+	for i := range r.Outcomes {
+		if o := &r.Outcomes[i]; o.Finished() {
+			d := what(o).Seconds() - q.Mean
+			sum, n = sum+d*d, n+1
+		}
+	}
+	if n > 1 {
+		q.Half = 1.96 * math.Sqrt(sum/float64(n-1)/float64(n))
+	}
+	return q
 }

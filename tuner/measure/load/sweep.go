@@ -70,13 +70,10 @@ func Sweep(by, policy string, slo trace.SLO, simulate func(scale float64) (*trac
 }
 
 func sweepRow(r, all *trace.Report, policy, by string, scale float64, level trace.SLO) SweepRow {
-	of := func(what func(*trace.Outcome) time.Duration) Quantiles {
-		return Quantiles{r.Mean(what).Seconds(), r.Quantile(0.5, what).Seconds(), r.Quantile(0.9, what).Seconds(),
-			r.Quantile(0.99, what).Seconds()}
-	}
 	row := SweepRow{Policy: policy, Sweep: by, Scale: scale, MostTTFT: level.TTFT.Seconds(),
 		MostTPOT: level.TPOT.Seconds(), Class: r.Outcomes[0].Class.String(), Requests: len(r.Outcomes),
-		Attainment: r.Attainment(level), TTFT: of((*trace.Outcome).TTFT), TPOT: of((*trace.Outcome).TPOT)}
+		Attainment: r.Attainment(level), TTFT: quantilesOf(r, (*trace.Outcome).TTFT),
+		TPOT: quantilesOf(r, (*trace.Outcome).TPOT)}
 	// the rate at which they came, not at which they were served
 	span := all.Outcomes[len(all.Outcomes)-1].At - all.Outcomes[0].At
 	if span > 0 {

@@ -1,0 +1,172 @@
+package load
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"sandwich/runtime/api"
+	"sandwich/runtime/sched"
+	"sandwich/tuner/trace"
+)
+
+// mostTPOT is by what a reactive request's time per token may grow beside proactive work.
+const mostTPOT = 2.0
+
+// backlog offers the reactive arrivals alone, and under each policy behind proactive requests of
+// which twice as many as run at once are always there.
+func (s *Stage) backlog(ctx context.Context) (out []Figure, err error) {
+	reactive, proactive := only(s.Trace, sched.Reactive), only(s.Trace, sched.Proactive)
+	if len(reactive) == 0 || len(proactive) == 0 {
+		return nil, fmt.Errorf("goal %s: requests of both classes have to come", GoalBacklog)
+	}
+	var alone *Run
+	for _, policy := range s.Policies {
+		err := s.with(ctx, policy, s.Aging, func(by Target) error {
+			if alone == nil {
+				if alone, err = Offer(ctx, reactive, s.fresh(), by); err != nil {
+					return err
+				}
+			}
+			b, err := s.behind(ctx, by, reactive, proactive)
+			if err == nil {
+				out = append(out, s.backlogFigures(policy, alone, b)...)
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func (s *Stage) backlogFigures(policy string, alone *Run, b *besides) (out []Figure) {
+	run, n := b.run, len(b.run.Outcomes)
+	out = append(out, Figure{Policy: policy, What: "reactive time per token, P90", Alone: alone.TPOT(0.9).Seconds(),
+		Beside: run.TPOT(0.9).Seconds(), Bound: bound(policy, mostTPOT), Samples: n},
+		Figure{Policy: policy, What: "reactive time to the first token, P90", Alone: alone.TTFT(0.9).Seconds(),
+			Beside: run.TTFT(0.9).Seconds(), Samples: n})
+	if waits, known := longestTurn(b.list); known {
+		most := 0.0
+		if s.Aging > 0 {
+			most = (s.Aging + run.Mean((*trace.Outcome).Latency)).Seconds()
+		}
+		out = append(out, Figure{Policy: policy, What: "oldest proactive one's wait for its first quantum, at most",
+			Beside: waits.Seconds(), Bound: bound(policy, most), Samples: len(b.list)})
+	}
+	tokens := 0
+	for i := range b.list {
+		if o := &b.list[i]; o.End > b.since && o.End <= b.since+run.Elapsed {
+			tokens += o.Prompt + o.Tokens
+		}
+	}
+	return append(out, Figure{Policy: policy, What: "proactive tokens/s, prompts and answers", Rate: true,
+		Beside: float64(tokens) / run.Elapsed.Seconds(), Samples: len(b.list)})
+}
+
+// besides is a run of reactive arrivals, and what the proactive requests beside it saw, in times
+// since the first of these.
+type besides struct {
+	run   *Run
+	list  []trace.Outcome
+	since time.Duration // the run began
+}
+
+// behind offers reactive arrivals while proactive requests always wait. All run to their ends.
+func (s *Stage) behind(ctx context.Context, by Target, reactive, proactive trace.Trace) (*besides, error) {
+	var mu sync.Mutex
+	var list []trace.Outcome
+	next, enough := 0, false
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	began := time.Now()
+	draw := func() (r trace.Request, more bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		next++
+		return proactive[next%len(proactive)], !enough
+	}
+	var all sync.WaitGroup
+	for range 2 * s.Parallel {
+		all.Go(func() {
+			for {
+				r, more := draw()
+				if !more {
+					return
+				}
+				o, err := s.ask(ctx, by, r, began, nil)
+				if err != nil {
+					fail(err)
+					return
+				}
+				mu.Lock()
+				list = append(list, o)
+				mu.Unlock()
+			}
+		})
+	}
+	select {
+	case <-time.After(settling):
+	case <-ctx.Done():
+	}
+	run, err := Offer(ctx, reactive, s.fresh(), by)
+	mu.Lock()
+	enough = true
+	mu.Unlock()
+	all.Wait()
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &besides{run: run, list: list, since: run.Began.Sub(began)}, nil
+}
+
+// settling is how long a backlog runs before somebody is measured beside it.
+const settling = 500 * time.Millisecond
+
+// ask asks one request now and says what it saw, in times since began. A refusal is an outcome.
+func (s *Stage) ask(
+	ctx context.Context, by Target, r trace.Request, began time.Time, token func(at time.Time),
+) (o trace.Outcome, err error) {
+	o.Request = r
+	o.At = time.Since(began)
+	pending, err := by.Ask(ctx, prompts(trace.Trace{r}, s.fresh(), by.Vocab())[0], r, func() {
+		now := time.Now()
+		o.Tokens++
+		if o.End = now.Sub(began); o.Tokens == 1 {
+			o.First = o.End
+		}
+		if token != nil {
+			token(now)
+		}
+	})
+	if pending > 0 {
+		o.Started = o.At + pending
+	}
+	var full *api.QueueFullError
+	if errors.As(err, &full) {
+		o.Rejected, err = true, nil
+	}
+	return o, err
+}
+
+// longestTurn is how long at most a request was the oldest that waited for its first forward. It
+// is not known of a server.
+func longestTurn(list []trace.Outcome) (longest time.Duration, known bool) {
+	slices.SortFunc(list, func(a, b trace.Outcome) int { return cmp.Compare(a.At, b.At) })
+	var oldest time.Duration // when all before had begun
+	for i := range list {
+		if o := &list[i]; o.Started > 0 {
+			longest = max(longest, o.Started-max(o.At, oldest))
+			oldest, known = max(oldest, o.Started), true
+		}
+	}
+	return longest, known
+}

@@ -1,0 +1,207 @@
+package load
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"sandwich/runtime/sched"
+	"sandwich/tuner/trace"
+)
+
+// What a prompt of the goals about prefill has, where the context lets it, and the bounds.
+const (
+	longPrompt     = 2048
+	leastOfPrefill = 0.35
+	mostArrival    = 25 * time.Millisecond
+)
+
+// long is a proactive prompt that takes a while.
+func (s *Stage) long() trace.Request {
+	return trace.Request{Class: sched.Proactive, Prompt: min(longPrompt, s.Context-1), Output: 1}
+}
+
+// quanta lets one reactive request decode, alone and while long proactive prompts wait, and
+// compares the times from token to token, and what became of the prompts' speed.
+func (s *Stage) quanta(ctx context.Context) (out []Figure, err error) {
+	err = s.with(ctx, sched.DefaultPolicy, s.Aging, func(by Target) error {
+		r := trace.Request{Prompt: min(64, s.Context/2), Output: s.Context / 2}
+		rest := func(ctx context.Context) error { return sleep(ctx, s.During) }
+		alone, err := s.tokens(ctx, by, r, rest)
+		if err != nil {
+			return err
+		}
+		reads := func(n int) (speed float64, err error) {
+			began := time.Now()
+			for range n {
+				if _, err := s.ask(ctx, by, s.long(), began, nil); err != nil {
+					return 0, err
+				}
+			}
+			return float64(n*s.long().Prompt) / time.Since(began).Seconds(), nil
+		}
+		own, err := reads(2)
+		if err != nil {
+			return err
+		}
+		var shared float64
+		beside, err := s.tokens(ctx, by, r, func(context.Context) (err error) {
+			shared, err = reads(2)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		out = []Figure{
+			{What: "reactive time from token to token, P90", Alone: quantile(alone, 0.9).Seconds(),
+				Beside: quantile(beside, 0.9).Seconds(), Bound: mostTPOT, Samples: len(beside)},
+			{What: "the same, mean", Alone: mean(alone).Seconds(), Beside: mean(beside).Seconds(),
+				Samples: len(beside)},
+			{What: fmt.Sprintf("proactive prefill of %d tokens", s.long().Prompt), Alone: own, Beside: shared,
+				Bound: leastOfPrefill, Least: true, Rate: true, Samples: 2},
+		}
+		return nil
+	})
+	for i := range out {
+		out[i].Policy = sched.DefaultPolicy
+	}
+	return out, err
+}
+
+// tokens lets a request decode while something runs, again where it ends, and returns the times
+// from token to token meanwhile.
+func (s *Stage) tokens(ctx context.Context, by Target, r trace.Request, while func(context.Context) error) (
+	[]time.Duration, error,
+) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var gaps []time.Duration
+	failed, decodes := make(chan error, 1), make(chan struct{})
+	go func() {
+		began := sync.OnceFunc(func() { close(decodes) })
+		defer began()
+		for {
+			var last time.Time
+			_, err := s.ask(ctx, by, r, time.Now(), func(at time.Time) {
+				if !last.IsZero() {
+					gaps = append(gaps, at.Sub(last))
+				}
+				last = at
+				began()
+			})
+			if err != nil {
+				failed <- err
+				return
+			}
+		}
+	}()
+	<-decodes
+	err := while(ctx)
+	stop()
+	if failure := <-failed; !errors.Is(failure, context.Canceled) {
+		err = failure
+	}
+	if err == nil && len(gaps) == 0 {
+		err = fmt.Errorf("goal %s: the reactive request gave no two tokens meanwhile: raise --duration or --ctx",
+			GoalQuanta)
+	}
+	return gaps, err
+}
+
+// halt sends short reactive requests into proactive prefill, each when the one before has ended,
+// and looks how long they wait for their first op: once where the prefill is young, once where it
+// has aged.
+func (s *Stage) halt(ctx context.Context) (out []Figure, err error) {
+	for _, aging := range []time.Duration{s.Aging, time.Millisecond} {
+		err := s.with(ctx, sched.DefaultPolicy, aging, func(by Target) error {
+			waits, err := s.arrivals(ctx, by)
+			if err != nil {
+				return err
+			}
+			of := "a proactive prefill"
+			if aging != s.Aging {
+				of = "an aged prefill"
+			}
+			for _, q := range []struct {
+				name  string
+				share float64
+				bound time.Duration
+			}{{"P50", 0.5, 0}, {"P99", 0.99, mostArrival}, {"longest", 1, 0}} {
+				out = append(out, Figure{Policy: sched.DefaultPolicy, Samples: len(waits), Bound: q.bound.Seconds(),
+					What:   fmt.Sprintf("reactive arrival to its first op, in %s, %s", of, q.name),
+					Beside: quantile(waits, q.share).Seconds()})
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// arrivals are how long reactive requests waited for their first forward that came at random
+// times into proactive prefill.
+func (s *Stage) arrivals(ctx context.Context, by Target) (waits []time.Duration, err error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	var prefills sync.WaitGroup
+	for range 2 { // the one is read, the other waits
+		prefills.Go(func() {
+			for ctx.Err() == nil {
+				_, err := s.ask(ctx, by, s.long(), time.Now(), nil)
+				if err != nil {
+					stop(err)
+				}
+			}
+		})
+	}
+	defer prefills.Wait()
+	defer stop(nil)
+	rng := rand.New(rand.NewPCG(s.Seed, 31))
+	for end := time.Now().Add(s.During); time.Now().Before(end); {
+		if err := sleep(ctx, time.Duration(rng.Int64N(int64(mostThought)))); err != nil {
+			return nil, err
+		}
+		r := trace.Request{Prompt: min(16, s.Context-1), Output: 1}
+		o, err := s.ask(ctx, by, r, time.Now(), nil)
+		if err != nil {
+			return nil, cmp.Or(context.Cause(ctx), err)
+		}
+		waits = append(waits, o.Pending())
+	}
+	return waits, nil
+}
+
+// mostThought is how long at most it takes until the next reactive request comes.
+const mostThought = 150 * time.Millisecond
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// quantile is the smallest of the times that a share of them do not exceed, 0 without any.
+func quantile(list []time.Duration, share float64) time.Duration {
+	if len(list) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(list))
+	i := int(share*float64(len(sorted))+0.999999) - 1
+	return sorted[min(max(i, 0), len(sorted)-1)]
+}
+
+func mean(list []time.Duration) (sum time.Duration) {
+	for _, d := range list {
+		sum += d
+	}
+	return sum / time.Duration(max(1, len(list)))
+}

@@ -1,0 +1,127 @@
+package load
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"sandwich/runtime/sched"
+	"sandwich/tuner/trace"
+)
+
+// line is a target that serves one request after the other, in order of arrival: a token of prompt
+// or answer a millisecond.
+type line struct{ turn sync.Mutex }
+
+func (*line) Vocab() int { return 1000 }
+func (*line) Begin()     {}
+func (*line) End(*Run)   {}
+
+func (l *line) Ask(
+	ctx context.Context, _ []int32, r trace.Request, token func(),
+) (pending time.Duration, err error) {
+	came := time.Now()
+	l.turn.Lock()
+	defer l.turn.Unlock()
+	pending = max(1, time.Since(came))
+	if err := sleep(ctx, time.Duration(r.Prompt)*time.Millisecond); err != nil {
+		return 0, err
+	}
+	for range r.Output {
+		if err := sleep(ctx, time.Millisecond); err != nil {
+			return 0, err
+		}
+		token()
+	}
+	return pending, nil
+}
+
+func (l *line) stage(policies ...string) *Stage {
+	return &Stage{
+		Open:     func(string, time.Duration) (Target, func(), error) { return l, func() {}, nil },
+		Policies: policies, Seed: 1, Parallel: 2, Context: 64, Aging: time.Second, During: 50 * time.Millisecond,
+		Note: func(string) {},
+		Trace: trace.Trace{{Prompt: 4, Output: 4}, {At: time.Millisecond, Class: sched.Proactive, Prompt: 4,
+			Output: 30},
+			{At: 20 * time.Millisecond, Prompt: 4, Output: 4}},
+	}
+}
+
+// TestGoals: on a server that knows of no class, whoever comes waits for the backlog; bounds are
+// for the policy that made the promise, and every figure says what it was measured from.
+func TestGoals(t *testing.T) {
+	for _, goal := range Goals() {
+		list, err := new(line).stage(sched.DefaultPolicy, "fcfs").Measure(t.Context(), goal)
+		if err != nil {
+			t.Fatalf("%s: %v", goal, err)
+		}
+		bounds := 0
+		for _, f := range list {
+			if f.Bound > 0 {
+				bounds++
+			}
+			if f.Goal != goal || f.Samples == 0 || f.Beside <= 0 || f.Policy == "fcfs" && f.Bound > 0 ||
+				f.Alone > 0 && f.Measured != f.Beside/f.Alone || f.Alone == 0 && f.Measured != f.Beside {
+				t.Errorf("%s: %+v", goal, f)
+			}
+		}
+		if bounds == 0 {
+			t.Errorf("%s: nothing is bound: %+v", goal, list)
+		}
+		// 4 others, 30 ms each, stand before a reactive request
+		if f := list[1]; goal == GoalBacklog && f.Beside < 2*f.Alone {
+			t.Errorf("behind a backlog the first token comes after %g s, alone after %g s", f.Beside, f.Alone)
+		}
+		if f := list[1]; goal == GoalHalt && f.Met() {
+			t.Errorf("a server that does not halt meets the bound: %+v", f)
+		}
+	}
+	if _, err := new(line).stage().Measure(t.Context(), "peace"); err == nil {
+		t.Error("an unknown goal is measured")
+	}
+	s := new(line).stage(sched.DefaultPolicy)
+	s.Trace = only(s.Trace, sched.Proactive)
+	for _, goal := range []string{GoalOpen, GoalBacklog} {
+		if _, err := s.Measure(t.Context(), goal); err == nil {
+			t.Errorf("%s is measured without a reactive request", goal)
+		}
+	}
+}
+
+// TestLongestTurn: nobody's turn begins before all who came earlier had theirs.
+func TestLongestTurn(t *testing.T) {
+	ms := time.Millisecond
+	at := func(at, started time.Duration) trace.Outcome {
+		return trace.Outcome{Request: trace.Request{At: at}, Started: started}
+	}
+	for _, c := range []struct {
+		list []trace.Outcome
+		want time.Duration
+	}{
+		{[]trace.Outcome{at(2*ms, 90*ms), at(1*ms, 40*ms)}, 50 * ms},
+		{[]trace.Outcome{at(0, 40*ms), at(1*ms, 30*ms), at(39*ms, 60*ms)}, 40 * ms},
+		{[]trace.Outcome{at(0, 5*ms), at(80*ms, 81*ms)}, 5 * ms},
+	} {
+		if got, known := longestTurn(c.list); got != c.want || !known {
+			t.Errorf("%v: %s", c.list, got)
+		}
+	}
+	if _, known := longestTurn([]trace.Outcome{at(1, 0)}); known {
+		t.Error("a turn is known where no start is")
+	}
+}
+
+func TestFigureMet(t *testing.T) {
+	for _, f := range []Figure{{Measured: 2, Bound: 2}, {Measured: 1, Bound: 2}, {Measured: 3, Bound: 2, Least: true},
+		{Measured: 9}} {
+		if !f.Met() {
+			t.Errorf("%+v is missed", f)
+		}
+	}
+	for _, f := range []Figure{{Measured: 3, Bound: 2}, {Measured: 1, Bound: 2, Least: true}} {
+		if f.Met() {
+			t.Errorf("%+v is met", f)
+		}
+	}
+}
