@@ -216,7 +216,8 @@ func FuzzConfigs(f *testing.F) {
 	})
 }
 
-// TestTooManyTokens: a vocabulary with tokens that have no row, and groups of experts that cannot be.
+// TestTooManyTokens: a vocabulary with tokens that have no row, and groups of experts that cannot
+// be.
 func TestTooManyTokens(t *testing.T) {
 	for _, c := range []struct {
 		family, key string
