@@ -32,6 +32,7 @@ func dataFolder() (string, error) {
 func (f *sessionFlags) asked() *choose.Options {
 	o := &choose.Options{Path: f.plan, ISA: f.isa, KV: f.kv, Compute: f.compute, Attend: f.attention,
 		Threads: f.threads, TP: f.ranks}
+	o.Build = programID()
 	o.Folder, _ = dataFolder() // none, and then nothing is looked up or kept
 	return o
 }

@@ -245,7 +245,7 @@ func (f *tuneFlags) tune(ctx context.Context, subject *session.Subject, host *pr
 	o.ISA, o.Compute, o.KV, o.Attend = f.session.isa, f.session.compute, f.session.kv, f.session.attention
 	o.Journal, o.Resume, o.Build = tuner.JournalPath(f.out), f.resume, buildCommit()
 	if dir, err := dataFolder(); err == nil { // without one nothing is kept
-		o.Wisdom = tuner.WisdomPath(dir, host, programDigest())
+		o.Wisdom = tuner.WisdomPath(dir, host, programID())
 	}
 	var err error
 	if o.Load, err = f.simulation.load(o.Seed); err != nil {

@@ -2,9 +2,9 @@ package main
 
 import (
 	"crypto/sha256"
+	"debug/elf"
 	"encoding/hex"
 	"fmt"
-	"io"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -48,21 +48,37 @@ func buildCommit() string {
 	return "unknown"
 }
 
-// programDigest tells builds apart that have one commit and unlike code: the hash of this program's
-// file, or the commit where it cannot be read.
-func programDigest() string {
+// programID tells builds apart, also those of one commit with unlike code: 16 hexadecimal digits of
+// what the linker wrote into this program to name it, or of its whole file where it wrote nothing.
+func programID() string {
 	path, err := os.Executable()
 	if err != nil {
 		return buildCommit()
 	}
-	f, err := os.Open(path)
+	id := linkerID(path)
+	if id == nil {
+		if id, err = os.ReadFile(path); err != nil {
+			return buildCommit()
+		}
+	}
+	sum := sha256.Sum256(id)
+	return hex.EncodeToString(sum[:8])
+}
+
+// linkerID is the note in an ELF file that names a build of Go; nil where there is none.
+func linkerID(path string) []byte {
+	f, err := elf.Open(path)
 	if err != nil {
-		return buildCommit()
+		return nil
 	}
 	defer f.Close()
-	sum := sha256.New()
-	if _, err := io.Copy(sum, f); err != nil {
-		return buildCommit()
+	note := f.Section(".note.go.buildid")
+	if note == nil {
+		return nil
 	}
-	return hex.EncodeToString(sum.Sum(nil))
+	id, err := note.Data()
+	if err != nil {
+		return nil
+	}
+	return id
 }

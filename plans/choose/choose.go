@@ -16,6 +16,7 @@ import (
 type Options struct {
 	Path   string // of the bundle to run under; "" takes the newest of Folder that fits, else a rule of thumb
 	Folder string // where plans and rates are kept; "" where there is none
+	Build  string // names the kernels of this program: the rates of other ones are not taken; letters and digits
 
 	ISA     string // of the kernels; "": the widest
 	KV      string // type of the KV cache; "": as the plan says

@@ -2,10 +2,12 @@ package choose
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"sandwich/microkernel"
 	"sandwich/plans/thumb"
@@ -15,10 +17,10 @@ import (
 
 // rated is the host with the rates of a core that the rules of thumb weigh tiles by, and that the
 // path of bf16 weights and (where the caller asks) attention depend on, and with no other ceiling.
-// They are measured once, within some 100 ms, and kept in the folder: a rate near a threshold must
-// not give a model another plan, or other bits, at every start. What an older version kept stays,
-// and what it did not know is measured and added. Where nothing can be kept they are measured each
-// time.
+// They are measured once for a build, within some 100 ms, and kept in the folder: a rate near a
+// threshold must not give a model another plan, or other bits, at every start, while another build
+// may bring other kernels. What is missing is measured and added. Where nothing can be kept they
+// are measured each time.
 func (o *Options) rated(host *profiles.Profile, attention bool) (*profiles.Profile, error) {
 	p := *host
 	p.Ceilings = nil
@@ -35,7 +37,7 @@ func (o *Options) rated(host *profiles.Profile, attention bool) (*profiles.Profi
 		microkernel.Int8Kernel)
 	p.Ceilings = added(p.Ceilings, measured)
 	if err == nil && path != "" {
-		_ = keepRates(path, &p) // where this fails the next start measures again
+		_ = o.keepRates(host, &p) // where this fails the next start measures again
 	}
 	return &p, err
 }
@@ -51,17 +53,61 @@ func added(kept, measured []profiles.Ceiling) []profiles.Ceiling {
 	return all
 }
 
-// ratesPath is where the rates of a host are kept; "" where there is no folder.
-func (o *Options) ratesPath(host *profiles.Profile) string {
+// Rates are kept in one file for each host and build, for so many builds of a host.
+const (
+	ratesPrefix = "rates-"
+	ratesSuffix = ".yaml"
+	maxBuilds   = 3
+)
+
+// ratesStem is what the names of a host's rates begin with; "" where there is no folder.
+func (o *Options) ratesStem(host *profiles.Profile) string {
 	if o.Folder == "" {
 		return ""
 	}
-	return filepath.Join(o.Folder, "rates-"+strings.TrimPrefix(host.Fingerprint(), "sha256:")[:16]+".yaml")
+	return filepath.Join(o.Folder, ratesPrefix+strings.TrimPrefix(host.Fingerprint(), "sha256:")[:16])
 }
 
-func keepRates(path string, p *profiles.Profile) error {
+// ratesPath is where this build's rates of a host are kept; "" where there is no folder.
+func (o *Options) ratesPath(host *profiles.Profile) string {
+	stem := o.ratesStem(host)
+	switch {
+	case stem == "":
+		return ""
+	case o.Build == "":
+		return stem + ratesSuffix
+	}
+	return stem + "-" + o.Build + ratesSuffix
+}
+
+// keepRates writes this build's rates of a host, and lets go of those of builds long gone.
+func (o *Options) keepRates(host, rates *profiles.Profile) error {
+	path := o.ratesPath(host)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	return p.Save(path)
+	if err := rates.Save(path); err != nil {
+		return err
+	}
+	others, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	others = slices.DeleteFunc(others, func(f os.DirEntry) bool {
+		return !strings.HasPrefix(f.Name(), filepath.Base(o.ratesStem(host))) || f.Name() == filepath.Base(path)
+	})
+	slices.SortStableFunc(others, func(a, b os.DirEntry) int { return changed(b).Compare(changed(a)) })
+	for _, old := range others[min(maxBuilds-1, len(others)):] {
+		err = errors.Join(err, os.Remove(filepath.Join(o.Folder, old.Name())))
+	}
+	return err
+}
+
+// changed is when a file was written; long ago where nobody knows.
+func changed(f os.DirEntry) time.Time {
+	info, err := f.Info()
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime()
 }

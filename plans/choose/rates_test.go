@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"sandwich/microkernel"
 	"sandwich/plans"
@@ -96,7 +97,7 @@ func TestRatesAreKept(t *testing.T) {
 			t.Errorf("paths %v, want %s: %q, %v", pathsOf(c.Plan), want, c.Paths, err)
 		}
 	}
-	if err := keepRates(o.ratesPath(host), &kept); err != nil {
+	if err := o.keepRates(host, &kept); err != nil {
 		t.Fatal(err)
 	}
 	choose("bf16", "2.01 times the 228.6 of f32")
@@ -114,7 +115,7 @@ func TestRatesAreKept(t *testing.T) {
 			c.Median, c.Max = c.Median/4, c.Max/4
 		}
 	}
-	if err := keepRates(o.ratesPath(host), &kept); err != nil {
+	if err := o.keepRates(host, &kept); err != nil {
 		t.Fatal(err)
 	}
 	choose("f32", "0.50 times")
@@ -189,7 +190,7 @@ func TestRatesChooseTiles(t *testing.T) {
 			}
 		}
 		o := Options{Attend: "f32", Folder: t.TempDir()}
-		if err := keepRates(o.ratesPath(host), &h); err != nil {
+		if err := o.keepRates(host, &h); err != nil {
 			t.Fatal(err)
 		}
 		c, err := o.Choose(host, tinyllama(t, gguf.Q4_K))
@@ -214,7 +215,7 @@ func TestOlderRatesGrow(t *testing.T) {
 	kept := *host
 	kept.Ceilings = slices.DeleteFunc(slices.Clone(host.Ceilings), func(c profiles.Ceiling) bool { return c.PUs != 1 })
 	o := &Options{Folder: t.TempDir()}
-	if err := keepRates(o.ratesPath(host), &kept); err != nil {
+	if err := o.keepRates(host, &kept); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := o.rated(host, false); err != nil {
@@ -234,5 +235,40 @@ func TestOlderRatesGrow(t *testing.T) {
 	if !slices.ContainsFunc(more, loads) &&
 		microkernel.Host().Best() == host.Features().Best() {
 		t.Errorf("loads were not added: %+v", more)
+	}
+}
+
+// TestRatesOfAnotherBuild: another build may have other kernels, so that its rates are not taken;
+// what builds long gone have kept is removed, and another host's is not.
+func TestRatesOfAnotherBuild(t *testing.T) {
+	host, dir := zen5(t), t.TempDir()
+	stranger := filepath.Join(dir, "rates-0123456789abcdef-a.yaml")
+	if err := os.WriteFile(stranger, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for i, build := range []string{"", "a", "b", "c", "d"} {
+		rates := *host
+		rates.Ceilings = slices.Clone(host.Ceilings)
+		rates.Ceilings[0].Median = float64(i + 1)
+		o := &Options{Folder: dir, Build: build}
+		if err := o.keepRates(host, &rates); err != nil {
+			t.Fatal(err)
+		}
+		at := time.Unix(int64(1e9+i), 0)
+		if err := os.Chtimes(o.ratesPath(host), at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, build := range []string{"", "a", "b", "c", "d"} {
+		o := &Options{Folder: dir, Build: build}
+		kept, err := profiles.Load(o.ratesPath(host))
+		if gone := i < 2; gone != (err != nil) {
+			t.Errorf("rates of build %q: %v", build, err)
+		} else if err == nil && kept.Ceilings[0].Median != float64(i+1) {
+			t.Errorf("build %q reads %g of %s", build, kept.Ceilings[0].Median, kept.Ceilings[0].Name())
+		}
+	}
+	if _, err := os.Stat(stranger); err != nil {
+		t.Errorf("another host's rates: %v", err)
 	}
 }

@@ -88,6 +88,7 @@ func NewAttention(isas []microkernel.ISA, kv *KVStore, kind AttentionKind, worke
 			a.scratch = max(a.scratch, (fused.ScratchBytes()+4095)/4096*4096)
 		}
 		a.apart = max(a.apart, c.apartBytes(kv.longest))
+		c.reserve()
 		a.cuts = append(a.cuts, c)
 	}
 	a.scratch += a.apart
@@ -104,7 +105,7 @@ func NewAttention(isas []microkernel.ISA, kv *KVStore, kind AttentionKind, worke
 func newCut(kv *KVStore, kind *AttentionKind, layer, team int) cut {
 	store, l := kv.layers.Of[layer], &kv.of[layer]
 	c := cut{cutter: cutter{team: team, kvHeads: l.kvHeads, group: kind.group(layer)}, layout: l.layout,
-		view: view{kind: kv.layers.Kinds[store], store: store}}
+		view: newView(kv.layers.Kinds[store], store)}
 	c.heads = c.group * c.kvHeads
 	if kind.Windows != nil {
 		c.window = kind.Windows[store]

@@ -75,6 +75,17 @@ type cutter struct {
 	splits []split
 }
 
+// reserve gives the lists of a small batch memory side by side: behind a prefill all of it is out
+// of the caches, and each place of its own would be waited for.
+func (c *cut) reserve() {
+	m := new(struct {
+		stretches [2]stretch
+		tiles     [2]tile
+		ranges    [4]kvRange
+	})
+	c.view.stretches, c.tiles, c.ranges = m.stretches[:0], m.tiles[:0], m.ranges[:0]
+}
+
 // mostSplits is how many tiles may be split at once.
 func (c *cutter) mostSplits() int { return max(1, fewUnits*c.team/c.kvHeads) }
 

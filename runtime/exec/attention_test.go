@@ -132,7 +132,7 @@ func TestSplitCuts(t *testing.T) {
 		c := cutter{team: 1 + rng.IntN(20), kvHeads: 1 + rng.IntN(8), group: 1 + rng.IntN(8), state: 64,
 			room: rng.IntN(200), window: rng.IntN(2) * rng.IntN(1500)}
 		spans, _ := randomSpans(rng)
-		v := view{kind: kvcache.Full{}}
+		v := newView(kvcache.Full{}, 0)
 		v.look(spans)
 		c.lay(v.stretches)
 		next := make([]int, len(c.tiles))

@@ -56,7 +56,7 @@ func TestCuts(t *testing.T) {
 			t.Fatalf("runs cover %d of %d rows", at, rows)
 		}
 		most := 1 + rng.IntN(attentionTile)
-		v := view{kind: kvcache.Full{}}
+		v := newView(kvcache.Full{}, 0)
 		v.look(spans)
 		tiles = cutTiles(tiles, v.stretches, most)
 		at = 0

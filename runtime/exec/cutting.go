@@ -95,7 +95,10 @@ func (b *Buffers) after(i int, c portion) (int, portion) {
 // Steps is what Run returns for the buffers in use when a forward is done: the number of ops, and
 // of the cuts in them.
 func (e *Executor) Steps() (n int) {
-	for i := range e.model.Ops {
+	if len(e.bufs.cuts) == 0 {
+		return len(e.steps)
+	}
+	for i := range e.steps {
 		n += e.bufs.of(i)
 	}
 	return n

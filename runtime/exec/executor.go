@@ -79,6 +79,7 @@ type Executor struct {
 	workers    *pool.Pool
 	apartBytes int // of a worker
 	places     int // positions that there are
+	vocab      int // tokens that there are
 }
 
 type workerScratch struct {
@@ -101,7 +102,7 @@ func newExecutor(c executorConfig) (*Executor, error) {
 		layers:    c.Shards.Layers, runs: make([][]run, len(c.Shards.Layers.Kinds)),
 		states: c.States, taps: newTaps(m), classes: c.Workers.classes,
 	}
-	e.body, e.asking, e.places = e.walk, e.askLast, math.MaxInt
+	e.body, e.asking, e.places, e.vocab = e.walk, e.askLast, math.MaxInt, m.Dims.Vocab
 	if m.Learned() {
 		e.places = m.Dims.Context
 	}
@@ -191,8 +192,8 @@ func (e *Executor) prepare(b *kvcache.Batch) error {
 		return fmt.Errorf("logits of %d rows do not fit buffers for %d", len(b.LogitRows), e.bufs.logitRows)
 	}
 	for _, token := range b.Tokens {
-		if token < 0 || int(token) >= e.model.Dims.Vocab {
-			return fmt.Errorf("token %d is outside the vocabulary of %d", token, e.model.Dims.Vocab)
+		if token < 0 || int(token) >= e.vocab {
+			return fmt.Errorf("token %d is outside the vocabulary of %d", token, e.vocab)
 		}
 	}
 	for i := range b.Spans {
@@ -221,7 +222,7 @@ func (e *Executor) prepare(b *kvcache.Batch) error {
 	for r := range e.ranks {
 		e.ranks[r].attend.Begin(b.Spans)
 	}
-	e.end = len(e.model.Ops)
+	e.end = len(e.steps)
 	if len(b.LogitRows) == 0 {
 		e.end = slices.IndexFunc(e.model.Ops, func(op model.Op) bool {
 			return op.Kind == model.OpGather || op.Kind == model.OpPool

@@ -64,9 +64,9 @@ func (e *Executor) runExpert(g *group, op *model.Op, expert, t int) {
 		p.o.A = unsafe.Pointer(g.row(op.In, first))
 		p.o.C = unsafe.Pointer(g.row(op.Outs[i], first))
 		p.o.Rounded.base = p.o.Rounded.row(first, 0)
-		p.o.Bias = biasOf(op, i, expert)
+		p.o.Scale, p.o.Bias = g.scaleOf(wi, expert), biasOf(op, i, expert)
 		if p.up != nil {
-			p.upO.Bias = biasOf(op, 1, expert)
+			p.upO.Scale, p.upO.Bias = g.scaleOf(op.W[1], expert), biasOf(op, 1, expert)
 			p.upO.W, p.upO.A = g.rank.weights.InStack(op.W[1], expert), p.o.A
 			p.upO.Rounded.base = p.upO.Rounded.row(first, 0)
 		}

@@ -18,6 +18,7 @@ type Operands struct {
 	AStride int
 	C       unsafe.Pointer
 	CStride int
+	Scale   *float32       // of the product, before the bias is added; or nil
 	Bias    unsafe.Pointer // [N]float32 or nil
 	// weights that the worker will likely read after the slice at hand, for kernels to prefetch; or
 	// nil
@@ -200,6 +201,11 @@ func (g *Gemm) runSlice(scratch unsafe.Pointer, o *Operands, s *slice) {
 			g.runWide(unsafe.Add(scratch, g.packBytes()), o, a, s)
 		} else {
 			g.runDirect(o, a, s)
+		}
+	}
+	if o.Scale != nil {
+		for row := range s.m1 - s.m0 {
+			g.vec.Scale((*float32)(unsafe.Add(s.c, row*s.cStride)), *o.Scale, s.n1-s.n0)
 		}
 	}
 	if o.Bias != nil {

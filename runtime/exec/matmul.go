@@ -96,13 +96,13 @@ func (g *group) product(op *model.Op, i, m int) product {
 		M: m, W: w,
 		A: g.bufs.base[op.In], AStride: 4 * g.bufs.stride[op.In],
 		C: g.bufs.base[op.Outs[i]], CStride: 4 * g.bufs.stride[op.Outs[i]],
-		Bias: biasOf(op, i, 0), Rounded: g.bufs.rounded[w.Compute],
+		Scale: g.scaleOf(op.W[i], 0), Bias: biasOf(op, i, 0), Rounded: g.bufs.rounded[w.Compute],
 	}}
 	p.gelu = op.Act == model.GELU
 	if gated(op) {
 		p.act = units[op.Act]
 		p.up, p.upO = g.gemms[op.W[1]].of(m), p.o
-		p.upO.W, p.upO.Bias = g.rank.weights.At(op.W[1]), biasOf(op, 1, 0)
+		p.upO.W, p.upO.Scale, p.upO.Bias = g.rank.weights.At(op.W[1]), g.scaleOf(op.W[1], 0), biasOf(op, 1, 0)
 		p.upO.Rounded = g.bufs.rounded[p.upO.W.Compute]
 	}
 	return p
@@ -118,6 +118,16 @@ func biasOf(op *model.Op, i, expert int) unsafe.Pointer {
 		return nil
 	}
 	return unsafe.Pointer(&op.Bias[i].Data[expert*op.Bias[i].N])
+}
+
+// scaleOf is what products of a weight are multiplied by, of one expert where it is a stack, and
+// nil where that is nothing.
+func (g *group) scaleOf(weight, expert int) *float32 {
+	scale := g.shard.model.Weights[weight].Scale
+	if scale == nil {
+		return nil
+	}
+	return &scale.Data[expert]
 }
 
 // units are the gated units of the activations.

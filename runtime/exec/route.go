@@ -52,12 +52,15 @@ func newRoutes(e model.Experts, rows int, at unsafe.Pointer) (r routes) {
 	}
 }
 
-// choose takes the best of a row's experts, best first; of equal ones the first. Their weights are
-// their scores.
-func (r *routes) choose(row int, logits []float32) {
+// choose takes the best of a row's experts, best first; of equal ones the first. The bias counts
+// for the choice alone, and may be nil; the chosen's weights are their scores.
+func (r *routes) choose(row int, scores, bias []float32) {
 	choice, weight := r.choice[row*r.used:][:r.used], r.weight[row*r.used:][:r.used]
 	n := 0
-	for expert, l := range logits {
+	for expert, l := range scores {
+		if bias != nil {
+			l += bias[expert]
+		}
 		if n == r.used && !(l > weight[n-1]) {
 			continue
 		}
@@ -67,6 +70,9 @@ func (r *routes) choose(row int, logits []float32) {
 		}
 		choice[at], weight[at] = int32(expert), l
 		n = min(n+1, r.used)
+	}
+	for i, expert := range choice {
+		weight[i] = scores[expert]
 	}
 }
 
@@ -96,12 +102,7 @@ func (e *Executor) route(g *group, op *model.Op) {
 	for lo, hi, ok := g.next(e.rows, rowChunk); ok; lo, hi, ok = g.next(e.rows, rowChunk) {
 		for row := lo; row < hi; row++ {
 			logits := unsafe.Slice(g.row(model.BufRouter, row), experts)
-			if op.Router.Score == model.Softmax && op.Router.Norm && op.Router.Bias == nil {
-				r.weighChosen(g.vec, row, logits)
-			} else {
-				r.weighAll(g.vec, row, logits, &op.Router)
-			}
-			r.finish(row, &op.Router)
+			r.weigh(g.vec, row, logits, &op.Router)
 		}
 	}
 	g.barrier()
@@ -110,16 +111,30 @@ func (e *Executor) route(g *group, op *model.Op) {
 	}
 }
 
+// weigh chooses the experts of a row and weighs them.
+func (r *routes) weigh(vec *microkernel.Vec, row int, logits []float32, by *model.Router) {
+	if by.Score == model.Softmax && by.Norm && by.Bias == nil && by.Groups <= 1 {
+		r.weighChosen(vec, row, logits)
+	} else {
+		r.weighAll(vec, row, logits, by)
+	}
+	r.finish(row, by)
+}
+
 // weighChosen makes the weights the softmax over the chosen logits, which equals the softmax over
 // all of them scaled to sum 1.
 func (r *routes) weighChosen(vec *microkernel.Vec, row int, logits []float32) {
-	r.choose(row, logits)
+	r.choose(row, logits, nil)
 	weight := r.weight[row*r.used:][:r.used]
 	vec.SoftmaxBlock(&weight[0], r.used, 1, r.used, &r.valid, 1, &r.top[row], &r.sum[row])
 	for i := range weight {
 		weight[i] /= r.sum[row]
 	}
 }
+
+// leastSum is what llama.cpp divides a row's weights by where their sum is less: the smallest
+// normal number of half precision. A bias can choose experts whose scores are all but nothing.
+const leastSum = 0x1p-14
 
 // weighAll makes scores of all logits, in their place, chooses by them with the bias, if there is
 // one, and makes the chosen's scores their weights.
@@ -134,35 +149,38 @@ func (r *routes) weighAll(vec *microkernel.Vec, row int, logits []float32, by *m
 			logits[i] /= r.sum[row]
 		}
 	}
+	var bias []float32
 	if by.Bias != nil {
-		vec.Add(&logits[0], &by.Bias.Data[0], len(logits))
+		bias = by.Bias.Data
 	}
 	if by.Groups > 1 {
-		closeGroups(logits, by.Groups, by.GroupsUsed)
+		closeGroups(logits, bias, by.Groups, by.GroupsUsed)
 	}
-	r.choose(row, logits)
-	choice, weight, sum := r.choice[row*r.used:][:r.used], r.weight[row*r.used:][:r.used], float32(0)
-	for i, expert := range choice {
-		if by.Bias != nil {
-			weight[i] -= by.Bias.Data[expert]
-		}
-		sum += weight[i]
+	r.choose(row, logits, bias)
+	if !by.Norm {
+		return
 	}
+	weight, sum := r.weight[row*r.used:][:r.used], float32(0)
+	for _, w := range weight {
+		sum += w
+	}
+	sum = max(sum, leastSum)
 	for i := range weight {
-		if by.Norm {
-			weight[i] /= sum
-		}
+		weight[i] /= sum
 	}
 }
 
-// closeGroups leaves the scores of the best groups, by the sum of their best two, and nobody
-// chooses an expert of another (DeepSeek-V3, 2024, section 2.1.2). Of equal groups the first is
-// better.
-func closeGroups(scores []float32, groups, used int) {
+// closeGroups leaves the scores of the best groups, by the sum of their best two with the bias, and
+// nobody chooses an expert of another (DeepSeek-V3, 2024, section 2.1.2). Of equal groups the first
+// is better.
+func closeGroups(scores, bias []float32, groups, used int) {
 	n := len(scores) / groups
 	best := func(group int) float32 {
 		first, second := float32(math.Inf(-1)), float32(math.Inf(-1))
-		for _, s := range scores[group*n:][:n] {
+		for i, s := range scores[group*n:][:n] {
+			if bias != nil {
+				s += bias[group*n+i]
+			}
 			if s > first {
 				first, second = s, first
 			} else if s > second {
@@ -193,11 +211,8 @@ func closeGroups(scores []float32, groups, used int) {
 // finish scales the weights of a row.
 func (r *routes) finish(row int, by *model.Router) {
 	weight := r.weight[row*r.used:][:r.used]
-	for i, expert := range r.choice[row*r.used:][:r.used] {
+	for i := range weight {
 		weight[i] *= by.Scale
-		if by.Gains != nil {
-			weight[i] *= by.Gains.Data[expert]
-		}
 	}
 }
 

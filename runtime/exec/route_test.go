@@ -8,6 +8,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"sandwich/microkernel"
 	"sandwich/runtime/model"
 )
 
@@ -28,7 +29,7 @@ func TestRoutes(t *testing.T) {
 			for i := range logits {
 				logits[i] = float32(rng.IntN(6)) // ties
 			}
-			r.choose(row, logits)
+			r.choose(row, logits, nil)
 			order := make([]int32, e.Count)
 			for i := range order {
 				order[i] = int32(i)
@@ -73,7 +74,7 @@ func TestRouteOfNoNumbers(t *testing.T) {
 	nan := float32(math.NaN())
 	for _, logits := range [][]float32{{nan, nan, nan, nan, nan}, {1, nan, 2, nan, 3}, {float32(math.Inf(-1)), nan,
 		nan, nan, 0}} {
-		r.choose(0, logits)
+		r.choose(0, logits, nil)
 		got := slices.Sorted(slices.Values(r.choice))
 		if got[0] < 0 || got[2] >= 5 || len(slices.Compact(got)) != 3 {
 			t.Errorf("%v goes to experts %v", logits, r.choice)
@@ -97,9 +98,48 @@ func TestCloseGroups(t *testing.T) {
 		{[]float32{1, 4, 2, 3}, 4, 2, []float32{closed, 4, closed, 3}},
 		{[]float32{1, 2}, 2, 2, []float32{1, 2}},
 	} {
-		closeGroups(c.scores, c.groups, c.used)
+		closeGroups(c.scores, nil, c.groups, c.used)
 		if !slices.Equal(c.scores, c.want) {
 			t.Errorf("%d of %d groups: %v, want %v", c.used, c.groups, c.scores, c.want)
+		}
+	}
+}
+
+// TestWeights: a bias chooses experts and groups, and leaves no trace in the weights, also where
+// the scores are lost beside it; weights whose sum is below half precision's numbers are not blown
+// up to 1, as in llama.cpp. Groups count whatever the scores are.
+func TestWeights(t *testing.T) {
+	vec, err := microkernel.NewVec(microkernel.Go)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := model.Experts{Count: 4, Used: 2}
+	for _, c := range []struct {
+		logits, bias []float32
+		groups       int
+		choice       []int32
+		weight       []float32
+	}{
+		{[]float32{20, 0, 1, 0}, []float32{0, 3, 2, -5}, 0, []int32{1, 2}, []float32{0x1p14 * 2.0611536e-9,
+			0x1p14 * 5.6027964e-9}},
+		{[]float32{0, 0, 0, 0}, []float32{0.5, 0, 0, 0.75}, 2, []int32{3, 2}, []float32{0.5, 0.5}},
+		{[]float32{1, 1, 0, 0}, []float32{0, 0, 9, 9}, 2, []int32{2, 3}, []float32{0.5, 0.5}},
+		{[]float32{3, 0, 2, 2}, nil, 2, []int32{0, 1}, []float32{0.95257413, 0.047425873}},
+	} {
+		memory := make([]byte, routeBytes(e, 1))
+		r := newRoutes(e, 1, unsafe.Pointer(&memory[0]))
+		by := &model.Router{Norm: true, Scale: 1, Groups: c.groups, GroupsUsed: 1}
+		if c.bias != nil {
+			by.Bias = &model.Vector{Data: c.bias}
+		}
+		r.weigh(vec, 0, c.logits, by)
+		for i, w := range r.weight {
+			if math.Abs(float64(w/c.weight[i]-1)) > 1e-5 {
+				t.Errorf("weights %v, want %v", r.weight, c.weight)
+			}
+		}
+		if !slices.Equal(r.choice, c.choice) {
+			t.Errorf("experts %v, want %v", r.choice, c.choice)
 		}
 	}
 }

@@ -19,8 +19,16 @@ type stretch struct {
 type view struct {
 	kind      kvcache.Kind
 	store     int
+	all       bool // the kind remembers everything
+	passing   bool // and lets all rows of a span see all of it
 	stretches []stretch
 	ids       []kvcache.BlockID // of the tables of stretches that see less than everything
+}
+
+// newView is the view of a store of a kind.
+func newView(kind kvcache.Kind, store int) view {
+	_, passing := kind.(kvcache.Passing)
+	return view{kind: kind, store: store, all: kind.Most() == kvcache.All, passing: passing}
 }
 
 // look lays out a batch. A kind that remembers everything sees each span as it is. Of others the
@@ -31,9 +39,9 @@ func (v *view) look(spans []kvcache.Span) {
 	v.stretches, v.ids = v.stretches[:0], v.ids[:0]
 	for i := range spans {
 		s := &spans[i]
-		if v.kind.Most() == kvcache.All {
+		if v.all {
 			seen := stretch{row: s.Row, n: s.Rows, pos: s.Pos, table: s.Tables[v.store]}
-			if _, passing := v.kind.(kvcache.Passing); passing {
+			if v.passing {
 				seen.until = s.Pos + s.Rows
 			}
 			v.stretches = append(v.stretches, seen)

@@ -3,20 +3,17 @@ package grammar
 import "unicode/utf8"
 
 // classes is a set of classes of characters. A class is one ASCII character that texts have, or all
-// other control characters, or all characters of several bytes, or bytes that are no whole
-// character.
+// other control characters, or characters of several bytes of one kind (runeKinds), or bytes that
+// are no whole character.
 type classes [2]uint64
 
 const (
 	controlClass = 0   // control characters but tab, line feed and return
 	asciiClass   = 4   // of the space; those behind it follow
-	runeClass    = 100 // characters of several bytes
+	runeClass    = 100 // characters of several bytes of no kind
 	brokenClass  = 101
-	lineClass    = 102 // of them those that end lines (U+2028, U+2029), which a dot leaves out
+	lineClass    = 102 // the first of runeKinds: what ends lines (U+2028, U+2029), which a dot leaves out
 )
-
-// lineStart is the first byte of a lineClass character.
-const lineStart = 0xE2
 
 // classOfByte is the class of an ASCII character, and of a byte that is none runeClass.
 var classOfByte = func() (of [256]uint8) {
@@ -72,13 +69,17 @@ func (s *byteSet) add(r byteRange) {
 
 // bytes are those that characters of the classes begin with.
 func (c classes) bytes() (s byteSet) {
-	for b := range 256 {
+	for b := range byte(utf8.RuneSelf) {
 		if c.has(classOfByte[b]) {
-			s.add(byteRange{byte(b), byte(b)})
+			s.add(byteRange{b, b})
 		}
 	}
-	if c.has(lineClass) {
-		s.add(byteRange{lineStart, lineStart})
+	for class := uint8(runeClass); class < noClass && c.someMany(); class++ {
+		if c.has(class) && manyBytes.has(class) {
+			for i, w := range runesByClass().begins[class] {
+				s[i] |= w
+			}
+		}
 	}
 	return s
 }

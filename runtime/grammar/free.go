@@ -84,12 +84,7 @@ func (b *builder) freeLoop(s *pstate, to int32) int32 {
 		}
 	}
 	l.of = l.of.without(missing)
-	if b.spells(s, to, utf8.RuneSelf, 0x2027) && b.spells(s, to, 0x202A, utf8.MaxRune) {
-		l.of.add(runeClass)
-	}
-	if b.spells(s, to, 0x2028, 0x2029) {
-		l.of.add(lineClass)
-	}
+	l.of = l.of.or(b.wholeClasses(s, to))
 	if bits.OnesCount64(l.of[0])+bits.OnesCount64(l.of[1]) < leastFree {
 		return 0
 	}
@@ -99,35 +94,6 @@ func (b *builder) freeLoop(s *pstate, to int32) int32 {
 	}
 	b.free = append(b.free, l)
 	return int32(len(b.free))
-}
-
-// spells tells that all characters of a range, each of several bytes, lead from s to a state and
-// nowhere else.
-func (b *builder) spells(s *pstate, to int32, lo, hi rune) bool {
-	all := true
-	utf8Ranges(lo, hi, func(seq []byteRange) {
-		at, last := s, int32(-1)
-		for i, r := range seq {
-			last = -1
-			for _, e := range at.edges {
-				if e.hi < r.lo || e.lo > r.hi {
-					continue
-				}
-				if last >= 0 || e.lo > r.lo || e.hi < r.hi {
-					all = false
-					return
-				}
-				last = e.to
-			}
-			if last < 0 || i > 0 && (at.final || len(at.eps)+len(at.calls) > 0 || at.loop != nil) {
-				all = false
-				return
-			}
-			at = &b.states[last]
-		}
-		all = all && last == to
-	})
-	return all
 }
 
 // freedom is what a state has of free loops.

@@ -151,6 +151,7 @@ func TestRefusals(t *testing.T) {
 		`{"type":"array","uniqueItems":true,"minItems":2}`:                   "#/uniqueItems",
 		`{"type":"string","pattern":"(?=a)"}`:                                "#/pattern",
 		`{"type":"string","pattern":"("}`:                                    "#/pattern",
+		`{"type":"string","not":{"pattern":"^(?=a)b"}}`:                      "#",
 		`{"type":"integer","minimum":5,"maximum":4}`:                         "#",
 		`{"type":"string","minLength":5,"maxLength":4}`:                      "#/maxLength",
 		`{"type":"object","properties":{"a":false},"required":["a"]}`:        "#",

@@ -27,7 +27,7 @@ var inText = func() (s byteSet) {
 func (b *builder) findReach() {
 	wanted := false
 	for i := range b.free {
-		wanted = wanted || jsonClasses.covers(b.free[i].of) && b.free[i].of.has(runeClass)
+		wanted = wanted || jsonClasses.covers(b.free[i].of) && b.free[i].of.someMany()
 	}
 	if !wanted {
 		return

@@ -112,8 +112,11 @@ func nodesOf(re *syntax.Regexp) int64 {
 // progOf is what an expression is with its counts written out, which share their classes.
 func (b *builder) progOf(path, text string, wide bool) (*syntax.Prog, error) {
 	p, err := b.read(path, text, wide)
-	if err != nil || p.prog != nil {
-		return p.prog, err
+	if err != nil {
+		return nil, err
+	}
+	if p.prog != nil {
+		return p.prog, nil
 	}
 	n := instructions(p.re)
 	if n > mostInstructions {

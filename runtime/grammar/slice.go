@@ -44,8 +44,7 @@ const (
 
 // jsonClasses are the characters that stand in a JSON string as they are.
 var jsonClasses = func() (c classes) {
-	c.add(runeClass)
-	c.add(lineClass)
+	c = manyBytes
 	for b := byte(' '); b < utf8.RuneSelf; b++ {
 		if b != '"' && b != '\\' {
 			c.add(classOfByte[b])
@@ -146,7 +145,7 @@ func (v *Vocab) part(of classes) *slice {
 		s.order = append(s.order, ids...)
 		s.ends[n] = len(s.order)
 	}
-	if of.has(runeClass) {
+	if of.someMany() {
 		s.rest, s.blanks, s.other = newTrie(rest, v.text), newTrie(blanks, v.text), newTrie(other, v.text)
 		s.rest.without, s.blanks.without, s.other.without = of, of, of
 	}

@@ -83,13 +83,10 @@ func firstClass(t []byte) (class uint8, size int) {
 		return classOfByte[t[0]], 1
 	}
 	r, size := utf8.DecodeRune(t)
-	switch {
-	case r == utf8.RuneError && size == 1:
+	if r == utf8.RuneError && size == 1 {
 		return brokenClass, 1
-	case r == 0x2028 || r == 0x2029:
-		return lineClass, size
 	}
-	return runeClass, size
+	return classOfRune(r), size
 }
 
 // Mask is a set of tokens.

@@ -33,7 +33,7 @@ func (m *Matcher) fillText(s *state, to *Mask, most float64) float64 {
 	case settled:
 		worst := m.walkOthers(part, s, to, most)
 		return max(worst, m.fillLoop(part, s, 0, to, most))
-	case s.after <= most && s.run >= longRun && part.of.has(runeClass):
+	case s.after <= most && s.run >= longRun && part.of.someMany():
 		part.add(to, s.run)
 		worst := m.walk(&part.rest, s, to, most)
 		if m.m.blankNear(s) {
@@ -121,7 +121,7 @@ func (m *Matcher) fillEntering(s *state, to *Mask, most float64) float64 {
 
 // walkOthers adds those that begin with no character of the slice.
 func (m *Matcher) walkOthers(part *slice, s *state, to *Mask, most float64) float64 {
-	if part.of.has(runeClass) {
+	if part.of.someMany() {
 		return m.walk(&part.other, s, to, most)
 	}
 	others := s.bytes

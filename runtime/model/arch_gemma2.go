@@ -15,8 +15,9 @@ func init() {
 			if m.Has("attention.sliding_window") {
 				m.Windows(c, 2)
 			} else {
-				c.Windows = Windows{Size: 4096, Period: 2, Base: m.PositiveOr("rope.freq_base_swa", 0)}
+				c.Windows = Windows{Size: 4096, Period: 2}
 			}
+			m.near(c)
 			c.Scales = Scales{AttnCap: 50, LogitCap: 30} // llama.cpp's where the file says nothing
 			m.caps(c)
 			if c.Layers == 46 { // the 27B model

@@ -148,8 +148,7 @@ func (b *Builder) gemmaExperts() {
 	b.pending = false // what waits is not complete
 	router := b.vector("ffn_gate_inp.scale", b.Hidden, Always)
 	router.Times = float32(1 / math.Sqrt(float64(b.Hidden)))
-	m := Mixture{Act: GeGLU, Into: BufH, Router: Router{Norm: true, Scale: 1,
-		Gains: b.vector("ffn_down_exps.scale", b.Experts.Count, IfPresent)}}
+	m := Mixture{Act: GeGLU, Into: BufH, Router: Router{Norm: true, Scale: 1}}
 	b.op(OpNorm, "router_norm", Op{Norm: router}) // H [T, hidden]
 	b.Route(m)                                    // Router [T, experts]
 	b.Norm("pre_ffw_norm_2")                      // H [T, hidden]

@@ -12,6 +12,7 @@ func init() {
 		},
 		Read: func(m *Metadata, c *Config) {
 			m.Windows(c, 2)
+			m.near(c)
 			m.Experts(c)
 		},
 		Check: func(c Config) error {

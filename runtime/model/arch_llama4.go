@@ -14,7 +14,8 @@ func init() {
 			c.Experts.Every = m.Size("interleave_moe_layer_step", 1<<10)
 			c.Experts.Shared = c.Experts.FFN
 			if n, ok := m.source.Uint(m.key("attention.sliding_window")); !ok || n > 0 {
-				c.Windows.Chunk, c.Windows.Base = llama4Chunk, m.PositiveOr("rope.freq_base_swa", 0)
+				c.Windows.Chunk = llama4Chunk
+				m.near(c)
 			}
 		},
 	})

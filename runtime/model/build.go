@@ -196,9 +196,13 @@ func (b *Builder) product(name string, o Op, products []Product) {
 		if p.Stack > 0 {
 			kind = OpExperts
 		}
-		b.m.Weights = append(b.m.Weights, Weight{Name: b.name(p.Tensor + ".weight"), Role: p.Role, Layer: b.layer,
+		w := Weight{Name: b.name(p.Tensor + ".weight"), Role: p.Role, Layer: b.layer,
 			N: p.N, K: p.K, Stack: p.Stack, Row: p.Row, Rows: cmp.Or(p.Rows, p.N), Picks: p.Picks,
-			Of: [2]int{p.N, p.K}})
+			Of: [2]int{p.N, p.K}}
+		if p.Role != "router" { // what a router reads has scales of its own (gemma4)
+			w.Scale = b.vector(p.Tensor+".scale", w.Matrices(), IfPresent)
+		}
+		b.m.Weights = append(b.m.Weights, w)
 	}
 	b.op(kind, name, o)
 	if o.Outs[0] == BufY {
@@ -237,13 +241,14 @@ func (b *Builder) Rope(r Rope) *Rope {
 func (b *Builder) Local(base float64, neox bool) *Rope { return b.Rope(Rope{Base: base, Neox: neox}) }
 
 // Near is the configuration's rotation by the base of layers with a window, where that is another:
-// scaled as in the other layers.
+// scaled as in the other layers, unless Windows.Scale says how.
 func (b *Builder) Near(far *Rope) *Rope {
-	if b.Windows.Base == 0 || b.Windows.Base == far.Base {
+	base, scale := cmp.Or(b.Windows.Base, far.Base), cmp.Or(b.Windows.Scale, far.Scale)
+	if base == far.Base && scale == far.Scale {
 		return far
 	}
-	near := b.Rope(Rope{Neox: far.Neox})
-	near.Base = b.Windows.Base
+	near := b.Rope(Rope{Neox: far.Neox, Scale: scale})
+	near.Base = base
 	return near
 }
 
@@ -314,12 +319,12 @@ func (b *Builder) HeadBias(scale float32, bias Need) {
 		return
 	}
 	b.op(OpGather, "gather", Op{Scale: scale}) // Y [wanted rows, hidden]
-	tensor := headTensor
+	tensor, second := headTensor, b.vector("output.scale", 1, IfPresent)
 	if b.Tied {
-		tensor = embedTensor
+		tensor, second = embedTensor, nil
 	}
 	b.m.Weights = append(b.m.Weights, Weight{Name: tensor, Role: "head", Layer: outside, N: b.Vocab, K: b.Hidden,
-		Rows: b.Vocab, Of: [2]int{b.Vocab, b.Hidden}})
+		Rows: b.Vocab, Of: [2]int{b.Vocab, b.Hidden}, Scale: second})
 	b.op(OpMatMul, "head", Op{In: BufY, Wanted: true, Outs: []Buf{BufLogits},
 		Bias: []*Vector{b.vector("output.bias", b.Vocab, bias)}, W: []int{len(b.m.Weights) - 1}})
 }

@@ -73,6 +73,7 @@ type Windows struct {
 	Period  int     // of so many layers the last sees everything
 	Layers  []bool  // which have one, in the place of Period; or nil
 	Base    float64 // of the rotation in layers with a window; 0: that of the others
+	Scale   float64 // of positions in them, where the others scale nothing; 0: none either
 	HeadDim int     // of layers with a window; 0: that of the others
 	RopeDim int     // leading dimensions of their heads that rotate; 0: that of the others
 	Chunk   int     // positions of a chunk, in the place of a window; 0 for none

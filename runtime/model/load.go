@@ -110,7 +110,7 @@ func (m *Model) unknown(f *gguf.File, specs []spec) (wrong []error) {
 	for _, t := range f.Tensors() {
 		layer, name, ok := layerOf(t.Name)
 		switch {
-		case !ok || known[t.Name] || idle[name]:
+		case !ok || known[t.Name] || idle[name] || strings.HasSuffix(name, inputScale):
 		case uint64(layer) >= layers:
 			wrong = append(wrong, fmt.Errorf("tensor %.80s is of layer %d, and the file says that it has %d "+
 				"layers: it is "+
@@ -123,12 +123,13 @@ func (m *Model) unknown(f *gguf.File, specs []spec) (wrong []error) {
 }
 
 func (m *Model) foreign(tensor string) error {
-	return fmt.Errorf("tensor %.80s is %w in an %s model: answers would be others without it", tensor, ErrUnsupported,
+	return fmt.Errorf("tensor %.80s is %w in %s models: answers would be others without it", tensor, ErrUnsupported,
 		m.Arch)
 }
 
 // telling are tensors outside of layers by which some families' answers would be others.
-var telling = [...]string{"output.bias", "output_norm.bias", "rope_factors_long.weight", "rope_factors_short.weight"}
+var telling = [...]string{"output.bias", "output_norm.bias", "output.scale", "rope_factors_long.weight",
+	"rope_factors_short.weight"}
 
 // patchy are errors about vectors that a family's models may have, and that some layers of the file
 // have and others lack.
@@ -160,6 +161,10 @@ func layerOf(tensor string) (layer int, name string, ok bool) {
 // idle are tensors that converters wrote and nobody reads: angles that follow from the base, and a
 // matrix beside the two that it was divided into.
 var idle = map[string]bool{"attn_rot_embd.weight": true, "attn_kv_b.weight": true, "rope_freqs.weight": true}
+
+// inputScale ends the names of what an NVFP4 checkpoint says of activations as it rounds them,
+// which are not rounded so here, nor in llama.cpp.
+const inputScale = ".input_scale"
 
 // keeps says that a layer's tensor of keys or values is one of a checkpoint where the layer reads
 // those of an earlier one.

@@ -294,6 +294,16 @@ func (m *Metadata) ExpertsOf(c *Config) {
 	}
 }
 
+// near reads the rotation of layers with a window in families where it is that of the others but
+// for its base. A factor that the rule "none" turns off stays on in these layers, as in llama.cpp.
+func (m *Metadata) near(c *Config) {
+	c.Windows.Base = m.PositiveOr("rope.freq_base_swa", 0)
+	rule, _ := m.source.String(m.key("rope.scaling.type"))
+	if factor := m.scaling(); rule == "none" && factor > 0 {
+		c.Windows.Scale = 1 / factor
+	}
+}
+
 // Windows reads the size of windows, and which layers have them where the file says so.
 func (m *Metadata) Windows(c *Config, period int) {
 	c.Windows.Size = m.Size("attention.sliding_window", 1<<26)

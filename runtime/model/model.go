@@ -32,6 +32,9 @@ type Weight struct {
 	Of       [2]int // N and K of the whole product, whatever a rank has of it
 	Rows     int    // of each of the tensor's matrices: of several products where they are one tensor
 	Picks    []Pick // which of those rows these are, where they do not follow each other from Row on
+	// [matrices] what products of each are multiplied by, before a bias is added (NVFP4's second
+	// scale, and that of Gemma 4's experts); or nil
+	Scale *Vector
 }
 
 // Pick is N rows of a tensor: runs of Run rows, Step rows from one to the next, the first at Row.

@@ -183,7 +183,7 @@ var families = map[string]func(*Config){
 	"gemma4": func(c *Config) {
 		c.Tied, c.Windows = true, Windows{Size: 256, Layers: notLast(6, 3), Base: 1e4, HeadDim: 32, RopeDim: 32}
 		c.RopeBase, c.HeadDim, c.Heads, c.KVHeads = 1e6, 64, 4, 1
-		c.SharedKV, c.Inputs, c.FFNOf, c.Scales.LogitCap = 2, 16, widths(4, 256, 6, 512), 30
+		c.SharedKV, c.Inputs, c.FFNOf, c.Scales.LogitCap = 3, 16, widths(3, 256, 6, 512), 30
 	},
 	"gemma4-moe": func(c *Config) {
 		c.Arch, c.Tied, c.Windows = "gemma4", true, Windows{Size: 256, Layers: notLast(6, 6), Base: 1e4, HeadDim: 32,

@@ -106,6 +106,7 @@ func (l *lister) op(i int) {
 		if w.Name != embedTensor {
 			l.matrix(w)
 		}
+		l.later(op.Layer, &w.Scale, 1, 0)
 		l.later(op.Layer, &op.Bias[j], 0, l.init.bias(w.Role))
 	}
 	if op.Kind == OpEmbed {
@@ -121,7 +122,6 @@ func (l *lister) op(i int) {
 	l.laterNorm(op.Layer, &op.Gain, 1)
 	if op.Kind == OpRoute {
 		l.later(op.Layer, &op.Router.Bias, 0, 0.3)
-		l.laterNorm(op.Layer, &op.Router.Gains, 1)
 	}
 	if t := op.Table; t != nil {
 		l.specs = append(l.specs, spec{name: t.Name, role: plans.RoleEmbed, layer: outside,

@@ -71,7 +71,6 @@ type Router struct {
 	// Of so many groups of experts those with the best two count, and no expert of another is
 	// chosen; 0 and 1: all do.
 	Groups, GroupsUsed int
-	Gains              *Vector // [experts], what each expert's output counts beside its weight; or nil
 }
 
 // Rope says how positions rotate queries and keys.

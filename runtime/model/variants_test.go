@@ -124,6 +124,16 @@ func TestScalingOfRotations(t *testing.T) {
 			t.Errorf("%v: positions are multiplied by %v (%v)", n, c.RopeScale, m.errs)
 		}
 	}
+	for _, family := range []string{"gemma2", "gpt-oss", "llama4"} {
+		m, c := Metadata{source: numbers{family + ".rope.scaling.factor": {4}}, arch: family}, small(family)
+		m.source = unscaled{m.source.(numbers)}
+		m.rope(&c)
+		m.near(&c)
+		b := Builder{Config: c}
+		if far := b.Rope(Rope{}); len(m.errs) > 0 || far.Scale != 1 || b.Near(far).Scale != 0.25 {
+			t.Errorf("%s, a factor that is turned off: %v, with a window %v", family, far.Scale, b.Near(far).Scale)
+		}
+	}
 	long := small("llama")
 	long.Original = 64
 	mistral := small("mistral3")
@@ -168,4 +178,11 @@ func TestHeadOfAnEmbedding(t *testing.T) {
 	if head := m.Ops[len(m.Ops)-1]; len(head.Bias) != 1 || head.Bias[0] != nil {
 		t.Errorf("the head has bias %+v", head.Bias)
 	}
+}
+
+// unscaled is a source whose rule of scaling is none.
+type unscaled struct{ numbers }
+
+func (u unscaled) String(key string) (string, bool) {
+	return "none", strings.HasSuffix(key, ".rope.scaling.type")
 }

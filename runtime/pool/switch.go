@@ -23,7 +23,7 @@ type switchRecord struct {
 // SetActive chooses the workers (indices) that take part from the next run on; nil means all. Their
 // IDs follow the order of the list. The hot switch: the others sleep at once and are not woken by
 // runs, the chosen ones are woken now, and nothing is moved or allocated if the set was active
-// before. It returns how long the call took. A run under way is waited for, so it is not to be
+// before. It returns how long a change took. A run under way is waited for, so it is not to be
 // called from inside one.
 func (p *Pool) SetActive(workers []int) (time.Duration, error) {
 	p.mu.Lock()
@@ -32,13 +32,13 @@ func (p *Pool) SetActive(workers []int) (time.Duration, error) {
 }
 
 func (p *Pool) setActive(workers []int) (time.Duration, error) {
-	began := p.now()
 	if workers == nil {
 		workers = p.all
 	}
 	if slices.Equal(workers, p.team.active) {
-		return p.now() - began, nil
+		return 0, nil
 	}
+	began := p.now()
 	t, err := p.findTeam(workers)
 	if err != nil {
 		return 0, fmt.Errorf("active workers: %w", err)

@@ -1,0 +1,222 @@
+package grammar
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Characters of several bytes are parted by what expressions tell apart: white space, what ends
+// lines, Unicode's categories, and blocks that are written as ranges. A loop takes some of these
+// classes whole; what it takes of others is followed byte by byte.
+
+// manyBytes are all classes of characters of several bytes.
+var manyBytes = func() (c classes) {
+	c.add(runeClass)
+	for i := range runeKinds {
+		c.add(lineClass + uint8(i))
+	}
+	return c
+}()
+
+// someMany tells that some of the classes are of characters of several bytes.
+func (c classes) someMany() bool { return c[0]&manyBytes[0]|c[1]&manyBytes[1] != 0 }
+
+// block is a range of characters that are one class.
+type block struct {
+	runeRange
+	class uint8
+}
+
+// runeTables are all characters of several bytes in order, the class of each below 2^16, and the
+// bytes that those of a class begin with.
+type runeTables struct {
+	blocks []block
+	low    []uint8
+	begins [noClass]byteSet
+}
+
+var runesByClass = sync.OnceValue(func() *runeTables {
+	t := &runeTables{low: make([]uint8, 1<<16)}
+	cuts := []rune{utf8.RuneSelf, 0xD800, 0xE000, 0x10000, utf8.MaxRune + 1}
+	each := func(lo, hi, stride rune) {
+		if stride == 1 {
+			cuts = append(cuts, lo, hi+1)
+			return
+		}
+		for r := lo; r <= hi; r += stride {
+			cuts = append(cuts, r, r+1)
+		}
+	}
+	for _, kind := range runeKinds {
+		for _, x := range kind.R16 {
+			each(rune(x.Lo), rune(x.Hi), rune(x.Stride))
+		}
+		for _, x := range kind.R32 {
+			each(rune(x.Lo), rune(x.Hi), rune(x.Stride))
+		}
+	}
+	slices.Sort(cuts)
+	cuts = slices.Compact(cuts)
+	for i, lo := range cuts[:len(cuts)-1] {
+		if hi := cuts[i+1] - 1; lo >= utf8.RuneSelf && lo != 0xD800 {
+			t.add(block{runeRange{lo, hi}, kindOf(lo)})
+		}
+	}
+	for _, b := range t.blocks {
+		utf8Ranges(b.lo, b.hi, func(seq []byteRange) { t.begins[b.class].add(seq[0]) })
+		for r := b.lo; r <= min(b.hi, 0xFFFF); r++ {
+			t.low[r] = b.class
+		}
+	}
+	return t
+})
+
+func (t *runeTables) add(b block) {
+	if n := len(t.blocks); n > 0 && t.blocks[n-1].class == b.class && t.blocks[n-1].hi+1 == b.lo {
+		t.blocks[n-1].hi = b.hi
+		return
+	}
+	t.blocks = append(t.blocks, b)
+}
+
+// runeKinds are the classes from lineClass on, each without the characters of those before it.
+var runeKinds = func() []*unicode.RangeTable {
+	ranges := func(x ...rune) *unicode.RangeTable {
+		t := &unicode.RangeTable{}
+		for i := 0; i < len(x); i += 2 {
+			t.R16 = append(t.R16, unicode.Range16{Lo: uint16(x[i]), Hi: uint16(x[i+1]), Stride: 1})
+		}
+		return t
+	}
+	return []*unicode.RangeTable{
+		ranges(0x2028, 0x2029), // lineClass
+		ranges(0xA0, 0xA0, 0x1680, 0x1680, 0x2000, 0x200A, 0x202F, 0x202F, 0x205F, 0x205F, 0x3000, 0x3000,
+			0xFEFF, 0xFEFF), // ECMA's other white space
+		unicode.Cc, ranges(0xC0, 0xD6, 0xD8, 0xDE), ranges(0xDF, 0xF6, 0xF8, 0xFF), ranges(0xD7, 0xD7, 0xF7, 0xF7),
+		ranges(0x4E00, 0x9FFF), ranges(0x3041, 0x30FF), ranges(0xAC00, 0xD7A3), ranges(0x400, 0x4FF),
+		unicode.Lu, unicode.Ll, unicode.Lt, unicode.Lm, unicode.Lo, unicode.Mn, unicode.M, unicode.Nd, unicode.N,
+		unicode.Pc, unicode.P, unicode.S,
+	}
+}()
+
+// kindOf is the class of a character by its kind.
+func kindOf(r rune) uint8 {
+	for i, kind := range runeKinds {
+		if unicode.Is(kind, r) {
+			return lineClass + uint8(i)
+		}
+	}
+	return runeClass
+}
+
+// classOfRune is the class of a character of several bytes.
+func classOfRune(r rune) uint8 {
+	t := runesByClass()
+	if r < 1<<16 {
+		return t.low[r]
+	}
+	i, met := slices.BinarySearchFunc(t.blocks, r, func(b block, r rune) int { return cmp.Compare(b.lo, r) })
+	if !met {
+		i--
+	}
+	return t.blocks[i].class
+}
+
+// wholeClasses are the classes of characters of several bytes of which all lead from s to a state
+// and nowhere else.
+func (b *builder) wholeClasses(s *pstate, to int32) (c classes) {
+	w := runeWays{b: b, to: to}
+	for _, e := range s.edges {
+		for lead := max(int(e.lo), 0xC2); lead <= min(int(e.hi), 0xF4); lead++ {
+			switch {
+			case lead < 0xE0:
+				w.follow(e.to, rune(lead&0x1F), 1)
+			case lead < 0xF0:
+				w.follow(e.to, rune(lead&0x0F), 2)
+			default:
+				w.follow(e.to, rune(lead&0x07), 3)
+			}
+		}
+	}
+	if len(w.there) == 0 {
+		return classes{}
+	}
+	there, elsewhere := w.there.inOrder(), w.elsewhere.inOrder()
+	var missing classes
+	i, j := 0, 0
+	for _, x := range runesByClass().blocks {
+		for i < len(there) && there[i].hi < x.lo {
+			i++
+		}
+		for j < len(elsewhere) && elsewhere[j].hi < x.lo {
+			j++
+		}
+		switch {
+		case i == len(there) || there[i].lo > x.lo || there[i].hi < x.hi,
+			j < len(elsewhere) && elsewhere[j].lo <= x.hi:
+			missing.add(x.class)
+		default:
+			c.add(x.class)
+		}
+	}
+	return c.without(missing)
+}
+
+// runeWays are the characters of several bytes that lead from a state to another one, and those
+// that (also) lead elsewhere.
+type runeWays struct {
+	b                *builder
+	to               int32
+	there, elsewhere runes
+}
+
+// follow reads the bytes behind the first of a character, of which so many are left.
+func (w *runeWays) follow(at int32, begun rune, left int) {
+	lo, hi := begun<<(6*left), (begun+1)<<(6*left)-1
+	if to, ok := w.b.allLead(at, left); ok {
+		w.add(to == w.to, lo, hi)
+		return
+	}
+	s := &w.b.states[at]
+	if s.final || len(s.eps)+len(s.calls) > 0 || s.loop != nil {
+		w.add(false, lo, hi)
+		return
+	}
+	for _, e := range s.edges {
+		lo, hi := max(rune(e.lo), 0x80), min(rune(e.hi), 0xBF)
+		switch {
+		case lo > hi:
+		case left == 1:
+			w.add(e.to == w.to, begun<<6|lo&0x3F, begun<<6|hi&0x3F)
+		default:
+			for next := lo; next <= hi; next++ {
+				w.follow(e.to, begun<<6|next&0x3F, left-1)
+			}
+		}
+	}
+}
+
+func (w *runeWays) add(there bool, lo, hi rune) {
+	if there {
+		w.there = append(w.there, runeRange{lo, hi})
+	} else {
+		w.elsewhere = append(w.elsewhere, runeRange{lo, hi})
+	}
+}
+
+// allLead tells where a state leads with so many bytes inside of a character, whichever they are;
+// not ok where that is not one state.
+func (b *builder) allLead(at int32, left int) (to int32, ok bool) {
+	for ; left > 0; left-- {
+		s := &b.states[at]
+		if s.final || len(s.eps)+len(s.calls) > 0 || s.loop != nil || len(s.edges) != 1 ||
+			s.edges[0].lo > 0x80 || s.edges[0].hi < 0xBF {
+			return 0, false
+		}
+		at = s.edges[0].to
+	}
+	return at, true
+}
