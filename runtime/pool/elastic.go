@@ -88,9 +88,9 @@ func (w *Worker) note(now, took time.Duration) {
 	}
 }
 
-// patience is how long a chunk of somebody else may take, where so many of the phase were taken back
-// already: twice as long with each, so that chunks which are simply longer than was thought come to
-// their ends, instead of being taken to and fro.
+// patience is how long a chunk of somebody else may take, where so many of the phase were taken
+// back already: twice as long with each, so that chunks which are simply longer than was thought
+// come to their ends, instead of being taken to and fro.
 func (w *Worker) patience(taken int) time.Duration {
 	patience := unknownPatience
 	if w.longest > 0 { // it had one in this phase

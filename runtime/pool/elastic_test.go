@@ -177,8 +177,8 @@ func TestOneWorkerEndsTheRunAlone(t *testing.T) {
 	}
 }
 
-// Chunks that take longer than anybody's patience come to their ends on a team that is on its guard:
-// its workers do not take them from each other for ever.
+// Chunks that take longer than anybody's patience come to their ends on a team that is on its
+// guard: its workers do not take them from each other for ever.
 func TestLongChunksAreNotTakenToAndFro(t *testing.T) {
 	p := guarded(t, 2, "1:0%:1ms")
 	r := newRelay(p, 3, 3, 1)

@@ -111,8 +111,8 @@ func (c *crowd) note(t *testing.T) {
 	}
 }
 
-// TestProactiveWaitsForTheReactiveQueue: proactive requests that left their queue fast, as long as no
-// reactive ones came, are told to come again when those that wait now have gone.
+// TestProactiveWaitsForTheReactiveQueue: proactive requests that left their queue fast, as long as
+// no reactive ones came, are told to come again when those that wait now have gone.
 func TestProactiveWaitsForTheReactiveQueue(t *testing.T) {
 	for _, name := range []string{DefaultPolicy, "fcfs"} {
 		d := testDriver(Config{Blocks: 400, MaxRunning: 1, Queue: 30, Chunk: 256, Policy: name})
@@ -131,7 +131,7 @@ func TestProactiveWaitsForTheReactiveQueue(t *testing.T) {
 		d.run(t, 50)
 		burst(Reactive, 30)
 		burst(Proactive, 40)
-		// 30 reactive ones and the first proactive one, a tenth of a second each; fcfs takes both in turn
+		// 30 reactive ones and the first proactive one, a tenth of a second each; fcfs is blind
 		if told, least := d.retry, 3*time.Second; name == DefaultPolicy && told < least || told > 2*least {
 			t.Errorf("%s: refused for %s", name, told)
 		}
