@@ -88,12 +88,15 @@ func (w *Worker) note(now, took time.Duration) {
 	}
 }
 
-// patience is how long a chunk of somebody else may take.
-func (w *Worker) patience() time.Duration {
-	if w.longest == 0 { // it had none in this phase
-		return unknownPatience
+// patience is how long a chunk of somebody else may take, where so many of the phase were taken
+// back already: twice as long with each, so that chunks which are simply longer than was thought
+// come to their ends, instead of being taken to and fro.
+func (w *Worker) patience(taken int) time.Duration {
+	patience := unknownPatience
+	if w.longest > 0 { // it had one in this phase
+		patience = min(max(2*w.longest, leastPatience), mostPatience)
 	}
-	return min(max(2*w.longest, leastPatience), mostPatience)
+	return patience << min(taken, mostDoubled)
 }
 
 // join makes the worker a member of the run that is open, in the phase that it is in. It reports

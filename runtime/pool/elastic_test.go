@@ -177,6 +177,28 @@ func TestOneWorkerEndsTheRunAlone(t *testing.T) {
 	}
 }
 
+// Chunks that take longer than anybody's patience come to their ends on a team that is on its
+// guard: its workers do not take them from each other for ever.
+func TestLongChunksAreNotTakenToAndFro(t *testing.T) {
+	p := guarded(t, 2, "1:0%:1ms")
+	r := newRelay(p, 3, 3, 1)
+	r.lose = func(*Worker, int) { time.Sleep(3 * mostPatience) } // what every chunk takes
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		p.RunElastic(r.run)
+	}()
+	select {
+	case <-done:
+	case <-time.After(20 * time.Second):
+		t.Fatalf("the run has not ended: %+v", totals(p))
+	}
+	r.check(t, "long chunks")
+	if s := totals(p); s.Taken > 6*9 { // of 6 phases
+		t.Errorf("taken back %d times", s.Taken)
+	}
+}
+
 // A run that begins with everybody goes on its guard in its midst.
 func TestGuardIsRaisedWithinARun(t *testing.T) {
 	p := open(t, 2, Options{})

@@ -49,8 +49,34 @@ type guard struct {
 	_       [cacheLine]byte
 	word    atomic.Uint64
 	_       [cacheLine - 8]byte
-	at      [2]guardStep // by the phase's parity
+	at      [2]guardStep  // by the phase's parity
+	takes   atomic.Uint64 // the phase of the last one, and how many there were of it
 	members []member
+}
+
+// takesBits count what is taken back of a phase.
+const takesBits = 8
+
+// taken notes that a chunk of the phase was taken back.
+func (g *guard) taken(phase uint64) {
+	for {
+		old := g.takes.Load()
+		next := phase&phaseMask<<takesBits | 1
+		if old>>takesBits == phase&phaseMask {
+			next = min(old+1, next|(1<<takesBits-1))
+		}
+		if g.takes.CompareAndSwap(old, next) {
+			return
+		}
+	}
+}
+
+// tries is how many chunks of the phase were taken back.
+func (g *guard) tries(phase uint64) int {
+	if word := g.takes.Load(); word>>takesBits == phase&phaseMask {
+		return int(word & (1<<takesBits - 1))
+	}
+	return 0
 }
 
 // guardStep is the step of the run that a phase is of, and the phase that the step begins with.
@@ -205,6 +231,7 @@ func (g *guard) last(w *Worker) (chunk int, ok bool) {
 		if word := late.word.Load(); placeOf(word) == placeOffered && phaseOf(word) == phase&phaseMask &&
 			w.pool.leave(late, word, phase) {
 			g.count(phase, 1, 0, -1, nil)
+			g.taken(phase)
 			w.taken++
 			return int(word & chunkMask), true
 		}
@@ -228,7 +255,7 @@ func (g *guard) held(w *Worker, phase uint64, t *watch) (held bool, late *member
 			held = true
 		case placeOffered:
 			held = true
-			if t.now-time.Duration(m.since.Load()) > w.patience() {
+			if t.now-time.Duration(m.since.Load()) > w.patience(g.tries(phase)) {
 				return true, m
 			}
 		}

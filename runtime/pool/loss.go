@@ -23,7 +23,8 @@ const (
 	// How long somebody else may have a chunk: twice the longest of one's own in the phase, within
 	// these bounds.
 	leastPatience   = 30 * time.Microsecond
-	mostPatience    = 2 * time.Millisecond
+	mostPatience    = 10 * time.Millisecond
+	mostDoubled     = 12
 	unknownPatience = 200 * time.Microsecond
 
 	guardSpin = 200 * time.Microsecond // a guarded worker naps beyond it

@@ -177,11 +177,16 @@ func TestQuanta(t *testing.T) {
 }
 
 // TestAnAgedPrefillYields: an aged prompt has quanta between the chunks of a reactive one, and
-// halts for a reactive arrival like any other.
+// halts for a reactive arrival like any other, whatever credit there is.
 func TestAnAgedPrefillYields(t *testing.T) {
 	cfg := roomy()
 	cfg.Aging = time.Second
 	d := testDriver(cfg)
+	d.arrive(3, Reactive, prompt(3, 10), 9) // earns credit that nobody spends
+	d.run(t, 20)
+	if d.s.Live() > 0 || d.s.credit <= 0 {
+		t.Fatalf("%d live, %s of credit", d.s.Live(), d.s.credit)
+	}
 	d.arrive(1, Proactive, prompt(1, 64*20), 5)
 	d.run(t, 1)
 	d.now += 2 * time.Second

@@ -22,7 +22,9 @@ func (sandwich) next(s *Scheduler, w work) (*request, time.Duration) {
 	alternate := s.sinceChunk < s.cfg.DecodesBetweenChunks
 	switch r := w.prefill[Reactive]; {
 	case r != nil:
-		if p != nil && p.promoted {
+		// Between prompt chunks, not before somebody who has just come: that one a whole reactive
+		// forward has passed by.
+		if p != nil && p.promoted && r.progress <= s.passed {
 			if p, quantum := s.quantum(p); p != nil {
 				return p, quantum
 			}

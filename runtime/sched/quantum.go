@@ -43,6 +43,9 @@ func (s *Scheduler) settle(f *flight) {
 	took := s.now - f.began
 	for _, r := range f.reqs[:min(1, len(f.reqs))] {
 		s.used[r.class] += took
+		if s.passed = -1; r.class == Reactive {
+			s.passed = f.began
+		}
 	}
 	step := min(f.step, took)
 	if f.prefill {

@@ -110,3 +110,30 @@ func (c *crowd) note(t *testing.T) {
 		c.open[class] = left
 	}
 }
+
+// TestProactiveWaitsForTheReactiveQueue: proactive requests that left their queue fast, as long as
+// no reactive ones came, are told to come again when those that wait now have gone.
+func TestProactiveWaitsForTheReactiveQueue(t *testing.T) {
+	for _, name := range []string{DefaultPolicy, "fcfs"} {
+		d := testDriver(Config{Blocks: 400, MaxRunning: 1, Queue: 30, Chunk: 256, Policy: name})
+		d.cost = func(*Action) time.Duration { return 100 * time.Millisecond }
+		id := ID(0)
+		burst := func(class Class, n int) {
+			for range n {
+				id++
+				d.arrive(id, class, prompt(id, 10), 1)
+			}
+			if err := d.step(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		burst(Proactive, 20)
+		d.run(t, 50)
+		burst(Reactive, 30)
+		burst(Proactive, 40)
+		// 30 reactive ones and the first proactive one, a tenth of a second each; fcfs is blind
+		if told, least := d.retry, 3*time.Second; name == DefaultPolicy && told < least || told > 2*least {
+			t.Errorf("%s: refused for %s", name, told)
+		}
+	}
+}

@@ -97,6 +97,7 @@ type Scheduler struct {
 	sinceChunk int              // decode batches since the last prefill chunk
 	credit     time.Duration    // that proactive prefill has beside reactive work; below 0: a debt
 	used       [2]time.Duration // by forwards of each class, where the policy shares time out
+	passed     time.Duration    // the last forward began, where it was reactive; below 0 where not
 	lives      [2]int           // requests that have not ended, by class
 	now        time.Duration
 
@@ -128,6 +129,7 @@ func New(cfg Config) (*Scheduler, error) {
 		cache:      kvcache.New(max(cfg.Chunk, cfg.MaxRunning), cfg.Stores),
 		byID:       make(map[ID]*request),
 		sinceChunk: cfg.DecodesBetweenChunks,
+		passed:     -1,
 	}, nil
 }
 

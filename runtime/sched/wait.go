@@ -39,7 +39,8 @@ func (s *Scheduler) served(d time.Duration) {
 }
 
 // wait is how long it takes until so many requests of a class have left their queue, 0 where that
-// is not known. One that has been due for longer than usual is late by as much again.
+// is not known. One that has been due for longer than usual is late by as much again, and no
+// proactive one is due before the reactive queue is empty, unless it has aged.
 func (s *Scheduler) wait(c Class, places int) time.Duration {
 	t := &s.turns[c]
 	if t.every == 0 {
@@ -49,7 +50,24 @@ func (s *Scheduler) wait(c Class, places int) time.Duration {
 	if t.waiting {
 		next = max(next, min(s.now-t.last, jump*t.every))
 	}
+	if n := len(s.queue[Reactive]); c == Proactive && n > 0 && !s.rules.blind && !s.rules.lifts {
+		next = max(next, min(s.wait(Reactive, n), s.untilAged()))
+	}
 	return next + time.Duration(places-1)*t.every
+}
+
+// untilAged is how long it takes until the first proactive request that waits, or would, has aged.
+func (s *Scheduler) untilAged() time.Duration {
+	q := s.queue[Proactive]
+	switch {
+	case s.cfg.Aging < 0:
+		return unpredicted
+	case len(q) == 0:
+		return s.cfg.Aging
+	case q[0].promoted:
+		return 0
+	}
+	return max(0, q[0].progress+s.cfg.Aging-s.now)
 }
 
 // Place is how many requests wait before one that waits, by the order in which they are taken from
