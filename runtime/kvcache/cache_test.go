@@ -221,3 +221,36 @@ func TestBoundedMemoryIsFlat(t *testing.T) {
 		t.Errorf("a context of 3 blocks is given %d", one[0].Blocks)
 	}
 }
+
+// TestCopiesOfChats: of a chat of many messages copies of the state stay on the grid and behind the
+// last messages, as many of these as the room allows, and the others do not push them out.
+func TestCopiesOfChats(t *testing.T) {
+	for room, wants := range map[int]map[int]int{
+		10: {20: 16, 33: 32, 36: 32, 37: 37, 39: 39, 40: 40},
+		64: {20: 16, 32: 32, 33: 33, 36: 36, 40: 40}, // eight
+	} {
+		c := New(8*BlockTokens, []Spec{{Kind: Full{}, Blocks: 128}, {Kind: Recurrent{}, Blocks: 2 + room, States: 2}})
+		ids := tokens(40*BlockTokens+7, 100)
+		s := c.Open(Salt{})
+		for b := 1; b <= 40; b++ {
+			c.Checkpoint(s, b*BlockTokens)
+		}
+		if !c.Reserve(s, len(ids)) {
+			t.Fatal("no room")
+		}
+		for from := 0; from < len(ids); from += 8 * BlockTokens {
+			c.Append(s, ids[from:min(len(ids), from+8*BlockTokens)])
+		}
+		check(t, c, s)
+		c.Free(s)
+		for branch, want := range wants {
+			s := c.Open(Salt{})
+			if got := c.Adopt(s, append(slices.Clone(ids[:branch*BlockTokens+3]), 7, 8)); got != want*BlockTokens {
+				t.Errorf("room for %d: a chat that branches behind block %d goes on from %d, not from %d", room, branch,
+					got/BlockTokens, want)
+			}
+			check(t, c, s)
+			c.Free(s)
+		}
+	}
+}

@@ -24,6 +24,27 @@ const (
 // is computed again at most that goes on where nobody marked it.
 const stateGrid = 16
 
+// markShare is how much of the room for copies a text may have for the places that were marked in
+// it, one part in so many, and fewMarks how many of them it has at least. A chat is gone on with
+// behind its last messages; were every message's end kept, one long chat would push the grid out,
+// its own too.
+const markShare, fewMarks = 8, 4
+
+// marked tells whether a copy is kept before block b since the place was marked: it is one of the
+// last of the text.
+func (c *store) marked(s *Sequence, b int) bool {
+	if b >= len(s.marks) || !s.marks[b] {
+		return false
+	}
+	left := max(fewMarks, (len(c.blocks)-c.states)/markShare)
+	for _, later := range s.marks[b+1:] {
+		if later {
+			left--
+		}
+	}
+	return left > 0
+}
+
 // room is how many blocks of a recurrent store may hold copies now: idle ones beyond the states
 // that sequences may come to ask for.
 func (c *store) room() int { return c.idle - max(0, c.states-c.held) }
@@ -54,7 +75,7 @@ func (c *Cache) coverState(s *Sequence, i, n int) {
 	m.table = append(m.table, m.from, m.state)
 	for b := s.filled / BlockTokens; b < n/BlockTokens; b++ {
 		id := none
-		if len(s.tokens) == s.filled && s.keeps(b+1, n) && st.room() > 0 {
+		if len(s.tokens) == s.filled && st.keeps(s, b+1, n) && st.room() > 0 {
 			id = st.take()
 		}
 		m.table = append(m.table, id)
@@ -63,10 +84,10 @@ func (c *Cache) coverState(s *Sequence, i, n int) {
 
 // keeps tells whether a copy stays before block b of a sequence that goes on to position n: where
 // it was marked, on the grid, and at the last border of a block.
-func (s *Sequence) keeps(b, n int) bool { return s.lasting(b) || b == n/BlockTokens }
+func (c *store) keeps(s *Sequence, b, n int) bool { return c.lasting(s, b) || b == n/BlockTokens }
 
 // lasting tells whether the copy before block b is kept longer than until the next one.
-func (s *Sequence) lasting(b int) bool { return b%stateGrid == 0 || b < len(s.marks) && s.marks[b] }
+func (c *store) lasting(s *Sequence, b int) bool { return b%stateGrid == 0 || c.marked(s, b) }
 
 // dropCopies gives the copies of a forward back that will not run, or is over.
 func (c *store) dropCopies(m *memory) {
@@ -100,7 +121,7 @@ func (c *Cache) landStates(s *Sequence, from int) {
 		for k, id := range m.copies() {
 			if b := from/BlockTokens + k; id != none && b < len(s.keys) && (b+1)*BlockTokens <= s.filled {
 				st.index(id, &s.keys[b])
-				st.blocks[id].worth = s.lasting(b + 1)
+				st.blocks[id].worth = st.lasting(s, b+1)
 			}
 		}
 		m.at = m.upTo
