@@ -17,6 +17,7 @@ type CoreRates struct {
 	// and of a kernel for q8_0 weights on it, with all that it loads, stores and scales. Zero for
 	// both where there is none.
 	Unit, UnitKernel float64
+	Second           float64 // bytes from the second-level cache
 }
 
 // Rates are those of an instruction set. Each is made of the best samples with the fewest PUs at
@@ -31,6 +32,7 @@ func (m *Machine) Rates(isa microkernel.ISA) (r CoreRates) {
 	cycle := ports * flops * lanes / peak
 	r.Loads = m.best(profiles.Bandwidth, "", profiles.L1Loads) * cycle / (4 * lanes)
 	r.Reads = m.best(profiles.Bandwidth, "", "l1") * cycle / (4 * lanes)
+	r.Second = m.best(profiles.Bandwidth, "", "l2") * cycle
 	r.Dots = m.best(profiles.Compute, isa.String(), microkernel.ComputeInt8.String()) / peak / 4
 	if u, ok := m.profile.UnitRates(isa); ok {
 		r.Unit, r.UnitKernel, r.Dots = u.Unit/peak/4, u.Kernel/peak/4, u.Vectors/peak/4

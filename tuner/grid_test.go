@@ -179,7 +179,7 @@ func TestJudgeThumb(t *testing.T) {
 		t.Fatal(err)
 	}
 	host.Ceilings = nil
-	g, err := readGrid(filepath.Join(dir, "q4_0-5632x2048.jsonl.gz"), host)
+	g, err := readGrid(filepath.Join(dir, "bf16-2048x2048-bf16.jsonl.gz"), host)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,16 +8,16 @@ import (
 
 // spreadTo is the last M for which the next block of weights is prefetched while all row tiles pass
 // over one: beyond it reading is a small part of the time.
-const spreadTo = residentFrom - 1
+const spreadTo = residentFrom
 
 // The size of a block under a spread prefetch. Up to fewRows it fills half of L1, so that later row
 // tiles need no line buffers, which the prefetches hold: 4 % at M = 16 in f32, 8 % at M = 8 in
 // q8_0, against blocks of 128 KiB. With more rows their activations do not fit beside it, and the
-// block is a sixteenth of L2; all of K as one block loses up to 20 %.
+// block is a sixteenth of L2; all of K as one block loses up to 20 % there, and 4 to 11 % up to
+// fewRows (q8_0, M = 9 and 23).
 const (
-	fewRows     = 24
-	leastDepth  = 96 // of k
-	spreadDepth = 1024
+	fewRows    = 24
+	leastDepth = 96 // of k
 )
 
 // How far ahead a kernel prefetches in each panel.
@@ -44,7 +44,7 @@ func (r Rates) prefetched(s microkernel.Spec, m int, widen bool) microkernel.Spe
 	if m > s.MR {
 		return s.WithPrefetch(2048)
 	}
-	if r.tileCycles(s, m) < readCycles(s)/8 {
+	if r.tileCycles(s, m, 0) < readCycles(s)/7 {
 		return s.WithPrefetch(prefetchOnce)
 	}
 	return s.WithPrefetch(min(prefetchBytes, prefetchShared/(s.NR/microkernel.PanelWidth)&^63))
@@ -61,15 +61,28 @@ func (r Rates) Form(s microkernel.Spec, m int, widen bool) microkernel.Spec {
 
 // rowCycles estimates the cycles that m rows take for 32 k of one panel, whose weights come from
 // memory unless they were widened. Rows are divided into tiles of nearly equal height. Without a
-// spread prefetch only the first row tile overlaps with memory.
-func (r Rates) rowCycles(s microkernel.Spec, m int, widen bool) float64 {
+// spread prefetch only the first row tile overlaps with memory; later ones read the weights from
+// the second-level cache where a block of them does not fit into the first. Each block of k costs
+// a load and a store of C.
+func (c Cores) rowCycles(s microkernel.Spec, m int, widen bool) float64 {
 	if s.MatrixUnit() {
-		return r.unitCycles(s, m)
+		return c.unitCycles(s, m)
 	}
 	tiles := (m + s.MR - 1) / s.MR
 	low := m / tiles
 	high := m - low*tiles // tiles with one row more
-	all := float64(tiles-high)*r.tileCycles(s, low) + float64(high)*r.tileCycles(s, low+1)
+	depth := c.depth(s, m)
+	second := 0.0
+	if float64(depth)/32*panelBytes(s)*float64(s.NR/microkernel.PanelWidth) > float64(c.L1)/2 {
+		second = panelBytes(s) / or(c.Second, core.second)
+	}
+	first := c.tileCycles(s, (m+tiles-1)/tiles, 0)
+	later := float64(tiles-high)*c.tileCycles(s, low, second) + float64(high)*c.tileCycles(s, low+1, second) -
+		c.tileCycles(s, (m+tiles-1)/tiles, second)
+	if s.Spread || m >= residentFrom {
+		later += float64(m) * c.storeCycles() * 32 / float64(depth)
+	}
+	all := first + later
 	if widen {
 		return all
 	}
@@ -79,19 +92,29 @@ func (r Rates) rowCycles(s microkernel.Spec, m int, widen bool) float64 {
 	if s.Spread {
 		return overlap(1.05*memory, 1.02*all) // each block comes through the second-level cache, in calls of its own
 	}
-	first := r.tileCycles(s, (m+tiles-1)/tiles)
-	return overlap(memory, first) + all - first
+	return overlap(memory, first) + later
+}
+
+// storeCycles is what one row of a panel of C costs each time that it is loaded and stored: both
+// pass the second-level cache, and the store reads first what it overwrites.
+func (c Cores) storeCycles() float64 {
+	return 3 * 4 * microkernel.PanelWidth / or(c.Second, core.second)
 }
 
 // readCycles is the cycles that 32 k of one panel take to come from memory.
-func readCycles(s microkernel.Spec) float64 {
-	return float64(microkernel.PanelOffset(s.B, 256)) / 8 / core.streamBytes
-}
+func readCycles(s microkernel.Spec) float64 { return panelBytes(s) / core.streamBytes }
+
+// panelBytes is what 32 k of one packed panel have.
+func panelBytes(s microkernel.Spec) float64 { return float64(microkernel.PanelOffset(s.B, 256)) / 8 }
 
 // overlap is how long reading and multiplying take together: the third root of the sum of their
 // cubes. Measured with prefetches that ask twice, in times of M = 1: 1.04 at M = 8 (f32, 48 columns
 // in one pass, multiplying alone 0.35), 1.07 at M = 6 (q8_0), 1.13 at M = 12 (f32; 0.53), 1.12 at M
 // = 16 (f32, spread; 0.7), 1.43 at M = 32 (spread; 1.4).
-func overlap(memory, work float64) float64 {
-	return math.Cbrt(memory*memory*memory + work*work*work)
+func overlap(times ...float64) float64 {
+	sum := 0.0
+	for _, t := range times {
+		sum += t * t * t
+	}
+	return math.Cbrt(sum)
 }

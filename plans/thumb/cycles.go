@@ -21,11 +21,12 @@ type costFigures struct {
 	matrix      float64 // vector products that a matrix unit makes in the time of one: assumed, nobody has timed one
 	dots        float64 // dot products of bytes in the time of one multiply-add of float32
 	pairs       float64 // multiply-adds of bf16 pairs in the time of one of float32: two ports make one dot product
+	second      float64 // bytes from the second-level cache in a cycle: assumed, 38 and 54 measured
 	streamBytes float64 // of memory that one core reads in a cycle: 4.5 to 5.3 measured (Skylake-SP, Emerald Rapids)
 }
 
 var core = costFigures{ports: 2, loadPorts: 2, loads: 1.7, issue: 5, chain: 4, latency: 4.5,
-	unpacking: 2.5, matrix: 8, dots: 1, pairs: 1, streamBytes: 5}
+	unpacking: 2.5, matrix: 8, dots: 1, pairs: 1, second: 32, streamBytes: 5}
 
 // CyclesPerOp estimates the cycles per multiply-add of a tile of so many rows of any form, unrolled
 // or not: the busiest of the multiply, load and issue ports, and the latency of a chain. It only
@@ -60,9 +61,10 @@ func CyclesPerOp(s microkernel.Spec, rows int) float64 {
 	return (cycles + loop) / (m * float64(s.NR))
 }
 
-// tileCycles is the cycles of one tile of so many rows for 32 k of one of its panels: the busiest
-// of the arithmetic ports, the load ports and the chains of dependent multiply-adds.
-func (r Rates) tileCycles(s microkernel.Spec, height int) float64 {
+// tileCycles is the cycles of one tile of so many rows for 32 k of one of its panels: those of the
+// arithmetic and the load ports and those in which its weights are fetched to the first-level
+// cache, overlapped, and at the least those of the chains of dependent multiply-adds.
+func (r Rates) tileCycles(s microkernel.Spec, height int, fetch float64) float64 {
 	panels := float64(s.NR / microkernel.PanelWidth)
 	vectors := float64(microkernel.PanelWidth / min(s.ISA.Lanes(), microkernel.PanelWidth)) // in a panel
 	rows := float64(height)
@@ -88,7 +90,7 @@ func (r Rates) tileCycles(s microkernel.Spec, height int) float64 {
 	if s.Compute == microkernel.ComputeInt8 {
 		chain /= 2 // blocks overlap
 	}
-	return max(arithmetic, loads, chain)
+	return max(overlap(arithmetic, loads, fetch), chain)
 }
 
 // sharing is how often an activation is broadcast for each vector that it meets: once for all of

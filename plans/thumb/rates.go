@@ -15,18 +15,14 @@ type Rates roofline.CoreRates
 // ratesOf keeps rates within what cores are built for: a figure that something disturbed, or that
 // somebody made up, bends a plan and does not break it.
 func ratesOf(r roofline.CoreRates) Rates {
-	loads := r.Loads * portsReached
+	loads := r.Loads
 	if loads == 0 {
 		loads = r.Reads
 	}
 	return Rates{Loads: clip(loads, 1, 2), Dots: clip(r.Dots, 0.25, 1), // beyond it a matrix unit was measured
-		Pairs: clip(r.Pairs, 0.25, 2), Unit: clip(r.Unit, 0.05, 64), UnitKernel: clip(r.UnitKernel, 0.05, 16)}
+		Pairs: clip(r.Pairs, 0.25, 2), Unit: clip(r.Unit, 0.05, 64), UnitKernel: clip(r.UnitKernel, 0.05, 16),
+		Second: clip(r.Second, 8, 64)}
 }
-
-// portsReached is the share of measured load ports that a kernel is taken to keep busy: reckoned
-// from the time of tiles of 14x16 in q4_0, which load the most, some 1.5 vectors a cycle of the 1.6
-// to 1.9 that a Sapphire Rapids loads from L1.
-const portsReached = 0.8
 
 // RatesKnown says that a profile has the rates that tiles are weighed by.
 func RatesKnown(p *profiles.Profile, isa microkernel.ISA) bool {

@@ -65,15 +65,24 @@ func (c Cores) stream(s *plans.Schedule, k plans.WeightKey, t microkernel.Weight
 	if !s.Kernel.Spread {
 		return
 	}
+	unit := max(32, t.KStep())
+	if s.BK = evenCut(k.K, max(leastDepth, unit, c.depth(s.Kernel, m)/unit*unit), unit); s.BK >= k.K {
+		s.BK = 0
+	}
+}
+
+// depth is the k of a block of weights of a kernel that m rows pass over, where the matrix has as
+// much: what its caches hold, and no more than is worthwhile.
+func (c Cores) depth(s microkernel.Spec, m int) int {
 	block := c.L2 / 16
 	if m <= fewRows {
 		block = c.L1 / 2
 	}
-	unit := max(32, t.KStep())
-	depth := block / (microkernel.PanelOffset(t, unit) * s.Kernel.NR / microkernel.PanelWidth) * unit
-	if s.BK = evenCut(k.K, max(leastDepth, unit, min(depth, spreadDepth)), unit); s.BK >= k.K {
-		s.BK = 0
+	depth := block / (microkernel.PanelOffset(s.B, 256) / 8 * s.NR / microkernel.PanelWidth) * 32
+	if m >= residentFrom {
+		depth = c.L2 / 2 / s.Compute.ActRowBytes(256) * 256 / residentRows
 	}
+	return max(leastDepth, min(depth, c.worthwhileDepth(s)))
 }
 
 // maxRows bounds the rows of a slice; longer chunks are cut evenly.
@@ -155,7 +164,6 @@ const residentFrom = 128
 // Sizes of a slice whose activations stay in L2.
 const (
 	residentRows    = 128
-	residentDepth   = 1024 // so that all rows pass over a block of weights in one call, which brings in the next block
 	residentColumns = 512
 )
 
@@ -169,19 +177,29 @@ const (
 // again.
 func (c Cores) resident(s *plans.Schedule, k plans.WeightKey, t microkernel.WeightType, m int) {
 	mr, nr := s.Kernel.MR, s.Kernel.NR
-	bytes := 4 // of an activation
-	if s.Kernel.Compute != microkernel.ComputeF32 {
-		bytes = 2 // of bfloat16; of int8, 48 for 32 of them
-	}
 	unit := max(32, t.KStep())
-	half := c.L2 / 2 / bytes
-	if s.BK = evenCut(k.K, max(256, min(residentDepth, half/residentRows)/unit*unit), unit); s.BK >= k.K {
+	if s.BK = evenCut(k.K, max(256, c.depth(s.Kernel, m)/unit*unit), unit); s.BK >= k.K {
 		s.BK = 0
 	}
 	rows := (m + residentRows - 1) / residentRows
 	s.BM = roundUp((m+rows-1)/rows, mr)
 	s.BN = evenCut(k.N, max(nr, residentColumns), nr)
 	c.share(s, k, m)
+}
+
+// floatDepth is the k of float32 multiply-adds for each time that a block of them stores C and
+// loads it again. What that costs for a vector of C, 5 to 9 cycles on two CPUs, is then a
+// hundredth.
+const floatDepth = 1024
+
+// worthwhileDepth is the k that takes as long as floatDepth of float32 does: a block of bytes or of
+// pairs, which is multiplied in less time, is worth as much more of k.
+func (c Cores) worthwhileDepth(s microkernel.Spec) int {
+	if s.Compute == microkernel.ComputeF32 || s.MatrixUnit() {
+		return floatDepth
+	}
+	_, row := c.work(s)
+	return max(floatDepth, int(floatDepth*32/row))
 }
 
 // slicesOf is how many slices m rows of n columns make.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"sort"
+	"strings"
 
 	"sandwich/microkernel"
 	"sandwich/runtime/kvcache"
@@ -93,11 +94,15 @@ func (a *Assembly) checkMemory(blocks int) error {
 	activations := a.Shards.bufferBytes(a.Plan, a.rows, a.logits)
 	free := mem.Available()
 	free -= free / spareMemory
+	remedy := lower
+	if a.Copies() > 0 {
+		remedy = "lower --state-bytes, " + strings.TrimPrefix(lower, "lower ")
+	}
 	if free > 0 && cache+weights+activations > free {
 		return fmt.Errorf("the model needs %s, its KV cache of %d tokens %s and the activations of %d rows %s, "+
 			"but only %s of memory is free for them: %s, or use a smaller model",
 			mem.FormatBytes(weights), blocks*kvcache.BlockTokens, mem.FormatBytes(cache), a.rows,
-			mem.FormatBytes(activations), mem.FormatBytes(free), lower)
+			mem.FormatBytes(activations), mem.FormatBytes(free), remedy)
 	}
 	return nil
 }

@@ -83,6 +83,9 @@ func (f *File) Bool(key string) (b, ok bool) {
 	return v.raw[0] != 0, true
 }
 
+// Count returns the number of elements of the array under key, 0 where there is none.
+func (f *File) Count(key string) int { return f.meta[key].count }
+
 // Strings returns the array of strings under key; ok is false if the key is absent or something
 // else. The strings are a copy and outlive the file; each call copies anew, so callers keep what
 // they get.

@@ -9,7 +9,8 @@ import (
 type bounds struct {
 	least, most          *big.Rat
 	overLeast, belowMost bool     // the bound itself is left out
-	multiple             *big.Int // integers only: they are multiples of it; nil: of any
+	multiple             *big.Int // they are multiples of it; nil: of any
+	decimals             int      // multiple has so many digits behind its point; 0: it is whole
 	integer              bool
 }
 
@@ -30,7 +31,11 @@ func (n bounds) holds(x *big.Rat) bool {
 	if n.integer && !x.IsInt() {
 		return false
 	}
-	return n.multiple == nil || x.IsInt() && new(big.Int).Rem(x.Num(), n.multiple).Sign() == 0
+	if n.multiple == nil {
+		return true
+	}
+	x = new(big.Rat).Mul(x, new(big.Rat).SetInt(tenTo(n.decimals)))
+	return x.IsInt() && new(big.Int).Rem(x.Num(), n.multiple).Sign() == 0
 }
 
 // boundDigits is how many digits a bound may have before or behind its point.
@@ -50,7 +55,8 @@ func (n bounds) expr(path string) (expr, error) {
 	} else if positive.least.Sign() == 0 {
 		positive.overLeast = true
 	}
-	negative := bounds{multiple: n.multiple, integer: n.integer, overLeast: n.belowMost, belowMost: n.overLeast}
+	negative := bounds{multiple: n.multiple, decimals: n.decimals, integer: n.integer, overLeast: n.belowMost,
+		belowMost: n.overLeast}
 	if n.most != nil {
 		negative.least = new(big.Rat).Neg(n.most)
 	}
@@ -151,15 +157,16 @@ type digitWriter struct {
 func (w *digitWriter) state(s digitState) int32 {
 	key := s
 	key.size = w.size
-	if w.n.integer && !s.low && !s.high {
-		key = digitState{pos: s.pos - w.size, rest: s.rest} // so that multiples are told apart once
+	if (w.n.integer || w.n.decimals > 0) && !s.low && !s.high {
+		// So that multiples are told apart once.
+		key = digitState{pos: s.pos - w.size, rest: s.rest, point: s.point}
 	}
 	if at, ok := w.at[key]; ok {
 		return at
 	}
 	at := w.b.state()
 	w.at[key] = at
-	if w.n.multiple != nil && !s.low && !s.high {
+	if w.n.multiple != nil && w.n.decimals == 0 && !s.low && !s.high {
 		w.b.grow(8)
 		rest := w.b.multiple(multiple{w.n.multiple.Int64(), s.rest, w.size - s.pos})
 		w.b.states[at].calls = append(w.b.states[at].calls, callEdge{rest, w.end})
@@ -222,7 +229,11 @@ func (w *digitWriter) pointed(s digitState) int32 {
 
 // digits writes the ways of one more digit.
 func (w *digitWriter) digits(s digitState, at int32) {
-	if s.pos >= w.size+max(w.fraction, fractionDigits) {
+	most := max(w.fraction, fractionDigits)
+	if w.n.decimals > 0 {
+		most = w.n.decimals
+	}
+	if s.pos >= w.size+most {
 		return
 	}
 	for d := byte('0'); d <= '9'; d++ {
@@ -260,7 +271,11 @@ func (w *digitWriter) with(s digitState, d byte) (digitState, bool) {
 
 // inside tells whether a number that ends here is inside the bounds.
 func (w *digitWriter) inside(s digitState) bool {
-	if s.rest != 0 {
+	rest := s.rest
+	for missing := w.n.decimals - max(0, s.pos-w.size); missing > 0 && rest != 0; missing-- {
+		rest = rest * 10 % w.n.multiple.Int64()
+	}
+	if rest != 0 {
 		return false
 	}
 	if s.low {

@@ -38,6 +38,8 @@ var classOfByte = func() (of [256]uint8) {
 
 func (c *classes) add(class uint8) { c[class/64] |= 1 << (class % 64) }
 
+func (c *classes) remove(class uint8) { c[class/64] &^= 1 << (class % 64) }
+
 func (c classes) has(class uint8) bool { return c[class/64]>>(class%64)&1 != 0 }
 
 // covers tells that all of d is in c.

@@ -142,13 +142,23 @@ func utf8Ranges(lo, hi rune, yield func([]byteRange)) {
 }
 
 // Error refuses a grammar. Path is where: a JSON pointer into a schema, a line of GBNF, or empty.
-type Error struct{ Path, Message string }
+type Error struct {
+	Path, Message string
+	none          bool // nothing satisfies it, which is no fault where others may be chosen
+}
 
 func (e *Error) Error() string {
 	if e.Path == "" {
 		return e.Message
 	}
 	return e.Path + ": " + e.Message
+}
+
+// unsatisfied refuses what nothing satisfies.
+func unsatisfied(path, format string, args ...any) *Error {
+	e := refuse(path, "nothing satisfies it: "+format, args...)
+	e.none = true
+	return e
 }
 
 func refuse(path, format string, args ...any) *Error {

@@ -15,6 +15,7 @@ type freeLoop struct {
 	bytes byteSet // that its characters begin with
 	to    int32   // the state behind a character
 	exact bool    // the characters lead there and nowhere else
+	idle  bool    // all states that stand in it are open (openAt)
 }
 
 // leastFree is how many classes are worth a freeLoop.
@@ -85,6 +86,11 @@ func (b *builder) freeLoop(s *pstate, to int32) int32 {
 	}
 	l.of = l.of.without(missing)
 	l.of = l.of.or(b.wholeClasses(s, to))
+	if text := jsonClasses; l.of.covers(text) {
+		if text.add(lineClass); l.of == text {
+			l.of = jsonClasses // one part of the vocabulary does for both
+		}
+	}
 	if bits.OnesCount64(l.of[0])+bits.OnesCount64(l.of[1]) < leastFree {
 		return 0
 	}
@@ -121,6 +127,21 @@ func (m *machine) findFree(s *state) {
 		c := bits.OnesCount64(l.of[0]) + bits.OnesCount64(l.of[1])
 		if c > size || c == size && (run > s.run || run == s.run && after < s.after) {
 			s.loop, s.item, s.run, s.after, size = l, n, run, after, c
+		}
+	}
+	if m.p.open == nil || s.loop != nil && s.loop.of.covers(jsonClasses) && s.run >= longRun {
+		return
+	}
+	for _, n := range s.items {
+		o := m.p.open[n.state]
+		after := float64(o.after)
+		if n.parent != nil {
+			after += n.parent.cost
+		}
+		open := s.loop == &textLoop
+		if !open && o.run >= longRun || open && (o.run > s.run || o.run == s.run && after < s.after) {
+			// Behind one of its characters may be any of many states: it does not settle.
+			s.freedom = freedom{loop: &textLoop, item: n, run: o.run, after: after, known: true}
 		}
 	}
 }

@@ -103,8 +103,14 @@ func TestAnswersOfSchemas(t *testing.T) {
 		`{"type":"array","prefixItems":[{"const":1},{"const":2}],"items":false}`: `^\[(\s*1(\s*,\s*2)?)?\s*\]$`,
 		`{"type":"object","properties":{"a":{"const":1},"b":{"const":2}},"required":["b"],"additionalProperties":false}`:                                                   `^\{(\s*"a"\s*:\s*1\s*,)?\s*"b"\s*:\s*2\s*\}$`,
 		`{"allOf":[{"type":"object","properties":{"a":{"type":"integer"}},"additionalProperties":false},{"properties":{"a":{"minimum":8,"maximum":9}},"required":["a"]}]}`: `^\{\s*"a"\s*:\s*[89]\s*\}$`,
-		`{"anyOf":[{"const":1},{"type":"null"}]}`:                                `^(1|null)$`,
-		`{"oneOf":[{"type":"integer","minimum":1,"maximum":1},{"type":"null"}]}`: `^(1|null)$`,
+		`{"type":"number","multipleOf":0.25,"minimum":0,"maximum":1}`:                                                                                                      `^(0(\.0?)?|0\.(25|50?|75)|1(\.00?)?|0\.00?)$`,
+		`{"type":"number","multipleOf":0.01,"exclusiveMinimum":-1,"maximum":1}`:                                                                                            `^(-?0(\.\d{1,2})?|1(\.00?)?)$`,
+		`{"type":"number","minimum":0,"exclusiveMinimum":true,"maximum":0.5}`:                                                                                              `^0\.(0*[1-4]\d*|50*|0+[1-9]\d*)$`,
+		`{"type":"integer","minimum":-3.5e38,"maximum":-999999999999999998}`:                                                                                               `^-99999999999999999[89]$`,
+		`{"anyOf":[{"type":"array","minItems":3,"maxItems":2},{"type":"null"}]}`:                                                                                           `^null$`,
+		`{"allOf":[{"const":1},{"anyOf":[{"const":2},{"type":"integer"}]}]}`:                                                                                               `^1$`,
+		`{"anyOf":[{"const":1},{"type":"null"}]}`:                                                                                                                          `^(1|null)$`,
+		`{"oneOf":[{"type":"integer","minimum":1,"maximum":1},{"type":"null"}]}`:                                                                                           `^(1|null)$`,
 	} {
 		g := schemaOf(t, schema)
 		re := regexp.MustCompile(want)
@@ -158,6 +164,9 @@ func TestRefusals(t *testing.T) {
 		`{"type":"object","properties":{"a":{"$ref":"#"}},"required":["a"]}`: "#",
 		`{"oneOf":[{"items":{}},{"items":{"type":"null"}}]}`:                 "#/oneOf",
 		`{"type":"integer","multipleOf":0}`:                                  "#/multipleOf",
+		`{"type":"number","multipleOf":0.257}`:                               "#/multipleOf",
+		`{"type":"number","minimum":1e30,"maximum":1e308}`:                   "#",
+		`{"allOf":[{"const":1},{"const":2}]}`:                                "#",
 		`{"a":1,"a":2}`:                                                      "/a",
 		deep:                                                                 "",
 	} {
@@ -293,7 +302,8 @@ func TestMasksOfPatterns(t *testing.T) {
 			consistent(t, g, v, seed)
 		}
 	}
-	for _, text := range []string{`root ::= ([^"]+ "\n" | [^\n]* "x")`, `root ::= ("a" [^"\\\x00-\x1f]* | [^x]*) "\n"`} {
+	for _, text := range []string{`root ::= ([^"]+ "\n" | [^\n]* "x")`,
+		`root ::= ("a" [^"\\\x00-\x1f]* | [^x]*) "\n"`} {
 		g, err := FromGBNF(text, nil)
 		if err != nil {
 			t.Fatal(err)

@@ -11,6 +11,7 @@ type program struct {
 	tops    []topWay // by state
 	heavy   []int32  // states of many words (followed)
 	reached []reach  // by state; nil where nobody asks
+	open    []openAt // by state; nil where none is
 	bytes   int64    // that the states take, about
 }
 
@@ -135,13 +136,16 @@ func (b *builder) link(root ruleID) (p *program, err error) {
 			return nil, refuse(b.rules[root].path, "nothing is found that satisfies it: not all of what a schema does "+
 				"not allow can be said")
 		}
-		return nil, refuse(b.rules[root].path, "nothing satisfies it")
+		e := refuse(b.rules[root].path, "nothing satisfies it")
+		e.none = true
+		return nil, e
 	}
 	if err := b.leftRecursion(); err != nil {
 		return nil, err
 	}
 	b.prune()
 	b.findFree()
+	b.findOpen()
 	b.findReach()
 	b.pack()
 	b.start = start

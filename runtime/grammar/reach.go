@@ -25,7 +25,7 @@ var inText = func() (s byteSet) {
 
 // findReach finds what all states reach, where there are loops of such characters.
 func (b *builder) findReach() {
-	wanted := false
+	wanted := b.open != nil
 	for i := range b.free {
 		wanted = wanted || jsonClasses.covers(b.free[i].of) && b.free[i].of.someMany()
 	}

@@ -1,8 +1,10 @@
 package grammar
 
 import (
+	"bytes"
 	"encoding/json"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"unicode/utf8"
 )
@@ -51,12 +53,17 @@ func foreignVocab(n int, seed uint64) *Vocab {
 		}
 		text = append(text, w)
 	}
+	for _, n := range []int{31, 33, 40, 63, 65} {
+		text = append(text, bytes.Repeat([]byte(" "), n), []byte(strings.Repeat("ab", n/2)),
+			[]byte(strings.Repeat("é", n)))
+	}
 	return NewVocab(text, []int32{0})
 }
 
 // Masks of strings whose characters of several bytes are taken in part are those that Accept makes.
 func TestMasksOfForeignText(t *testing.T) {
-	sets := []string{`\\S`, `\\p{L}`, `\\P{L}`, `\\p{Lu}`, `[^\\u0080-\\u009f]`, `[\\u00c0-\\u00ff a-z]`, `[^日-語]`, `[一-龥a-z0-9 ]`,
+	sets := []string{`\\S`, `\\p{L}`, `\\P{L}`, `\\p{Lu}`, `[^\\u0080-\\u009f]`, `[\\u00c0-\\u00ff a-z]`, `[^日-語]`,
+		`[一-龥a-z0-9 ]`,
 		`[\\p{L}\\p{N}_-]`, `[^\\s/]`, `.`, `[^a\\u2028]`, `[\\w \\u0400-\\u04ff]`, `[a-zA-Z0-9 .é]`}
 	served := 0
 	for seed := range uint64(14) {

@@ -52,6 +52,8 @@ type compiler struct {
 	inner   bool // a schema below the root has an $id of its own
 	// origin is the path of the schema that a merged one was made for, alike the one of a text.
 	origin, alike map[string]string
+	// none is why nothing satisfies the first schema that was found so.
+	none *Error
 }
 
 func (c *compiler) grammar(path string) (*Grammar, error) {
@@ -60,6 +62,9 @@ func (c *compiler) grammar(path string) (*Grammar, error) {
 		return nil, err
 	}
 	p, err := c.link(e.rule)
+	if over, ok := err.(*Error); ok && over.none && c.none != nil {
+		return nil, c.none
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -273,6 +278,12 @@ func (c *compiler) typed(s *value, path string) (expr, error) {
 			e = words{"true", "false"}
 		case "null":
 			e = literal("null")
+		}
+		if none, ok := err.(*Error); ok && none.none {
+			if c.none == nil {
+				c.none = none
+			}
+			continue // others may be left
 		}
 		if err != nil {
 			return nil, err

@@ -151,6 +151,21 @@ func (v *value) withContains() *value {
 	return v
 }
 
+// withExclusive has the bounds of draft 4, where minimum and maximum are left out if
+// exclusiveMinimum and exclusiveMaximum are true, as they are written since.
+func (v *value) withExclusive() *value {
+	for _, k := range [][2]string{{"exclusiveMinimum", "minimum"}, {"exclusiveMaximum", "maximum"}} {
+		x, bound := v.get(k[0]), v.get(k[1])
+		if x == nil || x.kind != kindBool {
+			continue
+		}
+		if v = v.but(k[0]); bound != nil && x.isTrue() {
+			v = v.but(k[1]).and(k[0], bound)
+		}
+	}
+	return v
+}
+
 // negatedContains are the arrays of too few items that contains means, and of too many.
 func negatedContains(s *value) (out []*value) {
 	number := func(n int) *value { return &value{kind: kindNumber, text: itoa(n)} }

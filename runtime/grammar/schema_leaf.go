@@ -34,7 +34,7 @@ func span(s *value, path, least, most string) (lo, hi int, err error) {
 		return 0, 0, err
 	}
 	if hi >= 0 && lo > hi {
-		return 0, 0, refuse(show(path)+"/"+most, "nothing satisfies it: %s is %d", least, lo)
+		return 0, 0, unsatisfied(show(path)+"/"+most, "%s is %d", least, lo)
 	}
 	return lo, hi, nil
 }
@@ -147,6 +147,10 @@ func (c *compiler) stringType(s *value, path string) (expr, error) {
 // mostMultiple is the greatest number whose multiples are told from others.
 const mostMultiple = 4096
 
+// mostDecimal is the same of numbers with digits behind the point, these digits read as a whole
+// number.
+const mostDecimal = 256
+
 func (c *compiler) numberType(s *value, path string, integer bool) (expr, error) {
 	n, err := c.bounds(s, path)
 	if err != nil {
@@ -164,6 +168,7 @@ func (c *compiler) numberType(s *value, path string, integer bool) (expr, error)
 
 // bounds are what the keywords of numbers say.
 func (c *compiler) bounds(s *value, path string) (n bounds, err error) {
+	s = s.withExclusive()
 	for _, k := range []struct {
 		key   string
 		lower bool
@@ -174,16 +179,51 @@ func (c *compiler) bounds(s *value, path string) (n bounds, err error) {
 		if v == nil {
 			continue
 		}
+		if outermost(v, k.lower) {
+			x := new(big.Rat).SetInt(tenTo(boundDigits))
+			if x.Sub(x, big.NewRat(1, 1)); k.lower {
+				x.Neg(x)
+			}
+			n.tighten(x, k.lower, false)
+			continue
+		}
 		x, ok := rational(v)
 		if !ok {
 			return n, refuse(show(path)+"/"+k.key, "it must be a number of at most %d digits", boundDigits)
 		}
-		n.tighten(x, k.lower, k.open)
+		inner := inward(x, k.lower)
+		n.tighten(inner, k.lower, k.open && inner == x)
 	}
-	n.multiple, err = multipleOf(s, path)
-	n.integer = n.multiple != nil // multiples of a whole number are whole
+	n.multiple, n.decimals, err = multipleOf(s, path)
+	n.integer = n.multiple != nil && n.decimals == 0 // multiples of a whole number are whole
 	return n, err
 }
+
+// outermost tells that a bound is beyond all numbers that are written: those of floating point
+// types are.
+func outermost(v *value, lower bool) bool {
+	if v.kind != kindNumber {
+		return false
+	}
+	f, _ := strconv.ParseFloat(v.text, 64) // infinite where it is too large
+	return lower && f <= -1e18 || !lower && f >= 1e18
+}
+
+// inward is a bound with no more digits behind the point than are reckoned with: itself, or the
+// nearest such number inside.
+func inward(x *big.Rat, lower bool) *big.Rat {
+	if n, exact := x.FloatPrec(); exact && n <= boundDigits {
+		return x
+	}
+	scale := tenTo(boundDigits)
+	whole, rest := new(big.Int).DivMod(new(big.Int).Mul(x.Num(), scale), x.Denom(), new(big.Int))
+	if lower && rest.Sign() != 0 {
+		whole.Add(whole, big.NewInt(1))
+	}
+	return new(big.Rat).SetFrac(whole, scale)
+}
+
+func tenTo(n int) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil) }
 
 // tighten adds a bound.
 func (n *bounds) tighten(x *big.Rat, lower, open bool) {
@@ -207,14 +247,24 @@ func rational(v *value) (*big.Rat, bool) {
 	return new(big.Rat).SetString(v.text)
 }
 
-func multipleOf(s *value, path string) (*big.Int, error) {
+// multipleOf is what numbers are multiples of: a whole number divided by 10 as often as it says.
+func multipleOf(s *value, path string) (of *big.Int, decimals int, err error) {
 	v := s.get("multipleOf")
 	if v == nil {
-		return nil, nil
+		return nil, 0, nil
 	}
 	x, ok := rational(v)
-	if !ok || !x.IsInt() || x.Sign() <= 0 || x.Num().Cmp(big.NewInt(mostMultiple)) > 0 {
-		return nil, refuse(show(path)+"/multipleOf", "only whole numbers from 1 to %d are supported", mostMultiple)
+	if ok && x.Sign() > 0 {
+		n, exact := x.FloatPrec()
+		whole := new(big.Rat).Mul(x, new(big.Rat).SetInt(tenTo(n)))
+		most := int64(mostMultiple)
+		if n > 0 {
+			most = mostDecimal
+		}
+		if exact && n <= fractionDigits && whole.Num().Cmp(big.NewInt(most)) <= 0 {
+			return whole.Num(), n, nil
+		}
 	}
-	return x.Num(), nil
+	return nil, 0, refuse(show(path)+"/multipleOf", "only whole numbers from 1 to %d are supported, and decimal ones "+
+		"of digits up to %d", mostMultiple, mostDecimal)
 }

@@ -80,7 +80,7 @@ func (c *compiler) flatten(x located, depth int, conditions bool) (*value, error
 	if x.schema.kind != kindObject {
 		return x.schema, nil
 	}
-	x.schema = x.schema.withContains()
+	x.schema = x.schema.withContains().withExclusive()
 	whole, known := x.schema, evaluated{}
 	if whole.limits() {
 		x.schema = whole.but(unevaluatedKeys[0]).but(unevaluatedKeys[1])
@@ -160,6 +160,9 @@ func (c *compiler) merge(a, b *value, path string) (*value, error) {
 		if (m.name == "pattern" || m.name == "format") && !m.value.equal(out.members[i].value) {
 			more = append(more, m)
 			continue
+		}
+		if m.name == "const" && !m.value.equal(out.members[i].value) {
+			return &value{kind: kindBool, text: "false"}, nil
 		}
 		v, err := mergeKeyword(m.name, out.members[i].value, m.value, path)
 		if err != nil {
@@ -330,6 +333,12 @@ func mergeTypes(a, b *value) *value {
 const neverType = "(none)"
 
 func extreme(a, b *value, sign int) *value {
+	switch {
+	case outermost(a, sign > 0):
+		return b
+	case outermost(b, sign > 0):
+		return a
+	}
 	x, ok1 := rational(a)
 	y, ok2 := rational(b)
 	if ok1 && (!ok2 || (*big.Rat).Cmp(x, y)*sign < 0) {

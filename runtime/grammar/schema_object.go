@@ -63,7 +63,7 @@ func (c *compiler) object(s *value, path string) (expr, error) {
 	}
 	switch {
 	case w.most >= 0 && required > w.most:
-		return nil, refuse(show(path)+"/maxProperties", "nothing satisfies it: %d properties are required", required)
+		return nil, unsatisfied(show(path)+"/maxProperties", "%d properties are required", required)
 	case w.least <= required && (w.most < 0 || len(w.extras) == 0 && w.most >= len(w.props)):
 		w.least, w.most = 0, -1 // it is so anyway
 	case (len(w.props)+1)*(max(w.least, w.most)+1) > 1<<14:

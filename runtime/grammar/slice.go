@@ -38,13 +38,15 @@ const longRun = 32
 // mostSlices is how many sets of classes a vocabulary is parted by, and leastSlice how many classes
 // a set has for which it pays.
 const (
-	mostSlices = 24
+	mostSlices = 12
 	leastSlice = 20
 )
 
-// jsonClasses are the characters that stand in a JSON string as they are.
+// jsonClasses are the characters that stand in a JSON string as they are, but for those that end
+// lines: expressions leave these out (a dot), and hardly a token has one.
 var jsonClasses = func() (c classes) {
 	c = manyBytes
+	c.remove(lineClass)
 	for b := byte(' '); b < utf8.RuneSelf; b++ {
 		if b != '"' && b != '\\' {
 			c.add(classOfByte[b])
@@ -61,7 +63,8 @@ func (v *Vocab) prepare(p *program) map[classes]*slice {
 	left := v.mostParted
 	for i := range p.free {
 		of := p.free[i].of
-		if bits.OnesCount64(of[0])+bits.OnesCount64(of[1]) < leastSlice || out[of] != nil || len(out) > mostSlices {
+		if p.free[i].idle || bits.OnesCount64(of[0])+bits.OnesCount64(of[1]) < leastSlice || out[of] != nil ||
+			len(out) > mostSlices {
 			continue
 		}
 		s := v.parts(of)

@@ -35,7 +35,7 @@ func (m *Matcher) fillText(s *state, to *Mask, most float64) float64 {
 		return max(worst, m.fillLoop(part, s, 0, to, most))
 	case s.after <= most && s.run >= longRun && part.of.someMany():
 		part.add(to, s.run)
-		worst := m.walk(&part.rest, s, to, most)
+		worst := max(m.walk(&part.rest, s, to, most), m.followLong(part, s, to, most))
 		if m.m.blankNear(s) {
 			worst = max(worst, m.walk(&part.blanks, s, to, most))
 		}
@@ -45,6 +45,30 @@ func (m *Matcher) fillText(s *state, to *Mask, most float64) float64 {
 		defer func() { m.deepest = maxTokenBytes }()
 	}
 	return m.walkAll(s, to, most)
+}
+
+// followLong adds the tokens of the slice that are longer than what s takes of any characters.
+func (m *Matcher) followLong(part *slice, s *state, to *Mask, most float64) float64 {
+	worst := 0.0
+	for i, id := range part.long {
+		if int32(part.chars[i]) <= s.run {
+			continue
+		}
+		at := s
+		for _, b := range m.v.text[id] {
+			if at = m.m.after(at, b); at == m.m.dead {
+				break
+			}
+		}
+		if at == m.m.dead {
+			continue
+		}
+		if m.least = min(m.least, at.cost); at.cost <= most {
+			to.add(id)
+			worst = max(worst, at.cost)
+		}
+	}
+	return worst
 }
 
 // fillLoop adds the tokens that begin with characters of a settled loop, of which n were read
@@ -229,6 +253,9 @@ func (w *walker) behind(to int32, base *node) place {
 // they are added at once.
 func (w *walker) visit(node int32, at place, depth uint16) {
 	n := &w.nodes[node]
+	if at.s == nil && w.m.p.open != nil && w.addOpen(node, at, depth) {
+		return
+	}
 	if at.s != nil && at.s.loop != nil && !w.without.covers(at.s.loop.of) && int32(w.chars[node]) <= at.s.run &&
 		at.s.loop.of.covers(w.below[node]) {
 		switch free := at.s.free(); {
@@ -250,6 +277,28 @@ func (w *walker) visit(node int32, at place, depth uint16) {
 	if first, end := w.trie.children(node); first < end && depth < w.deepest {
 		w.children(node, at, depth)
 	}
+}
+
+// addOpen is visit where an open state takes all that is below; false where it does not.
+func (w *walker) addOpen(node int32, at place, depth uint16) bool {
+	n, o := &w.nodes[node], &w.m.p.open[at.top]
+	if o.run == 0 || int32(w.chars[node]) > o.run || w.without.covers(jsonClasses) ||
+		!jsonClasses.covers(w.below[node]) {
+		return false
+	}
+	after := float64(o.after)
+	if at.base != nil {
+		after += at.base.cost
+	}
+	switch {
+	case after <= w.most:
+		w.add(n.from, n.past, after)
+	case depth > 1:
+		w.add(n.from, n.to, w.m.costOf(at)) // near the end of an answer short tokens do
+	default:
+		return false
+	}
+	return true
 }
 
 // add adds tokens behind which the shortest end costs so much, if it is not too much.

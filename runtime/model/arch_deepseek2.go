@@ -2,6 +2,7 @@ package model
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 
 	"sandwich/plans"
@@ -30,9 +31,10 @@ func init() {
 			if err := c.Latent.check(c); err != nil {
 				return err
 			}
-			if g := c.Gating; g.Groups > 1 && (c.Experts.Count%g.Groups != 0 || g.GroupsUsed > g.Groups ||
-				g.GroupsUsed*(c.Experts.Count/g.Groups) < c.Experts.Used) {
-				return c.Experts.refused()
+			if g, e := c.Gating, c.Experts; g.Groups > 1 && (e.Count%g.Groups != 0 || g.GroupsUsed > g.Groups ||
+				g.GroupsUsed*(e.Count/g.Groups) < e.Used) {
+				return fmt.Errorf("%d of %d experts out of %d of %d groups are not possible", e.Used, e.Count,
+					g.GroupsUsed, g.Groups)
 			}
 			return c.Experts.check()
 		},

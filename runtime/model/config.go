@@ -232,13 +232,9 @@ func (c Config) checkLayers() error {
 func (e Experts) check() error {
 	if e.Count < 1 || e.Count > maxExperts || e.Used < 1 || e.Used > e.Count || e.FFN < 1 || e.FFN > 1<<20 ||
 		e.Shared < 0 || e.Shared > 1<<20 || e.Dense < 0 || e.Every < 0 {
-		return e.refused()
+		return fmt.Errorf("%d experts of width %d, %d used, are not possible", e.Count, e.FFN, e.Used)
 	}
 	return nil
-}
-
-func (e Experts) refused() error {
-	return fmt.Errorf("%d experts of width %d, %d used, are not possible", e.Count, e.FFN, e.Used)
 }
 
 // ropeDim is how many dimensions of a head rotate.

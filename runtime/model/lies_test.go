@@ -3,6 +3,7 @@ package model
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -213,4 +214,38 @@ func FuzzConfigs(f *testing.F) {
 			t.Errorf("%v, %q", err, report.Refused)
 		}
 	})
+}
+
+// TestTooManyTokens: a vocabulary with tokens that have no row, and groups of experts that cannot
+// be.
+func TestTooManyTokens(t *testing.T) {
+	for _, c := range []struct {
+		family, key string
+		value       uint32
+		want        string
+	}{
+		{"llama", "token_embd.weight", 0, ""},
+		{"deepseek2", "deepseek2.expert_group_count", 3, "3 groups"},
+	} {
+		raw := synth(t, small(c.family), gguf.F32, 1)
+		if c.want == "" {
+			f, err := gguf.Parse(raw)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := f.Count("tokenizer.ggml.tokens")
+			at := bytes.Index(raw, []byte(c.key)) + len(c.key) + 4 + 8 // its second dimension
+			binary.LittleEndian.PutUint64(raw[at:], uint64(n-8))
+			c.want = fmt.Sprintf("%d tokens and token_embd.weight rows for %d", n, n-8)
+		} else {
+			raw = patched(t, raw, c.key, c.value)
+		}
+		f, err := gguf.Parse(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ConfigOf(f); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v, want %q", err, c.want)
+		}
+	}
 }

@@ -133,6 +133,10 @@ func configOf(f *gguf.File) (Config, []error) {
 		return c, m.errs
 	}
 	c.Vocab = embed.Dims[1]
+	if n := f.Count("tokenizer.ggml.tokens"); n > c.Vocab {
+		return c, []error{fmt.Errorf("the vocabulary has %d tokens and %s rows for %d: the file is damaged", n,
+			embedTensor, c.Vocab)}
+	}
 	_, untied := f.Tensor(headTensor)
 	c.Tied = !untied
 	if err := c.Check(); err != nil {

@@ -134,7 +134,7 @@ func (c Config) tied() bool { return c.Tied && c.Pooling == NoPooling }
 func (c Config) checkPooling() error {
 	switch {
 	case c.Pooling == NoPooling && c.Both:
-		return fmt.Errorf("the file does not say how rows of an %s model are pooled (%s.pooling_type): convert "+
+		return fmt.Errorf("the file does not say how rows of a model of kind %s are pooled (%s.pooling_type): convert "+
 			"it again "+
 			"with its sentence-transformers folders", c.Arch, c.Arch)
 	case c.Scoring.Count < 0 || c.Scoring.Count > 1<<16:

@@ -17,6 +17,8 @@ import (
 var schemas = flag.Int("schemas", 0, "schemas that TestSchemas asks answers of; a fifth as many tool sets for "+
 	"TestToolSets")
 
+var first = flag.Int("first", 0, "the schema to begin with, for runs in parts")
+
 // batch is how many requests run at once.
 const batch = 8
 
@@ -111,7 +113,7 @@ func TestSchemas(t *testing.T) {
 	c := connect(t)
 	counts := tally{why: map[string]int{}}
 	inBatches(2**schemas, func(i int) {
-		seed := uint64(i / 2)
+		seed := uint64(*first + i/2)
 		m := maker{rand.New(rand.NewPCG(seed, 2))}
 		schema := m.root()
 		resp, err := c.Chat.Completions.New(t.Context(), openai.ChatCompletionNewParams{
@@ -176,7 +178,7 @@ func TestToolSets(t *testing.T) {
 	c := connect(t, "--ctx", "16384") // tools are schemas in the prompt
 	counts := tally{why: map[string]int{}}
 	inBatches(2*(*schemas/5), func(i int) {
-		m := maker{rand.New(rand.NewPCG(uint64(i/2), 3))}
+		m := maker{rand.New(rand.NewPCG(uint64(*first/5+i/2), 3))}
 		var tools []map[string]any
 		names := map[string]any{}
 		for n := range 1 + m.IntN(11) {
