@@ -46,8 +46,10 @@ type Class struct {
 
 // ratio is by how much times differ from the prior.
 type ratio struct {
-	mean float64
+	mean float64 // of late
 	n    int
+	sum  float64 // of all samples ...
+	all  int     // ... and how many there were
 }
 
 // sizes is how many powers of two loads are told apart by.
@@ -77,6 +79,31 @@ func (t *Table) Clone() *Table {
 	c := *t
 	c.classes = slices.Clone(t.classes)
 	return &c
+}
+
+// Whole is a copy that predicts what ops took on the average of all that it was told, where the
+// original predicts what they took of late: for who asks how a run was, not what comes next.
+func (t *Table) Whole() *Table {
+	c := t.Clone()
+	for i := range c.classes {
+		for phase := range c.classes[i].learned {
+			for at := range c.classes[i].learned[phase] {
+				c.classes[i].learned[phase][at].settle()
+			}
+		}
+	}
+	for i := range c.all {
+		c.all[i].settle()
+	}
+	c.between.settle()
+	return c
+}
+
+// settle makes the mean that of all samples.
+func (r *ratio) settle() {
+	if r.all > 0 {
+		r.mean = r.sum / float64(r.all)
+	}
 }
 
 // Ops is the number of ops of a forward.
@@ -177,6 +204,8 @@ func (t *Table) Learn(phase int, l Load) {
 // sample that is far off only so much that a single pause of the machine does little.
 func (r *ratio) add(x float64) {
 	const settled, far = 4, 4
+	r.sum += x
+	r.all++
 	if r.n >= settled {
 		x = min(max(x, r.mean/far), r.mean*far)
 	}

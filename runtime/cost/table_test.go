@@ -74,6 +74,30 @@ func TestPredictionsCorrectThemselves(t *testing.T) {
 	}
 }
 
+// TestWhole: a table that was told of a slow time and of a fast one predicts the last of them, and
+// the whole of it the mean, weighed by how often each was seen.
+func TestWhole(t *testing.T) {
+	table, cost := machine()
+	load := Span(0, 100)
+	load.Heads = 1
+	for i := range 100 {
+		slow := 1.0
+		if i < 25 {
+			slow = 5
+		}
+		run(table, Prefill, load, cost, func() float64 { return slow })
+		table.ObserveBetween(time.Duration(slow * float64(time.Millisecond)))
+	}
+	late, whole := table.Forward(Prefill, load), table.Whole().Forward(Prefill, load)
+	if ratio := whole.Seconds() / late.Seconds(); ratio < 1.99 || ratio > 2.01 {
+		t.Errorf("of late %s, all in all %s", late, whole)
+	}
+	if late, whole := table.Between(), table.Whole().Between(); late > 1010*time.Microsecond ||
+		(whole-2*time.Millisecond).Abs() > time.Microsecond {
+		t.Errorf("between forwards of late %s, all in all %s", late, whole)
+	}
+}
+
 func TestPriorsHoldAtFirst(t *testing.T) {
 	table, _ := machine()
 	if got, want := table.Op(Prefill, 0, Load{Rows: 100}), time.Millisecond; got != want {

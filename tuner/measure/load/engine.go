@@ -87,5 +87,5 @@ func (e *Engine) Simulate(real *Run, o sched.Config, most int) (*Run, error) {
 // Replay is Simulate for any arrivals.
 func (e *Engine) Replay(t trace.Trace, o sched.Config, most int) (*trace.Report, error) {
 	o.Blocks, o.Chunk = max(e.engine.Runner().Blocks(), kvcache.BlocksFor(most)), e.engine.Runner().Plan.Chunk
-	return trace.Replay(t, trace.Measured{Table: e.engine.Costs()}, trace.Options{Sched: o})
+	return trace.Replay(t, trace.Measured{Table: e.engine.Costs().Whole()}, trace.Options{Sched: o})
 }
