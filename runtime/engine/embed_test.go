@@ -41,6 +41,7 @@ func someTexts(seed uint64, n, longest int) (list [][]int32) {
 // TestEmbedInCompany: texts of many requests of both classes share forwards, and each gets the bits
 // that it gets alone.
 func TestEmbedInCompany(t *testing.T) {
+	skipUnderRace(t)
 	for _, family := range []string{"bert", "qwen3-embedding", "bert-rerank"} {
 		t.Run(family, func(t *testing.T) {
 			o := optionsFor(t, pooledFile(t, family))

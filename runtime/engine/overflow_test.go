@@ -60,6 +60,7 @@ func everywhere(int, int) bool { return true }
 // and in several, whatever the number of ranks, also where a norm would make zeros of the numbers;
 // a Line says the same.
 func TestOverflowNamesTheLayer(t *testing.T) {
+	skipUnderRace(t)
 	for _, c := range []struct {
 		tensor string
 		value  float32

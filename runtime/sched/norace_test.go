@@ -2,4 +2,4 @@
 
 package sched
 
-const histories = 20_000
+const histories = 12_000
