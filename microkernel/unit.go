@@ -8,14 +8,20 @@ import (
 // matrixUnits is the features of matrix units that multiply bytes.
 const matrixUnits = HasAMX | HasSME | HasSMEInt8
 
-// unitKernel is a kernel for q8_0 weights on the matrix unit of an instruction set; nil where these
-// features have none.
+// unitKernel is the widest kernel for q8_0 weights on the matrix unit of an instruction set; nil
+// where these features have none.
 func unitKernel(isa ISA, f Features) *Spec {
 	list := SpaceOf(f, isa, ComputeInt8, Q8_0, Spec.MatrixUnit)
 	if len(list) == 0 {
 		return nil
 	}
-	return &list[0]
+	widest := &list[0]
+	for i := range list {
+		if list[i].NR > widest.NR {
+			widest = &list[i]
+		}
+	}
+	return widest
 }
 
 // unitPeak runs a kernel on operands of its own, which lie in the second-level cache as those of a

@@ -72,7 +72,7 @@ func (h host) candidates(k spaceKey) []microkernel.Spec {
 	list, ok := h.spaces[k]
 	if !ok {
 		list = microkernel.SpaceOf(h.features, k.isa, k.compute, k.b, func(s microkernel.Spec) bool {
-			return s.NR <= maxThumbNR && h.plain(s)
+			return (s.NR <= maxThumbNR || s.MatrixUnit()) && h.plain(s)
 		})
 		h.spaces[k] = list
 	}
@@ -158,8 +158,11 @@ func (h host) schedule(k plans.WeightKey, t microkernel.WeightType, c microkerne
 }
 
 // maxThumbNR bounds the columns of a tile: four panels are as many streams as the prefetchers of
-// older cores follow beside the activations.
-const maxThumbNR = 4 * microkernel.PanelWidth
+// older cores follow beside the activations. Matrix units take panels one by one.
+const (
+	maxThumbNR = 4 * microkernel.PanelWidth
+	maxUnitNR  = 8 * microkernel.PanelWidth
+)
 
 // choice is what a tile is chosen for.
 type choice struct {
@@ -173,7 +176,7 @@ type choice struct {
 // tile.
 func (h host) kernel(b microkernel.WeightType, c microkernel.Compute, m, n int, widen bool) (microkernel.Spec,
 	error) {
-	key := choice{b, c, m, min(n, maxThumbNR), widen}
+	key := choice{b, c, m, min(n, maxUnitNR), widen}
 	if s, ok := h.chosen[key]; ok {
 		return s, nil
 	}
@@ -199,7 +202,7 @@ func (h host) best(w choice) (microkernel.Spec, error) {
 			if s.MatrixUnit() {
 				cycles *= unitGain
 			}
-			if least == 0 || cycles < least || cycles == least && s.NR == best.NR && s.MR > best.MR {
+			if least == 0 || cycles < least || cycles == least && larger(s, best) {
 				best, least = s, cycles
 			}
 		}
@@ -208,6 +211,14 @@ func (h host) best(w choice) (microkernel.Spec, error) {
 		}
 	}
 	return microkernel.Spec{}, fmt.Errorf("no %s kernel for %s weights in %s", h.isa, w.b, w.c)
+}
+
+// larger says which of two tiles that take equally long is the one to have.
+func larger(s, than microkernel.Spec) bool {
+	if s.NR == than.NR {
+		return s.MR > than.MR
+	}
+	return s.MatrixUnit() && s.NR > than.NR // panels share what is done for the rows
 }
 
 // isas is the instruction set and the ones below it that the host has, widest first.
