@@ -2,6 +2,7 @@ package microkernel
 
 import (
 	"runtime"
+	"sync"
 	"unsafe"
 )
 
@@ -31,6 +32,7 @@ type unitPeak struct {
 	args   GemmArgs // without C
 	panels []byte
 	a      []ActQ8
+	c      sync.Pool // of []float32: of each caller alone
 }
 
 // Rows and depth of a call of unitPeak, those of a slice of many rows.
@@ -54,18 +56,19 @@ func newUnitPeak(s PeakSpec, f Features) (*Peak, error) {
 	u.args = GemmArgs{A: unsafe.Pointer(&u.a[0]), AStride: unitDepth / ActQ8Block * ActQ8Bytes,
 		B: unsafe.Pointer(&u.panels[0]), BStride: PanelOffset(spec.B, unitDepth), CStride: 4 * spec.NR, M: unitRows,
 		N: spec.NR, K1: unitDepth}
+	u.c.New = func() any { c := make([]float32, unitRows*spec.NR); return &c }
 	return &Peak{Spec: s, Ops: 2 * unitRows * spec.NR * unitDepth, unit: u}, nil
 }
 
 func (u *unitPeak) run(iters int) {
-	c := make([]float32, unitRows*u.args.N) // of this caller alone
+	c := u.c.Get().(*[]float32)
 	args := u.args
-	args.C = unsafe.Pointer(&c[0])
+	args.C = unsafe.Pointer(&(*c)[0])
 	for range iters {
 		u.kernel.Run(&args)
 	}
 	runtime.KeepAlive(u)
-	runtime.KeepAlive(c)
+	u.c.Put(c)
 }
 
 // fillTrial makes up panels with scales that are finite, and rows of activations.
