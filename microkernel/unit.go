@@ -12,17 +12,22 @@ const matrixUnits = HasAMX | HasSME | HasSMEInt8
 // unitKernel is the widest kernel for q8_0 weights on the matrix unit of an instruction set; nil
 // where these features have none.
 func unitKernel(isa ISA, f Features) *Spec {
-	list := SpaceOf(f, isa, ComputeInt8, Q8_0, Spec.MatrixUnit)
-	if len(list) == 0 {
-		return nil
-	}
-	widest := &list[0]
-	for i := range list {
-		if list[i].NR > widest.NR {
-			widest = &list[i]
+	return largest(SpaceOf(f, isa, ComputeInt8, Q8_0, Spec.MatrixUnit))
+}
+
+// vectorKernel is the kernel with the largest tile of those that have no matrix unit.
+func vectorKernel(isa ISA, f Features) *Spec {
+	return largest(SpaceOf(f, isa, ComputeInt8, Q8_0, func(s Spec) bool { return !s.MatrixUnit() && s.OrdinaryForm() }))
+}
+
+// largest is the kernel whose tile has the most elements, the first of them; nil of none.
+func largest(list []Spec) (best *Spec) {
+	for i, s := range list {
+		if best == nil || s.MR*s.NR > best.MR*best.NR {
+			best = &list[i]
 		}
 	}
-	return widest
+	return best
 }
 
 // unitPeak runs a kernel on operands of its own, which lie in the second-level cache as those of a
@@ -43,6 +48,9 @@ const (
 
 func newUnitPeak(s PeakSpec, f Features) (*Peak, error) {
 	spec := *unitKernel(s.ISA, f)
+	if s.Type == Int8VectorKernel {
+		spec = *vectorKernel(s.ISA, f)
+	}
 	k, err := Build(spec)
 	if err != nil {
 		return nil, err

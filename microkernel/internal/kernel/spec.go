@@ -258,8 +258,8 @@ func (s Spec) SameBits(o Spec) bool {
 		(s.Dot == NoDot) == (o.Dot == NoDot))
 }
 
-// Code is the spec whose machine code serves this tile: itself, unless its target has code that does
-// not depend on the columns.
+// Code is the spec whose machine code serves this tile: itself, unless its target has code that
+// does not depend on the columns.
 func (s Spec) Code() Spec { return s.ISA.Target().Code(s) }
 
 // EachTile visits the specs of the tile and of every smaller one, rows outermost.

@@ -13,9 +13,9 @@ import (
 const amxRows = 16
 
 // amxArgs is what a tile function of Dot AMX gets besides, for one piece of k. Its operands pass
-// through memory, since tiles are loaded from there, and sums do, since AMX cannot scale them: a row
-// tile is packed once for all panels, and each panel becomes bytes once for all row tiles. Both stay
-// in the first-level cache. It begins at a multiple of amxAlign.
+// through memory, since tiles are loaded from there, and sums do, since AMX cannot scale them: a
+// row tile is packed once for all panels, and each panel becomes bytes once for all row tiles. Both
+// stay in the first-level cache. It begins at a multiple of amxAlign.
 type amxArgs struct {
 	kernel.TileArgs
 	ready   uintptr // 1: the weights are bytes already
@@ -33,8 +33,8 @@ type amxArgs struct {
 	// of amxAhead sub-blocks in turn: for each span of k that shares scales, at most two, [rows][16
 	// columns]int32
 	sums [amxAhead * 2 * amxSumBytes]byte
-	// rows: for each sub-block [rows]ActQ8, each in a line; the first amxAhead sub-blocks stand behind
-	// the last one once more
+	// rows: for each sub-block [rows]ActQ8, each in a line; the first amxAhead sub-blocks stand
+	// behind the last one once more
 	rows [(amxDepth/qtype.SubBlockK + amxAhead) * amxRowBytes]byte
 	// weights: [panel][sub-block][8][16 columns][4 k]int8, and what is read behind them in vain
 	bytes [(amxDepth/qtype.SubBlockK*amxPanels + amxAhead) * amxPanelBytes]byte
@@ -50,9 +50,9 @@ const (
 	amxWeights    = amxRowData + (amxDepth/qtype.SubBlockK+amxAhead)*amxRowBytes
 	amxPanelBytes = qtype.SubBlockK * qtype.PanelWidth
 
-	// amxDepth is the k of a piece: the block of the K types. Four panels of it as bytes, 16 KiB, and
-	// the rows, 10 KiB, leave half of the first-level cache of the CPUs that have AMX to C and to what
-	// comes.
+	// amxDepth is the k of a piece: the block of the K types. Four panels of it as bytes, 16 KiB,
+	// and the rows, 10 KiB, leave half of the first-level cache of the CPUs that have AMX to C and
+	// to what comes.
 	amxDepth  = 256
 	amxPanels = 8 // the most panels of a call
 )

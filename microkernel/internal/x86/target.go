@@ -106,6 +106,9 @@ func (t *target) Assemble(k kernel.Spec) ([]byte, error) { return t.tile(k).Fini
 // Counts is the instructions of an iteration of that tile.
 func (t *target) Counts(k kernel.Spec) (code.Counts, error) {
 	a := t.tile(k)
+	if k.Dot == kernel.AMX {
+		return amxCounts(k, a.Counts()), a.Err()
+	}
 	return a.Counts(), a.Err()
 }
 
