@@ -15,6 +15,7 @@ func FromSchema(schema []byte) (*Grammar, error) {
 	if err != nil {
 		return nil, err
 	}
+	settle(root)
 	c := &compiler{builder: newBuilder(b), root: root, at: map[string]ruleID{}, leaves: map[string]ruleID{}}
 	g, err := c.grammar("")
 	if err != nil {

@@ -273,7 +273,11 @@ func mergeKeyword(key string, a, b *value, path string) (*value, error) {
 		return &value{kind: kindBool, text: strconv.FormatBool(a.isTrue() || b.isTrue())}, nil
 	case "additionalProperties", "items", "propertyNames":
 		return both(a, b), nil
-	case moreTexts, neverTexts:
+	case "multipleOf":
+		if m := commonMultiple(a, b); m != nil {
+			return m, nil
+		}
+	case moreTexts, neverTexts, remainders:
 		return &value{kind: kindArray, list: append(slices.Clone(a.list), b.list...)}, nil
 	case "minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties",
 		"minContains":
@@ -327,6 +331,23 @@ func mergeTypes(a, b *value) *value {
 		return &value{kind: kindString, text: neverType}
 	}
 	return out
+}
+
+// commonMultiple is the least one of two decimal numbers; nil where they are no such.
+func commonMultiple(a, b *value) *value {
+	x, ok1 := rational(a)
+	y, ok2 := rational(b)
+	if !ok1 || !ok2 || x.Sign() <= 0 || y.Sign() <= 0 {
+		return nil
+	}
+	n, exact1 := x.FloatPrec()
+	m, exact2 := y.FloatPrec()
+	if n = max(n, m); !exact1 || !exact2 || n > fractionDigits {
+		return nil
+	}
+	scale := new(big.Rat).SetInt(tenTo(n))
+	of := lcm(new(big.Rat).Mul(x, scale).Num(), new(big.Rat).Mul(y, scale).Num())
+	return &value{kind: kindNumber, text: new(big.Rat).Quo(new(big.Rat).SetInt(of), scale).FloatString(n)}
 }
 
 // neverType is the type of a schema that no value has.

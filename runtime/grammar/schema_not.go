@@ -254,6 +254,13 @@ func (c *compiler) negatedKeyword(m member, path string, depth int) (out []*valu
 		integer("object", "maxProperties", -1)
 	case "maxProperties":
 		integer("object", "minProperties", 1)
+	case "multipleOf":
+		c.partly = true // numbers with a point are left out
+		if x, ok := rational(v); ok && x.IsInt() {
+			rule := &value{kind: kindArray, list: []*value{v, {kind: kindNumber, text: "0"}, {kind: kindBool,
+				text: "false"}}}
+			out = append(out, ofType("integer").and(remainders, &value{kind: kindArray, list: []*value{rule}}))
+		}
 	case "pattern":
 		out = append(out, ofType("string").and(neverTexts, &value{kind: kindArray, list: []*value{v}}))
 	case "required":
