@@ -177,7 +177,11 @@ func (e *ecma) next() error {
 			}
 		}
 	case '.':
-		e.out = append(e.out, "[^"+lineBreaks+"]"...)
+		if e.wide {
+			e.out = append(e.out, `[^\n]`...)
+		} else {
+			e.out = append(e.out, "[^"+lineBreaks+"]"...)
+		}
 		e.at++
 		e.last = begin
 		return nil

@@ -10,6 +10,7 @@ import (
 // deterministic automata, whose states are made as they are met.
 type texts struct {
 	want, unwanted []string
+	asked          []string // that may match or not, which sets tells
 	least, most    int
 	// Where mod is more than 0 the number of characters leaves rest when divided by it: texts of
 	// other remainders are other texts.
@@ -21,6 +22,8 @@ type texts struct {
 const (
 	mostProduct = 8_000
 	productWork = 1 << 25
+	// mostTogether is how many expressions it has.
+	mostTogether = 64
 )
 
 // product writes the strings of several expressions.
@@ -40,15 +43,17 @@ func (b *builder) product(path string, t texts) (expr, error) {
 
 func (b *builder) productOf(path string, t texts) (*product, error) {
 	p := &product{b: b, texts: t, at: map[string]int32{}}
-	for i, text := range append(slices.Clone(t.want), t.unwanted...) {
-		read, err := b.progOf(path, text, i >= len(t.want))
+	for i, text := range slices.Concat(t.want, t.unwanted, t.asked) {
+		read, err := b.progOf(path, text, i >= len(t.want) && i < len(t.want)+len(t.unwanted))
 		if err != nil {
 			return nil, err
 		}
-		p.patterns, p.unwantedFrom = append(p.patterns, read), len(t.want)
+		p.patterns, p.unwantedFrom, p.askedFrom = append(p.patterns, read), len(t.want), len(t.want)+
+			len(t.unwanted)
 		p.cuts = append(p.cuts, read.cutsOf()...)
-		if i > 16 {
-			return nil, refuse(path, "more than 16 expressions must hold together, which is not supported")
+		if i > mostTogether {
+			return nil, refuse(path, "more than %d expressions must hold together, which is not supported",
+				mostTogether)
 		}
 	}
 	p.cuts = cutsIn(p.cuts)
@@ -90,6 +95,7 @@ type product struct {
 	b            *builder
 	patterns     []*pattern
 	unwantedFrom int
+	askedFrom    int
 	cuts         []rune // the first characters of ranges that no expression parts
 	each         []*dfa // by expression
 	at           map[string]int32
@@ -122,7 +128,7 @@ func (p *product) write(first, last int32) {
 // over tells whether a text may end at a position.
 func (p *product) over(s position) bool {
 	ok := s.count >= p.least && (p.mod == 0 || s.count%p.mod == p.rest)
-	for i, t := range s.each {
+	for i, t := range s.each[:p.askedFrom] {
 		ok = ok && p.each[i].matches(t) == (i < p.unwantedFrom)
 	}
 	return ok
@@ -148,7 +154,7 @@ func (p *product) steps(s position, yield func(runeRange, position)) {
 		for j, t := range s.each {
 			d := p.each[j]
 			to := d.next(t, int32(i))
-			dead = dead || j < p.unwantedFrom && d.dead(to) || j >= p.unwantedFrom && d.sure(to)
+			dead = dead || j < p.unwantedFrom && d.dead(to) || j >= p.unwantedFrom && j < p.askedFrom && d.sure(to)
 			next.each = append(next.each, to)
 		}
 		if !dead {
@@ -177,36 +183,67 @@ func (p *product) expand(s position, last int32) {
 
 // inhabited tells whether there is a text.
 func (b *builder) inhabited(path string, t texts) (ok bool, err error) {
+	err = b.visit(path, t, func(*product, position) bool {
+		ok = true
+		return false
+	})
+	return ok, err
+}
+
+// sets are the sets of expressions that were asked for, by bits, which match a text together.
+func (b *builder) sets(path string, t texts) (out []uint64, err error) {
+	err = b.visit(path, t, func(p *product, s position) bool {
+		set := uint64(0)
+		for i, at := range s.each[p.askedFrom:] {
+			if p.each[p.askedFrom+i].matches(at) {
+				set |= 1 << i
+			}
+		}
+		if !slices.Contains(out, set) {
+			out = append(out, set)
+		}
+		return true
+	})
+	slices.Sort(out)
+	return out, err
+}
+
+// visit calls yield with the positions of a product at which a text may end, until it says no.
+func (b *builder) visit(path string, t texts, yield func(*product, position) bool) (err error) {
 	p, err := b.productOf(path, t)
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer func() {
 		p.drop()
 		switch over := recover().(type) {
 		case nil:
 		case *Error:
-			ok, err = false, refuse(path, "%s", over.Message)
+			err = refuse(path, "%s", over.Message)
 		default:
 			panic(over)
 		}
 	}()
 	todo := []position{p.begin()}
 	met := map[string]bool{}
-	for len(todo) > 0 && !ok {
+	for len(todo) > 0 {
 		s := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
-		if key := string(s.key()); !met[key] {
-			met[key] = true
-			p.take(64 + len(key))
-			if len(met) > mostProduct || b.work > productWork {
-				return false, refuse(path, "its expressions have too many states together, which is not supported")
-			}
-			ok = p.over(s)
-			p.steps(s, func(_ runeRange, next position) { todo = append(todo, next) })
+		key := string(s.key())
+		if met[key] {
+			continue
 		}
+		met[key] = true
+		p.take(64 + len(key))
+		if len(met) > mostProduct || b.work > productWork {
+			return refuse(path, "its expressions have too many states together, which is not supported")
+		}
+		if p.over(s) && !yield(p, s) {
+			return nil
+		}
+		p.steps(s, func(_ runeRange, next position) { todo = append(todo, next) })
 	}
-	return ok, nil
+	return nil
 }
 
 // counted is a number of characters as far as it matters.

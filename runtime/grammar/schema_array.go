@@ -90,6 +90,9 @@ const mostInAnyOrder = 8
 // mostUnlike is among how many constants unlike items are: each may follow all before it.
 const mostUnlike = 1000
 
+// mostFanned is from how many constants on the ways to them are not written out at each place.
+const mostFanned = 48
+
 // unique is the arrays of unlike items. Constants are told apart; other items by the class that
 // each is of (unlike).
 func (c *compiler) unique(s *value, path string, least, most int) (expr, error) {
@@ -268,7 +271,13 @@ func (u *uniqueWriter) state(p uniquePlace) int32 {
 	}
 	at := u.b.state()
 	u.at[p] = at
-	for i := p.from; i < len(u.list); i++ {
+	last := len(u.list)
+	if last > mostFanned && p.from < last {
+		// Each item is one way out of one state, behind which are those of the items that follow.
+		last = p.from + 1
+		u.b.eps(at, u.state(uniquePlace{p.used, last, p.n, p.k}))
+	}
+	for i := p.from; i < last; i++ {
 		next := uniquePlace{p.used, i + 1, p.n + 1, p.k}
 		if u.inside[i] {
 			if next.k++; u.many >= 0 && next.k > u.many {

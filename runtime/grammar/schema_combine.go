@@ -178,14 +178,13 @@ func (c *compiler) choices(s *value, path string) (expr, bool, error) {
 	}
 	rest := s.without(key)
 	if key == "oneOf" {
-		err := c.checkDisjoint(list, path)
-		if err != nil && len(list.list) <= mostExclusive {
-			if e, err := c.exclusive(list, rest, path); err == nil {
-				return e, true, nil
-			}
-		}
+		flat, beside, err := c.overlapping(list, path)
 		if err != nil {
 			return nil, false, err
+		}
+		if slices.ContainsFunc(beside, func(others []int) bool { return len(others) > 0 }) {
+			e, err := c.exclusive(list, rest, path, flat, beside)
+			return e, true, err
 		}
 	}
 	var out choice

@@ -179,11 +179,17 @@ func (c *compiler) bounds(s *value, path string) (n bounds, err error) {
 			continue
 		}
 		x, ok := rational(v)
+		if tiny := smallest(v); tiny != 0 {
+			x, ok = big.NewRat(int64(tiny), 1), true
+			if x.Quo(x, new(big.Rat).SetInt(tenTo(boundDigits))); (tiny > 0) != k.lower {
+				x = new(big.Rat) // inside of it is zero
+			}
+		}
 		if !ok {
 			return n, refuse(show(path)+"/"+k.key, "it must be a number of at most %d digits", boundDigits)
 		}
 		inner := inward(x, k.lower)
-		n.tighten(inner, k.lower, k.open && inner == x)
+		n.tighten(inner, k.lower, k.open && inner == x && smallest(v) == 0)
 	}
 	n.multiple, n.decimals, err = multipleOf(s, path)
 	n.integer = n.multiple != nil && n.decimals == 0 // multiples of a whole number are whole
@@ -235,6 +241,18 @@ func outermost(v *value, lower bool) bool {
 	}
 	f, _ := strconv.ParseFloat(v.text, 64) // infinite where it is too large
 	return lower && f <= -1e18 || !lower && f >= 1e18
+}
+
+// smallest is the sign of a bound that is nearer to zero than all other numbers that are written.
+func smallest(v *value) int {
+	f, err := strconv.ParseFloat(v.text, 64)
+	switch {
+	case v.kind != kindNumber || err != nil || f == 0 || f >= 1e-18 || f <= -1e-18:
+		return 0
+	case f > 0:
+		return 1
+	}
+	return -1
 }
 
 // inward is a bound with no more digits behind the point than are reckoned with: itself, or the

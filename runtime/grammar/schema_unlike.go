@@ -42,6 +42,9 @@ func (c *compiler) unlike(s *value, path string, least, most int) (expr, error) 
 	if err != nil {
 		return nil, err
 	}
+	if len(list) == 0 {
+		return nothing{}, nil // no type is left of its items
+	}
 	c.partly = c.partly || least > 1
 	u := &uniqueWriter{many: -1, least: least, most: most, inside: make([]bool, len(list))}
 	for _, class := range list {
