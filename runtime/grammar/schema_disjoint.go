@@ -1,6 +1,9 @@
 package grammar
 
-import "slices"
+import (
+	"slices"
+	"unicode/utf8"
+)
 
 // mostCompared is how many schemas of a oneOf are compared with each other.
 const mostCompared = 400
@@ -44,7 +47,8 @@ func (c *compiler) disjoint(a, b *value, depth int) bool {
 	}
 	ta := c.typesOf(a, depth)
 	if kb != nil {
-		return !slices.ContainsFunc(kb, func(x *value) bool { return x.hasType(ta) }) || c.eachDisjoint(a, b, depth)
+		return !slices.ContainsFunc(kb, func(x *value) bool { return x.hasType(ta) && !c.excludes(a, x) }) ||
+			c.eachDisjoint(a, b, depth)
 	}
 	tb := c.typesOf(b, depth)
 	if !overlap(ta, tb) || c.eachDisjoint(a, b, depth) || c.eachDisjoint(b, a, depth) {
@@ -56,6 +60,27 @@ func (c *compiler) disjoint(a, b *value, depth int) bool {
 		}
 	}
 	return true
+}
+
+// excludes tells that a constant is none of the strings or numbers that a schema allows.
+func (c *compiler) excludes(s, x *value) bool {
+	switch x.kind {
+	case kindString:
+		t, err := c.texts(s.but("format"), "")
+		if err != nil {
+			return false
+		}
+		n := utf8.RuneCountInString(x.text)
+		return n < t.least || t.most >= 0 && n > t.most || slices.ContainsFunc(t.want, func(p string) bool {
+			_, err := c.read("", p, true)
+			return err == nil && !c.matches(p, x.text, true)
+		})
+	case kindNumber:
+		n, err := c.bounds(s, "")
+		r, ok := rational(x)
+		return err == nil && ok && !n.none() && !n.holds(r)
+	}
+	return false
 }
 
 // eachDisjoint tells that each alternative of a is disjoint from b.
