@@ -179,6 +179,24 @@ func (c *compiler) negatedMember(x located, m member, depth int) (out []*value, 
 		c.partly = true
 	case "contains":
 		out = negatedContains(x.schema)
+	case "items":
+		if m.value.kind == kindArray || x.schema.get("prefixItems") != nil {
+			c.partly = true
+			break
+		}
+		other, err := c.negated(located{m.value, x.path + "/items"}, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, ofType("array").and("contains", other).and("minContains", &value{kind: kindNumber,
+			text: "1"}))
+	case "multipleOf":
+		c.partly = true // numbers with a point are left out
+		if r, ok := rational(m.value); ok && r.IsInt() {
+			rule := &value{kind: kindArray, list: []*value{m.value, {kind: kindNumber, text: "0"}, {kind: kindBool,
+				text: "false"}}}
+			out = append(out, ofType("integer").and(remainders, &value{kind: kindArray, list: []*value{rule}}))
+		}
 	default:
 		return c.negatedKeyword(m, x.path, depth)
 	}
@@ -224,23 +242,6 @@ func (c *compiler) negatedKeyword(m member, path string, depth int) (out []*valu
 		integer("object", "maxProperties", -1)
 	case "maxProperties":
 		integer("object", "minProperties", 1)
-	case "items":
-		if v.kind == kindArray {
-			c.partly = true
-			break
-		}
-		x, err := c.negated(located{v, path + "/items"}, depth+1)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, ofType("array").and("contains", x).and("minContains", &value{kind: kindNumber, text: "1"}))
-	case "multipleOf":
-		c.partly = true // numbers with a point are left out
-		if x, ok := rational(v); ok && x.IsInt() {
-			rule := &value{kind: kindArray, list: []*value{v, {kind: kindNumber, text: "0"}, {kind: kindBool,
-				text: "false"}}}
-			out = append(out, ofType("integer").and(remainders, &value{kind: kindArray, list: []*value{rule}}))
-		}
 	case "pattern":
 		out = append(out, ofType("string").and(neverTexts, &value{kind: kindArray, list: []*value{v}}))
 	case "required":
