@@ -44,8 +44,8 @@ func TestPredictingLayersAreLeftOut(t *testing.T) {
 	}
 }
 
-// TestSections: pairs of a rotation that a file gives to a fourth axis stand still in a text, in the
-// order that ggml has for the family, whatever they add up to.
+// TestSections: pairs of a rotation that a file gives to a fourth axis stand still in a text, in
+// the order that ggml has for the family, whatever they add up to.
 func TestSections(t *testing.T) {
 	one := small("qwen35")
 	one.Recurrence.Every = 2
