@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"sandwich/microkernel/qtype"
@@ -73,33 +74,32 @@ func TestBitEqual(t *testing.T) {
 		typ     gguf.Type
 		compute []string
 		kv      string
-		long    bool
 	}{
-		{"qwen3", gguf.F32, []string{"f32"}, "f32", true}, {"qwen3", gguf.F16, []string{"f32"}, "", false},
-		{"qwen3", gguf.BF16, []string{"f32"}, "", false}, {"qwen3", gguf.Q8_0, []string{"f32", "int8"}, "", true},
-		{"qwen3", gguf.Q4_0, []string{"f32", "int8"}, "q8_0", true},
-		{"qwen3", gguf.Q5_1, []string{"f32", "int8"}, "", false}, {"qwen3", gguf.Q4_K, []string{"f32", "int8"}, "", true},
-		{"qwen3", gguf.Q6_K, []string{"f32", "int8"}, "", false},
-		{"qwen3", gguf.Type(qtype.IQ4_XS), []string{"f32", "int8"}, "", false},
-		{"qwen3", gguf.Type(qtype.MXFP4), []string{"f32", "int8"}, "", false},
-		{"qwen3", gguf.Type(qtype.NVFP4), []string{"f32", "int8"}, "", false},
-		{"qwen3", gguf.Type(qtype.TQ1_0), []string{"f32", "int8"}, "", false},
-		{"qwen3", gguf.Type(qtype.TQ2_0), []string{"f32", "int8"}, "", false},
-		{"qwen3", gguf.Type(qtype.Q1_0), []string{"f32", "int8"}, "", false},
-		{"qwen3", gguf.Type(qtype.Q2_0), []string{"f32", "int8"}, "", false},
-		{"qwen3", gguf.Type(qtype.IQ3_S), []string{"f32", "int8"}, "", false},
-		{"qwen3", gguf.Type(qtype.IQ3_XXS), []string{"f32", "int8"}, "", false},
-		{"qwen3", gguf.Type(qtype.IQ2_S), []string{"f32", "int8"}, "", false},
-		{"qwen3", gguf.Type(qtype.IQ2_XS), []string{"f32", "int8"}, "", false},
-		{"qwen3", gguf.Type(qtype.IQ2_XXS), []string{"f32", "int8"}, "", false},
-		{"qwen3", gguf.Type(qtype.IQ1_M), []string{"f32", "int8"}, "", false},
-		{"qwen3", gguf.Type(qtype.IQ1_S), []string{"f32", "int8"}, "", false},
-		{"qwen3moe", gguf.F32, []string{"f32"}, "", false}, {"qwen3moe", gguf.Q8_0, []string{"int8"}, "", false},
+		{"qwen3", gguf.F32, []string{"f32"}, "f32"}, {"qwen3", gguf.F16, []string{"f32"}, ""}, {"qwen3", gguf.BF16,
+			[]string{"f32"}, ""},
+		{"qwen3", gguf.Q8_0, []string{"f32", "int8"}, ""}, {"qwen3", gguf.Q4_0, []string{"f32", "int8"}, "q8_0"},
+		{"qwen3", gguf.Q5_1, []string{"f32", "int8"}, ""}, {"qwen3", gguf.Q4_K, []string{"f32", "int8"}, ""},
+		{"qwen3", gguf.Q6_K, []string{"f32", "int8"}, ""},
+		{"qwen3", gguf.Type(qtype.IQ4_XS), []string{"f32", "int8"}, ""},
+		{"qwen3", gguf.Type(qtype.MXFP4), []string{"f32", "int8"}, ""},
+		{"qwen3", gguf.Type(qtype.NVFP4), []string{"f32", "int8"}, ""},
+		{"qwen3", gguf.Type(qtype.TQ1_0), []string{"f32", "int8"}, ""},
+		{"qwen3", gguf.Type(qtype.TQ2_0), []string{"f32", "int8"}, ""},
+		{"qwen3", gguf.Type(qtype.Q1_0), []string{"f32", "int8"}, ""},
+		{"qwen3", gguf.Type(qtype.Q2_0), []string{"f32", "int8"}, ""},
+		{"qwen3", gguf.Type(qtype.IQ3_S), []string{"f32", "int8"}, ""},
+		{"qwen3", gguf.Type(qtype.IQ3_XXS), []string{"f32", "int8"}, ""},
+		{"qwen3", gguf.Type(qtype.IQ2_S), []string{"f32", "int8"}, ""},
+		{"qwen3", gguf.Type(qtype.IQ2_XS), []string{"f32", "int8"}, ""},
+		{"qwen3", gguf.Type(qtype.IQ2_XXS), []string{"f32", "int8"}, ""},
+		{"qwen3", gguf.Type(qtype.IQ1_M), []string{"f32", "int8"}, ""},
+		{"qwen3", gguf.Type(qtype.IQ1_S), []string{"f32", "int8"}, ""},
+		{"qwen3moe", gguf.F32, []string{"f32"}, ""}, {"qwen3moe", gguf.Q8_0, []string{"int8"}, ""},
 	} {
 		file := smallModel(t, c.arch, c.typ)
 		for _, compute := range c.compute {
 			t.Run(fmt.Sprintf("%s/%s/%s", c.arch, c.typ, compute), func(t *testing.T) {
-				if c.long {
+				if c.arch == "qwen3" && slices.Contains([]gguf.Type{gguf.F32, gguf.Q8_0, gguf.Q4_0, gguf.Q4_K}, c.typ) {
 					long(t)
 				}
 				o := thumb.Options{Compute: compute, KV: c.kv, Threads: 1}
