@@ -89,7 +89,7 @@ func TestFamiliesHeld(t *testing.T) {
 func TestAChatGoesOnBehindAPreemption(t *testing.T) {
 	skipUnderRace(t)
 	for _, family := range []string{"llama", "gemma3", "qwen35"} {
-		o := optionsFor(t, shortWindows(t, family))
+		o := optionsFor(t, familyFile(t, family, gguf.F32))
 		o.Context, o.Blocks, o.Parallel = 700, 14, 2
 		e := open(t, o)
 		long := api.Request{Prompt: exactPrompt(9)[:400], MaxTokens: 120, IgnoreEOS: true, Class: api.Proactive}
