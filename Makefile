@@ -37,7 +37,8 @@ vet:
 lint:
 	$(GO) tool staticcheck -tags numa ./...
 
-RACE_PACKAGES := ./runtime/pool ./runtime/sched ./runtime/kvcache ./runtime/engine ./runtime/server
+# Packages that start goroutines. sched and kvcache start none: the engine's tests run them under its locks.
+RACE_PACKAGES := ./runtime/pool ./runtime/engine ./runtime/server
 race:
 ifeq ($(HAVE_CC),)
 	@echo "skipped: race tests of $(RACE_PACKAGES) (the race detector needs a C compiler, none was found)"
@@ -89,8 +90,8 @@ soak: ## twelve clients for SOAKTIME: the same answers as alone, and nothing lef
 	$(GO) test -count=1 -run 'TestSoak$$' -timeout 0 -v ./cmd/sandwich -soak $(SOAKTIME)
 
 clients: build ## what SDKs ask, of the embedded model: official and other clients, in Go and JavaScript (docs/clients.md); needs npm
-	cd runtime/server/clients && npm ci && node --test --test-concurrency=1 openai.test.mjs ai-sdk.test.mjs langchain.test.mjs \
-	  anthropic.test.mjs ollama.test.mjs
+	cd runtime/server/clients && npm ci && node --test --test-concurrency=1 openai.test.mjs families.test.mjs ai-sdk.test.mjs \
+	  langchain.test.mjs anthropic.test.mjs ollama.test.mjs
 	cd runtime/server/clients && $(GO) test -count=1 -v .
 
 SCHEMAS ?= 1000

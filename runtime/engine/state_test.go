@@ -67,6 +67,23 @@ func TestStateBitEqual(t *testing.T) {
 	}
 }
 
+// TestStateBehindAttention: a model's first layer may attend, and then the ones with a state keep
+// no keys and values of its.
+func TestStateBehindAttention(t *testing.T) {
+	for _, family := range []string{"lfm2", "qwen35"} {
+		c, _ := model.Tiny(family)
+		c.Vocab, c.Context = 1003, 1024
+		if family == "lfm2" {
+			c.KVHeadsOf = []int{2, 0, 0, 2, 0, 2}
+		} else {
+			c.Recurrence.Layers = []bool{false, true, true, false, true, true}
+		}
+		file := synthesized(t, c, gguf.Q8_0)
+		want := logitsAlone(t, file, thumb.Options{Threads: 1}, 7)
+		same(t, family+", two threads", want, logitsAlone(t, file, thumb.Options{Threads: 2}, 64))
+	}
+}
+
 // everyOp halts a forward behind each op.
 type everyOp struct{}
 
@@ -79,8 +96,8 @@ func TestStateHalts(t *testing.T) {
 	for _, family := range recurrent {
 		t.Run(family, func(t *testing.T) {
 			file := recurrentFile(t, family)
-			want := logitsAlone(t, file, thumb.Options{Threads: 2}, 100)
-			r := openTestRunnerBlocks(t, file, thumb.Options{Threads: 2}, 100, 20)
+			want := logitsAlone(t, file, thumb.Options{Threads: 2}, 40)
+			r := openTestRunnerBlocks(t, file, thumb.Options{Threads: 2}, 40, 20)
 			defer r.Close()
 			if err := r.Reserve(t.Context()); err != nil {
 				t.Fatal(err)
@@ -88,9 +105,9 @@ func TestStateHalts(t *testing.T) {
 			r.Lead(func(l *pool.Leader) {
 				line, other := NewLine(r, l), NewLine(r, l)
 				other.cache, other.seq = line.cache, line.cache.Open(kvcache.Salt{})
-				got, prompt := []float32(nil), exactPrompt(1)
-				for at := 0; at < len(prompt); at += 100 {
-					tokens := prompt[at:min(at+100, len(prompt))]
+				got, prompt := []float32(nil), exactPrompt(1)[:exactTokens]
+				for at := 0; at < len(prompt); at += 40 {
+					tokens := prompt[at:min(at+40, len(prompt))]
 					if !line.cache.Reserve(line.seq, at+len(tokens)) {
 						t.Error("no blocks")
 						return
