@@ -31,6 +31,7 @@ type loadFlags struct {
 	sets     [2]string
 	during   time.Duration
 	seed     uint64
+	seeds    int
 	slo      trace.SLO
 	goodput  int
 	simulate bool
@@ -79,6 +80,7 @@ of the service level, on the virtual clock alone.
   sandwich bench load --url http://127.0.0.1:8080 --reactive 6 --proactive 12
   sandwich bench load --goodput 6 --slo-ttft 1s --slo-tpot 100ms
   sandwich bench load --goal open,backlog --policy sandwich,preempt,share --reactive 40 --proactive 80 --duration 30s
+  sandwich bench load --goal open,backlog --seeds 3 --reactive 20 --proactive 40     # the spread over three seeds
   sandwich bench load --goal quanta,halt --ctx 2560 --duration 20s`,
 		Args: exactArgs(0, ""),
 	}
@@ -98,6 +100,7 @@ of the service level, on the virtual clock alone.
 	fs.StringVar(&f.sets[sched.Proactive], "proactive-set", "mixed", "lengths of proactive requests")
 	durationFlag(fs, &f.during, "duration", time.Minute, "how long requests come")
 	fs.Uint64Var(&f.seed, "seed", 1, "seed of arrivals, lengths and prompts")
+	fs.IntVar(&f.seeds, "seeds", 1, "with --goal: so many runs, with this and the following seeds, and their spread")
 	durationFlag(fs, &f.slo.TTFT, "slo-ttft", 2*time.Second, "service level: time to the first token at most")
 	durationFlag(fs, &f.slo.TPOT, "slo-tpot", 200*time.Millisecond, "service level: time per token at most")
 	fs.IntVar(&f.goodput, "goodput", 0, "runs of a bisection for the highest rate at which 90 % of the reactive "+

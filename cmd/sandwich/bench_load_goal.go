@@ -19,7 +19,13 @@ import (
 )
 
 func (f *loadFlags) checkGoals() error {
+	if f.seeds < 1 || f.seeds > 100 {
+		return fmt.Errorf("--seeds %d: give a number from 1 to 100", f.seeds)
+	}
 	if len(f.goals) == 0 {
+		if f.seeds > 1 {
+			return errors.New("--seeds is for --goal: give the goals too")
+		}
 		return nil
 	}
 	for _, g := range f.goals {
@@ -58,15 +64,27 @@ func (f *loadFlags) measureGoals(ctx context.Context, out io.Writer, format stri
 			return f.stage(ctx, s, policy, aging)
 		}
 	}
-	stage.Context, stage.Trace = f.sizes.Context, f.fit(t)
-	var figures []load.Figure
-	for _, goal := range f.goals {
-		list, err := stage.Measure(ctx, goal)
-		if err != nil {
-			return err
+	stage.Context = f.sizes.Context
+	var runs [][]load.Figure
+	for seed := f.seed; f.seeds > len(runs); seed++ {
+		if f.seed, stage.Seed = seed, seed; len(runs) > 0 {
+			var err error
+			if t, err = f.arrivals(1); err != nil {
+				return err
+			}
 		}
-		figures = append(figures, list...)
+		stage.Trace = f.fit(t)
+		var figures []load.Figure
+		for _, goal := range f.goals {
+			list, err := stage.Measure(ctx, goal)
+			if err != nil {
+				return err
+			}
+			figures = append(figures, list...)
+		}
+		runs = append(runs, figures)
 	}
+	figures := load.OverSeeds(runs)
 	switch format {
 	case "json":
 		return show.JSON(out, figures)
@@ -109,6 +127,9 @@ func tableGoals(out io.Writer, figures []load.Figure, where string) error {
 		if f.Alone > 0 {
 			row[3] = value(f.Alone)
 		}
+		if f.Seeds > 1 {
+			row[5] += fmt.Sprintf(" (%s to %s)", ratio(f.Lowest), ratio(f.Highest))
+		}
 		if f.Bound > 0 {
 			row[6], row[7] = "<= "+ratio(f.Bound), "missed"
 			if f.Least {
@@ -124,6 +145,10 @@ func tableGoals(out io.Writer, figures []load.Figure, where string) error {
 	if err := show.Table(out, header, rows, 3, 4, 5, 8); err != nil {
 		return err
 	}
+	if slices.ContainsFunc(figures, func(f load.Figure) bool { return f.Seeds > 1 }) {
+		fmt.Fprint(out, "\nMeans over the seeds; in brackets the lowest and the highest of measured. A bound holds "+
+			"where it does for every seed.")
+	}
 	fmt.Fprintf(out, "\nmeasured is what was seen beside the other class by what was seen alone, or as it is where "+
 		"nothing is alone.\n%d of %d bounds hold, %s.\n", met, bound, where)
 	return nil
@@ -131,7 +156,8 @@ func tableGoals(out io.Writer, figures []load.Figure, where string) error {
 
 func csvGoals(out io.Writer, figures []load.Figure) error {
 	w := csv.NewWriter(out)
-	header := []string{"goal", "policy", "what", "alone", "beside", "measured", "bound", "at_least", "met", "samples"}
+	header := []string{"goal", "policy", "what", "alone", "beside", "measured", "bound", "at_least", "met", "samples",
+		"seeds", "lowest", "highest"}
 	if err := w.Write(header); err != nil {
 		return err
 	}
@@ -139,7 +165,8 @@ func csvGoals(out io.Writer, figures []load.Figure) error {
 	for i := range figures {
 		f := &figures[i]
 		cells := []string{f.Goal, f.Policy, f.What, number(f.Alone), number(f.Beside), number(f.Measured),
-			number(f.Bound), strconv.FormatBool(f.Least), strconv.FormatBool(f.Met()), strconv.Itoa(f.Samples)}
+			number(f.Bound), strconv.FormatBool(f.Least), strconv.FormatBool(f.Met()), strconv.Itoa(f.Samples),
+			strconv.Itoa(max(1, f.Seeds)), number(f.Lowest), number(f.Highest)}
 		if err := w.Write(cells); err != nil {
 			return err
 		}

