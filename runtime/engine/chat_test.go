@@ -10,22 +10,8 @@ import (
 	"sandwich/runtime/api"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/kvcache"
-	"sandwich/runtime/model"
 	"sandwich/runtime/pool"
 )
-
-// shortWindows is a small model of a family whose windows end within a short text.
-func shortWindows(t testing.TB, family string) *gguf.File {
-	t.Helper()
-	c, ok := model.Tiny(family)
-	if !ok {
-		t.Fatalf("no family %s", family)
-	}
-	if c.Vocab, c.Context = 1003, 1024; c.Windows.Size > 0 {
-		c.Windows.Size = 70
-	}
-	return fileOf(t, c, gguf.F32)
-}
 
 // TestAChatGoesOn: of a conversation that is sent again with one more message, what follows the
 // longest beginning that both have and one block are computed at most, whether all layers remember
@@ -36,13 +22,13 @@ func TestAChatGoesOn(t *testing.T) {
 	skipUnderRace(t)
 	for _, family := range []string{"llama", "gemma3", "gemma4", "gpt-oss", "llama4", "deepseek2"} {
 		t.Run(family, func(t *testing.T) {
-			o := optionsFor(t, shortWindows(t, family))
-			o.Context, o.Parallel = 700, 2
-			e := open(t, o)
-			ask := func(e *Engine, prompt []int32, stopAfter int) (answer []int32, cached int) {
+			o := optionsFor(t, familyFile(t, family, gguf.F32))
+			o.Context, o.Parallel = 400, 2
+			e, fresh, salt := open(t, o), open(t, o), byte(0)
+			ask := func(e *Engine, prompt []int32, salt byte, stopAfter int) (answer []int32, cached int) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				r := api.Request{Prompt: prompt, MaxTokens: 40, IgnoreEOS: true}
+				r := api.Request{Prompt: prompt, MaxTokens: 40, IgnoreEOS: true, Salt: [32]byte{salt}}
 				res, err := e.Generate(ctx, r, func(tok api.Token) error {
 					if answer = append(answer, tok.ID); len(answer) == stopAfter {
 						cancel()
@@ -54,26 +40,24 @@ func TestAChatGoesOn(t *testing.T) {
 				}
 				return answer, res.CachedTokens
 			}
-			again := func(what string, prompt []int32, equal int) []int32 {
-				answer, cached := ask(e, prompt, 0)
+			again := func(what string, prompt []int32, equal int) {
+				answer, cached := ask(e, prompt, 0, 0)
 				if cached < equal-kvcache.BlockTokens {
 					t.Errorf("%s: %d of %d equal tokens were reused", what, cached, equal)
 				}
-				fresh := open(t, o)
-				defer fresh.Close()
-				if want, _ := ask(fresh, prompt, 0); !slices.Equal(answer, want) {
-					t.Errorf("%s: other tokens than without reuse", what)
+				salt++ // nothing of an earlier question
+				if want, reused := ask(fresh, prompt, salt, 0); !slices.Equal(answer, want) || reused > 0 {
+					t.Errorf("%s: other tokens than without reuse (%d reused there)", what, reused)
 				}
-				return answer
 			}
-			first := exactPrompt(9)[:400]
-			answer, _ := ask(e, first, 0)
+			first := exactPrompt(9)[:200]
+			answer, _ := ask(e, first, 0, 0)
 			stripped := slices.Concat(first, answer[25:], exactPrompt(3)[:60])
 			again("an answer without its reasoning", stripped, len(first))
 			again("a whole answer", slices.Concat(first, answer, exactPrompt(4)[:60]), len(first)+len(answer)-1)
 
-			other := exactPrompt(11)[:430]
-			ask(e, other, 3)
+			other := exactPrompt(11)[:230]
+			ask(e, other, 0, 3)
 			checkIdleSoon(t, e)
 			again("a request that was given up", slices.Concat(other, exactPrompt(5)[:60]), len(other))
 		})
@@ -105,7 +89,7 @@ func TestFamiliesHeld(t *testing.T) {
 func TestAChatGoesOnBehindAPreemption(t *testing.T) {
 	skipUnderRace(t)
 	for _, family := range []string{"llama", "gemma3", "qwen35"} {
-		o := optionsFor(t, shortWindows(t, family))
+		o := optionsFor(t, familyFile(t, family, gguf.F32))
 		o.Context, o.Blocks, o.Parallel = 700, 14, 2
 		e := open(t, o)
 		long := api.Request{Prompt: exactPrompt(9)[:400], MaxTokens: 120, IgnoreEOS: true, Class: api.Proactive}

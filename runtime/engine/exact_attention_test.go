@@ -28,6 +28,7 @@ func TestBitEqualAttention(t *testing.T) {
 	if len(dots) == 0 {
 		t.Skipf("this CPU (%s) has no dot product of bfloat16 for attention", microkernel.Host())
 	}
+	long(t)
 	file := smallModel(t, "qwen3", gguf.Q8_0)
 	for _, dot := range dots {
 		for _, kv := range []string{"f16", "q8_0", "f32"} {

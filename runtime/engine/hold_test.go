@@ -68,9 +68,9 @@ func checkHeld(t *testing.T, r *Runner, l *pool.Leader, places int, cuts []uint1
 
 	stop := &pace{}
 	stop.stop.Store(true)
-	other := kvcache.Batch{Prefill: true, Tokens: exactPrompt(2)[:64], LogitRows: []int32{63},
-		Spans: []kvcache.Span{{Rows: 64, Tables: table(1, 3)}}}
-	step := kvcache.Batch{Tokens: []int32{3}, LogitRows: []int32{0}, Spans: []kvcache.Span{{Rows: 1, Pos: 64,
+	other := kvcache.Batch{Prefill: true, Tokens: exactPrompt(2)[:24], LogitRows: []int32{23},
+		Spans: []kvcache.Span{{Rows: 24, Tables: table(1, 3)}}}
+	step := kvcache.Batch{Tokens: []int32{3}, LogitRows: []int32{0}, Spans: []kvcache.Span{{Rows: 1, Pos: 24,
 		Tables: table(1, 3)}}}
 	halts, end := 0, r.Ops()
 	for _, n := range cuts {

@@ -228,7 +228,7 @@ func (o *oracle) rotate(op *model.Op, rope *model.Rope, norm *model.Vector, rows
 func (o *oracle) attention(op *model.Op) {
 	d := op.Heads
 	q, k, v := o.x[model.BufQ], o.kept[op.Keeper][0], o.kept[op.Keeper][1]
-	out := make([][]float64, len(q))
+	out, sees := make([][]float64, len(q)), seen(op.Attn)
 	for pos := range q {
 		out[pos] = make([]float64, d.Q*d.Dim)
 		for h := range d.Q {
@@ -238,7 +238,7 @@ func (o *oracle) attention(op *model.Op) {
 				sum = math.Exp(float64(op.Sinks.Data[h]))
 			}
 			for p := range q {
-				if !o.sees(op.Attn, pos, p) {
+				if !sees(pos, p) {
 					continue
 				}
 				score := 0.0
@@ -263,12 +263,15 @@ func (o *oracle) attention(op *model.Op) {
 	o.x[model.BufAtt] = out
 }
 
-// sees tells whether a row at a position reads another one.
-func (o *oracle) sees(a model.Attn, pos, p int) bool {
-	if a.Both {
-		return a.Window == 0 || max(pos-p, p-pos) <= a.Window/2
+// seen tells whether a row at a position reads another one.
+func seen(a model.Attn) func(pos, p int) bool {
+	remembered := remembers(a)
+	return func(pos, p int) bool {
+		if a.Both {
+			return a.Window == 0 || max(pos-p, p-pos) <= a.Window/2
+		}
+		return p <= pos && remembered(pos, p) && (a.Window == 0 || pos-p < a.Window)
 	}
-	return p <= pos && remembered(a, pos, p) && (a.Window == 0 || pos-p < a.Window)
 }
 
 // placed adds what an embedding has beside the rows of tokens.

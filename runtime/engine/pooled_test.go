@@ -164,9 +164,9 @@ func pooledInBatch(t *testing.T, r *Runner) (out [][]float32) {
 	t.Helper()
 	r.Lead(func(l *pool.Leader) {
 		own := NewLine(r, l)
-		prompt, read := exactPrompt(1), 0
+		prompt, read := exactPrompt(1)[:exactTokens], 0
 		if !r.Model.AtOnce() {
-			read = 300
+			read = exactTokens / 2
 			if err := own.Feed(prompt[:read], read, NoLogits, nil); err != nil {
 				t.Error(err)
 			}

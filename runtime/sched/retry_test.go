@@ -15,9 +15,6 @@ func TestRetryAfter(t *testing.T) {
 		if name == "eldest" {
 			continue // decodes nothing while prompts come
 		}
-		if histories < 10_000 && name != DefaultPolicy {
-			continue // slow under the race detector
-		}
 		c := crowd{driver: testDriver(Config{Blocks: 400, MaxRunning: 4, Queue: 30, Chunk: 256, Policy: name})}
 		c.cost = func(a *Action) time.Duration {
 			if a.Kind == Decode {

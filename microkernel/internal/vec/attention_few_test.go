@@ -40,7 +40,7 @@ func TestAttentionOfFewRows(t *testing.T) {
 func checkTiny(t *testing.T, rng *rand.Rand, a *Attention, rows int) {
 	t.Helper()
 	l := a.layout
-	c := newAttentionCase(t, rng, l, 1, rows, rng.IntN(200))
+	c := newAttentionCase(t, rng, l, 1, rows, rng.IntN(100))
 	c.kv = append(kerneltest.Guarded(t, len(c.kv))[:0], c.kv...)
 	size := func(least, most int) float32 {
 		return float32(math.Ldexp(rng.NormFloat64(), least+rng.IntN(most-least)))
