@@ -137,8 +137,12 @@ func (m *tileMachine) kernel(s Spec) *Kernel {
 	m.t.Helper()
 	leave := leaveCode(m.t)
 	codes := [][]byte{resumeCode(m.t)}
+	at := map[Spec]int{}
 	_ = s.EachTile(func(tile Spec) error {
-		codes = append(codes, m.patch(tile, leave))
+		if code := tile.Code(); at[code] == 0 {
+			at[code] = len(codes)
+			codes = append(codes, m.patch(code, leave))
+		}
 		return nil
 	})
 	funcs, err := jit.Load(codes...)
@@ -147,7 +151,10 @@ func (m *tileMachine) kernel(s Spec) *Kernel {
 	}
 	m.resume = funcs[0]
 	k := &Kernel{tiles: kernel.NewTiles(s), target: s.ISA.Target()}
-	k.tiles.Funcs = funcs[1:]
+	_ = s.EachTile(func(tile Spec) error {
+		k.tiles.Funcs = append(k.tiles.Funcs, funcs[at[tile.Code()]])
+		return nil
+	})
 	return k
 }
 

@@ -17,11 +17,11 @@ func amxSpec(b WeightType, mr int) Spec {
 	return Spec{ISA: AVX512, Compute: ComputeInt8, B: b, MR: mr, NR: PanelWidth, KU: 32, Dot: AMX}
 }
 
-// amxShapes are the two shapes of a whole tile, one of them with prefetches.
+// amxShapes are a whole tile of several panels, with prefetches, and a lower one of one.
 func amxShapes(b WeightType) []Spec {
-	tall, wide := amxSpec(b, x86.AMXRows).WithSpread(), amxSpec(b, x86.AMXRows/2)
-	wide.NR = 2 * PanelWidth
-	return []Spec{tall, wide}
+	whole := amxSpec(b, x86.AMXRows).WithSpread()
+	whole.NR = 3 * PanelWidth
+	return []Spec{whole, amxSpec(b, 3)}
 }
 
 // amxTypes is the weight types that AMX multiplies.
@@ -49,10 +49,10 @@ func TestAMX(t *testing.T) {
 			run := m.run(k)
 			for range 3 {
 				blocks := 1 + r.IntN(3)
-				p := newProblem(t, r, k.Spec(), 1+r.IntN(40), 1+r.IntN(40), blocks*b.Block())
+				p := newProblem(t, r, k.Spec(), 1+r.IntN(40), 1+r.IntN(60), blocks*b.Block())
 				p.checkRun(run, []int{b.Block() * r.IntN(blocks)})
 			}
-			// more than has room as bytes
+			// more than a piece of k
 			long := newProblem(t, r, k.Spec(), 2*s.MR+1, s.NR, x86.AMXSubBlocks*qtype.SubBlockK+b.Block())
 			long.checkRun(run, nil)
 			if err := proven(k.Spec(), run, "vnni"); err != nil {
@@ -135,8 +135,7 @@ func TestAMXRefused(t *testing.T) {
 	}{
 		{func(s *Spec) { s.B = F16 }, "quantized"},
 		{func(s *Spec) { s.MR = 17 }, "16 rows"},
-		{func(s *Spec) { s.NR = 32; s.MR = 9 }, "half as many"},
-		{func(s *Spec) { s.NR = 48 }, "16 columns"},
+		{func(s *Spec) { s.NR = 144 }, "NR 144"},
 		{func(s *Spec) { s.ISA = AVX2 }, "amx does not exist on avx2"},
 		{func(s *Spec) { s.Prefetch = 1024 }, "prefetch"},
 		{func(s *Spec) { s.Form = Embed }, "embedded"},

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"unsafe"
 
 	"sandwich/microkernel/internal/jit"
@@ -13,15 +14,19 @@ import (
 // PeakSpec names a compute roof: the fastest multiply-add of one instruction set on one data type.
 type PeakSpec struct {
 	ISA  ISA
-	Type string // f32, int8 (u8 x s8 into s32), bf16 (pairs into f32), Int8Vectors, Int8Kernel
+	Type string // f32, int8 (u8 x s8 into s32), bf16 (pairs into f32), or one of Int8Types
 }
 
 // Where an instruction set has a matrix unit for bytes, its roof int8 is that of the unit alone.
-// These two say how its kernels compare with those on vectors.
+// These say how its kernels compare with those on vectors.
 const (
-	Int8Vectors = "int8-vectors" // dot products of vectors
-	Int8Kernel  = "int8-kernel"  // q8_0 weights on the unit, with all that a kernel loads, stores and scales
+	Int8Vectors      = "int8-vectors"       // dot products of vectors
+	Int8Kernel       = "int8-kernel"        // q8_0 weights on the unit, with all that a kernel loads, stores and scales
+	Int8VectorKernel = "int8-vector-kernel" // the same product on vectors
 )
+
+// Int8Types are the roofs beside int8 that a matrix unit for bytes has, each of one PU.
+func Int8Types() []string { return []string{Int8Vectors, Int8Kernel, Int8VectorKernel} }
 
 // String is isa/type, as in avx512/f32.
 func (s PeakSpec) String() string { return s.ISA.String() + "/" + s.Type }
@@ -31,7 +36,7 @@ func (s PeakSpec) String() string { return s.ISA.String() + "/" + s.Type }
 func PeakSpecs(f Features) []PeakSpec {
 	var out []PeakSpec
 	for _, isa := range f.ISAs() {
-		for _, typ := range []string{"f32", "int8", "bf16", Int8Vectors, Int8Kernel} {
+		for _, typ := range append([]string{"f32", "int8", "bf16"}, Int8Types()...) {
 			s := PeakSpec{isa, typ}
 			if s.supported(f) {
 				out = append(out, s)
@@ -47,7 +52,7 @@ func (s PeakSpec) supported(f Features) bool {
 		return false
 	}
 	typ := s.Type
-	if typ == Int8Vectors || typ == Int8Kernel {
+	if slices.Contains(Int8Types(), typ) {
 		if unitKernel(s.ISA, f) == nil {
 			return false
 		}
@@ -58,12 +63,12 @@ func (s PeakSpec) supported(f Features) bool {
 }
 
 // Peak is a kernel of independent multiply-adds on registers, which reaches the compute roof and
-// reads no memory; that of Int8Kernel is what its name says. It is safe for concurrent use.
+// reads no memory; those of kernels are what their names say. It is safe for concurrent use.
 type Peak struct {
 	Spec PeakSpec
 	Ops  int // floating-point or integer operations of one iteration, two per multiply-add
 	code jit.Func
-	unit *unitPeak // of Int8Kernel alone
+	unit *unitPeak // of a kernel alone
 	port bool      // see NewPort
 }
 
@@ -79,7 +84,7 @@ func NewPeak(s PeakSpec, f Features) (*Peak, error) {
 	}
 	typ := s.Type
 	switch typ {
-	case Int8Kernel:
+	case Int8Kernel, Int8VectorKernel:
 		return newUnitPeak(s, f)
 	case Int8Vectors:
 		typ, f = ComputeInt8.String(), f&^matrixUnits

@@ -19,12 +19,14 @@ func TestInstructionsByHand(t *testing.T) {
 		// scales, FMA
 		"avx512/int8/q8_0/6x32/ku32/load/vnni": {code.Load: 8*2 + 2, code.LoadWord: 8*6 + 6 + 12, code.Dot: 8 * 12,
 			code.Convert: 2 + 12, code.Multiply: 12 + 12},
-		// tiles of 16 rows of activations and 8 of weights; the sums of 16 rows to memory and back
-		"avx512/int8/q8_0/16x16/ku32/load/amx": {code.Load: 16 + 8 + 16 + 1, code.LoadWord: 16 + 1, code.Store: 16,
-			code.Tile: 16, code.Convert: 16 + 1, code.Multiply: 16 + 16},
-		// two panels: half the rows, and a broadcast for both
-		"avx512/int8/q8_0/8x32/ku32/load/amx": {code.Load: 8 + 16 + 16 + 2, code.LoadWord: 8 + 1, code.Store: 16,
-			code.Tile: 16, code.Convert: 16 + 2, code.Multiply: 16 + 16},
+		// 16 blocks of activations packed; tiles of 16 rows of them and 8 of weights; the sums of
+		// 16 rows to memory and back
+		"avx512/int8/q8_0/16x16/ku32/load/amx": {code.Load: 16 + 16 + 8 + 16 + 1, code.LoadWord: 16,
+			code.Store: 16 + 16,
+			code.Tile:  16, code.Convert: 16 + 1, code.Multiply: 16 + 16},
+		// two panels of half the rows, which are packed once
+		"avx512/int8/q8_0/8x32/ku32/load/amx": {code.Load: 8 + 2*(8+8+8+1), code.LoadWord: 2 * 8, code.Store: 8 + 2*8,
+			code.Tile: 2 * 8, code.Convert: 2 * (8 + 1), code.Multiply: 2 * (8 + 8)},
 		// four k: a lane of one vector of a row for each of eight vectors of W
 		"neon/f32/f32/1x32/ku4/lane": {code.Load: 1 + 4*8, code.Multiply: 4 * 8},
 	} {

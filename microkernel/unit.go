@@ -2,20 +2,32 @@ package microkernel
 
 import (
 	"runtime"
+	"sync"
 	"unsafe"
 )
 
 // matrixUnits is the features of matrix units that multiply bytes.
 const matrixUnits = HasAMX | HasSME | HasSMEInt8
 
-// unitKernel is a kernel for q8_0 weights on the matrix unit of an instruction set; nil where these
-// features have none.
+// unitKernel is the widest kernel for q8_0 weights on the matrix unit of an instruction set; nil
+// where these features have none.
 func unitKernel(isa ISA, f Features) *Spec {
-	list := SpaceOf(f, isa, ComputeInt8, Q8_0, Spec.MatrixUnit)
-	if len(list) == 0 {
-		return nil
+	return largest(SpaceOf(f, isa, ComputeInt8, Q8_0, Spec.MatrixUnit))
+}
+
+// vectorKernel is the kernel with the largest tile of those that have no matrix unit.
+func vectorKernel(isa ISA, f Features) *Spec {
+	return largest(SpaceOf(f, isa, ComputeInt8, Q8_0, func(s Spec) bool { return !s.MatrixUnit() && s.OrdinaryForm() }))
+}
+
+// largest is the kernel whose tile has the most elements, the first of them; nil of none.
+func largest(list []Spec) (best *Spec) {
+	for i, s := range list {
+		if best == nil || s.MR*s.NR > best.MR*best.NR {
+			best = &list[i]
+		}
 	}
-	return &list[0]
+	return best
 }
 
 // unitPeak runs a kernel on operands of its own, which lie in the second-level cache as those of a
@@ -25,6 +37,7 @@ type unitPeak struct {
 	args   GemmArgs // without C
 	panels []byte
 	a      []ActQ8
+	c      sync.Pool // of []float32: of each caller alone
 }
 
 // Rows and depth of a call of unitPeak, those of a slice of many rows.
@@ -35,6 +48,9 @@ const (
 
 func newUnitPeak(s PeakSpec, f Features) (*Peak, error) {
 	spec := *unitKernel(s.ISA, f)
+	if s.Type == Int8VectorKernel {
+		spec = *vectorKernel(s.ISA, f)
+	}
 	k, err := Build(spec)
 	if err != nil {
 		return nil, err
@@ -48,18 +64,19 @@ func newUnitPeak(s PeakSpec, f Features) (*Peak, error) {
 	u.args = GemmArgs{A: unsafe.Pointer(&u.a[0]), AStride: unitDepth / ActQ8Block * ActQ8Bytes,
 		B: unsafe.Pointer(&u.panels[0]), BStride: PanelOffset(spec.B, unitDepth), CStride: 4 * spec.NR, M: unitRows,
 		N: spec.NR, K1: unitDepth}
+	u.c.New = func() any { c := make([]float32, unitRows*spec.NR); return &c }
 	return &Peak{Spec: s, Ops: 2 * unitRows * spec.NR * unitDepth, unit: u}, nil
 }
 
 func (u *unitPeak) run(iters int) {
-	c := make([]float32, unitRows*u.args.N) // of this caller alone
+	c := u.c.Get().(*[]float32)
 	args := u.args
-	args.C = unsafe.Pointer(&c[0])
+	args.C = unsafe.Pointer(&(*c)[0])
 	for range iters {
 		u.kernel.Run(&args)
 	}
 	runtime.KeepAlive(u)
-	runtime.KeepAlive(c)
+	u.c.Put(c)
 }
 
 // fillTrial makes up panels with scales that are finite, and rows of activations.

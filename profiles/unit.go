@@ -8,8 +8,8 @@ import (
 
 // UnitRates are what one PU of a machine with a matrix unit for bytes makes of an instruction set,
 // in OP/s: of the unit alone, of a kernel for q8_0 weights on it with all that it loads, stores and
-// scales, and of the dot products of vectors.
-type UnitRates struct{ Unit, Kernel, Vectors float64 }
+// scales, of the dot products of vectors, and of a kernel of these for the same product.
+type UnitRates struct{ Unit, Kernel, Vectors, VectorKernel float64 }
 
 // UnitRates reads those of an instruction set, by the best samples, as PairRates does. It is false
 // where one of them was not measured.
@@ -25,14 +25,15 @@ func (p *Profile) UnitRates(isa microkernel.ISA) (r UnitRates, ok bool) {
 			r.Kernel = max(r.Kernel, rate)
 		case microkernel.Int8Vectors:
 			r.Vectors = max(r.Vectors, rate)
+		case microkernel.Int8VectorKernel:
+			r.VectorKernel = max(r.VectorKernel, rate)
 		}
 	}
-	return r, r.Unit > 0 && r.Kernel > 0 && r.Vectors > 0
+	return r, r.Unit > 0 && r.Kernel > 0 && r.Vectors > 0 && r.VectorKernel > 0
 }
 
 // String compares the rates.
 func (r UnitRates) String() string {
-	return fmt.Sprintf("a q8_0 kernel on the matrix unit reaches %.4g GOP/s on 1 PU (the unit alone %.4g), dot "+
-		"products "+
-		"of vectors alone %.4g", r.Kernel/1e9, r.Unit/1e9, r.Vectors/1e9)
+	return fmt.Sprintf("a q8_0 kernel on the matrix unit reaches %.4g GOP/s on 1 PU (the unit alone %.4g), one on "+
+		"vectors %.4g (their dot products alone %.4g)", r.Kernel/1e9, r.Unit/1e9, r.VectorKernel/1e9, r.Vectors/1e9)
 }

@@ -13,10 +13,10 @@ type CoreRates struct {
 	Reads float64 // vectors from L1 where each line is asked for ahead, too: what older profiles know
 	Dots  float64 // dot products of bytes, in the time of one multiply-add of float32
 	Pairs float64 // multiply-adds of bf16 pairs, in the time of one of float32
-	// Where there is a matrix unit for bytes, dot products as Dots counts them: of the unit alone,
-	// and of a kernel for q8_0 weights on it, with all that it loads, stores and scales. Zero for
-	// both where there is none.
-	Unit, UnitKernel float64
+	// Where there is a matrix unit for bytes, its dot products as Dots counts them, and how many
+	// times as fast as on vectors a kernel for q8_0 weights is on it, with all that both load,
+	// store and scale. Zero for both where there is none.
+	Unit, UnitGain float64
 }
 
 // Rates are those of an instruction set. Each is made of the best samples with the fewest PUs at
@@ -33,7 +33,7 @@ func (m *Machine) Rates(isa microkernel.ISA) (r CoreRates) {
 	r.Reads = m.best(profiles.Bandwidth, "", "l1") * cycle / (4 * lanes)
 	r.Dots = m.best(profiles.Compute, isa.String(), microkernel.ComputeInt8.String()) / peak / 4
 	if u, ok := m.profile.UnitRates(isa); ok {
-		r.Unit, r.UnitKernel, r.Dots = u.Unit/peak/4, u.Kernel/peak/4, u.Vectors/peak/4
+		r.Unit, r.UnitGain, r.Dots = u.Unit/peak/4, u.Kernel/u.VectorKernel, u.Vectors/peak/4
 	}
 	if p, ok := m.profile.PairRates(isa); ok { // by which the path is chosen too
 		r.Pairs = p.BF16 / p.F32

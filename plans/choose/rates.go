@@ -32,9 +32,9 @@ func (o *Options) rated(host *profiles.Profile, attention bool) (*profiles.Profi
 			return &p, nil
 		}
 	}
-	measured, err := calibrate.Rates(context.Background(), host, isa, microkernel.ComputeF32.String(),
-		microkernel.ComputeInt8.String(), microkernel.ComputeBF16.String(), microkernel.Int8Vectors,
-		microkernel.Int8Kernel)
+	types := append([]string{microkernel.ComputeF32.String(), microkernel.ComputeInt8.String(),
+		microkernel.ComputeBF16.String()}, microkernel.Int8Types()...)
+	measured, err := calibrate.Rates(context.Background(), host, isa, types...)
 	p.Ceilings = added(p.Ceilings, measured)
 	if err == nil && path != "" {
 		_ = o.keepRates(host, &p) // where this fails the next start measures again

@@ -63,9 +63,6 @@ func (r Rates) Form(s microkernel.Spec, m int, widen bool) microkernel.Spec {
 // memory unless they were widened. Rows are divided into tiles of nearly equal height. Without a
 // spread prefetch only the first row tile overlaps with memory.
 func (r Rates) rowCycles(s microkernel.Spec, m int, widen bool) float64 {
-	if s.MatrixUnit() {
-		return r.unitCycles(s, m)
-	}
 	tiles := (m + s.MR - 1) / s.MR
 	low := m / tiles
 	high := m - low*tiles // tiles with one row more

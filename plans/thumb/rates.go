@@ -20,7 +20,7 @@ func ratesOf(r roofline.CoreRates) Rates {
 		loads = r.Reads
 	}
 	return Rates{Loads: clip(loads, 1, 2), Dots: clip(r.Dots, 0.25, 1), // beyond it a matrix unit was measured
-		Pairs: clip(r.Pairs, 0.25, 2), Unit: clip(r.Unit, 0.05, 64), UnitKernel: clip(r.UnitKernel, 0.05, 16)}
+		Pairs: clip(r.Pairs, 0.25, 2), Unit: clip(r.Unit, 0.05, 64), UnitGain: clip(r.UnitGain, 0.05, 16)}
 }
 
 // portsReached is the share of measured load ports that a kernel is taken to keep busy: reckoned
@@ -32,7 +32,7 @@ const portsReached = 0.8
 func RatesKnown(p *profiles.Profile, isa microkernel.ISA) bool {
 	r := roofline.NewMachine(p).Rates(isa)
 	unit := microkernel.PeakSpec{ISA: isa, Type: microkernel.Int8Kernel}
-	return r.Loads > 0 && r.Dots > 0 && (r.UnitKernel > 0 || !slices.Contains(microkernel.PeakSpecs(p.Features()),
+	return r.Loads > 0 && r.Dots > 0 && (r.UnitGain > 0 || !slices.Contains(microkernel.PeakSpecs(p.Features()),
 		unit))
 }
 

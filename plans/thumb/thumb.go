@@ -2,6 +2,7 @@ package thumb
 
 import (
 	"fmt"
+	"iter"
 	"math"
 
 	"sandwich/microkernel"
@@ -72,7 +73,7 @@ func (h host) candidates(k spaceKey) []microkernel.Spec {
 	list, ok := h.spaces[k]
 	if !ok {
 		list = microkernel.SpaceOf(h.features, k.isa, k.compute, k.b, func(s microkernel.Spec) bool {
-			return s.NR <= maxThumbNR && h.plain(s)
+			return (s.NR <= maxThumbNR || s.MatrixUnit()) && h.plain(s)
 		})
 		h.spaces[k] = list
 	}
@@ -158,8 +159,11 @@ func (h host) schedule(k plans.WeightKey, t microkernel.WeightType, c microkerne
 }
 
 // maxThumbNR bounds the columns of a tile: four panels are as many streams as the prefetchers of
-// older cores follow beside the activations.
-const maxThumbNR = 4 * microkernel.PanelWidth
+// older cores follow beside the activations. Matrix units take panels one by one.
+const (
+	maxThumbNR = 4 * microkernel.PanelWidth
+	maxUnitNR  = 8 * microkernel.PanelWidth
+)
 
 // choice is what a tile is chosen for.
 type choice struct {
@@ -173,7 +177,7 @@ type choice struct {
 // tile.
 func (h host) kernel(b microkernel.WeightType, c microkernel.Compute, m, n int, widen bool) (microkernel.Spec,
 	error) {
-	key := choice{b, c, m, min(n, maxThumbNR), widen}
+	key := choice{b, c, m, min(n, maxUnitNR), widen}
 	if s, ok := h.chosen[key]; ok {
 		return s, nil
 	}
@@ -189,25 +193,48 @@ func (h host) kernel(b microkernel.WeightType, c microkernel.Compute, m, n int, 
 // narrower ones are asked.
 func (h host) best(w choice) (microkernel.Spec, error) {
 	for _, isa := range h.isas() {
-		best, least := microkernel.Spec{}, 0.0
-		for _, s := range h.candidates(spaceKey{isa, w.c, w.b}) {
-			if s.NR >= w.n+microkernel.PanelWidth {
-				continue // a panel of the tile would never be filled
-			}
-			s = h.prefetched(s, w.m, w.widen)
-			cycles := h.rowCycles(s, w.m, w.widen)
-			if s.MatrixUnit() {
-				cycles *= unitGain
-			}
-			if least == 0 || cycles < least || cycles == least && s.NR == best.NR && s.MR > best.MR {
+		best, least, vectors := microkernel.Spec{}, 0.0, 0.0
+		take := func(s microkernel.Spec, cycles float64) {
+			if least == 0 || cycles < least || cycles == least && larger(s, best) {
 				best, least = s, cycles
 			}
+		}
+		list := h.candidates(spaceKey{isa, w.c, w.b})
+		for s := range w.filled(list, false) {
+			asks := h.prefetched(s, w.m, w.widen)
+			take(asks, h.rowCycles(asks, w.m, w.widen))
+			if each := h.tileCycles(s, s.MR) / float64(s.MR); vectors == 0 || each < vectors {
+				vectors = each
+			}
+		}
+		for s := range w.filled(list, true) {
+			s = h.prefetched(s, w.m, w.widen)
+			take(s, h.unitCycles(s, w.m, vectors))
 		}
 		if least > 0 {
 			return best, nil
 		}
 	}
 	return microkernel.Spec{}, fmt.Errorf("no %s kernel for %s weights in %s", h.isa, w.b, w.c)
+}
+
+// filled are the tiles on a matrix unit or those on vectors of which no panel would stay empty.
+func (w choice) filled(list []microkernel.Spec, unit bool) iter.Seq[microkernel.Spec] {
+	return func(yield func(microkernel.Spec) bool) {
+		for _, s := range list {
+			if s.MatrixUnit() == unit && s.NR < w.n+microkernel.PanelWidth && !yield(s) {
+				return
+			}
+		}
+	}
+}
+
+// larger says which of two tiles that take equally long is the one to have.
+func larger(s, than microkernel.Spec) bool {
+	if s.NR == than.NR {
+		return s.MR > than.MR
+	}
+	return s.MatrixUnit() && s.NR > than.NR // panels share what is done for the rows
 }
 
 // isas is the instruction set and the ones below it that the host has, widest first.
@@ -226,7 +253,7 @@ func (h host) isas() []microkernel.ISA {
 // takes them. Matrix units are taken for bytes where their rate was measured.
 func (h host) plain(s microkernel.Spec) bool {
 	if s.MatrixUnit() {
-		return s.Compute == microkernel.ComputeInt8 && h.UnitKernel > 0
+		return s.Compute == microkernel.ComputeInt8 && h.UnitGain > 0
 	}
 	ku := 4
 	if s.Compute == microkernel.ComputeBF16 {

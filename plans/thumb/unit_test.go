@@ -12,10 +12,10 @@ import (
 )
 
 // unitHost is a machine with AMX whose rates were measured, in GOP/s on one PU.
-func unitHost(t *testing.T, f32, unit, vectors, kernel float64) *profiles.Profile {
+func unitHost(t *testing.T, f32, unit, vectors, kernel, vectorKernel float64) *profiles.Profile {
 	h := hosttest.Cores(t, 2, "avx2", "avx512", "avx512_vnni", "amx_int8")
 	for typ, rate := range map[string]float64{"f32": f32, "int8": unit, microkernel.Int8Vectors: vectors,
-		microkernel.Int8Kernel: kernel} {
+		microkernel.Int8Kernel: kernel, microkernel.Int8VectorKernel: vectorKernel} {
 		if rate != 0 {
 			h.Ceilings = append(h.Ceilings, profiles.Ceiling{Kind: profiles.Compute, ISA: "avx512", Type: typ, PUs: 1,
 				Figure: profiles.Figure{Median: rate * 1e9, Max: rate * 1e9, N: 3, Unit: "OP/s"}})
@@ -48,19 +48,22 @@ func rowsOnUnit(p *plans.Plan) (least, most int) {
 func TestUnitByMeasuredRate(t *testing.T) {
 	inf := math.Inf(1)
 	for name, c := range map[string]struct {
-		f32, unit, vectors, kernel float64
-		want                       bool
+		f32, unit, vectors, kernel, vectorKernel float64
+		want                                     bool
 	}{
-		"twice as fast":       {136, 4074, 540, 1000, true},
-		"slower":              {136, 4074, 540, 250, false},
-		"emulated":            {136, 1, 540, 0.5, false},
-		"not measured":        {136, 4074, 540, 0, false},
-		"vectors are unknown": {136, 4074, 0, 1000, false},
-		"nothing is known":    {0, 0, 0, 0, false},
-		"without end":         {136, inf, 540, inf, true},
-		"f32 without end":     {inf, 4074, 540, 1000, false},
+		"twice as fast":       {136, 4074, 540, 800, 400, true},
+		"as fast":             {136, 4074, 540, 420, 400, false},
+		"slower":              {136, 4074, 540, 250, 400, false},
+		"emulated":            {136, 1, 540, 0.5, 400, false},
+		"not measured":        {136, 4074, 540, 0, 400, false},
+		"vectors are unknown": {136, 4074, 0, 1000, 400, false},
+		"no kernel of them":   {136, 4074, 540, 1000, 0, false},
+		"nothing is known":    {0, 0, 0, 0, 0, false},
+		"without end":         {136, inf, 540, inf, 400, true},
+		"f32 without end":     {inf, 4074, 540, 1000, 400, true}, // the kernels of both are known
 	} {
-		p := mustDefault(t, unitHost(t, c.f32, c.unit, c.vectors, c.kernel), llama160m("q8_0"), Options{})
+		p := mustDefault(t, unitHost(t, c.f32, c.unit, c.vectors, c.kernel, c.vectorKernel), llama160m("q8_0"),
+			Options{})
 		least, most := rowsOnUnit(p)
 		if c.want != (most == math.MaxInt) || c.want && least < 2 || !c.want && least != 0 {
 			t.Errorf("%s: rows from %d to %d are on the unit", name, least, most)
@@ -71,17 +74,17 @@ func TestUnitByMeasuredRate(t *testing.T) {
 			}
 		}
 		checkDefaultWork(t, p, 2)
-		b := plans.Bundle{Plan: *p, Host: *unitHost(t, c.f32, c.unit, c.vectors, c.kernel)}
+		b := plans.Bundle{Plan: *p, Host: *unitHost(t, c.f32, c.unit, c.vectors, c.kernel, c.vectorKernel)}
 		if said := b.Unit(); c.want != strings.Contains(said, "matrix unit") {
 			t.Errorf("%s: the plan says %q", name, said)
 		}
 	}
 }
 
-// TestUnitOfEveryType: what scales a type's sums counts, so that a rate may pay for q8_0 alone.
+// TestUnitOfEveryType: what scales a type's sums counts, and its vectors take longer for it too.
 func TestUnitOfEveryType(t *testing.T) {
 	for _, typ := range []string{"q8_0", "q4_0", "q4_k", "q6_k", "q2_k"} {
-		fast := mustDefault(t, unitHost(t, 136, 4074, 540, 3000), llama160m(typ), Options{})
+		fast := mustDefault(t, unitHost(t, 136, 4074, 540, 800, 400), llama160m(typ), Options{})
 		if _, most := rowsOnUnit(fast); most == 0 {
 			t.Errorf("%s: a fast unit is not used", typ)
 		}

@@ -47,7 +47,7 @@ func (b *bench) computeFigures() ([]*figure, error) {
 // where the system forbids executable memory.
 func (b *bench) peakFigures(s microkernel.PeakSpec, window time.Duration) (out []*figure, generated bool, err error) {
 	// of these the ratio is all that counts, and a unit that is wrong is one that is not used
-	alone := s.Type == microkernel.Int8Vectors || s.Type == microkernel.Int8Kernel
+	alone := slices.Contains(microkernel.Int8Types(), s.Type)
 	k, err := microkernel.NewPeak(s, microkernel.Host())
 	if err != nil && alone {
 		b.notes = append(b.notes, err.Error())

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"slices"
+	"sync"
 	"testing"
 
 	"sandwich/plans/thumb"
@@ -78,5 +79,50 @@ func TestFamiliesHeld(t *testing.T) {
 			}
 			r.Lead(func(l *pool.Leader) { checkHeld(t, r, l, r.Ops()-1, nil) })
 		})
+	}
+}
+
+// TestAChatGoesOnBehindAPreemption: a conversation whose answer lost its blocks to a more urgent
+// request, which took few of them, finds the others when it goes on and when it is sent again, with
+// layers that remember everything, that forget, and that have a state; its tokens are those of a
+// fresh engine.
+func TestAChatGoesOnBehindAPreemption(t *testing.T) {
+	skipUnderRace(t)
+	for _, family := range []string{"llama", "gemma3", "qwen35"} {
+		o := optionsFor(t, familyFile(t, family, gguf.F32))
+		o.Context, o.Blocks, o.Parallel = 700, 14, 2
+		e := open(t, o)
+		long := api.Request{Prompt: exactPrompt(9)[:400], MaxTokens: 120, IgnoreEOS: true, Class: api.Proactive}
+		answers := make(chan struct{})
+		var answer []int32
+		var all sync.WaitGroup
+		all.Go(func() {
+			if _, err := e.Generate(t.Context(), long, func(tok api.Token) error {
+				if answer = append(answer, tok.ID); len(answer) == 3 {
+					close(answers)
+				}
+				return nil
+			}); err != nil {
+				t.Error(err)
+			}
+		})
+		<-answers
+		generate(t, e, api.Request{Prompt: exactPrompt(11)[:430], MaxTokens: 60, IgnoreEOS: true})
+		all.Wait()
+		if s := e.Stats(); s.Scheduler.Preemptions == 0 || s.Scheduler.ReusedTokens < 384 {
+			t.Errorf("%s: %d preemptions, %d tokens reused", family, s.Scheduler.Preemptions, s.Scheduler.ReusedTokens)
+		}
+		again := api.Request{Prompt: slices.Concat(long.Prompt, answer[100:], exactPrompt(3)[:30]), MaxTokens: 20,
+			IgnoreEOS: true}
+		got, _, res := generate(t, e, again)
+		if res.CachedTokens < len(long.Prompt)-kvcache.BlockTokens {
+			t.Errorf("%s: %d of %d equal tokens were reused", family, res.CachedTokens, len(long.Prompt))
+		}
+		if want := alone(t, o, again); !slices.Equal(got, want) {
+			t.Errorf("%s: %v, alone %v", family, got, want)
+		}
+		if want := alone(t, o, long); !slices.Equal(answer, want) {
+			t.Errorf("%s: the preempted answer has other tokens than alone", family)
+		}
 	}
 }

@@ -65,6 +65,7 @@ type cores struct {
 	pace   pace        // of the forward in flight
 	costs  *cost.Table // of ops, as they were in this process
 	cuts   [sched.Sets][]uint16
+	margin margin
 	next   int           // step at which the forward goes on, and where it ended
 	took   time.Duration // the last forward
 	ended  time.Time     // of the last forward; zero after a rest
@@ -88,15 +89,16 @@ func (c *cores) Begin(act *sched.Action) {
 	c.sched.Fill(&c.batch)
 	c.runner.restrict(c.watch.team())
 	c.runner.Use(int(act.Set))
-	c.plan(act)
 	c.next = 0
+	j := c.jobs[act.ID]
+	if j != nil && act.Kind == sched.Resume {
+		c.next = j.halted
+	}
+	c.plan(act)
 	if act.Kind == sched.Decode {
 		return
 	}
-	if j := c.jobs[act.ID]; j != nil {
-		if act.Kind == sched.Resume {
-			c.next = j.halted
-		}
+	if j != nil {
 		j.begin(act.Pos)
 	}
 	for i, r := range act.Rows { // of a prefill of texts

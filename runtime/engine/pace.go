@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"sandwich/runtime/cost"
-	"sandwich/runtime/exec"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/sched"
 )
@@ -72,60 +71,6 @@ func loadOf(b *kvcache.Batch) cost.Load {
 	return l
 }
 
-// plan lists the steps of the forward that begins, and cuts the ops of a new one that are
-// predicted to last longer than its bound. A resumed one keeps its cut.
-func (c *cores) plan(act *sched.Action) {
-	p, cuts := &c.pace, &c.cuts[act.Set]
-	p.quantum = act.Quantum
-	if act.Kind != sched.Resume {
-		*cuts = (*cuts)[:0]
-	}
-	l, ops := loadOf(&c.batch), c.runner.Model.Ops
-	p.ahead = p.ahead[:0]
-	var since time.Duration // the forward could halt
-	for i := range ops {
-		a := ahead{op: i, of: 1}
-		if act.Bound > 0 || act.Quantum > 0 {
-			a.takes = c.costs.Op(cost.Prefill, i, l)
-		}
-		if act.Bound > 0 && act.Kind == sched.Prefill {
-			*cuts = append(*cuts, 0)
-			if since = c.cut(*cuts, i, since, a.takes, act.Bound); c.runner.meets(i) {
-				since = 0
-			}
-		}
-		if i < len(*cuts) {
-			a.of = max(1, int((*cuts)[i]))
-		}
-		a.takes /= time.Duration(a.of)
-		for range a.of {
-			p.ahead = append(p.ahead, a)
-		}
-	}
-	c.runner.Cut(*cuts)
-	for s := len(p.ahead) - 2; s >= 0; s-- { // what a gate that lets step s begin lets run
-		if i := p.ahead[s].op; !c.runner.meets(i) && (i >= len(*cuts) || (*cuts)[i] == 0) {
-			p.ahead[s].takes += p.ahead[s+1].takes
-		}
-	}
-}
-
-// cut gives op i, the last of cuts, its steps. Where ranks go on without each other for longer than
-// the bound together, they meet before it. It returns how long they do so behind it.
-func (c *cores) cut(cuts []uint16, i int, since, takes, bound time.Duration) time.Duration {
-	if since > 0 && since+takes > bound {
-		cuts[i-1], since = max(cuts[i-1], 1), 0
-	}
-	if takes > bound && exec.Cuttable(&c.runner.Model.Ops[i]) {
-		cuts[i] = uint16(min((takes+bound-1)/bound, mostCuts))
-		return 0
-	}
-	return since + takes
-}
-
-// mostCuts bounds the steps of one op.
-const mostCuts = 256
-
 // learn takes the times of the forward that ended into the table.
 func (c *cores) learn(act *sched.Action) {
 	phase := cost.Prefill
@@ -137,6 +82,9 @@ func (c *cores) learn(act *sched.Action) {
 		if s.to == s.from+1 {
 			a := c.pace.ahead[s.from]
 			c.costs.Observe(a.op, a.of, s.took)
+			if a.of > 1 {
+				c.margin.note(s.took, a.takes)
+			}
 			continue
 		}
 		// Ranks meet at gathers and cuts only: what they did between is parted as it was predicted.

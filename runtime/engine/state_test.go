@@ -67,6 +67,23 @@ func TestStateBitEqual(t *testing.T) {
 	}
 }
 
+// TestStateBehindAttention: a model's first layer may attend, and then the ones with a state keep
+// no keys and values of its.
+func TestStateBehindAttention(t *testing.T) {
+	for _, family := range []string{"lfm2", "qwen35"} {
+		c, _ := model.Tiny(family)
+		c.Vocab, c.Context = 1003, 1024
+		if family == "lfm2" {
+			c.KVHeadsOf = []int{2, 0, 0, 2, 0, 2}
+		} else {
+			c.Recurrence.Layers = []bool{false, true, true, false, true, true}
+		}
+		file := synthesized(t, c, gguf.Q8_0)
+		want := logitsAlone(t, file, thumb.Options{Threads: 1}, 7)
+		same(t, family+", two threads", want, logitsAlone(t, file, thumb.Options{Threads: 2}, 64))
+	}
+}
+
 // everyOp halts a forward behind each op.
 type everyOp struct{}
 

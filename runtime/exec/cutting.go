@@ -1,6 +1,10 @@
 package exec
 
-import "sandwich/runtime/model"
+import (
+	"math"
+
+	"sandwich/runtime/model"
+)
 
 // Gate is asked by one worker behind every step of a forward, before `next` begins, whether it
 // halts there: by worker 0, or by another one while workers may be lost. It must not block, and the
@@ -157,10 +161,30 @@ func (g *Gemm) cut(m int, c portion, workers int) patches {
 	}
 	const each = 2 // for a worker
 	p.width = min(g.bn, max(nr, roundUp((p.n1-p.n0)*p.rows/(each*workers), nr)))
-	if columns := (p.n1 - p.n0 + p.width - 1) / p.width; columns > 0 && columns*p.rows < workers {
-		p.rows = min(m, (workers+columns-1)/columns)
-	}
+	columns := (p.n1 - p.n0 + p.width - 1) / p.width
+	p.rows = evenRows(columns, p.rows, workers, m, g.s.Kernel.MR)
 	return p
+}
+
+// evenRows is into how many rows patches are laid where there are so many columns of them, least
+// at least: as few as leave no worker idle for long, while the others compute the last ones.
+func evenRows(columns, least, workers, m, mr int) int {
+	const tiles, idle = 4, 0.1 // in the height of a patch at least; of the time at most
+	if columns == 0 {
+		return least
+	}
+	most := max(least, m/(tiles*mr), min(m, (workers+columns-1)/columns))
+	best, wasted := least, math.Inf(1)
+	for rows := least; rows <= most; rows++ {
+		n := rows * columns
+		turns := (n + workers - 1) / workers
+		if w := float64(turns*workers)/float64(n) - 1; w < wasted {
+			if best, wasted = rows, w; w <= idle {
+				break
+			}
+		}
+	}
+	return best
 }
 
 func (p patches) count() int { return p.rows * ((p.n1 - p.n0 + p.width - 1) / p.width) }

@@ -13,7 +13,7 @@ func (g *Gemm) runDirect(o *Operands, a activations, s *slice) {
 	nr := g.s.Kernel.NR
 	stride := g.panel
 	args := microkernel.GemmArgs{A: a.base, AStride: a.stride, CStride: s.cStride, BStride: stride}
-	step := g.depthPerCall()
+	step := g.depthPerCall(s.m1 - s.m0)
 	from := microkernel.PanelOffset(g.layout.Type, s.k0)
 	for n := s.n0; n < s.n1; n += nr {
 		args.B = unsafe.Add(o.W.Data, n/microkernel.PanelWidth*stride+from)
@@ -115,11 +115,16 @@ func (g *Gemm) rows(args *microkernel.GemmArgs, m int, next unsafe.Pointer) {
 	args.A, args.C = a, c
 }
 
-// depthPerCall bounds how much of k one call streams from memory.
-func (g *Gemm) depthPerCall() int {
+// depthPerCall bounds how much of k one call streams from memory. A matrix unit makes weights into
+// bytes in each call, so that calls are rather shallow than low.
+func (g *Gemm) depthPerCall(rows int) int {
 	const steps = 256 // of k: a multiple of every KStep
 	bytes := microkernel.PanelOffset(g.layout.Type, steps) * g.s.Kernel.NR / microkernel.PanelWidth
-	return max(1, callBytes/bytes) * steps
+	calls := callBytes / bytes
+	if g.s.Kernel.MatrixUnit() {
+		calls = min(calls, callWork/(max(1, rows)*g.s.Kernel.NR*steps))
+	}
+	return max(1, calls) * steps
 }
 
 // at is the address of float32 element (row, col).

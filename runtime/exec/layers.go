@@ -24,6 +24,9 @@ type Layers struct {
 func layersOf(m *model.Model) (l Layers, err error) {
 	l.Of, l.Keeper = make([]int, m.Dims.Layers), make([]int, m.Dims.Layers)
 	l.Heads = make([]model.Heads, m.Dims.Layers)
+	for i := range l.Keeper {
+		l.Keeper[i] = i // of layers that do not attend, too: layer 0 may
+	}
 	for i := range m.Ops {
 		op := &m.Ops[i]
 		if op.Kind != model.OpAttention {

@@ -1,7 +1,9 @@
 package grammar
 
 import (
+	"fmt"
 	"math/big"
+	"slices"
 	"strings"
 )
 
@@ -12,9 +14,26 @@ type bounds struct {
 	multiple             *big.Int // they are multiples of it; nil: of any
 	decimals             int      // multiple has so many digits behind its point; 0: it is whole
 	integer              bool
+	// rests are what whole numbers leave, or do not, when divided; multiple is then a common
+	// multiple of all these divisors. Where there are none a multiple of it leaves nothing.
+	rests []remainder
+}
+
+// remainder is what is left of a number when it is divided by another one; or what must not be.
+type remainder struct {
+	by, rest int64
+	not      bool
 }
 
 func (n bounds) none() bool { return n.least == nil && n.most == nil && n.multiple == nil }
+
+// allows tells whether a whole number may leave so much when divided by multiple.
+func (n bounds) allows(rest int64) bool {
+	if len(n.rests) == 0 {
+		return rest == 0
+	}
+	return !slices.ContainsFunc(n.rests, func(r remainder) bool { return (rest%r.by == r.rest) == r.not })
+}
 
 // holds tells whether a number is inside.
 func (n bounds) holds(x *big.Rat) bool {
@@ -35,7 +54,7 @@ func (n bounds) holds(x *big.Rat) bool {
 		return true
 	}
 	x = new(big.Rat).Mul(x, new(big.Rat).SetInt(tenTo(n.decimals)))
-	return x.IsInt() && new(big.Int).Rem(x.Num(), n.multiple).Sign() == 0
+	return x.IsInt() && n.allows(new(big.Int).Abs(new(big.Int).Rem(x.Num(), n.multiple)).Int64())
 }
 
 // boundDigits is how many digits a bound may have before or behind its point.
@@ -55,8 +74,8 @@ func (n bounds) expr(path string) (expr, error) {
 	} else if positive.least.Sign() == 0 {
 		positive.overLeast = true
 	}
-	negative := bounds{multiple: n.multiple, decimals: n.decimals, integer: n.integer, overLeast: n.belowMost,
-		belowMost: n.overLeast}
+	negative := n
+	negative.least, negative.most, negative.overLeast, negative.belowMost = nil, nil, n.belowMost, n.overLeast
 	if n.most != nil {
 		negative.least = new(big.Rat).Neg(n.most)
 	}
@@ -168,7 +187,7 @@ func (w *digitWriter) state(s digitState) int32 {
 	w.at[key] = at
 	if w.n.multiple != nil && w.n.decimals == 0 && !s.low && !s.high {
 		w.b.grow(8)
-		rest := w.b.multiple(multiple{w.n.multiple.Int64(), s.rest, w.size - s.pos})
+		rest := w.b.multiple(multiple{w.n.multiple.Int64(), s.rest, w.size - s.pos, w.n.restText()}, w.n.allows)
 		w.b.states[at].calls = append(w.b.states[at].calls, callEdge{rest, w.end})
 		return at
 	}
@@ -181,11 +200,20 @@ func (w *digitWriter) state(s digitState) int32 {
 type multiple struct {
 	of, rest int64
 	digits   int
+	rests    string // as of restText
+}
+
+// restText tells bounds apart by what may be left when numbers are divided.
+func (n bounds) restText() string {
+	if len(n.rests) == 0 {
+		return ""
+	}
+	return fmt.Sprint(n.rests)
 }
 
 // multiple is the state at such a place, which all numbers of the grammar share that are multiples
 // of the same one: there are thousands.
-func (b *builder) multiple(p multiple) int32 {
+func (b *builder) multiple(p multiple, allows func(rest int64) bool) int32 {
 	if at, ok := b.multiples[p]; ok {
 		return at
 	}
@@ -195,11 +223,11 @@ func (b *builder) multiple(p multiple) int32 {
 	at := b.state()
 	b.multiples[p] = at
 	if p.digits == 0 {
-		b.states[at].final = p.rest == 0
+		b.states[at].final = allows(p.rest)
 		return at
 	}
 	for d := range int64(10) {
-		next := b.multiple(multiple{p.of, (p.rest*10 + d) % p.of, p.digits - 1})
+		next := b.multiple(multiple{p.of, (p.rest*10 + d) % p.of, p.digits - 1, p.rests}, allows)
 		b.edge(at, next, byteRange{'0' + byte(d), '0' + byte(d)})
 	}
 	return at
@@ -275,7 +303,7 @@ func (w *digitWriter) inside(s digitState) bool {
 	for missing := w.n.decimals - max(0, s.pos-w.size); missing > 0 && rest != 0; missing-- {
 		rest = rest * 10 % w.n.multiple.Int64()
 	}
-	if rest != 0 {
+	if w.n.multiple != nil && !w.n.allows(rest) {
 		return false
 	}
 	if s.low {

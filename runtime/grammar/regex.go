@@ -7,12 +7,15 @@ import (
 )
 
 // pattern is the JSON strings of least to most characters (most < 0: without end) that an
-// expression of ECMA-262 matches somewhere, unless its anchors say where. What RE2 lacks
-// (look-around, references) and boundaries of words are refused.
+// expression of ECMA-262 matches somewhere, unless its anchors say where. References to groups are
+// refused.
 func (b *builder) pattern(path, text string, least, most int) (expr, error) {
 	read, err := b.compiled(path, text)
 	if err != nil {
 		return nil, err
+	}
+	if len(read.looks) > 0 {
+		return b.product(path, texts{want: []string{text}, least: least, most: most})
 	}
 	list := parts(read.re)
 	fit, ok := bounded(list, least, most)
@@ -25,13 +28,12 @@ func (b *builder) pattern(path, text string, least, most int) (expr, error) {
 			return e, nil
 		}
 	}
-	prog, err := b.progOf(path, text, false)
-	if err != nil {
+	if read, err = b.progOf(path, text, false); err != nil {
 		return nil, err
 	}
 	any := b.char()
 	return automaton(func(b *builder, from, to int32) {
-		w := &patternWriter{b: b, path: path, prog: prog, any: any, least: least, most: most,
+		w := &patternWriter{b: b, path: path, prog: read.prog, any: any, least: least, most: most,
 			at: map[patternState]int32{}}
 		w.cap = max(1, least)
 		if most >= 0 {
@@ -50,8 +52,18 @@ const mostPlaces = 1 << 17
 
 // pattern is an expression that was read, and the program that it is where somebody asks for one.
 type pattern struct {
-	re   *syntax.Regexp
-	prog *syntax.Prog
+	re    *syntax.Regexp
+	looks []look
+	prog  *syntax.Prog
+	whole *dfa // where constants were matched that need it
+}
+
+// look is look-around of an expression: in front of a place of a text or behind it another
+// expression must match, or must not.
+type look struct {
+	re          *syntax.Regexp
+	prog        *syntax.Prog
+	behind, not bool
 }
 
 // patternKey tells expressions apart that were read; wide is as of ecma.
@@ -84,18 +96,22 @@ func (b *builder) read(path, text string, wide bool) (*pattern, error) {
 		return nil, refuse(path, "an expression takes %d bytes and %d classes such as \\p{L} at most, not %d and %d",
 			mostPattern, mostClasses, len(text), named)
 	}
-	re, err := parseECMA(text, wide)
+	re, looks, err := parseECMA(text, wide)
 	if err != nil {
 		return nil, refuse(path, "the expression %q is not supported: %v", clip(text), err)
 	}
-	if err := b.budget.take(nodesOf(re) + int64(len(text))); err != nil {
+	size := nodesOf(re) + int64(len(text))
+	for _, l := range looks {
+		size += nodesOf(l.re)
+	}
+	if err := b.budget.take(size); err != nil {
 		err.Path = path
 		return nil, err
 	}
 	if b.patterns == nil {
 		b.patterns = map[patternKey]*pattern{}
 	}
-	p := &pattern{re: re}
+	p := &pattern{re: re, looks: looks}
 	b.patterns[key] = p
 	return p, nil
 }
@@ -109,16 +125,16 @@ func nodesOf(re *syntax.Regexp) int64 {
 	return n
 }
 
-// progOf is what an expression is with its counts written out, which share their classes.
-func (b *builder) progOf(path, text string, wide bool) (*syntax.Prog, error) {
+// progOf is an expression with its counts written out, which share their classes.
+func (b *builder) progOf(path, text string, wide bool) (*pattern, error) {
 	p, err := b.read(path, text, wide)
-	if err != nil {
-		return nil, err
-	}
-	if p.prog != nil {
-		return p.prog, nil
+	if err != nil || p.prog != nil {
+		return p, err
 	}
 	n := instructions(p.re)
+	for _, l := range p.looks {
+		n = min(n+instructions(l.re), longest)
+	}
 	if n > mostInstructions {
 		return nil, refuse(path, "the expression %q counts to %d parts, which are not told apart here: %d are",
 			clip(text), n, mostInstructions)
@@ -127,10 +143,15 @@ func (b *builder) progOf(path, text string, wide bool) (*syntax.Prog, error) {
 		err.Path = path
 		return nil, err
 	}
+	for i := range p.looks {
+		if p.looks[i].prog, err = syntax.Compile(p.looks[i].re.Simplify()); err != nil {
+			return nil, refuse(path, "the expression %q is not supported: %v", clip(text), err)
+		}
+	}
 	if p.prog, err = syntax.Compile(p.re.Simplify()); err != nil {
 		return nil, refuse(path, "the expression %q is not supported: %v", clip(text), err)
 	}
-	return p.prog, nil
+	return p, nil
 }
 
 // instructions is about how many instructions an expression takes.

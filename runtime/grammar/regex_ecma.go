@@ -3,6 +3,7 @@ package grammar
 import (
 	"fmt"
 	"regexp/syntax"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -17,9 +18,21 @@ type ecma struct {
 	// wide: what engines see differently is matched where one of them matches it; else where all
 	// do.
 	wide   bool
-	groups []int    // where open groups begin in out
+	groups []group  // that are open
 	last   int      // where what a quantifier repeats begins in out; -1: nothing is there
 	counts [][2]int // of groups by their names; the second is -1 where there is no end
+	// looks are look-around, asks the number of it by the names of groups: what is equal is one.
+	looks []look
+	asks  []int
+	known map[string]int
+}
+
+// group is one that is open: where it begins in out, what it is, and what wide was outside of it.
+type group struct {
+	begin       int
+	looks       bool
+	behind, not bool
+	wide        bool
 }
 
 const (
@@ -33,38 +46,109 @@ const (
 	// lineBreaks are what a dot leaves out.
 	lineBreaks = `\n\r\x{2028}\x{2029}`
 	countName  = "n"
+	lookName   = "l"
+	// mostSpelled is how long an expression may be as RE2 reads it.
+	mostSpelled = 4 << 20
 )
 
-// parseECMA reads an expression. What RE2 lacks (look-around, references) and boundaries of words
-// are errors.
-func parseECMA(text string, wide bool) (*syntax.Regexp, error) {
-	e := ecma{text: text, wide: wide, last: -1}
-	for e.at < len(e.text) {
-		if err := e.next(); err != nil {
-			return nil, err
-		}
+// parseECMA reads an expression and its look-around, for each of which a group of nothing stands in
+// the expression, numbered from 1 on. References to groups, which RE2 lacks, too, are errors.
+func parseECMA(text string, wide bool) (*syntax.Regexp, []look, error) {
+	e := ecma{text: text, wide: wide, last: -1, known: map[string]int{}}
+	if err := e.all(); err != nil {
+		return nil, nil, err
 	}
 	re, err := syntax.Parse(string(e.out), syntax.Perl)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return e.counted(re), nil
+	re = e.counted(re)
+	for i := range e.looks {
+		if err := e.looks[i].check(e.looks); err != nil {
+			return nil, nil, err
+		}
+	}
+	return re, e.looks, nil
 }
 
-// counted puts the counts in the place of their groups.
+func (e *ecma) all() error {
+	for e.at < len(e.text) {
+		if err := e.next(); err != nil {
+			return err
+		}
+		if len(e.out) > mostSpelled {
+			return fmt.Errorf("its classes of characters take more than %d MiB, written out", mostSpelled>>20)
+		}
+	}
+	return nil
+}
+
+// counted puts the counts in the place of their groups, and look-around apart.
 func (e *ecma) counted(re *syntax.Regexp) *syntax.Regexp {
 	for i, s := range re.Sub {
 		re.Sub[i] = e.counted(s)
 	}
-	if re.Op == syntax.OpCapture {
-		n, err := strconv.Atoi(strings.TrimPrefix(re.Name, countName))
-		if err != nil {
-			return re
-		}
+	if re.Op != syntax.OpCapture {
+		return re
+	}
+	if n, err := strconv.Atoi(strings.TrimPrefix(re.Name, countName)); err == nil {
 		c := e.counts[n]
 		return &syntax.Regexp{Op: syntax.OpRepeat, Sub: re.Sub, Min: c[0], Max: c[1]}
 	}
+	if n, err := strconv.Atoi(strings.TrimPrefix(re.Name, lookName)); err == nil {
+		k := e.asks[n]
+		if e.looks[k].re == nil {
+			e.looks[k].re = re.Sub[0]
+		}
+		return &syntax.Regexp{Op: syntax.OpCapture, Cap: k + 1, Sub: []*syntax.Regexp{{Op: syntax.OpEmptyMatch}}}
+	}
 	return re
+}
+
+// check refuses what look-behind is not followed through.
+func (l *look) check(all []look) error {
+	var bad func(re *syntax.Regexp) bool
+	bad = func(re *syntax.Regexp) bool {
+		return re.Op == syntax.OpEndText || re.Op == syntax.OpEndLine ||
+			re.Op == syntax.OpCapture && re.Cap > 0 && !all[re.Cap-1].behind || slices.ContainsFunc(re.Sub, bad)
+	}
+	if l.behind && bad(l.re) {
+		return fmt.Errorf("neither look-ahead nor the end of the text is supported inside of look-behind")
+	}
+	return nil
+}
+
+// looked ends look-around, whose text stands behind begin.
+func (e *ecma) looked(g group) error {
+	body := string(e.out[g.begin:])
+	body = body[strings.IndexByte(body, '>')+1:]
+	key := fmt.Sprint(g.behind, g.not, body)
+	k, met := e.known[key]
+	if !met {
+		if k = len(e.looks); k >= mostLooks {
+			return fmt.Errorf("it looks around more than %d times", mostLooks)
+		}
+		e.looks = append(e.looks, look{behind: g.behind, not: g.not})
+		e.known[key] = k
+	}
+	e.asks = append(e.asks, k)
+	e.out = fmt.Appendf(e.out[:g.begin], "(?P<%s%d>", lookName, len(e.asks)-1)
+	if !met {
+		e.out = append(e.out, body...)
+	}
+	return nil
+}
+
+// word is a boundary of words, or no such: what stands on one side alone, or on both or none.
+func (e *ecma) word(not bool) error {
+	text, at := e.text, e.at
+	e.text, e.at = `(?:(?<=\w)(?!\w)|(?<!\w)(?=\w))`, 0
+	if not {
+		e.text = `(?:(?<=\w)(?=\w)|(?<!\w)(?!\w))`
+	}
+	err := e.all()
+	e.text, e.at = text, at+2
+	return err
 }
 
 // next reads one part.
@@ -77,17 +161,27 @@ func (e *ecma) next() error {
 	case '[':
 		return e.class()
 	case '(':
-		e.groups = append(e.groups, begin)
+		e.groups = append(e.groups, group{begin: begin, wide: e.wide})
 		e.last = -1
 		return e.group()
 	case ')':
 		if len(e.groups) == 0 {
 			return fmt.Errorf("a ) closes no group")
 		}
-		begin = e.groups[len(e.groups)-1]
+		g := e.groups[len(e.groups)-1]
+		begin, e.wide = g.begin, g.wide
 		e.groups = e.groups[:len(e.groups)-1]
+		if g.looks {
+			if err := e.looked(g); err != nil {
+				return err
+			}
+		}
 	case '.':
-		e.out = append(e.out, "[^"+lineBreaks+"]"...)
+		if e.wide {
+			e.out = append(e.out, `[^\n]`...)
+		} else {
+			e.out = append(e.out, "[^"+lineBreaks+"]"...)
+		}
 		e.at++
 		e.last = begin
 		return nil
@@ -126,7 +220,18 @@ func (e *ecma) group() error {
 		return nil
 	case strings.HasPrefix(rest, "?=") || strings.HasPrefix(rest, "?!") || strings.HasPrefix(rest, "?<=") ||
 		strings.HasPrefix(rest, "?<!"):
-		return fmt.Errorf("look-around is read at the front, behind ^, and nowhere else")
+		g := &e.groups[len(e.groups)-1]
+		g.looks, g.behind = true, rest[1] == '<'
+		size := 2
+		if g.behind {
+			size = 3
+		}
+		if g.not = rest[size-1] == '!'; g.not {
+			e.wide = !e.wide
+		}
+		e.out = append(e.out, "(?P<>"...) // its name is known at its end
+		e.at += size
+		return nil
 	case strings.HasPrefix(rest, "?<") || strings.HasPrefix(rest, "?P<"):
 		end := strings.IndexByte(rest, '>')
 		if end < 0 {

@@ -33,12 +33,21 @@ func TestExpressionsOfECMA(t *testing.T) {
 		{`^\\p{Script=Greek}\\p{Letter}\\p{Lu}\\P{L}$`, []string{"αaA1"}, []string{"aaA1", "αaa1"}},
 		{`^\\p{Alphabetic}+$`, []string{"aéαⅷ"}, []string{"1", "_"}},
 		{`^a.c$`, []string{"abc"}, []string{`a\rc`, "a\u2028c"}},
-		{`^x{2000}$`, []string{strings.Repeat("x", 2000)}, []string{strings.Repeat("x", 1999), strings.Repeat("x", 2001)}},
+		{`^x{2000}$`, []string{strings.Repeat("x", 2000)}, []string{strings.Repeat("x", 1999), strings.Repeat("x",
+			2001)}},
 		{`^([a-z]{1,63}\\.){2,30}$`, []string{"ab.c.", strings.Repeat("a", 63) + ".b."},
 			[]string{"ab.", strings.Repeat("a", 64) + ".b."}},
-		{`^(ab{1500,}c)+?$`, []string{"a" + strings.Repeat("b", 1600) + "c"}, []string{"a" + strings.Repeat("b", 1400) + "c"}},
+		{`^(ab{1500,}c)+?$`, []string{"a" + strings.Repeat("b", 1600) + "c"}, []string{"a" + strings.Repeat("b", 1400) +
+			"c"}},
 		{`^(?=.*[A-Z])(?=.*\\d)(?!no)[A-Za-z\\d]{4,8}$`, []string{"aB3d", "Passw0rd"}, []string{"no3D", "abcd", "aB3"}},
 		{`^(?!.*--)[a-z-]+$`, []string{"a-b"}, []string{"a--b", ""}},
+		{`^(\\p{Extended_Pictographic}|\\p{Emoji_Component})+$`, []string{"😀👍🏽", "1"}, []string{"a", ""}},
+		{`\\bcat\\b`, []string{"cat", "a cat!"}, []string{"cats", "concat", "_cat"}},
+		{`^(?:(?!ab).)*$`, []string{"", "ba", "a"}, []string{"ab", "xaby"}},
+		{`(?<!\\d)\\d{2}(?!\\d)`, []string{"12", "a12b", "1 12"}, []string{"123", "1"}},
+		{`^(?!^[-+.]*$)[+-]?0*(?:\\d{0,3}|(?=[\\d.]{1,6}0*$)\\d{0,3}\\.\\d{0,2}0*$)$`,
+			[]string{"1", "-12.34", "+123.40000"}, []string{"", "-", ".", "1234.1", "1.234"}},
+		{`^(?=.{3,5}$)[a-z]+(-[a-z]+)?$`, []string{"abc", "a-b"}, []string{"ab", "abcdef"}},
 	} {
 		g := schemaOf(t, `{"type":"string","pattern":"`+c.pattern+`"}`)
 		for _, s := range c.in {
@@ -52,12 +61,18 @@ func TestExpressionsOfECMA(t *testing.T) {
 			}
 		}
 	}
-	for _, pattern := range []string{`a(?=b)`, `^(?=a)b|c`, `(?<=a)b`, `\\bword`, `(a)\\1`, `\\q`, `a{3,2}`, `{2}`, `a{20000000}`,
+	for _, pattern := range []string{`(?=a`, `(?<=a$)b`, `(?<=(?=a))b`, `(a)\\1`, `\\q`, `a{3,2}`, `{2}`, `a{20000000}`,
 		`[a`, `(a`, `a)`, `\\u12`, `a**`, `(?<x`, `((a?){100}b?){1000}{2}`} {
 		if g, err := FromSchema([]byte(`{"type":"string","pattern":"` + pattern + `"}`)); err == nil {
 			t.Errorf("%s is read: %v", pattern, g != nil)
 		} else if !strings.HasPrefix(err.Error(), "#/pattern: ") {
 			t.Errorf("%s: %v", pattern, err)
+		}
+	}
+	for _, p := range strings.Fields("Emoji Extended_Pictographic Emoji_Component Emoji_Modifier Emoji_Modifier_Base " +
+		"Emoji_Presentation Any ASCII Assigned ID_Start XID_Continue Math Cased Hex_Digit Dash Alphabetic scx=Greek") {
+		if _, err := FromSchema([]byte(`{"type":"string","pattern":"^[\\p{` + p + `}]\\P{` + p + `}?$"}`)); err != nil {
+			t.Error(err)
 		}
 	}
 	g := schemaOf(t, `{"enum":["a b","a\u00a0b","ab","`+strings.Repeat("x", 1500)+`"],"pattern":"^\\S+$|^x{1500}$"}`)

@@ -23,15 +23,18 @@ func (e *ecma) escape(inside, wide bool, begin int) error {
 		set = map[bool]string{true: wideOther, false: narrowOther}[wide]
 	case 'p', 'P':
 		name, size := e.property()
-		if set = propertySet(name); set == "" {
+		not := c == 'P'
+		of, known := propertySet(name, wide != not)
+		if !known {
 			e.out = append(e.out, `\`+string(c)+"{"+name+"}"...)
 			e.at += size
 			e.last = begin
 			return nil
 		}
-		if c == 'P' {
-			return fmt.Errorf(`\P{%s} is not supported`, clip(name))
+		if not {
+			of = anyRune.except(of)
 		}
+		set = of.classText()
 		e.at += size - 2
 	case 'u':
 		return e.number(begin)
@@ -43,8 +46,13 @@ func (e *ecma) escape(inside, wide bool, begin int) error {
 			return nil
 		}
 	case 'b', 'B':
-		if !inside || c == 'B' {
-			return fmt.Errorf(`\b and \B are not supported`)
+		if !inside {
+			err := e.word(c == 'B')
+			e.last = begin
+			return err
+		}
+		if c == 'B' {
+			return fmt.Errorf(`\B is no character, which a class is of`)
 		}
 		set = `\x{8}`
 	}
@@ -137,42 +145,9 @@ func (e *ecma) property() (name string, size int) {
 	}
 	name, _, _ = strings.Cut(rest[1:], "}")
 	size = min(4+len(name), len(e.text)-e.at)
-	for _, of := range []string{"Script=", "sc=", "General_Category=", "gc="} {
+	for _, of := range []string{"Script=", "sc=", "General_Category=", "gc=",
+		"Script_Extensions=", "scx="} {
 		name = strings.TrimPrefix(name, of)
 	}
 	return name, size
-}
-
-// propertySet are the characters of a property that RE2 does not know, as they stand in a class.
-func propertySet(name string) string {
-	var of []*unicode.RangeTable
-	switch name {
-	case "Alphabetic", "Alpha":
-		of = []*unicode.RangeTable{unicode.L, unicode.Nl, unicode.Other_Alphabetic}
-	case "Uppercase", "Upper":
-		of = []*unicode.RangeTable{unicode.Lu, unicode.Other_Uppercase}
-	case "Lowercase", "Lower":
-		of = []*unicode.RangeTable{unicode.Ll, unicode.Other_Lowercase}
-	case "White_Space", "space":
-		of = []*unicode.RangeTable{unicode.White_Space}
-	}
-	var out strings.Builder
-	add := func(lo, hi, stride uint32) {
-		if stride == 1 {
-			fmt.Fprintf(&out, `\x{%x}-\x{%x}`, lo, hi)
-			return
-		}
-		for r := lo; r <= hi; r += stride {
-			fmt.Fprintf(&out, `\x{%x}`, r)
-		}
-	}
-	for _, t := range of {
-		for _, r := range t.R16 {
-			add(uint32(r.Lo), uint32(r.Hi), uint32(r.Stride))
-		}
-		for _, r := range t.R32 {
-			add(r.Lo, r.Hi, r.Stride)
-		}
-	}
-	return out.String()
 }

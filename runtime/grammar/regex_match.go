@@ -8,7 +8,7 @@ import (
 // matches tells whether a text matches an expression that was read before. Where that takes too
 // much the grammar is refused when it is written.
 func (b *builder) matches(text, s string, wide bool) bool {
-	prog, err := b.progOf("", text, wide)
+	p, err := b.progOf("", text, wide)
 	if err == nil && b.work > productWork {
 		err = refuse("", "to match its constants against its expressions takes too long")
 	}
@@ -18,6 +18,10 @@ func (b *builder) matches(text, s string, wide bool) bool {
 		}
 		return false
 	}
+	if len(p.looks) > 0 {
+		return b.matchesLooking(p, s)
+	}
+	prog := p.prog
 	m := textMatcher{Prog: prog, mark: make([]int, len(prog.Inst))}
 	defer func() { b.work += m.work }()
 	for at := 0; ; {
@@ -40,6 +44,25 @@ func (b *builder) matches(text, s string, wide bool) bool {
 			}
 		}
 	}
+}
+
+// matchesLooking is matches of an expression with look-around.
+func (b *builder) matchesLooking(p *pattern, s string) (ok bool) {
+	defer func() {
+		switch over := recover().(type) {
+		case nil:
+		case *Error:
+			if b.refused == nil {
+				b.refused = over
+			}
+		default:
+			panic(over)
+		}
+	}()
+	if p.whole == nil {
+		p.whole = newDFA(b, p, cutsIn(p.cutsOf()))
+	}
+	return p.whole.has(s)
 }
 
 // textMatcher follows all ways of an expression through a text at once. A way may begin behind each

@@ -2,7 +2,6 @@ package grammar
 
 import (
 	"encoding/binary"
-	"regexp/syntax"
 	"slices"
 )
 
@@ -11,6 +10,7 @@ import (
 // deterministic automata, whose states are made as they are met.
 type texts struct {
 	want, unwanted []string
+	asked          []string // that may match or not, which sets tells
 	least, most    int
 	// Where mod is more than 0 the number of characters leaves rest when divided by it: texts of
 	// other remainders are other texts.
@@ -22,30 +22,16 @@ type texts struct {
 const (
 	mostProduct = 8_000
 	productWork = 1 << 25
+	// mostTogether is how many expressions it has.
+	mostTogether = 64
 )
 
 // product writes the strings of several expressions.
 func (b *builder) product(path string, t texts) (expr, error) {
-	p := &product{b: b, texts: t, at: map[string]int32{}}
-	for i, text := range append(slices.Clone(t.want), t.unwanted...) {
-		prog, err := b.progOf(path, text, i >= len(t.want))
-		if err != nil {
-			return nil, err
-		}
-		p.progs = append(p.progs, prog)
-		p.unwantedFrom = len(t.want)
-		for j := range prog.Inst {
-			for _, r := range instRunes(&prog.Inst[j]) {
-				p.cuts = append(p.cuts, r.lo, r.hi+1)
-			}
-		}
-		if i > 16 {
-			return nil, refuse(path, "more than 16 expressions must hold together, which is not supported")
-		}
+	p, err := b.productOf(path, t)
+	if err != nil {
+		return nil, err
 	}
-	p.cuts = append(p.cuts, 0, 0xD800, 0xE000)
-	slices.Sort(p.cuts)
-	p.cuts = slices.Compact(p.cuts)
 	return automaton(func(b *builder, from, to int32) {
 		first, last := b.state(), b.state()
 		b.edge(from, first, byteRange{'"', '"'})
@@ -53,6 +39,32 @@ func (b *builder) product(path string, t texts) (expr, error) {
 		p.write(first, last)
 		p.drop()
 	}), nil
+}
+
+func (b *builder) productOf(path string, t texts) (*product, error) {
+	p := &product{b: b, texts: t, at: map[string]int32{}}
+	for i, text := range slices.Concat(t.want, t.unwanted, t.asked) {
+		read, err := b.progOf(path, text, i >= len(t.want) && i < len(t.want)+len(t.unwanted))
+		if err != nil {
+			return nil, err
+		}
+		p.patterns, p.unwantedFrom, p.askedFrom = append(p.patterns, read), len(t.want), len(t.want)+
+			len(t.unwanted)
+		p.cuts = append(p.cuts, read.cutsOf()...)
+		if i > mostTogether {
+			return nil, refuse(path, "more than %d expressions must hold together, which is not supported",
+				mostTogether)
+		}
+	}
+	p.cuts = cutsIn(p.cuts)
+	return p, nil
+}
+
+// cutsIn are cuts in order, with those at which characters that are none begin and end.
+func cutsIn(cuts []rune) []rune {
+	cuts = append(cuts, 0, 0xD800, 0xE000)
+	slices.Sort(cuts)
+	return slices.Compact(cuts)
 }
 
 // take counts what the product takes while it is written, and drop gives that back.
@@ -65,23 +77,10 @@ func (p *product) take(n int) {
 
 func (p *product) drop() {
 	p.b.budget.give(p.taken)
-	p.taken, p.takes, p.sets, p.at, p.todo = 0, nil, nil, map[string]int32{}, nil
-}
-
-// threads are the instructions at which an expression may be, and whether it has matched already
-// and whatever follows.
-type threads struct {
-	pcs     []uint32
-	matched bool
-}
-
-// threadSets are the threads that an expression was met with, by number, and what is behind each
-// range of characters: 1 + the number, 0 where nobody went.
-type threadSets struct {
-	all   []threads
-	ends  []bool // by number: a text that ends here is matched
-	ids   map[string]int32
-	moves [][]int32
+	for _, d := range p.each {
+		d.drop()
+	}
+	p.taken, p.each, p.at, p.todo = 0, nil, map[string]int32{}, nil
 }
 
 // position is a state of a product: the number of each expression's threads.
@@ -94,26 +93,28 @@ type position struct {
 type product struct {
 	texts
 	b            *builder
-	progs        []*syntax.Prog
+	patterns     []*pattern
 	unwantedFrom int
-	cuts         []rune       // the first characters of ranges that no expression parts
-	takes        [][][]bool   // by expression, instruction and range: whether it reads it
-	sets         []threadSets // by expression
+	askedFrom    int
+	cuts         []rune // the first characters of ranges that no expression parts
+	each         []*dfa // by expression
 	at           map[string]int32
 	todo         []position
 	taken        int64 // bytes
 }
 
+// begin is the position before a text.
+func (p *product) begin() (s position) {
+	for _, x := range p.patterns {
+		d := newDFA(p.b, x, p.cuts)
+		p.each = append(p.each, d)
+		s.each = append(s.each, d.start())
+	}
+	return s
+}
+
 func (p *product) write(first, last int32) {
-	for _, prog := range p.progs {
-		p.takes = append(p.takes, p.tabulate(prog))
-		p.sets = append(p.sets, threadSets{ids: map[string]int32{}})
-	}
-	start := position{}
-	for i, prog := range p.progs {
-		start.each = append(start.each, p.number(i, closure(prog, []uint32{uint32(prog.Start)}, true)))
-	}
-	p.b.eps(first, p.state(start))
+	p.b.eps(first, p.state(p.begin()))
 	for len(p.todo) > 0 {
 		s := p.todo[len(p.todo)-1]
 		p.todo = p.todo[:len(p.todo)-1]
@@ -124,20 +125,22 @@ func (p *product) write(first, last int32) {
 	}
 }
 
-func (p *product) expand(s position, last int32) {
+// over tells whether a text may end at a position.
+func (p *product) over(s position) bool {
 	ok := s.count >= p.least && (p.mod == 0 || s.count%p.mod == p.rest)
-	for i, t := range s.each {
-		ok = ok && p.sets[i].ends[t] == (i < p.unwantedFrom)
+	for i, t := range s.each[:p.askedFrom] {
+		ok = ok && p.each[i].matches(t) == (i < p.unwantedFrom)
 	}
-	if ok {
-		p.b.eps(s.state, last)
-	}
+	return ok
+}
+
+// steps calls yield with the position behind each range of characters, but for those behind which
+// no text ends.
+func (p *product) steps(s position, yield func(runeRange, position)) {
 	if p.most >= 0 && s.count >= p.most {
 		return
 	}
 	p.b.work += len(p.cuts) * len(s.each)
-	ways := map[int32]runes{}
-	var order []int32
 	for i, lo := range p.cuts {
 		hi := anyRune[1].hi
 		if i+1 < len(p.cuts) {
@@ -149,23 +152,98 @@ func (p *product) expand(s position, last int32) {
 		next := position{count: p.counted(s.count + 1)}
 		dead := false
 		for j, t := range s.each {
-			to := p.read(j, t, i)
-			after := &p.sets[j].all[to]
-			dead = dead || j < p.unwantedFrom && !after.matched && len(after.pcs) == 0
+			d := p.each[j]
+			to := d.next(t, int32(i))
+			dead = dead || j < p.unwantedFrom && d.dead(to) || j >= p.unwantedFrom && j < p.askedFrom && d.sure(to)
 			next.each = append(next.each, to)
 		}
-		if dead {
-			continue
+		if !dead {
+			yield(runeRange{lo, hi}, next)
 		}
+	}
+}
+
+func (p *product) expand(s position, last int32) {
+	if p.over(s) {
+		p.b.eps(s.state, last)
+	}
+	ways := map[int32]runes{}
+	var order []int32
+	p.steps(s, func(r runeRange, next position) {
 		to := p.state(next)
 		if ways[to] == nil {
 			order = append(order, to)
 		}
-		ways[to] = append(ways[to], runeRange{lo, hi})
-	}
+		ways[to] = append(ways[to], r)
+	})
 	for _, to := range order {
 		p.b.write(inString(ways[to].inOrder()), s.state, to)
 	}
+}
+
+// inhabited tells whether there is a text.
+func (b *builder) inhabited(path string, t texts) (ok bool, err error) {
+	err = b.visit(path, t, func(*product, position) bool {
+		ok = true
+		return false
+	})
+	return ok, err
+}
+
+// sets are the sets of expressions that were asked for, by bits, which match a text together.
+func (b *builder) sets(path string, t texts) (out []uint64, err error) {
+	err = b.visit(path, t, func(p *product, s position) bool {
+		set := uint64(0)
+		for i, at := range s.each[p.askedFrom:] {
+			if p.each[p.askedFrom+i].matches(at) {
+				set |= 1 << i
+			}
+		}
+		if !slices.Contains(out, set) {
+			out = append(out, set)
+		}
+		return true
+	})
+	slices.Sort(out)
+	return out, err
+}
+
+// visit calls yield with the positions of a product at which a text may end, until it says no.
+func (b *builder) visit(path string, t texts, yield func(*product, position) bool) (err error) {
+	p, err := b.productOf(path, t)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		p.drop()
+		switch over := recover().(type) {
+		case nil:
+		case *Error:
+			err = refuse(path, "%s", over.Message)
+		default:
+			panic(over)
+		}
+	}()
+	todo := []position{p.begin()}
+	met := map[string]bool{}
+	for len(todo) > 0 {
+		s := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		key := string(s.key())
+		if met[key] {
+			continue
+		}
+		met[key] = true
+		p.take(64 + len(key))
+		if len(met) > mostProduct || b.work > productWork {
+			return refuse(path, "its expressions have too many states together, which is not supported")
+		}
+		if p.over(s) && !yield(p, s) {
+			return nil
+		}
+		p.steps(s, func(_ runeRange, next position) { todo = append(todo, next) })
+	}
+	return nil
 }
 
 // counted is a number of characters as far as it matters.
@@ -182,13 +260,17 @@ func (p *product) counted(n int) int {
 	return n
 }
 
-// state finds or makes the state of a position.
-func (p *product) state(s position) int32 {
-	var key []byte
+// key tells positions apart.
+func (s *position) key() (key []byte) {
 	for _, t := range s.each {
 		key = binary.AppendUvarint(key, uint64(t))
 	}
-	key = binary.AppendUvarint(key, uint64(s.count))
+	return binary.AppendUvarint(key, uint64(s.count))
+}
+
+// state finds or makes the state of a position.
+func (p *product) state(s position) int32 {
+	key := s.key()
 	at, ok := p.at[string(key)]
 	if !ok {
 		p.take(128 + 4*len(s.each) + len(key))
@@ -198,138 +280,4 @@ func (p *product) state(s position) int32 {
 		p.todo = append(p.todo, s)
 	}
 	return at
-}
-
-// number is that of some threads of an expression.
-func (p *product) number(of int, t threads) int32 {
-	var key []byte
-	for _, pc := range t.pcs {
-		key = binary.AppendUvarint(key, uint64(pc)+1)
-	}
-	if t.matched {
-		key = append(key, 0)
-	}
-	s := &p.sets[of]
-	id, ok := s.ids[string(key)]
-	if !ok {
-		p.take(4*len(p.cuts) + 8*len(t.pcs) + 160)
-		id = int32(len(s.all))
-		s.ids[string(key)] = id
-		s.all, s.ends = append(s.all, t), append(s.ends, ends(p.progs[of], t))
-		s.moves = append(s.moves, make([]int32, len(p.cuts)))
-	}
-	return id
-}
-
-// closure follows instructions that read nothing. begin tells that no character was read yet.
-func closure(prog *syntax.Prog, pcs []uint32, begin bool) (t threads) {
-	seen := map[uint32]bool{}
-	var visit func(pc uint32)
-	visit = func(pc uint32) {
-		if seen[pc] {
-			return
-		}
-		seen[pc] = true
-		switch in := &prog.Inst[pc]; in.Op {
-		case syntax.InstAlt, syntax.InstAltMatch:
-			visit(in.Out)
-			visit(in.Arg)
-		case syntax.InstCapture, syntax.InstNop:
-			visit(in.Out)
-		case syntax.InstEmptyWidth:
-			const starts = syntax.EmptyBeginText | syntax.EmptyBeginLine
-			switch op := syntax.EmptyOp(in.Arg); {
-			case op&starts != 0 && !begin:
-			case op&(syntax.EmptyEndText|syntax.EmptyEndLine) != 0:
-				t.pcs = append(t.pcs, pc) // it waits for the end
-			default:
-				visit(in.Out)
-			}
-		case syntax.InstMatch:
-			t.matched = true
-		case syntax.InstFail:
-		default:
-			t.pcs = append(t.pcs, pc)
-		}
-	}
-	for _, pc := range pcs {
-		visit(pc)
-	}
-	if t.matched {
-		return threads{matched: true}
-	}
-	slices.Sort(t.pcs)
-	return t
-}
-
-// tabulate says for each instruction which ranges of characters it reads.
-func (p *product) tabulate(prog *syntax.Prog) [][]bool {
-	out := make([][]bool, len(prog.Inst))
-	for pc := range prog.Inst {
-		in := &prog.Inst[pc]
-		switch in.Op {
-		case syntax.InstRune, syntax.InstRune1, syntax.InstRuneAny:
-		default:
-			continue
-		}
-		p.take(len(p.cuts))
-		out[pc] = make([]bool, len(p.cuts))
-		for _, x := range instRunes(in) {
-			from, _ := slices.BinarySearch(p.cuts, x.lo)
-			for i := from; i < len(p.cuts) && p.cuts[i] <= x.hi; i++ {
-				out[pc][i] = true
-			}
-		}
-	}
-	return out
-}
-
-// read goes on behind a character of a range. A match may begin behind each.
-func (p *product) read(of int, id int32, cut int) int32 {
-	s := &p.sets[of]
-	if s.all[id].matched {
-		return id
-	}
-	if to := s.moves[id][cut]; to > 0 {
-		return to - 1
-	}
-	t := s.all[id]
-	next := []uint32{uint32(p.progs[of].Start)}
-	for _, pc := range t.pcs {
-		if takes := p.takes[of][pc]; takes != nil && takes[cut] {
-			next = append(next, p.progs[of].Inst[pc].Out)
-		}
-	}
-	p.b.work += len(t.pcs) + 8*len(next)
-	to := p.number(of, closure(p.progs[of], next, false))
-	s.moves[id][cut] = to + 1
-	return to
-}
-
-// ends tells whether a text that ends here is matched.
-func ends(prog *syntax.Prog, t threads) bool {
-	if t.matched {
-		return true
-	}
-	seen := map[uint32]bool{}
-	var visit func(pc uint32) bool
-	visit = func(pc uint32) bool {
-		if seen[pc] {
-			return false
-		}
-		seen[pc] = true
-		switch in := &prog.Inst[pc]; in.Op {
-		case syntax.InstMatch:
-			return true
-		case syntax.InstAlt, syntax.InstAltMatch:
-			return visit(in.Out) || visit(in.Arg)
-		case syntax.InstCapture, syntax.InstNop:
-			return visit(in.Out)
-		case syntax.InstEmptyWidth:
-			const starts = syntax.EmptyBeginText | syntax.EmptyBeginLine
-			return syntax.EmptyOp(in.Arg)&starts == 0 && visit(in.Out)
-		}
-		return false
-	}
-	return slices.ContainsFunc(t.pcs, visit)
 }

@@ -15,6 +15,7 @@ func FromSchema(schema []byte) (*Grammar, error) {
 	if err != nil {
 		return nil, err
 	}
+	settle(root)
 	c := &compiler{builder: newBuilder(b), root: root, at: map[string]ruleID{}, leaves: map[string]ruleID{}}
 	g, err := c.grammar("")
 	if err != nil {
@@ -40,10 +41,11 @@ type compiler struct {
 	// leaves are the rules of leafKey.
 	leaves map[string]ruleID
 	todo   []string
-	made   int // schemas that were made by merging, under names of their own in place of a path
-	merges int // values in all that were merged
-	flats  int // parts of schemas that were flattened
-	denied int // schemas of which it was asked what they do not allow
+	made   int               // schemas that were made by merging, under names of their own in place of a path
+	merges int               // values in all that were merged
+	flats  int               // parts of schemas that were flattened
+	wides  map[*value]*value // of schemas, as of widened
+	denied int               // schemas of which it was asked what they do not allow
 	extra  map[string]*value
 	// anchors are paths by their names, nil before one is asked for; twice are names that several
 	// places have.

@@ -90,8 +90,11 @@ const mostInAnyOrder = 8
 // mostUnlike is among how many constants unlike items are: each may follow all before it.
 const mostUnlike = 1000
 
-// unique is the arrays of unlike items. Constants are told apart; of other items there is one at
-// most.
+// mostFanned is from how many constants on the ways to them are not written out at each place.
+const mostFanned = 48
+
+// unique is the arrays of unlike items. Constants are told apart; other items by the class that
+// each is of (unlike).
 func (c *compiler) unique(s *value, path string, least, most int) (expr, error) {
 	var list []string
 	if it := s.get("items"); it != nil && it.kind == kindObject && s.get("prefixItems") == nil {
@@ -113,9 +116,11 @@ func (c *compiler) unique(s *value, path string, least, most int) (expr, error) 
 		return nil, err
 	}
 	switch {
+	case list == nil && s.get("contains") == nil && s.get("prefixItems") == nil:
+		return c.unlike(s, path, least, most)
 	case list == nil && least > 1:
-		return nil, refuse(show(path)+"/uniqueItems", "unlike items are supported for constants, and for one item at "+
-			"most of other kinds; minItems is %d", least)
+		return nil, refuse(show(path)+"/uniqueItems", "beside contains or prefixItems unlike items are supported for "+
+			"constants, and for one item at most of other kinds; minItems is %d", least)
 	case list == nil:
 		one := s.without("uniqueItems", "maxItems")
 		if one == nil {
@@ -137,19 +142,28 @@ func (c *compiler) unique(s *value, path string, least, most int) (expr, error) 
 		return nil, refuse(show(path)+"/uniqueItems", "unlike items are told apart among %d constants at most, not %d",
 			mostUnlike, len(list))
 	}
+	each := make([]expr, len(list))
+	in := make([]bool, len(list))
+	for i, x := range list {
+		each[i], in[i] = literal(x), inside[x]
+	}
+	return c.unlikeItems(&uniqueWriter{list: each, few: few, many: many, inside: in, least: least, most: most}), nil
+}
+
+// unlikeItems are arrays of items each of which is in the list, once at most.
+func (c *compiler) unlikeItems(u *uniqueWriter) expr {
 	space := c.space()
 	return automaton(func(b *builder, from, to int32) {
-		u := &uniqueWriter{b: b, list: list, few: few, many: many, inside: inside, least: least, most: most,
-			comma: sequence{space, literal(","), space},
-			at:    map[uniquePlace]int32{}, end: b.state()}
+		u.b, u.comma = b, sequence{space, literal(","), space}
+		u.at, u.behind, u.end = map[uniquePlace]int32{}, map[uniquePlace]int32{}, b.state()
 		open := b.state()
 		b.edge(from, open, byteRange{'[', '['})
-		if least == 0 && few == 0 {
+		if u.least == 0 && u.few == 0 {
 			b.eps(open, u.end)
 		}
 		b.write(space, open, u.state(uniquePlace{}))
 		b.write(sequence{space, literal("]")}, u.end, to)
-	}), nil
+	})
 }
 
 // distinct are texts of constants, equal ones once. Numbers of one value may be spelled in two
@@ -241,12 +255,13 @@ type uniquePlace struct {
 
 type uniqueWriter struct {
 	b           *builder
-	list        []string
+	list        []expr
 	least, most int
-	few, many   int // as contains says
-	inside      map[string]bool
+	few, many   int    // as contains says
+	inside      []bool // which are as contains says
 	comma       expr
-	at          map[uniquePlace]int32
+	at          map[uniquePlace]int32 // before an item
+	behind      map[uniquePlace]int32 // behind the item before
 	end         int32
 }
 
@@ -256,9 +271,15 @@ func (u *uniqueWriter) state(p uniquePlace) int32 {
 	}
 	at := u.b.state()
 	u.at[p] = at
-	for i := p.from; i < len(u.list); i++ {
+	last := len(u.list)
+	if last > mostFanned && p.from < last {
+		// Each item is one way out of one state, behind which are those of the items that follow.
+		last = p.from + 1
+		u.b.eps(at, u.state(uniquePlace{p.used, last, p.n, p.k}))
+	}
+	for i := p.from; i < last; i++ {
 		next := uniquePlace{p.used, i + 1, p.n + 1, p.k}
-		if u.inside[u.list[i]] {
+		if u.inside[i] {
 			if next.k++; u.many >= 0 && next.k > u.many {
 				continue
 			} else if u.many < 0 {
@@ -274,8 +295,15 @@ func (u *uniqueWriter) state(p uniquePlace) int32 {
 		if p.used>>min(i, 31)&1 != 0 && next.used != 0 || p.n == u.most && u.most < len(u.list) {
 			continue
 		}
-		behind := u.b.state()
-		u.b.write(literal(u.list[i]), at, behind)
+		behind, met := u.behind[next]
+		if !met {
+			behind = u.b.state()
+			u.behind[next] = behind
+		}
+		u.b.write(u.list[i], at, behind)
+		if met {
+			continue
+		}
 		if next.n >= u.least && next.k >= u.few {
 			u.b.eps(behind, u.end)
 		}

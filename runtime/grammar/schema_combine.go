@@ -2,6 +2,7 @@ package grammar
 
 import (
 	"math/big"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -92,8 +93,9 @@ func (c *compiler) resolve(key string, r *value, path string) (string, error) {
 	at := show(path) + "/" + key
 	ref, ok := strings.CutPrefix(r.text, "#")
 	if r.kind != kindString || !ok {
-		return "", refuse(at, "%q is outside of the schema; only references that begin with # are followed",
-			clip(r.text))
+		return "", refuse(at, "%q is outside of the schema; only references to places and addresses ($id) "+
+			"inside of it "+
+			"are followed", clip(r.text))
 	}
 	if c.anchors == nil {
 		c.anchors, c.twice = map[string]string{}, map[string]bool{}
@@ -108,15 +110,16 @@ func (c *compiler) resolve(key string, r *value, path string) (string, error) {
 		}
 		return "", refuse(at, "there is no anchor %q in the schema", clip(ref))
 	}
-	ref = percent.Replace(ref)
+	if plain, err := url.PathUnescape(ref); err == nil {
+		if _, err := c.find(plain); err == nil {
+			return plain, nil
+		}
+	}
 	if _, err := c.find(ref); err != nil {
 		return "", refuse(at, "%q does not exist in the schema", clip(r.text))
 	}
 	return ref, nil
 }
-
-// percent undoes the escapes of URIs that names in schemas have.
-var percent = strings.NewReplacer("%20", " ", "%25", "%", "%22", `"`, "%24", "$")
 
 // noteAnchors finds the names of places in the schema, once; the first of equal ones holds.
 func (c *compiler) noteAnchors(v *value, path string) {
@@ -169,22 +172,19 @@ func (c *compiler) choices(s *value, path string) (expr, bool, error) {
 			return nil, false, nil
 		}
 		key = "oneOf"
-	} else if s.get("oneOf") != nil {
-		return nil, false, refuse(show(path)+"/oneOf", "it is not supported beside anyOf")
 	}
 	if list.kind != kindArray || len(list.list) == 0 {
 		return nil, false, refuse(show(path)+"/"+key, "it must be a list of schemas")
 	}
 	rest := s.without(key)
 	if key == "oneOf" {
-		err := c.checkDisjoint(list, path)
-		if err != nil && len(list.list) <= mostExclusive {
-			if e, err := c.exclusive(list, rest, path); err == nil {
-				return e, true, nil
-			}
-		}
+		flat, beside, err := c.overlapping(list, path)
 		if err != nil {
 			return nil, false, err
+		}
+		if slices.ContainsFunc(beside, func(others []int) bool { return len(others) > 0 }) {
+			e, err := c.exclusive(list, rest, path, flat, beside)
+			return e, true, err
 		}
 	}
 	var out choice

@@ -1,31 +1,33 @@
 package grammar
 
-import "slices"
+import (
+	"slices"
+	"unicode/utf8"
+)
 
-// checkDisjoint refuses a oneOf some of whose values might be in two of its schemas: schemas must
-// differ in type, or be objects that must have a property whose constants differ.
-func (c *compiler) checkDisjoint(list *value, path string) error {
-	flat := make([]*value, len(list.list))
+// mostCompared is how many schemas of a oneOf are compared with each other.
+const mostCompared = 400
+
+// overlapping are for each schema of a oneOf those others, by number, that might hold beside it.
+func (c *compiler) overlapping(list *value, path string) (flat []*value, beside [][]int, err error) {
+	if len(list.list) > mostCompared {
+		return nil, nil, refuse(show(path)+"/oneOf", "more than %d schemas are not compared; anyOf takes any number",
+			mostCompared)
+	}
+	beside = make([][]int, len(list.list))
 	for i, x := range list.list {
 		v, err := c.wide(located{x, path + "/oneOf/" + itoa(i)}, 0)
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
-		flat[i] = v
-	}
-	if len(flat) > 400 {
-		return refuse(show(path)+"/oneOf", "more than 400 schemas are not compared; anyOf takes any number")
-	}
-	for i, a := range flat {
-		for j := range flat[:i] {
-			if !c.disjoint(a, flat[j], 0) {
-				return refuse(show(path)+"/oneOf", "schemas %d and %d might both hold; use anyOf, or give them "+
-					"types or "+
-					"constants that differ", j, i)
+		for j, other := range flat {
+			if !c.disjoint(v, other, 0) {
+				beside[i], beside[j] = append(beside[i], j), append(beside[j], i)
 			}
 		}
+		flat = append(flat, v)
 	}
-	return nil
+	return flat, beside, nil
 }
 
 // disjoint tells that no value is in both schemas; false where it is not known.
@@ -43,27 +45,172 @@ func (c *compiler) disjoint(a, b *value, depth int) bool {
 	if ka != nil {
 		ka, kb, a, b = kb, ka, b, a
 	}
-	ta, err1 := types(a, "")
-	tb, err2 := types(b, "")
+	ta := c.typesOf(a, depth)
+	if kb != nil {
+		return !slices.ContainsFunc(kb, func(x *value) bool { return x.hasType(ta) && !c.excludes(a, x) }) ||
+			c.eachDisjoint(a, b, depth)
+	}
+	tb := c.typesOf(b, depth)
+	if !overlap(ta, tb) || c.eachDisjoint(a, b, depth) || c.eachDisjoint(b, a, depth) {
+		return true
+	}
+	for _, t := range typeNames {
+		if overlap([]string{t}, ta) && overlap([]string{t}, tb) && !c.disjointIn(t, a, b, depth) {
+			return false
+		}
+	}
+	return true
+}
+
+// excludes tells that a constant is none of the strings or numbers that a schema allows.
+func (c *compiler) excludes(s, x *value) bool {
+	switch x.kind {
+	case kindString:
+		t, err := c.texts(s.but("format"), "")
+		if err != nil {
+			return false
+		}
+		n := utf8.RuneCountInString(x.text)
+		return n < t.least || t.most >= 0 && n > t.most || slices.ContainsFunc(t.want, func(p string) bool {
+			_, err := c.read("", p, true)
+			return err == nil && !c.matches(p, x.text, true)
+		})
+	case kindNumber:
+		n, err := c.bounds(s, "")
+		r, ok := rational(x)
+		return err == nil && ok && !n.none() && !n.holds(r)
+	}
+	return false
+}
+
+// eachDisjoint tells that each alternative of a is disjoint from b.
+func (c *compiler) eachDisjoint(a, b *value, depth int) bool {
+	for _, key := range []string{"anyOf", "oneOf"} {
+		list := a.get(key)
+		if list == nil || len(list.list) == 0 || len(list.list) > mostExclusive*4 {
+			continue
+		}
+		if !slices.ContainsFunc(list.list, func(x *value) bool {
+			v, err := c.wide(located{x, ""}, 0)
+			return err != nil || !c.disjoint(v, b, depth+1)
+		}) {
+			return true
+		}
+	}
+	return false
+}
+
+// typesOf are the types of a schema as far as they are known, its alternatives considered.
+func (c *compiler) typesOf(s *value, depth int) []string {
+	all, err := types(s, "")
+	if err != nil {
+		return typeNames
+	}
+	if k := constantsOf(s); k != nil {
+		all = slices.DeleteFunc(slices.Clone(all), func(t string) bool {
+			return !slices.ContainsFunc(k, func(x *value) bool { return x.hasType([]string{t}) })
+		})
+	}
+	for _, key := range []string{"anyOf", "oneOf"} {
+		list := s.get(key)
+		if list == nil || len(list.list) == 0 || depth > 4 {
+			continue
+		}
+		var some []string
+		for _, x := range list.list {
+			v, err := c.wide(located{x, ""}, 0)
+			switch {
+			case err != nil || v.isTrue():
+				some = typeNames
+			case v.kind == kindObject:
+				some = append(some, c.typesOf(v, depth+1)...)
+			}
+		}
+		all = slices.DeleteFunc(slices.Clone(all), func(t string) bool { return !overlap([]string{t}, some) })
+	}
+	return all
+}
+
+// disjointIn tells that no value of a type is in both.
+func (c *compiler) disjointIn(t string, a, b *value, depth int) bool {
+	switch t {
+	case "object":
+		return c.disjointObjects(a, b, depth) || c.disjointNames(a, b) || c.disjointNames(b, a)
+	case "string":
+		return c.disjointTexts(a, b)
+	case "number", "integer":
+		x, err1 := c.bounds(a, "")
+		y, err2 := c.bounds(b, "")
+		return err1 == nil && err2 == nil && (apart(x, y) || apart(y, x))
+	case "array":
+		return c.disjointArrays(a, b, depth)
+	}
+	return false
+}
+
+// apart tells that all numbers in x are below those in y.
+func apart(x, y bounds) bool {
+	if x.most == nil || y.least == nil {
+		return false
+	}
+	order := x.most.Cmp(y.least)
+	return order < 0 || order == 0 && (x.belowMost || y.overLeast)
+}
+
+// disjointTexts tells that no string matches the expressions and lengths of both. Formats say
+// nothing here: their expressions have not all that they allow.
+func (c *compiler) disjointTexts(a, b *value) bool {
+	x, err1 := c.texts(a.but("format"), "")
+	y, err2 := c.texts(b.but("format"), "")
 	if err1 != nil || err2 != nil {
 		return false
 	}
-	if kb != nil {
-		return !slices.ContainsFunc(kb, func(x *value) bool { return x.hasType(ta) })
-	}
-	if !overlap(ta, tb) {
+	if x.most >= 0 && x.most < y.least || y.most >= 0 && y.most < x.least {
 		return true
 	}
-	if !slices.Equal(ta, []string{"object"}) || !slices.Equal(tb, []string{"object"}) {
+	if len(x.want)+len(x.unwanted) == 0 || len(y.want)+len(y.unwanted) == 0 {
 		return false
 	}
-	return c.disjointObjects(a, b, depth) || c.disjointNames(a, b) || c.disjointNames(b, a)
+	x.want, x.unwanted = slices.Concat(x.want, y.want), slices.Concat(x.unwanted, y.unwanted)
+	ok, err := c.inhabited("", x)
+	return err == nil && !ok
+}
+
+// disjointArrays tells that lengths differ, or what both say of the first items that one must have.
+func (c *compiler) disjointArrays(a, b *value, depth int) bool {
+	leastA, mostA, err1 := span(a, "", "minItems", "maxItems")
+	leastB, mostB, err2 := span(b, "", "minItems", "maxItems")
+	if err1 != nil || err2 != nil {
+		return false
+	}
+	if mostA >= 0 && mostA < leastB || mostB >= 0 && mostB < leastA {
+		return true
+	}
+	at := func(s *value, i int) *value {
+		first, rest := places(s)
+		if i < len(first) {
+			return first[i]
+		}
+		return rest
+	}
+	for i := range min(max(leastA, leastB), 4) {
+		x, y := at(a, i), at(b, i)
+		if x == nil || y == nil {
+			continue
+		}
+		v, err1 := c.wide(located{x, ""}, 0)
+		w, err2 := c.wide(located{y, ""}, 0)
+		if err1 == nil && err2 == nil && c.disjoint(v, w, depth+1) {
+			return true
+		}
+	}
+	return false
 }
 
 // disjointObjects looks for a property that both must have and that cannot be the same.
 func (c *compiler) disjointObjects(a, b *value, depth int) bool {
 	pa, pb := a.get("properties"), b.get("properties")
-	if pa == nil || pb == nil {
+	if pa == nil || pb == nil || depth > 3 {
 		return false
 	}
 	for _, m := range pa.members {

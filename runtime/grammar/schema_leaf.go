@@ -93,26 +93,17 @@ func (c *compiler) texts(s *value, path string) (t texts, err error) {
 		if p.kind != kindString {
 			return t, refuse(show(path)+"/pattern", "it must be a string")
 		}
-		want, unwanted := ahead(p.text)
-		for _, text := range want {
-			if _, err := c.compiled(show(path)+"/pattern", text); err != nil {
-				return t, err
-			}
+		if _, err := c.compiled(show(path)+"/pattern", p.text); err != nil {
+			return t, err
 		}
-		for _, text := range unwanted {
-			if _, err := c.read(show(path)+"/pattern", text, true); err != nil {
-				return t, err
-			}
-		}
-		t.want, t.unwanted = append(t.want, want...), append(t.unwanted, unwanted...)
+		t.want = append(t.want, p.text)
 	}
 	if f := s.get("format"); f != nil && f.kind == kindString && formats[f.text] != "" {
 		t.want = append(t.want, formats[f.text])
 	}
 	if more := s.get(moreTexts); more != nil {
 		for _, x := range more.list {
-			want, unwanted := ahead(x.text)
-			t.want, t.unwanted = append(t.want, want...), append(t.unwanted, unwanted...)
+			t.want = append(t.want, x.text)
 		}
 	}
 	if never := s.get(neverTexts); never != nil {
@@ -188,15 +179,58 @@ func (c *compiler) bounds(s *value, path string) (n bounds, err error) {
 			continue
 		}
 		x, ok := rational(v)
+		if tiny := smallest(v); tiny != 0 {
+			x, ok = big.NewRat(int64(tiny), 1), true
+			if x.Quo(x, new(big.Rat).SetInt(tenTo(boundDigits))); (tiny > 0) != k.lower {
+				x = new(big.Rat) // inside of it is zero
+			}
+		}
 		if !ok {
 			return n, refuse(show(path)+"/"+k.key, "it must be a number of at most %d digits", boundDigits)
 		}
 		inner := inward(x, k.lower)
-		n.tighten(inner, k.lower, k.open && inner == x)
+		n.tighten(inner, k.lower, k.open && inner == x && smallest(v) == 0)
 	}
 	n.multiple, n.decimals, err = multipleOf(s, path)
 	n.integer = n.multiple != nil && n.decimals == 0 // multiples of a whole number are whole
+	if list := s.get(remainders); list != nil && err == nil {
+		err = n.divide(list.list, path)
+	}
 	return n, err
+}
+
+// remainders is the keyword of what whole numbers leave, or do not, when divided: lists of a
+// divisor, what is left, and whether it is. It is in schemas that are made of others.
+const remainders = "!remainders"
+
+// divide adds remainders, of which the divisors and multiple have a common multiple that is few.
+func (n *bounds) divide(list []*value, path string) error {
+	if n.decimals > 0 {
+		return refuse(show(path), "what is no multiple of a number is told among whole numbers, not beside a "+
+			"multipleOf of decimal ones")
+	}
+	if n.integer = true; n.multiple == nil {
+		n.multiple = big.NewInt(1)
+	}
+	n.rests = []remainder{{by: n.multiple.Int64()}}
+	for _, x := range list {
+		by, _, err := multipleOf(object1("multipleOf", x.list[0]), path)
+		if err != nil {
+			return err
+		}
+		rest, _ := strconv.ParseInt(x.list[1].text, 10, 64)
+		n.rests = append(n.rests, remainder{by.Int64(), rest, x.list[2].isFalse()})
+		if n.multiple = lcm(n.multiple, by); n.multiple.Cmp(big.NewInt(mostMultiple)) > 0 {
+			return refuse(show(path), "the numbers whose multiples are told apart have no common multiple up to %d",
+				mostMultiple)
+		}
+	}
+	return nil
+}
+
+// lcm is the least common multiple.
+func lcm(a, b *big.Int) *big.Int {
+	return new(big.Int).Div(new(big.Int).Mul(a, b), new(big.Int).GCD(nil, nil, a, b))
 }
 
 // outermost tells that a bound is beyond all numbers that are written: those of floating point
@@ -207,6 +241,18 @@ func outermost(v *value, lower bool) bool {
 	}
 	f, _ := strconv.ParseFloat(v.text, 64) // infinite where it is too large
 	return lower && f <= -1e18 || !lower && f >= 1e18
+}
+
+// smallest is the sign of a bound that is nearer to zero than all other numbers that are written.
+func smallest(v *value) int {
+	f, err := strconv.ParseFloat(v.text, 64)
+	switch {
+	case v.kind != kindNumber || err != nil || f == 0 || f >= 1e-18 || f <= -1e-18:
+		return 0
+	case f > 0:
+		return 1
+	}
+	return -1
 }
 
 // inward is a bound with no more digits behind the point than are reckoned with: itself, or the

@@ -66,63 +66,6 @@ func (c *compiler) merged(path string, all ...located) (expr, error) {
 	return c.refer(name)
 }
 
-// flat is a schema without $ref and allOf at its top, and with conditional keywords as
-// alternatives: all that it allows is allowed by the schema, and some of that may be missing.
-func (c *compiler) flat(x located, depth int) (*value, error) { return c.flatten(x, depth, true) }
-
-// wide is flat without conditional keywords: it allows all that the schema does, and maybe more.
-func (c *compiler) wide(x located, depth int) (*value, error) { return c.flatten(x, depth, false) }
-
-func (c *compiler) flatten(x located, depth int, conditions bool) (*value, error) {
-	if depth > 64 || c.flats > mostFlat {
-		return nil, refuse(show(x.path), "it refers to itself without end")
-	}
-	if x.schema.kind != kindObject {
-		return x.schema, nil
-	}
-	x.schema = x.schema.withContains().withExclusive()
-	whole, known := x.schema, evaluated{}
-	if whole.limits() {
-		x.schema = whole.but(unevaluatedKeys[0]).but(unevaluatedKeys[1])
-		if err := known.add(c, x, depth); err != nil {
-			return nil, err
-		}
-	}
-	parts, err := c.inPlace(x)
-	if err != nil {
-		return nil, err
-	}
-	if conditions {
-		more, err := c.alternatives(x.schema, x.path, depth)
-		if err != nil {
-			return nil, err
-		}
-		for _, a := range more {
-			parts = append(parts, located{a, x.path})
-		}
-	}
-	sum := x.schema
-	if len(parts) > 0 {
-		if sum = x.schema.without(slices.Concat(referring, []string{"allOf"}, conditional)...); sum == nil {
-			sum = &value{kind: kindBool, text: "true"}
-		}
-	}
-	c.flats += len(parts)
-	for _, p := range parts {
-		v, err := c.flatten(p, depth+1, conditions)
-		if err == nil {
-			sum, err = c.merge(sum, v, x.path)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	if whole.limits() {
-		return c.sealed(sum, whole, known, x.path)
-	}
-	return sum, nil
-}
-
 // merge is a schema of what both allow.
 func (c *compiler) merge(a, b *value, path string) (*value, error) {
 	switch {
@@ -133,11 +76,9 @@ func (c *compiler) merge(a, b *value, path string) (*value, error) {
 	case a.kind != kindObject || b.kind != kindObject:
 		return nil, refuse(show(path), "a schema must be an object, true or false")
 	}
-	if err := checkPatterns(a, b, path); err != nil {
-		return nil, err
-	}
 	out := &value{kind: kindObject}
-	apart := []string{"properties"} // keywords that are not merged one by one
+	// Keywords that are not merged one by one.
+	apart := []string{"properties", "patternProperties", "additionalProperties"}
 	places := mergePlaces(a, b)
 	if places != nil {
 		apart = append(apart, "prefixItems", "items", "additionalItems")
@@ -164,32 +105,18 @@ func (c *compiler) merge(a, b *value, path string) (*value, error) {
 		if m.name == "const" && !m.value.equal(out.members[i].value) {
 			return &value{kind: kindBool, text: "false"}, nil
 		}
-		v, err := mergeKeyword(m.name, out.members[i].value, m.value, path)
+		v, err := c.mergeKeyword(m.name, out.members[i].value, m.value, path)
 		if err != nil {
 			return nil, err
 		}
 		out.members[i] = member{m.name, v}
 	}
-	if p := mergeProperties(a, b); p != nil {
-		out.members = append(out.members, member{"properties", p})
+	members, err := c.mergeMembers(a, b, path)
+	if err != nil {
+		return nil, err
 	}
-	out.members = append(out.members, places...)
+	out.members = slices.Concat(out.members, members, places)
 	return out.withTexts(more), nil
-}
-
-// checkPatterns refuses two schemas of objects of which one says by expressions which names are not
-// additional, and the other does not.
-func checkPatterns(a, b *value, path string) error {
-	for range 2 {
-		p, other := a.get("patternProperties"), b.get("patternProperties")
-		if rest := b.get("additionalProperties"); p != nil && rest != nil && !rest.isTrue() &&
-			(other == nil || !p.equal(other)) {
-			return refuse(show(path)+"/patternProperties", "it is not supported where another schema that must hold "+
-				"says what additional properties are")
-		}
-		a, b = b, a
-	}
-	return nil
 }
 
 // withTexts adds patterns and formats that must hold beside those of a schema.
@@ -220,37 +147,6 @@ func (v *value) withTexts(more []member) *value {
 	return out
 }
 
-// mergeProperties are the properties of both; one that only one schema declares must be what the
-// other says of additional ones.
-func mergeProperties(a, b *value) *value {
-	pa, pb := a.get("properties"), b.get("properties")
-	if pa == nil && pb == nil {
-		return nil
-	}
-	out := &value{kind: kindObject}
-	add := func(p *value, other *value, others *value, skip bool) {
-		if p == nil {
-			return
-		}
-		for _, m := range p.members {
-			var beside *value
-			if others != nil {
-				beside = others.get(m.name)
-			}
-			if beside != nil && skip {
-				continue
-			}
-			if beside == nil {
-				beside = other.get("additionalProperties")
-			}
-			out.members = append(out.members, member{m.name, both(m.value, beside)})
-		}
-	}
-	add(pa, b, pb, false)
-	add(pb, a, pa, true)
-	return out
-}
-
 // both is the schema allOf of two; nil stands for one that allows all.
 func both(a, b *value) *value {
 	if b == nil || b.isTrue() {
@@ -262,8 +158,13 @@ func both(a, b *value) *value {
 	return &value{kind: kindObject, members: []member{{"allOf", &value{kind: kindArray, list: []*value{a, b}}}}}
 }
 
+// conflicting are the keywords of which two that differ cannot both be said in one schema; what is
+// not known says nothing about what is valid.
+var conflicting = slices.Concat(referring, conditional, []string{"allOf", "oneOf", "contains", "patternProperties",
+	"prefixItems", "additionalItems", "unevaluatedProperties", "unevaluatedItems", "multipleOf", "pattern", "const"})
+
 // mergeKeyword is a keyword that both schemas have.
-func mergeKeyword(key string, a, b *value, path string) (*value, error) {
+func (c *compiler) mergeKeyword(key string, a, b *value, path string) (*value, error) {
 	switch key {
 	case "type":
 		return mergeTypes(a, b), nil
@@ -271,9 +172,13 @@ func mergeKeyword(key string, a, b *value, path string) (*value, error) {
 		return &value{kind: kindArray, list: append(slices.Clone(a.list), b.list...)}, nil
 	case "uniqueItems":
 		return &value{kind: kindBool, text: strconv.FormatBool(a.isTrue() || b.isTrue())}, nil
-	case "additionalProperties", "items", "propertyNames":
+	case "items", "propertyNames":
 		return both(a, b), nil
-	case moreTexts, neverTexts:
+	case "multipleOf":
+		if m := commonMultiple(a, b); m != nil {
+			return m, nil
+		}
+	case moreTexts, neverTexts, remainders:
 		return &value{kind: kindArray, list: append(slices.Clone(a.list), b.list...)}, nil
 	case "minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties",
 		"minContains":
@@ -286,18 +191,9 @@ func mergeKeyword(key string, a, b *value, path string) (*value, error) {
 		in := func(x *value) bool { return !known[x.key()] }
 		return &value{kind: kindArray, list: slices.DeleteFunc(slices.Clone(a.list), in)}, nil
 	case "anyOf":
-		if len(a.list)*len(b.list) > mostMerged {
-			return nil, refuse(show(path)+"/anyOf", "its alternatives multiply to more than %d", mostMerged)
-		}
-		out := &value{kind: kindArray}
-		for _, x := range a.list {
-			for _, y := range b.list {
-				out.list = append(out.list, both(x, y))
-			}
-		}
-		return out, nil
+		return c.crossed(a, b, path)
 	}
-	if slices.Contains(describing, key) || a.equal(b) {
+	if !slices.Contains(conflicting, key) || a.equal(b) {
 		return a, nil
 	}
 	return nil, refuse(show(path)+"/"+escapePointer(key), "two schemas that must both hold say different things, "+
@@ -327,6 +223,58 @@ func mergeTypes(a, b *value) *value {
 		return &value{kind: kindString, text: neverType}
 	}
 	return out
+}
+
+// crossed are the alternatives of both, each with each but for those that no value is in together:
+// chains of if and then by constants stay as long as they are.
+func (c *compiler) crossed(a, b *value, path string) (*value, error) {
+	if len(a.list)*len(b.list) > 16*mostMerged {
+		return nil, refuse(show(path)+"/anyOf", "its alternatives multiply to more than %d", mostMerged)
+	}
+	flatten := func(list []*value) (out []*value) {
+		for _, x := range list {
+			v, err := c.wide(located{x, path}, 0)
+			if err != nil {
+				v = &value{kind: kindBool, text: "true"}
+			}
+			out = append(out, v)
+		}
+		return out
+	}
+	out := &value{kind: kindArray}
+	flatA, flatB := flatten(a.list), flatten(b.list)
+	compared := len(a.list) > 2 || len(b.list) > 2
+	for i, x := range a.list {
+		for j, y := range b.list {
+			if compared && c.disjoint(flatA[i], flatB[j], 0) {
+				continue
+			}
+			if out.list = append(out.list, both(x, y)); len(out.list) > mostMerged {
+				return nil, refuse(show(path)+"/anyOf", "its alternatives multiply to more than %d", mostMerged)
+			}
+		}
+	}
+	if len(out.list) == 0 {
+		out.list = append(out.list, &value{kind: kindBool, text: "false"})
+	}
+	return out, nil
+}
+
+// commonMultiple is the least one of two decimal numbers; nil where they are no such.
+func commonMultiple(a, b *value) *value {
+	x, ok1 := rational(a)
+	y, ok2 := rational(b)
+	if !ok1 || !ok2 || x.Sign() <= 0 || y.Sign() <= 0 {
+		return nil
+	}
+	n, exact1 := x.FloatPrec()
+	m, exact2 := y.FloatPrec()
+	if n = max(n, m); !exact1 || !exact2 || n > fractionDigits {
+		return nil
+	}
+	scale := new(big.Rat).SetInt(tenTo(n))
+	of := lcm(new(big.Rat).Mul(x, scale).Num(), new(big.Rat).Mul(y, scale).Num())
+	return &value{kind: kindNumber, text: new(big.Rat).Quo(new(big.Rat).SetInt(of), scale).FloatString(n)}
 }
 
 // neverType is the type of a schema that no value has.

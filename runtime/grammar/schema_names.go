@@ -1,7 +1,9 @@
 package grammar
 
 import (
+	"regexp"
 	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -29,6 +31,9 @@ func (c *compiler) nameRule(s *value, path string) (n nameRule, err error) {
 	if v.kind != kindObject {
 		return n, refuse(show(path), "a schema must be an object, true or false")
 	}
+	if list := v.get("anyOf"); list != nil {
+		return c.anyName(v, list, path)
+	}
 	for _, m := range v.members {
 		if !slices.Contains(describing, m.name) && !slices.Contains([]string{"type", "pattern", "format", "minLength",
 			"maxLength", "enum", "const", moreTexts, neverTexts}, m.name) {
@@ -54,6 +59,54 @@ func (c *compiler) nameRule(s *value, path string) (n nameRule, err error) {
 			}
 		}
 	}
+	return n, nil
+}
+
+// anyName is what propertyNames says by alternatives: each is an expression that looks ahead, or
+// all are constants.
+func (c *compiler) anyName(v, list *value, path string) (n nameRule, err error) {
+	n.most = -1
+	rest := v.without("anyOf")
+	var ways []string
+	only := true
+	for i, x := range list.list {
+		one, err := c.nameRule(object1("propertyNames", bothOf(x, rest)), path+"/anyOf/"+itoa(i))
+		if err != nil {
+			return n, err
+		}
+		if only = only && one.only != nil; one.only != nil {
+			n.only = append(n.only, one.only...)
+			for _, name := range one.only {
+				ways = append(ways, regexp.QuoteMeta(name)+"$")
+			}
+			continue
+		}
+		way := ""
+		for _, p := range one.want {
+			way += "(?=[^]*(?:" + p + "))"
+		}
+		for _, p := range one.unwanted {
+			way += "(?![^]*(?:" + p + "))"
+		}
+		if one.least > 0 || one.most >= 0 {
+			upTo := ""
+			if one.most >= 0 {
+				upTo = itoa(one.most)
+			}
+			way += "(?=[^]{" + itoa(one.least) + "," + upTo + "}$)"
+		}
+		ways = append(ways, way)
+	}
+	if only {
+		n.only = append([]string{}, n.only...)
+		return n, nil
+	}
+	n.only = nil
+	text := "^(?:" + strings.Join(ways, "|") + ")"
+	if _, err := c.compiled(show(path), text); err != nil {
+		return n, err
+	}
+	n.want = []string{text}
 	return n, nil
 }
 

@@ -19,36 +19,6 @@ func (c *compiler) conditions(s *value, path string) (expr, bool, error) {
 	return e, true, err
 }
 
-// mostExclusive is how many schemas of a oneOf are kept apart by what the others do not allow.
-const mostExclusive = 8
-
-// exclusive is a oneOf whose schemas overlap: each without what the others allow.
-func (c *compiler) exclusive(list *value, rest *value, path string) (expr, error) {
-	var out choice
-	for i, x := range list.list {
-		all := []located{{x, path + "/oneOf/" + itoa(i)}}
-		if rest != nil {
-			all = append(all, located{rest, path})
-		}
-		for j, y := range list.list {
-			if j == i {
-				continue
-			}
-			not, err := c.negated(located{y, path + "/oneOf/" + itoa(j)}, 0)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, located{not, path})
-		}
-		e, err := c.merged(path, all...)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, e)
-	}
-	return out, nil
-}
-
 // alternatives are what the conditional keywords of a schema say: schemas that must hold beside the
 // rest of it, each a choice.
 func (c *compiler) alternatives(s *value, path string, depth int) (all []*value, err error) {
@@ -209,6 +179,24 @@ func (c *compiler) negatedMember(x located, m member, depth int) (out []*value, 
 		c.partly = true
 	case "contains":
 		out = negatedContains(x.schema)
+	case "items":
+		if m.value.kind == kindArray || x.schema.get("prefixItems") != nil {
+			c.partly = true
+			break
+		}
+		other, err := c.negated(located{m.value, x.path + "/items"}, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, ofType("array").and("contains", other).and("minContains", &value{kind: kindNumber,
+			text: "1"}))
+	case "multipleOf":
+		c.partly = true // numbers with a point are left out
+		if r, ok := rational(m.value); ok && r.IsInt() {
+			rule := &value{kind: kindArray, list: []*value{m.value, {kind: kindNumber, text: "0"}, {kind: kindBool,
+				text: "false"}}}
+			out = append(out, ofType("integer").and(remainders, &value{kind: kindArray, list: []*value{rule}}))
+		}
 	default:
 		return c.negatedKeyword(m, x.path, depth)
 	}

@@ -82,7 +82,7 @@ func (c *compiler) object(s *value, path string) (expr, error) {
 const (
 	// mostPatterns is how many patternProperties an object has: names are told apart by all of
 	// them.
-	mostPatterns = 4
+	mostPatterns = 40
 	// mostDistinct is how many free names are kept from being equal.
 	mostDistinct = 6
 )
@@ -191,15 +191,16 @@ func (w *objectWriter) additional(s, patterns *value) error {
 	for _, p := range w.props {
 		known = append(known, regexp.QuoteMeta(p.name))
 	}
-	for set := range 1 << len(list) {
+	met, err := w.wanted(list, known)
+	if err != nil {
+		return err
+	}
+	for _, set := range met {
 		e := extra{names: w.names.texts}
 		e.names.want, e.names.unwanted = slices.Clone(e.names.want), slices.Clone(e.names.unwanted)
 		var all []located
 		for i, m := range list {
 			at := w.path + "/patternProperties/" + escapePointer(m.name)
-			if _, err := w.compiled(show(at), m.name); err != nil {
-				return err
-			}
 			if set>>i&1 == 0 {
 				e.names.unwanted = append(e.names.unwanted, m.name)
 				continue
@@ -219,6 +220,25 @@ func (w *objectWriter) additional(s, patterns *value) error {
 		}
 	}
 	return nil
+}
+
+// wanted are the sets of expressions, by bits, that match a name together and without the others.
+func (w *objectWriter) wanted(list []member, known []string) ([]uint64, error) {
+	if len(list) == 0 {
+		return []uint64{0}, nil
+	}
+	t := w.names.texts
+	t.want, t.unwanted = slices.Clone(t.want), slices.Clone(t.unwanted)
+	if len(known) > 0 {
+		t.unwanted = append(t.unwanted, "^(?:"+strings.Join(known, "|")+")$")
+	}
+	for _, m := range list {
+		if _, err := w.compiled(show(w.path+"/patternProperties/"+escapePointer(m.name)), m.name); err != nil {
+			return nil, err
+		}
+		t.asked = append(t.asked, m.name)
+	}
+	return w.sets(show(w.path)+"/patternProperties", t)
 }
 
 // write makes for each property a state before its name, where it and those behind it up to the

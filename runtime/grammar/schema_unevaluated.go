@@ -138,8 +138,14 @@ func (c *compiler) unevaluated(s *value, path string) (expr, bool, error) {
 		return e, true, err
 	}
 	if key == "oneOf" {
-		if err := c.checkDisjoint(list, path); err != nil {
+		_, beside, err := c.overlapping(list, path)
+		if err != nil {
 			return nil, false, err
+		}
+		for i, others := range beside {
+			if len(others) > 0 {
+				return nil, false, overlaps(path, i, others[0])
+			}
 		}
 	}
 	var out choice

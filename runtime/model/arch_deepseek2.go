@@ -23,8 +23,8 @@ func init() {
 				m.fail("%s, queries that grow with the position, is %w in a deepseek2 model",
 					m.key("attention.temperature_scale"), ErrUnsupported)
 			}
-			if c.Yarn != nil && m.hasFloat("rope.scaling.yarn_log_multiplier") {
-				c.Yarn.Log = m.PositiveOr("rope.scaling.yarn_log_multiplier", 0) / deepseekLog
+			if c.Yarn != nil {
+				c.Yarn.Log = m.notBelow0("rope.scaling.yarn_log_multiplier") / deepseekLog
 			}
 		},
 		Check: func(c Config) error {

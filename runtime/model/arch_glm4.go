@@ -8,7 +8,9 @@ func init() {
 			m.predicting(c)
 			list, _ := m.source.Ints(m.key("rope.dimension_sections"))
 			c.Axes = len(list) > 1 && list[0] > 0 && list[1] > 0
-			m.sections(c)
+			if c.Axes {
+				m.sections(c, false)
+			}
 		},
 		Knows: []string{"biases"}, ReadHF: func(h *HF, c *Config) error { h.partly(c); return nil }})
 }

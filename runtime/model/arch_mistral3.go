@@ -9,9 +9,7 @@ func init() {
 			if c.Yarn != nil {
 				c.Yarn.Fast = m.PositiveOr("rope.scaling.yarn_beta_fast", c.Yarn.Fast)
 				c.Yarn.Slow = m.PositiveOr("rope.scaling.yarn_beta_slow", c.Yarn.Slow)
-				if m.hasFloat("rope.scaling.yarn_log_multiplier") {
-					c.Yarn.Log = m.PositiveOr("rope.scaling.yarn_log_multiplier", 0)
-				}
+				c.Yarn.Log = m.notBelow0("rope.scaling.yarn_log_multiplier")
 			}
 			if m.hasFloat("attention.temperature_scale") {
 				c.Temper = m.PositiveOr("attention.temperature_scale", 0)

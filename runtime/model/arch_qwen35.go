@@ -9,7 +9,10 @@ import (
 func init() {
 	Register(Architecture{Name: "qwen35", Decoder: qwen35, Vocabulary: qwen35Vocabulary,
 		HF: []string{"qwen3_5_text"}, ReadHF: (*HF).delta,
-		Read: func(m *Metadata, c *Config) { m.Delta(c) },
+		Read: func(m *Metadata, c *Config) {
+			m.Delta(c)
+			m.sections(c, true)
+		},
 		Check: func(c Config) error {
 			if err := c.checkDelta(); err != nil {
 				return err
@@ -19,7 +22,11 @@ func init() {
 	})
 	Register(Architecture{Name: "qwen35moe", Decoder: qwen35, Vocabulary: qwen35Vocabulary,
 		HF: []string{"qwen3_5_moe_text"}, ReadHF: (*HF).deltaExperts,
-		Read: readDeltaExperts, Check: checkDeltaExperts})
+		Read: func(m *Metadata, c *Config) {
+			readDeltaExperts(m, c)
+			m.sections(c, true)
+		},
+		Check: checkDeltaExperts})
 	Register(Architecture{Name: "qwen3next", Decoder: qwen3next, Vocabulary: qwenVocabulary,
 		HF: []string{"qwen3_next"}, ReadHF: (*HF).deltaExperts,
 		Read: func(m *Metadata, c *Config) {
@@ -68,8 +75,8 @@ func (c Config) checkDelta() error {
 }
 
 // qwen35 is Qwen Team: Qwen3.5, 2026, and qwen35moe with experts beside a gated feed-forward:
-// layers with a delta rule, and gated attention in every fourth. Of a text all three axes of its
-// rotation are the position, so that its sections make no difference.
+// layers with a delta rule, and gated attention in every fourth. Of a text the first
+// three axes of its rotation are the position.
 func qwen35(b *Builder) { deltaDecoder(b, deltaNet{}) }
 
 // qwen3next is Qwen Team: Qwen3-Next, 2025, whose files order rows by key head.

@@ -232,7 +232,7 @@ func (b *Builder) Rope(r Rope) *Rope {
 		}
 	}
 	r.Scale, r.Gain = cmp.Or(r.Scale, 1), cmp.Or(r.Gain, 1)
-	r.Dim, r.Rule = cmp.Or(r.Dim, b.ropeDim()), b.RopeRule
+	r.Dim, r.Still, r.Rule = cmp.Or(r.Dim, b.ropeDim()), b.Still, b.RopeRule
 	return &r
 }
 

@@ -18,6 +18,7 @@ type Config struct {
 	RopeScale  float64     // of positions (linear scaling); 0: 1
 	RopeGain   float64     // of the rotation's cosines and sines, beside that of Yarn; 0: 1
 	Axes       bool        // the rotation has several, in text equal, and turns halves of a head
+	Still      []int       // pairs that rotate by another axis than the position
 	NoRope     bool        // layers know no positions
 	RopeRule   string      // another rule of scaling by its name, which nothing here computes
 	Llama3     *Llama3Rope // frequency scaling of Llama 3.1 and later, or nil

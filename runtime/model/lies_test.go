@@ -50,6 +50,7 @@ func TestFilesThatLie(t *testing.T) {
 		{"llama-yarn", "llama.rope.scaling.factor", math.Float32bits(0.5), "no YaRN rule"},
 		{"llama-yarn", "llama.rope.scaling.factor", math.Float32bits(float32(math.NaN())), "rope.scaling.factor"},
 		{"mistral3", "mistral3.attention.temperature_scale", math.Float32bits(-1), "temperature_scale"},
+		{"mistral3", "mistral3.rope.scaling.yarn_log_multiplier", math.Float32bits(-1), "yarn_log_multiplier is -1"},
 		{"granite", "granite.logit_scale", math.Float32bits(float32(math.Inf(1))), "logit_scale"},
 		{"gemma2", "gemma2.attn_logit_softcapping", math.Float32bits(-50), "attn_logit_softcapping"},
 		{"olmo2", "olmo2.attention.head_count_kv", 3, "8 query heads cannot share 3"},

@@ -92,6 +92,14 @@ func (m *Metadata) PositiveOr(suffix string, otherwise float64) float64 {
 	return v
 }
 
+// notBelow0 is a number of zero or more; 0 where there is none.
+func (m *Metadata) notBelow0(suffix string) float64 {
+	if v, _ := m.source.Float(m.key(suffix)); v == 0 {
+		return 0
+	}
+	return m.PositiveOr(suffix, 0)
+}
+
 // ConfigOf reads a model's sizes from GGUF metadata; the vocabulary is what the embedding has rows,
 // and a model without an output matrix is tied.
 func ConfigOf(f *gguf.File) (Config, error) {

@@ -74,27 +74,7 @@ func (m *Metadata) Delta(c *Config) {
 			r.Layers = append(r.Layers, has != 0)
 		}
 	}
-	m.sections(c)
 	m.predicting(c)
-}
-
-// sections checks a file's of a rotation by several axes, which make no difference to a text.
-func (m *Metadata) sections(c *Config) {
-	const key = "rope.dimension_sections"
-	if m.from != fromFile {
-		return
-	}
-	list, ok := m.source.Ints(m.key(key))
-	sum := 0
-	for _, n := range list {
-		if sum += int(n); n < 0 {
-			m.fail("%s holds %d, a negative number", m.key(key), n)
-			return
-		}
-	}
-	if ok && sum != c.ropeDim()/2 {
-		m.fail("%s adds up to %d of %d pairs that rotate: the file is damaged", m.key(key), sum, c.ropeDim()/2)
-	}
 }
 
 // predicting leaves out the last layers, where they predict tokens behind the next one and a

@@ -3,6 +3,8 @@ package model
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
+	"slices"
 	"strings"
 	"testing"
 
@@ -37,6 +39,48 @@ func TestPredictingLayersAreLeftOut(t *testing.T) {
 				if strings.HasPrefix(w.Name, "blk.4.") || strings.HasPrefix(w.Name, "blk.5.") {
 					t.Errorf("%s is asked for", w.Name)
 				}
+			}
+		}
+	}
+}
+
+// TestSections: pairs of a rotation that a file gives to a fourth axis stand still in a text, in
+// the order that ggml has for the family, whatever they add up to.
+func TestSections(t *testing.T) {
+	one := small("qwen35")
+	one.Recurrence.Every = 2
+	raw := synth(t, one, gguf.F32, 1)
+	key := []byte("qwen35.rope.dimension_sections")
+	at := bytes.Index(raw, key) + len(key) + 16 // behind the value's type and the list's
+	for _, c := range []struct {
+		of    [4]int32
+		still []int // of 8 pairs
+		want  string
+	}{
+		{of: [4]int32{3, 3, 2, 0}}, {of: [4]int32{11, 11, 10, 0}},
+		{of: [4]int32{4, 4, 0, 0}, still: []int{2, 5}}, {of: [4]int32{2, 3, 2, 1}, still: []int{6}},
+		{of: [4]int32{1, 1, 0, 0}}, {of: [4]int32{0, 0, 0, 8}, want: "nothing of the rotation"},
+		{of: [4]int32{3, -3, 2, 0}, want: "holds -3"},
+	} {
+		changed := bytes.Clone(raw)
+		if _, err := binary.Encode(changed[at:], binary.LittleEndian, c.of); err != nil {
+			t.Fatal(err)
+		}
+		f, err := gguf.Parse(changed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := Load(f)
+		if c.want != "" || err != nil {
+			if c.want == "" || err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v: %v, want %q", c.of, err, c.want)
+			}
+			continue
+		}
+		rotate := m.Ops[slices.IndexFunc(m.Ops, func(op Op) bool { return op.Kind == OpRotate })]
+		for pair, angle := range rotate.Rope.Frequencies(1024) {
+			if (angle == 0) != slices.Contains(c.still, pair) {
+				t.Errorf("%v: pair %d turns by %v", c.of, pair, angle)
 			}
 		}
 	}

@@ -64,6 +64,9 @@ func (r *Rope) Frequencies(context int) []float64 {
 			out[i] = f * r.Scale
 		}
 	}
+	for _, pair := range r.Still {
+		out[pair] = 0
+	}
 	return out
 }
 
@@ -98,4 +101,39 @@ func (r *Rope) checkFactors() error {
 		}
 	}
 	return nil
+}
+
+// sections reads how a rotation's pairs are divided between time, height, width and one more axis.
+// In a text the first three are the position and the fourth is 0, so that its pairs stand still:
+// which these are is ggml's rule (rope, in both its orders), also where more or fewer pairs rotate
+// than the file divides.
+func (m *Metadata) sections(c *Config, interleaved bool) {
+	const key = "rope.dimension_sections"
+	list, ok := m.source.Ints(m.key(key))
+	if !ok || m.from != fromFile {
+		return
+	}
+	var of [4]int
+	sum := 0
+	for i, n := range list {
+		if n < 0 || n > 1<<12 || i >= len(of) {
+			m.fail("%s holds %d as number %d, which divides no rotation into four axes", m.key(key), n, i+1)
+			return
+		}
+		of[i] = int(n)
+		sum += int(n)
+	}
+	if sum == of[3] {
+		m.fail("%s leaves nothing of the rotation to positions: the file is damaged", m.key(key))
+		return
+	}
+	for pair := range c.ropeDim() / 2 {
+		at, bound := pair%sum, sum-of[3]
+		if interleaved {
+			bound = 3 * of[at%3]
+		}
+		if at >= bound {
+			c.Still = append(c.Still, pair)
+		}
+	}
 }

@@ -214,15 +214,14 @@ func writeRecurrence(w keyWriter, r Recurrence, key func(string) string) {
 }
 
 // writeSections sets how the pairs that rotate are divided between time, height and width, as
-// Qwen3.5 divides 32 of them into 11, 11 and 10. Of text all three positions are one, so that
-// nothing here reads it; llama.cpp loads no such file without.
+// Qwen3.5 divides 32 of them into 11, 11 and 10. Of text all three positions are one;
+// llama.cpp loads no such file without.
 func writeSections(w keyWriter, c Config) {
 	if !strings.HasPrefix(c.Arch, "qwen35") {
 		return
 	}
-	pairs := c.ropeDim() / 2
-	each := (pairs + 2) / 3
-	w.SetInts(c.Arch+".rope.dimension_sections", []int32{int32(each), int32(each), int32(pairs - 2*each), 0})
+	pairs := int32(c.ropeDim() / 2)
+	w.SetInts(c.Arch+".rope.dimension_sections", []int32{(pairs + 2) / 3, (pairs + 1) / 3, pairs / 3, 0})
 }
 
 // writeValues sets the values by which families differ.

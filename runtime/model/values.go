@@ -83,6 +83,7 @@ type Rope struct {
 	Scale   float64 // positions are multiplied by this (linear scaling); 1 otherwise
 	Yarn    *Yarn   // interpolation by wave length, which takes Scale's place; or nil
 	Gain    float64 // cosines and sines are multiplied by this; 1 otherwise
+	Still   []int   // pairs that do not turn
 	Rule    string  // a rule of scaling known by its name alone; "" for those above
 }
 

@@ -239,7 +239,12 @@ const (
 {{ message['content'] }}<turn|>
 {% endfor %}{% if add_generation_prompt %}<|turn>model
 {% endif %}`
-	chatHarmony = `{% for message in messages %}<|start|>{{ message['role'] }}<|message|>{{ message['content'] }}<|end|>{% endfor %}{% if add_generation_prompt %}<|start|>assistant{% endif %}`
+	chatHarmony = `{% if tools %}<|start|>developer<|message|># Tools
+
+namespace functions {
+{% for tool in tools %}// {{ tool.function.description }}
+type {{ tool.function.name }} = (_: {{ tool.function.parameters | tojson }}) => any;
+{% endfor %}}<|end|>{% endif %}{% set last = namespace(name='') %}{% for message in messages %}{% if message['role'] == 'assistant' and message['tool_calls'] %}{% set call = message['tool_calls'][0].function %}{% set last.name = call.name %}<|start|>assistant<|channel|>commentary to=functions.{{ call.name }} <|constrain|>json<|message|>{{ call.arguments | tojson }}<|call|>{% elif message['role'] == 'assistant' %}<|start|>assistant<|channel|>final<|message|>{{ message['content'] }}<|end|>{% elif message['role'] == 'tool' %}<|start|>functions.{{ last.name }} to=assistant<|channel|>commentary<|message|>{{ message['content'] }}<|end|>{% else %}<|start|>{{ message['role'] }}<|message|>{{ message['content'] }}<|end|>{% endif %}{% endfor %}{% if add_generation_prompt %}<|start|>assistant{% endif %}`
 	chatMistral = `{{ bos_token }}{% for message in messages %}{% if message['role'] == 'assistant' %}{{ message['content'] }}</s>{% else %}[INST]{{ message['content'] }}[/INST]{% endif %}{% endfor %}`
 	chatGranite = `{% for message in messages %}<|start_of_role|>{{ message['role'] }}<|end_of_role|>{{ message['content'] }}<|end_of_text|>
 {% endfor %}{% if add_generation_prompt %}<|start_of_role|>assistant<|end_of_role|>{% endif %}`

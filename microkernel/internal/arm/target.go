@@ -62,6 +62,9 @@ func (target) Legal(k kernel.Spec) error {
 	return nil
 }
 
+// Code: each tile has code of its own.
+func (target) Code(s kernel.Spec) kernel.Spec { return s }
+
 // Worth takes the highest outer products that the vectors have: lower ones are their tails.
 func (target) Worth(s kernel.Spec) bool { return s.MR == spec{s}.smeLanes() }
 

@@ -258,6 +258,10 @@ func (s Spec) SameBits(o Spec) bool {
 		(s.Dot == NoDot) == (o.Dot == NoDot))
 }
 
+// Code is the spec whose machine code serves this tile: itself, unless its target has code that
+// does not depend on the columns.
+func (s Spec) Code() Spec { return s.ISA.Target().Code(s) }
+
 // EachTile visits the specs of the tile and of every smaller one, rows outermost.
 func (s Spec) EachTile(visit func(Spec) error) error {
 	for mr := 1; mr <= s.MR; mr++ {

@@ -30,6 +30,7 @@ type Target interface {
 
 	Legal(s Spec) error        // what is wrong with a spec that keeps the rules for all
 	Worth(s Spec) bool         // leaves out legal specs that cannot win
+	Code(s Spec) Spec          // the spec whose machine code serves one
 	SpecNeeds(s Spec) Features // beyond Needs and those of the dot product
 	Assemble(s Spec) ([]byte, error)
 	Counts(s Spec) (code.Counts, error) // of an iteration of the tile that Assemble generates

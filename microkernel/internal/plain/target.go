@@ -33,8 +33,9 @@ func (t Target) Legal(s kernel.Spec) error {
 	return nil
 }
 
-// Worth, SpecNeeds and Doubt: there is one kernel, and it is right everywhere.
+// Worth, Code, SpecNeeds and Doubt: there is one kernel, and it is right everywhere.
 func (t Target) Worth(kernel.Spec) bool                { return true }
+func (t Target) Code(s kernel.Spec) kernel.Spec        { return s }
 func (t Target) SpecNeeds(kernel.Spec) kernel.Features { return 0 }
 func (t Target) Doubt(kernel.Spec) string              { return "" }
 

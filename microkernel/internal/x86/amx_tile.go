@@ -5,18 +5,19 @@ import (
 	"unsafe"
 
 	"sandwich/microkernel/internal/asm"
+	"sandwich/microkernel/internal/code"
 	"sandwich/microkernel/internal/kernel"
 	"sandwich/microkernel/qtype"
 )
 
 // amxTile generates the tile of the chain "block" on AMX: for each span of k that shares scales one
 // product of tiles, whose exact integers are the ones of the other dot products, and then the same
-// conversion and FMAs. Numbers become bytes with a sign before they are multiplied, once for all
-// row tiles of a call.
+// conversion and FMAs. The code is the same for any number of panels: they are taken one by one.
 type amxTile struct {
 	int8Tile
 	spread bool
-	step   asm.Reg   // 64, the distance of rows of W and of sums
+	step   asm.Reg   // 64, the distance of rows of all tiles
+	rowAt  asm.Reg   // the packed rows of the sub-block
 	bytes  asm.Reg   // the weights of the sub-block
 	sums   asm.Reg   // its sums
 	ahead  asm.Reg   // Spread: where the prefetch is
@@ -24,6 +25,9 @@ type amxTile struct {
 	sumsOf []asm.Vec // integer sums of several rows side by side
 	scales []asm.Vec // and their products of scales
 }
+
+// kBlock is the words of a block of activations.
+const kBlock = asm.K2
 
 // amxSideBySide is how many sums are scaled at the same time.
 const amxSideBySide = 4
@@ -40,28 +44,19 @@ func (s spec) amxForm() int8Form {
 // newAMX hands out the registers of a tile; emit generates it.
 func newAMX(a *asm.Asm, s spec) (_ *emitter, emit func()) {
 	spread := s.Spread
-	s.Spread = false // prefetches its own way
+	s.Spread, s.NR = false, qtype.PanelWidth // prefetches its own way, and has one panel at a time
 	e := &amxTile{int8Tile: int8Tile{subBlocks: newSubBlocks(newEmitter(a, s)), form: s.amxForm()}, spread: spread,
 		step: rBS, sums: rCount}
-	if e.v > 1 {
-		e.step = e.pointer() // a single panel leaves rBS free
-	}
-	e.bytes = e.pointer()
-	if spread {
-		e.ahead = e.pointer()
-	}
-	e.w, e.x, e.t = e.vecs(e.v), e.vecs(1), e.vecs(e.form.temps)
+	e.rowAt, e.bytes, e.ahead = e.aBase[0], e.pointer(), e.pointer()
+	e.w, e.x, e.t = e.vecs(1), e.vecs(1), e.vecs(e.form.temps)
 	e.sumsOf, e.scales = e.vecs(amxSideBySide), e.vecs(amxSideBySide)
 	if e.SubBlocks() > 1 {
 		for range len(e.BlockScales) {
-			e.heads = append(e.heads, e.vecs(e.v))
+			e.heads = append(e.heads, e.vecs(1))
 		}
 	}
 	e.forUnpacking()
-	return e.emitter, func() {
-		e.atEnd = e.TileRelease
-		e.function(e.begin, e.rowTile)
-	}
+	return e.emitter, e.function
 }
 
 // forUnpacking hands out the registers that only unpacking needs, from the last on: it is done
@@ -79,9 +74,7 @@ func (e *amxTile) forUnpacking() {
 		e.zeros = vec()
 	}
 	if e.Made() {
-		for range e.v {
-			e.made = append(e.made, vec())
-		}
+		e.made = []asm.Vec{vec()}
 	}
 }
 
@@ -95,13 +88,56 @@ const (
 )
 
 // turns is how many sub-blocks have sums in tiles of their own.
-func (e *amxTile) turns() int { return amxTurns / (e.spans() * e.v) }
+func (e *amxTile) turns() int { return amxTurns / e.spans() }
 
 // spans is the spans of a sub-block.
 func (e *amxTile) spans() int { return qtype.SubBlockK / e.Span() }
 
-// tileNumber counts the products of the sub-blocks of a turn: of panel j over span i.
-func (e *amxTile) tileNumber(turn, i, j int) int { return (turn*e.spans()+i)*e.v + j }
+// tileNumber counts the products of the sub-blocks of a turn.
+func (e *amxTile) tileNumber(turn, span int) int { return turn*e.spans() + span }
+
+// function is the loop over row tiles, and over the panels of each.
+func (e *amxTile) function() {
+	var t amxArgs
+	e.begin()
+	e.rows = e.packed
+	top := e.Here()
+	e.packRows()
+	e.Lea(e.bytes, asm.At(rArgs, amxWeights))
+	e.Lea(e.sums, asm.At(rArgs, amxSums))
+	e.copyArg(unsafe.Offsetof(t.rowTile), unsafe.Offsetof(t.C))
+	e.copyArg(unsafe.Offsetof(t.ask), unsafe.Offsetof(t.Next))
+	e.aim()
+	for i := range amxAhead {
+		e.each(e.multiply(i%e.turns(), i))
+		e.each(e.keep(i % e.turns()))
+		e.Xor(e.sums, asm.Imm32(e.sumsOfSubBlock()))
+	}
+	e.eachPanel(e.panel)
+	e.copyArg(unsafe.Offsetof(t.C), unsafe.Offsetof(t.rowTile))
+	e.addArg(unsafe.Offsetof(t.C), e.arg(unsafe.Offsetof(t.CStep)))
+	e.addArg(unsafe.Offsetof(t.A), e.arg(unsafe.Offsetof(t.AStep)))
+	if e.spread {
+		e.addArg(unsafe.Offsetof(t.Next), e.arg(unsafe.Offsetof(t.sweep)))
+	}
+	e.addArg(unsafe.Offsetof(t.Tiles), asm.Imm32(-1))
+	e.Jcc(asm.NotZero, top)
+	e.TileRelease()
+	e.VZeroUpper()
+	e.Ret()
+}
+
+// copyArg copies an argument, addArg adds to one. They overwrite rowAt.
+func (e *amxTile) copyArg(to, from uintptr) {
+	e.Mov(e.rowAt, e.arg(from))
+	e.Mov(e.arg(to), e.rowAt)
+}
+
+func (e *amxTile) addArg(to uintptr, what asm.Operand) {
+	e.Mov(e.rowAt, e.arg(to))
+	e.Add(e.rowAt, what)
+	e.Mov(e.arg(to), e.rowAt)
+}
 
 // begin configures the tiles and brings the weights to memory as bytes.
 func (e *amxTile) begin() {
@@ -112,10 +148,12 @@ func (e *amxTile) begin() {
 			rows[from+i], bytes[from+i] = uint8(n), uint8(width)
 		}
 	}
-	set(0, e.turns()*e.spans()*e.v, e.s.MR, 4*qtype.PanelWidth)
+	set(0, e.turns()*e.spans(), e.s.MR, 4*qtype.PanelWidth)
 	set(amxA, 2, e.s.MR, e.Span())
 	set(amxB, 2, e.Span()/4, 4*qtype.PanelWidth)
 	e.SetTiles(rows, bytes)
+	e.MovImm(rLDA, 1<<(kernel.ActQ8Bytes/4)-1)
+	e.KMovW(kBlock, rLDA)
 	ready := e.NewLabel()
 	e.Mov(e.bytes, e.arg(unsafe.Offsetof(t.ready)))
 	e.Test(e.bytes, e.bytes)
@@ -124,28 +162,40 @@ func (e *amxTile) begin() {
 	if e.ZeroPoint > 0 {
 		e.I(asm.VPBROADCASTD, e.zeros, e.ConstU32(uint32(e.ZeroPoint)*0x01010101))
 	}
-	e.loadPointers(e.bBase, rBS, unsafe.Offsetof(t.B), unsafe.Offsetof(t.BStride))
-	e.eachSubBlock(1, e.Uncounted, func(int) {
-		for j := range e.v {
-			e.unpack(j)
-		}
+	e.Lea(e.bytes, asm.At(rArgs, amxWeights))
+	e.eachPanel(func() {
+		e.eachSubBlock(1, e.Uncounted, func(int) { e.unpack() })
 	})
-	e.MovImm(e.bytes, 1)
-	e.Mov(e.arg(unsafe.Offsetof(t.ready)), e.bytes)
+	e.addArg(unsafe.Offsetof(t.ready), asm.Imm32(1))
 	e.Bind(ready)
 }
 
-// eachSubBlock runs body for each sub-block, not at all where there is none, so many of them in
-// turn, and moves on in the weights and their bytes. count runs what an iteration is made of.
+// eachPanel runs body for each panel, of which rB is the beginning.
+func (e *amxTile) eachPanel(body func()) {
+	var t amxArgs
+	e.copyArg(unsafe.Offsetof(t.left), unsafe.Offsetof(t.panels))
+	e.copyArg(unsafe.Offsetof(t.panel), unsafe.Offsetof(t.B))
+	e.Mov(e.arg(unsafe.Offsetof(t.stop)), e.bytes)
+	top := e.Here()
+	e.addArg(unsafe.Offsetof(t.stop), e.arg(unsafe.Offsetof(t.length)))
+	e.Mov(rB, e.arg(unsafe.Offsetof(t.panel)))
+	body()
+	e.addArg(unsafe.Offsetof(t.panel), e.arg(unsafe.Offsetof(t.BStride)))
+	e.addArg(unsafe.Offsetof(t.left), asm.Imm32(-1))
+	e.Jcc(asm.NotZero, top)
+}
+
+// eachSubBlock runs body for each sub-block of a panel, not at all where there is none, so many of
+// them in turn, and moves on in the weights and their bytes. count runs what an iteration is made
+// of.
 func (e *amxTile) eachSubBlock(turns int, count func(func()), body func(turn int)) {
 	var t amxArgs
 	done := e.NewLabel()
 	next := func(turn, weights int) {
 		body(turn)
 		e.advanceB(weights)
-		e.Add(e.bytes, asm.Imm32(e.v*amxPanelBytes))
+		e.Add(e.bytes, asm.Imm32(amxPanelBytes))
 	}
-	e.Lea(e.bytes, asm.At(rArgs, amxWeights))
 	e.Cmp(e.bytes, e.arg(unsafe.Offsetof(t.stop)))
 	e.Jcc(asm.AboveOrEqual, done)
 	e.Align(32)
@@ -188,168 +238,105 @@ func (e *amxTile) block(turns int, next func(turn, weights int)) {
 	e.Jcc(asm.NotZero, top)
 }
 
-// unpack brings the weights of panel j of a sub-block to memory as bytes with a sign, [8][16
-// columns][4 k].
-func (e *amxTile) unpack(j int) {
+// unpack brings the weights of a sub-block to memory as bytes with a sign, [8][16 columns][4 k].
+func (e *amxTile) unpack() {
 	if e.made != nil {
-		e.make(j, j, e.x[0], e.t[0])
+		e.make(0, 0, e.x[0], e.t[0])
 	}
 	for g := range qtype.SubBlockK / 4 {
-		e.weights(0, j, g)
+		e.weights(0, 0, g)
 		if e.ZeroPoint > 0 {
 			e.I(asm.VPSUBB, e.w[0], e.w[0], e.zeros)
 		}
-		e.I(asm.VMOVUPS, asm.At(e.bytes, j*amxPanelBytes+64*g), e.w[0])
+		e.I(asm.VMOVUPS, asm.At(e.bytes, 64*g), e.w[0])
 	}
 }
 
-// rowTile is all k of a row tile.
-func (e *amxTile) rowTile() {
+// packRows brings the blocks of a row tile side by side, each to a line of its own: rows of the
+// tile then cross none, and their scales are near, whatever the distance of rows is.
+func (e *amxTile) packRows() {
 	var t amxArgs
-	ready := e.NewLabel()
+	const inTurn = 8 // registers, of the accumulators, which hold nothing yet
+	e.loadPointers(e.aBase, rLDA, unsafe.Offsetof(t.A), unsafe.Offsetof(t.LDA))
+	e.Lea(e.bytes, asm.At(rArgs, amxRowData))
+	top := e.Here()
+	for r := range e.s.MR {
+		v := e.reg(r % inTurn)
+		e.I(asm.VMOVUPS, v.KZ(kBlock), strided(e.aBase, rLDA, r, 0))
+		e.I(asm.VMOVUPS, asm.At(e.bytes, amxRow*r), v)
+	}
+	e.advance(e.aBase, kernel.ActQ8Bytes)
+	e.Add(e.bytes, asm.Imm32(amxRowBytes))
+	e.Cmp(e.bytes, e.arg(unsafe.Offsetof(t.rowsEnd)))
+	e.Jcc(asm.Below, top)
+	e.Lea(e.rowAt, asm.At(rArgs, amxRowData))
+	for i := range amxAhead { // in order: of a single sub-block too
+		for r := range e.s.MR {
+			at, v := i*amxRowBytes+amxRow*r, e.reg(r%inTurn)
+			e.I(asm.VMOVUPS, v, asm.At(e.rowAt, at))
+			e.I(asm.VMOVUPS, asm.At(e.bytes, at), v)
+		}
+	}
+}
+
+// packed is what stands at disp in the activations of row r, for the sub-block at hand.
+func (e *amxTile) packed(r, disp int) asm.Mem { return asm.At(e.rowAt, amxRow*r+disp) }
+
+// amxCounts is the instructions of an iteration of all panels of a spec, by those of one, with the
+// packing that panels share.
+func amxCounts(s kernel.Spec, panel code.Counts) (all code.Counts) {
+	all.Add(float64(s.NR/qtype.PanelWidth), panel)
+	blocks := float64(s.MR * s.Iteration() / kernel.ActQ8Block)
+	all[code.Load] += blocks
+	all[code.Store] += blocks
+	return all
+}
+
+// aim sets the registers that the walk over a panel needs besides.
+func (e *amxTile) aim() {
 	e.MovImm(e.step, 64)
-	e.Lea(e.bytes, asm.At(rArgs, amxWeights))
-	e.Lea(e.sums, asm.At(rArgs, amxSums))
+	e.Lea(e.rowAt, asm.At(rArgs, amxRowData))
+}
+
+// panel is all k of a piece of a row tile and a panel. The products of its last sub-blocks go on
+// with the first ones of the next panel.
+func (e *amxTile) panel() {
+	var t amxArgs
+	e.columns()
+	e.start()
 	if e.spread {
-		e.Mov(e.ahead, e.arg(unsafe.Offsetof(t.Next)))
+		e.Mov(e.ahead, e.arg(unsafe.Offsetof(t.ask)))
 	}
-	for i := range amxAhead {
-		e.Cmp(e.bytes, e.arg(unsafe.Offsetof(t.stop)))
-		e.Jcc(asm.AboveOrEqual, ready)
-		e.multiply(i%e.turns(), i, 0)
-		e.keep(i % e.turns())
-		e.Add(e.bytes, asm.Imm32(e.v*amxPanelBytes))
-		e.Xor(e.sums, asm.Imm32(e.sumsOfSubBlock()))
-	}
-	e.Bind(ready)
-	e.Lea(e.sums, asm.At(rArgs, amxSums))
+	e.aim()
 	if e.heads != nil {
 		e.atHead = e.loadHeads
 	}
 	e.eachSubBlock(e.turns(), e.Counted, e.subBlock)
+	e.store()
+	e.addArg(unsafe.Offsetof(t.C), asm.Imm32(4*qtype.PanelWidth))
 	if e.spread {
-		e.Mov(e.arg(unsafe.Offsetof(t.Next)), e.ahead)
+		e.addArg(unsafe.Offsetof(t.ask), e.arg(unsafe.Offsetof(t.BStride)))
 	}
 }
 
-// subBlock scales the sums of a sub-block, while the products of the one amxAhead of it are made,
-// where there is one: its sums take their place.
-func (e *amxTile) subBlock(turn int) {
+// columns sets the mask of the columns of C: all, but in the last panel.
+func (e *amxTile) columns() {
 	var t amxArgs
-	end, done := e.NewLabel(), e.NewLabel()
-	e.Cmp(e.bytes, e.arg(unsafe.Offsetof(t.last)))
-	e.Jcc(asm.AboveOrEqual, end)
-	e.multiply(turn, amxAhead, amxAhead*e.v*amxPanelBytes)
-	if e.spread {
-		e.askAhead()
-	}
-	e.scaleAll()
-	e.keep(turn)
-	e.Jmp(done)
-	e.Bind(end)
-	e.Uncounted(e.scaleAll)
-	e.Bind(done)
-	e.Xor(e.sums, asm.Imm32(e.sumsOfSubBlock()))
-	e.advance(e.aBase, kernel.ActQ8Bytes)
-}
-
-// askAhead prefetches from where the next block of weights has been asked for.
-func (e *amxTile) askAhead() {
-	var t amxArgs
-	for j := range e.v {
-		for line := range 2 {
-			e.Prefetch(asm.T1, strided([]asm.Reg{e.ahead}, rBS, j, 64*line))
-		}
-	}
-	e.Add(e.ahead, e.arg(unsafe.Offsetof(t.step)))
-}
-
-// multiply makes the sums of the sub-block so many further on than the rows' pointers are, whose
-// weights are so many bytes further than e.bytes: activations, [rows][k], by weights, [k/4][16
-// columns][4 k].
-func (e *amxTile) multiply(turn, further, bytes int) {
-	for i := range e.spans() {
-		k := i * e.Span()
-		a := amxA + asm.Tile((turn*e.spans()+i)%2)
-		e.TileLoad(a, asm.AtIndex(e.aBase[0], rLDA, 1, further*kernel.ActQ8Bytes+kernel.ActQ+k))
-		for j := range e.v {
-			n := e.tileNumber(turn, i, j)
-			b, c := amxB+asm.Tile(n%2), asm.Tile(n)
-			e.TileLoad(b, asm.AtIndex(e.bytes, e.step, 1, bytes+j*amxPanelBytes+16*k))
-			e.TileZero(c)
-			e.TileDot(asm.TDPBSSD, c, a, b)
-		}
-	}
-}
-
-// keep brings these sums to memory.
-func (e *amxTile) keep(turn int) {
-	for i := range e.spans() {
-		for j := range e.v {
-			e.TileStore(asm.AtIndex(e.sums, e.step, 1, e.sumAt(i*e.Span(), 0, j)), asm.Tile(e.tileNumber(turn, i, j)))
-		}
-	}
-}
-
-// sumAt is where the sums of row r and panel j are, for the span at k0, among those of a sub-block.
-func (e *amxTile) sumAt(k0, r, j int) int {
-	return k0/e.Span()*amxSumBytes + (j*e.s.MR+r)*4*qtype.PanelWidth
-}
-
-// sumsOfSubBlock is the bytes of the sums of a sub-block, a power of two.
-func (e *amxTile) sumsOfSubBlock() int { return e.spans() * amxSumBytes }
-
-// scaleAll adds the sums of a sub-block to the accumulators.
-func (e *amxTile) scaleAll() {
-	for k := 0; k < qtype.SubBlockK; k += e.Span() {
-		for j := range e.v {
-			e.scale(e.w[j], j, k)
-		}
-		e.scaleSums(k)
-		if e.Affine() {
-			e.offsets(k)
-		}
-	}
-}
-
-// scaleSums adds the sums of the span at k0: conversion, one FMA by the product of the scales.
-func (e *amxTile) scaleSums(k0 int) {
-	side := amxSideBySide / e.v
-	for r0 := 0; r0 < e.s.MR; r0 += side {
-		each := func(step func(i, r, j int)) {
-			for r := r0; r < min(r0+side, e.s.MR); r++ {
-				for j := range e.v {
-					step((r-r0)*e.v+j, r, j)
-				}
-			}
-		}
-		each(func(i, r, j int) { e.I(asm.VCVTDQ2PS, e.sumsOf[i], asm.At(e.sums, e.sumAt(k0, r, j))) })
-		each(func(i, r, j int) { e.bothScales(i, r, j) })
-		each(func(i, r, j int) { e.I(asm.VFMADD231PS, e.acc[r*e.v+j], e.sumsOf[i], e.scales[i]) })
-	}
-}
-
-// bothScales is the product of the scales of row r and panel j, in scales[i]. Panels share the load
-// of a row's.
-func (e *amxTile) bothScales(i, r, j int) {
-	scale := e.a(r, kernel.ActScale)
-	switch {
-	case e.v == 1:
-		e.I(asm.VMULPS, e.scales[i], e.w[0], scale.Bcast())
-	case j == 0:
-		e.I(asm.VBROADCASTSS, e.x[0], scale)
-		fallthrough
-	default:
-		e.I(asm.VMULPS, e.scales[i], e.w[j], e.x[0])
-	}
+	set := e.NewLabel()
+	e.MovImm(rLDA, 1<<qtype.PanelWidth-1)
+	e.Mov(e.rowAt, e.arg(unsafe.Offsetof(t.left)))
+	e.Cmp(e.rowAt, asm.Imm32(1))
+	e.Jcc(asm.NotZero, set)
+	e.Mov32(rLDA, e.arg(unsafe.Offsetof(t.Mask)))
+	e.Bind(set)
+	e.KMovW(kLast, rLDA)
 }
 
 // validateAMX says what the tile registers cannot hold.
 func (s spec) validateAMX() error {
 	switch {
-	case s.MR > amxRows || s.NR > 2*qtype.PanelWidth || s.MR*s.NR > amxRows*qtype.PanelWidth:
-		return fmt.Errorf("a tile of amx has up to %d rows of %d columns, or half as many of twice as many", amxRows,
-			qtype.PanelWidth)
+	case s.MR > amxRows || s.NR > amxPanels*qtype.PanelWidth:
+		return fmt.Errorf("a tile of amx has up to %d rows of %d columns", amxRows, amxPanels*qtype.PanelWidth)
 	case s.Prefetch > 0 || s.Form != kernel.Load:
 		return fmt.Errorf("amx has neither a prefetch distance nor embedded broadcasts")
 	}

@@ -6,16 +6,17 @@ import (
 	"sandwich/microkernel/internal/asm"
 	"sandwich/microkernel/internal/jit"
 	"sandwich/microkernel/internal/kernel"
+	"sandwich/microkernel/qtype"
 )
 
 // What a test needs that runs kernels of AMX where there is none, with the tile instructions
 // interpreted.
 
-// AMXRows is the rows of a tile register, AMXSubBlocks the most sub-blocks that a kernel has
-// room for.
+// AMXRows is the rows of a tile register, AMXSubBlocks the most sub-blocks of a
+// piece of k.
 const (
 	AMXRows      = amxRows
-	AMXSubBlocks = amxWeightBytes / amxPanelBytes
+	AMXSubBlocks = amxDepth / qtype.SubBlockK
 )
 
 // AMXArgs is the arguments of a tile function of Dot AMX.

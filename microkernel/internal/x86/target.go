@@ -66,8 +66,19 @@ func (t *target) Legal(k kernel.Spec) error {
 	return s.checkRegisters()
 }
 
-// Worth takes the highest tile of AMX: a lower one is one of its tails.
-func (t *target) Worth(s kernel.Spec) bool { return s.MR*s.NR == amxRows*qtype.PanelWidth }
+// Worth takes the highest tile of AMX, since a lower one is one of its tails, and of four panels or
+// eight, which share the packing of rows.
+func (t *target) Worth(s kernel.Spec) bool {
+	return s.MR == amxRows && (s.NR == amxPanels*qtype.PanelWidth || s.NR == amxPanels/2*qtype.PanelWidth)
+}
+
+// Code is one panel of AMX, which is the code of any number of them.
+func (t *target) Code(s kernel.Spec) kernel.Spec {
+	if s.Dot == kernel.AMX {
+		s.NR = qtype.PanelWidth
+	}
+	return s
+}
 
 // SpecNeeds is nothing: what a dot product needs says it all.
 func (t *target) SpecNeeds(kernel.Spec) kernel.Features { return 0 }
@@ -95,6 +106,9 @@ func (t *target) Assemble(k kernel.Spec) ([]byte, error) { return t.tile(k).Fini
 // Counts is the instructions of an iteration of that tile.
 func (t *target) Counts(k kernel.Spec) (code.Counts, error) {
 	a := t.tile(k)
+	if k.Dot == kernel.AMX {
+		return amxCounts(k, a.Counts()), a.Err()
+	}
 	return a.Counts(), a.Err()
 }
 

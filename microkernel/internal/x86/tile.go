@@ -33,8 +33,8 @@ type emitter struct {
 	acc      []asm.Vec // acc[r*v+j]: row r, vector j
 	aBase    []asm.Reg
 	bBase    []asm.Reg
-	pointers int    // handed out
-	atEnd    func() // what the function does before it returns; or nil
+	pointers int                       // handed out
+	rows     func(r, disp int) asm.Mem // where rows of A are, unless they are where aBase and rLDA say; or nil
 	prefetcher
 }
 
@@ -87,7 +87,12 @@ func (e *emitter) wide() bool { return e.s.ISA == kernel.AVX512 }
 func (e *emitter) perPanel() int { return qtype.PanelWidth / e.s.ISA.Lanes() }
 
 // a is the operand at disp bytes into row r of A.
-func (e *emitter) a(r, disp int) asm.Mem { return strided(e.aBase, rLDA, r, disp) }
+func (e *emitter) a(r, disp int) asm.Mem {
+	if e.rows != nil {
+		return e.rows(r, disp)
+	}
+	return strided(e.aBase, rLDA, r, disp)
+}
 
 // b is the operand at disp bytes into the panel of vector j; part is the size of one vector's share
 // of the operand.
@@ -133,9 +138,6 @@ func (e *emitter) function(setup, body func()) {
 	e.Dec(p)
 	e.Mov(e.arg(unsafe.Offsetof(t.Tiles)), p)
 	e.Jcc(asm.NotZero, top)
-	if e.atEnd != nil {
-		e.atEnd()
-	}
 	e.VZeroUpper()
 	e.Ret()
 }

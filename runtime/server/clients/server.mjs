@@ -12,9 +12,10 @@ const free = () =>
     });
   });
 
+export const bin = process.env.SANDWICH_BIN ?? fileURLToPath(new URL("../../../bin/sandwich", import.meta.url));
+
 export async function serve(...args) {
   if (process.env.SANDWICH_URL) return { url: process.env.SANDWICH_URL, stop: async () => {} };
-  const bin = process.env.SANDWICH_BIN ?? fileURLToPath(new URL("../../../bin/sandwich", import.meta.url));
   const port = await free();
   const url = `http://127.0.0.1:${port}`;
   const child = spawn(bin, ["serve", "--listen", `127.0.0.1:${port}`, ...args], { stdio: ["ignore", "ignore", "pipe"] });

@@ -1,0 +1,91 @@
+package engine
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"sandwich/runtime/api"
+	"sandwich/runtime/pool"
+	"sandwich/runtime/sched"
+)
+
+// TestCutsAreRefined: a prefill that halts behind every step and whose steps are cut anew each time
+// it goes on, finer and coarser, gives the tokens of one that ran through.
+func TestCutsAreRefined(t *testing.T) {
+	skipUnderRace(t)
+	o := tinyOptions(t)
+	o.Bound = 10 * time.Microsecond
+	req := api.Request{Prompt: tinyPrompt(1, 60), MaxTokens: 4, IgnoreEOS: true}
+	e := byHand(t, o)
+	rng := rand.New(rand.NewPCG(1, 9))
+	e.runner.Lead(func(l *pool.Leader) {
+		alone := e.enter(t, req)
+		for e.forward(l) != nil {
+		}
+		want, _ := alone.drained()
+		req.Class, req.Salt = sched.Proactive, [32]byte{1} // so that nothing is shared
+		j := e.enter(t, req)
+		before, finer := 0, 0
+		for {
+			e.cores.margin = margin(1 + 3*rng.Float64())
+			act := e.driver.Next()
+			if act == nil {
+				break
+			}
+			if act.Kind == sched.Decode {
+				e.run(l, act)
+				continue
+			}
+			next, steps := e.cores.next, len(e.cores.pace.ahead)
+			a := e.cores.pace.ahead
+			if act.Kind == sched.Resume && next > 0 && a[next].op == a[next-1].op && before > 0 && a[next].of > before {
+				finer++
+			}
+			before = e.cores.pace.ahead[next].of
+			e.cores.pace.stop.Store(true)
+			e.run(l, act)
+			if e.cores.next != next+1 && e.cores.next != steps { // which a head that is not wanted ends with
+				t.Errorf("a forward that was to halt behind step %d went to %d of %d", next, e.cores.next, steps)
+			}
+		}
+		if got, _ := j.drained(); !slices.Equal(got, want) {
+			t.Errorf("tokens of a prefill that was cut %v, whole %v", got, want)
+		}
+		if finer == 0 {
+			t.Error("no step of an op that had begun was divided")
+		}
+	})
+}
+
+// TestMargin: the margin finds what nineteen of twenty steps stay below, beside their predictions,
+// and forgets a disturbance.
+func TestMargin(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 9))
+	var m margin
+	run := func(n int, slow float64) {
+		for range n {
+			took := time.Millisecond
+			if rng.Float64() < slow {
+				took *= 3
+			}
+			m.note(took, time.Millisecond)
+		}
+	}
+	run(2000, 0.01)
+	if m > 1.3 {
+		t.Errorf("where a hundredth of the steps is slow, the margin is %.2f", float64(m))
+	}
+	run(2000, 0.3)
+	if m < 2.5 || m > mostMargin {
+		t.Errorf("where a third takes three times as long, the margin is %.2f", float64(m))
+	}
+	if n := m.steps(10*time.Millisecond, 10*time.Millisecond); n < 3 {
+		t.Errorf("an op that is predicted to last as long as the bound is cut into %d then", n)
+	}
+	run(2000, 0)
+	if n := m.steps(30*time.Millisecond, 10*time.Millisecond); m > 1 || n != 3 {
+		t.Errorf("undisturbed, the margin is %.2f, and 30 ms are cut into %d", float64(m), n)
+	}
+}

@@ -1,0 +1,352 @@
+package grammar
+
+import (
+	"encoding/binary"
+	"regexp/syntax"
+	"slices"
+)
+
+// dfa is the deterministic automaton of an expression, whose states are made as they are met: sets
+// of places in the expression at which a match may be. Look-ahead is a second automaton that must
+// match, or must not, beside the place that asked for it (as in alternating automata: Chandra,
+// Kozen and Stockmeyer, 1981); look-behind is one that runs along from the front of the text.
+type dfa struct {
+	b     *builder
+	looks []look
+	cuts  []rune       // the first characters of ranges that no expression parts
+	progs []dfaProgram // the expression, and then each look's
+	// musts are lists of what look-ahead has begun and must still come to its end; the first is
+	// empty.
+	musts  [][]promise
+	mustAt map[string]int32
+	ends   map[int32]bool
+	front  bool  // a match begins at the front of the text or nowhere
+	taken  int64 // bytes
+}
+
+// dfaProgram is one expression of a dfa and the states that it was met in.
+type dfaProgram struct {
+	prog  *syntax.Prog
+	takes [][]bool // by instruction and range of characters: whether it reads it
+	all   []threads
+	ids   map[string]int32
+	moves map[dfaMove]int32
+}
+
+// dfaMove is a step of an expression by a range of characters; behind are the look-behinds that
+// hold behind it, which are not the expression's own to know where it is a look-ahead's.
+type dfaMove struct {
+	id, cut int32
+	behind  uint64
+}
+
+// threads are the places at which an expression may be, and whether it has matched already.
+// Whatever follows, then, except in look-behind, which must match where it is asked for.
+type threads struct {
+	list    []thread
+	matched bool
+	front   bool    // no character was read yet
+	behind  []int32 // of the expression itself: the state of each look, where that looks behind
+	holds   uint64  // of the expression itself: the looks that hold behind this place
+}
+
+// thread is an instruction, and what look-ahead must come to beside it.
+type thread struct {
+	pc   uint32
+	must int32
+}
+
+// promise is the state of a look-ahead that has begun.
+type promise struct{ look, at int32 }
+
+// mostLooks is how much look-around an expression has, and mostThreads at how many places at once
+// it may be.
+const (
+	mostLooks   = 60
+	mostThreads = 1 << 13
+)
+
+// newDFA is the automaton of an expression that was read, whose cuts are among those given.
+func newDFA(b *builder, p *pattern, cuts []rune) *dfa {
+	d := &dfa{b: b, looks: p.looks, cuts: cuts, musts: [][]promise{nil}, mustAt: map[string]int32{"": 0},
+		ends: map[int32]bool{}}
+	d.add(p.prog)
+	for _, l := range p.looks {
+		d.add(l.prog)
+	}
+	d.front = atFront(p.prog, uint32(p.prog.Start), 0)
+	return d
+}
+
+// atFront tells that nothing is read behind an instruction but at the front of a text.
+func atFront(prog *syntax.Prog, pc uint32, depth int) bool {
+	switch in := &prog.Inst[pc]; in.Op {
+	case syntax.InstAlt, syntax.InstAltMatch:
+		return depth < 100 && atFront(prog, in.Out, depth+1) && atFront(prog, in.Arg, depth+1)
+	case syntax.InstCapture, syntax.InstNop:
+		return depth < 100 && atFront(prog, in.Out, depth+1)
+	case syntax.InstEmptyWidth:
+		return syntax.EmptyOp(in.Arg)&(syntax.EmptyBeginText|syntax.EmptyBeginLine) != 0
+	case syntax.InstFail:
+		return true
+	}
+	return false
+}
+
+// cutsOf are where characters begin that an expression tells from those before them.
+func (p *pattern) cutsOf() (cuts []rune) {
+	add := func(prog *syntax.Prog) {
+		for i := range prog.Inst {
+			switch prog.Inst[i].Op {
+			case syntax.InstRune, syntax.InstRune1, syntax.InstRuneAny, syntax.InstRuneAnyNotNL:
+				for _, r := range instRunes(&prog.Inst[i]) {
+					cuts = append(cuts, r.lo, r.hi+1)
+				}
+			}
+		}
+	}
+	add(p.prog)
+	for _, l := range p.looks {
+		add(l.prog)
+	}
+	return cuts
+}
+
+func (d *dfa) add(prog *syntax.Prog) {
+	x := dfaProgram{prog: prog, ids: map[string]int32{}, moves: map[dfaMove]int32{}, takes: make([][]bool,
+		len(prog.Inst))}
+	for pc := range prog.Inst {
+		switch in := &prog.Inst[pc]; in.Op {
+		case syntax.InstRune, syntax.InstRune1, syntax.InstRuneAny, syntax.InstRuneAnyNotNL:
+			d.take(len(d.cuts))
+			x.takes[pc] = make([]bool, len(d.cuts))
+			for _, r := range instRunes(in) {
+				from, _ := slices.BinarySearch(d.cuts, r.lo)
+				for i := from; i < len(d.cuts) && d.cuts[i] <= r.hi; i++ {
+					x.takes[pc][i] = true
+				}
+			}
+		}
+	}
+	d.progs = append(d.progs, x)
+}
+
+// take counts what the automaton takes, and drop gives that back.
+func (d *dfa) take(n int) {
+	d.taken += int64(n)
+	if err := d.b.budget.take(int64(n)); err != nil {
+		panic(err)
+	}
+}
+
+func (d *dfa) drop() {
+	d.b.budget.give(d.taken)
+	*d = dfa{}
+}
+
+// start is the state before a text.
+func (d *dfa) start() int32 {
+	t := threads{behind: make([]int32, len(d.looks))}
+	for k := range d.looks {
+		if d.looks[k].behind {
+			t.behind[k] = d.begin(1+k, true, t.holds)
+			t.holds |= d.held(k, t.behind[k])
+		}
+	}
+	x := d.closure(0, []thread{{pc: uint32(d.progs[0].prog.Start)}}, true, t.holds)
+	x.behind, x.holds = t.behind, t.holds
+	return d.number(0, x)
+}
+
+func (d *dfa) held(look int, at int32) uint64 {
+	if d.progs[1+look].all[at].matched {
+		return 1 << look
+	}
+	return 0
+}
+
+// begin is the state of an expression at its first place.
+func (d *dfa) begin(of int, front bool, holds uint64) int32 {
+	return d.number(of, d.closure(of, []thread{{pc: uint32(d.progs[of].prog.Start)}}, front, holds))
+}
+
+// sure tells that the expression matches whatever follows.
+func (d *dfa) sure(id int32) bool { return d.progs[0].all[id].matched }
+
+// dead tells that it matches nothing that follows.
+func (d *dfa) dead(id int32) bool {
+	t := &d.progs[0].all[id]
+	return d.front && !t.matched && len(t.list) == 0
+}
+
+// next is the state of the expression behind a character of a range. A match may begin behind each.
+func (d *dfa) next(id, cut int32) int32 {
+	if d.sure(id) {
+		return id
+	}
+	key := dfaMove{id: id, cut: cut}
+	if to, met := d.progs[0].moves[key]; met {
+		return to
+	}
+	old := d.progs[0].all[id].behind
+	behind, holds := make([]int32, len(old)), uint64(0)
+	for k := range d.looks {
+		if d.looks[k].behind {
+			behind[k] = d.step(1+k, old[k], cut, holds)
+			holds |= d.held(k, behind[k])
+		}
+	}
+	t := d.moved(0, id, cut, holds)
+	t.behind, t.holds = behind, holds
+	to := d.number(0, t)
+	d.progs[0].moves[key] = to
+	return to
+}
+
+// step is next of a look's expression.
+func (d *dfa) step(of int, id, cut int32, holds uint64) int32 {
+	key := dfaMove{id, cut, holds}
+	if to, met := d.progs[of].moves[key]; met {
+		return to
+	}
+	to := d.number(of, d.moved(of, id, cut, holds))
+	d.progs[of].moves[key] = to
+	return to
+}
+
+// moved are the places behind a character.
+func (d *dfa) moved(of int, id, cut int32, holds uint64) threads {
+	p := &d.progs[of]
+	var next []thread
+	if of == 0 || d.looks[of-1].behind {
+		next = append(next, thread{pc: uint32(p.prog.Start)}) // a match may begin here
+	}
+	for _, t := range p.all[id].list {
+		in := &p.prog.Inst[t.pc]
+		if in.Op != syntax.InstMatch && (p.takes[t.pc] == nil || !p.takes[t.pc][cut]) {
+			continue
+		}
+		must, ok := d.kept(t.must, cut, holds)
+		switch {
+		case !ok:
+		case in.Op == syntax.InstMatch:
+			next = append(next, thread{t.pc, must})
+		default:
+			next = append(next, thread{in.Out, must})
+		}
+	}
+	d.b.work += len(p.all[id].list) + 8*len(next)
+	return d.closure(of, next, false, holds)
+}
+
+// closure follows instructions that read nothing. front tells that no character was read yet, holds
+// which look-behind holds here.
+func (d *dfa) closure(of int, from []thread, front bool, holds uint64) (t threads) {
+	prog := d.progs[of].prog
+	seen := map[thread]bool{}
+	var visit func(at thread)
+	visit = func(at thread) {
+		if seen[at] {
+			return
+		}
+		if seen[at] = true; len(seen) > mostThreads {
+			panic(refuse("", "its look-around is at too many places at once, which is not supported"))
+		}
+		in := &prog.Inst[at.pc]
+		out := thread{in.Out, at.must}
+		switch in.Op {
+		case syntax.InstAlt, syntax.InstAltMatch:
+			visit(out)
+			visit(thread{in.Arg, at.must})
+		case syntax.InstCapture:
+			ok := true
+			if k := int32(in.Arg/2) - 1; k >= 0 && in.Arg%2 == 0 {
+				out.must, ok = d.asked(at.must, k, front, holds)
+			}
+			if ok {
+				visit(out)
+			}
+		case syntax.InstNop:
+			visit(out)
+		case syntax.InstEmptyWidth:
+			const starts = syntax.EmptyBeginText | syntax.EmptyBeginLine
+			switch op := syntax.EmptyOp(in.Arg); {
+			case op&starts != 0 && !front:
+			case op&(syntax.EmptyEndText|syntax.EmptyEndLine) != 0:
+				t.list = append(t.list, at) // it waits for the end
+			default:
+				visit(out)
+			}
+		case syntax.InstMatch:
+			if at.must == 0 {
+				t.matched = true
+			} else {
+				t.list = append(t.list, at)
+			}
+		case syntax.InstFail:
+		default:
+			t.list = append(t.list, at)
+		}
+	}
+	for _, at := range from {
+		visit(at)
+	}
+	if t.matched && (of == 0 || !d.looks[of-1].behind) {
+		return threads{matched: true}
+	}
+	t.list, t.front = d.fewest(t.list), front
+	return t
+}
+
+// number is that of some threads of an expression.
+func (d *dfa) number(of int, t threads) int32 {
+	var key []byte
+	for _, x := range t.list {
+		key = binary.AppendUvarint(binary.AppendUvarint(key, uint64(x.pc)+1), uint64(x.must))
+	}
+	if t.matched {
+		key = append(key, 0)
+	}
+	if t.front {
+		key = append(key, 0, 0)
+	}
+	if of == 0 && !(t.matched && len(t.list) == 0) {
+		for _, x := range t.behind {
+			key = binary.AppendUvarint(key, uint64(x)+1)
+		}
+	}
+	p := &d.progs[of]
+	id, ok := p.ids[string(key)]
+	if !ok {
+		d.take(8*len(t.list) + 4*len(t.behind) + len(key) + 200)
+		id = int32(len(p.all))
+		p.ids[string(key)], p.all = id, append(p.all, t)
+	}
+	return id
+}
+
+// matches tells whether a text that ends here is matched.
+func (d *dfa) matches(id int32) bool {
+	if ok, met := d.ends[id]; met {
+		return ok
+	}
+	ok := d.over(0, id, d.progs[0].all[id].holds)
+	d.ends[id] = ok
+	return ok
+}
+
+// has tells whether a text matches.
+func (d *dfa) has(text string) bool {
+	at := d.start()
+	for _, r := range text {
+		if d.sure(at) || d.dead(at) {
+			break
+		}
+		cut, met := slices.BinarySearch(d.cuts, r)
+		if !met {
+			cut--
+		}
+		at = d.next(at, int32(cut))
+	}
+	return d.matches(at)
+}

@@ -1,0 +1,134 @@
+package grammar
+
+import (
+	"encoding/binary"
+	"regexp/syntax"
+	"slices"
+)
+
+// kept is what is left of promises behind a character; not ok where one is broken.
+func (d *dfa) kept(must, cut int32, holds uint64) (int32, bool) {
+	if must == 0 {
+		return 0, true
+	}
+	out, ok := int32(0), true
+	for _, m := range d.musts[must] {
+		out, ok = d.with(out, m.look, d.step(1+int(m.look), m.at, cut, holds))
+		if !ok {
+			return 0, false
+		}
+	}
+	return out, true
+}
+
+// with adds a promise to others; not ok where it is broken already.
+func (d *dfa) with(must, look, at int32) (int32, bool) {
+	t := &d.progs[1+look].all[at]
+	switch {
+	case t.matched:
+		return must, !d.looks[look].not
+	case len(t.list) == 0:
+		return must, d.looks[look].not
+	}
+	p := promise{look, at}
+	list := d.musts[must]
+	i, met := slices.BinarySearchFunc(list, p, comparePromises)
+	if met {
+		return must, true
+	}
+	list = slices.Insert(slices.Clone(list), i, p)
+	var key []byte
+	for _, m := range list {
+		key = binary.AppendUvarint(binary.AppendUvarint(key, uint64(m.look)), uint64(m.at))
+	}
+	id, met := d.mustAt[string(key)]
+	if !met {
+		d.take(96 + 10*len(list))
+		id = int32(len(d.musts))
+		d.musts, d.mustAt[string(key)] = append(d.musts, list), id
+	}
+	return id, true
+}
+
+func comparePromises(a, b promise) int {
+	if a.look != b.look {
+		return int(a.look - b.look)
+	}
+	return int(a.at - b.at)
+}
+
+// asked is what must be beside promises where a look is asked for.
+func (d *dfa) asked(must, look int32, front bool, holds uint64) (int32, bool) {
+	if d.looks[look].behind {
+		return must, holds>>look&1 != 0 != d.looks[look].not
+	}
+	return d.with(must, look, d.begin(int(look)+1, front, holds))
+}
+
+// fewest sorts threads and leaves those out that another one at the same place promises less than.
+func (d *dfa) fewest(list []thread) []thread {
+	slices.SortFunc(list, func(a, b thread) int {
+		if a.pc != b.pc {
+			return int(a.pc) - int(b.pc)
+		}
+		return int(a.must - b.must)
+	})
+	out := list[:0:0]
+	for i, t := range list {
+		less := func(x thread) bool {
+			return x.pc == t.pc && x.must != t.must && len(d.musts[x.must]) < len(d.musts[t.must]) &&
+				!slices.ContainsFunc(d.musts[x.must], func(p promise) bool {
+					return !slices.Contains(d.musts[t.must], p)
+				})
+		}
+		from, to := max(0, i-32), min(len(list), i+33)
+		if t.must == 0 || !slices.ContainsFunc(list[from:to], less) {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// over tells whether an expression matches where nothing follows.
+func (d *dfa) over(of int, id int32, holds uint64) bool {
+	if d.progs[of].all[id].matched {
+		return true
+	}
+	prog, front := d.progs[of].prog, d.progs[of].all[id].front
+	seen := map[thread]bool{}
+	var visit func(at thread) bool
+	visit = func(at thread) bool {
+		if seen[at] {
+			return false
+		}
+		seen[at] = true
+		in := &prog.Inst[at.pc]
+		out := thread{in.Out, at.must}
+		switch in.Op {
+		case syntax.InstMatch:
+			return !slices.ContainsFunc(d.musts[at.must], func(p promise) bool {
+				return d.over(1+int(p.look), p.at, holds) == d.looks[p.look].not
+			})
+		case syntax.InstAlt, syntax.InstAltMatch:
+			return visit(out) || visit(thread{in.Arg, at.must})
+		case syntax.InstCapture:
+			ok := true
+			if k := int32(in.Arg/2) - 1; k >= 0 && in.Arg%2 == 0 {
+				out.must, ok = d.asked(at.must, k, front, holds)
+			}
+			return ok && visit(out)
+		case syntax.InstNop:
+			return visit(out)
+		case syntax.InstEmptyWidth:
+			const starts = syntax.EmptyBeginText | syntax.EmptyBeginLine
+			return (front || syntax.EmptyOp(in.Arg)&starts == 0) && visit(out)
+		}
+		return false
+	}
+	for i := 0; i < len(d.progs[of].all[id].list); i++ {
+		if visit(d.progs[of].all[id].list[i]) {
+			return true
+		}
+	}
+	return false
+}
