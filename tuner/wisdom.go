@@ -13,20 +13,19 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"sandwich/plans"
 	"sandwich/profiles"
+	"sandwich/profiles/kept"
 	"sandwich/tuner/search"
 )
 
-// Wisdom is kept in one file for each host and build, of so many bytes at most, and for so many
-// builds of a host: kernels of another build may be other kernels.
+// Wisdom is kept in one file for each host and build, of so many bytes at most, and for kept.Builds
+// of a host: kernels of another build may be other kernels.
 const (
 	wisdomPrefix = "wisdom-"
 	wisdomSuffix = ".jsonl"
 	maxWisdom    = 4 << 20
-	maxBuilds    = 3
 )
 
 // WisdomPath is the file in a folder in which a host's finished kernel trials are kept for a build.
@@ -89,7 +88,10 @@ func openWisdom(path string) (*wisdom, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("kept kernel trials: %w", err)
 	}
-	forgetBuilds(path)
+	name := strings.TrimSuffix(filepath.Base(path), wisdomSuffix)
+	if i := strings.LastIndexByte(name, '-'); i >= 0 {
+		_ = kept.Newest(path, name[:i+1], wisdomSuffix) // else more stay than need to
+	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("kept kernel trials: %w", err)
@@ -176,24 +178,6 @@ func (l *wisdomLine) sound() bool {
 	}
 	_, err := search.ParseEffort(l.Effort)
 	return err == nil && l.M > 0 && len(l.Seconds) > 0
-}
-
-// forgetBuilds leaves the newest few files of the host of a file.
-func forgetBuilds(path string) {
-	host := strings.TrimSuffix(filepath.Base(path), wisdomSuffix)
-	host = host[:max(0, strings.LastIndexByte(host, '-'))]
-	files, _ := filepath.Glob(filepath.Join(filepath.Dir(path), host+"-*"+wisdomSuffix))
-	age := map[string]time.Time{}
-	for _, f := range files {
-		if st, err := os.Stat(f); err == nil {
-			age[f] = st.ModTime()
-		}
-	}
-	slices.SortFunc(files, func(a, b string) int { return age[b].Compare(age[a]) })
-	others := slices.DeleteFunc(files, func(f string) bool { return f == path })
-	for _, f := range others[min(maxBuilds-1, len(others)):] {
-		os.Remove(f)
-	}
 }
 
 // lookup is what is kept of a problem at some M: as finished for a search that would take no more

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sandwich/plans"
+	"sandwich/profiles/kept"
 	"sandwich/tuner/search"
 )
 
@@ -137,7 +138,7 @@ func TestWisdomIsBounded(t *testing.T) {
 		t.Errorf("%d bytes, %v", st.Size(), err)
 	}
 	files, _ := filepath.Glob(filepath.Join(dir, "*"))
-	if len(files) != maxBuilds+1 {
+	if len(files) != kept.Builds+1 {
 		t.Errorf("left: %v", files)
 	}
 }

@@ -61,7 +61,8 @@ prompts are made anew by --seed:
   {"at": 1.5, "class": "reactive", "prompt": 120, "output": 64}
 
 --simulate offers the arrivals to the engine in real time, which is measured, then runs them through the same scheduler
-on a virtual clock, where nothing is computed and a forward takes what its ops took in the run before, and prints both:
+on a virtual clock, where nothing is computed and a forward takes what its ops took in the run before, times the
+machine's pace in that second of the run (a neighbour that takes the CPUs for seconds fills every queue), and prints both:
 where they agree a simulated objective is worth something. --sweep then goes through multiples of the arrivals' rate, or
 of the service level, on the virtual clock alone.
 

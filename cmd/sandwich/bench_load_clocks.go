@@ -19,14 +19,15 @@ const (
 // compareClocks says by how much the virtual clock is off, where both ran.
 func compareClocks(out io.Writer, rows []load.Row) error {
 	var cells [][]string
-	near, all, fewest := 0, 0, manyRequests
+	near, all, fewest, even := 0, 0, manyRequests, 0
+	slowest, fastest := 1.0, 1.0
 	offered := map[string]int{}
 	for _, sim := range rows {
 		for _, real := range rows {
 			if sim.Clock != "virtual" || real.Clock != "wall" || sim.Policy != real.Policy || sim.Class != real.Class {
 				continue
 			}
-			off := func(sim, real, most float64) string {
+			off := func(sim, even0, real, most float64) string {
 				if real == 0 {
 					return ""
 				}
@@ -34,11 +35,19 @@ func compareClocks(out io.Writer, rows []load.Row) error {
 				if all++; math.Abs(percent) <= most {
 					near++
 				}
+				if math.Abs(100*(even0/real-1)) <= most {
+					even++
+				}
 				return fmt.Sprintf("%+.1f", percent)
 			}
 			cells = append(cells, []string{sim.Policy, sim.Class, strconv.Itoa(real.Requests),
-				off(sim.TTFT.Mean, real.TTFT.Mean, nearMean), off(sim.TTFT.P90, real.TTFT.P90, nearP90),
-				off(sim.TPOT.Mean, real.TPOT.Mean, nearMean), off(sim.TPOT.P90, real.TPOT.P90, nearP90)})
+				off(sim.TTFT.Mean, sim.Even.TTFT.Mean, real.TTFT.Mean, nearMean),
+				off(sim.TTFT.P90, sim.Even.TTFT.P90, real.TTFT.P90, nearP90),
+				off(sim.TPOT.Mean, sim.Even.TPOT.Mean, real.TPOT.Mean, nearMean),
+				off(sim.TPOT.P90, sim.Even.TPOT.P90, real.TPOT.P90, nearP90)})
+			if sim.Pace[0] > 0 {
+				fastest, slowest = min(fastest, sim.Pace[0]), max(slowest, sim.Pace[1])
+			}
 			offered[sim.Policy] += real.Requests
 		}
 	}
@@ -50,13 +59,15 @@ func compareClocks(out io.Writer, rows []load.Row) error {
 	}
 	fmt.Fprint(out, "\nMeasured: the requests were offered to the engine in real time. Simulated: the same arrivals "+
 		"went through the same scheduler\non a virtual clock; nothing was computed, a forward takes what its ops "+
-		"took in the measured run. By how many per cent the\nsimulated times are longer (+) or shorter (-) than the "+
-		"measured ones:\n")
+		"took in the measured run, times the machine's pace in\nthat second of it. By how many per cent the "+
+		"simulated times are longer (+) or shorter (-) than the measured ones:\n")
 	header := []string{"policy", "class", "requests", "TTFT mean %", "P90 %", "TPOT mean %", "P90 %"}
 	if err := show.Table(out, header, cells, 2, 3, 4, 5, 6); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\n%d of %d are near: a mean within %d %%, a P90 within %d %%.", near, all, nearMean, nearP90)
+	fmt.Fprintf(out, "\n%d of %d are near: a mean within %d %%, a P90 within %d %%. In four of five seconds of the "+
+		"runs\nthe machine took between %.2f and %.2f of its usual time for the same work; at an even pace %d were "+
+		"near.", near, all, nearMean, nearP90, fastest, slowest, even)
 	if fewest < manyRequests {
 		fmt.Fprintf(out, " A run has %d requests; below %d one late request moves a P90.", fewest, manyRequests)
 	}

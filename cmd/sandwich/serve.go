@@ -220,6 +220,8 @@ func (f *serveFlags) report(s *session.Session, e *engine.Engine) {
 		f.sizes.Parallel, f.sizes.Context)
 	show.Notice(show.Join(", ", line, hugeText(e.Runner(), m)))
 	switch {
+	case m.State == 0 && f.sizes.StateBytes != 0:
+		show.Notice("note: --state-bytes changes nothing here: the layers of this model have no states")
 	case m.State > 0 && m.Copies > 0:
 		show.Notice(fmt.Sprintf("its layers have a state of %s for each sequence; copies of states that texts go "+
 			"on from have room: %d", mem.FormatBytes(m.State), m.Copies))

@@ -133,7 +133,8 @@ func TestServeRerank(t *testing.T) {
 	for path, body := range map[string]string{"/v1/embeddings": `{"input":"a"}`,
 		"/v1/rerank": `{"query":"q","documents":["a"]}`} {
 		if code, body, _ := s.do("POST", path, body, ""); code != 400 ||
-			!strings.Contains(body, "tales-6m-q8_0: this model generates text and makes no ") {
+			!strings.Contains(body, "tales-6m-q8_0: this model generates text and makes no ") ||
+			!strings.Contains(body, `"param":"model"`) {
 			t.Errorf("%s: status %d: %s", path, code, body)
 		}
 	}

@@ -2,17 +2,16 @@ package choose
 
 import (
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"sandwich/microkernel"
 	"sandwich/plans/thumb"
 	"sandwich/profiles"
 	"sandwich/profiles/calibrate"
+	"sandwich/profiles/kept"
 )
 
 // rated is the host with the rates of a core that the rules of thumb weigh tiles by, and that the
@@ -53,11 +52,10 @@ func added(kept, measured []profiles.Ceiling) []profiles.Ceiling {
 	return all
 }
 
-// Rates are kept in one file for each host and build, for so many builds of a host.
+// Rates are kept in one file for each host and build, for kept.Builds of a host.
 const (
 	ratesPrefix = "rates-"
 	ratesSuffix = ".yaml"
-	maxBuilds   = 3
 )
 
 // ratesStem is what the names of a host's rates begin with; "" where there is no folder.
@@ -89,25 +87,5 @@ func (o *Options) keepRates(host, rates *profiles.Profile) error {
 	if err := rates.Save(path); err != nil {
 		return err
 	}
-	others, err := os.ReadDir(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	others = slices.DeleteFunc(others, func(f os.DirEntry) bool {
-		return !strings.HasPrefix(f.Name(), filepath.Base(o.ratesStem(host))) || f.Name() == filepath.Base(path)
-	})
-	slices.SortStableFunc(others, func(a, b os.DirEntry) int { return changed(b).Compare(changed(a)) })
-	for _, old := range others[min(maxBuilds-1, len(others)):] {
-		err = errors.Join(err, os.Remove(filepath.Join(o.Folder, old.Name())))
-	}
-	return err
-}
-
-// changed is when a file was written; long ago where nobody knows.
-func changed(f os.DirEntry) time.Time {
-	info, err := f.Info()
-	if err != nil {
-		return time.Time{}
-	}
-	return info.ModTime()
+	return kept.Newest(path, filepath.Base(o.ratesStem(host)), ratesSuffix)
 }

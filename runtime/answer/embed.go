@@ -25,17 +25,17 @@ func (g *Generator) generates() error {
 	case !m.Pooled():
 		return nil
 	case m.Scores:
-		return &api.InvalidError{Message: fmt.Sprintf("the model %s scores texts and generates none: use /v1/rerank",
-			g.model.ID)}
+		return &api.InvalidError{Model: true, Message: fmt.Sprintf("the model %s scores texts and generates none: use "+
+			"/v1/rerank", g.model.ID)}
 	}
-	return &api.InvalidError{Message: fmt.Sprintf("the model %s makes embeddings and generates no text: use "+
-		"/v1/embeddings", g.model.ID)}
+	return &api.InvalidError{Model: true, Message: fmt.Sprintf("the model %s makes embeddings and generates no text: "+
+		"use /v1/embeddings", g.model.ID)}
 }
 
 // named says which model it is that refuses.
 func (g *Generator) named(err error) error {
 	if invalid, ok := err.(*api.InvalidError); ok && invalid.Param == "" {
-		return &api.InvalidError{Message: fmt.Sprintf("%s: %s", g.model.ID, invalid.Message)}
+		return &api.InvalidError{Model: true, Message: fmt.Sprintf("%s: %s", g.model.ID, invalid.Message)}
 	}
 	return err
 }

@@ -47,6 +47,7 @@ func (e *TooLongError) Error() string {
 type InvalidError struct {
 	Param   string // the field at fault, which Message goes on from; empty where Message says it all
 	Message string
+	Model   bool // the model that was asked is at fault, which Message names
 }
 
 func (e *InvalidError) Error() string {

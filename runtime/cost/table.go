@@ -48,8 +48,8 @@ type Class struct {
 type ratio struct {
 	mean float64 // of late
 	n    int
-	sum  float64 // of all samples ...
-	all  int     // ... and how many there were
+	sum  float64 // of all samples, each times its weight ...
+	all  float64 // ... and of the weights
 }
 
 // sizes is how many powers of two loads are told apart by.
@@ -102,7 +102,7 @@ func (t *Table) Whole() *Table {
 // settle makes the mean that of all samples.
 func (r *ratio) settle() {
 	if r.all > 0 {
-		r.mean = r.sum / float64(r.all)
+		r.mean = r.sum / r.all
 	}
 }
 
@@ -174,8 +174,8 @@ func (c *Class) nearest(phase int, l Load) ratio {
 	return ratio{}
 }
 
-// ObserveBetween notes the time between the end of a forward and the begin of the next one.
-func (t *Table) ObserveBetween(d time.Duration) { t.between.add(d.Seconds()) }
+// ObserveBetween notes the time between two forwards that none of their ops took.
+func (t *Table) ObserveBetween(d time.Duration) { t.between.add(d.Seconds(), 1) }
 
 // Between is the usual time between two forwards.
 func (t *Table) Between() time.Duration { return time.Duration(t.between.mean * float64(time.Second)) }
@@ -192,9 +192,10 @@ func (t *Table) Learn(phase int, l Load) {
 	for i := range t.classes {
 		c := &t.classes[i]
 		if c.seen > 0 {
-			x := c.took.Seconds() / c.seen / c.prior(phase, l)
-			c.learned[phase][c.size(l)].add(x)
-			t.all[phase].add(x)
+			prior := c.seen * c.prior(phase, l)
+			x := c.took.Seconds() / prior
+			c.learned[phase][c.size(l)].add(x, prior)
+			t.all[phase].add(x, prior)
 		}
 		c.took, c.seen = 0, 0
 	}
@@ -202,10 +203,12 @@ func (t *Table) Learn(phase int, l Load) {
 
 // add moves the mean: by the first samples at once, later by a quarter of the distance, and of a
 // sample that is far off only so much that a single pause of the machine does little.
-func (r *ratio) add(x float64) {
+// The weight, which only the mean of all samples heeds, is how much work the sample stands for: a
+// piece of an op between two halts says less of all that was done than whole forwards.
+func (r *ratio) add(x, weight float64) {
 	const settled, far = 4, 4
-	r.sum += x
-	r.all++
+	r.sum += weight * x
+	r.all += weight
 	if r.n >= settled {
 		x = min(max(x, r.mean/far), r.mean*far)
 	}

@@ -98,6 +98,23 @@ func TestWhole(t *testing.T) {
 	}
 }
 
+// TestWholeIsOfWork: pieces of an op that were slow, one of a hundred each, weigh as much beside
+// the whole of it as what they did.
+func TestWholeIsOfWork(t *testing.T) {
+	table, _ := machine()
+	load := Load{Rows: 100}
+	for range 50 {
+		table.Observe(0, 100, 30*time.Microsecond) // a hundredth of a millisecond, three times
+		table.Learn(Prefill, load)
+	}
+	table.Observe(0, 1, time.Millisecond)
+	table.Learn(Prefill, load)
+	want := (50*30*time.Microsecond + time.Millisecond) * 2 / 3 // of one and a half ops
+	if got := table.Whole().Op(Prefill, 0, load); (got - want).Abs() > time.Microsecond {
+		t.Errorf("all in all the op is predicted at %s, one took %s", got, want)
+	}
+}
+
 func TestPriorsHoldAtFirst(t *testing.T) {
 	table, _ := machine()
 	if got, want := table.Op(Prefill, 0, Load{Rows: 100}), time.Millisecond; got != want {

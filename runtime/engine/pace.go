@@ -78,7 +78,9 @@ func (c *cores) learn(act *sched.Action) {
 		phase = cost.Decode
 	}
 	l := loadOf(&c.batch)
+	var inside time.Duration
 	for _, s := range c.pace.spans {
+		inside += s.took
 		if s.to == s.from+1 {
 			a := c.pace.ahead[s.from]
 			c.costs.Observe(a.op, a.of, s.took)
@@ -98,7 +100,7 @@ func (c *cores) learn(act *sched.Action) {
 		}
 	}
 	c.costs.Learn(phase, l)
-	if c.gap > 0 {
-		c.costs.ObserveBetween(c.gap)
+	if c.gap > 0 { // with the way into the first op and out of the last one
+		c.costs.ObserveBetween(c.gap + max(0, c.took-inside))
 	}
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // recurrent are the families whose layers have a state.
-var recurrent = []string{"lfm2", "qwen35", "qwen35moe", "qwen3next-legacy"}
+var recurrent = []string{"lfm2", "lfm2moe", "qwen35", "qwen35moe", "qwen3next-legacy"}
 
 // recurrentFile is a model of random weights of a family, with the vocabulary of exactPrompt.
 func recurrentFile(t testing.TB, family string) *gguf.File {

@@ -43,12 +43,14 @@ type Forward struct {
 	Rows         [2]int // by class of their requests
 	Quantum      bool   // a proactive prefill beside reactive work
 	Halted       bool
+	Whole        bool      // all of its ops ran, none before it was halted
+	Load         cost.Load // what they worked on
 }
 
 // tell tells of the forward that ended.
 func (c *cores) tell(act *sched.Action, done bool) {
 	f := Forward{Began: c.ended.Add(-c.took), Ended: c.ended, Prefill: act.Kind != sched.Decode,
-		Quantum: act.Quantum > 0, Halted: !done}
+		Quantum: act.Quantum > 0, Halted: !done, Whole: done && act.Kind != sched.Resume, Load: loadOf(&c.batch)}
 	add := func(id sched.ID, n int) {
 		if j := c.jobs[id]; j != nil {
 			f.Rows[j.req.Class] += n

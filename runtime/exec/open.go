@@ -147,8 +147,11 @@ func (a *Assembly) Compile(phase *plans.Phase, on *Workers) (*Executor, error) {
 
 // Close frees everything but borrowed workers. Executors over it are closed before.
 func (a *Assembly) Close() (err error) {
-	if a.Workers != nil && !a.borrowed {
+	switch {
+	case a.Workers != nil && !a.borrowed:
 		a.Workers.Close()
+	case a.Workers != nil:
+		a.Workers.Pool.Gather()
 	}
 	if a.Buffers != nil {
 		err = errors.Join(err, a.Buffers.Free())

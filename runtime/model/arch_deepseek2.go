@@ -95,13 +95,18 @@ func deepseek2(b *Builder) {
 		if b.Experts.Shared > 0 {
 			b.Shared(SwiGLU) // Shared [T, shared ffn], Y [T, hidden]
 		}
-		router := b.Gating
-		router.Scale = cmp.Or(router.Scale, 1)
-		router.Bias = b.vector("exp_probs_b.bias", b.Experts.Count, IfPresent)
-		b.Mix(Mixture{Act: SwiGLU, Router: router, Onto: b.Experts.Shared > 0})
+		b.Mix(Mixture{Act: SwiGLU, Router: b.biasedRouter(IfPresent), Onto: b.Experts.Shared > 0})
 	}
 	b.Norm("output_norm") // H [T, hidden]
 	b.Head(1)             // Logits [wanted rows, vocab]
+}
+
+// biasedRouter is the file's, with a bias for the choice.
+func (b *Builder) biasedRouter(bias Need) Router {
+	router := b.Gating
+	router.Scale = cmp.Or(router.Scale, 1)
+	router.Bias = b.vector("exp_probs_b.bias", b.Experts.Count, bias)
+	return router
 }
 
 // latentRope is the rotation, which YaRN does not make longer, and the scale of scores, which it

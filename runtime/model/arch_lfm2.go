@@ -9,25 +9,50 @@ import (
 func init() {
 	Register(Architecture{Name: "lfm2", Decoder: lfm2, Vocabulary: lfm2Vocabulary,
 		HF: []string{"lfm2"}, ReadHF: (*HF).lfm2,
-		Read: func(m *Metadata, c *Config) {
-			c.Recurrence.Conv = m.Size("shortconv.l_cache", maxConv)
-			c.Windows.Size = m.CountOr("attention.sliding_window", 1<<26)
-		},
+		Read: (*Metadata).shortConv,
 		Check: func(c Config) error {
-			if c.Recurrence.Conv < 2 {
-				return fmt.Errorf("a convolution of %d positions has no state: the file is damaged", c.Recurrence.Conv)
+			if err := c.checkShortConv(); err != nil {
+				return err
 			}
 			return checkDense(c)
 		},
 	})
+	Register(Architecture{Name: "lfm2moe", Decoder: lfm2, Vocabulary: lfm2Vocabulary,
+		HF: []string{"lfm2_moe"}, ReadHF: (*HF).lfm2Experts,
+		Read: func(m *Metadata, c *Config) {
+			m.shortConv(c)
+			m.Experts(c)
+			c.Experts.Dense = m.CountOr("leading_dense_block_count", 1<<10)
+			c.Gating = Router{Score: m.gating().Score, Norm: true} // whatever else a file says, as in llama.cpp
+		},
+		Check: func(c Config) error {
+			if err := c.checkShortConv(); err != nil {
+				return err
+			}
+			return c.Experts.check()
+		},
+	})
+}
+
+// shortConv reads what layers with a short convolution have.
+func (m *Metadata) shortConv(c *Config) {
+	c.Recurrence.Conv = m.Size("shortconv.l_cache", maxConv)
+	c.Windows.Size = m.CountOr("attention.sliding_window", 1<<26)
+}
+
+func (c Config) checkShortConv() error {
+	if c.Recurrence.Conv < 2 {
+		return fmt.Errorf("a convolution of %d positions has no state: the file is damaged", c.Recurrence.Conv)
+	}
+	return nil
 }
 
 // lfm2 is Liquid AI: LFM2 Technical Report, 2025: gated short convolutions, and attention in the
-// layers that have KV heads.
+// layers that have KV heads; lfm2moe has experts in all layers but the first.
 func lfm2(b *Builder) {
 	rope := b.Rope(Rope{Neox: true})
 	b.Embed(1) // X [T, hidden]
-	for range b.Layers() {
+	for i := range b.Layers() {
 		b.Norm("attn_norm") // H [T, hidden]
 		if b.heads.KV == 0 {
 			b.ShortConv() // Mix [T, 3*hidden], Att and Y [T, hidden]
@@ -38,7 +63,11 @@ func lfm2(b *Builder) {
 			b.AttnOut()                                                  // Y [T, hidden]
 		}
 		b.Norm("ffn_norm") // H [T, hidden]
-		b.FFN(SwiGLU)      // Gate [T, ffn], Y [T, hidden]
+		if !b.Experts.in(i) {
+			b.FFN(SwiGLU) // Gate [T, ffn], Y [T, hidden]
+			continue
+		}
+		b.Mix(Mixture{Act: SwiGLU, Router: b.biasedRouter(Always)}) // Y [T, hidden]
 	}
 	b.Norm("token_embd_norm") // H [T, hidden]
 	b.Head(1)                 // Logits [wanted rows, vocab]

@@ -39,8 +39,10 @@ func TestPresets(t *testing.T) {
 		"ministral-3-3b": 3_429_006_336, // "3.4B"
 		// "5.1B" with what sees and hears
 		"gemma4-e2b":     4_628_569_344,
-		"gemma4-26b-a4b": 25_233_137_920,                                                          // "25.2B"
-		"lfm2-1.2b":      1_170_340_608, "qwen3.5-0.8b": 752_393_024, "qwen3.5-4b": 4_205_751_296, // texts alone
+		"gemma4-26b-a4b": 25_233_137_920, // "25.2B"
+		// and the biases of the choice
+		"lfm2-8b-a1b": 8_339_929_856 + 22*32,
+		"lfm2-1.2b":   1_170_340_608, "qwen3.5-0.8b": 752_393_024, "qwen3.5-4b": 4_205_751_296, // texts alone
 		"qwen3.5-35b-a3b": 34_660_610_688, "qwen3-next-80b-a3b": 79_674_391_296, // "35B", "80B"
 		"qwen3-next-1b":    1_095_881_600, // of our own
 		"deepseek-v2-lite": 15_706_484_224, "llama4-scout": 107_769_861_120,

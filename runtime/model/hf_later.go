@@ -9,9 +9,9 @@ import (
 
 // hfLater are fields of families since 2025: names and defaults are those of the configuration
 // classes of Hugging Face's transformers (src/transformers/models/FAMILY/configuration_FAMILY.py of
-// gemma4, lfm2, llama4, ministral3, qwen3_5, qwen3_5_moe and qwen3_next, as of version 5). What
-// they leave out has the default there where that is an option, and is asked for where it is a
-// size.
+// gemma4, lfm2, lfm2_moe, llama4, ministral3, qwen3_5, qwen3_5_moe and qwen3_next, as of version
+// 5). What they leave out has the default there where that is an option, and is asked for where it
+// is a size.
 type hfLater struct {
 	Conv       int   `json:"linear_conv_kernel_dim"`
 	KeyDims    int   `json:"linear_key_head_dim"`
@@ -30,6 +30,8 @@ type hfLater struct {
 	BlockAuto  *bool   `json:"block_auto_adjust_ff_dim"`
 	FullLayers []int   `json:"full_attn_idxs"`
 	TiedOld    *bool   `json:"tie_embedding"`
+
+	DenseLayersFirst int `json:"num_dense_layers"`
 
 	FarHeadDim int     `json:"global_head_dim"`
 	FarKVHeads int     `json:"num_global_key_value_heads"`
@@ -182,7 +184,7 @@ func (h *HF) lfm2(c *Config) error {
 			c.Tied = *tied
 		}
 	}
-	if c.FFN = cmp.Or(h.BlockFFN, h.FFN); h.BlockAuto == nil || *h.BlockAuto {
+	if c.FFN = cmp.Or(h.BlockFFN, h.FFN); h.ModelType != "lfm2_moe" && (h.BlockAuto == nil || *h.BlockAuto) {
 		of := cmp.Or(h.BlockOf, 256)
 		n := int(cmp.Or(h.BlockTimes, 1) * float64(2*c.FFN/3))
 		if of < 1 || n < 1 || n > 1<<20 {
@@ -210,6 +212,18 @@ func (h *HF) lfm2(c *Config) error {
 		}
 	}
 	return nil
+}
+
+// lfm2Experts reads the experts, too. Their weights add up to 1, and what they are chosen by has a
+// bias.
+func (h *HF) lfm2Experts(c *Config) error {
+	if (h.NormTopK != nil && !*h.NormTopK) || cmp.Or(h.RoutedTimes, 1) != 1 {
+		return fmt.Errorf("experts whose weights do not add up to 1 (norm_topk_prob, routed_scaling_factor) are %w",
+			ErrUnsupported)
+	}
+	c.Experts = Experts{Count: h.Experts, Used: h.ExpertsUsed, FFN: h.ExpertFFN, Dense: h.DenseLayersFirst}
+	c.Gating = Router{Score: Sigmoid, Norm: true}
+	return h.lfm2(c)
 }
 
 // ministral reads how queries grow.

@@ -116,6 +116,13 @@ var hubConfigs = map[string]string{
 		"block_multiple_of":256,"conv_L_cache":3,"conv_bias":false,"full_attn_idxs":[2,5,8,10,12,14],"hidden_size":2048,
 		"max_position_embeddings":128000,"norm_eps":1e-05,"num_attention_heads":32,"num_heads":32,"num_hidden_layers":16,
 		"num_key_value_heads":8,"rope_theta":1000000.0,"torch_dtype":"bfloat16","vocab_size":65536}`,
+	"lfm2-8b-a1b": `{"model_type":"lfm2_moe","conv_L_cache":3,"conv_bias":false,"hidden_size":2048,"intermediate_size":7168,"layer_types":[
+		"conv","conv","full_attention","conv","conv","conv","full_attention","conv","conv","conv","full_attention","conv",
+		"conv","conv","full_attention","conv","conv","conv","full_attention","conv","conv","full_attention","conv","conv"],
+		"max_position_embeddings":128000,"moe_intermediate_size":1792,"norm_eps":1e-05,"norm_topk_prob":true,
+		"num_attention_heads":32,"num_dense_layers":2,"num_experts":32,"num_experts_per_tok":4,"num_hidden_layers":24,
+		"num_key_value_heads":8,"rope_theta":1000000.0,"routed_scaling_factor":1.0,"tie_embedding":true,
+		"torch_dtype":"bfloat16","use_expert_bias":true,"vocab_size":65536}`,
 	"tinyllama-1.1b": `{"model_type":"llama","hidden_act":"silu","hidden_size":2048,"intermediate_size":5632,"max_position_embeddings":2048,
 		"num_attention_heads":32,"num_hidden_layers":22,"num_key_value_heads":4,"rms_norm_eps":1e-05,"rope_scaling":null,
 		"tie_word_embeddings":false,"torch_dtype":"bfloat16","vocab_size":32000}`,
@@ -183,6 +190,7 @@ func TestFromHFRefuses(t *testing.T) {
 		`{"model_type":"lfm2","full_attn_idxs":[1],"conv_bias":true,` + sizes + `}`: "conv_bias",
 		`{"model_type":"lfm2","full_attn_idxs":[1],` + sizes +
 			`}`: "conv_L_cache",
+		`{"model_type":"lfm2_moe","norm_topk_prob":false,` + sizes + `}`: "norm_topk_prob",
 		`{"model_type":"ministral3",` + heads + `,` + sizes +
 			`}`: "rope_parameters",
 		`{"model_type":"llama4_text",` + heads + `,` + sizes +

@@ -56,6 +56,8 @@ func TestFilesThatLie(t *testing.T) {
 		{"olmo2", "olmo2.attention.head_count_kv", 3, "8 query heads cannot share 3"},
 		{"lfm2", "lfm2.shortconv.l_cache", 0, "shortconv.l_cache is 0"},
 		{"lfm2", "lfm2.shortconv.l_cache", 1, "a convolution of 1 positions has no state"},
+		{"lfm2moe", "lfm2moe.expert_gating_func", 3, "expert_gating_func is 3"},
+		{"lfm2moe", "lfm2moe.expert_used_count", 9, "8 experts"},
 		{"qwen35", "qwen35.ssm.conv_kernel", 0, "ssm.conv_kernel is 0"},
 		{"qwen35", "qwen35.ssm.state_size", 1 << 31, "ssm.state_size is 2147483648"},
 		{"qwen35", "qwen35.ssm.group_count", 3, "4 value heads cannot share 3 key heads"},

@@ -132,6 +132,11 @@ var presets = []Config{
 		KVHeadsOf: []int{0, 0, 8, 0, 0, 8, 0, 0, 8, 0, 8, 0, 8, 0, 8, 0},
 		Dims: Dims{Hidden: 2048, Layers: 16, Heads: 32, KVHeads: 8, HeadDim: 64, FFN: 8192, Vocab: 65536,
 			Context: 128000}},
+	{Name: "lfm2-8b-a1b", Arch: "lfm2moe", Eps: 1e-5, RopeBase: 1e6, Tied: true, Recurrence: Recurrence{Conv: 3},
+		KVHeadsOf: []int{0, 0, 8, 0, 0, 0, 8, 0, 0, 0, 8, 0, 0, 0, 8, 0, 0, 0, 8, 0, 0, 8, 0, 0},
+		Experts:   Experts{Count: 32, Used: 4, FFN: 1792, Dense: 2}, Gating: Router{Score: Sigmoid, Norm: true},
+		Dims: Dims{Hidden: 2048, Layers: 24, Heads: 32, KVHeads: 8, HeadDim: 64, FFN: 7168, Vocab: 65536,
+			Context: 128000}},
 }
 
 func llamaPreset(name string, d Dims) Config {
@@ -237,6 +242,10 @@ var families = map[string]func(*Config){
 	},
 	"lfm2": func(c *Config) {
 		c.Tied, c.RopeBase, c.KVHeadsOf, c.Recurrence.Conv = true, 1e6, everyLayer(6, 3, 0, 2), 3
+	},
+	"lfm2moe": func(c *Config) {
+		c.Tied, c.RopeBase, c.KVHeadsOf, c.Recurrence.Conv = true, 1e6, everyLayer(6, 3, 0, 2), 3
+		c.Experts, c.Gating = Experts{Count: 8, Used: 2, FFN: 256, Dense: 2}, Router{Score: Sigmoid, Norm: true}
 	},
 	"bert": encoderTiny, "bert-rerank": func(c *Config) {
 		encoderTiny(c)

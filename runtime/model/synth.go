@@ -157,6 +157,8 @@ func writeHeads(w keyWriter, c Config, key func(string) string) {
 	if l.KV > 0 {
 		length("kv_lora_rank", l.KV)
 		length("q_lora_rank", l.Q)
+	}
+	if l.KV > 0 || c.Gating != (Router{}) {
 		writeGating(w, c, key)
 	}
 }

@@ -13,8 +13,8 @@ import (
 // connection is closed over bytes that nobody read: TCP then resets it, and many
 // clients read nothing before they have written everything.
 const (
-	lingerTime  = 2 * time.Second
-	lingerBytes = 32 << 20
+	lingerTime  = 4 * time.Second
+	lingerBytes = 256 << 20
 )
 
 // linger takes what the peer still sends, within bounds, until it has read the
@@ -22,6 +22,18 @@ const (
 func linger(c net.Conn) {
 	_ = c.SetReadDeadline(time.Now().Add(lingerTime))
 	_, _ = io.CopyN(io.Discard, c, lingerBytes)
+}
+
+// takeRest is linger where the client said that it closes the connection behind this answer:
+// net/http then closes it over what is left of a body that was refused.
+func takeRest(w http.ResponseWriter, r *http.Request) {
+	if !r.Close || r.ContentLength == 0 || r.Header.Get("Expect") != "" {
+		return
+	}
+	rc := http.NewResponseController(w)
+	_ = rc.Flush()
+	_ = rc.SetReadDeadline(time.Now().Add(lingerTime))
+	_, _ = io.CopyN(io.Discard, r.Body, lingerBytes)
 }
 
 // follow is the http.Server's ConnState. net/http calls a connection active only

@@ -78,7 +78,10 @@ func asAPIError(err error, chat bool) *apiError {
 		return e
 	case errors.As(err, &refused):
 		e := newError(http.StatusBadRequest, typeInvalid, "", "%s", refused.Error())
-		if refused.Param != "" {
+		switch model := "model"; {
+		case refused.Model:
+			e.Param = &model
+		case refused.Param != "":
 			e.Param = &refused.Param
 		}
 		return e

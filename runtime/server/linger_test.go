@@ -23,9 +23,10 @@ func TestRefusalReachesClientThatWritesFirst(t *testing.T) {
 	open, _ := start(t, &fake{words: []string{"x"}}, Options{})
 	keyed, _ := start(t, &fake{words: []string{"x"}}, Options{APIKeys: []string{"secret"}})
 	loading, _ := start(t, nil, Options{})
-	const size = 12 << 20
+	const size = 48 << 20
 	announced := fmt.Sprintf("Content-Length: %d\r\n\r\n", size)
 	chunked := fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n", size)
+	rest := strings.Repeat(" ", size)
 	const chat = "/v1/chat/completions"
 	for name, c := range map[string]struct {
 		url, path, framing string
@@ -33,6 +34,8 @@ func TestRefusalReachesClientThatWritesFirst(t *testing.T) {
 	}{
 		"too large":          {open, chat, announced, http.StatusRequestEntityTooLarge},
 		"too large, chunked": {open, chat, chunked, http.StatusRequestEntityTooLarge},
+		"and closes":         {open, chat, "Connection: close\r\n" + announced, http.StatusRequestEntityTooLarge},
+		"and no key":         {keyed, chat, "Connection: close\r\n" + announced, http.StatusUnauthorized},
 		"no such path":       {open, "/v2/nothing", announced, http.StatusNotFound},
 		"no key":             {keyed, "/v1/completions", announced, http.StatusUnauthorized},
 		"loading":            {loading, "/v1/completions", announced, http.StatusServiceUnavailable},
@@ -41,8 +44,12 @@ func TestRefusalReachesClientThatWritesFirst(t *testing.T) {
 			t.Parallel()
 			conn := dial(t, c.url)
 			conn.SetDeadline(time.Now().Add(30 * time.Second))
-			const head = "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n%s%s"
-			if _, err := fmt.Fprintf(conn, head, c.path, c.framing, strings.Repeat(" ", size)); err != nil {
+			const head = "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n%s"
+			_, err := fmt.Fprintf(conn, head, c.path, c.framing)
+			if err == nil {
+				_, err = io.WriteString(conn, rest)
+			}
+			if err != nil {
 				t.Fatalf("the server does not take what is sent: %v", err)
 			}
 			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)

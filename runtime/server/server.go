@@ -142,6 +142,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	x := newExchange(w, r, path)
 	x.shape = rt.shape
+	defer takeRest(w, r)
 	defer func() {
 		s.counters.request(path, x.status)
 		x.log(s.opts.Log)

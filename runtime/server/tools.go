@@ -76,6 +76,9 @@ func checkTools(r *api.Request) *apiError {
 	return nil
 }
 
+var toolModes = map[string]api.ToolMode{"auto": api.ToolsAuto, "none": api.ToolsNone,
+	"required": api.ToolsRequired, "any": api.ToolsRequired}
+
 // parseToolChoice reads "auto", "none", "required", and {"function":{"name":...}}.
 func parseToolChoice(raw json.RawMessage) (c api.ToolChoice, e *apiError) {
 	const field = "tool_choice"
@@ -85,9 +88,7 @@ func parseToolChoice(raw json.RawMessage) (c api.ToolChoice, e *apiError) {
 	if raw[0] == '"' {
 		var mode string
 		_ = json.Unmarshal(raw, &mode)
-		known := map[string]api.ToolMode{"auto": api.ToolsAuto, "none": api.ToolsNone, "required": api.ToolsRequired,
-			"any": api.ToolsRequired}
-		m, ok := known[mode]
+		m, ok := toolModes[mode]
 		if !ok {
 			return c, invalid(field, "is %q and must be auto, none, required or the name of a tool", clip(mode))
 		}
@@ -97,9 +98,12 @@ func parseToolChoice(raw json.RawMessage) (c api.ToolChoice, e *apiError) {
 	if e := decode(raw, &choice, field); e != nil {
 		return c, e
 	}
+	mode, plain := toolModes[choice.Type]
 	switch {
 	case choice.Type == "allowed_tools":
 		return choice.allowed()
+	case plain && choice.name() == "":
+		return api.ToolChoice{Mode: mode}, nil // as other APIs write it
 	case choice.name() == "" && choice.Type != "" && choice.Type != "function" && choice.Type != "custom":
 		return c, invalid(field, "demands %q, which is not run here; name a function or leave it out",
 			clip(choice.Type))

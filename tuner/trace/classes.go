@@ -37,16 +37,10 @@ func (o *Outcome) Latency() time.Duration { return o.End - o.At }
 
 // Quantile is quantile q of a time over the requests that finished, 0 without any.
 func (r *Report) Quantile(q float64, of func(*Outcome) time.Duration) time.Duration {
-	return r.quantile(q, of)
+	return Quantile(r.times(of), q)
 }
 
 // Mean is the mean of a time over the requests that finished, 0 without any.
 func (r *Report) Mean(of func(*Outcome) time.Duration) time.Duration {
-	sum, n := time.Duration(0), time.Duration(0)
-	for i := range r.Outcomes {
-		if r.Outcomes[i].Finished() {
-			sum, n = sum+of(&r.Outcomes[i]), n+1
-		}
-	}
-	return sum / max(1, n)
+	return Mean(r.times(of))
 }

@@ -14,6 +14,7 @@ type Options struct {
 	Switch     time.Duration // cost of the hot switch between the phases
 	Sequential bool          // each request comes when the one before has ended
 	MaxTime    time.Duration // of the virtual clock; 0: as long as it takes
+	Pace       Pace          // of the machine, in times since the start of the trace
 }
 
 // Outcome is what one request saw, in times since the start of the trace.
@@ -74,11 +75,12 @@ type replay struct {
 	sched  *sched.Scheduler
 	driver *sched.Driver
 	out    []Outcome
-	left   [][]time.Duration // by request, the steps of its halted prefill that did not run
+	left   [][]time.Duration // by request, the steps of its halted prefill that did not run, as usual
 	now    time.Duration
 	next   int // first request that has not arrived
 	live   int
-	seen   []int // positions before each row of a decode, reused
+	seen   []int           // positions before each row of a decode, reused
+	steps  []time.Duration // of a forward, reused
 	err    error
 
 	forward  forward
@@ -95,6 +97,7 @@ type forward struct {
 	first  time.Duration // its first step begins
 	end    time.Duration
 	steps  []time.Duration // of a prefill
+	usual  []time.Duration // the same, where the machine keeps its pace
 	halted bool            // it ends between two of them
 }
 
@@ -177,7 +180,7 @@ func (r *replay) stop(id sched.ID, halts func(at, next time.Duration) bool) {
 			return
 		}
 		if halts(at, f.steps[i+1]) {
-			r.left[id-1], f.end, f.halted = f.steps[i+1:], at, true
+			r.left[id-1], f.end, f.halted = f.usual[i+1:], at, true
 			return
 		}
 	}
@@ -203,21 +206,25 @@ func (r *replay) Begin(a *sched.Action) {
 			x := &r.out[rows.ID-1]
 			r.seen = append(r.seen, x.Prompt+x.Tokens-1)
 		}
-		f.end += max(1, r.cost.Decode(r.seen))
+		f.end += max(1, r.o.Pace.of(r.cost.Decode(r.seen), f.first))
 		r.decodes++
 	case sched.Prefill:
 		if x := &r.out[a.ID-1]; x.Started == 0 {
 			x.Started = f.first
 		}
-		f.steps = prefillSteps(r.cost, a)
+		f.usual = prefillSteps(r.cost, a)
 		r.prefills++
 	case sched.Resume:
-		f.steps = r.left[a.ID-1]
+		f.usual = r.left[a.ID-1]
 		r.prefills++
 	}
-	for _, step := range f.steps {
+	r.steps = r.steps[:0]
+	for _, usual := range f.usual {
+		step := r.o.Pace.of(usual, f.end)
+		r.steps = append(r.steps, step)
 		f.end += step
 	}
+	f.steps = r.steps
 	r.forward = f
 	if a.Quantum > 0 {
 		r.stop(a.ID, func(at, next time.Duration) bool { return at-r.now+next > a.Quantum })

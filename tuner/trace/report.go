@@ -51,30 +51,43 @@ func (r *Report) Throughput() float64 {
 }
 
 // TTFT is quantile q of the time to the first token over the requests that finished, 0 without any.
-func (r *Report) TTFT(q float64) time.Duration { return r.quantile(q, (*Outcome).TTFT) }
+func (r *Report) TTFT(q float64) time.Duration { return r.Quantile(q, (*Outcome).TTFT) }
 
 // TPOT is quantile q of the time per output token.
-func (r *Report) TPOT(q float64) time.Duration { return r.quantile(q, (*Outcome).TPOT) }
+func (r *Report) TPOT(q float64) time.Duration { return r.Quantile(q, (*Outcome).TPOT) }
 
 // Latency is quantile q of the time from arrival to the last token.
 func (r *Report) Latency(q float64) time.Duration {
-	return r.quantile(q, (*Outcome).Latency)
+	return r.Quantile(q, (*Outcome).Latency)
 }
 
-// quantile is the smallest value that a share q of the requests do not exceed.
-func (r *Report) quantile(q float64, of func(*Outcome) time.Duration) time.Duration {
-	var x []time.Duration
+// times are those of the requests that finished.
+func (r *Report) times(of func(*Outcome) time.Duration) (x []time.Duration) {
 	for i := range r.Outcomes {
 		if r.Outcomes[i].Finished() {
 			x = append(x, of(&r.Outcomes[i]))
 		}
 	}
+	return x
+}
+
+// Quantile is the smallest of some times that a share q of them do not exceed, 0 without any. It
+// orders them.
+func Quantile(x []time.Duration, q float64) time.Duration {
 	if len(x) == 0 {
 		return 0
 	}
 	slices.Sort(x)
 	i := int(q*float64(len(x))+0.999999) - 1
 	return x[min(len(x)-1, max(0, i))]
+}
+
+// Mean is the mean of some times, 0 without any.
+func Mean(x []time.Duration) (sum time.Duration) {
+	for _, d := range x {
+		sum += d
+	}
+	return sum / time.Duration(max(1, len(x)))
 }
 
 // SLO is a service level: what a request may wait.

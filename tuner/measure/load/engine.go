@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/cost"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/sched"
@@ -70,22 +71,50 @@ func (e *Engine) Ask(
 	return res.Queued, err
 }
 
-// Simulate runs the arrivals of a run on the virtual clock, with the op times of the engine. o says
-// how it schedules; its blocks are the engine's, and enough for one request of that many tokens.
+// Simulate runs the arrivals of a run on the virtual clock, with the op times of the engine and at
+// the machine's pace in that run. o says how it schedules; its blocks are the engine's, and enough
+// for one request of that many tokens.
 func (e *Engine) Simulate(real *Run, o sched.Config, most int) (*Run, error) {
 	t := make(trace.Trace, len(real.Outcomes))
 	for i := range real.Outcomes {
 		t[i] = real.Outcomes[i].Request
 	}
-	report, err := e.Replay(t, o, most)
+	pace := e.pace(real)
+	report, err := e.replay(t, o, most, pace)
 	if err != nil {
 		return nil, err
 	}
-	return &Run{Report: report, Policy: o.Policy, Simulated: true, Model: real.Model, CPU: real.CPU}, nil
+	even, err := e.replay(t, o, most, trace.Pace{})
+	if err != nil {
+		return nil, err
+	}
+	return &Run{Report: report, Policy: o.Policy, Simulated: true, Model: real.Model, CPU: real.CPU, Pace: pace,
+		Even: even}, nil
 }
 
-// Replay is Simulate for any arrivals.
+// pace is that of the machine in a run, by the forwards that ran through.
+func (e *Engine) pace(real *Run) trace.Pace {
+	table := e.engine.Costs().Whole()
+	var samples []trace.Sample
+	for i := range real.Forwards {
+		if f := &real.Forwards[i]; f.Whole {
+			phase := cost.Decode
+			if f.Prefill {
+				phase = cost.Prefill
+			}
+			samples = append(samples, trace.Sample{At: f.Began.Sub(real.Began), Took: f.Ended.Sub(f.Began),
+				Usual: table.Forward(phase, f.Load)})
+		}
+	}
+	return trace.NewPace(samples)
+}
+
+// Replay is Simulate for any arrivals, at an even pace.
 func (e *Engine) Replay(t trace.Trace, o sched.Config, most int) (*trace.Report, error) {
+	return e.replay(t, o, most, trace.Pace{})
+}
+
+func (e *Engine) replay(t trace.Trace, o sched.Config, most int, pace trace.Pace) (*trace.Report, error) {
 	o.Blocks, o.Chunk = max(e.engine.Runner().Blocks(), kvcache.BlocksFor(most)), e.engine.Runner().Plan.Chunk
-	return trace.Replay(t, trace.Measured{Table: e.engine.Costs().Whole()}, trace.Options{Sched: o})
+	return trace.Replay(t, trace.Measured{Table: e.engine.Costs().Whole()}, trace.Options{Sched: o, Pace: pace})
 }

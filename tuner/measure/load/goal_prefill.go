@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"time"
 
@@ -58,9 +57,9 @@ func (s *Stage) quanta(ctx context.Context) (out []Figure, err error) {
 			return err
 		}
 		out = []Figure{
-			{What: "reactive time from token to token, P90", Alone: quantile(alone, 0.9).Seconds(),
-				Beside: quantile(beside, 0.9).Seconds(), Bound: mostTPOT, Samples: len(beside)},
-			{What: "the same, mean", Alone: mean(alone).Seconds(), Beside: mean(beside).Seconds(),
+			{What: "reactive time from token to token, P90", Alone: trace.Quantile(alone, 0.9).Seconds(),
+				Beside: trace.Quantile(beside, 0.9).Seconds(), Bound: mostTPOT, Samples: len(beside)},
+			{What: "the same, mean", Alone: trace.Mean(alone).Seconds(), Beside: trace.Mean(beside).Seconds(),
 				Samples: len(beside)},
 			{What: fmt.Sprintf("proactive prefill of %d tokens", s.long().Prompt), Alone: own, Beside: shared,
 				Bound: leastOfPrefill, Least: true, Rate: true, Samples: 2},
@@ -134,7 +133,7 @@ func (s *Stage) halt(ctx context.Context) (out []Figure, err error) {
 			}{{"P50", 0.5, 0}, {"P99", 0.99, mostArrival}, {"longest", 1, 0}} {
 				out = append(out, Figure{Policy: sched.DefaultPolicy, Samples: len(waits), Bound: q.bound.Seconds(),
 					What:   fmt.Sprintf("reactive arrival to its first op, in %s, %s", of, q.name),
-					Beside: quantile(waits, q.share).Seconds()})
+					Beside: trace.Quantile(waits, q.share).Seconds()})
 			}
 			return nil
 		})
@@ -187,21 +186,4 @@ func sleep(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-}
-
-// quantile is the smallest of the times that a share of them do not exceed, 0 without any.
-func quantile(list []time.Duration, share float64) time.Duration {
-	if len(list) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(list))
-	i := int(share*float64(len(sorted))+0.999999) - 1
-	return sorted[min(max(i, 0), len(sorted)-1)]
-}
-
-func mean(list []time.Duration) (sum time.Duration) {
-	for _, d := range list {
-		sum += d
-	}
-	return sum / time.Duration(max(1, len(list)))
 }

@@ -40,6 +40,10 @@ type Run struct {
 	Began     time.Time
 	Joules    float64 // of all packages, 0 where the machine does not say
 	Goodput   float64 // requests a minute; 0: not looked for, or none
+
+	// Of a simulated run, the machine's pace that it follows, and what it gives at an even one.
+	Pace trace.Pace
+	Even *trace.Report
 }
 
 // Offer sends each request of the trace at its time, whether those before have ended or not, and

@@ -33,6 +33,17 @@ type Row struct {
 	Goodput     float64 `json:"goodput_per_minute,omitempty"`
 	Model       string  `json:"model,omitempty"`
 	CPU         string  `json:"cpu,omitempty"`
+
+	// Of the virtual clock: the machine's pace that it follows, exceeded downwards and upwards by a
+	// tenth of the seconds each, and what it gives at an even one.
+	Pace [2]float64 `json:"pace,omitzero"`
+	Even Even       `json:"even_pace,omitzero"`
+}
+
+// Even is what a class sees of a machine that keeps its pace.
+type Even struct {
+	TTFT Quantiles `json:"ttft"`
+	TPOT Quantiles `json:"tpot"`
 }
 
 // Quantiles are the mean of a time and its quantiles, in seconds.
@@ -71,6 +82,11 @@ func Rows(run *Run, slo trace.SLO) (rows []Row) {
 			Attainment: r.Attainment(slo), Tokens: run.Throughput(),
 			Halts: run.Sched.Stops, Quanta: run.Sched.Quanta, Aged: run.Sched.Promotions,
 			Preempted: run.Sched.Preemptions, Goodput: run.Goodput, Model: run.Model, CPU: run.CPU}
+		if run.Even != nil {
+			even := run.Even.Of(class)
+			row.Pace[0], row.Pace[1] = run.Pace.Range()
+			row.Even = Even{quantilesOf(even, (*trace.Outcome).TTFT), quantilesOf(even, (*trace.Outcome).TPOT)}
+		}
 		if run.Elapsed > 0 {
 			row.Utilization = run.Busy.Seconds() / run.Elapsed.Seconds()
 		}
