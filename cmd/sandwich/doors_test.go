@@ -16,10 +16,11 @@ import (
 	"sandwich/runtime/session"
 )
 
-// waitFor waits for what another process does.
+// waitFor waits for what another process does, two minutes at most: a machine whose CPUs are taken
+// away loads and tunes slowly.
 func waitFor(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for range 4000 {
+	for range 24_000 {
 		if ok() {
 			return
 		}

@@ -231,6 +231,9 @@ func TestAllReduceEqualsPlainSum(t *testing.T) {
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 1))
 	for ranks := 1; ranks <= 8; ranks++ {
+		if raceEnabled && ranks&(ranks-1) != 0 {
+			continue // the kernels are slow
+		}
 		for _, workers := range []int{1, 2, 3, ranks, ranks + 1 + rng.IntN(4)} {
 			t.Run(fmt.Sprintf("%d ranks, %d workers, seed %d", ranks, workers, seed), func(t *testing.T) {
 				p := sumPool(t, workers, pool.NoSpin)
@@ -279,7 +282,11 @@ func TestAllReduceUnwindsFailedRun(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	s := newSumming(t, p, ranks, 6, rng)
 	boom := errors.New("boom")
-	for round := range 15 {
+	rounds := 15
+	if raceEnabled {
+		rounds = 5 // each worker fails once
+	}
+	for round := range rounds {
 		at := rng.IntN(len(s.jobs))
 		func() {
 			defer func() {
@@ -304,6 +311,9 @@ func TestAllReduceUnwindsFailedRun(t *testing.T) {
 
 // Sums of one run follow each other, and so does any number of runs, without allocation.
 func TestAllReduceAllocatesNothing(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
 	p := sumPool(t, 2, pool.NoSpin)
 	s := newSumming(t, p, 2, 0, rand.New(rand.NewPCG(5, 6)))
 	parts := []Matrix{matrix(t, 64, 768), matrix(t, 64, 768), matrix(t, 64, 768)}
@@ -323,7 +333,7 @@ func TestAllReduceAllocatesNothing(t *testing.T) {
 			s.reduce.Finish(w, w.ID(), o, nil)
 		}
 	}
-	if n := testing.AllocsPerRun(20, func() { p.Run(body) }); n > 0 && !raceEnabled {
+	if n := testing.AllocsPerRun(20, func() { p.Run(body) }); n > 0 {
 		t.Errorf("%v allocations", n)
 	}
 }

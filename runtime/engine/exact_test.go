@@ -119,11 +119,11 @@ func TestBitEqual(t *testing.T) {
 	}
 }
 
-// skipUnderRace leaves out what takes minutes where kernels are plain Go, and whose threads other
+// skipUnderRace leaves out what takes long where kernels are plain Go, and whose threads other
 // tests run as well.
 func skipUnderRace(t *testing.T) {
 	if raceEnabled {
-		t.Skip("too slow with the plain-Go kernels of a race build")
+		t.Skip("too slow with the plain-Go kernels of a race build, and other tests run the same threads")
 	}
 }
 

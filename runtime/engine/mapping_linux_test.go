@@ -39,6 +39,7 @@ func onDisk(t *testing.T, typ gguf.Type, tied bool) (path string, f *gguf.File) 
 // engine: it answers as it did before, whether the embedding is a table of its own or the head, and
 // whatever number of ranks holds that.
 func TestServingNeverReadsTheFile(t *testing.T) {
+	skipUnderRace(t)
 	for _, c := range []struct {
 		typ   gguf.Type
 		tied  bool

@@ -14,6 +14,7 @@ import (
 // starts. Prompts, decode batches, full queues and a prefill that is halted for somebody else take
 // nothing more.
 func TestServingAllocatesNoBuffers(t *testing.T) {
+	skipUnderRace(t)
 	e := byHand(t, tinyOptions(t))
 	before, total := mem.Allocations(), mem.Total()
 	held := false

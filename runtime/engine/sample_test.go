@@ -71,6 +71,7 @@ func TestPenaltyTurnsLoops(t *testing.T) {
 // TestRankAgainstSort compares the selected candidates with those of a sort of the whole
 // vocabulary.
 func TestRankAgainstSort(t *testing.T) {
+	skipUnderRace(t)
 	rng := rand.New(rand.NewPCG(1, 2))
 	for round := range 60 {
 		vocab := 1 + rng.IntN(9000)

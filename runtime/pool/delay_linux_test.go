@@ -1,7 +1,6 @@
 package pool
 
 import (
-	"runtime"
 	"testing"
 	"time"
 )
@@ -23,16 +22,12 @@ func TestWaitingForACPUIsSeen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bound := func() bool {
-		runtime.LockOSThread() // for good: the thread ends with its goroutine
-		return pinThread(0, pus[0]) == nil
-	}
 	end := make(chan struct{})
 	waited := make(chan time.Duration, 1)
 	for i := range 2 {
-		go func() {
+		go ownThread(func() { // which ends with its goroutine
 			var d delay
-			if !bound() {
+			if pinThread(0, pus[0]) != nil {
 				waited <- -1
 				return
 			}
@@ -51,7 +46,7 @@ func TestWaitingForACPUIsSeen(t *testing.T) {
 				}
 			}
 			waited <- -1
-		}()
+		})
 	}
 	defer close(end)
 	select {

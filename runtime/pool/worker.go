@@ -139,20 +139,22 @@ func (w *Worker) ring(c command) {
 	w.door.advance()
 }
 
-// start gives the worker a thread of its own, never the main one: that thread's affinity is what
-// /proc and other programs take for the process's, it could not end with the worker, and a later
-// reading of the machine would believe that only the worker's PU is allowed.
-func (w *Worker) start(ready chan<- error) {
+func (w *Worker) start(ready chan<- error) { ownThread(func() { w.loop(ready) }) }
+
+// ownThread runs f on a thread of its own, never the main one: that thread's affinity is what /proc
+// and other programs take for the process's, it could not end with a worker, and a later reading of
+// the machine would believe that only the worker's PU is allowed.
+func ownThread(f func()) {
 	runtime.LockOSThread()
 	if !onMainThread() {
-		w.loop(ready)
+		f()
 		return
 	}
 	elsewhere := make(chan struct{})
 	go func() {
 		runtime.LockOSThread()
 		close(elsewhere)
-		w.loop(ready)
+		f()
 	}()
 	<-elsewhere // the main thread is held here until the other goroutine has another
 	runtime.UnlockOSThread()
@@ -207,14 +209,15 @@ func (w *Worker) serve(at uint32) {
 
 // replace takes over the door of a worker whose goroutine ended.
 func (w *Worker) replace(at uint32) {
-	runtime.LockOSThread()
-	w.thread.Store(int64(threadID()))
-	if w.pool.pinned {
-		// It succeeded for this PU before. If the cpuset shrank since, the worker runs wherever the
-		// system lets it.
-		_ = pinThread(0, w.pu)
-	}
-	w.serve(at)
+	ownThread(func() {
+		w.thread.Store(int64(threadID()))
+		if w.pool.pinned {
+			// It succeeded for this PU before. If the cpuset shrank since, the worker runs wherever
+			// the system lets it.
+			_ = pinThread(0, w.pu)
+		}
+		w.serve(at)
+	})
 }
 
 // enter takes on the present team, grouping and phase.

@@ -107,7 +107,11 @@ func TestSplittersLinear(t *testing.T) {
 	const n = 1 << 18
 	for _, pre := range preTokenizers {
 		for _, fill := range []string{" ", "a", "1", "\n", "'", "你", "\u0301", " a", "<sentinel:", "IMGIMG"} {
-			pre.split.each(strings.Repeat(fill, n/len(fill))+"x", func(string) bool { return true })
+			text, cut := strings.Repeat(fill, n/len(fill))+"x", 0
+			pre.split.each(text, func(piece string) bool { cut += len(piece); return true })
+			if cut != len(text) {
+				t.Errorf("pieces of runs of %q have %d bytes, the text %d", fill, cut, len(text))
+			}
 		}
 	}
 }
