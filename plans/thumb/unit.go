@@ -2,6 +2,7 @@ package thumb
 
 import (
 	"sandwich/microkernel"
+	"sandwich/microkernel/qtype"
 )
 
 // unitCycles is rowCycles of a kernel on a matrix unit for bytes: weights become bytes once for all
@@ -14,6 +15,9 @@ func (r Rates) unitCycles(s microkernel.Spec, m int, vectors float64) float64 {
 	once := (unpack + stores) / core.ports
 	tiles := (m + s.MR - 1) / s.MR
 	each := unitGain * vectors / r.UnitGain
+	if d := s.B.Desc(); d.Affine() && d.Span() < qtype.SubBlockK {
+		each += halves * float64(qtype.SubBlockK/d.Span()) / core.ports
+	}
 	rows := float64(max(m, tiles*leastRows))
 	memory := 1.12 * readCycles(s) // as rowCycles has it
 	if s.Spread {
@@ -29,6 +33,7 @@ func (r Rates) unitCycles(s microkernel.Spec, m int, vectors float64) float64 {
 const unitGain = 1.2
 
 const (
+	halves    = 4 // that make what offsets of half a sub-block meet: for each panel anew, which tiles of vectors share
 	stores    = 8 // of 32 k of 16 columns as bytes
 	leastRows = 4 // that a row tile takes the time of, at the least: its weights are loaded all the same
 )

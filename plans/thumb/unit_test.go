@@ -83,10 +83,16 @@ func TestUnitByMeasuredRate(t *testing.T) {
 
 // TestUnitOfEveryType: what scales a type's sums counts, and its vectors take longer for it too.
 func TestUnitOfEveryType(t *testing.T) {
-	for _, typ := range []string{"q8_0", "q4_0", "q4_k", "q6_k", "q2_k"} {
+	for _, typ := range []string{"q8_0", "q4_0", "q4_k", "q6_k", "q3_k"} {
 		fast := mustDefault(t, unitHost(t, 136, 4074, 540, 800, 400), llama160m(typ), Options{})
 		if _, most := rowsOnUnit(fast); most == 0 {
 			t.Errorf("%s: a fast unit is not used", typ)
+		}
+	}
+	for kernel, want := range map[float64]bool{800: false, 4000: true} { // q2_k has offsets of halves
+		p := mustDefault(t, unitHost(t, 136, 4074, 540, kernel, 400), llama160m("q2_k"), Options{})
+		if _, most := rowsOnUnit(p); want != (most > 0) {
+			t.Errorf("q2_k, where the unit is %v times as fast in q8_0: rows up to %d are on it", kernel/400, most)
 		}
 	}
 }
