@@ -21,12 +21,7 @@ func TestCutsAreRefined(t *testing.T) {
 	e := byHand(t, o)
 	rng := rand.New(rand.NewPCG(1, 9))
 	e.runner.Lead(func(l *pool.Leader) {
-		alone := e.enter(t, req)
-		for e.forward(l) != nil {
-		}
-		want, _ := alone.drained()
-		req.Class, req.Salt = sched.Proactive, [32]byte{1} // so that nothing is shared
-		j := e.enter(t, req)
+		want, j := aloneAndAgain(t, e, l, req)
 		before, finer := 0, 0
 		for {
 			e.cores.margin = margin(1 + 3*rng.Float64())
@@ -88,4 +83,15 @@ func TestMargin(t *testing.T) {
 	if n := m.steps(30*time.Millisecond, 10*time.Millisecond); m > 1 || n != 3 {
 		t.Errorf("undisturbed, the margin is %.2f, and 30 ms are cut into %d", float64(m), n)
 	}
+}
+
+// aloneAndAgain are the tokens of a request alone, and the same one entered again as a proactive one
+// that shares nothing with it.
+func aloneAndAgain(t *testing.T, e *Engine, l *pool.Leader, req api.Request) (want []int32, again *job) {
+	alone := e.enter(t, req)
+	for e.forward(l) != nil {
+	}
+	want, _ = alone.drained()
+	req.Class, req.Salt = sched.Proactive, [32]byte{1}
+	return want, e.enter(t, req)
 }

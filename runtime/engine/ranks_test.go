@@ -19,7 +19,6 @@ import (
 	"sandwich/runtime/internal/testdata"
 	"sandwich/runtime/model"
 	"sandwich/runtime/pool"
-	"sandwich/runtime/sched"
 )
 
 // crews are ranks by their numbers of workers, {2, 1} for one of two and one of one, on PUs that
@@ -293,12 +292,7 @@ func TestRanksCut(t *testing.T) {
 	req := api.Request{Prompt: tinyPrompt(1, 60), MaxTokens: 6, IgnoreEOS: true}
 	e := byHand(t, o)
 	e.runner.Lead(func(l *pool.Leader) {
-		alone := e.enter(t, req)
-		for e.forward(l) != nil {
-		}
-		want, _ := alone.drained()
-		req.Class, req.Salt = sched.Proactive, [32]byte{1} // so that nothing is shared
-		j := e.enter(t, req)
+		want, j := aloneAndAgain(t, e, l, req)
 		act := e.driver.Next()
 		cuts, steps := e.cores.cuts[act.Set], len(e.cores.pace.ahead)
 		if slices.Max(cuts) < 2 || steps <= e.runner.Ops() {

@@ -259,6 +259,9 @@ func (e *amxTile) packRows() {
 	const inTurn = 8 // registers, of the accumulators, which hold nothing yet
 	e.loadPointers(e.aBase, rLDA, unsafe.Offsetof(t.A), unsafe.Offsetof(t.LDA))
 	e.Lea(e.bytes, asm.At(rArgs, amxRowData))
+	packed := e.NewLabel()
+	e.Cmp(e.bytes, e.arg(unsafe.Offsetof(t.rowsEnd)))
+	e.Jcc(asm.AboveOrEqual, packed)
 	top := e.Here()
 	for r := range e.s.MR {
 		v := e.reg(r % inTurn)
@@ -269,6 +272,7 @@ func (e *amxTile) packRows() {
 	e.Add(e.bytes, asm.Imm32(amxRowBytes))
 	e.Cmp(e.bytes, e.arg(unsafe.Offsetof(t.rowsEnd)))
 	e.Jcc(asm.Below, top)
+	e.Bind(packed)
 	e.Lea(e.rowAt, asm.At(rArgs, amxRowData))
 	for i := range amxAhead { // in order: of a single sub-block too
 		for r := range e.s.MR {
