@@ -85,8 +85,8 @@ func TestMargin(t *testing.T) {
 	}
 }
 
-// aloneAndAgain are the tokens of a request alone, and the same one entered again as a proactive one
-// that shares nothing with it.
+// aloneAndAgain are the tokens of a request alone, and the same one entered again as a proactive
+// one that shares nothing with it.
 func aloneAndAgain(t *testing.T, e *Engine, l *pool.Leader, req api.Request) (want []int32, again *job) {
 	alone := e.enter(t, req)
 	for e.forward(l) != nil {
