@@ -3,7 +3,9 @@ package topotree
 import (
 	"encoding/json"
 	"maps"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -42,5 +44,34 @@ func TestMemsOfTheCpuset(t *testing.T) {
 		if again, err := d.Machine(); err != nil || !again.Mems.Equal(m.Mems) {
 			t.Errorf("written and read again the nodes are %+v: %v", again, err)
 		}
+	}
+}
+
+// TestMemoryOfTheOnlyNode holds that a guest whose memory grew after its start has all of it: the
+// file of its one node counts what was there at first.
+func TestMemoryOfTheOnlyNode(t *testing.T) {
+	const node, gib = "sys/devices/system/node/node", int64(1 << 30)
+	files := map[string]string{
+		"sys/devices/system/cpu/online":  "0-1",
+		"sys/devices/system/node/online": "0",
+		"proc/meminfo":                   "MemTotal:       25165824 kB\nMemFree: 1 kB\n",
+		node + "0/cpulist":               "0-1",
+		node + "0/meminfo":               "Node 0 MemTotal:       10485760 kB\n",
+	}
+	m, err := ReadSysfs(mapRoot(files))
+	if err != nil {
+		t.Fatal(err)
+	}
+	about := func(note string) bool { return strings.Contains(note, "10.0 of the 24.0 GiB") }
+	if got := m.Memory[0].Bytes; got != 24*gib || !slices.ContainsFunc(m.Notes, about) {
+		t.Errorf("the only node has %d bytes, want all 24 GiB, and a note: %q", got, m.Notes)
+	}
+	files["sys/devices/system/node/online"] = "0-1"
+	files[node+"1/cpulist"], files[node+"1/meminfo"] = "", "Node 1 MemTotal: 1048576 kB\n"
+	if m, err = ReadSysfs(mapRoot(files)); err != nil {
+		t.Fatal(err)
+	}
+	if got := m.Memory[0].Bytes; got != 10*gib {
+		t.Errorf("one of two nodes has %d bytes, want its own 10 GiB", got)
 	}
 }

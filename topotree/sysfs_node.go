@@ -43,8 +43,26 @@ func (r *sysfs) readNodes() error {
 	if homeless := r.m.Online.Minus(covered); !homeless.IsEmpty() {
 		r.m.Notes = append(r.m.Notes, fmt.Sprintf("CPUs %s are in no NUMA node", homeless))
 	}
+	if len(r.m.Memory) == 1 {
+		r.giveAllMemory(&r.m.Memory[0])
+	}
 	r.readDistances(ids)
 	return nil
+}
+
+// giveAllMemory lets the only node have all memory that the kernel counts. Guests whose memory
+// came after their start (seen under Firecracker) count what their zones had at the start in the
+// node's own file, less than half of what is there.
+func (r *sysfs) giveAllMemory(only *MemoryNode) {
+	all := r.memTotal("proc/meminfo")
+	if all <= only.Bytes {
+		return
+	}
+	if only.Bytes > 0 {
+		r.m.Notes = append(r.m.Notes, fmt.Sprintf("node %d counts %.1f of the %.1f GiB that the kernel has, and is the only one: all are its own",
+			only.ID, float64(only.Bytes)/(1<<30), float64(all)/(1<<30)))
+	}
+	only.Bytes = all
 }
 
 // memTotal finds "MemTotal: N kB" in a meminfo file and returns bytes, 0 when it is not there.

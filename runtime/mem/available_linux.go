@@ -14,7 +14,8 @@ import (
 func Available() int64 { return availableIn(os.DirFS("/")) }
 
 // AvailableOn is the free memory in bytes of one NUMA node, its page cache included, which the
-// kernel gives up on demand. -1 if it cannot be told.
+// kernel gives up on demand; of the only node what [Available] says, since in guests whose memory
+// grew the node's own file counts too little. -1 if it cannot be told.
 func AvailableOn(node int) int64 { return availableOn(os.DirFS("/"), node) }
 
 func availableIn(root fs.FS) int64 {
@@ -34,9 +35,15 @@ func availableIn(root fs.FS) int64 {
 }
 
 func availableOn(root fs.FS, node int) int64 {
-	text := read(root, "sys/devices/system/node/node"+strconv.Itoa(node)+"/meminfo")
+	const nodes = "sys/devices/system/node"
+	text := read(root, nodes+"/node"+strconv.Itoa(node)+"/meminfo")
 	if text == "" {
 		return -1
+	}
+	if list := strings.TrimSpace(read(root, nodes+"/has_memory")); list == strconv.Itoa(node) {
+		if n := availableIn(root); n >= 0 {
+			return n
+		}
 	}
 	values := parseFields(strings.ReplaceAll(text, "Node "+strconv.Itoa(node)+" ", ""))
 	return values["MemFree"] + values["Active(file)"] + values["Inactive(file)"] + values["SReclaimable"]

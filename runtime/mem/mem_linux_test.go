@@ -98,4 +98,12 @@ func TestAvailable(t *testing.T) {
 	if got := availableOn(node, 4); got != -1 {
 		t.Errorf("a node without a folder has %d", got)
 	}
+	node["sys/devices/system/node/has_memory"], node["proc/meminfo"] = file("3\n"), file("MemAvailable: 8 kB\n")
+	if got := availableOn(node, 3); got != 8<<10 {
+		t.Errorf("node 3, the only one, has %d of what the kernel has", got)
+	}
+	node["sys/devices/system/node/has_memory"] = file("0,3\n")
+	if got := availableOn(node, 3); got != 7<<10 {
+		t.Errorf("node 3, one of two, has %d", got)
+	}
 }
