@@ -126,11 +126,7 @@ func (a *Attention) openBlock(dst, block, next, scratch unsafe.Pointer, seen int
 // roundQuery rounds a query vector to bfloat16, with zeros up to whole steps of the dot product.
 func (a *Attention) roundQuery(dst unsafe.Pointer, src *float32) {
 	dim := a.layout.HeadDim
-	if a.form.Dot == AttendTDPBF16 {
-		a.vec.roundQueryTiles(src, dim, dst)
-	} else {
-		a.vec.roundRowBF16(src, dim, dst)
-	}
+	a.vec.roundQueryBF16(src, dim, dst)
 	clear(vecOf((*byte)(unsafe.Add(dst, 2*dim)), a.room.query-2*dim))
 }
 

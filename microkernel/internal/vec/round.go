@@ -27,8 +27,8 @@ func (v *Vec) roundRowBF16(x *float32, k int, row unsafe.Pointer) {
 	v.roundRow(vecgen.RoundBF16, x, k, row)
 }
 
-// roundQueryTiles is roundRowBF16 of a query that tiles multiply: small elements become zeros.
-func (v *Vec) roundQueryTiles(x *float32, k int, row unsafe.Pointer) {
+// roundQueryBF16 is roundRowBF16 of a query: small elements become zeros.
+func (v *Vec) roundQueryBF16(x *float32, k int, row unsafe.Pointer) {
 	v.roundRow(vecgen.RoundQuery, x, k, row)
 }
 

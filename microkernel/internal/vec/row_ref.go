@@ -160,7 +160,7 @@ func quantizeBlockQ8(x []float32, q []int8) (scale float32) {
 	return amax / 127
 }
 
-// refRoundRowBF16 is the definition of Vec.roundRowBF16, and of Vec.roundQueryTiles.
+// refRoundRowBF16 is the definition of Vec.roundRowBF16, and of Vec.roundQueryBF16.
 func refRoundRowBF16(kernel vecgen.Kernel, x *float32, k int, row unsafe.Pointer) {
 	out := unsafe.Slice((*uint16)(row), k+k%2)
 	var least float32

@@ -103,7 +103,7 @@ func (f Fused) ScratchBytes() int {
 	case f.streams():
 		return max(f.fewBytes(), f.pairAt()+streamBuffers*streamBytes)
 	case f.Dot != FMA && !f.Paired:
-		return f.pairAt() + f.PairBytes()
+		return max(f.fewBytes(), f.pairAt()+f.PairBytes())
 	}
 	return f.scaleAt() + 2*f.scaleFloats()*4
 }
@@ -216,7 +216,7 @@ func (g *fused) emit() {
 // products are what computes scores, and values.
 func (g *fused) products() (scores, values func()) {
 	switch {
-	case g.few():
+	case g.few() && g.Dot == TDPBF16:
 		return g.fewScores, g.fewValues
 	case g.streams():
 		return g.streamScores, g.streamValues

@@ -26,7 +26,7 @@ func (f Fused) scaleAt() int {
 
 // sameScale is how many dimensions of the scores run with the same scales.
 func (f Fused) sameScale() int {
-	if f.Int8 && f.Dot == FMA {
+	if f.Int8 && f.chained() {
 		return scaleDims
 	}
 	return max(1, f.scoreSteps())
@@ -34,7 +34,7 @@ func (f Fused) sameScale() int {
 
 // scoreSteps is the k-steps of a score: dimensions, or pairs of them.
 func (f Fused) scoreSteps() int {
-	if f.Dot != FMA {
+	if !f.chained() {
 		return f.keyDims() / 2
 	}
 	return f.HeadDim

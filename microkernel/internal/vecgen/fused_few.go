@@ -2,36 +2,39 @@ package vecgen
 
 import "sandwich/microkernel/internal/asm"
 
-// The bits of tiles without tiles, for the few rows of a decode step, which would fill a tile by a
-// sixteenth. What TDPBF16PS adds up is multiply-adds of float32 (Intel SDM volume 2, TDPBF16PS):
-// products of bfloat16 are exact there, the even and the odd ones of 32 k have a chain each that
-// begins at zero, and the two are added to each other and then to the sum. Queries and
-// probabilities are bfloat16 as float32, so that what is cached need only be widened.
+// The bits of dot products without them, for the few rows of a decode step: they would fill a tile
+// by a sixteenth, and making pairs of what is cached takes longer than their products save. What
+// both instructions add up is multiply-adds of float32, since products of bfloat16 are exact
+// there (Intel SDM volume 2): VDPBF16PS has one chain, in which the second of a pair of k comes
+// first; of TDPBF16PS the even and the odd ones of 32 k have a chain each that begins at zero, and
+// the two are added to each other and then to the sum. Queries and probabilities are bfloat16 as
+// float32, so that what is cached need only be widened.
 //
-// Tiles take subnormal numbers for zeros, in products and sums too, which multiply-adds do only
+// Both take subnormal numbers for zeros, in products and sums too, which multiply-adds do only
 // under an MXCSR that costs hundreds of cycles to load. So nothing may become subnormal: half
 // precision and its scales are multiples of 2^-24, and queries below leastQuery and probabilities
-// below leastChance count as zeros in every kernel for tiles. What is left has eight bits and is a
-// multiple of 2^-87 or 2^-71; products and all their rounded sums are multiples of 2^-111 or 2^-95,
-// normal numbers or zeros. A float32 cache may hold anything: its rows take tiles.
+// below leastChance count as zeros in every kernel of bfloat16. What is left has eight bits and is
+// a multiple of 2^-87 or 2^-71; products and all their rounded sums are multiples of 2^-111 or
+// 2^-95, normal numbers or zeros. A float32 cache may hold anything: its rows take dot products.
 const (
-	fewRows     = nearRows // beyond it memory does not limit, and tiles are better filled
+	fewRows     = nearRows // beyond it memory does not limit, and dot products are better filled
 	leastQuery  = 0x1p-80
 	leastChance = 0x1p-64
 )
 
-// few says that the kernel is one of these.
+// few says that the kernel is one of these. Queries are widened sixteen elements at a time.
 func (f Fused) few() bool {
-	return f.Dot == TDPBF16 && !f.Paired && f.Rows <= fewRows && f.size() < 4
+	return f.Dot != FMA && !f.Paired && f.Rows <= fewRows && f.size() < 4 && f.keyDims()%group == 0 &&
+		(f.Dot == TDPBF16 || f.HeadDim%group == 0)
 }
 
 // Least are the smallest element of a query and the smallest probability that a dot product does
 // not take for zeros.
 func (d Dot) Least() (query, chance float32) {
-	if d == TDPBF16 {
-		return leastQuery, leastChance
+	if d == FMA {
+		return 0, 0
 	}
-	return 0, 0
+	return leastQuery, leastChance
 }
 
 // chained says that the products are multiply-adds of float32 on the block as it is cached.
@@ -39,11 +42,14 @@ func (f Fused) chained() bool { return f.Dot == FMA || f.few() }
 
 // sums is how many chains an element of a product has at a time.
 func (f Fused) sums() int {
-	if f.few() {
+	if f.few() && f.Dot == TDPBF16 {
 		return 2
 	}
 	return 1
 }
+
+// inPairs says that the chain of the kernel takes the second of a pair of k first.
+func (f Fused) inPairs() bool { return f.few() && f.Dot == DPBF16 }
 
 // queriesAt is where in scratch the queries are as float32, sumsAt where the sums of values are.
 func (f Fused) queriesAt() int { return f.scaleAt() + 2*f.scaleFloats()*4 }
@@ -127,7 +133,7 @@ func (g *fused) addChains(p product, row int, first bool) {
 // fewScores is scores by chains of even and odd dimensions.
 func (g *fused) fewScores() {
 	g.scorePasses(group*g.HeadDim*g.size(), 4*g.keyDims(), func(p product) {
-		g.Lea(aPtr, asm.At(scrReg, g.queriesAt()))
+		g.loadQueries()
 		for from := 0; from < g.HeadDim; from += tileK {
 			p.scale = int8Scale{set: from / scaleDims}
 			g.clear(p)

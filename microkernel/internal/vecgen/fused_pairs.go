@@ -324,21 +324,14 @@ func (g *fused) pairLines() int {
 
 // roundRows rounds the probabilities of all rows to bfloat16.
 func (g *fused) roundRows() {
-	if g.Dot == TDPBF16 {
-		g.setF(g.v(leastReg), leastChance)
-	}
+	g.setF(g.v(leastReg), leastChance)
 	for r := range g.Rows {
 		for half := range 2 {
 			at, x := scrP+r*rowP+half*roundedRow, g.v((2*r+half)%8)
-			if g.Dot == TDPBF16 {
-				low := g.v(16 + (2*r+half)%8)
-				g.chances(x, asm.At(scrReg, at+4*group))
-				g.chances(low, asm.At(scrReg, at))
-				g.I(asm.VCVTNE2PS2BF16, x, x, low)
-			} else {
-				g.I(asm.VMOVUPS, x, asm.At(scrReg, at+4*group))
-				g.I(asm.VCVTNE2PS2BF16, x, x, asm.At(scrReg, at))
-			}
+			low := g.v(16 + (2*r+half)%8)
+			g.chances(x, asm.At(scrReg, at+4*group))
+			g.chances(low, asm.At(scrReg, at))
+			g.I(asm.VCVTNE2PS2BF16, x, x, low)
 			g.I(asm.VMOVUPS, asm.At(scrReg, g.roundedAt()+r*roundedRow+half*64), x)
 		}
 	}

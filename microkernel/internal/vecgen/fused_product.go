@@ -23,7 +23,7 @@ func (g *fused) step(p product, i int) {
 	sum := func(r, j int) asm.Vec { return g.v((r*vectors+j)*g.sums() + (p.odd+i)%g.sums()) }
 	width := 8 * (3 - g.parts) * g.operand()
 	multiply := asm.VFMADD231PS
-	if g.Dot == DPBF16 {
+	if !g.chained() {
 		multiply = asm.VDPBF16PS
 	}
 	for j := range vectors {
@@ -71,13 +71,17 @@ func (g *fused) operand() int {
 	return g.size()
 }
 
-// steps emits n k-steps and moves the pointers behind them.
+// steps emits n k-steps and moves the pointers behind them. Pairs of k begin at even n.
 func (g *fused) steps(p product, n int) {
 	for i := range n {
 		if n == unroll {
 			g.prefetchPart(p, i)
 		}
-		g.step(p, i)
+		k := i
+		if other := i ^ 1; g.inPairs() && other < n {
+			k = other
+		}
+		g.step(p, k)
 	}
 	g.Add(bPtr, asm.Imm32(int32(n*group*g.operand())))
 	g.Add(aPtr, asm.Imm32(int32(4*n)))
@@ -123,7 +127,7 @@ func (g *fused) scores() {
 	steps := g.scoreSteps()
 	g.scorePasses(group*steps*g.operand(), 4*steps, func(p product) {
 		g.clear(p)
-		g.Mov(aPtr, qReg)
+		g.loadQueries()
 		for first := 0; first < steps; first += g.sameScale() {
 			p.scale = int8Scale{set: first / scaleDims}
 			g.overDims(p, min(steps, first+g.sameScale())-first)
@@ -135,6 +139,15 @@ func (g *fused) scores() {
 			}
 		}
 	})
+}
+
+// loadQueries points aPtr to the queries as the products read them.
+func (g *fused) loadQueries() {
+	if g.few() {
+		g.Lea(aPtr, asm.At(scrReg, g.queriesAt()))
+		return
+	}
+	g.Mov(aPtr, qReg)
 }
 
 // scorePasses emits the passes over the panels of keys up to the last one that any row sees: bPtr
@@ -195,7 +208,7 @@ func (g *fused) countDown(unroll int, steps func(n int)) {
 // that any row sees, and merges them into the running output.
 func (g *fused) values() {
 	panel, from, row := group*positions*g.size(), scrP, rowP
-	if g.Dot != FMA {
+	if !g.chained() {
 		panel, from, row = pairPanel, g.roundedAt(), roundedRow
 	}
 	g.Lea(outPtr, asm.At(stateReg, StateOut))
@@ -205,16 +218,32 @@ func (g *fused) values() {
 		g.clear(p)
 		g.Mov(bPtr, vReg)
 		g.Lea(aPtr, asm.At(scrReg, from))
-		g.Mov32(count, asm.At(scrReg, scrLargest))
-		if g.Dot != FMA {
-			g.Add(count, asm.Imm32(1))
-			g.Shr(count, 1)
-		}
-		g.countDown(unroll, func(n int) { g.steps(p, n) })
+		g.overSeen(p)
 		g.mergeRows(columns)
 		g.Add(vReg, asm.Imm32(int32(columns*panel)))
 		g.Add(outPtr, asm.Imm32(int32(64*columns)))
 	})
+}
+
+// overSeen emits the k-steps of the values: the positions that any row sees, or pairs of them.
+func (g *fused) overSeen(p product) {
+	g.Mov32(count, asm.At(scrReg, scrLargest))
+	switch {
+	case g.inPairs():
+		even := g.NewLabel()
+		g.Shr(count, 1)
+		g.countDown(unroll/2, func(pairs int) { g.steps(p, 2*pairs) })
+		g.Mov32(count, asm.At(scrReg, scrLargest))
+		g.And(count, asm.Imm32(1))
+		g.Jcc(asm.Zero, even)
+		g.steps(p, 1)
+		g.Bind(even)
+		return
+	case !g.chained():
+		g.Add(count, asm.Imm32(1))
+		g.Shr(count, 1)
+	}
+	g.countDown(unroll, func(n int) { g.steps(p, n) })
 }
 
 // mergeRows folds the accumulators of a value pass into the output rows: out = out*old + (acc +
