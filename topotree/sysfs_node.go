@@ -59,8 +59,8 @@ func (r *sysfs) giveAllMemory(only *MemoryNode) {
 		return
 	}
 	if only.Bytes > 0 {
-		r.m.Notes = append(r.m.Notes, fmt.Sprintf("node %d counts %.1f of the %.1f GiB that the kernel has, and is the only one: all are its own",
-			only.ID, float64(only.Bytes)/(1<<30), float64(all)/(1<<30)))
+		r.m.Notes = append(r.m.Notes, fmt.Sprintf("node %d counts %.1f of the %.1f GiB that the kernel has, and is "+
+			"the only one: all are its own", only.ID, float64(only.Bytes)/(1<<30), float64(all)/(1<<30)))
 	}
 	only.Bytes = all
 }

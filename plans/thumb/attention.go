@@ -14,8 +14,8 @@ import (
 const attendGain = 1.3
 
 // attendStepLoss is the least part of float32's rate on single tokens, from the cache, that such a
-// dot product keeps. Tiles of which one row was used kept 0.4 of it and dpbf16 0.5 to 0.6; the
-// multiply-adds that stand for tiles keep all of it at rest, and 0.8 of it in a bad minute.
+// dot product keeps. Tiles of which one row was used kept 0.4 of it, dpbf16 on pairs 0.5 to 0.7;
+// the multiply-adds that stand for both keep all of it at rest, and 0.8 of it in a bad minute.
 const attendStepLoss = 0.75
 
 // attention is what a plan's attention adds up by: what was asked for, else the fastest that is
