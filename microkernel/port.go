@@ -35,15 +35,15 @@ func Instructions(s Spec) (InstructionCounts, error) {
 	return s.ISA.Target().Counts(s)
 }
 
-// NewPort is a Peak whose operations are independent instructions of one class, so many an
-// iteration: the rate at which a core makes them. It fails where the instruction set has none with
-// these features, and where the system forbids executable memory. A row of a product of tiles is an
-// operation of TileInstruction.
-func NewPort(isa ISA, c InstructionClass, f Features) (*Peak, error) {
+// NewPort is a Peak whose operations are independent instructions of one class, or of those of a
+// mix in turn, so many an iteration: the rate at which a core makes them. It fails where the
+// instruction set has none with these features, and where the system forbids executable memory. A
+// row of a product of tiles is an operation of TileInstruction, which no mix has.
+func NewPort(isa ISA, f Features, mix ...InstructionClass) (*Peak, error) {
 	if !f.Supports(isa) || !isa.Generates() || jit.Race {
 		return nil, fmt.Errorf("no %s instructions with the features %q", isa, f)
 	}
-	if c == TileInstruction {
+	if len(mix) == 1 && mix[0] == TileInstruction {
 		if unitKernel(isa, f) == nil {
 			return nil, fmt.Errorf("no matrix unit with the features %q", f)
 		}
@@ -53,7 +53,7 @@ func NewPort(isa ISA, c InstructionClass, f Features) (*Peak, error) {
 		}
 		return p, err
 	}
-	machine, n, err := isa.Target().Port(c, f)
+	machine, n, err := isa.Target().Port(mix, f)
 	if err != nil {
 		return nil, err
 	}
@@ -61,5 +61,5 @@ func NewPort(isa ISA, c InstructionClass, f Features) (*Peak, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Peak{Spec: PeakSpec{isa, c.String()}, Ops: n, code: fs[0], port: true}, nil
+	return &Peak{Spec: PeakSpec{isa, fmt.Sprint(mix)}, Ops: n, code: fs[0], port: true}, nil
 }

@@ -68,7 +68,7 @@ func TestPortsRun(t *testing.T) {
 	}
 	for _, isa := range Host().ISAs() {
 		for c := range InstructionClasses {
-			p, err := NewPort(isa, c, Host())
+			p, err := NewPort(isa, Host(), c)
 			if err != nil {
 				continue
 			}
@@ -77,12 +77,15 @@ func TestPortsRun(t *testing.T) {
 			}
 		}
 		if isa.Generates() {
-			if _, err := NewPort(isa, code.Multiply, Host()); err != nil {
+			if _, err := NewPort(isa, Host(), code.Multiply, code.Load, code.Shuffle); err != nil {
 				t.Error(err)
 			}
 		}
 	}
-	if _, err := NewPort(AVX512, code.Tile, HasAVX2|HasAVX512); err == nil {
+	if _, err := NewPort(AVX512, HasAVX2|HasAVX512, code.Tile); err == nil {
 		t.Error("a CPU without a matrix unit has a rate of tiles")
+	}
+	if _, err := NewPort(AVX512, Host(), code.Multiply, code.Other); err == nil {
+		t.Error("a mix with what has no port has a rate")
 	}
 }

@@ -14,8 +14,13 @@ func TestPortSeconds(t *testing.T) {
 	}
 	var rates PortRates
 	for name, r := range map[string]float64{"multiply": 2, "shuffle": 1, "load": 2, "load-word": 3, "store": 1,
-		"tile": 1} {
-		rates[classes[name]] = r
+		"tile": 1, "dot": 1, "convert": 1} {
+		rates.Alone[classes[name]] = r
+	}
+	for a, b := range map[string]string{"multiply": "shuffle", "load": "load-word"} {
+		i, j := classes[a], classes[b]
+		of := max(rates.Alone[i], rates.Alone[j])
+		rates.Together[i][j], rates.Together[j][i] = of, of
 	}
 	for _, c := range []struct {
 		counts  map[string]float64
@@ -23,23 +28,27 @@ func TestPortSeconds(t *testing.T) {
 		busiest string
 	}{
 		{map[string]float64{"multiply": 10, "other": 1000}, 5, "multiply"},
-		{map[string]float64{"multiply": 10, "shuffle": 4}, 7, "multiply"}, // one of the two ports shuffles
+		{map[string]float64{"multiply": 10, "shuffle": 4}, 7, "multiply+shuffle"}, // one of two ports shuffles
 		{map[string]float64{"multiply": 1, "shuffle": 4}, 4, "shuffle"},
+		{map[string]float64{"multiply": 10, "dot": 4}, 5, "multiply"}, // ports of its own
+		{map[string]float64{"multiply": 10, "dot": 4, "shuffle": 4}, 7, "multiply+shuffle"},
+		{map[string]float64{"multiply": 10, "dot": 5, "convert": 5}, 20.0 / 3, "vector"},
 		{map[string]float64{"load": 8, "load-word": 3}, 4, "load"},
-		{map[string]float64{"load": 8, "load-word": 10}, 6, "load-word"},
+		{map[string]float64{"load": 8, "load-word": 10}, 6, "load+load-word"},
 		{map[string]float64{"store": 9, "multiply": 4, "load": 4}, 9, "store"},
 		{map[string]float64{"tile": 16, "logic": 100}, 16, "tile"}, // of logic no rate is known
-		{nil, 0, "other"},
+		{nil, 0, ""},
 	} {
 		var counts microkernel.InstructionCounts
 		for name, n := range c.counts {
 			counts[classes[name]] = n
 		}
-		if s, busiest := rates.Seconds(counts); math.Abs(s-c.seconds) > 1e-12 || busiest.String() != c.busiest {
+		if s, busiest := rates.Seconds(counts); math.Abs(s-c.seconds) > 1e-12 || busiest != c.busiest {
 			t.Errorf("%v: %g s for %s, want %g for %s", c.counts, s, busiest, c.seconds, c.busiest)
 		}
 	}
-	rates[classes["multiply"]] = math.Inf(1)
+	rates = PortRates{}
+	rates.Alone[classes["multiply"]] = math.Inf(1)
 	var many microkernel.InstructionCounts
 	many[classes["multiply"]] = 10
 	if s, _ := rates.Seconds(many); s != 0 {

@@ -17,6 +17,7 @@ import (
 	"sandwich/plans/thumb"
 	"sandwich/profiles"
 	"sandwich/profiles/calibrate"
+	"sandwich/roofline"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/mem"
 	"sandwich/tuner/measure"
@@ -270,7 +271,8 @@ func (f *gemmFlags) measurePorts(ctx context.Context, roofs *measure.ProductRoof
 			return err
 		}
 	}
-	roofs.Ports, err = calibrate.Ports(ctx, roofs.Host, isa)
+	figures, err := calibrate.Ports(ctx, roofs.Host, isa)
+	roofs.Ports = roofline.PortRates(figures)
 	return err
 }
 

@@ -10,6 +10,7 @@ import (
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/profiles"
 	"sandwich/profiles/calibrate"
+	"sandwich/roofline"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/pool"
 	"sandwich/tuner/measure"
@@ -28,15 +29,16 @@ func (f *llmFlags) runOps(ctx context.Context) (rows []measure.OpRow, err error)
 		longest = max(longest, n)
 	}
 	isa := s.Plan.ISAOf("")
-	ports, err := calibrate.Ports(ctx, s.Profile, isa)
+	figures, err := calibrate.Ports(ctx, s.Profile, isa)
 	if err != nil {
 		return nil, err
 	}
+	ports := roofline.PortRates(figures)
 	err = s.WithRunner(ctx, longest+1, 0, 1, func(r *engine.Runner, l *pool.Leader) error {
 		step, done := show.StepBar("bench llm --ops", len(lengths)*(f.reps+1))
 		defer done()
 		for _, n := range lengths {
-			list, err := measure.Ops(ctx, r, l, isa, ports, n, f.reps, step)
+			list, err := measure.Ops(ctx, r, l, isa, &ports, n, f.reps, step)
 			if err != nil {
 				return err
 			}

@@ -59,7 +59,7 @@ func (c *opClock) Passed(next int) (halt bool) {
 // Ops times the ops of prompts of so many tokens, chunk by chunk from an empty cache, `reps` times,
 // the f32 peak of the workers in turn with them. It is called inside Lead, and calls step after
 // each.
-func Ops(ctx context.Context, r *engine.Runner, l *pool.Leader, isa microkernel.ISA, ports roofline.PortRates,
+func Ops(ctx context.Context, r *engine.Runner, l *pool.Leader, isa microkernel.ISA, ports *roofline.PortRates,
 	tokens, reps int, step func()) ([]OpRow, error) {
 	peak, err := microkernel.NewPeak(microkernel.PeakSpec{ISA: isa, Type: "f32"}, microkernel.Host())
 	if err != nil {
@@ -147,7 +147,7 @@ func opRows(m *model.Model, tokens int) (rows []OpRow, at []int) {
 }
 
 // portsOfOps sets the roofs of the products, and in Ports the seconds of each class.
-func portsOfOps(m *model.Model, p *plans.Plan, rows []OpRow, at []int, ports roofline.PortRates, tokens int) {
+func portsOfOps(m *model.Model, p *plans.Plan, rows []OpRow, at []int, ports *roofline.PortRates, tokens int) {
 	workers := float64(len(p.Prefill.PUs))
 	for i := range m.Ops {
 		op, row := &m.Ops[i], &rows[at[i]]

@@ -12,11 +12,11 @@ import (
 type portUse struct {
 	seconds float64                                 // at the least; 0 where nothing is known
 	busy    [microkernel.InstructionClasses]float64 // that each class would take alone
-	busiest microkernel.InstructionClass
+	busiest string
 }
 
 // portsOf is that of a product of m rows under a schedule.
-func portsOf(ports roofline.PortRates, s plans.Schedule, m int) (u portUse) {
+func portsOf(ports *roofline.PortRates, s plans.Schedule, m int) (u portUse) {
 	k := s.Kernel
 	if k.MR == 0 || !k.ISA.Generates() {
 		return u
@@ -40,8 +40,8 @@ func portsOf(ports roofline.PortRates, s plans.Schedule, m int) (u portUse) {
 		u.seconds += float64(t.n) * least / flop
 		u.busiest = busiest
 		for c, n := range counts {
-			if ports[c] > 0 {
-				u.busy[c] += float64(t.n) * n / ports[c] / flop
+			if rate := ports.Alone[c]; rate > 0 {
+				u.busy[c] += float64(t.n) * n / rate / flop
 			}
 		}
 	}

@@ -54,8 +54,8 @@ func (g *ProductRoofs) Fill(rows []ProductRow) {
 	}
 	for i := range rows {
 		rows[i].Roof = g.of(&rows[i]) / 1e9
-		if use := portsOf(g.Ports, rows[i].under, rows[i].M); use.seconds > 0 {
-			rows[i].PortRoof, rows[i].Busiest = float64(rows[i].Threads)/use.seconds/1e9, use.busiest.String()
+		if use := portsOf(&g.Ports, rows[i].under, rows[i].M); use.seconds > 0 {
+			rows[i].PortRoof, rows[i].Busiest = float64(rows[i].Threads)/use.seconds/1e9, use.busiest
 		}
 	}
 }

@@ -33,7 +33,7 @@ type ProductRow struct {
 	Schedule string  `json:"schedule,omitempty"`
 	Roof     float64 `json:"roof_gflops,omitempty"`
 	PortRoof float64 `json:"port_roof_gflops,omitempty"` // what the ports of the cores allow this kernel
-	Busiest  string  `json:"busiest,omitempty"`          // the class of instructions that it is bound by
+	Busiest  string  `json:"busiest,omitempty"`          // the class of instructions that bounds it, or several
 	Rate     float64 `json:"gb_per_second,omitempty"`    // bytes of cold weights as a file has them, over the time
 	OneRow   float64 `json:"time_of_m1,omitempty"`       // the time in times of the same product with M = 1
 	Rounds   int     `json:"rounds,omitempty"`

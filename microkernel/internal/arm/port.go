@@ -8,11 +8,14 @@ import (
 	"sandwich/microkernel/internal/kernel"
 )
 
+// portEmit emits the instruction that stands for a class.
+type portEmit func(a *a64.Asm, to, from a64.V, m a64.X)
+
 // portOp is the instruction that stands for a class; nil for what has none here, and for outer
 // products, which have a peak.
-func portOp(c code.Class, f kernel.Features) (emit func(a *a64.Asm, to, from a64.V, m a64.X), level a64.Level) {
+func portOp(c code.Class, f kernel.Features) (emit portEmit, level a64.Level) {
 	type v = a64.V
-	three := func(o *a64.Op) func(a *a64.Asm, to, from v, m a64.X) {
+	three := func(o *a64.Op) portEmit {
 		return func(a *a64.Asm, to, from v, _ a64.X) { a.I(o, to, from, from) }
 	}
 	switch c {
@@ -48,14 +51,18 @@ func portOp(c code.Class, f kernel.Features) (emit func(a *a64.Asm, to, from a64
 	return nil, a64.Base
 }
 
-// Port emits iterations of independent instructions of a class.
-func (target) Port(c code.Class, f kernel.Features) (machine []byte, n int, err error) {
+// Port emits iterations of independent instructions of classes in turn.
+func (target) Port(mix []code.Class, f kernel.Features) (machine []byte, n int, err error) {
 	const last, memory = a64.V(31), a64.X(4)
-	emit, level := portOp(c, f)
-	if emit == nil {
-		return nil, 0, fmt.Errorf("no instruction of neon stands for %s", c)
+	ops, level := make([]portEmit, len(mix)), a64.Base
+	for i, c := range mix {
+		emit, needs := portOp(c, f)
+		if emit == nil {
+			return nil, 0, fmt.Errorf("no instruction of neon stands for %s", c)
+		}
+		ops[i], level = emit, level|needs
 	}
-	n = 24
+	n = 24 / len(mix) * len(mix)
 	machine, err = assemble(level, func(a *a64.Asm) {
 		for i := range a64.V(32) {
 			a.Zero(i)
@@ -64,7 +71,7 @@ func (target) Port(c code.Class, f kernel.Features) (machine []byte, n int, err 
 		a.I(a64.LDRX, memory, nArgs, a64.Imm(8))
 		a.Loop(nCount, func() {
 			for i := range a64.V(n) {
-				emit(a, i, last, memory)
+				ops[int(i)%len(mix)](a, i, last, memory)
 			}
 		})
 		a.Ret()

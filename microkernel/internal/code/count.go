@@ -27,6 +27,9 @@ var classNames = [NumClasses]string{"other", "multiply", "dot", "dot-pairs", "lo
 
 func (c Class) String() string { return classNames[c] }
 
+// Arithmetic says that instructions of the class are vector arithmetic, which shares ports.
+func (c Class) Arithmetic() bool { return c >= Multiply && c <= Convert }
+
 // Counts is how many instructions of each class there are.
 type Counts [NumClasses]float64
 

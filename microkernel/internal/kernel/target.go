@@ -48,9 +48,10 @@ type Target interface {
 	Peaks() map[string]Features // compute roofs by type, and what they need beyond Needs
 	Peak(typ string, f Features) (code []byte, ops int, err error)
 	Reader(ahead bool) ([]byte, error)
-	// Port is a loop of n independent instructions of a class, the best for it that the features
-	// have. Arguments: the number of iterations and 64 bytes to load and store.
-	Port(c code.Class, f Features) (code []byte, n int, err error)
+	// Port is a loop of n independent instructions of the classes of a mix in turn, the best for
+	// each that the features have. Arguments: the number of iterations and 64 bytes to load and
+	// store.
+	Port(mix []code.Class, f Features) (code []byte, n int, err error)
 }
 
 // targets are the registered ones, by ISA.

@@ -47,7 +47,7 @@ func (t Target) none() error { return fmt.Errorf("no code generator for %s", t) 
 // Assemble, and all that generates code: there is none.
 func (t Target) Assemble(kernel.Spec) ([]byte, error)                  { return nil, t.none() }
 func (t Target) Counts(kernel.Spec) (code.Counts, error)               { return code.Counts{}, t.none() }
-func (t Target) Port(code.Class, kernel.Features) ([]byte, int, error) { return nil, 0, t.none() }
+func (t Target) Port([]code.Class, kernel.Features) ([]byte, int, error) { return nil, 0, t.none() }
 func (t Target) Widen(qtype.Type) ([]byte, error)                      { return nil, t.none() }
 func (t Target) Vector(vecgen.Kernel) ([]byte, error)                  { return nil, t.none() }
 func (t Target) Fused(vecgen.Fused) ([]byte, error)                    { return nil, t.none() }

@@ -53,14 +53,16 @@ func (t *target) portOp(c code.Class, f kernel.Features) portOp {
 	return nil
 }
 
-// Port emits iterations of independent instructions of a class. Arguments: [RDI] = n, [RDI+8] =
-// memory.
-func (t *target) Port(c code.Class, f kernel.Features) (machine []byte, n int, err error) {
-	emit := t.portOp(c, f)
-	if emit == nil {
-		return nil, 0, fmt.Errorf("no instruction of %s stands for %s", t.name, c)
+// Port emits iterations of independent instructions of classes in turn. Arguments: [RDI] = n,
+// [RDI+8] = memory.
+func (t *target) Port(mix []code.Class, f kernel.Features) (machine []byte, n int, err error) {
+	ops := make([]portOp, len(mix))
+	for i, c := range mix {
+		if ops[i] = t.portOp(c, f); ops[i] == nil {
+			return nil, 0, fmt.Errorf("no instruction of %s stands for %s", t.name, c)
+		}
 	}
-	n = t.registers * 3 / 4
+	n = t.registers * 3 / 4 / len(mix) * len(mix)
 	machine, err = t.assemble(func(a *asm.Asm) {
 		for i := range t.registers {
 			t.zero(a, i)
@@ -70,7 +72,7 @@ func (t *target) Port(c code.Class, f kernel.Features) (machine []byte, n int, e
 		a.Align(64)
 		loop := a.Here()
 		for i := range n {
-			emit(a, t.vec(i), t.vec(t.registers-1), asm.At(asm.RSI, 0))
+			ops[i%len(mix)](a, t.vec(i), t.vec(t.registers-1), asm.At(asm.RSI, 0))
 		}
 		a.Dec(asm.RCX)
 		a.Jcc(asm.NotZero, loop)
