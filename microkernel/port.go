@@ -16,13 +16,24 @@ type (
 
 // The classes that port roofs treat by themselves; the others are vector arithmetic.
 const (
-	OtherInstruction   = code.Other
-	LoadInstruction    = code.Load
-	WordInstruction    = code.LoadWord
-	StoreInstruction   = code.Store
-	TileInstruction    = code.Tile
-	InstructionClasses = code.NumClasses
+	OtherInstruction    = code.Other
+	LoadInstruction     = code.Load
+	WordInstruction     = code.LoadWord
+	StoreInstruction    = code.Store
+	TileInstruction     = code.Tile
+	MultiplyInstruction = code.Multiply
+	InstructionClasses  = code.NumClasses
 )
+
+// ParseInstructionClass is the inverse of a class's String.
+func ParseInstructionClass(name string) (InstructionClass, bool) {
+	for c := range InstructionClasses {
+		if c.String() == name {
+			return c, true
+		}
+	}
+	return OtherInstruction, false
+}
 
 // Instructions counts those of an iteration of the main loop of a kernel's full tile, Iteration k
 // for MR rows and NR columns, from the code that is emitted for it. Those that turn weights into

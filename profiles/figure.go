@@ -109,7 +109,8 @@ type Ceiling struct {
 	// "" is the vector units; else sme, amx, npu, gpu
 	Device string `yaml:"device,omitempty" json:"device,omitempty"`
 	ISA    string `yaml:"isa,omitempty" json:"isa,omitempty"` // compute: avx512, avx2, neon, go
-	// compute: f32, f16, bf16, int8, attend-f32; beside a matrix unit int8-vectors, int8-kernel
+	// compute: f32, f16, bf16, int8, attend-f32, ports-dot; beside a matrix unit int8-vectors,
+	// int8-kernel
 	Type  string `yaml:"type,omitempty" json:"type,omitempty"`
 	Level string `yaml:"level,omitempty" json:"level,omitempty"` // bandwidth: l1, l1-loads, l2, l3, memory
 	// at work, one per core first; of a device its units

@@ -1,14 +1,76 @@
 package roofline
 
-import "sandwich/microkernel"
+import (
+	"sandwich/microkernel"
+	"sandwich/profiles"
+)
 
-// PortRates is how many instructions one core makes in a second; calibrate.Ports measures them.
+// PortRates is how many instructions one core makes in a second, as calibrate measured it.
 type PortRates struct {
 	// Alone is that of each class by itself; 0 where it is not known.
 	Alone [microkernel.InstructionClasses]float64
 	// Together, the same both ways round, is that of two classes at a time where they get into each
 	// other's way; 0 where they do not, or where it is not known.
 	Together [microkernel.InstructionClasses][microkernel.InstructionClasses]float64
+}
+
+// Ports are those of an instruction set, zero where nobody measured them.
+func (m *Machine) Ports(isa microkernel.ISA) PortRates { return PortsOf(m.profile.Ceilings, isa) }
+
+// PortsOf reads the rates of an instruction set, each by its best sample: what else runs slows a
+// core down and never speeds it up.
+func PortsOf(ceilings []profiles.Ceiling, isa microkernel.ISA) (r PortRates) {
+	each := func(take func(mix []microkernel.InstructionClass, rate float64)) {
+		for i := range ceilings {
+			c := &ceilings[i]
+			if rate := max(c.Median, c.Max); c.ISA == isa.String() && c.Device == "" && c.Measured() && rate > 0 {
+				take(c.PortMix(), rate)
+			}
+		}
+	}
+	each(func(mix []microkernel.InstructionClass, rate float64) {
+		if len(mix) == 1 {
+			r.Alone[mix[0]] = rate
+		}
+	})
+	each(func(mix []microkernel.InstructionClass, rate float64) {
+		if len(mix) > 1 {
+			r.mixed(mix, rate)
+		}
+	})
+	return r
+}
+
+// unhindered is the share of its rate alone from which a class counts as not held up by another.
+const unhindered = 0.95
+
+// mixed notes at which rate the instructions of a mix of two classes were made, the second of which
+// is its last: nothing where one of them is made about as fast as alone.
+func (r *PortRates) mixed(mix []microkernel.InstructionClass, rate float64) {
+	first, second := mix[0], mix[len(mix)-1]
+	each := rate / float64(len(mix))
+	if each*float64(len(mix)-1) >= unhindered*r.Alone[first] || each >= unhindered*r.Alone[second] {
+		return
+	}
+	r.Together[first][second], r.Together[second][first] = rate, rate
+}
+
+// Known says that there are rates to go by.
+func (r *PortRates) Known() bool { return r.Alone[microkernel.MultiplyInstruction] > 0 }
+
+// Cycles is how long so many instructions take their busiest port, in cycles of two multiply-adds:
+// those of vector arithmetic, and loads.
+func (r *PortRates) Cycles(c microkernel.InstructionCounts) (arithmetic, loads float64) {
+	var rest microkernel.InstructionCounts
+	for i := range microkernel.InstructionClasses {
+		if !i.Arithmetic() {
+			rest[i], c[i] = c[i], 0
+		}
+	}
+	cycles := r.Alone[microkernel.MultiplyInstruction] / 2
+	arithmetic, _ = r.Seconds(c)
+	loads, _ = r.Seconds(rest)
+	return arithmetic * cycles, loads * cycles
 }
 
 // Seconds is the least time in which one core makes so many instructions, and what needs it: a

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"sandwich/microkernel"
+	"sandwich/profiles"
 )
 
 func TestPortSeconds(t *testing.T) {
@@ -53,5 +54,44 @@ func TestPortSeconds(t *testing.T) {
 	many[classes["multiply"]] = 10
 	if s, _ := rates.Seconds(many); s != 0 {
 		t.Errorf("at an infinite rate: %g", s)
+	}
+}
+
+// TestPortsOf: rates are read by class, and of a pair only what holds both of it up.
+func TestPortsOf(t *testing.T) {
+	ceiling := func(typ string, rate float64) profiles.Ceiling {
+		return profiles.Ceiling{Kind: profiles.Compute, ISA: "avx512", Type: typ, PUs: 1,
+			Figure: profiles.Figure{Median: rate / 2, Max: rate, N: 5}}
+	}
+	var ceilings []profiles.Ceiling
+	for typ, rate := range map[string]float64{"ports-multiply": 2, "ports-dot": 1, "ports-convert": 1, "ports-load": 2,
+		"f32": 9, "ports-nothing": 7, "ports-multiply+nothing": 7,
+		"ports-multiply+multiply+dot":     2,   // of ports that both have
+		"ports-multiply+multiply+convert": 2.9, // of two more
+	} {
+		ceilings = append(ceilings, ceiling(typ, rate))
+	}
+	foreign := ceiling("ports-shift", 3)
+	foreign.ISA = "avx2"
+	r := PortsOf(append(ceilings, foreign), microkernel.AVX512)
+	class := func(name string) microkernel.InstructionClass {
+		c, ok := microkernel.ParseInstructionClass(name)
+		if !ok {
+			t.Fatal(name)
+		}
+		return c
+	}
+	multiply, dot := class("multiply"), class("dot")
+	if !r.Known() || r.Alone[multiply] != 2 || r.Alone[class("shift")] != 0 || r.Together[multiply][dot] != 2 ||
+		r.Together[dot][multiply] != 2 || r.Together[class("convert")][multiply] != 0 {
+		t.Errorf("the rates are %+v", r)
+	}
+	var counts microkernel.InstructionCounts
+	counts[multiply], counts[dot], counts[class("load")] = 3, 3, 5
+	if arithmetic, loads := r.Cycles(counts); arithmetic != 3 || loads != 2.5 {
+		t.Errorf("%g cycles of arithmetic and %g of loads, want 3 and 2.5", arithmetic, loads)
+	}
+	if none := PortsOf(nil, microkernel.AVX512); none.Known() {
+		t.Error("without ceilings there are rates")
 	}
 }

@@ -17,6 +17,7 @@ type CoreRates struct {
 	// times as fast as on vectors a kernel for q8_0 weights is on it, with all that both load,
 	// store and scale. Zero for both where there is none.
 	Unit, UnitGain float64
+	Ports          PortRates // zero where nobody measured them
 }
 
 // Rates are those of an instruction set. Each is made of the best samples with the fewest PUs at
@@ -31,6 +32,7 @@ func (m *Machine) Rates(isa microkernel.ISA) (r CoreRates) {
 	cycle := ports * flops * lanes / peak
 	r.Loads = m.best(profiles.Bandwidth, "", profiles.L1Loads) * cycle / (4 * lanes)
 	r.Reads = m.best(profiles.Bandwidth, "", "l1") * cycle / (4 * lanes)
+	r.Ports = m.Ports(isa)
 	r.Dots = m.best(profiles.Compute, isa.String(), microkernel.ComputeInt8.String()) / peak / 4
 	if u, ok := m.profile.UnitRates(isa); ok {
 		r.Unit, r.UnitGain, r.Dots = u.Unit/peak/4, u.Kernel/u.VectorKernel, u.Vectors/peak/4

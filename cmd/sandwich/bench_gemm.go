@@ -272,7 +272,7 @@ func (f *gemmFlags) measurePorts(ctx context.Context, roofs *measure.ProductRoof
 		}
 	}
 	figures, err := calibrate.Ports(ctx, roofs.Host, isa)
-	roofs.Ports = roofline.PortRates(figures)
+	roofs.Ports = roofline.PortsOf(figures, isa)
 	return err
 }
 

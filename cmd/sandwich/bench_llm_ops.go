@@ -33,7 +33,7 @@ func (f *llmFlags) runOps(ctx context.Context) (rows []measure.OpRow, err error)
 	if err != nil {
 		return nil, err
 	}
-	ports := roofline.PortRates(figures)
+	ports := roofline.PortsOf(figures, isa)
 	err = s.WithRunner(ctx, longest+1, 0, 1, func(r *engine.Runner, l *pool.Leader) error {
 		step, done := show.StepBar("bench llm --ops", len(lengths)*(f.reps+1))
 		defer done()

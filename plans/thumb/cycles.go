@@ -63,15 +63,43 @@ func CyclesPerOp(s microkernel.Spec, rows int) float64 {
 // tileCycles is the cycles of one tile of so many rows for 32 k of one of its panels: the busiest
 // of the arithmetic ports, the load ports and the chains of dependent multiply-adds.
 func (r Rates) tileCycles(s microkernel.Spec, height int) float64 {
+	ports, ok := r.portCycles(s, height)
+	if !ok {
+		ports = r.reckonedPorts(s, height)
+	}
+	return max(ports, chainCycles(s))
+}
+
+// chainCycles is how long the multiply-adds of an element of C wait for each other in 32 k, for
+// each panel of a tile.
+func chainCycles(s microkernel.Spec) float64 {
+	chain := steps(s.Compute) * core.latency / float64(s.NR/microkernel.PanelWidth)
+	if s.Compute == microkernel.ComputeInt8 {
+		chain /= 2 // blocks overlap
+	}
+	return chain
+}
+
+// steps is the operands of 32 k along k.
+func steps(c microkernel.Compute) float64 {
+	switch c {
+	case microkernel.ComputeInt8:
+		return 8
+	case microkernel.ComputeBF16:
+		return 16
+	}
+	return 32
+}
+
+// reckonedPorts is tileCycles of the ports of a machine whose ports nobody measured, by formulas
+// that stand for the instructions.
+func (r Rates) reckonedPorts(s microkernel.Spec, height int) float64 {
 	panels := float64(s.NR / microkernel.PanelWidth)
 	vectors := float64(microkernel.PanelWidth / min(s.ISA.Lanes(), microkernel.PanelWidth)) // in a panel
 	rows := float64(height)
-	steps, scales := 32.0, 0.0 // operands along k; what a block of activations has besides
-	switch s.Compute {
-	case microkernel.ComputeInt8:
-		steps, scales = 8, 2
-	case microkernel.ComputeBF16:
-		steps = 16
+	along, scales := steps(s.Compute), 0.0 // what a block of activations has besides
+	if s.Compute == microkernel.ComputeInt8 {
+		scales = 2
 	}
 	unpack, row := r.work(s)
 	ports := core.ports
@@ -83,12 +111,8 @@ func (r Rates) tileCycles(s microkernel.Spec, height int) float64 {
 	if s.Compute == microkernel.ComputeF32 && s.B.Quantized() {
 		arithmetic *= 1 + share/4 // few chains at a time
 	}
-	loads := vectors * (steps + (steps+scales)*rows*share) / or(r.Loads, core.loads)
-	chain := steps * core.latency / panels
-	if s.Compute == microkernel.ComputeInt8 {
-		chain /= 2 // blocks overlap
-	}
-	return max(arithmetic, loads, chain)
+	loads := vectors * (along + (along+scales)*rows*share) / or(r.Loads, core.loads)
+	return max(arithmetic, loads)
 }
 
 // sharing is how often an activation is broadcast for each vector that it meets: once for all of

@@ -19,7 +19,8 @@ func ratesOf(r roofline.CoreRates) Rates {
 	if loads == 0 {
 		loads = r.Reads
 	}
-	return Rates{Loads: clip(loads, 1, 2), Dots: clip(r.Dots, 0.25, 1), // beyond it a matrix unit was measured
+	return Rates{Ports: r.Ports, Loads: clip(loads, 1, 2),
+		Dots:  clip(r.Dots, 0.25, 1), // beyond it a matrix unit was measured
 		Pairs: clip(r.Pairs, 0.25, 2), Unit: clip(r.Unit, 0.05, 64), UnitGain: clip(r.UnitGain, 0.05, 16)}
 }
 
@@ -32,8 +33,8 @@ const portsReached = 0.8
 func RatesKnown(p *profiles.Profile, isa microkernel.ISA) bool {
 	r := roofline.NewMachine(p).Rates(isa)
 	unit := microkernel.PeakSpec{ISA: isa, Type: microkernel.Int8Kernel}
-	return r.Loads > 0 && r.Dots > 0 && (r.UnitGain > 0 || !slices.Contains(microkernel.PeakSpecs(p.Features()),
-		unit))
+	known := r.Loads > 0 && r.Dots > 0 && (r.Ports.Known() || !isa.Generates())
+	return known && (r.UnitGain > 0 || !slices.Contains(microkernel.PeakSpecs(p.Features()), unit))
 }
 
 // clip leaves a rate that was not measured at zero.

@@ -1,6 +1,7 @@
 package calibrate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"sandwich/microkernel"
 	"sandwich/profiles"
 	"sandwich/runtime/pool"
 )
@@ -53,7 +55,11 @@ func Measure(ctx context.Context, p *profiles.Profile, o Options) error {
 	if err != nil {
 		return fmt.Errorf("calibrate: %w", err)
 	}
-	err = b.sample(ctx, figures, o, began)
+	if err = b.sample(ctx, figures, o, began); err == nil {
+		var ports []*figure
+		ports, err = b.samplePorts(ctx, microkernel.Host().Best(), min(portSamples, cmp.Or(o.Samples, portSamples)))
+		figures = append(figures, ports...)
+	}
 	p.Ceilings = replaced(p.Ceilings, figures)
 	p.Probe = newProbe("quick", began, err)
 	p.Notes = slices.DeleteFunc(p.Notes, func(n string) bool { return strings.HasPrefix(n, notePrefix) })

@@ -18,8 +18,9 @@ const (
 )
 
 // Rates is the multiply-add peaks of one instruction set in some data types, what its attention
-// reaches by each dot product where there are several, and what its vectors load from L1, on the
-// first PU alone and in turn, so that clocks and neighbours bear on all alike:
+// reaches by each dot product where there are several, what its vectors load from L1, and how many
+// instructions of each class it makes, on the first PU alone and in turn, so that clocks and
+// neighbours bear on all alike:
 // for choices between them that cannot wait for Measure. What the CPU lacks is left out. It fails
 // where Measure does. plans/choose asks before it makes an untuned plan.
 func Rates(ctx context.Context, p *profiles.Profile, isa microkernel.ISA, types ...string) ([]profiles.Ceiling, error) {
@@ -53,7 +54,11 @@ func Rates(ctx context.Context, p *profiles.Profile, isa microkernel.ISA, types 
 	// Three samples of each are taken whatever the budget says; this one is spent only where the PU
 	// is taken away.
 	err = b.sample(ctx, figures, Options{Samples: shortSamples, Budget: 10 * shortSamples * shortSample}, time.Now())
-	return replaced(nil, figures), err
+	if err != nil {
+		return replaced(nil, figures), err
+	}
+	ports, err := b.samplePorts(ctx, isa, portSamples)
+	return replaced(nil, append(figures, ports...)), err
 }
 
 func (b *bench) shortPeaks(isa microkernel.ISA, types []string) (figures []*figure, err error) {

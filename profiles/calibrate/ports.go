@@ -12,107 +12,89 @@ import (
 	"sandwich/runtime/pool"
 )
 
-// PortFigures is how many instructions the first PU makes in a second: roofline.PortRates, which
-// says more of them.
-type PortFigures struct {
-	Alone    [microkernel.InstructionClasses]float64
-	Together [microkernel.InstructionClasses][microkernel.InstructionClasses]float64
-}
-
-// Ports is how many instructions of each class, and of two classes that share ports, the first PU
-// makes in a second, by the best of some 15 samples of 1 ms taken in turn; 0 for classes that it
-// has no instruction of. `bench gemm` makes port roofs of them. It fails where Measure does.
-func Ports(ctx context.Context, p *profiles.Profile, isa microkernel.ISA) (rates PortFigures, err error) {
+// Ports is how many instructions of each class, and of two classes in turn, the first PU makes in a
+// second, as ceilings that roofline.PortsOf reads; none of classes that it has no instruction of.
+// `bench gemm` makes port roofs of them. It fails where Measure does.
+func Ports(ctx context.Context, p *profiles.Profile, isa microkernel.ISA) ([]profiles.Ceiling, error) {
 	pus := p.FirstPUs(1)
 	if len(pus) == 0 {
-		return rates, errNoPU
+		return nil, errNoPU
 	}
 	worker, err := pool.New(pus, pool.Options{Pin: true})
 	if err != nil {
-		return rates, fmt.Errorf("calibrate: %w", err)
+		return nil, fmt.Errorf("calibrate: %w", err)
 	}
 	defer worker.Close()
-	s := portSampler{bench: newBench(worker, p), isa: isa}
-	for c := range microkernel.InstructionClasses {
-		s.add(c)
-	}
-	if err := s.sample(ctx); err != nil {
-		return rates, err
-	}
-	for i, mix := range s.mixes {
-		rates.Alone[mix[0]] = s.best(i)
-	}
-	pairs := portSampler{bench: s.bench, isa: isa}
-	for _, mix := range rates.pairs() {
-		pairs.add(mix...)
-	}
-	if err := pairs.sample(ctx); err != nil {
-		return rates, err
-	}
-	for i, mix := range pairs.mixes {
-		rates.together(mix, pairs.best(i))
-	}
-	return rates, nil
+	figures, err := newBench(worker, p).samplePorts(ctx, isa, shortSamples)
+	return replaced(nil, figures), err
 }
 
-// pairs are mixes of each two classes that may share ports, in about the proportion of their rates,
-// so that neither is what the other waits for; the faster one is first, as often as it is needed.
-func (r *PortFigures) pairs() (mixes [][]microkernel.InstructionClass) {
-	const most = 4
-	for a := range microkernel.InstructionClasses {
-		for b := range a {
-			loads := b == microkernel.LoadInstruction && a == microkernel.WordInstruction
-			if !(loads || a.Arithmetic() && b.Arithmetic()) || !(r.Alone[a] > 0) || !(r.Alone[b] > 0) {
-				continue
-			}
-			fast, slow := a, b
-			if r.Alone[b] > r.Alone[a] {
-				fast, slow = b, a
-			}
-			n := int(min(most, math.Round(r.Alone[fast]/r.Alone[slow])))
-			mixes = append(mixes, append(slices.Repeat([]microkernel.InstructionClass{fast}, n), slow))
+// portSamples is how many samples of 1 ms the probe takes of each of some thirty mixes: the best
+// counts, and all of them are some 0.2 s.
+const portSamples = 5
+
+// samplePorts takes the rates of all classes in turn, and then those of mixes of two.
+func (b *bench) samplePorts(ctx context.Context, isa microkernel.ISA, samples int) ([]*figure, error) {
+	var alone, pairs []*figure
+	var rates [microkernel.InstructionClasses]float64
+	for c := range microkernel.InstructionClasses {
+		if f := b.portFigure(isa, c); f != nil {
+			alone = append(alone, f)
 		}
 	}
-	return mixes
-}
-
-// together notes at which rate the instructions of a mix of pairs were made: nothing where one of
-// its classes is made about as fast as alone.
-func (r *PortFigures) together(mix []microkernel.InstructionClass, rate float64) {
-	const unhindered = 0.95
-	fast, slow := mix[0], mix[len(mix)-1]
-	each := rate / float64(len(mix)) // the rate of slow
-	if each*float64(len(mix)-1) >= unhindered*r.Alone[fast] || each >= unhindered*r.Alone[slow] {
-		return
+	if err := b.samplePortsOf(ctx, alone, samples); err != nil {
+		return alone, err
 	}
-	r.Together[fast][slow], r.Together[slow][fast] = rate, rate
-}
-
-// portSampler takes the rates of mixes of instructions in turn.
-type portSampler struct {
-	*bench
-	isa     microkernel.ISA
-	mixes   [][]microkernel.InstructionClass
-	figures []*figure
-}
-
-// add asks for a mix, unless there is no such instruction.
-func (s *portSampler) add(mix ...microkernel.InstructionClass) {
-	k, err := microkernel.NewPort(s.isa, microkernel.Host(), mix...)
-	if err != nil {
-		return
+	for _, f := range alone {
+		rates[f.ceiling.PortMix()[0]] = slices.Max(append(f.samples, 0))
 	}
-	s.mixes = append(s.mixes, mix)
-	s.figures = append(s.figures, &figure{ceiling: profiles.Ceiling{Kind: profiles.Compute, ISA: s.isa.String(),
-		Type: fmt.Sprint(mix), PUs: 1}, workers: firstWorkers(1), work: peakWork(k, shortSample)})
+	for _, mix := range portPairs(&rates) {
+		if f := b.portFigure(isa, mix...); f != nil {
+			pairs = append(pairs, f)
+		}
+	}
+	err := b.samplePortsOf(ctx, pairs, samples)
+	return append(alone, pairs...), err
 }
 
-func (s *portSampler) sample(ctx context.Context) error {
-	o := Options{Samples: shortSamples, Budget: time.Duration(2*len(s.figures)*shortSamples) * shortSample}
-	if err := s.bench.sample(ctx, s.figures, o, time.Now()); err != nil {
+func (b *bench) samplePortsOf(ctx context.Context, figures []*figure, samples int) error {
+	o := Options{Samples: samples, Budget: time.Duration(2*len(figures)*(samples+1)) * shortSample}
+	if err := b.sample(ctx, figures, o, time.Now()); err != nil {
 		return fmt.Errorf("calibrate: %w", err)
 	}
 	return nil
 }
 
-func (s *portSampler) best(i int) float64 { return slices.Max(append(s.figures[i].samples, 0)) }
+// portFigure is the rate of a mix of instructions, nil where there is no such instruction.
+func (b *bench) portFigure(isa microkernel.ISA, mix ...microkernel.InstructionClass) *figure {
+	k, err := microkernel.NewPort(isa, microkernel.Host(), mix...)
+	if err != nil {
+		return nil
+	}
+	worker := firstWorkers(1)
+	return &figure{ceiling: profiles.Ceiling{Kind: profiles.Compute, ISA: isa.String(), Type: profiles.PortType(mix),
+		PUs: 1, CPUs: b.pusOf(worker), Figure: profiles.Figure{Unit: "instructions/s"}}, workers: worker,
+		work: peakWork(k, shortSample)}
+}
+
+// portPairs are mixes of each two classes that may share ports, in about the proportion of their
+// rates, so that neither is what the other waits for; the faster one is first, as often as it is
+// needed.
+func portPairs(rates *[microkernel.InstructionClasses]float64) (mixes [][]microkernel.InstructionClass) {
+	const most = 4
+	for a := range microkernel.InstructionClasses {
+		for b := range a {
+			loads := b == microkernel.LoadInstruction && a == microkernel.WordInstruction
+			if !(loads || a.Arithmetic() && b.Arithmetic()) || !(rates[a] > 0) || !(rates[b] > 0) {
+				continue
+			}
+			fast, slow := a, b
+			if rates[b] > rates[a] {
+				fast, slow = b, a
+			}
+			n := int(min(most, math.Round(rates[fast]/rates[slow])))
+			mixes = append(mixes, append(slices.Repeat([]microkernel.InstructionClass{fast}, n), slow))
+		}
+	}
+	return mixes
+}

@@ -45,14 +45,14 @@ func (t Target) Run(k *kernel.Tiles, g kernel.GemmArgs) { RunRef(k.Spec, &g) }
 func (t Target) none() error { return fmt.Errorf("no code generator for %s", t) }
 
 // Assemble, and all that generates code: there is none.
-func (t Target) Assemble(kernel.Spec) ([]byte, error)                  { return nil, t.none() }
-func (t Target) Counts(kernel.Spec) (code.Counts, error)               { return code.Counts{}, t.none() }
+func (t Target) Assemble(kernel.Spec) ([]byte, error)                    { return nil, t.none() }
+func (t Target) Counts(kernel.Spec) (code.Counts, error)                 { return code.Counts{}, t.none() }
 func (t Target) Port([]code.Class, kernel.Features) ([]byte, int, error) { return nil, 0, t.none() }
-func (t Target) Widen(qtype.Type) ([]byte, error)                      { return nil, t.none() }
-func (t Target) Vector(vecgen.Kernel) ([]byte, error)                  { return nil, t.none() }
-func (t Target) Fused(vecgen.Fused) ([]byte, error)                    { return nil, t.none() }
-func (t Target) FusedRows(vecgen.Dot) int                              { return 0 }
-func (t Target) Pairs(vecgen.Fused) ([]byte, error)                    { return nil, t.none() }
-func (t Target) Reader(bool) ([]byte, error)                           { return nil, t.none() }
-func (t Target) Peaks() map[string]kernel.Features                     { return map[string]kernel.Features{"f32": 0} }
-func (t Target) Peak(string, kernel.Features) ([]byte, int, error)     { return nil, 0, t.none() }
+func (t Target) Widen(qtype.Type) ([]byte, error)                        { return nil, t.none() }
+func (t Target) Vector(vecgen.Kernel) ([]byte, error)                    { return nil, t.none() }
+func (t Target) Fused(vecgen.Fused) ([]byte, error)                      { return nil, t.none() }
+func (t Target) FusedRows(vecgen.Dot) int                                { return 0 }
+func (t Target) Pairs(vecgen.Fused) ([]byte, error)                      { return nil, t.none() }
+func (t Target) Reader(bool) ([]byte, error)                             { return nil, t.none() }
+func (t Target) Peaks() map[string]kernel.Features                       { return map[string]kernel.Features{"f32": 0} }
+func (t Target) Peak(string, kernel.Features) ([]byte, int, error)       { return nil, 0, t.none() }

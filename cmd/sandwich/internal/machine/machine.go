@@ -34,12 +34,20 @@ func Print(w io.Writer, p *profiles.Profile) error {
 		return err
 	}
 	printRemarks(w, p)
-	few := fewCounts(p.Ceilings)
+	roofs := slices.DeleteFunc(slices.Clone(p.Ceilings), func(c profiles.Ceiling) bool { return c.PortMix() != nil })
+	few := fewCounts(roofs)
 	if err := printCeilings(w, few); err != nil {
 		return err
 	}
-	if left := len(p.Ceilings) - len(few); left > 0 {
-		fmt.Fprintf(w, " ... and %d with other numbers of PUs; --format table shows all\n", left)
+	var more []string
+	if left := len(roofs) - len(few); left > 0 {
+		more = append(more, fmt.Sprintf("%d with other numbers of PUs", left))
+	}
+	if left := len(p.Ceilings) - len(roofs); left > 0 {
+		more = append(more, fmt.Sprintf("%d of instructions by class", left))
+	}
+	if len(more) > 0 {
+		fmt.Fprintf(w, " ... and %s; --format table shows all\n", strings.Join(more, ", "))
 	}
 	return printStructure(w, p)
 }
