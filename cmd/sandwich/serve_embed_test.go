@@ -111,8 +111,8 @@ func TestServeEmbeddings(t *testing.T) {
 	s.stop()
 }
 
-// TestServeWithoutCopies: a bound below one state is said, and no chat goes on from another's, as it
-// does where there is room.
+// TestServeWithoutCopies: a bound below one state is said, and no chat goes on from another's, as
+// it does where there is room.
 func TestServeWithoutCopies(t *testing.T) {
 	const without = "there is no room for copies of any: every text is computed from its beginning"
 	file := pooledModel(t, "qwen35")

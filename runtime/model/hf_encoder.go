@@ -12,7 +12,7 @@ import (
 )
 
 // hfEncoder are fields of encoders, and of models that score texts: names and defaults are those of
-// transformers' configuration classes of bert, roberta, xlm_roberta and nomic_bert (version 5), and
+// transformers' configuration classes of bert, xlm_roberta and nomic_bert (version 5), and
 // of the older nomic_bert, which has those of GPT-2 for sizes.
 type hfEncoder struct {
 	LayerEps  float64                    `json:"layer_norm_eps"`

@@ -159,6 +159,7 @@ func TestFromHFEncodersRefuses(t *testing.T) {
 		change(nomicEmbed, `"prenorm":false`, `"prenorm":true`):                    "prenorm is not supported",
 		change(nomicEmbed, `"rotary_emb_fraction":1.0`, `"rotary_emb_fraction":0`): "rotary_emb_fraction",
 		change(embeddingGemma, `"sliding_window":512,`, ``):                        "without sliding_window",
+		`{"model_type":"roberta"}`:                                                 `"roberta"`,
 		`{"model_type":"modernbert"}`:                                              "bert, ",
 	} {
 		if c, _, err := FromHF([]byte(text), nil); err == nil || !strings.Contains(err.Error(), want) {
