@@ -64,6 +64,14 @@ func TestFilesThatLie(t *testing.T) {
 		{"qwen35", "qwen35.ssm.time_step_rank", 3, "no multiple of its 3 heads"},
 		{"qwen35", "qwen35.ssm.inner_size", 1 << 20, "too large"},
 		{"qwen35", "qwen35.full_attention_interval", 0, "full_attention_interval is 0"},
+		{"bert", "bert.pooling_type", 0, "how rows of a model of kind bert are pooled"},
+		{"bert", "bert.pooling_type", 9, "pooling_type is 9"},
+		{"bert", "bert.pooling_type", poolRank, "no tensor cls.output.weight"},
+		{"bert", "bert.context_length", 8, "tensor position_embd.weight has shape"},
+		{"bert", "bert.attention.head_count", 3, "3 query heads cannot share"},
+		{"bert", "bert.attention.layer_norm_epsilon", math.Float32bits(float32(math.NaN())), "layer_norm_epsilon is"},
+		{"nomic-bert", "nomic-bert.rope.freq_base", math.Float32bits(-1), "freq_base"},
+		{"gemma-embedding", "gemma-embedding.attention.sliding_window", 0, "sliding_window is 0"},
 	} {
 		if raws[c.family] == nil {
 			raws[c.family] = synth(t, small(c.family), gguf.F32, 1)
