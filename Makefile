@@ -91,7 +91,7 @@ soak: ## twelve clients for SOAKTIME: the same answers as alone, and nothing lef
 
 clients: build ## what SDKs ask, of the embedded model: official and other clients, in Go and JavaScript (docs/clients.md); needs npm
 	cd runtime/server/clients && npm ci && node --test --test-concurrency=1 openai.test.mjs families.test.mjs ai-sdk.test.mjs \
-	  langchain.test.mjs anthropic.test.mjs ollama.test.mjs
+	  langchain.test.mjs anthropic.test.mjs ollama.test.mjs embeddings.test.mjs
 	cd runtime/server/clients && $(GO) test -count=1 -v .
 
 SCHEMAS ?= 1000

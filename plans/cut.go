@@ -43,8 +43,8 @@ func (s ModelShape) Cut(weights []int) ([]Share, error) {
 	}
 	for _, w := range s.Weights {
 		if strings.HasPrefix(w.Role, RoleWhole) {
-			return nil, fmt.Errorf("%d ranks: heads of %s models cannot be divided, since matrix %s is not a part for "+
-				"each of them: use one rank", ranks, s.Arch, strings.TrimPrefix(w.Role, RoleWhole))
+			return nil, fmt.Errorf("%d ranks: heads of %s models cannot be divided among ranks, since matrix %s has "+
+				"no part for each: use one rank", ranks, s.Arch, strings.TrimPrefix(w.Role, RoleWhole))
 		}
 	}
 	unit := s.headUnit()
@@ -55,12 +55,12 @@ func (s ModelShape) Cut(weights []int) ([]Share, error) {
 	unit = s.ffnUnit(ranks)
 	ffn := divide(s.ffnWidth(), unit, weights)
 	if ffn == nil {
-		return nil, fmt.Errorf("%d ranks: the ffn width %d has %d blocks of %d", ranks, s.ffnWidth(),
+		return nil, fmt.Errorf("%d ranks: the ffn width %d has %d blocks of %d: use fewer ranks", ranks, s.ffnWidth(),
 			s.ffnWidth()/unit, unit)
 	}
 	vocab := divide(s.Vocab, lineUnit, weights)
 	if vocab == nil {
-		return nil, fmt.Errorf("%d ranks: the vocabulary has only %d words", ranks, s.Vocab)
+		return nil, fmt.Errorf("%d ranks: the vocabulary has only %d words: use fewer ranks", ranks, s.Vocab)
 	}
 	group := max(1, s.Heads/max(1, s.KVHeads)) // query heads that read one KV head
 	shares := make([]Share, ranks)
@@ -109,9 +109,9 @@ func (s ModelShape) headUnit() int { return lcm(s.HeadDim, s.blockOf("o")) / s.H
 func (s ModelShape) tooFewHeads(ranks, unit int) error {
 	if whole := s.Heads / unit; unit > 1 {
 		return fmt.Errorf("%d ranks: the %d heads can be cut in %d places only, since blocks of %d columns of o "+
-			"must stay whole", ranks, s.Heads, max(0, whole-1), s.blockOf("o"))
+			"must stay whole: use fewer ranks", ranks, s.Heads, max(0, whole-1), s.blockOf("o"))
 	}
-	return fmt.Errorf("%d ranks: the model has %d heads", ranks, s.Heads)
+	return fmt.Errorf("%d ranks: the model has %d heads: use fewer ranks", ranks, s.Heads)
 }
 
 // lineUnit is the float32 values of a cache line: what is not bound to larger blocks is cut there.

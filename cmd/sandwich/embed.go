@@ -55,6 +55,9 @@ the other as little-endian float32. With --compute f32 --kv f32 the arithmetic i
 		if f.context < 0 || f.context > maxContext {
 			return usageError(fmt.Errorf("--ctx %d: give a number of tokens up to %d", f.context, maxContext))
 		}
+		if fs.Changed("dimensions") && f.dimensions < 1 {
+			return usageError(fmt.Errorf("--dimensions %d: give a number of at least 1", f.dimensions))
+		}
 		return f.run(c.Context(), c.InOrStdin(), c.OutOrStdout(), args, *format)
 	}
 	return c

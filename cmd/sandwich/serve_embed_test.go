@@ -93,6 +93,9 @@ func TestServeEmbeddings(t *testing.T) {
 		{"/v1/embeddings", `{"input":[[2],[]]}`, "text 1: the text is empty"},
 		{"/v1/embeddings", `{"input":[4096]}`, "outside the vocabulary"},
 		{"/v1/embeddings", `{"input":[-1]}`, "outside the vocabulary"},
+		{"/v1/embeddings", `{"input":[4294967296]}`, "4294967296, which is no token id"},
+		{"/v1/embeddings", fmt.Sprintf(`{"input":[%s"a"]}`, strings.Repeat(`"a",`, 100_000)), "more than the 2048"},
+		{"/v1/embeddings", fmt.Sprintf(`{"input":%q}`, strings.Repeat("fox ", 9000)), "the text has at least 51"},
 		{"/v1/embeddings", `{"input":"a","dimensions":65}`, "the model makes 64 numbers"},
 		{"/v1/chat/completions", `{"messages":[{"role":"user","content":"hi"}]}`, "the model bert makes " +
 			"embeddings and " +
@@ -106,6 +109,65 @@ func TestServeEmbeddings(t *testing.T) {
 		}
 	}
 	s.stop()
+}
+
+// TestServeWithoutCopies: a bound below one state is said, and no chat goes on from another's, as
+// it does where there is room.
+func TestServeWithoutCopies(t *testing.T) {
+	const without = "there is no room for copies of any: every text is computed from its beginning"
+	file := pooledModel(t, "qwen35")
+	for room, want := range map[string]bool{"1KiB": false, "1MiB": true} {
+		s := startServe(t, "--model", file, "--state-bytes", room)
+		if strings.Contains(s.stderr.String(), without) == want {
+			t.Errorf("%s: it says %s", room, &s.stderr)
+		}
+		var a struct {
+			Usage struct {
+				Details struct {
+					Cached int `json:"cached_tokens"`
+				} `json:"prompt_tokens_details"`
+			}
+		}
+		for range 2 {
+			s.asked("/v1/chat/completions", fmt.Sprintf(`{"messages":[{"role":"system","content":%q},{"role":"user",`+
+				`"content":"hi"}],"max_tokens":1}`, strings.Repeat("fox ", 40)), &a)
+		}
+		if got := a.Usage.Details.Cached > 0; got != want {
+			t.Errorf("%s: %d tokens were found", room, a.Usage.Details.Cached)
+		}
+		s.stop()
+	}
+}
+
+// testLongPairs: of pairs that are too long it is said whether the document or the query is, and a
+// document is cut only as far as there is room for one.
+func testLongPairs(t *testing.T, s *served, family string) {
+	t.Helper()
+	long := strings.Repeat("fox ", 300)
+	for _, c := range [][3]string{
+		{fmt.Sprintf(`{"query":"a","documents":["b",%q]}`, long), "text 1 has ", `"param":"documents"`},
+		{fmt.Sprintf(`{"query":%q,"documents":["b"]}`, long), "the query without a document has ", `"param":"query"`},
+		{fmt.Sprintf(`{"query":%q,"documents":["b"],"truncate":true}`, long), "the query without", `"param":"query"`},
+	} {
+		if code, body, _ := s.do("POST", "/v1/rerank", c[0], ""); code != 400 || !strings.Contains(body, c[1]) ||
+			!strings.Contains(body, c[2]) || !strings.Contains(body, "context_length_exceeded") {
+			t.Errorf("%s %.40s: status %d: %s", family, c[0], code, body)
+		}
+	}
+	var a struct {
+		Results []struct {
+			Index int
+			Score float64 `json:"relevance_score"`
+		}
+		Usage struct {
+			Tokens int `json:"total_tokens"`
+		}
+	}
+	s.asked("/v1/rerank", fmt.Sprintf(`{"query":"who","documents":[%q,%q],"truncate":"END","top_n":99}`, long, long), &a)
+	if len(a.Results) != 2 || a.Usage.Tokens != 2*256 || a.Results[0].Score != a.Results[1].Score ||
+		a.Results[0].Index != 0 {
+		t.Errorf("%s, truncated: %+v", family, a)
+	}
 }
 
 // TestServeRerank: scores of pairs, best first; a model that generates refuses both by name.
@@ -123,10 +185,12 @@ func TestServeRerank(t *testing.T) {
 			a.Results[0].Score == a.Results[2].Score {
 			t.Errorf("%s: %+v", family, a)
 		}
-		if code, body, _ := s.do("POST", "/v1/embeddings", `{"input":"a"}`, ""); code != 400 ||
-			!strings.Contains(body, "scores texts and makes no embeddings") {
+		if code, body, _ := s.do("POST", "/v1/embeddings", `{"input":"a","dimensions":5}`, ""); code != 400 ||
+			!strings.Contains(body, "scores texts and makes no embeddings") ||
+			!strings.Contains(body, `"param":"model"`) {
 			t.Errorf("%s embeds: status %d: %s", family, code, body)
 		}
+		testLongPairs(t, s, family)
 		s.stop()
 	}
 	s := startServe(t)

@@ -145,7 +145,7 @@ func (o *Options) checkRanks(host *profiles.Profile, shape plans.ModelShape) err
 		return nil
 	}
 	if err := shape.Partition(o.TP); err != nil {
-		return fmt.Errorf("--tp %w: give a smaller number", err)
+		return fmt.Errorf("--tp %w", err)
 	}
 	pus := o.Threads
 	if pus == 0 {

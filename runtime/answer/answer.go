@@ -47,7 +47,7 @@ func New(e *engine.Engine, tok *tokenizer.Tokenizer, told Model, parallel int, v
 		Arch: told.Arch, Type: told.Type, Digest: told.Digest, Parameters: told.Parameters, Bytes: told.Bytes,
 		Template: strings.Clone(told.Template)} // its file may be unmapped by then
 	if e.Pooled() {
-		m.Vector = e.Runner().Model.Outputs
+		m.Vector, m.Scores = e.Runner().Model.Outputs, e.Runner().Model.Scores
 	}
 	if id, ok := tok.BOS(); ok {
 		m.BOS = string(tok.Piece(id))

@@ -23,18 +23,23 @@ type TooLongError struct {
 	AtLeast                          bool   // PromptTokens is a lower bound, at least Context
 	Text                             bool   // there is no answer: a text is read
 	Of                               string // which text it is; empty: the one there is
+	Param                            string // the field at fault, which nothing truncates; empty: that of the text
 }
 
 func (e *TooLongError) Error() string {
+	atLeast := ""
+	if e.AtLeast {
+		atLeast = "at least "
+	}
 	if e.Text {
-		const text = "%s has %d tokens and the context holds %d; shorten it, or have it truncated"
-		return fmt.Sprintf(text, cmp.Or(e.Of, "the text"), e.PromptTokens, e.Context)
+		remedy := "shorten it, or have it truncated"
+		if e.Param != "" {
+			remedy = "shorten it"
+		}
+		const text = "%s has %s%d tokens and the context holds %d; %s"
+		return fmt.Sprintf(text, cmp.Or(e.Of, "the text"), atLeast, e.PromptTokens, e.Context, remedy)
 	}
 	if e.PromptTokens >= e.Context {
-		atLeast := ""
-		if e.AtLeast {
-			atLeast = "at least "
-		}
 		const text = "the prompt has %s%d tokens and the context holds %d, the answer included; shorten the prompt"
 		return fmt.Sprintf(text, atLeast, e.PromptTokens, e.Context)
 	}

@@ -39,7 +39,7 @@ func (e *Engine) Embed(ctx context.Context, req api.Embedding) (api.Vectors, err
 			len(req.Prompts), maxTexts)}
 	}
 	for i, text := range req.Prompts {
-		if err := e.readable(text); err != nil {
+		if err := e.readable(text, req.Texts != nil); err != nil {
 			return api.Vectors{}, inText(err, i, len(req.Prompts))
 		}
 	}
@@ -71,13 +71,15 @@ func (e *Engine) Reads(req *api.Embedding) error {
 	return nil
 }
 
-// readable checks a text against the context and the vocabulary.
-func (e *Engine) readable(text []int32) error {
+// readable checks a text against the context and the vocabulary. Of one that was encoded here the
+// tokens are counted as far as Prompts does.
+func (e *Engine) readable(text []int32, encoded bool) error {
 	switch n := len(text); {
 	case n == 0:
 		return &api.InvalidError{Message: "the text is empty: it comes to no token"}
 	case n > e.context:
-		return &api.TooLongError{PromptTokens: n, Context: e.context, Text: true}
+		return &api.TooLongError{PromptTokens: n, Context: e.context, Text: true,
+			AtLeast: encoded && n >= 2*e.context}
 	}
 	return e.inVocabulary(text)
 }
@@ -234,7 +236,24 @@ func (e *Engine) Prompts(ctx context.Context, r *api.Embedding) ([][]int32, erro
 			return nil, err
 		}
 	}
+	if r.Rank && slices.ContainsFunc(out, func(ids []int32) bool { return len(ids) > e.context }) {
+		return e.cutPairs(ctx, r, out, o.Limit)
+	}
 	return e.cut(r, out), nil
+}
+
+// cutPairs truncates the documents of pairs where that is wanted, and refuses a query that leaves
+// no room for any.
+func (e *Engine) cutPairs(ctx context.Context, r *api.Embedding, pairs [][]int32, limit int) ([][]int32, error) {
+	alone, err := e.tok.EncodePair(ctx, r.Query, "", limit)
+	if n := len(alone); err == nil && n >= e.context {
+		err = &api.TooLongError{PromptTokens: n, Context: e.context, Text: true, AtLeast: n >= limit,
+			Of: "the query without a document", Param: "query"}
+	}
+	for i := 0; r.Truncate && err == nil && i < len(pairs); i++ {
+		pairs[i], err = e.tok.TruncatePair(ctx, pairs[i], r.Query, e.context)
+	}
+	return pairs, err
 }
 
 // fewTexts are encoded by the goroutine that asks.

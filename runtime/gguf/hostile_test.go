@@ -37,7 +37,10 @@ var hostile = map[string]struct {
 	file *raw
 	want string
 }{
-	"no magic":          {&raw{b: []byte("PK\x03\x04 a zip file")}, `begins with "GGUF"`},
+	"no magic": {&raw{b: []byte("PK\x03\x04 a zip file")}, `begins with "GGUF"`},
+	"JSON":     {&raw{b: []byte(`{"model_type":"bert"}`)}, "this is JSON, and models are GGUF files"},
+	"safetensors": {&raw{b: []byte("\x11\x00\x00\x00\x00\x00\x00\x00" + `{"a":{"shape":[]}}`)},
+		"this is a safetensors file"},
 	"three bytes":       {&raw{b: []byte("GGU")}, "begins with"},
 	"only magic":        {&raw{b: []byte("GGUF")}, "the version needs 4 bytes"},
 	"version 1":         {preamble(1, 0, 0), "version 1"},

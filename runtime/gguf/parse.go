@@ -106,12 +106,25 @@ func parsePart(header, data []byte) (*File, error) {
 	return f, nil
 }
 
+// foreign names what people give for a GGUF file: a configuration, or a checkpoint of safetensors,
+// which begins with the length of its JSON; "" for anything else.
+func foreign(data []byte) string {
+	switch {
+	case len(data) > 0 && data[0] == '{':
+		return "JSON"
+	case len(data) > 9 && data[8] == '{' && strings.IndexByte(`" }`, data[9]) >= 0 &&
+		binary.LittleEndian.Uint64(data) < uint64(len(data)):
+		return "a safetensors file"
+	}
+	return ""
+}
+
 // readPreamble reads magic, version and the two counts.
 func readPreamble(c *cursor) (nTensors uint64, nKeys int) {
 	if len(c.data) < 4 || !bytes.Equal(c.data[:4], []byte(magic)) {
-		if len(c.data) > 0 && c.data[0] == '{' {
-			c.err = fmt.Errorf("this is JSON, which is %w: a model is a GGUF file, and of a Hugging Face config.json "+
-				"only `sandwich tune` and `sandwich tree` take the shapes", ErrUnsupported)
+		if kind := foreign(c.data); kind != "" {
+			c.fail(ErrUnsupported, 0, "this is %s, and models are GGUF files; of a Hugging Face config.json "+
+				"`sandwich tune` and `sandwich tree` take the shapes", kind)
 			return 0, 0
 		}
 		c.fail(ErrDamaged, 0, "a GGUF file begins with %q, this one with %q", magic, c.data[:min(4, len(c.data))])

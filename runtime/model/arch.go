@@ -19,14 +19,15 @@ var ErrUnsupported = errors.New("not supported")
 // loading, synthesis, inspection, shapes, cuts and work follow from what it writes out.
 type Architecture struct {
 	Name string   // general.architecture in GGUF
-	HF   []string // model_type in Hugging Face's config.json
+	HF   []string // model_type in Hugging Face's config.json, or what HF.family makes of it
 
 	// Read and ReadHF take what the family's metadata say beyond the sizes that all have; nil for
 	// nothing.
 	Read   func(*Metadata, *Config)
 	ReadHF func(*HF, *Config) error
 	// Knows lists what ReadHF reads itself, of those things that are refused otherwise: windows,
-	// gelu, biases, yarn, linear, longrope.
+	// gelu, acts (all activations), biases, yarn, linear, longrope; and gpt2, whose names of sizes
+	// a family may have.
 	Knows []string
 	// Check refuses configurations that the family cannot have; nil for a dense family, which has
 	// no experts.
@@ -76,7 +77,7 @@ func archOf(name string) (Architecture, error) {
 func archOfHF(h *HF) (Architecture, error) {
 	var known []string
 	for _, a := range architectures {
-		if slices.Contains(a.HF, h.ModelType) {
+		if slices.Contains(a.HF, h.family()) {
 			return a, nil
 		}
 		known = append(known, a.HF...)

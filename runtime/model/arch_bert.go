@@ -4,7 +4,7 @@ import "sandwich/runtime/gguf"
 
 func init() {
 	Register(Architecture{Name: "bert", Decoder: bert, Vocabulary: bertVocabulary,
-		Read: encoder})
+		HF: []string{"bert", "xlm-roberta"}, Knows: []string{"acts"}, ReadHF: (*HF).bert, Read: encoder})
 }
 
 // bert is Devlin et al., BERT: Pre-training of Deep Bidirectional Transformers for Language

@@ -1,10 +1,21 @@
 package model
 
-import "sandwich/runtime/gguf"
+import (
+	"cmp"
+
+	"sandwich/runtime/gguf"
+)
 
 func init() {
 	Register(Architecture{Name: "gemma-embedding", Decoder: gemma3, Vocabulary: gemmaEmbeddingVocabulary,
 		Check: checkWindows,
+		HF:    []string{gemmaBothWays}, Knows: []string{"windows", "gelu", "linear"},
+		ReadHF: func(h *HF, c *Config) error {
+			h.gemma(c, 6)
+			c.Tied, c.Both = false, true
+			c.Windows.Base = cmp.Or(h.LocalTheta, 10000)
+			return h.demands(map[string]int{"sliding_window": h.sliding()})
+		},
 		// Vera et al., EmbeddingGemma: Powerful and Lightweight Text Representations, 2025: gemma3
 		// whose rows see each other in both directions, its windows too.
 		Read: func(m *Metadata, c *Config) {

@@ -2,7 +2,7 @@ package model
 
 func init() {
 	Register(Architecture{Name: "nomic-bert", Decoder: nomicBERT, Vocabulary: bertVocabulary,
-		Read: encoder})
+		HF: []string{"nomic_bert"}, Knows: []string{"acts", "gpt2"}, ReadHF: (*HF).nomic, Read: encoder})
 }
 
 // nomicBERT is Nussbaum et al., Nomic Embed: Training a Reproducible Long Context Text Embedder,

@@ -72,6 +72,7 @@ type HF struct {
 	GroupsUsed    int      `json:"topk_group"`
 	Text          *HF      `json:"text_config"` // of a model that sees, too
 	hfLater
+	hfEncoder
 }
 
 // sliding is the size of windows, 0 for none.
@@ -116,8 +117,10 @@ type hfRope struct {
 
 // FromHF reads a Hugging Face config.json. The type is what the checkpoint is stored in, bf16 where
 // the file does not say. What the shapes do not show but this program could not run (sliding
-// windows, other activations, other RoPE scalings) is refused by name.
-func FromHF(data []byte) (Config, gguf.Type, error) {
+// windows, other activations, other RoPE scalings) is refused by name. beside reads a file by its
+// name relative to the config.json, where sentence-transformers say that a model embeds texts; nil
+// for a config.json alone. What is not there is fs.ErrNotExist.
+func FromHF(data []byte, beside func(name string) ([]byte, error)) (Config, gguf.Type, error) {
 	var h HF
 	if err := json.Unmarshal(data, &h); err != nil {
 		return Config{}, 0, fmt.Errorf("no valid config.json: %w", err)
@@ -134,6 +137,9 @@ func FromHF(data []byte) (Config, gguf.Type, error) {
 	}
 	if err := h.check(arch.Knows); err != nil {
 		return Config{}, 0, err
+	}
+	if slices.Contains(arch.Knows, "gpt2") {
+		h.gpt2()
 	}
 	c := Config{Name: h.Name, Arch: arch.Name, Eps: h.Eps, RopeBase: h.RopeTheta, Tied: h.Tied != nil && *h.Tied,
 		Dims: Dims{Hidden: h.Hidden, Layers: h.Layers, Heads: h.Heads, KVHeads: h.KVHeads, HeadDim: h.HeadDim,
@@ -155,6 +161,9 @@ func FromHF(data []byte) (Config, gguf.Type, error) {
 	if err := h.rope(&c, arch.Knows); err != nil {
 		return Config{}, 0, err
 	}
+	if err := h.pooled(&c, beside); err != nil {
+		return Config{}, 0, err
+	}
 	return c, h.dtype(), c.Check()
 }
 
@@ -169,7 +178,7 @@ func (h HF) check(known []string) error {
 		h.Act = h.Activation
 	}
 	switch {
-	case h.Act != "" && h.Act != "silu" && !(knows("gelu") && h.Act == "gelu_pytorch_tanh"):
+	case h.Act != "" && h.Act != "silu" && !knows("acts") && !(knows("gelu") && h.Act == "gelu_pytorch_tanh"):
 		return fmt.Errorf("hidden_act %q is %w: only silu is", h.Act, ErrUnsupported)
 	case (h.AttnBias || h.MLPBias) && !knows("biases"):
 		return fmt.Errorf("attention_bias and mlp_bias are %w in %s", ErrUnsupported, h.ModelType)

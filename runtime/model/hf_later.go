@@ -42,7 +42,8 @@ type hfLater struct {
 	HasExperts bool    `json:"enable_moe_block"`
 	DoubleWide bool    `json:"use_double_wide_mlp"`
 	TopExperts int     `json:"top_k_experts"`
-	BothWays   string  `json:"use_bidirectional_attention"`
+	// true, and in gemma4 what it is for
+	BothWays json.RawMessage `json:"use_bidirectional_attention"`
 
 	DenseFFN    int             `json:"intermediate_size_mlp"`
 	ExpertEvery int             `json:"interleave_moe_layer_step"`

@@ -20,7 +20,7 @@ func (h *HF) gemma4(c *Config) error {
 		return err
 	case h.Layers < 1 || h.Layers > 1<<10:
 		return nil // which Check refuses
-	case h.BothWays == "all":
+	case string(h.BothWays) == `"all"`:
 		return fmt.Errorf("use_bidirectional_attention of all tokens is %w", ErrUnsupported)
 	case near == nil:
 		near = notLast(h.Layers, 6)

@@ -131,7 +131,7 @@ var hubConfigs = map[string]string{
 // TestFromHF reads configurations as the Hugging Face hub has them.
 func TestFromHF(t *testing.T) {
 	for preset, text := range hubConfigs {
-		c, typ, err := FromHF([]byte(text))
+		c, typ, err := FromHF([]byte(text), nil)
 		if err != nil {
 			t.Errorf("%s: %v", preset, err)
 			continue
@@ -212,11 +212,11 @@ func TestFromHFRefuses(t *testing.T) {
 			`}`: "rope_parameters of",
 		`{"tie_word_embeddings":true,"text_config":{"tie_word_embeddings":false}}`: "tie_word_embeddings is true",
 	} {
-		if c, _, err := FromHF([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+		if c, _, err := FromHF([]byte(text), nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.60s: %+v, %v; want an error about %s", text, c, err, want)
 		}
 	}
-	if _, _, err := FromHF([]byte(`{"model_type":"llama",` + sizes + `}`)); err != nil {
+	if _, _, err := FromHF([]byte(`{"model_type":"llama",`+sizes+`}`), nil); err != nil {
 		t.Errorf("the sizes alone: %v", err)
 	}
 }

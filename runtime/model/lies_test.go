@@ -64,6 +64,14 @@ func TestFilesThatLie(t *testing.T) {
 		{"qwen35", "qwen35.ssm.time_step_rank", 3, "no multiple of its 3 heads"},
 		{"qwen35", "qwen35.ssm.inner_size", 1 << 20, "too large"},
 		{"qwen35", "qwen35.full_attention_interval", 0, "full_attention_interval is 0"},
+		{"bert", "bert.pooling_type", 0, "how rows of a model of kind bert are pooled"},
+		{"bert", "bert.pooling_type", 9, "pooling_type is 9"},
+		{"bert", "bert.pooling_type", poolRank, "no tensor cls.output.weight"},
+		{"bert", "bert.context_length", 8, "tensor position_embd.weight has shape"},
+		{"bert", "bert.attention.head_count", 3, "3 query heads cannot share"},
+		{"bert", "bert.attention.layer_norm_epsilon", math.Float32bits(float32(math.NaN())), "layer_norm_epsilon is"},
+		{"nomic-bert", "nomic-bert.rope.freq_base", math.Float32bits(-1), "freq_base"},
+		{"gemma-embedding", "gemma-embedding.attention.sliding_window", 0, "sliding_window is 0"},
 	} {
 		if raws[c.family] == nil {
 			raws[c.family] = synth(t, small(c.family), gguf.F32, 1)
@@ -75,6 +83,39 @@ func TestFilesThatLie(t *testing.T) {
 		_, err = Load(f)
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s of %s: %v, want a sentence with %q", c.key, c.family, err, c.want)
+		}
+	}
+}
+
+// TestStatesThatLie: sizes of states of 2^60, and a decay that is no number, are refused before
+// memory is taken.
+func TestStatesThatLie(t *testing.T) {
+	for _, key := range []string{"qwen35.ssm.state_size", "qwen35.ssm.conv_kernel", "qwen35.ssm.group_count",
+		"qwen35.ssm.time_step_rank", "qwen35.ssm.inner_size", "qwen3next.ssm.state_size", "lfm2.shortconv.l_cache"} {
+		family, _, _ := strings.Cut(key, ".")
+		raw := synth(t, small(family), gguf.F32, 1)
+		at := bytes.Index(raw, []byte(key)) + len(key)
+		wide := binary.LittleEndian.AppendUint32(slices.Clone(raw[:at]), 10) // uint64
+		wide = append(binary.LittleEndian.AppendUint64(wide, 1<<60), raw[at+8:]...)
+		f, err := gguf.Parse(append(wide, make([]byte, 64)...)) // tensors may begin later
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := key + " is 1152921504606846976, outside 1.."
+		if _, err := Load(f); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	raw := synth(t, small("qwen35"), gguf.F32, 1)
+	for _, name := range []string{"blk.0.ssm_a", "blk.0.ssm_dt.bias", "blk.0.ssm_conv1d.weight"} {
+		f, err := gguf.Parse(slices.Clone(raw))
+		if err != nil {
+			t.Fatal(err)
+		}
+		tensor, _ := f.Tensor(name)
+		binary.LittleEndian.PutUint32(tensor.Data[4:], math.Float32bits(float32(math.NaN())))
+		if _, err := Load(f); err == nil || !strings.Contains(err.Error(), "tensor "+name+" holds NaN at 1") {
+			t.Errorf("NaN in %s: %v", name, err)
 		}
 	}
 }

@@ -24,8 +24,7 @@ func decode(data []byte, v any, within string) *apiError {
 	var wrong *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &wrong):
-		// encoding/json names embedded structs in the path; clients know only fields.
-		name := join(within, strings.TrimPrefix(wrong.Field, "common."))
+		name := join(within, fieldOf(v, wrong.Field))
 		if name == "" {
 			return newError(http.StatusBadRequest, typeInvalid, "", "the body must be a JSON object, not %s",
 				article(wrong.Value))
@@ -36,6 +35,17 @@ func decode(data []byte, v any, within string) *apiError {
 			syntax.Offset)
 	}
 	return newError(http.StatusBadRequest, typeInvalid, "", "the body is not valid JSON: %v", err)
+}
+
+// fieldOf is the path of a field as clients know it: encoding/json names embedded structs, too.
+func fieldOf(v any, path string) string {
+	head, rest, deeper := strings.Cut(path, ".")
+	if t := reflect.TypeOf(v).Elem(); deeper && t.Kind() == reflect.Struct {
+		if f, has := t.FieldByName(head); has && f.Anonymous {
+			return rest
+		}
+	}
+	return path
 }
 
 func join(within, field string) string {
@@ -77,6 +87,15 @@ func article(value string) string {
 		return "a number"
 	}
 	return strings.TrimPrefix(value, "number ")
+}
+
+// wrongValue is encoding/json's description of a value of a wrong type; "" for other errors.
+func wrongValue(err error) string {
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) {
+		return wrong.Value
+	}
+	return ""
 }
 
 // isNull reports whether a field is absent or null, which mean the same.

@@ -9,6 +9,7 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"sandwich/runtime/api"
@@ -22,15 +23,38 @@ const MaxTexts = 2048
 type readFields struct {
 	Model       *string         `json:"model"`
 	User        *string         `json:"user"`
-	Truncate    *bool           `json:"truncate"`
+	Truncate    json.RawMessage `json:"truncate"`
 	ServiceTier *string         `json:"service_tier"`
 	Priority    json.RawMessage `json:"priority"`
 	CacheSalt   *string         `json:"cache_salt"`
+
+	cut bool // what is too long is truncated
+}
+
+// unread are fields of this API's relatives (vLLM, TEI, Jina, Cohere, Voyage) that change what is
+// made of a text, with the value under which they do not.
+var unread = map[string]string{
+	"normalize":            "true",
+	"normalized":           "true",
+	"embedding_type":       `"float"`,
+	"embedding_types":      `["float"]`,
+	"output_dtype":         `"float"`,
+	"output_dimension":     "",
+	"truncation":           "",
+	"truncation_direction": `"Right"`,
+	"late_chunking":        "",
+	"prompt_name":          "",
+	"max_tokens_per_doc":   "",
+	"max_chunks_per_doc":   "1",
+	"rank_fields":          `["text"]`,
 }
 
 // call is what the fields ask for.
 func (b *readFields) call(data []byte, known map[string]bool) (*call, *apiError) {
-	unknown, e := checkFields(data, known)
+	unknown, e := checkFields(data, known, unread)
+	if e == nil {
+		e = b.truncation()
+	}
 	if e != nil {
 		return nil, e
 	}
@@ -41,9 +65,26 @@ func (b *readFields) call(data []byte, known map[string]bool) (*call, *apiError)
 	return c, (&common{Priority: b.Priority, ServiceTier: b.ServiceTier}).class(c)
 }
 
+// truncation reads whether what is too long is cut: true, or END as Cohere and NVIDIA have it.
+func (b *readFields) truncation() *apiError {
+	var end string
+	switch {
+	case isNull(b.Truncate):
+		return nil
+	case json.Unmarshal(b.Truncate, &b.cut) == nil:
+		return nil
+	case json.Unmarshal(b.Truncate, &end) == nil && strings.EqualFold(end, "END"):
+		b.cut = true
+		return nil
+	case end != "" && strings.EqualFold(end, "NONE"):
+		return nil
+	}
+	return invalid("truncate", `must be true or "END" to cut the end of what is too long, or false or "NONE"`)
+}
+
 // asked are the texts of a call for whoever reads them.
 func (b *readFields) asked(c *call, texts api.Embedding) api.Embedding {
-	texts.Truncate, texts.Salt = b.Truncate != nil && *b.Truncate, c.Salt
+	texts.Truncate, texts.Salt = b.cut, c.Salt
 	texts.Class, texts.Priority = c.Class, c.Priority
 	return texts
 }
@@ -117,7 +158,13 @@ func parseInput(raw json.RawMessage, to *api.Embedding) *apiError {
 		}
 		var ids []int32
 		// encoding/json would read null as 0
-		if item[0] != '[' || bytes.IndexByte(item, 'n') >= 0 || json.Unmarshal(item, &ids) != nil {
+		if item[0] != '[' || bytes.IndexByte(item, 'n') >= 0 {
+			return invalid("input", accepted)
+		}
+		if err := json.Unmarshal(item, &ids); err != nil {
+			if value, is := strings.CutPrefix(wrongValue(err), "number "); is {
+				return invalid("input", "holds %s, which is no token id", clip(value))
+			}
 			return invalid("input", accepted)
 		}
 		to.Prompts = append(to.Prompts, ids)
@@ -129,9 +176,8 @@ func parseInput(raw json.RawMessage, to *api.Embedding) *apiError {
 func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) {
 	var b embedBody
 	s.answering(w, r, b.parse, func(x *exchange, r *http.Request, c *call) {
-		width := s.gen.Models()[0].Vector
-		if n := b.Dimensions; n != nil && width > 0 && *n > int64(width) {
-			invalid("dimensions", "is %d and the model makes %d numbers", *n, width).write(x)
+		if e := s.wider(b.Dimensions); e != nil {
+			e.write(x)
 			return
 		}
 		v, ok := s.read(x, r, b.asked(c, b.texts), "input")
@@ -150,6 +196,15 @@ func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) {
 		coded := b.Format != nil && *b.Format == "base64"
 		writeJSON(x, http.StatusOK, appendEmbeddings(nil, s.gen.Models()[0].ID, &v, coded))
 	})
+}
+
+// wider refuses more numbers than the model makes, if it makes vectors at all.
+func (s *Server) wider(dimensions *int64) *apiError {
+	m := s.gen.Models()[0]
+	if n := dimensions; n != nil && m.Vector > 0 && !m.Scores && *n > int64(m.Vector) {
+		return invalid("dimensions", "is %d and the model makes %d numbers", *n, m.Vector)
+	}
+	return nil
 }
 
 // read has texts read, and answers where they are refused; param is the field that holds them.

@@ -135,6 +135,28 @@ func TestRerank(t *testing.T) {
 	}
 }
 
+// TestTruncation: what Cohere's and NVIDIA's clients say, too.
+func TestTruncation(t *testing.T) {
+	f := &fake{vector: 3}
+	s := New(f, Options{})
+	for truncate, want := range map[string]bool{"true": true, `"END"`: true, `"end"`: true, "false": false,
+		`"NONE"`: false, "null": false} {
+		for path, body := range map[string]string{"/v1/embeddings": `{"input":"a"`,
+			"/v1/rerank": `{"query":"q","documents":["a"]`} {
+			w := post(t, s, path, body+`,"truncate":`+truncate+`,"normalize":true,"embedding_type":"float"}`)
+			if w.Code != 200 || f.embedded.Truncate != want {
+				t.Errorf("%s, %s: status %d, %v: %s", path, truncate, w.Code, f.embedded.Truncate, w.Body)
+			}
+		}
+	}
+	for body, want := range map[string]bool{`{"prompt":"a"}`: true, `{"prompt":"a","truncate":false}`: false,
+		`{"input":"a","truncate":null}`: true} {
+		if w := post(t, s, "/api/embeddings", body); w.Code != 200 || f.embedded.Truncate != want {
+			t.Errorf("%s: status %d, %v", body, w.Code, f.embedded.Truncate)
+		}
+	}
+}
+
 // TestEmbeddingsRefused: what cannot be is a 400 that names the field.
 func TestEmbeddingsRefused(t *testing.T) {
 	s := New(&fake{vector: 3}, Options{})
@@ -146,7 +168,19 @@ func TestEmbeddingsRefused(t *testing.T) {
 		{"/v1/embeddings", `{"input":[1,"a"]}`, "input must be a string, a list"},
 		{"/v1/embeddings", `{"input":["a",1]}`, "input must be a string, a list"},
 		{"/v1/embeddings", `{"input":[null]}`, "input must be a string, a list"},
-		{"/v1/embeddings", `{"input":[1.5]}`, "input must be a string, a list"},
+		{"/v1/embeddings", `{"input":[1.5]}`, "input holds 1.5, which is no token id"},
+		{"/v1/embeddings", `{"input":[[1],[99999999999]]}`, "input holds 99999999999, which is no token id"},
+		{"/v1/embeddings", `{"input":[[1,"a"]]}`, "input must be a string, a list"},
+		{"/v1/embeddings", `{"input":"a","model":7}`, "model must be a string, not a number"},
+		{"/v1/embeddings", `{"input":"a","truncate":"START"}`, `truncate must be true or \"END\"`},
+		{"/v1/embeddings", `{"input":"a","truncate":""}`, "truncate must be true"},
+		{"/v1/embeddings", `{"input":"a","truncate":1}`, "truncate must be true"},
+		{"/v1/embeddings", `{"input":"a","normalize":false}`, "normalize is not supported and would change"},
+		{"/v1/embeddings", `{"input":"a","output_dtype":"int8"}`, "output_dtype is not supported"},
+		{"/v1/embeddings", `{"input":"a","truncation":true}`, "truncation is not supported"},
+		{"/v1/embeddings", `{"input":"a","dimensions":-1}`, "dimensions is -1 and must be at least 1"},
+		{"/v1/embeddings", `{"input":"a","dimensions":2.5}`, "dimensions must be an integer of 64 bits, not 2.5"},
+		{"/v1/embeddings", `{"input":"a","dimensions":9223372036854775808}`, "dimensions must be an integer of 64"},
 		{"/v1/embeddings", `{"input":` + many + `}`, fmt.Sprintf("more than the %d elements", MaxTexts)},
 		{"/v1/embeddings", `{"input":"a","dimensions":4}`, "dimensions is 4 and the model makes 3 numbers"},
 		{"/v1/embeddings", `{"input":"a","dimensions":0}`, "dimensions is 0 and must be at least 1"},
@@ -157,8 +191,19 @@ func TestEmbeddingsRefused(t *testing.T) {
 		{"/v1/rerank", `{"query":"q","documents":[]}`, "documents is an empty list"},
 		{"/v1/rerank", `{"query":"q","documents":[1]}`, "documents must be a list of strings"},
 		{"/v1/rerank", `{"query":"q","documents":["a"],"top_n":0}`, "top_n is 0"},
+		{"/v1/rerank", `{"query":"q","documents":["a"],"top_n":-5}`, "top_n is -5"},
+		{"/v1/rerank", `{"query":"q","documents":["a"],"top_k":1}`, "top_n was probably meant"},
+		{"/v1/rerank", `{"query":"q","documents":["a"],"truncate":"START"}`, "truncate must be true"},
+		{"/v1/rerank", `{"query":"q","documents":["a"],"max_tokens_per_doc":9}`, "max_tokens_per_doc is not"},
+		{"/v1/rerank", `{"query":"q","documents":` + many + `}`, "documents has more than the"},
+		{"/v1/rerank", `{"query":"q","texts":["a",1]}`, "texts must be a list of strings"},
+		{"/v1/rerank", `{"query":["q"],"documents":["a"]}`, "query must be a string, not a list"},
+		{"/v1/rerank", `{"query":"q","documents":[{"title":"a"}]}`, "documents must be a list of strings or of"},
 	} {
-		if w := post(t, s, c[0], c[1]); w.Code != 400 || !strings.Contains(w.Body.String(), c[2]) {
+		w := post(t, s, c[0], c[1])
+		param, _ := at(at(parsed(t, w.Body.Bytes()), "error"), "param").(string)
+		if w.Code != 400 || !strings.Contains(w.Body.String(), c[2]) || // what is missing is named, too
+			!strings.Contains(c[1]+`"input""query""documents"`, `"`+param+`"`) {
 			t.Errorf("%s %.60s: status %d: %s", c[0], c[1], w.Code, w.Body)
 		}
 	}

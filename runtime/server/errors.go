@@ -75,6 +75,9 @@ func asAPIError(err error, chat bool) *apiError {
 	case errors.As(err, &long):
 		e := newError(http.StatusBadRequest, typeInvalid, "context_length_exceeded", "%s", long.Error())
 		e.Param = &prompt
+		if long.Param != "" {
+			e.Param = &long.Param
+		}
 		return e
 	case errors.As(err, &refused):
 		e := newError(http.StatusBadRequest, typeInvalid, "", "%s", refused.Error())

@@ -93,8 +93,9 @@ func jsonNames[T any]() func() map[string]bool {
 
 // checkFields looks at the names of a body that encoding/json has accepted. It
 // refuses what would change the answer, and what a known field was probably meant
-// by; it returns the other names that known does not hold.
-func checkFields(body []byte, known map[string]bool) (unknown []string, e *apiError) {
+// by; it returns the other names that known does not hold. more are lists like unsupported, of one
+// endpoint.
+func checkFields(body []byte, known map[string]bool, more ...map[string]string) (unknown []string, e *apiError) {
 	n := 0
 	for name, value := range members(body) {
 		if n++; n > maxFields {
@@ -105,6 +106,9 @@ func checkFields(body []byte, known map[string]bool) (unknown []string, e *apiEr
 			continue
 		}
 		neutral, refused := unsupported[name]
+		for i := 0; i < len(more) && !refused; i++ {
+			neutral, refused = more[i][name]
+		}
 		switch {
 		case refused && isNeutral(value, neutral):
 			continue

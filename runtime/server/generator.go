@@ -59,6 +59,7 @@ type ModelInfo struct {
 	Parallel int // requests that run at the same time
 
 	Vector     int    // numbers that a pooled model makes of a text; 0: it generates
+	Scores     bool   // they are scores
 	Arch       string // its family, as its file names it
 	Type       string // the type of most of its weights
 	Parameters int64

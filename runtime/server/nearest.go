@@ -1,37 +1,42 @@
 package server
 
 import (
+	"iter"
+	"maps"
 	"strings"
 	"unicode/utf8"
 )
 
 // nearest is the field that name is probably a slip of: equal but for case, or by
 // few edits. Edits count for less than half of the shorter name, for two edits
-// from a short one are another word.
+// from a short one are another word. Of fields as near, one that is known.
 func nearest(name string, known map[string]bool) string {
 	if len(name) > 64 {
 		return ""
 	}
-	meant, least := "", 3
-	try := func(field string) {
+	meant, least := closest(name, maps.Keys(known))
+	if other, d := closest(name, maps.Keys(unsupported)); d < least {
+		return other
+	}
+	return meant
+}
+
+// closest is the field that fewest edits part from name, and how many do; "" where none is near.
+func closest(name string, fields iter.Seq[string]) (meant string, least int) {
+	least = 3
+	for field := range fields {
 		d := 0
 		if !strings.EqualFold(name, field) {
 			d = edits(name, field)
 			if 2*d >= min(utf8.RuneCountInString(name), len(field)) {
-				return
+				continue
 			}
 		}
 		if d < least || d == least && field < meant {
 			meant, least = field, d
 		}
 	}
-	for field := range known {
-		try(field)
-	}
-	for field := range unsupported {
-		try(field)
-	}
-	return meant
+	return meant, least
 }
 
 // edits is the distance of Damerau and Levenshtein, where no part is edited twice:

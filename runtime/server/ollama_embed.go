@@ -34,13 +34,13 @@ func (b *ollamaEmbedBody) parse(data []byte) (*call, *apiError) {
 		return nil, e
 	case b.Dimensions != nil && *b.Dimensions < 0:
 		return nil, invalid("dimensions", "is %d and must not be negative", *b.Dimensions)
-	case b.Prompt != nil:
+	}
+	if isNull(b.Truncate) { // as ollama has it
+		b.cut = true
+	}
+	if b.Prompt != nil {
 		b.texts.Texts = []string{*b.Prompt}
 		return c, nil
-	}
-	if b.Truncate == nil { // as ollama has it
-		yes := true
-		b.Truncate = &yes
 	}
 	return c, parseInput(b.Input, &b.texts)
 }
@@ -51,9 +51,8 @@ func (s *Server) embed(w http.ResponseWriter, r *http.Request) {
 	var b ollamaEmbedBody
 	old := strings.HasSuffix(r.URL.Path, "/embeddings")
 	s.answering(w, r, b.parse, func(x *exchange, r *http.Request, c *call) {
-		m := s.gen.Models()[0]
-		if n := b.Dimensions; n != nil && m.Vector > 0 && *n > int64(m.Vector) {
-			invalid("dimensions", "is %d and the model makes %d numbers", *n, m.Vector).write(x)
+		if e := s.wider(b.Dimensions); e != nil {
+			e.write(x)
 			return
 		}
 		v, ok := s.read(x, r, b.asked(c, b.texts), "input")
@@ -64,7 +63,7 @@ func (s *Server) embed(w http.ResponseWriter, r *http.Request) {
 			writeJSON(x, http.StatusOK, append(appendFloats([]byte(`{"embedding":`), v.Rows[0]), '}'))
 			return
 		}
-		out := append(appendString([]byte(`{"model":`), m.ID), `,"embeddings":[`...)
+		out := append(appendString([]byte(`{"model":`), s.gen.Models()[0].ID), `,"embeddings":[`...)
 		for i, row := range v.Rows {
 			if i > 0 {
 				out = append(out, ',')

@@ -3,6 +3,7 @@ package session
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"sandwich/plans"
@@ -56,7 +57,9 @@ func shapesOnly(arg, typ string) (*model.Config, model.FileType, error) {
 		if err != nil {
 			return nil, none, err
 		}
-		config, t, err := model.FromHF(data)
+		config, t, err := model.FromHF(data, func(name string) ([]byte, error) {
+			return profiles.ReadRegular(filepath.Join(filepath.Dir(arg), name), 1<<20)
+		})
 		if err != nil {
 			return nil, none, fmt.Errorf("%s: %w", arg, err)
 		}

@@ -100,6 +100,28 @@ func (t *Tokenizer) Truncate(ids []int32, n int) []int32 {
 	return ids
 }
 
+// TruncatePair cuts a pair of EncodePair to n tokens, the document's last ones; what stands behind
+// the document stays, unless nothing else would. n is more than what EncodePair makes of the query
+// and an empty document. The error is ctx's.
+func (t *Tokenizer) TruncatePair(ctx context.Context, ids []int32, query string, n int) ([]int32, error) {
+	if len(ids) <= n {
+		return ids, nil
+	}
+	var behind []int32
+	if _, rest, _ := strings.Cut(t.pair, "{document}"); rest != "" {
+		var err error
+		behind, err = t.EncodeContext(ctx, nil, strings.ReplaceAll(rest, "{query}", query),
+			EncodeOptions{ParseSpecial: true, Limit: n})
+		if err != nil {
+			return nil, err
+		}
+	} else if t.pair == "" && t.addEOS {
+		behind = []int32{t.eos}
+	}
+	keep := max(0, n-len(behind))
+	return append(ids[:keep:keep], behind...)[:n], nil
+}
+
 // EncodeChat encodes what Chat has rendered: special tokens that the template spells are
 // recognized, BOS stands in front once if the model asks for it (whether or not the template writes
 // it), EOS is not added. It stops as EncodeContext does, and as EncodeOptions.Limit says. Called by

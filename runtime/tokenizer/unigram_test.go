@@ -220,3 +220,34 @@ func TestWordPiece(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestPairs: a document is cut, and what stands behind it stays, with a template and without.
+func TestPairs(t *testing.T) {
+	meta := bytesBPE(nil, "<q>", "<d>", "<end>").with(fields{keyPairTemplate: "<q>{query}<d>{document}<end>{query}!"})
+	template, err := New(meta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := wordPieces(t)
+	for _, c := range []struct {
+		tok             *Tokenizer
+		query, document string
+		most            int
+		want            string
+	}{
+		{template, "a", "bcd", 9, "[256 97 257 98 99 100 258 97 33]"},
+		{template, "a", "bcd", 8, "[256 97 257 98 99 258 97 33]"},
+		{template, "a", "bcdefghijkl", 7, "[256 97 257 98 258 97 33]"},
+		{plain, "un", "a un a", 7, "[2 4 3 7 4 7 3]"},
+		{plain, "un", "a un a", 6, "[2 4 3 7 4 3]"},
+		{plain, "un", "a un a", 5, "[2 4 3 7 3]"},
+	} {
+		ids, err := c.tok.EncodePair(t.Context(), c.query, c.document, 0)
+		if err == nil {
+			ids, err = c.tok.TruncatePair(t.Context(), ids, c.query, c.most)
+		}
+		if err != nil || fmt.Sprint(ids) != c.want {
+			t.Errorf("%q and %q cut to %d: %v (%v), want %s", c.query, c.document, c.most, ids, err, c.want)
+		}
+	}
+}

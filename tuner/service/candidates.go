@@ -56,6 +56,11 @@ func Candidates(p *profiles.Profile, shape plans.ModelShape, o Options) (*Space,
 	if err != nil {
 		return nil, fmt.Errorf("no PU to work on: %w", err)
 	}
+	if o.TP > 1 {
+		if err := shape.Partition(o.TP); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrNoFit, err)
+		}
+	}
 	w := &walk{site: newSite(p), room: newRoom(p, shape, o), o: o, shape: shape, tps: map[int]error{},
 		seen: map[string]bool{}, cuts: map[*topotree.Tree][]cut{}, met: map[meeting]bool{},
 		space: &Space{Refused: map[string]int{}}}
