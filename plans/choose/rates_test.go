@@ -177,7 +177,7 @@ func TestRatesAreAskedForWhereTheyCount(t *testing.T) {
 	}
 }
 
-// TestRatesChooseTiles: a core that loads half as many vectors takes tiles that load fewer.
+// TestRatesChooseTiles: a core that loads a third as many vectors takes tiles that load fewer.
 func TestRatesChooseTiles(t *testing.T) {
 	host := zen5(t)
 	loads := func(factor float64) (sum float64) {
@@ -186,8 +186,12 @@ func TestRatesChooseTiles(t *testing.T) {
 		for i := range h.Ceilings {
 			if c := &h.Ceilings[i]; c.Level == "l1" {
 				c.Level = profiles.L1Loads
-				c.Median, c.Max = c.Median*factor, c.Max*factor
 			}
+		}
+		for class, rate := range map[string]float64{"multiply": 2, "dot": 2, "logic": 4, "shift": 2, "shuffle": 2,
+			"convert": 2, "load": factor, "load-word": factor} {
+			h.Ceilings = append(h.Ceilings, profiles.Ceiling{Kind: profiles.Compute, ISA: "avx512", Type: "ports-" + class,
+				PUs: 1, Figure: profiles.Figure{Median: rate, N: 5, Unit: "instructions/s"}})
 		}
 		o := Options{Attend: "f32", Folder: t.TempDir()}
 		if err := o.keepRates(host, &h); err != nil {
@@ -203,7 +207,7 @@ func TestRatesChooseTiles(t *testing.T) {
 		}
 		return sum
 	}
-	if slow, fast := loads(0.5), loads(2); slow >= fast {
+	if slow, fast := loads(1), loads(3); slow >= fast {
 		t.Errorf("%g loads a product where they are slow, %g where they are fast", slow, fast)
 	}
 }
