@@ -190,8 +190,8 @@ func TestRatesChooseTiles(t *testing.T) {
 		}
 		for class, rate := range map[string]float64{"multiply": 2, "dot": 2, "logic": 4, "shift": 2, "shuffle": 2,
 			"convert": 2, "load": factor, "load-word": factor} {
-			h.Ceilings = append(h.Ceilings, profiles.Ceiling{Kind: profiles.Compute, ISA: "avx512", Type: "ports-" + class,
-				PUs: 1, Figure: profiles.Figure{Median: rate, N: 5, Unit: "instructions/s"}})
+			h.Ceilings = append(h.Ceilings, profiles.Ceiling{Kind: profiles.Compute, ISA: "avx512",
+				Type: "ports-" + class, PUs: 1, Figure: profiles.Figure{Median: rate, N: 5, Unit: "instructions/s"}})
 		}
 		o := Options{Attend: "f32", Folder: t.TempDir()}
 		if err := o.keepRates(host, &h); err != nil {
