@@ -116,7 +116,8 @@ func TestLongestTurn(t *testing.T) {
 func TestServiceTime(t *testing.T) {
 	r := &trace.Report{Outcomes: []trace.Outcome{
 		{Started: 3 * time.Second, First: 4 * time.Second, End: 5 * time.Second, Tokens: 2},
-		{Request: trace.Request{At: time.Second}, First: 2 * time.Second, End: 7 * time.Second, Tokens: 2}, // of a server
+		// of a server
+		{Request: trace.Request{At: time.Second}, First: 2 * time.Second, End: 7 * time.Second, Tokens: 2},
 	}}
 	if got := serviceTime(r); got != 4*time.Second {
 		t.Errorf("%s", got)
