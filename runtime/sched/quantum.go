@@ -72,7 +72,9 @@ func (s *Scheduler) settle(f *flight) {
 func (s *Scheduler) earnBetween(f *flight, took time.Duration) {
 	switch {
 	case s.guaranteed():
-		s.saved = min(s.saved+s.share(took), worstDebt)
+		earned := s.share(min(took, worstDebt))
+		paid := min(earned, max(0, -s.credit)) // a debt first
+		s.credit, s.saved = s.credit+paid, min(s.saved+earned-paid, worstDebt)
 	case s.agedWaits():
 		s.credit = min(s.credit+s.share(min(f.step, took, s.cfg.Bound)), s.kept())
 	}
