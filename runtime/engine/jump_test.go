@@ -18,8 +18,8 @@ func (e *Engine) jump(by time.Duration) {
 	e.begin = e.begin.Add(-by)
 }
 
-// TestClockJumps: requests of both classes that run while the engine's clock jumps by an hour, either
-// way, get their tokens, and behind a jump back proactive ones age as before.
+// TestClockJumps: requests of both classes that run while the engine's clock jumps by an hour,
+// either way, get their tokens, and behind a jump back proactive ones age as before.
 func TestClockJumps(t *testing.T) {
 	o := tinyOptions(t)
 	o.Queue, o.Aging = 100, time.Millisecond
@@ -34,7 +34,8 @@ func TestClockJumps(t *testing.T) {
 					e.jump(by)
 				}
 				class := api.Class(i % 2)
-				got, _, _ := generate(t, e, api.Request{Prompt: tinyPrompt(1, 90), MaxTokens: 20, IgnoreEOS: true, Class: class})
+				req := api.Request{Prompt: tinyPrompt(1, 90), MaxTokens: 20, IgnoreEOS: true, Class: class}
+				got, _, _ := generate(t, e, req)
 				if !slices.Equal(got, want) {
 					t.Errorf("%s: %s request %d got %v, want %v", by, class, i, got, want)
 				}
@@ -54,10 +55,11 @@ func TestHangUpWhileEvicted(t *testing.T) {
 	o := tinyOptions(t)
 	o.MixedCap = 1
 	urgent := api.Request{Prompt: tinyPrompt(2, 40), MaxTokens: 6, IgnoreEOS: true}
+	background := api.Request{Prompt: tinyPrompt(1, 20), MaxTokens: 40, IgnoreEOS: true, Class: sched.Proactive}
 	want, _, _ := generate(t, open(t, o), urgent)
 	e := byHand(t, o)
 	e.runner.Lead(func(l *pool.Leader) {
-		slow := e.enter(t, api.Request{Prompt: tinyPrompt(1, 20), MaxTokens: 40, IgnoreEOS: true, Class: sched.Proactive})
+		slow := e.enter(t, background)
 		e.forward(l) // its prompt
 		quick := e.enter(t, urgent)
 		for e.Stats().Scheduler.Evictions == 0 {

@@ -8,8 +8,8 @@ import "time"
 // op was predicted wrongly, is followed by fewer. The share holds whatever is predicted. Where
 // progress is guaranteed (guarantee.go) reactive prompts earn, too.
 
-// worstDebt bounds how long an overrun is paid for, and what a forward earns: a clock that jumps, or
-// a machine that stood still, must neither end proactive work for hours nor let it run for them.
+// worstDebt bounds how long an overrun is paid for, and what a forward earns: a clock that jumps,
+// or a machine that stood still, must neither end proactive work for hours nor let it run so long.
 const worstDebt = time.Second
 
 // unpredicted stands for a step of which nothing is known yet.

@@ -162,8 +162,8 @@ func (s *Stage) ask(
 }
 
 // serviceTime is what a request takes from its first forward on, on the average; where that is not
-// known, from its arrival. It is taken from requests alone: beside others the worse they are served,
-// the longer it were.
+// known, from its arrival. It is taken from requests alone: beside others, the worse they are
+// served, the longer it were.
 func serviceTime(r *trace.Report) time.Duration {
 	return r.Mean(func(o *trace.Outcome) time.Duration {
 		if o.Started > 0 {

@@ -112,7 +112,7 @@ func TestLongestTurn(t *testing.T) {
 	}
 }
 
-// TestServiceTime: the bound of a first quantum has the time that a request takes, without its wait.
+// TestServiceTime: the bound of a first quantum has what a request takes, without its wait.
 func TestServiceTime(t *testing.T) {
 	r := &trace.Report{Outcomes: []trace.Outcome{
 		{Started: 3 * time.Second, First: 4 * time.Second, End: 5 * time.Second, Tokens: 2},
