@@ -36,15 +36,19 @@ func (s *Scheduler) head(c Class) *request {
 }
 
 // full says whether there is no row for r: a class has MaxRunning, and a proactive
-// request takes one of them only where all that run leave it, unless it has aged.
+// request takes one of them only where all that run leave it, unless it has aged. One that is due
+// stays beside them: its first quantum does not wait for the last token of another.
 func (s *Scheduler) full(r *request) bool {
-	n := 0
+	n, most, due := 0, s.cfg.MaxRunning, s.due(r)
+	if due {
+		most *= 2
+	}
 	for _, o := range s.running {
-		if o.class == r.class || r.class == Proactive && !r.promoted {
+		if o.class == r.class || r.class == Proactive && !r.promoted && !due {
 			n++
 		}
 	}
-	return n >= s.cfg.MaxRunning
+	return n >= most
 }
 
 // expelling says whether proactive sequences lose their blocks for reactive ones that live.

@@ -8,8 +8,9 @@ import (
 // promote marks proactive requests as aged that made no progress for too long
 // (Agent.xpu section 4.5, starvation prevention). They gain quanta that are certain, a
 // place in the decode batch, and a turn for blocks; a reactive arrival still halts them.
-// The clock starts at arrival and again at each new token, not at each forward: a
-// prefill that is thrown away again and again is no progress.
+// The clock starts at arrival and again at each new token, not at each forward: a prefill
+// that is thrown away again and again is no progress. Where a first quantum is owed that
+// counts, too.
 //
 // Where requests have priorities a reactive one ages, too: it goes with the first of its
 // class from then on. So nobody waits for ever behind those who say that they are first.

@@ -6,19 +6,21 @@ import "time"
 type work struct {
 	prefill [2]*request // the next prefill
 	decode  [2]int      // sequences ready to decode
-	aged    int         // of the proactive ones among them
+	aged    int         // of the proactive ones among them, or all where progress is guaranteed
 }
 
 func (s *Scheduler) work() (w work) {
+	guaranteed := s.guaranteed()
 	for _, r := range s.running {
 		switch n := r.pending(); {
 		case r.held && r != s.suspended: // it goes on with the first of them
+		case n < 1:
 		case n == 1 && !s.cfg.Texts:
 			w.decode[r.class]++
-			if r.class == Proactive && r.promoted {
+			if r.class == Proactive && (r.promoted || guaranteed) {
 				w.aged++
 			}
-		case n > 0 && !(n == 1 && !s.cfg.Texts) && w.prefill[r.class] == nil:
+		case w.prefill[r.class] == nil || s.due(r) && !s.due(w.prefill[r.class]):
 			w.prefill[r.class] = r
 		}
 	}
@@ -44,7 +46,7 @@ func (s *Scheduler) dispatch() {
 	if r, quantum := s.policy.next(s, w); r != nil {
 		s.startPrefill(r, quantum)
 	} else {
-		s.startDecode()
+		s.startDecode(quantum)
 	}
 }
 
@@ -62,6 +64,7 @@ func (s *Scheduler) startPrefill(r *request, quantum time.Duration) {
 	}
 	s.rows = s.rows[:0]
 	for _, o := range f.reqs {
+		s.begin(o)
 		o.inFlight, o.set = true, set
 		s.rows = append(s.rows, Rows{o.id, o.rows})
 	}
@@ -135,8 +138,8 @@ func (s *Scheduler) free(c Class) uint8 {
 }
 
 // startDecode runs the decode batch. Every row gets its block first, the most
-// urgent ones at the cost of the least urgent.
-func (s *Scheduler) startDecode() {
+// urgent ones at the cost of the least urgent. A quantum is what pays for it.
+func (s *Scheduler) startDecode(quantum time.Duration) {
 	most := s.choose()
 	for _, r := range s.batch {
 		for r.seq != nil && !s.cache.Reserve(r.seq, r.seq.Len()+1) {
@@ -144,7 +147,7 @@ func (s *Scheduler) startDecode() {
 		}
 	}
 	f := &s.flight
-	*f = flight{active: true, reqs: f.reqs[:0], began: s.now}
+	*f = flight{active: true, reqs: f.reqs[:0], began: s.now, quantum: quantum > 0}
 	for _, r := range s.batch {
 		if r.seq != nil {
 			r.inFlight, r.rows = true, 1

@@ -33,6 +33,10 @@
 //     Config.Aging has aged: it gets quanta, a place in the decode batch and a turn for
 //     blocks, and still halts for a reactive arrival. Whoever has aged goes by arrival
 //     with the first, whatever their priority;
+//   - under the policy sandwich the oldest proactive request that waits has its first quantum
+//     within Config.Aging and one reactive service time, while no more than twice MaxRunning of
+//     them live and a chunk takes an eighth of Config.Aging at most; and who has begun goes on at
+//     a rate that no reactive load takes away (guarantee.go);
 //   - beside reactive decoding proactive prefill takes its share and no more, whatever
 //     is predicted.
 package sched

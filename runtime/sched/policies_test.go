@@ -230,8 +230,7 @@ func TestTheObjectiveBoundsBatches(t *testing.T) {
 	}
 }
 
-// TestTimeMayJump: a clock that goes back stands still, one that jumps an hour ahead makes
-// proactive work wait for a second at most.
+// TestTimeMayJump: under each policy everybody gets to the end, whatever the clock does.
 func TestTimeMayJump(t *testing.T) {
 	for _, name := range Policies() {
 		cfg := roomy()

@@ -16,8 +16,8 @@ type policy interface {
 	// rules are what the policy leaves to the scheduler.
 	rules() rules
 	// next chooses the next forward: one of the prefills of w and its quantum, 0 for
-	// none, or nil for a decode batch where any sequence is ready to decode. There is at
-	// least one of them.
+	// none, or nil for a decode batch where any sequence is ready to decode, on the credit of
+	// quanta where that is not 0. There is at least one of them.
 	next(s *Scheduler, w work) (prefill *request, quantum time.Duration)
 	// batch orders the sequences that are ready to decode, none of them twice, by
 	// precedence for a row and for blocks, and leaves out who has to pause. At least
@@ -38,6 +38,7 @@ type rules struct {
 	ranks  bool // requests of one class go by priority, then by arrival
 	expels bool // proactive sequences lose what they have while reactive requests live
 	lifts  bool // an aged request is reactive from then on
+	owes   bool // a first quantum, and progress from there on: guarantee.go
 }
 
 // DefaultPolicy is the policy of a Config that names none.

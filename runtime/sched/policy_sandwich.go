@@ -12,10 +12,11 @@ func init() { policies[DefaultPolicy] = sandwich{} }
 // batches alternate, so that neither a long prompt nor a full decode batch starves
 // the other; reactive prefill waits only for reactive decoding; proactive prefill
 // fills the slack, runs in quanta beside reactive decoding, and halts for a reactive
-// arrival. An aged one has its quanta between reactive prefill chunks, too.
+// arrival. An aged one has its quanta between reactive prefill chunks, too, and guarantee.go says
+// which of them are certain.
 type sandwich struct{}
 
-func (sandwich) rules() rules { return rules{ranks: true} }
+func (sandwich) rules() rules { return rules{ranks: true, owes: true} }
 
 func (sandwich) next(s *Scheduler, w work) (*request, time.Duration) {
 	p := w.prefill[Proactive]
@@ -24,9 +25,9 @@ func (sandwich) next(s *Scheduler, w work) (*request, time.Duration) {
 	case r != nil:
 		// Between prompt chunks, not before somebody who has just come: that one a whole reactive
 		// forward has passed by.
-		if p != nil && p.promoted && r.progress <= s.passed {
-			if p, quantum := s.quantum(p); p != nil {
-				return p, quantum
+		if r.progress <= s.passed {
+			if o, quantum := s.between(w); quantum > 0 {
+				return o, quantum
 			}
 		}
 		if w.decode[Reactive]+w.aged > 0 && alternate {
@@ -44,12 +45,17 @@ func (sandwich) next(s *Scheduler, w work) (*request, time.Duration) {
 // batch takes everybody where no reactive request runs. Otherwise it is bounded, by the
 // predicted time of a step against the objective or else to MixedCap rows, by evicting
 // proactive sequences: those of the highest priority, of them the longest first, then the newest
-// (adaptive decode batching). The oldest aged one has a place beside that.
+// (adaptive decode batching). The oldest aged one has a place beside that, or the oldest where
+// progress is guaranteed; then those that decode while reactive prompts are read are all there.
 func (p sandwich) batch(s *Scheduler, ready []*request) (rows []*request, most int) {
 	if !slices.ContainsFunc(s.running, func(r *request) bool { return r.class == Reactive && r.pending() > 0 }) {
 		return inOrder(s, ready)
 	}
-	i := slices.IndexFunc(ready, func(r *request) bool { return r.class == Proactive && r.promoted })
+	guaranteed := s.guaranteed()
+	if guaranteed && reactiveOf(ready) == 0 {
+		return inOrder(s, ready)
+	}
+	i := slices.IndexFunc(ready, func(r *request) bool { return r.class == Proactive && (r.promoted || guaranteed) })
 	if i < 0 {
 		return p.mixed(s, ready, nil)
 	}

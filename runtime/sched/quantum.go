@@ -5,10 +5,11 @@ import "time"
 // Quanta: beside reactive work proactive prefill runs on credit. Each reactive step earns
 // Config.Quantum of its predicted time, and never more of it than of the time that it
 // really took; what a quantum really took is paid, so that one that overran, because an
-// op was predicted wrongly, is followed by fewer. The share holds whatever is predicted.
+// op was predicted wrongly, is followed by fewer. The share holds whatever is predicted. Where
+// progress is guaranteed (guarantee.go) reactive prompts earn, too.
 
-// worstDebt bounds how long an overrun is paid for: a clock that jumps, or a machine that
-// stood still, must not end proactive work for hours.
+// worstDebt bounds how long an overrun is paid for, and what a forward earns: a clock that jumps,
+// or a machine that stood still, must neither end proactive work for hours nor let it run so long.
 const worstDebt = time.Second
 
 // unpredicted stands for a step of which nothing is known yet.
@@ -43,22 +44,58 @@ func (s *Scheduler) settle(f *flight) {
 	took := s.now - f.began
 	for _, r := range f.reqs[:min(1, len(f.reqs))] {
 		s.used[r.class] += took
-		if s.passed = -1; r.class == Reactive {
+		if r.class == Reactive {
 			s.passed = f.began
 		}
-	}
-	step := min(f.step, took)
-	if f.prefill {
-		step = min(step, s.cfg.Bound) // a chunk may be many steps
 	}
 	switch {
 	case f.quantum:
 		s.credit = max(s.credit-took, -worstDebt)
-	case f.prefill && !s.agedWaits():
-	case f.step > 0:
-		earned := time.Duration(s.cfg.Quantum * float64(step))
-		s.credit = min(s.credit+earned, max(earned, s.cfg.Bound))
+		over := max(0, s.credit-s.kept())
+		s.credit, s.saved = s.credit-over, s.saved+over
+	case f.step == 0:
+	case f.prefill:
+		s.earnBetween(f, took)
+	default:
+		step := min(f.step, took)
+		if s.guaranteed() { // whatever was predicted
+			step = max(step, took*time.Duration(reactiveOf(f.reqs))/time.Duration(len(f.reqs)))
+		}
+		s.step = s.share(min(step, worstDebt))
+		s.credit = min(s.credit+s.step, s.kept())
 	}
+}
+
+// earnBetween is what a chunk of a reactive prompt earns: nothing where no aged prompt waits, what
+// a step does where one does, since a chunk may be many of them, and where progress is guaranteed
+// its whole share. That is spent between prompts only: beside decoding it would be many steps.
+func (s *Scheduler) earnBetween(f *flight, took time.Duration) {
+	switch {
+	case s.guaranteed():
+		earned := s.share(min(took, worstDebt))
+		paid := min(earned, max(0, -s.credit)) // a debt first
+		s.credit, s.saved = s.credit+paid, min(s.saved+earned-paid, worstDebt)
+	case s.agedWaits():
+		s.credit = min(s.credit+s.share(min(f.step, took, s.cfg.Bound)), s.kept())
+	}
+}
+
+// share is what proactive work gets for so much time of reactive work.
+func (s *Scheduler) share(d time.Duration) time.Duration {
+	return time.Duration(s.cfg.Quantum * float64(d))
+}
+
+// kept is up to what credit is kept for quanta beside decoding.
+func (s *Scheduler) kept() time.Duration { return max(s.step, s.cfg.Bound) }
+
+// reactiveOf is how many of them are reactive.
+func reactiveOf(reqs []*request) (n int) {
+	for _, r := range reqs {
+		if r.class == Reactive {
+			n++
+		}
+	}
+	return n
 }
 
 // agedWaits says whether an aged prompt waits for quanta.
@@ -72,11 +109,17 @@ func (s *Scheduler) agedWaits() bool {
 }
 
 // quantum gives a proactive prefill what credit there is, nil where that does not reach to
-// its next op. An op that is predicted beyond all credit there may be runs when that is full:
-// the prediction may be wrong, and the debt bounds what it costs.
+// its next op.
 func (s *Scheduler) quantum(r *request) (*request, time.Duration) {
-	if r == nil || s.credit <= 0 || r == s.suspended && s.credit < min(r.ahead, s.cfg.Bound) {
+	if r == nil || !s.reaches(r, s.credit) {
 		return nil, 0
 	}
 	return r, s.credit
+}
+
+// reaches says whether a proactive prefill can run on so much credit. An op that is predicted
+// beyond all credit there may be runs when that is full: the prediction may be wrong, and the debt
+// bounds what it costs.
+func (s *Scheduler) reaches(r *request, credit time.Duration) bool {
+	return credit > 0 && (r != s.suspended || credit >= min(r.ahead, s.cfg.Bound))
 }

@@ -24,9 +24,10 @@ type request struct {
 	inFlight bool          // part of the forward in flight
 	held     bool          // part of the halted forward
 	dead     bool          // gone, but still in flight
+	begun    bool          // it had its first quantum
 	resumed  bool          // was resident before and lost its blocks
 	order    uint64        // of arrival
-	progress time.Duration // arrival or the last new token
+	progress time.Duration // arrival, a proactive one's first quantum, or the last new token
 	admitted time.Duration // first time it became resident
 	tokens   []int32       // prompt and what was sampled, where named
 	ends     []int         // positions behind messages of the prompt, and behind all of it
@@ -96,10 +97,14 @@ type Scheduler struct {
 	held       []*request       // ... with these, of whom it is the first
 	sinceChunk int              // decode batches since the last prefill chunk
 	credit     time.Duration    // that proactive prefill has beside reactive work; below 0: a debt
+	step       time.Duration    // what credit is kept up to: what the last reactive step earned
+	saved      time.Duration    // what reactive prompts earned where quanta are guaranteed
+	turn       time.Duration    // a proactive request had its first quantum for the last time
 	used       [2]time.Duration // by forwards of each class, where the policy shares time out
-	passed     time.Duration    // the last forward began, where it was reactive; below 0 where not
+	passed     time.Duration    // the last reactive forward began; below 0: there was none
 	lives      [2]int           // requests that have not ended, by class
 	now        time.Duration
+	skew       time.Duration // that the clock went back in all
 
 	blocked  *request // head of the queue that did not fit ...
 	blockedN uint64   // ... when this many releases had happened
@@ -135,12 +140,16 @@ func New(cfg Config) (*Scheduler, error) {
 
 // Step takes in what happened up to now and returns what to do, ending with the
 // next forward where none is in flight and there is something to compute. The
-// returned slice is valid until the next Step. A now that goes backwards stands still. Events
+// returned slice is valid until the next Step. Where now goes backwards, time goes on from where it
+// was. Events
 // of requests that are gone are ignored. Step may also be called while a forward
 // is in flight, so that a rejection does not wait for the forward's end.
 func (s *Scheduler) Step(now time.Duration, events []Event) []Action {
 	s.actions, s.arrived = s.actions[:0], s.arrived[:0]
-	now = max(now, s.now)
+	if now += s.skew; now < s.now {
+		s.skew += s.now - now
+		now = s.now
+	}
 	s.now = now
 	for i := range events {
 		s.apply(now, &events[i])

@@ -90,8 +90,9 @@ func (c Config) withDefaults() Config {
 
 func (c Config) residents() int { return Residents(c.MaxRunning) }
 
-// Residents bounds the sequences that hold blocks at once where maxRunning of each class run.
-func Residents(maxRunning int) int { return 2 * maxRunning }
+// Residents bounds the sequences that hold blocks at once where maxRunning of each class run, and
+// as many proactive ones that are due stay beside them.
+func Residents(maxRunning int) int { return 3 * maxRunning }
 
 // EventKind says what happened.
 type EventKind uint8

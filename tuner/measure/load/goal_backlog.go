@@ -51,13 +51,17 @@ func (s *Stage) backlogFigures(policy string, alone *Run, b *besides) (out []Fig
 		Beside: run.TPOT(0.9).Seconds(), Bound: bound(policy, mostTPOT), Samples: n},
 		Figure{Policy: policy, What: "reactive time to the first token, P90", Alone: alone.TTFT(0.9).Seconds(),
 			Beside: run.TTFT(0.9).Seconds(), Samples: n})
-	if waits, known := longestTurn(b.list); known {
+	if waits, turns := longestTurn(b.list); turns > 0 {
 		most := 0.0
 		if s.Aging > 0 {
-			most = (s.Aging + run.Mean((*trace.Outcome).Latency)).Seconds()
+			service := serviceTime(alone.Report)
+			most = (s.Aging + service).Seconds()
+			s.Note(fmt.Sprintf("%s: a first quantum is due within aging, %.2f s, and what a reactive request takes "+
+				"alone without its wait, %.2f s; %d proactive requests had one, %d aged", policy, s.Aging.Seconds(),
+				service.Seconds(), turns, run.Sched.Promotions))
 		}
 		out = append(out, Figure{Policy: policy, What: "oldest proactive one's wait for its first quantum, at most",
-			Beside: waits.Seconds(), Bound: bound(policy, most), Samples: len(b.list)})
+			Beside: waits.Seconds(), Bound: bound(policy, most), Samples: turns})
 	}
 	tokens := 0
 	for i := range b.list {
@@ -157,16 +161,30 @@ func (s *Stage) ask(
 	return o, err
 }
 
-// longestTurn is how long at most a request was the oldest that waited for its first forward. It
-// is not known of a server.
-func longestTurn(list []trace.Outcome) (longest time.Duration, known bool) {
+// serviceTime is what a request takes from its first forward on, on the average; where that is not
+// known, from its arrival. It is taken from requests alone: beside others, the worse they are
+// served, the longer it were.
+func serviceTime(r *trace.Report) time.Duration {
+	return r.Mean(func(o *trace.Outcome) time.Duration {
+		if o.Started > 0 {
+			return o.End - o.Started
+		}
+		return o.Latency()
+	})
+}
+
+// longestTurn is how long at most a request was the oldest that waited for its first forward, and
+// how many had one: none on a server, of which that is not known. A turn that came when the
+// reactive requests had ended counts, too.
+func longestTurn(list []trace.Outcome) (longest time.Duration, turns int) {
 	slices.SortFunc(list, func(a, b trace.Outcome) int { return cmp.Compare(a.At, b.At) })
 	var oldest time.Duration // when all before had begun
 	for i := range list {
 		if o := &list[i]; o.Started > 0 {
 			longest = max(longest, o.Started-max(o.At, oldest))
-			oldest, known = max(oldest, o.Started), true
+			oldest = max(oldest, o.Started)
+			turns++
 		}
 	}
-	return longest, known
+	return longest, turns
 }

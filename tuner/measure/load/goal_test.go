@@ -103,12 +103,24 @@ func TestLongestTurn(t *testing.T) {
 		{[]trace.Outcome{at(0, 40*ms), at(1*ms, 30*ms), at(39*ms, 60*ms)}, 40 * ms},
 		{[]trace.Outcome{at(0, 5*ms), at(80*ms, 81*ms)}, 5 * ms},
 	} {
-		if got, known := longestTurn(c.list); got != c.want || !known {
+		if got, turns := longestTurn(c.list); got != c.want || turns != len(c.list) {
 			t.Errorf("%v: %s", c.list, got)
 		}
 	}
-	if _, known := longestTurn([]trace.Outcome{at(1, 0)}); known {
+	if _, turns := longestTurn([]trace.Outcome{at(1, 0)}); turns > 0 {
 		t.Error("a turn is known where no start is")
+	}
+}
+
+// TestServiceTime: the bound of a first quantum has what a request takes, without its wait.
+func TestServiceTime(t *testing.T) {
+	r := &trace.Report{Outcomes: []trace.Outcome{
+		{Started: 3 * time.Second, First: 4 * time.Second, End: 5 * time.Second, Tokens: 2},
+		// of a server
+		{Request: trace.Request{At: time.Second}, First: 2 * time.Second, End: 7 * time.Second, Tokens: 2},
+	}}
+	if got := serviceTime(r); got != 4*time.Second {
+		t.Errorf("%s", got)
 	}
 }
 

@@ -1,0 +1,82 @@
+package engine
+
+import (
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"sandwich/runtime/api"
+	"sandwich/runtime/pool"
+	"sandwich/runtime/sched"
+)
+
+// jump lets the clock of an engine jump, as that of a machine that slept does.
+func (e *Engine) jump(by time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.begin = e.begin.Add(-by)
+}
+
+// TestClockJumps: requests of both classes that run while the engine's clock jumps by an hour,
+// either way, get their tokens, and behind a jump back proactive ones age as before.
+func TestClockJumps(t *testing.T) {
+	o := tinyOptions(t)
+	o.Queue, o.Aging = 100, time.Millisecond
+	e := open(t, o)
+	want, _, _ := generate(t, e, api.Request{Prompt: tinyPrompt(1, 90), MaxTokens: 20, IgnoreEOS: true})
+	for _, by := range []time.Duration{-time.Hour, time.Hour, -time.Hour} {
+		before := e.Stats().Scheduler.Promotions
+		var all sync.WaitGroup
+		for i := range 24 {
+			all.Go(func() {
+				if i == 12 {
+					e.jump(by)
+				}
+				class := api.Class(i % 2)
+				req := api.Request{Prompt: tinyPrompt(1, 90), MaxTokens: 20, IgnoreEOS: true, Class: class}
+				got, _, _ := generate(t, e, req)
+				if !slices.Equal(got, want) {
+					t.Errorf("%s: %s request %d got %v, want %v", by, class, i, got, want)
+				}
+			})
+		}
+		all.Wait()
+		if e.Stats().Scheduler.Promotions == before {
+			t.Errorf("%s: nobody aged", by)
+		}
+	}
+	checkIdleSoon(t, e)
+}
+
+// TestHangUpWhileEvicted: a client that hangs up while its request pauses, left out of a batch,
+// leaves nothing behind, and changes no token of the others.
+func TestHangUpWhileEvicted(t *testing.T) {
+	o := tinyOptions(t)
+	o.MixedCap = 1
+	urgent := api.Request{Prompt: tinyPrompt(2, 40), MaxTokens: 6, IgnoreEOS: true}
+	background := api.Request{Prompt: tinyPrompt(1, 20), MaxTokens: 40, IgnoreEOS: true, Class: sched.Proactive}
+	want, _, _ := generate(t, open(t, o), urgent)
+	e := byHand(t, o)
+	e.runner.Lead(func(l *pool.Leader) {
+		slow := e.enter(t, background)
+		e.forward(l) // its prompt
+		quick := e.enter(t, urgent)
+		for e.Stats().Scheduler.Evictions == 0 {
+			if e.forward(l) == nil {
+				t.Error("nobody was evicted")
+				return
+			}
+		}
+		e.cancel(slow)
+		for act := e.forward(l); act != nil; act = e.forward(l) {
+			if slices.ContainsFunc(act.Rows, func(r sched.Rows) bool { return r.ID == slow.id }) {
+				t.Errorf("it runs on: %+v", act)
+			}
+		}
+		if got, _ := quick.drained(); !slices.Equal(got, want) {
+			t.Errorf("beside it: %v, want %v", got, want)
+		}
+	})
+	checkIdle(t, e)
+}
