@@ -40,6 +40,7 @@ on behind the token that was drawn. Logits are random; each answer is a request 
 anew; "first mask" has what is found before the first forward, too. Times are processor time of one thread.
 
 Without --schema any object, a record, a recursive tree, formats and patterns, strings of several patterns at once,
+strings that must not match ("refused"), passwords of four look-aheads, patterns under lengths, multiples of 4093,
 a form of 60 properties, an enum of 10^4, a tool set of 200 KB, and free text before one of its calls are measured;
 without --model made-up vocabularies of 32,000 and 150,000 tokens are taken. "again" is the 99th percentile of a mask that was made
 before, "sample" what a draw at temperature 1 of the 40 likeliest takes, without a mask and with one.`,

@@ -114,8 +114,20 @@ func (n bounds) positive(path string) (expr, error) {
 	}
 	return automaton(func(b *builder, from, to int32) {
 		at := map[digitState]int32{}
+		first, past := len(lo.whole)+1, longest+1 // of the lengths that no bound is of
+		if n.most != nil {
+			past--
+		}
+		if first < past {
+			w := &digitWriter{b: b, n: n, least: first, size: past - 1, end: to, at: at,
+				lo: strings.Repeat("0", past-1)} // the first digit is none
+			b.eps(from, w.state(digitState{low: true}))
+		}
 		for size := len(lo.whole); size <= longest; size++ {
-			w := &digitWriter{b: b, n: n, size: size, end: to, at: at}
+			if size >= first && size < past {
+				continue
+			}
+			w := &digitWriter{b: b, n: n, least: size, size: size, end: to, at: at}
 			w.lo, w.fraction = lo.padded(size), len(lo.part)
 			if n.most != nil && size == len(hi.whole) {
 				w.hi, w.fraction = hi.padded(size), max(len(lo.part), len(hi.part))
@@ -160,17 +172,20 @@ type digitState struct {
 	point     bool // the point was just read, or digits behind it
 	more      bool // a digit behind those of the bounds is not zero
 	size      int  // of the number; 0 where only the digits left matter, which pos then counts up to 0
+	missing   int  // where only these matter: so many must follow before the point
 }
 
 // digitWriter writes the numbers of one length before the point between two bounds, whose digits
-// are lo and hi, fraction of them behind the point.
+// are lo and hi, fraction of them behind the point; or those of several lengths that no bound is
+// of: least to size digits before the point.
 type digitWriter struct {
-	b              *builder
-	n              bounds
-	lo, hi         string
-	size, fraction int
-	end            int32
-	at             map[digitState]int32 // shared by the numbers of all lengths
+	b           *builder
+	n           bounds
+	lo, hi      string
+	least, size int
+	fraction    int
+	end         int32
+	at          map[digitState]int32 // shared by the numbers of all lengths
 }
 
 func (w *digitWriter) state(s digitState) int32 {
@@ -178,7 +193,7 @@ func (w *digitWriter) state(s digitState) int32 {
 	key.size = w.size
 	if (w.n.integer || w.n.decimals > 0) && !s.low && !s.high {
 		// So that multiples are told apart once.
-		key = digitState{pos: s.pos - w.size, rest: s.rest, point: s.point}
+		key = digitState{pos: s.pos - w.size, rest: s.rest, point: s.point, missing: max(0, w.least-s.pos)}
 	}
 	if at, ok := w.at[key]; ok {
 		return at
@@ -187,7 +202,8 @@ func (w *digitWriter) state(s digitState) int32 {
 	w.at[key] = at
 	if w.n.multiple != nil && w.n.decimals == 0 && !s.low && !s.high {
 		w.b.grow(8)
-		rest := w.b.multiple(multiple{w.n.multiple.Int64(), s.rest, w.size - s.pos, w.n.restText()}, w.n.allows)
+		rest := w.b.multiple(multiple{w.n.multiple.Int64(), s.rest, w.size - s.pos, max(0, w.least-s.pos),
+			w.n.restText()}, w.n.allows)
 		w.b.states[at].calls = append(w.b.states[at].calls, callEdge{rest, w.end})
 		return at
 	}
@@ -196,11 +212,11 @@ func (w *digitWriter) state(s digitState) int32 {
 }
 
 // multiple is a place in a multiple of a number that no bound holds any more: what the digits so
-// far leave when divided, and how many follow.
+// far leave when divided, and how many follow: missing to digits.
 type multiple struct {
-	of, rest int64
-	digits   int
-	rests    string // as of restText
+	of, rest        int64
+	digits, missing int
+	rests           string // as of restText
 }
 
 // restText tells bounds apart by what may be left when numbers are divided.
@@ -222,30 +238,30 @@ func (b *builder) multiple(p multiple, allows func(rest int64) bool) int32 {
 	}
 	at := b.state()
 	b.multiples[p] = at
+	b.states[at].final = p.missing == 0 && allows(p.rest)
 	if p.digits == 0 {
-		b.states[at].final = allows(p.rest)
 		return at
 	}
 	for d := range int64(10) {
-		next := b.multiple(multiple{p.of, (p.rest*10 + d) % p.of, p.digits - 1, p.rests}, allows)
+		next := b.multiple(multiple{p.of, (p.rest*10 + d) % p.of, p.digits - 1, max(0, p.missing-1), p.rests},
+			allows)
 		b.edge(at, next, byteRange{'0' + byte(d), '0' + byte(d)})
 	}
 	return at
 }
 
 func (w *digitWriter) expand(s digitState, at int32) {
-	if s.pos >= w.size && w.inside(s) {
+	if s.pos >= w.least && w.inside(s) {
 		w.b.eps(at, w.end)
 	}
-	if s.pos == w.size && !s.point {
-		if !w.n.integer {
-			next := s
-			next.point = true
-			w.b.edge(at, w.pointed(next), byteRange{'.', '.'})
-		}
-		return
+	if s.pos >= w.least && !s.point && !w.n.integer {
+		next := s
+		next.point, next.pos = true, w.size // as if it had all digits before the point
+		w.b.edge(at, w.pointed(next), byteRange{'.', '.'})
 	}
-	w.digits(s, at)
+	if s.pos != w.size || s.point {
+		w.digits(s, at)
+	}
 }
 
 // pointed is the state behind the point, where the number must not end.

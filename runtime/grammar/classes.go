@@ -36,6 +36,14 @@ var classOfByte = func() (of [256]uint8) {
 	return of
 }()
 
+// classOfChar is the class of a character.
+func classOfChar(r rune) uint8 {
+	if r < utf8.RuneSelf {
+		return classOfByte[r]
+	}
+	return classOfRune(r)
+}
+
 func (c *classes) add(class uint8) { c[class/64] |= 1 << (class % 64) }
 
 func (c *classes) remove(class uint8) { c[class/64] &^= 1 << (class % 64) }

@@ -33,7 +33,7 @@ func inString(r runes) expr {
 	if len(w) == 0 {
 		return free
 	}
-	return choice{free, w}
+	return choice{free, escape{w}}
 }
 
 var (
@@ -53,14 +53,14 @@ func stringChar() expr {
 	}
 	letters := words{`"`, `\`, "/", "b", "f", "n", "r", "t"}
 	unicode := sequence{literal("u"), choice{basic, sequence{high, literal(`\u`), low}}}
-	return choice{anyRune.except(escaped), sequence{literal(`\`), choice{letters, unicode}}}
+	return choice{anyRune.except(escaped), escape{sequence{literal(`\`), choice{letters, unicode}}}}
 }
 
 // char is the rule of stringChar, written once.
 func (b *builder) char() expr {
 	if b.plain < 0 {
 		b.plain = b.rule("")
-		b.define(b.plain, stringChar())
+		b.define(b.plain, inner{stringChar()})
 	}
 	return call{b.plain}
 }
@@ -68,11 +68,11 @@ func (b *builder) char() expr {
 // text is a JSON string of least to most characters; most < 0: without end.
 func (b *builder) text(least, most int) expr {
 	if least > 0 || most >= 0 {
-		return sequence{literal(`"`), repeat{b.char(), least, most}, literal(`"`)}
+		return inner{sequence{literal(`"`), repeat{b.char(), least, most}, literal(`"`)}}
 	}
 	if b.quoted < 0 {
 		b.quoted = b.rule("")
-		b.define(b.quoted, sequence{literal(`"`), star(stringChar()), literal(`"`)})
+		b.define(b.quoted, inner{sequence{literal(`"`), star(stringChar()), literal(`"`)}})
 	}
 	return call{b.quoted}
 }

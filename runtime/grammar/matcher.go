@@ -29,7 +29,11 @@ type Matcher struct {
 	at *state
 	// parts are those of the vocabulary that the grammar has use for.
 	parts map[classes]*slice
-	own   Mask // near the end of an answer, which is kept for its state alone
+	// byKinds are the same by kinds of characters, by the region of texts.
+	byKinds []*kindTrie
+	spans   []stretch
+	path    []*kindState
+	own     Mask // near the end of an answer, which is kept for its state alone
 	// ownAt is that state, and ownMost the cost that was allowed.
 	ownAt   *state
 	ownMost float64
@@ -56,7 +60,7 @@ func (g *Grammar) Matcher(v *Vocab) *Matcher {
 	m := &Matcher{v: v, of: g, m: newMachine(g.program), deepest: maxTokenBytes,
 		most: answerWork}
 	m.at = m.m.start()
-	m.parts = v.prepare(g.program)
+	m.parts, m.byKinds = v.prepare(g.program)
 	g.ahead(v)
 	return m
 }

@@ -4,15 +4,18 @@ import "math"
 
 // program is a grammar as automata: one for each rule, and one for the body of each loop.
 type program struct {
-	states  []pstate
-	start   int32
-	free    []freeLoop
-	edges   []edge   // of all states, one state behind the other
-	tops    []topWay // by state
-	heavy   []int32  // states of many words (followed)
-	reached []reach  // by state; nil where nobody asks
-	open    []openAt // by state; nil where none is
-	bytes   int64    // that the states take, about
+	states   []pstate
+	start    int32
+	free     []freeLoop
+	edges    []edge   // of all states, one state behind the other
+	tops     []topWay // by state
+	heavy    []int32  // states of many words (followed)
+	reached  []reach  // by state; nil where nobody asks
+	open     []openAt // by state; nil where none is
+	texts    []int32  // by state: the region of texts that it is in; 0: none
+	kinds    []*kinds // by region
+	charText int32    // the region of the rule of one character, which others call
+	bytes    int64    // that the states take, about
 }
 
 // topWay is what masks look at of most states: large enums have many, and only these lie close
@@ -67,6 +70,9 @@ type builder struct {
 	// patterns are the expressions that were read; work is what products of them took.
 	patterns map[patternKey]*pattern
 	work     int
+	// regions are those of texts (kinds.go), and inside the one that is written; 0: none.
+	regions []textRegion
+	inside  int32
 	// refused is why a rule cannot be written that was made.
 	refused *Error
 	// partly: some of what a schema does not allow was left out.
@@ -122,6 +128,10 @@ func (b *builder) link(root ruleID) (p *program, err error) {
 		b.states[end].final = true
 		b.rules[i].end = end
 		b.write(b.rules[i].body, b.rules[i].start, end)
+		if ruleID(i) == b.plain {
+			b.charText = int32(len(b.regions))
+			b.texts[b.rules[i].start], b.texts[end] = b.charText, b.charText
+		}
 		b.rules[i].body = nil // what it was made of goes
 	}
 	b.inline(root)
@@ -147,6 +157,7 @@ func (b *builder) link(root ruleID) (p *program, err error) {
 	b.findFree()
 	b.findOpen()
 	b.findReach()
+	b.findTexts()
 	b.pack()
 	b.start = start
 	out := b.program
@@ -177,6 +188,7 @@ func (b *builder) pack() {
 func (b *builder) state() int32 {
 	b.grow(stateCost)
 	b.states = append(b.states, pstate{})
+	b.texts = append(b.texts, b.inside)
 	return int32(len(b.states) - 1)
 }
 
@@ -204,6 +216,10 @@ func (b *builder) write(e expr, from, to int32) {
 	case empty:
 		b.eps(from, to)
 	case nothing:
+	case inner:
+		b.writeInner(e.body, from, to)
+	case escape:
+		b.writeEscape(e.body, from, to)
 	case literal:
 		b.writeWords([]string{string(e)}, from, to)
 	case words:

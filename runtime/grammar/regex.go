@@ -32,7 +32,7 @@ func (b *builder) pattern(path, text string, least, most int) (expr, error) {
 		return nil, err
 	}
 	any := b.char()
-	return automaton(func(b *builder, from, to int32) {
+	return inner{automaton(func(b *builder, from, to int32) {
 		w := &patternWriter{b: b, path: path, prog: read.prog, any: any, least: least, most: most,
 			at: map[patternState]int32{}}
 		w.cap = max(1, least)
@@ -44,7 +44,7 @@ func (b *builder) pattern(path, text string, least, most int) (expr, error) {
 		b.edge(last, to, byteRange{'"', '"'})
 		w.end = last
 		w.write(first)
-	}), nil
+	})}, nil
 }
 
 // mostPlaces is how many states an expression and the length of its texts may have together.

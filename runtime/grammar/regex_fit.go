@@ -254,5 +254,5 @@ func (b *builder) spelled(list []*syntax.Regexp) (expr, bool) {
 		}
 		out = append(out, x)
 	}
-	return append(out, literal(`"`)), true
+	return inner{append(out, literal(`"`))}, true
 }

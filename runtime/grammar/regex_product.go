@@ -32,13 +32,13 @@ func (b *builder) product(path string, t texts) (expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	return automaton(func(b *builder, from, to int32) {
+	return inner{automaton(func(b *builder, from, to int32) {
 		first, last := b.state(), b.state()
 		b.edge(from, first, byteRange{'"', '"'})
 		b.edge(last, to, byteRange{'"', '"'})
 		p.write(first, last)
 		p.drop()
-	}), nil
+	})}, nil
 }
 
 func (b *builder) productOf(path string, t texts) (*product, error) {

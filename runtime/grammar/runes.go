@@ -11,6 +11,7 @@ type runeWriter struct {
 }
 
 func (b *builder) writeRunes(r runes, from, to int32) {
+	b.noteRunes(r)
 	var all [][]byteRange
 	for _, x := range r {
 		utf8Ranges(x.lo, x.hi, func(seq []byteRange) { all = append(all, seq) })

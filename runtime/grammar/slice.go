@@ -2,7 +2,6 @@ package grammar
 
 import (
 	"bytes"
-	"math/bits"
 	"slices"
 	"sync"
 	"unicode/utf8"
@@ -54,58 +53,6 @@ var jsonClasses = func() (c classes) {
 	}
 	return c
 }()
-
-// prepare parts the vocabulary as a grammar wants it, which takes some milliseconds for which no
-// mask waits, and returns the parts. What the vocabulary keeps for others and what one grammar gets
-// stay within sliceBytes each.
-func (v *Vocab) prepare(p *program) map[classes]*slice {
-	out := map[classes]*slice{jsonClasses: v.json}
-	left := v.mostParted
-	for i := range p.free {
-		of := p.free[i].of
-		if p.free[i].idle || bits.OnesCount64(of[0])+bits.OnesCount64(of[1]) < leastSlice || out[of] != nil ||
-			len(out) > mostSlices {
-			continue
-		}
-		s := v.parts(of)
-		if left -= s.memory(); left < 0 {
-			break
-		}
-		out[of] = s
-	}
-	return out
-}
-
-// parts is the vocabulary parted by some classes, made where it is not kept. What was used least
-// recently goes where there is no room.
-func (v *Vocab) parts(of classes) *slice {
-	v.making.Lock()
-	defer v.making.Unlock()
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	s := v.slices[of]
-	met := s != nil
-	if !met {
-		v.mu.Unlock()
-		s = v.part(of)
-		v.mu.Lock()
-		v.slices[of] = s
-		v.parted += s.memory()
-	}
-	v.uses++
-	s.used = v.uses
-	for !met && v.parted > v.mostParted && len(v.slices) > 1 {
-		oldest := of
-		for x, t := range v.slices {
-			if t.used < v.slices[oldest].used {
-				oldest = x
-			}
-		}
-		v.parted -= v.slices[oldest].memory()
-		delete(v.slices, oldest)
-	}
-	return s
-}
 
 // memory is about how many bytes a slice takes.
 func (s *slice) memory() int64 {

@@ -60,6 +60,8 @@ type state struct {
 	next   *[256]*state // the same, where they are many
 	mask   *Mask
 	masked float64 // the greatest cost behind a token of mask
+	text   int32   // 1 and more: the region of texts that all stacks are in; -1: none (textOf)
+	kinds  *kindState
 	freedom
 }
 
@@ -83,6 +85,7 @@ type machine struct {
 	work   int64 // stacks that were looked at
 	cut    bool  // some were left out (mostStacks), which may depend on what was met before
 	dead   *state
+	tails  [manyTails]tailKept
 	// entered are some of the states that above made last.
 	entered [manyEntered]entry
 }
@@ -275,7 +278,7 @@ func (m *machine) shrink(s *state, most int64) *state {
 	if m.bytes <= most/2 {
 		return s
 	}
-	m.bytes, m.entered = 0, [manyEntered]entry{}
+	m.bytes, m.entered, m.tails = 0, [manyEntered]entry{}, [manyTails]tailKept{}
 	m.nodes, m.states = map[nodeKey]*node{}, map[stackName]*state{}
 	moved := map[*node]*node{}
 	var move func(n *node) *node

@@ -10,18 +10,20 @@ import (
 
 // Vocab is the tokens of a model as tries over their bytes. It is made once a model and shared.
 type Vocab struct {
-	size int
-	ends []int32  // tokens that end an answer
-	text [][]byte // by token
-	all  []int32  // those that have texts, in the order of these
-	json *slice   // by what stands in a JSON string as it is
+	size  int
+	ends  []int32  // tokens that end an answer
+	text  [][]byte // by token
+	all   []int32  // those that have texts, in the order of these
+	json  *slice   // by what stands in a JSON string as it is
+	chars *charTrie // by the characters that stand in a JSON string as they are
 
 	making     sync.Mutex // held by who parts the vocabulary; taken before mu
 	mu         sync.Mutex
 	slices     map[classes]*slice
-	parted     int64 // bytes of slices, mostParted at most
+	kinds      map[string]*kindTrie // by the names of kinds
+	parted     int64                // bytes of slices and kinds, mostParted at most
 	mostParted int64
-	uses       int64                   // of slices, by all grammars
+	uses       int64                   // of these, by all grammars
 	begins     [utf8.RuneSelf][]uint64 // tokens by the ASCII character that they begin with
 }
 
@@ -35,7 +37,7 @@ const ControlMark = "\xff"
 // end it.
 func NewVocab(text [][]byte, ends []int32) *Vocab {
 	v := &Vocab{size: len(text), ends: slices.Clone(ends), text: text, slices: map[classes]*slice{},
-		mostParted: sliceBytes}
+		kinds: map[string]*kindTrie{}, mostParted: sliceBytes}
 	var ids []int32
 	for id, t := range text {
 		if len(t) > 0 && len(t) <= maxTokenBytes && !slices.Contains(ends, int32(id)) {
@@ -45,6 +47,8 @@ func NewVocab(text [][]byte, ends []int32) *Vocab {
 	slices.SortFunc(ids, func(a, b int32) int { return bytes.Compare(text[a], text[b]) })
 	v.all = ids
 	v.json = v.part(jsonClasses)
+	v.chars = newCharTrie(ids, text)
+	v.byKinds(anyKind)
 	v.json.plain = newTrie(v.json.held(text), text)
 	return v
 }
@@ -129,6 +133,8 @@ func (m *Mask) or(bits []uint64) {
 }
 
 func (m *Mask) add(id int32) { m.bits[id/64] |= 1 << (id % 64) }
+
+func (m *Mask) remove(id int32) { m.bits[id/64] &^= 1 << (id % 64) }
 
 func (m *Mask) recount() {
 	m.count = 0

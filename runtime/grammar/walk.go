@@ -22,6 +22,9 @@ func (m *Matcher) fill(s *state, to *Mask, most float64) float64 {
 
 // fillText adds those that do not end the answer.
 func (m *Matcher) fillText(s *state, to *Mask, most float64) float64 {
+	if of := m.m.textOf(s); of > 0 && m.byKinds[of] != nil && !m.takesAll(s, most) {
+		return max(m.walk(&m.v.json.other, s, to, most), m.fillKinds(m.byKinds[of], of, s, to, most))
+	}
 	if s.loop == nil {
 		return m.fillEntering(s, to, most)
 	}
@@ -45,6 +48,12 @@ func (m *Matcher) fillText(s *state, to *Mask, most float64) float64 {
 		defer func() { m.deepest = maxTokenBytes }()
 	}
 	return m.walkAll(s, to, most)
+}
+
+// takesAll tells that a state takes nearly all tokens that begin with characters of texts, or only
+// short ones so near the end of an answer, or that one state is behind each of these characters.
+func (m *Matcher) takesAll(s *state, most float64) bool {
+	return s.loop != nil && s.loop.of.covers(jsonClasses) && (s.run >= longRun || s.after > most || m.m.settle(s))
 }
 
 // followLong adds the tokens of the slice that are longer than what s takes of any characters.

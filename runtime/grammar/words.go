@@ -9,6 +9,7 @@ const mostShared = 1 << 20
 // writeWords makes the automaton of the words, level by level, so that what masks look at lies
 // together.
 func (b *builder) writeWords(w []string, from, to int32) {
+	b.noteWords(w)
 	w = slices.Clone(w)
 	slices.Sort(w)
 	w = slices.Compact(w)

@@ -197,8 +197,9 @@ func randomWord(rng *rand.Rand) string {
 }
 
 // GrammarSources are what is measured where nothing is given: any object, a record, a recursive
-// tree, formats and patterns, strings of several patterns at once, a form of 60 properties, an enum
-// of 10^4, a tool set of some 200 KB, and free text before one of its calls.
+// tree, formats and patterns, strings of several patterns at once, strings that must not match,
+// passwords, strings of some length under patterns, multiples, a form of 60 properties, an enum of
+// 10^4, a tool set of some 200 KB, and free text before one of its calls.
 func GrammarSources() map[string]GrammarSource {
 	out := map[string]GrammarSource{}
 	for name, schema := range map[string]string{
@@ -215,9 +216,14 @@ func GrammarSources() map[string]GrammarSource {
 			"size":{"type":"number","minimum":-1.5,"maximum":1e6},"id":{"type":"string","pattern":"^\\S+$"}}}`,
 		"mixed": `{"type":"array","minItems":4,"items":{"anyOf":[{"type":"string","format":"email"},{"type":"string",
 			"pattern":"(foo|bar).*x"},{"type":"string","minLength":8,"maxLength":20},{"type":"string","pattern":"^\\S+$"}]}}`,
-		"form":  form(60),
-		"enum":  enum(10_000),
-		"tools": toolSet(200 << 10),
+		"refused":  strings4(`"not":{"pattern":"foo|bar"}`, `"pattern":"^(?!test).*[^ ]$"`, `"pattern":"^(?!.*  )\\S.*\\S$"`),
+		"password": strings4(`"pattern":"^(?=.*[A-Z])(?=.*[a-z])(?=.*[0-9])(?=.*[!@#$%]).{8,64}$"`),
+		"lengths": strings4(`"minLength":3`, `"maxLength":64,"pattern":"^[a-z0-9]+(-[a-z0-9]+)*$"`,
+			`"pattern":"^\\w+( \\w+){1,40}$"`, `"maxLength":100,"pattern":"a.*b"`),
+		"multiples": `{"type":"array","minItems":4,"items":{"type":"integer","multipleOf":4093}}`,
+		"form":      form(60),
+		"enum":      enum(10_000),
+		"tools":     toolSet(200 << 10),
 	} {
 		out[name] = GrammarOfSchema(schema)
 	}
@@ -228,6 +234,19 @@ func GrammarSources() map[string]GrammarSource {
 		return grammar.Compose(grammar.InOrder(grammar.Without("<tool_call>"), grammar.Optional(call)))
 	}}
 	return out
+}
+
+// strings4 is an object of four strings under each of some keywords.
+func strings4(keywords ...string) string {
+	var props, required []string
+	for i, k := range keywords {
+		for j := range 4 {
+			props = append(props, fmt.Sprintf(`"s%d_%d":{"type":"string",%s}`, i, j, k))
+			required = append(required, fmt.Sprintf(`"s%d_%d"`, i, j))
+		}
+	}
+	return fmt.Sprintf(`{"type":"object","properties":{%s},"required":[%s],"additionalProperties":false}`,
+		strings.Join(props, ","), strings.Join(required, ","))
 }
 
 // form is an object of many properties, of which every third must be there, and any others.

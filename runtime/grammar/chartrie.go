@@ -1,0 +1,55 @@
+package grammar
+
+// charTrie are the texts of a vocabulary's tokens, as far as they are characters that JSON strings
+// have as they are, as a trie of characters. Parts of the vocabulary by kinds of characters are
+// made from it.
+type charTrie struct {
+	up    []int32 // the node above each; the root is its own
+	char  []int32 // that leads to each node, by its number in runes
+	runes []rune
+	ids   []int32 // tokens with a character of a text in front
+	at    []int32 // by such a token: the node behind its characters
+	tail  []int32 // by such a token: what follows these, by its number in tails; 0: nothing
+	tails [][]byte
+}
+
+// newCharTrie makes it of tokens that are sorted by their texts.
+func newCharTrie(ids []int32, text [][]byte) *charTrie {
+	t := &charTrie{up: []int32{0}, char: []int32{0}, tails: [][]byte{nil}}
+	numbers, tails := map[rune]int32{}, map[string]int32{}
+	var before []rune
+	path := []int32{0} // the nodes of the token before
+	for _, id := range ids {
+		n, tail := jsonClasses.first(text[id])
+		if n == 0 {
+			continue
+		}
+		chars := []rune(string(text[id][:len(text[id])-len(tail)]))
+		same := 0
+		for same < min(len(chars), len(before)) && chars[same] == before[same] {
+			same++
+		}
+		path = path[:same+1]
+		for _, r := range chars[same:] {
+			number, met := numbers[r]
+			if !met {
+				number = int32(len(t.runes))
+				numbers[r], t.runes = number, append(t.runes, r)
+			}
+			t.up, t.char = append(t.up, path[len(path)-1]), append(t.char, number)
+			path = append(path, int32(len(t.up)-1))
+		}
+		before = chars
+		behind := int32(0)
+		if len(tail) > 0 {
+			number, met := tails[string(tail)]
+			if !met {
+				number = int32(len(t.tails))
+				tails[string(tail)], t.tails = number, append(t.tails, tail)
+			}
+			behind = number
+		}
+		t.ids, t.at, t.tail = append(t.ids, id), append(t.at, path[len(path)-1]), append(t.tail, behind)
+	}
+	return t
+}

@@ -1,0 +1,163 @@
+package grammar
+
+// kindTrie is a vocabulary by kinds of characters: tokens whose characters are of the same kinds,
+// one behind the other, do the same to every state of a region of texts, so that they are one node.
+type kindTrie struct {
+	kinds *kinds
+	size  int
+	nodes []kindNode // each in front of what is below it; the root first, and one behind the last
+	// tokens are those of such characters alone, in the order of nodes; tailed those that go on
+	// with others, and tail with what (charTrie.tails).
+	tokens, tailed, tail []int32
+	all                  []uint64 // tokens as bits
+	chars                *charTrie
+	used                 int64 // when it was used last, by Vocab.uses
+}
+
+// kindNode is what every walk looks at. What ends at a node begins where that of the next one ends,
+// and what ends at it or below where that of the next one that is not below it begins.
+type kindNode struct {
+	next  int32  // the first node that is not below it
+	from  int32  // the first of tokens that ends here
+	tails int32  // the first of tailed whose characters end here
+	below uint64 // the kinds below it
+	depth uint16
+	chars uint8 // of the longest token below it, farChars at most
+	kind  uint8 // that leads to it
+}
+
+// farChars stands for it and more.
+const farChars = 255
+
+// newKindTrie parts a vocabulary by kinds.
+func newKindTrie(k *kinds, c *charTrie, size int) *kindTrie {
+	t := &kindTrie{kinds: k, size: size, chars: c}
+	node := t.grow(c)
+	order := t.order(node)
+	t.fill(order)
+	return t
+}
+
+// grow makes the nodes in the order in which the characters' trie comes to them; node says for each
+// of that trie's which it is, -1 where no state reads its characters.
+func (t *kindTrie) grow(c *charTrie) (g grown) {
+	kind := make([]uint8, len(c.runes))
+	for i, r := range c.runes {
+		kind[i] = t.kinds.of(r)
+	}
+	shift := 1
+	for 1<<shift < len(c.up) {
+		shift++
+	}
+	g = grown{of: make([]int32, len(c.up)), up: []int32{0}, kind: []uint8{0}}
+	slots := make([]int32, 1<<shift) // of nodes by their keys, 1 and more
+	for i := 1; i < len(c.up); i++ {
+		above, k := g.of[c.up[i]], kind[c.char[i]]
+		if above < 0 || k == noKind {
+			g.of[i] = -1
+			continue
+		}
+		h := mixed(uint64(above)<<8|uint64(k)) >> (64 - shift)
+		for ; ; h = (h + 1) & (1<<shift - 1) {
+			n := slots[h] - 1
+			if n < 0 {
+				n = int32(len(g.up))
+				slots[h], g.up, g.kind = n+1, append(g.up, above), append(g.kind, k)
+			} else if g.up[n] != above || g.kind[n] != k {
+				continue
+			}
+			g.of[i] = n
+			break
+		}
+	}
+	return g
+}
+
+// grown are nodes in the order in which they were met, and which of them each node of the
+// characters' trie is.
+type grown struct {
+	of   []int32
+	up   []int32
+	kind []uint8
+}
+
+// order puts each node in front of what is below it; it returns the places of the characters'
+// nodes, -1 for those that no state reads.
+func (t *kindTrie) order(g grown) []int32 {
+	n := len(g.up)
+	size := make([]int32, n) // nodes below, itself among them
+	for i := n - 1; i > 0; i-- {
+		size[i]++
+		size[g.up[i]] += size[i]
+	}
+	size[0]++
+	place, free := make([]int32, n), make([]int32, n) // free: where the next child goes
+	t.nodes = make([]kindNode, n+1)
+	free[0] = 1
+	t.nodes[0].next = int32(n)
+	for i := 1; i < n; i++ {
+		at := free[g.up[i]]
+		free[g.up[i]] += size[i]
+		place[i], free[i] = at, at+1
+		t.nodes[at] = kindNode{next: at + size[i], depth: t.nodes[place[g.up[i]]].depth + 1, kind: g.kind[i]}
+	}
+	for i, x := range g.of {
+		if x >= 0 {
+			g.of[i] = place[x]
+		}
+	}
+	return g.of
+}
+
+// fill puts the tokens at their nodes.
+func (t *kindTrie) fill(node []int32) {
+	c := t.chars
+	plain, tailed := make([]int32, len(t.nodes)), make([]int32, len(t.nodes))
+	count := func(i int) []int32 {
+		if c.tail[i] > 0 {
+			return tailed
+		}
+		return plain
+	}
+	for i, at := range c.at {
+		if node[at] >= 0 {
+			count(i)[node[at]+1]++
+		}
+	}
+	last := len(t.nodes) - 1
+	for i := range t.nodes {
+		t.nodes[i].from, t.nodes[i].tails = plain[i], tailed[i]
+		if i < last {
+			plain[i+1] += plain[i]
+			tailed[i+1] += tailed[i]
+		}
+	}
+	for i := last - 1; i >= 0; i-- {
+		n := &t.nodes[i]
+		for c := int32(i) + 1; c < n.next; c = t.nodes[c].next {
+			n.below |= t.nodes[c].below | 1<<t.nodes[c].kind
+			n.chars = max(n.chars, min(t.nodes[c].chars, farChars-1)+1)
+		}
+	}
+	t.tokens, t.tailed = make([]int32, plain[last]), make([]int32, tailed[last])
+	t.tail, t.all = make([]int32, len(t.tailed)), make([]uint64, words64(t.size))
+	for i, at := range c.at {
+		x := node[at]
+		if x < 0 {
+			continue
+		}
+		to := &count(i)[x]
+		if c.tail[i] > 0 {
+			t.tailed[*to], t.tail[*to] = c.ids[i], c.tail[i]
+		} else {
+			t.tokens[*to] = c.ids[i]
+			t.all[c.ids[i]/64] |= 1 << (c.ids[i] % 64)
+		}
+		*to++
+	}
+}
+
+// memory is about how many bytes it takes.
+func (t *kindTrie) memory() int64 {
+	return int64(24*len(t.nodes) + 4*len(t.tokens) + 8*len(t.tailed) + 8*len(t.all))
+}

@@ -1,0 +1,262 @@
+package grammar
+
+import "unicode/utf8"
+
+// kindWalk makes the mask of a state of a text by kinds of characters.
+type kindWalk struct {
+	*Matcher
+	*kindTrie
+	region      int32
+	to          *Mask
+	most, worst float64
+	path        []*kindState
+	spans       []stretch // of tokens that are allowed, one behind the other
+	count       int32     // of these tokens
+}
+
+type stretch struct{ from, to int32 }
+
+// textOf is the region of texts that all stacks of a state are in, between two characters; 0: none.
+func (m *machine) textOf(s *state) int32 {
+	if s.text != 0 {
+		return max(s.text, 0)
+	}
+	s.text = -1
+	if len(s.items) == 0 || s.bytes[2] != 0 { // inside of a character
+		return 0
+	}
+	r := int32(0)
+	for i, n := range s.items {
+		of := m.p.texts[n.state]
+		if of > 0 && of == m.p.charText && n.parent != nil {
+			of = m.p.texts[n.parent.state]
+		}
+		if of == 0 || i > 0 && of != r {
+			return 0
+		}
+		r = of
+	}
+	s.text = r
+	return r
+}
+
+// kindState is what walks by kinds ask of a state.
+type kindState struct {
+	s      *state
+	region int32
+	// open is how many characters of texts may follow, whatever they are, and after what the
+	// shortest end behind them costs at most.
+	open  int32
+	after float64
+	// Of the kinds of a loop so many characters may follow, too, at such a cost.
+	loop    uint64
+	run     int32
+	afterIt float64
+	same    uint64       // kinds of which is known that this state is behind them, too
+	to      []*kindState // behind a character of each kind; nil: not met; noWay: none
+}
+
+var noWay = new(kindState)
+
+// byKind is what is kept of a state of a region of texts.
+func (m *machine) byKind(s *state, region int32, k *kinds) *kindState {
+	if s.kinds != nil && s.kinds.region == region {
+		return s.kinds
+	}
+	x := &kindState{s: s, region: region, to: make([]*kindState, len(k.one))}
+	if s.loop != nil && !s.loop.of.covers(jsonClasses) {
+		x.run, x.afterIt = s.run, s.free()
+		for kind, r := range k.one {
+			if s.loop.of.has(classOfChar(r)) {
+				x.loop |= 1 << kind
+			}
+		}
+	} else if s.loop != nil {
+		x.open, x.after = s.run, s.after
+		if m.settle(s) && !s.counted && s.again == s {
+			x.same = 1<<len(k.one) - 1
+		}
+	}
+	for _, n := range s.items {
+		if m.p.open == nil {
+			break
+		}
+		o := m.p.open[n.state]
+		after := float64(o.after)
+		if n.parent != nil {
+			after += n.parent.cost
+		}
+		if o.run > x.open || o.run == x.open && after < x.after {
+			x.open, x.after = o.run, after
+		}
+	}
+	x.after = max(x.after, s.cost)
+	if m.bytes <= stateBytes {
+		s.kinds = x
+		m.bytes += int64(72 + 8*len(x.to))
+	}
+	return x
+}
+
+// fillKinds adds the tokens that begin with a character of a text.
+func (m *Matcher) fillKinds(t *kindTrie, region int32, s *state, to *Mask, most float64) float64 {
+	w := kindWalk{Matcher: m, kindTrie: t, region: region, to: to, most: most, spans: m.spans[:0],
+		path: m.path}
+	w.walk(s)
+	w.apply()
+	m.path = w.path
+	m.spans = w.spans
+	return w.worst
+}
+
+// walk adds the tokens that go on with characters of texts.
+func (w *kindWalk) walk(s *state) {
+	path := append(w.path[:0], w.m.byKind(s, w.region, w.kinds)) // by depth
+	added := int32(0)                                            // the nodes before it are added, but for their tails
+	for i, end := int32(1), int32(len(w.nodes)-1); i < end; {
+		n, below, next := &w.nodes[i], &w.nodes[i+1], &w.nodes[w.nodes[i].next]
+		if i < added && n.tails == next.tails {
+			i = n.next
+			continue
+		}
+		at := path[n.depth-1]
+		to := at.to[n.kind]
+		if to == nil {
+			if n.depth > 1 && w.m.work > w.Matcher.most {
+				i = n.next // beyond the budget tokens of one character go on
+				continue
+			}
+			to = w.step(at, n.kind)
+		}
+		if to == noWay {
+			i = n.next
+			continue
+		}
+		last, stays := below.tails, n.below&^to.same == 0
+		if stays { // all that is below leads here, too
+			last = next.tails
+		}
+		switch {
+		case i < added:
+		case stays:
+			w.add(n.from, next.from, to.s.cost)
+		case int32(n.chars) <= to.open && n.chars < farChars && to.after <= w.most:
+			w.add(n.from, next.from, to.after)
+			added = n.next
+		case n.below&^to.loop == 0 && int32(n.chars) <= to.run && n.chars < farChars && to.afterIt <= w.most:
+			w.add(n.from, next.from, to.afterIt)
+			added = n.next
+		case n.from < below.from:
+			w.add(n.from, below.from, to.s.cost)
+		}
+		for j := n.tails; j < last; j++ {
+			w.goOn(to.s, w.tailed[j], w.tail[j])
+		}
+		if stays || i < added && last == next.tails {
+			i = n.next
+			continue
+		}
+		path = append(path[:n.depth], to)
+		i++
+	}
+	w.path = path
+}
+
+// step is the state behind a character of a kind.
+func (w *kindWalk) step(at *kindState, kind uint8) *kindState {
+	to := noWay
+	if s := w.m.afterRune(at.s, w.kinds.one[kind]); s != w.m.dead {
+		if to = w.m.byKind(s, w.region, w.kinds); to == at {
+			at.same |= 1 << kind
+		}
+	}
+	if w.m.bytes <= stateBytes {
+		at.to[kind] = to
+	}
+	return to
+}
+
+// add adds tokens behind which the shortest end costs so much, if it is not too much.
+func (w *kindWalk) add(from, to int32, cost float64) {
+	if from == to {
+		return
+	}
+	if w.least = min(w.least, cost); cost > w.most {
+		return
+	}
+	w.worst = max(w.worst, cost)
+	w.count += to - from
+	if n := len(w.spans); n > 0 && w.spans[n-1].to == from {
+		w.spans[n-1].to = to
+		return
+	}
+	w.spans = append(w.spans, stretch{from, to})
+}
+
+// apply puts what was added into the mask: these tokens, or all but the others.
+func (w *kindWalk) apply() {
+	if int(w.count) < len(w.tokens)/2 {
+		for _, x := range w.spans {
+			for _, id := range w.tokens[x.from:x.to] {
+				w.to.add(id)
+			}
+		}
+		return
+	}
+	w.to.or(w.all)
+	at := int32(0)
+	for _, x := range append(w.spans, stretch{from: int32(len(w.tokens))}) {
+		for _, id := range w.tokens[at:x.from] {
+			w.to.remove(id)
+		}
+		at = x.to
+	}
+}
+
+// tailKept is what is behind a text's tail, for the same one behind other characters.
+type tailKept struct {
+	s    *state
+	tail int32
+	cost float64 // below 0: nothing
+}
+
+const manyTails = 1 << 10
+
+// goOn adds a token that goes on with other characters behind s, where these may follow.
+func (w *kindWalk) goOn(s *state, id, tail int32) {
+	text := w.chars.tails[tail]
+	if !s.bytes.has(text[0]) {
+		return
+	}
+	k := &w.m.tails[(uint32(tail)*31+uint32(s.name[0]))%manyTails]
+	if k.s != s || k.tail != tail {
+		*k = tailKept{s, tail, -1}
+		at := s
+		for _, b := range text {
+			if at = w.m.after(at, b); at == w.m.dead {
+				break
+			}
+		}
+		if at != w.m.dead {
+			k.cost = at.cost
+		}
+	}
+	if k.cost < 0 {
+		return
+	}
+	if w.least = min(w.least, k.cost); k.cost <= w.most {
+		w.worst = max(w.worst, k.cost)
+		w.to.add(id)
+	}
+}
+
+// afterRune is the state behind a character.
+func (m *machine) afterRune(s *state, r rune) *state {
+	var text [utf8.UTFMax]byte
+	for _, b := range text[:utf8.EncodeRune(text[:], r)] {
+		if s = m.after(s, b); s == m.dead {
+			return s
+		}
+	}
+	return s
+}
