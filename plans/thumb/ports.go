@@ -8,9 +8,11 @@ import (
 )
 
 // portCycles is tileCycles by the instructions that are emitted for the tile and the measured rates
-// of their classes; false where nobody measured them, and of matrix units.
+// of their classes; false where nobody measured them, of matrix units, and of all but integers:
+// tiles of floats are multiply-adds and little else, and what tells them apart is how far a core
+// looks ahead, of which rates of ports know nothing.
 func (r Rates) portCycles(s microkernel.Spec, height int) (float64, bool) {
-	if !r.Ports.Known() || s.MatrixUnit() || !s.ISA.Generates() {
+	if !r.Ports.Known() || s.MatrixUnit() || !s.ISA.Generates() || s.Compute != microkernel.ComputeInt8 {
 		return 0, false
 	}
 	counts, ok := instructionsOf(s, height)

@@ -45,24 +45,31 @@ func TestTilesByPorts(t *testing.T) {
 }
 
 // TestPortCyclesByHand: the cycles of a tile whose instructions were counted by hand, and none
-// without rates or for a matrix unit.
+// without rates or of floats.
 func TestPortCyclesByHand(t *testing.T) {
-	s, err := microkernel.ParseSpec("avx512/f32/f32/14x32/ku4/load")
-	if err != nil {
-		t.Fatal(err)
+	parse := func(text string) microkernel.Spec {
+		s, err := microkernel.ParseSpec(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
 	}
-	r := portRates(t, map[string]float64{"multiply": 2, "load": 2, "load-word": 100})
-	// 32 k of a panel: 14 rows make 448 multiply-adds on two ports, the 32 vectors of W 16 cycles
-	if got, ok := r.portCycles(s, 14); !ok || got < 224 || got > 225 {
-		t.Errorf("%g cycles, want 224", got)
+	s := parse("avx512/int8/q8_0/6x32/ku32/load/vnni")
+	r := portRates(t, map[string]float64{"multiply": 2, "dot": 2, "load": 2, "load-word": 100})
+	// 96 dot products on two ports, for two panels; fewer of half the rows
+	if got, ok := r.portCycles(s, 6); !ok || got < 24 || got > 24.1 {
+		t.Errorf("%g cycles, want 24", got)
 	}
-	if got, ok := r.portCycles(s.WithSpread(), 7); !ok || got < 112 || got > 113 {
-		t.Errorf("%g cycles for half the rows, want 112", got)
+	if got, ok := r.portCycles(s.WithSpread(), 3); !ok || got < 12 || got > 12.5 {
+		t.Errorf("%g cycles for half the rows, want 12", got)
 	}
-	if _, ok := (Rates{}).portCycles(s, 14); ok {
+	if _, ok := (Rates{}).portCycles(s, 6); ok {
 		t.Error("cycles without rates")
 	}
-	if got := (Rates{}).tileCycles(s, 14); got < 224 {
-		t.Errorf("reckoned: %g cycles, want 224 and more", got)
+	if _, ok := r.portCycles(parse("avx512/f32/f32/14x32/ku4/load"), 14); ok {
+		t.Error("cycles of a tile of floats")
+	}
+	if got := (Rates{}).tileCycles(s, 6); got < 24 {
+		t.Errorf("reckoned: %g cycles, want 24 and more", got)
 	}
 }
