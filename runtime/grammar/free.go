@@ -138,10 +138,10 @@ func (m *machine) findFree(s *state) {
 		if n.parent != nil {
 			after += n.parent.cost
 		}
-		open := s.loop == &textLoop
+		open := s.loop == textLoop()
 		if !open && o.run >= longRun || open && (o.run > s.run || o.run == s.run && after < s.after) {
 			// Behind one of its characters may be any of many states: it does not settle.
-			s.freedom = freedom{loop: &textLoop, item: n, run: o.run, after: after, known: true}
+			s.freedom = freedom{loop: textLoop(), item: n, run: o.run, after: after, known: true}
 		}
 	}
 }

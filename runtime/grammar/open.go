@@ -3,6 +3,7 @@ package grammar
 import (
 	"math"
 	"slices"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -16,7 +17,9 @@ type openAt struct {
 }
 
 // textLoop stands for the characters of open states where masks ask for a loop's.
-var textLoop = freeLoop{of: jsonClasses, bytes: jsonClasses.bytes()}
+// It is made when a mask asks first: the classes of all characters take milliseconds, which no
+// program without a grammar should spend at its start.
+var textLoop = sync.OnceValue(func() *freeLoop { return &freeLoop{of: jsonClasses, bytes: jsonClasses.bytes()} })
 
 // kind is what of a character a state reads: the first byte, or what may follow that.
 type kind uint8
