@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"sync"
 
 	"sandwich/microkernel"
 )
@@ -20,7 +21,9 @@ const activationBlock = 32
 var legalBlocks = []int{16, 32, 64, 128, 256}
 
 // classPattern is what classes of workers may be called.
-var classPattern = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
+var classPattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
+})
 
 // maxCopy bounds the bytes of a second copy: a number beyond it is no size of weights.
 const maxCopy = 1 << 50
@@ -55,7 +58,7 @@ func (r weightReserved) check(c microkernel.Compute) error {
 }
 
 func checkClass(name string) error {
-	if !classPattern.MatchString(name) {
+	if !classPattern().MatchString(name) {
 		return fmt.Errorf("class %.40q is not 1 to 32 small letters, digits, - and _, a letter first", name)
 	}
 	return nil

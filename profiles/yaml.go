@@ -8,6 +8,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 
 	"gopkg.in/yaml.v3"
@@ -85,13 +86,15 @@ func (x *nodeOf) UnmarshalYAML(n *yaml.Node) error {
 
 // unknownField is how the YAML package says that a field has no place in a Go type, whose name
 // means nothing to a reader.
-var unknownField = regexp.MustCompile(`field (\S+) not found in type \S+`)
+var unknownField = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`field (\S+) not found in type \S+`)
+})
 
 // oneLine joins the lines of an error of the YAML package, which may list one for each field, and
 // keeps the first few.
 func oneLine(err error) string {
 	text := strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "yaml: unmarshal errors:")), " ")
-	text = unknownField.ReplaceAllString(text, "unknown field $1")
+	text = unknownField().ReplaceAllString(text, "unknown field $1")
 	if len(text) > 300 {
 		text = strings.ToValidUTF8(text[:300], "") + "..."
 	}

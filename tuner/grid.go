@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"sandwich/microkernel"
 	"sandwich/plans"
@@ -54,7 +55,9 @@ const (
 	maxGridSide = 1 << 20 // rows, or columns or k of a weight
 )
 
-var gridTrial = regexp.MustCompile(`^pus (\S+) for (\S+) (\d+) (\d+)x(\d+):(\S+) (\S+) m (\d+) n (\d+) (.*)$`)
+var gridTrial = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^pus (\S+) for (\S+) (\d+) (\d+)x(\d+):(\S+) (\S+) m (\d+) n (\d+) (.*)$`)
+})
 
 // openGrid opens a journal of `bench search`, packed by gzip or not, up to the bytes that one may
 // have.
@@ -146,7 +149,7 @@ func (g *grid) add(all map[gridPlace]map[plans.Schedule]*gridRuns, text []byte) 
 	if json.Unmarshal(text, &l) != nil || len(l.Seconds) == 0 {
 		return nil
 	}
-	x := gridTrial.FindStringSubmatch(l.Trial)
+	x := gridTrial().FindStringSubmatch(l.Trial)
 	if x == nil {
 		return nil
 	}

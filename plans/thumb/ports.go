@@ -12,7 +12,8 @@ import (
 // tiles of floats are multiply-adds and little else, and what tells them apart is how far a core
 // looks ahead, of which rates of ports know nothing.
 func (r Rates) portCycles(s microkernel.Spec, height int) (float64, bool) {
-	if !r.Ports.Known() || s.MatrixUnit() || !s.ISA.Generates() || s.Compute != microkernel.ComputeInt8 {
+	if !r.Ports.Known() || s.MatrixUnit() || !s.ISA.Generates() || s.Compute != microkernel.ComputeInt8 ||
+		height > s.MR {
 		return 0, false
 	}
 	counts, ok := instructionsOf(s, height)
@@ -38,9 +39,22 @@ func crowded(a, b float64) float64 {
 // counted are the instructions of tiles, which are the same for every plan of this process.
 var counted sync.Map // microkernel.Spec -> *microkernel.InstructionCounts; nil where there is no such code
 
-// instructionsOf is those of an iteration over a tile of so many rows. How far a kernel prefetches
-// makes no difference.
-func instructionsOf(s microkernel.Spec, rows int) (microkernel.InstructionCounts, bool) {
+// instructionsOf is those of an iteration over so many rows of a tile, on the line between one row
+// and the whole tile, where registers are fewest. How far a kernel prefetches makes no difference.
+func instructionsOf(s microkernel.Spec, rows int) (n microkernel.InstructionCounts, ok bool) {
+	whole, ok := count(s, s.MR)
+	if rows == s.MR || !ok {
+		return whole, ok
+	}
+	one, ok := count(s, 1)
+	for c := range n {
+		n[c] = one[c] + (whole[c]-one[c])*float64(rows-1)/float64(s.MR-1)
+	}
+	return n, ok
+}
+
+// count is those that are emitted for a tile of so many rows, once.
+func count(s microkernel.Spec, rows int) (microkernel.InstructionCounts, bool) {
 	s.MR = rows
 	s = s.WithPrefetch(0)
 	of, ok := counted.Load(s)

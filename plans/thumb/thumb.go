@@ -192,6 +192,7 @@ func (h host) kernel(b microkernel.WeightType, c microkernel.Compute, m, n int, 
 // fit, since a kernel runs fewer rows as well. Where the instruction set has no such kernel,
 // narrower ones are asked.
 func (h host) best(w choice) (microkernel.Spec, error) {
+	rates := h.ratesFor(w)
 	for _, isa := range h.isas() {
 		best, least, vectors := microkernel.Spec{}, 0.0, 0.0
 		take := func(s microkernel.Spec, cycles float64) {
@@ -201,9 +202,9 @@ func (h host) best(w choice) (microkernel.Spec, error) {
 		}
 		list := h.candidates(spaceKey{isa, w.c, w.b})
 		for s := range h.likely(w, list) {
-			asks := h.prefetched(s, w.m, w.widen)
-			take(asks, h.rowCycles(asks, w.m, w.widen))
-			if each := h.tileCycles(s, s.MR) / float64(s.MR); vectors == 0 || each < vectors {
+			asks := rates.prefetched(s, w.m, w.widen)
+			take(asks, rates.rowCycles(asks, w.m, w.widen))
+			if each := rates.tileCycles(s, s.MR) / float64(s.MR); vectors == 0 || each < vectors {
 				vectors = each
 			}
 		}
@@ -218,6 +219,16 @@ func (h host) best(w choice) (microkernel.Spec, error) {
 	return microkernel.Spec{}, fmt.Errorf("no %s kernel for %s weights in %s", h.isa, w.b, w.c)
 }
 
+// ratesFor is the rates that tiles are weighed by: those of ports for integers, and where
+// multiplying takes longer than reading. Counting instructions takes milliseconds of a start.
+func (h host) ratesFor(w choice) Rates {
+	r := h.Rates
+	if w.c != microkernel.ComputeInt8 || w.m <= streamTo {
+		r.Ports = roofline.PortRates{}
+	}
+	return r
+}
+
 // unlikely is how many times the best one's time a tile may take by the formulas that stand for its
 // instructions, to have these counted, which takes some 0.1 ms. Ports have moved tiles by up to
 // 1.19.
@@ -226,10 +237,11 @@ const unlikely = 1.35
 // likely are the tiles on vectors that may be the best: all where no rates of ports are known.
 func (h host) likely(w choice, list []microkernel.Spec) iter.Seq[microkernel.Spec] {
 	all := w.filled(list, false)
-	if w.c != microkernel.ComputeInt8 || !h.Ports.Known() {
+	rates := h.ratesFor(w)
+	if !rates.Ports.Known() {
 		return all
 	}
-	by, least := h.Rates, math.Inf(1)
+	by, least := rates, math.Inf(1)
 	by.Ports = roofline.PortRates{}
 	reckoned := func(s microkernel.Spec) float64 { return by.rowCycles(by.prefetched(s, w.m, w.widen), w.m, w.widen) }
 	for s := range all {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"sync"
 	"syscall"
 )
 
@@ -131,11 +132,13 @@ func openRegular(path string) (*os.File, error) {
 	return file, nil
 }
 
-var partName = regexp.MustCompile(`^(.*)-(\d{5})-of-(\d{5})\.gguf$`)
+var partName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(.*)-(\d{5})-of-(\d{5})\.gguf$`)
+})
 
 // openParts opens all count parts of the file that the named part belongs to.
 func openParts(path string, count uint64) (*File, error) {
-	m := partName.FindStringSubmatch(filepath.Base(path))
+	m := partName().FindStringSubmatch(filepath.Base(path))
 	if m == nil || m[3] != fmt.Sprintf("%05d", count) {
 		return nil, fmt.Errorf("%s: it is one of %d parts and must be named like NAME-00001-of-%05d.gguf, so "+
 			"that the others can be found", path, count, count)
