@@ -17,6 +17,7 @@ import (
 // engine it is, before the first run.
 type Engine struct {
 	engine *engine.Engine
+	stats  func() engine.Stats // of it
 
 	mu       sync.Mutex
 	forwards []engine.Forward
@@ -24,7 +25,7 @@ type Engine struct {
 }
 
 // Serve names the engine that is to be asked.
-func (e *Engine) Serve(by *engine.Engine) { e.engine = by }
+func (e *Engine) Serve(by *engine.Engine) { e.engine, e.stats = by, by.Stats }
 
 // Observe notes a forward.
 func (e *Engine) Observe(f engine.Forward) {
@@ -36,18 +37,20 @@ func (e *Engine) Observe(f engine.Forward) {
 // Vocab is that of the model.
 func (e *Engine) Vocab() int { return e.engine.Runner().Model.Dims.Vocab }
 
-// Begin forgets the forwards of the run before.
+// Begin forgets the forwards of the run before. The engine holds its lock while it calls Observe,
+// so that it must not be asked here under that of the forwards; nor in End.
 func (e *Engine) Begin() {
+	st := e.stats()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.forwards, e.before = nil, e.engine.Stats()
+	e.forwards, e.before = nil, st
 }
 
 // End adds the forwards, and what the scheduler did.
 func (e *Engine) End(run *Run) {
+	st := e.stats()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	st := e.engine.Stats()
 	run.Forwards = e.forwards
 	run.Busy = st.PrefillTime + st.DecodeTime - e.before.PrefillTime - e.before.DecodeTime
 	run.Sched = st.Scheduler

@@ -1,0 +1,36 @@
+package load
+
+import (
+	"sync"
+	"testing"
+
+	"sandwich/runtime/engine"
+	"sandwich/tuner/trace"
+)
+
+// TestForwardsBesideStats: an engine tells of forwards under the lock that its statistics wait for,
+// so that a run begins and ends without holding the one that forwards wait for.
+func TestForwardsBesideStats(t *testing.T) {
+	var lock sync.Mutex // the engine's
+	noted, asking := make(chan bool), make(chan bool)
+	e := &Engine{stats: func() engine.Stats {
+		asking <- true
+		lock.Lock()
+		defer lock.Unlock()
+		return engine.Stats{}
+	}}
+	for _, run := range []func(){e.Begin, func() { e.End(&Run{Report: &trace.Report{}}) }} {
+		lock.Lock()
+		go func() {
+			<-asking
+			e.Observe(engine.Forward{})
+			lock.Unlock()
+			noted <- true
+		}()
+		run()
+		<-noted
+	}
+	if len(e.forwards) != 1 {
+		t.Errorf("%d forwards since the run began, want 1", len(e.forwards))
+	}
+}
