@@ -11,10 +11,10 @@ import (
 // Vocab is the tokens of a model as tries over their bytes. It is made once a model and shared.
 type Vocab struct {
 	size  int
-	ends  []int32  // tokens that end an answer
-	text  [][]byte // by token
-	all   []int32  // those that have texts, in the order of these
-	json  *slice   // by what stands in a JSON string as it is
+	ends  []int32   // tokens that end an answer
+	text  [][]byte  // by token
+	all   []int32   // those that have texts, in the order of these
+	json  *slice    // by what stands in a JSON string as it is
 	chars *charTrie // by the characters that stand in a JSON string as they are
 
 	making     sync.Mutex // held by who parts the vocabulary; taken before mu
