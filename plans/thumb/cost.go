@@ -44,7 +44,7 @@ func (r Rates) prefetched(s microkernel.Spec, m int, widen bool) microkernel.Spe
 	if m > s.MR {
 		return s.WithPrefetch(2048)
 	}
-	if r.tileCycles(s, m) < readCycles(s)/8 {
+	if r.reckonedCycles(s, m) < readCycles(s)/8 { // so few rows that no instructions are worth counting
 		return s.WithPrefetch(prefetchOnce)
 	}
 	return s.WithPrefetch(min(prefetchBytes, prefetchShared/(s.NR/microkernel.PanelWidth)&^63))

@@ -63,11 +63,15 @@ func CyclesPerOp(s microkernel.Spec, rows int) float64 {
 // tileCycles is the cycles of one tile of so many rows for 32 k of one of its panels: the busiest
 // of the arithmetic ports, the load ports and the chains of dependent multiply-adds.
 func (r Rates) tileCycles(s microkernel.Spec, height int) float64 {
-	ports, ok := r.portCycles(s, height)
-	if !ok {
-		ports = r.reckonedPorts(s, height)
+	if ports, ok := r.portCycles(s, height); ok {
+		return max(ports, chainCycles(s))
 	}
-	return max(ports, chainCycles(s))
+	return r.reckonedCycles(s, height)
+}
+
+// reckonedCycles is tileCycles by formulas that stand for the instructions.
+func (r Rates) reckonedCycles(s microkernel.Spec, height int) float64 {
+	return max(r.reckonedPorts(s, height), chainCycles(s))
 }
 
 // chainCycles is how long the multiply-adds of an element of C wait for each other in 32 k, for
@@ -91,8 +95,7 @@ func steps(c microkernel.Compute) float64 {
 	return 32
 }
 
-// reckonedPorts is tileCycles of the ports of a machine whose ports nobody measured, by formulas
-// that stand for the instructions.
+// reckonedPorts is the busier of the arithmetic and the load ports, by these formulas.
 func (r Rates) reckonedPorts(s microkernel.Spec, height int) float64 {
 	panels := float64(s.NR / microkernel.PanelWidth)
 	vectors := float64(microkernel.PanelWidth / min(s.ISA.Lanes(), microkernel.PanelWidth)) // in a panel

@@ -201,7 +201,7 @@ func (h host) best(w choice) (microkernel.Spec, error) {
 			}
 		}
 		list := h.candidates(spaceKey{isa, w.c, w.b})
-		for s := range h.likely(w, list) {
+		for s := range rates.likely(w, list) {
 			asks := rates.prefetched(s, w.m, w.widen)
 			take(asks, rates.rowCycles(asks, w.m, w.widen))
 			if each := rates.tileCycles(s, s.MR) / float64(s.MR); vectors == 0 || each < vectors {
@@ -235,13 +235,12 @@ func (h host) ratesFor(w choice) Rates {
 const unlikely = 1.35
 
 // likely are the tiles on vectors that may be the best: all where no rates of ports are known.
-func (h host) likely(w choice, list []microkernel.Spec) iter.Seq[microkernel.Spec] {
+func (r Rates) likely(w choice, list []microkernel.Spec) iter.Seq[microkernel.Spec] {
 	all := w.filled(list, false)
-	rates := h.ratesFor(w)
-	if !rates.Ports.Known() {
+	if !r.Ports.Known() {
 		return all
 	}
-	by, least := rates, math.Inf(1)
+	by, least := r, math.Inf(1)
 	by.Ports = roofline.PortRates{}
 	reckoned := func(s microkernel.Spec) float64 { return by.rowCycles(by.prefetched(s, w.m, w.widen), w.m, w.widen) }
 	for s := range all {
