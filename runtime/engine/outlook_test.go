@@ -54,15 +54,17 @@ func TestOutlook(t *testing.T) {
 	defer all.Wait()
 	defer stop()
 	running := make(chan struct{})
-	for range 6 { // so many that some are left when the next one comes
+	for range 6 { // again and again, so that some are there whenever the next one comes
 		all.Go(func() {
-			_, _ = e.Generate(ctx, api.Request{Prompt: tinyPrompt(2, 20), IgnoreEOS: true}, func(api.Token) error {
-				select {
-				case running <- struct{}{}:
-				default:
-				}
-				return nil
-			})
+			for ctx.Err() == nil {
+				_, _ = e.Generate(ctx, api.Request{Prompt: tinyPrompt(2, 20), IgnoreEOS: true}, func(api.Token) error {
+					select {
+					case running <- struct{}{}:
+					default:
+					}
+					return nil
+				})
+			}
 		})
 	}
 	<-running
