@@ -72,6 +72,9 @@ const (
 	BFDot   = kernel.BFDot
 )
 
+// AskOnce is the greatest prefetch distance at which a kernel asks for each line once.
+const AskOnce = kernel.AskOnce
+
 // The blocks of quantized activations, see ActQ8.
 const (
 	ActQ8Bytes = kernel.ActQ8Bytes

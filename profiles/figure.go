@@ -103,6 +103,14 @@ const (
 // prefetches, which take up the ports of loads: of L1 some machines read half as much so.
 const L1Loads = "l1-loads"
 
+// Weights is the level of weights that one PU reads from memory and multiplies one row by, asking
+// for nothing ahead, and WeightsAhead the same where each line is asked for once,
+// microkernel.AskOnce bytes ahead.
+const (
+	Weights      = "weights"
+	WeightsAhead = "weights-ahead"
+)
+
 // Ceiling is one roof of the machine with a number of PUs at work.
 type Ceiling struct {
 	Kind string `yaml:"kind" json:"kind"`
@@ -112,7 +120,7 @@ type Ceiling struct {
 	// compute: f32, f16, bf16, int8, attend-f32, ports-dot; beside a matrix unit int8-vectors,
 	// int8-kernel
 	Type  string `yaml:"type,omitempty" json:"type,omitempty"`
-	Level string `yaml:"level,omitempty" json:"level,omitempty"` // bandwidth: l1, l1-loads, l2, l3, memory
+	Level string `yaml:"level,omitempty" json:"level,omitempty"` // bandwidth: l1, l1-loads, l2, l3, memory, weights, weights-ahead
 	// at work, one per core first; of a device its units
 	PUs    int             `yaml:"pus" json:"pus"`
 	CPUs   topotree.CPUSet `yaml:"cpus,omitempty" json:"cpus,omitzero"` // which ones; empty where no source says

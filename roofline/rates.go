@@ -17,7 +17,10 @@ type CoreRates struct {
 	// times as fast as on vectors a kernel for q8_0 weights is on it, with all that both load,
 	// store and scale. Zero for both where there is none.
 	Unit, UnitGain float64
-	Ports          PortRates // zero where nobody measured them
+	// How many times as fast one row is multiplied by weights from memory where each line of them
+	// is asked for once ahead, instead of never.
+	Ahead float64
+	Ports PortRates // zero where nobody measured them
 }
 
 // Rates are those of an instruction set. Each is made of the best samples with the fewest PUs at
@@ -37,10 +40,24 @@ func (m *Machine) Rates(isa microkernel.ISA) (r CoreRates) {
 	if u, ok := m.profile.UnitRates(isa); ok {
 		r.Unit, r.UnitGain, r.Dots = u.Unit/peak/4, u.Kernel/u.VectorKernel, u.Vectors/peak/4
 	}
+	if never, once := m.onePU(profiles.Weights), m.onePU(profiles.WeightsAhead); never > 0 {
+		r.Ahead = once / never
+	}
 	if p, ok := m.profile.PairRates(isa); ok { // by which the path is chosen too
 		r.Pairs = p.BF16 / p.F32
 	}
 	return r
+}
+
+// onePU is what one PU reads of a level in the median, since the memory is others' too and best
+// samples are those of moments without them; 0 where that was not measured.
+func (m *Machine) onePU(level string) float64 {
+	for _, c := range m.profile.Ceilings {
+		if c.Kind == profiles.Bandwidth && c.Level == level && c.PUs == 1 && c.Measured() {
+			return c.Median
+		}
+	}
+	return 0
 }
 
 // best is the fastest sample of a measured ceiling with the fewest PUs, a PU; 0 where there is

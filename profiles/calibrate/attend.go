@@ -79,7 +79,7 @@ func (b *bench) attendWork(a *microkernel.Attention, l microkernel.KVLayout, isa
 	if err != nil {
 		return nil, err
 	}
-	b.attend = append(b.attend, buffer)
+	b.own = append(b.own, buffer)
 	kv := buffer.Pointer()
 	q := (*float32)(unsafe.Add(kv, attendBlocks*pitch))
 	out := (*float32)(unsafe.Add(kv, attendBlocks*pitch+size))

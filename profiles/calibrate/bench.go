@@ -24,7 +24,7 @@ type bench struct {
 	pool    *pool.Pool
 	profile *profiles.Profile
 	buffer  *mem.Buffer   // nil until the memory is asked for
-	attend  []*mem.Buffer // of attention, by figure
+	own     []*mem.Buffer // of single figures
 	stamps  []stamp
 	notes   []string
 }
@@ -45,7 +45,7 @@ func (b *bench) free() {
 	if b.buffer != nil {
 		_ = b.buffer.Free() // unmapping what was mapped cannot fail in a way that anybody could act on
 	}
-	for _, m := range b.attend {
+	for _, m := range b.own {
 		_ = m.Free()
 	}
 }

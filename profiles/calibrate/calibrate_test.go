@@ -182,7 +182,11 @@ func TestRates(t *testing.T) {
 	if ports < 0 {
 		ports = len(types)
 	}
-	if want = append(want, profiles.L1Loads); !slices.Equal(types[:ports], want) {
+	want = append(want, profiles.L1Loads)
+	if a.Native() {
+		want = append(want, profiles.Weights, profiles.WeightsAhead)
+	}
+	if !slices.Equal(types[:ports], want) {
 		t.Errorf("rates of %v, want %v", types, want)
 	}
 	if isa.Generates() && (!slices.Contains(types[ports:], "ports-multiply") || len(types)-ports < 20) {

@@ -143,7 +143,11 @@ func (b *bench) bandwidthFigures() ([]*figure, error) {
 		}
 	}
 	load, err := b.loads()
-	return append(out, load), err
+	if err != nil {
+		return nil, err
+	}
+	panels, err := b.panelFigures(host.Best())
+	return append(append(out, load), panels...), err
 }
 
 // readFigure is reads of a level by the first workers.

@@ -18,12 +18,13 @@ const (
 )
 
 // Rates is the multiply-add peaks of one instruction set in some data types, what its attention
-// reaches by each dot product where there are several, what its vectors load from L1, and how many
-// instructions of each class it makes, on the first PU alone and in turn, so that clocks and
-// neighbours bear on all alike:
-// for choices between them that cannot wait for Measure. What the CPU lacks is left out. It fails
-// where Measure does. plans/choose asks before it makes an untuned plan.
-func Rates(ctx context.Context, p *profiles.Profile, isa microkernel.ISA, types ...string) ([]profiles.Ceiling, error) {
+// reaches by each dot product where there are several, what its vectors load from L1, what it reads
+// of weights from memory, and how many instructions of each class it makes, on the first PU alone
+// and in turn, so that clocks and neighbours bear on all alike: for choices between them that cannot
+// wait for Measure. What the CPU lacks is left out. It fails where Measure does. plans/choose asks
+// before it makes an untuned plan.
+func Rates(ctx context.Context, p *profiles.Profile, isa microkernel.ISA, types ...string) ([]profiles.Ceiling,
+	error) {
 	pus := p.FirstPUs(1)
 	if len(pus) == 0 {
 		return nil, errNoPU
@@ -42,18 +43,16 @@ func Rates(ctx context.Context, p *profiles.Profile, isa microkernel.ISA, types 
 		figures = append(figures, attend...)
 	}
 	if err == nil && isa == microkernel.Host().Best() { // readers are of the widest
-		var load *figure
-		if err = b.alone(); err == nil {
-			load, err = b.loads()
-		}
-		figures = append(figures, load)
+		var first []*figure
+		first, err = b.firstReads(isa)
+		figures = append(figures, first...)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("calibrate: %w", err)
 	}
 	// Three samples of each are taken whatever the budget says; this one is spent only where the PU
 	// is taken away.
-	err = b.sample(ctx, figures, Options{Samples: shortSamples, Budget: 10 * shortSamples * shortSample}, time.Now())
+	err = b.sample(ctx, figures, Options{Samples: shortSamples, Budget: 15 * shortSamples * shortSample}, time.Now())
 	if err != nil {
 		return replaced(nil, figures), err
 	}
@@ -75,6 +74,19 @@ func (b *bench) shortPeaks(isa microkernel.ISA, types []string) (figures []*figu
 		}
 	}
 	return figures, nil
+}
+
+// firstReads are what one worker loads from L1, and reads of weights from memory.
+func (b *bench) firstReads(isa microkernel.ISA) ([]*figure, error) {
+	panels, err := b.panelFigures(isa)
+	if err == nil {
+		err = b.alone()
+	}
+	if err != nil {
+		return nil, err
+	}
+	load, err := b.loads()
+	return append([]*figure{load}, panels...), err
 }
 
 // loads is what one worker loads from L1, each sample about as long as a short one of a peak. The

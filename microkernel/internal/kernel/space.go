@@ -77,6 +77,10 @@ func (s Spec) steps() int {
 	return s.KU
 }
 
+// AskOnce is the greatest distance in bytes at which a kernel of amd64 asks for each line only
+// once, into the first-level cache: from farther ahead it asks again there.
+const AskOnce = 1024
+
 // WithPrefetch returns the spec with a software prefetch of the packed weight at the given distance
 // in bytes.
 func (s Spec) WithPrefetch(bytes int) Spec {

@@ -36,7 +36,7 @@ const askAgain = 8
 
 // nearBytes is the distance of the second request. Kernels that prefetch no farther ahead make one
 // request only, into the first-level cache.
-const nearBytes = 1024
+const nearBytes = kernel.AskOnce
 
 func (e *emitter) newPrefetcher() (f prefetcher) {
 	if !e.s.Prefetches() {
