@@ -20,9 +20,9 @@ const (
 // Rates is the multiply-add peaks of one instruction set in some data types, what its attention
 // reaches by each dot product where there are several, what its vectors load from L1, what it reads
 // of weights from memory, and how many instructions of each class it makes, on the first PU alone
-// and in turn, so that clocks and neighbours bear on all alike: for choices between them that cannot
-// wait for Measure. What the CPU lacks is left out. It fails where Measure does. plans/choose asks
-// before it makes an untuned plan.
+// and in turn, so that clocks and neighbours bear on all alike: for choices between them that
+// cannot wait for Measure. What the CPU lacks is left out. It fails where Measure does.
+// plans/choose asks before it makes an untuned plan.
 func Rates(ctx context.Context, p *profiles.Profile, isa microkernel.ISA, types ...string) ([]profiles.Ceiling,
 	error) {
 	pus := p.FirstPUs(1)
