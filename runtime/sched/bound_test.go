@@ -117,6 +117,28 @@ func TestFirstQuantum(t *testing.T) {
 	}
 }
 
+// TestFirstQuantumBehindLongChunks: the bound holds, too, where a chunk takes up to a quarter of
+// aging by itself, and longer beside reactive requests: who is there is read in shorter ones while
+// another waits. Not in each history, since one that began when nobody waited is as long as it is.
+func TestFirstQuantumBehindLongChunks(t *testing.T) {
+	const n = 60
+	missed, histories := 0, manyHistories()/100
+	for seed := range histories {
+		s := newStrain(seed)
+		s.cfg.Chunk, s.longest = 512, 512+s.longest
+		s.cfg.Aging = max(4*(s.costs.step+512*s.costs.row), leastAging*(s.costs.step+leastChunk*s.costs.row))
+		over := time.Duration(float64(s.run(n, 0, 0).now) / s.load)
+		got := s.run(n, over, 2*s.cfg.MaxRunning).longestTurn()
+		if most := s.cfg.Aging + s.service(n); got > most {
+			t.Logf("the oldest proactive request waited %s for its first quantum, at most %s; %s", got, most, s)
+			missed++
+		}
+	}
+	if t.Logf("missed %d of %d", missed, histories); uint64(missed)*20 > histories {
+		t.Errorf("in %d of %d histories the first quantum comes late", missed, histories)
+	}
+}
+
 // TestProgressIsGuaranteed: beside reactive prompts that fill the machine, and more, a proactive
 // prompt that has begun gets to its end in time that is a multiple of its own, whatever the load.
 func TestProgressIsGuaranteed(t *testing.T) {

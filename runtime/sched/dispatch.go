@@ -66,6 +66,9 @@ func (s *Scheduler) startPrefill(r *request, quantum time.Duration) {
 	for _, o := range f.reqs {
 		s.begin(o)
 		o.inFlight, o.set = true, set
+		if kind == Prefill {
+			o.chunk = s.now
+		}
 		s.rows = append(s.rows, Rows{o.id, o.rows})
 	}
 	n := r.rows
@@ -97,6 +100,7 @@ func (s *Scheduler) pack(r *request) {
 	if r.logits {
 		r.rows = min(r.rows, s.cfg.LogitRows)
 	}
+	r.rows = min(r.rows, s.passable(r))
 	left := s.cfg.Chunk - r.rows
 	for _, o := range s.running {
 		if !s.cfg.Texts || left <= 0 {

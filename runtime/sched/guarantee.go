@@ -1,6 +1,10 @@
 package sched
 
-import "time"
+import (
+	"math"
+	"slices"
+	"time"
+)
 
 // What is guaranteed to proactive requests, whatever the reactive load: the oldest that waits has
 // its first quantum within Config.Aging and one reactive service time from when it was the oldest,
@@ -27,6 +31,53 @@ func (s *Scheduler) owed(r *request) bool {
 		return s.now-r.progress >= s.cfg.Aging
 	}
 	return s.now-max(r.progress, s.turn) >= s.cfg.Aging/2
+}
+
+// turnsInAging is how many chunks of proactive prompts go into Config.Aging where others wait for
+// their first quanta, and leastChunk the rows of the shortest: below that a forward takes as long
+// for fewer.
+const (
+	turnsInAging = 8
+	leastChunk   = 32
+)
+
+// paced notes how long a chunk of a proactive prompt took from its beginning to its end, with all
+// that went before it meanwhile: the mean of the last one and of what was noted.
+func (s *Scheduler) paced(r *request) {
+	if r.class != Proactive || r.rows < leastChunk {
+		return
+	}
+	took := (s.now - r.chunk) / time.Duration(r.rows)
+	if s.pace > 0 {
+		took = (took + s.pace) / 2
+	}
+	s.pace = max(took, 1)
+}
+
+// passable bounds the rows of a proactive prompt's next chunk, which cannot be given up for another
+// once it began, so that where one waits for its first quantum the chunk ends in time at the pace
+// of late. Nobody knows that of the first one.
+func (s *Scheduler) passable(r *request) int {
+	if r.class != Proactive || !s.rules.owes || s.cfg.Aging < 0 || s.cfg.Whole || s.cfg.Texts || !s.contended() ||
+		!s.awaited(r) {
+		return math.MaxInt
+	}
+	if s.pace == 0 {
+		return 2 * leastChunk
+	}
+	return max(leastChunk, int(s.cfg.Aging/turnsInAging/s.pace)/leastChunk*leastChunk)
+}
+
+// contended says whether reactive requests have been there of late: without them a chunk takes no
+// longer than its own time, and the longest is read the fastest.
+func (s *Scheduler) contended() bool {
+	return s.lives[Reactive] > 0 || s.passed >= 0 && s.now-s.passed < s.cfg.Aging
+}
+
+// awaited says whether a proactive request other than r waits for its first quantum.
+func (s *Scheduler) awaited(r *request) bool {
+	waits := func(o *request) bool { return o != r && o.class == Proactive && !o.begun }
+	return slices.ContainsFunc(s.queue[Proactive], waits) || slices.ContainsFunc(s.running, waits)
 }
 
 // due says whether the first quantum of r is to come next.

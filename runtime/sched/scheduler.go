@@ -35,9 +35,10 @@ type request struct {
 	reached  int           // positions that were computed once, or shared
 	limit    int           // known never exceeds it
 	salt     kvcache.Salt
-	draft    int // guesses that stand in tokens behind the known ones
-	rows     int // of the last forward
-	checked  int // of them, computed guesses that no Sampled has confirmed
+	draft    int           // guesses that stand in tokens behind the known ones
+	rows     int           // of the last forward
+	chunk    time.Duration // when the present chunk of its prompt began
+	checked  int           // of them, computed guesses that no Sampled has confirmed
 	slot     int
 	set      uint8         // of activations of its last forward
 	ahead    time.Duration // predicted time of the op at which its prefill halted
@@ -99,6 +100,7 @@ type Scheduler struct {
 	credit     time.Duration    // that proactive prefill has beside reactive work; below 0: a debt
 	step       time.Duration    // what credit is kept up to: what the last reactive step earned
 	saved      time.Duration    // what reactive prompts earned where quanta are guaranteed
+	pace       time.Duration    // that a row of a proactive prompt took of late, halts among it; 0: unknown
 	turn       time.Duration    // a proactive request had its first quantum for the last time
 	used       [2]time.Duration // by forwards of each class, where the policy shares time out
 	passed     time.Duration    // the last reactive forward began; below 0: there was none
@@ -281,6 +283,9 @@ func (s *Scheduler) land(e *Event, done bool) {
 		}
 		if done {
 			n := min(r.rows, r.pending())
+			if f.prefill {
+				s.paced(r)
+			}
 			s.computed(r, n)
 			r.checked = r.rows - n
 		}
