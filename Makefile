@@ -59,7 +59,8 @@ arm64: ## cross-build, and the kernel tests under qemu-user where it is installe
 	  (cd microkernel/internal/vec && qemu-aarch64 -cpu max,sme_fa64=off ../../../bin/vec-arm64.test -test.short) && \
 	  (cd microkernel && qemu-aarch64 -cpu cortex-a72 ../bin/microkernel-arm64.test -test.short -test.run TestSpecialValues) && \
 	  (cd microkernel/internal/vec && qemu-aarch64 -cpu cortex-a72 ../../../bin/vec-arm64.test -test.short -test.run TestQuantizeRowQ8) && \
-	  (cd microkernel && qemu-aarch64 -cpu max,sme_fa64=off,sme-default-vector-length=64 ../bin/microkernel-arm64.test -test.short -test.run 'TestOuterProducts') && \
+	  for bytes in 64 128; do (cd microkernel && qemu-aarch64 -cpu max,sme_fa64=off,sme-default-vector-length=$$bytes \
+	    ../bin/microkernel-arm64.test -test.short -test.run 'TestOuterProducts(OfBytes)?$$') || exit 1; done && \
 	  (cd runtime/engine && qemu-aarch64 -cpu max ../../bin/engine-arm64.test -test.short -test.run 'TestParity/llama-(f16|q4_k)/(exact|default)'); \
 	else echo "skipped: arm64 kernel tests (qemu-aarch64 is not installed)"; fi
 

@@ -78,7 +78,7 @@ func TestOuterProductsOfBytes(t *testing.T) {
 
 // TestOuterProductCode: the outer product of bytes is in the code of every type, as llvm-mc has it.
 func TestOuterProductCode(t *testing.T) {
-	for _, s := range outerSpecs(HasNEON|HasSME|HasSME512|HasSMEInt8, ComputeInt8) {
+	for _, s := range outerSpecs(outerFeatures, ComputeInt8) {
 		code, err := s.Assemble()
 		if err != nil {
 			t.Fatal(err)

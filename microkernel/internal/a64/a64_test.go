@@ -129,6 +129,10 @@ func TestRefusals(t *testing.T) {
 		"shift by 0 to the right":        func(a *Asm) { a.I(USHR4S, V(0), V(1), Imm(0)) },
 		"label never bound":              func(a *Asm) { a.B(a.NewLabel()) },
 		"label bound twice":              func(a *Asm) { a.Bind(a.Here()) },
+		"one counter for two loops":      func(a *Asm) { a.Loop(1, func() { a.Loop(1, func() {}) }) },
+		"counter loaded in its loop":     func(a *Asm) { a.Loop(1, func() { a.I(LDRX, X(1), X(2), Imm(0)) }) },
+		"counter moved on as an address": func(a *Asm) { a.Loop(1, func() { a.I(STRQP, V(0), X(1), Imm(16)) }) },
+		"long addition to a counter":     func(a *Asm) { a.Loop(1, func() { a.AddImm(1, 1, 0x12000) }) },
 		"branch too far": func(a *Asm) {
 			l := a.Here()
 			for range 1 << 13 {

@@ -54,7 +54,8 @@ func (i Imm) operand() (class, int) { return number, int(i) }
 // Asm collects the code of one function. The zero value is not ready; use New.
 type Asm struct {
 	code.Function
-	level Level
+	level    Level
+	counters []X // of the loops around what is emitted now
 }
 
 // New starts an empty function that may use the given extensions.
@@ -80,6 +81,9 @@ func (a *Asm) I(o *Op, args ...Operand) {
 		if c != f.class || !ok {
 			a.Fail("%s: operand %d cannot be %v", o.syntax, i+1, args[i])
 			return
+		}
+		if f.written {
+			a.writes(X(v))
 		}
 		w |= bits
 	}

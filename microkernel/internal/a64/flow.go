@@ -1,6 +1,10 @@
 package a64
 
-import "sandwich/microkernel/internal/code"
+import (
+	"slices"
+
+	"sandwich/microkernel/internal/code"
+)
 
 // Cond is the condition of a branch.
 type Cond uint8
@@ -105,6 +109,7 @@ func (a *Asm) AddImm(d, s X, v int) {
 		return
 	}
 	if high := v >> 12; high != 0 {
+		a.writes(d)
 		a.put(o.word | 1<<22 | uint32(high)<<10 | a.register(uint8(s))<<5 | a.register(uint8(d)))
 		s, v = d, v&0xFFF
 		if v == 0 {
@@ -122,11 +127,21 @@ func (a *Asm) Cmp(x X, v int) { a.I(SUBSI, ZR, x, Imm(v)) }
 // CmpX compares two registers.
 func (a *Asm) CmpX(x, y X) { a.I(SUBS, ZR, x, y) }
 
-// Loop runs body as often as the counter says, at least once, and counts it down to zero.
+// Loop runs body as often as the counter says, at least once, and counts it down to zero. The body
+// leaves the counter alone: one that loops within it also counted would run on beyond its operands.
 func (a *Asm) Loop(count X, body func()) {
 	a.Align(16)
 	top := a.Here()
+	a.counters = append(a.counters, count)
 	body()
+	a.counters = a.counters[:len(a.counters)-1]
 	a.I(SUBSI, count, count, Imm(1))
 	a.BC(NotEqual, top)
+}
+
+// writes refuses to change the counter of a loop within the loop.
+func (a *Asm) writes(x X) {
+	if x != ZR && slices.Contains(a.counters, x) {
+		a.Fail("x%d counts a loop, within which it is written", x)
+	}
 }

@@ -19,11 +19,12 @@ const (
 // field is one operand of an instruction: how its value becomes bits, how it is spelled, and which
 // values there are.
 type field struct {
-	class  class
-	prefix string // of the register or number in the text
-	last   string // what register 31 is called, where that is not its number
-	encode func(v int) (bits uint32, ok bool)
-	values []int // of numbers: what a test may draw
+	class   class
+	written bool   // a general register that the instruction changes
+	prefix  string // of the register or number in the text
+	last    string // what register 31 is called, where that is not its number
+	encode  func(v int) (bits uint32, ok bool)
+	values  []int // of numbers: what a test may draw
 }
 
 // Op describes one instruction. The ops are package variables named after the instruction.
@@ -74,11 +75,25 @@ func (o *Op) parse() *parsed {
 			if p[0] == 'T' {
 				n = 2 // a tile's number, with the letters of a slice behind it
 			}
-			o.fields = append(o.fields, fieldOf(p[:n]))
+			f := fieldOf(p[:n])
+			f.written = f.class == general && o.writes(p[:n], p[n:])
+			o.fields = append(o.fields, f)
 			o.pieces = append(o.pieces, p[n:])
 		}
 	})
 	return &o.parsed
+}
+
+// writes says that the instruction changes the general register of a name in its syntax: its
+// result, what it loads, or an address that it moves on, as the text behind the name shows.
+func (o *Op) writes(name, after string) bool {
+	switch name[1] {
+	case 'd':
+		return true
+	case 't':
+		return strings.HasPrefix(o.syntax, "ld")
+	}
+	return strings.HasPrefix(after, "], ")
 }
 
 var places = map[byte]int{'d': 0, 't': 0, 'n': 5, 'm': 16, 'a': 10, 'u': 10}

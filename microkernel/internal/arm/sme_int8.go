@@ -184,9 +184,9 @@ func (e *smeInt8) blocks(body func()) {
 	done := e.NewLabel()
 	e.get(smeA, unsafe.Offsetof(t.A))
 	e.get(smeB, unsafe.Offsetof(t.B))
-	e.get(smeSubBlocks, unsafe.Offsetof(t.Main))
-	e.CBZ(smeSubBlocks, done)
-	e.Loop(smeSubBlocks, func() {
+	e.get(smeLeft, unsafe.Offsetof(t.Main))
+	e.CBZ(smeLeft, done)
+	e.Loop(smeLeft, func() {
 		n := e.SubBlocks()
 		if n == 1 {
 			e.slice = -1

@@ -1,0 +1,88 @@
+package microkernel
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"sandwich/microkernel/internal/arm"
+	"sandwich/microkernel/internal/jit"
+)
+
+// outerFeatures is those of a machine that has all of SME.
+const outerFeatures = HasNEON | HasSME | HasSME512 | HasSMEInt8
+
+// take makes the machine one with vectors of so many bytes that owns the operands of a problem.
+func (m *smeMachine) take(p *problem, length int) {
+	m.length, m.memory = length, nil
+	m.own("A", p.a, false)
+	m.own("B", p.b, false)
+	m.own("C", p.c, true)
+}
+
+// lengthsOf is the lengths of vectors, in bytes, that a kernel is for: one of them in short runs,
+// which may be emulated themselves.
+func lengthsOf(r *rand.Rand, s Spec) []int {
+	all := []int{32, 64, 128, 256}
+	if s.Needs().Has(HasSME512) {
+		all = all[1:]
+	}
+	if testing.Short() {
+		i := r.IntN(len(all))
+		all = all[i : i+1]
+	}
+	return all
+}
+
+// TestOuterProductsInterpreted runs the machine code of every kernel of SME against the oracle on
+// any machine, instruction by instruction, with vectors of the lengths that may run it: rows and
+// columns beyond a tile, blocks of k, nothing read or written beyond the operands.
+func TestOuterProductsInterpreted(t *testing.T) {
+	if jit.Race {
+		t.Skip("too slow under the race detector, which finds nothing in one goroutine")
+	}
+	r := rand.New(rand.NewPCG(54, 55))
+	for _, s := range append(outerSpecs(outerFeatures, ComputeF32), outerSpecs(outerFeatures, ComputeInt8)...) {
+		m := &smeMachine{t: t}
+		run := m.load(s.WithPrefetch(1024), Spec.Assemble)
+		for _, length := range lengthsOf(r, s) {
+			k := 1 + r.IntN(70)
+			cut := r.IntN(k) &^ 1
+			if s.B.Quantized() {
+				k, cut = 2*s.B.Block(), s.B.Block()
+			}
+			p := newProblem(t, r, s, 1+r.IntN(2*s.MR+1), 1+r.IntN(s.NR+PanelWidth), k)
+			m.take(p, length)
+			p.checkRun(run, []int{cut})
+		}
+		if m.outer == 0 {
+			t.Errorf("%s: no outer product was made", s)
+		}
+	}
+}
+
+// TestOuterProductsInterpretedSpecial: infinities, NaN and denormals come out as the oracle has
+// them, and so do kernels of bytes without the outer product of bytes.
+func TestOuterProductsInterpretedSpecial(t *testing.T) {
+	if jit.Race {
+		t.Skip("too slow under the race detector, which finds nothing in one goroutine")
+	}
+	r := rand.New(rand.NewPCG(56, 57))
+	for _, b := range []WeightType{F32, F16, BF16, Q8_0, Q4_1, Q6_K} {
+		c := ComputeF32
+		if b.Quantized() {
+			c = ComputeInt8
+		}
+		for _, s := range Space(outerFeatures, NEON, c, b) {
+			if s.Form != Outer {
+				continue
+			}
+			p, m := newProblem(t, r, s, s.MR+1, s.NR+3, max(64, s.B.Block())), &smeMachine{t: t}
+			m.take(p, 64)
+			if b.Quantized() {
+				p.checkRun(m.load(s, arm.AssembleByRows), nil)
+			}
+			p.spoil(r)
+			p.checkSpecial(m.load(s, Spec.Assemble))
+		}
+	}
+}
