@@ -101,10 +101,13 @@ schemas: build ## answers under SCHEMAS generated schemas and a fifth as many to
 	cd runtime/server/clients && $(GO) test -count=1 -timeout 0 -run 'TestSchemas|TestToolSets|TestUnsatisfiable' -v . -schemas $(SCHEMAS) -first $(FIRST)
 
 AGENT_PRESET ?= qwen3-0.6b
-AGENT_MODEL ?= $(abspath bin/agent-$(AGENT_PRESET).gguf)
-agents: build ## qwen-code, opencode and codex, non-interactively through a proxy that judges calls; minutes each; needs npm
-	test -e $(AGENT_MODEL) || ./$(BIN) model synth --preset $(AGENT_PRESET) --chat-template runtime/server/clients/tools.jinja -o $(AGENT_MODEL)
-	cd runtime/server/clients && npm ci && cd agents && npm install --no-package-lock && cd .. && AGENT_MODEL=$(AGENT_MODEL) node --test --test-concurrency=1 agents.test.mjs
+AGENT_TOKENIZER ?=
+AGENT_MODEL ?= $(abspath bin/agent-$(AGENT_PRESET)$(if $(AGENT_TOKENIZER),-$(notdir $(AGENT_TOKENIZER:.gguf=))).gguf)
+agents: build ## qwen-code, opencode and codex, non-interactively through a proxy that judges calls; up to half an hour each; needs npm (AGENT_TOKENIZER: a GGUF file whose tokenizer the random model gets)
+	test -e $(AGENT_MODEL) || ./$(BIN) model synth --preset $(AGENT_PRESET) --chat-template runtime/server/clients/tools.jinja \
+	  $(if $(AGENT_TOKENIZER),--tokenizer-of $(AGENT_TOKENIZER)) -o $(AGENT_MODEL)
+	cd runtime/server/clients && npm ci && cd agents && npm install --no-package-lock && cd .. && \
+	  AGENT_MODEL=$(AGENT_MODEL) node --test-reporter=spec agents.test.mjs
 
 golden: ## rewrite golden files from what the code prints now; review the diff
 	$(GO) test ./topotree ./plans ./cmd/sandwich -update

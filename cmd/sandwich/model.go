@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/runtime/gguf"
 	"sandwich/runtime/jinja"
 	"sandwich/runtime/model"
 )
@@ -26,7 +27,7 @@ func newModel() *cobra.Command {
 }
 
 func newModelSynth() *cobra.Command {
-	var preset, typ, out, template string
+	var preset, typ, out, template, vocabulary string
 	var seed uint64
 	var layers, experts int
 	c := &cobra.Command{
@@ -48,6 +49,8 @@ func newModelSynth() *cobra.Command {
 	c.Flags().Uint64Var(&seed, "seed", 1, "seed of the random weights")
 	c.Flags().StringVar(&template, "chat-template", "", "file with the chat template, in Jinja (default: one in the "+
 		"manner of the family)")
+	c.Flags().StringVar(&vocabulary, "tokenizer-of", "", "GGUF file whose tokenizer the model gets, so that texts "+
+		"have as many tokens as there (default: an invented one of the family's kind)")
 	c.Flags().StringVarP(&out, "output", "o", "", "file to write")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if preset == "" || out == "" {
@@ -65,19 +68,42 @@ func newModelSynth() *cobra.Command {
 		if err != nil {
 			return usageError(err)
 		}
-		if template != "" {
-			text, err := os.ReadFile(template)
-			if err != nil {
-				return usageError(fmt.Errorf("--chat-template: %w", err))
+		if config.Template, err = templateOf(template); err != nil {
+			return usageError(err)
+		}
+		if vocabulary != "" {
+			if config, err = borrow(config, vocabulary); err != nil {
+				return usageError(fmt.Errorf("--tokenizer-of %s: %w", vocabulary, err))
 			}
-			if _, err := jinja.Parse(string(text)); err != nil {
-				return usageError(fmt.Errorf("--chat-template %s: %w", template, err))
-			}
-			config.Template = string(text)
 		}
 		update, done := show.ByteBar("writing " + out)
 		defer done()
 		return model.Synth(c.Context(), out, config, t, seed, update)
 	}
 	return c
+}
+
+// templateOf reads a chat template; no file is none.
+func templateOf(file string) (string, error) {
+	if file == "" {
+		return "", nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("--chat-template: %w", err)
+	}
+	if _, err := jinja.Parse(string(text)); err != nil {
+		return "", fmt.Errorf("--chat-template %s: %w", file, err)
+	}
+	return string(text), nil
+}
+
+// borrow gives the model the tokenizer of a file.
+func borrow(config model.Config, file string) (model.Config, error) {
+	f, err := gguf.Open(file)
+	if err != nil {
+		return config, err
+	}
+	defer f.Close()
+	return config.BorrowVocabulary(f)
 }

@@ -36,6 +36,7 @@ type Config struct {
 	Types      int     // token types, of which 0 is added to every row; 0: none
 	Pooling    Pooling
 	Template   string // of chats, for models that Synth writes; empty: one in the manner of the family
+	borrowed   *borrowed
 	Scoring    Scoring
 	Dense      []int // widths of the products behind pooling
 	// What layers have of their own, nil where all have the sizes of Dims, which are the greatest.

@@ -15,6 +15,7 @@ const (
 	tokenNormal  = 1
 	tokenUnknown = 2
 	tokenControl = 3
+	tokenUnused  = 5
 	tokenByte    = 6
 )
 
@@ -51,6 +52,10 @@ func writeVocabulary(w *gguf.Writer, c Config) error {
 	}
 	if c.Template != "" {
 		w.SetString(keyTemplate, c.Template)
+	}
+	if c.borrowed != nil {
+		c.borrowed.write(w, c.Vocab)
+		return nil
 	}
 	arch.Vocabulary(w, c.Vocab)
 	return nil

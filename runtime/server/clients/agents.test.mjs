@@ -12,7 +12,7 @@ import { proxy } from "./proxy.mjs";
 import { serve } from "./server.mjs";
 
 const bin = (name) => process.env.AGENTS_BIN ? join(process.env.AGENTS_BIN, name) : fileURLToPath(new URL(`agents/node_modules/.bin/${name}`, import.meta.url));
-const patience = Number(process.env.AGENT_SECONDS ?? 900) * 1000;
+const patience = Number(process.env.AGENT_SECONDS ?? 1800) * 1000;
 
 let server, folder;
 before(async () => {
@@ -21,15 +21,21 @@ before(async () => {
   server = await serve("--ctx", "65536", "--parallel", "2", ...model);
 });
 after(async () => {
-  await server.stop();
+  await server?.stop();
   if (process.env.AGENT_LOGS === undefined) rmSync(folder, { recursive: true, force: true });
   else console.log(`what was asked and answered lies in ${folder}`);
 });
 
-// run starts an agent in an empty folder, until it ends or has asked often enough: it may go on for ever.
+// enough is how many answers to requests with tools an agent gets before it is ended: it may go on
+// for ever.
+const enough = 3;
+
+// run starts an agent in an empty folder, until it ends or has had enough answers.
 async function run(t, name, args, env) {
   if (!existsSync(bin(name))) return t.skip(`${name} is not installed; make agents installs it`);
-  const via = await proxy(server.url, join(folder, name));
+  const began = Date.now();
+  const say = (text) => console.log(`${name}: ${text}`);
+  const via = await proxy(server.url, join(folder, name), say);
   const home = join(folder, `${name}-home`), work = join(folder, `${name}-work`);
   mkdirSync(home, { recursive: true });
   mkdirSync(work, { recursive: true });
@@ -38,25 +44,40 @@ async function run(t, name, args, env) {
   const child = spawn(bin(name), args, { cwd: work, env: all, stdio: ["ignore", "pipe", "pipe"], detached: true });
   let said = "";
   for (const out of [child.stdout, child.stderr]) out.on("data", (text) => (said = (said + text).slice(-4000)));
-  const ended = new Promise((done) => child.once("exit", () => done(true)));
-  const enough = async () => {
-    for (const begun = Date.now(); Date.now() - begun < patience; ) {
-      if (via.seen.filter((e) => e.done && e.tools > 0).length >= 3) return;
-      await new Promise((done) => setTimeout(done, 500));
-    }
-  };
-  await Promise.race([ended, enough()]);
+  const ended = new Promise((done) => child.once("exit", (code) => done(`it ended with ${code}`)));
+  const why = await Promise.race([ended, answered(via.seen)]);
   try { process.kill(-child.pid, "SIGKILL"); } catch { /* it has ended */ }
   via.stop();
-  for (const e of via.seen) console.log(`${name}: ${e.method} ${e.path} ${e.status} ${e.bytes} bytes, ${e.tools} tools, ${e.calls} calls${e.cut ? ", cut" : ""}${e.note ? ` (${e.note})` : ""}`);
-  const forced = via.seen.find((e) => e.done && e.tools > 0);
-  assert.ok(forced === undefined || forced.calls > 0 || forced.cut, `${name} was to call ${via.state.forced} and did not`);
-  const posts = via.seen.filter((e) => e.method === "POST");
-  assert.ok(posts.some((e) => e.tools > 0 && e.status === 200), `${name} had no answer to a request with tools: ${said}`);
+  const answers = via.seen.filter((e) => e.done && e.tools > 0);
+  const calls = answers.flatMap((e) => e.calls);
+  say(`${why} after ${Math.round((Date.now() - began) / 1000)} s: ${via.seen.length} requests, ${answers.length} with tools answered whole, ${calls.length} calls`);
+  try {
+    verdict(name, via, answers, said);
+    say("verdict: nothing refused, nothing malformed, every call parses");
+  } catch (error) {
+    say(`verdict: failed: ${error.message}`);
+    throw error;
+  }
+}
+
+// answered waits until there are enough answers, or for as long as patience goes.
+async function answered(seen) {
+  for (const begun = Date.now(); Date.now() - begun < patience; ) {
+    if (seen.filter((e) => e.done && e.tools > 0).length >= enough) return `it was ended behind ${enough} answers`;
+    await new Promise((done) => setTimeout(done, 500));
+  }
+  return `it was ended, out of patience,`;
+}
+
+// verdict throws where something was refused or malformed, or nothing was answered to its end.
+function verdict(name, via, answers, said) {
   for (const e of via.seen) {
     assert.ok(e.status === undefined || e.status === 200 || e.status === 499, `${e.method} ${e.path} got ${e.status}: ${e.faults}`);
     assert.deepEqual(e.faults, []);
   }
+  assert.ok(answers.length > 0, `${name} had no whole answer to a request with tools: ${said}`);
+  const { forced } = via.state;
+  if (forced) assert.ok(answers.some((e) => e.calls.some((c) => c.name === forced)), `${name} was to call ${forced} and did not`);
 }
 
 test("qwen-code", (t) =>

@@ -1,15 +1,15 @@
 // Anthropic's client.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { after, before } from "node:test";
 import Anthropic from "@anthropic-ai/sdk";
-import { serve } from "./server.mjs";
+import { call, serve } from "./server.mjs";
 
 let server, client;
 before(async () => {
   server = await serve();
   client = new Anthropic({ baseURL: server.url, apiKey: "none", maxRetries: 0 });
 });
-after(() => server.stop());
+after(() => server?.stop());
 
 const ask = { model: "any", max_tokens: 40, temperature: 0, messages: [{ role: "user", content: "Tell me a story." }] };
 const tools = [
@@ -20,23 +20,26 @@ const tools = [
   { type: "web_search_20250305", name: "web_search" },
 ];
 
-test("messages: whole, streamed, counted", async () => {
+call("messages: whole and streamed", async () => {
   const whole = await client.messages.create(ask);
   const streamed = await client.messages.stream(ask).finalMessage();
   assert.deepEqual(streamed.content, whole.content);
   assert.equal(streamed.stop_reason, whole.stop_reason);
-  const { input_tokens } = await client.messages.countTokens({ model: ask.model, messages: ask.messages });
-  assert.equal(input_tokens, whole.usage.input_tokens + whole.usage.cache_read_input_tokens);
 });
 
-test("tools and their results", async () => {
-  const with_tools = { ...ask, temperature: 1, max_tokens: 90, tools, tool_choice: { type: "any", disable_parallel_tool_use: true } };
-  const got = await client.messages.create(with_tools);
+call("countTokens", async () => {
+  const { usage } = await client.messages.create(ask);
+  const { input_tokens } = await client.messages.countTokens({ model: ask.model, messages: ask.messages });
+  assert.equal(input_tokens, usage.input_tokens + usage.cache_read_input_tokens);
+});
+
+const withTools = { ...ask, temperature: 1, max_tokens: 90, tools, tool_choice: { type: "any", disable_parallel_tool_use: true } };
+
+call("tools, and their results", async () => {
+  const got = await client.messages.create(withTools);
   const use = got.content.find((b) => b.type === "tool_use");
   assert.equal(got.stop_reason, "tool_use");
   assert.equal(typeof use.input.city, "string");
-  const streamed = await client.messages.stream(with_tools).finalMessage();
-  assert.equal(typeof streamed.content.find((b) => b.type === "tool_use").input.city, "string");
   const next = await client.messages.create({
     ...ask, tools, max_tokens: 8,
     messages: [...ask.messages, { role: "assistant", content: got.content },
@@ -45,6 +48,20 @@ test("tools and their results", async () => {
   assert.equal(next.role, "assistant");
 });
 
-test("errors are the client's own", async () => {
+call("tools, streamed", async () => {
+  const streamed = await client.messages.stream(withTools).finalMessage();
+  assert.equal(typeof streamed.content.find((b) => b.type === "tool_use").input.city, "string");
+});
+
+call("results of tools in a history", async () => {
+  const next = await client.messages.create({
+    ...ask, tools: tools.slice(0, 1), max_tokens: 8,
+    messages: [...ask.messages, { role: "assistant", content: [{ type: "tool_use", id: "toolu_1", name: "clock", input: { city: "Ulm" } }] },
+      { role: "user", content: [{ type: "tool_result", tool_use_id: "toolu_1", content: "noon" }] }],
+  });
+  assert.equal(next.role, "assistant");
+});
+
+call("errors are the client's own", async () => {
   await assert.rejects(client.messages.create({ ...ask, temperature: 7 }), Anthropic.BadRequestError);
 });

@@ -1,5 +1,6 @@
-// A proxy that keeps what agents ask and what they are answered, and looks at both: nothing may be
-// refused, and every call has to name a tool that was given and have arguments that parse.
+// A proxy that keeps what agents ask and what they are answered, says so as it goes, and looks at
+// both: nothing may be refused, and every call has to name a tool that was given and have
+// arguments that parse.
 import { createServer } from "node:http";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,56 +12,73 @@ const most = Number(process.env.AGENT_TOKENS ?? 120);
 // agent runs it and sends its result: by itself such a model hardly calls.
 const harmless = /plan|todo|read|list|glob|^get_/i;
 
-function changed(path, body, state) {
-  if (!/\/(chat\/completions|responses)$/.test(path)) return body;
-  const asked = JSON.parse(body);
+// How often it is said how far a prompt is.
+const everySeconds = 30;
+
+const toolNames = (tools) =>
+  (tools ?? []).flatMap((t) => (t.type === "namespace" ? t.tools.map((x) => `${t.name}.${x.name}`) : [t.function?.name ?? t.name]));
+
+// bounded is what is asked of the server in the place of what an agent asked.
+function bounded(path, asked, state, entry) {
+  if (!/\/(chat\/completions|responses)$/.test(path)) return asked;
   const name = (asked.tools ?? []).map((t) => t.function?.name ?? t.name).find((n) => harmless.test(n ?? ""));
+  const more = {};
   if (name && !state.forced) {
-    state.forced = name;
-    asked.tool_choice = "input" in asked ? { type: "function", name } : { type: "function", function: { name } };
+    state.forced = entry.forced = name;
+    more.tool_choice = "input" in asked ? { type: "function", name } : { type: "function", function: { name } };
   }
   const field = "input" in asked ? "max_output_tokens" : "max_completion_tokens" in asked ? "max_completion_tokens" : "max_tokens";
-  asked[field] = Math.min(asked[field] ?? most, most);
-  return JSON.stringify(asked);
+  return { ...asked, ...more, [field]: Math.min(asked[field] ?? most, most) };
 }
 
-export function proxy(upstream, folder) {
+// proxy listens for one agent, whose requests and answers it keeps in folder; say takes its lines.
+export function proxy(upstream, folder, say = () => {}) {
   mkdirSync(folder, { recursive: true });
   const seen = [], state = {};
   const server = createServer(async (req, res) => {
     const parts = [];
     for await (const part of req) parts.push(part);
     const body = Buffer.concat(parts);
-    const entry = { method: req.method, path: req.url, bytes: body.length, tools: 0, calls: 0, faults: [] };
+    const entry = { number: seen.length + 1, method: req.method, path: req.url, bytes: body.length, tools: 0, calls: [], faults: [] };
     seen.push(entry);
-    const name = join(folder, String(seen.length).padStart(3, "0"));
+    const began = Date.now(), after = () => `${Math.round((Date.now() - began) / 1000)} s`;
+    const line = (text) => say(`${entry.number} ${text}`);
+    const name = join(folder, String(entry.number).padStart(3, "0"));
     writeFileSync(`${name}.request.json`, body);
-    const headers = { ...req.headers };
-    delete headers.host;
-    delete headers.connection;
-    delete headers["content-length"];
-    delete headers["accept-encoding"];
     const gone = new AbortController();
     res.once("close", () => gone.abort());
     try {
+      const asked = body.length ? JSON.parse(body) : undefined;
+      entry.tools = toolNames(asked?.tools).length;
+      const sent = asked && bounded(req.url, asked, state, entry);
+      line(`${entry.method} ${entry.path}: ${entry.bytes} bytes, ${entry.tools} tools${entry.forced ? `, to call ${entry.forced}` : ""}`);
       const answer = await fetch(upstream + req.url, {
-        method: req.method, headers, body: body.length ? changed(req.url, body, state) : undefined, signal: gone.signal,
+        method: req.method, headers: forwarded(req.headers), body: sent && JSON.stringify(sent), signal: gone.signal,
       });
       entry.status = answer.status;
       const plain = Object.fromEntries([...answer.headers].filter(([k]) => !/^(connection|transfer-encoding|content-length|content-encoding)$/.test(k)));
       res.writeHead(answer.status, plain);
       const text = [];
+      let said = began;
       for await (const part of answer.body ?? []) {
         text.push(part);
         res.write(part);
+        const [, total, cached, read] = /"prompt_progress":\{"total":(\d+),"cache":(\d+),"processed":(\d+)/.exec(Buffer.from(part)) ?? [];
+        if (total && Date.now() - said >= everySeconds * 1000) {
+          said = Date.now();
+          line(`read ${read} of ${total} tokens (${cached} cached) after ${after()}`);
+        }
       }
       const all = Buffer.concat(text).toString();
       writeFileSync(`${name}.answer.txt`, all);
-      judge(entry, body.toString(), all);
+      judge(entry, asked, all);
       entry.done = true;
+      line(`answered ${entry.status} after ${after()}: ${summary(entry)}`);
     } catch (error) {
       entry.status ??= gone.signal.aborted ? 499 : 0;
+      if (entry.forced) delete state.forced; // it asks again
       entry.note = String(error);
+      line(`ended after ${after()} with ${entry.status}: ${entry.note}`);
     }
     res.end();
   });
@@ -71,13 +89,25 @@ export function proxy(upstream, folder) {
   );
 }
 
-// judge notes what is wrong with an answer.
-function judge(entry, request, answer) {
+// forwarded are an agent's headers without those of its connection.
+function forwarded(headers) {
+  const out = { ...headers };
+  for (const name of ["host", "connection", "content-length", "accept-encoding"]) delete out[name];
+  return out;
+}
+
+// summary is what an answer was, in a line.
+function summary(entry) {
+  const calls = entry.calls.map((c) => `${c.name} ${c.args.slice(0, 100)}`).join("; ");
+  const used = entry.usage;
+  const tokens = used ? `${used.read} tokens read (${used.cached} cached), ${used.written} written, ` : "";
+  return `${tokens}${entry.calls.length} calls${calls && ` (${calls})`}${entry.cut ? ", cut" : ""}${entry.faults.length ? `; ${entry.faults.join("; ")}` : ""}`;
+}
+
+// judge notes what an answer has and what is wrong with it.
+function judge(entry, asked, answer) {
   if (entry.method !== "POST") return;
-  const asked = JSON.parse(request || "{}");
-  const named = (t) => (t.type === "namespace" ? t.tools.map((x) => `${t.name}.${x.name}`) : [t.function?.name ?? t.name]);
-  const names = new Set((asked.tools ?? []).flatMap(named));
-  entry.tools = names.size;
+  const names = new Set(toolNames(asked?.tools));
   entry.cut = /"finish_reason":"length"|"status":"incomplete"|"stop_reason":"max_tokens"/.test(answer);
   const full = (item) => (item.namespace ? `${item.namespace}.${item.name}` : item.name);
   const calls = new Map();
@@ -97,9 +127,14 @@ function judge(entry, request, answer) {
     if (o.type === "response.output_item.done" && o.item.type === "function_call") add(o.item.id, full(o.item), o.item.arguments);
     if (o.type === "response.output_item.done" && o.item.type === "custom_tool_call") add(o.item.id, full(o.item), "{}");
     if (o.error) entry.faults.push(o.error.message ?? o.error);
+    const u = o.usage ?? o.response?.usage;
+    if (u) {
+      const cached = (u.prompt_tokens_details ?? u.input_tokens_details)?.cached_tokens ?? 0;
+      entry.usage = { read: u.prompt_tokens ?? u.input_tokens, written: u.completion_tokens ?? u.output_tokens, cached };
+    }
   }
-  for (const [, { name, args }] of calls) {
-    entry.calls++;
+  entry.calls = [...calls.values()];
+  for (const { name, args } of entry.calls) {
     if (!names.has(name)) entry.faults.push(`the call names ${name}, which is no tool`);
     try {
       JSON.parse(args || "{}");

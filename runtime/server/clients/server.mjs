@@ -2,6 +2,7 @@
 // bin/sandwich of this repository) with the embedded model.
 import { spawn } from "node:child_process";
 import { createServer } from "node:net";
+import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
 const free = () =>
@@ -14,6 +15,14 @@ const free = () =>
 
 export const bin = process.env.SANDWICH_BIN ?? fileURLToPath(new URL("../../../bin/sandwich", import.meta.url));
 
+// call is a test of one call, which fails without an answer within CALL_SECONDS: so a server that
+// does not answer one is still asked the others.
+export function call(name, ask) {
+  const seconds = Number(process.env.CALL_SECONDS ?? 120);
+  const late = () => new Promise((_, fail) => setTimeout(() => fail(new Error(`no answer within ${seconds} s`)), seconds * 1000).unref());
+  test(name, () => Promise.race([ask(), late()]));
+}
+
 export async function serve(...args) {
   if (process.env.SANDWICH_URL) return { url: process.env.SANDWICH_URL, stop: async () => {} };
   const port = await free();
@@ -22,7 +31,7 @@ export async function serve(...args) {
   let log = "";
   child.stderr.on("data", (text) => (log += text));
   const ended = new Promise((done) => child.once("exit", done));
-  for (let i = 0; i < 600; i++) {
+  for (const began = Date.now(); Date.now() - began < 300_000; ) {
     if (child.exitCode !== null) throw new Error(`the server ended: ${log}`);
     const ok = await fetch(`${url}/health`).then((r) => r.ok).catch(() => false);
     if (ok) {
@@ -37,5 +46,6 @@ export async function serve(...args) {
     }
     await new Promise((done) => setTimeout(done, 100));
   }
-  throw new Error(`the server does not answer /health: ${log}`);
+  child.kill("SIGKILL"); // else it keeps this program alive
+  throw new Error(`the server does not answer /health: ${log.slice(0, 2000)}`);
 }

@@ -1,0 +1,85 @@
+package model
+
+import (
+	"fmt"
+
+	"sandwich/runtime/gguf"
+)
+
+// BorrowVocabulary makes Synth write the tokenizer of f, so that texts have as many tokens as they
+// have for the model that f is of: an invented vocabulary makes some twice as many of them. Where f
+// has fewer tokens than the model's shape, invented ones are behind them; where it has more, the
+// shape takes as many. Byte-level BPE only, which is what most families have. f is not used later.
+func (c Config) BorrowVocabulary(f *gguf.File) (Config, error) {
+	b := &borrowed{flags: map[string]bool{}, ids: map[string]uint32{}}
+	if kind, _ := f.String("tokenizer.ggml.model"); kind != "gpt2" {
+		return c, fmt.Errorf("its tokenizer is %q; only byte-level BPE (gpt2) can be taken over", kind)
+	}
+	b.pre, _ = f.String("tokenizer.ggml.pre")
+	b.tokens, _ = f.Strings("tokenizer.ggml.tokens")
+	b.types, _ = f.Ints("tokenizer.ggml.token_type")
+	b.merges, _ = f.Strings("tokenizer.ggml.merges")
+	if len(b.tokens) < 256 || len(b.types) != len(b.tokens) || len(b.merges) == 0 {
+		return c, fmt.Errorf("it has %d tokens, %d types of them and %d merges: that is no tokenizer", len(b.tokens),
+			len(b.types), len(b.merges))
+	}
+	for _, name := range []string{"bos", "eos", "eot", "eom", "padding", "unknown"} {
+		if id, ok := f.Uint("tokenizer.ggml." + name + "_token_id"); ok && id < uint64(len(b.tokens)) {
+			b.ids[name] = uint32(id)
+		}
+	}
+	for _, name := range []string{"add_bos_token", "add_eos_token", "add_space_prefix"} {
+		if on, ok := f.Bool("tokenizer.ggml." + name); ok {
+			b.flags[name] = on
+		}
+	}
+	c.Vocab = max(c.Vocab, len(b.tokens))
+	c.borrowed = b
+	if c.Template == "" {
+		c.Template, _ = f.String(keyTemplate)
+	}
+	if c.Template == "" {
+		c.Template = chatML
+	}
+	return c, nil
+}
+
+// borrowed is the tokenizer of another file.
+type borrowed struct {
+	pre            string
+	tokens, merges []string
+	types          []int32
+	ids            map[string]uint32
+	flags          map[string]bool
+}
+
+// write sets the metadata of a tokenizer of n tokens, those of b first.
+func (b *borrowed) write(w *gguf.Writer, n int) {
+	v := vocabulary{tokens: b.tokens, types: b.types, merges: b.merges}
+	met := make(map[string]bool, n)
+	for _, t := range b.tokens {
+		met[t] = true
+	}
+	// Merges that make tokens of b are left out.
+	for _, p := range pieces(string(byteRune(' ')), n) {
+		if whole := p.left + p.right; len(v.tokens) < n && met[p.left] && met[p.right] && !met[whole] {
+			met[whole] = true
+			v.add(tokenNormal, whole)
+			v.merges = append(v.merges, p.left+" "+p.right)
+		}
+	}
+	for i := len(v.tokens); i < n; i++ {
+		v.add(tokenUnused, fmt.Sprintf("[unused %d]", i))
+	}
+	w.SetString("tokenizer.ggml.model", "gpt2")
+	w.SetString("tokenizer.ggml.pre", b.pre)
+	w.SetStrings("tokenizer.ggml.tokens", v.tokens)
+	w.SetInts("tokenizer.ggml.token_type", v.types)
+	w.SetStrings("tokenizer.ggml.merges", v.merges)
+	for name, id := range b.ids {
+		w.SetUint32("tokenizer.ggml."+name+"_token_id", id)
+	}
+	for name, on := range b.flags {
+		w.SetBool("tokenizer.ggml."+name, on)
+	}
+}
