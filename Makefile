@@ -97,7 +97,7 @@ clients: build ## what SDKs ask, of the embedded model: official and other clien
 SCHEMAS ?= 1000
 FIRST ?= 0
 schemas: build ## answers under SCHEMAS generated schemas and a fifth as many tool sets, checked by another program's validator; minutes (FIRST: the one to begin with)
-	cd runtime/server/clients && $(GO) test -count=1 -timeout 0 -run 'TestSchemas|TestToolSets|TestUnsatisfiable' -v . -schemas $(SCHEMAS) -first $(FIRST)
+	cd runtime/server/clients && $(GO) test -count=1 -timeout 0 -run 'TestSchemas|TestToolSets|TestUnsatisfiable|TestFormatsTellApart' -v . -schemas $(SCHEMAS) -first $(FIRST)
 
 AGENT_PRESET ?= qwen3-0.6b
 AGENT_TOKENIZER ?=
