@@ -98,12 +98,12 @@ clients: build ## what SDKs ask, of the embedded model: official and other clien
 SCHEMAS ?= 1000
 FIRST ?= 0
 schemas: build ## answers under SCHEMAS generated schemas and a fifth as many tool sets, checked by another program's validator; minutes (FIRST: the one to begin with)
-	cd runtime/server/clients && $(GO) test -count=1 -timeout 0 -run 'TestSchemas|TestToolSets|TestUnsatisfiable' -v . -schemas $(SCHEMAS) -first $(FIRST)
+	cd runtime/server/clients && $(GO) test -count=1 -timeout 0 -run 'TestSchemas|TestToolSets|TestUnsatisfiable|TestFormatsTellApart' -v . -schemas $(SCHEMAS) -first $(FIRST)
 
 AGENT_PRESET ?= qwen3-0.6b
-AGENT_TOKENIZER ?=
+AGENT_TOKENIZER ?= $(abspath runtime/demo/tales-6m-q8_0.gguf)
 AGENT_MODEL ?= $(abspath bin/agent-$(AGENT_PRESET)$(if $(AGENT_TOKENIZER),-$(notdir $(AGENT_TOKENIZER:.gguf=))).gguf)
-agents: build ## qwen-code, opencode and codex, non-interactively through a proxy that judges calls; up to half an hour each; needs npm (AGENT_TOKENIZER: a GGUF file whose tokenizer the random model gets)
+agents: build ## qwen-code, opencode and codex, non-interactively through a proxy that judges calls; some minutes each; needs npm (AGENT_TOKENIZER: a GGUF file whose tokenizer the random model gets)
 	test -e $(AGENT_MODEL) || ./$(BIN) model synth --preset $(AGENT_PRESET) --chat-template runtime/server/clients/tools.jinja \
 	  $(if $(AGENT_TOKENIZER),--tokenizer-of $(AGENT_TOKENIZER)) -o $(AGENT_MODEL)
 	cd runtime/server/clients && npm ci && cd agents && npm install --no-package-lock && cd .. && \

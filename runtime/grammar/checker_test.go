@@ -181,6 +181,15 @@ func formatted(format, v string) bool {
 	case "uri":
 		u, err := url.Parse(v)
 		return err == nil && u.IsAbs() && u.Host != ""
+	case "hostname":
+		return len(v) < 254 && regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?`+
+			`(\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*$`).MatchString(v)
+	case "duration":
+		return regexp.MustCompile(`^P(\d+W|(\d+Y)?(\d+M)?(\d+D)?(T(\d+H)?(\d+M)?(\d+S)?)?)$`).MatchString(v)
+	case "json-pointer":
+		return regexp.MustCompile(`^(/([^~/]|~[01])*)*$`).MatchString(v)
+	case "relative-json-pointer":
+		return regexp.MustCompile(`^(0|[1-9]\d*)(#|(/([^~/]|~[01])*)*)$`).MatchString(v)
 	case "uuid":
 		return regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`).MatchString(v)
 	}

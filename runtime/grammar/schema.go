@@ -46,6 +46,7 @@ type compiler struct {
 	flats  int               // parts of schemas that were flattened
 	wides  map[*value]*value // of schemas, as of widened
 	denied int               // schemas of which it was asked what they do not allow
+	told   bool              // what formats do not allow is said, too: schemas of a oneOf are told apart
 	extra  map[string]*value
 	// anchors are paths by their names, nil before one is asked for; twice are names that several
 	// places have.

@@ -66,7 +66,7 @@ func (c *compiler) disjoint(a, b *value, depth int) bool {
 func (c *compiler) excludes(s, x *value) bool {
 	switch x.kind {
 	case kindString:
-		t, err := c.texts(s.but("format"), "")
+		t, err := c.wideTexts(s, "")
 		if err != nil {
 			return false
 		}
@@ -157,11 +157,10 @@ func apart(x, y bounds) bool {
 	return order < 0 || order == 0 && (x.belowMost || y.overLeast)
 }
 
-// disjointTexts tells that no string matches the expressions and lengths of both. Formats say
-// nothing here: their expressions have not all that they allow.
+// disjointTexts tells that no string matches the expressions, formats and lengths of both.
 func (c *compiler) disjointTexts(a, b *value) bool {
-	x, err1 := c.texts(a.but("format"), "")
-	y, err2 := c.texts(b.but("format"), "")
+	x, err1 := c.wideTexts(a, "")
+	y, err2 := c.wideTexts(b, "")
 	if err1 != nil || err2 != nil {
 		return false
 	}

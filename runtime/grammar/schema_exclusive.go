@@ -80,6 +80,9 @@ func (c *compiler) onlyIn(t string, mine *value, list *value, path string, flat 
 		return nil, refuse(show(path)+"/oneOf", "more than %d schemas overlap", mostExclusive)
 	}
 	all := []located{{ofType(t), path}}
+	outer := c.told
+	c.told = true
+	defer func() { c.told = outer }()
 	for _, j := range others {
 		not, err := c.negated(located{list.list[j], path + "/oneOf/" + itoa(j)}, 0)
 		names := foreign(mine, flat[j])

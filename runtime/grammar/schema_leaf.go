@@ -39,40 +39,6 @@ func span(s *value, path, least, most string) (lo, hi int, err error) {
 	return lo, hi, nil
 }
 
-// formats are expressions for formats of strings whose matches every reader takes.
-var formats = map[string]string{
-	"date":      "^" + dateText + "$",
-	"time":      "^" + timeText + "$",
-	"date-time": "^" + dateText + "T" + timeText + "$",
-	"duration":  `^P(\d{1,4}W|\d{1,3}Y(\d{1,2}M(\d{1,2}D)?)?|\d{1,2}M(\d{1,2}D)?|\d{1,3}D(T\d{1,2}H)?|T\d{1,2}H(\d{1,2}M)?)$`,
-	"email":     `^[a-z0-9]{1,16}([._+-][a-z0-9]{1,16}){0,2}@` + hostText + "$",
-	"hostname":  "^" + hostText + "$",
-	"ipv4":      `^` + octet + `(\.` + octet + `){3}$`,
-	"ipv6":      `^[0-9a-f]{1,4}(:[0-9a-f]{1,4}){7}$`,
-	"uri":       uriText,
-	"regex":     `^[A-Za-z0-9 _-]{1,32}$`,
-	"uuid":      `^[0-9a-f]{8}-[0-9a-f]{4}-[1-5][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`,
-}
-
-func init() {
-	for name, like := range map[string]string{"iri": "uri", "iri-reference": "uri", "uri-reference": "uri",
-		"uri-template": "uri", "idn-email": "email", "idn-hostname": "hostname"} {
-		formats[name] = formats[like]
-	}
-	const pointer = `(/[A-Za-z0-9_-]{1,24}){0,8}$`
-	formats["json-pointer"], formats["relative-json-pointer"] = "^"+pointer, "^(0|[1-9][0-9]{0,2})"+pointer
-}
-
-const (
-	uriText  = `^https?://` + hostText + `(/[A-Za-z0-9._~-]{1,24}){0,8}$`
-	dateText = `[12]\d{3}-((0[13578]|1[02])-(0[1-9]|[12]\d|3[01])|(0[469]|11)-(0[1-9]|[12]\d|30)|02-(0[1-9]|1\d|2[0-8]))`
-	timeText = `([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,6})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)`
-	hostText = labelText + `(\.` + labelText + `){1,3}`
-	// A label is no longer than 63 characters, a name than 253.
-	labelText = `[a-z][a-z0-9]{1,14}(-[a-z0-9]{1,15}){0,2}`
-	octet     = `(25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)`
-)
-
 // moreTexts is the keyword of expressions that must match beside pattern and format, in schemas
 // that were merged.
 const moreTexts = "!texts"
@@ -103,7 +69,7 @@ func (c *compiler) texts(s *value, path string) (t texts, err error) {
 	}
 	if more := s.get(moreTexts); more != nil {
 		for _, x := range more.list {
-			t.want = append(t.want, x.text)
+			t.want = append(t.want, expression(x, formats))
 		}
 	}
 	if never := s.get(neverTexts); never != nil {

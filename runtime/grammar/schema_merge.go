@@ -128,9 +128,9 @@ func (v *value) withTexts(more []member) *value {
 	for _, m := range more {
 		x := m.value
 		if m.name == "format" {
-			x = &value{kind: kindString, text: formats[m.value.text]}
+			x = object1("format", x)
 		}
-		if x.text != "" && x.kind == kindString {
+		if expression(x, formats) != "" {
 			list.list = append(list.list, x)
 		}
 	}

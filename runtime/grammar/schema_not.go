@@ -244,6 +244,12 @@ func (c *compiler) negatedKeyword(m member, path string, depth int) (out []*valu
 		integer("object", "minProperties", 1)
 	case "pattern":
 		out = append(out, ofType("string").and(neverTexts, &value{kind: kindArray, list: []*value{v}}))
+	case "format":
+		if wide := wideFormats[v.text]; wide != "" && c.told {
+			out = append(out, ofType("string").and(neverTexts, &value{kind: kindArray, list: texted([]string{wide})}))
+			break
+		}
+		c.partly = true
 	case "required":
 		for _, n := range v.list {
 			out = append(out, without1(n.text).and("type", ofType("object").members[0].value))

@@ -45,7 +45,9 @@ async function run(t, name, args, env) {
   let said = "";
   for (const out of [child.stdout, child.stderr]) out.on("data", (text) => (said = (said + text).slice(-4000)));
   const ended = new Promise((done) => child.once("exit", (code) => done(`it ended with ${code}`)));
-  const why = await Promise.race([ended, answered(via.seen)]);
+  const over = new AbortController(); // of the waiting, which would keep this program alive
+  const why = await Promise.race([ended, answered(via.seen, over.signal)]);
+  over.abort();
   try { process.kill(-child.pid, "SIGKILL"); } catch { /* it has ended */ }
   via.stop();
   const answers = via.seen.filter((e) => e.done && e.tools > 0);
@@ -60,9 +62,9 @@ async function run(t, name, args, env) {
   }
 }
 
-// answered waits until there are enough answers, or for as long as patience goes.
-async function answered(seen) {
-  for (const begun = Date.now(); Date.now() - begun < patience; ) {
+// answered waits until there are enough answers, for as long as patience goes and it is not over.
+async function answered(seen, over) {
+  for (const begun = Date.now(); Date.now() - begun < patience && !over.aborted; ) {
     if (seen.filter((e) => e.done && e.tools > 0).length >= enough) return `it was ended behind ${enough} answers`;
     await new Promise((done) => setTimeout(done, 500));
   }

@@ -98,7 +98,7 @@ function forwarded(headers) {
 
 // summary is what an answer was, in a line.
 function summary(entry) {
-  const calls = entry.calls.map((c) => `${c.name} ${c.args.slice(0, 100)}`).join("; ");
+  const calls = entry.calls.map((c) => `${c.name} ${c.args.replace(/\s+/g, " ").slice(0, 100)}`).join("; ");
   const used = entry.usage;
   const tokens = used ? `${used.read} tokens read (${used.cached} cached), ${used.written} written, ` : "";
   return `${tokens}${entry.calls.length} calls${calls && ` (${calls})`}${entry.cut ? ", cut" : ""}${entry.faults.length ? `; ${entry.faults.join("; ")}` : ""}`;
