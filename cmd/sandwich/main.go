@@ -19,6 +19,7 @@ import (
 )
 
 func main() {
+	calmCollector()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, cancel) // a second Ctrl-C ends the program at once
 	code := run(ctx, os.Args[1:])

@@ -108,6 +108,7 @@ func (r *Runner) Forward(l *pool.Leader, b *kvcache.Batch, from int, gate exec.G
 	p := &r.phases[1]
 	if b.Prefill {
 		p = &r.phases[0]
+		p.executor.Expect(r.phases[1].executor)
 	}
 	if _, err := l.SetActive(p.active); err != nil {
 		return from, err

@@ -76,6 +76,9 @@ type Executor struct {
 	ended  time.Time // worker 0 passed the last barrier
 	body   func(*pool.Worker)
 
+	heir      *Executor     // see Expect
+	rehearsal kvcache.Batch // of a forward of this one
+
 	workers    *pool.Pool
 	apartBytes int // of a worker
 	places     int // positions that there are
@@ -183,7 +186,7 @@ func (e *Executor) Run(team Team, b *kvcache.Batch, from int, gate Gate) (next i
 	return e.next, nil
 }
 
-// prepare lays the batch out: positions, runs and attention tiles.
+// prepare checks a batch and lays it out.
 func (e *Executor) prepare(b *kvcache.Batch) error {
 	if b.Rows() == 0 || b.Rows() > e.bufs.rows {
 		return fmt.Errorf("a forward of %d tokens does not fit buffers for %d", b.Rows(), e.bufs.rows)
@@ -201,12 +204,30 @@ func (e *Executor) prepare(b *kvcache.Batch) error {
 		if end := s.Pos + s.Rows; end > e.places {
 			return fmt.Errorf("position %d is beyond the %d that the model has learned", end-1, e.places)
 		}
+	}
+	e.batch, e.rows = b, b.Rows()
+	e.pacer.begin()
+	e.layOut(b)
+	if e.sum != nil {
+		e.layPartials()
+	}
+	e.end = len(e.steps)
+	if len(b.LogitRows) == 0 {
+		e.end = slices.IndexFunc(e.model.Ops, func(op model.Op) bool {
+			return op.Kind == model.OpGather || op.Kind == model.OpPool
+		})
+	}
+	return nil
+}
+
+// layOut makes the positions, runs and attention tiles of a batch.
+func (e *Executor) layOut(b *kvcache.Batch) {
+	for i := range b.Spans {
+		s := &b.Spans[i]
 		for r := range s.Rows {
 			e.positions[s.Row+r] = int32(s.Pos + r)
 		}
 	}
-	e.batch, e.rows = b, b.Rows()
-	e.pacer.begin()
 	for i := range e.runs {
 		if e.states == nil || i != e.states.store {
 			e.runs[i] = cutRuns(e.runs[i], b.Spans, i)
@@ -216,19 +237,9 @@ func (e *Executor) prepare(b *kvcache.Batch) error {
 		e.passages = cutPassages(e.passages, b.Spans, e.states.store)
 		e.courses = courses(e.courses, e.passages)
 	}
-	if e.sum != nil {
-		e.layPartials()
-	}
 	for r := range e.ranks {
 		e.ranks[r].attend.Begin(b.Spans)
 	}
-	e.end = len(e.steps)
-	if len(b.LogitRows) == 0 {
-		e.end = slices.IndexFunc(e.model.Ops, func(op model.Op) bool {
-			return op.Kind == model.OpGather || op.Kind == model.OpPool
-		})
-	}
-	return nil
 }
 
 // walk is what each worker does. Between two gathers the ranks wait for nobody but their own,
@@ -278,6 +289,9 @@ func (e *Executor) walkSteps(w *pool.Worker) {
 				continue
 			}
 			if w.ID() == 0 && !w.Guarded() {
+				if i >= e.end {
+					e.heir.rehearse()
+				}
 				e.ask(next, passed)
 			}
 			if s.meet && at.last() {

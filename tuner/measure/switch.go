@@ -117,6 +117,7 @@ func (b *switchBench) run(ctx context.Context, reps int, step func()) error {
 		if err != nil {
 			return err
 		}
+		step() // not in a pause, of which it would be a third
 		for began := b.ended; b.ended.Sub(began) < switchParked; {
 			if _, err := b.forward(&decode); err != nil {
 				return err
@@ -133,7 +134,6 @@ func (b *switchBench) run(ctx context.Context, reps int, step func()) error {
 			b.samples[0] = append(b.samples[0], down.Seconds())
 			b.samples[1] = append(b.samples[1], up.Seconds())
 		}
-		step()
 	}
 	b.switches = b.runner.Pool().Stats().Switches
 	places, err := b.runner.Placement()
