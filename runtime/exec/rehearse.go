@@ -17,7 +17,7 @@ func rehearsalOf(stores int) (b kvcache.Batch) {
 	b.Tokens = []int32{0}
 	tables := make(kvcache.Tables, stores)
 	for i := range tables {
-		tables[i] = []kvcache.BlockID{0}
+		tables[i] = []kvcache.BlockID{0, 0} // where it holds states: from the first and to the first
 	}
 	b.Spans = []kvcache.Span{{Rows: 1, Tables: tables}}
 	return b

@@ -10,6 +10,12 @@ func TestRehearsal(t *testing.T) {
 	first.Expect(next)
 	next.positions[0] = 7
 	first.heir.rehearse()
+	second := &Executor{runs: make([][]run, 2), positions: make([]int32, 1), states: &States{store: 1}}
+	first.Expect(second)
+	first.heir.rehearse()
+	if len(second.runs[0]) != 1 || second.runs[1] != nil || len(second.passages) != 1 || len(second.courses) != 2 {
+		t.Errorf("with states: %+v, %+v, %v", second.runs, second.passages, second.courses)
+	}
 	for store, runs := range next.runs {
 		if len(runs) != 1 || runs[0] != (run{n: 1}) {
 			t.Errorf("store %d: runs %+v", store, runs)
