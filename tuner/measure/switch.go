@@ -117,7 +117,7 @@ func (b *switchBench) run(ctx context.Context, reps int, step func()) error {
 		if err != nil {
 			return err
 		}
-		step() // not in a pause, of which it would be a third
+		step() // not in a pause, of which it would be a tenth
 		for began := b.ended; b.ended.Sub(began) < switchParked; {
 			if _, err := b.forward(&decode); err != nil {
 				return err
