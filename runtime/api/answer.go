@@ -38,6 +38,7 @@ type Result struct {
 	PromptTokens int
 	CachedTokens int           // of the prompt, whose keys and values were already there
 	Tokens       int           // generated
+	Arrived      time.Time     // it was taken in, the earlier of two before the other
 	Queued       time.Duration // until its first forward began
 	FirstToken   time.Duration // from submission
 	Total        time.Duration // from submission to the last token

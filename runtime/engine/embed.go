@@ -170,7 +170,7 @@ func (r *reading) submit() error {
 		}
 		own := &api.Request{Prompt: slices.Clone(text), MaxTokens: 1, Class: r.req.Class, Priority: r.req.Priority,
 			Salt: r.req.Salt}
-		j := &job{req: own, limit: 1, arrived: time.Now()}
+		j := &job{req: own, limit: 1}
 		j.out.ready = make(chan struct{}, 1)
 		if err := r.e.submit(j); err != nil {
 			return err

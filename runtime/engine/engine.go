@@ -210,7 +210,7 @@ func (e *Engine) Generate(ctx context.Context, req api.Request, emit func(api.To
 		return api.Result{}, err
 	}
 	req.Prompt = slices.Clone(req.Prompt) // the scheduler may read it after this call
-	j := &job{req: &req, sampler: newSampler(req.Sampling, req.Prompt), limit: limit, arrived: time.Now()}
+	j := &job{req: &req, sampler: newSampler(req.Sampling, req.Prompt), limit: limit}
 	j.out.ready = make(chan struct{}, 1)
 	if err := e.submit(j); err != nil {
 		return api.Result{}, err
@@ -281,7 +281,7 @@ func (e *Engine) submit(j *job) error {
 	}
 	e.lastID++
 	j.id = e.lastID
-	e.jobs[j.id] = j
+	e.jobs[j.id], j.arrived = j, time.Now()
 	if j.req.OfPrompt {
 		j.out.put(step{id: j.req.Prompt[0], logprob: float32(math.NaN()), prompt: true})
 	}

@@ -3,7 +3,6 @@ package load
 import (
 	"context"
 	"sync"
-	"time"
 
 	"sandwich/runtime/api"
 	"sandwich/runtime/cost"
@@ -63,7 +62,7 @@ func (e *Engine) End(run *Run) {
 // Ask runs a request to its last token.
 func (e *Engine) Ask(
 	ctx context.Context, prompt []int32, r trace.Request, token func(),
-) (pending time.Duration, err error) {
+) (Stood, error) {
 	res, err := e.engine.Generate(ctx,
 		api.Request{Prompt: prompt, MaxTokens: r.Output, IgnoreEOS: true, Class: r.Class}, func(t api.Token) error {
 			if t.ID != api.NoToken {
@@ -71,7 +70,7 @@ func (e *Engine) Ask(
 			}
 			return nil
 		})
-	return res.Queued, err
+	return Stood{Came: res.Arrived, Pending: res.Queued}, err
 }
 
 // Simulate runs the arrivals of a run on the virtual clock, with the op times of the engine and at

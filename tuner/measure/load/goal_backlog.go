@@ -141,7 +141,7 @@ func (s *Stage) ask(
 ) (o trace.Outcome, err error) {
 	o.Request = r
 	o.At = time.Since(began)
-	pending, err := by.Ask(ctx, prompts(trace.Trace{r}, s.fresh(), by.Vocab())[0], r, func() {
+	stood, err := by.Ask(ctx, prompts(trace.Trace{r}, s.fresh(), by.Vocab())[0], r, func() {
 		now := time.Now()
 		o.Tokens++
 		if o.End = now.Sub(began); o.Tokens == 1 {
@@ -151,9 +151,7 @@ func (s *Stage) ask(
 			token(now)
 		}
 	})
-	if pending > 0 {
-		o.Started = o.At + pending
-	}
+	stood.note(&o, began)
 	var full *api.QueueFullError
 	if errors.As(err, &full) {
 		o.Rejected, err = true, nil

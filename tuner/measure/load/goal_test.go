@@ -20,21 +20,21 @@ func (*line) End(*Run)   {}
 
 func (l *line) Ask(
 	ctx context.Context, _ []int32, r trace.Request, token func(),
-) (pending time.Duration, err error) {
+) (Stood, error) {
 	came := time.Now()
 	l.turn.Lock()
 	defer l.turn.Unlock()
-	pending = max(1, time.Since(came))
+	stood := Stood{Came: came, Pending: max(1, time.Since(came))}
 	if err := sleep(ctx, time.Duration(r.Prompt)*time.Millisecond); err != nil {
-		return 0, err
+		return Stood{}, err
 	}
 	for range r.Output {
 		if err := sleep(ctx, time.Millisecond); err != nil {
-			return 0, err
+			return Stood{}, err
 		}
 		token()
 	}
-	return pending, nil
+	return stood, nil
 }
 
 func (l *line) stage(policies ...string) *Stage {
@@ -135,5 +135,23 @@ func TestFigureMet(t *testing.T) {
 		if f.Met() {
 			t.Errorf("%+v is met", f)
 		}
+	}
+}
+
+// TestOldestIsTheTargets: who came first says the target, not who was sent first: of two requests
+// sent at once the one that was taken in later waits for its own turn alone.
+func TestOldestIsTheTargets(t *testing.T) {
+	began := time.Now()
+	list := make([]trace.Outcome, 2)
+	list[0].At, list[1].At = 0, time.Millisecond
+	Stood{Came: began.Add(3 * time.Millisecond), Pending: 97 * time.Millisecond}.note(&list[0], began)
+	Stood{Came: began.Add(2 * time.Millisecond), Pending: 58 * time.Millisecond}.note(&list[1], began)
+	if got, _ := longestTurn(list); got != 58*time.Millisecond {
+		t.Errorf("%s, not 58ms", got)
+	}
+	var server trace.Outcome
+	server.At = time.Second
+	if (Stood{}).note(&server, began); server.At != time.Second || server.Started != 0 {
+		t.Errorf("a server that says nothing: %+v", server)
 	}
 }

@@ -18,15 +18,29 @@ import (
 
 // Target is who the requests are offered to.
 type Target interface {
-	// Ask runs one request and calls token for each token as it comes. It returns how long the
-	// request waited for its first forward, 0 where that is not known. A refusal is an
-	// api.QueueFullError; any other error ends the run.
-	Ask(ctx context.Context, prompt []int32, r trace.Request, token func()) (pending time.Duration, err error)
+	// Ask runs one request and calls token for each token as it comes. It returns how the request
+	// stood in the target's queue. A refusal is an api.QueueFullError; any other error ends the run.
+	Ask(ctx context.Context, prompt []int32, r trace.Request, token func()) (Stood, error)
 	// Vocab is how many token ids a prompt may hold.
 	Vocab() int
 	// Begin starts a run, and End adds what only the target knows of it.
 	Begin()
 	End(run *Run)
+}
+
+// Stood is how a request stood in a target's queue; the zero value where the target does not say.
+type Stood struct {
+	Came    time.Time     // it was taken in, the earlier of two before the other
+	Pending time.Duration // until its first forward
+}
+
+// note gives an outcome its times since began: of several requests that are sent at once nobody but
+// the target knows which it took in first.
+func (s Stood) note(o *trace.Outcome, began time.Time) {
+	if s.Pending > 0 {
+		o.At = s.Came.Sub(began)
+		o.Started = o.At + s.Pending
+	}
 }
 
 // Run is what was seen of a trace.
@@ -69,16 +83,14 @@ func Offer(ctx context.Context, t trace.Trace, seed uint64, target Target) (*Run
 		all.Go(func() {
 			o := &out[i]
 			o.At = time.Since(began)
-			pending, err := target.Ask(ctx, texts[i], r, func() {
+			stood, err := target.Ask(ctx, texts[i], r, func() {
 				o.Tokens++
 				o.End = time.Since(began)
 				if o.Tokens == 1 {
 					o.First = o.End
 				}
 			})
-			if pending > 0 {
-				o.Started = o.At + pending
-			}
+			stood.note(o, began)
 			var full *api.QueueFullError
 			switch {
 			case errors.As(err, &full):

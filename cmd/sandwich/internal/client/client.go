@@ -10,7 +10,6 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"time"
 
 	"sandwich/runtime/api"
 	"sandwich/tuner/measure/load"
@@ -38,8 +37,8 @@ func (*Server) End(*load.Run) {}
 // Ask streams one completion.
 func (s *Server) Ask(
 	ctx context.Context, prompt []int32, r trace.Request, token func(),
-) (pending time.Duration, err error) {
-	return 0, s.stream(ctx, prompt, r, token)
+) (load.Stood, error) {
+	return load.Stood{}, s.stream(ctx, prompt, r, token)
 }
 
 // stream asks for one completion. The class goes with a header: fields that a server does not
