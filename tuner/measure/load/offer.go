@@ -19,7 +19,7 @@ import (
 // Target is who the requests are offered to.
 type Target interface {
 	// Ask runs one request and calls token for each token as it comes. It returns how the request
-	// stood in the target's queue. A refusal is an api.QueueFullError; any other error ends the run.
+	// stood in the queue. A refusal is an api.QueueFullError; any other error ends the run.
 	Ask(ctx context.Context, prompt []int32, r trace.Request, token func()) (Stood, error)
 	// Vocab is how many token ids a prompt may hold.
 	Vocab() int
