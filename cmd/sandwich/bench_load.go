@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,6 +41,9 @@ type loadFlags struct {
 	replay   string
 	svg      string
 	goals    []string
+	machine  string   // whose devices are simulated
+	lanes    []string // of it
+	typ      string
 
 	swept []load.SweepRow // of all policies
 }
@@ -67,6 +71,9 @@ machine's pace in that second of the run (a neighbour that takes the CPUs for se
 where they agree a simulated objective is worth something. --sweep then goes through multiples of the arrivals' rate, or
 of the service level, on the virtual clock alone.
 
+--machine and --lanes simulate the arrivals on devices of a machine that need not be here: prefills on one and decode
+batches on the other, side by side, each op at the roof of its device.
+
 --goal measures what two classes are to see, beside its bound, with runs of its own:
   open      all at once to fcfs, then at 0.9 of that rate: the reactive ones alone, all under each policy and fcfs
   backlog   the reactive ones alone, then, under each policy or on a server, behind a proactive backlog that never ends
@@ -81,7 +88,8 @@ of the service level, on the virtual clock alone.
   sandwich bench load --goodput 6 --slo-ttft 1s --slo-tpot 100ms
   sandwich bench load --goal open,backlog --policy sandwich,preempt,share --reactive 40 --proactive 80 --duration 30s
   sandwich bench load --goal open,backlog --seeds 3 --reactive 20 --proactive 40     # the spread over three seeds
-  sandwich bench load --goal quanta,halt --ctx 2560 --duration 20s`,
+  sandwich bench load --goal quanta,halt --ctx 2560 --duration 20s
+  sandwich bench load --machine core-ultra-125h --model llama-3.2-3b --lanes gpu --lanes npu,gpu --policy fcfs,sandwich`,
 		Args: exactArgs(0, ""),
 	}
 	f.session.add(c)
@@ -112,6 +120,10 @@ of the service level, on the virtual clock alone.
 	fs.StringVar(&f.replay, "replay", "", "file of recorded arrivals to offer instead")
 	fs.StringVar(&f.svg, "svg", "", "file for a picture of the last run, or of the sweep")
 	fs.StringSliceVar(&f.goals, "goal", nil, "measure goals beside their bounds: "+strings.Join(load.Goals(), ", "))
+	fs.StringVar(&f.machine, "machine", "", "simulate devices of this host.yaml or built-in machine")
+	fs.StringArrayVar(&f.lanes, "lanes", nil, "with --machine: the device of both phases, or one for prefills and one "+
+		"for decode batches, such as npu,gpu; again for another setting")
+	fs.StringVar(&f.typ, "type", "q8_0", "with --machine: tensor type of the matrices, where the model is a preset")
 	format := formatFlag(c, "table", "json", "csv")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := f.check(); err != nil {
@@ -167,7 +179,7 @@ func (f *loadFlags) check() error {
 	case f.goodput > 0 && f.replay != "":
 		return errors.New("--goodput varies the rate, which recorded arrivals fix: leave --replay out")
 	}
-	if err := f.checkGoals(); err != nil {
+	if err := cmp.Or(f.checkDevices(), f.checkGoals()); err != nil {
 		return err
 	}
 	for _, r := range f.rates {
@@ -223,6 +235,13 @@ func (f *loadFlags) run(ctx context.Context, out io.Writer, format string) error
 	}
 	if len(f.goals) > 0 {
 		return f.measureGoals(ctx, out, format, t)
+	}
+	if f.machine != "" {
+		runs, err := f.devices(f.fit(t))
+		if err != nil {
+			return err
+		}
+		return printLoad(out, format, runs, f.slo)
 	}
 	runs, err := f.measure(ctx, t)
 	if err != nil {

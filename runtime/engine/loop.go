@@ -116,7 +116,7 @@ func (j *job) begin(pos int) {
 }
 
 // Run executes a forward from the op at which it halted, or from the first.
-func (c *cores) Run(*sched.Action) (done bool) {
+func (c *cores) Run(f *sched.Action) (lane sched.Lane, done bool) {
 	began := time.Now()
 	if c.gap = 0; !c.ended.IsZero() {
 		c.gap = began.Sub(c.ended)
@@ -128,7 +128,7 @@ func (c *cores) Run(*sched.Action) (done bool) {
 	}
 	c.ended = time.Now()
 	c.next, c.took = next, c.ended.Sub(began)
-	return next == len(c.pace.ahead)
+	return f.Lane, next == len(c.pace.ahead)
 }
 
 // End notes where a forward halted, or draws the tokens it gives.

@@ -12,11 +12,12 @@ import (
 // flight b is empty. Tokens of requests that arrived without ids are zero.
 func (s *Scheduler) Fill(b *kvcache.Batch) {
 	b.Reset()
-	if !s.flight.active {
+	f := &s.flights[0]
+	if !f.active {
 		return
 	}
-	b.Prefill = s.flight.prefill
-	for _, r := range s.flight.reqs {
+	b.Prefill = f.prefill
+	for _, r := range f.reqs {
 		pos, row := r.seq.Len(), len(b.Tokens)
 		s.cache.Cover(r.seq, pos+r.rows)
 		b.AddSpan(r.seq, kvcache.Span{Seq: r.slot, Row: row, Rows: r.rows, Pos: pos})
@@ -65,6 +66,16 @@ func (s *Scheduler) Cached(salt kvcache.Salt, prompt []int32) int {
 // Live is the number of requests that have not ended.
 func (s *Scheduler) Live() int { return len(s.byID) }
 
+// flies is in how many forwards in flight a request is.
+func (s *Scheduler) flies(r *request) (n int) {
+	for i := range s.flights {
+		if f := &s.flights[i]; f.active && contains(f.reqs, r) {
+			n++
+		}
+	}
+	return n
+}
+
 // Check verifies the invariants of the scheduler and its cache; tests and
 // SANDWICH_VERIFY=1 call it.
 func (s *Scheduler) Check() error {
@@ -78,8 +89,8 @@ func (s *Scheduler) Check() error {
 				s.cfg.residents()-1)
 		case i > 0 && !s.running[i-1].before(r):
 			return fmt.Errorf("sched: running requests are out of order at %d", r.id)
-		case r.inFlight != (s.flight.active && contains(s.flight.reqs, r)):
-			return fmt.Errorf("sched: request %d disagrees with the forward in flight", r.id)
+		case s.flies(r) > 1 || r.inFlight != (s.flies(r) == 1):
+			return fmt.Errorf("sched: request %d disagrees with the forwards in flight", r.id)
 		case !r.dead && s.byID[r.id] != r:
 			return fmt.Errorf("sched: running request %d is not known", r.id)
 		}

@@ -1,6 +1,9 @@
 package sched
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // work is what could run now, by class.
 type work struct {
@@ -13,7 +16,7 @@ func (s *Scheduler) work() (w work) {
 	guaranteed := s.guaranteed()
 	for _, r := range s.running {
 		switch n := r.pending(); {
-		case r.held && r != s.suspended: // it goes on with the first of them
+		case r.inFlight, r.held && r != s.suspended: // which goes on with the first of them
 		case n < 1:
 		case n == 1 && !s.cfg.Texts:
 			w.decode[r.class]++
@@ -37,8 +40,15 @@ func (s *Scheduler) work() (w work) {
 
 func (w work) none() bool { return w == work{} }
 
-// dispatch starts the next forward, if there is anything to compute.
+// dispatch starts the next forward of each lane that is free, if there is anything to compute.
 func (s *Scheduler) dispatch() {
+	if s.cfg.Lanes > 1 {
+		s.dispatchLanes()
+		return
+	}
+	if s.flights[prefillLane].active {
+		return
+	}
 	w := s.work()
 	if w.none() {
 		return
@@ -50,8 +60,24 @@ func (s *Scheduler) dispatch() {
 	}
 }
 
+// dispatchLanes starts a prefill on the one lane and a decode batch on the other: neither phase
+// waits for the other. Whose prefill it is the policy says, as if nobody decoded.
+func (s *Scheduler) dispatchLanes() {
+	w := s.work()
+	if prefills := (work{prefill: w.prefill}); !s.flights[prefillLane].active && !prefills.none() {
+		r, quantum := s.policy.next(s, prefills)
+		if r == nil {
+			r, quantum = cmp.Or(w.prefill[Reactive], w.prefill[Proactive]), 0
+		}
+		s.startPrefill(r, quantum)
+	}
+	if w.decode != [2]int{} && !s.flights[decodeLane].active {
+		s.startDecode(0)
+	}
+}
+
 func (s *Scheduler) startPrefill(r *request, quantum time.Duration) {
-	f := &s.flight
+	f := &s.flights[prefillLane]
 	kind, set := Prefill, s.free(r.class)
 	*f = flight{active: true, prefill: true, reqs: append(f.reqs[:0], r), interruptible: r.class == Proactive,
 		began: s.now, quantum: quantum > 0}
@@ -93,7 +119,7 @@ func (s *Scheduler) startPrefill(r *request, quantum time.Duration) {
 // pack gives the prefill of r its rows: a chunk, and of texts, in order of precedence, the others
 // of its class that fit into it whole.
 func (s *Scheduler) pack(r *request) {
-	f := &s.flight
+	f := &s.flights[prefillLane]
 	if r.rows = r.pending(); !s.cfg.Whole {
 		r.rows = min(r.rows, s.cfg.Chunk)
 	}
@@ -150,8 +176,9 @@ func (s *Scheduler) startDecode(quantum time.Duration) {
 			s.preempt(s.policy.victim(s))
 		}
 	}
-	f := &s.flight
-	*f = flight{active: true, reqs: f.reqs[:0], began: s.now, quantum: quantum > 0}
+	lane := Lane(s.cfg.Lanes - 1)
+	f := &s.flights[lane]
+	*f = flight{active: true, lane: lane, reqs: f.reqs[:0], began: s.now, quantum: quantum > 0}
 	for _, r := range s.batch {
 		if r.seq != nil {
 			r.inFlight, r.rows = true, 1
@@ -166,7 +193,7 @@ func (s *Scheduler) startDecode(quantum time.Duration) {
 		return
 	}
 	s.sinceChunk++
-	s.widen(most - len(f.reqs))
+	s.widen(f, most-len(f.reqs))
 	f.step = s.reactiveStep(f.reqs)
 	s.actions = append(s.actions, Action{Kind: Decode, Lane: f.lane, Set: s.free(f.reqs[0].class), Rows: s.rows})
 }
@@ -174,9 +201,9 @@ func (s *Scheduler) startDecode(quantum time.Duration) {
 // widen gives the rows that a decode batch leaves free to drafts, as far as there are
 // blocks: nobody pauses or is preempted for a guess. A state that has taken a wrong guess in is
 // lost, so models that have one get none.
-func (s *Scheduler) widen(free int) {
+func (s *Scheduler) widen(f *flight, free int) {
 	s.rows = s.rows[:0]
-	for _, r := range s.flight.reqs {
+	for _, r := range f.reqs {
 		n := max(0, min(r.draft, free))
 		if n > 0 && s.cache.Rewinds() && s.cache.Reserve(r.seq, r.seq.Len()+1+n) {
 			r.rows += n

@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -20,8 +21,10 @@ type Executor interface {
 	Carry(a *Action)
 	// Begin makes a forward ready. From here on it may be told to halt.
 	Begin(f *Action)
-	// Run computes a forward to its end and answers true, or halts and answers false.
-	Run(f *Action) (done bool)
+	// Run computes a forward to its end and says that it is done, or halts and says that it is
+	// not. Where forwards are in flight on several lanes it returns when the first of them ends,
+	// and says which.
+	Run(f *Action) (ended Lane, done bool)
 	// End takes in what Run left; of a forward that is done it appends Sampled and Finish. The
 	// last of events is its Done or Stopped, and of the latter Ahead may be set.
 	End(f *Action, done bool, events []Event) []Event
@@ -36,8 +39,8 @@ type Driver struct {
 	clock   Clock
 	exec    Executor
 	events  []Event // since the last Step
-	flying  bool
-	forward Action // in flight; a Step meanwhile takes the scheduler's slices back
+	flying  [MostLanes]bool
+	forward [MostLanes]Action // in flight; a Step meanwhile takes the scheduler's slices back
 }
 
 // NewDriver returns a driver of s. The lock guards s, the driver and whatever else its
@@ -59,32 +62,31 @@ func (d *Driver) Drive() {
 	}
 }
 
-// Next returns the next forward, which Run has to run, nil where there is nothing to compute.
+// Next returns a forward that Run has to run, nil where there is nothing to compute.
 func (d *Driver) Next() *Action {
 	d.lock.Lock()
 	defer d.lock.Unlock()
-	f := d.step()
-	if f == nil {
-		return nil
+	d.step()
+	for lane, flies := range d.flying {
+		if flies {
+			return &d.forward[lane]
+		}
 	}
-	rows := append(d.forward.Rows[:0], f.Rows...)
-	d.forward, d.flying = *f, true
-	d.forward.Rows = rows
-	d.exec.Begin(&d.forward)
-	return &d.forward
+	return nil
 }
 
-// Run runs the forward that Next returned and takes in what it gave.
+// Run runs the forward that Next returned, or that of another lane that ends before it, and takes
+// in what that gave.
 func (d *Driver) Run(f *Action) {
-	done := d.exec.Run(f)
+	lane, done := d.exec.Run(f)
 	d.lock.Lock()
 	defer d.lock.Unlock()
-	d.flying = false
+	d.flying[lane] = false
 	kind := Stopped
 	if done {
 		kind = Done
 	}
-	d.events = d.exec.End(f, done, append(d.events, Event{Kind: kind, Lane: f.Lane}))
+	d.events = d.exec.End(&d.forward[lane], done, append(d.events, Event{Kind: kind, Lane: lane}))
 }
 
 // Post takes an event in; the lock is held. While a forward is in flight the
@@ -92,26 +94,35 @@ func (d *Driver) Run(f *Action) {
 // forward halts for what is more urgent. Otherwise Next does it, and is to be woken.
 func (d *Driver) Post(e Event) {
 	d.events = append(d.events, e)
-	if d.flying {
+	if d.flies() {
 		d.step()
 	}
 }
 
-// Idle says that nothing is live, in flight or to be taken in; the lock is held.
-func (d *Driver) Idle() bool { return !d.flying && len(d.events) == 0 && d.sched.Live() == 0 }
+// flies says whether a forward is in flight.
+func (d *Driver) flies() bool { return slices.Contains(d.flying[:], true) }
 
-// step takes in what happened, has what is no forward carried out, and returns the
-// forward, if there is one.
-func (d *Driver) step() (forward *Action) {
+// Idle says that nothing is live, in flight or to be taken in; the lock is held.
+func (d *Driver) Idle() bool { return !d.flies() && len(d.events) == 0 && d.sched.Live() == 0 }
+
+// step takes in what happened, has what is no forward carried out, and the forwards made ready.
+func (d *Driver) step() {
 	actions := d.sched.Step(d.clock.Now(), d.events)
 	clear(d.events) // prompts were copied
 	d.events = d.events[:0]
 	for i := range actions {
 		if a := &actions[i]; a.Kind.Forward() {
-			forward = a
+			d.begin(a)
 		} else {
 			d.exec.Carry(a)
 		}
 	}
-	return forward
+}
+
+func (d *Driver) begin(a *Action) {
+	f := &d.forward[a.Lane]
+	rows := append(f.Rows[:0], a.Rows...)
+	*f, d.flying[a.Lane] = *a, true
+	f.Rows = rows
+	d.exec.Begin(f)
 }

@@ -55,7 +55,7 @@ func (r *rig) Begin(f *Action) {
 	r.log = append(r.log, *f)
 }
 
-func (r *rig) Run(f *Action) (done bool) {
+func (r *rig) Run(f *Action) (lane Lane, done bool) {
 	r.rows = append(r.rows[:0], f.Rows...)
 	r.now += time.Second
 	for _, e := range r.posts[r.begun] {
@@ -66,7 +66,7 @@ func (r *rig) Run(f *Action) (done bool) {
 	if !slices.Equal(r.rows, f.Rows) {
 		panic("the forward in flight changed while it ran")
 	}
-	return !r.halting
+	return f.Lane, !r.halting
 }
 
 func (r *rig) End(f *Action, done bool, events []Event) []Event {

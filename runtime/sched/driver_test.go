@@ -227,7 +227,7 @@ func (d *driver) act(a *Action, last bool) error {
 	}
 	f := *a
 	f.Rows = slices.Clone(a.Rows)
-	d.flight, d.open, d.halting = &f, d.s.flight.interruptible, false
+	d.flight, d.open, d.halting = &f, d.s.flights[0].interruptible, false
 	d.ends = d.now + d.cost(a)
 	d.forwards++
 	if a.Kind == Prefill && len(a.Rows) > 1 {

@@ -117,8 +117,12 @@ func (s *Scheduler) between(w work) (prefill *request, quantum time.Duration) {
 	return p, credit
 }
 
-// decoder is the first proactive sequence that is ready to decode, nil where none is.
+// decoder is the first proactive sequence that is ready to decode, nil where none is, or where
+// decode batches have a lane of their own.
 func (s *Scheduler) decoder() *request {
+	if s.cfg.Lanes > 1 {
+		return nil
+	}
 	for _, r := range s.running {
 		if r.class == Proactive && r.pending() == 1 && !s.cfg.Texts {
 			return r

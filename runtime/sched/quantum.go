@@ -44,7 +44,7 @@ func (s *Scheduler) settle(f *flight) {
 	took := s.now - f.began
 	for _, r := range f.reqs[:min(1, len(f.reqs))] {
 		s.used[r.class] += took
-		if r.class == Reactive {
+		if r.class == Reactive && f.lane == prefillLane {
 			s.passed = f.began
 		}
 	}
@@ -53,7 +53,7 @@ func (s *Scheduler) settle(f *flight) {
 		s.credit = max(s.credit-took, -worstDebt)
 		over := max(0, s.credit-s.kept())
 		s.credit, s.saved = s.credit-over, s.saved+over
-	case f.step == 0:
+	case f.step == 0 || f.lane != prefillLane: // beside which prefills have a lane of their own
 	case f.prefill:
 		s.earnBetween(f, took)
 	default:

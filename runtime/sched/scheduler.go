@@ -65,7 +65,7 @@ func (r *request) before(o *request) bool { return precedence(r, o) < 0 }
 // needs prefill, one can join a decode batch, none waits for its Sampled.
 func (r *request) pending() int { return r.known - r.seq.Len() }
 
-// flight is the forward that the driver runs at present.
+// flight is the forward that the driver runs at present on a lane.
 type flight struct {
 	active        bool
 	prefill       bool
@@ -93,18 +93,18 @@ type Scheduler struct {
 	fresh   [2]int        // waiting requests by class that never ran
 	first   int32         // the lowest priority of a reactive request as yet, and that of who has aged
 
-	flight     flight
-	suspended  *request         // its prefill halted at an op and can be resumed ...
-	held       []*request       // ... with these, of whom it is the first
-	sinceChunk int              // decode batches since the last prefill chunk
-	credit     time.Duration    // that proactive prefill has beside reactive work; below 0: a debt
-	step       time.Duration    // what credit is kept up to: what the last reactive step earned
-	saved      time.Duration    // what reactive prompts earned where quanta are guaranteed
-	pace       time.Duration    // that a row of a proactive prompt took of late, halts among it; 0: unknown
-	turn       time.Duration    // a proactive request had its first quantum for the last time
-	used       [2]time.Duration // by forwards of each class, where the policy shares time out
-	passed     time.Duration    // the last reactive forward began; below 0: there was none
-	lives      [2]int           // requests that have not ended, by class
+	flights    [MostLanes]flight // by lane
+	suspended  *request          // its prefill halted at an op and can be resumed ...
+	held       []*request        // ... with these, of whom it is the first
+	sinceChunk int               // decode batches since the last prefill chunk
+	credit     time.Duration     // that proactive prefill has beside reactive work; below 0: a debt
+	step       time.Duration     // what credit is kept up to: what the last reactive step earned
+	saved      time.Duration     // what reactive prompts earned where quanta are guaranteed
+	pace       time.Duration     // that a row of a proactive prompt took of late, halts among it; 0: unknown
+	turn       time.Duration     // a proactive request had its first quantum for the last time
+	used       [2]time.Duration  // by forwards of each class, where the policy shares time out
+	passed     time.Duration     // the last reactive forward began; below 0: there was none
+	lives      [2]int            // requests that have not ended, by class
 	now        time.Duration
 	skew       time.Duration // that the clock went back in all
 
@@ -160,19 +160,16 @@ func (s *Scheduler) Step(now time.Duration, events []Event) []Action {
 	s.expel()
 	s.admit(now)
 	s.rejectOverflow()
-	if s.flight.active {
-		s.halt()
-	} else {
-		s.dispatch()
-	}
+	s.halt()
+	s.dispatch()
 	return s.actions
 }
 
 // halt stops the prefill in flight at its next op where nobody wants it any more,
 // and where somebody arrived who, says the policy, does not wait for its end.
 func (s *Scheduler) halt() {
-	f := &s.flight
-	if !f.prefill || f.halting {
+	f := &s.flights[prefillLane]
+	if !f.active || !f.prefill || f.halting {
 		return
 	}
 	f.halting = !slices.ContainsFunc(f.reqs, func(r *request) bool { return !r.dead })
@@ -261,10 +258,10 @@ func (s *Scheduler) newRequest() *request {
 // land ends the forward in flight. A forward that ended has filled its
 // positions; one that halted has filled none and may be resumed.
 func (s *Scheduler) land(e *Event, done bool) {
-	if !s.flight.active || s.flight.lane != e.Lane {
+	if int(e.Lane) >= len(s.flights) || !s.flights[e.Lane].active {
 		return
 	}
-	f := &s.flight
+	f := &s.flights[e.Lane]
 	f.active = false
 	if !done {
 		s.stats.Stops++

@@ -19,8 +19,16 @@ const (
 	Proactive = api.Proactive
 )
 
-// Lane is one stream of forwards: the cores are lane 0, the only one there is.
+// Lane is one stream of forwards. The cores are lane 0 and run all of them; with two lanes the
+// first runs prefills and the second decode batches.
 type Lane uint8
+
+const (
+	prefillLane Lane = iota
+	decodeLane
+
+	MostLanes = 2
+)
 
 // Sets is the number of sets of activations that a lane has: one keeps the prefill
 // that halted while forwards run on the other.
@@ -29,12 +37,15 @@ const Sets = 2
 // Config is fixed for the life of a scheduler. A zero field takes the default
 // named beside it.
 type Config struct {
-	Blocks     int            // KV blocks there are, of one store that remembers everything; see kvcache.BlockTokens
-	Stores     []kvcache.Spec // the stores there are, instead of Blocks
-	MaxRunning int            // sequences of one class that run at once, hence rows of a decode batch; 1
-	Queue      int            // requests of each class that may wait; more are rejected
-	Chunk      int            // tokens of a prefill chunk at most; 512
-	LogitRows  int            // tokens of a chunk whose logits are all wanted, at most; 1
+	Blocks int            // KV blocks there are, of one store that remembers everything; see kvcache.BlockTokens
+	Stores []kvcache.Spec // the stores there are, instead of Blocks
+	// Lanes is how many forwards run side by side; 1. With 2 prefills run on the first and decode
+	// batches on the second, each on a device of its own (Agent.xpu section 4.3).
+	Lanes      int
+	MaxRunning int // sequences of one class that run at once, hence rows of a decode batch; 1
+	Queue      int // requests of each class that may wait; more are rejected
+	Chunk      int // tokens of a prefill chunk at most; 512
+	LogitRows  int // tokens of a chunk whose logits are all wanted, at most; 1
 	// Texts says that requests are read to their end and nothing is drawn: a prefill, of however
 	// few tokens, takes on other texts of its class that fit its Chunk whole, and nothing is
 	// decoded.
@@ -64,6 +75,8 @@ func (c Config) withDefaults() Config {
 			*v = d
 		}
 	}
+	set(&c.Lanes, 1)
+	c.Lanes = min(c.Lanes, MostLanes)
 	set(&c.MaxRunning, 1)
 	set(&c.Chunk, 512)
 	set(&c.LogitRows, 1)
@@ -163,7 +176,7 @@ type Rows struct {
 func (k ActionKind) Forward() bool { return k <= Decode }
 
 // Action is one decision. Of the forwards (Prefill, Resume, Decode) a Step
-// returns at most one, as the last action, and none while one is in flight; it
+// returns at most one for each lane, behind all else, and none while one is in flight there; it
 // halts a forward once.
 type Action struct {
 	Kind   ActionKind

@@ -83,24 +83,24 @@ type replay struct {
 	now    time.Duration
 	next   int // first request that has not arrived
 	live   int
-	seen   []int           // positions before each row of a decode, reused
-	steps  []time.Duration // of a forward, reused
+	seen   []int // positions before each row of a decode, reused
 	err    error
 
-	forward  forward
-	last     sched.ActionKind // of the forward before
-	any      bool             // there was one
+	forwards [sched.MostLanes]forward // by lane
+	last     sched.ActionKind         // of the forward before
+	any      bool                     // there was one
 	switches int
 	prefills int
 	decodes  int
 	busy     time.Duration
 }
 
-// forward is the forward in flight.
+// forward is the forward in flight on a lane.
 type forward struct {
+	flies  bool
 	first  time.Duration // its first step begins
 	end    time.Duration
-	steps  []time.Duration // of a prefill
+	steps  []time.Duration // of a prefill, in memory that is reused
 	usual  []time.Duration // the same, where the machine keeps its pace
 	halted bool            // it ends between two of them
 }
@@ -177,7 +177,8 @@ func (r *replay) halt(id sched.ID) {
 // stop ends the forward in flight where a test of the time at the end of a step and of the next
 // step says so first, if it does not end before.
 func (r *replay) stop(id sched.ID, halts func(at, next time.Duration) bool) {
-	f, at := &r.forward, r.forward.first
+	f := &r.forwards[0] // which has the prefills
+	at := f.first
 	for i, step := range f.steps {
 		at += step
 		if at >= f.end || i+1 == len(f.steps) {
@@ -193,11 +194,11 @@ func (r *replay) stop(id sched.ID, halts func(at, next time.Duration) bool) {
 // Begin implements sched.Executor: a forward lasts what the cost says, or what was left of it
 // when it was halted.
 func (r *replay) Begin(a *sched.Action) {
-	f := forward{first: r.now}
+	f := forward{flies: true, first: r.now, steps: r.forwards[a.Lane].steps[:0]}
 	if c, ok := r.cost.(opCost); ok && r.any {
 		f.first += c.Between()
 	}
-	if r.any && (a.Kind == sched.Decode) != (r.last == sched.Decode) {
+	if r.any && r.o.Sched.Lanes < 2 && (a.Kind == sched.Decode) != (r.last == sched.Decode) {
 		f.first += r.o.Switch
 		r.switches++
 	}
@@ -222,29 +223,39 @@ func (r *replay) Begin(a *sched.Action) {
 		f.usual = r.left[a.ID-1]
 		r.prefills++
 	}
-	r.steps = r.steps[:0]
 	for _, usual := range f.usual {
 		step := r.o.Pace.of(usual, f.end)
-		r.steps = append(r.steps, step)
+		f.steps = append(f.steps, step)
 		f.end += step
 	}
-	f.steps = r.steps
-	r.forward = f
+	r.forwards[a.Lane] = f
 	if a.Quantum > 0 {
 		r.stop(a.ID, func(at, next time.Duration) bool { return at-r.now+next > a.Quantum })
 	}
 }
 
-// Run implements sched.Executor: the clock moves to the end of the forward, and the scheduler
-// hears on the way of who arrives.
-func (r *replay) Run(*sched.Action) (done bool) {
-	f := &r.forward
+// Run implements sched.Executor: the clock moves to the end of the forward that ends first, and the
+// scheduler hears on the way of who arrives, which may halt it or begin another.
+func (r *replay) Run(*sched.Action) (ended sched.Lane, done bool) {
+	f, lane := r.soonest()
 	for !r.o.Sequential && r.due(f.end) {
 		r.pass(r.out[r.next].At)
 		r.arrivals()
+		f, lane = r.soonest()
 	}
 	r.pass(f.end)
-	return !f.halted
+	f.flies = false
+	return lane, !f.halted
+}
+
+// soonest is the forward in flight that ends first.
+func (r *replay) soonest() (f *forward, lane sched.Lane) {
+	for i := range r.forwards {
+		if o := &r.forwards[i]; o.flies && (f == nil || o.end < f.end) {
+			f, lane = o, sched.Lane(i)
+		}
+	}
+	return f, lane
 }
 
 // End implements sched.Executor: each request whose known tokens are computed gets its next one.

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/runtime/kvcache"
+	"sandwich/runtime/sched"
+	"sandwich/runtime/session"
+	"sandwich/tuner"
+	"sandwich/tuner/measure/load"
+	"sandwich/tuner/trace"
+)
+
+// checkDevices refuses what the devices of a machine that need not be here cannot do.
+func (f *loadFlags) checkDevices() error {
+	switch {
+	case f.machine == "" && len(f.lanes) > 0:
+		return errors.New("--lanes names devices of a --machine: give one, such as core-ultra-125h")
+	case f.machine == "":
+		return nil
+	case len(f.lanes) == 0:
+		return errors.New("--machine needs --lanes: gpu for one device, or npu,gpu for prefills on the first and " +
+			"decode batches on the second")
+	case f.url != "" || f.goodput > 0 || f.sweep != "" || f.svg != "" || len(f.goals) > 0:
+		return errors.New("--machine simulates arrivals on devices: leave --url, --goodput, --sweep, --svg and " +
+			"--goal out")
+	}
+	for _, l := range f.lanes {
+		if n := strings.Count(l, ",") + 1; n > sched.MostLanes {
+			return fmt.Errorf("--lanes %s: give a device, or two with a comma between", show.Clip(l, 40))
+		}
+	}
+	return nil
+}
+
+// devices runs the arrivals on devices of a machine, on the virtual clock alone.
+func (f *loadFlags) devices(t trace.Trace) (runs []*load.Run, err error) {
+	host, err := namedMachine(f.machine)
+	if err != nil {
+		return nil, err
+	}
+	subject, err := session.OpenSubject(f.session.model, f.typ)
+	if err != nil {
+		return nil, usageError(err)
+	}
+	defer subject.Close()
+	ops, err := subject.Ops()
+	if err != nil {
+		return nil, usageError(err)
+	}
+	o := tuner.SimulateOptions{Shape: subject.Shape, Model: ops, KV: f.session.kv, ISA: f.session.isa}
+	for i, lanes := range f.lanes {
+		list := strings.Split(lanes, ",")
+		d, assumed, err := tuner.OnDevices(host, o, list[0], list[len(list)-1])
+		if err != nil {
+			return nil, usageError(err)
+		}
+		if i == 0 {
+			show.Notice("simulated, nothing of it was measured; it rests on: " + strings.Join(assumed, "; "))
+		}
+		for _, policy := range slices.Compact(f.policies) {
+			sizes := f.sizes
+			sizes.Policy = policy
+			c := sizes.sched()
+			c.Blocks = sched.Residents(sizes.Parallel) * kvcache.BlocksFor(sizes.Context)
+			report, err := d.Serve(t, c)
+			if err != nil {
+				return nil, err
+			}
+			runs = append(runs, &load.Run{Report: report, Policy: policy + " on " + lanes, Simulated: true,
+				Model: subject.Name, CPU: host.Host.CPUModel})
+		}
+	}
+	return runs, nil
+}

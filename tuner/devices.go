@@ -1,0 +1,117 @@
+package tuner
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"sandwich/plans/thumb"
+	"sandwich/profiles"
+	"sandwich/roofline"
+	"sandwich/runtime/model"
+	"sandwich/runtime/sched"
+	"sandwich/topotree"
+	"sandwich/tuner/service"
+	"sandwich/tuner/trace"
+)
+
+// devicePath is the arithmetic of devices: weights of eight bits meet activations of sixteen
+// (Agent.xpu section 6.1).
+const devicePath = "f16"
+
+// deviceChunk is the rows of a prefill that a device computes at once (Agent.xpu section 4.4).
+const deviceChunk = 256
+
+// fusedOps is how many kernels of a device a layer is, between which a prefill may halt (Agent.xpu
+// section 4.2).
+const fusedOps = 3
+
+// Devices is what forwards take on devices of a machine that share its memory: each op at the roof
+// of the device that its phase has, whatever the other does. It implements trace.Cost.
+type Devices struct {
+	work    *model.Work
+	roof    roofline.Roof
+	targets [2]roofline.Target // of prefills, of decode batches
+	ops     int
+}
+
+// OnDevices reckons forwards of a model of which prefills run on one device of a profile and decode
+// batches on another, or both on one. It says of what figures nobody measured it is made, and fails
+// with the devices there are.
+func OnDevices(host *profiles.Profile, o SimulateOptions, prefill, decode string) (*Devices, []string, error) {
+	plan, err := thumb.Default(host, o.Shape, thumb.Options{KV: o.KV, ISA: o.ISA})
+	if err != nil {
+		return nil, nil, err
+	}
+	profile, assumed := service.Complete(host, plan.Widest(), []string{devicePath})
+	set := topotree.NewCPUSet(plan.Prefill.PUs...)
+	roof, err := roofline.NewMachine(profile).Roof(set, roofline.Path{ISA: plan.Widest(), Type: devicePath})
+	if err != nil {
+		return nil, nil, err
+	}
+	d := &Devices{roof: roof, ops: fusedOps * o.Shape.Layers}
+	if d.work, err = model.NewWork(o.Model, plan); err != nil {
+		return nil, nil, err
+	}
+	for i, name := range []string{prefill, decode} {
+		if d.targets[i], err = deviceOf(roof, name); err != nil {
+			return nil, nil, err
+		}
+	}
+	return d, assumed, nil
+}
+
+// deviceOf finds a device by its name.
+func deviceOf(roof roofline.Roof, name string) (roofline.Target, error) {
+	var names []string
+	for _, t := range roof.Targets[1:] { // behind the cores
+		device := strings.TrimSuffix(t.Name, "/"+devicePath)
+		if device == name {
+			return t, nil
+		}
+		names = append(names, device)
+	}
+	if len(names) == 0 {
+		return roofline.Target{}, fmt.Errorf("the machine has no device with a rate of %s", devicePath)
+	}
+	return roofline.Target{}, fmt.Errorf("the machine has no device %.40q with a rate of %s: name %s", name, devicePath,
+		strings.Join(names, " or "))
+}
+
+// Prefill implements trace.Cost.
+func (d *Devices) Prefill(pos, n int, head bool) time.Duration {
+	rows := model.Rows{Spans: []model.Span{{Pos: pos, N: n}}}
+	if head {
+		rows.Heads = 1
+	}
+	return d.on(d.targets[0], rows)
+}
+
+// Decode implements trace.Cost.
+func (d *Devices) Decode(context []int) time.Duration {
+	rows := model.Rows{Heads: len(context)}
+	for _, pos := range context {
+		rows.Spans = append(rows.Spans, model.Span{Pos: pos, N: 1})
+	}
+	return d.on(d.targets[1], rows)
+}
+
+// Ops implements trace.Cost.
+func (d *Devices) Ops() int { return d.ops }
+
+func (d *Devices) on(t roofline.Target, rows model.Rows) time.Duration {
+	seconds := 0.0
+	for _, task := range d.work.Of(rows) {
+		seconds += d.roof.Seconds(t, task.Work)
+	}
+	return time.Duration(seconds * float64(time.Second))
+}
+
+// Serve runs a trace on the devices under a policy: one lane where both phases have one device,
+// else one for each.
+func (d *Devices) Serve(t trace.Trace, o sched.Config) (*trace.Report, error) {
+	if o.Chunk = deviceChunk; d.targets[0].Name != d.targets[1].Name {
+		o.Lanes = 2
+	}
+	return trace.Replay(t, d, trace.Options{Sched: o})
+}
