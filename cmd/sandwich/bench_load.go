@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"sandwich/cmd/sandwich/internal/client"
 	"sandwich/cmd/sandwich/internal/show"
@@ -102,13 +103,7 @@ batches on the other, side by side, each op at the roof of its device.
 	fs.IntVar(&f.sizes.Parallel, "parallel", 8, "requests that run at the same time")
 	fs.IntVar(&f.sizes.Context, "ctx", 1024, "most tokens of a request, to which lengths are cut")
 	fs.IntVar(&f.sizes.Queue, "queue", 1024, "requests of each class that may wait")
-	fs.Float64Var(&f.rates[sched.Reactive], "reactive", 3, "reactive requests a minute")
-	fs.Float64Var(&f.rates[sched.Proactive], "proactive", 6, "proactive requests a minute")
-	fs.StringVar(&f.sets[sched.Reactive], "reactive-set", "mixed", "lengths of reactive requests")
-	fs.StringVar(&f.sets[sched.Proactive], "proactive-set", "mixed", "lengths of proactive requests")
-	durationFlag(fs, &f.during, "duration", time.Minute, "how long requests come")
-	fs.Uint64Var(&f.seed, "seed", 1, "seed of arrivals, lengths and prompts")
-	fs.IntVar(&f.seeds, "seeds", 1, "with --goal: so many runs, with this and the following seeds, and their spread")
+	f.addArrivals(fs)
 	durationFlag(fs, &f.slo.TTFT, "slo-ttft", 2*time.Second, "service level: time to the first token at most")
 	durationFlag(fs, &f.slo.TPOT, "slo-tpot", 200*time.Millisecond, "service level: time per token at most")
 	fs.IntVar(&f.goodput, "goodput", 0, "runs of a bisection for the highest rate at which 90 % of the reactive "+
@@ -120,10 +115,7 @@ batches on the other, side by side, each op at the roof of its device.
 	fs.StringVar(&f.replay, "replay", "", "file of recorded arrivals to offer instead")
 	fs.StringVar(&f.svg, "svg", "", "file for a picture of the last run, or of the sweep")
 	fs.StringSliceVar(&f.goals, "goal", nil, "measure goals beside their bounds: "+strings.Join(load.Goals(), ", "))
-	fs.StringVar(&f.machine, "machine", "", "simulate devices of this host.yaml or built-in machine")
-	fs.StringArrayVar(&f.lanes, "lanes", nil, "with --machine: the device of both phases, or one for prefills and one "+
-		"for decode batches, such as npu,gpu; again for another setting")
-	fs.StringVar(&f.typ, "type", "q8_0", "with --machine: tensor type of the matrices, where the model is a preset")
+	f.addDevices(fs)
 	format := formatFlag(c, "table", "json", "csv")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := f.check(); err != nil {
@@ -132,6 +124,17 @@ batches on the other, side by side, each op at the roof of its device.
 		return f.run(c.Context(), c.OutOrStdout(), *format)
 	}
 	return c
+}
+
+// addArrivals gives the flags of what is offered.
+func (f *loadFlags) addArrivals(fs *pflag.FlagSet) {
+	fs.Float64Var(&f.rates[sched.Reactive], "reactive", 3, "reactive requests a minute")
+	fs.Float64Var(&f.rates[sched.Proactive], "proactive", 6, "proactive requests a minute")
+	fs.StringVar(&f.sets[sched.Reactive], "reactive-set", "mixed", "lengths of reactive requests")
+	fs.StringVar(&f.sets[sched.Proactive], "proactive-set", "mixed", "lengths of proactive requests")
+	durationFlag(fs, &f.during, "duration", time.Minute, "how long requests come")
+	fs.Uint64Var(&f.seed, "seed", 1, "seed of arrivals, lengths and prompts")
+	fs.IntVar(&f.seeds, "seeds", 1, "with --goal: so many runs, with this and the following seeds, and their spread")
 }
 
 // setsText lists the sets with what is known of them.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/pflag"
+
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/sched"
@@ -14,6 +16,14 @@ import (
 	"sandwich/tuner/measure/load"
 	"sandwich/tuner/trace"
 )
+
+// addDevices gives the flags of machines that need not be here.
+func (f *loadFlags) addDevices(fs *pflag.FlagSet) {
+	fs.StringVar(&f.machine, "machine", "", "simulate devices of this host.yaml or built-in machine")
+	fs.StringArrayVar(&f.lanes, "lanes", nil, "with --machine: the device of both phases, or one for prefills and one "+
+		"for decode batches, such as npu,gpu; again for another setting")
+	fs.StringVar(&f.typ, "type", "q8_0", "with --machine: tensor type of the matrices, where the model is a preset")
+}
 
 // checkDevices refuses what the devices of a machine that need not be here cannot do.
 func (f *loadFlags) checkDevices() error {
