@@ -55,6 +55,9 @@ func (s *Server) stream(ctx context.Context, prompt []int32, r trace.Request, to
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("X-Sandwich-Priority", r.Class.String())
+	// Sent again where the server gave up a connection that it had kept (llama-server does, after
+	// five idle seconds or a hundred requests) without a word of an answer. Nil is not sent.
+	req.Header["Idempotency-Key"] = nil
 	if s.Key != "" {
 		req.Header.Set("Authorization", "Bearer "+s.Key)
 	}
