@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -92,6 +93,10 @@ func TestServeHangUpWithoutKeys(t *testing.T) {
 
 // TestTuneHangUp holds that a lost terminal ends a tune as Ctrl-C does, and does not under nohup.
 func TestTuneHangUp(t *testing.T) {
+	// Under nohup these tests would hand on that SIGHUP is ignored; not once they hear it.
+	heard := make(chan os.Signal, 1)
+	signal.Notify(heard, syscall.SIGHUP)
+	defer signal.Stop(heard)
 	start := func(command ...string) (*exec.Cmd, *syncBuffer) {
 		out := filepath.Join(t.TempDir(), "x.plan")
 		c := exec.Command(command[0], append(command[1:], "sandwich", "tune", "--budget", "10m", "-o", out)...)
