@@ -1,6 +1,7 @@
 package tuner
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"sandwich/plans/thumb"
 	"sandwich/profiles"
 	"sandwich/roofline"
+	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
 	"sandwich/runtime/sched"
 	"sandwich/topotree"
@@ -39,11 +41,15 @@ type Devices struct {
 // batches on another, or both on one. It says of what figures nobody measured it is made, and fails
 // with the devices there are.
 func OnDevices(host *profiles.Profile, o SimulateOptions, prefill, decode string) (*Devices, []string, error) {
+	if o.Shape.Pooled() {
+		return nil, nil, errors.New("this model makes embeddings or scores: devices are simulated for one that " +
+			"generates text")
+	}
 	plan, err := thumb.Default(host, o.Shape, thumb.Options{KV: o.KV, ISA: o.ISA})
 	if err != nil {
 		return nil, nil, err
 	}
-	profile, assumed := service.Complete(host, plan.Widest(), []string{devicePath})
+	profile, _ := service.Complete(host, plan.Widest(), []string{devicePath})
 	set := topotree.NewCPUSet(plan.Prefill.PUs...)
 	roof, err := roofline.NewMachine(profile).Roof(set, roofline.Path{ISA: plan.Widest(), Type: devicePath})
 	if err != nil {
@@ -58,7 +64,18 @@ func OnDevices(host *profiles.Profile, o SimulateOptions, prefill, decode string
 			return nil, nil, err
 		}
 	}
-	return d, assumed, nil
+	return d, unmeasured(profile), nil
+}
+
+// unmeasured names the figures of devices and of the memory that are no measurements.
+func unmeasured(p *profiles.Profile) (list []string) {
+	for _, c := range p.Ceilings {
+		of := c.Kind == profiles.Bandwidth || c.Device != "" && c.Type == devicePath
+		if of && !c.Measured() && c.Median > 0 {
+			list = append(list, fmt.Sprintf("%s with %d PUs: %.4g %s", c.Name(), c.PUs, c.Median, c.Unit))
+		}
+	}
+	return list
 }
 
 // deviceOf finds a device by its name.
@@ -108,9 +125,14 @@ func (d *Devices) on(t roofline.Target, rows model.Rows) time.Duration {
 }
 
 // Serve runs a trace on the devices under a policy: one lane where both phases have one device,
-// else one for each.
+// else one for each. Everybody who is resident has blocks for the longest request.
 func (d *Devices) Serve(t trace.Trace, o sched.Config) (*trace.Report, error) {
-	if o.Chunk = deviceChunk; d.targets[0].Name != d.targets[1].Name {
+	longest := 0
+	for i := range t {
+		longest = max(longest, t[i].Prompt+t[i].Output)
+	}
+	o.Chunk, o.Blocks = deviceChunk, sched.Residents(max(1, o.MaxRunning))*kvcache.BlocksFor(longest)
+	if d.targets[0].Name != d.targets[1].Name {
 		o.Lanes = 2
 	}
 	return trace.Replay(t, d, trace.Options{Sched: o})

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"sandwich/profiles"
-	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
 	"sandwich/runtime/sched"
 	"sandwich/tuner/trace"
@@ -68,8 +67,7 @@ func (x *xpu) serve(t *testing.T, policy, lanes string, reactive, proactive floa
 			of = append(of, trace.Arrivals{Class: sched.Class(class), Rate: rate, Sets: sets})
 		}
 		list := trace.Poisson(during, seed, context, of...)
-		r, err := x.cost[lanes].Serve(list, sched.Config{Policy: policy, MaxRunning: batch, Queue: len(list),
-			Blocks: sched.Residents(batch) * kvcache.BlocksFor(context)})
+		r, err := x.cost[lanes].Serve(list, sched.Config{Policy: policy, MaxRunning: batch, Queue: len(list)})
 		if err != nil {
 			t.Fatal(err)
 		}

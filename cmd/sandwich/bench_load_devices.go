@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"sandwich/cmd/sandwich/internal/show"
-	"sandwich/runtime/kvcache"
 	"sandwich/runtime/sched"
 	"sandwich/runtime/session"
 	"sandwich/tuner"
@@ -70,14 +69,12 @@ func (f *loadFlags) devices(t trace.Trace) (runs []*load.Run, err error) {
 			return nil, usageError(err)
 		}
 		if i == 0 {
-			show.Notice("simulated, nothing of it was measured; it rests on: " + strings.Join(assumed, "; "))
+			show.Notice("simulated, nothing of it was measured; it rests on assumed figures: " + strings.Join(assumed, "; "))
 		}
 		for _, policy := range slices.Compact(f.policies) {
 			sizes := f.sizes
 			sizes.Policy = policy
-			c := sizes.sched()
-			c.Blocks = sched.Residents(sizes.Parallel) * kvcache.BlocksFor(sizes.Context)
-			report, err := d.Serve(t, c)
+			report, err := d.Serve(t, sizes.sched())
 			if err != nil {
 				return nil, err
 			}

@@ -48,6 +48,7 @@ func newDevices(cfg Config, seed uint64, requests int) *devices {
 func (m *devices) Now() time.Duration { return m.now }
 
 func (m *devices) Wait(idle bool) bool {
+	m.check()
 	if idle && len(m.at) > 0 {
 		m.now = max(m.now, m.at[0])
 		m.arrive()
