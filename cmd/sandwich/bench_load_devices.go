@@ -69,7 +69,8 @@ func (f *loadFlags) devices(t trace.Trace) (runs []*load.Run, err error) {
 			return nil, usageError(err)
 		}
 		if i == 0 {
-			show.Notice("simulated, nothing of it was measured; it rests on assumed figures: " + strings.Join(assumed, "; "))
+			show.Notice("simulated, nothing of it was measured; it rests on assumed figures: " +
+				strings.Join(assumed, "; "))
 		}
 		for _, policy := range slices.Compact(f.policies) {
 			sizes := f.sizes
