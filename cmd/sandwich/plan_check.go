@@ -42,9 +42,11 @@ func newPlanCheck() *cobra.Command {
 each round, until the interval of their ratio is narrow or --budget ends. Without --measure the samples that the bundles
 recorded when they were tuned are compared, and the answer says so.
 
-A row regressed where the 95 % interval of the ratio of medians excludes 1, its median is more than --max-regress lower,
-and the Mann-Whitney test agrees with Holm's correction over all rows. A row on which two equal arms differ by more than
---ceiling is unmeasurable: a neighbour or a drift, not the plan. --waivers lets single rows be so, up to a ceiling and
+A row regressed where the 95 % interval of the ratio excludes 1, the ratio is more than --max-regress below 1, and the
+Mann-Whitney test agrees with Holm's correction over all rows. With --measure the ratio is the median of those of single
+rounds, so that a machine whose speed wanders from round to round may still decide. A row on which two equal arms differ
+by more than --ceiling is unmeasurable, and so is one beside other processes that take more than twice as much of a PU,
+or on a machine whose speed comes and goes (twice) or drifts (three times): a neighbour, not the plan. --waivers lets single rows be so, up to a ceiling and
 until a day. --self-test runs the baseline against itself slowed by twice --max-regress,
 	and fails if that goes unnoticed.
 

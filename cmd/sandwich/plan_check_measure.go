@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"sandwich/cmd/sandwich/internal/show"
@@ -78,9 +79,12 @@ func (f *checkFlags) measured(ctx context.Context, a, b *plans.Bundle, r *checkR
 	if f.selfTest {
 		arms = &slowed{two, planted(float64(f.maxRegress))}
 	}
+	others := measure.WatchOthers(slices.Concat(a.Plan.PUs(), b.Plan.PUs()))
 	rows, err := f.race(ctx, arms, cases)
+	taken := others.Share()
 	whole, outline := model.Outline(a.Plan.Model)
 	for i := range rows {
+		rows[i].Others = taken
 		roof, err := 0.0, outline
 		if err == nil {
 			roof, err = measure.RoofRate(host, whole, &a.Plan, measure.CaseTest(cases[i]))
@@ -181,6 +185,5 @@ func (r *checkRunner) Sample(ctx context.Context, arm, test int) (tuner.Timing, 
 // is allowed, and equal arms agree. It asks for the width and not for the answer, so that looking
 // often does not make an answer likelier.
 func (f *checkFlags) enough(row *gate.Row) bool {
-	spread, _ := row.Spread(true)
-	return spread <= float64(f.ceiling) && row.Estimate(true).Narrow(max(float64(f.maxRegress)/3, 0.005))
+	return !row.Spread(true).Above(float64(f.ceiling)) && row.Estimate(true).Narrow(max(float64(f.maxRegress)/3, 0.005))
 }

@@ -51,7 +51,7 @@ func checkCells(v *gate.RowVerdict) []string {
 		roof = fmt.Sprintf("%.0f %%", 100*candidate.Median/v.CandidateRoof)
 	}
 	return []string{v.Name, fmt.Sprintf("%.1f", base.Median), fmt.Sprintf("%.1f", candidate.Median),
-		fmt.Sprintf("%.3f", v.Ratio.Median), fmt.Sprintf("%.3f..%.3f", v.Ratio.Low, v.Ratio.High), show.Share(v.Spread),
+		fmt.Sprintf("%.3f", v.Ratio.Median), fmt.Sprintf("%.3f..%.3f", v.Ratio.Low, v.Ratio.High), show.Share(v.Share),
 		roof,
 		string(v.Finding)}
 }
@@ -197,7 +197,7 @@ func (r *checkReport) printCSV(w io.Writer) error {
 		}
 		lines = append(lines, []string{r.Baseline.Content, r.Candidate.Content, r.Mode, v.Name, v.Phase,
 			number(base.Median), number(candidate.Median), number(v.Ratio.Median), number(v.Ratio.Low),
-			number(v.Ratio.High), number(v.P), number(v.Spread), number(v.BaselineRoof), number(v.CandidateRoof),
+			number(v.Ratio.High), number(v.P), number(v.Share), number(v.BaselineRoof), number(v.CandidateRoof),
 			strconv.Itoa(len(v.Row.Candidate)), string(v.Finding)})
 	}
 	return out.WriteAll(lines)

@@ -71,7 +71,7 @@ func TestUnfitRunners(t *testing.T) {
 		for _, candidate := range []float64{0.95, 1} {
 			for seed := range uint64(20) {
 				v := judgeOne(simulated(seed, 60, 0.01, candidate, speed))
-				if v.Finding != Unmeasurable || !strings.Contains(v.Text, "ceiling of 7.0 %") {
+				if v.Finding != Unmeasurable || !strings.Contains(v.Text, "above the ceiling of ") {
 					t.Fatalf("%s, candidate %v: %s, %s (spread %v)", name, candidate, v.Finding, v.Text, v.Spread)
 				}
 			}
@@ -94,7 +94,7 @@ func TestHostChanged(t *testing.T) {
 
 func TestDecide(t *testing.T) {
 	day := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
-	noisy := simulated(1, 30, 0.01, 1, func(i int, _ *rand.Rand) float64 { return 1 - 0.01*float64(i) })
+	noisy := simulated(1, 30, 0.01, 1, func(i int, _ *rand.Rand) float64 { return 1 - 0.015*float64(i) })
 	noisy.Name = "noisy"
 	slow, fine := simulated(2, 60, 0.01, 0.9, steady), simulated(3, 60, 0.01, 1, steady)
 	waiver := Waiver{Row: "noisy", Ceiling: 0.5, Expires: day.AddDate(0, 0, 1), Reason: "a shared runner"}

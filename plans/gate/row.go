@@ -19,6 +19,8 @@ type Row struct {
 	Candidate []float64 `json:"candidate_samples"`
 	// Spread of equal arms that was found elsewhere, where Again has nothing; 0: none
 	Recorded float64 `json:"recorded_spread,omitempty"`
+	// the largest share of a PU that other processes took meanwhile; 0: none, or not known
+	Others float64 `json:"others,omitempty"`
 
 	// the rate at the machine's roofs of the same minutes; 0: not known
 	BaselineRoof  float64 `json:"baseline_roof,omitempty"`
@@ -42,10 +44,9 @@ const (
 type RowVerdict struct {
 	Row
 	Finding Finding  `json:"finding"`
-	Ratio   Interval `json:"ratio"`    // candidate over baseline
-	P       float64  `json:"p"`        // Mann-Whitney, corrected by Holm over the rows
-	Spread  float64  `json:"aa_noise"` // A/A
-	Cause   string   `json:"aa_cause"` // of the spread: noise, drift, two speeds
+	Ratio   Interval `json:"ratio"` // candidate over baseline
+	P       float64  `json:"p"`     // Mann-Whitney, corrected by Holm over the rows
+	Spread           // A/A
 	OfRoof  float64  `json:"ratio_of_roofs,omitempty"`
 	Waived  string   `json:"waived,omitempty"` // the reason of the waiver, where one holds
 	Text    string   `json:"text"`
@@ -72,44 +73,22 @@ const leastRounds = 5
 
 // Estimate is the ratio of the candidate to the baseline of a row: what decides when enough was
 // measured.
-func (r *Row) Estimate(inTurn bool) Interval {
-	base := rounds(r.Baseline)
+func (r *Row) Estimate(inTurn bool) Interval { return ratio(r.base(), rounds(r.Candidate), inTurn) }
+
+// base is all samples of the baseline, a list a round.
+func (r *Row) base() arm {
 	if len(r.Again) == len(r.Baseline) {
-		base = rounds(r.Baseline, r.Again)
+		return rounds(r.Baseline, r.Again)
 	}
-	return ratio(base, rounds(r.Candidate), inTurn)
+	return rounds(r.Baseline)
 }
 
-// Spread is by how much equal arms differ, and why: the further end of the interval of their ratio;
-// how far medians of thirds of the run lie apart, which is drift; and half the range that the
-// middle half of the samples takes, which is large where a neighbour makes two speeds of one.
-func (r *Row) Spread(inTurn bool) (spread float64, cause string) {
-	spread, cause = r.Recorded, "recorded noise"
-	if len(r.Again) > 0 {
-		spread, cause = ratio(rounds(r.Baseline), rounds(r.Again), inTurn).far(), "noise"
+// proven is the probability that sides which are alike differ as much.
+func (r *Row) proven(inTurn bool) float64 {
+	if base, candidate := r.base(), rounds(r.Candidate); inTurn && len(base) == len(candidate) {
+		return rankTest(base, candidate)
 	}
-	base := rounds(r.Baseline)
-	if len(r.Again) == len(r.Baseline) {
-		base = rounds(r.Baseline, r.Again)
-	}
-	all := slices.Sorted(slices.Values(base.all()))
-	if len(all) < 4 {
-		return spread, cause
-	}
-	middle := all[len(all)/2]
-	if half := (all[len(all)*3/4] - all[len(all)/4]) / 2 / middle; half > spread {
-		spread, cause = half, "two speeds"
-	}
-	if n := len(base) / 3; inTurn && n >= 3 {
-		var thirds []float64
-		for i := range 3 {
-			thirds = append(thirds, Median(base[i*n:(i+1)*n].all()))
-		}
-		if d := (slices.Max(thirds) - slices.Min(thirds)) / middle; d > spread {
-			spread, cause = d, "drift"
-		}
-	}
-	return spread, cause
+	return mannWhitney(slices.Concat(r.Baseline, r.Again), r.Candidate)
 }
 
 // Judge concludes from the samples of all rows.
@@ -119,8 +98,8 @@ func Judge(rows []Row, o Options) []RowVerdict {
 	for i := range rows {
 		r := &rows[i]
 		out[i] = RowVerdict{Row: *r, Ratio: r.Estimate(o.InTurn)}
-		out[i].Spread, out[i].Cause = r.Spread(o.InTurn)
-		p[i] = mannWhitney(slices.Concat(r.Baseline, r.Again), r.Candidate)
+		out[i].Spread = r.Spread(o.InTurn)
+		p[i] = r.proven(o.InTurn)
 	}
 	for i, corrected := range holm(p) {
 		out[i].P = corrected
@@ -141,7 +120,7 @@ func (v *RowVerdict) judge(o Options) {
 		switch {
 		case !o.Now.Before(w.Expires):
 			v.Text += fmt.Sprintf("; its waiver expired on %s", w.Expires.Format(time.DateOnly))
-		case v.Spread > w.Ceiling:
+		case v.Above(w.Ceiling):
 			v.Text += fmt.Sprintf("; its waiver holds up to %s", percent(w.Ceiling))
 		default:
 			v.Waived = w.Reason
@@ -158,9 +137,8 @@ func (v *RowVerdict) find(o Options) (Finding, string) {
 		return Unmeasurable, fmt.Sprintf("%d samples are too few", n)
 	case slices.ContainsFunc(slices.Concat(v.Baseline, v.Again, v.Candidate), bad):
 		return Unmeasurable, "a sample is no rate"
-	case v.Spread > o.Ceiling:
-		return Unmeasurable, fmt.Sprintf("equal arms differ by %s (%s), above the ceiling of %s", percent(v.Spread),
-			v.Cause, percent(o.Ceiling))
+	case v.Above(o.Ceiling):
+		return Unmeasurable, v.Spread.text(o.Ceiling)
 	}
 	slower := func(r Interval) bool { return 1-r.Median > o.MaxRegress && r.High < 1 }
 	proven := v.P < level

@@ -108,37 +108,50 @@ func medianOf(list []drawn, times []int) float64 {
 	return math.NaN()
 }
 
-// ratio is the median of y over that of x with its percentile bootstrap interval (Efron 1979). In
-// turn says that round i of both was taken in the same moments: rounds are then drawn for both
-// alike, so that what disturbs the machine for some of them leaves the ratio alone. Equal samples
-// give equal intervals: the generator is seeded with a constant. Where there is nothing to compare,
-// or samples that are no rates, all is 0.
+// ratio is that of y to x with its percentile bootstrap interval (Efron 1979). In turn says that
+// round i of both was taken in the same moments: it is then the median of what the rounds say one
+// by one, and rounds are drawn for both alike; else that of y over that of x. Equal samples give
+// equal intervals: the generator is seeded with a constant. Where there is nothing to compare, or
+// samples that are no rates, all is 0.
 func ratio(x, y arm, inTurn bool) Interval {
 	if len(x) == 0 || len(y) == 0 {
 		return Interval{}
 	}
 	rng := rand.New(rand.NewPCG(2026, uint64(min(len(x), len(y)))))
-	draws := make([]float64, resamples)
-	sx, sy := x.sorted(), y.sorted()
-	timesX, timesY := make([]int, len(x)), make([]int, len(y))
-	for i := range draws {
-		draw(rng, timesX)
-		if inTurn && len(x) == len(y) {
-			copy(timesY, timesX)
-		} else {
-			draw(rng, timesY)
-		}
-		draws[i] = medianOf(sy, timesY) / medianOf(sx, timesX)
+	var out Interval
+	if inTurn && len(x) == len(y) {
+		q := quotients(x, y)
+		out = bootstrap(Median(q.all()), drawsOf(rng, q))
+	} else {
+		over, under := drawsOf(rng, y), drawsOf(rng, x)
+		out = bootstrap(Median(y.all())/Median(x.all()), func() float64 { return over() / under() })
 	}
-	slices.Sort(draws)
-	const tail = resamples / 40
-	out := Interval{Median(y.all()) / Median(x.all()), draws[tail], draws[resamples-1-tail]}
 	for _, v := range []float64{out.Median, out.Low, out.High} {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			return Interval{}
 		}
 	}
 	return out
+}
+
+// drawsOf returns the median of another draw of the rounds at each call.
+func drawsOf(rng *rand.Rand, a arm) func() float64 {
+	list, times := a.sorted(), make([]int, len(a))
+	return func() float64 {
+		draw(rng, times)
+		return medianOf(list, times)
+	}
+}
+
+// bootstrap is an estimate with the range of the middle 95 % of draws.
+func bootstrap(estimate float64, one func() float64) Interval {
+	draws := make([]float64, resamples)
+	for i := range draws {
+		draws[i] = one()
+	}
+	slices.Sort(draws)
+	const tail = resamples / 40
+	return Interval{estimate, draws[tail], draws[resamples-1-tail]}
 }
 
 // mannWhitney is the two-sided probability that samples of one source differ in rank as much as x

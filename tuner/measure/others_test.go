@@ -1,0 +1,84 @@
+package measure
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// booked writes what a kernel says: seconds up, busy seconds of PUs 0 and 1 of which some were
+// stolen, and the seconds of a thread on a PU.
+func booked(t *testing.T, proc string, up, busy0, busy1, stolen1, own float64, on int) {
+	t.Helper()
+	for name, text := range map[string]string{
+		"uptime": fmt.Sprintf("%.2f 1.0\n", up),
+		"stat": fmt.Sprintf("cpu  1 2 3 4 5 6 7 8 9 0\ncpu0 %.0f 0 0 99999 7 0 0 0 0 0\n"+
+			"cpu1 0 %.0f 0 99 7 0 0 %.0f 0 0\nintr 5\n", 100*busy0, 100*(busy1-stolen1), 100*stolen1),
+		"self/task/17/stat": fmt.Sprintf("17 (a) b (c) S %s %.0f 100 %s %d 0 0\n", strings.Repeat("0 ", 10),
+			100*own, strings.Repeat("0 ", 23), on),
+	} {
+		path := filepath.Join(proc, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestOthersByTheBooks(t *testing.T) {
+	for _, c := range []struct {
+		what               string
+		busy0, busy1       float64
+		stolen1, own, want float64
+		on                 int
+		pus                []int
+	}{
+		{"nobody else", 10, 0, 0, 10, 0, 0, []int{0, 1}},
+		{"a neighbour on PU 1", 10, 4, 0, 10, 0.4, 0, []int{0, 1}},
+		{"a neighbour where the plan is not", 10, 4, 0, 10, 0, 0, []int{0}},
+		{"another machine", 10, 3, 3, 10, 0.3, 0, []int{0, 1}},
+		{"a thread that wandered", 5, 5, 0, 10, 0, 0, []int{0, 1}},
+		{"a sandbox that books nothing", 0, 0, 0, 10, 0, 0, []int{0, 1}},
+	} {
+		proc := t.TempDir()
+		booked(t, proc, 100, 50, 50, 1, 7, 0)
+		o := watchOthers(proc, c.pus)
+		booked(t, proc, 110, 50+c.busy0, 50+c.busy1, 1+c.stolen1, 7+c.own, c.on)
+		if got := o.Share(); got < c.want-1e-6 || got > c.want+1e-6 {
+			t.Errorf("%s: %v of a PU, want %v", c.what, got, c.want)
+		}
+	}
+	if got := watchOthers(t.TempDir(), []int{0}).Share(); got != 0 {
+		t.Errorf("without books: %v", got)
+	}
+}
+
+// TestOthersKnowOwnThreads: what this process does is no other's.
+func TestOthersKnowOwnThreads(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the books of Linux")
+	}
+	all, pus := readLedger("/proc"), []int{}
+	for pu := range all.busy {
+		pus = append(pus, pu)
+	}
+	o := WatchOthers(pus)
+	for began := time.Now(); time.Since(began) < 300*time.Millisecond; {
+	}
+	own := 0.0
+	for id, s := range readLedger("/proc").threads {
+		own += s.time - o.before.threads[id].time
+	}
+	if len(pus) == 0 || own < 0.1 {
+		t.Errorf("%d PUs, %.2f s of its own in 0.3 s of work", len(pus), own)
+	}
+	if share := o.Share(); share < 0 || share > 1.1 {
+		t.Errorf("others took %v of a PU", share)
+	}
+}
