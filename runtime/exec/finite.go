@@ -2,6 +2,7 @@ package exec
 
 import (
 	"encoding/binary"
+	"math"
 
 	"sandwich/microkernel/qtype"
 	"sandwich/runtime/gguf"
@@ -23,16 +24,24 @@ func finite(t gguf.Type, raw []byte) bool {
 	return d.Finite(raw)
 }
 
+// finiteWords looks at four pairs a step: a word whose exponent is all ones becomes zero, and only
+// then borrows into the sign.
 func finiteWords(raw []byte) bool {
-	const exp = 0x7F800000
-	bad := false
-	for len(raw) >= 8 {
-		v := binary.LittleEndian.Uint64(raw)
-		bad = bad || uint32(v)&exp == exp || uint32(v>>32)&exp == exp
-		raw = raw[8:]
+	const exp, low, sign = 0x7F800000 * twice, 1 << 23 * twice, 1 << 31 * twice
+	bad := uint64(0)
+	for ; len(raw) >= 32; raw = raw[32:] {
+		a, b := ^binary.LittleEndian.Uint64(raw)&exp-low, ^binary.LittleEndian.Uint64(raw[8:])&exp-low
+		c, d := ^binary.LittleEndian.Uint64(raw[16:])&exp-low, ^binary.LittleEndian.Uint64(raw[24:])&exp-low
+		bad |= a | b | c | d
 	}
-	return !bad && (len(raw) < 4 || binary.LittleEndian.Uint32(raw)&exp != exp)
+	for ; len(raw) >= 4; raw = raw[4:] {
+		bad |= uint64(^binary.LittleEndian.Uint32(raw)&(exp&math.MaxUint32)) - low&math.MaxUint32
+	}
+	return bad&sign == 0
 }
+
+// twice is a word in both halves of another, times the word.
+const twice = 1<<32 + 1
 
 func finiteHalves(raw []byte, exp uint64) bool {
 	lanes := exp | exp<<16 | exp<<32 | exp<<48

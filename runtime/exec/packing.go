@@ -164,10 +164,10 @@ func (w *rankWeights) pack(shard *shard, i, lo, hi int) bool {
 	t := weight.Tensor
 	stride := t.Type.RowBytes(t.Dims[0])                           // of the tensor
 	from, row := t.Type.RowBytes(weight.Col), t.Type.RowBytes(l.K) // of the shard in it
-	for lo < hi {
-		j, first := lo/l.Panels(), lo%l.Panels()
-		last := min(first+hi-lo, l.Panels())
-		n0, n1 := first*microkernel.PanelWidth, min(last*microkernel.PanelWidth, l.N)
+	// One at a time, so that what was looked at is still in a cache when it is packed.
+	for ; lo < hi; lo++ {
+		j, n0 := lo/l.Panels(), lo%l.Panels()*microkernel.PanelWidth
+		n1 := min(n0+microkernel.PanelWidth, l.N)
 		begin := (j*weight.Rows+weight.Row+n0)*stride + from
 		raw := gathered(weight, n0, n1)
 		if raw == nil {
@@ -180,7 +180,6 @@ func (w *rankWeights) pack(shard *shard, i, lo, hi int) bool {
 		if err := microkernel.Pack(packed, l, n0, n1, raw, stride); err != nil {
 			panic(err) // ranges are ours
 		}
-		lo += last - first
 	}
 	return true
 }

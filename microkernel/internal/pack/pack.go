@@ -6,6 +6,7 @@ import (
 	"sync"
 	"unsafe"
 
+	"sandwich/microkernel/internal/vecgen"
 	"sandwich/microkernel/qtype"
 )
 
@@ -19,6 +20,7 @@ type Packer struct {
 	d      *qtype.Desc
 	blocks *blocks // nil: plain floats
 	room   [roomBytes]byte
+	rows   [columnRoom]byte
 }
 
 // idle are packers that nobody uses. A packer's room is too long for what every piece of a load
@@ -44,6 +46,10 @@ func (p *Packer) Done() { idle.Put(p) }
 // Panel packs the rows of up to PanelWidth columns, rowStride bytes apart and k elements long, into
 // a panel of the layout that microkernel.Layout documents. It writes all of the panel up to k.
 func (p *Packer) Panel(panel, src []byte, rowStride, columns, k int) {
+	if done := p.transposed(panel, src, rowStride, columns, k); done > 0 {
+		size := p.d.Bytes / p.d.Block
+		panel, src, k = panel[done*size*qtype.PanelWidth:], src[done*size:], k-done
+	}
 	block := p.d.PanelBytes() // of d.Block elements of all columns
 	blocks := len(p.room) / block
 	if blocks == 0 { // of no type that there is
@@ -55,6 +61,23 @@ func (p *Packer) Panel(panel, src []byte, rowStride, columns, k int) {
 		p.pack(part, src[k0/p.d.Block*p.d.Bytes:], rowStride, columns, min(step, k-k0))
 		panel = panel[copy(panel, part):]
 	}
+}
+
+// transposed packs what generated code can of a panel of plain floats: the first elements of each
+// row, how many it returns.
+func (p *Packer) transposed(panel, src []byte, rowStride, columns, k int) int {
+	if columns < qtype.PanelWidth {
+		return 0
+	}
+	switch p.d.Float {
+	case qtype.Single:
+		return p.transpose(vecgen.Words, panel, src, rowStride, k)
+	case qtype.Half:
+		return 2 * p.transpose(vecgen.Halves, panel, src, rowStride, k/2)
+	case qtype.Brain:
+		return 2 * p.transpose(vecgen.Words, panel, src, rowStride, k/2)
+	}
+	return 0
 }
 
 // pack is Panel for a room that a cache holds.
