@@ -36,52 +36,63 @@ var aboutFive, aboutOne = window{0.045, 0.055}, window{0.007, 0.013}
 // miss is how far an effect lies from the middle of the window.
 func (w window) miss(e *effect) float64 { return math.Abs(e.Slower - (w.low+w.high)/2) }
 
-// damage is a plan with something worse planted in one phase.
+// damage is a plan with something worse planted in one phase. Those of a family are listed by how
+// much worse they make it.
 type damage struct {
-	name, kind string
-	prefill    bool
-	plan       *plans.Plan
+	name, kind, family string
+	prefill            bool
+	plan               *plans.Plan
 }
 
 // The widest interval of an effect that counts as true.
 const widestTruth = 0.01
 
-// How far from the middle of its window an effect of seconds, and one of a minute, may lie for the
-// next, longer look to be worth its time: seconds are noisy.
-const missScanned, missRefined = 0.03, 0.008
+// missRefined is how far from the middle of its window an effect of a minute may lie for a longer
+// look to be worth its time.
+const missRefined = 0.008
 
 // mostTries is how many damages of a kind are established before the proof does without it.
 const mostTries = 4
 
-// establish finds a damage of a kind with an effect within the window. Damages are looked at for
-// some seconds each; what comes near is looked at for a minute, and what still does is paired for
-// as long as its effect then counts as true.
+// establish finds a damage of a kind with an effect within the window. Families are halved by looks
+// of a minute; what comes near is paired for as long as its effect then counts as true.
 func (p *proof) establish(t *testing.T, kind string, w window) {
-	tries := 0
-	for i := range p.list {
-		d := &p.list[i]
-		switch best := p.nearest(kind, w); {
-		case d.kind != kind:
-			continue
-		case best != nil && best.within(w), tries == mostTries:
-			return
-		}
-		if w.miss(p.look(t, d, &p.Scanned, *proofScan, "")) > missScanned {
+	tries, met := 0, map[string]bool{}
+	for _, first := range p.list {
+		if first.kind != kind || met[first.family] {
 			continue
 		}
-		refined := p.look(t, d, &p.Refined, *proofRefine, "")
-		if w.miss(refined) > missRefined {
-			continue
+		met[first.family] = true
+		family := slices.DeleteFunc(slices.Clone(p.list), func(d damage) bool { return d.family != first.family })
+		for len(family) > 0 {
+			if best := p.nearest(kind, w); best != nil && best.within(w) || tries == mostTries {
+				return
+			}
+			middle := len(family) / 2
+			e := p.look(t, &family[middle], &p.Refined, *proofRefine, "")
+			if w.miss(e) <= missRefined {
+				e = p.truth(t, &family[middle], e.Row)
+				tries++
+			}
+			if e.Slower < (w.low+w.high)/2 {
+				family = family[middle+1:]
+			} else {
+				family = family[:middle]
+			}
 		}
-		e := p.look(t, d, &p.Established, *proofPairs, refined.Row)
-		if width := e.High - e.Low; !(width <= widestTruth) {
-			p.Established = p.Established[:len(p.Established)-1]
-			p.save(t)
-			t.Fatalf("the interval is %.1f %% wide, and %.0f %% is needed: this machine is too noisy now, go on when "+
-				"it is quiet", 100*width, 100*widestTruth)
-		}
-		tries++
 	}
+}
+
+// truth is the effect of a damage on a row that counts as true.
+func (p *proof) truth(t *testing.T, d *damage, row string) *effect {
+	e := p.look(t, d, &p.Established, *proofPairs, row)
+	if width := e.High - e.Low; !(width <= widestTruth) {
+		p.Established = p.Established[:len(p.Established)-1]
+		p.save(t)
+		t.Fatalf("the interval is %.1f %% wide, and %.0f %% is needed: this machine is too noisy now, go on when "+
+			"it is quiet", 100*width, 100*widestTruth)
+	}
+	return e
 }
 
 // look is the effect of a damage by one of the lists, measured for a time where it is not there.
@@ -183,30 +194,41 @@ func damagesOf(t *testing.T) (*plans.Plan, *profiles.Profile, []damage) {
 	base.Tuned = true
 	var out []damage
 	known := map[string]bool{base.Digest(): true}
-	add := func(kind string, prefill bool, change func(p *plans.Plan), format string, a ...any) {
+	add := func(kind, family string, prefill bool, change func(p *plans.Plan), format string, a ...any) {
 		p := fresh(thumb.Options{})
 		p.Tuned = true
 		change(p)
 		if err := p.Validate(); err == nil && !known[p.Digest()] { // what no plan may have is no damage
 			known[p.Digest()] = true
-			out = append(out, damage{fmt.Sprintf(format, a...), kind, prefill, p})
+			out = append(out, damage{fmt.Sprintf(format, a...), kind, kind + family, prefill, p})
 		}
 	}
 	for i, table := range base.Decode.Tables {
 		for _, part := range unevenParts(len(base.Decode.PUs)) {
-			add(oneTable, false, func(p *plans.Plan) { uneven(&p.Decode.Tables[i], part, false) },
-				"decode's %s in slices of %.3f", table.WeightKey, part)
+			change := func(p *plans.Plan) { uneven(&p.Decode.Tables[i], part, false) }
+			add(oneTable, fmt.Sprint(table.WeightKey), false, change, "decode's %s in slices of %.3f", table.WeightKey,
+				part)
 		}
 	}
 	for _, part := range unevenParts(len(base.Prefill.PUs)) {
-		add(onePhase, true, func(p *plans.Plan) {
+		add(onePhase, "all", true, func(p *plans.Plan) {
 			for i := range p.Prefill.Tables {
 				uneven(&p.Prefill.Tables[i], part, true)
 			}
 		}, "prefill in slices of %.3f", part)
 	}
-	for _, rows := range []int{1, 2, 3, 4, 6, 8} {
-		add(onePhase, true, func(p *plans.Plan) {
+	some := bySize(base.Prefill.Tables)
+	for n := 1; n < len(some); n++ {
+		for _, part := range unevenParts(len(base.Prefill.PUs)) {
+			add(onePhase, fmt.Sprint(n), true, func(p *plans.Plan) {
+				for _, i := range some[:n] {
+					uneven(&p.Prefill.Tables[i], part, true)
+				}
+			}, "%d of prefill's tables in slices of %.3f", n, part)
+		}
+	}
+	for _, rows := range []int{8, 6, 4, 3, 2, 1} {
+		add(onePhase, "rows", true, func(p *plans.Plan) {
 			for i := range p.Prefill.Tables {
 				low(&p.Prefill.Tables[i], rows)
 			}
@@ -220,20 +242,15 @@ func damagesOf(t *testing.T) (*plans.Plan, *profiles.Profile, []damage) {
 
 // addHalfWidth gives some tables, from the smallest up, the kernels of half the width: in prefill,
 // for one row of decode, or for more.
-func addHalfWidth(base, half *plans.Plan, add func(string, bool, func(*plans.Plan), string, ...any)) {
-	order := make([]int, len(base.Decode.Tables))
-	for i := range order {
-		order[i] = i
-	}
-	bytes := func(i int) int { return base.Decode.Tables[i].N * base.Decode.Tables[i].K }
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(bytes(a), bytes(b)) })
+func addHalfWidth(base, half *plans.Plan, add func(string, string, bool, func(*plans.Plan), string, ...any)) {
+	order := bySize(base.Decode.Tables)
 	for _, rows := range []struct {
 		prefill bool
 		lo, hi  int
 	}{{false, 1, 1}, {false, 2, base.BatchMax}, {true, 1, base.SeqMax}} {
 		for from := range order {
 			for to := from + 1; to <= len(order); to++ {
-				add(halfWidth, rows.prefill, func(p *plans.Plan) {
+				add(halfWidth, fmt.Sprint(rows, from), rows.prefill, func(p *plans.Plan) {
 					phase, other := &p.Decode, &half.Decode
 					if rows.prefill {
 						phase, other = &p.Prefill, &half.Prefill
@@ -246,6 +263,17 @@ func addHalfWidth(base, half *plans.Plan, add func(string, bool, func(*plans.Pla
 			}
 		}
 	}
+}
+
+// bySize are the numbers of tables, from that of the smallest matrix up.
+func bySize(tables []plans.Table) []int {
+	order := make([]int, len(tables))
+	for i := range order {
+		order[i] = i
+	}
+	bytes := func(i int) int { return tables[i].N * tables[i].K }
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(bytes(a), bytes(b)) })
+	return order
 }
 
 // unevenParts are the parts of a matrix that one of n workers may get where each should get 1/n.

@@ -10,8 +10,8 @@ import (
 func (p *proof) report() string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "# The gate's proof\n\nHost %s, model %s, %s a run.\n\n", p.Fingerprint, p.Model, *proofBudget)
-	fmt.Fprintf(&out, "%d damages were looked at for %s each, %d for %s, %d paired for %s.\n\n", len(p.Scanned),
-		*proofScan, len(p.Refined), *proofRefine, len(p.Established), *proofPairs)
+	fmt.Fprintf(&out, "%d damages were looked at for %s each, %d paired for %s.\n\n", len(p.Refined), *proofRefine,
+		len(p.Established), *proofPairs)
 	out.WriteString("| kind | damage | row | slower | 95 % | pairs | |\n|---|---|---|---:|---:|---:|---|\n")
 	for i := range p.Established {
 		e := &p.Established[i]

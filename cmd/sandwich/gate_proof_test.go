@@ -22,8 +22,7 @@ var (
 	proofState  = flag.String("gate-proof", "", "file with the state of the gate's proof: run it, or go on with it")
 	proofModel  = flag.String("gate-model", "", "GGUF file that the proof measures with")
 	proofBudget = flag.Duration("gate-run", 90*time.Second, "time of one run of the proof")
-	proofScan   = flag.Duration("gate-scan", 8*time.Second, "time in which a damage is looked at first")
-	proofRefine = flag.Duration("gate-refine", time.Minute, "time in which it is looked at again if it came near")
+	proofRefine = flag.Duration("gate-refine", time.Minute, "time in which a damage is looked at")
 	proofPairs  = flag.Duration("gate-establish", 10*time.Minute,
 		"time in which the true effect of a damage is established")
 )
@@ -47,7 +46,6 @@ var proofCounts = []struct {
 type proof struct {
 	Fingerprint string    `json:"fingerprint"` // of the host
 	Model       string    `json:"model"`       // digest of its shape
-	Scanned     []effect  `json:"scanned"`     // seconds each
 	Refined     []effect  `json:"refined"`     // a minute each
 	Established []effect  `json:"established"` // minutes each
 	Runs        []gateRun `json:"runs"`
