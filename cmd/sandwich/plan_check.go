@@ -46,9 +46,9 @@ A row regressed where the 95 % interval of the ratio excludes 1, the ratio is mo
 Mann-Whitney test agrees with Holm's correction over all rows. With --measure the ratio is the median of those of single
 rounds, so that a machine whose speed wanders from round to round may still decide. A row on which two equal arms differ
 by more than --ceiling is unmeasurable, and so is one beside other processes that take more than twice as much of a PU,
-or on a machine whose speed comes and goes (twice) or drifts (three times): a neighbour, not the plan. --waivers lets single rows be so, up to a ceiling and
-until a day. --self-test runs the baseline against itself slowed by twice --max-regress,
-	and fails if that goes unnoticed.
+or on a machine whose speed comes and goes (twice) or drifts (three times): a neighbour, not the plan. --waivers lets
+single rows be so, up to a ceiling and until a day. --self-test runs the baseline against itself slowed by twice
+--max-regress, and fails if that goes unnoticed.
 
 Exit codes: 0 fine, 1 regressed or an invariant broken, 2 a plan or file cannot be used, 3 undecidable on this runner,
 4 --measure on another host than that of the plans.`,

@@ -38,7 +38,7 @@ func (r *checkReport) title() string {
 	return fmt.Sprintf("%s against %s: %s", r.Candidate.Path, r.Baseline.Path, how)
 }
 
-var checkColumns = []string{"row", "baseline", "candidate", "ratio", "95 %", "A/A", "of roof", "finding"}
+var checkColumns = []string{"row", "baseline", "candidate", "ratio", "95 %", "spread", "of roof", "finding"}
 
 // cells of a row of the table.
 func checkCells(v *gate.RowVerdict) []string {
