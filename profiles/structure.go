@@ -96,17 +96,34 @@ func (p *Profile) Matrix(name string) *Matrix {
 }
 
 // Groups lists the group transforms that measurements propose and the tree does not show yet, the
-// best supported first: what an enumeration tries first.
+// best supported first: what an enumeration tries first. Clusters that nobody wrote a transform for
+// get the one that makes them, if there is one.
 func (p *Profile) Groups() []topotree.Transform {
 	found := slices.Clone(p.Latent)
 	slices.SortStableFunc(found, func(a, b Latent) int { return cmp.Compare(b.Effect, a.Effect) })
 	var out []topotree.Transform
 	for _, l := range found {
+		if l.Group == "" && l.Known == "" {
+			l.Group = p.grouping(l.Sets)
+		}
 		if x, err := topotree.ParseTransform(l.Group); err == nil && !slices.Contains(out, x) {
 			out = append(out, x)
 		}
 	}
 	return out
+}
+
+// grouping is the transform that makes clusters out of the PUs that may be used, "" where none does
+// or the tree shows them.
+func (p *Profile) grouping(sets []topotree.CPUSet) string {
+	tree, err := p.Machine.Usable()
+	if err != nil {
+		return ""
+	}
+	if x := topotree.Propose(tree, topotree.Clustering{Sets: sets}).Group; x != (topotree.Transform{}) {
+		return x.String()
+	}
+	return ""
 }
 
 // treeDigest is the digest of the machine as the system describes it: colors that a measurement

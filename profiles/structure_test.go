@@ -1,6 +1,7 @@
 package profiles
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -70,6 +71,34 @@ func TestMeasuredColorsKeepTheFingerprint(t *testing.T) {
 	p.Machine = m
 	if p.Fingerprint() != before {
 		t.Error("a plan for this host would be refused after a full probe")
+	}
+}
+
+// TestGroupsOfSets: clusters without a transform get the one that makes them; those that the tree
+// shows, or that no transform makes, get none.
+func TestGroupsOfSets(t *testing.T) {
+	m, err := topotree.ReadSynthetic("core:8")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := New(m, Identity{})
+	set := topotree.NewCPUSet
+	for want, sets := range map[string][]topotree.CPUSet{
+		"[group(4,1,2)]": {set(0, 1, 2, 3), set(4, 5, 6, 7)},
+		"[group(2,4,2)]": {set(0, 4), set(1, 5), set(2, 6), set(3, 7)},
+		"[]":             {set(0, 1, 2), set(3, 4, 5, 6, 7)},
+	} {
+		p.Latent = []Latent{{Matrix: LatencyMatrix, Sets: sets, Text: "written by hand"}}
+		if got := fmt.Sprint(p.Groups()); got != want {
+			t.Errorf("%v is made by %s, want %s", sets, got, want)
+		}
+	}
+	p.Latent[0].Sets = nil
+	for pu := range 8 {
+		p.Latent[0].Sets = append(p.Latent[0].Sets, set(pu))
+	}
+	if got := p.Groups(); len(got) > 0 {
+		t.Errorf("the cores themselves are made by %v", got)
 	}
 }
 

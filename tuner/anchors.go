@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"sandwich/plans"
-	"sandwich/plans/thumb"
 	"sandwich/roofline"
 	"sandwich/topotree"
 	"sandwich/tuner/measure"
@@ -59,11 +58,10 @@ func (c *Calibration) Error() *plans.RoadErrors {
 // others to see how wrong predictions are, until about within is over. The profile must be this
 // machine's.
 func Anchors(ctx context.Context, o SimulateOptions, within time.Duration) (*Calibration, error) {
-	plan, err := thumb.Default(o.Profile, o.Shape, thumb.Options{Compute: o.Compute, KV: o.KV, ISA: o.ISA})
+	plan, profile, _, err := o.untuned()
 	if err != nil {
 		return nil, err
 	}
-	profile, _ := service.Complete(o.Profile, plan.Widest(), plan.Arithmetics())
 	predictor, err := service.NewPredictor(profile, plan, o.Model, service.Options{})
 	if err != nil {
 		return nil, err

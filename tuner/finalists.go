@@ -44,6 +44,7 @@ func (t *tuning) decide(list []*partition) error {
 	}
 	if err == nil {
 		t.judge(f)
+		t.raced = f
 	}
 	return err
 }

@@ -47,12 +47,15 @@ type Options struct {
 	Resume  bool   // go on with the journal that is there
 	Build   string // commit of this program, for the journal and the evidence
 
+	Rerun int          // rounds in which all arms run again beside the plan, past the budget; 0: they do not
+	Reran func(*Rerun) // gets what came out of it
+
 	Progress func(Progress) // about ten times a second at most, from the tuning goroutine; may be nil
 }
 
 // Progress is what a terminal line shows.
 type Progress struct {
-	Stage   string // loading, ranks, active PUs, kernels, finalists
+	Stage   string // loading, ranks, active PUs, kernels, finalists, rerun
 	Text    string // what is being tried and the best so far
 	Elapsed time.Duration
 	Budget  time.Duration

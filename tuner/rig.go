@@ -212,7 +212,7 @@ func (r *rig) sample(l *pool.Leader, a *arm, batch *kvcache.Batch, times int, en
 	}
 	began := time.Now()
 	for range times {
-		next, err := a.executor.Run(team, batch, 0, gate(end))
+		next, err := a.executor.Run(team, batch, 0, deadline(end))
 		if err != nil {
 			return 0, err
 		}
@@ -223,11 +223,11 @@ func (r *rig) sample(l *pool.Leader, a *arm, batch *kvcache.Batch, times int, en
 	return time.Since(began).Seconds() / float64(times), nil
 }
 
-// gate halts a forward at a moment.
-type gate time.Time
+// deadline halts a forward at a moment.
+type deadline time.Time
 
 // Passed implements exec.Gate.
-func (g gate) Passed(int) bool { return time.Now().After(time.Time(g)) }
+func (g deadline) Passed(int) bool { return time.Now().After(time.Time(g)) }
 
 // sampleSeconds is about what one sample of a finalist takes: long enough to average over the ticks
 // of the system.

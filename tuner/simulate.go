@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"sandwich/plans"
-	"sandwich/plans/thumb"
 	"sandwich/profiles"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/kvcache"
@@ -98,11 +97,10 @@ func Simulate(ctx context.Context, o SimulateOptions) (*Ranking, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
-	plan, err := thumb.Default(o.Profile, o.Shape, thumb.Options{Compute: o.Compute, KV: o.KV, ISA: o.ISA})
+	plan, profile, notes, err := o.untuned()
 	if err != nil {
 		return nil, err
 	}
-	profile, notes := service.Complete(o.Profile, plan.Widest(), plan.Arithmetics())
 	cache, err := exec.CacheBytes(o.Shape, plan.KV, o.blocks(), o.Parallel, plan.Chunk)
 	if err != nil {
 		return nil, err

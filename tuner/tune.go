@@ -54,6 +54,9 @@ func Tune(ctx context.Context, o Options) (*plans.Bundle, error) {
 	if err := t.work(home); err != nil && !errors.Is(err, errNoTime) {
 		return nil, err
 	}
+	if t.again != nil {
+		o.Reran(t.again)
+	}
 	return t.bundle()
 }
 
@@ -82,7 +85,11 @@ func (t *tuning) work(home *partition) error {
 		}
 		ready = append(ready, p)
 	}
-	return t.decide(ready)
+	err = t.decide(ready)
+	if err == nil && t.o.Rerun > 0 {
+		t.again, err = t.rerun()
+	}
+	return err
 }
 
 // tuning is one Tune under way.
@@ -101,6 +108,8 @@ type tuning struct {
 	home     *partition // of the default plan, which is open throughout
 	other    *partition // that is open besides; nil: none
 	won      *partition // whose winners the plan gets; nil: that of the default
+	raced    *field     // the last race; nil: whole configurations were not compared
+	again    *Rerun     // its arms once more; nil: nobody asked
 	evidence plans.Evidence
 	noise    []float64 // A/A differences: of whole forwards, or of kernels where there is no rig
 	said     time.Time
@@ -246,10 +255,7 @@ func (t *tuning) close() {
 
 // bundle writes the winners down.
 func (t *tuning) bundle() (*plans.Bundle, error) {
-	won := t.home
-	if t.won != nil {
-		won = t.won
-	}
+	won := t.winner()
 	if t.shape.Pooled() {
 		won.leaveDecode()
 	}

@@ -13,14 +13,14 @@ func newBench() *cobra.Command {
   sandwich bench embed --model bert.gguf
   sandwich bench grammar --schema tools.json --model llama.gguf
   sandwich bench load --policy sandwich,fcfs --svg load.svg
+  sandwich bench predict llama.gguf --anchors-of tinyllama.gguf
   sandwich bench roofline --model llama.gguf --svg roofline.svg
   sandwich bench perplexity text.txt --model llama.gguf`,
 		Args: knownVerb,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(newBenchAllReduce(), newBenchAttention(), newBenchEmbed(), newBenchGEMM(), newBenchGrammar(),
-		newBenchLLM(),
-		newBenchLoad(),
-		newBenchPerplexity(), newBenchRanking(), newBenchRoofline(), newBenchSearch(), newBenchThumb())
+		newBenchLLM(), newBenchLoad(), newBenchPerplexity(), newBenchPredict(), newBenchRanking(),
+		newBenchRoofline(), newBenchSearch(), newBenchThumb())
 	return c
 }

@@ -49,7 +49,8 @@ Both roofs are measured in turn with the calls, on the same workers: how fast th
 multiply-adds on registers. Groups are query heads that share a KV head.`,
 		Example: `  sandwich bench attention
   sandwich bench attention --model llama-3.1-8b --kv f16,q8_0 --decode 4096,32768 --prefill 0
-  sandwich bench attention --head-dim 128 --group 4 --threads 1,2 --format csv`,
+  sandwich bench attention --head-dim 128 --group 4 --threads 1,2 --format csv
+  sandwich bench attention --isa 1=avx2 --kv f16 --decode 4096 --prefill 512`,
 		Args: exactArgs(0, ""),
 	}
 	fs := c.Flags()
@@ -65,13 +66,22 @@ multiply-adds on registers. Groups are query heads that share a KV head.`,
 	fs.IntVar(&f.batch, "batch", 1, "sequences of a decode step")
 	fs.IntVar(&f.chunk, "chunk", 512, "tokens of a prefill chunk")
 	fs.IntSliceVarP(&f.threads, "threads", "t", []int{0}, "worker threads, such as 1,2; 0 takes one on every core")
-	fs.StringVar(&f.isa, "isa", "", "instruction set of the kernels (default: the widest)")
+	fs.StringVar(&f.isa, "isa", "", "instruction set of the kernels (default: the widest); 1=avx2 for one worker: "+
+		"what unlike workers do together, over the sum of what each does while the others work on attention of their "+
+		"own")
 	fs.BoolVar(&f.hot, "hot", false, "let decode steps read the same blocks again")
 	durationFlag(fs, &f.least, "least", 300*time.Millisecond, "least time for each figure")
 	format := formatFlag(c, "table", "json", "csv")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := f.check(c.Flags().Changed); err != nil {
 			return usageError(err)
+		}
+		isas, err := plans.ParseWorkerISAs(f.isa)
+		if err != nil {
+			return usageError(fmt.Errorf("--isa: %w", err))
+		}
+		if len(isas.Of) > 0 {
+			return unlikeAttentionReport.after(c, *format)(f.runUnlike(c.Context()))
 		}
 		return attentionReport.after(c, *format)(f.run(c.Context()))
 	}
@@ -152,77 +162,83 @@ func (f *attentionFlags) readModel() error {
 	return nil
 }
 
-func (f *attentionFlags) run(ctx context.Context) ([]measure.AttentionRow, error) {
+func (f *attentionFlags) run(ctx context.Context) (rows []measure.AttentionRow, err error) {
+	err = f.each(func(host *profiles.Profile, _ *plans.Plan, o measure.AttentionOptions, step func()) error {
+		return measure.TimeAttention(ctx, o, func(t measure.AttentionTime) {
+			rows = append(rows, t.Row(host, o))
+			step()
+		})
+	})
+	return rows, err
+}
+
+// runUnlike measures workers of several classes.
+func (f *attentionFlags) runUnlike(ctx context.Context) (rows []measure.UnlikeAttentionRow, err error) {
+	err = f.each(func(_ *profiles.Profile, plan *plans.Plan, o measure.AttentionOptions, step func()) error {
+		return measure.TimeUnlikeAttention(ctx, plan, o, func(r measure.UnlikeAttentionRow) {
+			rows = append(rows, r)
+			step()
+		})
+	})
+	return rows, err
+}
+
+// each calls fn for each measurement: a number of threads, a type of cache, what attention adds up
+// by and a length of heads.
+func (f *attentionFlags) each(fn func(host *profiles.Profile, plan *plans.Plan, o measure.AttentionOptions,
+	step func()) error) error {
 	host, err := profiles.Live()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	session := sessionFlags{isa: f.isa}
-	if err := session.oneClass(); err != nil {
-		return nil, usageError(err)
-	}
-	if err := session.checkISA(host); err != nil {
-		return nil, usageError(err)
-	}
-	isa := host.Features().Best()
-	if f.isa != "" {
-		isa, _ = microkernel.ParseISA(f.isa) // checked
-	}
-	var rows []measure.AttentionRow
+	// of whose plan only the workers and what attention adds up by are used
+	shape := benchShape("attention", plans.WeightShape{Role: "q", N: 64, K: 64, Type: "q8_0", Count: 1})
 	figures := len(f.threads) * len(f.dims) * len(f.kv) * len(f.groups) * len(f.by) * (len(f.decode) + len(f.prefill))
 	step, done := show.StepBar("bench attention", figures)
 	defer done()
-	for _, threads := range f.threads {
-		session.threads = threads
-		cases, err := f.options(host, session, isa)
-		if err != nil {
-			return nil, err
-		}
-		for _, o := range cases {
-			err := measure.TimeAttention(ctx, o, func(t measure.AttentionTime) {
-				rows = append(rows, t.Row(host, o))
-				step()
-			})
-			if errors.Is(err, mem.ErrNoMemory) {
-				return nil, usageError(fmt.Errorf("%w: give shorter contexts, fewer --kv-heads or a smaller "+
-					"--batch", err))
-			}
-			if err != nil {
-				return nil, err
-			}
-		}
-	}
-	return rows, nil
-}
-
-// options are the measurements under the session's flags: of each type of cache, what attention
-// adds up by and length of heads.
-func (f *attentionFlags) options(host *profiles.Profile, session sessionFlags,
-	isa microkernel.ISA) (all []measure.AttentionOptions, err error) {
-	// of whose plan only the PUs and what attention adds up by are used
-	shape := benchShape("attention", plans.WeightShape{Role: "q", N: 64, K: 64, Type: "q8_0", Count: 1})
-	for _, session.kv = range f.kv {
-		for _, session.attention = range f.by {
-			plan, err := session.untuned(host, shape)
-			if err != nil {
-				return nil, err
-			}
-			for _, dim := range f.dims {
-				all = append(all, f.option(host, plan, isa, dim))
+	session := sessionFlags{isa: f.isa}
+	for _, session.threads = range f.threads {
+		for _, session.kv = range f.kv {
+			for _, session.attention = range f.by {
+				if err := session.checkISA(host); err != nil {
+					return usageError(err)
+				}
+				plan, err := session.untuned(host, shape)
+				if err != nil {
+					return err
+				}
+				for _, dim := range f.dims {
+					err := fn(host, plan, f.option(host, plan, dim), step)
+					if errors.Is(err, mem.ErrNoMemory) {
+						return usageError(fmt.Errorf("%w: give shorter contexts, fewer --kv-heads or a smaller "+
+							"--batch", err))
+					}
+					if err != nil {
+						return err
+					}
+				}
 			}
 		}
 	}
-	return all, nil
+	return nil
 }
 
-func (f *attentionFlags) option(host *profiles.Profile, plan *plans.Plan, isa microkernel.ISA,
-	dim int) measure.AttentionOptions {
-	o := measure.AttentionOptions{PUs: plan.Decode.PUs, ISA: isa, Dot: plan.Attention, KV: plan.KV, HeadDim: dim,
-		KVHeads: f.kvHeads, Groups: f.groups,
-		Decode: f.decode, Prefill: f.prefill,
+func (f *attentionFlags) option(host *profiles.Profile, plan *plans.Plan, dim int) measure.AttentionOptions {
+	o := measure.AttentionOptions{PUs: plan.Decode.PUs, ISA: f.mainISA(host), Dot: plan.Attention, KV: plan.KV,
+		HeadDim: dim, KVHeads: f.kvHeads, Groups: f.groups, Decode: f.decode, Prefill: f.prefill,
 		Batch: f.batch, Chunk: f.chunk, Least: f.least, Seed: 1}
 	if !f.hot {
 		o.Cold = int(measure.ColdBytes(host, plan.Decode.PUs))
 	}
 	return o
+}
+
+// mainISA is that of workers that no flag gives another one.
+func (f *attentionFlags) mainISA(host *profiles.Profile) microkernel.ISA {
+	if isas, err := plans.ParseWorkerISAs(f.isa); err == nil && isas.All != "" {
+		if isa, err := microkernel.ParseISA(isas.All); err == nil { // which was checked
+			return isa
+		}
+	}
+	return host.Features().Best()
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"sandwich/profiles"
 	"sandwich/tuner/measure"
@@ -38,4 +39,31 @@ func attentionCells(r *measure.AttentionRow) []string {
 		profiles.FormatSeconds(r.Median),
 		profiles.FormatSeconds(r.Min), profiles.FormatSeconds(r.Max), fmt.Sprintf("%.0f", r.Rate), bandwidth, ofStream,
 		fmt.Sprintf("%.1f", r.GFLOPS), fmt.Sprintf("%.0f %% of %.0f", 100*r.OfPeak, r.Peak)}
+}
+
+// unlikeAttentionReport prints attention on unlike workers.
+var unlikeAttentionReport = report[measure.UnlikeAttentionRow]{
+	columns: []string{"test", "heads", "kv", "by", "workers", "median", "each alone in that time", "of their sum",
+		"95 %"},
+	numbers: []int{5, 6, 7, 8},
+	cells: func(r *measure.UnlikeAttentionRow) []string {
+		test := fmt.Sprintf("%s %d", r.Test, r.Context)
+		if r.Test == "decode" && r.Batch > 1 {
+			test += fmt.Sprintf(" x %d", r.Batch)
+		}
+		var alone []string
+		for _, part := range r.Alone {
+			alone = append(alone, fmt.Sprintf("%.2f", part))
+		}
+		return []string{test, fmt.Sprintf("%dx%d of %d", r.KVHeads, r.Group, r.HeadDim), r.KV, r.By,
+			strings.Join(r.ISAs, ", "), profiles.FormatSeconds(r.Seconds), strings.Join(alone, " + "),
+			fmt.Sprintf("%.1f %%", 100*r.Share), fmt.Sprintf("%.1f to %.1f", 100*r.ShareLow, 100*r.ShareHigh)}
+	},
+	header: "test,kv,by,head_dim,kv_heads,group,context,batch,isas,med_s,alone,rounds,of_sum,of_sum_low,of_sum_high",
+	line: func(r *measure.UnlikeAttentionRow) string {
+		alone := strings.ReplaceAll(strings.Trim(fmt.Sprintf("%.3f", r.Alone), "[]"), " ", "+")
+		return fmt.Sprintf("%s,%s,%s,%d,%d,%d,%d,%d,%s,%.9f,%s,%d,%.4f,%.4f,%.4f", r.Test, r.KV, r.By, r.HeadDim,
+			r.KVHeads, r.Group, r.Context, r.Batch, strings.Join(r.ISAs, "+"), r.Seconds, alone, r.Rounds, r.Share,
+			r.ShareLow, r.ShareHigh)
+	},
 }

@@ -240,26 +240,36 @@ func damagesOf(t *testing.T) (*plans.Plan, *profiles.Profile, []damage) {
 	return base, host, out
 }
 
-// addHalfWidth gives some tables, from the smallest up, the kernels of half the width: in prefill,
-// for one row of decode, or for more.
+// addHalfWidth gives some tables, from the smallest up, the kernels of half the width: for one
+// number of decode's rows, for all numbers but one row, for one row, or in prefill.
 func addHalfWidth(base, half *plans.Plan, add func(string, string, bool, func(*plans.Plan), string, ...any)) {
 	order := bySize(base.Decode.Tables)
+	one := func(family string, prefill bool, lo, hi int, tables []int) {
+		add(halfWidth, family, prefill, func(p *plans.Plan) {
+			phase, other := &p.Decode, &half.Decode
+			if prefill {
+				phase, other = &p.Prefill, &half.Prefill
+			}
+			for _, i := range tables {
+				phase.Tables[i].Rules = spliced(&phase.Tables[i], &other.Tables[i], lo, hi)
+			}
+		}, "half the width for %d to %d rows (prefill %v) in tables %v", lo, hi, prefill, tables)
+	}
+	for n := 1; n <= len(order); n++ {
+		for from := range len(order) - n + 1 {
+			some := order[from : from+n]
+			for rows := 2; rows <= base.BatchMax; rows++ {
+				one(fmt.Sprint("rows of ", some), false, rows, rows, some)
+			}
+		}
+	}
 	for _, rows := range []struct {
 		prefill bool
 		lo, hi  int
-	}{{false, 1, 1}, {false, 2, base.BatchMax}, {true, 1, base.SeqMax}} {
+	}{{false, 2, base.BatchMax}, {false, 1, 1}, {true, 1, base.SeqMax}} {
 		for from := range order {
 			for to := from + 1; to <= len(order); to++ {
-				add(halfWidth, fmt.Sprint(rows, from), rows.prefill, func(p *plans.Plan) {
-					phase, other := &p.Decode, &half.Decode
-					if rows.prefill {
-						phase, other = &p.Prefill, &half.Prefill
-					}
-					for _, i := range order[from:to] {
-						phase.Tables[i].Rules = spliced(&phase.Tables[i], &other.Tables[i], rows.lo, rows.hi)
-					}
-				}, "half the width for %d to %d rows (prefill %v) in tables %v", rows.lo, rows.hi, rows.prefill,
-					order[from:to])
+				one(fmt.Sprint(rows, from), rows.prefill, rows.lo, rows.hi, order[from:to])
 			}
 		}
 	}

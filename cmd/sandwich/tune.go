@@ -40,6 +40,7 @@ type tuneFlags struct {
 	allow   string
 	format  string
 	options tuner.Options
+	again   *tuner.Rerun // nil: nobody asked
 
 	simulation simulateFlags
 }
@@ -58,10 +59,14 @@ better than the new one stays, and the new one is written beside it as PLAN.1; -
 The model is a GGUF file, a config.json of Hugging Face, or the name of a preset: shapes are enough to tune for.
 Finished trials are kept in a journal beside the plan, so that a run that was interrupted goes on with --resume. The
 winners of kernel searches are kept in the data folder by host and build: another model with matrices of the same shapes
-takes them over, and only its race runs anew. --forget removes them.`,
+takes them over, and only its race runs anew. --forget removes them.
+
+Who is the best of many noisy figures had luck as well. --rerun 30 races every arm again beside the plan that was found,
+30 rounds in turn with none stopped early, and says which differ from it by a rank test corrected over all of them.`,
 		Example: `  sandwich tune --model llama.gguf
   sandwich tune --model llama-3.1-8b --type q4_0 --budget 30m -o llama.plan
   sandwich tune --model llama.gguf -o llama.plan --resume
+  sandwich tune --model llama.gguf -o llama.plan --rerun 30
   sandwich tune --machine kunpeng920 --model llama-3.1-8b --type f32 --simulate --format json`,
 		Args: exactArgs(0, ""),
 	}
@@ -85,6 +90,8 @@ takes them over, and only its race runs anew. --forget removes them.`,
 	fs.BoolVar(&f.forget, "forget", false, "only remove what earlier runs' kernel searches left for those to come")
 	fs.BoolVar(&f.force, "force", false,
 		"replace the plan at -o even where it was measured better, is damaged, or is for another host or model")
+	fs.IntVar(&f.options.Rerun, "rerun", 0, "then race all arms again beside the plan for so many rounds, past the "+
+		"budget, and exit 1 where one surely beats it")
 	fs.StringVar(&f.allow, "allow", "", "tp: several ranks for any gain (default: for 10 %, since they change "+
 		"the rounding of logits)")
 	f.simulation.add(fs)
@@ -140,7 +147,7 @@ func (f *tuneFlags) run(ctx context.Context, w io.Writer) error {
 	if b == nil {
 		return err
 	}
-	return errors.Join(f.report(w, b, path), err)
+	return errors.Join(f.report(w, b, path), err, f.beaten(path))
 }
 
 func (f *tuneFlags) check() error {
@@ -158,6 +165,8 @@ func (f *tuneFlags) check() error {
 		return fmt.Errorf("--top-k %d: give a number from 1 to 1000", o.TopK)
 	case !slices.Contains(search.Strategies(), o.Strategy):
 		return fmt.Errorf("unknown --strategy %q: use %s", o.Strategy, strings.Join(search.Strategies(), ", "))
+	case o.Rerun != 0 && (o.Rerun < tuner.LeastRerun || o.Rerun > 10000):
+		return fmt.Errorf("--rerun %d: give a number of rounds from %d to 10000", o.Rerun, tuner.LeastRerun)
 	case o.Effort != "":
 		if _, err := search.ParseEffort(o.Effort); err != nil {
 			return fmt.Errorf("--effort: %w", err)
@@ -258,6 +267,7 @@ func (f *tuneFlags) tune(ctx context.Context, subject *session.Subject, host *pr
 		line(p.String())
 		f.session.loading.At("tuning", p.Elapsed.Seconds()/p.Budget.Seconds())
 	}
+	o.Reran = func(r *tuner.Rerun) { f.again = r }
 	b, err := tuner.Tune(ctx, o)
 	done()
 	switch {

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 
 	"sandwich/cmd/sandwich/internal/bundle"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
+	"sandwich/plans/gate"
+	"sandwich/tuner"
 )
 
 func (f *tuneFlags) report(w io.Writer, b *plans.Bundle, path string) error {
@@ -25,11 +28,12 @@ func (f *tuneFlags) report(w io.Writer, b *plans.Bundle, path string) error {
 			plans.Summary
 			Story    *story           `json:"story"`
 			Rejected []plans.Rejected `json:"rejected_candidates"`
-		}{path, b.Show(), tale, b.Evidence.Rejected})
+			Rerun    *tuner.Rerun     `json:"rerun,omitempty"`
+		}{path, b.Show(), tale, b.Evidence.Rejected, f.again})
 	}
 	if !f.explain {
 		fmt.Fprintf(w, "%s: %s\n", path, b.Plan.Headline(b.State()))
-		return bundle.Races(w, b)
+		return errors.Join(bundle.Races(w, b), f.printRerun(w))
 	}
 	fmt.Fprintf(w, "%s: ", path)
 	if err := tale.print(w, b); err != nil {
@@ -38,6 +42,53 @@ func (f *tuneFlags) report(w io.Writer, b *plans.Bundle, path string) error {
 	if tale.Rejected > 0 {
 		fmt.Fprintf(w, "\n`sandwich plan explain %s --rejected` lists the %d candidates that were rejected, and why.\n",
 			path, tale.Rejected)
+	}
+	return f.printRerun(w)
+}
+
+// rerunFindings are what a rerun says of an arm, in the words of its table.
+var rerunFindings = map[gate.Finding]string{gate.Regressed: "beats the plan", gate.Improved: "slower"}
+
+// printRerun shows each arm beside the plan, if there was a rerun.
+func (f *tuneFlags) printRerun(w io.Writer) error {
+	r := f.again
+	if r == nil {
+		return nil
+	}
+	if len(r.Rows) == 0 {
+		return show.Sentence(w, "\nNothing was run again: "+r.Why+".")
+	}
+	fmt.Fprintf(w, "\nagain, %s in turn:\n", show.Plural(r.Rounds, "round"))
+	var rows [][]string
+	for _, v := range r.Rows {
+		finding := rerunFindings[v.Finding]
+		if finding == "" {
+			finding = "no sure difference"
+		}
+		rows = append(rows, []string{v.Phase, v.Name, fmt.Sprintf("%+.1f %%", 100*(1/v.Ratio.Median-1)),
+			fmt.Sprintf("%+.1f to %+.1f %%", 100*(1/v.Ratio.High-1), 100*(1/v.Ratio.Low-1)),
+			fmt.Sprintf("%.3f", v.P), finding})
+	}
+	if err := show.Table(w, []string{"phase", "arm", "over the plan", "95 %", "p", ""}, rows, 2, 3, 4); err != nil {
+		return err
+	}
+	if r.Why != "" {
+		return show.Sentence(w, fmt.Sprintf("Of %d rounds: %s.", f.options.Rerun, r.Why))
+	}
+	return nil
+}
+
+// beaten is the error of a plan that lost its rerun, or of a rerun that was stopped.
+func (f *tuneFlags) beaten(path string) error {
+	switch r := f.again; {
+	case r == nil:
+		return nil
+	case len(r.Beaten()) > 0:
+		v := r.Beaten()[0]
+		return fmt.Errorf("run again, %s beats %s in %s by %.1f %% (p %.3f): tune with a larger --budget", v.Name, path,
+			v.Phase, 100*(1/v.Ratio.Median-1), v.P)
+	case r.Why != "":
+		return fmt.Errorf("%s is written, but its rerun is not whole: %s", path, r.Why)
 	}
 	return nil
 }

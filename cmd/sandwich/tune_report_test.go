@@ -10,9 +10,11 @@ import (
 	"sandwich/cmd/sandwich/internal/bundle"
 	"sandwich/plans"
 	"sandwich/plans/choose"
+	"sandwich/plans/gate"
 	"sandwich/plans/thumb"
 	"sandwich/profiles"
 	"sandwich/runtime/session"
+	"sandwich/tuner"
 )
 
 // racedPlan is a plan for this host that was raced: its speeds in both phases over those of the
@@ -133,6 +135,36 @@ func TestSaveKeepsTheBetterPlan(t *testing.T) {
 	f.force = true
 	save(good, f.out)
 	save(poor, f.out)
+}
+
+// TestPrintRerun: the table says of each arm whether it beats the plan, and so does the error; a
+// rerun that was stopped is an error, too.
+func TestPrintRerun(t *testing.T) {
+	row := func(arm string, ratio float64, f gate.Finding) gate.RowVerdict {
+		return gate.RowVerdict{Row: gate.Row{Name: arm, Phase: "decode"}, Finding: f, P: 0.01,
+			Ratio: gate.Interval{Median: ratio, Low: ratio - 0.01, High: ratio + 0.01}}
+	}
+	f := tuneFlags{again: &tuner.Rerun{Rounds: 30, Rows: []gate.RowVerdict{row("slow", 1.1, gate.Improved),
+		row("alike", 1, gate.Fine)}}}
+	var text strings.Builder
+	if err := f.printRerun(&text); err != nil || f.beaten("x.plan") != nil {
+		t.Fatal(err, f.beaten("x.plan"))
+	}
+	words := strings.Join(strings.Fields(text.String()), " ")
+	for _, want := range []string{"again, 30 rounds in turn:", "decode slow -9.1 % -9.9 to -8.3 % 0.010 slower",
+		"decode alike +0.0 % -1.0 to +1.0 % 0.010 no sure difference"} {
+		if !strings.Contains(words, want) {
+			t.Errorf("no %q in\n%s", want, text.String())
+		}
+	}
+	f.again.Rows = append(f.again.Rows, row("better", 0.9, gate.Regressed))
+	if err := f.beaten("x.plan"); err == nil || !strings.Contains(err.Error(), "better beats x.plan in decode by 11.1 %") {
+		t.Errorf("a plan that was beaten: %v", err)
+	}
+	f.again = &tuner.Rerun{Why: "it was interrupted"}
+	if err := f.beaten("x.plan"); err == nil || !strings.Contains(err.Error(), "x.plan is written") {
+		t.Errorf("a rerun that was stopped: %v", err)
+	}
 }
 
 // In the data folder a plan of another host leaves its name to it and takes the next one.

@@ -3,7 +3,6 @@ package measure
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -11,7 +10,6 @@ import (
 	"sandwich/microkernel"
 	"sandwich/roofline"
 	"sandwich/runtime/engine"
-	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
 	"sandwich/runtime/pool"
 	"sandwich/topotree"
@@ -81,27 +79,23 @@ func (o *RooflineOptions) Phase(m int) string {
 	return model.Phases[0]
 }
 
-// Positions is how many KV positions the forwards need at most, over all sequences.
-func (o *RooflineOptions) Positions() (most int) {
-	for _, m := range o.Rows {
-		n := o.Placer.Context + m
-		if o.Phase(m) == model.Phases[1] {
-			n = m * kvcache.BlocksFor(o.Placer.Context+1) * kvcache.BlockTokens
-		}
-		most = max(most, n)
-	}
-	return most
+// forward is that of m rows.
+func (o *RooflineOptions) forward(m int) Forward {
+	return Forward{o.Phase(m) == model.Phases[0], m, o.Placer.Context}
 }
 
-// LogitRows is how many rows of a forward have logits at most.
-func (o *RooflineOptions) LogitRows() (most int) {
+func (o *RooflineOptions) forwards() (out []Forward) {
 	for _, m := range o.Rows {
-		if most = max(most, 1); o.Phase(m) == model.Phases[1] {
-			most = max(most, m)
-		}
+		out = append(out, o.forward(m))
 	}
-	return most
+	return out
 }
+
+// Positions is how many KV positions the forwards need at most, over all sequences.
+func (o *RooflineOptions) Positions() int { return ForwardPositions(o.forwards()) }
+
+// LogitRows is how many rows of a forward have logits at most.
+func (o *RooflineOptions) LogitRows() int { return ForwardLogits(o.forwards()) }
 
 // Predict says of every op of the forwards what bounds it and how long it takes.
 func (o *RooflineOptions) Predict() (rows []RooflineRow, err error) {
@@ -190,7 +184,7 @@ func Roofline(ctx context.Context, r *engine.Runner, l *pool.Leader, o RooflineO
 		if err != nil {
 			return nil, err
 		}
-		b, err := o.forward(r, m)
+		b, err := o.forward(m).batch(r)
 		if err != nil {
 			return nil, err
 		}
@@ -228,41 +222,6 @@ func (r *RooflineRow) measured(samples []float64) {
 	if r.Seconds > 0 {
 		r.Error = r.Predicted/r.Seconds - 1
 	}
-}
-
-// forward is a batch of m rows behind Context positions, which nobody computed: how long attention
-// takes does not depend on what it reads.
-func (o *RooflineOptions) forward(r *engine.Runner, m int) (*kvcache.Batch, error) {
-	cache, b := r.NewCache(), &kvcache.Batch{Prefill: o.Phase(m) == model.Phases[0]}
-	for i := range m {
-		b.Tokens = append(b.Tokens, int32(i*31%r.Model.Dims.Vocab))
-	}
-	sequences, each := m, 1
-	if b.Prefill {
-		sequences, each = 1, m
-	}
-	for i := range sequences {
-		seq := cache.Open(kvcache.Salt{})
-		if !cache.Reserve(seq, o.Placer.Context+each) {
-			return nil, fmt.Errorf("%d sequences of %d positions do not fit the KV cache", sequences,
-				o.Placer.Context+each)
-		}
-		for pos := 0; pos < o.Placer.Context; { // as forwards would have written them
-			n := min(o.Placer.Context-pos, r.Plan.Chunk)
-			cache.Cover(seq, pos+n)
-			cache.Advance(seq, n)
-			pos += n
-		}
-		cache.Cover(seq, o.Placer.Context+each)
-		b.AddSpan(seq, kvcache.Span{Seq: i, Row: i * each, Rows: each, Pos: o.Placer.Context})
-		if !b.Prefill {
-			b.LogitRows = append(b.LogitRows, int32(i))
-		}
-	}
-	if b.Prefill {
-		b.LogitRows = append(b.LogitRows, int32(m-1))
-	}
-	return b, nil
 }
 
 // RooflineErrors says how far predictions are off.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"sandwich/plans"
+	"sandwich/profiles"
 	"sandwich/topotree"
 )
 
@@ -78,6 +79,21 @@ func (c *Config) Service() (plans.ServiceConfig, error) {
 		ranks[i] = plans.Rank{PUs: r.PUs.Slice(), NUMANode: r.Node()}
 	}
 	return plans.NewService(ranks, c.Prefill.Slice(), c.Decode.Slice())
+}
+
+// Of is the service configuration of a plan on a machine, with the memory nodes that its ranks are
+// nearest to: as a candidate, to be predicted.
+func Of(p *profiles.Profile, plan *plans.Plan) (*Config, error) {
+	ranks := make([]topotree.CPUSet, len(plan.Ranks))
+	for i, r := range plan.Ranks {
+		ranks[i] = topotree.NewCPUSet(r.PUs...)
+	}
+	c, ok := newConfig(newSite(p), ranks, topotree.NewCPUSet(plan.Prefill.PUs...),
+		topotree.NewCPUSet(plan.Decode.PUs...), Origin{Always: plan.Name})
+	if !ok {
+		return nil, fmt.Errorf("plan %s: a rank has no PU in a phase, or no memory", plan.Name)
+	}
+	return c, nil
 }
 
 // weights are what the model is cut in proportion to: the PUs of each rank (plans.Plan.Shares).

@@ -1,0 +1,325 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/plans"
+	"sandwich/plans/thumb"
+	"sandwich/profiles/calibrate"
+	"sandwich/runtime/engine"
+	"sandwich/runtime/kvcache"
+	"sandwich/runtime/model"
+	"sandwich/runtime/pool"
+	"sandwich/runtime/session"
+	"sandwich/tuner"
+	"sandwich/tuner/measure"
+)
+
+// predictFlags are what bench predict predicts and measures.
+type predictFlags struct {
+	anchors  []string // files whose products are anchors; none: those of each model
+	prompts  []int
+	batches  []int
+	contexts []int
+	threads  []int // arms of one rank; none: one thread, and the untuned plan's
+	tp       []int // arms of several
+	reps     int
+	within   time.Duration
+}
+
+func newBenchPredict() *cobra.Command {
+	f := predictFlags{}
+	c := &cobra.Command{
+		Use:   "predict [MODEL.gguf...]",
+		Short: "Predict and measure whole forwards of models: how far the ranking of configurations is off",
+		Long: `Predict how long forwards take, as tune does before it races configurations, then run them under untuned plans: prompts
+(--prompts) and batches of sequences that generate a token each (--batches), behind --contexts positions, on --threads and by
+--tp ranks. Without a model it is the embedded one.
+
+Predictions rest on the roofs of this machine, and on three products of each weight type with 1, 32 and 512 rows and
+attention, measured on the files of --anchors-of (the model itself without it; --anchors is the time for that). Both are
+measured again before each model, since machines change from minute to minute; none of the forwards enters. A type that no
+such file has is predicted by what is assumed, which the report says. The last table says how far predictions are off.`,
+		Example: `  sandwich bench predict
+  sandwich bench predict llama-160m.gguf qwen3-0.6b.gguf --anchors-of tinyllama-1.1b.gguf
+  sandwich bench predict llama.gguf --threads 1,2,8 --tp 2 --batches 1,8 --contexts 128,4096 --format csv`,
+	}
+	fs := c.Flags()
+	fs.StringSliceVar(&f.anchors, "anchors-of", nil, "GGUF files whose products are the anchors (default: the model)")
+	fs.IntSliceVar(&f.prompts, "prompts", []int{16, 64, 256}, "tokens of prompts; 0: none")
+	fs.IntSliceVar(&f.batches, "batches", []int{1, 4, 16}, "sequences that generate a token each; 0: none")
+	fs.IntSliceVar(&f.contexts, "contexts", []int{128, 1024}, "positions before the rows of each sequence")
+	fs.IntSliceVarP(&f.threads, "threads", "t", nil, "worker threads of one rank (default: 1, and as the untuned plan "+
+		"has them)")
+	fs.IntSliceVar(&f.tp, "tp", []int{2}, "tensor-parallel ranks on all threads; 1: none")
+	fs.IntVarP(&f.reps, "reps", "r", 5, "runs of each forward")
+	durationFlag(fs, &f.within, "anchors", 10*time.Second, "time to measure the anchors of a file")
+	format := formatFlag(c, "table", "json", "csv")
+	c.RunE = func(c *cobra.Command, models []string) error {
+		if err := f.check(); err != nil {
+			return usageError(err)
+		}
+		if len(models) == 0 {
+			models = []string{""}
+		}
+		out := &predictOut{}
+		for _, m := range models {
+			if err := f.model(c.Context(), m, out); err != nil {
+				return err
+			}
+		}
+		return out.print(c.OutOrStdout(), *format)
+	}
+	return c
+}
+
+func (f *predictFlags) check() error {
+	for _, list := range []struct {
+		flag   string
+		values []int
+		most   int
+	}{{"prompts", f.prompts, mostRows}, {"batches", f.batches, mostRows}, {"contexts", f.contexts, 1 << 20},
+		{"threads", f.threads, 1 << 12}, {"tp", f.tp, 1 << 12}} {
+		least := 1
+		if list.flag != "threads" && list.flag != "tp" {
+			least = 0
+		}
+		for _, v := range list.values {
+			if v < least || v > list.most {
+				return fmt.Errorf("--%s %d: give numbers from %d to %d", list.flag, v, least, list.most)
+			}
+		}
+	}
+	switch {
+	case len(f.forwards(0)) == 0:
+		return errors.New("nothing to predict: give --prompts or --batches above 0")
+	case f.reps < 1 || f.reps > 10000:
+		return fmt.Errorf("--reps %d: give a number from 1 to 10000", f.reps)
+	case f.within <= 0 || f.within > 10*time.Minute:
+		return fmt.Errorf("--anchors %s: give a time up to 10m", f.within)
+	}
+	return nil
+}
+
+// forwards are those of every arm, prompts first, for which a model of some context has positions;
+// 0: any.
+func (f *predictFlags) forwards(most int) (out []measure.Forward) {
+	for _, prefill := range []bool{true, false} {
+		rows := f.batches
+		if prefill {
+			rows = f.prompts
+		}
+		for _, context := range f.contexts {
+			for _, n := range rows {
+				if n > 0 && (most == 0 || context+n <= most) {
+					out = append(out, measure.Forward{Prefill: prefill, Rows: n, Context: context})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// load opens a model for untuned plans.
+func (f *predictFlags) load(path string) (*session.Session, error) {
+	flags := sessionFlags{model: path, compute: "auto", spin: 50 * time.Microsecond}
+	return flags.load()
+}
+
+// model predicts and measures the forwards of a model under every arm.
+func (f *predictFlags) model(ctx context.Context, path string, out *predictOut) error {
+	s, err := f.load(path)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	list := f.forwards(s.Shape.Context)
+	if len(list) == 0 {
+		return usageError(fmt.Errorf("%s has a context of %d, for which all --contexts are too long", s.Name,
+			s.Shape.Context))
+	}
+	if err := measureRoofs(ctx, s.Profile, calibrate.Options{}); err != nil {
+		return err
+	}
+	arms, err := f.arms(s, out)
+	if err != nil {
+		return err
+	}
+	anchors, err := f.anchorsFor(ctx, s, path)
+	if err != nil {
+		return err
+	}
+	ops, err := model.Of(s.File)
+	if err != nil {
+		return err
+	}
+	forecast, err := tuner.NewForecast(tuner.SimulateOptions{Profile: s.Profile, Shape: s.Shape, Model: ops,
+		Anchors: anchors})
+	if err != nil {
+		return usageError(err)
+	}
+	for _, a := range anchors.Measured {
+		out.rest(s.Name + ": " + a)
+	}
+	for _, a := range forecast.Assumed() {
+		out.rest(s.Name + ": " + a)
+	}
+	for _, plan := range arms {
+		predicted, err := forecast.Seconds(plan, list)
+		if err != nil {
+			return usageError(err)
+		}
+		if err := f.measure(ctx, s, plan, list, predicted, out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// arms are untuned plans on some numbers of threads and by some numbers of ranks. What the model
+// cannot be cut by is left out, which the report says.
+func (f *predictFlags) arms(s *session.Session, out *predictOut) (list []*plans.Plan, err error) {
+	longest := slices.Max(append(slices.Clone(f.prompts), 0))
+	add := func(o thumb.Options) error {
+		o.BatchMax = max(16, slices.Max(append(slices.Clone(f.batches), 0)))
+		plan, err := thumb.Default(s.Profile, s.Shape, o)
+		if err != nil {
+			return err
+		}
+		plan.Chunk = max(plan.Chunk, longest) // a forward is one chunk
+		list = append(list, plan)
+		return nil
+	}
+	if len(f.threads) == 0 {
+		if err := add(thumb.Options{Threads: 1}); err != nil {
+			return nil, usageError(err)
+		}
+		if err := add(thumb.Options{}); err != nil {
+			return nil, usageError(err)
+		}
+		if len(list[1].Prefill.PUs) == 1 { // which is what there is
+			list = list[:1]
+		}
+	}
+	for _, n := range f.threads {
+		if err := add(thumb.Options{Threads: n}); err != nil {
+			return nil, usageError(err)
+		}
+	}
+	for _, n := range f.tp {
+		if n == 1 {
+			continue
+		}
+		if err := add(thumb.Options{TP: n}); err != nil {
+			out.rest(fmt.Sprintf("%s: %d ranks were left out: %v", s.Name, n, err))
+		}
+	}
+	return list, nil
+}
+
+// anchorsFor are those of the files that hold a weight type of the model, or its own.
+func (f *predictFlags) anchorsFor(ctx context.Context, s *session.Session, path string) (*tuner.Calibration, error) {
+	if len(f.anchors) == 0 || slices.Equal(f.anchors, []string{path}) {
+		return f.anchorsOf(ctx, s, s)
+	}
+	types := weightTypes(s.Shape)
+	var all *tuner.Calibration
+	for _, file := range f.anchors {
+		of, err := f.load(file)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.ContainsFunc(weightTypes(of.Shape), func(t string) bool { return slices.Contains(types, t) }) {
+			of.Close()
+			continue
+		}
+		c, err := f.anchorsOf(ctx, of, s)
+		of.Close()
+		if err != nil {
+			return nil, err
+		}
+		for i := range c.Measured {
+			c.Measured[i] = filepath.Base(file) + ": " + c.Measured[i]
+		}
+		if all == nil {
+			all = c
+			continue
+		}
+		all.Add(c)
+	}
+	if all == nil {
+		return nil, usageError(fmt.Errorf("no file of --anchors-of has weights of %s: %s", s.Name,
+			strings.Join(types, ", ")))
+	}
+	return all, nil
+}
+
+// anchorsOf measures those of a model, beside the roofs of a session.
+func (f *predictFlags) anchorsOf(ctx context.Context, of, s *session.Session) (*tuner.Calibration, error) {
+	ops, err := model.Of(of.File)
+	if err != nil {
+		return nil, err
+	}
+	c, err := tuner.Anchors(ctx, tuner.SimulateOptions{Profile: s.Profile, Shape: of.Shape, Model: ops}, f.within)
+	return c, usageError(err)
+}
+
+// weightTypes are those of the matrices that are multiplied by.
+func weightTypes(s plans.ModelShape) (out []string) {
+	for _, w := range s.Weights {
+		if w.Role != plans.RoleEmbed && !slices.Contains(out, w.Type) {
+			out = append(out, w.Type)
+		}
+	}
+	return out
+}
+
+// measure runs the forwards under a plan.
+func (f *predictFlags) measure(ctx context.Context, s *session.Session, plan *plans.Plan, list []measure.Forward,
+	predicted []float64, out *predictOut) error {
+	s.Plan, s.Replan = plan, nil
+	o, loaded := s.RunnerOptions(kvcache.BlocksFor(measure.ForwardPositions(list)), measure.ForwardLogits(list))
+	o.Sequences = o.LogitRows
+	runner, err := engine.Open(ctx, o)
+	loaded()
+	if err != nil {
+		return modelError(err)
+	}
+	defer runner.Close()
+	s.NoticeFallen(runner)
+	step, done := show.StepBar("forwards of "+s.Name, len(list)*f.reps)
+	defer done()
+	var samples [][]float64
+	runner.Lead(func(l *pool.Leader) { samples, err = measure.TimeForwards(ctx, runner, l, list, f.reps, step) })
+	if err != nil {
+		return err
+	}
+	for i, x := range list {
+		out.rows = append(out.rows, newPredictRow(s, plan, x, predicted[i], measure.Summarize(samples[i]), f.reps))
+	}
+	return nil
+}
+
+// newPredictRow is a forward that was predicted and measured.
+func newPredictRow(s *session.Session, plan *plans.Plan, x measure.Forward, predicted float64, sp measure.Spread,
+	reps int) predictRow {
+	r := predictRow{Model: s.Name, CPU: s.Profile.Host.CPUModel, TP: plan.TP(), Phase: model.Phases[0], Rows: x.Rows,
+		Context: x.Context, Predicted: predicted, Seconds: sp.Median, Min: sp.Min, Max: sp.Max, Samples: reps,
+		name: x.Name(), PUs: plan.Prefill.PUs.String()}
+	if !x.Prefill {
+		r.Phase = model.Phases[1]
+	}
+	if r.Seconds > 0 {
+		r.Error = r.Predicted/r.Seconds - 1
+	}
+	return r
+}

@@ -1,0 +1,210 @@
+package measure
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"sandwich/microkernel"
+	"sandwich/plans"
+	"sandwich/runtime/exec"
+	"sandwich/runtime/kvcache"
+	"sandwich/runtime/mem"
+	"sandwich/runtime/pool"
+)
+
+// UnlikeAttentionRow is the attention of one layer on workers of several classes, and what each
+// does while the others work on attention of their own, whose sum is what handing it out can come
+// to. The ratio is the median of rounds in turn with its 95 % interval. Its JSON is stable.
+type UnlikeAttentionRow struct {
+	Test    string    `json:"test"` // decode, or prefill: the last chunk of a prompt
+	KV      string    `json:"kv"`
+	By      string    `json:"by"`
+	HeadDim int       `json:"head_dim"`
+	KVHeads int       `json:"kv_heads"`
+	Group   int       `json:"group"`
+	Context int       `json:"context"`
+	Batch   int       `json:"batch"`
+	ISAs    []string  `json:"isas"`       // by worker
+	Seconds float64   `json:"med_s"`      // of all together
+	Alone   []float64 `json:"alone_of_s"` // by worker: the part of it that each does in that time, alone
+	Rounds  int       `json:"rounds"`
+
+	Share     float64 `json:"of_sum"` // the rate together over the sum of the rates alone
+	ShareLow  float64 `json:"of_sum_low"`
+	ShareHigh float64 `json:"of_sum_high"`
+}
+
+// TimeUnlikeAttention times attention on the workers of a plan, which are unlike, and gives each
+// row to visit as it is known. `sandwich bench attention --isa 1=avx2` prints them.
+func TimeUnlikeAttention(ctx context.Context, plan *plans.Plan, o AttentionOptions,
+	visit func(UnlikeAttentionRow)) error {
+	b, err := newAttentionBench(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer b.free()
+	return onWorkers(ProductOptions{Plan: plan}, func(w *exec.Workers, l *pool.Leader) error {
+		b.lead = l
+		b.kv.FillRandom(w.Kernels.Vec, b.Seed)
+		isas := []microkernel.ISA{plan.ISAOf("")}
+		for _, c := range plan.Classes {
+			isas = append(isas, c.ISA)
+		}
+		for _, group := range b.Groups {
+			u, err := newUnlikeAttention(b, isas, group)
+			if err == nil {
+				err = u.time(plan, visit)
+			}
+			u.free()
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// unlikeAttention is attention under measurement: of all workers, and of each.
+type unlikeAttention struct {
+	*attentionBench
+	group    int
+	together *exec.Attention
+	apart    []*exec.Attention // by worker
+	own      *mem.Buffer       // the output of each worker
+}
+
+func newUnlikeAttention(b *attentionBench, isas []microkernel.ISA, group int) (u *unlikeAttention, err error) {
+	u = &unlikeAttention{attentionBench: b, group: group}
+	kind, n := exec.AttentionKind{Groups: []int{group}, Dot: b.Dot}, len(b.PUs)
+	if u.together, err = exec.NewAttention(isas, b.kv, kind, n, n); err != nil {
+		return u, err
+	}
+	for range n {
+		a, err := exec.NewAttention(isas, b.kv, kind, n, 1)
+		if err != nil {
+			return u, err
+		}
+		u.apart = append(u.apart, a)
+	}
+	u.own, err = mem.Alloc(4*n*b.most*b.stride, mem.Options{Node: mem.AnyNode, Huge: true})
+	return u, err
+}
+
+func (u *unlikeAttention) free() {
+	for _, a := range append(u.apart, u.together) {
+		if a != nil {
+			a.Free()
+		}
+	}
+	if u.own != nil {
+		u.own.Free()
+	}
+}
+
+func (u *unlikeAttention) time(plan *plans.Plan, visit func(UnlikeAttentionRow)) error {
+	one := func(test string, context int, spans func() []kvcache.Span) error {
+		r := UnlikeAttentionRow{Test: test, KV: u.KV.String(), By: u.Dot.String(), HeadDim: u.HeadDim,
+			KVHeads: u.KVHeads, Group: u.group, Context: context, Batch: u.Batch, Alone: make([]float64, len(u.PUs))}
+		for _, pu := range u.PUs {
+			r.ISAs = append(r.ISAs, plan.ISAAt(pu).String())
+		}
+		if err := u.rounds(&r, spans); err != nil {
+			return err
+		}
+		visit(r)
+		return nil
+	}
+	for _, n := range u.Decode {
+		if err := one("decode", n, func() []kvcache.Span { return u.window(n) }); err != nil {
+			return err
+		}
+	}
+	for _, n := range u.Prefill {
+		chunk := u.lastChunk(n)
+		u.layer = 0
+		if err := one("prefill", n, func() []kvcache.Span { return chunk }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lastChunk is that of a prompt.
+func (b *attentionBench) lastChunk(tokens int) []kvcache.Span {
+	table := make([]kvcache.BlockID, kvcache.BlocksFor(tokens))
+	for j := range table {
+		table[j] = kvcache.BlockID(j)
+	}
+	rows := min(b.Chunk, tokens)
+	return []kvcache.Span{{Rows: rows, Pos: tokens - rows, Tables: kvcache.Tables{table}}}
+}
+
+// rounds times both ways in turn, on what spans gives for each call.
+func (u *unlikeAttention) rounds(r *UnlikeAttentionRow, spans func() []kvcache.Span) error {
+	u.call(spans) // warms up
+	var seconds, shares []float64
+	alone := make([][]float64, len(r.Alone))
+	const rounds = 9 // least, for an interval
+	for began := time.Now(); len(shares) < rounds || time.Since(began) < u.Least; {
+		took, sum := u.call(spans), 0.0
+		for i, rate := range u.alone(spans) {
+			alone[i] = append(alone[i], rate*took)
+			sum += rate
+		}
+		seconds, shares = append(seconds, took), append(shares, 1/took/sum)
+		if err := context.Cause(u.ctx); err != nil {
+			return err
+		}
+	}
+	r.Rounds, r.Seconds = len(shares), Summarize(seconds).Median
+	for i := range alone {
+		r.Alone[i] = Summarize(alone[i]).Median
+	}
+	r.Share = Summarize(shares).Median
+	r.ShareLow, r.ShareHigh = medianInterval(shares)
+	return nil
+}
+
+// call runs attention on all workers, for callSeconds at least, and returns the seconds of one.
+func (u *unlikeAttention) call(spans func() []kvcache.Span) float64 {
+	q, out := u.output()
+	total, steps := time.Duration(0), 0
+	for ; steps == 0 || total.Seconds() < callSeconds; steps++ {
+		next := spans()
+		began := time.Now()
+		u.together.Begin(next)
+		u.lead.Run(func(w *pool.Worker) {
+			u.together.Run(w, u.layer, u.scale(), q, out)
+			w.Barrier()
+		})
+		total += time.Since(began)
+	}
+	return total.Seconds() / float64(steps)
+}
+
+// alone is how many times a second each worker does the whole, while all of them do.
+func (u *unlikeAttention) alone(spans func() []kvcache.Span) []float64 {
+	q, _ := u.output()
+	rates := make([]float64, len(u.apart))
+	layers := make([]int, len(u.apart))
+	for i, a := range u.apart {
+		a.Begin(spans())
+		layers[i] = u.layer
+	}
+	var left atomic.Int32 // workers that have not done the whole
+	left.Store(int32(len(rates)))
+	u.lead.Run(func(w *pool.Worker) {
+		i := w.Index()
+		out := exec.Rows{Base: (*float32)(unsafe.Add(u.own.Pointer(), 4*i*u.most*u.stride)), Stride: u.stride}
+		times, took := u.apart[i].Alone(w, layers[i], u.scale(), q, out, func(units, total int) bool {
+			if units == total {
+				left.Add(-1)
+			}
+			return left.Load() == 0
+		})
+		rates[i] = times / took.Seconds()
+	})
+	return rates
+}

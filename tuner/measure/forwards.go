@@ -1,0 +1,116 @@
+package measure
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"sandwich/runtime/engine"
+	"sandwich/runtime/kvcache"
+	"sandwich/runtime/pool"
+)
+
+// Forward is one to predict and to measure: Rows of a prompt, or a token each of so many sequences,
+// behind Context positions.
+type Forward struct {
+	Prefill bool
+	Rows    int
+	Context int
+}
+
+// Name says what it computes.
+func (f Forward) Name() string {
+	if f.Prefill {
+		return fmt.Sprintf("prompt of %d behind %d", f.Rows, f.Context)
+	}
+	return fmt.Sprintf("batch of %d behind %d", f.Rows, f.Context)
+}
+
+// ForwardPositions is how many KV positions one of the forwards needs at most, over all sequences.
+func ForwardPositions(list []Forward) (most int) {
+	for _, f := range list {
+		n := f.Context + f.Rows
+		if !f.Prefill {
+			n = f.Rows * kvcache.BlocksFor(f.Context+1) * kvcache.BlockTokens
+		}
+		most = max(most, n)
+	}
+	return most
+}
+
+// ForwardLogits is of how many rows one of the forwards wants logits at most.
+func ForwardLogits(list []Forward) (most int) {
+	for _, f := range list {
+		if most = max(most, 1); !f.Prefill {
+			most = max(most, f.Rows)
+		}
+	}
+	return most
+}
+
+// batch is the forward's, behind positions that nobody computed: how long attention takes does not
+// depend on what it reads.
+func (f Forward) batch(r *engine.Runner) (*kvcache.Batch, error) {
+	cache, b := r.NewCache(), &kvcache.Batch{Prefill: f.Prefill}
+	for i := range f.Rows {
+		b.Tokens = append(b.Tokens, int32(i*31%r.Model.Dims.Vocab))
+	}
+	sequences, each := f.Rows, 1
+	if f.Prefill {
+		sequences, each = 1, f.Rows
+	}
+	for i := range sequences {
+		seq := cache.Open(kvcache.Salt{})
+		if !cache.Reserve(seq, f.Context+each) {
+			return nil, fmt.Errorf("%d sequences of %d positions do not fit the KV cache", sequences, f.Context+each)
+		}
+		for pos := 0; pos < f.Context; { // as forwards would have written them
+			n := min(f.Context-pos, r.Plan.Chunk)
+			cache.Cover(seq, pos+n)
+			cache.Advance(seq, n)
+			pos += n
+		}
+		cache.Cover(seq, f.Context+each)
+		b.AddSpan(seq, kvcache.Span{Seq: i, Row: i * each, Rows: each, Pos: f.Context})
+		if !f.Prefill {
+			b.LogitRows = append(b.LogitRows, int32(i))
+		}
+	}
+	if f.Prefill {
+		b.LogitRows = append(b.LogitRows, int32(f.Rows-1))
+	}
+	return b, nil
+}
+
+// TimeForwards runs forwards in turn, each reps times behind one that warms up, and returns the
+// seconds of each. The runner has room for ForwardPositions and ForwardLogits; step is called after
+// every forward that counts. It is called inside Lead.
+func TimeForwards(ctx context.Context, r *engine.Runner, l *pool.Leader, list []Forward, reps int,
+	step func()) ([][]float64, error) {
+	batches := make([]*kvcache.Batch, len(list))
+	for i, f := range list {
+		var err error
+		if batches[i], err = f.batch(r); err != nil {
+			return nil, err
+		}
+	}
+	out := make([][]float64, len(list))
+	for range reps {
+		for i, b := range batches {
+			if i == 0 || list[i].Prefill != list[i-1].Prefill { // the switch to a phase is none of its forwards
+				if _, err := r.Forward(l, b, 0, nil); err != nil {
+					return nil, err
+				}
+			}
+			began := time.Now()
+			if _, err := r.Forward(l, b, 0, nil); err != nil {
+				return nil, err
+			}
+			out[i] = append(out[i], time.Since(began).Seconds())
+			if step(); ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,142 @@
+package tuner
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"sandwich/plans"
+	"sandwich/plans/gate"
+)
+
+// LeastRerun is the fewest rounds of a rerun from which something can be concluded.
+const LeastRerun = 6
+
+// Rerun is what a fresh race of every raced arm beside the plan that won says of it: who is the
+// best of many noisy figures had luck as well. Rows have the arm as their baseline and the plan as
+// their candidate, by phase; Regressed is an arm that surely beats the plan, by ranks within
+// rounds, corrected over all rows.
+type Rerun struct {
+	Rounds int               `json:"rounds"`
+	Rows   []gate.RowVerdict `json:"rows"`
+	Why    string            `json:"why,omitempty"` // there are fewer rounds than were asked for
+}
+
+// Beaten are the rows of arms that surely beat the plan.
+func (r *Rerun) Beaten() (out []gate.RowVerdict) {
+	for _, v := range r.Rows {
+		if v.Finding == gate.Regressed {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// forever is longer than any rerun.
+const forever = 1000 * time.Hour
+
+// rerun races all arms again in turn with the plan that won, none of them stopped early, past the
+// budget. When ctx ends, it judges by the rounds that are whole.
+func (t *tuning) rerun() (*Rerun, error) {
+	if t.raced == nil {
+		return &Rerun{Why: "no whole configurations were raced"}, nil
+	}
+	f := &field{tuning: t, stage: "rerun", limit: float64(forever) / float64(t.o.Budget), tests: t.raced.tests}
+	won := t.winner()
+	var phases [2]*plans.Phase
+	for _, i := range t.served() {
+		phases[i] = &won.phases[i].winner
+	}
+	f.add("the plan", won, phases, false, true)
+	for _, a := range t.raced.arms {
+		if len(a.Laps) > 0 {
+			f.add(a.Name, a.on, a.phases, a.unpinned, true)
+		}
+	}
+	o := RaceOptions{Tests: len(f.tests), Least: t.o.Rerun, Most: t.o.Rerun, Budget: forever.Seconds(),
+		Limit: forever.Seconds(), Seed: t.o.Seed + 1, Said: func(arm, test int, seconds float64) {
+			f.say(f.stage, fmt.Sprintf("%s, %s", f.arms[arm].Name, f.tests[test].name()), false)
+		}}
+	for _, a := range f.arms {
+		o.Arms = append(o.Arms, a.Contender)
+	}
+	f.say(f.stage, "", true)
+	out, err := Race(t.ctx, f, o)
+	stopped := context.Cause(t.ctx) != nil
+	if err != nil && !stopped {
+		return nil, err
+	}
+	for i, a := range f.arms {
+		a.Standing = out[i]
+	}
+	r := f.judgeRerun()
+	if stopped {
+		r.Why = "it was interrupted"
+	}
+	return r, nil
+}
+
+// judgeRerun compares the first arm of a rerun, the plan, with each of the others in each phase.
+func (f *field) judgeRerun() *Rerun {
+	r := &Rerun{Rounds: math.MaxInt}
+	var rows []gate.Row
+	for _, a := range f.arms[1:] {
+		for _, i := range f.served() {
+			row := gate.Row{Name: a.Name, Phase: phaseNames[i], Unit: "tokens/s", Why: "raced"}
+			worth := 1.0
+			if len(a.on.def.Ranks) > 1 && a.on != f.arms[0].on {
+				worth = f.worth()
+				row.Why = fmt.Sprintf("raced; several ranks change the bits and must take less than %.2f of the time",
+					worth)
+			}
+			row.Baseline, row.Candidate = together(a, f.arms[0], f.phaseRate(i))
+			for k := range row.Baseline {
+				row.Baseline[k] *= worth
+			}
+			r.Rounds = min(r.Rounds, len(row.Baseline))
+			rows = append(rows, row)
+		}
+	}
+	if len(rows) == 0 {
+		r.Rounds = 0
+	}
+	r.Rows = gate.Judge(rows, gate.Options{Ceiling: math.Inf(1), InTurn: true})
+	return r
+}
+
+// phaseRate makes one rate of a lap: the geometric mean over the tests of a phase.
+func (f *field) phaseRate(phase int) func(Lap) float64 {
+	return func(l Lap) float64 {
+		sum, n := 0.0, 0
+		for k, x := range f.tests {
+			if x.phase == phase {
+				sum += math.Log(float64(x.n) / l.Seconds[k])
+				n++
+			}
+		}
+		return math.Exp(sum / float64(n))
+	}
+}
+
+// together are the rates of two arms in the rounds that both ran.
+func together(a, b *contestant, rate func(Lap) float64) (x, y []float64) {
+	other := map[int]Lap{}
+	for _, l := range b.Laps {
+		other[l.Round] = l
+	}
+	for _, l := range a.Laps {
+		if o, both := other[l.Round]; both {
+			x, y = append(x, rate(l)), append(y, rate(o))
+		}
+	}
+	return x, y
+}
+
+// winner is the partition whose winners the plan has.
+func (t *tuning) winner() *partition {
+	if t.won != nil {
+		return t.won
+	}
+	return t.home
+}

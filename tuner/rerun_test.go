@@ -1,0 +1,100 @@
+package tuner
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"sandwich/plans"
+	"sandwich/plans/gate"
+)
+
+// TestJudgeRerun: of arms that ran beside the plan in rounds of unlike speed, those that are surely
+// faster beat it, those with several ranks only by what bits are worth; the rest does not, and
+// rounds that only one of both ran do not count.
+func TestJudgeRerun(t *testing.T) {
+	tuning := &tuning{shape: plans.ModelShape{}}
+	home := &partition{tuning: tuning, def: &plans.Plan{Ranks: make([]plans.Rank, 1)}}
+	two := &partition{tuning: tuning, def: &plans.Plan{Ranks: make([]plans.Rank, 2)}}
+	f := &field{tuning: tuning, tests: []raceTest{{prefill, 512, 1}, {prefill, 64, 1}, {decode, 1, 1}}}
+	rng := rand.New(rand.NewPCG(1, 2))
+	const rounds = 30
+	level := make([]float64, rounds)
+	for i := range level {
+		level[i] = 1 + 0.3*rng.Float64()
+	}
+	// add is an arm whose forwards take so many times as long as the plan's.
+	add := func(name string, on *partition, prompts, tokens float64) {
+		a := &contestant{Contender: Contender{Name: name}, on: on}
+		for i := range rounds {
+			seconds := func(v float64) float64 { return v * level[i] * (1 + 0.01*rng.NormFloat64()) }
+			a.Laps = append(a.Laps, Lap{i, []float64{seconds(prompts), seconds(prompts / 10), seconds(tokens / 100)}})
+		}
+		f.arms = append(f.arms, a)
+	}
+	add("the plan", home, 1, 1)
+	add("alike", home, 1, 1)
+	add("faster tokens", home, 1.2, 0.95)
+	add("ranks", two, 0.95, 0.8)
+	f.arms[1].Laps = append(f.arms[1].Laps, Lap{rounds, []float64{1e-3, 1e-3, 1e-3}}) // without the plan
+	r := f.judgeRerun()
+	want := map[string]map[string]gate.Finding{
+		"alike":         {"prefill": "", "decode": ""},
+		"faster tokens": {"prefill": gate.Improved, "decode": gate.Regressed},
+		"ranks":         {"prefill": gate.Improved, "decode": gate.Regressed}, // which 0.95 of the time are not worth
+	}
+	if r.Rounds != rounds || len(r.Rows) != 6 || len(r.Beaten()) != 2 {
+		t.Fatalf("%d rounds, %d rows, %d beat the plan", r.Rounds, len(r.Rows), len(r.Beaten()))
+	}
+	for _, v := range r.Rows {
+		switch finding := want[v.Name][v.Phase]; finding {
+		case "":
+			if v.Finding == gate.Regressed || v.Finding == gate.Improved {
+				t.Errorf("%s, %s: %s (%v, p %g)", v.Name, v.Phase, v.Finding, v.Ratio, v.P)
+			}
+		default:
+			if v.Finding != finding {
+				t.Errorf("%s, %s: %s, want %s (%v, p %g)", v.Name, v.Phase, v.Finding, finding, v.Ratio, v.P)
+			}
+		}
+	}
+}
+
+// TestRerun: a plan that was tuned runs again beside every arm of its race, as often as was asked.
+func TestRerun(t *testing.T) {
+	o := tiny(t)
+	var again *Rerun
+	o.Rerun, o.Reran = LeastRerun, func(r *Rerun) { again = r }
+	b, err := Tune(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again == nil {
+		t.Fatal("nothing ran again")
+	}
+	if again.Why != "" {
+		t.Skip("this machine is too busy to race whole configurations in 3 s: " + again.Why)
+	}
+	arms := map[string]bool{}
+	for _, a := range b.Evidence.Finalists {
+		if len(a.Samples) > 0 {
+			_, name, _ := strings.Cut(a.Name, ", ")
+			arms[strings.TrimPrefix(name, plans.WinnerMark)] = true
+		}
+	}
+	seen := map[string]int{}
+	for _, v := range again.Rows {
+		seen[v.Name]++
+		if len(v.Baseline) != o.Rerun || len(v.Candidate) != o.Rerun || !(v.Baseline[0] > 0) {
+			t.Errorf("%s, %s: %d and %d samples", v.Name, v.Phase, len(v.Baseline), len(v.Candidate))
+		}
+	}
+	for name := range arms {
+		if seen[name] != 2 {
+			t.Errorf("%s ran again in %d phases", name, seen[name])
+		}
+	}
+	if again.Rounds != o.Rerun || len(arms) == 0 || len(seen) != len(arms) {
+		t.Errorf("%d rounds of %v beside arms %v", again.Rounds, seen, arms)
+	}
+}
