@@ -3,7 +3,6 @@ package tuner
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"sandwich/microkernel"
 	"sandwich/roofline"
@@ -30,10 +29,9 @@ func (c *calibration) attention(ctx context.Context, o SimulateOptions) error {
 	if s.KVHeads == 0 || s.Heads%s.KVHeads != 0 || layout.Check() != nil {
 		return nil // its layers have heads of their own
 	}
-	ao := measure.AttentionOptions{PUs: c.plan.Prefill.PUs, ISA: isa, KV: c.plan.KV, HeadDim: s.HeadDim,
-		KVHeads: s.KVHeads, Groups: []int{s.Heads / s.KVHeads}, Decode: []int{anchorDepth},
-		Prefill: []int{anchorPrompt},
-		Batch:   1, Chunk: anchorPrompt, Least: 10 * time.Millisecond, Seed: 1,
+	ao := measure.AttentionOptions{PUs: c.plan.Prefill.PUs, ISA: isa, KV: c.plan.KV, Dot: c.plan.Attention,
+		HeadDim: s.HeadDim, KVHeads: s.KVHeads, Groups: []int{s.Heads / s.KVHeads}, Decode: []int{anchorDepth},
+		Prefill: []int{anchorPrompt}, Batch: 1, Chunk: anchorPrompt, Least: c.least, Seed: 1,
 		Cold: int(min(anchorRound, measure.ColdBytes(o.Profile, c.plan.Prefill.PUs)))}
 	var decode, prefill roofline.Anchor
 	err = measure.TimeAttention(ctx, ao, func(t measure.AttentionTime) {

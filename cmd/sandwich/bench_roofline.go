@@ -189,9 +189,15 @@ func (f *rooflineFlags) measure(ctx context.Context, out *rooflineOut) error {
 	if err != nil {
 		return err
 	}
-	out.rests = append(out.rests, anchors.Measured...)
+	// what a narrower instruction set than the widest reaches is not probed
+	profile, assumed := service.Complete(s.Profile, s.Plan.Widest(), s.Plan.Arithmetics())
+	for _, sentence := range append(slices.Clone(anchors.Measured), assumed...) {
+		if !slices.Contains(out.rests, sentence) {
+			out.rests = append(out.rests, sentence)
+		}
+	}
 	o := measure.RooflineOptions{Rows: f.rows, Reps: f.reps, Near: anchors.Types, Assumed: service.AssumedNear(),
-		Placer: model.Placer{Model: ops, Plan: s.Plan, Machine: roofline.NewMachine(s.Profile), Context: f.context}}
+		Placer: model.Placer{Model: ops, Plan: s.Plan, Machine: roofline.NewMachine(profile), Context: f.context}}
 	if _, err := o.Predict(); err != nil {
 		return usageError(err) // before anything is loaded
 	}

@@ -158,7 +158,8 @@ func TestPrintRerun(t *testing.T) {
 		}
 	}
 	f.again.Rows = append(f.again.Rows, row("better", 0.9, gate.Regressed))
-	if err := f.beaten("x.plan"); err == nil || !strings.Contains(err.Error(), "better beats x.plan in decode by 11.1 %") {
+	err := f.beaten("x.plan")
+	if err == nil || !strings.Contains(err.Error(), "better beats x.plan in decode by 11.1 %") {
 		t.Errorf("a plan that was beaten: %v", err)
 	}
 	f.again = &tuner.Rerun{Why: "it was interrupted"}

@@ -2,9 +2,25 @@ package measure
 
 import (
 	"testing"
+	"time"
 
 	"sandwich/runtime/model"
 )
+
+// TestOpClock: times of ops add up over the chunks of a prompt, and begin anew with the next forward.
+func TestOpClock(t *testing.T) {
+	c := opClock{took: make([]time.Duration, 2)}
+	for range 2 {
+		c.begin()
+		for range 3 {
+			c.last = time.Now().Add(-time.Second)
+			c.Passed(1)
+		}
+		if c.took[0] < 3*time.Second || c.took[0] > 5*time.Second || c.took[1] != 0 {
+			t.Errorf("three seconds of the first op are %v", c.took)
+		}
+	}
+}
 
 // TestOpRows: every op is of one row, rows count the layers, and the rate of a delta rule rests on
 // seven operations for each value of its state and token.

@@ -191,7 +191,7 @@ func Roofline(ctx context.Context, r *engine.Runner, l *pool.Leader, o RooflineO
 		samples, speeds := make([][]float64, len(list)), []float64{}
 		clock := opClock{took: make([]time.Duration, r.Ops())}
 		for rep := range o.Reps + 1 {
-			clock.last = time.Now()
+			clock.begin()
 			if _, err := r.Forward(l, b, 0, &clock); err != nil {
 				return nil, err
 			}
