@@ -7,7 +7,7 @@ import (
 	"sandwich/runtime/model"
 )
 
-// TestOpClock: times of ops add up over the chunks of a prompt, and begin anew with the next forward.
+// TestOpClock: times of ops add up over the chunks of a prompt, and begin anew with each forward.
 func TestOpClock(t *testing.T) {
 	c := opClock{took: make([]time.Duration, 2)}
 	for range 2 {
