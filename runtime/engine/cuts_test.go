@@ -16,7 +16,7 @@ import (
 func TestCutsAreRefined(t *testing.T) {
 	skipUnderRace(t)
 	o := tinyOptions(t)
-	o.Bound = 10 * time.Microsecond
+	o.Bound = 2 * time.Microsecond // which ops of fast machines exceed, too
 	req := api.Request{Prompt: tinyPrompt(1, 60), MaxTokens: 4, IgnoreEOS: true}
 	e := byHand(t, o)
 	rng := rand.New(rand.NewPCG(1, 9))
