@@ -94,7 +94,7 @@ type calibration struct {
 }
 
 // How long each product is timed: a part of the time for all of them. In 10 ms products of 512 rows
-// reached anywhere from 46 to 75 % of the peak on two quiet virtual PUs.
+// reached anywhere from 46 to 79 % of the peak on two quiet virtual PUs.
 const (
 	leastAnchor = 10 * time.Millisecond
 	mostAnchor  = 300 * time.Millisecond

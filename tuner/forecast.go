@@ -41,7 +41,7 @@ func NewForecast(o SimulateOptions) (*Forecast, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Anchors.known() {
+	if o.Anchors.known() { // others are not believed
 		predictor.Calibrate(o.Anchors.Types)
 	}
 	return &Forecast{predictor, profile, append(assumed, service.Assumptions(o.Anchors.near())...)}, nil

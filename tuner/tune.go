@@ -54,7 +54,7 @@ func Tune(ctx context.Context, o Options) (*plans.Bundle, error) {
 	if err := t.work(home); err != nil && !errors.Is(err, errNoTime) {
 		return nil, err
 	}
-	if t.again != nil {
+	if t.again != nil && o.Reran != nil {
 		o.Reran(t.again)
 	}
 	return t.bundle()
