@@ -35,10 +35,28 @@ func Reach(p Pace, memory, few, compute Anchor) (Near, error) {
 		n.Peak = share(compute.FLOP / p.Peak / math.Max(left, compute.Seconds/3))
 		if few.Seconds > 0 && few.Unpacked > 0 {
 			below, _, _ = p.times(few.Step, n)
-			n.Unpack = math.Max(0, (beside(few.Seconds, below)*p.Peak-few.FLOP/n.Peak)/few.Unpacked)
+			unpack := (beside(few.Seconds, below)*p.Peak - few.FLOP/n.Peak) / few.Unpacked
+			n.Unpack = math.Max(0, math.Min(unpack, p.mostUnpack(n, memory, compute)))
 		}
 	}
 	return n, nil
+}
+
+// mostUnpack bounds what unpacking a value costs by the other anchors: the one that is bound by
+// reading takes no longer than it did, and the one that is bound by multiplying reaches its peak.
+// Few rows and many unpack nearly as often for each multiplication, so that a second anchor that
+// was disturbed says anything of it: multiplications at three times the peak and single rows at
+// half their speed were seen.
+func (p Pace) mostUnpack(n Near, memory, compute Anchor) float64 {
+	most := math.Inf(1)
+	if memory.Unpacked > 0 {
+		most = (memory.Seconds*p.Peak - memory.FLOP/n.Peak) / memory.Unpacked
+	}
+	if compute.Unpacked > 0 {
+		below, _, _ := p.times(compute.Step, n)
+		most = math.Min(most, (beside(compute.Seconds, below)*p.Peak-compute.FLOP)/compute.Unpacked)
+	}
+	return most
 }
 
 // timeOf is the time of multiplying among the parts of a step.

@@ -171,6 +171,25 @@ func TestReach(t *testing.T) {
 	}
 }
 
+// TestReachOfDisturbedAnchors: where few rows took three times as long as they should, because
+// somebody disturbed them, predictions of the other two anchors stay what they are.
+func TestReachOfDisturbedAnchors(t *testing.T) {
+	p, want := Pace{Peak: 1e12, Read: 2e10}, Near{0.8, 0.6, 4}
+	anchor := func(m, times float64) Anchor {
+		s := Step{Work: Work{FLOP: 2e7 * m, Bytes: 1e7}, Unpacked: 1e7 * math.Ceil(m/14)}
+		return Anchor{s, times * p.Seconds(s, want)}
+	}
+	n, err := Reach(p, anchor(1, 1), anchor(32, 3), anchor(512, 1))
+	if err != nil || n.Peak > 1.001 {
+		t.Errorf("%+v, %v", n, err)
+	}
+	for _, m := range []float64{1, 512} {
+		if got := p.Seconds(anchor(m, 1).Step, n) / anchor(m, 1).Seconds; math.Abs(got-1) > 0.05 {
+			t.Errorf("with %g rows %.2f times the anchor, by %+v", m, got, n)
+		}
+	}
+}
+
 // TestActivationsLieInTheSmallestCacheThatHoldsThem: and cost nothing where none is known.
 func TestActivationsLieInTheSmallestCacheThatHoldsThem(t *testing.T) {
 	p := Pace{Peak: 1, Read: 1, Caches: []Cache{{100, 50}, {1000, 10}, {math.Inf(1), 1}}}

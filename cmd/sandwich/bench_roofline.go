@@ -197,6 +197,7 @@ func (f *rooflineFlags) measure(ctx context.Context, out *rooflineOut) error {
 		}
 	}
 	o := measure.RooflineOptions{Rows: f.rows, Reps: f.reps, Near: anchors.Types, Assumed: service.AssumedNear(),
+		Lookup: anchors.Lookup,
 		Placer: model.Placer{Model: ops, Plan: s.Plan, Machine: roofline.NewMachine(profile), Context: f.context}}
 	if _, err := o.Predict(); err != nil {
 		return usageError(err) // before anything is loaded

@@ -93,37 +93,83 @@ func busyNotes(ceilings []profiles.Ceiling) []string {
 		"median; measure again on a quiet machine", worst.Name(), worst.PUs, worst.Noise*100)}
 }
 
-// sample takes samples round by round until each figure has enough or the budget is spent. The
-// first round warms clocks and caches and is thrown away.
+// sample takes samples of all figures in passes until each has enough or the budget is spent. In a
+// pass the figures of one set of workers follow each other, and a first round of them is thrown
+// away: it warms clocks and caches, and a hypervisor finds cores for those that slept. Samples of
+// one and two PUs in turn had both virtual PUs on one core in up to every second pair.
 func (b *bench) sample(ctx context.Context, figures []*figure, o Options, began time.Time) error {
-	if o.Budget <= 0 {
-		o.Budget = QuickBudget
-	}
-	if o.Samples <= 0 {
-		o.Samples = defaultSamples
-	}
-	rounds := time.Now()
-	for round := 0; round <= o.Samples; round++ {
-		if round > leastSamples && time.Since(began)+time.Since(rounds)/time.Duration(round) > o.Budget {
-			return nil // one more round would not fit
+	o.Budget, o.Samples = cmp.Or(max(0, o.Budget), QuickBudget), cmp.Or(max(0, o.Samples), defaultSamples)
+	sets := bySet(figures)
+	p := progress{tell: o.Progress, all: o.Samples * len(figures)}
+	sampling := time.Now()
+	for taken := 0; taken < o.Samples; taken += leastSamples {
+		if taken > 0 && time.Since(began)+time.Since(sampling)*leastSamples/time.Duration(taken) > o.Budget {
+			return nil // one more pass would not fit
 		}
-		for i, f := range figures {
-			if err := ctx.Err(); err != nil {
-				return err
+		for _, set := range sets {
+			if taken == 0 || len(sets) > 1 {
+				if err := b.round(ctx, set, p.about, func(*figure, float64) {}); err != nil {
+					return err
+				}
 			}
-			if o.Progress != nil {
-				o.Progress(float64(round*len(figures)+i), float64((o.Samples+1)*len(figures)), f.ceiling.Name())
-			}
-			rate, err := b.run(f)
-			if err != nil {
-				return fmt.Errorf("calibrate %s: %w", f.ceiling.Name(), err)
-			}
-			if round > 0 {
-				f.samples = append(f.samples, rate)
+			for range min(leastSamples, o.Samples-taken) {
+				if err := b.round(ctx, set, p.next, (*figure).add); err != nil {
+					return err
+				}
 			}
 		}
 	}
 	return nil
+}
+
+// round takes one sample of each figure.
+func (b *bench) round(ctx context.Context, figures []*figure, tell func(*figure), keep func(*figure, float64)) error {
+	for _, f := range figures {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		tell(f)
+		rate, err := b.run(f)
+		if err != nil {
+			return fmt.Errorf("calibrate %s: %w", f.ceiling.Name(), err)
+		}
+		keep(f, rate)
+	}
+	return nil
+}
+
+func (f *figure) add(rate float64) { f.samples = append(f.samples, rate) }
+
+// bySet parts figures by the workers that they are of, the fewest first.
+func bySet(figures []*figure) (out [][]*figure) {
+	list := slices.Clone(figures)
+	slices.SortStableFunc(list, func(a, b *figure) int {
+		return cmp.Or(len(a.workers)-len(b.workers), slices.Compare(a.workers, b.workers))
+	})
+	for i, f := range list {
+		if i == 0 || !slices.Equal(f.workers, list[i-1].workers) {
+			out = append(out, nil)
+		}
+		out[len(out)-1] = append(out[len(out)-1], f)
+	}
+	return out
+}
+
+// progress is how many samples were taken.
+type progress struct {
+	tell      func(done, total float64, figure string)
+	done, all int
+}
+
+func (p *progress) about(f *figure) {
+	if p.tell != nil {
+		p.tell(float64(p.done), float64(p.all), f.ceiling.Name())
+	}
+}
+
+func (p *progress) next(f *figure) {
+	p.about(f)
+	p.done++
 }
 
 // replaced is the old ceilings without those that were measured, and the new ones.

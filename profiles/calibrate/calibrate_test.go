@@ -11,6 +11,7 @@ import (
 
 	"sandwich/microkernel"
 	"sandwich/profiles"
+	"sandwich/runtime/pool"
 	"sandwich/topotree"
 )
 
@@ -196,5 +197,45 @@ func TestRates(t *testing.T) {
 	cancel()
 	if _, err := Rates(ctx, p, isa, "f32"); !errors.Is(err, context.Canceled) {
 		t.Errorf("after Ctrl-C: %v", err)
+	}
+}
+
+// Figures of one set of workers follow each other, and the first round of each is thrown away.
+func TestSampleBySet(t *testing.T) {
+	workers, err := pool.New(narrow(t).FirstPUs(2), pool.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer workers.Close()
+	b := newBench(workers, nil)
+	var order []int
+	counted := func(id int, workers []int) *figure {
+		calls := 0.0
+		return &figure{workers: workers, work: func(w int) float64 {
+			if w == 0 {
+				order = append(order, id)
+				calls++
+			}
+			time.Sleep(time.Millisecond)
+			return calls
+		}}
+	}
+	all := firstWorkers(workers.Size())
+	figures := []*figure{counted(0, []int{0}), counted(1, all), counted(2, []int{0}), counted(3, all)}
+	err = b.sample(t.Context(), figures, Options{Samples: 4, Budget: time.Minute}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []int{0, 2, 0, 2, 0, 2, 0, 2, 1, 3, 1, 3, 1, 3, 1, 3, 0, 2, 0, 2, 1, 3, 1, 3} // passes of 3 and 1
+	if workers.Size() == 1 {
+		want = []int{0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3}
+	}
+	if !slices.Equal(order, want) {
+		t.Errorf("samples in the order %v, want %v", order, want)
+	}
+	for i, f := range figures {
+		if len(f.samples) != 4 {
+			t.Errorf("figure %d has %d samples, not 4", i, len(f.samples))
+		}
 	}
 }

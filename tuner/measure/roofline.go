@@ -67,6 +67,7 @@ type RooflineOptions struct {
 	Placer  model.Placer             // with the model, the plan and the machine
 	Near    map[string]roofline.Near // by weight type, what products reach; under "" attention
 	Assumed roofline.Near            // of what Near lacks
+	Lookup  float64                  // seconds in which one PU looks up a row of the embedding; 0: not known
 	Without *model.Placer            // places ops without a mechanism; nil: nothing is taken away
 	Step    func()                   // after each forward; nil: nobody asks
 }
@@ -133,6 +134,9 @@ func (o *RooflineOptions) predict(m int) (rows []RooflineRow, at []int, err erro
 		w := &works[i]
 		r := RooflineRow{Op: w.Op, M: m, Phase: phase, Context: p.Context, Count: w.Count, ISA: p.Plan.Widest(),
 			PUs: pus.String(), Predicted: wait}
+		if w.Kind == model.OpEmbed {
+			r.Predicted += o.Lookup * math.Ceil(float64(m)/float64(len(pus)))
+		}
 		for k, part := range w.Parts {
 			at := &placed[next]
 			if o.Without != nil {
