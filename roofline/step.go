@@ -54,7 +54,7 @@ func (m *Machine) Pace(set topotree.CPUSet, path Path) Pace {
 			p.Caches = append(p.Caches, Cache{bytes, read.Value})
 		}
 	}
-	if p.Read > 0 {
+	if p.Read > 0 && len(p.Caches) > 0 { // where nothing is known of caches, they hold everything
 		p.Caches = append(p.Caches, Cache{math.Inf(1), p.Read})
 	}
 	return p
@@ -84,12 +84,20 @@ func (p Pace) times(s Step, n Near) (read, work, move float64) {
 	if s.FLOP > 0 {
 		work = (s.FLOP/n.Peak + s.Unpacked*n.Unpack) / p.Peak
 	}
+	return read, work, s.Moved * p.perByte(s.Touched)
+}
+
+// perByte is how long a byte of activations takes that lies in buffers of so many: each level has
+// the share of them that it holds beside the smaller ones. Taken from the smallest level that holds
+// them all, norms of 256 and 1,024 rows came out 30 to 56 % too long on a Zen 4.
+func (p Pace) perByte(touched float64) (seconds float64) {
+	held := 0.0
 	for _, c := range p.Caches {
-		if s.Touched <= c.Bytes {
-			return read, work, s.Moved / c.Read
-		}
+		share := math.Max(held, math.Min(1, c.Bytes/math.Max(1, touched)))
+		seconds += (share - held) / c.Read
+		held = share
 	}
-	return read, work, 0
+	return seconds
 }
 
 // Seconds is how long a step takes. Reading and multiplying overlap, but for what is left where

@@ -81,10 +81,8 @@ func Anchors(ctx context.Context, o SimulateOptions, within time.Duration) (*Cal
 			return nil, err
 		}
 	}
-	if o.Model != nil {
-		if c.out.Lookup, err = measure.TimeLookup(ctx, o.Model, c.least); err != nil && !errors.Is(err, errNoTime) {
-			return nil, err
-		}
+	if err := c.lookup(ctx, o); err != nil && !errors.Is(err, errNoTime) {
+		return nil, err
 	}
 	return c.out, nil
 }

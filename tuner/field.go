@@ -38,7 +38,10 @@ func (c *contestant) key(phase int) string {
 
 // raceTest is one kind of forward that arms are compared on: a prompt of n tokens, or one step of n
 // sequences; times forwards are a sample.
-type raceTest struct{ phase, n, times int }
+type raceTest struct {
+	phase, n, times int     // times: forwards of a sample
+	seconds         float64 // about what a forward takes
+}
 
 func (x raceTest) name() string {
 	if x.phase == prefill {
@@ -150,7 +153,7 @@ func (f *field) calibrate(x raceTest) (out raceTest, seconds float64, err error)
 			}
 			return f.run(a, x)
 		})
-	x.times = repeats(s.Seconds)
+	x.times, x.seconds = repeats(s.Seconds, sampleSeconds), s.Seconds
 	return x, s.Seconds, err
 }
 
@@ -174,11 +177,16 @@ func (f *field) addPrefill(small bool, left float64) error {
 	for n > 2*shortPrompt && float64(n+64)*perToken > left {
 		n /= 2
 	}
-	f.tests = append(f.tests, raceTest{prefill, n, repeats(perToken * float64(n))})
+	f.addPrompt(n, perToken)
 	if !small && n > 64 {
-		f.tests = append(f.tests, raceTest{prefill, 64, repeats(perToken * 64)})
+		f.addPrompt(64, perToken)
 	}
 	return nil
+}
+
+func (f *field) addPrompt(n int, perToken float64) {
+	s := perToken * float64(n)
+	f.tests = append(f.tests, raceTest{prefill, n, repeats(s, sampleSeconds), s})
 }
 
 // addDecode is addPrefill for steps of some sequences.
@@ -204,6 +212,19 @@ func (f *field) addDecode(small bool, left float64) error {
 	return nil
 }
 
+// even makes samples of short forwards longer where others take long: a round costs little more,
+// and those of 20 ms between two prompts of a second decide nothing.
+func (f *field) even() {
+	longest := 0.0
+	for _, x := range f.tests {
+		longest = max(longest, x.seconds*float64(x.times))
+	}
+	for i := range f.tests {
+		x := &f.tests[i]
+		x.times = repeats(x.seconds, max(sampleSeconds, evenShare*longest))
+	}
+}
+
 // addTests adds those of one phase or of both, for which there is time until a part of the budget.
 func (f *field) addTests(small bool, end float64, phases ...int) error {
 	left := f.until(end).Seconds() / float64(len(phases)*len(f.arms)*(minRounds+1))
@@ -220,6 +241,7 @@ func (f *field) addTests(small bool, end float64, phases ...int) error {
 			return err
 		}
 	}
+	f.even()
 	return nil
 }
 

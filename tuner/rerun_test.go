@@ -16,7 +16,7 @@ func TestJudgeRerun(t *testing.T) {
 	tuning := &tuning{shape: plans.ModelShape{}}
 	home := &partition{tuning: tuning, def: &plans.Plan{Ranks: make([]plans.Rank, 1)}}
 	two := &partition{tuning: tuning, def: &plans.Plan{Ranks: make([]plans.Rank, 2)}}
-	f := &field{tuning: tuning, tests: []raceTest{{prefill, 512, 1}, {prefill, 64, 1}, {decode, 1, 1}}}
+	f := &field{tuning: tuning, tests: []raceTest{{prefill, 512, 1, 0}, {prefill, 64, 1, 0}, {decode, 1, 1, 0}}}
 	rng := rand.New(rand.NewPCG(1, 2))
 	const rounds = 30
 	level := make([]float64, rounds)
@@ -96,5 +96,22 @@ func TestRerun(t *testing.T) {
 	}
 	if again.Rounds != o.Rerun || len(arms) == 0 || len(seen) != len(arms) {
 		t.Errorf("%d rounds of %v beside arms %v", again.Rounds, seen, arms)
+	}
+}
+
+// TestEvenSamples: short forwards are repeated until a sample takes a twelfth of the longest one.
+func TestEvenSamples(t *testing.T) {
+	f := &field{tests: []raceTest{{prefill, 512, 1, 1.8}, {prefill, 64, 1, 0.25}, {decode, 1, 1, 0.03},
+		{decode, 4, 1, 0.0001}}}
+	f.even()
+	for i, want := range []int{1, 1, 5, 200} {
+		if f.tests[i].times != want {
+			t.Errorf("%s is run %d times, want %d", f.tests[i].name(), f.tests[i].times, want)
+		}
+	}
+	f.tests = []raceTest{{prefill, 512, 1, 0.02}, {decode, 1, 1, 0.005}}
+	f.even()
+	if f.tests[1].times != 4 {
+		t.Errorf("%d forwards of 5 ms are no sample of 20 ms", f.tests[1].times)
 	}
 }

@@ -60,7 +60,8 @@ Predictions rest on the roofs of this machine and on three products of each weig
 1, 32 and 512 rows, which say what kernels reach of the roofs and what unpacking costs (--anchors is the time for that);
 none of the measured forwards enters. The last line says how far they are off over ops of at least --least.
 
---each-isa avx512,avx2 measures one instruction set after the other, and says how often the faster one was predicted to be.
+--each-isa avx512,avx2 loads the model for each of these instruction sets, measures each number of rows under one after the
+other, and says how often the faster one was predicted to be.
 --machine predicts for any host.yaml or a built-in machine, and measures nothing; it also says from how many rows on an op
 runs elsewhere. --no-split, --no-pipeline and --pack-on-path then say how many times as long each op would take at its roof
 without that mechanism (SMEPilot, section 5.4): its weights written and read once more, for the last. --svg draws the roofline with the ops
@@ -73,7 +74,7 @@ on it. The energy of each forward is printed where the system has counters for i
 	}
 	f.session.add(c)
 	fs := c.Flags()
-	fs.StringVar(&f.each, "each-isa", "", "measure these instruction sets one after the other, such as avx512,avx2")
+	fs.StringVar(&f.each, "each-isa", "", "measure these instruction sets in turn, such as avx512,avx2")
 	fs.StringVar(&f.machine, "machine", "", "predict for this host.yaml or built-in machine and measure nothing: "+
 		strings.Join(profiles.BuiltinNames(), ", "))
 	fs.StringVar(&f.typ, "type", "f16", "tensor type of the matrices, where the model is a preset")
@@ -158,22 +159,45 @@ func (f *rooflineFlags) run(ctx context.Context) (*rooflineOut, error) {
 	if f.machine != "" {
 		return out, f.predict(out)
 	}
-	for _, isa := range f.isas {
+	arms := make([]rooflineArm, len(f.isas))
+	defer func() {
+		for i := range arms {
+			arms[i].close()
+		}
+	}()
+	for i, isa := range f.isas {
 		f.session.isa = isa
-		if err := f.measure(ctx, out); err != nil {
+		if err := f.ready(ctx, &arms[i], out); err != nil {
 			return nil, err
 		}
 	}
-	return out, nil
+	return out, f.measure(ctx, arms, out)
 }
 
-// measure predicts and measures on this machine under one instruction set.
-func (f *rooflineFlags) measure(ctx context.Context, out *rooflineOut) error {
+// rooflineArm is one instruction set with the model loaded for it.
+type rooflineArm struct {
+	session *session.Session
+	runner  *engine.Runner
+	options measure.RooflineOptions
+	rows    []measure.RooflineRow
+}
+
+func (a *rooflineArm) close() {
+	if a.runner != nil {
+		a.runner.Close()
+	}
+	if a.session != nil {
+		a.session.Close()
+	}
+}
+
+// ready measures what predictions on this machine rest on, and loads the model.
+func (f *rooflineFlags) ready(ctx context.Context, a *rooflineArm, out *rooflineOut) error {
 	s, err := f.session.open()
 	if err != nil {
 		return err
 	}
-	defer s.Close()
+	a.session = s
 	if err := measureRoofs(ctx, s.Profile, calibrate.Options{}); err != nil {
 		return err
 	}
@@ -196,50 +220,67 @@ func (f *rooflineFlags) measure(ctx context.Context, out *rooflineOut) error {
 			out.rests = append(out.rests, sentence)
 		}
 	}
-	o := measure.RooflineOptions{Rows: f.rows, Reps: f.reps, Near: anchors.Types, Assumed: service.AssumedNear(),
-		Lookup: anchors.Lookup,
+	a.options = measure.RooflineOptions{Rows: f.rows, Reps: f.reps, Near: anchors.Types,
+		Assumed: service.AssumedNear(), Lookup: anchors.Lookup,
 		Placer: model.Placer{Model: ops, Plan: s.Plan, Machine: roofline.NewMachine(profile), Context: f.context}}
+	o := &a.options
 	if _, err := o.Predict(); err != nil {
 		return usageError(err) // before anything is loaded
 	}
-	out.roofs = append(out.roofs, ceilingsOf(&o)...)
-	var done func()
-	o.Step, done = show.StepBar("bench roofline", len(f.rows)*(f.reps+1))
-	defer done()
+	out.roofs = append(out.roofs, ceilingsOf(o)...)
 	ro, loaded := s.RunnerOptions(kvcache.BlocksFor(o.Positions()), o.LogitRows())
 	ro.Sequences = o.LogitRows()
-	runner, err := engine.Open(ctx, ro)
+	a.runner, err = engine.Open(ctx, ro)
 	loaded()
 	if err != nil {
 		return modelError(err)
 	}
-	defer runner.Close()
-	s.NoticeFallen(runner)
-	o.Placer.Model = runner.Model
-	runner.Lead(func(l *pool.Leader) { err = f.forwards(ctx, runner, l, o, out) })
-	for i := range out.rows {
-		out.rows[i].Model, out.rows[i].CPU = s.Name, s.Profile.Host.CPUModel
-	}
-	return err
+	s.NoticeFallen(a.runner)
+	o.Placer.Model = a.runner.Model
+	return nil
 }
 
-// forwards measures each number of rows apart, for its energy.
-func (f *rooflineFlags) forwards(ctx context.Context, r *engine.Runner, l *pool.Leader, o measure.RooflineOptions,
-	out *rooflineOut) error {
+// measure runs each number of rows under all instruction sets, one right after the other: what a
+// machine reads and computes changes from minute to minute.
+func (f *rooflineFlags) measure(ctx context.Context, arms []rooflineArm, out *rooflineOut) error {
+	step, done := show.StepBar("bench roofline", len(arms)*len(f.rows)*(f.reps+1))
+	defer done()
 	for _, m := range f.rows {
-		o.Rows = []int{m}
-		before, unknown := counters.Joules()
-		rows, err := measure.Roofline(ctx, r, l, o)
-		if err != nil {
-			return err
+		for i := range arms {
+			a := &arms[i]
+			a.options.Step = step
+			var err error
+			a.runner.Lead(func(l *pool.Leader) { err = f.forwards(ctx, a, l, m, out) })
+			if err != nil {
+				return err
+			}
 		}
-		if after, err := counters.Joules(); unknown == nil && err == nil {
-			out.joules[m] = max(0, after-before) / float64(f.reps+1)
-		} else {
-			out.energy = unknown
-		}
-		out.rows = append(out.rows, rows...)
 	}
+	for i := range arms {
+		a := &arms[i]
+		for k := range a.rows {
+			a.rows[k].Model, a.rows[k].CPU = a.session.Name, a.session.Profile.Host.CPUModel
+		}
+		out.rows = append(out.rows, a.rows...)
+	}
+	return nil
+}
+
+// forwards measures one number of rows, for its energy.
+func (f *rooflineFlags) forwards(ctx context.Context, a *rooflineArm, l *pool.Leader, m int, out *rooflineOut) error {
+	o := a.options
+	o.Rows = []int{m}
+	before, unknown := counters.Joules()
+	rows, err := measure.Roofline(ctx, a.runner, l, o)
+	if err != nil {
+		return err
+	}
+	if after, err := counters.Joules(); unknown == nil && err == nil {
+		out.joules[m] = max(0, after-before) / float64(f.reps+1)
+	} else {
+		out.energy = unknown
+	}
+	a.rows = append(a.rows, rows...)
 	return nil
 }
 

@@ -117,7 +117,7 @@ func TestRowsOfRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	row, passed := 4*7*float64(c.Hidden), bytesOfLayer(m, p)
+	row, passed := 4*7*float64(c.Hidden), 2*bytesBetween(m, p)
 	if values := float64(2*256*256 + 2*64*256 + 3*256*c.FFN); math.Abs(passed-values*8.5/8) > 1 {
 		t.Errorf("%g bytes of weights pass in a layer, want %g", passed, values*8.5/8)
 	}
@@ -125,11 +125,11 @@ func TestRowsOfRows(t *testing.T) {
 		part := o.Parts[0]
 		switch o.Op {
 		case "attn_norm":
-			if o.Kind == OpNorm && (part.Moved != 2*row || part.Touched != 2*row+passed) {
+			if o.Kind == OpNorm && (part.Moved != 2*row || part.Touched != 2*row+passed/2) {
 				t.Errorf("a norm moves %g bytes in %g, want %g", part.Moved, part.Touched, 2*row)
 			}
 		case "ffn_norm":
-			if part.Moved != 4*row || part.Touched != 3*row+passed {
+			if part.Moved != 4*row || part.Touched != 3*row+passed/2 {
 				t.Errorf("a sum and norm moves %g bytes in %g, want %g in %g", part.Moved, part.Touched, 4*row, 3*row)
 			}
 		case "head":

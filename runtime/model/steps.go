@@ -28,7 +28,7 @@ type OpPart struct {
 // which of them it is. The error is a plan for another model.
 func opWorks(m *Model, p *plans.Plan, phase *plans.Phase, rows Rows) (list []OpWork, at []int, err error) {
 	types := newTypesOf(p)
-	between := bytesOfLayer(m, p)
+	between := bytesBetween(m, p)
 	all := 0
 	for _, s := range rows.Spans {
 		all += s.N
@@ -87,19 +87,20 @@ type workOfOp struct {
 	rows  Rows
 	all   int // rows that it works on
 	parts []OpPart
-	// bytes of weights that pass through the caches until the same op comes again: what an op wrote
-	// lies in a level that holds these too
+	// bytes of weights that pass through the caches until activations are touched again: the levels
+	// that these lie in hold both
 	between float64
 }
 
-// bytesOfLayer is the weights of an average layer, of experts all.
-func bytesOfLayer(m *Model, p *plans.Plan) (sum float64) {
+// bytesBetween is half the weights of an average layer, of experts all: what a norm adds to was
+// touched by the one before it, of which a layer has two.
+func bytesBetween(m *Model, p *plans.Plan) (sum float64) {
 	for _, w := range p.Model.Weights {
 		if w.Role != plans.RoleEmbed && w.Role != "head" {
 			sum += float64(w.Count) * float64(w.N) * float64(w.K) * roofline.Bits(w.Type) / 8
 		}
 	}
-	return sum / float64(max(1, m.Dims.Layers))
+	return sum / 2 / float64(max(1, m.Dims.Layers))
 }
 
 // products adds the matrices of an op, those of one arithmetic and type together.
@@ -173,47 +174,7 @@ func (w *workOfOp) rest() {
 	if len(w.parts) == 0 || f32.FLOP > 0 {
 		w.add(OpPart{Compute: "f32", Step: f32, Output: out})
 	}
-	w.parts[0].Moved, w.parts[0].Touched = w.moved()
-	w.parts[0].Touched += w.between
-}
-
-// moved is the bytes of activations that an op reads and writes, and those of the buffers that they
-// lie in: of one row each, times the rows.
-func (w *workOfOp) moved() (moved, touched float64) {
-	op, m := w.op, w.m
-	row := func(bufs ...Buf) (sum float64) {
-		for _, b := range bufs {
-			n := float64(m.RowsOf(b, w.all))
-			if b == BufLogits {
-				n = float64(w.rows.Heads)
-			}
-			sum += 4 * n * float64(m.Width(b))
-		}
-		return sum
-	}
-	switch op.Kind {
-	case OpEmbed:
-		touched = row(BufX)
-		return touched, touched
-	case OpNorm:
-		touched = row(BufX, BufH)
-		return touched, touched
-	case OpAddNorm:
-		touched = row(BufX, BufY, BufH)
-		return touched + row(BufX), touched // X is read and written
-	case OpRotate:
-		touched = row(BufQ, BufK, BufV)
-		return 2 * touched, touched // keys and values go to the cache
-	case OpAttention:
-		touched = row(BufQ, BufAtt)
-		return touched, touched
-	case OpGather:
-		touched = float64(w.rows.Heads) * 8 * float64(m.Dims.Hidden)
-		return touched, touched
-	}
-	touched = row(op.In)
-	for _, b := range op.Outs {
-		touched += row(b)
-	}
-	return touched, touched
+	moved, touched := activations(w.m, w.op)
+	w.parts[0].Moved = moved.of(w.all, w.rows.Heads)
+	w.parts[0].Touched = touched.of(w.all, w.rows.Heads) + w.between
 }

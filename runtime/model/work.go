@@ -28,13 +28,16 @@ type Task struct {
 // Work is what forwards of a model do under a plan, as its ops say it: the products of each weight
 // in the arithmetic of its path, as often as rows reach its experts, and attention, which is
 // float32 whatever the weights are, over the positions that each layer sees. Bytes are those that
-// must come from memory, weights and cached keys and values: activations stay in caches. What else
-// there is (norms, rotations) does little and is left out. Ops of one shape are one task.
+// must come from memory, weights and cached keys and values; Moves has the activations, which lie
+// in caches. What else norms and rotations do is little and is left out. Ops of one shape are one
+// task.
 type Work struct {
 	prefill  *plans.Phase // whose schedules say how often weights are unpacked
 	products []product
 	attends  []attend
 	states   state
+	moves    []move
+	between  float64 // bytes of weights that pass until activations are touched again
 }
 
 // product is matrices of one shape.
@@ -59,11 +62,12 @@ type attend struct {
 // knows a shape alone, leaves out what only a file's metadata say, such as windows. Types and paths
 // are the plan's. The error is a plan for another model, which lacks a weight.
 func NewWork(m *Model, p *plans.Plan) (*Work, error) {
-	w := &Work{prefill: &p.Prefill}
+	w := &Work{prefill: &p.Prefill, between: bytesBetween(m, p)}
 	types := newTypesOf(p)
 	for i := range m.Ops {
 		op := &m.Ops[i]
 		w.states.add(op)
+		w.move(m, op)
 		if op.Kind == OpAttention {
 			w.attend(m, op, p.KV)
 		}

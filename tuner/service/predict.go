@@ -66,12 +66,13 @@ type Predictor struct {
 	types   []string
 	ops     int
 
-	local map[string]float64 // bandwidths, by set of PUs
-	peaks map[string][]float64
-	waits map[string]float64
-	near  map[string]roofline.Near // by weight type, where it was measured
-	works map[shareKey]*work
-	sums  map[sumKey]float64
+	local  map[string]float64 // bandwidths, by set of PUs
+	peaks  map[string][]float64
+	waits  map[string]float64
+	caches map[string][]roofline.Cache
+	near   map[string]roofline.Near // by weight type, where it was measured
+	works  map[shareKey]*work
+	sums   map[sumKey]float64
 }
 
 type sumKey struct {
@@ -95,7 +96,8 @@ func NewPredictor(p *profiles.Profile, plan *plans.Plan, m *model.Model, o Optio
 	return &Predictor{machine: roofline.NewMachine(p), site: newSite(p), room: newRoom(p, plan.Model, o),
 		shape: plan.Model, plan: plan, model: m, isa: plan.Widest(), types: plan.Arithmetics(), ops: len(m.Ops),
 		local: map[string]float64{}, peaks: map[string][]float64{}, waits: map[string]float64{},
-		works: map[shareKey]*work{}, sums: map[sumKey]float64{}}, nil
+		caches: map[string][]roofline.Cache{},
+		works:  map[shareKey]*work{}, sums: map[sumKey]float64{}}, nil
 }
 
 // Bytes is what a configuration puts on each memory node.
@@ -126,6 +128,9 @@ type pace struct {
 	work  *work
 	peaks []float64 // by type
 	read  float64
+	// that activations lie in; none where the profile says nothing of them, and then activations
+	// cost nothing
+	caches []roofline.Cache
 }
 
 // Cost predicts a configuration. It fails where the model cannot be cut for its ranks.
@@ -151,7 +156,8 @@ func (p *Predictor) phase(c *Config, shares []plans.Share, active topotree.CPUSe
 	out := phase{degree: len(c.Ranks), barrier: p.barrier(active)}
 	reads, peaks := p.reads(c, active), p.peaksOfRanks(c, active)
 	for i := range c.Ranks {
-		next := pace{work: p.work(shares[i], len(shares)), peaks: peaks[i], read: reads[i]}
+		next := pace{work: p.work(shares[i], len(shares)), peaks: peaks[i], read: reads[i],
+			caches: p.cachesOf(c.Ranks[i].PUs.Intersect(active))}
 		known := false
 		for _, old := range out.ranks {
 			known = known || old.same(next)
@@ -164,8 +170,13 @@ func (p *Predictor) phase(c *Config, shares []plans.Share, active topotree.CPUSe
 }
 
 func (a pace) same(b pace) bool {
-	if a.work != b.work || !near(a.read, b.read) {
+	if a.work != b.work || !near(a.read, b.read) || len(a.caches) != len(b.caches) {
 		return false
+	}
+	for i := range a.caches {
+		if a.caches[i].Bytes != b.caches[i].Bytes || !near(a.caches[i].Read, b.caches[i].Read) {
+			return false
+		}
 	}
 	for i := range a.peaks {
 		if !near(a.peaks[i], b.peaks[i]) {
@@ -213,6 +224,17 @@ func (p *Predictor) peaksOf(set topotree.CPUSet) []float64 {
 		v[i] = p.machine.Peak(set, roofline.Path{ISA: p.isa, Type: typ}).Value
 	}
 	p.peaks[key] = v
+	return v
+}
+
+// cachesOf are those of a set of PUs.
+func (p *Predictor) cachesOf(set topotree.CPUSet) []roofline.Cache {
+	key := set.Key()
+	v, ok := p.caches[key]
+	if !ok {
+		v = p.machine.Pace(set, roofline.Path{ISA: p.isa, Type: p.types[0]}).Caches
+		p.caches[key] = v
+	}
 	return v
 }
 
@@ -288,7 +310,7 @@ func (p *Predictor) forward(ph *phase, k forwardKey) float64 {
 		r := &ph.ranks[i]
 		sum := 0.0
 		for _, t := range p.tasks(r.work, k) {
-			pace := roofline.Pace{Peak: r.peaks[t.typ], Read: r.read}
+			pace := roofline.Pace{Peak: r.peaks[t.typ], Read: r.read, Caches: r.caches}
 			sum += pace.Seconds(t.Step, p.nearOf(t.weight))
 		}
 		slowest = math.Max(slowest, sum)

@@ -62,6 +62,7 @@ func Assumptions(near map[string]roofline.Near) []string {
 	}
 	return []string{
 		fmt.Sprintf("%s %g of the roof under the default schedules, on every configuration alike", who, nearRoof),
-		"activations stay in caches; norms, rotations and routing cost their barriers",
+		"activations stay in caches; norms, rotations and routing cost their barriers and, where the profile has " +
+			"rates of caches, what they move",
 	}
 }

@@ -89,6 +89,9 @@ func (p *Predictor) tasks(w *work, k forwardKey) []task {
 		typ := slices.Index(p.types, t.Compute)
 		out = append(out, task{typ, t.Type, t.Step})
 	}
+	for _, step := range w.model.Moves(rows) {
+		out = append(out, task{Step: step}) // of any arithmetic
+	}
 	w.tasks[k] = out
 	return out
 }

@@ -1,0 +1,93 @@
+package model
+
+import "sandwich/roofline"
+
+// perRow is bytes for each row that an op works on, and for each row whose logits are wanted.
+type perRow struct{ row, head float64 }
+
+func (p perRow) of(rows, heads int) float64 { return p.row*float64(rows) + p.head*float64(heads) }
+
+func (p perRow) add(o perRow) perRow { return perRow{p.row + o.row, p.head + o.head} }
+
+// activations are the bytes that an op reads and writes of them, and those of the buffers that they
+// lie in.
+func activations(m *Model, op *Op) (moved, touched perRow) {
+	of := func(bufs ...Buf) (sum perRow) {
+		for _, b := range bufs {
+			if b == BufLogits {
+				sum.head += 4 * float64(m.Width(b))
+			} else {
+				sum.row += 4 * float64(m.RowsOf(b, 1)*m.Width(b))
+			}
+		}
+		return sum
+	}
+	switch op.Kind {
+	case OpEmbed:
+		touched = of(BufX)
+		return touched, touched
+	case OpNorm:
+		touched = of(BufX, BufH)
+		return touched, touched
+	case OpAddNorm:
+		touched = of(BufX, BufY, BufH)
+		return touched.add(of(BufX)), touched // X is read and written
+	case OpRotate:
+		touched = of(BufQ, BufK, BufV)
+		return touched.add(touched), touched // keys and values go to the cache
+	case OpAttention:
+		touched = of(BufQ, BufAtt)
+		return touched, touched
+	case OpGather:
+		touched = perRow{head: 8 * float64(m.Dims.Hidden)}
+		return touched, touched
+	}
+	touched = of(append([]Buf{op.In}, op.Outs...)...)
+	return touched, touched
+}
+
+// move is the activations of ops that move as much.
+type move struct {
+	moved, touched perRow
+	wanted         bool // only of rows whose logits are wanted
+	ops            float64
+}
+
+// move adds what an op moves that is neither a product nor attention, whose times have theirs in
+// them where they were measured.
+func (w *Work) move(m *Model, op *Op) {
+	if len(op.W) > 0 || op.Kind == OpAttention {
+		return
+	}
+	one := move{wanted: op.Wanted || op.In == BufLogits}
+	one.moved, one.touched = activations(m, op)
+	for i := range w.moves {
+		same := w.moves[i]
+		if same.ops = 0; same == one {
+			w.moves[i].ops++
+			return
+		}
+	}
+	one.ops = 1
+	w.moves = append(w.moves, one)
+}
+
+// Moves lists what the ops of a forward that have no task read and write of activations, those of
+// one kind together.
+// They lie in the caches that hold their buffers and the weights that pass meanwhile.
+func (w *Work) Moves(rows Rows) (out []roofline.Step) {
+	all := 0
+	for _, span := range rows.Spans {
+		all += span.N
+	}
+	for _, x := range w.moves {
+		n := all
+		if x.wanted {
+			n = rows.Heads
+		}
+		if moved := x.moved.of(n, rows.Heads); moved > 0 {
+			out = append(out, roofline.Step{Moved: x.ops * moved, Touched: x.touched.of(n, rows.Heads) + w.between})
+		}
+	}
+	return out
+}
