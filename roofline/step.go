@@ -89,7 +89,7 @@ func (p Pace) times(s Step, n Near) (read, work, move float64) {
 
 // perByte is how long a byte of activations takes that lies in buffers of so many: each level has
 // the share of them that it holds beside the smaller ones. Taken from the smallest level that holds
-// them all, norms of 256 and 1,024 rows came out 30 to 56 % too long on a Zen 4.
+// them all, norms of 256 and 1,024 rows came out up to 56 % too long on a Zen 4.
 func (p Pace) perByte(touched float64) (seconds float64) {
 	held := 0.0
 	for _, c := range p.Caches {

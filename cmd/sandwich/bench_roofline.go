@@ -215,6 +215,9 @@ func (f *rooflineFlags) ready(ctx context.Context, a *rooflineArm, out *roofline
 	}
 	// what a narrower instruction set than the widest reaches is not probed
 	profile, assumed := service.Complete(s.Profile, s.Plan.Widest(), s.Plan.Arithmetics())
+	if anchors.Lookup > 0 {
+		assumed = append(assumed, fmt.Sprintf("a row of the embedding takes one PU %.2g us", 1e6*anchors.Lookup))
+	}
 	for _, sentence := range append(slices.Clone(anchors.Measured), assumed...) {
 		if !slices.Contains(out.rests, sentence) {
 			out.rests = append(out.rests, sentence)

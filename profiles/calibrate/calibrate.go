@@ -96,7 +96,7 @@ func busyNotes(ceilings []profiles.Ceiling) []string {
 // sample takes samples of all figures in passes until each has enough or the budget is spent. In a
 // pass the figures of one set of workers follow each other, and a first round of them is thrown
 // away: it warms clocks and caches, and a hypervisor finds cores for those that slept. Samples of
-// one and two PUs in turn had both virtual PUs on one core in up to every second pair.
+// one and two PUs in turn had both virtual PUs on one core in most pairs of two probes of six.
 func (b *bench) sample(ctx context.Context, figures []*figure, o Options, began time.Time) error {
 	o.Budget, o.Samples = cmp.Or(max(0, o.Budget), QuickBudget), cmp.Or(max(0, o.Samples), defaultSamples)
 	sets := bySet(figures)

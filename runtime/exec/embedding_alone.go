@@ -2,6 +2,7 @@ package exec
 
 import (
 	"math"
+	"unsafe"
 
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
@@ -11,9 +12,8 @@ import (
 // table of some rows, and the rotations of its position. Predictions of forwards rest on how long
 // that takes (`sandwich bench roofline`). It is for one goroutine.
 type Lookup struct {
-	typ       gguf.Type
-	table     []byte
-	row       []float32
+	embedding
+	dst       []float32
 	rotations []rotation
 	angles    []float32
 }
@@ -24,8 +24,9 @@ const lookupTokens = 64
 // NewLookup is that of a model whose embedding is a table of such a type, which need not be there:
 // the rows are zeros.
 func NewLookup(m *model.Model, typ gguf.Type) *Lookup {
-	l := &Lookup{typ: typ, table: make([]byte, lookupTokens*typ.RowBytes(m.Dims.Hidden)),
-		row: make([]float32, m.Dims.Hidden)}
+	table := make([]byte, lookupTokens*typ.RowBytes(m.Dims.Hidden))
+	l := &Lookup{dst: make([]float32, m.Dims.Hidden), embedding: embedding{typ: typ, width: m.Dims.Hidden,
+		table: unsafe.Pointer(unsafe.SliceData(table)), bytes: len(table)}}
 	for _, r := range m.Ropes() { // how far they turn is nothing that they cost
 		t := rotation{freq: make([]float64, r.Dim/2), gain: r.Gain}
 		for i := range t.freq {
@@ -39,8 +40,7 @@ func NewLookup(m *model.Model, typ gguf.Type) *Lookup {
 
 // Row looks up a token at a position.
 func (l *Lookup) Row(token, pos int) error {
-	size := len(l.table) / lookupTokens
-	if err := gguf.Dequantize(l.row, l.typ, l.table[token%lookupTokens*size:][:size]); err != nil {
+	if err := l.row(l.dst, token%lookupTokens); err != nil {
 		return err
 	}
 	at := 0

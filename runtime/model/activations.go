@@ -61,15 +61,7 @@ func (w *Work) move(m *Model, op *Op) {
 	}
 	one := move{wanted: op.Wanted || op.In == BufLogits}
 	one.moved, one.touched = activations(m, op)
-	for i := range w.moves {
-		same := w.moves[i]
-		if same.ops = 0; same == one {
-			w.moves[i].ops++
-			return
-		}
-	}
-	one.ops = 1
-	w.moves = append(w.moves, one)
+	w.moves = counted(w.moves, one, 1, func(m *move) *float64 { return &m.ops })
 }
 
 // Moves lists what the ops of a forward that have no task read and write of activations, those of

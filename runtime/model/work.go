@@ -93,15 +93,20 @@ func (w *Work) product(m *Model, op *Op, weight *Weight, key plans.WeightKey, p 
 	if op.Kind == OpExperts {
 		one.used, one.of = m.Experts.Used, m.Experts.Count
 	}
-	for i := range w.products {
-		same := w.products[i]
-		if same.count = 0; same == one {
-			w.products[i].count += float64(weight.Matrices())
-			return
+	w.products = counted(w.products, one, float64(weight.Matrices()), func(p *product) *float64 { return &p.count })
+}
+
+// counted adds n of one to a list whose elements are told apart by all but their count.
+func counted[T comparable](list []T, one T, n float64, count func(*T) *float64) []T {
+	for i := range list {
+		same := list[i]
+		if *count(&same) = 0; same == one {
+			*count(&list[i]) += n
+			return list
 		}
 	}
-	one.count = float64(weight.Matrices())
-	w.products = append(w.products, one)
+	*count(&one) = n
+	return append(list, one)
 }
 
 func (w *Work) attend(m *Model, op *Op, kv microkernel.KVType) {
@@ -109,15 +114,7 @@ func (w *Work) attend(m *Model, op *Op, kv microkernel.KVType) {
 	position := plans.ModelShape{Layers: 1, KVHeads: h.KV, HeadDim: h.Dim}.KVBytesPerToken(kv)
 	one := attend{heads: h.Q, kvHeads: h.KV, dim: h.Dim, window: op.Attn.Window, both: op.Attn.Both,
 		kvBits: 8 * float64(position) / float64(2*h.KV*h.Dim)}
-	for i := range w.attends {
-		same := w.attends[i]
-		if same.layers = 0; same == one {
-			w.attends[i].layers++
-			return
-		}
-	}
-	one.layers = 1
-	w.attends = append(w.attends, one)
+	w.attends = counted(w.attends, one, 1, func(a *attend) *float64 { return &a.layers })
 }
 
 // Of lists what a forward does.
