@@ -67,6 +67,9 @@ func (a *arena) Load(codes ...[]byte) ([]Func, error) {
 	funcs := make([]Func, len(codes))
 	at := 0
 	for i, c := range codes {
+		if len(c) == 0 {
+			continue
+		}
 		copy(image[at:], c)
 		funcs[i] = Func{entry: uintptr(unsafe.Pointer(&pages[at]))}
 		at += (len(c) + codeAlign - 1) &^ (codeAlign - 1)

@@ -32,6 +32,7 @@ func BenchmarkVec(b *testing.B) {
 	q := make([]byte, n/32*kernel.ActQ8Bytes)
 	h, idx := make([]uint16, n), make([]int32, 64)
 	l := KVLayout{HeadDim: dim, Elem: KVF16}
+	lr := l.For(AttendDPBF16)
 	block := make([]uint16, KVBlock*dim)
 	cs := make([]float32, dim)
 	for i := range dim / 2 { // a true rotation: repeated turns must not shrink the data into denormals
@@ -68,6 +69,9 @@ func BenchmarkVec(b *testing.B) {
 		{"StoreK", dim, 6, func(v *Vec) { v.StoreK(l, unsafe.Pointer(&block[0]), 5, p0(x), 1, dim) }},
 		{"StoreK16Tokens", 16 * dim, 6, func(v *Vec) { v.StoreK(l, unsafe.Pointer(&block[0]), 16, p0(x), 16, dim) }},
 		{"StoreV", dim, 6, func(v *Vec) { v.StoreV(l, unsafe.Pointer(&block[0]), 5, p0(x), 1, dim) }},
+		{"StoreV16Tokens", 16 * dim, 6, func(v *Vec) { v.StoreV(l, unsafe.Pointer(&block[0]), 16, p0(x), 16, dim) }},
+		{"StoreKRounded", 16 * dim, 6, func(v *Vec) { v.StoreK(lr, unsafe.Pointer(&block[0]), 16, p0(x), 16, dim) }},
+		{"StoreVRounded", 16 * dim, 6, func(v *Vec) { v.StoreV(lr, unsafe.Pointer(&block[0]), 16, p0(x), 16, dim) }},
 		{"Argmax", len(big), 4, func(v *Vec) { v.Argmax(p0(big), len(big)) }},
 		{"ExpSum", len(big), 4, func(v *Vec) { v.ExpSum(p0(big), len(big), 1, 5) }},
 		{"SelectAbove", len(big), 4, func(v *Vec) { v.SelectAbove(p0(big), len(big), 3, p0(idx), len(idx)) }},

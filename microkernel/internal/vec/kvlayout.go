@@ -83,35 +83,18 @@ func (l KVLayout) For(d AttentionDot) KVLayout {
 	return l
 }
 
-// roundEach calls store with one token after the other, rounded to bfloat16.
-func (l KVLayout) roundEach(x *float32, tokens, stride int, store func(token int, x *float32)) {
+// eachRow calls store with one token after the other, rounded to bfloat16 where the layout is.
+func (l KVLayout) eachRow(x *float32, tokens, stride int, store func(token int, x *float32)) {
 	var row [maxKVDim]float32
 	for t := range tokens {
+		if !l.Rounded {
+			store(t, at(x, t*stride))
+			continue
+		}
 		for d, e := range vecOf(at(x, t*stride), l.HeadDim) {
 			row[d] = plain.FromBF16(plain.RoundBF16(e))
 		}
 		store(t, &row[0])
-	}
-}
-
-// roundPiece is how many dimensions are rounded at a time.
-const roundPiece = 64
-
-// storeRounded stores a vector of some dimensions, rounded to bfloat16, from dst on, where every
-// roundPiece of them are `step` bytes further on. It is called for each token and KV head: nothing
-// of it may be on the heap.
-func (v *Vec) storeRounded(store vecgen.Kernel, dst unsafe.Pointer, step int, x *float32, dims int) {
-	var words [roundPiece / 2]uint32
-	var wide [roundPiece / 2]uint64
-	for d := 0; d < dims; d += roundPiece {
-		n := min(roundPiece, dims-d)
-		v.roundRowBF16(at(x, d), n, unsafe.Pointer(&words[0]))
-		for i, w := range words[:(n+1)/2] {
-			wide[i] = uint64(w)<<16&0xFFFF0000 | uint64(w&0xFFFF0000)<<32
-		}
-		args := vecgen.Args{P: [10]unsafe.Pointer{unsafe.Add(dst, d/roundPiece*step), unsafe.Pointer(&wide[0])},
-			N: [6]int{n, 1}}
-		v.call(store, &args)
 	}
 }
 
@@ -160,58 +143,50 @@ func (l KVLayout) vIndex(pos, d int) int {
 // StoreK writes the K vectors of `tokens` tokens, stride apart in x, to the positions pos, pos+1,
 // ... of one K block (pos + tokens <= 64), rounding to the element type.
 func (v *Vec) StoreK(l KVLayout, block unsafe.Pointer, pos int, x *float32, tokens, stride int) {
+	one, panel := vecgen.StoreK16, vecgen.StorePanelK16
+	if l.Rounded {
+		one, panel = vecgen.StoreK16BF16, vecgen.StorePanelK16BF16
+	}
 	switch {
 	case l.Elem == KVQ8:
 		v.storeQ8(l, block, pos, x, tokens, stride, l.kIndex)
 		return
-	case l.Rounded && v.native:
-		for t := range tokens {
-			v.storeRounded(vecgen.StoreK16, unsafe.Add(block, 2*l.kIndex(pos+t, 0)), 2*lanes*roundPiece,
-				at(x, t*stride), l.HeadDim)
-		}
-		return
-	case l.Rounded:
-		l.roundEach(x, tokens, stride, func(t int, x *float32) { refStoreK(l, block, pos+t, x, 1, 0) })
+	case l.Elem != KVF16 || !v.has(one):
+		l.eachRow(x, tokens, stride, func(t int, x *float32) { refStoreK(l, block, pos+t, x, 1, 0) })
 		return
 	}
-	if !v.native || l.Elem != KVF16 {
-		refStoreK(l, block, pos, x, tokens, stride)
-		return
-	}
-	for t := range tokens {
-		args := vecgen.Args{
-			P: [10]unsafe.Pointer{unsafe.Add(block, 2*l.kIndex(pos+t, 0)), ptr(at(x, t*stride))},
-			N: [6]int{l.HeadDim},
+	whole := v.has(panel) && l.HeadDim%8 == 0
+	for t := 0; t < tokens; {
+		p := [10]unsafe.Pointer{unsafe.Add(block, 2*l.kIndex(pos+t, 0)), ptr(at(x, t*stride))}
+		if whole && (pos+t)%lanes == 0 && tokens-t >= lanes {
+			v.call(panel, &vecgen.Args{P: p, N: [6]int{l.HeadDim / 8, stride}})
+			t += lanes
+			continue
 		}
-		v.call(vecgen.StoreK16, &args)
+		v.call(one, &vecgen.Args{P: p, N: [6]int{l.HeadDim}})
+		t++
 	}
 }
 
 // StoreV is StoreK for the V block.
 func (v *Vec) StoreV(l KVLayout, block unsafe.Pointer, pos int, x *float32, tokens, stride int) {
+	store := vecgen.StoreV16
+	if l.Rounded {
+		store = vecgen.StoreV16BF16
+	}
 	switch {
 	case l.Elem == KVQ8:
 		v.storeQ8(l, block, pos, x, tokens, stride, l.vIndex)
 		return
-	case l.Rounded && v.native:
-		for t := range tokens {
-			v.storeRounded(vecgen.StoreV16, unsafe.Add(block, 2*l.vIndex(pos+t, 0)), l.vPanelBytes()*roundPiece/lanes,
-				at(x, t*stride), l.HeadDim)
-		}
-		return
-	case l.Rounded:
-		l.roundEach(x, tokens, stride, func(t int, x *float32) { refStoreV(l, block, pos+t, x, 1, 0) })
-		return
-	}
-	if !v.native || l.Elem != KVF16 {
-		refStoreV(l, block, pos, x, tokens, stride)
+	case l.Elem != KVF16 || !v.has(store):
+		l.eachRow(x, tokens, stride, func(t int, x *float32) { refStoreV(l, block, pos+t, x, 1, 0) })
 		return
 	}
 	args := vecgen.Args{
 		P: [10]unsafe.Pointer{unsafe.Add(block, 2*l.vIndex(pos, 0)), ptr(x)},
 		N: [6]int{l.HeadDim, tokens, stride},
 	}
-	v.call(vecgen.StoreV16, &args)
+	v.call(store, &args)
 }
 
 func refStoreK(l KVLayout, block unsafe.Pointer, pos int, x *float32, tokens, stride int) {

@@ -76,6 +76,9 @@ func (v *Vec) ISA() kernel.ISA { return v.isa }
 
 func (v *Vec) call(k vecgen.Kernel, a *vecgen.Args) { v.code[k].Call(unsafe.Pointer(a)) }
 
+// has tells whether a kernel has native code.
+func (v *Vec) has(k vecgen.Kernel) bool { return v.code[k].Valid() }
+
 func ptr[T any](p *T) unsafe.Pointer { return unsafe.Pointer(p) }
 
 // RMSNorm writes dst[i] = x[i] / sqrt(mean(x^2) + eps) * weight[i] for one row of n elements.

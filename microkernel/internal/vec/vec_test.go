@@ -120,7 +120,7 @@ func TestRMSNorm(t *testing.T) {
 	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
 		for _, n := range vecLengths {
 			for d := ordinary; d <= specials; d++ {
-				const rows = 3
+				rows := 1 + rng.IntN(9) // in fours and one by one
 				stride := n + rng.IntN(5)
 				x := guardedF32(t, rng, (rows-1)*stride+n, d)
 				w := guardedF32(t, rng, n, ordinary)

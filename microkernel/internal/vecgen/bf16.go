@@ -48,6 +48,13 @@ func emitRoundBF16(g *gen, least uint32) {
 // roundBF16 makes the words of register t the bfloat16 nearest to the float32 of x, or zeros below
 // least, and overwrites the registers behind t.
 func (g *gen) roundBF16(x, t int, least uint32) {
+	g.roundUpper(x, t, least)
+	g.I(asm.VPSRLD, g.v(t), g.v(t), asm.Imm(16))
+}
+
+// roundUpper is roundBF16 into the upper halves of the words; the lower ones hold anything. With a
+// least of 0 nothing becomes a zero.
+func (g *gen) roundUpper(x, t int, least uint32) {
 	in, out, size, special := g.v(x), g.v(t), g.v(t+1), g.v(t+2)
 	g.I(asm.VPSRLD, out, in, asm.Imm(16))
 	g.I(asm.VANDPS, out, out, g.splat(1))
@@ -56,9 +63,10 @@ func (g *gen) roundBF16(x, t int, least uint32) {
 	g.I(asm.VANDPS, size, in, g.splat(signBit-1))
 	g.I(asm.VORPS, special, in, g.splat(quietBit))
 	g.whereAbove(out, special, out, size, infBits) // NaN
-	g.I(asm.VANDPS, special, in, g.splat(signBit))
-	g.whereAbove(out, out, special, size, least-1)
-	g.I(asm.VPSRLD, out, out, asm.Imm(16))
+	if least > 0 {
+		g.I(asm.VANDPS, special, in, g.splat(signBit))
+		g.whereAbove(out, out, special, size, least-1)
+	}
 }
 
 // whereAbove makes dst the lanes of yes where the integers of size are above bound, and those of no

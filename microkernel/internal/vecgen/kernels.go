@@ -39,6 +39,10 @@ const (
 	Select
 	StoreK16
 	StoreV16
+	StorePanelK16 // of sixteen tokens
+	StoreK16BF16  // these three round to bfloat16 first
+	StoreV16BF16
+	StorePanelK16BF16
 	WidenK8
 	WidenV8
 	ConvSiLU
@@ -50,44 +54,60 @@ const (
 )
 
 var emitters = [Count]func(*gen){
-	RMSNorm:    emitRMSNorm,
-	LayerNorm:  emitLayerNorm,
-	RoPEHalves: emitRoPEHalves,
-	RoPEPairs:  emitRoPEPairs,
-	SwiGLU:     emitSwiGLU,
-	GeGLU:      emitGeGLU,
-	ClampedGLU: emitClampedGLU,
-	SigmoidGLU: emitSigmoidGLU,
-	SoftCap:    emitSoftCap,
-	Add:        emitAdd,
-	Plus:       emitPlus,
-	AddScaled:  emitAddScaled,
-	Scale:      emitScale,
-	Softmax:    emitSoftmax,
-	Merge:      emitMerge,
-	Finish:     emitFinish,
-	QuantizeQ8: emitQuantizeQ8,
-	RoundBF16:  func(g *gen) { emitRoundBF16(g, leastFloat) },
-	RoundQuery: func(g *gen) { emitRoundBF16(g, math.Float32bits(leastQuery)) },
-	ToF16:      emitToF16,
-	ToF32:      emitToF32,
-	Max:        emitMax,
-	FindEqual:  emitFindEqual,
-	ExpSum:     emitExpSum,
-	Select:     emitSelect,
-	StoreK16:   emitStoreK16,
-	StoreV16:   emitStoreV16,
-	WidenK8:    emitWidenK8,
-	WidenV8:    emitWidenV8,
-	ConvSiLU:   emitConvSiLU,
-	ConvGate:   emitConvGate,
-	Mul:        emitMul,
-	L2Norm:     emitL2Norm,
-	Delta:      emitDelta,
+	RMSNorm:           emitRMSNorm,
+	LayerNorm:         emitLayerNorm,
+	RoPEHalves:        emitRoPEHalves,
+	RoPEPairs:         emitRoPEPairs,
+	SwiGLU:            emitSwiGLU,
+	GeGLU:             emitGeGLU,
+	ClampedGLU:        emitClampedGLU,
+	SigmoidGLU:        emitSigmoidGLU,
+	SoftCap:           emitSoftCap,
+	Add:               emitAdd,
+	Plus:              emitPlus,
+	AddScaled:         emitAddScaled,
+	Scale:             emitScale,
+	Softmax:           emitSoftmax,
+	Merge:             emitMerge,
+	Finish:            emitFinish,
+	QuantizeQ8:        emitQuantizeQ8,
+	RoundBF16:         func(g *gen) { emitRoundBF16(g, leastFloat) },
+	RoundQuery:        func(g *gen) { emitRoundBF16(g, math.Float32bits(leastQuery)) },
+	ToF16:             emitToF16,
+	ToF32:             emitToF32,
+	Max:               emitMax,
+	FindEqual:         emitFindEqual,
+	ExpSum:            emitExpSum,
+	Select:            emitSelect,
+	StoreK16:          func(g *gen) { emitStoreK16(g, false) },
+	StoreV16:          func(g *gen) { emitStoreV16(g, false) },
+	StorePanelK16:     func(g *gen) { emitStorePanelK16(g, false) },
+	StoreK16BF16:      func(g *gen) { emitStoreK16(g, true) },
+	StoreV16BF16:      func(g *gen) { emitStoreV16(g, true) },
+	StorePanelK16BF16: func(g *gen) { emitStorePanelK16(g, true) },
+	WidenK8:           emitWidenK8,
+	WidenV8:           emitWidenV8,
+	ConvSiLU:          emitConvSiLU,
+	ConvGate:          emitConvGate,
+	Mul:               emitMul,
+	L2Norm:            emitL2Norm,
+	Delta:             emitDelta,
+}
+
+// ofEights tells which kernels use no more than AVX2.
+func ofEights(k Kernel) bool {
+	switch k {
+	case StoreK16, StorePanelK16, StoreK16BF16, StorePanelK16BF16:
+		return true
+	}
+	return false
 }
 
 // Generate returns the position-independent code of kernel k. Equal arguments give equal bytes.
 func Generate(level asm.Level, k Kernel) ([]byte, error) {
+	if ofEights(k) {
+		level = asm.AVX2
+	}
 	g := newGen(level)
 	emitters[k](g)
 	code, err := g.finish()
