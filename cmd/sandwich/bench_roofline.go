@@ -215,16 +215,13 @@ func (f *rooflineFlags) ready(ctx context.Context, a *rooflineArm, out *roofline
 	}
 	// what a narrower instruction set than the widest reaches is not probed
 	profile, assumed := service.Complete(s.Profile, s.Plan.Widest(), s.Plan.Arithmetics())
-	if anchors.Lookup > 0 {
-		assumed = append(assumed, fmt.Sprintf("a row of the embedding takes one PU %.2g us", 1e6*anchors.Lookup))
-	}
 	for _, sentence := range append(slices.Clone(anchors.Measured), assumed...) {
 		if !slices.Contains(out.rests, sentence) {
 			out.rests = append(out.rests, sentence)
 		}
 	}
 	a.options = measure.RooflineOptions{Rows: f.rows, Reps: f.reps, Near: anchors.Types,
-		Assumed: service.AssumedNear(), Lookup: anchors.Lookup,
+		Assumed: service.AssumedNear(), Alone: anchors.Rows,
 		Placer: model.Placer{Model: ops, Plan: s.Plan, Machine: roofline.NewMachine(profile), Context: f.context}}
 	o := &a.options
 	if _, err := o.Predict(); err != nil {

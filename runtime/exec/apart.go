@@ -142,23 +142,18 @@ func normApart(m *model.Model) int { return 3 * m.Dims.Hidden }
 
 // normRows is a worker's chunk of a norm.
 func (e *Executor) normRows(g *group, op *model.Op, lo, hi int) {
-	to, hidden := normed(op), e.model.Dims.Hidden
+	to, hidden, n := normed(op), e.model.Dims.Hidden, hi-lo
+	dst, stride := g.row(to, lo), g.bufs.stride[to]
+	x, xStride := g.row(model.BufX, lo), g.bufs.stride[model.BufX]
+	if !g.w.Apart() || e.apartBytes == 0 {
+		normSome(g.vec, dst, stride, x, xStride, n, hidden, e.model.Eps, op)
+		return
+	}
 	own := (*float32)(e.scratch[g.w.Index()].apart)
-	away := g.w.Apart() && e.apartBytes > 0
-	if away {
-		offer(g.w)
-	}
-	for r := lo; r < hi; r++ {
-		if away {
-			e.normRow(g.vec, addElems(own, (r-lo)*hidden), g.row(model.BufX, r), op)
-		} else {
-			e.normRow(g.vec, g.row(to, r), g.row(model.BufX, r), op)
-		}
-	}
-	if away {
-		commit(g.w)
-		copyRows(g.row(to, lo), g.bufs.stride[to], own, hidden, hi-lo, hidden)
-	}
+	offer(g.w)
+	normSome(g.vec, own, hidden, x, xStride, n, hidden, e.model.Eps, op)
+	commit(g.w)
+	copyRows(dst, stride, own, hidden, n, hidden)
 }
 
 // addNormOwn is a worker's chunk of a sum and its norm, where there is one rank.

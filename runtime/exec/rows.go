@@ -145,11 +145,17 @@ func normed(op *model.Op) model.Buf {
 
 func (e *Executor) normRow(vec *microkernel.Vec, to, x *float32, op *model.Op) {
 	hidden := e.model.Dims.Hidden
+	normSome(vec, to, hidden, x, hidden, 1, hidden, e.model.Eps, op)
+}
+
+// normSome normalizes some rows of n elements by an op's norm.
+func normSome(vec *microkernel.Vec, to *float32, toStride int, x *float32, stride, rows, n int, eps float32,
+	op *model.Op) {
 	if op.Shift != nil {
-		vec.LayerNormRows(to, hidden, x, hidden, 1, &op.Norm.Data[0], &op.Shift.Data[0], hidden, e.model.Eps)
+		vec.LayerNormRows(to, toStride, x, stride, rows, &op.Norm.Data[0], &op.Shift.Data[0], n, eps)
 		return
 	}
-	vec.RMSNorm(to, x, &op.Norm.Data[0], hidden, e.model.Eps)
+	vec.RMSNormRows(to, toStride, x, stride, rows, &op.Norm.Data[0], n, eps)
 }
 
 // rowNorm is OpRowNorm.

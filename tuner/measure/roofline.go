@@ -67,7 +67,7 @@ type RooflineOptions struct {
 	Placer  model.Placer             // with the model, the plan and the machine
 	Near    map[string]roofline.Near // by weight type, what products reach; under "" attention
 	Assumed roofline.Near            // of what Near lacks
-	Lookup  float64                  // seconds in which one PU looks up a row of the embedding; 0: not known
+	Alone   []float64                // by op of the model, seconds in which one PU does a row of it; 0: not known
 	Without *model.Placer            // places ops without a mechanism; nil: nothing is taken away
 	Step    func()                   // after each forward; nil: nobody asks
 }
@@ -134,8 +134,10 @@ func (o *RooflineOptions) predict(m int) (rows []RooflineRow, at []int, err erro
 		w := &works[i]
 		r := RooflineRow{Op: w.Op, M: m, Phase: phase, Context: p.Context, Count: w.Count, ISA: p.Plan.Widest(),
 			PUs: pus.String(), Predicted: wait}
-		if w.Kind == model.OpEmbed {
-			r.Predicted += o.Lookup * math.Ceil(float64(m)/float64(len(pus)))
+		alone := o.alone(slices.Index(at, i)) * math.Ceil(float64(m)/float64(len(pus)))
+		if streams(w.Kind) && len(w.Parts) == 1 { // it is worked on while it comes
+			pace := p.Machine.Pace(set, roofline.Path{ISA: r.ISA, Type: microkernel.ComputeF32.String()})
+			alone = pace.Beside(w.Parts[0].Step, o.Assumed, alone) - pace.Seconds(w.Parts[0].Step, o.Assumed)
 		}
 		for k, part := range w.Parts {
 			at := &placed[next]
@@ -154,12 +156,25 @@ func (o *RooflineOptions) predict(m int) (rows []RooflineRow, at []int, err erro
 				r.Type, r.Compute, r.Regime, r.Target, r.Split = part.Type, at.Compute, at.Regime, at.Target, at.Split
 			}
 		}
+		r.Predicted += alone
 		if r.Bytes > 0 {
 			r.Intensity = r.FLOP / r.Bytes
 		}
 		rows = append(rows, r)
 	}
 	return rows, at, nil
+}
+
+// streams tells which ops read rows from end to end, so that what moves them is hidden behind what
+// is done to them. Heads are rotated a few dimensions of each at a time.
+func streams(k model.Kind) bool { return k == model.OpNorm || k == model.OpAddNorm }
+
+// alone is how long one PU takes for a row of an op of the model, as far as that is known.
+func (o *RooflineOptions) alone(op int) float64 {
+	if op < 0 || op >= len(o.Alone) {
+		return 0
+	}
+	return o.Alone[op]
 }
 
 func (o *RooflineOptions) near(typ string) roofline.Near {
