@@ -139,19 +139,6 @@ func TestSecondsMeetAtTheRidge(t *testing.T) {
 	}
 }
 
-// TestBeside: what is done to activations as they move hides what moves them, or is hidden by it.
-func TestBeside(t *testing.T) {
-	p := Pace{Peak: 1e12, Read: 2e10, Caches: []Cache{{math.Inf(1), 1e10}}}
-	s, n := Step{Moved: 1e6, Touched: 1e6}, Near{1, 1, 0}
-	move := p.Seconds(s, n)
-	for _, c := range []struct{ alone, least, most float64 }{{0, move, move}, {move / 10, move, 1.01 * move},
-		{move, 1.2 * move, 1.3 * move}, {10 * move, 10 * move, 10.1 * move}} {
-		if got := p.Beside(s, n, c.alone); !(got >= c.least && got <= c.most) {
-			t.Errorf("%g s of work: %g s, want %g to %g", c.alone, got, c.least, c.most)
-		}
-	}
-}
-
 // TestReach: three steps of known shares give these shares back, on both sides of the ridge.
 func TestReach(t *testing.T) {
 	p := Pace{Peak: 1e12, Read: 2e10}

@@ -103,14 +103,8 @@ func (p Pace) perByte(touched float64) (seconds float64) {
 // Seconds is how long a step takes. Reading and multiplying overlap, but for what is left where
 // both take about as long.
 func (p Pace) Seconds(s Step, n Near) float64 {
-	return p.Beside(s, n, 0)
-}
-
-// Beside is Seconds of a step whose activations are worked on as they move, which by itself, in the
-// nearest cache, takes alone.
-func (p Pace) Beside(s Step, n Near, alone float64) float64 {
 	read, work, move := p.times(s, n)
-	return overlap(read, work) + overlap(move, alone)
+	return overlap(read, work) + move
 }
 
 // overlap is how long two things take that run at the same time on one core: the third root of the

@@ -56,8 +56,8 @@ func predictedOps(t *testing.T, m int, alone float64) (map[string]float64, int) 
 	return out, len(plan.Prefill.PUs)
 }
 
-// TestPredictRowsAlone: what one PU takes for a row is added for as many rows as a PU has; norms
-// hide some of what moves their rows behind it, and products have nothing of it.
+// TestPredictRowsAlone: what one PU takes for a row is added for as many rows as a PU has, to ops
+// without weights only.
 func TestPredictRowsAlone(t *testing.T) {
 	const m, alone = 512, 1e-6
 	without, pus := predictedOps(t, m, 0)
@@ -67,15 +67,10 @@ func TestPredictRowsAlone(t *testing.T) {
 	for op, seconds := range with {
 		got := seconds - without[op]
 		switch {
-		case op == "embed" || op == "rotate":
+		case op == "embed" || op == "rotate" || strings.HasSuffix(op, "_norm"):
 			seen++
 			if math.Abs(got-more) > 1e-9 {
 				t.Errorf("%s: %g s more, want %g", op, got, more)
-			}
-		case strings.HasSuffix(op, "_norm"):
-			seen++
-			if !(got > 0 && got <= more*(1+1e-9)) {
-				t.Errorf("%s: %g s more, of %g", op, got, more)
 			}
 		case op == "qkv" || op == "down":
 			seen++
