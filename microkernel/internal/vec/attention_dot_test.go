@@ -9,6 +9,7 @@ import (
 	"sandwich/microkernel/internal/host"
 	"sandwich/microkernel/internal/kernel"
 	"sandwich/microkernel/internal/plain"
+	"sandwich/microkernel/internal/vecgen"
 )
 
 // TestAttentionDotMeaning: by every dot product the oracle is attention, up to what rounding its
@@ -65,7 +66,7 @@ func TestAttentionDotNeedsItsCPU(t *testing.T) {
 // TestRoundedCacheAllocates: a token is stored without a word on the heap, whatever its head.
 func TestRoundedCacheAllocates(t *testing.T) {
 	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
-		if !v.native {
+		if !v.has(vecgen.StoreK16BF16) {
 			return
 		}
 		l := KVLayout{HeadDim: 130, Elem: KVF16}.For(AttendDPBF16)
