@@ -32,7 +32,6 @@ type Calibration struct {
 	Types    map[string]roofline.Near // by weight type; none where what is assumed predicts better
 	Measured []string                 // sentences
 	Errors   []float64                // of products that were no anchors, relative, ascending
-	Rows     []float64                // by op of the model, seconds in which one PU does a row of it; 0: not measured
 }
 
 func (c *Calibration) known() bool { return c != nil && len(c.Types) > 0 }
@@ -80,9 +79,6 @@ func Anchors(ctx context.Context, o SimulateOptions, within time.Duration) (*Cal
 		if err := c.attention(ctx, o); err != nil && !errors.Is(err, errNoTime) {
 			return nil, err
 		}
-	}
-	if err := c.rows(ctx, o); err != nil && !errors.Is(err, errNoTime) {
-		return nil, err
 	}
 	return c.out, nil
 }

@@ -15,8 +15,16 @@ import (
 	"sandwich/tuner/measure"
 )
 
-// mostRowAnchor bounds how long the work of an op on a row is timed.
-const mostRowAnchor = 50 * time.Millisecond
+// rowAnchor is how long the work of an op on a row is timed.
+const rowAnchor = 50 * time.Millisecond
+
+// RowAnchors are what norms, rotations and lookups take, which no roof knows of: lookups are plain
+// Go, norms chains of sums, rotations go to the cache in pieces. `sandwich bench roofline` asks for
+// them; rankings do not.
+type RowAnchors struct {
+	Seconds  []float64 // by op of the model, of one PU for a row of it; 0: not measured
+	Measured []string  // sentences
+}
 
 // rowKind are ops that do the same work on a row.
 type rowKind struct {
@@ -38,19 +46,19 @@ func rowKindOf(op *model.Op) rowKind {
 	return k
 }
 
-// rows measures how long one PU takes for a row of the ops that have neither weights nor a task,
-// which no roof knows of: lookups are plain Go, norms chains of sums, rotations go to the cache in
-// pieces.
-func (c *calibration) rows(ctx context.Context, o SimulateOptions) error {
-	if o.Model == nil {
-		return nil
-	}
-	f, err := c.rowForm(o)
+// AnchorRows measures the ops of a model that have neither weights nor a task, by the kernels of
+// its default plan.
+func AnchorRows(ctx context.Context, o SimulateOptions) (*RowAnchors, error) {
+	plan, _, _, err := o.untuned()
 	if err != nil {
-		return err
+		return nil, err
+	}
+	f, err := rowForm(o, plan)
+	if err != nil {
+		return nil, err
 	}
 	known := map[rowKind]float64{}
-	out := make([]float64, len(o.Model.Ops))
+	out := &RowAnchors{Seconds: make([]float64, len(o.Model.Ops))}
 	for i := range o.Model.Ops {
 		op := &o.Model.Ops[i]
 		w, ok := exec.RowWorkOf(o.Model, op, f)
@@ -59,29 +67,29 @@ func (c *calibration) rows(ctx context.Context, o SimulateOptions) error {
 		}
 		kind := rowKindOf(op)
 		if _, done := known[kind]; !done {
-			seconds, err := measure.TimeRows(ctx, w, min(c.least, mostRowAnchor))
+			seconds, err := measure.TimeRows(ctx, w, rowAnchor)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			known[kind] = seconds
-			c.out.Measured = append(c.out.Measured, fmt.Sprintf("one PU takes %.2g us for a row of %s under %s",
+			out.Measured = append(out.Measured, fmt.Sprintf("one PU takes %.2g us for a row of %s under %s",
 				1e6*seconds, op.Name[strings.LastIndexByte(op.Name, '.')+1:], f.Vec.ISA()))
 		}
-		out[i] = known[kind]
+		out.Seconds[i] = known[kind]
 	}
-	c.out.Rows = out
-	return nil
+	return out, nil
 }
 
-func (c *calibration) rowForm(o SimulateOptions) (f exec.RowForm, err error) {
-	isa, err := microkernel.ParseISA(c.plan.Widest())
+// rowForm is by what rows are worked on under a plan.
+func rowForm(o SimulateOptions, plan *plans.Plan) (f exec.RowForm, err error) {
+	isa, err := microkernel.ParseISA(plan.Widest())
 	if err != nil {
 		return f, err
 	}
 	if f.Vec, err = microkernel.NewVec(isa); err != nil {
 		return f, err
 	}
-	f.Layout = microkernel.KVLayout{Elem: c.plan.KV}.For(c.plan.Attention)
+	f.Layout = microkernel.KVLayout{Elem: plan.KV}.For(plan.Attention)
 	for _, w := range o.Shape.Weights {
 		if w.Role == plans.RoleEmbed {
 			f.Table, err = gguf.ParseType(w.Type)

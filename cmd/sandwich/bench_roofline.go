@@ -208,20 +208,25 @@ func (f *rooflineFlags) ready(ctx context.Context, a *rooflineArm, out *roofline
 	if err != nil {
 		return err
 	}
-	anchors, err := tuner.Anchors(ctx, tuner.SimulateOptions{Profile: s.Profile, Shape: s.Shape, Model: ops,
-		Compute: f.session.compute, KV: f.session.kv, ISA: f.session.isa}, f.within)
+	so := tuner.SimulateOptions{Profile: s.Profile, Shape: s.Shape, Model: ops, Compute: f.session.compute,
+		KV: f.session.kv, ISA: f.session.isa}
+	anchors, err := tuner.Anchors(ctx, so, f.within)
+	if err != nil {
+		return err
+	}
+	alone, err := tuner.AnchorRows(ctx, so)
 	if err != nil {
 		return err
 	}
 	// what a narrower instruction set than the widest reaches is not probed
 	profile, assumed := service.Complete(s.Profile, s.Plan.Widest(), s.Plan.Arithmetics())
-	for _, sentence := range append(slices.Clone(anchors.Measured), assumed...) {
+	for _, sentence := range slices.Concat(anchors.Measured, alone.Measured, assumed) {
 		if !slices.Contains(out.rests, sentence) {
 			out.rests = append(out.rests, sentence)
 		}
 	}
 	a.options = measure.RooflineOptions{Rows: f.rows, Reps: f.reps, Near: anchors.Types,
-		Assumed: service.AssumedNear(), Alone: anchors.Rows,
+		Assumed: service.AssumedNear(), Alone: alone.Seconds,
 		Placer: model.Placer{Model: ops, Plan: s.Plan, Machine: roofline.NewMachine(profile), Context: f.context}}
 	o := &a.options
 	if _, err := o.Predict(); err != nil {

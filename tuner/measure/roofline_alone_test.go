@@ -12,8 +12,8 @@ import (
 	"sandwich/tuner/service"
 )
 
-// predictedOps are the predictions for a forward of m rows of the small llama on a machine of four
-// clusters, by op, where one PU takes alone seconds for a row of every op without weights.
+// predictedOps are the predictions for a forward of m rows of the small llama on a
+// kunpeng920, by op, where one PU takes alone seconds for a row of every op without weights.
 func predictedOps(t *testing.T, m int, alone float64) (map[string]float64, int) {
 	t.Helper()
 	host, err := profiles.Builtin("kunpeng920")
