@@ -16,11 +16,9 @@ import (
 	"sandwich/profiles"
 	"sandwich/profiles/calibrate"
 	"sandwich/roofline"
-	"sandwich/runtime/counters"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
-	"sandwich/runtime/pool"
 	"sandwich/runtime/session"
 	"sandwich/topotree"
 	"sandwich/tuner"
@@ -60,8 +58,8 @@ Predictions rest on the roofs of this machine and on three products of each weig
 1, 32 and 512 rows, which say what kernels reach of the roofs and what unpacking costs (--anchors is the time for that);
 none of the measured forwards enters. The last line says how far they are off over ops of at least --least.
 
---each-isa avx512,avx2 loads the model for each of these instruction sets, measures each number of rows under one after the
-other, and says how often the faster one was predicted to be.
+--each-isa avx512,avx2 loads the model for each of these instruction sets, runs their forwards one by one in turn, and
+says how often the faster one was predicted to be.
 --machine predicts for any host.yaml or a built-in machine, and measures nothing; it also says from how many rows on an op
 runs elsewhere. --no-split, --no-pipeline and --pack-on-path then say how many times as long each op would take at its roof
 without that mechanism (SMEPilot, section 5.4): its weights written and read once more, for the last. --svg draws the roofline with the ops
@@ -155,7 +153,7 @@ func (f *rooflineFlags) check() error {
 }
 
 func (f *rooflineFlags) run(ctx context.Context) (*rooflineOut, error) {
-	out := &rooflineOut{least: f.least.Seconds(), joules: map[int]float64{}}
+	out := &rooflineOut{least: f.least.Seconds()}
 	if f.machine != "" {
 		return out, f.predict(out)
 	}
@@ -179,7 +177,6 @@ type rooflineArm struct {
 	session *session.Session
 	runner  *engine.Runner
 	options measure.RooflineOptions
-	rows    []measure.RooflineRow
 }
 
 func (a *rooflineArm) close() {
@@ -245,47 +242,29 @@ func (f *rooflineFlags) ready(ctx context.Context, a *rooflineArm, out *roofline
 	return nil
 }
 
-// measure runs each number of rows under all instruction sets, one right after the other: what a
-// machine reads and computes changes from minute to minute.
+// measure runs the forwards of all arms.
 func (f *rooflineFlags) measure(ctx context.Context, arms []rooflineArm, out *rooflineOut) error {
-	step, done := show.StepBar("bench roofline", len(arms)*len(f.rows)*(f.reps+1))
-	defer done()
-	for _, m := range f.rows {
-		for i := range arms {
-			a := &arms[i]
-			a.options.Step = step
-			var err error
-			a.runner.Lead(func(l *pool.Leader) { err = f.forwards(ctx, a, l, m, out) })
-			if err != nil {
-				return err
-			}
-		}
-	}
+	measured := make([]measure.RooflineArm, len(arms))
 	for i := range arms {
-		a := &arms[i]
-		for k := range a.rows {
-			a.rows[k].Model, a.rows[k].CPU = a.session.Name, a.session.Profile.Host.CPUModel
-		}
-		out.rows = append(out.rows, a.rows...)
+		measured[i] = measure.RooflineArm{Runner: arms[i].runner, Options: arms[i].options}
 	}
-	return nil
-}
-
-// forwards measures one number of rows, for its energy.
-func (f *rooflineFlags) forwards(ctx context.Context, a *rooflineArm, l *pool.Leader, m int, out *rooflineOut) error {
-	o := a.options
-	o.Rows = []int{m}
-	before, unknown := counters.Joules()
-	rows, err := measure.Roofline(ctx, a.runner, l, o)
+	step, done := show.StepBar("bench roofline", measure.RooflineForwards(measured))
+	defer done()
+	for i := range measured {
+		measured[i].Options.Step = step
+	}
+	rows, energy, err := measure.Roofline(ctx, measured)
 	if err != nil {
 		return err
 	}
-	if after, err := counters.Joules(); unknown == nil && err == nil {
-		out.joules[m] = max(0, after-before) / float64(f.reps+1)
-	} else {
-		out.energy = unknown
+	out.joules, out.energy = energy.Joules, energy.Missing
+	for i := range arms {
+		s := arms[i].session
+		for _, r := range rows[i] {
+			r.Model, r.CPU = s.Name, s.Profile.Host.CPUModel
+			out.rows = append(out.rows, r)
+		}
 	}
-	a.rows = append(a.rows, rows...)
 	return nil
 }
 

@@ -1,17 +1,11 @@
 package measure
 
 import (
-	"context"
-	"errors"
 	"math"
 	"slices"
-	"time"
 
-	"sandwich/microkernel"
 	"sandwich/roofline"
-	"sandwich/runtime/engine"
 	"sandwich/runtime/model"
-	"sandwich/runtime/pool"
 	"sandwich/topotree"
 )
 
@@ -175,57 +169,6 @@ func (o *RooflineOptions) near(typ string) roofline.Near {
 		return n
 	}
 	return o.Assumed
-}
-
-// Roofline predicts and measures the ops of forwards on a runner with room for Positions. It is
-// called inside Lead.
-func Roofline(ctx context.Context, r *engine.Runner, l *pool.Leader, o RooflineOptions) (rows []RooflineRow,
-	err error) {
-	if o.Placer.Plan.TP() > 1 {
-		return nil, errors.New("ops of several ranks at once are not predicted one by one: leave out --tp")
-	}
-	isa := o.Placer.Plan.ISAOf("")
-	peak, err := microkernel.NewPeak(microkernel.PeakSpec{ISA: isa, Type: "f32"}, microkernel.Host())
-	if err != nil {
-		return nil, err
-	}
-	workers := topotree.NewCPUSet(r.Pool().PUs()...)
-	probed := o.Placer.Machine.Peak(workers, roofline.Path{ISA: isa.String(), Type: "f32"}).Value
-	for _, m := range o.Rows {
-		list, at, err := o.predict(m)
-		if err != nil {
-			return nil, err
-		}
-		b, err := o.forward(m).batch(r)
-		if err != nil {
-			return nil, err
-		}
-		samples, speeds := make([][]float64, len(list)), []float64{}
-		clock := opClock{took: make([]time.Duration, r.Ops())}
-		for rep := range o.Reps + 1 {
-			clock.begin()
-			if _, err := r.Forward(l, b, 0, &clock); err != nil {
-				return nil, err
-			}
-			speeds = append(speeds, peakOf(l, peak, r.Pool().Size()))
-			if o.Step(); ctx.Err() != nil {
-				return nil, context.Cause(ctx)
-			}
-			for i, took := range clock.took {
-				if rep > 0 { // the first one warms up
-					samples[at[i]] = append(samples[at[i]], took.Seconds())
-				}
-			}
-		}
-		for i := range list {
-			list[i].measured(samples[i])
-			if probed > 0 {
-				list[i].Speed = Summarize(speeds).Median / probed
-			}
-		}
-		rows = append(rows, list...)
-	}
-	return rows, nil
 }
 
 func (r *RooflineRow) measured(samples []float64) {
