@@ -19,10 +19,11 @@ const (
 // Gain is how much faster one arm ran than another, 0.1 for 10 %, over rounds in which both were
 // measured in turn.
 type Gain struct {
-	Median float64 `json:"median"`
-	Low    float64 `json:"low"` // the median of all such rounds lies from Low to High with 95 % confidence; below
+	Median float64 `json:"median"` // of the means of any two rounds
+	Low    float64 `json:"low"`    // it lies from Low to High with 95 % confidence over all such rounds; below
 	High   float64 `json:"high"`
 	Rounds int     `json:"n"` // six rounds these are the least and the most, with one they say nothing
+	Chance float64 `json:"p"` // that equal arms show so much or more; 0.5 and above where this one was not faster
 }
 
 // far is the end of the interval that is further from nothing.
@@ -49,7 +50,7 @@ func GainOver(base, arm []Arm) Gain {
 			logs += math.Log(y) - math.Log(x)
 		}
 		if whole {
-			gains = append(gains, math.Expm1(min(logs/float64(len(base)), 100)))
+			gains = append(gains, max(-100, min(logs/float64(len(base)), 100)))
 		}
 	}
 	n := len(gains)
@@ -57,15 +58,59 @@ func GainOver(base, arm []Arm) Gain {
 		return Gain{}
 	}
 	slices.Sort(gains)
-	k := MedianRank(n)
-	median := (gains[(n-1)/2] + gains[n/2]) / 2
-	return Gain{Median: median, Low: gains[k], High: gains[n-1-k], Rounds: n}
+	mid, low, high := estimate(gains)
+	return Gain{math.Expm1(mid), math.Expm1(low), math.Expm1(high), n, chance(gains)}
 }
+
+// untuned is how the default plan ran, by both of its arms: the geometric mean of each round that
+// both ran, whose noise is a third less than that of one over a candidate's.
+func untuned(arms map[string][]Arm) []Arm { return Both(arms[ArmDefault], arms[ArmAgain]) }
+
+// Both is the geometric mean of two arms in the rounds that both ran, and the first one in others.
+func Both(x, y []Arm) []Arm {
+	if len(x) != len(y) {
+		return x
+	}
+	out := slices.Clone(x)
+	for i := range out {
+		rounds := x[i].rounds()
+		out[i].Samples, out[i].Rounds = make([]float64, len(rounds)), rounds
+		for k, round := range rounds {
+			v, _ := x[i].at(round)
+			if w, ran := y[i].at(round); ran && v > 0 && w > 0 {
+				v = math.Sqrt(v) * math.Sqrt(w)
+			}
+			out[i].Samples[k] = v
+		}
+	}
+	return out
+}
+
+// Over is the gain of an arm of a race over the untuned plan.
+func Over(arms map[string][]Arm, name string) Gain { return between(arms, ArmDefault, name) }
+
+// between is the gain of an arm of a race over another. The untuned plan is both of its arms,
+// unless one of them is what it is compared with.
+func between(arms map[string][]Arm, base, name string) Gain {
+	side := func(name, other string) []Arm {
+		if name == ArmDefault && other != ArmAgain {
+			return untuned(arms)
+		}
+		return arms[name]
+	}
+	return GainOver(side(base, name), side(name, base))
+}
+
+// exactHalves is how many samples MedianRank counts for.
+const exactHalves = 1000
 
 // MedianRank is how many of n sorted samples may be left out at either end for the rest to hold the
 // median with 95 % confidence: each sample is above it with an even chance, whatever their
 // distribution.
 func MedianRank(n int) int {
+	if n > exactHalves { // where the chance of none is less than a number can say, by the normal distribution
+		return int(float64(n)/2 - 0.98*math.Sqrt(float64(n)))
+	}
 	p := math.Pow(0.5, float64(n)) // that exactly k samples lie below the median
 	sum := p
 	k := 0
@@ -93,6 +138,13 @@ func Noise(base, again []Arm) float64 {
 
 // Beats says whether a gain stands out of the noise.
 func (g Gain) Beats(noise float64) bool { return g.Median > noise && g.Low > 0 }
+
+// likelyChance is how likely equal arms may show a gain that is taken all the same.
+const likelyChance = 0.1
+
+// Likely says whether a gain is worth taking where being wrong costs no more than leaving it: nine
+// in ten gains of nothing are not taken, and hardly one that is a loss.
+func (g Gain) Likely() bool { return g.Median > 0 && g.Rounds > fewRounds && g.Chance <= likelyChance }
 
 // Outcome is what the race of a phase came to.
 type Outcome struct {
@@ -126,11 +178,11 @@ func (e *Evidence) Outcomes() (out []Outcome) {
 			continue
 		}
 		if o.Kept = o.Arm == ArmDefault; !o.Kept {
-			o.Gain = GainOver(base, arms[o.Arm])
+			o.Gain = Over(arms, o.Arm)
 		}
 		for _, name := range names {
 			candidate := name != ArmDefault && name != ArmAgain && name != ArmUnpinned
-			if g := GainOver(base, arms[name]); o.Kept && candidate && (o.Gain.Rounds == 0 ||
+			if g := Over(arms, name); o.Kept && candidate && (o.Gain.Rounds == 0 ||
 				g.Median > o.Gain.Median) {
 				o.Gain = g
 			}

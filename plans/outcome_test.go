@@ -105,6 +105,19 @@ func TestMedianRank(t *testing.T) {
 	}
 }
 
+// Evidence of a stranger may have any number of samples, and from one to the next the rank moves by
+// one at the most.
+func TestMedianRankOfMany(t *testing.T) {
+	for n := 900; n < 1200; n++ {
+		if a, b := MedianRank(n), MedianRank(n+1); b < a || b > a+1 {
+			t.Errorf("%d may be left out of %d, and %d of one more", a, n, b)
+		}
+	}
+	if k := MedianRank(1_000_000); k < 498_900 || k > 499_100 {
+		t.Errorf("%d of a million", k)
+	}
+}
+
 func TestState(t *testing.T) {
 	b := testBundle(t)
 	if b.State() != Tuned {

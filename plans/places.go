@@ -31,9 +31,9 @@ func (e *Evidence) Places(phase string) (out []Place, noise float64) {
 		return nil, 0
 	}
 	for _, name := range names {
-		p := Place{Arm: name, Over: GainOver(arms[ArmDefault], arms[name]), Tests: arms[name]}
+		p := Place{Arm: name, Over: Over(arms, name), Tests: arms[name]}
 		if name != winner {
-			p.Behind = GainOver(arms[name], arms[winner])
+			p.Behind = between(arms, name, winner)
 			slower := p.Behind.Median < -noise && p.Behind.High < 0 // what won is: unpinned threads cannot enter
 			p.Noise = !slower && !p.Behind.Beats(noise)
 		}

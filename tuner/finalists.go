@@ -133,10 +133,14 @@ func (t *tuning) judge(f *field) {
 	}
 }
 
-// gain is how much faster an arm ran the tests of a phase than another, and noise what two equal
-// arms may show.
-func (f *field) gain(base, arm *contestant, phase int) plans.Gain {
-	return plans.GainOver(f.evidenceOf(base, phase, ""), f.evidenceOf(arm, phase, ""))
+// over is how much faster an arm ran the tests of a phase than the default, by both of its arms,
+// and noise what two equal arms may show.
+func (f *field) over(arm *contestant, phase int) plans.Gain {
+	base := plans.Both(f.evidenceOf(f.arms[0], phase, ""), f.evidenceOf(f.arms[1], phase, ""))
+	if arm == f.arms[0] || arm == f.arms[1] {
+		base = f.evidenceOf(f.arms[0], phase, "")
+	}
+	return plans.GainOver(base, f.evidenceOf(arm, phase, ""))
 }
 
 // speed is how fast arms are over the default, one for each phase: the geometric mean of the phases
@@ -144,7 +148,7 @@ func (f *field) gain(base, arm *contestant, phase int) plans.Gain {
 func (f *field) speed(arms [2]*contestant) float64 {
 	sum := 0.0
 	for _, i := range f.served() {
-		sum += math.Log1p(f.gain(f.arms[0], arms[i], i).Median)
+		sum += math.Log1p(f.over(arms[i], i).Median)
 	}
 	return math.Exp(sum / float64(len(f.served())))
 }
@@ -153,17 +157,19 @@ func (f *field) noise(phase int) float64 {
 	return plans.Noise(f.evidenceOf(f.arms[0], phase, ""), f.evidenceOf(f.arms[1], phase, ""))
 }
 
-// judgePhase is the arm of the default plan's partition that wins a phase.
+// judgePhase is the arm of the default plan's partition that wins a phase. It has the bits of the
+// default, so that to take one that is no faster costs nothing.
 func (t *tuning) judgePhase(f *field, phase int) *contestant {
 	noise := f.noise(phase)
 	t.noise = append(t.noise, noise)
+	equal := f.over(f.arms[1], phase)
+	apart := equal.Rounds > 0 && (equal.Low > 0 || equal.High < 0) // then rounds measure something else as well
 	best, most := f.arms[0], 0.0
 	for _, a := range f.arms[2:] {
 		if a.on != t.home || a.unpinned || a.Lost != "" {
 			continue
 		}
-		g, again := f.gain(f.arms[0], a, phase), f.gain(f.arms[1], a, phase)
-		if g.Beats(noise) && again.Low > 0 && g.Median > most { // both equal arms are the default
+		if g := f.over(a, phase); (g.Beats(noise) || g.Likely() && !apart) && g.Median > most {
 			best, most = a, g.Median
 		}
 	}
@@ -175,7 +181,7 @@ func (t *tuning) judgePhase(f *field, phase int) *contestant {
 func (t *tuning) judgeRanks(f *field, home [2]*contestant) (best *contestant) {
 	least := f.speed(home) / t.worth()
 	for _, a := range f.arms[2:] {
-		g := a.GainOver(&f.arms[0].Standing)
+		g := a.gainOver(&f.arms[0].Standing)
 		if a.on == t.home || a.Lost != "" || g.Rounds < minRounds || g.Low <= 0 {
 			continue
 		}
@@ -188,7 +194,7 @@ func (t *tuning) judgeRanks(f *field, home [2]*contestant) (best *contestant) {
 
 // whyNot says how an arm came out in a phase that it did not win.
 func (f *field) whyNot(a *contestant, phase int) string {
-	g := f.gain(f.arms[0], a, phase)
+	g := f.over(a, phase)
 	if g.Rounds == 0 {
 		return a.Lost
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 // TestJudge: a candidate enters the plan only where it stands out of what two equal arms differ by,
-// and the evidence tells the same afterwards.
+// or where equal arms would hardly show its gain, and the evidence tells the same afterwards.
 func TestJudge(t *testing.T) {
 	for _, c := range []struct {
 		name             string
@@ -17,6 +17,10 @@ func TestJudge(t *testing.T) {
 		{"faster in quiet", []float64{1, 1.01, 0.99, 1, 1, 1}, []float64{0.9, 0.91, 0.9, 0.9, 0.89, 0.9}, false},
 		{"inside the noise", []float64{1.1, 0.9, 1.05, 0.95, 1.1, 0.9}, []float64{0.97, 0.95, 0.96, 0.97, 0.98, 0.96},
 			true},
+		{"little, in nearly every round", []float64{1.03, 0.97, 1.02, 0.99, 1, 0.98, 1.01, 0.97, 1.03, 1, 1.01},
+			[]float64{0.96, 0.97, 0.99, 1.02, 0.95, 0.97, 1.01, 0.96, 0.98, 0.97, 0.95}, false},
+		{"little, in half of the rounds", []float64{1.03, 0.97, 1.02, 0.99, 1, 0.98, 1.01, 0.97, 1.03, 1, 1.01},
+			[]float64{0.96, 1.04, 0.99, 1.02, 0.95, 1.03, 1.01, 0.96, 1.02, 0.97, 1.05}, true},
 		{"slower", []float64{1, 1, 1, 1, 1, 1}, []float64{1.1, 1.1, 1.1, 1.1, 1.1, 1.1}, true},
 		{"the fastest sample alone", []float64{1, 1, 1, 1, 1, 1}, []float64{0.5, 1.1, 1.1, 0.5, 1.1, 1.1}, true},
 		{"one round, little", []float64{1}, []float64{0.95}, true},

@@ -17,8 +17,8 @@ const (
 	plainlySlow = 0.2
 )
 
-// GainOver is how much faster an arm ran than another, over the rounds in which both ran all tests.
-func (s *Standing) GainOver(base *Standing) plans.Gain {
+// gainOver is how much faster an arm ran than another, over the rounds in which both ran all tests.
+func (s *Standing) gainOver(base *Standing) plans.Gain {
 	var x, y []plans.Arm
 	for _, lap := range s.Laps {
 		k, shared := slices.BinarySearchFunc(base.Laps, lap.Round, func(l Lap, round int) int {
@@ -45,7 +45,7 @@ func (r *race) settle() {
 	var alive []int // best first
 	best := 0
 	for i, c := range r.Arms {
-		gains[i] = r.out[i].GainOver(&r.out[0])
+		gains[i] = r.out[i].gainOver(&r.out[0])
 		if i > 0 && gains[i].Median > gains[best].Median && r.out[i].Lost == "" && !c.Stays {
 			best = i
 		}
@@ -76,7 +76,7 @@ func (r *race) settle() {
 // that they share, or where their partitions were never open together, from the ends of their
 // intervals over the reference.
 func (r *race) behind(i, best int, gains []plans.Gain) (plans.Gain, bool) {
-	g := r.out[i].GainOver(&r.out[best])
+	g := r.out[i].gainOver(&r.out[best])
 	if g.Rounds < min(len(r.out[i].Laps), len(r.out[best].Laps)) {
 		x, y := gains[best], gains[i]
 		g = plans.Gain{Median: (1+y.Median)/(1+x.Median) - 1, Low: (1+y.Low)/(1+x.High) - 1,

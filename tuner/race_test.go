@@ -82,7 +82,7 @@ func raceOptions(arms []Contender) RaceOptions {
 // each is slower than the default.
 func winnerOf(out []Standing) (best int) {
 	for i := range out {
-		if i >= 3 && out[i].Lost == "" && out[i].GainOver(&out[0]).Median > out[best].GainOver(&out[0]).Median {
+		if i >= 3 && out[i].Lost == "" && out[i].gainOver(&out[0]).Median > out[best].gainOver(&out[0]).Median {
 			best = i
 		}
 	}
@@ -158,9 +158,9 @@ func TestRaceOfEqualArms(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again := out[1].GainOver(&out[0])
+		again := out[1].gainOver(&out[0])
 		noise := max(math.Abs(again.Low), math.Abs(again.High))
-		if w := winnerOf(out); w >= 3 && out[w].GainOver(&out[0]).Beats(noise) {
+		if w := winnerOf(out); w >= 3 && out[w].gainOver(&out[0]).Beats(noise) {
 			beaten++
 		}
 	}
@@ -280,7 +280,7 @@ func TestRaceClosesTests(t *testing.T) {
 			t.Errorf("arm %d has %d and %d samples", i, a, b)
 		}
 	}
-	if g := out[1].GainOver(&out[0]); g.Rounds != 6 || len(k.log) != 3*(6+12) {
+	if g := out[1].gainOver(&out[0]); g.Rounds != 6 || len(k.log) != 3*(6+12) {
 		t.Errorf("%+v over %d samples", g, len(k.log))
 	}
 }

@@ -70,7 +70,7 @@ func (t *tuning) heat(home *partition) ([]*partition, error) {
 // hopeful are the partitions of a heat that get tables of their own, best first; of the others it
 // says why not.
 func (t *tuning) hopeful(f *field) (out []*partition) {
-	took := func(c *contestant) float64 { return 1 / (1 + c.GainOver(&f.arms[0].Standing).Median) }
+	took := func(c *contestant) float64 { return 1 / (1 + c.gainOver(&f.arms[0].Standing).Median) }
 	for _, c := range f.arms {
 		for phase := range phaseNames {
 			if len(c.Laps) > 0 {
@@ -84,7 +84,7 @@ func (t *tuning) hopeful(f *field) (out []*partition) {
 	})
 	most := map[string]int{search.Quick.Name: 1, search.Standard.Name: 2, search.Full.Name: 4}[t.effort.Name]
 	for _, c := range list {
-		g := c.GainOver(&f.arms[0].Standing)
+		g := c.gainOver(&f.arms[0].Standing)
 		switch {
 		case g.Rounds < minRounds && c.on.failed == nil:
 			t.reject(c.Name, fmt.Sprintf("measured in %d rounds: the budget has no time for more; give a larger "+

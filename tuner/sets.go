@@ -120,7 +120,7 @@ func (t *partition) measureSets(phase int, sets []activeSet, end float64) ([]act
 	scores := make([]float64, len(sets)) // times over that of the first
 	order := make([]int, len(sets))
 	for i, a := range f.arms {
-		scores[i], order[i] = 1/(1+a.GainOver(&f.arms[0].Standing).Median), i
+		scores[i], order[i] = 1/(1+a.gainOver(&f.arms[0].Standing).Median), i
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(scores[a], scores[b]) })
 	var out []activeSet

@@ -120,13 +120,17 @@ func placesText(places []plans.Place, noise float64) string {
 	if runner != nil {
 		second = runner.Arm
 		text = fmt.Sprintf("%s won over the runner-up, %s, by %s; %s", first, second, gainText(runner.Behind), equal)
-		if runner.Noise {
+		switch {
+		case runner.Noise && first != plans.ArmDefault && runner.Behind.Likely():
+			text = fmt.Sprintf("%s is likely faster than the runner-up, %s, whose bits it has: %s, which equal arms "+
+				"show once in %.0f races; %s", first, second, gainText(runner.Behind), 1/runner.Behind.Chance, equal)
+		case runner.Noise:
 			text = fmt.Sprintf("%s and the runner-up, %s, cannot be told apart: %s, and %s", first, second,
 				gainText(runner.Behind), equal)
 		}
 	}
 	if first == plans.ArmDefault && runner != nil {
-		text += "; the default stays where nothing surely beats it"
+		text += "; the default stays where nothing is likely faster"
 	}
 	var alike []string
 	for _, p := range places[1:] {
@@ -288,6 +292,8 @@ func (p *phaseStory) print(w io.Writer) error {
 		if i > 0 {
 			behind, word = intervalText(x.Behind), "slower"
 			switch {
+			case x.Noise && x.Behind.Likely() && p.Places[0].Arm != plans.ArmDefault:
+				word = "likely slower"
 			case x.Noise:
 				word = "noise"
 			case x.Behind.Median < 0:

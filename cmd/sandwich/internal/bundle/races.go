@@ -43,8 +43,7 @@ func RaceTable(e *plans.Evidence, phase string) (header []string, rows [][]strin
 			winner = o.Arm
 		}
 	}
-	base := arms[plans.ArmDefault]
-	gain := func(name string) float64 { return plans.GainOver(base, arms[name]).Median }
+	gain := func(name string) float64 { return plans.Over(arms, name).Median }
 	slices.SortStableFunc(names, func(a, b string) int {
 		if (a == winner) != (b == winner) {
 			return map[bool]int{true: -1, false: 1}[a == winner]
@@ -125,6 +124,10 @@ func outcomeText(o plans.Outcome, state plans.State) string {
 	if g.Rounds > 1 {
 		interval = fmt.Sprintf("%s to %s, n=%d", strings.TrimSuffix(show.Percent(g.Low), " %"), show.Percent(g.High),
 			g.Rounds)
+	}
+	if !o.Kept && !g.Beats(o.Noise) {
+		return fmt.Sprintf("%s likely faster than the default, by %.0f %% (%s), noise %.0f %%", o.Phase, 100*g.Median,
+			interval, 100*o.Noise)
 	}
 	if !o.Kept {
 		return fmt.Sprintf("%s %.0f %% faster than the default (%s), noise %.0f %%",
