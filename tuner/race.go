@@ -83,7 +83,7 @@ func Race(ctx context.Context, run Runner, o RaceOptions) ([]Standing, error) {
 		o.Keep = 2
 	}
 	r := &race{RaceOptions: o, run: run, rng: rand.New(rand.NewPCG(o.Seed, 12)), out: make([]Standing, len(o.Arms)),
-		closed: make([]bool, o.Tests)}
+		closed: make([]bool, o.Tests), orders: make([][]int, o.Tests)}
 	home := o.Arms[0].Partition
 	if err := run.Open(ctx, home); err != nil {
 		return nil, err
@@ -114,6 +114,7 @@ type race struct {
 	spent   float64
 	longest float64 // round
 	closed  []bool  // tests that had enough
+	orders  [][]int // by test, that of the last round, where the next one turns it round
 	over    bool    // the budget ended the race, or no test needs more
 }
 
@@ -181,7 +182,7 @@ func (r *race) lap(ctx context.Context, arms []int) (whole bool, err error) {
 	began := r.spent
 	seconds := make([][]float64, len(arms))
 	for test := range r.Tests {
-		for _, k := range r.rng.Perm(len(arms)) {
+		for _, k := range r.order(test, len(arms)) {
 			if r.closed[test] {
 				seconds[k] = append(seconds[k], 0)
 				continue
@@ -206,6 +207,18 @@ func (r *race) lap(ctx context.Context, arms []int) (whole bool, err error) {
 	r.round++
 	r.longest = max(r.longest, r.spent-began)
 	return true, nil
+}
+
+// order is that of the arms of a test in a round: drawn, and in the next round of so many the other
+// way round, so that an arm comes early as often as late, and behind another one as before it.
+func (r *race) order(test, arms int) []int {
+	if last := r.orders[test]; len(last) == arms {
+		r.orders[test] = nil
+		slices.Reverse(last)
+		return last
+	}
+	r.orders[test] = r.rng.Perm(arms)
+	return r.orders[test]
 }
 
 // open says that there is something left to find out: an arm that may still win, or none that may

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"reflect"
 	"time"
 
 	"sandwich/plans"
@@ -20,7 +21,10 @@ const LeastRerun = 6
 type Rerun struct {
 	Rounds int               `json:"rounds"`
 	Rows   []gate.RowVerdict `json:"rows"`
-	Why    string            `json:"why,omitempty"` // there are fewer rounds than were asked for
+	// Same are arms that run a phase as the plan does, judged by themselves: none of them can beat
+	// it, and where one surely differs from it, differences so small say nothing.
+	Same []gate.RowVerdict `json:"same,omitempty"`
+	Why  string            `json:"why,omitempty"` // there are fewer rounds than were asked for
 }
 
 // Beaten are the rows of arms that surely beat the plan.
@@ -80,7 +84,7 @@ func (t *tuning) rerun() (*Rerun, error) {
 // judgeRerun compares the first arm of a rerun, the plan, with each of the others in each phase.
 func (f *field) judgeRerun() *Rerun {
 	r := &Rerun{Rounds: math.MaxInt}
-	var rows []gate.Row
+	var rows, same []gate.Row
 	for _, a := range f.arms[1:] {
 		for _, i := range f.served() {
 			row := gate.Row{Name: a.Name, Phase: phaseNames[i], Unit: "tokens/s", Why: "raced"}
@@ -95,14 +99,26 @@ func (f *field) judgeRerun() *Rerun {
 				row.Baseline[k] *= worth
 			}
 			r.Rounds = min(r.Rounds, len(row.Baseline))
-			rows = append(rows, row)
+			if a.runsAs(f.arms[0], i) {
+				row.Why = "raced; it runs as the plan does"
+				same = append(same, row)
+			} else {
+				rows = append(rows, row)
+			}
 		}
 	}
-	if len(rows) == 0 {
+	if len(rows)+len(same) == 0 {
 		r.Rounds = 0
 	}
-	r.Rows = gate.Judge(rows, gate.Options{Ceiling: math.Inf(1), InTurn: true})
+	o := gate.Options{Ceiling: math.Inf(1), InTurn: true}
+	r.Rows, r.Same = gate.Judge(rows, o), gate.Judge(same, o)
 	return r
+}
+
+// runsAs says whether two arms run a phase alike: the same tables on the same PUs and weights.
+func (c *contestant) runsAs(o *contestant, phase int) bool {
+	x, y := c.phases[phase], o.phases[phase]
+	return c.on == o.on && c.unpinned == o.unpinned && x != nil && y != nil && reflect.DeepEqual(x, y)
 }
 
 // phaseRate makes one rate of a lap: the geometric mean over the tests of a phase.

@@ -2,6 +2,7 @@ package tuner
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,6 +37,10 @@ func TestJudgeRerun(t *testing.T) {
 	add("alike", home, 1, 1)
 	add("faster tokens", home, 1.2, 0.95)
 	add("ranks", two, 0.95, 0.8)
+	same, other := &plans.Phase{PUs: plans.PUSet{0}}, &plans.Phase{PUs: plans.PUSet{1}}
+	add("the plan's prompts", home, 0.9, 1)
+	f.arms[0].phases = [2]*plans.Phase{same, same}
+	f.arms[4].phases = [2]*plans.Phase{{PUs: plans.PUSet{0}}, other}
 	f.arms[1].Laps = append(f.arms[1].Laps, Lap{rounds, []float64{1e-3, 1e-3, 1e-3}}) // without the plan
 	r := f.judgeRerun()
 	want := map[string]map[string]gate.Finding{
@@ -43,8 +48,11 @@ func TestJudgeRerun(t *testing.T) {
 		"faster tokens": {"prefill": gate.Improved, "decode": gate.Regressed},
 		"ranks":         {"prefill": gate.Improved, "decode": gate.Regressed}, // which 0.95 of the time are not worth
 	}
-	if r.Rounds != rounds || len(r.Rows) != 6 || len(r.Beaten()) != 2 {
+	if r.Rounds != rounds || len(r.Rows) != 7 || len(r.Beaten()) != 2 {
 		t.Fatalf("%d rounds, %d rows, %d beat the plan", r.Rounds, len(r.Rows), len(r.Beaten()))
+	}
+	if len(r.Same) != 1 || r.Same[0].Phase != "prefill" || r.Same[0].Finding != gate.Regressed {
+		t.Errorf("an arm that runs prompts as the plan does: %+v", r.Same)
 	}
 	for _, v := range r.Rows {
 		switch finding := want[v.Name][v.Phase]; finding {
@@ -83,7 +91,7 @@ func TestRerun(t *testing.T) {
 		}
 	}
 	seen := map[string]int{}
-	for _, v := range again.Rows {
+	for _, v := range slices.Concat(again.Rows, again.Same) {
 		seen[v.Name]++
 		if len(v.Baseline) != o.Rerun || len(v.Candidate) != o.Rerun || !(v.Baseline[0] > 0) {
 			t.Errorf("%s, %s: %d and %d samples", v.Name, v.Phase, len(v.Baseline), len(v.Candidate))

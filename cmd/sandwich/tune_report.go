@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"sandwich/cmd/sandwich/internal/bundle"
 	"sandwich/cmd/sandwich/internal/show"
@@ -55,14 +57,21 @@ func (f *tuneFlags) printRerun(w io.Writer) error {
 	if r == nil {
 		return nil
 	}
-	if len(r.Rows) == 0 {
+	if len(r.Rows)+len(r.Same) == 0 {
 		return show.Sentence(w, "\nNothing was run again: "+r.Why+".")
 	}
 	fmt.Fprintf(w, "\nagain, %s in turn:\n", show.Plural(r.Rounds, "round"))
 	var rows [][]string
-	for _, v := range r.Rows {
+	var apart []string
+	for i, v := range slices.Concat(r.Rows, r.Same) {
 		finding := rerunFindings[v.Finding]
-		if finding == "" {
+		switch same := i >= len(r.Rows); {
+		case same && finding != "":
+			apart = append(apart, fmt.Sprintf("%s by %+.1f %% in %s", v.Name, 100*(1/v.Ratio.Median-1), v.Phase))
+			finding = "runs as the plan does"
+		case same:
+			finding = "runs as the plan does"
+		case finding == "":
 			finding = "no sure difference"
 		}
 		rows = append(rows, []string{v.Phase, v.Name, fmt.Sprintf("%+.1f %%", 100*(1/v.Ratio.Median-1)),
@@ -71,6 +80,12 @@ func (f *tuneFlags) printRerun(w io.Writer) error {
 	}
 	if err := show.Table(w, []string{"phase", "arm", "over the plan", "95 %", "p", ""}, rows, 2, 3, 4); err != nil {
 		return err
+	}
+	if len(apart) > 0 {
+		if err := show.Sentence(w, "Arms that run as the plan does differ from it all the same, "+
+			strings.Join(apart, " and ")+": differences so small say nothing here."); err != nil {
+			return err
+		}
 	}
 	if r.Why != "" {
 		return show.Sentence(w, fmt.Sprintf("Of %d rounds: %s.", f.options.Rerun, r.Why))

@@ -157,6 +157,19 @@ func TestPrintRerun(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, text.String())
 		}
 	}
+	f.again.Same = []gate.RowVerdict{row("default again", 0.98, gate.Regressed), row("default", 1, gate.Fine)}
+	text.Reset()
+	if err := f.printRerun(&text); err != nil || f.beaten("x.plan") != nil {
+		t.Errorf("arms that are the plan: %v, %v", err, f.beaten("x.plan"))
+	}
+	words = strings.Join(strings.Fields(text.String()), " ")
+	for _, want := range []string{"default again +2.0 % +1.0 to +3.1 % 0.010 runs as the plan does",
+		"default +0.0 % -1.0 to +1.0 % 0.010 runs as the plan does",
+		"differ from it all the same, default again by +2.0 % in decode: differences so small say nothing"} {
+		if !strings.Contains(words, want) {
+			t.Errorf("no %q in\n%s", want, text.String())
+		}
+	}
 	f.again.Rows = append(f.again.Rows, row("better", 0.9, gate.Regressed))
 	err := f.beaten("x.plan")
 	if err == nil || !strings.Contains(err.Error(), "better beats x.plan in decode by 11.1 %") {
