@@ -234,7 +234,7 @@ func (s *story) printSteps(w io.Writer) error {
 	if s.Kept > 0 {
 		kept = fmt.Sprintf(", and %d lengths that earlier runs had finished", s.Kept)
 	}
-	add("kernel tables", s.Tables, "of %d kernels timed in %.2g s%s", s.Trials, s.Searched, kept)
+	add("kernel tables", s.Tables, "of %d kernels timed in %.3g s%s", s.Trials, s.Searched, kept)
 	for _, p := range s.Phases {
 		rounds := 0
 		for _, x := range p.Places {
