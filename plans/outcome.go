@@ -63,7 +63,7 @@ func GainOver(base, arm []Arm) Gain {
 }
 
 // untuned is how the default plan ran, by both of its arms: the geometric mean of each round that
-// both ran, whose noise is a third less than that of one over a candidate's.
+// both ran, which has half the variance of one.
 func untuned(arms map[string][]Arm) []Arm { return Both(arms[ArmDefault], arms[ArmAgain]) }
 
 // Both is the geometric mean of two arms in the rounds that both ran, and the first one in others.
