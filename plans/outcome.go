@@ -64,10 +64,10 @@ func GainOver(base, arm []Arm) Gain {
 
 // untuned is how the default plan ran, by both of its arms: the geometric mean of each round that
 // both ran, which has half the variance of one.
-func untuned(arms map[string][]Arm) []Arm { return Both(arms[ArmDefault], arms[ArmAgain]) }
+func untuned(arms map[string][]Arm) []Arm { return both(arms[ArmDefault], arms[ArmAgain]) }
 
-// Both is the geometric mean of two arms in the rounds that both ran, and the first one in others.
-func Both(x, y []Arm) []Arm {
+// both is the geometric mean of two arms in the rounds that both ran, and the first one in others.
+func both(x, y []Arm) []Arm {
 	if len(x) != len(y) {
 		return x
 	}

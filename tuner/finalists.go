@@ -133,14 +133,14 @@ func (t *tuning) judge(f *field) {
 	}
 }
 
-// over is how much faster an arm ran the tests of a phase than the default, by both of its arms,
-// and noise what two equal arms may show.
+// over is how much faster an arm ran the tests of a phase than the default, and noise what two
+// equal arms may show.
 func (f *field) over(arm *contestant, phase int) plans.Gain {
-	base := plans.Both(f.evidenceOf(f.arms[0], phase, ""), f.evidenceOf(f.arms[1], phase, ""))
-	if arm == f.arms[0] || arm == f.arms[1] {
-		base = f.evidenceOf(f.arms[0], phase, "")
+	arms := map[string][]plans.Arm{}
+	for _, a := range []*contestant{f.arms[0], f.arms[1], arm} {
+		arms[a.Name] = f.evidenceOf(a, phase, "")
 	}
-	return plans.GainOver(base, f.evidenceOf(arm, phase, ""))
+	return plans.Over(arms, arm.Name)
 }
 
 // speed is how fast arms are over the default, one for each phase: the geometric mean of the phases

@@ -65,16 +65,16 @@ func (f *tuneFlags) printRerun(w io.Writer) error {
 	var apart []string
 	for i, v := range slices.Concat(r.Rows, r.Same) {
 		finding := rerunFindings[v.Finding]
-		switch same := i >= len(r.Rows); {
-		case same && finding != "":
-			apart = append(apart, fmt.Sprintf("%s by %+.1f %% in %s", v.Name, 100*(1/v.Ratio.Median-1), v.Phase))
+		over := fmt.Sprintf("%+.1f %%", 100*(1/v.Ratio.Median-1))
+		if same := i >= len(r.Rows); same {
+			if finding != "" {
+				apart = append(apart, fmt.Sprintf("%s by %s in %s", v.Name, over, v.Phase))
+			}
 			finding = "runs as the plan does"
-		case same:
-			finding = "runs as the plan does"
-		case finding == "":
+		} else if finding == "" {
 			finding = "no sure difference"
 		}
-		rows = append(rows, []string{v.Phase, v.Name, fmt.Sprintf("%+.1f %%", 100*(1/v.Ratio.Median-1)),
+		rows = append(rows, []string{v.Phase, v.Name, over,
 			fmt.Sprintf("%+.1f to %+.1f %%", 100*(1/v.Ratio.High-1), 100*(1/v.Ratio.Low-1)),
 			fmt.Sprintf("%.3f", v.P), finding})
 	}
