@@ -11,10 +11,14 @@ type Place struct {
 	Over   Gain   `json:"over_default"`
 	Behind Gain   `json:"behind_winner"` // how much faster than this arm the one ran that entered the plan
 	// the difference to the one that entered the plan is no more than two equal arms show; the one
-	// that entered has none
+	// that entered has none, and nobody knows it of one that never ran in a round with it
 	Noise bool  `json:"noise"`
 	Tests []Arm `json:"tests"`
 }
+
+// Compared says whether an arm ran in a round with the one that entered the plan: two candidates do
+// not where memory held the default and one of them at a time.
+func (p *Place) Compared() bool { return p.Behind.Rounds > 0 }
 
 // Places are the arms of the race of a phase: the one that entered the plan first, the others by
 // their gain over the default; noise is what two equal arms may differ by. Without a race, or where
@@ -35,7 +39,7 @@ func (e *Evidence) Places(phase string) (out []Place, noise float64) {
 		if name != winner {
 			p.Behind = between(arms, name, winner)
 			slower := p.Behind.Median < -noise && p.Behind.High < 0 // what won is: unpinned threads cannot enter
-			p.Noise = !slower && !p.Behind.Beats(noise)
+			p.Noise = p.Compared() && !slower && !p.Behind.Beats(noise)
 		}
 		out = append(out, p)
 	}

@@ -63,3 +63,28 @@ func TestRoadIsChecked(t *testing.T) {
 		t.Error("a negative number of trees was written")
 	}
 }
+
+// Candidates that were raced beside the default one at a time have no rounds of their own to be
+// compared by, and nothing is said of them.
+func TestPlacesNeverInOneRound(t *testing.T) {
+	same := []float64{100, 101, 99, 100, 100, 101, 99, 100}
+	e := raceOf("prefill", "tuned on PUs 0-1", append(slices.Clone(raceNames), "two ranks"), map[string][]float64{
+		ArmDefault: same, ArmAgain: same, ArmUnpinned: same,
+		"tuned on PUs 0-1": {103, 104, 102, 103}, "two ranks": {108, 109, 107, 108}})
+	for i := range e.Finalists {
+		switch a := &e.Finalists[i]; a.Name {
+		case "prefill, " + WinnerMark + "tuned on PUs 0-1":
+			a.Rounds = []int{0, 1, 2, 3}
+		case "prefill, two ranks":
+			a.Rounds = []int{4, 5, 6, 7}
+		}
+	}
+	places, _ := e.Places("prefill")
+	runner := RunnerUp(places)
+	if runner == nil || runner.Arm != "two ranks" || runner.Compared() || runner.Noise || runner.Over.Rounds != 4 {
+		t.Errorf("%+v", runner)
+	}
+	if last := places[len(places)-1]; !last.Compared() {
+		t.Errorf("%+v", last)
+	}
+}

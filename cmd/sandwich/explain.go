@@ -121,6 +121,9 @@ func placesText(places []plans.Place, noise float64) string {
 		second = runner.Arm
 		text = fmt.Sprintf("%s won over the runner-up, %s, by %s; %s", first, second, gainText(runner.Behind), equal)
 		switch {
+		case !runner.Compared():
+			text = fmt.Sprintf("%s and the runner-up, %s, never ran in one round: over the default they are at %s and "+
+				"%s, and %s", first, second, gainText(places[0].Over), gainText(runner.Over), equal)
 		case runner.Noise && first != plans.ArmDefault && runner.Behind.Likely():
 			text = fmt.Sprintf("%s is likely faster than the runner-up, %s, whose bits it has: %s, which equal arms "+
 				"show once in %.0f races; %s", first, second, gainText(runner.Behind), 1/runner.Behind.Chance, equal)
@@ -137,7 +140,7 @@ func placesText(places []plans.Place, noise float64) string {
 		if p.Noise && p.Arm != plans.ArmAgain && p.Arm != second {
 			alike = append(alike, p.Arm)
 		}
-		if p.Arm == plans.ArmUnpinned && !p.Noise {
+		if p.Arm == plans.ArmUnpinned && p.Compared() && !p.Noise {
 			text += fmt.Sprintf("; against threads that are bound to nothing it is %s", gainText(p.Behind))
 		}
 	}
@@ -292,6 +295,8 @@ func (p *phaseStory) print(w io.Writer) error {
 		if i > 0 {
 			behind, word = intervalText(x.Behind), "slower"
 			switch {
+			case !x.Compared():
+				behind, word = "", "not in one round"
 			case x.Noise && x.Behind.Likely() && p.Places[0].Arm != plans.ArmDefault:
 				word = "likely slower"
 			case x.Noise:

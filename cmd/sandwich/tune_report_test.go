@@ -237,3 +237,30 @@ func TestLikelyGainIsToldAsThat(t *testing.T) {
 		t.Errorf("%+v", places)
 	}
 }
+
+// Of arms that never ran in one round the story says that, and no figure.
+func TestArmsOfUnlikeRoundsAreNotCompared(t *testing.T) {
+	gains := []float64{0.02, 0.03, 0.02, 0.025, 0.02, 0.03, 0.02, 0.025}
+	b, _ := racedPlan(t, gains, gains, byTuned)
+	ranks := plans.Arm{Name: "prefill, tuned, 2 ranks", Test: "tg batch 1", Unit: "tokens/s", Rounds: []int{6, 7},
+		Samples: []float64{1100, 1111}}
+	for i := range b.Evidence.Finalists {
+		if a := &b.Evidence.Finalists[i]; strings.HasSuffix(a.Name, byTuned) {
+			a.Samples, a.Rounds = a.Samples[:6], []int{0, 1, 2, 3, 4, 5}
+		}
+	}
+	b.Evidence.Finalists = append(b.Evidence.Finalists, ranks)
+	places, noise := b.Evidence.Places("prefill")
+	text := placesText(places, noise)
+	if !strings.Contains(text, "tuned, 2 ranks, never ran in one round: over the default they are at +2.") {
+		t.Errorf("the story: %s", text)
+	}
+	var table strings.Builder
+	p := phaseStory{Phase: "prefill", Places: places, Verdict: text}
+	if err := p.print(&table); err != nil {
+		t.Fatal(err)
+	}
+	if text := table.String(); !strings.Contains(text, "not in one round") || strings.Contains(text, "n=0") {
+		t.Error(text)
+	}
+}
