@@ -49,6 +49,8 @@ type Options struct {
 
 	Rerun int          // rounds in which all arms run again beside the plan, past the budget; 0: they do not
 	Reran func(*Rerun) // gets what came out of it
+	// the rerun races the plan's tables on every other set of its PUs, too
+	EverySet bool
 
 	Progress func(Progress) // about ten times a second at most, from the tuning goroutine; may be nil
 }

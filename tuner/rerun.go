@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"time"
 
 	"sandwich/plans"
@@ -58,6 +59,11 @@ func (t *tuning) rerun() (*Rerun, error) {
 			f.add(a.Name, a.on, a.phases, a.unpinned, true)
 		}
 	}
+	if t.o.EverySet {
+		for _, pus := range setsOf(won.def.Ranks) {
+			f.addSet(won, pus)
+		}
+	}
 	o := RaceOptions{Tests: len(f.tests), Least: t.o.Rerun, Most: t.o.Rerun, Budget: forever.Seconds(),
 		Limit: forever.Seconds(), Seed: t.o.Seed + 1, Said: func(arm, test int, seconds float64) {
 			f.say(f.stage, fmt.Sprintf("%s, %s", f.arms[arm].Name, f.tests[test].name()), false)
@@ -79,6 +85,57 @@ func (t *tuning) rerun() (*Rerun, error) {
 		r.Why = "it was interrupted"
 	}
 	return r, nil
+}
+
+// addSet adds the plan's tables with both phases on one set of PUs, unless the plan has that set in
+// each phase.
+func (f *field) addSet(won *partition, pus plans.PUSet) {
+	var phases [2]*plans.Phase
+	same := true
+	for _, i := range f.served() {
+		phase := won.phases[i].winner
+		same = same && slices.Equal(phase.PUs, pus)
+		phase.PUs = pus
+		phases[i] = &phase
+	}
+	if !same {
+		f.add("PUs "+pus.String(), won, phases, false, true)
+	}
+}
+
+// mostSetPUs is of how many PUs all sets are raced: four have fifteen.
+const mostSetPUs = 4
+
+// everySetFits says whether all sets of a plan's PUs can be raced.
+func everySetFits(pus plans.PUSet) error {
+	if len(pus) > mostSetPUs {
+		return fmt.Errorf("--every-set: %d PUs have too many sets to race; restrict them by --threads %d", len(pus),
+			mostSetPUs)
+	}
+	return nil
+}
+
+// setsOf are all sets of the PUs of some ranks in which each rank has one: what a rank holds of the
+// weights nobody else can work on.
+func setsOf(ranks []plans.Rank) []plans.PUSet {
+	sets := []plans.PUSet{nil}
+	for _, r := range ranks {
+		var longer []plans.PUSet
+		for _, set := range sets {
+			for mask := 1; mask < 1<<len(r.PUs); mask++ {
+				with := slices.Clone(set)
+				for i, pu := range r.PUs {
+					if mask>>i&1 == 1 {
+						with = append(with, pu)
+					}
+				}
+				slices.Sort(with)
+				longer = append(longer, with)
+			}
+		}
+		sets = longer
+	}
+	return sets
 }
 
 // judgeRerun compares the first arm of a rerun, the plan, with each of the others in each phase.

@@ -107,6 +107,42 @@ func TestRerun(t *testing.T) {
 	}
 }
 
+// TestEverySet: the sets of one rank are all but the empty one, and of two each has a PU of both.
+func TestEverySet(t *testing.T) {
+	texts := func(ranks ...plans.Rank) (out []string) {
+		for _, s := range setsOf(ranks) {
+			out = append(out, s.String())
+		}
+		return out
+	}
+	if got := texts(plans.Rank{PUs: plans.PUSet{0, 1, 4}}); !slices.Equal(got,
+		[]string{"0", "1", "0-1", "4", "0,4", "1,4", "0-1,4"}) {
+		t.Error(got)
+	}
+	if got := texts(plans.Rank{PUs: plans.PUSet{0, 2}}, plans.Rank{PUs: plans.PUSet{1}}); !slices.Equal(got,
+		[]string{"0-1", "1-2", "0-2"}) {
+		t.Error(got)
+	}
+	if everySetFits(plans.PUSet{0, 1, 2, 3}) != nil || everySetFits(plans.PUSet{0, 1, 2, 3, 4}) == nil {
+		t.Error("four PUs have fifteen sets, five have more than are raced")
+	}
+	tuning := &tuning{shape: plans.ModelShape{}}
+	won := &partition{tuning: tuning, def: &plans.Plan{Ranks: []plans.Rank{{PUs: plans.PUSet{0, 1}}}}}
+	tuning.home = won
+	won.phases[prefill].winner.PUs, won.phases[decode].winner.PUs = plans.PUSet{0, 1}, plans.PUSet{0}
+	f := &field{tuning: tuning}
+	for _, pus := range setsOf(won.def.Ranks) {
+		f.addSet(won, pus)
+	}
+	if len(f.arms) != 3 || !slices.Equal(f.arms[1].phases[prefill].PUs, plans.PUSet{1}) {
+		t.Errorf("%d arms", len(f.arms))
+	}
+	won.phases[decode].winner.PUs = plans.PUSet{0, 1}
+	if f.addSet(won, plans.PUSet{0, 1}); len(f.arms) != 3 {
+		t.Error("the plan runs beside itself")
+	}
+}
+
 // TestEvenSamples: short forwards are repeated until a sample takes a twelfth of the longest one.
 func TestEvenSamples(t *testing.T) {
 	f := &field{tests: []raceTest{{prefill, 512, 1, 1.8}, {prefill, 64, 1, 0.25}, {decode, 1, 1, 0.03},

@@ -63,6 +63,11 @@ func Tune(ctx context.Context, o Options) (*plans.Bundle, error) {
 // work is everything that is timed.
 func (t *tuning) work(home *partition) error {
 	defer t.shut()
+	if t.o.EverySet {
+		if err := everySetFits(home.def.PUs()); err != nil {
+			return err
+		}
+	}
 	list, err := t.heat(home)
 	if err != nil {
 		return err

@@ -62,11 +62,14 @@ winners of kernel searches are kept in the data folder by host and build: anothe
 takes them over, and only its race runs anew. --forget removes them.
 
 Who is the best of many noisy figures had luck as well. --rerun 30 races every arm again beside the plan that was found,
-30 rounds in turn with none stopped early, and says which differ from it by a rank test corrected over all of them.`,
+30 rounds in turn with none stopped early, and says which differ from it by a rank test corrected over all of them.
+With --every-set it races the plan's kernels on every other set of its PUs, too: by brute force what the ranking left out.`,
 		Example: `  sandwich tune --model llama.gguf
   sandwich tune --model llama-3.1-8b --type q4_0 --budget 30m -o llama.plan
   sandwich tune --model llama.gguf -o llama.plan --resume
   sandwich tune --model llama.gguf -o llama.plan --rerun 30
+  sandwich tune --model llama.gguf --rerun 10 --every-set
+  sandwich tune --model llama.gguf --rerun 10 --every-set
   sandwich tune --machine kunpeng920 --model llama-3.1-8b --type f32 --simulate --format json`,
 		Args: exactArgs(0, ""),
 	}
@@ -92,6 +95,8 @@ Who is the best of many noisy figures had luck as well. --rerun 30 races every a
 		"replace the plan at -o even where it was measured better, is damaged, or is for another host or model")
 	fs.IntVar(&f.options.Rerun, "rerun", 0, "then race all arms again beside the plan for so many rounds, past the "+
 		"budget, and exit 1 where one surely beats it")
+	fs.BoolVar(&f.options.EverySet, "every-set", false,
+		"with --rerun: the plan's kernels run on every other set of its PUs, too, of which there may be four")
 	fs.StringVar(&f.allow, "allow", "", "tp: several ranks for any gain (default: for 10 %, since they change "+
 		"the rounding of logits)")
 	f.simulation.add(fs)
@@ -167,6 +172,8 @@ func (f *tuneFlags) check() error {
 		return fmt.Errorf("unknown --strategy %q: use %s", o.Strategy, strings.Join(search.Strategies(), ", "))
 	case o.Rerun != 0 && (o.Rerun < tuner.LeastRerun || o.Rerun > 10000):
 		return fmt.Errorf("--rerun %d: give a number of rounds from %d to 10000", o.Rerun, tuner.LeastRerun)
+	case o.EverySet && o.Rerun == 0:
+		return errors.New("--every-set is for a rerun: give --rerun 30 with it")
 	case o.Effort != "":
 		if _, err := search.ParseEffort(o.Effort); err != nil {
 			return fmt.Errorf("--effort: %w", err)
