@@ -68,8 +68,7 @@ With --every-set it races the plan's kernels on every other set of its PUs, too:
   sandwich tune --model llama-3.1-8b --type q4_0 --budget 30m -o llama.plan
   sandwich tune --model llama.gguf -o llama.plan --resume
   sandwich tune --model llama.gguf -o llama.plan --rerun 30
-  sandwich tune --model llama.gguf --rerun 10 --every-set
-  sandwich tune --model llama.gguf --rerun 10 --every-set
+  sandwich tune --model llama.gguf --rerun 30 --every-set
   sandwich tune --machine kunpeng920 --model llama-3.1-8b --type f32 --simulate --format json`,
 		Args: exactArgs(0, ""),
 	}

@@ -87,6 +87,12 @@ func (f *tuneFlags) printRerun(w io.Writer) error {
 			return err
 		}
 	}
+	if need := gate.RoundsFor(len(r.Rows)); r.Rounds < need {
+		if err := show.Sentence(w, fmt.Sprintf("%s cannot prove a difference among %s, however large it is; %d can.",
+			show.Plural(r.Rounds, "round"), show.Plural(len(r.Rows), "comparison"), need)); err != nil {
+			return err
+		}
+	}
 	if r.Why != "" {
 		return show.Sentence(w, fmt.Sprintf("Of %d rounds: %s.", f.options.Rerun, r.Why))
 	}

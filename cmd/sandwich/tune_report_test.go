@@ -157,6 +157,9 @@ func TestPrintRerun(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, text.String())
 		}
 	}
+	if strings.Contains(words, "cannot prove") {
+		t.Errorf("30 rounds are said to be too few:\n%s", text.String())
+	}
 	f.again.Same = []gate.RowVerdict{row("default again", 0.98, gate.Regressed), row("default", 1, gate.Fine)}
 	text.Reset()
 	if err := f.printRerun(&text); err != nil || f.beaten("x.plan") != nil {
@@ -174,6 +177,15 @@ func TestPrintRerun(t *testing.T) {
 	err := f.beaten("x.plan")
 	if err == nil || !strings.Contains(err.Error(), "better beats x.plan in decode by 11.1 %") {
 		t.Errorf("a plan that was beaten: %v", err)
+	}
+	f.again.Rounds = 6
+	text.Reset()
+	if err := f.printRerun(&text); err != nil {
+		t.Fatal(err)
+	}
+	if want := "6 rounds cannot prove a difference among 3 comparisons, however large it is; 7 can."; !strings.Contains(
+		text.String(), want) {
+		t.Errorf("no %q in\n%s", want, text.String())
 	}
 	f.again = &tuner.Rerun{Why: "it was interrupted"}
 	if err := f.beaten("x.plan"); err == nil || !strings.Contains(err.Error(), "x.plan is written") {

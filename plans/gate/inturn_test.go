@@ -115,3 +115,28 @@ func TestOthersMakeARunnerUnfit(t *testing.T) {
 		}
 	}
 }
+
+// TestFewRoundsProveWhatTheyCan: an arm that is faster in each round is proven to be with as many
+// rounds as RoundsFor says, and not with one fewer.
+func TestFewRoundsProveWhatTheyCan(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 4))
+	for _, rows := range []int{4, 20, 300} {
+		for _, short := range []int{0, 1} {
+			n := RoundsFor(rows) - short
+			var list []Row
+			for range rows {
+				var r Row
+				for range n {
+					v := 1 + 0.1*rng.Float64()
+					r.Baseline, r.Candidate = append(r.Baseline, v), append(r.Candidate, v*(1.2+0.1*rng.Float64()))
+				}
+				list = append(list, r)
+			}
+			for _, v := range Judge(list, Options{Ceiling: math.Inf(1), InTurn: true}) {
+				if proven := v.P < level; proven != (short == 0) {
+					t.Fatalf("%d rows of %d rounds: p %v", rows, n, v.P)
+				}
+			}
+		}
+	}
+}
