@@ -42,6 +42,16 @@ func Reach(p Pace, memory, few, compute Anchor) (Near, error) {
 	return n, nil
 }
 
+// ReachAlone is the share of its bandwidth that one PU reaches with a memory-bound op when it is
+// alone (Near.Alone), where p is its pace and n what the op reaches of other roofs.
+func ReachAlone(p Pace, n Near, memory Anchor) float64 {
+	if !(memory.Seconds > 0 && memory.Bytes > 0 && p.Read > 0 && p.Peak > 0) {
+		return 0
+	}
+	read := beside(memory.Seconds, timeOf(p.times(memory.Step, n)))
+	return share(memory.Bytes / p.Read / read)
+}
+
 // mostUnpack bounds what unpacking a value costs by the other anchors: the one that is bound by
 // reading takes no longer than it did, and the one that is bound by multiplying reaches its peak.
 // Few rows and many unpack nearly as often for each multiplication, so that a second anchor that

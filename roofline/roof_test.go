@@ -149,7 +149,7 @@ func TestReach(t *testing.T) {
 		}
 		return Step{Work: Work{FLOP: 2e7 * m, Bytes: 1e7}, Unpacked: 1e7 * tiles}
 	}
-	for _, want := range []Near{{0.9, 0.8, 4}, {0.5, 1, 0}, {0.8, 0.6, 12}} {
+	for _, want := range []Near{{0.9, 0.8, 4, 0}, {0.5, 1, 0, 0}, {0.8, 0.6, 12, 0}} {
 		anchor := func(m float64) Anchor { return Anchor{step(m), p.Seconds(step(m), want)} }
 		got, err := Reach(p, anchor(1), anchor(32), anchor(512))
 		if err != nil || math.Abs(got.Peak/want.Peak-1) > 1e-3 || math.Abs(got.Read/want.Read-1) > 1e-3 ||
@@ -174,7 +174,7 @@ func TestReach(t *testing.T) {
 // TestReachOfDisturbedAnchors: where few rows took three times as long as they should, because
 // somebody disturbed them, predictions of the other two anchors stay what they are.
 func TestReachOfDisturbedAnchors(t *testing.T) {
-	p, want := Pace{Peak: 1e12, Read: 2e10}, Near{0.8, 0.6, 4}
+	p, want := Pace{Peak: 1e12, Read: 2e10}, Near{0.8, 0.6, 4, 0}
 	anchor := func(m, times float64) Anchor {
 		s := Step{Work: Work{FLOP: 2e7 * m, Bytes: 1e7}, Unpacked: 1e7 * math.Ceil(m/14)}
 		return Anchor{s, times * p.Seconds(s, want)}
@@ -190,15 +190,39 @@ func TestReachOfDisturbedAnchors(t *testing.T) {
 	}
 }
 
+// TestReachAlone: an anchor on one PU gives its share back, which bounds few PUs and leaves those
+// alone that the memory bounds.
+func TestReachAlone(t *testing.T) {
+	want := Near{Peak: 0.9, Read: 1.2, Alone: 0.7}
+	step := Step{Work: Work{FLOP: 2e7, Bytes: 1e7}}
+	on := func(pus float64) Pace {
+		return Pace{Peak: 1e12 * pus, Read: math.Min(3.5e10, 3e10*pus), Alone: 3e10 * pus}
+	}
+	one := on(1)
+	near := Near{Peak: 0.9, Read: 1.2}
+	near.Alone = ReachAlone(one, near, Anchor{step, one.Seconds(step, want)})
+	if math.Abs(near.Alone-0.7) > 1e-3 {
+		t.Errorf("the anchor of one PU says %g", near.Alone)
+	}
+	for pus, rate := range map[float64]float64{1: 2.1e10, 2: 4.2e10, 8: 4.2e10} {
+		if got := 1e7 / on(pus).Seconds(step, near); math.Abs(got/rate-1) > 0.01 {
+			t.Errorf("%g PUs read %g B/s, want %g", pus, got, rate)
+		}
+	}
+	if got := ReachAlone(one, near, Anchor{Step: step}); got != 0 {
+		t.Errorf("without a time it is %g", got)
+	}
+}
+
 // TestActivationsLieInTheCachesThatHoldThem: and cost nothing where none is known.
 func TestActivationsLieInTheCachesThatHoldThem(t *testing.T) {
 	p := Pace{Peak: 1, Read: 1, Caches: []Cache{{100, 50}, {1000, 10}, {math.Inf(1), 1}}}
 	for _, c := range []struct{ touched, want float64 }{{0, 2}, {100, 2}, {200, 6}, {2000, 0.1 + 4.5 + 50}} {
-		if got := p.Seconds(Step{Moved: 100, Touched: c.touched}, Near{1, 1, 0}); math.Abs(got-c.want) > 1e-12 {
+		if got := p.Seconds(Step{Moved: 100, Touched: c.touched}, Near{1, 1, 0, 0}); math.Abs(got-c.want) > 1e-12 {
 			t.Errorf("%g bytes touched: %g s, want %g", c.touched, got, c.want)
 		}
 	}
-	if got := (Pace{Peak: 1, Read: 1}).Seconds(Step{Moved: 100}, Near{1, 1, 0}); got != 0 {
+	if got := (Pace{Peak: 1, Read: 1}).Seconds(Step{Moved: 100}, Near{1, 1, 0, 0}); got != 0 {
 		t.Errorf("without caches: %g s", got)
 	}
 }

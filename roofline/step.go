@@ -30,12 +30,15 @@ type Near struct {
 	Peak   float64 // share of the multiply-adds
 	Read   float64 // share of the bandwidth of memory
 	Unpack float64 // operations at the peak in whose time a value of the weights is unpacked
+	// share of the bandwidth that each PU has alone, which none is above in company; 0: not known
+	Alone float64
 }
 
 // Pace is what bounds the steps of a set of PUs.
 type Pace struct {
 	Peak   float64 // FLOP/s
 	Read   float64 // B/s from memory
+	Alone  float64 // B/s from memory of each PU when it is alone, added up; 0: not known
 	Caches []Cache // from the smallest; without any activations cost nothing
 }
 
@@ -60,6 +63,18 @@ func (m *Machine) Pace(set topotree.CPUSet, path Path) Pace {
 	return p
 }
 
+// Alone adds up what each PU of a set reads when no other does, in B/s; 0 where it is not known.
+func (m *Machine) Alone(set topotree.CPUSet) (sum float64) {
+	for pu := range set.All() {
+		one := m.Bandwidth(topotree.NewCPUSet(pu), Local)
+		if !one.Known() {
+			return 0
+		}
+		sum += one.Value
+	}
+	return sum
+}
+
 // levelNames are the levels as profiles name them.
 var levelNames = map[topotree.Kind]string{topotree.KindL2: "l2", topotree.KindL3: "l3"}
 
@@ -79,12 +94,23 @@ func (m *Machine) cacheBytes(set topotree.CPUSet, kind topotree.Kind) (sum float
 // times are the parts of a step: reading memory, multiplying and unpacking, moving activations.
 func (p Pace) times(s Step, n Near) (read, work, move float64) {
 	if s.Bytes > 0 {
-		read = s.Bytes / (p.Read * n.Read)
+		read = s.Bytes / p.rate(n)
 	}
 	if s.FLOP > 0 {
 		work = (s.FLOP/n.Peak + s.Unpacked*n.Unpack) / p.Peak
 	}
 	return read, work, s.Moved * p.perByte(s.Touched)
+}
+
+// rate is what is read of memory in a second. Few PUs are bound by what a kernel asks of memory at
+// a time, many by what memory gives: predicted by the share of all PUs, single rows of q8_0 on one
+// of two PUs of a Zen 4 came out a third too fast.
+func (p Pace) rate(n Near) float64 {
+	rate := p.Read * n.Read
+	if alone := p.Alone * n.Alone; alone > 0 {
+		rate = math.Min(rate, alone)
+	}
+	return rate
 }
 
 // perByte is how long a byte of activations takes that lies in buffers of so many: each level has

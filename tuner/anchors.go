@@ -89,7 +89,8 @@ type calibration struct {
 	predictor *service.Predictor
 	pus       topotree.CPUSet
 	took      []measure.ProductTime
-	least     time.Duration // of each product
+	alone     []measure.ProductTime // the first anchors on the first PU alone
+	least     time.Duration         // of each product
 	out       *Calibration
 }
 
@@ -113,24 +114,64 @@ func (c *calibration) measure(ctx context.Context, o SimulateOptions) error {
 		}
 		others = append(others, t)
 	}
+	all := c.plan.Prefill.PUs
 	for _, stage := range []struct {
+		pus    []int
 		tables []plans.Table
 		rows   []int
-	}{{anchors, append(slices.Clone(anchorRows[:]), heldRows[1:]...)}, {others, heldRows}} {
-		if len(stage.tables) == 0 {
+		to     *[]measure.ProductTime
+	}{
+		{all, anchors, append(slices.Clone(anchorRows[:]), heldRows[1:]...), &c.took},
+		{c.one(), anchors, anchorRows[:1], &c.alone},
+		{all, others, heldRows, &c.took},
+	} {
+		if len(stage.tables) == 0 || len(stage.pus) == 0 {
 			continue
 		}
 		plan := *c.plan
-		plan.Prefill.Tables = stage.tables
-		plan.Classes = nil
+		plan.Prefill.PUs, plan.Prefill.Tables, plan.Classes = stage.pus, stage.tables, nil
 		po := measure.ProductOptions{Plan: &plan, Rows: stage.rows, Cold: true, Least: c.least,
-			Round: int(min(anchorRound, measure.ColdBytes(o.Profile, plan.Prefill.PUs))), Seed: 1}
-		err := measure.TimeProducts(ctx, po, func(t measure.ProductTime) { c.took = append(c.took, t) })
+			Round: int(min(anchorRound, measure.ColdBytes(o.Profile, all))), Seed: 1}
+		err := measure.TimeProducts(ctx, po, func(t measure.ProductTime) { *stage.to = append(*stage.to, t) })
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// one is the PU that anchors of one are measured on; none where it is all there are.
+func (c *calibration) one() []int {
+	if len(c.plan.Prefill.PUs) < 2 {
+		return nil
+	}
+	return c.plan.Prefill.PUs[:1]
+}
+
+// reachAlone is what a memory-bound anchor of one PU says of PUs that are alone.
+func (c *calibration) reachAlone(compute string, near roofline.Near, memory roofline.Anchor) float64 {
+	if memory.Seconds <= 0 || len(c.one()) == 0 {
+		return 0
+	}
+	return roofline.ReachAlone(c.predictor.Pace(compute, topotree.NewCPUSet(c.one()...)), near, memory)
+}
+
+// sayAlone is a part of a sentence, empty where no anchor was measured on one PU.
+func (c *calibration) sayAlone(near roofline.Near) string {
+	if near.Alone <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (PU %d alone: %.0f %%)", c.one()[0], 100*near.Alone)
+}
+
+// find is what a product took; 0 where it was not measured.
+func find(list []measure.ProductTime, key plans.WeightKey, m int) float64 {
+	for _, t := range list {
+		if t.Key == key && t.M == m {
+			return search.Sample{Seconds: t.Seconds}.Fast() // disturbances only slow a call
+		}
+	}
+	return 0
 }
 
 // believed is an error of predictions at the median up to which their anchors are kept though what
@@ -161,14 +202,6 @@ func (c *calibration) byBytes() []plans.Table {
 
 // reckon makes ceilings of the anchors and holds predictions against the rest.
 func (c *calibration) reckon() {
-	find := func(key plans.WeightKey, m int) float64 {
-		for _, t := range c.took {
-			if t.Key == key && t.M == m {
-				return search.Sample{Seconds: t.Seconds}.Fast() // disturbances only slow a call
-			}
-		}
-		return 0
-	}
 	used := map[plans.WeightKey]bool{}
 	for _, t := range c.took {
 		if _, done := c.out.Types[t.Key.Type]; done || t.M != anchorRows[2] {
@@ -176,22 +209,23 @@ func (c *calibration) reckon() {
 		}
 		var anchors [3]roofline.Anchor
 		for i, m := range anchorRows {
-			anchors[i] = roofline.Anchor{Step: c.predictor.ProductStep(m, t.Key), Seconds: find(t.Key, m)}
+			anchors[i] = roofline.Anchor{Step: c.predictor.ProductStep(m, t.Key), Seconds: find(c.took, t.Key, m)}
 		}
 		pace := c.predictor.Pace(t.Compute.String(), c.pus)
 		near, err := roofline.Reach(pace, anchors[0], anchors[1], anchors[2])
 		if err != nil {
 			continue
 		}
+		near.Alone = c.reachAlone(t.Compute.String(), near, roofline.Anchor{Step: anchors[0].Step,
+			Seconds: find(c.alone, t.Key, anchorRows[0])})
 		used[t.Key], c.out.Types[t.Key.Type] = true, near
-		c.out.Measured = append(c.out.Measured, fmt.Sprintf("products of %s reach %.0f %% of what PUs %s read "+
-			"with one "+
-			"row and %.0f %% of their %s peak with %d (%s)", t.Key.Type, 100*near.Read, c.pus, 100*near.Peak, t.Compute,
-			anchorRows[2], strings.TrimSuffix(t.Key.String(), ":"+t.Key.Type)))
+		c.out.Measured = append(c.out.Measured, fmt.Sprintf("products of %s reach %.0f %% of what PUs %s read%s with "+
+			"one row and %.0f %% of their %s peak with %d (%s)", t.Key.Type, 100*near.Read, c.pus, c.sayAlone(near),
+			100*near.Peak, t.Compute, anchorRows[2], strings.TrimSuffix(t.Key.String(), ":"+t.Key.Type)))
 	}
-	assumed := c.errors(used, find)
+	assumed := c.errors(used)
 	c.predictor.Calibrate(c.out.Types)
-	c.out.Errors = c.errors(used, find)
+	c.out.Errors = c.errors(used)
 	with, without := c.out.Error(), (&Calibration{Errors: assumed}).Error()
 	if with != nil && with.Median > max(believed, without.Median) { // the machine was not at rest
 		c.out.Types, c.out.Errors = nil, assumed
@@ -201,13 +235,13 @@ func (c *calibration) reckon() {
 }
 
 // errors are those of predictions of what was measured and is no anchor.
-func (c *calibration) errors(used map[plans.WeightKey]bool, find func(plans.WeightKey, int) float64) (out []float64) {
+func (c *calibration) errors(used map[plans.WeightKey]bool) (out []float64) {
 	for _, t := range c.took {
 		_, known := c.out.Types[t.Key.Type]
 		if !known || used[t.Key] && slices.Contains(anchorRows[:], t.M) {
 			continue
 		}
-		real := find(t.Key, t.M)
+		real := find(c.took, t.Key, t.M)
 		out = append(out, math.Abs(c.predictor.Product(t.M, t.Key, t.Compute.String(), c.pus)/real-1))
 	}
 	slices.Sort(out)

@@ -33,16 +33,7 @@ func (c *calibration) attention(ctx context.Context, o SimulateOptions) error {
 		HeadDim: s.HeadDim, KVHeads: s.KVHeads, Groups: []int{s.Heads / s.KVHeads}, Decode: []int{anchorDepth},
 		Prefill: []int{anchorPrompt}, Batch: 1, Chunk: anchorPrompt, Least: c.least, Seed: 1,
 		Cold: int(min(anchorRound, measure.ColdBytes(o.Profile, c.plan.Prefill.PUs)))}
-	var decode, prefill roofline.Anchor
-	err = measure.TimeAttention(ctx, ao, func(t measure.AttentionTime) {
-		a := roofline.Anchor{Step: roofline.Step{Work: roofline.Work{FLOP: t.FLOP, Bytes: t.Bytes}},
-			Seconds: search.Sample{Seconds: t.Seconds}.Fast()}
-		if t.Prefill {
-			prefill = a
-			return
-		}
-		decode = a
-	})
+	decode, prefill, err := attentionAnchors(ctx, ao)
 	if err != nil {
 		return err
 	}
@@ -51,9 +42,29 @@ func (c *calibration) attention(ctx context.Context, o SimulateOptions) error {
 	if err != nil {
 		return nil
 	}
+	if ao.PUs, ao.Prefill = c.one(), nil; len(ao.PUs) > 0 {
+		var alone roofline.Anchor
+		if alone, _, err = attentionAnchors(ctx, ao); err == nil {
+			near.Alone = c.reachAlone(microkernel.ComputeF32.String(), near, alone)
+		}
+	}
 	c.out.Types[""] = near
-	c.out.Measured = append(c.out.Measured, fmt.Sprintf("attention reaches %.0f %% of what PUs %s read behind %d "+
-		"positions and %.0f %% of their f32 peak in a prompt of %d", 100*near.Read, c.pus, anchorDepth, 100*near.Peak,
-		anchorPrompt))
-	return nil
+	c.out.Measured = append(c.out.Measured, fmt.Sprintf("attention reaches %.0f %% of what PUs %s read%s behind %d "+
+		"positions and %.0f %% of their f32 peak in a prompt of %d", 100*near.Read, c.pus, c.sayAlone(near),
+		anchorDepth, 100*near.Peak, anchorPrompt))
+	return err
+}
+
+// attentionAnchors times what decodes and the prompt of some options.
+func attentionAnchors(ctx context.Context, o measure.AttentionOptions) (decode, prefill roofline.Anchor, err error) {
+	err = measure.TimeAttention(ctx, o, func(t measure.AttentionTime) {
+		a := roofline.Anchor{Step: roofline.Step{Work: roofline.Work{FLOP: t.FLOP, Bytes: t.Bytes}},
+			Seconds: search.Sample{Seconds: t.Seconds}.Fast()}
+		if t.Prefill {
+			prefill = a
+			return
+		}
+		decode = a
+	})
+	return decode, prefill, err
 }

@@ -39,7 +39,7 @@ func TestAnchorsFindTheCeilings(t *testing.T) {
 	if first, last := tables[0].WeightKey, tables[len(tables)-1].WeightKey; first.K != 5632 || last.N != 32000 {
 		t.Fatalf("anchors are products of %s, and the last is %s", first, last)
 	}
-	predictor.Calibrate(map[string]roofline.Near{"q8_0": {Peak: 0.2, Read: 0.5}})
+	predictor.Calibrate(map[string]roofline.Near{"q8_0": {Peak: 0.2, Read: 0.5, Alone: 0.3}})
 	for i, w := range tables {
 		path, _ := plan.Weight(w.WeightKey)
 		for _, m := range []int{1, 16, 32, 512} {
@@ -51,10 +51,13 @@ func TestAnchorsFindTheCeilings(t *testing.T) {
 				Seconds: []float64{seconds, seconds * 5, seconds}})
 		}
 	}
+	first := topotree.NewCPUSet(c.one()...)
+	c.alone = append(c.alone, measure.ProductTime{Key: tables[0].WeightKey, M: 1,
+		Seconds: []float64{predictor.Product(1, tables[0].WeightKey, "int8", first)}})
 	predictor.Calibrate(nil)
 	c.reckon()
 	near := c.out.Types["q8_0"]
-	if math.Abs(near.Peak-0.2) > 1e-6 || math.Abs(near.Read-0.5) > 1e-6 {
+	if math.Abs(near.Peak-0.2) > 1e-6 || math.Abs(near.Read-0.5) > 1e-6 || math.Abs(near.Alone-0.3) > 1e-6 {
 		t.Errorf("%+v", near)
 	}
 	e := c.out.Error()
@@ -62,7 +65,8 @@ func TestAnchorsFindTheCeilings(t *testing.T) {
 		math.Abs(c.out.Errors[n-1]-0.5) > 1e-9 {
 		t.Errorf("errors %v", c.out.Errors)
 	}
-	if len(c.out.Measured) != 1 || !strings.Contains(c.out.Measured[0], "reach 50 % of what PUs") {
+	if len(c.out.Measured) != 1 || !strings.Contains(c.out.Measured[0], "reach 50 % of what PUs") ||
+		!strings.Contains(c.out.Measured[0], "(PU 0 alone: 30 %)") {
 		t.Errorf("%q", c.out.Measured)
 	}
 	// Anchors that somebody disturbed are not believed where what is assumed predicts better.

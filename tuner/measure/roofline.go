@@ -123,7 +123,7 @@ func (o *RooflineOptions) predict(m int) (rows []RooflineRow, at []int, err erro
 		pus = p.Plan.Decode.PUs
 	}
 	set, next := topotree.NewCPUSet(pus...), 0
-	wait := p.Machine.Barrier(set).Value
+	wait, alone := p.Machine.Barrier(set).Value, p.Machine.Alone(set)
 	for i := range works {
 		w := &works[i]
 		r := RooflineRow{Op: w.Op, M: m, Phase: phase, Context: p.Context, Count: w.Count, ISA: p.Plan.Widest(),
@@ -139,6 +139,7 @@ func (o *RooflineOptions) predict(m int) (rows []RooflineRow, at []int, err erro
 				r.Predicted += at.Seconds / o.near(part.Type).Peak
 			} else {
 				pace := p.Machine.Pace(set, roofline.Path{ISA: r.ISA, Type: at.Compute})
+				pace.Alone = alone
 				r.Predicted += pace.Seconds(part.Step, o.near(part.Type))
 			}
 			if k == 0 {

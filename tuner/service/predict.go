@@ -33,7 +33,8 @@ func AssumedNear() roofline.Near { return roofline.Near{Peak: nearRoof, Read: ne
 
 // Pace is what bounds ops of an arithmetic on some PUs.
 func (p *Predictor) Pace(compute string, pus topotree.CPUSet) roofline.Pace {
-	return roofline.Pace{Peak: p.peaksOf(pus)[slices.Index(p.types, compute)], Read: p.read(pus, nil)}
+	return roofline.Pace{Peak: p.peaksOf(pus)[slices.Index(p.types, compute)], Read: p.read(pus, nil),
+		Alone: p.alone(pus, nil)}
 }
 
 // Product is what C[M,N] = A[M,K] W[N,K]^T takes on some PUs, without the barrier behind it.
@@ -66,13 +67,14 @@ type Predictor struct {
 	types   []string
 	ops     int
 
-	local  map[string]float64 // bandwidths, by set of PUs
-	peaks  map[string][]float64
-	waits  map[string]float64
-	caches map[string][]roofline.Cache
-	near   map[string]roofline.Near // by weight type, where it was measured
-	works  map[shareKey]*work
-	sums   map[sumKey]float64
+	local   map[string]float64 // bandwidths, by set of PUs
+	singles map[string]float64 // bandwidths of PUs one by one, added up
+	peaks   map[string][]float64
+	waits   map[string]float64
+	caches  map[string][]roofline.Cache
+	near    map[string]roofline.Near // by weight type, where it was measured
+	works   map[shareKey]*work
+	sums    map[sumKey]float64
 }
 
 type sumKey struct {
@@ -95,9 +97,9 @@ func NewPredictor(p *profiles.Profile, plan *plans.Plan, m *model.Model, o Optio
 	}
 	return &Predictor{machine: roofline.NewMachine(p), site: newSite(p), room: newRoom(p, plan.Model, o),
 		shape: plan.Model, plan: plan, model: m, isa: plan.Widest(), types: plan.Arithmetics(), ops: len(m.Ops),
-		local: map[string]float64{}, peaks: map[string][]float64{}, waits: map[string]float64{},
-		caches: map[string][]roofline.Cache{},
-		works:  map[shareKey]*work{}, sums: map[sumKey]float64{}}, nil
+		local: map[string]float64{}, singles: map[string]float64{}, peaks: map[string][]float64{},
+		waits: map[string]float64{}, caches: map[string][]roofline.Cache{}, works: map[shareKey]*work{},
+		sums: map[sumKey]float64{}}, nil
 }
 
 // Bytes is what a configuration puts on each memory node.
@@ -128,6 +130,7 @@ type pace struct {
 	work  *work
 	peaks []float64 // by type
 	read  float64
+	alone float64 // what its PUs read when each is alone, added up; 0: nobody asked
 	// that activations lie in; none where the profile says nothing of them, and then activations
 	// cost nothing
 	caches []roofline.Cache
@@ -156,8 +159,9 @@ func (p *Predictor) phase(c *Config, shares []plans.Share, active topotree.CPUSe
 	out := phase{degree: len(c.Ranks), barrier: p.barrier(active)}
 	reads, peaks := p.reads(c, active), p.peaksOfRanks(c, active)
 	for i := range c.Ranks {
+		pus := c.Ranks[i].PUs.Intersect(active)
 		next := pace{work: p.work(shares[i], len(shares)), peaks: peaks[i], read: reads[i],
-			caches: p.cachesOf(c.Ranks[i].PUs.Intersect(active))}
+			alone: p.alone(pus, c.Ranks[i].Nodes), caches: p.cachesOf(pus)}
 		known := false
 		for _, old := range out.ranks {
 			known = known || old.same(next)
@@ -170,7 +174,7 @@ func (p *Predictor) phase(c *Config, shares []plans.Share, active topotree.CPUSe
 }
 
 func (a pace) same(b pace) bool {
-	if a.work != b.work || !near(a.read, b.read) || len(a.caches) != len(b.caches) {
+	if a.work != b.work || !near(a.read, b.read) || !near(a.alone, b.alone) || len(a.caches) != len(b.caches) {
 		return false
 	}
 	for i := range a.caches {
@@ -310,7 +314,7 @@ func (p *Predictor) forward(ph *phase, k forwardKey) float64 {
 		r := &ph.ranks[i]
 		sum := 0.0
 		for _, t := range p.tasks(r.work, k) {
-			pace := roofline.Pace{Peak: r.peaks[t.typ], Read: r.read, Caches: r.caches}
+			pace := roofline.Pace{Peak: r.peaks[t.typ], Read: r.read, Alone: r.alone, Caches: r.caches}
 			sum += pace.Seconds(t.Step, p.nearOf(t.weight))
 		}
 		slowest = math.Max(slowest, sum)

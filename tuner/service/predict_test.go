@@ -6,6 +6,7 @@ import (
 	"sandwich/plans"
 	"sandwich/plans/thumb"
 	"sandwich/profiles"
+	"sandwich/roofline"
 	"sandwich/runtime/model"
 	"sandwich/topotree"
 )
@@ -48,6 +49,13 @@ func shapeOf(t *testing.T, preset, typ string) plans.ModelShape {
 // costOn is the cost of one rank on some PUs.
 func costOn(t *testing.T, shape plans.ModelShape, prefill, decode topotree.CPUSet) *Cost {
 	t.Helper()
+	return costBy(t, shape, prefill, decode, nil)
+}
+
+// costBy is costOn by what kinds of ops reach.
+func costBy(t *testing.T, shape plans.ModelShape, prefill, decode topotree.CPUSet,
+	near map[string]roofline.Near) *Cost {
+	t.Helper()
 	p := twoPUs(t)
 	plan, err := thumb.Default(p, shape, thumb.Options{})
 	if err != nil {
@@ -57,6 +65,7 @@ func costOn(t *testing.T, shape plans.ModelShape, prefill, decode topotree.CPUSe
 	if err != nil {
 		t.Fatal(err)
 	}
+	predictor.Calibrate(near)
 	c, err := predictor.Cost(&Config{Ranks: []Rank{{PUs: prefill.Union(decode)}}, Prefill: prefill, Decode: decode})
 	if err != nil {
 		t.Fatal(err)
@@ -91,6 +100,25 @@ func TestCost(t *testing.T) {
 	}
 	if c.Prefill(100000, 64, false) <= c.Prefill(0, 64, false) || c.Prefill(0, 64, true) <= c.Prefill(0, 64, false) {
 		t.Error("context and head cost nothing")
+	}
+}
+
+// TestPUsAreNoFasterInCompany: where one PU alone reads less than its share of what both do, it is
+// slower by that, and two are bound by the lesser of both.
+func TestPUsAreNoFasterInCompany(t *testing.T) {
+	shape := shapeOf(t, "tinyllama-1.1b", "f32")
+	first, both := topotree.CPURange(0, 0), topotree.CPURange(0, 1)
+	times := func(alone float64) (one, two float64) {
+		near := map[string]roofline.Near{"f32": {Peak: 0.8, Read: 0.8, Alone: alone}}
+		c := costBy(t, shape, both, first, near)
+		return c.Decode([]int{0}).Seconds(), costBy(t, shape, both, both, near).Decode([]int{0}).Seconds()
+	}
+	one, two := times(0)
+	for _, x := range []struct{ alone, more float64 }{{1.2, 1}, {0.8, 1}, {0.5, 1.6}} {
+		slowOne, slowTwo := times(x.alone)
+		if a, b := slowOne/one, slowTwo/two; a < 0.97*x.more || a > 1.03*x.more || b < 0.97*x.more || b > 1.03*x.more {
+			t.Errorf("alone %g of the roof: one PU takes %.2f times as long, two %.2f, want %g", x.alone, a, b, x.more)
+		}
 	}
 }
 

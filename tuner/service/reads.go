@@ -98,3 +98,28 @@ func (p *Predictor) read(pus topotree.CPUSet, nodes []int) float64 {
 	p.local[key] = a.Value
 	return a.Value
 }
+
+// alone adds up what each of some PUs reads from pages on some nodes when no other does; 0 where no
+// anchor asks for it.
+func (p *Predictor) alone(pus topotree.CPUSet, nodes []int) (sum float64) {
+	asked := false
+	for _, n := range p.near {
+		asked = asked || n.Alone > 0
+	}
+	if !asked {
+		return 0
+	}
+	key := pus.Key() + fmt.Sprint(nodes)
+	if v, ok := p.singles[key]; ok {
+		return v
+	}
+	for pu := range pus.All() {
+		one := p.read(topotree.NewCPUSet(pu), nodes)
+		if one <= 0 {
+			return 0
+		}
+		sum += one
+	}
+	p.singles[key] = sum
+	return sum
+}

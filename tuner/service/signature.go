@@ -19,9 +19,12 @@ func (c *Cost) Signature() string {
 		ph := &c.phases[i]
 		var ranks []string
 		for _, r := range ph.ranks {
-			text := fmt.Sprintf("%p", r.work) + figure(r.read)
+			text := fmt.Sprintf("%p", r.work) + figure(r.read) + figure(r.alone)
 			for _, v := range r.peaks {
 				text += figure(v)
+			}
+			for _, c := range r.caches {
+				text += figure(c.Bytes) + figure(c.Read)
 			}
 			ranks = append(ranks, text)
 		}
