@@ -36,6 +36,7 @@ type grid struct {
 type gridCell struct {
 	M, Columns int
 	Elsewhere  []gridCell                  // the same M on other numbers of columns
+	Whole      *gridCell                   // the same M on all columns, where these are others
 	Timed      map[plans.Schedule]gridTime // by the name of all that run alike
 }
 
@@ -139,7 +140,7 @@ func parseGrid(in io.Reader) (*grid, error) {
 	if g.Key.N == 0 {
 		return nil, errors.New("it has no trial of a comparison of searches")
 	}
-	g.Cells = cellsOf(all)
+	g.Cells = cellsOf(all, g.Key.N)
 	return &g, nil
 }
 
@@ -211,8 +212,8 @@ func (g *grid) named(s plans.Schedule, at gridPlace) plans.Schedule {
 }
 
 // cellsOf makes a cell of the number of columns at which most was timed for each M, and keeps the
-// others beside it.
-func cellsOf(all map[gridPlace]map[plans.Schedule]*gridRuns) (out []gridCell) {
+// others beside it, that of the whole matrix however little was timed there.
+func cellsOf(all map[gridPlace]map[plans.Schedule]*gridRuns, n int) (out []gridCell) {
 	best := map[int]gridPlace{}
 	for at, timed := range all {
 		have, ok := best[at.m]
@@ -230,6 +231,10 @@ func cellsOf(all map[gridPlace]map[plans.Schedule]*gridRuns) (out []gridCell) {
 			if other.m == m && other != at && len(timed) >= leastTimed {
 				c.Elsewhere = append(c.Elsewhere, cellOf(other, timed))
 			}
+		}
+		if whole := (gridPlace{m, n}); whole != at && len(all[whole]) > 0 {
+			w := cellOf(whole, all[whole])
+			c.Whole = &w
 		}
 		slices.SortFunc(c.Elsewhere, func(a, b gridCell) int { return b.Columns - a.Columns })
 		out = append(out, c)

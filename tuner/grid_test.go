@@ -33,6 +33,10 @@ func gridText() string {
 		line(9, 2048, tile+"7x64xall packed", nth, []float64{1e-4, 2e-3, 2e-3}[nth])
 	}
 	line(9, 1024, tile+"7x64xall", 0, 1e-3)
+	line(300, 2048, tile+"14x64xall", 0, 4e-3)
+	for nth := range leastRuns {
+		line(300, 2048, tile+"28x64xall", nth, 2e-3)
+	}
 	b.WriteString(`{"trial":"pus 0-1 for exhaustive 0 2048x2048:q8_0 int8 m 9 n 20`) // a kill
 	return b.String()
 }
@@ -73,6 +77,7 @@ func TestReadGrid(t *testing.T) {
 		t.Error("a schedule that was timed once is the best of a grid")
 	}
 	testNear(t, g)
+	testWhole(t, g)
 	other, err := profiles.Builtin(profiles.BuiltinNames()[1])
 	if err != nil {
 		t.Fatal(err)
@@ -107,6 +112,27 @@ func testNear(t *testing.T, g *grid) {
 		if ok != want || ok && (c.Timed[near].Seconds != 3e-3 || scatter != 0) {
 			t.Errorf("%s: %s, %g, %v", text, near, scatter, ok)
 		}
+	}
+}
+
+// testWhole: a choice that was timed on all columns is judged there, if something was timed again.
+func testWhole(t *testing.T, g *grid) {
+	t.Helper()
+	for slice, columns := range map[string]int{"14x64xall": 2048, "14x32xall": 1024} {
+		s, err := plans.ParseSchedule("avx512/int8/q8_0/7x32/ku32/load/vnni/pf2048 slice " + slice)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c := g.wholeOf(g.Cells[1], s); c.M != 300 || c.Columns != columns {
+			t.Errorf("%s is judged at %d rows on %d columns, want %d", slice, c.M, c.Columns, columns)
+		}
+	}
+	s, err := plans.ParseSchedule("avx512/int8/q8_0/7x32/ku32/load/vnni/pf2048 slice 7x64xall")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := g.wholeOf(g.Cells[0], s); c.Columns != 2048 {
+		t.Errorf("all columns are not those of the matrix but %d", c.Columns)
 	}
 }
 
