@@ -111,6 +111,19 @@ const (
 	WeightsAhead = "weights-ahead"
 )
 
+// WeightsShallow is the level of weights that one PU reads from memory and multiplies nine rows
+// by, in blocks of k of which the next is asked for meanwhile, of half of L1; and WeightsDeep the
+// same in blocks of an eighth of L2 (FewRowBlocks).
+const (
+	WeightsShallow = "weights-shallow"
+	WeightsDeep    = "weights-deep"
+)
+
+// FewRowBlocks are the bytes of weights in the blocks that few rows may pass over, by the caches of
+// a PU: those that leave most of L1 to the activations, and those that need fewer calls. The probe
+// compares them (WeightsShallow, WeightsDeep), and the rules of thumb choose.
+func FewRowBlocks(l1, l2 int) (shallow, deep int) { return l1 / 2, l2 / 8 }
+
 // Ceiling is one roof of the machine with a number of PUs at work.
 type Ceiling struct {
 	Kind string `yaml:"kind" json:"kind"`
@@ -120,7 +133,7 @@ type Ceiling struct {
 	// compute: f32, f16, bf16, int8, attend-f32, ports-dot; beside a matrix unit int8-vectors,
 	// int8-kernel
 	Type  string `yaml:"type,omitempty" json:"type,omitempty"`
-	Level string `yaml:"level,omitempty" json:"level,omitempty"` // bandwidth: l1, l1-loads, l2, l3, memory, weights, weights-ahead
+	Level string `yaml:"level,omitempty" json:"level,omitempty"` // bandwidth: l1, l1-loads, l2, l3, memory, weights, weights-ahead, -shallow, -deep
 	// at work, one per core first; of a device its units
 	PUs    int             `yaml:"pus" json:"pus"`
 	CPUs   topotree.CPUSet `yaml:"cpus,omitempty" json:"cpus,omitzero"` // which ones; empty where no source says

@@ -20,6 +20,9 @@ type CoreRates struct {
 	// How many times as fast one row is multiplied by weights from memory where each line of them
 	// is asked for once ahead, instead of never.
 	Ahead float64
+	// How many times as fast nine rows are multiplied by weights from memory in deep blocks, as in
+	// shallow ones (profiles.FewRowBlocks).
+	Deep  float64
 	Ports PortRates // zero where nobody measured them
 }
 
@@ -42,6 +45,9 @@ func (m *Machine) Rates(isa microkernel.ISA) (r CoreRates) {
 	}
 	if never, once := m.onePU(profiles.Weights), m.onePU(profiles.WeightsAhead); never > 0 {
 		r.Ahead = once / never
+	}
+	if shallow, deep := m.onePU(profiles.WeightsShallow), m.onePU(profiles.WeightsDeep); shallow > 0 {
+		r.Deep = deep / shallow
 	}
 	if p, ok := m.profile.PairRates(isa); ok { // by which the path is chosen too
 		r.Pairs = p.BF16 / p.F32

@@ -3,6 +3,7 @@ package thumb
 import (
 	"sandwich/microkernel"
 	"sandwich/plans"
+	"sandwich/profiles"
 )
 
 // Cores is what rules of thumb for slices look at: the threads that share a product, and the bytes
@@ -65,13 +66,16 @@ func (c Cores) stream(s *plans.Schedule, k plans.WeightKey, t microkernel.Weight
 	if !s.Kernel.Spread {
 		return
 	}
-	block := c.L2 / 16
+	block, most := c.L2/16, spreadDepth
 	if m <= fewRows {
-		block = c.L1 / 2
+		var deep int
+		if block, deep = profiles.FewRowBlocks(c.L1, c.L2); c.Deep > deepFrom {
+			block, most = deep, k.K
+		}
 	}
 	unit := max(32, t.KStep())
 	depth := block / (microkernel.PanelOffset(t, unit) * s.Kernel.NR / microkernel.PanelWidth) * unit
-	if s.BK = evenCut(k.K, max(leastDepth, unit, min(depth, spreadDepth)), unit); s.BK >= k.K {
+	if s.BK = evenCut(k.K, max(leastDepth, unit, min(depth, most)), unit); s.BK >= k.K {
 		s.BK = 0
 	}
 }

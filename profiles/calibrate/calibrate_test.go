@@ -185,7 +185,7 @@ func TestRates(t *testing.T) {
 	}
 	want = append(want, profiles.L1Loads)
 	if a.Native() {
-		want = append(want, profiles.Weights, profiles.WeightsAhead)
+		want = append(want, profiles.Weights, profiles.WeightsAhead, profiles.WeightsShallow, profiles.WeightsDeep)
 	}
 	if !slices.Equal(types[:ports], want) {
 		t.Errorf("rates of %v, want %v", types, want)

@@ -1,17 +1,32 @@
 package calibrate
 
 import (
+	"cmp"
+
 	"sandwich/microkernel"
 	"sandwich/profiles"
 	"sandwich/runtime/mem"
 )
 
-// panelSample is what the first worker reads of panels for one sample: a millisecond or two.
+// panelSample is what the first worker reads of panels for one sample: a millisecond or two by one
+// row, some five by several.
 const panelSample = 32 << 20
 
-// panelFigures are what one worker reads of weights from memory as it multiplies one row by them,
-// with each line asked for once ahead and with none: they lie about a fifth apart on some machines,
-// either way. None where no code is generated, or the memory is too little to leave the caches.
+// assumedL2 stands for an L2 that the system does not tell the size of.
+const assumedL2 = 1 << 20
+
+// panels read a region in whole calls of so many bytes.
+type panels struct {
+	level string
+	bytes int
+	read  func([]byte)
+}
+
+// panelFigures are what one worker reads of weights from memory: as it multiplies one row by them,
+// with each line asked for once ahead and with none, and as it multiplies several by blocks of them
+// that are shallow or deep. Of either two one is faster by a tenth or more, on some machines this
+// one and on some the other. None where no code is generated, or the memory is too little to leave
+// the caches.
 func (b *bench) panelFigures(isa microkernel.ISA) (out []*figure, err error) {
 	if !isa.Generates() {
 		return nil, nil
@@ -20,32 +35,53 @@ func (b *bench) panelFigures(isa microkernel.ISA) (out []*figure, err error) {
 	if err != nil || region == nil {
 		return nil, err
 	}
-	at := 0 // samples of both walk through the region one behind the other
+	list, err := b.panels(isa)
+	if err != nil {
+		return nil, err
+	}
+	at := 0 // samples of all walk through the region one behind the other
+	for _, p := range list {
+		first := firstWorkers(1)
+		out = append(out, &figure{workers: first, ceiling: profiles.Ceiling{Kind: profiles.Bandwidth, Level: p.level,
+			PUs: 1, CPUs: b.pusOf(first), Figure: profiles.Figure{Unit: "B/s"}},
+			work: func(int) float64 {
+				done := 0
+				for ; done < panelSample; done += p.bytes {
+					if at+p.bytes > len(region) {
+						at = 0
+					}
+					p.read(region[at:])
+					at += p.bytes
+				}
+				return float64(done)
+			}})
+	}
+	return out, nil
+}
+
+// panels are the readers of panels, none where the machine runs no generated code.
+func (b *bench) panels(isa microkernel.ISA) (out []panels, err error) {
 	for _, ask := range []struct {
 		level string
 		ahead int
 	}{{profiles.Weights, 0}, {profiles.WeightsAhead, microkernel.AskOnce}} {
 		r, err := microkernel.NewPanelReader(isa, ask.ahead)
-		if err != nil {
+		if err != nil || !r.Native() {
 			return nil, err
 		}
-		if !r.Native() {
-			return nil, nil
+		out = append(out, panels{ask.level, r.Bytes, r.Read})
+	}
+	caches := b.cacheSizes()
+	shallow, deep := profiles.FewRowBlocks(caches.l1, cmp.Or(caches.l2, assumedL2))
+	for _, block := range []struct {
+		level string
+		bytes int
+	}{{profiles.WeightsShallow, shallow}, {profiles.WeightsDeep, deep}} {
+		r, err := microkernel.NewBlockReader(isa, block.bytes)
+		if err != nil || !r.Native() {
+			return nil, err
 		}
-		first := firstWorkers(1)
-		out = append(out, &figure{workers: first, ceiling: profiles.Ceiling{Kind: profiles.Bandwidth, Level: ask.level,
-			PUs: 1, CPUs: b.pusOf(first), Figure: profiles.Figure{Unit: "B/s"}},
-			work: func(int) float64 {
-				done := 0
-				for ; done < panelSample; done += r.Bytes {
-					if at+r.Bytes > len(region) {
-						at = 0
-					}
-					r.Read(region[at:])
-					at += r.Bytes
-				}
-				return float64(done)
-			}})
+		out = append(out, panels{block.level, r.Bytes, r.Read})
 	}
 	return out, nil
 }

@@ -1,0 +1,80 @@
+package microkernel
+
+import (
+	"runtime"
+	"unsafe"
+)
+
+// BlockReader multiplies few rows by panels of q8_0 weights in blocks of k, each of which is asked
+// for while all rows pass over the one before, as slices of few rows do. profiles/calibrate
+// measures by it how deep such blocks should be. It is for one caller at a time.
+type BlockReader struct {
+	Spec   Spec
+	Bytes  int // of panels that one call reads: a region is read in whole calls
+	blocks int // of nearly equal depth, as each asks for as much as it reads
+	stride int // of panels
+	kernel *Kernel
+	a      []ActQ8
+	c      []float32
+}
+
+// Rows, panels and depth of a call of a BlockReader: those of a short prompt or of a batch that
+// generates, on a matrix of usual size.
+const (
+	blockRows   = 9
+	blockPanels = 4
+	blockDepth  = 4096
+	blockSteps  = blockDepth / ActQ8Block
+	blockStride = blockSteps + 1 // of rows, of which L1 could not hold as many otherwise
+)
+
+// NewBlockReader builds the kernel of an instruction set for blocks of at most so many bytes, and
+// at least of one step of k. It is not native where there is no such code.
+func NewBlockReader(isa ISA, bytes int) (*BlockReader, error) {
+	var tile *Spec
+	for panels := blockPanels; panels > 0 && tile == nil; panels-- {
+		tile = largest(SpaceOf(Host(), isa, ComputeInt8, Q8_0, func(s Spec) bool {
+			return s.OrdinaryForm() && s.CanSpread() && !s.MatrixUnit() && s.NR == panels*PanelWidth
+		}))
+	}
+	if tile == nil {
+		return &BlockReader{}, nil
+	}
+	best := tile.WithSpread()
+	k, err := Build(best)
+	if err != nil || !k.Native() {
+		return &BlockReader{}, err
+	}
+	l := Layout{Type: Q8_0, N: best.NR, K: blockDepth}
+	steps := max(1, bytes/(PanelOffset(Q8_0, ActQ8Block)*best.NR/PanelWidth)) // of a block
+	r := &BlockReader{Spec: best, Bytes: l.Bytes(), stride: l.PanelStride(), kernel: k,
+		blocks: (blockSteps + steps - 1) / steps,
+		a:      make([]ActQ8, blockRows*blockStride), c: make([]float32, blockRows*best.NR)}
+	fillTrial(nil, r.a, Q8_0)
+	return r, nil
+}
+
+// Native says that the reader runs generated code: it reads nothing otherwise.
+func (r *BlockReader) Native() bool { return r.kernel != nil }
+
+// at is the k where a block begins.
+func (r *BlockReader) at(block int) int { return block * blockSteps / r.blocks * ActQ8Block }
+
+// Read reads one call's bytes from b, which lives off the Go heap or is kept alive. What they say
+// does not matter. What lies behind them is asked for and not read.
+func (r *BlockReader) Read(b []byte) {
+	args := GemmArgs{A: unsafe.Pointer(&r.a[0]), AStride: blockStride * ActQ8Bytes,
+		B: unsafe.Pointer(&b[:r.Bytes][0]), BStride: r.stride, C: unsafe.Pointer(&r.c[0]), CStride: 4 * r.Spec.NR,
+		M: blockRows, N: r.Spec.NR}
+	for i := range r.blocks {
+		args.K0, args.K1, args.Accumulate = r.at(i), r.at(i+1), i > 0
+		next := PanelOffset(Q8_0, args.K1)
+		if args.K1 == blockDepth {
+			next = r.Bytes
+		}
+		args.Next = unsafe.Add(args.B, next)
+		r.kernel.Run(&args)
+	}
+	runtime.KeepAlive(r)
+	runtime.KeepAlive(b)
+}
