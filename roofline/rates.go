@@ -1,6 +1,8 @@
 package roofline
 
 import (
+	"math"
+
 	"sandwich/microkernel"
 	"sandwich/profiles"
 )
@@ -18,8 +20,8 @@ type CoreRates struct {
 	// store and scale. Zero for both where there is none.
 	Unit, UnitGain float64
 	// How many times as fast one row is multiplied by weights from memory where each line of them
-	// is asked for once ahead, instead of never.
-	Ahead float64
+	// is asked for once ahead, instead of never, and the bytes in a cycle without.
+	Ahead, Stream float64
 	// How many times as fast nine rows are multiplied by weights from memory in deep blocks, as in
 	// shallow ones (profiles.FewRowBlocks).
 	Deep  float64
@@ -43,16 +45,24 @@ func (m *Machine) Rates(isa microkernel.ISA) (r CoreRates) {
 	if u, ok := m.profile.UnitRates(isa); ok {
 		r.Unit, r.UnitGain, r.Dots = u.Unit/peak/4, u.Kernel/u.VectorKernel, u.Vectors/peak/4
 	}
-	if never, once := m.onePU(profiles.Weights), m.onePU(profiles.WeightsAhead); never > 0 {
-		r.Ahead = once / never
-	}
-	if shallow, deep := m.onePU(profiles.WeightsShallow), m.onePU(profiles.WeightsDeep); shallow > 0 {
-		r.Deep = deep / shallow
-	}
+	r.Ahead, r.Stream = m.times(profiles.WeightsAhead, profiles.Weights), m.onePU(profiles.Weights)*cycle
+	r.Deep = m.times(profiles.WeightsDeep, profiles.WeightsShallow)
 	if p, ok := m.profile.PairRates(isa); ok { // by which the path is chosen too
 		r.Pairs = p.BF16 / p.F32
 	}
 	return r
+}
+
+// times is how many times as fast one PU is at one level as at another, by the medians and by the
+// best samples alike (their geometric mean): where a machine is disturbed either of both ratios
+// wanders by a tenth, and not together. 0 where one was not measured.
+func (m *Machine) times(level, than string) float64 {
+	medians := m.onePU(level) / m.onePU(than)
+	best := m.best(profiles.Bandwidth, "", level) / m.best(profiles.Bandwidth, "", than)
+	if times := math.Sqrt(medians * best); times > 0 && !math.IsInf(times, 0) {
+		return times
+	}
+	return 0
 }
 
 // onePU is what one PU reads of a level in the median, since the memory is others' too and best

@@ -46,4 +46,16 @@ func TestAskingAheadByMeasuredRate(t *testing.T) {
 			t.Errorf("%s, q4_K: asks %d bytes ahead", name, got)
 		}
 	}
+	for _, c := range []struct {
+		weights        string
+		m              int
+		slower, faster int // where asking ahead makes single rows slower, and where it does not
+	}{{"f32", 4, 0, 4096}, {"f32", 6, 4096, 4096}, {"q8_0", 3, 0, 4096}, {"q4_0", 4, 5440, 5440}} {
+		if got := ahead(c.weights, c.m, 28e9, 24e9); got != c.slower {
+			t.Errorf("%d rows of %s ask %d bytes ahead where that is slower, want %d", c.m, c.weights, got, c.slower)
+		}
+		if got := ahead(c.weights, c.m, 24e9, 28e9); got != c.faster {
+			t.Errorf("%d rows of %s ask %d bytes ahead where that is faster, want %d", c.m, c.weights, got, c.faster)
+		}
+	}
 }

@@ -48,11 +48,22 @@ func (r Rates) prefetched(s microkernel.Spec, m int, widen bool) microkernel.Spe
 	if m > s.MR {
 		return s.WithPrefetch(2048)
 	}
-	if r.reckonedCycles(s, m) < readCycles(s)/8 { // so few rows that no instructions are worth counting
+	work := r.reckonedCycles(s, m)
+	if r.Ahead > 0 && r.Ahead < 1 && work*r.Stream < hidden*panelBytes(s) && r.Stream > 0 {
+		return s.WithPrefetch(0)
+	}
+	if work < readCycles(s)/8 { // so few rows that no instructions are worth counting
 		return s.WithPrefetch(r.askedOnce())
 	}
 	return s.WithPrefetch(min(prefetchBytes, prefetchShared/(s.NR/microkernel.PanelWidth)&^63))
 }
+
+// hidden is the share of the time of reading below which multiplying leaves all requests to the
+// machine itself, where it was seen to read faster so: on a Zen 4 (one PU) such tiles are 1.03 to
+// 1.28 times as fast without any (float32 of 1 to 4 rows, q8_0 of 2 to 4, f16 of one), those above
+// it as fast with two requests or 1.05 to 1.5 times as fast (float32 and bf16 of 6 rows, q4_0 and
+// q4_K of 4).
+const hidden = 0.75
 
 // askedOnce is how far ahead each line is asked for once, which is worth it where the machine was
 // seen to read faster so, or was not asked. On a Zen 4 one row of q8_0, float32 and bf16 weights
@@ -95,9 +106,10 @@ func (r Rates) rowCycles(s microkernel.Spec, m int, widen bool) float64 {
 }
 
 // readCycles is the cycles that 32 k of one panel take to come from memory.
-func readCycles(s microkernel.Spec) float64 {
-	return float64(microkernel.PanelOffset(s.B, 256)) / 8 / core.streamBytes
-}
+func readCycles(s microkernel.Spec) float64 { return panelBytes(s) / core.streamBytes }
+
+// panelBytes is 32 k of one panel.
+func panelBytes(s microkernel.Spec) float64 { return float64(microkernel.PanelOffset(s.B, 256)) / 8 }
 
 // overlap is how long reading and multiplying take together: the third root of the sum of their
 // cubes. Measured with prefetches that ask twice, in times of M = 1: 1.04 at M = 8 (f32, 48 columns

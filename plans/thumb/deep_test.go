@@ -41,7 +41,7 @@ func TestDeepBlocksByMeasuredRate(t *testing.T) {
 		}{
 			"deep is faster": {18e9, 20e9, true}, "by noise": {18e9, 18.3e9, false},
 			"shallow is faster": {20e9, 18e9, false},
-			"half known": {0, 20e9, false}, "without end": {math.Inf(1), 20e9, false},
+			"half known":        {0, 20e9, false}, "without end": {math.Inf(1), 20e9, false},
 			"both without end": {math.Inf(1), math.Inf(1), false},
 		} {
 			if got := depth(c.weights, c.m, x.shallow, x.deep); (got > 2*shallow || got == 0) != x.more {

@@ -22,7 +22,7 @@ func ratesOf(r roofline.CoreRates) Rates {
 	return Rates{Ports: r.Ports, Loads: clip(loads, 1, 2),
 		Dots:  clip(r.Dots, 0.25, 1), // beyond it a matrix unit was measured
 		Pairs: clip(r.Pairs, 0.25, 2), Unit: clip(r.Unit, 0.05, 64), UnitGain: clip(r.UnitGain, 0.05, 16),
-		Ahead: clip(r.Ahead, 0.25, 4), Deep: clip(r.Deep, 0.25, 4)}
+		Ahead: clip(r.Ahead, 0.25, 4), Stream: clip(r.Stream, 0.25, 64), Deep: clip(r.Deep, 0.25, 4)}
 }
 
 // portsReached is the share of measured load ports that a kernel is taken to keep busy: reckoned
