@@ -26,6 +26,15 @@ type rooflineOut struct {
 	switches []model.Placed // of a machine that is not here: where ops run by rows
 }
 
+// rest notes what predictions rest on, each sentence once.
+func (o *rooflineOut) rest(sentences ...string) {
+	for _, s := range sentences {
+		if s != "" && !slices.Contains(o.rests, s) {
+			o.rests = append(o.rests, s)
+		}
+	}
+}
+
 var rooflineReport = report[measure.RooflineRow]{
 	title: func(r *measure.RooflineRow) string {
 		return fmt.Sprintf("%s on %s, PUs %s, %d positions before the rows", r.Model, r.CPU, r.PUs, r.Context)

@@ -19,6 +19,10 @@ type RunnerOptions struct {
 	// Replan makes the schedules for fewer PUs than the plan's, where the system takes some away
 	// while serving; nil: the plan's are kept, and their slices handed out to whoever is left.
 	Replan func(service *plans.ServiceConfig) (*plans.Plan, error)
+
+	// Beside, where it is there, lends what it has loaded (exec.Options.Beside), and outlives the
+	// runner. While one of them runs forwards the other rests.
+	Beside *Runner
 }
 
 // Runner runs one model: the assembly of what it needs, and one executor a phase over it. Forward
@@ -49,6 +53,9 @@ type phase struct {
 // Open loads the model under its plan. Errors are those of exec.Open, which ctx ends, and a weight
 // without a schedule.
 func Open(ctx context.Context, o RunnerOptions) (*Runner, error) {
+	if o.Beside != nil {
+		o.Options.Beside = o.Beside.assembly
+	}
 	a, err := exec.Open(ctx, o.Options)
 	if err != nil {
 		return nil, err

@@ -35,6 +35,18 @@ type Options struct {
 	// Workers, where they are there already, run the model instead of those that Spin and Unpinned
 	// describe, and outlive the assembly. They are divided among the plan's ranks.
 	Workers *Workers
+
+	// Beside, where it is there, lends its model, weights and activations, and its KV cache where
+	// both plans keep the same, in place of those that File, Blocks, Sequences, StateBytes, LogitRows
+	// and Context describe. It outlives the assembly. SharesWeights says of which plans it can.
+	Beside *Assembly
+}
+
+// newWorkers are those that the options describe.
+func (o *Options) newWorkers() (*Workers, error) {
+	w := PlanWorkers(o.Plan)
+	w.Spin, w.Unpinned = o.Spin, o.Unpinned
+	return NewWorkers(w)
 }
 
 // Assembly is a model made ready to run: what an engine serves with and what the tuner measures
@@ -57,12 +69,18 @@ type Assembly struct {
 	logits   int // most of them whose logits are wanted
 	context  int // Options.Context
 	borrowed bool
+
+	lender *Assembly // whose model, weights, activations and states these are; nil: their own
+	lentKV bool      // the lender's, too
 }
 
 // Open loads the model under the plan. Errors name what does not fit: the architecture, a weight
 // that the plan does not know, a kernel this host cannot run, or memory, with how much is missing.
 // Loading ends with the cause of ctx soon after ctx does, and leaves nothing behind.
 func Open(ctx context.Context, o Options) (*Assembly, error) {
+	if o.Beside != nil {
+		return openBeside(&o)
+	}
 	m, err := model.Load(o.File)
 	if err != nil {
 		return nil, err
@@ -89,9 +107,7 @@ func Open(ctx context.Context, o Options) (*Assembly, error) {
 
 func (a *Assembly) assemble(ctx context.Context, o *Options) (err error) {
 	if a.Workers == nil {
-		w := PlanWorkers(o.Plan)
-		w.Spin, w.Unpinned = o.Spin, o.Unpinned
-		if a.Workers, err = NewWorkers(w); err != nil {
+		if a.Workers, err = o.newWorkers(); err != nil {
 			return err
 		}
 	}
@@ -145,7 +161,8 @@ func (a *Assembly) Compile(phase *plans.Phase, on *Workers) (*Executor, error) {
 		Context: a.context})
 }
 
-// Close frees everything but borrowed workers. Executors over it are closed before.
+// Close frees everything but borrowed workers and what another assembly lent. Executors over it are
+// closed before.
 func (a *Assembly) Close() (err error) {
 	switch {
 	case a.Workers != nil && !a.borrowed:
@@ -153,13 +170,16 @@ func (a *Assembly) Close() (err error) {
 	case a.Workers != nil:
 		a.Workers.Pool.Gather()
 	}
+	if a.KV != nil && !a.lentKV {
+		err = a.KV.Free()
+	}
+	if a.lender != nil {
+		return err
+	}
 	if a.Buffers != nil {
 		err = errors.Join(err, a.Buffers.Free())
 	}
 	err = errors.Join(err, a.States.Free())
-	if a.KV != nil {
-		err = errors.Join(err, a.KV.Free())
-	}
 	if a.Weights != nil {
 		err = errors.Join(err, a.Weights.Free())
 	}

@@ -80,7 +80,7 @@ func OpenTwoPlans(ctx context.Context, file *gguf.File, a, b *plans.Plan, cases 
 		}
 	}()
 	groups := [][]*plans.Plan{{a, b}}
-	if !shareWeights(a, b) {
+	if !shareAssembly(a, b) {
 		groups = [][]*plans.Plan{{a}, {b}}
 	}
 	if err := roomFor(groups, blocks, rows); err != nil {
@@ -99,12 +99,10 @@ func OpenTwoPlans(ctx context.Context, file *gguf.File, a, b *plans.Plan, cases 
 	return t, nil
 }
 
-// shareWeights says that both plans cut, pack and compute the weights alike and run the rest in the
-// same instructions.
-func shareWeights(a, b *plans.Plan) bool {
-	sameRanks := a.TP() == 1 && b.TP() == 1 && a.Ranks[0].NUMANode == b.Ranks[0].NUMANode ||
-		reflect.DeepEqual(a.Ranks, b.Ranks)
-	return sameRanks && a.KV == b.KV && slices.Equal(a.Weights, b.Weights) && a.ISAOf("") == b.ISAOf("") &&
+// shareAssembly says that one assembly runs both plans: they share its weights, its cache and its
+// workers' code.
+func shareAssembly(a, b *plans.Plan) bool {
+	return exec.SharesWeights(a, b) && a.KV == b.KV && a.ISAOf("") == b.ISAOf("") &&
 		reflect.DeepEqual(a.Classes, b.Classes)
 }
 

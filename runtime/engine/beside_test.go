@@ -1,0 +1,60 @@
+package engine
+
+import (
+	"testing"
+
+	"sandwich/plans/thumb"
+	"sandwich/runtime/exec"
+	"sandwich/runtime/gguf"
+	"sandwich/runtime/mem"
+)
+
+// TestBeside: a runner of another instruction set over the weights of one that is open computes the
+// same bits, holds no weights of its own, and leaves the other as it was.
+func TestBeside(t *testing.T) {
+	for _, typ := range []gguf.Type{gguf.F32, gguf.Q8_0} {
+		t.Run(typ.String(), func(t *testing.T) {
+			file, o := smallModel(t, "qwen3", typ), thumb.Options{Threads: 1}
+			narrow := o
+			narrow.ISA = "avx2"
+			plan, err := planFor(t, file, narrow)
+			if err != nil {
+				t.Skip(err) // no such instruction set here
+			}
+			plan.Chunk = 64
+			first := openTestRunner(t, file, o, 64)
+			want := logitsOf(t, first, 64)
+			beside, err := Open(t.Context(), RunnerOptions{Options: exec.Options{Plan: plan}, Beside: first})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if a, b := first.assembly, beside.assembly; a.Weights != b.Weights || a.Buffers != b.Buffers || a.KV[0] != b.KV[0] {
+				t.Error("it has weights, activations or a cache of its own")
+			}
+			same(t, "beside", want, logitsOf(t, beside, 7))
+			same(t, "the first again", want, logitsOf(t, first, 64))
+			beside.Close()
+			same(t, "the first alone", want, logitsOf(t, first, 64))
+			first.Close()
+		})
+	}
+}
+
+// TestBesideOtherWeights: weights that are computed in another way are refused.
+func TestBesideOtherWeights(t *testing.T) {
+	file := smallModel(t, "qwen3", gguf.Q8_0)
+	first := openTestRunner(t, file, thumb.Options{Threads: 1, Compute: "int8"}, 64)
+	defer first.Close()
+	plan, err := planFor(t, file, thumb.Options{Threads: 1, Compute: "f32"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := mem.Total()
+	if r, err := Open(t.Context(), RunnerOptions{Options: exec.Options{Plan: plan}, Beside: first}); err == nil {
+		r.Close()
+		t.Error("a plan in float32 opened beside one in integers")
+	}
+	if more := mem.Total() - held; more != 0 {
+		t.Errorf("%d bytes are still allocated", more)
+	}
+}
