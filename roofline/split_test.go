@@ -15,24 +15,51 @@ func TestSplit(t *testing.T) {
 		sides []Side
 		want  []int
 	}{
-		{"even", 64, []Side{{1, 16}, {1, 16}}, []int{32, 32}},
-		{"three to one", 64, []Side{{3, 16}, {1, 16}}, []int{48, 16}},
-		{"one side idle", 64, []Side{{1, 16}, {0, 16}}, []int{64, 0}},
-		{"other side idle", 64, []Side{{0, 16}, {1, 16}}, []int{0, 64}},
-		{"one tile cannot be shared", 16, []Side{{2, 16}, {1, 16}}, []int{16, 0}},
-		{"one tile for the faster", 16, []Side{{1, 16}, {2, 16}}, []int{0, 16}},
-		{"unlike tiles", 96, []Side{{2, 32}, {1, 8}}, []int{64, 32}},
-		{"a slow side below its tile", 64, []Side{{9, 16}, {1, 64}}, []int{64, 0}},
-		{"the last tile is short", 40, []Side{{1, 16}, {1, 16}}, []int{32, 8}},
-		{"nothing", 0, []Side{{1, 16}, {1, 16}}, []int{0, 0}},
-		{"no rate", 32, []Side{{0, 16}, {0, 16}}, []int{32, 0}},
-		{"infinite is no rate", 32, []Side{{inf, 16}, {1, 16}}, []int{0, 32}},
-		{"nor what is no number", 32, []Side{{math.NaN(), 16}, {1, 16}}, []int{0, 32}},
-		{"SMEPilot figure 3", 4096, []Side{{2.92, 64}, {1.85, 16}}, []int{2496, 1600}},
+		{"even", 64, []Side{side(1, 16), side(1, 16)}, []int{32, 32}},
+		{"three to one", 64, []Side{side(3, 16), side(1, 16)}, []int{48, 16}},
+		{"one side idle", 64, []Side{side(1, 16), side(0, 16)}, []int{64, 0}},
+		{"other side idle", 64, []Side{side(0, 16), side(1, 16)}, []int{0, 64}},
+		{"one tile cannot be shared", 16, []Side{side(2, 16), side(1, 16)}, []int{16, 0}},
+		{"one tile for the faster", 16, []Side{side(1, 16), side(2, 16)}, []int{0, 16}},
+		{"unlike tiles", 96, []Side{side(2, 32), side(1, 8)}, []int{64, 32}},
+		{"a slow side below its tile", 64, []Side{side(9, 16), side(1, 64)}, []int{64, 0}},
+		{"the last tile is short", 40, []Side{side(1, 16), side(1, 16)}, []int{32, 8}},
+		{"nothing", 0, []Side{side(1, 16), side(1, 16)}, []int{0, 0}},
+		{"no rate", 32, []Side{side(0, 16), side(0, 16)}, []int{32, 0}},
+		{"infinite is no rate", 32, []Side{side(inf, 16), side(1, 16)}, []int{0, 32}},
+		{"nor what is no number", 32, []Side{side(math.NaN(), 16), side(1, 16)}, []int{0, 32}},
+		{"a part below the least", 64, []Side{{9, 1, 16}, {1, 1, 6}}, []int{58, 6}},
+		{"one that is too slow for it", 64, []Side{{9, 1, 16}, {1, 1, 8}}, []int{64, 0}},
+		{"fewer outputs than the least", 4, []Side{{1, 1, 6}, {2, 1, 14}}, []int{0, 4}},
+		{"SMEPilot figure 3", 4096, []Side{side(2.92, 64), side(1.85, 16)}, []int{2496, 1600}},
 	} {
 		part := make([]int, len(c.sides))
 		if Split(c.n, c.sides, part); !slices.Equal(part, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, part, c.want)
+		}
+	}
+}
+
+func side(rate float64, tile int) Side { return Side{Rate: rate, Tile: tile} }
+
+// TestSplitLeavesOut: every part is as large as its side wants it, and nobody alone would end sooner.
+func TestSplitLeavesOut(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range 4000 {
+		n, sides, fastest := 1+rng.IntN(300), make([]Side, 1+rng.IntN(4)), 0.0
+		for i := range sides {
+			sides[i] = Side{Rate: 0.05 + rng.Float64(), Tile: 1, Least: rng.IntN(40)}
+			fastest = max(fastest, sides[i].Rate)
+		}
+		part, sum := make([]int, len(sides)), 0
+		Split(n, sides, part)
+		for i, p := range part {
+			if sum += p; p < 0 || p > 0 && p < min(n, sides[i].Least) {
+				t.Fatalf("Split(%d, %v) = %v", n, sides, part)
+			}
+		}
+		if sum != n || finish(sides, part) > float64(n)/fastest*(1+1e-9) {
+			t.Fatalf("Split(%d, %v) = %v, the fastest alone takes %v", n, sides, part, float64(n)/fastest)
 		}
 	}
 }
@@ -56,7 +83,7 @@ func TestSplitIsOptimal(t *testing.T) {
 		n := 1 + rng.IntN(300)
 		sides := make([]Side, 1+rng.IntN(3))
 		for i := range sides {
-			sides[i] = Side{rates[rng.IntN(len(rates))] * (1 + float64(rng.IntN(3))/10), tiles[rng.IntN(len(tiles))]}
+			sides[i] = side(rates[rng.IntN(len(rates))]*(1+float64(rng.IntN(3))/10), tiles[rng.IntN(len(tiles))])
 		}
 		sides[0].Rate += 0.05
 		part := make([]int, len(sides))
@@ -98,4 +125,39 @@ func best(n int, sides []Side) float64 {
 		least = math.Min(least, math.Max(took, best(n-own, sides[1:])))
 	}
 	return least
+}
+
+// TestEndInChunks: as if each chunk went to whoever is free first, one after the other.
+func TestEndInChunks(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	for range 4000 {
+		sides, chunks, n := make([]Side, 1+rng.IntN(5)), 1+rng.IntN(60), 1+rng.IntN(1000)
+		for i := range sides {
+			sides[i] = side(0.05+rng.Float64(), 1)
+		}
+		if rng.IntN(4) == 0 { // alike
+			for i := range sides {
+				sides[i] = sides[0]
+			}
+		}
+		free, want := make([]float64, len(sides)), 0.0
+		for range chunks {
+			first := 0
+			for i := range free {
+				if free[i] < free[first] || free[i] == free[first] && sides[i].Rate > sides[first].Rate {
+					first = i
+				}
+			}
+			free[first] += float64(n) / float64(chunks) / sides[first].Rate
+			want = max(want, free[first])
+		}
+		if got := EndInChunks(n, chunks, sides); chunks >= len(sides) && math.Abs(got-want) > 1e-6*want {
+			t.Fatalf("%d outputs in %d chunks on %v end at %v, want %v", n, chunks, sides, got, want)
+		}
+	}
+	for _, none := range [][]Side{nil, {side(0, 1)}, {side(math.Inf(1), 1)}} {
+		if got := EndInChunks(8, 4, none); !math.IsInf(got, 1) {
+			t.Errorf("%v end at %v", none, got)
+		}
+	}
 }

@@ -26,7 +26,10 @@ type Load struct {
 const (
 	paperRequests = 90
 	busyShare     = 0.7
-	maxLoad       = 600000 // tokens that a ranking replays of a file: requests that come later are left out
+	// Tokens and requests that a ranking replays of a file: those that come later are left out. A
+	// backlog of tens of thousands is walked at each step, for minutes.
+	maxLoad     = 600000
+	maxRequests = 10000
 )
 
 // complete draws the requests. Their times are those of one request a second until under sets the
@@ -74,7 +77,7 @@ func onlyRead(t trace.Trace) trace.Trace {
 func (l *Load) cut() {
 	sum := 0
 	for i, r := range l.Trace {
-		if sum += r.Output; sum > maxLoad && i > 0 {
+		if sum += r.Output; (sum > maxLoad || i == maxRequests) && i > 0 {
 			l.left = len(l.Trace) - i
 			l.Trace = l.Trace[:i]
 			return

@@ -37,6 +37,8 @@ type SimulateOptions struct {
 	Anchors   *Calibration // of this machine; nil: what kernels reach is assumed
 	Parallel  int          // sequences that run at once; 0: 8
 	TopK      int          // candidates to show; 0: 10
+
+	Progress func(replayed, of int) // before each replay; nil: nobody asks
 }
 
 // Ranked is a configuration with what the replay of the trace saw under it.
@@ -177,9 +179,12 @@ func (s *simulation) rank(space *service.Space) error {
 	list = slices.DeleteFunc(list, func(r *Ranked) bool { return r.Config.Origin.Always == "" && r.estimate > limit })
 	load := s.o.Load.under(base.estimate)
 	s.out.Load = load.String()
-	for _, r := range list {
+	for i, r := range list {
 		if err := context.Cause(s.ctx); err != nil {
 			return err
+		}
+		if s.o.Progress != nil {
+			s.o.Progress(i, len(list))
 		}
 		if err := s.replay(r, load); err != nil {
 			return err

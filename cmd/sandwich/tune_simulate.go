@@ -171,7 +171,10 @@ func (f *tuneFlags) runSimulation(ctx context.Context, w io.Writer) error {
 			return err
 		}
 	}
+	update, done := show.FractionBar("ranking")
+	o.Progress = func(n, of int) { update(float64(n), float64(of), fmt.Sprintf("%d of %d replays", n, of)) }
 	r, err := tuner.Simulate(ctx, o)
+	done()
 	if err != nil {
 		return usageError(err)
 	}

@@ -28,9 +28,10 @@ type stake struct {
 	m       int
 	version uint64
 	team    *int // the first of the team's members, which are written once
-	chunks  bool // the op is handed out: a rate is not known, or does not hold for single pieces
-	byRows  bool
-	lo, hi  int
+	// the op is handed out: a rate is not known, or a division would end no sooner
+	chunks bool
+	byRows bool
+	lo, hi int
 }
 
 // stakeOf is the part that number id of some workers has of op number `op`, of m rows. All of them
@@ -42,10 +43,31 @@ func (p *pacer) stakeOf(w *pool.Worker, op int, list []common, m int, members []
 		return s
 	}
 	*s = stake{m: m, version: own.view.version, team: &members[0], byRows: byRows(list, m)}
-	if s.chunks = !p.divide(w, list, m, members); !s.chunks {
+	if s.chunks = !p.divide(w, list, m, members) || p.handsOut(own, list, m, s.byRows); !s.chunks {
 		s.lo, s.hi = own.partOf(id)
 	}
 	return s
+}
+
+// handsOut says that chunks, which are taken by whoever is free, end as early as the division that
+// own made last. That one ends later than its rates say: by as much as they are off beside each
+// other, and where single pieces are far off them, by what helping at the end does not make up for.
+func (p *pacer) handsOut(own *ownPace, list []common, m int, byRows bool) bool {
+	off := hysteresis
+	for i := range list {
+		meter := meterOf(list[i].gemms[0].meter, m, list[i].gated)
+		off = max(off, 2*own.view.spread[meter]-unsteady)
+	}
+	return roofline.EndInChunks(extent(list, m, byRows), chunksOf(list, m), own.sides) <=
+		(1+off)*roofline.End(own.sides, own.part)
+}
+
+// chunksOf is how many chunks the products of an op have: slices of the main class.
+func chunksOf(list []common, m int) (n int) {
+	for i := range list {
+		n += list[i].gemms[0].of(m).Tasks(m)
+	}
+	return n
 }
 
 // byRows says that products of m rows are taller than they are wide, those of an op side by side.
@@ -85,7 +107,7 @@ func (own *ownPace) partOf(id int) (lo, hi int) {
 }
 
 // side is a worker as a party of a division, how fast it is and how coarse; false where that is not
-// known, or does not hold for single pieces.
+// known.
 func (p *pacer) side(v *rateView, list []common, m, index int, byRows bool) (side roofline.Side, known bool) {
 	seconds, columns := 0.0, 0
 	side.Tile = 1
@@ -93,15 +115,18 @@ func (p *pacer) side(v *rateView, list []common, m, index int, byRows bool) (sid
 		phase := list[i].gemms[p.classOf[index]]
 		gemm, meter := phase.of(m), meterOf(phase.meter, m, list[i].gated)
 		rate := v.rate[meter*p.workers+index]
-		if rate == 0 || !v.steady[meter] {
+		if rate == 0 {
 			return side, false
 		}
 		columns += panelsWide(gemm)
 		seconds += float64(panelsWide(gemm)) / rate
-		if byRows {
-			side.Tile = max(side.Tile, gemm.s.Kernel.MR)
-		} else {
-			side.Tile = max(side.Tile, gemm.s.Kernel.NR)
+		switch k := &gemm.s.Kernel; {
+		case !byRows:
+			side.Tile = max(side.Tile, k.NR)
+		case k.MatrixUnit():
+			side.Tile = max(side.Tile, k.MR)
+		default: // rows are spread over tiles of about equal height, wherever they are cut
+			side.Least = max(side.Least, k.MR)
 		}
 	}
 	side.Rate = float64(columns) / seconds
@@ -239,10 +264,7 @@ func (e *Executor) divided(g *group, i int, op *model.Op, m int, adds bool) {
 	if e.pacer.share(g.w, i, list, m, g.members(), g.id, g.rank.parts, scratch) {
 		return
 	}
-	total := 0
-	for j := range list {
-		total += list[j].gemms[0].of(m).Tasks(m)
-	}
+	total := chunksOf(list, m)
 	for lo, hi, ok := g.next(total, 1); ok; lo, hi, ok = g.next(total, 1) {
 		for t := lo; t < hi; t++ {
 			j, task := 0, t

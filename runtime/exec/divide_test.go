@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"sandwich/microkernel"
 	"sandwich/plans"
@@ -187,8 +188,10 @@ func drawRates(rng *rand.Rand, p *pacer) {
 			v.rate[i] = 0
 		}
 	}
-	for i := range v.steady {
-		v.steady[i] = rng.IntN(4) > 0
+	for i := range v.spread {
+		if v.spread[i] = 0; rng.IntN(4) == 0 {
+			v.spread[i] = 1
+		}
 	}
 	copy(p.mean, v.rate)
 }
@@ -202,6 +205,8 @@ func TestPacer(t *testing.T) {
 		l := &p.lanes[meter*2+worker]
 		l.busy.Add(1e7)
 		l.cells.Add(int64(rate * 1e-2))
+		l.best.Store(int64(rate))
+		l.n.Add(leastFirst)
 		p.touched[meter].Store(true)
 	}
 	look := func() []float64 {
@@ -250,6 +255,44 @@ func TestPacer(t *testing.T) {
 	if r := look(); r[1] != 0 {
 		t.Errorf("a worker without work keeps the rate %g", r[1])
 	}
+}
+
+// TestPacerFirstPiece: a worker whose first piece was held up has the rate of its others, and one
+// that did a piece or two has none yet.
+func TestPacerFirstPiece(t *testing.T) {
+	p, l := newPacer(1, 1, []int{0, 1}), pieceLog{}
+	meter := meterOf(0, 512, false)
+	l.p, l.meter = p, meter
+	l.piece(0, 100*time.Microsecond)
+	l.piece(1, 10*time.Millisecond)
+	l.piece(0, 100*time.Microsecond)
+	l.piece(0, 100*time.Microsecond)
+	if r := l.rates(); r[0] == 0 || r[1] != 0 {
+		t.Errorf("after three pieces and one: %v", r)
+	}
+	l.piece(1, 100*time.Microsecond)
+	l.piece(1, 120*time.Microsecond)
+	if r := l.rates(); math.Abs(r[1]/r[0]-1) > 0.01 {
+		t.Errorf("a piece that was held up made rates of equals %v", r)
+	}
+}
+
+// pieceLog tells a pacer of pieces of 1,000 elements.
+type pieceLog struct {
+	p     *pacer
+	meter int
+}
+
+func (l *pieceLog) piece(worker int, took time.Duration) {
+	lane := &l.p.lanes[l.meter*l.p.workers+worker]
+	lane.note(1000, int64(took))
+	l.p.touched[l.meter].Store(true)
+}
+
+func (l *pieceLog) rates() []float64 {
+	l.p.looked -= lookEvery
+	l.p.look()
+	return l.p.views[l.p.last].rate[l.meter*2:][:2]
 }
 
 func TestSlowWorkers(t *testing.T) {

@@ -20,11 +20,12 @@ type pacer struct {
 	workers int
 	classOf []int // by worker index
 	began   time.Time
-	lanes   []lane        // [meters][workers]
-	touched []atomic.Bool // by meter: somebody added to it since the last look
-	seen    []lane        // what the lanes were at the last look
-	mean    []float64     // [meters][workers] rates of about the last second
-	spread  []float64     // [meters][workers] of it, how far single pieces were from what was expected, 0 to 1
+	lanes   []lane          // [meters][workers]
+	touched []atomic.Bool   // by meter: somebody added to it since the last look
+	seen    []lane          // what the lanes were at the last look
+	mean    []float64       // [meters][workers] rates of about the last second
+	spread  []float64       // [meters][workers] of it, how far single pieces were from what was expected, 0 to 1
+	heard   []time.Duration // [meters][workers] busy time behind mean
 	quiet   []time.Duration
 	looked  time.Duration
 	views   [3]rateView
@@ -39,14 +40,16 @@ type lane struct {
 	busy  atomic.Int64 // nanoseconds
 	cells atomic.Int64 // elements of C
 	off   atomic.Int64 // nanoseconds by which pieces took more or less than expected
-	_     [cacheLine - 24]byte
+	best  atomic.Int64 // elements a second of the fastest piece since the last look
+	n     atomic.Int64 // pieces since then
+	_     [cacheLine - 40]byte
 }
 
 // rateView is rates that all workers see alike.
 type rateView struct {
 	version uint64
 	rate    []float64 // [meters][workers] elements a second; 0: not known
-	steady  []bool    // by meter: the rates hold for single pieces, too
+	spread  []float64 // by meter: how far single pieces of the least steady worker are from its rate
 }
 
 // ownPace is what a worker keeps of it.
@@ -67,9 +70,10 @@ const (
 	rateWindow = 400 * time.Millisecond // over which older measurements fade
 	leastBusy  = 200 * time.Microsecond // of all workers, for a first rate
 	hysteresis = 0.03
-	forgotten  = 2 * time.Second // without measurement beside others that have some
-	unsteady   = 0.35            // spread from which products are handed out in chunks
-	steadied   = 0.2             // and from which no longer
+	forgotten  = time.Second // without measurement beside others that have some
+	moved      = 0.05        // of a spread that is shown
+	unsteady   = 0.35        // spread from which a division is taken to end later by all of it
+	leastFirst = 3           // pieces of a worker, for its first rate
 )
 
 // meterRanges are the ranges of M that have rates of their own: powers of two, and each once more
@@ -82,9 +86,10 @@ func newPacer(shapes, ops int, classOf []int) *pacer {
 	p := &pacer{workers: workers, classOf: classOf, began: time.Now(), lanes: make([]lane, meters*workers),
 		touched: make([]atomic.Bool, meters), seen: make([]lane, meters*workers), mean: make([]float64, meters*workers),
 		spread: make([]float64, meters*workers), quiet: make([]time.Duration, meters*workers),
-		own: make([]ownPace, workers)}
+		heard: make([]time.Duration, meters*workers),
+		own:   make([]ownPace, workers)}
 	for i := range p.views {
-		p.views[i] = rateView{rate: make([]float64, meters*workers), steady: make([]bool, meters)}
+		p.views[i] = rateView{rate: make([]float64, meters*workers), spread: make([]float64, meters)}
 	}
 	for i := range p.own {
 		p.own[i] = ownPace{stakes: make([]stake, ops), sides: make([]roofline.Side, workers), part: make([]int,
@@ -144,11 +149,20 @@ func (p *pacer) add(w *pool.Worker, meter, cells int, began time.Time) {
 		off := took - int64(1e9*float64(cells)/rate)
 		l.off.Add(max(off, -off))
 	}
-	l.cells.Add(int64(cells))
-	l.busy.Add(took)
+	l.note(cells, took)
 	if !p.touched[meter].Load() {
 		p.touched[meter].Store(true)
 	}
+}
+
+// note counts a piece of so many elements that took so many nanoseconds.
+func (l *lane) note(cells int, took int64) {
+	if rate := int64(1e9 * float64(cells) / float64(max(took, 1))); rate > l.best.Load() {
+		l.best.Store(rate)
+	}
+	l.n.Add(1)
+	l.cells.Add(int64(cells))
+	l.busy.Add(took)
 }
 
 // look makes new rates where it is time. It allocates nothing.
@@ -170,7 +184,7 @@ func (p *pacer) look() {
 			}
 			next = (p.last + 1) % len(p.views)
 			copy(p.views[next].rate, p.views[p.last].rate)
-			copy(p.views[next].steady, p.views[p.last].steady)
+			copy(p.views[next].spread, p.views[p.last].spread)
 			p.views[next].version = p.views[p.last].version + 1
 		}
 		p.publish(meter, &p.views[next])
@@ -194,27 +208,40 @@ func (p *pacer) measure(meter int, now time.Duration) bool {
 		l, s := &p.lanes[i], &p.seen[i]
 		busy, cells, off := l.busy.Load(), l.cells.Load(), l.off.Load()
 		took, did, missed := busy-s.busy.Load(), cells-s.cells.Load(), off-s.off.Load()
+		if p.mean[i] == 0 && did > 0 && l.n.Load() < leastFirst {
+			continue
+		}
+		best := l.best.Swap(0)
+		l.n.Store(0)
 		s.busy.Store(busy)
 		s.cells.Store(cells)
 		s.off.Store(off)
 		if took <= 0 || did <= 0 {
 			if p.mean[i] > 0 && now-p.quiet[i] > forgotten {
-				p.mean[i] = 0 // it may have become faster: it is asked again
+				p.mean[i], p.heard[i] = 0, 0 // it may have become faster: it is asked again
 			}
 			continue
 		}
-		rate, spread := 1e9*float64(did)/float64(took), math.Min(1, float64(missed)/float64(took))
-		weight := 1.0
-		if p.mean[i] > 0 {
-			weight = 1 - math.Exp(-float64(now-p.quiet[i])/float64(rateWindow))
-			p.mean[i] += weight * (rate - p.mean[i])
-			p.spread[i] += weight * (spread - p.spread[i])
-		} else {
-			p.mean[i], p.spread[i] = rate, 0
-		}
-		p.quiet[i] = now
+		p.learn(i, now, time.Duration(took), 1e9*float64(did)/float64(took), float64(best),
+			math.Min(1, float64(missed)/float64(took)))
 	}
 	return true
+}
+
+// learn takes in a rate of so much busy time into lane i, its fastest piece, and its spread. The
+// first pieces touch what nobody has touched, and one that lost its CPU made a worker look 25 times
+// as slow as it is: it got no part, so that nothing could tell otherwise. The fastest of them
+// stands for a rate until there are more, which then count by their time.
+func (p *pacer) learn(i int, now, took time.Duration, rate, best, spread float64) {
+	p.heard[i] += took
+	if p.mean[i] == 0 {
+		p.mean[i], p.spread[i] = best, 0
+	} else {
+		weight := max(1-math.Exp(-float64(now-p.quiet[i])/float64(rateWindow)), float64(took)/float64(p.heard[i]))
+		p.mean[i] += weight * (rate - p.mean[i])
+		p.spread[i] += weight * (spread - p.spread[i])
+	}
+	p.quiet[i] = now
 }
 
 // differs says that a meter's rates are others than those shown, by more than hysteresis beside
@@ -231,19 +258,16 @@ func (p *pacer) differs(meter int) bool {
 			least, most = math.Min(least, p.mean[i]/v.rate[i]), math.Max(most, p.mean[i]/v.rate[i])
 		}
 	}
-	worst := slices.Max(p.spread[first : first+p.workers])
-	return most > least*(1+hysteresis) || most > 1.2 || least < 1/1.2 || v.steady[meter] && worst > unsteady ||
-		!v.steady[meter] && worst < steadied
+	return most > least*(1+hysteresis) || most > 1.2 || least < 1/1.2 ||
+		math.Abs(p.worst(first)-v.spread[meter]) > moved
 }
+
+// worst is the spread of the least steady worker of a meter, whose lanes begin at one.
+func (p *pacer) worst(first int) float64 { return slices.Max(p.spread[first : first+p.workers]) }
 
 // publish writes a meter's rates into a view.
 func (p *pacer) publish(meter int, v *rateView) {
 	first := meter * p.workers
 	copy(v.rate[first:first+p.workers], p.mean[first:])
-	switch worst := slices.Max(p.spread[first : first+p.workers]); {
-	case worst > unsteady:
-		v.steady[meter] = false
-	case worst < steadied:
-		v.steady[meter] = true
-	}
+	v.spread[meter] = p.worst(first)
 }

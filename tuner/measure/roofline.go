@@ -180,6 +180,21 @@ func (r *RooflineRow) measured(samples []float64) {
 	}
 }
 
+// AtPace are rows as they would have been predicted for a machine whose cores are as fast as they
+// were in turn with the forwards (Speed). What reads weights or keys and values from memory keeps
+// its time.
+func AtPace(rows []RooflineRow) []RooflineRow {
+	out := slices.Clone(rows)
+	for i := range out {
+		r := &out[i]
+		if streams := r.Regime == roofline.MemoryBound.String() && r.Intensity > 0; r.Speed > 0 && !streams {
+			r.Predicted /= r.Speed
+			r.Error = r.Predicted/r.Seconds - 1
+		}
+	}
+	return out
+}
+
 // RooflineErrors says how far predictions are off.
 type RooflineErrors struct {
 	Ops    int     `json:"ops"` // of at least Least

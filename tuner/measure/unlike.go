@@ -112,7 +112,13 @@ func (u *unlike) rounds(r *UnlikeRow, least time.Duration, flop float64) error {
 	const rounds = 9 // least, for an interval
 	for began := time.Now(); len(shares) < rounds || time.Since(began) < least; {
 		u.on.Look()
-		a, b, sum := u.call(false), u.call(true), 0.0
+		u.calls(1, false) // what was apart has left other lines in the caches
+		a, b, sum := 0.0, 0.0, 0.0
+		if len(shares)%2 == 0 {
+			a, b = u.call(false), u.call(true)
+		} else {
+			b, a = u.call(true), u.call(false)
+		}
 		for i, cells := range u.apart() {
 			alone[i] = append(alone[i], 2*cells*float64(r.K))
 			sum += alone[i][len(shares)]
@@ -134,20 +140,23 @@ func (u *unlike) rounds(r *UnlikeRow, least time.Duration, flop float64) error {
 	return nil
 }
 
-// call computes the product times over, each with the next weights of the round, and returns the
+// call is the seconds of one product, of as many as make a sample.
+func (u *unlike) call(chunks bool) float64 { return u.calls(u.times, chunks) }
+
+// calls computes the product times over, each with the next weights of the round, and returns the
 // seconds of one.
-func (u *unlike) call(chunks bool) float64 {
+func (u *unlike) calls(times int, chunks bool) float64 {
 	began := time.Now()
 	u.lead.Run(func(w *pool.Worker) {
 		packed, ops, scratch := u.operandsOf(w, 0)
-		for i := range u.times {
+		for i := range times {
 			packed.Data = u.weightsAt(i, packed.Layout)
 			u.on.Work(w, &u.next[0], scratch, &ops, chunks)
 			w.Barrier()
 		}
 	})
-	seconds := time.Since(began).Seconds() / float64(u.times)
-	u.at = (u.at + u.times) % u.copies
+	seconds := time.Since(began).Seconds() / float64(times)
+	u.at = (u.at + times) % u.copies
 	return seconds
 }
 

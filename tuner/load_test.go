@@ -1,0 +1,33 @@
+package tuner
+
+import (
+	"strings"
+	"testing"
+
+	"sandwich/tuner/trace"
+)
+
+// TestLongTracesAreCut: a ranking replays the beginning of a file that it would not come to the end
+// of, and says how much it left out.
+func TestLongTracesAreCut(t *testing.T) {
+	for _, c := range []struct{ output, requests, kept int }{
+		{20, maxRequests, maxRequests},
+		{20, maxRequests + 5, maxRequests},
+		{maxLoad / 10, 15, 10},
+		{2 * maxLoad, 3, 1}, // one is there always
+	} {
+		l := Load{Name: "f", Trace: make(trace.Trace, c.requests)}
+		for i := range l.Trace {
+			l.Trace[i] = trace.Request{Prompt: 1, Output: c.output}
+		}
+		if err := l.complete(false); err != nil {
+			t.Fatal(err)
+		}
+		if len(l.Trace) != c.kept || l.left != c.requests-c.kept {
+			t.Errorf("%+v: %d kept, %d left out", c, len(l.Trace), l.left)
+		}
+		if said := strings.Contains(l.String(), "come later"); said != (c.kept < c.requests) {
+			t.Errorf("%+v: %s", c, &l)
+		}
+	}
+}
