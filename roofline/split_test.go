@@ -42,7 +42,8 @@ func TestSplit(t *testing.T) {
 
 func side(rate float64, tile int) Side { return Side{Rate: rate, Tile: tile} }
 
-// TestSplitLeavesOut: every part is as large as its side wants it, and nobody alone would end sooner.
+// TestSplitLeavesOut: every part is as large as its side wants it, and nobody alone would end
+// sooner.
 func TestSplitLeavesOut(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 4000 {

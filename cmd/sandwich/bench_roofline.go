@@ -197,7 +197,8 @@ func (a *rooflineArm) close() {
 }
 
 // load opens the model, beside the arm that has it already where both compute its weights alike:
-// lookups of embeddings took 1.2 times as long in the copy that was loaded second, by the same code.
+// lookups of embeddings took 1.2 times as long in the copy that was loaded second, by the same
+// code.
 func (a *rooflineArm) load(ctx context.Context, before []rooflineArm) (said string, err error) {
 	o := &a.options
 	ro, loaded := a.session.RunnerOptions(kvcache.BlocksFor(o.Positions()), o.LogitRows())

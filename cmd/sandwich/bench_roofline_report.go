@@ -159,9 +159,10 @@ func (o *rooflineOut) sentences(e measure.RooflineErrors) (out []string) {
 	}
 	if slowest < atRest {
 		p := measure.ErrorsOf(measure.AtPace(o.rows), o.least)
-		out = append(out, fmt.Sprintf("The machine was not at rest: in turn with the forwards its multiply-adds ran at "+
-			"%.0f %% of what was probed before, which no prediction knows of. At that pace, by rows, ops would have been "+
-			"off by %.0f %% at the median, nine in ten by less than %.0f %%.", 100*slowest, 100*p.Median, 100*p.P90))
+		out = append(out, fmt.Sprintf("The machine was not at rest: in turn with the forwards its multiply-adds "+
+			"ran at %.0f %% of what was probed before, which no prediction knows of. At that pace, by rows, ops "+
+			"would have been off by %.0f %% at the median, nine in ten by less than %.0f %%.", 100*slowest,
+			100*p.Median, 100*p.P90))
 	}
 	if e.Cases > 0 {
 		out = append(out, fmt.Sprintf("In %d of %d cases that differ by more than 10 %% the faster instruction "+

@@ -28,7 +28,8 @@ func TestBeside(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if a, b := first.assembly, beside.assembly; a.Weights != b.Weights || a.Buffers != b.Buffers || a.KV[0] != b.KV[0] {
+			a, b := first.assembly, beside.assembly
+			if a.Weights != b.Weights || a.Buffers != b.Buffers || a.KV[0] != b.KV[0] {
 				t.Error("it has weights, activations or a cache of its own")
 			}
 			same(t, "beside", want, logitsOf(t, beside, 7))

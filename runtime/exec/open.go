@@ -37,8 +37,9 @@ type Options struct {
 	Workers *Workers
 
 	// Beside, where it is there, lends its model, weights and activations, and its KV cache where
-	// both plans keep the same, in place of those that File, Blocks, Sequences, StateBytes, LogitRows
-	// and Context describe. It outlives the assembly. SharesWeights says of which plans it can.
+	// both plans keep the same, in place of those that File, Blocks, Sequences, StateBytes,
+	// LogitRows and Context describe. It outlives the assembly. SharesWeights says of which plans
+	// it can.
 	Beside *Assembly
 }
 
