@@ -83,3 +83,26 @@ func TestPredictRowsAlone(t *testing.T) {
 		t.Errorf("only %d ops of %v", seen, with)
 	}
 }
+
+// TestAtPace: at half the pace what cores bound takes twice as long, and what memory bounds as long
+// as before.
+func TestAtPace(t *testing.T) {
+	rows := []RooflineRow{
+		{Op: "product", Regime: roofline.ComputeBound.String(), Intensity: 100, Predicted: 1, Seconds: 2, Speed: 0.5},
+		{Op: "row", Regime: roofline.MemoryBound.String(), Intensity: 2, Predicted: 1, Seconds: 2, Speed: 0.5},
+		{Op: "norm", Regime: roofline.MemoryBound.String(), Predicted: 1, Seconds: 2, Speed: 0.5},
+		{Op: "unknown", Regime: roofline.ComputeBound.String(), Intensity: 100, Predicted: 1, Seconds: 2, Error: -0.5},
+	}
+	got := AtPace(rows)
+	for i, want := range []float64{2, 1, 2, 1} {
+		if got[i].Predicted != want {
+			t.Errorf("%s: predicted %g, want %g", got[i].Op, got[i].Predicted, want)
+		}
+		if rows[i].Predicted != 1 {
+			t.Errorf("%s: the rows themselves were changed", rows[i].Op)
+		}
+	}
+	if e := ErrorsOf(got, 0); e.P90 != 0.5 || got[0].Error != 0 {
+		t.Errorf("%+v, %+v", e, got)
+	}
+}
