@@ -229,7 +229,7 @@ func (p *pacer) measure(meter int, now time.Duration) bool {
 }
 
 // learn takes in a rate of so much busy time into lane i, its fastest piece, and its spread. The
-// first pieces touch what nobody has touched, and one that lost its CPU made a worker look 25 times
+// first pieces touch what nobody has touched, and one that was held up made a worker look 25 times
 // as slow as it is: it got no part, so that nothing could tell otherwise. The fastest of them
 // stands for a rate until there are more, which then count by their time.
 func (p *pacer) learn(i int, now, took time.Duration, rate, best, spread float64) {
