@@ -26,8 +26,8 @@ type Load struct {
 const (
 	paperRequests = 90
 	busyShare     = 0.7
-	// Tokens and requests that a ranking replays of a file: those that come later are left out. A
-	// backlog of tens of thousands is walked at each step, for minutes.
+	// Tokens and requests that a ranking replays of a file: those that come later are left out.
+	// 30,000 requests that came faster than they could be served took minutes.
 	maxLoad     = 600000
 	maxRequests = 10000
 )
