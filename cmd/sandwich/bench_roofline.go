@@ -22,7 +22,6 @@ import (
 	"sandwich/runtime/model"
 	"sandwich/runtime/session"
 	"sandwich/topotree"
-	"sandwich/tuner"
 	"sandwich/tuner/measure"
 	"sandwich/tuner/measure/chart"
 	"sandwich/tuner/service"
@@ -38,7 +37,6 @@ type rooflineFlags struct {
 	rows    []int
 	context int
 	reps    int
-	within  time.Duration
 	least   time.Duration
 	svg     string
 
@@ -55,9 +53,10 @@ compute-bound), where it runs, how long it is predicted to take and how long it 
 forwards. Up to the plan's decode batch a forward is M sequences that each generate a token, beyond it one chunk of a prompt;
 --context positions lie before them.
 
-Predictions rest on the roofs of this machine and on three products of each weight type, the largest of the model, with
-1, 32 and 512 rows, which say what kernels reach of the roofs and what unpacking costs (--anchors is the time for that);
-none of the measured forwards enters. The last line says how far they are off over ops of at least --least.
+Predictions rest on the roofs of this machine and on four forwards that run in turn with the measured ones, batches of 2
+and of three quarters of the plan's and prompts of 32 and 512 tokens: the largest product of each weight type says what
+kernels reach of the roofs with it and what unpacking costs, and what only moves rows goes by a line. None of the measured
+forwards enters. The last line says how far they are off over ops of at least --least.
 
 --each-isa avx512,avx2 runs the model under each of these instruction sets, over one copy of it, one forward at a time in
 turn, and says how often the faster one was predicted to be.
@@ -80,7 +79,6 @@ on it. The energy of each forward is printed where the system has counters for i
 	fs.IntSliceVar(&f.rows, "rows", []int{1, 4, 16, 64, 256, 1024}, "rows of the forwards")
 	fs.IntVar(&f.context, "context", 512, "positions before the rows of each sequence")
 	fs.IntVarP(&f.reps, "reps", "r", 5, "forwards of each number of rows")
-	durationFlag(fs, &f.within, "anchors", 10*time.Second, "time to measure what kernels reach of the roofs")
 	durationFlag(fs, &f.least, "least", 50*time.Microsecond, "shortest op that is shown in the table and counts "+
 		"in the last line")
 	fs.BoolVar(&f.noSplit, "no-split", false, "with --machine: also without splitting ops between unlike workers")
@@ -133,8 +131,6 @@ func (f *rooflineFlags) check() error {
 			"them")
 	case f.noSplit && f.noPipeline || f.noSplit && f.packOnPath || f.noPipeline && f.packOnPath:
 		return errors.New("take away one mechanism at a time: give one of --no-split, --no-pipeline, --pack-on-path")
-	case f.within <= 0 || f.within > 10*time.Minute:
-		return fmt.Errorf("--anchors %s: give a time up to 10m", f.within)
 	}
 	if f.each == "" {
 		f.isas = []string{f.session.isa}
@@ -233,28 +229,17 @@ func (f *rooflineFlags) ready(ctx context.Context, a *rooflineArm, out *roofline
 		return err
 	}
 	plan := *s.Plan
-	plan.Chunk = max(plan.Chunk, f.rows[len(f.rows)-1]) // a forward is one chunk
 	s.Plan = &plan
 	ops, err := model.Of(s.File)
 	if err != nil {
 		return err
 	}
-	so := tuner.SimulateOptions{Profile: s.Profile, Shape: s.Shape, Model: ops, Compute: f.session.compute,
-		KV: f.session.kv, ISA: f.session.isa}
-	anchors, err := tuner.Anchors(ctx, so, f.within)
-	if err != nil {
-		return err
-	}
-	alone, err := tuner.AnchorRows(ctx, so)
-	if err != nil {
-		return err
-	}
 	// what a narrower instruction set than the widest reaches is not probed
 	profile, assumed := service.Complete(s.Profile, s.Plan.Widest(), s.Plan.Arithmetics())
-	out.rest(slices.Concat(anchors.Measured, alone.Measured, assumed)...)
-	a.options = measure.RooflineOptions{Rows: f.rows, Reps: f.reps, Near: anchors.Types,
-		Assumed: service.AssumedNear(), Alone: alone.Seconds,
+	out.rest(assumed...)
+	a.options = measure.RooflineOptions{Rows: f.rows, Reps: f.reps, Assumed: service.AssumedNear(),
 		Placer: model.Placer{Model: ops, Plan: s.Plan, Machine: roofline.NewMachine(profile), Context: f.context}}
+	plan.Chunk = max(plan.Chunk, a.options.Longest()) // a forward is one chunk
 	o := &a.options
 	if _, err := o.Predict(); err != nil {
 		return usageError(err) // before anything is loaded
@@ -274,10 +259,11 @@ func (f *rooflineFlags) measure(ctx context.Context, arms []rooflineArm, out *ro
 	for i := range measured {
 		measured[i].Options.Step = step
 	}
-	rows, energy, err := measure.Roofline(ctx, measured)
+	rows, rests, energy, err := measure.Roofline(ctx, measured)
 	if err != nil {
 		return err
 	}
+	out.rests = slices.Concat(rests, out.rests)
 	out.joules, out.energy = energy.Joules, energy.Missing
 	for i := range arms {
 		s := arms[i].session

@@ -141,28 +141,12 @@ func (o *rooflineOut) table(w io.Writer) error {
 	return nil
 }
 
-// atRest is the speed of multiply-adds over the probed one below which something else ran.
-const atRest = 0.9
-
 // sentences are what stands below the table.
 func (o *rooflineOut) sentences(e measure.RooflineErrors) (out []string) {
 	if e.Ops > 0 {
 		out = append(out, fmt.Sprintf("Of %d ops of at least %s predictions are off by %.0f %% at the median, "+
 			"nine in ten "+
 			"by less than %.0f %%.", e.Ops, profiles.FormatSeconds(e.Least), 100*e.Median, 100*e.P90))
-	}
-	slowest := 1.0
-	for i := range o.rows {
-		if v := o.rows[i].Speed; v > 0 {
-			slowest = min(slowest, v)
-		}
-	}
-	if slowest < atRest {
-		p := measure.ErrorsOf(measure.AtPace(o.rows), o.least)
-		out = append(out, fmt.Sprintf("The machine was not at rest: in turn with the forwards its multiply-adds "+
-			"ran at %.0f %% of what was probed before, which no prediction knows of. At that pace, by rows, ops "+
-			"would have been off by %.0f %% at the median, nine in ten by less than %.0f %%.", 100*slowest,
-			100*p.Median, 100*p.P90))
 	}
 	if e.Cases > 0 {
 		out = append(out, fmt.Sprintf("In %d of %d cases that differ by more than 10 %% the faster instruction "+

@@ -36,9 +36,7 @@ type RooflineRow struct {
 	Min     float64 `json:"min_s,omitempty"`
 	Max     float64 `json:"max_s,omitempty"`
 	Samples int     `json:"samples,omitempty"`
-	// of the workers' multiply-adds in turn with the forwards, over the profile's
-	Speed float64 `json:"speed,omitempty"`
-	Error float64 `json:"error,omitempty"` // of the prediction: 0.1 is a tenth too long
+	Error   float64 `json:"error,omitempty"` // of the prediction: 0.1 is a tenth too long
 
 	Model string `json:"model"`
 	CPU   string `json:"cpu"`
@@ -58,12 +56,10 @@ type RooflineOptions struct {
 	// prompt
 	Rows    []int
 	Reps    int
-	Placer  model.Placer             // with the model, the plan and the machine
-	Near    map[string]roofline.Near // by weight type, what products reach; under "" attention
-	Assumed roofline.Near            // of what Near lacks
-	Alone   []float64                // by op of the model, seconds in which one PU does a row of it; 0: not known
-	Without *model.Placer            // places ops without a mechanism; nil: nothing is taken away
-	Step    func()                   // after each forward; nil: nobody asks
+	Placer  model.Placer  // with the model, the plan and the machine
+	Assumed roofline.Near // what ops reach of the roofs where no anchor says it
+	Without *model.Placer // places ops without a mechanism; nil: nothing is taken away
+	Step    func()        // after each forward
 }
 
 // Phase is that of a forward of m rows.
@@ -79,8 +75,9 @@ func (o *RooflineOptions) forward(m int) Forward {
 	return Forward{o.Phase(m) == model.Phases[0], m, o.Placer.Context}
 }
 
+// forwards are those that are predicted, and their anchors.
 func (o *RooflineOptions) forwards() (out []Forward) {
-	for _, m := range o.Rows {
+	for _, m := range slices.Concat(o.Rows, o.anchors()) {
 		out = append(out, o.forward(m))
 	}
 	return out
@@ -92,10 +89,11 @@ func (o *RooflineOptions) Positions() int { return ForwardPositions(o.forwards()
 // LogitRows is how many rows of a forward have logits at most.
 func (o *RooflineOptions) LogitRows() int { return ForwardLogits(o.forwards()) }
 
-// Predict says of every op of the forwards what bounds it and how long it takes.
+// Predict says of every op of the forwards what bounds it and how long it takes, on a machine of
+// which no anchors are known.
 func (o *RooflineOptions) Predict() (rows []RooflineRow, err error) {
 	for _, m := range o.Rows {
-		list, _, err := o.predict(m)
+		list, _, err := o.predict(m, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -104,8 +102,8 @@ func (o *RooflineOptions) Predict() (rows []RooflineRow, err error) {
 	return rows, nil
 }
 
-// predict is Predict of one forward, and by op of the model which row it is.
-func (o *RooflineOptions) predict(m int) (rows []RooflineRow, at []int, err error) {
+// predict is Predict of one forward by anchors, and by op of the model which row it is.
+func (o *RooflineOptions) predict(m int, by *anchors) (rows []RooflineRow, at []int, err error) {
 	p := &o.Placer
 	phase := o.Phase(m)
 	works, at, placed, err := p.Place(phase, m)
@@ -118,16 +116,13 @@ func (o *RooflineOptions) predict(m int) (rows []RooflineRow, at []int, err erro
 			return nil, nil, err
 		}
 	}
-	pus := p.Plan.Prefill.PUs
-	if phase == model.Phases[1] {
-		pus = p.Plan.Decode.PUs
-	}
-	set, next := topotree.NewCPUSet(pus...), 0
-	wait, alone := p.Machine.Barrier(set).Value, p.Machine.Alone(set)
+	set, next := o.pus(phase), 0
+	wait := p.Machine.Barrier(set).Value
 	for i := range works {
 		w := &works[i]
 		r := RooflineRow{Op: w.Op, M: m, Phase: phase, Context: p.Context, Count: w.Count, ISA: p.Plan.Widest(),
-			PUs: pus.String(), Predicted: wait}
+			PUs: set.String(), Predicted: wait}
+		op := slices.Index(at, i)
 		for k, part := range w.Parts {
 			at := &placed[next]
 			if o.Without != nil {
@@ -135,20 +130,19 @@ func (o *RooflineOptions) predict(m int) (rows []RooflineRow, at []int, err erro
 			}
 			next++
 			r.FLOP, r.Bytes, r.Roof = r.FLOP+part.FLOP, r.Bytes+part.Bytes, r.Roof+at.Seconds
+			near := by.near(op, part.Type, o.Assumed)
 			if at.Units {
-				r.Predicted += at.Seconds / o.near(part.Type).Peak
+				r.Predicted += at.Seconds / near.Peak
 			} else {
-				pace := p.Machine.Pace(set, roofline.Path{ISA: r.ISA, Type: at.Compute})
-				pace.Alone = alone
-				r.Predicted += pace.Seconds(part.Step, o.near(part.Type))
+				r.Predicted += o.pace(set, at.Compute).Seconds(part.Step, near)
 			}
 			if k == 0 {
 				r.Type, r.Compute, r.Regime, r.Target, r.Split = part.Type, at.Compute, at.Regime, at.Target, at.Split
 			}
 		}
-		// added to what moves them: hidden behind it, most norms that were off came out at 40 to
-		// 70 % of their time (Zen 4, two runs)
-		r.Predicted += o.alone(slices.Index(at, i)) * math.Ceil(float64(m)/float64(len(pus)))
+		if seconds, known := by.moving(op, phase, m); known {
+			r.Predicted = seconds
+		}
 		if r.Bytes > 0 {
 			r.Intensity = r.FLOP / r.Bytes
 		}
@@ -157,19 +151,17 @@ func (o *RooflineOptions) predict(m int) (rows []RooflineRow, at []int, err erro
 	return rows, at, nil
 }
 
-// alone is how long one PU takes for a row of an op of the model, as far as that is known.
-func (o *RooflineOptions) alone(op int) float64 {
-	if op < 0 || op >= len(o.Alone) {
-		return 0
+// pus are those of a phase.
+func (o *RooflineOptions) pus(phase string) topotree.CPUSet {
+	if phase == model.Phases[1] {
+		return topotree.NewCPUSet(o.Placer.Plan.Decode.PUs...)
 	}
-	return o.Alone[op]
+	return topotree.NewCPUSet(o.Placer.Plan.Prefill.PUs...)
 }
 
-func (o *RooflineOptions) near(typ string) roofline.Near {
-	if n, ok := o.Near[typ]; ok {
-		return n
-	}
-	return o.Assumed
+// pace is what bounds ops of some PUs in an arithmetic.
+func (o *RooflineOptions) pace(set topotree.CPUSet, compute string) roofline.Pace {
+	return o.Placer.Machine.Pace(set, roofline.Path{ISA: o.Placer.Plan.Widest(), Type: compute})
 }
 
 func (r *RooflineRow) measured(samples []float64) {
@@ -178,21 +170,6 @@ func (r *RooflineRow) measured(samples []float64) {
 	if r.Seconds > 0 {
 		r.Error = r.Predicted/r.Seconds - 1
 	}
-}
-
-// AtPace are rows as they would have been predicted for a machine whose cores are as fast as they
-// were in turn with the forwards (Speed). What reads weights or keys and values from memory keeps
-// its time.
-func AtPace(rows []RooflineRow) []RooflineRow {
-	out := slices.Clone(rows)
-	for i := range out {
-		r := &out[i]
-		if streams := r.Regime == roofline.MemoryBound.String() && r.Intensity > 0; r.Speed > 0 && !streams {
-			r.Predicted /= r.Speed
-			r.Error = r.Predicted/r.Seconds - 1
-		}
-	}
-	return out
 }
 
 // RooflineErrors says how far predictions are off.

@@ -1,17 +1,17 @@
 package measure
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
-	"sandwich/microkernel"
-	"sandwich/roofline"
 	"sandwich/runtime/counters"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/kvcache"
+	"sandwich/runtime/model"
 	"sandwich/runtime/pool"
-	"sandwich/topotree"
 )
 
 // RooflineArm is a model loaded under one instruction set, on a runner with room for Positions.
@@ -26,74 +26,118 @@ type Energy struct {
 	Missing error           // why there are none; nil where Joules hold
 }
 
-// Roofline predicts and measures the ops of forwards, by arm. Several arms run one forward at a
-// time in turn: what a machine reads and computes changes within seconds.
-func Roofline(ctx context.Context, arms []RooflineArm) (rows [][]RooflineRow, e Energy, err error) {
-	rows, e.Joules = make([][]RooflineRow, len(arms)), map[int]float64{}
+// Roofline predicts and measures the ops of forwards, by arm, and says what predictions rest on.
+// Forwards and their anchors, of all arms, run one at a time in turn: what a machine reads and
+// computes changes within seconds.
+func Roofline(ctx context.Context, arms []RooflineArm) (rows [][]RooflineRow, rests []string, e Energy, err error) {
 	for i := range arms {
 		if arms[i].Options.Placer.Plan.TP() > 1 {
-			return nil, e, errors.New("ops of several ranks at once are not predicted one by one: leave out --tp")
+			return nil, nil, e, errors.New("ops of several ranks at once are not predicted one by one: leave out --tp")
 		}
 	}
+	list, err := rooflineRuns(arms)
+	if err != nil {
+		return nil, nil, e, err
+	}
+	for rep := range arms[0].Options.Reps {
+		for _, run := range list {
+			if err := run.turn(ctx, rep == 0); err != nil {
+				return nil, nil, e, err
+			}
+		}
+	}
+	rows, e.Joules = make([][]RooflineRow, len(arms)), map[int]float64{}
+	for i := range arms {
+		own, said, err := predicted(&arms[i], list)
+		if err != nil {
+			return nil, nil, e, err
+		}
+		rows[i], rests = own, append(rests, said...)
+	}
 	for _, m := range arms[0].Options.Rows {
-		runs := make([]*rooflineRun, len(arms))
-		for i := range arms {
-			if runs[i], err = newRooflineRun(&arms[i], m); err != nil {
-				return nil, e, err
-			}
+		e.add(m, list)
+	}
+	return rows, rests, e, nil
+}
+
+// add notes the joules of a forward of m rows.
+func (e *Energy) add(m int, list []*rooflineRun) {
+	joules, forwards := 0.0, 0
+	for _, run := range list {
+		if run.m != m || run.anchor {
+			continue
 		}
-		if err := inTurn(ctx, runs, arms[0].Options.Reps); err != nil {
-			return nil, e, err
+		joules, forwards = joules+run.joules, forwards+run.forwards
+		if run.unknown != nil {
+			e.Missing = run.unknown
 		}
-		joules, forwards := 0.0, 0
-		for i, run := range runs {
-			rows[i] = append(rows[i], run.rows()...)
-			joules, forwards = joules+run.joules, forwards+len(run.speeds)
-			if run.unknown != nil {
-				e.Missing = run.unknown
-			}
-		}
+	}
+	if e.Joules != nil {
 		e.Joules[m] = joules / float64(forwards)
 	}
 	if e.Missing != nil {
 		e.Joules = nil
 	}
-	return rows, e, nil
 }
 
-// inTurn runs the forwards, of which each arm begins a round in turn.
-func inTurn(ctx context.Context, runs []*rooflineRun, reps int) (err error) {
-	for rep := range reps {
-		for i := range runs {
-			run := runs[(i+rep)%len(runs)]
-			run.arm.Runner.Lead(func(l *pool.Leader) {
-				if warmsUp(run.batch.Prefill, rep, len(runs)) {
-					if err = run.forward(ctx, l, false); err != nil {
-						return
-					}
-				}
-				err = run.forward(ctx, l, true)
-			})
+// rooflineRuns are the forwards of all arms and their anchors, from the fewest rows, each behind
+// the same one of another arm.
+func rooflineRuns(arms []RooflineArm) (list []*rooflineRun, err error) {
+	for i := range arms {
+		for k, m := range slices.Concat(arms[i].Options.Rows, arms[i].Options.anchors()) {
+			run, err := newRooflineRun(&arms[i], m)
 			if err != nil {
-				return err
+				return nil, err
 			}
+			run.anchor = k >= len(arms[i].Options.Rows)
+			list = append(list, run)
 		}
 	}
-	return nil
+	slices.SortStableFunc(list, func(a, b *rooflineRun) int { return cmp.Compare(a.m, b.m) })
+	return list, nil
 }
 
-// warmsUp says whether a forward is run before the one that counts: before the first, and where
-// other arms ran since, before each of single tokens, whose activations would come from memory
-// otherwise; a prompt's are a small part of what it reads.
-func warmsUp(prefill bool, rep, arms int) bool { return rep == 0 || arms > 1 && !prefill }
+// predicted are the forwards of an arm with what was measured, by its anchors.
+func predicted(arm *RooflineArm, list []*rooflineRun) (rows []RooflineRow, rests []string, err error) {
+	forwards := map[int]*anchored{}
+	for _, run := range list {
+		if run.arm == arm && run.anchor {
+			forwards[run.m] = run.anchored()
+		}
+	}
+	o := &arm.Options
+	by := o.anchorsBy(forwards)
+	for _, run := range list {
+		if run.arm != arm || run.anchor {
+			continue
+		}
+		own, _, err := o.predict(run.m, by)
+		if err != nil {
+			return nil, nil, err
+		}
+		for i := range own {
+			own[i].measured(run.samples[i])
+		}
+		rows = append(rows, own...)
+	}
+	return rows, by.sentences(o.pus(model.Phases[0])), nil
+}
+
+// warmed is up to how many rows of a forward another like it runs before each that counts, since
+// its activations would come from memory otherwise: other forwards ran since. A longer prompt's are
+// a small part of what it reads.
+const warmed = 64
+
+// warmsUp says whether a forward is run before the one that counts.
+func warmsUp(m int, first bool) bool { return first || m <= warmed }
 
 // RooflineForwards is how many forwards Roofline runs, each of which calls Step.
 func RooflineForwards(arms []RooflineArm) (n int) {
 	for i := range arms {
 		o := &arms[i].Options
-		for _, m := range o.Rows {
+		for _, m := range slices.Concat(o.Rows, o.anchors()) {
 			for rep := range o.Reps {
-				if n++; warmsUp(o.forward(m).Prefill, rep, len(arms)) {
+				if n++; warmsUp(m, rep == 0) {
 					n++
 				}
 			}
@@ -104,37 +148,44 @@ func RooflineForwards(arms []RooflineArm) (n int) {
 
 // rooflineRun is a forward of one number of rows on one arm.
 type rooflineRun struct {
-	arm     *RooflineArm
-	list    []RooflineRow
-	at      []int // by op, which of the list
-	batch   *kvcache.Batch
-	clock   opClock
-	peak    *microkernel.Peak
-	probed  float64     // of the multiply-adds of all workers
-	samples [][]float64 // by row of the list
-	speeds  []float64   // of the workers' multiply-adds behind each forward
-	joules  float64     // of all forwards
-	unknown error       // why joules do not hold
+	arm      *RooflineArm
+	m        int
+	anchor   bool // others are predicted by it
+	works    []model.OpWork
+	at       []int // by op, which of the works
+	batch    *kvcache.Batch
+	clock    opClock
+	samples  [][]float64 // by work
+	forwards int
+	joules   float64 // of all forwards
+	unknown  error   // why joules do not hold
 }
 
 func newRooflineRun(arm *RooflineArm, m int) (*rooflineRun, error) {
-	o, t := &arm.Options, &rooflineRun{arm: arm}
-	isa := o.Placer.Plan.ISAOf("")
-	workers := topotree.NewCPUSet(arm.Runner.Pool().PUs()...)
-	t.probed = o.Placer.Machine.Peak(workers, roofline.Path{ISA: isa.String(), Type: "f32"}).Value
+	o, t := &arm.Options, &rooflineRun{arm: arm, m: m}
 	var err error
-	if t.peak, err = microkernel.NewPeak(microkernel.PeakSpec{ISA: isa, Type: "f32"}, microkernel.Host()); err != nil {
-		return nil, err
-	}
-	if t.list, t.at, err = o.predict(m); err != nil {
+	if t.works, t.at, _, err = o.Placer.Place(o.Phase(m), m); err != nil {
 		return nil, err
 	}
 	if t.batch, err = o.forward(m).batch(arm.Runner); err != nil {
 		return nil, err
 	}
-	t.samples = make([][]float64, len(t.list))
+	t.samples = make([][]float64, len(t.works))
 	t.clock.took = make([]time.Duration, arm.Runner.Ops())
 	return t, nil
+}
+
+// turn runs one that counts, where need be behind one that warms up.
+func (t *rooflineRun) turn(ctx context.Context, first bool) (err error) {
+	t.arm.Runner.Lead(func(l *pool.Leader) {
+		if warmsUp(t.m, first) {
+			if err = t.forward(ctx, l, false); err != nil {
+				return
+			}
+		}
+		err = t.forward(ctx, l, true)
+	})
+	return err
 }
 
 // forward runs one, which counts or warms up. It is called inside Lead.
@@ -144,12 +195,12 @@ func (t *rooflineRun) forward(ctx context.Context, l *pool.Leader, counts bool) 
 	if _, err := t.arm.Runner.Forward(l, t.batch, 0, &t.clock); err != nil {
 		return err
 	}
+	t.forwards++
 	if after, err := counters.Joules(); unknown == nil && err == nil {
 		t.joules += max(0, after-before)
 	} else {
 		t.unknown = errors.Join(unknown, err)
 	}
-	t.speeds = append(t.speeds, peakOf(l, t.peak, t.arm.Runner.Pool().Size()))
 	if t.arm.Options.Step(); ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -161,13 +212,11 @@ func (t *rooflineRun) forward(ctx context.Context, l *pool.Leader, counts bool) 
 	return nil
 }
 
-// rows are the predictions with what was measured.
-func (t *rooflineRun) rows() []RooflineRow {
-	for i := range t.list {
-		t.list[i].measured(t.samples[i])
-		if t.probed > 0 {
-			t.list[i].Speed = Summarize(t.speeds).Median / t.probed
-		}
+// anchored is what the forward says of others.
+func (t *rooflineRun) anchored() *anchored {
+	f := &anchored{t.m, t.works, t.at, make([]float64, len(t.works))}
+	for i, samples := range t.samples {
+		f.took[i] = Summarize(samples).Median
 	}
-	return t.list
+	return f
 }

@@ -1,0 +1,141 @@
+package measure
+
+import (
+	"math"
+	"testing"
+
+	"sandwich/plans/thumb"
+	"sandwich/profiles"
+	"sandwich/roofline"
+	"sandwich/runtime/model"
+	"sandwich/tuner/service"
+)
+
+// rooflineOf are options for a llama of 1.1b on a kunpeng920.
+func rooflineOf(t *testing.T, rows ...int) *RooflineOptions {
+	t.Helper()
+	host, err := profiles.Builtin("kunpeng920")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := model.Preset("tinyllama-1.1b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ops, err := c.Model()
+	if err != nil {
+		t.Fatal(err)
+	}
+	typ, err := model.ParseFileType("q8_0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shape, err := c.Shape(typ)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := thumb.Default(host, shape, thumb.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	profile, _ := service.Complete(host, plan.Widest(), plan.Arithmetics())
+	return &RooflineOptions{Rows: rows, Assumed: service.AssumedNear(),
+		Placer: model.Placer{Model: ops, Plan: plan, Machine: roofline.NewMachine(profile), Context: 512}}
+}
+
+// planted is a forward of m rows on a machine on which ops reach what of their roofs, and where
+// what only moves rows takes so long for the forward and so long for each row.
+func (o *RooflineOptions) planted(t *testing.T, m int, near roofline.Near, each, all float64) *anchored {
+	t.Helper()
+	works, at, _, err := o.Placer.Place(o.Phase(m), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same := *o
+	same.Assumed = near
+	rows, _, err := same.predict(m, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &anchored{m, works, at, make([]float64, len(works))}
+	for i := range works {
+		if f.took[i] = rows[i].Predicted; rows[i].FLOP == 0 {
+			f.took[i] = all + each*float64(m)
+		}
+	}
+	return f
+}
+
+// TestAnchoredPredictions: four forwards say what every other takes, op by op, whatever their ops
+// reach of the roofs.
+func TestAnchoredPredictions(t *testing.T) {
+	const each, all = 3e-7, 2e-5
+	for _, near := range []roofline.Near{{Peak: 0.8, Read: 0.9}, {Peak: 0.3, Read: 0.5}} {
+		o, forwards := rooflineOf(t, 1, 4, 16, 64, 256, 1024), map[int]*anchored{}
+		for _, m := range o.anchors() {
+			forwards[m] = o.planted(t, m, near, each, all)
+		}
+		by := o.anchorsBy(forwards)
+		moved := 0
+		for _, m := range o.Rows {
+			want := o.planted(t, m, near, each, all)
+			got, _, err := o.predict(m, by)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range got {
+				if got[i].FLOP == 0 {
+					moved++
+				}
+				if off := got[i].Predicted/want.took[i] - 1; math.Abs(off) > 0.05 {
+					t.Errorf("%+v, %s of %d rows: %.3g s, want %.3g", near, got[i].Op, m, got[i].Predicted, want.took[i])
+				}
+			}
+		}
+		if moved < 4*len(o.Rows) || len(by.types) != 1 || len(by.own) != 1 {
+			t.Errorf("%d ops only move rows; anchors of %v and %v", moved, by.types, by.own)
+		}
+	}
+}
+
+// TestAnchorsOfBusyMachines: where forwards took as long for few rows as for many, or nothing at
+// all, predictions are finite and no less than none.
+func TestAnchorsOfBusyMachines(t *testing.T) {
+	for _, seconds := range []float64{0, 1e-9, 1} {
+		o, forwards := rooflineOf(t, 1, 16, 2048), map[int]*anchored{}
+		for _, m := range o.anchors() {
+			f := o.planted(t, m, o.Assumed, 0, 0)
+			for i := range f.took {
+				f.took[i] = seconds
+			}
+			forwards[m] = f
+		}
+		by := o.anchorsBy(forwards)
+		for _, m := range o.Rows {
+			got, _, err := o.predict(m, by)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range got {
+				if !(r.Predicted >= 0) || math.IsInf(r.Predicted, 0) {
+					t.Errorf("anchors of %g s: %s of %d rows: %g s", seconds, r.Op, m, r.Predicted)
+				}
+			}
+		}
+	}
+}
+
+// TestAnchorRows: the anchors of a phase are forwards of that phase, and run in one chunk.
+func TestAnchorRows(t *testing.T) {
+	o := rooflineOf(t, 1)
+	for _, most := range []int{0, 1, 2, 3, 16, 64, 256} {
+		o.Placer.Plan.BatchMax = most
+		for _, phase := range model.Phases {
+			for _, m := range o.anchorsOf(phase) {
+				if most > 0 && o.Phase(m) != phase || m < 1 || m > o.Longest() {
+					t.Errorf("batches of %d: %d rows are %s and no anchor of %s", most, m, o.Phase(m), phase)
+				}
+			}
+		}
+	}
+}
