@@ -88,7 +88,8 @@ func TestAnchoredPredictions(t *testing.T) {
 					moved++
 				}
 				if off := got[i].Predicted/want.took[i] - 1; math.Abs(off) > 0.05 {
-					t.Errorf("%+v, %s of %d rows: %.3g s, want %.3g", near, got[i].Op, m, got[i].Predicted, want.took[i])
+					t.Errorf("%+v, %s of %d rows: %.3g s, want %.3g", near, got[i].Op, m, got[i].Predicted,
+						want.took[i])
 				}
 			}
 		}

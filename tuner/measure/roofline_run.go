@@ -39,8 +39,9 @@ func Roofline(ctx context.Context, arms []RooflineArm) (rows [][]RooflineRow, re
 	if err != nil {
 		return nil, nil, e, err
 	}
+	turns := [2][]*rooflineRun{list, otherWay(list)}
 	for rep := range arms[0].Options.Reps {
-		for _, run := range list {
+		for _, run := range turns[rep%2] {
 			if err := run.turn(ctx, rep == 0); err != nil {
 				return nil, nil, e, err
 			}
@@ -93,8 +94,21 @@ func rooflineRuns(arms []RooflineArm) (list []*rooflineRun, err error) {
 			list = append(list, run)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b *rooflineRun) int { return cmp.Compare(a.m, b.m) })
+	byRows(list)
 	return list, nil
+}
+
+// byRows sorts the fewest rows first, and leaves forwards of as many as they are.
+func byRows(list []*rooflineRun) {
+	slices.SortStableFunc(list, func(a, b *rooflineRun) int { return cmp.Compare(a.m, b.m) })
+}
+
+// otherWay has forwards of as many rows the other way round.
+func otherWay(list []*rooflineRun) []*rooflineRun {
+	out := slices.Clone(list)
+	slices.Reverse(out)
+	byRows(out)
+	return out
 }
 
 // predicted are the forwards of an arm with what was measured, by its anchors.
@@ -123,13 +137,24 @@ func predicted(arm *RooflineArm, list []*rooflineRun) (rows []RooflineRow, rests
 	return rows, by.sentences(o.pus(model.Phases[0])), nil
 }
 
-// warmed is up to how many rows of a forward another like it runs before each that counts, since
-// its activations would come from memory otherwise: other forwards ran since. A longer prompt's are
-// a small part of what it reads.
-const warmed = 64
+// Forwards of up to so many rows are short. Another like them runs before those that count, since
+// their activations would come from memory otherwise (other forwards ran since), and several count,
+// since what is there once in a forward has few samples.
+const (
+	shortRows = 64
+	ofShort   = 3
+)
 
-// warmsUp says whether a forward is run before the one that counts.
-func warmsUp(m int, first bool) bool { return first || m <= warmed }
+// counting is how many forwards of m rows run in a turn, of which so many count.
+func counting(m int, first bool) (all, count int) {
+	switch {
+	case m <= shortRows:
+		return 1 + ofShort, ofShort
+	case first:
+		return 2, 1
+	}
+	return 1, 1
+}
 
 // RooflineForwards is how many forwards Roofline runs, each of which calls Step.
 func RooflineForwards(arms []RooflineArm) (n int) {
@@ -137,9 +162,8 @@ func RooflineForwards(arms []RooflineArm) (n int) {
 		o := &arms[i].Options
 		for _, m := range slices.Concat(o.Rows, o.anchors()) {
 			for rep := range o.Reps {
-				if n++; warmsUp(m, rep == 0) {
-					n++
-				}
+				all, _ := counting(m, rep == 0)
+				n += all
 			}
 		}
 	}
@@ -175,15 +199,13 @@ func newRooflineRun(arm *RooflineArm, m int) (*rooflineRun, error) {
 	return t, nil
 }
 
-// turn runs one that counts, where need be behind one that warms up.
+// turn runs those of a turn, the ones that count last.
 func (t *rooflineRun) turn(ctx context.Context, first bool) (err error) {
+	all, count := counting(t.m, first)
 	t.arm.Runner.Lead(func(l *pool.Leader) {
-		if warmsUp(t.m, first) {
-			if err = t.forward(ctx, l, false); err != nil {
-				return
-			}
+		for i := 0; i < all && err == nil; i++ {
+			err = t.forward(ctx, l, i >= all-count)
 		}
-		err = t.forward(ctx, l, true)
 	})
 	return err
 }
@@ -215,8 +237,23 @@ func (t *rooflineRun) forward(ctx context.Context, l *pool.Leader, counts bool) 
 // anchored is what the forward says of others.
 func (t *rooflineRun) anchored() *anchored {
 	f := &anchored{t.m, t.works, t.at, make([]float64, len(t.works))}
-	for i, samples := range t.samples {
-		f.took[i] = Summarize(samples).Median
+	for i := range f.took {
+		f.took[i] = Summarize(t.alike(i)).Median
 	}
 	return f
+}
+
+// alike are the samples of a work, and of those that move rows in the same way: the last norm is
+// there once in a forward, and a few samples may all have been disturbed.
+func (t *rooflineRun) alike(i int) (samples []float64) {
+	w := &t.works[i]
+	if _, multiplies := kindOf(w); multiplies {
+		return t.samples[i]
+	}
+	for k := range t.works {
+		if o := &t.works[k]; o.Kind == w.Kind && slices.Equal(o.Parts, w.Parts) {
+			samples = append(samples, t.samples[k]...)
+		}
+	}
+	return samples
 }
