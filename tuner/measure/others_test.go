@@ -68,16 +68,21 @@ func TestLedgerOfThisKernel(t *testing.T) {
 	if runtime.GOOS != "linux" || len(before.busy) == 0 || slices.Max(slices.Collect(maps.Values(before.busy))) == 0 {
 		t.Skip("the books of Linux, which a sandbox may leave empty")
 	}
-	for began := time.Now(); time.Since(began) < 300*time.Millisecond; {
+	own, busy, wall := 0.0, 0.0, 0.0
+	// a PU that others use gives this thread less, and later
+	for began := time.Now(); time.Since(began) < 10*time.Second && (own < 0.2 || busy < 0.2); {
+		for piece := time.Now(); time.Since(piece) < 50*time.Millisecond; {
+		}
+		after := readLedger("/proc")
+		own, busy, wall = 0, 0, after.uptime-before.uptime
+		for id, s := range after.threads {
+			own += s.time - before.threads[id].time
+		}
+		for pu, b := range after.busy {
+			busy += b - before.busy[pu]
+		}
 	}
-	after, own, busy := readLedger("/proc"), 0.0, 0.0
-	for id, s := range after.threads {
-		own += s.time - before.threads[id].time
-	}
-	for pu, b := range after.busy {
-		busy += b - before.busy[pu]
-	}
-	if wall := after.uptime - before.uptime; own < 0.1 || busy < 0.1 || wall < 0.25 {
+	if own < 0.2 || busy < 0.2 || wall < 0.15 {
 		t.Errorf("%.2f s of its own and %.2f of all PUs in %.2f s of work", own, busy, wall)
 	}
 }
