@@ -104,7 +104,7 @@ AGENT_PRESET ?= qwen3-0.6b
 AGENT_TOKENIZER ?= $(abspath runtime/demo/tales-6m-q8_0.gguf)
 AGENT_MODEL ?= $(abspath bin/agent-$(AGENT_PRESET)$(if $(AGENT_TOKENIZER),-$(notdir $(AGENT_TOKENIZER:.gguf=))).gguf)
 agents: build ## qwen-code, opencode and codex, non-interactively through a proxy that judges calls; some minutes each; needs npm (AGENT_TOKENIZER: a GGUF file whose tokenizer the random model gets)
-	test -e $(AGENT_MODEL) || ./$(BIN) model synth --preset $(AGENT_PRESET) --chat-template runtime/server/clients/tools.jinja \
+	test -e $(AGENT_MODEL) || ./$(BIN) model synth --preset $(AGENT_PRESET) --template runtime/server/clients/tools.jinja \
 	  $(if $(AGENT_TOKENIZER),--tokenizer-of $(AGENT_TOKENIZER)) -o $(AGENT_MODEL)
 	cd runtime/server/clients && npm ci && cd agents && npm install --no-package-lock && cd .. && \
 	  AGENT_MODEL=$(AGENT_MODEL) node --test-reporter=spec agents.test.mjs

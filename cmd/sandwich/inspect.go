@@ -74,7 +74,8 @@ func inspect(f *gguf.File, machine *machineFlags) (*inspected, error) {
 		return nil, err
 	}
 	r := &inspected{Report: report}
-	if _, err := model.ConfigOf(f); err == nil {
+	_, wrong := model.ConfigOf(f)
+	if _, has := f.String("tokenizer.ggml.model"); has || wrong == nil { // projectors and adapters have none
 		if _, err := tokenizer.New(f); err != nil {
 			r.Refuse(err)
 		}

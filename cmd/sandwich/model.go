@@ -35,7 +35,8 @@ func newModelSynth() *cobra.Command {
 		Short: "Write a valid GGUF file of random weights, to tune and benchmark without a download",
 		Long: "Write a valid GGUF file of random weights, the same bytes for the same preset, type and " +
 			"seed.\n\nPresets: " +
-			strings.Join(model.PresetNames(), ", "),
+			strings.Join(model.PresetNames(), ", ") + ".\nA small one of each family is called FAMILY-tiny: " +
+			strings.Join(model.Families(), ", "),
 		Example: "  sandwich model synth --preset tinyllama-1.1b --type q8_0 -o tiny-q8.gguf\n  sandwich model " +
 			"synth --preset tinyllama-1.1b --type q4_K_M -o tiny-q4km.gguf\n  sandwich model synth --preset " +
 			"gpt-oss-20b --type mxfp4_moe --layers 4 --experts 8 -o oss.gguf",
@@ -47,8 +48,10 @@ func newModelSynth() *cobra.Command {
 	c.Flags().IntVar(&layers, "layers", 0, "keep so many of the first layers (default: all)")
 	c.Flags().IntVar(&experts, "experts", 0, "keep so many experts of a layer (default: all)")
 	c.Flags().Uint64Var(&seed, "seed", 1, "seed of the random weights")
-	c.Flags().StringVar(&template, "chat-template", "", "file with the chat template, in Jinja (default: one in the "+
+	c.Flags().StringVar(&template, "template", "", "file with the chat template, in Jinja (default: one in the "+
 		"manner of the family)")
+	c.Flags().StringVar(&template, "chat-template", "", "what --template was called before")
+	c.Flags().Lookup("chat-template").Hidden = true
 	c.Flags().StringVar(&vocabulary, "tokenizer-of", "", "GGUF file whose tokenizer the model gets, so that texts "+
 		"have as many tokens as there (default: an invented one of the family's kind)")
 	c.Flags().StringVarP(&out, "output", "o", "", "file to write")
@@ -90,10 +93,10 @@ func templateOf(file string) (string, error) {
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return "", fmt.Errorf("--chat-template: %w", err)
+		return "", fmt.Errorf("--template: %w", err)
 	}
 	if _, err := jinja.Parse(string(text)); err != nil {
-		return "", fmt.Errorf("--chat-template %s: %w", file, err)
+		return "", fmt.Errorf("--template %s: %w", file, err)
 	}
 	return string(text), nil
 }

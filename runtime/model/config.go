@@ -163,7 +163,7 @@ func (c Config) Check() error {
 			c.Heads, 1 << 12},
 		{"number of KV heads", c.KVHeads, 1 << 12}, {"head dimension", c.HeadDim, 1 << 12}, {"feed-forward width",
 			c.FFN, 1 << 20},
-		{"vocabulary size", c.Vocab, 1 << 24}, {"context length", c.Context, 1 << 26},
+		{"vocabulary size", c.Vocab, 1 << 19}, {"context length", c.Context, 1 << 26},
 	} {
 		if s.value < 1 || s.value > s.most {
 			return fmt.Errorf("the %s is %d, outside 1..%d", s.name, s.value, s.most)

@@ -18,6 +18,7 @@ func (c Config) Cut(layers, experts int) (Config, error) {
 	}
 	if layers > 0 && layers < c.Layers {
 		c.Name = fmt.Sprintf("%s-%dl", c.Name, layers)
+		c.SharedKV = max(0, c.SharedKV-(c.Layers-layers)) // it counts the last ones
 		c.Layers = layers
 		c.KVHeadsOf, c.FFNOf = firstOf(c.KVHeadsOf, layers), firstOf(c.FFNOf, layers)
 		c.Windows.Layers, c.NoValues = firstOf(c.Windows.Layers, layers), firstOf(c.NoValues, layers)

@@ -13,7 +13,6 @@ import (
 func TestCutKeepsTheFirstLayers(t *testing.T) {
 	for _, family := range Families() {
 		whole, _ := Tiny(family)
-		whole.SharedKV = 0 // of a model whose last layers read others' the first ones are refused
 		cut, err := whole.Cut(4, 0)
 		if err != nil {
 			t.Errorf("%s: %v", family, err)
@@ -41,6 +40,20 @@ func TestCutKeepsTheFirstLayers(t *testing.T) {
 	}
 }
 
+// TestCutShared: of 35 layers the last 20 read others' keys and values, and so do those of them
+// that are kept.
+func TestCutShared(t *testing.T) {
+	whole, err := Preset("gemma4-e2b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for layers, shared := range map[int]int{4: 0, 15: 0, 20: 5, 35: 20} {
+		if c, err := whole.Cut(layers, 0); err != nil || c.SharedKV != shared {
+			t.Errorf("%d layers: %d of them share, %v; want %d", layers, c.SharedKV, err, shared)
+		}
+	}
+}
+
 func TestCutExperts(t *testing.T) {
 	c, err := Preset("gpt-oss-20b")
 	if err != nil {
@@ -63,7 +76,6 @@ func TestCutRefuses(t *testing.T) {
 	}{
 		{"llama-160m", 13, 0, "12 layers"}, {"llama-160m", -1, 0, "layers"}, {"llama-160m", 2, 4, "no experts"},
 		{"gpt-oss-20b", 2, 3, "uses 4"}, {"gpt-oss-20b", 2, 33, "32 experts"}, {"gpt-oss-20b", 0, -1, "32 experts"},
-		{"gemma4-e2b", 4, 0, "share keys and values"},
 	} {
 		whole, err := Preset(c.preset)
 		if err != nil {

@@ -260,8 +260,8 @@ func FuzzConfigs(f *testing.F) {
 	})
 }
 
-// TestTooManyTokens: a vocabulary with tokens that have no row, and groups of experts that cannot
-// be.
+// TestTooManyTokens: a vocabulary with tokens that have no row, or a million rows, and groups of
+// experts that cannot be.
 func TestTooManyTokens(t *testing.T) {
 	for _, c := range []struct {
 		family, key string
@@ -291,5 +291,10 @@ func TestTooManyTokens(t *testing.T) {
 		if _, err := ConfigOf(f); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, want %q", err, c.want)
 		}
+	}
+	many := small("gemma3")
+	many.Vocab = 1_000_000
+	if err := many.Check(); err == nil || !strings.Contains(err.Error(), "the vocabulary size is 1000000") {
+		t.Errorf("a million tokens: %v", err)
 	}
 }

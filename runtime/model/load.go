@@ -110,6 +110,8 @@ func (m *Model) unknown(f *gguf.File, specs []spec) (wrong []error) {
 	for _, t := range f.Tensors() {
 		layer, name, ok := layerOf(t.Name)
 		switch {
+		case !ok && !known[t.Name] && anotherHead(t.Name):
+			wrong = append(wrong, m.foreign(t.Name))
 		case !ok || known[t.Name] || idle[name] || strings.HasSuffix(name, inputScale):
 		case uint64(layer) >= layers:
 			wrong = append(wrong, fmt.Errorf("tensor %.80s is of layer %d, and the file says that it has %d "+
@@ -130,6 +132,13 @@ func (m *Model) foreign(tensor string) error {
 // telling are tensors outside of layers by which some families' answers would be others.
 var telling = [...]string{"output.bias", "output_norm.bias", "output.scale", "rope_factors_long.weight",
 	"rope_factors_short.weight"}
+
+// anotherHead tells whether a tensor's name is that of an output matrix. Where nothing reads it,
+// the file has two, and which of them gives the answers is anybody's guess.
+func anotherHead(name string) bool {
+	head := strings.HasPrefix(name, "output") || strings.HasPrefix(name, "lm_head")
+	return head && name != headTensor && strings.HasSuffix(name, ".weight") && !strings.Contains(name, "norm")
+}
 
 // patchy are errors about vectors that a family's models may have, and that some layers of the file
 // have and others lack.

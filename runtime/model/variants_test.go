@@ -44,8 +44,9 @@ func TestFusedByConverters(t *testing.T) {
 	}
 }
 
-// TestUnknownTensors: tensors of a layer that nothing reads change answers, and those of layers
-// that the file does not count say that it lies; what converters left over is no harm.
+// TestUnknownTensors: tensors of a layer that nothing reads change answers, those of layers that
+// the file does not count say that it lies, and so does a second head; what else converters left
+// over is no harm.
 func TestUnknownTensors(t *testing.T) {
 	raw := synth(t, small("qwen3"), gguf.F32, 1)
 	rename := func(from, to string) []byte { return bytes.Replace(raw, []byte(from), []byte(to), 1) }
@@ -62,13 +63,16 @@ func TestUnknownTensors(t *testing.T) {
 		}
 	}
 	sinks := synth(t, small("gpt-oss"), gguf.F32, 1)
-	f, err := gguf.Parse(bytes.ReplaceAll(sinks, []byte("blk.1.attn_sinks.weight"), []byte("blk.1.attn_sonks.weight")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	report, err := Inspect(f, func(*Model) (Memory, []error) { return Memory{}, nil })
-	if err != nil || len(report.Reasons) != 2 || !strings.Contains(report.Reasons[1], "attn_sonks.weight is not supp") {
-		t.Errorf("%v, %q", err, report.Reasons)
+	for from, to := range map[string]string{"blk.1.attn_sinks.weight": "blk.1.attn_sonks.weight",
+		"blk.1.attn_norm.weight": "output_second_1.weight", "blk.0.attn_norm.weight": "lm_head_second1.weight"} {
+		f, err := gguf.Parse(bytes.ReplaceAll(sinks, []byte(from), []byte(to)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		report, err := Inspect(f, func(*Model) (Memory, []error) { return Memory{}, nil })
+		if err != nil || len(report.Reasons) != 2 || !strings.Contains(report.Reasons[1], to+" is not supported") {
+			t.Errorf("%v, %q", err, report.Reasons)
+		}
 	}
 }
 

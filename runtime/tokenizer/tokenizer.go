@@ -109,10 +109,10 @@ func New(meta Metadata) (*Tokenizer, error) {
 	return t, nil
 }
 
-// maxTokens and maxVocabBytes bound what a vocabulary may take; the largest in use have a few
-// hundred thousand tokens.
+// maxTokens and maxVocabBytes bound what a vocabulary may take; the largest in use have 262,144
+// tokens.
 const (
-	maxTokens     = 1 << 24
+	maxTokens     = 1 << 19
 	maxVocabBytes = 1 << 30
 )
 

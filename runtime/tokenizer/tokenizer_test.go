@@ -20,6 +20,7 @@ func TestRefusals(t *testing.T) {
 	}{
 		"no vocabulary":        {fields{keyModel: "gpt2"}, keyTokens},
 		"empty vocabulary":     {bpe.with(fields{keyTokens: []string{}}), keyTokens},
+		"too many tokens":      {bpe.with(fields{keyTokens: make([]string, 1_000_000)}), "more than any model"},
 		"no model":             {bpe.with(fields{keyModel: nil}), keyModel},
 		"other model":          {bpe.with(fields{keyModel: "rwkv"}), `"rwkv"`},
 		"no pre-tokenizer":     {bpe.with(fields{keyPre: nil}), keyPre},

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sandwich/runtime/gguf"
+)
+
+// TestInspectTellsTheTokenizer: what is wrong with a tokenizer is told beside what is wrong with
+// the model's sizes, and of a file that should have none it is not.
+func TestInspectTellsTheTokenizer(t *testing.T) {
+	for _, c := range []struct {
+		arch, tokenizer string
+		told            bool
+	}{{"gemma3", "klingon", true}, {"clip", "", false}} {
+		path := filepath.Join(t.TempDir(), "model.gguf")
+		w, err := gguf.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.SetString("general.architecture", c.arch)
+		if c.told {
+			w.SetString("tokenizer.ggml.model", c.tokenizer)
+			w.SetStrings("tokenizer.ggml.tokens", []string{"a"})
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		f, err := gguf.Look(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		report, err := inspect(f, &machineFlags{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := strings.Join(report.Reasons, "\n")
+		if strings.Contains(all, "okenizer") != c.told || c.told && !strings.Contains(all, "gemma3.block_count") {
+			t.Errorf("%s: %q", c.arch, report.Reasons)
+		}
+	}
+}
