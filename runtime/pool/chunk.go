@@ -38,7 +38,8 @@ const (
 // worker to come with a newer phase starts it over. The workers that share a Counter must therefore
 // pass a barrier they share between two uses of it; inside one phase it counts one loop.
 type Counter struct {
-	_    [cacheLine / 2]byte
+	List uint8 // which of the loops of a phase it is for, where a team on its guard has several
+	_    [cacheLine/2 - 8]byte
 	word atomic.Uint64 // phase << chunkBits | chunks given out
 	_    [cacheLine / 2]byte
 }
@@ -57,6 +58,9 @@ func (w *Worker) Next(c *Counter, total, chunk int) (lo, hi int, ok bool) {
 		return total, total, false
 	}
 	w.Lap(true)
+	if w.joined {
+		w.open(c)
+	}
 	n := int(c.take(w.tag))
 	if w.joined {
 		if n*chunk >= total {
