@@ -11,8 +11,8 @@ import (
 // others wait for it.
 type Gate interface{ Passed(next int) (halt bool) }
 
-// ask asks the gate behind a step, once, before all meet: before step `at`, which is beyond the next
-// one where the ranks go on up to a gather.
+// ask asks the gate behind a step, once, before all meet: before step `at`, which is beyond the
+// next one where the ranks go on up to a gather.
 func (e *Executor) ask(next, at int) {
 	if next <= e.asked {
 		return

@@ -40,7 +40,7 @@ type rank struct {
 	common  [][]common     // by op, of unlike workers
 	parts   []pool.Stretch // theirs, by number in the group
 	chunks  pool.Counter   // its list of a phase is the rank's number
-	rounded pool.Counter   // the same; the rounding of activations that precedes a product shares its op with the product
+	rounded pool.Counter   // the same; rounding activations for a product shares the op with it
 }
 
 // together is the group of all active workers, on the operands of the first rank.

@@ -122,8 +122,8 @@ func (p *pacer) join(w *pool.Worker) {
 	}
 }
 
-// follow is worker 0's look behind an op and before step `next`. Where ranks do not meet behind each
-// op, nothing changes inside a run.
+// follow is worker 0's look behind an op and before step `next`. Where ranks do not meet behind
+// each op, nothing changes inside a run.
 func (p *pacer) follow(next int, meets bool) {
 	if p != nil && meets {
 		p.look()

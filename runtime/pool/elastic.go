@@ -20,8 +20,8 @@ const (
 // What the function promises for it:
 //
 //   - all work is in loops of Next, and none is given to a worker by its number;
-//   - while Guarded says so, all workers walk together: every loop is everybody's, local barriers are
-//     those of the team, and all pass the same number of them. What groups would do beside each
+//   - while Guarded says so, all workers walk together: every loop is everybody's, local barriers
+//     are those of the team, and all pass the same number of them. What groups would do beside each
 //     other is then loops of one phase over counters of unlike lists;
 //   - it passes barriers by BarrierTo where a step begins that a worker can come back to, and after
 //     Resumed it begins with that step: of what came before in it, Next gives nothing and barriers

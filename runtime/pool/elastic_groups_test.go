@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// teams is a relay whose cells belong to groups of workers. In even steps these read their own cells
-// alone, and wait for nobody else between the halves; behind them they meet by a flag. In odd steps
-// they read each other's.
+// teams is a relay whose cells belong to groups of workers. In even steps these read their own
+// cells alone, and wait for nobody else between the halves; behind them they meet by a flag. In odd
+// steps they read each other's.
 type teams struct {
 	*relay
 	grouping *Grouping

@@ -121,9 +121,9 @@ func (s *watch) look() {
 }
 
 // losses make workers lose their CPUs at will: part of the times at which they might, for up to a
-// while. Then the team is on its guard, in part of the runs as soon as all have met and else from the
-// beginning, and all workers are at risk. Tests use it, and who wants to see that tokens stay the
-// same.
+// while. Then the team is on its guard, in part of the runs as soon as all have met and else from
+// the beginning, and all workers are at risk. Tests use it, and who wants to see that tokens stay
+// the same.
 type losses struct {
 	seed uint64
 	part uint64 // of 2^32
