@@ -178,7 +178,11 @@ func (e *Executor) Run(team Team, b *kvcache.Batch, from int, gate Gate) (next i
 	}
 	e.from, e.next, e.gate, e.asked = from, e.Steps(), gate, from
 	e.halt.Store(0)
-	team.RunElastic(e.body)
+	if len(e.ranks) <= pool.MostLists {
+		team.RunElastic(e.body)
+	} else {
+		team.Run(e.body)
+	}
 	return e.next, nil
 }
 
