@@ -81,7 +81,7 @@ gate-proof: ## plants slowdowns of a known size and counts what plan check catch
 histories: ## a million random histories under each policy of the scheduler
 	$(GO) test -count=1 -timeout 0 ./runtime/sched -histories 4000000
 
-losses: ## ten thousand forwards whose workers lose their CPUs at random: the same bits
+losses: ## ten thousand forwards of one rank and of several whose workers lose their CPUs at random: the same bits
 	$(GO) test -count=1 -run 'TestLostWorkers$$' -timeout 0 -v ./runtime/engine -schedules 10000
 
 divisions: ## ten thousand forwards divided at random among unlike workers: the same bits

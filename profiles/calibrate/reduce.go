@@ -105,7 +105,7 @@ func (f *full) reduce(vec *microkernel.Vec, r *reduction) (float64, error) {
 		s := &f.stamps[w.Index()]
 		s.from = time.Now()
 		r.sum.Publish(w, rank, next-first, &r.job)
-		r.sum.Finish(w, rank, &r.job, nil)
+		r.sum.Finish(w, rank, &r.job, -1, nil)
 		s.to = time.Now()
 	})
 	first, last := f.stamps[r.workers[0]].from, f.stamps[r.workers[0]].to

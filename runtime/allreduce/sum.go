@@ -32,6 +32,9 @@ import (
 // of Partials[0]. A rank therefore never overwrites what another one still reads, and partials need
 // no second buffer.
 //
+// A team on its guard does not sum so, since chunks of a lost worker would be with nobody: its sums
+// are loops of pool.Worker.Next (exec). Until then whoever has a chunk is waited for.
+//
 // Flags are numbered by the run and the sum in it, so that nothing is reset, also not after a run
 // that a panic cut short. A Sum is used by one run of its pool at a time. It allocates
 // nothing.
@@ -113,19 +116,20 @@ func (a *Sum) publish(r *reducer, rank, size int, number uint64, chunk int) {
 
 // Finish adds up this worker's part of the chunks, beginning with those of rank home, and returns
 // when all are done. after, if it is not nil, is called by one worker or another for each range of
-// finished rows, before Finish returns anywhere.
-func (a *Sum) Finish(w *pool.Worker, home int, o *Job, after func(row0, row1 int)) {
+// finished rows, before Finish returns anywhere. Step next of an elastic run begins behind it (-1:
+// none), on guard if somebody may be lost.
+func (a *Sum) Finish(w *pool.Worker, home int, o *Job, next int, after func(row0, row1 int)) {
 	r := &a.workers[w.Index()]
 	number := r.number(w)
 	c := r.cut(w, o)
 	if c.units == 1 {
 		if r.last {
 			a.sum(r, o, 0, o.Rows, 0, o.Width)
-			a.finished(c, 0, number, after)
+			a.finished(w, c, 0, number, next, after)
 		}
 	} else {
 		for i := range a.ranks {
-			a.region(w, r, o, (home+i)%a.ranks, number, after)
+			a.region(w, r, o, (home+i)%a.ranks, number, next, after)
 		}
 	}
 	for chunk := range c.chunks {
@@ -137,7 +141,7 @@ func (a *Sum) Finish(w *pool.Worker, home int, o *Job, after func(row0, row1 int
 }
 
 // region adds up units of one rank's region until none is left.
-func (a *Sum) region(w *pool.Worker, r *reducer, o *Job, rank int, number uint64,
+func (a *Sum) region(w *pool.Worker, r *reducer, o *Job, rank int, number uint64, next int,
 	after func(row0, row1 int)) {
 	c := &r.cutting
 	first, end := pool.Split(c.units, a.ranks, rank, 1)
@@ -154,7 +158,7 @@ func (a *Sum) region(w *pool.Worker, r *reducer, o *Job, rank int, number uint64
 		col0, col1 := c.columns(piece)
 		a.sum(r, o, row0, row1, col0, col1)
 		if c.pieces == 1 || a.summed[chunk].add(number) == c.pieces-1 {
-			a.finished(c, chunk, number, after)
+			a.finished(w, c, chunk, number, next, after)
 		}
 	}
 }
@@ -169,10 +173,14 @@ func (a *Sum) sum(r *reducer, o *Job, row0, row1, col0, col1 int) {
 	}
 }
 
-// finished is called once for each chunk.
-func (a *Sum) finished(c *sumCut, chunk int, number uint64, after func(row0, row1 int)) {
+// finished is called once for each chunk. All have published the first one then, and nobody goes on
+// without it.
+func (a *Sum) finished(w *pool.Worker, c *sumCut, chunk int, number uint64, next int, after func(row0, row1 int)) {
 	if after != nil {
 		after(c.rowsOf(chunk))
+	}
+	if chunk == 0 {
+		w.Heed(next)
 	}
 	a.done.Raise(chunk, number)
 }

@@ -84,7 +84,7 @@ func (s *summing) work(w *pool.Worker) {
 			}
 		}
 		s.pause(rng)
-		s.reduce.Finish(w, max(home, 0), o, s.after[op])
+		s.reduce.Finish(w, max(home, 0), o, -1, s.after[op])
 		if s.after[op] == nil {
 			s.check(o, op, rng)
 		}
@@ -330,7 +330,7 @@ func TestAllReduceAllocatesNothing(t *testing.T) {
 		for i := range 20 {
 			o := &jobs[i%2]
 			s.reduce.Publish(w, w.ID(), 1, o)
-			s.reduce.Finish(w, w.ID(), o, nil)
+			s.reduce.Finish(w, w.ID(), o, -1, nil)
 		}
 	}
 	if n := testing.AllocsPerRun(20, func() { p.Run(body) }); n > 0 {

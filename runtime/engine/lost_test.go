@@ -25,29 +25,21 @@ func TestLostWorkers(t *testing.T) {
 	if testing.Short() || raceEnabled {
 		rounds = 4
 	}
-	cases := []struct{ arch, losses string }{
-		{"qwen3", "1:1%:500us"}, {"qwen3", "2:10%:100us"}, {"qwen3", "3:30%:1ms"}, {"qwen3moe", "4:3%:300us"},
-		{"lfm2", "5:3%:300us"}, {"qwen35", "6:3%:300us"},
-	}
+	cases := lostCases
 	if raceEnabled {
-		cases[0].losses, cases = "1:5%:500us", cases[:1]
+		cases = []lostCase{{"llama", "1:5%:500us", []int{2}}, {"llama", "2:5%:500us", []int{1, 1}},
+			{"llama", "3:5%:500us", []int{2, 1}}}
 	}
 	if *schedules > 0 {
 		rounds = 1 + *schedules/(lostForwards*len(cases))
 	}
 	var all pool.WorkerStats
 	for _, c := range cases {
-		t.Run(c.arch+"/"+c.losses, func(t *testing.T) {
+		t.Run(c.name(), func(t *testing.T) {
 			file := lostFile(t, c.arch)
-			alone := openTestRunner(t, file, thumb.Options{Threads: 1}, lostChunk)
-			want := lostLogits(t, alone)
-			alone.Close()
-			t.Setenv("SANDWICH_LOSE", c.losses)
-			r := openTestRunner(t, file, thumb.Options{Threads: 2}, lostChunk)
+			want := c.undisturbed(t, file)
+			r := c.open(t, file)
 			defer r.Close()
-			if len(r.Plan.Decode.PUs) < 2 {
-				t.Skip("needs two PUs")
-			}
 			for round := range rounds {
 				if same(t, fmt.Sprint("round ", round), want, lostLogits(t, r)); t.Failed() {
 					return
@@ -55,6 +47,9 @@ func TestLostWorkers(t *testing.T) {
 			}
 			s := r.Pool().Stats()
 			w := s.Total()
+			if w.Taken == 0 {
+				t.Errorf("nothing was taken back: %+v", w)
+			}
 			all.Taken, all.Left, all.Apart = all.Taken+w.Taken, all.Left+w.Left, all.Apart+w.Apart
 		})
 	}
@@ -62,6 +57,48 @@ func TestLostWorkers(t *testing.T) {
 	if all.Taken == 0 || all.Left == all.Taken {
 		t.Error("nothing was taken back, or nobody was left out at a barrier: the test tests nothing")
 	}
+}
+
+// lostCase is a model, what becomes of its workers, and how many there are of each rank.
+type lostCase struct {
+	arch, losses string
+	ranks        []int
+}
+
+var lostCases = []lostCase{
+	{"qwen3", "1:1%:500us", []int{2}}, {"qwen3", "2:10%:100us", []int{2}}, {"qwen3", "3:30%:1ms", []int{2}},
+	{"qwen3moe", "4:3%:300us", []int{2}}, {"lfm2", "5:3%:300us", []int{2}}, {"qwen35", "6:3%:300us", []int{2}},
+	{"qwen3", "7:3%:500us", []int{1, 1}}, {"qwen3", "8:10%:100us", []int{2, 1}}, {"qwen3", "9:30%:300us", []int{1, 1}},
+	{"qwen3moe", "10:3%:300us", []int{1, 1}}, {"qwen3", "11:3%:300us", []int{1, 1, 1, 1}},
+	{"qwen3moe", "12:10%:100us", []int{1, 2, 1}}, {"qwen3", "13:50%:50us", []int{2, 1}},
+}
+
+func (c *lostCase) name() string { return fmt.Sprintf("%s/%v/%s", c.arch, c.ranks, c.losses) }
+
+// options are those of the case; its ranks stand for a partition, and by that for bits.
+func (c *lostCase) options(threads int) thumb.Options {
+	if len(c.ranks) > 1 {
+		return thumb.Options{Service: crews(c.ranks...)}
+	}
+	return thumb.Options{Threads: threads}
+}
+
+// undisturbed is what comes out where nobody is lost, of one rank by one worker.
+func (c *lostCase) undisturbed(t *testing.T, file *gguf.File) [][]float32 {
+	r := openTestRunner(t, file, c.options(1), lostChunk)
+	defer r.Close()
+	return lostLogits(t, r)
+}
+
+// open opens the model for workers that are lost.
+func (c *lostCase) open(t *testing.T, file *gguf.File) *Runner {
+	t.Setenv("SANDWICH_LOSE", c.losses)
+	r := openTestRunner(t, file, c.options(c.ranks[0]), lostChunk)
+	if len(r.Plan.Decode.PUs) < 2 {
+		r.Close()
+		t.Skip("needs two PUs")
+	}
+	return r
 }
 
 // lostChunk is smaller in a race build, whose kernels are plain Go.
@@ -113,12 +150,16 @@ func lostLogits(t *testing.T, r *Runner) (out [][]float32) {
 // TestLostWorkersHalt: forwards are halted at an op and go on there while workers come and go, and
 // their ops are cut.
 func TestLostWorkersHalt(t *testing.T) {
-	file := lostFile(t, "qwen3")
-	alone := openTestRunner(t, file, thumb.Options{Threads: 1}, lostChunk)
-	want := lostLogits(t, alone)
-	alone.Close()
-	t.Setenv("SANDWICH_LOSE", "8:5%:300us")
-	r := openTestRunner(t, file, thumb.Options{Threads: 2}, lostChunk)
+	for _, c := range []lostCase{{"qwen3", "8:5%:300us", []int{2}}, {"qwen3", "9:5%:300us", []int{1, 1}},
+		{"qwen3", "10:20%:300us", []int{2, 1}}} {
+		t.Run(c.name(), func(t *testing.T) { haltLost(t, &c) })
+	}
+}
+
+func haltLost(t *testing.T, c *lostCase) {
+	file := lostFile(t, c.arch)
+	want := c.undisturbed(t, file)
+	r := c.open(t, file)
 	defer r.Close()
 	rounds := 10
 	if testing.Short() || raceEnabled {
@@ -182,12 +223,17 @@ func haltingForward(t *testing.T, line *Line, tokens []int32, round int) (halts 
 // forward is made of are taken back.
 func TestWhatIsWaitedFor(t *testing.T) {
 	skipUnderRace(t)
-	t.Setenv("SANDWICH_LOSE", "1:0%:1ms")
-	r := openTestRunner(t, lostFile(t, "qwen3"), thumb.Options{Threads: 2}, lostChunk)
-	defer r.Close()
-	if len(r.Plan.Decode.PUs) < 2 {
-		t.Skip("needs two PUs")
+	testSync = exec.SyncA // a forward of ranks may halt behind every op, too
+	defer func() { testSync = exec.SyncB }()
+	for _, ranks := range [][]int{{2}, {1, 1}} {
+		c := lostCase{"qwen3", "1:0%:1ms", ranks}
+		t.Run(c.name(), func(t *testing.T) { checkWaits(t, &c) })
 	}
+}
+
+func checkWaits(t *testing.T, c *lostCase) {
+	r := c.open(t, lostFile(t, c.arch))
+	defer r.Close()
 	apart := func() uint64 {
 		s := r.Pool().Stats()
 		return s.Total().Apart

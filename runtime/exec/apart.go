@@ -156,11 +156,11 @@ func (e *Executor) normRows(g *group, op *model.Op, lo, hi int) {
 	copyRows(dst, stride, own, hidden, n, hidden)
 }
 
-// addNormOwn is a worker's chunk of a sum and its norm, where there is one rank.
-func (e *Executor) addNormOwn(g *group, op *model.Op, lo, hi int) {
+// addNormApart is a worker's chunk of a sum, of what other ranks have of Y too, and its norm; false
+// where it is to be computed in place.
+func (e *Executor) addNormApart(g *group, op *model.Op, others []rankBuffers, lo, hi int) bool {
 	if !g.w.Apart() || e.apartBytes == 0 {
-		e.addNormRows(g.vec, op, lo, hi)
-		return
+		return false
 	}
 	hidden, n := e.model.Dims.Hidden, hi-lo
 	x := (*float32)(e.scratch[g.w.Index()].apart)
@@ -172,6 +172,9 @@ func (e *Executor) addNormOwn(g *group, op *model.Op, lo, hi int) {
 	copyRows(x, hidden, bx, strideX, n, hidden)
 	copyRows(y, hidden, by, strideY, n, hidden)
 	for r := range n {
+		for i := range others {
+			g.vec.Add(addElems(y, r*hidden), others[i].row(model.BufY, lo+r), hidden)
+		}
 		e.addRow(g.vec, addElems(x, r*hidden), addElems(y, r*hidden), op)
 		if op.Norm != nil {
 			e.normRow(g.vec, addElems(out, r*hidden), addElems(x, r*hidden), op)
@@ -185,4 +188,5 @@ func (e *Executor) addNormOwn(g *group, op *model.Op, lo, hi int) {
 	if op.Norm != nil { // after X, which it may take the place of
 		copyRows(g.row(normed(op), lo), g.bufs.stride[normed(op)], out, hidden, n, hidden)
 	}
+	return true
 }

@@ -19,11 +19,13 @@ func (e *Executor) compile(c executorConfig) error {
 	for r := range e.ranks {
 		own, shard := &e.ranks[r], &c.Shards.list[r]
 		own.shard, own.weights, own.kv = shard, &c.Weights.ranks[r], c.KV[r]
+		own.chunks.List, own.rounded.List = uint8(r), uint8(r)
 		var err error
 		if own.attend, err = NewAttention(isasOf(e.classes), own.kv, kind, c.Workers.Pool.Size(),
 			c.team()); err != nil {
 			return err
 		}
+		own.attend.chunks.List = uint8(r)
 		if e.groups != nil { // of models whose layers are all alike
 			own.attend.leave(shard.share.Heads.Lo-shard.share.KVHeads.Lo*kind.Groups[0], shard.share.Heads.Len())
 		}

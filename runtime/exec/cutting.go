@@ -11,24 +11,48 @@ import (
 // others wait for it.
 type Gate interface{ Passed(next int) (halt bool) }
 
-// ask asks the gate behind a step, once, before the global barrier of that number in the run.
-func (e *Executor) ask(next, barrier int) {
+// ask asks the gate behind a step, once, before all meet: before step `at`, which is beyond the
+// next one where the ranks go on up to a gather.
+func (e *Executor) ask(next, at int) {
 	if next <= e.asked {
 		return
 	}
 	e.asked = next
-	e.pacer.follow(barrier, len(e.ranks) == 1)
-	halt := e.gate != nil && e.gate.Passed(next)
-	if e.halt[barrier&1] = halt; !halt {
+	e.pacer.follow(next, len(e.ranks) == 1)
+	if e.gate == nil || !e.gate.Passed(next) {
 		return
 	}
-	if i, _ := e.bufs.locate(next); i < e.end && e.groups == nil { // ranks may go on up to a gather
-		e.next = next
+	if i, _ := e.bufs.locate(at); i < e.end {
+		e.next = at
 	}
+	e.halt.Store(int64(at))
 }
 
-// askLast is ask by the last worker to arrive behind a step, of one rank: each step has a barrier.
-func (e *Executor) askLast(next int) { e.ask(next, next-1-e.from) }
+// askLast is ask by the last worker to arrive behind a step.
+func (e *Executor) askLast(next int) { e.ask(next, next) }
+
+// halted says, where all have met before a step, whether the forward ends there.
+func (e *Executor) halted(next int) bool { return e.halt.Load() == int64(next) }
+
+// meeting is who waits for whom behind a step.
+type meeting uint8
+
+const (
+	meetAll     meeting = iota // all workers, and the forward may halt there
+	meetOwn                    // those of a rank
+	meetSumming                // all of them in the gather that follows, by the flags of its sum
+)
+
+// behind is the meeting behind a portion of op i, where another step follows or none does.
+func (e *Executor) behind(i int, c portion, follows bool) meeting {
+	switch s := &e.steps[i]; {
+	case s.local && follows && !e.bufs.joint(i):
+		return meetOwn
+	case s.meet && s.mode != onGather && c.last():
+		return meetSumming
+	}
+	return meetAll
+}
 
 // everywhere halts behind every step.
 type everywhere struct{}
@@ -111,14 +135,7 @@ func (e *Executor) Steps() (n int) {
 // cutMatMul is matMul for the share that a cut has of the columns of each weight. Its patches are
 // smaller than slices where that gives every worker some.
 func (e *Executor) cutMatMul(g *group, op *model.Op, adds bool, c portion) {
-	m := e.rows
-	if op.Wanted {
-		m = len(e.batch.LogitRows)
-	}
-	if c.at == 0 {
-		e.round(g, op, m) // for the following cuts, too
-	}
-	total := 0
+	m, total := e.inputRows(op), 0
 	for i := range op.Outs {
 		total += g.rank.gemms[op.W[i]].of(m).cut(m, c, g.n).count()
 	}

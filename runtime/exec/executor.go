@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -68,13 +69,11 @@ type Executor struct {
 	from      int
 	end       int // ops to run: without wanted logits the forward ends before the head
 	next      int
-	// what the gate told before a global barrier, by parity: who asks it is never two of them ahead
-	// of the others
-	halt   [2]bool
-	asked  int // up to which step
-	asking func(next int)
-	ended  time.Time // worker 0 passed the last barrier
-	body   func(*pool.Worker)
+	halt      atomic.Int64 // the step before which the gate told to halt; 0: none
+	asked     int          // up to which step
+	asking    func(next int)
+	ended     time.Time // worker 0 passed the last barrier
+	body      func(*pool.Worker)
 
 	heir      *Executor     // see Expect
 	rehearsal kvcache.Batch // of a forward of this one
@@ -177,11 +176,12 @@ func (e *Executor) Run(team Team, b *kvcache.Batch, from int, gate Gate) (next i
 	if err := e.prepare(b); err != nil {
 		return from, err
 	}
-	e.from, e.next, e.gate, e.halt, e.asked = from, e.Steps(), gate, [2]bool{}, from
-	if e.groups == nil {
+	e.from, e.next, e.gate, e.asked = from, e.Steps(), gate, from
+	e.halt.Store(0)
+	if len(e.ranks) <= pool.MostLists {
 		team.RunElastic(e.body)
 	} else {
-		team.Run(e.body) // ranks have work of their own
+		team.Run(e.body)
 	}
 	return e.next, nil
 }
@@ -239,137 +239,6 @@ func (e *Executor) layOut(b *kvcache.Batch) {
 	}
 	for r := range e.ranks {
 		e.ranks[r].attend.Begin(b.Spans)
-	}
-}
-
-// walk is what each worker does. Between two gathers the ranks wait for nobody but their own,
-// unless an op is cut; at a gather they meet by the flags of the sum.
-func (e *Executor) walk(w *pool.Worker) {
-	e.walkSteps(w)
-	if w.ID() == 0 {
-		e.ended = time.Now()
-	}
-}
-
-func (e *Executor) walkSteps(w *pool.Worker) {
-	first, back := w.Resumed()
-	if !back {
-		first = e.from
-		e.scratch[w.Index()].began = time.Now()
-	}
-	passed := first - e.from
-	if passed > 0 && e.halt[(passed-1)&1] {
-		return
-	}
-	if passed > 0 {
-		e.pacer.read(w, passed-1)
-	} else {
-		e.pacer.join(w)
-	}
-	all, own := e.together(w), group{}
-	if e.groups != nil {
-		w.Use(e.groups.grouping)
-		own = e.apart(w)
-	}
-	i, c := e.bufs.locate(first)
-	for next := first + 1; i < e.end; next++ {
-		s, at := e.steps[i], c
-		op := i
-		i, c = e.bufs.after(i, c)
-		if s.meet && s.mode == onGather {
-			e.sum.Finish(w, w.Group().ID(), &e.partials, e.after[op])
-		} else {
-			g := &all
-			if s.mode.apart() {
-				g = &own
-			}
-			e.do(g, op, at)
-			if s.local && i < e.end && !e.bufs.joint(op) {
-				w.LocalBarrier()
-				continue
-			}
-			if w.ID() == 0 && !w.Guarded() {
-				if i >= e.end {
-					e.heir.rehearse()
-				}
-				e.ask(next, passed)
-			}
-			if s.meet && at.last() {
-				e.sum.Publish(w, w.Group().ID(), own.n, &e.partials)
-				continue
-			}
-			w.BarrierTo(next, e.asking)
-			e.pacer.read(w, passed)
-		}
-		if e.halt[passed&1] {
-			if w.ID() == 0 && i < e.end && e.groups != nil {
-				e.next = next
-			}
-			return
-		}
-		passed++
-	}
-}
-
-// do is the group's part in op i, or in a cut of it.
-func (e *Executor) do(g *group, i int, c portion) {
-	op, s := &g.shard.model.Ops[i], e.steps[i]
-	switch op.Kind {
-	case model.OpEmbed:
-		e.embed(g, op)
-	case model.OpNorm:
-		e.norm(g, op)
-	case model.OpMatMul:
-		if c.of > 1 {
-			e.cutMatMul(g, op, s.adds, c)
-		} else {
-			e.matMul(g, i, op, s.adds)
-		}
-	case model.OpRotate:
-		e.rotateHeads(g, op, s.rope)
-	case model.OpAttention:
-		g.rank.attend.run(g.w, op.Layer, scoresOf(op), g.bufs.rowsOf(model.BufQ), g.bufs.rowsOf(model.BufAtt), c)
-	case model.OpAddNorm:
-		switch {
-		case s.adds:
-			e.norm(g, op)
-		case s.alone:
-			e.addOwn(g, op)
-		default:
-			e.addNorm(g, op)
-		}
-	case model.OpGather:
-		e.gather(g, op.Scale)
-	case model.OpRoute:
-		e.route(g, op)
-	case model.OpDispatch:
-		e.dispatch(g, op)
-	case model.OpExperts:
-		e.experts(g, op, c)
-	case model.OpCombine:
-		e.combine(g, op)
-	case model.OpRowNorm:
-		e.rowNorm(g, op)
-	case model.OpConv:
-		e.conv(g, i, op)
-	case model.OpDelta:
-		e.delta(g, i, op, c)
-	case model.OpOutGate:
-		e.outGate(g, op)
-	case model.OpCap:
-		e.capRows(g, op)
-	case model.OpInputs:
-		e.makeInputs(g, op)
-	case model.OpGate:
-		e.gateInput(g, op)
-	case model.OpHeads:
-		e.heads(g, op)
-	case model.OpLatent:
-		e.latent(g, op, s.rope)
-	case model.OpPool:
-		e.pool(g, op)
-	case model.OpSoftmax:
-		e.softmax(g, op)
 	}
 }
 

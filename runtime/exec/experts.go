@@ -10,9 +10,6 @@ import (
 // multiplies the rows that were sent to it. The slices of all products form one list of tasks,
 // expert by expert.
 func (e *Executor) experts(g *group, op *model.Op, c portion) {
-	if c.at == 0 {
-		e.round(g, op, e.rows*e.bufs.routes.used)
-	}
 	total := 0
 	for expert := range e.model.Experts.Count {
 		total += e.expertTasks(g, op, expert)

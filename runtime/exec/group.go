@@ -39,8 +39,8 @@ type rank struct {
 	others  [][]*phaseGemm // the same of the other classes
 	common  [][]common     // by op, of unlike workers
 	parts   []pool.Stretch // theirs, by number in the group
-	chunks  pool.Counter
-	rounded pool.Counter // the rounding of activations that precedes a product shares its op with the product
+	chunks  pool.Counter   // its list of a phase is the rank's number
+	rounded pool.Counter   // the same; rounding activations for a product shares the op with it
 }
 
 // together is the group of all active workers, on the operands of the first rank.
@@ -48,11 +48,10 @@ func (e *Executor) together(w *pool.Worker) group {
 	return e.equip(group{w: w, id: w.ID(), n: w.N(), bufs: &e.bufs.ranks[0], rank: &e.ranks[0]})
 }
 
-// apart is the group of the worker's own rank.
-func (e *Executor) apart(w *pool.Worker) group {
-	g := w.Group()
-	r := g.ID()
-	return e.equip(group{w: w, id: w.GroupRank(), n: g.Size(), local: true, bufs: &e.bufs.ranks[r], rank: &e.ranks[r]})
+// apart is the group of a rank, the worker's own or one that it helps.
+func (e *Executor) apart(w *pool.Worker, r int) group {
+	return e.equip(group{w: w, id: w.GroupRank(), n: w.Groups()[r].Size(), local: true, bufs: &e.bufs.ranks[r],
+		rank: &e.ranks[r]})
 }
 
 // equip gives the worker the code of its class.

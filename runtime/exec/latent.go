@@ -17,7 +17,6 @@ func (e *Executor) heads(g *group, op *model.Op) {
 		e.copyHeads(g, op)
 		return
 	}
-	e.round(g, op, e.rows)
 	each := g.rank.gemms[op.W[0]].of(e.rows).Tasks(e.rows)
 	total := each * op.Heads.Q
 	for lo, hi, ok := g.next(total, 1); ok; lo, hi, ok = g.next(total, 1) {

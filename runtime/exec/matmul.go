@@ -10,11 +10,7 @@ import (
 // matMul is Outs[i] = In * W[i]^T + Bias[i] or, where it adds, X += In * W[0]^T. The slices of all
 // its weights form one list of tasks, so that small weights (k and v) fill the gaps of large ones.
 func (e *Executor) matMul(g *group, i int, op *model.Op, adds bool) {
-	m := e.rows
-	if op.Wanted {
-		m = len(e.batch.LogitRows)
-	}
-	e.round(g, op, m)
+	m := e.inputRows(op)
 	if e.pacer != nil && !g.w.Guarded() { // whose parts would be with nobody while their worker is lost
 		e.divided(g, i, op, m, adds)
 		return

@@ -31,7 +31,7 @@ type pacer struct {
 	views   [3]rateView
 	last    int    // the newest view
 	first   int    // the view that a run begins with, also for who comes late to it
-	shown   [2]int // the view that holds past a barrier, by its parity
+	shown   [2]int // the view that holds from a step on, by its parity
 	own     []ownPace
 }
 
@@ -122,22 +122,19 @@ func (p *pacer) join(w *pool.Worker) {
 	}
 }
 
-// follow is worker 0's look behind an op and before barrier number `passed` of the run. Where ranks
-// do not meet at it, nothing changes inside a run.
-func (p *pacer) follow(passed int, meets bool) {
-	if p == nil {
-		return
-	}
-	if meets {
+// follow is worker 0's look behind an op and before step `next`. Where ranks do not meet behind
+// each op, nothing changes inside a run.
+func (p *pacer) follow(next int, meets bool) {
+	if p != nil && meets {
 		p.look()
+		p.shown[next&1] = p.last
 	}
-	p.shown[passed&1] = p.last
 }
 
-// read takes what worker 0 left before the barrier.
-func (p *pacer) read(w *pool.Worker, passed int) {
+// read takes what worker 0 left before a step.
+func (p *pacer) read(w *pool.Worker, next int) {
 	if p != nil {
-		p.own[w.Index()].view = &p.views[p.shown[passed&1]]
+		p.own[w.Index()].view = &p.views[p.shown[next&1]]
 	}
 }
 

@@ -87,19 +87,34 @@ func (g *group) strip(in model.Buf, s *strips, u int, c microkernel.Compute) (fr
 	return addElems(g.row(in, r), i*s.step), min(s.length, s.k-i*s.pitch), g.bufs.rounded[c].row(r, i*s.pitch)
 }
 
-// round makes of the m rows that an op reads what its weights want, if any does, and waits until
-// all of it is there.
-func (e *Executor) round(g *group, op *model.Op, m int) {
+// round makes of the rows that an op reads what its weights want, and tells whether any does: then
+// all of it has to be there before the op begins.
+func (e *Executor) round(g *group, op *model.Op, c portion) (any bool) {
+	multiplies := op.Kind == model.OpMatMul || op.Kind == model.OpExperts || op.Kind == model.OpHeads
+	if !multiplies || c.at > 0 { // the first of its steps does so for all of them
+		return false
+	}
 	need, any := g.roundings(op)
 	if !any {
-		return
+		return false
 	}
-	s := stripsOf(g.shard.model, op)
+	m, s := e.inputRows(op), stripsOf(g.shard.model, op)
 	total := m * s.each
 	for lo, hi, ok := g.nextRounded(total, s.chunk); ok; lo, hi, ok = g.nextRounded(total, s.chunk) {
 		e.roundStrips(g, op.In, &s, &need, lo, hi)
 	}
-	g.barrier()
+	return true
+}
+
+// inputRows is how many rows an op that multiplies reads.
+func (e *Executor) inputRows(op *model.Op) int {
+	switch {
+	case op.Kind == model.OpExperts:
+		return e.rows * e.bufs.routes.used
+	case op.Wanted:
+		return len(e.batch.LogitRows)
+	}
+	return e.rows
 }
 
 // roundStrips is a worker's chunk of that.

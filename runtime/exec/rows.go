@@ -85,25 +85,21 @@ func (e *Executor) norm(g *group, op *model.Op) {
 
 // addNorm adds what the ops before made of Y to X, and normalizes. With several ranks it is the
 // gather of their subgraph, where they have met at a barrier: each row is summed in ascending order
-// of ranks, as allreduce.Sum does.
-func (e *Executor) addNorm(g *group, op *model.Op) {
+// of ranks, as allreduce.Sum does. Or the first rank has it alone.
+func (e *Executor) addNorm(g *group, op *model.Op, alone bool) {
+	others := e.bufs.ranks[1:]
+	if alone {
+		others = nil
+	}
 	for lo, hi, ok := g.next(e.rows, rowChunk); ok; lo, hi, ok = g.next(e.rows, rowChunk) {
-		if len(e.ranks) == 1 {
-			e.addNormOwn(g, op, lo, hi)
+		if e.addNormApart(g, op, others, lo, hi) {
 			continue
 		}
-		for r := lo; r < hi; r++ {
-			for i := range e.bufs.ranks[1:] {
-				g.vec.Add(g.row(model.BufY, r), e.bufs.ranks[1+i].row(model.BufY, r), e.model.Dims.Hidden)
+		for i := range others {
+			for r := lo; r < hi; r++ {
+				g.vec.Add(g.row(model.BufY, r), others[i].row(model.BufY, r), e.model.Dims.Hidden)
 			}
 		}
-		e.addNormRows(g.vec, op, lo, hi)
-	}
-}
-
-// addOwn is addNorm of what the first rank has alone.
-func (e *Executor) addOwn(g *group, op *model.Op) {
-	for lo, hi, ok := g.next(e.rows, rowChunk); ok; lo, hi, ok = g.next(e.rows, rowChunk) {
 		e.addNormRows(g.vec, op, lo, hi)
 	}
 }

@@ -36,9 +36,7 @@ func (e *Executor) allocateScratch(p *Shards, pus []int) error {
 	gemm := 0
 	for r := range e.ranks {
 		gemm = max(gemm, e.ranks[r].gemmScratch(e.bufs.rows))
-	}
-	if e.groups == nil {
-		e.apartBytes = e.ranks[0].apartBytes(e.bufs.rows)
+		e.apartBytes = max(e.apartBytes, e.ranks[r].apartBytes(e.bufs.rows))
 	}
 	gemm = gemm/4096*4096 + 4096
 	each := gemm + e.apartBytes

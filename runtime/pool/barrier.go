@@ -89,9 +89,7 @@ func (b *barrier) pass(w *Worker, member, next int) {
 	}
 	w.barriers++
 	if b.arrive(member) {
-		if next >= 0 && w.pool.risk.Load() > 0 {
-			w.raiseGuard(next)
-		}
+		w.Heed(next)
 		b.epoch.advance()
 		return
 	}
@@ -100,7 +98,5 @@ func (b *barrier) pass(w *Worker, member, next int) {
 	if w.pool.aborting.Load() {
 		panic(errAborted)
 	}
-	if w.parks != parks && w.pool.now()-w.parked > lossGap {
-		w.pool.doubts.Add(1)
-	}
+	w.doubt(parks)
 }

@@ -32,13 +32,17 @@ const (
 	localMask = 1<<localBits - 1
 )
 
+// MostLists is how many loops one phase of a team on its guard may have.
+const MostLists = 1 << listBits
+
 // Counter hands out the chunks of one op to whichever worker comes next, so that a worker on a slow
 // or disturbed core takes fewer of them. The zero value is ready, and it needs no reset: the word
 // holds the barrier phase it was last used in beside the number of chunks given out, and the first
 // worker to come with a newer phase starts it over. The workers that share a Counter must therefore
 // pass a barrier they share between two uses of it; inside one phase it counts one loop.
 type Counter struct {
-	_    [cacheLine / 2]byte
+	List uint8 // which of the loops of a phase it is for, below MostLists, where a team on its guard has several
+	_    [cacheLine/2 - 8]byte
 	word atomic.Uint64 // phase << chunkBits | chunks given out
 	_    [cacheLine / 2]byte
 }
@@ -57,6 +61,9 @@ func (w *Worker) Next(c *Counter, total, chunk int) (lo, hi int, ok bool) {
 		return total, total, false
 	}
 	w.Lap(true)
+	if w.joined {
+		w.open(c)
+	}
 	n := int(c.take(w.tag))
 	if w.joined {
 		if n*chunk >= total {

@@ -19,8 +19,10 @@ const (
 // late, the team is on its guard, goes on without who is lost, and takes back what that one had.
 // What the function promises for it:
 //
-//   - all work is in loops of Next, none is given to a worker by its number, and the loops of one
-//     run share one barrier of all workers;
+//   - all work is in loops of Next, and none is given to a worker by its number;
+//   - while Guarded says so, all workers walk together: every loop is everybody's, local barriers
+//     are those of the team, and all pass the same number of them. What groups would do beside each
+//     other is then loops of one phase over counters of unlike lists;
 //   - it passes barriers by BarrierTo where a step begins that a worker can come back to, and after
 //     Resumed it begins with that step: of what came before in it, Next gives nothing and barriers
 //     are passed at once;
@@ -44,9 +46,9 @@ func (w *Worker) Apart() bool { return w.joined && w.apart }
 // Offer begins the part of a chunk that others may take back: until Commit the worker writes to its
 // own memory alone.
 func (w *Worker) Offer() {
-	phase, self := w.tag>>localBits, &w.team.guard.members[w.id]
+	self := &w.team.guard.members[w.id]
 	self.since.Store(int64(w.since))
-	self.word.Store(placeOffered.in(phase) | w.chunk)
+	self.word.Store(w.at(placeOffered) | w.chunk)
 	w.offered++
 	w.pool.losses.strike(w)
 }
@@ -55,8 +57,8 @@ func (w *Worker) Offer() {
 // else has taken the chunk, it does not return but unwinds the run, to come back where the team is.
 func (w *Worker) Commit() {
 	w.pool.losses.strike(w)
-	phase, self := w.tag>>localBits, &w.team.guard.members[w.id]
-	if !self.word.CompareAndSwap(placeOffered.in(phase)|w.chunk, placeBusy.in(phase)) {
+	self := &w.team.guard.members[w.id]
+	if !self.word.CompareAndSwap(w.at(placeOffered)|w.chunk, w.at(placeBusy)) {
 		panic(errLeft)
 	}
 }
@@ -134,6 +136,7 @@ func (w *Worker) join() bool {
 		self.word.Store(placeBusy.in(phase))
 		if g.word.CompareAndSwap(word, word-outOne) {
 			w.tag, w.step, w.skip, w.joined = phase<<localBits, int(number), int(phase-first), true
+			w.list = 0
 			return true
 		}
 		self.word.Store(placeOut.in(phase))
@@ -247,6 +250,14 @@ func (p *Pool) Gather() {
 	}
 }
 
+// Heed puts the team of an elastic run on its guard if a worker is at risk, where the caller knows
+// that everybody has met, and lets nobody call Met before it. Step next begins behind that.
+func (w *Worker) Heed(next int) {
+	if p := w.pool; next >= 0 && p.elastic && (p.risk.Load() > 0 || p.losses != nil) {
+		w.raiseGuard(next)
+	}
+}
+
 // raiseGuard puts the team on its guard in the midst of a run, at the barrier that everybody else
 // waits in. Step next begins behind it.
 func (w *Worker) raiseGuard(next int) {
@@ -261,7 +272,9 @@ func (w *Worker) raiseGuard(next int) {
 
 // enterGuard is passing the barrier at which the team was put on its guard.
 func (w *Worker) enterGuard() {
+	w.pool.losses.strike(w)
 	phase := w.tag >> localBits
+	w.list = 0
 	if !w.team.guard.members[w.id].word.CompareAndSwap(placeWaiting.in(phase-1), placeBusy.in(phase)) {
 		panic(errLeft)
 	}

@@ -10,13 +10,15 @@ import (
 )
 
 // relay is an elastic run whose result depends on every chunk of every step having been computed
-// from the one before, in place and once: cells of step s are made of two cells of step s-1.
+// from the one before, in place and once: cells of step s are made of two cells of step s-1, itself
+// and the one beside it.
 type relay struct {
 	cells, between []uint64
 	commits        []int32 // by step and chunk
 	own            [][]uint64
 	count          [2]Counter
 	steps, chunk   int
+	beside         func(step, i int) int
 	lose           func(w *Worker, step int) // between Offer and Commit
 }
 
@@ -26,6 +28,7 @@ func newRelay(p *Pool, cells, steps, chunk int) *relay {
 	for i := range r.own {
 		r.own[i] = make([]uint64, cells)
 	}
+	r.beside = func(_, i int) int { return (i + 1) % cells }
 	r.commits = make([]int32, steps*cells)
 	r.fill()
 	return r
@@ -44,9 +47,9 @@ func (r *relay) want(steps int) []uint64 {
 	for i := range now {
 		now[i] = uint64(i)
 	}
-	for range steps {
+	for s := range steps {
 		for i := range now {
-			then[i] = mix(now[i] ^ now[(i+1)%len(now)]<<1)
+			then[i] = mix(now[i] ^ now[r.beside(s, i)]<<1)
 		}
 		for i := range now {
 			now[i] += then[i]
@@ -63,21 +66,31 @@ func (r *relay) run(w *Worker) {
 		first = 0
 	}
 	for s := first; s < r.steps; s++ {
-		r.loop(w, s, 0, func(i int) uint64 { return mix(r.cells[i] ^ r.cells[(i+1)%len(r.cells)]<<1) },
-			func(i int, v uint64) { r.between[i] = v })
+		r.read(w, s, &r.count[0], 0, len(r.cells))
 		w.Barrier()
-		r.loop(w, s, 1, func(i int) uint64 { return r.between[i] }, func(i int, v uint64) {
-			r.cells[i] += v
-			r.commits[s*len(r.cells)+i]++
-		})
+		r.add(w, s, &r.count[1], 0, len(r.cells))
 		w.BarrierTo(s+1, nil)
 	}
 }
 
-func (r *relay) loop(w *Worker, step, half int, compute func(i int) uint64, store func(i int, v uint64)) {
+// read and add are the halves of a step for some of the cells.
+func (r *relay) read(w *Worker, step int, c *Counter, first, n int) {
+	r.loop(w, step, c, first, n, func(i int) uint64 { return mix(r.cells[i] ^ r.cells[r.beside(step, i)]<<1) },
+		func(i int, v uint64) { r.between[i] = v })
+}
+
+func (r *relay) add(w *Worker, step int, c *Counter, first, n int) {
+	r.loop(w, step, c, first, n, func(i int) uint64 { return r.between[i] }, func(i int, v uint64) {
+		r.cells[i] += v
+		r.commits[step*len(r.cells)+i]++
+	})
+}
+
+func (r *relay) loop(w *Worker, step int, c *Counter, first, n int, compute func(i int) uint64,
+	store func(i int, v uint64)) {
 	own := r.own[w.Index()]
-	c := &r.count[half]
-	for lo, hi, ok := w.Next(c, len(r.cells), r.chunk); ok; lo, hi, ok = w.Next(c, len(r.cells), r.chunk) {
+	for lo, hi, ok := w.Next(c, n, r.chunk); ok; lo, hi, ok = w.Next(c, n, r.chunk) {
+		lo, hi := first+lo, first+hi
 		apart := w.Apart()
 		if apart && !raceEnabled { // the race detector would find that cells change under a lost worker
 			w.Offer()

@@ -36,6 +36,7 @@ func (f *Flags) Raise(i int, to uint64) {
 // failed.
 func (f *Flags) Wait(w *Worker, i int, number uint64) {
 	e := &f.list[i]
+	parks := w.parks
 	for e.at.Load() < number {
 		old := e.v.Load()
 		if w.pool.aborting.Load() { // after the load: a later abort advances past old
@@ -46,6 +47,7 @@ func (f *Flags) Wait(w *Worker, i int, number uint64) {
 		}
 		w.wait(&e.event, old)
 	}
+	w.doubt(parks)
 }
 
 // abort releases every waiter. Pool.aborting is set.
@@ -54,7 +56,3 @@ func (f *Flags) abort() {
 		f.list[i].advance()
 	}
 }
-
-// Met tells that all active workers are known to have come to this point of the run, by flags
-// instead of by Barrier: all of them call it. Counters may then be used again, as after Barrier.
-func (w *Worker) Met() { w.tag = nextGlobal(w.tag) }

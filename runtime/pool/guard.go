@@ -20,24 +20,38 @@ const (
 	placeBusy                 // in the phase, and to be waited for
 	placeSpent                // found no chunk left, and holds none
 	placeWaiting              // arrived at the barrier behind the phase
-	placeOffered              // computes the phase's chunk of that number into its own memory
+	placeOffered              // computes the list's chunk of that number into its own memory
 )
 
 const (
 	placeShift = 61
-	phaseBits  = placeShift - chunkBits
+	listBits   = 8
+	listShift  = placeShift - listBits
+	phaseBits  = listShift - chunkBits
 	phaseMask  = 1<<phaseBits - 1
 )
 
-// in is the member's word for a place in a phase.
+// in is the member's word for a place in a phase, at its first list of chunks.
 func (s place) in(phase uint64) uint64 { return uint64(s)<<placeShift | (phase&phaseMask)<<chunkBits }
 
 func placeOf(word uint64) place  { return place(word >> placeShift) }
+func listOf(word uint64) uint64  { return word >> listShift & (1<<listBits - 1) }
 func phaseOf(word uint64) uint64 { return word >> chunkBits & phaseMask }
+
+// at is the worker's word for a place in its phase, at its list.
+func (w *Worker) at(s place) uint64 { return s.in(w.tag>>localBits) | uint64(w.list)<<listShift }
+
+// open makes the counter's the list that the worker may have chunks of, before it asks for one.
+func (w *Worker) open(c *Counter) {
+	if w.list != c.List {
+		w.list = c.List
+		w.team.guard.members[w.id].word.Store(w.at(placeBusy))
+	}
+}
 
 // member is what others see of a worker, and may do to it.
 type member struct {
-	word  atomic.Uint64 // place, phase, chunk
+	word  atomic.Uint64 // place, list, phase, chunk
 	since atomic.Int64  // when an offered chunk was begun
 	_     [cacheLine - 16]byte
 }
@@ -163,7 +177,7 @@ func (g *guard) pass(w *Worker, next int, last func(int)) {
 	if !self.word.CompareAndSwap(placeWaiting.in(phase), placeBusy.in(phase+1)) {
 		panic(errLeft)
 	}
-	w.tag = nextGlobal(w.tag)
+	w.tag, w.list = nextGlobal(w.tag), 0
 }
 
 // await returns when the phase is over. Members that hold nothing of it and do not come are left
@@ -188,7 +202,7 @@ func (g *guard) await(w *Worker, phase uint64, next int, last func(int)) {
 
 // idle tells whether a member that has not arrived behind the phase holds nothing of it.
 func idle(word, phase uint64) bool {
-	return word == placeSpent.in(phase) || word == placeWaiting.in(phase-1)
+	return placeOf(word) == placeSpent && phaseOf(word) == phase&phaseMask || word == placeWaiting.in(phase-1)
 }
 
 // leave makes a member whose word is as given one that is out, and reports whether it still was as
@@ -203,12 +217,12 @@ func (p *Pool) leave(m *member, word, phase uint64) bool {
 	return true
 }
 
-// last is for a worker that found no chunk left: it waits until nobody holds one of the phase.
+// last is for a worker that found no chunk left of its list: it waits until nobody holds one.
 // Where somebody has been at one for too long, it takes it back, which ok says: its caller computes
 // it.
 func (g *guard) last(w *Worker) (chunk int, ok bool) {
 	phase, self := w.tag>>localBits, &g.members[w.id]
-	spent, busy := placeSpent.in(phase), placeBusy.in(phase)
+	spent, busy := w.at(placeSpent), w.at(placeBusy)
 	self.word.Store(spent)
 	w.pool.losses.strike(w)
 	for t := w.watch(); ; t.look() {
@@ -228,8 +242,7 @@ func (g *guard) last(w *Worker) (chunk int, ok bool) {
 		if !self.word.CompareAndSwap(spent, busy) { // before: who takes must not be left out meanwhile
 			panic(errLeft)
 		}
-		if word := late.word.Load(); placeOf(word) == placeOffered && phaseOf(word) == phase&phaseMask &&
-			w.pool.leave(late, word, phase) {
+		if word := late.word.Load(); word&^chunkMask == w.at(placeOffered) && w.pool.leave(late, word, phase) {
 			g.count(phase, 1, 0, -1, nil)
 			g.taken(phase)
 			w.taken++
@@ -239,7 +252,8 @@ func (g *guard) last(w *Worker) (chunk int, ok bool) {
 	}
 }
 
-// held tells whether others hold chunks of the phase, and which of them has had one for too long.
+// held tells whether others hold chunks of the worker's list, and which of them has had one for too
+// long.
 func (g *guard) held(w *Worker, phase uint64, t *watch) (held bool, late *member) {
 	for i := range g.members {
 		if i == w.id {
@@ -247,7 +261,7 @@ func (g *guard) held(w *Worker, phase uint64, t *watch) (held bool, late *member
 		}
 		m := &g.members[i]
 		word := m.word.Load()
-		if phaseOf(word) != phase&phaseMask {
+		if phaseOf(word) != phase&phaseMask || listOf(word) != uint64(w.list) {
 			continue
 		}
 		switch placeOf(word) {

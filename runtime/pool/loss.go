@@ -42,6 +42,14 @@ func (t *waiter) suspect(now, gap time.Duration) {
 	t.lost(now, max(gap, stolen))
 }
 
+// doubt notes that a wait, before which the worker had slept so many times, took so long that
+// somebody must have lost its CPU.
+func (w *Worker) doubt(parks uint64) {
+	if w.parks != parks && w.pool.now()-w.parked > lossGap {
+		w.pool.doubts.Add(1)
+	}
+}
+
 // interrupted says whether the kernel gave the thread's CPU to another one since the last look.
 func (t *waiter) interrupted() bool {
 	n := involuntarySwitches()
@@ -68,7 +76,7 @@ func (t *waiter) lost(now, gap time.Duration) {
 // atRisk says whether the next elastic run begins on guard.
 func (p *Pool) atRisk() bool {
 	if p.losses != nil {
-		return true
+		return !p.losses.late(p.runs)
 	}
 	until := p.risk.Load()
 	if until == 0 {
@@ -113,8 +121,9 @@ func (s *watch) look() {
 }
 
 // losses make workers lose their CPUs at will: part of the times at which they might, for up to a
-// while. Then the team is always on its guard and all workers are at risk. Tests use it, and who
-// wants to see that tokens stay the same.
+// while. Then the team is on its guard, in part of the runs as soon as all have met and else from
+// the beginning, and all workers are at risk. Tests use it, and who wants to see that tokens stay
+// the same.
 type losses struct {
 	seed uint64
 	part uint64 // of 2^32
@@ -162,6 +171,9 @@ func (l *losses) strike(w *Worker) {
 		nap(1 + time.Duration(mix(x)%uint64(l.most)))
 	}
 }
+
+// late tells whether the guard of a run is raised in its midst.
+func (l *losses) late(run uint64) bool { return mix(l.seed^run<<32)&(1<<32-1) < l.part }
 
 // mix is splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
 func mix(x uint64) uint64 {

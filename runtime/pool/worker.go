@@ -37,6 +37,7 @@ type Worker struct {
 	step   int    // that it came back with to the run, or -1
 	skip   int    // barriers in that step that the team has passed
 	joined bool   // it is a member of a guarded team; the pool may be in another run already
+	list   uint8  // of whose chunks it may have one, on guard
 	ended  uint64 // the last run whose end it reached
 	doubts uint64 // how many of Pool.doubts it has looked into
 
@@ -75,6 +76,9 @@ func (w *Worker) Index() int { return w.index }
 // PU is the processing unit the worker is bound to.
 func (w *Worker) PU() int { return w.pu }
 
+// Groups are those of the grouping in use, by ID. They are not to be changed.
+func (w *Worker) Groups() []*Group { return w.layout.groups }
+
 // Class is the opaque class given in Options.
 func (w *Worker) Class() int { return w.class }
 
@@ -95,7 +99,6 @@ func (w *Worker) Barrier() { w.BarrierTo(-1, nil) }
 // back begins with it. Of a guarded team the last to arrive calls last, unless it is nil, before
 // anybody goes on; where somebody comes back meanwhile, another one does so again.
 func (w *Worker) BarrierTo(next int, last func(next int)) {
-	p := w.pool
 	if w.joined {
 		if w.skip > 0 {
 			w.skip--
@@ -104,22 +107,30 @@ func (w *Worker) BarrierTo(next int, last func(next int)) {
 		}
 		return
 	}
-	if !p.elastic {
-		next = -1
-	}
 	w.team.barrier.pass(w, w.id, next)
+	w.Met()
+}
+
+// Met tells that all active workers are known to have come to this point of the run, by a barrier
+// or by flags. Counters may then be used again.
+func (w *Worker) Met() {
 	w.tag = nextGlobal(w.tag)
-	if w.joined { // the guard was raised at this barrier
+	if w.joined { // the guard was raised here
 		w.enterGuard()
 	}
-	if d := p.doubts.Load(); d != w.doubts {
+	if d := w.pool.doubts.Load(); d != w.doubts {
 		w.doubts = d
-		w.suspect(p.now(), 0)
+		w.suspect(w.pool.now(), 0)
 	}
 }
 
-// LocalBarrier returns when every active worker of the group has called it.
+// LocalBarrier returns when every active worker of the group has called it, or every one of a
+// guarded team.
 func (w *Worker) LocalBarrier() {
+	if w.joined {
+		w.Barrier()
+		return
+	}
 	w.group.barrier.pass(w, w.rank, -1)
 	w.tag = nextLocal(w.tag)
 }

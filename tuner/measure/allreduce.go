@@ -163,7 +163,7 @@ func (b *reduceBench) renew(s *reduceSlot) {
 // shifted is what serving does.
 func (b *reduceBench) shifted(w *pool.Worker, s *reduceSlot) {
 	b.reduce.Publish(w, s.rank, b.members[s.rank][1]-b.members[s.rank][0], &b.job)
-	b.reduce.Finish(w, s.rank, &b.job, nil)
+	b.reduce.Finish(w, s.rank, &b.job, -1, nil)
 }
 
 // barrier meets, sums each worker's rows or columns, and meets again.
