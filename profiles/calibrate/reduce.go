@@ -62,7 +62,7 @@ func (f *full) measureReduces(ctx context.Context, until time.Time) error {
 	of := map[*trial]*reduction{}
 	for _, ranks := range all {
 		for _, rows := range reduceRows {
-			r := &reduction{sum: allreduce.New(f.pool, vec, ranks), workers: workers, ranks: ranks,
+			r := &reduction{sum: allreduce.New(f.pool, []*microkernel.Vec{vec}, ranks), workers: workers, ranks: ranks,
 				job: allreduce.Job{Rows: rows, Width: reduceWidth, Into: matrix(ranks)}}
 			for i := range ranks {
 				r.job.Partials = append(r.job.Partials, matrix(i))

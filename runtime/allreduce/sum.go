@@ -39,7 +39,7 @@ import (
 // that a panic cut short. A Sum is used by one run of its pool at a time. It allocates
 // nothing.
 type Sum struct {
-	vec     *microkernel.Vec
+	vecs    []*microkernel.Vec // by class of worker
 	ranks   int
 	ready   *pool.Flags // [rank][chunk]: the rank's partial is written
 	done    *pool.Flags // [chunk]: the sum is written
@@ -76,11 +76,11 @@ func (m Matrix) at(row, col int) *float32 {
 	return (*float32)(unsafe.Add(m.Base, 4*(row*m.Stride+col)))
 }
 
-// New prepares sums over the given number of ranks by workers of p. Not to be called from
-// inside a run of it.
-func New(p *pool.Pool, vec *microkernel.Vec, ranks int) *Sum {
+// New prepares sums over the given number of ranks by workers of p, each by the code of its class.
+// Not to be called from inside a run of it.
+func New(p *pool.Pool, vecs []*microkernel.Vec, ranks int) *Sum {
 	a := &Sum{
-		vec: vec, ranks: ranks,
+		vecs: vecs, ranks: ranks,
 		ready: p.NewFlags(ranks * maxReduceChunks), done: p.NewFlags(maxReduceChunks),
 		written: make([]tally, ranks*maxReduceChunks), summed: make([]tally, maxReduceChunks),
 		cursor: make([]lineTally, ranks), workers: make([]reducer, p.Size()),
@@ -124,7 +124,7 @@ func (a *Sum) Finish(w *pool.Worker, home int, o *Job, next int, after func(row0
 	c := r.cut(w, o)
 	if c.units == 1 {
 		if r.last {
-			a.sum(r, o, 0, o.Rows, 0, o.Width)
+			a.sum(w, r, o, 0, o.Rows, 0, o.Width)
 			a.finished(w, c, 0, number, next, after)
 		}
 	} else {
@@ -156,7 +156,7 @@ func (a *Sum) region(w *pool.Worker, r *reducer, o *Job, rank int, number uint64
 		}
 		row0, row1 := c.rowsOf(chunk)
 		col0, col1 := c.columns(piece)
-		a.sum(r, o, row0, row1, col0, col1)
+		a.sum(w, r, o, row0, row1, col0, col1)
 		if c.pieces == 1 || a.summed[chunk].add(number) == c.pieces-1 {
 			a.finished(w, c, chunk, number, next, after)
 		}
@@ -164,12 +164,13 @@ func (a *Sum) region(w *pool.Worker, r *reducer, o *Job, rank int, number uint64
 }
 
 // sum adds the partials of a range of rows and columns.
-func (a *Sum) sum(r *reducer, o *Job, row0, row1, col0, col1 int) {
+func (a *Sum) sum(w *pool.Worker, r *reducer, o *Job, row0, row1, col0, col1 int) {
+	vec := a.vecs[w.Class()]
 	for row := row0; row < row1; row++ {
 		for i := range o.Partials {
 			r.partials[i] = o.Partials[i].at(row, col0)
 		}
-		a.vec.Sum(o.Into.at(row, col0), r.partials, col1-col0)
+		vec.Sum(o.Into.at(row, col0), r.partials, col1-col0)
 	}
 }
 

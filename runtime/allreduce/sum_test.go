@@ -169,11 +169,15 @@ var sumShapes = [][2]int{{1, 1}, {1, 768}, {3, 77}, {0, 64}, {1, 20000}, {2, 333
 	{300, 100}, {9, 4099}}
 
 func newSumming(t *testing.T, p *pool.Pool, ranks, ops int, rng *rand.Rand) *summing {
-	vec, err := microkernel.NewVec(microkernel.Host().ISAs()[len(microkernel.Host().ISAs())-1])
-	if err != nil {
-		t.Fatal(err)
+	var vecs []*microkernel.Vec
+	for _, isa := range microkernel.Host().ISAs() {
+		vec, err := microkernel.NewVec(isa)
+		if err != nil {
+			t.Fatal(err)
+		}
+		vecs = append(vecs, vec)
 	}
-	s := &summing{t: t, ranks: ranks, reduce: New(p, vec, ranks), owners: make([][]int, ranks)}
+	s := &summing{t: t, ranks: ranks, reduce: New(p, vecs, ranks), owners: make([][]int, ranks)}
 	workers := p.Size()
 	for id := range workers {
 		rank := rng.IntN(ranks)
@@ -215,9 +219,13 @@ func newSumming(t *testing.T, p *pool.Pool, ranks, ops int, rng *rand.Rand) *sum
 	return s
 }
 
+// sumPool has workers of as many classes as the host has instruction sets.
 func sumPool(t testing.TB, workers int, spin time.Duration) *pool.Pool {
-	pus := make([]int, workers)
-	p, err := pool.New(pus, pool.Options{Spin: spin})
+	pus, classes := make([]int, workers), make([]int, workers)
+	for i := range classes {
+		classes[i] = i % len(microkernel.Host().ISAs())
+	}
+	p, err := pool.New(pus, pool.Options{Spin: spin, Class: classes})
 	if err != nil {
 		t.Fatal(err)
 	}

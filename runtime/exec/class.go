@@ -40,6 +40,14 @@ func (w *Workers) classOf(pus []int, plan *plans.Plan) []int {
 	return out
 }
 
+// vecsOf is the code of the classes' work beside products.
+func vecsOf(classes []class) (vecs []*microkernel.Vec) {
+	for _, c := range classes {
+		vecs = append(vecs, c.kernels.Vec)
+	}
+	return vecs
+}
+
 // isasOf are the instruction sets of the classes' work beside products.
 func isasOf(classes []class) (isas []microkernel.ISA) {
 	for _, c := range classes {

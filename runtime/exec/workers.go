@@ -62,7 +62,7 @@ func (w *Workers) start(pus []int, o pool.Options) (_ *Workers, err error) {
 	if w.Pool, err = pool.New(pus, o); err != nil {
 		return nil, err
 	}
-	if w.groups, err = newGroups(w.Pool, w.Kernels.Vec, w.ranks); err != nil {
+	if w.groups, err = newGroups(w.Pool, vecsOf(w.classes), w.ranks); err != nil {
 		w.Pool.Close()
 		return nil, err
 	}
@@ -114,7 +114,7 @@ type Groups struct {
 
 // newGroups divides the workers of a pool by the ranks that their PUs belong to; nil where there is
 // one rank.
-func newGroups(p *pool.Pool, vec *microkernel.Vec, ranks []plans.Rank) (*Groups, error) {
+func newGroups(p *pool.Pool, vecs []*microkernel.Vec, ranks []plans.Rank) (*Groups, error) {
 	if len(ranks) <= 1 {
 		return nil, nil
 	}
@@ -133,7 +133,7 @@ func newGroups(p *pool.Pool, vec *microkernel.Vec, ranks []plans.Rank) (*Groups,
 	if err != nil {
 		return nil, err
 	}
-	return &Groups{grouping, allreduce.New(p, vec, len(ranks))}, nil
+	return &Groups{grouping, allreduce.New(p, vecs, len(ranks))}, nil
 }
 
 // rankWorkers lists the workers of each rank, for workers on the given PUs.

@@ -98,7 +98,7 @@ func (b *reduceBench) repeat(ctx context.Context, l *pool.Leader) ([][]float64, 
 // prepare makes the matrices, each worker touching its share first.
 func (b *reduceBench) prepare(on *exec.Workers) (free func(), err error) {
 	b.vec = on.Kernels.Vec
-	b.reduce = allreduce.New(on.Pool, b.vec, b.Ranks)
+	b.reduce = allreduce.New(on.Pool, []*microkernel.Vec{b.vec}, b.Ranks)
 	b.slots = make([]reduceSlot, len(b.PUs))
 	for rank := range b.Ranks {
 		lo, hi := pool.Split(len(b.PUs), b.Ranks, rank, 1)
