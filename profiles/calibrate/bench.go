@@ -1,6 +1,7 @@
 package calibrate
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -27,11 +28,14 @@ type bench struct {
 	own     []*mem.Buffer // of single figures
 	stamps  []stamp
 	notes   []string
+	// of the samples of one worker: how long they took, and how much of that the worker had its PU
+	wall, used time.Duration
 }
 
 // stamp is when a worker did how much; workers write theirs side by side, a cache line or two each.
 type stamp struct {
 	from, to time.Time
+	used     time.Duration // of the PU's time
 	done     float64
 	at       int // where reads of a large region go on
 	_        [128]byte
@@ -51,6 +55,8 @@ func (b *bench) free() {
 }
 
 // run takes one sample: what all workers did over the time from the first start to the last end.
+// The time that others had the PU of a single worker is no part of it: where four processes ran on
+// two PUs, rates of instructions came out at a tenth, and rules of thumb chose by them.
 func (b *bench) run(f *figure) (float64, error) {
 	if _, err := b.pool.SetActive(f.workers); err != nil {
 		return 0, err
@@ -61,10 +67,15 @@ func (b *bench) run(f *figure) (float64, error) {
 			f.warm(w.Index())
 		}
 		w.Barrier()
+		used := threadTime()
 		s.from = time.Now()
 		s.done = f.work(w.Index())
 		s.to = time.Now()
+		s.used = threadTime() - used
 	})
+	if len(f.workers) == 1 {
+		return b.ofOne(&b.stamps[f.workers[0]]), nil
+	}
 	first, last, done := b.stamps[f.workers[0]].from, b.stamps[f.workers[0]].to, 0.0
 	for _, i := range f.workers {
 		s := &b.stamps[i]
@@ -77,6 +88,31 @@ func (b *bench) run(f *figure) (float64, error) {
 		done += s.done
 	}
 	return done / last.Sub(first).Seconds(), nil
+}
+
+// ofOne is the sample of a single worker.
+func (b *bench) ofOne(s *stamp) float64 {
+	wall := s.to.Sub(s.from)
+	used := s.used
+	if used <= 0 || used > wall { // not known
+		used = wall
+	}
+	b.wall, b.used = b.wall+wall, b.used+used
+	return s.done / used.Seconds()
+}
+
+// sharedPU is the share of the time in which a single worker had its PU below which the profile
+// says that others had it too.
+const sharedPU = 0.9
+
+// sharedNote says so.
+func (b *bench) sharedNote() []string {
+	share := b.used.Seconds() / b.wall.Seconds()
+	if !(share < sharedPU) {
+		return nil
+	}
+	return []string{fmt.Sprintf("something else was running: the first PU was this process's for %.0f %% of the time, "+
+		"which figures of one PU are corrected for and those of several are not", 100*share)}
 }
 
 // counts are the numbers of PUs that are measured: all of them up to eight, then powers of two, and

@@ -63,7 +63,7 @@ func Measure(ctx context.Context, p *profiles.Profile, o Options) error {
 	p.Ceilings = replaced(p.Ceilings, figures)
 	p.Probe = newProbe("quick", began, err)
 	p.Notes = slices.DeleteFunc(p.Notes, func(n string) bool { return strings.HasPrefix(n, notePrefix) })
-	for _, n := range append(b.notes, busyNotes(p.Ceilings)...) {
+	for _, n := range slices.Concat(b.notes, b.sharedNote(), busyNotes(p.Ceilings)) {
 		p.Notes = append(p.Notes, notePrefix+n)
 	}
 	if note := workers.Note(); note != "" {

@@ -87,10 +87,13 @@ func TestFamiliesRanks(t *testing.T) {
 			}
 			cut++
 			two := logitsAlone(t, file, o, 64)
-			for i := range want {
-				for j := range want[i] {
-					if d := math.Abs(float64(want[i][j] - two[i][j])); !(d < 2e-3) {
-						t.Fatalf("step %d, token %d: %g in two ranks, %g whole", i, j, two[i][j], want[i][j])
+			o.Service = crews(1, 1, 1, 1)
+			for ranks, got := range map[string][][]float32{"two": two, "four": logitsAlone(t, file, o, 64)} {
+				for i := range want {
+					for j := range want[i] {
+						if d := math.Abs(float64(want[i][j] - got[i][j])); !(d < 2e-3) {
+							t.Fatalf("step %d, token %d: %g in %s ranks, %g whole", i, j, got[i][j], ranks, want[i][j])
+						}
 					}
 				}
 			}
