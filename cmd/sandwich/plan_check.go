@@ -98,7 +98,7 @@ func (p *percentValue) Set(text string) (err error) {
 	return err
 }
 
-func (p *percentValue) String() string { return fmt.Sprintf("%g%%", 100*float64(*p)) }
+func (p *percentValue) String() string { return fmt.Sprintf("%.4g%%", 100*float64(*p)) }
 func (p *percentValue) Type() string   { return "share" }
 
 func (f *checkFlags) check() error {
