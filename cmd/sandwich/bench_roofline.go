@@ -54,7 +54,7 @@ forwards. Up to the plan's decode batch a forward is M sequences that each gener
 --context positions lie before them.
 
 Predictions rest on the roofs of this machine and on four forwards that run in turn with the measured ones, batches of 2
-and of three quarters of the plan's and prompts of 32 and 512 tokens: the largest product of each weight type says what
+and of three quarters of the plan's and prompts of 32 and up to 512 tokens: the largest product of each weight type says what
 kernels reach of the roofs with it and what unpacking costs, and what only moves rows goes by a line. None of the measured
 forwards enters. The last line says how far they are off over ops of at least --least.
 

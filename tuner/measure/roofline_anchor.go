@@ -24,7 +24,8 @@ type anchors struct {
 	said  []string
 }
 
-// Rows of a prompt's anchors; those of a batch go by how many the plan lets in.
+// Rows of a prompt's anchors, at least and at most; those of a batch go by how many the plan lets
+// in.
 const (
 	anchorFew  = 32
 	anchorMany = 512
@@ -37,7 +38,7 @@ func (o *RooflineOptions) anchorsOf(phase string) [2]int {
 		return [2]int{min(2, most), max(1, most*3/4)}
 	}
 	few := max(anchorFew, 2*most)
-	return [2]int{few, max(anchorMany, 4*few)}
+	return [2]int{few, max(4*few, min(anchorMany, slices.Max(o.Rows)))}
 }
 
 // anchors are the rows of all of them.
