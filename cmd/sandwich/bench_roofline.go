@@ -79,6 +79,8 @@ on it. The energy of each forward is printed where the system has counters for i
 	fs.IntSliceVar(&f.rows, "rows", []int{1, 4, 16, 64, 256, 1024}, "rows of the forwards")
 	fs.IntVar(&f.context, "context", 512, "positions before the rows of each sequence")
 	fs.IntVarP(&f.reps, "reps", "r", 5, "forwards of each number of rows")
+	fs.Duration("anchors", 0, "of builds that measured anchors before the forwards")
+	_ = fs.MarkDeprecated("anchors", "anchors run in turn with the forwards, as often as --reps says") // it is there
 	durationFlag(fs, &f.least, "least", 50*time.Microsecond, "shortest op that is shown in the table and counts "+
 		"in the last line")
 	fs.BoolVar(&f.noSplit, "no-split", false, "with --machine: also without splitting ops between unlike workers")
