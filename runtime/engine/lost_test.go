@@ -21,7 +21,7 @@ var schedules = flag.Int("schedules", 0, "forwards with lost workers; without it
 // their CPUs in whatever chunks and at whatever barriers, for how long ever, and come back in
 // another op or another forward.
 func TestLostWorkers(t *testing.T) {
-	rounds := 25
+	rounds := 10
 	if testing.Short() || raceEnabled {
 		rounds = 4
 	}
