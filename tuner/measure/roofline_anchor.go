@@ -178,6 +178,10 @@ func (o *RooflineOptions) reach(a *anchors, op int, typ string, forwards map[int
 		memory = forwards[batch[1]].op(op)
 	}
 	few, compute := forwards[prompts[0]].op(op), forwards[prompts[1]].op(op)
+	many := fmt.Sprintf("a prompt of %d", prompts[1])
+	if most := forwards[batch[1]].op(op); most.Intensity() > compute.Intensity() { // of a head
+		few, compute, many = roofline.Anchor{}, most, fmt.Sprintf("a batch of %d", batch[1])
+	}
 	work := &forwards[prompts[1]].works[forwards[prompts[1]].at[op]]
 	arithmetic, set := work.Parts[0].Compute, o.pus(model.Phases[0])
 	pace := o.pace(set, arithmetic)
@@ -190,15 +194,14 @@ func (o *RooflineOptions) reach(a *anchors, op int, typ string, forwards map[int
 	if err != nil {
 		return // its anchors are too much alike: what is assumed stays
 	}
-	what := work.Op
+	what := work.Op + " reaches"
 	if typ == "" {
 		a.own[op] = near
 	} else {
-		a.types[typ], what = near, fmt.Sprintf("products of %s (%s)", typ, work.Op)
+		a.types[typ], what = near, fmt.Sprintf("products of %s (%s) reach", typ, work.Op)
 	}
-	a.said = append(a.said, fmt.Sprintf("%s reach %.0f %% of what PUs %s read in a batch and %.0f %% of their %s "+
-		"peak in a prompt of %d, in turn with what is predicted", what, 100*near.Read, set, 100*near.Peak, arithmetic,
-		prompts[1]))
+	a.said = append(a.said, fmt.Sprintf("%s %.0f %% of what PUs %s read in a batch and %.0f %% of their %s peak in %s,"+
+		" in turn with what is predicted", what, 100*near.Read, set, 100*near.Peak, arithmetic, many))
 }
 
 // sentences are what predictions rest on.
