@@ -63,18 +63,6 @@ func (m *Machine) Pace(set topotree.CPUSet, path Path) Pace {
 	return p
 }
 
-// Alone adds up what each PU of a set reads when no other does, in B/s; 0 where it is not known.
-func (m *Machine) Alone(set topotree.CPUSet) (sum float64) {
-	for pu := range set.All() {
-		one := m.Bandwidth(topotree.NewCPUSet(pu), Local)
-		if !one.Known() {
-			return 0
-		}
-		sum += one.Value
-	}
-	return sum
-}
-
 // levelNames are the levels as profiles name them.
 var levelNames = map[topotree.Kind]string{topotree.KindL2: "l2", topotree.KindL3: "l3"}
 

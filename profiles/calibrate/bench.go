@@ -67,11 +67,11 @@ func (b *bench) run(f *figure) (float64, error) {
 			f.warm(w.Index())
 		}
 		w.Barrier()
-		used := threadTime()
+		used := pool.ThreadTime()
 		s.from = time.Now()
 		s.done = f.work(w.Index())
 		s.to = time.Now()
-		s.used = threadTime() - used
+		s.used = pool.ThreadTime() - used
 	})
 	if len(f.workers) == 1 {
 		return b.ofOne(&b.stamps[f.workers[0]]), nil

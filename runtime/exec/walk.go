@@ -144,10 +144,9 @@ func (e *Executor) run(g *group, i int, c portion) {
 	case model.OpAttention:
 		g.rank.attend.run(g.w, op.Layer, scoresOf(op), g.bufs.rowsOf(model.BufQ), g.bufs.rowsOf(model.BufAtt), c)
 	case model.OpAddNorm:
-		switch {
-		case s.adds:
+		if s.adds {
 			e.norm(g, op)
-		default:
+		} else {
 			e.addNorm(g, op, s.alone)
 		}
 	case model.OpGather:

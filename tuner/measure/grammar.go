@@ -11,6 +11,7 @@ import (
 
 	"sandwich/runtime/engine"
 	"sandwich/runtime/grammar"
+	"sandwich/runtime/pool"
 )
 
 // GrammarSource is what a grammar is made of: so many bytes that a client sends.
@@ -105,9 +106,9 @@ func (t *grammarTimes) answer(o GrammarOptions, rng *rand.Rand) (whole bool, err
 		logits[i] = float32(4 * rng.NormFloat64())
 	}
 	timed := func(to *[]float64, f func()) {
-		start := threadTime()
+		start := pool.ThreadTime()
 		f()
-		*to = append(*to, (threadTime() - start).Seconds())
+		*to = append(*to, (pool.ThreadTime() - start).Seconds())
 	}
 	var g *grammar.Grammar
 	if timed(&t.compile, func() { g, err = o.Source.Compile() }); err != nil {

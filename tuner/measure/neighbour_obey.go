@@ -6,6 +6,8 @@ import (
 	"io"
 	"runtime"
 	"time"
+
+	"sandwich/runtime/pool"
 )
 
 // Obey takes orders on a thread of its own, bound to the PU: "begin" and "end", one a line. It
@@ -40,14 +42,14 @@ func (n Neighbour) Obey(in io.Reader, out io.Writer) error {
 // take burns the neighbour's part of each period, by the time that the kernel gave the thread,
 // until the next order. It returns the part that it got, and whether there was an order.
 func (n Neighbour) take(orders <-chan string) (part float64, open bool) {
-	began, used := time.Now(), threadTime()
+	began, used := time.Now(), pool.ThreadTime()
 	target := time.Duration(float64(n.Period) * n.Part)
 	for next := began.Add(n.Period); ; next = next.Add(n.Period) {
-		for start := threadTime(); threadTime()-start < target && time.Now().Before(next); {
+		for start := pool.ThreadTime(); pool.ThreadTime()-start < target && time.Now().Before(next); {
 		}
 		select {
 		case _, open = <-orders:
-			return float64(threadTime()-used) / float64(time.Since(began)), open
+			return float64(pool.ThreadTime()-used) / float64(time.Since(began)), open
 		case <-time.After(time.Until(next)):
 		}
 	}

@@ -2,6 +2,7 @@ package measure
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"sandwich/roofline"
@@ -35,7 +36,8 @@ const (
 func (o *RooflineOptions) anchorsOf(phase string) [2]int {
 	most := max(1, o.Placer.Plan.BatchMax)
 	if phase == model.Phases[1] {
-		return [2]int{min(2, most), max(1, most*3/4)}
+		few := min(2, most)
+		return [2]int{few, max(few, most*3/4)}
 	}
 	few := max(anchorFew, 2*most)
 	return [2]int{few, max(4*few, min(anchorMany, slices.Max(o.Rows)))}
@@ -92,12 +94,11 @@ func (a *anchors) moving(op int, phase string, m int) (seconds float64, known bo
 	}
 	by, known := a.lines[op]
 	l := by[slices.Index(model.Phases[:], phase)]
-	return l.at(m), known && l.m[0] > 0
+	return l.at(m), known
 }
 
 // anchored is a forward that others are predicted by: what its ops do, and how long they took.
 type anchored struct {
-	m     int
 	works []model.OpWork
 	at    []int // by op, which of the works
 	took  []float64
@@ -134,11 +135,8 @@ func (o *RooflineOptions) anchorsBy(forwards map[int]*anchored) *anchors {
 			}
 		}
 	}
-	for op := range prompt.at { // in their order
-		typ, _ := kindOf(&prompt.works[prompt.at[op]])
-		if best, ok := largest[typ]; ok && best == op {
-			o.reach(a, op, typ, forwards)
-		}
+	for _, typ := range slices.Sorted(maps.Keys(largest)) {
+		o.reach(a, largest[typ], typ, forwards)
 	}
 	return a
 }

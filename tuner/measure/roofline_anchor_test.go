@@ -57,7 +57,7 @@ func (o *RooflineOptions) planted(t *testing.T, m int, near roofline.Near, each,
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &anchored{m, works, at, make([]float64, len(works))}
+	f := &anchored{works, at, make([]float64, len(works))}
 	for i := range works {
 		if f.took[i] = rows[i].Predicted; rows[i].FLOP == 0 {
 			f.took[i] = all + each*float64(m)

@@ -236,7 +236,7 @@ func (t *rooflineRun) forward(ctx context.Context, l *pool.Leader, counts bool) 
 
 // anchored is what the forward says of others.
 func (t *rooflineRun) anchored() *anchored {
-	f := &anchored{t.m, t.works, t.at, make([]float64, len(t.works))}
+	f := &anchored{t.works, t.at, make([]float64, len(t.works))}
 	for i := range f.took {
 		f.took[i] = Summarize(t.alike(i)).Median
 	}
