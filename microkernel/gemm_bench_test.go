@@ -51,14 +51,14 @@ func benchGEMM(b *testing.B, s Spec, m, n, k int) {
 		w[i], w[i+1] = byte(r.Uint32()), 0x20 // small positive scales, ordinary floats
 	}
 	row := 4 * k
-	if s.Compute == ComputeInt8 {
+	if s.Compute.Quantizes() {
 		row = ActQ8RowBytes(k)
 	}
 	stride := row + 64*(1-row/64%2)
 	a, c := kerneltest.Map(b, m*stride), kerneltest.Map(b, m*(4*n+64))
 	for i := range m {
-		if s.Compute == ComputeInt8 {
-			randomActQ8(r, a[i*stride:][:row])
+		if s.Compute.Quantizes() {
+			randomActQ8(r, a[i*stride:][:row], s.Compute)
 		}
 	}
 	g := GemmArgs{A: unsafe.Pointer(&a[0]), AStride: stride, BStride: l.PanelStride(), CStride: 4*n + 64, M: m, K1: k}

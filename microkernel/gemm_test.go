@@ -44,8 +44,8 @@ func newProblem(t *testing.T, r *rand.Rand, s Spec, m, n, k int) *problem {
 	p.aStride = row + 4*r.IntN(20)
 	p.a = kerneltest.Guarded(t, (m-1)*p.aStride+row)
 	for i := range m {
-		if s.Compute == ComputeInt8 {
-			randomActQ8(r, p.a[i*p.aStride:][:row])
+		if s.Compute.Quantizes() {
+			randomActQ8(r, p.a[i*p.aStride:][:row], s.Compute)
 			continue
 		}
 		if s.Compute == ComputeBF16 {
@@ -79,18 +79,31 @@ func randomBF16(r *rand.Rand, row []byte, k int) {
 	}
 }
 
-func randomActQ8(r *rand.Rand, row []byte) {
+// randomActQ8 is a row of blocks, of which those of a group have one scale where the path wants it.
+func randomActQ8(r *rand.Rand, row []byte, c Compute) {
 	for b := range len(row) / ActQ8Bytes {
 		q := kernel.ActQ8At(unsafe.Pointer(&row[0]), b)
 		q.Scale = r.Float32() * 0.1
+		if c == ComputeInt8Long && b%(kernel.ActQ8Group/ActQ8Block) > 0 {
+			q.Scale = kernel.ActQ8At(unsafe.Pointer(&row[0]), b-1).Scale
+		}
 		for i := range q.Q {
 			q.Q[i] = int8(r.IntN(255) - 127)
 			if r.IntN(3) == 0 {
 				q.Q[i] = []int8{-127, 127}[r.IntN(2)] // the extremes, where 16-bit sums are fullest
 			}
 		}
-		q.SetSums()
+		setSums(q, c)
 	}
+}
+
+// setSums makes the sums as a path reads them.
+func setSums(q *ActQ8, c Compute) {
+	if c == ComputeInt8Long {
+		q.SetSums(1)
+		return
+	}
+	q.SetSums(q.Scale)
 }
 
 func (p *problem) fill() {

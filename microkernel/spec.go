@@ -54,6 +54,9 @@ const (
 	ComputeF32  = kernel.ComputeF32
 	ComputeInt8 = kernel.ComputeInt8
 	ComputeBF16 = kernel.ComputeBF16
+
+	ComputeInt8Long = kernel.ComputeInt8Long
+	Computes        = kernel.Computes // their number
 )
 
 // The dot products.
@@ -79,6 +82,7 @@ const AskOnce = kernel.AskOnce
 const (
 	ActQ8Bytes = kernel.ActQ8Bytes
 	ActQ8Block = kernel.ActQ8Block
+	ActQ8Group = kernel.ActQ8Group
 )
 
 // ParseISA is the inverse of ISA.String. The error lists what it knows.

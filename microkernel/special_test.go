@@ -65,11 +65,17 @@ func (p *problem) spoil(r *rand.Rand) {
 		float32(math.Copysign(0, -1))}
 	draw := func() float32 { return special[r.IntN(len(special))] }
 	switch p.s.Compute {
-	case ComputeInt8:
-		for b, scale := range []float32{float32(math.Inf(1)), 1e-45} {
-			q := kernel.ActQ8At(unsafe.Pointer(&p.a[0]), b)
-			q.Scale = scale
-			q.SetSums()
+	case ComputeInt8, ComputeInt8Long:
+		blocks := 1
+		if p.s.Compute == ComputeInt8Long {
+			blocks = kernel.ActQ8Group / ActQ8Block
+		}
+		for g, scale := range []float32{float32(math.Inf(1)), 1e-45} {
+			for b := g * blocks; b < (g+1)*blocks && b < p.l.K/ActQ8Block; b++ {
+				q := kernel.ActQ8At(unsafe.Pointer(&p.a[0]), b)
+				q.Scale = scale
+				setSums(q, p.s.Compute)
+			}
 		}
 	case ComputeBF16:
 		for range 3 {

@@ -97,7 +97,7 @@ func fillTrial(panels []byte, a []ActQ8, t WeightType) {
 		for j := range a[i].Q {
 			a[i].Q[j] = int8(random()%255) - 127
 		}
-		a[i].SetSums()
+		a[i].SetSums(a[i].Scale)
 	}
 }
 

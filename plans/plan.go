@@ -75,7 +75,7 @@ func (p *Plan) Weight(k WeightKey) (WeightPlan, bool) {
 func (p *Plan) Arithmetics() []string {
 	out := []string{microkernel.ComputeF32.String()}
 	for _, w := range p.Weights {
-		if name := w.Compute.String(); !slices.Contains(out, name) {
+		if name := w.Compute.Ceiling(); !slices.Contains(out, name) {
 			out = append(out, name)
 		}
 	}

@@ -14,8 +14,12 @@ import (
 // that plans of one meaning have one digest; what this build cannot follow is refused. FORMAT.md
 // lists them.
 
-// activationBlock is how many values of a row of activations share a scale on the path int8.
-const activationBlock = 32
+// activationBlock is how many values of a row of activations share a scale on the path int8, and
+// longBlock how many may where weights stand in blocks of as many.
+const (
+	activationBlock = 32
+	longBlock       = microkernel.ActQ8Group
+)
 
 // legalBlocks are the blocks that a plan may ever name.
 var legalBlocks = []int{16, 32, 64, 128, 256}
@@ -41,9 +45,9 @@ func (r weightReserved) check(c microkernel.Compute) error {
 		return fmt.Errorf("block is %d, not one of %v", *r.Block, legalBlocks)
 	case c != microkernel.ComputeInt8:
 		return fmt.Errorf("block %d: the path %s does not quantize activations: leave block out", *r.Block, c)
-	case *r.Block != activationBlock:
-		return fmt.Errorf("block %d: this build quantizes activations in blocks of %d: leave block out",
-			*r.Block, activationBlock)
+	case *r.Block != activationBlock && *r.Block != longBlock:
+		return fmt.Errorf("block %d: this build quantizes activations in blocks of %d or %d", *r.Block,
+			activationBlock, longBlock)
 	}
 	for class := range r.Paths {
 		if err := checkClass(class); err != nil {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"sandwich/microkernel"
 	"sandwich/profiles"
 )
 
@@ -235,7 +236,9 @@ func TestReservedPlaces(t *testing.T) {
 		legal          bool
 	}{
 		{weight, weight + ", block: 32", "", true},
-		{weight, weight + ", block: 64", "block 64: this build quantizes activations in blocks of 32", true},
+		{weight, weight + ", block: 64", "block 64: this build quantizes activations in blocks of 32 or 256", true},
+		{weight, weight + ", block: 256", "block 256: weights of q8_0 stand in shorter blocks", true},
+		{weight, "'768x768:q8_0', compute: int8-256", "compute int8-256 is written int8 with block: 256", false},
 		{weight, weight + ", block: 48", "block is 48, not one of [16 32 64 128 256]", false},
 		{weight, weight + ", paths: {}", "", true},
 		{weight, weight + ", paths: {big: int8, gpu: bf16}", "paths by class of workers: all classes " +
@@ -265,5 +268,18 @@ func TestReservedPlaces(t *testing.T) {
 		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
 			t.Errorf("%s: %v, want a refusal with %q", c.new, err, c.want)
 		}
+	}
+}
+
+// TestLongBlocks: a plan says them as a block of 256 and reads what it says.
+func TestLongBlocks(t *testing.T) {
+	w := WeightPlan{WeightKey{N: 4096, K: 4096, Type: "q4_k"}, microkernel.ComputeInt8Long}
+	text, err := profiles.EncodeYAML(w)
+	if err != nil || !strings.Contains(string(text), "compute: int8, block: 256") {
+		t.Fatalf("%s %v", text, err)
+	}
+	var read WeightPlan
+	if err := profiles.DecodeYAML(text, &read); err != nil || read != w {
+		t.Errorf("%s is read as %+v: %v", text, read, err)
 	}
 }

@@ -21,12 +21,13 @@ type Chain uint8
 const (
 	ChainWide  Chain = iota // over dequantized values
 	ChainBlock              // each scale block summed, then one fused multiply-add by its scale
+	ChainGroup              // the block chains of 256 k, then one fused multiply-add by the scale of their activations
 	ChainPair               // each pair of k added by a dot product of bfloat16, with the rounding of the instruction
 )
 
 // String is the name that people read.
 func (c Chain) String() string {
-	if names := [...]string{"wide", "block", "pair"}; int(c) < len(names) {
+	if names := [...]string{"wide", "block", "group", "pair"}; int(c) < len(names) {
 		return names[c]
 	}
 	return fmt.Sprintf("chain(%d)", uint8(c))
@@ -40,6 +41,8 @@ func ChainOf(c microkernel.Compute) Chain {
 	switch c {
 	case microkernel.ComputeInt8:
 		return ChainBlock
+	case microkernel.ComputeInt8Long:
+		return ChainGroup
 	case microkernel.ComputeBF16:
 		return ChainPair
 	}
@@ -55,7 +58,12 @@ type weightPlanDoc struct {
 
 // MarshalYAML writes the weight on one line.
 func (w WeightPlan) MarshalYAML() (any, error) {
-	return profiles.FlowYAML(weightPlanDoc{Weight: keyText(w.WeightKey), Compute: w.Compute})
+	d := weightPlanDoc{Weight: keyText(w.WeightKey), Compute: w.Compute.Arithmetic()}
+	if w.Compute == microkernel.ComputeInt8Long {
+		block := longBlock
+		d.Block = &block
+	}
+	return profiles.FlowYAML(d)
 }
 
 // UnmarshalYAML reads what MarshalYAML writes.
@@ -65,8 +73,20 @@ func (w *WeightPlan) UnmarshalYAML(unmarshal func(any) error) error {
 		return err
 	}
 	*w = WeightPlan{WeightKey(d.Weight), d.Compute}
+	if d.Compute == microkernel.ComputeInt8Long {
+		return fmt.Errorf("weight %s: compute %s is written %s with block: %d", w.WeightKey, d.Compute,
+			d.Compute.Arithmetic(), longBlock)
+	}
 	if err := d.weightReserved.check(d.Compute); err != nil {
 		return fmt.Errorf("weight %s: %w", w.WeightKey, err)
+	}
+	if d.Block == nil || *d.Block != longBlock {
+		return nil
+	}
+	w.Compute = microkernel.ComputeInt8Long
+	if t, err := microkernel.ParseWeightType(w.Type); err == nil && !w.Compute.Takes(t) {
+		return fmt.Errorf("weight %s: block %d: weights of %s stand in shorter blocks: leave block out", w.WeightKey,
+			longBlock, w.Type)
 	}
 	return nil
 }

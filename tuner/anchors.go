@@ -211,17 +211,17 @@ func (c *calibration) reckon() {
 		for i, m := range anchorRows {
 			anchors[i] = roofline.Anchor{Step: c.predictor.ProductStep(m, t.Key), Seconds: find(c.took, t.Key, m)}
 		}
-		pace := c.predictor.Pace(t.Compute.String(), c.pus)
+		pace := c.predictor.Pace(t.Compute.Ceiling(), c.pus)
 		near, err := roofline.Reach(pace, anchors[0], anchors[1], anchors[2])
 		if err != nil {
 			continue
 		}
-		near.Alone = c.reachAlone(t.Compute.String(), near, roofline.Anchor{Step: anchors[0].Step,
+		near.Alone = c.reachAlone(t.Compute.Ceiling(), near, roofline.Anchor{Step: anchors[0].Step,
 			Seconds: find(c.alone, t.Key, anchorRows[0])})
 		used[t.Key], c.out.Types[t.Key.Type] = true, near
 		c.out.Measured = append(c.out.Measured, fmt.Sprintf("products of %s reach %.0f %% of what PUs %s read%s with "+
 			"one row and %.0f %% of their %s peak with %d (%s)", t.Key.Type, 100*near.Read, c.pus, c.sayAlone(near),
-			100*near.Peak, t.Compute, anchorRows[2], strings.TrimSuffix(t.Key.String(), ":"+t.Key.Type)))
+			100*near.Peak, t.Compute.Ceiling(), anchorRows[2], strings.TrimSuffix(t.Key.String(), ":"+t.Key.Type)))
 	}
 	assumed := c.errors(used)
 	c.predictor.Calibrate(c.out.Types)
@@ -242,7 +242,7 @@ func (c *calibration) errors(used map[plans.WeightKey]bool) (out []float64) {
 			continue
 		}
 		real := find(c.took, t.Key, t.M)
-		out = append(out, math.Abs(c.predictor.Product(t.M, t.Key, t.Compute.String(), c.pus)/real-1))
+		out = append(out, math.Abs(c.predictor.Product(t.M, t.Key, t.Compute.Ceiling(), c.pus)/real-1))
 	}
 	slices.Sort(out)
 	return out

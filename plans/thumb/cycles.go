@@ -44,7 +44,7 @@ func CyclesPerOp(s microkernel.Spec, rows int) float64 {
 		loads /= 2 // pairs of k, as they are packed
 	case s.B != microkernel.F32:
 		other = core.unpacking * v // once per tile and vector
-		if s.Compute == microkernel.ComputeInt8 {
+		if s.Compute.Quantizes() {
 			fma, loads, other = fma/2, (v+m)/2, (m*v+v)/8 // four products a lane, and the scales of each block
 			if s.MatrixUnit() {
 				fma /= core.matrix
@@ -78,7 +78,7 @@ func (r Rates) reckonedCycles(s microkernel.Spec, height int) float64 {
 // each panel of a tile.
 func chainCycles(s microkernel.Spec) float64 {
 	chain := steps(s.Compute) * core.latency / float64(s.NR/microkernel.PanelWidth)
-	if s.Compute == microkernel.ComputeInt8 {
+	if s.Compute.Quantizes() {
 		chain /= 2 // blocks overlap
 	}
 	return chain
@@ -86,7 +86,7 @@ func chainCycles(s microkernel.Spec) float64 {
 
 // steps is the operands of 32 k along k.
 func steps(c microkernel.Compute) float64 {
-	switch c {
+	switch c.Arithmetic() {
 	case microkernel.ComputeInt8:
 		return 8
 	case microkernel.ComputeBF16:
@@ -101,12 +101,12 @@ func (r Rates) reckonedPorts(s microkernel.Spec, height int) float64 {
 	vectors := float64(microkernel.PanelWidth / min(s.ISA.Lanes(), microkernel.PanelWidth)) // in a panel
 	rows := float64(height)
 	along, scales := steps(s.Compute), 0.0 // what a block of activations has besides
-	if s.Compute == microkernel.ComputeInt8 {
+	if s.Compute.Quantizes() {
 		scales = 2
 	}
 	unpack, row := r.work(s)
 	ports := core.ports
-	if s.Compute == microkernel.ComputeInt8 {
+	if s.Compute.Quantizes() {
 		ports = float64(s.ISA.IntegerPorts())
 	}
 	arithmetic := vectors * (unpack + rows*row) / ports
@@ -156,9 +156,14 @@ func (r Rates) work(s microkernel.Spec) (unpack, row float64) {
 	}
 	switch {
 	case !s.Dot.SumsWords():
-		return unpack, 8/or(r.Dots, core.dots) + 3 + subs
+		row = 8/or(r.Dots, core.dots) + 3 + subs
 	case d.WideBytes():
-		return unpack + 16, 35
+		unpack, row = unpack+16, 35
+	default:
+		row = 19 + 4*planes + 2*subs
 	}
-	return unpack, 19 + 4*planes + 2*subs
+	if s.Compute == microkernel.ComputeInt8Long { // the product of two scales, but for one of eight
+		row -= 7.0 / 8
+	}
+	return unpack, row
 }

@@ -12,7 +12,7 @@ import (
 
 // Options narrow what Default chooses. The zero value leaves everything to it.
 type Options struct {
-	Compute  string               // auto (or ""), f32, int8, bf16: for weights that have the path
+	Compute  string               // auto (or ""), f32, int8, int8-256, bf16: for weights that have the path
 	KV       string               // f16 (or ""), f32, q8_0
 	ISA      string               // of workers, as plans.ParseWorkerISAs reads it; "" for the widest
 	Like     *plans.Plan          // whose workers keep their instruction sets, instead of ISA
@@ -155,7 +155,7 @@ func defaultCompute(option string, t microkernel.WeightType, h host) (microkerne
 	switch option {
 	case "", "auto":
 		if t.Quantized() && h.integers(t) {
-			return microkernel.ComputeInt8, nil
+			return h.integerPath(t), nil
 		}
 		if t == microkernel.BF16 && worthwhile(h.pairs) && h.hasPairs() {
 			return microkernel.ComputeBF16, nil
@@ -167,17 +167,22 @@ func defaultCompute(option string, t microkernel.WeightType, h host) (microkerne
 		return c, err
 	}
 	switch {
-	case c == microkernel.ComputeInt8 && !t.Quantized():
+	case c.Takes(t):
+	case c == microkernel.ComputeInt8:
 		return microkernel.ComputeF32, nil // weights that are not quantized have no integers
-	case c == microkernel.ComputeBF16 && t != microkernel.BF16:
+	default:
 		return defaultCompute("", t, h) // the others as ever
 	}
 	return c, nil
 }
 
-// checkCompute refuses bf16 where the model or the CPU has none.
+// checkCompute refuses bf16, and long blocks of activations, where the model or the CPU has none.
 func (h host) checkCompute(option string, s plans.ModelShape) error {
-	if option != microkernel.ComputeBF16.String() {
+	switch option {
+	case microkernel.ComputeInt8Long.String():
+		return h.checkLong(s)
+	case microkernel.ComputeBF16.String():
+	default:
 		return nil
 	}
 	if !has(s, microkernel.BF16) {

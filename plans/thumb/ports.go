@@ -12,7 +12,7 @@ import (
 // tiles of floats are multiply-adds and little else, and what tells them apart is how far a core
 // looks ahead, of which rates of ports know nothing.
 func (r Rates) portCycles(s microkernel.Spec, height int) (float64, bool) {
-	if !r.Ports.Known() || s.MatrixUnit() || !s.ISA.Generates() || s.Compute != microkernel.ComputeInt8 ||
+	if !r.Ports.Known() || s.MatrixUnit() || !s.ISA.Generates() || !s.Compute.Quantizes() ||
 		height > s.MR {
 		return 0, false
 	}

@@ -94,7 +94,7 @@ func (c Cores) block(s *plans.Schedule, k plans.WeightKey, t microkernel.WeightT
 	s.BM = roundUp((m+rows-1)/rows, mr)
 	s.BN = min(2*nr, roundUp(k.N, nr))
 	bytes := 4 // of a value of the slice
-	switch s.Kernel.Compute {
+	switch s.Kernel.Compute.Arithmetic() {
 	case microkernel.ComputeInt8:
 		bytes = 1
 	case microkernel.ComputeBF16:

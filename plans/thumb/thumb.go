@@ -223,7 +223,7 @@ func (h host) best(w choice) (microkernel.Spec, error) {
 // multiplying takes longer than reading. Counting instructions takes milliseconds of a start.
 func (h host) ratesFor(w choice) Rates {
 	r := h.Rates
-	if w.c != microkernel.ComputeInt8 || w.m <= streamTo {
+	if !w.c.Quantizes() || w.m <= streamTo {
 		r.Ports = roofline.PortRates{}
 	}
 	return r

@@ -81,6 +81,36 @@ func TestUnitByMeasuredRate(t *testing.T) {
 	}
 }
 
+// TestLongBlocksBesideUnit: activations share scales over 256 values unless a matrix unit, which has
+// no such kernels, is the faster one, or may be.
+func TestLongBlocksBesideUnit(t *testing.T) {
+	for kernel, want := range map[float64]microkernel.Compute{0: microkernel.ComputeInt8,
+		400: microkernel.ComputeInt8Long, 800: microkernel.ComputeInt8} {
+		h := unitHost(t, 136, 4074, 540, kernel, 400)
+		for _, w := range mustDefault(t, h, llama160m("q4_k"), Options{}).Weights {
+			if w.Compute != want {
+				t.Errorf("a unit of %v times the rate of vectors: %+v", kernel/400, w)
+			}
+		}
+	}
+}
+
+// TestLongBlocksRefused: who asks for them where nothing has them is told.
+func TestLongBlocksRefused(t *testing.T) {
+	for want, c := range map[string]struct {
+		isa []string
+		typ string
+	}{
+		"is for models with weights in blocks of 256": {[]string{"avx2"}, "q8_0"},
+		"has no kernels of it":                        {[]string{"neon", "dotprod"}, "q4_k"},
+	} {
+		_, err := Default(hosttest.Cores(t, 2, c.isa...), llama160m(c.typ), Options{Compute: "int8-256"})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v %s: %v", c.isa, c.typ, err)
+		}
+	}
+}
+
 // TestUnitOfEveryType: what scales a type's sums counts, and its vectors take longer for it too.
 func TestUnitOfEveryType(t *testing.T) {
 	for _, typ := range []string{"q8_0", "q4_0", "q4_k", "q6_k", "q3_k"} {

@@ -85,7 +85,7 @@ func priorOf(m *model.Model, plan *plans.Plan, op *model.Op, roofs map[string]ro
 		key := plans.WeightKey{N: w.N, K: w.K, Type: w.Tensor.Type.String()}
 		path := exactPath
 		if chosen, ok := plan.Weight(key); ok {
-			path = chosen.Compute.String()
+			path = chosen.Compute.Ceiling()
 		}
 		peak, bandwidth := roof(path)
 		values := float64(w.N) * float64(w.K)

@@ -192,10 +192,10 @@ func TestGemmSlices(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, typ := range []gguf.Type{gguf.F32, gguf.F16, gguf.BF16, gguf.Q8_0, gguf.Q4_0} {
+		for _, typ := range []gguf.Type{gguf.F32, gguf.F16, gguf.BF16, gguf.Q8_0, gguf.Q4_0, gguf.Q4_K, gguf.Q2_K} {
 			weightType, _ := microkernel.ParseWeightType(typ.String())
 			for _, compute := range []microkernel.Compute{microkernel.ComputeF32, microkernel.ComputeInt8,
-				microkernel.ComputeBF16} {
+				microkernel.ComputeBF16, microkernel.ComputeInt8Long} {
 				for _, widen := range []bool{false, true} {
 					b := weightType
 					if widen {
@@ -208,7 +208,7 @@ func TestGemmSlices(t *testing.T) {
 					t.Run(fmt.Sprintf("%s/%s/%s/widen=%v", isa, typ, compute, widen), func(t *testing.T) {
 						rng := rand.New(rand.NewPCG(uint64(isa), uint64(typ)))
 						for range rounds {
-							k := weightType.KStep() * (1 + rng.IntN(200/weightType.KStep()))
+							k := weightType.KStep() * (1 + rng.IntN(max(3, 200/weightType.KStep())))
 							p := newProblem(t, rng, typ, compute, 1+rng.IntN(40), 1+rng.IntN(150), k)
 							s := randomSchedule(rng, space[rng.IntN(len(space))], weightType, widen, p)
 							g, err := NewGemm(kernels, s, plans.WeightKey{N: p.n, K: p.k, Type: typ.String()})

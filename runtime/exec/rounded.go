@@ -9,7 +9,7 @@ import (
 )
 
 // paths is the number of compute paths.
-const paths = 1 + int(microkernel.ComputeBF16)
+const paths = int(microkernel.Computes)
 
 // roundedK is the longest row of activations that each compute path rounds for itself, by Compute.
 type roundedK [paths]int
@@ -22,7 +22,7 @@ func (r *roundedK) count(c microkernel.Compute, k int) {
 }
 
 // roundedRows are activations in the form that a compute path reads: rows of microkernel.ActQ8
-// blocks for int8, of bfloat16 for bf16.
+// blocks for both paths of integers, of bfloat16 for bf16.
 type roundedRows struct {
 	compute microkernel.Compute
 	base    unsafe.Pointer

@@ -88,7 +88,7 @@ func (w *Work) product(m *Model, op *Op, weight *Weight, key plans.WeightKey, p 
 		path = chosen.Compute
 	}
 	values := float64(weight.N) * float64(weight.K)
-	one := product{compute: path.String(), key: key, flop: 2 * values, bytes: values * roofline.Bits(key.Type) / 8,
+	one := product{compute: path.Ceiling(), key: key, flop: 2 * values, bytes: values * roofline.Bits(key.Type) / 8,
 		head: op.Wanted}
 	if op.Kind == OpExperts {
 		one.used, one.of = m.Experts.Used, m.Experts.Count

@@ -3,6 +3,7 @@ package measure
 import (
 	"cmp"
 
+	"sandwich/microkernel"
 	"sandwich/profiles"
 	"sandwich/roofline"
 	"sandwich/runtime/gguf"
@@ -62,6 +63,9 @@ func (g *ProductRoofs) Fill(rows []ProductRow) {
 
 // Peak is the multiply-add peak in FLOP/s, 0 where it is not known.
 func (g ProductRoofs) Peak(compute string, threads int) float64 {
+	if c, err := microkernel.ParseCompute(compute); err == nil {
+		compute = c.Ceiling()
+	}
 	return g.machine.Peak(g.machine.First(threads), roofline.Path{ISA: g.isa, Type: compute}).Value
 }
 

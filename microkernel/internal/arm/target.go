@@ -42,6 +42,8 @@ type spec struct{ kernel.Spec }
 func (target) Legal(k kernel.Spec) error {
 	s := spec{k}
 	switch {
+	case s.Compute == kernel.ComputeInt8Long:
+		return fmt.Errorf("%s has no kernels of the path %s", s.ISA, s.Compute)
 	case s.Spread:
 		return fmt.Errorf("%s has no spread prefetch", s.ISA)
 	case s.Compute == kernel.ComputeBF16 && (s.Form != kernel.Lane || s.KU%bf16Lanes != 0):

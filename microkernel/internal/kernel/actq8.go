@@ -14,9 +14,13 @@ import "unsafe"
 // The bias turns the dot product with weights that are stored with 128 added into the signed one;
 // the halves do so for weights whose scales belong to sixteen k; the sum meets the offsets of
 // weights that have them. A block of zeros has scale 0.
+//
+// ComputeInt8Long reads the same blocks, of which eight in turn, a group, have one scale, that of
+// the largest magnitude of their 256 values; their sums are not multiplied by it.
 const (
 	ActQ8Bytes = 48
 	ActQ8Block = 32
+	ActQ8Group = 256
 )
 
 // ActQ8 is one block, for plain-Go access to rows.
@@ -35,7 +39,7 @@ func ActQ8RowBytes(k int) int { return k / ActQ8Block * ActQ8Bytes }
 // before the end, where element k begins.
 func (c Compute) ActRowBytes(k int) int {
 	switch c {
-	case ComputeInt8:
+	case ComputeInt8, ComputeInt8Long:
 		return ActQ8RowBytes(k)
 	case ComputeBF16:
 		return ActBF16RowBytes(k)
@@ -46,15 +50,15 @@ func (c Compute) ActRowBytes(k int) int {
 // ActQ8At is block b of a row.
 func ActQ8At(row unsafe.Pointer, b int) *ActQ8 { return (*ActQ8)(unsafe.Add(row, b*ActQ8Bytes)) }
 
-// SetSums computes what is derived from the integers and the scale.
-func (q *ActQ8) SetSums() {
+// SetSums computes what is derived from the integers, and the factor that the sum gets.
+func (q *ActQ8) SetSums(factor float32) {
 	q.HalfSums = [2]int16{}
 	for i, v := range q.Q {
 		q.HalfSums[i/16] += int16(v)
 	}
 	sum := int32(q.HalfSums[0]) + int32(q.HalfSums[1])
 	q.Bias = -128 * sum
-	q.Sum = float32(sum) * q.Scale
+	q.Sum = float32(sum) * factor
 }
 
 // Where things stand in a block, for code that reads it.

@@ -25,10 +25,15 @@ const (
 	// added by a dot product of the CPU, pairs ascending. Its rounding is that of the instruction
 	// (bf16.go), so that a plan with it is not exact.
 	ComputeBF16
+	// ComputeInt8Long is the chain "group", of weights in blocks of 256: activations share a scale
+	// over such a block (ActQ8Group). One FMA by the scale of the weights adds each exact integer
+	// dot product to the sum of the group, and one by the scale of the activations adds that,
+	// groups ascending: no product of both scales for each 32 k, as the chain "block" has.
+	ComputeInt8Long
 	Computes // their number
 )
 
-var computeNames = [...]string{"f32", "int8", "bf16"}
+var computeNames = [...]string{"f32", "int8", "bf16", "int8-256"}
 
 func (c Compute) String() string {
 	if c < Computes {
@@ -246,6 +251,33 @@ func (s Spec) OrdinaryForm() bool { return s.Form == s.ISA.Target().Forms()[0] }
 
 // EmbedsLoads says that the multiply-add loads an operand by itself.
 func (s Spec) EmbedsLoads() bool { return s.Form == Embed }
+
+// Quantizes says that activations become ActQ8 blocks, and products are those of integers.
+func (c Compute) Quantizes() bool { return c == ComputeInt8 || c == ComputeInt8Long }
+
+// Arithmetic is the path whose rates a path has: that of integers for both kinds of them.
+func (c Compute) Arithmetic() Compute {
+	if c.Quantizes() {
+		return ComputeInt8
+	}
+	return c
+}
+
+// Ceiling is its arithmetic as ceilings of a profile name it.
+func (c Compute) Ceiling() string { return c.Arithmetic().String() }
+
+// Takes says that the path is for weights of a type.
+func (c Compute) Takes(t qtype.Type) bool {
+	switch c {
+	case ComputeInt8:
+		return t.Quantized()
+	case ComputeInt8Long:
+		return t.Quantized() && t.Block() == ActQ8Group
+	case ComputeBF16:
+		return t == qtype.BF16
+	}
+	return true
+}
 
 // Exact says that the chain has the same bits on every machine (rule 6).
 func (c Compute) Exact() bool { return c != ComputeBF16 }

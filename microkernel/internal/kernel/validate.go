@@ -77,13 +77,17 @@ func (s Spec) validateCompute() error {
 	switch {
 	case s.Compute == ComputeInt8 && !s.B.Quantized():
 		return fmt.Errorf("the int8 path is for quantized weights")
+	case !s.Compute.Takes(s.B) && s.Compute == ComputeInt8Long:
+		return fmt.Errorf("the path %s is for weights in blocks of %d", s.Compute, ActQ8Group)
+	case s.Compute == ComputeInt8Long && s.MatrixUnit():
+		return fmt.Errorf("the path %s is not made for matrix units", s.Compute)
 	case s.Compute == ComputeBF16 && s.B != qtype.BF16:
 		return fmt.Errorf("the bf16 path is for bf16 weights")
 	case s.Compute == ComputeF32 && s.Dot != NoDot:
 		return fmt.Errorf("an f32 kernel has no dot product")
 	case !generates && s.Dot != NoDot:
 		return fmt.Errorf("plain Go has no dot product instruction")
-	case s.Compute == ComputeInt8 && generates && dot.compute != ComputeInt8:
+	case s.Compute.Quantizes() && generates && dot.compute != ComputeInt8:
 		return fmt.Errorf("an int8 kernel needs a dot product of integers")
 	case s.Compute == ComputeBF16 && dot.compute != ComputeBF16:
 		return fmt.Errorf("a bf16 kernel needs a dot product of bfloat16")

@@ -23,6 +23,8 @@ func RunRef(s kernel.Spec, g *kernel.GemmArgs) {
 		switch s.Compute {
 		case kernel.ComputeInt8:
 			refBlocks(s.B, g, panel, c, columns)
+		case kernel.ComputeInt8Long:
+			refGroups(s.B, g, panel, c, columns)
 		case kernel.ComputeBF16:
 			refPairs(s.Dot.RoundsToOdd(), g, panel, c, columns)
 		default:
@@ -64,6 +66,37 @@ func refBlocks(t qtype.Type, g *kernel.GemmArgs, panel, c unsafe.Pointer, column
 			a := kernel.ActQ8At(unsafe.Add(g.A, m*g.AStride), k0/kernel.ActQ8Block)
 			acc := unsafe.Slice((*float32)(unsafe.Add(c, m*g.CStride)), columns)
 			refSubBlock(subBlock, &w, a, acc)
+		}
+	}
+}
+
+// refGroups continues the chains of one panel over the groups of [K0, K1), whole blocks of weights:
+// each has a chain of its own by the scales of the weights, and one FMA by the scale of the
+// activations adds that.
+func refGroups(t qtype.Type, g *kernel.GemmArgs, panel, c unsafe.Pointer, columns int) {
+	var w [kernel.ActQ8Block][qtype.PanelWidth]int32
+	sums := make([][qtype.PanelWidth]float32, g.M)
+	for k0 := g.K0; k0 < g.K1; k0 += kernel.ActQ8Block {
+		subBlock := subBlockAt(t, panel, k0)
+		for k := range w {
+			for j := range columns {
+				w[k][j] = int32(subBlock.integer(k, j))
+			}
+		}
+		end := (k0+kernel.ActQ8Block)%kernel.ActQ8Group == 0
+		for m := range g.M {
+			a := *kernel.ActQ8At(unsafe.Add(g.A, m*g.AStride), k0/kernel.ActQ8Block)
+			scale := a.Scale
+			a.Scale = 1 // a factor of one leaves the scales of the weights and the sums as they are
+			refSubBlock(subBlock, &w, &a, sums[m][:columns])
+			if !end {
+				continue
+			}
+			acc := unsafe.Slice((*float32)(unsafe.Add(c, m*g.CStride)), columns)
+			for j := range acc {
+				acc[j] = FMA32(sums[m][j], scale, acc[j])
+			}
+			sums[m] = [qtype.PanelWidth]float32{}
 		}
 	}
 }

@@ -20,6 +20,17 @@ func (v *Vec) quantizeRowQ8(x *float32, k int, row unsafe.Pointer) {
 	v.call(vecgen.QuantizeQ8, &args)
 }
 
+// quantizeRowQ8Long is quantizeRowQ8 with one scale for 256 activations, which k is a multiple of,
+// and sums that are not times it: the rows that kernels of ComputeInt8Long read.
+func (v *Vec) quantizeRowQ8Long(x *float32, k int, row unsafe.Pointer) {
+	if !v.has(vecgen.QuantizeQ8Long) {
+		refQuantizeRowQ8Long(x, k, row)
+		return
+	}
+	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(x), row}, N: [6]int{k / kernel.ActQ8Group}}
+	v.call(vecgen.QuantizeQ8Long, &args)
+}
+
 // roundRowBF16 rounds k activations to bfloat16, ties to even, and puts a zero behind an odd k: the
 // rows that kernels of ComputeBF16 read. Subnormal numbers become zeros of their sign, a NaN
 // becomes quiet.
@@ -50,6 +61,8 @@ func (v *Vec) RoundRow(c kernel.Compute, x *float32, k int, row unsafe.Pointer) 
 	switch c {
 	case kernel.ComputeInt8:
 		v.quantizeRowQ8(x, k, row)
+	case kernel.ComputeInt8Long:
+		v.quantizeRowQ8Long(x, k, row)
 	case kernel.ComputeBF16:
 		v.roundRowBF16(x, k, row)
 	}

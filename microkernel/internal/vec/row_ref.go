@@ -129,7 +129,21 @@ func refQuantizeRowQ8(x *float32, k int, row unsafe.Pointer) {
 	for i := range k / kernel.ActQ8Block {
 		b := kernel.ActQ8At(row, i)
 		b.Scale = quantizeBlockQ8(xs[i*kernel.ActQ8Block:][:kernel.ActQ8Block], b.Q[:])
-		b.SetSums()
+		b.SetSums(b.Scale)
+	}
+}
+
+func refQuantizeRowQ8Long(x *float32, k int, row unsafe.Pointer) {
+	xs := vecOf(x, k)
+	var q [kernel.ActQ8Group]int8
+	for g := 0; g < k; g += len(q) {
+		scale := quantizeBlockQ8(xs[g:][:len(q)], q[:])
+		for i := 0; i < len(q); i += kernel.ActQ8Block {
+			b := kernel.ActQ8At(row, (g+i)/kernel.ActQ8Block)
+			b.Scale = scale
+			copy(b.Q[:], q[i:])
+			b.SetSums(1)
+		}
 	}
 }
 

@@ -291,7 +291,7 @@ func TestHalfRows(t *testing.T) {
 
 func TestQuantizeRowQ8(t *testing.T) {
 	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
-		for _, k := range []int{32, 64, 96, 4096} {
+		for _, k := range []int{32, 64, 96, 256, 768, 4096} {
 			for d := ordinary; d <= specials; d++ {
 				x := guardedF32(t, rng, k, d)
 				switch rng.IntN(4) {
@@ -305,6 +305,11 @@ func TestQuantizeRowQ8(t *testing.T) {
 				got, want := kerneltest.Guarded(t, k/32*kernel.ActQ8Bytes), make([]byte, k/32*kernel.ActQ8Bytes)
 				for i := range got {
 					got[i] = 0xA5
+				}
+				if k%kernel.ActQ8Group == 0 {
+					v.quantizeRowQ8Long(p0(x), k, unsafe.Pointer(&got[0]))
+					refQuantizeRowQ8Long(p0(x), k, unsafe.Pointer(&want[0]))
+					wantEqual(t, "ActQ8 row of groups", got, want)
 				}
 				v.quantizeRowQ8(p0(x), k, unsafe.Pointer(&got[0]))
 				refQuantizeRowQ8(p0(x), k, unsafe.Pointer(&want[0]))

@@ -29,6 +29,7 @@ const (
 	Merge
 	Finish
 	QuantizeQ8
+	QuantizeQ8Long
 	RoundBF16
 	RoundQuery // RoundBF16 that takes numbers below leastQuery for zeros
 	ToF16
@@ -71,6 +72,7 @@ var emitters = [Count]func(*gen){
 	Merge:             emitMerge,
 	Finish:            emitFinish,
 	QuantizeQ8:        emitQuantizeQ8,
+	QuantizeQ8Long:    emitQuantizeQ8Long,
 	RoundBF16:         func(g *gen) { emitRoundBF16(g, leastFloat) },
 	RoundQuery:        func(g *gen) { emitRoundBF16(g, math.Float32bits(leastQuery)) },
 	ToF16:             emitToF16,

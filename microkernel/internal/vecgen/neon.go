@@ -90,9 +90,10 @@ var neonEmitters = [Count]func(neonGen){
 	Delta:      neonDelta,
 }
 
-// neonLacks are kernels without code for arm64: keys go there token by token, and no attention of
-// it reads bfloat16.
-var neonLacks = map[Kernel]bool{StorePanelK16: true, StoreK16BF16: true, StoreV16BF16: true, StorePanelK16BF16: true}
+// neonLacks are kernels without code for arm64: keys go there token by token, no attention of it
+// reads bfloat16, and no products of it share scales of activations over 256 values.
+var neonLacks = map[Kernel]bool{QuantizeQ8Long: true, StorePanelK16: true,
+	StoreK16BF16: true, StoreV16BF16: true, StorePanelK16BF16: true}
 
 // GenerateNEON is Generate for arm64. The arguments of a kernel are the same. Some kernels have no
 // code there.

@@ -8,7 +8,8 @@ import (
 
 // newInt8 is the tile of the chain "block". Per span of k that shares scales: the exact integer dot
 // product of every accumulator, its conversion to float, and one FMA by the product of the two
-// scales; then one FMA by the offset where weights have it.
+// scales; then one FMA by the offset where weights have it. Of the chain "group" it is the scale of
+// the weights alone, and that of the activations comes last (endGroup).
 func newInt8(a *asm.Asm, s spec) (_ *emitter, emit func()) {
 	e := &int8Tile{subBlocks: newSubBlocks(newEmitter(a, s)), form: s.int8Form()}
 	e.dot = e.vecs(s.MR * e.v)
@@ -34,6 +35,10 @@ func newInt8(a *asm.Asm, s spec) (_ *emitter, emit func()) {
 		}
 		e.atHead = e.loadHeads
 	}
+	if s.long() {
+		e.cRow = e.pointer()
+		e.begin, e.atTail = e.startGroups, e.endGroup
+	}
 	return e.emitter, func() { e.function(e.setup, e.body) }
 }
 
@@ -49,6 +54,7 @@ type int8Tile struct {
 	table asm.Vec     // levels
 	none  asm.Vec     // zero, and
 	top   asm.Vec     // the topmost bit of each byte: AVX-512 changes signs by them
+	cRow  asm.Reg     // walks over C; chain "group" only
 	heads [][]asm.Vec // scales at the head of a block of several sub-blocks, by half; nil where registers are short
 }
 
@@ -142,15 +148,18 @@ func (e *int8Tile) part(k0 int) {
 	}
 	for r := range e.s.MR {
 		scale := e.a(r, kernel.ActScale)
-		if !e.wide() {
+		if !e.wide() && !e.s.long() {
 			e.I(asm.VBROADCASTSS, e.x[0], scale)
 		}
 		for j := range e.v {
 			d, both := e.dot[r*e.v+j], e.x[0]
 			e.I(asm.VCVTDQ2PS, d, d)
-			if e.wide() {
+			switch {
+			case e.s.long():
+				both = e.w[j]
+			case e.wide():
 				e.I(asm.VMULPS, both, e.w[j], scale.Bcast())
-			} else {
+			default:
 				both = e.t[0]
 				e.I(asm.VMULPS, both, e.w[j], e.x[0])
 			}
@@ -238,9 +247,11 @@ func (e *int8Tile) offsets(k0 int) {
 		case e.Span() < qtype.SubBlockK:
 			e.halfSum(e.x[0], r, k0, 1)
 			e.I(asm.VCVTDQ2PS, e.x[0], e.x[0])
-			if scale := e.a(r, kernel.ActScale); e.wide() {
+			switch scale := e.a(r, kernel.ActScale); {
+			case e.s.long():
+			case e.wide():
 				e.I(asm.VMULPS, e.x[0], e.x[0], scale.Bcast())
-			} else {
+			default:
 				e.I(asm.VBROADCASTSS, e.t[0], scale)
 				e.I(asm.VMULPS, e.x[0], e.x[0], e.t[0])
 			}

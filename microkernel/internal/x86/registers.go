@@ -17,7 +17,7 @@ func (s spec) generator() func(a *asm.Asm, s spec) (_ *emitter, emit func()) {
 	switch {
 	case s.Dot == kernel.AMX:
 		return newAMX
-	case s.Compute == kernel.ComputeInt8:
+	case s.Compute.Quantizes():
 		return newInt8
 	case s.Compute == kernel.ComputeBF16:
 		return newBF16

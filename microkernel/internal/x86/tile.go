@@ -35,6 +35,7 @@ type emitter struct {
 	bBase    []asm.Reg
 	pointers int                       // handed out
 	rows     func(r, disp int) asm.Mem // where rows of A are, unless they are where aBase and rLDA say; or nil
+	begin    func()                    // begins the tile where C holds its chains; nil where accumulators do
 	prefetcher
 }
 
@@ -120,13 +121,19 @@ func (e *emitter) function(setup, body func()) {
 	}
 	setup()
 	top := e.Here()
-	e.start()
+	if e.begin == nil {
+		e.start()
+	} else {
+		e.begin()
+	}
 	e.loadPointers(e.aBase, rLDA, unsafe.Offsetof(t.A), unsafe.Offsetof(t.LDA))
 	e.loadPointers(e.bBase, rBS, unsafe.Offsetof(t.B), unsafe.Offsetof(t.BStride))
 	e.startPrefetch()
 	body()
 	e.stopPrefetch()
-	e.store()
+	if e.begin == nil {
+		e.store()
+	}
 	p := e.aBase[0]
 	for _, f := range [][2]uintptr{{unsafe.Offsetof(t.A), unsafe.Offsetof(t.AStep)}, {unsafe.Offsetof(t.C),
 		unsafe.Offsetof(t.CStep)}} {
@@ -188,17 +195,7 @@ func (e *emitter) start() {
 	e.Mov(p, e.arg(unsafe.Offsetof(t.Load)))
 	e.Test(p, p)
 	e.Jcc(asm.Zero, zero)
-	e.eachC(func(r, j int, m asm.Mem, masked *asm.Vec) {
-		acc := e.acc[r*e.v+j]
-		switch {
-		case masked != nil:
-			e.I(asm.VMASKMOVPSL, acc, *masked, m)
-		case e.wide() && j == e.v-1:
-			e.I(asm.VMOVUPS, acc.KZ(kLast), m)
-		default:
-			e.I(asm.VMOVUPS, acc, m)
-		}
-	})
+	e.eachC(p, func(r, j int, m asm.Mem, masked *asm.Vec) { e.loadFrom(e.acc[r*e.v+j], j, m, masked) })
 	e.Jmp(ready)
 	e.Bind(zero)
 	for _, acc := range e.acc {
@@ -217,58 +214,76 @@ func (e *emitter) zero(v asm.Vec) {
 
 // store writes the accumulators to C, the last panel up to its columns.
 func (e *emitter) store() {
-	e.eachC(func(r, j int, m asm.Mem, masked *asm.Vec) {
-		acc := e.acc[r*e.v+j]
-		switch {
-		case masked != nil:
-			e.I(asm.VMASKMOVPSS, m, *masked, acc)
-		case e.wide() && j == e.v-1:
-			e.I(asm.VMOVUPS, m.K(kLast), acc)
-		default:
-			e.I(asm.VMOVUPS, m, acc)
-		}
-	})
+	e.eachC(e.aBase[0], e.storeTo)
+}
+
+// storeTo writes an accumulator to its place in C.
+func (e *emitter) storeTo(r, j int, m asm.Mem, masked *asm.Vec) {
+	e.storeVec(e.acc[r*e.v+j], j, m, masked)
+}
+
+// storeVec writes vector j of a row of C.
+func (e *emitter) storeVec(v asm.Vec, j int, m asm.Mem, masked *asm.Vec) {
+	switch {
+	case masked != nil:
+		e.I(asm.VMASKMOVPSS, m, *masked, v)
+	case e.wide() && j == e.v-1:
+		e.I(asm.VMOVUPS, m.K(kLast), v)
+	default:
+		e.I(asm.VMOVUPS, m, v)
+	}
+}
+
+// loadFrom reads vector j of a row of C.
+func (e *emitter) loadFrom(v asm.Vec, j int, m asm.Mem, masked *asm.Vec) {
+	switch {
+	case masked != nil:
+		e.I(asm.VMASKMOVPSL, v, *masked, m)
+	case e.wide() && j == e.v-1:
+		e.I(asm.VMOVUPS, v.KZ(kLast), m)
+	default:
+		e.I(asm.VMOVUPS, v, m)
+	}
 }
 
 // eachC visits the C operand of every accumulator. AVX2 has no opmasks: it branches on a whole last
-// panel, and masks the two vectors of a partial one by a register, which visit gets.
-func (e *emitter) eachC(visit func(r, j int, m asm.Mem, masked *asm.Vec)) {
+// panel, and masks the two vectors of a partial one by a register, which visit gets. It overwrites
+// p.
+func (e *emitter) eachC(p asm.Reg, visit func(r, j int, m asm.Mem, masked *asm.Vec)) {
 	if e.wide() {
-		e.rowsOfC(0, e.v, nil, visit)
+		e.rowsOfC(p, 0, e.v, nil, visit)
 		return
 	}
 	var t kernel.TileArgs
 	partial, done := e.NewLabel(), e.NewLabel()
-	p := e.aBase[0]
 	e.Mov(p, e.arg(unsafe.Offsetof(t.Mask)))
 	e.Cmp(p, asm.Imm32(1<<qtype.PanelWidth-1))
 	e.Jcc(asm.NotZero, partial)
-	e.rowsOfC(0, e.v, nil, visit)
+	e.rowsOfC(p, 0, e.v, nil, visit)
 	e.Jmp(done)
 	e.Bind(partial)
-	e.rowsOfC(0, e.v-2, nil, visit)
+	e.rowsOfC(p, 0, e.v-2, nil, visit)
 	mask := e.reg(len(e.acc)) // a temporary of the body, free here
 	for h := range 2 {
 		e.I(asm.VMOVUPS, mask, e.arg(unsafe.Offsetof(t.Lanes)+uintptr(32*h)))
-		e.rowsOfC(e.v-2+h, e.v-1+h, &mask, visit)
+		e.rowsOfC(p, e.v-2+h, e.v-1+h, &mask, visit)
 	}
 	e.Bind(done)
 }
 
-func (e *emitter) rowsOfC(j0, j1 int, mask *asm.Vec, visit func(r, j int, m asm.Mem, masked *asm.Vec)) {
+func (e *emitter) rowsOfC(p asm.Reg, j0, j1 int, mask *asm.Vec, visit func(r, j int, m asm.Mem,
+	masked *asm.Vec)) {
 	if j0 == j1 {
 		return
 	}
 	var t kernel.TileArgs
-	p := e.aBase[0]
 	e.Mov(p, e.arg(unsafe.Offsetof(t.C)))
-	e.Mov(rLDA, e.arg(unsafe.Offsetof(t.LDC)))
 	for r := range e.s.MR {
 		for j := j0; j < j1; j++ {
 			visit(r, j, asm.At(p, j*e.acc[0].Bytes()), mask)
 		}
 		if r < e.s.MR-1 {
-			e.Add(p, rLDA)
+			e.Add(p, e.arg(unsafe.Offsetof(t.LDC)))
 		}
 	}
 }
