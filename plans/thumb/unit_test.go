@@ -81,8 +81,8 @@ func TestUnitByMeasuredRate(t *testing.T) {
 	}
 }
 
-// TestLongBlocksBesideUnit: activations share scales over 256 values unless a matrix unit, which has
-// no such kernels, is the faster one, or may be.
+// TestLongBlocksBesideUnit: activations share scales over 256 values unless a matrix unit is the
+// faster one, or may be: it has no such kernels.
 func TestLongBlocksBesideUnit(t *testing.T) {
 	for kernel, want := range map[float64]microkernel.Compute{0: microkernel.ComputeInt8,
 		400: microkernel.ComputeInt8Long, 800: microkernel.ComputeInt8} {
