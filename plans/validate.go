@@ -130,7 +130,7 @@ func (p *Plan) inexactWeight() (WeightPlan, bool) {
 	return WeightPlan{}, false
 }
 
-// checkAttention wants a dot product that reads the cache, and that the kernels of all workers have.
+// checkAttention wants a dot product that reads the cache and that the kernels of all workers have.
 func (p *Plan) checkAttention() error {
 	if _, err := microkernel.ParseAttentionDot(p.Attention.String()); err != nil {
 		return err

@@ -84,8 +84,9 @@ func pathsOf(weights []plans.WeightPlan) (paths []microkernel.Compute) {
 	return paths
 }
 
-// bestAttention is the fastest dot product for a type of cache that is worth its rounding by its rates of prompts, and
-// does not take it back by those of single tokens: generation has no other arithmetic to go to.
+// bestAttention is the fastest dot product for a type of cache that is worth its rounding by its
+// rates of prompts, and does not take it back by those of single tokens: generation has no other
+// arithmetic to go to.
 func bestAttention(kv microkernel.KVType, r, steps profiles.AttendRates) microkernel.AttentionDot {
 	best, least := microkernel.AttendF32, attendGain*r[microkernel.AttendF32]
 	for _, d := range rivals(kv) {

@@ -12,7 +12,8 @@ import (
 
 // What attention is measured on: the query heads of some tokens that share a KV head, as a chunk of
 // a prompt has them, or one head of one token, the fewest rows that generation has, over blocks
-// that fit a second-level cache, of half precision or, for integers, of q8_0. A call takes some 100 microseconds, or less.
+// that fit a second-level cache, of half precision or, for integers, of q8_0. A call takes some 100
+// microseconds, or less.
 const (
 	attendDim    = 128
 	attendGroup  = 4

@@ -44,8 +44,8 @@ func (f Fused) integers() bool { return f.Dot == DPBUSD }
 func (f Fused) sets() int { return f.HeadDim / scaleDims }
 
 // What scratch holds behind the probabilities: of each row and set the u of 64 positions; of each
-// row the scales that belong to them, in whole vectors of chanceSets; 255/m of the sets at hand; and
-// unless the block has been opened the scales of values as float32.
+// row the scales that belong to them, in whole vectors of chanceSets; 255/m of the sets at hand;
+// and, unless the block has been opened, the scales of values as float32.
 func (f Fused) chancesAt() int { return scrP + f.Rows*rowP }
 
 // chanceScalesAt: see chancesAt.

@@ -70,9 +70,9 @@ func (f Fused) roundedAt() int { return scrP + f.Rows*rowP }
 // pairAt: see roundedAt.
 func (f Fused) pairAt() int { return f.scaleAt() + 2*f.scaleFloats()*4 }
 
-// GeneratePairs returns the code that brings a cached block into pairs, or opens it for integers: of FusedArgs, KV is the
-// block, State where the pairs go, Scratch has ScratchBytes, Blocks is how many positions anybody
-// sees, and After the block that is prefetched.
+// GeneratePairs returns the code that brings a cached block into pairs, or opens it for integers:
+// of FusedArgs, KV is the block, State where the pairs go, Scratch has ScratchBytes, Blocks is how
+// many positions anybody sees, and After the block that is prefetched.
 func GeneratePairs(level asm.Level, f Fused) ([]byte, error) {
 	if MaxRows(level, f.Dot) == 0 || f.Dot == FMA || f.Paired || f.HeadDim < 1 {
 		return nil, fmt.Errorf("attention kernel %+v: no opened blocks", f)
