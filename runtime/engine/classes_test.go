@@ -8,8 +8,8 @@ import (
 
 	"sandwich/microkernel"
 	"sandwich/runtime/api"
-	"sandwich/runtime/gguf"
 	"sandwich/runtime/cost"
+	"sandwich/runtime/gguf"
 	"sandwich/runtime/pool"
 	"sandwich/runtime/sched"
 )
