@@ -163,8 +163,9 @@ func (g *fused) openIntegers() {
 	}
 }
 
-// The prefetches of a kernel that reads a block as it is cached: of the next block as its time goes
-// by, and of this one as prefetchPart does.
+// A kernel that reads a block as it is cached prefetches the next one as its time goes by. Lines of
+// its own block are not asked for once more, unlike in prefetchPart: there is so little to compute
+// between two of them that it would only take the room of others.
 
 // integerRest is the lines that the products leave to the softmax and what follows it.
 func (g *fused) integerRest() int {
@@ -172,23 +173,25 @@ func (g *fused) integerRest() int {
 		return 0
 	}
 	scores := positions / group / g.integerColumns() * g.sets() * g.integerLines(setLines*g.integerColumns())
-	values := 0
-	for left := g.sets(); left > 0; left -= g.integerSets() {
-		values += 4 * g.integerLines(8*min(left, g.integerSets()))
-	}
+	values := g.sets() * positions / group * g.integerLines(setPanels*valueLines)
 	return max(0, g.lines()-scores-values)
 }
 
 // integerLines is the lines of the next block that a turn of a product asks for which reads so many
-// itself: the share that products have of the time, counted in vector instructions.
+// itself. The products of few rows ask for all: those wait for memory, and what is between them
+// does not take long. Those of more rows ask for the share that products have of the time, counted
+// in vector instructions.
 func (g *fused) integerLines(read int) int {
 	if g.Paired {
 		return 0
 	}
 	rows, dim := float64(g.Rows), float64(g.HeadDim)
+	own := float64(read) * float64(g.lines()) / (2 * dim)
+	if g.Rows <= integerFew {
+		return int(own + 0.5)
+	}
 	products := dim*(2+1.5*rows) + dim*(1+rows) + dim*rows/4
 	rest := rows*(90+dim) + 300
-	own := float64(read) * float64(g.lines()) / (2 * dim)
 	return int(own*products/(products+rest) + 0.5)
 }
 
@@ -203,12 +206,5 @@ func (g *fused) prefetchTurn(lines, i, n int) {
 func (g *fused) advanceAhead(lines int) {
 	if lines > 0 {
 		g.Add(ahead, asm.Imm32(int32(lineBytes*lines)))
-	}
-}
-
-// nearLine asks for a line that comes some steps later.
-func (g *fused) nearLine(base asm.Reg, at int) {
-	if !g.Paired && g.Rows <= nearRows {
-		g.Prefetch(asm.T0, asm.At(base, at+nearBytes))
 	}
 }

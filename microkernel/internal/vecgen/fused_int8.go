@@ -26,6 +26,8 @@ const (
 	queryBytes = 8  // ... and the integers
 	lineBytes  = 64
 	setLines   = scaleDims / 4 // lines of a panel of keys that have the same scales
+	setPanels  = scaleDims / group
+	valueLines = 4 // lines of a panel of values, sixteen positions
 	chanceTop  = 255
 	chanceSets = 4 // sets whose largest weights are found side by side
 )
@@ -64,24 +66,18 @@ func (f Fused) valueScalesAt() int { return (f.inversesAt() + 4*chanceSets + 63)
 func (f Fused) integerBytes() int { return f.valueScalesAt() + 4*positions*f.sets() }
 
 // integerColumns is how many panels of scores have an integer and a float accumulator in registers
-// for each row.
+// for each row: two where they fit. More, for fewer rows, would read from more places at once, and
+// it is memory that those wait for.
 func (f Fused) integerColumns() int {
-	switch {
-	case f.Rows <= 3:
-		return 4
-	case f.Rows <= 6:
+	if f.Rows <= integerFew {
 		return 2
 	}
 	return 1
 }
 
-// integerSets is how many sets of values a pass takes: two panels of accumulators each.
-func (f Fused) integerSets() int {
-	if f.Rows <= 6 {
-		return min(2, f.sets())
-	}
-	return 1
-}
+// integerFew is the most rows that have accumulators for two panels of scores in registers, and
+// whose products leave little time to the rest.
+const integerFew = 6
 
 // Registers that the products share: the order of a transposed line, or for want of VPERMB that of
 // its words and then that of the bytes of four words, and 128 in each byte.
@@ -171,9 +167,7 @@ func (g *fused) scoreSet(p product, scale int) {
 	}
 	for i := range setLines {
 		for j := range p.columns {
-			at := j*p.panelStride + i*lineBytes
-			g.loadLine(line(j), asm.At(bPtr, at), true)
-			g.nearLine(bPtr, at)
+			g.loadLine(line(j), asm.At(bPtr, j*p.panelStride+i*lineBytes), true)
 		}
 		g.prefetchTurn(p.lines, i, setLines)
 		for r := range g.Rows {
@@ -208,16 +202,17 @@ func (g *fused) scoreSet(p product, scale int) {
 	}
 }
 
-// integerValues computes the products of the rows' u with the values, and merges them into the
-// running output. kReg walks over the sets, as bytes of their scales.
+// integerValues computes the products of the rows' u with the values, of one set of dimensions after
+// the other, and merges them into the running output. kReg counts the sets, in bytes of their
+// scales.
 func (g *fused) integerValues() {
+	lines := g.integerLines(setPanels * valueLines)
 	g.loadLineOrder()
 	g.Lea(outPtr, asm.At(stateReg, StateOut))
 	g.Xor(kReg, kReg)
-	pass := func(_, sets int) {
-		lines := g.integerLines(8 * sets)
-		panels := 2 * sets
-		for i := range g.Rows * panels {
+	g.MovImm(passes, uint64(g.sets()))
+	g.loopPasses(func() {
+		for i := range g.Rows * setPanels {
 			g.zero(i)
 		}
 		g.Mov(bPtr, vReg)
@@ -229,43 +224,31 @@ func (g *fused) integerValues() {
 		g.Add(count, asm.Imm32(group-1))
 		g.Shr(count, 4)
 		loop := g.Here()
-		g.valueTurn(sets, lines)
-		g.Add(bPtr, asm.Imm32(4*lineBytes))
+		g.valueTurn(lines)
+		g.Add(bPtr, asm.Imm32(valueLines*lineBytes))
 		g.Add(aPtr, asm.Imm32(4))
 		g.Dec(count)
 		g.Jcc(asm.NotZero, loop)
-		g.mergeIntegers(sets)
-		g.Add(vReg, asm.Imm32(int32(panels*group*positions)))
-		g.Add(outPtr, asm.Imm32(int32(64*panels)))
-		g.Add(kReg, asm.Imm32(int32(4*sets)))
-	}
-	if whole := g.sets() / g.integerSets(); whole > 0 {
-		g.MovImm(passes, uint64(whole))
-		g.loopPasses(func() { pass(0, g.integerSets()) })
-	}
-	if rest := g.sets() % g.integerSets(); rest > 0 {
-		pass(0, rest)
-	}
+		g.mergeIntegers()
+		g.Add(vReg, asm.Imm32(setPanels*group*positions))
+		g.Add(outPtr, asm.Imm32(4*scaleDims))
+		g.Add(kReg, asm.Imm32(4))
+	})
 }
 
 // valueTurn emits the products of sixteen positions, four lines of each panel. The u of four
 // positions stand as integerChances packs them: sixteen bytes on from those of the four before.
-func (g *fused) valueTurn(sets, lines int) {
-	panels := 2 * sets
-	line := func(j int) asm.Vec { return g.v(g.Rows*panels + j) }
-	for i := range 4 {
-		for j := range panels {
-			at := j*group*positions + i*lineBytes
-			g.loadLine(line(j), asm.At(bPtr, at), false)
-			g.nearLine(bPtr, at)
+func (g *fused) valueTurn(lines int) {
+	line := func(j int) asm.Vec { return g.v(g.Rows*setPanels + j) }
+	for i := range valueLines {
+		for j := range setPanels {
+			g.loadLine(line(j), asm.At(bPtr, j*group*positions+i*lineBytes), false)
 		}
-		g.prefetchTurn(lines, i, 4)
+		g.prefetchTurn(lines, i, valueLines)
 		for r := range g.Rows {
-			for set := range sets {
-				g.I(asm.VPBROADCASTD, g.v(lineFactor), asm.At(aPtr, (r*g.sets()+set)*positions+16*i))
-				for j := 2 * set; j < 2*set+2; j++ {
-					g.I(asm.VPDPBUSD, g.v(r*panels+j), g.v(lineFactor), line(j))
-				}
+			g.I(asm.VPBROADCASTD, g.v(lineFactor), asm.At(aPtr, r*g.sets()*positions+16*i))
+			for j := range setPanels {
+				g.I(asm.VPDPBUSD, g.v(r*setPanels+j), g.v(lineFactor), line(j))
 			}
 		}
 	}
@@ -273,9 +256,8 @@ func (g *fused) valueTurn(sets, lines int) {
 }
 
 // mergeIntegers is mergeRows for sums of integers, which are never -0.
-func (g *fused) mergeIntegers(sets int) {
-	panels := 2 * sets
-	oldMul, newMul := g.v(g.Rows*panels), g.v(g.Rows*panels+1)
+func (g *fused) mergeIntegers() {
+	oldMul, newMul := g.v(g.Rows*setPanels), g.v(g.Rows*setPanels+1)
 	for r := range g.Rows {
 		skip := g.NewLabel()
 		g.MovSXD(aPtr, asm.At(scrReg, scrMax+4*r))
@@ -283,9 +265,9 @@ func (g *fused) mergeIntegers(sets int) {
 		g.Jcc(asm.Zero, skip)
 		g.I(asm.VBROADCASTSS, oldMul, asm.At(scrReg, scrOldMul+4*r))
 		g.I(asm.VBROADCASTSS, newMul, asm.At(scrReg, scrNewMul+4*r))
-		for j := range panels {
-			acc, out := g.v(r*panels+j), asm.At(outPtr, 4*r*g.paddedDim()+64*j)
-			scale := asm.AtIndex(scrReg, kReg, 1, g.chanceScalesAt()+r*g.chanceScaleRow()+4*(j/2))
+		scale := asm.AtIndex(scrReg, kReg, 1, g.chanceScalesAt()+r*g.chanceScaleRow())
+		for j := range setPanels {
+			acc, out := g.v(r*setPanels+j), asm.At(outPtr, 4*r*g.paddedDim()+64*j)
 			g.I(asm.VCVTDQ2PS, acc, acc)
 			g.I(asm.VMULPS, acc, acc, scale.Bcast())
 			g.I(asm.VMULPS, acc, acc, newMul)
