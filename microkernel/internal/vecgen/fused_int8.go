@@ -202,8 +202,8 @@ func (g *fused) scoreSet(p product, scale int) {
 	}
 }
 
-// integerValues computes the products of the rows' u with the values, of one set of dimensions after
-// the other, and merges them into the running output. kReg counts the sets, in bytes of their
+// integerValues computes the products of the rows' u with the values, of one set of dimensions
+// after the other, and merges them into the running output. kReg counts the sets, in bytes of their
 // scales.
 func (g *fused) integerValues() {
 	lines := g.integerLines(setPanels * valueLines)
