@@ -54,6 +54,7 @@ const (
 	AttendF32     = vec.AttendF32
 	AttendDPBF16  = vec.AttendDPBF16
 	AttendTDPBF16 = vec.AttendTDPBF16
+	AttendDPBUSD  = vec.AttendDPBUSD
 )
 
 // AttentionDots lists what attention may add up by.

@@ -43,9 +43,16 @@ func TestAttentionIsKept(t *testing.T) {
 // TestAttentionThatNoKernelHas: a bundle may claim anything.
 func TestAttentionThatNoKernelHas(t *testing.T) {
 	p := mustDefault(t, hosttest.Cores(t, 2, "avx2"), llama160m("f32"), "")
-	for _, d := range []microkernel.AttentionDot{microkernel.AttendDPBF16, microkernel.AttendTDPBF16, 77} {
+	for _, d := range []microkernel.AttentionDot{microkernel.AttendDPBF16, microkernel.AttendTDPBF16,
+		microkernel.AttendDPBUSD, 77} {
 		if p.Attention = d; p.Validate() == nil {
 			t.Errorf("attention by %s is valid on avx2", d)
+		}
+	}
+	p = mustDefault(t, hosttest.Cores(t, 2, hosttest.Tiles...), llama160m("f32"), "")
+	for kv, ok := range map[microkernel.KVType]bool{microkernel.KVF16: false, microkernel.KVQ8: true} {
+		if p.Attention, p.KV = microkernel.AttendDPBUSD, kv; (p.Validate() == nil) != ok || !p.Exact() {
+			t.Errorf("integers of a cache of %s: %v", kv, p.Validate())
 		}
 	}
 	if p.Attention = microkernel.AttendF32; p.Validate() != nil {

@@ -130,9 +130,12 @@ func (p *Plan) inexactWeight() (WeightPlan, bool) {
 	return WeightPlan{}, false
 }
 
-// checkAttention wants a dot product that the kernels of all workers have.
+// checkAttention wants a dot product that reads the cache and that the kernels of all workers have.
 func (p *Plan) checkAttention() error {
 	if _, err := microkernel.ParseAttentionDot(p.Attention.String()); err != nil {
+		return err
+	}
+	if err := p.Attention.Reads(p.KV); err != nil {
 		return err
 	}
 	for _, pu := range p.PUs() {

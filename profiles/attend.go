@@ -17,6 +17,15 @@ func AttendType(d microkernel.AttentionDot) string { return "attend-" + d.String
 // AttendStepType is the same of one query head of one token, the least that generation has.
 func AttendStepType(d microkernel.AttentionDot) string { return AttendType(d) + "-step" }
 
+// AttendCache is the type of cache that the attention of a dot product is measured on: half
+// precision, but for integers, which read no other than q8_0.
+func AttendCache(d microkernel.AttentionDot) microkernel.KVType {
+	if d.Reads(microkernel.KVF16) != nil {
+		return microkernel.KVQ8
+	}
+	return microkernel.KVF16
+}
+
 // AttendRates reads what was measured of the attention of prompts on one PU with the kernels of an
 // instruction set. Each is the best of its samples, as in PairRates. What is quoted or assumed does
 // not count.

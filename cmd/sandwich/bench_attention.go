@@ -59,7 +59,8 @@ multiply-adds on registers. Groups are query heads that share a KV head.`,
 	fs.IntSliceVar(&f.groups, "group", []int{1, 2, 4, 8}, "query heads of each KV head")
 	fs.IntVar(&f.kvHeads, "kv-heads", 4, "KV heads")
 	fs.StringSliceVar(&f.kv, "kv", []string{"f16"}, "types of the KV cache: f16, f32, q8_0")
-	fs.StringSliceVar(&f.by, "by", []string{"auto"}, "what attention adds up by: f32, dpbf16, tdpbf16, or auto, what "+
+	fs.StringSliceVar(&f.by, "by", []string{"auto"}, "what attention adds up by: f32, dpbf16, tdpbf16, dpbusd (of "+
+		"--kv q8_0), or auto, what "+
 		"an untuned plan of a quantized model takes")
 	fs.IntSliceVar(&f.decode, "decode", []int{512, 2048, 4096, 8192}, "contexts of decode steps; 0 leaves them out")
 	fs.IntSliceVar(&f.prefill, "prefill", []int{512, 2048, 8192}, "lengths of prompts; 0 leaves them out")
@@ -128,7 +129,7 @@ func (f *attentionFlags) check(given func(flag string) bool) error {
 		return fmt.Errorf("--least %s: give a time up to 1m", f.least)
 	}
 	if len(f.by) == 0 {
-		return errors.New("--by is empty: give auto, f32, dpbf16 or tdpbf16")
+		return errors.New("--by is empty: give auto, f32, dpbf16, tdpbf16 or dpbusd")
 	}
 	for _, name := range f.by {
 		if _, err := microkernel.ParseAttentionDot(name); err != nil && name != "auto" {

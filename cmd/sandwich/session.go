@@ -53,8 +53,8 @@ func (f *sessionFlags) addModel(c *cobra.Command) {
 		"CPU), f32 (exact), int8 (quantized ones), int8-256 (those in blocks of 256, whose activations share a scale "+
 		"as long), bf16 (those of bf16, on a CPU with its dot products)")
 	fs.StringVar(&f.attention, "attention", "auto", "what attention adds up by: auto (the faster by the rates of "+
-		"this CPU, where weights are not multiplied in f32), f32 (exact), or the dot products of bfloat16 dpbf16 "+
-		"(avx512_bf16) and tdpbf16 (amx)")
+		"this CPU, where weights are not multiplied in f32), f32 (exact), the dot products of bfloat16 dpbf16 "+
+		"(avx512_bf16) and tdpbf16 (amx), or that of integers dpbusd (avx512_vnni, --kv q8_0)")
 	durationFlag(fs, &f.spin, "spin", 50*time.Microsecond,
 		"how long a waiting worker spins before it sleeps; 0 sleeps at once")
 }

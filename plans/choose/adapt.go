@@ -29,6 +29,9 @@ func (o *Options) adapt(p, asked *plans.Plan) error {
 		if err != nil {
 			return err
 		}
+		if err := p.Attention.Reads(kv); err != nil {
+			return fmt.Errorf("the plan %s: %w", p.Name, err)
+		}
 		p.KV = kv
 	}
 	if o.Threads > 0 {

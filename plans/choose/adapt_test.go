@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"sandwich/microkernel"
 	"sandwich/plans"
 )
 
@@ -31,6 +32,20 @@ func TestCutThreads(t *testing.T) {
 	for n, want := range map[int]string{1: "2 ranks", 6: "fewer than --threads 6"} {
 		if err := cutThreads(plan(), n); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%d threads: %v", n, err)
+		}
+	}
+}
+
+// TestAdaptKeepsWhatAttentionReads: a plan whose attention multiplies integers takes no other
+// cache, and one in float32 takes any.
+func TestAdaptKeepsWhatAttentionReads(t *testing.T) {
+	for dot, ok := range map[microkernel.AttentionDot]bool{microkernel.AttendDPBUSD: false,
+		microkernel.AttendF32: true} {
+		for kv, reads := range map[string]bool{"f16": ok, "q8_0": true, "": true} {
+			p := &plans.Plan{Name: "x", KV: microkernel.KVQ8, Attention: dot}
+			if err := (&Options{KV: kv}).adapt(p, p); (err == nil) != reads {
+				t.Errorf("a plan by %s with --kv %q: %v", dot, kv, err)
+			}
 		}
 	}
 }

@@ -93,14 +93,14 @@ func (o *Options) Untuned(host *profiles.Profile, shape plans.ModelShape) (plan 
 		if failed == nil || pairs || attention {
 			host = rated
 		}
-		paths = choices(host, pairs, attention, failed)
+		paths = o.choices(host, pairs, attention, failed)
 	}
 	plan, err = o.byDefault(host, shape)
 	return plan, paths, err
 }
 
 // choices says what measured rates decide of what is open, or that they could not be measured.
-func choices(host *profiles.Profile, pairs, attention bool, failed error) string {
+func (o *Options) choices(host *profiles.Profile, pairs, attention bool, failed error) string {
 	var said []string
 	best := host.Features().Best()
 	if r, ok := host.PairRates(best); pairs && ok {
@@ -110,7 +110,7 @@ func choices(host *profiles.Profile, pairs, attention bool, failed error) string
 			failed.Error())
 	}
 	if r := host.AttendRates(best); attention && len(r) > 0 {
-		said = append(said, thumb.AttentionChoice(r, host.AttendStepRates(best)))
+		said = append(said, thumb.AttentionChoice(o.thumb(), r, host.AttendStepRates(best)))
 	} else if attention && failed != nil {
 		said = append(said, "attention adds up in float32, since other rates could not be measured: "+failed.Error())
 	}
@@ -240,7 +240,7 @@ func (o *Options) stored(host *profiles.Profile, shape plans.ModelShape, fallbac
 // arithmetic of the weights stays, so that sequences under way keep their bits.
 func (o *Options) Replan(host *profiles.Profile, shape plans.ModelShape,
 	plan *plans.Plan) func(*plans.ServiceConfig) (*plans.Plan, error) {
-	options := thumb.Options{Compute: o.Compute, KV: o.KV, Attend: plan.Attention.String(), Like: plan,
+	options := thumb.Options{Compute: o.Compute, KV: plan.KV.String(), Attend: plan.Attention.String(), Like: plan,
 		Weights: slices.Clone(plan.Weights)}
 	return func(service *plans.ServiceConfig) (*plans.Plan, error) {
 		options := options

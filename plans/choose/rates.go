@@ -27,7 +27,7 @@ func (o *Options) rated(host *profiles.Profile, attention bool) (*profiles.Profi
 	path := o.ratesPath(host)
 	if kept, err := profiles.Load(path); err == nil && kept.Fingerprint() == host.Fingerprint() {
 		p.Ceilings = kept.Ceilings
-		if thumb.RatesKnown(kept, isa) && (!attention || thumb.AttentionKnown(kept, isa)) {
+		if thumb.RatesKnown(kept, isa) && (!attention || thumb.AttentionKnown(kept, isa, o.thumb())) {
 			return &p, nil
 		}
 	}

@@ -11,8 +11,9 @@ import (
 )
 
 // What attention is measured on: the query heads of some tokens that share a KV head, as a chunk of
-// a prompt has them, or one head of one token, the fewest rows that generation has, over blocks of
-// half precision that fit a second-level cache. A call takes some 100 microseconds, or less.
+// a prompt has them, or one head of one token, the fewest rows that generation has, over blocks
+// that fit a second-level cache, of half precision or, for integers, of q8_0. A call takes some 100
+// microseconds, or less.
 const (
 	attendDim    = 128
 	attendGroup  = 4
@@ -34,7 +35,7 @@ func (b *bench) attendFigures(isa microkernel.ISA, window time.Duration) (out []
 			if !d.On(isa, microkernel.Host()) {
 				continue
 			}
-			layout := microkernel.KVLayout{HeadDim: attendDim, Elem: microkernel.KVF16}.For(d)
+			layout := microkernel.KVLayout{HeadDim: attendDim, Elem: profiles.AttendCache(d)}.For(d)
 			a, err := microkernel.NewAttention(isa, layout, microkernel.AttentionForm{Dot: d})
 			if err != nil {
 				return nil, err

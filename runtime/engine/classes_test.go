@@ -9,6 +9,7 @@ import (
 	"sandwich/microkernel"
 	"sandwich/runtime/api"
 	"sandwich/runtime/cost"
+	"sandwich/runtime/gguf"
 	"sandwich/runtime/pool"
 	"sandwich/runtime/sched"
 )
@@ -36,6 +37,10 @@ func TestCompanyChangesNothingByDots(t *testing.T) {
 func companyChangesNothing(t *testing.T, dot microkernel.AttentionDot, seeds uint64) {
 	tinyOptions := func(t testing.TB) Options {
 		o := tinyOptions(t)
+		if dot.Reads(o.Plan.KV) != nil { // whose heads are too short
+			o = optionsFor(t, smallModel(t, "qwen3", gguf.Q8_0))
+			o.Plan.KV = microkernel.KVQ8
+		}
 		o.Plan.Attention = dot
 		return o
 	}

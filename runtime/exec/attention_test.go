@@ -68,8 +68,9 @@ func TestAttentionSplit(t *testing.T) {
 	isa := microkernel.Host().Best()
 	for _, c := range []struct{ kvHeads, group, sequences int }{{1, 4, 1}, {3, 1, 1}, {2, 14, 1},
 		{1, 2, 3}, {4, 8, 2}} {
-		for _, elem := range []microkernel.KVType{microkernel.KVF16, microkernel.KVQ8} {
-			if raceEnabled && c.group*c.kvHeads > 4 {
+		for i, elem := range []microkernel.KVType{microkernel.KVF16, microkernel.KVQ8, microkernel.KVQ8} {
+			dot := []microkernel.AttentionDot{microkernel.AttendF32, microkernel.AttendF32, microkernel.AttendDPBUSD}[i]
+			if raceEnabled && c.group*c.kvHeads > 4 || !dot.On(isa, microkernel.Host()) {
 				continue
 			}
 			kv := randomStore(t, rng, elem, c.kvHeads, dim, blocks)
@@ -82,11 +83,11 @@ func TestAttentionSplit(t *testing.T) {
 			var want []float32
 			for workers := 1; workers <= 9; workers += step {
 				got := make([]float32, len(q))
-				split := attendWith(t, isa, kv, c.group, workers, spans, Rows{&q[0], width}, Rows{&got[0], width})
+				split := attendWith(t, isa, dot, kv, c.group, workers, spans, Rows{&q[0], width}, Rows{&got[0], width})
 				if workers == 1 {
 					want = got
 				} else if !slices.Equal(got, want) {
-					t.Errorf("%+v %s: %d workers give other bits than one", c, elem, workers)
+					t.Errorf("%+v %s by %s: %d workers give other bits than one", c, elem, dot, workers)
 				}
 				if expect := workers >= 2 && c.kvHeads == 1 && c.sequences == 1; expect && !split {
 					t.Errorf("%+v: one KV head is not split among %d workers", c, workers)
@@ -98,15 +99,15 @@ func TestAttentionSplit(t *testing.T) {
 
 // attendWith runs attention three times with a pool of its own, as layers follow each other, and
 // tells whether a context was split.
-func attendWith(t *testing.T, isa microkernel.ISA, kv *KVStore, group, workers int, spans []kvcache.Span, q,
-	out Rows) bool {
+func attendWith(t *testing.T, isa microkernel.ISA, dot microkernel.AttentionDot, kv *KVStore, group, workers int,
+	spans []kvcache.Span, q, out Rows) bool {
 	pus := make([]int, workers)
 	p, err := pool.New(pus, pool.Options{Spin: pool.NoSpin})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	a, err := NewAttention([]microkernel.ISA{isa}, kv, AttentionKind{Groups: []int{group}}, workers, workers)
+	a, err := NewAttention([]microkernel.ISA{isa}, kv, AttentionKind{Groups: []int{group}, Dot: dot}, workers, workers)
 	if err != nil {
 		t.Fatal(err)
 	}

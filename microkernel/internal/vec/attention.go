@@ -6,6 +6,7 @@ import (
 	"sync"
 	"unsafe"
 
+	"sandwich/microkernel/internal/host"
 	"sandwich/microkernel/internal/jit"
 	"sandwich/microkernel/internal/kernel"
 	"sandwich/microkernel/internal/vecgen"
@@ -19,12 +20,13 @@ import (
 type Attention struct {
 	layout KVLayout
 	form   AttentionForm
+	cpu    kernel.Features
 	vec    *Vec
 	code   []jit.Func // code[r-1] takes r rows; nil where there is no native code
 	// the same over a block as openBlock leaves it for several tiles; nil where it reads blocks as
 	// cached
 	wide  []jit.Func
-	pairs jit.Func // makes pairs of a block; none where it is widened
+	pairs jit.Func // opens a block for a dot product; none where it is widened
 	room  attentionRoom
 }
 
@@ -131,23 +133,27 @@ var attentions sync.Map // attentionKey -> func() (*Attention, error)
 // executable memory, and the error says that the host cannot run the instruction set or the layout
 // makes no sense, or that the instruction set has no such dot product.
 func NewAttention(isa kernel.ISA, l KVLayout, form AttentionForm) (*Attention, error) {
-	build := sync.OnceValues(func() (*Attention, error) { return buildAttention(isa, l, form) })
+	build := sync.OnceValues(func() (*Attention, error) { return buildAttention(isa, l, form, host.Features()) })
 	once, _ := attentions.LoadOrStore(attentionKey{isa, l, form}, build)
 	return once.(func() (*Attention, error))()
 }
 
-func buildAttention(isa kernel.ISA, l KVLayout, form AttentionForm) (*Attention, error) {
+// buildAttention is NewAttention for a CPU of this host's kind with the features.
+func buildAttention(isa kernel.ISA, l KVLayout, form AttentionForm, cpu kernel.Features) (*Attention, error) {
 	if err := l.Check(); err != nil {
+		return nil, err
+	}
+	if err := form.Dot.Reads(l.Elem); err != nil {
 		return nil, err
 	}
 	v, err := New(isa)
 	if err != nil {
 		return nil, err
 	}
-	if err := form.Dot.runsOn(isa); err != nil {
+	if err := form.Dot.runsOn(isa, cpu); err != nil {
 		return nil, err
 	}
-	a := &Attention{layout: l, form: form, vec: v}
+	a := &Attention{layout: l, form: form, cpu: cpu, vec: v}
 	if !v.native {
 		return a, nil
 	}
@@ -155,7 +161,7 @@ func buildAttention(isa kernel.ISA, l KVLayout, form AttentionForm) (*Attention,
 	case form.Dot != AttendF32:
 		err = a.loadPairs(isa)
 	case l.Elem != KVF32:
-		a.wide, err = loadAttention(isa, l.wide().kernel(form, 0))
+		a.wide, err = loadAttention(isa, a.kernelOf(l.wide(), 0))
 	}
 	if err == nil {
 		a.code, err = loadAttention(isa, a.kernel(0))
@@ -205,14 +211,14 @@ func loadAttention(isa kernel.ISA, k vecgen.Fused) ([]jit.Func, error) {
 // wide is the layout of a block widened to float32.
 func (l KVLayout) wide() KVLayout { return KVLayout{HeadDim: l.HeadDim, Elem: KVF32} }
 
-func (l KVLayout) kernel(form AttentionForm, rows int) vecgen.Fused {
+func (a *Attention) kernelOf(l KVLayout, rows int) vecgen.Fused {
 	return vecgen.Fused{Rows: rows, HeadDim: l.HeadDim, F16: l.Elem == KVF16, Int8: l.Elem == KVQ8,
-		Rounded: l.Rounded,
-		Window:  form.Window, Cap: form.Softcap, Dot: vecgen.Dot(form.Dot)}
+		Rounded: l.Rounded, Permute: a.cpu.Has(kernel.HasVBMI),
+		Window: a.form.Window, Cap: a.form.Softcap, Dot: vecgen.Dot(a.form.Dot)}
 }
 
 // kernel is the kernel for a number of rows.
-func (a *Attention) kernel(rows int) vecgen.Fused { return a.layout.kernel(a.form, rows) }
+func (a *Attention) kernel(rows int) vecgen.Fused { return a.kernelOf(a.layout, rows) }
 
 // ScratchBytes is what Run needs beside the job, per concurrent call. Scratch holds no Go pointers.
 func (a *Attention) ScratchBytes() int {

@@ -5,17 +5,17 @@ import (
 	"strings"
 	"unsafe"
 
-	"sandwich/microkernel/internal/host"
 	"sandwich/microkernel/internal/jit"
 	"sandwich/microkernel/internal/kernel"
 	"sandwich/microkernel/internal/plain"
 	"sandwich/microkernel/internal/vecgen"
 )
 
-// AttentionDot is what attention adds up scores and values by: chains of rule 6 in float32, or a
-// dot product of bfloat16, which rounds queries, keys, probabilities and values first and adds as
-// its instruction does. Maxima, probabilities, their sums and the merging of blocks are float32 in
-// any case.
+// AttentionDot is what attention adds up scores and values by: chains of rule 6 in float32; a dot
+// product of bfloat16, which rounds queries, keys, probabilities and values first and adds as its
+// instruction does; or one of integers, which rounds queries and probabilities to eight bits and
+// takes keys and values of KVQ8 as they are stored (attention_int8.go). Maxima, probabilities,
+// their sums and the merging of blocks are float32 in any case.
 type AttentionDot uint8
 
 // The dot products of attention, named as their instructions.
@@ -23,6 +23,7 @@ const (
 	AttendF32     = AttentionDot(vecgen.FMA)
 	AttendDPBF16  = AttentionDot(vecgen.DPBF16)
 	AttendTDPBF16 = AttentionDot(vecgen.TDPBF16)
+	AttendDPBUSD  = AttentionDot(vecgen.DPBUSD)
 )
 
 // attentionDots are their names and what they need beyond their instruction set.
@@ -33,10 +34,13 @@ var attentionDots = [...]struct {
 	AttendF32:     {"f32", 0},
 	AttendDPBF16:  {"dpbf16", kernel.HasBF16},
 	AttendTDPBF16: {"tdpbf16", kernel.HasBF16 | kernel.HasAMX},
+	AttendDPBUSD:  {"dpbusd", kernel.HasVNNI},
 }
 
 // AttentionDots lists them.
-func AttentionDots() []AttentionDot { return []AttentionDot{AttendF32, AttendDPBF16, AttendTDPBF16} }
+func AttentionDots() []AttentionDot {
+	return []AttentionDot{AttendF32, AttendDPBF16, AttendTDPBF16, AttendDPBUSD}
+}
 
 // String is the name that flags and plans use.
 func (d AttentionDot) String() string {
@@ -67,8 +71,21 @@ func (d *AttentionDot) UnmarshalText(b []byte) (err error) {
 	return err
 }
 
-// Exact says that its bits are those of any machine.
-func (d AttentionDot) Exact() bool { return d == AttendF32 }
+// Exact says that its bits are those of any machine: what a dot product of integers adds up is
+// exact, and all else are operations of IEEE 754.
+func (d AttentionDot) Exact() bool { return !d.rounds() }
+
+// rounds says that it rounds to bfloat16.
+func (d AttentionDot) rounds() bool { return d == AttendDPBF16 || d == AttendTDPBF16 }
+
+// Reads refuses a type of cache that it cannot add up. What multiplies integers finds them in
+// KVQ8 alone, whose heads have a multiple of 32 dimensions.
+func (d AttentionDot) Reads(t KVType) error {
+	if d == AttendDPBUSD && t != KVQ8 {
+		return fmt.Errorf("attention by %s multiplies integers and needs a %s KV cache, not %s", d, KVQ8, t)
+	}
+	return nil
+}
 
 // Needs is what a CPU must have for it beyond the instruction set of the kernels.
 func (d AttentionDot) Needs() kernel.Features {
@@ -85,14 +102,15 @@ func (d AttentionDot) On(isa kernel.ISA, f kernel.Features) bool {
 }
 
 // runsOn refuses an instruction set, or this host, that lacks the dot product.
-func (d AttentionDot) runsOn(isa kernel.ISA) error {
-	if d.On(isa, host.Features()) {
+func (d AttentionDot) runsOn(isa kernel.ISA, cpu kernel.Features) error {
+	if d.On(isa, cpu) {
 		return nil
 	}
-	return fmt.Errorf("attention by %s: %s on this host (%s) has no such dot product", d, isa, host.Features())
+	return fmt.Errorf("attention by %s: %s on this host (%s) has no such dot product", d, isa, cpu)
 }
 
-// loadPairs generates the kernels that read pairs of bfloat16, and what makes them of a block.
+// loadPairs generates the kernels that read opened blocks, pairs of bfloat16 or lines of integers,
+// and what opens a block.
 func (a *Attention) loadPairs(isa kernel.ISA) error {
 	k := a.kernel(0)
 	k.Paired = true
@@ -123,16 +141,21 @@ func (a *Attention) openBlock(dst, block, next, scratch unsafe.Pointer, seen int
 	a.pairs.Call(unsafe.Pointer(&args))
 }
 
-// roundQuery rounds a query vector to bfloat16, with zeros up to whole steps of the dot product.
+// roundQuery rounds a query vector to what the dot product multiplies: to blocks of integers, or to
+// bfloat16 with zeros up to whole steps.
 func (a *Attention) roundQuery(dst unsafe.Pointer, src *float32) {
 	dim := a.layout.HeadDim
+	if a.form.Dot == AttendDPBUSD {
+		a.vec.quantizeRowQ8(src, dim, dst)
+		return
+	}
 	a.vec.roundQueryBF16(src, dim, dst)
 	clear(vecOf((*byte)(unsafe.Add(dst, 2*dim)), a.room.query-2*dim))
 }
 
 // refRound is what the dot product takes numbers for, those below least for zeros.
 func (d AttentionDot) refRound(least float32, x []float32) []float32 {
-	if d == AttendF32 {
+	if !d.rounds() {
 		return x
 	}
 	out := make([]float32, len(x))

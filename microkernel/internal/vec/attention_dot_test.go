@@ -13,11 +13,11 @@ import (
 )
 
 // TestAttentionDotMeaning: by every dot product the oracle is attention, up to what rounding its
-// factors to bfloat16 costs, and not better than that.
+// factors to bfloat16 or to eight bits costs, and not better than that.
 func TestAttentionDotMeaning(t *testing.T) {
 	rng := rand.New(rand.NewPCG(6, 6))
-	l := KVLayout{HeadDim: 72, Elem: KVF16}
-	for _, dot := range []AttentionDot{AttendDPBF16, AttendTDPBF16} {
+	for dot, l := range map[AttentionDot]KVLayout{AttendDPBF16: {HeadDim: 72}, AttendTDPBF16: {HeadDim: 72},
+		AttendDPBUSD: {HeadDim: 96, Elem: KVQ8}} {
 		c := newAttentionCase(t, rng, l, 3, 2, 150)
 		c.sinks = []float32{0.5, -1}
 		out, worst := c.out(), 0.0
@@ -51,7 +51,14 @@ func TestAttentionDotNames(t *testing.T) {
 func TestAttentionDotNeedsItsCPU(t *testing.T) {
 	for _, isa := range host.Features().ISAs() {
 		for _, d := range AttentionDots() {
-			_, err := NewAttention(isa, KVLayout{HeadDim: 64, Elem: KVF16}, AttentionForm{Dot: d})
+			l := KVLayout{HeadDim: 64, Elem: KVF16}
+			if d == AttendDPBUSD {
+				if _, err := NewAttention(isa, l, AttentionForm{Dot: d}); err == nil {
+					t.Errorf("%s adds up half precision", d)
+				}
+				l.Elem = KVQ8
+			}
+			_, err := NewAttention(isa, l, AttentionForm{Dot: d})
 			if ok := d.On(isa, host.Features()); isa != kernel.Go && (err == nil) != ok {
 				t.Errorf("%s on %s: %v", d, isa, err)
 			}
@@ -59,7 +66,11 @@ func TestAttentionDotNeedsItsCPU(t *testing.T) {
 	}
 	if AttendTDPBF16.On(kernel.AVX2, host.Features()) || AttendF32.Needs() != 0 || !AttendF32.Exact() ||
 		AttendDPBF16.Exact() {
-		t.Error("AVX2 has no tiles, and only float32 is exact")
+		t.Error("AVX2 has no tiles, and bfloat16 is not exact")
+	}
+	if !AttendDPBUSD.Exact() || AttendDPBUSD.On(kernel.AVX512, host.Features()&^kernel.HasVNNI) ||
+		AttendDPBUSD.On(kernel.AVX2, host.Features()) {
+		t.Error("integers are exact, and need AVX-512 with VNNI")
 	}
 }
 
@@ -107,7 +118,8 @@ func TestRoundedCache(t *testing.T) {
 			}
 		}
 	})
-	if (KVLayout{64, KVQ8, false}).For(AttendTDPBF16).Rounded || (KVLayout{64, KVF16, false}).For(AttendF32).Rounded {
+	if (KVLayout{64, KVF16, false}).For(AttendDPBUSD).Rounded ||
+		(KVLayout{64, KVQ8, false}).For(AttendTDPBF16).Rounded || (KVLayout{64, KVF16, false}).For(AttendF32).Rounded {
 		t.Error("only half precision for dot products is rounded")
 	}
 }

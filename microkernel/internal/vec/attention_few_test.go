@@ -16,8 +16,8 @@ import (
 func TestAttentionOfFewRows(t *testing.T) {
 	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
 		for i, l := range []KVLayout{{64, KVF16, false}, {72, KVF16, false}, {33, KVF32, false}, {64, KVF32, false},
-			{96, KVQ8, false}} {
-			for _, dot := range dotsOn(v.ISA()) {
+			{96, KVQ8, false}, {256, KVQ8, false}} {
+			for _, dot := range dotsOn(v.ISA(), l.Elem) {
 				l := l.For(dot)
 				a, err := NewAttention(v.ISA(), l, AttentionForm{Dot: dot})
 				if err != nil {

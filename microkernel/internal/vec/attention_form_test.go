@@ -16,7 +16,7 @@ func eachForm(t *testing.T, f func(t *testing.T, v *Vec, a *Attention, c *attent
 		for i, l := range []KVLayout{{64, KVF16, false}, {24, KVF32, false}, {96, KVQ8, false}, {48, KVF16, false},
 			{256, KVF32, false}} {
 			for bits := 1; bits < 16; bits++ {
-				dots := dotsOn(v.ISA())
+				dots := dotsOn(v.ISA(), l.Elem)
 				l := l.For(dots[(i+bits)%len(dots)])
 				a, err := NewAttention(v.ISA(), l, AttentionForm{Window: bits&1 > 0, Softcap: bits&2 > 0,
 					Dot: dots[(i+bits)%len(dots)]})

@@ -9,9 +9,9 @@ import (
 
 // tileGroup tiles of rows take turns at the blocks, so that keys and values come from the L2 cache
 // for all tiles but the first. From wideTiles tiles on a half-precision block is first widened to
-// float32: the conversion costs a seventh of a tile's time. Pairs of bfloat16 are made for two
-// already: they cost as much as a tile. Fewer tiles get callBlocks blocks a call, which lasts at
-// most some 100 microseconds.
+// float32: the conversion costs a seventh of a tile's time. For a dot product blocks are opened for
+// two already: pairs of bfloat16 cost as much as a tile. Fewer tiles get callBlocks blocks a call,
+// which lasts at most some 100 microseconds.
 const (
 	tileGroup  = 12
 	wideTiles  = 3

@@ -19,7 +19,7 @@ func TestAttentionRanges(t *testing.T) {
 				if l.Check() != nil {
 					continue
 				}
-				dots := dotsOn(v.ISA())
+				dots := dotsOn(v.ISA(), elem)
 				a, err := NewAttention(v.ISA(), l, AttentionForm{Dot: dots[rng.IntN(len(dots))]})
 				if err != nil {
 					t.Fatal(err)

@@ -43,12 +43,8 @@ func (j *AttentionJob) refBlock(l KVLayout, dot AttentionDot, token, b int, q, o
 	k := unsafe.Add(j.KV, int(*at(j.Table, b))*j.Pitch)
 	v, n := unsafe.Add(k, l.KBytes()), min(j.sees(token)-b*KVBlock, KVBlock)
 	scale := j.Scale
-	leastQuery, leastChance := vecgen.Dot(dot).Least()
-	q = dot.refRound(leastQuery, q)
 	var p [KVBlock]float32
-	for pos := range n {
-		p[pos] = dot.refSum(l.HeadDim, func(d int) (float32, float32) { return q[d], l.getK(k, pos, d) })
-	}
+	dot.refScores(l, q, k, p[:n])
 	if j.Softcap > 0 {
 		refSoftCap(p[:n], capFactor(scale, j.Softcap), j.Softcap)
 		scale = 1
@@ -58,11 +54,35 @@ func (j *AttentionJob) refBlock(l KVLayout, dot AttentionDot, token, b int, q, o
 	}
 	valid, mb, sb := int32(n), float32(0), float32(0)
 	refSoftmaxBlock(&p[0], KVBlock, 1, KVBlock, &valid, scale, &mb, &sb)
-	block, rounded := make([]float32, l.HeadDim), dot.refRound(leastChance, p[:])
-	for d := range block {
-		block[d] = dot.refSum(n, func(pos int) (float32, float32) { return rounded[pos], l.getV(v, pos, d) })
-	}
+	block := make([]float32, l.HeadDim)
+	dot.refValues(l, p[:n], v, block)
 	refMergeBlock(&out[0], 0, m, s, &block[0], 0, &mb, &sb, 1, l.HeadDim)
+}
+
+// refScores are the products of a query with the keys of the positions from 0 to the length of p.
+func (dot AttentionDot) refScores(l KVLayout, q []float32, k unsafe.Pointer, p []float32) {
+	if dot == AttendDPBUSD {
+		refIntegerScores(l, q, k, p)
+		return
+	}
+	least, _ := vecgen.Dot(dot).Least()
+	q = dot.refRound(least, q)
+	for pos := range p {
+		p[pos] = dot.refSum(l.HeadDim, func(d int) (float32, float32) { return q[d], l.getK(k, pos, d) })
+	}
+}
+
+// refValues are the sums of the values of the positions from 0 to the length of p, times p.
+func (dot AttentionDot) refValues(l KVLayout, p []float32, v unsafe.Pointer, block []float32) {
+	if dot == AttendDPBUSD {
+		refIntegerValues(l, p, v, block)
+		return
+	}
+	_, least := vecgen.Dot(dot).Least()
+	rounded := dot.refRound(least, p)
+	for d := range block {
+		block[d] = dot.refSum(len(p), func(pos int) (float32, float32) { return rounded[pos], l.getV(v, pos, d) })
+	}
 }
 
 // get reads element i of a block of floats.

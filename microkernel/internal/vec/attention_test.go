@@ -84,7 +84,7 @@ func TestAttention(t *testing.T) {
 				if elem == KVQ8 && dim%kvScaleDims != 0 {
 					continue
 				}
-				for _, dot := range dotsOn(v.ISA()) {
+				for _, dot := range dotsOn(v.ISA(), elem) {
 					l := KVLayout{HeadDim: dim, Elem: elem}
 					if i%2 == 0 {
 						l = l.For(dot)
@@ -103,10 +103,11 @@ func TestAttention(t *testing.T) {
 	})
 }
 
-// dotsOn are the dot products that kernels of an instruction set have on this host.
-func dotsOn(isa kernel.ISA) (dots []AttentionDot) {
+// dotsOn are the dot products that kernels of an instruction set have on this host for a type of
+// cache.
+func dotsOn(isa kernel.ISA, elem KVType) (dots []AttentionDot) {
 	for _, d := range AttentionDots() {
-		if d.On(isa, host.Features()) {
+		if d.On(isa, host.Features()) && d.Reads(elem) == nil {
 			dots = append(dots, d)
 		}
 	}
@@ -135,7 +136,7 @@ func checkAttention(t *testing.T, rng *rand.Rand, a *Attention, group int) {
 func TestScoresThatOverflow(t *testing.T) {
 	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
 		for _, elem := range []KVType{KVF16, KVF32, KVQ8} {
-			dots := dotsOn(v.ISA())
+			dots := dotsOn(v.ISA(), elem)
 			a, err := NewAttention(v.ISA(), KVLayout{HeadDim: 64, Elem: elem},
 				AttentionForm{Dot: dots[rng.IntN(len(dots))]})
 			if err != nil {
@@ -168,7 +169,7 @@ func TestScoresThatOverflow(t *testing.T) {
 func TestAttentionCompany(t *testing.T) {
 	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
 		for _, elem := range []KVType{KVF16, KVQ8} {
-			for _, dot := range dotsOn(v.ISA()) {
+			for _, dot := range dotsOn(v.ISA(), elem) {
 				a, err := NewAttention(v.ISA(), KVLayout{HeadDim: 64, Elem: elem}.For(dot), AttentionForm{Dot: dot})
 				if err != nil {
 					t.Fatal(err)

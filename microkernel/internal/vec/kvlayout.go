@@ -79,7 +79,7 @@ type KVLayout struct {
 
 // For is the layout of a cache that attention by a dot product reads.
 func (l KVLayout) For(d AttentionDot) KVLayout {
-	l.Rounded = l.Elem == KVF16 && d != AttendF32
+	l.Rounded = l.Elem == KVF16 && d.rounds()
 	return l
 }
 

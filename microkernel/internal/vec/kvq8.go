@@ -53,7 +53,12 @@ func (v *Vec) storeQ8(l KVLayout, block unsafe.Pointer, pos int, x *float32, tok
 
 // getQ8 reads an element as attention sees it.
 func getQ8(block unsafe.Pointer, element, scale int) float32 {
-	return float32(*(*int8)(unsafe.Add(block, element))) * qtype.FloatFromHalf(*(*uint16)(unsafe.Add(block, scale)))
+	return float32(*(*int8)(unsafe.Add(block, element))) * q8Scale(block, scale)
+}
+
+// q8Scale reads the scale at an offset of a block.
+func q8Scale(block unsafe.Pointer, at int) float32 {
+	return qtype.FloatFromHalf(*(*uint16)(unsafe.Add(block, at)))
 }
 
 // getK reads dimension d of position pos of a K block.

@@ -18,7 +18,8 @@ type Fused struct {
 	Window  bool // rows see nothing of the positions that StateSkip counts
 	Cap     bool // scores are capped softly before the softmax (fused_adjust.go)
 	Dot     Dot  // what scores and values are added up by
-	Paired  bool // blocks are pairs of bfloat16 already (fused_pairs.go), for a Dot that wants them
+	Paired  bool // blocks are opened already (fused_pairs.go, fused_open8.go), for a Dot that wants it
+	Permute bool // the CPU has VPERMB
 }
 
 // FusedArgs is what the trampoline hands to a fused kernel.
@@ -98,6 +99,8 @@ func (f Fused) StateBytes() int { return StateOut + 4*f.Rows*f.paddedDim() }
 // ScratchBytes: see StateBytes.
 func (f Fused) ScratchBytes() int {
 	switch {
+	case f.integers():
+		return f.integerBytes()
 	case f.few():
 		return f.fewBytes()
 	case f.streams():
@@ -134,7 +137,12 @@ func (g *gen) panels(rows int) int {
 }
 
 // columns is how many panels a register tile of the kernel holds.
-func (g *fused) columns() int { return g.panels(g.Rows * g.sums()) }
+func (g *fused) columns() int {
+	if g.integers() {
+		return g.integerColumns()
+	}
+	return g.panels(g.Rows * g.sums())
+}
 
 // GenerateFused returns the code of a fused attention kernel.
 func GenerateFused(level asm.Level, f Fused) ([]byte, error) {
@@ -190,7 +198,7 @@ func (g *fused) emit() {
 	g.seen()
 	g.Jcc(asm.Zero, next)
 	g.widenScales()
-	if !g.chained() && !g.Paired {
+	if !g.chained() && !g.Paired && !g.integers() {
 		g.pairsInPlace()
 	}
 	scores, values := g.products()
@@ -199,6 +207,8 @@ func (g *fused) emit() {
 	g.softmaxRows()
 	g.mergeSums()
 	switch {
+	case g.integers():
+		g.integerChances()
 	case g.few():
 		g.roundChained()
 	case g.Dot != FMA:
@@ -216,6 +226,8 @@ func (g *fused) emit() {
 // products are what computes scores, and values.
 func (g *fused) products() (scores, values func()) {
 	switch {
+	case g.integers():
+		return g.integerScores, g.integerValues
 	case g.few() && g.Dot == TDPBF16:
 		return g.fewScores, g.fewValues
 	case g.streams():
@@ -228,7 +240,10 @@ func (g *fused) products() (scores, values func()) {
 
 // keyBytes is the distance from a block of keys to its values.
 func (f Fused) keyBytes() int {
-	if f.Paired {
+	switch {
+	case f.Paired && f.integers():
+		return f.PairBytes() / 2
+	case f.Paired:
 		return f.pairKeyBytes()
 	}
 	return positions*f.HeadDim*f.size() + 2*f.scaleFloats()

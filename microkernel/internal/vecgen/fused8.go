@@ -52,6 +52,10 @@ func (g *fused) widenScales() {
 	if n == 0 {
 		return
 	}
+	if g.integers() {
+		g.widenValueScales()
+		return
+	}
 	elements := positions * g.HeadDim
 	g.Lea(bPtr, asm.At(scrReg, g.scaleAt()))
 	for _, block := range []asm.Reg{kReg, vReg} {

@@ -24,18 +24,21 @@ const (
 
 // few says that the kernel is one of these. Queries are widened sixteen elements at a time.
 func (f Fused) few() bool {
-	return f.Dot != FMA && !f.Paired && f.Rows <= fewRows && f.size() < 4 && f.keyDims()%group == 0 &&
+	return f.rounds() && !f.Paired && f.Rows <= fewRows && f.size() < 4 && f.keyDims()%group == 0 &&
 		(f.Dot == TDPBF16 || f.HeadDim%group == 0)
 }
 
 // Least are the smallest element of a query and the smallest probability that a dot product does
 // not take for zeros.
 func (d Dot) Least() (query, chance float32) {
-	if d == FMA {
+	if d == FMA || d == DPBUSD {
 		return 0, 0
 	}
 	return leastQuery, leastChance
 }
+
+// rounds says that the products are of bfloat16.
+func (f Fused) rounds() bool { return f.Dot == DPBF16 || f.Dot == TDPBF16 }
 
 // chained says that the products are multiply-adds of float32 on the block as it is cached.
 func (f Fused) chained() bool { return f.Dot == FMA || f.few() }

@@ -10,11 +10,13 @@ import (
 type Dot uint8
 
 // The dot products. Those of bfloat16 round queries, keys, probabilities and values to nearest,
-// ties to even, and take subnormal numbers for zeros.
+// ties to even, and take subnormal numbers for zeros. That of integers rounds queries and
+// probabilities to eight bits, and reads keys and values of eight (fused_int8.go).
 const (
 	FMA     Dot = iota // one fused multiply-add of float32 for each k
 	DPBF16             // VDPBF16PS: two fused multiply-adds for a pair of k, the second of the pair first
 	TDPBF16            // TDPBF16PS: for 32 k the even ones and the odd ones add up by themselves, and then their sum
+	DPBUSD             // VPDPBUSD: products of integers, exact, and a scale for every 32 dimensions
 )
 
 // A block in pairs is what dot products of bfloat16 read: words of two k, k-major, in panels of 16
@@ -39,16 +41,25 @@ func (f Fused) keyDims() int {
 	return (f.HeadDim + step - 1) / step * step
 }
 
-// QueryBytes is the length of a query vector: float32, or bfloat16 with zeros up to whole steps.
+// QueryBytes is the length of a query vector: float32, bfloat16 with zeros up to whole steps, or
+// blocks of quantized activations.
 func (f Fused) QueryBytes() int {
-	if f.Dot == FMA {
+	switch f.Dot {
+	case FMA:
 		return 4 * f.HeadDim
+	case DPBUSD:
+		return f.sets() * querySet
 	}
 	return 2 * f.keyDims()
 }
 
-// PairBytes is the size of a block of keys and the one of values in pairs.
-func (f Fused) PairBytes() int { return f.pairKeyBytes() + f.paddedDim()/group*pairPanel }
+// PairBytes is the size of a block of keys and the one of values in pairs, or opened for integers.
+func (f Fused) PairBytes() int {
+	if f.integers() {
+		return 2 * (positions*f.HeadDim + 4*positions*f.sets())
+	}
+	return f.pairKeyBytes() + f.paddedDim()/group*pairPanel
+}
 
 func (f Fused) pairKeyBytes() int { return positions * f.keyDims() * 2 }
 
@@ -59,12 +70,12 @@ func (f Fused) roundedAt() int { return scrP + f.Rows*rowP }
 // pairAt: see roundedAt.
 func (f Fused) pairAt() int { return f.scaleAt() + 2*f.scaleFloats()*4 }
 
-// GeneratePairs returns the code that brings a cached block into pairs: of FusedArgs, KV is the
-// block, State where the pairs go, Scratch has ScratchBytes, Blocks is how many positions anybody
-// sees, and After the block that is prefetched.
+// GeneratePairs returns the code that brings a cached block into pairs, or opens it for integers:
+// of FusedArgs, KV is the block, State where the pairs go, Scratch has ScratchBytes, Blocks is how
+// many positions anybody sees, and After the block that is prefetched.
 func GeneratePairs(level asm.Level, f Fused) ([]byte, error) {
 	if MaxRows(level, f.Dot) == 0 || f.Dot == FMA || f.Paired || f.HeadDim < 1 {
-		return nil, fmt.Errorf("attention kernel %+v: no pairs of bfloat16", f)
+		return nil, fmt.Errorf("attention kernel %+v: no opened blocks", f)
 	}
 	g := &fused{gen: newGen(level), Fused: f}
 	g.Mov(kReg, asm.At(args, offKV))
@@ -73,9 +84,13 @@ func GeneratePairs(level asm.Level, f Fused) ([]byte, error) {
 	g.Mov(scrReg, asm.At(args, offScratch))
 	g.Mov(count, asm.At(args, offBlocks))
 	g.Mov(ahead, asm.At(args, offAfter))
-	g.Store32(asm.At(scrReg, scrLargest), count)
-	g.widenScales()
-	g.pairBlock(stateReg, 0)
+	if f.integers() {
+		g.openIntegers()
+	} else {
+		g.Store32(asm.At(scrReg, scrLargest), count)
+		g.widenScales()
+		g.pairBlock(stateReg, 0)
+	}
 	code, err := g.finish()
 	if err != nil {
 		return nil, fmt.Errorf("pairs of %+v: %w", f, err)

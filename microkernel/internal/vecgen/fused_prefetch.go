@@ -72,6 +72,8 @@ func (g *fused) linesPerRow() int {
 	}
 	total := g.lines()
 	switch {
+	case g.integers():
+		return (g.integerRest() / 2) / g.Rows // the other half while probabilities become integers
 	case g.streams():
 		return int(float64(total)*(1-g.streamShare())) / g.Rows
 	case !g.chained():
