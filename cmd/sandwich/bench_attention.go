@@ -46,7 +46,7 @@ blocks at each call, four times the last-level cache in all, so that keys and va
 that out). Prefill is a whole prompt, chunk by chunk from an empty cache.
 
 Both roofs are measured in turn with the calls, on the same workers: how fast they stream the memory of the same cache, and their
-multiply-adds on registers. Groups are query heads that share a KV head.`,
+multiply-adds of its arithmetic on registers (tdpbf16: of float32). Groups are query heads that share a KV head.`,
 		Example: `  sandwich bench attention
   sandwich bench attention --model llama-3.1-8b --kv f16,q8_0 --decode 4096,32768 --prefill 0
   sandwich bench attention --head-dim 128 --group 4 --threads 1,2 --format csv

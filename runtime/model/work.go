@@ -22,6 +22,8 @@ type Span struct{ Pos, N int }
 type Task struct {
 	Compute string // as ceilings name it: f32, int8, bf16
 	Type    string // of the weights; "" for attention, which has none
+	// Attends says that it is attention, whose arithmetic may be another than Compute: the plan's
+	Attends bool
 	roofline.Step
 }
 
@@ -145,7 +147,7 @@ func (w *Work) Of(rows Rows) []Task {
 			}
 			step.Unpacked = read * p.flop / 2 * float64(s.Unpackings(rows))
 		}
-		out = append(out, Task{p.compute, p.key.Type, step})
+		out = append(out, Task{Compute: p.compute, Type: p.key.Type, Step: step})
 	}
 	for _, span := range rows.Spans {
 		if w.states.bytes > 0 {
@@ -153,7 +155,8 @@ func (w *Work) Of(rows Rows) []Task {
 				Step: roofline.Step{Work: roofline.Work{FLOP: float64(span.N) * w.states.flop, Bytes: w.states.bytes}}})
 		}
 		for _, a := range w.attends {
-			out = append(out, Task{microkernel.ComputeF32.String(), "", roofline.Step{Work: a.of(span)}})
+			out = append(out, Task{Compute: microkernel.ComputeF32.String(), Attends: true,
+				Step: roofline.Step{Work: a.of(span)}})
 		}
 	}
 	return out

@@ -105,8 +105,7 @@ func newAttentionBench(ctx context.Context, o AttentionOptions) (b *attentionBen
 	if b.reader, err = microkernel.NewReader(o.ISA, microkernel.Host()); err != nil {
 		return nil, err
 	}
-	if b.peak, err = microkernel.NewPeak(microkernel.PeakSpec{ISA: o.ISA, Type: "f32"},
-		microkernel.Host()); err != nil {
+	if b.peak, err = attentionPeak(o.Dot, o.ISA); err != nil {
 		return nil, err
 	}
 	longest, group := 0, 0
@@ -293,7 +292,8 @@ func (b *attentionBench) stream(bytes int) float64 {
 	return float64(len(from)) / time.Since(began).Seconds()
 }
 
-// multiplyAdds returns the FLOP/s of all workers on registers.
+// multiplyAdds returns what all workers make on registers in a second, of the arithmetic of the
+// attention.
 func (b *attentionBench) multiplyAdds() float64 {
 	const flop, calls = 4e6, 8 // of a worker: 20 to 200 microseconds a call
 	iters := max(1, int(flop/float64(b.peak.Ops)))

@@ -25,7 +25,7 @@ type AttentionRow struct {
 	OfRead  float64 `json:"of_stream,omitempty"`
 	GFLOPS  float64 `json:"gflops"`
 	Peak    float64 `json:"peak_gflops"`
-	OfPeak  float64 `json:"of_peak"` // of float32 multiply-adds, whatever attention adds up by
+	OfPeak  float64 `json:"of_peak"` // of multiply-adds of its arithmetic, of tiles of float32's
 	CPU     string  `json:"cpu"`
 }
 

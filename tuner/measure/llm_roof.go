@@ -37,15 +37,24 @@ func roofOver(host *profiles.Profile, m *model.Model, p *plans.Plan, pus plans.P
 	if err != nil {
 		return llmRoof{}, err
 	}
-	isa := p.Widest()
-	roofs, err := roofline.NewMachine(host).CoreRoofs(topotree.NewCPUSet(pus...), isa, p.Arithmetics())
+	isa, set, machine := p.Widest(), topotree.NewCPUSet(pus...), roofline.NewMachine(host)
+	roofs, err := machine.CoreRoofs(set, isa, p.Arithmetics())
 	if err != nil {
 		return llmRoof{}, err
+	}
+	attention := attentionArithmetic(p.Attention)
+	if more, err := machine.CoreRoofs(set, isa, []string{attention}); err == nil {
+		maps.Copy(roofs, more)
+	} else { // nobody measured it
+		attention = microkernel.ComputeF32.Ceiling()
 	}
 	out := llmRoof{made: map[string]bool{}}
 	seconds, memory := 0.0, 0.0
 	for _, rows := range forwards {
 		for _, task := range work.Of(rows) {
+			if task.Attends {
+				task.Compute = attention
+			}
 			r := roofs[task.Compute]
 			took := r.Seconds(r.Targets[0], task.Work)
 			seconds += took

@@ -26,10 +26,10 @@ type OpRow struct {
 	Samples []float64 `json:"samples"`
 	Share   float64   `json:"share"`             // of the whole
 	GFLOPS  float64   `json:"gflops,omitempty"`  // of products and delta rules
-	OfPeak  float64   `json:"of_peak,omitempty"` // of delta rules: of the f32 multiply-adds of the same workers
+	OfPeak  float64   `json:"of_peak,omitempty"` // of attention and delta rules, each of its arithmetic's
 	Peak    float64   `json:"peak_gflops"`       // of float32, in turn with the forwards
 	// Roof is the least time: of products what the ports of the workers allow their kernels, of
-	// attention and delta rules the f32 peak; 0 of what does little else than move rows.
+	// attention and delta rules their peak; 0 of what does little else than move rows.
 	Roof float64 `json:"roof_seconds,omitempty"`
 	// Ports is the share of the time in which instructions of a class alone would keep their ports
 	// busy.
@@ -68,13 +68,17 @@ func (c *opClock) Passed(next int) (halt bool) {
 // each.
 func Ops(ctx context.Context, r *engine.Runner, l *pool.Leader, isa microkernel.ISA, ports *roofline.PortRates,
 	tokens, reps int, step func()) ([]OpRow, error) {
-	peak, err := microkernel.NewPeak(microkernel.PeakSpec{ISA: isa, Type: "f32"}, microkernel.Host())
+	peak, err := attentionPeak(microkernel.AttendF32, isa)
+	if err != nil {
+		return nil, err
+	}
+	attends, err := attentionPeak(r.Plan.Attention, isa)
 	if err != nil {
 		return nil, err
 	}
 	rows, at := opRows(r.Model, tokens)
 	portsOfOps(r.Model, r.Plan, rows, at, ports, tokens)
-	var peaks, whole []float64
+	var peaks, attention, whole []float64
 	for rep := range reps + 1 {
 		clock := opClock{took: make([]time.Duration, r.Ops())}
 		if err := promptOps(r, l, &clock, tokens); err != nil {
@@ -95,15 +99,18 @@ func Ops(ctx context.Context, r *engine.Runner, l *pool.Leader, isa microkernel.
 			rows[i].Samples = append(rows[i].Samples, sums[i])
 		}
 		whole, peaks = append(whole, all), append(peaks, peakOf(l, peak, r.Pool().Size()))
+		attention = append(attention, peakOf(l, attends, r.Pool().Size()))
 	}
 	all, top := gate.Median(whole), gate.Median(peaks)/1e9
 	for i := range rows {
 		o := &rows[i]
 		o.Seconds, o.Peak = gate.Median(o.Samples), top
 		o.Share = o.Seconds / all
-		if o.Op == model.OpDelta.String() || o.Op == model.OpAttention.String() {
-			o.Roof = o.GFLOPS / 1e9 / top
-			o.OfPeak = o.Roof / o.Seconds
+		switch o.Op {
+		case model.OpAttention.String():
+			o.bound(gate.Median(attention) / 1e9)
+		case model.OpDelta.String():
+			o.bound(top)
 		}
 		o.GFLOPS *= 1e-9 / o.Seconds
 		for class := range o.Ports {
@@ -112,6 +119,12 @@ func Ops(ctx context.Context, r *engine.Runner, l *pool.Leader, isa microkernel.
 	}
 	slices.SortStableFunc(rows, func(a, b OpRow) int { return cmp.Compare(b.Seconds, a.Seconds) })
 	return append(rows, allOps(rows, whole, top)), nil
+}
+
+// bound makes a peak the row's roof. Its GFLOPS are still FLOP.
+func (o *OpRow) bound(peak float64) {
+	o.Roof = o.GFLOPS / 1e9 / peak
+	o.OfPeak = o.Roof / o.Seconds
 }
 
 // allOps is the row of all ops together, whose roof is the sum of theirs.

@@ -18,7 +18,7 @@ type Fused struct {
 	Window  bool // rows see nothing of the positions that StateSkip counts
 	Cap     bool // scores are capped softly before the softmax (fused_adjust.go)
 	Dot     Dot  // what scores and values are added up by
-	Paired  bool // blocks are opened already (fused_pairs.go, fused_open8.go), for a Dot that wants it
+	Paired  bool // blocks are opened already (fused_pairs.go, fused_chance8.go), for a Dot that wants it
 	Permute bool // the CPU has VPERMB
 }
 
