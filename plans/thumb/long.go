@@ -19,6 +19,13 @@ func (h host) integerPath(t microkernel.WeightType) microkernel.Compute {
 	return microkernel.ComputeInt8
 }
 
+// onceGain is how many times as fast by its instructions a tile must be that unpacks weights once
+// for all rows: what is unpacked is twice to four times as long as what is packed, and comes from
+// the first-level cache anew for each row tile. On a Zen 4 (128 and 512 rows) 1.31, 1.28, 1.27 and
+// 1.17 by instructions were 1.22, 1.10, 1.03 and 1.08 (iq2_xs, q3_K, q6_K, iq2_xxs), and 1.10 to
+// 1.02 were 1.01 to 0.91 (q5_K, q2_K, q4_K, iq4_xs, iq3_s).
+const onceGain = 1.15
+
 // hasLong says that the kernels of all workers have the long blocks for a type: all must round a
 // product alike.
 func (h host) hasLong(t microkernel.WeightType) bool {

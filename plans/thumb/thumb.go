@@ -203,7 +203,11 @@ func (h host) best(w choice) (microkernel.Spec, error) {
 		list := h.candidates(spaceKey{isa, w.c, w.b})
 		for s := range rates.likely(w, list) {
 			asks := rates.prefetched(s, w.m, w.widen)
-			take(asks, rates.rowCycles(asks, w.m, w.widen))
+			cycles := rates.rowCycles(asks, w.m, w.widen)
+			if s.UnpacksOnce() {
+				cycles *= onceGain
+			}
+			take(asks, cycles)
 			if each := rates.tileCycles(s, s.MR) / float64(s.MR); vectors == 0 || each < vectors {
 				vectors = each
 			}
@@ -255,10 +259,14 @@ func (r Rates) likely(w choice, list []microkernel.Spec) iter.Seq[microkernel.Sp
 	}
 }
 
-// filled are the tiles on a matrix unit or those on vectors of which no panel would stay empty.
+// filled are the tiles on a matrix unit or those on vectors of which no panel would stay empty, with
+// those that unpack once where there are many rows.
 func (w choice) filled(list []microkernel.Spec, unit bool) iter.Seq[microkernel.Spec] {
 	return func(yield func(microkernel.Spec) bool) {
 		for _, s := range list {
+			if s.UnpacksOnce() && w.m < residentFrom {
+				continue // too few rows share what was unpacked
+			}
 			if s.MatrixUnit() == unit && s.NR < w.n+microkernel.PanelWidth && !yield(s) {
 				return
 			}
@@ -296,5 +304,5 @@ func (h host) plain(s microkernel.Spec) bool {
 	if s.Compute == microkernel.ComputeBF16 {
 		ku = 8 // four pairs
 	}
-	return s.OrdinaryForm() && (s.B.Quantized() || !s.ISA.Generates() || s.KU == ku)
+	return (s.OrdinaryForm() || s.UnpacksOnce()) && (s.B.Quantized() || !s.ISA.Generates() || s.KU == ku)
 }

@@ -62,12 +62,18 @@ func (s Spec) worthTrying() bool {
 	if s.MatrixUnit() {
 		return s.ISA.Target().Worth(s)
 	}
+	if s.Form == Once && s.MR < leastOnce {
+		return false // what a lower tile shares is little
+	}
 	if !s.B.Quantized() && (s.steps() > 8 || s.steps()*s.MR*s.NR/s.ISA.Lanes() > 256) {
 		return false
 	}
 	const latency, ports = 4, 2
 	return s.MR*s.NR/s.ISA.Lanes() >= latency*ports || s.MR <= 4
 }
+
+// leastOnce is the least rows of tiles of form Once.
+const leastOnce = 4
 
 // steps is the multiply-adds of an accumulator in an iteration of the main loop.
 func (s Spec) steps() int {

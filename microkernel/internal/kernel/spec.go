@@ -70,10 +70,11 @@ const (
 	Embed             // multiply by a memory operand with embedded broadcast (AVX-512 only)
 	Lane              // load several k of a row into a register, then multiply by one of its lanes (NEON only)
 	Outer             // outer products in the ZA array of SME (arm64 with HasSME)
+	Once              // load, from weights that were unpacked once for all rows of a call (AVX-512 only)
 	Forms             // their number
 )
 
-var formNames = [...]string{"load", "embed", "lane", "outer"}
+var formNames = [...]string{"load", "embed", "lane", "outer", "once"}
 
 // Spec says everything about a kernel: equal specs give equal machine code. It is what plans store
 // in place of code.
@@ -248,6 +249,10 @@ func (s Spec) MatrixUnit() bool { return s.Form == Outer || s.Dot.info().matrix 
 
 // OrdinaryForm says that the form is the one to try where nobody measures.
 func (s Spec) OrdinaryForm() bool { return s.Form == s.ISA.Target().Forms()[0] }
+
+// UnpacksOnce says that weights are unpacked once for all rows of a call, so that it takes many rows
+// to be worth it.
+func (s Spec) UnpacksOnce() bool { return s.Form == Once }
 
 // EmbedsLoads says that the multiply-add loads an operand by itself.
 func (s Spec) EmbedsLoads() bool { return s.Form == Embed }

@@ -147,7 +147,7 @@ type Tiles struct {
 // NewTiles is a kernel whose code is still to be loaded.
 func NewTiles(s Spec) Tiles {
 	return Tiles{Spec: s, iteration: s.Iteration(), bytes: s.B.PanelOffset(s.Iteration()), ahead: s.IterationsAhead(),
-		plain: !s.MatrixUnit()}
+		plain: !s.MatrixUnit() && s.Form != Once}
 }
 
 // Plain says that a call needs nothing but its arguments: RunPlain does what the target does.

@@ -11,6 +11,11 @@ import (
 // scales; then one FMA by the offset where weights have it. Of the chain "group" it is the scale of
 // the weights alone, and that of the activations comes last (endGroup).
 func newInt8(a *asm.Asm, s spec) (_ *emitter, emit func()) {
+	e := newInt8Tile(a, s)
+	return e.emitter, func() { e.function(e.setup, e.body) }
+}
+
+func newInt8Tile(a *asm.Asm, s spec) *int8Tile {
 	e := &int8Tile{subBlocks: newSubBlocks(newEmitter(a, s)), form: s.int8Form()}
 	e.dot = e.vecs(s.MR * e.v)
 	e.w = e.vecs(e.v * e.form.together)
@@ -39,7 +44,7 @@ func newInt8(a *asm.Asm, s spec) (_ *emitter, emit func()) {
 		e.cRow = e.pointer()
 		e.begin, e.atTail = e.startGroups, e.endGroup
 	}
-	return e.emitter, func() { e.function(e.setup, e.body) }
+	return e
 }
 
 type int8Tile struct {
@@ -223,20 +228,30 @@ func (e *int8Tile) move(to, from asm.Vec) {
 // their scale, times the offset.
 func (e *int8Tile) offsets(k0 int) {
 	for j, v := range e.w[:e.v] {
-		d := e.head(v, j, 1)
-		switch e.Subs {
-		case qtype.PairSubs:
-			e.I(asm.VPMOVZXBD, e.t[0], e.sub(j, 1))
-		case qtype.NibbleSubs:
-			e.I(asm.VPMOVZXBD, e.t[0], e.sub(j, k0/16))
-			e.I(asm.VPSRLD, e.t[0], e.t[0], asm.Imm(4))
-		default:
-			e.move(v, d)
-			continue
-		}
-		e.I(asm.VCVTDQ2PS, e.t[0], e.t[0])
-		e.I(asm.VMULPS, v, d, e.t[0])
+		e.offset(v, j, k0)
 	}
+	e.addOffsets(k0)
+}
+
+// offset loads the offset of vector j for the span at k0.
+func (e *int8Tile) offset(v asm.Vec, j, k0 int) {
+	d := e.head(v, j, 1)
+	switch e.Subs {
+	case qtype.PairSubs:
+		e.I(asm.VPMOVZXBD, e.t[0], e.sub(j, 1))
+	case qtype.NibbleSubs:
+		e.I(asm.VPMOVZXBD, e.t[0], e.sub(j, k0/16))
+		e.I(asm.VPSRLD, e.t[0], e.t[0], asm.Imm(4))
+	default:
+		e.move(v, d)
+		return
+	}
+	e.I(asm.VCVTDQ2PS, e.t[0], e.t[0])
+	e.I(asm.VMULPS, v, d, e.t[0])
+}
+
+// addOffsets adds the products of the offsets in w.
+func (e *int8Tile) addOffsets(k0 int) {
 	op := asm.VFMADD231PS
 	if e.Subs != qtype.NoSubs {
 		op = asm.VFNMADD231PS // the K types take their offset off

@@ -160,7 +160,7 @@ func (e *int8Tile) split(j int) {
 // row adds the products of the groups at hand, from g on, to the integer accumulators of row r.
 func (e *int8Tile) row(r, g int, first bool) {
 	x := e.a(r, kernel.ActQ+4*g)
-	if e.s.Form == kernel.Load {
+	if e.s.Form != kernel.Embed {
 		for i, v := range e.x {
 			e.I(asm.VPBROADCASTD, v, x.Off(4*i))
 		}

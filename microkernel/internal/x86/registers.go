@@ -17,6 +17,8 @@ func (s spec) generator() func(a *asm.Asm, s spec) (_ *emitter, emit func()) {
 	switch {
 	case s.Dot == kernel.AMX:
 		return newAMX
+	case s.once():
+		return newOnce
 	case s.Compute.Quantizes():
 		return newInt8
 	case s.Compute == kernel.ComputeBF16:
@@ -30,7 +32,7 @@ func (s spec) generator() func(a *asm.Asm, s spec) (_ *emitter, emit func()) {
 // checkRegisters says what registers a tile lacks. A tile without prefetch leaves room for one at a
 // distance, so that whether a plan may have it is no question of its size.
 func (s spec) checkRegisters() error {
-	if !s.Prefetches() && s.Dot != kernel.AMX {
+	if !s.Prefetches() && s.Dot != kernel.AMX && !s.once() {
 		s.Spec = s.WithPrefetch(64)
 	}
 	e, _ := s.generator()(nil, s)

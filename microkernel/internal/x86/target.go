@@ -34,7 +34,7 @@ func init() {
 	kernel.Register(kernel.AVX512, &target{
 		name: "avx512", isa: kernel.AVX512, level: asm.AVX512, needs: kernel.HasAVX2 | kernel.HasAVX512,
 		lanes: 16, registers: 32, ports: 2,
-		forms: []kernel.Form{kernel.Load, kernel.Embed},
+		forms: []kernel.Form{kernel.Load, kernel.Embed, kernel.Once},
 		dots:  []kernel.Dot{kernel.VNNI, kernel.MAdd, kernel.AMX, kernel.DPBF16}, peaks: peaksAVX512,
 	})
 }
@@ -56,6 +56,10 @@ func (t *target) Legal(k kernel.Spec) error {
 	switch {
 	case s.Dot == kernel.AMX:
 		if err := s.validateAMX(); err != nil {
+			return err
+		}
+	case s.once():
+		if err := s.validateOnce(); err != nil {
 			return err
 		}
 	case s.Dot == kernel.MAdd && s.Form == kernel.Embed:
@@ -93,21 +97,35 @@ func (t *target) Doubt(s kernel.Spec) string {
 
 // Run is one call of a kernel.
 func (t *target) Run(k *kernel.Tiles, g kernel.GemmArgs) {
-	if k.Spec.Dot == kernel.AMX {
+	switch {
+	case k.Spec.Dot == kernel.AMX:
 		runAMX(k, &g)
+		return
+	case k.Spec.Form == kernel.Once:
+		runOnce(k, g)
 		return
 	}
 	k.RunPlain(&g)
 }
 
 // Assemble generates one tile of the spec's size.
-func (t *target) Assemble(k kernel.Spec) ([]byte, error) { return t.tile(k).Finish() }
+func (t *target) Assemble(k kernel.Spec) ([]byte, error) {
+	if k.Form == kernel.Once {
+		if _, err := unpackerOf(k.B); err != nil {
+			return nil, err
+		}
+	}
+	return t.tile(k).Finish()
+}
 
 // Counts is the instructions of an iteration of that tile.
 func (t *target) Counts(k kernel.Spec) (code.Counts, error) {
 	a := t.tile(k)
-	if k.Dot == kernel.AMX {
+	switch {
+	case k.Dot == kernel.AMX:
 		return amxCounts(k, a.Counts()), a.Err()
+	case k.Form == kernel.Once:
+		return onceCounts(k, a.Counts()), a.Err()
 	}
 	return a.Counts(), a.Err()
 }
