@@ -259,8 +259,8 @@ func (r Rates) likely(w choice, list []microkernel.Spec) iter.Seq[microkernel.Sp
 	}
 }
 
-// filled are the tiles on a matrix unit or those on vectors of which no panel would stay empty, with
-// those that unpack once where there are many rows.
+// filled are the tiles on a matrix unit or those on vectors of which no panel would stay empty,
+// with those that unpack once where there are many rows.
 func (w choice) filled(list []microkernel.Spec, unit bool) iter.Seq[microkernel.Spec] {
 	return func(yield func(microkernel.Spec) bool) {
 		for _, s := range list {

@@ -250,8 +250,8 @@ func (s Spec) MatrixUnit() bool { return s.Form == Outer || s.Dot.info().matrix 
 // OrdinaryForm says that the form is the one to try where nobody measures.
 func (s Spec) OrdinaryForm() bool { return s.Form == s.ISA.Target().Forms()[0] }
 
-// UnpacksOnce says that weights are unpacked once for all rows of a call, so that it takes many rows
-// to be worth it.
+// UnpacksOnce says that weights are unpacked once for all rows of a call, so that it takes many
+// rows to be worth it.
 func (s Spec) UnpacksOnce() bool { return s.Form == Once }
 
 // EmbedsLoads says that the multiply-add loads an operand by itself.
