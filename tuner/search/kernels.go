@@ -81,9 +81,16 @@ func (k MicroKernel) score(m int) float64 {
 	return sum / float64(m)
 }
 
+// onceTiles is the least row tiles that may share weights which were unpacked once for them.
+const onceTiles = 8
+
 // fits says whether a micro-kernel is worth a trial for m rows: a higher tile that would be cut to
-// the same heights as a lower one is not, since both run the same code.
+// the same heights as a lower one is not, since both run the same code, nor one that unpacks
+// weights once for few row tiles.
 func (k MicroKernel) fits(m int, columns int) bool {
+	if k.Spec.UnpacksOnce() && m < onceTiles*k.Spec.MR {
+		return false
+	}
 	if k.Spec.NR > microkernel.PanelWidth && k.Spec.NR >= 2*columns {
 		return false
 	}
