@@ -9,7 +9,7 @@ import (
 
 // integerPath is the path of integers for a quantized type: weights in blocks of 256 meet
 // activations in blocks of as many, where the kernels of all workers have that. On a Zen 4 that
-// makes products of 512 rows of q4_K and q6_K 1.08 and 1.12 times as fast. Where a matrix unit is
+// makes products of 512 rows of q4_K and q6_K 1.07 and 1.12 times as fast. Where a matrix unit is
 // the faster one (or nobody knows), which has no such kernels, activations keep blocks of 32.
 func (h host) integerPath(t microkernel.WeightType) microkernel.Compute {
 	unit := h.features.Has(microkernel.HasAMX) && (h.UnitGain == 0 || h.UnitGain > unitGain)

@@ -199,7 +199,7 @@ func (b *attentionBench) sample(t *AttentionTime, run func() float64) error {
 		if !t.Prefill {
 			t.Stream = append(t.Stream, b.stream(int(t.Bytes)))
 		}
-		t.Peak = append(t.Peak, b.multiplyAdds())
+		t.Peak = append(t.Peak, peakOf(b.lead, b.peak, len(b.PUs)))
 		return run(), context.Cause(b.ctx)
 	})
 	t.Seconds = s.Seconds
@@ -290,19 +290,4 @@ func (b *attentionBench) stream(bytes int) float64 {
 		w.Barrier()
 	})
 	return float64(len(from)) / time.Since(began).Seconds()
-}
-
-// multiplyAdds returns what all workers make on registers in a second, of the arithmetic of the
-// attention.
-func (b *attentionBench) multiplyAdds() float64 {
-	const flop, calls = 4e6, 8 // of a worker: 20 to 200 microseconds a call
-	iters := max(1, int(flop/float64(b.peak.Ops)))
-	began := time.Now()
-	b.lead.Run(func(w *pool.Worker) {
-		for range calls {
-			b.peak.Run(iters)
-		}
-		w.Barrier()
-	})
-	return float64(len(b.PUs)*calls*iters*b.peak.Ops) / time.Since(began).Seconds()
 }

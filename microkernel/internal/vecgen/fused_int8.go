@@ -258,22 +258,13 @@ func (g *fused) valueTurn(lines int) {
 // mergeIntegers is mergeRows for sums of integers, which are never -0.
 func (g *fused) mergeIntegers() {
 	oldMul, newMul := g.v(g.Rows*setPanels), g.v(g.Rows*setPanels+1)
-	for r := range g.Rows {
-		skip := g.NewLabel()
-		g.MovSXD(aPtr, asm.At(scrReg, scrMax+4*r))
-		g.Cmp(aPtr, asm.Imm32(negInfBits-1<<32))
-		g.Jcc(asm.Zero, skip)
-		g.I(asm.VBROADCASTSS, oldMul, asm.At(scrReg, scrOldMul+4*r))
-		g.I(asm.VBROADCASTSS, newMul, asm.At(scrReg, scrNewMul+4*r))
+	g.seeingRows(oldMul, newMul, func(r int) {
 		scale := asm.AtIndex(scrReg, kReg, 1, g.chanceScalesAt()+r*g.chanceScaleRow())
 		for j := range setPanels {
-			acc, out := g.v(r*setPanels+j), asm.At(outPtr, 4*r*g.paddedDim()+64*j)
+			acc := g.v(r*setPanels + j)
 			g.I(asm.VCVTDQ2PS, acc, acc)
 			g.I(asm.VMULPS, acc, acc, scale.Bcast())
-			g.I(asm.VMULPS, acc, acc, newMul)
-			g.I(asm.VFMADD231PS, acc, oldMul, out)
-			g.I(asm.VMOVUPS, out, acc)
+			g.mergeInto(asm.At(outPtr, 4*r*g.paddedDim()+64*j), acc, oldMul, newMul)
 		}
-		g.Bind(skip)
-	}
+	})
 }

@@ -253,6 +253,18 @@ func (g *fused) mergeRows(columns int) {
 	first := g.Rows * vectors
 	oldMul, newMul, zero := g.v(first), g.v(first+1), g.v(first+2)
 	g.zero(first + 2)
+	g.seeingRows(oldMul, newMul, func(r int) {
+		for j := range vectors {
+			acc, out := g.v(r*vectors+j), asm.At(outPtr, 4*r*g.paddedDim()+j*g.v(0).Bytes())
+			g.I(asm.VADDPS, acc, acc, zero)
+			g.mergeInto(out, acc, oldMul, newMul)
+		}
+	})
+}
+
+// seeingRows runs merge for the rows that see something of the block, with the factors of their
+// running output and of the block's output in all lanes. It clobbers aPtr.
+func (g *fused) seeingRows(oldMul, newMul asm.Vec, merge func(r int)) {
 	for r := range g.Rows {
 		skip := g.NewLabel()
 		g.MovSXD(aPtr, asm.At(scrReg, scrMax+4*r))
@@ -260,13 +272,14 @@ func (g *fused) mergeRows(columns int) {
 		g.Jcc(asm.Zero, skip)
 		g.I(asm.VBROADCASTSS, oldMul, asm.At(scrReg, scrOldMul+4*r))
 		g.I(asm.VBROADCASTSS, newMul, asm.At(scrReg, scrNewMul+4*r))
-		for j := range vectors {
-			acc, out := g.v(r*vectors+j), asm.At(outPtr, 4*r*g.paddedDim()+j*g.v(0).Bytes())
-			g.I(asm.VADDPS, acc, acc, zero)
-			g.I(asm.VMULPS, acc, acc, newMul)
-			g.I(asm.VFMADD231PS, acc, oldMul, out)
-			g.I(asm.VMOVUPS, out, acc)
-		}
+		merge(r)
 		g.Bind(skip)
 	}
+}
+
+// mergeInto folds a vector of the block's output into the running one.
+func (g *fused) mergeInto(out asm.Mem, acc, oldMul, newMul asm.Vec) {
+	g.I(asm.VMULPS, acc, acc, newMul)
+	g.I(asm.VFMADD231PS, acc, oldMul, out)
+	g.I(asm.VMOVUPS, out, acc)
 }

@@ -112,22 +112,14 @@ func (g *fused) mergeTiles(panels int) {
 
 // mergeStored is mergeRows for sums in memory.
 func (g *fused) mergeStored(panels int, sum func(r, p int) asm.Mem) {
-	const oldMul, newMul, zero = 28, 29, 30
+	const zero = 30
+	oldMul, newMul := g.v(28), g.v(29)
 	g.zero(zero)
-	for r := range g.Rows {
-		skip := g.NewLabel()
-		g.MovSXD(aPtr, asm.At(scrReg, scrMax+4*r))
-		g.Cmp(aPtr, asm.Imm32(negInfBits-1<<32))
-		g.Jcc(asm.Zero, skip)
-		g.I(asm.VBROADCASTSS, g.v(oldMul), asm.At(scrReg, scrOldMul+4*r))
-		g.I(asm.VBROADCASTSS, g.v(newMul), asm.At(scrReg, scrNewMul+4*r))
+	g.seeingRows(oldMul, newMul, func(r int) {
 		for p := range panels {
-			acc, out := g.v((r*panels+p)%16), asm.At(outPtr, 4*r*g.paddedDim()+64*p)
+			acc := g.v((r*panels + p) % 16)
 			g.I(asm.VADDPS, acc, g.v(zero), sum(r, p))
-			g.I(asm.VMULPS, acc, acc, g.v(newMul))
-			g.I(asm.VFMADD231PS, acc, g.v(oldMul), out)
-			g.I(asm.VMOVUPS, out, acc)
+			g.mergeInto(asm.At(outPtr, 4*r*g.paddedDim()+64*p), acc, oldMul, newMul)
 		}
-		g.Bind(skip)
-	}
+	})
 }
