@@ -21,6 +21,7 @@ type llmFlags struct {
 	session sessionFlags
 	prompt  []int
 	gen     []int
+	depth   []int // positions before either
 	batch   int
 	reps    int
 	threads []int
@@ -41,11 +42,12 @@ type llmFlags struct {
 }
 
 const llmLong = `Measure tokens per second as llama-bench does: pp512 is a prompt of 512 tokens from an empty cache, tg64 is 64 tokens
-generated one by one. Where a tuned plan is found, the untuned one runs in turn with it (--compare=false leaves it out).
+generated one by one, and tg64 @ d4096 the same behind 4096 positions (--depth), which nobody computes: how long attention
+takes does not depend on what it reads. Where a tuned plan is found, the untuned one runs in turn with it (--compare=false leaves it out).
 
 The roof is the time that all products and attention would take, one after the other: each the longer of its arithmetic at
-the multiply-add peak of its own data type (attention is float32, and grows with the context) and of its weights, or of
-its keys and values, at the bandwidth of memory. Of experts only those count that the rows are expected to reach. A
+the peak of its own arithmetic (attention's is the plan's, and grows with the context) and of its weights, or of its keys
+and values, at the bandwidth of memory. Of experts only those count that the rows are expected to reach. A
 model that fits the caches may exceed the roof of memory, which is then said in the place of a share.
 
 --counters adds the figures of Sandwich (DAC '26), section 2.1, from perf events of the worker threads, and for each figure that this machine does
@@ -74,6 +76,7 @@ func newBenchLLM() *cobra.Command {
 		Example: `  sandwich bench llm
   sandwich bench llm --model llama.gguf -p 512,128 -n 64 --threads 1,2 --reps 5 --format json
   sandwich bench llm --model llama.gguf --batch 8
+  sandwich bench llm --model llama.gguf -p 512 -n 32 --depth 0,4096,32768 --kv q8_0
   sandwich bench llm --model llama.gguf --threads 2 --neighbour 1:50%
   sandwich bench llm --model llama.gguf --clients 32 -n 64
   sandwich bench llm --model llama.gguf --clients 8 --schema answer.json -n 128
@@ -85,6 +88,8 @@ func newBenchLLM() *cobra.Command {
 	fs.IntSliceVarP(&f.threads, "threads", "t", nil, "worker threads, such as 1,2 (default: as the plan says)")
 	fs.IntSliceVarP(&f.prompt, "pp", "p", []int{512}, "lengths of prompts; 0 leaves them out")
 	fs.IntSliceVarP(&f.gen, "tg", "n", []int{64}, "numbers of generated tokens; 0 leaves them out")
+	fs.IntSliceVarP(&f.depth, "depth", "d", []int{0}, "positions of the KV cache that lie before each test; "+
+		"nobody computes them")
 	fs.IntVar(&f.batch, "batch", 1, "sequences that generate at the same time")
 	fs.IntVarP(&f.reps, "reps", "r", 5, "samples of each test")
 	fs.StringSliceVar(&f.sync, "sync", []string{"b"}, "how tensor-parallel ranks wait: b, for their own "+
@@ -141,7 +146,7 @@ func (f *llmFlags) check() error {
 	for _, list := range []struct {
 		name   string
 		values []int
-	}{{"-p", f.prompt}, {"-n", f.gen}} {
+	}{{"-p", f.prompt}, {"-n", f.gen}, {"--depth", f.depth}} {
 		for _, v := range list.values {
 			if v < 0 || v > 1<<20 {
 				return fmt.Errorf("%s %d: give a number of tokens from 0 to %d", list.name, v, 1<<20)
@@ -163,6 +168,10 @@ func (f *llmFlags) check() error {
 		return fmt.Errorf("--batch %d: give a number from 1 to %d", f.batch, maxParallel)
 	case f.clients < 0 || f.clients > maxParallel:
 		return fmt.Errorf("--clients %d: give a number from 1 to %d", f.clients, maxParallel)
+	case len(f.depth) == 0:
+		return errors.New("--depth is empty: give numbers of positions, or leave it out")
+	case slices.Max(f.depth) > 0 && (f.ops || f.swap || f.clients > 0):
+		return errors.New("--depth goes without --ops, --switch and --clients")
 	case f.schema != "" && f.clients == 0:
 		return errors.New("--schema goes with --clients: say how many answers are generated at once, such as 8")
 	case f.clients > 0 && (f.counters || f.neighbour != "" || f.batch > 1 || len(f.threads) > 1):
@@ -190,7 +199,7 @@ func (f *llmFlags) check() error {
 	return nil
 }
 
-func (f *llmFlags) tests() []measure.Test { return measure.Tests(f.prompt, f.gen, f.batch) }
+func (f *llmFlags) tests() []measure.Test { return measure.Tests(f.prompt, f.gen, f.depth, f.batch) }
 
 func (f *llmFlags) run(ctx context.Context) ([]measure.LLMRow, error) {
 	s, err := f.session.load()

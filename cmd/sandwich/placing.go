@@ -88,9 +88,9 @@ func (f *llmFlags) runExplain(ctx context.Context) (out []model.Placed, err erro
 	p := model.Placer{Model: ops, Plan: s.Plan, Machine: roofline.NewMachine(s.Profile)}
 	for _, t := range f.tests() {
 		phase, rows := model.Phases[1], t.Batch
-		p.Context = (t.Tokens - 1) / 2 // the middle of the text
+		p.Context = t.Middle()
 		if t.Prefill {
-			phase, rows, p.Context = model.Phases[0], min(t.Tokens, s.Plan.Chunk), 0
+			phase, rows, p.Context = model.Phases[0], min(t.Tokens, s.Plan.Chunk), t.Depth
 		}
 		list, err := p.At(phase, rows)
 		if err != nil {

@@ -90,6 +90,22 @@ func (s *Line) Step(token int32) ([]float32, error) {
 	return s.r.Logits(0), nil
 }
 
+// Pass goes on behind n positions that nobody computed (kvcache.Cache.Pass).
+func (s *Line) Pass(n int) error {
+	if !s.cache.Reserve(s.seq, s.pos+n) {
+		return s.tooLong(n)
+	}
+	s.cache.Pass(s.seq, n, s.r.Plan.Chunk)
+	s.fed = append(s.fed[:s.pos], make([]int32, n)...)
+	s.pos += n
+	return nil
+}
+
+// tooLong says that n more tokens are too many.
+func (s *Line) tooLong(n int) error {
+	return fmt.Errorf("%d tokens do not fit a context of %d", s.pos+n, s.r.Blocks()*kvcache.BlockTokens)
+}
+
 func (s *Line) advance(n int) {
 	s.cache.Advance(s.seq, n)
 	s.pos += n
@@ -98,7 +114,7 @@ func (s *Line) advance(n int) {
 func (s *Line) forward(tokens []int32, prefill, all, last bool) error {
 	if most := s.r.Blocks() * kvcache.BlockTokens; s.pos+len(tokens) > most || !s.cache.Reserve(s.seq,
 		s.pos+len(tokens)) {
-		return fmt.Errorf("%d tokens do not fit a context of %d", s.pos+len(tokens), most)
+		return s.tooLong(len(tokens))
 	}
 	s.cache.Cover(s.seq, s.pos+len(tokens))
 	b := &s.batch

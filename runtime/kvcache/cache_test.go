@@ -145,6 +145,29 @@ func TestUnnamedPositionsAreNeverShared(t *testing.T) {
 	check(t, c, s, o)
 }
 
+// TestPassedPositions: behind positions that nobody computed each store holds what the next row
+// reads, a window no more than that, and they are shared with nobody.
+func TestPassedPositions(t *testing.T) {
+	c := New(BlockTokens, []Spec{{Kind: Full{}, Blocks: 20}, {Kind: Window{64}, Blocks: 6}})
+	s := c.Open(Salt{})
+	const n = 9*BlockTokens + 5
+	if !c.Reserve(s, n+1) {
+		t.Fatal("no room for a sequence")
+	}
+	c.Pass(s, n, BlockTokens)
+	check(t, c, s)
+	if held := 26 - c.Idle(); s.Len() != n || held != 10+3 {
+		t.Errorf("%d positions in %d blocks", s.Len(), held)
+	}
+	c.Cover(s, n+1)
+	c.Append(s, tokens(1, 0))
+	o := c.Open(Salt{})
+	if got := c.Adopt(o, make([]int32, n)); got != 0 {
+		t.Errorf("adopted %d positions nobody computed", got)
+	}
+	check(t, c, s, o)
+}
+
 func TestDecodeDoesNotAllocate(t *testing.T) {
 	c := New(64, Paged(64))
 	s := fill(t, c, tokens(10, 1))

@@ -157,6 +157,17 @@ func (c *Cache) Advance(s *Sequence, n int) {
 	c.landStates(s, from)
 }
 
+// Pass goes on behind n more positions that nobody computed, as forwards of at most `rows` rows
+// would write them: for benchmarks, since how long attention takes does not depend on what it
+// reads. They must have been reserved.
+func (c *Cache) Pass(s *Sequence, n, rows int) {
+	for end := s.filled + n; s.filled < end; {
+		now := min(rows, end-s.filled)
+		c.Cover(s, s.filled+now)
+		c.Advance(s, now)
+	}
+}
+
 // step fills n positions of one block.
 func (c *Cache) step(s *Sequence, n int) {
 	c.coverBlocks(s, s.filled+n)

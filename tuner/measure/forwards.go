@@ -64,12 +64,7 @@ func (f Forward) batch(r *engine.Runner) (*kvcache.Batch, error) {
 		if !cache.Reserve(seq, f.Context+each) {
 			return nil, fmt.Errorf("%d sequences of %d positions do not fit the KV cache", sequences, f.Context+each)
 		}
-		for pos := 0; pos < f.Context; { // as forwards would have written them
-			n := min(f.Context-pos, r.Plan.Chunk)
-			cache.Cover(seq, pos+n)
-			cache.Advance(seq, n)
-			pos += n
-		}
+		cache.Pass(seq, f.Context, r.Plan.Chunk)
 		cache.Cover(seq, f.Context+each)
 		b.AddSpan(seq, kvcache.Span{Seq: i, Row: i * each, Rows: each, Pos: f.Context})
 		if !f.Prefill {

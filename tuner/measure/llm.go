@@ -11,25 +11,31 @@ import (
 	"sandwich/runtime/model"
 )
 
-// Test is one kind of work of a model: a prompt from an empty cache, or tokens generated one by
-// one.
+// Test is one kind of work of a model: a prompt, or tokens generated one by one.
 type Test struct {
 	Name    string
 	Prefill bool
 	Tokens  int // of the prompt, or generated a sequence
 	Batch   int
+	Depth   int // positions that lie before them in each sequence, computed by nobody
 }
 
-// Tests are named as llama-bench names them: pp512, tg64. Lengths of 0 are left out.
-func Tests(prompts, generated []int, batch int) (out []Test) {
-	for _, n := range prompts {
-		if n > 0 {
-			out = append(out, Test{"pp" + strconv.Itoa(n), true, n, 1})
+// Tests are named as llama-bench names them: pp512, tg64, tg64 @ d4096. Lengths of 0 are left out.
+func Tests(prompts, generated, depths []int, batch int) (out []Test) {
+	for _, depth := range depths {
+		behind := ""
+		if depth > 0 {
+			behind = " @ d" + strconv.Itoa(depth)
 		}
-	}
-	for _, n := range generated {
-		if n > 0 {
-			out = append(out, Test{"tg" + strconv.Itoa(n), false, n, batch})
+		for _, n := range prompts {
+			if n > 0 {
+				out = append(out, Test{"pp" + strconv.Itoa(n) + behind, true, n, 1, depth})
+			}
+		}
+		for _, n := range generated {
+			if n > 0 {
+				out = append(out, Test{"tg" + strconv.Itoa(n) + behind, false, n, batch, depth})
+			}
 		}
 	}
 	return out
@@ -39,7 +45,7 @@ func Tests(prompts, generated []int, batch int) (out []Test) {
 func Positions(tests []Test) int {
 	most := 1
 	for _, t := range tests {
-		most = max(most, kvcache.BlocksFor(t.Tokens)*kvcache.BlockTokens*t.Batch)
+		most = max(most, kvcache.BlocksFor(t.Depth+t.Tokens)*kvcache.BlockTokens*t.Batch)
 	}
 	return most
 }
@@ -88,6 +94,7 @@ type LLMRow struct {
 	Test    string    `json:"test"`
 	Threads int       `json:"threads"`
 	Batch   int       `json:"batch"`
+	Depth   int       `json:"depth,omitempty"`   // positions before the test, computed by nobody
 	Rate    float64   `json:"tokens_per_second"` // median
 	Min     float64   `json:"min"`
 	Max     float64   `json:"max"`
@@ -111,10 +118,9 @@ type LLMRow struct {
 func (o *LLMOptions) row(a *Arm, t Test, s *llmSamples) LLMRow {
 	pus := a.phasePUs(t)
 	sp := Summarize(s.alone)
-	r := LLMRow{Test: t.Name, Threads: len(pus), Batch: t.Batch, Rate: sp.Median, Min: sp.Min, Max: sp.Max,
-		Samples: s.alone, Lost: s.quiet, Model: o.Model, Plan: a.Name, Tuned: a.Plan.Tuned, TP: a.Plan.TP(),
-		KV:  a.Plan.KV.String(),
-		PUs: pus.String(), CPU: o.Host.Host.CPUModel}
+	r := LLMRow{Test: t.Name, Threads: len(pus), Batch: t.Batch, Depth: t.Depth, Rate: sp.Median,
+		Min: sp.Min, Max: sp.Max, Samples: s.alone, Lost: s.quiet, Model: o.Model, Plan: a.Name, Tuned: a.Plan.Tuned,
+		TP: a.Plan.TP(), KV: a.Plan.KV.String(), PUs: pus.String(), CPU: o.Host.Host.CPUModel}
 	if o.Ops != nil {
 		if roof, err := roofOf(o.Host, o.Ops, a.Plan, t); err == nil {
 			r.Roof, r.RoofOf = roof.rate, roof.String()

@@ -61,7 +61,7 @@ func (a *Arm) measure(ctx context.Context, vocab int, t Test) (rate float64, err
 	a.Runner.Lead(func(l *pool.Leader) {
 		began := time.Now()
 		if t.Prefill {
-			err = a.prefill(ctx, l, tokens)
+			err = a.prefill(ctx, l, t, tokens)
 		} else {
 			err = a.generate(ctx, l, t, tokens)
 		}
@@ -70,9 +70,12 @@ func (a *Arm) measure(ctx context.Context, vocab int, t Test) (rate float64, err
 	return rate, err
 }
 
-// prefill feeds a prompt from an empty cache, chunk by chunk, and wants the logits behind it.
-func (a *Arm) prefill(ctx context.Context, l *pool.Leader, tokens []int32) error {
+// prefill feeds a prompt chunk by chunk, and wants the logits behind it.
+func (a *Arm) prefill(ctx context.Context, l *pool.Leader, t Test, tokens []int32) error {
 	line := engine.NewLine(a.Runner, l)
+	if err := line.Pass(t.Depth); err != nil {
+		return err
+	}
 	want := engine.NoLogits
 	for len(tokens) > 0 {
 		if ctx.Err() != nil {
@@ -90,18 +93,19 @@ func (a *Arm) prefill(ctx context.Context, l *pool.Leader, tokens []int32) error
 	return nil
 }
 
-// generate decodes t.Tokens steps of t.Batch sequences, each from an empty cache.
+// generate decodes t.Tokens steps of t.Batch sequences.
 func (a *Arm) generate(ctx context.Context, l *pool.Leader, t Test, tokens []int32) error {
 	var b kvcache.Batch
 	cache := a.Runner.NewCache()
 	seqs := make([]*kvcache.Sequence, t.Batch)
 	for i := range seqs {
 		seqs[i] = cache.Open(kvcache.Salt{})
-		if !cache.Reserve(seqs[i], t.Tokens) {
-			return fmt.Errorf("%d sequences of %d tokens do not fit the KV cache", t.Batch, t.Tokens)
+		if !cache.Reserve(seqs[i], t.Depth+t.Tokens) {
+			return fmt.Errorf("%d sequences of %d tokens do not fit the KV cache", t.Batch, t.Depth+t.Tokens)
 		}
+		cache.Pass(seqs[i], t.Depth, a.Plan.Chunk)
 	}
-	for pos := range t.Tokens {
+	for pos := t.Depth; pos < t.Depth+t.Tokens; pos++ {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

@@ -91,17 +91,20 @@ func (t Test) forwards(chunk int) []model.Rows {
 	if !t.Prefill {
 		step := model.Rows{Heads: t.Batch}
 		for range t.Batch {
-			step.Spans = append(step.Spans, model.Span{Pos: (t.Tokens - 1) / 2, N: 1})
+			step.Spans = append(step.Spans, model.Span{Pos: t.Middle(), N: 1})
 		}
 		return []model.Rows{step}
 	}
 	var out []model.Rows
 	for pos := 0; pos < t.Tokens; pos += chunk {
-		out = append(out, model.Rows{Spans: []model.Span{{Pos: pos, N: min(chunk, t.Tokens-pos)}}})
+		out = append(out, model.Rows{Spans: []model.Span{{Pos: t.Depth + pos, N: min(chunk, t.Tokens-pos)}}})
 	}
 	out[len(out)-1].Heads = 1
 	return out
 }
+
+// Middle is the position in the middle of what a test generates.
+func (t Test) Middle() int { return t.Depth + (t.Tokens-1)/2 }
 
 // counted is the tokens of these forwards.
 func (t Test) counted() float64 {

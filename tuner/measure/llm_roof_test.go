@@ -67,7 +67,8 @@ func TestRoofIsTheSumOfItsOps(t *testing.T) {
 		return r
 	}
 	dense := shapeOf("tinyllama-1.1b")
-	short, long := roof(dense, Test{"", true, 512, 1}), roof(dense, Test{"", true, 16384, 1})
+	short := roof(dense, Test{Prefill: true, Tokens: 512, Batch: 1})
+	long := roof(dense, Test{Prefill: true, Tokens: 16384, Batch: 1})
 	perToken := 1/long.rate - 1/short.rate
 	if want := 22 * 4 * (16384 - 512) / 2 * 32 * 64 / 200e9; math.Abs(perToken/want-1) > 0.02 {
 		t.Errorf("a token of 16384 takes %g s more than one of 512, its attention %g", perToken, want)
@@ -76,7 +77,7 @@ func TestRoofIsTheSumOfItsOps(t *testing.T) {
 		"avx512 f32 200 GFLOP/s") {
 		t.Errorf("the roof of a prompt is made of %s", s)
 	}
-	one, far := roof(dense, Test{"", false, 1, 1}), roof(dense, Test{"", false, 8191, 1})
+	one, far := roof(dense, Test{Tokens: 1, Batch: 1}), roof(dense, Test{Tokens: 8191, Batch: 1})
 	if got, want := 1/far.rate-1/one.rate, 4095*22*2*4*64*2/20e9; math.Abs(got/want-1) > 0.02 ||
 		one.String() != "memory 20 GB/s" {
 		t.Errorf("in the middle of 8191 tokens a step takes %g s more than the first, its keys and values %g; "+
@@ -89,7 +90,7 @@ func TestRoofIsTheSumOfItsOps(t *testing.T) {
 			all, active = all+bytes, active+bytes*8/128
 		}
 	}
-	if got := 1 / roof(moe, Test{"", false, 1, 1}).rate * 20e9; got < active || got > all/4 {
+	if got := 1 / roof(moe, Test{Tokens: 1, Batch: 1}).rate * 20e9; got < active || got > all/4 {
 		t.Errorf("a step reads %.3g bytes: its experts have %.3g, all together %.3g", got, active, all)
 	}
 }

@@ -33,9 +33,9 @@ const (
 // CaseTest is a row of a gate as the other measurements know tests.
 func CaseTest(c gate.Case) Test {
 	if c.Prefill {
-		return Test{c.Name(), true, c.Rows, 1}
+		return Test{Name: c.Name(), Prefill: true, Tokens: c.Rows, Batch: 1}
 	}
-	return Test{c.Name(), false, 2*caseDepth + 1, c.Rows}
+	return Test{Name: c.Name(), Tokens: 2*caseDepth + 1, Batch: c.Rows}
 }
 
 // RoofRate is the rate in tokens per second at which a test would run if every op ran at the roof
