@@ -44,12 +44,14 @@ type gridCell struct {
 type gridTime struct {
 	Seconds float64
 	Retimed bool // its samples are of later runs than the one that it was chosen by
+	Settled bool // and these are many, of the exhaustive search, in turn with other ones that it was left with
 }
 
 // A schedule counts as timed again from leastRuns runs on; a search does that with the best it has
 // found. What was timed once and won, won by luck as well: its first run is then left out.
 const (
 	leastRuns   = 3
+	settledRuns = 8       // of the exhaustive search
 	leastTimed  = 100     // schedules at an M that is judged
 	maxGridText = 1 << 30 // bytes of a journal, unpacked
 	maxGridLine = 1 << 16
@@ -110,6 +112,7 @@ func readGrid(path string, host *profiles.Profile) (*grid, error) {
 type gridRuns struct {
 	first, later []float64
 	runs         int
+	turns        []float64 // of later runs those of the exhaustive search
 }
 
 type gridPlace struct{ m, columns int }
@@ -200,8 +203,11 @@ func (g *grid) add(all map[gridPlace]map[plans.Schedule]*gridRuns, text []byte) 
 	}
 	if r.runs++; r.runs == 1 {
 		r.first = l.Seconds
-	} else {
-		r.later = append(r.later, l.Seconds...)
+		return nil
+	}
+	r.later = append(r.later, l.Seconds...)
+	if x[2] == "exhaustive" {
+		r.turns = append(r.turns, l.Seconds...)
 	}
 	return nil
 }
@@ -252,10 +258,13 @@ func cellOf(at gridPlace, timed map[plans.Schedule]*gridRuns) gridCell {
 }
 
 func (r *gridRuns) time() gridTime {
-	if r.runs >= leastRuns {
-		return gridTime{search.Sample{Seconds: r.later}.Fast(), true}
+	switch {
+	case len(r.turns) >= settledRuns:
+		return gridTime{search.Sample{Seconds: r.turns}.Fast(), true, true}
+	case r.runs >= leastRuns:
+		return gridTime{search.Sample{Seconds: r.later}.Fast(), true, false}
 	}
-	return gridTime{search.Sample{Seconds: append(slices.Clone(r.first), r.later...)}.Fast(), false}
+	return gridTime{search.Sample{Seconds: append(slices.Clone(r.first), r.later...)}.Fast(), false, false}
 }
 
 // fastest is the least time of all, luck included.
@@ -267,10 +276,15 @@ func (c *gridCell) fastest() float64 {
 	return least
 }
 
-// Best is the fastest schedule that was timed again; false where none was.
+// Best is the fastest schedule that was timed again, of those that are settled where some are;
+// false where none was.
 func (c *gridCell) Best() (best plans.Schedule, t gridTime, ok bool) {
 	for s, x := range c.Timed {
-		if x.Retimed && (!ok || x.Seconds < t.Seconds || x.Seconds == t.Seconds && s.String() < best.String()) {
+		if !x.Retimed || t.Settled && !x.Settled {
+			continue
+		}
+		if !ok || x.Settled && !t.Settled || x.Seconds < t.Seconds ||
+			x.Seconds == t.Seconds && s.String() < best.String() {
 			best, t, ok = s, x, true
 		}
 	}

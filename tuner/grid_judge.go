@@ -22,8 +22,8 @@ type ThumbRow struct {
 	Columns int     `json:"columns"`
 	Choice  string  `json:"choice"`
 	Share   float64 `json:"share,omitempty"` // of the best's speed; 0 where the grid lacks the choice
-	// once or again; elsewhere: once, on the columns named, as a share of the fastest there; near:
-	// see Near
+	// once, again, or in turn with the last few of the search; elsewhere: once, on the columns named,
+	// as a share of the fastest there; near: see Near
 	Runs string `json:"timed,omitempty"`
 	// Near is the schedule that stands for a choice which the grid lacks: the same kernel in
 	// slices that are together at most one doubling from those chosen. Scatter is by how much,
@@ -89,6 +89,9 @@ func (g *grid) judge(host *profiles.Profile) (rows []ThumbRow, err error) {
 			if x.Retimed {
 				row.Runs = "again"
 			}
+			if x.Settled && t.Settled {
+				row.Runs = "in turn"
+			}
 		} else if share, columns, ok := g.elsewhere(c, chosen); ok {
 			row.Share, row.Runs, row.Columns = share, "elsewhere", columns
 		} else if near, scatter, ok := c.near(s); ok {
@@ -103,16 +106,23 @@ func (g *grid) judge(host *profiles.Profile) (rows []ThumbRow, err error) {
 // wholeOf is the cell of the whole matrix where the choice was timed there, and others again, as
 // the best of a search are. It is for all columns: slices of 352 of 5,632, which two threads take
 // in turn, leave one of them idle for a quarter of the time where a search tried them on 1,024.
+// But what was timed in turn with the best says more than what was timed some seconds apart.
 func (g *grid) wholeOf(c gridCell, chosen plans.Schedule) gridCell {
 	w := c.Whole
 	if w == nil {
 		return c
 	}
-	_, timed := w.Timed[g.named(chosen, gridPlace{w.M, w.Columns})]
-	if _, _, ok := w.Best(); !ok || !timed {
+	choice, timed := w.Timed[g.named(chosen, gridPlace{w.M, w.Columns})]
+	if _, best, ok := w.Best(); !ok || !timed || !(choice.Settled && best.Settled) && g.settles(c, chosen) {
 		return c
 	}
 	return *w
+}
+
+// settles says that a choice was timed in turn with the best of a cell.
+func (g *grid) settles(c gridCell, chosen plans.Schedule) bool {
+	_, best, ok := c.Best()
+	return ok && best.Settled && c.Timed[g.named(chosen, gridPlace{c.M, c.Columns})].Settled
 }
 
 // elsewhere is the share of a choice on another number of columns, where what was timed was timed

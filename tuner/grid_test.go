@@ -41,6 +41,41 @@ func gridText() string {
 	return b.String()
 }
 
+// TestBestIsSettled: of schedules that were timed many times in turn the fastest is the best of a
+// cell, whatever three runs of another one came to.
+func TestBestIsSettled(t *testing.T) {
+	text := strings.TrimSuffix(gridText(), "\n")
+	text = text[:strings.LastIndex(text, "\n")+1]
+	const tile = "avx512/int8/q8_0/7x32/ku32/load/vnni/pf2048 slice "
+	add := func(strategy, slice string, nth int, seconds float64) {
+		text += fmt.Sprintf(`{"trial":"pus 0-1 for %s 0 2048x2048:q8_0 int8 m 9 n 2048 %s","nth":%d,"seconds":[%g],"cost":1}`+"\n",
+			strategy, tile+slice, nth, seconds)
+	}
+	best := func() string {
+		g, err := parseGrid(strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		best, _, ok := g.Cells[0].Best()
+		if !ok || g.Cells[0].M != 9 {
+			t.Fatalf("%+v", g.Cells[0])
+		}
+		return best.String()
+	}
+	for nth := range settledRuns {
+		add("exhaustive", "14x96xall", nth, 2.2e-3)
+		add("sandwich", "14x128xall", nth, 2.1e-3)
+	}
+	if got := best(); !strings.HasSuffix(got, " slice 5x64xall packed") { // of 7x32 at 9 rows
+		t.Errorf("one run less than settles: %s", got)
+	}
+	add("exhaustive", "14x96xall", settledRuns, 2.2e-3)
+	add("sandwich", "14x128xall", settledRuns, 2.1e-3)
+	if got := best(); !strings.HasSuffix(got, " slice 10x96xall") {
+		t.Errorf("settled: %s", got)
+	}
+}
+
 func TestReadGrid(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "q8_0-2048x2048.jsonl.gz")

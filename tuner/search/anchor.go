@@ -30,6 +30,7 @@ type anchor struct {
 	before    *entry // the schedule that won at the anchor before
 	inside    int    // an M that this anchor's rule covers too, see insideOf; 0: none
 	finalists []*finalist
+	beside    *entry // is timed in turn with them for who reads the journal, and is none of them; or nil
 }
 
 // entry is a schedule that was timed at this anchor.

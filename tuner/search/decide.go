@@ -182,7 +182,10 @@ func (a *anchor) againFinalists(list []*finalist) error {
 		}
 		f.inside.merge(more)
 	}
-	return nil
+	if a.beside == nil {
+		return nil
+	}
+	return a.again(1, a.beside)
 }
 
 // timeInside times all finalists inside the range, in turn.
