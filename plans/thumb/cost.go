@@ -14,11 +14,12 @@ const spreadTo = residentFrom - 1
 // tiles need no line buffers, which the prefetches hold: on an Emerald Rapids 4 % at M = 16 in f32
 // and 8 % at M = 8 in q8_0, against blocks of 128 KiB. Where a core has more of them the calls cost
 // more than that: on a Zen 4 products of 16 and 23 rows are 1.05 to 1.12 times as fast in such deep
-// blocks, those of 9 in q8_0 1.23 times, so that the probe times both. With more rows their
-// activations do not fit beside the block, which is then a sixteenth of L2; all of K as one block
-// loses up to 20 %.
+// blocks, those of 9 in q8_0 1.23 times, so that the probe times both, and those of 28 to 64 1.01
+// times in the mean of six types and four sizes. Elsewhere the activations of more rows do not fit
+// beside the block, which is then a sixteenth of L2; all of K as one block loses up to 20 %.
 const (
 	fewRows     = 24
+	deepTo      = 64
 	leastDepth  = 96 // of k
 	spreadDepth = 1024
 	deepFrom    = 1.03 // how many times as fast deep blocks must be by their rates: more than the noise

@@ -33,7 +33,7 @@ func TestDeepBlocksByMeasuredRate(t *testing.T) {
 	for _, c := range []struct {
 		weights string
 		m       int
-	}{{"f32", 23}, {"q8_0", 9}, {"q4_0", 16}} {
+	}{{"f32", 23}, {"q8_0", 9}, {"q4_0", 16}, {"q8_0", 64}} {
 		shallow := depth(c.weights, c.m, 0, 0)
 		for name, x := range map[string]struct {
 			shallow, deep float64
@@ -50,7 +50,7 @@ func TestDeepBlocksByMeasuredRate(t *testing.T) {
 			}
 		}
 	}
-	if a, b := depth("q8_0", 64, 18e9, 20e9), depth("q8_0", 64, 20e9, 18e9); a != b {
-		t.Errorf("with 64 rows blocks of %d and %d k", a, b)
+	if a, b := depth("q8_0", 96, 18e9, 20e9), depth("q8_0", 96, 20e9, 18e9); a != b {
+		t.Errorf("with 96 rows blocks of %d and %d k", a, b)
 	}
 }

@@ -67,11 +67,11 @@ func (c Cores) stream(s *plans.Schedule, k plans.WeightKey, t microkernel.Weight
 		return
 	}
 	block, most := c.L2/16, spreadDepth
-	if m <= fewRows {
-		var deep int
-		if block, deep = profiles.FewRowBlocks(c.L1, c.L2); c.Deep > deepFrom {
-			block, most = deep, k.K
-		}
+	switch shallow, deep := profiles.FewRowBlocks(c.L1, c.L2); {
+	case m <= deepTo && c.Deep > deepFrom:
+		block, most = deep, k.K
+	case m <= fewRows:
+		block = shallow
 	}
 	unit := max(32, t.KStep())
 	depth := block / (microkernel.PanelOffset(t, unit) * s.Kernel.NR / microkernel.PanelWidth) * unit
