@@ -13,7 +13,7 @@ var recordedFloors = map[string]struct {
 	mean, worst float64
 	missing     int
 }{
-	"zen4-2c": {0.958, 0.82, 0},
+	"zen4-2c": {0.962, 0.85, 0},
 }
 
 // TestRulesOnRecordedMachines: what the rules of thumb choose on machines that are not here does
