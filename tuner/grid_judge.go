@@ -22,8 +22,8 @@ type ThumbRow struct {
 	Columns int     `json:"columns"`
 	Choice  string  `json:"choice"`
 	Share   float64 `json:"share,omitempty"` // of the best's speed; 0 where the grid lacks the choice
-	// once, again, or in turn with the last few of the search; elsewhere: once, on the columns named,
-	// as a share of the fastest there; near: see Near
+	// once, again, or in turn with the last few of the search; elsewhere: once, on the columns
+	// named, as a share of the fastest there; near: see Near
 	Runs string `json:"timed,omitempty"`
 	// Near is the schedule that stands for a choice which the grid lacks: the same kernel in
 	// slices that are together at most one doubling from those chosen. Scatter is by how much,
