@@ -168,9 +168,7 @@ func (f *llmFlags) check() error {
 		return fmt.Errorf("--batch %d: give a number from 1 to %d", f.batch, maxParallel)
 	case f.clients < 0 || f.clients > maxParallel:
 		return fmt.Errorf("--clients %d: give a number from 1 to %d", f.clients, maxParallel)
-	case len(f.depth) == 0:
-		return errors.New("--depth is empty: give numbers of positions, or leave it out")
-	case slices.Max(f.depth) > 0 && (f.ops || f.swap || f.clients > 0):
+	case slices.Max(append(f.depth, 0)) > 0 && (f.ops || f.swap || f.clients > 0):
 		return errors.New("--depth goes without --ops, --switch and --clients")
 	case f.schema != "" && f.clients == 0:
 		return errors.New("--schema goes with --clients: say how many answers are generated at once, such as 8")

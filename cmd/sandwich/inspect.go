@@ -108,7 +108,7 @@ func (r *inspected) foresee(machine *machineFlags) error {
 	if err != nil {
 		return err
 	}
-	for _, t := range measure.Tests([]int{512}, []int{64}, []int{0}, 1) {
+	for _, t := range measure.Tests([]int{512}, []int{64}, nil, 1) {
 		rate, roof, err := measure.AtMost(host, outline, plan, t)
 		if err != nil {
 			return errors.Join(err)

@@ -17,8 +17,8 @@ import (
 // heap and everybody else: the kernel ends whoever takes it all.
 const spareMemory = 16
 
-// lower is the remedy in the words of the verbs that serve, and of tune.
-const lower = "lower --ctx or --parallel (of tune: --seq-max or --batch-max)"
+// lower is the remedy in the words of the verbs that serve, of tune and of what measures.
+const lower = "lower --ctx or --parallel (of tune: --seq-max or --batch-max; of bench llm: -p, -n, --depth or --batch)"
 
 // rows is the most rows of a forward: those of a chunk, or of any text that has to be read at once.
 func (o *Options) rows(m *model.Model) int {

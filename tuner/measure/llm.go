@@ -20,8 +20,12 @@ type Test struct {
 	Depth   int // positions that lie before them in each sequence, computed by nobody
 }
 
-// Tests are named as llama-bench names them: pp512, tg64, tg64 @ d4096. Lengths of 0 are left out.
+// Tests are named as llama-bench names them: pp512, tg64, tg64 @ d4096. Lengths of 0 are left out;
+// without depths all begin at 0.
 func Tests(prompts, generated, depths []int, batch int) (out []Test) {
+	if len(depths) == 0 {
+		depths = []int{0}
+	}
 	for _, depth := range depths {
 		behind := ""
 		if depth > 0 {

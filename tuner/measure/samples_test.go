@@ -30,7 +30,7 @@ func TestSummarize(t *testing.T) {
 
 // Lengths of 0 are left out, and the largest test says how much cache it takes.
 func TestTests(t *testing.T) {
-	tests := Tests([]int{0, 100}, []int{10, 0}, []int{0}, 3)
+	tests := Tests([]int{0, 100}, []int{10, 0}, nil, 3)
 	if len(tests) != 2 || tests[0] != (Test{"pp100", true, 100, 1, 0}) || tests[1] != (Test{"tg10", false, 10, 3, 0}) {
 		t.Fatalf("%+v", tests)
 	}
