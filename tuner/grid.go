@@ -44,14 +44,16 @@ type gridCell struct {
 type gridTime struct {
 	Seconds float64
 	Retimed bool // its samples are of later runs than the one that it was chosen by
-	Settled bool // and these are many, of the exhaustive search, in turn with other ones that it was left with
+	// what many runs of the exhaustive search took, in turn with the others that it was left with;
+	// 0 where there are none
+	InTurn float64
 }
 
 // A schedule counts as timed again from leastRuns runs on; a search does that with the best it has
 // found. What was timed once and won, won by luck as well: its first run is then left out.
 const (
 	leastRuns   = 3
-	settledRuns = 8       // of the exhaustive search
+	settledRuns = 8       // of the exhaustive search, beyond the first
 	leastTimed  = 100     // schedules at an M that is judged
 	maxGridText = 1 << 30 // bytes of a journal, unpacked
 	maxGridLine = 1 << 16
@@ -113,6 +115,7 @@ type gridRuns struct {
 	first, later []float64
 	runs         int
 	turns        []float64 // of later runs those of the exhaustive search
+	inTurn       int       // which are so many
 }
 
 type gridPlace struct{ m, columns int }
@@ -208,6 +211,7 @@ func (g *grid) add(all map[gridPlace]map[plans.Schedule]*gridRuns, text []byte) 
 	r.later = append(r.later, l.Seconds...)
 	if x[2] == "exhaustive" {
 		r.turns = append(r.turns, l.Seconds...)
+		r.inTurn++
 	}
 	return nil
 }
@@ -258,13 +262,16 @@ func cellOf(at gridPlace, timed map[plans.Schedule]*gridRuns) gridCell {
 }
 
 func (r *gridRuns) time() gridTime {
-	switch {
-	case len(r.turns) >= settledRuns:
-		return gridTime{search.Sample{Seconds: r.turns}.Fast(), true, true}
-	case r.runs >= leastRuns:
-		return gridTime{search.Sample{Seconds: r.later}.Fast(), true, false}
+	t := gridTime{Retimed: r.runs >= leastRuns}
+	if r.inTurn >= settledRuns {
+		t.InTurn = search.Sample{Seconds: r.turns}.Fast()
 	}
-	return gridTime{search.Sample{Seconds: append(slices.Clone(r.first), r.later...)}.Fast(), false, false}
+	samples := r.later
+	if !t.Retimed {
+		samples = append(slices.Clone(r.first), r.later...)
+	}
+	t.Seconds = search.Sample{Seconds: samples}.Fast()
+	return t
 }
 
 // fastest is the least time of all, luck included.
@@ -276,19 +283,30 @@ func (c *gridCell) fastest() float64 {
 	return least
 }
 
-// Best is the fastest schedule that was timed again, of those that are settled where some are;
-// false where none was.
-func (c *gridCell) Best() (best plans.Schedule, t gridTime, ok bool) {
-	for s, x := range c.Timed {
-		if !x.Retimed || t.Settled && !x.Settled {
-			continue
+// Best is the fastest schedule that was timed again; false where none was.
+func (c *gridCell) Best() (best plans.Schedule, seconds float64, ok bool) {
+	return c.best(func(t gridTime) float64 {
+		if !t.Retimed {
+			return 0
 		}
-		if !ok || x.Settled && !t.Settled || x.Seconds < t.Seconds ||
-			x.Seconds == t.Seconds && s.String() < best.String() {
-			best, t, ok = s, x, true
+		return t.Seconds
+	})
+}
+
+// BestInTurn is the fastest of those that were timed many times in turn.
+func (c *gridCell) BestInTurn() (best plans.Schedule, seconds float64, ok bool) {
+	return c.best(func(t gridTime) float64 { return t.InTurn })
+}
+
+// best is the schedule with the least seconds of those that have some.
+func (c *gridCell) best(of func(gridTime) float64) (best plans.Schedule, seconds float64, ok bool) {
+	for s, t := range c.Timed {
+		x := of(t)
+		if x > 0 && (!ok || x < seconds || x == seconds && s.String() < best.String()) {
+			best, seconds, ok = s, x, true
 		}
 	}
-	return best, t, ok
+	return best, seconds, ok
 }
 
 // grids lists the journals of a folder that a person filled.

@@ -76,7 +76,7 @@ func (g *grid) judge(host *profiles.Profile) (rows []ThumbRow, err error) {
 	for _, c := range g.Cells {
 		chosen, _ := plan.Prefill.Lookup(g.Key, c.M)
 		c = g.wholeOf(c, chosen)
-		best, t, ok := c.Best()
+		best, least, ok := c.Best()
 		if !ok {
 			continue
 		}
@@ -85,17 +85,18 @@ func (g *grid) judge(host *profiles.Profile) (rows []ThumbRow, err error) {
 			Columns: c.Columns,
 			Choice:  chosen.String(), Best: best.String(), Timed: len(c.Timed)}
 		if x, ok := c.Timed[s]; ok {
-			row.Share, row.Runs = t.Seconds/x.Seconds, "once"
+			row.Share, row.Runs = least/x.Seconds, "once"
 			if x.Retimed {
 				row.Runs = "again"
 			}
-			if x.Settled && t.Settled {
-				row.Runs = "in turn"
+			if x.InTurn > 0 {
+				best, least, _ = c.BestInTurn()
+				row.Share, row.Runs, row.Best = least/x.InTurn, "in turn", best.String()
 			}
 		} else if share, columns, ok := g.elsewhere(c, chosen); ok {
 			row.Share, row.Runs, row.Columns = share, "elsewhere", columns
 		} else if near, scatter, ok := c.near(s); ok {
-			row.Share, row.Runs = t.Seconds/c.Timed[near].Seconds, "near"
+			row.Share, row.Runs = least/c.Timed[near].Seconds, "near"
 			row.Near, row.Scatter = near.String(), scatter
 		}
 		rows = append(rows, row)
@@ -112,17 +113,12 @@ func (g *grid) wholeOf(c gridCell, chosen plans.Schedule) gridCell {
 	if w == nil {
 		return c
 	}
-	choice, timed := w.Timed[g.named(chosen, gridPlace{w.M, w.Columns})]
-	if _, best, ok := w.Best(); !ok || !timed || !(choice.Settled && best.Settled) && g.settles(c, chosen) {
+	whole, timed := w.Timed[g.named(chosen, gridPlace{w.M, w.Columns})]
+	part := c.Timed[g.named(chosen, gridPlace{c.M, c.Columns})]
+	if _, _, ok := w.Best(); !ok || !timed || whole.InTurn == 0 && part.InTurn > 0 {
 		return c
 	}
 	return *w
-}
-
-// settles says that a choice was timed in turn with the best of a cell.
-func (g *grid) settles(c gridCell, chosen plans.Schedule) bool {
-	_, best, ok := c.Best()
-	return ok && best.Settled && c.Timed[g.named(chosen, gridPlace{c.M, c.Columns})].Settled
 }
 
 // elsewhere is the share of a choice on another number of columns, where what was timed was timed
