@@ -226,9 +226,8 @@ func (s static) anchor(a *anchor) error {
 
 // exhaustive times the whole stated grid: the 32 micro-kernels that screen best, 64 slices of each,
 // all polymerization schemes. One call on a narrow weight sorts out the most of them; the best are
-// timed again, in turn with what the rules of thumb choose, and the best of these once more, often
-// enough that luck has no say: of 32 that are equal the fastest of three calls each is some 5 %
-// faster than most where calls differ by as much.
+// timed again, in turn with what the rules of thumb choose, and the best of these more often: of 32
+// that are equally fast the fastest of three calls each is a lucky one.
 type exhaustive struct{}
 
 const (
