@@ -36,6 +36,8 @@ type Request struct {
 	// It may be nil.
 	Progress func(Progress)
 	Salt     [sha256.Size]byte // only requests of one salt may tell each other's prefixes by what is cached
+	// Warnings collects what was left out of the request or changed in it. It may be nil.
+	Warnings *Warnings
 }
 
 // Queue is how a request stands when it comes, by what others took; times are 0 where they are not
