@@ -26,7 +26,7 @@ test-numa: ## sandwich inside a Linux guest of four NUMA nodes and one of arm64 
 	$(GO) test -tags numa -run TestGuest -count=1 -timeout 30m -v ./cmd/sandwich
 
 check: fmt vet lint race arm64 ## what CI gates besides the tests
-	$(GO) test -count=1 -run 'TestImportDirection|TestWidth|TestExportedIsUsed' ./cmd/sandwich
+	$(GO) test -count=1 ./cmd/sandwich/internal/lint
 
 fmt:
 	@out=$$(git ls-files '*.go' | xargs gofmt -l); test -z "$$out" || { echo "gofmt would change:"; echo "$$out"; exit 1; }

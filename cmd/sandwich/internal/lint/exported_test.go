@@ -1,4 +1,4 @@
-package main
+package lint
 
 import (
 	"go/ast"
@@ -12,12 +12,12 @@ import (
 	"testing"
 )
 
-// TestExportedIsUsed: every exported identifier of a package that is not main is named by another
-// package of the module, or belongs to what is: the types that a signature or a struct mentions,
-// the constants of one group or of such a type. Errors (ErrX) belong to what returns them. Methods
-// go by their name alone: one that another package selects from anything, or that some interface
-// asks for, is used. Fields are not looked at. What stands in testdata/exported.golden is excused,
-// each with the reason why; a line that excuses nothing fails as well.
+// TestExportedIsUsed checks that another package of the module uses each exported identifier. An
+// identifier also counts as used if a used declaration mentions it (types of signatures and
+// structs, constants of the same group or type), and so does each error variable (ErrX). Methods
+// are matched by name only: a selector in another package or a method of any interface is a use.
+// Fields are not checked. testdata/exported.golden lists exceptions with their reasons; an entry
+// without effect fails the test.
 func TestExportedIsUsed(t *testing.T) {
 	x := &exports{declared: map[string]*export{}, selected: map[string]map[string]bool{}, asked: map[string]bool{}}
 	for _, name := range strings.Fields(wellKnownMethods) {
@@ -28,14 +28,14 @@ func TestExportedIsUsed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		room := path.Dir(name)
+		pkg := path.Dir(name)
 		if !strings.HasSuffix(name, "_test.go") && f.Name.Name != "main" {
-			x.declare(room, f)
+			x.declare(pkg, f)
 		}
-		x.use(room, f)
+		x.use(pkg, f)
 	}
 	x.spread()
-	excused := readAllowedImports(t, "testdata/exported.golden")
+	excused := readList(t, "testdata/exported.golden")
 	idle := maps.Clone(excused)
 	for _, name := range slices.Sorted(maps.Keys(x.declared)) {
 		if x.declared[name].live {
@@ -53,7 +53,7 @@ func TestExportedIsUsed(t *testing.T) {
 	}
 }
 
-// excuse is the line that excuses a name: its own, or one of all that begins as it does.
+// excuse returns the entry that covers name: name itself, or a prefix followed by *.
 func excuse(lines map[string]map[string]bool, name string) string {
 	for line := range lines {
 		if all, ok := strings.CutSuffix(line, "*"); line == name || ok && strings.HasPrefix(name, all) {
@@ -63,60 +63,60 @@ func excuse(lines map[string]map[string]bool, name string) string {
 	return ""
 }
 
-// wellKnownMethods are asked for by interfaces of the standard library and of those that read YAML
-// and flags.
+// wellKnownMethods lists methods of interfaces of the standard library and of the YAML and flag
+// packages.
 const wellKnownMethods = `String Error Unwrap Is As MarshalText UnmarshalText MarshalYAML UnmarshalYAML MarshalJSON
 	UnmarshalJSON Read Write Close ReadAt Seek Open Stat Len Less Swap Set Type ServeHTTP Header WriteHeader Flush`
 
-// export is an exported identifier of a package: room.Name, or room.Type.Method.
+// export is an exported identifier of a package: package.Name, or package.Type.Method.
 type export struct {
 	live     bool
-	room     string
+	pkg     string
 	method   string
-	mentions []string // what it needs beside it, by the names of the package: types, its group of constants
+	mentions []string // qualified names in its declaration: types, constants of its group
 }
 
 type exports struct {
 	declared map[string]*export
-	uses     []string                   // room.Name that another package names
-	selected map[string]map[string]bool // by selector the rooms that have it
+	uses     []string                   // qualified names that other packages use
+	selected map[string]map[string]bool // packages that contain a selector
 	asked    map[string]bool            // methods of interfaces
 }
 
-func (x *exports) declare(room string, f *ast.File) {
+func (x *exports) declare(pkg string, f *ast.File) {
 	for _, d := range f.Decls {
 		switch d := d.(type) {
 		case *ast.FuncDecl:
-			name, e := d.Name.Name, &export{room: room, mentions: mentioned(room, d.Type)}
+			name, e := d.Name.Name, &export{pkg: pkg, mentions: mentioned(pkg, d.Type)}
 			if d.Recv != nil {
 				name, e.method = receiver(d.Recv.List[0].Type)+"."+name, name
 			}
 			if d.Name.IsExported() && ast.IsExported(name) {
-				x.declared[room+"."+name] = e
+				x.declared[pkg+"."+name] = e
 			}
 		case *ast.GenDecl:
-			x.declareGroup(room, d)
+			x.declareGroup(pkg, d)
 		}
 	}
 }
 
-func (x *exports) declareGroup(room string, d *ast.GenDecl) {
+func (x *exports) declareGroup(pkg string, d *ast.GenDecl) {
 	var group []string // of constants
 	for _, spec := range d.Specs {
 		switch s := spec.(type) {
 		case *ast.TypeSpec:
 			if s.Name.IsExported() {
-				x.declared[room+"."+s.Name.Name] = &export{mentions: mentioned(room, s.Type)}
+				x.declared[pkg+"."+s.Name.Name] = &export{mentions: mentioned(pkg, s.Type)}
 			}
 		case *ast.ValueSpec:
 			for _, n := range s.Names {
 				if !n.IsExported() {
 					continue
 				}
-				x.declared[room+"."+n.Name] = &export{mentions: mentioned(room, s)}
-				x.declared[room+"."+n.Name].live = strings.HasPrefix(n.Name, "Err")
+				x.declared[pkg+"."+n.Name] = &export{mentions: mentioned(pkg, s)}
+				x.declared[pkg+"."+n.Name].live = strings.HasPrefix(n.Name, "Err")
 				if d.Tok == token.CONST {
-					group = append(group, room+"."+n.Name)
+					group = append(group, pkg+"."+n.Name)
 				}
 			}
 		}
@@ -125,8 +125,8 @@ func (x *exports) declareGroup(room string, d *ast.GenDecl) {
 		x.declared[name].mentions = append(x.declared[name].mentions, group...)
 	}
 	if spec, ok := d.Specs[0].(*ast.ValueSpec); ok && len(group) > 0 {
-		if typ, ok := spec.Type.(*ast.Ident); ok && x.declared[room+"."+typ.Name] != nil {
-			of := x.declared[room+"."+typ.Name]
+		if typ, ok := spec.Type.(*ast.Ident); ok && x.declared[pkg+"."+typ.Name] != nil {
+			of := x.declared[pkg+"."+typ.Name]
 			of.mentions = append(of.mentions, group...)
 		}
 	}
@@ -147,15 +147,15 @@ func receiver(e ast.Expr) string {
 	}
 }
 
-// mentioned are the exported names of its own package in a declaration.
-func mentioned(room string, n ast.Node) (names []string) {
+// mentioned returns the exported names of the declaration's own package in it.
+func mentioned(pkg string, n ast.Node) (names []string) {
 	ast.Inspect(n, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.SelectorExpr:
 			return false
 		case *ast.Ident:
 			if n.IsExported() {
-				names = append(names, room+"."+n.Name)
+				names = append(names, pkg+"."+n.Name)
 			}
 		}
 		return true
@@ -163,9 +163,9 @@ func mentioned(room string, n ast.Node) (names []string) {
 	return names
 }
 
-// use notes what a file names of other packages, the names that it selects, and the methods that
-// its interfaces ask for.
-func (x *exports) use(room string, f *ast.File) {
+// use records which names of other packages a file uses, its selectors, and the methods of its
+// interfaces.
+func (x *exports) use(pkg string, f *ast.File) {
 	imports := map[string]string{}
 	for _, s := range f.Imports {
 		of, ok := strings.CutPrefix(strings.Trim(s.Path.Value, `"`), "sandwich/")
@@ -173,7 +173,7 @@ func (x *exports) use(room string, f *ast.File) {
 		if s.Name != nil {
 			name = s.Name.Name
 		}
-		if ok && of != room {
+		if ok && of != pkg {
 			imports[name] = of
 		}
 	}
@@ -186,7 +186,7 @@ func (x *exports) use(room string, f *ast.File) {
 			if x.selected[n.Sel.Name] == nil {
 				x.selected[n.Sel.Name] = map[string]bool{}
 			}
-			x.selected[n.Sel.Name][room] = true
+			x.selected[n.Sel.Name][pkg] = true
 		case *ast.InterfaceType:
 			for _, m := range n.Methods.List {
 				for _, name := range m.Names {
@@ -198,14 +198,14 @@ func (x *exports) use(room string, f *ast.File) {
 	})
 }
 
-// spread marks what is used, and what that mentions.
+// spread marks used identifiers and, transitively, the identifiers that their declarations mention.
 func (x *exports) spread() {
 	for _, name := range x.uses {
 		x.mark(name)
 	}
 	for name, e := range x.declared {
 		elsewhere := len(x.selected[e.method])
-		if x.selected[e.method][e.room] {
+		if x.selected[e.method][e.pkg] {
 			elsewhere--
 		}
 		if e.method != "" && (x.asked[e.method] || elsewhere > 0) {
