@@ -178,7 +178,8 @@ func components(refs map[string]map[string]bool) (out [][]string) {
 
 func TestComponents(t *testing.T) {
 	graph := map[string]map[string]bool{
-		"a": {"b": true}, "b": {"c": true}, "c": {"a": true, "d": true}, "d": {"e": true}, "e": {"d": true}, "f": {"a": true},
+		"a": {"b": true}, "b": {"c": true}, "c": {"a": true, "d": true}, "d": {"e": true},
+		"e": {"d": true}, "f": {"a": true},
 	}
 	var got []string
 	for _, c := range components(graph) {

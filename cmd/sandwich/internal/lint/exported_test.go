@@ -71,7 +71,7 @@ const wellKnownMethods = `String Error Unwrap Is As MarshalText UnmarshalText Ma
 // export is an exported identifier of a package: package.Name, or package.Type.Method.
 type export struct {
 	live     bool
-	pkg     string
+	pkg      string
 	method   string
 	mentions []string // qualified names in its declaration: types, constants of its group
 }
