@@ -19,7 +19,7 @@ import (
 )
 
 func main() {
-	calmCollector()
+	processGC.set(firstGC)
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, cancel) // a second Ctrl-C ends the program at once
 	code := run(ctx, os.Args[1:])
@@ -100,7 +100,7 @@ language model on it, writes the answer down as a plan, and serves with it.`,
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
 			endOnHangUp(c)
 			if c.HasParent() && c.Parent().Name() == "plan" {
-				collectLate()
+				processGC.set(firstGCForPlans)
 			}
 			if err := microkernel.HostError(); err != nil {
 				return usageError(err)
