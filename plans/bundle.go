@@ -38,9 +38,9 @@ func decode(open opener) (*Bundle, error) {
 	}
 	b := &Bundle{Manifest: *m, manifest: raw}
 	parts := b.parts()
-	var old planV1
-	if m.Version == versionOne {
-		parts[0].value = &old
+	older := olderBundle(m.Version)
+	if older != nil {
+		parts[0].value, parts[2].value = older.plan, older.evidence
 	}
 	var data [3][]byte
 	for i, part := range parts {
@@ -53,12 +53,12 @@ func decode(open opener) (*Bundle, error) {
 			return nil, damaged("%s: %v", part.name, err)
 		}
 	}
-	if m.Version == versionOne {
-		if b.Plan, err = old.migrate(); err != nil {
+	if older != nil {
+		if err := older.migrate(b); err != nil {
 			return nil, damaged("%s: %v", planFile, err)
 		}
 	}
-	if err := b.validate(m.Version); err != nil {
+	if err := b.validate(); err != nil {
 		return nil, err
 	}
 	for _, part := range parts {
@@ -66,7 +66,6 @@ func decode(open opener) (*Bundle, error) {
 			return nil, err
 		}
 	}
-	b.Evidence.Version = Version
 	b.signatures, err = readSignatures(open)
 	return b, err
 }
@@ -81,15 +80,15 @@ func (b *Bundle) parts() [3]part {
 	return [3]part{{planFile, &b.Plan}, {hostFile, &b.Host}, {evidenceFile, &b.Evidence}}
 }
 
-// validate checks the parts of a bundle of a version and that they belong together.
-func (b *Bundle) validate(version int) error {
+// validate checks the parts of a bundle and that they belong together.
+func (b *Bundle) validate() error {
 	if err := b.Plan.Validate(); err != nil {
 		return damaged("%s: %v", planFile, err)
 	}
 	if err := b.Host.Check(); err != nil {
 		return damaged("%s: %v", hostFile, err)
 	}
-	if err := b.Evidence.check(version); err != nil {
+	if err := b.Evidence.check(); err != nil {
 		return damaged("%s: %v", evidenceFile, err)
 	}
 	if got := b.Host.Fingerprint(); got != b.Plan.Fingerprint {
@@ -103,7 +102,7 @@ func (b *Bundle) validate(version int) error {
 // renamed last, so that a full disk or a kill leaves what was there before. Equal bundles give
 // equal bytes; signatures are not kept, since they are of other ones.
 func (b *Bundle) Write(path string) error {
-	if err := b.validate(Version); err != nil {
+	if err := b.validate(); err != nil {
 		return fmt.Errorf("write plan %s: %w", path, err)
 	}
 	f, err := b.render()

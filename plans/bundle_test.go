@@ -3,6 +3,7 @@ package plans
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"math"
 	"os"
@@ -333,8 +334,10 @@ func FuzzReadBundle(f *testing.F) {
 		files := map[string][]byte{planFile: plan, hostFile: host, evidenceFile: evidence, manifestFile: manifest}
 		if reseal { // so that mutations get past the hashes
 			m := Manifest{Format: manifestFormat, Version: Version}
-			if bytes.HasPrefix(plan, []byte("version: 1\n")) {
-				m.Version = versionOne
+			for v := firstVersion; v < Version; v++ {
+				if bytes.HasPrefix(plan, fmt.Appendf(nil, "version: %d\n", v)) {
+					m.Version = v
+				}
 			}
 			for _, name := range []string{planFile, hostFile, evidenceFile} {
 				m.Files = append(m.Files, ManifestFile{Name: name, SHA256: profiles.DigestBytes(files[name]),
@@ -377,9 +380,12 @@ func inMemory(files map[string][]byte) opener {
 // contentOf is the content hash that a manifest would hold, "" for what cannot be read.
 func contentOf(name string, data []byte, version int) string {
 	var v any
+	older := olderBundle(version)
 	switch {
-	case name == planFile && version == versionOne:
-		v = new(planV1)
+	case name == planFile && older != nil:
+		v = older.plan
+	case name == evidenceFile && older != nil:
+		v = older.evidence
 	case name == planFile:
 		v = new(Plan)
 	case name == hostFile:

@@ -29,8 +29,9 @@ type Evidence struct {
 	Searches  []Search   `yaml:"searches,omitempty" json:"searches,omitempty"`
 	Kernels   []Trial    `yaml:"kernels,omitempty" json:"kernels,omitempty"`
 	Finalists []Arm      `yaml:"finalists,omitempty" json:"finalists,omitempty"`
-	Road      *Road      `yaml:"road,omitempty" json:"road,omitempty"` // nil: not recorded
 	Rejected  []Rejected `yaml:"rejected,omitempty" json:"rejected,omitempty"`
+	// how the raced configurations were found; nil: not recorded
+	Trace *SearchTrace `yaml:"search_trace,omitempty" json:"search_trace,omitempty"`
 }
 
 // Search is how one kernel table came about.
@@ -166,13 +167,13 @@ type Rejected struct {
 	Reason    string `yaml:"reason" json:"reason"`
 }
 
-// check wants a version, sane totals and a date that sorts as text.
-func (e *Evidence) check(version int) error {
-	if e.Version != version {
-		return fmt.Errorf("evidence has version %d in a bundle of version %d", e.Version, version)
+// check validates the version, the date, the samples and the totals.
+func (e *Evidence) check() error {
+	if e.Version != Version {
+		return fmt.Errorf("evidence has version %d in a bundle of version %d", e.Version, Version)
 	}
 	if t, err := time.Parse(time.RFC3339, e.Created); err != nil || t.Location() != time.UTC {
-		return fmt.Errorf("evidence was created at %.40q, which is no UTC time as in 2026-01-31T12:00:00Z", e.Created)
+		return fmt.Errorf("evidence was created at %.40q; the date must be UTC as in 2026-01-31T12:00:00Z", e.Created)
 	}
 	for _, t := range e.Kernels {
 		if err := t.Seconds.Check("trial of " + t.Weight.String()); err != nil {
@@ -200,5 +201,5 @@ func (e *Evidence) check(version int) error {
 			return fmt.Errorf("evidence has a budget, time, noise or number of trials of %v", v)
 		}
 	}
-	return e.Road.check()
+	return e.Trace.check()
 }

@@ -14,5 +14,5 @@ func (k WeightKey) check() error {
 }
 
 // Version is the schema version of the bundles that this build writes, and of each of their files.
-// It reads version 1 besides (migrate_v1.go) and refuses others by their number.
-const Version = 2
+// Earlier versions are read and migrated (migrate.go); other versions are refused by number.
+const Version = 3

@@ -58,10 +58,9 @@ func readManifest(open opener) (m *Manifest, raw []byte, err error) {
 	if m.Format != manifestFormat {
 		return nil, nil, damaged("%s has the format %.40q, not %s", manifestFile, m.Format, manifestFormat)
 	}
-	if m.Version != Version && m.Version != versionOne {
-		return nil, nil, damaged("%s has version %d; this build reads versions %d and %d, make the plan again with "+
-			"`sandwich tune`",
-			manifestFile, m.Version, versionOne, Version)
+	if m.Version < firstVersion || m.Version > Version {
+		return nil, nil, damaged("%s has version %d; this build reads versions %d to %d; make the plan again with "+
+			"`sandwich tune`", manifestFile, m.Version, firstVersion, Version)
 	}
 	if again, err := profiles.EncodeYAML(m); err != nil || !bytes.Equal(again, data) {
 		return nil, nil, damaged("%s was changed after it was written", manifestFile)

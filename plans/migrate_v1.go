@@ -7,12 +7,9 @@ import (
 	"sandwich/microkernel"
 )
 
-// versionOne is the schema of the bundles that stored some facts twice: the PUs of a phase, the
-// degree, the chains, exactness, and that a slice is widened. Its evidence is that of version 2.
-const versionOne = 1
-
-// planV1 is plan.yaml as version 1 spelled it. Its JSON is what the content hash of a version 1
-// manifest was taken over.
+// planV1 is plan.yaml of version 1, which stored some facts twice: the PUs of a phase, the
+// tensor-parallel degree, the chains, exactness, and whether a slice is widened. Content hashes of
+// version 1 manifests cover its JSON. Evidence of version 1 has the fields of version 2.
 type planV1 struct {
 	Version     int                `yaml:"version" json:"version"`
 	Name        string             `yaml:"name" json:"name"`
@@ -96,11 +93,10 @@ func (r *ruleV1) UnmarshalYAML(unmarshal func(any) error) error {
 	return err
 }
 
-// migrate is the same plan in version 2. What version 1 stored twice must agree, as its own readers
-// wanted. An exact plan that did not say so becomes exact: nothing else was ever promised by it.
+// migrate returns the plan in the current version. Facts that version 1 stored twice must agree.
 func (v *planV1) migrate() (Plan, error) {
-	if v.Version != versionOne {
-		return Plan{}, fmt.Errorf("version %d in a bundle of version %d", v.Version, versionOne)
+	if v.Version != 1 {
+		return Plan{}, fmt.Errorf("version %d in a bundle of version 1", v.Version)
 	}
 	p := Plan{
 		Version: Version, Name: v.Name, Fingerprint: v.Fingerprint, Tuned: v.Tuned, KV: v.KV,
@@ -121,7 +117,7 @@ func (v *phaseV1) phase() Phase {
 	return ph
 }
 
-// checkTwice compares what version 1 stored twice.
+// checkTwice compares the facts that version 1 stored twice.
 func (v *planV1) checkTwice(p *Plan) error {
 	switch s := v.Service; {
 	case s.TP != len(s.Ranks):

@@ -40,25 +40,26 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-func TestRoadIsChecked(t *testing.T) {
+func TestSearchTraceIsChecked(t *testing.T) {
 	b := testBundle(t)
-	b.Evidence.Road = &Road{Trees: 3, Sections: 2, Configurations: 4, UnlikeCosts: 3, Simulated: 3, Load: "some",
+	b.Evidence.Trace = &SearchTrace{Trees: 3, Sections: 2, Configurations: 4, DistinctCosts: 3,
+		Simulated: 3, Load: "some",
 		Objective: "latency", Assumed: []string{"nothing is known"}}
-	b.Evidence.Road.Keep(RoadCandidate{Name: "all PUs", TP: 1, PrefillPUs: PUSet{0, 1}, DecodePUs: PUSet{0},
+	b.Evidence.Trace.Keep(TraceCandidate{Name: "all PUs", TP: 1, PrefillPUs: PUSet{0, 1}, DecodePUs: PUSet{0},
 		PrefillRate: 10, DecodeRate: 2, Latency: 0.5, Bytes: 1 << 30})
 	dir := t.TempDir() + "/x.plan"
 	if err := b.Write(dir); err != nil {
 		t.Fatal(err)
 	}
 	again, err := Read(dir)
-	if err != nil || again.Evidence.Road == nil || again.Evidence.Road.Candidates[0].DecodePUs.String() != "0" {
+	if err != nil || again.Evidence.Trace == nil || again.Evidence.Trace.Candidates[0].DecodePUs.String() != "0" {
 		t.Fatalf("%+v, %v", again, err)
 	}
-	b.Evidence.Road.Candidates[0].Latency = -1
+	b.Evidence.Trace.Candidates[0].Latency = -1
 	if b.Write(dir) == nil {
 		t.Error("a negative latency was written")
 	}
-	b.Evidence.Road.Candidates[0].Latency, b.Evidence.Road.Trees = 1, -1
+	b.Evidence.Trace.Candidates[0].Latency, b.Evidence.Trace.Trees = 1, -1
 	if b.Write(dir) == nil {
 		t.Error("a negative number of trees was written")
 	}

@@ -64,7 +64,7 @@ func TestValidateNames(t *testing.T) {
 		"batch_max":     func(p *Plan) { p.BatchMax = 1 << 30 },
 		"chunk is -1":   func(p *Plan) { p.Chunk = -1 },
 		"KV cache type": func(p *Plan) { p.KV = 9 },
-		"version 3":     func(p *Plan) { p.Version = 3 },
+		"version 9":     func(p *Plan) { p.Version = 9 },
 		"the name":      func(p *Plan) { p.Name = "../../x" },
 		"0 ranks":       func(p *Plan) { p.Ranks = nil },
 		"tables for":    func(p *Plan) { p.Prefill.Tables = p.Prefill.Tables[1:] },

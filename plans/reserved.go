@@ -9,10 +9,9 @@ import (
 	"sandwich/microkernel"
 )
 
-// Version 2 has places for what builds to come will do, so that their plans need no third version.
-// This build reads and checks them. What says no more than leaving the place out is dropped, so
-// that plans of one meaning have one digest; what this build cannot follow is refused. FORMAT.md
-// lists them.
+// Some fields are reserved for later builds, so that their plans do not need a new version. This
+// build reads and checks them. A value that means the same as its absence is dropped, so that equal
+// plans have equal digests; a value that this build cannot follow is refused. FORMAT.md lists them.
 
 // activationBlock is how many values of a row of activations share a scale on the path int8, and
 // longBlock how many may where weights stand in blocks of as many.
@@ -79,26 +78,93 @@ func checkWaysK(ways string, k int) error {
 	return nil
 }
 
-// planDoc is plan.yaml as it is read.
+// planDoc is plan.yaml with its reserved fields.
 type planDoc struct {
 	plainPlan  `yaml:",inline"`
-	SecondCopy int64 `yaml:"second_copy,omitempty"` // bytes of weights kept in a second layout; absent: 0
+	Placement  []placementDoc `yaml:"placement,omitempty"`   // ops on devices; absent: every op runs on the cores
+	SecondCopy int64          `yaml:"second_copy,omitempty"` // bytes of weights kept in a second layout; absent: 0
 }
 
 type plainPlan Plan
 
-// UnmarshalYAML reads a plan of version 2.
+// UnmarshalYAML reads a plan of the current version.
 func (p *Plan) UnmarshalYAML(unmarshal func(any) error) error {
 	var d planDoc
 	if err := unmarshal(&d); err != nil {
 		return err
 	}
-	switch {
-	case d.SecondCopy < 0 || d.SecondCopy > maxCopy:
-		return fmt.Errorf("second_copy is %d bytes, not in 0..%d", d.SecondCopy, int64(maxCopy))
-	case d.SecondCopy > 0:
-		return fmt.Errorf("second_copy is %d bytes: this build keeps one copy of a weight: leave it out", d.SecondCopy)
+	if err := checkPlacement(d.Placement); err != nil {
+		return err
+	}
+	if err := checkSecondCopy(d.SecondCopy); err != nil {
+		return err
 	}
 	*p = Plan(d.plainPlan)
+	return nil
+}
+
+func checkSecondCopy(bytes int64) error {
+	switch {
+	case bytes < 0 || bytes > maxCopy:
+		return fmt.Errorf("second_copy is %d bytes, not in 0..%d", bytes, int64(maxCopy))
+	case bytes > 0:
+		return fmt.Errorf("second_copy is %d bytes: this build keeps one copy of a weight: leave it out", bytes)
+	}
+	return nil
+}
+
+// placementDoc assigns ops of a phase to a device.
+type placementDoc struct {
+	Phase  string   `yaml:"phase"` // prefill or decode
+	Ops    []string `yaml:"ops"`   // kinds of ops, or "all"
+	Device string   `yaml:"device"`
+}
+
+// Limits of placement.
+const (
+	maxPlacements   = 16
+	maxPlacementOps = 64
+	deviceCores     = "cores" // the workers of the plan
+)
+
+var opPattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`)
+})
+
+var devicePattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[a-z][a-z0-9_.:-]{0,63}$`)
+})
+
+// checkPlacement accepts placements on the cores, which have no effect.
+func checkPlacement(list []placementDoc) error {
+	if len(list) > maxPlacements {
+		return fmt.Errorf("placement has %d entries, above %d", len(list), maxPlacements)
+	}
+	for i, p := range list {
+		if err := p.check(); err != nil {
+			return fmt.Errorf("placement[%d]: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func (p placementDoc) check() error {
+	if p.Phase != "prefill" && p.Phase != "decode" {
+		return fmt.Errorf("phase %.40q is not prefill or decode", p.Phase)
+	}
+	if len(p.Ops) == 0 || len(p.Ops) > maxPlacementOps {
+		return fmt.Errorf("%d ops, not in 1..%d", len(p.Ops), maxPlacementOps)
+	}
+	for _, op := range p.Ops {
+		if !opPattern().MatchString(op) {
+			return fmt.Errorf("op %.40q is not 1 to 32 small letters, digits and _, a letter first", op)
+		}
+	}
+	switch {
+	case !devicePattern().MatchString(p.Device):
+		return fmt.Errorf("device %.40q is not 1 to 64 small letters, digits, _ . : and -, a letter first", p.Device)
+	case p.Device != deviceCores:
+		return fmt.Errorf("device %s: this build runs every op on the cores: leave placement out", p.Device)
+	}
 	return nil
 }

@@ -36,7 +36,7 @@ type schema struct {
 	Additional json.RawMessage    `json:"additionalProperties"` // false, or a schema
 }
 
-func planSchema(t *testing.T) *schema { return readSchema(t, filepath.Join("schema", "plan.v2.json")) }
+func planSchema(t *testing.T) *schema { return readSchema(t, filepath.Join("schema", "plan.v3.json")) }
 
 func readSchema(t *testing.T, path string) *schema {
 	t.Helper()
@@ -138,7 +138,7 @@ func TestSchemaNamesTheFields(t *testing.T) {
 	for name, typ := range map[string]any{
 		"": planDoc{}, "model": ModelShape{}, "weight_shape": weightShapeDoc{}, "rank": Rank{},
 		"weight": weightPlanDoc{}, "phase": Phase{}, "worker_class": classDoc{}, "table": tableDoc{},
-		"rule": ruleYAML{},
+		"rule": ruleYAML{}, "placement": placementDoc{},
 	} {
 		s := root
 		if name != "" {
@@ -196,8 +196,8 @@ func generic(t *testing.T, text []byte) any {
 func TestWhatIsWrittenFitsTheSchema(t *testing.T) {
 	root := planSchema(t)
 	list := []*Bundle{testBundle(t)}
-	for _, name := range v1Bundles {
-		b, err := Read(filepath.Join("testdata", "v1", name+".plan"))
+	for _, name := range olderBundles {
+		b, err := Read(filepath.Join("testdata", name+".plan"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -217,7 +217,7 @@ func TestWhatIsWrittenFitsTheSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	if root.check(root, "plan", generic(t, old)) == nil {
-		t.Error("a plan of version 1 fits the schema of version 2")
+		t.Error("a plan of version 1 fits the schema of version 3")
 	}
 }
 
@@ -252,6 +252,13 @@ func TestReservedPlaces(t *testing.T) {
 		{plan, plan + "\nsecond_copy: 0", "", true},
 		{plan, plan + "\nsecond_copy: 4096", "second_copy is 4096 bytes: this build keeps one copy", true},
 		{plan, plan + "\nsecond_copy: -1", "second_copy is -1 bytes, not in 0..", false},
+		{plan, plan + "\nplacement: [{phase: prefill, ops: [all], device: cores}]", "", true},
+		{plan, plan + "\nplacement: [{phase: prefill, ops: [all], device: vulkan0}]",
+			"placement[0]: device vulkan0: this build runs every op on the cores", true},
+		{plan, plan + "\nplacement: [{phase: both, ops: [all], device: cores}]", "phase \"both\" is not", false},
+		{plan, plan + "\nplacement: [{phase: decode, ops: [], device: cores}]", "0 ops, not in 1..64", false},
+		{plan, plan + "\nplacement: [{phase: decode, ops: [GEMM], device: cores}]", "op \"GEMM\" is not", false},
+		{plan, plan + "\nplacement: [{phase: decode, ops: [all], device: ''}]", "device \"\" is not", false},
 	} {
 		changed := []byte(strings.Replace(string(text), c.old, c.new, 1))
 		if string(changed) == string(text) {

@@ -28,7 +28,7 @@ const (
 // is Check.
 func (p *Plan) Validate() error {
 	if p.Version != Version {
-		return fmt.Errorf("version %d; this build reads version %d", p.Version, Version)
+		return fmt.Errorf("version %d; this build writes version %d", p.Version, Version)
 	}
 	if err := checkName(p.Name); err != nil {
 		return err

@@ -45,12 +45,12 @@ func (c *Calibration) near() map[string]roofline.Near {
 }
 
 // Error is the median of the errors and what nine in ten are below; nil without any.
-func (c *Calibration) Error() *plans.RoadErrors {
+func (c *Calibration) Error() *plans.TraceErrors {
 	if c == nil || len(c.Errors) == 0 {
 		return nil
 	}
 	n := len(c.Errors)
-	return &plans.RoadErrors{Products: n, Median: (c.Errors[(n-1)/2] + c.Errors[n/2]) / 2,
+	return &plans.TraceErrors{Products: n, Median: (c.Errors[(n-1)/2] + c.Errors[n/2]) / 2,
 		P90: c.Errors[min(n-1, n*9/10)]}
 }
 

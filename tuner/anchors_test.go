@@ -112,8 +112,8 @@ func TestAnchorsOfThisMachine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	road := r.Road()
-	if len(road.Measured) == 0 || road.Errors.Products == 0 {
-		t.Errorf("%+v", road)
+	trace := r.Trace()
+	if len(trace.Measured) == 0 || trace.Errors.Products == 0 {
+		t.Errorf("%+v", trace)
 	}
 }

@@ -20,7 +20,7 @@ type GrowthRow struct {
 	Truncated      bool    `json:"truncated"` // there are more trees than were looked at
 	Sections       int     `json:"sections"`
 	Configurations int     `json:"configurations"`
-	UnlikeCosts    int     `json:"unlike_costs"`
+	DistinctCosts  int     `json:"distinct_costs"`
 	Simulated      int     `json:"simulated"`
 	Seconds        float64 `json:"seconds"`
 	Bytes          uint64  `json:"heap_bytes"` // the most that was seen
@@ -30,8 +30,8 @@ type GrowthRow struct {
 // figure 3a with as many packages as PUs ask for, two nodes of 24 or 32 PUs each.
 const GrowthMachine = "kunpeng920"
 
-// Growth ranks the configurations of machines of unlike sizes and gives each row to visit as it is
-// known. o says for what; its profile is not looked at.
+// Growth ranks the configurations of machines of the given sizes, in PUs, and calls visit with each
+// row when it is complete. The profile of o is not used.
 func Growth(ctx context.Context, o SimulateOptions, sizes []int, visit func(GrowthRow)) error {
 	for _, n := range sizes {
 		host, err := machineOf(n)
@@ -49,7 +49,7 @@ func Growth(ctx context.Context, o SimulateOptions, sizes []int, visit func(Grow
 			return fmt.Errorf("%d PUs: %w", n, err)
 		}
 		visit(GrowthRow{PUs: n, Nodes: len(NodeIDs(host)), Trees: r.Trees, Truncated: r.Truncated, Sections: r.Sections,
-			Configurations: r.Configs, UnlikeCosts: r.Costs, Simulated: len(r.Ranked), Seconds: took.Seconds(),
+			Configurations: r.Configs, DistinctCosts: r.Costs, Simulated: len(r.Ranked), Seconds: took.Seconds(),
 			Bytes: *most})
 	}
 	return nil

@@ -48,7 +48,7 @@ func TestTunePooled(t *testing.T) {
 	if len(b.Evidence.Searches) == 0 {
 		t.Error("nothing was searched")
 	}
-	for _, r := range b.Evidence.Road.Candidates {
+	for _, r := range b.Evidence.Trace.Candidates {
 		if r.DecodeRate != 0 || r.PrefillRate <= 0 || !slices.Equal(r.PrefillPUs, r.DecodePUs) {
 			t.Errorf("simulated %+v", r)
 		}

@@ -24,13 +24,13 @@ func (r *Ranking) Shown() (out []*Ranked) {
 	return out
 }
 
-// Road is the ranking as evidence keeps it; nil where nothing could be ranked.
-func (r *Ranking) Road() *plans.Road {
+// Trace returns the ranking as evidence records it, or nil if nothing could be ranked.
+func (r *Ranking) Trace() *plans.SearchTrace {
 	if len(r.Ranked) == 0 {
 		return nil
 	}
-	out := &plans.Road{Trees: r.Trees, Truncated: r.Truncated, Sections: r.Sections, Configurations: r.Configs,
-		UnlikeCosts: r.Costs, Simulated: len(r.Ranked), Seconds: round(r.Seconds), Load: r.Load,
+	out := &plans.SearchTrace{Trees: r.Trees, Truncated: r.Truncated, Sections: r.Sections, Configurations: r.Configs,
+		DistinctCosts: r.Costs, Simulated: len(r.Ranked), Seconds: round(r.Seconds), Load: r.Load,
 		Objective: r.Objective, Assumed: r.Assumed}
 	if e := r.Anchors.Error(); e != nil {
 		e.Median, e.P90 = round(e.Median), round(e.P90)
@@ -41,7 +41,7 @@ func (r *Ranking) Road() *plans.Road {
 		for _, n := range c.Bytes {
 			bytes += n
 		}
-		out.Keep(plans.RoadCandidate{Name: c.Names[0], TP: c.Config.TP(), PrefillPUs: c.Config.Prefill.Slice(),
+		out.Keep(plans.TraceCandidate{Name: c.Names[0], TP: c.Config.TP(), PrefillPUs: c.Config.Prefill.Slice(),
 			DecodePUs: c.Config.Decode.Slice(), PrefillRate: round(c.PrefillRate), DecodeRate: round(c.DecodeRate),
 			Latency: round(c.Report.Mean((*trace.Outcome).Latency).Seconds()), Bytes: bytes})
 	}

@@ -283,7 +283,7 @@ func (t *tuning) bundle() (*plans.Bundle, error) {
 	for _, x := range t.noise {
 		t.evidence.Noise = max(t.evidence.Noise, round(x))
 	}
-	t.evidence.Spent, t.evidence.Road = t.elapsed().Seconds(), t.ranking.Road()
+	t.evidence.Spent, t.evidence.Trace = t.elapsed().Seconds(), t.ranking.Trace()
 	return &plans.Bundle{Plan: p, Host: *t.o.Profile, Evidence: t.evidence}, nil
 }
 

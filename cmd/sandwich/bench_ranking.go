@@ -68,7 +68,8 @@ func growth(ctx context.Context, model, typ string, f *simulateFlags, sizes []in
 }
 
 var rankingReport = report[tuner.GrowthRow]{
-	columns: []string{"PUs", "nodes", "trees", "sections", "configurations", "unlike", "simulated", "time", "heap"},
+	columns: []string{"PUs", "nodes", "trees", "sections", "configurations", "distinct costs",
+		"simulated", "time", "heap"},
 	numbers: []int{0, 1, 2, 3, 4, 5, 6, 7, 8},
 	cells: func(r *tuner.GrowthRow) []string {
 		more := ""
@@ -76,12 +77,12 @@ var rankingReport = report[tuner.GrowthRow]{
 			more = " of more"
 		}
 		return []string{strconv.Itoa(r.PUs), strconv.Itoa(r.Nodes), strconv.Itoa(r.Trees) + more,
-			strconv.Itoa(r.Sections), strconv.Itoa(r.Configurations), strconv.Itoa(r.UnlikeCosts),
+			strconv.Itoa(r.Sections), strconv.Itoa(r.Configurations), strconv.Itoa(r.DistinctCosts),
 			strconv.Itoa(r.Simulated), fmt.Sprintf("%.1f s", r.Seconds), mem.FormatBytes(int64(r.Bytes))}
 	},
-	header: "pus,nodes,trees,truncated,sections,configurations,unlike_costs,simulated,seconds,heap_bytes",
+	header: "pus,nodes,trees,truncated,sections,configurations,distinct_costs,simulated,seconds,heap_bytes",
 	line: func(r *tuner.GrowthRow) string {
 		return fmt.Sprintf("%d,%d,%d,%v,%d,%d,%d,%d,%.3f,%d", r.PUs, r.Nodes, r.Trees, r.Truncated, r.Sections,
-			r.Configurations, r.UnlikeCosts, r.Simulated, r.Seconds, r.Bytes)
+			r.Configurations, r.DistinctCosts, r.Simulated, r.Seconds, r.Bytes)
 	},
 }

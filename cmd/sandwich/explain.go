@@ -61,18 +61,18 @@ what serving under it takes in memory. --svg draws the machine's tree with both 
 
 // story is how a plan came about; its JSON is stable.
 type story struct {
-	Plan     string       `json:"plan"`
-	State    plans.State  `json:"state"`
-	Road     *plans.Road  `json:"road,omitempty"` // absent where the build that tuned kept none
-	Tables   int          `json:"kernel_tables"`
-	Trials   int          `json:"kernel_trials"`
-	Kept     int          `json:"kernel_lengths_of_earlier_runs"`
-	Searched float64      `json:"kernel_search_s"`
-	Spent    float64      `json:"spent_s"`
-	Budget   float64      `json:"budget_s"`
-	Phases   []phaseStory `json:"phases"`
-	Memory   []memoryRow  `json:"memory"` // that serve takes with its own --ctx and --parallel
-	Rejected int          `json:"rejected"`
+	Plan     string             `json:"plan"`
+	State    plans.State        `json:"state"`
+	Trace    *plans.SearchTrace `json:"search_trace,omitempty"` // absent: not recorded by the build that tuned
+	Tables   int                `json:"kernel_tables"`
+	Trials   int                `json:"kernel_trials"`
+	Kept     int                `json:"kernel_lengths_of_earlier_runs"`
+	Searched float64            `json:"kernel_search_s"`
+	Spent    float64            `json:"spent_s"`
+	Budget   float64            `json:"budget_s"`
+	Phases   []phaseStory       `json:"phases"`
+	Memory   []memoryRow        `json:"memory"` // that serve takes with its own --ctx and --parallel
+	Rejected int                `json:"rejected"`
 }
 
 // phaseStory is the race of a phase.
@@ -87,7 +87,7 @@ type phaseStory struct {
 
 func newStory(b *plans.Bundle) (*story, error) {
 	e := &b.Evidence
-	s := &story{Plan: b.Plan.Name, State: b.State(), Road: e.Road, Tables: len(e.Searches), Trials: e.Trials,
+	s := &story{Plan: b.Plan.Name, State: b.State(), Trace: e.Trace, Tables: len(e.Searches), Trials: e.Trials,
 		Spent: e.Spent, Budget: e.Budget, Rejected: len(e.Rejected)}
 	for _, x := range e.Searches {
 		s.Kept, s.Searched = s.Kept+x.Kept, s.Searched+x.Seconds
@@ -153,10 +153,10 @@ func placesText(places []plans.Place, noise float64) string {
 // predictedText says what the simulation thought of the forwards that the winner of a phase was
 // raced on; "" where it knew none of them.
 func (s *story) predictedText(phase string, pus plans.PUSet, tp int, tests []plans.Arm) string {
-	if s.Road == nil {
+	if s.Trace == nil {
 		return ""
 	}
-	for _, c := range s.Road.Candidates {
+	for _, c := range s.Trace.Candidates {
 		had, test, rate := c.PrefillPUs, "pp512", c.PrefillRate
 		if phase == "decode" {
 			had, test, rate = c.DecodePUs, "tg batch 1", c.DecodeRate
@@ -202,13 +202,13 @@ func (s *story) print(w io.Writer, b *plans.Bundle) error {
 	if err := printMemory(w, s.Memory); err != nil {
 		return err
 	}
-	if s.Road != nil && len(s.Road.Assumed) > 0 {
+	if s.Trace != nil && len(s.Trace.Assumed) > 0 {
 		fmt.Fprintln(w, "\nThe simulation rests on:")
-		list := s.Road.Measured
-		if e := s.Road.Errors; e != nil {
+		list := s.Trace.Measured
+		if e := s.Trace.Errors; e != nil {
 			list = append(slices.Clone(list), e.String())
 		}
-		for _, a := range append(list, s.Road.Assumed...) {
+		for _, a := range append(list, s.Trace.Assumed...) {
 			if err := show.Sentence(w, "- "+show.Printable(a)); err != nil {
 				return err
 			}
@@ -223,14 +223,15 @@ func (s *story) printSteps(w io.Writer) error {
 	add := func(what string, n int, format string, args ...any) {
 		rows = append(rows, []string{what, strconv.Itoa(n), fmt.Sprintf(format, args...)})
 	}
-	if r := s.Road; r != nil {
+	if r := s.Trace; r != nil {
 		more := ""
 		if r.Truncated {
 			more = ", and there are more"
 		}
 		add("trees", r.Trees, "of the machine, by what they group and remove%s", more)
-		add("sections", r.Sections, "of these trees that cut it unlike each other")
-		add("configurations", r.Configurations, "that model, memory and quota allow, %d of unlike cost", r.UnlikeCosts)
+		add("sections", r.Sections, "of these trees with distinct cuts")
+		add("configurations", r.Configurations, "that model, memory and quota allow, %d of distinct cost",
+			r.DistinctCosts)
 		add("simulated", r.Simulated, "%s; by %s, in %.2g s", r.Load, r.Objective, r.Seconds)
 	}
 	kept := ""
@@ -250,17 +251,17 @@ func (s *story) printSteps(w io.Writer) error {
 		1); err != nil {
 		return err
 	}
-	if s.Road == nil {
+	if s.Trace == nil {
 		return nil
 	}
 	rows = nil
-	for i, c := range s.Road.Candidates {
+	for i, c := range s.Trace.Candidates {
 		rows = append(rows, []string{strconv.Itoa(i + 1), c.Name, strconv.Itoa(c.TP), c.PrefillPUs.String(),
 			c.DecodePUs.String(), fmt.Sprintf("%.4g", c.PrefillRate), rateText(c.DecodeRate),
 			profiles.FormatSeconds(c.Latency), mem.FormatBytes(c.Bytes)})
 	}
 	off := ""
-	if e := s.Road.Errors; e != nil {
+	if e := s.Trace.Errors; e != nil {
 		off = fmt.Sprintf(" ±%.0f %%", 100*e.Median)
 	}
 	fmt.Fprintln(w)

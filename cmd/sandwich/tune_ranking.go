@@ -17,21 +17,21 @@ import (
 
 // rankingJSON is the stable JSON of a simulated ranking.
 type rankingJSON struct {
-	Trees          int               `json:"trees"`
-	Sections       int               `json:"sections"`
-	Configurations int               `json:"configurations"`
-	UnlikeCosts    int               `json:"unlike_costs"`
-	Simulated      int               `json:"simulated"`
-	Seconds        float64           `json:"seconds"`
-	Load           string            `json:"load"`
-	Objective      string            `json:"objective"`
-	Note           string            `json:"note,omitempty"`
-	Assumed        []string          `json:"assumed"`
-	Measured       []string          `json:"measured,omitempty"` // the anchors of this machine
-	Errors         *plans.RoadErrors `json:"prediction_errors,omitempty"`
-	Candidates     []candidateJSON   `json:"candidates"`
-	Classes        []tuner.ClassRow  `json:"classes,omitempty"` // kinds of cores, where they are unlike
-	Placed         []model.Placed    `json:"placed,omitempty"`  // what each does under the best candidate
+	Trees          int                `json:"trees"`
+	Sections       int                `json:"sections"`
+	Configurations int                `json:"configurations"`
+	DistinctCosts  int                `json:"distinct_costs"`
+	Simulated      int                `json:"simulated"`
+	Seconds        float64            `json:"seconds"`
+	Load           string             `json:"load"`
+	Objective      string             `json:"objective"`
+	Note           string             `json:"note,omitempty"`
+	Assumed        []string           `json:"assumed"`
+	Measured       []string           `json:"measured,omitempty"` // the anchors of this machine
+	Errors         *plans.TraceErrors `json:"prediction_errors,omitempty"`
+	Candidates     []candidateJSON    `json:"candidates"`
+	Classes        []tuner.ClassRow   `json:"classes,omitempty"` // kinds of cores, where they are unlike
+	Placed         []model.Placed     `json:"placed,omitempty"`  // what each does under the best candidate
 }
 
 type candidateJSON struct {
@@ -63,7 +63,7 @@ type latencyJSON struct {
 }
 
 func newRankingJSON(r *tuner.Ranking, host *profiles.Profile) rankingJSON {
-	out := rankingJSON{Trees: r.Trees, Sections: r.Sections, Configurations: r.Configs, UnlikeCosts: r.Costs,
+	out := rankingJSON{Trees: r.Trees, Sections: r.Sections, Configurations: r.Configs, DistinctCosts: r.Costs,
 		Simulated: len(r.Ranked),
 		Seconds:   r.Seconds, Load: r.Load, Objective: r.Objective, Note: r.Note(),
 		Assumed: append([]string{}, r.Assumed...), Classes: r.Classes, Placed: r.Placed}

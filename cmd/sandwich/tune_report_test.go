@@ -34,7 +34,8 @@ func racedPlan(t *testing.T, prefill, decode []float64, winner string) (*plans.B
 		t.Fatal(err)
 	}
 	p.Tuned = true
-	e := plans.Evidence{Version: 2, Created: "2026-01-31T12:00:00Z", Strategy: "sandwich", Build: "abc", Noise: 0.02}
+	e := plans.Evidence{Version: plans.Version, Created: "2026-01-31T12:00:00Z", Strategy: "sandwich", Build: "abc",
+		Noise: 0.02}
 	for phase, gains := range map[string][]float64{"prefill": prefill, "decode": decode} {
 		for _, name := range []string{plans.ArmDefault, plans.ArmAgain, "tuned on PUs 0-1"} {
 			a := plans.Arm{Name: phase + ", " + name, Test: "tg batch 1", Unit: "tokens/s"}

@@ -38,7 +38,9 @@ func TestPackageStructure(t *testing.T) {
 		if listed && files <= packageFiles && component <= componentFiles {
 			t.Errorf("%s is within the limits; remove it from testdata/structure.golden", name)
 		}
-		t.Logf("%s: %d files, %d reference each other", name, files, component)
+		if testing.Verbose() {
+			t.Logf("%s: %d files, %d reference each other", name, files, component)
+		}
 	}
 	for name := range known {
 		t.Errorf("testdata/structure.golden lists %s, which has no Go file on this system; remove the entry", name)

@@ -12,20 +12,20 @@ import (
 	"sandwich/profiles"
 )
 
-// v1Bundles were written by the last build of version 1: a tuned plan of the embedded model, two
-// ranks, a path that is not exact, and experts of mixed types. Beside each lies what that build
-// read in it, as factsOf spells it.
-var v1Bundles = []string{"tuned", "two-ranks", "bf16", "experts"}
+// olderBundles were written by the last build of each earlier version: tuned plans of the embedded
+// model, two ranks, a path that is not exact, and experts of mixed types. NAME.txt has what that
+// build read in NAME.plan, as printed by factsOf.
+var olderBundles = []string{"v1/tuned", "v1/two-ranks", "v1/bf16", "v1/experts", "v2/tuned", "v2/two-ranks", "v2/bf16"}
 
-// TestVersion1Reads: a version 1 bundle runs the same kernels over the same schedules, and is
-// judged alike.
-func TestVersion1Reads(t *testing.T) {
-	for _, name := range v1Bundles {
-		b, err := Read(filepath.Join("testdata", "v1", name+".plan"))
+// TestOlderVersionsRead checks that a bundle of an earlier version has the same kernels, schedules
+// and verdicts as in the build that wrote it.
+func TestOlderVersionsRead(t *testing.T) {
+	for _, name := range olderBundles {
+		b, err := Read(filepath.Join("testdata", name+".plan"))
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("%s: %v", name, err)
 		}
-		want, err := os.ReadFile(filepath.Join("testdata", "v1", name+".txt"))
+		want, err := os.ReadFile(filepath.Join("testdata", name+".txt"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -42,13 +42,25 @@ func TestVersion1Reads(t *testing.T) {
 	}
 }
 
-// TestVersion1Twice: what version 1 stored twice must agree, and its content hash still guards it.
+// TestVersion2Refusals checks that keys of version 3 and changed contents are refused in version 2.
+func TestVersion2Refusals(t *testing.T) {
+	for want, c := range map[string]struct{ file, old, new string }{
+		"unknown field placement":            {planFile, "tuned: true", "tuned: true\nplacement: []"},
+		"version 3 in a bundle of version 2": {planFile, "version: 2", "version: 3"},
+		"evidence of version 2 has keys":     {evidenceFile, "unlike_costs:", "distinct_costs:"},
+		"has the content":                    {evidenceFile, "unlike_costs: ", "unlike_costs: 1"},
+	} {
+		err := readChanged(t, filepath.Join("testdata", "v2", "tuned.plan"), c.file, c.old, c.new)
+		if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), want) {
+			t.Errorf("want a refusal that contains %q, got %v", want, err)
+		}
+	}
+}
+
+// TestVersion1Twice checks that facts which version 1 stored twice must agree, and that its content
+// hash is verified.
 func TestVersion1Twice(t *testing.T) {
 	dir := filepath.Join("testdata", "v1", "two-ranks.plan")
-	text, err := os.ReadFile(filepath.Join(dir, planFile))
-	if err != nil {
-		t.Fatal(err)
-	}
 	for want, c := range map[string][2]string{
 		"degree 3 on 2 ranks":                {"tp: 2", "tp: 3"},
 		"prefill: pus are 0-191":             {"prefill_pus: 0-191", "prefill_pus: 0-190"},
@@ -60,47 +72,59 @@ func TestVersion1Twice(t *testing.T) {
 		"unknown field class":                {"weight: 256x2048:q4_0", "weight: 256x2048:q4_0\n      class: big"},
 		"has the content":                    {"chunk: 512", "chunk: 256"},
 	} {
-		changed := strings.ReplaceAll(string(text), c[0], c[1])
-		if changed == string(text) {
-			t.Fatalf("%q does not occur", c[0])
-		}
-		_, err := decode(func(name string, _ int64) ([]byte, error) {
-			data, err := os.ReadFile(filepath.Join(dir, name))
-			switch name {
-			case planFile:
-				data = []byte(changed)
-			case manifestFile:
-				data = bytes.Replace(data, []byte(profiles.DigestBytes(text)),
-					[]byte(profiles.DigestBytes([]byte(changed))), 1)
-			}
-			return data, err
-		})
+		err := readChanged(t, dir, planFile, c[0], c[1])
 		if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), want) {
-			t.Errorf("want a refusal that names %q, got %v", want, err)
+			t.Errorf("want a refusal that contains %q, got %v", want, err)
 		}
 	}
 }
 
-// TestOtherVersions: a bundle is refused by the number in its manifest, before anything else of it
-// is read; the builds before version 2 do the same.
+// readChanged reads the bundle in dir with a text replaced in one file and the manifest's hash of
+// its bytes adapted.
+func readChanged(t *testing.T, dir, file, from, to string) error {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := strings.ReplaceAll(string(text), from, to)
+	if changed == string(text) {
+		t.Fatalf("%q does not occur in %s", from, file)
+	}
+	_, err = decode(func(name string, _ int64) ([]byte, error) {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		switch name {
+		case file:
+			data = []byte(changed)
+		case manifestFile:
+			data = bytes.Replace(data, []byte(profiles.DigestBytes(text)),
+				[]byte(profiles.DigestBytes([]byte(changed))), 1)
+		}
+		return data, err
+	})
+	return err
+}
+
+// TestOtherVersions checks that a bundle of an unknown version is refused by the number in its
+// manifest before its other files are read.
 func TestOtherVersions(t *testing.T) {
-	for _, version := range []int{0, 3, -1} {
+	for _, version := range []int{0, Version + 1, -1} {
 		manifest, err := profiles.EncodeYAML(Manifest{Format: manifestFormat, Version: version})
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, err = decode(inMemory(map[string][]byte{manifestFile: manifest}))
-		want := fmt.Sprintf("has version %d; this build reads versions 1 and 2", version)
+		want := fmt.Sprintf("has version %d; this build reads versions 1 to 3", version)
 		if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), want) {
 			t.Errorf("version %d: %v", version, err)
 		}
 	}
 }
 
-// TestVersion1IsWrittenAsVersion2: reading and writing migrates, and loses nothing.
-func TestVersion1IsWrittenAsVersion2(t *testing.T) {
-	for _, name := range v1Bundles {
-		old, err := Read(filepath.Join("testdata", "v1", name+".plan"))
+// TestOlderVersionsMigrate checks that reading and writing a bundle migrates it and loses nothing.
+func TestOlderVersionsMigrate(t *testing.T) {
+	for _, name := range olderBundles {
+		old, err := Read(filepath.Join("testdata", name+".plan"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,8 +141,8 @@ func TestVersion1IsWrittenAsVersion2(t *testing.T) {
 	}
 }
 
-// factsOf is what a build does with a bundle: its kernels, the schedule of every weight for 1 to
-// 600 rows, and what verify says on its own host, after an update of the kernel, and elsewhere.
+// factsOf prints what a build does with a bundle: its kernels, the schedule of every weight for 1
+// to 600 rows, and the verdicts on its own host, after an update of the kernel, and elsewhere.
 func factsOf(t *testing.T, b *Bundle) string {
 	t.Helper()
 	var out strings.Builder
@@ -148,7 +172,7 @@ func factsOf(t *testing.T, b *Bundle) string {
 	return out.String()
 }
 
-// phaseFacts lists the schedules by Lookup, in runs of rows.
+// phaseFacts lists the schedules by Lookup, in ranges of rows.
 func phaseFacts(out *strings.Builder, name string, ph *Phase) {
 	fmt.Fprintf(out, "%s on PUs %s\n", name, ph.PUs)
 	for _, t := range ph.Tables {

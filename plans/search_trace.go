@@ -5,45 +5,44 @@ import (
 	"math"
 )
 
-// mostOnRoad bounds the candidates that a road keeps: those that a ranking shows.
-const mostOnRoad = 100
+// maxTraceCandidates bounds the candidates of a search trace.
+const maxTraceCandidates = 100
 
-// Road is how the configurations that were raced came about: trees of the machine, sections of
-// these, configurations of sections, and their ranking by simulation (Sandwich 5.2, 5.3). The tuner
-// writes it, `plan explain` tells it.
-type Road struct {
+// SearchTrace records how the raced configurations were found: trees of the machine, sections of
+// these, configurations of sections, and their ranking by simulation (Sandwich, sections 5.2 and
+// 5.3). The tuner writes it, `plan explain` prints it.
+type SearchTrace struct {
 	Trees          int      `yaml:"trees" json:"trees"`
-	Truncated      bool     `yaml:"truncated,omitempty" json:"truncated,omitempty"` // there are more trees
+	Truncated      bool     `yaml:"truncated,omitempty" json:"truncated,omitempty"` // more trees exist
 	Sections       int      `yaml:"sections" json:"sections"`
 	Configurations int      `yaml:"configurations" json:"configurations"`
-	UnlikeCosts    int      `yaml:"unlike_costs" json:"unlike_costs"`
+	DistinctCosts  int      `yaml:"distinct_costs" json:"distinct_costs"`
 	Simulated      int      `yaml:"simulated" json:"simulated"` // by replay of the load
 	Seconds        float64  `yaml:"seconds" json:"seconds"`
 	Load           string   `yaml:"load" json:"load"`
 	Objective      string   `yaml:"objective" json:"objective"`
 	Assumed        []string `yaml:"assumed,omitempty" json:"assumed,omitempty"`
 	// what was measured for the predictions, and how wrong they were on products that were not
-	Measured   []string        `yaml:"measured,omitempty" json:"measured,omitempty"`
-	Errors     *RoadErrors     `yaml:"errors,omitempty" json:"errors,omitempty"`
-	Candidates []RoadCandidate `yaml:"candidates" json:"candidates"` // best first
+	Measured   []string         `yaml:"measured,omitempty" json:"measured,omitempty"`
+	Errors     *TraceErrors     `yaml:"errors,omitempty" json:"errors,omitempty"`
+	Candidates []TraceCandidate `yaml:"candidates" json:"candidates"` // best first
 }
 
-// RoadErrors are relative errors of predictions: 0.1 for 10 %.
-type RoadErrors struct {
+// TraceErrors holds relative errors of predictions: 0.1 for 10 %.
+type TraceErrors struct {
 	Products int     `yaml:"products" json:"products"`
 	Median   float64 `yaml:"median" json:"median"`
 	P90      float64 `yaml:"p90" json:"p90"`
 }
 
-// String says how far predictions can be trusted.
-func (e *RoadErrors) String() string {
+// String returns the errors as one sentence.
+func (e *TraceErrors) String() string {
 	return fmt.Sprintf("predictions were off by %.0f %% at the median and %.0f %% at the 90th percentile on %d "+
-		"measured "+
-		"products that were no anchors", 100*e.Median, 100*e.P90, e.Products)
+		"measured products that were not anchors", 100*e.Median, 100*e.P90, e.Products)
 }
 
-// RoadCandidate is a service configuration with what the simulation said of it.
-type RoadCandidate struct {
+// TraceCandidate is a service configuration with its simulated rates.
+type TraceCandidate struct {
 	Name        string  `yaml:"name" json:"name"`
 	TP          int     `yaml:"tp" json:"tp"`
 	PrefillPUs  PUSet   `yaml:"prefill_pus" json:"prefill_pus"`
@@ -54,19 +53,18 @@ type RoadCandidate struct {
 	Bytes       int64   `yaml:"bytes" json:"bytes"`                                    // of all nodes together
 }
 
-// check wants counts and figures that are some.
-func (r *Road) check() error {
+// check validates counts and figures.
+func (r *SearchTrace) check() error {
 	if r == nil {
 		return nil
 	}
-	for _, n := range []int{r.Trees, r.Sections, r.Configurations, r.UnlikeCosts, r.Simulated} {
+	for _, n := range []int{r.Trees, r.Sections, r.Configurations, r.DistinctCosts, r.Simulated} {
 		if n < 0 {
-			return fmt.Errorf("the road to the plan counts %d of something", n)
+			return fmt.Errorf("the search trace has the count %d; counts are not negative", n)
 		}
 	}
-	if len(r.Candidates) > mostOnRoad {
-		return fmt.Errorf("the road to the plan has %d candidates, and %d at most are kept", len(r.Candidates),
-			mostOnRoad)
+	if len(r.Candidates) > maxTraceCandidates {
+		return fmt.Errorf("the search trace has %d candidates, above %d", len(r.Candidates), maxTraceCandidates)
 	}
 	figures := []float64{r.Seconds}
 	if r.Errors != nil {
@@ -77,15 +75,15 @@ func (r *Road) check() error {
 	}
 	for _, v := range figures {
 		if !(v >= 0) || math.IsInf(v, 0) {
-			return fmt.Errorf("the road to the plan has the figure %v", v)
+			return fmt.Errorf("the search trace has the figure %v; figures are finite and not negative", v)
 		}
 	}
 	return nil
 }
 
-// Keep adds a candidate unless there are enough.
-func (r *Road) Keep(c RoadCandidate) {
-	if len(r.Candidates) < mostOnRoad {
+// Keep adds a candidate unless the trace is full.
+func (r *SearchTrace) Keep(c TraceCandidate) {
+	if len(r.Candidates) < maxTraceCandidates {
 		r.Candidates = append(r.Candidates, c)
 	}
 }
