@@ -10,7 +10,7 @@ SOAKTIME ?= 10m
 GATE_STATE ?= gate-proof.json
 HAVE_CC  := $(shell command -v gcc cc clang 2>/dev/null | head -1)
 
-.PHONY: build run test check race lint vet fmt arm64 bench fuzz golden size clean clients schemas agents test-numa soak gate-proof histories losses divisions test-registry
+.PHONY: results build run test check race lint vet fmt arm64 bench fuzz golden size clean clients schemas agents test-numa soak gate-proof histories losses divisions test-registry
 
 build: ## the one static binary, at bin/sandwich
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/sandwich
@@ -111,6 +111,9 @@ agents: build ## qwen-code, opencode and codex, non-interactively through a prox
 
 golden: ## rewrite golden files from what the code prints now; review the diff
 	$(GO) test ./topotree ./plans ./cmd/sandwich -update
+
+results: ## write docs/results/MACHINE.md from the CSV files of docs/results/data
+	$(GO) run ./cmd/sandwich/internal/results docs/results
 
 size: build
 	@ls -l $(BIN) | awk '{printf "%.1f MB %s\n", $$5/1e6, $$9}'

@@ -16,8 +16,8 @@ import (
 // docs/glossary.md: no word of testdata/retired.txt occurs in a Go or Markdown file.
 //
 // testdata/retired_allowed.txt names files that must spell a retired word, such as readers of old
-// plan files. testdata/retired_pending.txt names folders and files that have not been converted yet.
-// An entry of either list that exempts nothing fails the test.
+// plan files. testdata/retired_pending.txt names folders and files that have not been converted
+// yet. An entry of either list that exempts nothing fails the test.
 func TestRetiredWords(t *testing.T) {
 	retired, advice := readRetired(t)
 	allowed := readList(t, "testdata/retired_allowed.txt")
