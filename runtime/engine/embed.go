@@ -136,7 +136,7 @@ func (r *reading) run(ctx context.Context) (out api.Vectors, err error) {
 		}
 		r.ahead -= len(text)
 		if i == 0 {
-			out.Queued = j.started.Sub(j.arrived)
+			out.Queued = j.queued()
 		}
 		out.Rows = append(out.Rows, j.vector)
 		out.Tokens += len(text)

@@ -63,7 +63,7 @@ func (e *Engine) follow(ctx context.Context, j *job, emit func(api.Token) error)
 func (e *Engine) finish(res api.Result, j *job, reason api.Finish) api.Result {
 	res.Finish = reason
 	res.CachedTokens = j.cached
-	res.Arrived, res.Queued = j.arrived, j.started.Sub(j.arrived)
+	res.Arrived, res.Queued = j.arrived, j.queued()
 	return res
 }
 

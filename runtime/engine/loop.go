@@ -83,7 +83,9 @@ func (c *cores) Carry(a *sched.Action) {
 	}
 }
 
-// Begin makes the batch of a forward and notes when the first one of a request starts.
+// Begin makes the batch of a forward and notes the requests whose first forward it is. That may be a
+// decode: a prompt of which all but the last token is cached, or that has one token, needs no
+// prefill.
 func (c *cores) Begin(act *sched.Action) {
 	c.pace.stop.Store(false)
 	c.sched.Fill(&c.batch)
@@ -95,24 +97,30 @@ func (c *cores) Begin(act *sched.Action) {
 		c.next = j.halted
 	}
 	c.plan(act)
-	if act.Kind == sched.Decode {
-		return
-	}
-	if j != nil {
+	if j != nil && act.Kind != sched.Decode {
 		j.begin(act.Pos)
 	}
-	for i, r := range act.Rows { // of a prefill of texts
+	for i, r := range act.Rows { // of a decode batch, or of a prefill of texts
 		if j := c.jobs[r.ID]; j != nil {
 			j.begin(c.batch.Spans[i].Pos)
 		}
 	}
 }
 
-// begin notes the first forward of a request, and what was there before it.
+// begin records the start of the first forward of a request and the positions that were cached
+// before it. Later calls change nothing.
 func (j *job) begin(pos int) {
 	if j.started.IsZero() {
 		j.started, j.cached = time.Now(), min(pos, len(j.req.Prompt))
 	}
+}
+
+// queued returns how long the request waited for its first forward; 0 if none began.
+func (j *job) queued() time.Duration {
+	if j.started.IsZero() {
+		return 0
+	}
+	return max(0, j.started.Sub(j.arrived))
 }
 
 // Run executes a forward from the op at which it halted, or from the first.

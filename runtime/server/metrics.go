@@ -30,10 +30,22 @@ type counters struct {
 	queue    [2]histogram // until the first forward, by class
 
 	inFlight atomic.Int64
-	prompt   atomic.Int64
-	cached   atomic.Int64
-	tokens   atomic.Int64
+	prompt   total
+	cached   total
+	tokens   total
 }
+
+// total is a counter of the text format: it never falls.
+type total struct{ n atomic.Int64 }
+
+// add adds n and ignores a negative n.
+func (t *total) add(n int) {
+	if n > 0 {
+		t.n.Add(int64(n))
+	}
+}
+
+func (t *total) value() float64 { return float64(t.n.Load()) }
 
 type requestLabel struct {
 	path   string
@@ -48,8 +60,9 @@ type histogram struct {
 
 var bounds = [...]float64{.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 20, 60, 120, 300, 600}
 
+// observe counts a duration; a negative one counts as 0, so that the sum never falls.
 func (h *histogram) observe(d time.Duration) {
-	s, i := d.Seconds(), 0
+	s, i := max(0, d).Seconds(), 0
 	for i < len(bounds) && s > bounds[i] {
 		i++
 	}
@@ -73,9 +86,9 @@ func (c *counters) observe(h *histogram, d time.Duration) {
 }
 
 func (c *counters) finished(r *api.Result, class api.Class, took time.Duration) {
-	c.prompt.Add(int64(r.PromptTokens))
-	c.cached.Add(int64(r.CachedTokens))
-	c.tokens.Add(int64(r.Tokens))
+	c.prompt.add(r.PromptTokens)
+	c.cached.add(r.CachedTokens)
+	c.tokens.add(r.Tokens)
 	c.observe(&c.latency, took)
 	c.observe(&c.queue[class], r.Queued)
 }
@@ -95,10 +108,9 @@ func (c *counters) collect(bodyBytes int64) (out []Metric, hists []namedHistogra
 	}
 	add("sandwich_http_requests_in_flight", "Generation requests being answered.", false, float64(c.inFlight.Load()))
 	add("sandwich_http_body_bytes", "Memory held by request bodies.", false, float64(bodyBytes))
-	add("sandwich_prompt_tokens_total", "Prompt tokens of finished requests.", true, float64(c.prompt.Load()))
-	add("sandwich_cached_prompt_tokens_total", "Prompt tokens that were reused, not computed.", true,
-		float64(c.cached.Load()))
-	add("sandwich_completion_tokens_total", "Tokens generated for finished requests.", true, float64(c.tokens.Load()))
+	add("sandwich_prompt_tokens_total", "Prompt tokens of finished requests.", true, c.prompt.value())
+	add("sandwich_cached_prompt_tokens_total", "Prompt tokens that were reused, not computed.", true, c.cached.value())
+	add("sandwich_completion_tokens_total", "Tokens generated for finished requests.", true, c.tokens.value())
 
 	samples := []metrics.Sample{
 		{Name: "/sched/goroutines:goroutines"}, {Name: "/memory/classes/heap/objects:bytes"},
