@@ -26,26 +26,39 @@ type TooLongError struct {
 	Param                            string // the field at fault, which nothing truncates; empty: that of the text
 }
 
+// Error returns a text that agents recognize, and then shorten the conversation instead of sending
+// it again: for prompts and for max_tokens the words and figures are those of Anthropic's API, and
+// the code is OpenAI's.
 func (e *TooLongError) Error() string {
+	switch {
+	case e.Text:
+		return e.ofText()
+	case e.PromptTokens < e.Context:
+		const text = "input length and max_tokens exceed context limit: %d + %d > %d; " +
+			"shorten the prompt or lower max_tokens"
+		return fmt.Sprintf(text, e.PromptTokens, e.MaxTokens, e.Context)
+	}
+	remedy := "shorten the prompt"
+	if e.AtLeast {
+		remedy = "the prompt has at least that many tokens; " + remedy
+	}
+	// An answer takes one token of the context at least.
+	const text = "prompt is too long: %d tokens > %d maximum (context_length_exceeded); %s"
+	return fmt.Sprintf(text, e.PromptTokens, min(e.Context, e.PromptTokens-1), remedy)
+}
+
+// ofText returns the text for an embedding or a score.
+func (e *TooLongError) ofText() string {
 	atLeast := ""
 	if e.AtLeast {
 		atLeast = "at least "
 	}
-	if e.Text {
-		remedy := "shorten it, or have it truncated"
-		if e.Param != "" {
-			remedy = "shorten it"
-		}
-		const text = "%s has %s%d tokens and the context holds %d; %s"
-		return fmt.Sprintf(text, cmp.Or(e.Of, "the text"), atLeast, e.PromptTokens, e.Context, remedy)
+	remedy := "shorten it, or have it truncated"
+	if e.Param != "" {
+		remedy = "shorten it"
 	}
-	if e.PromptTokens >= e.Context {
-		const text = "the prompt has %s%d tokens and the context holds %d, the answer included; shorten the prompt"
-		return fmt.Sprintf(text, atLeast, e.PromptTokens, e.Context)
-	}
-	const text = "the prompt has %d tokens and max_tokens asks for %d more, %d together, " +
-		"but the context holds %d; shorten the prompt or lower max_tokens"
-	return fmt.Sprintf(text, e.PromptTokens, e.MaxTokens, e.PromptTokens+e.MaxTokens, e.Context)
+	const text = "%s has %s%d tokens and the context holds %d; %s"
+	return fmt.Sprintf(text, cmp.Or(e.Of, "the text"), atLeast, e.PromptTokens, e.Context, remedy)
 }
 
 // InvalidError refuses a request for what it holds.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -98,12 +99,16 @@ func asAPIError(err error, chat bool) *apiError {
 	return newError(http.StatusInternalServerError, typeServer, "", "generation failed: %v", err)
 }
 
-// body is the JSON of the error.
+// body returns the JSON of the error. It does not escape <, > and &, since some clients look for
+// "N tokens > M maximum" in the raw body.
 func (e *apiError) body() []byte {
-	b, _ := json.Marshal(struct {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(struct { // of strings
 		Error *apiError `json:"error"`
 	}{e})
-	return b
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
 // bodyFor is the error in the shape of the API that w answers.

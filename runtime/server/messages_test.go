@@ -134,7 +134,7 @@ func TestCountTokens(t *testing.T) {
 	}
 	s = New(&fake{err: &api.TooLongError{PromptTokens: 9, Context: 5}}, Options{})
 	w := post(t, s, path, `{"messages":[{"role":"user","content":"Hello"}]}`)
-	if w.Code != 400 || !strings.Contains(w.Body.String(), "the context holds 5") {
+	if w.Code != 400 || !strings.Contains(w.Body.String(), "prompt is too long: 9 tokens > 5 maximum") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
