@@ -90,8 +90,8 @@ func (a *whole) finish(r *api.Result) {
 		}
 		b = append(appendString(append(b, `,"finish_reason":`...), string(a.got[i].end)), '}')
 	}
-	b = append(appendUsage(append(b, `],"usage":`...), r), '}')
-	writeJSON(a.w, http.StatusOK, b)
+	b = appendWarnings(appendUsage(append(b, `],"usage":`...), r), a.call.Warnings.List())
+	writeJSON(a.w, http.StatusOK, append(b, '}'))
 }
 
 func (a *whole) appendMessage(b []byte, g *gathered) []byte {

@@ -125,7 +125,7 @@ func TestRequestFields(t *testing.T) {
 		},
 		Stop: []string{"a", "b"}, IgnoreEOS: true, MaxTokens: 9, Class: api.Proactive, Priority: 1,
 	}
-	f.request().Queued, f.request().Progress = nil, nil // functions are not compared
+	f.request().Queued, f.request().Progress, f.request().Warnings = nil, nil, nil // not compared
 	if got := f.request(); !reflect.DeepEqual(got, want) {
 		t.Fatalf("got  %+v\nwant %+v", got, want)
 	}
@@ -136,7 +136,7 @@ func TestRequestFields(t *testing.T) {
 		Text: "p", Stop: []string{"s"}, MaxTokens: 16,
 		Sampling: api.Sampling{Temperature: 1, TopP: 1, RepeatPenalty: 1, Seed: drawn},
 	}
-	f.request().Queued, f.request().Progress = nil, nil
+	f.request().Queued, f.request().Progress, f.request().Warnings = nil, nil, nil
 	if got := f.request(); !reflect.DeepEqual(got, want) {
 		t.Fatalf("got  %+v\nwant %+v", got, want)
 	}

@@ -8,6 +8,7 @@ type chunked struct {
 	call   *call
 	head   []byte  // `data: {...,"choices":[`
 	states []chunk // by choice
+	warned int     // warnings that are written; below 0 before the first chunk
 }
 
 // chunk is how far a choice is.
@@ -22,7 +23,7 @@ func newChunked(s *stream, c *call) *chunked {
 		object = "chat.completion.chunk"
 	}
 	head := append(s.appendHead([]byte("data: "), object), `,"choices":[`...)
-	w := &chunked{stream: s, call: c, head: head, states: make([]chunk, c.choices())}
+	w := &chunked{stream: s, call: c, head: head, states: make([]chunk, c.choices()), warned: -1}
 	s.pulse = w.waiting
 	return w
 }
@@ -89,7 +90,7 @@ func (s *chunked) begin(i int) {
 	case s.chat:
 		s.buf = appendInt(append(append(s.buf, s.head...), `{"index":`...), i)
 		s.buf = append(s.buf, `,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]`...)
-		s.closeChunk()
+		s.closeChunk(false)
 	case s.call.echo != nil:
 		e := &s.call.echo[i/s.call.n]
 		st.offset = e.offset
@@ -127,10 +128,19 @@ func (s *chunked) appendChoice(i int, t *api.Token, end api.Finish) {
 		b = append(appendString(b, string(end)), "}]"...)
 	}
 	s.buf = b
-	s.closeChunk()
+	s.closeChunk(end != "")
 }
 
-func (s *chunked) closeChunk() {
+// closeChunk ends a chunk. The first one has the warnings of the request; the last one of a choice
+// has all of them again if more came since.
+func (s *chunked) closeChunk(last bool) {
+	if s.warned < 0 || last {
+		list := s.call.Warnings.List()
+		if len(list) > max(0, s.warned) {
+			s.buf = appendWarnings(s.buf, list)
+		}
+		s.warned = len(list)
+	}
 	if s.call.usage {
 		s.buf = append(s.buf, `,"usage":null`...)
 	}

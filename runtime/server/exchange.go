@@ -26,6 +26,8 @@ type exchange struct {
 	failed *apiError  // what it was answered, if it was
 	shape  errorShape // of its route
 
+	warnings *api.Warnings // of the request, for a header; may be nil
+
 	// Of a generation.
 	stream      bool
 	result      *api.Result // nil where it did not end well
@@ -57,8 +59,12 @@ func isCleanID(id string) bool {
 	return id != "" && len(id) <= 128
 }
 
+// WriteHeader sends the header, with the warnings that were collected up to now.
 func (x *exchange) WriteHeader(status int) {
 	x.status = status
+	if list := x.warnings.List(); len(list) > 0 {
+		x.Header().Set(warningsHeader, warningsValue(list))
+	}
 	x.ResponseWriter.WriteHeader(status)
 }
 

@@ -46,6 +46,10 @@ func (s *Server) answering(w http.ResponseWriter, r *http.Request, parse func([]
 		return
 	}
 	x := w.(*exchange)
+	if c.Warnings == nil {
+		c.Warnings = new(api.Warnings)
+	}
+	x.warnings = c.Warnings
 	if fail = c.classify(r.Header, x.ofKey); fail != nil {
 		fail.write(w)
 		return

@@ -71,7 +71,8 @@ func (s *Server) share(w http.ResponseWriter, r *http.Request, rt route) (prefli
 		return false
 	}
 	h.Set("Access-Control-Allow-Origin", r.Header.Get("Origin"))
-	h.Set("Access-Control-Expose-Headers", requestID+", Retry-After, "+queuePlace+", "+queueWait+", "+queueFirst)
+	h.Set("Access-Control-Expose-Headers", requestID+", Retry-After, "+queuePlace+", "+queueWait+", "+queueFirst+
+		", "+warningsHeader)
 	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
 		return false
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"sandwich/runtime/api"
 	"sandwich/runtime/toolcall"
@@ -127,7 +126,7 @@ func (b *messagesBody) tools(c *call) *apiError {
 			return e
 		}
 		if kind := stringOf(t.Type); kind != "" && kind != "custom" {
-			c.warn("tools[%d], %q, is not known here and was left out", i, clip(kind))
+			c.Warnings.Add("tools[%d], %q, is not known here and was left out", i, clip(kind))
 			return nil
 		}
 		f := functionBody{Name: t.Name, Description: t.Description, Parameters: t.InputSchema}
@@ -138,146 +137,6 @@ func (b *messagesBody) tools(c *call) *apiError {
 		e = checkTools(&c.Request)
 	}
 	return e
-}
-
-// messages reads system and messages. An answer goes on with a last message of the assistant.
-func (b *messagesBody) messages(r *api.Request) *apiError {
-	if !isEmpty(b.System) {
-		text, e := parseContent(b.System, "system", "system")
-		if e != nil {
-			return e
-		}
-		r.Messages = append(r.Messages, api.Message{Role: "system", Content: text})
-	}
-	if isNull(b.Messages) {
-		return invalid("messages", "is missing; send a list of messages")
-	}
-	from := make([]int, len(r.Messages)) // the one of the body that each was made of
-	e := each(b.Messages, "messages", MaxMessages, func(i int, item json.RawMessage) *apiError {
-		e := turnBlocks(r, item, fmt.Sprintf("messages[%d]", i))
-		for len(from) < len(r.Messages) {
-			from = append(from, i)
-		}
-		return e
-	})
-	switch {
-	case e != nil:
-		return e
-	case len(r.Messages) == 0 || r.Messages[len(r.Messages)-1].Role == "system":
-		return invalid("messages", "is empty; send at least one message")
-	}
-	if last := &r.Messages[len(r.Messages)-1]; last.Role == "assistant" {
-		if strings.TrimSpace(last.Content) == "" || last.Calls != nil {
-			return invalid("messages", "ends with the assistant and without text to go on with")
-		}
-		r.Continue = true
-	}
-	return checkResults(r.Messages, func(i int) string { return fmt.Sprintf("messages[%d].tool_use_id", from[i]) })
-}
-
-// block is a block of content.
-type block struct {
-	Type      *string         `json:"type"`
-	Text      *string         `json:"text"`
-	Thinking  string          `json:"thinking"`
-	ID        string          `json:"id"`
-	Name      string          `json:"name"`
-	Input     json.RawMessage `json:"input"`
-	ToolUseID string          `json:"tool_use_id"`
-	Content   json.RawMessage `json:"content"`
-}
-
-// turnBlocks adds a message of the body: one of ours, and one before or behind it for each result
-// of a tool, in their order.
-func turnBlocks(r *api.Request, raw json.RawMessage, at string) *apiError {
-	var b messageBody
-	if raw[0] != '{' {
-		return invalid(at, "must be an object")
-	}
-	if e := decode(raw, &b, at); e != nil {
-		return e
-	}
-	role := stringOf(b.Role)
-	if role != "user" && role != "assistant" && role != "system" {
-		return invalid(at+".role", "is %q and must be user or assistant", clip(role))
-	}
-	m := api.Message{Role: role}
-	if isNull(b.Content) || b.Content[0] != '[' {
-		var e *apiError
-		if m.Content, e = parseContent(b.Content, at+".content", "user"); e != nil {
-			return e
-		}
-		r.Messages = append(r.Messages, m)
-		return nil
-	}
-	var texts []string
-	put := func() {
-		if m.Content = strings.Join(texts, "\n"); texts != nil || m.Calls != nil || m.Reasoning != "" {
-			r.Messages = append(r.Messages, m)
-		}
-		m, texts = api.Message{Role: role}, nil
-	}
-	e := each(b.Content, at+".content", MaxParts, func(i int, item json.RawMessage) *apiError {
-		at := fmt.Sprintf("%s.content[%d]", at, i)
-		var b block
-		if item[0] != '{' {
-			return invalid(at, "must be an object")
-		}
-		if e := decode(item, &b, at); e != nil {
-			return e
-		}
-		switch kind := stringOf(b.Type); {
-		case kind == "text" && b.Text != nil:
-			texts = append(texts, *b.Text)
-			return nil
-		case kind == "text":
-			return invalid(at+".text", "is missing")
-		case kind == "tool_result" && role == "user":
-			put()
-			return b.result(r, at)
-		}
-		return b.ofAssistant(&m, at)
-	})
-	put()
-	return e
-}
-
-// result adds the result of a call.
-func (b *block) result(r *api.Request, at string) *apiError {
-	if b.ToolUseID == "" {
-		return invalid(at+".tool_use_id", "is missing")
-	}
-	text := ""
-	if !isNull(b.Content) { // a tool may have nothing to say
-		var e *apiError
-		if text, e = parseContent(b.Content, at+".content", "tool"); e != nil {
-			return e
-		}
-	}
-	r.Messages = append(r.Messages, api.Message{Role: "tool", CallID: b.ToolUseID, Content: text})
-	return nil
-}
-
-// ofAssistant adds to a message what only answers hold.
-func (b *block) ofAssistant(m *api.Message, at string) *apiError {
-	kind := stringOf(b.Type)
-	switch {
-	case m.Role != "assistant":
-	case kind == "thinking":
-		m.Reasoning += b.Thinking
-		return nil
-	case kind == "redacted_thinking":
-		return nil // nobody here can read it
-	case kind == "tool_use":
-		if b.Name == "" || b.ID == "" {
-			return invalid(at, "needs the id and the name of the call")
-		}
-		call, e := checkCall(b.ID, b.Name, string(b.Input), at+".input")
-		m.Calls = append(m.Calls, call)
-		return e
-	}
-	return invalid(at+".type", "is %q; a message of the user has text and tool_result, one of the assistant text, "+
-		"thinking and tool_use", clip(kind))
 }
 
 // messages is the handler of /v1/messages.
@@ -309,6 +168,7 @@ func (s *Server) countTokens(w http.ResponseWriter, r *http.Request) {
 			s.refused(x, r, err)
 			return
 		}
-		writeJSON(x, http.StatusOK, append(appendInt([]byte(`{"input_tokens":`), len(ids)), '}'))
+		out := appendWarnings(appendInt([]byte(`{"input_tokens":`), len(ids)), c.Warnings.List())
+		writeJSON(x, http.StatusOK, append(out, '}'))
 	})
 }

@@ -20,17 +20,17 @@ type blocks struct {
 	id    string // of a call
 	name  string
 	text  []byte // of the one at hand, where it is not streamed
+
+	warned int // warnings that are written
 }
 
-// head appends the message without what closes it.
+// appendHead appends the message up to its content.
 func (m *blocks) appendHead(b []byte) []byte {
 	b = appendString(append(b, `{"id":`...), "msg_"+m.answer.id[len("chatcmpl-"):])
 	b = appendString(append(b, `,"type":"message","role":"assistant","model":`...), m.model)
-	if len(m.call.warnings) > 0 {
-		warnings, _ := json.Marshal(m.call.warnings)
-		b = append(append(b, `,"warnings":`...), warnings...)
-	}
-	return append(b, `,"content":[`...)
+	list := m.call.Warnings.List()
+	m.warned = len(list)
+	return append(appendWarnings(b, list), `,"content":[`...)
 }
 
 func appendBlockUsage(b []byte, prompt, cached, tokens int) []byte {
@@ -198,7 +198,11 @@ func (m *blocks) finish(r *api.Result) {
 		return
 	}
 	m.event("message_delta")
-	m.buf = append(appendStop(append(m.buf, `,"delta":{`...), r), "},"...)
+	m.buf = append(appendStop(append(m.buf, `,"delta":{`...), r), '}')
+	if list := m.call.Warnings.List(); len(list) > m.warned {
+		m.buf = appendWarnings(m.buf, list)
+	}
+	m.buf = append(m.buf, ',')
 	m.buf = append(appendBlockUsage(m.buf, r.PromptTokens, r.CachedTokens, r.Tokens), "}\n\n"...)
 	m.event("message_stop")
 	m.buf = append(m.buf, "}\n\n"...)

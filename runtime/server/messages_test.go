@@ -144,12 +144,10 @@ func TestMessagesRefused(t *testing.T) {
 	user := func(content string) string { return `{"messages":[{"role":"user","content":` + content + `}]` }
 	for _, c := range []struct{ body, has string }{
 		{`{`, "not valid JSON"}, {`{}`, "messages is missing"}, {`{"messages":[]}`, "messages is empty"},
-		{`{"messages":[1]}`, "messages[0] must be an object"}, {`{"messages":[{}]}`, "messages[0].role"},
+		{`{"messages":[1]}`, "messages[0] must be an object"}, {`{"messages":[{}]}`, "messages[0].content is missing"},
 		{`{"messages":[{"role":"user"}]}`, "messages[0].content is missing"},
 		{user(`[{"type":"image","source":{}}]`) + "}", `messages[0].content[0].type is "image"`},
 		{user(`[{"type":"tool_use","id":"a","name":"f","input":{}}]`) + "}", "messages[0].content[0].type"},
-		{user(`[{"type":"tool_result","tool_use_id":"z","content":"x"}]`) + "}", `messages[0].tool_use_id is "z"`},
-		{user(`[{"type":"tool_result","content":"x"}]`) + "}", "content[0].tool_use_id is missing"},
 		{user(`[7]`) + "}", "content[0] must be an object"}, {user(`[{"type":"text"}]`) + "}", "text is missing"},
 		{user(`"x"`) + `,"system":7}`, "system must be a string"},
 		{user(`"x"`) + `,"stop_sequences":[""]}`, "stop_sequences must not hold"},
@@ -159,10 +157,6 @@ func TestMessagesRefused(t *testing.T) {
 		{user(`"x"`) + `,"tools":[{"name":"f"},{"name":"f"}]}`, "tools[1]"},
 		{user(`"x"`) + `,"mcp_servers":[{"name":"f"}]}`, "mcp_servers"},
 		{user(`"x"`) + `,"max_token":5}`, "max_tokens was probably meant"},
-		{`{"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":[]}]}]}`,
-			"messages[0].content[0].input is not a JSON object"},
-		{`{"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]}]}`,
-			"ends with the assistant"},
 	} {
 		w := post(t, s, messagesPath, c.body)
 		v := parsed(t, w.Body.Bytes())

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 
 	"sandwich/runtime/api"
@@ -89,7 +88,7 @@ func (o *ollamaCall) parse(data []byte) (*call, *apiError) {
 		return nil, invalid("suffix", "is not supported; leave it out")
 	case stringOf(b.Template) != "":
 		return nil, invalid("template", "is not supported; send raw and a prompt that is written out")
-	case !isEmpty(b.Images):
+	case !isEmpty(b.Images) && strings.TrimSpace(stringOf(b.Prompt)) == "":
 		return nil, invalid("images", "are not supported; the model reads text")
 	}
 	if e := o.settings(&b); e != nil {
@@ -97,7 +96,10 @@ func (o *ollamaCall) parse(data []byte) (*call, *apiError) {
 	}
 	o.unknown, o.stream = unknown, b.Stream == nil || *b.Stream
 	if !isEmpty(b.Context) {
-		o.warn("context is not read; send what was said before to /api/chat")
+		o.Warnings.Add("context is not read; send what was said before to /api/chat")
+	}
+	if !isEmpty(b.Images) {
+		o.Warnings.Add("images: were left out; the model reads text")
 	}
 	how, e := thinks(b.Think, "think")
 	if e == nil {
@@ -162,7 +164,9 @@ func (o *ollamaCall) settings(b *ollamaBody) *apiError {
 	if o.call, e = shared.check(); e != nil {
 		return e
 	}
-	o.warnings = warnings
+	for _, w := range warnings {
+		o.Warnings.Add("%s", w)
+	}
 	switch {
 	case isEmpty(b.Format):
 	case string(b.Format) == `"json"`:
@@ -178,81 +182,69 @@ func (o *ollamaCall) settings(b *ollamaBody) *apiError {
 // ollamaMessage is a message of a chat. Its calls may have no ids: then results follow them in
 // their order, or name the tool.
 type ollamaMessage struct {
-	Role      string          `json:"role"`
-	Content   string          `json:"content"`
-	Thinking  string          `json:"thinking"`
-	Images    json.RawMessage `json:"images"`
-	ToolCalls []struct {
-		ID       string `json:"id"`
-		Function struct {
-			Name      string          `json:"name"`
-			Arguments json.RawMessage `json:"arguments"`
-		} `json:"function"`
-	} `json:"tool_calls"`
-	ToolName   string `json:"tool_name"`
-	Name       string `json:"name"`
-	ToolCallID string `json:"tool_call_id"`
+	Role       *string         `json:"role"`
+	Content    json.RawMessage `json:"content"`
+	Thinking   string          `json:"thinking"`
+	Images     json.RawMessage `json:"images"`
+	ToolCalls  json.RawMessage `json:"tool_calls"`
+	ToolName   string          `json:"tool_name"`
+	Name       string          `json:"name"`
+	ToolCallID string          `json:"tool_call_id"`
 }
 
 // messages reads messages and tools.
 func (o *ollamaCall) messages(b *ollamaBody) *apiError {
-	var open []api.ToolCall // without a result yet
+	h := history{warn: o.Warnings}
 	e := each(orElse(b.Messages, "[]"), "messages", MaxMessages, func(i int, item json.RawMessage) *apiError {
-		at := fmt.Sprintf("messages[%d]", i)
-		var m ollamaMessage
-		if e := decode(item, &m, at); e != nil {
-			return e
-		}
-		role, known := roles[m.Role]
-		switch {
-		case !known:
-			return invalid(at+".role", "is %q and must be system, user, assistant or tool", clip(m.Role))
-		case !isEmpty(m.Images):
-			return invalid(at+".images", "are not supported; the model reads text")
-		case len(m.ToolCalls) > 0 && role != "assistant":
-			return invalid(at+".tool_calls", "belong to assistant messages, not to %s ones", role)
-		}
-		out := api.Message{Role: role, Content: m.Content, Reasoning: m.Thinking}
-		for j, c := range m.ToolCalls {
-			call, e := checkCall(c.ID, c.Function.Name, string(c.Function.Arguments),
-				fmt.Sprintf("%s.tool_calls[%d].function.arguments", at, j))
-			if e != nil {
-				return e
-			}
-			if call.Name == "" {
-				return invalid(fmt.Sprintf("%s.tool_calls[%d].function.name", at, j), "is missing")
-			}
-			if call.ID == "" {
-				call.ID = fmt.Sprintf("%06d%03d", i, j)
-			}
-			out.Calls, open = append(out.Calls, call), append(open, call)
-		}
-		if role == "tool" {
-			out.Name, out.CallID = m.ToolName+m.Name, m.ToolCallID
-			found := slices.IndexFunc(open, func(c api.ToolCall) bool {
-				return out.CallID == c.ID || out.CallID == "" && (out.Name == "" || out.Name == c.Name)
-			})
-			if found >= 0 {
-				out.CallID, out.Name = open[found].ID, open[found].Name
-				open = slices.Delete(open, found, found+1)
-			}
-		}
-		o.Messages = append(o.Messages, out)
-		return nil
+		return h.ollama(item, fmt.Sprintf("messages[%d]", i))
 	})
 	if e != nil {
 		return e
 	}
-	if o.empty = len(o.Messages) == 0; o.empty {
+	if o.empty = h.refusal == nil && len(h.messages) == 0; o.empty {
 		o.Messages = []api.Message{}
-	}
-	if e := checkResults(o.Messages, func(i int) string {
-		return fmt.Sprintf("messages[%d].tool_call_id",
-			i)
-	}); e != nil {
+	} else if o.Messages, e = h.end("messages"); e != nil {
 		return e
 	}
 	return o.tools(b.Tools)
+}
+
+// ollama adds a message of /api/chat.
+func (h *history) ollama(raw json.RawMessage, at string) *apiError {
+	var m ollamaMessage
+	if !h.object(raw, &m, at) {
+		return nil
+	}
+	role := h.role(m.Role, at)
+	read := readContent
+	if role == "tool" {
+		read = readResult
+	}
+	var c content
+	var e *apiError
+	if isNull(m.Content) {
+		c.texts = []string{""} // as its clients send a message of pictures or calls
+	} else if c, e = read(m.Content, at+".content"); e != nil {
+		return e
+	}
+	if !isEmpty(m.Images) {
+		c.lose(gap{at: at + ".images", what: "an image", fault: "are not supported; the model reads text"})
+	}
+	switch role {
+	case "tool":
+		h.result(m.ToolCallID, m.ToolName+m.Name, &c, at+".tool_call_id")
+	case "assistant":
+		out := api.Message{Reasoning: m.Thinking}
+		if out.Calls, e = h.callList(m.ToolCalls, nil, at); e == nil {
+			h.answer(out, &c)
+		}
+	default:
+		if !isEmpty(m.ToolCalls) {
+			h.warn.Add("%s.tool_calls: belong to messages of the assistant and were left out", at)
+		}
+		h.say(role, &c)
+	}
+	return e
 }
 
 func (o *ollamaCall) tools(raw json.RawMessage) *apiError {

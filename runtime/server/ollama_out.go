@@ -156,11 +156,7 @@ func (l *lines) finish(r *api.Result) {
 	if !l.asked.stream {
 		b = l.logprobs(b, l.tokens)
 	}
-	b = l.done(b, reason)
-	if len(l.asked.warnings) > 0 {
-		warnings, _ := json.Marshal(l.asked.warnings)
-		b = append(append(b, `,"warnings":`...), warnings...)
-	}
+	b = appendWarnings(l.done(b, reason), l.asked.Warnings.List())
 	for _, d := range []struct {
 		field string
 		v     int64

@@ -2,7 +2,6 @@ package server
 
 import (
 	"encoding/json"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"strconv"
@@ -98,19 +97,11 @@ type call struct {
 	cacheSalt string   // parts the prefix cache further than keys do
 	unknown   []string // fields that were ignored
 
-	custom   map[string]bool // tools that take text (/v1/responses)
-	warnings []string        // of what was left out, for the answer
+	custom map[string]bool // tools that take text (/v1/responses)
 }
 
-// warn notes something that was left out.
-func (c *call) warn(format string, args ...any) {
-	if len(c.warnings) < maxWarnings {
-		c.warnings = append(c.warnings, fmt.Sprintf(format, args...))
-	}
-}
-
-// maxWarnings bounds those of one answer.
-const maxWarnings = 16
+// newCall returns a call whose parser may add warnings.
+func newCall() *call { return &call{Request: api.Request{Warnings: new(api.Warnings)}} }
 
 const maxInt32 = math.MaxInt32
 
@@ -131,7 +122,7 @@ func parseChat(data []byte) (*call, *apiError) {
 	if c.TopLogprobs > 0 && !c.Logprobs {
 		return nil, invalid("top_logprobs", "needs logprobs to be true")
 	}
-	if c.Messages, e = parseMessages(b.Messages); e != nil {
+	if c.Messages, e = parseMessages(b.Messages, c.Warnings); e != nil {
 		return nil, e
 	}
 	if e = b.tools(&c.Request); e != nil {
@@ -217,7 +208,8 @@ func (b *common) offered() *apiError {
 }
 
 func (b *common) check() (*call, *apiError) {
-	c := &call{stream: b.Stream != nil && *b.Stream}
+	c := newCall()
+	c.stream = b.Stream != nil && *b.Stream
 	if o := b.StreamOptions; o != nil {
 		if !c.stream {
 			return nil, invalid("stream_options", "is only allowed where stream is true")

@@ -4,113 +4,69 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"sandwich/runtime/api"
 )
 
+// messageBody is a message of /v1/chat/completions.
 type messageBody struct {
 	Role       *string         `json:"role"`
 	Content    json.RawMessage `json:"content"`
-	Name       *string         `json:"name"` // has to be a string; shown for tools alone
+	Name       *string         `json:"name"` // shown for results alone
 	ToolCalls  json.RawMessage `json:"tool_calls"`
+	OldCall    *functionCall   `json:"function_call"` // of the API before tools
 	ToolCallID *string         `json:"tool_call_id"`
 	Reasoning  *string         `json:"reasoning_content"`
+	Refusal    json.RawMessage `json:"refusal"`
 }
 
-// roles maps what a client may say to what templates know: developer is the
-// newer name of system, function the older one of tool.
-var roles = map[string]string{
-	"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool",
-	"function": "tool",
-}
-
-func parseMessages(raw json.RawMessage) ([]api.Message, *apiError) {
+// parseMessages reads the messages of a chat. What cannot be used of them is left out with a
+// warning.
+func parseMessages(raw json.RawMessage, warn *api.Warnings) ([]api.Message, *apiError) {
 	if isNull(raw) {
 		return nil, invalid("messages", "is missing; send a list of messages")
 	}
-	var out []api.Message
+	h := history{warn: warn}
 	e := each(raw, "messages", MaxMessages, func(i int, item json.RawMessage) *apiError {
-		at := fmt.Sprintf("messages[%d]", i)
-		var b messageBody
-		if isNull(item) || item[0] != '{' {
-			return invalid(at, "must be an object")
-		}
-		if e := decode(item, &b, at); e != nil {
-			return e
-		}
-		if b.Role == nil {
-			return invalid(at+".role", "is missing")
-		}
-		role, ok := roles[*b.Role]
-		if !ok {
-			return invalid(at+".role", "is %q and must be system, developer, user, assistant or tool", clip(*b.Role))
-		}
-		if !isEmpty(b.ToolCalls) && role != "assistant" {
-			return invalid(at+".tool_calls", "belong to assistant messages, not to %s ones", role)
-		}
-		m := api.Message{Role: role, CallID: stringOf(b.ToolCallID), Reasoning: stringOf(b.Reasoning)}
-		if role == "tool" {
-			m.Name = stringOf(b.Name)
-		}
-		var e *apiError
-		if m.Calls, e = parseCalls(b.ToolCalls, at+".tool_calls"); e != nil {
-			return e
-		}
-		if m.Content, e = parseContent(b.Content, at+".content", role); e != nil {
-			return e
-		}
-		out = append(out, m)
-		return nil
+		return h.chat(item, fmt.Sprintf("messages[%d]", i))
 	})
-	if e == nil && len(out) == 0 {
-		e = invalid("messages", "is empty; send at least one message")
+	if e != nil {
+		return nil, e
 	}
-	if e == nil {
-		e = checkResults(out, func(i int) string { return fmt.Sprintf("messages[%d].tool_call_id", i) })
-	}
-	return out, e
+	return h.end("messages")
 }
 
-// parseContent takes a string or a list of text parts, which are joined by line
-// breaks as other servers do. Only an assistant may have said nothing.
-func parseContent(raw json.RawMessage, at, role string) (string, *apiError) {
-	var text string
-	switch {
-	case isNull(raw) && role == "assistant":
-		return "", nil
-	case isNull(raw):
-		return "", invalid(at, "is missing")
-	case raw[0] == '"':
-		return text, decode(raw, &text, at)
-	case raw[0] != '[':
-		return "", invalid(at, "must be a string or a list of text parts")
-	}
-	var parts []string
-	e := each(raw, at, MaxParts, func(i int, item json.RawMessage) *apiError {
-		part := fmt.Sprintf("%s[%d]", at, i)
-		var p struct {
-			Type *string `json:"type"`
-			Text *string `json:"text"`
-		}
-		if item[0] != '{' {
-			return invalid(part, "must be an object")
-		}
-		if e := decode(item, &p, part); e != nil {
-			return e
-		}
-		switch {
-		case p.Type == nil:
-			return invalid(part+".type", "is missing")
-		case *p.Type != "text" && *p.Type != "input_text" && *p.Type != "output_text":
-			return invalid(part+".type", "is %q; only text is supported", clip(*p.Type))
-		case p.Text == nil:
-			return invalid(part+".text", "is missing")
-		}
-		parts = append(parts, *p.Text)
+// chat adds a message of /v1/chat/completions.
+func (h *history) chat(raw json.RawMessage, at string) *apiError {
+	var b messageBody
+	if !h.object(raw, &b, at) {
 		return nil
-	})
-	return strings.Join(parts, "\n"), e
+	}
+	role, field := h.role(b.Role, at), at+".content"
+	if role == "tool" {
+		c, e := readResult(b.Content, field)
+		h.result(stringOf(b.ToolCallID), stringOf(b.Name), &c, at+".tool_call_id")
+		return e
+	}
+	if isNull(b.Content) && !isEmpty(b.Refusal) {
+		b.Content, field = b.Refusal, at+".refusal"
+	}
+	c, e := readContent(b.Content, field)
+	if e != nil {
+		return e
+	}
+	if role != "assistant" {
+		if !isEmpty(b.ToolCalls) {
+			h.warn.Add("%s.tool_calls: belong to messages of the assistant and were left out", at)
+		}
+		h.say(role, &c)
+		return nil
+	}
+	m := api.Message{Reasoning: stringOf(b.Reasoning)}
+	if m.Calls, e = h.callList(b.ToolCalls, b.OldCall, at); e == nil {
+		h.answer(m, &c)
+	}
+	return e
 }
 
 // parsePrompt takes a string, a list of token ids, or a list of these.

@@ -56,8 +56,8 @@ func (r *response) object(status string, result *api.Result) object {
 	if a.before != nil {
 		o["previous_response_id"] = a.before.id
 	}
-	if len(a.warnings) > 0 {
-		o["warnings"] = a.warnings
+	if list := a.Warnings.List(); len(list) > 0 {
+		o["warnings"] = list
 	}
 	if result != nil {
 		o["usage"] = object{"input_tokens": result.PromptTokens, "output_tokens": result.Tokens,

@@ -65,7 +65,7 @@ func (a *asking) tool(item json.RawMessage, at, namespace string) *apiError {
 		tool.Parameters = customTool
 		a.custom[within(namespace, tool.Name)] = true
 	default:
-		a.warn("%s, %q, is not run here and was left out", at, clip(kind))
+		a.Warnings.Add("%s, %q, is not run here and was left out", at, clip(kind))
 		return nil
 	}
 	if len(a.Tools) == toolcall.MaxTools {

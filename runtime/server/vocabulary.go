@@ -37,7 +37,8 @@ func (b *tokenizeBody) parse(data []byte) (*call, *apiError) {
 		return parseChat(data)
 	}
 	unknown, e := checkFields(data, tokenizeFields())
-	c := &call{unknown: unknown}
+	c := newCall()
+	c.unknown = unknown
 	switch {
 	case e != nil:
 		return nil, e
@@ -71,7 +72,9 @@ func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) {
 			s.refused(x, r, err)
 			return
 		}
-		writeJSON(x, http.StatusOK, s.appendTokens(nil, ids, &b))
+		out := s.appendTokens(nil, ids, &b)
+		out = appendWarnings(out[:len(out)-1], c.Warnings.List())
+		writeJSON(x, http.StatusOK, append(out, '}'))
 	})
 }
 
@@ -163,7 +166,8 @@ func (s *Server) applyTemplate(w http.ResponseWriter, r *http.Request) {
 			s.refused(x, r, err)
 			return
 		}
-		writeJSON(x, http.StatusOK, append(appendString([]byte(`{"prompt":`), text), '}'))
+		out := appendWarnings(appendString([]byte(`{"prompt":`), text), c.Warnings.List())
+		writeJSON(x, http.StatusOK, append(out, '}'))
 	})
 }
 

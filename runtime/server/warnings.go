@@ -1,0 +1,57 @@
+package server
+
+import "fmt"
+
+// warningsHeader names the parts of a request that were left out or changed. Its value is a JSON
+// array of the warnings in ASCII.
+const warningsHeader = "X-Sandwich-Warnings"
+
+// maxWarningsHeader bounds the value of warningsHeader in bytes: proxies refuse long headers.
+const maxWarningsHeader = 2048
+
+// warningsValue returns the value of warningsHeader. Warnings that exceed maxWarningsHeader are
+// counted in its last element.
+func warningsValue(list []string) string {
+	const reserve = len(`,"999 more are in the body"]`)
+	var value []byte
+	for i, w := range list {
+		quoted := appendASCII(nil, w)
+		if len(value)+len(quoted)+reserve > maxWarningsHeader {
+			value = appendASCII(comma(value), fmt.Sprintf("%d more are in the body", len(list)-i))
+			break
+		}
+		value = append(comma(value), quoted...)
+	}
+	return "[" + string(value) + "]"
+}
+
+// appendASCII appends s as a JSON string of printable ASCII characters.
+func appendASCII(b []byte, s string) []byte {
+	for _, r := range string(appendString(nil, s)) {
+		switch {
+		case r < 0x80:
+			b = append(b, byte(r))
+		case r < 0x10000:
+			b = fmt.Appendf(b, `\u%04x`, r)
+		default:
+			r -= 0x10000
+			b = fmt.Appendf(b, `\u%04x\u%04x`, 0xD800+r>>10, 0xDC00+r&0x3FF)
+		}
+	}
+	return b
+}
+
+// appendWarnings appends the field "warnings" to a JSON object that has other fields already; an
+// empty list appends nothing.
+func appendWarnings(b []byte, list []string) []byte {
+	for i, w := range list {
+		if b = append(b, ','); i == 0 {
+			b = append(b, `"warnings":[`...)
+		}
+		b = appendString(b, w)
+	}
+	if len(list) > 0 {
+		b = append(b, ']')
+	}
+	return b
+}
