@@ -40,12 +40,18 @@ type Request struct {
 	Warnings *Warnings
 }
 
-// Queue is how a request stands when it comes, by what others took; times are 0 where they are not
-// known.
+// Queue is the state of a request when it arrives, estimated from what others took; times are 0 if
+// they are not known.
 type Queue struct {
 	Ahead int           // requests that wait before it
 	Wait  time.Duration // until it runs
 	First time.Duration // until its first token
+
+	Prompt int // tokens of its prompt; 0 if what is cached of it is not known
+	Cached int // tokens of its prompt that need not be computed
+	// Diverged is the index of the first token of the prompt that differs from the most similar
+	// text that was computed of late for the same Salt; -1 if there is none, or none differs.
+	Diverged int
 }
 
 // Progress is how far the prompt of a request is, in tokens.

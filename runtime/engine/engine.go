@@ -49,7 +49,8 @@ type Engine struct {
 	context int
 	draft   *draft
 	large   chan struct{} // capacity 1: whoever encodes a large text
-	watch   watch         // over the PUs that the system leaves
+	recent  recentTexts
+	watch   watch // over the PUs that the system leaves
 
 	mu      sync.Mutex // guards everything below
 	sched   *sched.Scheduler
@@ -84,9 +85,11 @@ type job struct {
 	arrived time.Time
 	started time.Time // of its first forward; set before the first token
 	cached  int       // positions that were there before it
+	hit     int       // positions that were cached when it came; set where Request.Queued is
 	known   []int32   // on its way to the scheduler
 	forced  []int32   // given out, since no others were allowed, and not yet known to it
 	line    []int32   // memory of forced
+	said    []int32   // tokens of the answer, for recentTexts
 	halted  int       // op at which its prefill goes on when it is resumed
 	vector  []float32 // what a pooled model made of it; set before out is closed
 }
@@ -212,14 +215,24 @@ func (e *Engine) Generate(ctx context.Context, req api.Request, emit func(api.To
 	req.Prompt = slices.Clone(req.Prompt) // the scheduler may read it after this call
 	j := &job{req: &req, sampler: newSampler(req.Sampling, req.Prompt), limit: limit}
 	j.out.ready = make(chan struct{}, 1)
+	diverged := -1
+	if req.Queued != nil {
+		diverged = e.recent.diverged(req.Salt, req.Prompt)
+	}
 	if err := e.submit(j); err != nil {
 		return api.Result{}, err
 	}
 	if req.Queued != nil {
-		req.Queued(e.outlook(j))
+		q := e.outlook(j)
+		q.Prompt, q.Cached, q.Diverged = len(req.Prompt), j.hit, diverged
+		req.Queued(q)
 	}
 	defer e.cancel(j) // where it is still live: ctx ended, emit failed or panicked, a stop string appeared
-	return e.follow(ctx, j, emit)
+	res, err := e.follow(ctx, j, emit)
+	if len(j.said) > 0 {
+		e.remember(j)
+	}
+	return res, err
 }
 
 // admissible checks a request against the context and returns how many tokens it may generate.
@@ -284,6 +297,9 @@ func (e *Engine) submit(j *job) error {
 	e.jobs[j.id], j.arrived = j, time.Now()
 	if j.req.OfPrompt {
 		j.out.put(step{id: j.req.Prompt[0], logprob: float32(math.NaN()), prompt: true})
+	}
+	if j.req.Queued != nil {
+		e.lookUp(j)
 	}
 	e.counts.Requests++
 	e.counts.PromptTokens += int64(len(j.req.Prompt))

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"sandwich/runtime/api"
@@ -29,6 +30,10 @@ func (e *Engine) follow(ctx context.Context, j *job, emit func(api.Token) error)
 			}
 			if res.Tokens == 0 {
 				res.FirstToken = s.at.Sub(j.arrived)
+				e.remember(j)
+			}
+			if j.req.Queued != nil {
+				j.said = append(j.said, s.id)
 			}
 			res.Tokens++
 			res.Total = s.at.Sub(j.arrived)
@@ -58,6 +63,19 @@ func (e *Engine) follow(ctx context.Context, j *job, emit func(api.Token) error)
 		}
 		return e.finish(res, j, end.reason), nil
 	}
+}
+
+// remember keeps the tokens of a request that were computed, for requests that say what is cached of
+// them.
+func (e *Engine) remember(j *job) {
+	if j.req.Queued == nil {
+		return
+	}
+	ids := j.req.Prompt // which no one changes
+	if len(j.said) > 0 {
+		ids = slices.Concat(ids, j.said)
+	}
+	e.recent.add(j.req.Salt, ids)
 }
 
 func (e *Engine) finish(res api.Result, j *job, reason api.Finish) api.Result {

@@ -7,18 +7,14 @@ import (
 	"sandwich/runtime/cost"
 )
 
-// outlook is how a job that was submitted stands: its place, and when its first token is due by the
-// table of costs. Beside its own prompt there are those that are being read, and between their
-// chunks a step of those that have their first token.
+// outlook returns the place of a job that was submitted and predicts when its first token is due.
+// The table of costs predicts its own prompt, the prompts that are computed before it and, between
+// their chunks, a step of the requests that have their first token.
 func (e *Engine) outlook(j *job) (q api.Queue) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	q.Ahead, q.Wait = e.sched.Place(j.id)
-	cached := 0
-	if !j.req.OfPrompt {
-		cached = e.sched.Cached(j.req.Salt, j.req.Prompt)
-	}
-	took, chunks := e.reading(cached, len(j.req.Prompt))
+	took, chunks := e.reading(j.hit, len(j.req.Prompt))
 	var others cost.Load
 	for _, o := range e.jobs {
 		switch {
@@ -37,6 +33,14 @@ func (e *Engine) outlook(j *job) (q api.Queue) {
 	}
 	q.First = q.Wait + took
 	return q
+}
+
+// lookUp sets how much of the prompt of a job is cached. It is called before the job is submitted,
+// with e.mu held: later the job's own blocks count.
+func (e *Engine) lookUp(j *job) {
+	if !j.req.OfPrompt {
+		j.hit = e.sched.Cached(j.req.Salt, j.req.Prompt)
+	}
 }
 
 // reading predicts the time of a prompt from one position to another, and its chunks.

@@ -45,7 +45,13 @@ func TestOutlook(t *testing.T) {
 	o.Parallel, o.Queue = 1, 8
 	e := open(t, o)
 	generate(t, e, api.Request{Prompt: tinyPrompt(1, 200), MaxTokens: 1}) // the table learns
-	due := func(prompt []int32) time.Duration { return e.outlook(&job{req: &api.Request{Prompt: prompt}}).First }
+	due := func(prompt []int32) time.Duration {
+		j := &job{req: &api.Request{Prompt: prompt}}
+		e.mu.Lock()
+		e.lookUp(j)
+		e.mu.Unlock()
+		return e.outlook(j).First
+	}
 	if again, fresh := due(tinyPrompt(1, 200)), due(tinyPrompt(4, 200)); again >= fresh || again <= 0 {
 		t.Errorf("due in %v, and in %v where the prompt is cached", fresh, again)
 	}

@@ -21,6 +21,7 @@ const (
 	queuePlace = "X-Sandwich-Queue-Place" // requests that wait before it
 	queueWait  = "X-Sandwich-Queue-Wait"  // seconds that it will wait, as far as is known
 	queueFirst = "X-Sandwich-First-Token" // seconds until its first token, likewise
+	queueCache = "X-Sandwich-Cache"       // what of its prompt is cached, and where it differs from that
 )
 
 // urgency is what a request or its key states: a class, and a place in it.

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"crypto/sha256"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strconv"
@@ -74,7 +75,11 @@ func (s *Server) written(x *exchange, r *http.Request, c *call, out *stream, w w
 	if !c.stream {
 		out.close() // nothing is written before the end
 	}
-	c.Queued, c.Progress = out.queued, out.progress
+	c.Queued = func(q api.Queue) {
+		out.queued(q)
+		s.noteCache(x, q)
+	}
+	c.Progress = out.progress
 	out.eager = c.progress
 	out.start()
 	result, err := s.answer(r.Context(), x, c, w)
@@ -120,6 +125,27 @@ func (s *Server) note(x *exchange, c *call, body int) {
 		"stops", len(c.Stop), "ignore_eos", c.IgnoreEOS, "logprobs", c.Logprobs, "top_logprobs", c.TopLogprobs)
 }
 
+// cacheValue tells how many tokens of a prompt are cached, how many it has and, if that is known,
+// the index of the first token that differs from the most similar text of late.
+func cacheValue(q api.Queue) string {
+	value := fmt.Sprintf("hit=%d; prompt=%d", q.Cached, q.Prompt)
+	if q.Diverged >= 0 {
+		value += fmt.Sprintf("; diverged=%d", q.Diverged)
+	}
+	return value
+}
+
+// noteCache logs the same.
+func (s *Server) noteCache(x *exchange, q api.Queue) {
+	if l := s.opts.Log; l != nil && q.Prompt > 0 && l.Enabled(context.Background(), slog.LevelDebug) {
+		a := []any{"id", x.id, "hit", q.Cached, "prompt", q.Prompt}
+		if q.Diverged >= 0 {
+			a = append(a, "diverged", q.Diverged)
+		}
+		l.Debug("prompt cache", a...)
+	}
+}
+
 // refused answers what was asked of the Generator beside an answer, and was refused.
 func (s *Server) refused(x *exchange, r *http.Request, err error) {
 	if hungUp(r.Context()) {
@@ -154,8 +180,11 @@ func (s *Server) timed(x *exchange, emit func(api.Token) error) func(api.Token) 
 	}
 }
 
-// setQueue says how a request stood when it came.
+// setQueue writes the state of a request when it came into the header of its answer.
 func setQueue(h http.Header, q api.Queue) {
+	if q.Prompt > 0 {
+		h.Set(queueCache, cacheValue(q))
+	}
 	h.Set(queuePlace, strconv.Itoa(q.Ahead))
 	seconds := func(name string, d time.Duration) { h.Set(name, strconv.FormatFloat(d.Seconds(), 'f', 3, 64)) }
 	if q.Wait > 0 || q.Ahead == 0 {

@@ -72,7 +72,7 @@ func (s *Server) share(w http.ResponseWriter, r *http.Request, rt route) (prefli
 	}
 	h.Set("Access-Control-Allow-Origin", r.Header.Get("Origin"))
 	h.Set("Access-Control-Expose-Headers", requestID+", Retry-After, "+queuePlace+", "+queueWait+", "+queueFirst+
-		", "+warningsHeader)
+		", "+queueCache+", "+warningsHeader)
 	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
 		return false
 	}
