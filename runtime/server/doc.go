@@ -8,9 +8,10 @@
 // the Generator, whose tokens are written as they come (server-sent events) or
 // gathered into one answer. A client that hangs up cancels the context that
 // Generate was given. A field is refused by name where its type or value is
-// wrong, where it asks for what is not offered (images, best_of, ...), and
+// wrong, where it asks for what is not offered (best_of, suffix, ...), and
 // where its name is a slip of a known one. Other fields are ignored, as clients
-// send many, and named once in the log.
+// send many, and named once in the log. A part of a conversation that cannot be
+// used is left out with a warning, and the rest is answered (type history).
 //
 // Beside OpenAI's fields it takes top_k, min_p, repetition_penalty (or
 // repeat_penalty), n_predict, ignore_eos and cache_salt. priority ("proactive", or a
