@@ -12,13 +12,14 @@ import (
 
 // callIndex finds the calls that results belong to.
 type callIndex struct {
-	names map[string]string // of all calls, by id
-	open  []indexedCall     // without a result yet, in their order
-	made  int               // ids made for calls without one
+	byID map[string]indexedCall // the latest call of each id
+	open []indexedCall          // without a result yet, in their order
+	made int                    // ids made for calls without one
 }
 
 type indexedCall struct {
 	id, name string
+	owner    int  // index of the message that has the call
 	made     bool // the client sent no id
 }
 
@@ -27,28 +28,29 @@ const maxOpen = 1024
 
 // add records a call and returns its id, which is made up where it has none: nine digits, as some
 // templates demand.
-func (x *callIndex) add(id, name string) string {
+func (x *callIndex) add(id, name string, owner int) string {
 	made := id == ""
-	for _, taken := x.names[id]; id == "" || made && taken; _, taken = x.names[id] {
+	for _, taken := x.byID[id]; id == "" || made && taken; _, taken = x.byID[id] {
 		x.made++
 		id = fmt.Sprintf("%09d", x.made)
 	}
-	if x.names == nil {
-		x.names = map[string]string{}
+	if x.byID == nil {
+		x.byID = map[string]indexedCall{}
 	}
-	x.names[id] = name
+	c := indexedCall{id, name, owner, made}
+	x.byID[id] = c
 	if len(x.open) == maxOpen {
 		x.open = slices.Delete(x.open, 0, 1)
 	}
-	x.open = append(x.open, indexedCall{id, name, made})
+	x.open = append(x.open, c)
 	return id
 }
 
 // answered returns the call that a result belongs to: the first one without a result that has its
 // id, else one that had a result already. Where the client sent no id with the result or with the
 // call, it is the first one without a result that has its name, or any.
-func (x *callIndex) answered(id, name string) (c api.ToolCall, known bool) {
-	called, sent := x.names[id]
+func (x *callIndex) answered(id, name string) (c indexedCall, known bool) {
+	called, sent := x.byID[id]
 	i := slices.IndexFunc(x.open, func(c indexedCall) bool {
 		if sent {
 			return c.id == id
@@ -56,9 +58,9 @@ func (x *callIndex) answered(id, name string) (c api.ToolCall, known bool) {
 		return (id == "" || c.made) && (name == "" || name == c.name)
 	})
 	if i < 0 {
-		return api.ToolCall{ID: id, Name: called}, sent
+		return called, sent
 	}
-	c = api.ToolCall{ID: x.open[i].id, Name: x.open[i].name}
+	c = x.open[i]
 	x.open = slices.Delete(x.open, i, i+1)
 	return c, true
 }
@@ -68,8 +70,9 @@ const cutNote = "these arguments were cut off or are not valid; the call was not
 
 // call adds a call of the conversation to calls. Arguments that are not a JSON object, as a limit
 // on the length of an answer leaves them, become an object that shows their text: many templates
-// read arguments as JSON. A call without a name is left out.
-func (h *history) call(calls []api.ToolCall, id, name, arguments, at string) []api.ToolCall {
+// read arguments as JSON. A call without a name is left out. owner is the index of the message that
+// will have the calls.
+func (h *history) call(calls []api.ToolCall, owner int, id, name, arguments, at string) []api.ToolCall {
 	if name == "" {
 		h.warn.Add("%s: a call without a name was left out", at)
 		return calls
@@ -84,7 +87,7 @@ func (h *history) call(calls []api.ToolCall, id, name, arguments, at string) []a
 		text := appendString([]byte(`{"cut_arguments":`), arguments)
 		arguments = string(append(appendString(append(text, `,"note":`...), cutNote), '}'))
 	}
-	return append(calls, api.ToolCall{ID: h.calls.add(id, name), Name: name, Arguments: arguments})
+	return append(calls, api.ToolCall{ID: h.calls.add(id, name, owner), Name: name, Arguments: arguments})
 }
 
 // callBody is a call in a message of /v1/chat/completions and of ollama.
@@ -114,7 +117,7 @@ func (f *functionCall) arguments() string {
 // callList reads the calls of a message. old is the one call of the API before tools.
 func (h *history) callList(raw json.RawMessage, old *functionCall, at string) (calls []api.ToolCall, e *apiError) {
 	if old != nil {
-		calls = h.call(calls, "", old.Name, old.arguments(), join(at, "function_call"))
+		calls = h.call(calls, len(h.messages), "", old.Name, old.arguments(), join(at, "function_call"))
 	}
 	if at = join(at, "tool_calls"); isEmpty(raw) {
 		return calls, nil
@@ -132,11 +135,11 @@ func (h *history) callList(raw json.RawMessage, old *functionCall, at string) (c
 		}
 		switch h.fields(item, &c, at); {
 		case c.Function == nil && c.Custom != nil:
-			calls = h.call(calls, c.ID, c.Custom.Name, inputArguments(c.Custom.Input), at+".custom")
+			calls = h.call(calls, len(h.messages), c.ID, c.Custom.Name, inputArguments(c.Custom.Input), at+".custom")
 		case c.Function == nil:
 			h.warn.Add("%s: a call without a name was left out", at)
 		default:
-			calls = h.call(calls, c.ID, c.Function.Name, c.Function.arguments(), at+".function.arguments")
+			calls = h.call(calls, len(h.messages), c.ID, c.Function.Name, c.Function.arguments(), at+".function.arguments")
 		}
 		return nil
 	})

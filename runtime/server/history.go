@@ -19,6 +19,9 @@ type history struct {
 	messages []api.Message
 	refusal  *apiError // of the last message of the user; nil where something usable follows it
 	calls    callIndex
+	moved    map[int][]api.Message // results that come later than their call's message, by its index
+	late     int                   // how many these are
+	owner    int                   // index of the last message that is not a result
 }
 
 // end returns the messages, or why the request is refused. field is the field that holds them.
@@ -26,7 +29,25 @@ func (h *history) end(field string) ([]api.Message, *apiError) {
 	if h.refusal == nil && len(h.messages) == 0 {
 		return nil, invalid(field, "is empty; send at least one message")
 	}
-	return h.messages, h.refusal
+	return h.ordered(), h.refusal
+}
+
+// ordered returns the messages with each result next to the message that has its call: templates
+// find it nowhere else.
+func (h *history) ordered() []api.Message {
+	if h.moved == nil {
+		return h.messages
+	}
+	var out []api.Message
+	for i := 0; i < len(h.messages); {
+		owner := i
+		out = append(out, h.messages[i])
+		for i++; i < len(h.messages) && h.messages[i].Role == "tool"; i++ {
+			out = append(out, h.messages[i])
+		}
+		out = append(out, h.moved[owner]...)
+	}
+	return out
 }
 
 // object decodes an element of the conversation, which must be an object. Fields of a wrong type
@@ -135,7 +156,17 @@ func (h *history) result(id, name string, c *content, at string) {
 	h.report(c)
 	text := c.orPlaceholder()
 	if call, known := h.calls.answered(id, name); known {
-		h.add(api.Message{Role: "tool", CallID: call.ID, Name: call.Name, Content: text})
+		m := api.Message{Role: "tool", CallID: call.id, Name: call.name, Content: text}
+		if call.owner == h.owner {
+			h.add(m)
+			return
+		}
+		h.warn.Add("%s: other messages are between this result and its call, to which it was moved", at)
+		if h.moved == nil {
+			h.moved = map[int][]api.Message{}
+		}
+		h.moved[call.owner], h.refusal = append(h.moved[call.owner], m), nil
+		h.late++
 		return
 	}
 	of := "a call of a tool"
@@ -153,6 +184,9 @@ func (h *history) result(id, name string, c *content, at string) {
 // add appends a message. What follows a message of the user that cannot be used makes the request
 // usable, unless it is the system's.
 func (h *history) add(m api.Message) {
+	if m.Role != "tool" {
+		h.owner = len(h.messages)
+	}
 	if h.messages = append(h.messages, m); m.Role != "system" {
 		h.refusal = nil
 	}

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-
-	"sandwich/runtime/api"
 )
 
 // understood sends a body and returns the messages that the Generator got, one a line, and the warnings.
@@ -81,6 +79,16 @@ func TestHistoryKept(t *testing.T) {
 			{"role":"user","content":"a"}]}`, "user " + orphan + "r\nuser a\n", "input[0].call_id: "},
 		{"/api/chat", messagesOf(`{"role":"tool","tool_call_id":"gone","content":"r"},` + user),
 			"user " + orphan + "r\nuser a\n", "messages[0].tool_call_id: "},
+
+		// Results that other messages separate from their call.
+		{chatPath, messagesOf(user + `,{"role":"assistant","tool_calls":[{"id":"c","function":{"name":"f"}},{"id":"d",
+			"function":{"name":"g"}}]},{"role":"tool","tool_call_id":"c","content":"1"},{"role":"assistant","content":"b"},
+			{"role":"tool","tool_call_id":"d","content":"2"},{"role":"tool","tool_call_id":"c","content":"3"},` + user),
+			"user a\nassistant  c=f({}) d=g({})\ntool 1 of c=f\ntool 2 of d=g\ntool 3 of c=f\nassistant b\nuser a\n",
+			"messages[4].tool_call_id: other messages\nmessages[5].tool_call_id: other messages"},
+		{responsesPath, `{"input":[{"type":"function_call","call_id":"c","name":"f"},{"role":"user","content":"a"},
+			{"type":"function_call_output","call_id":"c","output":"1"}]}`, "assistant  c=f({})\ntool 1 of c=f\nuser a\n",
+			"input[2].call_id: other messages"},
 
 		// Missing and repeated ids, and the one call of older clients.
 		{chatPath, messagesOf(user + `,{"role":"assistant","tool_calls":[{"function":{"name":"f"}},{"id":"","function":
@@ -212,12 +220,12 @@ func TestHistoryBounds(t *testing.T) {
 	}
 	var x callIndex
 	for range 3 * maxOpen {
-		x.add("", "f")
+		x.add("", "f", 0)
 	}
 	if len(x.open) != maxOpen || x.made != 3*maxOpen {
 		t.Errorf("%d calls without a result are kept of %d", len(x.open), x.made)
 	}
-	if c, known := x.answered("000000001", ""); !known || c != (api.ToolCall{ID: "000000001", Name: "f"}) {
+	if c, known := x.answered("000000001", ""); !known || c.id != "000000001" || c.name != "f" {
 		t.Errorf("%+v, %v", c, known)
 	}
 }

@@ -165,7 +165,7 @@ func (t *blockTurn) block(raw json.RawMessage, at string) *apiError {
 	case ours && kind.Type == "tool_use":
 		t.fields(raw, &b, at)
 		input := functionCall{Arguments: b.Input}
-		t.message.Calls = t.call(t.message.Calls, b.ID, b.Name, input.arguments(), at+".input")
+		t.message.Calls = t.call(t.message.Calls, len(t.messages), b.ID, b.Name, input.arguments(), at+".input")
 	default:
 		return t.content.part(raw, at)
 	}

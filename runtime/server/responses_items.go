@@ -21,7 +21,7 @@ func (a *asking) messages() *apiError {
 	before := len(h.messages)
 	read := func(item json.RawMessage, at string) *apiError {
 		e := a.item(item, at)
-		if len(h.messages) > MaxMessages {
+		if len(h.messages)+h.late > MaxMessages {
 			return invalid(at, "makes more than the %d messages accepted; begin anew, with what matters of them "+
 				"as input", MaxMessages)
 		}
@@ -160,16 +160,18 @@ func (a *asking) callItem(raw json.RawMessage, at string) {
 	if item.Type == "custom_tool_call" {
 		arguments = inputArguments(item.Input)
 	}
-	calls := h.call(nil, item.CallID, within(item.Namespace, item.Name), arguments, at+".arguments")
+	owner := len(h.messages)
+	if owner > 0 && h.messages[owner-1].Role == "assistant" {
+		owner--
+	}
+	calls := h.call(nil, owner, item.CallID, within(item.Namespace, item.Name), arguments, at+".arguments")
 	if calls == nil {
 		return
 	}
-	last := len(h.messages) - 1
-	if last < 0 || h.messages[last].Role != "assistant" {
+	if owner == len(h.messages) {
 		h.add(api.Message{Role: "assistant"})
-		last++
 	}
-	m := &h.messages[last]
+	m := &h.messages[owner]
 	m.Reasoning += a.reasoning
 	m.Calls = append(m.Calls, calls...)
 	a.reasoning, h.refusal = "", nil
