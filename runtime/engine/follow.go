@@ -65,8 +65,7 @@ func (e *Engine) follow(ctx context.Context, j *job, emit func(api.Token) error)
 	}
 }
 
-// remember keeps the tokens of a request that were computed, for requests that say what is cached of
-// them.
+// remember keeps the computed tokens of a request, so that later ones can be compared with them.
 func (e *Engine) remember(j *job) {
 	if j.req.Queued == nil {
 		return

@@ -83,9 +83,9 @@ func (c *cores) Carry(a *sched.Action) {
 	}
 }
 
-// Begin makes the batch of a forward and notes the requests whose first forward it is. That may be a
-// decode: a prompt of which all but the last token is cached, or that has one token, needs no
-// prefill.
+// Begin makes the batch of a forward and notes the requests whose first forward it is. That may
+// be a decode: a prompt of which all but the last token is cached, or that has one token, needs
+// no prefill.
 func (c *cores) Begin(act *sched.Action) {
 	c.pace.stop.Store(false)
 	c.sched.Fill(&c.batch)

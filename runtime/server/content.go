@@ -46,8 +46,8 @@ func (c *content) loseKind(at, kind string) {
 // text returns the texts of all parts, separated by line breaks as other servers do.
 func (c *content) text() string { return strings.Join(c.texts, "\n") }
 
-// usable reports whether the content holds what the client sent, perhaps an empty string. Blank text
-// next to parts that cannot be used says nothing.
+// usable reports whether the content holds what the client sent, perhaps an empty string. Blank
+// text next to parts that cannot be used does not count.
 func (c *content) usable() bool {
 	says := func(text string) bool { return strings.TrimSpace(text) != "" }
 	return len(c.texts) > 0 && (len(c.lost) == 0 || slices.ContainsFunc(c.texts, says))

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// understood sends a body and returns the messages that the Generator got, one a line, and the warnings.
+// understood sends a body and returns the messages that the Generator got, one a line, and the
+// warnings.
 func understood(t *testing.T, path, body string) (said, warnings string) {
 	t.Helper()
 	f := &fake{words: []string{"x"}}
@@ -71,7 +72,8 @@ func TestHistoryKept(t *testing.T) {
 		{chatPath, messagesOf(user + `,{"role":"tool","tool_call_id":"gone","content":"r"}`),
 			"user a\nuser " + orphan + "r\n", "messages[1].tool_call_id: "},
 		{chatPath, messagesOf(user + `,{"role":"function","name":"g","content":"r"}`),
-			"user a\nuser [result of a call of \"g\", which is not in this conversation]\nr\n", "messages[1].tool_call_id: "},
+			"user a\nuser [result of a call of \"g\", which is not in this conversation]\nr\n",
+			"messages[1].tool_call_id: "},
 		{messagesPath, messagesOf(`{"role":"user","content":[{"type":"tool_result","tool_use_id":"gone",
 			"content":[{"type":"text","text":"r"}]},{"type":"text","text":"go on"}]}`),
 			"user " + orphan + "r\nuser go on\n", "messages[0].content[0].tool_use_id: "},
@@ -106,7 +108,8 @@ func TestHistoryKept(t *testing.T) {
 			{"role":"user","content":[{"type":"tool_result","content":"1"}]}`),
 			"user a\nassistant  000000001=f({})\ntool 1 of 000000001=f\n", ""},
 		{chatPath, messagesOf(user + `,{"role":"assistant","content":"b","tool_calls":[{"id":"c"},7]}`),
-			"user a\nassistant b\n", "messages[1].tool_calls[0]: a call without a name\nmessages[1].tool_calls[1]: a number"},
+			"user a\nassistant b\n",
+			"messages[1].tool_calls[0]: a call without a name\nmessages[1].tool_calls[1]: a number"},
 		{responsesPath, `{"input":["a",{"type":"function_call","call_id":"c","arguments":"{}"},
 			{"type":"function_call_output","call_id":"gone","output":"r"}]}`, "user a\nuser " + orphan + "r\n",
 			"input[1].arguments: a call without a name"},
@@ -159,19 +162,23 @@ func TestContentKept(t *testing.T) {
 			responsesPath: `{"input":[{"type":"message","role":"user","content":%s},{"role":"user","content":"b"}]}`,
 		} {
 			said, warnings := understood(t, path, fmt.Sprintf(shape, c.content))
-			warning := c.warning
+			field, warning := "messages", c.warning
+			if path == responsesPath {
+				field = "input"
+			}
 			if warning != "" {
-				warning = map[bool]string{true: "input", false: "messages"}[path == responsesPath] + "[0].content" + warning
+				warning = field + "[0].content" + warning
 			}
 			if said != "user "+c.said+"\nuser b\n" || !covers(warnings, warning) {
-				t.Errorf("%s %s: said %q, want %q; warnings %q, want %q", path, c.content, said, c.said, warnings, warning)
+				t.Errorf("%s %s: said %q, want %q; warnings %q, want %q", path, c.content, said, c.said, warnings,
+					warning)
 			}
 		}
 	}
 }
 
-// TestUnusable: a last message of the user of which nothing can be used is refused with its path, if
-// nothing usable follows it.
+// TestUnusable checks that a last message of the user of which nothing can be used is refused with
+// its path, if nothing usable follows it.
 func TestUnusable(t *testing.T) {
 	const image = `{"role":"user","content":[{"type":"image","source":{}}]}`
 	s := New(&fake{words: []string{"x"}}, Options{})
@@ -198,7 +205,8 @@ func TestUnusable(t *testing.T) {
 			t.Errorf("%s %s: %d %s", c.path, c.body, w.Code, w.Body)
 		}
 	}
-	for _, path := range []string{messagesPath, messagesPath + "/count_tokens", "/api/chat", "/apply-template", "/tokenize"} {
+	count := messagesPath + "/count_tokens"
+	for _, path := range []string{messagesPath, count, "/api/chat", "/apply-template", "/tokenize"} {
 		if w := post(t, s, path, messagesOf(image)); w.Code != 400 || !strings.Contains(w.Body.String(), "only text") {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)
 		}

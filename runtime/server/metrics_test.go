@@ -20,7 +20,8 @@ func TestCountersNeverFall(t *testing.T) {
 	text := string(exposition(samples, hists))
 	for _, want := range []string{
 		"sandwich_prompt_tokens_total 9\n", "sandwich_cached_prompt_tokens_total 3\n",
-		"sandwich_completion_tokens_total 2\n", "sandwich_request_seconds_sum 1\n", "sandwich_request_seconds_count 2\n",
+		"sandwich_completion_tokens_total 2\n",
+		"sandwich_request_seconds_sum 1\n", "sandwich_request_seconds_count 2\n",
 		"sandwich_queue_seconds_sum{class=\"reactive\"} 1\n", "sandwich_queue_seconds_count{class=\"reactive\"} 2\n",
 		"sandwich_queue_seconds_bucket{class=\"reactive\",le=\"0.001\"} 1\n",
 	} {

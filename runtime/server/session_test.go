@@ -100,8 +100,8 @@ var sessions = []struct {
 }
 
 // TestSessionsGoOn injects each mishap at each position of each session and sends the session as it
-// grows from there on, whole and streamed. Every request is answered, but for one whose last message
-// of the user cannot be used, and what the session said otherwise is all there.
+// grows from there on, whole and streamed. Every request is answered, except where the last message
+// of the user cannot be used, and no other text of the session is lost.
 func TestSessionsGoOn(t *testing.T) {
 	for _, s := range sessions {
 		text, err := os.ReadFile("testdata/sessions/" + s.name + ".json")
@@ -126,7 +126,8 @@ func TestSessionsGoOn(t *testing.T) {
 					if at+len(elements) == end && at == 0 && !m.unusable && !seen(grown[end-1]) {
 						continue // nothing but what is left out
 					}
-					sendSession(t, s.path, s.field, fmt.Sprintf("%s, %s at %d of %d", s.name, m.name, at, end), grown[:end], want)
+					name := fmt.Sprintf("%s, %s at %d of %d", s.name, m.name, at, end)
+					sendSession(t, s.path, s.field, name, grown[:end], want)
 				}
 			}
 		}

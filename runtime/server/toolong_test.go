@@ -39,7 +39,8 @@ func TestContextOverflow(t *testing.T) {
 				text, _ := at(v, c.message...).(string)
 				kind, _ := at(v, "error", "type").(string)
 				code, _ := at(v, "error", "code").(string)
-				if w.Code != 400 || !pattern.MatchString(text) || !pattern.Match(w.Body.Bytes()) || kind != c.kind || code != c.code {
+				if w.Code != 400 || !pattern.MatchString(text) || !pattern.Match(w.Body.Bytes()) ||
+					kind != c.kind || code != c.code {
 					t.Errorf("%s, stream %s: %d %s", c.path, stream, w.Code, w.Body)
 				}
 			}

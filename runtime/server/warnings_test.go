@@ -117,7 +117,8 @@ func TestWarningsHeaderBounds(t *testing.T) {
 		w.Add("%d %s\r\nX-Evil: 1\x00 \u0085 \u202e", i, strings.Repeat("é\"\\", 90))
 	}
 	value := warningsValue(w.List())
-	if len(value) > maxWarningsHeader || strings.IndexFunc(value, func(r rune) bool { return r < ' ' || r > '~' }) >= 0 {
+	unprintable := func(r rune) bool { return r < ' ' || r > '~' }
+	if len(value) > maxWarningsHeader || strings.IndexFunc(value, unprintable) >= 0 {
 		t.Errorf("%d bytes: %q", len(value), value)
 	}
 	var list []string
