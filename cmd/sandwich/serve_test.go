@@ -216,7 +216,7 @@ func TestServeHugePrompts(t *testing.T) {
 	// A little over the context the count is exact.
 	code, text, _ := s.do("POST", "/v1/completions", fmt.Sprintf(`{"prompt":%q}`, strings.Repeat("the king ", 300)), "")
 	if code != http.StatusBadRequest || strings.Contains(text, "at least") ||
-		!strings.Contains(text, "the prompt has 60") {
+		!strings.Contains(text, "prompt is too long: 60") {
 		t.Errorf("status %d: %s", code, text)
 	}
 	if status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid)); err == nil {
