@@ -65,3 +65,26 @@ call("results of tools in a history", async () => {
 call("errors are the client's own", async () => {
   await assert.rejects(client.messages.create({ ...ask, temperature: 7 }), Anthropic.BadRequestError);
 });
+
+call("a history with mishaps, whole and streamed, with warnings", async () => {
+  const messages = [
+    { role: "user", content: "Hi." },
+    { role: "assistant", content: [{ type: "tool_use", id: "toolu_1", name: "clock", input: '{"city": ' }] },
+    { role: "user", content: [{ type: "tool_result", tool_use_id: "toolu_1", content: [{ type: "image", source: {} }] },
+      { type: "tool_reference", tool_name: "y" }] },
+    { role: "assistant", content: null },
+    { role: "user", content: "Go on." },
+  ];
+  const mishaps = { ...ask, max_tokens: 8, tools: tools.slice(0, 1), tool_choice: { type: "none" }, messages };
+  const whole = await client.messages.create(mishaps);
+  assert.equal(whole.warnings.length, 4);
+  const streamed = await client.messages.stream(mishaps).finalMessage();
+  assert.deepEqual(streamed.content, whole.content);
+  assert.deepEqual(streamed.warnings, whole.warnings);
+});
+
+call("errors: a prompt too long", async () => {
+  const messages = [{ role: "user", content: "word ".repeat(9000) }];
+  await assert.rejects(client.messages.create({ ...ask, messages }),
+    (e) => e.status === 400 && /prompt is too long: \d+ tokens > \d+ maximum/.test(e.message));
+});

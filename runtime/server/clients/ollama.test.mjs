@@ -68,3 +68,17 @@ call("errors are sentences", async () => {
   await assert.rejects(client.chat({ model, messages, options: { temperature: 7 } }), /between 0 and 2/);
   await assert.rejects(client.pull({ model }), /there is no/);
 });
+
+call("a history with mishaps, with warnings", async () => {
+  const messages = [
+    { role: "user", content: "Hi." },
+    { role: "assistant", content: "", tool_calls: [{ function: { name: "clock", arguments: '{"city": ' } }] },
+    { role: "tool", tool_name: "clock", content: "not run" },
+    { role: "user", content: "Go on.", images: ["aGk="] },
+  ];
+  const got = await client.chat({ model: "any", messages, options: { num_predict: 8 } });
+  assert.equal(got.warnings.length, 2);
+  let last;
+  for await (const part of await client.chat({ model: "any", messages, stream: true, options: { num_predict: 8 } })) last = part;
+  assert.deepEqual(last.warnings, got.warnings);
+});

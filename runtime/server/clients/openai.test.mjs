@@ -202,3 +202,36 @@ call("hanging up ends a stream", async () => {
   const after = await client.chat.completions.create({ model, messages, max_tokens: 2 });
   assert.equal(after.choices.length, 1);
 });
+
+const mishaps = [
+  { role: "user", content: "Hi." },
+  { role: "assistant", content: null, tool_calls: [{ id: "c", type: "function", function: { name: "clock", arguments: '{"city": "U' } }] },
+  { role: "tool", tool_call_id: "c", content: [{ type: "image_url", image_url: { url: "data:," } }] },
+  { role: "tool", tool_call_id: "gone", content: "late" },
+  { role: "user", content: "Go on." },
+];
+
+call("a history with mishaps: chat, whole and streamed, with warnings", async () => {
+  const ask = { model, messages: mishaps, tools: tools.slice(1), tool_choice: "none", temperature: 0, max_tokens: 8 };
+  const { data: whole, response } = await client.chat.completions.create(ask).withResponse();
+  assert.equal(whole.warnings.length, 3);
+  assert.deepEqual(JSON.parse(response.headers.get("x-sandwich-warnings")), whole.warnings);
+  const streamed = await client.chat.completions.stream(ask).finalChatCompletion();
+  assert.equal(streamed.choices[0].message.content, whole.choices[0].message.content);
+});
+
+call("a history with mishaps: responses, whole and streamed, with warnings", async () => {
+  const input = [
+    { role: "user", content: "Hi." },
+    { type: "function_call", call_id: "c", name: "clock", arguments: '{"city": ' },
+    { type: "function_call_output", call_id: "c", output: "not run" },
+    { type: "novel_item", role: "developer", tools: [{}] },
+    { role: "user", content: "Go on." },
+  ];
+  const ask = { model, input, temperature: 0, max_output_tokens: 16 };
+  const whole = await client.responses.create(ask);
+  assert.equal(whole.warnings.length, 2);
+  const streamed = await client.responses.stream(ask).finalResponse();
+  assert.equal(streamed.output_text, whole.output_text);
+  assert.deepEqual(streamed.warnings, whole.warnings);
+});
