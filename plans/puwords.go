@@ -93,10 +93,8 @@ func levels(host *profiles.Profile) (out []level) {
 		parts := units(m, k.kind, m.Tree.Root().CPUs)
 		if k.kind == topotree.KindNUMA {
 			parts = nil
-			for _, n := range m.Memory {
-				if !n.Device && !n.CPUs.IsEmpty() {
-					parts, names = append(parts, n.CPUs), append(names, fmt.Sprintf("node %d", n.ID))
-				}
+			for _, n := range m.Localities() {
+				parts, names = append(parts, n.CPUs), append(names, fmt.Sprintf("node %d", n.ID))
 			}
 		}
 		for i := len(names); i < len(parts); i++ {

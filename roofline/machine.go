@@ -92,10 +92,8 @@ func (m *Machine) describe(t *topotree.Machine) {
 	}
 	m.cores = len(cores)
 	m.classify(t)
-	for _, n := range t.Memory {
-		if !n.Device && !n.CPUs.IsEmpty() {
-			m.nodes = append(m.nodes, domain{profiles.NodeDomain(n.ID), n.ID, n.CPUs})
-		}
+	for _, n := range t.Localities() {
+		m.nodes = append(m.nodes, domain{profiles.NodeDomain(n.ID), n.ID, n.CPUs})
 	}
 	for _, kind := range []topotree.Kind{topotree.KindL4, topotree.KindL3} {
 		for _, o := range t.Objects {

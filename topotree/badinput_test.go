@@ -33,10 +33,6 @@ func TestSysfsRefuses(t *testing.T) {
 		"garbage list": {mapRoot(map[string]string{cpuDir + "/online": "zero"}), "not a CPU number"},
 		"garbage mask": {mapRoot(map[string]string{cpuDir + "/online": "0",
 			cpuDir + "/cpu0/topology/core_siblings": "xyz"}), "not a 32-bit hexadecimal word"},
-		"two nodes": {mapRoot(map[string]string{
-			cpuDir + "/online": "0", cpuDir + "/cpu0/topology/core_id": "0", nodeDir + "/node0/cpulist": "0",
-			nodeDir + "/node1/cpulist": "0",
-		}), "in two NUMA nodes"},
 		"overlap": {mapRoot(map[string]string{
 			cpuDir + "/online":                            "0-2",
 			cpuDir + "/cpu0/topology/core_siblings_list":  "0-2",

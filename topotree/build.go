@@ -122,7 +122,7 @@ func buildTree(m *Machine, keep CPUSet) (*Tree, []Crossing, error) {
 
 // levelsOf collects the levels below the machine and above the PUs, in the usual order.
 func levelsOf(m *Machine, keep CPUSet) []levelSet {
-	byKind := map[Kind][]Object{KindNUMA: numaLevel(m.Memory, keep)}
+	byKind := map[Kind][]Object{KindNUMA: numaLevel(m, keep)}
 	for _, o := range m.Objects {
 		o.CPUs = o.CPUs.Intersect(keep)
 		if !o.CPUs.IsEmpty() {
@@ -144,19 +144,13 @@ func levelsOf(m *Machine, keep CPUSet) []levelSet {
 	return levels
 }
 
-// numaLevel returns the NUMA nodes that can be a level: non-empty, no set twice, and no set that
-// holds another's (memory attached to a whole package beside its nodes).
-func numaLevel(memory []MemoryNode, keep CPUSet) []Object {
+// numaLevel returns the NUMA nodes that can be a level: non-empty, one for each set of PUs, and no
+// set that holds the set of another (memory of a whole package next to its nodes).
+func numaLevel(m *Machine, keep CPUSet) []Object {
 	var out []Object
-	for _, n := range memory {
+	for _, n := range m.Localities() {
 		set := n.CPUs.Intersect(keep)
-		if n.Device || set.IsEmpty() {
-			continue
-		}
-		if i := slices.IndexFunc(out, func(o Object) bool { return o.CPUs.Equal(set) }); i >= 0 {
-			if n.ID < out[i].ID {
-				out[i].ID, out[i].Bytes = n.ID, n.Bytes
-			}
+		if set.IsEmpty() || slices.ContainsFunc(out, func(o Object) bool { return o.CPUs.Equal(set) }) {
 			continue
 		}
 		out = append(out, Object{Kind: KindNUMA, ID: n.ID, CPUs: set, Bytes: n.Bytes})

@@ -21,7 +21,7 @@ type painter struct {
 // each color is symmetric and tileable (Sandwich 5.2). Colors are numbered by what they are, never
 // by PU number, so that a renumbered machine gets the same colors.
 func colorTree(m *Machine, root *Node) (*Tree, error) {
-	t := &Tree{root: root, pus: root.CPUs.Count(), info: &treeInfo{}}
+	t := &Tree{root: root, pus: root.CPUs.Count(), info: &treeInfo{memoryOnly: m.MemoryOnly()}}
 	t.once.Do(func() {})
 	p := &painter{tree: t, color: map[int]int{}}
 	p.base(m, root.CPUs)

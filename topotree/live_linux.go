@@ -9,30 +9,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ReadLive reads the machine this process runs on and narrows Allowed by the process's affinity
-// mask.
+// ReadLive reads the machine this process runs on. The affinity of the process decides which PUs
+// are allowed. Where sysfs is missing or contradicts itself the machine is a flat tree of these
+// PUs, and its Warning says so.
 func ReadLive() (*Machine, error) {
-	m, err := ReadSysfs(os.DirFS("/"))
-	if err != nil {
-		return nil, err
-	}
 	mask, err := affinity(os.Getpid())
 	if err != nil {
 		return nil, err
 	}
-	m.Source = "live linux"
+	m, err := readLive(os.DirFS("/"), mask)
+	if err != nil {
+		return nil, err
+	}
 	if m.Arch == "" {
 		m.Arch = uname()
-	}
-	m.Allowed = m.Allowed.Intersect(mask)
-	if m.Allowed.IsEmpty() {
-		return nil, fmt.Errorf("no online CPU is allowed to this process: its affinity is %s", mask)
 	}
 	return m, nil
 }
 
-// affinity reads the mask of a process as it was started. x/sys has a fixed mask of 1024 CPUs,
-// which the kernel refuses on larger machines; this one holds MaxPUs.
+// affinity returns the PUs on which the main thread of a process may run. The mask holds MaxPUs:
+// the kernel refuses the mask of x/sys, which has 1024 bits, on larger machines.
 func affinity(pid int) (CPUSet, error) {
 	words := make([]uint64, MaxPUs/64)
 	n, _, errno := unix.Syscall(unix.SYS_SCHED_GETAFFINITY, uintptr(pid), uintptr(len(words)*8),

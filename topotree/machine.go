@@ -93,6 +93,7 @@ type Machine struct {
 	Measured  []MeasuredClass // unlike speeds that a measurement found
 	Crossings []Crossing
 	Notes     []string // what the reader had to assume, one sentence each
+	Warning   string   // what a user of the live machine has to know before the tree is used; one of Notes
 
 	Tree *Tree // all online PUs
 }
@@ -124,10 +125,14 @@ func (m *Machine) MayUse(node int) bool {
 }
 
 // CommonNode returns the memory node that holds all of the PUs and that may be used, -1 when there
-// is none.
+// is none. It is -1 as well where several nodes have the same PUs: memory bound to one of them
+// could not use that of the others.
 func (m *Machine) CommonNode(pus CPUSet) int {
 	for _, n := range m.Memory {
 		if pus.In(n.CPUs) && m.MayUse(n.ID) {
+			if len(m.nodesOn(n.CPUs)) > 1 {
+				return -1
+			}
 			return n.ID
 		}
 	}

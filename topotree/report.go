@@ -12,12 +12,14 @@ type Report struct {
 	Crossings []Crossing   `json:"crossings"`
 	CoreTypes []CoreType   `json:"core_types,omitempty"`
 	Memory    []MemoryNode `json:"memory"`
-	Distances *Distances   `json:"distances,omitempty"`
-	Colors    []ColorInfo  `json:"colors"`
-	Splits    []string     `json:"splits,omitempty"`
-	Notes     []string     `json:"notes,omitempty"`
-	Digest    Digest       `json:"digest"`
-	Tree      *Node        `json:"tree"`
+	// memory without PUs, with the nodes that are nearest to it
+	MemoryOnly []MemoryOnly `json:"memory_only,omitempty"`
+	Distances  *Distances   `json:"distances,omitempty"`
+	Colors     []ColorInfo  `json:"colors"`
+	Splits     []string     `json:"splits,omitempty"`
+	Notes      []string     `json:"notes,omitempty"`
+	Digest     Digest       `json:"digest"`
+	Tree       *Node        `json:"tree"`
 }
 
 // Summary holds the counts of a machine.
@@ -83,7 +85,8 @@ func (m *Machine) Report() Report {
 		Allowed: m.Allowed, Offline: m.Offline, QuotaCPUs: m.QuotaCPUs,
 		Crossings: append([]Crossing{}, m.Crossings...),
 		CoreTypes: m.CoreTypes, Memory: append([]MemoryNode{}, m.Memory...), Distances: m.Distances,
-		Colors: m.Tree.Palette(), Splits: m.Tree.Splits(), Notes: m.Notes,
+		MemoryOnly: m.MemoryOnly(),
+		Colors:     m.Tree.Palette(), Splits: m.Tree.Splits(), Notes: m.Notes,
 		Digest: m.Tree.Digest(), Tree: m.Tree.Root(),
 	}
 	for _, o := range m.Objects {
@@ -115,7 +118,6 @@ func (m *Machine) Summary() Summary {
 		Clusters: len(m.sets(KindCluster)), Cores: len(m.sets(KindCore)),
 		PUs: m.Online.Count(), AllowedPUs: m.Allowed.Count(),
 	}
-	places := map[string]bool{}
 	for _, n := range m.Memory {
 		s.MemorySideCaches += len(n.Caches)
 		switch {
@@ -124,12 +126,10 @@ func (m *Machine) Summary() Summary {
 			continue
 		case n.CPUs.IsEmpty():
 			s.MemoryOnlyNodes++
-		default:
-			places[n.CPUs.Key()] = true
 		}
 		s.NUMANodes++
 	}
-	s.NUMALocalities = len(places)
+	s.NUMALocalities = len(m.Localities())
 	for _, level := range []struct{ number, count int }{{4, s.L4}, {3, s.L3}, {2, s.L2}} {
 		if level.count > 0 {
 			s.LLCLevel, s.LLC = level.number, level.count

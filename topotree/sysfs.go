@@ -20,13 +20,16 @@ const (
 
 // ErrNotLinux is returned for a root that holds no Linux CPU description.
 var ErrNotLinux = errors.New("no sys/devices/system/cpu below this root: name the folder that holds sys/ and " +
-	"proc/ of a live or saved Linux machine")
+	"proc/ of a saved Linux machine")
 
-// ReadSysfs reads a Linux machine from the sysfs and procfs below the root of fsys: the live system
-// when that is os.DirFS("/"), or a saved copy. It reads no file of more than a few MiB and follows
-// no absolute path.
+// ReadSysfs reads a saved copy of a Linux machine from the sysfs and procfs below the root of fsys.
+// It reads no file of more than a few MiB and follows no absolute path. The affinity in
+// proc/self/status decides which PUs are allowed.
 func ReadSysfs(fsys fs.FS) (*Machine, error) {
-	r := sysfs{fsys: fsys, m: &Machine{Source: "linux sysfs"}}
+	return readSysfs(&sysfs{fsys: fsys, m: &Machine{Source: "linux sysfs"}})
+}
+
+func readSysfs(r *sysfs) (*Machine, error) {
 	if !r.exists(cpuDir) {
 		return nil, ErrNotLinux
 	}
@@ -45,9 +48,11 @@ func ReadSysfs(fsys fs.FS) (*Machine, error) {
 
 // sysfs is one reading in progress.
 type sysfs struct {
-	fsys    fs.FS
-	m       *Machine
-	modular bool // the CPU is of the family whose thread siblings are cores
+	fsys     fs.FS
+	m        *Machine
+	live     bool   // fsys is the system that runs this process, and affinity is what the kernel returned
+	affinity CPUSet // PUs on which the process may run; empty when not known
+	modular  bool   // the CPU is of the family whose thread siblings are cores
 }
 
 // text returns the trimmed content of a file, "" when it is missing, dangling or unreadable: sysfs

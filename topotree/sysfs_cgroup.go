@@ -6,25 +6,26 @@ import (
 	"strings"
 )
 
-// readAllowed finds the PUs that this process may use: the cpuset of its cgroup (v2, v1, or the
-// older cpuset file system), its affinity as /proc/self/status has it, and the CPU quota; and the
-// memory nodes of the cpuset.
+// readAllowed finds the PUs that this process may use, the CPU quota, and the memory nodes of the
+// cpuset. The affinity of the process decides where it is known. The cpuset of its cgroup (v2, v1,
+// or the older cpuset file system) decides otherwise, and narrows the affinity of a saved copy. The
+// kernel has applied it to the affinity of a live process.
 func (r *sysfs) readAllowed() error {
 	r.m.Allowed = r.m.Online
+	if !r.affinity.IsEmpty() {
+		r.m.Allowed = r.m.Online.Intersect(r.affinity)
+	}
 	groups := r.cgroupPaths()
 	for _, mount := range r.cgroupMounts() {
-		if mount.cpuset {
+		if mount.cpuset && !r.live {
 			r.allow(mount, groups["cpuset"])
 		}
-		if mount.v2 {
+		if mount.v2 && !r.live {
 			r.allow(mount, groups[""])
 		}
 		r.readQuota(mount, groups)
 	}
 	for line := range strings.SplitSeq(r.text("proc/self/status"), "\n") {
-		if list, ok := strings.CutPrefix(line, "Cpus_allowed_list:"); ok {
-			r.restrict(list)
-		}
 		if list, ok := strings.CutPrefix(line, "Mems_allowed_list:"); ok {
 			r.restrictMems(list)
 		}
@@ -44,11 +45,12 @@ func (r *sysfs) restrictMems(list string) {
 	}
 }
 
-// restrict narrows Allowed by a list; a list that cannot be read or leaves nothing is ignored,
-// since a cpuset without CPUs means that its parent's holds.
+// restrict narrows Allowed by the list of a cpuset and reports whether it did. A list that cannot
+// be read or leaves nothing is ignored: an empty cpuset inherits the CPUs of its parent, and the
+// list may belong to another namespace.
 func (r *sysfs) restrict(list string) bool {
 	set, err := ParseCPUSet(list)
-	if err != nil || !set.Intersects(r.m.Online) {
+	if err != nil || !set.Intersects(r.m.Allowed) {
 		return false
 	}
 	r.m.Allowed = r.m.Allowed.Intersect(set)
@@ -118,9 +120,8 @@ func (m cgroupMount) ancestors(group string) []string {
 	return dirs
 }
 
-// allow narrows Allowed by the deepest group that names CPUs. Version 1 is read as configured: its
-// effective_cpus lags behind hotplug, and for a live process the affinity mask has the last word
-// anyway.
+// allow narrows Allowed by the deepest group that names CPUs. Version 1 is read as configured,
+// since its effective_cpus is not updated at once after a CPU was plugged in or out.
 func (r *sysfs) allow(m cgroupMount, group string) {
 	dirs := m.ancestors(group)
 	for i := len(dirs) - 1; i >= 0; i-- {

@@ -2,48 +2,8 @@ package topotree
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
-
-// readOnline finds the PUs. Where the kernel keeps no list of online CPUs, those count that have a
-// topology and are not switched off.
-func (r *sysfs) readOnline() error {
-	folders := r.numbered(cpuDir, "cpu")
-	slices.Sort(folders)
-	have := NewCPUSet(folders...)
-	if len(folders) > 0 && folders[len(folders)-1] >= MaxPUs {
-		return fmt.Errorf("%s holds cpu%d, beyond the limit of %d CPUs", cpuDir, folders[len(folders)-1], MaxPUs)
-	}
-	if text := r.text(cpuDir + "/online"); text != "" {
-		online, err := ParseCPUSet(text)
-		if err != nil {
-			return fmt.Errorf("%s/online: %w", cpuDir, err)
-		}
-		if missing := online.Minus(have); !missing.IsEmpty() && !have.IsEmpty() {
-			return fmt.Errorf("CPUs %s are online but have no folder in %s: the copy is incomplete", missing, cpuDir)
-		}
-		r.m.Online = online
-	} else {
-		for _, c := range folders {
-			dir := fmt.Sprintf("%s/cpu%d", cpuDir, c)
-			if r.text(dir+"/online") != "0" && r.exists(dir+"/topology") {
-				r.m.Online = r.m.Online.Union(NewCPUSet(c))
-			}
-		}
-	}
-	if r.m.Online.IsEmpty() {
-		return fmt.Errorf("%s describes no online CPU", cpuDir)
-	}
-	present := have
-	if set, err := r.set(cpuDir, "present"); err == nil && !set.IsEmpty() {
-		if set, err = ParseCPUSet(r.text(cpuDir + "/present")); err == nil {
-			present = set
-		}
-	}
-	r.m.Offline = present.Minus(r.m.Online)
-	return nil
-}
 
 // cpuSets collects, per kind, the sets found so far and the PUs they cover, so that files of a PU
 // that a sibling already described are not read again.

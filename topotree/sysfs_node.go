@@ -18,7 +18,7 @@ func (r *sysfs) readNodes() error {
 		return fmt.Errorf("%s holds %d nodes, beyond the limit of %d", nodeDir, len(ids), maxNodes)
 	}
 	if len(ids) == 0 {
-		r.m.Notes = append(r.m.Notes, "the kernel describes no NUMA node: all CPUs count as one")
+		r.note("the kernel describes no NUMA node: all CPUs count as one")
 		r.m.Memory = []MemoryNode{{ID: 0, CPUs: r.m.Online, Bytes: r.memTotal("proc/meminfo")}}
 		return nil
 	}
@@ -31,9 +31,6 @@ func (r *sysfs) readNodes() error {
 			return err
 		}
 		set = set.Intersect(r.m.Online)
-		if both := set.Intersect(covered); !both.IsEmpty() {
-			return fmt.Errorf("CPUs %s are in two NUMA nodes: the description contradicts itself", both)
-		}
 		covered = covered.Union(set)
 		r.m.Memory = append(r.m.Memory, MemoryNode{
 			ID: id, CPUs: set, Bytes: r.memTotal(dir + "/meminfo"), Device: set.IsEmpty() && devices[id],
@@ -41,13 +38,43 @@ func (r *sysfs) readNodes() error {
 		})
 	}
 	if homeless := r.m.Online.Minus(covered); !homeless.IsEmpty() {
-		r.m.Notes = append(r.m.Notes, fmt.Sprintf("CPUs %s are in no NUMA node", homeless))
+		r.note("CPUs %s are in no NUMA node", homeless)
 	}
+	r.separateNodes()
 	if len(r.m.Memory) == 1 {
 		r.giveAllMemory(&r.m.Memory[0])
 	}
 	r.readDistances(ids)
 	return nil
+}
+
+// separateNodes makes the CPU sets of any two nodes equal or disjoint. Nodes with the same CPUs, as
+// NUMA emulation makes them, stay one locality. CPUs in several different sets stay in the smallest
+// one, and with the lowest number among sets of one size.
+func (r *sysfs) separateNodes() {
+	places := r.m.Localities()
+	for _, p := range places {
+		if nodes := r.m.nodesOn(p.CPUs); len(nodes) > 1 {
+			r.note("NUMA nodes %s have the same CPUs %s: they count as one with the memory of all", numberList(nodes),
+				p.CPUs.Brief())
+		}
+	}
+	slices.SortStableFunc(places, func(a, b MemoryNode) int { return a.CPUs.Count() - b.CPUs.Count() })
+	cut := map[string]CPUSet{}
+	var covered CPUSet
+	for _, p := range places {
+		if both := p.CPUs.Intersect(covered); !both.IsEmpty() {
+			r.note("CPUs %s are in NUMA node %d and in others with different CPUs: they count for the node with the "+
+				"fewest", both.Brief(), p.ID)
+			cut[p.CPUs.Key()] = p.CPUs.Minus(covered)
+		}
+		covered = covered.Union(p.CPUs)
+	}
+	for i := range r.m.Memory {
+		if rest, ok := cut[r.m.Memory[i].CPUs.Key()]; ok {
+			r.m.Memory[i].CPUs = rest
+		}
+	}
 }
 
 // giveAllMemory lets the only node have all memory that the kernel counts. Guests whose memory
@@ -59,8 +86,8 @@ func (r *sysfs) giveAllMemory(only *MemoryNode) {
 		return
 	}
 	if only.Bytes > 0 {
-		r.m.Notes = append(r.m.Notes, fmt.Sprintf("node %d counts %.1f of the %.1f GiB that the kernel has, and is "+
-			"the only one: all are its own", only.ID, float64(only.Bytes)/(1<<30), float64(all)/(1<<30)))
+		r.note("node %d counts %.1f of the %.1f GiB that the kernel has, and is the only one: all are its own",
+			only.ID, float64(only.Bytes)/(1<<30), float64(all)/(1<<30))
 	}
 	only.Bytes = all
 }
@@ -143,8 +170,7 @@ func (r *sysfs) readDistances(ids []int) {
 		}
 		if len(row) != len(ids) {
 			if len(ids) > 1 {
-				r.m.Notes = append(r.m.Notes, fmt.Sprintf("the distance row of node %d does not name %d nodes: "+
-					"distances are not used", id, len(ids)))
+				r.note("the distance row of node %d does not name %d nodes: distances are not used", id, len(ids))
 			}
 			return
 		}

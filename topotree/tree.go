@@ -41,6 +41,7 @@ type treeInfo struct {
 	palette         []ColorInfo
 	splits          []string
 	interchangeable bool
+	memoryOnly      []MemoryOnly
 }
 
 // SameShape tells whether two nodes are alike but for the numbers of what is in them (see Digest).
@@ -75,6 +76,21 @@ func (t *Tree) Palette() []ColorInfo { return t.info.palette }
 
 // Splits says in sentences where broken symmetry split a color; empty on a symmetric machine.
 func (t *Tree) Splits() []string { return t.info.splits }
+
+// MemoryOnly returns the memory without PUs that is nearest to a NUMA node of the tree. Memory with
+// several nearest nodes belongs to the first of them.
+func (t *Tree) MemoryOnly(n *Node) []MemoryOnly {
+	if n.Kind != KindNUMA || n.Virtual {
+		return nil
+	}
+	var out []MemoryOnly
+	for _, o := range t.info.memoryOnly {
+		if len(o.Nearest) > 0 && o.Nearest[0] == n.ID {
+			out = append(out, o)
+		}
+	}
+	return out
+}
 
 // PUs returns the number of PUs in the tree.
 func (t *Tree) PUs() int { return t.pus }

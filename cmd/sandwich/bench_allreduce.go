@@ -104,7 +104,7 @@ func (f *reduceFlags) check() ([]reduceSize, error) {
 const maxReduceRanks = 256
 
 func (f *reduceFlags) run(ctx context.Context, sizes []reduceSize) ([]measure.AllReduceRow, error) {
-	host, err := profiles.Live()
+	host, err := liveProfile()
 	if err != nil {
 		return nil, err
 	}

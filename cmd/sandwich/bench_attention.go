@@ -188,7 +188,7 @@ func (f *attentionFlags) runUnlike(ctx context.Context) (rows []measure.UnlikeAt
 // by and a length of heads.
 func (f *attentionFlags) each(fn func(host *profiles.Profile, plan *plans.Plan, o measure.AttentionOptions,
 	step func()) error) error {
-	host, err := profiles.Live()
+	host, err := liveProfile()
 	if err != nil {
 		return err
 	}

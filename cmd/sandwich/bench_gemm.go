@@ -227,7 +227,7 @@ func weightKey(flag, shape, typ string) (plans.WeightKey, error) {
 // rows are our figures, measured unless they were read, and the roofs of this machine.
 func (f *gemmFlags) rows(ctx context.Context, read []measure.ProductRow) ([]measure.ProductRow,
 	measure.ProductRoofs, error) {
-	host, err := profiles.Live()
+	host, err := liveProfile()
 	if err != nil {
 		return nil, measure.ProductRoofs{}, err
 	}

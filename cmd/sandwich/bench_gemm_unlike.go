@@ -9,7 +9,6 @@ import (
 
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
-	"sandwich/profiles"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/mem"
 	"sandwich/tuner/measure"
@@ -66,7 +65,7 @@ func (f *gemmFlags) unlike(format string) (bool, error) {
 
 // printUnlike measures products on unlike workers.
 func (f *gemmFlags) printUnlike(ctx context.Context, w io.Writer, format string) error {
-	host, err := profiles.Live()
+	host, err := liveProfile()
 	if err != nil {
 		return err
 	}

@@ -90,7 +90,7 @@ func (f *grammarFlags) run(ctx context.Context) ([]measure.GrammarRow, error) {
 	if err != nil {
 		return nil, usageError(err)
 	}
-	host, err := profiles.Live()
+	host, err := liveProfile()
 	if err != nil {
 		return nil, err
 	}

@@ -81,7 +81,7 @@ func (f *recordFlags) record(ctx context.Context, o tuner.CompareOptions) error 
 	if err != nil {
 		return usageError(err)
 	}
-	live, err := profiles.Live()
+	live, err := liveProfile()
 	if err != nil {
 		return err
 	}

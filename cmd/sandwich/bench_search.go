@@ -115,7 +115,7 @@ func checkCompare(o *tuner.CompareOptions) error {
 }
 
 func compareSearches(ctx context.Context, o tuner.CompareOptions) ([]tuner.CompareRow, error) {
-	host, err := profiles.Live()
+	host, err := liveProfile()
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,6 @@ import (
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
 	"sandwich/plans/gate"
-	"sandwich/profiles"
 	"sandwich/profiles/calibrate"
 	"sandwich/runtime/model"
 	"sandwich/runtime/session"
@@ -29,7 +28,7 @@ type racer interface {
 
 // measured runs both plans in turn on this host.
 func (f *checkFlags) measured(ctx context.Context, a, b *plans.Bundle, r *checkReport) ([]gate.Row, error) {
-	host, err := profiles.Live()
+	host, err := liveProfile()
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,6 @@ import (
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/microkernel"
 	"sandwich/plans"
-	"sandwich/profiles"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/session"
 )
@@ -98,7 +97,7 @@ func (f *sessionFlags) load() (*session.Session, error) {
 		return nil, usageError(err)
 	}
 	f.loading.At("probing the machine", 0)
-	if s.Profile, err = profiles.Live(); err != nil {
+	if s.Profile, err = liveProfile(); err != nil {
 		s.Close()
 		return nil, err
 	}

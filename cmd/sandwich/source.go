@@ -3,9 +3,11 @@ package main
 import (
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/profiles"
 )
 
@@ -44,8 +46,20 @@ func (m *machineFlags) read() (*profiles.Profile, error) {
 				return nil, usageError(fmt.Errorf("--%s names nothing: leave it out for this machine", flag))
 			}
 		}
-		return profiles.Live()
+		return liveProfile()
 	}
 	p, err := m.source().Read()
 	return p, usageError(err)
+}
+
+var warnedOfMachine sync.Once
+
+// liveProfile describes the machine that this program runs on. What is wrong with the description
+// is said once on stderr.
+func liveProfile() (*profiles.Profile, error) {
+	p, err := profiles.Live()
+	if err == nil && p.Machine.Warning != "" {
+		warnedOfMachine.Do(func() { show.Notice("warning: " + p.Machine.Warning) })
+	}
+	return p, err
 }

@@ -189,6 +189,12 @@ func printLevels(w io.Writer, t *topotree.Tree) error {
 		if virtual > 0 {
 			note = fmt.Sprintf("%d of them stand in for a level that is not there", virtual)
 		}
+		for _, n := range level {
+			for _, o := range t.MemoryOnly(n) {
+				note = show.Join("; ", note, fmt.Sprintf("memory-only node %d, %s, is nearest to node %d (distance %d)",
+					o.Node, show.Size(o.Bytes), n.ID, o.Distance))
+			}
+		}
 		size := ""
 		if slices.Max(sizes) > 0 {
 			size = show.Size(int64(slices.Max(sizes)) << 10)
@@ -216,13 +222,19 @@ type treeJSON struct {
 	PUs        int                  `json:"pus"`
 	CPUs       *topotree.CPUSet     `json:"cpus,omitempty"` // not in an enumeration, which builds no tree
 	Colors     []topotree.ColorInfo `json:"colors,omitempty"`
-	Tree       *topotree.Node       `json:"tree,omitempty"`
+	// memory without PUs, with the nodes that are nearest to it
+	MemoryOnly []topotree.MemoryOnly `json:"memory_only,omitempty"`
+	Tree       *topotree.Node        `json:"tree,omitempty"`
 }
 
 func newTreeJSON(t *topotree.Tree) treeJSON {
 	j := briefTree(t)
 	cpus := t.CPUs()
 	j.CPUs, j.Colors, j.Tree = &cpus, t.Palette(), t.Root()
+	t.Walk(func(n *topotree.Node, _ int) bool {
+		j.MemoryOnly = append(j.MemoryOnly, t.MemoryOnly(n)...)
+		return n.Kind != topotree.KindPU
+	})
 	return j
 }
 

@@ -202,7 +202,7 @@ func forgetTrials(c *cobra.Command) error {
 
 // live is this machine, if it can follow the flags.
 func (f *tuneFlags) live() (*profiles.Profile, error) {
-	live, err := profiles.Live()
+	live, err := liveProfile()
 	if err != nil {
 		return nil, err
 	}

@@ -80,15 +80,17 @@ func (f *full) prepareMemory() (*memory, error) {
 	return m, nil
 }
 
-// memoryNodes are the nodes that hold memory of the machine; one of unknown place where the machine
-// describes none.
+// memoryNodes returns the nodes that hold memory of the machine, one for nodes with the same PUs;
+// one of unknown place where the machine describes none.
 func memoryNodes(m *topotree.Machine) []topotree.MemoryNode {
-	var out []topotree.MemoryNode
+	nodes := m.Localities()
 	for _, n := range m.Memory {
-		if !n.Device && n.Bytes > 0 {
-			out = append(out, n)
+		if !n.Device && n.CPUs.IsEmpty() {
+			nodes = append(nodes, n)
 		}
 	}
+	slices.SortFunc(nodes, func(a, b topotree.MemoryNode) int { return a.ID - b.ID })
+	out := slices.DeleteFunc(nodes, func(n topotree.MemoryNode) bool { return n.Bytes <= 0 })
 	if len(out) == 0 {
 		out = append(out, topotree.MemoryNode{ID: mem.AnyNode, CPUs: m.Online})
 	}

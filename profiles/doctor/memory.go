@@ -38,6 +38,10 @@ func checkNUMABalancing(h Host) []Finding {
 func checkMemory(h Host) []Finding {
 	var out []Finding
 	m := h.Profile.Machine
+	nearest := map[int][]int{}
+	for _, o := range m.MemoryOnly() {
+		nearest[o.Node] = o.Nearest
+	}
 	for _, n := range m.Memory {
 		if n.Device || n.Bytes == 0 {
 			continue
@@ -50,7 +54,10 @@ func checkMemory(h Host) []Finding {
 		}
 		f := Finding{Check: "memory", Level: OK, Found: found}
 		if n.CPUs.IsEmpty() {
-			f.Level, f.Found = Note, found+", no CPU is near it"
+			f.Level, f.Found = Note, found+", memory without PUs"
+			if near := nearest[n.ID]; len(near) > 0 {
+				f.Found += fmt.Sprintf(", nearest to node %d", near[0])
+			}
 		}
 		out = append(out, f)
 	}

@@ -28,8 +28,8 @@ func place(data []byte, o Options) (note string, err error) {
 	if o.Huge && len(data) >= hugeSize {
 		note = adviseHuge(data)
 	}
-	if o.Node < 0 {
-		return note, nil
+	if o.Node < 0 || o.Node == 0 && nodeFolderMissing(0) {
+		return note, nil // nothing says which nodes there are
 	}
 	if err := bind(data, o.Node); err == nil {
 		return note, nil
@@ -65,9 +65,13 @@ func bind(data []byte, node int) error {
 	return nil
 }
 
-func nodeMissing(node int) bool {
+// nodeMissing reports whether the machine has no such node. A kernel without NUMA has node 0 and no
+// folder for it.
+func nodeMissing(node int) bool { return node > 0 && nodeFolderMissing(node) }
+
+func nodeFolderMissing(node int) bool {
 	_, err := os.Stat(fmt.Sprintf(nodeFolderFormat, node))
-	return errors.Is(err, os.ErrNotExist) && node > 0 // a kernel without NUMA has node 0 and no folder
+	return errors.Is(err, os.ErrNotExist)
 }
 
 // populate faults pages in with one call; false where the kernel is older.

@@ -52,16 +52,18 @@ const (
 
 // boxes turns the full tree of t into rectangles; PUs that t lost are marked.
 func boxes(t *topotree.Tree) *box {
-	return newBox(t.Full().Root(), 0, t.CPUs())
+	full := t.Full()
+	return newBox(full, full.Root(), 0, t.CPUs())
 }
 
-func newBox(n *topotree.Node, depth int, kept topotree.CPUSet) *box {
+// newBox returns the box of a node of the tree; kept are the PUs that no transform removed.
+func newBox(t *topotree.Tree, n *topotree.Node, depth int, kept topotree.CPUSet) *box {
 	b := &box{depths: [2]int{depth, depth}, pu: -1, cpus: n.CPUs, color: n.Color, removed: !n.CPUs.Intersects(kept)}
 	var labels []string
 	for {
 		b.kind, b.depths[1] = n.Kind, depth
 		b.grouped = b.grouped || n.Stride > 0
-		if l := nodeLabel(n); l != "" {
+		if l := nodeLabel(n, t.MemoryOnly(n)); l != "" {
 			labels = append(labels, l)
 		}
 		if len(n.Children) != 1 {
@@ -81,13 +83,14 @@ func newBox(n *topotree.Node, depth int, kept topotree.CPUSet) *box {
 	b.label = strings.Join(labels, " · ")
 	slices.SortFunc(children, func(a, c *topotree.Node) int { return a.CPUs.First() - c.CPUs.First() })
 	for _, c := range children {
-		b.children = append(b.children, newBox(c, depth+1, kept))
+		b.children = append(b.children, newBox(t, c, depth+1, kept))
 	}
 	return b
 }
 
-// nodeLabel names a node as people do; "" for what needs no name.
-func nodeLabel(n *topotree.Node) string {
+// nodeLabel names a node, with the memory without PUs that is nearest to it; "" for a node that
+// needs no name.
+func nodeLabel(n *topotree.Node, near []topotree.MemoryOnly) string {
 	size := ""
 	if n.Bytes > 0 {
 		size = " " + byteText(n.Bytes)
@@ -102,7 +105,7 @@ func nodeLabel(n *topotree.Node) string {
 	case n.Kind == topotree.KindPackage:
 		return "Package" + id
 	case n.Kind == topotree.KindNUMA:
-		return "NUMA" + id + size
+		return "NUMA" + id + size + nearLabel(near, n.ID >= 0)
 	case n.Kind.IsCache():
 		return strings.ToUpper(n.Kind.String()) + size
 	case n.Kind == topotree.KindGroup && n.Stride > 1:
@@ -115,6 +118,19 @@ func nodeLabel(n *topotree.Node) string {
 		return ""
 	}
 	return n.Kind.String() + id
+}
+
+// nearLabel names memory without PUs that is nearest to a NUMA node.
+func nearLabel(near []topotree.MemoryOnly, numbered bool) string {
+	label := ""
+	for _, o := range near {
+		label += " + memory only"
+		if numbered {
+			label += fmt.Sprintf(" NUMA %d", o.Node)
+		}
+		label += fmt.Sprintf(" %s, distance %d", byteText(o.Bytes), o.Distance)
+	}
+	return label
 }
 
 // byteText writes a size in the largest unit that keeps it whole, or with one decimal.

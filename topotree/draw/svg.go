@@ -248,8 +248,8 @@ func (d *drawing) coreCache() string {
 		if n.Virtual {
 			continue
 		}
-		if deepest, _ := chain(n); deepest.Kind != topotree.KindPU && deepest.Kind != topotree.KindCore || size != 0 &&
-			n.Bytes != size {
+		last := deepest(n).Kind
+		if last != topotree.KindPU && last != topotree.KindCore || size != 0 && n.Bytes != size {
 			return "" // shared, or of unlike sizes: the boxes say it
 		}
 		size = n.Bytes

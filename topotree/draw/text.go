@@ -2,6 +2,7 @@ package draw
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -14,10 +15,13 @@ import (
 func Text(w io.Writer, t *topotree.Tree) error {
 	b := bufio.NewWriter(w)
 	p := textPrinter{w: b, kept: t.CPUs(), full: t.Full()}
-	root, names := chain(p.full.Root())
-	fmt.Fprintf(b, "%s%s\n", strings.Join(append([]string{"machine"}, names...), " · "),
-		p.pus([]*topotree.Node{p.full.Root()}))
-	p.children(root, "")
+	root := p.full.Root()
+	name := "machine"
+	if names := p.names(root, true); names != "" {
+		name += " · " + names
+	}
+	fmt.Fprintf(b, "%s%s\n", name, p.pus([]*topotree.Node{root}))
+	p.children(deepest(root), "")
 	return b.Flush()
 }
 
@@ -27,18 +31,32 @@ type textPrinter struct {
 	full *topotree.Tree
 }
 
-// chain follows single children and returns the deepest node with the names passed on the way.
-func chain(n *topotree.Node) (*topotree.Node, []string) {
+// deepest follows single children.
+func deepest(n *topotree.Node) *topotree.Node {
+	for len(n.Children) == 1 {
+		n = n.Children[0]
+	}
+	return n
+}
+
+// names returns the names of a node and of the single children that follow it. Numbers that differ
+// between siblings are left out unless numbered is set.
+func (p textPrinter) names(n *topotree.Node, numbered bool) string {
 	var names []string
 	for {
-		if l := nodeLabel(n); l != "" {
+		c := *n
+		if !numbered {
+			c.ID = -1
+		}
+		if l := nodeLabel(&c, p.full.MemoryOnly(n)); l != "" {
 			names = append(names, l)
 		}
 		if len(n.Children) != 1 {
-			return n, names
+			break
 		}
 		n = n.Children[0]
 	}
+	return strings.Join(names, " · ")
 }
 
 // children prints the runs of alike children of a node.
@@ -57,43 +75,30 @@ func (p textPrinter) children(n *topotree.Node, indent string) {
 		if i == len(runs)-1 {
 			branch, next = "└─ ", "   "
 		}
-		deepest, names := chain(r.nodes[0])
-		name := strings.Join(names, " · ")
+		name := cmp.Or(p.names(r.nodes[0], len(r.nodes) == 1), "PU")
 		if len(r.nodes) > 1 {
-			name = fmt.Sprintf("%d × %s", len(r.nodes), plainName(r.nodes[0]))
-		} else if name == "" {
-			name = "PU"
+			name = fmt.Sprintf("%d × %s", len(r.nodes), name)
 		}
 		fmt.Fprintf(p.w, "%s%s%s%s\n", indent, branch, name, p.pus(r.nodes))
-		if deepest.Kind != topotree.KindPU {
-			p.children(deepest, indent+next)
+		if last := deepest(r.nodes[0]); last.Kind != topotree.KindPU {
+			p.children(last, indent+next)
 		}
 	}
-}
-
-// plainName joins the names of a chain without the numbers that differ between siblings.
-func plainName(n *topotree.Node) string {
-	var names []string
-	for {
-		c := *n
-		c.ID = -1
-		if l := nodeLabel(&c); l != "" {
-			names = append(names, l)
-		}
-		if len(n.Children) != 1 {
-			break
-		}
-		n = n.Children[0]
-	}
-	if len(names) == 0 {
-		return "PU"
-	}
-	return strings.Join(names, " · ")
 }
 
 // alike reports whether two siblings look the same before and after what was removed.
 func (p textPrinter) alike(a, b *topotree.Node) bool {
-	return a.SameShape(b) && a.CPUs.Minus(p.kept).Count() == b.CPUs.Minus(p.kept).Count()
+	return a.SameShape(b) && a.CPUs.Minus(p.kept).Count() == b.CPUs.Minus(p.kept).Count() &&
+		p.memoryText(a) == p.memoryText(b)
+}
+
+// memoryText describes the memory without PUs that is drawn in a node and below it.
+func (p textPrinter) memoryText(n *topotree.Node) string {
+	text := nearLabel(p.full.MemoryOnly(n), false)
+	for _, c := range n.Children {
+		text += p.memoryText(c)
+	}
+	return text
 }
 
 // pus lists the PUs of nodes in what fits on a line, and says how many are off.

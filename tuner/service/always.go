@@ -2,6 +2,7 @@ package service
 
 import (
 	"fmt"
+	"slices"
 
 	"sandwich/profiles"
 	"sandwich/topotree"
@@ -82,10 +83,11 @@ func (w *walk) parts(tree *topotree.Tree, all topotree.CPUSet) {
 	}
 }
 
-// nodesWithin are the PUs of each memory node among some.
+// nodesWithin returns the PUs of each memory node among some. Nodes with the same PUs count once.
 func nodesWithin(s *site, all topotree.CPUSet) (out []topotree.CPUSet) {
 	for _, n := range s.nodes {
-		if part := n.CPUs.Intersect(all); !part.IsEmpty() {
+		part := n.CPUs.Intersect(all)
+		if !part.IsEmpty() && !slices.ContainsFunc(out, part.Equal) {
 			out = append(out, part)
 		}
 	}

@@ -223,14 +223,11 @@ func (c *completion) memory() {
 		assumedKnee)
 }
 
-// nodes are the memory nodes whose PUs may be used.
-func (c *completion) nodes() (out []topotree.MemoryNode) {
-	for _, n := range c.p.Machine.Memory {
-		if !n.Device && n.CPUs.Intersects(c.p.Allowed()) {
-			out = append(out, n)
-		}
-	}
-	return out
+// nodes returns the memory nodes whose PUs may be used, one for nodes with the same PUs.
+func (c *completion) nodes() []topotree.MemoryNode {
+	return slices.DeleteFunc(c.p.Machine.Localities(), func(n topotree.MemoryNode) bool {
+		return !n.CPUs.Intersects(c.p.Allowed())
+	})
 }
 
 // shares gives every node its share, by cores, of what the whole machine reads, where the profile

@@ -96,13 +96,13 @@ func hostSettings(id profiles.Identity) string {
 func printRemarks(w io.Writer, p *profiles.Profile) {
 	var lines []string
 	for _, n := range p.Machine.Memory {
-		if n.CPUs.IsEmpty() {
-			what := "memory without PUs"
-			if n.Device {
-				what = "memory of a device"
-			}
-			lines = append(lines, fmt.Sprintf("NUMA node %d: %s, %s", n.ID, mem.FormatBytes(n.Bytes), what))
+		if n.Device {
+			lines = append(lines, fmt.Sprintf("NUMA node %d: %s, memory of a device", n.ID, mem.FormatBytes(n.Bytes)))
 		}
+	}
+	for _, o := range p.Machine.MemoryOnly() {
+		lines = append(lines, fmt.Sprintf("NUMA node %d: %s, memory without PUs%s", o.Node, mem.FormatBytes(o.Bytes),
+			nearestText(o)))
 	}
 	for _, c := range p.Machine.Crossings {
 		lines = append(lines, "crossing: "+c.Text)
@@ -120,6 +120,18 @@ func printRemarks(w io.Writer, p *profiles.Profile) {
 	for _, l := range lines {
 		fmt.Fprintf(w, "note: %s\n", l)
 	}
+}
+
+// nearestText names the nodes that are nearest to memory without PUs.
+func nearestText(o topotree.MemoryOnly) string {
+	if len(o.Nearest) == 0 {
+		return ""
+	}
+	nodes := make([]string, len(o.Nearest))
+	for i, id := range o.Nearest {
+		nodes[i] = strconv.Itoa(id)
+	}
+	return fmt.Sprintf(", nearest to node %s (distance %d)", strings.Join(nodes, ", "), o.Distance)
 }
 
 // fewCounts keeps of each roof those with up to two PUs and with the most.
@@ -168,8 +180,13 @@ func Tables(w io.Writer, p *profiles.Profile) error {
 	Head(w, p)
 	fmt.Fprintln(w)
 	var rows [][]string
+	near := map[int]string{}
+	for _, o := range p.Machine.MemoryOnly() {
+		near[o.Node] = nearestText(o)
+	}
 	for _, n := range p.Machine.Memory {
-		rows = append(rows, []string{"numa", strconv.Itoa(n.ID), show.Size(n.Bytes), show.OrNone(n.CPUs.String())})
+		rows = append(rows, []string{"numa", strconv.Itoa(n.ID), show.Size(n.Bytes),
+			show.OrNone(n.CPUs.String()) + near[n.ID]})
 	}
 	for _, o := range p.Machine.Objects {
 		rows = append(rows, []string{o.Kind.String(), objectID(o.ID), show.Size(o.Bytes), o.CPUs.String()})

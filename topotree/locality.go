@@ -1,0 +1,123 @@
+package topotree
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Localities returns the NUMA nodes that have PUs, nodes with equal PUs as one: it has the lowest
+// number of them, with the caches and access classes of that node, and the memory of all. NUMA
+// emulation makes such nodes, and machines with two kinds of memory at the same PUs have them.
+// Nodes without PUs and the memory of devices are left out.
+// The result is sorted by number.
+func (m *Machine) Localities() []MemoryNode {
+	var out []MemoryNode
+	at := map[string]int{}
+	for _, n := range m.Memory {
+		if n.Device || n.CPUs.IsEmpty() {
+			continue
+		}
+		i, known := at[n.CPUs.Key()]
+		switch {
+		case !known:
+			at[n.CPUs.Key()] = len(out)
+			out = append(out, n)
+		case n.ID < out[i].ID:
+			n.Bytes += out[i].Bytes
+			out[i] = n
+		default:
+			out[i].Bytes += n.Bytes
+		}
+	}
+	slices.SortFunc(out, func(a, b MemoryNode) int { return a.ID - b.ID })
+	return out
+}
+
+// nodesOn returns the numbers of the NUMA nodes that have exactly these PUs, ascending.
+func (m *Machine) nodesOn(pus CPUSet) []int {
+	var ids []int
+	for _, n := range m.Memory {
+		if !n.Device && n.CPUs.Equal(pus) {
+			ids = append(ids, n.ID)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// numberList writes ascending numbers as "0-3,8".
+func numberList(numbers []int) string {
+	var b strings.Builder
+	for i := 0; i < len(numbers); {
+		j := i
+		for j+1 < len(numbers) && numbers[j+1] == numbers[j]+1 {
+			j++
+		}
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(strconv.Itoa(numbers[i]))
+		if j > i {
+			b.WriteString("-" + strconv.Itoa(numbers[j]))
+		}
+		i = j + 1
+	}
+	return b.String()
+}
+
+// MemoryOnly is a NUMA node without PUs (CXL, HBM in flat mode) as seen from the nodes with PUs.
+type MemoryOnly struct {
+	Node     int   `json:"node"`
+	Bytes    int64 `json:"bytes"`
+	Nearest  []int `json:"nearest,omitempty"`  // nodes with PUs at the least distance; none where it is not known
+	Distance int   `json:"distance,omitempty"` // from these to the node, 10 would be local
+}
+
+// MemoryOnly returns the NUMA nodes without PUs that are not the memory of a device, with the nodes
+// that are nearest to each by the distance table.
+func (m *Machine) MemoryOnly() []MemoryOnly {
+	var out []MemoryOnly
+	for _, n := range m.Memory {
+		if n.Device || !n.CPUs.IsEmpty() {
+			continue
+		}
+		o := MemoryOnly{Node: n.ID, Bytes: n.Bytes}
+		o.Nearest, o.Distance = m.nearest(n)
+		out = append(out, o)
+	}
+	return out
+}
+
+// nearest returns the localities at the least distance to a node, and that distance. Where several
+// are at it, the initiators of the best access class (ACPI HMAT) decide.
+func (m *Machine) nearest(n MemoryNode) (nodes []int, distance int) {
+	d := m.Distances
+	if d == nil {
+		return nil, 0
+	}
+	to := slices.Index(d.Nodes, n.ID)
+	for _, p := range m.Localities() {
+		from := slices.Index(d.Nodes, p.ID)
+		if from < 0 || to < 0 {
+			continue
+		}
+		switch far := d.Matrix[from][to]; {
+		case far <= 0: // not stated
+		case len(nodes) == 0 || far < distance:
+			nodes, distance = []int{p.ID}, far
+		case far == distance:
+			nodes = append(nodes, p.ID)
+		}
+	}
+	slices.Sort(nodes)
+	if len(n.Access) > 0 && len(nodes) > 1 {
+		best := slices.DeleteFunc(slices.Clone(nodes), func(id int) bool {
+			return !slices.Contains(n.Access[0].Initiators, id)
+		})
+		if len(best) > 0 {
+			nodes = best
+		}
+	}
+	return nodes, distance
+}

@@ -1,0 +1,138 @@
+package topotree
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// cpuFolders sorts the cpuN folders of a machine by what they say about their CPU.
+type cpuFolders struct {
+	all       CPUSet
+	described CPUSet // with a topology folder, and not switched off
+	bare      CPUSet // without a topology folder, and not switched off
+	off       CPUSet // cpuN/online is 0
+}
+
+func (r *sysfs) cpuFolders() (cpuFolders, error) {
+	numbers := r.numbered(cpuDir, "cpu")
+	slices.Sort(numbers)
+	if n := len(numbers); n > 0 && numbers[n-1] >= MaxPUs {
+		return cpuFolders{}, fmt.Errorf("%s holds cpu%d, beyond the limit of %d CPUs", cpuDir, numbers[n-1], MaxPUs)
+	}
+	var described, bare, off []int
+	for _, c := range numbers {
+		dir := fmt.Sprintf("%s/cpu%d", cpuDir, c)
+		switch {
+		case r.text(dir+"/online") == "0":
+			off = append(off, c)
+		case r.exists(dir + "/topology"):
+			described = append(described, c)
+		default:
+			bare = append(bare, c)
+		}
+	}
+	return cpuFolders{NewCPUSet(numbers...), NewCPUSet(described...), NewCPUSet(bare...), NewCPUSet(off...)}, nil
+}
+
+// readOnline finds the PUs. A CPU that has a topology folder and is not switched off counts, even
+// where the list of online CPUs disagrees: containers (LXC) renumber that list. Of CPUs without a
+// topology folder those count that the list names.
+func (r *sysfs) readOnline() error {
+	folders, err := r.cpuFolders()
+	if err != nil {
+		return err
+	}
+	listed, err := r.listedOnline(folders)
+	if err != nil {
+		return err
+	}
+	r.readAffinity()
+	online := folders.described.Union(listed.Intersect(folders.bare))
+	if folders.all.IsEmpty() {
+		online = listed
+	}
+	switch {
+	case r.live: // the kernel runs this process there, whatever the files say
+		online = online.Union(r.affinity.Minus(folders.off))
+	case !r.affinity.IsEmpty() && !r.affinity.Intersects(online):
+		online = online.Union(r.affinity.Intersect(folders.bare))
+		if folders.all.IsEmpty() {
+			online = online.Union(r.affinity)
+		}
+	}
+	if online.IsEmpty() {
+		return fmt.Errorf("%s describes no online CPU", cpuDir)
+	}
+	if !r.affinity.IsEmpty() && !r.affinity.Intersects(online) {
+		return fmt.Errorf("this process may run on CPUs %s only, and none of them is online in %s; widen its "+
+			"affinity (taskset) or its cpuset", r.affinity.Brief(), cpuDir)
+	}
+	if err := r.checkListed(listed, folders.all); err != nil {
+		return err
+	}
+	r.m.Online = online
+	r.m.Offline = r.present(folders.all).Union(folders.off).Minus(online)
+	return nil
+}
+
+// listedOnline returns the kernel's list of online CPUs; empty where it has none, or where the list
+// cannot be read and topology folders say which CPUs there are.
+func (r *sysfs) listedOnline(folders cpuFolders) (CPUSet, error) {
+	listed, err := ParseCPUSet(r.text(cpuDir + "/online"))
+	switch {
+	case err == nil:
+		return listed, nil
+	case folders.described.IsEmpty():
+		return CPUSet{}, fmt.Errorf("%s/online: %w", cpuDir, err)
+	}
+	r.note("%s/online is ignored: %v", cpuDir, err)
+	return CPUSet{}, nil
+}
+
+// checkListed compares the list of online CPUs with the folders. CPUs that are listed without a
+// folder are an error unless this process may run on none of them: then the copy is incomplete.
+func (r *sysfs) checkListed(listed, folders CPUSet) error {
+	missing := listed.Minus(folders)
+	if missing.IsEmpty() || folders.IsEmpty() {
+		return nil
+	}
+	if !r.live && (r.affinity.IsEmpty() || r.affinity.Intersects(missing)) {
+		return fmt.Errorf("CPUs %s are online but have no folder in %s: the copy is incomplete", missing.Brief(),
+			cpuDir)
+	}
+	r.note("%s/online lists CPUs %s, which have no folder: the affinity of this process (%s) decides which CPUs "+
+		"are used", cpuDir, missing.Brief(), r.affinity.Brief())
+	return nil
+}
+
+// present returns the kernel's list of present CPUs, or the CPUs with a folder where it has none.
+func (r *sysfs) present(folders CPUSet) CPUSet {
+	if set, err := ParseCPUSet(r.text(cpuDir + "/present")); err == nil && !set.IsEmpty() {
+		return set
+	}
+	return folders
+}
+
+// readAffinity reads the affinity of the process from proc/self/status unless the caller gave it.
+func (r *sysfs) readAffinity() {
+	if !r.affinity.IsEmpty() {
+		return
+	}
+	for line := range strings.SplitSeq(r.text("proc/self/status"), "\n") {
+		list, ok := strings.CutPrefix(line, "Cpus_allowed_list:")
+		if !ok {
+			continue
+		}
+		if set, err := ParseCPUSet(list); err == nil {
+			r.affinity = set
+		} else {
+			r.note("the affinity in proc/self/status is ignored: %v", err)
+		}
+	}
+}
+
+// note records something that the reader had to assume.
+func (r *sysfs) note(format string, args ...any) {
+	r.m.Notes = append(r.m.Notes, fmt.Sprintf(format, args...))
+}
