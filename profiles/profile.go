@@ -162,20 +162,17 @@ func (p *Profile) QuotaPUs() int { return p.Machine.QuotaPUs() }
 
 // UsablePUs lists the allowed PUs, cut to the quota: one PU of each core first, of fast cores
 // before slow ones, and SMT siblings only when a quota leaves room for them. The result is sorted.
+// Where the quota leaves a choice an untuned plan may run on other PUs (PickPUs).
 func (p *Profile) UsablePUs() []int { return p.FirstPUs(0) }
 
-// CorePUs is UsablePUs with one PU per core: what dense arithmetic wants, since SMT siblings share
-// the multipliers.
+// CorePUs returns the PUs of UsablePUs with one PU per core: SMT siblings share the multipliers, so
+// dense arithmetic gains little from a second thread.
 func (p *Profile) CorePUs() []int {
 	ranked := p.rankedPUs()
-	n := 0
-	for n < len(ranked) && ranked[n].sibling == 0 {
-		n++
-	}
-	return p.cut(ranked[:n], 0)
+	return p.cut(ranked[:firstOfCores(ranked)], 0)
 }
 
-// RankedPUs is UsablePUs in the order in which they are best put to work.
+// RankedPUs returns the PUs of UsablePUs in the order in which they are best put to work.
 func (p *Profile) RankedPUs() []int {
 	ranked := p.rankedPUs()
 	if q := p.QuotaPUs(); q > 0 {
@@ -188,7 +185,7 @@ func (p *Profile) RankedPUs() []int {
 	return pus
 }
 
-// FirstPUs is the best n of the usable PUs, sorted; all of them for n <= 0 or n too large.
+// FirstPUs returns the best n of the usable PUs, sorted; all of them for n <= 0 or n too large.
 func (p *Profile) FirstPUs(n int) []int { return p.cut(p.rankedPUs(), n) }
 
 func (p *Profile) cut(ranked []rankedPU, n int) []int {
@@ -199,12 +196,7 @@ func (p *Profile) cut(ranked []rankedPU, n int) []int {
 	if n > 0 {
 		keep = min(keep, n)
 	}
-	pus := make([]int, keep)
-	for i := range pus {
-		pus[i] = ranked[i].pu
-	}
-	slices.Sort(pus)
-	return pus
+	return sortedPUs(ranked[:keep])
 }
 
 // rankedPU is an allowed PU with what decides how early it is used.

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
 	"sandwich/plans/choose"
 	"sandwich/profiles"
+	"sandwich/profiles/occupancy"
 )
 
 // dataFolderText is how help and messages name the data folder.
@@ -34,8 +36,16 @@ func (f *sessionFlags) asked() *choose.Options {
 		Threads: f.threads, TP: f.ranks}
 	o.Build = programID()
 	o.Folder, _ = dataFolder() // none, and then nothing is looked up or kept
+	o.Occupancy = puMonitor()
 	return o
 }
+
+// puMonitor is the monitor of the PUs of this machine: one for the process, whose reservations it
+// holds.
+var puMonitor = sync.OnceValue(func() occupancy.Monitor {
+	data, _ := dataFolder()
+	return occupancy.New(occupancy.Folders(data))
+})
 
 // choosePlan returns the plan to run under.
 func (f *sessionFlags) choosePlan(host *profiles.Profile, shape plans.ModelShape) (*choose.Choice, error) {

@@ -10,6 +10,7 @@ import (
 	"sandwich/plans"
 	"sandwich/plans/thumb"
 	"sandwich/profiles"
+	"sandwich/profiles/occupancy"
 )
 
 // Options are what a person asked for beside host and model; the zero value asks for nothing.
@@ -24,6 +25,10 @@ type Options struct {
 	Attend  string // what attention adds up by: auto, or a name; "": as the plan says
 	Threads int    // 0: as the plan says
 	TP      int    // ranks; 0: as the plan says
+
+	// Occupancy tells which PUs are in use, for untuned plans that do not use them all; nil: the
+	// first ones are taken.
+	Occupancy occupancy.Monitor
 }
 
 // BundleError is a refusal of the bundle that was asked for; plans.ExitCode tells its kind.
@@ -40,6 +45,10 @@ type Choice struct {
 	State   plans.State
 	Verdict plans.Verdict
 	Bundle  *plans.Bundle // nil for the untuned default
+
+	// Occupancy moves workers away from PUs that others use; nil where the plan names its PUs, or
+	// needs all of them.
+	Occupancy occupancy.Monitor
 }
 
 // FromBundle is the plan of a bundle, verified for a host and a model.
@@ -64,7 +73,7 @@ func (o *Options) Choose(host *profiles.Profile, shape plans.ModelShape) (*Choic
 	if err := o.CheckISA(host); err != nil {
 		return nil, err
 	}
-	fallback, err := o.byDefault(host, shape)
+	fallback, err := o.byDefault(host, shape, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -78,13 +87,14 @@ func (o *Options) Choose(host *profiles.Profile, shape plans.ModelShape) (*Choic
 	if err != nil {
 		return nil, err
 	}
-	return &Choice{Plan: plan, Paths: paths, State: plans.Untuned, Verdict: plans.Verdict{Judgement: plans.Suboptimal}},
-		nil
+	return &Choice{Plan: plan, Paths: paths, State: plans.Untuned, Verdict: plans.Verdict{Judgement: plans.Suboptimal},
+		Occupancy: o.monitor(host)}, nil
 }
 
-// Untuned is the plan that runs where there is no other, by this machine's rates, and why it
+// Untuned returns the plan that runs where there is no other, by this machine's rates, and why it
 // multiplies bf16 weights, and adds up attention, as it does where the flags leave that open.
-// Without a folder that keeps them rates are measured only where bits depend on them.
+// Without a folder that keeps them rates are measured only where bits depend on them. Where the
+// plan does not need all PUs it runs on those that other processes use least at this time.
 func (o *Options) Untuned(host *profiles.Profile, shape plans.ModelShape) (plan *plans.Plan,
 	paths string, err error) {
 	pairs, attention := thumb.PairsOpen(host, shape, o.thumb()), thumb.AttentionOpen(host, shape, o.thumb())
@@ -95,7 +105,14 @@ func (o *Options) Untuned(host *profiles.Profile, shape plans.ModelShape) (plan 
 		}
 		paths = o.choices(host, pairs, attention, failed)
 	}
-	plan, err = o.byDefault(host, shape)
+	if err := o.check(host, shape); err != nil {
+		return nil, paths, err
+	}
+	service, err := o.place(host)
+	if err != nil {
+		return nil, paths, err
+	}
+	plan, err = o.byDefault(host, shape, service)
 	return plan, paths, err
 }
 
@@ -127,15 +144,24 @@ func (o *Options) thumb() thumb.Options {
 	return thumb.Options{Compute: o.Compute, KV: o.KV, Attend: o.Attend, ISA: o.ISA, Threads: o.Threads, TP: o.TP}
 }
 
-// byDefault is the default plan under the flags, by the ceilings that the profile has.
-func (o *Options) byDefault(host *profiles.Profile, shape plans.ModelShape) (*plans.Plan, error) {
+// byDefault returns the default plan under the flags, by the ceilings that the profile has, on
+// ranks and PUs that were chosen already or, where service is nil, on the first ones.
+func (o *Options) byDefault(host *profiles.Profile, shape plans.ModelShape, service *plans.ServiceConfig) (*plans.Plan,
+	error) {
+	if err := o.check(host, shape); err != nil {
+		return nil, err
+	}
+	options := o.thumb()
+	options.Service = service
+	return thumb.Default(host, shape, options)
+}
+
+// check refuses numbers of workers and ranks that the host or the model does not have.
+func (o *Options) check(host *profiles.Profile, shape plans.ModelShape) error {
 	if err := o.CheckThreads(host); err != nil {
-		return nil, err
+		return err
 	}
-	if err := o.checkRanks(host, shape); err != nil {
-		return nil, err
-	}
-	return thumb.Default(host, shape, o.thumb())
+	return o.checkRanks(host, shape)
 }
 
 // checkRanks refuses a number of ranks that the model cannot be cut for or that the PUs do not

@@ -18,6 +18,7 @@ type Options struct {
 	Like     *plans.Plan          // whose workers keep their instruction sets, instead of ISA
 	Attend   string               // auto (or ""), or what attention adds up by
 	Threads  int                  // 0: one PU per core that may be used
+	Load     profiles.PULoad      // by other processes, where Threads or a quota leaves a choice of PUs
 	TP       int                  // tensor-parallel ranks; 0: one
 	Service  *plans.ServiceConfig // instead of Threads and TP: ranks and PUs that were chosen already
 	Weights  []plans.WeightPlan   // paths that were chosen already, before Compute
@@ -196,12 +197,15 @@ func (h host) checkCompute(option string, s plans.ModelShape) error {
 	return nil
 }
 
+// Service returns the ranks and PUs of the default plan without making the plan.
+func Service(p *profiles.Profile, o Options) (plans.ServiceConfig, error) { return o.service(p) }
+
 // service is the service configuration that the options ask for.
 func (o Options) service(p *profiles.Profile) (plans.ServiceConfig, error) {
 	if o.Service != nil {
 		return *o.Service, nil
 	}
-	pus, err := defaultPUs(p, o.Threads)
+	pus, err := o.pus(p)
 	if err != nil {
 		return plans.ServiceConfig{}, err
 	}
@@ -220,8 +224,8 @@ func (o Options) service(p *profiles.Profile) (plans.ServiceConfig, error) {
 }
 
 // ranks divides the PUs. Fewer threads than cores do not change where ranks are: they are made of
-// the whole machine, each on a node of its own where there are enough, and keep their first PUs in
-// turn.
+// the whole machine, each on a node of its own where there are enough, and keep their first PUs
+// with the least load, one rank after the other.
 func (o Options) ranks(p *profiles.Profile, pus plans.PUSet) ([]plans.Rank, error) {
 	cores := plans.PUSet(p.CorePUs())
 	if o.TP <= 1 || o.TP > len(pus) || len(pus) >= len(cores) {
@@ -231,7 +235,7 @@ func (o Options) ranks(p *profiles.Profile, pus plans.PUSet) ([]plans.Rank, erro
 	if err != nil {
 		return nil, err
 	}
-	keep := FirstOfEach(ranks, cores, len(pus))
+	keep := FirstOfEach(ranks, p.ByLoad(cores, o.Load), len(pus))
 	for i := range ranks {
 		ranks[i].PUs = ranks[i].PUs.Intersect(keep)
 		ranks[i].NUMANode = commonNode(p.Machine, ranks[i].PUs)
@@ -239,22 +243,19 @@ func (o Options) ranks(p *profiles.Profile, pus plans.PUSet) ([]plans.Rank, erro
 	return ranks, nil
 }
 
-func defaultPUs(p *profiles.Profile, threads int) (plans.PUSet, error) {
-	if threads < 0 {
-		return nil, fmt.Errorf("%d threads; give at least 1, or 0 for one per core", threads)
-	}
-	if threads == 0 {
-		if pus := p.CorePUs(); len(pus) > 0 {
-			return pus, nil
-		}
-		return nil, fmt.Errorf("%w: this process may use no PU", plans.ErrForeignHost)
-	}
+// pus returns the PUs of the workers.
+func (o Options) pus(p *profiles.Profile) (plans.PUSet, error) {
 	usable := p.UsablePUs()
-	if threads > len(usable) {
+	switch {
+	case o.Threads < 0:
+		return nil, fmt.Errorf("%d threads; give at least 1, or 0 for one per core", o.Threads)
+	case len(usable) == 0:
+		return nil, fmt.Errorf("%w: this process may use no PU", plans.ErrForeignHost)
+	case o.Threads > len(usable):
 		return nil, fmt.Errorf("%w: %d threads do not fit the %d PUs that may be used (%s)", plans.ErrForeignHost,
-			threads, len(usable), plans.PUSet(usable))
+			o.Threads, len(usable), plans.PUSet(usable))
 	}
-	return p.FirstPUs(threads), nil
+	return p.PickPUs(o.Threads, o.Load), nil
 }
 
 // commonNode is the NUMA node that holds all PUs, -1 when there is none.

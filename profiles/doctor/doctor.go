@@ -39,7 +39,8 @@ func Diagnose(h Host) []Finding {
 	var out []Finding
 	for _, check := range []func(Host) []Finding{
 		checkISA, checkQuota, checkAllowed, checkOffline, checkGovernor, checkBoost, checkHugePages,
-		checkNUMABalancing, checkMemory, checkPlacement, checkZoneReclaim, checkLoad, checkSteal, checkHypervisor,
+		checkNUMABalancing, checkMemory, checkPlacement, checkZoneReclaim, checkShared, checkLoad, checkSteal,
+		checkHypervisor,
 	} {
 		out = append(out, check(h)...)
 	}

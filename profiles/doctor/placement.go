@@ -22,7 +22,7 @@ func checkPlacement(h Host) []Finding {
 	}
 	var out []Finding
 	for _, name := range names {
-		if readWord(h.Root, name) != "sandwich" {
+		if readWord(h.Root, name) != programName {
 			continue
 		}
 		pid := strings.TrimSuffix(strings.TrimPrefix(name, "proc/"), "/comm")

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sandwich/profiles"
+	"sandwich/profiles/occupancy"
 	"sandwich/runtime/api"
 	"sandwich/runtime/cost"
 	"sandwich/runtime/kvcache"
@@ -29,6 +30,10 @@ type Options struct {
 	Profile   *profiles.Profile // whose roofs predict ops that did not run yet; may be nil
 	Note      func(text string) // hears, in one sentence, what changed on the machine while serving; may be nil
 	Displaced func(err error)   // hears an *api.UnavailableError once no PU of the plan is left; may be nil
+
+	// Occupancy moves workers away from PUs that other processes use, with Profile; nil: they stay
+	// where the plan puts them.
+	Occupancy occupancy.Monitor
 }
 
 // Service is how requests of two classes are served: the fields of sched.Config of these names.
@@ -147,7 +152,7 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{
-		runner: r, tok: o.Tokenizer, context: o.Context, watch: newWatch(r, o.Note, o.Displaced),
+		runner: r, tok: o.Tokenizer, context: o.Context, watch: newWatch(r, &o),
 		draft: newDraft(r.assembly.Workers.Kernels.Vec, r.Model.Dims.Vocab),
 		jobs:  map[sched.ID]*job{}, most: most, wake: make(chan struct{}, 1), ended: make(chan struct{}),
 		begin: time.Now(),

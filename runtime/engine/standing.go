@@ -107,6 +107,9 @@ func placesNote(p pool.Places, pus []int) string {
 		return "every PU of the plan may be used again"
 	}
 	var lost []string
+	if len(p.At) == len(pus) {
+		pus = p.At // workers may have been moved
+	}
 	for _, w := range p.Lost {
 		lost = append(lost, strconv.Itoa(pus[w]))
 	}

@@ -19,6 +19,7 @@ type watch struct {
 	see       func() (standing, error) // asks the system
 	note      func(text string)        // Options.Note
 	displaced func(err error)          // Options.Displaced
+	mover     *mover                   // nil: workers stay on their PUs
 
 	mu      sync.Mutex // guards everything below; nothing is called under it
 	now     standing   // what the system left at the last look
@@ -28,8 +29,8 @@ type watch struct {
 	seers   sync.WaitGroup // goroutines that look at the workers or their memory
 }
 
-func newWatch(r *Runner, note func(string), displaced func(error)) watch {
-	return watch{runner: r, note: note, displaced: displaced,
+func newWatch(r *Runner, o *Options) watch {
+	return watch{runner: r, note: o.Note, displaced: o.Displaced, mover: newMover(o, r.Pool()),
 		see: func() (standing, error) { return standingOf(r.Pool()) }}
 }
 
@@ -49,12 +50,19 @@ func (w *watch) follow(ended <-chan struct{}) {
 	})
 }
 
-// look compares what the system leaves with the last time, and plans again where it changed. The
-// next forward runs under the new teams.
+// look moves workers from PUs that other processes use, compares what the system leaves with the
+// last time, and plans again where it changed. The next forward runs under the new teams.
 func (w *watch) look() {
 	now, err := w.see()
 	if err != nil {
 		return // asked again at the next tick
+	}
+	if len(now.places.Lost) == 0 {
+		for _, text := range w.mover.look(time.Now(), now.places.At, now.places.Allowed) {
+			if w.note != nil {
+				w.note(text)
+			}
+		}
 	}
 	before := w.standing()
 	if now.equal(before) {

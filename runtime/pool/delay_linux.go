@@ -2,6 +2,8 @@ package pool
 
 import (
 	"bytes"
+	"fmt"
+	"os"
 	"strconv"
 	"time"
 )
@@ -19,6 +21,24 @@ func (d *delay) open() {
 
 // read is how long the thread has waited since it began; not ok where the kernel does not say.
 func (d *delay) read() (waited time.Duration, ok bool) { return parseDelay(d.text()) }
+
+// threadWait returns what the kernel says of a thread of this process since that began.
+func threadWait(thread int) (Wait, bool) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/schedstat", thread))
+	if err != nil {
+		return Wait{}, false
+	}
+	return parseWait(text)
+}
+
+// parseWait takes the first two of three numbers of a schedstat file: nanoseconds on a CPU, in wait
+// for one, and time slices.
+func parseWait(text []byte) (Wait, bool) {
+	waited, ok := parseDelay(text)
+	first, _, _ := bytes.Cut(text, []byte(" "))
+	ran, err := strconv.ParseInt(string(first), 10, 64)
+	return Wait{time.Duration(ran), waited}, ok && err == nil && ran >= 0
+}
 
 // parseDelay takes the second of three numbers: time on a CPU, time in wait for one, turns.
 func parseDelay(text []byte) (time.Duration, bool) {

@@ -11,6 +11,8 @@ func (*delay) open()                       {}
 func (*delay) close()                      {}
 func (*delay) read() (time.Duration, bool) { return 0, false }
 
+func threadWait(int) (Wait, bool) { return Wait{}, false }
+
 // steal is not known either.
 type steal struct{}
 
@@ -18,4 +20,5 @@ const procStat = ""
 
 func (*steal) open(string, int)                  {}
 func (*steal) close()                            {}
+func (*steal) follow(int)                        {}
 func (*steal) since(time.Duration) time.Duration { return 0 }

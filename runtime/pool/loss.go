@@ -35,6 +35,7 @@ const (
 // hypervisor took of the CPU, which shows in no wait; of no account of waits, what the clock alone
 // says has to do: a gap, or nothing.
 func (t *waiter) suspect(now, gap time.Duration) {
+	t.steal.follow(int(t.pu.Load()))
 	stolen := t.steal.since(now)
 	if waited, ok := t.delay.read(); ok {
 		gap, t.waitedCPU = waited-t.waitedCPU+stolen, waited

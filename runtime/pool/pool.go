@@ -114,7 +114,8 @@ func New(pus []int, o Options) (*Pool, error) {
 	p.leader.p = p
 	reserveProcs(len(pus) + 2)
 	for i := range pus {
-		w := &Worker{index: i, pu: pus[i]}
+		w := &Worker{index: i}
+		w.pu.Store(int64(pus[i]))
 		if o.Class != nil {
 			w.class = o.Class[i]
 		}
@@ -230,7 +231,8 @@ func (p *Pool) Close() {
 // Size is the number of workers, active or not.
 func (p *Pool) Size() int { return len(p.workers) }
 
-// PUs returns the PU of each worker, by worker index.
+// PUs returns the PU that each worker was given to New with, by worker index. Move does not change
+// it.
 func (p *Pool) PUs() []int { return slices.Clone(p.pus) }
 
 // Classes returns the class of each worker, by worker index.

@@ -36,7 +36,7 @@ func (w *Worker) newPanic(value any) *Panic {
 	if value == nil {
 		value = errors.New("the function ended its goroutine with runtime.Goexit")
 	}
-	return &Panic{Value: value, Worker: w.index, PU: w.pu, Stack: debug.Stack()}
+	return &Panic{Value: value, Worker: w.index, PU: w.PU(), Stack: debug.Stack()}
 }
 
 // failure keeps the first panic of a run.

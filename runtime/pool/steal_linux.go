@@ -13,6 +13,8 @@ import (
 // such a span begins would cost workers a system call at every barrier.
 type steal struct {
 	account
+	path   string
+	pu     int
 	name   []byte
 	before time.Duration // what it said at the last look
 	looked time.Duration // when that was
@@ -28,8 +30,17 @@ const procStat = "/proc/stat"
 // open begins to watch a PU.
 func (s *steal) open(path string, pu int) {
 	const line = 8 + 10*21 // a name and ten numbers, at most
-	*s = steal{account: openAccount(path, (pu+2)*line), name: fmt.Appendf(nil, "cpu%d ", pu)}
+	*s = steal{account: openAccount(path, (pu+2)*line), path: path, pu: pu, name: fmt.Appendf(nil, "cpu%d ", pu)}
 	s.before, _ = s.read()
+}
+
+// follow watches another PU from now on, where the worker was moved to it.
+func (s *steal) follow(pu int) {
+	if s.fd == 0 || s.pu == pu {
+		return
+	}
+	s.close()
+	s.open(s.path, pu)
 }
 
 // since is what was taken since the last look; 0 where that was only just now.

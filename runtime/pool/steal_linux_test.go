@@ -60,6 +60,7 @@ func TestStolenTimePutsAWorkerAtRisk(t *testing.T) {
 		w := waiter{pool: &Pool{}, spin: time.Millisecond}
 		taken := 90_000
 		says(taken)
+		w.pu.Store(1)
 		w.steal.open(path, 1)
 		for now := 200 * time.Millisecond; now < 2*time.Second; now += 200 * time.Millisecond {
 			taken += test.each

@@ -22,7 +22,8 @@ type waiter struct {
 	pool    *Pool
 	limit   atomic.Int64 // longest spin in nanoseconds; SetActive lowers it to 0 while the worker is not needed
 	spin    time.Duration
-	nivcsw  int64 // involuntary context switches at the last look
+	pu      atomic.Int64 // that a worker is bound to, or would be
+	nivcsw  int64        // involuntary context switches at the last look
 	delay   delay
 	steal   steal
 	backing bool // no spinning before calm

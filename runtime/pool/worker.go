@@ -22,7 +22,6 @@ const (
 type Worker struct {
 	waiter
 	index int
-	pu    int
 	class int
 	slow  float64       // Options.Slow
 	lap   time.Duration // when the present chunk began, where slow; 0 between loops
@@ -73,8 +72,8 @@ func (w *Worker) Team() []int { return w.team.active }
 // Index is the worker's number in the pool, whoever is active.
 func (w *Worker) Index() int { return w.index }
 
-// PU is the processing unit the worker is bound to.
-func (w *Worker) PU() int { return w.pu }
+// PU returns the processing unit the worker is bound to.
+func (w *Worker) PU() int { return int(w.pu.Load()) }
 
 // Groups are those of the grouping in use, by ID. They are not to be changed.
 func (w *Worker) Groups() []*Group { return w.layout.groups }
@@ -176,7 +175,7 @@ func ownThread(f func()) {
 func (w *Worker) loop(ready chan<- error) {
 	w.thread.Store(int64(threadID()))
 	if w.pool.pinned {
-		ready <- pinThread(0, w.pu) // a worker that failed waits for cmdExit like the others
+		ready <- pinThread(0, w.PU()) // a worker that failed waits for cmdExit like the others
 	} else {
 		ready <- nil
 	}
@@ -189,7 +188,7 @@ func (w *Worker) serve(at uint32) {
 	w.delay.open()
 	w.waitedCPU, _ = w.delay.read()
 	if w.pool.pinned {
-		w.steal.open(procStat, w.pu)
+		w.steal.open(procStat, w.PU())
 	}
 	ended := false
 	defer func() {
@@ -225,7 +224,7 @@ func (w *Worker) replace(at uint32) {
 		if w.pool.pinned {
 			// It succeeded for this PU before. If the cpuset shrank since, the worker runs wherever
 			// the system lets it.
-			_ = pinThread(0, w.pu)
+			_ = pinThread(0, w.PU())
 		}
 		w.serve(at)
 	})

@@ -44,7 +44,7 @@ func (s *Session) Engine(ctx context.Context, v Sizes) (*engine.Engine, error) {
 	e, err := engine.New(ctx, engine.Options{RunnerOptions: o, Tokenizer: s.Tok, Context: v.Context,
 		Parallel: v.Parallel,
 		Queue:    v.Queue, Service: v.Service, Profile: s.Profile, Observe: v.Observe,
-		Note: v.Note, Displaced: v.Displaced})
+		Note: v.Note, Displaced: v.Displaced, Occupancy: s.Occupancy})
 	done()
 	if err != nil {
 		return nil, &LoadError{err}

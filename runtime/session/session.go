@@ -15,6 +15,7 @@ import (
 	"sandwich/plans"
 	"sandwich/plans/choose"
 	"sandwich/profiles"
+	"sandwich/profiles/occupancy"
 	"sandwich/runtime/demo"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/exec"
@@ -39,6 +40,9 @@ type Session struct {
 	Verdict plans.Verdict                                   // on the plan, where it comes from a bundle
 	Bundle  *plans.Bundle                                   // it comes from; nil where it is untuned
 	Replan  func(*plans.ServiceConfig) (*plans.Plan, error) // engine.RunnerOptions.Replan
+
+	// Occupancy moves workers of an engine to PUs that others do not use; nil: they stay.
+	Occupancy occupancy.Monitor
 
 	Hears
 	fallen map[fallenMemory]bool // that was told
@@ -89,7 +93,7 @@ func Open(path string, h Hears) (*Session, error) {
 
 // Use takes a plan that was chosen, and says which it is.
 func (s *Session) Use(c *choose.Choice, replan func(*plans.ServiceConfig) (*plans.Plan, error)) {
-	s.Plan, s.Verdict, s.Bundle, s.Replan = c.Plan, c.Verdict, c.Bundle, replan
+	s.Plan, s.Verdict, s.Bundle, s.Replan, s.Occupancy = c.Plan, c.Verdict, c.Bundle, replan, c.Occupancy
 	if quota := s.Profile.Machine.QuotaCPUs; quota > 0 && quota < float64(s.Profile.Allowed().Count()) {
 		s.Notice(fmt.Sprintf("the CPU quota is %.0f %%: plans use at most %d PUs at once", 100*quota,
 			s.Profile.QuotaPUs()))

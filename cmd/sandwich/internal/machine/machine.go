@@ -66,8 +66,11 @@ func Head(w io.Writer, p *profiles.Profile) {
 	if !m.Offline.IsEmpty() {
 		line += ", offline " + m.Offline.String()
 	}
-	fmt.Fprintf(w, "%s; an untuned plan runs on %s (%s)\n", line, show.Plural(cores.Count(), "PU"),
-		show.OrNone(cores.Brief()))
+	where := "(" + show.OrNone(cores.Brief()) + ")"
+	if p.LeavesChoice(0) {
+		where = "that other processes use least when it starts"
+	}
+	fmt.Fprintf(w, "%s; an untuned plan runs on %s %s\n", line, show.Plural(cores.Count(), "PU"), where)
 	if len(p.Host.ISA) > 0 {
 		fmt.Fprintf(w, "  instruction sets: %s\n", strings.Join(p.Host.ISA, " "))
 	}

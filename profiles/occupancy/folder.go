@@ -1,0 +1,27 @@
+package occupancy
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Folders returns where instances of this program reserve PUs, the best place first: the runtime
+// folder of the user, then the data folder, in which machines that share it have folders of their
+// own. data is "" without a data folder.
+func Folders(data string) []string {
+	var out []string
+	runtime := os.Getenv("XDG_RUNTIME_DIR")
+	if !filepath.IsAbs(runtime) {
+		runtime = filepath.Join("/run/user", strconv.Itoa(os.Getuid()))
+	}
+	if st, err := os.Stat(runtime); err == nil && st.IsDir() {
+		out = append(out, filepath.Join(runtime, "sandwich", "pus"))
+	}
+	if data != "" {
+		boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+		out = append(out, filepath.Join(data, "pus", strings.TrimSpace(string(boot))))
+	}
+	return out
+}

@@ -1,0 +1,138 @@
+// Package occupancy measures which PUs of this machine are in use and reserves PUs among the
+// instances of this program, so that two of them do not choose the same ones while others idle.
+package occupancy
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Monitor tells which PUs are in use, and reserves PUs for this process. Methods may be called from
+// any goroutine.
+type Monitor interface {
+	// Load returns the share of time, 0 to 1, for which each PU was busy since the last call. The
+	// first call measures for a fraction of a second. The map belongs to the caller; it is empty
+	// where the system does not tell.
+	Load() map[int]float64
+
+	// Bound returns the PUs to which a running thread of another process is bound. It reads the
+	// state of every thread of the machine.
+	Bound() map[int]bool
+
+	// Hold reserves a PU and reports whether no other process holds it. A PU that this process
+	// holds stays held. Where reservations cannot be made every PU is granted.
+	Hold(pu int) bool
+
+	// Release gives up a reservation. All of them end with the process.
+	Release(pu int)
+}
+
+// System is the Monitor of the machine that this process runs on.
+type System struct {
+	root    fs.FS
+	folders []string
+	wait    func(time.Duration)
+	self    int // process ID
+
+	mu   sync.Mutex
+	last times
+	load map[int]float64
+	held map[int]*os.File
+}
+
+// window is how long the first call of Load measures. The kernel counts in steps of 10 ms.
+const window = 200 * time.Millisecond
+
+// leastTicks is the least time, in steps of the kernel, between two readings that are compared.
+const leastTicks = 10
+
+// New returns the Monitor of this machine. Reservations are locks of files in the first of the
+// folders in which a file can be made.
+func New(folders []string) *System {
+	return &System{root: os.DirFS("/"), folders: folders, wait: time.Sleep, self: os.Getpid(),
+		held: map[int]*os.File{}}
+}
+
+// Load implements Monitor.
+func (s *System) Load() map[int]float64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.last == nil {
+		if s.last = readTimes(s.root); len(s.last) == 0 {
+			return map[int]float64{}
+		}
+		s.wait(window)
+	}
+	now := readTimes(s.root)
+	out := map[int]float64{}
+	short := false
+	for pu, t := range now {
+		before, known := s.last[pu]
+		total := t.total - before.total
+		switch {
+		case !known || t.busy < before.busy:
+		case total < leastTicks:
+			short = true
+		default:
+			out[pu] = min(1, (t.busy-before.busy)/total)
+		}
+	}
+	if short && len(out) == 0 && s.load != nil {
+		return clone(s.load) // asked again at once
+	}
+	s.last, s.load = now, out
+	return clone(out)
+}
+
+// Bound implements Monitor.
+func (s *System) Bound() map[int]bool {
+	out := map[int]bool{}
+	for pu, processes := range BoundThreads(s.root, "") {
+		out[pu] = slices.ContainsFunc(processes, func(p Process) bool { return p.ID != s.self })
+	}
+	return out
+}
+
+func clone(load map[int]float64) map[int]float64 {
+	out := make(map[int]float64, len(load))
+	for pu, share := range load {
+		out[pu] = share
+	}
+	return out
+}
+
+// Hold implements Monitor.
+func (s *System) Hold(pu int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held[pu] != nil {
+		return true
+	}
+	for _, folder := range s.folders {
+		f, err := lock(folder, pu)
+		if err == nil {
+			s.held[pu] = f
+			return true
+		}
+		if errors.Is(err, errTaken) {
+			return false
+		}
+	}
+	return true
+}
+
+var errTaken = errors.New("another process holds the lock")
+
+// Release implements Monitor.
+func (s *System) Release(pu int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f := s.held[pu]; f != nil {
+		_ = f.Close() // which gives up the lock
+		delete(s.held, pu)
+	}
+}

@@ -1,0 +1,162 @@
+package engine
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"sandwich/profiles"
+	"sandwich/profiles/occupancy"
+	"sandwich/runtime/pool"
+)
+
+const (
+	// A worker is crowded in an interval in which it waited for its PU, and others used that PU,
+	// for at least these shares of the time.
+	crowdedWait  = 0.15
+	crowdedOther = 0.15
+
+	firstPatience = 2  // intervals for which a worker is crowded before it moves for the first time
+	mostPatience  = 64 // and after many moves
+	calmIntervals = 60 // after which a worker counts as one that never moved
+	boundEvery    = 16 // intervals between two looks at the threads of all processes
+)
+
+// mover moves workers away from PUs that other threads use, to idle ones. It compares
+// what the kernel says of the workers with what it says of the PUs. Instances that move at the same
+// time may meet again on another PU, so how long a worker waits before it moves has a random part
+// that grows with each move. Its methods are called by one goroutine.
+type mover struct {
+	monitor occupancy.Monitor
+	profile *profiles.Profile
+	pool    threads
+	random  func(n int) int // from 0 to n-1
+
+	looked  time.Time
+	waits   []pool.Wait
+	workers []crowding
+}
+
+// threads are the workers as a mover sees them; *pool.Pool has these methods.
+type threads interface {
+	Waits() []pool.Wait
+	Move(worker, pu int) error
+}
+
+// crowding is how a worker fared up to now.
+type crowding struct {
+	crowded  int // intervals in a row
+	calm     int // intervals in a row
+	patience int // crowded intervals before it moves
+	base     int // least patience
+}
+
+// newMover returns nil where workers stay where they are.
+func newMover(o *Options, p threads) *mover {
+	if o.Occupancy == nil || o.Profile == nil || o.Unpinned {
+		return nil
+	}
+	return &mover{monitor: o.Occupancy, profile: o.Profile, pool: p, random: rand.IntN}
+}
+
+// look is called once an interval with the PU of each worker and the PUs that the process may use.
+// It moves crowded workers and returns a sentence for each move.
+func (m *mover) look(now time.Time, at, allowed []int) (notes []string) {
+	if m == nil {
+		return nil
+	}
+	waits := m.pool.Waits()
+	elapsed := now.Sub(m.looked)
+	before := m.waits
+	m.looked, m.waits = now, waits
+	load := m.monitor.Load()
+	if len(waits) != len(at) || len(before) != len(at) || elapsed <= 0 {
+		m.workers = make([]crowding, len(at))
+		for i := range m.workers {
+			m.workers[i].settle(firstPatience, m.random)
+		}
+		return nil
+	}
+	at = slices.Clone(at)
+	for i := range m.workers {
+		ran := float64(waits[i].Ran-before[i].Ran) / float64(elapsed)
+		waited := float64(waits[i].Waited-before[i].Waited) / float64(elapsed)
+		w := &m.workers[i]
+		if !w.note(waited >= crowdedWait && load[at[i]]-ran >= crowdedOther, m.random) {
+			continue
+		}
+		to, ok := m.spare(i, at, allowed, load)
+		if !ok && (w.crowded-w.patience)%boundEvery == 0 {
+			to, ok = m.unbound(i, at, allowed)
+		}
+		ok = ok && m.move(i, at[i], to)
+		if !ok {
+			continue // it tries again in the next interval
+		}
+		notes = append(notes, fmt.Sprintf("PU %d is shared with other threads: worker %d moved to PU %d", at[i], i, to))
+		at[i] = to
+		w.settle(min(2*w.base, mostPatience), m.random)
+	}
+	return notes
+}
+
+// spare reserves the idle PU to which a worker moves under a load.
+func (m *mover) spare(worker int, at, allowed []int, load map[int]float64) (to int, ok bool) {
+	used := profiles.PULoad{}
+	maps.Copy(used, load)
+	for {
+		to, ok = m.profile.SparePU(at[worker], at, allowed, used)
+		if !ok || m.monitor.Hold(to) {
+			return to, ok
+		}
+		used[to]++
+	}
+}
+
+// unbound reserves a PU for a worker where every PU is in use and another thread is bound to that
+// of the worker: one to which no thread is bound, since the threads that run there can go
+// elsewhere.
+func (m *mover) unbound(worker int, at, allowed []int) (to int, ok bool) {
+	load := map[int]float64{}
+	for pu, other := range m.monitor.Bound() {
+		if other {
+			load[pu] = 1
+		}
+	}
+	if load[at[worker]] == 0 {
+		return 0, false
+	}
+	return m.spare(worker, at, allowed, load)
+}
+
+// move binds a worker to a PU that is reserved and gives up the reservation of the one that it
+// leaves; where it is refused the other way round.
+func (m *mover) move(worker, from, to int) bool {
+	if err := m.pool.Move(worker, to); err != nil {
+		m.monitor.Release(to)
+		return false
+	}
+	m.monitor.Release(from)
+	return true
+}
+
+// note records an interval and reports whether the worker should move.
+func (w *crowding) note(crowded bool, random func(int) int) bool {
+	if !crowded {
+		w.crowded = 0
+		if w.calm++; w.calm == calmIntervals && w.base > firstPatience {
+			w.settle(firstPatience, random)
+		}
+		return false
+	}
+	w.calm = 0
+	w.crowded++
+	return w.crowded >= w.patience
+}
+
+// settle begins anew with a patience of base intervals to twice as many.
+func (w *crowding) settle(base int, random func(int) int) {
+	*w = crowding{base: base, patience: base + random(base+1)}
+}
