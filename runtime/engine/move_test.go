@@ -131,6 +131,7 @@ func (w *world) pass(allowed []int) (notes []string) {
 // TestCrowdedWorkersMove lets processes with workers on the same PUs run on: within 30 intervals
 // each worker has a PU of its own where there are enough, and stays there.
 func TestCrowdedWorkersMove(t *testing.T) {
+	type loads = map[int]float64
 	for _, c := range []struct {
 		name    string
 		machine string
@@ -145,21 +146,21 @@ func TestCrowdedWorkersMove(t *testing.T) {
 		{"two that see no reservations", "core:2", [][]int{{0}, {0}}, nil, nil, true, []int{0, 1}, nil},
 		{"three on one of four PUs", "core:4", [][]int{{0}, {0}, {0}}, nil, nil, true, []int{0, 1, 2, 3}, nil},
 		{"two teams of two", "core:4", [][]int{{0, 1}, {0, 1}}, nil, nil, false, []int{0, 1, 2, 3}, nil},
-		{"a program of another kind", "core:4", [][]int{{1}}, map[int]float64{1: 1, 0: 1}, nil, false, []int{0, 1, 2, 3},
+		{"a program of another kind", "core:4", [][]int{{1}}, loads{1: 1, 0: 1}, nil, false, []int{0, 1, 2, 3},
 			[][]int{{2}}},
-		{"close is better", "l3:2 core:4", [][]int{{5}}, map[int]float64{5: 1}, nil, false, []int{0, 1, 2, 3, 4, 5, 6, 7},
+		{"close is better", "l3:2 core:4", [][]int{{5}}, loads{5: 1}, nil, false, []int{0, 1, 2, 3, 4, 5, 6, 7},
 			[][]int{{4}}},
-		{"no other PU is allowed", "core:4", [][]int{{1}}, map[int]float64{1: 1}, nil, false, []int{1}, [][]int{{1}}},
-		{"every PU is in use", "core:2", [][]int{{0}}, map[int]float64{0: 1, 1: 0.5}, nil, false, []int{0, 1}, [][]int{{0}}},
-		{"two on one of two busy PUs", "core:2", [][]int{{0}, {0}}, map[int]float64{0: 0.5, 1: 0.9}, nil, false,
+		{"no other PU is allowed", "core:4", [][]int{{1}}, loads{1: 1}, nil, false, []int{1}, [][]int{{1}}},
+		{"every PU is in use", "core:2", [][]int{{0}}, loads{0: 1, 1: 0.5}, nil, false, []int{0, 1}, [][]int{{0}}},
+		{"two on one of two busy PUs", "core:2", [][]int{{0}, {0}}, loads{0: 0.5, 1: 0.9}, nil, false,
 			[]int{0, 1}, nil},
-		{"every PU is busy, and others are bound there", "core:2", [][]int{{0}}, map[int]float64{0: 1, 1: 1},
+		{"every PU is busy, and others are bound there", "core:2", [][]int{{0}}, loads{0: 1, 1: 1},
 			[]int{0, 1}, false, []int{0, 1}, [][]int{{0}}},
-		{"every PU is busy, and others are bound elsewhere", "core:2", [][]int{{0}}, map[int]float64{0: 1, 1: 1},
+		{"every PU is busy, and others are bound elsewhere", "core:2", [][]int{{0}}, loads{0: 1, 1: 1},
 			[]int{1}, false, []int{0, 1}, [][]int{{0}}},
-		{"a sibling of its own core", "core:2 pu:2", [][]int{{0, 2}}, map[int]float64{0: 1}, nil, false, []int{0, 1, 2, 3},
+		{"a sibling of its own core", "core:2 pu:2", [][]int{{0, 2}}, loads{0: 1}, nil, false, []int{0, 1, 2, 3},
 			[][]int{{0, 2}}},
-		{"a little other work", "core:2", [][]int{{0}}, map[int]float64{0: 0.1}, nil, false, []int{0, 1}, [][]int{{0}}},
+		{"a little other work", "core:2", [][]int{{0}}, loads{0: 0.1}, nil, false, []int{0, 1}, [][]int{{0}}},
 		{"alone", "core:2", [][]int{{0}, {1}}, nil, nil, false, []int{0, 1}, [][]int{{0}, {1}}},
 	} {
 		w := newWorld(t, c.machine, c.at...)
