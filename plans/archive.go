@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"sandwich/profiles"
+	"sandwich/profiles/retention"
 )
 
 // ArchiveSuffix ends the name of a packed bundle: one file, accepted wherever the folder is.
@@ -36,10 +37,10 @@ func openBundle(path string) (opener, error) {
 	}
 	if st.IsDir() {
 		return func(name string, limit int64) ([]byte, error) {
-			return profiles.ReadRegular(filepath.Join(path, name), limit)
+			return retention.ReadRegular(filepath.Join(path, name), limit)
 		}, nil
 	}
-	data, err := profiles.ReadRegular(path, MaxArchive)
+	data, err := retention.ReadRegular(path, MaxArchive)
 	if err != nil {
 		return nil, damaged("%v", err)
 	}
@@ -158,13 +159,10 @@ func (f files) write(path string) error {
 	if err != nil {
 		return err
 	}
-	if st, err := os.Lstat(path); err == nil && !st.Mode().IsRegular() {
-		return fmt.Errorf("it is there and no file; name another one")
-	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	return profiles.WriteFile(path, data)
+	return retention.WriteFile(path, data)
 }
 
 // Pack returns the bytes of the sound bundle at path as one file, for `plan push`.

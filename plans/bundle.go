@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"sandwich/profiles"
+	"sandwich/profiles/retention"
 )
 
 // Bundle is a plan with the profile it was made on and the evidence for it: the folder NAME.plan.
@@ -115,8 +116,13 @@ func (b *Bundle) Write(path string) error {
 	return nil
 }
 
-// writeFolder writes the files into a folder that takes the place of an older one.
+// writeFolder writes the files into a new folder that replaces the bundle at dir. A symbolic link
+// stays a link: its target is replaced.
 func (f files) writeFolder(dir string) (err error) {
+	if dir, err = retention.Resolve(dir); err != nil {
+		return err
+	}
+	dir = filepath.Clean(dir)
 	if err := replaceable(dir); err != nil {
 		return err
 	}
@@ -141,13 +147,13 @@ func (f files) writeFolder(dir string) (err error) {
 			return err
 		}
 	}
-	if err := profiles.SyncDir(tmp); err != nil {
+	if err := retention.SyncDir(tmp); err != nil {
 		return err
 	}
 	if err := swapIn(tmp, dir); err != nil {
 		return err
 	}
-	return profiles.SyncDir(parent)
+	return retention.SyncDir(parent)
 }
 
 // render gives the files of the bundle, the manifest last.

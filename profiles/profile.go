@@ -3,11 +3,13 @@ package profiles
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 
 	"sandwich/microkernel"
+	"sandwich/profiles/retention"
 	"sandwich/topotree"
 )
 
@@ -74,7 +76,7 @@ func goArch(uname string) string {
 
 // Load reads host.yaml. It refuses what Check refuses.
 func Load(path string) (*Profile, error) {
-	data, err := ReadRegular(path, MaxYAMLBytes)
+	data, err := retention.ReadRegular(path, MaxYAMLBytes)
 	if err != nil {
 		return nil, fmt.Errorf("host profile: %w", err)
 	}
@@ -98,13 +100,17 @@ func Parse(data []byte) (*Profile, error) {
 	return &p, nil
 }
 
-// Save writes host.yaml atomically. Equal profiles give equal bytes.
-func (p *Profile) Save(path string) error {
+// Save replaces the file at path by the profile, as retention.WriteTo does.
+func (p *Profile) Save(path string) error { return retention.WriteTo(path, p.Encode) }
+
+// Encode writes the text of host.yaml. Equal profiles give equal bytes.
+func (p *Profile) Encode(w io.Writer) error {
 	data, err := EncodeYAML(p)
 	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
+		return err
 	}
-	return WriteFile(path, data)
+	_, err = w.Write(data)
+	return err
 }
 
 // Check refuses profiles that describe no machine, naming what is wrong.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 
+	"sandwich/profiles/retention"
 	"sandwich/topotree"
 )
 
@@ -50,7 +51,7 @@ func (s Source) readDescription() (*topotree.Machine, error) {
 		return nil, fmt.Errorf("%s is a folder: name an hwloc XML file, or use --root for a folder with sys/ "+
 			"and proc/", s.HWLoc)
 	}
-	f, err := OpenRegular(s.HWLoc)
+	f, err := retention.OpenRegular(s.HWLoc)
 	if err != nil {
 		return nil, err
 	}

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"regexp"
 	"strings"
 	"sync"
-	"syscall"
 
 	"gopkg.in/yaml.v3"
 )
@@ -156,46 +154,4 @@ func FlowYAML(v any) (*yaml.Node, error) {
 	}
 	n.Style = yaml.FlowStyle
 	return &n, nil
-}
-
-// OpenRegular opens a regular file. Pipes, devices and folders are refused before they are opened,
-// since opening a pipe waits for a writer and reading a device may never end; and once more behind
-// the opening, in case the name changed hands in between.
-func OpenRegular(path string) (*os.File, error) {
-	st, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !st.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file", path)
-	}
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	if st, err = f.Stat(); err == nil && !st.Mode().IsRegular() {
-		err = fmt.Errorf("%s is not a regular file", path)
-	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return f, nil
-}
-
-// ReadRegular reads a regular file (OpenRegular) of at most limit bytes, so that a bundle from a
-// stranger cannot hang the reader.
-func ReadRegular(path string, limit int64) ([]byte, error) {
-	f, err := OpenRegular(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err != nil {
-		return nil, err
-	}
-	if int64(len(data)) > limit {
-		return nil, fmt.Errorf("%s is larger than %d bytes", path, limit)
-	}
-	return data, nil
 }

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -96,36 +94,6 @@ func FuzzCanonicalJSON(f *testing.F) {
 			}
 		}
 	})
-}
-
-func TestWriteFileReplacesWhole(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "host.yaml")
-	for _, text := range []string{"one", "two"} {
-		if err := WriteFile(path, []byte(text)); err != nil {
-			t.Fatal(err)
-		}
-		if got, _ := os.ReadFile(path); string(got) != text {
-			t.Errorf("read back %q", got)
-		}
-	}
-	entries, _ := os.ReadDir(filepath.Dir(path))
-	if len(entries) != 1 {
-		t.Errorf("left behind: %v", entries)
-	}
-	if err := WriteFile(filepath.Join(path, "below-a-file"), nil); err == nil {
-		t.Error("writing below a file succeeded")
-	}
-}
-
-func TestReadRegularRefusesFolders(t *testing.T) {
-	if _, err := ReadRegular(t.TempDir(), 10); err == nil {
-		t.Error("a folder was read")
-	}
-	path := filepath.Join(t.TempDir(), "f")
-	os.WriteFile(path, make([]byte, 11), 0o600)
-	if _, err := ReadRegular(path, 10); err == nil {
-		t.Error("a file above the limit was read")
-	}
 }
 
 func TestFigure(t *testing.T) {

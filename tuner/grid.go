@@ -19,6 +19,7 @@ import (
 	"sandwich/microkernel"
 	"sandwich/plans"
 	"sandwich/profiles"
+	"sandwich/profiles/retention"
 	"sandwich/tuner/search"
 )
 
@@ -67,7 +68,7 @@ var gridTrial = sync.OnceValue(func() *regexp.Regexp {
 // openGrid opens a journal of `bench search`, packed by gzip or not, up to the bytes that one may
 // have.
 func openGrid(path string) (io.ReadCloser, error) {
-	f, err := os.Open(path)
+	f, err := retention.OpenRegular(path)
 	if err != nil {
 		return nil, err
 	}

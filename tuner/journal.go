@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"sandwich/profiles/retention"
 	"sandwich/tuner/search"
 )
 
@@ -47,6 +48,7 @@ const (
 	journalFormat  = "sandwich tune journal"
 	journalVersion = 1
 	maxJournalLine = 1 << 20
+	maxJournal     = 256 << 20 // bytes; its trials are held in memory
 	syncEvery      = time.Second
 )
 
@@ -76,18 +78,20 @@ type journal struct {
 	synced   time.Time
 }
 
-// openJournal begins the journal at path, or with resume goes on with the one that is there. It
-// refuses one of another run by what differs.
+// openJournal starts a journal at path, or with resume continues the one at path. It refuses a
+// journal of another run and names the difference.
 func openJournal(path string, key journalKey, resume bool) (*journal, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("journal: %w", err)
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	f, err := retention.OpenUpdate(path, 0)
 	if err != nil {
 		return nil, fmt.Errorf("journal: %w", err)
 	}
 	j := &journal{file: f, finished: map[string][]journalLine{}, synced: time.Now()}
-	if !resume {
+	if resume {
+		err = j.checkSize()
+	} else {
 		err = j.startOver()
 	}
 	if err == nil {
@@ -100,7 +104,16 @@ func openJournal(path string, key journalKey, resume bool) (*journal, error) {
 	return j, nil
 }
 
-// startOver empties the file, unless it is somebody's who happened to choose the name.
+// checkSize refuses a file that is too large for a journal.
+func (j *journal) checkSize() error {
+	st, err := j.file.Stat()
+	if err == nil && st.Size() > maxJournal {
+		err = fmt.Errorf("it has more than %d bytes: %w", maxJournal, errNoJournal)
+	}
+	return err
+}
+
+// startOver empties the file if it is a journal, and refuses any other file.
 func (j *journal) startOver() error {
 	const begins = `{"format":"` + journalFormat
 	head := make([]byte, len(begins))

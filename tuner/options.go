@@ -53,6 +53,7 @@ type Options struct {
 	EverySet bool
 
 	Progress func(Progress) // about ten times a second at most, from the tuning goroutine; may be nil
+	Warn     func(error)    // gets what does not end the run, from the tuning goroutine; may be nil
 }
 
 // Progress is what a terminal line shows.

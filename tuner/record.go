@@ -13,6 +13,7 @@ import (
 
 	"sandwich/plans"
 	"sandwich/profiles"
+	"sandwich/profiles/retention"
 )
 
 // ErrGrid is wrapped by refusals of a folder of grids that another machine or another version of
@@ -133,34 +134,21 @@ func gridHead(path string) ([]byte, error) {
 	return []byte(line), nil
 }
 
-// pack writes a file anew under gzip. A file of the new name is whole or not there.
-func pack(from, to string) (err error) {
-	in, err := os.Open(from)
+// pack compresses the file from into the file to.
+func pack(from, to string) error {
+	in, err := retention.OpenRegular(from)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	out, err := os.CreateTemp(filepath.Dir(to), filepath.Base(to)+".*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			os.Remove(out.Name())
+	return retention.WriteTo(to, func(out io.Writer) error {
+		z, err := gzip.NewWriterLevel(out, gzip.BestCompression)
+		if err == nil {
+			_, err = io.Copy(z, in)
 		}
-	}()
-	z, err := gzip.NewWriterLevel(out, gzip.BestCompression)
-	if err == nil {
-		_, err = io.Copy(z, in)
-	}
-	if err == nil {
-		err = z.Close()
-	}
-	if err == nil {
-		err = out.Chmod(0o644)
-	}
-	if err = errors.Join(err, out.Close()); err != nil {
+		if err == nil {
+			err = z.Close()
+		}
 		return err
-	}
-	return os.Rename(out.Name(), to)
+	})
 }

@@ -242,12 +242,10 @@ func (t *partition) searchTable(b *tableBench, j *job, earlier []*job, budget ti
 			t.say("kernels", eventText(e), false)
 		},
 	})
-	if err == nil {
-		err = t.wisdom.keep(name, j.result, p.Known, t.effort, share)
-	}
 	if err != nil {
 		return err
 	}
+	t.keepTrials(name, j.result, p.Known, share)
 	t.evidence.Trials = base + j.result.Trials
 	j.took = t.elapsed() - began
 	t.record(j)

@@ -48,9 +48,10 @@ func Tune(ctx context.Context, o Options) (*plans.Bundle, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(t.openJournal(), t.openWisdom()); err != nil {
+	if err := t.openJournal(); err != nil {
 		return nil, err
 	}
+	t.openWisdom()
 	if err := t.work(home); err != nil && !errors.Is(err, errNoTime) {
 		return nil, err
 	}
@@ -173,12 +174,33 @@ func (t *tuning) openJournal() (err error) {
 	return nil
 }
 
-// openWisdom reads what earlier runs found.
-func (t *tuning) openWisdom() (err error) {
-	if t.o.Wisdom != "" {
-		t.wisdom, err = openWisdom(t.o.Wisdom)
+// openWisdom reads the kernel trials of earlier runs. Without them the search takes longer, so that
+// a file that cannot be used is a warning.
+func (t *tuning) openWisdom() {
+	if t.o.Wisdom == "" {
+		return
 	}
-	return err
+	var err error
+	if t.wisdom, err = openWisdom(t.o.Wisdom); err != nil {
+		t.warn(err)
+	}
+}
+
+// keepTrials adds what a search found to the kernel trials for later runs. After a failure it adds
+// no more.
+func (t *tuning) keepTrials(problem string, r *search.Result, known []search.Anchor, share float64) {
+	if err := t.wisdom.keep(problem, r, known, t.effort, share); err != nil {
+		t.warn(err)
+		_ = t.wisdom.close()
+		t.wisdom = nil
+	}
+}
+
+// warn reports what does not end the run.
+func (t *tuning) warn(err error) {
+	if t.o.Warn != nil {
+		t.o.Warn(err)
+	}
 }
 
 // elapsed is the time that counts against the budget: that of this run, and what the trials took

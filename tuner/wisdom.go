@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -16,19 +15,20 @@ import (
 
 	"sandwich/plans"
 	"sandwich/profiles"
-	"sandwich/profiles/kept"
+	"sandwich/profiles/retention"
 	"sandwich/tuner/search"
 )
 
-// Wisdom is kept in one file for each host and build, of so many bytes at most, and for kept.Builds
-// of a host: kernels of another build may be other kernels.
+// Kernel trials lie in one file per host and build, of at most maxWisdom bytes when it is opened,
+// for the newest retention.Builds builds of a host: another build may have other kernels.
 const (
 	wisdomPrefix = "wisdom-"
 	wisdomSuffix = ".jsonl"
 	maxWisdom    = 4 << 20
+	mostWisdom   = 4 * maxWisdom // bytes that are read: a file grows while runs append to it
 )
 
-// WisdomPath is the file in a folder in which a host's finished kernel trials are kept for a build.
+// WisdomPath returns the file in folder that holds the finished kernel trials of a host and build.
 func WisdomPath(folder string, host *profiles.Profile, build string) string {
 	return filepath.Join(folder, wisdomPrefix+shortHash(host.Fingerprint())+"-"+shortHash(build)+wisdomSuffix)
 }
@@ -38,15 +38,14 @@ func shortHash(digest string) string {
 	return digest[:min(16, len(digest))]
 }
 
-// Forget removes the wisdom of all hosts and builds from a folder and says how many trials that
-// were.
+// Forget removes the kernel trials of all hosts and builds from a folder and returns their number.
 func Forget(folder string) (trials int, err error) {
 	files, err := filepath.Glob(filepath.Join(folder, wisdomPrefix+"*"+wisdomSuffix))
 	if err != nil {
 		return 0, err
 	}
 	for _, path := range files {
-		data, err := os.ReadFile(path)
+		data, err := retention.ReadRegular(path, mostWisdom)
 		if err != nil {
 			return trials, fmt.Errorf("forgetting kernel trials: %w", err)
 		}
@@ -82,31 +81,31 @@ type wisdom struct {
 
 func wisdomKey(problem string, m int) string { return fmt.Sprintf("%s at m %d", problem, m) }
 
-// openWisdom reads the file at path and is ready to add to it; the files of builds that ran long
-// ago are removed. What cannot be understood is skipped.
+// openWisdom reads the file at path and opens it for appending. It creates the file and its folder,
+// removes the files of old builds and skips lines that it cannot decode.
 func openWisdom(path string) (*wisdom, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, fmt.Errorf("kept kernel trials: %w", err)
+		return nil, fmt.Errorf("kernel trials of earlier runs: %w", err)
 	}
 	name := strings.TrimSuffix(filepath.Base(path), wisdomSuffix)
 	if i := strings.LastIndexByte(name, '-'); i >= 0 {
-		_ = kept.Newest(path, name[:i+1], wisdomSuffix) // else more stay than need to
+		_ = retention.Newest(path, name[:i+1], wisdomSuffix) // else more stay than need to
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o644)
+	f, err := retention.OpenUpdate(path, os.O_APPEND)
 	if err != nil {
-		return nil, fmt.Errorf("kept kernel trials: %w", err)
+		return nil, fmt.Errorf("kernel trials of earlier runs: %w", err)
 	}
 	w := &wisdom{file: f, kept: map[string]wisdomLine{}}
 	if err := w.load(); err != nil {
 		f.Close()
-		return nil, fmt.Errorf("kept kernel trials in %s: %w", path, err)
+		return nil, fmt.Errorf("kernel trials of earlier runs in %s: %w", path, err)
 	}
 	return w, nil
 }
 
-// load reads all lines; a file that has grown too long is written anew with the newest of them.
+// load reads all lines. If the file is longer than maxWisdom, it keeps the newest lines.
 func (w *wisdom) load() error {
-	data, err := io.ReadAll(io.LimitReader(w.file, 4*maxWisdom))
+	data, err := io.ReadAll(io.LimitReader(w.file, mostWisdom))
 	if err != nil {
 		return err
 	}
@@ -131,7 +130,7 @@ func (w *wisdom) load() error {
 	return err
 }
 
-// shorten replaces the file by one that holds the newest lines, half of what may be kept.
+// shorten replaces the file by one with the newest lines, at most half of maxWisdom.
 func (w *wisdom) shorten(order []string) error {
 	var newest [][]byte
 	seen, size := map[string]bool{}, 0
@@ -152,20 +151,12 @@ func (w *wisdom) shorten(order []string) error {
 	}
 	slices.Reverse(newest)
 	path := w.file.Name()
-	tmp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".tmp-*")
-	if err != nil {
-		return err
-	}
-	_, err = tmp.Write(bytes.Join(newest, nil))
-	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-	if err != nil {
-		os.Remove(tmp.Name())
+	if err := retention.WriteFile(path, bytes.Join(newest, nil)); err != nil {
 		return err
 	}
 	w.file.Close()
-	w.file, err = os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0o644)
+	var err error
+	w.file, err = retention.OpenUpdate(path, os.O_APPEND)
 	return err
 }
 
@@ -237,7 +228,7 @@ func (w *wisdom) keep(problem string, r *search.Result, known []search.Anchor, e
 		return nil
 	}
 	if _, err := w.file.Write(out.Bytes()); err != nil {
-		return fmt.Errorf("keeping kernel trials: %w", err)
+		return fmt.Errorf("storing kernel trials: %w", err)
 	}
 	return w.file.Sync()
 }

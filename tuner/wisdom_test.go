@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"sandwich/plans"
-	"sandwich/profiles/kept"
+	"sandwich/profiles/retention"
 	"sandwich/tuner/search"
 )
 
@@ -138,7 +138,7 @@ func TestWisdomIsBounded(t *testing.T) {
 		t.Errorf("%d bytes, %v", st.Size(), err)
 	}
 	files, _ := filepath.Glob(filepath.Join(dir, "*"))
-	if len(files) != kept.Builds+1 {
+	if len(files) != retention.Builds+1 {
 		t.Errorf("left: %v", files)
 	}
 }

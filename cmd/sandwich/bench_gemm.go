@@ -17,6 +17,7 @@ import (
 	"sandwich/plans/thumb"
 	"sandwich/profiles"
 	"sandwich/profiles/calibrate"
+	"sandwich/profiles/retention"
 	"sandwich/roofline"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/mem"
@@ -137,7 +138,7 @@ func (f *gemmFlags) check() (peers, ours []measure.ProductRow, err error) {
 
 // readProducts reads a CSV of figures.
 func readProducts(flag, path string) ([]measure.ProductRow, error) {
-	f, err := profiles.OpenRegular(path)
+	f, err := retention.OpenRegular(path)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", flag, err)
 	}

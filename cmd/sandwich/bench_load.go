@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"sandwich/cmd/sandwich/internal/client"
+	"sandwich/cmd/sandwich/internal/outfile"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/runtime/sched"
 	"sandwich/runtime/session"
@@ -232,7 +233,7 @@ func (f *loadFlags) run(ctx context.Context, out io.Writer, format string) error
 		return usageError(err)
 	}
 	if f.record != "" {
-		if err := writeOutput(f.record, t.Write); err != nil {
+		if err := outfile.Write(ctx, f.record, t.Write); err != nil {
 			return err
 		}
 	}
@@ -252,7 +253,7 @@ func (f *loadFlags) run(ctx context.Context, out io.Writer, format string) error
 	}
 	if f.sweep != "" {
 		if f.svg != "" {
-			err := writeOutput(f.svg, func(w io.Writer) error { return load.SweepSVG(w, f.swept) })
+			err := outfile.Write(ctx, f.svg, func(w io.Writer) error { return load.SweepSVG(w, f.swept) })
 			if err != nil {
 				return err
 			}
@@ -264,7 +265,7 @@ func (f *loadFlags) run(ctx context.Context, out io.Writer, format string) error
 		if last.Simulated {
 			last = runs[len(runs)-2]
 		}
-		if err := writeOutput(f.svg, last.Timeline); err != nil {
+		if err := outfile.Write(ctx, f.svg, last.Timeline); err != nil {
 			return err
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 
-	"sandwich/cmd/sandwich/internal/outfile"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/profiles"
 	"sandwich/tuner/measure/load"
@@ -181,19 +180,6 @@ func tableLoad(out io.Writer, rows []load.Row, slo trace.SLO) error {
 }
 
 func millisOf(seconds float64) string { return strconv.FormatFloat(1000*seconds, 'f', 1, 64) }
-
-// writeOutput writes a file that appears when it is complete.
-func writeOutput(path string, write func(w io.Writer) error) error {
-	o, err := outfile.Create(path)
-	if err != nil {
-		return usageError(err)
-	}
-	defer o.Abort()
-	if err := write(o); err != nil {
-		return err
-	}
-	return o.Commit()
-}
 
 func openInput(path string) (*os.File, error) {
 	f, err := os.Open(path)

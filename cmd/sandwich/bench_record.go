@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
 	"sandwich/profiles"
+	"sandwich/profiles/retention"
 	"sandwich/tuner"
 )
 
@@ -139,11 +141,9 @@ func (f *recordFlags) host(ctx context.Context, live *profiles.Profile) (*profil
 	return live, live.Save(path)
 }
 
-// table writes what the searches of a grid reached, as CSV.
+// table writes the results of the searches of a grid as CSV.
 func (f *recordFlags) table(name string, rows []tuner.CompareRow) error {
-	out, err := os.Create(filepath.Join(f.dir, name+".csv"))
-	if err != nil {
-		return err
-	}
-	return errors.Join(searchReport.print(out, rows, "csv"), out.Close())
+	return retention.WriteTo(filepath.Join(f.dir, name+".csv"), func(w io.Writer) error {
+		return searchReport.print(w, rows, "csv")
+	})
 }

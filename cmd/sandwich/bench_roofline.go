@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandwich/cmd/sandwich/internal/outfile"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans/thumb"
 	"sandwich/profiles"
@@ -98,7 +99,7 @@ on it. The energy of each forward is printed where the system has counters for i
 			return err
 		}
 		if f.svg != "" {
-			if err := writeOutput(f.svg, func(w io.Writer) error {
+			if err := outfile.Write(c.Context(), f.svg, func(w io.Writer) error {
 				return chart.Roofline(w, out.rows,
 					out.roofs)
 			}); err != nil {

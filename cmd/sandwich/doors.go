@@ -12,7 +12,7 @@ import (
 	"syscall"
 
 	"sandwich/cmd/sandwich/internal/show"
-	"sandwich/profiles"
+	"sandwich/profiles/retention"
 	"sandwich/runtime/model"
 	"sandwich/runtime/server"
 	"sandwich/runtime/session"
@@ -152,7 +152,7 @@ func readKeys(path string) ([]string, error) {
 	if path == "" {
 		return nil, nil
 	}
-	data, err := profiles.ReadRegular(path, 1<<20)
+	data, err := retention.ReadRegular(path, 1<<20)
 	if err != nil {
 		return nil, fmt.Errorf("--api-key-file: %w", err)
 	}

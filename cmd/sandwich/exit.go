@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 
+	"sandwich/profiles/retention"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/session"
@@ -54,7 +55,8 @@ func exitCode(err error) int {
 		return c.code
 	case errors.As(err, &load):
 		return exitCode(modelError(load.Err))
-	case errors.As(err, &path), errors.As(err, &overflow), errors.Is(err, gguf.ErrChanged):
+	case errors.As(err, &path), errors.As(err, &overflow), errors.Is(err, gguf.ErrChanged),
+		errors.Is(err, retention.ErrNotRegular):
 		return exitInput
 	}
 	return exitFailed

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sandwich/cmd/sandwich/internal/bundle"
+	"sandwich/cmd/sandwich/internal/outfile"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
 	"sandwich/profiles"
@@ -40,7 +42,7 @@ what serving under it takes in memory. --svg draws the machine's tree with both 
 			return planError(err)
 		}
 		if svg != "" {
-			if err := writePhases(svg, b); err != nil {
+			if err := writePhases(c.Context(), svg, b); err != nil {
 				return err
 			}
 		}
@@ -339,8 +341,8 @@ func printRejected(w io.Writer, b *plans.Bundle) error {
 	return nil
 }
 
-// writePhases draws the machine of a plan with both phases on it.
-func writePhases(path string, b *plans.Bundle) error {
+// writePhases writes a picture of the machine of a plan that marks the PUs of both phases.
+func writePhases(ctx context.Context, path string, b *plans.Bundle) error {
 	if b.Host.Machine == nil || b.Host.Machine.Tree == nil {
 		return usageError(fmt.Errorf("--svg: the plan's profile does not describe its machine"))
 	}
@@ -361,5 +363,5 @@ func writePhases(path string, b *plans.Bundle) error {
 			o.Teams = append(o.Teams, topotree.NewCPUSet(r.PUs...))
 		}
 	}
-	return writeOutput(path, func(w io.Writer) error { return draw.SVG(w, b.Host.Machine.Tree, o) })
+	return outfile.Write(ctx, path, func(w io.Writer) error { return draw.SVG(w, b.Host.Machine.Tree, o) })
 }

@@ -16,6 +16,7 @@ import (
 	"sandwich/plans"
 	"sandwich/plans/gate"
 	"sandwich/profiles"
+	"sandwich/profiles/retention"
 )
 
 var (
@@ -141,10 +142,10 @@ func readProof(t *testing.T) *proof {
 func (p *proof) save(t *testing.T) {
 	data, err := json.MarshalIndent(p, "", "  ")
 	if err == nil {
-		err = profiles.WriteFile(p.path, data)
+		err = retention.WriteFile(p.path, data)
 	}
 	if err == nil {
-		err = profiles.WriteFile(p.path+".md", []byte(p.report()))
+		err = retention.WriteFile(p.path+".md", []byte(p.report()))
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -17,13 +17,13 @@ import (
 // wanted: the rows of a vocabulary of 150,000 take 600 KB each.
 const logitRows = 64
 
-// dumpLogits writes one line of JSON and then the logits behind every position of the prompt,
-// little-endian float32. The file appears when it is complete. most is how many tokens a sequence
-// could have.
+// dumpLogits writes one line of JSON and then the logits after every position of the prompt, as
+// little-endian float32. A regular file appears when it is complete. most is the largest number of
+// tokens of a sequence.
 func dumpLogits(ctx context.Context, s *session.Session, prompt []int32, most int, path string) error {
-	file, err := outfile.Create(path)
+	file, err := outfile.Create(ctx, path)
 	if err != nil {
-		return usageError(err)
+		return err
 	}
 	defer file.Abort()
 	w := bufio.NewWriterSize(file, 1<<20)

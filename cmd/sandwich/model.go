@@ -2,11 +2,13 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"sandwich/cmd/sandwich/internal/outfile"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/jinja"
@@ -81,7 +83,9 @@ func newModelSynth() *cobra.Command {
 		}
 		update, done := show.ByteBar("writing " + out)
 		defer done()
-		return model.Synth(c.Context(), out, config, t, seed, update)
+		return outfile.Write(c.Context(), out, func(w io.Writer) error {
+			return model.SynthTo(c.Context(), gguf.NewWriter(w), config, t, seed, update)
+		})
 	}
 	return c
 }

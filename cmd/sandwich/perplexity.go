@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sandwich/cmd/sandwich/internal/show"
-	"sandwich/profiles"
+	"sandwich/profiles/retention"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/pool"
 	"sandwich/runtime/session"
@@ -61,7 +61,7 @@ exponential of the mean negative log-likelihood.`,
 }
 
 func readText(path string) (string, error) {
-	f, err := profiles.OpenRegular(path)
+	f, err := retention.OpenRegular(path)
 	if err != nil {
 		return "", err
 	}

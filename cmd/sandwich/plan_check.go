@@ -15,6 +15,7 @@ import (
 	"sandwich/plans"
 	"sandwich/plans/gate"
 	"sandwich/profiles"
+	"sandwich/profiles/retention"
 	"sandwich/runtime/model"
 	"sandwich/tuner/measure"
 )
@@ -270,7 +271,7 @@ func readInput(path, flag string, parse func(data []byte) error) error {
 	if path == "" {
 		return nil
 	}
-	data, err := profiles.ReadRegular(path, profiles.MaxYAMLBytes)
+	data, err := retention.ReadRegular(path, profiles.MaxYAMLBytes)
 	if err == nil {
 		err = parse(data)
 	}

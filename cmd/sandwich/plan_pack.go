@@ -10,7 +10,7 @@ import (
 
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
-	"sandwich/profiles"
+	"sandwich/profiles/retention"
 )
 
 func newPlanPack() *cobra.Command {
@@ -99,7 +99,7 @@ func (k requiredKey) check(b *plans.Bundle) error {
 	if k.path == "" {
 		return nil
 	}
-	data, err := profiles.ReadRegular(k.path, 1<<16)
+	data, err := retention.ReadRegular(k.path, 1<<16)
 	var public ed25519.PublicKey
 	if err == nil {
 		public, err = plans.ParsePublicKey(data)

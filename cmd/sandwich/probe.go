@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sandwich/cmd/sandwich/internal/machine"
+	"sandwich/cmd/sandwich/internal/outfile"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/profiles"
 	"sandwich/topotree"
@@ -60,7 +61,7 @@ Without one of --root, --hwloc, --synthetic, --profile and --machine it looks at
 			show.Notice("stopped: what follows was measured until then")
 		}
 		if out != "" {
-			if err := p.Save(out); err != nil {
+			if err := outfile.Write(c.Context(), out, p.Encode); err != nil {
 				return usageError(err)
 			}
 			show.Notice("wrote " + out)

@@ -151,7 +151,7 @@ func (f *tuneFlags) run(ctx context.Context, w io.Writer) error {
 	if b == nil {
 		return err
 	}
-	return errors.Join(f.report(w, b, path), err, f.beaten(path))
+	return errors.Join(f.report(ctx, w, b, path), err, f.beaten(path))
 }
 
 func (f *tuneFlags) check() error {
@@ -273,6 +273,7 @@ func (f *tuneFlags) tune(ctx context.Context, subject *session.Subject, host *pr
 		line(p.String())
 		f.session.loading.At("tuning", p.Elapsed.Seconds()/p.Budget.Seconds())
 	}
+	o.Warn = func(err error) { show.Notice(err.Error() + "; tuning goes on without them") }
 	o.Reran = func(r *tuner.Rerun) { f.again = r }
 	b, err := tuner.Tune(ctx, o)
 	done()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,9 +15,9 @@ import (
 	"sandwich/tuner"
 )
 
-func (f *tuneFlags) report(w io.Writer, b *plans.Bundle, path string) error {
+func (f *tuneFlags) report(ctx context.Context, w io.Writer, b *plans.Bundle, path string) error {
 	if f.svg != "" {
-		if err := writePhases(f.svg, b); err != nil {
+		if err := writePhases(ctx, f.svg, b); err != nil {
 			return err
 		}
 	}

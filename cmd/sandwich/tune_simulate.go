@@ -14,6 +14,7 @@ import (
 
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/profiles"
+	"sandwich/profiles/retention"
 	"sandwich/runtime/session"
 	"sandwich/tuner"
 	"sandwich/tuner/trace"
@@ -95,7 +96,7 @@ func (s *simulateFlags) load(seed uint64) (tuner.Load, error) {
 		l.Workload, err = trace.Named(s.trace)
 		return l, err
 	}
-	f, err := profiles.OpenRegular(s.trace)
+	f, err := retention.OpenRegular(s.trace)
 	if err != nil {
 		return l, err
 	}

@@ -11,7 +11,7 @@ import (
 	"sandwich/plans/thumb"
 	"sandwich/profiles"
 	"sandwich/profiles/calibrate"
-	"sandwich/profiles/kept"
+	"sandwich/profiles/retention"
 )
 
 // rated is the host with the rates of a core that the rules of thumb weigh tiles by, and that the
@@ -52,7 +52,7 @@ func added(kept, measured []profiles.Ceiling) []profiles.Ceiling {
 	return all
 }
 
-// Rates are kept in one file for each host and build, for kept.Builds of a host.
+// Rates are kept in one file for each host and build, for retention.Builds of a host.
 const (
 	ratesPrefix = "rates-"
 	ratesSuffix = ".yaml"
@@ -87,5 +87,5 @@ func (o *Options) keepRates(host, rates *profiles.Profile) error {
 	if err := rates.Save(path); err != nil {
 		return err
 	}
-	return kept.Newest(path, filepath.Base(o.ratesStem(host)), ratesSuffix)
+	return retention.Newest(path, filepath.Base(o.ratesStem(host)), ratesSuffix)
 }

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"sandwich/profiles/retention"
 )
 
 // bigFile writes a file with one f32 tensor of 1 MiB and opens it.
@@ -79,7 +81,8 @@ func TestMetadataOutlivesOverwriting(t *testing.T) {
 	}
 }
 
-// TestOpenRefusesWhatIsNoFile: a pipe, a device, a folder and a socket are refused at once.
+// TestOpenRefusesWhatIsNoFile checks that Open refuses a pipe, a device, a folder and a socket
+// without waiting.
 func TestOpenRefusesWhatIsNoFile(t *testing.T) {
 	dir := t.TempDir()
 	pipe, socket := filepath.Join(dir, "pipe.gguf"), filepath.Join(dir, "s")
@@ -95,7 +98,7 @@ func TestOpenRefusesWhatIsNoFile(t *testing.T) {
 		}()
 		select {
 		case err := <-done:
-			if err == nil || err.Error() != path+" is no regular file; name a .gguf file" {
+			if !errors.Is(err, retention.ErrNotRegular) || !strings.HasPrefix(err.Error(), path) {
 				t.Errorf("%s: %v", path, err)
 			}
 		case <-time.After(10 * time.Second):

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -215,12 +216,13 @@ func BenchmarkOpenLargeVocabulary(b *testing.B) {
 		merges[i] = fmt.Sprintf("to k%d", i)
 	}
 	path := filepath.Join(b.TempDir(), "vocab.gguf")
-	w, err := Create(path)
+	out, err := os.Create(path)
 	must(b, err)
+	w := NewWriter(out)
 	w.SetStrings("tokenizer.ggml.tokens", tokens)
 	w.SetStrings("tokenizer.ggml.merges", merges)
 	w.SetInts("tokenizer.ggml.token_type", make([]int32, len(tokens)))
-	must(b, w.Close())
+	must(b, errors.Join(w.Close(), out.Close()))
 	for b.Loop() {
 		f, err := Open(path)
 		must(b, err)

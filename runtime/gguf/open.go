@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
 	"sync"
-	"syscall"
+
+	"sandwich/profiles/retention"
 )
 
 const (
@@ -90,7 +90,7 @@ func parseMapped(data []byte) (*File, error) {
 
 // mapFile opens a regular file and maps it.
 func mapFile(path string) (*mapping, error) {
-	file, err := openRegular(path)
+	file, err := retention.OpenRegular(path)
 	if err != nil {
 		return nil, err
 	}
@@ -106,30 +106,6 @@ func mapFile(path string) (*mapping, error) {
 		return nil, errors.Join(fmt.Errorf("mapping %s: %w", path, err), file.Close())
 	}
 	return &mapping{path: path, data: data, file: file, opened: st, unmap: unmap}, nil
-}
-
-// openRegular opens a regular file. Anything else is refused before it is opened, since opening a
-// pipe waits for a writer and opening a device may do anything; and once more behind it, in case
-// the name changed hands in between.
-func openRegular(path string) (*os.File, error) {
-	refused := fmt.Errorf("%s is no regular file; name a .gguf file", path)
-	if st, err := os.Stat(path); err != nil {
-		return nil, err
-	} else if !st.Mode().IsRegular() {
-		return nil, refused
-	}
-	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	st, err := file.Stat()
-	if err == nil && !st.Mode().IsRegular() {
-		err = refused
-	}
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	return file, nil
 }
 
 var partName = sync.OnceValue(func() *regexp.Regexp {

@@ -7,26 +7,19 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"math/rand/v2"
-	"os"
-	"path/filepath"
 )
 
 // Writer streams a GGUF v3 file: metadata and tensor entries first, in any order, then the bytes of
-// the tensors, in the order of the entries, through Write; padding is added between them. Equal
+// the tensors, in the order of the entries, through Write; it adds the padding between them. Equal
 // calls give equal bytes. The first error sticks and comes back from Close.
 //
-//	w, err := gguf.Create(path)
-//	...
-//	defer w.Abort() // removes what is unfinished
+//	w := gguf.NewWriter(file)
 //	w.SetString("general.architecture", "llama")
 //	w.AddTensor("output_norm.weight", gguf.F32, 2048)
-//	w.Write(bytes) // as often as it takes
-//	err = w.Close() // only now the file appears
+//	w.Write(bytes) // as often as needed
+//	err = w.Close() // flushes; the caller closes file
 type Writer struct {
 	out     *bufio.Writer
-	file    *os.File // nil when writing to an io.Writer
-	path    string   // the final name of file
 	keys    map[string]bool
 	names   map[string]bool
 	meta    []byte
@@ -43,20 +36,6 @@ type Writer struct {
 // NewWriter returns a Writer that streams to w.
 func NewWriter(w io.Writer) *Writer {
 	return &Writer{out: bufio.NewWriterSize(w, 1<<20), keys: map[string]bool{}, names: map[string]bool{}}
-}
-
-// Create returns a Writer whose file appears at path, whole, when Close succeeds. Until then it is
-// a hidden file in the same folder.
-func Create(path string) (*Writer, error) {
-	dir, base := filepath.Split(path)
-	temp := filepath.Join(dir, fmt.Sprintf(".%s.%08x.part", base, rand.Uint32()))
-	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-	if err != nil {
-		return nil, err
-	}
-	w := NewWriter(f)
-	w.file, w.path = f, path
-	return w, nil
 }
 
 // fail keeps the first error.
@@ -252,9 +231,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return done, w.err
 }
 
-// Close completes the file and gives it its name. It fails, and leaves nothing, if anything failed
-// before or tensor data is missing. It does not wait for the disk: a killed process leaves no half
-// file behind, and after a power cut a synthetic model is made again.
+// Close writes what is buffered. It fails if anything failed before or tensor data is missing.
 func (w *Writer) Close() error {
 	w.begin()
 	if w.err == nil && w.current < len(w.sizes) {
@@ -265,32 +242,5 @@ func (w *Writer) Close() error {
 			w.fail(fmt.Errorf("writing: %w", err))
 		}
 	}
-	if w.file == nil {
-		return w.err
-	}
-	if w.err != nil {
-		w.Abort()
-		return w.err
-	}
-	temp := w.file.Name()
-	err := w.file.Close()
-	if err == nil {
-		err = os.Rename(temp, w.path)
-	}
-	if err != nil {
-		err = errors.Join(err, os.Remove(temp))
-	}
-	w.file = nil
-	w.fail(err)
 	return w.err
-}
-
-// Abort removes the unfinished file. After Close it does nothing, so it can be deferred.
-func (w *Writer) Abort() {
-	if w.file == nil {
-		return
-	}
-	temp := w.file.Name()
-	w.fail(errors.Join(w.file.Close(), os.Remove(temp), errors.New("aborted")))
-	w.file = nil
 }

@@ -10,30 +10,24 @@ import (
 	"strings"
 	"sync"
 
+	"sandwich/profiles/retention"
 	"sandwich/runtime/gguf"
 )
 
-// Synth writes a valid GGUF file of random weights for c at path: the same bytes for the same
-// configuration, type and seed, on every machine. The file appears only when it is complete. Memory
-// stays below some megabytes per core whatever the model's size. progress, if not nil, is called
-// with the tensor bytes written so far and in all, from one goroutine. Matrices take the types of t
-// (routers float32, and a simpler type where rows are no whole blocks), vectors float32.
+// Synth writes a GGUF file of random weights for c at path, as SynthTo does. The file appears only
+// when it is complete.
 func Synth(ctx context.Context, path string, c Config, t FileType, seed uint64, progress func(done,
 	total int64)) error {
-	// Refuse before a file is made.
-	if err := c.Check(); err != nil {
-		return err
-	}
-	w, err := gguf.Create(path)
-	if err != nil {
-		return err
-	}
-	defer w.Abort()
-	return SynthTo(ctx, w, c, t, seed, progress)
+	return retention.WriteTo(path, func(w io.Writer) error {
+		return SynthTo(ctx, gguf.NewWriter(w), c, t, seed, progress)
+	})
 }
 
-// SynthTo is Synth into a fresh gguf.Writer, which it closes if all went well. Tests make small
-// models in memory with it.
+// SynthTo writes a valid GGUF file of random weights for c to a fresh writer and closes it: the
+// same bytes for the same configuration, type and seed, on every machine. Memory stays below some
+// megabytes per core for models of any size. progress, if not nil, is called with the tensor bytes
+// written so far and in all, from one goroutine. Matrices take the types of t (routers float32, and
+// a simpler type where rows are not whole blocks), vectors float32.
 func SynthTo(ctx context.Context, w *gguf.Writer, c Config, t FileType, seed uint64, progress func(done,
 	total int64)) error {
 	if err := c.Check(); err != nil {

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"sandwich/plans"
-	"sandwich/profiles"
+	"sandwich/profiles/retention"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
 )
@@ -53,12 +53,12 @@ func OpenSubject(arg, typ string) (*Subject, error) {
 func shapesOnly(arg, typ string) (*model.Config, model.FileType, error) {
 	var none model.FileType
 	if strings.HasSuffix(arg, ".json") {
-		data, err := profiles.ReadRegular(arg, 1<<20)
+		data, err := retention.ReadRegular(arg, 1<<20)
 		if err != nil {
 			return nil, none, err
 		}
 		config, t, err := model.FromHF(data, func(name string) ([]byte, error) {
-			return profiles.ReadRegular(filepath.Join(filepath.Dir(arg), name), 1<<20)
+			return retention.ReadRegular(filepath.Join(filepath.Dir(arg), name), 1<<20)
 		})
 		if err != nil {
 			return nil, none, fmt.Errorf("%s: %w", arg, err)

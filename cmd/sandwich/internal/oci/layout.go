@@ -17,7 +17,7 @@ import (
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"sandwich/plans"
-	"sandwich/profiles"
+	"sandwich/profiles/retention"
 )
 
 // layout is a folder as image-layout.md has it: oci-layout, index.json and blobs/sha256.
@@ -44,10 +44,10 @@ func (l layout) push(ctx context.Context, a *artifact, tag string) error {
 	}
 	defer unlock()
 	for _, b := range []blob{a.config, a.layer, a.manifest} {
-		if old, err := profiles.ReadRegular(l.blob(b.Digest), b.Size); err == nil && bytes.Equal(old, b.data) {
+		if old, err := retention.ReadRegular(l.blob(b.Digest), b.Size); err == nil && bytes.Equal(old, b.data) {
 			continue
 		}
-		if err := profiles.WriteFile(l.blob(b.Digest), b.data); err != nil {
+		if err := retention.WriteFile(l.blob(b.Digest), b.data); err != nil {
 			return err
 		}
 	}
@@ -64,7 +64,7 @@ func (l layout) push(ctx context.Context, a *artifact, tag string) error {
 	if err != nil {
 		return err
 	}
-	return profiles.WriteFile(l.path(v1.ImageIndexFile), data)
+	return retention.WriteFile(l.path(v1.ImageIndexFile), data)
 }
 
 // open makes the folder where there is none and keeps other processes from writing it until unlock
@@ -104,7 +104,7 @@ func (l layout) prepare(dir *os.File) error {
 		if err != nil {
 			return err
 		}
-		if err := profiles.WriteFile(l.path(v1.ImageLayoutFile), data); err != nil {
+		if err := retention.WriteFile(l.path(v1.ImageLayoutFile), data); err != nil {
 			return err
 		}
 	} else if err != nil {
@@ -115,7 +115,7 @@ func (l layout) prepare(dir *os.File) error {
 
 // check refuses what is no layout of the version that this program knows.
 func (l layout) check() error {
-	data, err := profiles.ReadRegular(l.path(v1.ImageLayoutFile), 4<<10)
+	data, err := retention.ReadRegular(l.path(v1.ImageLayoutFile), 4<<10)
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (l layout) check() error {
 }
 
 func (l layout) index() (*index, error) {
-	data, err := profiles.ReadRegular(l.path(v1.ImageIndexFile), maxManifest)
+	data, err := retention.ReadRegular(l.path(v1.ImageIndexFile), maxManifest)
 	if err != nil {
 		return nil, err
 	}
@@ -205,7 +205,7 @@ func (l layout) pull(_ context.Context, tag string, want digest.Digest) (manifes
 
 // read is the blob of a descriptor that was checked.
 func (l layout) read(d v1.Descriptor, limit int64) ([]byte, error) {
-	data, err := profiles.ReadRegular(l.blob(d.Digest), limit)
+	data, err := retention.ReadRegular(l.blob(d.Digest), limit)
 	if err != nil {
 		return nil, refused("its blob cannot be read: %v", err)
 	}

@@ -1,4 +1,4 @@
-package kept
+package retention
 
 import (
 	"os"

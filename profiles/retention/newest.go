@@ -1,6 +1,4 @@
-// Package kept bounds how many files of a host stay in a folder: what was measured for builds of
-// the program that ran long ago.
-package kept
+package retention
 
 import (
 	"errors"
@@ -13,13 +11,13 @@ import (
 	"time"
 )
 
-// Builds is of how many builds a host's files are kept.
+// Builds is the number of builds of the program for which a host's files are kept.
 const Builds = 3
 
-// Newest removes, from the folder of the file own, the files whose names begin with a stem and end
-// with a suffix, but for own, whether it is there or not, and the newest Builds-1 of the others. A
-// file that somebody else has removed meanwhile is none. plans/choose calls it for the rates of a
-// core, tuner for kernel trials.
+// Newest limits the files that earlier builds left in the folder of the file own. Among the files
+// whose names start with stem and end with suffix it keeps own, which need not exist, and the
+// Builds-1 most recently modified others, and removes the rest. A file that another process removes
+// at the same time is not an error.
 func Newest(own, stem, suffix string) error {
 	folder := filepath.Dir(own)
 	files, err := os.ReadDir(folder)
@@ -30,13 +28,15 @@ func Newest(own, stem, suffix string) error {
 		name := f.Name()
 		return !strings.HasPrefix(name, stem) || !strings.HasSuffix(name, suffix) || name == filepath.Base(own)
 	})
-	age := map[string]time.Time{}
+	modified := map[string]time.Time{}
 	for _, f := range files {
 		if info, err := f.Info(); err == nil {
-			age[f.Name()] = info.ModTime()
+			modified[f.Name()] = info.ModTime()
 		}
 	}
-	slices.SortStableFunc(files, func(a, b os.DirEntry) int { return age[b.Name()].Compare(age[a.Name()]) })
+	slices.SortStableFunc(files, func(a, b os.DirEntry) int {
+		return modified[b.Name()].Compare(modified[a.Name()])
+	})
 	err = nil
 	for _, old := range files[min(Builds-1, len(files)):] {
 		if e := os.Remove(filepath.Join(folder, old.Name())); !errors.Is(e, fs.ErrNotExist) {
