@@ -9,8 +9,9 @@ import (
 	"strings"
 )
 
-// Available is the memory in bytes that this process may still use: what the kernel can free
-// without swapping, less where a memory cgroup allows less. -1 if it cannot be told.
+// Available returns the memory in bytes that this process may still use: what the kernel can free
+// without swapping, less where a memory cgroup or a resource limit of the process allows less. It
+// returns -1 if the system does not tell.
 func Available() int64 { return availableIn(os.DirFS("/")) }
 
 // AvailableOn is the free memory in bytes of one NUMA node, its page cache included, which the
@@ -27,6 +28,9 @@ func availableIn(root fs.FS) int64 {
 		if n := group.room(root); n >= 0 {
 			least = min(least, n)
 		}
+	}
+	if n := limitRoom(root); n >= 0 {
+		least = min(least, n)
 	}
 	if least == math.MaxInt64 {
 		return -1

@@ -85,6 +85,23 @@ func TestAvailable(t *testing.T) {
 			"sys/fs/cgroup/memory/memory.limit_in_bytes":   file("9223372036854771712"),
 			"sys/fs/cgroup/memory/memory.usage_in_bytes":   file("1"),
 		}, 1500000},
+		"address space": {fstest.MapFS{
+			"proc/meminfo":     meminfo,
+			"proc/self/limits": file("Limit  Soft Limit  Hard Limit  Units\nMax address space  5000000  unlimited  bytes\n"),
+			"proc/self/status": file("Name:\tx\nVmSize:\t    1000 kB\nVmData:\t  10 kB\n"),
+		}, 5000000 - 1000<<10},
+		"data, spent": {fstest.MapFS{
+			"proc/meminfo": meminfo,
+			"proc/self/limits": file("Max data size             1000  2000  bytes\n" +
+				"Max address space         5000000  unlimited  bytes\n"),
+			"proc/self/status": file("VmSize:\t 1000 kB\nVmData:\t 10 kB\n"),
+		}, 0},
+		"no limits": {fstest.MapFS{
+			"proc/meminfo": meminfo,
+			"proc/self/limits": file("Max data size             unlimited            unlimited            bytes\n" +
+				"Max address space         unlimited            unlimited            bytes\n"),
+			"proc/self/status": file("VmSize:\t 9000 kB\n"),
+		}, 8000 << 10},
 	} {
 		if got := availableIn(c.files); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
