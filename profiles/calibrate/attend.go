@@ -7,7 +7,6 @@ import (
 
 	"sandwich/microkernel"
 	"sandwich/profiles"
-	"sandwich/runtime/mem"
 )
 
 // What attention is measured on: the query heads of some tokens that share a KV head, as a chunk of
@@ -76,11 +75,10 @@ func (b *bench) attendWork(a *microkernel.Attention, l microkernel.KVLayout, isa
 	}
 	const row = attendGroup * attendDim
 	pitch, size := l.KBytes()+l.VBytes(), 4*attendTokens*row
-	buffer, err := mem.Alloc(attendBlocks*pitch+2*size+64*attendBlocks+a.ScratchBytes(), mem.Options{Node: mem.AnyNode})
+	buffer, err := b.alloc(attendBlocks*pitch+2*size+64*attendBlocks+a.ScratchBytes(), false)
 	if err != nil {
 		return nil, err
 	}
-	b.own = append(b.own, buffer)
 	kv := buffer.Pointer()
 	q := (*float32)(unsafe.Add(kv, attendBlocks*pitch))
 	out := (*float32)(unsafe.Add(kv, attendBlocks*pitch+size))

@@ -14,53 +14,66 @@ import (
 // figure is one ceiling under measurement.
 type figure struct {
 	ceiling profiles.Ceiling
-	workers []int                    // the first n workers
-	warm    func(worker int)         // runs before the workers meet and start; may be nil
-	work    func(worker int) float64 // does a few milliseconds of work and returns how much, in operations or bytes
+	workers []int            // the first n workers
+	warm    func(worker int) // runs on each worker before a pass; its time does not count; may be nil
+	// work does a few milliseconds of work and returns how much, in operations or bytes
+	work func(worker int) float64
+	// a sample has so many passes, of warm and work each: 0 is one
+	passes  int
 	samples []float64
 }
 
-// bench is what the figures share.
+// bench holds the workers, the memory and the notes of a measurement.
 type bench struct {
 	pool    *pool.Pool
 	profile *profiles.Profile
-	buffer  *mem.Buffer   // nil until the memory is asked for
-	own     []*mem.Buffer // of single figures
+	buffer  *mem.Buffer   // of bandwidth; nil until it is needed
+	buffers []*mem.Buffer // all, which free returns
+	room    int           // bytes that further buffers may have
+	flushes bool          // mem.CanFlush
 	stamps  []stamp
 	notes   []string
 	// of the samples of one worker: how long they took, and how much of that the worker had its PU
 	wall, used time.Duration
 }
 
-// stamp is when a worker did how much; workers write theirs side by side, a cache line or two each.
+// stamp is the work of one worker in one pass. Each lies in cache lines of its own.
 type stamp struct {
 	from, to time.Time
 	used     time.Duration // of the PU's time
 	done     float64
-	at       int // where reads of a large region go on
+	at       int // where reads of a large region continue
 	_        [128]byte
 }
 
 func newBench(p *pool.Pool, host *profiles.Profile) *bench {
-	return &bench{pool: p, profile: host, stamps: make([]stamp, p.Size())}
+	return &bench{pool: p, profile: host, stamps: make([]stamp, p.Size()), room: memoryBudget(mem.Available()),
+		flushes: mem.CanFlush()}
 }
 
 func (b *bench) free() {
-	if b.buffer != nil {
-		_ = b.buffer.Free() // unmapping what was mapped cannot fail in a way that anybody could act on
-	}
-	for _, m := range b.own {
-		_ = m.Free()
+	for _, m := range b.buffers {
+		_ = m.Free() // fails for no reason that a caller could handle
 	}
 }
 
-// run takes one sample: what all workers did over the time from the first start to the last end.
-// The time that others had the PU of a single worker is no part of it: where four processes ran on
-// two PUs, rates of instructions came out at a tenth, and rules of thumb chose by them.
+// run takes one sample: the work of all workers divided by the time from the first start to the last
+// end, summed over the passes of the figure. For a single worker, time in which other threads had
+// its PU does not count: heuristics compare rates of one worker, also on a busy machine.
 func (b *bench) run(f *figure) (float64, error) {
 	if _, err := b.pool.SetActive(f.workers); err != nil {
 		return 0, err
 	}
+	work, seconds := 0.0, 0.0
+	for range max(1, f.passes) {
+		done, took := b.pass(f)
+		work, seconds = work+done, seconds+took
+	}
+	return work / seconds, nil
+}
+
+// pass runs warm and work once on the workers of a figure, which are active.
+func (b *bench) pass(f *figure) (work, seconds float64) {
 	b.pool.Run(func(w *pool.Worker) {
 		s := &b.stamps[w.Index()]
 		if f.warm != nil {
@@ -74,7 +87,7 @@ func (b *bench) run(f *figure) (float64, error) {
 		s.used = pool.ThreadTime() - used
 	})
 	if len(f.workers) == 1 {
-		return b.ofOne(&b.stamps[f.workers[0]]), nil
+		return b.ofOne(&b.stamps[f.workers[0]])
 	}
 	first, last, done := b.stamps[f.workers[0]].from, b.stamps[f.workers[0]].to, 0.0
 	for _, i := range f.workers {
@@ -87,18 +100,18 @@ func (b *bench) run(f *figure) (float64, error) {
 		}
 		done += s.done
 	}
-	return done / last.Sub(first).Seconds(), nil
+	return done, last.Sub(first).Seconds()
 }
 
-// ofOne is the sample of a single worker.
-func (b *bench) ofOne(s *stamp) float64 {
+// ofOne returns the work of a single worker and the time in which it had its PU.
+func (b *bench) ofOne(s *stamp) (work, seconds float64) {
 	wall := s.to.Sub(s.from)
 	used := s.used
 	if used <= 0 || used > wall { // not known
 		used = wall
 	}
 	b.wall, b.used = b.wall+wall, b.used+used
-	return s.done / used.Seconds()
+	return s.done, used.Seconds()
 }
 
 // sharedPU is the share of the time in which a single worker had its PU below which the profile

@@ -22,7 +22,8 @@ func TestOneWorkerBesideOthers(t *testing.T) {
 	} {
 		b := &bench{}
 		from := time.Now()
-		if got := b.ofOne(&stamp{from: from, to: from.Add(c.wall), used: c.used, done: 10}); got != c.rate {
+		done, seconds := b.ofOne(&stamp{from: from, to: from.Add(c.wall), used: c.used, done: 10})
+		if got := done / seconds; got != c.rate {
 			t.Errorf("%s of %s: %g a second, want %g", c.used, c.wall, got, c.rate)
 		}
 		note := strings.Join(b.sharedNote(), "")

@@ -15,9 +15,15 @@ import (
 	"sandwich/topotree"
 )
 
-// narrow is this machine with at most two of its PUs allowed, so that the test is quick on a large
-// one.
+// narrow returns this machine with at most two of its PUs allowed and caches of at most 16 MiB, so
+// that tests do the same on a large machine.
 func narrow(t *testing.T) *profiles.Profile {
+	t.Helper()
+	return withCaches(t, func(_ topotree.Kind, bytes int64) int64 { return min(bytes, 16<<20) })
+}
+
+// withCaches returns this machine with at most two of its PUs allowed and other sizes of caches.
+func withCaches(t *testing.T, size func(kind topotree.Kind, bytes int64) int64) *profiles.Profile {
 	t.Helper()
 	p, err := profiles.Live()
 	if err != nil {
@@ -25,8 +31,15 @@ func narrow(t *testing.T) *profiles.Profile {
 	}
 	d := p.Machine.Describe()
 	d.Allowed = topotree.NewCPUSet(p.FirstPUs(2)...)
-	for i := range d.Levels {
-		d.Levels[i].Bytes = min(d.Levels[i].Bytes, 16<<20) // so that little memory has to be read
+	d.Levels = slices.DeleteFunc(d.Levels, func(l topotree.LevelData) bool { return l.Kind == topotree.KindL4 })
+	if !slices.ContainsFunc(d.Levels, func(l topotree.LevelData) bool { return l.Kind == topotree.KindL3 }) {
+		d.Levels = append(d.Levels, topotree.LevelData{Kind: topotree.KindL3, Bytes: 8 << 20,
+			Sets: []topotree.CPUSet{d.Online}})
+	}
+	for i, l := range d.Levels {
+		if l.Bytes > 0 {
+			d.Levels[i].Bytes = size(l.Kind, l.Bytes)
+		}
 	}
 	m, err := d.Machine()
 	if err != nil {

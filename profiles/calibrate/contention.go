@@ -7,6 +7,7 @@ import (
 
 	"sandwich/microkernel"
 	"sandwich/profiles"
+	"sandwich/runtime/mem"
 )
 
 const (
@@ -38,11 +39,10 @@ func (f *full) measureMemory(ctx context.Context, until time.Time) error {
 	if err := f.memory.reason; err != nil {
 		return fmt.Errorf("%w: %w", errUnmeasured, err)
 	}
-	work := f.readFor(memoryWindow)
 	return f.pairs(ctx, until, pairing{name: profiles.MemoryMatrix, unit: "share", share: true,
 		take: func(t *trial) error {
 			f.memory.assign(f.pool.PUs(), t.workers)
-			return f.sides(t, &figure{workers: t.workers, work: work})
+			return f.sides(t, f.readFor(t.workers, memoryWindow))
 		}})
 }
 
@@ -101,13 +101,28 @@ func (f *full) sides(t *trial, fig *figure) error {
 	return nil
 }
 
-// readFor reads the worker's slice for a while, going on where the sample before ended, so that
-// caches do not hold what is read.
-func (f *full) readFor(window time.Duration) func(int) float64 {
-	return func(w int) float64 {
-		region, at, done := f.memory.slices[w], &f.stamps[w].at, 0
+// mostFlushed is the number of bytes that a worker flushes before a pass at most: some milliseconds
+// of reading.
+const mostFlushed = 32 << 20
+
+// readFor is reads of the workers' slices for a while. A sample continues where the one before ended,
+// so that the caches hold nothing of what it reads. Where they could hold a region, the beginning of
+// each slice is flushed instead, and a pass reads it at most once.
+func (f *full) readFor(workers []int, window time.Duration) *figure {
+	fig := &figure{workers: workers}
+	slice := func(w int) []byte {
+		if s := f.memory.slices[w]; !f.memory.flush || len(s) <= mostFlushed {
+			return s
+		}
+		return f.memory.slices[w][:mostFlushed]
+	}
+	fig.work = func(w int) float64 {
+		region, at, done := slice(w), &f.stamps[w].at, 0
 		for began := time.Now(); time.Since(began) < window; done += readChunk {
 			if *at+readChunk > len(region) {
+				if f.memory.flush {
+					break
+				}
 				*at = 0
 			}
 			f.memory.reader.Read(region[*at:][:readChunk], 1)
@@ -115,4 +130,12 @@ func (f *full) readFor(window time.Duration) func(int) float64 {
 		}
 		return float64(done)
 	}
+	if f.memory.flush {
+		fig.passes = passes(len(slice(workers[0])))
+		fig.warm = func(w int) {
+			f.stamps[w].at = 0
+			mem.Flush(slice(w))
+		}
+	}
+	return fig
 }

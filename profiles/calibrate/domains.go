@@ -36,10 +36,9 @@ func (f *full) measureNodes(ctx context.Context, until time.Time) error {
 			}
 		}
 	}
-	work := f.readFor(domainWindow)
 	err := f.rounds(ctx, trials, until, func(t *trial) error {
 		f.memory.divide(regions[at[t].j], t.workers)
-		rate, err := f.run(&figure{workers: t.workers, work: work})
+		rate, err := f.run(f.readFor(t.workers, domainWindow))
 		t.a = append(t.a, rate)
 		return err
 	})
@@ -196,10 +195,9 @@ func (f *full) measureSaturation(ctx context.Context, until time.Time) error {
 			sets = append(sets, domain{d.name, d.pus[:n]})
 		}
 	}
-	work := f.readFor(domainWindow)
 	take := func(workers []int) (float64, error) {
 		f.memory.assign(f.pool.PUs(), workers)
-		return f.run(&figure{workers: workers, work: work})
+		return f.run(f.readFor(workers, domainWindow))
 	}
 	first := until.Add(-time.Until(until) / 3)
 	if err := f.figuresOf(ctx, first, profiles.Saturation, "B/s", sets, take); err != nil {

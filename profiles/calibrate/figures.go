@@ -1,6 +1,8 @@
 package calibrate
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -129,18 +131,16 @@ func (b *bench) bandwidthFigures() ([]*figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	levels, err := b.levels()
-	if err != nil {
+	if err := b.prepareBuffer(); err != nil {
 		return nil, err
 	}
-	n := b.pool.Size()
-	share := b.buffer.Len() / n &^ (1<<12 - 1)
 	var out []*figure
-	for _, l := range levels {
-		work := b.readWork(reader, l, share)
-		for _, c := range b.counts() {
-			out = append(out, b.readFigure(l, c, work))
-		}
+	for _, c := range b.counts() {
+		out = append(out, b.readFigure(reader, b.firstLevel(), c, share(b.buffer, b.pool.Size())))
+	}
+	out = append(out, b.cacheFigures(reader)...)
+	for _, c := range b.counts() {
+		out = append(out, b.memoryFigure(reader, c))
 	}
 	load, err := b.loads()
 	if err != nil {
@@ -150,76 +150,110 @@ func (b *bench) bandwidthFigures() ([]*figure, error) {
 	return append(append(out, load), panels...), err
 }
 
-// readFigure is reads of a level by the first workers.
-func (b *bench) readFigure(l level, workers int, work func(int) float64) *figure {
+// cacheFigures are reads of the second and third level. A region of the third level is at least
+// twice as large as the second; numbers of workers for which the buffer is too small for that are
+// left out.
+func (b *bench) cacheFigures(reader *microkernel.Reader) (out []*figure) {
+	const sample = 32 << 20
+	c := b.cacheSizes()
+	own := share(b.buffer, b.pool.Size())
+	for _, n := range b.counts() {
+		if c.l2 > 0 {
+			out = append(out, b.readFigure(reader, level{"l2", min(c.l2/2, own) &^ 1023, sample}, n, own))
+		}
+	}
+	l2, missing := cmp.Or(c.l2, assumedL2), 0
+	for _, n := range b.counts() {
+		part := share(b.buffer, n)
+		bytes := min(c.l3/2, 8*l2, part) &^ 1023
+		switch {
+		case c.l3 == 0 || c.l3 < 4*l2:
+		case bytes < 2*l2:
+			missing++
+		default:
+			out = append(out, b.readFigure(reader, level{"l3", bytes, sample}, n, part))
+		}
+	}
+	if missing > 0 {
+		b.notes = append(b.notes, fmt.Sprintf("the L3 was not read by the %d largest numbers of PUs: the probe has %s "+
+			"of memory for all", missing, mem.FormatBytes(int64(b.buffer.Len()))))
+	}
+	return out
+}
+
+// readFigure is reads of a level by the first workers, each of which has a region of the buffer
+// that begins at its index times part.
+func (b *bench) readFigure(r *microkernel.Reader, l level, workers, part int) *figure {
+	f := b.bandwidthFigure(l.name, workers)
+	f.work = func(worker int) float64 {
+		region := b.buffer.Bytes()[worker*part:][:l.bytes]
+		if l.bytes >= 2*callBytes {
+			s := newStretch(region, l.total, false)
+			return s.pass(&b.stamps[worker].at, func(p []byte) { r.Read(p, 1) })
+		}
+		perCall := max(1, callBytes/l.bytes)
+		calls := max(1, l.total/l.bytes/perCall)
+		for range calls {
+			r.Read(region, perCall)
+		}
+		return float64(calls * perCall * l.bytes)
+	}
+	return f
+}
+
+// bandwidthFigure is a figure of bandwidth of the first workers, without its work.
+func (b *bench) bandwidthFigure(level string, workers int) *figure {
 	first := firstWorkers(workers)
-	return &figure{ceiling: profiles.Ceiling{Kind: profiles.Bandwidth, Level: l.name, PUs: workers,
-		CPUs: b.pusOf(first), Figure: profiles.Figure{Unit: "B/s"}}, workers: first, work: work}
+	return &figure{ceiling: profiles.Ceiling{Kind: profiles.Bandwidth, Level: level, PUs: workers,
+		CPUs: b.pusOf(first), Figure: profiles.Figure{Unit: "B/s"}}, workers: first}
 }
 
 // callBytes bounds one call of generated code to well below 200 microseconds.
 const callBytes = 1 << 20
 
-// memorySample is what a worker reads from memory for one sample: some milliseconds.
+// memorySample is the number of bytes that a worker reads from memory for one sample at most: some
+// milliseconds.
 const memorySample = 96 << 20
 
-// readWork reads a worker's region round and round, going on where the sample before ended.
-func (b *bench) readWork(r *microkernel.Reader, l level, share int) func(int) float64 {
-	return func(worker int) float64 {
-		region := b.buffer.Bytes()[worker*share:][:l.bytes]
-		if l.bytes < 2*callBytes {
-			perCall := max(1, callBytes/l.bytes)
-			calls := max(1, l.total/l.bytes/perCall)
-			for range calls {
-				r.Read(region, perCall)
-			}
-			return float64(calls * perCall * l.bytes)
-		}
-		at := &b.stamps[worker].at
-		for done := 0; done < l.total; done += callBytes {
-			if *at+callBytes > l.bytes {
-				*at = 0
-			}
-			r.Read(region[*at:][:callBytes], 1)
-			*at += callBytes
-		}
-		return float64((l.total + callBytes - 1) / callBytes * callBytes)
+// memoryFigure is reads of memory by the first workers. Each walks through its own share of the
+// buffer. Where the last-level caches could hold what the workers read, the share is flushed before
+// each pass.
+func (b *bench) memoryFigure(r *microkernel.Reader, workers int) *figure {
+	caches, part := b.cacheSizes().llc, share(b.buffer, b.pool.Size())
+	flush := !leavesCaches(workers*part, caches) && b.flushes
+	if !flush && workers == b.pool.Size() && !leavesCaches(workers*part, caches) {
+		b.notes = append(b.notes, cacheNote("memory bandwidth", workers*part))
 	}
+	f := b.bandwidthFigure("memory", workers)
+	walk := func(worker int) (stretch, *int) {
+		region := b.buffer.Bytes()[worker*part:][:part]
+		return newStretch(region, min(part, memorySample), flush), &b.stamps[worker].at
+	}
+	if flush {
+		f.passes = passes(part)
+		f.warm = func(worker int) {
+			s, at := walk(worker)
+			s.prepare(at)
+		}
+	}
+	f.work = func(worker int) float64 {
+		s, at := walk(worker)
+		return s.pass(at, func(p []byte) { r.Read(p, 1) })
+	}
+	return f
 }
 
-// levels allocates the buffer and says what is read of it. Memory is a region three times the
-// last-level caches, which samples walk through one after the other, so that none finds in a cache
-// what another has read.
-func (b *bench) levels() ([]level, error) {
-	c := b.cacheSizes()
+// leastShare is the number of bytes of the buffer that each worker has at least: it holds an L1.
+const leastShare = 64 << 10
+
+// prepareBuffer maps the buffer of bandwidth, the budget's rest, and faults it in.
+func (b *bench) prepareBuffer() (err error) {
 	n := b.pool.Size()
-	want := max(3*c.llc, n*(8<<20), 256<<20)
-	limit := int(max(mem.Available()/3, 64<<20))
-	if mem.Available() < 0 {
-		limit = 256 << 20
+	const hugePage = 2 << 20 // which the size is rounded up to
+	if b.buffer, err = b.alloc(max(b.room&^(hugePage-1), n*leastShare), true); err != nil {
+		return err
 	}
-	total := min(want, limit, 1<<30+n*(8<<20))
-	if total < 2*c.llc {
-		b.notes = append(b.notes, "memory bandwidth was read from "+mem.FormatBytes(int64(total))+
-			", which the last-level caches partly hold: the figure is an upper bound")
-	}
-	buf, err := mem.Alloc(total, mem.Options{Node: mem.AnyNode, Huge: true})
-	if err != nil {
-		return nil, err
-	}
-	b.buffer = buf
-	share := buf.Len() / n &^ (1<<12 - 1)
-	if err := b.touch(share); err != nil {
-		return nil, err
-	}
-	levels := []level{b.firstLevel()}
-	if c.l2 > 0 {
-		levels = append(levels, level{"l2", c.l2 / 2 &^ 1023, 32 << 20})
-	}
-	if c.l3 > 0 && c.l3 >= 4*c.l2 {
-		levels = append(levels, level{"l3", min(c.l3/2, 8*c.l2, share) &^ 1023, 32 << 20})
-	}
-	return append(levels, level{"memory", share, min(share, memorySample)}), nil
+	return b.touch(share(b.buffer, n))
 }
 
 // touch lets each worker fault in its own share, so that it lies on the worker's node.

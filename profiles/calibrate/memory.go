@@ -12,13 +12,13 @@ import (
 	"sandwich/topotree"
 )
 
-// memory is a region on each NUMA node, larger than the last-level caches of its PUs, and who reads
-// what of it.
+// memory is a region on each NUMA node and the parts of it that workers read.
 type memory struct {
 	machine *topotree.Machine
 	reader  *microkernel.Reader
 	regions []*region // one for each node, or a single one of node mem.AnyNode
 	slices  [][]byte  // what each worker reads, by worker index
+	flush   bool      // before each pass: the last-level caches could hold a region
 	reason  error     // why there is none
 }
 
@@ -31,14 +31,11 @@ type region struct {
 
 func (r *region) bytes() []byte { return r.buf.Bytes() }
 
-const (
-	leastRegion = 256 << 20
-	mostRegion  = 4 << 30
-	worthRegion = 16 << 20 // less than this measures caches
-)
+// worthRegion is the number of bytes of a region below which a node is not measured.
+const worthRegion = 16 << 20
 
-// prepareMemory maps the regions and faults them in. What cannot be had is told by reason and in
-// notes: the rest of the probe goes on.
+// prepareMemory maps the regions and faults them in. Nodes that cannot be measured become notes; if
+// there are no others, reason says why.
 func (f *full) prepareMemory() (*memory, error) {
 	host := microkernel.Host()
 	reader, err := microkernel.NewReader(host.Best(), host)
@@ -48,15 +45,15 @@ func (f *full) prepareMemory() (*memory, error) {
 	m := &memory{machine: f.profile.Machine, reader: reader, slices: make([][]byte, f.pool.Size())}
 	nodes := memoryNodes(m.machine)
 	for _, n := range nodes {
-		size := regionSize(m.machine, n, len(nodes))
+		size := regionSize(n, len(nodes), f.reduceBytes())
 		if size < worthRegion {
 			f.notes = append(f.notes, fmt.Sprintf("memory node %d has too little free memory to measure", n.ID))
 			continue
 		}
-		if caches := nodeCaches(m.machine, n.CPUs); size < 2*caches {
-			f.notes = append(f.notes, fmt.Sprintf("memory of node %d was read from %s, which its last-level "+
-				"caches partly hold: figures of it are upper bounds",
-				n.ID, mem.FormatBytes(int64(size))))
+		if !leavesCaches(size, nodeCaches(m.machine, n.CPUs)) {
+			if m.flush = f.flushes; !m.flush {
+				f.notes = append(f.notes, cacheNote(fmt.Sprintf("memory of node %d", n.ID), size))
+			}
 		}
 		buf, err := mem.Alloc(size, mem.Options{Node: n.ID, Huge: true})
 		if errors.Is(err, mem.ErrNoMemory) || errors.Is(err, mem.ErrNoNode) {
@@ -97,21 +94,20 @@ func memoryNodes(m *topotree.Machine) []topotree.MemoryNode {
 	return out
 }
 
-// regionSize is two and a half times the last-level caches that could hold the region, within what
-// is free.
-func regionSize(m *topotree.Machine, n topotree.MemoryNode, nodes int) int {
-	cpus := n.CPUs
-	if cpus.IsEmpty() {
-		cpus = m.Online // memory without PUs is read from everywhere
-	}
-	size := min(max(nodeCaches(m, cpus)/2*5, leastRegion), mostRegion)
+// regionSize returns the bytes of the region of one of so many nodes, where all nodes together leave
+// others bytes for other buffers. Figures between nodes need a region on each, so that the full
+// probe may use mostMemory per node; a quarter of what is available to the process, and of what is
+// free on the node, bounds it too.
+func regionSize(n topotree.MemoryNode, nodes, others int) int {
+	size := mostMemory
 	if free := mem.Available(); free >= 0 {
-		size = int(min(int64(size), free/3/int64(nodes)))
+		size = int(min(int64(size), free/4/int64(nodes)))
 	}
+	size -= others / nodes
 	if free := mem.AvailableOn(n.ID); free >= 0 {
-		size = int(min(int64(size), free/3))
+		size = int(min(int64(size), free/4))
 	}
-	return size &^ (2*readChunk - 1)
+	return max(0, size) &^ (2*readChunk - 1)
 }
 
 // fault lets the PUs of the node, or all where it has none, touch the region.
@@ -194,13 +190,17 @@ func lastCache(m *topotree.Machine, pu int) int {
 	return 0
 }
 
-// nodeCaches is the size of all last-level caches of a set of PUs together.
+// nodeCaches returns the size of all last-level caches of the PUs of a memory node together; those of
+// the whole machine for memory without PUs, which is read from everywhere.
 func nodeCaches(m *topotree.Machine, cpus topotree.CPUSet) int {
+	if cpus.IsEmpty() {
+		cpus = m.Online
+	}
 	for _, k := range []topotree.Kind{topotree.KindL4, topotree.KindL3, topotree.KindL2} {
 		sum := 0
 		for _, o := range m.Objects {
 			if o.Kind == k && o.Bytes > 0 && o.CPUs.Intersects(cpus) {
-				sum += int(min(o.Bytes, mostRegion))
+				sum += int(min(o.Bytes, math.MaxInt32))
 			}
 		}
 		if sum > 0 {

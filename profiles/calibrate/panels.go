@@ -5,7 +5,6 @@ import (
 
 	"sandwich/microkernel"
 	"sandwich/profiles"
-	"sandwich/runtime/mem"
 )
 
 // panelSample is what the first worker reads of panels for one sample: a millisecond or two by one
@@ -22,16 +21,15 @@ type panels struct {
 	read  func([]byte)
 }
 
-// panelFigures are what one worker reads of weights from memory: as it multiplies one row by them,
-// with each line asked for once ahead and with none, and as it multiplies several by blocks of them
-// that are shallow or deep. Of either two one is faster by a tenth or more, on some machines this
-// one and on some the other. None where no code is generated, or the memory is too little to leave
-// the caches.
+// panelFigures are reads of weights from memory by one worker: as it multiplies one row by them,
+// with and without prefetches, and as it multiplies several rows by shallow and by deep blocks of
+// them. Which of two is faster depends on the machine. There are none without generated code, or
+// where the caches may hold the memory and cannot be flushed.
 func (b *bench) panelFigures(isa microkernel.ISA) (out []*figure, err error) {
 	if !isa.Generates() {
 		return nil, nil
 	}
-	region, err := b.cold()
+	region, flush, err := b.cold()
 	if err != nil || region == nil {
 		return nil, err
 	}
@@ -39,22 +37,16 @@ func (b *bench) panelFigures(isa microkernel.ISA) (out []*figure, err error) {
 	if err != nil {
 		return nil, err
 	}
-	at := 0 // samples of all walk through the region one behind the other
+	at := 0 // samples of all walk through the region one after the other
 	for _, p := range list {
-		first := firstWorkers(1)
-		out = append(out, &figure{workers: first, ceiling: profiles.Ceiling{Kind: profiles.Bandwidth, Level: p.level,
-			PUs: 1, CPUs: b.pusOf(first), Figure: profiles.Figure{Unit: "B/s"}},
-			work: func(int) float64 {
-				done := 0
-				for ; done < panelSample; done += p.bytes {
-					if at+p.bytes > len(region) {
-						at = 0
-					}
-					p.read(region[at:])
-					at += p.bytes
-				}
-				return float64(done)
-			}})
+		walk := stretch{region: region, call: p.bytes, most: panelSample / p.bytes * p.bytes, flush: flush}
+		if walk.most > len(region) || walk.most == 0 {
+			continue // blocks of an L2 larger than any
+		}
+		f := b.bandwidthFigure(p.level, 1)
+		f.warm = func(int) { walk.prepare(&at) }
+		f.work = func(int) float64 { return walk.pass(&at, p.read) }
+		out = append(out, f)
 	}
 	return out, nil
 }
@@ -86,28 +78,37 @@ func (b *bench) panels(isa microkernel.ISA) (out []panels, err error) {
 	return out, nil
 }
 
-// Bytes of a region that leaves the last-level caches.
-const (
-	leastCold = 128 << 20
-	mostCold  = 1 << 30
-)
+// leastCold is the number of bytes of memory for panels where the caches are small or are flushed.
+const leastCold = 128 << 20
 
-// cold is memory that no cache holds: what the bandwidth is read from, or as much of its own; nil
-// where there is not as much.
-func (b *bench) cold() ([]byte, error) {
+// cold returns memory of which the caches hold nothing when a sample reads it: the buffer of
+// bandwidth, or as much of its own. With flush the caller flushes it before each pass. It returns
+// nil where there is too little memory for that.
+func (b *bench) cold() (region []byte, flush bool, err error) {
 	llc := b.cacheSizes().llc
-	if b.buffer != nil && b.buffer.Len() >= 2*llc && b.buffer.Len() >= leastCold {
-		return b.buffer.Bytes(), nil
+	buffer := b.buffer
+	if buffer == nil {
+		size := max(3*llc, leastCold)
+		if size > b.room {
+			size = b.room
+		}
+		if !leavesCaches(size, llc) && b.flushes {
+			size = min(size, leastCold)
+		}
+		if size < panelSample {
+			return nil, false, nil
+		}
+		if buffer, err = b.alloc(size, true); err != nil {
+			return nil, false, err
+		}
+		buffer.Touch(0, buffer.Len())
 	}
-	size := min(max(3*llc, leastCold), mostCold)
-	if free := mem.Available(); size < 2*llc || free >= 0 && int64(size) > free/4 {
-		return nil, nil
+	if buffer.Len() < panelSample {
+		return nil, false, nil
 	}
-	buf, err := mem.Alloc(size, mem.Options{Node: mem.AnyNode, Huge: true})
-	if err != nil {
-		return nil, err
+	flush = !leavesCaches(buffer.Len(), llc)
+	if flush && !b.flushes {
+		return nil, false, nil
 	}
-	b.own = append(b.own, buf)
-	buf.Touch(0, buf.Len())
-	return buf.Bytes(), nil
+	return buffer.Bytes(), flush, nil
 }

@@ -7,7 +7,6 @@ import (
 
 	"sandwich/microkernel"
 	"sandwich/profiles"
-	"sandwich/runtime/mem"
 	"sandwich/runtime/pool"
 )
 
@@ -98,16 +97,16 @@ func (b *bench) loads() (*figure, error) {
 	}
 	l := b.firstLevel()
 	l.name = profiles.L1Loads
-	return b.readFigure(l, 1, b.readWork(loader, l, 0)), nil
+	return b.readFigure(loader, l, 1, 0), nil
 }
 
 // firstLevel is most of the L1 of a core.
 func (b *bench) firstLevel() level { return level{"l1", b.cacheSizes().l1 / 4 * 3 &^ 1023, 64 << 20} }
 
-// alone gives a worker that measures no bandwidth but that of L1 its buffer.
+// alone maps the buffer of a worker that measures no other bandwidth than that of L1.
 func (b *bench) alone() (err error) {
 	bytes := b.firstLevel().bytes
-	if b.buffer, err = mem.Alloc(bytes, mem.Options{Node: mem.AnyNode}); err == nil {
+	if b.buffer, err = b.alloc(bytes, false); err == nil {
 		b.buffer.Touch(0, bytes)
 	}
 	return err

@@ -28,6 +28,18 @@ func (f *full) reduceRanks(pus int) []int {
 	return slices.DeleteFunc(slices.Compact(ranks), func(r int) bool { return r < 2 || r > pus })
 }
 
+// reduceMatrix returns the bytes of a matrix of an all-reduce.
+func reduceMatrix() int { return 4 * mem.RowStride(reduceWidth) * reduceRows[len(reduceRows)-1] }
+
+// reduceBytes returns the bytes of all matrices of measureReduces.
+func (f *full) reduceBytes() int {
+	ranks := f.reduceRanks(len(f.onePerCore()))
+	if len(ranks) == 0 {
+		return 0
+	}
+	return (ranks[len(ranks)-1] + 1) * reduceMatrix()
+}
+
 // reduction is one size on one number of ranks, whose workers are those of f in order.
 type reduction struct {
 	sum     *allreduce.Sum
@@ -48,8 +60,7 @@ func (f *full) measureReduces(ctx context.Context, until time.Time) error {
 	if err != nil {
 		return err
 	}
-	most, stride := all[len(all)-1], mem.RowStride(reduceWidth)
-	bytes := 4 * stride * reduceRows[len(reduceRows)-1]
+	most, stride, bytes := all[len(all)-1], mem.RowStride(reduceWidth), reduceMatrix()
 	buf, err := mem.Alloc((most+1)*bytes, mem.Options{Node: mem.AnyNode, Huge: true})
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUnmeasured, err)

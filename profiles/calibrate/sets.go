@@ -8,6 +8,7 @@ import (
 
 	"sandwich/microkernel"
 	"sandwich/profiles"
+	"sandwich/runtime/mem"
 	"sandwich/topotree"
 )
 
@@ -199,7 +200,7 @@ func (f *full) measureFlows(ctx context.Context, until time.Time) error {
 		return nil // one memory node
 	}
 	err := f.rounds(ctx, trials, until, func(t *trial) error {
-		rate, err := f.run(&figure{workers: t.workers, work: f.readFlows(of[t])})
+		rate, err := f.run(f.readFlows(of[t]))
 		t.a = append(t.a, rate)
 		return err
 	})
@@ -212,13 +213,15 @@ func (f *full) measureFlows(ctx context.Context, until time.Time) error {
 	return err
 }
 
-// readFlows divides the memory among the workers of flows. Pages that lie on all nodes are read as
-// a chunk of each node's region in turn, which is what a chunk of as many pages is.
-func (f *full) readFlows(flows []profiles.Flow) func(int) float64 {
+// readFlows divides the memory among the workers of flows and returns their reads. Pages that lie on
+// all nodes are read as a chunk of each node's region after the other.
+func (f *full) readFlows(flows []profiles.Flow) *figure {
 	mixed := map[int]bool{}
 	ends := map[int][]int{}
+	var all []int
 	for _, flow := range flows {
 		workers := f.workersOf(flow.CPUs.Slice())
+		all = append(all, workers...)
 		for _, w := range workers {
 			mixed[w] = flow.Node == profiles.Interleaved
 		}
@@ -231,26 +234,54 @@ func (f *full) readFlows(flows []profiles.Flow) func(int) float64 {
 			f.memory.divide(r, list)
 		}
 	}
-	near, n := f.readFor(domainWindow), f.pool.Size()
-	return func(w int) float64 {
+	fig := f.readFor(all, domainWindow)
+	near, warm := fig.work, fig.warm
+	fig.work = func(w int) float64 {
 		if !mixed[w] {
 			return near(w)
 		}
-		at, done := &f.stamps[w].at, 0
-		for began := time.Now(); time.Since(began) < domainWindow; done += readChunk {
-			region := f.memory.regions[(done/readChunk)%len(f.memory.regions)].bytes()
-			part := len(region) / n &^ (readChunk - 1)
-			if part < readChunk {
-				part = readChunk
-			}
-			if *at+readChunk > part {
-				*at = 0
-			}
-			f.memory.reader.Read(region[min(w*part+*at, len(region)-readChunk):][:readChunk], 1)
-			if (done/readChunk+1)%len(f.memory.regions) == 0 {
-				*at += readChunk
-			}
-		}
-		return float64(done)
+		return f.readMixed(w)
 	}
+	if warm == nil {
+		return fig
+	}
+	fig.warm = func(w int) {
+		if !mixed[w] {
+			warm(w)
+			return
+		}
+		f.stamps[w].at = 0
+		for i := range f.memory.regions {
+			mem.Flush(f.mixedPart(i, w))
+		}
+	}
+	return fig
+}
+
+// mixedPart returns the part of a region that a worker reads of pages that lie on all nodes.
+func (f *full) mixedPart(region, worker int) []byte {
+	b := f.memory.regions[region].bytes()
+	part := max(readChunk, len(b)/f.pool.Size()&^(readChunk-1))
+	at := min(worker*part, len(b)-part)
+	return b[at:][:part]
+}
+
+// readMixed reads a chunk of a worker's part of each region after the other, as readFor does of one.
+func (f *full) readMixed(w int) float64 {
+	at, done := &f.stamps[w].at, 0
+	for began := time.Now(); time.Since(began) < domainWindow; done += readChunk {
+		i := done / readChunk % len(f.memory.regions)
+		part := f.mixedPart(i, w)
+		if *at+readChunk > len(part) {
+			if f.memory.flush && i == 0 {
+				break
+			}
+			*at = 0
+		}
+		f.memory.reader.Read(part[*at:][:readChunk], 1)
+		if i == len(f.memory.regions)-1 {
+			*at += readChunk
+		}
+	}
+	return float64(done)
 }

@@ -1,0 +1,41 @@
+//go:build testl3
+
+package topotree
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+)
+
+// testL3 names the environment variable of builds for tests (make test-caches) that sets the size in
+// MiB of every L3 of the machine that ReadLive reads. A machine without an L3 gets one.
+const testL3 = "SANDWICH_TEST_L3"
+
+func init() {
+	text, set := os.LookupEnv(testL3)
+	if !set {
+		return
+	}
+	editLive = func(m *Machine) (*Machine, error) {
+		mib, err := strconv.ParseInt(text, 10, 32)
+		if err != nil || mib <= 0 {
+			return nil, fmt.Errorf("environment variable %s is %q; give a number of MiB", testL3, text)
+		}
+		return m.withL3(mib << 20)
+	}
+}
+
+func (m *Machine) withL3(bytes int64) (*Machine, error) {
+	d := m.Describe()
+	found := false
+	for i, l := range d.Levels {
+		if l.Kind == KindL3 {
+			d.Levels[i].Bytes, found = bytes, true
+		}
+	}
+	if !found {
+		d.Levels = append(d.Levels, LevelData{Kind: KindL3, Bytes: bytes, Sets: []CPUSet{m.Online}})
+	}
+	return d.Machine()
+}
