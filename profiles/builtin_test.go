@@ -2,10 +2,10 @@ package profiles
 
 import (
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
+	"sandwich/runtime/refdata"
 	"sandwich/topotree"
 )
 
@@ -63,14 +63,10 @@ func TestBuiltins(t *testing.T) {
 // TestBuiltinsAreTheSyntheticMachines compares trees with hwloc's exports of machines of the same
 // shape.
 func TestBuiltinsAreTheSyntheticMachines(t *testing.T) {
-	root := os.Getenv("SANDWICH_TESTDATA")
-	if root == "" {
-		root = filepath.Join("..", "..", "shared")
-	}
 	for _, name := range []string{"kunpeng920", "epyc7h12", "xeon6151", "xeon6230", "xeon8272cl"} {
-		f, err := os.Open(filepath.Join(root, "topologies", "synthetic", name+".xml"))
+		f, err := os.Open(refdata.Path(t, "topologies/synthetic/"+name+".xml"))
 		if err != nil {
-			t.Skipf("test data is absent: %v", err)
+			t.Fatal(err)
 		}
 		m, err := topotree.ReadXML(f)
 		f.Close()

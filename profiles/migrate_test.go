@@ -1,11 +1,10 @@
 package profiles
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
+	"sandwich/runtime/refdata"
 	"sandwich/topotree"
 )
 
@@ -103,15 +102,7 @@ func TestVersion1(t *testing.T) {
 
 // TestRecordedMachines: every profile that was measured on a machine and kept is read.
 func TestRecordedMachines(t *testing.T) {
-	folder := "../../shared/machines"
-	if _, err := os.Stat(folder); err != nil {
-		t.Skip("the recorded machines are not here")
-	}
-	files, err := filepath.Glob(filepath.Join(folder, "*", "host.yaml"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no recorded machine: %v", err)
-	}
-	for _, file := range files {
+	for _, file := range refdata.Glob(t, "machines/*/host.yaml") {
 		p, err := Load(file)
 		if err != nil {
 			t.Error(err)

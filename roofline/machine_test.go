@@ -2,12 +2,12 @@ package roofline
 
 import (
 	"math"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"sandwich/profiles"
+	"sandwich/runtime/refdata"
 	"sandwich/topotree"
 )
 
@@ -133,8 +133,7 @@ func TestSameRoofsAsBefore(t *testing.T) {
 		}
 		hosts[name] = p
 	}
-	files, _ := filepath.Glob("../../shared/machines/*/host.yaml")
-	for _, file := range files {
+	for _, file := range refdata.Glob(t, "machines/*/host.yaml") {
 		p, err := profiles.Load(file)
 		if err != nil {
 			t.Fatal(err)

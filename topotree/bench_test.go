@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+
+	"sandwich/runtime/refdata"
 )
 
 // benchEnumerate walks the whole default space of a machine and reports its counts and the heap
@@ -62,7 +64,7 @@ func BenchmarkEnumerateTwoClasses(b *testing.B) {
 
 // BenchmarkRead reads saved machines from a file system, and XML from memory.
 func BenchmarkRead(b *testing.B) {
-	dir := sharedDir(b)
+	dir := refdata.Path(b, "topologies")
 	for name, f := range readFacts(b, dir, "facts.json") {
 		if f.Kind == "sysfs" {
 			b.Run(name, func(b *testing.B) {

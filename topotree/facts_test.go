@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"sandwich/runtime/refdata"
 )
 
 // reportOf returns what a user of `probe --format json` sees, through JSON and back.
@@ -84,7 +86,7 @@ func flat(sets []numberedRaw) []string {
 }
 
 func TestSysfsFacts(t *testing.T) {
-	dir := sharedDir(t)
+	dir := refdata.Path(t, "topologies")
 	for name, f := range readFacts(t, dir, "facts.json") {
 		if f.Kind != "sysfs" {
 			continue

@@ -13,20 +13,6 @@ import (
 	"testing/fstest"
 )
 
-// sharedDir returns the folder of real machines, or skips the test.
-func sharedDir(t testing.TB) string {
-	t.Helper()
-	root := os.Getenv("SANDWICH_TESTDATA")
-	if root == "" {
-		root = filepath.Join("..", "..", "shared")
-	}
-	dir := filepath.Join(root, "topologies")
-	if _, err := os.Stat(filepath.Join(dir, "facts.json")); err != nil {
-		t.Skip("no machine dumps: set SANDWICH_TESTDATA to the folder that holds topologies/")
-	}
-	return dir
-}
-
 // dumpFS unpacks a saved machine into memory, rooted at its folder. The files of each tarball stay
 // few MiB.
 func dumpFS(t testing.TB, dir, tarball, folder string) fstest.MapFS {

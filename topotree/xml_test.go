@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"sandwich/runtime/refdata"
 )
 
 func readXMLFile(t testing.TB, path string) *Machine {
@@ -21,7 +23,7 @@ func readXMLFile(t testing.TB, path string) *Machine {
 }
 
 func TestXMLFacts(t *testing.T) {
-	dir := sharedDir(t)
+	dir := refdata.Path(t, "topologies")
 	for name, f := range readFacts(t, dir, "facts.json") {
 		if f.Kind != "hwloc-xml" {
 			continue
@@ -36,7 +38,7 @@ func TestXMLFacts(t *testing.T) {
 // TestSameMachineSameDigest reads one machine in two formats: the Linux dump of a 2 x Xeon 6230 in
 // SNC2 and hwloc's XML of a machine of that shape, and every XML of a dump that the test data has.
 func TestSameMachineSameDigest(t *testing.T) {
-	dir := sharedDir(t)
+	dir := refdata.Path(t, "topologies")
 	facts := readFacts(t, dir, "facts.json")
 	pairs := map[string]string{"memorysidecaches": filepath.Join(dir, "synthetic", "xeon6230-snc2.xml")}
 	for name, f := range facts {

@@ -11,6 +11,7 @@ import (
 
 	"sandwich/plans"
 	"sandwich/profiles"
+	"sandwich/runtime/refdata"
 )
 
 // gridText is a journal of one weight at two M. At M = 9 the kernel 7x32 is best by its later runs;
@@ -211,14 +212,7 @@ func FuzzParseGrid(f *testing.F) {
 // TestJudgeThumb on a machine that somebody recorded: every cell has a choice, and rates of the
 // profile change some of them.
 func TestJudgeThumb(t *testing.T) {
-	root := os.Getenv("SANDWICH_TESTDATA")
-	if root == "" {
-		root = "../../shared" // tests run in their own folder
-	}
-	dir := filepath.Join(root, "machines", "zen5-2c")
-	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("reference data is not here: %v (set SANDWICH_TESTDATA to the folder that holds machines)", err)
-	}
+	dir := refdata.Path(t, "machines/zen5-2c")
 	rows, err := JudgeThumb(dir)
 	if err != nil || len(rows) < 30 {
 		t.Fatalf("%d rows: %v", len(rows), err)

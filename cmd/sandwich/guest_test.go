@@ -17,6 +17,7 @@ import (
 
 	"sandwich/cmd/sandwich/internal/guest"
 	"sandwich/profiles"
+	"sandwich/runtime/refdata"
 	"sandwich/topotree"
 )
 
@@ -47,7 +48,7 @@ func bootGuest(t *testing.T, m *guest.Machine, steps []guest.Step) *guestRun {
 	} else if err != nil {
 		t.Fatal(err)
 	}
-	model := filepath.Join(referenceFolder(t, "parity"), "models", filepath.Base(guestModel))
+	model := refdata.Path(t, "parity/models/"+filepath.Base(guestModel))
 	folder := t.TempDir()
 	var a guest.Archive
 	for _, f := range []struct{ at, from string }{
@@ -129,8 +130,7 @@ type refAnswer struct {
 // guestReference is what generate is held to in guests: exact greedy tokens and logits.
 func guestReference(t *testing.T) refAnswer {
 	t.Helper()
-	root := referenceFolder(t, "parity")
-	text, err := os.ReadFile(filepath.Join(root, "ref", "llama-f32.json"))
+	text, err := os.ReadFile(refdata.Path(t, "parity/ref/llama-f32.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func guestReference(t *testing.T) refAnswer {
 	for _, s := range ref.Sequences {
 		if want := s.Refs["ref_f32_dequant"]; s.Length == 33 && len(want.Greedy) >= guestTokens {
 			return refAnswer{prompt: s.Tokens, greedy: want.Greedy[:guestTokens], vocab: ref.NVocab, stored: s.Shape[0],
-				logits: filepath.Join(root, want.File)}
+				logits: refdata.Path(t, "parity/"+want.File)}
 		}
 	}
 	t.Fatal("the reference has no sequence of length 33")

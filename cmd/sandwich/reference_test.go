@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"sandwich/runtime/refdata"
 	"sandwich/tuner/measure"
 )
 
@@ -38,7 +39,7 @@ func TestPerplexityOfTheEmbeddedModel(t *testing.T) {
 	if testing.Short() {
 		t.Skip("scores 13,462 tokens")
 	}
-	text := filepath.Join(referenceFolder(t, "demo"), "val.txt")
+	text := filepath.Join(module, "runtime", "demo", "testdata", "val.txt")
 	var s measure.Score
 	sandwichJSON(t, &s, "bench", "perplexity", text, "--format", "json")
 	if want := 55.6133; s.Tokens != 13462 || math.Abs(s.Perplexity/want-1) > 0.005 {
@@ -65,12 +66,7 @@ type sidecar struct {
 // reference model, from the command line to the file: one length of prompt a model, in turn; the
 // engine's TestParity holds all lengths of all models.
 func TestGenerateReproducesTheReference(t *testing.T) {
-	root := referenceFolder(t, "parity")
-	files, err := filepath.Glob(filepath.Join(root, "ref", "*.json"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no reference in %s: %v", root, err)
-	}
-	for i, file := range files {
+	for i, file := range refdata.Glob(t, "parity/ref/*.json") {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
 			var ref sidecar
 			text, err := os.ReadFile(file)
@@ -84,14 +80,14 @@ func TestGenerateReproducesTheReference(t *testing.T) {
 			want := seq.Refs["ref_f32_dequant"]
 			logits := filepath.Join(t.TempDir(), "logits.f32")
 			var got generated
-			sandwichJSON(t, &got, "generate", "--model", filepath.Join(root, ref.Model), "--tokens",
+			sandwichJSON(t, &got, "generate", "--model", refdata.Path(t, "parity/"+ref.Model), "--tokens",
 				joinTokens(seq.Tokens), "-n", "48", "--ignore-eos",
 				"--compute", "f32", "--kv", "f32", "--logits", logits, "--format", "json")
 			if len(want.Greedy) != 48 || !slices.Equal(got.Tokens, want.Greedy) || !slices.Equal(got.Prompt,
 				seq.Tokens) {
 				t.Errorf("greedy tokens of %d are %v, want %v", seq.Length, got.Tokens, want.Greedy)
 			}
-			compareLogits(t, logits, filepath.Join(root, want.File), ref.NVocab, seq.Length, seq.Shape[0])
+			compareLogits(t, logits, refdata.Path(t, "parity/"+want.File), ref.NVocab, seq.Length, seq.Shape[0])
 		})
 	}
 }
@@ -99,10 +95,9 @@ func TestGenerateReproducesTheReference(t *testing.T) {
 // TestGenerateByContext: LongRoPE turns by --ctx, whatever the prompt needs: the same tokens have
 // other logits where a sequence may be longer.
 func TestGenerateByContext(t *testing.T) {
-	root := referenceFolder(t, "parity2")
 	for name, most := range map[string]string{"phi3": "512", "phi3-short": "256"} {
 		var ref sidecar
-		text, err := os.ReadFile(filepath.Join(root, "ref", name+".json"))
+		text, err := os.ReadFile(refdata.Path(t, "parity2/ref/"+name+".json"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -113,20 +108,19 @@ func TestGenerateByContext(t *testing.T) {
 		want := seq.Refs["ref_f32_dequant"]
 		logits := filepath.Join(t.TempDir(), "logits.f32")
 		var got generated
-		sandwichJSON(t, &got, "generate", "--model", filepath.Join(root, ref.Model), "--tokens", joinTokens(seq.Tokens),
-			"-n", "48", "--ignore-eos", "--compute", "f32", "--kv", "f32", "--ctx", most, "--logits", logits,
+		sandwichJSON(t, &got, "generate", "--model", refdata.Path(t, "parity2/"+ref.Model), "--tokens",
+			joinTokens(seq.Tokens), "-n", "48", "--ignore-eos", "--compute", "f32", "--kv", "f32", "--ctx", most, "--logits", logits,
 			"--format", "json")
 		if len(want.Greedy) != 48 || !slices.Equal(got.Tokens, want.Greedy) {
 			t.Errorf("%s: greedy tokens are %v, want %v", name, got.Tokens, want.Greedy)
 		}
-		compareLogits(t, logits, filepath.Join(root, want.File), ref.NVocab, seq.Length, seq.Shape[0])
+		compareLogits(t, logits, refdata.Path(t, "parity2/"+want.File), ref.NVocab, seq.Length, seq.Shape[0])
 	}
 }
 
 // TestEmbedToAPipe: the numbers of embed --format f32 are the file's that it is sent to, byte by
 // byte.
 func TestEmbedToAPipe(t *testing.T) {
-	root := referenceFolder(t, "parity2")
 	var ref struct {
 		Model     string
 		Sequences []struct {
@@ -134,7 +128,7 @@ func TestEmbedToAPipe(t *testing.T) {
 			Pooled struct{ File string }
 		}
 	}
-	text, err := os.ReadFile(filepath.Join(root, "ref", "bert-cls.json"))
+	text, err := os.ReadFile(refdata.Path(t, "parity2/ref/bert-cls.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,11 +136,11 @@ func TestEmbedToAPipe(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, seq := range ref.Sequences {
-		want, err := os.ReadFile(filepath.Join(root, seq.Pooled.File))
+		want, err := os.ReadFile(refdata.Path(t, "parity2/"+seq.Pooled.File))
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := exec.Command("sandwich", "embed", "--model", filepath.Join(root, ref.Model), "--tokens",
+		got, err := exec.Command("sandwich", "embed", "--model", refdata.Path(t, "parity2/"+ref.Model), "--tokens",
 			joinTokens(seq.Tokens), "--raw", "--compute", "f32", "--kv", "f32", "--format", "f32").Output()
 		if err != nil || len(got) != len(want) {
 			t.Fatalf("%d bytes, want %d: %v", len(got), len(want), err)
@@ -205,22 +199,4 @@ func compareLogits(t *testing.T, path, reference string, vocab, positions, store
 		t.Errorf("logits of %d positions differ by %g, rms %g; at most 5e-4 and 5e-5 is exact arithmetic",
 			positions, worst, rms)
 	}
-}
-
-// referenceFolder is a folder of the reference data: under SANDWICH_TESTDATA, else under ../shared
-// beside the repository.
-func referenceFolder(t *testing.T, name string) string {
-	t.Helper()
-	root := os.Getenv("SANDWICH_TESTDATA")
-	if root == "" {
-		root = "../../../shared" // tests run in their own folder
-	}
-	dir, err := filepath.Abs(filepath.Join(root, name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("reference data is not here: %v (set SANDWICH_TESTDATA to the folder that holds %s)", err, name)
-	}
-	return dir
 }

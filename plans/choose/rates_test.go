@@ -14,6 +14,7 @@ import (
 	"sandwich/profiles"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
+	"sandwich/runtime/refdata"
 )
 
 // tinyllama is the shape of a model whose weights are all of one type.
@@ -44,15 +45,7 @@ func pathsOf(p *plans.Plan) []string {
 // zen5 is a recorded machine whose dot products of bf16 run at twice the rate of float32.
 func zen5(t *testing.T) *profiles.Profile {
 	t.Helper()
-	root := os.Getenv("SANDWICH_TESTDATA")
-	if root == "" {
-		root = "../../../shared" // tests run in their own folder
-	}
-	file := filepath.Join(root, "machines", "zen5-2c", "host.yaml")
-	if _, err := os.Stat(file); err != nil {
-		t.Skipf("reference data is not here: %v (set SANDWICH_TESTDATA to the folder that holds machines)", err)
-	}
-	p, err := profiles.Load(file)
+	p, err := profiles.Load(refdata.Path(t, "machines/zen5-2c/host.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,16 +3,13 @@ package engine
 import (
 	"encoding/json"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"sandwich/plans/thumb"
 	"sandwich/runtime/gguf"
-	"sandwich/runtime/internal/testdata"
 	"sandwich/runtime/pool"
+	"sandwich/runtime/refdata"
 	"sandwich/runtime/tokenizer"
 )
 
@@ -65,26 +62,11 @@ var families2 = []family{
 	{name: "llama4", experts: true}, {name: "deepseek2-mla", experts: true}, {name: "deepseek2-lite", experts: true},
 }
 
-// open2 opens a model of the second set, or skips where a weight type is not there yet.
-func (f family) open2(t *testing.T) (root string, ref reference2, file *gguf.File) {
+// open2 opens a model of the second set, or skips the test where it is not here.
+func (f family) open2(t *testing.T) (ref reference2, file *gguf.File) {
 	t.Helper()
-	root = testdata.Folder(t, "parity2")
-	text, err := os.ReadFile(filepath.Join(root, "ref", f.name+".json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(text, &ref); err != nil {
-		t.Fatal(err)
-	}
-	file, err = gguf.Open(filepath.Join(root, ref.Model))
-	if err != nil && strings.Contains(err.Error(), "is of type mxfp4, which is not supported") {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { file.Close() })
-	return root, ref, file
+	readSidecar(t, "parity2", f.name, &ref)
+	return ref, openModel(t, "parity2", ref.Model)
 }
 
 // TestParity2 runs the families of the second reference set exactly, in float32 everywhere, and on
@@ -93,7 +75,7 @@ func TestParity2(t *testing.T) {
 	skipUnderRace(t)
 	for _, f := range families2 {
 		t.Run(f.name, func(t *testing.T) {
-			root, ref, file := f.open2(t)
+			ref, file := f.open2(t)
 			for _, arm := range []struct {
 				name string
 				o    thumb.Options
@@ -112,21 +94,21 @@ func TestParity2(t *testing.T) {
 				t.Run(arm.name, func(t *testing.T) {
 					r := openTestRunnerContext(t, file, arm.o, 64, 9, ref.Context)
 					defer r.Close()
-					r.Lead(func(l *pool.Leader) { checkParity2(t, root, &ref, NewLine(r, l), arm.tol) })
+					r.Lead(func(l *pool.Leader) { checkParity2(t, &ref, NewLine(r, l), arm.tol) })
 				})
 			}
 		})
 	}
 }
 
-func checkParity2(t *testing.T, root string, ref *reference2, line *Line, tol tolerance) {
+func checkParity2(t *testing.T, ref *reference2, line *Line, tol tolerance) {
 	var d distance
 	for _, seq := range ref.Sequences {
 		want := seq.Refs["ref_f32_dequant"]
 		if testing.Short() && seq.Length > 33 {
 			continue // under an emulator
 		}
-		rows := readFloats(t, filepath.Join(root, want.File))
+		rows := readFloats(t, refdata.Path(t, "parity2/"+want.File))
 		var positions []int
 		if json.Unmarshal(seq.Positions, &positions) != nil {
 			for i := range seq.Tokens {
@@ -148,7 +130,7 @@ func checkParity2(t *testing.T, root string, ref *reference2, line *Line, tol to
 func TestTokenize2(t *testing.T) {
 	for _, f := range families2 {
 		t.Run(f.name, func(t *testing.T) {
-			_, ref, file := f.open2(t)
+			ref, file := f.open2(t)
 			tok, err := tokenizer.New(file)
 			if err != nil {
 				t.Fatal(err)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -16,13 +15,14 @@ import (
 	"sandwich/profiles"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/gguf"
-	"sandwich/runtime/internal/testdata"
 	"sandwich/runtime/model"
 	"sandwich/runtime/pool"
+	"sandwich/runtime/refdata"
 )
 
 // reference is the sidecar of a parity model.
 type reference struct {
+	set       string // its folder
 	Model     string
 	NVocab    int `json:"n_vocab"`
 	Sequences []struct {
@@ -81,7 +81,6 @@ var (
 // implementation.
 func TestParity(t *testing.T) {
 	skipUnderRace(t)
-	root := testdata.Folder(t, "parity")
 	for _, name := range []string{
 		"llama-f32", "llama-f16", "llama-bf16", "llama-q8_0", "llama-q4_0", "llama-q4_1", "llama-q5_0", "llama-q5_1",
 		"llama-iq4_nl",
@@ -90,12 +89,7 @@ func TestParity(t *testing.T) {
 		"qwen3moe-f32", "qwen3moe-q8_0", "qwen3moe-q4_k_m",
 	} {
 		t.Run(name, func(t *testing.T) {
-			ref := readReference(t, root, name)
-			file, err := gguf.Open(filepath.Join(root, ref.Model))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer file.Close()
+			ref, file := openReference(t, "parity", name)
 			for _, arm := range []struct {
 				name string
 				o    thumb.Options
@@ -119,24 +113,43 @@ func TestParity(t *testing.T) {
 				t.Run(arm.name, func(t *testing.T) {
 					r := openTestRunner(t, file, arm.o, 64)
 					defer r.Close()
-					r.Lead(func(l *pool.Leader) { checkParity(t, root, ref, NewLine(r, l), arm.tol) })
+					r.Lead(func(l *pool.Leader) { checkParity(t, ref, NewLine(r, l), arm.tol) })
 				})
 			}
 		})
 	}
 }
 
-func readReference(t *testing.T, root, name string) reference {
+// openReference reads the sidecar of a model of a reference set and opens the model. It skips the
+// test where the model is not here.
+func openReference(t *testing.T, set, name string) (reference, *gguf.File) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, "ref", name+".json"))
+	ref := reference{set: set}
+	readSidecar(t, set, name, &ref)
+	return ref, openModel(t, set, ref.Model)
+}
+
+// readSidecar decodes the sidecar of a model of a reference set.
+func readSidecar(t *testing.T, set, name string, ref any) {
+	t.Helper()
+	text, err := os.ReadFile(refdata.Path(t, set+"/ref/"+name+".json"))
+	if err == nil {
+		err = json.Unmarshal(text, ref)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	var ref reference
-	if err := json.Unmarshal(text, &ref); err != nil {
+}
+
+// openModel opens a model of a reference set until the test ends.
+func openModel(t *testing.T, set, name string) *gguf.File {
+	t.Helper()
+	file, err := gguf.Open(refdata.Path(t, set+"/"+name))
+	if err != nil {
 		t.Fatal(err)
 	}
-	return ref
+	t.Cleanup(func() { file.Close() })
+	return file
 }
 
 // openTestRunner opens a model under the default plan of this host with options, room for 576
@@ -188,7 +201,7 @@ func planFor(t testing.TB, file *gguf.File, o thumb.Options) (*plans.Plan, error
 	return thumb.Default(profile, shape, o)
 }
 
-func checkParity(t *testing.T, root string, ref reference, line *Line, tol tolerance) {
+func checkParity(t *testing.T, ref reference, line *Line, tol tolerance) {
 	var d distance
 	for _, seq := range ref.Sequences {
 		want := seq.Refs["ref_f32_dequant"]
@@ -198,7 +211,7 @@ func checkParity(t *testing.T, root string, ref reference, line *Line, tol toler
 			}
 			want.Greedy = want.Greedy[:16]
 		}
-		rows := readFloats(t, filepath.Join(root, want.File))
+		rows := readFloats(t, refdata.Path(t, ref.set+"/"+want.File))
 		stored := func(pos int) int { return seq.Stored.row(pos, seq.Shape[0], len(seq.Tokens)) }
 		next, err := d.feed(line, seq.Tokens, stored, rows, ref.NVocab)
 		if err != nil {

@@ -2,12 +2,9 @@ package engine
 
 import (
 	"math"
-	"path/filepath"
 	"testing"
 
 	"sandwich/plans/thumb"
-	"sandwich/runtime/gguf"
-	"sandwich/runtime/internal/testdata"
 	"sandwich/runtime/pool"
 )
 
@@ -19,16 +16,10 @@ var int8Types = tolerance{2.5, 0.4, math.Inf(1), 0.85, 1.2, 0}
 // matrices are of the type, exactly and on the default path.
 func TestParityTypes(t *testing.T) {
 	skipUnderRace(t)
-	root := testdata.Folder(t, "parity2")
 	for _, name := range []string{"iq4_xs", "mxfp4", "nvfp4", "tq1_0", "tq2_0", "q1_0", "q2_0", "iq3_s", "iq3_xxs",
 		"iq2_s", "iq2_xs", "iq2_xxs", "iq1_m", "iq1_s"} {
 		t.Run(name, func(t *testing.T) {
-			ref := readReference(t, root, "llama-"+name)
-			file, err := gguf.Open(filepath.Join(root, ref.Model))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer file.Close()
+			ref, file := openReference(t, "parity2", "llama-"+name)
 			for _, arm := range []struct {
 				name string
 				o    thumb.Options
@@ -42,7 +33,7 @@ func TestParityTypes(t *testing.T) {
 				t.Run(arm.name, func(t *testing.T) {
 					r := openTestRunner(t, file, arm.o, 64)
 					defer r.Close()
-					r.Lead(func(l *pool.Leader) { checkParity(t, root, ref, NewLine(r, l), arm.tol) })
+					r.Lead(func(l *pool.Leader) { checkParity(t, ref, NewLine(r, l), arm.tol) })
 				})
 			}
 		})

@@ -1,19 +1,16 @@
 package engine
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
 	"sandwich/plans/thumb"
 	"sandwich/runtime/gguf"
-	"sandwich/runtime/internal/testdata"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/pool"
+	"sandwich/runtime/refdata"
 	"sandwich/runtime/tokenizer"
 )
 
@@ -39,21 +36,10 @@ type pooledReference struct {
 	}
 }
 
-func openPooled(t *testing.T, name string) (root string, ref pooledReference, file *gguf.File) {
+func openPooled(t *testing.T, name string) (ref pooledReference, file *gguf.File) {
 	t.Helper()
-	root = testdata.Folder(t, "parity2")
-	text, err := os.ReadFile(filepath.Join(root, "ref", name+".json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(text, &ref); err != nil {
-		t.Fatal(err)
-	}
-	if file, err = gguf.Open(filepath.Join(root, ref.Model)); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { file.Close() })
-	return root, ref, file
+	readSidecar(t, "parity2", name, &ref)
+	return ref, openModel(t, "parity2", ref.Model)
 }
 
 // TestPooled2 compares vectors and scores with those of the second set, inside its tolerances.
@@ -61,7 +47,7 @@ func TestPooled2(t *testing.T) {
 	skipUnderRace(t)
 	for _, name := range pooled2 {
 		t.Run(name, func(t *testing.T) {
-			root, ref, file := openPooled(t, name)
+			ref, file := openPooled(t, name)
 			most, rms := 5e-5, 1e-5
 			if ref.Pooling == "rank" {
 				most, rms = 1e-5, 1e-5
@@ -70,7 +56,7 @@ func TestPooled2(t *testing.T) {
 				r := openTestRunner(t, file, o, 64)
 				defer r.Close()
 				for _, seq := range ref.Sequences {
-					want := readFloats(t, filepath.Join(root, seq.Pooled.File))
+					want := readFloats(t, refdata.Path(t, "parity2/"+seq.Pooled.File))
 					got := poolAlone(t, r, seq.Tokens, 64)
 					if len(got) != ref.Dim || len(want) != ref.Dim {
 						t.Fatalf("%d numbers, the reference has %d", len(got), len(want))
@@ -107,19 +93,21 @@ func poolAlone(t *testing.T, r *Runner, tokens []int32, chunk int) (out []float3
 // TestPooledTokenize2 compares the tokenizers of these models with the ids of the sidecars.
 func TestPooledTokenize2(t *testing.T) {
 	for _, name := range pooled2 {
-		_, ref, file := openPooled(t, name)
-		tok, err := tokenizer.New(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, c := range ref.Tokenize {
-			for i, want := range [][]int32{c.Plain, c.Special, c.Added} {
-				o := tokenizer.EncodeOptions{ParseSpecial: i > 0, AddSpecial: i > 1}
-				if got := tok.Encode(nil, c.Text, o); !slices.Equal(got, want) {
-					t.Errorf("%s: %q %+v: %v, want %v", name, c.Text, o, got, want)
+		t.Run(name, func(t *testing.T) {
+			ref, file := openPooled(t, name)
+			tok, err := tokenizer.New(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range ref.Tokenize {
+				for i, want := range [][]int32{c.Plain, c.Special, c.Added} {
+					o := tokenizer.EncodeOptions{ParseSpecial: i > 0, AddSpecial: i > 1}
+					if got := tok.Encode(nil, c.Text, o); !slices.Equal(got, want) {
+						t.Errorf("%q %+v: %v, want %v", c.Text, o, got, want)
+					}
 				}
 			}
-		}
+		})
 	}
 }
 
@@ -129,7 +117,7 @@ func TestPooledBitEqual(t *testing.T) {
 	skipUnderRace(t)
 	for _, name := range []string{"bert-mean", "gemma-embedding-dense", "qwen3-embedding", "qwen3-rerank"} {
 		t.Run(name, func(t *testing.T) {
-			_, ref, file := openPooled(t, name)
+			ref, file := openPooled(t, name)
 			texts := make([][]int32, len(ref.Sequences))
 			for i, seq := range ref.Sequences {
 				texts[i] = seq.Tokens

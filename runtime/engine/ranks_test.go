@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -16,7 +15,6 @@ import (
 	"sandwich/runtime/api"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/gguf"
-	"sandwich/runtime/internal/testdata"
 	"sandwich/runtime/model"
 	"sandwich/runtime/pool"
 )
@@ -41,7 +39,6 @@ func crews(workers ...int) *plans.ServiceConfig {
 // tokens, in the same tolerance, as one.
 func TestRanksParity(t *testing.T) {
 	skipUnderRace(t)
-	root := testdata.Folder(t, "parity")
 	exact := thumb.Options{Compute: "f32", KV: "f32"}
 	for _, c := range []struct {
 		name   string
@@ -70,12 +67,7 @@ func TestRanksParity(t *testing.T) {
 		{"qwen3-q4_k_m", []int{1, 1}, exact, tolerance{}, "2 ranks: the ffn width 256 has 1 blocks of 256"},
 	} {
 		t.Run(fmt.Sprintf("%s/%v", c.name, c.ranks), func(t *testing.T) {
-			ref := readReference(t, root, c.name)
-			file, err := gguf.Open(filepath.Join(root, ref.Model))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer file.Close()
+			ref, file := openReference(t, "parity", c.name)
 			c.o.Service = crews(c.ranks...)
 			if c.refuse != "" {
 				if _, err := planFor(t, file, c.o); err == nil || !strings.Contains(err.Error(), c.refuse) {
@@ -85,7 +77,7 @@ func TestRanksParity(t *testing.T) {
 			}
 			r := openTestRunner(t, file, c.o, 64)
 			defer r.Close()
-			r.Lead(func(l *pool.Leader) { checkParity(t, root, ref, NewLine(r, l), c.tol) })
+			r.Lead(func(l *pool.Leader) { checkParity(t, ref, NewLine(r, l), c.tol) })
 		})
 	}
 }

@@ -7,62 +7,69 @@ import (
 	"encoding/json"
 	"math"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
+
+	"sandwich/runtime/refdata"
 )
 
-// TestDequantizeReference compares every quantized tensor of the reference models with the bits
-// that llama.cpp's dequantizer gave.
+// dequantized is a tensor of a reference model as llama.cpp dequantizes it.
+type dequantized struct {
+	Type   string
+	SHA    string `json:"sha256_f32"`
+	First8 []float32
+}
+
+// TestDequantizeReference compares every quantized tensor of the reference models with the bits of
+// llama.cpp's dequantizer. In the hashes of the second set a zero has no sign.
 func TestDequantizeReference(t *testing.T) {
-	seen := map[Type]bool{}
+	declared, seen := map[string]bool{}, map[Type]bool{}
 	for _, set := range []string{"parity", "parity2"} {
-		dequantizeSet(t, filepath.Join(testdata(t), set), set == "parity2", seen)
+		var models map[string]map[string]dequantized
+		readReference(t, set+"/dequant.json", &models)
+		for name, tensors := range models {
+			for _, want := range tensors {
+				declared[strings.ToLower(want.Type)] = true
+			}
+			t.Run(set+"/"+name, func(t *testing.T) {
+				f, err := Open(refdata.Path(t, set+"/"+name))
+				must(t, err)
+				defer f.Close()
+				checkDequantized(t, f, tensors, set == "parity2", seen)
+			})
+		}
 	}
 	for _, typ := range readable() {
-		if typ != F32 && !seen[typ] && !testing.Short() {
+		if typ != F32 && !declared[typ.String()] {
 			t.Errorf("the reference has no tensor of type %s", typ)
 		}
 	}
+	if len(seen) == 0 {
+		t.Error("no model was dequantized")
+	}
 }
 
-// dequantizeSet does so with the models of one set. In the hashes of the second one a zero has no
-// sign.
-func dequantizeSet(t *testing.T, dir string, unsigned bool, seen map[Type]bool) {
-	raw, err := os.ReadFile(filepath.Join(dir, "dequant.json"))
-	if err != nil {
-		t.Skip(err)
-	}
-	var models map[string]map[string]struct {
-		Type   string
-		SHA    string `json:"sha256_f32"`
-		First8 []float32
-	}
-	if err := json.Unmarshal(raw, &models); err != nil {
-		t.Fatal(err)
-	}
-	for name, tensors := range models {
-		f, err := Open(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
+// readReference decodes a JSON file of the reference data.
+func readReference(t *testing.T, name string, into any) {
+	t.Helper()
+	raw, err := os.ReadFile(refdata.Path(t, name))
+	must(t, err)
+	must(t, json.Unmarshal(raw, into))
+}
+
+// checkDequantized compares the tensors of a model and notes their types in seen.
+func checkDequantized(t *testing.T, f *File, tensors map[string]dequantized, unsigned bool, seen map[Type]bool) {
+	for name, want := range tensors {
+		ten, ok := f.Tensor(name)
+		if !ok || ten.Type.String() != strings.ToLower(want.Type) {
+			t.Fatalf("tensor %s: %+v, want type %s", name, ten, want.Type)
 		}
-		for tn, want := range tensors {
-			ten, ok := f.Tensor(tn)
-			if !ok || ten.Type.String() != strings.ToLower(want.Type) {
-				t.Fatalf("%s: tensor %s: %+v, want type %s", name, tn, ten, want.Type)
-			}
-			x := make([]float32, ten.Elems())
-			if err := Dequantize(x, ten.Type, ten.Data); err != nil {
-				t.Fatal(err)
-			}
-			if hashOf(x, unsigned) != want.SHA {
-				t.Errorf("%s: %s (%s) differs: first values %v, want %v", name, tn, ten.Type, x[:8], want.First8)
-			}
-			seen[ten.Type] = true
+		x := make([]float32, ten.Elems())
+		must(t, Dequantize(x, ten.Type, ten.Data))
+		if hashOf(x, unsigned) != want.SHA {
+			t.Errorf("%s (%s) differs: first values %v, want %v", name, ten.Type, x[:8], want.First8)
 		}
-		if err := f.Close(); err != nil {
-			t.Fatal(err)
-		}
+		seen[ten.Type] = true
 	}
 }
 
@@ -82,11 +89,6 @@ func hashOf(x []float32, unsigned bool) string {
 // TestDequantizeBlocks compares blocks of random bytes, in which all words, signs and scales of a
 // type occur, with the values that llama.cpp gave.
 func TestDequantizeBlocks(t *testing.T) {
-	dir := filepath.Join(testdata(t), "parity2")
-	raw, err := os.ReadFile(filepath.Join(dir, "blocks.json"))
-	if err != nil {
-		t.Skip(err)
-	}
 	var types map[string]struct {
 		Type   uint32   `json:"ggml_type"`
 		Elems  int      `json:"block_values"`
@@ -96,11 +98,9 @@ func TestDequantizeBlocks(t *testing.T) {
 		SHA    string   `json:"sha256_f32_all"`
 		Groups []string `json:"sha256_f32_per_64_blocks"`
 	}
-	if err := json.Unmarshal(raw, &types); err != nil {
-		t.Fatal(err)
-	}
+	readReference(t, "parity2/blocks.json", &types)
 	read := func(name string) []byte {
-		b, err := os.ReadFile(filepath.Join(dir, name))
+		b, err := os.ReadFile(refdata.Path(t, "parity2/"+name))
 		if err != nil {
 			t.Fatal(err)
 		}

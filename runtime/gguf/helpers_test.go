@@ -8,19 +8,6 @@ import (
 	"testing"
 )
 
-// testdata returns the folder of the reference material, or skips the test.
-func testdata(t testing.TB) string {
-	t.Helper()
-	dir := os.Getenv("SANDWICH_TESTDATA")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "shared")
-	}
-	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("no reference material at %s: set SANDWICH_TESTDATA", dir)
-	}
-	return dir
-}
-
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

@@ -6,15 +6,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"sandwich/runtime/refdata"
 )
 
 // TestOpenReferenceModels opens every reference model and looks at what each of them must have.
 func TestOpenReferenceModels(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(testdata(t), "parity", "models", "*.gguf"))
-	if err != nil || len(files) == 0 {
-		t.Skipf("no reference models: %v", err)
-	}
-	for _, path := range files {
+	for _, path := range refdata.Glob(t, "parity/models/*.gguf") {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			f, err := Open(path)
 			if err != nil {

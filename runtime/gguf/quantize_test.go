@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"math"
 	"math/rand/v2"
-	"path/filepath"
 	"testing"
 
 	"sandwich/microkernel/qtype"
+	"sandwich/runtime/refdata"
 )
 
 // TestQuantizeRoundTrip bounds the error of each type by what its quants can resolve, on normal
@@ -61,14 +61,13 @@ func TestQuantizeRoundTrip(t *testing.T) {
 // TestQuantizeLikeReference compares our blocks with those that llama.cpp's quantizer made of the
 // same model.
 func TestQuantizeLikeReference(t *testing.T) {
-	dir := filepath.Join(testdata(t), "parity", "models")
-	plain, err := Open(filepath.Join(dir, "llama-f32.gguf"))
+	plain, err := Open(refdata.Path(t, "parity/models/llama-f32.gguf"))
 	if err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	defer plain.Close()
 	for _, typ := range []Type{F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1} {
-		f, err := Open(filepath.Join(dir, "llama-"+typ.String()+".gguf"))
+		f, err := Open(refdata.Path(t, "parity/models/llama-"+typ.String()+".gguf"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"sandwich/runtime/refdata"
 )
 
 // ample are the limits of tests that are not about them.
@@ -35,11 +37,7 @@ type parityCase struct {
 // reasoning, and compares with Jinja2. One case is about the sandbox that it ran in, which refuses
 // to append to a list.
 func TestParity(t *testing.T) {
-	files, _ := filepath.Glob(filepath.Join("..", "..", "..", "shared", "parity2", "templates", "*.json"))
-	if len(files) == 0 {
-		t.Skip("no reference templates here")
-	}
-	for _, file := range files {
+	for _, file := range refdata.Glob(t, "parity2/templates/*.json") {
 		raw, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

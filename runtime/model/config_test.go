@@ -2,13 +2,13 @@ package model
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 
 	"sandwich/runtime/gguf"
+	"sandwich/runtime/refdata"
 )
 
 // parameters counts the elements that a configuration's published parameter count counts.
@@ -103,15 +103,7 @@ func TestTypeFallback(t *testing.T) {
 // TestShapeOfReference reads the reference models, all types and architectures, and looks at the
 // matrices of one by hand.
 func TestShapeOfReference(t *testing.T) {
-	dir := os.Getenv("SANDWICH_TESTDATA")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "shared")
-	}
-	files, _ := filepath.Glob(filepath.Join(dir, "parity", "models", "*.gguf"))
-	if len(files) == 0 {
-		t.Skipf("no reference models under %s: set SANDWICH_TESTDATA", dir)
-	}
-	for _, path := range files {
+	for _, path := range refdata.Glob(t, "parity/models/*.gguf") {
 		f, err := gguf.Open(path)
 		if err != nil {
 			t.Fatal(err)

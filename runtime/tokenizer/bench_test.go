@@ -3,15 +3,17 @@ package tokenizer
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"sandwich/runtime/gguf"
+	"sandwich/runtime/refdata"
 )
 
 // english is about a megabyte of ordinary text.
 func english(b *testing.B) string {
-	raw, err := os.ReadFile(testData(b, "demo", "val.txt"))
+	raw, err := os.ReadFile(filepath.Join("..", "demo", "testdata", "val.txt"))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -56,7 +58,7 @@ func BenchmarkStream(b *testing.B) {
 func BenchmarkNew(b *testing.B) {
 	for _, name := range vocabs {
 		b.Run(name, func(b *testing.B) {
-			file, err := gguf.Open(testData(b, "tokenizer", "vocab", "ggml-vocab-"+name+".gguf"))
+			file, err := gguf.Open(refdata.Path(b, "tokenizer/vocab/ggml-vocab-"+name+".gguf"))
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -3,6 +3,7 @@ package tokenizer
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -218,7 +219,7 @@ func TestChatConcurrent(t *testing.T) {
 
 // TestDemoChat renders the embedded model's own template.
 func TestDemoChat(t *testing.T) {
-	tok := load(t, testData(t, "demo", "tales-6m-q8_0.gguf"))
+	tok := load(t, filepath.Join("..", "demo", "tales-6m-q8_0.gguf"))
 	got, err := tok.Chat(t.Context(), Conversation{Messages: said("user", "Tell me a story about a fox. ", "assistant",
 		"Once.", "user",
 		"Go on."), Reply: true})

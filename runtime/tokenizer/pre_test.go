@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"sandwich/runtime/gguf"
+	"sandwich/runtime/refdata"
 )
 
 // another is metadata with another pre-tokenizer.
@@ -29,8 +30,8 @@ func TestPreTokenizers(t *testing.T) {
 		IDs    map[string][][]int32
 		Groups [][]string `json:"same_answers"`
 	}
-	readJSON(t, testData(t, "parity2", "pretok", "expected.json"), &ref)
-	file, err := gguf.Open(testData(t, "parity2", "pretok", "vocab.gguf"))
+	readJSON(t, refdata.Path(t, "parity2/pretok/expected.json"), &ref)
+	file, err := gguf.Open(refdata.Path(t, "parity2/pretok/vocab.gguf"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"sandwich/runtime/refdata"
+
 	"github.com/dlclark/regexp2/v2"
 )
 
@@ -92,7 +94,7 @@ func TestScannersOnReference(t *testing.T) {
 	var ref struct {
 		Cases []encodeCase `json:"cases"`
 	}
-	readJSON(t, testData(t, "tokenizer", "strings-qwen2.json"), &ref)
+	readJSON(t, refdata.Path(t, "tokenizer/strings-qwen2.json"), &ref)
 	var all strings.Builder
 	for _, c := range ref.Cases {
 		checkScanners(t, c.Text)

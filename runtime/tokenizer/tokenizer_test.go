@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"sandwich/runtime/refdata"
 )
 
 func TestRefusals(t *testing.T) {
@@ -164,7 +166,7 @@ func TestCutSpaces(t *testing.T) {
 	var ref struct {
 		Cases []encodeCase `json:"cases"`
 	}
-	readJSON(t, testData(t, "tokenizer", "strings-llama-spm.json"), &ref)
+	readJSON(t, refdata.Path(t, "tokenizer/strings-llama-spm.json"), &ref)
 	for _, c := range ref.Cases {
 		if got, want := encode(c.Text, true), encode(c.Text, false); !slices.Equal(got, want) {
 			t.Errorf("%q: cut %v, whole %v", c.Text, got, want)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/refdata"
 )
 
 var fruit = api.Tool{Name: "pick", Description: "Picks fruit",
@@ -84,12 +85,8 @@ type rendered struct {
 
 // Real templates write tools and calls as Jinja2 did from the same conversation.
 func TestRealToolTemplates(t *testing.T) {
-	files, _ := filepath.Glob(filepath.Join("..", "..", "..", "shared", "parity2", "templates", "*.json"))
-	if len(files) == 0 {
-		t.Skip("no reference templates here")
-	}
 	checked, thought := 0, 0
-	for _, file := range files {
+	for _, file := range refdata.Glob(t, "parity2/templates/*.json") {
 		var doc rendered
 		raw, err := os.ReadFile(file)
 		if err == nil {

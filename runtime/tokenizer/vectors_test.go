@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -13,25 +14,12 @@ import (
 	"testing"
 
 	"sandwich/runtime/gguf"
+	"sandwich/runtime/refdata"
 )
 
 // vocabs are the reference vocabularies and whether their pieces join to the text without a space
 // in front.
 var vocabs = []string{"llama-spm", "llama-bpe", "qwen2", "gpt-2"}
-
-// testData is the folder of reference data, or skips.
-func testData(tb testing.TB, parts ...string) string {
-	tb.Helper()
-	root := os.Getenv("SANDWICH_TESTDATA")
-	if root == "" {
-		root = filepath.Join("..", "..", "..", "shared")
-	}
-	path := filepath.Join(append([]string{root}, parts...)...)
-	if _, err := os.Stat(path); err != nil {
-		tb.Skipf("no reference data (set SANDWICH_TESTDATA): %v", err)
-	}
-	return path
-}
 
 var loaded sync.Map // path -> *Tokenizer
 
@@ -56,7 +44,7 @@ func load(tb testing.TB, path string) *Tokenizer {
 
 func vocab(tb testing.TB, name string) *Tokenizer {
 	tb.Helper()
-	return load(tb, testData(tb, "tokenizer", "vocab", "ggml-vocab-"+name+".gguf"))
+	return load(tb, refdata.Path(tb, "tokenizer/vocab/ggml-vocab-"+name+".gguf"))
 }
 
 func readJSON(tb testing.TB, path string, into any) {
@@ -105,7 +93,7 @@ func TestReferenceStrings(t *testing.T) {
 					Bytes string `json:"bytes_hex"`
 				} `json:"pieces"`
 			}
-			readJSON(t, testData(t, "tokenizer", "strings-"+name+".json"), &ref)
+			readJSON(t, refdata.Path(t, "tokenizer/strings-"+name+".json"), &ref)
 			tok := vocab(t, name)
 			if tok.Vocab() != ref.Tokens {
 				t.Errorf("%d tokens, want %d", tok.Vocab(), ref.Tokens)
@@ -151,12 +139,13 @@ func TestReferenceStrings(t *testing.T) {
 }
 
 func TestReferenceInpOut(t *testing.T) {
-	paths := []string{testData(t, "parity2", "tokenizer", "ggml-vocab-bert-bge.gguf")}
+	names := []string{"parity2/tokenizer/ggml-vocab-bert-bge.gguf"}
 	for _, name := range vocabs {
-		paths = append(paths, testData(t, "tokenizer", "vocab", "ggml-vocab-"+name+".gguf"))
+		names = append(names, "tokenizer/vocab/ggml-vocab-"+name+".gguf")
 	}
-	for _, path := range paths {
-		t.Run(filepath.Base(path), func(t *testing.T) {
+	for _, name := range names {
+		t.Run(path.Base(name), func(t *testing.T) {
+			path := refdata.Path(t, name)
 			tok := load(t, path)
 			in, err := os.ReadFile(path + ".inp")
 			if err != nil {
@@ -191,18 +180,14 @@ func TestReferenceInpOut(t *testing.T) {
 
 // TestReferenceParity checks the small vocabularies of the parity models.
 func TestReferenceParity(t *testing.T) {
-	sidecars, _ := filepath.Glob(filepath.Join(testData(t, "parity", "ref"), "*.json"))
-	if len(sidecars) == 0 {
-		t.Skip("no parity sidecars")
-	}
-	for _, path := range sidecars {
+	for _, path := range refdata.Glob(t, "parity/ref/*.json") {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".json"), func(t *testing.T) {
 			var ref struct {
 				Model    string       `json:"model"`
 				Tokenize []encodeCase `json:"tokenize"`
 			}
 			readJSON(t, path, &ref)
-			tok := load(t, testData(t, "parity", filepath.FromSlash(ref.Model)))
+			tok := load(t, refdata.Path(t, "parity/"+ref.Model))
 			if len(ref.Tokenize) == 0 {
 				t.Fatal("no cases")
 			}

@@ -12,6 +12,7 @@ import (
 
 	"sandwich/runtime/api"
 	"sandwich/runtime/grammar"
+	"sandwich/runtime/refdata"
 )
 
 var weather = api.Tool{Name: "get_weather", Description: "The weather of a city", Parameters: `{"type":"object",
@@ -207,10 +208,7 @@ func named0(t *testing.T, name string) *Format {
 
 // Real templates are recognised.
 func TestOf(t *testing.T) {
-	files, _ := filepath.Glob(filepath.Join("..", "..", "..", "shared", "parity2", "templates", "*.jinja"))
-	if len(files) == 0 {
-		t.Skip("no reference templates here")
-	}
+	files := refdata.Glob(t, "parity2/templates/*.jinja")
 	want := map[string]string{"GLM": "glm", "Qwen3-Coder": "qwen3-coder", "Qwen3.5": "qwen3-coder",
 		"Qwen-Qwen": "hermes",
 		"Nous":      "hermes", "Mistral": "mistral", "mistralai-Mistral-Nemo": "mistral-list",
