@@ -10,7 +10,7 @@ SOAKTIME ?= 10m
 GATE_STATE ?= gate-proof.json
 HAVE_CC  := $(shell command -v gcc cc clang 2>/dev/null | head -1)
 
-.PHONY: results build run test check race lint vet fmt arm64 bench fuzz golden size clean clients schemas agents test-numa soak gate-proof histories losses divisions test-registry
+.PHONY: results build run test test-caches check race lint vet fmt arm64 bench fuzz golden size clean clients schemas agents test-numa soak gate-proof histories losses divisions test-registry
 
 build: ## the one static binary, at bin/sandwich
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/sandwich
@@ -20,6 +20,10 @@ run: build ## probe this machine, tune the embedded model within a minute, serve
 
 test: ## unit, property, golden and command tests
 	$(GO) test ./...
+
+TEST_L3 ?= 4 64 512
+test-caches: ## the tests as on machines with an L3 of each size in TEST_L3, in MiB
+	for mib in $(TEST_L3); do SANDWICH_TEST_L3=$$mib $(GO) test -tags testl3 ./... || exit 1; done
 
 test-numa: ## sandwich inside a Linux guest of four NUMA nodes and one of arm64 clusters (docs/numa.md); skipped without qemu
 	$(GO) vet -tags numa ./cmd/sandwich

@@ -39,7 +39,7 @@ func TestPerplexityOfTheEmbeddedModel(t *testing.T) {
 	if testing.Short() {
 		t.Skip("scores 13,462 tokens")
 	}
-	text := filepath.Join(module, "runtime", "demo", "testdata", "val.txt")
+	text := filepath.Join("..", "..", "runtime", "demo", "testdata", "val.txt")
 	var s measure.Score
 	sandwichJSON(t, &s, "bench", "perplexity", text, "--format", "json")
 	if want := 55.6133; s.Tokens != 13462 || math.Abs(s.Perplexity/want-1) > 0.005 {
@@ -109,8 +109,8 @@ func TestGenerateByContext(t *testing.T) {
 		logits := filepath.Join(t.TempDir(), "logits.f32")
 		var got generated
 		sandwichJSON(t, &got, "generate", "--model", refdata.Path(t, "parity2/"+ref.Model), "--tokens",
-			joinTokens(seq.Tokens), "-n", "48", "--ignore-eos", "--compute", "f32", "--kv", "f32", "--ctx", most, "--logits", logits,
-			"--format", "json")
+			joinTokens(seq.Tokens), "-n", "48", "--ignore-eos", "--compute", "f32", "--kv", "f32", "--ctx", most,
+			"--logits", logits, "--format", "json")
 		if len(want.Greedy) != 48 || !slices.Equal(got.Tokens, want.Greedy) {
 			t.Errorf("%s: greedy tokens are %v, want %v", name, got.Tokens, want.Greedy)
 		}

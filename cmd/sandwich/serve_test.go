@@ -194,8 +194,8 @@ func TestServeCompany(t *testing.T) {
 	s.stop()
 }
 
-// TestServeHugePrompts checks that prompts that cannot fit are refused for their length, without the
-// memory and the time of their tokens. What the start of the server takes does not count.
+// TestServeHugePrompts checks that prompts that cannot fit are refused for their length, without
+// the memory and the time of their tokens. What the start of the server takes does not count.
 func TestServeHugePrompts(t *testing.T) {
 	s := startServe(t)
 	before, measured := s.resetPeak()

@@ -29,7 +29,7 @@ type bench struct {
 	profile *profiles.Profile
 	buffer  *mem.Buffer   // of bandwidth; nil until it is needed
 	buffers []*mem.Buffer // all, which free returns
-	room    int           // bytes that further buffers may have
+	left    int           // bytes that further buffers may have
 	flushes bool          // mem.CanFlush
 	stamps  []stamp
 	notes   []string
@@ -47,7 +47,7 @@ type stamp struct {
 }
 
 func newBench(p *pool.Pool, host *profiles.Profile) *bench {
-	return &bench{pool: p, profile: host, stamps: make([]stamp, p.Size()), room: memoryBudget(mem.Available()),
+	return &bench{pool: p, profile: host, stamps: make([]stamp, p.Size()), left: memoryBudget(mem.Available()),
 		flushes: mem.CanFlush()}
 }
 
@@ -57,9 +57,9 @@ func (b *bench) free() {
 	}
 }
 
-// run takes one sample: the work of all workers divided by the time from the first start to the last
-// end, summed over the passes of the figure. For a single worker, time in which other threads had
-// its PU does not count: heuristics compare rates of one worker, also on a busy machine.
+// run takes one sample: the work of all workers divided by the time from the first start to the
+// last end, summed over the passes of the figure. For a single worker, time in which other threads
+// had its PU does not count: heuristics compare rates of one worker, also on a busy machine.
 func (b *bench) run(f *figure) (float64, error) {
 	if _, err := b.pool.SetActive(f.workers); err != nil {
 		return 0, err

@@ -24,7 +24,7 @@ func (b *bench) alloc(size int, huge bool) (*mem.Buffer, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.room = max(0, b.room-buf.Len())
+	b.left = max(0, b.left-buf.Len())
 	b.buffers = append(b.buffers, buf)
 	return buf, nil
 }
@@ -53,8 +53,8 @@ type stretch struct {
 	flush  bool   // before each pass; else a pass continues where the one before ended
 }
 
-// newStretch divides memory into calls of at most callBytes, and passes into whole calls. A pass over
-// memory that is flushed ends with it.
+// newStretch divides memory into calls of at most callBytes, and passes into whole calls. A pass
+// over memory that is flushed ends with it.
 func newStretch(memory []byte, most int, flush bool) stretch {
 	const calls, block = 4, 1024 // a reader reads whole blocks
 	call := max(block, min(callBytes, len(memory)/calls)&^(block-1))

@@ -22,8 +22,8 @@ func TestMemoryBudget(t *testing.T) {
 	}
 }
 
-// TestStretch checks which bytes passes read: those that are flushed start at the beginning and read
-// each byte once, others continue and go round.
+// TestStretch checks which bytes passes read: those that are flushed start at the beginning and
+// read each byte once, others continue and go round.
 func TestStretch(t *testing.T) {
 	const kib = 1 << 10
 	for name, c := range map[string]struct {
@@ -134,22 +134,22 @@ func TestRatesOfLargeCaches(t *testing.T) {
 
 // TestSmallBudget checks that a measurement does with little memory.
 func TestSmallBudget(t *testing.T) {
-	for _, room := range []int{0, 1 << 20, 20 << 20} {
+	for _, left := range []int{0, 1 << 20, 20 << 20} {
 		b := benchOf(t, narrow(t))
-		b.room = room
+		b.left = left
 		figures, err := b.bandwidthFigures()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, most := b.buffer.Len(), max(room, b.pool.Size()*leastShare); got > most {
+		if got, most := b.buffer.Len(), max(left, b.pool.Size()*leastShare); got > most {
 			t.Errorf("a buffer of %d bytes, want at most %d", got, most)
 		}
 		for _, f := range figures {
 			if rate, err := b.run(f); err != nil || !(rate > 1) {
-				t.Errorf("room for %d bytes: %s has %g, %v", room, f.ceiling.Name(), rate, err)
+				t.Errorf("%d bytes: %s has %g, %v", left, f.ceiling.Name(), rate, err)
 			}
 			if f.ceiling.Level == profiles.Weights {
-				t.Errorf("panels are read from %d bytes", room)
+				t.Errorf("panels are read from %d bytes", left)
 			}
 		}
 	}

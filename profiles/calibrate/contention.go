@@ -105,9 +105,9 @@ func (f *full) sides(t *trial, fig *figure) error {
 // of reading.
 const mostFlushed = 32 << 20
 
-// readFor is reads of the workers' slices for a while. A sample continues where the one before ended,
-// so that the caches hold nothing of what it reads. Where they could hold a region, the beginning of
-// each slice is flushed instead, and a pass reads it at most once.
+// readFor is reads of the workers' slices for a while. A sample continues where the one before
+// ended, so that the caches hold nothing of what it reads. Where they could hold a region, the
+// beginning of each slice is flushed instead, and a pass reads it at most once.
 func (f *full) readFor(workers []int, window time.Duration) *figure {
 	fig := &figure{workers: workers}
 	slice := func(w int) []byte {

@@ -250,7 +250,7 @@ const leastShare = 64 << 10
 func (b *bench) prepareBuffer() (err error) {
 	n := b.pool.Size()
 	const hugePage = 2 << 20 // which the size is rounded up to
-	if b.buffer, err = b.alloc(max(b.room&^(hugePage-1), n*leastShare), true); err != nil {
+	if b.buffer, err = b.alloc(max(b.left&^(hugePage-1), n*leastShare), true); err != nil {
 		return err
 	}
 	return b.touch(share(b.buffer, n))

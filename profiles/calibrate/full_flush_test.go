@@ -10,8 +10,8 @@ import (
 	"sandwich/topotree"
 )
 
-// TestFullOfLargeCaches runs the stages that read memory on a machine whose caches hold a region: it
-// is flushed before each pass, and a pass ends with it.
+// TestFullOfLargeCaches runs the stages that read memory on a machine whose caches hold a region:
+// it is flushed before each pass, and a pass ends with it.
 func TestFullOfLargeCaches(t *testing.T) {
 	f := workersFor(t, described(t, "numa:2(memory=1GiB) l3:1(size=512MiB) core:2"))
 	if f.memory.flush != mem.CanFlush() {

@@ -94,10 +94,10 @@ func memoryNodes(m *topotree.Machine) []topotree.MemoryNode {
 	return out
 }
 
-// regionSize returns the bytes of the region of one of so many nodes, where all nodes together leave
-// others bytes for other buffers. Figures between nodes need a region on each, so that the full
-// probe may use mostMemory per node; a quarter of what is available to the process, and of what is
-// free on the node, bounds it too.
+// regionSize returns the bytes of the region of one of so many nodes, where all nodes together
+// leave others bytes for other buffers. Figures between nodes need a region on each, so that the
+// full probe may use mostMemory per node; a quarter of what is available to the process, and of
+// what is free on the node, bounds it too.
 func regionSize(n topotree.MemoryNode, nodes, others int) int {
 	size := mostMemory
 	if free := mem.Available(); free >= 0 {
@@ -190,8 +190,8 @@ func lastCache(m *topotree.Machine, pu int) int {
 	return 0
 }
 
-// nodeCaches returns the size of all last-level caches of the PUs of a memory node together; those of
-// the whole machine for memory without PUs, which is read from everywhere.
+// nodeCaches returns the size of all last-level caches of the PUs of a memory node together; those
+// of the whole machine for memory without PUs, which is read from everywhere.
 func nodeCaches(m *topotree.Machine, cpus topotree.CPUSet) int {
 	if cpus.IsEmpty() {
 		cpus = m.Online

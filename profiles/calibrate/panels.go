@@ -89,8 +89,8 @@ func (b *bench) cold() (region []byte, flush bool, err error) {
 	buffer := b.buffer
 	if buffer == nil {
 		size := max(3*llc, leastCold)
-		if size > b.room {
-			size = b.room
+		if size > b.left {
+			size = b.left
 		}
 		if !leavesCaches(size, llc) && b.flushes {
 			size = min(size, leastCold)

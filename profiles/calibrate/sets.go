@@ -213,8 +213,8 @@ func (f *full) measureFlows(ctx context.Context, until time.Time) error {
 	return err
 }
 
-// readFlows divides the memory among the workers of flows and returns their reads. Pages that lie on
-// all nodes are read as a chunk of each node's region after the other.
+// readFlows divides the memory among the workers of flows and returns their reads. Pages that lie
+// on all nodes are read as a chunk of each node's region after the other.
 func (f *full) readFlows(flows []profiles.Flow) *figure {
 	mixed := map[int]bool{}
 	ends := map[int][]int{}
@@ -266,7 +266,8 @@ func (f *full) mixedPart(region, worker int) []byte {
 	return b[at:][:part]
 }
 
-// readMixed reads a chunk of a worker's part of each region after the other, as readFor does of one.
+// readMixed reads a chunk of a worker's part of each region after the other, as readFor does of
+// one.
 func (f *full) readMixed(w int) float64 {
 	at, done := &f.stamps[w].at, 0
 	for began := time.Now(); time.Since(began) < domainWindow; done += readChunk {

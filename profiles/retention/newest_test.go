@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestNewest: of a host's files the own one and the two newest of the others stay, in a folder
-// whose name holds what patterns are made of; those of other hosts and kinds stay as well.
+// TestNewest checks that a host's own file and the two newest others stay, in a folder whose name
+// has characters of patterns, and that files of other hosts and kinds stay as well.
 func TestNewest(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "a[b*")
 	if err := os.Mkdir(folder, 0o755); err != nil {
@@ -47,7 +47,7 @@ func TestNewest(t *testing.T) {
 			want = []string{"x-1-a.yaml", "x-1-b.yaml", "x-1-f.json", "x-2-e.yaml"}
 		}
 		if !slices.Equal(left, want) {
-			t.Errorf("beside %s %v stay, want %v", own, left, want)
+			t.Errorf("of the files of %s, %v stay; want %v", own, left, want)
 		}
 	}
 	if err := Newest(filepath.Join(folder, "gone", "x.yaml"), "x", ""); err == nil {

@@ -117,7 +117,7 @@ func TestOpenUpdate(t *testing.T) {
 	}
 }
 
-// TestFullDisk writes to a file system without room: under a limit on the size of files, and on a
+// TestFullDisk writes to a full file system: under a limit on the size of files, and on a
 // small one where this process may mount it.
 func TestFullDisk(t *testing.T) {
 	if path := os.Getenv("RETENTION_FULL_DISK"); path != "" {

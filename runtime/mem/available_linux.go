@@ -29,7 +29,7 @@ func availableIn(root fs.FS) int64 {
 			least = min(least, n)
 		}
 	}
-	if n := limitRoom(root); n >= 0 {
+	if n := limitLeft(root); n >= 0 {
 		least = min(least, n)
 	}
 	if least == math.MaxInt64 {

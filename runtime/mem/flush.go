@@ -7,9 +7,9 @@ const flushCall = 64 << 10
 // CanFlush reports whether Flush works on this machine.
 func CanFlush() bool { return flushLine > 0 }
 
-// Flush writes the cache lines of b back to memory and removes them from every cache of the machine,
-// so that the next read of them comes from memory. Where the CPU has no instruction for that, it
-// does nothing and returns false.
+// Flush writes the cache lines of b back to memory and removes them from every cache of the
+// machine, so that the next read of them comes from memory. Where the CPU has no instruction for
+// that, it does nothing and returns false.
 func Flush(b []byte) bool {
 	if !CanFlush() {
 		return false

@@ -13,9 +13,9 @@ var limits = []struct{ limit, used string }{
 	{"Max data size", "VmData"},
 }
 
-// limitRoom returns what the resource limits leave of the address space, in bytes; -1 without a
+// limitLeft returns what the resource limits leave of the address space, in bytes; -1 without a
 // limit.
-func limitRoom(root fs.FS) int64 {
+func limitLeft(root fs.FS) int64 {
 	least := int64(-1)
 	text := read(root, "proc/self/limits")
 	for _, l := range limits {

@@ -86,8 +86,9 @@ func TestAvailable(t *testing.T) {
 			"sys/fs/cgroup/memory/memory.usage_in_bytes":   file("1"),
 		}, 1500000},
 		"address space": {fstest.MapFS{
-			"proc/meminfo":     meminfo,
-			"proc/self/limits": file("Limit  Soft Limit  Hard Limit  Units\nMax address space  5000000  unlimited  bytes\n"),
+			"proc/meminfo": meminfo,
+			"proc/self/limits": file("Limit  Soft Limit  Hard Limit  Units\n" +
+				"Max address space  5000000  unlimited  bytes\n"),
 			"proc/self/status": file("Name:\tx\nVmSize:\t    1000 kB\nVmData:\t  10 kB\n"),
 		}, 5000000 - 1000<<10},
 		"data, spent": {fstest.MapFS{

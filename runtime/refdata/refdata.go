@@ -27,8 +27,8 @@ func Path(t testing.TB, name string) string {
 	return ""
 }
 
-// Glob returns the files of the reference data that match a pattern of names with slashes, sorted by
-// name, each once. Where there are none it skips the test.
+// Glob returns the files of the reference data that match a pattern of names with slashes, sorted
+// by name, each once. Where there are none it skips the test.
 func Glob(t testing.TB, pattern string) []string {
 	t.Helper()
 	found := map[string]string{} // by name
