@@ -15,7 +15,6 @@ import (
 	"sandwich/microkernel"
 	"sandwich/plans"
 	"sandwich/plans/thumb"
-	"sandwich/profiles"
 	"sandwich/profiles/calibrate"
 	"sandwich/profiles/retention"
 	"sandwich/roofline"
