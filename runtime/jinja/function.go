@@ -2,7 +2,6 @@ package jinja
 
 import (
 	"strings"
-	"time"
 )
 
 // function is a callable that is written in Go.
@@ -120,41 +119,4 @@ func (c *cycler) attribute(name string) any {
 		return function(func(*run, *arguments) any { c.at = 0; return nil })
 	}
 	return undefined("a cycler has no attribute '" + name + "'")
-}
-
-// timeVerbs are those of strftime, as layouts of package time.
-var timeVerbs = map[byte]string{
-	'd': "02", 'e': "_2", 'b': "Jan", 'h': "Jan", 'B': "January", 'm': "01", 'Y': "2006", 'y': "06",
-	'H': "15", 'I': "03", 'M': "04", 'S': "05", 'A': "Monday", 'a': "Mon", 'p': "PM", 'j': "002",
-	'F': time.DateOnly, 'T': time.TimeOnly, 'D': "01/02/06", 'R': "15:04",
-	'c': "Mon Jan _2 15:04:05 2006", 'x': "01/02/06", 'X': time.TimeOnly,
-}
-
-// strftimeNow formats the time of the rendering.
-func strftimeNow(r *run, a *arguments) any {
-	layout := a.text(0, "format", "")
-	a.need(0, "format")
-	out := &builder{m: &r.meter}
-	for {
-		text, verb, ok := strings.Cut(layout, "%")
-		out.write(text)
-		if !ok || verb == "" {
-			return out.String()
-		}
-		bare := verb[0] == '-' && len(verb) > 1 // glibc: no zero in front
-		if bare {
-			verb = verb[1:]
-		}
-		layout = verb[1:]
-		switch format, known := timeVerbs[verb[0]]; {
-		case known && bare:
-			out.write(strings.TrimLeft(r.now.Format(format), "0 "))
-		case known:
-			out.write(r.now.Format(format))
-		case verb[0] == '%':
-			out.write("%")
-		default:
-			fail("strftime_now does not know %%%s", clip(verb, 4))
-		}
-	}
 }
