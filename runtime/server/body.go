@@ -7,12 +7,10 @@ import (
 	"net/http"
 	"os"
 	"sync/atomic"
-	"time"
 	"unicode/utf8"
 )
 
-// budget bounds the bytes of all bodies in memory at one time, whatever the
-// number of clients.
+// budget bounds the bytes of all bodies in memory at the same time.
 type budget struct {
 	left atomic.Int64
 }
@@ -25,23 +23,21 @@ func (b *budget) take(n int64) bool {
 	return false
 }
 
-// readBody reads the whole body within Options.MaxBody bytes and
-// the deadline that ServeHTTP has set. Memory is taken as bytes arrive, never as announced. The
-// caller calls release when the bytes are no longer used. Reading to the end is
-// also what lets net/http notice that the client hangs up.
+// readBody reads the whole body within Options.MaxBody bytes and within the time
+// that its connection allows. Memory is taken from the budget as bytes arrive.
+// The caller calls release when it no longer uses the bytes. Reading to the end also lets net/http
+// notice that the client hangs up.
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request) (body []byte, release func(), fail *apiError) {
-	tooLarge := newError(http.StatusRequestEntityTooLarge, typeInvalid, "body_too_large",
-		"the body is larger than the %d bytes accepted", s.opts.MaxBody)
 	if r.ContentLength > s.opts.MaxBody {
 		w.Header().Set("Connection", "close")
-		return nil, nil, tooLarge
+		return nil, nil, s.tooLarge()
 	}
+	src := io.Reader(http.MaxBytesReader(w, r.Body, s.opts.MaxBody))
 	var taken int64
 	release = func() { s.bodies.left.Add(taken) }
 	var buf bytes.Buffer
-	src := http.MaxBytesReader(w, r.Body, s.opts.MaxBody)
-	for {
-		const step = 32 << 10
+	const first, block = 4 << 10, 32 << 10 // most bodies that do not arrive hold little memory
+	for step := int64(first); ; step = block - taken%block {
 		if !s.bodies.take(step) {
 			release()
 			w.Header().Set("Connection", "close")
@@ -51,29 +47,38 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) (body []byte, 
 			return nil, nil, e
 		}
 		taken += step
-		_, err := io.CopyN(&buf, src, step)
-		if err == nil {
-			continue
-		}
-		if errors.Is(err, io.EOF) {
+		if _, err := io.CopyN(&buf, src, step); errors.Is(err, io.EOF) {
 			break
+		} else if err != nil {
+			release()
+			return nil, nil, s.unreadable(connOf(r), err)
 		}
-		release()
-		var over *http.MaxBytesError
-		switch {
-		case errors.As(err, &over):
-			return nil, nil, tooLarge
-		case errors.Is(err, os.ErrDeadlineExceeded):
-			return nil, nil, newError(http.StatusRequestTimeout, typeInvalid, "", "the body did not arrive within %v",
-				s.opts.BodyTimeout)
-		}
-		return nil, nil, newError(http.StatusBadRequest, typeInvalid, "", "the body cannot be read: %v", err)
 	}
-	if !utf8.Valid(buf.Bytes()) {
+	connOf(r).received()
+	body = buf.Bytes()
+	if !utf8.Valid(body) {
 		release()
 		return nil, nil, newError(http.StatusBadRequest, typeInvalid, "", "the body is not valid UTF-8")
 	}
-	// The body is here; from now on a pause of the client is no fault.
-	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
-	return buf.Bytes(), release, nil
+	return body, release, nil
+}
+
+func (s *Server) tooLarge() *apiError {
+	return newError(http.StatusRequestEntityTooLarge, typeInvalid, "body_too_large",
+		"the body is larger than the %d bytes accepted", s.opts.MaxBody)
+}
+
+// unreadable returns the answer to a body that could not be read from a connection.
+func (s *Server) unreadable(c *conn, err error) *apiError {
+	var over *http.MaxBytesError
+	switch {
+	case c.displaced():
+		return newError(statusDisplaced, typeLimit, "too_many_connections", "the connection was closed for another one")
+	case errors.As(err, &over):
+		return s.tooLarge()
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return newError(http.StatusRequestTimeout, typeInvalid, "", "the body did not arrive within %v and one second "+
+			"more for each %d bytes", s.opts.BodyTimeout, minBodyRate)
+	}
+	return newError(http.StatusBadRequest, typeInvalid, "", "the body cannot be read: %v", err)
 }

@@ -1,43 +1,60 @@
 package server
 
 import (
-	"errors"
-	"fmt"
-	"io"
+	"container/list"
+	"context"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 )
 
-// What a client may still send after it was refused. An answer is lost when its
-// connection is closed over bytes that nobody read: TCP then resets it, and many
-// clients read nothing before they have written everything.
+// States of a connection. In every state but connBusy it waits for its client and may give way.
 const (
-	lingerTime  = 4 * time.Second
-	lingerBytes = 256 << 20
+	connIdle    = iota // nothing has arrived since it was opened or since the last answer
+	connHeader         // a header has begun to arrive
+	connLingers        // the request is refused, and the rest of its body is discarded
+	connBody           // the body of a request is arriving
+	connBusy           // a request is being answered
+	connStates  = connBusy
 )
 
-// linger takes what the peer still sends, within bounds, until it has read the
-// answer and closes.
-func linger(c net.Conn) {
-	_ = c.SetReadDeadline(time.Now().Add(lingerTime))
-	_, _ = io.CopyN(io.Discard, c, lingerBytes)
+// conn is one connection of the table. A nil *conn stands for a request that did not come over one
+// (in tests); its methods do nothing.
+type conn struct {
+	net.Conn
+	table   *conns
+	client  *client
+	watched atomic.Bool // Read reports what arrives to the table
+
+	halfClosed bool // of the goroutine that serves the connection
+
+	// The table's lock guards what follows.
+	state     int
+	used      bool             // a request has arrived
+	began     time.Time        // start of the state
+	since     time.Time        // start of the state, or the last bytes of a body
+	covered   time.Time        // until then the bytes of a body that arrived are fast enough
+	allowance time.Duration    // for a body, whatever its rate
+	got       int64            // bytes of a body
+	places    [2]*list.Element // in the queues of the table and of the client; nil: busy or gone
+	gone      bool             // not in the table
 }
 
-// takeRest is linger where the client said that it closes the connection behind this answer:
-// net/http then closes it over what is left of a body that was refused.
-func takeRest(w http.ResponseWriter, r *http.Request) {
-	if !r.Close || r.ContentLength == 0 || r.Header.Get("Expect") != "" {
-		return
-	}
-	rc := http.NewResponseController(w)
-	_ = rc.Flush()
-	_ = rc.SetReadDeadline(time.Now().Add(lingerTime))
-	_, _ = io.CopyN(io.Discard, r.Body, lingerBytes)
+type connKey struct{}
+
+// withConn is the ConnContext of an http.Server over a table.
+func withConn(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, c)
 }
 
-// follow is the http.Server's ConnState. net/http calls a connection active only
-// once a whole header is there; Read knows earlier that one has begun.
+// connOf returns the connection that a request came over, or nil.
+func connOf(r *http.Request) *conn {
+	c, _ := r.Context().Value(connKey{}).(*conn)
+	return c
+}
+
+// follow is the ConnState of an http.Server over a table.
 func (t *conns) follow(nc net.Conn, state http.ConnState) {
 	c, ok := nc.(*conn)
 	if !ok {
@@ -46,23 +63,109 @@ func (t *conns) follow(nc net.Conn, state http.ConnState) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch state {
-	case http.StateActive:
+	case http.StateActive: // the header is complete; Read notices earlier that one has begun
+		c.used = true
 		t.move(c, connBusy)
 	case http.StateIdle:
 		t.move(c, connIdle)
 	}
 }
 
+// receive begins a body. It has to arrive within the allowance and one more second for each
+// minBodyRate bytes of it.
+func (c *conn) receive(allowance time.Duration) { c.take(connBody, allowance) }
+
+// discard begins the end of a body that nothing reads any more.
+func (c *conn) discard() { c.take(connLingers, lingerTime) }
+
+func (c *conn) take(state int, allowance time.Duration) {
+	if c == nil {
+		return
+	}
+	c.table.mu.Lock()
+	defer c.table.mu.Unlock()
+	c.table.move(c, state)
+	c.allowance = allowance
+	c.extend()
+}
+
+// extend moves the read deadline to where the bytes that arrived allow it.
+func (c *conn) extend() {
+	_ = c.Conn.SetReadDeadline(c.began.Add(c.allowance + bodyTime(c.got)))
+}
+
+// bodyTime returns how long bytes of a body may take.
+func bodyTime(bytes int64) time.Duration {
+	return time.Duration(float64(bytes) / minBodyRate * float64(time.Second))
+}
+
+// received ends a body: it is complete, and from now on a silent client is not at fault.
+func (c *conn) received() {
+	if c == nil {
+		return
+	}
+	c.table.mu.Lock()
+	defer c.table.mu.Unlock()
+	c.table.move(c, connBusy)
+	_ = c.Conn.SetReadDeadline(time.Time{})
+}
+
+// receives reports whether a body is not complete.
+func (c *conn) receives() bool {
+	if c == nil {
+		return false
+	}
+	c.table.mu.Lock()
+	defer c.table.mu.Unlock()
+	return c.state == connBody && !c.gone
+}
+
+// displaced reports whether the table closed the connection for another one.
+func (c *conn) displaced() bool {
+	if c == nil {
+		return false
+	}
+	c.table.mu.Lock()
+	defer c.table.mu.Unlock()
+	return c.gone
+}
+
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	if n > 0 && c.quiet.Load() {
-		c.table.mu.Lock()
-		if c.state == connIdle {
-			c.table.move(c, connHeader)
-		}
-		c.table.mu.Unlock()
+	if n > 0 && c.watched.Load() {
+		c.arrived(n)
 	}
 	return n, err
+}
+
+// arrived notes that bytes arrived while the connection waited for its client.
+func (c *conn) arrived(n int) {
+	c.table.mu.Lock()
+	defer c.table.mu.Unlock()
+	switch {
+	case c.gone:
+	case c.state == connIdle:
+		c.table.move(c, connHeader)
+	case c.state == connBody, c.state == connLingers:
+		now := time.Now()
+		c.got += int64(n)
+		if c.covered.Before(now) {
+			c.covered = now
+		}
+		if c.covered = c.covered.Add(bodyTime(int64(n))); c.covered.Sub(now) > bodyCredit {
+			c.covered = now.Add(bodyCredit)
+		}
+		c.since = now
+		c.table.waiting[c.state].MoveToBack(c.places[0])
+		c.client.waiting[c.state].MoveToBack(c.places[1])
+		c.extend()
+	}
+}
+
+// Write fails where the client takes nothing for the table's write timeout.
+func (c *conn) Write(p []byte) (int, error) {
+	_ = c.Conn.SetWriteDeadline(time.Now().Add(c.table.writeTimeout))
+	return c.Conn.Write(p)
 }
 
 func (c *conn) Close() error {
@@ -71,48 +174,4 @@ func (c *conn) Close() error {
 	c.table.drop(c)
 	c.table.mu.Unlock()
 	return err
-}
-
-// CloseWrite ends the answer. net/http calls it, and then waits for half a
-// second, before it closes a connection whose body it does not read to the end.
-func (c *conn) CloseWrite() error {
-	if err := closeWrite(c.Conn); err != nil {
-		return err
-	}
-	c.table.mu.Lock()
-	c.table.move(c, connLingers)
-	c.table.mu.Unlock()
-	linger(c.Conn)
-	return nil
-}
-
-func closeWrite(c net.Conn) error {
-	if half, ok := c.(interface{ CloseWrite() error }); ok {
-		return half.CloseWrite()
-	}
-	return errors.ErrUnsupported
-}
-
-// refuse tells a client beyond its bound to come back. Only so many are told at
-// a time; the others are closed without a word.
-func (t *conns) refuse(c net.Conn) {
-	select {
-	case t.refusals <- struct{}{}:
-	default:
-		c.Close()
-		return
-	}
-	go func() {
-		defer func() { <-t.refusals }()
-		defer c.Close()
-		e := newError(http.StatusServiceUnavailable, typeLimit, "too_many_connections",
-			"this address has %d requests under way, which is its bound; try again later", t.mostClient)
-		body := e.body()
-		_ = c.SetWriteDeadline(time.Now().Add(time.Second))
-		_, err := fmt.Fprintf(c, "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n"+
-			"Retry-After: 1\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
-		if err == nil && closeWrite(c) == nil {
-			linger(c)
-		}
-	}()
 }

@@ -6,76 +6,62 @@ import (
 	"net"
 	"net/netip"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 )
 
-// A connection is busy while a request is answered on it; in every other state
-// it only waits, and gives way where its place is needed.
-const (
-	connIdle    = iota // nothing has arrived since it was opened or since the last answer
-	connHeader         // a header has begun to arrive
-	connLingers        // a refusal is sent, and what the client still sends is thrown away
-	connBusy           // a request is being answered
-	connStates  = connBusy
-)
-
-// patience is how long a connection may wait in a state before it has to give way
-// to another client's. One of nothing but silence gives way at once, one whose
-// request lies unread in the socket never does, for as long as this machine is busy.
-var patience = [connStates]time.Duration{connHeader: time.Second, connLingers: time.Second}
-
-// soon is when to look again whether somebody can give way.
-const soon = 100 * time.Millisecond
-
-// conns is a listener that bounds how many connections are open, of all clients
-// and of each. Where a place is needed, the connection that has been idle for
-// longest gives way, then the one that has been sending its header for longest.
-// Where all are busy, a client beyond its own bound is refused, and others wait
-// in the backlog of the operating system.
+// conns is a listener that bounds how many connections are open, in total and per client address.
+//
+// Accept never waits for a place. Where a bound is reached, the connection that most readily gives
+// way is closed for the new one (see tier). Where none gives way, the new connection is refused
+// with status 503.
 type conns struct {
 	net.Listener
 	most, mostClient int
-	refusals         chan struct{} // places of clients that are being refused
+	writeTimeout     time.Duration // for one write to a connection
+	refusals         chan struct{} // semaphore of connections that are being refused
 
 	mu      sync.Mutex
-	changed sync.Cond // a connection left or began to wait, or the listener was closed
 	open    int
-	clients map[netip.Prefix]int
-	waiting [connStates]list.List // of *conn, by the time they began to wait
-	closed  bool
+	clients map[netip.Prefix]*client
+	waiting queues
 }
 
-func newConns(ln net.Listener, most, mostClient int) *conns {
-	c := &conns{Listener: ln, most: most, mostClient: mostClient, refusals: make(chan struct{}, 64),
-		clients: make(map[netip.Prefix]int)}
-	c.changed.L = &c.mu
-	return c
+// queues holds connections by state, those without progress for longest first.
+type queues [connStates]list.List
+
+// client is the state of one client address. The table's lock guards it.
+type client struct {
+	prefix  netip.Prefix
+	open    int
+	waiting queues
 }
 
-// conn is one connection of the table; its state belongs to the table's lock.
-type conn struct {
-	net.Conn
-	table  *conns
-	client netip.Prefix
-	state  int
-	since  time.Time     // when it came into its state
-	place  *list.Element // in the table's list of its state; nil: busy or gone
-	gone   bool
-	quiet  atomic.Bool // idle, so that the next byte begins a header
+// newConns returns a table over ln with at most most connections, and mostClient of each client.
+// Both shrink in proportion where the process may not open as many descriptors.
+func newConns(ln net.Listener, most, mostClient int, writeTimeout time.Duration) *conns {
+	refusals := 64
+	if free, known := freeDescriptors(); known {
+		refusals = max(1, min(refusals, free/8))
+		if n := max(1, free/2, free-refusals-spareDescriptors); n < most {
+			most, mostClient = n, max(1, mostClient*n/most)
+		}
+	}
+	return &conns{Listener: ln, most: most, mostClient: mostClient, writeTimeout: writeTimeout,
+		refusals: make(chan struct{}, refusals), clients: make(map[netip.Prefix]*client)}
 }
 
-// Accept returns the next connection that has a place.
+// spareDescriptors is how many descriptors are left to the rest of the process.
+const spareDescriptors = 32
+
+// Accept returns the next connection that has a place in the table. It refuses others itself.
 func (t *conns) Accept() (net.Conn, error) {
 	for {
 		raw, err := t.Listener.Accept()
 		if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
-			// The system has fewer places than the table. net/http comes back
-			// in a moment; by then the descriptor is free.
-			t.mu.Lock()
-			t.makeRoom(netip.Prefix{})
-			t.mu.Unlock()
+			if t.freeOne() {
+				continue
+			}
 		}
 		if err != nil {
 			return nil, err
@@ -86,33 +72,77 @@ func (t *conns) Accept() (net.Conn, error) {
 	}
 }
 
-// admit gives a connection its place; nil: it was refused. It waits while every
-// place is busy.
-func (t *conns) admit(raw net.Conn) *conn {
-	c := &conn{Conn: raw, table: t, client: clientOf(raw.RemoteAddr()), state: connBusy}
+// freeOne closes the connection that most readily gives way. It reports whether there was one.
+func (t *conns) freeOne() bool {
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	if c.client.IsValid() && t.clients[c.client] >= t.mostClient && !t.makeRoom(c.client) {
-		t.refuse(raw)
-		return nil
+	victim := t.waiting.choose(time.Now(), t.most)
+	t.drop(victim)
+	t.mu.Unlock()
+	if victim == nil {
+		return false
 	}
-	for t.open >= t.most && !t.makeRoom(netip.Prefix{}) {
-		if t.closed {
-			raw.Close()
-			return nil
-		}
-		again := time.AfterFunc(soon, t.changed.Broadcast) // somebody's patience may have ended
-		t.changed.Wait()
-		again.Stop()
+	victim.Conn.Close() // frees the descriptor before it returns
+	return true
+}
+
+// admit adds a connection to the table, or refuses it and returns nil.
+func (t *conns) admit(raw net.Conn) *conn {
+	c, victim, bound := t.add(raw)
+	if victim != nil {
+		go victim.Conn.Close() // which waits for a pending read to return
 	}
-	t.open++
-	t.clients[c.client]++
-	t.move(c, connIdle)
+	if c == nil {
+		t.refuse(raw, bound)
+	}
 	return c
 }
 
-// clientOf is whose connection it is: the address, or the network of 64 bits
-// that an IPv6 host has to itself. It is invalid where there is no address.
+// add adds a connection to the table in place of victim, if that is not nil. Where there is no
+// place it returns a nil connection and the bound that was reached.
+func (t *conns) add(raw net.Conn) (c, victim *conn, bound string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	cl := t.client(clientOf(raw.RemoteAddr()))
+	switch {
+	case cl.prefix.IsValid() && cl.open >= t.mostClient:
+		if victim = cl.waiting.choose(now, t.most); victim == nil {
+			return nil, nil, "this address"
+		}
+	case t.open >= t.most:
+		if victim = t.waiting.choose(now, cl.open+1); victim == nil {
+			t.forget(cl)
+			return nil, nil, "the server"
+		}
+	}
+	t.drop(victim)
+	t.clients[cl.prefix] = cl // drop may have removed it
+	c = &conn{Conn: raw, table: t, client: cl, state: connBusy}
+	t.open++
+	cl.open++
+	t.move(c, connIdle)
+	return c, victim, ""
+}
+
+// client returns the state of a client address, which is empty for a new one.
+func (t *conns) client(prefix netip.Prefix) *client {
+	cl := t.clients[prefix]
+	if cl == nil {
+		cl = &client{prefix: prefix}
+		t.clients[prefix] = cl
+	}
+	return cl
+}
+
+// forget removes a client that has no connection.
+func (t *conns) forget(cl *client) {
+	if cl.open == 0 {
+		delete(t.clients, cl.prefix)
+	}
+}
+
+// clientOf returns the client of an address: the address itself, or its network of 64 bits in IPv6,
+// which one host has to itself. It is invalid for a socket without an address.
 func clientOf(a net.Addr) netip.Prefix {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {
@@ -123,90 +153,53 @@ func clientOf(a net.Addr) netip.Prefix {
 	return p
 }
 
-// makeRoom closes the connection that has to give way, of one client to another of
-// its own or (with the zero client) of all; false: there is none. The caller holds
-// the lock.
-func (t *conns) makeRoom(client netip.Prefix) bool {
-	now, looks := time.Now(), 0
-	for state := range t.waiting {
-		for e := t.waiting[state].Front(); e != nil; e = e.Next() {
-			c := e.Value.(*conn)
-			if !client.IsValid() && now.Sub(c.since) < patience[state] {
-				break // so are all behind it
-			}
-			if client.IsValid() && c.client != client {
-				continue
-			}
-			if state == connIdle && c.hasRequest() {
-				if looks++; looks == mostLooks {
-					break
-				}
-				continue
-			}
-			t.drop(c)
-			c.Conn.Close()
-			return true
-		}
-	}
-	return false
-}
-
-// mostLooks bounds how many sockets are looked into for one newcomer.
-const mostLooks = 64
-
-// move brings a connection into a state. The caller holds the lock.
+// move changes the state of a connection. The caller holds the lock.
 func (t *conns) move(c *conn, state int) {
 	if c.gone {
 		return
 	}
 	t.unlist(c)
-	c.state, c.since = state, time.Now()
-	c.quiet.Store(state == connIdle)
+	now := time.Now()
+	c.state, c.began, c.since, c.covered, c.got = state, now, now, now, 0
+	c.watched.Store(state != connBusy)
 	if state != connBusy {
-		c.place = t.waiting[state].PushBack(c)
-		t.changed.Broadcast()
+		c.places = [2]*list.Element{t.waiting[state].PushBack(c), c.client.waiting[state].PushBack(c)}
 	}
 }
 
 func (t *conns) unlist(c *conn) {
-	if c.place != nil {
-		t.waiting[c.state].Remove(c.place)
-		c.place = nil
+	if c.places[0] != nil {
+		t.waiting[c.state].Remove(c.places[0])
+		c.client.waiting[c.state].Remove(c.places[1])
+		c.places = [2]*list.Element{}
 	}
 }
 
-// drop takes a connection out of the table. The caller holds the lock.
+// drop removes a connection from the table; nil is ignored. The caller holds the lock.
 func (t *conns) drop(c *conn) {
-	if c.gone {
+	if c == nil || c.gone {
 		return
 	}
 	t.unlist(c)
 	c.gone = true
 	t.open--
-	if t.clients[c.client]--; t.clients[c.client] == 0 {
-		delete(t.clients, c.client)
-	}
-	t.changed.Broadcast()
+	c.client.open--
+	t.forget(c.client)
 }
 
-// dismissWaiting closes every connection on which no answer is under way.
-func (t *conns) dismissWaiting() {
+// dismiss closes the connections in some states that give way at least as readily as a tier.
+func (t *conns) dismiss(worst int, states ...int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, state := range []int{connIdle, connHeader} {
-		for e := t.waiting[state].Front(); e != nil; e = t.waiting[state].Front() {
-			c := e.Value.(*conn)
-			t.drop(c)
-			c.Conn.Close()
+	now := time.Now()
+	for _, state := range states {
+		var next *list.Element
+		for e := t.waiting[state].Front(); e != nil; e = next {
+			next = e.Next()
+			if c := e.Value.(*conn); c.tier(now) <= worst {
+				t.drop(c)
+				go c.Conn.Close()
+			}
 		}
 	}
-}
-
-// Close ends Accept.
-func (t *conns) Close() error {
-	t.mu.Lock()
-	t.closed = true
-	t.changed.Broadcast()
-	t.mu.Unlock()
-	return t.Listener.Close()
 }

@@ -33,17 +33,19 @@ func crowdSize(t *testing.T, want int) int {
 	return want
 }
 
-// probe asks a door for its health many times, each on a connection of its own.
-// Other processes share this machine, so the bound is far above what is seen.
+// probe asks a listener for its health many times, each time on a new connection. The bound is far
+// above the usual times, because other processes use this machine.
 func probe(t *testing.T, what, url string) {
+	t.Helper()
+	probeFrom(t, what, "127.0.0.1", url)
+}
+
+func probeFrom(t *testing.T, what, from, url string) {
 	t.Helper()
 	var times []time.Duration
 	for range 400 {
 		begun := time.Now()
-		c, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := dialFrom(t, from, url)
 		code := ask(t, c, getHealth, 20*time.Second)
 		times = append(times, time.Since(begun))
 		c.Close()
@@ -115,9 +117,20 @@ func TestHealthBesideSlowConnections(t *testing.T) {
 	defer wg.Wait()
 	defer stop()
 	what := fmt.Sprintf("beside %d slow connections", n)
-	probe(t, what+", own door", health)
-	time.Sleep(patience[connHeader])
 	probe(t, what+", main door", url)
+	probe(t, what+", own door", health)
+}
+
+// TestHealthBesideSlowBodies holds that thousands of connections whose bodies do not arrive, of five
+// addresses, lock out neither a sixth address nor one of the five.
+func TestHealthBesideSlowBodies(t *testing.T) {
+	url, health, _ := crowded(t, &fake{words: []string{"x"}}, Options{})
+	n := crowdSize(t, 5120)
+	attackers(t, url, n/5)
+	for _, from := range []string{"127.0.0.7", "127.0.0.2"} {
+		probeFrom(t, fmt.Sprintf("beside %d slow bodies, from %s", n, from), from, url)
+	}
+	probe(t, fmt.Sprintf("beside %d slow bodies, own listener", n), health)
 }
 
 // Clients that hang up in the middle of a stream leave nothing behind.

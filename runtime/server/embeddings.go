@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"sandwich/runtime/api"
 )
@@ -210,7 +209,6 @@ func (s *Server) wider(dimensions *int64) *apiError {
 // read has texts read, and answers where they are refused; param is the field that holds them.
 func (s *Server) read(x *exchange, r *http.Request, texts api.Embedding, param string) (v api.Vectors, ok bool) {
 	v, err := s.gen.Embed(r.Context(), texts)
-	_ = http.NewResponseController(x).SetWriteDeadline(time.Now().Add(s.opts.WriteTimeout))
 	switch {
 	case hungUp(r.Context()):
 		x.status = statusHungUp

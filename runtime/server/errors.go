@@ -33,7 +33,9 @@ const (
 	typeServer  = "server_error"
 	typeLimit   = "rate_limit_error"
 
-	statusHungUp = 499 // never sent; what /metrics counts for a client that left
+	// Never sent; the log and /metrics have them in place of an answer.
+	statusDisplaced = 444 // the server closed the connection for another one
+	statusHungUp    = 499 // the client left
 )
 
 func newError(status int, kind, code, format string, args ...any) *apiError {
@@ -122,6 +124,10 @@ func (e *apiError) bodyFor(w http.ResponseWriter) []byte {
 func (e *apiError) write(w http.ResponseWriter) {
 	if x, ok := w.(*exchange); ok {
 		x.failed = e
+		if e.status == statusDisplaced {
+			x.status = e.status
+			return
+		}
 	}
 	h := w.Header()
 	if e.retryAfter > 0 {

@@ -83,7 +83,6 @@ func (s *Server) written(x *exchange, r *http.Request, c *call, out *stream, w w
 	out.eager = c.progress
 	out.start()
 	result, err := s.answer(r.Context(), x, c, w)
-	_ = out.rc.SetWriteDeadline(time.Now().Add(s.opts.WriteTimeout))
 	switch {
 	case hungUp(r.Context()):
 		x.status = statusHungUp

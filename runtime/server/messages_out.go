@@ -3,7 +3,6 @@ package server
 import (
 	"encoding/json"
 	"net/http"
-	"time"
 
 	"sandwich/runtime/api"
 )
@@ -193,7 +192,6 @@ func (m *blocks) finish(r *api.Result) {
 		b := append(append(m.appendHead(nil), m.whole...), "],"...)
 		b = append(appendStop(b, r), ',')
 		b = append(appendBlockUsage(b, r.PromptTokens, r.CachedTokens, r.Tokens), '}')
-		_ = m.rc.SetWriteDeadline(time.Now().Add(m.opts.WriteTimeout))
 		writeJSON(m.w, http.StatusOK, b)
 		return
 	}

@@ -264,7 +264,6 @@ func (r *response) finish(result *api.Result) {
 		r.keep(o["id"].(string), body)
 	}
 	if !r.asked.stream {
-		_ = r.rc.SetWriteDeadline(time.Now().Add(r.opts.WriteTimeout))
 		writeJSON(r.w, http.StatusOK, body)
 		return
 	}

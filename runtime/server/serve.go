@@ -21,7 +21,11 @@ const lastWord = 2 * time.Second
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	base, cut := context.WithCancelCause(context.Background())
 	defer cut(nil)
-	table := newConns(ln, s.opts.MaxConns, s.opts.ClientConns)
+	table := newConns(ln, s.opts.MaxConns, s.opts.ClientConns, s.opts.WriteTimeout)
+	if l := s.opts.Log; l != nil && table.most < s.opts.MaxConns {
+		l.Warn("the limit of open files (ulimit -n) bounds the connections", "connections", table.most,
+			"wanted", s.opts.MaxConns)
+	}
 	srv := &http.Server{
 		Handler:           s,
 		ReadHeaderTimeout: s.opts.HeaderTimeout,
@@ -29,6 +33,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		MaxHeaderBytes:    s.opts.MaxHeader,
 		ErrorLog:          s.opts.ErrorLog,
 		BaseContext:       func(net.Listener) context.Context { return base },
+		ConnContext:       withConn,
 		ConnState:         table.follow,
 	}
 	failed := make(chan error, 1)
@@ -53,6 +58,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 func (s *Server) drain(srv *http.Server, table *conns, cut context.CancelCauseFunc) {
 	until := time.Now().Add(s.opts.Grace)
 	ended := s.readiness.drain()
+	table.dismiss(tierStalled, connBody) // requests that may never be complete
 	select {
 	case <-ended:
 	case <-time.After(s.opts.Grace):
@@ -62,7 +68,7 @@ func (s *Server) drain(srv *http.Server, table *conns, cut context.CancelCauseFu
 		case <-time.After(lastWord):
 		}
 	}
-	table.dismissWaiting() // net/http would wait for those that never sent anything
+	table.dismiss(tierKept, connIdle, connHeader, connBody) // net/http would wait for some of them
 	rest, cancel := context.WithTimeout(context.Background(), max(time.Until(until), lastWord))
 	defer cancel()
 	if srv.Shutdown(rest) != nil {
@@ -70,18 +76,23 @@ func (s *Server) drain(srv *http.Server, table *conns, cut context.CancelCauseFu
 	}
 }
 
-// ServeHealth answers /health, and nothing else, on a listener of its own until ctx
-// ends: a probe is heard there however many clients the other one has. It asks for
-// no key and shows nothing that would need one. It closes ln and returns an error
-// only where ln fails.
+// ServeHealth answers /health, and nothing else, on a listener of its own until ctx ends. It answers
+// probes however many clients the other listener has, asks for no key, and shows nothing that would
+// need one. It closes ln and returns an error only where ln fails.
 func (s *Server) ServeHealth(ctx context.Context, ln net.Listener) error {
-	const moment = 5 * time.Second // for a probe that takes its time
-	table := newConns(ln, healthConns, healthConns)
+	const timeout = 5 * time.Second
+	table := newConns(ln, healthConns, healthConns, timeout)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /health", s.health)
 	srv := &http.Server{
-		Handler: mux, ReadTimeout: moment, WriteTimeout: moment, IdleTimeout: s.opts.IdleTimeout,
-		MaxHeaderBytes: s.opts.MaxHeader, ErrorLog: s.opts.ErrorLog, ConnState: table.follow,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.ContentLength != 0 {
+				connOf(r).discard()
+			}
+			mux.ServeHTTP(w, r)
+		}),
+		ReadTimeout: timeout, IdleTimeout: s.opts.IdleTimeout, MaxHeaderBytes: s.opts.MaxHeader,
+		ErrorLog: s.opts.ErrorLog, ConnContext: withConn, ConnState: table.follow,
 	}
 	defer context.AfterFunc(ctx, func() { srv.Close() })()
 	if err := srv.Serve(table); ctx.Err() == nil {
@@ -90,5 +101,5 @@ func (s *Server) ServeHealth(ctx context.Context, ln net.Listener) error {
 	return nil
 }
 
-// healthConns is more probes at once than anybody has.
+// healthConns bounds the connections of ServeHealth.
 const healthConns = 256

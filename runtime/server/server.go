@@ -21,16 +21,18 @@ type Options struct {
 	MaxBody    int64 // bytes of one body; 8 MiB
 	BodyBudget int64 // bytes of all bodies in memory; 256 MiB
 	MaxHeader  int   // bytes of a header; 64 KiB
-	MaxConns   int   // connections at once: idle ones give way, busy ones make others wait; 4096
 
-	// ClientConns are the connections at once of one address (of a /64 where it is of IPv6). A
-	// client beyond them loses its oldest idle connection, or is refused where all are busy. A
-	// quarter of MaxConns: a proxy is one address too, and needs one for each request under way.
+	// MaxConns bounds the connections at the same time; 4096. Beyond it an idle connection or one
+	// without progress is closed for a new one. Where all are busy the new one is refused.
+	MaxConns int
+
+	// ClientConns bounds those of one address, or of one /64 network of IPv6 addresses, in the same
+	// way; a quarter of MaxConns. A proxy needs one connection for each request under way.
 	ClientConns int
 
 	HeaderTimeout time.Duration // to send the header; 10 s
-	BodyTimeout   time.Duration // to send the body; 60 s
-	WriteTimeout  time.Duration // to take what is written; 30 s
+	BodyTimeout   time.Duration // to send the body, and a second more for each minBodyRate bytes of it; 60 s
+	WriteTimeout  time.Duration // for one write to a client; 30 s
 	IdleTimeout   time.Duration // between two requests; 2 min
 	Heartbeat     time.Duration // a quiet stream gets a comment this often; 10 s
 	Grace         time.Duration // for answers under way when Serve ends; 30 s
@@ -83,7 +85,7 @@ type Server struct {
 	unknown   nameSet // fields of requests that were ignored
 }
 
-// route is what a path answers to.
+// route is the handler of a path.
 type route struct {
 	method string // GET (and HEAD) or POST
 	open   bool   // needs no key
@@ -142,20 +144,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	x := newExchange(w, r, path)
 	x.shape = rt.shape
-	defer takeRest(w, r)
+	if r.ContentLength != 0 {
+		c := connOf(r)
+		c.receive(s.opts.BodyTimeout)
+		defer func() { c.endBody(w, r, x.failed != nil && x.failed.status == http.StatusRequestTimeout) }()
+	}
 	defer func() {
 		s.counters.request(path, x.status)
 		x.log(s.opts.Log)
 	}()
-	// The write deadline of the request before this one on the connection may
-	// stand. The read deadline holds until the body has arrived; after a refusal
-	// it also ends net/http's attempt to read the rest of it. Both are unsupported
-	// where there is no network (a test recorder).
-	rc := http.NewResponseController(w)
-	_ = rc.SetWriteDeadline(time.Now().Add(s.opts.WriteTimeout))
-	if r.ContentLength != 0 {
-		_ = rc.SetReadDeadline(time.Now().Add(s.opts.BodyTimeout))
-	}
 
 	if !s.hostAllowed(r) {
 		newError(http.StatusMisdirectedRequest, typeInvalid, "host_not_allowed",

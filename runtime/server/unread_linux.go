@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hasRequest tells whether bytes lie in the socket that nobody has read yet.
+// hasRequest reports whether bytes of the client are in the socket and unread.
 func (c *conn) hasRequest() (unread bool) {
 	sc, ok := c.Conn.(syscall.Conn)
 	if !ok {
@@ -16,7 +16,7 @@ func (c *conn) hasRequest() (unread bool) {
 	if err != nil {
 		return false
 	}
-	// Control does not wait for the Read that is under way.
+	// Control does not wait for a pending Read.
 	err = raw.Control(func(fd uintptr) {
 		n, err := unix.IoctlGetInt(int(fd), unix.TIOCINQ)
 		unread = err == nil && n > 0

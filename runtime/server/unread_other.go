@@ -4,6 +4,6 @@ package server
 
 import "time"
 
-// hasRequest takes a connection that is new, or has just had its answer, for one
-// whose next request lies unread.
-func (c *conn) hasRequest() bool { return time.Since(c.since) < soon }
+// hasRequest reports whether bytes of the client may be unread: where the system does not tell, for
+// a moment after the connection became idle.
+func (c *conn) hasRequest() bool { return time.Since(c.since) < 100*time.Millisecond }

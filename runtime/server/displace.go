@@ -1,0 +1,82 @@
+package server
+
+import "time"
+
+// Tiers order connections by how readily they give way to a new one.
+const (
+	tierIdle     = iota // waits for a request
+	tierStalled         // has been open for longer than patience and sends too slowly
+	tierFresh           // has not been open for longer than patience
+	tierUnproven        // has sent a request that is not read yet, or a body fast enough for a moment
+	tierKept            // never gives way
+)
+
+const (
+	// patience is how long a connection may be without progress before it counts as stalled.
+	patience = time.Second
+
+	// minBodyRate is the least rate of a request body in bytes per second. A slower body counts as
+	// stalled, and it ends with status 408 when it is slower on average after the time that
+	// Options.BodyTimeout grants to every body. Mobile networks of the second generation are five
+	// times as fast.
+	minBodyRate = 1 << 10
+
+	// bodyCredit bounds the time for which bytes that arrived early count as progress.
+	bodyCredit = 2 * time.Second
+
+	// mostLooks bounds the connections of each state that are compared for a new one.
+	mostLooks = 64
+)
+
+// tier returns how readily a connection gives way. The caller holds the table's lock.
+func (c *conn) tier(now time.Time) int {
+	age := now.Sub(c.began)
+	switch {
+	case c.state == connBusy:
+		return tierKept
+	case c.state == connIdle && (c.used || age >= patience):
+		return tierIdle
+	case c.state == connBody && c.covered.After(now):
+		if age < bodyCredit {
+			return tierUnproven
+		}
+		return tierKept
+	case age >= patience:
+		return tierStalled
+	}
+	return tierFresh
+}
+
+// choose returns the connection that gives way: of the lowest tier, of the client with the most
+// connections among these, and without progress for longest among these. It compares the mostLooks
+// connections of each state that have been without progress for longest. Connections of tierUnproven
+// give way only where their client has more than crowd connections. The result is nil where no
+// connection gives way.
+func (q *queues) choose(now time.Time, crowd int) (best *conn) {
+	least := tierKept
+	for state := range q {
+		looks := 0
+		for e := q[state].Front(); e != nil && looks < mostLooks; e = e.Next() {
+			looks++
+			c := e.Value.(*conn)
+			tier := c.tier(now)
+			if state == connIdle && (tier < least || tier == least && c.before(best)) && c.hasRequest() {
+				tier = tierUnproven
+			}
+			switch {
+			case tier > least || tier == tierKept || tier == tierUnproven && c.client.open <= crowd:
+			case tier < least || c.before(best):
+				best, least = c, tier
+			}
+		}
+	}
+	return best
+}
+
+// before reports whether c gives way before another connection of its tier.
+func (c *conn) before(other *conn) bool {
+	if c.client.open != other.client.open {
+		return c.client.open > other.client.open
+	}
+	return c.since.Before(other.since)
+}
