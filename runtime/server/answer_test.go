@@ -166,7 +166,10 @@ func TestModelsHealthAndMethods(t *testing.T) {
 		{"GET", "/v1/chat/completions", 405, "takes POST, not GET"},
 		{"HEAD", "/v1/completions", 405, ""},
 		{"PUT", "/v1/completions", 405, "takes POST"},
-		{"GET", "/", 404, `"code":"not_found"`},
+		{"GET", "/", 200, "sandwich is running\n"},
+		{"HEAD", "/", 200, ""},
+		{"POST", "/", 405, `"code":"method_not_allowed"`},
+		{"GET", "/nothing", 404, `"code":"not_found"`},
 		{"POST", "/v1/images", 404, `"type":"invalid_request_error"`},
 	} {
 		w := serve(s, c.method, c.path, "")

@@ -23,16 +23,19 @@ func (b *budget) take(n int64) bool {
 	return false
 }
 
-// readBody reads the whole body within Options.MaxBody bytes and within the time
-// that its connection allows. Memory is taken from the budget as bytes arrive.
-// The caller calls release when it no longer uses the bytes. Reading to the end also lets net/http
-// notice that the client hangs up.
+// readBody reads the whole body within Options.MaxBody bytes, which are counted after
+// decompression, and within the time that its connection allows. Memory is taken from the budget as
+// bytes arrive. The caller calls release when it no longer uses the bytes. Reading to the end also
+// lets net/http notice that the client hangs up.
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request) (body []byte, release func(), fail *apiError) {
 	if r.ContentLength > s.opts.MaxBody {
 		w.Header().Set("Connection", "close")
 		return nil, nil, s.tooLarge()
 	}
 	src := io.Reader(http.MaxBytesReader(w, r.Body, s.opts.MaxBody))
+	if coding, _ := contentCoding(r.Header); coding == codingGzip {
+		src = &inflated{from: src, most: s.opts.MaxBody, left: s.opts.MaxBody}
+	}
 	var taken int64
 	release = func() { s.bodies.left.Add(taken) }
 	var buf bytes.Buffer
@@ -55,13 +58,16 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) (body []byte, 
 		}
 	}
 	connOf(r).received()
-	body = buf.Bytes()
+	body = bytes.TrimPrefix(buf.Bytes(), byteOrderMark)
 	if !utf8.Valid(body) {
 		release()
 		return nil, nil, newError(http.StatusBadRequest, typeInvalid, "", "the body is not valid UTF-8")
 	}
 	return body, release, nil
 }
+
+// byteOrderMark may begin a text in UTF-8.
+var byteOrderMark = []byte("\ufeff")
 
 func (s *Server) tooLarge() *apiError {
 	return newError(http.StatusRequestEntityTooLarge, typeInvalid, "body_too_large",
@@ -71,6 +77,7 @@ func (s *Server) tooLarge() *apiError {
 // unreadable returns the answer to a body that could not be read from a connection.
 func (s *Server) unreadable(c *conn, err error) *apiError {
 	var over *http.MaxBytesError
+	var corrupt *gzipError
 	switch {
 	case c.displaced():
 		return newError(statusDisplaced, typeLimit, "too_many_connections", "the connection was closed for another one")
@@ -79,6 +86,8 @@ func (s *Server) unreadable(c *conn, err error) *apiError {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return newError(http.StatusRequestTimeout, typeInvalid, "", "the body did not arrive within %v and one second "+
 			"more for each %d bytes", s.opts.BodyTimeout, minBodyRate)
+	case errors.As(err, &corrupt):
+		return newError(http.StatusBadRequest, typeInvalid, "", "%v", corrupt)
 	}
 	return newError(http.StatusBadRequest, typeInvalid, "", "the body cannot be read: %v", err)
 }

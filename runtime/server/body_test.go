@@ -27,7 +27,7 @@ func TestLateBodies(t *testing.T) {
 		{"no byte", []string{request[:head]}, http.StatusRequestTimeout},
 		{"below the rate", append([]string{request[:head]}, strings.Split(strings.Repeat("x", 100), "")...),
 			http.StatusRequestTimeout},
-		{"chunked", []string{strings.Replace(request[:head], "Content-Length: ", "Transfer-Encoding: chunked\r\nX: ", 1),
+		{"chunked", []string{strings.Replace(request[:head], "Content-Length:", "Transfer-Encoding: chunked\r\nX:", 1),
 			"5\r\nx"}, http.StatusRequestTimeout},
 		{"and closes", []string{strings.Replace(request[:head], "Host", "Connection: close\r\nHost", 1), "x"},
 			http.StatusRequestTimeout},

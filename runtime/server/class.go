@@ -63,6 +63,9 @@ func (b *common) class(c *call) *apiError {
 				text = "" // a number in quotes is no name
 			}
 		}
+		if n, whole := parseWhole(text); whole {
+			text = strconv.FormatInt(n, 10)
+		}
 		u, ok := parseUrgency(text)
 		if !ok {
 			return invalid("priority", wantClass)

@@ -41,7 +41,8 @@ func TestClasses(t *testing.T) {
 		{`"priority":true,`, "", "now", "priority"}, {`"priority":[1],`, "", "now", "priority"},
 		{`"priority":1e400,`, "", "now", "priority"}, {``, "soon", "now", "X-Sandwich-Priority"},
 		{``, strings.Repeat("9", 4000), "now", "X-Sandwich-Priority"},
-		{`"priority":"",`, "", "now", "priority"}, {`"priority":{},`, "", "now", "priority"}, {`"priority":-0.0,`, "", "now", "priority"},
+		{`"priority":"",`, "", "now", "priority"}, {`"priority":{},`, "", "now", "priority"}, {`"priority":0.5,`, "", "now", "priority"},
+		{`"priority":-0.0,`, "", "now", "reactive 0"}, {`"priority":0.3e1,`, "", "now", "proactive 3"},
 	} {
 		name := fmt.Sprintf("%.40s %.20s %s", c.fields, c.header, c.key)
 		r := httptest.NewRequest(http.MethodPost, "/v1/completions",
@@ -62,9 +63,9 @@ func TestClasses(t *testing.T) {
 	}
 	text := scrape(t, s, "now")
 	for _, want := range []string{
-		`sandwich_time_to_first_token_seconds_count{class="proactive"} 13`,
-		`sandwich_time_to_first_token_seconds_bucket{class="reactive",le="+Inf"} 8`,
-		`sandwich_queue_seconds_count{class="proactive"} 13`,
+		`sandwich_time_to_first_token_seconds_count{class="proactive"} 14`,
+		`sandwich_time_to_first_token_seconds_bucket{class="reactive",le="+Inf"} 9`,
+		`sandwich_queue_seconds_count{class="proactive"} 14`,
 		`sandwich_time_between_tokens_seconds_count{class="reactive"} 0`,
 	} {
 		if !strings.Contains(text, want) {

@@ -121,8 +121,8 @@ func TestHealthBesideSlowConnections(t *testing.T) {
 	probe(t, what+", own door", health)
 }
 
-// TestHealthBesideSlowBodies holds that thousands of connections whose bodies do not arrive, of five
-// addresses, lock out neither a sixth address nor one of the five.
+// TestHealthBesideSlowBodies holds that thousands of connections whose bodies do not arrive, of
+// five addresses, lock out neither a sixth address nor one of the five.
 func TestHealthBesideSlowBodies(t *testing.T) {
 	url, health, _ := crowded(t, &fake{words: []string{"x"}}, Options{})
 	n := crowdSize(t, 5120)

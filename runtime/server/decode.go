@@ -11,10 +11,8 @@ import (
 	"strings"
 )
 
-// decode reads JSON into v. Fields it has no place for are left to checkFields; a wrong type is
-// refused
-// with the name of the field. within is the path of v in the body, "" for the
-// body itself.
+// decode reads JSON into v and refuses a wrong type with the name of the field. It leaves fields
+// that v does not have to checkFields. within is the path of v in the body, "" for the body itself.
 func decode(data []byte, v any, within string) *apiError {
 	err := json.Unmarshal(data, v)
 	if err == nil {
@@ -146,11 +144,11 @@ func number(v *float64, name string, lo, hi, def float64) (float32, *apiError) {
 }
 
 // integer checks an optional integer against its range; absent gives the default.
-func integer(v *int64, name string, lo, hi, def int64) (int, *apiError) {
+func integer(v *wholeNumber, name string, lo, hi, def int64) (int, *apiError) {
 	if v == nil {
 		return int(def), nil
 	}
-	if *v < lo || *v > hi {
+	if int64(*v) < lo || int64(*v) > hi {
 		return 0, invalid(name, "is %d and must be between %d and %d", *v, lo, hi)
 	}
 	return int(*v), nil

@@ -49,9 +49,9 @@ func (c *conn) tier(now time.Time) int {
 
 // choose returns the connection that gives way: of the lowest tier, of the client with the most
 // connections among these, and without progress for longest among these. It compares the mostLooks
-// connections of each state that have been without progress for longest. Connections of tierUnproven
-// give way only where their client has more than crowd connections. The result is nil where no
-// connection gives way.
+// connections of each state that have been without progress for longest. Connections of
+// tierUnproven give way only where their client has more than crowd connections. The result is nil
+// where no connection gives way.
 func (q *queues) choose(now time.Time, crowd int) (best *conn) {
 	least := tierKept
 	for state := range q {

@@ -147,7 +147,8 @@ func TestSlowBodyKinds(t *testing.T) {
 	}
 }
 
-// TestShutdownDoesNotWaitForSlowBodies holds that bodies that do not arrive do not use up the grace.
+// TestShutdownDoesNotWaitForSlowBodies holds that bodies that do not arrive do not use up the
+// grace.
 func TestShutdownDoesNotWaitForSlowBodies(t *testing.T) {
 	url, srv := start(t, &fake{}, Options{Grace: time.Hour, BodyTimeout: time.Hour})
 	io.WriteString(dial(t, url), slowBody)

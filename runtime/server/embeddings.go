@@ -95,8 +95,8 @@ type embedBody struct {
 	Input      json.RawMessage `json:"input"`
 	Content    json.RawMessage `json:"content"`
 	Format     *string         `json:"encoding_format"`
-	Dimensions *int64          `json:"dimensions"`
-	Normalize  *int64          `json:"embd_normalize"` // -1: as the model makes them, 2: of length 1
+	Dimensions *wholeNumber    `json:"dimensions"`
+	Normalize  *wholeNumber    `json:"embd_normalize"` // -1: as the model makes them, 2: of length 1
 
 	texts api.Embedding
 }
@@ -155,12 +155,12 @@ func parseInput(raw json.RawMessage, to *api.Embedding) *apiError {
 			to.Texts = append(to.Texts, text)
 			return nil
 		}
-		var ids []int32
 		// encoding/json would read null as 0
 		if item[0] != '[' || bytes.IndexByte(item, 'n') >= 0 {
 			return invalid("input", accepted)
 		}
-		if err := json.Unmarshal(item, &ids); err != nil {
+		ids, err := parseIDs(item)
+		if err != nil {
 			if value, is := strings.CutPrefix(wrongValue(err), "number "); is {
 				return invalid("input", "holds %s, which is no token id", clip(value))
 			}
@@ -198,9 +198,9 @@ func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) {
 }
 
 // wider refuses more numbers than the model makes, if it makes vectors at all.
-func (s *Server) wider(dimensions *int64) *apiError {
+func (s *Server) wider(dimensions *wholeNumber) *apiError {
 	m := s.gen.Models()[0]
-	if n := dimensions; n != nil && m.Vector > 0 && !m.Scores && *n > int64(m.Vector) {
+	if n := dimensions; n != nil && m.Vector > 0 && !m.Scores && *n > wholeNumber(m.Vector) {
 		return invalid("dimensions", "is %d and the model makes %d numbers", *n, m.Vector)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"math"
 	"strconv"
 	"unicode/utf8"
@@ -8,13 +9,13 @@ import (
 	"sandwich/runtime/api"
 )
 
-// The answers are appended to byte slices field by field: a stream writes one
-// small object a token, and reflection would cost more than everything else.
+// Answers are appended to byte slices field by field: a stream writes one small object per token,
+// and reflection would take longer than everything else.
 
 const hexDigits = "0123456789abcdef"
 
-// appendString appends s as a JSON string. Bytes that are not valid UTF-8 become
-// U+FFFD.
+// appendString appends s as a JSON string. Bytes that are not valid UTF-8 become U+FFFD. Line
+// separators of Unicode are escaped: many readers of streams end a line there.
 func appendString(b []byte, s string) []byte {
 	b = append(b, '"')
 	done := 0
@@ -22,9 +23,13 @@ func appendString(b []byte, s string) []byte {
 		c := s[i]
 		if c >= utf8.RuneSelf {
 			r, size := utf8.DecodeRuneInString(s[i:])
-			if r == utf8.RuneError && size == 1 {
+			switch {
+			case r == utf8.RuneError && size == 1:
 				b = append(append(b, s[done:i]...), "\ufffd"...)
-				done = i + 1
+				done = i + size
+			case r == lineSeparator, r == paragraphSeparator, r == nextLine:
+				b = append(append(b, s[done:i]...), separatorEscape(r)...)
+				done = i + size
 			}
 			i += size
 			continue
@@ -50,6 +55,36 @@ func appendString(b []byte, s string) []byte {
 		done = i
 	}
 	return append(append(b, s[done:]...), '"')
+}
+
+// Line separators of Unicode.
+const (
+	nextLine           = '\u0085'
+	lineSeparator      = '\u2028'
+	paragraphSeparator = '\u2029'
+)
+
+func separatorEscape(r rune) string {
+	switch r {
+	case nextLine:
+		return `\u0085`
+	case lineSeparator:
+		return `\u2028`
+	}
+	return `\u2029`
+}
+
+// escapeSeparators escapes line separators of Unicode in JSON that other code has written. Valid
+// JSON has them only inside of strings. It returns b itself where there are none.
+func escapeSeparators(b []byte) []byte {
+	if !bytes.Contains(b, []byte("\u0085")) && !bytes.Contains(b, []byte("\u2028")) &&
+		!bytes.Contains(b, []byte("\u2029")) {
+		return b
+	}
+	for _, r := range []rune{nextLine, lineSeparator, paragraphSeparator} {
+		b = bytes.ReplaceAll(b, []byte(string(r)), []byte(separatorEscape(r)))
+	}
+	return b
 }
 
 func appendInt(b []byte, v int) []byte { return strconv.AppendInt(b, int64(v), 10) }

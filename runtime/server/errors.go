@@ -139,7 +139,9 @@ func (e *apiError) write(w http.ResponseWriter) {
 	writeJSON(w, e.status, e.bodyFor(w))
 }
 
+// writeJSON writes a whole answer.
 func writeJSON(w http.ResponseWriter, status int, body []byte) {
+	body = escapeSeparators(body)
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Length", strconv.Itoa(len(body)))

@@ -38,6 +38,7 @@ var unsupported = map[string]string{
 	"documents":                  "",
 	"skip_special_tokens":        "true",
 	"mirostat":                   "0",
+	"typical":                    "1",
 	"typical_p":                  "1",
 	"tfs_z":                      "1",
 	"top_a":                      "0",

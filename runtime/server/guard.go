@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// A browser lets any page send requests to any address its user can reach. What
-// keeps such a page out is asked for here: the Host, which a name that the page's
-// owner rebinds to this address gives away; the Origin; and a Content-Type that
-// browsers do not send abroad without asking first.
+// A browser lets any page send requests to any address that its user can reach. This file keeps
+// such pages out by three headers: the Host, which shows a name that the page's owner rebinds to
+// this address; the Origin; and a Content-Type that browsers send to other sites only after a
+// preflight.
 
 // anything in Options.Hosts or Options.Origins allows everything.
 const anything = "*"
@@ -114,12 +114,33 @@ func (s *Server) refusal(x *exchange, r *http.Request, rt route, known bool) *ap
 		return newError(http.StatusForbidden, typeInvalid, "origin_not_allowed",
 			"pages of %q may not use this server; start it with --cors and their origin to let them", clip(origin))
 	}
-	// Without a Content-Type it is no form of a page, and a script's request has an Origin.
-	if kind := r.Header.Get("Content-Type"); kind != "" && !isJSON(kind) {
+	// A form of a page always has a Content-Type, and a request of its scripts has an Origin.
+	if kind := r.Header.Get("Content-Type"); kind != "" && !isJSON(kind) && !(rt.form && isPlainForm(kind, r.Header)) {
 		return newError(http.StatusUnsupportedMediaType, typeInvalid, "unsupported_media_type",
 			"the body is sent as %q; send JSON with the header Content-Type: application/json", clip(kind))
 	}
+	if coding, known := contentCoding(r.Header); !known {
+		x.Header().Set("Accept-Encoding", codingGzip)
+		return newError(http.StatusUnsupportedMediaType, typeInvalid, "unsupported_media_type",
+			"the body is sent with Content-Encoding: %s; send it uncompressed or with gzip", clip(coding))
+	}
 	return nil
+}
+
+// isPlainForm reports whether a body of this Content-Type is JSON that a program such as curl -d
+// declares as a form by default. Browsers send forms of pages with an Origin or with Sec-Fetch-
+// headers; older ones send neither, but they encode braces and quotes, which is not valid JSON.
+func isPlainForm(contentType string, h http.Header) bool {
+	kind, _, err := mime.ParseMediaType(contentType)
+	if err != nil || kind != "application/x-www-form-urlencoded" || h.Get("Origin") != "" {
+		return false
+	}
+	for name := range h {
+		if strings.HasPrefix(name, "Sec-Fetch-") {
+			return false
+		}
+	}
+	return true
 }
 
 // sameOrigin says whether a page of this server itself sends the request. The

@@ -18,11 +18,11 @@ type messagesBody struct {
 	Stream        *bool           `json:"stream"`
 	System        json.RawMessage `json:"system"`
 	Messages      json.RawMessage `json:"messages"`
-	MaxTokens     *int64          `json:"max_tokens"`
+	MaxTokens     *wholeNumber    `json:"max_tokens"`
 	StopSequences json.RawMessage `json:"stop_sequences"`
 	Temperature   *float64        `json:"temperature"`
 	TopP          *float64        `json:"top_p"`
-	TopK          *int64          `json:"top_k"`
+	TopK          *wholeNumber    `json:"top_k"`
 	Tools         json.RawMessage `json:"tools"`
 	ToolChoice    json.RawMessage `json:"tool_choice"`
 	OutputFormat  json.RawMessage `json:"output_format"`

@@ -15,7 +15,7 @@ type ollamaEmbedBody struct {
 	readFields
 	Input      json.RawMessage `json:"input"`
 	Prompt     *string         `json:"prompt"`
-	Dimensions *int64          `json:"dimensions"`
+	Dimensions *wholeNumber    `json:"dimensions"`
 	Options    json.RawMessage `json:"options"`
 	KeepAlive  json.RawMessage `json:"keep_alive"`
 

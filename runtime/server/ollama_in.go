@@ -27,7 +27,7 @@ type ollamaBody struct {
 	Options     json.RawMessage `json:"options"`
 	Think       json.RawMessage `json:"think"`
 	Logprobs    *bool           `json:"logprobs"`
-	TopLogprobs *int64          `json:"top_logprobs"`
+	TopLogprobs *wholeNumber    `json:"top_logprobs"`
 	KeepAlive   json.RawMessage `json:"keep_alive"`
 	Truncate    json.RawMessage `json:"truncate"`
 	Shift       json.RawMessage `json:"shift"`
@@ -35,13 +35,13 @@ type ollamaBody struct {
 
 // ollamaOptions are those that change an answer here.
 type ollamaOptions struct {
-	NumPredict       *int64          `json:"num_predict"`
-	NumCtx           *int64          `json:"num_ctx"`
+	NumPredict       *wholeNumber    `json:"num_predict"`
+	NumCtx           *wholeNumber    `json:"num_ctx"`
 	Temperature      *float64        `json:"temperature"`
-	TopK             *int64          `json:"top_k"`
+	TopK             *wholeNumber    `json:"top_k"`
 	TopP             *float64        `json:"top_p"`
 	MinP             *float64        `json:"min_p"`
-	Seed             *int64          `json:"seed"`
+	Seed             *wholeNumber    `json:"seed"`
 	Stop             json.RawMessage `json:"stop"`
 	RepeatPenalty    *float64        `json:"repeat_penalty"`
 	PresencePenalty  *float64        `json:"presence_penalty"`
@@ -62,7 +62,7 @@ var (
 var (
 	ollamaTemperature = 0.8
 	ollamaTopP        = 0.9
-	ollamaTopK        = int64(40)
+	ollamaTopK        = wholeNumber(40)
 )
 
 // ollamaCall is a request of ollama's API while it is read and answered.
@@ -141,7 +141,7 @@ func (o *ollamaCall) settings(b *ollamaBody) *apiError {
 			}
 		}
 	}
-	if opts.NumCtx != nil && *opts.NumCtx > int64(o.context) {
+	if opts.NumCtx != nil && *opts.NumCtx > wholeNumber(o.context) {
 		warnings = append(warnings, fmt.Sprintf("options.num_ctx asks for %d tokens; the server holds %d (--ctx)",
 			*opts.NumCtx, o.context))
 	}

@@ -27,20 +27,20 @@ type common struct {
 	StreamOptions *struct {
 		IncludeUsage *bool `json:"include_usage"`
 	} `json:"stream_options"`
-	MaxTokens           *int64          `json:"max_tokens"`
-	MaxCompletionTokens *int64          `json:"max_completion_tokens"`
-	NPredict            *int64          `json:"n_predict"`
+	MaxTokens           *wholeNumber    `json:"max_tokens"`
+	MaxCompletionTokens *wholeNumber    `json:"max_completion_tokens"`
+	NPredict            *wholeNumber    `json:"n_predict"`
 	Temperature         *float64        `json:"temperature"`
 	TopP                *float64        `json:"top_p"`
 	MinP                *float64        `json:"min_p"`
-	TopK                *int64          `json:"top_k"`
+	TopK                *wholeNumber    `json:"top_k"`
 	RepetitionPenalty   *float64        `json:"repetition_penalty"`
 	RepeatPenalty       *float64        `json:"repeat_penalty"`
 	FrequencyPenalty    *float64        `json:"frequency_penalty"`
 	PresencePenalty     *float64        `json:"presence_penalty"`
-	Seed                *int64          `json:"seed"`
+	Seed                *wholeNumber    `json:"seed"`
 	Stop                json.RawMessage `json:"stop"`
-	N                   *int64          `json:"n"`
+	N                   *wholeNumber    `json:"n"`
 	LogitBias           json.RawMessage `json:"logit_bias"`
 	IgnoreEOS           *bool           `json:"ignore_eos"`
 	ReturnProgress      *bool           `json:"return_progress"`
@@ -59,7 +59,7 @@ type common struct {
 	GuidedChoice        []string        `json:"guided_choice"`
 	Modalities          []string        `json:"modalities"`
 	Echo                *bool           `json:"echo"`
-	BestOf              *int64          `json:"best_of"`
+	BestOf              *wholeNumber    `json:"best_of"`
 	Suffix              *string         `json:"suffix"`
 }
 
@@ -70,13 +70,13 @@ type chatBody struct {
 	Continue            *bool           `json:"continue_final_message"`
 	AddGenerationPrompt *bool           `json:"add_generation_prompt"`
 	Logprobs            *bool           `json:"logprobs"`
-	TopLogprobs         *int64          `json:"top_logprobs"`
+	TopLogprobs         *wholeNumber    `json:"top_logprobs"`
 }
 
 type completionBody struct {
 	common
 	Prompt   json.RawMessage `json:"prompt"`
-	Logprobs *int64          `json:"logprobs"`
+	Logprobs *wholeNumber    `json:"logprobs"`
 }
 
 // call is a checked request and how its answer is wanted.
@@ -255,7 +255,7 @@ func (b *common) check() (*call, *apiError) {
 func (b *common) limit() (int, *apiError) {
 	limit := 0
 	for _, f := range []struct {
-		v    *int64
+		v    *wholeNumber
 		name string
 	}{
 		{b.NPredict, "n_predict"}, {b.MaxTokens, "max_tokens"}, {b.MaxCompletionTokens, "max_completion_tokens"},
@@ -340,7 +340,11 @@ func parseBias(raw json.RawMessage) (map[int32]float32, *apiError) {
 			if json.Unmarshal(item, &pair) != nil || len(pair) != 2 {
 				return invalid(field, "must be an object of token ids, or a list of pairs of an id and a bias")
 			}
-			return put(string(pair[0]), string(pair[1]))
+			id := string(pair[0])
+			if n, whole := parseWhole(id); whole {
+				id = strconv.FormatInt(n, 10)
+			}
+			return put(id, string(pair[1]))
 		})
 	}
 	if raw[0] != '{' {

@@ -18,6 +18,17 @@ type messageBody struct {
 	ToolCallID *string         `json:"tool_call_id"`
 	Reasoning  *string         `json:"reasoning_content"`
 	Refusal    json.RawMessage `json:"refusal"`
+	Thought    json.RawMessage `json:"reasoning"` // the same, as vLLM and OpenRouter name it
+}
+
+// reasoning returns what an assistant reasoned before its message, under either of its names. Forms
+// of it other than text are ignored.
+func (b *messageBody) reasoning() string {
+	text := stringOf(b.Reasoning)
+	if text == "" {
+		_ = json.Unmarshal(b.Thought, &text)
+	}
+	return text
 }
 
 // parseMessages reads the messages of a chat. What cannot be used of them is left out with a
@@ -62,7 +73,7 @@ func (h *history) chat(raw json.RawMessage, at string) *apiError {
 		h.say(role, &c)
 		return nil
 	}
-	m := api.Message{Reasoning: stringOf(b.Reasoning)}
+	m := api.Message{Reasoning: b.reasoning()}
 	if m.Calls, e = h.callList(b.ToolCalls, b.OldCall, at); e == nil {
 		h.answer(m, &c)
 	}
@@ -107,8 +118,8 @@ func onePrompt(raw json.RawMessage) (p prompted, e *apiError) {
 	case raw[0] != '[':
 		return p, invalid(field, accepted)
 	}
-	// encoding/json would read null as 0.
-	if e := decode(raw, &p.ids, field); e != nil || bytes.IndexByte(raw, 'n') >= 0 {
+	var err error
+	if p.ids, err = parseIDs(raw); err != nil || bytes.IndexByte(raw, 'n') >= 0 { // null would be read as 0
 		return p, invalid(field, accepted)
 	}
 	if len(p.ids) == 0 {

@@ -16,7 +16,7 @@ type rankBody struct {
 	Query           *string         `json:"query"`
 	Documents       json.RawMessage `json:"documents"`
 	Texts           json.RawMessage `json:"texts"`
-	TopN            *int64          `json:"top_n"`
+	TopN            *wholeNumber    `json:"top_n"`
 	ReturnDocuments *bool           `json:"return_documents"`
 
 	documents []string
@@ -85,7 +85,7 @@ func (s *Server) rerank(w http.ResponseWriter, r *http.Request) {
 			results[i] = ranked{i, row[0]}
 		}
 		slices.SortFunc(results, descending)
-		if b.TopN != nil && *b.TopN < int64(len(results)) {
+		if b.TopN != nil && *b.TopN < wholeNumber(len(results)) {
 			results = results[:*b.TopN]
 		}
 		writeJSON(x, http.StatusOK, b.appendRanked(nil, s.gen.Models()[0].ID, &v, results))

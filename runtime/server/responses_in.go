@@ -20,10 +20,10 @@ type responsesBody struct {
 	Tools              json.RawMessage `json:"tools"`
 	ToolChoice         json.RawMessage `json:"tool_choice"`
 	ParallelToolCalls  *bool           `json:"parallel_tool_calls"`
-	MaxOutputTokens    *int64          `json:"max_output_tokens"`
+	MaxOutputTokens    *wholeNumber    `json:"max_output_tokens"`
 	Temperature        *float64        `json:"temperature"`
 	TopP               *float64        `json:"top_p"`
-	Seed               *int64          `json:"seed"`
+	Seed               *wholeNumber    `json:"seed"`
 	ServiceTier        *string         `json:"service_tier"`
 	PreviousResponseID *string         `json:"previous_response_id"`
 	Store              *bool           `json:"store"`
@@ -39,7 +39,7 @@ type responsesBody struct {
 	} `json:"reasoning"`
 	Kwargs           json.RawMessage `json:"chat_template_kwargs"`
 	Include          []string        `json:"include"`
-	TopLogprobs      *int64          `json:"top_logprobs"`
+	TopLogprobs      *wholeNumber    `json:"top_logprobs"`
 	Truncation       json.RawMessage `json:"truncation"`
 	ClientMetadata   json.RawMessage `json:"client_metadata"`
 	StreamOptions    json.RawMessage `json:"stream_options"`

@@ -76,9 +76,9 @@ func (s *Server) drain(srv *http.Server, table *conns, cut context.CancelCauseFu
 	}
 }
 
-// ServeHealth answers /health, and nothing else, on a listener of its own until ctx ends. It answers
-// probes however many clients the other listener has, asks for no key, and shows nothing that would
-// need one. It closes ln and returns an error only where ln fails.
+// ServeHealth answers /health, and nothing else, on a listener of its own until ctx ends. It
+// answers probes however many clients the other listener has, asks for no key, and shows nothing
+// that would need one. It closes ln and returns an error only where ln fails.
 func (s *Server) ServeHealth(ctx context.Context, ln net.Listener) error {
 	const timeout = 5 * time.Second
 	table := newConns(ln, healthConns, healthConns, timeout)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"io"
 	"log"
 	"log/slog"
 	"maps"
@@ -89,6 +90,7 @@ type Server struct {
 type route struct {
 	method string // GET (and HEAD) or POST
 	open   bool   // needs no key
+	form   bool   // takes JSON that is declared as a form, as curl -d sends it
 	serve  func(w http.ResponseWriter, r *http.Request)
 	shape  errorShape
 }
@@ -103,12 +105,13 @@ func New(g Generator, o Options) *Server {
 		s.Ready(g)
 	}
 	s.routes = map[string]route{
+		"/":                         {method: http.MethodGet, open: true, serve: s.root},
 		"/health":                   {method: http.MethodGet, open: true, serve: s.health},
 		"/metrics":                  {method: http.MethodGet, serve: s.metrics},
 		"/v1/models":                {method: http.MethodGet, serve: s.models},
 		"/v1/chat/completions":      {method: http.MethodPost, serve: s.generate(true)},
 		"/v1/completions":           {method: http.MethodPost, serve: s.generate(false)},
-		"/tokenize":                 {method: http.MethodPost, serve: s.tokenize},
+		"/tokenize":                 {method: http.MethodPost, form: true, serve: s.tokenize},
 		"/detokenize":               {method: http.MethodPost, serve: s.detokenize},
 		"/apply-template":           {method: http.MethodPost, serve: s.applyTemplate},
 		"/props":                    {method: http.MethodGet, serve: s.props},
@@ -119,11 +122,11 @@ func New(g Generator, o Options) *Server {
 		"/api/version":              {method: http.MethodGet, serve: s.ollamaVersion, shape: ollamaError},
 		"/api/tags":                 {method: http.MethodGet, serve: s.tags, shape: ollamaError},
 		"/api/ps":                   {method: http.MethodGet, serve: s.ps, shape: ollamaError},
-		"/api/show":                 {method: http.MethodPost, serve: s.show, shape: ollamaError},
-		"/api/chat":                 {method: http.MethodPost, serve: s.ollama(true), shape: ollamaError},
-		"/api/generate":             {method: http.MethodPost, serve: s.ollama(false), shape: ollamaError},
-		"/api/embed":                {method: http.MethodPost, serve: s.embed, shape: ollamaError},
-		"/api/embeddings":           {method: http.MethodPost, serve: s.embed, shape: ollamaError},
+		"/api/show":                 {method: http.MethodPost, form: true, serve: s.show, shape: ollamaError},
+		"/api/chat":                 {method: http.MethodPost, form: true, serve: s.ollama(true), shape: ollamaError},
+		"/api/generate":             {method: http.MethodPost, form: true, serve: s.ollama(false), shape: ollamaError},
+		"/api/embed":                {method: http.MethodPost, form: true, serve: s.embed, shape: ollamaError},
+		"/api/embeddings":           {method: http.MethodPost, form: true, serve: s.embed, shape: ollamaError},
 		"/v1/messages":              {method: http.MethodPost, serve: s.messages, shape: anthropicError},
 		"/v1/messages/count_tokens": {method: http.MethodPost, serve: s.countTokens, shape: anthropicError},
 	}
@@ -172,6 +175,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.admitted(x, r, rt.serve)
+}
+
+// root is the handler of /, which clients of ollama ask to see whether a server runs.
+func (s *Server) root(w http.ResponseWriter, _ *http.Request) {
+	const text = "sandwich is running\n"
+	h := w.Header()
+	h.Set("Content-Type", "text/plain; charset=utf-8")
+	h.Set("Content-Length", strconv.Itoa(len(text)))
+	io.WriteString(w, text)
 }
 
 // below is the route of a path that ends in an id, and its name in the metrics, which a scan of

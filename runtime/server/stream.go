@@ -137,7 +137,7 @@ func (s *stream) header() {
 // flush sends what was gathered. It fails where the client takes nothing for Options.WriteTimeout.
 func (s *stream) flush() error {
 	s.last = time.Now()
-	_, err := s.w.Write(s.buf)
+	_, err := s.w.Write(escapeSeparators(s.buf))
 	s.buf = s.buf[:0]
 	if err != nil {
 		return err

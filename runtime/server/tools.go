@@ -79,7 +79,8 @@ func checkTools(r *api.Request) *apiError {
 var toolModes = map[string]api.ToolMode{"auto": api.ToolsAuto, "none": api.ToolsNone,
 	"required": api.ToolsRequired, "any": api.ToolsRequired}
 
-// parseToolChoice reads "auto", "none", "required", and {"function":{"name":...}}.
+// parseToolChoice reads "auto", "none", "required", the name of a tool, and
+// {"function":{"name":...}}.
 func parseToolChoice(raw json.RawMessage) (c api.ToolChoice, e *apiError) {
 	const field = "tool_choice"
 	if isNull(raw) {
@@ -89,10 +90,13 @@ func parseToolChoice(raw json.RawMessage) (c api.ToolChoice, e *apiError) {
 		var mode string
 		_ = json.Unmarshal(raw, &mode)
 		m, ok := toolModes[mode]
-		if !ok {
-			return c, invalid(field, "is %q and must be auto, none, required or the name of a tool", clip(mode))
+		switch {
+		case ok:
+			return api.ToolChoice{Mode: m}, nil
+		case mode == "":
+			return c, invalid(field, "is empty and must be auto, none, required or the name of a tool")
 		}
-		return api.ToolChoice{Mode: m}, nil
+		return api.ToolChoice{Mode: api.ToolsRequired, Names: []string{mode}}, nil
 	}
 	var choice choiceBody
 	if e := decode(raw, &choice, field); e != nil {

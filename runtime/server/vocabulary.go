@@ -3,7 +3,6 @@ package server
 import (
 	"encoding/json"
 	"net/http"
-	"strconv"
 	"unicode/utf8"
 )
 
@@ -135,9 +134,9 @@ func parseDetokenize(data []byte) (*call, *apiError) {
 	}
 	c := &call{unknown: unknown}
 	return c, each(b.Tokens, "tokens", maxDetokenize, func(_ int, item json.RawMessage) *apiError {
-		id, err := strconv.ParseInt(string(item), 10, 32)
-		if err != nil || id < 0 {
-			return invalid("tokens", "holds %s, which is no token id", clip(string(item)))
+		id, whole := parseWhole(string(item))
+		if !whole || id < 0 || id > maxInt32 {
+			return invalid("tokens", "holds %s, which is not a token id", clip(string(item)))
 		}
 		c.Prompt = append(c.Prompt, int32(id))
 		return nil

@@ -55,7 +55,7 @@ func TestVocabularyRefused(t *testing.T) {
 			"messages"},
 		{"/detokenize", `{}`, "tokens"}, {"/detokenize", `{"tokens":"a"}`, "tokens"},
 		{"/detokenize", `{"tokens":[-1]}`, "tokens"}, {"/detokenize", `{"tokens":[null]}`, "tokens"},
-		{"/detokenize", `{"tokens":[1e3]}`, "tokens"}, {"/detokenize", `{"tokens":[4294967296]}`, "tokens"},
+		{"/detokenize", `{"tokens":[1.5]}`, "tokens"}, {"/detokenize", `{"tokens":[4294967296]}`, "tokens"},
 		{"/detokenize", `{"tokens":` + many(maxDetokenize+1, "1") + `}`, "tokens"},
 		{"/apply-template", `{"messages":"x"}`, "messages"},
 	} {

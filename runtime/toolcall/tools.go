@@ -51,8 +51,7 @@ func Check(tools []api.Tool, choice api.ToolChoice) error {
 	for _, name := range choice.Names {
 		if _, known := seen[name]; !known {
 			return &api.InvalidError{Param: "tool_choice", Message: fmt.Sprintf("names %.40q, which is none of "+
-				"the tools",
-				name)}
+				"the tools; it must be auto, none, required or the name of a tool", name)}
 		}
 	}
 	if choice.Mode == api.ToolsRequired && len(tools) == 0 {

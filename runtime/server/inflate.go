@@ -1,0 +1,65 @@
+package server
+
+import (
+	"compress/gzip"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+)
+
+const codingGzip = "gzip"
+
+// contentCoding returns how a body is compressed: "" or codingGzip. It reports false for every
+// other coding, which it returns as the client sent it.
+func contentCoding(h http.Header) (coding string, known bool) {
+	sent := strings.Join(h.Values("Content-Encoding"), ", ")
+	switch strings.ToLower(strings.TrimSpace(sent)) {
+	case "", "identity":
+		return "", true
+	case codingGzip, "x-gzip":
+		return codingGzip, true
+	}
+	return sent, false
+}
+
+// inflated decompresses a body. Read fails with *http.MaxBytesError as soon as more than the
+// accepted bytes come out, and with *gzipError where the body is not valid gzip.
+type inflated struct {
+	from       io.Reader
+	z          *gzip.Reader
+	most, left int64
+}
+
+// gzipError says that a body is not what its Content-Encoding says.
+type gzipError struct{ err error }
+
+func (e *gzipError) Error() string {
+	return "the body is sent with Content-Encoding: gzip and cannot be decompressed: " + e.err.Error()
+}
+
+func (r *inflated) Read(p []byte) (n int, err error) {
+	if r.z == nil {
+		if r.z, err = gzip.NewReader(r.from); err != nil {
+			return 0, gzipFailure(err)
+		}
+	}
+	if int64(len(p)) > r.left+1 {
+		p = p[:r.left+1]
+	}
+	n, err = r.z.Read(p)
+	if r.left -= int64(n); r.left < 0 {
+		return 0, &http.MaxBytesError{Limit: r.most}
+	}
+	return n, gzipFailure(err)
+}
+
+// gzipFailure wraps errors of the format, unlike those of the connection.
+func gzipFailure(err error) error {
+	var over *http.MaxBytesError
+	if err == nil || err == io.EOF || errors.As(err, &over) || errors.Is(err, os.ErrDeadlineExceeded) {
+		return err
+	}
+	return &gzipError{err}
+}

@@ -1,0 +1,114 @@
+package server
+
+import (
+	"encoding/json"
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
+)
+
+// wholeNumber is an integer of a request. JSON may write it as 8, 8.0 or 0.8e1, which many clients
+// do that have one type for all numbers.
+type wholeNumber int64
+
+func (n *wholeNumber) UnmarshalJSON(data []byte) error {
+	text := string(data)
+	if text == "null" {
+		return nil
+	}
+	v, ok := parseWhole(text)
+	if !ok {
+		return &json.UnmarshalTypeError{Value: kindOf(text), Type: reflect.TypeFor[int64]()}
+	}
+	*n = wholeNumber(v)
+	return nil
+}
+
+// kindOf describes a JSON value as encoding/json does in its errors.
+func kindOf(value string) string {
+	switch value[0] {
+	case '{':
+		return "object"
+	case '[':
+		return "array"
+	case '"':
+		return "string"
+	case 't', 'f':
+		return "bool"
+	}
+	return "number " + clip(value)
+}
+
+// parseWhole returns the integer that a JSON number stands for. It reports false for numbers with a
+// fraction, numbers that do not fit, and everything that is no number. Its time does not depend on
+// the exponent.
+func parseWhole(text string) (int64, bool) {
+	if v, err := strconv.ParseInt(text, 10, 64); err == nil && text[0] != '+' {
+		return v, true
+	}
+	digits, negative := strings.CutPrefix(text, "-")
+	digits, exponent, scaled := cutAny(digits, "eE")
+	before, after, _ := strings.Cut(digits, ".")
+	digits = before + after
+	if strings.Trim(digits, "0123456789") != "" || before == "" {
+		return 0, false
+	}
+	point := 0 // how many digits the exponent moves before the point
+	if scaled {
+		var err error
+		if point, err = strconv.Atoi(exponent); err != nil {
+			point = math.MaxInt32 // further than any digits reach
+			if strings.HasPrefix(exponent, "-") {
+				point = -math.MaxInt32
+			}
+		}
+	}
+	point += len(before)
+	significant := strings.TrimLeft(digits, "0")
+	point -= len(digits) - len(significant)
+	significant = strings.TrimRight(significant, "0")
+	switch {
+	case significant == "":
+		return 0, true
+	case point < len(significant) || point > maxDigits:
+		return 0, false
+	}
+	significant += strings.Repeat("0", point-len(significant))
+	if negative {
+		significant = "-" + significant
+	}
+	v, err := strconv.ParseInt(significant, 10, 64)
+	return v, err == nil
+}
+
+// maxDigits is the number of decimal digits of the largest integers.
+const maxDigits = 19
+
+// cutAny slices text around the first of some characters.
+func cutAny(text, chars string) (before, after string, found bool) {
+	if i := strings.IndexAny(text, chars); i >= 0 {
+		return text[:i], text[i+1:], true
+	}
+	return text, "", false
+}
+
+// parseIDs reads a JSON list of token ids, which encoding/json has accepted as JSON.
+func parseIDs(raw json.RawMessage) (ids []int32, err error) {
+	if err = json.Unmarshal(raw, &ids); err == nil {
+		return ids, nil
+	}
+	var numbers []wholeNumber // slower, for lists with numbers such as 1.0
+	if json.Unmarshal(raw, &numbers) != nil {
+		return nil, err
+	}
+	ids = ids[:0]
+	for _, n := range numbers {
+		if n != wholeNumber(int32(n)) {
+			return nil, &json.UnmarshalTypeError{Value: "number " + strconv.FormatInt(int64(n), 10),
+				Type: reflect.TypeFor[int32]()}
+		}
+		ids = append(ids, int32(n))
+	}
+	return ids, nil
+}

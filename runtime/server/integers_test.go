@@ -1,0 +1,112 @@
+package server
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestParseWhole(t *testing.T) {
+	for text, want := range map[string]int64{
+		"0": 0, "-0": 0, "8": 8, "-8": -8, "8.0": 8, "8.000": 8, "-8.0": -8, "1e1": 10, "1E+1": 10, "0.8e1": 8,
+		"80e-1": 8, "1.25e2": 125, "0.0": 0, "0e999999999999999999999": 0, "0.000e-5": 0, "-0.0e9": 0,
+		"9223372036854775807": math.MaxInt64, "-9223372036854775808": math.MinInt64,
+		"9223372036854775807.0": math.MaxInt64, "9.223372036854775807e18": math.MaxInt64,
+		"1" + strings.Repeat("0", 30) + "e-30": 1, "0." + strings.Repeat("0", 30) + "1e31": 1,
+	} {
+		if got, ok := parseWhole(text); !ok || got != want {
+			t.Errorf("%s: %d %v, want %d", text, got, ok, want)
+		}
+	}
+	for _, text := range []string{
+		"8.5", "1e-1", "0.1e0", "12e-1", "9223372036854775808", "1e19", "-1e19", "1e999999999", "1e-999999999",
+		"1e99999999999999999999999", "-1e99999999999999999999999", "1e-99999999999999999999999",
+		"", "-", ".", "e", "1e", "1e+", "+1", "0x1", "1_0", `"8"`, "true", "[8]", "{}", "1.0.0", " 1", "--1",
+	} {
+		if got, ok := parseWhole(text); ok {
+			t.Errorf("%q: %d, want none", text, got)
+		}
+	}
+}
+
+// TestParseWholeTime holds that neither digits nor exponents without end take long.
+func TestParseWholeTime(t *testing.T) {
+	const digits = 4 << 20
+	begun := time.Now()
+	for _, text := range []string{
+		"1" + strings.Repeat("0", digits), "0." + strings.Repeat("0", digits) + "1",
+		"1e" + strings.Repeat("9", digits), "1e-" + strings.Repeat("9", digits), strings.Repeat("9", digits) + ".5",
+	} {
+		if got, ok := parseWhole(text); ok {
+			t.Errorf("%.20s: %d, want none", text, got)
+		}
+	}
+	if took := time.Since(begun); took > 20*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+// wholeFields are bodies with %s in place of an integer that 2 is valid for, by path, with
+// the field that an error has to name.
+var wholeFields = []struct{ path, body, field string }{
+	{"/v1/chat/completions", `{"max_tokens":%s,` + hiMessages + `}`, "max_tokens"},
+	{"/v1/chat/completions", `{"max_completion_tokens":%s,` + hiMessages + `}`, "max_completion_tokens"},
+	{"/v1/chat/completions", `{"n_predict":%s,` + hiMessages + `}`, "n_predict"},
+	{"/v1/chat/completions", `{"top_k":%s,` + hiMessages + `}`, "top_k"},
+	{"/v1/chat/completions", `{"seed":%s,` + hiMessages + `}`, "seed"},
+	{"/v1/chat/completions", `{"n":%s,` + hiMessages + `}`, "n"},
+	{"/v1/chat/completions", `{"n":2,"best_of":%s,` + hiMessages + `}`, "best_of"},
+	{"/v1/chat/completions", `{"logprobs":true,"top_logprobs":%s,` + hiMessages + `}`, "top_logprobs"},
+	{"/v1/chat/completions", `{"priority":%s,` + hiMessages + `}`, "priority"},
+	{"/v1/chat/completions", `{"logit_bias":[[%s,1]],` + hiMessages + `}`, "logit_bias"},
+	{"/v1/completions", `{"prompt":"x","logprobs":%s}`, "logprobs"},
+	{"/v1/completions", `{"prompt":[7,%s]}`, "prompt"},
+	{"/v1/completions", `{"prompt":[[7],[7,%s]]}`, "prompt"},
+	{"/v1/messages", `{"max_tokens":%s,` + hiMessages + `}`, "max_tokens"},
+	{"/v1/messages", `{"max_tokens":1,"top_k":%s,` + hiMessages + `}`, "top_k"},
+	{"/v1/responses", `{"input":"x","max_output_tokens":%s}`, "max_output_tokens"},
+	{"/v1/responses", `{"input":"x","seed":%s}`, "seed"},
+	{"/v1/responses", `{"input":"x","top_logprobs":%s}`, "top_logprobs"},
+	{"/v1/embeddings", `{"input":[7,%s]}`, "input"},
+	{"/v1/embeddings", `{"input":[[7],[%s]]}`, "input"},
+	{"/v1/embeddings", `{"input":"x","dimensions":%s}`, "dimensions"},
+	{"/v1/embeddings", `{"input":"x","embd_normalize":%s}`, "embd_normalize"},
+	{"/v1/rerank", `{"query":"x","documents":["y"],"top_n":%s}`, "top_n"},
+	{"/detokenize", `{"tokens":[7,%s]}`, "tokens"},
+	{"/api/chat", `{"stream":false,"options":{"num_predict":%s},` + hiMessages + `}`, "options.num_predict"},
+	{"/api/chat", `{"stream":false,"options":{"num_ctx":%s},` + hiMessages + `}`, "options.num_ctx"},
+	{"/api/chat", `{"stream":false,"options":{"top_k":%s},` + hiMessages + `}`, "options.top_k"},
+	{"/api/generate", `{"stream":false,"prompt":"x","options":{"seed":%s}}`, "options.seed"},
+	{"/api/generate", `{"stream":false,"prompt":"x","logprobs":true,"top_logprobs":%s}`, "top_logprobs"},
+	{"/api/embed", `{"input":"x","dimensions":%s}`, "dimensions"},
+}
+
+// TestWholeNumbers holds that every integer of a request may be written as a number without a
+// fraction in any form, and that the refusal of others names the field.
+func TestWholeNumbers(t *testing.T) {
+	s := New(&fake{words: []string{"x"}}, Options{})
+	for _, c := range wholeFields {
+		for _, number := range []string{"2", "2.0", "20e-1", "0.2E+1"} {
+			body := fmt.Sprintf(c.body, number)
+			if w := post(t, s, c.path, body); w.Code != http.StatusOK {
+				t.Errorf("%s %s: status %d %s", c.path, body, w.Code, w.Body)
+			}
+		}
+		for _, number := range []string{"8.5", "1e-1", "1e999999999", "1e-999999999", `"x"`, "[8]"} {
+			body := fmt.Sprintf(c.body, number)
+			w := post(t, s, c.path, body)
+			if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), c.field) {
+				t.Errorf("%s %s: status %d %s, want a 400 that names %s", c.path, body, w.Code, w.Body, c.field)
+			}
+		}
+	}
+	f := &fake{words: []string{"x"}}
+	post(t, New(f, Options{}), "/v1/completions", `{"prompt":[1.0,2e1],"max_tokens":4.0,"seed":42.0,"top_k":40.0}`)
+	r := f.request()
+	if r.MaxTokens != 4 || r.Sampling.Seed != 42 || r.Sampling.TopK != 40 || fmt.Sprint(r.Prompt) != "[1 20]" {
+		t.Errorf("read as %+v", r)
+	}
+}
