@@ -8,6 +8,8 @@ import (
 	"os"
 	"sync/atomic"
 	"unicode/utf8"
+
+	"sandwich/runtime/server/conntable"
 )
 
 // budget bounds the bytes of all bodies in memory at the same time.
@@ -54,10 +56,10 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) (body []byte, 
 			break
 		} else if err != nil {
 			release()
-			return nil, nil, s.unreadable(connOf(r), err)
+			return nil, nil, s.unreadable(conntable.Of(r.Context()), err)
 		}
 	}
-	connOf(r).received()
+	conntable.Of(r.Context()).Received()
 	body = bytes.TrimPrefix(buf.Bytes(), byteOrderMark)
 	if !utf8.Valid(body) {
 		release()
@@ -75,19 +77,45 @@ func (s *Server) tooLarge() *apiError {
 }
 
 // unreadable returns the answer to a body that could not be read from a connection.
-func (s *Server) unreadable(c *conn, err error) *apiError {
+func (s *Server) unreadable(c *conntable.Conn, err error) *apiError {
 	var over *http.MaxBytesError
 	var corrupt *gzipError
 	switch {
-	case c.displaced():
+	case c.Displaced():
 		return newError(statusDisplaced, typeLimit, "too_many_connections", "the connection was closed for another one")
 	case errors.As(err, &over):
 		return s.tooLarge()
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return newError(http.StatusRequestTimeout, typeInvalid, "", "the body did not arrive within %v and one second "+
-			"more for each %d bytes", s.opts.BodyTimeout, minBodyRate)
+			"more for each %d bytes", s.opts.BodyTimeout, conntable.MinBodyRate)
 	case errors.As(err, &corrupt):
 		return newError(http.StatusBadRequest, typeInvalid, "", "%v", corrupt)
 	}
 	return newError(http.StatusBadRequest, typeInvalid, "", "the body cannot be read: %v", err)
+}
+
+// discardMost bounds what is discarded of a body so that its connection can be used again.
+const discardMost = 256 << 10
+
+// endBody sends the answer to a request whose body the handler has not read to its end, and
+// discards the rest of the body. late says that the body was given up, so that the answer does not
+// wait for the rest of it.
+func endBody(c *conntable.Conn, w http.ResponseWriter, r *http.Request, late bool) {
+	if !c.Receives() {
+		return
+	}
+	if !late {
+		c.Discard()
+		if r.Header.Get("Expect") != "" {
+			return // the client waits for the answer before it sends the body
+		}
+		if !r.Close && r.ContentLength <= discardMost {
+			if _, err := io.CopyN(io.Discard, r.Body, discardMost); err == io.EOF {
+				return // the connection can be used again
+			}
+		}
+	}
+	if http.NewResponseController(w).Flush() == nil {
+		_ = c.CloseWrite()
+	}
 }

@@ -80,7 +80,7 @@ func TestLingerIsBounded(t *testing.T) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	if took := time.Since(begun); took > 5*lingerTime {
+	if took := time.Since(begun); took > 20*time.Second {
 		t.Errorf("the connection was open for %v", took)
 	}
 }

@@ -3,11 +3,13 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"time"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/server/conntable"
 )
 
 // lastWord is what a handler that was cut has to tell its client, and a socket to
@@ -21,9 +23,10 @@ const lastWord = 2 * time.Second
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	base, cut := context.WithCancelCause(context.Background())
 	defer cut(nil)
-	table := newConns(ln, s.opts.MaxConns, s.opts.ClientConns, s.opts.WriteTimeout)
-	if l := s.opts.Log; l != nil && table.most < s.opts.MaxConns {
-		l.Warn("the limit of open files (ulimit -n) bounds the connections", "connections", table.most,
+	table := conntable.New(ln, conntable.Options{Most: s.opts.MaxConns, MostClient: s.opts.ClientConns,
+		WriteTimeout: s.opts.WriteTimeout, Refusal: tooManyConnections})
+	if l := s.opts.Log; l != nil && table.Most() < s.opts.MaxConns {
+		l.Warn("the limit of open files (ulimit -n) bounds the connections", "connections", table.Most(),
 			"wanted", s.opts.MaxConns)
 	}
 	srv := &http.Server{
@@ -33,8 +36,8 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		MaxHeaderBytes:    s.opts.MaxHeader,
 		ErrorLog:          s.opts.ErrorLog,
 		BaseContext:       func(net.Listener) context.Context { return base },
-		ConnContext:       withConn,
-		ConnState:         table.follow,
+		ConnContext:       conntable.ConnContext,
+		ConnState:         connState(table),
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- srv.Serve(table) }()
@@ -53,12 +56,32 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	return nil
 }
 
+// tooManyConnections is the answer to a connection for which there is no place.
+func tooManyConnections(bound string) []byte {
+	body := newError(http.StatusServiceUnavailable, typeLimit, "too_many_connections",
+		"%s has as many requests under way as are accepted; try again later", bound).body()
+	return fmt.Appendf(nil, "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n"+
+		"Retry-After: 1\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+}
+
+// connState is the hook of that name of an http.Server over a table.
+func connState(table *conntable.Table) func(net.Conn, http.ConnState) {
+	return func(c net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateActive:
+			table.Active(c)
+		case http.StateIdle:
+			table.Idle(c)
+		}
+	}
+}
+
 // drain ends srv when the last answer has ended. Until then it goes on listening,
 // so that whoever asks hears that this server ends.
-func (s *Server) drain(srv *http.Server, table *conns, cut context.CancelCauseFunc) {
+func (s *Server) drain(srv *http.Server, table *conntable.Table, cut context.CancelCauseFunc) {
 	until := time.Now().Add(s.opts.Grace)
 	ended := s.readiness.drain()
-	table.dismiss(tierStalled, connBody) // requests that may never be complete
+	table.DismissStalled() // requests that may never be complete
 	select {
 	case <-ended:
 	case <-time.After(s.opts.Grace):
@@ -68,7 +91,7 @@ func (s *Server) drain(srv *http.Server, table *conns, cut context.CancelCauseFu
 		case <-time.After(lastWord):
 		}
 	}
-	table.dismiss(tierKept, connIdle, connHeader, connBody) // net/http would wait for some of them
+	table.DismissWaiting() // net/http would wait for some of them
 	rest, cancel := context.WithTimeout(context.Background(), max(time.Until(until), lastWord))
 	defer cancel()
 	if srv.Shutdown(rest) != nil {
@@ -81,18 +104,19 @@ func (s *Server) drain(srv *http.Server, table *conns, cut context.CancelCauseFu
 // that would need one. It closes ln and returns an error only where ln fails.
 func (s *Server) ServeHealth(ctx context.Context, ln net.Listener) error {
 	const timeout = 5 * time.Second
-	table := newConns(ln, healthConns, healthConns, timeout)
+	table := conntable.New(ln, conntable.Options{Most: healthConns, MostClient: healthConns, WriteTimeout: timeout,
+		Refusal: tooManyConnections})
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /health", s.health)
 	srv := &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.ContentLength != 0 {
-				connOf(r).discard()
+				conntable.Of(r.Context()).Discard()
 			}
 			mux.ServeHTTP(w, r)
 		}),
 		ReadTimeout: timeout, IdleTimeout: s.opts.IdleTimeout, MaxHeaderBytes: s.opts.MaxHeader,
-		ErrorLog: s.opts.ErrorLog, ConnContext: withConn, ConnState: table.follow,
+		ErrorLog: s.opts.ErrorLog, ConnContext: conntable.ConnContext, ConnState: connState(table),
 	}
 	defer context.AfterFunc(ctx, func() { srv.Close() })()
 	if err := srv.Serve(table); ctx.Err() == nil {

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"sandwich/runtime/server/conntable"
 )
 
 // Options of a server. A zero field takes the default named beside it.
@@ -32,7 +34,7 @@ type Options struct {
 	ClientConns int
 
 	HeaderTimeout time.Duration // to send the header; 10 s
-	BodyTimeout   time.Duration // to send the body, and a second more for each minBodyRate bytes of it; 60 s
+	BodyTimeout   time.Duration // to send the body, and a second more for each conntable.MinBodyRate bytes of it; 60 s
 	WriteTimeout  time.Duration // for one write to a client; 30 s
 	IdleTimeout   time.Duration // between two requests; 2 min
 	Heartbeat     time.Duration // a quiet stream gets a comment this often; 10 s
@@ -148,9 +150,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := newExchange(w, r, path)
 	x.shape = rt.shape
 	if r.ContentLength != 0 {
-		c := connOf(r)
-		c.receive(s.opts.BodyTimeout)
-		defer func() { c.endBody(w, r, x.failed != nil && x.failed.status == http.StatusRequestTimeout) }()
+		c := conntable.Of(r.Context())
+		c.Receive(s.opts.BodyTimeout)
+		defer func() { endBody(c, w, r, x.failed != nil && x.failed.status == http.StatusRequestTimeout) }()
 	}
 	defer func() {
 		s.counters.request(path, x.status)

@@ -1,4 +1,4 @@
-package server
+package conntable
 
 import (
 	"syscall"
@@ -7,7 +7,7 @@ import (
 )
 
 // hasRequest reports whether bytes of the client are in the socket and unread.
-func (c *conn) hasRequest() (unread bool) {
+func (c *Conn) hasRequest() (unread bool) {
 	sc, ok := c.Conn.(syscall.Conn)
 	if !ok {
 		return false

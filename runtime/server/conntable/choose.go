@@ -1,4 +1,4 @@
-package server
+package conntable
 
 import "time"
 
@@ -15,11 +15,11 @@ const (
 	// patience is how long a connection may be without progress before it counts as stalled.
 	patience = time.Second
 
-	// minBodyRate is the least rate of a request body in bytes per second. A slower body counts as
+	// MinBodyRate is the least rate of a request body in bytes per second. A slower body counts as
 	// stalled, and it ends with status 408 when it is slower on average after the time that
-	// Options.BodyTimeout grants to every body. Mobile networks of the second generation are five
+	// Receive grants to every body. Mobile networks of the second generation are five
 	// times as fast.
-	minBodyRate = 1 << 10
+	MinBodyRate = 1 << 10
 
 	// bodyCredit bounds the time for which bytes that arrived early count as progress.
 	bodyCredit = 2 * time.Second
@@ -29,14 +29,14 @@ const (
 )
 
 // tier returns how readily a connection gives way. The caller holds the table's lock.
-func (c *conn) tier(now time.Time) int {
+func (c *Conn) tier(now time.Time) int {
 	age := now.Sub(c.began)
 	switch {
-	case c.state == connBusy:
+	case c.state == stateBusy:
 		return tierKept
-	case c.state == connIdle && (c.used || age >= patience):
+	case c.state == stateIdle && (c.used || age >= patience):
 		return tierIdle
-	case c.state == connBody && c.covered.After(now):
+	case c.state == stateBody && c.covered.After(now):
 		if age < bodyCredit {
 			return tierUnproven
 		}
@@ -52,15 +52,15 @@ func (c *conn) tier(now time.Time) int {
 // connections of each state that have been without progress for longest. Connections of
 // tierUnproven give way only where their client has more than crowd connections. The result is nil
 // where no connection gives way.
-func (q *queues) choose(now time.Time, crowd int) (best *conn) {
+func (q *queues) choose(now time.Time, crowd int) (best *Conn) {
 	least := tierKept
 	for state := range q {
 		looks := 0
 		for e := q[state].Front(); e != nil && looks < mostLooks; e = e.Next() {
 			looks++
-			c := e.Value.(*conn)
+			c := e.Value.(*Conn)
 			tier := c.tier(now)
-			if state == connIdle && (tier < least || tier == least && c.before(best)) && c.hasRequest() {
+			if state == stateIdle && (tier < least || tier == least && c.before(best)) && c.hasRequest() {
 				tier = tierUnproven
 			}
 			switch {
@@ -74,7 +74,7 @@ func (q *queues) choose(now time.Time, crowd int) (best *conn) {
 }
 
 // before reports whether c gives way before another connection of its tier.
-func (c *conn) before(other *conn) bool {
+func (c *Conn) before(other *Conn) bool {
 	if c.client.open != other.client.open {
 		return c.client.open > other.client.open
 	}

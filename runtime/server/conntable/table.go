@@ -1,4 +1,10 @@
-package server
+// Package conntable bounds the connections of an HTTP server, in total and per client address, and
+// keeps clients that send slowly from occupying them.
+//
+// A Table is the listener of an http.Server, whose hooks call ConnContext, Active and Idle. The
+// handler finds the connection of a request with Of and tells it of the body: Receive when it
+// begins, Received when it is complete, Discard when nothing reads the rest of it.
+package conntable
 
 import (
 	"container/list"
@@ -10,16 +16,15 @@ import (
 	"time"
 )
 
-// conns is a listener that bounds how many connections are open, in total and per client address.
+// Table is a listener that bounds how many connections are open, in total and per client address.
 //
 // Accept never waits for a place. Where a bound is reached, the connection that most readily gives
 // way is closed for the new one (see tier). Where none gives way, the new connection is refused
 // with status 503.
-type conns struct {
+type Table struct {
 	net.Listener
-	most, mostClient int
-	writeTimeout     time.Duration // for one write to a connection
-	refusals         chan struct{} // semaphore of connections that are being refused
+	options  Options
+	refusals chan struct{} // semaphore of connections that are being refused
 
 	mu      sync.Mutex
 	open    int
@@ -28,7 +33,7 @@ type conns struct {
 }
 
 // queues holds connections by state, those without progress for longest first.
-type queues [connStates]list.List
+type queues [states]list.List
 
 // client is the state of one client address. The table's lock guards it.
 type client struct {
@@ -37,25 +42,38 @@ type client struct {
 	waiting queues
 }
 
-// newConns returns a table over ln with at most most connections, and mostClient of each client.
-// Both shrink in proportion where the process may not open as many descriptors.
-func newConns(ln net.Listener, most, mostClient int, writeTimeout time.Duration) *conns {
+// Options of a table. All are needed.
+type Options struct {
+	Most         int           // connections
+	MostClient   int           // connections of one client address
+	WriteTimeout time.Duration // for one write to a connection
+
+	// Refusal returns the whole answer to a connection beyond a bound, which it names.
+	Refusal func(bound string) []byte
+}
+
+// New returns a table over ln. The bounds shrink in proportion where the process may not open as
+// many descriptors.
+func New(ln net.Listener, o Options) *Table {
 	refusals := 64
 	if free, known := freeDescriptors(); known {
 		refusals = max(1, min(refusals, free/8))
-		if n := max(1, free/2, free-refusals-spareDescriptors); n < most {
-			most, mostClient = n, max(1, mostClient*n/most)
+		if n := max(1, free/2, free-refusals-spareDescriptors); n < o.Most {
+			o.Most, o.MostClient = n, max(1, o.MostClient*n/o.Most)
 		}
 	}
-	return &conns{Listener: ln, most: most, mostClient: mostClient, writeTimeout: writeTimeout,
-		refusals: make(chan struct{}, refusals), clients: make(map[netip.Prefix]*client)}
+	return &Table{Listener: ln, options: o, refusals: make(chan struct{}, refusals),
+		clients: make(map[netip.Prefix]*client)}
 }
+
+// Most returns the greatest number of connections.
+func (t *Table) Most() int { return t.options.Most }
 
 // spareDescriptors is how many descriptors are left to the rest of the process.
 const spareDescriptors = 32
 
 // Accept returns the next connection that has a place in the table. It refuses others itself.
-func (t *conns) Accept() (net.Conn, error) {
+func (t *Table) Accept() (net.Conn, error) {
 	for {
 		raw, err := t.Listener.Accept()
 		if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
@@ -73,9 +91,9 @@ func (t *conns) Accept() (net.Conn, error) {
 }
 
 // freeOne closes the connection that most readily gives way. It reports whether there was one.
-func (t *conns) freeOne() bool {
+func (t *Table) freeOne() bool {
 	t.mu.Lock()
-	victim := t.waiting.choose(time.Now(), t.most)
+	victim := t.waiting.choose(time.Now(), t.options.Most)
 	t.drop(victim)
 	t.mu.Unlock()
 	if victim == nil {
@@ -86,7 +104,7 @@ func (t *conns) freeOne() bool {
 }
 
 // admit adds a connection to the table, or refuses it and returns nil.
-func (t *conns) admit(raw net.Conn) *conn {
+func (t *Table) admit(raw net.Conn) *Conn {
 	c, victim, bound := t.add(raw)
 	if victim != nil {
 		go victim.Conn.Close() // which waits for a pending read to return
@@ -99,17 +117,17 @@ func (t *conns) admit(raw net.Conn) *conn {
 
 // add adds a connection to the table in place of victim, if that is not nil. Where there is no
 // place it returns a nil connection and the bound that was reached.
-func (t *conns) add(raw net.Conn) (c, victim *conn, bound string) {
+func (t *Table) add(raw net.Conn) (c, victim *Conn, bound string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
 	cl := t.client(clientOf(raw.RemoteAddr()))
 	switch {
-	case cl.prefix.IsValid() && cl.open >= t.mostClient:
-		if victim = cl.waiting.choose(now, t.most); victim == nil {
+	case cl.prefix.IsValid() && cl.open >= t.options.MostClient:
+		if victim = cl.waiting.choose(now, t.options.Most); victim == nil {
 			return nil, nil, "this address"
 		}
-	case t.open >= t.most:
+	case t.open >= t.options.Most:
 		if victim = t.waiting.choose(now, cl.open+1); victim == nil {
 			t.forget(cl)
 			return nil, nil, "the server"
@@ -117,15 +135,15 @@ func (t *conns) add(raw net.Conn) (c, victim *conn, bound string) {
 	}
 	t.drop(victim)
 	t.clients[cl.prefix] = cl // drop may have removed it
-	c = &conn{Conn: raw, table: t, client: cl, state: connBusy}
+	c = &Conn{Conn: raw, table: t, client: cl, state: stateBusy}
 	t.open++
 	cl.open++
-	t.move(c, connIdle)
+	t.move(c, stateIdle)
 	return c, victim, ""
 }
 
 // client returns the state of a client address, which is empty for a new one.
-func (t *conns) client(prefix netip.Prefix) *client {
+func (t *Table) client(prefix netip.Prefix) *client {
 	cl := t.clients[prefix]
 	if cl == nil {
 		cl = &client{prefix: prefix}
@@ -135,7 +153,7 @@ func (t *conns) client(prefix netip.Prefix) *client {
 }
 
 // forget removes a client that has no connection.
-func (t *conns) forget(cl *client) {
+func (t *Table) forget(cl *client) {
 	if cl.open == 0 {
 		delete(t.clients, cl.prefix)
 	}
@@ -154,20 +172,20 @@ func clientOf(a net.Addr) netip.Prefix {
 }
 
 // move changes the state of a connection. The caller holds the lock.
-func (t *conns) move(c *conn, state int) {
+func (t *Table) move(c *Conn, state int) {
 	if c.gone {
 		return
 	}
 	t.unlist(c)
 	now := time.Now()
 	c.state, c.began, c.since, c.covered, c.got = state, now, now, now, 0
-	c.watched.Store(state != connBusy)
-	if state != connBusy {
+	c.watched.Store(state != stateBusy)
+	if state != stateBusy {
 		c.places = [2]*list.Element{t.waiting[state].PushBack(c), c.client.waiting[state].PushBack(c)}
 	}
 }
 
-func (t *conns) unlist(c *conn) {
+func (t *Table) unlist(c *Conn) {
 	if c.places[0] != nil {
 		t.waiting[c.state].Remove(c.places[0])
 		c.client.waiting[c.state].Remove(c.places[1])
@@ -176,7 +194,7 @@ func (t *conns) unlist(c *conn) {
 }
 
 // drop removes a connection from the table; nil is ignored. The caller holds the lock.
-func (t *conns) drop(c *conn) {
+func (t *Table) drop(c *Conn) {
 	if c == nil || c.gone {
 		return
 	}
@@ -187,8 +205,14 @@ func (t *conns) drop(c *conn) {
 	t.forget(c.client)
 }
 
+// DismissStalled closes connections whose requests may never be complete.
+func (t *Table) DismissStalled() { t.dismiss(tierStalled, stateBody) }
+
+// DismissWaiting closes every connection without a complete request.
+func (t *Table) DismissWaiting() { t.dismiss(tierKept, stateIdle, stateHeader, stateBody) }
+
 // dismiss closes the connections in some states that give way at least as readily as a tier.
-func (t *conns) dismiss(worst int, states ...int) {
+func (t *Table) dismiss(worst int, states ...int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
@@ -196,7 +220,7 @@ func (t *conns) dismiss(worst int, states ...int) {
 		var next *list.Element
 		for e := t.waiting[state].Front(); e != nil; e = next {
 			next = e.Next()
-			if c := e.Value.(*conn); c.tier(now) <= worst {
+			if c := e.Value.(*Conn); c.tier(now) <= worst {
 				t.drop(c)
 				go c.Conn.Close()
 			}
