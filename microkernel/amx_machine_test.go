@@ -7,10 +7,10 @@ import (
 	"testing"
 	"unsafe"
 
-	"sandwich/microkernel/internal/asm"
+	"sandwich/microkernel/internal/amd64/asm"
+	amd64gemm "sandwich/microkernel/internal/amd64/gemm"
 	"sandwich/microkernel/internal/jit"
 	"sandwich/microkernel/internal/kernel"
-	"sandwich/microkernel/internal/x86"
 )
 
 // tileMachine runs kernels of Dot AMX on a CPU without AMX. Every tile instruction in the machine
@@ -37,7 +37,7 @@ type tileSite struct {
 // instruction. It is on no stack, which might grow, and so move, between two instructions of the
 // kernel; and the generated code knows its address.
 var tileState struct {
-	args  *x86.AMXArgs
+	args  *amd64gemm.AMXArgs
 	reg   [16]uint64 // by number; the stack pointer and the frame pointer stay
 	mask  [8]uint64
 	vec   [32][64]byte
@@ -173,7 +173,7 @@ func (m *tileMachine) patch(s Spec, leave []byte) []byte {
 		}
 		end = a.Pos()
 	})
-	x86.EmitAMX(a, s)
+	amd64gemm.EmitAMX(a, s)
 	code, err := a.Finish()
 	if err != nil {
 		m.t.Fatal(err)
@@ -222,7 +222,7 @@ func tileLength(b []byte) int {
 func (m *tileMachine) run(k *Kernel) func(g *GemmArgs) {
 	return func(g *GemmArgs) {
 		if tileState.args == nil {
-			tileState.args = x86.NewAMXArgs()
+			tileState.args = amd64gemm.NewAMXArgs()
 		}
 		args := tileState.args
 		for i := range unsafe.Slice((*byte)(unsafe.Pointer(args)), unsafe.Sizeof(*args)) {

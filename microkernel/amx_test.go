@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"sandwich/microkernel/internal/asm"
+	"sandwich/microkernel/internal/amd64/asm"
+	amd64gemm "sandwich/microkernel/internal/amd64/gemm"
 	"sandwich/microkernel/internal/jit"
-	"sandwich/microkernel/internal/x86"
 	"sandwich/microkernel/qtype"
 )
 
@@ -19,7 +19,7 @@ func amxSpec(b WeightType, mr int) Spec {
 
 // amxShapes are a whole tile of several panels, with prefetches, and a lower one of one.
 func amxShapes(b WeightType) []Spec {
-	whole := amxSpec(b, x86.AMXRows).WithSpread()
+	whole := amxSpec(b, amd64gemm.AMXRows).WithSpread()
 	whole.NR = 3 * PanelWidth
 	return []Spec{whole, amxSpec(b, 3)}
 }
@@ -53,7 +53,7 @@ func TestAMX(t *testing.T) {
 				p.checkRun(run, []int{b.Block() * r.IntN(blocks)})
 			}
 			// more than a piece of k
-			long := newProblem(t, r, k.Spec(), 2*s.MR+1, s.NR, x86.AMXSubBlocks*qtype.SubBlockK+b.Block())
+			long := newProblem(t, r, k.Spec(), 2*s.MR+1, s.NR, amd64gemm.AMXSubBlocks*qtype.SubBlockK+b.Block())
 			long.checkRun(run, nil)
 			if err := proven(k.Spec(), run, "vnni"); err != nil {
 				t.Error(err)
@@ -107,7 +107,7 @@ func TestAMXCode(t *testing.T) {
 		Q8_0: {"c4e27b49c0", "c4e24b5ec4"},                             // tilezero tmm0; tdpbssd tmm0, tmm4, tmm6
 		Q6_K: {"c4e27b49c0", "c4e24b5ec4", "c4e27b49c8", "c4e2435ecd"}, // tilezero tmm1; tdpbssd tmm1, tmm5, tmm7
 	} {
-		code, err := amxSpec(b, x86.AMXRows).Assemble()
+		code, err := amxSpec(b, amd64gemm.AMXRows).Assemble()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,7 +12,7 @@ import (
 	"sandwich/microkernel/internal/jit"
 	"sandwich/microkernel/internal/kernel"
 	"sandwich/microkernel/internal/kerneltest"
-	"sandwich/microkernel/internal/plain"
+	"sandwich/microkernel/internal/ref"
 	"sandwich/microkernel/qtype"
 )
 
@@ -76,7 +76,7 @@ func randomBF16(r *rand.Rand, row []byte, k int) {
 		case 1:
 			v *= 1e37
 		}
-		binary.LittleEndian.PutUint16(row[2*j:], plain.RoundBF16(v))
+		binary.LittleEndian.PutUint16(row[2*j:], ref.RoundBF16(v))
 	}
 }
 

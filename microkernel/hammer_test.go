@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	amd64gemm "sandwich/microkernel/internal/amd64/gemm"
 	"sandwich/microkernel/internal/jit"
-	"sandwich/microkernel/internal/x86"
 )
 
 var garbage atomic.Pointer[[]byte]
@@ -34,7 +34,7 @@ func hammerSpecs(isas []ISA) (specs []Spec) {
 	for _, s := range []Spec{
 		{ISA: NEON, B: F32, MR: 8, NR: PanelWidth, KU: 16, Form: Outer},
 		{ISA: NEON, Compute: ComputeInt8, B: Q8_0, MR: 8, NR: PanelWidth, KU: 32, Form: Outer, Dot: MOPA},
-		amxSpec(Q8_0, x86.AMXRows),
+		amxSpec(Q8_0, amd64gemm.AMXRows),
 	} {
 		if Host().Has(s.Needs()) {
 			specs = append(specs, s)

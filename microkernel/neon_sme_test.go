@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"sandwich/microkernel/internal/arm"
+	arm64gemm "sandwich/microkernel/internal/arm64/gemm"
 	"sandwich/microkernel/internal/jit"
 	"sandwich/microkernel/internal/kernel"
 )
@@ -58,7 +58,7 @@ func TestOuterProductsOfBytes(t *testing.T) {
 		k := &Kernel{tiles: kernel.NewTiles(s), target: s.ISA.Target()}
 		var codes [][]byte
 		err := s.EachTile(func(tile Spec) error {
-			code, err := arm.AssembleByRows(tile)
+			code, err := arm64gemm.AssembleByRows(tile)
 			codes = append(codes, code)
 			return err
 		})

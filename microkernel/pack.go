@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"sandwich/microkernel/internal/pack"
-	"sandwich/microkernel/internal/plain"
+	"sandwich/microkernel/internal/ref"
 )
 
 // Pack packs rows [n0, n1) of a weight matrix into dst, which holds the whole packed matrix of
@@ -57,6 +57,6 @@ func Unpack(dst []float32, packed []byte, l Layout, n, k0, k1 int) error {
 		return fmt.Errorf("unpack: %d bytes of %d, room for %d of %d values", len(packed), l.Bytes(), len(dst), k1-k0)
 	}
 	panel := packed[n/PanelWidth*l.PanelStride():][:l.PanelStride()]
-	plain.Column(l.Type, panel[PanelOffset(l.Type, k0):], n%PanelWidth, dst[:k1-k0])
+	ref.Column(l.Type, panel[PanelOffset(l.Type, k0):], n%PanelWidth, dst[:k1-k0])
 	return nil
 }

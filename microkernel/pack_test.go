@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"sandwich/microkernel/internal/plain"
+	"sandwich/microkernel/internal/ref"
 	"sandwich/microkernel/qtype"
 	"sandwich/runtime/gguf"
 )
@@ -27,7 +27,7 @@ func rawWeights(r *rand.Rand, t WeightType, n, k int) (raw []byte, value func(n,
 		}
 	case F16:
 		for i := range n * k {
-			binary.LittleEndian.PutUint16(raw[2*i:], plain.HalfFromFloat(r.Float32()*2-1))
+			binary.LittleEndian.PutUint16(raw[2*i:], ref.HalfFromFloat(r.Float32()*2-1))
 		}
 		value = func(n, k int) float32 { return qtype.FloatFromHalf(u16(n*row + 2*k)) }
 	case BF16:
@@ -110,7 +110,7 @@ func someHalf(r *rand.Rand) uint16 {
 	case 2:
 		scale = 3e-7
 	}
-	return plain.HalfFromFloat(scale)
+	return ref.HalfFromFloat(scale)
 }
 
 func allWeightTypes() []WeightType { return qtype.All() }

@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"sandwich/microkernel/internal/arm"
+	arm64gemm "sandwich/microkernel/internal/arm64/gemm"
 	"sandwich/microkernel/internal/jit"
 )
 
@@ -79,7 +79,7 @@ func TestOuterProductsInterpretedSpecial(t *testing.T) {
 			p, m := newProblem(t, r, s, s.MR+1, s.NR+3, max(64, s.B.Block())), &smeMachine{t: t}
 			m.take(p, 64)
 			if b.Quantized() {
-				p.checkRun(m.load(s, arm.AssembleByRows), nil)
+				p.checkRun(m.load(s, arm64gemm.AssembleByRows), nil)
 			}
 			p.spoil(r)
 			p.checkSpecial(m.load(s, Spec.Assemble))

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"sandwich/microkernel/internal/plain"
+	"sandwich/microkernel/internal/ref"
 	"sandwich/microkernel/qtype"
 )
 
@@ -51,7 +51,7 @@ func smeConvert(f func(v uint32) float32) func(*smeMachine, uint32) {
 func smeMultiplyAdd(sign float32) func(*smeMachine, uint32) {
 	return func(m *smeMachine, w uint32) {
 		m.elements(m.pg(w), 4, func(at int) {
-			putFloat(m.zd(w), at, plain.FMA32(sign*float(m.zn(w), at), float(m.zm(w), at), float(m.zd(w), at)))
+			putFloat(m.zd(w), at, ref.FMA32(sign*float(m.zn(w), at), float(m.zm(w), at), float(m.zd(w), at)))
 		})
 	}
 }
@@ -203,7 +203,7 @@ var smeArray = []smeOp{
 			if !pn[r] || !pm[c] {
 				return sum
 			}
-			return math.Float32bits(plain.FMA32(float(n, r), float(v, c), math.Float32frombits(sum)))
+			return math.Float32bits(ref.FMA32(float(n, r), float(v, c), math.Float32frombits(sum)))
 		})
 	}},
 	{0xFFE0001C, 0xA0800000, func(m *smeMachine, w uint32) { // smopa

@@ -2,11 +2,11 @@ package microkernel
 
 import (
 	// The backends. To add one is to add its line here.
-	_ "sandwich/microkernel/internal/arm"
+	_ "sandwich/microkernel/internal/amd64/gemm"
+	_ "sandwich/microkernel/internal/arm64/gemm"
 	"sandwich/microkernel/internal/host"
 	"sandwich/microkernel/internal/kernel"
-	"sandwich/microkernel/internal/plain"
-	_ "sandwich/microkernel/internal/x86"
+	"sandwich/microkernel/internal/ref"
 )
 
 // What a kernel is, what a CPU has and what a call looks like: shared with the backends, and
@@ -124,4 +124,4 @@ func HostError() error { return host.Error() }
 // RunRef computes a call in plain Go with correctly rounded arithmetic, for the compute path and
 // weight type of the spec. It is the oracle of every kernel, and the kernel itself where no code
 // can be generated.
-func RunRef(s Spec, g *GemmArgs) { plain.RunRef(s, g) }
+func RunRef(s Spec, g *GemmArgs) { ref.RunRef(s, g) }

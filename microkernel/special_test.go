@@ -8,7 +8,7 @@ import (
 	"unsafe"
 
 	"sandwich/microkernel/internal/kernel"
-	"sandwich/microkernel/internal/plain"
+	"sandwich/microkernel/internal/ref"
 )
 
 // TestSpecialValues: infinities, NaN, denormals and products that overflow or underflow come out as
@@ -93,11 +93,11 @@ func (p *problem) spoil(r *rand.Rand) {
 		case F32:
 			binary.LittleEndian.PutUint32(panel[64*k+4*column:], math.Float32bits(draw()))
 		case F16:
-			binary.LittleEndian.PutUint16(panel[32*k+2*column:], plain.HalfFromFloat(draw()))
+			binary.LittleEndian.PutUint16(panel[32*k+2*column:], ref.HalfFromFloat(draw()))
 		case BF16:
 			binary.LittleEndian.PutUint16(panel[64*(k/2)+4*column+2*(k%2):], uint16(math.Float32bits(draw())>>16))
 		default:
-			binary.LittleEndian.PutUint16(panel[2*column:], plain.HalfFromFloat(draw()))
+			binary.LittleEndian.PutUint16(panel[2*column:], ref.HalfFromFloat(draw()))
 		}
 	}
 }

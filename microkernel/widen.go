@@ -9,7 +9,7 @@ import (
 
 	"sandwich/microkernel/internal/jit"
 	"sandwich/microkernel/internal/kernel"
-	"sandwich/microkernel/internal/plain"
+	"sandwich/microkernel/internal/ref"
 )
 
 // Widener dequantizes a range of a packed panel into float32, laid out as an f32 panel:
@@ -74,7 +74,7 @@ func NewWidener(isa ISA, b WeightType) (*Widener, error) {
 // KStep, and k1 too unless it is an odd K.
 func (w *Widener) Run(dst, panel unsafe.Pointer, k0, k1 int) {
 	if !w.code.Valid() {
-		plain.Rows(w.b, panel, k0, unsafe.Slice((*plain.Row)(dst), k1-k0))
+		ref.Rows(w.b, panel, k0, unsafe.Slice((*ref.Row)(dst), k1-k0))
 		return
 	}
 	n := kernel.WidenStep(w.b)

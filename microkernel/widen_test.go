@@ -9,7 +9,7 @@ import (
 	"unsafe"
 
 	"sandwich/microkernel/internal/kerneltest"
-	"sandwich/microkernel/internal/plain"
+	"sandwich/microkernel/internal/ref"
 )
 
 // TestWiden compares with the oracle, bit for bit, between guard pages and with nothing written
@@ -50,8 +50,8 @@ func checkWiden(t *testing.T, r *rand.Rand, isa ISA, wt WeightType, k, k0 int) {
 	for i := range got {
 		got[i] = 0xEE
 	}
-	want := make([]plain.Row, k-k0)
-	plain.Rows(wt, unsafe.Pointer(&panel[0]), k0, want)
+	want := make([]ref.Row, k-k0)
+	ref.Rows(wt, unsafe.Pointer(&panel[0]), k0, want)
 	w.Run(unsafe.Pointer(&got[0]), unsafe.Pointer(&panel[0]), k0, k)
 	for i := range want {
 		for c, x := range want[i] {

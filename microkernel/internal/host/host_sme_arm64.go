@@ -3,7 +3,7 @@ package host
 import (
 	"unsafe"
 
-	"sandwich/microkernel/internal/a64"
+	"sandwich/microkernel/internal/arm64/asm"
 	"sandwich/microkernel/internal/jit"
 )
 
@@ -15,27 +15,27 @@ func bytesMultiply() bool {
 		return false
 	}
 	const n = 8
-	a := a64.New(a64.SME)
+	a := asm.New(asm.SME)
 	emit := func() {
-		words, bytes, address, row, left := a64.P(0), a64.P(1), a64.X(1), a64.X(12), a64.X(2)
-		a.I(a64.SMSTART)
+		words, bytes, address, row, left := asm.P(0), asm.P(1), asm.X(1), asm.X(12), asm.X(2)
+		a.I(asm.SMSTART)
 		a.MovImm(address, n)
-		a.I(a64.WHILELO, words, a64.ZR, address)
+		a.I(asm.WHILELO, words, asm.ZR, address)
 		a.MovImm(address, 4*n)
-		a.I(a64.WHILELOB, bytes, a64.ZR, address)
-		a.I(a64.ZEROZA)
-		a.I(a64.LD1W, a64.V(0), words, a64.X(0))
+		a.I(asm.WHILELOB, bytes, asm.ZR, address)
+		a.I(asm.ZEROZA)
+		a.I(asm.LD1W, asm.V(0), words, asm.X(0))
 		a.AddImm(address, 0, 4*n)
-		a.I(a64.LD1W, a64.V(1), words, address)
-		a.I(a64.SMOPA, a64.Imm(0), bytes, bytes, a64.V(0), a64.V(1))
-		a.MovX(row, a64.ZR)
+		a.I(asm.LD1W, asm.V(1), words, address)
+		a.I(asm.SMOPA, asm.Imm(0), bytes, bytes, asm.V(0), asm.V(1))
+		a.MovX(row, asm.ZR)
 		a.MovImm(left, n)
 		a.Loop(left, func() {
 			a.AddImm(address, address, 4*n)
-			a.I(a64.ST1ZA, a64.Imm(0), words, address)
+			a.I(asm.ST1ZA, asm.Imm(0), words, address)
 			a.AddImm(row, row, 1)
 		})
-		a.I(a64.SMSTOP)
+		a.I(asm.SMSTOP)
 		a.Ret()
 	}
 	emit()

@@ -7,7 +7,7 @@ import (
 
 	"sandwich/microkernel/internal/jit"
 	"sandwich/microkernel/internal/kernel"
-	"sandwich/microkernel/internal/plain"
+	"sandwich/microkernel/internal/ref"
 	"sandwich/microkernel/internal/vecgen"
 )
 
@@ -160,7 +160,7 @@ func (d AttentionDot) refRound(least float32, x []float32) []float32 {
 	}
 	out := make([]float32, len(x))
 	for i, e := range x {
-		out[i] = plain.FromBF16(plain.RoundBF16(above(least, e)))
+		out[i] = ref.FromBF16(ref.RoundBF16(above(least, e)))
 	}
 	return out
 }
@@ -172,7 +172,7 @@ func (d AttentionDot) refSum(n int, at func(i int) (x, y float32)) (sum float32)
 	case AttendDPBF16:
 		for i := 0; i < n; i += 2 {
 			x, y := refPair(n, i, at)
-			sum = plain.DotPairX86(x, y, sum)
+			sum = ref.DotPairX86(x, y, sum)
 		}
 	case AttendTDPBF16:
 		const step = 32
@@ -180,14 +180,14 @@ func (d AttentionDot) refSum(n int, at func(i int) (x, y float32)) (sum float32)
 			var even, odd float32
 			for i := k; i < min(n, k+step); i += 2 {
 				x, y := refPair(n, i, at)
-				even, odd = plain.FMAFlush(x[0], y[0], even), plain.FMAFlush(x[1], y[1], odd)
+				even, odd = ref.FMAFlush(x[0], y[0], even), ref.FMAFlush(x[1], y[1], odd)
 			}
-			sum = plain.AddFlush(sum, plain.AddFlush(even, odd))
+			sum = ref.AddFlush(sum, ref.AddFlush(even, odd))
 		}
 	default:
 		for i := range n {
 			x, y := at(i)
-			sum = plain.FMA32(x, y, sum)
+			sum = ref.FMA32(x, y, sum)
 		}
 	}
 	return sum
@@ -198,7 +198,7 @@ func (d AttentionDot) refSum(n int, at func(i int) (x, y float32)) (sum float32)
 func refPair(n, i int, at func(i int) (x, y float32)) (x, y [2]float32) {
 	for j := range min(2, n-i) {
 		a, b := at(i + j)
-		x[j], y[j] = a, plain.FromBF16(plain.RoundBF16(b))
+		x[j], y[j] = a, ref.FromBF16(ref.RoundBF16(b))
 	}
 	return x, y
 }

@@ -8,7 +8,7 @@ import (
 
 	"sandwich/microkernel/internal/host"
 	"sandwich/microkernel/internal/kernel"
-	"sandwich/microkernel/internal/plain"
+	"sandwich/microkernel/internal/ref"
 	"sandwich/microkernel/internal/vecgen"
 )
 
@@ -107,7 +107,7 @@ func TestRoundedCache(t *testing.T) {
 		v.StoreV(l, unsafe.Add(k, l.KBytes()), 7, p0(x), 3, stride)
 		for token := range 3 {
 			for d := range l.HeadDim {
-				want := plain.FromBF16(plain.RoundBF16(x[token*stride+d]))
+				want := ref.FromBF16(ref.RoundBF16(x[token*stride+d]))
 				if abs := math.Abs(float64(want)); abs < 0x1p-16 {
 					continue // fewer bits in half precision
 				}

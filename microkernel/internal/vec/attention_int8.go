@@ -5,7 +5,7 @@ import (
 	"unsafe"
 
 	"sandwich/microkernel/internal/kernel"
-	"sandwich/microkernel/internal/plain"
+	"sandwich/microkernel/internal/ref"
 	"sandwich/microkernel/internal/vecgen"
 )
 
@@ -24,7 +24,7 @@ func refIntegerScores(l KVLayout, q []float32, k unsafe.Pointer, p []float32) {
 				sum += int32(x) * int32(*(*int8)(unsafe.Add(k, l.kIndex(pos, d+i))))
 			}
 			scaled := float32(sum) * q8Scale(k, l.scaleOf(pos, d))
-			p[pos] = plain.FMA32(scaled, row[set].Scale, p[pos])
+			p[pos] = ref.FMA32(scaled, row[set].Scale, p[pos])
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"sandwich/microkernel/internal/host"
 	"sandwich/microkernel/internal/kernel"
 	"sandwich/microkernel/internal/kerneltest"
-	"sandwich/microkernel/internal/plain"
+	"sandwich/microkernel/internal/ref"
 	"sandwich/microkernel/internal/vecgen"
 )
 
@@ -65,12 +65,12 @@ func (c *attentionCase) rescale(rng *rand.Rand) {
 				continue
 			}
 			at := l.scaleOf(p%KVBlock, d)
-			*(*uint16)(unsafe.Add(v, at)) = plain.HalfFromFloat(scale())
+			*(*uint16)(unsafe.Add(v, at)) = ref.HalfFromFloat(scale())
 			if infinite && rng.IntN(20) == 0 {
-				*(*uint16)(unsafe.Add(v, at)) = plain.HalfFromFloat(float32(math.Inf(1)))
+				*(*uint16)(unsafe.Add(v, at)) = ref.HalfFromFloat(float32(math.Inf(1)))
 			}
 			if rng.IntN(4) == 0 { // keys that leave others nothing, or next to nothing
-				*(*uint16)(unsafe.Add(k, at)) = plain.HalfFromFloat(scale())
+				*(*uint16)(unsafe.Add(k, at)) = ref.HalfFromFloat(scale())
 			}
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"sandwich/microkernel/internal/host"
 	"sandwich/microkernel/internal/kernel"
 	"sandwich/microkernel/internal/kerneltest"
-	"sandwich/microkernel/internal/plain"
+	"sandwich/microkernel/internal/ref"
 	"sandwich/microkernel/qtype"
 )
 
@@ -215,7 +215,7 @@ func TestAttentionIsTheChain(t *testing.T) {
 		a.Run(c.job(0, c.tokens, got), unsafe.Pointer(&scratch[0]))
 		gemm := func(a *float32, lda int, b unsafe.Pointer, panel int, out *float32, ldc, rows, n, k int) {
 			for from := 0; from < n; from += spec.NR {
-				plain.RunRef(spec, &kernel.GemmArgs{A: ptr(a), AStride: 4 * lda,
+				ref.RunRef(spec, &kernel.GemmArgs{A: ptr(a), AStride: 4 * lda,
 					B: unsafe.Add(b, from/qtype.PanelWidth*panel), BStride: panel,
 					C: ptr(at(out, from)), CStride: 4 * ldc, M: rows, N: min(spec.NR, n-from), K1: k})
 			}

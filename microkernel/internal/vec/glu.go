@@ -3,7 +3,7 @@ package vec
 import (
 	"unsafe"
 
-	"sandwich/microkernel/internal/plain"
+	"sandwich/microkernel/internal/ref"
 	"sandwich/microkernel/internal/vecgen"
 )
 
@@ -76,7 +76,7 @@ func refGLU(unit GLU, dst, gate, up *float32, n int) {
 		var x float32
 		switch unit {
 		case GeGLU:
-			x = float32(plain.FMA32(float32(a*a), geluC3, geluC1) * a)
+			x = float32(ref.FMA32(float32(a*a), geluC3, geluC1) * a)
 		case ClampedSwiGLU:
 			a = lower(a, gluLimit)
 			b = -lower(-lower(b, gluLimit), gluLimit) + gluLinear

@@ -5,7 +5,7 @@ import (
 	"math"
 	"unsafe"
 
-	"sandwich/microkernel/internal/plain"
+	"sandwich/microkernel/internal/ref"
 	"sandwich/microkernel/internal/vecgen"
 )
 
@@ -92,7 +92,7 @@ func (l KVLayout) eachRow(x *float32, tokens, stride int, store func(token int, 
 			continue
 		}
 		for d, e := range vecOf(at(x, t*stride), l.HeadDim) {
-			row[d] = plain.FromBF16(plain.RoundBF16(e))
+			row[d] = ref.FromBF16(ref.RoundBF16(e))
 		}
 		store(t, &row[0])
 	}
@@ -210,7 +210,7 @@ func refStoreV(l KVLayout, block unsafe.Pointer, pos int, x *float32, tokens, st
 
 func (l KVLayout) put(block unsafe.Pointer, i int, e float32) {
 	if l.Elem == KVF16 {
-		*(*uint16)(unsafe.Add(block, 2*i)) = plain.HalfFromFloat(e)
+		*(*uint16)(unsafe.Add(block, 2*i)) = ref.HalfFromFloat(e)
 		return
 	}
 	*(*float32)(unsafe.Add(block, 4*i)) = e

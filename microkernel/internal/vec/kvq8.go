@@ -4,7 +4,7 @@ import (
 	"unsafe"
 
 	"sandwich/microkernel/internal/kernel"
-	"sandwich/microkernel/internal/plain"
+	"sandwich/microkernel/internal/ref"
 	"sandwich/microkernel/internal/vecgen"
 	"sandwich/microkernel/qtype"
 )
@@ -40,7 +40,7 @@ func (v *Vec) storeQ8(l KVLayout, block unsafe.Pointer, pos int, x *float32, tok
 		v.quantizeRowQ8(at(x, t*stride), l.HeadDim, unsafe.Pointer(&row))
 		for g := range l.HeadDim / kvScaleDims {
 			d := g * kvScaleDims
-			*(*uint16)(unsafe.Add(block, l.scaleOf(pos+t, d))) = plain.HalfFromFloat(row[g].Scale)
+			*(*uint16)(unsafe.Add(block, l.scaleOf(pos+t, d))) = ref.HalfFromFloat(row[g].Scale)
 			for half := 0; half < kvScaleDims; half += lanes {
 				to := unsafe.Add(block, index(pos+t, d+half))
 				for i, q := range row[g].Q[half : half+lanes] {

@@ -9,7 +9,7 @@ import (
 
 	"sandwich/microkernel/internal/host"
 	"sandwich/microkernel/internal/kerneltest"
-	"sandwich/microkernel/internal/plain"
+	"sandwich/microkernel/internal/ref"
 	"sandwich/microkernel/qtype"
 )
 
@@ -77,7 +77,7 @@ func checkQ8Values(t *testing.T, l KVLayout, x []float32, pos, tokens, stride in
 			for _, e := range row {
 				amax = max(amax, math.Abs(float64(e)))
 			}
-			scale := float64(qtype.FloatFromHalf(plain.HalfFromFloat(float32(amax / 127))))
+			scale := float64(qtype.FloatFromHalf(ref.HalfFromFloat(float32(amax / 127))))
 			for i, e := range row {
 				got := float64(get(p, d0+i))
 				if q := got / scale; amax > 0 && (math.Abs(q-math.Round(q)) > 1e-6 || math.Abs(q) > 127 ||

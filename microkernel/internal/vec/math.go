@@ -3,7 +3,7 @@ package vec
 import (
 	"math"
 
-	"sandwich/microkernel/internal/plain"
+	"sandwich/microkernel/internal/ref"
 )
 
 // lanes is the number of virtual lanes of every reduction over a row: element i belongs to lane i
@@ -76,16 +76,16 @@ func exp32(x float32) float32 {
 	if expLo > x {
 		x = expLo
 	}
-	z := plain.FMA32(x, log2E, expMagic)
+	z := ref.FMA32(x, log2E, expMagic)
 	n := z - expMagic
-	r := plain.FMA32(-n, ln2Hi, x)
-	r = plain.FMA32(-n, ln2Lo, r)
-	p := plain.FMA32(expC6, r, expC5)
-	p = plain.FMA32(p, r, expC4)
-	p = plain.FMA32(p, r, expC3)
-	p = plain.FMA32(p, r, expC2)
-	p = plain.FMA32(p, r, 1)
-	p = plain.FMA32(p, r, 1)
+	r := ref.FMA32(-n, ln2Hi, x)
+	r = ref.FMA32(-n, ln2Lo, r)
+	p := ref.FMA32(expC6, r, expC5)
+	p = ref.FMA32(p, r, expC4)
+	p = ref.FMA32(p, r, expC3)
+	p = ref.FMA32(p, r, expC2)
+	p = ref.FMA32(p, r, 1)
+	p = ref.FMA32(p, r, 1)
 	return scaleByPow2(p, n)
 }
 

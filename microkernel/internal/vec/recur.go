@@ -4,7 +4,7 @@ import (
 	"math"
 	"unsafe"
 
-	"sandwich/microkernel/internal/plain"
+	"sandwich/microkernel/internal/ref"
 	"sandwich/microkernel/internal/vecgen"
 )
 
@@ -56,7 +56,7 @@ func refConvRows(c *Conv, dst *float32, dstStride int, x *float32, xStride, rows
 		for i := range n {
 			s := float32(*at(c.W, i) * *at(x, r*xStride+i))
 			for t := 1; t < c.Taps; t++ {
-				s = plain.FMA32(*at(c.W, t*c.WStride+i), *at(x, r*xStride+t*c.TapStride+i), s)
+				s = ref.FMA32(*at(c.W, t*c.WStride+i), *at(x, r*xStride+t*c.TapStride+i), s)
 			}
 			d := at(dst, r*dstStride+i)
 			if c.Act == ConvGate {
@@ -94,7 +94,7 @@ func (v *Vec) L2NormRows(x *float32, stride, rows, n int, scale, eps float32) {
 		row := vecOf(at(x, r*stride), n)
 		var l [lanes]float32
 		for i, e := range row {
-			l[i%lanes] = plain.FMA32(e, e, l[i%lanes])
+			l[i%lanes] = ref.FMA32(e, e, l[i%lanes])
 		}
 		by := scale / maxLane(eps, sqrt32(treeSum(&l)))
 		for i := range row {
@@ -177,17 +177,17 @@ func refDelta(d *Delta, state *float32, first, n int) {
 		for c := range lanes {
 			var held, o [2]float32 // of the even and of the odd rows of the state
 			for i := range d.Dim {
-				held[i%2] = plain.FMA32(k[i], s[i*lanes+c], held[i%2])
+				held[i%2] = ref.FMA32(k[i], s[i*lanes+c], held[i%2])
 			}
 			var x float32 // columns beyond the values are zero and stay so
 			if c < n {
 				x = value[c]
 			}
-			x = float32(plain.FMA32(-decay, held[0]+held[1], x) * beta)
+			x = float32(ref.FMA32(-decay, held[0]+held[1], x) * beta)
 			for i := range d.Dim {
 				e := &s[i*lanes+c]
-				*e = plain.FMA32(k[i], x, float32(decay**e))
-				o[i%2] = plain.FMA32(q[i], *e, o[i%2])
+				*e = ref.FMA32(k[i], x, float32(decay**e))
+				o[i%2] = ref.FMA32(q[i], *e, o[i%2])
 			}
 			if c < n {
 				out[c] = o[0] + o[1]

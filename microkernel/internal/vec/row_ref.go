@@ -5,7 +5,7 @@ import (
 	"unsafe"
 
 	"sandwich/microkernel/internal/kernel"
-	"sandwich/microkernel/internal/plain"
+	"sandwich/microkernel/internal/ref"
 	"sandwich/microkernel/internal/vecgen"
 	"sandwich/microkernel/qtype"
 )
@@ -25,7 +25,7 @@ func refRMSNormRows(dst *float32, dstStride int, x *float32, xStride, rows int, 
 func refRMSNorm(dst, x, weight []float32, eps float32) {
 	var l [lanes]float32
 	for i, e := range x {
-		l[i%lanes] = plain.FMA32(e, e, l[i%lanes])
+		l[i%lanes] = ref.FMA32(e, e, l[i%lanes])
 	}
 	mean := treeSum(&l) / float32(len(x))
 	scale := 1 / sqrt32(mean+eps)
@@ -43,11 +43,11 @@ func refLayerNorm(dst, x, weight, bias []float32, eps float32) {
 	l = [lanes]float32{}
 	for i, e := range x {
 		dst[i] = e - mean
-		l[i%lanes] = plain.FMA32(dst[i], dst[i], l[i%lanes])
+		l[i%lanes] = ref.FMA32(dst[i], dst[i], l[i%lanes])
 	}
 	scale := 1 / sqrt32(treeSum(&l)/float32(len(x))+eps)
 	for i, d := range dst {
-		dst[i] = plain.FMA32(float32(d*scale), weight[i], bias[i])
+		dst[i] = ref.FMA32(float32(d*scale), weight[i], bias[i])
 	}
 }
 
@@ -66,8 +66,8 @@ func refRoPE(x *float32, dim, nHeads, headStride int, cosSin *float32, neox bool
 		for i := 0; i < half; i++ {
 			a, b := head[i*step], head[i*step+dist]
 			c, s := cs[i], cs[half+i]
-			head[i*step] = plain.FMA32(a, c, -float32(b*s))
-			head[i*step+dist] = plain.FMA32(a, s, float32(b*c))
+			head[i*step] = ref.FMA32(a, c, -float32(b*s))
+			head[i*step+dist] = ref.FMA32(a, s, float32(b*c))
 		}
 	}
 }
@@ -99,7 +99,7 @@ func refAddBias(dst *float32, stride, rows int, bias *float32, n int) {
 func refAddScaled(dst, a *float32, s float32, n int) {
 	d, x := vecOf(dst, n), vecOf(a, n)
 	for i := range d {
-		d[i] = plain.FMA32(x[i], s, d[i])
+		d[i] = ref.FMA32(x[i], s, d[i])
 	}
 }
 
@@ -113,7 +113,7 @@ func refScale(dst *float32, s float32, n int) {
 func refF32ToF16(dst *uint16, src *float32, n int) {
 	d, s := vecOf(dst, n), vecOf(src, n)
 	for i := range d {
-		d[i] = plain.HalfFromFloat(s[i])
+		d[i] = ref.HalfFromFloat(s[i])
 	}
 }
 
@@ -182,7 +182,7 @@ func refRoundRowBF16(kernel vecgen.Kernel, x *float32, k int, row unsafe.Pointer
 		least, _ = vecgen.TDPBF16.Least()
 	}
 	for i, v := range vecOf(x, k) {
-		out[i] = plain.RoundBF16(above(least, v))
+		out[i] = ref.RoundBF16(above(least, v))
 	}
 	if k%2 == 1 {
 		out[k] = 0

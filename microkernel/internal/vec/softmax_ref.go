@@ -1,6 +1,6 @@
 package vec
 
-import "sandwich/microkernel/internal/plain"
+import "sandwich/microkernel/internal/ref"
 
 func refSoftmaxBlock(scores *float32, stride, rows, width int, valid *int32, scale float32, max, sum *float32) {
 	nv, ms, ss := vecOf(valid, rows), vecOf(max, rows), vecOf(sum, rows)
@@ -40,9 +40,9 @@ func refMergeBlock(o *float32, oStride int, m, s *float32, ob *float32, obStride
 		}
 		top := maxLane(ms[r], mbs[r])
 		a, b := exp32(ms[r]-top), exp32(mbs[r]-top)
-		ms[r], ss[r] = top, plain.FMA32(ss[r], a, float32(sbs[r]*b))
+		ms[r], ss[r] = top, ref.FMA32(ss[r], a, float32(sbs[r]*b))
 		for i, e := range blk {
-			out[i] = plain.FMA32(out[i], a, float32((e+0)*b))
+			out[i] = ref.FMA32(out[i], a, float32((e+0)*b))
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"sandwich/microkernel/internal/host"
 	"sandwich/microkernel/internal/kernel"
 	"sandwich/microkernel/internal/kerneltest"
-	"sandwich/microkernel/internal/plain"
+	"sandwich/microkernel/internal/ref"
 )
 
 func TestSoftmaxBlock(t *testing.T) {
@@ -184,7 +184,7 @@ func TestKVLayout(t *testing.T) {
 					}
 				} else {
 					h := *(*uint16)(unsafe.Pointer(&vb[2*l.vIndex(pos+tokens-1, last)]))
-					if h != plain.HalfFromFloat(x[(tokens-1)*stride+last]) {
+					if h != ref.HalfFromFloat(x[(tokens-1)*stride+last]) {
 						t.Fatalf("last V element is %#04x", h)
 					}
 				}

@@ -8,12 +8,12 @@ import (
 	"unsafe"
 
 	// The generators of vector kernels register themselves.
-	_ "sandwich/microkernel/internal/arm"
+	_ "sandwich/microkernel/internal/amd64/gemm"
+	_ "sandwich/microkernel/internal/arm64/gemm"
 	"sandwich/microkernel/internal/host"
 	"sandwich/microkernel/internal/jit"
 	"sandwich/microkernel/internal/kernel"
 	"sandwich/microkernel/internal/kerneltest"
-	_ "sandwich/microkernel/internal/x86"
 )
 
 // eachVec runs a test on the kernels of every instruction set of this host; under the race detector

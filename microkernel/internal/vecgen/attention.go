@@ -3,7 +3,7 @@ package vecgen
 import (
 	"math"
 
-	"sandwich/microkernel/internal/asm"
+	"sandwich/microkernel/internal/amd64/asm"
 )
 
 const negInfBits = 0xff800000

@@ -1,8 +1,8 @@
 package vecgen
 
 import (
-	"sandwich/microkernel/internal/a64"
-	"sandwich/microkernel/internal/asm"
+	"sandwich/microkernel/internal/amd64/asm"
+	a64 "sandwich/microkernel/internal/arm64/asm"
 )
 
 // Of the bits of a float32.

@@ -1,6 +1,6 @@
 package vecgen
 
-import "sandwich/microkernel/internal/asm"
+import "sandwich/microkernel/internal/amd64/asm"
 
 const (
 	tinyBits = 0x03800000 // 2^-120

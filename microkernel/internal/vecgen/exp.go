@@ -1,6 +1,6 @@
 package vecgen
 
-import "sandwich/microkernel/internal/asm"
+import "sandwich/microkernel/internal/amd64/asm"
 
 // The constants of exp, which are those of microkernel's exp32 (a test holds them equal by
 // comparing every result).

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"unsafe"
 
-	"sandwich/microkernel/internal/asm"
+	"sandwich/microkernel/internal/amd64/asm"
 )
 
 // Fused describes a fused attention kernel: Rows query vectors against blocks of 64 positions of

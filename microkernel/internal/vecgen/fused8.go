@@ -1,6 +1,6 @@
 package vecgen
 
-import "sandwich/microkernel/internal/asm"
+import "sandwich/microkernel/internal/amd64/asm"
 
 // A block of int8 keys or values has a float16 scale for every position and scaleDims of its
 // dimensions, behind the elements: [HeadDim/scaleDims][64 positions]. They are widened into the

@@ -1,6 +1,6 @@
 package vecgen
 
-import "sandwich/microkernel/internal/asm"
+import "sandwich/microkernel/internal/amd64/asm"
 
 // Registers of integerChances: four vectors of probabilities, four of weights for each of
 // chanceSets sets, the largest of each, and scratch.

@@ -1,6 +1,6 @@
 package vecgen
 
-import "sandwich/microkernel/internal/asm"
+import "sandwich/microkernel/internal/amd64/asm"
 
 // The bits of dot products without them, for the few rows of a decode step: they would fill a tile
 // by a sixteenth, and making pairs of what is cached takes longer than their products save. What

@@ -1,6 +1,6 @@
 package vecgen
 
-import "sandwich/microkernel/internal/asm"
+import "sandwich/microkernel/internal/amd64/asm"
 
 // Attention by VPDPBUSD on blocks of int8 (fused8.go): integers are multiplied as integers, and
 // what they add up to is exact, so that its order is free. For a row and a block of 64 positions:

@@ -3,7 +3,7 @@ package vecgen
 import (
 	"fmt"
 
-	"sandwich/microkernel/internal/asm"
+	"sandwich/microkernel/internal/amd64/asm"
 )
 
 // Dot is what a fused kernel adds up scores and values by.

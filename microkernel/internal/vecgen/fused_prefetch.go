@@ -1,6 +1,6 @@
 package vecgen
 
-import "sandwich/microkernel/internal/asm"
+import "sandwich/microkernel/internal/amd64/asm"
 
 // prefetchPart asks for what k-step i of a turn has to: its share of the lines of the next block,
 // and the lines of this one that come some k-steps later.

@@ -3,7 +3,7 @@ package vecgen
 import (
 	"math/bits"
 
-	"sandwich/microkernel/internal/asm"
+	"sandwich/microkernel/internal/amd64/asm"
 )
 
 // product is a register tile: rows of A, k-major panels of B, `columns` panels wide.

@@ -1,6 +1,6 @@
 package vecgen
 
-import "sandwich/microkernel/internal/asm"
+import "sandwich/microkernel/internal/amd64/asm"
 
 // softmaxRows is the Softmax kernel for rows of 64 in scratch. All blocks of a sequence but the
 // last are seen whole by its last token: when every row sees all 64 positions there is code without

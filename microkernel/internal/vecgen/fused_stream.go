@@ -1,6 +1,6 @@
 package vecgen
 
-import "sandwich/microkernel/internal/asm"
+import "sandwich/microkernel/internal/amd64/asm"
 
 // A kernel on tile registers that reads a block as it is cached makes pairs of bfloat16 for one
 // step of 32 k and four panels at a time, in two buffers in turn, while the products of the step

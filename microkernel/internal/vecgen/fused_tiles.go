@@ -1,6 +1,6 @@
 package vecgen
 
-import "sandwich/microkernel/internal/asm"
+import "sandwich/microkernel/internal/amd64/asm"
 
 // The products of a fused kernel on tile registers: four panels of sixteen columns side by side, so
 // that no product waits for the one before it. A tile of rows of A and one of B take turns with

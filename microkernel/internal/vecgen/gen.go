@@ -11,7 +11,7 @@ package vecgen
 import (
 	"unsafe"
 
-	"sandwich/microkernel/internal/asm"
+	"sandwich/microkernel/internal/amd64/asm"
 )
 
 // Args is what the trampoline hands to a kernel, its address in RDI. Which field means what stands

@@ -1,6 +1,6 @@
 package vecgen
 
-import "sandwich/microkernel/internal/asm"
+import "sandwich/microkernel/internal/amd64/asm"
 
 // The constants of the gated units, which are those of microkernel's oracles: -2 sqrt(2/pi) and
 // that times 0.044715 for GELU's approximation, slope and limit of gpt-oss's clamped unit.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"sandwich/microkernel/internal/asm"
+	"sandwich/microkernel/internal/amd64/asm"
 )
 
 // Kernel names a generated function.

@@ -1,6 +1,6 @@
 package vecgen
 
-import "sandwich/microkernel/internal/asm"
+import "sandwich/microkernel/internal/amd64/asm"
 
 // Blocks of a KV cache of int8 (see KVQ8 of package microkernel) are widened to float32 panels: 16
 // lanes, rows of 64 bytes.

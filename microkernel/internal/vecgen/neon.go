@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"sandwich/microkernel/internal/a64"
+	a64 "sandwich/microkernel/internal/arm64/asm"
 )
 
 // The NEON kernels hold a group of sixteen float32 in four registers, a block, so that the sixteen

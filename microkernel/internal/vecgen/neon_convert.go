@@ -1,6 +1,6 @@
 package vecgen
 
-import "sandwich/microkernel/internal/a64"
+import a64 "sandwich/microkernel/internal/arm64/asm"
 
 // neonQuantizeQ8: arguments as emitQuantizeQ8.
 func neonQuantizeQ8(g neonGen) {

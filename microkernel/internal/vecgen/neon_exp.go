@@ -1,6 +1,6 @@
 package vecgen
 
-import "sandwich/microkernel/internal/a64"
+import a64 "sandwich/microkernel/internal/arm64/asm"
 
 // neonExp is the registers of one exponential: p becomes exp(x), the others are clobbered.
 type neonExp struct{ p, x, n, z a64.V }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math/bits"
 
-	"sandwich/microkernel/internal/a64"
+	a64 "sandwich/microkernel/internal/arm64/asm"
 )
 
 // NEONMaxRows is the largest Fused.Rows on arm64: a lane of one register each, and four

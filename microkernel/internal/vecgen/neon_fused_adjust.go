@@ -1,6 +1,6 @@
 package vecgen
 
-import "sandwich/microkernel/internal/a64"
+import a64 "sandwich/microkernel/internal/arm64/asm"
 
 // skipped is that of the x86-64 kernels: block holds the positions of a block in all lanes.
 func (g *neonFused) skipped(n, block a64.V) {

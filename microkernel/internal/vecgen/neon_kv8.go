@@ -1,6 +1,6 @@
 package vecgen
 
-import "sandwich/microkernel/internal/a64"
+import a64 "sandwich/microkernel/internal/arm64/asm"
 
 // int8s loads sixteen int8 as float32.
 func (g neonGen) int8s(b block, p a64.X, at int) {

@@ -1,6 +1,6 @@
 package vecgen
 
-import "sandwich/microkernel/internal/a64"
+import a64 "sandwich/microkernel/internal/arm64/asm"
 
 // neonRMSNorm: arguments as emitRMSNorm.
 func neonRMSNorm(g neonGen) {

@@ -1,6 +1,6 @@
 package vecgen
 
-import "sandwich/microkernel/internal/asm"
+import "sandwich/microkernel/internal/amd64/asm"
 
 // emitConvSiLU: P dst, x, w; N in bytes: strides of dst, of x from row to row, and of w, then rows
 // and n; R taps, and the stride of x from tap to tap in bytes.

@@ -1,6 +1,6 @@
 package vecgen
 
-import "sandwich/microkernel/internal/asm"
+import "sandwich/microkernel/internal/amd64/asm"
 
 // emitRoPEHalves: P x, cos, sin; N dim/2, heads, headStride. Rotates element i with element i +
 // dim/2. The angles of a group are loaded once for all heads.

@@ -1,6 +1,6 @@
 package vecgen
 
-import "sandwich/microkernel/internal/asm"
+import "sandwich/microkernel/internal/amd64/asm"
 
 // The registers most kernels keep their operands in.
 const (

@@ -1,6 +1,6 @@
 package vecgen
 
-import "sandwich/microkernel/internal/asm"
+import "sandwich/microkernel/internal/amd64/asm"
 
 // emitMax: P x; N n. R[0] is the bits of the maximum.
 func emitMax(g *gen) {

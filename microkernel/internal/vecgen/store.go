@@ -1,6 +1,6 @@
 package vecgen
 
-import "sandwich/microkernel/internal/asm"
+import "sandwich/microkernel/internal/amd64/asm"
 
 // The kernels that store keys and values in half precision, each also with numbers rounded to
 // bfloat16 first, for a cache that dot products read. Those of keys are for AVX2 on any CPU: they

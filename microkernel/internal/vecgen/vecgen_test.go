@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"testing"
 
-	"sandwich/microkernel/internal/asm"
+	"sandwich/microkernel/internal/amd64/asm"
 )
 
 // TestGenerate: every kernel can be emitted for both levels of x86-64 and for NEON, the same bytes

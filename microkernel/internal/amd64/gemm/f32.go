@@ -1,0 +1,116 @@
+package gemm
+
+import (
+	"unsafe"
+
+	"sandwich/microkernel/internal/amd64/asm"
+	"sandwich/microkernel/internal/kernel"
+	"sandwich/microkernel/qtype"
+)
+
+// newFloat is the tile of the chain "wide" for weights that have no scales: per k, a vector of W is
+// widened and multiplied by each row's element of A.
+func newFloat(a *asm.Asm, s spec) (_ *emitter, emit func()) {
+	e := &floatTile{emitter: newEmitter(a, s)}
+	if !s.bFromMemory() {
+		e.w = e.vecs(e.v)
+	}
+	if s.B == qtype.BF16 {
+		e.high = e.vec()
+	}
+	if s.Form == kernel.Load {
+		e.x = e.vec()
+	}
+	return e.emitter, func() { e.function(e.setup, e.body) }
+}
+
+type floatTile struct {
+	*emitter
+	w    []asm.Vec // one k of W
+	x    asm.Vec   // one element of A in all lanes
+	high asm.Vec   // mask of the upper halves of 32-bit words
+}
+
+func (e *floatTile) setup() {
+	if e.s.B == qtype.BF16 {
+		e.I(asm.VBROADCASTSS, e.high, e.ConstU32(0xFFFF0000))
+	}
+}
+
+func (e *floatTile) body() {
+	var t kernel.TileArgs
+	e.mainLoop(func() { e.steps(e.s.KU) })
+	if e.s.B == qtype.BF16 {
+		e.loop(unsafe.Offsetof(t.Rest), func() { e.steps(2) })
+		e.loop(unsafe.Offsetof(t.Odd), func() { e.step(0) })
+		return
+	}
+	e.loop(unsafe.Offsetof(t.Rest), func() { e.steps(1) })
+}
+
+// steps is n consecutive k, and the pointers moved past them.
+func (e *floatTile) steps(n int) {
+	bytes := e.s.B.PanelOffset(n)
+	for k := range n {
+		if n == e.s.KU && (bytes >= 64*n || k%2 == 0) {
+			e.prefetch(e.s.B.PanelOffset(k), e.s.B.PanelOffset(k)+1)
+		}
+		e.step(k)
+	}
+	e.advance(e.aBase, 4*n)
+	e.advanceB(bytes)
+}
+
+// step is one k: fetch W, then one FMA for each accumulator.
+func (e *floatTile) step(k int) {
+	for j, w := range e.w {
+		e.widen(w, j, k)
+	}
+	e.multiply(asm.VFMADD231PS, e.w, e.x, 4*k, func(j int) asm.Mem { return e.b(j, 64*k, 32) })
+}
+
+// multiply adds one k, or pair of k, to all accumulators: vectors w of W, or where there are none
+// operands in memory, times the element of each row at disp, through x where the form loads it.
+func (e *emitter) multiply(op *asm.Op, w []asm.Vec, x asm.Vec, disp int, memory func(j int) asm.Mem) {
+	for r := range e.s.MR {
+		a := e.a(r, disp)
+		if e.s.Form == kernel.Load {
+			e.I(asm.VBROADCASTSS, x, a)
+		}
+		for j := range e.v {
+			acc := e.acc[r*e.v+j]
+			switch {
+			case e.s.Form == kernel.Embed:
+				e.I(op, acc, w[j], a.Bcast())
+			case w == nil:
+				e.I(op, acc, x, memory(j))
+			default:
+				e.I(op, acc, x, w[j])
+			}
+		}
+	}
+}
+
+// widen brings vector j of step k into w as float32.
+func (e *floatTile) widen(w asm.Vec, j, k int) {
+	n := w.Bytes()
+	switch e.s.B {
+	case qtype.F32:
+		e.I(asm.VMOVUPS, w, e.b(j, 64*k, n))
+	case qtype.F16:
+		e.I(asm.VCVTPH2PS, w, e.b(j, 32*k, n/2))
+	case qtype.BF16:
+		pair := e.b(j, 64*(k/2), n)
+		switch {
+		case k%2 == 1 && e.wide():
+			e.I(asm.VPANDD, w, e.high, pair)
+		case k%2 == 1:
+			e.I(asm.VPAND, w, e.high, pair)
+		case e.wide():
+			e.I(asm.VPSLLD, w, pair, asm.Imm(16))
+		default:
+			e.I(asm.VMOVUPS, w, pair)
+			e.I(asm.VPSLLD, w, w, asm.Imm(16))
+		}
+	}
+}

@@ -1,0 +1,24 @@
+package gemm
+
+import (
+	"sandwich/microkernel/internal/arm64/asm"
+	"sandwich/microkernel/internal/kernel"
+)
+
+// AssembleByRows is Assemble for a kernel of outer products of bytes with dot products in their
+// place: for tests on emulators that do not know SMOPA, or get it wrong.
+func AssembleByRows(s kernel.Spec) ([]byte, error) {
+	return assemble(asm.SME, func(a *asm.Asm) { emitSMEInt8(a, spec{s}, rowByRow) })
+}
+
+// rowByRow does with dot products what one outer product of bytes does.
+func rowByRow(e *smeInt8) {
+	sum, row := smeD[0], smeD[1]
+	for r := range e.s.MR {
+		off := e.at(r)
+		e.I(asm.ROW, sum, smeAll, smeSums, off)
+		e.I(asm.ZDUPS, row, smeT, asm.Imm(r))
+		e.I(asm.ZSDOT, sum, smeW, row)
+		e.I(asm.TOROW, smeSums, off, smeAll, sum)
+	}
+}

@@ -1,0 +1,57 @@
+package ref
+
+import (
+	"encoding/binary"
+
+	"sandwich/microkernel/qtype"
+)
+
+// packedSubBlock is one sub-block of one packed block, for plain Go.
+type packedSubBlock struct {
+	*qtype.Desc
+	head   []byte
+	packed []byte
+}
+
+// subBlockOf finds sub-block n of a packed block.
+func subBlockOf(t qtype.Type, block []byte, n int) packedSubBlock {
+	d := t.Desc()
+	return packedSubBlock{d, block[:d.HeadBytes()], block[d.HeadBytes()+n*d.SubBlockBytes():][:d.SubBlockBytes()]}
+}
+
+// scale is the scale and the offset of column c, for element k of the sub-block. Both are exact.
+func (b packedSubBlock) scale(k, c int) (scale, offset float32) {
+	var scales [2]float32
+	for n := range b.BlockScales {
+		scales[n] = b.BlockScale(binary.LittleEndian.Uint16(b.head[2*(qtype.PanelWidth*n+c):]), n)
+	}
+	return b.Scales(scales, b.PackedSubs(b.packed, c), k)
+}
+
+// integer is the whole number that element k, column c stands for before scale and offset.
+func (b packedSubBlock) integer(k, c int) int { return b.Integer(b.Stored(b.packed, k, c)) }
+
+// values writes the exact weights of the sub-block. They are computed as the generated code does
+// it, one FMA whose operands are exact, so that a scale that is not finite gives NaN in both.
+func (b packedSubBlock) values(dst []Row) {
+	one := float32(uint32(1) << b.Bits())
+	for c := range qtype.PanelWidth {
+		var scale, offset float32
+		for k := range dst {
+			if k%b.Span() == 0 {
+				if scale, offset = b.scale(k, c); !b.Affine() {
+					offset = -((one + float32(b.ZeroPoint)) * scale)
+				}
+			}
+			u := b.Stored(b.packed, k, c)
+			switch {
+			case b.Codebook != nil:
+				dst[k][c] = float32(b.Codebook[u]) * scale
+			case b.Affine():
+				dst[k][c] = FMA32(float32(u), scale, offset)
+			default:
+				dst[k][c] = FMA32(one+float32(u), scale, offset)
+			}
+		}
+	}
+}
