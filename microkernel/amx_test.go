@@ -55,7 +55,7 @@ func TestAMX(t *testing.T) {
 			// more than a piece of k
 			long := newProblem(t, r, k.Spec(), 2*s.MR+1, s.NR, amd64gemm.AMXSubBlocks*qtype.SubBlockK+b.Block())
 			long.checkRun(run, nil)
-			if err := proven(k.Spec(), run, "vnni"); err != nil {
+			if err := selfTest(k.Spec(), run, "vnni"); err != nil {
 				t.Error(err)
 			}
 			if m.release == 0 {
@@ -96,7 +96,7 @@ func TestAMXProof(t *testing.T) {
 			m.sites[i].code[2] ^= 1 // F2 to F3: weights without sign
 		}
 	}
-	if err := proven(k.Spec(), m.run(k), "vnni"); err == nil {
+	if err := selfTest(k.Spec(), m.run(k), "vnni"); err == nil {
 		t.Error("a wrong kernel was taken for right")
 	}
 }
@@ -162,7 +162,7 @@ func TestAMXRefused(t *testing.T) {
 
 // TestAMXPeak: the compute roof of a machine with AMX is that of its tiles.
 func TestAMXPeak(t *testing.T) {
-	code, ops, err := AVX512.Target().Peak("int8", HasAVX2|HasAVX512|HasVNNI|HasAMX)
+	code, ops, err := AVX512.Target().Probes.Peak("int8", HasAVX2|HasAVX512|HasVNNI|HasAMX)
 	if err != nil {
 		t.Fatal(err)
 	}

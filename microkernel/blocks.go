@@ -72,7 +72,7 @@ func (r *BlockReader) Read(b []byte) {
 		if args.K1 == blockDepth {
 			next = r.Bytes
 		}
-		args.Next = unsafe.Add(args.B, next)
+		args.NextB = unsafe.Add(args.B, next)
 		r.kernel.Run(&args)
 	}
 	runtime.KeepAlive(r)

@@ -42,7 +42,7 @@ func TestMachineCode(t *testing.T) {
 			}
 		}
 		for _, b := range qtype.All() {
-			if code, err := isa.Target().Widen(b); err == nil {
+			if code, err := isa.Target().GEMM.Widen(b); err == nil {
 				fmt.Fprintf(&out, "%s/widen/%s %x\n", isa, b, sha256.Sum256(code))
 			}
 		}

@@ -9,7 +9,7 @@ import (
 // Kernel is a generated register-tile kernel. It is immutable and safe for concurrent use.
 type Kernel struct {
 	tiles  kernel.Tiles // without functions: plain Go
-	target kernel.Target
+	target *kernel.Target
 }
 
 // Spec is what the kernel was built from.
@@ -34,7 +34,7 @@ func (k *Kernel) Run(g *GemmArgs) {
 	if k.tiles.Plain() {
 		k.tiles.RunPlain(g) // without a copy
 	} else {
-		k.target.Run(&k.tiles, *g)
+		k.target.GEMM.Run(&k.tiles, *g)
 	}
 	runtime.KeepAlive(g)
 }

@@ -85,7 +85,7 @@ func randomActQ8(r *rand.Rand, row []byte, c Compute) {
 	for b := range len(row) / ActQ8Bytes {
 		q := kernel.ActQ8At(unsafe.Pointer(&row[0]), b)
 		q.Scale = r.Float32() * 0.1
-		if c == ComputeInt8Long && b%(kernel.ActQ8Group/ActQ8Block) > 0 {
+		if c == ComputeInt8Superblock && b%(kernel.ActQ8Group/ActQ8Block) > 0 {
 			q.Scale = kernel.ActQ8At(unsafe.Pointer(&row[0]), b-1).Scale
 		}
 		for i := range q.Q {
@@ -100,7 +100,7 @@ func randomActQ8(r *rand.Rand, row []byte, c Compute) {
 
 // setSums makes the sums as a path reads them.
 func setSums(q *ActQ8, c Compute) {
-	if c == ComputeInt8Long {
+	if c == ComputeInt8Superblock {
 		q.SetSums(1)
 		return
 	}
@@ -126,7 +126,7 @@ func (p *problem) run(f func(*GemmArgs), c []byte, cuts ...int) {
 				M: p.m, N: min(p.s.NR, p.l.N-n), K0: k0, K1: k1, Accumulate: k0 > 0,
 			}
 			if n+p.s.NR < p.l.N { // the first group after the last one is told nothing
-				g.Next = unsafe.Add(g.B, p.s.NR/PanelWidth*p.l.PanelStride()+PanelOffset(p.s.B, k0))
+				g.NextB = unsafe.Add(g.B, p.s.NR/PanelWidth*p.l.PanelStride()+PanelOffset(p.s.B, k0))
 			}
 			f(&g)
 		}

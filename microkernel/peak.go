@@ -58,8 +58,8 @@ func (s PeakSpec) supported(f Features) bool {
 		}
 		typ = ComputeInt8.String()
 	}
-	needs, known := t.Peaks()[typ]
-	return known && f.Has(t.Needs()|needs)
+	needs, known := t.Peaks[typ]
+	return known && f.Has(t.Needs|needs)
 }
 
 // Peak is a kernel of independent multiply-adds on registers, which reaches the compute roof and
@@ -89,7 +89,7 @@ func NewPeak(s PeakSpec, f Features) (*Peak, error) {
 	case Int8Vectors:
 		typ, f = ComputeInt8.String(), f&^matrixUnits
 	}
-	code, ops, err := s.ISA.Target().Peak(typ, f)
+	code, ops, err := s.ISA.Target().Probes.Peak(typ, f)
 	if err != nil {
 		return nil, err
 	}
@@ -158,14 +158,14 @@ func NewReader(isa ISA, f Features) (*Reader, error) { return newReader(isa, f, 
 // cache it reads what the load ports carry, which prefetches take up as well.
 func NewLoader(isa ISA, f Features) (*Reader, error) { return newReader(isa, f, false) }
 
-func newReader(isa ISA, f Features, ahead bool) (*Reader, error) {
+func newReader(isa ISA, f Features, prefetch bool) (*Reader, error) {
 	if !f.Supports(isa) {
 		return nil, fmt.Errorf("no %s reads with the features %q", isa, f)
 	}
 	if !isa.Generates() || jit.Race {
 		return &Reader{ISA: isa}, nil
 	}
-	code, err := isa.Target().Reader(ahead)
+	code, err := isa.Target().Probes.Reader(prefetch)
 	if err != nil {
 		return nil, err
 	}

@@ -43,7 +43,7 @@ func Instructions(s Spec) (InstructionCounts, error) {
 	if err := s.Validate(); err != nil {
 		return InstructionCounts{}, err
 	}
-	return s.ISA.Target().Counts(s)
+	return s.ISA.Target().GEMM.Counts(s)
 }
 
 // NewPort is a Peak whose operations are independent instructions of one class, or of those of a
@@ -64,7 +64,7 @@ func NewPort(isa ISA, f Features, mix ...InstructionClass) (*Peak, error) {
 		}
 		return p, err
 	}
-	machine, n, err := isa.Target().Port(mix, f)
+	machine, n, err := isa.Target().Probes.Port(mix, f)
 	if err != nil {
 		return nil, err
 	}

@@ -47,8 +47,8 @@ func BuildAll(specs []Spec) ([]*Kernel, error) {
 	}
 	for _, k := range out {
 		k.tiles.Funcs = cachedTiles(k.tiles.Spec)
-		if advice := k.target.Doubt(k.tiles.Spec); advice != "" {
-			if err := proven(k.tiles.Spec, k.Run, advice); err != nil {
+		if instead, needed := k.target.GEMM.SelfTest(k.tiles.Spec); needed {
+			if err := selfTest(k.tiles.Spec, k.Run, instead); err != nil {
 				return nil, err
 			}
 		}

@@ -1,10 +1,6 @@
 package microkernel
 
 import (
-	// The backends. To add one is to add its line here.
-	_ "sandwich/microkernel/internal/amd64/gemm"
-	_ "sandwich/microkernel/internal/arm64/gemm"
-	"sandwich/microkernel/internal/host"
 	"sandwich/microkernel/internal/kernel"
 	"sandwich/microkernel/internal/ref"
 )
@@ -55,8 +51,8 @@ const (
 	ComputeInt8 = kernel.ComputeInt8
 	ComputeBF16 = kernel.ComputeBF16
 
-	ComputeInt8Long = kernel.ComputeInt8Long
-	Computes        = kernel.Computes // their number
+	ComputeInt8Superblock = kernel.ComputeInt8Superblock
+	Computes              = kernel.Computes // their number
 )
 
 // The dot products.
@@ -75,8 +71,8 @@ const (
 	BFDot   = kernel.BFDot
 )
 
-// AskOnce is the greatest prefetch distance at which a kernel asks for each line once.
-const AskOnce = kernel.AskOnce
+// MaxSinglePrefetch is the greatest prefetch distance at which a kernel asks for each line once.
+const MaxSinglePrefetch = kernel.MaxSinglePrefetch
 
 // The blocks of quantized activations, see ActQ8.
 const (
@@ -115,11 +111,11 @@ func ActQ8RowBytes(k int) int { return kernel.ActQ8RowBytes(k) }
 // Host is what this machine can run, within what the environment variable SANDWICH_FEATURES leaves
 // of it: features separated by commas make it a lesser machine. A value that cannot be read leaves
 // all; HostError says so.
-func Host() Features { return host.Features() }
+func Host() Features { return kernel.Host() }
 
 // HostError says what is wrong with the value of that variable; nil where nothing is, or it is not
 // set.
-func HostError() error { return host.Error() }
+func HostError() error { return kernel.HostError() }
 
 // RunRef computes a call in plain Go with correctly rounded arithmetic, for the compute path and
 // weight type of the spec. It is the oracle of every kernel, and the kernel itself where no code

@@ -119,7 +119,7 @@ func eachValid(visit func(Spec)) {
 	for _, isa := range []ISA{AVX2, AVX512, NEON} {
 		for c := range kernel.Computes {
 			for _, b := range qtype.All() {
-				for d := range kernel.Dots {
+				for _, d := range append([]Dot{NoDot}, isa.Target().Dots...) {
 					for f := range kernel.Forms {
 						for ku := 1; ku <= kernel.MaxKU; ku *= 2 {
 							s := Spec{ISA: isa, Compute: c, B: b, MR: 1, NR: PanelWidth, KU: ku, Form: f, Dot: d}

@@ -65,9 +65,9 @@ func (p *problem) spoil(r *rand.Rand) {
 		float32(math.Copysign(0, -1))}
 	draw := func() float32 { return special[r.IntN(len(special))] }
 	switch p.s.Compute {
-	case ComputeInt8, ComputeInt8Long:
+	case ComputeInt8, ComputeInt8Superblock:
 		blocks := 1
-		if p.s.Compute == ComputeInt8Long {
+		if p.s.Compute == ComputeInt8Superblock {
 			blocks = kernel.ActQ8Group / ActQ8Block
 		}
 		for g, scale := range []float32{float32(math.Inf(1)), 1e-45} {

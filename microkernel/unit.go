@@ -121,7 +121,8 @@ const (
 )
 
 // NewPanelReader builds the kernel of an instruction set that asks for each line so many bytes
-// ahead, once (AskOnce), or for none (0). Its Spec names plain Go where no code can be generated.
+// ahead, once (MaxSinglePrefetch), or for none (0). Its Spec names plain Go where no code can be
+// generated.
 func NewPanelReader(isa ISA, ahead int) (*PanelReader, error) {
 	widest := SpaceOf(Host(), isa, ComputeF32, F32, func(s Spec) bool {
 		return s.OrdinaryForm() && !s.MatrixUnit() && s.NR <= streamPanels*PanelWidth

@@ -14,7 +14,7 @@ import (
 // for ahead, and reads no byte beyond what it says, at a guard page.
 func TestPanelReader(t *testing.T) {
 	for _, isa := range Host().ISAs() {
-		for _, ahead := range []int{0, AskOnce} {
+		for _, ahead := range []int{0, MaxSinglePrefetch} {
 			r, err := NewPanelReader(isa, ahead)
 			if err != nil {
 				t.Fatal(isa, err)

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"sandwich/microkernel/internal/code"
-	"sandwich/microkernel/internal/vecgen"
+	"sandwich/microkernel/internal/kernel"
 )
 
 // TestVectorCode pins the machine code of row operations, attention kernels and probes. Each line
@@ -26,44 +26,46 @@ func TestVectorCode(t *testing.T) {
 	}
 	for _, isa := range []ISA{AVX2, AVX512, NEON} {
 		target := isa.Target()
-		for k := range vecgen.Count {
-			line(fmt.Sprintf("%s/op/%d", isa, k), func(h hash.Hash) { writeCode(h)(target.Vector(k)) })
+		attention := target.Attention
+		for k := range kernel.VectorOps {
+			line(fmt.Sprintf("%s/op/%d", isa, k), func(h hash.Hash) { writeCode(h)(target.Vector.Op(k)) })
 		}
-		for _, dot := range []vecgen.Dot{vecgen.FMA, vecgen.DPBF16, vecgen.TDPBF16, vecgen.DPBUSD} {
-			line(fmt.Sprintf("%s/attention/%d", isa, dot), func(h hash.Hash) {
-				eachAttention(dot, target.FusedRows(dot), func(f vecgen.Fused) { writeCode(h)(target.Fused(f)) })
+		for i, dot := range []kernel.Dot{NoDot, DPBF16, kernel.TDPBF16, VNNI} {
+			most := attention.Rows(dot)
+			line(fmt.Sprintf("%s/attention/%d", isa, i), func(h hash.Hash) {
+				eachAttention(dot, most, func(f kernel.AttentionSpec) { writeCode(h)(attention.Kernel(f)) })
 			})
-			line(fmt.Sprintf("%s/open/%d", isa, dot), func(h hash.Hash) {
-				eachAttention(dot, target.FusedRows(dot), func(f vecgen.Fused) { writeCode(h)(target.Pairs(f)) })
+			line(fmt.Sprintf("%s/open/%d", isa, i), func(h hash.Hash) {
+				eachAttention(dot, most, func(f kernel.AttentionSpec) { writeCode(h)(attention.OpenBlock(f)) })
 			})
 		}
 		line(isa.String()+"/reader", func(h hash.Hash) {
-			writeCode(h)(target.Reader(false))
-			writeCode(h)(target.Reader(true))
+			writeCode(h)(target.Probes.Reader(false))
+			writeCode(h)(target.Probes.Reader(true))
 		})
-		for _, f := range []Features{target.Needs(), ^Features(0)} {
+		for _, f := range []Features{target.Needs, ^Features(0)} {
 			for _, typ := range []string{"f32", "int8", "bf16"} {
-				if _, ok := target.Peaks()[typ]; !ok {
+				if _, ok := target.Peaks[typ]; !ok {
 					continue
 				}
 				line(fmt.Sprintf("%s/peak/%s/%x", isa, typ, f), func(h hash.Hash) {
-					machine, ops, err := target.Peak(typ, f)
+					machine, ops, err := target.Probes.Peak(typ, f)
 					writeCode(h)(machine, err)
 					fmt.Fprintln(h, ops)
 				})
 			}
 			for c := range InstructionClasses {
 				line(fmt.Sprintf("%s/port/%s/%x", isa, c, f), func(h hash.Hash) {
-					machine, n, err := target.Port([]code.Class{c, code.Load}, f)
+					machine, n, err := target.Probes.Port([]code.Class{c, code.Load}, f)
 					writeCode(h)(machine, err)
 					fmt.Fprintln(h, n)
 				})
 			}
 		}
 	}
-	for transpose := range vecgen.Transposes {
+	for transpose := range kernel.Transposes {
 		line(fmt.Sprintf("avx2/transpose/%d", transpose), func(h hash.Hash) {
-			writeCode(h)(vecgen.GenerateTranspose(transpose))
+			writeCode(h)(AVX2.Target().Vector.Transpose(transpose))
 		})
 	}
 	compareGolden(t, file, out.String())
@@ -98,12 +100,15 @@ func writeCode(h hash.Hash) func(machine []byte, err error) {
 }
 
 // eachAttention calls visit with a sample of the attention kernels of a dot product.
-func eachAttention(dot vecgen.Dot, most int, visit func(f vecgen.Fused)) {
-	elements := []vecgen.Fused{{}, {F16: true}, {F16: true, Rounded: true}, {Int8: true}}
+func eachAttention(dot kernel.Dot, most int, visit func(f kernel.AttentionSpec)) {
+	elements := []kernel.AttentionSpec{{}, {F16: true}, {F16: true, HoldsBF16: true}, {Int8: true}}
 	for bits := range 1 << 4 {
 		for _, f := range elements {
-			f.Dot, f.Window, f.Cap, f.Paired, f.Permute = dot, bits&1 > 0, bits&2 > 0, bits&4 > 0, bits&8 > 0
-			if dot == vecgen.DPBUSD && !f.Int8 || bits&8 > 0 && dot != vecgen.DPBUSD || dot == vecgen.FMA && f.Paired {
+			f.Dot, f.Window, f.Capped, f.Opened = dot, bits&1 > 0, bits&2 > 0, bits&4 > 0
+			if bits&8 > 0 {
+				f.CPU = HasVBMI
+			}
+			if dot == VNNI && !f.Int8 || bits&8 > 0 && dot != VNNI || dot == NoDot && f.Opened {
 				continue
 			}
 			for _, f.HeadDim = range []int{32, 64, 72, 128} {

@@ -59,11 +59,11 @@ const PanelWidth = qtype.PanelWidth
 //	nvfp4  [K/64][2]{ [2][16]uint8 scale; 4 bits }
 //
 // Numbers of codebook types are the digits of their words (qtype.words.go), so that no kernel looks
-// a word up; the panels are 1.0 to 1.5 times as long as the file.
-// "b bits" is a plane of b bits of 32 k, see qtype. Four consecutive k of a column in one 32-bit
-// word is what the integer dot products read; numbers without sign are the operand they want. The
-// scales of the K types take whole bytes, which makes q3_k, q4_k and q5_k 2 to 4 percent longer
-// than in the file and lets one instruction load sixteen of them.
+// a word up; the panels are 1.0 to 1.5 times as long as the file. "b bits" is a plane of b bits of
+// 32 k, see qtype. Four consecutive k of a column in one 32-bit word is what the integer dot
+// products read; numbers without sign are the operand they want. The scales of the K types take
+// whole bytes, which makes q3_k, q4_k and q5_k 2 to 4 percent longer than in the file and lets one
+// instruction load sixteen of them.
 type Layout struct {
 	Type WeightType
 	N, K int

@@ -51,7 +51,7 @@ func NewWidener(isa ISA, b WeightType) (*Widener, error) {
 		w.code = f
 		return w, nil
 	}
-	code, err := isa.Target().Widen(b)
+	code, err := isa.Target().GEMM.Widen(b)
 	if err != nil {
 		return nil, fmt.Errorf("widening %s for %s: %w", b, isa, err)
 	}

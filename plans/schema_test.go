@@ -280,7 +280,7 @@ func TestReservedPlaces(t *testing.T) {
 
 // TestLongBlocks: a plan says them as a block of 256 and reads what it says.
 func TestLongBlocks(t *testing.T) {
-	w := WeightPlan{WeightKey{N: 4096, K: 4096, Type: "q4_k"}, microkernel.ComputeInt8Long}
+	w := WeightPlan{WeightKey{N: 4096, K: 4096, Type: "q4_k"}, microkernel.ComputeInt8Superblock}
 	text, err := profiles.EncodeYAML(w)
 	if err != nil || !strings.Contains(string(text), "compute: int8, block: 256") {
 		t.Fatalf("%s %v", text, err)

@@ -41,7 +41,7 @@ func ChainOf(c microkernel.Compute) Chain {
 	switch c {
 	case microkernel.ComputeInt8:
 		return ChainBlock
-	case microkernel.ComputeInt8Long:
+	case microkernel.ComputeInt8Superblock:
 		return ChainGroup
 	case microkernel.ComputeBF16:
 		return ChainPair
@@ -59,7 +59,7 @@ type weightPlanDoc struct {
 // MarshalYAML writes the weight on one line.
 func (w WeightPlan) MarshalYAML() (any, error) {
 	d := weightPlanDoc{Weight: keyText(w.WeightKey), Compute: w.Compute.Arithmetic()}
-	if w.Compute == microkernel.ComputeInt8Long {
+	if w.Compute == microkernel.ComputeInt8Superblock {
 		block := longBlock
 		d.Block = &block
 	}
@@ -73,7 +73,7 @@ func (w *WeightPlan) UnmarshalYAML(unmarshal func(any) error) error {
 		return err
 	}
 	*w = WeightPlan{WeightKey(d.Weight), d.Compute}
-	if d.Compute == microkernel.ComputeInt8Long {
+	if d.Compute == microkernel.ComputeInt8Superblock {
 		return fmt.Errorf("weight %s: compute %s is written %s with block: %d", w.WeightKey, d.Compute,
 			d.Compute.Arithmetic(), longBlock)
 	}
@@ -83,7 +83,7 @@ func (w *WeightPlan) UnmarshalYAML(unmarshal func(any) error) error {
 	if d.Block == nil || *d.Block != longBlock {
 		return nil
 	}
-	w.Compute = microkernel.ComputeInt8Long
+	w.Compute = microkernel.ComputeInt8Superblock
 	if t, err := microkernel.ParseWeightType(w.Type); err == nil && !w.Compute.Takes(t) {
 		return fmt.Errorf("weight %s: block %d: weights of %s stand in shorter blocks: leave block out", w.WeightKey,
 			longBlock, w.Type)

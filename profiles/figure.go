@@ -105,7 +105,7 @@ const L1Loads = "l1-loads"
 
 // Weights is the level of weights that one PU reads from memory and multiplies one row by, asking
 // for nothing ahead, and WeightsAhead the same where each line is asked for once,
-// microkernel.AskOnce bytes ahead.
+// microkernel.MaxSinglePrefetch bytes ahead.
 const (
 	Weights      = "weights"
 	WeightsAhead = "weights-ahead"

@@ -27,7 +27,7 @@ const (
 
 // How far ahead a kernel prefetches in each panel.
 const (
-	prefetchOnce   = microkernel.AskOnce
+	prefetchOnce   = microkernel.MaxSinglePrefetch
 	prefetchBytes  = 8192  // twice, at the most
 	prefetchShared = 16384 // twice, in all panels together
 )

@@ -162,10 +162,10 @@ func (r Rates) work(s microkernel.Spec) (unpack, row float64) {
 	default:
 		row = 19 + 4*planes + 2*subs
 	}
-	if s.Compute == microkernel.ComputeInt8Long { // the product of two scales, but for one of eight
+	if s.Compute == microkernel.ComputeInt8Superblock { // the product of two scales, but for one of eight
 		row -= 7.0 / 8
 	}
-	if s.UnpacksOnce() { // of 128 rows, with the stores; a tile loads scales and offsets
+	if s.DequantizesOnce() { // of 128 rows, with the stores; a tile loads scales and offsets
 		unpack = (unpack+10)*float64(s.MR)/residentRows + 1 + subs
 	}
 	return unpack, row

@@ -180,7 +180,7 @@ func defaultCompute(option string, t microkernel.WeightType, h host) (microkerne
 // checkCompute refuses bf16, and long blocks of activations, where the model or the CPU has none.
 func (h host) checkCompute(option string, s plans.ModelShape) error {
 	switch option {
-	case microkernel.ComputeInt8Long.String():
+	case microkernel.ComputeInt8Superblock.String():
 		return h.checkLong(s)
 	case microkernel.ComputeBF16.String():
 	default:

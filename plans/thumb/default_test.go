@@ -109,9 +109,9 @@ func TestDefaultComputePath(t *testing.T) {
 		{[]string{"avx2"}, "q4_0", "int8", microkernel.ComputeInt8, plans.ChainBlock},
 		{[]string{"avx2", "avx_vnni"}, "q4_0", "", microkernel.ComputeInt8, plans.ChainBlock},
 		{[]string{"avx2", "avx512", "avx512_vnni"}, "f16", "int8", microkernel.ComputeF32, plans.ChainWide},
-		{[]string{"avx2", "avx512", "avx512_vnni"}, "q4_k", "", microkernel.ComputeInt8Long, plans.ChainGroup},
-		{[]string{"avx2"}, "iq4_xs", "auto", microkernel.ComputeInt8Long, plans.ChainGroup},
-		{[]string{"avx2"}, "q6_k", "int8-256", microkernel.ComputeInt8Long, plans.ChainGroup},
+		{[]string{"avx2", "avx512", "avx512_vnni"}, "q4_k", "", microkernel.ComputeInt8Superblock, plans.ChainGroup},
+		{[]string{"avx2"}, "iq4_xs", "auto", microkernel.ComputeInt8Superblock, plans.ChainGroup},
+		{[]string{"avx2"}, "q6_k", "int8-256", microkernel.ComputeInt8Superblock, plans.ChainGroup},
 		{[]string{"avx2", "avx512", "avx512_vnni"}, "q6_k", "int8", microkernel.ComputeInt8, plans.ChainBlock},
 		{[]string{"neon", "dotprod"}, "q4_k", "", microkernel.ComputeInt8, plans.ChainBlock},
 	} {

@@ -14,7 +14,7 @@ import (
 func (h host) integerPath(t microkernel.WeightType) microkernel.Compute {
 	unit := h.features.Has(microkernel.HasAMX) && (h.UnitGain == 0 || h.UnitGain > unitGain)
 	if !unit && h.hasLong(t) {
-		return microkernel.ComputeInt8Long
+		return microkernel.ComputeInt8Superblock
 	}
 	return microkernel.ComputeInt8
 }
@@ -29,11 +29,11 @@ const onceGain = 1.15
 // hasLong says that the kernels of all workers have the long blocks for a type: all must round a
 // product alike.
 func (h host) hasLong(t microkernel.WeightType) bool {
-	if !microkernel.ComputeInt8Long.Takes(t) {
+	if !microkernel.ComputeInt8Superblock.Takes(t) {
 		return false
 	}
 	for _, isa := range h.workers() {
-		if len(h.candidates(spaceKey{isa, microkernel.ComputeInt8Long, t})) == 0 {
+		if len(h.candidates(spaceKey{isa, microkernel.ComputeInt8Superblock, t})) == 0 {
 			return false
 		}
 	}
@@ -42,7 +42,7 @@ func (h host) hasLong(t microkernel.WeightType) bool {
 
 // checkLong refuses long blocks where the model has no weights for them, or a worker no kernels.
 func (h host) checkLong(s plans.ModelShape) error {
-	const path = microkernel.ComputeInt8Long
+	const path = microkernel.ComputeInt8Superblock
 	for _, k := range s.Unique() {
 		t, err := microkernel.ParseWeightType(k.Type)
 		if err != nil || !path.Takes(t) {

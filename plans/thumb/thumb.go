@@ -204,7 +204,7 @@ func (h host) best(w choice) (microkernel.Spec, error) {
 		for s := range rates.likely(w, list) {
 			asks := rates.prefetched(s, w.m, w.widen)
 			cycles := rates.rowCycles(asks, w.m, w.widen)
-			if s.UnpacksOnce() {
+			if s.DequantizesOnce() {
 				cycles *= onceGain
 			}
 			take(asks, cycles)
@@ -264,7 +264,7 @@ func (r Rates) likely(w choice, list []microkernel.Spec) iter.Seq[microkernel.Sp
 func (w choice) filled(list []microkernel.Spec, unit bool) iter.Seq[microkernel.Spec] {
 	return func(yield func(microkernel.Spec) bool) {
 		for _, s := range list {
-			if s.UnpacksOnce() && w.m < residentFrom {
+			if s.DequantizesOnce() && w.m < residentFrom {
 				continue // too few rows share what was unpacked
 			}
 			if s.MatrixUnit() == unit && s.NR < w.n+microkernel.PanelWidth && !yield(s) {
@@ -304,5 +304,5 @@ func (h host) plain(s microkernel.Spec) bool {
 	if s.Compute == microkernel.ComputeBF16 {
 		ku = 8 // four pairs
 	}
-	return (s.OrdinaryForm() || s.UnpacksOnce()) && (s.B.Quantized() || !s.ISA.Generates() || s.KU == ku)
+	return (s.OrdinaryForm() || s.DequantizesOnce()) && (s.B.Quantized() || !s.ISA.Generates() || s.KU == ku)
 }

@@ -85,7 +85,7 @@ func TestUnitByMeasuredRate(t *testing.T) {
 // faster one, or may be: it has no such kernels.
 func TestLongBlocksBesideUnit(t *testing.T) {
 	for kernel, want := range map[float64]microkernel.Compute{0: microkernel.ComputeInt8,
-		400: microkernel.ComputeInt8Long, 800: microkernel.ComputeInt8} {
+		400: microkernel.ComputeInt8Superblock, 800: microkernel.ComputeInt8} {
 		h := unitHost(t, 136, 4074, 540, kernel, 400)
 		for _, w := range mustDefault(t, h, llama160m("q4_k"), Options{}).Weights {
 			if w.Compute != want {

@@ -56,7 +56,7 @@ func (b *bench) panels(isa microkernel.ISA) (out []panels, err error) {
 	for _, ask := range []struct {
 		level string
 		ahead int
-	}{{profiles.Weights, 0}, {profiles.WeightsAhead, microkernel.AskOnce}} {
+	}{{profiles.Weights, 0}, {profiles.WeightsAhead, microkernel.MaxSinglePrefetch}} {
 		r, err := microkernel.NewPanelReader(isa, ask.ahead)
 		if err != nil || !r.Native() {
 			return nil, err

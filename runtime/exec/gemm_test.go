@@ -195,7 +195,7 @@ func TestGemmSlices(t *testing.T) {
 		for _, typ := range []gguf.Type{gguf.F32, gguf.F16, gguf.BF16, gguf.Q8_0, gguf.Q4_0, gguf.Q4_K, gguf.Q2_K} {
 			weightType, _ := microkernel.ParseWeightType(typ.String())
 			for _, compute := range []microkernel.Compute{microkernel.ComputeF32, microkernel.ComputeInt8,
-				microkernel.ComputeBF16, microkernel.ComputeInt8Long} {
+				microkernel.ComputeBF16, microkernel.ComputeInt8Superblock} {
 				for _, widen := range []bool{false, true} {
 					b := weightType
 					if widen {

@@ -96,19 +96,19 @@ func (g *Gemm) rows(args *microkernel.GemmArgs, m int, next unsafe.Pointer) {
 	mr := g.s.Kernel.MR
 	perCall := max(mr, callWork/(args.N*(args.K1-args.K0)))
 	if m <= perCall {
-		args.M, args.Next = m, next
+		args.M, args.NextB = m, next
 		g.kernel.Run(args)
 		return
 	}
 	calls := (m + perCall - 1) / perCall
 	perCall = roundUp((m+calls-1)/calls, mr)
 	a, c := args.A, args.C
-	args.Next = nil
+	args.NextB = nil
 	for done := 0; done < m; done += perCall {
 		args.A = unsafe.Add(a, done*args.AStride)
 		args.C = unsafe.Add(c, done*args.CStride)
 		if args.M = min(perCall, m-done); done+args.M == m {
-			args.Next = next
+			args.NextB = next
 		}
 		g.kernel.Run(args)
 	}

@@ -88,7 +88,7 @@ const onceTiles = 8
 // the same heights as a lower one is not, since both run the same code, nor one that unpacks
 // weights once for few row tiles.
 func (k MicroKernel) fits(m int, columns int) bool {
-	if k.Spec.UnpacksOnce() && m < onceTiles*k.Spec.MR {
+	if k.Spec.DequantizesOnce() && m < onceTiles*k.Spec.MR {
 		return false
 	}
 	if k.Spec.NR > microkernel.PanelWidth && k.Spec.NR >= 2*columns {

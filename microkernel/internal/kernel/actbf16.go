@@ -1,19 +1,19 @@
 package kernel
 
-// A row of bfloat16 activations, what ComputeBF16 kernels read as A, is K bfloat16 in ascending k,
-// and a zero behind an odd K. Two consecutive k are one 32-bit word, as in the panels of bf16
-// weights (Layout): the operands of a dot product of pairs.
+// A row of bfloat16 activations, the operand A of ComputeBF16 kernels, is K bfloat16 in ascending k
+// and a zero after an odd K. Two consecutive k form one 32-bit word, as in the panels of bf16
+// weights: the operands of a dot product of pairs.
 //
-// The chain of an element is one addition of two products for each pair of k, pairs ascending. How
-// the three numbers are added is the instruction's affair and not rule 6's: a plan that has it is
-// not exact. Within one architecture the chain is the same whatever the tile.
+// The chain of an element adds two products for each pair of k, pairs ascending. The instruction
+// decides how the three numbers are added, so a plan that uses the path is not exact. Within one
+// architecture the chain does not depend on the tile.
 //
 //	dpbf16          sum = fma(a1, w1, sum), then sum = fma(a0, w0, sum), each rounded to nearest even
-//	bfdot, bfmmla   sum = sum + (a0*w0 + a1*w1), each operation rounded to odd, and every NaN the default one
+//	bfdot, bfmmla   sum = sum + (a0*w0 + a1*w1), each operation rounded to odd, every NaN the default NaN
 //
-// Both take subnormal numbers for zeros and make zeros of them. Intel: Software Developer's Manual,
-// VDPBF16PS; Arm: Architecture Reference Manual, BFDotAdd without FEAT_EBF16's FPCR.EBF, which
-// Linux leaves clear.
+// Both read subnormal numbers as zeros and flush subnormal results to zero. Intel: Software
+// Developer's Manual, VDPBF16PS; Arm: Architecture Reference Manual, BFDotAdd without FPCR.EBF of
+// FEAT_EBF16, which Linux leaves clear.
 
-// ActBF16RowBytes is the length of a row of k activations.
+// ActBF16RowBytes returns the length of a row of k activations.
 func ActBF16RowBytes(k int) int { return 2 * (k + k%2) }

@@ -2,25 +2,26 @@ package kernel
 
 import "unsafe"
 
-// A row of quantized activations, what ComputeInt8 kernels read as A, is K/32 blocks of ActQ8Bytes
-// bytes, ascending in k:
+// A row of quantized activations, the operand A of ComputeInt8 kernels, is K/32 blocks of
+// ActQ8Bytes bytes, ascending in k:
 //
 //	offset 0   float32    scale: the largest magnitude of the block divided by 127
 //	offset 4   int32      bias: -128 times the sum of the 32 integers
-//	offset 8   [32]int8   round to nearest even of value / scale, within -127 and 127
-//	offset 40  [2]int16   halves: the sums of the first and of the last sixteen integers
+//	offset 8   [32]int8   value / scale rounded to nearest even, within -127 and 127
+//	offset 40  [2]int16   half sums: the sums of the first and of the last sixteen integers
 //	offset 44  float32    sum: the sum of the 32 integers, as float32, times the scale
 //
-// The bias turns the dot product with weights that are stored with 128 added into the signed one;
-// the halves do so for weights whose scales belong to sixteen k; the sum meets the offsets of
-// weights that have them. A block of zeros has scale 0.
+// The bias turns the dot product with weights that are stored with 128 added into the signed one.
+// The half sums do so for weights with a scale for every sixteen k. The sum is multiplied by the
+// offsets of weights that have them. A block of zeros has scale 0.
 //
-// ComputeInt8Long reads the same blocks, of which eight in turn, a group, have one scale, that of
-// the largest magnitude of their 256 values; their sums are not multiplied by it.
+// ComputeInt8Superblock reads the same blocks. Eight consecutive blocks, a superblock, then have
+// one scale, derived from the largest magnitude of their 256 values, and their sums are not
+// multiplied by it.
 const (
 	ActQ8Bytes = 48
 	ActQ8Block = 32
-	ActQ8Group = 256
+	ActQ8Group = 256 // elements of a superblock
 )
 
 // ActQ8 is one block, for plain-Go access to rows.
@@ -32,25 +33,22 @@ type ActQ8 struct {
 	Sum      float32
 }
 
-// ActQ8RowBytes is the length of a row of k activations; k is a multiple of 32.
+// Offsets of the fields of a block in bytes, for generated code.
+const (
+	ActScale    = 0
+	ActBias     = 4
+	ActQ        = 8
+	ActHalfSums = 40
+	ActSum      = 44
+)
+
+// ActQ8RowBytes returns the length of a row of k activations; k is a multiple of 32.
 func ActQ8RowBytes(k int) int { return k / ActQ8Block * ActQ8Bytes }
 
-// ActRowBytes is the length of a row of k activations in the form that a compute path reads; for k
-// before the end, where element k begins.
-func (c Compute) ActRowBytes(k int) int {
-	switch c {
-	case ComputeInt8, ComputeInt8Long:
-		return ActQ8RowBytes(k)
-	case ComputeBF16:
-		return ActBF16RowBytes(k)
-	}
-	return 4 * k
-}
-
-// ActQ8At is block b of a row.
+// ActQ8At returns block b of a row.
 func ActQ8At(row unsafe.Pointer, b int) *ActQ8 { return (*ActQ8)(unsafe.Add(row, b*ActQ8Bytes)) }
 
-// SetSums computes what is derived from the integers, and the factor that the sum gets.
+// SetSums computes the fields derived from the integers. factor multiplies Sum.
 func (q *ActQ8) SetSums(factor float32) {
 	q.HalfSums = [2]int16{}
 	for i, v := range q.Q {
@@ -60,12 +58,3 @@ func (q *ActQ8) SetSums(factor float32) {
 	q.Bias = -128 * sum
 	q.Sum = float32(sum) * factor
 }
-
-// Where things stand in a block, for code that reads it.
-const (
-	ActScale    = 0
-	ActBias     = 4
-	ActQ        = 8
-	ActHalfSums = 40
-	ActSum      = 44
-)

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// ISA is the instruction set a kernel is generated for. What comes on top of it (VNNI, BF16) is in
-// Features.
+// ISA is the instruction set a kernel is generated for. Extensions of it (VNNI, BF16) are Features.
+// Plan files store its name, never its number.
 type ISA uint8
 
 // The instruction sets, narrow to wide within an architecture.
@@ -16,19 +16,54 @@ const (
 	AVX2              // amd64: AVX2, FMA3 and F16C
 	AVX512            // amd64: AVX-512 F, BW, DQ and VL
 	NEON              // arm64
+
+	builtin // number of the instruction sets above
 )
 
+// targets are the registered targets, by ISA.
+var targets = make([]*Target, builtin)
+
+// Register sets the target of an instruction set. It is for package initialization: no other
+// function of this package may run at the same time.
+func Register(i ISA, t *Target) { targets[i] = t }
+
+// RegisterNew adds an instruction set that has no constant in this package and returns its number.
+// See Register.
+func RegisterNew(t *Target) ISA {
+	targets = append(targets, t)
+	return ISA(len(targets) - 1)
+}
+
+// Target returns the target of an instruction set, or nil if none is registered.
+func (i ISA) Target() *Target {
+	if int(i) < len(targets) {
+		return targets[i]
+	}
+	return nil
+}
+
+// registered lists the registered instruction sets in ascending order.
+func registered() (out []ISA) {
+	for i, t := range targets {
+		if t != nil {
+			out = append(out, ISA(i))
+		}
+	}
+	return out
+}
+
+// String returns the name of the instruction set.
 func (i ISA) String() string {
 	if t := i.Target(); t != nil {
-		return t.Name()
+		return t.Name
 	}
 	return fmt.Sprintf("isa(%d)", uint8(i))
 }
 
-// ParseISA is the inverse of String. The error lists what it knows.
+// ParseISA is the inverse of String. The error lists the known names.
 func ParseISA(s string) (ISA, error) {
 	var names []string
-	for _, i := range all() {
+	for _, i := range registered() {
 		if i.String() == s {
 			return i, nil
 		}
@@ -37,82 +72,20 @@ func ParseISA(s string) (ISA, error) {
 	return Go, fmt.Errorf("unknown instruction set %q (known: %s)", s, strings.Join(names, ", "))
 }
 
-// MarshalText and UnmarshalText let plan files spell an ISA by name.
+// MarshalText encodes an instruction set by its name.
 func (i ISA) MarshalText() ([]byte, error) { return []byte(i.String()), nil }
 
-// UnmarshalText parses the name of an ISA.
+// UnmarshalText parses the name of an instruction set.
 func (i *ISA) UnmarshalText(b []byte) (err error) {
 	*i, err = ParseISA(string(b))
 	return err
 }
 
-// Features is the set of CPU and operating-system abilities that kernels are gated on. A bit is set
-// only where both the processor reports the instructions and the operating system saves the
-// registers they use (CPUID leaf 7 and XCR0; HWCAP).
-type Features uint32
-
-// The features. The first three stand for whole instruction sets.
-const (
-	HasAVX2    Features = 1 << iota // AVX2, FMA3, F16C
-	HasAVX512                       // AVX-512 F, BW, DQ, VL
-	HasNEON                         // Advanced SIMD
-	HasVNNI                         // AVX512_VNNI: VPDPBUSD on 512 bits
-	HasAVXVNNI                      // AVX-VNNI: VPDPBUSD on 256 bits
-	HasBF16                         // AVX512_BF16: VDPBF16PS
-	HasVBMI                         // AVX512_VBMI: VPERMB
-	HasFP16                         // AVX512_FP16
-	HasDotProd                      // arm64 SDOT
-	HasI8MM                         // arm64 SMMLA
-	HasAMX                          // AMX-TILE, AMX-INT8 and AMX-BF16, with the kernel's leave to use them
-	HasSME                          // arm64 SME with streaming vectors of 256 bits at least
-	HasSME512                       // the same with 512 bits at least
-	HasArmBF16                      // arm64 BFDOT and BFMMLA
-	HasSMEInt8                      // outer products of bytes in SME, whose sums were checked
-)
-
-var featureNames = [...]string{"avx2", "avx512", "neon", "avx512_vnni", "avx_vnni", "avx512_bf16", "avx512_vbmi",
-	"avx512_fp16", "dotprod", "i8mm", "amx_int8", "sme", "sme512", "bf16", "sme_i8i32"}
-
-// Has says whether all of g are in f.
-func (f Features) Has(g Features) bool { return f&g == g }
-
-// String lists the features by name, separated by commas.
-func (f Features) String() string {
-	var names []string
-	for i, n := range featureNames {
-		if f&(1<<i) != 0 {
-			names = append(names, n)
-		}
-	}
-	return strings.Join(names, ",")
-}
-
-// ParseFeatures is the inverse of String.
-func ParseFeatures(s string) (Features, error) {
-	var f Features
-	for name := range strings.SplitSeq(s, ",") {
-		if name == "" {
-			continue
-		}
-		known := false
-		for i, n := range featureNames {
-			if n == name {
-				f |= 1 << i
-				known = true
-			}
-		}
-		if !known {
-			return 0, fmt.Errorf("unknown CPU feature %q (known: %s)", name, strings.Join(featureNames[:], ", "))
-		}
-	}
-	return f, nil
-}
-
-// ISAs lists the instruction sets the features allow, widest first and Go last.
+// ISAs lists the instruction sets that the features allow, the widest first and Go last.
 func (f Features) ISAs() []ISA {
 	var out []ISA
-	for _, i := range all() {
-		if f.Has(i.Target().Needs()) {
+	for _, i := range registered() {
+		if f.Has(i.Target().Needs) {
 			out = append(out, i)
 		}
 	}
@@ -120,28 +93,62 @@ func (f Features) ISAs() []ISA {
 	return out
 }
 
-// Best is the widest instruction set the features allow.
-func (f Features) Best() ISA { return f.ISAs()[0] }
-
-// Supports says whether code for the instruction set runs with these features.
-func (f Features) Supports(i ISA) bool {
-	t := i.Target()
-	return t != nil && f.Has(t.Needs())
+// Best returns the widest instruction set that the features allow, or Go.
+func (f Features) Best() ISA {
+	if list := f.ISAs(); len(list) > 0 {
+		return list[0]
+	}
+	return Go
 }
 
-// Closed drops the features that need others which are not there.
-func (f Features) Closed() Features {
-	if !f.Has(HasAVX2) {
-		f &^= HasAVX512 | HasAVXVNNI
+// Supports reports whether code for the instruction set runs with these features.
+func (f Features) Supports(i ISA) bool {
+	t := i.Target()
+	return t != nil && f.Has(t.Needs)
+}
+
+// Lanes returns the number of float32 lanes of a vector register.
+func (i ISA) Lanes() int {
+	if t := i.Target(); t != nil {
+		return t.Lanes
 	}
-	if !f.Has(HasAVX512) {
-		f &^= HasVNNI | HasBF16 | HasVBMI | HasFP16 | HasAMX
+	return 1
+}
+
+// Wider returns the instruction set with the longer vectors, i if both are equal.
+func (i ISA) Wider(than ISA) ISA {
+	if than.Lanes() > i.Lanes() {
+		return than
 	}
-	if !f.Has(HasNEON) {
-		f &^= HasDotProd | HasI8MM | HasSME | HasArmBF16
+	return i
+}
+
+// Covers reports whether the vectors of i are at least as long as those of o.
+func (i ISA) Covers(o ISA) bool { return i.Wider(o).Lanes() == i.Lanes() }
+
+// Registers returns the number of vector registers that generated code may use, or 0 if i has no
+// code generator.
+func (i ISA) Registers() int {
+	if t := i.Target(); t != nil {
+		return t.Registers
 	}
-	if !f.Has(HasSME) {
-		f &^= HasSME512 | HasSMEInt8
+	return 0
+}
+
+// Generates reports whether i has a code generator. Without one, kernels are plain Go.
+func (i ISA) Generates() bool { return i.Registers() > 0 }
+
+// IntegerPorts returns the number of execution ports for integer vector arithmetic that heuristics
+// assume.
+func (i ISA) IntegerPorts() int { return i.Target().IntegerPorts }
+
+// withForm names the instruction sets that have a form.
+func withForm(f Form) string {
+	var names []string
+	for _, i := range registered() {
+		if slices.Contains(i.Target().Forms, f) {
+			names = append(names, i.String())
+		}
 	}
-	return f
+	return strings.Join(names, " and ")
 }

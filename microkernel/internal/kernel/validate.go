@@ -8,7 +8,7 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// Limits on what a spec may ask for, beyond the number of registers.
+// Limits of a spec, besides the number of registers.
 const (
 	MaxMR       = 24
 	MaxNR       = 128
@@ -16,8 +16,8 @@ const (
 	MaxPrefetch = 8192
 )
 
-// Validate says what is wrong with the spec, or nil when a kernel can be generated for it. It does
-// not ask whether this host can run it: that is Needs.
+// Validate returns why no kernel can be generated for the spec, or nil. It does not check whether
+// this host can run it; see Needs.
 func (s Spec) Validate() error {
 	if err := s.validate(); err != nil {
 		return fmt.Errorf("kernel spec %s: %w", s, err)
@@ -44,8 +44,8 @@ func (s Spec) validate() error {
 	case s.Prefetch < 0 || s.Prefetch > MaxPrefetch || s.Prefetch%64 != 0:
 		return fmt.Errorf("prefetch distance %d is not a multiple of 64 within %d", s.Prefetch, MaxPrefetch)
 	case s.Spread && s.Prefetch > 0:
-		return fmt.Errorf("a kernel that spreads its prefetch has no prefetch distance")
-	case !slices.Contains(s.ISA.Target().Forms(), s.Form):
+		return fmt.Errorf("a spread prefetch has no prefetch distance")
+	case !slices.Contains(s.ISA.Target().Forms, s.Form):
 		return fmt.Errorf("only %s has kernels of form %s", withForm(s.Form), formNames[s.Form])
 	}
 	if err := s.validateCompute(); err != nil {
@@ -54,47 +54,57 @@ func (s Spec) validate() error {
 	return s.legal()
 }
 
-// legality is what targets said of specs, each a Spec: they run the allocator of their registers
-// dry to know it, and a plan asks the same of hundreds of rules.
+// CanPrefetch reports whether kernels like this one may prefetch at a distance. Plain Go and matrix
+// units may not.
+func (s Spec) CanPrefetch() bool {
+	return s.ISA.Generates() && s.WithPrefetch(64).validate() == nil
+}
+
+// CanSpread reports whether kernels like this one may spread their prefetch.
+func (s Spec) CanSpread() bool { return s.ISA.Generates() && s.WithSpread().validate() == nil }
+
+// legality caches the verdicts of targets, by Spec. A target allocates registers to answer, and a
+// plan asks for hundreds of schedules.
 var legality sync.Map
 
-// legal asks the target. Of a prefetch at a distance it sees only that there is one.
+// verdict is an error or nil, in a form that a sync.Map can hold.
+type verdict struct{ error }
+
+// legal asks the target. The result depends only on whether there is a prefetch distance, not on
+// its length.
 func (s Spec) legal() error {
 	s.Prefetch = min(s.Prefetch, 64)
 	known, ok := legality.Load(s)
 	if !ok {
-		known, _ = legality.LoadOrStore(s, verdict{s.ISA.Target().Legal(s)})
+		known, _ = legality.LoadOrStore(s, verdict{s.ISA.Target().GEMM.Legal(s)})
 	}
 	return known.(verdict).error
 }
 
-// verdict is an error or none, which a map may hold.
-type verdict struct{ error }
-
-// validateCompute is what a compute path asks of the weight, and of generated code.
+// validateCompute checks the compute path against the weight type, the dot product and KU.
 func (s Spec) validateCompute() error {
 	dot, generates := s.Dot.info(), s.ISA.Generates()
 	switch {
 	case s.Compute == ComputeInt8 && !s.B.Quantized():
 		return fmt.Errorf("the int8 path is for quantized weights")
-	case !s.Compute.Takes(s.B) && s.Compute == ComputeInt8Long:
+	case !s.Compute.Takes(s.B) && s.Compute == ComputeInt8Superblock:
 		return fmt.Errorf("the path %s is for weights in blocks of %d", s.Compute, ActQ8Group)
-	case s.Compute == ComputeInt8Long && s.MatrixUnit():
-		return fmt.Errorf("the path %s is not made for matrix units", s.Compute)
+	case s.Compute == ComputeInt8Superblock && s.MatrixUnit():
+		return fmt.Errorf("matrix units have no kernels of the path %s", s.Compute)
 	case s.Compute == ComputeBF16 && s.B != qtype.BF16:
 		return fmt.Errorf("the bf16 path is for bf16 weights")
 	case s.Compute == ComputeF32 && s.Dot != NoDot:
 		return fmt.Errorf("an f32 kernel has no dot product")
 	case !generates && s.Dot != NoDot:
 		return fmt.Errorf("plain Go has no dot product instruction")
-	case s.Compute.Quantizes() && generates && dot.compute != ComputeInt8:
+	case s.Compute.Quantizes() && generates && dot.Compute != ComputeInt8:
 		return fmt.Errorf("an int8 kernel needs a dot product of integers")
-	case s.Compute == ComputeBF16 && dot.compute != ComputeBF16:
+	case s.Compute == ComputeBF16 && dot.Compute != ComputeBF16:
 		return fmt.Errorf("a bf16 kernel needs a dot product of bfloat16")
-	case s.Dot != NoDot && !s.Dot.on(s.ISA):
+	case s.Dot != NoDot && !slices.Contains(s.ISA.Target().Dots, s.Dot):
 		return fmt.Errorf("dot product %s does not exist on %s", s.Dot, s.ISA)
 	case generates && s.B.Quantized() && s.KU != qtype.SubBlockK:
-		return fmt.Errorf("KU of a kernel for quantized weights is their block of %d", qtype.SubBlockK)
+		return fmt.Errorf("KU of a kernel for quantized weights must be %d", qtype.SubBlockK)
 	case generates && s.B == qtype.BF16 && s.KU < 2:
 		return fmt.Errorf("KU must be even for bf16, which is packed in pairs")
 	}

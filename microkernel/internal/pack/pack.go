@@ -6,7 +6,7 @@ import (
 	"sync"
 	"unsafe"
 
-	"sandwich/microkernel/internal/vecgen"
+	"sandwich/microkernel/internal/kernel"
 	"sandwich/microkernel/qtype"
 )
 
@@ -71,11 +71,11 @@ func (p *Packer) transposed(panel, src []byte, rowStride, columns, k int) int {
 	}
 	switch p.d.Float {
 	case qtype.Single:
-		return p.transpose(vecgen.Words, panel, src, rowStride, k)
+		return p.transpose(kernel.TransposeWords, panel, src, rowStride, k)
 	case qtype.Half:
-		return 2 * p.transpose(vecgen.Halves, panel, src, rowStride, k/2)
+		return 2 * p.transpose(kernel.TransposeHalves, panel, src, rowStride, k/2)
 	case qtype.Brain:
-		return 2 * p.transpose(vecgen.Words, panel, src, rowStride, k/2)
+		return 2 * p.transpose(kernel.TransposeWords, panel, src, rowStride, k/2)
 	}
 	return 0
 }

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	_ "sandwich/microkernel/internal/amd64"
+	_ "sandwich/microkernel/internal/arm64"
 	"sandwich/microkernel/qtype"
 )
 

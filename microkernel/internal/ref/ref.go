@@ -23,7 +23,7 @@ func RunRef(s kernel.Spec, g *kernel.GemmArgs) {
 		switch s.Compute {
 		case kernel.ComputeInt8:
 			refBlocks(s.B, g, panel, c, columns)
-		case kernel.ComputeInt8Long:
+		case kernel.ComputeInt8Superblock:
 			refGroups(s.B, g, panel, c, columns)
 		case kernel.ComputeBF16:
 			refPairs(s.Dot.RoundsToOdd(), g, panel, c, columns)

@@ -1,6 +1,7 @@
-// Package plain is the backend without a code generator: kernels are Go, with correctly rounded
-// arithmetic. They are the oracles of all generated ones, and what runs where there is no
-// executable memory.
+// Package ref is the plain-Go backend: kernels in Go with correctly rounded arithmetic. It is the
+// oracle of all generated kernels, and the kernel itself where no code can be generated.
+//
+// The package must not import an emitter (amd64, arm64).
 package ref
 
 import (
@@ -8,51 +9,48 @@ import (
 
 	"sandwich/microkernel/internal/code"
 	"sandwich/microkernel/internal/kernel"
-	"sandwich/microkernel/internal/vecgen"
 	"sandwich/microkernel/qtype"
 )
 
-// Target is plain Go under a name of its own, which tests use to add one.
-type Target string
+// NewTarget returns a target that runs plain Go under a name.
+func NewTarget(name string) *kernel.Target {
+	return &kernel.Target{
+		Name: name, Lanes: 1, IntegerPorts: 2, Forms: []kernel.Form{kernel.Load},
+		Peaks: map[string]kernel.Features{"f32": 0}, GEMM: gemm{name},
+	}
+}
 
-func init() { kernel.Register(kernel.Go, Target("go")) }
+func init() { kernel.Register(kernel.Go, NewTarget("go")) }
 
-func (t Target) Name() string           { return string(t) }
-func (t Target) Needs() kernel.Features { return 0 }
-func (t Target) Lanes() int             { return 1 }
-func (t Target) Registers() int         { return 0 }
-func (t Target) IntegerPorts() int      { return 2 }
-func (t Target) Forms() []kernel.Form   { return []kernel.Form{kernel.Load} }
-func (t Target) Dots() []kernel.Dot     { return nil }
+// gemm implements kernel.GEMM under a name.
+type gemm struct{ name string }
 
-// Legal refuses the one thing that Go ignores and other targets without it refuse.
-func (t Target) Legal(s kernel.Spec) error {
+// Legal rejects a spread prefetch, which plain Go does not have.
+func (g gemm) Legal(s kernel.Spec) error {
 	if s.Spread {
-		return fmt.Errorf("%s has no spread prefetch", t)
+		return fmt.Errorf("%s has no spread prefetch", g.name)
 	}
 	return nil
 }
 
-// Worth, Code, SpecNeeds and Doubt: there is one kernel, and it is right everywhere.
-func (t Target) Worth(kernel.Spec) bool                { return true }
-func (t Target) Code(s kernel.Spec) kernel.Spec        { return s }
-func (t Target) SpecNeeds(kernel.Spec) kernel.Features { return 0 }
-func (t Target) Doubt(kernel.Spec) string              { return "" }
+// Dominated returns false: there is one kernel.
+func (g gemm) Dominated(kernel.Spec) bool { return false }
+
+// CodeSpec returns s.
+func (g gemm) CodeSpec(s kernel.Spec) kernel.Spec { return s }
+
+// NeedsOf returns no features.
+func (g gemm) NeedsOf(kernel.Spec) kernel.Features { return 0 }
+
+// SelfTest is not needed.
+func (g gemm) SelfTest(kernel.Spec) (instead string, needed bool) { return "", false }
 
 // Run computes a call.
-func (t Target) Run(k *kernel.Tiles, g kernel.GemmArgs) { RunRef(k.Spec, &g) }
+func (g gemm) Run(k *kernel.Tiles, args kernel.GemmArgs) { RunRef(k.Spec, &args) }
 
-func (t Target) none() error { return fmt.Errorf("no code generator for %s", t) }
+// Assemble returns an error, as do Counts and Widen: there is no code generator.
+func (g gemm) Assemble(kernel.Spec) ([]byte, error)    { return nil, g.noGenerator() }
+func (g gemm) Counts(kernel.Spec) (code.Counts, error) { return code.Counts{}, g.noGenerator() }
+func (g gemm) Widen(qtype.Type) ([]byte, error)        { return nil, g.noGenerator() }
 
-// Assemble, and all that generates code: there is none.
-func (t Target) Assemble(kernel.Spec) ([]byte, error)                    { return nil, t.none() }
-func (t Target) Counts(kernel.Spec) (code.Counts, error)                 { return code.Counts{}, t.none() }
-func (t Target) Port([]code.Class, kernel.Features) ([]byte, int, error) { return nil, 0, t.none() }
-func (t Target) Widen(qtype.Type) ([]byte, error)                        { return nil, t.none() }
-func (t Target) Vector(vecgen.Kernel) ([]byte, error)                    { return nil, t.none() }
-func (t Target) Fused(vecgen.Fused) ([]byte, error)                      { return nil, t.none() }
-func (t Target) FusedRows(vecgen.Dot) int                                { return 0 }
-func (t Target) Pairs(vecgen.Fused) ([]byte, error)                      { return nil, t.none() }
-func (t Target) Reader(bool) ([]byte, error)                             { return nil, t.none() }
-func (t Target) Peaks() map[string]kernel.Features                       { return map[string]kernel.Features{"f32": 0} }
-func (t Target) Peak(string, kernel.Features) ([]byte, int, error)       { return nil, 0, t.none() }
+func (g gemm) noGenerator() error { return fmt.Errorf("%s has no code generator", g.name) }

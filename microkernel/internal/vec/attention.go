@@ -6,10 +6,8 @@ import (
 	"sync"
 	"unsafe"
 
-	"sandwich/microkernel/internal/host"
 	"sandwich/microkernel/internal/jit"
 	"sandwich/microkernel/internal/kernel"
-	"sandwich/microkernel/internal/vecgen"
 )
 
 // Attention is the fused attention of one KV layout: scores, softmax, value product and merge of
@@ -40,86 +38,6 @@ type attentionRoom struct {
 	together    int // blocks that are opened at a time
 }
 
-// AttentionForm is what a family of models does to scores, which code is generated for.
-type AttentionForm struct {
-	Window  bool // jobs have one
-	Softcap bool // jobs have one
-	Dot     AttentionDot
-}
-
-// AttentionJob is the attention of consecutive tokens of one sequence for the query heads that
-// share one KV head.
-type AttentionJob struct {
-	Q         *float32 // [Tokens][Group][HeadDim], tokens QStride elements apart
-	QStride   int
-	Out       *float32 // [Tokens][Group][HeadDim], tokens OutStride elements apart
-	OutStride int
-	Tokens    int
-	Group     int // query heads of the KV head
-	Pos       int // position of the first token; a token sees every position up to its own
-	// Until, where it is not 0, lets every token see all positions below it, those behind its own
-	// too: attention in both directions, of a text that is cached up to there.
-	Until int
-	// KV is where block 0 of the KV head would begin: a K block and the V block behind it. Blocks
-	// of consecutive ids are Pitch bytes apart. Table holds the ids of the sequence's blocks in
-	// order, (Pos+Tokens+63)/64 of them, or (Until+63)/64.
-	KV    unsafe.Pointer
-	Pitch int
-	Table *int32
-	Scale float32 // of the scores, 1/sqrt(HeadDim) as a rule; positive
-	// Window is how many positions a token sees at most, its own included (Beltagy, Peters, Cohan:
-	// Longformer, 2020, section 3.1); 0 where the form has none. With Until it is around the token:
-	// Window/2 positions on either side. Blocks that no token sees are not read, and their entries
-	// of Table may hold anything.
-	Window int
-	// Softcap bounds the scaled scores: Softcap*tanh(score/Softcap); 0 where the form has none.
-	Softcap float32
-	// Sinks, unless nil, has one more score for each of the Group heads, which takes weight and
-	// gives no value (Xiao et al.: Efficient Streaming Language Models with Attention Sinks, 2024).
-	Sinks *float32
-	// Next is the block that this worker will likely read first after the job, or nil: it is
-	// prefetched during the job's last block.
-	Next unsafe.Pointer
-}
-
-// skips is how many positions before those that a token sees.
-func (j *AttentionJob) skips(token int) int {
-	switch {
-	case j.Window == 0:
-		return 0
-	case j.Until > 0:
-		return max(0, j.Pos+token-j.Window/2)
-	}
-	return max(0, j.Pos+token+1-j.Window)
-}
-
-// sees is where the positions that a token sees end.
-func (j *AttentionJob) sees(token int) int {
-	switch {
-	case j.Until == 0:
-		return j.Pos + token + 1
-	case j.Window > 0:
-		return min(j.Until, j.Pos+token+j.Window/2+1)
-	}
-	return j.Until
-}
-
-// scales sets what the kernel multiplies scores by.
-func (j *AttentionJob) scales(args *vecgen.FusedArgs) {
-	args.Scale = j.Scale
-	if j.Softcap > 0 {
-		args.Scale, args.Factor, args.SoftCap = 1, capFactor(j.Scale, j.Softcap), j.Softcap
-	}
-}
-
-// after is what is prefetched during the last of the job's blocks up to number `to`.
-func (j *AttentionJob) after(to int) unsafe.Pointer {
-	if j.Next != nil {
-		return j.Next
-	}
-	return unsafe.Add(j.KV, int(*at(j.Table, to-1))*j.Pitch)
-}
-
 type attentionKey struct {
 	isa    kernel.ISA
 	layout KVLayout
@@ -133,7 +51,7 @@ var attentions sync.Map // attentionKey -> func() (*Attention, error)
 // executable memory, and the error says that the host cannot run the instruction set or the layout
 // makes no sense, or that the instruction set has no such dot product.
 func NewAttention(isa kernel.ISA, l KVLayout, form AttentionForm) (*Attention, error) {
-	build := sync.OnceValues(func() (*Attention, error) { return buildAttention(isa, l, form, host.Features()) })
+	build := sync.OnceValues(func() (*Attention, error) { return buildAttention(isa, l, form, kernel.Host()) })
 	once, _ := attentions.LoadOrStore(attentionKey{isa, l, form}, build)
 	return once.(func() (*Attention, error))()
 }
@@ -182,24 +100,25 @@ func (a *Attention) Native() bool { return a.code != nil }
 // divide lays out the scratch.
 func (a *Attention) divide() {
 	k := a.kernel(len(a.code))
+	sizes := a.vec.isa.Target().Attention.Sizes(k)
 	r := &a.room
-	r.query, r.queries = k.QueryBytes(), (k.Rows*k.QueryBytes()+63)&^63
-	r.tiles, r.tile = (k.ScratchBytes()+63)&^63, r.queries+(k.StateBytes()+63)&^63
+	r.query, r.queries = sizes.Query, (k.Rows*sizes.Query+63)&^63
+	r.tiles, r.tile = (sizes.Scratch+63)&^63, r.queries+(k.StateBytes()+63)&^63
 	switch {
 	case a.form.Dot != AttendF32:
-		r.opened, r.together = k.PairBytes(), pairBlocks
+		r.opened, r.together = sizes.Opened, pairBlocks
 	case a.wide != nil:
 		r.opened, r.together = a.layout.wideBytes(), 1
 	}
 }
 
 // loadAttention generates the kernels of attention for every number of rows.
-func loadAttention(isa kernel.ISA, k vecgen.Fused) ([]jit.Func, error) {
+func loadAttention(isa kernel.ISA, k kernel.AttentionSpec) ([]jit.Func, error) {
 	var codes [][]byte
-	target := isa.Target()
-	for rows := range target.FusedRows(k.Dot) {
+	target := isa.Target().Attention
+	for rows := range target.Rows(k.Dot) {
 		k.Rows = rows + 1
-		code, err := target.Fused(k)
+		code, err := target.Kernel(k)
 		if err != nil {
 			return nil, err
 		}
@@ -211,14 +130,13 @@ func loadAttention(isa kernel.ISA, k vecgen.Fused) ([]jit.Func, error) {
 // wide is the layout of a block widened to float32.
 func (l KVLayout) wide() KVLayout { return KVLayout{HeadDim: l.HeadDim, Elem: KVF32} }
 
-func (a *Attention) kernelOf(l KVLayout, rows int) vecgen.Fused {
-	return vecgen.Fused{Rows: rows, HeadDim: l.HeadDim, F16: l.Elem == KVF16, Int8: l.Elem == KVQ8,
-		Rounded: l.Rounded, Permute: a.cpu.Has(kernel.HasVBMI),
-		Window: a.form.Window, Cap: a.form.Softcap, Dot: vecgen.Dot(a.form.Dot)}
+func (a *Attention) kernelOf(l KVLayout, rows int) kernel.AttentionSpec {
+	return kernel.AttentionSpec{Rows: rows, HeadDim: l.HeadDim, F16: l.Elem == KVF16, Int8: l.Elem == KVQ8,
+		HoldsBF16: l.Rounded, Window: a.form.Window, Capped: a.form.Softcap, Dot: a.form.Dot.dot(), CPU: a.cpu}
 }
 
 // kernel is the kernel for a number of rows.
-func (a *Attention) kernel(rows int) vecgen.Fused { return a.kernelOf(a.layout, rows) }
+func (a *Attention) kernel(rows int) kernel.AttentionSpec { return a.kernelOf(a.layout, rows) }
 
 // ScratchBytes is what Run needs beside the job, per concurrent call. Scratch holds no Go pointers.
 func (a *Attention) ScratchBytes() int {

@@ -3,52 +3,41 @@ package vec
 import (
 	"fmt"
 	"strings"
-	"unsafe"
 
-	"sandwich/microkernel/internal/jit"
 	"sandwich/microkernel/internal/kernel"
 	"sandwich/microkernel/internal/ref"
-	"sandwich/microkernel/internal/vecgen"
 )
 
-// AttentionDot is what attention adds up scores and values by: chains of rule 6 in float32; a dot
-// product of bfloat16, which rounds queries, keys, probabilities and values first and adds as its
-// instruction does; or one of integers, which rounds queries and probabilities to eight bits and
-// takes keys and values of KVQ8 as they are stored (attention_int8.go). Maxima, probabilities,
-// their sums and the merging of blocks are float32 in any case.
-type AttentionDot uint8
+// AttentionDot is the dot product by which attention multiplies scores and values. Its value is a
+// kernel.Dot; the type exists for its spelling in plan files and flags.
+//
+// float32 computes chains of FMAs (DESIGN.md, rule 6). A dot product of bfloat16 rounds queries,
+// keys, probabilities and values first, and adds as its instruction does. A dot product of integers
+// quantizes queries and probabilities to eight bits and reads keys and values of KVQ8 as they are
+// stored (attention_int8.go). Maxima, probabilities, their sums and the merging of blocks are
+// float32 in every case.
+type AttentionDot kernel.Dot
 
-// The dot products of attention, named as their instructions.
+// The dot products of attention, named after their instructions.
 const (
-	AttendF32     = AttentionDot(vecgen.FMA)
-	AttendDPBF16  = AttentionDot(vecgen.DPBF16)
-	AttendTDPBF16 = AttentionDot(vecgen.TDPBF16)
-	AttendDPBUSD  = AttentionDot(vecgen.DPBUSD)
+	AttendF32     = AttentionDot(kernel.NoDot)
+	AttendDPBF16  = AttentionDot(kernel.DPBF16)
+	AttendTDPBF16 = AttentionDot(kernel.TDPBF16)
+	AttendDPBUSD  = AttentionDot(kernel.VNNI)
 )
 
-// attentionDots are their names and what they need beyond their instruction set.
-var attentionDots = [...]struct {
-	name  string
-	needs kernel.Features
-}{
-	AttendF32:     {"f32", 0},
-	AttendDPBF16:  {"dpbf16", kernel.HasBF16},
-	AttendTDPBF16: {"tdpbf16", kernel.HasBF16 | kernel.HasAMX},
-	AttendDPBUSD:  {"dpbusd", kernel.HasVNNI},
-}
-
-// AttentionDots lists them.
-func AttentionDots() []AttentionDot {
-	return []AttentionDot{AttendF32, AttendDPBF16, AttendTDPBF16, AttendDPBUSD}
-}
-
-// String is the name that flags and plans use.
-func (d AttentionDot) String() string {
-	if int(d) < len(attentionDots) {
-		return attentionDots[d].name
+// AttentionDots lists the dot products of attention.
+func AttentionDots() (out []AttentionDot) {
+	for _, d := range kernel.AttentionDots() {
+		out = append(out, AttentionDot(d))
 	}
-	return fmt.Sprintf("attention(%d)", uint8(d))
+	return out
 }
+
+func (d AttentionDot) dot() kernel.Dot { return kernel.Dot(d) }
+
+// String returns the name in flags and plan files.
+func (d AttentionDot) String() string { return d.dot().AttentionName() }
 
 // ParseAttentionDot is the inverse of String.
 func ParseAttentionDot(s string) (AttentionDot, error) {
@@ -59,10 +48,10 @@ func ParseAttentionDot(s string) (AttentionDot, error) {
 		}
 		names = append(names, d.String())
 	}
-	return 0, fmt.Errorf("attention by %.40q is not supported: use %s", s, strings.Join(names, ", "))
+	return 0, fmt.Errorf("attention dot product %.40q is not supported: use %s", s, strings.Join(names, ", "))
 }
 
-// MarshalText lets plan files spell a dot product by name.
+// MarshalText encodes a dot product by its name.
 func (d AttentionDot) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
 // UnmarshalText parses the name of a dot product.
@@ -71,15 +60,15 @@ func (d *AttentionDot) UnmarshalText(b []byte) (err error) {
 	return err
 }
 
-// Exact says that its bits are those of any machine: what a dot product of integers adds up is
+// Exact reports whether attention has the same bits on every machine: sums of integer products are
 // exact, and all else are operations of IEEE 754.
-func (d AttentionDot) Exact() bool { return !d.rounds() }
+func (d AttentionDot) Exact() bool { return !d.bf16() }
 
-// rounds says that it rounds to bfloat16.
-func (d AttentionDot) rounds() bool { return d == AttendDPBF16 || d == AttendTDPBF16 }
+// bf16 reports whether d rounds its operands to bfloat16.
+func (d AttentionDot) bf16() bool { return d.dot().BF16() }
 
-// Reads refuses a type of cache that it cannot add up. What multiplies integers finds them in
-// KVQ8 alone, whose heads have a multiple of 32 dimensions.
+// Reads returns an error if d cannot read a cache of a type. Integer dot products need KVQ8, whose
+// heads have a multiple of 32 dimensions.
 func (d AttentionDot) Reads(t KVType) error {
 	if d == AttendDPBUSD && t != KVQ8 {
 		return fmt.Errorf("attention by %s multiplies integers and needs a %s KV cache, not %s", d, KVQ8, t)
@@ -87,21 +76,16 @@ func (d AttentionDot) Reads(t KVType) error {
 	return nil
 }
 
-// Needs is what a CPU must have for it beyond the instruction set of the kernels.
-func (d AttentionDot) Needs() kernel.Features {
-	if int(d) < len(attentionDots) {
-		return attentionDots[d].needs
-	}
-	return 0
-}
+// Needs returns the features that a CPU must have beyond the instruction set of the kernels.
+func (d AttentionDot) Needs() kernel.Features { return d.dot().AttentionNeeds() }
 
-// On says that the kernels of an instruction set have it, on a CPU with the features. Plain Go has
-// all of them.
+// On reports whether the kernels of an instruction set have d on a CPU with the features. Plain Go
+// has all dot products.
 func (d AttentionDot) On(isa kernel.ISA, f kernel.Features) bool {
-	return !isa.Generates() || f.Has(d.Needs()) && isa.Target().FusedRows(vecgen.Dot(d)) > 0
+	return !isa.Generates() || f.Has(d.Needs()) && isa.Target().Attention.Rows(d.dot()) > 0
 }
 
-// runsOn refuses an instruction set, or this host, that lacks the dot product.
+// runsOn returns an error if the instruction set or this host lacks the dot product.
 func (d AttentionDot) runsOn(isa kernel.ISA, cpu kernel.Features) error {
 	if d.On(isa, cpu) {
 		return nil
@@ -109,53 +93,15 @@ func (d AttentionDot) runsOn(isa kernel.ISA, cpu kernel.Features) error {
 	return fmt.Errorf("attention by %s: %s on this host (%s) has no such dot product", d, isa, cpu)
 }
 
-// loadPairs generates the kernels that read opened blocks, pairs of bfloat16 or lines of integers,
-// and what opens a block.
-func (a *Attention) loadPairs(isa kernel.ISA) error {
-	k := a.kernel(0)
-	k.Paired = true
-	var err error
-	if a.wide, err = loadAttention(isa, k); err != nil {
-		return err
-	}
-	code, err := isa.Target().Pairs(a.kernel(isa.Target().FusedRows(k.Dot)))
-	if err != nil {
-		return err
-	}
-	pairs, err := jit.Load(code)
-	if err != nil {
-		return err
-	}
-	a.pairs = pairs[0]
-	return nil
-}
-
-// openBlock leaves a block at dst as the wide kernels read it, of which they see so many positions;
-// next is the block after it. No call through a value of a function: what it gets would escape.
-func (a *Attention) openBlock(dst, block, next, scratch unsafe.Pointer, seen int) {
-	if !a.pairs.Valid() {
-		a.vec.widenPair(a.layout, dst, block)
-		return
-	}
-	args := vecgen.FusedArgs{KV: block, State: dst, Scratch: scratch, Blocks: seen, After: next}
-	a.pairs.Call(unsafe.Pointer(&args))
-}
-
-// roundQuery rounds a query vector to what the dot product multiplies: to blocks of integers, or to
-// bfloat16 with zeros up to whole steps.
-func (a *Attention) roundQuery(dst unsafe.Pointer, src *float32) {
-	dim := a.layout.HeadDim
-	if a.form.Dot == AttendDPBUSD {
-		a.vec.quantizeRowQ8(src, dim, dst)
-		return
-	}
-	a.vec.roundQueryBF16(src, dim, dst)
-	clear(vecOf((*byte)(unsafe.Add(dst, 2*dim)), a.room.query-2*dim))
+// For returns the layout of a cache that attention by d reads.
+func (l KVLayout) For(d AttentionDot) KVLayout {
+	l.Rounded = l.Elem == KVF16 && d.bf16()
+	return l
 }
 
 // refRound is what the dot product takes numbers for, those below least for zeros.
 func (d AttentionDot) refRound(least float32, x []float32) []float32 {
-	if !d.rounds() {
+	if !d.bf16() {
 		return x
 	}
 	out := make([]float32, len(x))

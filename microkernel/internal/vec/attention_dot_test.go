@@ -6,10 +6,8 @@ import (
 	"testing"
 	"unsafe"
 
-	"sandwich/microkernel/internal/host"
 	"sandwich/microkernel/internal/kernel"
 	"sandwich/microkernel/internal/ref"
-	"sandwich/microkernel/internal/vecgen"
 )
 
 // TestAttentionDotMeaning: by every dot product the oracle is attention, up to what rounding its
@@ -40,7 +38,7 @@ func TestAttentionDotNames(t *testing.T) {
 			t.Errorf("%s: %v, %v", d, got, err)
 		}
 	}
-	for _, bad := range []string{"", "F32", "bf16", AttentionDot(9).String()} {
+	for _, bad := range []string{"", "F32", "bf16", AttentionDot(99).String()} {
 		if d, err := ParseAttentionDot(bad); err == nil {
 			t.Errorf("%q is %s", bad, d)
 		}
@@ -49,7 +47,7 @@ func TestAttentionDotNames(t *testing.T) {
 
 // TestAttentionDotNeedsItsCPU: kernels that an instruction set lacks are refused and not replaced.
 func TestAttentionDotNeedsItsCPU(t *testing.T) {
-	for _, isa := range host.Features().ISAs() {
+	for _, isa := range kernel.Host().ISAs() {
 		for _, d := range AttentionDots() {
 			l := KVLayout{HeadDim: 64, Elem: KVF16}
 			if d == AttendDPBUSD {
@@ -59,17 +57,17 @@ func TestAttentionDotNeedsItsCPU(t *testing.T) {
 				l.Elem = KVQ8
 			}
 			_, err := NewAttention(isa, l, AttentionForm{Dot: d})
-			if ok := d.On(isa, host.Features()); isa != kernel.Go && (err == nil) != ok {
+			if ok := d.On(isa, kernel.Host()); isa != kernel.Go && (err == nil) != ok {
 				t.Errorf("%s on %s: %v", d, isa, err)
 			}
 		}
 	}
-	if AttendTDPBF16.On(kernel.AVX2, host.Features()) || AttendF32.Needs() != 0 || !AttendF32.Exact() ||
+	if AttendTDPBF16.On(kernel.AVX2, kernel.Host()) || AttendF32.Needs() != 0 || !AttendF32.Exact() ||
 		AttendDPBF16.Exact() {
 		t.Error("AVX2 has no tiles, and bfloat16 is not exact")
 	}
-	if !AttendDPBUSD.Exact() || AttendDPBUSD.On(kernel.AVX512, host.Features()&^kernel.HasVNNI) ||
-		AttendDPBUSD.On(kernel.AVX2, host.Features()) {
+	if !AttendDPBUSD.Exact() || AttendDPBUSD.On(kernel.AVX512, kernel.Host()&^kernel.HasVNNI) ||
+		AttendDPBUSD.On(kernel.AVX2, kernel.Host()) {
 		t.Error("integers are exact, and need AVX-512 with VNNI")
 	}
 }
@@ -77,7 +75,7 @@ func TestAttentionDotNeedsItsCPU(t *testing.T) {
 // TestRoundedCacheAllocates: a token is stored without a word on the heap, whatever its head.
 func TestRoundedCacheAllocates(t *testing.T) {
 	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
-		if !v.has(vecgen.StoreK16BF16) {
+		if !v.has(kernel.OpStoreK16BF16) {
 			return
 		}
 		l := KVLayout{HeadDim: 130, Elem: KVF16}.For(AttendDPBF16)

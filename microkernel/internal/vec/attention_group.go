@@ -4,7 +4,7 @@ import (
 	"unsafe"
 
 	"sandwich/microkernel/internal/jit"
-	"sandwich/microkernel/internal/vecgen"
+	"sandwich/microkernel/internal/kernel"
 )
 
 // tileGroup tiles of rows take turns at the blocks, so that keys and values come from the L2 cache
@@ -76,7 +76,7 @@ func (g *attentionGroup) direct(from, total int) {
 			lo, hi := g.blocksOf(i)
 			lo, hi = max(lo, from), min(hi, from+callBlocks)
 			if n := hi - lo; n > 0 {
-				g.blocks(g.a.code, i, vecgen.FusedArgs{
+				g.blocks(g.a.code, i, kernel.AttentionArgs{
 					KV: g.job.KV, Pitch: g.job.Pitch, Table: ptr(at(g.job.Table, lo)), Blocks: n,
 					Last: ptr(at(g.job.Table, total-1)), After: g.job.after(total),
 				})
@@ -104,7 +104,7 @@ func (g *attentionGroup) opened(from, total int) {
 		for i := range g.count {
 			lo, hi := g.blocksOf(i)
 			if lo, hi = max(lo, from), min(hi, end); lo < hi {
-				g.blocks(g.a.wide, i, vecgen.FusedArgs{KV: blocks, Pitch: room.opened,
+				g.blocks(g.a.wide, i, kernel.AttentionArgs{KV: blocks, Pitch: room.opened,
 					Table: ptr(&openTable[lo-from]), Last: ptr(&openTable[hi-1-from]), After: blocks, Blocks: hi - lo})
 			}
 		}
@@ -138,7 +138,7 @@ func (g *attentionGroup) gather(i int) {
 func (g *attentionGroup) reset(state unsafe.Pointer, lo, hi, from int, first bool) {
 	clear(vecOf((*byte)(state), g.a.kernel(hi-lo).StateBytes()))
 	_, maxima, sums := stateFields(state)
-	left, skip := (*int32)(unsafe.Add(state, vecgen.StateLeft)), (*int32)(unsafe.Add(state, vecgen.StateSkip))
+	left, skip := (*int32)(unsafe.Add(state, kernel.StateLeft)), (*int32)(unsafe.Add(state, kernel.StateSkip))
 	for r := lo; r < hi; r++ {
 		*at(left, r-lo) = int32(g.sees(r) - from*KVBlock)
 		*at(skip, r-lo) = int32(g.skips(r) - from*KVBlock)
@@ -150,7 +150,7 @@ func (g *attentionGroup) reset(state unsafe.Pointer, lo, hi, from int, first boo
 }
 
 // blocks runs tile i over the blocks that args names.
-func (g *attentionGroup) blocks(code []jit.Func, i int, args vecgen.FusedArgs) {
+func (g *attentionGroup) blocks(code []jit.Func, i int, args kernel.AttentionArgs) {
 	lo, hi, q, state := g.tile(i)
 	args.Q, args.State, args.Scratch = q, state, g.scratch
 	g.job.scales(&args)

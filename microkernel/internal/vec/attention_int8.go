@@ -4,9 +4,9 @@ import (
 	"math"
 	"unsafe"
 
+	"sandwich/microkernel/internal/arith"
 	"sandwich/microkernel/internal/kernel"
 	"sandwich/microkernel/internal/ref"
-	"sandwich/microkernel/internal/vecgen"
 )
 
 // The definition of attention by a dot product of integers, on a cache of KVQ8. Scores are chains
@@ -47,18 +47,18 @@ func refIntegerValues(l KVLayout, p []float32, v unsafe.Pointer, block []float32
 // the scales of their values. A product that is no number counts as none.
 func refWeights(p []float32, scale func(pos int) float32) (u [KVBlock]int32, step float32) {
 	var w [KVBlock]float32
-	most := float32(vecgen.LeastWeight)
+	most := float32(arith.LeastWeight)
 	for pos := range p {
 		w[pos] = p[pos] * scale(pos)
 		if w[pos] > most {
 			most = w[pos]
 		}
 	}
-	inverse := vecgen.ChanceTop / most
+	inverse := arith.ProbabilityTop / most
 	for pos := range p {
 		if x := w[pos] * inverse; x > 0 {
 			u[pos] = int32(math.RoundToEven(float64(x)))
 		}
 	}
-	return u, most * vecgen.ChanceStep
+	return u, most * arith.ProbabilityStep
 }

@@ -7,11 +7,10 @@ import (
 	"testing"
 	"unsafe"
 
-	"sandwich/microkernel/internal/host"
+	"sandwich/microkernel/internal/arith"
 	"sandwich/microkernel/internal/kernel"
 	"sandwich/microkernel/internal/kerneltest"
 	"sandwich/microkernel/internal/ref"
-	"sandwich/microkernel/internal/vecgen"
 )
 
 // TestAttentionOfIntegers: every number of rows has the bits of the oracle, with VPERMB and
@@ -19,12 +18,12 @@ import (
 // none, and where whole values are zeros.
 func TestAttentionOfIntegers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 9))
-	isa := host.Features().Best()
-	if !AttendDPBUSD.On(isa, host.Features()) || isa == kernel.Go {
-		t.Skipf("this CPU (%s) has no VPDPBUSD for attention", host.Features())
+	isa := kernel.Host().Best()
+	if !AttendDPBUSD.On(isa, kernel.Host()) || isa == kernel.Go {
+		t.Skipf("this CPU (%s) has no VPDPBUSD for attention", kernel.Host())
 	}
 	for _, dim := range []int{32, 64, 96, 128, 256, 288} {
-		for _, cpu := range []kernel.Features{host.Features(), host.Features() &^ kernel.HasVBMI} {
+		for _, cpu := range []kernel.Features{kernel.Host(), kernel.Host() &^ kernel.HasVBMI} {
 			a, err := buildAttention(isa, KVLayout{HeadDim: dim, Elem: KVQ8}, AttentionForm{Dot: AttendDPBUSD}, cpu)
 			if err != nil {
 				t.Fatal(err)
@@ -97,9 +96,9 @@ func TestRefWeights(t *testing.T) {
 		want     [4]int32
 		step     float32
 	}{
-		{[4]float32{1, 0.5, 0, 0.001}, [4]float32{1, 1, 1, 1}, [4]int32{255, 128, 0, 0}, vecgen.ChanceStep},
-		{[4]float32{1, 1, 1, 1}, [4]float32{0, 0, 0, 0}, [4]int32{}, 0x1p-100 * vecgen.ChanceStep},
-		{[4]float32{1, 0, 0.25, 0}, [4]float32{2, nan, 8, inf}, [4]int32{255, 0, 255, 0}, 2 * vecgen.ChanceStep},
+		{[4]float32{1, 0.5, 0, 0.001}, [4]float32{1, 1, 1, 1}, [4]int32{255, 128, 0, 0}, arith.ProbabilityStep},
+		{[4]float32{1, 1, 1, 1}, [4]float32{0, 0, 0, 0}, [4]int32{}, 0x1p-100 * arith.ProbabilityStep},
+		{[4]float32{1, 0, 0.25, 0}, [4]float32{2, nan, 8, inf}, [4]int32{255, 0, 255, 0}, 2 * arith.ProbabilityStep},
 		{[4]float32{0.5, 0.5, 0, 0}, [4]float32{3, inf, 0, 0}, [4]int32{}, inf},
 	} {
 		u, step := refWeights(c.p[:], func(pos int) float32 { return c.scale[pos] })

@@ -3,7 +3,7 @@ package vec
 import (
 	"unsafe"
 
-	"sandwich/microkernel/internal/vecgen"
+	"sandwich/microkernel/internal/kernel"
 )
 
 // AttentionStates is memory for the blocks of a job that several callers compute: where there are
@@ -14,11 +14,6 @@ import (
 type AttentionStates struct {
 	Memory unsafe.Pointer // StateBytes for the first range, then for each block behind it; aligned to 64 bytes
 	First  int            // the first block behind the first range
-}
-
-// Blocks says which blocks the job's tokens see: [from, to).
-func (j *AttentionJob) Blocks() (from, to int) {
-	return j.skips(0) / KVBlock, (j.sees(j.Tokens-1) + KVBlock - 1) / KVBlock
 }
 
 // StateBytes is the memory of one state of a job of `rows` rows, which are Tokens times Group.
@@ -44,7 +39,7 @@ func (a *Attention) tilesOf(rows int) int { return (rows + a.maxRows() - 1) / a.
 // maxRows is the rows of the largest tile.
 func (a *Attention) maxRows() int {
 	if a.code == nil {
-		return vecgen.StateRows
+		return kernel.StateRows
 	}
 	return len(a.code)
 }
@@ -88,7 +83,7 @@ func (g *attentionGroup) ofRange(state unsafe.Pointer, from, to, end int, first 
 	_, _, q, _ := g.tile(0)
 	last := ptr(at(g.job.Table, end-1))
 	for ; from < to; from += callBlocks {
-		args := vecgen.FusedArgs{Q: q, State: state, Scratch: g.scratch,
+		args := kernel.AttentionArgs{Q: q, State: state, Scratch: g.scratch,
 			KV: g.job.KV, Pitch: g.job.Pitch, Table: ptr(at(g.job.Table, from)), Blocks: min(callBlocks, to-from),
 			Last: last, After: g.job.after(end)}
 		g.job.scales(&args)
@@ -116,6 +111,6 @@ func (a *Attention) MergeRanges(job *AttentionJob, states *AttentionStates) {
 
 // stateFields are the running outputs, maxima and sums of a state.
 func stateFields(state unsafe.Pointer) (out, maxima, sums *float32) {
-	return (*float32)(unsafe.Add(state, vecgen.StateOut)), (*float32)(unsafe.Add(state, vecgen.StateMax)),
-		(*float32)(unsafe.Add(state, vecgen.StateSum))
+	return (*float32)(unsafe.Add(state, kernel.StateOut)), (*float32)(unsafe.Add(state, kernel.StateMax)),
+		(*float32)(unsafe.Add(state, kernel.StateSum))
 }

@@ -3,7 +3,6 @@ package vec
 import (
 	"unsafe"
 
-	"sandwich/microkernel/internal/vecgen"
 	"sandwich/microkernel/qtype"
 )
 
@@ -65,7 +64,7 @@ func (dot AttentionDot) refScores(l KVLayout, q []float32, k unsafe.Pointer, p [
 		refIntegerScores(l, q, k, p)
 		return
 	}
-	least, _ := vecgen.Dot(dot).Least()
+	least, _ := dot.dot().Least()
 	q = dot.refRound(least, q)
 	for pos := range p {
 		p[pos] = dot.refSum(l.HeadDim, func(d int) (float32, float32) { return q[d], l.getK(k, pos, d) })
@@ -78,7 +77,7 @@ func (dot AttentionDot) refValues(l KVLayout, p []float32, v unsafe.Pointer, blo
 		refIntegerValues(l, p, v, block)
 		return
 	}
-	_, least := vecgen.Dot(dot).Least()
+	_, least := dot.dot().Least()
 	rounded := dot.refRound(least, p)
 	for d := range block {
 		block[d] = dot.refSum(len(p), func(pos int) (float32, float32) { return rounded[pos], l.getV(v, pos, d) })

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"unsafe"
 
-	"sandwich/microkernel/internal/host"
 	"sandwich/microkernel/internal/kernel"
 	"sandwich/microkernel/internal/kerneltest"
 	"sandwich/microkernel/internal/ref"
@@ -41,7 +40,7 @@ func newAttentionCase(t testing.TB, rng *rand.Rand, l KVLayout, tokens, group, p
 		c.table = append(c.table, int32(id))
 	}
 	v := Ref()
-	if best, err := New(host.Features().Best()); err == nil {
+	if best, err := New(kernel.Host().Best()); err == nil {
 		v = best
 	}
 	x := make([]float32, 2*l.HeadDim)
@@ -107,7 +106,7 @@ func TestAttention(t *testing.T) {
 // cache.
 func dotsOn(isa kernel.ISA, elem KVType) (dots []AttentionDot) {
 	for _, d := range AttentionDots() {
-		if d.On(isa, host.Features()) && d.Reads(elem) == nil {
+		if d.On(isa, kernel.Host()) && d.Reads(elem) == nil {
 			dots = append(dots, d)
 		}
 	}
@@ -297,7 +296,7 @@ func BenchmarkAttention(b *testing.B) {
 		{"prefill2048/dim128/group4", 128, 128, 4, 1920, 1},
 		{"prefill8192/dim128/group4", 128, 64, 4, 8128, 1},
 	} {
-		for _, isa := range host.Features().ISAs() {
+		for _, isa := range kernel.Host().ISAs() {
 			if isa == kernel.Go {
 				continue
 			}

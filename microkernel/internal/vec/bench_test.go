@@ -7,7 +7,6 @@ import (
 	"testing"
 	"unsafe"
 
-	"sandwich/microkernel/internal/host"
 	"sandwich/microkernel/internal/kernel"
 )
 
@@ -76,7 +75,7 @@ func BenchmarkVec(b *testing.B) {
 		{"ExpSum", len(big), 4, func(v *Vec) { v.ExpSum(p0(big), len(big), 1, 5) }},
 		{"SelectAbove", len(big), 4, func(v *Vec) { v.SelectAbove(p0(big), len(big), 3, p0(idx), len(idx)) }},
 	} {
-		for _, isa := range host.Features().ISAs() {
+		for _, isa := range kernel.Host().ISAs() {
 			b.Run(fmt.Sprintf("%s/%s", c.name, isa), func(b *testing.B) {
 				v, err := New(isa)
 				if err != nil {

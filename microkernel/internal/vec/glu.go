@@ -1,10 +1,9 @@
 package vec
 
 import (
-	"unsafe"
-
+	"sandwich/microkernel/internal/arith"
+	"sandwich/microkernel/internal/kernel"
 	"sandwich/microkernel/internal/ref"
-	"sandwich/microkernel/internal/vecgen"
 )
 
 // GLU is a gated linear unit: how the outputs of a gate and an up projection become one. Shazeer:
@@ -19,18 +18,9 @@ const (
 	SigmoidGLU               // sigmoid(x) * y
 )
 
-var gluKernels = [...]vecgen.Kernel{SwiGLU: vecgen.SwiGLU, GeGLU: vecgen.GeGLU, ClampedSwiGLU: vecgen.ClampedGLU,
-	SigmoidGLU: vecgen.SigmoidGLU}
-
-// The numbers of the units: -2 sqrt(2/pi), that times 0.044715 (Hendrycks, Gimpel: Gaussian Error
-// Linear Units, 2016), and slope and limit of the clamped one.
-const (
-	geluC1    = -0x1.988454p+0
-	geluC3    = -0x1.2444f2p-4
-	gluSlope  = -0x1.b3b646p+0
-	gluLimit  = 7
-	gluLinear = 1
-)
+var gluOps = [...]kernel.VectorOp{
+	SwiGLU: kernel.OpSwiGLU, GeGLU: kernel.OpGeGLU, ClampedSwiGLU: kernel.OpClampedGLU, SigmoidGLU: kernel.OpSigmoidGLU,
+}
 
 // GLU writes dst[i] = unit(gate[i], up[i]).
 func (v *Vec) GLU(unit GLU, dst, gate, up *float32, n int) {
@@ -47,9 +37,9 @@ func (v *Vec) GLURows(unit GLU, dst *float32, dstStride int, gate *float32, gate
 		}
 		return
 	}
-	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(dst), ptr(gate), ptr(up)}, N: [6]int{dstStride, gateStride,
+	args := kernel.VectorArgs{P: pointers{ptr(dst), ptr(gate), ptr(up)}, N: lengths{dstStride, gateStride,
 		upStride, rows, n}}
-	v.call(gluKernels[unit], &args)
+	v.call(gluOps[unit], &args)
 }
 
 // ones are what stands in the place of an up projection where there is none.
@@ -76,11 +66,11 @@ func refGLU(unit GLU, dst, gate, up *float32, n int) {
 		var x float32
 		switch unit {
 		case GeGLU:
-			x = float32(ref.FMA32(float32(a*a), geluC3, geluC1) * a)
+			x = float32(ref.FMA32(float32(a*a), arith.GELUC3, arith.GELUC1) * a)
 		case ClampedSwiGLU:
-			a = lower(a, gluLimit)
-			b = -lower(-lower(b, gluLimit), gluLimit) + gluLinear
-			x = float32(a * gluSlope)
+			a = lower(a, arith.GLULimit)
+			b = -lower(-lower(b, arith.GLULimit), arith.GLULimit) + arith.GLULinear
+			x = float32(a * arith.GLUSlope)
 		case SigmoidGLU:
 			x, a = -a, 1
 		default:
@@ -106,8 +96,8 @@ func (v *Vec) SoftCap(x *float32, n int, scale, most float32) {
 		refSoftCap(vecOf(x, n), factor, most)
 		return
 	}
-	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(x)}, N: [6]int{n}, F: [4]float32{factor, most}}
-	v.call(vecgen.SoftCap, &args)
+	args := kernel.VectorArgs{P: pointers{ptr(x)}, N: lengths{n}, F: floats{factor, most}}
+	v.call(kernel.OpSoftCap, &args)
 }
 
 // capFactor is what a value is multiplied by before exp is taken of it.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"unsafe"
 
-	"sandwich/microkernel/internal/host"
+	"sandwich/microkernel/internal/kernel"
 	"sandwich/microkernel/internal/kerneltest"
 	"sandwich/microkernel/internal/ref"
 	"sandwich/microkernel/qtype"
@@ -100,7 +100,7 @@ func BenchmarkAttentionKV(b *testing.B) {
 		for elem := range kvTypes {
 			b.Run(fmt.Sprintf("decode4096/dim128/group%d/%s", group, elem), func(b *testing.B) {
 				l := KVLayout{HeadDim: 128, Elem: elem}
-				a, err := NewAttention(host.Features().Best(), l, AttentionForm{})
+				a, err := NewAttention(kernel.Host().Best(), l, AttentionForm{})
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"testing"
 
-	"sandwich/microkernel/internal/host"
 	"sandwich/microkernel/internal/kernel"
 )
 
@@ -212,7 +211,7 @@ func TestDeltaGates(t *testing.T) {
 
 // BenchmarkDelta is one head's block of columns over a chunk: operations a cycle can be read off.
 func BenchmarkDelta(b *testing.B) {
-	for _, isa := range host.Features().ISAs() {
+	for _, isa := range kernel.Host().ISAs() {
 		v, err := New(isa)
 		if err != nil || isa == kernel.Go {
 			continue

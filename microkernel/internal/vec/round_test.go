@@ -6,8 +6,8 @@ import (
 	"testing"
 	"unsafe"
 
+	"sandwich/microkernel/internal/kernel"
 	"sandwich/microkernel/internal/kerneltest"
-	"sandwich/microkernel/internal/vecgen"
 )
 
 // TestRoundRowBF16 compares rows of every length with the definition, wild and special values among
@@ -29,7 +29,7 @@ func TestRoundRowBF16(t *testing.T) {
 			for i := range got {
 				got[i], want[i] = 0xDEAD, 0xDEAD
 			}
-			kernel := []vecgen.Kernel{vecgen.RoundBF16, vecgen.RoundQuery}[r.IntN(2)]
+			kernel := []kernel.VectorOp{kernel.OpRoundBF16, kernel.OpRoundQuery}[r.IntN(2)]
 			v.roundRow(kernel, p0(x), n, unsafe.Pointer(&got[0]))
 			refRoundRowBF16(kernel, p0(x), n, unsafe.Pointer(&want[0]))
 			for i := range want {

@@ -4,9 +4,9 @@ import (
 	"math"
 	"unsafe"
 
+	"sandwich/microkernel/internal/arith"
 	"sandwich/microkernel/internal/kernel"
 	"sandwich/microkernel/internal/ref"
-	"sandwich/microkernel/internal/vecgen"
 	"sandwich/microkernel/qtype"
 )
 
@@ -133,7 +133,7 @@ func refQuantizeRowQ8(x *float32, k int, row unsafe.Pointer) {
 	}
 }
 
-func refQuantizeRowQ8Long(x *float32, k int, row unsafe.Pointer) {
+func refQuantizeRowQ8Superblock(x *float32, k int, row unsafe.Pointer) {
 	xs := vecOf(x, k)
 	var q [kernel.ActQ8Group]int8
 	for g := 0; g < k; g += len(q) {
@@ -147,12 +147,6 @@ func refQuantizeRowQ8Long(x *float32, k int, row unsafe.Pointer) {
 	}
 }
 
-const (
-	q8Tiny    = 0x1p-120 // below it 127/amax would overflow
-	bitsInf32 = 0x7f800000
-	bitsNaN32 = 0x7fc00000
-)
-
 func quantizeBlockQ8(x []float32, q []int8) (scale float32) {
 	// The bits of |x| compare as integers in the order of the values, with NaN on top.
 	var top uint32
@@ -160,10 +154,10 @@ func quantizeBlockQ8(x []float32, q []int8) (scale float32) {
 		top = max(top, math.Float32bits(e)&^(1<<31))
 	}
 	amax := math.Float32frombits(top)
-	if top >= bitsInf32 || amax < q8Tiny {
+	if top >= arith.InfBits || amax < arith.TinyQ8 {
 		clear(q)
-		if top >= bitsInf32 {
-			return math.Float32frombits(bitsNaN32)
+		if top >= arith.InfBits {
+			return math.Float32frombits(arith.NaNBits)
 		}
 		return 0
 	}
@@ -175,11 +169,11 @@ func quantizeBlockQ8(x []float32, q []int8) (scale float32) {
 }
 
 // refRoundRowBF16 is the definition of Vec.roundRowBF16, and of Vec.roundQueryBF16.
-func refRoundRowBF16(kernel vecgen.Kernel, x *float32, k int, row unsafe.Pointer) {
+func refRoundRowBF16(op kernel.VectorOp, x *float32, k int, row unsafe.Pointer) {
 	out := unsafe.Slice((*uint16)(row), k+k%2)
 	var least float32
-	if kernel == vecgen.RoundQuery {
-		least, _ = vecgen.TDPBF16.Least()
+	if op == kernel.OpRoundQuery {
+		least, _ = kernel.TDPBF16.Least()
 	}
 	for i, v := range vecOf(x, k) {
 		out[i] = ref.RoundBF16(above(least, v))

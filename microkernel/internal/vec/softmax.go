@@ -2,25 +2,24 @@ package vec
 
 import (
 	"math"
-	"unsafe"
 
-	"sandwich/microkernel/internal/vecgen"
+	"sandwich/microkernel/internal/kernel"
 )
 
 // SoftmaxBlock turns scores of one attention block into unnormalized probabilities, row by row and
 // in place. Row r has valid[r] scores (0 to width) of its `width` elements; with x = s*scale it
-// leaves max[r] = max(x, lowestScore*scale) (NaN passed over), p = exp(x - max[r]) in their place,
-// zeros in the rest of the width, and sum[r] = the sum of p by sixteen lanes and the tree. A row
-// without valid scores gets max = -Inf, sum = 0 and all zeros. scale > 0. With rows = 1 and width =
-// vocabulary it is the softmax of a sampler.
+// leaves max[r] = max(x, arith.LowestScore*scale) (NaN passed over), p = exp(x - max[r]) in their
+// place, zeros in the rest of the width, and sum[r] = the sum of p by sixteen lanes and the tree. A
+// row without valid scores gets max = -Inf, sum = 0 and all zeros. scale > 0. With rows = 1 and
+// width = vocabulary it is the softmax of a sampler.
 func (v *Vec) SoftmaxBlock(scores *float32, stride, rows, width int, valid *int32, scale float32, max, sum *float32) {
 	if !v.native {
 		refSoftmaxBlock(scores, stride, rows, width, valid, scale, max, sum)
 		return
 	}
-	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(scores), ptr(valid), ptr(max), ptr(sum)}, N: [6]int{stride, rows,
-		width}, F: [4]float32{scale}}
-	v.call(vecgen.Softmax, &args)
+	args := kernel.VectorArgs{P: pointers{ptr(scores), ptr(valid), ptr(max), ptr(sum)}, N: lengths{stride, rows,
+		width}, F: floats{scale}}
+	v.call(kernel.OpSoftmax, &args)
 }
 
 // mergeBlock merges the (max, sum, output) of one attention block, mb, sb and ob[rows][headDim],
@@ -33,9 +32,9 @@ func (v *Vec) mergeBlock(o *float32, oStride int, m, s *float32, ob *float32, ob
 		refMergeBlock(o, oStride, m, s, ob, obStride, mb, sb, rows, headDim)
 		return
 	}
-	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(o), ptr(m), ptr(s), ptr(ob), ptr(mb), ptr(sb)}, N: [6]int{oStride,
+	args := kernel.VectorArgs{P: pointers{ptr(o), ptr(m), ptr(s), ptr(ob), ptr(mb), ptr(sb)}, N: lengths{oStride,
 		obStride, rows, headDim}}
-	v.call(vecgen.Merge, &args)
+	v.call(kernel.OpMerge, &args)
 }
 
 // finishAttention writes dst = o * (1/s) for each row. A row sees its own position at least, so
@@ -45,8 +44,8 @@ func (v *Vec) finishAttention(dst *float32, dstStride int, o *float32, oStride i
 		refFinishAttention(dst, dstStride, o, oStride, s, rows, headDim)
 		return
 	}
-	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(dst), ptr(o), ptr(s)}, N: [6]int{dstStride, oStride, rows, headDim}}
-	v.call(vecgen.Finish, &args)
+	args := kernel.VectorArgs{P: pointers{ptr(dst), ptr(o), ptr(s)}, N: lengths{dstStride, oStride, rows, headDim}}
+	v.call(kernel.OpFinish, &args)
 }
 
 // Max returns the largest of n values; NaN is passed over, and -Inf is the answer where nothing is
@@ -55,8 +54,8 @@ func (v *Vec) Max(x *float32, n int) float32 {
 	if !v.native {
 		return refMax(x, n)
 	}
-	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(x)}, N: [6]int{n}}
-	v.call(vecgen.Max, &args)
+	args := kernel.VectorArgs{P: pointers{ptr(x)}, N: lengths{n}}
+	v.call(kernel.OpMax, &args)
 	return math.Float32frombits(uint32(args.R[0]))
 }
 
@@ -70,8 +69,8 @@ func (v *Vec) Argmax(x *float32, n int) int {
 	if top == negInf {
 		return 0
 	}
-	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(x)}, N: [6]int{n}, F: [4]float32{top}}
-	v.call(vecgen.FindEqual, &args)
+	args := kernel.VectorArgs{P: pointers{ptr(x)}, N: lengths{n}, F: floats{top}}
+	v.call(kernel.OpFindEqual, &args)
 	return int(args.R[0])
 }
 
@@ -81,8 +80,8 @@ func (v *Vec) ExpSum(x *float32, n int, scale, max float32) float32 {
 	if !v.native {
 		return refExpSum(x, n, scale, max)
 	}
-	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(x)}, N: [6]int{n}, F: [4]float32{scale, max * scale}}
-	v.call(vecgen.ExpSum, &args)
+	args := kernel.VectorArgs{P: pointers{ptr(x)}, N: lengths{n}, F: floats{scale, max * scale}}
+	v.call(kernel.OpExpSum, &args)
 	return math.Float32frombits(uint32(args.R[0]))
 }
 
@@ -93,7 +92,7 @@ func (v *Vec) SelectAbove(x *float32, n int, t float32, idx *int32, room int) in
 	if !v.native {
 		return refSelectAbove(x, n, t, idx, room)
 	}
-	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(x), ptr(idx)}, N: [6]int{n, room}, F: [4]float32{t}}
-	v.call(vecgen.Select, &args)
+	args := kernel.VectorArgs{P: pointers{ptr(x), ptr(idx)}, N: lengths{n, room}, F: floats{t}}
+	v.call(kernel.OpSelect, &args)
 	return int(args.R[0])
 }

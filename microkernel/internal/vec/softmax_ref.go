@@ -1,6 +1,9 @@
 package vec
 
-import "sandwich/microkernel/internal/ref"
+import (
+	"sandwich/microkernel/internal/arith"
+	"sandwich/microkernel/internal/ref"
+)
 
 func refSoftmaxBlock(scores *float32, stride, rows, width int, valid *int32, scale float32, max, sum *float32) {
 	nv, ms, ss := vecOf(valid, rows), vecOf(max, rows), vecOf(sum, rows)
@@ -9,7 +12,7 @@ func refSoftmaxBlock(scores *float32, stride, rows, width int, valid *int32, sca
 		n := int(nv[r])
 		m := refMax(at(scores, r*stride), n)
 		if n > 0 {
-			m = maxLane(m, lowestScore)
+			m = maxLane(m, arith.LowestScore)
 		}
 		m = float32(m * scale)
 		var l [lanes]float32

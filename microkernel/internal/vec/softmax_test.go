@@ -7,7 +7,6 @@ import (
 	"testing"
 	"unsafe"
 
-	"sandwich/microkernel/internal/host"
 	"sandwich/microkernel/internal/kernel"
 	"sandwich/microkernel/internal/kerneltest"
 	"sandwich/microkernel/internal/ref"
@@ -202,11 +201,11 @@ func TestKVLayout(t *testing.T) {
 // TestNewRefuses: an instruction set the host lacks is an error that names it.
 func TestNewRefuses(t *testing.T) {
 	for _, isa := range []kernel.ISA{kernel.AVX2, kernel.AVX512, kernel.NEON, kernel.ISA(200)} {
-		if host.Features().Supports(isa) {
+		if kernel.Host().Supports(isa) {
 			continue
 		}
 		if v, err := New(isa); err == nil {
-			t.Errorf("New(%s) = %v on a host with %s", isa, v.ISA(), host.Features())
+			t.Errorf("New(%s) = %v on a host with %s", isa, v.ISA(), kernel.Host())
 		}
 	}
 }

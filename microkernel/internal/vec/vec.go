@@ -6,10 +6,8 @@ import (
 	"sync"
 	"unsafe"
 
-	"sandwich/microkernel/internal/host"
 	"sandwich/microkernel/internal/jit"
 	"sandwich/microkernel/internal/kernel"
-	"sandwich/microkernel/internal/vecgen"
 )
 
 // Vec is the set of vector kernels of one ISA: everything of a transformer that is not a matrix
@@ -25,7 +23,7 @@ import (
 type Vec struct {
 	isa    kernel.ISA
 	native bool
-	code   [vecgen.Count]jit.Func
+	code   [kernel.VectorOps]jit.Func
 }
 
 // Ref returns the plain-Go kernels: the oracle of all others, and what runs where there is no
@@ -37,23 +35,23 @@ func Ref() *Vec { return &Vec{isa: kernel.Go} }
 // forbidden they are the plain-Go ones. The error says that this host cannot run the instruction
 // set.
 func New(isa kernel.ISA) (*Vec, error) {
-	if !host.Features().Supports(isa) {
-		return nil, fmt.Errorf("vector kernels: this host cannot run %s (it has %s)", isa, host.Features())
+	if !kernel.Host().Supports(isa) {
+		return nil, fmt.Errorf("vector kernels: this host cannot run %s (it has %s)", isa, kernel.Host())
 	}
 	if jit.Race || !isa.Generates() {
 		return Ref(), nil
 	}
-	build := sync.OnceValues(func() (*Vec, error) { return buildVec(isa, isa.Target().Vector) })
+	build := sync.OnceValues(func() (*Vec, error) { return buildVec(isa, isa.Target().Vector.Op) })
 	once, _ := vecs.LoadOrStore(isa, build)
 	return once.(func() (*Vec, error))()
 }
 
 var vecs sync.Map // ISA -> func() (*Vec, error)
 
-func buildVec(isa kernel.ISA, generate func(vecgen.Kernel) ([]byte, error)) (*Vec, error) {
+func buildVec(isa kernel.ISA, generate func(kernel.VectorOp) ([]byte, error)) (*Vec, error) {
 	var codes [][]byte
-	for k := range vecgen.Count {
-		code, err := generate(k)
+	for op := range kernel.VectorOps {
+		code, err := generate(op)
 		if err != nil {
 			return nil, err
 		}
@@ -72,12 +70,18 @@ func buildVec(isa kernel.ISA, generate func(vecgen.Kernel) ([]byte, error)) (*Ve
 }
 
 // ISA is the instruction set the kernels run on; Go where they are the oracles.
-func (v *Vec) ISA() kernel.ISA { return v.isa }
-
-func (v *Vec) call(k vecgen.Kernel, a *vecgen.Args) { v.code[k].Call(unsafe.Pointer(a)) }
+func (v *Vec) ISA() kernel.ISA                              { return v.isa }
+func (v *Vec) call(k kernel.VectorOp, a *kernel.VectorArgs) { v.code[k].Call(unsafe.Pointer(a)) }
 
 // has tells whether a kernel has native code.
-func (v *Vec) has(k vecgen.Kernel) bool { return v.code[k].Valid() }
+func (v *Vec) has(k kernel.VectorOp) bool { return v.code[k].Valid() }
+
+// Fields of kernel.VectorArgs.
+type (
+	pointers = [10]unsafe.Pointer
+	lengths  = [6]int
+	floats   = [4]float32
+)
 
 func ptr[T any](p *T) unsafe.Pointer { return unsafe.Pointer(p) }
 
@@ -95,9 +99,9 @@ func (v *Vec) RMSNormRows(dst *float32, dstStride int, x *float32, xStride, rows
 		refRMSNormRows(dst, dstStride, x, xStride, rows, weight, n, eps)
 		return
 	}
-	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(dst), ptr(x), ptr(weight)}, N: [6]int{dstStride, xStride, rows, n},
-		F: [4]float32{eps, float32(n)}}
-	v.call(vecgen.RMSNorm, &args)
+	args := kernel.VectorArgs{P: pointers{ptr(dst), ptr(x), ptr(weight)}, N: lengths{dstStride, xStride, rows, n},
+		F: floats{eps, float32(n)}}
+	v.call(kernel.OpRMSNorm, &args)
 }
 
 // LayerNormRows writes dst[i] = (x[i] - mean(x)) / sqrt(var(x) + eps) * weight[i] + bias[i] for
@@ -112,9 +116,9 @@ func (v *Vec) LayerNormRows(dst *float32, dstStride int, x *float32, xStride, ro
 		}
 		return
 	}
-	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(dst), ptr(x), ptr(weight), ptr(bias)},
-		N: [6]int{dstStride, xStride, rows, n}, F: [4]float32{eps, float32(n)}}
-	v.call(vecgen.LayerNorm, &args)
+	args := kernel.VectorArgs{P: pointers{ptr(dst), ptr(x), ptr(weight), ptr(bias)},
+		N: lengths{dstStride, xStride, rows, n}, F: floats{eps, float32(n)}}
+	v.call(kernel.OpLayerNorm, &args)
 }
 
 // RoPE rotates nHeads vectors of dim elements in place, headStride apart, by the angles of one
@@ -126,13 +130,13 @@ func (v *Vec) RoPE(x *float32, dim, nHeads, headStride int, cosSin *float32, neo
 		refRoPE(x, dim, nHeads, headStride, cosSin, neox)
 		return
 	}
-	kernel, length := vecgen.RoPEPairs, dim
+	op, length := kernel.OpRoPEPairs, dim
 	if neox {
-		kernel, length = vecgen.RoPEHalves, dim/2
+		op, length = kernel.OpRoPEHalves, dim/2
 	}
-	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(x), ptr(cosSin), ptr(at(cosSin, dim/2))}, N: [6]int{length,
+	args := kernel.VectorArgs{P: pointers{ptr(x), ptr(cosSin), ptr(at(cosSin, dim/2))}, N: lengths{length,
 		nHeads, headStride}}
-	v.call(kernel, &args)
+	v.call(op, &args)
 }
 
 // Add adds a to dst.
@@ -141,8 +145,8 @@ func (v *Vec) Add(dst, a *float32, n int) {
 		refAdd(dst, a, n)
 		return
 	}
-	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(dst), ptr(a)}, N: [6]int{n, 1, n}}
-	v.call(vecgen.Add, &args)
+	args := kernel.VectorArgs{P: pointers{ptr(dst), ptr(a)}, N: lengths{n, 1, n}}
+	v.call(kernel.OpAdd, &args)
 }
 
 // sumPiece is how much of a sum of more than two parts is made at a time, so that it stays in the
@@ -162,8 +166,8 @@ func (v *Vec) Sum(dst *float32, parts []*float32, n int) {
 	}
 	for i := 0; i < n; i += sumPiece {
 		d, m := at(dst, i), min(sumPiece, n-i)
-		args := vecgen.Args{P: [10]unsafe.Pointer{ptr(d), ptr(at(parts[0], i)), ptr(at(parts[1], i))}, N: [6]int{m}}
-		v.call(vecgen.Plus, &args)
+		args := kernel.VectorArgs{P: pointers{ptr(d), ptr(at(parts[0], i)), ptr(at(parts[1], i))}, N: lengths{m}}
+		v.call(kernel.OpPlus, &args)
 		for _, p := range parts[2:] {
 			v.Add(d, at(p, i), m)
 		}
@@ -178,8 +182,8 @@ func (v *Vec) AddRows(dst *float32, stride int, a *float32, aStride, rows, n int
 		}
 		return
 	}
-	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(dst), ptr(a)}, N: [6]int{stride, rows, n, aStride}}
-	v.call(vecgen.Add, &args)
+	args := kernel.VectorArgs{P: pointers{ptr(dst), ptr(a)}, N: lengths{stride, rows, n, aStride}}
+	v.call(kernel.OpAdd, &args)
 }
 
 // AddBias adds bias[n] to each of `rows` rows of dst.
@@ -188,8 +192,8 @@ func (v *Vec) AddBias(dst *float32, stride, rows int, bias *float32, n int) {
 		refAddBias(dst, stride, rows, bias, n)
 		return
 	}
-	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(dst), ptr(bias)}, N: [6]int{stride, rows, n}}
-	v.call(vecgen.Add, &args)
+	args := kernel.VectorArgs{P: pointers{ptr(dst), ptr(bias)}, N: lengths{stride, rows, n}}
+	v.call(kernel.OpAdd, &args)
 }
 
 // AddScaled adds s*a to dst, one fused multiply-add an element: how the outputs of experts are
@@ -199,8 +203,8 @@ func (v *Vec) AddScaled(dst, a *float32, s float32, n int) {
 		refAddScaled(dst, a, s, n)
 		return
 	}
-	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(dst), ptr(a)}, N: [6]int{n}, F: [4]float32{s}}
-	v.call(vecgen.AddScaled, &args)
+	args := kernel.VectorArgs{P: pointers{ptr(dst), ptr(a)}, N: lengths{n}, F: floats{s}}
+	v.call(kernel.OpAddScaled, &args)
 }
 
 // Scale multiplies dst by s.
@@ -209,6 +213,6 @@ func (v *Vec) Scale(dst *float32, s float32, n int) {
 		refScale(dst, s, n)
 		return
 	}
-	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(dst)}, N: [6]int{n}, F: [4]float32{s}}
-	v.call(vecgen.Scale, &args)
+	args := kernel.VectorArgs{P: pointers{ptr(dst)}, N: lengths{n}, F: floats{s}}
+	v.call(kernel.OpScale, &args)
 }

@@ -7,10 +7,8 @@ import (
 	"testing"
 	"unsafe"
 
-	// The generators of vector kernels register themselves.
-	_ "sandwich/microkernel/internal/amd64/gemm"
-	_ "sandwich/microkernel/internal/arm64/gemm"
-	"sandwich/microkernel/internal/host"
+	_ "sandwich/microkernel/internal/amd64"
+	_ "sandwich/microkernel/internal/arm64"
 	"sandwich/microkernel/internal/jit"
 	"sandwich/microkernel/internal/kernel"
 	"sandwich/microkernel/internal/kerneltest"
@@ -20,7 +18,7 @@ import (
 // they are all plain Go.
 func eachVec(t *testing.T, f func(t *testing.T, v *Vec, rng *rand.Rand)) {
 	t.Helper()
-	for _, isa := range host.Features().ISAs() {
+	for _, isa := range kernel.Host().ISAs() {
 		if jit.Race && isa != kernel.Go {
 			continue
 		}
@@ -307,8 +305,8 @@ func TestQuantizeRowQ8(t *testing.T) {
 					got[i] = 0xA5
 				}
 				if k%kernel.ActQ8Group == 0 {
-					v.quantizeRowQ8Long(p0(x), k, unsafe.Pointer(&got[0]))
-					refQuantizeRowQ8Long(p0(x), k, unsafe.Pointer(&want[0]))
+					v.quantizeRowQ8Superblock(p0(x), k, unsafe.Pointer(&got[0]))
+					refQuantizeRowQ8Superblock(p0(x), k, unsafe.Pointer(&want[0]))
 					wantEqual(t, "ActQ8 row of groups", got, want)
 				}
 				v.quantizeRowQ8(p0(x), k, unsafe.Pointer(&got[0]))

@@ -106,7 +106,7 @@ func (e *amxTile) function() {
 	e.Lea(e.bytes, asm.At(rArgs, amxWeights))
 	e.Lea(e.sums, asm.At(rArgs, amxSums))
 	e.copyArg(unsafe.Offsetof(t.rowTile), unsafe.Offsetof(t.C))
-	e.copyArg(unsafe.Offsetof(t.ask), unsafe.Offsetof(t.Next))
+	e.copyArg(unsafe.Offsetof(t.ask), unsafe.Offsetof(t.NextB))
 	e.aim()
 	for i := range amxAhead {
 		e.each(e.multiply(i%e.turns(), i))
@@ -118,7 +118,7 @@ func (e *amxTile) function() {
 	e.addArg(unsafe.Offsetof(t.C), e.arg(unsafe.Offsetof(t.CStep)))
 	e.addArg(unsafe.Offsetof(t.A), e.arg(unsafe.Offsetof(t.AStep)))
 	if e.spread {
-		e.addArg(unsafe.Offsetof(t.Next), e.arg(unsafe.Offsetof(t.sweep)))
+		e.addArg(unsafe.Offsetof(t.NextB), e.arg(unsafe.Offsetof(t.sweep)))
 	}
 	e.addArg(unsafe.Offsetof(t.Tiles), asm.Imm32(-1))
 	e.Jcc(asm.NotZero, top)
@@ -339,8 +339,8 @@ func (e *amxTile) columns() {
 // validateAMX says what the tile registers cannot hold.
 func (s spec) validateAMX() error {
 	switch {
-	case s.MR > amxRows || s.NR > amxPanels*qtype.PanelWidth:
-		return fmt.Errorf("a tile of amx has up to %d rows of %d columns", amxRows, amxPanels*qtype.PanelWidth)
+	case s.MR > AMXRows || s.NR > amxPanels*qtype.PanelWidth:
+		return fmt.Errorf("a tile of amx has up to %d rows of %d columns", AMXRows, amxPanels*qtype.PanelWidth)
 	case s.Prefetch > 0 || s.Form != kernel.Load:
 		return fmt.Errorf("amx has neither a prefetch distance nor embedded broadcasts")
 	}

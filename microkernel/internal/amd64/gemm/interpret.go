@@ -12,12 +12,8 @@ import (
 // What a test needs that runs kernels of AMX where there is none, with the tile instructions
 // interpreted.
 
-// AMXRows is the rows of a tile register, AMXSubBlocks the most sub-blocks of a
-// piece of k.
-const (
-	AMXRows      = amxRows
-	AMXSubBlocks = amxDepth / qtype.SubBlockK
-)
+// AMXSubBlocks is the most sub-blocks of a piece of k.
+const AMXSubBlocks = amxDepth / qtype.SubBlockK
 
 // AMXArgs is the arguments of a tile function of Dot AMX.
 type AMXArgs struct{ amxArgs }
@@ -34,4 +30,4 @@ func EmitAMX(a *asm.Asm, s kernel.Spec) {
 }
 
 // NewAMXArgs makes room for them.
-func NewAMXArgs() *AMXArgs { return (*AMXArgs)(unsafe.Pointer(amxRoom.New().(*amxArgs))) }
+func NewAMXArgs() *AMXArgs { return (*AMXArgs)(unsafe.Pointer(amxPool.New().(*amxArgs))) }

@@ -36,7 +36,7 @@ const askAgain = 8
 
 // nearBytes is the distance of the second request. Kernels that prefetch no farther ahead make one
 // request only, into the first-level cache.
-const nearBytes = kernel.AskOnce
+const nearBytes = kernel.MaxSinglePrefetch
 
 func (e *emitter) newPrefetcher() (f prefetcher) {
 	if !e.s.Prefetches() {
@@ -59,8 +59,8 @@ func (e *emitter) startPrefetch() {
 	var t kernel.TileArgs
 	switch {
 	case e.s.Spread:
-		e.loadPointers(e.pfBase, rBS, unsafe.Offsetof(t.Next), unsafe.Offsetof(t.BStride))
-		e.Mov(e.tick, e.arg(unsafe.Offsetof(t.Tick)))
+		e.loadPointers(e.pfBase, rBS, unsafe.Offsetof(t.NextB), unsafe.Offsetof(t.BStride))
+		e.Mov(e.tick, e.arg(unsafe.Offsetof(t.Countdown)))
 	case e.s.Prefetch > 0:
 		far := e.s.IterationsAhead() * e.s.B.PanelOffset(e.s.Iteration())
 		for i, p := range e.pfBase {
@@ -73,8 +73,8 @@ func (e *emitter) startPrefetch() {
 func (e *emitter) stopPrefetch() {
 	if e.s.Spread {
 		var t kernel.TileArgs
-		e.Mov(e.arg(unsafe.Offsetof(t.Next)), e.pfBase[0])
-		e.Mov(e.arg(unsafe.Offsetof(t.Tick)), e.tick)
+		e.Mov(e.arg(unsafe.Offsetof(t.NextB)), e.pfBase[0])
+		e.Mov(e.arg(unsafe.Offsetof(t.Countdown)), e.tick)
 	}
 }
 
@@ -89,9 +89,9 @@ func (e *emitter) mainLoop(body func()) {
 	}
 	left := e.arg(unsafe.Offsetof(t.Left))
 	top, jump := e.NewLabel(), e.NewLabel()
-	e.Mov(rCount, e.arg(unsafe.Offsetof(t.Behind)))
+	e.Mov(rCount, e.arg(unsafe.Offsetof(t.InNext)))
 	e.Mov(left, rCount)
-	e.Mov(rCount, e.arg(unsafe.Offsetof(t.Ahead)))
+	e.Mov(rCount, e.arg(unsafe.Offsetof(t.InBlock)))
 	e.Test(rCount, rCount)
 	e.Jcc(asm.Zero, jump)
 	e.Align(32)

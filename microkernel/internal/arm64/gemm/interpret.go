@@ -8,7 +8,9 @@ import (
 // AssembleByRows is Assemble for a kernel of outer products of bytes with dot products in their
 // place: for tests on emulators that do not know SMOPA, or get it wrong.
 func AssembleByRows(s kernel.Spec) ([]byte, error) {
-	return assemble(asm.SME, func(a *asm.Asm) { emitSMEInt8(a, spec{s}, rowByRow) })
+	a := asm.New(asm.SME)
+	emitSMEInt8(a, spec{s}, rowByRow)
+	return a.Finish()
 }
 
 // rowByRow does with dot products what one outer product of bytes does.

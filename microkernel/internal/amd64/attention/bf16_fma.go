@@ -1,0 +1,137 @@
+package attention
+
+import (
+	"sandwich/microkernel/internal/amd64/asm"
+	"sandwich/microkernel/internal/arith"
+	"sandwich/microkernel/internal/kernel"
+)
+
+// widenQueries brings the queries into scratch as float32.
+func (g *gen) widenQueries() {
+	if !g.byFMA() {
+		return
+	}
+	g.Mov(aPtr, qReg)
+	g.Lea(bPtr, asm.At(scrReg, g.queriesAt()))
+	g.MovImm(count, uint64(g.Rows*g.keyDims()/arith.Lanes))
+	loop := g.Here()
+	g.I(asm.VPMOVZXWD, g.V(0), asm.At(aPtr, 0))
+	g.I(asm.VPSLLD, g.V(0), g.V(0), asm.Imm(16))
+	g.I(asm.VMOVUPS, asm.At(bPtr, 0), g.V(0))
+	g.Add(aPtr, asm.Imm32(2*arith.Lanes))
+	g.Add(bPtr, asm.Imm32(4*arith.Lanes))
+	g.Dec(count)
+	g.Jcc(asm.NotZero, loop)
+}
+
+// roundChained rounds the probabilities of all rows.
+func (g *gen) roundChained() {
+	g.SetF(g.V(leastReg), arith.LeastProbability)
+	for i := range g.Rows * positions / arith.Lanes {
+		x, at := g.V(i%8), asm.At(scrReg, kernel.ScratchScores+4*arith.Lanes*i)
+		g.isChance(at)
+		g.I(asm.VCVTNE2PS2BF16, x, x, at)
+		g.I(asm.VPMOVZXWD, x, x.Y())
+		g.I(asm.VPSLLD, x.KZ(asm.K1), x, asm.Imm(16))
+		g.I(asm.VMOVUPS, at, x)
+	}
+}
+
+// leastReg has leastChance in each lane while probabilities are rounded.
+const leastReg = 8
+
+// isChance makes K1 the mask of probabilities that are not too small.
+func (g *gen) isChance(at asm.Mem) {
+	const notAbove = 10 // true for what is no number
+	g.I(asm.VCMPPSK, asm.K1, g.V(leastReg), at, asm.Imm(notAbove))
+}
+
+// chances loads probabilities, small ones as zeros.
+func (g *gen) chances(x asm.Vec, at asm.Mem) {
+	g.isChance(at)
+	g.I(asm.VMOVUPS, x.KZ(asm.K1), at)
+}
+
+// addChains ends 32 k: the chains of even and odd k and, unless these are the first, the sum so far
+// become the sum at outPtr, whose rows are `row` bytes apart.
+func (g *gen) addChains(p product, row int, first bool) {
+	vectors := p.columns * g.Parts
+	for i := range g.Rows * vectors {
+		x, sum := g.V(2*i), asm.At(outPtr, i/vectors*row+64*(i%vectors))
+		g.I(asm.VADDPS, x, x, g.V(2*i+1))
+		if !first {
+			g.I(asm.VADDPS, x, x, sum)
+		}
+		g.I(asm.VMOVUPS, sum, x)
+	}
+}
+
+// fewScores is scores by chains of even and odd dimensions.
+func (g *gen) fewScores() {
+	g.scorePasses(arith.Lanes*g.HeadDim*g.ElementBytes(), 4*g.keyDims(), func(p product) {
+		g.loadQueries()
+		for from := 0; from < g.HeadDim; from += tileK {
+			p.scale = int8Scale{set: from / arith.ScaleDims}
+			g.clear(p)
+			g.overDims(p, min(tileK, g.HeadDim-from))
+			g.addChains(p, kernel.ScratchRow, from == 0)
+		}
+	})
+}
+
+// fewValues is values by chains of even and odd positions, of one half of the block after the
+// other.
+func (g *gen) fewValues() {
+	panel := arith.Lanes * positions * g.ElementBytes()
+	g.Lea(outPtr, asm.At(scrReg, g.sumsAt()))
+	g.overPasses(g.PaddedDim()/arith.Lanes, g.columns(), func(first, columns int) {
+		p := product{columns: columns, panelStride: panel, rowStride: kernel.ScratchRow, lines: g.linesPerTurn(columns)}
+		p.scale = int8Scale{value: true, set: first}
+		done := g.NewLabel()
+		g.Mov(bPtr, vReg)
+		g.Lea(aPtr, asm.At(scrReg, kernel.ScratchScores))
+		for half := range positions / tileK {
+			g.clear(p)
+			g.overPositions(p, half)
+			g.addChains(p, 4*g.PaddedDim(), half == 0)
+			if half == 0 {
+				g.Mov32(count, asm.At(scrReg, kernel.ScratchLargest))
+				g.Cmp(count, asm.Imm32(tileK))
+				g.Jcc(asm.LessOrEqual, done)
+			}
+		}
+		g.Bind(done)
+		g.Add(vReg, asm.Imm32(int32(columns*panel)))
+		g.Add(outPtr, asm.Imm32(int32(64*columns)))
+	})
+	g.Lea(outPtr, asm.At(stateReg, kernel.StateOut))
+	g.Lea(bPtr, asm.At(scrReg, g.sumsAt()))
+	g.overPasses(g.PaddedDim()/arith.Lanes, tilePanels, func(_, panels int) {
+		g.mergeStored(panels, func(r, p int) asm.Mem { return asm.At(bPtr, 4*r*g.PaddedDim()+64*p) })
+		g.Add(outPtr, asm.Imm32(int32(64*panels)))
+		g.Add(bPtr, asm.Imm32(int32(64*panels)))
+	})
+}
+
+// overPositions emits the k-steps of a half of the block's positions, up to the last that any row
+// sees.
+func (g *gen) overPositions(p product, half int) {
+	some, even := g.NewLabel(), g.NewLabel()
+	g.Mov32(count, asm.At(scrReg, kernel.ScratchLargest))
+	g.Sub(count, asm.Imm32(int32(half*tileK)))
+	g.Cmp(count, asm.Imm32(tileK))
+	g.Jcc(asm.LessOrEqual, some)
+	g.MovImm(count, tileK)
+	g.Bind(some)
+	g.Shr(count, 1)
+	g.countDown(unroll/2, func(pairs int) { g.steps(p, 2*pairs) })
+	g.Mov32(count, asm.At(scrReg, kernel.ScratchLargest))
+	if half == 0 {
+		g.Cmp(count, asm.Imm32(tileK))
+		g.Jcc(asm.GreaterEqual, even)
+	}
+	g.And(count, asm.Imm32(1))
+	g.Jcc(asm.Zero, even)
+	g.steps(p, 1)
+	g.Bind(even)
+}

@@ -1,0 +1,258 @@
+package attention
+
+import (
+	"sandwich/microkernel/internal/amd64/asm"
+	"sandwich/microkernel/internal/arith"
+	"sandwich/microkernel/internal/kernel"
+)
+
+// Registers of pairBlock: kReg and vReg walk over the block, outPtr over the pairs, aPtr over the
+// scales; passes counts panels, count pairs. Four pairs are made side by side.
+const (
+	pairUnroll = 4
+	pairOrder  = 31 // the words of two rows in turn
+	pairScale  = 28 // int8 keys: of the sixteen positions
+)
+
+// pairBlock brings the block at kReg and vReg into pairs at dst+at. The values end at the last
+// position that any row sees, with zeros behind it up to the whole block: what was never stored may
+// be no number. It clobbers kReg, vReg and all that it has registers for.
+func (g *gen) pairBlock(dst asm.Reg, at int) {
+	g.loadPairOrder()
+	g.Lea(outPtr, asm.At(dst, at))
+	g.pairKeys()
+	if g.Int8 {
+		g.pairValues8()
+	} else {
+		g.pairValues()
+	}
+}
+
+// pairsInPlace prepares a kernel that makes pairs itself: the whole block at once, into scratch,
+// but for tiles, which take them as they are made.
+func (g *gen) pairsInPlace() {
+	if g.streams() {
+		g.loadPairOrder()
+		return
+	}
+	g.pairBlock(scrReg, g.pairsAt())
+	g.Lea(kReg, asm.At(scrReg, g.pairsAt()))
+	g.Lea(vReg, asm.At(kReg, g.pairKeyBytes()))
+}
+
+// loadPairOrder is the words of two rows in turn. It clobbers count.
+func (g *gen) loadPairOrder() {
+	if g.truncates() {
+		g.MovImm(count, 0xAAAAAAAA)
+		g.KMovD(pairUpper, count)
+		return
+	}
+	order := make([]uint32, arith.Lanes)
+	for i := range order {
+		order[i] = uint32(i | (arith.Lanes+i)<<16)
+	}
+	g.I(asm.VMOVUPS, g.V(pairOrder), g.ConstU32s(order...))
+}
+
+// pairRows makes n pairs of the 2n rows at src. scale is the factor of row r, nil for none. With
+// `odd` the last row has no partner but zeros.
+func (g *gen) pairRows(src asm.Reg, off, n int, odd bool, scale func(r int) asm.Operand) {
+	g.pairsOf(src, off, outPtr, 0, n, odd, scale)
+	g.Add(outPtr, asm.Imm32(int32(64*n)))
+}
+
+// pairsOf is pairRows into dst, from `to` on.
+func (g *gen) pairsOf(src asm.Reg, off int, dst asm.Reg, to, n int, odd bool, scale func(r int) asm.Operand) {
+	each := func(f func(r int, x asm.Vec)) {
+		for r := range 2 * n {
+			if !odd || r < 2*n-1 {
+				f(r, g.V(r))
+			}
+		}
+	}
+	each(func(r int, x asm.Vec) {
+		m := asm.At(src, off+r*arith.Lanes*g.ElementBytes())
+		switch {
+		case g.Int8:
+			g.I(asm.VPMOVSXBD, x, m)
+		case g.F16:
+			g.I(asm.VCVTPH2PS, x, m)
+		default:
+			g.I(asm.VMOVUPS, x, m)
+		}
+	})
+	if g.Int8 {
+		each(func(_ int, x asm.Vec) { g.I(asm.VCVTDQ2PS, x, x) })
+		each(func(r int, x asm.Vec) { g.I(asm.VMULPS, x, x, scale(r)) })
+	}
+	if odd {
+		g.Zero(2*n - 1)
+	}
+	g.joinRows(n)
+	for i := range n {
+		g.I(asm.VMOVUPS, asm.At(dst, to+64*i), g.V(2*i))
+	}
+}
+
+// pairUpper is the mask of the upper words of pairs.
+const pairUpper = asm.K7
+
+// joinRows makes pairs of the rows in registers 0 to 2n-1, in the even ones.
+func (g *gen) joinRows(n int) {
+	if g.truncates() {
+		for i := range n {
+			g.I(asm.VPSRLD, g.V(2*i), g.V(2*i), asm.Imm(16))
+		}
+		for i := range n {
+			g.I(asm.VMOVDQU16, g.V(2*i).K(pairUpper), g.V(2*i+1))
+		}
+		return
+	}
+	for i := range n {
+		g.I(asm.VCVTNE2PS2BF16, g.V(2*i), g.V(2*i+1), g.V(2*i))
+	}
+	for i := range n {
+		g.I(asm.VPERMW, g.V(2*i), g.V(pairOrder), g.V(2*i))
+	}
+}
+
+// pairLoop makes the pairs that count says, at least none, from src on.
+func (g *gen) pairLoop(src asm.Reg, scale func(r int) asm.Operand) {
+	row := arith.Lanes * g.ElementBytes()
+	g.countDown(pairUnroll, func(n int) {
+		g.prefetchPairs(n)
+		g.pairRows(src, 0, n, false, scale)
+		g.Add(src, asm.Imm32(int32(2*n*row)))
+	})
+}
+
+// pairKeys makes pairs of dimensions.
+func (g *gen) pairKeys() {
+	row := arith.Lanes * g.ElementBytes()
+	g.MovImm(passes, positions/arith.Lanes)
+	if g.Int8 {
+		g.Lea(aPtr, asm.At(scrReg, g.scalesAt()))
+	}
+	g.loopPasses(func() {
+		if g.Int8 {
+			g.pairSets()
+		} else if whole := g.HeadDim / 2; whole > 0 {
+			g.MovImm(count, uint64(whole))
+			g.pairLoop(kReg, nil)
+		}
+		if g.HeadDim%2 > 0 {
+			g.pairRows(kReg, 0, 1, true, nil)
+			g.Add(kReg, asm.Imm32(int32(row)))
+		}
+		if rest := (g.keyDims() - g.HeadDim) / 2; rest > 0 {
+			g.Zero(0)
+			for i := range rest {
+				g.I(asm.VMOVUPS, asm.At(outPtr, 64*i), g.V(0))
+			}
+			g.Add(outPtr, asm.Imm32(int32(64*rest)))
+		}
+	})
+}
+
+// pairSets makes pairs of the dimensions of a panel of int8 keys, whose scales stand at aPtr, those
+// of the next set 64 positions further on.
+func (g *gen) pairSets() {
+	for set := range g.HeadDim / arith.ScaleDims {
+		g.I(asm.VMOVUPS, g.V(pairScale), asm.At(aPtr, 4*positions*set))
+		g.MovImm(count, arith.ScaleDims/2)
+		g.pairLoop(kReg, func(int) asm.Operand { return g.V(pairScale) })
+	}
+	g.Add(aPtr, asm.Imm32(4*arith.Lanes))
+}
+
+// pairValues makes pairs of positions.
+func (g *gen) pairValues() {
+	g.MovImm(passes, uint64(g.PaddedDim()/arith.Lanes))
+	g.loopPasses(func() {
+		g.Mov(bPtr, vReg)
+		g.seenPairs(func() { g.pairLoop(bPtr, nil) }, func() { g.pairRows(bPtr, 0, 1, true, nil) })
+		g.Add(vReg, asm.Imm32(int32(positions*arith.Lanes*g.ElementBytes())))
+	})
+}
+
+// pairValues8 is pairValues for int8, whose positions have a scale in each set of two panels.
+func (g *gen) pairValues8() {
+	const scales = passes // what it walks over
+	scale := func(r int) asm.Operand { return asm.At(scales, 4*r).Bcast() }
+	for panel := range g.HeadDim / arith.Lanes {
+		set := panel * arith.Lanes / arith.ScaleDims
+		g.Lea(bPtr, asm.At(vReg, panel*positions*arith.Lanes))
+		g.Lea(scales, asm.At(scrReg, g.scalesAt()+4*(g.ScaleFloats()+positions*set)))
+		g.seenPairs(func() { g.pairLoop8(scales, scale) }, func() { g.pairRows(bPtr, 0, 1, true, scale) })
+	}
+}
+
+// pairLoop8 is pairLoop over values and their scales.
+func (g *gen) pairLoop8(scales asm.Reg, scale func(r int) asm.Operand) {
+	g.countDown(pairUnroll, func(n int) {
+		g.prefetchPairs(n)
+		g.pairRows(bPtr, 0, n, false, scale)
+		g.Add(bPtr, asm.Imm32(int32(2*n*arith.Lanes)))
+		g.Add(scales, asm.Imm32(int32(8*n)))
+	})
+}
+
+// prefetchPairs prefetches beside an unrolled step; single ones are too few to ask for lines.
+func (g *gen) prefetchPairs(n int) {
+	if n == pairUnroll {
+		g.prefetch(g.pairLinesPerTurn())
+	}
+}
+
+// seenPairs makes the pairs of a panel of values: whole ones in a loop over count, one of a last
+// position without a partner, and zeros up to the end of the block.
+func (g *gen) seenPairs(whole, odd func()) {
+	even, done := g.NewLabel(), g.NewLabel()
+	g.Mov32(count, asm.At(scrReg, kernel.ScratchLargest))
+	g.Shr(count, 1)
+	whole()
+	g.Mov32(count, asm.At(scrReg, kernel.ScratchLargest))
+	g.Cmp(count, asm.Imm32(positions))
+	g.Jcc(asm.Zero, done)
+	g.And(count, asm.Imm32(1))
+	g.Jcc(asm.Zero, even)
+	odd()
+	g.Bind(even)
+	g.Mov32(count, asm.At(scrReg, kernel.ScratchLargest))
+	g.Add(count, asm.Imm32(1))
+	g.Shr(count, 1)
+	g.Sub(count, asm.Imm32(positions/2))
+	g.Jcc(asm.Zero, done)
+	g.Zero(0)
+	loop := g.Here()
+	g.I(asm.VMOVUPS, asm.At(outPtr, 0), g.V(0))
+	g.Add(outPtr, asm.Imm32(64))
+	g.Add(count, asm.Imm32(1))
+	g.Jcc(asm.NotZero, loop)
+	g.Bind(done)
+}
+
+// pairLinesPerTurn is the lines of the next block that a turn of making pairs asks for, pairLines
+// those of a whole block: as many as the turns read themselves, but for the scales and odd rows.
+func (g *gen) pairLinesPerTurn() int { return 2 * pairUnroll * arith.Lanes * g.ElementBytes() / 64 }
+
+// pairLines: see pairLinesPerTurn.
+func (g *gen) pairLines() int {
+	turns := positions/arith.Lanes*(g.HeadDim/2/pairUnroll) + g.PaddedDim()/arith.Lanes*(positions/2/pairUnroll)
+	return turns * g.pairLinesPerTurn()
+}
+
+// roundRows rounds the probabilities of all rows to bfloat16.
+func (g *gen) roundRows() {
+	g.SetF(g.V(leastReg), arith.LeastProbability)
+	for r := range g.Rows {
+		for half := range 2 {
+			at, x := kernel.ScratchScores+r*kernel.ScratchRow+half*bf16Row, g.V((2*r+half)%8)
+			low := g.V(16 + (2*r+half)%8)
+			g.chances(x, asm.At(scrReg, at+4*arith.Lanes))
+			g.chances(low, asm.At(scrReg, at))
+			g.I(asm.VCVTNE2PS2BF16, x, x, low)
+			g.I(asm.VMOVUPS, asm.At(scrReg, g.bf16At()+r*bf16Row+half*64), x)
+		}
+	}
+}

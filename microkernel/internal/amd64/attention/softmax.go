@@ -1,0 +1,279 @@
+package attention
+
+import (
+	"sandwich/microkernel/internal/amd64/asm"
+	"sandwich/microkernel/internal/amd64/lanes"
+	"sandwich/microkernel/internal/arith"
+	"sandwich/microkernel/internal/kernel"
+)
+
+// softmaxRows is the Softmax kernel for rows of 64 in scratch. All blocks of a sequence but the
+// last are seen whole by its last token: when every row sees all 64 positions there is code without
+// masks.
+func (g *gen) softmaxRows() {
+	g.Lea(smRow, asm.At(scrReg, kernel.ScratchScores))
+	g.Mov(smLane, scrReg)
+	done, partial := g.NewLabel(), g.NewLabel()
+	g.Mov32(count, asm.At(scrReg, kernel.ScratchSmallest))
+	g.Cmp(count, asm.Imm32(positions))
+	g.Jcc(asm.NotZero, partial)
+	if g.Wide {
+		g.softmaxWhole()
+	} else {
+		g.softmaxEach(false)
+	}
+	g.Jmp(done)
+	g.Bind(partial)
+	g.softmaxEach(true)
+	g.Bind(done)
+}
+
+const (
+	smRow  = aPtr // scores of the row
+	smLane = bPtr // entry of the row in the lane arrays of scratch
+)
+
+// softmaxWhole takes the rows in pairs, all lanes seen (AVX-512).
+func (g *gen) softmaxWhole() {
+	scale, lo := asm.Z(30), asm.Z(31)
+	g.I(asm.VBROADCASTSS, scale, asm.At(args, offScale))
+	g.SetF(lo, arith.ExpLo)
+	if pairs := g.Rows / 2; pairs > 0 {
+		g.MovImm(passes, uint64(pairs))
+		g.loopPasses(func() { g.wholeRows(2, scale, lo) })
+	}
+	if g.Rows%2 > 0 {
+		g.wholeRows(1, scale, lo)
+	}
+}
+
+// wholeRows emits n rows side by side: x in registers 0 to 7, then n of exp in 8 to 15 and p in 16
+// to 23; the first of each is scratch of the reductions before and after.
+func (g *gen) wholeRows(n int, scale, lo asm.Vec) {
+	const perRow = positions / arith.Lanes
+	x, t, p, top := func(r, j int) asm.Vec { return asm.Z(perRow*r + j) }, 8, 16, 24
+	all := func(f func(r, j int)) {
+		for j := range perRow {
+			for r := range n {
+				f(r, j)
+			}
+		}
+	}
+	at := func(r, j int) asm.Mem { return asm.At(smRow, r*kernel.ScratchRow+64*j) }
+	quarter := 0
+	drip := func() { // the prefetches of these rows come in four parts
+		lines := n * g.linesPerRow()
+		g.prefetch(lines*(quarter+1)/4 - lines*quarter/4)
+		quarter++
+	}
+	for r := range n {
+		g.SetF(asm.Z(top+r), arith.LowestScore)
+	}
+	all(func(r, j int) {
+		g.I(asm.VMOVUPS, x(r, j), at(r, j))
+		g.I(asm.VMAXPS, asm.Z(top+r), x(r, j), asm.Z(top+r))
+	})
+	g.foldRows(n, top, t, func(dst, low, high asm.Vec) { g.I(asm.VMAXPS, dst, high, low) })
+	for r := range n {
+		m := asm.X(top + r)
+		g.I(asm.VMULSS, m, m, scale.X())
+		g.I(asm.VMOVSS, asm.At(smLane, kernel.ScratchMax+4*r), m)
+		g.I(asm.VBROADCASTSS, asm.Z(top+r), m)
+	}
+	drip()
+	all(func(r, j int) { g.I(asm.VMULPS, x(r, j), x(r, j), scale) })
+	all(func(r, j int) { g.I(asm.VSUBPS, x(r, j), x(r, j), asm.Z(top+r)) })
+	var exps []lanes.ExpRegs
+	all(func(r, j int) {
+		i := perRow*r + j
+		exps = append(exps, lanes.ExpRegs{Dst: asm.Z(p + i), P: asm.Z(p + i), X: x(r, j), N: asm.Z(t + i)})
+	})
+	drip()
+	g.ExpMany(lo, nil, exps...)
+	drip()
+	all(func(r, j int) { g.I(asm.VMOVUPS, at(r, j), asm.Z(p+perRow*r+j)) })
+	for j := 1; j < perRow; j++ {
+		for r := range n {
+			sum := asm.Z(top + r)
+			if j == 1 {
+				g.I(asm.VADDPS, sum, asm.Z(p+perRow*r), asm.Z(p+perRow*r+1)) // 0 + p is p: it is never -0
+				continue
+			}
+			g.I(asm.VADDPS, sum, sum, asm.Z(p+perRow*r+j))
+		}
+	}
+	drip()
+	g.foldRows(n, top, t, func(dst, low, high asm.Vec) { g.I(asm.VADDPS, dst, low, high) })
+	for r := range n {
+		g.I(asm.VMOVSS, asm.At(smLane, kernel.ScratchSum+4*r), asm.X(top+r))
+	}
+	g.Add(smRow, asm.Imm32(int32(n*kernel.ScratchRow)))
+	g.Add(smLane, asm.Imm32(int32(4*n)))
+}
+
+// foldRows is fold for the accumulators acc to acc+n-1, side by side, with t to t+n-1 as scratch.
+func (g *gen) foldRows(n, acc, t int, op func(dst, low, high asm.Vec)) {
+	each := func(f func(a, t asm.Vec)) {
+		for r := range n {
+			f(asm.Z(acc+r), asm.Z(t+r))
+		}
+	}
+	each(func(a, t asm.Vec) { g.I(asm.VEXTRACTF64X4, t.Y(), a, asm.Imm(1)) })
+	each(func(a, t asm.Vec) { op(a.Y(), a.Y(), t.Y()) })
+	each(func(a, t asm.Vec) { g.I(asm.VEXTRACTF32X4, t.X(), a.Y(), asm.Imm(1)) })
+	each(func(a, t asm.Vec) { op(a.X(), a.X(), t.X()) })
+	each(func(a, t asm.Vec) { g.I(asm.VMOVHLPS, t.X(), a.X(), a.X()) })
+	each(func(a, t asm.Vec) { op(a.X(), a.X(), t.X()) })
+	each(func(a, t asm.Vec) { g.I(asm.VMOVSHDUP, t.X(), a.X()) })
+	each(func(a, t asm.Vec) { op(a.X(), a.X(), t.X()) })
+}
+
+// Registers of softmaxEach. With AVX-512 the masks of the vectors of a row are k3 and up.
+const (
+	smX     = 0 // two of each of the four
+	smN     = 2
+	smZ     = 4
+	smP     = 6
+	smScale = 8
+	smTop   = 9
+	smLo    = 10
+	smAcc   = 11 // and 12 with AVX2
+	smInf   = 13
+	smMask  = 14
+	smT     = 15
+)
+
+// softmaxEach takes one row after the other, two vectors side by side. Masked, the lanes behind the
+// last position that the row sees stay out of maximum and sum and become zero; unmasked it is for
+// AVX2. A row that sees something has a maximum of at least `lowest`: one that sees nothing has
+// -Inf.
+func (g *gen) softmaxEach(masked bool) {
+	vectors := positions / arith.Lanes * g.Parts
+	g.I(asm.VBROADCASTSS, g.V(smScale), asm.At(args, offScale))
+	g.SetF(g.V(smLo), arith.ExpLo)
+	g.SetF(g.V(smInf), negInf)
+	if !masked {
+		g.SetF(g.V(smInf), arith.LowestScore)
+	}
+	g.MovImm(passes, uint64(g.Rows))
+	g.loopPasses(func() {
+		for h := range g.Parts {
+			g.I(asm.VMOVUPS, g.V(smAcc+h), g.V(smInf))
+		}
+		for j := range vectors {
+			g.rowMaxStep(j, masked)
+		}
+		g.MaxLanes(smAcc, smT)
+		top := asm.X(smAcc)
+		g.I(asm.VMULSS, top, top, asm.X(smScale))
+		g.I(asm.VMOVSS, asm.At(smLane, kernel.ScratchMax), top)
+		g.I(asm.VBROADCASTSS, g.V(smTop), top)
+		g.Zero(smAcc)
+		g.Zero(smAcc + 1)
+		for j := 0; j < vectors; j += 2 {
+			g.rowExpSteps(j, masked)
+		}
+		g.prefetch(g.linesPerRow())
+		g.SumLanes(smAcc, smT)
+		g.I(asm.VMOVSS, asm.At(smLane, kernel.ScratchSum), asm.X(smAcc))
+		g.Add(smRow, asm.Imm32(kernel.ScratchRow))
+		g.Add(smLane, asm.Imm32(4))
+	})
+}
+
+// vector is vector j of the row.
+func (g *gen) vector(j int) asm.Mem { return asm.At(smRow, j*g.V(0).Bytes()) }
+
+// laneMask makes the mask of the seen lanes of vector j: an opmask, or smMask with AVX2.
+func (g *gen) laneMask(j int) asm.Mask {
+	k := asm.K3 + asm.Mask(j)
+	g.I(asm.VPBROADCASTD, g.V(smMask), asm.At(smLane, kernel.ScratchSeen))
+	if g.Wide {
+		g.I(asm.VPCMPDK, k, g.V(smMask), g.laneIndex(j), asm.Imm(6)) // seen > index
+		return k
+	}
+	g.I(asm.VPCMPGTD, g.V(smMask), g.V(smMask), g.laneIndex(j))
+	return asm.K0
+}
+
+func (g *gen) rowMaxStep(j int, masked bool) {
+	acc, x := g.V(smAcc+j%g.Parts), g.V(smX)
+	g.I(asm.VMOVUPS, x, g.vector(j))
+	dst := acc
+	if masked {
+		k := g.laneMask(j)
+		g.I(asm.VMAXPS, x, x, g.SplatF(arith.LowestScore))
+		if g.Wide {
+			dst = acc.K(k)
+		} else {
+			g.I(asm.VBLENDVPS, x, g.V(smInf), x, g.V(smMask))
+		}
+	}
+	g.I(asm.VMAXPS, dst, x, acc)
+}
+
+// rowExpSteps turns vectors j and j+1 into probabilities and adds them to the lanes.
+func (g *gen) rowExpSteps(j int, masked bool) {
+	var exps []lanes.ExpRegs
+	for i := range 2 {
+		e := lanes.ExpRegs{P: g.V(smP + i), X: g.V(smX + i), N: g.V(smN + i), Z: g.V(smZ + i)}
+		e.Dst = e.P
+		if g.Wide && masked {
+			e.Dst = e.P.KZ(asm.K3 + asm.Mask(j+i)) // made by rowMaxStep
+		}
+		g.I(asm.VMULPS, e.X, g.V(smScale), g.vector(j+i))
+		g.I(asm.VSUBPS, e.X, e.X, g.V(smTop))
+		exps = append(exps, e)
+	}
+	g.ExpMany(g.V(smLo), nil, exps...)
+	for i, e := range exps {
+		if !g.Wide && masked {
+			g.laneMask(j + i)
+			g.I(asm.VANDPS, e.P, e.P, g.V(smMask))
+		}
+		g.I(asm.VMOVUPS, g.vector(j+i), e.P)
+		acc := g.V(smAcc + (j+i)%g.Parts)
+		g.I(asm.VADDPS, acc, acc, e.P)
+	}
+}
+
+// laneIndex is a constant with the numbers of the positions in vector j of a row.
+func (g *gen) laneIndex(j int) asm.Mem {
+	w := make([]uint32, g.V(0).Bytes()/4)
+	for i := range w {
+		w[i] = uint32(j*len(w) + i)
+	}
+	return g.ConstU32s(w...)
+}
+
+// mergeSums merges the maxima and sums of all rows, one lane a row, and leaves in scratch what the
+// running output and the block's output are multiplied by. Rows whose block maximum is -Inf keep
+// what they have.
+func (g *gen) mergeSums() {
+	const m, mb, top, s, a, b, n, z, x, mask = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
+	r := lanes.ExpRange{Lo: 10, Hi: -1}
+	g.SetExpRange(r)
+	g.I(asm.VMOVUPS, g.V(m), asm.At(stateReg, kernel.StateMax))
+	g.I(asm.VMOVUPS, g.V(mb), asm.At(scrReg, kernel.ScratchMax))
+	g.I(asm.VMOVUPS, g.V(s), asm.At(stateReg, kernel.StateSum))
+	g.I(asm.VMAXPS, g.V(top), g.V(mb), g.V(m))
+	g.I(asm.VSUBPS, g.V(x), g.V(m), g.V(top))
+	g.Exp(a, x, n, z, r)
+	g.I(asm.VSUBPS, g.V(x), g.V(mb), g.V(top))
+	g.Exp(b, x, n, z, r)
+	g.I(asm.VMOVUPS, asm.At(scrReg, kernel.ScratchOldMul), g.V(a))
+	g.I(asm.VMOVUPS, asm.At(scrReg, kernel.ScratchNewMul), g.V(b))
+	g.I(asm.VMULPS, g.V(x), g.V(b), asm.At(scrReg, kernel.ScratchSum))
+	g.I(asm.VFMADD231PS, g.V(x), g.V(s), g.V(a))
+	if g.Wide {
+		g.I(asm.VCMPPSK, asm.K1, g.V(mb), g.SplatF(negInf), asm.Imm(4)) // not equal, true for NaN
+		g.I(asm.VMOVUPS, asm.At(stateReg, kernel.StateMax).K(asm.K1), g.V(top))
+		g.I(asm.VMOVUPS, asm.At(stateReg, kernel.StateSum).K(asm.K1), g.V(x))
+		return
+	}
+	g.I(asm.VCMPPS, g.V(mask), g.V(mb), g.SplatF(negInf), asm.Imm(4))
+	g.I(asm.VBLENDVPS, g.V(top), g.V(m), g.V(top), g.V(mask))
+	g.I(asm.VBLENDVPS, g.V(x), g.V(s), g.V(x), g.V(mask))
+	g.I(asm.VMOVUPS, asm.At(stateReg, kernel.StateMax), g.V(top))
+	g.I(asm.VMOVUPS, asm.At(stateReg, kernel.StateSum), g.V(x))
+}

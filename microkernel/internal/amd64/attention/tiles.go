@@ -1,0 +1,126 @@
+package attention
+
+import (
+	"sandwich/microkernel/internal/amd64/asm"
+	"sandwich/microkernel/internal/arith"
+	"sandwich/microkernel/internal/kernel"
+)
+
+// Tile registers: sums in the first four, then two for rows of A and two for columns of B, which
+// alternate so that no product waits for a load.
+const (
+	tileA = asm.Tile(4)
+	tileB = asm.Tile(6)
+)
+
+// configureTiles gives tiles 0 to 5 the rows of the kernel, and the others those of a panel.
+func (g *gen) configureTiles() {
+	if !g.tiled() {
+		return
+	}
+	var rows, bytes [8]uint8
+	for i := range rows {
+		rows[i], bytes[i] = uint8(g.Rows), 64
+		if asm.Tile(i) >= tileB {
+			rows[i] = tileK / 2
+		}
+	}
+	config := asm.TileConfig(rows, bytes)
+	g.LdTileCfg(g.Const(config[:]))
+}
+
+func (g *gen) releaseTiles() {
+	if g.tiled() {
+		g.TileRelease()
+	}
+}
+
+// tileProduct adds to the tiles of `panels` panels step k of the rows at a, whose distance is in
+// rowStep, times the panels at b, panel bytes apart, whose rows are 64 bytes apart as lineStep
+// says.
+func (g *gen) tileProduct(k, panels int, a asm.Mem, b asm.Reg, panel int, lineStep asm.Reg) {
+	rows := tileA + asm.Tile(k%2)
+	g.TileLoad(rows, a)
+	for p := range panels {
+		columns := tileB + asm.Tile(p%2)
+		g.TileLoad(columns, asm.AtIndex(b, lineStep, 1, p*panel+k*tileBytes))
+		g.TileDot(asm.TDPBF16PS, asm.Tile(p), rows, columns)
+	}
+}
+
+// storeTiles stores the tiles of `panels` panels side by side into scratch, where scores are too.
+// step is overwritten.
+func (g *gen) storeTiles(panels int, step asm.Reg) {
+	g.MovImm(step, kernel.ScratchRow)
+	for p := range panels {
+		g.TileStore(asm.AtIndex(scrReg, step, 1, kernel.ScratchScores+64*p), asm.Tile(p))
+	}
+}
+
+// beginTileScores clears the tiles of scores and sets the strides of their operands: between lines
+// of pairs, and between queries.
+func (g *gen) beginTileScores() (lineStep, rowStep asm.Reg) {
+	lineStep, rowStep = count, passes
+	g.MovImm(lineStep, 64)
+	g.MovImm(rowStep, uint64(g.queryLen()))
+	for p := range tilePanels {
+		g.TileZero(asm.Tile(p))
+	}
+	return lineStep, rowStep
+}
+
+// tileScores is scores, of all positions of the block at once.
+func (g *gen) tileScores() {
+	lineStep, rowStep := g.beginTileScores()
+	for k := range g.keyDims() / tileK {
+		g.tileProduct(k, tilePanels, asm.AtIndex(qReg, rowStep, 1, 64*k), kReg, 2*arith.Lanes*g.keyDims(), lineStep)
+	}
+	g.storeTiles(tilePanels, rowStep)
+}
+
+// tileValues is values: four panels of dimensions at a time, of both halves of the positions or of
+// the first where no row sees more. The scores have made room for the sums.
+func (g *gen) tileValues() {
+	const lineStep, rowStep = count, aPtr
+	g.Lea(outPtr, asm.At(stateReg, kernel.StateOut))
+	g.overPasses(g.PaddedDim()/arith.Lanes, tilePanels, func(_, panels int) {
+		all := g.NewLabel()
+		g.MovImm(lineStep, 64)
+		g.MovImm(rowStep, bf16Row)
+		for p := range panels {
+			g.TileZero(asm.Tile(p))
+		}
+		probabilities := func(k int) asm.Mem { return asm.AtIndex(scrReg, rowStep, 1, g.bf16At()+64*k) }
+		g.tileProduct(0, panels, probabilities(0), vReg, pairPanel, lineStep)
+		g.Mov32(bPtr, asm.At(scrReg, kernel.ScratchLargest))
+		g.Cmp(bPtr, asm.Imm32(tileK))
+		g.Jcc(asm.LessOrEqual, all)
+		g.tileProduct(1, panels, probabilities(1), vReg, pairPanel, lineStep)
+		g.Bind(all)
+		g.storeTiles(panels, rowStep)
+		g.mergeTiles(panels)
+		g.Add(vReg, asm.Imm32(int32(panels*pairPanel)))
+		g.Add(outPtr, asm.Imm32(int32(64*panels)))
+	})
+}
+
+// mergeTiles is mergeRows for sums where storeTiles leaves them.
+func (g *gen) mergeTiles(panels int) {
+	g.mergeStored(panels, func(r, p int) asm.Mem {
+		return asm.At(scrReg, kernel.ScratchScores+r*kernel.ScratchRow+64*p)
+	})
+}
+
+// mergeStored is mergeRows for sums in memory.
+func (g *gen) mergeStored(panels int, sum func(r, p int) asm.Mem) {
+	const zero = 30
+	oldMul, newMul := g.V(28), g.V(29)
+	g.Zero(zero)
+	g.seeingRows(oldMul, newMul, func(r int) {
+		for p := range panels {
+			acc := g.V((r*panels + p) % 16)
+			g.I(asm.VADDPS, acc, g.V(zero), sum(r, p))
+			g.mergeInto(asm.At(outPtr, 4*r*g.PaddedDim()+64*p), acc, oldMul, newMul)
+		}
+	})
+}

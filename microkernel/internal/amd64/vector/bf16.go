@@ -1,0 +1,42 @@
+package vector
+
+import "sandwich/microkernel/internal/amd64/asm"
+
+// emitRoundBF16: P dst, src; N n. What is below least, given in bits, becomes a zero. By integers,
+// so that it needs no CPU that has bfloat16.
+func emitRoundBF16(g gen, least uint32) {
+	const x, t = 0, 1
+	g.pointers(p0, p1)
+	g.Mov(n0, argN(0))
+	g.OverGroups(n0, func(h int, tail bool) {
+		dst := asm.AtIndex(p0, index, 2, g.PartOffset(h, 2))
+		switch {
+		case g.Wide:
+			g.LoadGroup(g.V(x), g.Elem(p1, h), h, tail)
+			g.roundBF16(x, t, least)
+			if tail {
+				dst = dst.K(tailMask)
+			}
+			g.I(asm.VPMOVDW, dst, asm.Z(t))
+		case tail:
+			g.tailByElement(h, func() {
+				g.I(asm.VMOVSS, asm.X(x), g.Elem(p1, 0))
+				g.roundBF16(x, t, least)
+				g.I(asm.VPEXTRW, asm.AtIndex(p0, index, 2, 0), asm.X(t), asm.Imm(0))
+			})
+		default:
+			g.LoadGroup(g.V(x), g.Elem(p1, h), h, false)
+			g.roundBF16(x, t, least)
+			g.I(asm.VEXTRACTI128, asm.X(x), asm.Y(t), asm.Imm(1))
+			g.I(asm.VPACKUSDW, asm.X(t), asm.X(t), asm.X(x))
+			g.I(asm.VMOVUPS, dst, asm.X(t))
+		}
+	})
+}
+
+// roundBF16 makes the words of register t the bfloat16 nearest to the float32 of x, or zeros below
+// least, and overwrites the registers behind t.
+func (g gen) roundBF16(x, t int, least uint32) {
+	g.RoundUpper(x, t, least)
+	g.I(asm.VPSRLD, g.V(t), g.V(t), asm.Imm(16))
+}

@@ -1,0 +1,33 @@
+package gemm
+
+import (
+	"sandwich/microkernel/internal/kernel"
+	"sandwich/microkernel/qtype"
+)
+
+// The vector registers of Advanced SIMD.
+const (
+	Lanes     = 4
+	Registers = 32
+)
+
+// spec is a kernel.Spec with the predicates of this backend.
+type spec struct{ kernel.Spec }
+
+// activationRegisters returns the number of registers of activations: one per row, or one per two
+// rows and one to combine them.
+func (s spec) activationRegisters() int {
+	if s.Dot == kernel.MMLA {
+		return max(1, s.MR/2+1)
+	}
+	return s.MR
+}
+
+// smeLanes returns the elements of a streaming vector that the code uses, which is also the number
+// of k that are transposed at a time.
+func (s spec) smeLanes() int {
+	if s.MR <= 8 && s.NR == qtype.PanelWidth {
+		return 8
+	}
+	return 16
+}

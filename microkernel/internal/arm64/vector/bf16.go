@@ -1,0 +1,54 @@
+package vector
+
+import (
+	"sandwich/microkernel/internal/arith"
+	"sandwich/microkernel/internal/arm64/asm"
+)
+
+// emitRoundBF16: arguments as emitRoundBF16.
+func emitRoundBF16(g gen, least uint32) {
+	const x, t = block(0), block(1)
+	g.pointers(nC0, nC1)
+	g.argN(nLen, 0)
+	words := []uint32{1, arith.BF16HalfUlp, arith.QuietBit, arith.SignBit, arith.InfBits, least}
+	for i, w := range words {
+		g.Splat(roundConst+asm.V(i), w)
+	}
+	g.groups(nLen, []cursor{{nC0, 2 * arith.Lanes}, {nC1, 4 * arith.Lanes}}, func(tail bool) {
+		if tail {
+			g.Loop(nLeft, func() {
+				g.I(asm.LDRSP, x.v(0), nC1, asm.Imm(4))
+				g.roundBF16(x.v(0), t.v(0))
+				g.I(asm.UZP2H, t.v(0), t.v(0), t.v(0))
+				g.I(asm.STRHVP, t.v(0), nC0, asm.Imm(2))
+			})
+			return
+		}
+		g.load(x, nC1, false)
+		each(func(i int) { g.roundBF16(x.v(i), t.v(i)) })
+		g.I(asm.UZP2H, t.v(0), t.v(0), t.v(1))
+		g.I(asm.UZP2H, t.v(2), t.v(2), t.v(3))
+		g.I(asm.STPQ, t.v(0), t.v(2), nC0, asm.Imm(0))
+	})
+}
+
+// roundConst is the first of the registers with the constants of rounding.
+const roundConst = asm.V(16)
+
+// roundBF16 makes the upper halves of the words of out the bfloat16 nearest to the float32 of in.
+func (g gen) roundBF16(in, out asm.V) {
+	const one, half, quiet, sign, inf, least = roundConst, roundConst + 1, roundConst + 2, roundConst + 3, roundConst +
+		4, roundConst + 5
+	const size, where, special = roundConst + 6, roundConst + 7, roundConst + 8
+	g.I(asm.USHR4S, out, in, asm.Imm(16))
+	g.I(asm.ANDV, out, out, one)
+	g.I(asm.ADDV4S, out, out, half)
+	g.I(asm.ADDV4S, out, out, in)
+	g.I(asm.FABS, size, in)
+	g.I(asm.CMGT4S, where, size, inf) // NaN
+	g.I(asm.ORRV, special, in, quiet)
+	g.I(asm.BIT, out, special, where)
+	g.I(asm.CMGT4S, where, least, size)
+	g.I(asm.ANDV, special, in, sign)
+	g.I(asm.BIT, out, special, where)
+}

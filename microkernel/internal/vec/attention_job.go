@@ -1,0 +1,92 @@
+package vec
+
+import (
+	"unsafe"
+
+	"sandwich/microkernel/internal/kernel"
+)
+
+// AttentionForm is what a family of models does to scores, which code is generated for.
+type AttentionForm struct {
+	Window  bool // jobs have one
+	Softcap bool // jobs have one
+	Dot     AttentionDot
+}
+
+// AttentionJob is the attention of consecutive tokens of one sequence for the query heads that
+// share one KV head.
+type AttentionJob struct {
+	Q         *float32 // [Tokens][Group][HeadDim], tokens QStride elements apart
+	QStride   int
+	Out       *float32 // [Tokens][Group][HeadDim], tokens OutStride elements apart
+	OutStride int
+	Tokens    int
+	Group     int // query heads of the KV head
+	Pos       int // position of the first token; a token sees every position up to its own
+	// Until, where it is not 0, lets every token see all positions below it, those behind its own
+	// too: attention in both directions, of a text that is cached up to there.
+	Until int
+	// KV is where block 0 of the KV head would begin: a K block and the V block behind it. Blocks
+	// of consecutive ids are Pitch bytes apart. Table holds the ids of the sequence's blocks in
+	// order, (Pos+Tokens+63)/64 of them, or (Until+63)/64.
+	KV    unsafe.Pointer
+	Pitch int
+	Table *int32
+	Scale float32 // of the scores, 1/sqrt(HeadDim) as a rule; positive
+	// Window is how many positions a token sees at most, its own included (Beltagy, Peters, Cohan:
+	// Longformer, 2020, section 3.1); 0 where the form has none. With Until it is around the token:
+	// Window/2 positions on either side. Blocks that no token sees are not read, and their entries
+	// of Table may hold anything.
+	Window int
+	// Softcap bounds the scaled scores: Softcap*tanh(score/Softcap); 0 where the form has none.
+	Softcap float32
+	// Sinks, unless nil, has one more score for each of the Group heads, which takes weight and
+	// gives no value (Xiao et al.: Efficient Streaming Language Models with Attention Sinks, 2024).
+	Sinks *float32
+	// Next is the block that this worker will likely read first after the job, or nil: it is
+	// prefetched during the job's last block.
+	Next unsafe.Pointer
+}
+
+// skips is how many positions before those that a token sees.
+func (j *AttentionJob) skips(token int) int {
+	switch {
+	case j.Window == 0:
+		return 0
+	case j.Until > 0:
+		return max(0, j.Pos+token-j.Window/2)
+	}
+	return max(0, j.Pos+token+1-j.Window)
+}
+
+// sees is where the positions that a token sees end.
+func (j *AttentionJob) sees(token int) int {
+	switch {
+	case j.Until == 0:
+		return j.Pos + token + 1
+	case j.Window > 0:
+		return min(j.Until, j.Pos+token+j.Window/2+1)
+	}
+	return j.Until
+}
+
+// scales sets what the kernel multiplies scores by.
+func (j *AttentionJob) scales(args *kernel.AttentionArgs) {
+	args.Scale = j.Scale
+	if j.Softcap > 0 {
+		args.Scale, args.Factor, args.SoftCap = 1, capFactor(j.Scale, j.Softcap), j.Softcap
+	}
+}
+
+// after is what is prefetched during the last of the job's blocks up to number `to`.
+func (j *AttentionJob) after(to int) unsafe.Pointer {
+	if j.Next != nil {
+		return j.Next
+	}
+	return unsafe.Add(j.KV, int(*at(j.Table, to-1))*j.Pitch)
+}
+
+// Blocks says which blocks the job's tokens see: [from, to).
+func (j *AttentionJob) Blocks() (from, to int) {
+	return j.skips(0) / KVBlock, (j.sees(j.Tokens-1) + KVBlock - 1) / KVBlock
+}

@@ -1,0 +1,130 @@
+package vec
+
+import (
+	"fmt"
+	"math"
+	"unsafe"
+
+	"sandwich/microkernel/internal/arith"
+)
+
+// KVType is the element type of a KV cache.
+type KVType uint8
+
+// The element types of a KV cache.
+const (
+	KVF16 KVType = iota
+	KVF32
+	KVQ8 // int8 with a float16 scale for 32 dimensions of a position
+	kvTypes
+)
+
+var kvNames = [kvTypes]string{KVF16: "f16", KVF32: "f32", KVQ8: "q8_0"}
+
+// String is the name that flags and plans use.
+func (t KVType) String() string {
+	if t < kvTypes {
+		return kvNames[t]
+	}
+	return fmt.Sprintf("kv(%d)", uint8(t))
+}
+
+// ParseKVType is the inverse of String.
+func ParseKVType(s string) (KVType, error) {
+	for i, n := range kvNames {
+		if n == s {
+			return KVType(i), nil
+		}
+	}
+	return 0, fmt.Errorf("KV cache type %.40q is not supported: use f16, f32 or q8_0", s)
+}
+
+// MarshalText lets plan files spell a type by name.
+func (t KVType) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
+
+// UnmarshalText parses the name of a type.
+func (t *KVType) UnmarshalText(b []byte) (err error) {
+	*t, err = ParseKVType(string(b))
+	return err
+}
+
+// bytes is the size of one element, scales aside.
+func (t KVType) bytes() int { return [kvTypes]int{KVF16: 2, KVF32: 4, KVQ8: 1}[t] }
+
+// KVBlock is the number of positions in a block of the KV cache, and the constant length of an
+// attention block (DESIGN.md rule 6): block b of a sequence holds the positions 64b to 64b+63.
+const KVBlock = arith.BlockPositions
+
+// KVLayout says how a block, 64 positions of one KV head of one layer, lies in memory. Both halves
+// are packed GEMM weights (panels of 16 columns, k-major), so that scores and value products run on
+// the register tiles of GEMM:
+//
+//	K block  [64/16 panels of positions][headDim][16 positions]   weight of N = positions, K = headDim
+//	V block  [headDim/16 panels of dims][64 positions][16 dims]   weight of N = headDim, K = positions
+//
+// The head dimension is rounded up to whole panels in V, and the extra columns are zero. KVQ8 has
+// the scales of the block behind its elements: kvq8.go. Positions that were never stored hold
+// anything: scores of them are ignored by SoftmaxBlock (valid), and the value product must end at
+// the last position that any of its rows may see, since zero times an infinity is not zero.
+type KVLayout struct {
+	HeadDim int
+	Elem    KVType
+	// Rounded says that what a block of half precision stores is rounded to bfloat16 first: half
+	// precision holds the eight bits of it exactly, so that attention by a dot product need not
+	// round what it reads.
+	Rounded bool
+}
+
+const maxKVDim = 1024
+
+// Check refuses a layout that no kernel can hold.
+func (l KVLayout) Check() error {
+	if l.HeadDim < 1 || l.HeadDim > maxKVDim {
+		return fmt.Errorf("kv layout: head dimension %d is outside 1 to %d", l.HeadDim, maxKVDim)
+	}
+	if l.Elem >= kvTypes {
+		return fmt.Errorf("kv layout: unknown element type %d", l.Elem)
+	}
+	if l.Elem == KVQ8 && l.HeadDim%kvScaleDims != 0 {
+		return fmt.Errorf("a %s KV cache needs a head dimension that is a multiple of %d, not %d: use f16", l.Elem,
+			kvScaleDims, l.HeadDim)
+	}
+	return nil
+}
+
+// KBytes is the size of a K block.
+func (l KVLayout) KBytes() int { return KVBlock*l.HeadDim*l.Elem.bytes() + l.scaleBytes() }
+
+// VBytes is the size of a V block.
+func (l KVLayout) VBytes() int    { return KVBlock*l.paddedDim()*l.Elem.bytes() + l.scaleBytes() }
+func (l KVLayout) paddedDim() int { return (l.HeadDim + lanes - 1) / lanes * lanes }
+
+// kPanelBytes is the distance between panels of 16 positions in a K block, vPanelBytes that of 16
+// dims in a V block.
+func (l KVLayout) kPanelBytes() int { return lanes * l.HeadDim * l.Elem.bytes() }
+
+// vPanelBytes: see kPanelBytes.
+func (l KVLayout) vPanelBytes() int { return lanes * KVBlock * l.Elem.bytes() }
+
+// kIndex is the element index of dimension d of position pos (0 to 63) in a K block.
+func (l KVLayout) kIndex(pos, d int) int {
+	return (pos/lanes*l.HeadDim+d)*lanes + pos%lanes
+}
+
+// vIndex is the element index of dimension d of position pos in a V block.
+func (l KVLayout) vIndex(pos, d int) int {
+	return (d/lanes*KVBlock+pos)*lanes + d%lanes
+}
+
+// Finite tells whether the key and the value of a position (0 to 63) of a K block and a V block are
+// finite numbers.
+func (l KVLayout) Finite(k, v unsafe.Pointer, pos int) bool {
+	for d := range l.HeadDim {
+		for _, x := range [2]float32{l.getK(k, pos, d), l.getV(v, pos, d)} {
+			if x != x || x > math.MaxFloat32 || x < -math.MaxFloat32 {
+				return false
+			}
+		}
+	}
+	return true
+}

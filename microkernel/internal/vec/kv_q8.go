@@ -1,0 +1,88 @@
+package vec
+
+import (
+	"unsafe"
+
+	"sandwich/microkernel/internal/arith"
+	"sandwich/microkernel/internal/kernel"
+	"sandwich/microkernel/qtype"
+)
+
+// A KVQ8 block has one byte for each element, in the order of kIndex or vIndex, and then a float16
+// scale for every position and 32 of its dimensions:
+//
+//	K block  [64/16 panels][headDim][16 positions]int8   [headDim/32][64 positions]float16
+//	V block  [headDim/16 panels][64 positions][16 dims]int8   [headDim/32][64 positions]float16
+//
+// A value is scale * integer, which float32 holds exactly: the bits of attention are those over
+// these values in float32.
+const kvScaleDims = arith.ScaleDims
+
+// scaleBytes is the size of the scales of a K or V block.
+func (l KVLayout) scaleBytes() int {
+	if l.Elem != KVQ8 {
+		return 0
+	}
+	return KVBlock * (l.HeadDim / kvScaleDims) * 2
+}
+
+// scaleOf is where the scale of element (pos, d) is, in bytes from the start of a block.
+func (l KVLayout) scaleOf(pos, d int) int { return KVBlock*l.HeadDim + 2*(d/kvScaleDims*KVBlock+pos) }
+
+// getQ8 reads an element as attention sees it.
+func getQ8(block unsafe.Pointer, element, scale int) float32 {
+	return float32(*(*int8)(unsafe.Add(block, element))) * q8Scale(block, scale)
+}
+
+// q8Scale reads the scale at an offset of a block.
+func q8Scale(block unsafe.Pointer, at int) float32 {
+	return qtype.FloatFromHalf(*(*uint16)(unsafe.Add(block, at)))
+}
+
+// getK reads dimension d of position pos of a K block.
+func (l KVLayout) getK(block unsafe.Pointer, pos, d int) float32 {
+	if l.Elem == KVQ8 {
+		return getQ8(block, l.kIndex(pos, d), l.scaleOf(pos, d))
+	}
+	return l.get(block, l.kIndex(pos, d))
+}
+
+// getV reads dimension d of position pos of a V block.
+func (l KVLayout) getV(block unsafe.Pointer, pos, d int) float32 {
+	if l.Elem == KVQ8 {
+		return getQ8(block, l.vIndex(pos, d), l.scaleOf(pos, d))
+	}
+	return l.get(block, l.vIndex(pos, d))
+}
+
+// wideBytes is what widenPair writes: a K block and a V block of float32, and the scales on the
+// way.
+func (l KVLayout) wideBytes() int {
+	w := l.wide()
+	return w.KBytes() + w.VBytes() + 2*l.scaleBytes()
+}
+
+// widenPair writes a narrow K block and the V block behind it as float32 to dst, of wideBytes
+// bytes. Native code only.
+func (v *Vec) widenPair(l KVLayout, dst, src unsafe.Pointer) {
+	if l.Elem == KVF16 {
+		v.f16ToF32((*float32)(dst), (*uint16)(src), (l.KBytes()+l.VBytes())/2)
+		return
+	}
+	w := l.wide()
+	groups := l.HeadDim / kvScaleDims
+	scales := (*float32)(unsafe.Add(dst, w.KBytes()+w.VBytes()))
+
+	v.f16ToF32(scales, (*uint16)(unsafe.Add(src, KVBlock*l.HeadDim)), KVBlock*groups)
+	for panel := range KVBlock / lanes {
+		args := kernel.VectorArgs{N: lengths{groups}, P: pointers{
+			unsafe.Add(dst, panel*w.kPanelBytes()), unsafe.Add(src, panel*l.kPanelBytes()),
+			ptr(at(scales, panel*lanes))}}
+		v.call(kernel.OpWidenK8, &args)
+	}
+
+	dst, src = unsafe.Add(dst, w.KBytes()), unsafe.Add(src, l.KBytes())
+	v.f16ToF32(scales, (*uint16)(unsafe.Add(src, KVBlock*l.HeadDim)), KVBlock*groups)
+	args := kernel.VectorArgs{P: pointers{dst, src, ptr(scales)}, N: lengths{groups}}
+	v.call(kernel.OpWidenV8, &args)
+}

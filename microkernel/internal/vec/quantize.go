@@ -1,0 +1,88 @@
+package vec
+
+import (
+	"unsafe"
+
+	"sandwich/microkernel/internal/kernel"
+)
+
+// quantizeRowQ8 rounds k activations (a multiple of 32) to int8 in blocks of 32, the rows of ActQ8
+// blocks that integer GEMM kernels read: scale = amax/127, q = round to nearest even of x *
+// (127/amax), bias = -128 times the sum of the block's q. A block with amax < 2^-120 becomes scale
+// 0 and zeros, one with an infinity or a NaN scale NaN and zeros.
+func (v *Vec) quantizeRowQ8(x *float32, k int, row unsafe.Pointer) {
+	if !v.native {
+		refQuantizeRowQ8(x, k, row)
+		return
+	}
+	args := kernel.VectorArgs{P: pointers{ptr(x), row}, N: lengths{k / kernel.ActQ8Block}}
+	v.call(kernel.OpQuantizeQ8, &args)
+}
+
+// quantizeRowQ8Superblock is quantizeRowQ8 with one scale for 256 activations, which k is a
+// multiple of, and sums that are not times it: the rows that kernels of ComputeInt8Superblock read.
+func (v *Vec) quantizeRowQ8Superblock(x *float32, k int, row unsafe.Pointer) {
+	if !v.has(kernel.OpQuantizeQ8Superblock) {
+		refQuantizeRowQ8Superblock(x, k, row)
+		return
+	}
+	args := kernel.VectorArgs{P: pointers{ptr(x), row}, N: lengths{k / kernel.ActQ8Group}}
+	v.call(kernel.OpQuantizeQ8Superblock, &args)
+}
+
+// roundRowBF16 rounds k activations to bfloat16, ties to even, and puts a zero behind an odd k: the
+// rows that kernels of ComputeBF16 read. Subnormal numbers become zeros of their sign, a NaN
+// becomes quiet.
+func (v *Vec) roundRowBF16(x *float32, k int, row unsafe.Pointer) {
+	v.roundRow(kernel.OpRoundBF16, x, k, row)
+}
+
+// roundQueryBF16 is roundRowBF16 of a query: small elements become zeros.
+func (v *Vec) roundQueryBF16(x *float32, k int, row unsafe.Pointer) {
+	v.roundRow(kernel.OpRoundQuery, x, k, row)
+}
+
+func (v *Vec) roundRow(op kernel.VectorOp, x *float32, k int, row unsafe.Pointer) {
+	if !v.native {
+		refRoundRowBF16(op, x, k, row)
+		return
+	}
+	args := kernel.VectorArgs{P: pointers{row, ptr(x)}, N: lengths{k}}
+	v.call(op, &args)
+	if k%2 == 1 {
+		*(*uint16)(unsafe.Add(row, 2*k)) = 0
+	}
+}
+
+// RoundRow brings k activations into the form that a compute path reads: ActQ8 blocks, or bfloat16.
+// ComputeF32 reads them as they are.
+func (v *Vec) RoundRow(c kernel.Compute, x *float32, k int, row unsafe.Pointer) {
+	switch c {
+	case kernel.ComputeInt8:
+		v.quantizeRowQ8(x, k, row)
+	case kernel.ComputeInt8Superblock:
+		v.quantizeRowQ8Superblock(x, k, row)
+	case kernel.ComputeBF16:
+		v.roundRowBF16(x, k, row)
+	}
+}
+
+// f32ToF16 rounds n values to half precision, ties to even.
+func (v *Vec) f32ToF16(dst *uint16, src *float32, n int) {
+	if !v.native {
+		refF32ToF16(dst, src, n)
+		return
+	}
+	args := kernel.VectorArgs{P: pointers{ptr(dst), ptr(src)}, N: lengths{n}}
+	v.call(kernel.OpToF16, &args)
+}
+
+// f16ToF32 widens n halves.
+func (v *Vec) f16ToF32(dst *float32, src *uint16, n int) {
+	if !v.native {
+		refF16ToF32(dst, src, n)
+		return
+	}
+	args := kernel.VectorArgs{P: pointers{ptr(dst), ptr(src)}, N: lengths{n}}
+	v.call(kernel.OpToF32, &args)
+}
