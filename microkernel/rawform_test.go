@@ -19,8 +19,7 @@ func rawHalf(b []byte, at int) float32 {
 
 // rawNibble is element k of 16 bytes that hold 32 numbers, k and k+16 in one byte.
 func rawNibble(b []byte, k int) int { return int(b[k%16] >> (k / 16 * 4) & 15) }
-
-func rawBit(b []byte, k int) int { return int(b[k/8] >> (k % 8) & 1) }
+func rawBit(b []byte, k int) int    { return int(b[k/8] >> (k % 8) & 1) }
 
 var rawForms = map[WeightType]rawForm{
 	Q8_0: {[]int{0}, func(b []byte, k int) float32 { return rawHalf(b, 0) * float32(int8(b[2+k])) }},

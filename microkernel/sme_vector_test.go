@@ -10,9 +10,8 @@ import (
 )
 
 // word and float are the element at an offset.
-func word(b []byte, at int) uint32   { return binary.LittleEndian.Uint32(b[at:]) }
-func float(b []byte, at int) float32 { return math.Float32frombits(word(b, at)) }
-
+func word(b []byte, at int) uint32         { return binary.LittleEndian.Uint32(b[at:]) }
+func float(b []byte, at int) float32       { return math.Float32frombits(word(b, at)) }
 func putWord(b []byte, at int, v uint32)   { binary.LittleEndian.PutUint32(b[at:], v) }
 func putFloat(b []byte, at int, v float32) { putWord(b, at, math.Float32bits(v)) }
 

@@ -127,9 +127,6 @@ func loadAttention(isa kernel.ISA, k kernel.AttentionSpec) ([]jit.Func, error) {
 	return jit.Load(codes...)
 }
 
-// wide is the layout of a block widened to float32.
-func (l KVLayout) wide() KVLayout { return KVLayout{HeadDim: l.HeadDim, Elem: KVF32} }
-
 func (a *Attention) kernelOf(l KVLayout, rows int) kernel.AttentionSpec {
 	return kernel.AttentionSpec{Rows: rows, HeadDim: l.HeadDim, F16: l.Elem == KVF16, Int8: l.Elem == KVQ8,
 		HoldsBF16: l.Rounded, Window: a.form.Window, Capped: a.form.Softcap, Dot: a.form.Dot.dot(), CPU: a.cpu}

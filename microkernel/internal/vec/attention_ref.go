@@ -1,10 +1,6 @@
 package vec
 
-import (
-	"unsafe"
-
-	"sandwich/microkernel/qtype"
-)
+import "unsafe"
 
 // refAttention is the definition of fused attention, row by row.
 func refAttention(l KVLayout, dot AttentionDot, job *AttentionJob) {
@@ -82,12 +78,4 @@ func (dot AttentionDot) refValues(l KVLayout, p []float32, v unsafe.Pointer, blo
 	for d := range block {
 		block[d] = dot.refSum(len(p), func(pos int) (float32, float32) { return rounded[pos], l.getV(v, pos, d) })
 	}
-}
-
-// get reads element i of a block of floats.
-func (l KVLayout) get(block unsafe.Pointer, i int) float32 {
-	if l.Elem == KVF16 {
-		return qtype.FloatFromHalf(*(*uint16)(unsafe.Add(block, 2*i)))
-	}
-	return *(*float32)(unsafe.Add(block, 4*i))
 }

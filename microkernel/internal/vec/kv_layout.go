@@ -2,8 +2,6 @@ package vec
 
 import (
 	"fmt"
-	"math"
-	"unsafe"
 
 	"sandwich/microkernel/internal/arith"
 )
@@ -116,15 +114,26 @@ func (l KVLayout) vIndex(pos, d int) int {
 	return (d/lanes*KVBlock+pos)*lanes + d%lanes
 }
 
-// Finite tells whether the key and the value of a position (0 to 63) of a K block and a V block are
-// finite numbers.
-func (l KVLayout) Finite(k, v unsafe.Pointer, pos int) bool {
-	for d := range l.HeadDim {
-		for _, x := range [2]float32{l.getK(k, pos, d), l.getV(v, pos, d)} {
-			if x != x || x > math.MaxFloat32 || x < -math.MaxFloat32 {
-				return false
-			}
-		}
+// wide is the layout of a block widened to float32.
+func (l KVLayout) wide() KVLayout { return KVLayout{HeadDim: l.HeadDim, Elem: KVF32} }
+
+// A KVQ8 block has one byte for each element, in the order of kIndex or vIndex, and then a float16
+// scale for every position and 32 of its dimensions:
+//
+//	K block  [64/16 panels][headDim][16 positions]int8   [headDim/32][64 positions]float16
+//	V block  [headDim/16 panels][64 positions][16 dims]int8   [headDim/32][64 positions]float16
+//
+// A value is scale * integer, which float32 holds exactly: the bits of attention are those over
+// these values in float32.
+const kvScaleDims = arith.ScaleDims
+
+// scaleBytes is the size of the scales of a K or V block.
+func (l KVLayout) scaleBytes() int {
+	if l.Elem != KVQ8 {
+		return 0
 	}
-	return true
+	return KVBlock * (l.HeadDim / kvScaleDims) * 2
 }
+
+// scaleOf is where the scale of element (pos, d) is, in bytes from the start of a block.
+func (l KVLayout) scaleOf(pos, d int) int { return KVBlock*l.HeadDim + 2*(d/kvScaleDims*KVBlock+pos) }

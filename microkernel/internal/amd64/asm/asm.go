@@ -32,10 +32,8 @@ type Asm struct {
 func New(level Level) *Asm { return &Asm{Function: code.New("asm"), level: level} }
 
 // Level is the level the function is assembled for.
-func (a *Asm) Level() Level { return a.level }
-
+func (a *Asm) Level() Level  { return a.level }
 func (a *Asm) put(b ...byte) { a.Bytes = append(a.Bytes, b...) }
-
 func (a *Asm) put32(v int32) { a.Bytes = binary.LittleEndian.AppendUint32(a.Bytes, uint32(v)) }
 
 func (a *Asm) note(name string, ops ...Operand) {

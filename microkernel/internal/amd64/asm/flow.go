@@ -1,10 +1,6 @@
 package asm
 
-import (
-	"strconv"
-
-	"sandwich/microkernel/internal/code"
-)
+import "sandwich/microkernel/internal/code"
 
 // Cond is the condition of a jump.
 type Cond uint8
@@ -75,19 +71,3 @@ func (a *Asm) Align(n int) {
 		pad -= k
 	}
 }
-
-func itoa(v int64) string { return strconv.FormatInt(v, 10) }
-
-// wide, reg32 and wordMem exist for listings only: a 64-bit constant, a register by its 32-bit
-// name, a 16-bit operand.
-type wide uint64
-
-func (w wide) text() string { return strconv.FormatUint(uint64(w), 10) }
-
-type reg32 Reg
-
-func (r reg32) text() string { return reg32Names[r&15] }
-
-type wordMem struct{ Mem }
-
-func (w wordMem) text() string { return "word ptr " + w.Mem.text() }

@@ -4,7 +4,10 @@
 // encodes.
 package asm
 
-import "fmt"
+import (
+	"fmt"
+	"strconv"
+)
 
 // Operand is anything an instruction may name: Reg, Vec, Mask, Mem or Imm.
 type Operand interface{ operand() }
@@ -211,3 +214,30 @@ func (m Mem) text() string {
 	}
 	return s
 }
+
+// wide, reg32 and wordMem exist for listings only: a 64-bit constant, a register by its 32-bit
+// name, a 16-bit operand.
+type wide uint64
+
+func (w wide) text() string { return strconv.FormatUint(uint64(w), 10) }
+
+type reg32 Reg
+
+func (r reg32) text() string { return reg32Names[r&15] }
+
+type wordMem struct{ Mem }
+
+func (w wordMem) text() string { return "word ptr " + w.Mem.text() }
+
+// Imm32 is an immediate of the scalar instructions, sign-extended to 64 bits.
+type Imm32 int32
+
+func (i Imm32) text() string { return itoa(int64(i)) }
+
+// Tile is a tile register of AMX, tmm0 to tmm7. What it holds, rows of up to 64 bytes, is set by
+// LdTileCfg.
+type Tile uint8
+
+func (Tile) operand()       {}
+func (t Tile) text() string { return fmt.Sprintf("tmm%d", uint8(t)) }
+func itoa(v int64) string   { return strconv.FormatInt(v, 10) }

@@ -266,8 +266,3 @@ func (a *Asm) Ret() {
 	a.put(0xC3)
 	a.note("ret")
 }
-
-// Imm32 is an immediate of the scalar instructions, sign-extended to 64 bits.
-type Imm32 int32
-
-func (i Imm32) text() string { return itoa(int64(i)) }

@@ -1,18 +1,6 @@
 package asm
 
-import (
-	"fmt"
-
-	"sandwich/microkernel/internal/code"
-)
-
-// Tile is a tile register of AMX, tmm0 to tmm7. What it holds, rows of up to 64 bytes, is set by
-// LdTileCfg.
-type Tile uint8
-
-func (Tile) operand() {}
-
-func (t Tile) text() string { return fmt.Sprintf("tmm%d", uint8(t)) }
+import "sandwich/microkernel/internal/code"
 
 // TileConfig is the memory operand of LdTileCfg: palette 1 with the rows and the bytes of a row of
 // each tile (Intel SDM volume 1, 18.2).

@@ -24,34 +24,6 @@ func (g *gen) widenQueries() {
 	g.Jcc(asm.NotZero, loop)
 }
 
-// roundChained rounds the probabilities of all rows.
-func (g *gen) roundChained() {
-	g.SetF(g.V(leastReg), arith.LeastProbability)
-	for i := range g.Rows * positions / arith.Lanes {
-		x, at := g.V(i%8), asm.At(scrReg, kernel.ScratchScores+4*arith.Lanes*i)
-		g.isChance(at)
-		g.I(asm.VCVTNE2PS2BF16, x, x, at)
-		g.I(asm.VPMOVZXWD, x, x.Y())
-		g.I(asm.VPSLLD, x.KZ(asm.K1), x, asm.Imm(16))
-		g.I(asm.VMOVUPS, at, x)
-	}
-}
-
-// leastReg has leastChance in each lane while probabilities are rounded.
-const leastReg = 8
-
-// isChance makes K1 the mask of probabilities that are not too small.
-func (g *gen) isChance(at asm.Mem) {
-	const notAbove = 10 // true for what is no number
-	g.I(asm.VCMPPSK, asm.K1, g.V(leastReg), at, asm.Imm(notAbove))
-}
-
-// chances loads probabilities, small ones as zeros.
-func (g *gen) chances(x asm.Vec, at asm.Mem) {
-	g.isChance(at)
-	g.I(asm.VMOVUPS, x.KZ(asm.K1), at)
-}
-
 // addChains ends 32 k: the chains of even and odd k and, unless these are the first, the sum so far
 // become the sum at outPtr, whose rows are `row` bytes apart.
 func (g *gen) addChains(p product, row int, first bool) {

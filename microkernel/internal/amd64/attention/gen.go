@@ -137,3 +137,21 @@ func (g *gen) roundToBF16(x asm.Vec) {
 	g.I(asm.VPMOVZXWD, x, x.Y())
 	g.I(asm.VPSLLD, x, x, asm.Imm(16))
 }
+
+// overPasses runs pass for `panels` panels, as many at a time as the tile holds; only the last pass
+// may be narrower. Where the code of a pass depends on its first panel, each is emitted.
+func (g *gen) overPasses(panels, columns int, pass func(first, columns int)) {
+	if g.Int8 && g.chained() {
+		for first := 0; first < panels; first += columns {
+			pass(first, min(columns, panels-first))
+		}
+		return
+	}
+	if whole := panels / columns; whole > 0 {
+		g.MovImm(passes, uint64(whole))
+		g.loopPasses(func() { pass(0, columns) })
+	}
+	if rest := panels % columns; rest > 0 {
+		pass(panels-rest, rest)
+	}
+}

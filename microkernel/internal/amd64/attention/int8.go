@@ -181,17 +181,3 @@ func (g *gen) valueTurn(lines int) {
 	}
 	g.advanceAhead(lines)
 }
-
-// mergeIntegers is mergeRows for sums of integers, which are never -0.
-func (g *gen) mergeIntegers() {
-	oldMul, newMul := g.V(g.Rows*setPanels), g.V(g.Rows*setPanels+1)
-	g.seeingRows(oldMul, newMul, func(r int) {
-		scale := asm.AtIndex(scrReg, kReg, 1, g.weightScalesAt()+r*g.weightScaleRow())
-		for j := range setPanels {
-			acc := g.V(r*setPanels + j)
-			g.I(asm.VCVTDQ2PS, acc, acc)
-			g.I(asm.VMULPS, acc, acc, scale.Bcast())
-			g.mergeInto(asm.At(outPtr, 4*r*g.PaddedDim()+64*j), acc, oldMul, newMul)
-		}
-	})
-}

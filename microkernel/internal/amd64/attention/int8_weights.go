@@ -113,102 +113,11 @@ func (g *gen) mostOf(n int) asm.Vec {
 	return all.X()
 }
 
-// widenValueScales brings the scales of the block's values into scratch as float32. It clobbers
-// aPtr, bPtr and count.
-func (g *gen) widenValueScales() {
-	g.Lea(aPtr, asm.At(vReg, positions*g.HeadDim))
-	g.Lea(bPtr, asm.At(scrReg, g.valueScalesAt()))
-	g.widenSets()
-}
-
-// widenSets widens the scales of all sets from aPtr to bPtr, and moves both behind them.
-func (g *gen) widenSets() {
-	g.MovImm(count, uint64(g.sets()))
-	loop := g.Here()
-	for i := range chanceVectors {
-		g.I(asm.VCVTPH2PS, g.V(i), asm.At(aPtr, 32*i))
-	}
-	for i := range chanceVectors {
-		g.I(asm.VMOVUPS, asm.At(bPtr, 64*i), g.V(i))
-	}
-	g.Add(aPtr, asm.Imm32(2*positions))
-	g.Add(bPtr, asm.Imm32(4*positions))
-	g.Dec(count)
-	g.Jcc(asm.NotZero, loop)
-}
-
 // An opened block has its lines as loadLine leaves them, and scales of float32:
 //
 //	K block  [64/16 panels][headDim/4][16 positions][4 dims]uint8, 128 added  [headDim/32][64]float32
 //	V block  [headDim/16 panels][64/4][16 dims][4 positions]int8              [headDim/32][64]float32
 
-// openIntegers opens the block at kReg and vReg to stateReg.
-func (g *gen) openIntegers() {
-	g.loadLineOrder()
-	g.Mov(bPtr, stateReg)
-	for _, block := range []asm.Reg{kReg, vReg} {
-		g.Mov(aPtr, block)
-		g.MovImm(count, uint64(g.HeadDim/setLines))
-		loop := g.Here()
-		for i := range setLines {
-			g.loadLine(g.V(i), asm.At(aPtr, lineBytes*i), block == kReg)
-			g.Prefetch(asm.T1, asm.At(ahead, lineBytes*i))
-		}
-		for i := range setLines {
-			g.I(asm.VMOVUPS, asm.At(bPtr, lineBytes*i), g.V(i))
-		}
-		for _, p := range []asm.Reg{aPtr, bPtr, ahead} {
-			g.Add(p, asm.Imm32(setLines*lineBytes))
-		}
-		g.Dec(count)
-		g.Jcc(asm.NotZero, loop)
-		g.prefetch(2 * g.sets())
-		g.widenSets()
-	}
-}
-
 // A kernel that reads a block as it is cached prefetches the next one as its time goes by. Lines of
 // its own block are not asked for once more, unlike in prefetchPart: there is so little to compute
 // between two of them that it would only take the room of others.
-
-// integerRest is the lines that the products leave to the softmax and what follows it.
-func (g *gen) integerRest() int {
-	if g.Opened {
-		return 0
-	}
-	scores := positions / arith.Lanes / g.integerColumns() * g.sets() * g.integerLines(setLines*g.integerColumns())
-	values := g.sets() * positions / arith.Lanes * g.integerLines(setPanels*valueLines)
-	return max(0, g.lines()-scores-values)
-}
-
-// integerLines is the lines of the next block that a turn of a product asks for which reads so many
-// itself. The products of few rows ask for all: those wait for memory, and what is between them
-// does not take long. Those of more rows ask for the share that products have of the time, counted
-// in vector instructions.
-func (g *gen) integerLines(read int) int {
-	if g.Opened {
-		return 0
-	}
-	rows, dim := float64(g.Rows), float64(g.HeadDim)
-	own := float64(read) * float64(g.lines()) / (2 * dim)
-	if g.Rows <= twoPanelRows {
-		return int(own + 0.5)
-	}
-	products := dim*(2+1.5*rows) + dim*(1+rows) + dim*rows/4
-	rest := rows*(90+dim) + 300
-	return int(own*products/(products+rest) + 0.5)
-}
-
-// prefetchTurn asks for the share of step i of n of `lines` lines of the next block.
-func (g *gen) prefetchTurn(lines, i, n int) {
-	for l := lines * i / n; l < lines*(i+1)/n; l++ {
-		g.Prefetch(asm.T1, asm.At(ahead, lineBytes*l))
-	}
-}
-
-// advanceAhead goes on behind so many lines of the next block.
-func (g *gen) advanceAhead(lines int) {
-	if lines > 0 {
-		g.Add(ahead, asm.Imm32(int32(lineBytes*lines)))
-	}
-}

@@ -197,13 +197,6 @@ func (g *gen) pairLoop8(scales asm.Reg, scale func(r int) asm.Operand) {
 	})
 }
 
-// prefetchPairs prefetches beside an unrolled step; single ones are too few to ask for lines.
-func (g *gen) prefetchPairs(n int) {
-	if n == pairUnroll {
-		g.prefetch(g.pairLinesPerTurn())
-	}
-}
-
 // seenPairs makes the pairs of a panel of values: whole ones in a loop over count, one of a last
 // position without a partner, and zeros up to the end of the block.
 func (g *gen) seenPairs(whole, odd func()) {
@@ -230,29 +223,4 @@ func (g *gen) seenPairs(whole, odd func()) {
 	g.Add(count, asm.Imm32(1))
 	g.Jcc(asm.NotZero, loop)
 	g.Bind(done)
-}
-
-// pairLinesPerTurn is the lines of the next block that a turn of making pairs asks for, pairLines
-// those of a whole block: as many as the turns read themselves, but for the scales and odd rows.
-func (g *gen) pairLinesPerTurn() int { return 2 * pairUnroll * arith.Lanes * g.ElementBytes() / 64 }
-
-// pairLines: see pairLinesPerTurn.
-func (g *gen) pairLines() int {
-	turns := positions/arith.Lanes*(g.HeadDim/2/pairUnroll) + g.PaddedDim()/arith.Lanes*(positions/2/pairUnroll)
-	return turns * g.pairLinesPerTurn()
-}
-
-// roundRows rounds the probabilities of all rows to bfloat16.
-func (g *gen) roundRows() {
-	g.SetF(g.V(leastReg), arith.LeastProbability)
-	for r := range g.Rows {
-		for half := range 2 {
-			at, x := kernel.ScratchScores+r*kernel.ScratchRow+half*bf16Row, g.V((2*r+half)%8)
-			low := g.V(16 + (2*r+half)%8)
-			g.chances(x, asm.At(scrReg, at+4*arith.Lanes))
-			g.chances(low, asm.At(scrReg, at))
-			g.I(asm.VCVTNE2PS2BF16, x, x, low)
-			g.I(asm.VMOVUPS, asm.At(scrReg, g.bf16At()+r*bf16Row+half*64), x)
-		}
-	}
 }

@@ -74,24 +74,6 @@ func (g *gen) steps(p product, n int) {
 	}
 }
 
-// overPasses runs pass for `panels` panels, as many at a time as the tile holds; only the last pass
-// may be narrower. Where the code of a pass depends on its first panel, each is emitted.
-func (g *gen) overPasses(panels, columns int, pass func(first, columns int)) {
-	if g.Int8 && g.chained() {
-		for first := 0; first < panels; first += columns {
-			pass(first, min(columns, panels-first))
-		}
-		return
-	}
-	if whole := panels / columns; whole > 0 {
-		g.MovImm(passes, uint64(whole))
-		g.loopPasses(func() { pass(0, columns) })
-	}
-	if rest := panels % columns; rest > 0 {
-		pass(panels-rest, rest)
-	}
-}
-
 // scores computes the products of the rows with the keys up to the last one that any row sees, in
 // whole passes, one chain over the head dimension each, into scratch.
 func (g *gen) scores() {
@@ -194,42 +176,4 @@ func (g *gen) overSeen(p product) {
 		g.Shr(count, 1)
 	}
 	g.countDown(unroll, func(n int) { g.steps(p, n) })
-}
-
-// mergeRows folds the accumulators of a value pass into the output rows: out = out*old + (acc +
-// 0)*new.
-func (g *gen) mergeRows(columns int) {
-	vectors := columns * g.Parts
-	first := g.Rows * vectors
-	oldMul, newMul, zero := g.V(first), g.V(first+1), g.V(first+2)
-	g.Zero(first + 2)
-	g.seeingRows(oldMul, newMul, func(r int) {
-		for j := range vectors {
-			acc, out := g.V(r*vectors+j), asm.At(outPtr, 4*r*g.PaddedDim()+j*g.V(0).Bytes())
-			g.I(asm.VADDPS, acc, acc, zero)
-			g.mergeInto(out, acc, oldMul, newMul)
-		}
-	})
-}
-
-// seeingRows runs merge for the rows that see something of the block, with the factors of their
-// running output and of the block's output in all lanes. It clobbers aPtr.
-func (g *gen) seeingRows(oldMul, newMul asm.Vec, merge func(r int)) {
-	for r := range g.Rows {
-		skip := g.NewLabel()
-		g.MovSXD(aPtr, asm.At(scrReg, kernel.ScratchMax+4*r))
-		g.Cmp(aPtr, asm.Imm32(arith.NegInfBits-1<<32))
-		g.Jcc(asm.Zero, skip)
-		g.I(asm.VBROADCASTSS, oldMul, asm.At(scrReg, kernel.ScratchOldMul+4*r))
-		g.I(asm.VBROADCASTSS, newMul, asm.At(scrReg, kernel.ScratchNewMul+4*r))
-		merge(r)
-		g.Bind(skip)
-	}
-}
-
-// mergeInto folds a vector of the block's output into the running one.
-func (g *gen) mergeInto(out asm.Mem, acc, oldMul, newMul asm.Vec) {
-	g.I(asm.VMULPS, acc, acc, newMul)
-	g.I(asm.VFMADD231PS, acc, oldMul, out)
-	g.I(asm.VMOVUPS, out, acc)
 }

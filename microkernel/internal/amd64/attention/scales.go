@@ -54,3 +54,27 @@ func (g *gen) loadInt8(p product, i, j, first int, m asm.Mem) {
 	g.I(asm.VBROADCASTSS, t, scale)
 	g.I(asm.VMULPS, x, x, t)
 }
+
+// widenValueScales brings the scales of the block's values into scratch as float32. It clobbers
+// aPtr, bPtr and count.
+func (g *gen) widenValueScales() {
+	g.Lea(aPtr, asm.At(vReg, positions*g.HeadDim))
+	g.Lea(bPtr, asm.At(scrReg, g.valueScalesAt()))
+	g.widenSets()
+}
+
+// widenSets widens the scales of all sets from aPtr to bPtr, and moves both behind them.
+func (g *gen) widenSets() {
+	g.MovImm(count, uint64(g.sets()))
+	loop := g.Here()
+	for i := range chanceVectors {
+		g.I(asm.VCVTPH2PS, g.V(i), asm.At(aPtr, 32*i))
+	}
+	for i := range chanceVectors {
+		g.I(asm.VMOVUPS, asm.At(bPtr, 64*i), g.V(i))
+	}
+	g.Add(aPtr, asm.Imm32(2*positions))
+	g.Add(bPtr, asm.Imm32(4*positions))
+	g.Dec(count)
+	g.Jcc(asm.NotZero, loop)
+}

@@ -245,35 +245,3 @@ func (g *gen) laneIndex(j int) asm.Mem {
 	}
 	return g.ConstU32s(w...)
 }
-
-// mergeSums merges the maxima and sums of all rows, one lane a row, and leaves in scratch what the
-// running output and the block's output are multiplied by. Rows whose block maximum is -Inf keep
-// what they have.
-func (g *gen) mergeSums() {
-	const m, mb, top, s, a, b, n, z, x, mask = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
-	r := lanes.ExpRange{Lo: 10, Hi: -1}
-	g.SetExpRange(r)
-	g.I(asm.VMOVUPS, g.V(m), asm.At(stateReg, kernel.StateMax))
-	g.I(asm.VMOVUPS, g.V(mb), asm.At(scrReg, kernel.ScratchMax))
-	g.I(asm.VMOVUPS, g.V(s), asm.At(stateReg, kernel.StateSum))
-	g.I(asm.VMAXPS, g.V(top), g.V(mb), g.V(m))
-	g.I(asm.VSUBPS, g.V(x), g.V(m), g.V(top))
-	g.Exp(a, x, n, z, r)
-	g.I(asm.VSUBPS, g.V(x), g.V(mb), g.V(top))
-	g.Exp(b, x, n, z, r)
-	g.I(asm.VMOVUPS, asm.At(scrReg, kernel.ScratchOldMul), g.V(a))
-	g.I(asm.VMOVUPS, asm.At(scrReg, kernel.ScratchNewMul), g.V(b))
-	g.I(asm.VMULPS, g.V(x), g.V(b), asm.At(scrReg, kernel.ScratchSum))
-	g.I(asm.VFMADD231PS, g.V(x), g.V(s), g.V(a))
-	if g.Wide {
-		g.I(asm.VCMPPSK, asm.K1, g.V(mb), g.SplatF(negInf), asm.Imm(4)) // not equal, true for NaN
-		g.I(asm.VMOVUPS, asm.At(stateReg, kernel.StateMax).K(asm.K1), g.V(top))
-		g.I(asm.VMOVUPS, asm.At(stateReg, kernel.StateSum).K(asm.K1), g.V(x))
-		return
-	}
-	g.I(asm.VCMPPS, g.V(mask), g.V(mb), g.SplatF(negInf), asm.Imm(4))
-	g.I(asm.VBLENDVPS, g.V(top), g.V(m), g.V(top), g.V(mask))
-	g.I(asm.VBLENDVPS, g.V(x), g.V(s), g.V(x), g.V(mask))
-	g.I(asm.VMOVUPS, asm.At(stateReg, kernel.StateMax), g.V(top))
-	g.I(asm.VMOVUPS, asm.At(stateReg, kernel.StateSum), g.V(x))
-}

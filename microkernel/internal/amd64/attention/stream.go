@@ -48,53 +48,6 @@ func (g *gen) streamRows(rows, next int, scale func(r int) asm.Operand) {
 	g.Add(streamDst, asm.Imm32(tileBytes))
 }
 
-// streamNear asks for the lines nearBytes behind the `size` bytes at `at`, of a tile of `all`
-// bytes, as prefetchPart does.
-func (g *gen) streamNear(at, size, all, next int) {
-	if g.Rows > nearRows || size < 64 {
-		return
-	}
-	for l := at + nearBytes; l < at+nearBytes+size; l += 64 {
-		to := l
-		if l >= all {
-			to = next + l - all
-		}
-		g.Prefetch(asm.T0, asm.At(streamSrc, to))
-	}
-}
-
-// streamLines is how many lines of the next block the pairs from p on ask for: their share of the
-// time, so that the softmax has its own.
-func (g *gen) streamLines(p int) int {
-	turns := 2 * g.streamTiles() * tileK / 2 / pairUnroll / 2
-	total := int(float64(g.lines()) * g.streamShare())
-	per := total / turns // of four pairs
-	if extra := total - per*turns; extra*(tileK/2/pairUnroll) >= turns*(p/pairUnroll+1) {
-		per++
-	}
-	return per
-}
-
-// streamTiles is the tiles of pairs of a block.
-func (g *gen) streamTiles() int {
-	return positions/arith.Lanes*(g.keyDims()/tileK) + g.PaddedDim()/arith.Lanes*(positions/tileK)
-}
-
-// streamShare is how much of a block's time making pairs takes, in vector instructions: against the
-// softmax and the merge of each row.
-func (g *gen) streamShare() float64 {
-	perPair := 8.0
-	switch {
-	case g.Int8:
-		perPair = 12
-	case g.truncates():
-		perPair = 5
-	}
-	pairs := perPair * float64(g.streamTiles()*tileK/2)
-	rest := float64(g.Rows)*(90+float64(g.HeadDim)/4) + 300
-	return pairs / (pairs + rest)
-}
-
 // streamScores is tileScores of a block as it is cached.
 func (g *gen) streamScores() {
 	lineStep, rowStep := g.beginTileScores()

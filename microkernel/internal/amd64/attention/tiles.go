@@ -103,24 +103,3 @@ func (g *gen) tileValues() {
 		g.Add(outPtr, asm.Imm32(int32(64*panels)))
 	})
 }
-
-// mergeTiles is mergeRows for sums where storeTiles leaves them.
-func (g *gen) mergeTiles(panels int) {
-	g.mergeStored(panels, func(r, p int) asm.Mem {
-		return asm.At(scrReg, kernel.ScratchScores+r*kernel.ScratchRow+64*p)
-	})
-}
-
-// mergeStored is mergeRows for sums in memory.
-func (g *gen) mergeStored(panels int, sum func(r, p int) asm.Mem) {
-	const zero = 30
-	oldMul, newMul := g.V(28), g.V(29)
-	g.Zero(zero)
-	g.seeingRows(oldMul, newMul, func(r int) {
-		for p := range panels {
-			acc := g.V((r*panels + p) % 16)
-			g.I(asm.VADDPS, acc, g.V(zero), sum(r, p))
-			g.mergeInto(asm.At(outPtr, 4*r*g.PaddedDim()+64*p), acc, oldMul, newMul)
-		}
-	})
-}

@@ -11,45 +11,8 @@ import (
 	"sandwich/microkernel/internal/code"
 )
 
-// Level is the architecture extension a program may use. An instruction beyond it is an error at
-// Finish, so that a kernel built for an older CPU can never reach an undefined instruction there.
-type Level uint8
-
-// The levels, each a bit. Base is Armv8.0-A with Advanced SIMD, which every arm64 that Go runs on
-// has.
-const (
-	Base    Level = 0
-	DotProd Level = 1 << iota // SDOT
-	I8MM                      // SMMLA, USDOT
-	BF16                      // BFDOT, BFMMLA
-	SME                       // streaming mode and the ZA array, with the SVE instructions legal there
-)
-
 // Label is a place in the code that branches may name before or after it is bound.
 type Label = code.Label
-
-// V is a vector register, 0 to 31, at whatever width and arrangement the instruction gives it.
-type V uint8
-
-// X is a general purpose register, 0 to 30; 31 is the zero register or the stack pointer, as the
-// instruction has it.
-type X uint8
-
-// Imm is a number in an instruction: a shift, an offset in bytes, the index of a lane.
-type Imm int
-
-// ZR is the zero register where an instruction takes one, SP the stack pointer where it takes that.
-const (
-	ZR X = 31
-	SP X = 31
-)
-
-// Operand is anything an instruction may name: V, X, Imm or P.
-type Operand interface{ operand() (class, int) }
-
-func (v V) operand() (class, int)   { return vector, int(v) }
-func (x X) operand() (class, int)   { return general, int(x) }
-func (i Imm) operand() (class, int) { return number, int(i) }
 
 // Asm collects the code of one function. The zero value is not ready; use New.
 type Asm struct {
@@ -59,8 +22,7 @@ type Asm struct {
 }
 
 // New starts an empty function that may use the given extensions.
-func New(level Level) *Asm { return &Asm{Function: code.New("a64"), level: level} }
-
+func New(level Level) *Asm  { return &Asm{Function: code.New("a64"), level: level} }
 func (a *Asm) put(w uint32) { a.Bytes = binary.LittleEndian.AppendUint32(a.Bytes, w) }
 
 // I appends an instruction. The operands are those of its syntax, from left to right.

@@ -1,49 +1,5 @@
 package asm
 
-import "sync"
-
-// P is a predicate register of SVE, 0 to 15.
-type P uint8
-
-func (p P) operand() (class, int) { return predicate, int(p) }
-
-// scalable are the fields of SVE and SME operands by the name they have in a syntax.
-var scalable = sync.OnceValue(func() map[string]field {
-	return map[string]field{
-		"Zt": scalableAt(vector, "z", 0, 32), "Zd": scalableAt(vector, "z", 0, 32),
-		"Zn": scalableAt(vector, "z", 5, 32), "Zm": scalableAt(vector, "z", 16, 32),
-		"Pd": scalableAt(predicate, "p", 0, 16), "Pg": scalableAt(predicate, "p", 10, 8),
-		"Pm": scalableAt(predicate, "p", 13, 8),
-		"Td": tileAt(0), "Tt": tileAt(2), "Tn": tileAt(7),
-		// the tile of zero, a mask of 64-bit tiles; a row or column beyond the one in w12; the lane
-		// of a broadcast; a byte in every lane
-		"Tz": {class: number, encode: func(v int) (uint32, bool) { return 0x11 << v, v >= 0 && v < 4 },
-			values: []int{0, 1, 2, 3}},
-		"Off": {class: number, encode: unsigned(2, 1, 5).encode, values: []int{0, 1, 2, 3}},
-		"To":  {class: number, encode: unsigned(2, 1, 0).encode, values: []int{0, 1, 2, 3}},
-		"Lane": {
-			class: number, encode: func(v int) (uint32, bool) {
-				return uint32(v>>2)<<22 | uint32(v&3)<<19,
-					v >= 0 && v < 16
-			},
-			values: []int{0, 3, 4, 9, 15},
-		},
-		"B8": {class: number, prefix: "#", encode: signed(8, 1, 5).encode, values: []int{0, 1, 15, 127, -128}},
-	}
-})
-
-func scalableAt(c class, prefix string, at, n int) field {
-	return field{class: c, prefix: prefix, encode: func(v int) (uint32, bool) { return uint32(v) << at, v < n }}
-}
-
-// tileAt is the number of one of the four tiles of 32-bit elements.
-func tileAt(at int) field {
-	return field{
-		class: number, encode: func(v int) (uint32, bool) { return uint32(v) << at, v >= 0 && v < 4 },
-		values: []int{0, 1, 2, 3},
-	}
-}
-
 // The scalable matrix extension. A slice of a tile is named by w12, h for a row and v for a column.
 var (
 	SMSTART  = defAt(SME, 0xD503477F, "smstart")

@@ -1,33 +1,20 @@
 package vec
 
 import (
+	"math"
 	"unsafe"
 
-	"sandwich/microkernel/internal/arith"
 	"sandwich/microkernel/internal/kernel"
 	"sandwich/microkernel/qtype"
 )
 
-// A KVQ8 block has one byte for each element, in the order of kIndex or vIndex, and then a float16
-// scale for every position and 32 of its dimensions:
-//
-//	K block  [64/16 panels][headDim][16 positions]int8   [headDim/32][64 positions]float16
-//	V block  [headDim/16 panels][64 positions][16 dims]int8   [headDim/32][64 positions]float16
-//
-// A value is scale * integer, which float32 holds exactly: the bits of attention are those over
-// these values in float32.
-const kvScaleDims = arith.ScaleDims
-
-// scaleBytes is the size of the scales of a K or V block.
-func (l KVLayout) scaleBytes() int {
-	if l.Elem != KVQ8 {
-		return 0
+// get reads element i of a block of floats.
+func (l KVLayout) get(block unsafe.Pointer, i int) float32 {
+	if l.Elem == KVF16 {
+		return qtype.FloatFromHalf(*(*uint16)(unsafe.Add(block, 2*i)))
 	}
-	return KVBlock * (l.HeadDim / kvScaleDims) * 2
+	return *(*float32)(unsafe.Add(block, 4*i))
 }
-
-// scaleOf is where the scale of element (pos, d) is, in bytes from the start of a block.
-func (l KVLayout) scaleOf(pos, d int) int { return KVBlock*l.HeadDim + 2*(d/kvScaleDims*KVBlock+pos) }
 
 // getQ8 reads an element as attention sees it.
 func getQ8(block unsafe.Pointer, element, scale int) float32 {
@@ -53,6 +40,19 @@ func (l KVLayout) getV(block unsafe.Pointer, pos, d int) float32 {
 		return getQ8(block, l.vIndex(pos, d), l.scaleOf(pos, d))
 	}
 	return l.get(block, l.vIndex(pos, d))
+}
+
+// Finite tells whether the key and the value of a position (0 to 63) of a K block and a V block are
+// finite numbers.
+func (l KVLayout) Finite(k, v unsafe.Pointer, pos int) bool {
+	for d := range l.HeadDim {
+		for _, x := range [2]float32{l.getK(k, pos, d), l.getV(v, pos, d)} {
+			if x != x || x > math.MaxFloat32 || x < -math.MaxFloat32 {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // wideBytes is what widenPair writes: a K block and a V block of float32, and the scales on the

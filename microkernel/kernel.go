@@ -38,13 +38,3 @@ func (k *Kernel) Run(g *GemmArgs) {
 	}
 	runtime.KeepAlive(g)
 }
-
-// Build generates a kernel that this host can run. Where executable memory is forbidden, and under
-// the race detector, the kernel is its plain-Go oracle.
-func Build(s Spec) (*Kernel, error) {
-	ks, err := BuildAll([]Spec{s})
-	if err != nil {
-		return nil, err
-	}
-	return ks[0], nil
-}

@@ -11,13 +11,6 @@ import (
 	"sandwich/microkernel/internal/kernel"
 )
 
-// tileCache holds every tile function of the process, keyed by its spec with MR and NR of the tile
-// itself: kernels that differ only in size share their tails.
-var tileCache struct {
-	sync.Mutex
-	funcs map[Spec]jit.Func
-}
-
 // BuildAll generates kernels for all specs together, which seals executable memory once. Each spec
 // must be valid and within the features of this host; the error names the first that is not, and
 // nothing is built then.
@@ -125,4 +118,21 @@ func cachedTiles(s Spec) []jit.Func {
 		return nil
 	})
 	return out
+}
+
+// Build generates a kernel that this host can run. Where executable memory is forbidden, and under
+// the race detector, the kernel is its plain-Go oracle.
+func Build(s Spec) (*Kernel, error) {
+	ks, err := BuildAll([]Spec{s})
+	if err != nil {
+		return nil, err
+	}
+	return ks[0], nil
+}
+
+// tileCache holds every tile function of the process, keyed by its spec with MR and NR of the tile
+// itself: kernels that differ only in size share their tails.
+var tileCache struct {
+	sync.Mutex
+	funcs map[Spec]jit.Func
 }

@@ -1,0 +1,50 @@
+package attention
+
+import (
+	"sandwich/microkernel/internal/amd64/asm"
+	"sandwich/microkernel/internal/arith"
+	"sandwich/microkernel/internal/kernel"
+)
+
+// roundRows rounds the probabilities of all rows to bfloat16.
+func (g *gen) roundRows() {
+	g.SetF(g.V(leastReg), arith.LeastProbability)
+	for r := range g.Rows {
+		for half := range 2 {
+			at, x := kernel.ScratchScores+r*kernel.ScratchRow+half*bf16Row, g.V((2*r+half)%8)
+			low := g.V(16 + (2*r+half)%8)
+			g.chances(x, asm.At(scrReg, at+4*arith.Lanes))
+			g.chances(low, asm.At(scrReg, at))
+			g.I(asm.VCVTNE2PS2BF16, x, x, low)
+			g.I(asm.VMOVUPS, asm.At(scrReg, g.bf16At()+r*bf16Row+half*64), x)
+		}
+	}
+}
+
+// roundChained rounds the probabilities of all rows.
+func (g *gen) roundChained() {
+	g.SetF(g.V(leastReg), arith.LeastProbability)
+	for i := range g.Rows * positions / arith.Lanes {
+		x, at := g.V(i%8), asm.At(scrReg, kernel.ScratchScores+4*arith.Lanes*i)
+		g.isChance(at)
+		g.I(asm.VCVTNE2PS2BF16, x, x, at)
+		g.I(asm.VPMOVZXWD, x, x.Y())
+		g.I(asm.VPSLLD, x.KZ(asm.K1), x, asm.Imm(16))
+		g.I(asm.VMOVUPS, at, x)
+	}
+}
+
+// leastReg has leastChance in each lane while probabilities are rounded.
+const leastReg = 8
+
+// isChance makes K1 the mask of probabilities that are not too small.
+func (g *gen) isChance(at asm.Mem) {
+	const notAbove = 10 // true for what is no number
+	g.I(asm.VCMPPSK, asm.K1, g.V(leastReg), at, asm.Imm(notAbove))
+}
+
+// chances loads probabilities, small ones as zeros.
+func (g *gen) chances(x asm.Vec, at asm.Mem) {
+	g.isChance(at)
+	g.I(asm.VMOVUPS, x.KZ(asm.K1), at)
+}

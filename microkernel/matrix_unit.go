@@ -1,0 +1,70 @@
+package microkernel
+
+import (
+	"runtime"
+	"sync"
+	"unsafe"
+)
+
+// matrixUnits is the features of matrix units that multiply bytes.
+const matrixUnits = HasAMX | HasSME | HasSMEInt8
+
+// unitKernel is the widest kernel for q8_0 weights on the matrix unit of an instruction set; nil
+// where these features have none.
+func unitKernel(isa ISA, f Features) *Spec {
+	return largest(SpaceOf(f, isa, ComputeInt8, Q8_0, Spec.MatrixUnit))
+}
+
+// vectorKernel is the kernel with the largest tile of those that have no matrix unit.
+func vectorKernel(isa ISA, f Features) *Spec {
+	return largest(SpaceOf(f, isa, ComputeInt8, Q8_0, func(s Spec) bool { return !s.MatrixUnit() && s.OrdinaryForm() }))
+}
+
+// unitPeak runs a kernel on operands of its own, which lie in the second-level cache as those of a
+// slice do.
+type unitPeak struct {
+	kernel *Kernel
+	args   GemmArgs // without C
+	panels []byte
+	a      []ActQ8
+	c      sync.Pool // of []float32: of each caller alone
+}
+
+// Rows and depth of a call of unitPeak, those of a slice of many rows.
+const (
+	unitRows  = 128
+	unitDepth = 1024
+)
+
+func newUnitPeak(s PeakSpec, f Features) (*Peak, error) {
+	spec := *unitKernel(s.ISA, f)
+	if s.Type == Int8VectorKernel {
+		spec = *vectorKernel(s.ISA, f)
+	}
+	k, err := Build(spec)
+	if err != nil {
+		return nil, err
+	}
+	if !k.Native() {
+		return &Peak{Spec: PeakSpec{Go, ComputeF32.String()}, Ops: goPeakOps}, nil
+	}
+	u := &unitPeak{kernel: k, panels: make([]byte, spec.NR/PanelWidth*PanelOffset(spec.B, unitDepth)),
+		a: make([]ActQ8, unitRows*unitDepth/ActQ8Block)}
+	fillTrial(u.panels, u.a, spec.B)
+	u.args = GemmArgs{A: unsafe.Pointer(&u.a[0]), AStride: unitDepth / ActQ8Block * ActQ8Bytes,
+		B: unsafe.Pointer(&u.panels[0]), BStride: PanelOffset(spec.B, unitDepth), CStride: 4 * spec.NR, M: unitRows,
+		N: spec.NR, K1: unitDepth}
+	u.c.New = func() any { c := make([]float32, unitRows*spec.NR); return &c }
+	return &Peak{Spec: s, Ops: 2 * unitRows * spec.NR * unitDepth, unit: u}, nil
+}
+
+func (u *unitPeak) run(iters int) {
+	c := u.c.Get().(*[]float32)
+	args := u.args
+	args.C = unsafe.Pointer(&(*c)[0])
+	for range iters {
+		u.kernel.Run(&args)
+	}
+	runtime.KeepAlive(u)
+	u.c.Put(c)
+}
