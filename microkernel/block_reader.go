@@ -54,10 +54,10 @@ func NewBlockReader(isa ISA, bytes int) (*BlockReader, error) {
 	return r, nil
 }
 
-// Native says that the reader runs generated code: it reads nothing otherwise.
+// Native reports whether the reader runs generated code: it reads nothing otherwise.
 func (r *BlockReader) Native() bool { return r.kernel != nil }
 
-// at is the k where a block begins.
+// at returns the k where a block begins.
 func (r *BlockReader) at(block int) int { return block * blockSteps / r.blocks * ActQ8Block }
 
 // Read reads one call's bytes from b, which lives off the Go heap or is kept alive. What they say

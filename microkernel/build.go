@@ -107,7 +107,8 @@ func assemble(tiles []Spec) ([][]byte, error) {
 	return codes, nil
 }
 
-// cachedTiles is the table of tile functions of a spec whose tiles are loaded; nil for plain Go.
+// cachedTiles returns the table of tile functions of a spec whose tiles are loaded; nil for plain
+// Go.
 func cachedTiles(s Spec) []jit.Func {
 	if !s.ISA.Generates() {
 		return nil

@@ -81,16 +81,16 @@ const (
 	ActQ8Group = kernel.ActQ8Group
 )
 
-// ParseISA is the inverse of ISA.String. The error lists what it knows.
+// ParseISA returns the inverse of ISA.String. The error lists what it knows.
 func ParseISA(s string) (ISA, error) { return kernel.ParseISA(s) }
 
-// ParseFeatures is the inverse of Features.String.
+// ParseFeatures returns the inverse of Features.String.
 func ParseFeatures(s string) (Features, error) { return kernel.ParseFeatures(s) }
 
-// ParseCompute is the inverse of Compute.String.
+// ParseCompute returns the inverse of Compute.String.
 func ParseCompute(s string) (Compute, error) { return kernel.ParseCompute(s) }
 
-// ParseSpec is the inverse of Spec.String: each spec has one spelling. It does not validate.
+// ParseSpec returns the inverse of Spec.String: each spec has one spelling. It does not validate.
 func ParseSpec(text string) (Spec, error) { return kernel.ParseSpec(text) }
 
 // Space lists the kernels of one instruction set, compute path and weight type that the features
@@ -99,13 +99,13 @@ func Space(host Features, isa ISA, c Compute, b WeightType) []Spec {
 	return SpaceOf(host, isa, c, b, func(Spec) bool { return true })
 }
 
-// SpaceOf is Space without the kernels that keep refuses, which are told before their registers are
-// counted: the rules of thumb look at one in thirty.
+// SpaceOf returns Space without the kernels that keep refuses, which are told before their
+// registers are counted: the rules of thumb look at one in thirty.
 func SpaceOf(host Features, isa ISA, c Compute, b WeightType, keep func(Spec) bool) []Spec {
 	return kernel.Space(host, isa, c, b, keep)
 }
 
-// ActQ8RowBytes is the length of a row of k quantized activations; k is a multiple of 32.
+// ActQ8RowBytes returns the length of a row of k quantized activations; k is a multiple of 32.
 func ActQ8RowBytes(k int) int { return kernel.ActQ8RowBytes(k) }
 
 // Host is what this machine can run, within what the environment variable SANDWICH_FEATURES leaves

@@ -15,7 +15,7 @@ type Kernel struct {
 // Spec is what the kernel was built from.
 func (k *Kernel) Spec() Spec { return k.tiles.Spec }
 
-// Native says that the kernel is generated code rather than its plain-Go oracle.
+// Native reports whether the kernel is generated code rather than its plain-Go oracle.
 func (k *Kernel) Native() bool { return k.tiles.Funcs != nil }
 
 // Run computes one call. It allocates nothing. The caller bounds M and K so that it lasts at most

@@ -9,13 +9,13 @@ import (
 // matrixUnits is the features of matrix units that multiply bytes.
 const matrixUnits = HasAMX | HasSME | HasSMEInt8
 
-// unitKernel is the widest kernel for q8_0 weights on the matrix unit of an instruction set; nil
-// where these features have none.
+// unitKernel returns the widest kernel for q8_0 weights on the matrix unit of an instruction set;
+// nil where these features have none.
 func unitKernel(isa ISA, f Features) *Spec {
 	return largest(SpaceOf(f, isa, ComputeInt8, Q8_0, Spec.MatrixUnit))
 }
 
-// vectorKernel is the kernel with the largest tile of those that have no matrix unit.
+// vectorKernel returns the kernel with the largest tile of those that have no matrix unit.
 func vectorKernel(isa ISA, f Features) *Spec {
 	return largest(SpaceOf(f, isa, ComputeInt8, Q8_0, func(s Spec) bool { return !s.MatrixUnit() && s.OrdinaryForm() }))
 }

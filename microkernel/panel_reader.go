@@ -57,7 +57,7 @@ func NewPanelReader(isa ISA, ahead int) (*PanelReader, error) {
 		row: make([]float32, streamDepth), c: make([]float32, spec.NR)}, nil
 }
 
-// Native says that the reader runs generated code: it reads nothing otherwise.
+// Native reports whether the reader runs generated code: it reads nothing otherwise.
 func (r *PanelReader) Native() bool { return r.kernel != nil }
 
 // Read reads one call's bytes from b, which holds finite numbers and lives off the Go heap or is

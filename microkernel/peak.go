@@ -24,10 +24,10 @@ const (
 	Int8VectorKernel = "int8-vector-kernel" // the same product on vectors
 )
 
-// Int8Types are the roofs beside int8 that a matrix unit for bytes has, each of one PU.
+// Int8Types returns the roofs beside int8 that a matrix unit for bytes has, each of one PU.
 func Int8Types() []string { return []string{Int8Vectors, Int8Kernel, Int8VectorKernel} }
 
-// String is isa/type, as in avx512/f32.
+// String returns isa/type, as in avx512/f32.
 func (s PeakSpec) String() string { return s.ISA.String() + "/" + s.Type }
 
 // PeakSpecs lists the compute roofs that can be measured with these features, the widest

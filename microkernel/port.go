@@ -25,7 +25,7 @@ const (
 	InstructionClasses  = code.NumClasses
 )
 
-// ParseInstructionClass is the inverse of a class's String.
+// ParseInstructionClass returns the inverse of a class's String.
 func ParseInstructionClass(name string) (InstructionClass, bool) {
 	for c := range InstructionClasses {
 		if c.String() == name {
@@ -46,8 +46,8 @@ func Instructions(s Spec) (InstructionCounts, error) {
 	return s.ISA.Target().GEMM.Counts(s)
 }
 
-// NewPort is a Peak whose operations are independent instructions of one class, or of those of a
-// mix in turn, so many an iteration: the rate at which a core makes them. It fails where the
+// NewPort returns a Peak whose operations are independent instructions of one class, or of those
+// of a mix in turn, so many an iteration: the rate at which a core makes them. It fails where the
 // instruction set has none with these features, and where the system forbids executable memory. A
 // row of a product of tiles is an operation of TileInstruction, which no mix has.
 func NewPort(isa ISA, f Features, mix ...InstructionClass) (*Peak, error) {

@@ -149,7 +149,7 @@ func (t probes) fold(a *asm.Asm) {
 	a.I(asm.VPXOR, asm.X(0), asm.X(0), asm.X(1))
 }
 
-// amxPeak is Peak for bytes on AMX: six tiles accumulate products of the other two.
+// amxPeak returns Peak for bytes on AMX: six tiles accumulate products of the other two.
 func (t probes) amxPeak() (code []byte, ops int, err error) {
 	const accs, x, y, k = 6, asm.Tile(6), asm.Tile(7), 64
 	code, err = t.assemble(func(a *asm.Asm) {

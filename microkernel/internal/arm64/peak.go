@@ -94,7 +94,8 @@ func (probes) Reader(prefetch bool) ([]byte, error) {
 	})
 }
 
-// smePeak is Peak for SME: outer products into the four tiles, of vectors as long as kernels use.
+// smePeak returns Peak for SME: outer products into the four tiles, of vectors as long as kernels
+// use.
 func smePeak(bytes bool, f kernel.Features) (code []byte, ops int, err error) {
 	const tiles, x, count = 4, asm.V(0), asm.X(1)
 	lanes, perLane, op := 8, 2, asm.FMOPA

@@ -62,7 +62,7 @@ func (f *Function) with(times float64, emit func()) {
 	f.count.times = before
 }
 
-// Counting says that what is emitted now runs in an iteration.
+// Counting reports whether what is emitted now runs in an iteration.
 func (f *Function) Counting() bool { return f.count.times > 0 }
 
 // Count adds instructions to those of the iteration at hand, if there is one.

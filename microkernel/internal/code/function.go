@@ -33,21 +33,21 @@ func (f *Function) Fail(format string, args ...any) {
 	}
 }
 
-// Err is the first failure.
+// Err returns the first failure.
 func (f *Function) Err() error { return f.err }
 
 // Trace makes the encoder report the text of each instruction, for listings and for tests against
 // another assembler.
 func (f *Function) Trace(report func(text string)) { f.trace = report }
 
-// Traced says whether anybody reads the listing, so that the encoders need not make text for
+// Traced reports whether anybody reads the listing, so that the encoders need not make text for
 // nobody.
 func (f *Function) Traced() bool { return f.trace != nil }
 
 // Note reports the text of an instruction; only for a function that is Traced.
 func (f *Function) Note(text string) { f.trace(text) }
 
-// Pos is the number of bytes of code so far.
+// Pos returns the number of bytes of code so far.
 func (f *Function) Pos() int { return len(f.Bytes) }
 
 // NewLabel makes an unbound label.
@@ -71,13 +71,13 @@ func (f *Function) Here() Label {
 	return l
 }
 
-// Bound is the offset of a label, and whether it has one yet.
+// Bound returns the offset of a label, and whether it has one yet.
 func (f *Function) Bound(l Label) (offset int, ok bool) {
 	offset = f.labels[l]
 	return offset, offset >= 0
 }
 
-// target is the offset of a label once all code is there. A label that is still unbound is a
+// target returns the offset of a label once all code is there. A label that is still unbound is a
 // failure.
 func (f *Function) target(l Label) int {
 	offset, ok := f.Bound(l)
@@ -123,7 +123,8 @@ func (f *Function) Load(pool int, x Fixup) {
 	f.loads = append(f.loads, x)
 }
 
-// EndLoad says that the instruction of the newest load ends here, where its distance counts from.
+// EndLoad reports whether the instruction of the newest load ends here, where its distance counts
+// from.
 func (f *Function) EndLoad() { f.loads[len(f.loads)-1].End = len(f.Bytes) }
 
 // Finish ends the code and returns it: patch puts the distance to an offset into an instruction.

@@ -20,7 +20,7 @@ var ErrNoExec = errors.New("this system forbids executable memory to the process
 // MXCSR, pushes at most 64 bytes and ends with VZEROUPPER. The zero Func is not callable.
 type Func struct{ entry uintptr }
 
-// Valid says whether the function can be called.
+// Valid reports whether the function can be called.
 func (f Func) Valid() bool { return f.entry != 0 }
 
 // Call runs the function. Whatever the arguments point at beyond the struct itself must live off

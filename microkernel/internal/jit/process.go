@@ -10,7 +10,6 @@ import (
 // tuning run are a few megabytes, and a function that nobody can free is one that nobody can call
 // after it was freed.
 var ours arena
-
 var sayNoExec sync.Once
 
 // Load puts machine code into the executable memory of the process. Where the system forbids that,

@@ -35,8 +35,8 @@ func Map(b *testing.B, n int) []byte {
 	return m
 }
 
-// ThreadTime is the processor time of the calling thread: what other processes take away does not
-// count.
+// ThreadTime returns the processor time of the calling thread: what other processes take away does
+// not count.
 func ThreadTime() time.Duration {
 	var t unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) != nil {

@@ -15,7 +15,7 @@ type step struct {
 	share bool                                               // one byte is all there is of a word
 }
 
-// fieldSteps are the steps of bit field i of a block whose rows are read as the file has them.
+// fieldSteps returns the steps of bit field i of a block whose rows are read as the file has them.
 func fieldSteps(d *qtype.Desc, i int) (list []step) {
 	f := &d.Fields[i]
 	strip, run := 16, (*step).nibbles // bytes that have all bits of the words they belong to
@@ -45,8 +45,8 @@ func fieldSteps(d *qtype.Desc, i int) (list []step) {
 	return list
 }
 
-// subBlockStep is the step for bit field i of sub-block n alone: of a row as the file has it, or of
-// the numbers that a RawForm has written.
+// subBlockStep returns the step for bit field i of sub-block n alone: of a row as the file has it,
+// or of the numbers that a RawForm has written.
 func subBlockStep(d *qtype.Desc, n, i int) (s step) {
 	f := &d.Fields[i]
 	s.to[0], s.share = word(d, i, n*qtype.SubBlockK), f.Share != 0
@@ -78,8 +78,8 @@ func subBlockStep(d *qtype.Desc, n, i int) (s step) {
 	return s
 }
 
-// word is where in a block of a panel the word begins that has bit field i of element k, and of
-// those after it.
+// word returns where in a block of a panel the word begins that has bit field i of element k, and
+// of those after it.
 func word(d *qtype.Desc, i, k int) int {
 	at, _ := d.Place(k%qtype.SubBlockK/4, i)
 	return d.HeadBytes() + k/qtype.SubBlockK*d.SubBlockBytes() + at

@@ -81,7 +81,7 @@ func (s *step) bytes(to, src []byte, stride, columns int) {
 	}
 }
 
-// eight is eight k of a row, whose other bits do not count.
+// eight returns eight k of a row, whose other bits do not count.
 func (s *step) eight(row []byte, o int) uint64 {
 	return binary.LittleEndian.Uint64(row[s.from[o]:]) >> (s.shift[o] & 63)
 }

@@ -7,8 +7,8 @@ import (
 	"unsafe"
 )
 
-// RoundBF16 is x as the bits of the nearest bfloat16, ties to even. Subnormal numbers become zeros,
-// which is what the dot products take them for; a NaN stays one and becomes quiet.
+// RoundBF16 returns x as the bits of the nearest bfloat16, ties to even. Subnormal numbers become
+// zeros, which is what the dot products take them for; a NaN stays one and becomes quiet.
 func RoundBF16(x float32) uint16 {
 	bits := math.Float32bits(x)
 	switch {
@@ -20,15 +20,15 @@ func RoundBF16(x float32) uint16 {
 	return uint16((bits + 0x7FFF + bits>>16&1) >> 16)
 }
 
-// FromBF16 is a bfloat16 as a dot product takes it: subnormal ones are zeros.
+// FromBF16 returns a bfloat16 as a dot product takes it: subnormal ones are zeros.
 func FromBF16(b uint16) float32 { return flush32(math.Float32frombits(uint32(b) << 16)) }
 
-// bf16Pair is the two bfloat16 of a word as float32, subnormal ones as zeros.
+// bf16Pair returns the two bfloat16 of a word as float32, subnormal ones as zeros.
 func bf16Pair(w uint32) [2]float32 {
 	return [2]float32{flush32(math.Float32frombits(w << 16)), flush32(math.Float32frombits(w &^ 0xFFFF))}
 }
 
-// flush32 is x, or the zero of its sign where it is subnormal.
+// flush32 returns x, or the zero of its sign where it is subnormal.
 func flush32(x float32) float32 {
 	if math.Float32bits(x)&0x7F800000 == 0 {
 		return float32(math.Copysign(0, float64(x)))
@@ -55,14 +55,14 @@ func refPairs(odd bool, g *kernel.GemmArgs, panel, c unsafe.Pointer, columns int
 	}
 }
 
-// DotPairX86 is a lane of VDPBF16PS.
+// DotPairX86 returns a lane of VDPBF16PS.
 func DotPairX86(a, w [2]float32, sum float32) float32 {
 	return FMAFlush(a[0], w[0], FMAFlush(a[1], w[1], flush32(sum)))
 }
 
-// FMAFlush is a*b + c rounded to nearest even, or a zero where that is below the normal numbers,
-// which is told as if exponents had no limit: what FMA32 has rounded up to the smallest normal
-// number may not have been so with all bits.
+// FMAFlush returns a*b + c rounded to nearest even, or a zero where that is below the normal
+// numbers, which is told as if exponents had no limit: what FMA32 has rounded up to the smallest
+// normal number may not have been so with all bits.
 func FMAFlush(a, b, c float32) float32 {
 	const least, room = 0x1p-126, 0x1p24
 	r := FMA32(a, b, c)
@@ -77,20 +77,20 @@ func FMAFlush(a, b, c float32) float32 {
 	return flush32(r)
 }
 
-// AddFlush is a sum of a dot product: rounded to nearest even, subnormal numbers as zeros.
+// AddFlush returns a sum of a dot product: rounded to nearest even, subnormal numbers as zeros.
 func AddFlush(a, b float32) float32 { return flush32(flush32(a) + flush32(b)) }
-
 func abs32(x float32) float32 { return float32(math.Abs(float64(x))) }
 
-// dotPairArm is a lane of BFDOT, and half of one of BFMMLA.
+// dotPairArm returns a lane of BFDOT, and half of one of BFMMLA.
 func dotPairArm(a, w [2]float32, sum float32) float32 {
 	return addOdd(sum, addOdd(mulOdd(a[0], w[0]), mulOdd(a[1], w[1])))
 }
 
-// mulOdd is a product of two bfloat16 as Arm makes it: eight bits by eight are exact in float32.
+// mulOdd returns a product of two bfloat16 as Arm makes it: eight bits by eight are exact in
+// float32.
 func mulOdd(a, b float32) float32 { return narrowOdd(float64(a) * float64(b)) }
 
-// addOdd is a sum rounded to odd.
+// addOdd returns a sum rounded to odd.
 func addOdd(a, b float32) float32 {
 	x, y := float64(flush32(a)), float64(flush32(b))
 	s := x + y

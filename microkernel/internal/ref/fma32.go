@@ -2,8 +2,8 @@ package ref
 
 import "math"
 
-// FMA32 is the correctly rounded float32 of a*b + c: what VFMADD and FMLA compute, on any machine.
-// The plain-Go oracles are made of it.
+// FMA32 returns the correctly rounded float32 of a*b + c: what VFMADD and FMLA compute, on any
+// machine. The plain-Go oracles are made of it.
 //
 // The product of two float32 is exact in float64. Their sum with c is rounded twice, first to
 // float64 and then to float32, which matters only where the float64 falls half-way between two
@@ -25,7 +25,7 @@ func FMA32(a, b, c float32) float32 {
 	return float32(roundOdd(p, float64(c), s))
 }
 
-// roundOdd is p + c rounded to odd, given the sum s rounded to nearest.
+// roundOdd returns p + c rounded to odd, given the sum s rounded to nearest.
 func roundOdd(p, c, s float64) float64 {
 	// Knuth's two-sum: lost is exactly p + c - s.
 	cc := s - p

@@ -37,7 +37,7 @@ func Rows(t qtype.Type, panel unsafe.Pointer, k0 int, dst []Row) {
 	}
 }
 
-// subBlockAt is the sub-block of a quantized panel that begins at element k.
+// subBlockAt returns the sub-block of a quantized panel that begins at element k.
 func subBlockAt(t qtype.Type, panel unsafe.Pointer, k int) packedSubBlock {
 	d := t.Desc()
 	block := unsafe.Slice((*byte)(unsafe.Add(panel, t.PanelOffset(k/d.Block*d.Block))), d.PanelBytes())

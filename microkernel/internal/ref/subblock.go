@@ -19,7 +19,8 @@ func subBlockOf(t qtype.Type, block []byte, n int) packedSubBlock {
 	return packedSubBlock{d, block[:d.HeadBytes()], block[d.HeadBytes()+n*d.SubBlockBytes():][:d.SubBlockBytes()]}
 }
 
-// scale is the scale and the offset of column c, for element k of the sub-block. Both are exact.
+// scale returns the scale and the offset of column c, for element k of the sub-block. Both are
+// exact.
 func (b packedSubBlock) scale(k, c int) (scale, offset float32) {
 	var scales [2]float32
 	for n := range b.BlockScales {
@@ -28,7 +29,7 @@ func (b packedSubBlock) scale(k, c int) (scale, offset float32) {
 	return b.Scales(scales, b.PackedSubs(b.packed, c), k)
 }
 
-// integer is the whole number that element k, column c stands for before scale and offset.
+// integer returns the whole number that element k, column c stands for before scale and offset.
 func (b packedSubBlock) integer(k, c int) int { return b.Integer(b.Stored(b.packed, k, c)) }
 
 // values writes the exact weights of the sub-block. They are computed as the generated code does

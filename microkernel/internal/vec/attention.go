@@ -56,7 +56,7 @@ func NewAttention(isa kernel.ISA, l KVLayout, form AttentionForm) (*Attention, e
 	return once.(func() (*Attention, error))()
 }
 
-// buildAttention is NewAttention for a CPU of this host's kind with the features.
+// buildAttention returns NewAttention for a CPU of this host's kind with the features.
 func buildAttention(isa kernel.ISA, l KVLayout, form AttentionForm, cpu kernel.Features) (*Attention, error) {
 	if err := l.Check(); err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func buildAttention(isa kernel.ISA, l KVLayout, form AttentionForm, cpu kernel.F
 	return a, nil
 }
 
-// Native says that it is generated code.
+// Native reports whether it is generated code.
 func (a *Attention) Native() bool { return a.code != nil }
 
 // divide lays out the scratch.
@@ -132,7 +132,7 @@ func (a *Attention) kernelOf(l KVLayout, rows int) kernel.AttentionSpec {
 		HoldsBF16: l.Rounded, Window: a.form.Window, Capped: a.form.Softcap, Dot: a.form.Dot.dot(), CPU: a.cpu}
 }
 
-// kernel is the kernel for a number of rows.
+// kernel returns the kernel for a number of rows.
 func (a *Attention) kernel(rows int) kernel.AttentionSpec { return a.kernelOf(a.layout, rows) }
 
 // ScratchBytes is what Run needs beside the job, per concurrent call. Scratch holds no Go pointers.
@@ -143,7 +143,7 @@ func (a *Attention) ScratchBytes() int {
 	return a.room.tiles + tileGroup*a.room.tile + a.room.together*a.room.opened + 64 // to align
 }
 
-// openFrom is how many tiles make it worth to open a block once for all of them.
+// openFrom returns how many tiles make it worth to open a block once for all of them.
 func (a *Attention) openFrom() int {
 	if a.form.Dot != AttendF32 {
 		return pairTiles

@@ -36,15 +36,15 @@ func (g *attentionGroup) tile(i int) (lo, hi int, q, state unsafe.Pointer) {
 	return lo, hi, q, unsafe.Add(q, g.a.room.queries)
 }
 
-// span is the rows of tile i.
+// span returns the rows of tile i.
 func (g *attentionGroup) span(i int) (lo, hi int) {
 	return (g.first + i) * g.rows / g.tiles, (g.first + i + 1) * g.rows / g.tiles
 }
 
-// sees is where the positions that row r of the job sees end.
+// sees returns where the positions that row r of the job sees end.
 func (g *attentionGroup) sees(r int) int { return g.job.sees(r / g.job.Group) }
 
-// skips is how many positions before those that row r sees.
+// skips returns how many positions before those that row r sees.
 func (g *attentionGroup) skips(r int) int { return g.job.skips(r / g.job.Group) }
 
 // blocksOf says which blocks the rows of tile i see: [from, to).

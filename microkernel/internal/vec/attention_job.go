@@ -48,7 +48,7 @@ type AttentionJob struct {
 	Next unsafe.Pointer
 }
 
-// skips is how many positions before those that a token sees.
+// skips returns how many positions before those that a token sees.
 func (j *AttentionJob) skips(token int) int {
 	switch {
 	case j.Window == 0:
@@ -59,7 +59,7 @@ func (j *AttentionJob) skips(token int) int {
 	return max(0, j.Pos+token+1-j.Window)
 }
 
-// sees is where the positions that a token sees end.
+// sees returns where the positions that a token sees end.
 func (j *AttentionJob) sees(token int) int {
 	switch {
 	case j.Until == 0:

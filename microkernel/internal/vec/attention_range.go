@@ -6,27 +6,28 @@ import (
 	"sandwich/microkernel/internal/kernel"
 )
 
-// StateBytes is the memory of one state of a job of `rows` rows, which are Tokens times Group.
+// StateBytes returns the memory of one state of a job of `rows` rows, which are Tokens times
+// Group.
 func (a *Attention) StateBytes(rows int) int {
 	tiles := a.tilesOf(rows)
 	return tiles * a.tileStateBytes((rows+tiles-1)/tiles)
 }
 
-// SharesStates says that two kernels of one layout and form lay the states of a job of `rows` rows
-// alike, so that each may go on with what the other left.
+// SharesStates reports whether two kernels of one layout and form lay the states of a job of
+// `rows` rows alike, so that each may go on with what the other left.
 func (a *Attention) SharesStates(o *Attention, rows int) bool {
 	return a.tilesOf(rows) == o.tilesOf(rows) && a.StateBytes(rows) == o.StateBytes(rows)
 }
 
-// tileStateBytes is the state of a tile of up to `rows` rows.
+// tileStateBytes returns the state of a tile of up to `rows` rows.
 func (a *Attention) tileStateBytes(rows int) int {
 	return (a.kernel(rows).StateBytes() + 63) &^ 63
 }
 
-// tilesOf is how many register tiles the rows of a job make.
+// tilesOf returns how many register tiles the rows of a job make.
 func (a *Attention) tilesOf(rows int) int { return (rows + a.maxRows() - 1) / a.maxRows() }
 
-// maxRows is the rows of the largest tile.
+// maxRows returns the rows of the largest tile.
 func (a *Attention) maxRows() int {
 	if a.code == nil {
 		return kernel.StateRows
@@ -34,7 +35,7 @@ func (a *Attention) maxRows() int {
 	return len(a.code)
 }
 
-// state is the state of tile i of the first range (slot 0) or of a later block.
+// state returns the state of tile i of the first range (slot 0) or of a later block.
 func (a *Attention) state(job *AttentionJob, states *AttentionStates, slot, i int) unsafe.Pointer {
 	rows := job.Tokens * job.Group
 	tiles := a.tilesOf(rows)

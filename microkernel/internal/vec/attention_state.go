@@ -16,7 +16,7 @@ type AttentionStates struct {
 	First  int            // the first block behind the first range
 }
 
-// stateFields are the running outputs, maxima and sums of a state.
+// stateFields returns the running outputs, maxima and sums of a state.
 func stateFields(state unsafe.Pointer) (out, maxima, sums *float32) {
 	return (*float32)(unsafe.Add(state, kernel.StateOut)), (*float32)(unsafe.Add(state, kernel.StateMax)),
 		(*float32)(unsafe.Add(state, kernel.StateSum))

@@ -80,7 +80,7 @@ func refGLU(unit GLU, dst, gate, up *float32, n int) {
 	}
 }
 
-// lower is x, or the limit where x is above it; NaN stays.
+// lower returns x, or the limit where x is above it; NaN stays.
 func lower(x, limit float32) float32 {
 	if limit < x {
 		return limit

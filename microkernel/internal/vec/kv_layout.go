@@ -19,7 +19,7 @@ const (
 
 var kvNames = [kvTypes]string{KVF16: "f16", KVF32: "f32", KVQ8: "q8_0"}
 
-// String is the name that flags and plans use.
+// String returns the name that flags and plans use.
 func (t KVType) String() string {
 	if t < kvTypes {
 		return kvNames[t]
@@ -27,7 +27,7 @@ func (t KVType) String() string {
 	return fmt.Sprintf("kv(%d)", uint8(t))
 }
 
-// ParseKVType is the inverse of String.
+// ParseKVType returns the inverse of String.
 func ParseKVType(s string) (KVType, error) {
 	for i, n := range kvNames {
 		if n == s {
@@ -46,7 +46,7 @@ func (t *KVType) UnmarshalText(b []byte) (err error) {
 	return err
 }
 
-// bytes is the size of one element, scales aside.
+// bytes returns the size of one element, scales aside.
 func (t KVType) bytes() int { return [kvTypes]int{KVF16: 2, KVF32: 4, KVQ8: 1}[t] }
 
 // KVBlock is the number of positions in a block of the KV cache, and the constant length of an
@@ -90,31 +90,31 @@ func (l KVLayout) Check() error {
 	return nil
 }
 
-// KBytes is the size of a K block.
+// KBytes returns the size of a K block.
 func (l KVLayout) KBytes() int { return KVBlock*l.HeadDim*l.Elem.bytes() + l.scaleBytes() }
 
-// VBytes is the size of a V block.
+// VBytes returns the size of a V block.
 func (l KVLayout) VBytes() int    { return KVBlock*l.paddedDim()*l.Elem.bytes() + l.scaleBytes() }
 func (l KVLayout) paddedDim() int { return (l.HeadDim + lanes - 1) / lanes * lanes }
 
-// kPanelBytes is the distance between panels of 16 positions in a K block, vPanelBytes that of 16
-// dims in a V block.
+// kPanelBytes returns the distance between panels of 16 positions in a K block, vPanelBytes that
+// of 16 dims in a V block.
 func (l KVLayout) kPanelBytes() int { return lanes * l.HeadDim * l.Elem.bytes() }
 
 // vPanelBytes: see kPanelBytes.
 func (l KVLayout) vPanelBytes() int { return lanes * KVBlock * l.Elem.bytes() }
 
-// kIndex is the element index of dimension d of position pos (0 to 63) in a K block.
+// kIndex returns the element index of dimension d of position pos (0 to 63) in a K block.
 func (l KVLayout) kIndex(pos, d int) int {
 	return (pos/lanes*l.HeadDim+d)*lanes + pos%lanes
 }
 
-// vIndex is the element index of dimension d of position pos in a V block.
+// vIndex returns the element index of dimension d of position pos in a V block.
 func (l KVLayout) vIndex(pos, d int) int {
 	return (d/lanes*KVBlock+pos)*lanes + d%lanes
 }
 
-// wide is the layout of a block widened to float32.
+// wide returns the layout of a block widened to float32.
 func (l KVLayout) wide() KVLayout { return KVLayout{HeadDim: l.HeadDim, Elem: KVF32} }
 
 // A KVQ8 block has one byte for each element, in the order of kIndex or vIndex, and then a float16
@@ -127,7 +127,7 @@ func (l KVLayout) wide() KVLayout { return KVLayout{HeadDim: l.HeadDim, Elem: KV
 // these values in float32.
 const kvScaleDims = arith.ScaleDims
 
-// scaleBytes is the size of the scales of a K or V block.
+// scaleBytes returns the size of the scales of a K or V block.
 func (l KVLayout) scaleBytes() int {
 	if l.Elem != KVQ8 {
 		return 0
@@ -135,5 +135,5 @@ func (l KVLayout) scaleBytes() int {
 	return KVBlock * (l.HeadDim / kvScaleDims) * 2
 }
 
-// scaleOf is where the scale of element (pos, d) is, in bytes from the start of a block.
+// scaleOf returns where the scale of element (pos, d) is, in bytes from the start of a block.
 func (l KVLayout) scaleOf(pos, d int) int { return KVBlock*l.HeadDim + 2*(d/kvScaleDims*KVBlock+pos) }

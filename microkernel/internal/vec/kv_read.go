@@ -42,8 +42,8 @@ func (l KVLayout) getV(block unsafe.Pointer, pos, d int) float32 {
 	return l.get(block, l.vIndex(pos, d))
 }
 
-// Finite tells whether the key and the value of a position (0 to 63) of a K block and a V block are
-// finite numbers.
+// Finite reports whether the key and the value of a position (0 to 63) of a K block and a V block
+// are finite numbers.
 func (l KVLayout) Finite(k, v unsafe.Pointer, pos int) bool {
 	for d := range l.HeadDim {
 		for _, x := range [2]float32{l.getK(k, pos, d), l.getV(v, pos, d)} {

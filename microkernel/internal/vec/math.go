@@ -21,7 +21,7 @@ func treeSum(l *[lanes]float32) float32 {
 	return l[0]
 }
 
-// treeMax is treeSum for the maximum.
+// treeMax returns treeSum for the maximum.
 func treeMax(l *[lanes]float32) float32 {
 	for h := lanes / 2; h > 0; h /= 2 {
 		for i := 0; i < h; i++ {
@@ -31,8 +31,8 @@ func treeMax(l *[lanes]float32) float32 {
 	return l[0]
 }
 
-// maxLane is vmaxps with x as its first source: a NaN x is passed over, and of two zeros the old
-// one stays.
+// maxLane returns vmaxps with x as its first source: a NaN x is passed over, and of two zeros the
+// old one stays.
 func maxLane(old, x float32) float32 {
 	if x > old {
 		return x
@@ -42,8 +42,8 @@ func maxLane(old, x float32) float32 {
 
 var negInf = float32(math.Inf(-1))
 
-// exp32 is the exponential of every kernel: fixed steps, at most 2 ulp from the true value, 1 at 0,
-// 0 at -Inf and below -104, denormals where they belong, +Inf on overflow and NaN for NaN.
+// exp32 returns the exponential of every kernel: fixed steps, at most 2 ulp from the true value, 1
+// at 0, 0 at -Inf and below -104, denormals where they belong, +Inf on overflow and NaN for NaN.
 func exp32(x float32) float32 {
 	// The order of the operands is that of vminps and vmaxps with x second: NaN stays NaN.
 	if arith.ExpHi < x {
@@ -77,5 +77,5 @@ func scaleByPow2(p, n float32) float32 {
 	return float32(p*pow2(h)) * pow2(k-h)
 }
 
-// pow2 is 2^k for a normal result.
+// pow2 returns 2^k for a normal result.
 func pow2(k int32) float32 { return math.Float32frombits(uint32(k+127) << 23) }

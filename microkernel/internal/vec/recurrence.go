@@ -112,8 +112,8 @@ func DeltaGates(alpha, beta, a, dt []float32) {
 	}
 }
 
-// softplus is ln(1+exp(x)) as max(x, 0) + ln(1+y) with y = exp(-|x|), whose logarithm is
-// 2 artanh(y/(2+y)), a series in at most a ninth. Every step is rounded alike on all machines.
+// softplus returns ln(1+exp(x)) as max(x, 0) + ln(1+y) with y = exp(-|x|), whose logarithm is 2
+// artanh(y/(2+y)), a series in at most a ninth. Every step is rounded alike on all machines.
 func softplus(x float32) float64 {
 	y := float64(exp32(-float32(math.Abs(float64(x)))))
 	t := y / (2 + y)

@@ -10,10 +10,10 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// vecOf is p[:n] as a slice.
+// vecOf returns p[:n] as a slice.
 func vecOf[T any](p *T, n int) []T { return unsafe.Slice(p, n) }
 
-// at is p[i:] as a pointer.
+// at returns p[i:] as a pointer.
 func at[T any](p *T, i int) *T { return (*T)(unsafe.Add(unsafe.Pointer(p), i*int(unsafe.Sizeof(*p)))) }
 
 func refRMSNormRows(dst *float32, dstStride int, x *float32, xStride, rows int, weight *float32, n int, eps float32) {
@@ -183,7 +183,7 @@ func refRoundRowBF16(op kernel.VectorOp, x *float32, k int, row unsafe.Pointer) 
 	}
 }
 
-// above is x, or the zero of its sign where it is smaller than least.
+// above returns x, or the zero of its sign where it is smaller than least.
 func above(least, x float32) float32 {
 	if float32(math.Abs(float64(x))) < least {
 		return float32(math.Copysign(0, float64(x)))

@@ -69,11 +69,11 @@ func buildVec(isa kernel.ISA, generate func(kernel.VectorOp) ([]byte, error)) (*
 	return v, nil
 }
 
-// ISA is the instruction set the kernels run on; Go where they are the oracles.
+// ISA returns the instruction set the kernels run on; Go where they are the oracles.
 func (v *Vec) ISA() kernel.ISA                              { return v.isa }
 func (v *Vec) call(k kernel.VectorOp, a *kernel.VectorArgs) { v.code[k].Call(unsafe.Pointer(a)) }
 
-// has tells whether a kernel has native code.
+// has reports whether a kernel has native code.
 func (v *Vec) has(k kernel.VectorOp) bool { return v.code[k].Valid() }
 
 // Fields of kernel.VectorArgs.

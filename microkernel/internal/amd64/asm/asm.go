@@ -31,7 +31,7 @@ type Asm struct {
 // New starts an empty function for the given level.
 func New(level Level) *Asm { return &Asm{Function: code.New("asm"), level: level} }
 
-// Level is the level the function is assembled for.
+// Level returns the level the function is assembled for.
 func (a *Asm) Level() Level  { return a.level }
 func (a *Asm) put(b ...byte) { a.Bytes = append(a.Bytes, b...) }
 func (a *Asm) put32(v int32) { a.Bytes = binary.LittleEndian.AppendUint32(a.Bytes, uint32(v)) }
@@ -63,13 +63,13 @@ func (a *Asm) Const(data []byte) Mem {
 	return Mem{base: noReg, index: noReg, scale: 1, pool: int32(a.Constant(data)) + 1}
 }
 
-// ConstU32 is a pool constant of one 32-bit word, to be loaded by a broadcast.
+// ConstU32 returns a pool constant of one 32-bit word, to be loaded by a broadcast.
 func (a *Asm) ConstU32(v uint32) Mem { return a.Const(binary.LittleEndian.AppendUint32(nil, v)) }
 
-// ConstF32 is a pool constant of one float32, to be loaded by a broadcast.
+// ConstF32 returns a pool constant of one float32, to be loaded by a broadcast.
 func (a *Asm) ConstF32(v float32) Mem { return a.ConstU32(math.Float32bits(v)) }
 
-// ConstU32s is a pool constant of several 32-bit words.
+// ConstU32s returns a pool constant of several 32-bit words.
 func (a *Asm) ConstU32s(v ...uint32) Mem {
 	var b []byte
 	for _, x := range v {

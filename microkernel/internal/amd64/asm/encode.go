@@ -177,7 +177,7 @@ func (a *Asm) setRM(o *Op, f *fields, x Operand) {
 
 func bit(r uint8, n uint) uint8 { return r >> n & 1 }
 
-// rmBits are the inverted B and X bits: register bits 3 and 4, or bits 3 of base and index.
+// rmBits returns the inverted B and X bits: register bits 3 and 4, or bits 3 of base and index.
 func (f *fields) rmBits() (b, x uint8) {
 	if !f.isMem {
 		return bit(f.rmReg, 3) ^ 1, bit(f.rmReg, 4) ^ 1

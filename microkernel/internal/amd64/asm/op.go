@@ -68,7 +68,7 @@ type Op struct {
 	store  uint8 // opcode when the first operand is memory; 0 when there is none
 }
 
-// Name is the mnemonic in lower case.
+// Name returns the mnemonic in lower case.
 func (o *Op) Name() string { return o.name }
 
 // memBytes is what an 8-bit displacement of the EVEX encoding counts in.
@@ -93,7 +93,7 @@ func (o *Op) memBytes(l length, broadcast bool) int32 {
 	return l.bytes()
 }
 
-// arity is the number of operands the form takes.
+// arity returns the number of operands the form takes.
 func (f form) arity() int {
 	switch f {
 	case rm, mr:

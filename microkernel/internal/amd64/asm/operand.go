@@ -11,7 +11,6 @@ import (
 
 // Operand is anything an instruction may name: Reg, Vec, Mask, Mem or Imm.
 type Operand interface{ operand() }
-
 func (Reg) operand()     {}
 func (Vec) operand()     {}
 func (Mask) operand()    {}
@@ -102,7 +101,6 @@ func (k Mask) text() string { return fmt.Sprintf("k%d", uint8(k)) }
 
 // Imm is an 8-bit immediate, the last operand of the instructions that take one.
 type Imm uint8
-
 func (i Imm) text() string { return fmt.Sprintf("%d", uint8(i)) }
 
 // length of a vector register as the L and L'L fields encode it.
@@ -125,13 +123,13 @@ type Vec struct {
 	zero bool
 }
 
-// X is the 128-bit register n (0 to 31; 16 and up need AVX-512).
+// X returns the 128-bit register n (0 to 31; 16 and up need AVX-512).
 func X(n int) Vec { return Vec{n: uint8(n), l: l128} }
 
-// Y is the 256-bit register n (0 to 31; 16 and up need AVX-512).
+// Y returns the 256-bit register n (0 to 31; 16 and up need AVX-512).
 func Y(n int) Vec { return Vec{n: uint8(n), l: l256} }
 
-// Z is the 512-bit register n (0 to 31).
+// Z returns the 512-bit register n (0 to 31).
 func Z(n int) Vec { return Vec{n: uint8(n), l: l512} }
 
 // K returns the register as a destination merged under mask k: lanes with a zero bit keep their
@@ -150,7 +148,7 @@ func (v Vec) Y() Vec { return Vec{n: v.n, l: l256} }
 // Z returns the register at 512 bits.
 func (v Vec) Z() Vec { return Vec{n: v.n, l: l512} }
 
-// Bytes is the length of the register in bytes: 16, 32 or 64.
+// Bytes returns the length of the register in bytes: 16, 32 or 64.
 func (v Vec) Bytes() int { return int(v.l.bytes()) }
 
 func (v Vec) text() string {
@@ -175,12 +173,13 @@ type Mem struct {
 	disp        int32
 }
 
-// At is the operand [base + disp].
+// At returns the operand [base + disp].
 func At(base Reg, disp int) Mem {
 	return Mem{base: base, index: noReg, scale: 1, disp: int32(disp)}
 }
 
-// AtIndex is the operand [base + index*scale + disp]; scale is 1, 2, 4 or 8 and index is not RSP.
+// AtIndex returns the operand [base + index*scale + disp]; scale is 1, 2, 4 or 8 and index is not
+// RSP.
 func AtIndex(base, index Reg, scale, disp int) Mem {
 	return Mem{base: base, index: index, scale: uint8(scale), disp: int32(disp)}
 }
@@ -218,26 +217,19 @@ func (m Mem) text() string {
 // wide, reg32 and wordMem exist for listings only: a 64-bit constant, a register by its 32-bit
 // name, a 16-bit operand.
 type wide uint64
-
 func (w wide) text() string { return strconv.FormatUint(uint64(w), 10) }
-
 type reg32 Reg
-
 func (r reg32) text() string { return reg32Names[r&15] }
-
 type wordMem struct{ Mem }
-
 func (w wordMem) text() string { return "word ptr " + w.Mem.text() }
 
 // Imm32 is an immediate of the scalar instructions, sign-extended to 64 bits.
 type Imm32 int32
-
 func (i Imm32) text() string { return itoa(int64(i)) }
 
 // Tile is a tile register of AMX, tmm0 to tmm7. What it holds, rows of up to 64 bytes, is set by
 // LdTileCfg.
 type Tile uint8
-
 func (Tile) operand()       {}
 func (t Tile) text() string { return fmt.Sprintf("tmm%d", uint8(t)) }
 func itoa(v int64) string   { return strconv.FormatInt(v, 10) }

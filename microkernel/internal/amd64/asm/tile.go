@@ -2,8 +2,8 @@ package asm
 
 import "sandwich/microkernel/internal/code"
 
-// TileConfig is the memory operand of LdTileCfg: palette 1 with the rows and the bytes of a row of
-// each tile (Intel SDM volume 1, 18.2).
+// TileConfig returns the memory operand of LdTileCfg: palette 1 with the rows and the bytes of a
+// row of each tile (Intel SDM volume 1, 18.2).
 func TileConfig(rows, rowBytes [8]uint8) (c [64]byte) {
 	c[0] = 1
 	for i := range rows {
@@ -47,7 +47,7 @@ func (a *Asm) TileLoad(t Tile, m Mem) {
 	a.Count(code.Load, a.rowsOf(t))
 }
 
-// rowsOf is the rows that SetTiles gave a tile.
+// rowsOf returns the rows that SetTiles gave a tile.
 func (a *Asm) rowsOf(t Tile) float64 { return float64(a.tileRows[t&7]) }
 
 // TileStore writes the rows of a tile; see TileLoad.

@@ -40,7 +40,7 @@ func (g *gen) prefetch(lines int) {
 // way: the products take theirs with each turn of the loop, the softmax those that are left,
 // divided among its rows.
 
-// linesPerTurn is the share of one turn of a product.
+// linesPerTurn returns the share of one turn of a product.
 func (g *gen) linesPerTurn(columns int) int {
 	if !g.chained() {
 		return 0
@@ -50,13 +50,14 @@ func (g *gen) linesPerTurn(columns int) int {
 	return int(own*g.productShare() + 0.5)
 }
 
-// lines is a block of keys and one of values in cache lines.
+// lines returns a block of keys and one of values in cache lines.
 func (g *gen) lines() int {
 	return (positions*(g.HeadDim+g.PaddedDim())*g.ElementBytes() + 4*g.ScaleFloats()) / 64
 }
 
-// productShare is how much of a block's time the products take, counted in vector instructions:
-// widening and multiplying keys and values, against the softmax and the merge of each row.
+// productShare returns how much of a block's time the products take, counted in vector
+// instructions: widening and multiplying keys and values, against the softmax and the merge of
+// each row.
 func (g *gen) productShare() float64 {
 	rows, dim, widen := float64(g.Rows), float64(g.HeadDim), 2.0
 	if g.Int8 {
@@ -67,7 +68,7 @@ func (g *gen) productShare() float64 {
 	return products / (products + rest)
 }
 
-// linesPerRow is the share of one row of the softmax.
+// linesPerRow returns the share of one row of the softmax.
 func (g *gen) linesPerRow() int {
 	if g.Opened {
 		return 0 // its block is in a cache
@@ -91,8 +92,8 @@ func (g *gen) linesPerRow() int {
 	return max(0, (total+g.Rows-1)/g.Rows)
 }
 
-// streamShare is how much of a block's time making pairs takes, in vector instructions: against the
-// softmax and the merge of each row.
+// streamShare returns how much of a block's time making pairs takes, in vector instructions:
+// against the softmax and the merge of each row.
 func (g *gen) streamShare() float64 {
 	perPair := 8.0
 	switch {
@@ -106,13 +107,13 @@ func (g *gen) streamShare() float64 {
 	return pairs / (pairs + rest)
 }
 
-// streamTiles is the tiles of pairs of a block.
+// streamTiles returns the tiles of pairs of a block.
 func (g *gen) streamTiles() int {
 	return positions/arith.Lanes*(g.keyDims()/tileK) + g.PaddedDim()/arith.Lanes*(positions/tileK)
 }
 
-// streamLines is how many lines of the next block the pairs from p on ask for: their share of the
-// time, so that the softmax has its own.
+// streamLines returns how many lines of the next block the pairs from p on ask for: their share of
+// the time, so that the softmax has its own.
 func (g *gen) streamLines(p int) int {
 	turns := 2 * g.streamTiles() * tileK / 2 / pairUnroll / 2
 	total := int(float64(g.lines()) * g.streamShare())
@@ -129,11 +130,12 @@ func (g *gen) pairLines() int {
 	return turns * g.pairLinesPerTurn()
 }
 
-// pairLinesPerTurn is the lines of the next block that a turn of making pairs asks for, pairLines
-// those of a whole block: as many as the turns read themselves, but for the scales and odd rows.
+// pairLinesPerTurn returns the lines of the next block that a turn of making pairs asks for,
+// pairLines those of a whole block: as many as the turns read themselves, but for the scales and
+// odd rows.
 func (g *gen) pairLinesPerTurn() int { return 2 * pairUnroll * arith.Lanes * g.ElementBytes() / 64 }
 
-// integerRest is the lines that the products leave to the softmax and what follows it.
+// integerRest returns the lines that the products leave to the softmax and what follows it.
 func (g *gen) integerRest() int {
 	if g.Opened {
 		return 0
@@ -143,10 +145,10 @@ func (g *gen) integerRest() int {
 	return max(0, g.lines()-scores-values)
 }
 
-// integerLines is the lines of the next block that a turn of a product asks for which reads so many
-// itself. The products of few rows ask for all: those wait for memory, and what is between them
-// does not take long. Those of more rows ask for the share that products have of the time, counted
-// in vector instructions.
+// integerLines returns the lines of the next block that a turn of a product asks for which reads
+// so many itself. The products of few rows ask for all: those wait for memory, and what is between
+// them does not take long. Those of more rows ask for the share that products have of the time,
+// counted in vector instructions.
 func (g *gen) integerLines(read int) int {
 	if g.Opened {
 		return 0

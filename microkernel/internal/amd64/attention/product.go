@@ -50,9 +50,9 @@ func (g *gen) step(p product, i int) {
 	}
 }
 
-// embeds says whether each multiply-add repeats the element of A itself: one instruction less for
-// every two lets the core look further ahead while lines are on their way. Elements that need no
-// widening leave no room for the additional loads.
+// embeds reports whether each multiply-add repeats the element of A itself: one instruction less
+// for every two lets the core look further ahead while lines are on their way. Elements that need
+// no widening leave no room for the additional loads.
 func (g *gen) embeds(p product) bool { return g.Wide && g.operandBytes() < 4 && p.columns <= 2 }
 
 // steps emits n k-steps and moves the pointers behind them. Pairs of k begin at even n.

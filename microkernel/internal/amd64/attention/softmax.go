@@ -181,7 +181,7 @@ func (g *gen) softmaxEach(masked bool) {
 	})
 }
 
-// vector is vector j of the row.
+// vector returns vector j of the row.
 func (g *gen) vector(j int) asm.Mem { return asm.At(smRow, j*g.V(0).Bytes()) }
 
 // laneMask makes the mask of the seen lanes of vector j: an opmask, or smMask with AVX2.
@@ -237,7 +237,7 @@ func (g *gen) rowExpSteps(j int, masked bool) {
 	}
 }
 
-// laneIndex is a constant with the numbers of the positions in vector j of a row.
+// laneIndex returns a constant with the numbers of the positions in vector j of a row.
 func (g *gen) laneIndex(j int) asm.Mem {
 	w := make([]uint32, g.V(0).Bytes()/4)
 	for i := range w {

@@ -169,7 +169,7 @@ func (g *gen) panelPairs(panels int, body func()) {
 	g.Sub(streamScale, asm.Imm32(int32(4*positions*(panels/2))))
 }
 
-// streamPositionScale is the scale of a position of half k.
+// streamPositionScale returns the scale of a position of half k.
 func (g *gen) streamPositionScale(k int) func(r int) asm.Operand {
 	return func(r int) asm.Operand { return asm.At(streamScale, 4*(k*tileK+r)).Bcast() }
 }

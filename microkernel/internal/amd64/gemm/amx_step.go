@@ -76,10 +76,10 @@ func (e *amxTile) keep(turn int) (steps []func()) {
 	return steps
 }
 
-// sumAt is where the sums of row r are, for the span at k0, among those of a sub-block.
+// sumAt returns where the sums of row r are, for the span at k0, among those of a sub-block.
 func (e *amxTile) sumAt(k0, r int) int { return k0/e.Span()*amxSumBytes + r*4*qtype.PanelWidth }
 
-// sumsOfSubBlock is the bytes of the sums of a sub-block, a power of two.
+// sumsOfSubBlock returns the bytes of the sums of a sub-block, a power of two.
 func (e *amxTile) sumsOfSubBlock() int { return e.spans() * amxSumBytes }
 
 // scaleAll adds the sums of a sub-block to the accumulators.

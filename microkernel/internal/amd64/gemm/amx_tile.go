@@ -32,7 +32,7 @@ const kBlock = asm.K2
 // amxSideBySide is how many sums are scaled at the same time.
 const amxSideBySide = 4
 
-// amxForm is how the numbers of a type become bytes.
+// amxForm returns how the numbers of a type become bytes.
 func (s spec) amxForm() int8Form {
 	f := int8Form{together: 1, temps: 1}
 	if d := s.B.Desc(); d.Bits() < 8 {
@@ -87,10 +87,10 @@ const (
 	amxB     = asm.Tile(6)
 )
 
-// turns is how many sub-blocks have sums in tiles of their own.
+// turns returns how many sub-blocks have sums in tiles of their own.
 func (e *amxTile) turns() int { return amxTurns / e.spans() }
 
-// spans is the spans of a sub-block.
+// spans returns the spans of a sub-block.
 func (e *amxTile) spans() int { return qtype.SubBlockK / e.Span() }
 
 // tileNumber counts the products of the sub-blocks of a turn.
@@ -286,8 +286,8 @@ func (e *amxTile) packRows() {
 // packed is what stands at disp in the activations of row r, for the sub-block at hand.
 func (e *amxTile) packed(r, disp int) asm.Mem { return asm.At(e.rowAt, amxRow*r+disp) }
 
-// amxCounts is the instructions of an iteration of all panels of a spec, by those of one, with the
-// packing that panels share.
+// amxCounts returns the instructions of an iteration of all panels of a spec, by those of one,
+// with the packing that panels share.
 func amxCounts(s kernel.Spec, panel code.Counts) (all code.Counts) {
 	all.Add(float64(s.NR/qtype.PanelWidth), panel)
 	blocks := float64(s.MR * s.Iteration() / kernel.ActQ8Block)

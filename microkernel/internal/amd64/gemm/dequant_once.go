@@ -98,10 +98,10 @@ func (args *dequantOnceArgs) run(k *kernel.Tiles, g kernel.GemmArgs, unpack jit.
 func callDequantOnce(f jit.Func, args *dequantOnceArgs) { f.Call(unsafe.Pointer(args)) }
 func callDequantizer(f jit.Func, args *dequantArgs)     { f.Call(unsafe.Pointer(args)) }
 
-// cacheSpansOf is how many spans of a sub-block have scales of their own.
+// cacheSpansOf returns how many spans of a sub-block have scales of their own.
 func cacheSpansOf(d *qtype.Desc) int { return qtype.SubBlockK / d.Span() }
 
-// cacheSubBlock is the bytes of a sub-block that was unpacked.
+// cacheSubBlock returns the bytes of a sub-block that was unpacked.
 func cacheSubBlock(b qtype.Type) int {
 	d := b.Desc()
 	n := cacheSpansOf(d)
@@ -111,7 +111,7 @@ func cacheSubBlock(b qtype.Type) int {
 	return cacheNumbers + n*cacheLine
 }
 
-// cacheScale is where the scale of the span at k0 is, cacheOffset its offset.
+// cacheScale returns where the scale of the span at k0 is, cacheOffset its offset.
 func cacheScale(d *qtype.Desc, k0 int) int { return cacheNumbers + k0/d.Span()*cacheLine }
 
 // cacheOffset: see cacheScale.

@@ -84,10 +84,10 @@ func (e *emitter) reg(n int) asm.Vec {
 
 func (e *emitter) wide() bool { return e.s.ISA == kernel.AVX512 }
 
-// perPanel is the number of vectors across one panel.
+// perPanel returns the number of vectors across one panel.
 func (e *emitter) perPanel() int { return qtype.PanelWidth / e.s.ISA.Lanes() }
 
-// a is the operand at disp bytes into row r of A.
+// a returns the operand at disp bytes into row r of A.
 func (e *emitter) a(r, disp int) asm.Mem {
 	if e.rows != nil {
 		return e.rows(r, disp)
@@ -95,8 +95,8 @@ func (e *emitter) a(r, disp int) asm.Mem {
 	return strided(e.aBase, rLDA, r, disp)
 }
 
-// b is the operand at disp bytes into the panel of vector j; part is the size of one vector's share
-// of the operand.
+// b returns the operand at disp bytes into the panel of vector j; part is the size of one vector's
+// share of the operand.
 func (e *emitter) b(j, disp, part int) asm.Mem {
 	return strided(e.bBase, rBS, j/e.perPanel(), disp+j%e.perPanel()*part)
 }

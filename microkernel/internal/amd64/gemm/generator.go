@@ -62,7 +62,7 @@ func (v Generator) CodeSpec(s kernel.Spec) kernel.Spec {
 // NeedsOf returns no features: those of the dot product suffice.
 func (v Generator) NeedsOf(kernel.Spec) kernel.Features { return 0 }
 
-// SelfTest is needed for AMX: the kernels were developed without such a machine.
+// SelfTest returns needed for AMX: the kernels were developed without such a machine.
 func (v Generator) SelfTest(s kernel.Spec) (instead string, needed bool) {
 	return kernel.VNNI.String(), s.Dot == kernel.AMX
 }

@@ -8,8 +8,8 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// flipMask is the opmask of the negative weights of vector j; K1 holds the columns of the last
-// panel.
+// flipMask returns the opmask of the negative weights of vector j; K1 holds the columns of the
+// last panel.
 func flipMask(j int) asm.Mask { return asm.K2 + asm.Mask(j) }
 
 // flipMasks is how many of them there are.
@@ -29,12 +29,12 @@ func (e *int8Tile) levelTable() asm.Mem {
 	return e.ConstU32s(words...)
 }
 
-// byteMask is the bits of bit field i of a number, in every byte.
+// byteMask returns the bits of bit field i of a number, in every byte.
 func (e *int8Tile) byteMask(i int) uint32 {
 	return uint32(1<<e.Fields[i].Bits-1) * 0x01010101 << e.Low(i)
 }
 
-// everywhere is a vector in the pool whose 32-bit words are all the same.
+// everywhere returns a vector in the pool whose 32-bit words are all the same.
 func (e *int8Tile) everywhere(word uint32) asm.Mem {
 	words := make([]uint32, e.w[0].Bytes()/4)
 	for i := range words {
@@ -43,11 +43,11 @@ func (e *int8Tile) everywhere(word uint32) asm.Mem {
 	return e.ConstU32s(words...)
 }
 
-// ones is 1 in every 16 bits: the multiply-add by it sums pairs.
+// ones returns 1 in every 16 bits: the multiply-add by it sums pairs.
 func (e *int8Tile) ones() asm.Mem { return e.everywhere(0x00010001) }
 
-// zeroOf is the unsigned number that the dot product sees for a weight of 0, before its correction;
-// 0 where it needs none.
+// zeroOf returns the unsigned number that the dot product sees for a weight of 0, before its
+// correction; 0 where it needs none.
 func (e *int8Tile) zeroOf() int {
 	if e.s.signedDot() {
 		return 0
@@ -180,8 +180,8 @@ func (e *int8Tile) row(r, g int, first bool) {
 	}
 }
 
-// inWords says that the multiply-add of a whole span fits 16 bits: numbers of four bits over 32 k
-// reach 8 * 2 * 15 * 127 = 30480.
+// inWords reports whether the multiply-add of a whole span fits 16 bits: numbers of four bits over
+// 32 k reach 8 * 2 * 15 * 127 = 30480.
 func (e *int8Tile) inWords() bool { return e.form.words == e.Span()/4 }
 
 // multiplyAdd is the dot product without VNNI. Pairs of products are summed in 16 bits for as long

@@ -57,7 +57,7 @@ func (t subBlocks) blocks(loop func(func()), body func()) {
 	})
 }
 
-// blockScale is scale n at the head of the block, for vector j.
+// blockScale returns scale n at the head of the block, for vector j.
 func (t subBlocks) blockScale(j, n int) asm.Mem {
 	part := t.reg(0).Bytes() / 2
 	disp := 2*qtype.PanelWidth*n + j%t.perPanel()*part
@@ -73,7 +73,7 @@ func (t subBlocks) blockScale(j, n int) asm.Mem {
 	return asm.AtIndex(base, t.head, 1, disp)
 }
 
-// subBlock is where the sub-block begins, from the panel pointer.
+// subBlock returns where the sub-block begins, from the panel pointer.
 func (t subBlocks) subBlock() int {
 	if t.SubBlocks() == 1 {
 		return t.HeadBytes()
@@ -81,7 +81,7 @@ func (t subBlocks) subBlock() int {
 	return 0
 }
 
-// sub is the bytes of scales number n of the sub-block, for vector j.
+// sub returns the bytes of scales number n of the sub-block, for vector j.
 func (t subBlocks) sub(j, n int) asm.Mem {
 	return t.b(j, t.subBlock()+qtype.PanelWidth*n, t.reg(0).Bytes()/4)
 }
@@ -96,8 +96,8 @@ func (t subBlocks) field(i, j, k, plane int) (word asm.Operand, bit int) {
 	return t.b(j, t.subBlock()+at, t.reg(0).Bytes()), bit
 }
 
-// linesOfSubBlock is the bytes of a sub-block that are prefetched while it is used: with the head
-// of the block, where that is one sub-block.
+// linesOfSubBlock returns the bytes of a sub-block that are prefetched while it is used: with the
+// head of the block, where that is one sub-block.
 func (t subBlocks) linesOfSubBlock() int {
 	if t.SubBlocks() == 1 {
 		return t.HeadBytes() + t.SubBlockBytes()

@@ -7,8 +7,8 @@ import (
 	"sandwich/microkernel/internal/kernel"
 )
 
-// newBF16 is the tile of the chain "pair" on AVX512_BF16: for each pair of k, one VDPBF16PS for
-// each accumulator. Panels are its operand as they are packed.
+// newBF16 returns the tile of the chain "pair" on AVX512_BF16: for each pair of k, one VDPBF16PS
+// for each accumulator. Panels are its operand as they are packed.
 func newBF16(a *asm.Asm, s spec) (_ *emitter, emit func()) {
 	e := &pairTile{emitter: newEmitter(a, s)}
 	if !s.pairFromMemory() {

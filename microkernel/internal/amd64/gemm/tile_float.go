@@ -8,8 +8,8 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// newFloat is the tile of the chain "wide" for weights that have no scales: per k, a vector of W is
-// widened and multiplied by each row's element of A.
+// newFloat returns the tile of the chain "wide" for weights that have no scales: per k, a vector
+// of W is widened and multiplied by each row's element of A.
 func newFloat(a *asm.Asm, s spec) (_ *emitter, emit func()) {
 	e := &floatTile{emitter: newEmitter(a, s)}
 	if !s.bFromMemory() {

@@ -6,10 +6,10 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// newInt8 is the tile of the chain "block". Per span of k that shares scales: the exact integer dot
-// product of every accumulator, its conversion to float, and one FMA by the product of the two
-// scales; then one FMA by the offset where weights have it. Of the chain "group" it is the scale of
-// the weights alone, and that of the activations comes last (endGroup).
+// newInt8 returns the tile of the chain "block". Per span of k that shares scales: the exact
+// integer dot product of every accumulator, its conversion to float, and one FMA by the product of
+// the two scales; then one FMA by the offset where weights have it. Of the chain "group" it is the
+// scale of the weights alone, and that of the activations comes last (endGroup).
 func newInt8(a *asm.Asm, s spec) (_ *emitter, emit func()) {
 	e := newInt8Tile(a, s)
 	return e.emitter, func() { e.function(e.setup, e.body) }
@@ -178,7 +178,7 @@ func (e *int8Tile) loadHeads() {
 	}
 }
 
-// head is half n of the block, of vector j, in a register: v, unless it is kept.
+// head returns half n of the block, of vector j, in a register: v, unless it is kept.
 func (e *int8Tile) head(v asm.Vec, j, n int) asm.Vec {
 	if e.heads != nil {
 		return e.heads[n][j]

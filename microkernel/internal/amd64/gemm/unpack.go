@@ -91,7 +91,7 @@ func (u *unpacker) low() int         { return 23 - u.Bits() }
 func (u *unpacker) oneBits() uint32  { return uint32(127+u.Bits()) << 23 }
 func (u *unpacker) takeOff() float32 { return -float32(int(1)<<u.Bits() + u.ZeroPoint) }
 
-// fieldMask is the bits of a bit field in a number.
+// fieldMask returns the bits of a bit field in a number.
 func (u *unpacker) fieldMask(p int) uint32 { return (1<<u.Fields[p].Bits - 1) << u.Low(p) }
 
 func (u *unpacker) setup() {
@@ -122,7 +122,8 @@ func (u *unpacker) setup() {
 	}
 }
 
-// floats is sixteen entries of the table from number `from` on; numbers of few bits repeat in it.
+// floats returns sixteen entries of the table from number `from` on; numbers of few bits repeat in
+// it.
 func (u *unpacker) floats(from int) []uint32 {
 	out := make([]uint32, 16)
 	for i := range out {
@@ -136,7 +137,7 @@ func (u *unpacker) floats(from int) []uint32 {
 	return out
 }
 
-// splat is a constant in all lanes: an embedded broadcast, or a whole vector in the pool.
+// splat returns a constant in all lanes: an embedded broadcast, or a whole vector in the pool.
 func (e *emitter) splat(v uint32) asm.Mem {
 	if e.wide() {
 		return e.ConstU32(v).Bcast()

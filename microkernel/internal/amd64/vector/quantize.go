@@ -21,10 +21,10 @@ const (
 	q8Bits = asm.R13 // of the largest magnitude
 )
 
-// q8Regs is how many registers hold 32 elements.
+// q8Regs returns how many registers hold 32 elements.
 func (g gen) q8Regs() int { return 32 / arith.Lanes * g.Parts }
 
-// q8Field is where a field of the block at hand is.
+// q8Field returns where a field of the block at hand is.
 func q8Field(at int) asm.Mem { return asm.At(q8Out, at) }
 
 // emitQuantizeQ8: P x, row of ActQ8 blocks; N blocks of 32. A block is 48 bytes: scale, -128 times

@@ -16,7 +16,7 @@ type field struct {
 	values  []int // of numbers: what a test may draw
 }
 
-// unsigned is a field of the given bits for multiples of scale.
+// unsigned returns a field of the given bits for multiples of scale.
 func unsigned(bits, scale, at int) field {
 	top := (1<<bits - 1) * scale
 	return field{
@@ -25,7 +25,7 @@ func unsigned(bits, scale, at int) field {
 	}
 }
 
-// signed is unsigned with a sign.
+// signed returns unsigned with a sign.
 func signed(bits, scale, at int) field {
 	half := 1 << (bits - 1)
 	return field{
@@ -36,8 +36,8 @@ func signed(bits, scale, at int) field {
 	}
 }
 
-// shifted is a vector shift by n of elements of the given bits: to the right it is stored as 2*bits
-// - n, to the left as bits + n.
+// shifted returns a vector shift by n of elements of the given bits: to the right it is stored as
+// 2*bits - n, to the left as bits + n.
 func shifted(bits int, right bool) field {
 	f := field{values: []int{1, bits / 2, bits - 1}}
 	f.encode = func(v int) (uint32, bool) {
@@ -49,8 +49,8 @@ func shifted(bits int, right bool) field {
 	return f
 }
 
-// element is the lane of a vector in the five bits from 16 on: the lane's number above a one that
-// stands for its size.
+// element returns the lane of a vector in the five bits from 16 on: the lane's number above a one
+// that stands for its size.
 func element(log int) field {
 	lanes := 16 >> log
 	return field{
@@ -136,7 +136,7 @@ func scalableAt(c class, prefix string, at, n int) field {
 	return field{class: c, prefix: prefix, encode: func(v int) (uint32, bool) { return uint32(v) << at, v < n }}
 }
 
-// tileAt is the number of one of the four tiles of 32-bit elements.
+// tileAt returns the number of one of the four tiles of 32-bit elements.
 func tileAt(at int) field {
 	return field{
 		class: number, encode: func(v int) (uint32, bool) { return uint32(v) << at, v >= 0 && v < 4 },
@@ -146,7 +146,7 @@ func tileAt(at int) field {
 
 var places = map[byte]int{'d': 0, 't': 0, 'n': 5, 'm': 16, 'a': 10, 'u': 10}
 
-// fieldOf is the field that a name in a syntax stands for.
+// fieldOf returns the field that a name in a syntax stands for.
 func fieldOf(name string) field {
 	if f, ok := numbers()[name]; ok {
 		f.class, f.prefix = number, "#"

@@ -42,7 +42,7 @@ func (a *Asm) jump(word uint32, l Label, f branchField) {
 	a.put(word)
 }
 
-// register is the number of a register in an instruction that the table does not hold.
+// register returns the number of a register in an instruction that the table does not hold.
 func (a *Asm) register(n uint8) uint32 {
 	if n > 31 {
 		a.Fail("there is no register %d", n)

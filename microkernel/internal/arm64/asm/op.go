@@ -63,7 +63,7 @@ func (o *Op) parse() *parsed {
 	return &o.parsed
 }
 
-// writes says that the instruction changes the general register of a name in its syntax: its
+// writes reports whether the instruction changes the general register of a name in its syntax: its
 // result, what it loads, or an address that it moves on, as the text behind the name shows.
 func (o *Op) writes(name, after string) bool {
 	switch name[1] {

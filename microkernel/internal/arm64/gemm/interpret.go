@@ -5,8 +5,8 @@ import (
 	"sandwich/microkernel/internal/kernel"
 )
 
-// AssembleByRows is Assemble for a kernel of outer products of bytes with dot products in their
-// place: for tests on emulators that do not know SMOPA, or get it wrong.
+// AssembleByRows returns Assemble for a kernel of outer products of bytes with dot products in
+// their place: for tests on emulators that do not know SMOPA, or get it wrong.
 func AssembleByRows(s kernel.Spec) ([]byte, error) {
 	a := asm.New(asm.SME)
 	emitSMEInt8(a, spec{s}, rowByRow)

@@ -8,8 +8,8 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// newSME is the tile of the chain "wide" for weights without scales as outer products in the ZA
-// array: a column of A times a row of W for one k after the other, fused, so that the bits are
+// newSME returns the tile of the chain "wide" for weights without scales as outer products in the
+// ZA array: a column of A times a row of W for one k after the other, fused, so that the bits are
 // those of every other kernel. Rows of A are loaded into one tile and read back as columns. The
 // other three tiles accumulate: of eight by eight elements, which streaming vectors of 256 bits
 // hold, or of sixteen by sixteen.
@@ -114,7 +114,7 @@ func (e *smeTile) clip(columns asm.X) {
 	e.Bind(few)
 }
 
-// mask is the columns that vector v of the tile has in C.
+// mask returns the columns that vector v of the tile has in C.
 func (e *smeTile) mask(v int) asm.P {
 	first := (e.s.NR - qtype.PanelWidth) / e.lanes // vector of the last panel
 	if v < first {

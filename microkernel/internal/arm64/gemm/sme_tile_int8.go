@@ -11,11 +11,12 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// newSMEInt8 is the tile of the chain "block" on SME: for a span of k that shares scales the exact
-// integer sums of all rows and columns as outer products of four k in the ZA array, the products of
-// all their scales as one outer product more, then row by row the conversion and the FMA; then one
-// FMA by the offset where weights have it. Accumulators are vectors: a row of ZA cannot be scaled.
-// Blocks of activations, twelve words a row, are loaded into a tile and read back as columns.
+// newSMEInt8 returns the tile of the chain "block" on SME: for a span of k that shares scales the
+// exact integer sums of all rows and columns as outer products of four k in the ZA array, the
+// products of all their scales as one outer product more, then row by row the conversion and the
+// FMA; then one FMA by the offset where weights have it. Accumulators are vectors: a row of ZA
+// cannot be scaled. Blocks of activations, twelve words a row, are loaded into a tile and read
+// back as columns.
 func newSMEInt8(a *asm.Asm, s spec) (_ *tile, emit func()) {
 	product := func(e *smeInt8) { e.I(asm.SMOPA, smeSums, smeRowBytes, smeAllBytes, smeT, smeW) }
 	return &tile{used: s.MR*s.NR/s.smeLanes() + int(smeEnd-smeW)}, func() { emitSMEInt8(a, s, product) }
@@ -142,8 +143,8 @@ func (e *smeInt8) setup() {
 	}
 }
 
-// secondMask is the register of the mask of the second bit field of numbers: that of levels, or of
-// offsets, which weights with levels do not have.
+// secondMask returns the register of the mask of the second bit field of numbers: that of levels,
+// or of offsets, which weights with levels do not have.
 func (e *smeInt8) secondMask() asm.V {
 	if e.Codebook != nil {
 		return smeOffset
@@ -174,7 +175,7 @@ func (e *smeInt8) eachAcc(move *asm.Op) {
 	}
 }
 
-// acc is the accumulator of row r, vector v.
+// acc returns the accumulator of row r, vector v.
 func (e *smeInt8) acc(r, v int) asm.V { return smeAcc + asm.V(r*e.vectors()+v) }
 
 // blocks runs body once for each sub-block of the blocks of a panel. In a block of one sub-block

@@ -10,10 +10,10 @@ import (
 // bf16Lanes is the elements of k that one vector of a row of A holds.
 const bf16Lanes = 8
 
-// newBF16 is the tile of the chain "pair". BFDOT: for each pair of k and each row, four columns of
-// a panel as they are packed, by a lane of the row. BFMMLA: two rows by two columns and two pairs
-// of k, where the word pairs of a column are brought side by side; it adds them one after the
-// other, so that the bits are the same. A last row without a partner takes BFDOT.
+// newBF16 returns the tile of the chain "pair". BFDOT: for each pair of k and each row, four
+// columns of a panel as they are packed, by a lane of the row. BFMMLA: two rows by two columns and
+// two pairs of k, where the word pairs of a column are brought side by side; it adds them one
+// after the other, so that the bits are the same. A last row without a partner takes BFDOT.
 func newBF16(a *asm.Asm, s spec) (_ *tile, emit func()) {
 	e := &pairTile{tile: newTile(a, s)}
 	e.a = e.vecs(s.MR)

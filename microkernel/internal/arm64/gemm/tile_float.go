@@ -8,8 +8,8 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// newFloat is the tile of the chain "wide" for weights that have no scales. A register holds an
-// element of A in all lanes (Load) or four consecutive k of a row, of which each FMLA takes one
+// newFloat returns the tile of the chain "wide" for weights that have no scales. A register holds
+// an element of A in all lanes (Load) or four consecutive k of a row, of which each FMLA takes one
 // lane (Lane).
 func newFloat(a *asm.Asm, s spec) (_ *tile, emit func()) {
 	e := &floatTile{tile: newTile(a, s)}

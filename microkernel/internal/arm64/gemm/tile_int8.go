@@ -8,10 +8,10 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// newInt8 is the tile of the chain "block", four columns at a time: for a span of k that shares
-// scales the exact integer dot products of all rows, their conversion to float, and one FMA by the
-// product of the two scales; then one FMA by the offset where weights have it. Numbers take part
-// with their sign, so that nothing is to be taken off afterwards.
+// newInt8 returns the tile of the chain "block", four columns at a time: for a span of k that
+// shares scales the exact integer dot products of all rows, their conversion to float, and one FMA
+// by the product of the two scales; then one FMA by the offset where weights have it. Numbers take
+// part with their sign, so that nothing is to be taken off afterwards.
 func newInt8(a *asm.Asm, s spec) (_ *tile, emit func()) {
 	e := &int8Tile{subBlocks: newSubBlocks(newTile(a, s))}
 	e.dot = e.vecs(s.MR)

@@ -106,7 +106,6 @@ const (
 
 func (g *fused) a(r int) asm.X { return fA0 + asm.X(r) }
 func (g *fused) b(c int) asm.X { return fB0 + asm.X(c) }
-
 func (g *fused) arg(x asm.X, at int) { g.I(asm.LDRX, x, nArgs, asm.Imm(at)) }
 
 func (g *fused) emit() {
@@ -206,6 +205,7 @@ type product struct {
 func (g *fused) vectors(p product) int          { return p.columns * blockRegs }
 func (g *fused) acc(p product, r, j int) asm.V  { return asm.V(r*g.vectors(p) + j) }
 func (g *fused) element(p product, r int) asm.V { return asm.V(g.Rows*g.vectors(p) + r) }
+
 func (g *fused) vectorOfB(p product, i, j int) asm.V {
 	return asm.V(20 + (i*g.vectors(p)+j)%10)
 }

@@ -113,7 +113,7 @@ func (g gen) deltaRow(tail bool) {
 	g.nextRow(nDeltaBeta, 4)
 }
 
-// pick is the sum that a row of the state is added to.
+// pick returns the sum that a row of the state is added to.
 func pick(isOdd bool, even, odd block) block {
 	if isOdd {
 		return odd

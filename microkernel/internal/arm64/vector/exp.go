@@ -8,7 +8,7 @@ import (
 // emitExp is the registers of one exponential: p becomes exp(x), the others are clobbered.
 type expRegs struct{ p, x, n, z asm.V }
 
-// expOf is the exponentials of a block, in blocks of registers.
+// expOf returns the exponentials of a block, in blocks of registers.
 func expOf(p, x, n, z block) []expRegs {
 	var out []expRegs
 	each(func(i int) { out = append(out, expRegs{p.v(i), x.v(i), n.v(i), z.v(i)}) })

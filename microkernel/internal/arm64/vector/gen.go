@@ -48,9 +48,7 @@ const (
 
 // block is four consecutive vector registers, 0 to 7.
 type block int
-
 func (b block) v(i int) asm.V { return asm.V(4*int(b) + i) }
-
 const blockRegs = 4
 
 // nConst and nConst2 hold constants on their way into an instruction.
@@ -87,12 +85,15 @@ func each(f func(i int)) {
 
 // op2 and op3 apply an instruction to whole blocks, opAll with the same last operand for all.
 func (g gen) op2(o *asm.Op, d, n block) { each(func(i int) { g.I(o, d.v(i), n.v(i)) }) }
+
 func (g gen) op3(o *asm.Op, d, n, m block) {
 	each(func(i int) { g.I(o, d.v(i), n.v(i), m.v(i)) })
 }
+
 func (g gen) opAll(o *asm.Op, d, n block, m asm.V) {
 	each(func(i int) { g.I(o, d.v(i), n.v(i), m) })
 }
+
 func (g gen) zero(b block) { each(func(i int) { g.Zero(b.v(i)) }) }
 
 // cursor is a pointer that goes on by step bytes with each group.
@@ -101,7 +102,7 @@ type cursor struct {
 	step int
 }
 
-// floats are cursors over float32.
+// floats returns cursors over float32.
 func floats(x ...asm.X) []cursor {
 	var out []cursor
 	for _, r := range x {
