@@ -5,9 +5,9 @@ import (
 	"unsafe"
 )
 
-// BlockReader multiplies few rows by panels of q8_0 weights in blocks of k, each of which is asked
-// for while all rows pass over the one before, as slices of few rows do. profiles/calibrate
-// measures by it how deep such blocks should be. It is for one caller at a time.
+// BlockReader multiplies few rows by panels of q8_0 weights in blocks of k, each of which is
+// prefetched while all rows pass over the one before, as in slices of few rows. profiles/calibrate
+// uses it to measure the best depth of such blocks. It is not safe for concurrent use.
 type BlockReader struct {
 	Spec   Spec
 	Bytes  int // of panels that one call reads: a region is read in whole calls
@@ -18,8 +18,8 @@ type BlockReader struct {
 	c      []float32
 }
 
-// Rows, panels and depth of a call of a BlockReader: those of a short prompt or of a batch that
-// generates, on a matrix of usual size.
+// Rows, panels and depth of a call of a BlockReader: those of a short prompt or a decode batch, on
+// a matrix of common size.
 const (
 	blockRows   = 9
 	blockPanels = 4
@@ -28,8 +28,8 @@ const (
 	blockStride = blockSteps + 1 // of rows, of which L1 could not hold as many otherwise
 )
 
-// NewBlockReader builds the kernel of an instruction set for blocks of at most so many bytes, and
-// at least of one step of k. It is not native where there is no such code.
+// NewBlockReader builds the kernel of an instruction set for blocks of at most the given bytes,
+// and at least one step of k. It is not native if there is no such code.
 func NewBlockReader(isa ISA, bytes int) (*BlockReader, error) {
 	var tile *Spec
 	for panels := blockPanels; panels > 0 && tile == nil; panels-- {
@@ -54,14 +54,14 @@ func NewBlockReader(isa ISA, bytes int) (*BlockReader, error) {
 	return r, nil
 }
 
-// Native reports whether the reader runs generated code: it reads nothing otherwise.
+// Native reports whether the reader runs generated code. Otherwise it reads nothing.
 func (r *BlockReader) Native() bool { return r.kernel != nil }
 
-// at returns the k where a block begins.
+// at returns the k at which a block begins.
 func (r *BlockReader) at(block int) int { return block * blockSteps / r.blocks * ActQ8Block }
 
-// Read reads one call's bytes from b, which lives off the Go heap or is kept alive. What they say
-// does not matter. What lies behind them is asked for and not read.
+// Read reads Bytes bytes of any content from b, which is off the Go heap or kept alive. It
+// prefetches the bytes after them but does not read them.
 func (r *BlockReader) Read(b []byte) {
 	args := GemmArgs{A: unsafe.Pointer(&r.a[0]), AStride: blockStride * ActQ8Bytes,
 		B: unsafe.Pointer(&b[:r.Bytes][0]), BStride: r.stride, C: unsafe.Pointer(&r.c[0]), CStride: 4 * r.Spec.NR,

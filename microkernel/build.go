@@ -12,8 +12,9 @@ import (
 )
 
 // BuildAll generates kernels for all specs together, which seals executable memory once. Each spec
-// must be valid and within the features of this host; the error names the first that is not, and
-// nothing is built then.
+// must be valid and within the features of this host; otherwise BuildAll builds nothing and the
+// error names the first such spec. If executable memory is forbidden, and under the race detector,
+// the kernels are plain Go.
 func BuildAll(specs []Spec) ([]*Kernel, error) {
 	for _, s := range specs {
 		if err := s.Validate(); err != nil {
@@ -49,7 +50,8 @@ func BuildAll(specs []Spec) ([]*Kernel, error) {
 	return out, nil
 }
 
-// loadTiles generates what the specs need and the cache lacks, and loads it in one piece.
+// loadTiles generates the tile functions that the specs need and the cache lacks, and loads them
+// together.
 func loadTiles(specs []Spec) error {
 	var missing []Spec
 	seen := map[Spec]bool{}
@@ -85,8 +87,8 @@ func loadTiles(specs []Spec) error {
 	return nil
 }
 
-// assemble generates the code of each tile, on as many threads as Go runs: a plan has some hundred,
-// and whoever loads a model waits for them.
+// assemble generates the code of each tile on all threads of the Go scheduler: a plan has hundreds
+// of tiles, and loading a model waits for them.
 func assemble(tiles []Spec) ([][]byte, error) {
 	codes, errs := make([][]byte, len(tiles)), make([]error, len(tiles))
 	var next atomic.Int64
@@ -107,8 +109,8 @@ func assemble(tiles []Spec) ([][]byte, error) {
 	return codes, nil
 }
 
-// cachedTiles returns the table of tile functions of a spec whose tiles are loaded; nil for plain
-// Go.
+// cachedTiles returns the table of tile functions of a spec whose tiles are loaded, or nil for
+// plain Go.
 func cachedTiles(s Spec) []jit.Func {
 	if !s.ISA.Generates() {
 		return nil
@@ -121,8 +123,7 @@ func cachedTiles(s Spec) []jit.Func {
 	return out
 }
 
-// Build generates a kernel that this host can run. Where executable memory is forbidden, and under
-// the race detector, the kernel is its plain-Go oracle.
+// Build is BuildAll for one spec.
 func Build(s Spec) (*Kernel, error) {
 	ks, err := BuildAll([]Spec{s})
 	if err != nil {
@@ -131,8 +132,8 @@ func Build(s Spec) (*Kernel, error) {
 	return ks[0], nil
 }
 
-// tileCache holds every tile function of the process, keyed by its spec with MR and NR of the tile
-// itself: kernels that differ only in size share their tails.
+// tileCache holds every tile function of the process by its spec with the MR and NR of the tile:
+// kernels that differ only in size share their tails.
 var tileCache struct {
 	sync.Mutex
 	funcs map[Spec]jit.Func

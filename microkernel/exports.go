@@ -5,8 +5,7 @@ import (
 	"sandwich/microkernel/internal/ref"
 )
 
-// What a kernel is, what a CPU has and what a call looks like: shared with the backends, and
-// documented where they are declared.
+// The types of kernels, CPUs and calls are declared in package kernel, which the backends share.
 type (
 	ISA      = kernel.ISA
 	Features = kernel.Features
@@ -17,8 +16,8 @@ type (
 	ActQ8    = kernel.ActQ8
 )
 
-// The instruction sets, narrow to wide within an architecture. Outside the backends they are names:
-// what one can do is asked.
+// The instruction sets, narrow to wide within an architecture. Other packages do not compare them;
+// they ask what an instruction set can do.
 const (
 	Go     = kernel.Go
 	AVX2   = kernel.AVX2
@@ -71,26 +70,27 @@ const (
 	BFDot   = kernel.BFDot
 )
 
-// MaxSinglePrefetch is the greatest prefetch distance at which a kernel asks for each line once.
+// MaxSinglePrefetch is the largest prefetch distance in bytes at which a kernel requests each line
+// once.
 const MaxSinglePrefetch = kernel.MaxSinglePrefetch
 
-// The blocks of quantized activations, see ActQ8.
+// Sizes of quantized activations, see ActQ8.
 const (
 	ActQ8Bytes = kernel.ActQ8Bytes
 	ActQ8Block = kernel.ActQ8Block
 	ActQ8Group = kernel.ActQ8Group
 )
 
-// ParseISA returns the inverse of ISA.String. The error lists what it knows.
+// ParseISA is the inverse of ISA.String. The error lists what it knows.
 func ParseISA(s string) (ISA, error) { return kernel.ParseISA(s) }
 
-// ParseFeatures returns the inverse of Features.String.
+// ParseFeatures is the inverse of Features.String.
 func ParseFeatures(s string) (Features, error) { return kernel.ParseFeatures(s) }
 
-// ParseCompute returns the inverse of Compute.String.
+// ParseCompute is the inverse of Compute.String.
 func ParseCompute(s string) (Compute, error) { return kernel.ParseCompute(s) }
 
-// ParseSpec returns the inverse of Spec.String: each spec has one spelling. It does not validate.
+// ParseSpec is the inverse of Spec.String: each spec has one spelling. It does not validate.
 func ParseSpec(text string) (Spec, error) { return kernel.ParseSpec(text) }
 
 // Space lists the kernels of one instruction set, compute path and weight type that the features
@@ -99,8 +99,7 @@ func Space(host Features, isa ISA, c Compute, b WeightType) []Spec {
 	return SpaceOf(host, isa, c, b, func(Spec) bool { return true })
 }
 
-// SpaceOf returns Space without the kernels that keep refuses, which are told before their
-// registers are counted: the rules of thumb look at one in thirty.
+// SpaceOf is Space with a filter that is asked before registers are counted, which is expensive.
 func SpaceOf(host Features, isa ISA, c Compute, b WeightType, keep func(Spec) bool) []Spec {
 	return kernel.Space(host, isa, c, b, keep)
 }
@@ -108,13 +107,12 @@ func SpaceOf(host Features, isa ISA, c Compute, b WeightType, keep func(Spec) bo
 // ActQ8RowBytes returns the length of a row of k quantized activations; k is a multiple of 32.
 func ActQ8RowBytes(k int) int { return kernel.ActQ8RowBytes(k) }
 
-// Host is what this machine can run, within what the environment variable SANDWICH_FEATURES leaves
-// of it: features separated by commas make it a lesser machine. A value that cannot be read leaves
-// all; HostError says so.
+// Host returns the features of this machine, restricted by the environment variable
+// SANDWICH_FEATURES to the features it lists, separated by commas. A value that cannot be parsed
+// restricts nothing; HostError reports it.
 func Host() Features { return kernel.Host() }
 
-// HostError says what is wrong with the value of that variable; nil where nothing is, or it is not
-// set.
+// HostError returns what is wrong with the value of SANDWICH_FEATURES, or nil.
 func HostError() error { return kernel.HostError() }
 
 // RunRef computes a call in plain Go with correctly rounded arithmetic, for the compute path and

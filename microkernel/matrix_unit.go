@@ -6,22 +6,22 @@ import (
 	"unsafe"
 )
 
-// matrixUnits is the features of matrix units that multiply bytes.
+// matrixUnits are the features of matrix units that multiply bytes.
 const matrixUnits = HasAMX | HasSME | HasSMEInt8
 
-// unitKernel returns the widest kernel for q8_0 weights on the matrix unit of an instruction set;
-// nil where these features have none.
+// unitKernel returns the widest kernel for q8_0 weights on the matrix unit of an instruction set,
+// or nil without one.
 func unitKernel(isa ISA, f Features) *Spec {
 	return largest(SpaceOf(f, isa, ComputeInt8, Q8_0, Spec.MatrixUnit))
 }
 
-// vectorKernel returns the kernel with the largest tile of those that have no matrix unit.
+// vectorKernel returns the kernel with the largest tile among those without a matrix unit.
 func vectorKernel(isa ISA, f Features) *Spec {
 	return largest(SpaceOf(f, isa, ComputeInt8, Q8_0, func(s Spec) bool { return !s.MatrixUnit() && s.OrdinaryForm() }))
 }
 
-// unitPeak runs a kernel on operands of its own, which lie in the second-level cache as those of a
-// slice do.
+// unitPeak runs a kernel on its own operands, which fit the second-level cache as those of a slice
+// do.
 type unitPeak struct {
 	kernel *Kernel
 	args   GemmArgs // without C
@@ -30,7 +30,7 @@ type unitPeak struct {
 	c      sync.Pool // of []float32: of each caller alone
 }
 
-// Rows and depth of a call of unitPeak, those of a slice of many rows.
+// Rows and depth of a call of unitPeak: those of a slice of many rows.
 const (
 	unitRows  = 128
 	unitDepth = 1024

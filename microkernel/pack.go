@@ -8,10 +8,10 @@ import (
 )
 
 // Pack packs rows [n0, n1) of a weight matrix into dst, which holds the whole packed matrix of
-// l.Bytes() bytes. raw begins at the first element of row n0 and its rows are rowStride bytes apart
-// (0: dense), so that a cut along k is packed by offsetting raw and keeping the stride of the whole
-// tensor. n0 is a multiple of PanelWidth, and n1 too unless it is N: different calls then write
-// different panels, and may run on different threads. Columns beyond N become zeros.
+// l.Bytes() bytes. raw begins at the first element of row n0, and its rows are rowStride bytes
+// apart (0: dense); to pack a cut along k, offset raw and keep the stride of the whole tensor. n0
+// is a multiple of PanelWidth, and so is n1 unless it is N: different calls then write different
+// panels and may run concurrently. Columns beyond N become zeros.
 func Pack(dst []byte, l Layout, n0, n1 int, raw []byte, rowStride int) error {
 	if err := l.Validate(); err != nil {
 		return err
@@ -42,9 +42,8 @@ func Pack(dst []byte, l Layout, n0, n1 int, raw []byte, rowStride int) error {
 }
 
 // Unpack writes the elements [k0, k1) of column n of a packed matrix, row n of the tensor, as
-// float32: the bits that dequantizing that row gives. k0 is a multiple of KStep, and k1 too unless
-// it is K. Where the head of a model is its embedding, forwards read the rows of their tokens by
-// it.
+// float32, with the bits of dequantizing that row. k0 is a multiple of KStep, and so is k1 unless
+// it is K. Forwards use it to read token embeddings if the output matrix is also the embedding.
 func Unpack(dst []float32, packed []byte, l Layout, n, k0, k1 int) error {
 	if err := l.Validate(); err != nil {
 		return err

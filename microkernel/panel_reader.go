@@ -6,29 +6,29 @@ import (
 	"unsafe"
 )
 
-// PanelReader multiplies one row by float32 panels as generation does, whose time is that of
-// reading them. profiles/calibrate measures by it whether it pays to ask for weights ahead of their
-// use. It is for one caller at a time.
+// PanelReader multiplies one row by float32 panels, as generation does; its time is that of
+// reading them. profiles/calibrate uses it to measure whether software prefetch pays off. It is
+// not safe for concurrent use.
 type PanelReader struct {
-	Spec Spec // float32 weights in as many panels side by side as tiles of few rows have
-	// Bytes of panels that one call reads, some ten microseconds' worth: a region is read in whole
-	// calls
+	Spec Spec // kernel for float32 weights with as many panels as tiles of few rows have
+	// Bytes is the length of the panels that one call reads, about ten microseconds. A region is
+	// read in whole calls.
 	Bytes  int
 	stride int // of panels
 	kernel *Kernel
 	row, c []float32
 }
 
-// Panels and depth of a call of a PanelReader, those of a slice of few rows.
+// Panels and depth of a call of a PanelReader: those of a slice of few rows.
 const (
 	streamPanels = 4
 	streamDepth  = 1024
 )
 
-// NewPanelReader builds the kernel of an instruction set that asks for each line so many bytes
-// ahead, once (MaxSinglePrefetch), or for none (0). Its Spec names plain Go where no code can be
-// generated.
-func NewPanelReader(isa ISA, ahead int) (*PanelReader, error) {
+// NewPanelReader builds the kernel of an instruction set with a prefetch distance in bytes, at
+// most MaxSinglePrefetch, or without software prefetch (0). If no code can be generated, its Spec
+// names plain Go.
+func NewPanelReader(isa ISA, distance int) (*PanelReader, error) {
 	widest := SpaceOf(Host(), isa, ComputeF32, F32, func(s Spec) bool {
 		return s.OrdinaryForm() && !s.MatrixUnit() && s.NR <= streamPanels*PanelWidth
 	})
@@ -43,7 +43,7 @@ func NewPanelReader(isa ISA, ahead int) (*PanelReader, error) {
 	}
 	spec := *s
 	if spec.CanPrefetch() {
-		spec = spec.WithPrefetch(ahead)
+		spec = spec.WithPrefetch(distance)
 	}
 	k, err := Build(spec)
 	if err != nil {
@@ -57,11 +57,10 @@ func NewPanelReader(isa ISA, ahead int) (*PanelReader, error) {
 		row: make([]float32, streamDepth), c: make([]float32, spec.NR)}, nil
 }
 
-// Native reports whether the reader runs generated code: it reads nothing otherwise.
+// Native reports whether the reader runs generated code. Otherwise it reads nothing.
 func (r *PanelReader) Native() bool { return r.kernel != nil }
 
-// Read reads one call's bytes from b, which holds finite numbers and lives off the Go heap or is
-// kept alive.
+// Read reads Bytes bytes from b, which holds finite numbers and is off the Go heap or kept alive.
 func (r *PanelReader) Read(b []byte) {
 	args := GemmArgs{A: unsafe.Pointer(&r.row[0]), AStride: 4 * streamDepth, B: unsafe.Pointer(&b[:r.Bytes][0]),
 		BStride: r.stride, C: unsafe.Pointer(&r.c[0]), CStride: 4 * r.Spec.NR, M: 1, N: r.Spec.NR,

@@ -10,27 +10,29 @@ import (
 	"sandwich/microkernel/internal/jit"
 )
 
-// PeakSpec names a compute roof: the fastest multiply-add of one instruction set on one data type.
+// PeakSpec names a compute ceiling: the fastest multiply-add of one instruction set on one data
+// type.
 type PeakSpec struct {
 	ISA  ISA
 	Type string // f32, int8 (u8 x s8 into s32), bf16 (pairs into f32), or one of Int8Types
 }
 
-// Where an instruction set has a matrix unit for bytes, its roof int8 is that of the unit alone.
-// These say how its kernels compare with those on vectors.
+// The ceiling int8 of an instruction set with a matrix unit for bytes is that of the unit alone.
+// These types compare its kernels with those on vectors.
 const (
 	Int8Vectors      = "int8-vectors"       // dot products of vectors
 	Int8Kernel       = "int8-kernel"        // q8_0 weights on the unit, with all that a kernel loads, stores and scales
 	Int8VectorKernel = "int8-vector-kernel" // the same product on vectors
 )
 
-// Int8Types returns the roofs beside int8 that a matrix unit for bytes has, each of one PU.
+// Int8Types returns the ceilings, in addition to int8, of an instruction set with a matrix unit
+// for bytes. Each is the rate of one PU.
 func Int8Types() []string { return []string{Int8Vectors, Int8Kernel, Int8VectorKernel} }
 
 // String returns isa/type, as in avx512/f32.
 func (s PeakSpec) String() string { return s.ISA.String() + "/" + s.Type }
 
-// PeakSpecs lists the compute roofs that can be measured with these features, the widest
+// PeakSpecs lists the compute ceilings that can be measured with these features, the widest
 // instruction set first, plain Go last.
 func PeakSpecs(f Features) []PeakSpec {
 	var out []PeakSpec
@@ -61,8 +63,9 @@ func (s PeakSpec) supported(f Features) bool {
 	return known && f.Has(t.Needs|needs)
 }
 
-// Peak is a kernel of independent multiply-adds on registers, which reaches the compute roof and
-// reads no memory; those of kernels are what their names say. It is safe for concurrent use.
+// Peak is a loop of independent multiply-adds on registers, which reaches the compute ceiling and
+// reads no memory, or a whole kernel for the types Int8Kernel and Int8VectorKernel. It is safe for
+// concurrent use.
 type Peak struct {
 	Spec PeakSpec
 	Ops  int // floating-point or integer operations of one iteration, two per multiply-add
@@ -71,12 +74,12 @@ type Peak struct {
 	port bool      // see NewPort
 }
 
-// NewPeak builds the kernel; where the system forbids executable memory it is the one of plain Go,
-// which its Spec then names. It refuses what the features do not allow; the caller passes Host()
-// and nothing else when it means to Run.
+// NewPeak builds the loop. If the system forbids executable memory, the result is the loop of
+// plain Go, and its Spec says so. NewPeak returns an error if the features do not allow the spec;
+// to run the loop, pass Host().
 func NewPeak(s PeakSpec, f Features) (*Peak, error) {
 	if !s.supported(f) {
-		return nil, fmt.Errorf("no %s multiply-add with the features %q", s, f)
+		return nil, fmt.Errorf("no instruction for peak %s with the CPU features %q", s, f)
 	}
 	if !s.ISA.Generates() || jit.Race {
 		return &Peak{Spec: s, Ops: goPeakOps}, nil
@@ -102,7 +105,8 @@ func NewPeak(s PeakSpec, f Features) (*Peak, error) {
 	return &Peak{Spec: s, Ops: ops, code: fs[0]}, nil
 }
 
-// Run does iters*Ops operations. Go cannot preempt it: keep it below some 200 microseconds a call.
+// Run executes iters*Ops operations. Go cannot preempt it: keep a call below about 200
+// microseconds.
 func (p *Peak) Run(iters int) {
 	if iters <= 0 {
 		return
@@ -129,8 +133,8 @@ func (p *Peak) Run(iters int) {
 
 const goPeakOps = 16
 
-// goPeak is eight independent chains in plain Go; architectures with a fused multiply-add use it.
-// The result is kept so that the compiler keeps the work.
+// goPeak runs eight independent chains in plain Go; architectures with a fused multiply-add use
+// it. The result is kept alive so that the compiler keeps the work.
 func goPeak(iters int) {
 	a, b, c, d := float32(0), float32(.1), float32(.2), float32(.3)
 	e, f, g, h := float32(.4), float32(.5), float32(.6), float32(.7)

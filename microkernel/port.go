@@ -7,14 +7,14 @@ import (
 	"sandwich/microkernel/internal/jit"
 )
 
-// InstructionClass is what instructions keep busy, as far as port roofs tell them apart, and
-// InstructionCounts how many of each class there are.
+// InstructionClass is the kind of execution port an instruction occupies, and InstructionCounts
+// the number of instructions of each class.
 type (
 	InstructionClass  = code.Class
 	InstructionCounts = code.Counts
 )
 
-// The classes that port roofs treat by themselves; the others are vector arithmetic.
+// The classes that have a measured rate of their own; the others are vector arithmetic.
 const (
 	OtherInstruction    = code.Other
 	LoadInstruction     = code.Load
@@ -25,7 +25,7 @@ const (
 	InstructionClasses  = code.NumClasses
 )
 
-// ParseInstructionClass returns the inverse of a class's String.
+// ParseInstructionClass is the inverse of a class's String.
 func ParseInstructionClass(name string) (InstructionClass, bool) {
 	for c := range InstructionClasses {
 		if c.String() == name {
@@ -35,10 +35,10 @@ func ParseInstructionClass(name string) (InstructionClass, bool) {
 	return OtherInstruction, false
 }
 
-// Instructions counts those of an iteration of the main loop of a kernel's full tile, Iteration k
-// for MR rows and NR columns, from the code that is emitted for it. Those that turn weights into
-// bytes for a matrix unit are left out: all row tiles share them. It fails for a spec that is not
-// valid or has no generated code.
+// Instructions counts the instructions of an iteration of the main loop of a kernel's full tile
+// (Iteration k, MR rows, NR columns) in its generated code. It leaves out the instructions that
+// convert weights to bytes for a matrix unit, which all row tiles share. It returns an error for a
+// spec that is invalid or has no generated code.
 func Instructions(s Spec) (InstructionCounts, error) {
 	if err := s.Validate(); err != nil {
 		return InstructionCounts{}, err
@@ -46,10 +46,10 @@ func Instructions(s Spec) (InstructionCounts, error) {
 	return s.ISA.Target().GEMM.Counts(s)
 }
 
-// NewPort returns a Peak whose operations are independent instructions of one class, or of those
-// of a mix in turn, so many an iteration: the rate at which a core makes them. It fails where the
-// instruction set has none with these features, and where the system forbids executable memory. A
-// row of a product of tiles is an operation of TileInstruction, which no mix has.
+// NewPort returns a Peak whose operations are independent instructions that cycle through the
+// classes of a mix: the rate at which a core executes them. It returns an error if the instruction
+// set has no such instructions with these features, or if the system forbids executable memory. An
+// operation of TileInstruction, which must be the only class, is a row of a product of tiles.
 func NewPort(isa ISA, f Features, mix ...InstructionClass) (*Peak, error) {
 	if !f.Supports(isa) || !isa.Generates() || jit.Race {
 		return nil, fmt.Errorf("no %s instructions with the features %q", isa, f)

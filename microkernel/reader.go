@@ -10,24 +10,24 @@ import (
 	"sandwich/microkernel/internal/kernel"
 )
 
-// Reader reads memory as fast as one core can and does nothing with it: the bandwidth roof. It is
-// safe for concurrent use.
+// Reader reads memory as fast as one core can, for the bandwidth ceiling. It is safe for
+// concurrent use.
 type Reader struct {
 	ISA  ISA
 	code jit.Func
 }
 
-// NewReader builds the reader of an instruction set; Go reads words in a loop, and so does any
-// where the system forbids executable memory. It asks for each line ahead of time.
+// NewReader builds the reader of an instruction set, with software prefetch. It is plain Go for Go
+// and if the system forbids executable memory.
 func NewReader(isa ISA, f Features) (*Reader, error) { return newReader(isa, f, true) }
 
-// NewLoader builds a reader that asks for nothing ahead: of memory that lies in the first-level
-// cache it reads what the load ports carry, which prefetches take up as well.
+// NewLoader builds a reader without software prefetch, whose rate on memory in the first-level
+// cache is that of the load ports.
 func NewLoader(isa ISA, f Features) (*Reader, error) { return newReader(isa, f, false) }
 
 func newReader(isa ISA, f Features, prefetch bool) (*Reader, error) {
 	if !f.Supports(isa) {
-		return nil, fmt.Errorf("no %s reads with the features %q", isa, f)
+		return nil, fmt.Errorf("%s does not run with the CPU features %q", isa, f)
 	}
 	if !isa.Generates() || jit.Race {
 		return &Reader{ISA: isa}, nil
@@ -46,8 +46,8 @@ func newReader(isa ISA, f Features, prefetch bool) (*Reader, error) {
 	return &Reader{ISA: isa, code: fs[0]}, nil
 }
 
-// Read reads the whole blocks of 1024 bytes in b the given number of times; b must live off the Go
-// heap or be kept alive. It returns a word made of all that was read, which is 0 after an even
+// Read reads the whole blocks of 1024 bytes in b the given number of times; b must be off the Go
+// heap or kept alive. It returns the exclusive or of all words it read, which is 0 after an even
 // number of passes. Go cannot preempt it: keep passes*len(b) below what 200 microseconds can read.
 func (r *Reader) Read(b []byte, passes int) uint64 {
 	n := len(b) / kernel.ReaderBlock

@@ -6,9 +6,10 @@ import (
 	"unsafe"
 )
 
-// proven runs an int8 kernel whose instructions a CPU may get wrong against its definition, in
-// every height it has. run is Kernel.Run.
-func selfTest(s Spec, run func(*GemmArgs), advice string) error {
+// selfTest compares an int8 kernel with plain Go on random operands for every number of rows up to
+// more than one tile. run is Kernel.Run; instead is the dot product to use if the comparison
+// fails.
+func selfTest(s Spec, run func(*GemmArgs), instead string) error {
 	const blocks = 2
 	t, cols := s.B, s.NR
 	stride := PanelOffset(t, blocks*t.Block())
@@ -21,13 +22,13 @@ func selfTest(s Spec, run func(*GemmArgs), advice string) error {
 		BStride: stride, C: unsafe.Pointer(&want[0]), CStride: 4 * cols, M: rows, N: cols, K1: blocks * t.Block()}
 	RunRef(s, &g)
 	g.C = unsafe.Pointer(&got[0])
-	for m := 1; m <= rows; m++ { // more than MR rows are two tiles
+	for m := 1; m <= rows; m++ { // more than MR rows make two tiles
 		g.M = m
 		run(&g)
 		for i := range m * cols {
 			if got[i] != want[i] {
-				return fmt.Errorf("kernel spec %s: the tiles of this CPU give %g where %g is right: use dot product %s",
-					s, got[i], want[i], advice)
+				return fmt.Errorf("kernel spec %s failed its self-test on this CPU: got %g, want %g; use dot product %s",
+					s, got[i], want[i], instead)
 			}
 		}
 		clear(got)

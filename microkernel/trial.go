@@ -1,6 +1,6 @@
 package microkernel
 
-// largest is the kernel whose tile has the most elements, the first of them; nil of none.
+// largest returns the first spec with the most elements in its tile, or nil.
 func largest(list []Spec) (best *Spec) {
 	for i, s := range list {
 		if best == nil || s.MR*s.NR > best.MR*best.NR {
@@ -10,7 +10,7 @@ func largest(list []Spec) (best *Spec) {
 	return best
 }
 
-// fillTrial makes up panels with scales that are finite, and rows of activations.
+// fillTrial fills panels with random weights of finite scales, and rows with random activations.
 func fillTrial(panels []byte, a []ActQ8, t WeightType) {
 	seed := uint32(1)
 	random := func() uint32 { seed = seed*1664525 + 1013904223; return seed >> 8 }

@@ -2,8 +2,7 @@ package microkernel
 
 import "sandwich/microkernel/internal/vec"
 
-// What a transformer does beside its matrix products, and how the KV cache lies in memory:
-// documented where they are declared.
+// The types of row operations, attention and the KV cache are declared in package vec.
 type (
 	Vec = vec.Vec
 	GLU = vec.GLU
@@ -21,7 +20,7 @@ type (
 	AttentionStates = vec.AttentionStates
 )
 
-// The gated units.
+// The gated linear units.
 const (
 	SwiGLU        = vec.SwiGLU
 	GeGLU         = vec.GeGLU
@@ -29,19 +28,19 @@ const (
 	SigmoidGLU    = vec.SigmoidGLU
 )
 
-// What the sums of a convolution become.
+// The activations of a convolution.
 const (
 	ConvSiLU = vec.ConvSiLU
 	ConvGate = vec.ConvGate
 )
 
-// DeltaGates makes decays and rates of the delta rule, in place.
+// DeltaGates computes decays and rates of the delta rule, in place.
 func DeltaGates(alpha, beta, a, dt []float32) { vec.DeltaGates(alpha, beta, a, dt) }
 
-// StatePanel is how many columns of values a panel of a delta rule's state has.
+// StatePanel is the number of value columns in a panel of a delta rule's state.
 const StatePanel = vec.StatePanel
 
-// The element types of a KV cache, and the positions of one of its blocks.
+// The element types of a KV cache, and the number of positions in one of its blocks.
 const (
 	KVF16   = vec.KVF16
 	KVF32   = vec.KVF32
@@ -49,7 +48,7 @@ const (
 	KVBlock = vec.KVBlock
 )
 
-// What attention adds up by.
+// The dot products of attention.
 const (
 	AttendF32     = vec.AttendF32
 	AttendDPBF16  = vec.AttendDPBF16
@@ -57,22 +56,22 @@ const (
 	AttendDPBUSD  = vec.AttendDPBUSD
 )
 
-// AttentionDots lists what attention may add up by.
+// AttentionDots lists the dot products of attention.
 func AttentionDots() []AttentionDot { return vec.AttentionDots() }
 
 // ParseAttentionDot is the inverse of AttentionDot's String.
 func ParseAttentionDot(s string) (AttentionDot, error) { return vec.ParseAttentionDot(s) }
 
-// NewVec returns the vector kernels of an instruction set; each set is generated once per process.
-// Where no code can be generated they are the plain-Go ones. The error says that this host cannot
-// run the instruction set.
+// NewVec returns the row operations of an instruction set, generated once per process. They are
+// plain Go if no code can be generated. The error reports that this host cannot run the
+// instruction set.
 func NewVec(isa ISA) (*Vec, error) { return vec.New(isa) }
 
-// RefVec returns the plain-Go kernels: the oracle of all others.
+// RefVec returns the plain-Go row operations, the oracle of all others.
 func RefVec() *Vec { return vec.Ref() }
 
 // NewAttention returns the fused attention of an instruction set, a layout and a form, generated
-// once per process, in plain Go where NewVec is.
+// once per process, or in plain Go under the conditions of NewVec.
 func NewAttention(isa ISA, l KVLayout, form AttentionForm) (*Attention, error) {
 	return vec.NewAttention(isa, l, form)
 }

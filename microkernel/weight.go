@@ -73,7 +73,7 @@ type Layout struct {
 func (l Layout) Validate() error {
 	switch {
 	case !l.Type.Known():
-		return fmt.Errorf("%s is no weight type", l.Type)
+		return fmt.Errorf("weight type %s is unknown", l.Type)
 	case l.N < 1 || l.K < 1:
 		return fmt.Errorf("a weight matrix of %d x %d has no elements", l.N, l.K)
 	case l.K%l.Type.Block() != 0:

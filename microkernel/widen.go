@@ -12,9 +12,9 @@ import (
 	"sandwich/microkernel/internal/ref"
 )
 
-// Widener dequantizes a range of a packed panel into float32, laid out as an f32 panel:
-// [k][16]float32. Where many rows of A share the panel, an f32 kernel that reads such a copy from
-// the cache is faster than one that widens in registers for every row tile, and gives the same
+// Widener dequantizes a range of a packed panel to float32, laid out as an f32 panel:
+// [k][16]float32. If many rows of A share the panel, an f32 kernel that reads such a copy from the
+// cache is faster than one that dequantizes in registers for every row tile. It computes the same
 // bits.
 type Widener struct {
 	isa  ISA
@@ -32,13 +32,13 @@ var widenCache struct {
 	funcs map[widenKey]jit.Func
 }
 
-// NewWidener generates the widener of a weight type. Without executable memory, under the race
-// detector and for the Go instruction set it is plain Go.
+// NewWidener generates the widener of a weight type. It is plain Go for the Go instruction set,
+// without executable memory and under the race detector.
 func NewWidener(isa ISA, b WeightType) (*Widener, error) {
 	w := &Widener{isa: isa, b: b}
 	switch {
 	case !b.Known():
-		return nil, fmt.Errorf("%s is no weight type", b)
+		return nil, fmt.Errorf("weight type %s is unknown", b)
 	case !Host().Supports(isa):
 		return nil, fmt.Errorf("widening for %s: this CPU has %q", isa, Host())
 	case !isa.Generates() || jit.Race:
@@ -70,8 +70,8 @@ func NewWidener(isa ISA, b WeightType) (*Widener, error) {
 	return w, nil
 }
 
-// Run widens the elements [k0, k1) of the panel into dst, 64 bytes for each k. k0 is a multiple of
-// KStep, and k1 too unless it is an odd K.
+// Run dequantizes the elements [k0, k1) of the panel to dst, 64 bytes for each k. k0 is a multiple
+// of KStep, and so is k1 unless it is an odd K.
 func (w *Widener) Run(dst, panel unsafe.Pointer, k0, k1 int) {
 	if !w.code.Valid() {
 		ref.Rows(w.b, panel, k0, unsafe.Slice((*ref.Row)(dst), k1-k0))

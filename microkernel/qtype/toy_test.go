@@ -108,7 +108,7 @@ func multiplyToy(t *testing.T, rng *rand.Rand, specs []microkernel.Spec, packed 
 		rows := make([]microkernel.ActQ8, m*l.K/microkernel.ActQ8Block)
 		for r := range m {
 			at := unsafe.Pointer(&rows[r*l.K/microkernel.ActQ8Block])
-			microkernel.RefVec().RoundRow(microkernel.ComputeInt8, &x[r*l.K], l.K, at)
+			microkernel.RefVec().QuantizeRow(microkernel.ComputeInt8, &x[r*l.K], l.K, at)
 		}
 		a, stride = unsafe.Pointer(&rows[0]), microkernel.ActQ8RowBytes(l.K)
 	}

@@ -97,7 +97,7 @@ func Parse(s string) (Type, error) {
 // MarshalText and UnmarshalText let plan files spell a weight type by name.
 func (t Type) MarshalText() ([]byte, error) {
 	if !t.Known() {
-		return nil, fmt.Errorf("%s is no weight type", t)
+		return nil, fmt.Errorf("weight type %s is unknown", t)
 	}
 	return []byte(t.String()), nil
 }

@@ -94,7 +94,7 @@ func (p *problem) activations(t testing.TB, rng *rand.Rand) {
 		t.Fatal(err)
 	}
 	for r := range p.m {
-		vec.RoundRow(p.compute, &rows[r*stride], p.k, unsafe.Add(q.Pointer(), r*roundedStride))
+		vec.QuantizeRow(p.compute, &rows[r*stride], p.k, unsafe.Add(q.Pointer(), r*roundedStride))
 	}
 	p.o.SetRounded(p.compute, q.Pointer(), roundedStride)
 }

@@ -140,7 +140,7 @@ func (e *Executor) roundStrips(g *group, in model.Buf, s *strips, need *[paths]b
 			if away {
 				to, at = at, unsafe.Add(at, s.bytes(path))
 			}
-			g.vec.RoundRow(path, from, n, to)
+			g.vec.QuantizeRow(path, from, n, to)
 		}
 	}
 	if !away {

@@ -298,7 +298,7 @@ func (b *GemmBench) roundInput(c microkernel.Compute, m, k int) {
 	x := b.input.Float32s()
 	stride, rows := mem.RowStride(k), exec.RoundedRowBytes(c, k)
 	for r := range m {
-		b.kernels.Vec.RoundRow(c, &x[r*stride], k, unsafe.Add(b.rounded.Pointer(), r*rows))
+		b.kernels.Vec.QuantizeRow(c, &x[r*stride], k, unsafe.Add(b.rounded.Pointer(), r*rows))
 	}
 	b.form, b.ready = c, m
 }

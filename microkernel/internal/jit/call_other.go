@@ -5,5 +5,6 @@ package jit
 import "unsafe"
 
 const trapByte = 0
+
 func call(uintptr, unsafe.Pointer) { panic("jit: no generated code on this architecture") }
-func syncCode([]byte) {}
+func syncCode([]byte)              {}

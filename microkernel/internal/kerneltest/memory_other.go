@@ -9,6 +9,8 @@ import (
 
 // Guarded has no guard page on this system.
 func Guarded(_ *testing.T, n int) []byte { return make([]byte, n) }
-func Map(_ *testing.B, n int) []byte { return make([]byte, n) }
+func Map(_ *testing.B, n int) []byte     { return make([]byte, n) }
+
 var processStart = time.Now()
+
 func ThreadTime() time.Duration { return time.Since(processStart) }

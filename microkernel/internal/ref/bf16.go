@@ -79,7 +79,7 @@ func FMAFlush(a, b, c float32) float32 {
 
 // AddFlush returns a sum of a dot product: rounded to nearest even, subnormal numbers as zeros.
 func AddFlush(a, b float32) float32 { return flush32(flush32(a) + flush32(b)) }
-func abs32(x float32) float32 { return float32(math.Abs(float64(x))) }
+func abs32(x float32) float32       { return float32(math.Abs(float64(x))) }
 
 // dotPairArm returns a lane of BFDOT, and half of one of BFMMLA.
 func dotPairArm(a, w [2]float32, sum float32) float32 {

@@ -52,4 +52,4 @@ func (g gemm) Run(k *kernel.Tiles, args kernel.GemmArgs) { RunRef(k.Spec, &args)
 func (g gemm) Assemble(kernel.Spec) ([]byte, error)    { return nil, g.noGenerator() }
 func (g gemm) Counts(kernel.Spec) (code.Counts, error) { return code.Counts{}, g.noGenerator() }
 func (g gemm) Widen(qtype.Type) ([]byte, error)        { return nil, g.noGenerator() }
-func (g gemm) noGenerator() error { return fmt.Errorf("%s has no code generator", g.name) }
+func (g gemm) noGenerator() error                      { return fmt.Errorf("%s has no code generator", g.name) }

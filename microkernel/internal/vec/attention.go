@@ -11,30 +11,28 @@ import (
 )
 
 // Attention is the fused attention of one KV layout: scores, softmax, value product and merge of
-// whole blocks in one generated function. It gives the bits of the chain it stands for (score GEMM,
-// SoftmaxBlock, value GEMM up to the last position that a row sees, mergeBlock in ascending order,
-// finishAttention), whatever rows share a call. It is immutable and safe for concurrent use: what a
-// call writes beside its output is in the caller's scratch.
+// whole blocks in one generated function. Its bits are those of the separate operations (score
+// GEMM, SoftmaxBlock, value GEMM up to the last position that a row sees, mergeBlock in ascending
+// order, finishAttention), regardless of the rows that share a call. It is immutable and safe for
+// concurrent use: a call writes only its output and the caller's scratch.
 type Attention struct {
-	layout KVLayout
-	form   AttentionForm
-	cpu    kernel.Features
-	vec    *Vec
-	code   []jit.Func // code[r-1] takes r rows; nil where there is no native code
-	// the same over a block as openBlock leaves it for several tiles; nil where it reads blocks as
-	// cached
-	wide  []jit.Func
-	pairs jit.Func // opens a block for a dot product; none where it is widened
-	room  attentionRoom
+	layout  KVLayout
+	form    AttentionForm
+	cpu     kernel.Features
+	vec     *Vec
+	code    []jit.Func // code[r-1] takes r rows; nil without native code
+	wide    []jit.Func // the same for blocks converted by openBlock; nil if blocks are read as cached
+	opener  jit.Func   // opens a block for a dot product; invalid if blocks are widened to float32
+	scratch scratchLayout
 }
 
-// attentionRoom is how the scratch of a call is divided: that of the kernels, then for each tile
-// its queries and its state, then the opened blocks.
-type attentionRoom struct {
-	tiles, tile int // where the first tile begins, and from one to the next
-	queries     int // bytes of a tile's
-	query       int // bytes of a row's
-	opened      int // bytes of an opened block; 0 where blocks are read as they are cached
+// scratchLayout divides the scratch of a call: the memory of the kernels, then for each tile its
+// queries and its state, then the opened blocks.
+type scratchLayout struct {
+	tiles, tile int // offset of the first tile, and bytes per tile
+	queries     int // bytes of the queries of a tile
+	query       int // bytes of a query
+	opened      int // bytes of an opened block; 0 if blocks are read as cached
 	together    int // blocks that are opened at a time
 }
 
@@ -44,19 +42,20 @@ type attentionKey struct {
 	form   AttentionForm
 }
 
+// attentions caches the built attention kernels: attentionKey -> func() (*Attention, error).
 var attentions sync.Map // attentionKey -> func() (*Attention, error)
 
-// NewAttention returns the fused attention for an instruction set, a layout and a form; it is
-// generated once per process. As with New it is plain Go where there is no generator or no
-// executable memory, and the error says that the host cannot run the instruction set or the layout
-// makes no sense, or that the instruction set has no such dot product.
+// NewAttention returns the fused attention for an instruction set, a layout and a form, generated
+// once per process. It is plain Go without a generator or executable memory. It returns an error
+// if the host cannot run the instruction set, the layout is invalid, or the instruction set lacks
+// the dot product.
 func NewAttention(isa kernel.ISA, l KVLayout, form AttentionForm) (*Attention, error) {
 	build := sync.OnceValues(func() (*Attention, error) { return buildAttention(isa, l, form, kernel.Host()) })
 	once, _ := attentions.LoadOrStore(attentionKey{isa, l, form}, build)
 	return once.(func() (*Attention, error))()
 }
 
-// buildAttention returns NewAttention for a CPU of this host's kind with the features.
+// buildAttention is NewAttention for a CPU of this host's architecture with the features.
 func buildAttention(isa kernel.ISA, l KVLayout, form AttentionForm, cpu kernel.Features) (*Attention, error) {
 	if err := l.Check(); err != nil {
 		return nil, err
@@ -77,7 +76,7 @@ func buildAttention(isa kernel.ISA, l KVLayout, form AttentionForm, cpu kernel.F
 	}
 	switch {
 	case form.Dot != AttendF32:
-		err = a.loadPairs(isa)
+		err = a.loadOpened(isa)
 	case l.Elem != KVF32:
 		a.wide, err = loadAttention(isa, a.kernelOf(l.wide(), 0))
 	}
@@ -94,14 +93,14 @@ func buildAttention(isa kernel.ISA, l KVLayout, form AttentionForm, cpu kernel.F
 	return a, nil
 }
 
-// Native reports whether it is generated code.
+// Native reports whether the attention is generated code.
 func (a *Attention) Native() bool { return a.code != nil }
 
-// divide lays out the scratch.
+// divide computes the layout of scratch.
 func (a *Attention) divide() {
 	k := a.kernel(len(a.code))
 	sizes := a.vec.isa.Target().Attention.Sizes(k)
-	r := &a.room
+	r := &a.scratch
 	r.query, r.queries = sizes.Query, (k.Rows*sizes.Query+63)&^63
 	r.tiles, r.tile = (sizes.Scratch+63)&^63, r.queries+(k.StateBytes()+63)&^63
 	switch {
@@ -132,18 +131,19 @@ func (a *Attention) kernelOf(l KVLayout, rows int) kernel.AttentionSpec {
 		HoldsBF16: l.Rounded, Window: a.form.Window, Capped: a.form.Softcap, Dot: a.form.Dot.dot(), CPU: a.cpu}
 }
 
-// kernel returns the kernel for a number of rows.
+// kernel returns the description of the kernel for a number of rows.
 func (a *Attention) kernel(rows int) kernel.AttentionSpec { return a.kernelOf(a.layout, rows) }
 
-// ScratchBytes is what Run needs beside the job, per concurrent call. Scratch holds no Go pointers.
+// ScratchBytes returns the size of the scratch memory that each concurrent call of Run needs.
+// Scratch holds no Go pointers.
 func (a *Attention) ScratchBytes() int {
 	if a.code == nil {
 		return 64
 	}
-	return a.room.tiles + tileGroup*a.room.tile + a.room.together*a.room.opened + 64 // to align
+	return a.scratch.tiles + tileGroup*a.scratch.tile + a.scratch.together*a.scratch.opened + 64 // to align
 }
 
-// openFrom returns how many tiles make it worth to open a block once for all of them.
+// openFrom returns the number of tiles from which opening a block once for all of them pays off.
 func (a *Attention) openFrom() int {
 	if a.form.Dot != AttendF32 {
 		return pairTiles

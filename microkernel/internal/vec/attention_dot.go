@@ -39,7 +39,7 @@ func (d AttentionDot) dot() kernel.Dot { return kernel.Dot(d) }
 // String returns the name in flags and plan files.
 func (d AttentionDot) String() string { return d.dot().AttentionName() }
 
-// ParseAttentionDot returns the inverse of String.
+// ParseAttentionDot is the inverse of String.
 func ParseAttentionDot(s string) (AttentionDot, error) {
 	var names []string
 	for _, d := range AttentionDots() {
@@ -99,7 +99,7 @@ func (l KVLayout) For(d AttentionDot) KVLayout {
 	return l
 }
 
-// refRound is what the dot product takes numbers for, those below least for zeros.
+// refRound returns the values as the dot product reads them; magnitudes below least become zeros.
 func (d AttentionDot) refRound(least float32, x []float32) []float32 {
 	if !d.bf16() {
 		return x
@@ -111,8 +111,8 @@ func (d AttentionDot) refRound(least float32, x []float32) []float32 {
 	return out
 }
 
-// refSum returns the definition of a sum of n products, whose factors at(0), at(1) and so on are,
-// the first of each rounded already.
+// refSum defines a sum of n products by the dot product. at(i) returns the factors of product i,
+// the first of which is already rounded.
 func (d AttentionDot) refSum(n int, at func(i int) (x, y float32)) (sum float32) {
 	switch d {
 	case AttendDPBF16:
@@ -139,8 +139,8 @@ func (d AttentionDot) refSum(n int, at func(i int) (x, y float32)) (sum float32)
 	return sum
 }
 
-// refPair returns the factors i and i+1 of n, the second of each as bfloat16, with zeros behind
-// the last.
+// refPair returns the factors i and i+1 of n, the second of each rounded to bfloat16, and zeros
+// beyond the last.
 func refPair(n, i int, at func(i int) (x, y float32)) (x, y [2]float32) {
 	for j := range min(2, n-i) {
 		a, b := at(i + j)

@@ -7,11 +7,11 @@ import (
 	"sandwich/microkernel/internal/kernel"
 )
 
-// tileGroup tiles of rows take turns at the blocks, so that keys and values come from the L2 cache
-// for all tiles but the first. From wideTiles tiles on a half-precision block is first widened to
-// float32: the conversion costs a seventh of a tile's time. For a dot product blocks are opened for
-// two already: pairs of bfloat16 cost as much as a tile. Fewer tiles get callBlocks blocks a call,
-// which lasts at most some 100 microseconds.
+// Tiling. tileGroup tiles of rows process the blocks interleaved, so that keys and values come
+// from the L2 cache for all tiles but the first. From wideTiles tiles, a half-precision block is
+// first dequantized to float32, which costs a seventh of a tile's time. For a dot product, blocks
+// are opened from pairTiles tiles: pairs of bfloat16 cost as much as a tile. Fewer tiles get
+// callBlocks blocks per call, which lasts about 100 microseconds at most.
 const (
 	tileGroup  = 12
 	wideTiles  = 3
@@ -20,8 +20,8 @@ const (
 	pairBlocks = 4 // are opened at a time
 )
 
-// attentionGroup is some tiles of a job. Tile i takes the rows from i*rows/tiles on, so that tiles
-// differ by one row at most.
+// attentionGroup is a group of tiles of a job. Tile i has the rows starting at i*rows/tiles, so
+// that tiles differ by at most one row.
 type attentionGroup struct {
 	a                         *Attention
 	job                       *AttentionJob
@@ -29,11 +29,11 @@ type attentionGroup struct {
 	rows, tiles, first, count int
 }
 
-// tile returns the rows of tile i of the group and its memory.
+// tile returns the rows of tile i of the group and the addresses of its queries and its state.
 func (g *attentionGroup) tile(i int) (lo, hi int, q, state unsafe.Pointer) {
 	lo, hi = g.span(i)
-	q = unsafe.Add(g.scratch, g.a.room.tiles+i*g.a.room.tile)
-	return lo, hi, q, unsafe.Add(q, g.a.room.queries)
+	q = unsafe.Add(g.scratch, g.a.scratch.tiles+i*g.a.scratch.tile)
+	return lo, hi, q, unsafe.Add(q, g.a.scratch.queries)
 }
 
 // span returns the rows of tile i.
@@ -41,13 +41,13 @@ func (g *attentionGroup) span(i int) (lo, hi int) {
 	return (g.first + i) * g.rows / g.tiles, (g.first + i + 1) * g.rows / g.tiles
 }
 
-// sees returns where the positions that row r of the job sees end.
+// sees returns the end of the positions that row r of the job sees.
 func (g *attentionGroup) sees(r int) int { return g.job.sees(r / g.job.Group) }
 
-// skips returns how many positions before those that row r sees.
+// skips returns the number of positions before the first one that row r sees.
 func (g *attentionGroup) skips(r int) int { return g.job.skips(r / g.job.Group) }
 
-// blocksOf says which blocks the rows of tile i see: [from, to).
+// blocksOf returns the range of blocks that the rows of tile i see: [from, to).
 func (g *attentionGroup) blocksOf(i int) (from, to int) {
 	lo, hi := g.span(i)
 	return g.skips(lo) / KVBlock, (g.sees(hi-1) + KVBlock - 1) / KVBlock
@@ -85,26 +85,26 @@ func (g *attentionGroup) direct(from, total int) {
 	}
 }
 
-// openTable are the ids of blocks that are opened together.
+// openTable holds the ids of blocks that are opened together.
 var openTable = [pairBlocks]int32{0, 1, 2, 3}
 
-// opened runs all tiles over some blocks after the other, which are opened first.
+// opened opens some blocks at a time and runs all tiles over them.
 func (g *attentionGroup) opened(from, total int) {
-	room := &g.a.room
-	blocks := unsafe.Add(g.scratch, room.tiles+tileGroup*room.tile)
+	sizes := &g.a.scratch
+	blocks := unsafe.Add(g.scratch, sizes.tiles+tileGroup*sizes.tile)
 	_, last := g.span(g.count - 1)
 	cached := func(b int) unsafe.Pointer { return unsafe.Add(g.job.KV, int(*at(g.job.Table, b))*g.job.Pitch) }
-	for ; from < total; from += room.together {
-		end := min(total, from+room.together)
+	for ; from < total; from += sizes.together {
+		end := min(total, from+sizes.together)
 		for b := from; b < end; b++ {
 			seen := min(KVBlock, g.sees(last-1)-b*KVBlock)
-			g.a.openBlock(unsafe.Add(blocks, (b-from)*room.opened), cached(b), cached(min(b+1, total-1)), g.scratch,
+			g.a.openBlock(unsafe.Add(blocks, (b-from)*sizes.opened), cached(b), cached(min(b+1, total-1)), g.scratch,
 				seen)
 		}
 		for i := range g.count {
 			lo, hi := g.blocksOf(i)
 			if lo, hi = max(lo, from), min(hi, end); lo < hi {
-				g.blocks(g.a.wide, i, kernel.AttentionArgs{KV: blocks, Pitch: room.opened,
+				g.blocks(g.a.wide, i, kernel.AttentionArgs{KV: blocks, Pitch: sizes.opened,
 					Table: ptr(&openTable[lo-from]), Last: ptr(&openTable[hi-1-from]), After: blocks, Blocks: hi - lo})
 			}
 		}
@@ -119,22 +119,22 @@ func (g *attentionGroup) begin(i int) {
 	g.reset(state, lo, hi, from, true)
 }
 
-// gather copies the queries of a tile to one place.
+// gather copies or rounds the queries of a tile to consecutive memory.
 func (g *attentionGroup) gather(i int) {
 	lo, hi, q, _ := g.tile(i)
 	dim := g.a.layout.HeadDim
 	for r := lo; r < hi; r++ {
 		src := at(g.job.Q, r/g.job.Group*g.job.QStride+r%g.job.Group*dim)
 		if g.a.form.Dot != AttendF32 {
-			g.a.roundQuery(unsafe.Add(q, (r-lo)*g.a.room.query), src)
+			g.a.quantizeQuery(unsafe.Add(q, (r-lo)*g.a.scratch.query), src)
 			continue
 		}
 		copy(vecOf(at((*float32)(q), (r-lo)*dim), dim), vecOf(src, dim))
 	}
 }
 
-// reset makes a state ready for the rows [lo, hi) and the blocks from number `from` on. The first
-// state of a row begins with its head's sink.
+// reset initializes a state for the rows [lo, hi) and the blocks starting at number `from`. The
+// first state of a row starts with its head's sink.
 func (g *attentionGroup) reset(state unsafe.Pointer, lo, hi, from int, first bool) {
 	clear(vecOf((*byte)(state), g.a.kernel(hi-lo).StateBytes()))
 	_, maxima, sums := stateFields(state)
@@ -157,14 +157,15 @@ func (g *attentionGroup) blocks(code []jit.Func, i int, args kernel.AttentionArg
 	code[hi-lo-1].Call(unsafe.Pointer(&args))
 }
 
-// finish divides a tile's outputs by their sums into place, the heads of one token at a time.
+// finish writes the outputs of a tile, divided by their sums.
 func (g *attentionGroup) finish(i int) {
 	lo, hi, _, state := g.tile(i)
 	out, _, sums := stateFields(state)
 	g.finishFrom(lo, hi, out, sums)
 }
 
-// finishFrom is finish for the rows [lo, hi) whose outputs and sums stand side by side.
+// finishFrom is finish for the rows [lo, hi) with consecutive outputs and sums. It handles the
+// heads of one token at a time.
 func (g *attentionGroup) finishFrom(lo, hi int, out, sums *float32) {
 	dim, padded := g.a.layout.HeadDim, g.a.layout.paddedDim()
 	for r := lo; r < hi; {

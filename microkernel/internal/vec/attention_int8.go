@@ -13,7 +13,8 @@ import (
 // over the sets of 32 dimensions that have a scale; in a block the weights of values, which are
 // probabilities times scales, are integers of eight bits for each set, under a scale of their own.
 
-// refIntegerScores is AttentionDot.refScores: the query is quantized as activations are.
+// refIntegerScores is AttentionDot.refScores for integers: the query is quantized as activations
+// are, and a score is a chain over the sets of 32 dimensions that share a scale.
 func refIntegerScores(l KVLayout, q []float32, k unsafe.Pointer, p []float32) {
 	var row [maxKVDim / kvScaleDims]kernel.ActQ8
 	refQuantizeRowQ8(&q[0], l.HeadDim, unsafe.Pointer(&row))
@@ -29,7 +30,8 @@ func refIntegerScores(l KVLayout, q []float32, k unsafe.Pointer, p []float32) {
 	}
 }
 
-// refIntegerValues is AttentionDot.refValues.
+// refIntegerValues is AttentionDot.refValues for integers: the weights of values, which are
+// probabilities times scales, are quantized to eight bits for each set, with a scale of their own.
 func refIntegerValues(l KVLayout, p []float32, v unsafe.Pointer, block []float32) {
 	for d := 0; d < l.HeadDim; d += kvScaleDims {
 		weights, scale := refWeights(p, func(pos int) float32 { return q8Scale(v, l.scaleOf(pos, d)) })
@@ -43,8 +45,8 @@ func refIntegerValues(l KVLayout, p []float32, v unsafe.Pointer, block []float32
 	}
 }
 
-// refWeights makes integers from 0 to 255, and what one of them stands for, of probabilities times
-// the scales of their values. A product that is no number counts as none.
+// refWeights quantizes probabilities times the scales of their values to integers from 0 to 255,
+// and returns the value of one step. A product that is NaN becomes zero.
 func refWeights(p []float32, scale func(pos int) float32) (u [KVBlock]int32, step float32) {
 	var w [KVBlock]float32
 	most := float32(arith.LeastWeight)

@@ -6,10 +6,10 @@ import (
 	"sandwich/microkernel/internal/kernel"
 )
 
-// AttentionForm is what a family of models does to scores, which code is generated for.
+// AttentionForm selects what a model family does to scores; code is generated for it.
 type AttentionForm struct {
-	Window  bool // jobs have one
-	Softcap bool // jobs have one
+	Window  bool // jobs have a window
+	Softcap bool // jobs have a soft cap
 	Dot     AttentionDot
 }
 
@@ -23,32 +23,33 @@ type AttentionJob struct {
 	Tokens    int
 	Group     int // query heads of the KV head
 	Pos       int // position of the first token; a token sees every position up to its own
-	// Until, where it is not 0, lets every token see all positions below it, those behind its own
-	// too: attention in both directions, of a text that is cached up to there.
+	// Until, unless 0, lets every token see all positions below it, including later ones:
+	// bidirectional attention of a text that is cached up to there.
 	Until int
-	// KV is where block 0 of the KV head would begin: a K block and the V block behind it. Blocks
-	// of consecutive ids are Pitch bytes apart. Table holds the ids of the sequence's blocks in
-	// order, (Pos+Tokens+63)/64 of them, or (Until+63)/64.
+	// KV is the address of block 0 of the KV head: a K block followed by a V block. Blocks of
+	// consecutive ids are Pitch bytes apart. Table holds the ids of the sequence's blocks in order,
+	// (Pos+Tokens+63)/64 of them, or (Until+63)/64.
 	KV    unsafe.Pointer
 	Pitch int
 	Table *int32
-	Scale float32 // of the scores, 1/sqrt(HeadDim) as a rule; positive
-	// Window is how many positions a token sees at most, its own included (Beltagy, Peters, Cohan:
-	// Longformer, 2020, section 3.1); 0 where the form has none. With Until it is around the token:
-	// Window/2 positions on either side. Blocks that no token sees are not read, and their entries
-	// of Table may hold anything.
+	Scale float32 // of the scores, usually 1/sqrt(HeadDim); positive
+	// Window is the largest number of positions a token sees, including its own (Beltagy, Peters,
+	// Cohan: Longformer, 2020, section 3.1); 0 if the form has none. With Until it is centered on
+	// the token: Window/2 positions on either side. Blocks that no token sees are not read, and
+	// their entries of Table may be undefined.
 	Window int
-	// Softcap bounds the scaled scores: Softcap*tanh(score/Softcap); 0 where the form has none.
+	// Softcap bounds the scaled scores: Softcap*tanh(score/Softcap); 0 if the form has none.
 	Softcap float32
-	// Sinks, unless nil, has one more score for each of the Group heads, which takes weight and
-	// gives no value (Xiao et al.: Efficient Streaming Language Models with Attention Sinks, 2024).
+	// Sinks, unless nil, has one additional score for each of the Group heads, which takes weight
+	// and contributes no value (Xiao et al.: Efficient Streaming Language Models with Attention
+	// Sinks, 2024).
 	Sinks *float32
-	// Next is the block that this worker will likely read first after the job, or nil: it is
+	// Next is the block that this worker will probably read first after the job, or nil. It is
 	// prefetched during the job's last block.
 	Next unsafe.Pointer
 }
 
-// skips returns how many positions before those that a token sees.
+// skips returns the number of positions before the first one that a token sees.
 func (j *AttentionJob) skips(token int) int {
 	switch {
 	case j.Window == 0:
@@ -59,7 +60,7 @@ func (j *AttentionJob) skips(token int) int {
 	return max(0, j.Pos+token+1-j.Window)
 }
 
-// sees returns where the positions that a token sees end.
+// sees returns the end of the positions that a token sees.
 func (j *AttentionJob) sees(token int) int {
 	switch {
 	case j.Until == 0:
@@ -70,7 +71,7 @@ func (j *AttentionJob) sees(token int) int {
 	return j.Until
 }
 
-// scales sets what the kernel multiplies scores by.
+// scales sets the factors that the kernel multiplies scores by.
 func (j *AttentionJob) scales(args *kernel.AttentionArgs) {
 	args.Scale = j.Scale
 	if j.Softcap > 0 {
@@ -78,7 +79,7 @@ func (j *AttentionJob) scales(args *kernel.AttentionArgs) {
 	}
 }
 
-// after is what is prefetched during the last of the job's blocks up to number `to`.
+// after returns the block to prefetch during the last of the job's blocks before number `to`.
 func (j *AttentionJob) after(to int) unsafe.Pointer {
 	if j.Next != nil {
 		return j.Next
@@ -86,7 +87,7 @@ func (j *AttentionJob) after(to int) unsafe.Pointer {
 	return unsafe.Add(j.KV, int(*at(j.Table, to-1))*j.Pitch)
 }
 
-// Blocks says which blocks the job's tokens see: [from, to).
+// Blocks returns the range of blocks that the job's tokens see: [from, to).
 func (j *AttentionJob) Blocks() (from, to int) {
 	return j.skips(0) / KVBlock, (j.sees(j.Tokens-1) + KVBlock - 1) / KVBlock
 }

@@ -7,9 +7,9 @@ import (
 	"sandwich/microkernel/internal/kernel"
 )
 
-// loadPairs generates the kernels that read opened blocks, pairs of bfloat16 or lines of integers,
-// and what opens a block.
-func (a *Attention) loadPairs(isa kernel.ISA) error {
+// loadOpened generates the kernels that read opened blocks (pairs of bfloat16, or lines of
+// integers) and the function that opens a block.
+func (a *Attention) loadOpened(isa kernel.ISA) error {
 	k := a.kernel(0)
 	k.Opened = true
 	var err error
@@ -25,29 +25,30 @@ func (a *Attention) loadPairs(isa kernel.ISA) error {
 	if err != nil {
 		return err
 	}
-	a.pairs = pairs[0]
+	a.opener = pairs[0]
 	return nil
 }
 
-// openBlock leaves a block at dst as the wide kernels read it, of which they see so many positions;
-// next is the block after it. No call through a value of a function: what it gets would escape.
+// openBlock converts a block to the layout of the wide kernels at dst; they see the first `seen`
+// positions. next is the block after it. It avoids calls through function values, which would move
+// its arguments to the heap.
 func (a *Attention) openBlock(dst, block, next, scratch unsafe.Pointer, seen int) {
-	if !a.pairs.Valid() {
+	if !a.opener.Valid() {
 		a.vec.widenPair(a.layout, dst, block)
 		return
 	}
 	args := kernel.AttentionArgs{KV: block, State: dst, Scratch: scratch, Blocks: seen, After: next}
-	a.pairs.Call(unsafe.Pointer(&args))
+	a.opener.Call(unsafe.Pointer(&args))
 }
 
-// roundQuery rounds a query vector to what the dot product multiplies: to blocks of integers, or to
-// bfloat16 with zeros up to whole steps.
-func (a *Attention) roundQuery(dst unsafe.Pointer, src *float32) {
+// quantizeQuery rounds a query vector to the operand of the dot product: blocks of integers, or
+// bfloat16 padded with zeros to whole steps.
+func (a *Attention) quantizeQuery(dst unsafe.Pointer, src *float32) {
 	dim := a.layout.HeadDim
 	if a.form.Dot == AttendDPBUSD {
 		a.vec.quantizeRowQ8(src, dim, dst)
 		return
 	}
 	a.vec.roundQueryBF16(src, dim, dst)
-	clear(vecOf((*byte)(unsafe.Add(dst, 2*dim)), a.room.query-2*dim))
+	clear(vecOf((*byte)(unsafe.Add(dst, 2*dim)), a.scratch.query-2*dim))
 }

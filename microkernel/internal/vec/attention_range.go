@@ -6,25 +6,24 @@ import (
 	"sandwich/microkernel/internal/kernel"
 )
 
-// StateBytes returns the memory of one state of a job of `rows` rows, which are Tokens times
-// Group.
+// StateBytes returns the size of one state of a job of `rows` rows (Tokens times Group).
 func (a *Attention) StateBytes(rows int) int {
 	tiles := a.tilesOf(rows)
 	return tiles * a.tileStateBytes((rows+tiles-1)/tiles)
 }
 
-// SharesStates reports whether two kernels of one layout and form lay the states of a job of
-// `rows` rows alike, so that each may go on with what the other left.
+// SharesStates reports whether two kernels of one layout and form use the same state layout for a
+// job of `rows` rows, so that one may continue from the state of the other.
 func (a *Attention) SharesStates(o *Attention, rows int) bool {
 	return a.tilesOf(rows) == o.tilesOf(rows) && a.StateBytes(rows) == o.StateBytes(rows)
 }
 
-// tileStateBytes returns the state of a tile of up to `rows` rows.
+// tileStateBytes returns the size of the state of a tile of up to `rows` rows.
 func (a *Attention) tileStateBytes(rows int) int {
 	return (a.kernel(rows).StateBytes() + 63) &^ 63
 }
 
-// tilesOf returns how many register tiles the rows of a job make.
+// tilesOf returns the number of register tiles for the rows of a job.
 func (a *Attention) tilesOf(rows int) int { return (rows + a.maxRows() - 1) / a.maxRows() }
 
 // maxRows returns the rows of the largest tile.
@@ -42,7 +41,8 @@ func (a *Attention) state(job *AttentionJob, states *AttentionStates, slot, i in
 	return unsafe.Add(states.Memory, slot*a.StateBytes(rows)+i*a.tileStateBytes((rows+tiles-1)/tiles))
 }
 
-// RunRange computes the blocks [from, to) of the job: all of the first range, or any behind it.
+// RunRange computes the blocks [from, to) of the job: all of the first range, or any range after
+// it.
 func (a *Attention) RunRange(job *AttentionJob, states *AttentionStates, from, to int, scratch unsafe.Pointer) {
 	rows := job.Tokens * job.Group
 	tiles := a.tilesOf(rows)
@@ -62,8 +62,8 @@ func (a *Attention) RunRange(job *AttentionJob, states *AttentionStates, from, t
 	}
 }
 
-// ofRange computes the blocks [from, to) of the group's one tile into a state, of those up to
-// number `end` that follow each other here.
+// ofRange computes the blocks [from, to) of the group's single tile into a state. The blocks
+// before number `end` follow each other in this call.
 func (g *attentionGroup) ofRange(state unsafe.Pointer, from, to, end int, first bool) {
 	lo, hi := g.span(0)
 	g.reset(state, lo, hi, from, first)

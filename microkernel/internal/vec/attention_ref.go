@@ -2,7 +2,7 @@ package vec
 
 import "unsafe"
 
-// refAttention is the definition of fused attention, row by row.
+// refAttention defines fused attention, row by row.
 func refAttention(l KVLayout, dot AttentionDot, job *AttentionJob) {
 	out := make([]float32, l.HeadDim)
 	for r := range job.Tokens * job.Group {
@@ -20,7 +20,7 @@ func refAttention(l KVLayout, dot AttentionDot, job *AttentionJob) {
 	}
 }
 
-// refRange is the definition of a range: the blocks [from, to) for the rows [lo, hi) into a state.
+// refRange defines a range: the blocks [from, to) for the rows [lo, hi) into a state.
 func refRange(l KVLayout, dot AttentionDot, job *AttentionJob, state unsafe.Pointer, lo, hi, from, to int) {
 	out, m, s := stateFields(state)
 	for r := lo; r < hi; r++ {
@@ -54,7 +54,7 @@ func (j *AttentionJob) refBlock(l KVLayout, dot AttentionDot, token, b int, q, o
 	refMergeBlock(&out[0], 0, m, s, &block[0], 0, &mb, &sb, 1, l.HeadDim)
 }
 
-// refScores are the products of a query with the keys of the positions from 0 to the length of p.
+// refScores computes the products of a query with the keys of the first len(p) positions.
 func (dot AttentionDot) refScores(l KVLayout, q []float32, k unsafe.Pointer, p []float32) {
 	if dot == AttendDPBUSD {
 		refIntegerScores(l, q, k, p)
@@ -67,7 +67,7 @@ func (dot AttentionDot) refScores(l KVLayout, q []float32, k unsafe.Pointer, p [
 	}
 }
 
-// refValues are the sums of the values of the positions from 0 to the length of p, times p.
+// refValues computes the sums of the values of the first len(p) positions, weighted by p.
 func (dot AttentionDot) refValues(l KVLayout, p []float32, v unsafe.Pointer, block []float32) {
 	if dot == AttendDPBUSD {
 		refIntegerValues(l, p, v, block)

@@ -6,11 +6,10 @@ import (
 	"sandwich/microkernel/internal/kernel"
 )
 
-// AttentionStates is memory for the blocks of a job that several callers compute: where there are
-// fewer KV heads than workers, one sequence's context is cut into ranges of blocks. The first range
-// goes on into one state, as Run does; every block behind it leaves a state of its own, and
-// MergeRanges folds them in ascending order, so that the bits are those of Run wherever the context
-// is cut.
+// AttentionStates is memory for the blocks of a job that several callers compute: with fewer KV
+// heads than workers, the context of a sequence is cut into ranges of blocks. The first range
+// continues in one state, as Run does; every later block has a state of its own, and MergeRanges
+// merges them in ascending order. The bits are those of Run wherever the context is cut.
 type AttentionStates struct {
 	Memory unsafe.Pointer // StateBytes for the first range, then for each block behind it; aligned to 64 bytes
 	First  int            // the first block behind the first range

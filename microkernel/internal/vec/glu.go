@@ -6,11 +6,11 @@ import (
 	"sandwich/microkernel/internal/ref"
 )
 
-// GLU is a gated linear unit: how the outputs of a gate and an up projection become one. Shazeer:
-// GLU Variants Improve Transformer, 2020.
+// GLU is a gated linear unit: it combines the outputs of a gate and an up projection. Shazeer: GLU
+// Variants Improve Transformer, 2020.
 type GLU uint8
 
-// The gated units; x is the gate's output and y that of the up projection.
+// The gated units; x is the output of the gate and y that of the up projection.
 const (
 	SwiGLU        GLU = iota // x*sigmoid(x) * y
 	GeGLU                    // x*Phi(x) * y, with tanh in the place of the error function
@@ -27,7 +27,7 @@ func (v *Vec) GLU(unit GLU, dst, gate, up *float32, n int) {
 	v.GLURows(unit, dst, n, gate, n, up, n, 1, n)
 }
 
-// GLURows is GLU of n columns of `rows` rows: the epilogue of a slice of the gate and up
+// GLURows is GLU for n columns of `rows` rows: the epilogue of a slice of the gate and up
 // projections.
 func (v *Vec) GLURows(unit GLU, dst *float32, dstStride int, gate *float32, gateStride int, up *float32, upStride,
 	rows, n int) {
@@ -42,7 +42,7 @@ func (v *Vec) GLURows(unit GLU, dst *float32, dstStride int, gate *float32, gate
 	v.call(gluOps[unit], &args)
 }
 
-// ones are what stands in the place of an up projection where there is none.
+// ones replaces the output of an up projection if there is none.
 var ones = func() (o [1024]float32) {
 	for i := range o {
 		o[i] = 1
@@ -50,9 +50,9 @@ var ones = func() (o [1024]float32) {
 	return o
 }()
 
-// GELURows writes dst = x*Phi(x) of n columns of `rows` rows, with tanh in the place of the error
-// function: the activation of a product without a gate (Hendrycks, Gimpel: Gaussian Error Linear
-// Units, 2016). It is GeGLU of an up projection of ones.
+// GELURows writes dst = x*Phi(x) for n columns of `rows` rows, with the tanh approximation: the
+// activation of a product without a gate (Hendrycks, Gimpel: Gaussian Error Linear Units, 2016).
+// It is GeGLU with an up projection of ones.
 func (v *Vec) GELURows(dst *float32, dstStride int, x *float32, xStride, rows, n int) {
 	for done := 0; done < n; done += len(ones) {
 		v.GLURows(GeGLU, at(dst, done), dstStride, at(x, done), xStride, &ones[0], 0, rows, min(len(ones), n-done))
@@ -80,7 +80,7 @@ func refGLU(unit GLU, dst, gate, up *float32, n int) {
 	}
 }
 
-// lower returns x, or the limit where x is above it; NaN stays.
+// lower returns min(x, limit), and NaN for a NaN x.
 func lower(x, limit float32) float32 {
 	if limit < x {
 		return limit
@@ -88,7 +88,7 @@ func lower(x, limit float32) float32 {
 	return x
 }
 
-// SoftCap makes x[i] = most * tanh(x[i] * scale / most). Bello et al.: Neural Combinatorial
+// SoftCap sets x[i] = most * tanh(x[i] * scale / most). Bello et al.: Neural Combinatorial
 // Optimization with Reinforcement Learning, 2016, appendix A.1.
 func (v *Vec) SoftCap(x *float32, n int, scale, most float32) {
 	factor := capFactor(scale, most)
@@ -100,10 +100,10 @@ func (v *Vec) SoftCap(x *float32, n int, scale, most float32) {
 	v.call(kernel.OpSoftCap, &args)
 }
 
-// capFactor is what a value is multiplied by before exp is taken of it.
+// capFactor returns the factor of a value in the argument of the exponential of a soft cap.
 func capFactor(scale, most float32) float32 { return float32(2 * float64(scale) / float64(most)) }
 
-// refSoftCap writes tanh(z/2) as 1 - 2/(exp(z)+1).
+// refSoftCap computes tanh(z/2) as 1 - 2/(exp(z)+1).
 func refSoftCap(x []float32, factor, most float32) {
 	for i, e := range x {
 		x[i] = most - (most+most)/(exp32(float32(e*factor))+1)

@@ -27,7 +27,7 @@ func (t KVType) String() string {
 	return fmt.Sprintf("kv(%d)", uint8(t))
 }
 
-// ParseKVType returns the inverse of String.
+// ParseKVType is the inverse of String.
 func ParseKVType(s string) (KVType, error) {
 	for i, n := range kvNames {
 		if n == s {
@@ -49,33 +49,33 @@ func (t *KVType) UnmarshalText(b []byte) (err error) {
 // bytes returns the size of one element, scales aside.
 func (t KVType) bytes() int { return [kvTypes]int{KVF16: 2, KVF32: 4, KVQ8: 1}[t] }
 
-// KVBlock is the number of positions in a block of the KV cache, and the constant length of an
-// attention block (DESIGN.md rule 6): block b of a sequence holds the positions 64b to 64b+63.
+// KVBlock is the number of positions in a block of the KV cache and the length of an attention
+// block (DESIGN.md, rule 6): block b of a sequence holds the positions 64b to 64b+63.
 const KVBlock = arith.BlockPositions
 
-// KVLayout says how a block, 64 positions of one KV head of one layer, lies in memory. Both halves
-// are packed GEMM weights (panels of 16 columns, k-major), so that scores and value products run on
+// KVLayout describes the memory of a block: 64 positions of one KV head of one layer. Both halves
+// are packed GEMM weights (panels of 16 columns, k-major), so that scores and value products use
 // the register tiles of GEMM:
 //
 //	K block  [64/16 panels of positions][headDim][16 positions]   weight of N = positions, K = headDim
 //	V block  [headDim/16 panels of dims][64 positions][16 dims]   weight of N = headDim, K = positions
 //
-// The head dimension is rounded up to whole panels in V, and the extra columns are zero. KVQ8 has
-// the scales of the block behind its elements: kvq8.go. Positions that were never stored hold
-// anything: scores of them are ignored by SoftmaxBlock (valid), and the value product must end at
-// the last position that any of its rows may see, since zero times an infinity is not zero.
+// In V the head dimension is padded to whole panels with zeros. A KVQ8 block has its scales after
+// its elements (kv_layout.go). Positions that were never stored are undefined: SoftmaxBlock ignores
+// their scores (valid), and the value product must end at the last position that a row sees,
+// because zero times infinity is not zero.
 type KVLayout struct {
 	HeadDim int
 	Elem    KVType
-	// Rounded says that what a block of half precision stores is rounded to bfloat16 first: half
-	// precision holds the eight bits of it exactly, so that attention by a dot product need not
-	// round what it reads.
+	// Rounded rounds half-precision elements to bfloat16 when they are stored. Half precision
+	// represents the eight bits of bfloat16 exactly, so that attention by a bfloat16 dot product
+	// need not round what it reads.
 	Rounded bool
 }
 
 const maxKVDim = 1024
 
-// Check refuses a layout that no kernel can hold.
+// Check returns why no kernel supports the layout, or nil.
 func (l KVLayout) Check() error {
 	if l.HeadDim < 1 || l.HeadDim > maxKVDim {
 		return fmt.Errorf("kv layout: head dimension %d is outside 1 to %d", l.HeadDim, maxKVDim)
@@ -97,11 +97,10 @@ func (l KVLayout) KBytes() int { return KVBlock*l.HeadDim*l.Elem.bytes() + l.sca
 func (l KVLayout) VBytes() int    { return KVBlock*l.paddedDim()*l.Elem.bytes() + l.scaleBytes() }
 func (l KVLayout) paddedDim() int { return (l.HeadDim + lanes - 1) / lanes * lanes }
 
-// kPanelBytes returns the distance between panels of 16 positions in a K block, vPanelBytes that
-// of 16 dims in a V block.
+// kPanelBytes returns the distance between panels of 16 positions in a K block.
 func (l KVLayout) kPanelBytes() int { return lanes * l.HeadDim * l.Elem.bytes() }
 
-// vPanelBytes: see kPanelBytes.
+// vPanelBytes returns the distance between panels of 16 dimensions in a V block.
 func (l KVLayout) vPanelBytes() int { return lanes * KVBlock * l.Elem.bytes() }
 
 // kIndex returns the element index of dimension d of position pos (0 to 63) in a K block.
@@ -114,17 +113,17 @@ func (l KVLayout) vIndex(pos, d int) int {
 	return (d/lanes*KVBlock+pos)*lanes + d%lanes
 }
 
-// wide returns the layout of a block widened to float32.
+// wide returns the layout of a block dequantized to float32.
 func (l KVLayout) wide() KVLayout { return KVLayout{HeadDim: l.HeadDim, Elem: KVF32} }
 
-// A KVQ8 block has one byte for each element, in the order of kIndex or vIndex, and then a float16
-// scale for every position and 32 of its dimensions:
+// A KVQ8 block has one byte for each element, in the order of kIndex or vIndex, followed by a
+// float16 scale for every position and 32 of its dimensions:
 //
 //	K block  [64/16 panels][headDim][16 positions]int8   [headDim/32][64 positions]float16
 //	V block  [headDim/16 panels][64 positions][16 dims]int8   [headDim/32][64 positions]float16
 //
-// A value is scale * integer, which float32 holds exactly: the bits of attention are those over
-// these values in float32.
+// A value is scale * integer, which float32 represents exactly: attention computes the bits it
+// would compute on these values in float32.
 const kvScaleDims = arith.ScaleDims
 
 // scaleBytes returns the size of the scales of a K or V block.
@@ -135,5 +134,5 @@ func (l KVLayout) scaleBytes() int {
 	return KVBlock * (l.HeadDim / kvScaleDims) * 2
 }
 
-// scaleOf returns where the scale of element (pos, d) is, in bytes from the start of a block.
+// scaleOf returns the offset in bytes of the scale of element (pos, d) in a block.
 func (l KVLayout) scaleOf(pos, d int) int { return KVBlock*l.HeadDim + 2*(d/kvScaleDims*KVBlock+pos) }

@@ -8,7 +8,7 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// get reads element i of a block of floats.
+// get returns element i of a block of floats.
 func (l KVLayout) get(block unsafe.Pointer, i int) float32 {
 	if l.Elem == KVF16 {
 		return qtype.FloatFromHalf(*(*uint16)(unsafe.Add(block, 2*i)))
@@ -16,17 +16,17 @@ func (l KVLayout) get(block unsafe.Pointer, i int) float32 {
 	return *(*float32)(unsafe.Add(block, 4*i))
 }
 
-// getQ8 reads an element as attention sees it.
+// getQ8 returns an element as attention reads it.
 func getQ8(block unsafe.Pointer, element, scale int) float32 {
 	return float32(*(*int8)(unsafe.Add(block, element))) * q8Scale(block, scale)
 }
 
-// q8Scale reads the scale at an offset of a block.
+// q8Scale returns the scale at an offset of a block.
 func q8Scale(block unsafe.Pointer, at int) float32 {
 	return qtype.FloatFromHalf(*(*uint16)(unsafe.Add(block, at)))
 }
 
-// getK reads dimension d of position pos of a K block.
+// getK returns dimension d of position pos of a K block.
 func (l KVLayout) getK(block unsafe.Pointer, pos, d int) float32 {
 	if l.Elem == KVQ8 {
 		return getQ8(block, l.kIndex(pos, d), l.scaleOf(pos, d))
@@ -34,7 +34,7 @@ func (l KVLayout) getK(block unsafe.Pointer, pos, d int) float32 {
 	return l.get(block, l.kIndex(pos, d))
 }
 
-// getV reads dimension d of position pos of a V block.
+// getV returns dimension d of position pos of a V block.
 func (l KVLayout) getV(block unsafe.Pointer, pos, d int) float32 {
 	if l.Elem == KVQ8 {
 		return getQ8(block, l.vIndex(pos, d), l.scaleOf(pos, d))
@@ -43,7 +43,7 @@ func (l KVLayout) getV(block unsafe.Pointer, pos, d int) float32 {
 }
 
 // Finite reports whether the key and the value of a position (0 to 63) of a K block and a V block
-// are finite numbers.
+// are finite.
 func (l KVLayout) Finite(k, v unsafe.Pointer, pos int) bool {
 	for d := range l.HeadDim {
 		for _, x := range [2]float32{l.getK(k, pos, d), l.getV(v, pos, d)} {
@@ -55,15 +55,15 @@ func (l KVLayout) Finite(k, v unsafe.Pointer, pos int) bool {
 	return true
 }
 
-// wideBytes is what widenPair writes: a K block and a V block of float32, and the scales on the
-// way.
+// wideBytes returns the bytes that widenPair writes: a K block and a V block of float32, and
+// temporarily the scales.
 func (l KVLayout) wideBytes() int {
 	w := l.wide()
 	return w.KBytes() + w.VBytes() + 2*l.scaleBytes()
 }
 
-// widenPair writes a narrow K block and the V block behind it as float32 to dst, of wideBytes
-// bytes. Native code only.
+// widenPair dequantizes a K block and the V block after it to float32 at dst, of wideBytes bytes.
+// Native code only.
 func (v *Vec) widenPair(l KVLayout, dst, src unsafe.Pointer) {
 	if l.Elem == KVF16 {
 		v.f16ToF32((*float32)(dst), (*uint16)(src), (l.KBytes()+l.VBytes())/2)

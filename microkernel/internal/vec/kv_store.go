@@ -8,7 +8,7 @@ import (
 )
 
 // StoreK writes the K vectors of `tokens` tokens, stride apart in x, to the positions pos, pos+1,
-// ... of one K block (pos + tokens <= 64), rounding to the element type.
+// ... of one K block (pos + tokens <= 64), rounded to the element type.
 func (v *Vec) StoreK(l KVLayout, block unsafe.Pointer, pos int, x *float32, tokens, stride int) {
 	one, panel := kernel.OpStoreK16, kernel.OpStorePanelK16
 	if l.Rounded {
@@ -83,7 +83,7 @@ func (l KVLayout) put(block unsafe.Pointer, i int, e float32) {
 	*(*float32)(unsafe.Add(block, 4*i)) = e
 }
 
-// eachRow calls store with one token after the other, rounded to bfloat16 where the layout is.
+// eachRow calls store with one token at a time, rounded to bfloat16 if the layout demands it.
 func (l KVLayout) eachRow(x *float32, tokens, stride int, store func(token int, x *float32)) {
 	var row [maxKVDim]float32
 	for t := range tokens {
@@ -98,8 +98,8 @@ func (l KVLayout) eachRow(x *float32, tokens, stride int, store func(token int, 
 	}
 }
 
-// storeQ8 rounds the vectors of tokens to int8. Sixteen dimensions follow each other at equal
-// distances in a block of either kind; index is kIndex or vIndex.
+// storeQ8 quantizes the vectors of tokens to int8. Sixteen dimensions are equally spaced in a
+// block of either kind; index is kIndex or vIndex.
 func (v *Vec) storeQ8(l KVLayout, block unsafe.Pointer, pos int, x *float32, tokens, stride int, index func(pos,
 	d int) int) {
 	var row [maxKVDim / kvScaleDims]kernel.ActQ8

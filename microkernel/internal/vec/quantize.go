@@ -6,10 +6,10 @@ import (
 	"sandwich/microkernel/internal/kernel"
 )
 
-// quantizeRowQ8 rounds k activations (a multiple of 32) to int8 in blocks of 32, the rows of ActQ8
-// blocks that integer GEMM kernels read: scale = amax/127, q = round to nearest even of x *
-// (127/amax), bias = -128 times the sum of the block's q. A block with amax < 2^-120 becomes scale
-// 0 and zeros, one with an infinity or a NaN scale NaN and zeros.
+// quantizeRowQ8 quantizes k activations (a multiple of 32) to int8 in blocks of 32, the ActQ8
+// blocks that integer GEMM kernels read: scale = amax/127, q = x * (127/amax) rounded to nearest
+// even, bias = -128 times the sum of the block's q. A block with amax < 2^-120 becomes scale 0 and
+// zeros; one with an infinity or NaN becomes scale NaN and zeros.
 func (v *Vec) quantizeRowQ8(x *float32, k int, row unsafe.Pointer) {
 	if !v.native {
 		refQuantizeRowQ8(x, k, row)
@@ -19,8 +19,9 @@ func (v *Vec) quantizeRowQ8(x *float32, k int, row unsafe.Pointer) {
 	v.call(kernel.OpQuantizeQ8, &args)
 }
 
-// quantizeRowQ8Superblock is quantizeRowQ8 with one scale for 256 activations, which k is a
-// multiple of, and sums that are not times it: the rows that kernels of ComputeInt8Superblock read.
+// quantizeRowQ8Superblock is quantizeRowQ8 with one scale for 256 activations and sums that are
+// not multiplied by it: the rows that kernels of ComputeInt8Superblock read. k is a multiple of
+// 256.
 func (v *Vec) quantizeRowQ8Superblock(x *float32, k int, row unsafe.Pointer) {
 	if !v.has(kernel.OpQuantizeQ8Superblock) {
 		refQuantizeRowQ8Superblock(x, k, row)
@@ -30,14 +31,14 @@ func (v *Vec) quantizeRowQ8Superblock(x *float32, k int, row unsafe.Pointer) {
 	v.call(kernel.OpQuantizeQ8Superblock, &args)
 }
 
-// roundRowBF16 rounds k activations to bfloat16, ties to even, and puts a zero behind an odd k: the
-// rows that kernels of ComputeBF16 read. Subnormal numbers become zeros of their sign, a NaN
+// roundRowBF16 rounds k activations to bfloat16, ties to even, and writes a zero after an odd k:
+// the rows that kernels of ComputeBF16 read. Subnormal numbers become zeros of their sign; a NaN
 // becomes quiet.
 func (v *Vec) roundRowBF16(x *float32, k int, row unsafe.Pointer) {
 	v.roundRow(kernel.OpRoundBF16, x, k, row)
 }
 
-// roundQueryBF16 is roundRowBF16 of a query: small elements become zeros.
+// roundQueryBF16 is roundRowBF16 for a query: elements below arith.LeastQuery become zeros.
 func (v *Vec) roundQueryBF16(x *float32, k int, row unsafe.Pointer) {
 	v.roundRow(kernel.OpRoundQuery, x, k, row)
 }
@@ -54,9 +55,9 @@ func (v *Vec) roundRow(op kernel.VectorOp, x *float32, k int, row unsafe.Pointer
 	}
 }
 
-// RoundRow brings k activations into the form that a compute path reads: ActQ8 blocks, or bfloat16.
-// ComputeF32 reads them as they are.
-func (v *Vec) RoundRow(c kernel.Compute, x *float32, k int, row unsafe.Pointer) {
+// QuantizeRow converts k activations to the form that a compute path reads: ActQ8 blocks, or
+// bfloat16. ComputeF32 reads them unchanged.
+func (v *Vec) QuantizeRow(c kernel.Compute, x *float32, k int, row unsafe.Pointer) {
 	switch c {
 	case kernel.ComputeInt8:
 		v.quantizeRowQ8(x, k, row)
@@ -77,7 +78,7 @@ func (v *Vec) f32ToF16(dst *uint16, src *float32, n int) {
 	v.call(kernel.OpToF16, &args)
 }
 
-// f16ToF32 widens n halves.
+// f16ToF32 converts n halves to float32.
 func (v *Vec) f16ToF32(dst *float32, src *uint16, n int) {
 	if !v.native {
 		refF16ToF32(dst, src, n)

@@ -7,9 +7,9 @@ import (
 	"sandwich/microkernel/internal/ref"
 )
 
-// What layers with a state compute beside products: causal convolutions, and the delta rule.
+// Operations of recurrent layers: causal convolutions and the delta rule.
 
-// ConvAct is what a convolution's sums become.
+// ConvAct is the activation of a convolution.
 type ConvAct uint8
 
 // The activations of a convolution.
@@ -18,13 +18,13 @@ const (
 	ConvGate                // s*gate, of another row of the same length
 )
 
-// Conv is a causal convolution of `rows` rows of n channels, each with taps of its own:
+// Conv is a causal convolution of `rows` rows of n channels, each channel with taps of its own:
 //
 //	dst[r] = act(w[0]*x[r][0] + w[1]*x[r][1] + ... + w[taps-1]*x[r][taps-1])
 //
-// where x[r][t] stands r row strides and t times TapStride behind x: rows may be computed from the
-// last to the first, with negative strides, and each result then replace the newest row that it is
-// of, which no later result reads. The sum is one product and then one fused multiply-add for each
+// where x[r][t] is at r row strides plus t times TapStride from x. With negative strides, rows may
+// be computed from the last to the first, and each result may replace the newest input row of its
+// sum, which no later result reads. The sum is one product and one fused multiply-add per further
 // tap, the oldest first.
 type Conv struct {
 	Act        ConvAct
@@ -36,7 +36,7 @@ type Conv struct {
 	GateStride int
 }
 
-// ConvRows runs a convolution.
+// ConvRows computes a convolution.
 func (v *Vec) ConvRows(c *Conv, dst *float32, dstStride int, x *float32, xStride, rows, n int) {
 	if !v.native {
 		refConvRows(c, dst, dstStride, x, xStride, rows, n)
@@ -82,7 +82,7 @@ func (v *Vec) MulRows(dst *float32, stride int, a *float32, aStride, rows, n int
 	}
 }
 
-// L2NormRows makes each of `rows` rows of n elements x[i] * (scale / max(|x|, eps)).
+// L2NormRows multiplies each of `rows` rows x of n elements by scale / max(|x|, eps).
 func (v *Vec) L2NormRows(x *float32, stride, rows, n int, scale, eps float32) {
 	if v.native {
 		args := kernel.VectorArgs{P: pointers{ptr(x)}, N: lengths{stride, rows, n}, F: floats{scale, eps}}
@@ -102,9 +102,10 @@ func (v *Vec) L2NormRows(x *float32, stride, rows, n int, scale, eps float32) {
 	}
 }
 
-// DeltaGates makes, in place, of n values each alpha and beta the decay exp(a*softplus(alpha+dt))
-// and the rate sigmoid(beta) of the delta rule (Yang et al.: Gated Delta Networks, 2024, section 3;
-// the decay is that of Gu, Dao: Mamba, 2023). It is plain Go: two numbers for each head and row.
+// DeltaGates computes in place, for n values each, from alpha the decay exp(a*softplus(alpha+dt))
+// and from beta the rate sigmoid(beta) of the delta rule (Yang et al.: Gated Delta Networks, 2024,
+// section 3; the decay is that of Gu, Dao: Mamba, 2023). It is plain Go: two numbers for each head
+// and row.
 func DeltaGates(alpha, beta, a, dt []float32) {
 	for i, x := range alpha {
 		alpha[i] = exp32(float32(float64(a[i]) * softplus(x+dt[i])))
@@ -112,8 +113,8 @@ func DeltaGates(alpha, beta, a, dt []float32) {
 	}
 }
 
-// softplus returns ln(1+exp(x)) as max(x, 0) + ln(1+y) with y = exp(-|x|), whose logarithm is 2
-// artanh(y/(2+y)), a series in at most a ninth. Every step is rounded alike on all machines.
+// softplus returns ln(1+exp(x)) as max(x, 0) + ln(1+y) with y = exp(-|x|). The logarithm is 2
+// artanh(y/(2+y)), a series in at most 1/9. Every step is rounded alike on all machines.
 func softplus(x float32) float64 {
 	y := float64(exp32(-float32(math.Abs(float64(x)))))
 	t := y / (2 + y)
@@ -131,14 +132,14 @@ func softplus(x float32) float64 {
 	return sum
 }
 
-// Delta is the gated delta rule over rows of one head, in order, for some columns of its values:
+// Delta is the gated delta rule over consecutive rows of one head, for some columns of its values:
 //
 //	S = decay*S;  S += k (beta * (v - S'k));  out = S'q
 //
-// with S [dim][columns] in panels of sixteen columns, [dim][16] each, one behind another. A column
-// depends on no other: any cut of columns and of rows gives the same bits (DESIGN rule 6). S'k is
-// two chains of fused multiply-adds over the even and the odd rows of the old S, added up, and then
-// one by the decay; S'q is the same over the new S.
+// with S [dim][columns] in consecutive panels of sixteen columns, [dim][16] each. Columns are
+// independent: any cut of columns and of rows computes the same bits (DESIGN.md, rule 6). S'k is
+// two chains of fused multiply-adds over the even and the odd rows of the old S, added, and one
+// FMA by the decay; S'q is the same over the new S.
 type Delta struct {
 	Dim, Columns int      // columns up to 32
 	Rows         int      // some 256 at most: a call lasts dim*columns*rows/16 cycles
@@ -150,10 +151,10 @@ type Delta struct {
 	GateStride   int
 }
 
-// StatePanel is how many columns a panel of a state has.
+// StatePanel is the number of columns in a panel of a state.
 const StatePanel = lanes
 
-// DeltaRule runs the rule on a state.
+// DeltaRule applies the rule to a state.
 func (v *Vec) DeltaRule(d *Delta, state *float32) {
 	if v.native {
 		args := kernel.VectorArgs{P: pointers{ptr(state), ptr(d.Q), ptr(d.K), ptr(d.V), ptr(d.Out), ptr(d.Decay),
@@ -166,7 +167,7 @@ func (v *Vec) DeltaRule(d *Delta, state *float32) {
 	}
 }
 
-// refDelta is columns [first, first+n) of a panel.
+// refDelta computes the columns [first, first+n) of a panel.
 func refDelta(d *Delta, state *float32, first, n int) {
 	s := vecOf(state, d.Dim*lanes)
 	for r := range d.Rows {

@@ -13,7 +13,7 @@ import (
 // vecOf returns p[:n] as a slice.
 func vecOf[T any](p *T, n int) []T { return unsafe.Slice(p, n) }
 
-// at returns p[i:] as a pointer.
+// at returns a pointer to p[i].
 func at[T any](p *T, i int) *T { return (*T)(unsafe.Add(unsafe.Pointer(p), i*int(unsafe.Sizeof(*p)))) }
 
 func refRMSNormRows(dst *float32, dstStride int, x *float32, xStride, rows int, weight *float32, n int, eps float32) {
@@ -51,7 +51,8 @@ func refLayerNorm(dst, x, weight, bias []float32, eps float32) {
 	}
 }
 
-// sqrt32 is correctly rounded: a float64 root has more than twice the bits of a float32.
+// sqrt32 returns the correctly rounded root: a float64 root has more than twice the bits of a
+// float32.
 func sqrt32(x float32) float32 { return float32(math.Sqrt(float64(x))) }
 
 func refRoPE(x *float32, dim, nHeads, headStride int, cosSin *float32, neox bool) {
@@ -168,7 +169,7 @@ func quantizeBlockQ8(x []float32, q []int8) (scale float32) {
 	return amax / 127
 }
 
-// refRoundRowBF16 is the definition of Vec.roundRowBF16, and of Vec.roundQueryBF16.
+// refRoundRowBF16 defines Vec.roundRowBF16 and Vec.roundQueryBF16.
 func refRoundRowBF16(op kernel.VectorOp, x *float32, k int, row unsafe.Pointer) {
 	out := unsafe.Slice((*uint16)(row), k+k%2)
 	var least float32
@@ -183,7 +184,7 @@ func refRoundRowBF16(op kernel.VectorOp, x *float32, k int, row unsafe.Pointer) 
 	}
 }
 
-// above returns x, or the zero of its sign where it is smaller than least.
+// above returns x, or the zero of its sign if its magnitude is below least.
 func above(least, x float32) float32 {
 	if float32(math.Abs(float64(x))) < least {
 		return float32(math.Copysign(0, float64(x)))

@@ -6,12 +6,12 @@ import (
 	"sandwich/microkernel/internal/kernel"
 )
 
-// SoftmaxBlock turns scores of one attention block into unnormalized probabilities, row by row and
-// in place. Row r has valid[r] scores (0 to width) of its `width` elements; with x = s*scale it
-// leaves max[r] = max(x, arith.LowestScore*scale) (NaN passed over), p = exp(x - max[r]) in their
-// place, zeros in the rest of the width, and sum[r] = the sum of p by sixteen lanes and the tree. A
-// row without valid scores gets max = -Inf, sum = 0 and all zeros. scale > 0. With rows = 1 and
-// width = vocabulary it is the softmax of a sampler.
+// SoftmaxBlock converts the scores of one attention block to unnormalized probabilities, row by
+// row and in place. Row r has valid[r] scores (0 to width) of its `width` elements. With x =
+// s*scale it sets max[r] = max(x, LowestScore*scale), ignoring NaN, the scores to p = exp(x -
+// max[r]), the rest of the width to zeros, and sum[r] to the sum of p by sixteen lanes and the
+// tree. A row without valid scores gets max = -Inf, sum = 0 and zeros. scale > 0. With rows = 1
+// and width = vocabulary it is the softmax of a sampler.
 func (v *Vec) SoftmaxBlock(scores *float32, stride, rows, width int, valid *int32, scale float32, max, sum *float32) {
 	if !v.native {
 		refSoftmaxBlock(scores, stride, rows, width, valid, scale, max, sum)
@@ -24,7 +24,7 @@ func (v *Vec) SoftmaxBlock(scores *float32, stride, rows, width int, valid *int3
 
 // mergeBlock merges the (max, sum, output) of one attention block, mb, sb and ob[rows][headDim],
 // into the running m, s and o of the same rows. The caller starts a row with m = -Inf; s and o may
-// then hold anything. A block with mb = -Inf changes nothing. Milakov, Gimelshein: Online
+// then be undefined. A block with mb = -Inf changes nothing. Milakov, Gimelshein: Online
 // normalizer calculation for softmax, 2018.
 func (v *Vec) mergeBlock(o *float32, oStride int, m, s *float32, ob *float32, obStride int, mb, sb *float32, rows,
 	headDim int) {
@@ -37,8 +37,8 @@ func (v *Vec) mergeBlock(o *float32, oStride int, m, s *float32, ob *float32, ob
 	v.call(kernel.OpMerge, &args)
 }
 
-// finishAttention writes dst = o * (1/s) for each row. A row sees its own position at least, so
-// that its sum is 1 or more; where scores overflowed it is NaN or zero, and the row becomes NaN.
+// finishAttention writes dst = o * (1/s) for each row. A row sees at least its own position, so
+// its sum is at least 1; if scores overflowed, the sum is NaN or zero and the row becomes NaN.
 func (v *Vec) finishAttention(dst *float32, dstStride int, o *float32, oStride int, s *float32, rows, headDim int) {
 	if !v.native {
 		refFinishAttention(dst, dstStride, o, oStride, s, rows, headDim)
@@ -48,8 +48,7 @@ func (v *Vec) finishAttention(dst *float32, dstStride int, o *float32, oStride i
 	v.call(kernel.OpFinish, &args)
 }
 
-// Max returns the largest of n values; NaN is passed over, and -Inf is the answer where nothing is
-// left.
+// Max returns the largest of n values, ignoring NaN, or -Inf if there are none.
 func (v *Vec) Max(x *float32, n int) float32 {
 	if !v.native {
 		return refMax(x, n)
@@ -59,8 +58,8 @@ func (v *Vec) Max(x *float32, n int) float32 {
 	return math.Float32frombits(uint32(args.R[0]))
 }
 
-// Argmax returns the index of the first of the largest values; NaN is passed over. It is 0 where
-// nothing exceeds -Inf.
+// Argmax returns the index of the first of the largest values, ignoring NaN, or 0 if none exceeds
+// -Inf.
 func (v *Vec) Argmax(x *float32, n int) int {
 	if !v.native {
 		return refArgmax(x, n)
@@ -74,8 +73,8 @@ func (v *Vec) Argmax(x *float32, n int) int {
 	return int(args.R[0])
 }
 
-// ExpSum returns the sum of exp(x[i]*scale - max*scale) by sixteen lanes and the tree, and changes
-// nothing: with max = Max(x, n) the log of it is the logarithm of the softmax denominator.
+// ExpSum returns the sum of exp(x[i]*scale - max*scale) by sixteen lanes and the tree; x is
+// unchanged. With max = Max(x, n), its logarithm is that of the softmax denominator.
 func (v *Vec) ExpSum(x *float32, n int, scale, max float32) float32 {
 	if !v.native {
 		return refExpSum(x, n, scale, max)
@@ -85,14 +84,14 @@ func (v *Vec) ExpSum(x *float32, n int, scale, max float32) float32 {
 	return math.Float32frombits(uint32(args.R[0]))
 }
 
-// SelectAbove writes the indices of the values that are at least t, ascending, into idx and returns
-// how many there are; only the first `room` of them are written, so that a sampler sees when its
-// guess was too low.
-func (v *Vec) SelectAbove(x *float32, n int, t float32, idx *int32, room int) int {
+// SelectAbove writes the indices of the values that are at least t, ascending, to idx and returns
+// their number. Only the first `limit` are written, so that a sampler detects a threshold that is
+// too low.
+func (v *Vec) SelectAbove(x *float32, n int, t float32, idx *int32, limit int) int {
 	if !v.native {
-		return refSelectAbove(x, n, t, idx, room)
+		return refSelectAbove(x, n, t, idx, limit)
 	}
-	args := kernel.VectorArgs{P: pointers{ptr(x), ptr(idx)}, N: lengths{n, room}, F: floats{t}}
+	args := kernel.VectorArgs{P: pointers{ptr(x), ptr(idx)}, N: lengths{n, limit}, F: floats{t}}
 	v.call(kernel.OpSelect, &args)
 	return int(args.R[0])
 }

@@ -90,11 +90,11 @@ func refExpSum(x *float32, n int, scale, max float32) float32 {
 	return treeSum(&l)
 }
 
-func refSelectAbove(x *float32, n int, t float32, idx *int32, room int) int {
-	out, k := vecOf(idx, room), 0
+func refSelectAbove(x *float32, n int, t float32, idx *int32, limit int) int {
+	out, k := vecOf(idx, limit), 0
 	for i, e := range vecOf(x, n) {
 		if e >= t {
-			if k < room {
+			if k < limit {
 				out[k] = int32(i)
 			}
 			k++

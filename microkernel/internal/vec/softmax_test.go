@@ -127,15 +127,15 @@ func TestSampling(t *testing.T) {
 				}
 				wantSame(t, what+"exp sum", []float32{v.ExpSum(p0(x), n, 0.7, top)},
 					[]float32{refExpSum(p0(x), n, 0.7, top)})
-				room := rng.IntN(20)
+				limit := rng.IntN(20)
 				threshold := x[rng.IntN(n)]
-				idx, idxw := guarded[int32](t, room), make([]int32, room)
-				k, kw := v.SelectAbove(p0(x), n, threshold, p0(idx), room), refSelectAbove(p0(x), n, threshold,
-					p0(idxw), room)
+				idx, idxw := guarded[int32](t, limit), make([]int32, limit)
+				k, kw := v.SelectAbove(p0(x), n, threshold, p0(idx), limit), refSelectAbove(p0(x), n, threshold,
+					p0(idxw), limit)
 				if k != kw {
 					t.Fatalf("%s%d above %g, want %d", what, k, threshold, kw)
 				}
-				wantEqual(t, what+"indices", idx[:min(k, room)], idxw[:min(k, room)])
+				wantEqual(t, what+"indices", idx[:min(k, limit)], idxw[:min(k, limit)])
 			}
 		}
 		all := []float32{float32(math.NaN()), negInf, float32(math.NaN())}

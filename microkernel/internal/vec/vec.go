@@ -1,3 +1,9 @@
+// Package vec drives row operations, the KV cache layout and attention over the functions that
+// backends generate (kernel.VectorGenerator, kernel.AttentionGenerator). It knows no instruction
+// set. The plain-Go definition of each operation (refX for X) is next to its caller; it is the
+// oracle of the generated code and the fallback without it.
+//
+// The package must not import an emitter (amd64, arm64).
 package vec
 
 import (
@@ -10,30 +16,28 @@ import (
 	"sandwich/microkernel/internal/kernel"
 )
 
-// Vec is the set of vector kernels of one ISA: everything of a transformer that is not a matrix
-// product. Every method gives the same bits on every ISA, and the plain-Go function named in its
-// file (refX for X) is its definition.
+// Vec is the set of row operations of one instruction set: everything of a transformer but matrix
+// products and attention. Every method computes the same bits on every instruction set; the
+// plain-Go function refX defines the method X.
 //
-// Conventions of all methods: lengths and strides count elements, pointers may be of any alignment,
-// dst may be equal to the input of the same shape but must not overlap it otherwise, n = 0 is
-// allowed and does nothing, nothing is allocated, and nothing beyond the stated elements is read or
-// written. Where native code runs it cannot be preempted: a call should stay below about 200
-// microseconds (some 10^6 elements of work), which is the caller's duty. A Vec is immutable and
-// safe for concurrent use.
+// Conventions of all methods: lengths and strides count elements, pointers may have any alignment,
+// dst may equal the input of the same shape but must not overlap it otherwise, n = 0 is allowed
+// and does nothing, nothing is allocated, and only the stated elements are accessed. Native code
+// cannot be preempted: the caller keeps a call below about 200 microseconds (about 10^6 elements
+// of work). A Vec is immutable and safe for concurrent use.
 type Vec struct {
 	isa    kernel.ISA
 	native bool
 	code   [kernel.VectorOps]jit.Func
 }
 
-// Ref returns the plain-Go kernels: the oracle of all others, and what runs where there is no
-// native code.
+// Ref returns the plain-Go operations: the oracle of all others, and the fallback without native
+// code.
 func Ref() *Vec { return &Vec{isa: kernel.Go} }
 
-// New returns the vector kernels of an instruction set; each set is generated once per process.
-// Under the race detector, on architectures without a generator and where executable memory is
-// forbidden they are the plain-Go ones. The error says that this host cannot run the instruction
-// set.
+// New returns the row operations of an instruction set, generated once per process. They are plain
+// Go under the race detector, without a generator and without executable memory. The error reports
+// that this host cannot run the instruction set.
 func New(isa kernel.ISA) (*Vec, error) {
 	if !kernel.Host().Supports(isa) {
 		return nil, fmt.Errorf("vector kernels: this host cannot run %s (it has %s)", isa, kernel.Host())
@@ -69,11 +73,11 @@ func buildVec(isa kernel.ISA, generate func(kernel.VectorOp) ([]byte, error)) (*
 	return v, nil
 }
 
-// ISA returns the instruction set the kernels run on; Go where they are the oracles.
+// ISA returns the instruction set of the generated code, or Go.
 func (v *Vec) ISA() kernel.ISA                              { return v.isa }
 func (v *Vec) call(k kernel.VectorOp, a *kernel.VectorArgs) { v.code[k].Call(unsafe.Pointer(a)) }
 
-// has reports whether a kernel has native code.
+// has reports whether an operation has native code.
 func (v *Vec) has(k kernel.VectorOp) bool { return v.code[k].Valid() }
 
 // Fields of kernel.VectorArgs.
@@ -91,8 +95,8 @@ func (v *Vec) RMSNorm(dst, x, weight *float32, n int, eps float32) {
 	v.RMSNormRows(dst, n, x, n, 1, weight, n, eps)
 }
 
-// RMSNormRows is RMSNorm of `rows` rows with one weight: a chunk of tokens, or the heads of a token
-// (q and k norms).
+// RMSNormRows is RMSNorm for `rows` rows with one weight: a chunk of tokens, or the heads of a
+// token (q and k norms).
 func (v *Vec) RMSNormRows(dst *float32, dstStride int, x *float32, xStride, rows int, weight *float32, n int,
 	eps float32) {
 	if !v.native {
@@ -122,7 +126,7 @@ func (v *Vec) LayerNormRows(dst *float32, dstStride int, x *float32, xStride, ro
 }
 
 // RoPE rotates nHeads vectors of dim elements in place, headStride apart, by the angles of one
-// position: cosSin holds dim/2 cosines and then dim/2 sines. neox = false rotates the pairs (2i,
+// position: cosSin holds dim/2 cosines, then dim/2 sines. neox = false rotates the pairs (2i,
 // 2i+1), true the pairs (i, i+dim/2). For a partial rotation dim is smaller than the head. dim is
 // even. Su et al.: RoFormer, 2021, section 3.4.2.
 func (v *Vec) RoPE(x *float32, dim, nHeads, headStride int, cosSin *float32, neox bool) {
@@ -149,8 +153,8 @@ func (v *Vec) Add(dst, a *float32, n int) {
 	v.call(kernel.OpAdd, &args)
 }
 
-// sumPiece is how much of a sum of more than two parts is made at a time, so that it stays in the
-// first-level cache.
+// sumPiece is the number of elements of a sum of more than two parts that are computed at a time,
+// so that they stay in the first-level cache.
 const sumPiece = 1024
 
 // Sum writes dst[i] = ((parts[0][i] + parts[1][i]) + parts[2][i]) + ... of at least one part of n
@@ -196,8 +200,7 @@ func (v *Vec) AddBias(dst *float32, stride, rows int, bias *float32, n int) {
 	v.call(kernel.OpAdd, &args)
 }
 
-// AddScaled adds s*a to dst, one fused multiply-add an element: how the outputs of experts are
-// mixed.
+// AddScaled adds s*a to dst by one fused multiply-add per element, to mix the outputs of experts.
 func (v *Vec) AddScaled(dst, a *float32, s float32, n int) {
 	if !v.native {
 		refAddScaled(dst, a, s, n)

@@ -11,6 +11,7 @@ import (
 
 // Operand is anything an instruction may name: Reg, Vec, Mask, Mem or Imm.
 type Operand interface{ operand() }
+
 func (Reg) operand()     {}
 func (Vec) operand()     {}
 func (Mask) operand()    {}
@@ -101,6 +102,7 @@ func (k Mask) text() string { return fmt.Sprintf("k%d", uint8(k)) }
 
 // Imm is an 8-bit immediate, the last operand of the instructions that take one.
 type Imm uint8
+
 func (i Imm) text() string { return fmt.Sprintf("%d", uint8(i)) }
 
 // length of a vector register as the L and L'L fields encode it.
@@ -217,19 +219,26 @@ func (m Mem) text() string {
 // wide, reg32 and wordMem exist for listings only: a 64-bit constant, a register by its 32-bit
 // name, a 16-bit operand.
 type wide uint64
+
 func (w wide) text() string { return strconv.FormatUint(uint64(w), 10) }
+
 type reg32 Reg
+
 func (r reg32) text() string { return reg32Names[r&15] }
+
 type wordMem struct{ Mem }
+
 func (w wordMem) text() string { return "word ptr " + w.Mem.text() }
 
 // Imm32 is an immediate of the scalar instructions, sign-extended to 64 bits.
 type Imm32 int32
+
 func (i Imm32) text() string { return itoa(int64(i)) }
 
 // Tile is a tile register of AMX, tmm0 to tmm7. What it holds, rows of up to 64 bytes, is set by
 // LdTileCfg.
 type Tile uint8
+
 func (Tile) operand()       {}
 func (t Tile) text() string { return fmt.Sprintf("tmm%d", uint8(t)) }
 func itoa(v int64) string   { return strconv.FormatInt(v, 10) }

@@ -19,6 +19,7 @@ import (
 
 // gen generates one row operation.
 type gen struct{ *lanes.Gen }
+
 func newGen(level asm.Level) gen { return gen{lanes.New(level)} }
 
 // positions is the number of positions in a block of the KV cache.

@@ -32,12 +32,14 @@ const (
 
 // Operand is anything an instruction may name: V, X, Imm or P.
 type Operand interface{ operand() (class, int) }
+
 func (v V) operand() (class, int)   { return vector, int(v) }
 func (x X) operand() (class, int)   { return general, int(x) }
 func (i Imm) operand() (class, int) { return number, int(i) }
 
 // P is a predicate register of SVE, 0 to 15.
 type P uint8
+
 func (p P) operand() (class, int) { return predicate, int(p) }
 
 // class is what kind of operand a field takes.

@@ -71,10 +71,11 @@ func (e *tile) vecs(n int) []asm.V {
 
 // left returns the vector registers that nothing has claimed yet.
 func (e *tile) left() int { return Registers - e.used }
+
 const perPanel = qtype.PanelWidth / 4 // vectors across one panel
 
 // panelOf returns the pointer to the panel of vector j.
-func (e *tile) panelOf(j int) asm.X { return e.bBase[j/perPanel] }
+func (e *tile) panelOf(j int) asm.X            { return e.bBase[j/perPanel] }
 func (e *tile) getArg(x asm.X, offset uintptr) { e.I(asm.LDRX, x, nArgs, asm.Imm(offset)) }
 
 // function wraps the body of one row tile in the loop over row tiles. setup runs once, before the

@@ -104,8 +104,8 @@ const (
 	fB0     = asm.X(23)
 )
 
-func (g *fused) a(r int) asm.X { return fA0 + asm.X(r) }
-func (g *fused) b(c int) asm.X { return fB0 + asm.X(c) }
+func (g *fused) a(r int) asm.X       { return fA0 + asm.X(r) }
+func (g *fused) b(c int) asm.X       { return fB0 + asm.X(c) }
 func (g *fused) arg(x asm.X, at int) { g.I(asm.LDRX, x, nArgs, asm.Imm(at)) }
 
 func (g *fused) emit() {

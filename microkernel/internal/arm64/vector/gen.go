@@ -48,7 +48,9 @@ const (
 
 // block is four consecutive vector registers, 0 to 7.
 type block int
+
 func (b block) v(i int) asm.V { return asm.V(4*int(b) + i) }
+
 const blockRegs = 4
 
 // nConst and nConst2 hold constants on their way into an instruction.
