@@ -7,10 +7,8 @@ import (
 	"sandwich/microkernel/internal/kernel"
 )
 
-// What some families of models do to scores between their product and the softmax.
-
-// skipped takes a block off what the rows skip, stores how much of this one they do, and makes n,
-// what they see of it, zero for rows that skip all of that.
+// skipped decrements the positions that the rows skip by a block, stores how many of this block
+// they skip, and zeroes the entries of n, the positions they see, for rows that skip all of them.
 func (g *gen) skipped(n asm.Vec) {
 	low, skip, t := g.V(3), g.V(4), g.V(5)
 	g.I(asm.VMOVUPS, skip, asm.At(stateReg, kernel.StateSkip))
@@ -32,8 +30,9 @@ func (g *gen) skipped(n asm.Vec) {
 	g.I(asm.VMOVD, asm.At(scrReg, kernel.ScratchAnyLow), asm.X(3))
 }
 
-// adjustScores caps the scores of all rows in scratch and makes those -Inf that are before a row's
-// window. Without a cap it is passed over where no row skips anything of the block.
+// adjustScores applies what some model families do to scores before the softmax: it soft-caps the
+// scores of all rows in scratch and sets scores before a row's window to -Inf. Without a cap it is
+// skipped at run time if no row skips positions of the block.
 func (g *gen) adjustScores() {
 	if !g.Window && !g.Capped {
 		return
@@ -70,7 +69,7 @@ func (g *gen) adjustScores() {
 	g.Bind(done)
 }
 
-// storeSeen stores vector j of a row, with inf in the lanes that the row's window leaves out.
+// storeSeen stores vector j of a row, with inf in the lanes outside the row's window.
 func (g *gen) storeSeen(j int, x, inf, mask asm.Vec) {
 	if !g.Window {
 		g.I(asm.VMOVUPS, g.vector(j), x)

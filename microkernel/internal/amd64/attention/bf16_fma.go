@@ -6,7 +6,22 @@ import (
 	"sandwich/microkernel/internal/kernel"
 )
 
-// widenQueries brings the queries into scratch as float32.
+// widenQueries widens the queries to float32 in scratch.
+//
+// FMA kernels compute the bits of bfloat16 dot products without the instructions, for the few rows
+// of a decode step, which would fill a sixteenth of a tile and need less time than the conversion
+// of the cache to pairs. Products of bfloat16 are exact in float32, so both instructions are
+// chains of FMAs (Intel SDM, volume 2). VDPBF16PS has one chain, which adds the second of a pair
+// of k first. TDPBF16PS has for 32 k one chain of even and one of odd k, both starting at zero; it
+// adds the chains to each other and then to the sum.
+//
+// The instructions flush subnormal numbers to zero, also in sums. FMAs do so only under an MXCSR
+// that takes hundreds of cycles to load, so no value may become subnormal. Half precision and its
+// scales are multiples of 2^-24, and every bfloat16 kernel replaces queries below arith.LeastQuery
+// and probabilities below arith.LeastProbability by zeros. The remaining operands have eight bits
+// and are multiples of 2^-87 or 2^-71, so products and all rounded sums are multiples of 2^-111 or
+// 2^-95: normal numbers or zeros. A float32 cache may hold any value, so its rows use the
+// instructions.
 func (g *gen) widenQueries() {
 	if !g.byFMA() {
 		return
@@ -24,8 +39,8 @@ func (g *gen) widenQueries() {
 	g.Jcc(asm.NotZero, loop)
 }
 
-// addChains ends 32 k: the chains of even and odd k and, unless these are the first, the sum so far
-// become the sum at outPtr, whose rows are `row` bytes apart.
+// addChains ends 32 k: it stores the sum of the chains of even and odd k and, unless first, of the
+// previous sum at outPtr, whose rows are `row` bytes apart.
 func (g *gen) addChains(p product, row int, first bool) {
 	vectors := p.columns * g.Parts
 	for i := range g.Rows * vectors {
@@ -38,8 +53,8 @@ func (g *gen) addChains(p product, row int, first bool) {
 	}
 }
 
-// fewScores is scores by chains of even and odd dimensions.
-func (g *gen) fewScores() {
+// fmaScores computes the scores by chains of even and odd dimensions.
+func (g *gen) fmaScores() {
 	g.scorePasses(arith.Lanes*g.HeadDim*g.ElementBytes(), 4*g.keyDims(), func(p product) {
 		g.loadQueries()
 		for from := 0; from < g.HeadDim; from += tileK {
@@ -51,9 +66,9 @@ func (g *gen) fewScores() {
 	})
 }
 
-// fewValues is values by chains of even and odd positions, of one half of the block after the
-// other.
-func (g *gen) fewValues() {
+// fmaValues computes the values by chains of even and odd positions, one half of the block at a
+// time.
+func (g *gen) fmaValues() {
 	panel := arith.Lanes * positions * g.ElementBytes()
 	g.Lea(outPtr, asm.At(scrReg, g.sumsAt()))
 	g.overPasses(g.PaddedDim()/arith.Lanes, g.columns(), func(first, columns int) {
@@ -85,8 +100,8 @@ func (g *gen) fewValues() {
 	})
 }
 
-// overPositions emits the k-steps of a half of the block's positions, up to the last that any row
-// sees.
+// overPositions emits the k-steps of one half of the block's positions, up to the last that any
+// row sees.
 func (g *gen) overPositions(p product, half int) {
 	some, even := g.NewLabel(), g.NewLabel()
 	g.Mov32(count, asm.At(scrReg, kernel.ScratchLargest))

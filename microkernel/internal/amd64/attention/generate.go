@@ -101,9 +101,9 @@ func (g *gen) emit() {
 	g.mergeSums()
 	switch {
 	case g.integers():
-		g.integerChances()
+		g.integerWeights()
 	case g.byFMA():
-		g.roundChained()
+		g.roundToFloat()
 	case g.Dot != kernel.NoDot:
 		g.roundRows()
 	}
@@ -116,13 +116,13 @@ func (g *gen) emit() {
 	g.releaseTiles()
 }
 
-// products are what computes scores, and values.
+// products returns the emitters of scores and of values.
 func (g *gen) products() (scores, values func()) {
 	switch {
 	case g.integers():
 		return g.integerScores, g.integerValues
 	case g.byFMA() && g.Dot == kernel.TDPBF16:
-		return g.fewScores, g.fewValues
+		return g.fmaScores, g.fmaValues
 	case g.streams():
 		return g.streamScores, g.streamValues
 	case g.Dot == kernel.TDPBF16:
@@ -131,8 +131,8 @@ func (g *gen) products() (scores, values func()) {
 	return g.scores, g.values
 }
 
-// next sets the prefetch pointer to the block that the table names after this one, or to the one
-// that the caller wants where the table ends.
+// next sets the prefetch pointer to the block of the next table entry, or to AttentionArgs.After
+// at the end of the table.
 func (g *gen) next() {
 	last := g.NewLabel()
 	g.Mov(ahead, asm.At(args, offAfter))
@@ -143,8 +143,8 @@ func (g *gen) next() {
 	g.Bind(last)
 }
 
-// blockAddress computes the address of the block whose id stands `entry` places behind the current
-// one. It clobbers count.
+// blockAddress computes the address of the block whose id is `entry` entries after the current
+// one. It overwrites count.
 func (g *gen) blockAddress(dst asm.Reg, entry int) {
 	g.MovSXD(dst, asm.At(table, 4*entry))
 	g.Mov(count, asm.At(args, offPitch))
@@ -152,8 +152,8 @@ func (g *gen) blockAddress(dst asm.Reg, entry int) {
 	g.Add(dst, asm.At(args, offKV))
 }
 
-// seen stores how many positions of the block each row sees, takes a block off what is left, and
-// leaves the largest of them in count with the flags set on it.
+// seen stores how many positions of the block each row sees, decrements the remaining positions by
+// a block, and leaves the largest number in count with the flags set.
 func (g *gen) seen() {
 	left, n, t := g.V(0), g.V(1), g.V(2)
 	g.I(asm.VMOVUPS, left, asm.At(stateReg, kernel.StateLeft))

@@ -6,8 +6,9 @@ import (
 	"sandwich/microkernel/internal/kernel"
 )
 
-// Registers that the products share: the order of a transposed line, or for want of VPERMB that of
-// its words and then that of the bytes of four words, and 128 in each byte.
+// Registers that the products share: the byte order of a transposed line, or without VPERMB its
+// word order and the byte order within four words; 128 in each byte; and four integers of a row in
+// every lane.
 const (
 	lineOrder   = 31
 	lineBytesOf = 30
@@ -15,7 +16,26 @@ const (
 	lineFactor  = 28 // four integers of a row in every lane
 )
 
-// loadLineOrder sets the registers of transposed lines.
+// loadLineOrder loads the constants of transposed lines.
+//
+// A VPDPBUSD kernel multiplies integers exactly, so the order of its sums is free. For a row and a
+// block of 64 positions it computes
+//
+//	score[pos] = chain over the sets of 32 dimensions, ascending, in float32:
+//	             acc = fma(float32(q . k) * kscale[pos][set], qscale[set], acc)
+//	w[pos]     = p[pos] * vscale[pos][set], for each set; NaN counts as zero
+//	m          = the largest w, at least arith.LeastWeight
+//	u[pos]     = w[pos] * (255/m) rounded to the nearest integer, ties to even: 0 to 255
+//	out[d]     = float32(u . v) * (m * (1/255))
+//
+// q are the integers of a quantized activation, p the probabilities after the softmax, 0 for
+// positions the row does not see; neither other rows nor positions that were never stored change a
+// bit. Sums stay below 2^24: 32*127*128 and 64*255*128.
+//
+// The instruction multiplies unsigned bytes by signed ones, four per lane. Scores read the keys
+// with 128 added and start at -128 times the sum of the query's integers; values are signed, and
+// the u of four positions are repeated in every lane. A block is cached as lines of 4 dimensions x
+// 16 positions, or of 4 positions x 16 dimensions; both are transposed to 16 lanes of four bytes.
 func (g *gen) loadLineOrder() {
 	var bytes, words, inLane [16]uint32
 	for i := range 16 {
@@ -34,7 +54,7 @@ func (g *gen) loadLineOrder() {
 	g.I(asm.VBROADCASTSS, g.V(lineBias), g.ConstU32(0x80808080))
 }
 
-// loadLine loads a line of a block, transposed, of keys with 128 added to each integer.
+// loadLine loads a line of a block, transposed, and adds 128 to each integer of keys.
 func (g *gen) loadLine(x asm.Vec, m asm.Mem, keys bool) {
 	switch {
 	case g.Opened:
@@ -51,8 +71,9 @@ func (g *gen) loadLine(x asm.Vec, m asm.Mem, keys bool) {
 	}
 }
 
-// integerScores computes the scores of the rows, in whole passes up to the last position that any
-// row sees, into scratch. kReg walks over the scales of the panels, count from one set to the next.
+// integerScores computes the scores of the rows into scratch, in whole passes up to the last
+// position that any row sees. kReg points to the scales of the panels; count is the offset of a
+// set.
 func (g *gen) integerScores() {
 	panel, scale := arith.Lanes*g.HeadDim, 2
 	if g.Opened {
@@ -80,8 +101,9 @@ func (g *gen) integerScores() {
 	})
 }
 
-// scoreSet emits the products of a set of dimensions: integer accumulators in registers 0 and up,
-// then those of float32, then the lines of the panels, where their scales come to stand.
+// scoreSet emits the products of a set of dimensions. Integer accumulators are in the first
+// registers, float32 accumulators follow, then the lines of the panels, whose registers later hold
+// their scales.
 func (g *gen) scoreSet(p product, scale int) {
 	n := g.Rows * p.columns
 	sum := func(r, j int) asm.Vec { return g.V(r*p.columns + j) }
@@ -96,7 +118,7 @@ func (g *gen) scoreSet(p product, scale int) {
 		for j := range p.columns {
 			g.loadLine(line(j), asm.At(bPtr, j*p.panelStride+i*lineBytes), true)
 		}
-		g.prefetchTurn(p.lines, i, setLines)
+		g.prefetchShare(p.lines, i, setLines)
 		for r := range g.Rows {
 			four := asm.At(aPtr, r*p.rowStride+queryBytes+4*i)
 			if p.columns == 1 {
@@ -129,9 +151,9 @@ func (g *gen) scoreSet(p product, scale int) {
 	}
 }
 
-// integerValues computes the products of the rows' u with the values, of one set of dimensions
-// after the other, and merges them into the running output. kReg counts the sets, in bytes of their
-// scales.
+// integerValues computes the products of the quantized weights with the values, one set of
+// dimensions at a time, and merges them into the running output. kReg counts the sets, in bytes of
+// their scales.
 func (g *gen) integerValues() {
 	lines := g.integerLines(setPanels * valueLines)
 	g.loadLineOrder()
@@ -151,7 +173,7 @@ func (g *gen) integerValues() {
 		g.Add(count, asm.Imm32(arith.Lanes-1))
 		g.Shr(count, 4)
 		loop := g.Here()
-		g.valueTurn(lines)
+		g.valueLinesOf(lines)
 		g.Add(bPtr, asm.Imm32(valueLines*lineBytes))
 		g.Add(aPtr, asm.Imm32(4))
 		g.Dec(count)
@@ -163,15 +185,15 @@ func (g *gen) integerValues() {
 	})
 }
 
-// valueTurn emits the products of sixteen positions, four lines of each panel. The u of four
-// positions stand as integerChances packs them: sixteen bytes on from those of the four before.
-func (g *gen) valueTurn(lines int) {
+// valueLinesOf emits the products of sixteen positions, four lines of each panel. integerWeights
+// packs the weights so that those of four positions are sixteen bytes apart.
+func (g *gen) valueLinesOf(lines int) {
 	line := func(j int) asm.Vec { return g.V(g.Rows*setPanels + j) }
 	for i := range valueLines {
 		for j := range setPanels {
 			g.loadLine(line(j), asm.At(bPtr, j*arith.Lanes*positions+i*lineBytes), false)
 		}
-		g.prefetchTurn(lines, i, valueLines)
+		g.prefetchShare(lines, i, valueLines)
 		for r := range g.Rows {
 			g.I(asm.VPBROADCASTD, g.V(lineFactor), asm.At(aPtr, r*g.sets()*positions+16*i))
 			for j := range setPanels {

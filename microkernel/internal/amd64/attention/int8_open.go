@@ -2,7 +2,8 @@ package attention
 
 import "sandwich/microkernel/internal/amd64/asm"
 
-// openIntegers opens the block at kReg and vReg to stateReg.
+// openIntegers converts the block at kReg and vReg to transposed lines and float32 scales at
+// stateReg.
 func (g *gen) openIntegers() {
 	g.loadLineOrder()
 	g.Mov(bPtr, stateReg)

@@ -7,7 +7,7 @@ import (
 	"sandwich/microkernel/internal/kernel"
 )
 
-// mergeRows folds the accumulators of a value pass into the output rows: out = out*old + (acc +
+// mergeRows merges the accumulators of a value pass into the output rows: out = out*old + (acc +
 // 0)*new.
 func (g *gen) mergeRows(columns int) {
 	vectors := columns * g.Parts
@@ -23,8 +23,8 @@ func (g *gen) mergeRows(columns int) {
 	})
 }
 
-// seeingRows runs merge for the rows that see something of the block, with the factors of their
-// running output and of the block's output in all lanes. It clobbers aPtr.
+// seeingRows runs merge for the rows that see a position of the block, with the factors of their
+// running output and of the block's output in all lanes. It overwrites aPtr.
 func (g *gen) seeingRows(oldMul, newMul asm.Vec, merge func(r int)) {
 	for r := range g.Rows {
 		skip := g.NewLabel()
@@ -38,7 +38,7 @@ func (g *gen) seeingRows(oldMul, newMul asm.Vec, merge func(r int)) {
 	}
 }
 
-// mergeInto folds a vector of the block's output into the running one.
+// mergeInto merges a vector of the block's output into the running output.
 func (g *gen) mergeInto(out asm.Mem, acc, oldMul, newMul asm.Vec) {
 	g.I(asm.VMULPS, acc, acc, newMul)
 	g.I(asm.VFMADD231PS, acc, oldMul, out)
@@ -59,9 +59,9 @@ func (g *gen) mergeStored(panels int, sum func(r, p int) asm.Mem) {
 	})
 }
 
-// mergeSums merges the maxima and sums of all rows, one lane a row, and leaves in scratch what the
-// running output and the block's output are multiplied by. Rows whose block maximum is -Inf keep
-// what they have.
+// mergeSums merges the maxima and sums of all rows, one lane per row, and stores the factors of
+// the running output and of the block's output in scratch. Rows whose block maximum is -Inf are
+// unchanged.
 func (g *gen) mergeSums() {
 	const m, mb, top, s, a, b, n, z, x, mask = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
 	r := lanes.ExpRange{Lo: 10, Hi: -1}
@@ -91,14 +91,14 @@ func (g *gen) mergeSums() {
 	g.I(asm.VMOVUPS, asm.At(stateReg, kernel.StateSum), g.V(x))
 }
 
-// mergeTiles is mergeRows for sums where storeTiles leaves them.
+// mergeTiles is mergeRows for the sums that storeTiles stores.
 func (g *gen) mergeTiles(panels int) {
 	g.mergeStored(panels, func(r, p int) asm.Mem {
 		return asm.At(scrReg, kernel.ScratchScores+r*kernel.ScratchRow+64*p)
 	})
 }
 
-// mergeIntegers is mergeRows for sums of integers, which are never -0.
+// mergeIntegers is mergeRows for integer sums, which are never -0.
 func (g *gen) mergeIntegers() {
 	oldMul, newMul := g.V(g.Rows*setPanels), g.V(g.Rows*setPanels+1)
 	g.seeingRows(oldMul, newMul, func(r int) {

@@ -6,17 +6,17 @@ import (
 	"sandwich/microkernel/internal/kernel"
 )
 
-// Registers of pairBlock: kReg and vReg walk over the block, outPtr over the pairs, aPtr over the
-// scales; passes counts panels, count pairs. Four pairs are made side by side.
+// Registers of pairBlock: kReg and vReg point to the block, outPtr to the pairs, aPtr to the
+// scales; passes counts panels, count pairs. Four pairs are converted side by side.
 const (
 	pairUnroll = 4
-	pairOrder  = 31 // the words of two rows in turn
+	pairOrder  = 31 // interleaves the words of two rows
 	pairScale  = 28 // int8 keys: of the sixteen positions
 )
 
-// pairBlock brings the block at kReg and vReg into pairs at dst+at. The values end at the last
-// position that any row sees, with zeros behind it up to the whole block: what was never stored may
-// be no number. It clobbers kReg, vReg and all that it has registers for.
+// pairBlock converts the block at kReg and vReg to pairs at dst+at. The values end at the last
+// position that any row sees; zeros follow up to the whole block, because positions that were
+// never stored may be NaN. It overwrites kReg, vReg and the registers above.
 func (g *gen) pairBlock(dst asm.Reg, at int) {
 	g.loadPairOrder()
 	g.Lea(outPtr, asm.At(dst, at))
@@ -28,8 +28,8 @@ func (g *gen) pairBlock(dst asm.Reg, at int) {
 	}
 }
 
-// pairsInPlace prepares a kernel that makes pairs itself: the whole block at once, into scratch,
-// but for tiles, which take them as they are made.
+// pairsInPlace prepares a kernel that converts a cached block: the whole block at once into
+// scratch, or for streamed kernels only the constants.
 func (g *gen) pairsInPlace() {
 	if g.streams() {
 		g.loadPairOrder()
@@ -40,7 +40,7 @@ func (g *gen) pairsInPlace() {
 	g.Lea(vReg, asm.At(kReg, g.pairKeyBytes()))
 }
 
-// loadPairOrder is the words of two rows in turn. It clobbers count.
+// loadPairOrder loads the constants that interleave the words of two rows. It overwrites count.
 func (g *gen) loadPairOrder() {
 	if g.truncates() {
 		g.MovImm(count, 0xAAAAAAAA)
@@ -54,14 +54,14 @@ func (g *gen) loadPairOrder() {
 	g.I(asm.VMOVUPS, g.V(pairOrder), g.ConstU32s(order...))
 }
 
-// pairRows makes n pairs of the 2n rows at src. scale is the factor of row r, nil for none. With
-// `odd` the last row has no partner but zeros.
+// pairRows converts the 2n rows at src to n pairs. scale returns the factor of row r; it is nil
+// without factors. With odd, the last row is paired with zeros.
 func (g *gen) pairRows(src asm.Reg, off, n int, odd bool, scale func(r int) asm.Operand) {
 	g.pairsOf(src, off, outPtr, 0, n, odd, scale)
 	g.Add(outPtr, asm.Imm32(int32(64*n)))
 }
 
-// pairsOf is pairRows into dst, from `to` on.
+// pairsOf is pairRows with the destination dst+to.
 func (g *gen) pairsOf(src asm.Reg, off int, dst asm.Reg, to, n int, odd bool, scale func(r int) asm.Operand) {
 	each := func(f func(r int, x asm.Vec)) {
 		for r := range 2 * n {
@@ -94,10 +94,10 @@ func (g *gen) pairsOf(src asm.Reg, off int, dst asm.Reg, to, n int, odd bool, sc
 	}
 }
 
-// pairUpper is the mask of the upper words of pairs.
+// pairUpper is the opmask of the upper words of pairs.
 const pairUpper = asm.K7
 
-// joinRows makes pairs of the rows in registers 0 to 2n-1, in the even ones.
+// joinRows combines the rows in registers 0 to 2n-1 to pairs in the even registers.
 func (g *gen) joinRows(n int) {
 	if g.truncates() {
 		for i := range n {
@@ -116,7 +116,7 @@ func (g *gen) joinRows(n int) {
 	}
 }
 
-// pairLoop makes the pairs that count says, at least none, from src on.
+// pairLoop converts count pairs, possibly none, starting at src.
 func (g *gen) pairLoop(src asm.Reg, scale func(r int) asm.Operand) {
 	row := arith.Lanes * g.ElementBytes()
 	g.countDown(pairUnroll, func(n int) {
@@ -126,7 +126,7 @@ func (g *gen) pairLoop(src asm.Reg, scale func(r int) asm.Operand) {
 	})
 }
 
-// pairKeys makes pairs of dimensions.
+// pairKeys converts keys to pairs of dimensions.
 func (g *gen) pairKeys() {
 	row := arith.Lanes * g.ElementBytes()
 	g.MovImm(passes, positions/arith.Lanes)
@@ -154,8 +154,8 @@ func (g *gen) pairKeys() {
 	})
 }
 
-// pairSets makes pairs of the dimensions of a panel of int8 keys, whose scales stand at aPtr, those
-// of the next set 64 positions further on.
+// pairSets converts a panel of int8 keys. aPtr points to its scales; those of the next set are 64
+// positions further.
 func (g *gen) pairSets() {
 	for set := range g.HeadDim / arith.ScaleDims {
 		g.I(asm.VMOVUPS, g.V(pairScale), asm.At(aPtr, 4*positions*set))
@@ -165,7 +165,7 @@ func (g *gen) pairSets() {
 	g.Add(aPtr, asm.Imm32(4*arith.Lanes))
 }
 
-// pairValues makes pairs of positions.
+// pairValues converts values to pairs of positions.
 func (g *gen) pairValues() {
 	g.MovImm(passes, uint64(g.PaddedDim()/arith.Lanes))
 	g.loopPasses(func() {
@@ -175,7 +175,7 @@ func (g *gen) pairValues() {
 	})
 }
 
-// pairValues8 is pairValues for int8, whose positions have a scale in each set of two panels.
+// pairValues8 is pairValues for int8, where each set of two panels has a scale per position.
 func (g *gen) pairValues8() {
 	const scales = passes // what it walks over
 	scale := func(r int) asm.Operand { return asm.At(scales, 4*r).Bcast() }
@@ -187,7 +187,7 @@ func (g *gen) pairValues8() {
 	}
 }
 
-// pairLoop8 is pairLoop over values and their scales.
+// pairLoop8 is pairLoop for values and their scales.
 func (g *gen) pairLoop8(scales asm.Reg, scale func(r int) asm.Operand) {
 	g.countDown(pairUnroll, func(n int) {
 		g.prefetchPairs(n)
@@ -197,8 +197,8 @@ func (g *gen) pairLoop8(scales asm.Reg, scale func(r int) asm.Operand) {
 	})
 }
 
-// seenPairs makes the pairs of a panel of values: whole ones in a loop over count, one of a last
-// position without a partner, and zeros up to the end of the block.
+// seenPairs converts a panel of values: whole pairs in a loop over count, then a last position
+// without a partner, then zeros up to the end of the block.
 func (g *gen) seenPairs(whole, odd func()) {
 	even, done := g.NewLabel(), g.NewLabel()
 	g.Mov32(count, asm.At(scrReg, kernel.ScratchLargest))

@@ -5,8 +5,8 @@ import (
 	"sandwich/microkernel/internal/arith"
 )
 
-// prefetchPart asks for what k-step i of a turn has to: its share of the lines of the next block,
-// and the lines of this one that come some k-steps later.
+// prefetchPart emits the prefetches of k-step i of an iteration: its share of the lines of the
+// next block, and the lines of this block that are read some k-steps later.
 func (g *gen) prefetchPart(p product, i int) {
 	for l := p.lines * i / unroll; l < p.lines*(i+1)/unroll; l++ {
 		g.Prefetch(asm.T1, asm.At(ahead, 64*l))
@@ -18,15 +18,15 @@ func (g *gen) prefetchPart(p product, i int) {
 	}
 }
 
-// Prefetches into L2 are dropped when too many reads are under way, and a load that then goes to
-// memory stalls everything behind it: up to nearRows rows, what memory limits, lines are asked for
-// again shortly before they are needed.
+// nearBytes is the distance of a second request. Prefetches into L2 are dropped if too many reads
+// are in flight, and a load that then goes to memory stalls all later instructions. Up to nearRows
+// rows, which memory limits, lines are therefore requested again shortly before use.
 const (
 	nearBytes = 512
 )
 
-// prefetch asks for the next lines of the block that comes after this one, into L2: from there it
-// is quick enough, and a block ahead would crowd the L1 cache.
+// prefetch requests the next lines of the following block into L2, from where they arrive in time.
+// A whole block would displace too much of L1.
 func (g *gen) prefetch(lines int) {
 	for i := range lines {
 		g.Prefetch(asm.T1, asm.At(ahead, 64*i))
@@ -36,11 +36,10 @@ func (g *gen) prefetch(lines int) {
 	}
 }
 
-// The prefetches of a block are spread evenly over its time, since only so many reads can be under
-// way: the products take theirs with each turn of the loop, the softmax those that are left,
-// divided among its rows.
-
-// linesPerTurn returns the share of one turn of a product.
+// linesPerTurn returns the lines of the next block that an iteration of a product requests. Only a
+// limited number of reads can be in flight, so the prefetches of a block are spread evenly over
+// its time: each iteration of a product requests its share, and the rows of the softmax divide the
+// rest.
 func (g *gen) linesPerTurn(columns int) int {
 	if !g.chained() {
 		return 0
@@ -50,14 +49,13 @@ func (g *gen) linesPerTurn(columns int) int {
 	return int(own*g.productShare() + 0.5)
 }
 
-// lines returns a block of keys and one of values in cache lines.
+// lines returns the cache lines of a block of keys and a block of values.
 func (g *gen) lines() int {
 	return (positions*(g.HeadDim+g.PaddedDim())*g.ElementBytes() + 4*g.ScaleFloats()) / 64
 }
 
-// productShare returns how much of a block's time the products take, counted in vector
-// instructions: widening and multiplying keys and values, against the softmax and the merge of
-// each row.
+// productShare estimates the share of the products in a block's time by vector instructions:
+// widening and multiplying keys and values, compared with the softmax and the merge of each row.
 func (g *gen) productShare() float64 {
 	rows, dim, widen := float64(g.Rows), float64(g.HeadDim), 2.0
 	if g.Int8 {
@@ -68,7 +66,7 @@ func (g *gen) productShare() float64 {
 	return products / (products + rest)
 }
 
-// linesPerRow returns the share of one row of the softmax.
+// linesPerRow returns the lines that one row of the softmax requests.
 func (g *gen) linesPerRow() int {
 	if g.Opened {
 		return 0 // its block is in a cache
@@ -92,8 +90,8 @@ func (g *gen) linesPerRow() int {
 	return max(0, (total+g.Rows-1)/g.Rows)
 }
 
-// streamShare returns how much of a block's time making pairs takes, in vector instructions:
-// against the softmax and the merge of each row.
+// streamShare estimates the share of the conversion to pairs in a block's time by vector
+// instructions.
 func (g *gen) streamShare() float64 {
 	perPair := 8.0
 	switch {
@@ -107,13 +105,13 @@ func (g *gen) streamShare() float64 {
 	return pairs / (pairs + rest)
 }
 
-// streamTiles returns the tiles of pairs of a block.
+// streamTiles returns the number of tiles of pairs in a block.
 func (g *gen) streamTiles() int {
 	return positions/arith.Lanes*(g.keyDims()/tileK) + g.PaddedDim()/arith.Lanes*(positions/tileK)
 }
 
-// streamLines returns how many lines of the next block the pairs from p on ask for: their share of
-// the time, so that the softmax has its own.
+// streamLines returns the lines of the next block that the conversion of the pairs starting at p
+// requests: its share of the time.
 func (g *gen) streamLines(p int) int {
 	turns := 2 * g.streamTiles() * tileK / 2 / pairUnroll / 2
 	total := int(float64(g.lines()) * g.streamShare())
@@ -124,18 +122,18 @@ func (g *gen) streamLines(p int) int {
 	return per
 }
 
-// pairLines: see pairLinesPerTurn.
+// pairLines returns the lines that the conversion of a block requests.
 func (g *gen) pairLines() int {
 	turns := positions/arith.Lanes*(g.HeadDim/2/pairUnroll) + g.PaddedDim()/arith.Lanes*(positions/2/pairUnroll)
 	return turns * g.pairLinesPerTurn()
 }
 
-// pairLinesPerTurn returns the lines of the next block that a turn of making pairs asks for,
-// pairLines those of a whole block: as many as the turns read themselves, but for the scales and
-// odd rows.
+// pairLinesPerTurn returns the lines that an iteration of the conversion requests: as many as it
+// reads.
 func (g *gen) pairLinesPerTurn() int { return 2 * pairUnroll * arith.Lanes * g.ElementBytes() / 64 }
 
-// integerRest returns the lines that the products leave to the softmax and what follows it.
+// integerRest returns the lines that the products leave to the softmax and the quantization of
+// weights.
 func (g *gen) integerRest() int {
 	if g.Opened {
 		return 0
@@ -145,10 +143,11 @@ func (g *gen) integerRest() int {
 	return max(0, g.lines()-scores-values)
 }
 
-// integerLines returns the lines of the next block that a turn of a product asks for which reads
-// so many itself. The products of few rows ask for all: those wait for memory, and what is between
-// them does not take long. Those of more rows ask for the share that products have of the time,
-// counted in vector instructions.
+// integerLines returns the lines of the next block that an iteration of a VPDPBUSD product
+// requests, given the lines it reads. Products of few rows request all lines, because they wait
+// for memory and the other steps are short. Those of more rows request the products' share of the
+// time, estimated by vector instructions. Lines of the current block are not requested a second
+// time: there is too little work between two of them.
 func (g *gen) integerLines(read int) int {
 	if g.Opened {
 		return 0
@@ -163,28 +162,29 @@ func (g *gen) integerLines(read int) int {
 	return int(own*products/(products+rest) + 0.5)
 }
 
-// prefetchTurn asks for the share of step i of n of `lines` lines of the next block.
-func (g *gen) prefetchTurn(lines, i, n int) {
+// prefetchShare requests the share of step i of n of `lines` lines of the next block.
+func (g *gen) prefetchShare(lines, i, n int) {
 	for l := lines * i / n; l < lines*(i+1)/n; l++ {
 		g.Prefetch(asm.T1, asm.At(ahead, lineBytes*l))
 	}
 }
 
-// advanceAhead goes on behind so many lines of the next block.
+// advanceAhead moves the prefetch pointer by that many lines.
 func (g *gen) advanceAhead(lines int) {
 	if lines > 0 {
 		g.Add(ahead, asm.Imm32(int32(lineBytes*lines)))
 	}
 }
 
-// prefetchPairs prefetches beside an unrolled step; single ones are too few to ask for lines.
+// prefetchPairs emits the prefetches of an unrolled step of the conversion; single steps request
+// no lines.
 func (g *gen) prefetchPairs(n int) {
 	if n == pairUnroll {
 		g.prefetch(g.pairLinesPerTurn())
 	}
 }
 
-// streamNear asks for the lines nearBytes behind the `size` bytes at `at`, of a tile of `all`
+// streamNear requests the lines nearBytes after the `size` bytes at offset `at` of a tile of `all`
 // bytes, as prefetchPart does.
 func (g *gen) streamNear(at, size, all, next int) {
 	if g.Rows > nearRows || size < 64 {

@@ -13,20 +13,21 @@ func (g *gen) roundRows() {
 		for half := range 2 {
 			at, x := kernel.ScratchScores+r*kernel.ScratchRow+half*bf16Row, g.V((2*r+half)%8)
 			low := g.V(16 + (2*r+half)%8)
-			g.chances(x, asm.At(scrReg, at+4*arith.Lanes))
-			g.chances(low, asm.At(scrReg, at))
+			g.loadLarge(x, asm.At(scrReg, at+4*arith.Lanes))
+			g.loadLarge(low, asm.At(scrReg, at))
 			g.I(asm.VCVTNE2PS2BF16, x, x, low)
 			g.I(asm.VMOVUPS, asm.At(scrReg, g.bf16At()+r*bf16Row+half*64), x)
 		}
 	}
 }
 
-// roundChained rounds the probabilities of all rows.
-func (g *gen) roundChained() {
+// roundToFloat rounds the probabilities of all rows to bfloat16 and widens them to float32 in
+// place.
+func (g *gen) roundToFloat() {
 	g.SetF(g.V(leastReg), arith.LeastProbability)
 	for i := range g.Rows * positions / arith.Lanes {
 		x, at := g.V(i%8), asm.At(scrReg, kernel.ScratchScores+4*arith.Lanes*i)
-		g.isChance(at)
+		g.selectLarge(at)
 		g.I(asm.VCVTNE2PS2BF16, x, x, at)
 		g.I(asm.VPMOVZXWD, x, x.Y())
 		g.I(asm.VPSLLD, x.KZ(asm.K1), x, asm.Imm(16))
@@ -34,17 +35,17 @@ func (g *gen) roundChained() {
 	}
 }
 
-// leastReg has leastChance in each lane while probabilities are rounded.
+// leastReg holds arith.LeastProbability in every lane while probabilities are rounded.
 const leastReg = 8
 
-// isChance makes K1 the mask of probabilities that are not too small.
-func (g *gen) isChance(at asm.Mem) {
-	const notAbove = 10 // true for what is no number
+// selectLarge sets K1 to the lanes of probabilities that are not too small.
+func (g *gen) selectLarge(at asm.Mem) {
+	const notAbove = 10 // true for NaN
 	g.I(asm.VCMPPSK, asm.K1, g.V(leastReg), at, asm.Imm(notAbove))
 }
 
-// chances loads probabilities, small ones as zeros.
-func (g *gen) chances(x asm.Vec, at asm.Mem) {
-	g.isChance(at)
+// loadLarge loads probabilities, small ones as zeros.
+func (g *gen) loadLarge(x asm.Vec, at asm.Mem) {
+	g.selectLarge(at)
 	g.I(asm.VMOVUPS, x.KZ(asm.K1), at)
 }

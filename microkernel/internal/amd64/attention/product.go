@@ -50,12 +50,12 @@ func (g *gen) step(p product, i int) {
 	}
 }
 
-// embeds reports whether each multiply-add repeats the element of A itself: one instruction less
-// for every two lets the core look further ahead while lines are on their way. Elements that need
-// no widening leave no room for the additional loads.
+// embeds reports whether each multiply-add broadcasts the element of A itself. One instruction
+// less per two lets the core look further ahead while lines are in flight. Float32 elements, which
+// need no widening, leave no load slots for it.
 func (g *gen) embeds(p product) bool { return g.Wide && g.operandBytes() < 4 && p.columns <= 2 }
 
-// steps emits n k-steps and moves the pointers behind them. Pairs of k begin at even n.
+// steps emits n k-steps and advances the pointers. Pairs of k begin at even n.
 func (g *gen) steps(p product, n int) {
 	for i := range n {
 		if n == unroll {
@@ -74,8 +74,8 @@ func (g *gen) steps(p product, n int) {
 	}
 }
 
-// scores computes the products of the rows with the keys up to the last one that any row sees, in
-// whole passes, one chain over the head dimension each, into scratch.
+// scores computes the products of the rows with the keys up to the last one that any row sees into
+// scratch: whole passes, one chain over the head dimension each.
 func (g *gen) scores() {
 	steps := g.scoreSteps()
 	g.scorePasses(arith.Lanes*steps*g.operandBytes(), 4*steps, func(p product) {
@@ -94,7 +94,7 @@ func (g *gen) scores() {
 	})
 }
 
-// loadQueries points aPtr to the queries as the products read them.
+// loadQueries sets aPtr to the queries in the form that the products read.
 func (g *gen) loadQueries() {
 	if g.byFMA() {
 		g.Lea(aPtr, asm.At(scrReg, g.queriesAt()))
@@ -103,8 +103,8 @@ func (g *gen) loadQueries() {
 	g.Mov(aPtr, qReg)
 }
 
-// scorePasses emits the passes over the panels of keys up to the last one that any row sees: bPtr
-// walks over the panels, which pass leaves behind the first one of its tile, and outPtr over the
+// scorePasses emits the passes over the panels of keys up to the last one that any row sees. bPtr
+// points to the panels; pass advances it by the first panel of its tile. outPtr points to the
 // scores in scratch.
 func (g *gen) scorePasses(panel, row int, pass func(p product)) {
 	columns := g.columns()

@@ -6,7 +6,10 @@ import (
 	"sandwich/microkernel/internal/kernel"
 )
 
-// widenScales converts the scales of the block's keys and values. It clobbers aPtr, bPtr and count.
+// widenScales converts the scales of the block's keys and values to float32 in scratch. A block of
+// int8 has a float16 scale for every position and 32 of its dimensions, after its elements; every
+// element is multiplied by its scale, exactly, before it enters a chain. It overwrites aPtr, bPtr
+// and count.
 func (g *gen) widenScales() {
 	n := g.ScaleFloats()
 	if n == 0 {
@@ -33,8 +36,9 @@ func (g *gen) widenScales() {
 	}
 }
 
-// loadInt8 loads vector j of k-step i into register first+j, scaled. Scores lie under their keys'
-// scales, at the same distance for every panel, and probabilities under their values'.
+// loadInt8 loads vector j of k-step i into register first+j, multiplied by its scale. The scales
+// of keys are at the same distance from the scores for every panel, and those of values from the
+// probabilities.
 func (g *gen) loadInt8(p product, i, j, first int, m asm.Mem) {
 	x := g.V(first + j)
 	g.I(asm.VPMOVSXBD, x, m)
@@ -55,7 +59,7 @@ func (g *gen) loadInt8(p product, i, j, first int, m asm.Mem) {
 	g.I(asm.VMULPS, x, x, t)
 }
 
-// widenValueScales brings the scales of the block's values into scratch as float32. It clobbers
+// widenValueScales converts the scales of the block's values to float32 in scratch. It overwrites
 // aPtr, bPtr and count.
 func (g *gen) widenValueScales() {
 	g.Lea(aPtr, asm.At(vReg, positions*g.HeadDim))
@@ -63,14 +67,14 @@ func (g *gen) widenValueScales() {
 	g.widenSets()
 }
 
-// widenSets widens the scales of all sets from aPtr to bPtr, and moves both behind them.
+// widenSets converts the scales of all sets from aPtr to bPtr and advances both.
 func (g *gen) widenSets() {
 	g.MovImm(count, uint64(g.sets()))
 	loop := g.Here()
-	for i := range chanceVectors {
+	for i := range weightVectors {
 		g.I(asm.VCVTPH2PS, g.V(i), asm.At(aPtr, 32*i))
 	}
-	for i := range chanceVectors {
+	for i := range weightVectors {
 		g.I(asm.VMOVUPS, asm.At(bPtr, 64*i), g.V(i))
 	}
 	g.Add(aPtr, asm.Imm32(2*positions))

@@ -7,9 +7,8 @@ import (
 	"sandwich/microkernel/internal/kernel"
 )
 
-// softmaxRows is the Softmax kernel for rows of 64 in scratch. All blocks of a sequence but the
-// last are seen whole by its last token: when every row sees all 64 positions there is code without
-// masks.
+// softmaxRows is OpSoftmax for rows of 64 in scratch. If every row sees all 64 positions, as in
+// all blocks of a sequence but the last, it runs code without masks.
 func (g *gen) softmaxRows() {
 	g.Lea(smRow, asm.At(scrReg, kernel.ScratchScores))
 	g.Mov(smLane, scrReg)
@@ -33,7 +32,7 @@ const (
 	smLane = bPtr // entry of the row in the lane arrays of scratch
 )
 
-// softmaxWhole takes the rows in pairs, all lanes seen (AVX-512).
+// softmaxWhole processes the rows in pairs, all lanes seen (AVX-512).
 func (g *gen) softmaxWhole() {
 	scale, lo := asm.Z(30), asm.Z(31)
 	g.I(asm.VBROADCASTSS, scale, asm.At(args, offScale))
@@ -47,8 +46,8 @@ func (g *gen) softmaxWhole() {
 	}
 }
 
-// wholeRows emits n rows side by side: x in registers 0 to 7, then n of exp in 8 to 15 and p in 16
-// to 23; the first of each is scratch of the reductions before and after.
+// wholeRows emits n interleaved rows: x in registers 0 to 7, then n of exp in 8 to 15 and p in 16
+// to 23. The first register of each is a temporary of the reductions.
 func (g *gen) wholeRows(n int, scale, lo asm.Vec) {
 	const perRow = positions / arith.Lanes
 	x, t, p, top := func(r, j int) asm.Vec { return asm.Z(perRow*r + j) }, 8, 16, 24
@@ -111,7 +110,7 @@ func (g *gen) wholeRows(n int, scale, lo asm.Vec) {
 	g.Add(smLane, asm.Imm32(int32(4*n)))
 }
 
-// foldRows is fold for the accumulators acc to acc+n-1, side by side, with t to t+n-1 as scratch.
+// foldRows reduces the accumulators acc to acc+n-1, interleaved, with t to t+n-1 as temporaries.
 func (g *gen) foldRows(n, acc, t int, op func(dst, low, high asm.Vec)) {
 	each := func(f func(a, t asm.Vec)) {
 		for r := range n {
@@ -143,9 +142,9 @@ const (
 	smT     = 15
 )
 
-// softmaxEach takes one row after the other, two vectors side by side. Masked, the lanes behind the
-// last position that the row sees stay out of maximum and sum and become zero; unmasked it is for
-// AVX2. A row that sees something has a maximum of at least `lowest`: one that sees nothing has
+// softmaxEach processes one row at a time, two vectors interleaved. Masked, the lanes after the
+// last position that the row sees are excluded from maximum and sum and become zero; unmasked code
+// is for AVX2. A row that sees a position has a maximum of at least arith.LowestScore, another one
 // -Inf.
 func (g *gen) softmaxEach(masked bool) {
 	vectors := positions / arith.Lanes * g.Parts
@@ -184,7 +183,7 @@ func (g *gen) softmaxEach(masked bool) {
 // vector returns vector j of the row.
 func (g *gen) vector(j int) asm.Mem { return asm.At(smRow, j*g.V(0).Bytes()) }
 
-// laneMask makes the mask of the seen lanes of vector j: an opmask, or smMask with AVX2.
+// laneMask sets the mask of the seen lanes of vector j: an opmask, or smMask with AVX2.
 func (g *gen) laneMask(j int) asm.Mask {
 	k := asm.K3 + asm.Mask(j)
 	g.I(asm.VPBROADCASTD, g.V(smMask), asm.At(smLane, kernel.ScratchSeen))
@@ -212,7 +211,7 @@ func (g *gen) rowMaxStep(j int, masked bool) {
 	g.I(asm.VMAXPS, dst, x, acc)
 }
 
-// rowExpSteps turns vectors j and j+1 into probabilities and adds them to the lanes.
+// rowExpSteps converts vectors j and j+1 to probabilities and adds them to the lanes.
 func (g *gen) rowExpSteps(j int, masked bool) {
 	var exps []lanes.ExpRegs
 	for i := range 2 {
@@ -237,7 +236,7 @@ func (g *gen) rowExpSteps(j int, masked bool) {
 	}
 }
 
-// laneIndex returns a constant with the numbers of the positions in vector j of a row.
+// laneIndex returns a constant of the position numbers in vector j of a row.
 func (g *gen) laneIndex(j int) asm.Mem {
 	w := make([]uint32, g.V(0).Bytes()/4)
 	for i := range w {

@@ -13,8 +13,12 @@ const (
 	streamTurn = bPtr // counts panels, in bytes of the scales of 16 positions
 )
 
-// panelTurns runs body for `panels` panels.
-func (g *gen) panelTurns(panels int, body func()) {
+// overStreamPanels runs body for `panels` panels.
+//
+// A streamed kernel converts a cached block to pairs for one step of 32 k and four panels at a
+// time, in two alternating buffers, while the products of the step before are in flight. The pairs
+// stay in the first-level cache. The bits are those of an opened block.
+func (g *gen) overStreamPanels(panels int, body func()) {
 	g.Xor(streamTurn, streamTurn)
 	loop := g.Here()
 	body()
@@ -23,8 +27,8 @@ func (g *gen) panelTurns(panels int, body func()) {
 	g.Jcc(asm.NotZero, loop)
 }
 
-// streamRows makes the pairs of a tile from `rows` rows at streamSrc, and zeros behind them. The
-// tile of the next panel is `next` bytes further on.
+// streamRows converts `rows` rows at streamSrc to the pairs of a tile, followed by zeros. The tile
+// of the next panel is `next` bytes further.
 func (g *gen) streamRows(rows, next int, scale func(r int) asm.Operand) {
 	row, whole := arith.Lanes*g.ElementBytes(), rows/2
 	for p := 0; p < whole; p += pairUnroll {
@@ -48,7 +52,7 @@ func (g *gen) streamRows(rows, next int, scale func(r int) asm.Operand) {
 	g.Add(streamDst, asm.Imm32(tileBytes))
 }
 
-// streamScores is tileScores of a block as it is cached.
+// streamScores is tileScores for a cached block.
 func (g *gen) streamScores() {
 	lineStep, rowStep := g.beginTileScores()
 	steps := g.keyDims() / tileK
@@ -74,12 +78,12 @@ func (g *gen) streamProduct(k, panels int, a asm.Mem, lineStep asm.Reg) {
 	}
 }
 
-// streamKeys makes the pairs of dimensions of step k.
+// streamKeys converts the keys of step k to pairs of dimensions.
 func (g *gen) streamKeys(k int) {
 	panel := arith.Lanes * g.HeadDim * g.ElementBytes()
 	g.Lea(streamSrc, asm.At(kReg, k*tileK*arith.Lanes*g.ElementBytes()))
 	g.Lea(streamDst, asm.At(scrReg, g.bufferAt(k)))
-	g.panelTurns(tilePanels, func() {
+	g.overStreamPanels(tilePanels, func() {
 		if g.Int8 {
 			g.I(asm.VMOVUPS, g.V(pairScale), asm.AtIndex(scrReg, streamTurn, 1, g.scalesAt()+4*positions*k))
 		}
@@ -88,14 +92,14 @@ func (g *gen) streamKeys(k int) {
 	})
 }
 
-// Registers of streamValues: the keys are done with, and the queries are loaded again. vReg and
-// kReg walk over the panels and the scales of a pass.
+// Registers of streamValues: the keys are not needed any more, and the queries are reloaded. vReg
+// and kReg point to the panels and the scales of a pass.
 const (
 	streamOut   = qReg // rows of the output
 	streamScale = kReg
 )
 
-// streamValues is tileValues of a block as it is cached.
+// streamValues is tileValues for a cached block.
 func (g *gen) streamValues() {
 	const lineStep, rowStep = count, aPtr
 	g.loadPairOrder() // the softmax has overwritten it
@@ -133,8 +137,8 @@ func (g *gen) streamValues() {
 	g.Mov(qReg, asm.At(args, offQ))
 }
 
-// streamPositions makes the pairs of positions of half k of the block, of `panels` panels: of all
-// of them, or up to the last that any row sees.
+// streamPositions converts half k of the positions of `panels` panels to pairs: all of them, or up
+// to the last that any row sees.
 func (g *gen) streamPositions(k, panels int) {
 	some, done := g.NewLabel(), g.NewLabel()
 	half := tileK * arith.Lanes * g.ElementBytes()
@@ -147,17 +151,17 @@ func (g *gen) streamPositions(k, panels int) {
 		g.streamRows(tileK, 2*half, g.streamPositionScale(k))
 		g.Add(streamSrc, asm.Imm32(int32(2*half)))
 	}
-	g.panelPairs(panels, all)
+	g.overValuePanels(panels, all)
 	g.Jmp(done)
 	g.Bind(some)
-	g.panelPairs(panels, func() { g.streamSome(k) })
+	g.overValuePanels(panels, func() { g.streamSome(k) })
 	g.Bind(done)
 }
 
-// panelPairs runs body for `panels` panels, of which two in int8 share scales.
-func (g *gen) panelPairs(panels int, body func()) {
+// overValuePanels runs body for `panels` panels, of which two share scales in int8.
+func (g *gen) overValuePanels(panels int, body func()) {
 	if !g.Int8 {
-		g.panelTurns(panels, body)
+		g.overStreamPanels(panels, body)
 		return
 	}
 	for p := range panels {
@@ -175,7 +179,7 @@ func (g *gen) streamPositionScale(k int) func(r int) asm.Operand {
 }
 
 // streamSome is streamRows for the positions of half k up to the last that any row sees, one pair
-// after the other: it comes once a sequence.
+// at a time. It runs for the last block of a sequence.
 func (g *gen) streamSome(k int) {
 	row, scale := arith.Lanes*g.ElementBytes(), g.streamPositionScale(k)
 	for p := range tileK / 2 {

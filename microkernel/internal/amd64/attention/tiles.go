@@ -13,7 +13,7 @@ const (
 	tileB = asm.Tile(6)
 )
 
-// configureTiles gives tiles 0 to 5 the rows of the kernel, and the others those of a panel.
+// configureTiles sets tiles 0 to 5 to the rows of the kernel, and the others to those of a panel.
 func (g *gen) configureTiles() {
 	if !g.tiled() {
 		return
@@ -35,9 +35,8 @@ func (g *gen) releaseTiles() {
 	}
 }
 
-// tileProduct adds to the tiles of `panels` panels step k of the rows at a, whose distance is in
-// rowStep, times the panels at b, panel bytes apart, whose rows are 64 bytes apart as lineStep
-// says.
+// tileProduct adds to the tiles of `panels` panels step k of the rows at a, rowStep bytes apart,
+// times the panels at b, `panel` bytes apart, whose rows are lineStep (64) bytes apart.
 func (g *gen) tileProduct(k, panels int, a asm.Mem, b asm.Reg, panel int, lineStep asm.Reg) {
 	rows := tileA + asm.Tile(k%2)
 	g.TileLoad(rows, a)
@@ -48,8 +47,8 @@ func (g *gen) tileProduct(k, panels int, a asm.Mem, b asm.Reg, panel int, lineSt
 	}
 }
 
-// storeTiles stores the tiles of `panels` panels side by side into scratch, where scores are too.
-// step is overwritten.
+// storeTiles stores the tiles of `panels` panels side by side into scratch, at the scores. It
+// overwrites step.
 func (g *gen) storeTiles(panels int, step asm.Reg) {
 	g.MovImm(step, kernel.ScratchRow)
 	for p := range panels {
@@ -69,7 +68,7 @@ func (g *gen) beginTileScores() (lineStep, rowStep asm.Reg) {
 	return lineStep, rowStep
 }
 
-// tileScores is scores, of all positions of the block at once.
+// tileScores is scores for all positions of the block at once.
 func (g *gen) tileScores() {
 	lineStep, rowStep := g.beginTileScores()
 	for k := range g.keyDims() / tileK {
@@ -78,8 +77,8 @@ func (g *gen) tileScores() {
 	g.storeTiles(tilePanels, rowStep)
 }
 
-// tileValues is values: four panels of dimensions at a time, of both halves of the positions or of
-// the first where no row sees more. The scores have made room for the sums.
+// tileValues is values: four panels of dimensions at a time, for both halves of the positions or,
+// if no row sees more, the first. The sums overwrite the scores.
 func (g *gen) tileValues() {
 	const lineStep, rowStep = count, aPtr
 	g.Lea(outPtr, asm.At(stateReg, kernel.StateOut))
