@@ -33,6 +33,9 @@ func renderLimits(input int) jinja.Limits {
 	}
 }
 
+// now is the clock of strftime_now; tests replace it.
+var now = time.Now
+
 // chatTemplate is a model's own template, safe for concurrent use.
 type chatTemplate struct{ *jinja.Template }
 
@@ -87,7 +90,7 @@ func (c chatTemplate) renderCalls(ctx context.Context, t *Tokenizer, talk Conver
 		vars.Set("tools", list)
 		input += size
 	}
-	text, err := c.Render(ctx, vars, time.Now(), renderLimits(input))
+	text, err := c.Render(ctx, vars, now(), renderLimits(input))
 	return text, renderError(ctx, err)
 }
 

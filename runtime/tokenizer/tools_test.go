@@ -56,31 +56,47 @@ func TestChatTools(t *testing.T) {
 // rendered are conversations as Jinja2 rendered them.
 type rendered struct {
 	Template string
-	Cases    []struct {
-		ID       string
-		Messages []struct {
-			Role, Content, Name string
-			CallID              string `json:"tool_call_id"`
-			Calls               []struct {
-				ID       string
-				Function struct {
-					Name      string
-					Arguments json.RawMessage
-				}
-			} `json:"tool_calls"`
-		}
-		Vars struct {
-			Tools []struct {
-				Function struct {
-					Name, Description string
-					Parameters        json.RawMessage
-				}
+	Cases    []renderedCase
+}
+
+// renderedCase is a conversation and the text that Jinja2 rendered.
+type renderedCase struct {
+	ID       string
+	Messages []struct {
+		Role, Content, Name string
+		CallID              string `json:"tool_call_id"`
+		Calls               []struct {
+			ID       string
+			Function struct {
+				Name      string
+				Arguments json.RawMessage
 			}
-			Think    *bool `json:"enable_thinking"`
-			Thinking *bool
-		}
-		Expected string
+		} `json:"tool_calls"`
 	}
+	Vars struct {
+		Tools []struct {
+			Function struct {
+				Name, Description string
+				Parameters        json.RawMessage
+			}
+		}
+		Think    *bool `json:"enable_thinking"`
+		Thinking *bool
+	}
+	Expected string
+}
+
+// messages returns the conversation as requests hold it.
+func (c *renderedCase) messages() (msgs []api.Message) {
+	for _, m := range c.Messages {
+		msg := api.Message{Role: m.Role, Content: m.Content, Name: m.Name, CallID: m.CallID}
+		for _, call := range m.Calls {
+			msg.Calls = append(msg.Calls, api.ToolCall{ID: call.ID, Name: call.Function.Name,
+				Arguments: string(call.Function.Arguments)})
+		}
+		msgs = append(msgs, msg)
+	}
+	return msgs
 }
 
 // Real templates write tools and calls as Jinja2 did from the same conversation.
@@ -115,15 +131,7 @@ func TestRealToolTemplates(t *testing.T) {
 			if think != nil {
 				variables = fmt.Sprintf(`{"enable_thinking":%v,"thinking":%v}`, *think, *think)
 			}
-			var msgs []api.Message
-			for _, m := range c.Messages {
-				msg := api.Message{Role: m.Role, Content: m.Content, Name: m.Name, CallID: m.CallID}
-				for _, call := range m.Calls {
-					msg.Calls = append(msg.Calls, api.ToolCall{ID: call.ID, Name: call.Function.Name,
-						Arguments: string(call.Function.Arguments)})
-				}
-				msgs = append(msgs, msg)
-			}
+			msgs := c.messages()
 			var tools []api.Tool
 			for _, x := range c.Vars.Tools {
 				tools = append(tools, api.Tool{Name: x.Function.Name, Description: x.Function.Description,
