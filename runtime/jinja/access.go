@@ -29,7 +29,7 @@ func (m *meter) element(d *Dict, key any) any {
 	if value, ok := m.lookup(d, key); ok {
 		return value
 	}
-	if s, ok := key.(string); ok {
+	if s, ok := plain(key); ok {
 		return undefined("there is no '" + clip(s, 60) + "'")
 	}
 	return undefined("there is no such key")
@@ -43,7 +43,7 @@ func (r *run) item(v, key any) any {
 			return value
 		}
 	}
-	if name, ok := key.(string); ok {
+	if name, ok := plain(key); ok {
 		return r.attribute(v, name)
 	}
 	i, ok := number(key).(int)
@@ -58,13 +58,15 @@ func (r *run) item(v, key any) any {
 		if i >= 0 && i < len(v.items) {
 			return v.items[i]
 		}
-	case string:
-		return r.character(v, i)
+	case string, *Text:
+		text, _ := asText(v)
+		return r.character(text, i)
 	}
 	return undefined("there is no such element")
 }
 
-func (m *meter) character(s string, i int) any {
+func (m *meter) character(t Text, i int) any {
+	s := t.Plain
 	n := m.runes(s)
 	if i < 0 {
 		i += n
@@ -73,12 +75,12 @@ func (m *meter) character(s string, i int) any {
 		return undefined("there is no such character")
 	}
 	if n == len(s) {
-		return s[i : i+1]
+		return m.cut(t, i, i+1).Value()
 	}
 	m.scan(4 * len(s)) // each character is decoded on the way
 	from := byteOffset(s, i)
 	_, size := utf8.DecodeRuneInString(s[from:])
-	return s[from : from+size]
+	return m.cut(t, from, from+size).Value()
 }
 
 // byteOffset is where character i of s starts; len(s) if there are no more than i.
@@ -94,22 +96,22 @@ func byteOffset(s string, i int) int {
 // slice is v[from:to:step].
 func (r *run) slice(v any, bounds [3]any) any {
 	strict(v)
-	s, isText := v.(string)
+	t, isText := asText(v)
 	l, isList := v.(*List)
 	if !isText && !isList {
 		fail("a %s cannot be sliced", typeName(v))
 	}
 	from, to, step := sliceBounds(bounds, r.length(v))
 	if isText {
-		if step == 1 && r.runes(s) == len(s) {
-			return s[from:max(from, to)]
+		if step == 1 && r.runes(t.Plain) == len(t.Plain) {
+			return r.cut(t, from, max(from, to)).Value()
 		}
 		if step == 1 {
-			r.scan(8 * len(s))
-			s = s[byteOffset(s, from):]
-			return s[:byteOffset(s, to-from)]
+			r.scan(8 * len(t.Plain))
+			start := byteOffset(t.Plain, from)
+			return r.cut(t, start, start+byteOffset(t.Plain[start:], to-from)).Value()
 		}
-		l = &List{items: r.iterate(s)}
+		l = &List{items: r.characters(t)}
 	}
 	n := 0
 	if step > 0 && to > from {
@@ -123,7 +125,7 @@ func (r *run) slice(v any, bounds [3]any) any {
 		items[i] = l.items[from+i*step]
 	}
 	if isText {
-		return r.join("", items)
+		return r.join(Text{}, items).Value()
 	}
 	return &List{items, l.tuple}
 }

@@ -37,13 +37,13 @@ func (a *arguments) need(i int, name string) any {
 	return v
 }
 
-// text returns argument i as a string; none is as good as not given.
+// text returns argument i as a string without origins, or otherwise where it is not given or None.
 func (a *arguments) text(i int, name, otherwise string) string {
 	v, ok := a.value(i, name)
 	if !ok || v == nil {
 		return otherwise
 	}
-	s, ok := v.(string)
+	s, ok := plain(v)
 	if !ok {
 		strict(v)
 		fail("%s takes a string as %s", a.who, name)

@@ -2,7 +2,10 @@
 // sandbox of Hugging Face's transformers: trim_blocks and lstrip_blocks on, autoescape off, loop
 // controls, the generation tag.
 //
-// Templates arrive inside model files, so they are programs of strangers. There are no files,
-// imports or reflection in reach of them, and everything they evaluate passes one meter that counts
-// steps and bytes and looks at the caller's context.
+// Model files bring their templates, which are therefore untrusted programs. They cannot reach
+// files, imports or reflection, and a meter counts the steps and bytes of everything that they
+// evaluate and watches the caller's context.
+//
+// Strings of the variables may carry their origin (Text). It survives concatenation, slices,
+// methods and filters, so that the output tells which source each of its parts comes from.
 package jinja

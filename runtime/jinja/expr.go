@@ -80,9 +80,9 @@ func (l *logic) eval(f *frame) any {
 type concat struct{ a, b expression }
 
 func (c *concat) eval(f *frame) any {
-	a := f.str(f.eval(c.a))
-	b := f.str(f.eval(c.b))
-	return f.concat(a, b)
+	a := f.textOf(f.eval(c.a))
+	b := f.textOf(f.eval(c.b))
+	return f.concat(a, b).Value()
 }
 
 type unary struct {
@@ -241,7 +241,7 @@ type filterExpr struct {
 }
 
 func (e *filterExpr) eval(f *frame) any {
-	in := any(f.collected)
+	in := f.collected
 	if e.of != nil {
 		in = f.eval(e.of)
 	}

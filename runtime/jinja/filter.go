@@ -18,8 +18,8 @@ func init() {
 		"abs": filterAbs, "attr": filterAttr, "default": filterDefault, "d": filterDefault,
 		"float": filterFloat, "int": filterInt, "round": filterRound, "tojson": filterJSON,
 
-		"capitalize": onText(capitalize), "lower": onText(strings.ToLower), "title": onText(titleWords),
-		"upper": onText(strings.ToUpper), "center": onMethod("center"), "replace": onMethod("replace"),
+		"capitalize": onRunes(capitalize), "lower": onRunes(lower), "title": onRunes(titleWords),
+		"upper": onRunes(upper), "center": onMethod("center"), "replace": onMethod("replace"),
 		"trim": onMethod("strip"), "string": filterString, "safe": filterString, "e": filterEscape,
 		"escape": filterEscape, "format": filterFormat, "indent": filterIndent, "wordcount": filterWordcount,
 
@@ -43,18 +43,20 @@ func (r *run) filter(name string, in any, a *arguments) any {
 	return f(r, in, a)
 }
 
-// onText makes a filter of a function over text. Where it changes case the text may grow by half.
-func onText(change func(string) string) filterFunc {
+// onRunes makes a filter of a mapping of characters, which start returns for each text. Changes of
+// case make a text grow by half at most.
+func onRunes(start func() func(rune) rune) filterFunc {
 	return func(r *run, in any, _ *arguments) any {
-		s := r.str(in)
-		r.text(len(s) + len(s)/2)
-		return change(s)
+		t := r.textOf(in)
+		r.text(len(t.Plain) + len(t.Plain)/2)
+		r.take(len(t.Spans) * spanBytes)
+		return mapRunes(t, start()).Value()
 	}
 }
 
 // onMethod makes a filter of a method of strings.
 func onMethod(name string) filterFunc {
-	return func(r *run, in any, a *arguments) any { return stringMethods[name](r, r.str(in), a) }
+	return func(r *run, in any, a *arguments) any { return stringMethods[name](r, r.textOf(in), a) }
 }
 
 func filterAbs(r *run, in any, _ *arguments) any {
@@ -92,14 +94,15 @@ func filterDefault(_ *run, in any, a *arguments) any {
 }
 
 func filterEscape(r *run, in any, _ *arguments) any {
-	s := r.str(in)
-	r.text(len(s) + 4*strings.Count(s, "&") + 4*strings.Count(s, `"`) + 4*strings.Count(s, "'") +
-		3*strings.Count(s, "<") + 3*strings.Count(s, ">"))
-	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "'", "&#39;", `"`, "&#34;").Replace(s)
+	out := &builder{m: &r.meter}
+	out.escape(r.textOf(in), &htmlEscapes)
+	return out.text().Value()
 }
 
+var htmlEscapes = [256]string{'&': "&amp;", '<': "&lt;", '>': "&gt;", '\'': "&#39;", '"': "&#34;"}
+
 func filterFloat(r *run, in any, a *arguments) any {
-	if s, ok := in.(string); ok {
+	if s, ok := plain(in); ok {
 		r.scan(len(s))
 		if f, err := strconv.ParseFloat(strings.TrimFunc(s, isSpace), 64); err == nil {
 			return f
@@ -116,10 +119,11 @@ func filterFloat(r *run, in any, a *arguments) any {
 func filterInt(r *run, in any, a *arguments) any {
 	const past = 1 << 62
 	f := math.NaN()
-	switch v := in.(type) {
-	case string:
-		r.scan(len(v))
-		s := strings.TrimFunc(v, isSpace)
+	switch in.(type) {
+	case string, *Text:
+		text := r.str(in)
+		r.scan(len(text))
+		s := strings.TrimFunc(text, isSpace)
 		if n, err := strconv.ParseInt(withoutPrefix(s, a.integer(1, "base", 10))); err == nil {
 			return int(n)
 		}
@@ -152,32 +156,45 @@ func withoutPrefix(s string, base int) (digits string, ofBase, bits int) {
 	return s, base, 64
 }
 
-// titleWords is the filter, whose words start after spaces, hyphens and brackets; the method's
-// start after every non-letter.
-func titleWords(s string) string {
-	inWord := false
-	return strings.Map(func(c rune) rune {
-		starts := !inWord
-		inWord = !isSpace(c) && !strings.ContainsRune("-({[<", c)
-		if starts {
+// titleWords is the filter, whose words start after spaces, hyphens and brackets; those of the
+// method start after every non-letter.
+func titleWords() func(rune) rune {
+	return capitals(func(c rune) bool { return isSpace(c) || strings.ContainsRune("-({[<", c) })
+}
+
+// capitals returns a mapping to upper case after separators and at the start, else to lower case.
+func capitals(separates func(rune) bool) func(rune) rune {
+	starts := true
+	return func(c rune) rune {
+		first := starts
+		if starts = separates(c); first {
 			return unicode.ToUpper(c)
 		}
 		return unicode.ToLower(c)
-	}, s)
+	}
+}
+
+func upper() func(rune) rune { return unicode.ToUpper }
+
+func lower() func(rune) rune { return unicode.ToLower }
+
+// capitalize returns a mapping that changes the first character to upper case and others to lower.
+func capitalize() func(rune) rune {
+	return capitals(func(rune) bool { return false })
 }
 
 func filterFormat(r *run, in any, a *arguments) any {
 	if len(a.named) > 0 {
-		return r.printf(r.str(in), makeDict(r, a))
+		return r.printf(r.textOf(in), makeDict(r, a)).Value()
 	}
-	return r.printf(r.str(in), &List{a.positional, true})
+	return r.printf(r.textOf(in), &List{a.positional, true}).Value()
 }
 
 // filterIndent indents all lines but the first, blank ones excepted, unless it is told otherwise.
 func filterIndent(r *run, in any, a *arguments) any {
 	pad := "    "
 	if width, ok := a.value(0, "width"); ok {
-		if s, isText := width.(string); isText {
+		if s, isText := plain(width); isText {
 			pad = s
 		} else {
 			pad = r.repeat(" ", a.integer(0, "width", 4))
@@ -185,17 +202,19 @@ func filterIndent(r *run, in any, a *arguments) any {
 	}
 	first, blank := a.flag(1, "first", false), a.flag(2, "blank", false)
 	out := &builder{m: &r.meter}
-	for i, rest := 0, r.str(in); ; i++ {
-		line, after, more := strings.Cut(rest, "\n")
+	t, from := r.textOf(in), 0
+	for i := 0; ; i++ {
+		line, _, more := strings.Cut(t.Plain[from:], "\n")
 		if (i > 0 || first) && (line != "" || blank) {
 			out.write(pad)
 		}
-		out.write(line)
+		end := from + len(line)
 		if !more {
-			return out.String()
+			out.writePart(t, from, end)
+			return out.text().Value()
 		}
-		out.write("\n")
-		rest = after
+		out.writePart(t, from, end+1)
+		from = end + 1
 	}
 }
 
@@ -223,7 +242,7 @@ func filterRound(_ *run, in any, a *arguments) any {
 	return f / scale
 }
 
-func filterString(r *run, in any, _ *arguments) any { return r.str(in) }
+func filterString(r *run, in any, _ *arguments) any { return r.textOf(in).Value() }
 
 func filterWordcount(r *run, in any, _ *arguments) any {
 	s := r.str(in)
@@ -236,8 +255,8 @@ func filterWordcount(r *run, in any, _ *arguments) any {
 }
 
 func filterReverse(r *run, in any, _ *arguments) any {
-	if s, ok := in.(string); ok {
-		return r.slice(s, [3]any{nil, nil, -1})
+	if isText(in) {
+		return r.slice(in, [3]any{nil, nil, -1})
 	}
 	items := r.copy(r.iterate(in))
 	slices.Reverse(items)

@@ -88,7 +88,7 @@ func (r *run) sort(items []any, key func(any) any, caseful, reverse bool) {
 
 // folded is a key of which case does not matter.
 func (m *meter) folded(key any, caseful bool) any {
-	s, ok := key.(string)
+	s, ok := plain(key)
 	if !ok || caseful {
 		return key
 	}
@@ -111,7 +111,7 @@ func (r *run) getter(a *arguments, i int) func(any) any {
 // each.
 func (r *run) path(path, otherwise any) func(any) any {
 	keys := []any{path}
-	if s, ok := path.(string); ok {
+	if s, ok := plain(path); ok {
 		r.items(2 * (1 + strings.Count(s, ".")))
 		keys = nil
 		for part := range strings.SplitSeq(s, ".") {
@@ -145,19 +145,19 @@ func filterJoin(r *run, in any, a *arguments) any {
 	if between == nil {
 		between = ""
 	}
-	return r.join(r.str(between), values)
+	return r.join(r.textOf(between), values).Value()
 }
 
 // join puts the texts of values together.
-func (r *run) join(between string, values []any) string {
+func (r *run) join(between Text, values []any) Text {
 	out := &builder{m: &r.meter}
 	for i, v := range values {
 		if i > 0 {
-			out.write(between)
+			out.writeText(between)
 		}
 		r.write(out, v)
 	}
-	return out.String()
+	return out.text()
 }
 
 // filterMap maps by an attribute or by a filter.

@@ -6,31 +6,31 @@ import (
 )
 
 // format is str.format.
-func (r *run) format(layout string, a *arguments) string {
+func (r *run) format(layout Text, a *arguments) Text {
 	out := &builder{m: &r.meter}
-	next := 0
-	for layout != "" {
-		at := strings.IndexAny(layout, "{}")
+	next, from, s := 0, 0, layout.Plain
+	for from < len(s) {
+		at := strings.IndexAny(s[from:], "{}")
 		if at < 0 {
 			break
 		}
-		out.write(layout[:at])
-		brace := layout[at]
-		layout = layout[at+1:]
-		if layout != "" && layout[0] == brace { // doubled, it stands for itself
-			out.write(string(brace))
-			layout = layout[1:]
+		at += from
+		out.writePart(layout, from, at)
+		from = at + 1
+		if from < len(s) && s[from] == s[at] { // a doubled brace is a brace
+			out.writePart(layout, at, from)
+			from++
 			continue
 		}
-		end := closingBrace(layout)
-		if brace == '}' || end < 0 {
+		n := closingBrace(s[from:])
+		if s[at] == '}' || n < 0 {
 			fail("format has a brace without its partner")
 		}
-		out.write(r.field(layout[:end], a, &next))
-		layout = layout[end+1:]
+		out.writeText(r.field(s[from:from+n], a, &next))
+		from += n + 1
 	}
-	out.write(layout)
-	return out.String()
+	out.writePart(layout, from, len(s))
+	return out.text()
 }
 
 // closingBrace is where the field that s starts with ends; a field may hold one more inside its
@@ -51,7 +51,7 @@ func closingBrace(s string) int {
 }
 
 // field is one {name!conversion:spec}.
-func (r *run) field(field string, a *arguments, next *int) string {
+func (r *run) field(field string, a *arguments, next *int) Text {
 	r.scan(len(field))
 	name, layout, _ := strings.Cut(field, ":")
 	name, conversion, _ := strings.Cut(name, "!")
@@ -60,9 +60,9 @@ func (r *run) field(field string, a *arguments, next *int) string {
 	case "r", "a":
 		b := &builder{m: &r.meter}
 		r.repr(b, v)
-		v = b.String()
+		v = b.text().Value()
 	case "s":
-		v = r.str(v)
+		v = r.textOf(v).Value()
 	case "":
 	default:
 		fail("format has an unknown conversion %s", clip(conversion, 20))
@@ -74,7 +74,8 @@ func (r *run) field(field string, a *arguments, next *int) string {
 			fail("format has fields inside a field inside a field")
 		}
 		inner := r.str(r.fieldValue(layout[at+1:at+1+end], a, next))
-		layout = r.concat(r.concat(layout[:at], inner), layout[at+end+2:])
+		r.text(len(layout) + len(inner))
+		layout = layout[:at] + inner + layout[at+end+2:]
 	}
 	return r.formatted(readSpec(layout), v)
 }
@@ -125,7 +126,7 @@ func (r *run) fieldValue(name string, a *arguments, next *int) any {
 }
 
 // printf is the operator % of strings.
-func (r *run) printf(layout string, values any) string {
+func (r *run) printf(layout Text, values any) Text {
 	out := &builder{m: &r.meter}
 	tuple, ok := values.(*List)
 	if !ok || !tuple.tuple {
@@ -139,23 +140,23 @@ func (r *run) printf(layout string, values any) string {
 		used++
 		return tuple.items[used-1]
 	}
-	for {
-		text, rest, found := strings.Cut(layout, "%")
-		out.write(text)
+	for from, n := 0, len(layout.Plain); ; {
+		text, rest, found := strings.Cut(layout.Plain[from:], "%")
+		out.writePart(layout, from, from+len(text))
 		if !found {
 			break
 		}
 		sp, v, rest := r.verb(rest, values, next)
-		if layout = rest; sp.verb == '%' {
-			out.write("%")
+		if from = n - len(rest); sp.verb == '%' {
+			out.writePart(layout, from-1, from)
 			continue
 		}
-		out.write(r.formatted(sp, v))
+		out.writeText(r.formatted(sp, v))
 	}
 	if _, isDict := values.(*Dict); !isDict && used < len(tuple.items) {
 		fail("a format has fewer verbs than there are values")
 	}
-	return out.String()
+	return out.text()
 }
 
 // verb reads what follows a %: [(key)][flags][width][.precision]verb, and the value for it.
@@ -217,14 +218,14 @@ func (r *run) verb(s string, values any, next func() any) (sp spec, v any, rest 
 func (r *run) verbValue(sp spec, v any, rest string) (spec, any, string) {
 	switch sp.verb {
 	case 's':
-		v = r.str(v)
+		v = r.textOf(v).Value()
 	case 'r', 'a':
 		b := &builder{m: &r.meter}
 		r.repr(b, v)
-		v, sp.verb = b.String(), 's'
+		v, sp.verb = b.text().Value(), 's'
 	case 'c':
-		if s, ok := v.(string); ok {
-			v, sp.verb = s, 's'
+		if isText(v) {
+			sp.verb = 's'
 		}
 	case 'd', 'i', 'u':
 		sp.verb = 'd'

@@ -82,7 +82,10 @@ func update(r *run, d *Dict, from any) {
 
 // makeJoiner gives a function that returns nothing once and then always the separator.
 func makeJoiner(_ *run, a *arguments) any {
-	between, used := a.text(0, "sep", ", "), false
+	between, used := any(", "), false
+	if v, ok := a.value(0, "sep"); ok {
+		between = v
+	}
 	return function(func(*run, *arguments) any {
 		if !used {
 			used = true

@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// FuzzTemplate: no template panics, outlasts its limits or writes more than they allow. The seeds
-// are the templates that are compared with Jinja2, and the bombs.
+// FuzzTemplate: no template panics, outlasts its limits or writes more than they allow, and marked
+// strings give the same text. The seeds are the templates that are compared with Jinja2, and the
+// bombs.
 func FuzzTemplate(f *testing.F) {
 	raw, err := os.ReadFile(filepath.Join("testdata", "jinja2.json"))
 	if err != nil {
@@ -35,13 +36,20 @@ func FuzzTemplate(f *testing.F) {
 		if err != nil {
 			return
 		}
-		turn := new(Dict).Set("role", "user").Set("content", "abc é")
-		vars := new(Dict).Set("messages", NewList(turn, turn)).Set("s", "héllo").Set("l", NewList(3, 1, 2)).
-			Set("n", 7).Set("d", new(Dict).Set("a", 1.5).Set("b", NewList(nil, true)))
-		start := time.Now()
-		text, err := template.Render(context.Background(), vars, now, limits)
-		if len(text) > limits.Text || errors.Is(err, context.DeadlineExceeded) || time.Since(start) > limits.Time/2 {
-			t.Fatalf("%d bytes, %v after %v", len(text), err, time.Since(start))
+		variables := func() *Dict {
+			message := new(Dict).Set("role", "user").Set("content", "abc é")
+			return new(Dict).Set("messages", NewList(message, message)).Set("s", "héllo").Set("l", NewList(3, 1, 2)).
+				Set("n", 7).Set("d", new(Dict).Set("a", 1.5).Set("b", NewList(nil, true)))
 		}
+		start := time.Now()
+		out, err := template.Render(context.Background(), variables(), now, limits)
+		if len(out.Plain) > limits.Text || errors.Is(err, context.DeadlineExceeded) || time.Since(start) > limits.Time/2 {
+			t.Fatalf("%d bytes, %v after %v", len(out.Plain), err, time.Since(start))
+		}
+		marked, failed := template.Render(context.Background(), Mark(variables(), 1).(*Dict), now, limits)
+		if err == nil && failed == nil && marked.Plain != out.Plain {
+			t.Fatalf("marked strings give %q, others %q", marked.Plain, out.Plain)
+		}
+		checkSpans(t, marked.Text)
 	})
 }

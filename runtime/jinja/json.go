@@ -22,7 +22,7 @@ func filterJSON(r *run, in any, a *arguments) any {
 	w.sort = a.flag(3, "sort_keys", false)
 	if indent, ok := a.value(1, "indent"); ok && indent != nil {
 		w.lines, w.comma = true, ","
-		if pad, ok := indent.(string); ok {
+		if pad, ok := plain(indent); ok {
 			w.pad = pad
 		} else {
 			w.pad = r.repeat(" ", a.integer(1, "indent", 0))
@@ -36,7 +36,7 @@ func filterJSON(r *run, in any, a *arguments) any {
 		w.comma, w.colon = r.str(pair[0]), r.str(pair[1])
 	}
 	w.value(in, 0)
-	return w.String()
+	return w.text().Value()
 }
 
 func (w *jsonWriter) value(v any, level int) {
@@ -60,7 +60,9 @@ func (w *jsonWriter) value(v any, level int) {
 		}
 		w.shut("}", len(v.entries), level)
 	case string:
-		w.quote(v)
+		w.quote(Text{Plain: v})
+	case *Text:
+		w.quote(*v)
 	default:
 		w.write(jsonScalar(v))
 	}
@@ -101,10 +103,10 @@ func (w *jsonWriter) order(d *Dict) []dictEntry {
 }
 
 func (w *jsonWriter) key(key any) {
-	if s, ok := key.(string); ok {
-		w.quote(s)
+	if t, ok := asText(key); ok {
+		w.quote(t)
 	} else {
-		w.quote(jsonScalar(key))
+		w.quote(Text{Plain: jsonScalar(key)})
 	}
 }
 
@@ -129,24 +131,20 @@ func (w *jsonWriter) line(level int) {
 	}
 }
 
-var jsonEscapes = map[byte]string{'"': `\"`, '\\': `\\`, '\n': `\n`, '\r': `\r`, '\t': `\t`, '\b': `\b`, '\f': `\f`}
-
-func (w *jsonWriter) quote(s string) {
-	w.write(`"`)
-	plain := 0
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		if c >= ' ' && c != '"' && c != '\\' {
-			continue
-		}
-		w.write(s[plain:i])
-		plain = i + 1
-		if escape, ok := jsonEscapes[c]; ok {
-			w.write(escape)
-		} else {
-			w.write(`\u00` + hexText(int(c), 2))
-		}
+// jsonEscapes has the escapes of JSON strings by byte.
+var jsonEscapes = func() (table [256]string) {
+	for c := range ' ' {
+		table[c] = `\u00` + hexText(int(c), 2)
 	}
-	w.write(s[plain:])
+	for c, escape := range map[byte]string{'"': `\"`, '\\': `\\`, '\n': `\n`, '\r': `\r`, '\t': `\t`, '\b': `\b`,
+		'\f': `\f`} {
+		table[c] = escape
+	}
+	return table
+}()
+
+func (w *jsonWriter) quote(t Text) {
+	w.write(`"`)
+	w.escape(t, &jsonEscapes)
 	w.write(`"`)
 }

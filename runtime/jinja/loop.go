@@ -72,7 +72,7 @@ func (l *loop) call(r *run, a *arguments) any {
 	f := *l.frame
 	f.out = &builder{m: &r.meter}
 	l.block.run(&f, over, l.depth+1)
-	return f.out.String()
+	return f.out.text().Value()
 }
 
 func (l *loop) attribute(name string) any {

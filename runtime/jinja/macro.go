@@ -54,7 +54,7 @@ func (m *macro) call(r *run, a *arguments) any {
 	m.rest(f, a)
 	f.exec(m.body)
 	r.line = line
-	return f.out.String()
+	return f.out.text().Value()
 }
 
 // rest binds the arguments that have no parameter, and the caller.

@@ -3,6 +3,7 @@ package jinja
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -58,6 +59,28 @@ type meter struct {
 	bytes  int
 	depth  int
 	unseen int // steps since the last look at ctx
+
+	matches map[Origin][]string
+}
+
+// Limits of the matches that are kept.
+const (
+	maxMatches = 8   // of one origin
+	matchBytes = 100 // of one match
+)
+
+// found records that the template found a text of its own in a text of one source.
+func (m *meter) found(in, part Text) {
+	if len(in.Spans) != 1 || len(part.Spans) > 0 || part.Plain == "" || len(part.Plain) > matchBytes {
+		return
+	}
+	o := in.Spans[0].Origin
+	if list := m.matches[o]; len(list) < maxMatches && !slices.Contains(list, part.Plain) {
+		if m.matches == nil {
+			m.matches = map[Origin][]string{}
+		}
+		m.matches[o] = append(list, part.Plain)
+	}
 }
 
 func (m *meter) stop(format string, args ...any) {

@@ -7,11 +7,13 @@ import "slices"
 
 // method returns a method of v bound to it, or nil.
 func method(v any, name string) any {
-	switch v := v.(type) {
-	case string:
+	if t, ok := asText(v); ok {
 		if m, ok := stringMethods[name]; ok {
-			return function(func(r *run, a *arguments) any { a.who = name; r.scan(len(v)); return m(r, v, a) })
+			return function(func(r *run, a *arguments) any { a.who = name; r.scan(len(t.Plain)); return m(r, t, a) })
 		}
+		return nil
+	}
+	switch v := v.(type) {
 	case *List:
 		if m, ok := listMethods[name]; ok {
 			return function(func(r *run, a *arguments) any { a.who = name; return m(r, v, a) })

@@ -6,15 +6,16 @@ import (
 	"unicode/utf8"
 )
 
-// pieces collects the parts of a string, which share its bytes.
+// pieces collects parts of a text, which share its bytes.
 type pieces struct {
 	m     *meter
+	of    Text
 	items []any
 }
 
-func (p *pieces) add(s string) {
-	p.m.items(3) // the element, and the string's header behind it
-	p.items = append(p.items, s)
+func (p *pieces) add(from, to int) {
+	p.m.items(3) // an element and a string header
+	p.items = append(p.items, p.m.cut(p.of, from, to).Value())
 }
 
 func separator(a *arguments) (between string, given bool) {
@@ -28,38 +29,45 @@ func separator(a *arguments) (between string, given bool) {
 }
 
 // split cuts at a separator, or at runs of white space, from the left.
-func split(r *run, s string, a *arguments) any {
+func split(r *run, t Text, a *arguments) any {
 	between, given := separator(a)
-	p := &pieces{m: &r.meter}
-	if !given {
-		s = strings.TrimLeftFunc(s, isSpace)
-	}
-	for most := a.integer(1, "maxsplit", -1); most != 0; most-- {
-		at, size := strings.Index(s, between), len(between)
+	p, s := &pieces{m: &r.meter, of: t}, t.Plain
+	from := 0
+	skip := func() {
 		if !given {
-			at, size = strings.IndexFunc(s, isSpace), 0
+			from = len(s) - len(strings.TrimLeftFunc(s[from:], isSpace))
+		}
+	}
+	skip()
+	for most := a.integer(1, "maxsplit", -1); most != 0; most-- {
+		at, size := strings.Index(s[from:], between), len(between)
+		if !given {
+			at, size = strings.IndexFunc(s[from:], isSpace), 0
 		}
 		if at < 0 {
 			break
 		}
-		p.add(s[:at])
-		if s = s[at+size:]; !given {
-			s = strings.TrimLeftFunc(s, isSpace)
-		}
+		r.found(t, Text{Plain: between})
+		p.add(from, from+at)
+		from += at + size
+		skip()
 	}
-	if given || s != "" {
-		p.add(s)
+	if given || from < len(s) {
+		p.add(from, len(s))
 	}
 	return &List{items: p.items}
 }
 
 // rsplit is split from the right.
-func rsplit(r *run, s string, a *arguments) any {
+func rsplit(r *run, t Text, a *arguments) any {
 	between, given := separator(a)
-	p := &pieces{m: &r.meter}
-	if !given {
-		s = strings.TrimRightFunc(s, isSpace)
+	p, s := &pieces{m: &r.meter, of: t}, t.Plain
+	trim := func() {
+		if !given {
+			s = strings.TrimRightFunc(s, isSpace)
+		}
 	}
+	trim()
 	for most := a.integer(1, "maxsplit", -1); most != 0; most-- {
 		at, size := strings.LastIndex(s, between), len(between)
 		if !given {
@@ -70,38 +78,39 @@ func rsplit(r *run, s string, a *arguments) any {
 		if at < 0 {
 			break
 		}
-		p.add(s[at+size:])
-		if s = s[:at]; !given {
-			s = strings.TrimRightFunc(s, isSpace)
-		}
+		r.found(t, Text{Plain: between})
+		p.add(at+size, len(s))
+		s = s[:at]
+		trim()
 	}
 	if given || s != "" {
-		p.add(s)
+		p.add(0, len(s))
 	}
 	slices.Reverse(p.items)
 	return &List{items: p.items}
 }
 
 // splitLines cuts at the ends of lines, of which \r\n is one.
-func splitLines(r *run, s string, a *arguments) any {
+func splitLines(r *run, t Text, a *arguments) any {
 	keep := a.flag(0, "keepends", false)
-	p := &pieces{m: &r.meter}
-	for s != "" {
-		at := strings.IndexFunc(s, endsLine)
+	p, s := &pieces{m: &r.meter, of: t}, t.Plain
+	for from := 0; from < len(s); {
+		at := strings.IndexFunc(s[from:], endsLine)
 		if at < 0 {
-			p.add(s)
+			p.add(from, len(s))
 			break
 		}
+		at += from
 		_, size := utf8.DecodeRuneInString(s[at:])
 		if strings.HasPrefix(s[at:], "\r\n") {
 			size = 2
 		}
 		if keep {
-			p.add(s[:at+size])
+			p.add(from, at+size)
 		} else {
-			p.add(s[:at])
+			p.add(from, at)
 		}
-		s = s[at+size:]
+		from = at + size
 	}
 	return &List{items: p.items}
 }
@@ -110,24 +119,25 @@ func endsLine(c rune) bool {
 	return c >= '\n' && c <= '\r' || c >= 0x1c && c <= 0x1e || c == 0x85 || c == 0x2028 || c == 0x2029
 }
 
-// partition cuts in three: before the separator, it, and after it. Where there is none, all is
-// before it or, backwards, after.
+// partition cuts in three: before the separator, it, and after it. Where there is none, the first
+// part has all or, backwards, the last.
 func partition(index func(s, sub string) int, backwards bool) stringMethod {
-	return func(r *run, s string, a *arguments) any {
+	return func(r *run, t Text, a *arguments) any {
 		between, given := separator(a)
 		if !given {
 			fail("%s needs the argument sep", a.who)
 		}
-		p := &pieces{m: &r.meter}
-		parts := [3]string{s, "", ""}
-		if at := index(s, between); at >= 0 {
-			parts = [3]string{s[:at], between, s[at+len(between):]}
+		p, n := &pieces{m: &r.meter, of: t}, len(t.Plain)
+		from, to := n, n
+		if at := index(t.Plain, between); at >= 0 {
+			r.found(t, Text{Plain: between})
+			from, to = at, at+len(between)
 		} else if backwards {
-			parts = [3]string{"", "", s}
+			from, to = 0, 0
 		}
-		for _, part := range parts {
-			p.add(part)
-		}
+		p.add(0, from)
+		p.add(from, to)
+		p.add(to, n)
 		return &List{p.items, true}
 	}
 }

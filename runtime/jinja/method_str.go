@@ -7,125 +7,138 @@ import (
 )
 
 // stringMethod is a method of Python's str. Reading self is paid for before; what it makes is not.
-type stringMethod func(r *run, self string, a *arguments) any
+type stringMethod func(r *run, self Text, a *arguments) any
 
 // stringMethods are set by init, as format looks up attributes, which may be methods.
 var stringMethods map[string]stringMethod
 
 func init() {
 	stringMethods = map[string]stringMethod{
-		"capitalize": changed(capitalize), "title": changed(title),
-		"lower": changed(strings.ToLower), "upper": changed(strings.ToUpper), "casefold": changed(strings.ToLower),
-		"swapcase": changed(func(s string) string { return strings.Map(swapCase, s) }),
+		"capitalize": changed(capitalize), "title": changed(title), "lower": changed(lower),
+		"upper": changed(upper), "casefold": changed(lower), "swapcase": changed(swapCase),
 
 		"strip": strip(true, true), "lstrip": strip(true, false), "rstrip": strip(false, true),
 		"split": split, "rsplit": rsplit, "splitlines": splitLines,
 		"partition": partition(strings.Index, false), "rpartition": partition(strings.LastIndex, true),
-		"removeprefix": func(_ *run, s string, a *arguments) any {
-			return strings.TrimPrefix(s, a.text(0, "prefix", ""))
+		"removeprefix": func(r *run, t Text, a *arguments) any {
+			rest, found := strings.CutPrefix(t.Plain, a.text(0, "prefix", ""))
+			return r.removed(t, len(t.Plain)-len(rest), len(t.Plain), found).Value()
 		},
-		"removesuffix": func(_ *run, s string, a *arguments) any {
-			return strings.TrimSuffix(s, a.text(0, "suffix", ""))
+		"removesuffix": func(r *run, t Text, a *arguments) any {
+			rest, found := strings.CutSuffix(t.Plain, a.text(0, "suffix", ""))
+			return r.removed(t, 0, len(rest), found).Value()
 		},
 		"startswith": affix(strings.HasPrefix), "endswith": affix(strings.HasSuffix),
 
 		"find": find(strings.Index, false), "rfind": find(strings.LastIndex, false),
 		"index": find(strings.Index, true), "rindex": find(strings.LastIndex, true),
-		"count":   func(_ *run, s string, a *arguments) any { return strings.Count(s, a.text(0, "sub", "")) },
+		"count": ask(func(r *run, s string, a *arguments) any {
+			return strings.Count(s, a.text(0, "sub", ""))
+		}),
 		"replace": replace,
-		"join": func(r *run, s string, a *arguments) any {
+		"join": func(r *run, t Text, a *arguments) any {
 			values := r.iterate(a.need(0, "iterable"))
 			for _, v := range values {
-				if strict(v); !isA[string](v) {
+				if strict(v); !isText(v) {
 					fail("join takes strings, not a %s", typeName(v))
 				}
 			}
-			return r.join(s, values)
+			return r.join(t, values).Value()
 		},
-		"format": func(r *run, s string, a *arguments) any { return r.format(s, a) },
+		"format": func(r *run, t Text, a *arguments) any { return r.format(t, a).Value() },
 
 		"center": pad(func(n, width int) int { return n/2 + n&width&1 }),
 		"ljust":  pad(func(int, int) int { return 0 }), "rjust": pad(func(n, _ int) int { return n }),
-		"zfill": func(r *run, s string, a *arguments) any {
-			return r.pad(spec{fill: '0', zero: true, align: '=', width: a.integer(0, "width", 0)}, s)
+		"zfill": func(r *run, t Text, a *arguments) any {
+			return r.pad(spec{fill: '0', zero: true, align: '=', width: a.integer(0, "width", 0)}, t).Value()
 		},
 
 		"isalpha": every(unicode.IsLetter), "isdigit": every(unicode.IsDigit), "isdecimal": every(unicode.IsDigit),
 		"isnumeric": every(unicode.IsNumber), "isspace": every(isSpace),
 		"isalnum": every(func(c rune) bool { return unicode.IsLetter(c) || unicode.IsNumber(c) }),
-		"isascii": func(_ *run, s string, _ *arguments) any {
+		"isascii": ask(func(_ *run, s string, _ *arguments) any {
 			return strings.IndexFunc(s, func(c rune) bool { return c >= utf8.RuneSelf }) < 0
-		},
-		"islower": func(r *run, s string, _ *arguments) any { return r.cased(s, unicode.IsUpper, unicode.IsLower) },
-		"isupper": func(r *run, s string, _ *arguments) any { return r.cased(s, unicode.IsLower, unicode.IsUpper) },
-		"istitle": func(r *run, s string, a *arguments) any { r.text(2 * len(s)); return s != "" && title(s) == s },
+		}),
+		"islower": ask(func(r *run, s string, _ *arguments) any { return r.cased(s, unicode.IsUpper, unicode.IsLower) }),
+		"isupper": ask(func(r *run, s string, _ *arguments) any { return r.cased(s, unicode.IsLower, unicode.IsUpper) }),
+		"istitle": ask(func(r *run, s string, a *arguments) any {
+			r.text(2 * len(s))
+			return s != "" && strings.Map(title(), s) == s
+		}),
 	}
 }
 
-func changed(change func(string) string) stringMethod {
-	return func(r *run, self string, a *arguments) any { return onText(change)(r, self, a) }
+// ask makes a method that only reads the text.
+func ask(about func(r *run, s string, a *arguments) any) stringMethod {
+	return func(r *run, self Text, a *arguments) any { return about(r, self.Plain, a) }
 }
 
-func capitalize(s string) string {
-	n := byteOffset(s, 1)
-	return strings.ToUpper(s[:n]) + strings.ToLower(s[n:])
+func changed(start func() func(rune) rune) stringMethod {
+	return func(r *run, self Text, a *arguments) any { return onRunes(start)(r, self.Value(), a) }
 }
 
-func title(s string) string {
-	inWord := false
-	return strings.Map(func(c rune) rune {
-		starts := !inWord
-		inWord = unicode.IsLetter(c)
-		if starts {
-			return unicode.ToUpper(c)
+func title() func(rune) rune {
+	return capitals(func(c rune) bool { return !unicode.IsLetter(c) })
+}
+
+func swapCase() func(rune) rune {
+	return func(c rune) rune {
+		if unicode.IsUpper(c) {
+			return unicode.ToLower(c)
 		}
-		return unicode.ToLower(c)
-	}, s)
+		return unicode.ToUpper(c)
+	}
 }
 
-func swapCase(c rune) rune {
-	if unicode.IsUpper(c) {
-		return unicode.ToLower(c)
+// removed returns the bytes from from up to to of a text, of which the others were given by the
+// template if found.
+func (r *run) removed(t Text, from, to int, found bool) Text {
+	if found {
+		r.found(t, Text{Plain: t.Plain[:from] + t.Plain[to:]})
 	}
-	return unicode.ToUpper(c)
+	return r.cut(t, from, to)
 }
 
 // strip removes white space, or the given characters, at the ends.
 func strip(left, right bool) stringMethod {
-	return func(r *run, s string, a *arguments) any {
+	return func(r *run, t Text, a *arguments) any {
 		drop := isSpace
 		if v, ok := a.value(0, "chars"); ok && v != nil {
 			chars := a.text(0, "chars", "")
 			drop = func(c rune) bool { r.scan(len(chars)); return strings.ContainsRune(chars, c) }
 		}
+		from, to := 0, len(t.Plain)
 		if left {
-			s = strings.TrimLeftFunc(s, drop)
+			from = to - len(strings.TrimLeftFunc(t.Plain, drop))
 		}
 		if right {
-			s = strings.TrimRightFunc(s, drop)
+			to = from + len(strings.TrimRightFunc(t.Plain[from:], drop))
 		}
-		return s
+		return r.cut(t, from, to).Value()
 	}
 }
 
 func affix(has func(s, affix string) bool) stringMethod {
-	return func(r *run, s string, a *arguments) any {
-		v := a.need(0, "prefix")
-		if l, ok := v.(*List); ok {
-			for _, item := range l.items {
-				r.spend(1)
-				if part, ok := item.(string); ok && has(s, part) {
-					return true
-				}
-			}
-			return false
+	return func(r *run, t Text, a *arguments) any {
+		parts := []any{a.need(0, "prefix")}
+		if l, ok := parts[0].(*List); ok {
+			parts = l.items
+		} else {
+			a.text(0, "prefix", "") // must be a string
 		}
-		return has(s, a.text(0, "prefix", ""))
+		for _, v := range parts {
+			r.spend(1)
+			if part, ok := asText(v); ok && has(t.Plain, part.Plain) {
+				r.found(t, part)
+				return true
+			}
+		}
+		return false
 	}
 }
 
 func find(index func(s, sub string) int, must bool) stringMethod {
-	return func(_ *run, s string, a *arguments) any {
+	return ask(func(_ *run, s string, a *arguments) any {
 		sub := a.text(0, "sub", "")
 		from := byteOffset(s, max(0, a.integer(1, "start", 0)))
 		at := index(s[from:], sub)
@@ -136,44 +149,70 @@ func find(index func(s, sub string) int, must bool) stringMethod {
 			return -1
 		}
 		return utf8.RuneCountInString(s[:from+at])
-	}
+	})
 }
 
-func replace(r *run, s string, a *arguments) any {
-	old, by, most := a.need(0, "old"), a.need(1, "new"), a.integer(2, "count", -1)
-	from, to := r.str(old), r.str(by)
+func replace(r *run, t Text, a *arguments) any {
+	old, by, most := r.textOf(a.need(0, "old")), r.textOf(a.need(1, "new")), a.integer(2, "count", -1)
+	s, from, to := t.Plain, old.Plain, by.Plain
 	r.scan(len(s))
-	found := strings.Count(s, from)
+	count := strings.Count(s, from)
 	if most >= 0 {
-		found = min(found, most)
+		count = min(count, most)
 	}
-	if found == 0 {
-		return s
+	if count == 0 {
+		return t.Value()
 	}
+	r.found(t, old)
 	grow := len(to) - len(from)
-	if grow > 0 && found > r.limits.Text/grow {
+	if grow > 0 && count > r.limits.Text/grow {
 		r.text(r.limits.Text + 1)
 	}
-	r.text(len(s) + found*grow)
-	return strings.Replace(s, from, to, found)
+	r.text(len(s) + count*grow)
+	if len(t.Spans)+len(by.Spans) == 0 {
+		return strings.Replace(s, from, to, count)
+	}
+	return r.replaceText(t, from, by, count).Value()
+}
+
+// replaceText replaces the first count occurrences of old, as strings.Replace does.
+func (r *run) replaceText(t Text, old string, by Text, count int) Text {
+	out := &builder{m: &r.meter}
+	from := 0
+	for i := range count {
+		at := from
+		switch {
+		case old != "":
+			at += strings.Index(t.Plain[from:], old)
+		case i > 0: // after the next character
+			_, size := utf8.DecodeRuneInString(t.Plain[from:])
+			at += size
+		}
+		out.writePart(t, from, at)
+		out.writeText(by)
+		from = at + len(old)
+	}
+	out.writePart(t, from, len(t.Plain))
+	return out.text()
 }
 
 func every(is func(rune) bool) stringMethod {
-	return func(_ *run, s string, _ *arguments) any {
+	return ask(func(_ *run, s string, _ *arguments) any {
 		return s != "" && strings.IndexFunc(s, func(c rune) bool { return !is(c) }) < 0
-	}
+	})
 }
 
-// pad fills up to a width; left says how many of the characters that lack go in front.
+// pad fills up to a width; left returns how many of the missing characters go in front.
 func pad(left func(lack, width int) int) stringMethod {
-	return func(r *run, s string, a *arguments) any {
+	return func(r *run, t Text, a *arguments) any {
 		fill := a.text(1, "fillchar", " ")
 		if utf8.RuneCountInString(fill) != 1 {
 			fail("%s takes one character to fill with", a.who)
 		}
 		width := a.integer(0, "width", 80)
-		lack := max(0, width-utf8.RuneCountInString(s))
+		lack := max(0, width-utf8.RuneCountInString(t.Plain))
 		before := left(lack, width)
-		return r.concat(r.concat(r.repeat(fill, before), s), r.repeat(fill, lack-before))
+		front := r.concat(Text{Plain: r.repeat(fill, before)}, t)
+		return r.concat(front, Text{Plain: r.repeat(fill, lack-before)}).Value()
 	}
 }

@@ -7,10 +7,16 @@ import (
 	"strings"
 )
 
-// concat puts two strings together.
-func (m *meter) concat(a, b string) string {
-	m.text(len(a) + len(b))
-	return a + b
+// repeatText is t n times.
+func (m *meter) repeatText(t Text, n int) Text {
+	if len(t.Spans) == 0 {
+		return Text{Plain: m.repeat(t.Plain, n)}
+	}
+	out := &builder{m: m}
+	for range n {
+		out.writeText(t)
+	}
+	return out.text()
 }
 
 // repeat is s n times.
@@ -39,20 +45,20 @@ func (r *run) arithmetic(op string, x, y any) any {
 		}
 		return floats(op, toFloat(a), toFloat(b))
 	}
-	s, isText := x.(string)
+	s, isText := asText(x)
 	l, isList := x.(*List)
 	switch n, isInt := b.(int); {
 	case op == "%" && isText:
-		return r.printf(s, y)
+		return r.printf(s, y).Value()
 	case op == "*" && isInt && isText:
-		return r.repeat(s, n)
+		return r.repeatText(s, n).Value()
 	case op == "*" && isInt && isList:
 		return r.repeatList(l, n)
 	case op == "*" && a != nil && b == nil:
 		return r.arithmetic(op, y, x)
 	}
-	if t, ok := y.(string); ok && isText && op == "+" {
-		return r.concat(s, t)
+	if t, ok := asText(y); ok && isText && op == "+" {
+		return r.concat(s, t).Value()
 	}
 	if k, ok := y.(*List); ok && isList && op == "+" && k.tuple == l.tuple {
 		r.items(len(l.items) + len(k.items))
@@ -183,10 +189,11 @@ func (m *meter) order(a, b any) int {
 		return compareNumbers(x, y)
 	}
 	switch a := a.(type) {
-	case string:
-		if b, ok := b.(string); ok {
-			m.scan(min(len(a), len(b)))
-			return strings.Compare(a, b)
+	case string, *Text:
+		s, _ := plain(a)
+		if t, ok := plain(b); ok {
+			m.scan(min(len(s), len(t)))
+			return strings.Compare(s, t)
 		}
 	case *List:
 		if b, ok := b.(*List); ok && a.tuple == b.tuple {

@@ -75,7 +75,8 @@ func (c parityCase) check(t *testing.T, template *Template, now time.Time) {
 	t.Helper()
 	vars := fromJSON(t, c.Vars).(*Dict)
 	vars.Set("messages", fromJSON(t, c.Messages))
-	got, err := template.Render(context.Background(), vars, now, ample)
+	out, err := template.Render(context.Background(), vars, now, ample)
+	got := out.Plain
 	if c.Expected == nil {
 		if raised := new(RaisedError); !errors.As(err, &raised) {
 			t.Errorf("%s: got %q, %v, want the refusal %s", c.ID, got, err, c.Error)

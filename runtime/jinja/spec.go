@@ -69,21 +69,21 @@ func leadingNumber(s string) (n int, rest string) {
 }
 
 // formatted is a value by a spec.
-func (r *run) formatted(sp spec, v any) string {
+func (r *run) formatted(sp spec, v any) Text {
 	n := number(v)
 	if _, isBool := v.(bool); n == nil || sp.verb == 's' || isBool && sp.verb == 0 {
-		s := r.str(v)
+		t := r.textOf(v)
 		if n == nil && sp.verb != 0 && sp.verb != 's' {
 			strict(v)
 			fail("a %s cannot be formatted as %c", typeName(v), sp.verb)
 		}
 		if sp.precision >= 0 {
-			s = s[:byteOffset(s, sp.precision)]
+			t = r.cut(t, 0, byteOffset(t.Plain, sp.precision))
 		}
 		if sp.align == 0 {
 			sp.align = '<'
 		}
-		return r.pad(sp, s)
+		return r.pad(sp, t)
 	}
 	if sp.precision > maxPrecision {
 		r.stop("it formats a number with more than %d digits", maxPrecision)
@@ -93,9 +93,9 @@ func (r *run) formatted(sp spec, v any) string {
 	}
 	i, whole := n.(int)
 	if whole && strings.IndexByte("eEfFgG%", sp.verb) < 0 {
-		return r.pad(sp, sp.integer(i))
+		return r.pad(sp, Text{Plain: sp.integer(i)})
 	}
-	return r.pad(sp, sp.signed(sp.float(toFloat(n))))
+	return r.pad(sp, Text{Plain: sp.signed(sp.float(toFloat(n)))})
 }
 
 func (sp spec) signed(s string) string {
@@ -199,24 +199,24 @@ func (sp spec) grouped(digits string) string {
 	return out.String()
 }
 
-// pad fills s up to the width.
-func (m *meter) pad(sp spec, s string) string {
-	lack := sp.width - m.runes(s)
+// pad fills t up to the width.
+func (m *meter) pad(sp spec, t Text) Text {
+	lack := sp.width - m.runes(t.Plain)
 	if lack <= 0 {
-		return s
+		return t
 	}
-	fill := m.repeat(string(sp.fill), lack)
+	fill := Text{Plain: m.repeat(string(sp.fill), lack)}
 	n := lack * utf8.RuneLen(sp.fill)
 	switch sp.align {
 	case '<':
-		return m.concat(s, fill)
+		return m.concat(t, fill)
 	case '^':
 		half := lack / 2 * utf8.RuneLen(sp.fill)
-		return m.concat(m.concat(fill[:half], s), fill[half:n])
+		return m.concat(m.concat(m.cut(fill, 0, half), t), m.cut(fill, half, n))
 	case '=':
-		if s != "" && strings.IndexByte("+- ", s[0]) >= 0 {
-			return m.concat(m.concat(s[:1], fill), s[1:])
+		if t.Plain != "" && strings.IndexByte("+- ", t.Plain[0]) >= 0 {
+			return m.concat(m.concat(m.cut(t, 0, 1), fill), m.cut(t, 1, len(t.Plain)))
 		}
 	}
-	return m.concat(fill, s)
+	return m.concat(fill, t)
 }

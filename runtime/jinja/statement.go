@@ -5,7 +5,7 @@ type frame struct {
 	*run
 	scope     *scope
 	out       *builder
-	collected string // text of the block whose filters are at work
+	collected any // text of the block that filters are applied to
 }
 
 // scope holds the variables of a loop's round, a macro's call or another block; those outside it
@@ -64,12 +64,12 @@ func (f *frame) inner() *frame {
 	return &frame{run: f.run, scope: &scope{outer: f.scope}, out: f.out}
 }
 
-// collect runs a body in a scope of its own and returns what it wrote.
-func (f *frame) collect(body []statement) string {
+// collect runs a body in a scope of its own and returns what it wrote, as a value.
+func (f *frame) collect(body []statement) any {
 	inner := f.inner()
 	inner.out = &builder{m: &f.meter}
 	inner.exec(body)
-	return inner.out.String()
+	return inner.out.text().Value()
 }
 
 // jump is how a body ended: at its end, or by break or continue. As a statement it is one of these

@@ -30,8 +30,15 @@ type run struct {
 	line int       // of the statement at work, for errors
 }
 
+// Output is what a template wrote.
+type Output struct {
+	Text
+	// Matches has, by origin, texts of the template that it searched for in a marked text and found.
+	Matches map[Origin][]string
+}
+
 // Render runs the template over variables. It ends soon after ctx does, with its cause.
-func (t *Template) Render(ctx context.Context, vars *Dict, now time.Time, limits Limits) (text string, err error) {
+func (t *Template) Render(ctx context.Context, vars *Dict, now time.Time, limits Limits) (o Output, err error) {
 	late := &LimitError{fmt.Sprintf("it takes more than %v", limits.Time)}
 	ctx, cancel := context.WithTimeoutCause(ctx, limits.Time, late)
 	defer cancel()
@@ -39,13 +46,13 @@ func (t *Template) Render(ctx context.Context, vars *Dict, now time.Time, limits
 	defer caught(&err, r.place)
 	root := &scope{}
 	for _, e := range vars.entries {
-		if name, ok := e.key.(string); ok {
+		if name, ok := plain(e.key); ok {
 			r.assign(root, name, e.value)
 		}
 	}
 	out := &builder{m: &r.meter}
 	(&frame{run: r, scope: root, out: out}).exec(t.body)
-	return out.String(), nil
+	return Output{out.text(), r.matches}, nil
 }
 
 // place adds the line to errors that are about one.

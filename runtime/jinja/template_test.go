@@ -48,5 +48,6 @@ func render(t *testing.T, source string, vars *Dict) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return template.Render(context.Background(), vars, now, ample)
+	out, err := template.Render(context.Background(), vars, now, ample)
+	return out.Plain, err
 }

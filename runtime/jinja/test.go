@@ -21,7 +21,7 @@ func init() {
 		"integer":     func(_ *run, v any, _ *arguments) bool { return isA[int](v) },
 		"float":       func(_ *run, v any, _ *arguments) bool { return isA[float64](v) },
 		"number":      func(_ *run, v any, _ *arguments) bool { return number(v) != nil },
-		"string":      func(_ *run, v any, _ *arguments) bool { return isA[string](v) },
+		"string":      func(_ *run, v any, _ *arguments) bool { return isText(v) },
 		"mapping":     func(_ *run, v any, _ *arguments) bool { return isA[*Dict](v) },
 		"sequence":    func(_ *run, v any, _ *arguments) bool { return isSequence(v) },
 		"iterable":    func(_ *run, v any, _ *arguments) bool { return isSequence(v) || isA[*loop](v) },
@@ -33,8 +33,8 @@ func init() {
 		"divisibleby": func(_ *run, v any, a *arguments) bool { return remainder(v, a.need(0, "num")) == 0 },
 		"lower":       func(r *run, v any, _ *arguments) bool { return r.cased(v, unicode.IsUpper, unicode.IsLower) },
 		"upper":       func(r *run, v any, _ *arguments) bool { return r.cased(v, unicode.IsLower, unicode.IsUpper) },
-		"filter":      func(_ *run, v any, _ *arguments) bool { s, _ := v.(string); return filters[s] != nil },
-		"test":        func(_ *run, v any, _ *arguments) bool { s, _ := v.(string); return tests[s] != nil },
+		"filter":      func(_ *run, v any, _ *arguments) bool { s, _ := plain(v); return filters[s] != nil },
+		"test":        func(_ *run, v any, _ *arguments) bool { s, _ := plain(v); return tests[s] != nil },
 	}
 	for op, names := range map[string]string{"==": "eq equalto", "!=": "ne", "<": "lt lessthan", "<=": "le",
 		">": "gt greaterthan", ">=": "ge"} {
@@ -60,10 +60,15 @@ func isA[T any](v any) bool {
 	return ok
 }
 
+func isText(v any) bool {
+	_, ok := plain(v)
+	return ok
+}
+
 // isSequence: Python's undefined values have a length and elements, namely none.
 func isSequence(v any) bool {
 	switch v.(type) {
-	case string, *List, *Dict, undefined:
+	case string, *Text, *List, *Dict, undefined:
 		return true
 	}
 	return false

@@ -81,6 +81,8 @@ func hashKey(key any) any {
 		fail("a %s cannot be a key", typeName(key))
 	case undefined:
 		return undefined("")
+	case *Text:
+		return k.Plain
 	case function:
 		fail("a function cannot be a key")
 	}
@@ -89,7 +91,7 @@ func hashKey(key any) any {
 
 // payHash pays for the hash of a key.
 func (m *meter) payHash(key any) {
-	if s, ok := key.(string); ok {
+	if s, ok := plain(key); ok {
 		m.scan(len(s))
 	} else {
 		m.spend(1)
@@ -136,7 +138,7 @@ func typeName(v any) string {
 		return "int"
 	case float64:
 		return "float"
-	case string:
+	case string, *Text:
 		return "str"
 	case *List:
 		if v.tuple {
@@ -166,6 +168,8 @@ func truth(v any) bool {
 		return v != 0
 	case string:
 		return v != ""
+	case *Text:
+		return v.Plain != ""
 	case *List:
 		return len(v.items) > 0
 	case *Dict:
@@ -203,20 +207,27 @@ func (m *meter) iterate(v any) []any {
 		}
 		return keys
 	case string:
-		n := m.runes(v)
-		m.items(2 * n) // each has a string header behind it
-		runes := make([]any, 0, n)
-		for from := 0; from < len(v); {
-			_, size := utf8.DecodeRuneInString(v[from:])
-			runes = append(runes, v[from:from+size])
-			from += size
-		}
-		return runes
+		return m.characters(Text{Plain: v})
+	case *Text:
+		return m.characters(*v)
 	case *loop:
 		return v.items
 	}
 	fail("a %s is not iterable", typeName(v))
 	return nil
+}
+
+// characters returns the characters of a text.
+func (m *meter) characters(t Text) []any {
+	n := m.runes(t.Plain)
+	m.items(2 * n) // an element and a string header for each
+	list := make([]any, 0, n)
+	for from := 0; from < len(t.Plain); {
+		_, size := utf8.DecodeRuneInString(t.Plain[from:])
+		list = append(list, m.cut(t, from, from+size).Value())
+		from += size
+	}
+	return list
 }
 
 // runes counts the characters of a string.
@@ -231,6 +242,8 @@ func (m *meter) length(v any) int {
 		return 0
 	case string:
 		return m.runes(v)
+	case *Text:
+		return m.runes(v.Plain)
 	case *List:
 		return len(v.items)
 	case *Dict:
@@ -252,10 +265,8 @@ func (m *meter) equal(a, b any) bool {
 	case undefined:
 		_, ok := b.(undefined)
 		return ok
-	case string:
-		b, ok := b.(string)
-		m.scan(min(len(a), len(b)))
-		return ok && a == b
+	case string, *Text:
+		return m.equalTexts(a, b)
 	case *List:
 		b, ok := b.(*List)
 		if !ok || len(a.items) != len(b.items) || a.tuple != b.tuple {
@@ -278,6 +289,18 @@ func (m *meter) equal(a, b any) bool {
 	return a == b
 }
 
+func (m *meter) equalTexts(a, b any) bool {
+	s, _ := asText(a)
+	t, ok := asText(b)
+	m.scan(min(len(s.Plain), len(t.Plain)))
+	if !ok || s.Plain != t.Plain {
+		return false
+	}
+	m.found(s, t)
+	m.found(t, s)
+	return true
+}
+
 func (m *meter) equalDicts(a, b *Dict) bool {
 	if len(a.entries) != len(b.entries) {
 		return false
@@ -295,14 +318,19 @@ func (m *meter) equalDicts(a, b *Dict) bool {
 // contains is the operator in.
 func (m *meter) contains(in, v any) bool {
 	switch in := in.(type) {
-	case string:
-		s, ok := v.(string)
+	case string, *Text:
+		text, _ := asText(in)
+		part, ok := asText(v)
 		if !ok {
 			strict(v)
 			fail("a %s cannot be in a str", typeName(v))
 		}
-		m.scan(len(in) + len(s))
-		return strings.Contains(in, s)
+		m.scan(len(text.Plain) + len(part.Plain))
+		if !strings.Contains(text.Plain, part.Plain) {
+			return false
+		}
+		m.found(text, part)
+		return true
 	case *Dict:
 		_, ok := m.lookup(in, v)
 		return ok

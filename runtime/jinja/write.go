@@ -11,8 +11,12 @@ import (
 // builder collects text, and pays for it.
 type builder struct {
 	strings.Builder
-	m *meter
+	spans []Span
+	m     *meter
 }
+
+// text returns what was written.
+func (b *builder) text() Text { return Text{b.String(), b.spans} }
 
 func (b *builder) write(s string) {
 	if len(s) > b.m.limits.Text-b.Len() {
@@ -22,26 +26,63 @@ func (b *builder) write(s string) {
 	b.WriteString(s)
 }
 
+// writePart writes the bytes of t from from up to to.
+func (b *builder) writePart(t Text, from, to int) {
+	at := b.Len()
+	b.write(t.Plain[from:to])
+	if spans := t.within(from, to); len(spans) > 0 {
+		b.m.spend(len(spans) / 8)
+		b.m.take(len(spans) * spanBytes)
+		b.spans = shifted(b.spans, spans, from, to, at-from)
+	}
+}
+
+// writeText writes a text.
+func (b *builder) writeText(t Text) { b.writePart(t, 0, len(t.Plain)) }
+
+// writeFor writes s in place of the byte of t at at, such as its escape.
+func (b *builder) writeFor(t Text, at int, s string) {
+	b.writeText(Marked(s, t.origin(at)))
+}
+
+// escape writes a text with the bytes replaced that have an escape.
+func (b *builder) escape(t Text, escapes *[256]string) {
+	from := 0
+	for i := range len(t.Plain) {
+		if s := escapes[t.Plain[i]]; s != "" {
+			b.writePart(t, from, i)
+			b.writeFor(t, i, s)
+			from = i + 1
+		}
+	}
+	b.writePart(t, from, len(t.Plain))
+}
+
 // write writes a value as {{ }} does.
 func (r *run) write(b *builder, v any) {
 	switch v := v.(type) {
 	case string:
 		b.write(v)
+	case *Text:
+		b.writeText(*v)
 	case undefined:
 	default:
 		r.repr(b, v)
 	}
 }
 
-// str is a value as text.
-func (r *run) str(v any) string {
-	if s, ok := v.(string); ok {
-		return s
+// textOf returns a value as {{ }} writes it.
+func (r *run) textOf(v any) Text {
+	if t, ok := asText(v); ok {
+		return t
 	}
 	b := &builder{m: &r.meter}
 	r.write(b, v)
-	return b.String()
+	return b.text()
 }
+
+// str is textOf without origins.
+func (r *run) str(v any) string { return r.textOf(v).Plain }
 
 // repr writes a value as Python's repr does.
 func (r *run) repr(b *builder, v any) {
@@ -57,7 +98,9 @@ func (r *run) repr(b *builder, v any) {
 	case float64:
 		b.write(floatText(v))
 	case string:
-		quote(b, v)
+		quote(b, Text{Plain: v})
+	case *Text:
+		quote(b, *v)
 	case *List:
 		r.reprList(b, v)
 	case *Dict:
@@ -105,15 +148,15 @@ func (r *run) reprDict(b *builder, d *Dict) {
 }
 
 // quote writes a string as a Python literal.
-func quote(b *builder, s string) {
-	mark := "'"
+func quote(b *builder, t Text) {
+	mark, s := "'", t.Plain
 	if strings.Contains(s, "'") && !strings.Contains(s, `"`) {
 		mark = `"`
 	}
 	b.write(mark)
 	for from := 0; from < len(s); {
 		c, size := utf8.DecodeRuneInString(s[from:])
-		text := s[from : from+size]
+		text, at := s[from:from+size], from
 		from += size
 		switch {
 		case text == mark || c == '\\':
@@ -131,7 +174,7 @@ func quote(b *builder, s string) {
 		case !unicode.IsPrint(c):
 			text = `\U` + hexText(int(c), 8)
 		}
-		b.write(text)
+		b.writeFor(t, at, text)
 	}
 	b.write(mark)
 }

@@ -90,8 +90,8 @@ func (c chatTemplate) renderCalls(ctx context.Context, t *Tokenizer, talk Conver
 		vars.Set("tools", list)
 		input += size
 	}
-	text, err := c.Render(ctx, vars, now(), renderLimits(input))
-	return text, renderError(ctx, err)
+	out, err := c.Render(ctx, vars, now(), renderLimits(input))
+	return out.Plain, renderError(ctx, err)
 }
 
 // variables reads those that a conversation comes with.
