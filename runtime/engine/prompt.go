@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"sandwich/runtime/api"
 	"sandwich/runtime/tokenizer"
@@ -34,36 +33,40 @@ func (e *Engine) Prompt(ctx context.Context, r *api.Request) ([]int32, error) {
 			return e.tok.EncodeContext(ctx, nil, r.Text, o)
 		})
 	}
-	text, err := e.Render(ctx, r)
+	prompt, err := e.chat(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	return e.encode(ctx, r, text, func() ([]int32, error) { return e.tok.EncodeChat(ctx, text, limit) })
+	return e.encode(ctx, r, prompt.Text, func() ([]int32, error) { return e.tok.EncodeChat(ctx, prompt, limit) })
 }
 
-// Render writes the messages and tools of a chat as the text that the model goes on with. Errors
-// are api.InvalidError, and the cause of ctx where that ends.
+// Render writes the messages and tools of a chat as the text that the model continues. Errors are
+// api.InvalidError, and the cause of ctx where that ends.
 func (e *Engine) Render(ctx context.Context, r *api.Request) (string, error) {
+	prompt, err := e.chat(ctx, r)
+	return prompt.Text, err
+}
+
+// chat renders a chat.
+func (e *Engine) chat(ctx context.Context, r *api.Request) (tokenizer.Prompt, error) {
 	var tools []api.Tool
 	if r.ToolChoice.Mode != api.ToolsNone {
 		tools = r.Tools
 	}
-	text, err := e.tok.Chat(ctx, tokenizer.Conversation{Messages: r.Messages, Tools: tools, Variables: r.Variables,
-		Reply: !r.Continue})
+	prompt, err := e.tok.Chat(ctx, tokenizer.Conversation{Messages: r.Messages, Tools: tools, Variables: r.Variables,
+		Reply: !r.Continue, Warnings: r.Warnings})
 	switch {
 	case ctx.Err() != nil:
-		return "", context.Cause(ctx)
+		return prompt, context.Cause(ctx)
 	case errors.Is(err, tokenizer.ErrMessages):
-		return "", &api.InvalidError{Param: "messages", Message: "cannot be used: " + err.Error()}
+		return prompt, &api.InvalidError{Param: "messages", Message: "cannot be used: " + err.Error()}
 	case err != nil:
 		// the template's fault, which other messages may avoid
-		return "", &api.InvalidError{Message: err.Error()}
+		return prompt, &api.InvalidError{Message: err.Error()}
 	case r.Continue:
-		// Whatever the template writes behind the last message is cut.
-		last := strings.TrimSpace(r.Messages[len(r.Messages)-1].Content)
-		text = text[:strings.LastIndex(text, last)+len(last)]
+		prompt = prompt.Continued()
 	}
-	return text, nil
+	return prompt, nil
 }
 
 // encode calls how for a text that may fit the context. One that cannot, by its length, is refused

@@ -8,13 +8,14 @@ import (
 	"sync"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/chat"
 	"sandwich/runtime/jinja"
 	"sandwich/runtime/toolcall"
 )
 
-// ErrMessages is wrapped by errors that say that the template refuses this conversation
-// (raise_exception), for example because roles do not alternate. The fault lies with the caller of
-// the API, not with the model.
+// ErrMessages is wrapped by errors that say that the template refuses this conversation in all
+// versions that were tried (raise_exception). The fault lies with the caller of the API, not with
+// the model.
 var ErrMessages = errors.New("the chat template refuses the messages")
 
 // Limits of a conversation and of its rendered text.
@@ -22,56 +23,91 @@ const (
 	maxMessages = 10_000
 	maxChatText = 64 << 20 // bytes of all messages together
 
-	messageBytes = 256 // what a message counts for beside its text
+	messageBytes = 256 // allowance for a message, in addition to its text
 )
 
 // Conversation is what a chat template renders.
 type Conversation struct {
 	Messages []api.Message
-	Tools    []api.Tool // shown to the model as the template does, or by a system text of our own (toolcall.Adapt)
+	Tools    []api.Tool // shown to the model as the template does, or by a system text of our own
 	// Variables are further ones that the template may read: a JSON object, or empty. Those that
 	// every template is given come before them.
 	Variables string
-	Reply     bool // the text ends where the assistant's reply starts
+	Reply     bool          // the text ends where the assistant's reply starts
+	Warnings  *api.Warnings // collects what had to be moved or left out; may be nil
 }
 
 // Chat renders a conversation as the text the model was trained on, by tokenizer.chat_template, or
 // by the format that ChatFormat names if the model has none. The text may start with BOS spelled
-// out; ChatIDs takes care of that. A rendering ends soon after ctx does, with its cause. Called by
-// ChatIDs and by the engine.
-func (t *Tokenizer) Chat(ctx context.Context, c Conversation) (string, error) {
+// out; EncodeChat takes care of that. Where the template refuses the messages or does not show a
+// system, user or tool text, messages are merged and rendered again (package chat). A rendering
+// ends soon after ctx does, with its cause.
+func (t *Tokenizer) Chat(ctx context.Context, c Conversation) (Prompt, error) {
 	if err := checkMessages(c.Messages); err != nil {
-		return "", err
+		return Prompt{}, err
 	}
 	format, err := t.chat()
 	if err != nil {
-		return "", err
+		return Prompt{}, err
 	}
-	c.Messages = t.calls().Adapt(c.Messages, c.Tools)
-	explained := !t.calls().Native && len(c.Tools) > 0
-	if explained {
-		c.Tools = nil
+	h := chat.New(t.calls(), c.Messages, c.Tools)
+	a, err := tryVersions(ctx, h, func(v *chat.Version) (jinja.Output, error) { return format.render(ctx, t, h, v, c) })
+	if err != nil {
+		return Prompt{}, err
 	}
-	text, err := format.render(ctx, t, c)
-	if explained && (errors.Is(err, ErrMessages) || err == nil && !strings.Contains(text, c.Messages[0].Content)) {
-		// Some templates take or show no system text, which a message of the user can hold as well.
-		c.Messages = toolcall.IntoUser(c.Messages)
-		if again, failed := format.render(ctx, t, c); failed == nil {
-			return again, nil
-		}
-	}
-	return text, err
+	h.Report(a.version, a.missing, c.Warnings)
+	return newPrompt(h, a.out), nil
 }
 
-// ToolFormat is how the model writes calls of tools.
+// attempt is a version of a conversation as the template rendered it.
+type attempt struct {
+	version *chat.Version
+	out     jinja.Output
+	missing []jinja.Origin
+}
+
+// tryVersions returns the first rendered version that misses no text, else the one that misses the
+// fewest. Without any it returns the error of the first version. It tries further versions for as
+// long as one rendering may take.
+func tryVersions(ctx context.Context, h *chat.History,
+	render func(*chat.Version) (jinja.Output, error)) (best attempt, err error) {
+	limited, cancel := context.WithTimeout(ctx, renderTime)
+	defer cancel()
+	for v := range h.Versions(limited) {
+		out, failed := render(v)
+		if failed != nil {
+			if err == nil {
+				err = failed
+			}
+			if limit := new(jinja.LimitError); ctx.Err() != nil || errors.As(failed, &limit) {
+				break
+			}
+			continue
+		}
+		missing := h.Missing(out)
+		if best.version == nil || len(missing) < len(best.missing) {
+			best = attempt{v, out, missing}
+		}
+		if len(missing) == 0 {
+			break
+		}
+	}
+	if best.version != nil {
+		return best, nil
+	}
+	return best, err
+}
+
+// ToolFormat returns how the model writes calls of tools.
 func (t *Tokenizer) ToolFormat() *toolcall.Format { return t.calls() }
 
 // Spans parts a text into control tokens of the vocabulary and what stands between them.
 func (t *Tokenizer) Spans(text string) (out []toolcall.Span) {
 	for text != "" {
-		at, n, id := t.special.find(text)
+		at, n, id := t.special.find(text, len(text))
 		for n > 0 && !t.IsControl(id) { // a token of ordinary text
-			next, m, id2 := t.special.find(text[at+n:])
+			rest := text[at+n:]
+			next, m, id2 := t.special.find(rest, len(rest))
 			at, n, id = at+n+next, m, id2
 		}
 		if at > 0 {
@@ -85,16 +121,13 @@ func (t *Tokenizer) Spans(text string) (out []toolcall.Span) {
 	return out
 }
 
-// ChatIDs is Chat encoded: special tokens that the template spells are recognized, BOS stands in
-// front once if the model asks for it (whether or not the template writes it), EOS is not added. A
-// message that spells a special token is not told apart from the template, as everywhere in the
-// field. Called by engine and server for every chat request.
+// ChatIDs renders messages and encodes them, as Chat and EncodeChat do.
 func (t *Tokenizer) ChatIDs(ctx context.Context, msgs []api.Message, addGenerationPrompt bool) ([]int32, error) {
-	text, err := t.Chat(ctx, Conversation{Messages: msgs, Reply: addGenerationPrompt})
+	prompt, err := t.Chat(ctx, Conversation{Messages: msgs, Reply: addGenerationPrompt})
 	if err != nil {
 		return nil, err
 	}
-	return t.EncodeChat(context.Background(), text, 0)
+	return t.EncodeChat(context.Background(), prompt, 0)
 }
 
 // ChatFormat names how Chat renders: "template" for the model's own, else "chatml", "llama-3",
@@ -133,7 +166,9 @@ type chatFormat struct {
 	render renderFunc
 }
 
-type renderFunc func(ctx context.Context, t *Tokenizer, c Conversation) (string, error)
+// renderFunc renders a version of a history.
+type renderFunc func(ctx context.Context, t *Tokenizer, h *chat.History, v *chat.Version, c Conversation) (
+	jinja.Output, error)
 
 // readChat decides on the format. A template is compiled when it is first used: most programs that
 // load a tokenizer never chat.
@@ -141,6 +176,7 @@ func (t *Tokenizer) readChat(meta Metadata) {
 	source, ok := meta.String(keyTemplate)
 	source = strings.Clone(source) // the file may be unmapped by then
 	t.calls = sync.OnceValue(func() *toolcall.Format { return toolcall.Of(source) })
+	spelled := source
 	if ok && source != "" {
 		t.chat = sync.OnceValues(func() (*chatFormat, error) {
 			template, err := jinja.Parse(source)
@@ -149,68 +185,10 @@ func (t *Tokenizer) readChat(meta Metadata) {
 			}
 			return &chatFormat{"template", chatTemplate{template}.render}, nil
 		})
-		return
+	} else {
+		format := t.fallbackFormat()
+		t.chat = func() (*chatFormat, error) { return format, nil }
+		spelled = fallbackMarks
 	}
-	format := t.fallbackFormat()
-	t.chat = func() (*chatFormat, error) { return format, nil }
-}
-
-// fallbackFormat guesses the format of a model without a template from the tokens it has.
-func (t *Tokenizer) fallbackFormat() *chatFormat {
-	has := func(texts ...string) bool {
-		for _, text := range texts {
-			if n, _ := t.special.prefix(text); n != len(text) {
-				return false
-			}
-		}
-		return true
-	}
-	switch {
-	case has("<|im_start|>", "<|im_end|>"):
-		return &chatFormat{"chatml", turns("<|im_start|>%s\n", "<|im_end|>\n")}
-	case has("<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"):
-		return &chatFormat{"llama-3", turns("<|start_header_id|>%s<|end_header_id|>\n\n", "<|eot_id|>")}
-	case t.isSPM && has("<s>", "</s>"):
-		return &chatFormat{"llama-2", renderLlama2}
-	}
-	return &chatFormat{"plain", turns("%s: ", "\n")}
-}
-
-// turns is a format whose turns all look the same: an opening with the role, the text, a closing.
-func turns(opening, closing string) renderFunc {
-	return func(_ context.Context, _ *Tokenizer, c Conversation) (string, error) {
-		var text strings.Builder
-		for _, m := range c.Messages {
-			fmt.Fprintf(&text, opening, m.Role)
-			text.WriteString(m.Content)
-			text.WriteString(closing)
-		}
-		if c.Reply {
-			fmt.Fprintf(&text, strings.TrimRight(opening, " "), "assistant")
-		}
-		return text.String(), nil
-	}
-}
-
-// renderLlama2 is the format of Llama 2 (Touvron et al. 2023): system text inside the first
-// instruction, every exchange between <s> and </s>.
-func renderLlama2(_ context.Context, _ *Tokenizer, c Conversation) (string, error) {
-	var text strings.Builder
-	system := ""
-	for _, m := range c.Messages {
-		content := strings.TrimSpace(m.Content)
-		switch m.Role {
-		case "system":
-			system = "<<SYS>>\n" + content + "\n<</SYS>>\n\n"
-		case "assistant":
-			text.WriteString(" " + content + " </s>")
-		default:
-			text.WriteString("<s>[INST] " + system + content + " [/INST]")
-			system = ""
-		}
-	}
-	if system != "" {
-		return "", fmt.Errorf("%w: system text without a user's message after it", ErrMessages)
-	}
-	return text.String(), nil
+	t.guards = sync.OnceValue(func() *guards { return t.newGuards(spelled + t.pair) })
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/chat"
 )
 
 func chatty(t *testing.T, template string) *Tokenizer {
@@ -30,6 +31,13 @@ func said(words ...string) (msgs []api.Message) {
 		msgs = append(msgs, api.Message{Role: words[i], Content: words[i+1]})
 	}
 	return msgs
+}
+
+// text renders a conversation as text.
+func text(t *testing.T, tok *Tokenizer, c Conversation) (string, error) {
+	t.Helper()
+	prompt, err := tok.Chat(t.Context(), c)
+	return prompt.Text, err
 }
 
 var talk = said("system", "Be <brief>.", "user", " Hi \n", "assistant", "It's me", "user", "Why?")
@@ -73,28 +81,35 @@ func TestChatTemplate(t *testing.T) {
 		{"the last newline of the source is not written", "x\n", "x"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := chatty(t, c.template).Chat(t.Context(), Conversation{Messages: talk, Reply: true})
+			tok := chatty(t, c.template)
+			format, err := tok.chat()
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got != c.want {
-				t.Errorf("got %q, want %q", got, c.want)
+			h := chat.New(tok.calls(), talk, nil)
+			for v := range h.Versions(t.Context()) { // the first is the conversation as it is
+				out, err := format.render(t.Context(), tok, h, v, Conversation{Reply: true})
+				if err != nil || out.Plain != c.want {
+					t.Errorf("got %q, %v, want %q", out.Plain, err, c.want)
+				}
+				break
 			}
 		})
 	}
 }
 
 func TestChatRefusal(t *testing.T) {
-	tok := chatty(t, "{% if messages[0].role == 'system' %}{{ raise_exception('System role not supported') }}{% "+
-		"endif %}ok")
-	_, err := tok.Chat(t.Context(), Conversation{Messages: talk, Reply: true})
-	if !errors.Is(err, ErrMessages) || !strings.Contains(err.Error(), "System role not supported") {
+	tok := chatty(t, "{% if 'Why' in messages[-1].content %}{{ raise_exception('No questions, got ' ~ "+
+		"messages[0].role) }}{% endif %}{% for m in messages %}{{ m.content }}|{% endfor %}")
+	_, err := text(t, tok, Conversation{Messages: talk, Reply: true})
+	if !errors.Is(err, ErrMessages) || !strings.Contains(err.Error(), "No questions, got system") {
 		t.Errorf("got %v", err)
 	}
-	if got, err := tok.Chat(t.Context(), Conversation{Messages: talk[1:], Reply: true}); err != nil || got != "ok" {
-		t.Errorf("got %q, %v", got, err)
+	got, err := text(t, tok, Conversation{Messages: talk[:3], Reply: true})
+	if want := "Be <brief>.| Hi \n|It's me|"; err != nil || got != want {
+		t.Errorf("got %q, %v, want %q", got, err, want)
 	}
-	if _, err := tok.Chat(t.Context(), Conversation{Reply: true}); !errors.Is(err, ErrMessages) {
+	if _, err := text(t, tok, Conversation{Reply: true}); !errors.Is(err, ErrMessages) {
 		t.Errorf("no messages: %v", err)
 	}
 }
@@ -108,7 +123,7 @@ func TestChatHostile(t *testing.T) {
 		"broken":         {"{% for m in messages %}", "cannot be used"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			text, err := chatty(t, c.template).Chat(t.Context(), Conversation{Messages: talk, Reply: true})
+			text, err := text(t, chatty(t, c.template), Conversation{Messages: talk, Reply: true})
 			if err == nil {
 				t.Fatalf("rendered %.100q", text)
 			}
@@ -129,7 +144,7 @@ func TestChatLong(t *testing.T) {
 		"-1, -1) %}"+
 		"{% if messages[j].role == 'user' %}{% set ns.n = ns.n + 1 %}{% endif %}{% endfor %}{{ ns.n }} {% endfor %}")
 	msgs := slices.Repeat(said("user", "Go on.", "assistant", "Yes."), 400)
-	text, err := tok.Chat(t.Context(), Conversation{Messages: msgs, Reply: true})
+	text, err := text(t, tok, Conversation{Messages: msgs, Reply: true})
 	if err != nil || !strings.HasSuffix(text, " 399 399 400 ") {
 		t.Errorf("got %.100q, %v", text, err)
 	}
@@ -186,7 +201,7 @@ func TestChatFallbacks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := tok.Chat(t.Context(), Conversation{Messages: msgs, Reply: true})
+		got, err := text(t, tok, Conversation{Messages: msgs, Reply: true})
 		if err != nil || got != c.want || tok.ChatFormat() != c.name {
 			t.Errorf("%s (%s): %v\n got %q\nwant %q", c.name, tok.ChatFormat(), err, got, c.want)
 		}
@@ -199,7 +214,7 @@ func TestChatConcurrent(t *testing.T) {
 	done := make(chan string)
 	for i := range 8 {
 		go func() {
-			text, err := tok.Chat(t.Context(), Conversation{Messages: said("user", string(rune('a'+i)), "user",
+			text, err := text(t, tok, Conversation{Messages: said("user", string(rune('a'+i)), "user",
 				string(rune('a'+i)))})
 			if err != nil {
 				text = err.Error()
@@ -220,7 +235,7 @@ func TestChatConcurrent(t *testing.T) {
 // TestDemoChat renders the embedded model's own template.
 func TestDemoChat(t *testing.T) {
 	tok := load(t, filepath.Join("..", "demo", "tales-6m-q8_0.gguf"))
-	got, err := tok.Chat(t.Context(), Conversation{Messages: said("user", "Tell me a story about a fox. ", "assistant",
+	got, err := text(t, tok, Conversation{Messages: said("user", "Tell me a story about a fox. ", "assistant",
 		"Once.", "user",
 		"Go on."), Reply: true})
 	want := "<|user|>\nTell me a story about a fox.\n<|assistant|>\nOnce.<|endoftext|><|user|>\nGo on.\n<|assistant|>\n"

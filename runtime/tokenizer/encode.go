@@ -12,31 +12,40 @@ func (t *Tokenizer) Encode(dst []int32, text string, o EncodeOptions) []int32 {
 	return dst
 }
 
-// EncodeContext is Encode for text of strangers: it returns soon after ctx ended, with its error.
+// EncodeContext is Encode for text of clients: it returns soon after ctx ended, with its error.
 func (t *Tokenizer) EncodeContext(ctx context.Context, dst []int32, text string, o EncodeOptions) ([]int32, error) {
+	return t.encodeText(ctx, dst, guardedText{text: text}, o)
+}
+
+// encodeText appends the ids of a text. Text between special tokens is encoded as a whole, whoever
+// wrote its parts.
+func (t *Tokenizer) encodeText(ctx context.Context, dst []int32, text guardedText, o EncodeOptions) ([]int32, error) {
 	sc := t.scratches.Get().(*scratch)
 	defer t.release(sc)
 	sc.begin(ctx, o.Limit)
 	if o.AddSpecial && t.addBOS {
 		dst = append(dst, t.bos)
 	}
-	find := t.user
-	if o.ParseSpecial {
-		find = t.special
+	find := guards{trusted: t.user}
+	switch {
+	case len(text.guarded) > 0:
+		find = *t.guards()
+	case o.ParseSpecial:
+		find.trusted = t.special
 	}
 	afterSpecial := true
-	for len(text) > 0 && !sc.ended {
-		at, n, token := find.find(text)
-		if at > 0 {
-			dst = t.encode(t, dst, sc, text[:at], afterSpecial)
+	for from := text.from; from < len(text.text) && !sc.ended; {
+		at, n, token := find.find(&text, from)
+		if at > from {
+			dst = t.encode(t, dst, sc, text.text[from:at], afterSpecial)
 		}
 		if token >= 0 {
 			dst, afterSpecial = append(dst, token), true
 			sc.made(1, len(dst))
 		}
-		text = text[at+n:]
+		from = at + n
 		if token >= 0 && t.attrs[token]&attrStrips != 0 {
-			text = strings.TrimLeft(text, " \t\n\v\f\r")
+			from = len(text.text) - len(strings.TrimLeft(text.text[from:], " \t\n\v\f\r"))
 		}
 	}
 	if o.AddSpecial && t.addEOS {
@@ -46,14 +55,14 @@ func (t *Tokenizer) EncodeContext(ctx context.Context, dst []int32, text string,
 }
 
 // EncodePair encodes a query with a document that may answer it, as rerank models read them: by the
-// model's template, else [BOS] query [EOS] [SEP] document [EOS], of which those stand that the
-// model asks for. It stops as EncodeContext does, and as EncodeOptions.Limit says.
+// model's template, else [BOS] query [EOS] [SEP] document [EOS], without the tokens that the model
+// does not ask for. Control tokens that query and document spell are text. It stops as
+// EncodeContext does, and as EncodeOptions.Limit says.
 func (t *Tokenizer) EncodePair(ctx context.Context, query, document string, limit int) ([]int32, error) {
 	o := EncodeOptions{Limit: limit}
 	if t.pair != "" {
 		o.ParseSpecial = true
-		return t.EncodeContext(ctx, nil, strings.NewReplacer("{query}", query, "{document}", document).Replace(t.pair),
-			o)
+		return t.encodeText(ctx, nil, fillPair(t.pair, query, document), o)
 	}
 	var ids []int32
 	if t.addBOS {
@@ -73,6 +82,28 @@ func (t *Tokenizer) EncodePair(ctx context.Context, query, document string, limi
 		ids = append(ids, t.eos)
 	}
 	return ids, err
+}
+
+// fillPair puts a query and a document into a template of pairs.
+func fillPair(template, query, document string) (filled guardedText) {
+	var text strings.Builder
+	for template != "" {
+		at, value := len(template), ""
+		name := ""
+		for n, v := range map[string]string{"{query}": query, "{document}": document} {
+			if i := strings.Index(template, n); i >= 0 && i < at {
+				at, name, value = i, n, v
+			}
+		}
+		text.WriteString(template[:at])
+		if value != "" {
+			filled.guarded = append(filled.guarded, span{text.Len(), text.Len() + len(value)})
+			text.WriteString(value)
+		}
+		template = template[at+len(name):]
+	}
+	filled.text = text.String()
+	return filled
 }
 
 // readPair reads how pairs of texts are parted. A text of WordPiece ends in what would part it.
@@ -110,7 +141,7 @@ func (t *Tokenizer) TruncatePair(ctx context.Context, ids []int32, query string,
 	var behind []int32
 	if _, rest, _ := strings.Cut(t.pair, "{document}"); rest != "" {
 		var err error
-		behind, err = t.EncodeContext(ctx, nil, strings.ReplaceAll(rest, "{query}", query),
+		behind, err = t.encodeText(ctx, nil, fillPair(rest, query, "{document}"),
 			EncodeOptions{ParseSpecial: true, Limit: n})
 		if err != nil {
 			return nil, err
@@ -120,21 +151,6 @@ func (t *Tokenizer) TruncatePair(ctx context.Context, ids []int32, query string,
 	}
 	keep := max(0, n-len(behind))
 	return append(ids[:keep:keep], behind...)[:n], nil
-}
-
-// EncodeChat encodes what Chat has rendered: special tokens that the template spells are
-// recognized, BOS stands in front once if the model asks for it (whether or not the template writes
-// it), EOS is not added. It stops as EncodeContext does, and as EncodeOptions.Limit says. Called by
-// ChatIDs and by servers, which measure the text before.
-func (t *Tokenizer) EncodeChat(ctx context.Context, text string, limit int) ([]int32, error) {
-	var ids []int32
-	if t.addBOS {
-		ids = append(ids, t.bos)
-		if spelled := string(t.Piece(t.bos)); spelled != "" {
-			text = strings.TrimPrefix(text, spelled)
-		}
-	}
-	return t.EncodeContext(ctx, ids, text, EncodeOptions{ParseSpecial: true, Limit: limit})
 }
 
 // scratch is the state of one EncodeContext, whose memory is reused.

@@ -77,13 +77,19 @@ func inputSum(tok *Tokenizer, templates []publishedTemplate) string {
 	return hex.EncodeToString(h.Sum(nil))[:16]
 }
 
-// vocabularies returns the paths of all reference files with a vocabulary.
+// vocabularies returns the paths of reference files, one for each distinct vocabulary.
 func vocabularies(t *testing.T) (paths []string) {
 	t.Helper()
+	seen := map[string]bool{}
 	for _, folder := range [][]string{{"tokenizer", "vocab"}, {"parity2", "tokenizer"}, {"parity", "models"},
 		{"parity2", "models"}, {"demo"}} {
 		found, _ := filepath.Glob(filepath.Join(testData(t, folder...), "*.gguf"))
-		paths = append(paths, found...)
+		for _, path := range found {
+			if sum := inputSum(load(t, path), nil); !seen[sum] {
+				seen[sum] = true
+				paths = append(paths, path)
+			}
+		}
 	}
 	return paths
 }
@@ -132,8 +138,8 @@ func chatSum(t *testing.T, path string, templates []publishedTemplate) string {
 		_ = binary.Write(h, binary.LittleEndian, ids)
 	}
 	add(said("user", "Tell me a story.", "assistant", " Once…\n", "user", "  Go on.\n\n你好 <b>é</b>"))
-	chat, calls := tok.chat, tok.calls
-	defer func() { tok.chat, tok.calls = chat, calls }()
+	chat, calls, guards := tok.chat, tok.calls, tok.guards
+	defer func() { tok.chat, tok.calls, tok.guards = chat, calls, guards }()
 	for _, p := range templates {
 		tok.readChat(fields{keyTemplate: p.source})
 		for _, talk := range p.talks {

@@ -15,14 +15,16 @@ type matchNode struct {
 	child   int32 // first child, 0 for none
 	sibling int32 // next child of the same parent, 0 for none
 	b       byte
+	free    bool // the token may end anywhere
 }
 
 func newMatcher() *matcher {
 	return &matcher{nodes: []matchNode{{token: -1}}, only: -1}
 }
 
-// add enters a token; the first token of a spelling stays.
-func (m *matcher) add(text string, token int32) {
+// add enters a token; the first token of a spelling stays. A free token may end after the end that
+// find is given.
+func (m *matcher) add(text string, token int32, free bool) {
 	if text == "" {
 		return
 	}
@@ -44,7 +46,7 @@ func (m *matcher) add(text string, token int32) {
 		at = next
 	}
 	if m.nodes[at].token < 0 {
-		m.nodes[at].token = token
+		m.nodes[at].token, m.nodes[at].free = token, free
 	}
 }
 
@@ -57,15 +59,32 @@ func (m *matcher) child(at int32, b byte) int32 {
 	return 0
 }
 
-// find returns the first special token in text: where it starts, its length in bytes and its id.
-// Without one it returns (len(text), 0, -1).
-func (m *matcher) find(text string) (at, n int, token int32) {
-	if len(m.nodes) == 1 {
-		return len(text), 0, -1
+// each calls f for each token below a node whose spelling is prefix.
+func (m *matcher) each(node int32, prefix []byte, f func(text string, token int32)) {
+	if token := m.nodes[node].token; token >= 0 {
+		f(string(prefix), token)
 	}
-	for ; at < len(text); at++ {
+	for c := m.nodes[node].child; c != 0; c = m.nodes[c].sibling {
+		m.each(c, append(prefix, m.nodes[c].b), f)
+	}
+}
+
+// has reports whether a token has the spelling text.
+func (m *matcher) has(text string) bool {
+	n, _ := m.prefix(text, len(text))
+	return text != "" && n == len(text)
+}
+
+// find returns the first special token that starts in the first end bytes of text and, unless it is
+// free, ends there: where it starts, its length in bytes and its id. Without one it returns (end,
+// 0, -1).
+func (m *matcher) find(text string, end int) (at, n int, token int32) {
+	if len(m.nodes) == 1 {
+		return end, 0, -1
+	}
+	for ; at < end; at++ {
 		if m.only >= 0 {
-			skip := strings.IndexByte(text[at:], byte(m.only))
+			skip := strings.IndexByte(text[at:end], byte(m.only))
 			if skip < 0 {
 				break
 			}
@@ -73,23 +92,24 @@ func (m *matcher) find(text string) (at, n int, token int32) {
 		} else if !m.starts[text[at]] {
 			continue
 		}
-		if n, token := m.prefix(text[at:]); n > 0 {
+		if n, token := m.prefix(text[at:], end-at); n > 0 {
 			return at, n, token
 		}
 	}
-	return len(text), 0, -1
+	return end, 0, -1
 }
 
-// prefix returns the longest special token at the start of text, or 0 bytes.
-func (m *matcher) prefix(text string) (n int, token int32) {
+// prefix returns the longest special token at the start of text, or 0 bytes. Tokens that are not
+// free have at most end bytes.
+func (m *matcher) prefix(text string, end int) (n int, token int32) {
 	token = -1
 	at := int32(0)
 	for i := range len(text) {
 		if at = m.child(at, text[i]); at == 0 {
 			break
 		}
-		if id := m.nodes[at].token; id >= 0 {
-			n, token = i+1, id
+		if node := &m.nodes[at]; node.token >= 0 && (i < end || node.free) {
+			n, token = i+1, node.token
 		}
 	}
 	return n, token

@@ -10,17 +10,18 @@ import (
 	"time"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/chat"
 	"sandwich/runtime/jinja"
 	"sandwich/runtime/toolcall"
 )
 
-// Limits of one rendering. What a template writes beside the messages is a few kilobytes in
+// Limits of one rendering. In addition to the messages a template writes a few kilobytes in
 // practice.
 const (
 	renderTime  = 2 * time.Second
-	renderSteps = 5_000_000 // beside 64 for each byte of the messages
-	renderSpare = 256 << 10 // bytes of text beside four times the messages
-	renderMade  = 16 << 20  // bytes of all values made, beside 64 times the messages
+	renderSteps = 5_000_000 // plus 64 for each byte of the messages
+	renderSpare = 256 << 10 // bytes of text, plus four times the messages
+	renderMade  = 16 << 20  // bytes of all values made, plus 64 times the messages
 	renderMost  = 512 << 20
 	renderDepth = 64 // macros inside macros, lists inside lists
 )
@@ -39,95 +40,94 @@ var now = time.Now
 // chatTemplate is a model's own template, safe for concurrent use.
 type chatTemplate struct{ *jinja.Template }
 
-// render runs the template over a conversation. Templates differ in whether the arguments of calls
-// are an object or its text: where the first fails, the other one is tried.
-func (c chatTemplate) render(ctx context.Context, t *Tokenizer, talk Conversation) (string, error) {
-	text, err := c.renderCalls(ctx, t, talk, readArguments)
+// render runs the template over a version of a conversation. Templates differ in whether the
+// arguments of calls are an object or its text: where the first fails, the other one is tried.
+func (c chatTemplate) render(ctx context.Context, t *Tokenizer, h *chat.History, v *chat.Version,
+	talk Conversation) (jinja.Output, error) {
+	out, err := c.renderCalls(ctx, t, h, v, talk, readArguments)
 	var limit *jinja.LimitError
-	if err == nil || ctx.Err() != nil || errors.As(err, &limit) || !hasCalls(talk.Messages) {
-		return text, err
+	if err == nil || ctx.Err() != nil || errors.As(err, &limit) || !hasCalls(v.Messages) {
+		return out, err
 	}
 	asText := func(arguments string) (any, error) { return arguments, nil }
-	if again, failed := c.renderCalls(ctx, t, talk, asText); failed == nil {
+	if again, failed := c.renderCalls(ctx, t, h, v, talk, asText); failed == nil {
 		return again, nil
 	}
-	return text, err
+	return out, err
 }
 
-func hasCalls(msgs []api.Message) bool {
-	return slices.ContainsFunc(msgs, func(m api.Message) bool { return len(m.Calls) > 0 })
+func hasCalls(msgs []chat.Message) bool {
+	return slices.ContainsFunc(msgs, func(m chat.Message) bool { return len(m.Calls) > 0 })
 }
 
 func readArguments(arguments string) (any, error) { return jinja.FromJSON([]byte(arguments)) }
 
-func (c chatTemplate) renderCalls(ctx context.Context, t *Tokenizer, talk Conversation,
-	arguments func(string) (any, error)) (string, error) {
-	input, msgs, tools := len(talk.Variables), talk.Messages, talk.Tools
-	turns := make([]any, len(msgs))
-	for i := range msgs {
-		turn, err := turnOf(&msgs[i], arguments)
-		if err != nil {
-			return "", fmt.Errorf("%w: the arguments of a call in message %d are not valid JSON: %v", ErrMessages, i,
-				err)
+func (c chatTemplate) renderCalls(ctx context.Context, t *Tokenizer, h *chat.History, v *chat.Version,
+	talk Conversation, arguments func(string) (any, error)) (out jinja.Output, err error) {
+	input := len(talk.Variables)
+	messages := make([]any, len(v.Messages))
+	for i := range v.Messages {
+		if messages[i], err = messageValue(&v.Messages[i], arguments); err != nil {
+			return out, fmt.Errorf("%w: the arguments of a call in message %d are not valid JSON: %v", ErrMessages, i, err)
 		}
-		turns[i] = turn
-		input += messageBytes + sizeOf(&msgs[i])
+		input += messageBytes + sizeOf(&v.Messages[i])
 	}
-	vars, err := variables(talk.Variables)
+	vars, err := variables(talk.Variables, h.OtherOrigin())
 	if err != nil {
-		return "", err
+		return out, err
 	}
-	vars.Set("messages", jinja.NewList(turns...)).
+	vars.Set("messages", jinja.NewList(messages...)).
 		Set("add_generation_prompt", talk.Reply).
 		Set("bos_token", string(t.Piece(t.bos))).
 		Set("eos_token", string(t.Piece(t.eos))).
 		Set("unk_token", string(t.Piece(t.unknown)))
-	if len(tools) > 0 {
-		list, size, err := toolList(tools)
+	if len(v.Tools) > 0 {
+		list, size, err := toolList(v.Tools)
 		if err != nil {
-			return "", err
+			return out, err
 		}
-		vars.Set("tools", list)
+		vars.Set("tools", jinja.Mark(list, h.ToolsOrigin()))
 		input += size
 	}
-	out, err := c.Render(ctx, vars, now(), renderLimits(input))
-	return out.Plain, renderError(ctx, err)
+	out, err = c.Render(ctx, vars, now(), renderLimits(input))
+	return out, renderError(ctx, err)
 }
 
 // variables reads those that a conversation comes with.
-func variables(text string) (*jinja.Dict, error) {
+func variables(text string, o jinja.Origin) (*jinja.Dict, error) {
 	if text == "" {
 		return new(jinja.Dict), nil
 	}
 	v, err := jinja.FromJSON([]byte(text))
 	if vars, ok := v.(*jinja.Dict); ok && err == nil {
+		jinja.Mark(vars, o)
 		return vars, nil
 	}
-	return nil, fmt.Errorf("%w: the variables for it are no JSON object", ErrMessages)
+	return nil, fmt.Errorf("%w: the variables are not a JSON object", ErrMessages)
 }
 
-func sizeOf(m *api.Message) int {
-	size := len(m.Role) + len(m.Content) + len(m.Reasoning)
+func sizeOf(m *chat.Message) int {
+	size := m.Size()
 	for _, c := range m.Calls {
 		size += messageBytes + len(c.ID) + len(c.Name) + len(c.Arguments)
 	}
 	return size
 }
 
-// turnOf is a message as templates see it.
-func turnOf(m *api.Message, arguments func(string) (any, error)) (*jinja.Dict, error) {
-	turn := new(jinja.Dict).Set("role", m.Role).Set("content", m.Content)
+// messageValue returns a message as templates see it.
+func messageValue(m *chat.Message, arguments func(string) (any, error)) (*jinja.Dict, error) {
+	value := new(jinja.Dict).Set("role", m.Role).Set("content", m.Content().Value())
 	if m.Reasoning != "" {
-		turn.Set("reasoning_content", m.Reasoning)
+		value.Set("reasoning_content", m.Reasoning)
 	}
-	if m.CallID != "" {
-		turn.Set("tool_call_id", callID(m.CallID))
+	if m.CallID.Plain != "" {
+		value.Set("tool_call_id", callID(m.CallID).Value())
 	}
-	if m.Name != "" {
-		turn.Set("name", m.Name)
+	if m.Name.Plain != "" {
+		value.Set("name", m.Name.Value())
 	}
 	if len(m.Calls) == 0 {
-		return turn, nil
+		return value, nil
 	}
 	calls := make([]any, len(m.Calls))
 	for i, c := range m.Calls {
@@ -136,24 +136,25 @@ func turnOf(m *api.Message, arguments func(string) (any, error)) (*jinja.Dict, e
 			return nil, err
 		}
 		function := new(jinja.Dict).Set("name", c.Name).Set("arguments", args)
-		calls[i] = new(jinja.Dict).Set("id", callID(c.ID)).Set("type", "function").Set("function", function)
+		id := callID(jinja.Text{Plain: c.ID}).Value()
+		calls[i] = new(jinja.Dict).Set("id", id).Set("type", "function").Set("function", function)
 	}
-	return turn.Set("tool_calls", jinja.NewList(calls...)), nil
+	return value.Set("tool_calls", jinja.NewList(calls...)), nil
 }
 
 // callIDLength is what the templates of Mistral demand; others take any.
 const callIDLength = 9
 
-// callID is an id of a call as every template takes it: ids of clients are hashed.
-func callID(id string) string {
-	if len(id) == callIDLength {
+// callID returns an id of a call that every template accepts: ids of another length are hashed.
+func callID(id jinja.Text) jinja.Text {
+	if len(id.Plain) == callIDLength {
 		return id
 	}
-	sum := sha256.Sum256([]byte(id))
-	return hex.EncodeToString(sum[:])[:callIDLength]
+	sum := sha256.Sum256([]byte(id.Plain))
+	return jinja.Text{Plain: hex.EncodeToString(sum[:])[:callIDLength]}
 }
 
-// toolList is the tools as templates see them, and the bytes that they take.
+// toolList returns the tools as templates see them, and the bytes that they take.
 func toolList(tools []api.Tool) (*jinja.List, int, error) {
 	items := make([]any, len(tools))
 	size := 0

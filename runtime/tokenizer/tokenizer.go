@@ -47,6 +47,8 @@ type Tokenizer struct {
 
 	chat  func() (*chatFormat, error)
 	calls func() *toolcall.Format // how the model writes calls of tools
+	// guards finds special tokens in texts of which users wrote parts.
+	guards func() *guards
 
 	scratches sync.Pool
 }
@@ -203,10 +205,10 @@ func (t *Tokenizer) readEnds(meta Metadata, texts []string) {
 func (t *Tokenizer) fillMatchers(texts []string) {
 	for id, text := range texts {
 		if t.attrs[id]&attrSpecial != 0 {
-			t.special.add(text, int32(id))
+			t.special.add(text, int32(id), false)
 		}
 		if t.attrs[id]&attrUser != 0 && t.attrs[id]&(attrControl|attrUnknown) == 0 {
-			t.user.add(text, int32(id))
+			t.user.add(text, int32(id), false)
 		}
 	}
 }

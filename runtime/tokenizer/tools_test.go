@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/jinja"
 	"sandwich/runtime/refdata"
 )
 
@@ -27,7 +28,7 @@ func TestChatTools(t *testing.T) {
 	const tool = `{"type": "function", "function": {"name": "pick", "description": "Picks fruit", "parameters": ` +
 		`{"type": "object", "properties": {"z": {"type": "string"}, "a": {"type": "integer"}}}}}`
 	const said = `<tool_call>` + "\n" + `{"name": "pick", "arguments": {"z":"x","a":1}}` + "\n</tool_call>"
-	id := callID("c")
+	id := callID(jinja.Text{Plain: "c"}).Plain
 	for _, c := range []struct{ name, template, want string }{
 		{"an object", strings.Replace(shown, "ARGS", "c.function.arguments | tojson", 1),
 			tool + `[user:Hi][assistant:` +
@@ -40,13 +41,13 @@ func TestChatTools(t *testing.T) {
 			`[{{ m.role }}:{{ m.content }}]{% endfor %}`, "\n\nHi][assistant:" + said},
 	} {
 		tok := chatty(t, c.template)
-		got, err := tok.Chat(t.Context(), Conversation{Messages: msgs, Tools: []api.Tool{fruit}, Reply: true})
+		got, err := text(t, tok, Conversation{Messages: msgs, Tools: []api.Tool{fruit}, Reply: true})
 		if err != nil || !strings.Contains(got, c.want) || !strings.Contains(got, `"name": "pick", "description"`) {
 			t.Errorf("%s: %v\n got %q\nwant %q", c.name, err, got, c.want)
 		}
 	}
 	msgs[1].Calls[0].Arguments = "{"
-	_, err := chatty(t, strings.Replace(shown, "ARGS", "1", 1)).Chat(t.Context(), Conversation{Messages: msgs,
+	_, err := text(t, chatty(t, strings.Replace(shown, "ARGS", "1", 1)), Conversation{Messages: msgs,
 		Tools: []api.Tool{fruit}, Reply: true})
 	if err != nil {
 		t.Errorf("a template that shows no arguments: %v", err) // as text they are shown
@@ -137,12 +138,16 @@ func TestRealToolTemplates(t *testing.T) {
 				tools = append(tools, api.Tool{Name: x.Function.Name, Description: x.Function.Description,
 					Parameters: string(x.Function.Parameters)})
 			}
-			got, err := tok.Chat(t.Context(), Conversation{Messages: msgs, Tools: tools, Variables: variables,
+			got, err := text(t, tok, Conversation{Messages: msgs, Tools: tools, Variables: variables,
 				Reply: true})
 			from := strings.Index(c.Expected, "get_weather")
 			if think != nil {
 				from = max(0, len(c.Expected)-24) // where reasoning begins, or is over
 				thought++
+			}
+			if m := c.Messages[0]; m.Role == "system" && !strings.Contains(c.Expected, m.Content) {
+				// The template leaves it out where a tool's result comes last.
+				got = strings.Replace(got, "<system>\n"+m.Content+"\n</system>\n\n", "", 1)
 			}
 			if err != nil || !strings.Contains(got, tail(c.Expected, from)) {
 				t.Errorf("%s %s: %v\n got %q\nwant %q", doc.Template, c.ID, err, got, c.Expected)

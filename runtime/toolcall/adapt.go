@@ -7,18 +7,22 @@ import (
 	"sandwich/runtime/api"
 )
 
-// Declaration is a tool as templates show it: JSON in the order in which OpenAI documents it.
+// Declaration returns a tool as templates show it: one line of JSON in the order in which OpenAI
+// documents it, with characters instead of \u escapes.
 func Declaration(t *api.Tool) string {
 	var b strings.Builder
-	b.WriteString(`{"type": "function", "function": {"name": ` + quote(t.Name))
-	b.WriteString(`, "description": ` + quote(t.Description))
+	b.WriteString(`{"type": "function", "function": {"name": ` + plainQuote(t.Name))
+	b.WriteString(`, "description": ` + plainQuote(t.Description))
 	parameters := t.Parameters
 	if parameters == "" {
 		parameters = `{"type": "object", "properties": {}}`
 	}
-	b.WriteString(`, "parameters": ` + parameters + "}}")
+	b.WriteString(`, "parameters": ` + plainJSON(parameters) + "}}")
 	return b.String()
 }
+
+// plainQuote returns a JSON string with as few escapes as fit on one line.
+func plainQuote(text string) string { return plainJSON(quote(text)) }
 
 // How models without a format of their own are told of tools.
 const (
@@ -27,59 +31,19 @@ const (
 	toolsOutro = "</tools>\nTo call functions, write for each call its name and its arguments like this:\n"
 )
 
-// Adapt writes into the text of messages what the template of the format cannot show: tools into
-// the system text, calls of the history into the assistant's, and results into the user's.
-func (f *Format) Adapt(msgs []api.Message, tools []api.Tool) []api.Message {
-	var out []api.Message
-	if !f.Native && len(tools) > 0 {
-		out = append(out, api.Message{Role: "system", Content: f.explain(tools)})
-	}
-	for _, m := range msgs {
-		last := len(out) - 1
-		switch {
-		case f.Native && f.Written:
-		case len(m.Calls) > 0:
-			m.Content = strings.TrimLeft(m.Content+"\n"+f.write(m.Calls), "\n")
-			m.Calls = nil
-		case m.Role == "tool" && !f.Native:
-			text := "<tool_response>\n" + m.Content + "\n</tool_response>"
-			if last >= 0 && out[last].Role == "user" && strings.HasPrefix(out[last].Content, "<tool_response>") {
-				out[last].Content += "\n" + text
-				continue
-			}
-			m = api.Message{Role: "user", Content: text}
-		}
-		if last == 0 && len(tools) > 0 && !f.Native && m.Role == "system" {
-			out[0].Content = m.Content + "\n\n" + out[0].Content
-			continue
-		}
-		out = append(out, m)
-	}
-	return out
-}
-
-// IntoUser moves the system text into the first message of the user, for templates that take none.
-func IntoUser(msgs []api.Message) []api.Message {
-	if len(msgs) < 2 || msgs[0].Role != "system" || msgs[1].Role != "user" {
-		return msgs
-	}
-	out := append([]api.Message(nil), msgs[1:]...)
-	out[0].Content = msgs[0].Content + "\n\n" + out[0].Content
-	return out
-}
-
-func (f *Format) explain(tools []api.Tool) string {
+// Explanation returns a system text that describes tools to a model whose template cannot show
+// them, in three parts: an introduction, the declarations, and how to write calls.
+func (f *Format) Explanation(tools []api.Tool) (intro, declarations, outro string) {
 	var b strings.Builder
-	b.WriteString(toolsIntro)
 	for i := range tools {
 		b.WriteString(Declaration(&tools[i]) + "\n")
 	}
-	b.WriteString(toolsOutro + f.write([]api.ToolCall{{Name: "name", Arguments: `{"argument": "value"}`}}))
-	return b.String()
+	example := []api.ToolCall{{Name: "name", Arguments: `{"argument": "value"}`}}
+	return toolsIntro, b.String(), toolsOutro + f.Write(example)
 }
 
-// write spells calls as the format has them.
-func (f *Format) write(calls []api.ToolCall) string {
+// Write returns calls as the model writes them.
+func (f *Format) Write(calls []api.ToolCall) string {
 	var b strings.Builder
 	b.WriteString(f.open)
 	for i, c := range calls {

@@ -12,7 +12,7 @@ type Format struct {
 	Name string
 
 	// Native tells that the template shows tools to the model, Written that it shows calls of the
-	// history. Without them Adapt writes them into messages.
+	// history. Without them package chat writes them into messages.
 	Native, Written bool
 
 	signs  [][]string // texts of a template; a template that has all of one list is of this family
@@ -109,8 +109,8 @@ var formats = []Format{
 // thinks are the marks that reasoning stands between.
 var thinks = [][2]string{{"<think>", "</think>"}, {"[THINK]", "[/THINK]"}, {"<|channel>thought\n", "<channel|>"}}
 
-// Of recognises the format of a chat template by its source. One whose calls nobody here knows has
-// the default, which Adapt explains to the model.
+// Of recognizes the format of a chat template by its source. Templates of other formats get the
+// default, which a system text explains to the model (Explanation).
 func Of(template string) *Format {
 	f := hermes
 	for _, row := range formats {
@@ -147,6 +147,9 @@ func (f *Format) Thinking(prompt string) bool {
 	return f.reasoning != "" &&
 		strings.HasSuffix(strings.TrimRight(prompt, " \r\n"), strings.TrimRight(f.reasoning, "\n"))
 }
+
+// OneCall reports whether templates of the format take one call a message.
+func (f *Format) OneCall() bool { return f.single }
 
 // Reasons tells whether answers may have reasoning, apart from their text.
 func (f *Format) Reasons() bool { return f.reasoning != "" }

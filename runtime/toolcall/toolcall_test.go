@@ -83,9 +83,9 @@ func TestEveryFormatReadsWhatItWrites(t *testing.T) {
 		if f.single {
 			list = calls[:1]
 		}
-		answer := "On it." + f.write(list)
+		answer := "On it." + f.Write(list)
 		if f.first != "" {
-			answer = f.write(list)
+			answer = f.Write(list)
 		}
 		for _, stretch := range []int{1, 2, 7, 1000} {
 			got := readAnswer(f.NewParser(tools, false, ids()), answer, stretch)
@@ -110,7 +110,7 @@ func TestEveryFormatReadsWhatItWrites(t *testing.T) {
 		}
 		must := &api.Request{Tools: tools, ToolChoice: api.ToolChoice{Mode: api.ToolsRequired,
 			Names: []string{"clock"}}}
-		if err := allows(t, &f, must, f.write(calls[1:2])); err != nil {
+		if err := allows(t, &f, must, f.Write(calls[1:2])); err != nil {
 			t.Errorf("%s, required: %v", f.Name, err)
 		}
 		if err := allows(t, &f, must, "On"); err == nil {
@@ -266,7 +266,7 @@ func FuzzParser(f *testing.F) {
 		f.Add(c.answer, uint8(3))
 	}
 	for _, row := range formats {
-		f.Add(row.write(calls), uint8(5))
+		f.Add(row.Write(calls), uint8(5))
 	}
 	f.Fuzz(func(t *testing.T, answer string, stretch uint8) {
 		for _, row := range formats {

@@ -1,0 +1,118 @@
+package tokenizer
+
+import (
+	"context"
+	"strings"
+
+	"sandwich/runtime/chat"
+	"sandwich/runtime/jinja"
+)
+
+// Prompt is a rendered conversation.
+type Prompt struct {
+	Text string
+
+	guarded []span // parts that users and tools wrote, ascending
+	end     int    // where the text of the last message ends
+}
+
+// span is the part of a text from byte from up to byte to.
+type span struct{ from, to int }
+
+func newPrompt(h *chat.History, out jinja.Output) Prompt {
+	p := Prompt{Text: out.Plain, end: len(out.Plain)}
+	for _, s := range out.Spans {
+		if h.Guarded(s.Origin) {
+			p.guarded = append(p.guarded, span{s.From, s.To})
+		}
+	}
+	if end, ok := h.End(out.Text); ok {
+		p.end = end
+	}
+	return p
+}
+
+// Continued returns the prompt up to the end of the last message's text, without white space there
+// and without what the template writes after it.
+func (p Prompt) Continued() Prompt {
+	p.Text = p.Text[:p.end]
+	return p
+}
+
+// EncodeChat encodes a prompt: BOS comes first, once, if the model asks for it (whether or not the
+// template writes it), EOS is not added. Control tokens are recognized where the template, a system
+// message or the assistant spells them, not in the text of users and tools and not across its ends.
+// It stops as EncodeContext does, and as EncodeOptions.Limit says.
+func (t *Tokenizer) EncodeChat(ctx context.Context, p Prompt, limit int) ([]int32, error) {
+	var ids []int32
+	text := guardedText{text: p.Text, guarded: p.guarded}
+	if t.addBOS {
+		ids = append(ids, t.bos)
+		spelled := string(t.Piece(t.bos))
+		if strings.HasPrefix(p.Text, spelled) && (len(p.guarded) == 0 || p.guarded[0].from >= len(spelled)) {
+			text.from = len(spelled)
+		}
+	}
+	return t.encodeText(ctx, ids, text, EncodeOptions{ParseSpecial: true, Limit: limit})
+}
+
+// guardedText is the text to encode: the bytes of text from from on, of which those in guarded must
+// not yield control tokens.
+type guardedText struct {
+	text    string
+	from    int
+	guarded []span
+}
+
+// guards finds special tokens in texts of which parts are guarded.
+type guards struct {
+	trusted *matcher // in parts that are not
+	guarded *matcher // in those that are
+}
+
+// newGuards returns the guards of a format that spells the given marks. Tokens that are added to
+// the vocabulary for text (user-defined ones) are recognized everywhere, except those that the
+// format spells as marks, such as <|User|>: to the model they are control tokens.
+func (t *Tokenizer) newGuards(spelled string) *guards {
+	g := &guards{newMatcher(), newMatcher()}
+	t.special.each(0, nil, func(text string, id int32) {
+		free := t.user.has(text) && !(isMarkup(text) && strings.Contains(spelled, text))
+		g.trusted.add(text, id, free)
+		if free {
+			g.guarded.add(text, id, true)
+		}
+	})
+	return g
+}
+
+// isMarkup reports whether a token looks like markup: <...> or [...].
+func isMarkup(text string) bool {
+	if len(text) < 3 {
+		return false
+	}
+	first, last := text[0], text[len(text)-1]
+	return first == '<' && last == '>' || first == '[' && last == ']'
+}
+
+// find returns the first special token at or after from: where it starts, its length in bytes and
+// its id. Without one it returns (len(text), 0, -1). Calls come with ascending from.
+func (g *guards) find(t *guardedText, from int) (at, n int, token int32) {
+	for from < len(t.text) {
+		for len(t.guarded) > 0 && t.guarded[0].to <= from {
+			t.guarded = t.guarded[1:]
+		}
+		m, end := g.trusted, len(t.text)
+		switch {
+		case len(t.guarded) == 0:
+		case t.guarded[0].from <= from:
+			m, end = g.guarded, min(end, t.guarded[0].to)
+		default:
+			end = min(end, t.guarded[0].from)
+		}
+		if at, n, token = m.find(t.text[from:], end-from); n > 0 {
+			return from + at, n, token
+		}
+		from = end
+	}
+	return len(t.text), 0, -1
+}
