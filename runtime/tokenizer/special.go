@@ -1,6 +1,9 @@
 package tokenizer
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // matcher finds the special tokens that a text spells out: the left-most, and of those that start
 // there the longest. It is a trie whose nodes are numbered from 1; a node's children form a list.
@@ -121,8 +124,13 @@ func (m *matcher) prefix(text string, end int) (n int, token int32) {
 var endTexts = []string{
 	"<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>", "</s>", "<|eom_id|>",
 	"<EOT>", "_<EOT>", "[EOT]", "[EOS]", "<|end_of_text|>", "<end_of_utterance>", "<eos>", "<｜end▁of▁sentence｜>",
-	"<|return|>", "<|call|>",
+	"<|return|>", "<|call|>", // harmony
+	"<|flush|>", "<|calls|>", // Solar Open
+	"<turn|>", gemma4Result,
 }
+
+// gemma4Result opens the result of a tool, which Gemma 4 leaves to the caller.
+const gemma4Result = "<|tool_response>"
 
 // infillEndTexts end a reply too (they start the next file of a fill-in-the-middle prompt) but keep
 // their attributes.
@@ -130,4 +138,16 @@ var infillEndTexts = []string{
 	"<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]",
 	"<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>",
 	"<|file_sep|>",
+}
+
+// notEnds returns texts of endTexts that do not end the replies of a vocabulary: where tokens end
+// single messages of a reply, such as its reasoning, <|end|> does not end the reply, and Gemma 4
+// has </s> as text.
+func notEnds(texts []string) map[string]bool {
+	has := func(text string) bool { return slices.Contains(texts, text) }
+	call := has("<|call|>") || has("<|calls|>")
+	return map[string]bool{
+		"<|end|>": call && (has("<|return|>") || has("<|flush|>")),
+		"</s>":    has(gemma4Result),
+	}
 }

@@ -3,7 +3,6 @@ package tokenizer
 import (
 	"bytes"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 
@@ -182,17 +181,21 @@ func (t *Tokenizer) readEnds(meta Metadata, texts []string) {
 	for _, text := range infillEndTexts {
 		byText[text] = false
 	}
-	harmony := slices.Contains(texts, "<|return|>") && slices.Contains(texts, "<|call|>")
+	not := notEnds(texts)
 	for id, text := range texts {
-		if control, ok := byText[text]; ok {
-			// In harmony <|end|> ends a message, such as the reasoning before the answer.
-			t.ends[int32(id)] = !harmony || text != "<|end|>"
+		control, ok := byText[text]
+		switch {
+		case !ok:
+		case not[text] && text == "</s>":
+			t.attrs[id] = attrNormal
+		default:
+			t.ends[int32(id)] = !not[text]
 			if control {
 				t.attrs[id] |= attrControl
 			}
 		}
 	}
-	for _, key := range []string{keyEOS, keyEOT, keyEOM} {
+	for _, key := range []string{keyEOS, keyEOT, keyEOM, keyInfillPad, keyInfillRepo, keyInfillFile} {
 		if v, ok := meta.Uint(key); ok && v < uint64(len(texts)) {
 			t.ends[int32(v)] = true
 		}
