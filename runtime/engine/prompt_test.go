@@ -71,11 +71,11 @@ const late = "{% for m in messages %}{% if m.role == 'system' and not loop.first
 // TestPromptMerges: a late system text is in the prompt, and the request hears of its place.
 func TestPromptMerges(t *testing.T) {
 	e := prompter(t, late)
-	r := api.Request{Warnings: new(api.Warnings), Messages: []api.Message{message("system", "S1"), message("user", "U1"),
-		message("assistant", "A1"), message("system", "S2"), message("user", "U2")}}
+	r := api.Request{Warnings: new(api.Warnings), Messages: []api.Message{message("system", "S1"),
+		message("user", "U1"), message("assistant", "A1"), message("system", "S2"), message("user", "U2")}}
 	got, err := e.Render(t.Context(), &r)
-	want := "<|im_start|>system\nS1\n\nS2<|im_end|>\n<|im_start|>user\nU1<|im_end|>\n<|im_start|>assistant\nA1<|im_end|>\n" +
-		"<|im_start|>user\nU2<|im_end|>\n<|im_start|>assistant\n"
+	want := "<|im_start|>system\nS1\n\nS2<|im_end|>\n<|im_start|>user\nU1<|im_end|>\n" +
+		"<|im_start|>assistant\nA1<|im_end|>\n<|im_start|>user\nU2<|im_end|>\n<|im_start|>assistant\n"
 	if err != nil || got != want || len(r.Warnings.List()) != 1 {
 		t.Errorf("got %q, %v, warnings %q", got, err, r.Warnings.List())
 	}
@@ -123,8 +123,8 @@ func TestPromptControl(t *testing.T) {
 	}
 }
 
-// TestPromptContinues: the prompt ends with the text of the assistant, not with the same text of the
-// template.
+// TestPromptContinues: the prompt ends with the text of the assistant, not with the same text of
+// the template.
 func TestPromptContinues(t *testing.T) {
 	e := prompter(t, late)
 	r := api.Request{Continue: true, Messages: []api.Message{message("user", "U"), message("assistant", "im_end ")}}

@@ -59,8 +59,12 @@ func init() {
 		"isascii": ask(func(_ *run, s string, _ *arguments) any {
 			return strings.IndexFunc(s, func(c rune) bool { return c >= utf8.RuneSelf }) < 0
 		}),
-		"islower": ask(func(r *run, s string, _ *arguments) any { return r.cased(s, unicode.IsUpper, unicode.IsLower) }),
-		"isupper": ask(func(r *run, s string, _ *arguments) any { return r.cased(s, unicode.IsLower, unicode.IsUpper) }),
+		"islower": ask(func(r *run, s string, _ *arguments) any {
+			return r.cased(s, unicode.IsUpper, unicode.IsLower)
+		}),
+		"isupper": ask(func(r *run, s string, _ *arguments) any {
+			return r.cased(s, unicode.IsLower, unicode.IsUpper)
+		}),
 		"istitle": ask(func(r *run, s string, a *arguments) any {
 			r.text(2 * len(s))
 			return s != "" && strings.Map(title(), s) == s

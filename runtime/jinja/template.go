@@ -33,7 +33,7 @@ type run struct {
 // Output is what a template wrote.
 type Output struct {
 	Text
-	// Matches has, by origin, texts of the template that it searched for in a marked text and found.
+	// Matches has, by origin, texts of the template that it looked for in a marked text and found.
 	Matches map[Origin][]string
 }
 

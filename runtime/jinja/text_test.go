@@ -69,15 +69,19 @@ func TestOrigins(t *testing.T) {
 		{"{% macro m(x) %}<{{ x }}>{% endmacro %}{{ m(b) }}{{ m(m(b)) }}", "<[2:b]><<[2:b]>>"},
 		{"{% macro m() %}<{{ caller() }}>{% endmacro %}{% call m() %}{{ b }}.{% endcall %}", "<[2:b].>"},
 		{"{% set x %}-{{ b }}{% endset %}{{ x }}{% filter upper %}x{{ b }}{% endfilter %}", "-[2:b]X[2:B]"},
-		{"{% set ns = namespace(s='') %}{% for i in [1, 2] %}{% set ns.s = ns.s + b %}{% endfor %}{{ ns.s }}", "[2:bb]"},
+		{"{% set ns = namespace(s='') %}{% for i in [1, 2] %}{% set ns.s = ns.s + b %}{% endfor %}{{ ns.s }}",
+			"[2:bb]"},
 		{"{{ d.k }}{{ d['k'] }}{{ d | items | map(attribute=1) | join }}", "[3:vvvsay \"x\"]"},
 		{"{{ d | dictsort(by='value') | first | first }}{{ d.values() | list | last }}", "[3:qsay \"x\"]"},
 		{"{% for k, v in d.items() %}{{ k }}={{ v | string }};{% endfor %}", `[3:k]=[3:v];[3:q]=[3:say "x"];`},
-		{"{{ {'b': 1}[b] }}{{ [b] | unique | list }}{{ b == 'b' }}{{ b in ['b'] }}{{ 'b' in b }}", "1['[2:b]']TrueTrueTrue"},
+		{"{{ {'b': 1}[b] }}{{ [b] | unique | list }}{{ b == 'b' }}{{ b in ['b'] }}{{ 'b' in b }}",
+			"1['[2:b]']TrueTrueTrue"},
 		{"{{ [[b, 'y'], [b, 'x']] | groupby(0) | first | first }}{{ ['c', b] | min }}{{ [b, 'a'] | sort | last }}",
 			"[2:bbb]"},
-		{"{{ b is string }}{{ b is sequence }}{{ b is iterable }}{{ b | length }}{{ b.startswith('b') }}", "TrueTrueTrue1True"},
-		{"{{ b or 'x' }}{{ x | default(b) }}{{ b if b else 'c' }}{{ cycler(b, 'z').next() }}{{ joiner(b)() }}", "[2:bbbb]"},
+		{"{{ b is string }}{{ b is sequence }}{{ b is iterable }}{{ b | length }}{{ b.startswith('b') }}",
+			"TrueTrueTrue1True"},
+		{"{{ b or 'x' }}{{ x | default(b) }}{{ b if b else 'c' }}{{ cycler(b, 'z').next() }}{{ joiner(b)() }}",
+			"[2:bbbb]"},
 		{"{{ (b ~ 'ab').removeprefix('b').removesuffix('b') }}{{ (b ~ b).removeprefix('b') }}", "a[2:b]"},
 		{"{{ b | int(7) }}{{ '5' | int }}{{ b | wordcount }}{{ (b ~ ' c') | list | join }}", "751[2:b] c"},
 	} {
@@ -155,13 +159,14 @@ func TestMarkedParity(t *testing.T) {
 
 // TestMarkedBombs: spans do not get around the limits.
 func TestMarkedBombs(t *testing.T) {
+	const spans = "{% set x = (a * 20000) | list | join('.') %}"
 	for name, source := range map[string]string{
-		"joined":     "{% set l = (a * 1000) | list %}{% for i in range(1000) %}{% set x = l | join('.') %}{% endfor %}",
-		"sliced":     "{% set x = (a * 20000) | list | join('.') %}{% for i in range(100000) %}{% set y = x[1:] %}{% endfor %}",
-		"doubled":    "{% set ns = namespace(x=a ~ '.') %}{% for i in range(60) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}",
-		"characters": "{% set x = a * 100000 %}{% for i in range(1000) %}{% for c in x %}{% endfor %}{% endfor %}",
-		"upper":      "{% set x = (a * 20000) | list | join('.') %}{% for i in range(100000) %}{% set y = x.upper() %}{% endfor %}",
-		"replaced":   "{% set x = 'a' * 100000 %}{% for i in range(1000) %}{% set y = x.replace('', a) %}{% endfor %}",
+		"joined":     "{% set l = (a * 1000) | list %}" + loops(1, "{% set x = l | join('.') %}"),
+		"sliced":     spans + loops(1, "{% set y = x[1:] %}"),
+		"doubled":    "{% set ns = namespace(x=a ~ '.') %}" + loops(1, "{% set ns.x = ns.x ~ ns.x %}"),
+		"characters": "{% set x = a * 100000 %}" + loops(1, "{% for c in x %}{% endfor %}"),
+		"upper":      spans + loops(1, "{% set y = x.upper() %}"),
+		"replaced":   "{% set x = 'a' * 100000 %}" + loops(1, "{% set y = x.replace('', a) %}"),
 	} {
 		template, err := Parse(source)
 		if err != nil {

@@ -148,7 +148,7 @@ func TestUserDefinedTokens(t *testing.T) {
 	const table, mark, blank = 256, 257, 258
 	for text, want := range map[string][]int32{
 		"<table>":          {mark, blank, table},
-		"<|User|>":         slices.Concat([]int32{mark, blank}, tok.Encode(nil, "<|User", EncodeOptions{}), []int32{'|', '>'}),
+		"<|User|>":         append(tok.Encode([]int32{mark, blank}, "<|User", EncodeOptions{}), '|', '>'),
 		"a\n\n<table>\n\n": {mark, blank, 'a', blank, table, blank},
 	} {
 		ids, err := tok.ChatIDs(t.Context(), said("user", text), true)

@@ -14,7 +14,8 @@ func TestContinued(t *testing.T) {
 	const each = "{% for m in messages %}[{{ m.role }}]{{ m.content }}[/{{ m.role }}]{% endfor %}"
 	for _, c := range []struct{ name, template, last, want string }{
 		{"as it is", each, "One, ", "[user]Count: One, Two[/user][assistant]One,"},
-		{"trimmed", strings.Replace(each, "content", "content | trim", 1), "\n One, \n", "[user]Count: One, Two[/user][assistant]One,"},
+		{"trimmed", strings.Replace(each, "content", "content | trim", 1), "\n One, \n",
+			"[user]Count: One, Two[/user][assistant]One,"},
 		{"escaped", strings.Replace(each, "content", "content | tojson", 1), `"One"`,
 			`[user]"Count: One, Two"[/user][assistant]"\"One\"`},
 		{"again in the end", each + "assistant", "assistant", "[user]Count: One, Two[/user][assistant]assistant"},
@@ -118,8 +119,8 @@ func TestRepairsKeepMost(t *testing.T) {
 func TestSameTexts(t *testing.T) {
 	const firstOnly = "Be brief. {% if messages[0].role == 'system' %}{{ messages[0].content }}|{% endif %}" +
 		"{% for m in messages if m.role != 'system' %}{{ m.content }}|{% endfor %}"
-	got, err := text(t, chatty(t, firstOnly), Conversation{Messages: said("system", "Be", "user", "brief", "system", "brief",
-		"user", "Be")})
+	got, err := text(t, chatty(t, firstOnly), Conversation{Messages: said("system", "Be", "user", "brief",
+		"system", "brief", "user", "Be")})
 	if want := "Be brief. Be\n\nbrief|brief|Be|"; err != nil || got != want {
 		t.Errorf("got %q, %v, want %q", got, err, want)
 	}

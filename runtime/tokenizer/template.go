@@ -68,7 +68,8 @@ func (c chatTemplate) renderCalls(ctx context.Context, t *Tokenizer, h *chat.His
 	messages := make([]any, len(v.Messages))
 	for i := range v.Messages {
 		if messages[i], err = messageValue(&v.Messages[i], arguments); err != nil {
-			return out, fmt.Errorf("%w: the arguments of a call in message %d are not valid JSON: %v", ErrMessages, i, err)
+			return out, fmt.Errorf("%w: the arguments of a call in message %d are not valid JSON: %v", ErrMessages, i,
+				err)
 		}
 		input += messageBytes + sizeOf(&v.Messages[i])
 	}

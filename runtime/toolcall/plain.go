@@ -8,8 +8,8 @@ import (
 )
 
 // plainJSON returns valid JSON on one line, with characters instead of \u escapes where JSON allows
-// them. Line separators and halves of surrogate pairs stay escaped. JSON that is on one line already
-// keeps its spaces.
+// them. Line separators and halves of surrogate pairs stay escaped. JSON that is on one line
+// already keeps its spaces.
 func plainJSON(text string) string {
 	if !strings.ContainsAny(text, "\\\n\r\t\u0085\u2028\u2029") {
 		return text

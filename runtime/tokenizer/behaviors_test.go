@@ -110,7 +110,8 @@ func checkLists(t *testing.T, tok *Tokenizer, ordered bool) {
 	for kind, some := range lists {
 		for _, list := range some {
 			for _, tools := range [][]api.Tool{nil, {fruit}} {
-				checkList(t, tok, fmt.Sprintf("%s, %s, %d tools", kind, list, len(tools)), conversation(list), tools, ordered)
+				name := fmt.Sprintf("%s, %s, %d tools", kind, list, len(tools))
+				checkList(t, tok, name, conversation(list), tools, ordered)
 			}
 		}
 	}
@@ -147,7 +148,8 @@ func checkList(t *testing.T, tok *Tokenizer, name string, msgs []api.Message, to
 		t.Errorf("%s: the order changes without a warning: %q", name, got)
 	}
 	for _, warning := range w.List() {
-		if !strings.HasPrefix(warning, "messages: system") && !strings.HasPrefix(warning, "messages: developer") {
+		if !strings.HasPrefix(warning, "messages: system") &&
+			!strings.HasPrefix(warning, "messages: developer") {
 			t.Errorf("%s: warning %s for %q", name, warning, got)
 		}
 	}
