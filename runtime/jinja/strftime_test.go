@@ -31,8 +31,8 @@ func TestStrftime(t *testing.T) {
 		}
 		vars := fromJSON(t, []byte(fmt.Sprintf("{%q: %q}", "format", c.format))).(*Dict)
 		got, err := tmpl.Render(context.Background(), vars, c.now, ample)
-		if got != c.want || err != nil {
-			t.Errorf("%s of %v: %q %v, want %q", c.format, c.now, got, err, c.want)
+		if got.Plain != c.want || err != nil {
+			t.Errorf("%s of %v: %q %v, want %q", c.format, c.now, got.Plain, err, c.want)
 		}
 	}
 }

@@ -31,6 +31,16 @@ func Path(t testing.TB, name string) string {
 // by name, each once. Where there are none it skips the test.
 func Glob(t testing.TB, pattern string) []string {
 	t.Helper()
+	out := Find(t, pattern)
+	if len(out) == 0 {
+		t.Skipf("nothing matches %s in the repository: set %s to the folder that holds it", pattern, variable)
+	}
+	return out
+}
+
+// Find returns the same files as Glob, or none.
+func Find(t testing.TB, pattern string) []string {
+	t.Helper()
 	found := map[string]string{} // by name
 	for _, root := range roots(t) {
 		paths, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(pattern)))
@@ -46,9 +56,6 @@ func Glob(t testing.TB, pattern string) []string {
 				found[name] = path
 			}
 		}
-	}
-	if len(found) == 0 {
-		t.Skipf("nothing matches %s in the repository: set %s to the folder that holds it", pattern, variable)
 	}
 	var names, out []string
 	for name := range found {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/refdata"
 )
 
 var update = flag.Bool("update", false, "write testdata/chat_ids.golden")
@@ -81,10 +82,8 @@ func inputSum(tok *Tokenizer, templates []publishedTemplate) string {
 func vocabularies(t *testing.T) (paths []string) {
 	t.Helper()
 	seen := map[string]bool{}
-	for _, folder := range [][]string{{"tokenizer", "vocab"}, {"parity2", "tokenizer"}, {"parity", "models"},
-		{"parity2", "models"}, {"demo"}} {
-		found, _ := filepath.Glob(filepath.Join(testData(t, folder...), "*.gguf"))
-		for _, path := range found {
+	for _, folder := range []string{"tokenizer/vocab", "parity2/tokenizer", "parity/models", "parity2/models", "demo"} {
+		for _, path := range refdata.Find(t, folder+"/*.gguf") {
 			if sum := inputSum(load(t, path), nil); !seen[sum] {
 				seen[sum] = true
 				paths = append(paths, path)
@@ -103,7 +102,7 @@ type publishedTemplate struct {
 // publishedTemplates reads the published templates, or skips.
 func publishedTemplates(t *testing.T) (out []publishedTemplate) {
 	t.Helper()
-	files, _ := filepath.Glob(filepath.Join(testData(t, "parity2", "templates"), "*.json"))
+	files := refdata.Find(t, "parity2/templates/*.json")
 	for _, file := range files {
 		var doc rendered
 		readJSON(t, file, &doc)
