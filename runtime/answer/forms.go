@@ -80,7 +80,6 @@ func (f *forms) form(key formKey, compile func() (*grammar.Grammar, error)) *for
 	defer f.mu.Unlock()
 	if t := f.byKey[key]; t != nil {
 		t.users++
-		f.share(t)
 		f.reused++
 		return t
 	}
@@ -94,22 +93,9 @@ func (f *forms) form(key formKey, compile func() (*grammar.Grammar, error)) *for
 			delete(f.byKey, key)
 		}
 		close(t.ready)
-		f.share(t)
 	}()
 	t.g, t.err = compile()
 	return t
-}
-
-// share tells a grammar how many answers there are under it. Who compiles it is the only one until
-// it is compiled.
-func (f *forms) share(t *form) {
-	select {
-	case <-t.ready:
-		if t.g != nil {
-			t.g.Share(t.users)
-		}
-	default:
-	}
 }
 
 // matcher is one that nobody uses, or a new one.
@@ -124,6 +110,7 @@ func (f *forms) matcher(t *form, v func() *grammar.Vocab) *grammar.Matcher {
 	m := t.idle[n-1]
 	t.idle = t.idle[:n-1]
 	f.count(t)
+	m.Again()
 	return m
 }
 
@@ -131,7 +118,7 @@ func (f *forms) matcher(t *form, v func() *grammar.Vocab) *grammar.Matcher {
 func (f *forms) put(h *held) {
 	switch {
 	case h == nil:
-	case h.Again():
+	case h.End():
 		f.leave(h.of, h.Matcher)
 	default:
 		f.leave(h.of, nil)
@@ -143,7 +130,6 @@ func (f *forms) leave(t *form, m *grammar.Matcher) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	t.users--
-	f.share(t)
 	if m != nil {
 		t.idle = append(t.idle, m)
 		f.count(t)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestAgain: a Matcher that begins again gives the masks of a new one, wherever answers go.
+// TestAgain checks that a Matcher that is used again gives the masks of a new one.
 func TestAgain(t *testing.T) {
 	v := testVocab(400, 1)
 	g, err := FromSchema([]byte(`{"type":"object","properties":{"a":{"type":"array","items":{"type":"integer"}},
@@ -18,8 +18,11 @@ func TestAgain(t *testing.T) {
 	used := g.Matcher(v)
 	for answer := range 30 {
 		fresh := g.Matcher(v)
-		if answer > 0 && !used.Again() {
-			t.Fatal("a Matcher of a small grammar is of no further use")
+		if answer > 0 {
+			if !used.End() {
+				t.Fatal("a Matcher of a small grammar cannot be used again")
+			}
+			used.Again()
 		}
 		for left := 40; left > 0 && !fresh.MustEnd(); left-- {
 			want, got := fresh.Allowed(left), used.Allowed(left)
@@ -44,8 +47,8 @@ func TestAgain(t *testing.T) {
 			}
 		}
 	}
-	used.m.work = answerWork + 1
-	if used.Again() {
-		t.Error("masks that may have been cut short are used again")
+	used.limited = true
+	if used.End() {
+		t.Error("masks that were cut short may be used again")
 	}
 }

@@ -1,18 +1,20 @@
 package grammar
 
-// heavyWays is how many ways lead out of a state of many words whose tokens are found ahead, and
-// mostHeavy how many such states a program has at most.
+// heavyWays is how many ways lead out of a state of many words whose tokens are found ahead,
+// mostHeavy how many such states a program has at most, and mostAhead how many nodes of tries are
+// visited for all of them.
 const (
 	heavyWays = 8
 	mostHeavy = 256
+	mostAhead = 1 << 21
 )
 
 // followed are the tokens of a trie that lead from a state of many words to places inside of words:
 // what walker.follow adds whatever lies below on the stack. It is found when an answer begins, by
-// who asks for it, so that no mask of anybody waits for thousands of words.
+// the goroutine of its request, so that no mask waits for thousands of words.
 type followed struct {
 	bits  []uint64
-	worst float64 // the greatest distance behind one of the tokens
+	worst float64 // the greatest distance after one of the tokens
 	exits []exit
 }
 
@@ -24,14 +26,15 @@ type followedKey struct {
 	top int32
 }
 
-// mostExits bounds the exits that are kept: beyond that there is little to gain.
+// mostExits bounds the exits that are kept; with more of them there is little to gain.
 const mostExits = 1 << 12
 
-// ahead follows the tokens of a vocabulary from all states of many words, once.
+// ahead follows the tokens of a vocabulary from all states of many words.
 func (g *Grammar) ahead(v *Vocab) {
 	s := &g.masks
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	left := mostAhead
 	for _, top := range g.program.heavy {
 		if t := &g.program.tops[top]; !t.simple || t.count < heavyWays {
 			continue // merged with others, or pruned
@@ -39,26 +42,30 @@ func (g *Grammar) ahead(v *Vocab) {
 		for _, of := range []*trie{&v.json.plain, &v.json.rest, &v.json.blanks} {
 			key := followedKey{of, top}
 			size := int64(8*words64(v.size) + 8*mostExits)
-			if _, met := s.followed[key]; met || len(of.tokens) == 0 || s.bytes+size > shelfBytes {
+			if _, met := s.followed[key]; met || len(of.tokens) == 0 || !s.room(size) {
 				continue
 			}
 			f := &followed{bits: make([]uint64, words64(v.size))}
-			f.follow(g.program, of, 0, top)
-			if len(f.exits) > mostExits {
+			f.follow(g.program, of, 0, top, &left)
+			if len(f.exits) > mostExits || left < 0 {
+				s.memory.give(size)
+				s.bytes -= size
 				continue
 			}
 			if s.followed == nil {
 				s.followed = map[followedKey]*followed{}
 			}
 			s.followed[key] = f
-			s.bytes += int64(8*len(f.bits) + 8*len(f.exits) + 128)
 		}
 	}
 }
 
-// follow adds the tokens below a node.
-func (f *followed) follow(p *program, t *trie, node, top int32) {
+// follow adds the tokens below a node, and stops after so many nodes are left.
+func (f *followed) follow(p *program, t *trie, node, top int32, left *int) {
 	for c, to := range p.inStep(t, node, top) {
+		if *left--; *left < 0 || len(f.exits) > mostExits {
+			return
+		}
 		if !p.tops[to].simple {
 			f.exits = append(f.exits, exit{c, to})
 			continue
@@ -71,7 +78,7 @@ func (f *followed) follow(p *program, t *trie, node, top int32) {
 			}
 		}
 		if first, end := t.children(c); first < end {
-			f.follow(p, t, c, to)
+			f.follow(p, t, c, to, left)
 		}
 	}
 }

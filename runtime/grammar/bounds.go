@@ -108,7 +108,7 @@ func (n bounds) positive(path string) (expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	longest := max(integerDigits, len(lo.whole))
+	longest := max(n.unboundedDigits(), len(lo.whole))
 	if n.most != nil {
 		longest = len(hi.whole)
 	}
@@ -137,6 +137,21 @@ func (n bounds) positive(path string) (expr, error) {
 			b.eps(from, w.state(digitState{low: true, high: w.hi != ""}))
 		}
 	}), nil
+}
+
+// fewDigits is how many digits numbers without an upper bound have that are multiples of a large
+// number: their automaton has a state for each remainder and digit.
+const (
+	fewDigits     = 9
+	largeMultiple = 256
+)
+
+// unboundedDigits returns how many digits numbers have before the point, where no bound says so.
+func (n bounds) unboundedDigits() int {
+	if n.multiple != nil && n.multiple.Cmp(big.NewInt(largeMultiple)) > 0 {
+		return fewDigits
+	}
+	return integerDigits
 }
 
 // decimals are the digits of a number before and behind its point.
@@ -199,9 +214,10 @@ func (w *digitWriter) state(s digitState) int32 {
 		return at
 	}
 	at := w.b.state()
+	w.b.meter.take(entryCost)
 	w.at[key] = at
 	if w.n.multiple != nil && w.n.decimals == 0 && !s.low && !s.high {
-		w.b.grow(8)
+		w.b.grow(entryCost)
 		rest := w.b.multiple(multiple{w.n.multiple.Int64(), s.rest, w.size - s.pos, max(0, w.least-s.pos),
 			w.n.restText()}, w.n.allows)
 		w.b.states[at].calls = append(w.b.states[at].calls, callEdge{rest, w.end})
@@ -237,6 +253,7 @@ func (b *builder) multiple(p multiple, allows func(rest int64) bool) int32 {
 		b.multiples = map[multiple]int32{}
 	}
 	at := b.state()
+	b.meter.take(entryCost + 16)
 	b.multiples[p] = at
 	b.states[at].final = p.missing == 0 && allows(p.rest)
 	if p.digits == 0 {

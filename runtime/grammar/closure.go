@@ -110,11 +110,11 @@ func (m *machine) follow(from []*node, most int) (items []*node, end bool, met i
 }
 
 // mostStacks bounds the stacks that are looked at for one state, and mostItems those that it keeps,
-// the nearest to the end of an answer. Only grammars that are ambiguous beyond use meet them; what
-// is left out makes fewer answers, and no wrong ones.
+// the nearest to the end of an answer. Only grammars that are ambiguous beyond practical use reach
+// them. Without the others there are fewer answers, and no wrong ones.
 const (
-	mostStacks = 1 << 15
-	mostItems  = 1 << 12
+	mostStacks = 1 << 13
+	mostItems  = 1 << 11
 )
 
 func (m *machine) push(n *node) {

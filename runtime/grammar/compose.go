@@ -1,6 +1,7 @@
 package grammar
 
 import (
+	"context"
 	"slices"
 	"strings"
 )
@@ -59,11 +60,11 @@ func AnyNumber(p Piece) Piece {
 // path is a JSON pointer and the empty one is the whole document.
 func Matching(schema []byte, path string) Piece {
 	return func(b *builder) (expr, error) {
-		root, err := parseValue(schema, b.budget)
+		root, err := readSchema(schema, b.meter)
 		if err != nil {
 			return nil, err
 		}
-		c := &compiler{builder: b, root: root, at: map[string]ruleID{}, leaves: map[string]ruleID{}}
+		c := newCompiler(b, root)
 		e, err := c.rules(path)
 		if err != nil {
 			return nil, c.where(err)
@@ -162,10 +163,18 @@ func NotBeginning(with string) Piece {
 	}
 }
 
-// Compose makes a grammar of a piece. Errors are those of FromSchema.
-func Compose(p Piece) (*Grammar, error) {
-	b := newBuilder(newBudget())
-	e, err := p(b)
+// Compose makes a grammar of a piece. Its errors are those of FromSchema.
+func Compose(p Piece) (*Grammar, error) { return NewMeter(context.Background(), Limits{}).Compose(p) }
+
+// Compose is the function Compose within the limits of the Meter.
+func (m *Meter) Compose(p Piece) (*Grammar, error) {
+	m.begin()
+	b := newBuilder(m)
+	var e expr
+	err := guard(func() (err error) {
+		e, err = p(b)
+		return err
+	}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -175,5 +184,5 @@ func Compose(p Piece) (*Grammar, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Grammar{program: program}, nil
+	return newGrammar(program, m), nil
 }

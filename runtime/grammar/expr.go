@@ -144,8 +144,17 @@ func utf8Ranges(lo, hi rune, yield func([]byteRange)) {
 // Error refuses a grammar. Path is where: a JSON pointer into a schema, a line of GBNF, or empty.
 type Error struct {
 	Path, Message string
-	none          bool // nothing satisfies it, which is no fault where others may be chosen
+	none          bool  // no value satisfies the schema, which is no fault of an alternative
+	limit         bool  // a limit of the Meter is exceeded, or its context ended
+	cause         error // of the context
 }
+
+// Unwrap returns the error of the context that ended the compilation; nil where it did not end.
+func (e *Error) Unwrap() error { return e.cause }
+
+// Limited reports whether a limit of the Meter was exceeded: the grammar may be compiled under
+// larger limits.
+func (e *Error) Limited() bool { return e.limit && e.cause == nil }
 
 func (e *Error) Error() string {
 	if e.Path == "" {
@@ -154,7 +163,7 @@ func (e *Error) Error() string {
 	return e.Path + ": " + e.Message
 }
 
-// unsatisfied refuses what nothing satisfies.
+// unsatisfied refuses a schema that no value satisfies.
 func unsatisfied(path, format string, args ...any) *Error {
 	e := refuse(path, "nothing satisfies it: "+format, args...)
 	e.none = true

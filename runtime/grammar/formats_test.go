@@ -32,7 +32,7 @@ var takenByReaders = map[string][]string{
 // that are given here.
 func TestWideFormats(t *testing.T) {
 	for name, wide := range wideFormats {
-		c := &compiler{builder: newBuilder(newBudget())}
+		c := &compiler{builder: newBuilder(NewMeter(t.Context(), Limits{}))}
 		if formats[name] == "" {
 			t.Errorf("%s is not enforced", name)
 			continue

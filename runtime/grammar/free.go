@@ -67,6 +67,7 @@ func (b *builder) reaches(from, to int32) bool {
 // freeLoop is 1 + the number of the loop of the characters that lead from s to a state; 0 where
 // they are few.
 func (b *builder) freeLoop(s *pstate, to int32) int32 {
+	b.meter.work(256)
 	var there, elsewhere byteSet
 	for _, e := range s.edges {
 		if e.to == to {

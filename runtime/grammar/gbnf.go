@@ -1,6 +1,7 @@
 package grammar
 
 import (
+	"context"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -12,12 +13,18 @@ import (
 // <[id]>, and any but one as !<text>. A token that is text may be spelled by others. Without a
 // vocabulary tokens are refused.
 func FromGBNF(text string, v *Vocab) (*Grammar, error) {
+	return NewMeter(context.Background(), Limits{}).FromGBNF(text, v)
+}
+
+// FromGBNF is the function FromGBNF within the limits of the Meter.
+func (m *Meter) FromGBNF(text string, v *Vocab) (*Grammar, error) {
+	m.begin()
 	if !utf8.ValidString(text) {
 		return nil, refuse("", "the grammar is not valid UTF-8")
 	}
-	p := &gbnf{text: text, vocab: v, builder: newBuilder(newBudget()), names: map[string]ruleID{},
+	p := &gbnf{text: text, vocab: v, builder: newBuilder(m), names: map[string]ruleID{},
 		defined: map[string]bool{}}
-	if err := p.rules(); err != nil {
+	if err := guard(p.rules, p.line); err != nil {
 		return nil, err
 	}
 	for name := range p.names {
@@ -32,7 +39,7 @@ func FromGBNF(text string, v *Vocab) (*Grammar, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Grammar{program: prog}, nil
+	return newGrammar(prog, m), nil
 }
 
 // gbnf reads a grammar from left to right.
@@ -46,9 +53,10 @@ type gbnf struct {
 	defined map[string]bool
 }
 
-func (p *gbnf) fail(format string, args ...any) error {
-	return refuse("line "+strconv.Itoa(1+strings.Count(p.text[:p.at], "\n")), format, args...)
-}
+// line names the place that is being read.
+func (p *gbnf) line() string { return "line " + itoa(1+strings.Count(p.text[:p.at], "\n")) }
+
+func (p *gbnf) fail(format string, args ...any) error { return refuse(p.line(), format, args...) }
 
 func (p *gbnf) name(name string) ruleID {
 	r, ok := p.names[name]
@@ -156,6 +164,8 @@ func (p *gbnf) element() (expr, error) {
 	if p.at >= len(p.text) {
 		return nil, nil
 	}
+	p.meter.take(partCost)
+	p.unwritten += partCost
 	switch c := p.text[p.at]; c {
 	case '"':
 		p.at++
@@ -204,6 +214,7 @@ func (p *gbnf) literal() (expr, error) {
 		return nil, p.fail("a string is not closed")
 	}
 	p.at++
+	p.meter.take(len(out))
 	return literal(out), nil
 }
 
@@ -261,6 +272,7 @@ func (p *gbnf) class() (expr, error) {
 		if lo > hi {
 			return nil, p.fail("a range of characters runs backwards")
 		}
+		p.meter.take(8)
 		out = append(out, runeRange{lo, hi})
 	}
 	if p.at >= len(p.text) {

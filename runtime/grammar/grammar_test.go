@@ -151,7 +151,7 @@ func TestRefusals(t *testing.T) {
 		`{"$ref":"#"}`:                          "#",
 		`{"$ref":"http://example.com/x"}`:       "#/$ref",
 		`{"$ref":"#/nowhere"}`:                  "#/$ref",
-		`{"allOf":[{"$ref":"#"}]}`:              "#",
+		`{"allOf":[{"$ref":"#"}]}`:              "#/allOf/0",
 		`{"properties":{"a/b":{"contains":1}}}`: "#/properties/a~1b/contains",
 		`{"not":{}}`:                            "#",
 		`{"type":"array","uniqueItems":true,"minItems":200}`:                 "#/uniqueItems",
@@ -167,7 +167,7 @@ func TestRefusals(t *testing.T) {
 		`{"type":"number","multipleOf":0.257}`:                               "#/multipleOf",
 		`{"type":"number","minimum":1e30,"maximum":1e308}`:                   "#",
 		`{"allOf":[{"const":1},{"const":2}]}`:                                "#",
-		`{"a":1,"a":2}`:                                                      "/a",
+		`{"a":1,"a":2}`:                                                      "#/a",
 		deep:                                                                 "",
 	} {
 		_, err := FromSchema([]byte(schema))

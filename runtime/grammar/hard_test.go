@@ -97,7 +97,7 @@ func consistent(t *testing.T, g *Grammar, v *Vocab, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 5))
 	for left := 24; left > 0 && !m.MustEnd(); left-- {
 		mask := m.Mask(1 << 20)
-		bounded := m.m.work > m.most
+		bounded := m.bounded()
 		at, pick, met := m.at, int32(-1), 0
 		for id := range int32(v.size) {
 			err := m.Accept(id)

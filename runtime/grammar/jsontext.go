@@ -77,6 +77,15 @@ func (b *builder) text(least, most int) expr {
 	return call{b.quoted}
 }
 
+// textRest is any number of characters of a JSON string, without quotes.
+func (b *builder) textRest() expr {
+	if b.rest < 0 {
+		b.rest = b.rule("")
+		b.define(b.rest, inner{star(stringChar())})
+	}
+	return call{b.rest}
+}
+
 // Whitespace between tokens of JSON: none, one space, or a new line and its indentation. It is
 // bounded, so that no answer is lost in blanks.
 const deepestIndent = 32

@@ -37,7 +37,7 @@ func (b *builder) writeInner(e expr, from, to int32) {
 	if b.inside == 0 {
 		b.regions = append(b.regions, textRegion{up: int32(len(b.regions)) + 1})
 		b.inside = int32(len(b.regions))
-		b.grow(48)
+		b.grow(96)
 		defer func() { b.inside = 0 }()
 	}
 	b.write(e, from, to)
@@ -56,10 +56,7 @@ func (b *builder) noteRunes(r runes) {
 	if b.inside == 0 || len(r) == 0 {
 		return
 	}
-	h := uint64(len(r))
-	for _, x := range r {
-		h = mixed(h ^ uint64(x.lo)<<32 ^ uint64(x.hi))
-	}
+	h := r.hash()
 	g := &b.regions[b.inside-1]
 	if _, met := g.sets[h]; met || g.mixed {
 		return
@@ -68,7 +65,7 @@ func (b *builder) noteRunes(r runes) {
 		g.sets, g.mixed = nil, true
 		return
 	}
-	b.grow(int64(8*len(r) + 64))
+	b.grow(8*len(r) + entryCost)
 	if g.sets == nil {
 		g.sets = map[uint64]runes{}
 	}
@@ -108,6 +105,7 @@ func (b *builder) join(r, s int32) {
 	if len(g.sets) > len(h.sets) {
 		g, h = h, g
 	}
+	b.meter.work(1 + len(g.sets))
 	g.up, h.size, h.any, h.mixed = h.up, g.size+h.size, g.any || h.any, g.mixed || h.mixed
 	h.wide = g.wide || h.wide
 	if h.mixed = h.mixed || h.size > mostTextRanges; h.mixed {
@@ -121,6 +119,9 @@ func (b *builder) join(r, s int32) {
 // findTexts finds the regions of texts that characters do not lead out of, and how they tell
 // characters apart.
 func (b *builder) findTexts() {
+	for i := range b.regions {
+		b.meter.work(4 * (1 + b.regions[i].size))
+	}
 	for i := range b.states {
 		if b.texts[i] > 0 {
 			b.joinFrom(int32(i))

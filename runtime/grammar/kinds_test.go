@@ -59,7 +59,7 @@ func TestMasksByKinds(t *testing.T) {
 		r := rand.New(rand.NewPCG(uint64(i), 17))
 		met := 0
 		for left := 40; left > 0 && !m.MustEnd(); left-- {
-			if of := m.m.textOf(m.at); of > 0 && m.byKinds[of] != nil {
+			if of := m.m.textOf(m.at); of > 0 && m.parts.byKinds[of] != nil {
 				met++
 			}
 			pick := sound(t, m, left, r)
@@ -126,21 +126,29 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// A vocabulary keeps its parts by kinds within its bytes, too, those that were used last.
+// TestKindsAreBounded checks that a vocabulary keeps its parts by kinds within its bytes, those that
+// were used last.
 func TestKindsAreBounded(t *testing.T) {
 	v := kindVocab(900, 2)
-	v.mostParted = 8 * v.byKinds(anyKind).memory()
+	use := func(k *kinds) *kindTrie {
+		made := 0
+		trie := v.byKinds(k, &made)
+		v.release(vocabParts{used: []*partUse{&trie.use}})
+		if v.parted > v.mostParted {
+			t.Fatalf("%d bytes of at most %d", v.parted, v.mostParted)
+		}
+		return trie
+	}
+	v.mostParted = 8 * use(anyKind).memory()
 	of := func(r rune) *kinds { return newKinds(map[uint64]runes{0: anyRune, 1: {{r, r}}}) }
 	for r := 'a'; r <= 'z'; r++ {
-		first := v.byKinds(of('A'))
-		if v.byKinds(of(r)); v.parted > v.mostParted {
-			t.Fatalf("%d bytes", v.parted)
-		}
+		first := use(of('A'))
+		use(of(r))
 		if v.kinds[of('A').name] != first {
-			t.Fatal("what was used just now is not kept")
+			t.Fatal("the part that was used last but one is not kept")
 		}
 	}
 	if v.kinds[of('a').name] != nil {
-		t.Error("what was used least recently is kept")
+		t.Error("the part that was used least recently is kept")
 	}
 }

@@ -11,7 +11,7 @@ type kindTrie struct {
 	tokens, tailed, tail []int32
 	all                  []uint64 // tokens as bits
 	chars                *charTrie
-	used                 int64 // when it was used last, by Vocab.uses
+	use                  partUse
 }
 
 // kindNode is what every walk looks at. What ends at a node begins where that of the next one ends,

@@ -122,8 +122,8 @@ func (w *kindWalk) walk(s *state) {
 		at := path[n.depth-1]
 		to := at.to[n.kind]
 		if to == nil {
-			if n.depth > 1 && w.m.work > w.Matcher.most {
-				i = n.next // beyond the budget tokens of one character go on
+			if w.m.work > w.Matcher.most && (n.depth > 1 || w.count > 0 || w.exhausted(w.to)) {
+				i = n.next
 				continue
 			}
 			to = w.step(at, n.kind)
@@ -225,7 +225,7 @@ const manyTails = 1 << 10
 // goOn adds a token that goes on with other characters behind s, where these may follow.
 func (w *kindWalk) goOn(s *state, id, tail int32) {
 	text := w.chars.tails[tail]
-	if !s.bytes.has(text[0]) {
+	if !s.bytes.has(text[0]) || w.m.work > w.Matcher.most {
 		return
 	}
 	k := &w.m.tails[(uint32(tail)*31+uint32(s.name[0]))%manyTails]

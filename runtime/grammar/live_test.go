@@ -48,11 +48,11 @@ func peak(f func()) (most int64) {
 // refused with; empty where they are served.
 var nasty = map[string][2]string{
 	"patterns": {`{"anyOf":[` + numbered(600, `{"type":"string","pattern":"^\\p{L}{1,300}#$"}`) + `]}`, ""},
-	"values":   {`{"examples":[` + strings.Repeat("1,", 1_500_000) + `1]}`, "#/examples/"},
+	"values":   {`{"examples":[` + strings.Repeat("[],", 1_000_000) + `1]}`, "#/examples/"},
 	"classes":  {`{"type":"string","pattern":"` + strings.Repeat(`\\p{L}`, 20_000) + `"}`, "#/pattern"},
 	"explosions": {`{"allOf":[` + numbered(16, `{"type":"string","pattern":"(\\p{L}|#)*a(\\p{Lu}|b){12}#c"}`) + `]}`,
 		"expressions"},
-	"properties": {`{"properties":{` + numbered(60_000, `"p#":{}`) + `}}`, "too large"},
+	"properties": {`{"properties":{` + numbered(60_000, `"p#":{}`) + `}}`, "more than the limit of 24 MiB"},
 	"empty ways": {`root ::= ` + strings.Repeat(`"a"? `, 100_000) + `"b"`, ""},
 	"states":     {`{"type":"string","pattern":"(a|b| ).{300}$"}`, ""},
 }
@@ -107,8 +107,9 @@ func TestAnswersShareStates(t *testing.T) {
 	g := schemaOf(t, nasty["states"][0])
 	v := testVocab(3000, 8)
 	kept := func(answers int) int64 {
-		g.Share(answers)
+		g.masks.memory.answers.Store(int64(answers) - 1)
 		m := g.Matcher(v)
+		defer m.End()
 		if err := m.AcceptText([]byte(`"`)); err != nil {
 			t.Fatal(err)
 		}
@@ -125,23 +126,47 @@ func TestAnswersShareStates(t *testing.T) {
 	}
 }
 
-// A vocabulary keeps the parts that were used last, and no more than its bytes.
+// TestPartsAreBounded checks that a vocabulary keeps the parts that were used last within its bytes,
+// those that answers use among them, and makes no part for which there is no room.
 func TestPartsAreBounded(t *testing.T) {
 	v := testVocab(3000, 8)
-	v.mostParted = 8 * v.json.memory()
-	var first *slice
+	v.mostParted = 3 * v.json.memory()
 	of := func(without byte) (c classes) {
 		c = jsonClasses
 		c[0] &^= 1 << classOfByte[without]
 		return c
 	}
-	for b := byte('#'); b < '['; b++ {
-		first = v.parts(of('!'))
-		if v.parts(of(b)); v.parted > v.mostParted {
-			t.Fatalf("%d bytes", v.parted)
+	use := func(without byte) *slice {
+		made := 0
+		s := v.byClasses(of(without), &made)
+		if v.parted > v.mostParted {
+			t.Fatalf("%d bytes of at most %d", v.parted, v.mostParted)
 		}
+		return s
+	}
+	free := func(s *slice) { v.release(vocabParts{used: []*partUse{&s.use}}) }
+	var first *slice
+	for b := byte('#'); b < '['; b++ {
+		first = use('!')
+		free(first)
+		free(use(b))
 	}
 	if v.slices[of('!')] != first || v.slices[of('#')] != nil {
-		t.Error("what was used least recently is there, or what was used just now is not")
+		t.Error("the part that was used least recently is kept, or the one that was used last is not")
+	}
+	var inUse []*slice
+	for b := byte('#'); b < '['; b++ {
+		if s := use(b); s != nil {
+			inUse = append(inUse, s)
+		}
+	}
+	if n := len(inUse); n == 0 || n == '['-'#' {
+		t.Errorf("%d of %d parts are in use at once: the test tests nothing", n, '['-'#')
+	}
+	for _, s := range inUse {
+		free(s)
+	}
+	if use('z') == nil {
+		t.Error("no part is made after those in use were released")
 	}
 }

@@ -3,37 +3,34 @@ package grammar
 import (
 	"fmt"
 	"math"
-	"sync/atomic"
+	"slices"
 )
 
-// Grammar is what answers must be in. It may be used by several goroutines: what answers share are
-// masks, which do not change once they are made.
+// Grammar is what answers must be in. It may be used concurrently: answers share masks, which do
+// not change once they are made.
 type Grammar struct {
 	program *program
 	masks   shelf
-	answers atomic.Int64 // that run at once, as Share was told
 }
 
-// Share tells how many answers under the grammar run at once from now on: they share the bytes that
-// one may keep states in.
-func (g *Grammar) Share(answers int) { g.answers.Store(int64(answers)) }
+func newGrammar(p *program, m *Meter) *Grammar {
+	memory := m.limits.Memory
+	if memory == nil {
+		memory = NewMemory()
+	}
+	return &Grammar{program: p, masks: shelf{memory: memory}}
+}
 
-// statesOf is how many bytes of states an answer keeps from token to token.
-func (g *Grammar) statesOf() int64 { return stateBytes / max(1, g.answers.Load()) }
-
-// Matcher follows one answer. It is not safe for use by several goroutines.
+// Matcher follows one answer. It must not be used concurrently.
 type Matcher struct {
-	v  *Vocab
-	of *Grammar
-	m  *machine
-	at *state
-	// parts are those of the vocabulary that the grammar has use for.
-	parts map[classes]*slice
-	// byKinds are the same by kinds of characters, by the region of texts.
-	byKinds []*kindTrie
-	spans   []stretch
-	path    []*kindState
-	own     Mask // near the end of an answer, which is kept for its state alone
+	v     *Vocab
+	of    *Grammar
+	m     *machine
+	at    *state
+	parts vocabParts
+	spans []stretch
+	path  []*kindState
+	own   Mask // near the end of an answer, which is kept for its state alone
 	// ownAt is that state, and ownMost the cost that was allowed.
 	ownAt   *state
 	ownMost float64
@@ -43,34 +40,71 @@ type Matcher struct {
 	least float64
 	// deepest is the length of the longest tokens that are walked to.
 	deepest uint16
-	// most is how much work the machine may have done.
-	most int64
+	// most is the work up to which the machine may go for the present mask, spare what is left of
+	// answerWork, and limited tells that a mask was cut short by them.
+	most, spare int64
+	limited     bool
+	running     bool // between Matcher or Again and End
 }
 
-// Work is counted in stacks that are looked at, some tens of nanoseconds each: what an answer has
-// at once, about a second, and what every mask adds. Grammars that are not ambiguous beyond use
-// stay far below.
+// Limits of the work for masks. It is counted in stacks that are looked at, some tens of
+// nanoseconds each. Every mask has maskWork, and what it takes beyond that is spared from
+// answerWork, at most burstWork at a time. A mask that exceeds them is cut short: it still holds a
+// token, and only tokens that may follow. Grammars of practical use stay far below.
 const (
-	answerWork = 1 << 24
+	answerWork = 1 << 22
+	burstWork  = 1 << 20
 	maskWork   = 1 << 16
 )
 
-// Matcher starts an answer of tokens of the vocabulary.
+// stateBytes bounds the states that are made for one mask; those beyond it are made again each time
+// that they are met.
+const stateBytes = 16 << 20
+
+// Matcher starts an answer of tokens of the vocabulary. End ends it.
 func (g *Grammar) Matcher(v *Vocab) *Matcher {
-	m := &Matcher{v: v, of: g, m: newMachine(g.program), deepest: maxTokenBytes,
-		most: answerWork}
-	m.at = m.m.start()
-	m.parts, m.byKinds = v.prepare(g.program)
-	g.ahead(v)
+	m := &Matcher{v: v, of: g, m: newMachine(g.program), deepest: maxTokenBytes}
+	m.begin()
 	return m
 }
 
-// Mask are the tokens that may come next, where left tokens are left to generate, this one among
-// them. Near the end those are left out behind which the answer could no longer be ended, as long
-// as any way to end it is left. The mask is valid until the next call.
+// begin starts an answer: it counts the answer and takes the parts of the vocabulary.
+func (m *Matcher) begin() {
+	m.running, m.spare = true, answerWork
+	m.of.masks.memory.answers.Add(1)
+	m.at = m.m.start()
+	m.parts = m.v.prepare(m.of.program)
+	m.of.ahead(m.v)
+}
+
+// Again starts another answer with the states and masks that earlier ones made, after End returned
+// true.
+func (m *Matcher) Again() { m.begin() }
+
+// End ends the answer, whose share of the memory and parts of the vocabulary are free for others.
+// It reports whether Again may start another one: masks that were cut short must not be used again,
+// since they depend on the earlier answers. Further calls do nothing.
+func (m *Matcher) End() bool {
+	if m.running {
+		m.running = false
+		m.of.masks.memory.answers.Add(-1)
+		m.v.release(m.parts)
+		m.parts = vocabParts{}
+	}
+	return !m.limited
+}
+
+// Mask returns the tokens that may come next, where left tokens are left to generate, this one
+// among them. Near the end it leaves out tokens after which the answer could no longer be ended, as
+// long as any way to end it is left. The mask is valid until the next call.
 func (m *Matcher) Mask(left int) *Mask {
+	begun := m.m.work
+	m.most = begun + maskWork + min(m.spare, burstWork)
+	defer func() {
+		m.limited = m.limited || m.bounded()
+		m.spare -= min(m.spare, max(0, m.m.work-begun-maskWork))
+	}()
 	s := m.at
-	m.most = max(m.most, m.m.work) + maskWork
 	if s.mask == nil {
 		m.maskOf(s)
 	}
@@ -95,7 +129,7 @@ func (m *Matcher) Mask(left int) *Mask {
 	return s.mask
 }
 
-// maskOf makes the mask of a state without regard to what is left, or takes it from the shelf.
+// maskOf makes the mask of a state without regard to the tokens left, or takes it from the shelf.
 func (m *Matcher) maskOf(s *state) {
 	key := maskKey{m.v, s.name}
 	if k, ok := m.of.masks.get(key); ok {
@@ -109,9 +143,14 @@ func (m *Matcher) maskOf(s *state) {
 	}
 }
 
-// bounded tells that masks may have been cut short, so that they may depend on what answers met
-// before.
+// bounded reports whether the present mask may be cut short, so that it may depend on earlier ones.
 func (m *Matcher) bounded() bool { return m.m.cut || m.m.work > m.most || m.m.bytes > stateBytes }
+
+// exhausted reports whether a mask that took all of its work is left as it is. Until it has a token,
+// and for a while longer, tokens of one byte are added.
+func (m *Matcher) exhausted(to *Mask) bool {
+	return m.m.work > m.most+maskWork && slices.ContainsFunc(to.bits, func(w uint64) bool { return w != 0 })
+}
 
 // Allowed is Mask as bits: token 64i+j is bit j of word i.
 func (m *Matcher) Allowed(left int) []uint64 { return m.Mask(left).bits }
@@ -144,7 +183,7 @@ func (m *Matcher) Accept(id int32) error {
 			return fmt.Errorf("token %d (%q) does not go on as the grammar does", id, m.v.text[id])
 		}
 	}
-	m.at = m.m.shrink(at, m.of.statesOf())
+	m.at = m.m.shrink(at, m.of.masks.memory.statesOf())
 	return nil
 }
 
@@ -170,10 +209,10 @@ func (m *Matcher) AcceptText(text []byte) error {
 			return fmt.Errorf("byte %d (%q) does not go on as the grammar does", i, b)
 		}
 	}
-	m.at = m.m.shrink(at, m.of.statesOf())
+	m.at = m.m.shrink(at, m.of.masks.memory.statesOf())
 	return nil
 }
 
-// Memory is about how many bytes are kept of answers that this Matcher followed, beside what the
-// Grammar keeps.
+// Memory returns about how many bytes of states are kept of the answers that this Matcher followed,
+// without those of the Grammar.
 func (m *Matcher) Memory() int64 { return m.m.bytes }

@@ -85,12 +85,16 @@ type opener struct {
 // mostOpenWays is how many states without a byte are looked at behind one.
 const mostOpenWays = 16
 
-// findOpen finds the open states of a program, where there are any.
-func (b *builder) findOpen() {
+// findOpen finds the open states of a program with so many edges, where there are any.
+func (b *builder) findOpen(edges int) {
 	if !slices.ContainsFunc(b.states, func(s pstate) bool { return covers(s.edges, mustRead[starts]) }) {
 		return
 	}
 	n := len(b.states)
+	b.meter.scratch(90*n+8*edges, func() { b.findOpenAmong(n) })
+}
+
+func (b *builder) findOpenAmong(n int) {
 	o := &opener{builder: b, kinds: make([]kind, n), reads: make([]bool, n), run: make([]int32, n),
 		total: make([]int32, n), into: make([][]int32, n), from: make([][]int32, n), left: make([]int32, n)}
 	o.findKinds()
@@ -251,6 +255,7 @@ func (o *opener) keep() {
 	}
 	changed := true
 	for pass := 0; pass < reachPasses && changed; pass++ {
+		o.meter.work(4 * len(o.states))
 		changed = false
 		for i := range o.states {
 			at := i

@@ -2,28 +2,45 @@ package grammar
 
 import "math/bits"
 
-// mostKindTries is how many sets of kinds a vocabulary is parted by for one grammar.
-const mostKindTries = 12
+// Bounds on the parts of a vocabulary: how many sets of kinds and of classes one grammar uses, how
+// many parts are made for one answer, and the bytes of all parts of a vocabulary.
+const (
+	mostKindTries = 12
+	mostMade      = 8
+	sliceBytes    = 32 << 20
+)
 
-// prepare parts the vocabulary as a grammar wants it, which takes some milliseconds for which no
-// mask waits, and returns the parts: by classes, and by kinds for each region of texts. What the
-// vocabulary keeps for others and what one grammar gets stay within sliceBytes each.
-func (v *Vocab) prepare(p *program) (by map[classes]*slice, kinds []*kindTrie) {
-	by = map[classes]*slice{jsonClasses: v.json}
-	left := v.mostParted
+// vocabParts are the parts of a vocabulary that one answer uses: by classes of characters, and by kinds of
+// characters for each region of texts.
+type vocabParts struct {
+	byClasses map[classes]*slice
+	byKinds   []*kindTrie // by region; nil where masks are made without
+	used      []*partUse
+}
+
+// partUse counts the answers that use a part. Its fields belong to the lock of the Vocab.
+type partUse struct {
+	answers int
+	last    int64 // when it was used last, by Vocab.uses
+	bytes   int64
+}
+
+// prepare returns the parts that a grammar has use for. Parts that are missing are made, as far as
+// there is room next to those that answers use: that takes some milliseconds each, for which no mask
+// waits. Masks are the same without parts and take longer. release returns them.
+func (v *Vocab) prepare(p *program) vocabParts {
+	out := vocabParts{byClasses: map[classes]*slice{jsonClasses: v.json}, byKinds: make([]*kindTrie, len(p.kinds))}
+	made := 0
 	for i := range p.free {
 		of := p.free[i].of
-		if p.free[i].idle || bits.OnesCount64(of[0])+bits.OnesCount64(of[1]) < leastSlice || by[of] != nil ||
-			len(by) > mostSlices {
+		if p.free[i].idle || bits.OnesCount64(of[0])+bits.OnesCount64(of[1]) < leastSlice ||
+			out.byClasses[of] != nil || len(out.byClasses) > mostSlices {
 			continue
 		}
-		s := v.parts(of)
-		if left -= s.memory(); left < 0 {
-			break
+		if s := v.byClasses(of, &made); s != nil {
+			out.byClasses[of], out.used = s, append(out.used, &s.use)
 		}
-		by[of] = s
 	}
-	kinds = make([]*kindTrie, len(p.kinds))
 	met := map[string]*kindTrie{}
 	for i, k := range p.kinds {
 		if k == nil || len(met) == mostKindTries && met[k.name] == nil {
@@ -31,79 +48,105 @@ func (v *Vocab) prepare(p *program) (by map[classes]*slice, kinds []*kindTrie) {
 		}
 		t := met[k.name]
 		if t == nil {
-			t = v.byKinds(k)
-			if left -= t.memory(); left < 0 {
-				break
+			t = v.byKinds(k, &made)
+			if t == nil {
+				continue
 			}
-			met[k.name] = t
+			met[k.name], out.used = t, append(out.used, &t.use)
 		}
-		kinds[i] = t
+		out.byKinds[i] = t
 	}
-	return by, kinds
+	return out
 }
 
-// parts is the vocabulary parted by some classes, made where it is not kept.
-func (v *Vocab) parts(of classes) *slice {
+// byClasses returns the part by some classes of characters; nil where there is no room for it.
+func (v *Vocab) byClasses(of classes, made *int) *slice {
+	return part(v, v.slices, of, made, func() (*slice, *partUse) {
+		s := v.part(of)
+		s.use.bytes = s.memory()
+		return s, &s.use
+	})
+}
+
+// byKinds returns the part by some kinds of characters; nil where there is no room for it.
+func (v *Vocab) byKinds(k *kinds, made *int) *kindTrie {
+	return part(v, v.kinds, k.name, made, func() (*kindTrie, *partUse) {
+		t := newKindTrie(k, v.chars, v.size)
+		t.use.bytes = t.memory()
+		return t, &t.use
+	})
+}
+
+// part finds or makes a part of the vocabulary and counts its use; nil where there is no room for
+// it. made counts those that were made.
+func part[K comparable, P interface {
+	comparable
+	usage() *partUse
+}](v *Vocab, of map[K]P, key K, made *int, make func() (P, *partUse)) (p P) {
 	v.making.Lock()
 	defer v.making.Unlock()
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	s := v.slices[of]
-	met := s != nil
+	p, met := of[key]
 	if !met {
+		if *made == mostMade {
+			return p
+		}
+		*made++
 		v.mu.Unlock()
-		s = v.part(of)
+		x, use := make()
 		v.mu.Lock()
-		v.slices[of] = s
-		v.parted += s.memory()
+		if !v.room(use.bytes) {
+			return p
+		}
+		v.parted += use.bytes
+		of[key], p = x, x
 	}
+	use := p.usage()
 	v.uses++
-	s.used = v.uses
-	v.forget()
-	return s
+	use.last = v.uses
+	use.answers++
+	return p
 }
 
-// byKinds is the same by kinds of characters.
-func (v *Vocab) byKinds(k *kinds) *kindTrie {
-	v.making.Lock()
-	defer v.making.Unlock()
+func (s *slice) usage() *partUse { return &s.use }
+
+func (t *kindTrie) usage() *partUse { return &t.use }
+
+// release ends the use of parts.
+func (v *Vocab) release(p vocabParts) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	t := v.kinds[k.name]
-	if t == nil {
-		v.mu.Unlock()
-		t = newKindTrie(k, v.chars, v.size)
-		v.mu.Lock()
-		v.kinds[k.name] = t
-		v.parted += t.memory()
+	for _, use := range p.used {
+		use.answers--
 	}
-	v.uses++
-	t.used = v.uses
-	v.forget()
-	return t
 }
 
-// forget drops the parts that were used least recently where there is no room, all but the one that
-// was used last.
-func (v *Vocab) forget() {
-	for v.parted > v.mostParted && len(v.slices)+len(v.kinds) > 1 {
-		oldest, byClasses, byName := v.uses, classes{}, ""
+// room drops parts that no answer uses, the least recently used first, until so many more bytes fit;
+// false where they do not.
+func (v *Vocab) room(n int64) bool {
+	for v.parted+n > v.mostParted {
+		oldest, byClasses, byName := v.uses+1, classes{}, ""
 		for of, s := range v.slices {
-			if s.used < oldest {
-				oldest, byClasses = s.used, of
+			if s.use.answers == 0 && s.use.last < oldest {
+				oldest, byClasses = s.use.last, of
 			}
 		}
 		for name, t := range v.kinds {
-			if t.used < oldest {
-				oldest, byName = t.used, name
+			if t.use.answers == 0 && t.use.last < oldest {
+				oldest, byName = t.use.last, name
 			}
 		}
-		if t := v.kinds[byName]; byName != "" {
-			v.parted -= t.memory()
+		switch {
+		case oldest > v.uses:
+			return false
+		case byName != "":
+			v.parted -= v.kinds[byName].use.bytes
 			delete(v.kinds, byName)
-			continue
+		default:
+			v.parted -= v.slices[byClasses].use.bytes
+			delete(v.slices, byClasses)
 		}
-		v.parted -= v.slices[byClasses].memory()
-		delete(v.slices, byClasses)
 	}
+	return true
 }

@@ -1,6 +1,9 @@
 package grammar
 
-import "math"
+import (
+	"math"
+	"unsafe"
+)
 
 // program is a grammar as automata: one for each rule, and one for the body of each loop.
 type program struct {
@@ -15,7 +18,7 @@ type program struct {
 	texts    []int32  // by state: the region of texts that it is in; 0: none
 	kinds    []*kinds // by region
 	charText int32    // the region of the rule of one character, which others call
-	bytes    int64    // that the states take, about
+	bytes    int64    // that it takes, about
 }
 
 // topWay is what masks look at of most states: large enums have many, and only these lie close
@@ -60,19 +63,26 @@ const maxCount = 1 << 24
 // may call each other.
 type builder struct {
 	program
-	rules  []ruleDef
-	budget *budget
-	// Rules that are written once: one character inside a JSON string, a whole one, white space,
-	// any value; -1 before they are.
-	plain, quoted, blank, any ruleID
-	// multiples are states that many numbers share.
+	rules []ruleDef
+	meter *Meter
+	// Rules that are written once: one character inside of a JSON string, a whole string, the rest
+	// of its characters, white space, any value; -1 before they are.
+	plain, quoted, rest, blank, any ruleID
+	// multiples are states that many numbers share, classes the automata of large classes of
+	// characters, and tails states inside of characters.
 	multiples map[multiple]int32
-	// patterns are the expressions that were read; work is what products of them took.
+	classes   map[uint64]int32
+	tails     map[tail]int32
+	// patterns are the expressions that were read; spent is the steps that matching them took.
 	patterns map[patternKey]*pattern
-	work     int
+	spent    int
 	// regions are those of texts (kinds.go), and inside the one that is written; 0: none.
 	regions []textRegion
 	inside  int32
+	// unwritten is the bytes of expressions that are of no use once they are written.
+	unwritten int
+	// writing tells that rules are written, so that none may be made any more.
+	writing bool
 	// refused is why a rule cannot be written that was made.
 	refused *Error
 	// partly: some of what a schema does not allow was left out.
@@ -88,11 +98,15 @@ type ruleDef struct {
 	inlined bool
 }
 
-func newBuilder(b *budget) *builder {
-	return &builder{budget: b, plain: -1, quoted: -1, blank: -1, any: -1}
+func newBuilder(m *Meter) *builder {
+	return &builder{meter: m, plain: -1, quoted: -1, rest: -1, blank: -1, any: -1}
 }
 
 func (b *builder) rule(path string) ruleID {
+	if b.writing {
+		panic("grammar: a rule is made after rules were written")
+	}
+	b.meter.take(2 * stateCost)
 	b.rules = append(b.rules, ruleDef{path: path, body: nothing{}})
 	return ruleID(len(b.rules) - 1)
 }
@@ -102,27 +116,27 @@ func (b *builder) define(r ruleID, e expr) { b.rules[r].body = e }
 // link writes all rules and makes the program that starts with root.
 func (b *builder) link(root ruleID) (p *program, err error) {
 	at := root // the rule that is written
-	defer func() {
-		switch over := recover().(type) {
-		case nil:
-		case *Error:
-			if over.Path == "" {
-				over.Path = b.rules[at].path
-			}
-			p, err = nil, over
-		default:
-			panic(over)
+	err = guard(func() (err error) {
+		if b.refused != nil {
+			return b.refused
 		}
-	}()
-	if b.refused != nil {
-		return nil, b.refused
-	}
+		b.writeRules(&at)
+		p, err = b.finish(root)
+		return err
+	}, func() string { return b.rules[at].path })
+	return p, err
+}
+
+// writeRules writes the automata of all rules; at follows the one that is written, by the last one
+// that has a path.
+func (b *builder) writeRules(at *ruleID) {
+	b.writing = true
 	for i := range b.rules {
 		b.rules[i].start = b.state()
 	}
 	for i := range b.rules {
 		if b.rules[i].path != "" {
-			at = ruleID(i)
+			*at = ruleID(i)
 		}
 		end := b.state()
 		b.states[end].final = true
@@ -132,11 +146,18 @@ func (b *builder) link(root ruleID) (p *program, err error) {
 			b.charText = int32(len(b.regions))
 			b.texts[b.rules[i].start], b.texts[end] = b.charText, b.charText
 		}
-		b.rules[i].body = nil // what it was made of goes
+		b.rules[i].body = nil
 	}
+	b.meter.give(b.unwritten)
+}
+
+// finish reduces and measures the automata, and makes the program of them.
+func (b *builder) finish(root ruleID) (*program, error) {
+	states, edges := b.size()
+	b.meter.work(8 * (states + edges))
 	b.inline(root)
-	b.mergePrefixes()
-	b.measure()
+	b.meter.scratch(13*states, b.mergePrefixes)
+	b.meter.scratch(40*states+8*edges, b.measure)
 	if err := b.checkLoops(); err != nil {
 		return nil, err
 	}
@@ -155,13 +176,42 @@ func (b *builder) link(root ruleID) (p *program, err error) {
 	}
 	b.prune()
 	b.findFree()
-	b.findOpen()
+	b.findOpen(edges)
 	b.findReach()
 	b.findTexts()
+	b.meter.take(int(unsafe.Sizeof(topWay{}))*states + 8*edges)
 	b.pack()
 	b.start = start
 	out := b.program
+	out.bytes = b.memory()
 	return &out, nil
+}
+
+// size returns the number of states and of all ways out of them.
+func (b *builder) size() (states, ways int) {
+	for i := range b.states {
+		s := &b.states[i]
+		ways += len(s.edges) + len(s.eps) + len(s.calls)
+	}
+	return len(b.states), ways
+}
+
+// memory returns about how many bytes the program takes.
+func (p *program) memory() int64 {
+	n := int(unsafe.Sizeof(pstate{})+unsafe.Sizeof(topWay{}))*len(p.states) + 8*len(p.edges) + 64*len(p.free) +
+		len(p.reached) + 8*len(p.open) + 4*len(p.texts)
+	for i := range p.states {
+		n += 4*cap(p.states[i].eps) + 8*cap(p.states[i].calls)
+		if p.states[i].loop != nil {
+			n += int(unsafe.Sizeof(loopState{}))
+		}
+	}
+	for _, k := range p.kinds {
+		if k != nil {
+			n += 256 + 9*len(k.cuts) + 2*len(k.name)
+		}
+	}
+	return int64(n)
 }
 
 // pack puts the edges of all states side by side, in their order: masks of large enums follow
@@ -192,13 +242,8 @@ func (b *builder) state() int32 {
 	return int32(len(b.states) - 1)
 }
 
-// grow counts bytes of the program against the budget of the request.
-func (b *builder) grow(n int64) {
-	b.bytes += n
-	if err := b.budget.take(n); err != nil {
-		panic(err)
-	}
-}
+// grow counts bytes of the program.
+func (b *builder) grow(n int) { b.meter.take(n) }
 
 func (b *builder) edge(from, to int32, r byteRange) {
 	b.grow(edgeCost)
@@ -252,8 +297,51 @@ func (b *builder) write(e expr, from, to int32) {
 	}
 }
 
-// unrolled is how many rounds of a small body are written out instead of counted.
-const unrolled = 4
+// unrolled is how many rounds of a body are written out instead of counted, and smallBody how many
+// states such a body takes at most.
+const (
+	unrolled  = 4
+	smallBody = 32
+)
+
+// sizeOf returns about how many states an expression takes, up to some more than most.
+func sizeOf(e expr, most int) int {
+	n := 1
+	add := func(x expr) { n += sizeOf(x, most-n) }
+	if most < 0 {
+		return n
+	}
+	switch e := e.(type) {
+	case literal:
+		n = len(e)
+	case words:
+		for _, w := range e {
+			n += len(w)
+		}
+	case runes:
+		n += len(e)
+	case inner:
+		add(e.body)
+	case escape:
+		add(e.body)
+	case sequence:
+		for i := 0; i < len(e) && n <= most; i++ {
+			add(e[i])
+		}
+	case choice:
+		for i := 0; i < len(e) && n <= most; i++ {
+			add(e[i])
+		}
+	case repeat:
+		add(e.body)
+		if e.most < 0 && e.least <= unrolled && n <= smallBody {
+			n *= max(1, e.least)
+		}
+	case automaton:
+		n = most + 1
+	}
+	return n
+}
 
 func (b *builder) writeRepeat(e repeat, from, to int32) {
 	switch {
@@ -269,7 +357,7 @@ func (b *builder) writeRepeat(e repeat, from, to int32) {
 		return
 	}
 	c, isCall := e.body.(call)
-	if e.most < 0 && e.least <= unrolled {
+	if e.most < 0 && e.least <= unrolled && (e.least == 0 || sizeOf(e.body, smallBody) <= smallBody) {
 		for range e.least {
 			next := b.state()
 			b.write(e.body, from, next)

@@ -34,6 +34,7 @@ func (b *builder) findReach() {
 	}
 	b.reached = make([]reach, len(b.states))
 	for range reachPasses {
+		b.meter.work(2 * len(b.states))
 		changed := false
 		for i := len(b.states) - 1; i >= 0; i-- {
 			if r := b.reachOf(&b.states[i]); r != b.reached[i] {

@@ -45,6 +45,7 @@ func (b *builder) inline(root ruleID) {
 type merger struct {
 	*builder
 	into []int32 // ways into a state; what must stay as it is has one more
+	met  []int32 // 1 + the state that last had a way without a byte to this one
 	done []bool
 	todo []int32
 }
@@ -52,7 +53,8 @@ type merger struct {
 // mergePrefixes merges, from the start of each rule on, states into which but one way leads where
 // these ways come from one state and read the same.
 func (b *builder) mergePrefixes() {
-	m := &merger{builder: b, into: make([]int32, len(b.states)), done: make([]bool, len(b.states))}
+	n := len(b.states)
+	m := &merger{builder: b, into: make([]int32, n), met: make([]int32, n), done: make([]bool, n)}
 	for i := range b.states {
 		s := &b.states[i]
 		for _, e := range s.edges {
@@ -98,6 +100,7 @@ func (m *merger) merge(at int32) {
 	if s.loop == nil {
 		m.absorb(at, s)
 	}
+	m.meter.work(4 * (1 + len(s.edges) + len(s.eps) + len(s.calls)))
 	slices.SortFunc(s.edges, func(a, b edge) int {
 		return cmp.Or(cmp.Compare(a.lo, b.lo), cmp.Compare(a.hi, b.hi), cmp.Compare(a.to, b.to))
 	})
@@ -120,23 +123,24 @@ func (m *merger) merge(at int32) {
 	}
 }
 
-// absorb takes in states that one way leads to, from s and without a byte.
+// absorb takes in the states that one way leads to, from s and without a byte, and drops ways that
+// are there twice.
 func (m *merger) absorb(at int32, s *pstate) {
-	for i := 0; i < len(s.eps); {
+	var kept []int32
+	for i := 0; i < len(s.eps); i++ { // it grows
 		q := s.eps[i]
-		if q == at || slices.Contains(s.eps[:i], q) {
-			s.eps = slices.Delete(s.eps, i, i+1)
+		if q == at || m.met[q] == at+1 {
 			m.into[q]--
 			continue
 		}
-		t := &m.states[q]
-		if m.into[q] != 1 || t.loop != nil {
-			i++
-			continue
+		m.met[q] = at + 1
+		if t := &m.states[q]; m.into[q] == 1 && t.loop == nil {
+			m.take(s, t)
+		} else {
+			kept = append(kept, q)
 		}
-		s.eps = slices.Delete(s.eps, i, i+1)
-		m.take(s, t)
 	}
+	s.eps = kept
 }
 
 // take gives s all that t has.

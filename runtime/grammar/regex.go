@@ -20,7 +20,7 @@ func (b *builder) pattern(path, text string, least, most int) (expr, error) {
 	list := parts(read.re)
 	fit, ok := bounded(list, least, most)
 	few, _ := lengthsOf(list)
-	if !ok && most >= few && times(instructions(read.re), most) > mostPlaces {
+	if !ok && most >= few && times(instructions(read.re), most) > mostCounted {
 		fit, ok = lifted(narrowed(list, most), least)
 	}
 	if ok {
@@ -47,8 +47,12 @@ func (b *builder) pattern(path, text string, least, most int) (expr, error) {
 	})}, nil
 }
 
-// mostPlaces is how many states an expression and the length of its texts may have together.
-const mostPlaces = 1 << 17
+// mostPlaces is how many states an expression and the length of its texts may have together. Where
+// the product of instructions and length exceeds mostCounted, fewer texts are taken instead.
+const (
+	mostPlaces  = 80_000
+	mostCounted = 1 << 17
+)
 
 // pattern is an expression that was read, and the program that it is where somebody asks for one.
 type pattern struct {
@@ -56,6 +60,8 @@ type pattern struct {
 	looks []look
 	prog  *syntax.Prog
 	whole *dfa // where constants were matched that need it
+	// readers are the programs with the characters that they read.
+	readers []*charReader
 }
 
 // look is look-around of an expression: in front of a place of a text or behind it another
@@ -72,11 +78,12 @@ type patternKey struct {
 	wide bool
 }
 
-// mostPattern is how long an expression may be, and mostClasses how many classes of characters by
-// their names it may have, each of which is a list of hundreds of ranges before anybody counts.
+// mostPattern is the length of an expression in bytes, mostClasses how many classes of characters by
+// their names it may have, and namedCost how many bytes reading one of them takes.
 const (
 	mostPattern = 256 << 10
 	mostClasses = 4 << 10
+	namedCost   = 6 << 10
 )
 
 // mostInstructions is how many instructions a program of an expression has.
@@ -96,18 +103,18 @@ func (b *builder) read(path, text string, wide bool) (*pattern, error) {
 		return nil, refuse(path, "an expression takes %d bytes and %d classes such as \\p{L} at most, not %d and %d",
 			mostPattern, mostClasses, len(text), named)
 	}
+	reading := 16*len(text) + namedCost*named
+	b.meter.take(reading)
 	re, looks, err := parseECMA(text, wide)
 	if err != nil {
 		return nil, refuse(path, "the expression %q is not supported: %v", clip(text), err)
 	}
-	size := nodesOf(re) + int64(len(text))
+	b.meter.give(reading)
+	size := nodesOf(re) + len(text)
 	for _, l := range looks {
 		size += nodesOf(l.re)
 	}
-	if err := b.budget.take(size); err != nil {
-		err.Path = path
-		return nil, err
-	}
+	b.meter.take(size)
 	if b.patterns == nil {
 		b.patterns = map[patternKey]*pattern{}
 	}
@@ -117,8 +124,8 @@ func (b *builder) read(path, text string, wide bool) (*pattern, error) {
 }
 
 // nodesOf is about how many bytes an expression takes as it is written.
-func nodesOf(re *syntax.Regexp) int64 {
-	n := int64(192 + 4*cap(re.Rune))
+func nodesOf(re *syntax.Regexp) int {
+	n := 192 + 4*cap(re.Rune)
 	for _, s := range re.Sub {
 		n += nodesOf(s)
 	}
@@ -139,10 +146,7 @@ func (b *builder) progOf(path, text string, wide bool) (*pattern, error) {
 		return nil, refuse(path, "the expression %q counts to %d parts, which are not told apart here: %d are",
 			clip(text), n, mostInstructions)
 	}
-	if err := b.budget.take(int64(64 * n)); err != nil {
-		err.Path = path
-		return nil, err
-	}
+	b.meter.take(64 * n)
 	for i := range p.looks {
 		if p.looks[i].prog, err = syntax.Compile(p.looks[i].re.Simplify()); err != nil {
 			return nil, refuse(path, "the expression %q is not supported: %v", clip(text), err)
@@ -222,6 +226,7 @@ func (w *patternWriter) state(s patternState) int32 {
 		panic(refuse(w.path, "it and the length of its texts have more than %d states together", mostPlaces))
 	}
 	at := w.b.state()
+	w.b.meter.take(entryCost)
 	w.at[s] = at
 	w.todo = append(w.todo, s)
 	return at

@@ -3,7 +3,6 @@ package grammar
 import (
 	"encoding/binary"
 	"regexp/syntax"
-	"slices"
 )
 
 // dfa is the deterministic automaton of an expression, whose states are made as they are met: sets
@@ -11,33 +10,35 @@ import (
 // match, or must not, beside the place that asked for it (as in alternating automata: Chandra,
 // Kozen and Stockmeyer, 1981); look-behind is one that runs along from the front of the text.
 type dfa struct {
-	b     *builder
-	looks []look
-	cuts  []rune       // the first characters of ranges that no expression parts
-	progs []dfaProgram // the expression, and then each look's
+	b       *builder
+	looks   []look
+	letters *alphabet
+	progs   []dfaProgram // the expression, and then each look's
 	// musts are lists of what look-ahead has begun and must still come to its end; the first is
 	// empty.
 	musts  [][]promise
 	mustAt map[string]int32
 	ends   map[int32]bool
-	front  bool  // a match begins at the front of the text or nowhere
-	taken  int64 // bytes
+	front  bool // a match begins at the front of the text or nowhere
+	taken  int  // bytes
 }
 
 // dfaProgram is one expression of a dfa and the states that it was met in.
 type dfaProgram struct {
 	prog  *syntax.Prog
-	takes [][]bool // by instruction and range of characters: whether it reads it
+	takes [][]bool // by instruction and class of characters: whether it reads it
 	all   []threads
 	ids   map[string]int32
 	moves map[dfaMove]int32
+	marks []uint32 // by instruction: the closure that last visited it without a promise
+	mark  uint32
 }
 
-// dfaMove is a step of an expression by a range of characters; behind are the look-behinds that
-// hold behind it, which are not the expression's own to know where it is a look-ahead's.
+// dfaMove is a step of an expression by a class of characters; behind are the look-behinds that
+// hold after it, which the expression cannot know itself where it is a look-ahead's.
 type dfaMove struct {
-	id, cut int32
-	behind  uint64
+	id, letter int32
+	behind     uint64
 }
 
 // threads are the places at which an expression may be, and whether it has matched already.
@@ -66,13 +67,12 @@ const (
 	mostThreads = 1 << 13
 )
 
-// newDFA is the automaton of an expression that was read, whose cuts are among those given.
-func newDFA(b *builder, p *pattern, cuts []rune) *dfa {
-	d := &dfa{b: b, looks: p.looks, cuts: cuts, musts: [][]promise{nil}, mustAt: map[string]int32{"": 0},
+// newDFA returns the automaton of an expression that was read, over an alphabet of it and others.
+func newDFA(b *builder, p *pattern, letters *alphabet) *dfa {
+	d := &dfa{b: b, looks: p.looks, letters: letters, musts: [][]promise{nil}, mustAt: map[string]int32{"": 0},
 		ends: map[int32]bool{}}
-	d.add(p.prog)
-	for _, l := range p.looks {
-		d.add(l.prog)
+	for _, prog := range p.programs(b.meter) {
+		d.add(prog)
 	}
 	d.front = atFront(p.prog, uint32(p.prog.Start), 0)
 	return d
@@ -93,54 +93,31 @@ func atFront(prog *syntax.Prog, pc uint32, depth int) bool {
 	return false
 }
 
-// cutsOf are where characters begin that an expression tells from those before them.
-func (p *pattern) cutsOf() (cuts []rune) {
-	add := func(prog *syntax.Prog) {
-		for i := range prog.Inst {
-			switch prog.Inst[i].Op {
-			case syntax.InstRune, syntax.InstRune1, syntax.InstRuneAny, syntax.InstRuneAnyNotNL:
-				for _, r := range instRunes(&prog.Inst[i]) {
-					cuts = append(cuts, r.lo, r.hi+1)
-				}
-			}
-		}
+// add adds the program of the expression or of a look.
+func (d *dfa) add(prog *charReader) {
+	d.take(28*len(prog.Inst) + len(prog.sets)*len(d.letters.sets))
+	x := dfaProgram{prog: prog.Prog, ids: map[string]int32{}, moves: map[dfaMove]int32{},
+		takes: make([][]bool, len(prog.Inst)), marks: make([]uint32, len(prog.Inst))}
+	sets := make([][]bool, len(prog.sets))
+	for i, r := range prog.sets {
+		sets[i] = d.letters.reads(r)
 	}
-	add(p.prog)
-	for _, l := range p.looks {
-		add(l.prog)
-	}
-	return cuts
-}
-
-func (d *dfa) add(prog *syntax.Prog) {
-	x := dfaProgram{prog: prog, ids: map[string]int32{}, moves: map[dfaMove]int32{}, takes: make([][]bool,
-		len(prog.Inst))}
-	for pc := range prog.Inst {
-		switch in := &prog.Inst[pc]; in.Op {
-		case syntax.InstRune, syntax.InstRune1, syntax.InstRuneAny, syntax.InstRuneAnyNotNL:
-			d.take(len(d.cuts))
-			x.takes[pc] = make([]bool, len(d.cuts))
-			for _, r := range instRunes(in) {
-				from, _ := slices.BinarySearch(d.cuts, r.lo)
-				for i := from; i < len(d.cuts) && d.cuts[i] <= r.hi; i++ {
-					x.takes[pc][i] = true
-				}
-			}
+	for pc, set := range prog.set {
+		if set >= 0 {
+			x.takes[pc] = sets[set]
 		}
 	}
 	d.progs = append(d.progs, x)
 }
 
-// take counts what the automaton takes, and drop gives that back.
+// take counts bytes of the automaton, and drop returns them.
 func (d *dfa) take(n int) {
-	d.taken += int64(n)
-	if err := d.b.budget.take(int64(n)); err != nil {
-		panic(err)
-	}
+	d.taken += n
+	d.b.meter.take(n)
 }
 
 func (d *dfa) drop() {
-	d.b.budget.give(d.taken)
+	d.b.meter.give(d.taken)
 	*d = dfa{}
 }
 
@@ -179,12 +156,13 @@ func (d *dfa) dead(id int32) bool {
 	return d.front && !t.matched && len(t.list) == 0
 }
 
-// next is the state of the expression behind a character of a range. A match may begin behind each.
-func (d *dfa) next(id, cut int32) int32 {
+// next returns the state of the expression after a character of a class. A match may begin after
+// each.
+func (d *dfa) next(id, letter int32) int32 {
 	if d.sure(id) {
 		return id
 	}
-	key := dfaMove{id: id, cut: cut}
+	key := dfaMove{id: id, letter: letter}
 	if to, met := d.progs[0].moves[key]; met {
 		return to
 	}
@@ -192,30 +170,32 @@ func (d *dfa) next(id, cut int32) int32 {
 	behind, holds := make([]int32, len(old)), uint64(0)
 	for k := range d.looks {
 		if d.looks[k].behind {
-			behind[k] = d.step(1+k, old[k], cut, holds)
+			behind[k] = d.step(1+k, old[k], letter, holds)
 			holds |= d.held(k, behind[k])
 		}
 	}
-	t := d.moved(0, id, cut, holds)
+	t := d.moved(0, id, letter, holds)
 	t.behind, t.holds = behind, holds
 	to := d.number(0, t)
+	d.take(entryCost)
 	d.progs[0].moves[key] = to
 	return to
 }
 
-// step is next of a look's expression.
-func (d *dfa) step(of int, id, cut int32, holds uint64) int32 {
-	key := dfaMove{id, cut, holds}
+// step is next for a look's expression.
+func (d *dfa) step(of int, id, letter int32, holds uint64) int32 {
+	key := dfaMove{id, letter, holds}
 	if to, met := d.progs[of].moves[key]; met {
 		return to
 	}
-	to := d.number(of, d.moved(of, id, cut, holds))
+	to := d.number(of, d.moved(of, id, letter, holds))
+	d.take(entryCost)
 	d.progs[of].moves[key] = to
 	return to
 }
 
-// moved are the places behind a character.
-func (d *dfa) moved(of int, id, cut int32, holds uint64) threads {
+// moved returns the places after a character.
+func (d *dfa) moved(of int, id, letter int32, holds uint64) threads {
 	p := &d.progs[of]
 	var next []thread
 	if of == 0 || d.looks[of-1].behind {
@@ -223,10 +203,10 @@ func (d *dfa) moved(of int, id, cut int32, holds uint64) threads {
 	}
 	for _, t := range p.all[id].list {
 		in := &p.prog.Inst[t.pc]
-		if in.Op != syntax.InstMatch && (p.takes[t.pc] == nil || !p.takes[t.pc][cut]) {
+		if in.Op != syntax.InstMatch && (p.takes[t.pc] == nil || !p.takes[t.pc][letter]) {
 			continue
 		}
-		must, ok := d.kept(t.must, cut, holds)
+		must, ok := d.kept(t.must, letter, holds)
 		switch {
 		case !ok:
 		case in.Op == syntax.InstMatch:
@@ -235,21 +215,37 @@ func (d *dfa) moved(of int, id, cut int32, holds uint64) threads {
 			next = append(next, thread{in.Out, must})
 		}
 	}
-	d.b.work += len(p.all[id].list) + 8*len(next)
+	d.b.expend(len(p.all[id].list) + 8*len(next))
 	return d.closure(of, next, false, holds)
 }
 
 // closure follows instructions that read nothing. front tells that no character was read yet, holds
 // which look-behind holds here.
 func (d *dfa) closure(of int, from []thread, front bool, holds uint64) (t threads) {
-	prog := d.progs[of].prog
-	seen := map[thread]bool{}
+	p := &d.progs[of]
+	prog := p.prog
+	p.mark++
+	var seen map[thread]bool // those with promises
+	n := 0
+	visited := func(at thread) bool {
+		if at.must == 0 {
+			met := p.marks[at.pc] == p.mark
+			p.marks[at.pc] = p.mark
+			return met
+		}
+		if seen == nil {
+			seen = map[thread]bool{}
+		}
+		met := seen[at]
+		seen[at] = true
+		return met
+	}
 	var visit func(at thread)
 	visit = func(at thread) {
-		if seen[at] {
+		if visited(at) {
 			return
 		}
-		if seen[at] = true; len(seen) > mostThreads {
+		if n++; n > mostThreads && len(seen) > mostThreads {
 			panic(refuse("", "its look-around is at too many places at once, which is not supported"))
 		}
 		in := &prog.Inst[at.pc]
@@ -291,6 +287,7 @@ func (d *dfa) closure(of int, from []thread, front bool, holds uint64) (t thread
 	for _, at := range from {
 		visit(at)
 	}
+	d.b.expend(n)
 	if t.matched && (of == 0 || !d.looks[of-1].behind) {
 		return threads{matched: true}
 	}
@@ -342,11 +339,7 @@ func (d *dfa) has(text string) bool {
 		if d.sure(at) || d.dead(at) {
 			break
 		}
-		cut, met := slices.BinarySearch(d.cuts, r)
-		if !met {
-			cut--
-		}
-		at = d.next(at, int32(cut))
+		at = d.next(at, d.letters.of(r))
 	}
 	return d.matches(at)
 }

@@ -6,14 +6,14 @@ import (
 	"slices"
 )
 
-// kept is what is left of promises behind a character; not ok where one is broken.
-func (d *dfa) kept(must, cut int32, holds uint64) (int32, bool) {
+// kept returns what is left of promises after a character; not ok where one is broken.
+func (d *dfa) kept(must, letter int32, holds uint64) (int32, bool) {
 	if must == 0 {
 		return 0, true
 	}
 	out, ok := int32(0), true
 	for _, m := range d.musts[must] {
-		out, ok = d.with(out, m.look, d.step(1+int(m.look), m.at, cut, holds))
+		out, ok = d.with(out, m.look, d.step(1+int(m.look), m.at, letter, holds))
 		if !ok {
 			return 0, false
 		}

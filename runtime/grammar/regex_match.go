@@ -9,7 +9,7 @@ import (
 // much the grammar is refused when it is written.
 func (b *builder) matches(text, s string, wide bool) bool {
 	p, err := b.progOf("", text, wide)
-	if err == nil && b.work > productWork {
+	if err == nil && b.spent > productWork {
 		err = refuse("", "to match its constants against its expressions takes too long")
 	}
 	if err != nil {
@@ -23,7 +23,7 @@ func (b *builder) matches(text, s string, wide bool) bool {
 	}
 	prog := p.prog
 	m := textMatcher{Prog: prog, mark: make([]int, len(prog.Inst))}
-	defer func() { b.work += m.work }()
+	defer func() { b.expend(m.work) }()
 	for at := 0; ; {
 		m.round++
 		m.pcs = m.pcs[:0]
@@ -49,18 +49,12 @@ func (b *builder) matches(text, s string, wide bool) bool {
 // matchesLooking is matches of an expression with look-around.
 func (b *builder) matchesLooking(p *pattern, s string) (ok bool) {
 	defer func() {
-		switch over := recover().(type) {
-		case nil:
-		case *Error:
-			if b.refused == nil {
-				b.refused = over
-			}
-		default:
-			panic(over)
+		if over := refusal(recover()); over != nil && b.refused == nil {
+			b.refused = over
 		}
 	}()
 	if p.whole == nil {
-		p.whole = newDFA(b, p, cutsIn(p.cutsOf()))
+		p.whole = newDFA(b, p, newAlphabet(b.meter, []*pattern{p}))
 	}
 	return p.whole.has(s)
 }

@@ -6,27 +6,37 @@ import (
 )
 
 // texts are the JSON strings that expressions of ECMA-262 match, all of want and none of unwanted,
-// of least to most characters (most < 0: without end). It is the product of the expressions'
-// deterministic automata, whose states are made as they are met.
+// of least to most characters (most < 0: without end). They are read by the product of the
+// expressions' deterministic automata, whose states are made as they are met.
 type texts struct {
 	want, unwanted []string
 	asked          []string // that may match or not, which sets tells
 	least, most    int
-	// Where mod is more than 0 the number of characters leaves rest when divided by it: texts of
+	// Where mod is more than 0, the number of characters leaves rest when divided by it: texts of
 	// other remainders are other texts.
 	mod, rest int
 }
 
-// mostProduct is how many states such a product has at most, and productWork how often instructions
-// may be asked what they read by all products of a grammar: some tenths of a second.
+// mostProduct bounds the states of such a product, productBytes what it takes, and productWork the
+// steps that all products of a grammar take. Beyond them a keyword is not supported; the limits of a
+// compilation are larger. mostTogether bounds the expressions of a product.
 const (
-	mostProduct = 8_000
-	productWork = 1 << 25
-	// mostTogether is how many expressions it has.
+	mostProduct  = 8_000
+	productBytes = 12 << 20
+	productWork  = 8 << 20
 	mostTogether = 64
 )
 
-// product writes the strings of several expressions.
+// tooManyStates is how products that exceed these bounds are refused.
+const tooManyStates = "its expressions have too many states together, which is not supported"
+
+// expend counts steps of matching expressions.
+func (b *builder) expend(n int) {
+	b.spent += n
+	b.meter.work(n)
+}
+
+// product returns the strings of several expressions.
 func (b *builder) product(path string, t texts) (expr, error) {
 	p, err := b.productOf(path, t)
 	if err != nil {
@@ -42,45 +52,38 @@ func (b *builder) product(path string, t texts) (expr, error) {
 }
 
 func (b *builder) productOf(path string, t texts) (*product, error) {
-	p := &product{b: b, texts: t, at: map[string]int32{}}
-	for i, text := range slices.Concat(t.want, t.unwanted, t.asked) {
-		read, err := b.progOf(path, text, i >= len(t.want) && i < len(t.want)+len(t.unwanted))
+	p := &product{b: b, texts: t, at: map[string]int32{}, read: map[string]expr{}, unwantedFrom: len(t.want),
+		askedFrom: len(t.want) + len(t.unwanted)}
+	all := slices.Concat(t.want, t.unwanted, t.asked)
+	if len(all) > mostTogether {
+		return nil, refuse(path, "more than %d expressions must hold together, which is not supported", mostTogether)
+	}
+	for i, text := range all {
+		read, err := b.progOf(path, text, i >= p.unwantedFrom && i < p.askedFrom)
 		if err != nil {
 			return nil, err
 		}
-		p.patterns, p.unwantedFrom, p.askedFrom = append(p.patterns, read), len(t.want), len(t.want)+
-			len(t.unwanted)
-		p.cuts = append(p.cuts, read.cutsOf()...)
-		if i > mostTogether {
-			return nil, refuse(path, "more than %d expressions must hold together, which is not supported",
-				mostTogether)
-		}
+		p.patterns = append(p.patterns, read)
 	}
-	p.cuts = cutsIn(p.cuts)
 	return p, nil
 }
 
-// cutsIn are cuts in order, with those at which characters that are none begin and end.
-func cutsIn(cuts []rune) []rune {
-	cuts = append(cuts, 0, 0xD800, 0xE000)
-	slices.Sort(cuts)
-	return slices.Compact(cuts)
-}
-
-// take counts what the product takes while it is written, and drop gives that back.
-func (p *product) take(n int) {
-	p.taken += int64(n)
-	if err := p.b.budget.take(int64(n)); err != nil {
-		panic(err)
-	}
-}
-
-func (p *product) drop() {
-	p.b.budget.give(p.taken)
-	for _, d := range p.each {
-		d.drop()
-	}
-	p.taken, p.each, p.at, p.todo = 0, nil, map[string]int32{}, nil
+// product is the product of the automata of some expressions.
+type product struct {
+	texts
+	b            *builder
+	patterns     []*pattern
+	unwantedFrom int
+	askedFrom    int
+	letters      *alphabet
+	each         []*dfa // by expression
+	at           map[string]int32
+	read         map[string]expr // by classes of characters
+	todo         []position
+	next         position // after a step, until it is kept
+	key          []byte
+	taken        int   // bytes
+	before       int64 // bytes of the compilation when the product was begun
 }
 
 // position is a state of a product: the number of each expression's threads.
@@ -90,23 +93,26 @@ type position struct {
 	state int32
 }
 
-type product struct {
-	texts
-	b            *builder
-	patterns     []*pattern
-	unwantedFrom int
-	askedFrom    int
-	cuts         []rune // the first characters of ranges that no expression parts
-	each         []*dfa // by expression
-	at           map[string]int32
-	todo         []position
-	taken        int64 // bytes
+// take counts bytes of the product while it is written, and drop returns them.
+func (p *product) take(n int) {
+	p.taken += n
+	p.b.meter.take(n)
 }
 
-// begin is the position before a text.
+func (p *product) drop() {
+	p.b.meter.give(p.taken)
+	for _, d := range p.each {
+		d.drop()
+	}
+	p.taken, p.each, p.at, p.todo, p.read = 0, nil, map[string]int32{}, nil, map[string]expr{}
+}
+
+// begin returns the position before a text.
 func (p *product) begin() (s position) {
+	p.before = p.b.meter.used
+	p.letters = newAlphabet(p.b.meter, p.patterns)
 	for _, x := range p.patterns {
-		d := newDFA(p.b, x, p.cuts)
+		d := newDFA(p.b, x, p.letters)
 		p.each = append(p.each, d)
 		s.each = append(s.each, d.start())
 	}
@@ -118,15 +124,20 @@ func (p *product) write(first, last int32) {
 	for len(p.todo) > 0 {
 		s := p.todo[len(p.todo)-1]
 		p.todo = p.todo[:len(p.todo)-1]
-		if len(p.at) > mostProduct || p.b.work > productWork {
-			panic(refuse("", "its expressions have too many states together, which is not supported"))
+		if p.over(len(p.at)) {
+			panic(refuse("", tooManyStates))
 		}
 		p.expand(s, last)
 	}
 }
 
-// over tells whether a text may end at a position.
-func (p *product) over(s position) bool {
+// over reports whether a product with so many states is not supported.
+func (p *product) over(states int) bool {
+	return states > mostProduct || p.b.spent > productWork || p.b.meter.used-p.before > productBytes
+}
+
+// ends reports whether a text may end at a position.
+func (p *product) ends(s position) bool {
 	ok := s.count >= p.least && (p.mod == 0 || s.count%p.mod == p.rest)
 	for i, t := range s.each[:p.askedFrom] {
 		ok = ok && p.each[i].matches(t) == (i < p.unwantedFrom)
@@ -134,54 +145,64 @@ func (p *product) over(s position) bool {
 	return ok
 }
 
-// steps calls yield with the position behind each range of characters, but for those behind which
-// no text ends.
-func (p *product) steps(s position, yield func(runeRange, position)) {
+// steps calls yield with the position after each class of characters, but for those after which no
+// text ends. The position is valid until yield returns.
+func (p *product) steps(s position, yield func(letter int, next position)) {
 	if p.most >= 0 && s.count >= p.most {
 		return
 	}
-	p.b.work += len(p.cuts) * len(s.each)
-	for i, lo := range p.cuts {
-		hi := anyRune[1].hi
-		if i+1 < len(p.cuts) {
-			hi = p.cuts[i+1] - 1
-		}
-		if lo == 0xD800 || lo > hi {
-			continue
-		}
-		next := position{count: p.counted(s.count + 1)}
+	p.b.expend(len(p.letters.sets) * len(s.each))
+	for letter := range p.letters.sets {
+		p.next.count, p.next.each = p.counted(s.count+1), p.next.each[:0]
 		dead := false
 		for j, t := range s.each {
 			d := p.each[j]
-			to := d.next(t, int32(i))
+			to := d.next(t, int32(letter))
 			dead = dead || j < p.unwantedFrom && d.dead(to) || j >= p.unwantedFrom && j < p.askedFrom && d.sure(to)
-			next.each = append(next.each, to)
+			p.next.each = append(p.next.each, to)
 		}
 		if !dead {
-			yield(runeRange{lo, hi}, next)
+			yield(letter, p.next)
 		}
 	}
 }
 
 func (p *product) expand(s position, last int32) {
-	if p.over(s) {
+	if p.ends(s) {
 		p.b.eps(s.state, last)
 	}
-	ways := map[int32]runes{}
+	ways := map[int32][]byte{} // the classes that lead to each state
 	var order []int32
-	p.steps(s, func(r runeRange, next position) {
+	p.steps(s, func(letter int, next position) {
 		to := p.state(next)
 		if ways[to] == nil {
 			order = append(order, to)
 		}
-		ways[to] = append(ways[to], r)
+		ways[to] = binary.AppendUvarint(ways[to], uint64(letter))
 	})
 	for _, to := range order {
-		p.b.write(inString(ways[to].inOrder()), s.state, to)
+		p.b.write(p.reading(ways[to]), s.state, to)
 	}
 }
 
-// inhabited tells whether there is a text.
+// reading returns what reads a character of some classes, which are encoded as varints.
+func (p *product) reading(letters []byte) expr {
+	e, met := p.read[string(letters)]
+	if !met {
+		var r runes
+		for rest := letters; len(rest) > 0; {
+			letter, n := binary.Uvarint(rest)
+			rest = rest[n:]
+			r = append(r, p.letters.sets[letter]...)
+		}
+		p.take(entryCost + len(letters) + 8*len(r))
+		e = inString(r.inOrder())
+		p.read[string(letters)] = e
+	}
+	return e
+}
+
+// inhabited reports whether there is a text.
 func (b *builder) inhabited(path string, t texts) (ok bool, err error) {
 	err = b.visit(path, t, func(*product, position) bool {
 		ok = true
@@ -190,7 +211,7 @@ func (b *builder) inhabited(path string, t texts) (ok bool, err error) {
 	return ok, err
 }
 
-// sets are the sets of expressions that were asked for, by bits, which match a text together.
+// sets returns the sets of expressions that were asked for, by bits, which match a text together.
 func (b *builder) sets(path string, t texts) (out []uint64, err error) {
 	err = b.visit(path, t, func(p *product, s position) bool {
 		set := uint64(0)
@@ -208,7 +229,7 @@ func (b *builder) sets(path string, t texts) (out []uint64, err error) {
 	return out, err
 }
 
-// visit calls yield with the positions of a product at which a text may end, until it says no.
+// visit calls yield with the positions of a product at which a text may end, until it returns false.
 func (b *builder) visit(path string, t texts, yield func(*product, position) bool) (err error) {
 	p, err := b.productOf(path, t)
 	if err != nil {
@@ -216,37 +237,36 @@ func (b *builder) visit(path string, t texts, yield func(*product, position) boo
 	}
 	defer func() {
 		p.drop()
-		switch over := recover().(type) {
-		case nil:
-		case *Error:
+		if over := refusal(recover()); over != nil {
 			err = refuse(path, "%s", over.Message)
-		default:
-			panic(over)
 		}
 	}()
-	todo := []position{p.begin()}
 	met := map[string]bool{}
-	for len(todo) > 0 {
-		s := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
-		key := string(s.key())
-		if met[key] {
-			continue
+	meet := func(s position) {
+		p.key = s.appendKey(p.key[:0])
+		if met[string(p.key)] {
+			return
 		}
-		met[key] = true
-		p.take(64 + len(key))
-		if len(met) > mostProduct || b.work > productWork {
-			return refuse(path, "its expressions have too many states together, which is not supported")
+		p.take(entryCost + 4*len(s.each) + len(p.key))
+		met[string(p.key)] = true
+		s.each = slices.Clone(s.each)
+		p.todo = append(p.todo, s)
+	}
+	for meet(p.begin()); len(p.todo) > 0; {
+		s := p.todo[len(p.todo)-1]
+		p.todo = p.todo[:len(p.todo)-1]
+		if p.over(len(met)) {
+			return refuse(path, tooManyStates)
 		}
-		if p.over(s) && !yield(p, s) {
+		if p.ends(s) && !yield(p, s) {
 			return nil
 		}
-		p.steps(s, func(_ runeRange, next position) { todo = append(todo, next) })
+		p.steps(s, func(_ int, next position) { meet(next) })
 	}
 	return nil
 }
 
-// counted is a number of characters as far as it matters.
+// counted returns a number of characters as far as it matters.
 func (p *product) counted(n int) int {
 	switch {
 	case p.most >= 0:
@@ -260,8 +280,8 @@ func (p *product) counted(n int) int {
 	return n
 }
 
-// key tells positions apart.
-func (s *position) key() (key []byte) {
+// appendKey appends what tells positions from each other.
+func (s *position) appendKey(key []byte) []byte {
 	for _, t := range s.each {
 		key = binary.AppendUvarint(key, uint64(t))
 	}
@@ -270,13 +290,13 @@ func (s *position) key() (key []byte) {
 
 // state finds or makes the state of a position.
 func (p *product) state(s position) int32 {
-	key := s.key()
-	at, ok := p.at[string(key)]
+	p.key = s.appendKey(p.key[:0])
+	at, ok := p.at[string(p.key)]
 	if !ok {
-		p.take(128 + 4*len(s.each) + len(key))
+		p.take(entryCost + 4*len(s.each) + len(p.key))
 		at = p.b.state()
-		p.at[string(key)] = at
-		s.state = at
+		p.at[string(p.key)] = at
+		s.state, s.each = at, slices.Clone(s.each)
 		p.todo = append(p.todo, s)
 	}
 	return at

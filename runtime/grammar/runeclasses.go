@@ -145,6 +145,7 @@ func (b *builder) wholeClasses(s *pstate, to int32) (c classes) {
 		return classes{}
 	}
 	there, elsewhere := w.there.inOrder(), w.elsewhere.inOrder()
+	b.meter.work(len(runesByClass().blocks))
 	var missing classes
 	i, j := 0, 0
 	for _, x := range runesByClass().blocks {
@@ -175,6 +176,7 @@ type runeWays struct {
 
 // follow reads the bytes behind the first of a character, of which so many are left.
 func (w *runeWays) follow(at int32, begun rune, left int) {
+	w.b.meter.work(1)
 	lo, hi := begun<<(6*left), (begun+1)<<(6*left)-1
 	if to, ok := w.b.allLead(at, left); ok {
 		w.add(to == w.to, lo, hi)

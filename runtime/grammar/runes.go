@@ -3,24 +3,72 @@ package grammar
 import "strings"
 
 // runeWriter writes characters as the bytes of their encodings. Ranges that go on alike share the
-// states behind their first bytes: a class such as \p{L} has 650 ranges and some 150 states.
+// states after their first bytes: a class such as \p{L} has 650 ranges and some 150 states.
 type runeWriter struct {
 	b  *builder
 	to int32
-	at map[string]int32 // states by what is read from them on
 }
 
+// tail identifies a state inside of a character: what is read from it on, and where that leads.
+type tail struct {
+	to, inside int32
+	reads      string
+}
+
+// mostInlined is from how many ranges on a class of characters is an automaton of its own, which
+// all places call that read the class.
+const mostInlined = 24
+
+// writeRunes makes ways from one state to the other that read one of the characters.
 func (b *builder) writeRunes(r runes, from, to int32) {
 	b.noteRunes(r)
-	var all [][]byteRange
+	if len(r) < mostInlined || from == to {
+		w := runeWriter{b: b, to: to}
+		w.ways(b.encodings(r), from)
+		return
+	}
+	b.grow(wayCost)
+	b.states[from].calls = append(b.states[from].calls, callEdge{b.class(r), to})
+}
+
+// encodings returns the byte ranges of the characters, in their order.
+func (b *builder) encodings(r runes) (all [][]byteRange) {
 	for _, x := range r {
 		utf8Ranges(x.lo, x.hi, func(seq []byteRange) { all = append(all, seq) })
 	}
-	w := runeWriter{b: b, to: to, at: map[string]int32{}}
-	w.ways(all, from)
+	b.meter.work(8 * len(all))
+	return all
 }
 
-// ways makes those out of a state that spell the sequences, which are in the order of the
+// class returns the start of the automaton of some characters.
+func (b *builder) class(r runes) int32 {
+	b.meter.work(len(r))
+	key := r.hash()
+	start, met := b.classes[key]
+	if !met {
+		start = b.state()
+		end := b.state()
+		b.states[end].final = true
+		if b.classes == nil {
+			b.classes = map[uint64]int32{}
+		}
+		b.classes[key] = start
+		w := runeWriter{b: b, to: end}
+		w.ways(b.encodings(r), start)
+	}
+	return start
+}
+
+// hash returns a number that tells sets of characters from each other.
+func (r runes) hash() uint64 {
+	h := uint64(len(r))
+	for _, x := range r {
+		h = mixed(h ^ uint64(x.lo)<<32 ^ uint64(x.hi))
+	}
+	return h
+}
+
+// ways makes those out of a state that read the sequences, which are in the order of the
 // characters: two of them begin with the same range or with ranges that have no byte in common.
 func (w *runeWriter) ways(all [][]byteRange, from int32) {
 	last, lastTo := byteRange{}, int32(-1)
@@ -54,17 +102,22 @@ func (w *runeWriter) ways(all [][]byteRange, from int32) {
 
 // state finds or makes the one from which the sequences are read.
 func (w *runeWriter) state(all [][]byteRange) int32 {
-	var key strings.Builder
+	var reads strings.Builder
 	for _, seq := range all {
-		key.WriteByte(byte(len(seq)))
+		reads.WriteByte(byte(len(seq)))
 		for _, r := range seq {
-			key.Write([]byte{r.lo, r.hi})
+			reads.Write([]byte{r.lo, r.hi})
 		}
 	}
-	at, met := w.at[key.String()]
+	key := tail{w.to, w.b.inside, reads.String()}
+	at, met := w.b.tails[key]
 	if !met {
 		at = w.b.state()
-		w.at[key.String()] = at
+		w.b.meter.take(entryCost + reads.Len())
+		if w.b.tails == nil {
+			w.b.tails = map[tail]int32{}
+		}
+		w.b.tails[key] = at
 		w.ways(all, at)
 	}
 	return at

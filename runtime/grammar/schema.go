@@ -1,6 +1,7 @@
 package grammar
 
 import (
+	"context"
 	"strconv"
 	"strings"
 )
@@ -10,13 +11,17 @@ import (
 // properties, additional ones last. What is not supported is refused by the path of its keyword;
 // keywords that only describe are passed over, as are formats that are not known.
 func FromSchema(schema []byte) (*Grammar, error) {
-	b := newBudget()
-	root, err := parseValue(schema, b)
+	return NewMeter(context.Background(), Limits{}).FromSchema(schema)
+}
+
+// FromSchema is the function FromSchema within the limits of the Meter.
+func (m *Meter) FromSchema(schema []byte) (*Grammar, error) {
+	m.begin()
+	root, err := readSchema(schema, m)
 	if err != nil {
 		return nil, err
 	}
-	settle(root)
-	c := &compiler{builder: newBuilder(b), root: root, at: map[string]ruleID{}, leaves: map[string]ruleID{}}
+	c := newCompiler(newBuilder(m), root)
 	g, err := c.grammar("")
 	if err != nil {
 		return nil, c.where(err)
@@ -36,14 +41,16 @@ func AnyObject() *Grammar {
 // compiler writes the rules of a schema, one for each of its parts, named by its path.
 type compiler struct {
 	*builder
-	root *value
-	at   map[string]ruleID
+	root   *value
+	at     map[string]ruleID
+	inWork string // the path of the schema whose rule is being made
 	// leaves are the rules of leafKey.
 	leaves map[string]ruleID
 	todo   []string
 	made   int               // schemas that were made by merging, under names of their own in place of a path
 	merges int               // values in all that were merged
 	flats  int               // parts of schemas that were flattened
+	within map[*value]bool   // schemas that are being flattened
 	wides  map[*value]*value // of schemas, as of widened
 	denied int               // schemas of which it was asked what they do not allow
 	told   bool              // what formats do not allow is said, too: schemas of a oneOf are told apart
@@ -59,6 +66,10 @@ type compiler struct {
 	none *Error
 }
 
+func newCompiler(b *builder, root *value) *compiler {
+	return &compiler{builder: b, root: root, at: map[string]ruleID{}, leaves: map[string]ruleID{}}
+}
+
 func (c *compiler) grammar(path string) (*Grammar, error) {
 	e, err := c.rules(path)
 	if err != nil {
@@ -71,11 +82,20 @@ func (c *compiler) grammar(path string) (*Grammar, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Grammar{program: p}, nil
+	return newGrammar(p, c.meter), nil
 }
 
-// rules defines the rule of the schema at a path and all that it refers to.
-func (c *compiler) rules(path string) (call, error) {
+// rules defines the rule of the schema at a path and those of all schemas that it refers to.
+func (c *compiler) rules(path string) (root call, err error) {
+	c.inWork = path
+	err = guard(func() (err error) {
+		root, err = c.allRules(path)
+		return err
+	}, func() string { return show(c.inWork) })
+	return root, err
+}
+
+func (c *compiler) allRules(path string) (call, error) {
 	if _, err := c.find(path); err != nil {
 		return call{}, err
 	}
@@ -86,6 +106,7 @@ func (c *compiler) rules(path string) (call, error) {
 	for len(c.todo) > 0 {
 		path := c.todo[len(c.todo)-1]
 		c.todo = c.todo[:len(c.todo)-1]
+		c.inWork = path
 		s, err := c.find(path)
 		if err != nil {
 			return call{}, err
@@ -99,7 +120,7 @@ func (c *compiler) rules(path string) (call, error) {
 	return root, nil
 }
 
-// refer is the rule of the schema at a path, which is written in its time.
+// refer returns the rule of the schema at a path, which is defined later.
 func (c *compiler) refer(path string) (call, error) {
 	if r, ok := c.at[path]; ok {
 		return call{r}, nil
@@ -110,14 +131,12 @@ func (c *compiler) refer(path string) (call, error) {
 	}
 	key := leafKey(s)
 	if r, ok := c.leaves[key]; ok && key != "" {
+		c.meter.take(entryCost + len(path))
 		c.at[path] = r
 		return call{r}, nil
 	}
 	visible := c.visible(show(path))
-	if err := c.budget.take(256); err != nil {
-		err.Path = visible
-		return call{}, err
-	}
+	c.meter.take(2*entryCost + 3*len(path) + len(visible) + len(key))
 	r := c.rule(visible)
 	c.at[path] = r
 	if c.leaves[key] = r; len(c.leaves) > 1<<16 {
@@ -153,6 +172,7 @@ func show(path string) string { return "#" + path }
 
 // find is the schema at a path: a JSON pointer into the root, or into a merged one.
 func (c *compiler) find(path string) (*value, error) {
+	c.meter.work(len(path) / 4)
 	v := c.root
 	rest := path
 	if strings.HasPrefix(path, "!") {

@@ -270,6 +270,8 @@ func (u *uniqueWriter) state(p uniquePlace) int32 {
 		return at
 	}
 	at := u.b.state()
+	u.b.meter.take(2 * entryCost)
+	u.b.meter.work(len(u.list))
 	u.at[p] = at
 	last := len(u.list)
 	if last > mostFanned && p.from < last {

@@ -99,7 +99,7 @@ func (c *compiler) resolve(key string, r *value, path string) (string, error) {
 	}
 	if c.anchors == nil {
 		c.anchors, c.twice = map[string]string{}, map[string]bool{}
-		c.noteAnchors(c.root, "")
+		c.noteAnchors(c.root, nil)
 	}
 	switch {
 	case key == "$dynamicRef" && c.twice[ref], key == "$recursiveRef" && c.inner:
@@ -122,24 +122,27 @@ func (c *compiler) resolve(key string, r *value, path string) (string, error) {
 }
 
 // noteAnchors finds the names of places in the schema, once; the first of equal ones holds.
-func (c *compiler) noteAnchors(v *value, path string) {
+func (c *compiler) noteAnchors(v *value, at *trail) {
+	c.meter.work(4)
 	for _, key := range []string{"$anchor", "$dynamicAnchor"} {
 		if a := v.get(key); a != nil && a.kind == kindString {
 			if _, met := c.anchors[a.text]; met {
 				c.twice[a.text] = true
 			} else {
+				path := at.path()
+				c.meter.take(entryCost + len(path))
 				c.anchors[a.text] = path
 			}
 		}
 	}
-	if id := v.get("$id"); path != "" && id != nil && id.kind == kindString {
+	if id := v.get("$id"); at != nil && id != nil && id.kind == kindString {
 		c.inner = true
 	}
 	for _, m := range v.members {
-		c.noteAnchors(m.value, path+"/"+escapePointer(m.name))
+		c.noteAnchors(m.value, &trail{at, m.name})
 	}
 	for i, x := range v.list {
-		c.noteAnchors(x, path+"/"+itoa(i))
+		c.noteAnchors(x, &trail{at, itoa(i)})
 	}
 }
 
@@ -188,12 +191,20 @@ func (c *compiler) choices(s *value, path string) (expr, bool, error) {
 		}
 	}
 	var out choice
+	met := map[ruleID]bool{}
 	for i, x := range list.list {
 		at := path + "/" + key + "/" + itoa(i)
 		var e expr
 		var err error
 		if rest == nil {
-			e, err = c.refer(at)
+			if key := leafKey(x); key != "" {
+				if r, known := c.leaves[key]; known && met[r] {
+					continue // it is equal to an alternative before it
+				}
+			}
+			var r call
+			r, err = c.refer(at)
+			met[r.rule], e = true, r
 		} else {
 			e, err = c.merged(path, located{rest, path}, located{x, at})
 		}
@@ -249,7 +260,9 @@ func (c *compiler) constants(s *value, path string) (expr, bool, error) {
 			holds = n.none() || ok && n.holds(r)
 		}
 		if holds && x.hasType(names) {
-			w = append(w, string(x.write(nil)))
+			text := string(x.write(nil))
+			c.meter.take(16 + len(text))
+			w = append(w, text)
 		}
 	}
 	return w, true, nil

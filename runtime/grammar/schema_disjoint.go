@@ -39,6 +39,7 @@ func (c *compiler) disjoint(a, b *value, depth int) bool {
 		return false
 	}
 	ka, kb := constantsOf(a), constantsOf(b)
+	c.meter.work(64 + 4*len(ka)*max(1, len(kb)))
 	if ka != nil && kb != nil {
 		return !slices.ContainsFunc(ka, func(x *value) bool { return slices.ContainsFunc(kb, x.equal) })
 	}
@@ -102,6 +103,7 @@ func (c *compiler) eachDisjoint(a, b *value, depth int) bool {
 
 // typesOf are the types of a schema as far as they are known, its alternatives considered.
 func (c *compiler) typesOf(s *value, depth int) []string {
+	c.meter.work(32)
 	all, err := types(s, "")
 	if err != nil {
 		return typeNames

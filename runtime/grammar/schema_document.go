@@ -6,11 +6,12 @@ import (
 	"strings"
 )
 
-// document is a schema as it was sent, whose places have addresses of their own where $id says so
-// (JSON Schema Core 2020-12, section 8.2). Before it is compiled every reference by an address is
-// written as one by its place.
+// document is a schema as it was sent. Its places have addresses of their own where $id says so
+// (JSON Schema Core 2020-12, section 8.2). Before it is compiled, each reference by an address is
+// rewritten as one by a JSON pointer, and common misspellings are corrected (normalize).
 type document struct {
-	root *value
+	root  *value
+	meter *Meter
 	// places are paths by addresses without a fragment, and anchors by addresses with one.
 	places, anchors map[string]string
 	old             bool // draft 4 or older: addresses are called id
@@ -23,43 +24,112 @@ var (
 	data  = []string{"const", "enum", "default", "examples", "example", "required", "dependentRequired"}
 )
 
-// settle rewrites references by address, and types that may be null by OpenAPI's keyword: only
-// where the document does not say that it is JSON Schema, which has no such keyword.
-func settle(root *value) {
-	d := &document{root: root, places: map[string]string{}, anchors: map[string]string{}, nullable: true}
+// trail is the way to a place of a document. The zero pointer is the root.
+type trail struct {
+	up   *trail
+	name string
+}
+
+// path returns the trail as a JSON pointer.
+func (t *trail) path() string {
+	var names []string
+	for ; t != nil; t = t.up {
+		names = append(names, escapePointer(t.name))
+	}
+	if names == nil {
+		return ""
+	}
+	slices.Reverse(names)
+	return "/" + strings.Join(names, "/")
+}
+
+// readSchema parses a schema and settles it.
+func readSchema(text []byte, m *Meter) (*value, error) {
+	root, err := parseValue(text, m)
+	if err != nil {
+		return nil, err
+	}
+	return root, guard(func() error {
+		settle(root, m)
+		return nil
+	}, nil)
+}
+
+// settle normalizes the schemas of a document and rewrites references by address. Types may be null
+// by OpenAPI's keyword only where the document does not declare itself as JSON Schema, which has no
+// such keyword.
+func settle(root *value, m *Meter) {
+	d := &document{root: root, meter: m, places: map[string]string{}, anchors: map[string]string{}, nullable: true}
 	if s := root.get("$schema"); s != nil {
 		d.nullable = !strings.Contains(s.text, "json-schema.org")
 		d.old = strings.Contains(s.text, "draft-04") || strings.Contains(s.text, "draft-03")
 	}
-	d.each(root, "", &url.URL{}, false, d.note)
-	d.each(root, "", &url.URL{}, false, d.rewrite)
+	d.each(root, nil, &url.URL{}, false, func(v *value, at *trail, base *url.URL) {
+		normalize(v)
+		d.note(v, at, base)
+	})
+	d.each(root, nil, &url.URL{}, false, d.rewrite)
 }
 
-// each calls do for the schemas of a document with their paths and the address that theirs are
+// each calls do for the schemas of a document with their places and the address that theirs are
 // relative to; names tells that v is no schema but has schemas by names.
-func (d *document) each(v *value, path string, base *url.URL, names bool, do func(*value, string, *url.URL)) {
+func (d *document) each(v *value, at *trail, base *url.URL, names bool, do func(*value, *trail, *url.URL)) {
+	d.meter.work(4 + len(v.members) + len(v.list))
 	if v.kind == kindObject && !names {
 		if id := d.address(v); id != nil {
 			base = base.ResolveReference(id)
+			d.meter.work(len(id.Path))
 		}
-		do(v, path, base)
+		do(v, at, base)
 	}
 	for _, m := range v.members {
 		if !names && slices.Contains(data, m.name) {
 			continue
 		}
 		if m.value.kind == kindObject || m.value.kind == kindArray {
-			d.each(m.value, path+"/"+escapePointer(m.name), base, !names && slices.Contains(named, m.name), do)
+			d.each(m.value, &trail{at, m.name}, base, !names && slices.Contains(named, m.name), do)
 		}
 	}
 	for i, x := range v.list {
 		if x.kind == kindObject || x.kind == kindArray {
-			d.each(x, path+"/"+itoa(i), base, false, do)
+			d.each(x, &trail{at, itoa(i)}, base, false, do)
 		}
 	}
 }
 
-// address is the one that a schema gives itself; nil where it has none.
+// normalize corrects what clients commonly send in place of a schema: a keyword that is null counts
+// as missing, but for const and default, and types may be written in capitals, as Gemini's API has
+// them; TYPE_UNSPECIFIED is no type.
+func normalize(v *value) {
+	v.members = slices.DeleteFunc(v.members, func(m member) bool {
+		return m.value.kind == kindNull && m.name != "const" && m.name != "default" && m.name != "example" ||
+			m.name == "type" && m.value.text == "TYPE_UNSPECIFIED"
+	})
+	for i, m := range v.members {
+		if m.name != "type" {
+			continue
+		}
+		if m.value.kind != kindArray {
+			v.members[i].value = typeNamed(m.value)
+			continue
+		}
+		for j, x := range m.value.list {
+			m.value.list[j] = typeNamed(x)
+		}
+	}
+}
+
+// typeNamed returns the name of a type in the letters that JSON Schema has for it. Other values
+// stay as they are.
+func typeNamed(x *value) *value {
+	name := strings.ToLower(x.text)
+	if x.kind != kindString || name == x.text || !contains(typeNames, name) {
+		return x
+	}
+	return &value{kind: kindString, text: name}
+}
+
+// address returns the one that a schema gives itself; nil where it has none.
 func (d *document) address(v *value) *url.URL {
 	id := v.get("$id")
 	if id == nil && d.old {
@@ -76,14 +146,16 @@ func (d *document) address(v *value) *url.URL {
 	return u
 }
 
-// note writes down the addresses of a schema: the first of equal ones holds.
-func (d *document) note(v *value, path string, base *url.URL) {
+// note records the addresses of a schema: the first of equal ones holds.
+func (d *document) note(v *value, at *trail, base *url.URL) {
 	add := func(to map[string]string, name string) {
 		if _, met := to[name]; !met {
+			path := at.path()
+			d.meter.take(entryCost + len(name) + len(path))
 			to[name] = path
 		}
 	}
-	if path == "" || d.address(v) != nil {
+	if at == nil || d.address(v) != nil {
 		add(d.places, base.String())
 	}
 	for _, key := range []string{"$anchor", "$dynamicAnchor", "$id", "id"} {
@@ -103,28 +175,35 @@ func (d *document) note(v *value, path string, base *url.URL) {
 }
 
 // rewrite gives a schema references by places, and null where OpenAPI's keyword adds it.
-func (d *document) rewrite(v *value, path string, base *url.URL) {
-	if r := v.get("$ref"); r != nil && r.kind == kindString {
-		if at, ok := d.place(r.text, base); ok {
-			r.text = "#" + strings.ReplaceAll(at, "%", "%25")
+func (d *document) rewrite(v *value, _ *trail, base *url.URL) {
+	for i, m := range v.members {
+		switch {
+		case m.name == "$ref" && m.value.kind == kindString:
+			d.meter.work(len(m.value.text))
+			if at, ok := d.place(m.value.text, base); ok {
+				text := "#" + strings.ReplaceAll(at, "%", "%25")
+				v.members[i].value = &value{kind: kindString, text: text}
+			}
+		case m.name == "type" && d.nullable && v.get("nullable").isTrue():
+			v.members[i].value = orNull(m.value)
 		}
-	}
-	t := v.get("type")
-	if t == nil || !d.nullable || !v.get("nullable").isTrue() {
-		return
-	}
-	null := &value{kind: kindString, text: "null"}
-	switch {
-	case t.kind == kindString && t.text != "null":
-		one := *t
-		*t = value{kind: kindArray, list: []*value{&one, null}}
-	case t.kind == kindArray && !slices.ContainsFunc(t.list, null.equal):
-		t.list = append(t.list, null)
 	}
 }
 
-// place is the path that a reference means; not ok where the document has no such place, or where
-// the reference says a path by itself.
+// orNull returns a type or a list of types with null added.
+func orNull(t *value) *value {
+	null := &value{kind: kindString, text: "null"}
+	switch {
+	case t.kind == kindString && t.text != "null":
+		return &value{kind: kindArray, list: []*value{t, null}}
+	case t.kind == kindArray && !slices.ContainsFunc(t.list, null.equal):
+		return &value{kind: kindArray, list: append(slices.Clone(t.list), null)}
+	}
+	return t
+}
+
+// place returns the path that a reference means; not ok where the document has no such place, or
+// where the reference is a path itself.
 func (d *document) place(ref string, base *url.URL) (string, bool) {
 	u, err := url.Parse(ref)
 	if err != nil {
@@ -150,7 +229,7 @@ func (d *document) place(ref string, base *url.URL) (string, bool) {
 	return fragment, d.at(fragment) != nil // written as if there were no $id
 }
 
-// at is what stands at a path; nil where there is nothing.
+// at returns the value at a path; nil where there is none.
 func (d *document) at(path string) *value {
 	v := d.root
 	for _, name := range strings.Split(path, "/")[1:] {

@@ -2,20 +2,33 @@ package grammar
 
 import "slices"
 
-// flat is a schema without $ref and allOf at its top, and with conditional keywords as
+// flat returns a schema without $ref and allOf at its top, and with conditional keywords as
 // alternatives: all that it allows is allowed by the schema, and some of that may be missing.
 func (c *compiler) flat(x located, depth int) (*value, error) { return c.flatten(x, depth, true) }
 
 // wide is flat without conditional keywords: it allows all that the schema does, and maybe more.
 func (c *compiler) wide(x located, depth int) (*value, error) { return c.flatten(x, depth, false) }
 
+// mostNested is how deep schemas may refer to others that hold for the same value.
+const mostNested = 256
+
 func (c *compiler) flatten(x located, depth int, conditions bool) (*value, error) {
-	if depth > 64 || c.flats > mostFlat {
+	switch s := x.schema; {
+	case s.kind != kindObject:
+		return s, nil
+	case c.within[s]:
 		return nil, refuse(show(x.path), "it refers to itself without end")
+	case depth > mostNested:
+		return nil, refuse(show(x.path), "$ref and allOf are nested more than %d levels deep", mostNested)
+	case c.flats > mostFlat:
+		return nil, refuse(show(x.path), "more than %d schemas must hold together", mostFlat)
 	}
-	if x.schema.kind != kindObject {
-		return x.schema, nil
+	if c.within == nil {
+		c.within = map[*value]bool{}
 	}
+	c.within[x.schema] = true
+	defer delete(c.within, x.schema)
+	c.meter.work(len(x.schema.members))
 	if !conditions {
 		return c.widened(x, depth)
 	}

@@ -13,9 +13,9 @@ type located struct {
 	path   string
 }
 
-// mostMerged is how many schemas one grammar may merge, which a cycle of allOf reaches; mostValues
-// how many values all that is merged has, and mostFlat how many parts of schemas may be looked at
-// for it. Merged schemas share their parts, so that few of them may be endless texts.
+// mostMerged is how many schemas one grammar may merge, mostValues how many values all that is
+// merged has, and mostFlat how many parts of schemas may be looked at for it. Merged schemas share
+// their parts, so that few of them may have long texts.
 const (
 	mostMerged = 2000
 	mostValues = 1 << 20
@@ -51,15 +51,18 @@ func (c *compiler) merged(path string, all ...located) (expr, error) {
 	if c.extra == nil {
 		c.extra, c.origin, c.alike = map[string]*value{}, map[string]string{}, map[string]string{}
 	}
-	if c.merges += sum.weight(mostValues); c.merges > mostValues {
+	weight := sum.weight(mostValues)
+	c.meter.work(weight)
+	if c.merges += weight; c.merges > mostValues {
 		return nil, refuse(show(path), "what it merges takes more than %d values", mostValues)
 	}
 	text := string(sum.write(nil))
+	c.meter.take(3*entryCost + len(text) + len(path))
 	if name, met := c.alike[text]; met {
 		return c.refer(name) // a schema that merges with what it is part of comes back to itself
 	}
 	if c.made++; c.made > mostMerged {
-		return nil, refuse(show(path), "it merges schemas without end")
+		return nil, refuse(show(path), "it merges more than %d schemas", mostMerged)
 	}
 	name := "!" + itoa(c.made)
 	c.extra[name], c.origin[name], c.alike[text] = sum, path, name
@@ -76,6 +79,8 @@ func (c *compiler) merge(a, b *value, path string) (*value, error) {
 	case a.kind != kindObject || b.kind != kindObject:
 		return nil, refuse(show(path), "a schema must be an object, true or false")
 	}
+	c.meter.take(valueCost + 24*(len(a.members)+len(b.members)))
+	c.meter.work(len(a.members) * len(b.members))
 	out := &value{kind: kindObject}
 	// Keywords that are not merged one by one.
 	apart := []string{"properties", "patternProperties", "additionalProperties"}
@@ -147,15 +152,39 @@ func (v *value) withTexts(more []member) *value {
 	return out
 }
 
-// both is the schema allOf of two; nil stands for one that allows all.
+// both returns the schema allOf of two; nil stands for one that allows all. Parts that are equal
+// are one, so that schemas that merge with what they are part of come back to themselves.
 func both(a, b *value) *value {
-	if b == nil || b.isTrue() {
+	if b == nil || b.isTrue() || a == b {
 		return a
 	}
 	if a == nil || a.isTrue() {
 		return b
 	}
-	return &value{kind: kindObject, members: []member{{"allOf", &value{kind: kindArray, list: []*value{a, b}}}}}
+	list := slices.Clone(together(a))
+	for _, x := range together(b) {
+		if !slices.ContainsFunc(list, func(y *value) bool { return x == y || x.sameRef(y) }) {
+			list = append(list, x)
+		}
+	}
+	if len(list) == 1 {
+		return list[0]
+	}
+	return object1("allOf", &value{kind: kindArray, list: list})
+}
+
+// together returns the parts of a schema that is nothing but an allOf; else the schema.
+func together(v *value) []*value {
+	if len(v.members) == 1 && v.members[0].name == "allOf" && len(v.members[0].value.list) > 0 {
+		return v.members[0].value.list
+	}
+	return []*value{v}
+}
+
+// sameRef reports whether two schemas are the same reference and nothing else.
+func (v *value) sameRef(w *value) bool {
+	return len(v.members) == 1 && len(w.members) == 1 && v.members[0].name == "$ref" &&
+		w.members[0].name == "$ref" && v.members[0].value.text == w.members[0].value.text
 }
 
 // conflicting are the keywords of which two that differ cannot both be said in one schema; what is
@@ -187,6 +216,7 @@ func (c *compiler) mergeKeyword(key string, a, b *value, path string) (*value, e
 		"maxContains":
 		return extreme(a, b, -1), nil
 	case "enum":
+		c.meter.take(2 * entryCost * len(b.list))
 		known := keysOf(b.list)
 		in := func(x *value) bool { return !known[x.key()] }
 		return &value{kind: kindArray, list: slices.DeleteFunc(slices.Clone(a.list), in)}, nil
@@ -228,6 +258,7 @@ func mergeTypes(a, b *value) *value {
 // crossed are the alternatives of both, each with each but for those that no value is in together:
 // chains of if and then by constants stay as long as they are.
 func (c *compiler) crossed(a, b *value, path string) (*value, error) {
+	c.meter.work(16 * len(a.list) * len(b.list))
 	if len(a.list)*len(b.list) > 16*mostMerged {
 		return nil, refuse(show(path)+"/anyOf", "its alternatives multiply to more than %d", mostMerged)
 	}
@@ -298,7 +329,9 @@ func extreme(a, b *value, sign int) *value {
 // where gives an error about a merged schema the path of the schema that it was made for.
 func (c *compiler) where(err error) error {
 	if e, ok := err.(*Error); ok {
-		return &Error{Path: c.visible(e.Path), Message: e.Message}
+		visible := *e
+		visible.Path = c.visible(e.Path)
+		return &visible
 	}
 	return err
 }

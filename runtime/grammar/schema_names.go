@@ -134,11 +134,13 @@ func (c *compiler) hasText(t texts, s string) bool {
 func (c *compiler) otherNames(props []property) expr {
 	root := &nameNode{}
 	for _, p := range props {
+		c.meter.take(valueCost * (1 + len(p.name)))
 		root.add(p.name)
 	}
+	others := c.textRest() // after a character with which no property goes on
 	return sequence{literal(`"`), automaton(func(b *builder, from, to int32) {
-		rest := b.state() // behind what no property begins with: any text, a free loop
-		b.write(star(stringChar()), rest, to)
+		rest := b.state()
+		b.write(others, rest, to)
 		root.write(b, rest, from, to)
 	}), literal(`"`)}
 }
@@ -164,8 +166,8 @@ func (n *nameNode) add(name string) {
 	n.name = true
 }
 
-// write makes ways for all texts that are no name of the trie, to rest behind what none begins
-// with.
+// write makes ways for all texts that are no name of the trie, and to rest after a character with
+// which none goes on.
 func (n *nameNode) write(b *builder, rest, from, to int32) {
 	if !n.name {
 		b.eps(from, to)

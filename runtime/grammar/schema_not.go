@@ -104,8 +104,9 @@ func (c *compiler) negated(x located, depth int) (*value, error) {
 		return nil, refuse(show(x.path), "a schema must be an object, true or false")
 	case depth > 64 || c.denied >= mostDenied:
 		c.partly = true
-		return nil, refuse(show(x.path), "it refers to itself without end")
+		return nil, refuse(show(x.path), "what it does not allow has too many parts")
 	}
+	c.meter.take(valueCost)
 	c.denied++
 	var out []*value
 	asserts := false

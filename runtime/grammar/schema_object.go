@@ -7,7 +7,12 @@ import (
 )
 
 // objectWriter makes the objects of a schema: its properties in their order, each where it is
-// required or chosen, then any number of additional ones.
+// required or chosen, then any number of additional members.
+//
+// An object of the answer has each property once at most. Additional names are free: where few
+// names are possible (at most mostListed), they count as properties and none repeats; where more
+// are, those that minProperties demands differ from each other, and a further one may repeat a
+// name, since an automaton cannot remember which were used.
 type objectWriter struct {
 	*compiler
 	path        string
@@ -15,9 +20,12 @@ type objectWriter struct {
 	extras      []extra
 	least, most int
 	names       nameRule
+	members     []expr // by property
+	any         expr   // an additional member
+	distinct    []expr // additional members whose names differ (nameClasses)
 }
 
-// property is a declared member of an object.
+// property is a member of an object by its name.
 type property struct {
 	name     string
 	value    expr
@@ -26,8 +34,9 @@ type property struct {
 
 // extra are members that are not declared: their names, and the value of each.
 type extra struct {
-	names texts
-	value expr
+	names  texts
+	others bool // names are any but those of the properties
+	value  expr
 }
 
 func (c *compiler) object(s *value, path string) (expr, error) {
@@ -50,41 +59,68 @@ func (c *compiler) object(s *value, path string) (expr, error) {
 	if err := w.additional(s, patterns); err != nil {
 		return nil, err
 	}
+	w.list()
 	free := len(w.extras) == 1 && len(w.extras[0].names.want)+len(w.extras[0].names.unwanted) == 0 &&
 		w.extras[0].names.least == 0 && w.extras[0].names.most < 0
 	if len(w.props) == 0 && free && w.least <= 1 {
 		return c.table(c.text(0, -1), w.extras[0].value, w.least, w.most), nil
 	}
-	required := 0
+	if err := w.check(); err != nil {
+		return nil, err
+	}
+	if err := w.prepare(); err != nil {
+		return nil, err
+	}
+	return automaton(w.write), nil
+}
+
+// places returns how many places there are by property and number of members, as far as these are
+// counted.
+func (w *objectWriter) places() (n int) {
+	for i := range len(w.props) + 1 {
+		n += min(i, max(w.least, w.most)) + 1
+	}
+	return n
+}
+
+// check refuses numbers of members that no object has or that are not counted, and drops those that
+// say nothing.
+func (w *objectWriter) check() error {
+	at := show(w.path)
+	required, possible := 0, 0
 	for _, p := range w.props {
 		if p.required {
 			required++
 		}
+		if _, never := p.value.(nothing); !never {
+			possible++
+		}
 	}
 	switch {
 	case w.most >= 0 && required > w.most:
-		return nil, unsatisfied(show(path)+"/maxProperties", "%d properties are required", required)
-	case w.least <= required && (w.most < 0 || len(w.extras) == 0 && w.most >= len(w.props)):
-		w.least, w.most = 0, -1 // it is so anyway
-	case (len(w.props)+1)*(max(w.least, w.most)+1) > 1<<14:
-		return nil, refuse(show(path), "minProperties and maxProperties are counted beside fewer properties only")
-	case len(w.extras) > 0 && w.least > required+mostDistinct:
-		return nil, refuse(show(path)+"/minProperties", "more than %d names of free choice are not told apart",
-			mostDistinct)
+		return unsatisfied(at+"/maxProperties", "%d properties are required", required)
+	case len(w.extras) == 0 && w.least > possible:
+		return unsatisfied(at+"/minProperties", "an object has at most %d members", possible)
+	case w.least <= required && (w.most < 0 || len(w.extras) == 0 && w.most >= possible):
+		w.least, w.most = 0, -1
+	case w.places() > mostPlacesCounted:
+		return refuse(at, "minProperties and maxProperties are not supported for so many properties")
+	case len(w.extras) > 0 && w.least > len(w.props)+mostDistinct:
+		return refuse(at+"/minProperties", "at most %d names of free choice are kept from being equal", mostDistinct)
 	}
-	// Rules are made before any is written.
-	w.space()
-	w.char()
-	w.text(0, -1)
-	return automaton(w.write), nil
+	return nil
 }
 
 const (
 	// mostPatterns is how many patternProperties an object has: names are told apart by all of
 	// them.
 	mostPatterns = 40
-	// mostDistinct is how many free names are kept from being equal.
+	// mostDistinct is how many free names are kept from being equal, where they cannot be listed.
 	mostDistinct = 6
+	// mostListed is how many free names of an object are listed.
+	mostListed = 64
+	// mostPlacesCounted is how many places an object has by property and number of members.
+	mostPlacesCounted = 1 << 14
 )
 
 // declared are the properties, and behind them names that are required and not declared.
@@ -196,7 +232,7 @@ func (w *objectWriter) additional(s, patterns *value) error {
 		return err
 	}
 	for _, set := range met {
-		e := extra{names: w.names.texts}
+		e := extra{names: w.names.texts, others: len(list) == 0 && len(known) > 0}
 		e.names.want, e.names.unwanted = slices.Clone(e.names.want), slices.Clone(e.names.unwanted)
 		var all []located
 		for i, m := range list {
@@ -241,118 +277,19 @@ func (w *objectWriter) wanted(list []member, known []string) ([]uint64, error) {
 	return w.sets(show(w.path)+"/patternProperties", t)
 }
 
-// write makes for each property a state before its name, where it and those behind it up to the
-// next required one may follow, and one behind the member before it; both for each number of
-// members so far, where they are counted.
-func (w *objectWriter) write(b *builder, from, to int32) {
-	space := w.space()
-	comma := sequence{space, literal(","), space}
-	n, last := len(w.props), max(w.least, w.most)
-	names, behind := make([][]int32, n+1), make([][]int32, n+1)
-	for i := range names {
-		for range last + 1 {
-			names[i], behind[i] = append(names[i], b.state()), append(behind[i], b.state())
-		}
-	}
-	open, end := b.state(), b.state()
-	b.edge(from, open, byteRange{'{', '{'})
-	b.write(space, open, names[0][0])
-	must := false // one of the properties from i on is required
-	for i := n; i >= 0; i-- {
-		must = must || i < n && w.props[i].required
-		for k := range last + 1 {
-			if w.most < 0 || k < w.most {
-				if i < n {
-					p := &w.props[i]
-					b.write(sequence{literal(appendQuoted(nil, p.name)), space, literal(":"), space, p.value},
-						names[i][k],
-						behind[i+1][min(k+1, last)])
-				} else {
-					w.writeExtras(b, names[n][k], k, behind[n])
-				}
-				if i > 0 && (i < n || len(w.extras) > 0) {
-					b.write(comma, behind[i][k], names[i][k])
-				}
-			}
-			if i < n && !w.props[i].required {
-				b.eps(names[i][k], names[i+1][k])
-			}
-			if !must && k >= w.least {
-				b.eps(behind[i][k], end)
-			}
-		}
-	}
-	if n == 0 && len(w.extras) > 0 {
-		for k := range last + 1 {
-			if w.most < 0 || k < w.most {
-				b.write(comma, behind[0][k], names[0][k])
-			}
-		}
-	}
-	if !must && w.least == 0 {
-		b.eps(open, end)
-	}
-	b.write(sequence{space, literal("}")}, end, to)
-}
-
-// writeExtras makes ways for members that are not declared, k members being there already. Where
-// more than one is missing their names must differ: the lengths of so many leave different
-// remainders when divided by their number.
-func (w *objectWriter) writeExtras(b *builder, from int32, k int, behind []int32) {
-	if len(w.extras) == 0 {
-		return
-	}
-	last := len(behind) - 1
-	missing := w.least - k
-	if missing < 2 {
-		w.pair(b, from, behind[min(k+1, last)], 0, 0)
-		return
-	}
-	space := w.space()
-	for first := range missing {
-		at := from
-		for j := range missing {
-			next := b.state()
-			w.pair(b, at, next, missing, (first+j)%missing)
-			if at = next; j < missing-1 {
-				at = b.state()
-				b.write(sequence{space, literal(","), space}, next, at)
-			}
-		}
-		b.eps(at, behind[w.least])
-	}
-}
-
-// pair is a member that is not declared, whose name is of such a length.
-func (w *objectWriter) pair(b *builder, from, to int32, mod, rest int) {
-	space := w.space()
-	for _, e := range w.extras {
-		t := e.names
-		t.mod, t.rest = mod, rest
-		name, err := w.name(t)
-		if err != nil {
-			panic(err)
-		}
-		b.write(sequence{name, space, literal(":"), space, e.value}, from, to)
-	}
-}
-
-// name is what spells the names of an extra.
-func (w *objectWriter) name(t texts) (expr, error) {
+// name returns what spells the names of an extra that are of a class.
+func (w *objectWriter) name(e extra, class nameClass) (expr, error) {
+	t := class.of(e.names)
 	if t.mod == 0 && len(t.want) == 0 && t.least == 0 && t.most < 0 {
 		switch {
 		case len(t.unwanted) == 0:
 			return w.text(0, -1), nil
-		case len(t.unwanted) == 1 && len(w.props) > 0:
+		case len(t.unwanted) == 1 && e.others:
 			return w.otherNames(w.props), nil
 		}
 	}
 	if t.mod == 0 && len(t.want) == 1 && len(t.unwanted) == 0 {
 		return w.pattern(show(w.path), t.want[0], t.least, t.most)
 	}
-	e, err := w.product(show(w.path), t)
-	if err != nil {
-		return nil, err
-	}
-	return e, nil
+	return w.product(show(w.path), t)
 }

@@ -24,9 +24,14 @@ func (e *evaluated) add(c *compiler, x located, depth int) error {
 	if s.kind != kindObject {
 		return nil
 	}
-	if c.flats++; depth > 64 || c.flats > mostFlat {
-		return refuse(show(x.path), "it refers to itself without end")
+	switch c.flats++; {
+	case depth > mostNested:
+		return refuse(show(x.path), "it refers to itself without end, or $ref and allOf are nested more than %d "+
+			"levels deep", mostNested)
+	case c.flats > mostFlat:
+		return refuse(show(x.path), "more than %d schemas must hold together", mostFlat)
 	}
+	c.meter.work(1 + len(s.members))
 	for _, k := range choosing {
 		if v := s.get(k); v != nil && v.says(evaluating) {
 			return refuse(show(x.path)+"/"+k, "it is not supported where another keyword says what is not evaluated")

@@ -28,7 +28,7 @@ type slice struct {
 	size   int // of the vocabulary
 	mu     sync.Mutex
 	upTo   [longRun + 1][]uint64 // tokens of so many characters at most, made when they are asked for
-	used   int64                 // when it was used last, by Vocab.uses
+	use    partUse
 }
 
 // longRun is the length in characters of most tokens.

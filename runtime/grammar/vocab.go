@@ -17,11 +17,11 @@ type Vocab struct {
 	json  *slice    // by what stands in a JSON string as it is
 	chars *charTrie // by the characters that stand in a JSON string as they are
 
-	making     sync.Mutex // held by who parts the vocabulary; taken before mu
+	making     sync.Mutex // held while a part is made; taken before mu
 	mu         sync.Mutex
 	slices     map[classes]*slice
 	kinds      map[string]*kindTrie // by the names of kinds
-	parted     int64                // bytes of slices and kinds, mostParted at most
+	parted     int64                // bytes of slices and kinds, at most mostParted
 	mostParted int64
 	uses       int64                   // of these, by all grammars
 	begins     [utf8.RuneSelf][]uint64 // tokens by the ASCII character that they begin with
@@ -48,7 +48,8 @@ func NewVocab(text [][]byte, ends []int32) *Vocab {
 	v.all = ids
 	v.json = v.part(jsonClasses)
 	v.chars = newCharTrie(ids, text)
-	v.byKinds(anyKind)
+	made := 0
+	v.byKinds(anyKind, &made)
 	v.json.plain = newTrie(v.json.held(text), text)
 	return v
 }

@@ -22,13 +22,13 @@ func (m *Matcher) fill(s *state, to *Mask, most float64) float64 {
 
 // fillText adds those that do not end the answer.
 func (m *Matcher) fillText(s *state, to *Mask, most float64) float64 {
-	if of := m.m.textOf(s); of > 0 && m.byKinds[of] != nil && !m.takesAll(s, most) {
-		return max(m.walk(&m.v.json.other, s, to, most), m.fillKinds(m.byKinds[of], of, s, to, most))
+	if of := m.m.textOf(s); of > 0 && m.parts.byKinds[of] != nil && !m.takesAll(s, most) {
+		return max(m.walk(&m.v.json.other, s, to, most), m.fillKinds(m.parts.byKinds[of], of, s, to, most))
 	}
 	if s.loop == nil {
 		return m.fillEntering(s, to, most)
 	}
-	part := m.parts[s.loop.of]
+	part := m.parts.byClasses[s.loop.of]
 	settled := m.m.settle(s)
 	switch {
 	case part == nil:
@@ -60,7 +60,7 @@ func (m *Matcher) takesAll(s *state, most float64) bool {
 func (m *Matcher) followLong(part *slice, s *state, to *Mask, most float64) float64 {
 	worst := 0.0
 	for i, id := range part.long {
-		if int32(part.chars[i]) <= s.run {
+		if int32(part.chars[i]) <= s.run || m.m.work > m.most {
 			continue
 		}
 		at := s
@@ -132,7 +132,7 @@ func (m *Matcher) fillEntering(s *state, to *Mask, most float64) float64 {
 		if at.loop == nil || !at.loop.of.has(classOfByte[b]) {
 			continue
 		}
-		part := m.parts[at.loop.of]
+		part := m.parts.byClasses[at.loop.of]
 		if part == nil || !m.m.settle(at) {
 			continue
 		}
@@ -212,8 +212,8 @@ func (w *walker) children(node int32, from place, depth uint16) {
 	}
 	for c, end := w.trie.children(node); c < end; c++ {
 		if b := w.bytes[c]; from.s.bytes.has(b) {
-			if depth > 0 && w.m.work > w.Matcher.most {
-				return // beyond the budget tokens of one byte go on
+			if w.m.work > w.Matcher.most && (depth > 0 || w.exhausted(w.to)) {
+				return
 			}
 			w.visit(c, w.step(from.s, b), depth+1)
 		}

@@ -4,7 +4,7 @@ import "slices"
 
 // mostShared is the length of the words together up to which endings that are alike are one: the
 // sharing takes some memory of its own.
-const mostShared = 1 << 20
+const mostShared = 1 << 19
 
 // writeWords makes the automaton of the words, level by level, so that what masks look at lies
 // together.
@@ -17,8 +17,9 @@ func (b *builder) writeWords(w []string, from, to int32) {
 	for _, x := range w {
 		size += len(x)
 	}
+	b.meter.work(16*len(w) + size)
 	if len(w) >= leastShared && size <= mostShared {
-		b.writeShared(w, from, to)
+		b.meter.scratch(24*size, func() { b.writeShared(w, from, to) })
 		return
 	}
 	type part struct {

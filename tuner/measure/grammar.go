@@ -114,11 +114,17 @@ func (t *grammarTimes) answer(o GrammarOptions, rng *rand.Rand) (whole bool, err
 	if timed(&t.compile, func() { g, err = o.Source.Compile() }); err != nil {
 		return false, err
 	}
-	timed(&t.first, func() { g.Matcher(o.Vocab).Mask(o.Tokens) })
+	var cold *grammar.Matcher
+	timed(&t.first, func() {
+		cold = g.Matcher(o.Vocab)
+		cold.Mask(o.Tokens)
+	})
+	cold.End()
 	if g, err = o.Source.Compile(); err != nil { // cold again
 		return false, err
 	}
 	m := g.Matcher(o.Vocab)
+	defer m.End()
 	defer func() { t.memory = max(t.memory, g.Memory()+m.Memory()) }()
 	for left := o.Tokens; left > 0; left-- {
 		var allowed []uint64

@@ -1,0 +1,202 @@
+package grammar
+
+// list turns additional members into properties where their names are few.
+func (w *objectWriter) list() {
+	left := mostListed
+	var rest []extra
+	for _, e := range w.extras {
+		names, ok := w.listed(show(w.path), e.names, left)
+		if !ok {
+			rest = append(rest, e)
+			continue
+		}
+		left -= len(names)
+		for _, name := range names {
+			w.props = append(w.props, property{name: name, value: e.value})
+		}
+	}
+	w.extras = rest
+}
+
+// prepare makes the rules that write calls: none may be made while rules are written. Members that
+// are written several times, since members are counted, are rules of their own.
+func (w *objectWriter) prepare() error {
+	space := w.space()
+	w.char()
+	w.text(0, -1)
+	w.textRest()
+	counted := w.least > 0 || w.most >= 0
+	once := func(e expr) expr {
+		if !counted {
+			return e
+		}
+		r := w.rule("")
+		w.define(r, e)
+		return call{r}
+	}
+	for _, p := range w.props {
+		w.members = append(w.members, once(sequence{literal(appendQuoted(nil, p.name)), space, literal(":"), space,
+			p.value}))
+	}
+	if len(w.extras) == 0 {
+		return nil
+	}
+	any, err := w.additionalOf(nameClass{})
+	if err != nil {
+		return err
+	}
+	w.any = once(any)
+	if w.least < 2 {
+		return nil
+	}
+	classes, err := w.nameClasses(min(w.least, mostDistinct))
+	if err != nil {
+		return err
+	}
+	for _, class := range classes {
+		e, err := w.additionalOf(class)
+		if err != nil {
+			return err
+		}
+		w.distinct = append(w.distinct, once(e))
+	}
+	return nil
+}
+
+// additionalOf is an additional member whose name is of a class.
+func (w *objectWriter) additionalOf(class nameClass) (expr, error) {
+	var all choice
+	for _, e := range w.extras {
+		name, err := w.name(e, class)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, sequence{name, w.space(), literal(":"), w.space(), e.value})
+	}
+	return all, nil
+}
+
+// write makes the automaton of an object.
+func (w *objectWriter) write(b *builder, from, to int32) {
+	m := memberWriter{objectWriter: w, b: b, end: b.state(), states: map[memberAt]int32{}}
+	space := w.space()
+	m.comma = sequence{space, literal(","), space}
+	for i, p := range w.props {
+		if p.required {
+			m.must = i + 1
+		}
+	}
+	open := b.state()
+	b.edge(from, open, byteRange{'{', '{'})
+	b.write(space, open, m.state(memberAt{name: true}))
+	if m.must == 0 && w.least == 0 {
+		b.eps(open, m.end)
+	}
+	for len(m.todo) > 0 {
+		at := m.todo[len(m.todo)-1]
+		m.todo = m.todo[:len(m.todo)-1]
+		switch from := m.states[at]; {
+		case !at.name:
+			m.after(at, from)
+		case at.next < len(w.props):
+			m.property(at, from)
+		default:
+			m.additional(at.count, from)
+		}
+	}
+	b.write(sequence{space, literal("}")}, m.end, to)
+}
+
+// memberWriter writes the automaton of an object. Its states are places before the name of a member
+// and after a member.
+type memberWriter struct {
+	*objectWriter
+	b      *builder
+	comma  expr
+	must   int   // properties before this one must be there, if they are required
+	end    int32 // after the last member
+	states map[memberAt]int32
+	todo   []memberAt // places whose ways are not written
+}
+
+// memberAt is a place in an object: which property may be next, the number of properties where only
+// additional members may, and how many members there are, as far as that matters.
+type memberAt struct {
+	name        bool // before a name; else after a member
+	next, count int
+}
+
+// state finds or makes the state of a place.
+func (m *memberWriter) state(at memberAt) int32 {
+	if m.most < 0 {
+		at.count = min(at.count, m.least)
+	}
+	s, met := m.states[at]
+	if !met {
+		s = m.b.state()
+		m.states[at] = s
+		m.todo = append(m.todo, at)
+	}
+	return s
+}
+
+// full reports whether an object of so many members takes no more.
+func (m *memberWriter) full(count int) bool { return m.most >= 0 && count >= m.most }
+
+// after writes what follows a member: the end, or a comma and another one.
+func (m *memberWriter) after(at memberAt, from int32) {
+	if at.next >= m.must && at.count >= m.least {
+		m.b.eps(from, m.end)
+	}
+	if !m.full(at.count) && (at.next < len(m.props) || len(m.extras) > 0) {
+		m.b.write(m.comma, from, m.state(memberAt{true, at.next, at.count}))
+	}
+}
+
+// property writes the ways of a property: to have it, and to go on without it.
+func (m *memberWriter) property(at memberAt, from int32) {
+	if !m.full(at.count) {
+		m.b.write(m.members[at.next], from, m.state(memberAt{false, at.next + 1, at.count + 1}))
+	}
+	if !m.props[at.next].required && (at.next+1 < len(m.props) || len(m.extras) > 0) {
+		m.b.eps(from, m.state(memberAt{true, at.next + 1, at.count}))
+	}
+}
+
+// additional writes additional members, at least one, where there are count members already. Those
+// that minProperties demands have names of different classes, in some order.
+func (m *memberWriter) additional(count int, from int32) {
+	missing, left := max(m.least-count, 0), -1
+	if m.most >= 0 {
+		left = m.most - count
+	}
+	if len(m.extras) == 0 || left == 0 || missing > 1 && missing > len(m.distinct) {
+		return
+	}
+	if missing < 2 {
+		m.more(m.any, from, count+1, left-1)
+		return
+	}
+	for first := range m.distinct {
+		var all sequence
+		for i := range missing {
+			if i > 0 {
+				all = append(all, m.comma)
+			}
+			all = append(all, m.distinct[(first+i)%len(m.distinct)])
+		}
+		m.more(all, from, m.least, left-missing)
+	}
+}
+
+// more writes some members, after which there are count of them, and then up to left others; left is
+// below 0 where their number has no bound.
+func (m *memberWriter) more(e expr, from int32, count, left int) {
+	if m.most < 0 {
+		m.b.write(e, from, m.state(memberAt{false, len(m.props), count}))
+		return
+	}
+	next := m.b.state()
+	m.b.write(e, from, next)
+	m.b.write(repeat{sequence{m.comma, m.any}, 0, left}, next, m.end)
+}
