@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"crypto/sha256"
 	"time"
 )
@@ -12,22 +13,26 @@ type Request struct {
 	Text     string    // to continue
 	Prompt   []int32   // token ids
 
-	MaxTokens   int // to generate at most, cut to what the context leaves; 0: just that
-	Sampling    Sampling
-	Stop        []string // the answer ends before the first that appears
-	IgnoreEOS   bool
-	Variables   string     // a JSON object that a chat's template may read beside the messages; empty: none
-	Tools       []Tool     // of a chat, which its answer may call
-	ToolChoice  ToolChoice // whether it may, or must
-	OneCall     bool       // at most one of them
-	Continue    bool       // the last message is the assistant's, and the answer goes on with it
-	Control     bool       // control tokens are written into the text; made for readers of calls
-	Format      Format     // what the answer must be
-	Constraint  Constraint // that holds it to Format; made like Prompt, and used for this answer only
-	Logprobs    bool       // log probabilities are wanted in every Token
-	TopLogprobs int        // so many of the likeliest tokens beside each, where Logprobs
-	OfPrompt    bool       // and for the tokens of the prompt, which then come first
-	PromptOnly  bool       // nothing is generated; MaxTokens is not read
+	MaxTokens  int // to generate at most, cut to what the context leaves; 0: just that
+	Sampling   Sampling
+	Stop       []string // the answer ends before the first that appears
+	IgnoreEOS  bool
+	Variables  string     // a JSON object that a chat's template may read beside the messages; empty: none
+	Tools      []Tool     // of a chat, which its answer may call
+	ToolChoice ToolChoice // whether it may, or must
+	OneCall    bool       // at most one of them
+	Continue   bool       // the last message is the assistant's, and the answer goes on with it
+	Control    bool       // control tokens are written into the text; made for readers of calls
+	Format     Format     // what the answer must be
+	Constraint Constraint // that holds it to Format; used for this answer only
+	// Prepare makes Constraint. It is called once the request has a place in the queue, and the
+	// request runs when it has returned; the time that it takes counts as time in the queue. Its
+	// context ends when the request does. It may be nil.
+	Prepare     func(ctx context.Context) (Constraint, error)
+	Logprobs    bool // log probabilities are wanted in every Token
+	TopLogprobs int  // so many of the likeliest tokens beside each, where Logprobs
+	OfPrompt    bool // and for the tokens of the prompt, which then come first
+	PromptOnly  bool // nothing is generated; MaxTokens is not read
 	Class       Class
 	Priority    int32 // the lower is the earlier among requests of its Class
 	// Queued hears once, before any token, how the request stands. It may be nil.

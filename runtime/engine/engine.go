@@ -83,6 +83,7 @@ type job struct {
 	req     *api.Request
 	sampler *sampler
 	out     mailbox
+	placed  chan struct{} // closed when it has a place in the queue; nil where nothing waits for that
 	made    int
 	limit   int
 	scored  int // position of the prompt up to which log probabilities were given
@@ -220,6 +221,9 @@ func (e *Engine) Generate(ctx context.Context, req api.Request, emit func(api.To
 	req.Prompt = slices.Clone(req.Prompt) // the scheduler may read it after this call
 	j := &job{req: &req, sampler: newSampler(req.Sampling, req.Prompt), limit: limit}
 	j.out.ready = make(chan struct{}, 1)
+	if req.Prepare != nil {
+		j.placed = make(chan struct{})
+	}
 	diverged := -1
 	if req.Queued != nil {
 		diverged = e.recent.diverged(req.Salt, req.Prompt)
@@ -233,6 +237,11 @@ func (e *Engine) Generate(ctx context.Context, req api.Request, emit func(api.To
 		req.Queued(q)
 	}
 	defer e.cancel(j) // where it is still live: ctx ended, emit failed or panicked, a stop string appeared
+	if req.Prepare != nil {
+		if err := e.prepare(ctx, j); err != nil {
+			return api.Result{}, err
+		}
+	}
 	res, err := e.follow(ctx, j, emit)
 	if len(j.said) > 0 {
 		e.remember(j)
@@ -311,6 +320,7 @@ func (e *Engine) submit(j *job) error {
 	e.driver.Post(sched.Event{
 		Kind: sched.Arrive, ID: j.id, Class: j.req.Class, Priority: j.req.Priority, Prompt: j.req.Prompt,
 		MaxTokens: j.limit, Salt: j.req.Salt, Ends: e.ends(j.req.Prompt), Logits: j.req.OfPrompt,
+		Pending: j.placed != nil,
 	})
 	e.poke()
 	return nil

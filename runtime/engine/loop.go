@@ -80,6 +80,10 @@ func (c *cores) Carry(a *sched.Action) {
 		c.pace.stop.Store(true)
 	case sched.Reject:
 		c.reject(a)
+	case sched.Placed:
+		if j := c.jobs[a.ID]; j != nil {
+			close(j.placed)
+		}
 	}
 }
 

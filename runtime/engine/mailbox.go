@@ -33,6 +33,18 @@ type mailbox struct {
 	end   *ending
 	read  int           // positions of the prompt that are computed
 	ready chan struct{} // capacity 1
+	stop  func()        // called when the tokens end; may be nil
+}
+
+// onEnd has stop called when the tokens end, at once where they did.
+func (m *mailbox) onEnd(stop func()) {
+	m.mu.Lock()
+	m.stop = stop
+	over := m.end != nil
+	m.mu.Unlock()
+	if over {
+		stop()
+	}
 }
 
 // tell says how far the prompt is.
@@ -61,7 +73,11 @@ func (m *mailbox) close(reason api.Finish, err error) {
 	if m.end == nil {
 		m.end = &ending{reason, err}
 	}
+	stop := m.stop
 	m.mu.Unlock()
+	if stop != nil {
+		stop()
+	}
 	m.ring()
 }
 

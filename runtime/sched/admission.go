@@ -177,17 +177,48 @@ func (s *Scheduler) unqueue(r *request) {
 	}
 }
 
-// rejectOverflow refuses the latest arrivals that found no place, each class by
-// its own bound, so that a flood of background work never locks people out.
+// rejectOverflow refuses the latest arrivals that found no place, each class by its own bound, so
+// that a flood of background work does not lock interactive users out.
 func (s *Scheduler) rejectOverflow() {
 	for i := len(s.arrived) - 1; i >= 0; i-- {
 		r := s.arrived[i]
-		if s.byID[r.id] != r || r.seq != nil || r.resumed || s.fresh[r.stated] <= s.cfg.Queue {
+		if s.byID[r.id] != r || r.seq != nil || r.resumed || r.placed || s.queued(r.stated) <= s.cfg.Queue {
 			continue
 		}
 		s.leave(r)
 		s.rejectFull(r)
 	}
+	for _, r := range s.arrived {
+		if s.byID[r.id] == r && r.unready {
+			r.placed = true
+			s.actions = append(s.actions, Action{Kind: Placed, ID: r.id})
+		}
+	}
+}
+
+// queued returns how many requests of a class take a place of its queue: those that wait and never
+// ran, and those that are not ready, but for as many as there are rows free for them.
+func (s *Scheduler) queued(c Class) int {
+	n := s.fresh[c]
+	if s.unready[c] == 0 {
+		return n
+	}
+	rows := s.cfg.MaxRunning
+	for _, r := range s.running {
+		if r.stated == c || c == Proactive {
+			rows--
+		}
+	}
+	return n + max(0, s.unready[c]-max(0, rows))
+}
+
+// ready puts a request that was pending into its queue, at the place of its arrival.
+func (s *Scheduler) ready(r *request) {
+	r.unready = false
+	s.unready[r.stated]--
+	s.enqueue(r)
+	s.lives[r.class]++
+	s.arrived = append(s.arrived, r)
 }
 
 func (s *Scheduler) reject(id ID, why Reason) {

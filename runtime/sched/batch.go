@@ -38,6 +38,7 @@ func (s *Scheduler) Fill(b *kvcache.Batch) {
 func (s *Scheduler) Stats() Stats {
 	st := s.stats
 	st.Blocks, st.Free = s.cache.Blocks(), s.cache.Idle()
+	st.Waiting = s.unready
 	for _, q := range s.queue {
 		for _, r := range q {
 			st.Waiting[r.stated]++

@@ -26,6 +26,8 @@ type request struct {
 	dead     bool          // gone, but still in flight
 	begun    bool          // it had its first quantum
 	resumed  bool          // was resident before and lost its blocks
+	unready  bool          // has a place of its queue, and may not run yet
+	placed   bool          // had one before it was ready, and is not refused any more
 	order    uint64        // of arrival
 	progress time.Duration // arrival, a proactive one's first quantum, or the last new token
 	admitted time.Duration // first time it became resident
@@ -91,6 +93,7 @@ type Scheduler struct {
 	spare   []*request    // for their memory
 	arrived []*request    // in this Step
 	fresh   [2]int        // waiting requests by class that never ran
+	unready [2]int        // requests by class that are not ready to wait
 	first   int32         // the lowest priority of a reactive request as yet, and that of who has aged
 
 	flights    [MostLanes]flight // by lane
@@ -174,7 +177,7 @@ func (s *Scheduler) halt() {
 	}
 	f.halting = !slices.ContainsFunc(f.reqs, func(r *request) bool { return !r.dead })
 	for _, r := range s.arrived {
-		f.halting = f.halting || f.interruptible && s.byID[r.id] == r && s.policy.halts(s, r)
+		f.halting = f.halting || f.interruptible && s.byID[r.id] == r && !r.unready && s.policy.halts(s, r)
 	}
 	if f.halting {
 		s.actions = append(s.actions, Action{Kind: Halt, Lane: f.lane, ID: f.reqs[0].id})
@@ -185,6 +188,10 @@ func (s *Scheduler) apply(now time.Duration, e *Event) {
 	switch e.Kind {
 	case Arrive:
 		s.arrive(now, e)
+	case Ready:
+		if r := s.byID[e.ID]; r != nil && r.unready {
+			s.ready(r)
+		}
 	case Done:
 		s.land(e, true)
 	case Stopped:
@@ -239,8 +246,12 @@ func (s *Scheduler) arrive(now time.Duration, e *Event) {
 	r.ends = append(r.ends[:0], e.Ends...)
 	s.arrivals++
 	s.byID[r.id] = r
-	s.enqueue(r)
-	s.lives[r.class]++
+	if r.unready = e.Pending; r.unready {
+		s.unready[r.stated]++
+	} else {
+		s.enqueue(r)
+		s.lives[r.class]++
+	}
 	s.arrived = append(s.arrived, r)
 }
 
@@ -342,6 +353,11 @@ func (s *Scheduler) extend(r *request, tokens, draft []int32) {
 // its blocks until the forward lands, because workers write to them.
 func (s *Scheduler) leave(r *request) {
 	delete(s.byID, r.id)
+	if r.unready {
+		s.unready[r.stated]--
+		s.spare = append(s.spare, r)
+		return
+	}
 	s.lives[r.class]--
 	if r.inFlight {
 		r.dead = true

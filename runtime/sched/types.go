@@ -117,6 +117,7 @@ const (
 	Stopped                  // the forward on Lane halted at an op boundary
 	Sampled                  // ID goes on with Tokens, of which the last was not computed yet
 	Finish                   // ID is complete
+	Ready                    // ID, which arrived Pending, may run
 )
 
 // Event is one thing that happened, reported to Step.
@@ -133,6 +134,7 @@ type Event struct {
 	Priority     int32        // Arrive: the lower is the earlier among requests of its Class
 	Salt         kvcache.Salt // Arrive: blocks are shared among requests of one salt
 	Ends         []int        // Arrive: positions behind messages of the prompt, copied: it may be branched there
+	Pending      bool         // Arrive: the request takes a place of its queue, and runs only after its Ready
 	Tokens       []int32      // Sampled: copied; nil in a simulation, which means one
 	// Sampled: guesses at what follows, copied; the next decode checks them if it has rows left
 	Draft []int32
@@ -149,6 +151,7 @@ const (
 	Halt                      // stop the forward on Lane at the next op; it is Done where it ends first
 	Preempt                   // ID lost its blocks and what is kept of its halted forward; it is computed again later
 	Reject                    // refuse ID; it is forgotten here
+	Placed                    // ID, which is Pending, has a place in its queue: prepare it and report it Ready
 )
 
 // Reason is why a request was rejected.
