@@ -171,6 +171,7 @@ func TestMissing(t *testing.T) {
 // TestVersionsEnd: no further version is made when the context has ended.
 func TestVersionsEnd(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
 	n := 0
 	for range New(native, given("user", "U", "user", "V"), nil).Versions(ctx) {
 		n++
