@@ -190,6 +190,7 @@ func (f *llmFlags) check() error {
 		return fmt.Errorf("--reps %d: give a number from 1 to 10000", f.reps)
 	}
 	if f.neighbour != "" {
+		f.session.firstPUs = true // the neighbour is on a PU that was named
 		var err error
 		f.stranger, err = parseNeighbour(f.neighbour)
 		return err

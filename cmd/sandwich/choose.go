@@ -36,7 +36,9 @@ func (f *sessionFlags) asked() *choose.Options {
 		Threads: f.threads, TP: f.ranks}
 	o.Build = programID()
 	o.Folder, _ = dataFolder() // none, and then nothing is looked up or kept
-	o.Occupancy = puMonitor()
+	if !f.firstPUs {
+		o.Occupancy = puMonitor()
+	}
 	return o
 }
 

@@ -43,6 +43,7 @@ func TestScripts(t *testing.T) {
 			}
 			e.Setenv("CI", ci)
 			e.Setenv("XDG_DATA_HOME", filepath.Join(e.WorkDir, "data"))
+			e.Setenv("XDG_RUNTIME_DIR", e.WorkDir)
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

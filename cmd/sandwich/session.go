@@ -23,6 +23,7 @@ type sessionFlags struct {
 	attention        string
 	threads, ranks   int
 	spin             time.Duration
+	firstPUs         bool // an untuned plan takes the first PUs, whatever else uses them
 	loading          session.Stages
 	wants            purpose
 }

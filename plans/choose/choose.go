@@ -68,8 +68,17 @@ func (c *Choice) String() string {
 }
 
 // Choose returns the plan to run under: the one asked for, else the newest of the data folder
-// for this host and model that the other flags allow, else the untuned default.
+// for this host and model that the other flags allow, else the untuned default. It reserves the PUs
+// of the plan.
 func (o *Options) Choose(host *profiles.Profile, shape plans.ModelShape) (*Choice, error) {
+	c, err := o.choose(host, shape)
+	if err == nil {
+		o.reserve(c.Plan)
+	}
+	return c, err
+}
+
+func (o *Options) choose(host *profiles.Profile, shape plans.ModelShape) (*Choice, error) {
 	if err := o.CheckISA(host); err != nil {
 		return nil, err
 	}

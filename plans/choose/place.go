@@ -56,3 +56,14 @@ func (o *Options) place(host *profiles.Profile) (*plans.ServiceConfig, error) {
 		return &service, nil
 	}
 }
+
+// reserve reserves the PUs of a plan, so that other instances with a choice take others. PUs that
+// another instance holds are used all the same.
+func (o *Options) reserve(plan *plans.Plan) {
+	if o.Occupancy == nil {
+		return
+	}
+	for _, pu := range plan.Threads() {
+		o.Occupancy.Hold(pu)
+	}
+}

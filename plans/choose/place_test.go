@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 
+	"sandwich/plans"
 	"sandwich/profiles"
 	"sandwich/topotree"
 )
@@ -144,5 +145,21 @@ func TestPlaceLeavesTheRest(t *testing.T) {
 		if o.monitor(host) != nil {
 			t.Errorf("%d threads: workers may be moved", o.Threads)
 		}
+	}
+}
+
+// TestReserveOfNamedPUs holds that the PUs of a plan that leaves no choice are left to it by a
+// process that has one.
+func TestReserveOfNamedPUs(t *testing.T) {
+	host := hostOf(t, "core:4", 0)
+	l := &locker{held: map[int]*process{}}
+	first := &process{l, nil}
+	plan := &plans.Plan{}
+	plan.Prefill.PUs, plan.Decode.PUs = plans.PUSet{0, 1}, plans.PUSet{0}
+	(&Options{Occupancy: first}).reserve(plan)
+	(&Options{}).reserve(plan)
+	s, err := (&Options{Threads: 2, Occupancy: &process{l, nil}}).place(host)
+	if err != nil || !slices.Equal(s.PrefillPUs, []int{2, 3}) || !slices.Equal(first.holds(), []int{0, 1}) {
+		t.Errorf("placed on %+v, %v; the first holds %v", s, err, first.holds())
 	}
 }
