@@ -12,10 +12,10 @@ import (
 // AMXRows is the number of rows of a tile register.
 const AMXRows = 16
 
-// amxArgs is what a tile function of Dot AMX gets besides, for one piece of k. Its operands pass
-// through memory, since tiles are loaded from there, and sums do, since AMX cannot scale them: a
-// row tile is packed once for all panels, and each panel becomes bytes once for all row tiles. Both
-// stay in the first-level cache. It begins at a multiple of amxAlign.
+// amxArgs are the arguments of a tile function of Dot AMX, for one piece of k. Operands pass
+// through memory because tiles are loaded from there, and sums because AMX cannot scale them. A
+// row tile is packed once for all panels, and each panel is converted to bytes once for all row
+// tiles; both stay in the first-level cache. The arguments start at a multiple of amxAlign.
 type amxArgs struct {
 	kernel.TileArgs
 	ready   uintptr // 1: the weights are bytes already
@@ -30,13 +30,13 @@ type amxArgs struct {
 	step    uintptr // how far it goes with each sub-block,
 	sweep   uintptr // and with each row tile
 	_       [amxSums - unsafe.Sizeof(kernel.TileArgs{}) - 11*unsafe.Sizeof(uintptr(0))]byte
-	// of amxAhead sub-blocks in turn: for each span of k that shares scales, at most two, [rows][16
+	// sums of amxAhead sub-blocks: for each span of k that shares scales, at most two, [rows][16
 	// columns]int32
 	sums [amxAhead * 2 * amxSumBytes]byte
-	// rows: for each sub-block [rows]ActQ8, each in a line; the first amxAhead sub-blocks stand
-	// behind the last one once more
+	// rows: for each sub-block [rows]ActQ8, each in a line; the first amxAhead sub-blocks are
+	// repeated after the last one
 	rows [(amxDepth/qtype.SubBlockK + amxAhead) * amxRowBytes]byte
-	// weights: [panel][sub-block][8][16 columns][4 k]int8, and what is read behind them in vain
+	// weights: [panel][sub-block][8][16 columns][4 k]int8, and padding that is read but not used
 	bytes [(amxDepth/qtype.SubBlockK*amxPanels + amxAhead) * amxPanelBytes]byte
 }
 
@@ -51,24 +51,24 @@ const (
 	amxPanelBytes = qtype.SubBlockK * qtype.PanelWidth
 
 	// amxDepth is the k of a piece: the block of the K types. Four panels of it as bytes, 16 KiB,
-	// and the rows, 10 KiB, leave half of the first-level cache of the CPUs that have AMX to C and
-	// to what comes.
+	// and the rows, 10 KiB, leave half of the first-level cache of CPUs with AMX to C and the
+	// prefetched data.
 	amxDepth  = 256
 	amxPanels = 8 // the most panels of a call
 )
 
-// amxAhead is how many sub-blocks the products are ahead of the scaling of their sums. From the
-// load of a tile to its sums in memory takes as long as scaling four, and a tile that was stored is
-// read when the store has left the core for the cache.
+// amxAhead is the number of sub-blocks by which the products precede the scaling of their sums.
+// From the load of a tile to its sums in memory takes as long as scaling four sums, and a stored
+// tile can be read after the store has left the core for the cache.
 const amxAhead = 2
 
-// amxPool keeps arguments for later calls: they are too long to be cleared for each.
+// amxPool reuses arguments, which are too large to clear for each call.
 var amxPool = sync.Pool{New: func() any {
 	b := make([]byte, unsafe.Sizeof(amxArgs{})+amxAlign)
 	return (*amxArgs)(unsafe.Pointer(&b[-uintptr(unsafe.Pointer(&b[0]))%amxAlign]))
 }}
 
-// runAMX is one call of a kernel of Dot AMX.
+// runAMX computes one call of a kernel of Dot AMX.
 func runAMX(k *kernel.Tiles, g *kernel.GemmArgs) {
 	args := amxPool.Get().(*amxArgs)
 	args.run(k, *g, callAMX)
@@ -77,7 +77,7 @@ func runAMX(k *kernel.Tiles, g *kernel.GemmArgs) {
 
 func callAMX(f jit.Func, args *amxArgs) { f.Call(unsafe.Pointer(args)) }
 
-// run does a call in pieces of k, each of which goes on from the stored C.
+// run computes a call in pieces of k, each of which continues from the stored C.
 func (args *amxArgs) run(k *kernel.Tiles, g kernel.GemmArgs, call func(f jit.Func, args *amxArgs)) {
 	s, panels := &k.Spec, (g.N+qtype.PanelWidth-1)/qtype.PanelWidth
 	next, k1 := g.NextB, g.K1
@@ -105,7 +105,7 @@ func (args *amxArgs) run(k *kernel.Tiles, g kernel.GemmArgs, call func(f jit.Fun
 	}
 }
 
-// piece sets what follows from the sub-blocks and panels of a piece of k.
+// piece sets the arguments that depend on the sub-blocks and panels of a piece of k.
 func (args *amxArgs) piece(subBlocks, panels uintptr) {
 	args.ready, args.panels = 0, panels
 	args.length = subBlocks * amxPanelBytes

@@ -8,28 +8,28 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// subBlock scales the sums of a sub-block, while the products of the one amxAhead of it are made:
-// their sums take the place of these.
+// subBlock scales the sums of a sub-block while the products of the sub-block amxAhead further are
+// computed; their sums replace the scaled ones.
 func (e *amxTile) subBlock(turn int) {
 	if e.spread {
-		e.askAhead()
+		e.prefetchSpread()
 	}
-	e.among(e.multiply(turn, amxAhead), e.scaleAll())
-	e.each(e.keep(turn))
+	e.interleave(e.multiply(turn, amxAhead), e.scaleAll())
+	e.each(e.storeSums(turn))
 	e.Xor(e.sums, asm.Imm32(e.sumsOfSubBlock()))
 	e.Add(e.rowAt, asm.Imm32(amxRowBytes))
 }
 
-// each emits steps one after the other.
+// each emits the steps in order.
 func (e *amxTile) each(steps []func()) {
 	for _, step := range steps {
 		step()
 	}
 }
 
-// among emits some steps evenly among the first half of many others: a core looks only so far ahead
-// for what a tile has to wait for.
-func (e *amxTile) among(some, many []func()) {
+// interleave emits some steps evenly interleave the first half of many others: a core looks only a
+// limited distance ahead for instructions that do not wait for a tile.
+func (e *amxTile) interleave(some, many []func()) {
 	done := 0
 	for i, step := range many {
 		for ; done*len(many) <= 2*i*len(some) && done < len(some); done++ {
@@ -40,8 +40,8 @@ func (e *amxTile) among(some, many []func()) {
 	e.each(some[done:])
 }
 
-// askAhead prefetches from where the next block of weights has been asked for.
-func (e *amxTile) askAhead() {
+// prefetchSpread emits the spread prefetches of a sub-block.
+func (e *amxTile) prefetchSpread() {
 	var t amxArgs
 	for line := range 2 {
 		e.Prefetch(asm.T1, asm.At(e.ahead, 64*line))
@@ -49,8 +49,8 @@ func (e *amxTile) askAhead() {
 	e.Add(e.ahead, e.arg(unsafe.Offsetof(t.step)))
 }
 
-// multiply makes the sums of the sub-block so many further on than the one at hand: activations,
-// [rows][k], by weights, [k/4][16 columns][4 k].
+// multiply returns the steps that compute the sums of the sub-block `further` after the current
+// one: activations, [rows][k], times weights, [k/4][16 columns][4 k].
 func (e *amxTile) multiply(turn, further int) (steps []func()) {
 	for i := range e.spans() {
 		n, k := e.tileNumber(turn, i), i*e.Span()
@@ -66,8 +66,8 @@ func (e *amxTile) multiply(turn, further int) (steps []func()) {
 	return steps
 }
 
-// keep brings these sums to memory.
-func (e *amxTile) keep(turn int) (steps []func()) {
+// storeSums returns the steps that store these sums.
+func (e *amxTile) storeSums(turn int) (steps []func()) {
 	for i := range e.spans() {
 		steps = append(steps, func() {
 			e.TileStore(asm.AtIndex(e.sums, e.step, 1, e.sumAt(i*e.Span(), 0)), asm.Tile(e.tileNumber(turn, i)))
@@ -76,13 +76,13 @@ func (e *amxTile) keep(turn int) (steps []func()) {
 	return steps
 }
 
-// sumAt returns where the sums of row r are, for the span at k0, among those of a sub-block.
+// sumAt returns the offset of the sums of row r for the span at k0 interleave those of a sub-block.
 func (e *amxTile) sumAt(k0, r int) int { return k0/e.Span()*amxSumBytes + r*4*qtype.PanelWidth }
 
 // sumsOfSubBlock returns the bytes of the sums of a sub-block, a power of two.
 func (e *amxTile) sumsOfSubBlock() int { return e.spans() * amxSumBytes }
 
-// scaleAll adds the sums of a sub-block to the accumulators.
+// scaleAll returns the steps that add the sums of a sub-block to the accumulators.
 func (e *amxTile) scaleAll() (steps []func()) {
 	for k := 0; k < qtype.SubBlockK; k += e.Span() {
 		steps = append(steps, func() { e.scale(e.w[0], 0, k) })
@@ -96,8 +96,8 @@ func (e *amxTile) scaleAll() (steps []func()) {
 	return steps
 }
 
-// scaleSums adds the sums of some rows over the span at k0: conversion, one FMA by the product of
-// the scales.
+// scaleSums adds the sums of some rows over the span at k0: conversion, then one FMA by the
+// product of the scales.
 func (e *amxTile) scaleSums(k0, from, to int) {
 	for r := from; r < to; r++ {
 		e.I(asm.VCVTDQ2PS, e.sumsOf[r-from], asm.At(e.sums, e.sumAt(k0, r)))

@@ -10,9 +10,10 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// amxTile generates the tile of the chain "block" on AMX: for each span of k that shares scales one
-// product of tiles, whose exact integers are the ones of the other dot products, and then the same
-// conversion and FMAs. The code is the same for any number of panels: they are taken one by one.
+// amxTile generates the tile of the chain "block" on AMX. For each span of k that shares scales it
+// computes one product of tiles, whose integers are exact like those of the other dot products,
+// then the same conversion and FMAs. The code takes panels one at a time and serves any number of
+// them.
 type amxTile struct {
 	int8Tile
 	spread bool
@@ -26,13 +27,13 @@ type amxTile struct {
 	scales []asm.Vec // and their products of scales
 }
 
-// kBlock is the words of a block of activations.
+// kBlock is the opmask of the words of a block of activations.
 const kBlock = asm.K2
 
-// amxSideBySide is how many sums are scaled at the same time.
+// amxSideBySide is the number of sums that are scaled side by side.
 const amxSideBySide = 4
 
-// amxForm returns how the numbers of a type become bytes.
+// amxForm returns the registers for converting the weights of a type to bytes.
 func (s spec) amxForm() int8Form {
 	f := int8Form{together: 1, temps: 1}
 	if d := s.B.Desc(); d.Bits() < 8 {
@@ -41,7 +42,7 @@ func (s spec) amxForm() int8Form {
 	return f
 }
 
-// newAMX hands out the registers of a tile; emit generates it.
+// newAMX allocates the registers of a tile; emit generates it.
 func newAMX(a *asm.Asm, s spec) (_ *emitter, emit func()) {
 	spread := s.Spread
 	s.Spread, s.NR = false, qtype.PanelWidth // prefetches its own way, and has one panel at a time
@@ -59,8 +60,8 @@ func newAMX(a *asm.Asm, s spec) (_ *emitter, emit func()) {
 	return e.emitter, e.function
 }
 
-// forUnpacking hands out the registers that only unpacking needs, from the last on: it is done
-// before the accumulators hold anything.
+// forUnpacking allocates the registers that only unpacking needs, from the last register down: it
+// runs before the accumulators are in use.
 func (e *amxTile) forUnpacking() {
 	last := e.s.ISA.Registers()
 	vec := func() asm.Vec { last--; return e.reg(last) }
@@ -78,25 +79,25 @@ func (e *amxTile) forUnpacking() {
 	}
 }
 
-// Of the tiles, sums come first, at most four, then two of activations and two of weights. CPUs
-// wait for a product and for the store of its sums before they clear the same tile, so that
-// sub-blocks take turns.
+// Tile registers: at most four sums, then two tiles of activations and two of weights. CPUs finish
+// a product and the store of its sums before they clear the same tile, so sub-blocks alternate
+// between tiles.
 const (
 	amxTurns = 4
 	amxA     = asm.Tile(4)
 	amxB     = asm.Tile(6)
 )
 
-// turns returns how many sub-blocks have sums in tiles of their own.
+// turns returns the number of sub-blocks whose sums have tiles of their own.
 func (e *amxTile) turns() int { return amxTurns / e.spans() }
 
-// spans returns the spans of a sub-block.
+// spans returns the number of spans in a sub-block.
 func (e *amxTile) spans() int { return qtype.SubBlockK / e.Span() }
 
-// tileNumber counts the products of the sub-blocks of a turn.
+// tileNumber returns the tile of a span of a sub-block.
 func (e *amxTile) tileNumber(turn, span int) int { return turn*e.spans() + span }
 
-// function is the loop over row tiles, and over the panels of each.
+// function emits the loop over row tiles and over the panels of each.
 func (e *amxTile) function() {
 	var t amxArgs
 	e.begin()
@@ -110,7 +111,7 @@ func (e *amxTile) function() {
 	e.aim()
 	for i := range amxAhead {
 		e.each(e.multiply(i%e.turns(), i))
-		e.each(e.keep(i % e.turns()))
+		e.each(e.storeSums(i % e.turns()))
 		e.Xor(e.sums, asm.Imm32(e.sumsOfSubBlock()))
 	}
 	e.eachPanel(e.panel)
@@ -127,19 +128,20 @@ func (e *amxTile) function() {
 	e.Ret()
 }
 
-// copyArg copies an argument, addArg adds to one. They overwrite rowAt.
+// copyArg copies an argument. It overwrites rowAt.
 func (e *amxTile) copyArg(to, from uintptr) {
 	e.Mov(e.rowAt, e.arg(from))
 	e.Mov(e.arg(to), e.rowAt)
 }
 
+// addArg adds to an argument. It overwrites rowAt.
 func (e *amxTile) addArg(to uintptr, what asm.Operand) {
 	e.Mov(e.rowAt, e.arg(to))
 	e.Add(e.rowAt, what)
 	e.Mov(e.arg(to), e.rowAt)
 }
 
-// begin configures the tiles and brings the weights to memory as bytes.
+// begin configures the tiles and converts the weights to bytes in memory.
 func (e *amxTile) begin() {
 	var t amxArgs
 	var rows, bytes [8]uint8
@@ -170,7 +172,7 @@ func (e *amxTile) begin() {
 	e.Bind(ready)
 }
 
-// eachPanel runs body for each panel, of which rB is the beginning.
+// eachPanel runs body for each panel, with rB at its start.
 func (e *amxTile) eachPanel(body func()) {
 	var t amxArgs
 	e.copyArg(unsafe.Offsetof(t.left), unsafe.Offsetof(t.panels))
@@ -185,9 +187,8 @@ func (e *amxTile) eachPanel(body func()) {
 	e.Jcc(asm.NotZero, top)
 }
 
-// eachSubBlock runs body for each sub-block of a panel, not at all where there is none, so many of
-// them in turn, and moves on in the weights and their bytes. count runs what an iteration is made
-// of.
+// eachSubBlock runs body for each sub-block of a panel, which may have none, unrolled by `turns`,
+// and advances in the weights and their bytes. count wraps the code of an iteration.
 func (e *amxTile) eachSubBlock(turns int, count func(func()), body func(turn int)) {
 	var t amxArgs
 	done := e.NewLabel()
@@ -219,7 +220,7 @@ func (e *amxTile) eachSubBlock(turns int, count func(func()), body func(turn int
 	e.Bind(done)
 }
 
-// block is the sub-blocks of a block of several, so many in turn.
+// block emits the sub-blocks of a block of several, unrolled by `turns`.
 func (e *amxTile) block(turns int, next func(turn, weights int)) {
 	n := e.SubBlocks()
 	e.advanceB(e.HeadBytes())
@@ -238,7 +239,7 @@ func (e *amxTile) block(turns int, next func(turn, weights int)) {
 	e.Jcc(asm.NotZero, top)
 }
 
-// unpack brings the weights of a sub-block to memory as bytes with a sign, [8][16 columns][4 k].
+// unpack converts the weights of a sub-block to signed bytes in memory, [8][16 columns][4 k].
 func (e *amxTile) unpack() {
 	if e.made != nil {
 		e.make(0, 0, e.x[0], e.t[0])
@@ -252,8 +253,8 @@ func (e *amxTile) unpack() {
 	}
 }
 
-// packRows brings the blocks of a row tile side by side, each to a line of its own: rows of the
-// tile then cross none, and their scales are near, whatever the distance of rows is.
+// packRows copies the blocks of a row tile to consecutive lines, one per row: rows of the tile
+// then cross no line, and their scales are near, whatever the row stride.
 func (e *amxTile) packRows() {
 	var t amxArgs
 	const inTurn = 8 // registers, of the accumulators, which hold nothing yet
@@ -283,11 +284,11 @@ func (e *amxTile) packRows() {
 	}
 }
 
-// packed is what stands at disp in the activations of row r, for the sub-block at hand.
+// packed returns the operand at disp in the activations of row r, for the current sub-block.
 func (e *amxTile) packed(r, disp int) asm.Mem { return asm.At(e.rowAt, amxRow*r+disp) }
 
-// amxCounts returns the instructions of an iteration of all panels of a spec, by those of one,
-// with the packing that panels share.
+// amxCounts returns the instructions of an iteration of all panels of a spec, given those of one
+// panel, including the packing that panels share.
 func amxCounts(s kernel.Spec, panel code.Counts) (all code.Counts) {
 	all.Add(float64(s.NR/qtype.PanelWidth), panel)
 	blocks := float64(s.MR * s.Iteration() / kernel.ActQ8Block)
@@ -296,14 +297,14 @@ func amxCounts(s kernel.Spec, panel code.Counts) (all code.Counts) {
 	return all
 }
 
-// aim sets the registers that the walk over a panel needs besides.
+// aim sets the registers for walking over a panel.
 func (e *amxTile) aim() {
 	e.MovImm(e.step, 64)
 	e.Lea(e.rowAt, asm.At(rArgs, amxRowData))
 }
 
-// panel is all k of a piece of a row tile and a panel. The products of its last sub-blocks go on
-// with the first ones of the next panel.
+// panel emits all k of a piece of a row tile and a panel. The products of its last sub-blocks
+// continue with the first ones of the next panel.
 func (e *amxTile) panel() {
 	var t amxArgs
 	e.columns()
@@ -323,7 +324,7 @@ func (e *amxTile) panel() {
 	}
 }
 
-// columns sets the mask of the columns of C: all, but in the last panel.
+// columns sets the mask of the columns of C, which is full except in the last panel.
 func (e *amxTile) columns() {
 	var t amxArgs
 	set := e.NewLabel()
@@ -336,7 +337,7 @@ func (e *amxTile) columns() {
 	e.KMovW(kLast, rLDA)
 }
 
-// validateAMX says what the tile registers cannot hold.
+// validateAMX returns why the tile registers cannot hold the tile, or nil.
 func (s spec) validateAMX() error {
 	switch {
 	case s.MR > AMXRows || s.NR > amxPanels*qtype.PanelWidth:

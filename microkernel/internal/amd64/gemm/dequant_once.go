@@ -12,9 +12,9 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// Kernels of form Once unpack a piece of a panel group before its row tiles begin, into bytes and
-// float32 scales that the tiles read in the place of packed weights. What tiles of other forms do
-// anew for every few rows is done once for all of them, and what it took in registers goes to rows.
+// Kernels of form DequantOnce dequantize a piece of a panel group to bytes and float32 scales
+// before its row tiles start; the tiles read those instead of packed weights. The dequantization is
+// shared by all rows, and the registers it would need hold more rows.
 //
 //	sub-block of 32 k  [8][16 columns][4 k]uint8  [spans][16 columns]float32  and offsets like scales
 const (
@@ -26,8 +26,8 @@ const (
 	cacheBytes   = cachePanels * cacheDepth / qtype.SubBlockK * (cacheNumbers + 2*cacheSpans*cacheLine)
 )
 
-// dequantOnceArgs is what such a tile function gets, and behind it what the unpacking does. It
-// begins at a multiple of a line.
+// dequantOnceArgs are the arguments of such a tile function, followed by the dequantized weights.
+// They start at a multiple of a cache line.
 type dequantOnceArgs struct {
 	kernel.TileArgs
 	unpack dequantArgs
@@ -35,19 +35,19 @@ type dequantOnceArgs struct {
 	bytes  [cacheBytes]byte
 }
 
-// dequantArgs is what the unpacking of a panel gets.
+// dequantArgs are the arguments of the function that dequantizes a panel.
 type dequantArgs struct {
 	from, to uintptr
 	blocks   uintptr // of 256 k
 }
 
-// cachePool keeps arguments for later calls, as amxPool does.
+// cachePool reuses arguments, as amxPool does.
 var cachePool = sync.Pool{New: func() any {
 	b := make([]byte, unsafe.Sizeof(dequantOnceArgs{})+cacheLine)
 	return (*dequantOnceArgs)(unsafe.Pointer(&b[-uintptr(unsafe.Pointer(&b[0]))%cacheLine]))
 }}
 
-// validateDequantOnce says what the form is not made for.
+// validateDequantOnce returns why the form does not support the spec, or nil.
 func (s spec) validateDequantOnce() error {
 	switch {
 	case !s.superblock() || s.Dot != kernel.VNNI:
@@ -61,8 +61,8 @@ func (s spec) validateDequantOnce() error {
 	return nil
 }
 
-// runDequantOnce is one call of such a kernel, in pieces of k each of which goes on from the stored
-// C.
+// runDequantOnce computes one call of such a kernel in pieces of k, each of which continues from
+// the stored C.
 func runDequantOnce(k *kernel.Tiles, g kernel.GemmArgs) {
 	unpack, err := dequantizerOf(k.Spec.B)
 	if err != nil {
@@ -98,10 +98,10 @@ func (args *dequantOnceArgs) run(k *kernel.Tiles, g kernel.GemmArgs, unpack jit.
 func callDequantOnce(f jit.Func, args *dequantOnceArgs) { f.Call(unsafe.Pointer(args)) }
 func callDequantizer(f jit.Func, args *dequantArgs)     { f.Call(unsafe.Pointer(args)) }
 
-// cacheSpansOf returns how many spans of a sub-block have scales of their own.
+// cacheSpansOf returns the number of spans of a sub-block that have scales of their own.
 func cacheSpansOf(d *qtype.Desc) int { return qtype.SubBlockK / d.Span() }
 
-// cacheSubBlock returns the bytes of a sub-block that was unpacked.
+// cacheSubBlock returns the bytes of a dequantized sub-block.
 func cacheSubBlock(b qtype.Type) int {
 	d := b.Desc()
 	n := cacheSpansOf(d)
@@ -111,13 +111,13 @@ func cacheSubBlock(b qtype.Type) int {
 	return cacheNumbers + n*cacheLine
 }
 
-// cacheScale returns where the scale of the span at k0 is, cacheOffset its offset.
+// cacheScale returns the offset of the scale of the span at k0.
 func cacheScale(d *qtype.Desc, k0 int) int { return cacheNumbers + k0/d.Span()*cacheLine }
 
-// cacheOffset: see cacheScale.
+// cacheOffset returns the offset of the weight offset of the span at k0.
 func cacheOffset(d *qtype.Desc, k0 int) int { return cacheScale(d, k0) + cacheSpansOf(d)*cacheLine }
 
-// dequantOnceTile is the tile of the chain "group" over sub-blocks that were unpacked.
+// dequantOnceTile is the tile of the chain "group" over dequantized sub-blocks.
 type dequantOnceTile struct {
 	int8Tile
 	turns asm.Reg // sub-blocks left of a block
@@ -150,7 +150,7 @@ func (e *dequantOnceTile) body() {
 	})
 }
 
-// part is int8Tile.part without unpacking.
+// part is int8Tile.part without dequantization.
 func (e *dequantOnceTile) part(k0 int) {
 	e.start0(k0)
 	for g := k0 / 4; g < (k0+e.Span())/4; g++ {
@@ -177,11 +177,11 @@ func (e *dequantOnceTile) part(k0 int) {
 	e.addOffsets(k0)
 }
 
-// dequantizers are the functions that unpack a panel, by weight type.
+// dequantizers are the functions that dequantize a panel: qtype.Type -> func() (jit.Func, error).
 var dequantizers sync.Map // qtype.Type -> func() (jit.Func, error)
 
-// dequantizerOf generates it once. Assembling a kernel asks for it, too, so that a kernel that runs
-// has it.
+// dequantizerOf generates the function of a weight type once. Assemble calls it too, so that a
+// kernel that runs has it.
 func dequantizerOf(b qtype.Type) (jit.Func, error) {
 	if once, ok := dequantizers.Load(b); ok {
 		return once.(func() (jit.Func, error))()
@@ -209,10 +209,12 @@ func dequantizer(b qtype.Type) ([]byte, error) {
 	return a.Finish()
 }
 
-// sharedRows is the rows of a call that share an unpacking, where instructions are counted.
+// sharedRows is the number of rows assumed to share a dequantization when instructions are
+// counted.
 const sharedRows = 128
 
-// dequantOnceCounts adds to the instructions of an iteration of a tile its share of the unpacking.
+// dequantOnceCounts adds to the instructions of an iteration of a tile its share of the
+// dequantization.
 func dequantOnceCounts(k kernel.Spec, tile code.Counts) code.Counts {
 	a := asm.New(asm.AVX512)
 	_, emit := newDequantizer(a, k.B)
@@ -245,7 +247,7 @@ func newDequantizer(a *asm.Asm, b qtype.Type) (_ *emitter, emit func()) {
 	}
 }
 
-// unpackSubBlock writes the sub-block at hand.
+// unpackSubBlock writes the current sub-block.
 func (e *int8Tile) unpackSubBlock(to asm.Reg) {
 	for j := range e.made {
 		e.make(j, j, e.x[0], e.t[0])

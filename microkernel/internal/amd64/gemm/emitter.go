@@ -8,7 +8,7 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// The registers of every tile function. The pool serves row and panel pointers.
+// The registers of every tile function. The pool provides row and panel pointers.
 const (
 	rArgs  = asm.RDI
 	rB     = asm.RSI
@@ -20,11 +20,11 @@ const (
 
 var pointerPool = [...]asm.Reg{asm.R8, asm.R9, asm.R10, asm.R11, asm.R12, asm.R13, asm.R14, asm.R15, asm.RBX}
 
-// pointersEach is how many rows or panels share a pointer: the addresses p, p + stride and p +
-// 2*stride need no other.
+// pointersEach is the number of rows or panels that share a pointer: p, p + stride and p +
+// 2*stride are addressable.
 const pointersEach = 3
 
-// emitter generates one tile function. Its spec has the MR and NR of this very tile.
+// emitter generates one tile function. Its spec has the MR and NR of this tile.
 type emitter struct {
 	*asm.Asm
 	s        spec
@@ -52,15 +52,16 @@ func newEmitter(a *asm.Asm, s spec) *emitter {
 	return e
 }
 
-// pointer hands out a general register; it goes on as vec does.
+// pointer allocates a general register. Beyond the last one it keeps counting; checkRegisters
+// compares.
 func (e *emitter) pointer() asm.Reg {
 	r := pointerPool[min(e.pointers, len(pointerPool)-1)]
 	e.pointers++
 	return r
 }
 
-// vec hands out a vector register of the kernel's width, and goes on where there are no more:
-// checkRegisters counts.
+// vec allocates a vector register of the kernel's width. Beyond the last one it keeps counting;
+// checkRegisters compares.
 func (e *emitter) vec() asm.Vec {
 	n := e.used
 	e.used++
@@ -111,7 +112,7 @@ func strided(base []asm.Reg, stride asm.Reg, i, disp int) asm.Mem {
 
 func (e *emitter) arg(offset uintptr) asm.Mem { return asm.At(rArgs, int(offset)) }
 
-// function wraps the body of one row tile in the loop over row tiles. setup runs once, before the
+// function wraps the body of a row tile in the loop over row tiles. setup runs once, before the
 // loop.
 func (e *emitter) function(setup, body func()) {
 	var t kernel.TileArgs
@@ -149,7 +150,7 @@ func (e *emitter) function(setup, body func()) {
 	e.Ret()
 }
 
-// loadPointers sets the pointers of every third row or panel.
+// loadPointers sets the pointers, one for every pointersEach rows or panels.
 func (e *emitter) loadPointers(base []asm.Reg, stride asm.Reg, first, step uintptr) {
 	e.Mov(stride, e.arg(step))
 	e.Mov(base[0], e.arg(first))
@@ -165,7 +166,7 @@ func (e *emitter) advance(base []asm.Reg, bytes int) {
 	}
 }
 
-// advanceB moves the panel pointers on, and what is prefetched with them.
+// advanceB advances the panel pointers and, unless spread, the prefetch pointers.
 func (e *emitter) advanceB(bytes int) {
 	e.advance(e.bBase, bytes)
 	if !e.s.Spread {
@@ -173,7 +174,7 @@ func (e *emitter) advanceB(bytes int) {
 	}
 }
 
-// loop runs body as often as the argument says, not at all for zero.
+// loop repeats body as often as the argument says, which may be zero.
 func (e *emitter) loop(count uintptr, body func()) {
 	done := e.NewLabel()
 	e.Mov(rCount, e.arg(count))
@@ -246,9 +247,9 @@ func (e *emitter) loadFrom(v asm.Vec, j int, m asm.Mem, masked *asm.Vec) {
 	}
 }
 
-// eachC visits the C operand of every accumulator. AVX2 has no opmasks: it branches on a whole last
-// panel, and masks the two vectors of a partial one by a register, which visit gets. It overwrites
-// p.
+// eachC visits the C operand of every accumulator. AVX2 has no opmasks: it branches on a full last
+// panel and masks the two vectors of a partial one by a register, which visit receives. It
+// overwrites p.
 func (e *emitter) eachC(p asm.Reg, visit func(r, j int, m asm.Mem, masked *asm.Vec)) {
 	if e.wide() {
 		e.rowsOfC(p, 0, e.v, nil, visit)

@@ -12,11 +12,11 @@ import (
 // last panel.
 func flipMask(j int) asm.Mask { return asm.K2 + asm.Mask(j) }
 
-// flipMasks is how many of them there are.
+// flipMasks is the number of such opmasks.
 const flipMasks = 6
 
-// levelTable is what numbers look up, in every 128 bits: the level, lifted above zero unless the
-// dot product is signed.
+// levelTable returns the lookup table of a codebook, repeated in every 128 bits: the values, with
+// Lift added unless the dot product is signed.
 func (e *int8Tile) levelTable() asm.Mem {
 	words := make([]uint32, e.table.Bytes()/4)
 	for i := range e.table.Bytes() {
@@ -43,11 +43,11 @@ func (e *int8Tile) everywhere(word uint32) asm.Mem {
 	return e.ConstU32s(words...)
 }
 
-// ones returns 1 in every 16 bits: the multiply-add by it sums pairs.
+// ones returns 1 in every 16 bits: a multiply-add by it sums pairs.
 func (e *int8Tile) ones() asm.Mem { return e.everywhere(0x00010001) }
 
-// zeroOf returns the unsigned number that the dot product sees for a weight of 0, before its
-// correction; 0 where it needs none.
+// zeroOf returns the unsigned number that the dot product reads for a weight of 0, or 0 if no
+// correction is needed.
 func (e *int8Tile) zeroOf() int {
 	if e.s.signedDot() {
 		return 0
@@ -55,8 +55,8 @@ func (e *int8Tile) zeroOf() int {
 	return e.Lift()
 }
 
-// start0 sets the integer accumulators of dot products that only add: to zero, or to what undoes
-// the stored weights' zero.
+// start0 sets the integer accumulators of dot products that only add: to zero, or to the
+// correction for the zero of the stored weights.
 func (e *int8Tile) start0(k0 int) {
 	if e.s.Dot == kernel.MAdd {
 		return
@@ -76,7 +76,7 @@ func (e *int8Tile) start0(k0 int) {
 	}
 }
 
-// bias is -zero times the sum of the activations of the span.
+// bias loads -zeroOf times the sum of the activations of the span.
 func (e *int8Tile) bias(v asm.Vec, r, k0 int) {
 	if e.Span() < qtype.SubBlockK {
 		e.halfSum(v, r, k0, -e.zeroOf())
@@ -88,7 +88,7 @@ func (e *int8Tile) bias(v asm.Vec, r, k0 int) {
 	}
 }
 
-// halfSum is the sum of the sixteen activations from k0 on, times a factor.
+// halfSum loads the sum of the sixteen activations starting at k0, times a factor.
 func (e *int8Tile) halfSum(v asm.Vec, r, k0, factor int) {
 	word := uint32(uint16(factor))
 	if k0 > 0 {
@@ -98,8 +98,8 @@ func (e *int8Tile) halfSum(v asm.Vec, r, k0, factor int) {
 	e.I(asm.VPMADDWD, v, v, e.everywhere(word))
 }
 
-// bytesOf brings a bit field of the numbers of four k, group g of the sub-block, of vector j into
-// v, at its place in the bytes.
+// bytesOf loads a bit field of four k, group g of the sub-block of vector j, into v, at its
+// position in the bytes.
 func (e *int8Tile) bytesOf(v asm.Vec, j, g, plane int) {
 	word, bit := e.field(j, j, 4*g, plane)
 	n := e.Low(plane) - bit
@@ -117,8 +117,8 @@ func (e *int8Tile) bytesOf(v asm.Vec, j, g, plane int) {
 	}
 }
 
-// weights brings the numbers of group g of the sub-block, of vector j, into w[i]: unsigned, or
-// signed ones by magnitude and sign.
+// weights loads the numbers of group g of the sub-block of vector j into w[i]: unsigned, or as
+// magnitude and sign.
 func (e *int8Tile) weights(i, j, g int) {
 	const orMasked = 0xF8 // w | (t & mask)
 	w := e.w[i]
@@ -151,13 +151,14 @@ func (e *int8Tile) weights(i, j, g int) {
 	}
 }
 
-// split makes the weights of vector j magnitudes, and their signs an opmask.
+// split replaces the weights of vector j by their magnitudes and an opmask of their signs.
 func (e *int8Tile) split(j int) {
 	e.I(asm.VPMOVB2M, flipMask(j), e.w[j])
 	e.I(asm.VPABSB, e.w[j], e.w[j])
 }
 
-// row adds the products of the groups at hand, from g on, to the integer accumulators of row r.
+// row adds the products of the current groups, starting at g, to the integer accumulators of row
+// r.
 func (e *int8Tile) row(r, g int, first bool) {
 	x := e.a(r, kernel.ActQ+4*g)
 	if e.s.Form != kernel.Embed {
@@ -184,9 +185,9 @@ func (e *int8Tile) row(r, g int, first bool) {
 // 32 k reach 8 * 2 * 15 * 127 = 30480.
 func (e *int8Tile) inWords() bool { return e.form.words == e.Span()/4 }
 
-// multiplyAdd is the dot product without VNNI. Pairs of products are summed in 16 bits for as long
-// as they fit there, then widened to 32. Eight-bit numbers give their sign to the activation, so
-// that a pair reaches 2 * 128 * 127 = 32512 at the most.
+// multiplyAdd emits the dot product without VNNI. Pairs of products are summed in 16 bits as long
+// as they fit, then widened to 32. The sign of an eight-bit weight is moved to the activation, so
+// that a pair is at most 2 * 128 * 127 = 32512.
 func (e *int8Tile) multiplyAdd(d asm.Vec, j int, first bool) {
 	to, w, x := e.t[0], e.w[j], e.x[0]
 	switch {
@@ -218,8 +219,8 @@ func (e *int8Tile) multiplyAdd(d asm.Vec, j int, first bool) {
 	e.I(asm.VPADDD, d, d, to)
 }
 
-// finishDots makes what the multiply-add left in the accumulators the signed dot products: 16-bit
-// sums are widened, and zero times the sum of the activations is taken off.
+// finishDots converts the accumulators of the multiply-add to signed dot products: it widens
+// 16-bit sums and subtracts zeroOf times the sum of the activations.
 func (e *int8Tile) finishDots(k0 int) {
 	if e.s.Dot != kernel.MAdd {
 		return

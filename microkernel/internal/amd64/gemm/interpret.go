@@ -9,16 +9,15 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// What a test needs that runs kernels of AMX where there is none, with the tile instructions
-// interpreted.
+// The functions of this file let tests interpret kernels of AMX on machines without it.
 
-// AMXSubBlocks is the most sub-blocks of a piece of k.
+// AMXSubBlocks is the largest number of sub-blocks in a piece of k.
 const AMXSubBlocks = amxDepth / qtype.SubBlockK
 
-// AMXArgs is the arguments of a tile function of Dot AMX.
+// AMXArgs are the arguments of a tile function of Dot AMX.
 type AMXArgs struct{ amxArgs }
 
-// Run does a call as a kernel does, by calls of tile functions.
+// Run computes a call of a kernel by calls of tile functions.
 func (a *AMXArgs) Run(k *kernel.Tiles, g *kernel.GemmArgs, call func(f jit.Func, args unsafe.Pointer)) {
 	a.run(k, *g, func(f jit.Func, args *amxArgs) { call(f, unsafe.Pointer(args)) })
 }
@@ -29,5 +28,5 @@ func EmitAMX(a *asm.Asm, s kernel.Spec) {
 	emit()
 }
 
-// NewAMXArgs makes room for them.
+// NewAMXArgs allocates arguments.
 func NewAMXArgs() *AMXArgs { return (*AMXArgs)(unsafe.Pointer(amxPool.New().(*amxArgs))) }

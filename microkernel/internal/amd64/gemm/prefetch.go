@@ -8,34 +8,33 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// prefetcher is how a tile function asks for weights before their time, in one of two ways.
+// prefetcher emits software prefetch in one of two ways.
 //
-// Prefetch: at a distance ahead of the use, into the second-level cache, and again nearBytes before
-// the use, into the first. Where fewer sub-blocks are left than the distance, what is ahead is not
-// behind this block of weights in memory but the block that is multiplied next: the function jumps
-// there.
+// Prefetch: at a distance ahead of the use into the second-level cache, and again nearBytes before
+// the use into the first. When fewer sub-blocks remain than the distance, the following data is
+// not the continuation of this block in memory but the block that is multiplied next, and the
+// pointers jump there.
 //
-// Spread: where several row tiles pass over the same block, only the first pass waits for memory
-// and the memory waits during the others. All of the next block is asked for while all row tiles
+// Spread: if several row tiles pass over the same block, only the first pass waits for memory, and
+// the memory is idle during the others. All of the next block is requested while all row tiles
 // pass over this one, a line at every period-th place, so that memory and arithmetic work at the
-// same time, and again askAgain lines later.
+// same time, and again repeatLines lines later.
 //
-// Both ask twice because a CPU drops what it is asked for while it has as many reads under way as
-// it can: where multiplying takes less time than reading, lines are asked for faster than they
-// come.
+// Both request a line twice because a CPU drops prefetches while it has as many reads in flight as
+// it supports, and where multiplying is faster than reading, lines are requested faster than they
+// arrive.
 type prefetcher struct {
 	pfBase []asm.Reg // like bBase
 	tick   asm.Reg   // Spread only
 }
 
-// askAgain is how many lines of a panel later a spread prefetch asks for a line again: long enough
-// for reads to end, and soon enough for the line to come before it is used. Measured from 1 to 64,
-// 4 to 12 are best and 24 are too many. What lies before a block is, where k goes on, the end of
-// the block before it, and in the cache otherwise.
-const askAgain = 8
+// repeatLines is the number of lines of a panel after which a spread prefetch requests a line
+// again: late enough for reads to end, and early enough for the line to arrive before use. The
+// data before a block is either the end of the previous block of k or cached.
+const repeatLines = 8
 
-// nearBytes is the distance of the second request. Kernels that prefetch no farther ahead make one
-// request only, into the first-level cache.
+// nearBytes is the distance of the second request. Kernels with a shorter prefetch distance make
+// one request only, into the first-level cache.
 const nearBytes = kernel.MaxSinglePrefetch
 
 func (e *emitter) newPrefetcher() (f prefetcher) {
@@ -54,7 +53,7 @@ func (e *emitter) newPrefetcher() (f prefetcher) {
 	return f
 }
 
-// startPrefetch sets the pointers for a row tile whose panel pointers are set.
+// startPrefetch sets the prefetch pointers of a row tile, after its panel pointers.
 func (e *emitter) startPrefetch() {
 	var t kernel.TileArgs
 	switch {
@@ -69,7 +68,7 @@ func (e *emitter) startPrefetch() {
 	}
 }
 
-// stopPrefetch keeps for the next row tile how far a spread prefetch has come.
+// stopPrefetch stores the progress of a spread prefetch for the next row tile.
 func (e *emitter) stopPrefetch() {
 	if e.s.Spread {
 		var t kernel.TileArgs
@@ -78,8 +77,8 @@ func (e *emitter) stopPrefetch() {
 	}
 }
 
-// mainLoop runs body once for each iteration. With a prefetch distance, the pointers jump to the
-// next block on the way.
+// mainLoop runs body once per iteration. With a prefetch distance, the prefetch pointers jump to
+// the next block when they reach the end of this one.
 func (e *emitter) mainLoop(body func()) {
 	var t kernel.TileArgs
 	counted := func() { e.Counted(body) }
@@ -111,7 +110,8 @@ func (e *emitter) mainLoop(body func()) {
 	e.Jcc(asm.NotZero, top)
 }
 
-// prefetch stands where the bytes [from, to) of each panel's present sub-block are used.
+// prefetch emits the prefetches at the place where the bytes [from, to) of each panel's current
+// sub-block are used.
 func (e *emitter) prefetch(from, to int) {
 	if !e.s.Prefetches() {
 		return
@@ -132,21 +132,21 @@ func (e *emitter) prefetch(from, to int) {
 	}
 }
 
-// spreadLine asks for a line of each panel of the next block when its time has come.
+// spreadLine requests a line of each panel of the next block every period-th time.
 func (e *emitter) spreadLine() {
 	wait := e.NewLabel()
 	e.Dec(e.tick)
 	e.Jcc(asm.NotZero, wait)
-	e.Uncounted(e.askForLine)
+	e.Uncounted(e.requestLine)
 	e.Bind(wait)
 }
 
-// askForLine asks for the next line of each panel of the next block, and for one before it again.
-func (e *emitter) askForLine() {
+// requestLine requests the next line of each panel of the next block, and an earlier one again.
+func (e *emitter) requestLine() {
 	var t kernel.TileArgs
 	for p := range e.s.NR / qtype.PanelWidth {
 		e.Prefetch(asm.T1, strided(e.pfBase, rBS, p, 0))
-		e.Prefetch(asm.T1, strided(e.pfBase, rBS, p, -64*askAgain))
+		e.Prefetch(asm.T1, strided(e.pfBase, rBS, p, -64*repeatLines))
 	}
 	e.advance(e.pfBase, 64)
 	e.Mov(e.tick, e.arg(unsafe.Offsetof(t.Period)))

@@ -7,9 +7,8 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// What is loaded once for the scales of a block or a sub-block, whatever the chain.
-
-// loadBlockScale brings half n of the block, of vector j, into v as float32, the scale in units.
+// loadBlockScale loads scale n of the block of vector j into v as float32, multiplied by the unit
+// of scales if it is the first.
 func (t subBlocks) loadBlockScale(v asm.Vec, j, n int) {
 	if t.ScaleRaw.Float == qtype.Brain {
 		t.I(asm.VPMOVZXWD, v, t.blockScale(j, n))
@@ -29,15 +28,15 @@ func (t subBlocks) times1(v asm.Vec) {
 	}
 }
 
-// loadFloat brings the scale of the span at k, of vector j, into v: FloatSubs.
+// loadFloat loads the scale of the span at k of vector j into v, for FloatSubs.
 func (t subBlocks) loadFloat(v asm.Vec, j, k int) {
 	t.I(asm.VPMOVZXBD, v, t.sub(j, k/t.Span()))
 	t.I(asm.VPSLLD, v, v, asm.Imm(qtype.FloatSubShift))
 	t.times1(v)
 }
 
-// loadSub brings the scale of the span at k, of vector j, into w as integers: the kinds without an
-// offset. It overwrites x.
+// loadSub loads the scale of the span at k of vector j into w as integers, for the kinds without
+// an offset. It overwrites x.
 func (t subBlocks) loadSub(w, x asm.Vec, j, k int) {
 	switch t.Subs {
 	case qtype.SignedSubs:
@@ -65,7 +64,7 @@ func (t subBlocks) loadSub(w, x asm.Vec, j, k int) {
 	t.orBits(w, 1)
 }
 
-// make makes the words of the last plane for vector j, for the sub-block at hand, in slot i. It
+// make computes the words of the last plane of the current sub-block of vector j, in slot i. It
 // overwrites x and y.
 func (t subBlocks) make(i, j int, x, y asm.Vec) {
 	at, _ := t.Place(0, 1)
@@ -79,7 +78,7 @@ func (t subBlocks) make(i, j int, x, y asm.Vec) {
 		t.I(asm.VPSHUFB, v, v, t.ConstU32s(words...))
 		return
 	}
-	// The sign that is not stored is the parity of its seven neighbours: of two bits in each byte.
+	// The sign that is not stored is the parity of the seven others: of two bits in each byte.
 	t.I(asm.VMOVUPS, v, t.b(j, t.subBlock()+at, v.Bytes()))
 	t.and(v, v, qtype.SignBits)
 	t.I(asm.VPSRLD, x, v, asm.Imm(16))

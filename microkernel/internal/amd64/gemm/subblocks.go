@@ -5,9 +5,9 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// subBlocks walks the blocks of quantized panels. In a block of one sub-block the panel pointers
-// stand at its head; in one of several they stand at the present sub-block, and a register says how
-// far behind them the head is.
+// subBlocks walks over the blocks of quantized panels. In a block of one sub-block the panel
+// pointers are at its head. In a block of several they are at the current sub-block, and a
+// register holds the distance back to the head.
 type subBlocks struct {
 	*emitter
 	*qtype.Desc
@@ -28,8 +28,8 @@ func newSubBlocks(e *emitter) subBlocks {
 	return t
 }
 
-// blocks runs body once for each sub-block of the blocks that loop, which calls its argument for
-// each of them, goes through, and moves the panel pointers on.
+// blocks runs body for each sub-block of the blocks and advances the panel pointers. loop repeats
+// its argument for each block.
 func (t subBlocks) blocks(loop func(func()), body func()) {
 	loop(func() {
 		n := t.SubBlocks()
@@ -73,7 +73,7 @@ func (t subBlocks) blockScale(j, n int) asm.Mem {
 	return asm.AtIndex(base, t.head, 1, disp)
 }
 
-// subBlock returns where the sub-block begins, from the panel pointer.
+// subBlock returns the offset of the sub-block from the panel pointer.
 func (t subBlocks) subBlock() int {
 	if t.SubBlocks() == 1 {
 		return t.HeadBytes()
@@ -86,8 +86,8 @@ func (t subBlocks) sub(j, n int) asm.Mem {
 	return t.b(j, t.subBlock()+qtype.PanelWidth*n, t.reg(0).Bytes()/4)
 }
 
-// field finds bits of element k of the sub-block: the word of the plane, and the bit in it. Slot i
-// has the words that were made for vector j.
+// field returns the operand with the bits of element k of the sub-block, and the position of the
+// bits in it. Slot i holds the words that make computed for vector j.
 func (t subBlocks) field(i, j, k, plane int) (word asm.Operand, bit int) {
 	at, bit := t.Place(k/4, plane)
 	if bit += 8 * (k % 4); plane > 0 && t.made != nil {
@@ -96,8 +96,8 @@ func (t subBlocks) field(i, j, k, plane int) (word asm.Operand, bit int) {
 	return t.b(j, t.subBlock()+at, t.reg(0).Bytes()), bit
 }
 
-// linesOfSubBlock returns the bytes of a sub-block that are prefetched while it is used: with the
-// head of the block, where that is one sub-block.
+// linesOfSubBlock returns the bytes that are prefetched while a sub-block is used: the sub-block,
+// and the head of a block of one sub-block.
 func (t subBlocks) linesOfSubBlock() int {
 	if t.SubBlocks() == 1 {
 		return t.HeadBytes() + t.SubBlockBytes()

@@ -7,8 +7,8 @@ import (
 	"sandwich/microkernel/internal/kernel"
 )
 
-// newBF16 returns the tile of the chain "pair" on AVX512_BF16: for each pair of k, one VDPBF16PS
-// for each accumulator. Panels are its operand as they are packed.
+// newBF16 allocates the tile of the chain "pair" on AVX512_BF16: one VDPBF16PS per accumulator for
+// each pair of k. Packed panels are its operand.
 func newBF16(a *asm.Asm, s spec) (_ *emitter, emit func()) {
 	e := &pairTile{emitter: newEmitter(a, s)}
 	if !s.pairFromMemory() {
@@ -32,7 +32,7 @@ func (e *pairTile) body() {
 	e.loop(unsafe.Offsetof(t.Rest), func() { e.steps(1) })
 }
 
-// steps is n consecutive pairs of k, and the pointers moved past them.
+// steps emits n consecutive pairs of k and advances the pointers.
 func (e *pairTile) steps(n int) {
 	for i := range n {
 		if n == e.s.KU/2 {
@@ -44,7 +44,7 @@ func (e *pairTile) steps(n int) {
 	e.advanceB(64 * n)
 }
 
-// step is pair i.
+// step emits pair i.
 func (e *pairTile) step(i int) {
 	for j, w := range e.w {
 		e.I(asm.VMOVUPS, w, e.b(j, 64*i, 64))

@@ -8,7 +8,7 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// newFloat returns the tile of the chain "wide" for weights that have no scales: per k, a vector
+// newFloat allocates the tile of the chain "wide" for weights without scales: for each k, a vector
 // of W is widened and multiplied by each row's element of A.
 func newFloat(a *asm.Asm, s spec) (_ *emitter, emit func()) {
 	e := &floatTile{emitter: newEmitter(a, s)}
@@ -48,7 +48,7 @@ func (e *floatTile) body() {
 	e.loop(unsafe.Offsetof(t.Rest), func() { e.steps(1) })
 }
 
-// steps is n consecutive k, and the pointers moved past them.
+// steps emits n consecutive k and advances the pointers.
 func (e *floatTile) steps(n int) {
 	bytes := e.s.B.PanelOffset(n)
 	for k := range n {
@@ -61,7 +61,7 @@ func (e *floatTile) steps(n int) {
 	e.advanceB(bytes)
 }
 
-// step is one k: fetch W, then one FMA for each accumulator.
+// step emits one k: it loads W, then one FMA per accumulator.
 func (e *floatTile) step(k int) {
 	for j, w := range e.w {
 		e.widen(w, j, k)
@@ -69,8 +69,8 @@ func (e *floatTile) step(k int) {
 	e.multiply(asm.VFMADD231PS, e.w, e.x, 4*k, func(j int) asm.Mem { return e.b(j, 64*k, 32) })
 }
 
-// multiply adds one k, or pair of k, to all accumulators: vectors w of W, or where there are none
-// operands in memory, times the element of each row at disp, through x where the form loads it.
+// multiply adds one k, or pair of k, to all accumulators: vectors w of W, or operands in memory if
+// w is nil, times the element of each row at disp, which passes through x in form Load.
 func (e *emitter) multiply(op *asm.Op, w []asm.Vec, x asm.Vec, disp int, memory func(j int) asm.Mem) {
 	for r := range e.s.MR {
 		a := e.a(r, disp)
@@ -91,7 +91,7 @@ func (e *emitter) multiply(op *asm.Op, w []asm.Vec, x asm.Vec, disp int, memory 
 	}
 }
 
-// widen brings vector j of step k into w as float32.
+// widen loads vector j of step k into w as float32.
 func (e *floatTile) widen(w asm.Vec, j, k int) {
 	n := w.Bytes()
 	switch e.s.B {

@@ -6,10 +6,11 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// newInt8 returns the tile of the chain "block". Per span of k that shares scales: the exact
-// integer dot product of every accumulator, its conversion to float, and one FMA by the product of
-// the two scales; then one FMA by the offset where weights have it. Of the chain "group" it is the
-// scale of the weights alone, and that of the activations comes last (endGroup).
+// newInt8 allocates the tile of the chain "block". For each span of k that shares scales: the
+// exact integer dot product of every accumulator, its conversion to float32, one FMA by the
+// product of the two scales, and one FMA by the offset of weights that have it. In the chain
+// "group" the FMA uses the scale of the weights only, and endGroup applies that of the
+// activations.
 func newInt8(a *asm.Asm, s spec) (_ *emitter, emit func()) {
 	e := newInt8Tile(a, s)
 	return e.emitter, func() { e.function(e.setup, e.body) }
@@ -63,13 +64,14 @@ type int8Tile struct {
 	heads [][]asm.Vec // scales at the head of a block of several sub-blocks, by half; nil where registers are short
 }
 
-// int8Form is how the dot product of a spec is made, and what it takes besides accumulators.
+// int8Form describes how a spec computes its dot product, and the registers it needs besides
+// accumulators.
 type int8Form struct {
 	words    int  // groups of four k whose products the multiply-add can sum in 16 bits; a whole span at the most
 	together int  // groups of which the weights are in registers at the same time
 	temps    int  // temporaries
 	masks    int  // registers of masks
-	abs      bool // magnitudes beside the weights
+	abs      bool // magnitudes in addition to the weights
 	flip     bool // sign changes under opmasks
 }
 
@@ -120,7 +122,7 @@ func (e *int8Tile) setup() {
 	}
 }
 
-// part is the span of k from k0 on: dot products, then their way into the accumulators.
+// part emits the span of k starting at k0: dot products, then their addition to the accumulators.
 func (e *int8Tile) part(k0 int) {
 	if k0 == 0 {
 		for j := range e.made {
@@ -169,7 +171,7 @@ func (e *int8Tile) part(k0 int) {
 	}
 }
 
-// loadHeads keeps the scales at the head of a block in registers through its sub-blocks.
+// loadHeads loads the scales at the head of a block into registers for all its sub-blocks.
 func (e *int8Tile) loadHeads() {
 	for n, regs := range e.heads {
 		for j, v := range regs {
@@ -178,7 +180,7 @@ func (e *int8Tile) loadHeads() {
 	}
 }
 
-// head returns half n of the block, of vector j, in a register: v, unless it is kept.
+// head returns a register with scale n of the block of vector j: a kept one, or v.
 func (e *int8Tile) head(v asm.Vec, j, n int) asm.Vec {
 	if e.heads != nil {
 		return e.heads[n][j]
@@ -210,15 +212,15 @@ func (e *int8Tile) scale(v asm.Vec, j, k0 int) {
 	e.I(asm.VMULPS, v, d, e.t[0])
 }
 
-// move copies a register unless it is the same.
+// move copies a register unless both are the same.
 func (e *int8Tile) move(to, from asm.Vec) {
 	if to != from {
 		e.I(asm.VMOVAPS, to, from)
 	}
 }
 
-// offsets adds what the weights' offsets contribute: the sum of the activations of the span, times
-// their scale, times the offset.
+// offsets adds the contribution of the weights' offsets: the sum of the activations of the span,
+// times their scale, times the offset.
 func (e *int8Tile) offsets(k0 int) {
 	for j, v := range e.w[:e.v] {
 		e.offset(v, j, k0)

@@ -6,9 +6,9 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// newQuant is the tile of the chain "wide" for weights in blocks: each vector of W is unpacked in
-// registers and multiplied by all rows. Panels are taken several vectors at a time, sub-block by
-// sub-block, as many as there are registers for: independent chains overlap.
+// newQuantized allocates the tile of the chain "wide" for quantized weights: each vector of W is
+// dequantized in registers and multiplied by all rows. As many vectors of a sub-block as registers
+// allow are processed together, so that independent chains overlap.
 func newQuantized(a *asm.Asm, s spec) (_ *emitter, emit func()) {
 	const most = 4
 	for il := min(s.NR/s.ISA.Lanes(), most); ; il-- {
@@ -24,7 +24,7 @@ func newQuantized(a *asm.Asm, s spec) (_ *emitter, emit func()) {
 	}
 }
 
-// tile generates the function that unpacks il vectors side by side.
+// tile emits the function that dequantizes il vectors side by side.
 func (u *unpacker) tile(il int, x asm.Vec) {
 	u.function(u.setup, func() {
 		u.blocks(u.mainLoop, func() {
@@ -36,7 +36,7 @@ func (u *unpacker) tile(il int, x asm.Vec) {
 	})
 }
 
-// subBlock is the 32 k of the vectors j0 to j0+n-1.
+// subBlock emits the 32 k of the vectors j0 to j0+n-1.
 func (u *unpacker) subBlock(j0, n int, x asm.Vec) {
 	bytes := u.linesOfSubBlock()
 	for k := range qtype.SubBlockK {

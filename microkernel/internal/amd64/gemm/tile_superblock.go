@@ -7,11 +7,9 @@ import (
 	"sandwich/microkernel/internal/kernel"
 )
 
-// Of the chain "group" (ComputeInt8Superblock) the accumulators are the sums of a block of 256 k,
-// and C holds the chains: where registers keep both sets of them and the integers no tile is left.
-// C is read and written once for 64 dot products.
-
-// startGroups is start for groups: C is zero unless the chains go on.
+// startGroups is start for the chain "group": C is zeroed unless the chains continue. The
+// accumulators are the sums of a block of 256 k and C holds the chains, because registers for both
+// and the integers would leave no tile. C is read and written once per 64 dot products.
 func (e *int8Tile) startGroups() {
 	var t kernel.TileArgs
 	for _, acc := range e.acc {
@@ -25,8 +23,8 @@ func (e *int8Tile) startGroups() {
 	e.Bind(ready)
 }
 
-// endGroup adds the sums of the group that has just ended, times the scale of its activations, to
-// C, and begins the next. The rows of A stand behind the group's last block.
+// endGroup adds the sums of the finished group, times the scale of its activations, to C and
+// starts the next group. The row pointers of A are after the group's last block.
 func (e *int8Tile) endGroup() {
 	const scale = kernel.ActScale - kernel.ActQ8Bytes
 	c := e.x[0]

@@ -8,14 +8,14 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// unpackWay is how a stored number becomes a float of its exact value.
+// unpackWay is the method by which a stored number becomes a float32 of its exact value.
 type unpackWay uint8
 
 const (
-	// byMantissa: a number u of b bits that stands in the topmost bits of the mantissa of a float
-	// whose exponent makes that 2^b is the float 2^b + u, without a conversion. One FMA then gives
-	// (2^b + u) * scale - (2^b + origin) * scale, whose operands and result are exact: origin is
-	// 2^(b-1), so that 2^b + origin has two bits, and scales have 18 at the most.
+	// byMantissa: a number u of b bits in the topmost bits of the mantissa of a float32 whose
+	// exponent is b is the float32 2^b + u, without a conversion. One FMA then computes
+	// (2^b + u) * scale - (2^b + origin) * scale with exact operands and result: origin is
+	// 2^(b-1), so that 2^b + origin has two bits, and scales have at most 18.
 	byMantissa unpackWay = iota
 	byTable              // at most four bits look up one of sixteen floats; bits above are ignored
 	byTables             // five bits look up one of 32
@@ -38,7 +38,7 @@ func (s spec) unpackWay() unpackWay {
 	return byTable
 }
 
-// unpacker is the registers that unpack il vectors side by side.
+// unpacker holds the registers that dequantize il vectors side by side.
 type unpacker struct {
 	subBlocks
 	way    unpackWay
@@ -86,7 +86,8 @@ func newUnpacker(e *emitter, il int) *unpacker {
 	return u
 }
 
-// Bits of a number in the mantissa, the float 2^b, and what to take off before the scale.
+// The position of a number in the mantissa, the float 2^b, and the value to subtract before
+// scaling.
 func (u *unpacker) low() int         { return 23 - u.Bits() }
 func (u *unpacker) oneBits() uint32  { return uint32(127+u.Bits()) << 23 }
 func (u *unpacker) takeOff() float32 { return -float32(int(1)<<u.Bits() + u.ZeroPoint) }
@@ -122,8 +123,8 @@ func (u *unpacker) setup() {
 	}
 }
 
-// floats returns sixteen entries of the table from number `from` on; numbers of few bits repeat in
-// it.
+// floats returns sixteen entries of the table starting at number `from`; tables of fewer bits
+// repeat.
 func (u *unpacker) floats(from int) []uint32 {
 	out := make([]uint32, 16)
 	for i := range out {
@@ -146,7 +147,7 @@ func (e *emitter) splat(v uint32) asm.Mem {
 }
 
 // scales loads the scale of vector j for the span of element k into slot i, and its offset: for
-// affine types what is added or, in the K types, taken off.
+// affine types the addend or, in the K types, the subtrahend.
 func (u *unpacker) scales(i, j, k int) {
 	v, w := u.scale[i], u.w[i]
 	if u.made != nil && k == 0 {
@@ -222,14 +223,14 @@ func (e *emitter) xor(dst, src asm.Vec) {
 	}
 }
 
-// shifted brings a bit field of element k of vector j, in slot i, into v, so that numbers have
-// their lowest bit at `to`; other bits surround it.
+// shifted loads a bit field of element k of vector j, in slot i, into v, with the lowest bit of
+// numbers at `to`; other bits surround it.
 func (u *unpacker) shifted(v asm.Vec, i, j, k, plane, to int) {
 	word, bit := u.field(i, j, k, plane)
 	u.shiftedWord(v, word, to+u.Low(plane)-bit)
 }
 
-// shiftedWord brings 32-bit words from memory or a register into v, n bits to the left, or to the
+// shiftedWord loads 32-bit words from memory or a register into v, shifted left by n bits, or
 // right for a negative n.
 func (e *emitter) shiftedWord(v asm.Vec, word asm.Operand, n int) {
 	op := asm.VPSLLD
@@ -248,7 +249,7 @@ func (e *emitter) shiftedWord(v asm.Vec, word asm.Operand, n int) {
 	}
 }
 
-// value unpacks element k of the sub-block, of vector j, into slot i.
+// value dequantizes element k of the sub-block of vector j into slot i.
 func (u *unpacker) value(i, j, k int) {
 	w := u.w[i]
 	switch u.way {
@@ -285,7 +286,7 @@ func (u *unpacker) value(i, j, k int) {
 	}
 }
 
-// masked puts the number into w, with its lowest bit at `to` and zeros around it.
+// masked loads the number into w, with its lowest bit at `to` and zeros around it.
 func (u *unpacker) masked(w asm.Vec, i, j, k, to int) {
 	u.shifted(w, i, j, k, 0, to)
 	u.and(w, w, u.fieldMask(0)<<to)
@@ -296,7 +297,7 @@ func (u *unpacker) masked(w asm.Vec, i, j, k, to int) {
 	}
 }
 
-// mantissa puts 2^b + u into w.
+// mantissa loads 2^b + u into w.
 func (u *unpacker) mantissa(w asm.Vec, i, j, k int) {
 	const maskThenOr, orMasked = 0xEA, 0xF8 // (w & mask) | one; w | (high & mask2)
 	if !u.wide() {

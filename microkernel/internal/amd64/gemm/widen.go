@@ -60,8 +60,8 @@ func emitWiden(a *asm.Asm, isa kernel.ISA, b qtype.Type) {
 	e.Ret()
 }
 
-// widenRest is the k after the last whole iteration: singly, or for pairs of bf16 two at a time and
-// the last alone.
+// widenRest emits the k after the last whole iteration: one at a time, or for pairs of bf16 two at
+// a time and a last one alone.
 func widenRest(e *emitter, iteration, next func(int), b qtype.Type) {
 	var t kernel.WidenArgs
 	rest := unsafe.Offsetof(t.Rest)
