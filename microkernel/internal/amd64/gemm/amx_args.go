@@ -20,13 +20,13 @@ type amxArgs struct {
 	kernel.TileArgs
 	ready   uintptr // 1: the weights are bytes already
 	panels  uintptr
-	left    uintptr // panels from the one at hand on
+	left    uintptr // panels left, including the current one
 	panel   uintptr // where it begins
 	rowTile uintptr // where C of the row tile begins
 	length  uintptr // of a panel as bytes
-	stop    uintptr // where the bytes of the panel at hand end
+	stop    uintptr // where the bytes of the current panel end
 	rowsEnd uintptr // where the packed rows end
-	ask     uintptr // Spread: where the prefetch of the panel at hand goes on
+	ask     uintptr // Spread: where the prefetch of the current panel continues
 	step    uintptr // how far it goes with each sub-block,
 	sweep   uintptr // and with each row tile
 	_       [amxSums - unsafe.Sizeof(kernel.TileArgs{}) - 11*unsafe.Sizeof(uintptr(0))]byte

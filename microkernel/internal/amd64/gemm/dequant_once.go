@@ -18,7 +18,7 @@ import (
 //
 //	sub-block of 32 k  [8][16 columns][4 k]uint8  [spans][16 columns]float32  and offsets like scales
 const (
-	cacheDepth   = 512 // k of a piece: two panels of it and their rows leave room in a first-level cache of 32 KiB
+	cacheDepth   = 512 // k of a piece: two panels of it and their rows fit a first-level cache of 32 KiB
 	cacheLine    = 64
 	cacheNumbers = qtype.SubBlockK * qtype.PanelWidth // of the numbers of a sub-block
 	cachePanels  = 4

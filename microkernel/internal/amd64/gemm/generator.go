@@ -136,7 +136,7 @@ func (s spec) generator() func(a *asm.Asm, s spec) (_ *emitter, emit func()) {
 }
 
 // checkRegisters returns an error if a tile needs more registers than there are. A tile without
-// prefetch must leave room for a prefetch distance, so that any legal tile may get one.
+// prefetch must leave registers for a prefetch distance, so that any legal tile may get one.
 func (s spec) checkRegisters() error {
 	if !s.Prefetches() && s.Dot != kernel.AMX && !s.dequantOnce() {
 		s.Spec = s.WithPrefetch(64)

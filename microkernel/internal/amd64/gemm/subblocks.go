@@ -13,7 +13,7 @@ type subBlocks struct {
 	*qtype.Desc
 	head, tmp asm.Reg   // K types only
 	atHead    func()    // K types only: called at the head of each block; or nil
-	atTail    func()    // K types only: called behind each block; or nil
+	atTail    func()    // K types only: called after each block; or nil
 	made      []asm.Vec // words of the last plane, where they are made for each sub-block; nil where memory has them
 }
 

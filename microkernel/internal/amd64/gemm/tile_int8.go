@@ -61,7 +61,7 @@ type int8Tile struct {
 	none  asm.Vec     // zero, and
 	top   asm.Vec     // the topmost bit of each byte: AVX-512 changes signs by them
 	cRow  asm.Reg     // walks over C; chain "group" only
-	heads [][]asm.Vec // scales at the head of a block of several sub-blocks, by half; nil where registers are short
+	heads [][]asm.Vec // scales at the head of a block of several sub-blocks, by scale; nil if registers are scarce
 }
 
 // int8Form describes how a spec computes its dot product, and the registers it needs besides

@@ -2,8 +2,8 @@ package vector
 
 import "sandwich/microkernel/internal/amd64/asm"
 
-// emitRoundBF16: P dst, src; N n. What is below least, given in bits, becomes a zero. By integers,
-// so that it needs no CPU that has bfloat16.
+// emitRoundBF16 rounds to bfloat16: P dst, src; N n. Magnitudes below least, given as float32
+// bits, become zeros. Integer instructions suffice, so that it needs no CPU with bfloat16.
 func emitRoundBF16(g gen, least uint32) {
 	const x, t = 0, 1
 	g.pointers(p0, p1)
@@ -34,8 +34,8 @@ func emitRoundBF16(g gen, least uint32) {
 	})
 }
 
-// roundBF16 makes the words of register t the bfloat16 nearest to the float32 of x, or zeros below
-// least, and overwrites the registers behind t.
+// roundBF16 rounds the float32 of register x to bfloat16 in the words of register t, or to zeros
+// below least. It overwrites the two registers after t.
 func (g gen) roundBF16(x, t int, least uint32) {
 	g.RoundUpper(x, t, least)
 	g.I(asm.VPSRLD, g.V(t), g.V(t), asm.Imm(16))

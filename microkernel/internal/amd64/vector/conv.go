@@ -5,8 +5,8 @@ import (
 	"sandwich/microkernel/internal/amd64/lanes"
 )
 
-// emitConvSiLU: P dst, x, w; N in bytes: strides of dst, of x from row to row, and of w, then rows
-// and n; R taps, and the stride of x from tap to tap in bytes.
+// emitConvSiLU: P dst, x, w; N in bytes: stride of dst, stride of rows of x, stride of w, then
+// rows and n; R taps, and the stride of taps of x in bytes.
 func emitConvSiLU(g gen) {
 	const sum, p, x, n, z = 0, 1, 2, 3, 4
 	r := lanes.ExpRange{Lo: 5, Hi: 6}
@@ -19,7 +19,7 @@ func emitConvSiLU(g gen) {
 	})
 }
 
-// emitConvGate: emitConvSiLU with P[3] gate and N[5] its stride in bytes.
+// emitConvGate is emitConvSiLU with P[3] gate and N[5] its stride in bytes.
 func emitConvGate(g gen) {
 	const sum, x = 0, 2
 	gate := asm.R12
@@ -30,7 +30,7 @@ func emitConvGate(g gen) {
 	})
 }
 
-// conv is the loops of a convolution; act makes of the sum what is stored.
+// conv emits the loops of a convolution; act computes the stored value from the sum.
 func (g gen) conv(sum, x int, act func(h int, tail bool)) {
 	tap, weight, taps := asm.R13, asm.R14, asm.R15
 	g.pointers(p0, p1, p2)

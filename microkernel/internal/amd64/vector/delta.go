@@ -19,7 +19,7 @@ const (
 	deltaCount = asm.R11
 )
 
-// Vector registers of the delta rule, those that are two for two vectors of columns.
+// Vector registers of the delta rule. Those with two numbers are for two vectors of columns.
 const (
 	deltaD    = 0
 	deltaX    = 1  // 2
@@ -31,18 +31,17 @@ const (
 	deltaThen = 15
 )
 
-// deltaOdd is how far the sums of odd rows of the state stand behind those of even ones: one chain
-// for each would wait for itself.
+// deltaOdd is the distance from the registers of sums of even rows of the state to those of odd
+// rows. Two chains hide the latency of one.
 const deltaOdd = 2
 
 // emitDelta: P state, q, k, v, out, decay, beta; N dim, rows, then strides of q, k and v, of out
-// and of decay and beta, and columns. What a panel needs of its own is written back into the
-// arguments.
+// and of decay and beta, and columns. The arguments are overwritten for each panel.
 //
-// Each position goes over the state once: the sums over the old state that the next one begins with
-// are taken from the values as they are written, so that there are a load, a store and four
-// arithmetic instructions for each vector. AVX-512 takes two panels at a time, AVX2 one, which are
-// as many chains.
+// Each position passes over the state once. The sums over the old state that the next position
+// needs are computed from the values as they are written, so each vector takes a load, a store and
+// four arithmetic instructions. AVX-512 processes two panels at a time, AVX2 one, which is the
+// same number of chains.
 func emitDelta(g gen) {
 	done, next, one := g.NewLabel(), g.NewLabel(), g.NewLabel()
 	g.Bind(next)
@@ -80,7 +79,7 @@ func emitDelta(g gen) {
 	g.Bind(done)
 }
 
-// deltaRows is all rows for one vector of columns in each of the panels.
+// deltaRows emits all rows for one vector of columns in each of the panels.
 func (g gen) deltaRows(panels []asm.Reg, tail bool) {
 	n := len(panels)
 	g.Mov(deltaQ, argP(1))
@@ -101,7 +100,7 @@ func (g gen) deltaRows(panels []asm.Reg, tail bool) {
 	g.OverRows(rows, func() { g.deltaRow(panels, tail) })
 }
 
-// deltaRow is one position.
+// deltaRow emits one position.
 func (g gen) deltaRow(panels []asm.Reg, tail bool) {
 	n := len(panels)
 	side := func(base asm.Reg, j int) asm.Mem { return asm.At(base, 4*arith.Lanes/g.Parts*j) }
@@ -158,15 +157,15 @@ func (g gen) zeroSums(first, n int) {
 	}
 }
 
-// joinSums adds the sums of odd rows to those of even ones.
+// joinSums adds the sums of odd rows to those of even rows.
 func (g gen) joinSums(first, n int) {
 	for j := range n {
 		g.I(asm.VADDPS, g.V(first+j), g.V(first+j), g.V(first+deltaOdd+j))
 	}
 }
 
-// fetchDelta asks for the queries and keys of the position after the next: a hardware prefetcher
-// does not foresee rows that are many pages long.
+// fetchDelta prefetches the queries and keys of the position after the next: the hardware
+// prefetcher does not follow rows that are many pages long.
 func (g gen) fetchDelta() {
 	ask, key, at := deltaNext, deltaS, index
 	g.Mov(deltaCount, argN(2))
@@ -185,8 +184,8 @@ func (g gen) fetchDelta() {
 	g.Prefetch(asm.T0, asm.At(ask, 64))
 }
 
-// overDelta runs body for each row of the state, four at a time as far as that goes; index is the
-// row that number u is counted from.
+// overDelta runs body for each row of the state, unrolled by four; row u of an iteration is at
+// index+u.
 func (g gen) overDelta(panels []asm.Reg, body func(at func(j int) asm.Mem, u int)) {
 	const unroll = 4
 	two := panels[len(panels)-1] == deltaS2

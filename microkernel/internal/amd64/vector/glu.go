@@ -6,7 +6,7 @@ import (
 	"sandwich/microkernel/internal/arith"
 )
 
-// Registers of a gated unit: up and gate are its factors, x what exp is taken of.
+// Registers of a gated unit: up and gate are its factors, x the argument of the exponential.
 const (
 	gluGate = 0
 	gluUp   = 1
@@ -21,7 +21,7 @@ func emitSwiGLU(g gen) {
 	g.glu(func() { g.I(asm.VXORPS, g.V(gluX), g.V(gluGate), g.Splat(1<<31)) })
 }
 
-// emitGeGLU: arguments as emitSwiGLU.
+// emitGeGLU takes the arguments of emitSwiGLU.
 func emitGeGLU(g gen) {
 	g.glu(func() {
 		x := g.V(gluX)
@@ -32,7 +32,7 @@ func emitGeGLU(g gen) {
 	})
 }
 
-// emitClampedGLU: arguments as emitSwiGLU.
+// emitClampedGLU takes the arguments of emitSwiGLU.
 func emitClampedGLU(g gen) {
 	g.glu(func() {
 		limit, up := g.V(gluN), g.V(gluUp)
@@ -46,7 +46,7 @@ func emitClampedGLU(g gen) {
 	})
 }
 
-// emitSigmoidGLU: arguments as emitSwiGLU.
+// emitSigmoidGLU takes the arguments of emitSwiGLU.
 func emitSigmoidGLU(g gen) {
 	g.glu(func() {
 		g.I(asm.VXORPS, g.V(gluX), g.V(gluGate), g.Splat(1<<31))
@@ -54,7 +54,7 @@ func emitSigmoidGLU(g gen) {
 	})
 }
 
-// glu is gate/(1+exp(x)) * up, where prepare makes x and may change gate and up.
+// glu emits gate/(1+exp(x)) * up. prepare computes x and may change gate and up.
 func (g gen) glu(prepare func()) {
 	r := lanes.ExpRange{Lo: 6, Hi: 7}
 	g.pointers(p0, p1, p2)

@@ -5,15 +5,15 @@ import (
 	"sandwich/microkernel/internal/arith"
 )
 
-// The kernels that store keys and values in half precision, each also with numbers rounded to
-// bfloat16 first, for a cache that dot products read. Those of keys are for AVX2 on any CPU: they
-// take eight dimensions at a time.
+// Operations that store keys and values in half precision, also rounded to bfloat16 first for a
+// cache that bfloat16 dot products read. Those of keys use AVX2 on every CPU: they take eight
+// dimensions at a time.
 
 // panelPitch is the distance in bytes between the lines of a panel.
 const panelPitch = arith.Lanes * 2
 
-// emitStoreK16: P the address of (position, dimension 0) in a K block, x; N headDim. One token:
-// dimension d goes 32 bytes behind dimension d-1.
+// emitStoreK16 stores one token: P the address of (position, dimension 0) in a K block, x; N
+// headDim. Dimension d is 32 bytes after dimension d-1.
 func emitStoreK16(g gen, round bool) {
 	const x = 0
 	g.pointers(p0, p1)
@@ -33,8 +33,8 @@ func emitStoreK16(g gen, round bool) {
 	})
 }
 
-// toHalf writes register x in half precision to dst; the three registers behind x are clobbered
-// where it is rounded to bfloat16 first.
+// toHalf stores register x in half precision to dst. If it rounds to bfloat16 first, it overwrites
+// the three registers after x.
 func (g gen) toHalf(dst asm.Operand, x int, round bool) {
 	if round {
 		g.RoundUpper(x, x+1, 0)
@@ -43,9 +43,9 @@ func (g gen) toHalf(dst asm.Operand, x int, round bool) {
 	g.I(asm.VCVTPS2PH, dst, g.V(x), asm.Imm(0))
 }
 
-// emitStorePanelK16: P a panel of a K block, x; N headDim/8, stride. Sixteen tokens, whose
-// dimension d is line d of the panel: eight lines at a time, the first eight tokens in the lower
-// half of each register.
+// emitStorePanelK16 stores sixteen tokens: P a panel of a K block, x; N headDim/8, stride.
+// Dimension d is line d of the panel. Eight lines are stored at a time, the first eight tokens in
+// the lower half of each register.
 func emitStorePanelK16(g gen, round bool) {
 	const x, eight = 8, 8
 	low, high, stride := asm.R13, asm.R14, tmp
@@ -74,8 +74,8 @@ func emitStorePanelK16(g gen, round bool) {
 	})
 }
 
-// transposeHalves brings half d of register i to half i of register 8 + d, for both lanes of
-// registers 0 to 7, which are clobbered.
+// transposeHalves moves half d of register i to half i of register 8 + d, for both lanes of
+// registers 0 to 7, which it overwrites.
 func (g gen) transposeHalves() {
 	const far = 8
 	for i := range 4 { // pairs of rows
@@ -99,7 +99,7 @@ func (g gen) transposeHalves() {
 }
 
 // emitStoreV16: P the address of (position, panel 0) in a V block, x; N headDim, tokens, stride. A
-// token fills 32 bytes of each panel, zeros behind the head dimension.
+// token fills 32 bytes of each panel, with zeros after the head dimension.
 func emitStoreV16(g gen, round bool) {
 	const x = 0
 	const panel = 64 * arith.Lanes * 2

@@ -5,11 +5,10 @@ import (
 	"sandwich/microkernel/internal/arith"
 )
 
-// Blocks of a KV cache of int8 (see KVQ8 of package microkernel) are widened to float32 panels: 16
-// lanes, rows of 64 bytes.
+// Int8 blocks of a KV cache (vec.KVQ8) are widened to float32 panels: 16 lanes, rows of 64 bytes.
 
 // emitWidenK8: P dst, src, scales; N sets of 32 rows, one panel. The rows of a set share their
-// scales, one for each lane, which lie 64 positions apart.
+// scales, one per lane, which are 64 positions apart.
 func emitWidenK8(g gen) {
 	const x, scale, unroll = 0, 8, 4
 	turns := asm.R13
@@ -37,8 +36,8 @@ func emitWidenK8(g gen) {
 	})
 }
 
-// emitWidenV8: P dst, src, scales; N pairs of panels of 64 rows. A row has one scale, the same in
-// both panels of a pair.
+// emitWidenV8: P dst, src, scales; N pairs of panels of 64 rows. A row has one scale for both
+// panels of a pair.
 func emitWidenV8(g gen) {
 	const x, scale, unroll = 0, 8, 2
 	turns := asm.R13

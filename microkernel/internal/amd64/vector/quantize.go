@@ -5,30 +5,29 @@ import (
 	"sandwich/microkernel/internal/arith"
 )
 
-// Registers of the quantizers: 32 elements, and what is made of them.
+// Registers of the quantizers: 32 elements and values derived from them.
 const (
 	q8X     = 0 // two registers, or four
 	q8A     = 4 // the largest magnitude, then sums
-	q8Inv   = 5 // 127 over it; a temporary before and behind
+	q8Inv   = 5 // 127 over it; a temporary at other times
 	q8Sign  = 6 // all bits but the sign
 	q8Scale = 7
 )
 
-// q8Row are the pointers of a quantizer: over the elements, and over the blocks.
+// Pointers of a quantizer: to the elements and to the blocks.
 const (
 	q8In   = p0
 	q8Out  = p1
 	q8Bits = asm.R13 // of the largest magnitude
 )
 
-// q8Regs returns how many registers hold 32 elements.
+// q8Regs returns the number of registers that hold 32 elements.
 func (g gen) q8Regs() int { return 32 / arith.Lanes * g.Parts }
 
-// q8Field returns where a field of the block at hand is.
+// q8Field returns the operand of a field of the current block.
 func q8Field(at int) asm.Mem { return asm.At(q8Out, at) }
 
-// emitQuantizeQ8: P x, row of ActQ8 blocks; N blocks of 32. A block is 48 bytes: scale, -128 times
-// the sum of the integers, the integers, the sums of their halves, the sum times the scale.
+// emitQuantizeQ8: P x, row of ActQ8 blocks; N blocks of 32.
 func emitQuantizeQ8(g gen) {
 	g.startQ8()
 	g.OverRows(rows, func() {
@@ -49,8 +48,8 @@ func emitQuantizeQ8(g gen) {
 	})
 }
 
-// emitQuantizeQ8Superblock: P x, row of ActQ8 blocks; N groups of 256, of which the eight blocks
-// share a scale and have sums of integers alone.
+// emitQuantizeQ8Superblock: P x, row of ActQ8 blocks; N superblocks of 256, whose eight blocks
+// share a scale and have sums of integers only.
 func emitQuantizeQ8Superblock(g gen) {
 	const blocks = 8
 	turns := asm.R14
@@ -84,7 +83,7 @@ func emitQuantizeQ8Superblock(g gen) {
 	})
 }
 
-// q8Group is 127 over the largest magnitude of a group.
+// q8Group holds 127 over the largest magnitude of a superblock.
 const q8Group = 8
 
 func (g gen) startQ8() {
@@ -100,13 +99,14 @@ func (g gen) q8Load() {
 	}
 }
 
-// q8Next moves the pointers on.
+// q8Next advances the pointers.
 func (g gen) q8Next() {
 	g.Add(q8In, asm.Imm32(128))
 	g.Add(q8Out, asm.Imm32(48))
 }
 
-// q8Scales makes the scale and its inverse of the largest magnitudes in q8A, or goes to special.
+// q8Scales computes the scale and its inverse from the largest magnitudes in q8A, or jumps to
+// special.
 func (g gen) q8Scales(special asm.Label) {
 	g.FoldInt(asm.VPMAXSD, q8A, q8Inv)
 	g.I(asm.VMOVD, q8Bits, asm.X(q8A))
@@ -119,7 +119,8 @@ func (g gen) q8Scales(special asm.Label) {
 	g.I(asm.VBROADCASTSS, g.V(q8Inv), asm.X(q8Inv))
 }
 
-// q8Integers rounds 32 elements and stores their block. The sum is times the scale, or not.
+// q8Integers quantizes 32 elements and stores their block. With scaled, the sum is multiplied by
+// the scale.
 func (g gen) q8Integers(scaled bool) {
 	g.I(asm.VMOVSS, q8Field(0), asm.X(q8Scale))
 	for i := range g.q8Regs() {
@@ -140,8 +141,8 @@ func (g gen) q8Integers(scaled bool) {
 	g.storeBytes(q8Field(8), q8X)
 }
 
-// q8Special stores a block of zeros, of scale 0, or NaN where an element is no finite number. So is
-// the sum where it is times the scale.
+// q8Special stores a block of zeros with scale 0, or scale NaN if an element is not finite. With
+// scaled, the sum gets the scale's value.
 func (g gen) q8Special(scaled bool) {
 	g.Zero(q8A)
 	g.I(asm.VMOVUPS, q8Field(8), asm.Y(q8A))
@@ -168,8 +169,8 @@ const (
 	minus128   = 0xff80ff80
 )
 
-// halfSums adds up the first and the last sixteen of 32 integers in the registers from x on, which
-// fit eight bits each; the 16-bit lanes 0 and 1 of a are the sums. t is overwritten.
+// halfSums adds the first and the last sixteen of 32 integers, which fit eight bits each, in the
+// registers starting at x; the 16-bit lanes 0 and 1 of a are the sums. It overwrites t.
 func (g gen) halfSums(x, a, t int) {
 	first, last := asm.X(a), asm.X(t)
 	for h, sum := range []int{a, t} {
@@ -190,7 +191,7 @@ func (g gen) halfSums(x, a, t int) {
 	g.I(asm.VPACKSSDW, first, first, first)
 }
 
-// storeBytes stores 32 integers of the registers from x as bytes.
+// storeBytes stores 32 integers of the registers starting at x as bytes.
 func (g gen) storeBytes(m asm.Mem, x int) {
 	if g.Wide {
 		g.I(asm.VPMOVSDB, m, asm.Z(x))

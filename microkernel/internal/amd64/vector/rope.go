@@ -2,7 +2,7 @@ package vector
 
 import "sandwich/microkernel/internal/amd64/asm"
 
-// emitRoPEHalves: P x, cos, sin; N dim/2, heads, headStride. Rotates element i with element i +
+// emitRoPEHalves: P x, cos, sin; N dim/2, heads, headStride. It rotates element i with element i +
 // dim/2. The angles of a group are loaded once for all heads.
 func emitRoPEHalves(g gen) {
 	const c, s, a, b, t = 0, 2, 4, 5, 6 // c and s take two registers with AVX2
@@ -31,7 +31,7 @@ func emitRoPEHalves(g gen) {
 	g.OverGroups(n0, perGroup)
 }
 
-// emitRoPEPairs: P x, cos, sin; N dim (a multiple of 16), heads, headStride. Rotates element 2i
+// emitRoPEPairs: P x, cos, sin; N dim (a multiple of 16), heads, headStride. It rotates element 2i
 // with element 2i+1: with A and B the even and the odd elements in both places of a pair, the
 // result is A*(c,s) + B*(-s,c).
 func emitRoPEPairs(g gen) {
@@ -69,7 +69,7 @@ func emitRoPEPairs(g gen) {
 	})
 }
 
-// interleave builds (c0, s0, c1, s1, ...) of one register's worth of pairs.
+// interleave builds (c0, s0, c1, s1, ...) for the pairs of one register.
 func (g gen) interleave(dst, t int, c, s asm.Mem) {
 	if g.Wide {
 		g.I(asm.VMOVUPS, asm.Z(dst), g.ConstU32s(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15))

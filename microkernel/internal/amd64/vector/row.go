@@ -2,7 +2,7 @@ package vector
 
 import "sandwich/microkernel/internal/amd64/asm"
 
-// emitAdd: P dst, a; N stride, rows, n, stride of a: 0 adds the same row to each.
+// emitAdd: P dst, a; N stride, rows, n, stride of a. A stride of 0 adds the same row to each.
 func emitAdd(g gen) {
 	const x, b = 0, 1
 	g.pointers(p0, p1)

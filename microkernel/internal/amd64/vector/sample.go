@@ -5,7 +5,7 @@ import (
 	"sandwich/microkernel/internal/amd64/lanes"
 )
 
-// emitMax: P x; N n. R[0] is the bits of the maximum.
+// emitMax: P x; N n. R[0] receives the bits of the maximum.
 func emitMax(g gen) {
 	g.pointers(p0)
 	g.Mov(n0, argN(0))
@@ -13,7 +13,7 @@ func emitMax(g gen) {
 	g.I(asm.VMOVSS, argR(0), asm.X(0))
 }
 
-// emitExpSum: P x; N n; F scale, max*scale. R[0] is the bits of the sum.
+// emitExpSum: P x; N n; F scale, max*scale. R[0] receives the bits of the sum.
 func emitExpSum(g gen) {
 	const acc, t, x, p, n, z, scale, top = 0, 2, 3, 4, 5, 6, 7, 8
 	r := lanes.ExpRange{Lo: 10, Hi: 11}
@@ -35,16 +35,16 @@ func emitExpSum(g gen) {
 	g.I(asm.VMOVSS, argR(0), asm.X(acc))
 }
 
-// The two searches below look at eight elements a step at both levels: they are bound by memory,
-// and vmovmskps needs no opmask. Comparison predicates: 0 is equal (ordered), 13 greater or equal
-// (ordered, NaN is false).
+// The two searches below process eight elements per step at both levels: memory limits them, and
+// VMOVMSKPS needs no opmask. Comparison predicates: 0 is equal (ordered), 13 greater or equal
+// (ordered, false for NaN).
 const (
 	cmpEqual   = 0
 	cmpAtLeast = 13
 )
 
-// compareEight leaves the lanes of the step at index that satisfy the predicate against Y0 as bits
-// in left.
+// compareEight sets the bits of left to the lanes of the step at index that satisfy the predicate
+// against Y0.
 func (g gen) compareEight(predicate uint8) {
 	g.I(asm.VMOVUPS, asm.Y(1), asm.AtIndex(p0, index, 4, 0))
 	g.I(asm.VCMPPS, asm.Y(1), asm.Y(1), asm.Y(0), asm.Imm(predicate))
@@ -52,7 +52,7 @@ func (g gen) compareEight(predicate uint8) {
 	g.Test(left, left)
 }
 
-// compareOne is compareEight for one element: bit 0 of left.
+// compareOne is compareEight for one element, in bit 0 of left.
 func (g gen) compareOne(predicate uint8) {
 	g.I(asm.VMOVSS, asm.X(1), asm.AtIndex(p0, index, 4, 0))
 	g.I(asm.VCMPPS, asm.X(1), asm.X(1), asm.X(0), asm.Imm(predicate))
@@ -60,8 +60,8 @@ func (g gen) compareOne(predicate uint8) {
 	g.And(left, asm.Imm32(1))
 }
 
-// emitFindEqual: P x; N n; F value. R[0] is the index of the first element equal to it, n where
-// there is none.
+// emitFindEqual: P x; N n; F value. R[0] receives the index of the first element equal to the
+// value, or n.
 func emitFindEqual(g gen) {
 	out, first := g.NewLabel(), g.NewLabel()
 	g.pointers(p0)
@@ -81,8 +81,8 @@ func emitFindEqual(g gen) {
 	g.Store32(argR(0), index)
 }
 
-// eachBit runs body with index at each element whose bit is set in left, ascending; index ends
-// behind the last of them.
+// eachBit runs body with index at each element whose bit is set in left, ascending. At the end,
+// index is after the last of them.
 func (g gen) eachBit(body func()) {
 	loop, skip, done := g.NewLabel(), g.NewLabel(), g.NewLabel()
 	g.Bind(loop)
@@ -99,12 +99,13 @@ func (g gen) eachBit(body func()) {
 	g.Bind(done)
 }
 
-// emitSelect: P x, idx; N n, room; F threshold. R[0] counts the elements at or above the threshold.
+// emitSelect: P x, idx; N n, limit; F threshold. R[0] receives the number of elements at or above
+// the threshold, of which the first `limit` are written.
 func emitSelect(g gen) {
-	room, count, base := p2, asm.R13, asm.R14
+	limit, count, base := p2, asm.R13, asm.R14
 	g.pointers(p0, p1)
 	g.Mov(n0, argN(0))
-	g.Mov(room, argN(1))
+	g.Mov(limit, argN(1))
 	g.Xor(count, count)
 	g.I(asm.VBROADCASTSS, asm.Y(0), argF(0))
 	take := func(compare func(uint8)) func() {
@@ -115,7 +116,7 @@ func emitSelect(g gen) {
 			g.Mov(base, index)
 			g.eachBit(func() {
 				fullUp := g.NewLabel()
-				g.Cmp(count, room)
+				g.Cmp(count, limit)
 				g.Jcc(asm.GreaterEqual, fullUp)
 				g.Store32(asm.AtIndex(p1, count, 4, 0), index)
 				g.Bind(fullUp)

@@ -54,8 +54,8 @@ func emitSoftmax(g gen) {
 	})
 }
 
-// rowMax leaves the maximum of n elements in lane 0 of acc (acc+1 is used with AVX2). x and t are
-// clobbered.
+// rowMax leaves the maximum of n elements in lane 0 of acc (with AVX2 it also uses acc+1). It
+// overwrites x and t.
 func (g gen) rowMax(row, n asm.Reg, acc, x, t int) {
 	for h := range g.Parts {
 		g.SetF(g.V(acc+h), negInf)
@@ -77,7 +77,8 @@ func (g gen) rowMax(row, n asm.Reg, acc, x, t int) {
 	g.MaxLanes(acc, t)
 }
 
-// addLanes adds p to part h of the accumulator, in the partial group only the lanes before the end.
+// addLanes adds p to part h of the accumulator, in the partial group only the lanes before the
+// end.
 func (g gen) addLanes(acc, p, t, h int, tail bool) {
 	a := g.V(acc + h)
 	switch {

@@ -8,8 +8,8 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// pointers are the general registers that serve row and panel pointers; x0 holds the arguments, x1
-// to x3 are at the disposal of the code, x18 and x28 to x30 belong to the system and to Go.
+// pointers are the general registers for row and panel pointers. x0 holds the arguments, x1 to x3
+// are temporaries, x18 and x28 to x30 belong to the system and to Go.
 var pointers = [...]asm.X{4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 19, 20, 21, 22, 23, 24, 25, 26, 27}
 
 const (
@@ -19,8 +19,8 @@ const (
 	nTmp2  = asm.X(3)
 )
 
-// tile generates one tile function for arm64. Its spec has the MR and NR of this very tile. It
-// keeps a pointer to each row of A and to each panel; vector j of the tile is four columns.
+// tile generates one tile function. Its spec has the MR and NR of this tile. It keeps a pointer to
+// each row of A and to each panel; vector j of the tile is four columns.
 type tile struct {
 	*asm.Asm
 	s     spec
@@ -44,8 +44,8 @@ func newTile(a *asm.Asm, s spec) *tile {
 	return e
 }
 
-// pointer hands out a general register. A tile that has more rows and panels than there are has too
-// many accumulators as well, so that Legal refuses it by these.
+// pointer allocates a general register. A tile with more rows and panels than pointers also has
+// too many accumulators, so Legal rejects it.
 func (e *tile) pointer() asm.X {
 	if len(e.free) == 0 {
 		return 0
@@ -55,7 +55,7 @@ func (e *tile) pointer() asm.X {
 	return x
 }
 
-// vec hands out a vector register, and goes on where there are no more: Legal counts.
+// vec allocates a vector register. Beyond the last one it keeps counting; Legal compares.
 func (e *tile) vec() asm.V {
 	e.used++
 	return asm.V(e.used - 1)
@@ -69,7 +69,7 @@ func (e *tile) vecs(n int) []asm.V {
 	return out
 }
 
-// left returns the vector registers that nothing has claimed yet.
+// left returns the number of vector registers that are not allocated.
 func (e *tile) left() int { return Registers - e.used }
 
 const perPanel = qtype.PanelWidth / 4 // vectors across one panel
@@ -78,7 +78,7 @@ const perPanel = qtype.PanelWidth / 4 // vectors across one panel
 func (e *tile) panelOf(j int) asm.X            { return e.bBase[j/perPanel] }
 func (e *tile) getArg(x asm.X, offset uintptr) { e.I(asm.LDRX, x, nArgs, asm.Imm(offset)) }
 
-// function wraps the body of one row tile in the loop over row tiles. setup runs once, before the
+// function wraps the body of a row tile in the loop over row tiles. setup runs once, before the
 // loop.
 func (e *tile) function(setup, body func()) {
 	var t kernel.TileArgs
@@ -94,8 +94,8 @@ func (e *tile) function(setup, body func()) {
 	e.Ret()
 }
 
-// nextTile moves the arguments on by a row tile and goes to top unless that was the last. It
-// clobbers x and y.
+// nextTile advances the arguments by a row tile and branches to top unless that was the last. It
+// overwrites x and y.
 func nextTile(a *asm.Asm, x, y asm.X, top asm.Label) {
 	var t kernel.TileArgs
 	for _, f := range [][2]uintptr{{unsafe.Offsetof(t.A), unsafe.Offsetof(t.AStep)}, {unsafe.Offsetof(t.C),
@@ -128,7 +128,7 @@ func (e *tile) advance(base []asm.X, bytes int) {
 	}
 }
 
-// loop runs body as often as the argument says, not at all for zero.
+// loop repeats body as often as the argument says, which may be zero.
 func (e *tile) loop(count uintptr, body func()) {
 	done := e.NewLabel()
 	e.getArg(nCount, count)
@@ -162,8 +162,8 @@ func (e *tile) start() {
 // store writes the accumulators to C, the last panel up to its columns.
 func (e *tile) store() { e.eachC(asm.STRQ, true) }
 
-// eachC loads or stores every accumulator. The columns of a partial last panel go through scratch
-// in the arguments, word by word.
+// eachC loads or stores every accumulator. The columns of a partial last panel are copied word by
+// word through scratch memory in the arguments.
 func (e *tile) eachC(move *asm.Op, storing bool) {
 	var t kernel.TileArgs
 	c, ldc, scratch, columns := e.aBase[0], nTmp2, e.bBase[0], nTmp
@@ -222,8 +222,7 @@ func (e *tile) copyColumns(c asm.X, at int, columns asm.X, storing bool) {
 	})
 }
 
-// prefetch asks for the panel bytes [from, to) of the present sub-block, ahead by the distance of
-// the spec.
+// prefetch requests the panel bytes [from, to) of the current sub-block at the prefetch distance.
 func (e *tile) prefetch(from, to int) {
 	if e.s.Prefetch == 0 {
 		return

@@ -5,15 +5,15 @@ import (
 	"sandwich/microkernel/internal/kernel"
 )
 
-// AssembleByRows returns Assemble for a kernel of outer products of bytes with dot products in
-// their place: for tests on emulators that do not know SMOPA, or get it wrong.
+// AssembleByRows assembles a kernel of outer products of bytes with dot products instead, for
+// tests on emulators that do not implement SMOPA correctly.
 func AssembleByRows(s kernel.Spec) ([]byte, error) {
 	a := asm.New(asm.SME)
 	emitSMEInt8(a, spec{s}, rowByRow)
 	return a.Finish()
 }
 
-// rowByRow does with dot products what one outer product of bytes does.
+// rowByRow computes one outer product of bytes by dot products.
 func rowByRow(e *smeInt8) {
 	sum, row := smeD[0], smeD[1]
 	for r := range e.s.MR {

@@ -5,8 +5,8 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// scales loads the scale of vector j for the span of element k, and where weights have one their
-// offset, ready to be added. w and x are overwritten.
+// scales loads the scale of vector j for the span of element k and, for affine types, the offset
+// to add. It overwrites w and x.
 func (t subBlocks) scales(scale, offset, w, x asm.V, j, k int) {
 	if t.Subs == qtype.FloatSubs {
 		t.sub(scale, j, k/t.Span())
@@ -59,7 +59,7 @@ func (t subBlocks) times1(v, x asm.V) {
 	}
 }
 
-// oddSub loads the odd scale of the span at k, of vector j, as integers into w. It overwrites x.
+// oddSub loads the odd scale of the span at k of vector j as integers into w. It overwrites x.
 func (t subBlocks) oddSub(w, x asm.V, j, k int) {
 	and := func(bytes int) {
 		t.I(asm.MOVI, x, asm.Imm(bytes))
@@ -91,8 +91,8 @@ func (t subBlocks) oddSub(w, x asm.V, j, k int) {
 	t.I(asm.ORRV, w, w, x)
 }
 
-// make makes the words of the second plane for vector j, for the sub-block at hand. It overwrites x
-// and y.
+// make computes the words of the second plane of the current sub-block of vector j. It overwrites
+// x and y.
 func (t subBlocks) make(j int, x, y asm.V) {
 	v := t.made
 	at, _ := t.Place(0, 1)
@@ -102,7 +102,7 @@ func (t subBlocks) make(j int, x, y asm.V) {
 		t.I(asm.ZIP1H, v, v, v)
 		return
 	}
-	// The sign that is not stored is the parity of its seven neighbours: of two bits in each byte.
+	// The sign that is not stored is the parity of the seven others: of two bits in each byte.
 	t.I(asm.LDRQ, v, t.panelOf(j), asm.Imm(at+16*(j%perPanel)))
 	t.I(asm.MOVI24, y, asm.Imm(qtype.ParityBits>>24))
 	t.I(asm.BICV, v, v, y)

@@ -5,7 +5,7 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// scales loads the scale of vector v for the span at k0, and where weights have one their offset.
+// scales loads the scale of vector v for the span at k0 and, for affine types, the offset.
 func (e *smeInt8) scales(v, k0 int) {
 	sub := func(load *asm.Op, z asm.V, n int) {
 		e.inSubBlock(qtype.PanelWidth*n + e.lanes*v)
@@ -49,7 +49,7 @@ func (e *smeInt8) scales(v, k0 int) {
 	}
 }
 
-// blockScale loads half n of the head of the block, for vector v, as float32.
+// blockScale loads scale n of the head of the block of vector v as float32.
 func (e *smeInt8) blockScale(z asm.V, v, n int) {
 	e.inHead(2 * (qtype.PanelWidth*n + e.lanes*v))
 	e.I(asm.LD1H, z, smeAll, smeTmp)
@@ -60,7 +60,7 @@ func (e *smeInt8) blockScale(z asm.V, v, n int) {
 	}
 }
 
-// oddSub loads the odd scale of the span at k0, of vector v, as integers into smeT. It overwrites
+// oddSub loads the odd scale of the span at k0 of vector v as integers into smeT. It overwrites
 // smeU.
 func (e *smeInt8) oddSub(v, k0 int) {
 	and := func(bytes int) {
@@ -93,14 +93,14 @@ func (e *smeInt8) oddSub(v, k0 int) {
 	e.I(asm.ZORR, smeT, smeT, smeU)
 }
 
-// smeMade is the words of the second plane, where they are made for each sub-block (Desc.Made); in
-// use before the products are scaled.
+// smeMade holds the words of the second plane if they are computed for each sub-block (Desc.Made).
+// It is in use before the products are scaled.
 var smeMade = smeD[2]
 
 // parityByte is the upper byte of qtype.ParityBits, as ZDUPB takes it.
 const parityByte = asm.Imm(qtype.ParityBits>>24 - 256)
 
-// make makes them for vector v, for the sub-block at hand.
+// make computes these words for vector v of the current sub-block.
 func (e *smeInt8) make(v int) {
 	z, x, y := smeMade, smeX[0], smeX[1]
 	if e.Subs != qtype.ParitySubs { // a byte for four k is each byte of its word
@@ -113,7 +113,7 @@ func (e *smeInt8) make(v int) {
 		}
 		return
 	}
-	// The sign that is not stored is the parity of its seven neighbours: of two bits in each byte.
+	// The sign that is not stored is the parity of the seven others: of two bits in each byte.
 	e.word(z, v, 0, 1)
 	places := func() {
 		e.I(asm.ZDUPB, y, parityByte)

@@ -8,11 +8,11 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// newSME returns the tile of the chain "wide" for weights without scales as outer products in the
-// ZA array: a column of A times a row of W for one k after the other, fused, so that the bits are
+// newSME allocates the tile of the chain "wide" for weights without scales as outer products in
+// the ZA array: a column of A times a row of W for each k in order, fused, so that the bits are
 // those of every other kernel. Rows of A are loaded into one tile and read back as columns. The
-// other three tiles accumulate: of eight by eight elements, which streaming vectors of 256 bits
-// hold, or of sixteen by sixteen.
+// other three tiles accumulate eight by eight elements, which streaming vectors of 256 bits hold,
+// or sixteen by sixteen.
 func newSME(a *asm.Asm, s spec) (_ *tile, emit func()) {
 	e := &smeTile{Asm: a, s: s, lanes: s.smeLanes()}
 	return &tile{used: 1 + e.vectors()}, func() {
@@ -25,7 +25,7 @@ func newSME(a *asm.Asm, s spec) (_ *tile, emit func()) {
 	}
 }
 
-// smeTiles is the tiles that accumulate; the last one transposes.
+// smeTiles is the number of tiles that accumulate. The last tile transposes.
 const smeTiles = 3
 
 type smeTile struct {
@@ -34,7 +34,7 @@ type smeTile struct {
 	lanes int
 }
 
-// Registers. The slice of a tile that an instruction means is in x12.
+// Registers. x12 selects the slice of a tile.
 const (
 	smeCount = asm.X(1)
 	smeN     = asm.X(2) // k of the chunk
@@ -54,10 +54,10 @@ const (
 
 func (e *smeTile) get(x asm.X, offset uintptr) { e.I(asm.LDRX, x, nArgs, asm.Imm(offset)) }
 
-// vectors across the tile, each a tile of ZA.
+// vectors returns the number of vectors across the tile, each a tile of ZA.
 func (e *smeTile) vectors() int { return e.s.NR / e.lanes }
 
-// function wraps the body of one row tile in the loop over row tiles, in streaming mode. setup runs
+// function wraps the body of a row tile in the loop over row tiles, in streaming mode. setup runs
 // once, before the loop.
 func (e *smeTile) function(setup, body func()) {
 	var t kernel.TileArgs
@@ -81,7 +81,8 @@ func (e *smeTile) function(setup, body func()) {
 	e.Ret()
 }
 
-// continued branches on whether the chains begin with what is in C; otherwise may be nil.
+// continued emits load if the chains continue from C, and otherwise the second function, which may
+// be nil.
 func (e *smeTile) continued(load, otherwise func()) {
 	var t kernel.TileArgs
 	zero, done := e.NewLabel(), e.NewLabel()
@@ -104,8 +105,8 @@ func (e *smeTile) count(p asm.P, n int) {
 	e.I(asm.WHILELO, p, asm.ZR, smeTmp)
 }
 
-// clip keeps the first of two vectors of eight lanes within eight, however long the vectors of the
-// machine are.
+// clip limits the first of two vectors to eight lanes, however long the vectors of the machine
+// are.
 func (e *smeTile) clip(columns asm.X) {
 	few := e.NewLabel()
 	e.Cmp(columns, 8)
@@ -114,7 +115,7 @@ func (e *smeTile) clip(columns asm.X) {
 	e.Bind(few)
 }
 
-// mask returns the columns that vector v of the tile has in C.
+// mask returns the predicate of the columns of vector v in C.
 func (e *smeTile) mask(v int) asm.P {
 	first := (e.s.NR - qtype.PanelWidth) / e.lanes // vector of the last panel
 	if v < first {
@@ -137,7 +138,7 @@ func (e *smeTile) eachC(move *asm.Op) {
 	})
 }
 
-// rows runs body for each row of the tile, whose slice is in smeSlice.
+// rows runs body for each row of the tile, with its slice in smeSlice.
 func (e *smeTile) rows(body func()) {
 	e.MovX(smeSlice, asm.ZR)
 	e.MovImm(smeCount, e.s.MR)
@@ -147,7 +148,7 @@ func (e *smeTile) rows(body func()) {
 	})
 }
 
-// products is all k of a row tile, in chunks of as many as a slice holds.
+// products emits all k of a row tile, in chunks of the k that a slice holds.
 func (e *smeTile) products() {
 	var t kernel.TileArgs
 	e.get(smeA, unsafe.Offsetof(t.A))
@@ -178,7 +179,7 @@ func (e *smeTile) products() {
 	e.Bind(done)
 }
 
-// chunk is smeN consecutive k.
+// chunk emits smeN consecutive k.
 func (e *smeTile) chunk() {
 	var t kernel.TileArgs
 	e.I(asm.WHILELO, smeK, asm.ZR, smeN)
@@ -197,7 +198,7 @@ func (e *smeTile) chunk() {
 	e.Loop(smeN, func() { e.step(0, e.s.B.PanelOffset(1)) })
 }
 
-// pairs is the chunk where two k lie together; the last may be alone.
+// pairs emits a chunk of k that are stored in pairs; the last may be alone.
 func (e *smeTile) pairs() {
 	done := e.NewLabel()
 	top := e.Here()
@@ -210,7 +211,7 @@ func (e *smeTile) pairs() {
 	e.Bind(done)
 }
 
-// step is the outer products of one k, and the panels moved on by the given bytes.
+// step emits the outer products of one k and advances the panels by the given bytes.
 func (e *smeTile) step(half, bytes int) {
 	column, row := asm.V(0), asm.V(1)
 	e.I(asm.COLUMN, column, smeRows, asm.Imm(smeTiles), asm.Imm(0))
@@ -229,7 +230,7 @@ func (e *smeTile) step(half, bytes int) {
 	e.AddImm(smeSlice, smeSlice, 1)
 }
 
-// weights brings vector v of one k into w as float32; half is which of a pair of bf16.
+// weights loads vector v of one k into w as float32; half selects the element of a pair of bf16.
 func (e *smeTile) weights(w asm.V, v, half int) {
 	p, first := smeB+asm.X(v*e.lanes/qtype.PanelWidth), v*e.lanes%qtype.PanelWidth
 	switch e.s.B {

@@ -11,19 +11,19 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// newSMEInt8 returns the tile of the chain "block" on SME: for a span of k that shares scales the
-// exact integer sums of all rows and columns as outer products of four k in the ZA array, the
-// products of all their scales as one outer product more, then row by row the conversion and the
-// FMA; then one FMA by the offset where weights have it. Accumulators are vectors: a row of ZA
-// cannot be scaled. Blocks of activations, twelve words a row, are loaded into a tile and read
-// back as columns.
+// newSMEInt8 allocates the tile of the chain "block" on SME. For each span of k that shares scales
+// it computes the exact integer sums of all rows and columns as outer products of four k in the ZA
+// array, the products of all their scales as one further outer product, then row by row the
+// conversion and the FMA, and one FMA by the offset of weights that have it. Accumulators are
+// vectors, because a row of ZA cannot be scaled. Blocks of activations, twelve words per row, are
+// loaded into a tile and read back as columns.
 func newSMEInt8(a *asm.Asm, s spec) (_ *tile, emit func()) {
 	product := func(e *smeInt8) { e.I(asm.SMOPA, smeSums, smeRowBytes, smeAllBytes, smeT, smeW) }
 	return &tile{used: s.MR*s.NR/s.smeLanes() + int(smeEnd-smeW)}, func() { emitSMEInt8(a, s, product) }
 }
 
-// emitSMEInt8 generates the tile with the outer product of smeT and smeW as given: emulators exist
-// that get it wrong.
+// emitSMEInt8 generates the tile; outer emits the outer product of smeT and smeW, which some
+// emulators compute incorrectly.
 func emitSMEInt8(a *asm.Asm, s spec, outer func(e *smeInt8)) {
 	e := &smeInt8{smeTile: &smeTile{Asm: a, s: s, lanes: s.smeLanes()}, Desc: s.B.Desc(), outer: outer}
 	e.function(e.setup, func() {
@@ -51,8 +51,8 @@ type smeInt8 struct {
 	slice int // what smeSlice holds, a multiple of four; -1: unknown
 }
 
-// The tiles. Of activations, the last one has all twelve words or, in vectors of eight lanes,
-// eight; the others are then in smeMore.
+// The tiles. The last one holds the twelve words of activations or, in vectors of eight lanes,
+// eight of them; the others are then in smeMore.
 const (
 	smeSums     = asm.Imm(0)
 	smeProducts = asm.Imm(1) // of scales
@@ -60,7 +60,7 @@ const (
 	smeWords    = smeTiles
 )
 
-// Registers, beyond those of smeTile.
+// Registers in addition to those of smeTile.
 const (
 	smeHead      = asm.X(9)
 	smeSubBlocks = asm.X(10)
@@ -84,7 +84,7 @@ const (
 	smeU      = asm.V(25)
 )
 
-// smeEnd is behind the last register.
+// smeEnd is the number after the last register.
 const smeEnd = asm.V(32)
 
 // Registers of four rows at a time.
@@ -93,7 +93,7 @@ var (
 	smeX = [4]asm.V{30, 31, smeW, smeHigh}
 )
 
-// validateSME says what the tiles of ZA cannot hold.
+// validateSME returns why the tiles of ZA cannot hold the tile, or nil.
 func (s spec) validateSME() error {
 	lanes := s.smeLanes()
 	switch {
@@ -143,8 +143,8 @@ func (e *smeInt8) setup() {
 	}
 }
 
-// secondMask returns the register of the mask of the second bit field of numbers: that of levels,
-// or of offsets, which weights with levels do not have.
+// secondMask returns the register of the mask of the second bit field: that of the codebook, or of
+// offsets, which weights with a codebook do not have.
 func (e *smeInt8) secondMask() asm.V {
 	if e.Codebook != nil {
 		return smeOffset
@@ -152,7 +152,7 @@ func (e *smeInt8) secondMask() asm.V {
 	return smeTable
 }
 
-// at makes smeSlice mean slice n of a tile, together with the offset that it returns.
+// at selects slice n of a tile: it sets smeSlice and returns the offset to use with it.
 func (e *smeInt8) at(n int) asm.Imm {
 	if n&^3 != e.slice {
 		e.slice = n &^ 3
@@ -178,8 +178,8 @@ func (e *smeInt8) eachAcc(move *asm.Op) {
 // acc returns the accumulator of row r, vector v.
 func (e *smeInt8) acc(r, v int) asm.V { return smeAcc + asm.V(r*e.vectors()+v) }
 
-// blocks runs body once for each sub-block of the blocks of a panel. In a block of one sub-block
-// smeB stands at its head, else at the present sub-block.
+// blocks runs body for each sub-block of the blocks of a panel. smeB is at the head of a block of
+// one sub-block, otherwise at the current sub-block.
 func (e *smeInt8) blocks(body func()) {
 	var t kernel.TileArgs
 	done := e.NewLabel()
@@ -207,8 +207,7 @@ func (e *smeInt8) blocks(body func()) {
 	e.Bind(done)
 }
 
-// inSubBlock and inHead make smeTmp the address of bytes of the sub-block, and of the head of the
-// block.
+// inSubBlock sets smeTmp to the address of bytes of the sub-block.
 func (e *smeInt8) inSubBlock(bytes int) {
 	if e.SubBlocks() == 1 {
 		bytes += e.HeadBytes()
@@ -216,6 +215,7 @@ func (e *smeInt8) inSubBlock(bytes int) {
 	e.AddImm(smeTmp, smeB, bytes)
 }
 
+// inHead sets smeTmp to the address of bytes of the head of the block.
 func (e *smeInt8) inHead(bytes int) {
 	base := smeHead
 	if e.SubBlocks() == 1 {
@@ -224,7 +224,7 @@ func (e *smeInt8) inHead(bytes int) {
 	e.AddImm(smeTmp, base, bytes)
 }
 
-// activations loads the present block of all rows, moves on to the next, and prefetches weights.
+// activations loads the current block of all rows, advances to the next, and prefetches weights.
 func (e *smeInt8) activations() {
 	var t kernel.TileArgs
 	e.MovX(smeRow, smeA)
@@ -245,7 +245,7 @@ func (e *smeInt8) activations() {
 	}
 }
 
-// column brings a word of the activation blocks of all rows into v.
+// column loads a word of the activation blocks of all rows into v.
 func (e *smeInt8) column(v asm.V, word int) {
 	tile := asm.Imm(smeWords)
 	if word >= e.lanes {
@@ -255,7 +255,7 @@ func (e *smeInt8) column(v asm.V, word int) {
 	e.I(asm.COLUMN, v, smeRows, tile, off)
 }
 
-// part is the span of k from k0 on, of vector v.
+// part emits the span of k starting at k0 of vector v.
 func (e *smeInt8) part(v, k0 int) {
 	e.I(asm.ZEROTILE, smeSums)
 	if e.Made() {
@@ -277,8 +277,7 @@ func (e *smeInt8) part(v, k0 int) {
 	}
 }
 
-// numbers brings group g of the sub-block, of vector v, into smeW: four bytes for each column, with
-// their sign.
+// numbers loads group g of the sub-block of vector v into smeW: four signed bytes per column.
 func (e *smeInt8) numbers(v, g int) {
 	low, bit := e.Fields[0].Bits, e.word(smeW, v, g, 0)
 	if up := 8 - low - bit; up > 0 { // what lies above falls out
@@ -322,8 +321,8 @@ func (e *smeInt8) second(v, g int) {
 	e.I(asm.ZORR, smeW, smeW, smeHigh)
 }
 
-// word loads the words of vector v that hold a bit field of group g, and says at which bit of each
-// byte.
+// word loads the words of vector v that hold a bit field of group g, and returns its position in
+// each byte.
 func (e *smeInt8) word(z asm.V, v, g, plane int) (bit int) {
 	at, bit := e.Place(g, plane)
 	e.inSubBlock(at + 4*e.lanes*v)
@@ -331,7 +330,7 @@ func (e *smeInt8) word(z asm.V, v, g, plane int) (bit int) {
 	return bit
 }
 
-// sums brings the sums of the activations of the span, times their scale, into smeSumA.
+// sums loads the sums of the activations of the span, times their scale, into smeSumA.
 func (e *smeInt8) sums(k0 int) {
 	if e.Span() == qtype.SubBlockK {
 		e.column(smeSumA, kernel.ActSum/4)
@@ -346,7 +345,8 @@ func (e *smeInt8) sums(k0 int) {
 	e.I(asm.ZFMUL, smeSumA, smeSumA, smeScaleA)
 }
 
-// accumulate adds the sums of n rows from r0 on, a multiple of four, to the chains of vector v.
+// accumulate adds the sums of n rows starting at r0, a multiple of four, to the chains of vector
+// v.
 func (e *smeInt8) accumulate(v, r0, n int) {
 	e.at(r0)
 	for i, d := range smeD[:n] {

@@ -5,9 +5,9 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// subBlocks walks the blocks of quantized panels and unpacks their numbers. In a block of one
-// sub-block the panel pointers stand at its head; in one of several they stand at the present
-// sub-block, and a register says how far behind them the head is.
+// subBlocks walks over the blocks of quantized panels and unpacks their numbers. In a block of one
+// sub-block the panel pointers are at its head. In a block of several they are at the current
+// sub-block, and a register holds the distance back to the head.
 type subBlocks struct {
 	*tile
 	*qtype.Desc
@@ -38,7 +38,7 @@ func newSubBlocks(e *tile) subBlocks {
 	return t
 }
 
-// constants loads what unpacking needs.
+// constants loads the constants of unpacking.
 func (t subBlocks) constants() {
 	if t.Bits() < 8 {
 		t.I(asm.MOVI, t.mask, asm.Imm((1<<t.Fields[len(t.Fields)-1].Bits-1)<<t.Shift))
@@ -52,8 +52,8 @@ func (t subBlocks) constants() {
 	}
 }
 
-// blocks runs body once for each sub-block of as many blocks as the argument says, and moves the
-// panel pointers on.
+// blocks runs body for each sub-block of the number of blocks in the argument and advances the
+// panel pointers.
 func (t subBlocks) blocks(count uintptr, body func()) {
 	t.loop(count, func() {
 		n := t.SubBlocks()
@@ -75,8 +75,8 @@ func (t subBlocks) blocks(count uintptr, body func()) {
 	})
 }
 
-// blockScale loads half n of the head of the block, for vector j, as float32. It does not know
-// units.
+// blockScale loads scale n of the head of the block of vector j as float32, without the unit of
+// scales.
 func (t subBlocks) blockScale(v asm.V, j, n int) {
 	p := t.panelOf(j)
 	if t.SubBlocks() > 1 {
@@ -102,8 +102,8 @@ func (t subBlocks) sub(v asm.V, j, n int) {
 	t.I(words, v, v, asm.Imm(0))
 }
 
-// field finds bits of group g of the sub-block, four k: where the words of vector j begin in its
-// panel, and the bit in each byte.
+// field returns the offset of the words of vector j with bits of group g (four k) of the sub-block
+// in its panel, and the position of the bits in each byte.
 func (t subBlocks) field(j, g, plane int) (at, bit int) {
 	at, bit = t.Place(g, plane)
 	if t.SubBlocks() == 1 {
@@ -112,8 +112,8 @@ func (t subBlocks) field(j, g, plane int) (at, bit int) {
 	return at + 16*(j%perPanel), bit
 }
 
-// numbers brings group g of the sub-block, of vector j, into v: four bytes for each of four
-// columns, without sign, or the levels.
+// numbers loads group g of the sub-block of vector j into v: four unsigned bytes, or codebook
+// values, for each of four columns.
 func (t subBlocks) numbers(v asm.V, j, g int) {
 	last := len(t.Fields) - 1
 	t.bytesOf(v, j, g, 0, last == 0)
@@ -128,8 +128,7 @@ func (t subBlocks) numbers(v asm.V, j, g int) {
 	}
 }
 
-// bytesOf brings a bit field of the numbers to the bottom of the bytes, or as far above as numbers
-// are shifted.
+// bytesOf moves a bit field of the numbers to the lowest bits of the bytes, or to Shift.
 func (t subBlocks) bytesOf(v asm.V, j, g, plane int, masked bool) {
 	at, bit := t.field(j, g, plane)
 	from := v

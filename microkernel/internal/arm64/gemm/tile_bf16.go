@@ -7,13 +7,13 @@ import (
 	"sandwich/microkernel/internal/kernel"
 )
 
-// bf16Lanes is the elements of k that one vector of a row of A holds.
+// bf16Lanes is the number of k in a vector of a row of A.
 const bf16Lanes = 8
 
-// newBF16 returns the tile of the chain "pair". BFDOT: for each pair of k and each row, four
-// columns of a panel as they are packed, by a lane of the row. BFMMLA: two rows by two columns and
-// two pairs of k, where the word pairs of a column are brought side by side; it adds them one
-// after the other, so that the bits are the same. A last row without a partner takes BFDOT.
+// newBF16 allocates the tile of the chain "pair". BFDOT multiplies, for each pair of k and each
+// row, four columns of a packed panel by a lane of the row. BFMMLA multiplies two rows by two
+// columns and two pairs of k, for which the word pairs of a column are interleaved; it adds the
+// pairs in order, so that the bits are the same. A last row without a partner uses BFDOT.
 func newBF16(a *asm.Asm, s spec) (_ *tile, emit func()) {
 	e := &pairTile{tile: newTile(a, s)}
 	e.a = e.vecs(s.MR)
@@ -35,13 +35,13 @@ const pairWork = 4
 
 func (e *pairTile) body() {
 	var t kernel.TileArgs
-	e.turnTiles()
+	e.swapLayout()
 	e.loop(unsafe.Offsetof(t.Main), func() { e.iteration(e.s.KU) })
-	e.turnTiles()
+	e.swapLayout()
 	e.loop(unsafe.Offsetof(t.Rest), e.single)
 }
 
-// iteration is n consecutive k, and the pointers moved past them.
+// iteration emits n consecutive k and advances the pointers.
 func (e *pairTile) iteration(n int) {
 	for k := 0; k < n; k += bf16Lanes {
 		for r, a := range e.a {
@@ -59,7 +59,7 @@ func (e *pairTile) iteration(n int) {
 	e.advance(e.bBase, 32*n)
 }
 
-// twoPairs adds the pairs p and p+1 of the activations at hand, whose weights stand at line of the
+// twoPairs adds the pairs p and p+1 of the loaded activations, whose weights are at `line` of the
 // panel, to vector j.
 func (e *pairTile) twoPairs(j, p, line int) {
 	near, far, left, right := e.w[0], e.w[1], e.w[2], e.w[3]
@@ -80,7 +80,7 @@ func (e *pairTile) twoPairs(j, p, line int) {
 	}
 }
 
-// matrices adds two pairs of k, two rows by two columns with each instruction.
+// matrices adds two pairs of k, two rows by two columns per instruction.
 func (e *pairTile) matrices(j, p int, left, right asm.V) {
 	if e.s.MR == 1 {
 		return
@@ -98,9 +98,9 @@ func (e *pairTile) matrices(j, p int, left, right asm.V) {
 	}
 }
 
-// turnTiles turns sums of two rows with four columns into those of both rows with the left and with
-// the right two columns, and back.
-func (e *pairTile) turnTiles() {
+// swapLayout converts sums of two rows with four columns to those of both rows with the left and
+// with the right two columns, or back.
+func (e *pairTile) swapLayout() {
 	if e.s.Dot != kernel.BFMMLA {
 		return
 	}
@@ -114,7 +114,7 @@ func (e *pairTile) turnTiles() {
 	}
 }
 
-// single is one pair of k.
+// single emits one pair of k.
 func (e *pairTile) single() {
 	for r, a := range e.a {
 		e.I(asm.LDRS, a, e.aBase[r], asm.Imm(0))

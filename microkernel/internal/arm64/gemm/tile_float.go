@@ -8,8 +8,8 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// newFloat returns the tile of the chain "wide" for weights that have no scales. A register holds
-// an element of A in all lanes (Load) or four consecutive k of a row, of which each FMLA takes one
+// newFloat allocates the tile of the chain "wide" for weights without scales. A register holds an
+// element of A in all lanes (Load) or four consecutive k of a row, of which each FMLA uses one
 // lane (Lane).
 func newFloat(a *asm.Asm, s spec) (_ *tile, emit func()) {
 	e := &floatTile{tile: newTile(a, s)}
@@ -45,8 +45,8 @@ func (e *floatTile) body() {
 	e.loop(unsafe.Offsetof(t.Rest), func() { e.steps(1) })
 }
 
-// steps is n consecutive k, and the pointers moved past them. Vectors of W are fetched as far ahead
-// of their use as there are registers for them.
+// steps emits n consecutive k and advances the pointers. Vectors of W are loaded as early as
+// registers allow.
 func (e *floatTile) steps(n int) {
 	bytes := e.s.B.PanelOffset(n)
 	total := n * e.v
@@ -98,7 +98,7 @@ func (e *floatTile) elements(k, n int) {
 	}
 }
 
-// widen brings vector j of step k into w as float32.
+// widen loads vector j of step k into w as float32.
 func (e *floatTile) widen(w asm.V, j, k int) {
 	p, part := e.panelOf(j), j%perPanel
 	switch e.s.B {

@@ -8,10 +8,10 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// newInt8 returns the tile of the chain "block", four columns at a time: for a span of k that
-// shares scales the exact integer dot products of all rows, their conversion to float, and one FMA
-// by the product of the two scales; then one FMA by the offset where weights have it. Numbers take
-// part with their sign, so that nothing is to be taken off afterwards.
+// newInt8 allocates the tile of the chain "block", four columns at a time. For each span of k that
+// shares scales: the exact integer dot products of all rows, their conversion to float32, one FMA
+// by the product of the two scales, and one FMA by the offset of weights that have it. Numbers are
+// signed, so that no correction is needed.
 func newInt8(a *asm.Asm, s spec) (_ *tile, emit func()) {
 	e := &int8Tile{subBlocks: newSubBlocks(newTile(a, s))}
 	e.dot = e.vecs(s.MR)
@@ -52,7 +52,7 @@ func (e *int8Tile) setup() {
 	}
 }
 
-// part is the span of k from k0 on, of vector j.
+// part emits the span of k starting at k0 of vector j.
 func (e *int8Tile) part(j, k0 int) {
 	if e.Made() {
 		e.make(j, e.w[0], e.w[1])
@@ -78,7 +78,7 @@ func (e *int8Tile) part(j, k0 int) {
 	e.accumulate(j, k0)
 }
 
-// signed brings group g of vector j into v, with its sign.
+// signed loads group g of vector j into v as signed bytes.
 func (e *int8Tile) signed(v asm.V, j, g int) {
 	e.numbers(v, j, g)
 	if e.ZeroPoint > 0 {
@@ -113,8 +113,8 @@ func (e *int8Tile) products(j, g int) {
 	}
 }
 
-// matrices adds the products of eight k, two rows by two columns with each instruction. A last row
-// without a partner takes dot products.
+// matrices adds the products of eight k, two rows by two columns per instruction. A last row
+// without a partner uses dot products.
 func (e *int8Tile) matrices(j, g int) {
 	near, far, left, right := e.w[0], e.w[1], e.w[2], e.w[3]
 	e.signed(near, j, g)
@@ -141,7 +141,7 @@ func (e *int8Tile) matrices(j, g int) {
 	}
 }
 
-// separate turns the products of two rows with the left and the right two columns into those of
+// separate converts the products of two rows with the left and the right two columns to those of
 // each row with all four.
 func (e *int8Tile) separate() {
 	for r := 0; r+1 < e.s.MR; r += 2 {

@@ -8,8 +8,8 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// newQuant is the tile of the chain "wide" for weights in blocks: each vector of W is unpacked in
-// registers and multiplied by the lanes of all rows.
+// newQuantized allocates the tile of the chain "wide" for quantized weights: each vector of W is
+// dequantized in registers and multiplied by the lanes of all rows.
 func newQuantized(a *asm.Asm, s spec) (_ *tile, emit func()) {
 	e := newTile(a, s)
 	rows := e.vecs(s.MR)
@@ -41,9 +41,9 @@ func (u *unpacker) body(rows []asm.V) {
 	})
 }
 
-// unpacker turns the numbers of blocks into float32, four columns and one k at a time. A number is
-// brought to the top byte of its word, from where one conversion makes it a float; one FMA by the
-// scale and the offset makes that the weight, exactly.
+// unpacker dequantizes blocks to float32, four columns and one k at a time. A number is moved to
+// the top byte of its word, where one conversion makes it a float32; one FMA by the scale and the
+// offset computes the weight exactly.
 type unpacker struct {
 	subBlocks
 	index         [3]asm.V // bytes 1, 2 and 3 of every word, moved to the top of it
@@ -77,8 +77,8 @@ func (u *unpacker) setup() {
 	}
 }
 
-// each emits the 32 values of vector j in the present sub-block, k ascending, each followed by what
-// use makes of it.
+// each emits the 32 values of vector j in the current sub-block, k ascending, and calls use after
+// each.
 func (u *unpacker) each(j int, use func(k int, w asm.V)) {
 	if u.Made() {
 		u.make(j, u.w[0], u.w[1])
@@ -114,8 +114,8 @@ func (u *unpacker) value(k int) asm.V {
 	return out
 }
 
-// spanScales loads the scale and the offset of vector j for the span of element k. Where numbers
-// have a common zero, the offset takes it off.
+// spanScales loads the scale and the offset of vector j for the span of element k. The offset
+// subtracts the zero-point.
 func (u *unpacker) spanScales(j, k int) {
 	t := u.w[1]
 	u.scales(u.scale, u.offset, u.w[0], t, j, k)

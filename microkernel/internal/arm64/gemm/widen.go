@@ -47,8 +47,8 @@ func emitWiden(a *asm.Asm, b qtype.Type) {
 	e.Ret()
 }
 
-// widenRest is the k after the last whole iteration: singly, or for pairs of bf16 two at a time and
-// the last alone.
+// widenRest emits the k after the last whole iteration: one at a time, or for pairs of bf16 two at
+// a time and a last one alone.
 func (e *tile) widenRest(iteration func(n int)) {
 	var t kernel.WidenArgs
 	if e.s.B != qtype.BF16 {

@@ -133,8 +133,8 @@ func (g *fused) emit() {
 	g.Bind(done)
 }
 
-// next sets the prefetch pointer to the block that the table names after this one, or to the one
-// that the caller wants where the table ends.
+// next sets the prefetch pointer to the block of the next table entry, or to AttentionArgs.After
+// at the end of the table.
 func (g *fused) next() {
 	last := g.NewLabel()
 	g.arg(fAhead, offAfter)
@@ -145,7 +145,7 @@ func (g *fused) next() {
 	g.Bind(last)
 }
 
-// blockAddress computes the address of the block whose id stands `entry` places behind the current
+// blockAddress computes the address of the block whose id is `entry` entries after the current
 // one.
 func (g *fused) blockAddress(dst asm.X, entry int) {
 	g.I(asm.LDRSW, dst, fTable, asm.Imm(4*entry))
@@ -155,8 +155,8 @@ func (g *fused) blockAddress(dst asm.X, entry int) {
 	g.I(asm.ADD, dst, dst, fTmp2)
 }
 
-// seen stores how many positions of the block each row sees, takes a block off what is left, and
-// goes to `none` where no row sees any.
+// seen stores how many positions of the block each row sees, decrements the remaining positions by
+// a block, and branches to `none` if no row sees any.
 func (g *fused) seen(none asm.Label) {
 	left, n, t, block := asm.V(0), asm.V(1), asm.V(2), asm.V(3)
 	g.I(asm.LDRQ, left, fState, asm.Imm(kernel.StateLeft))
@@ -184,7 +184,7 @@ func (g *fused) seen(none asm.Label) {
 	g.CBZ(fCount, none)
 }
 
-// prefetch asks for the next lines of the block that comes after this one, into L2.
+// prefetch requests the next lines of the following block into L2.
 func (g *fused) prefetch(lines int) {
 	for i := range lines {
 		g.I(asm.PRFM2, fAhead, asm.Imm(64*i))
@@ -194,8 +194,9 @@ func (g *fused) prefetch(lines int) {
 	}
 }
 
-// emitProduct is a register tile: rows of A, k-major panels of B, `columns` panels wide.
-// Accumulators come first, row by row, then the rows' elements of A, then vectors of B in turn.
+// product is a register tile: rows of A, k-major panels of B, `columns` panels wide. Accumulators
+// are in the first registers, row by row, then the rows' elements of A, then rotating vectors of
+// B.
 type product struct {
 	columns int
 	value   bool // int8: scales are one for each k-step; otherwise one for each lane
@@ -210,7 +211,7 @@ func (g *fused) vectorOfB(p product, i, j int) asm.V {
 	return asm.V(20 + (i*g.vectors(p)+j)%10)
 }
 
-// steps emits n k-steps, four at the most, and moves the pointers behind them.
+// steps emits n k-steps, at most four, and advances the pointers.
 func (g *fused) steps(p product, n int) {
 	for r := range g.Rows {
 		if n == unroll {
@@ -271,8 +272,8 @@ func (g *fused) clear(p product) {
 	}
 }
 
-// scores computes the products of the rows with the keys up to the last one that any row sees, in
-// whole passes, one chain over the head dimension each, into scratch.
+// scores computes the products of the rows with the keys up to the last one that any row sees into
+// scratch: whole passes, one chain over the head dimension each.
 func (g *fused) scores() {
 	panel := arith.Lanes * g.HeadDim * g.ElementBytes()
 	p := product{columns: g.columns}
@@ -367,7 +368,7 @@ func (g *fused) valuePass(p product) {
 	g.AddImm(fOut, fOut, 64*p.columns)
 }
 
-// mergeRows folds the accumulators of a value pass into the output rows: out = out*old + (acc +
+// mergeRows merges the accumulators of a value pass into the output rows: out = out*old + (acc +
 // 0)*new.
 func (g *fused) mergeRows(p product) {
 	oldMul, newMul, zero, out := asm.V(24), asm.V(25), asm.V(26), asm.V(27)

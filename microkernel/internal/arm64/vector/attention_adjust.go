@@ -6,7 +6,7 @@ import (
 	"sandwich/microkernel/internal/kernel"
 )
 
-// skipped is that of the x86-64 kernels: block holds the positions of a block in all lanes.
+// skipped is that of amd64/attention; block holds the positions of a block in all lanes.
 func (g *fused) skipped(n, block asm.V) {
 	low, skip := asm.V(4), asm.V(5)
 	g.I(asm.LDRQ, skip, fState, asm.Imm(kernel.StateSkip))
@@ -22,8 +22,8 @@ func (g *fused) skipped(n, block asm.V) {
 	g.I(asm.STRS, low, fScr, asm.Imm(kernel.ScratchAnyLow))
 }
 
-// adjustScores caps the scores of all rows in scratch and makes those -Inf that are before a row's
-// window. Without a cap it is passed over where no row skips anything of the block.
+// adjustScores soft-caps the scores of all rows in scratch and sets scores before a row's window
+// to -Inf. Without a cap it is skipped at run time if no row skips positions of the block.
 func (g *fused) adjustScores() {
 	if !g.Window && !g.Capped {
 		return

@@ -30,9 +30,8 @@ func (g *fused) widenScales() {
 	}
 }
 
-// softmaxRows is the Softmax kernel for rows of 64 in scratch. All blocks of a sequence but the
-// last are seen whole by its last token: when every row sees all 64 positions there is code without
-// masks.
+// softmaxRows is OpSoftmax for rows of 64 in scratch. If every row sees all 64 positions, as in
+// all blocks of a sequence but the last, it runs code without masks.
 func (g *fused) softmaxRows() {
 	done, partial := g.NewLabel(), g.NewLabel()
 	g.I(asm.LDRW, fTmp, fScr, asm.Imm(kernel.ScratchSmallest))
@@ -45,7 +44,7 @@ func (g *fused) softmaxRows() {
 	g.Bind(done)
 }
 
-// Registers of softmaxEach beside blocks.
+// Registers of softmaxEach in addition to blocks.
 const (
 	fRow  = fA0     // scores of the row
 	fLane = fA0 + 1 // entry of the row in the lane arrays of scratch
@@ -56,9 +55,9 @@ const (
 	fInf  = asm.V(28)
 )
 
-// softmaxEach takes one row after the other. Masked, the lanes behind the last position that the
-// row sees stay out of maximum and sum and become zero. A row that sees something has a maximum of
-// at least `lowest`, one that sees nothing -Inf.
+// softmaxEach processes one row at a time. Masked, the lanes after the last position that the row
+// sees are excluded from maximum and sum and become zero. A row that sees a position has a maximum
+// of at least arith.LowestScore, another one -Inf.
 func (g *fused) softmaxEach(masked bool) {
 	const x, n, z, p, acc = block(0), block(1), block(2), block(3), block(4)
 	g.AddImm(fTmp, nArgs, offScale)
@@ -121,15 +120,15 @@ func (g *fused) softmaxEach(masked bool) {
 	})
 }
 
-// laneMask makes the mask of the seen lanes of the vector that begins at a position.
+// laneMask sets the mask of the seen lanes of the vector that starts at a position.
 func (g *fused) laneMask(position int) {
 	g.laneNumbers(fMask, position)
 	g.I(asm.CMGT4S, fMask, fSeen, fMask)
 }
 
-// mergeSums merges the maxima and sums of all rows, one lane a row, and leaves in scratch what the
-// running output and the block's output are multiplied by. Rows whose block maximum is -Inf keep
-// what they have.
+// mergeSums merges the maxima and sums of all rows, one lane per row, and stores the factors of
+// the running output and of the block's output in scratch. Rows whose block maximum is -Inf are
+// unchanged.
 func (g *fused) mergeSums() {
 	m, mb, top, s, a := asm.V(0), asm.V(1), asm.V(2), asm.V(3), asm.V(4)
 	b, x, y, keep := asm.V(5), asm.V(6), asm.V(7), asm.V(8)

@@ -5,7 +5,7 @@ import (
 	"sandwich/microkernel/internal/arm64/asm"
 )
 
-// emitRoundBF16: arguments as emitRoundBF16.
+// emitRoundBF16 emits the operation of the same name in amd64/vector.
 func emitRoundBF16(g gen, least uint32) {
 	const x, t = block(0), block(1)
 	g.pointers(nC0, nC1)
@@ -35,7 +35,7 @@ func emitRoundBF16(g gen, least uint32) {
 // roundConst is the first of the registers with the constants of rounding.
 const roundConst = asm.V(16)
 
-// roundBF16 makes the upper halves of the words of out the bfloat16 nearest to the float32 of in.
+// roundBF16 rounds the float32 of `in` to bfloat16 in the upper halves of the words of out.
 func (g gen) roundBF16(in, out asm.V) {
 	const one, half, quiet, sign, inf, least = roundConst, roundConst + 1, roundConst + 2, roundConst + 3, roundConst +
 		4, roundConst + 5

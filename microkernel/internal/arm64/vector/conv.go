@@ -2,7 +2,7 @@ package vector
 
 import "sandwich/microkernel/internal/arm64/asm"
 
-// emitConvSiLU: arguments as emitConvSiLU.
+// emitConvSiLU emits the operation of the same name in amd64/vector.
 func emitConvSiLU(g gen) {
 	one := asm.V(28)
 	g.SplatF(one, 1)
@@ -14,7 +14,7 @@ func emitConvSiLU(g gen) {
 	})
 }
 
-// emitConvGate: arguments as emitConvGate.
+// emitConvGate emits the operation of the same name in amd64/vector.
 func emitConvGate(g gen) {
 	g.conv(func(tail bool) {
 		g.load(nX, nX2, tail)
@@ -22,8 +22,8 @@ func emitConvGate(g gen) {
 	})
 }
 
-// conv is the loops of a convolution; act makes of the sum, in nGate, what is stored. Cursors are
-// nC0 in dst, nC1 in x, nC2 in w and nX2 in the gate.
+// conv emits the loops of a convolution; act computes the stored value from the sum in nGate.
+// Cursors are nC0 in dst, nC1 in x, nC2 in w and nX2 in the gate.
 func (g gen) conv(act func(tail bool)) {
 	tap, weight, taps := nX0, nX1, nX3
 	bGate, xStep, wStep := nB3, nB4, nB5

@@ -5,7 +5,7 @@ import (
 	"sandwich/microkernel/internal/arm64/asm"
 )
 
-// emitQuantizeQ8: arguments as emitQuantizeQ8.
+// emitQuantizeQ8 emits the operation of the same name in amd64/vector.
 func emitQuantizeQ8(g gen) {
 	const lo, hi, t = block(0), block(1), block(2)
 	limit, scale, inv, sum := asm.V(28), asm.V(24), asm.V(25), asm.V(26)
@@ -75,7 +75,7 @@ func emitQuantizeQ8(g gen) {
 		g.B(done)
 
 		g.Bind(special)
-		g.quantizeNothing(t, out, bits, tiny)
+		g.quantizeSpecial(t, out, bits, tiny)
 
 		g.Bind(done)
 		g.AddImm(xp, xp, 128)
@@ -83,9 +83,9 @@ func emitQuantizeQ8(g gen) {
 	})
 }
 
-// quantizeNothing writes the block of a row without a scale: zeros, whose scale is zero where the
-// values are too small for one, and NaN where one of them is not finite.
-func (g gen) quantizeNothing(t block, out, bits, tiny asm.X) {
+// quantizeSpecial writes a block of zeros without a valid scale: 0 if the values are too small for
+// one, NaN if one of them is not finite.
+func (g gen) quantizeSpecial(t block, out, bits, tiny asm.X) {
 	finite := g.NewLabel()
 	g.Zero(t.v(0))
 	g.I(asm.STURQ, t.v(0), out, asm.Imm(8))
@@ -109,7 +109,7 @@ func (g gen) narrow(b block) {
 	}
 }
 
-// emitToF16: arguments as emitToF16.
+// emitToF16 emits the operation of the same name in amd64/vector.
 func emitToF16(g gen) {
 	const x = block(0)
 	g.pointers(nC0, nC1)
@@ -129,7 +129,7 @@ func emitToF16(g gen) {
 	})
 }
 
-// emitToF32: arguments as emitToF32.
+// emitToF32 emits the operation of the same name in amd64/vector.
 func emitToF32(g gen) {
 	const x = block(0)
 	g.pointers(nC0, nC1)
@@ -152,7 +152,7 @@ func emitToF32(g gen) {
 	})
 }
 
-// emitStoreK16: arguments as emitStoreK16.
+// emitStoreK16 emits the operation of the same name in amd64/vector.
 func emitStoreK16(g gen) {
 	x := asm.V(0)
 	g.pointers(nC0, nC1)
@@ -164,7 +164,7 @@ func emitStoreK16(g gen) {
 	})
 }
 
-// emitStoreV16: arguments as emitStoreV16.
+// emitStoreV16 emits the operation of the same name in amd64/vector.
 func emitStoreV16(g gen) {
 	const x = block(0)
 	const panel = 64 * arith.Lanes * 2

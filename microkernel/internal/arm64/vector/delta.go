@@ -5,7 +5,7 @@ import (
 	"sandwich/microkernel/internal/arm64/asm"
 )
 
-// Registers of the delta rule: pointers into the rows at hand, and blocks of sixteen columns.
+// Registers of the delta rule: pointers to the current rows, and blocks of sixteen columns.
 const (
 	nDeltaQ    = nB1
 	nDeltaK    = nB2
@@ -30,7 +30,7 @@ const (
 	nDeltaThen = asm.V(27)
 )
 
-// emitDelta: arguments as emitDelta. Panels follow one another.
+// emitDelta emits the operation of the same name in amd64/vector. Panels follow one another.
 func emitDelta(g gen) {
 	next, partial, done := g.NewLabel(), g.NewLabel(), g.NewLabel()
 	g.argN(nDeltaDim, 0)
@@ -57,7 +57,7 @@ func emitDelta(g gen) {
 	g.Bind(done)
 }
 
-// deltaRows is all rows for the columns of a panel.
+// deltaRows emits all rows for the columns of a panel.
 func (g gen) deltaRows(tail bool) {
 	g.pointers(nB0, nDeltaQ, nDeltaK, nDeltaV, nDeltaOut, nDeltaGate)
 	g.argP(nDeltaBeta, 6)
@@ -73,7 +73,7 @@ func (g gen) deltaRows(tail bool) {
 	g.overRows(nRows, func() { g.deltaRow(tail) })
 }
 
-// deltaRow is one position.
+// deltaRow emits one position.
 func (g gen) deltaRow(tail bool) {
 	g.I(asm.LD1R, nDeltaD, nDeltaGate)
 	g.I(asm.LD1R, nDeltaKey, nDeltaBeta)
@@ -121,7 +121,7 @@ func pick(isOdd bool, even, odd block) block {
 	return even
 }
 
-// overDelta runs body for each row of the state, which is loaded, with nT1 pointing at it.
+// overDelta runs body for each row of the state, which it loads, with nT1 pointing at it.
 func (g gen) overDelta(body func(odd bool)) {
 	row := func(odd bool) {
 		g.load(nDeltaRow, nT1, false)

@@ -5,7 +5,7 @@ import (
 	"sandwich/microkernel/internal/arm64/asm"
 )
 
-// emitExp is the registers of one exponential: p becomes exp(x), the others are clobbered.
+// expRegs are the registers of one exponential: p becomes exp(x), the others are overwritten.
 type expRegs struct{ p, x, n, z asm.V }
 
 // expOf returns the exponentials of a block, in blocks of registers.
@@ -15,8 +15,8 @@ func expOf(p, x, n, z block) []expRegs {
 	return out
 }
 
-// exp computes several exponentials side by side. Where the argument is never positive its upper
-// clamp is left out.
+// exp computes several exponentials, interleaved. The upper clamp is omitted if the argument is
+// never positive.
 func (g gen) exp(positive bool, of []expRegs) {
 	all := func(step func(e expRegs)) {
 		for _, e := range of {

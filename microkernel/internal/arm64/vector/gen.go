@@ -53,7 +53,7 @@ func (b block) v(i int) asm.V { return asm.V(4*int(b) + i) }
 
 const blockRegs = 4
 
-// nConst and nConst2 hold constants on their way into an instruction.
+// nConst and nConst2 hold constants for the next instruction.
 const (
 	nConst  = asm.V(30)
 	nConst2 = asm.V(31)
@@ -72,7 +72,7 @@ func (g gen) pointers(to ...asm.X) {
 	}
 }
 
-// argF puts a float argument into every lane.
+// argF loads a float argument into every lane.
 func (g gen) argF(v asm.V, i int) {
 	g.AddImm(nT0, nArgs, offF+4*i)
 	g.I(asm.LD1R, v, nT0)
@@ -85,7 +85,7 @@ func each(f func(i int)) {
 	}
 }
 
-// op2 and op3 apply an instruction to whole blocks, opAll with the same last operand for all.
+// op2 applies an instruction of two operands to whole blocks.
 func (g gen) op2(o *asm.Op, d, n block) { each(func(i int) { g.I(o, d.v(i), n.v(i)) }) }
 
 func (g gen) op3(o *asm.Op, d, n, m block) {
@@ -98,7 +98,7 @@ func (g gen) opAll(o *asm.Op, d, n block, m asm.V) {
 
 func (g gen) zero(b block) { each(func(i int) { g.Zero(b.v(i)) }) }
 
-// cursor is a pointer that goes on by step bytes with each group.
+// cursor is a pointer that advances by step bytes with each group.
 type cursor struct {
 	x    asm.X
 	step int
@@ -133,7 +133,7 @@ func (g gen) groups(n asm.X, cursors []cursor, body func(tail bool)) {
 	g.Bind(done)
 }
 
-// overRows runs body for each of `rows` rows; nothing happens when there are none.
+// overRows runs body for each of `rows` rows, or not at all for zero.
 func (g gen) overRows(rows asm.X, body func()) {
 	done := g.NewLabel()
 	g.CBZ(rows, done)
@@ -141,8 +141,8 @@ func (g gen) overRows(rows asm.X, body func()) {
 	g.Bind(done)
 }
 
-// load reads a group; in the partial one the lanes beyond the end are zero and their memory is not
-// touched.
+// load reads a group. In the partial group the lanes beyond the end are zero and their memory is
+// not accessed.
 func (g gen) load(b block, p asm.X, tail bool) { g.loadOr(b, p, tail, 0) }
 
 // loadOr is load with another word in the lanes beyond the end.
@@ -159,7 +159,7 @@ func (g gen) loadOr(b block, p asm.X, tail bool, word uint32) {
 	g.I(asm.LDPQ, b.v(2), b.v(3), p, asm.Imm(32))
 }
 
-// store writes a group, of the partial one only the lanes before the end.
+// store writes a group, in the partial group only the lanes before the end.
 func (g gen) store(b block, p asm.X, tail bool) {
 	if !tail {
 		g.I(asm.STPQ, b.v(0), b.v(1), p, asm.Imm(0))
@@ -186,7 +186,7 @@ func (g gen) copyLeft() {
 	})
 }
 
-// overRow puts the cursors at the start of their rows of float32, then runs body over the groups of
+// overRow sets the cursors to the start of their rows of float32 and runs body over the groups of
 // nLen elements.
 func (g gen) overRow(cursors []asm.X, body func(tail bool)) {
 	for _, c := range cursors {
@@ -195,21 +195,21 @@ func (g gen) overRow(cursors []asm.X, body func(tail bool)) {
 	g.groups(nLen, floats(cursors...), body)
 }
 
-// nextRows moves the bases nB0, nB1, ... on: base i by the stride in argument N[strides[i]].
+// nextRows advances the bases nB0, nB1, ...: base i by the stride in argument N[strides[i]].
 func (g gen) nextRows(strides ...int) {
 	for i, n := range strides {
 		g.nextRow(nB0+asm.X(i), n)
 	}
 }
 
-// nextRow moves a base on by the stride in argument N[i], which counts float32.
+// nextRow advances a base by the stride in argument N[i], which counts float32.
 func (g gen) nextRow(p asm.X, i int) {
 	g.argN(nT0, i)
 	g.I(asm.ADDL, p, p, nT0, asm.Imm(2))
 }
 
-// sumLanes adds the sixteen lanes by the tree of the oracle; every lane of the block's first
-// register is then the sum.
+// sumLanes adds the sixteen lanes by the tree of package arith; every lane of the block's first
+// register then holds the sum.
 func (g gen) sumLanes(b block) {
 	g.fold(b, func(low, high asm.V) { g.I(asm.FADD, low, low, high) })
 }
@@ -228,8 +228,8 @@ func (g gen) fold(b block, op func(low, high asm.V)) {
 	g.I(asm.DUPS, b.v(0), b.v(0), asm.Imm(0))
 }
 
-// max replaces the lanes of old by those of x that are greater: NaN is passed over, and of two
-// zeros the old one stays.
+// max replaces the lanes of old by greater lanes of x: NaN is ignored, and of two zeros the old
+// one stays.
 func (g gen) max(old, x, mask asm.V) {
 	g.I(asm.FCMGT, mask, x, old)
 	g.I(asm.BIT, old, x, mask)

@@ -14,12 +14,12 @@ const (
 	nP    = block(4)
 )
 
-// emitSwiGLU: arguments as emitSwiGLU.
+// emitSwiGLU emits the operation of the same name in amd64/vector.
 func emitSwiGLU(g gen) {
 	g.glu(func() { g.op2(asm.FNEG, nX, nGate) }, func(block) {})
 }
 
-// emitGeGLU: arguments as emitSwiGLU.
+// emitGeGLU emits the operation of the same name in amd64/vector.
 func emitGeGLU(g gen) {
 	g.glu(func() {
 		g.op3(asm.FMUL, nX, nGate, nGate)
@@ -31,7 +31,7 @@ func emitGeGLU(g gen) {
 	}, func(block) {})
 }
 
-// emitClampedGLU: arguments as emitSwiGLU.
+// emitClampedGLU emits the operation of the same name in amd64/vector.
 func emitClampedGLU(g gen) {
 	g.glu(func() {
 		g.SplatF(nConst, arith.GLULimit)
@@ -48,7 +48,7 @@ func emitClampedGLU(g gen) {
 	})
 }
 
-// emitSigmoidGLU: arguments as emitSwiGLU.
+// emitSigmoidGLU emits the operation of the same name in amd64/vector.
 func emitSigmoidGLU(g gen) {
 	g.glu(func() {
 		g.op2(asm.FNEG, nX, nGate)
@@ -57,7 +57,7 @@ func emitSigmoidGLU(g gen) {
 	}, func(block) {})
 }
 
-// glu is gate/(1+exp(x)) * up, where prepare makes x and may change gate, and linear may change up.
+// glu emits gate/(1+exp(x)) * up. prepare computes x and may change gate; linear may change up.
 func (g gen) glu(prepare func(), linear func(up block)) {
 	one := asm.V(28)
 	g.pointers(nB0, nB1, nB2)
@@ -80,10 +80,10 @@ func (g gen) glu(prepare func(), linear func(up block)) {
 	})
 }
 
-// emitCap holds the constants of a soft cap, each in all lanes.
+// capRegs holds the constants of a soft cap, each in all lanes.
 type capRegs struct{ factor, cap, twice, one asm.V }
 
-// softCap caps block nX, by way of nN, nZ and nP.
+// softCap caps block nX. It overwrites nN, nZ and nP.
 func (g gen) softCap(c capRegs) {
 	g.opAll(asm.FMUL, nX, nX, c.factor)
 	g.exp(true, expOf(nP, nX, nN, nZ))
@@ -94,7 +94,7 @@ func (g gen) softCap(c capRegs) {
 	})
 }
 
-// emitSoftCap: arguments as emitSoftCap.
+// emitSoftCap emits the operation of the same name in amd64/vector.
 func emitSoftCap(g gen) {
 	c := capRegs{factor: 24, cap: 25, twice: 26, one: 28}
 	g.pointers(nC0)

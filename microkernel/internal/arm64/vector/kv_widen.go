@@ -17,7 +17,7 @@ func (g gen) int8s(b block, p asm.X, at int) {
 	g.op2(asm.SCVTF, b, b)
 }
 
-// emitWidenK8: arguments as emitWidenK8.
+// emitWidenK8 emits the operation of the same name in amd64/vector.
 func emitWidenK8(g gen) {
 	const x, scale = block(0), block(1)
 	g.pointers(nC0, nC1, nC2)
@@ -36,7 +36,7 @@ func emitWidenK8(g gen) {
 	})
 }
 
-// emitWidenV8: arguments as emitWidenV8.
+// emitWidenV8 emits the operation of the same name in amd64/vector.
 func emitWidenV8(g gen) {
 	const x = block(0)
 	scale := asm.V(28)

@@ -2,7 +2,7 @@ package vector
 
 import "sandwich/microkernel/internal/arm64/asm"
 
-// emitRMSNorm: arguments as emitRMSNorm.
+// emitRMSNorm emits the operation of the same name in amd64/vector.
 func emitRMSNorm(g gen) {
 	const acc, x, w = block(0), block(1), block(2)
 	scale, eps, n, one := asm.V(28), asm.V(24), asm.V(25), asm.V(26)
@@ -35,7 +35,7 @@ func emitRMSNorm(g gen) {
 	})
 }
 
-// emitLayerNorm: arguments as emitLayerNorm.
+// emitLayerNorm emits the operation of the same name in amd64/vector.
 func emitLayerNorm(g gen) {
 	const acc, x, w, b = block(0), block(1), block(2), block(3)
 	mean, eps, n, one := asm.V(28), asm.V(24), asm.V(25), asm.V(26)
@@ -84,7 +84,7 @@ func emitLayerNorm(g gen) {
 	})
 }
 
-// emitL2Norm: arguments as emitL2Norm.
+// emitL2Norm emits the operation of the same name in amd64/vector.
 func emitL2Norm(g gen) {
 	const acc, x = block(0), block(1)
 	by, scale, eps := asm.V(28), asm.V(24), asm.V(25)

@@ -5,7 +5,7 @@ import (
 	"sandwich/microkernel/internal/arm64/asm"
 )
 
-// emitRoPEHalves: arguments as emitRoPEHalves.
+// emitRoPEHalves emits the operation of the same name in amd64/vector.
 func emitRoPEHalves(g gen) {
 	const c, s, a, b, t = block(0), block(1), block(2), block(3), block(4)
 	head, upper, stride := nX0, nX1, nX2
@@ -33,7 +33,7 @@ func emitRoPEHalves(g gen) {
 	})
 }
 
-// emitRoPEPairs: arguments as emitRoPEPairs.
+// emitRoPEPairs emits the operation of the same name in amd64/vector.
 func emitRoPEPairs(g gen) {
 	const x = block(0)
 	c, s, a, b, t := asm.V(8), asm.V(10), asm.V(12), asm.V(13), asm.V(14)

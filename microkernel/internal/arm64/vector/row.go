@@ -2,7 +2,7 @@ package vector
 
 import "sandwich/microkernel/internal/arm64/asm"
 
-// emitAdd: arguments as emitAdd.
+// emitAdd emits the operation of the same name in amd64/vector.
 func emitAdd(g gen) {
 	const x, b = block(0), block(1)
 	g.pointers(nB0, nB1)
@@ -19,7 +19,7 @@ func emitAdd(g gen) {
 	})
 }
 
-// emitPlus: arguments as emitPlus.
+// emitPlus emits the operation of the same name in amd64/vector.
 func emitPlus(g gen) {
 	const x, y = block(0), block(1)
 	g.pointers(nC0, nC1, nC2)
@@ -32,7 +32,7 @@ func emitPlus(g gen) {
 	})
 }
 
-// emitAddScaled: arguments as emitAddScaled.
+// emitAddScaled emits the operation of the same name in amd64/vector.
 func emitAddScaled(g gen) {
 	const d, x = block(0), block(1)
 	s := asm.V(28)
@@ -47,7 +47,7 @@ func emitAddScaled(g gen) {
 	})
 }
 
-// emitScale: arguments as emitScale.
+// emitScale emits the operation of the same name in amd64/vector.
 func emitScale(g gen) {
 	const d = block(0)
 	s := asm.V(28)
@@ -61,7 +61,7 @@ func emitScale(g gen) {
 	})
 }
 
-// emitMul: arguments as emitMul.
+// emitMul emits the operation of the same name in amd64/vector.
 func emitMul(g gen) {
 	const x, y = block(0), block(1)
 	g.pointers(nB0, nB1)

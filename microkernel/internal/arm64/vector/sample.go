@@ -5,7 +5,7 @@ import (
 	"sandwich/microkernel/internal/arm64/asm"
 )
 
-// emitMax: arguments as emitMax.
+// emitMax emits the operation of the same name in amd64/vector.
 func emitMax(g gen) {
 	g.pointers(nC0)
 	g.argN(nLen, 0)
@@ -13,7 +13,7 @@ func emitMax(g gen) {
 	g.I(asm.STRS, asm.V(0), nArgs, asm.Imm(offR))
 }
 
-// emitExpSum: arguments as emitExpSum.
+// emitExpSum emits the operation of the same name in amd64/vector.
 func emitExpSum(g gen) {
 	const acc, x, n, z, p = block(0), block(1), block(2), block(3), block(4)
 	scale, top := asm.V(28), asm.V(29)
@@ -36,8 +36,8 @@ func emitExpSum(g gen) {
 	g.I(asm.STRS, acc.v(0), nArgs, asm.Imm(offR))
 }
 
-// anyLane branches to the label when a comparison of the sixteen elements at the cursor with the
-// value is true somewhere.
+// anyLane branches to the label if a comparison of the sixteen elements at the cursor with the
+// value is true for any of them.
 func (g gen) anyLane(o *asm.Op, value asm.V, p asm.X, to asm.Label) {
 	const x = block(0)
 	g.load(x, p, false)
@@ -50,7 +50,7 @@ func (g gen) anyLane(o *asm.Op, value asm.V, p asm.X, to asm.Label) {
 	g.CBNZ(nT0, to)
 }
 
-// oneLane is anyLane for the one element at the cursor, which moves on.
+// oneLane is anyLane for the single element at the cursor, which it advances.
 func (g gen) oneLane(o *asm.Op, value asm.V, p asm.X, to asm.Label) {
 	x := asm.V(0)
 	g.I(asm.LDRSP, x, p, asm.Imm(4))
@@ -59,7 +59,7 @@ func (g gen) oneLane(o *asm.Op, value asm.V, p asm.X, to asm.Label) {
 	g.CBNZ(nT0, to)
 }
 
-// emitFindEqual: arguments as emitFindEqual.
+// emitFindEqual emits the operation of the same name in amd64/vector.
 func emitFindEqual(g gen) {
 	value, index := asm.V(28), nX0
 	rest, single, out := g.NewLabel(), g.NewLabel(), g.NewLabel()
@@ -85,12 +85,12 @@ func emitFindEqual(g gen) {
 	g.I(asm.STRW, index, nArgs, asm.Imm(offR))
 }
 
-// emitSelect: arguments as emitSelect.
+// emitSelect emits the operation of the same name in amd64/vector.
 func emitSelect(g gen) {
-	value, index, count, room, idx, end := asm.V(28), nX0, nX1, nX2, nB1, nX3
+	value, index, count, limit, idx, end := asm.V(28), nX0, nX1, nX2, nB1, nX3
 	g.pointers(nC0, idx)
 	g.argN(nLen, 0)
-	g.argN(room, 1)
+	g.argN(limit, 1)
 	g.argF(value, 0)
 	g.MovX(index, asm.ZR)
 	g.MovX(count, asm.ZR)
@@ -104,7 +104,7 @@ func emitSelect(g gen) {
 		g.B(next)
 		g.Bind(take)
 		full := g.NewLabel()
-		g.CmpX(count, room)
+		g.CmpX(count, limit)
 		g.BC(asm.GreaterEqual, full)
 		g.I(asm.STRWX, index, idx, count)
 		g.Bind(full)

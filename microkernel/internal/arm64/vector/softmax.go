@@ -5,7 +5,7 @@ import (
 	"sandwich/microkernel/internal/arm64/asm"
 )
 
-// emitSoftmax: arguments as emitSoftmax.
+// emitSoftmax emits the operation of the same name in amd64/vector.
 func emitSoftmax(g gen) {
 	const acc, x, n, z, p = block(0), block(1), block(2), block(3), block(4)
 	scale, top := asm.V(28), asm.V(29)
@@ -55,8 +55,8 @@ func (g gen) zeroRest(row, from, to asm.X) {
 	g.Bind(done)
 }
 
-// rowMax leaves the maximum of n elements in all lanes of acc's first register. The cursor moves; x
-// is clobbered.
+// rowMax leaves the maximum of n elements in all lanes of acc's first register. It advances the
+// cursor and overwrites x.
 func (g gen) rowMax(row, n asm.X, acc, x block) {
 	each(func(i int) { g.Splat(acc.v(i), arith.NegInfBits) })
 	g.groups(n, floats(row), func(tail bool) {
@@ -66,8 +66,8 @@ func (g gen) rowMax(row, n asm.X, acc, x block) {
 	g.maxLanes(acc)
 }
 
-// addLanes adds p to the accumulator. Of the partial group, which store has just left in scratch,
-// only the lanes before the end are added; p is clobbered.
+// addLanes adds p to the accumulator, in the partial group, which store has left in scratch, only
+// the lanes before the end. It overwrites p.
 func (g gen) addLanes(acc, p block, tail bool) {
 	if tail {
 		g.zero(p)
@@ -76,8 +76,7 @@ func (g gen) addLanes(acc, p block, tail bool) {
 	g.op3(asm.FADD, acc, acc, p)
 }
 
-// partial replaces the lanes of b before the end of the partial group by the words in scratch. The
-// others keep theirs.
+// partial replaces the lanes of b before the end of the partial group by the words in scratch.
 func (g gen) partial(b block) {
 	const old = block(5)
 	g.I(asm.LDPQ, old.v(0), old.v(1), asm.SP, asm.Imm(0))
@@ -90,7 +89,7 @@ func (g gen) partial(b block) {
 	})
 }
 
-// laneNumbers loads from, from+1, from+2, from+3.
+// laneNumbers loads the integers from, from+1, from+2, from+3.
 func (g gen) laneNumbers(v asm.V, from int) {
 	var b [16]byte
 	for i := range 4 {
@@ -99,7 +98,7 @@ func (g gen) laneNumbers(v asm.V, from int) {
 	g.ConstQ(v, b)
 }
 
-// emitMerge: arguments as emitMerge.
+// emitMerge emits the operation of the same name in amd64/vector.
 func emitMerge(g gen) {
 	const t, x = block(0), block(1)
 	a, b, zero, s, m, e1, e2 := asm.V(28), asm.V(29), asm.V(24), asm.V(25), asm.V(26), asm.V(20), asm.V(21)
@@ -162,7 +161,7 @@ func emitMerge(g gen) {
 	})
 }
 
-// emitFinish: arguments as emitFinish.
+// emitFinish emits the operation of the same name in amd64/vector.
 func emitFinish(g gen) {
 	const x = block(0)
 	inv, one := asm.V(28), asm.V(29)

@@ -2,8 +2,8 @@ package vector
 
 import "sandwich/microkernel/internal/amd64/asm"
 
-// normRows is how many rows emitRMSNorm adds up the squares of at a time: the sixteen lanes of one
-// row's sum are a chain, each link of which waits for the one before.
+// normRows is the number of rows whose squares emitRMSNorm adds at a time: the lanes of one row's
+// sum are a chain of dependent instructions.
 const normRows = 4
 
 // emitRMSNorm: P dst, x, weight; N dstStride, xStride, rows, n; F eps, float32(n).
@@ -22,8 +22,8 @@ func emitRMSNorm(g gen) {
 	g.OverRows(rows, func() { g.rmsNorm(p1) })
 }
 
-// rmsNorm normalizes the rows from p1 on, as many as there are registers to point at them, of which
-// p1 is the first, and moves p0 and p1 behind them.
+// rmsNorm normalizes consecutive rows starting at p1, one per register of row, whose first is p1,
+// and advances p0 and p1.
 func (g gen) rmsNorm(row ...asm.Reg) {
 	const t, x = 2 * normRows, 2*normRows + 1
 	acc := func(i int) int { return 2 * i } // and the one behind it at AVX2
@@ -64,8 +64,8 @@ func (g gen) rmsNorm(row ...asm.Reg) {
 }
 
 // emitLayerNorm: P dst, x, weight, bias; N dstStride, xStride, rows, n; F eps, float32(n). The
-// differences from the mean stand in dst meanwhile: read back, the lanes of a partial group that
-// lie beyond the end are zero, and add nothing to the sum of squares.
+// differences from the mean are stored in dst temporarily: when they are reloaded, the lanes of a
+// partial group beyond the end are zero and add nothing to the sum of squares.
 func emitLayerNorm(g gen) {
 	const acc, t, x, mean, bias = 0, 2, 3, 4, 5 // acc+1 is the second half at AVX2
 	g.pointers(p0, p1, p2, p3)
