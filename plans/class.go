@@ -12,7 +12,7 @@ import (
 // Class is a kind of worker that runs tables of its own (SMEPilot section 4.4: the targets that an
 // operator is divided among): those on some PUs. Workers on no PU of a class are the main ones,
 // whose tables name no class. How fast a class is is no part of a plan: it is measured where it
-// runs. thumb.Default makes classes, exec.NewWorkers gives workers theirs.
+// runs. heuristic.Default makes classes, exec.NewWorkers gives workers theirs.
 type Class struct {
 	Name string          `json:"name"` // as tables name it
 	ISA  microkernel.ISA `json:"isa"`  // of the work beside its products; their kernels need no wider one

@@ -12,7 +12,7 @@ type Plan struct {
 	Version     int                `yaml:"version" json:"version"`
 	Name        string             `yaml:"name" json:"name"`
 	Fingerprint string             `yaml:"fingerprint" json:"fingerprint"` // of the host profile
-	Tuned       bool               `yaml:"tuned" json:"tuned"`             // false: made by plans/thumb
+	Tuned       bool               `yaml:"tuned" json:"tuned"`             // false: made by plans/heuristic
 	KV          microkernel.KVType `yaml:"kv" json:"kv"`                   // f16, f32, q8_0
 	// what attention adds up by; absent: f32
 	Attention microkernel.AttentionDot `yaml:"attention,omitempty" json:"attention,omitempty"`

@@ -7,7 +7,7 @@ import (
 )
 
 // PairRates are two multiply-add peaks of one instruction set, measured on one machine with equally
-// many PUs at work. Whether they are worth their rounding is for plans/thumb to say.
+// many PUs at work. Whether they are worth their rounding is for plans/heuristic to say.
 type PairRates struct {
 	F32, BF16 float64 // FLOP/s
 	PUs       int

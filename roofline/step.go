@@ -123,7 +123,7 @@ func (p Pace) Seconds(s Step, n Near) float64 {
 
 // overlap is how long two things take that run at the same time on one core: the third root of the
 // sum of their cubes, which is the longer one where they differ much. Products of cold weights were
-// within 5 % of it (plans/thumb, overlap).
+// within 5 % of it (plans/heuristic, overlap).
 func overlap(a, b float64) float64 { return math.Cbrt(a*a*a + b*b*b) }
 
 // beside is b of an overlap that takes as long as whole with a in it; a third of the whole at

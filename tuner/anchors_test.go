@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"sandwich/plans/thumb"
+	"sandwich/plans/heuristic"
 	"sandwich/profiles"
 	"sandwich/roofline"
 	"sandwich/topotree"
@@ -24,7 +24,7 @@ func TestAnchorsFindTheCeilings(t *testing.T) {
 		t.Fatal(err)
 	}
 	shape := shapeFor(t, "tinyllama-1.1b", "q8_0")
-	plan, err := thumb.Default(host, shape, thumb.Options{})
+	plan, err := heuristic.Default(host, shape, heuristic.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

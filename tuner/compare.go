@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"sandwich/plans"
-	"sandwich/plans/thumb"
+	"sandwich/plans/heuristic"
 	"sandwich/runtime/pool"
 	"sandwich/tuner/measure"
 	"sandwich/tuner/search"
@@ -160,7 +160,7 @@ func (t *partition) prepareCompare(o CompareOptions) (err error) {
 	if t.effort, err = search.ParseEffort(t.o.Effort); err != nil {
 		return err
 	}
-	if t.def, err = thumb.Default(t.o.Profile, t.shape, thumb.Options{Compute: t.o.Compute, ISA: t.o.ISA,
+	if t.def, err = heuristic.Default(t.o.Profile, t.shape, heuristic.Options{Compute: t.o.Compute, ISA: t.o.ISA,
 		Threads: t.o.Threads, SeqMax: maxM}); err != nil {
 		return err
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"sandwich/plans/thumb"
+	"sandwich/plans/heuristic"
 	"sandwich/profiles"
 	"sandwich/roofline"
 	"sandwich/runtime/kvcache"
@@ -45,7 +45,7 @@ func OnDevices(host *profiles.Profile, o SimulateOptions, prefill, decode string
 		return nil, nil, errors.New("this model makes embeddings or scores: devices are simulated for one that " +
 			"generates text")
 	}
-	plan, err := thumb.Default(host, o.Shape, thumb.Options{KV: o.KV, ISA: o.ISA})
+	plan, err := heuristic.Default(host, o.Shape, heuristic.Options{KV: o.KV, ISA: o.ISA})
 	if err != nil {
 		return nil, nil, err
 	}

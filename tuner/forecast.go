@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"sandwich/plans"
-	"sandwich/plans/thumb"
+	"sandwich/plans/heuristic"
 	"sandwich/profiles"
 	"sandwich/roofline"
 	"sandwich/tuner/measure"
@@ -15,7 +15,7 @@ import (
 // untuned is what predictions of all configurations of a machine rest on: its untuned plan, whose
 // schedules they share, and its profile with what nobody measured filled in, in sentences.
 func (o *SimulateOptions) untuned() (plan *plans.Plan, profile *profiles.Profile, assumed []string, err error) {
-	plan, err = thumb.Default(o.Profile, o.Shape, thumb.Options{Compute: o.Compute, KV: o.KV, ISA: o.ISA})
+	plan, err = heuristic.Default(o.Profile, o.Shape, heuristic.Options{Compute: o.Compute, KV: o.KV, ISA: o.ISA})
 	if err != nil {
 		return nil, nil, nil, err
 	}

@@ -5,7 +5,7 @@ import (
 	"math"
 	"testing"
 
-	"sandwich/plans/thumb"
+	"sandwich/plans/heuristic"
 	"sandwich/roofline"
 	"sandwich/tuner/measure"
 	"sandwich/tuner/trace"
@@ -25,7 +25,7 @@ func TestForecast(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := thumb.Default(o.Profile, o.Shape, thumb.Options{})
+	plan, err := heuristic.Default(o.Profile, o.Shape, heuristic.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 
 	"sandwich/plans"
-	"sandwich/plans/thumb"
+	"sandwich/plans/heuristic"
 	"sandwich/profiles"
 	"sandwich/tuner/search"
 )
@@ -68,7 +68,7 @@ func (g *grid) judge(host *profiles.Profile) (rows []ThumbRow, err error) {
 		maxM = max(maxM, c.M)
 	}
 	shape := oneWeight(g.Key, 1)
-	plan, err := thumb.Default(host, shape, thumb.Options{Compute: g.Compute.String(), Threads: g.Threads,
+	plan, err := heuristic.Default(host, shape, heuristic.Options{Compute: g.Compute.String(), Threads: g.Threads,
 		SeqMax: maxM})
 	if err != nil {
 		return nil, err

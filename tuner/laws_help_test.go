@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"sandwich/plans"
-	"sandwich/plans/thumb"
+	"sandwich/plans/heuristic"
 	"sandwich/profiles"
 	"sandwich/topotree"
 	"sandwich/tuner/service"
@@ -13,7 +13,7 @@ import (
 // predictorOf predicts a model on a profile.
 func predictorOf(t testing.TB, p *profiles.Profile, shape plans.ModelShape) *service.Predictor {
 	t.Helper()
-	plan, err := thumb.Default(p, shape, thumb.Options{})
+	plan, err := heuristic.Default(p, shape, heuristic.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

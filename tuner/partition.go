@@ -8,7 +8,7 @@ import (
 
 	"sandwich/microkernel"
 	"sandwich/plans"
-	"sandwich/plans/thumb"
+	"sandwich/plans/heuristic"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/pool"
@@ -44,7 +44,7 @@ type phaseTuning struct {
 // newPartition makes the default plan of a partition; the first one is that of the default plan.
 func (t *tuning) newPartition(cut *plans.ServiceConfig) (p *partition, err error) {
 	p = &partition{tuning: t, cut: cut}
-	p.def, err = thumb.Default(t.o.Profile, t.shape, thumb.Options{Compute: t.o.Compute, KV: t.o.KV, Attend: t.o.Attend,
+	p.def, err = heuristic.Default(t.o.Profile, t.shape, heuristic.Options{Compute: t.o.Compute, KV: t.o.KV, Attend: t.o.Attend,
 		ISA:     t.o.ISA,
 		Threads: t.o.Threads, TP: t.o.TP, Service: cut, SeqMax: t.o.SeqMax, BatchMax: t.o.BatchMax})
 	if err != nil {
@@ -212,7 +212,7 @@ func (t *partition) service() (plans.ServiceConfig, error) {
 	}
 	all := slices.Concat(sets[prefill].PUs, sets[decode].PUs)
 	slices.Sort(all)
-	ranks, err := thumb.MakeRanks(t.o.Profile, slices.Compact(all), 1)
+	ranks, err := heuristic.MakeRanks(t.o.Profile, slices.Compact(all), 1)
 	if err != nil {
 		return plans.ServiceConfig{}, err
 	}

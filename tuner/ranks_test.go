@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"sandwich/plans"
-	"sandwich/plans/thumb"
+	"sandwich/plans/heuristic"
 	"sandwich/topotree"
 	"sandwich/tuner/service"
 )
@@ -21,7 +21,7 @@ func TestHeat(t *testing.T) {
 	if len(cores) < 2 {
 		t.Skip("needs two PUs")
 	}
-	ranks, err := thumb.MakeRanks(o.Profile, cores, 2)
+	ranks, err := heuristic.MakeRanks(o.Profile, cores, 2)
 	if err != nil {
 		t.Skip(err)
 	}
@@ -105,7 +105,7 @@ func TestTuneTwoPartitions(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.Budget, o.Began = 6*time.Second, time.Now()
-	ranks, err := thumb.MakeRanks(o.Profile, cores, 2)
+	ranks, err := heuristic.MakeRanks(o.Profile, cores, 2)
 	if err != nil {
 		t.Skip(err)
 	}

@@ -14,7 +14,7 @@ import (
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/microkernel"
 	"sandwich/plans"
-	"sandwich/plans/thumb"
+	"sandwich/plans/heuristic"
 	"sandwich/profiles/calibrate"
 	"sandwich/profiles/retention"
 	"sandwich/roofline"
@@ -290,7 +290,7 @@ func (f *gemmFlags) measure(ctx context.Context, rows []measure.ProductRow, roof
 	if f.kernel != "" {
 		kernel, err := microkernel.ParseSpec(f.kernel)
 		if err == nil {
-			err = thumb.UseKernel(plan, roofs.Host, kernel)
+			err = heuristic.UseKernel(plan, roofs.Host, kernel)
 		}
 		if err != nil {
 			return nil, usageError(fmt.Errorf("--kernel: %w", err))

@@ -13,7 +13,7 @@ import (
 
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
-	"sandwich/plans/thumb"
+	"sandwich/plans/heuristic"
 	"sandwich/profiles/calibrate"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/kvcache"
@@ -189,9 +189,9 @@ func (f *predictFlags) model(ctx context.Context, path string, out *predictOut) 
 // cannot be cut by is left out, which the report says.
 func (f *predictFlags) arms(s *session.Session, out *predictOut) (list []*plans.Plan, err error) {
 	longest := slices.Max(append(slices.Clone(f.prompts), 0))
-	add := func(o thumb.Options) error {
+	add := func(o heuristic.Options) error {
 		o.BatchMax = max(16, slices.Max(append(slices.Clone(f.batches), 0)))
-		plan, err := thumb.Default(s.Profile, s.Shape, o)
+		plan, err := heuristic.Default(s.Profile, s.Shape, o)
 		if err != nil {
 			return err
 		}
@@ -200,10 +200,10 @@ func (f *predictFlags) arms(s *session.Session, out *predictOut) (list []*plans.
 		return nil
 	}
 	if len(f.threads) == 0 {
-		if err := add(thumb.Options{Threads: 1}); err != nil {
+		if err := add(heuristic.Options{Threads: 1}); err != nil {
 			return nil, usageError(err)
 		}
-		if err := add(thumb.Options{}); err != nil {
+		if err := add(heuristic.Options{}); err != nil {
 			return nil, usageError(err)
 		}
 		if len(list[1].Prefill.PUs) == 1 { // which is what there is
@@ -211,7 +211,7 @@ func (f *predictFlags) arms(s *session.Session, out *predictOut) (list []*plans.
 		}
 	}
 	for _, n := range f.threads {
-		if err := add(thumb.Options{Threads: n}); err != nil {
+		if err := add(heuristic.Options{Threads: n}); err != nil {
 			return nil, usageError(err)
 		}
 	}
@@ -219,7 +219,7 @@ func (f *predictFlags) arms(s *session.Session, out *predictOut) (list []*plans.
 		if n == 1 {
 			continue
 		}
-		if err := add(thumb.Options{TP: n}); err != nil {
+		if err := add(heuristic.Options{TP: n}); err != nil {
 			out.rest(fmt.Sprintf("%s: %d ranks were left out: %v", s.Name, n, err))
 		}
 	}

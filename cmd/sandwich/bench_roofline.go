@@ -13,7 +13,7 @@ import (
 
 	"sandwich/cmd/sandwich/internal/outfile"
 	"sandwich/cmd/sandwich/internal/show"
-	"sandwich/plans/thumb"
+	"sandwich/plans/heuristic"
 	"sandwich/profiles"
 	"sandwich/profiles/calibrate"
 	"sandwich/roofline"
@@ -297,7 +297,7 @@ func (f *rooflineFlags) predict(out *rooflineOut) error {
 	if ceilings == "auto" {
 		ceilings = ""
 	}
-	plan, err := thumb.Default(host, subject.Shape, thumb.Options{KV: f.session.kv, ISA: f.session.isa,
+	plan, err := heuristic.Default(host, subject.Shape, heuristic.Options{KV: f.session.kv, ISA: f.session.isa,
 		Threads: f.session.threads})
 	if err != nil {
 		return usageError(err)

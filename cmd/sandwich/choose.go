@@ -9,7 +9,7 @@ import (
 
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
-	"sandwich/plans/choose"
+	"sandwich/plans/selection"
 	"sandwich/profiles"
 	"sandwich/profiles/occupancy"
 )
@@ -31,8 +31,8 @@ func dataFolder() (string, error) {
 }
 
 // asked is what the flags ask of the plan.
-func (f *sessionFlags) asked() *choose.Options {
-	o := &choose.Options{Path: f.plan, ISA: f.isa, KV: f.kv, Compute: f.compute, Attend: f.attention,
+func (f *sessionFlags) asked() *selection.Options {
+	o := &selection.Options{Path: f.plan, ISA: f.isa, KV: f.kv, Compute: f.compute, Attend: f.attention,
 		Threads: f.threads, TP: f.ranks}
 	o.Build = programID()
 	o.Folder, _ = dataFolder() // none, and then nothing is looked up or kept
@@ -50,9 +50,9 @@ var puMonitor = sync.OnceValue(func() occupancy.Monitor {
 })
 
 // choosePlan returns the plan to run under.
-func (f *sessionFlags) choosePlan(host *profiles.Profile, shape plans.ModelShape) (*choose.Choice, error) {
+func (f *sessionFlags) choosePlan(host *profiles.Profile, shape plans.ModelShape) (*selection.Choice, error) {
 	c, err := f.asked().Choose(host, shape)
-	if refused := (*choose.BundleError)(nil); errors.As(err, &refused) {
+	if refused := (*selection.BundleError)(nil); errors.As(err, &refused) {
 		return nil, planError(refused.Err)
 	}
 	return c, usageError(err)

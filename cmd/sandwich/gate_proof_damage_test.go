@@ -13,7 +13,7 @@ import (
 
 	"sandwich/plans"
 	"sandwich/plans/gate"
-	"sandwich/plans/thumb"
+	"sandwich/plans/heuristic"
 	"sandwich/profiles"
 	"sandwich/runtime/session"
 	"sandwich/tuner/measure"
@@ -183,19 +183,19 @@ func damagesOf(t *testing.T) (*plans.Plan, *profiles.Profile, []damage) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fresh := func(o thumb.Options) *plans.Plan {
-		p, err := thumb.Default(host, shape, o)
+	fresh := func(o heuristic.Options) *plans.Plan {
+		p, err := heuristic.Default(host, shape, o)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return p
 	}
-	base := fresh(thumb.Options{})
+	base := fresh(heuristic.Options{})
 	base.Tuned = true
 	var out []damage
 	known := map[string]bool{base.Digest(): true}
 	add := func(kind, family string, prefill bool, change func(p *plans.Plan), format string, a ...any) {
-		p := fresh(thumb.Options{})
+		p := fresh(heuristic.Options{})
 		p.Tuned = true
 		change(p)
 		if err := p.Validate(); err == nil && !known[p.Digest()] { // what no plan may have is no damage
@@ -235,7 +235,7 @@ func damagesOf(t *testing.T) (*plans.Plan, *profiles.Profile, []damage) {
 		}, "prefill in slices of %d tiles' rows", rows)
 	}
 	if base.Widest() == "avx512" {
-		addHalfWidth(base, fresh(thumb.Options{ISA: "avx2", Weights: base.Weights}), add)
+		addHalfWidth(base, fresh(heuristic.Options{ISA: "avx2", Weights: base.Weights}), add)
 	}
 	return base, host, out
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sandwich/cmd/sandwich/internal/show"
-	"sandwich/plans/thumb"
+	"sandwich/plans/heuristic"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/mem"
@@ -92,7 +92,7 @@ func (r *inspected) foresee(machine *machineFlags) error {
 	if err != nil {
 		return err
 	}
-	plan, err := thumb.Default(host, *r.Shape, thumb.Options{})
+	plan, err := heuristic.Default(host, *r.Shape, heuristic.Options{})
 	if err != nil {
 		return err
 	}

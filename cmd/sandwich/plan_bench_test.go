@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"sandwich/plans"
-	"sandwich/plans/thumb"
+	"sandwich/plans/heuristic"
 	"sandwich/profiles"
 )
 
@@ -26,7 +26,7 @@ func largePlan(b *testing.B, dir string) (paths [2]string, size int64) {
 	}
 	const most = 100 << 10
 	for i := range paths {
-		p, err := thumb.Default(host, shape, thumb.Options{})
+		p, err := heuristic.Default(host, shape, heuristic.Options{})
 		if err != nil {
 			b.Fatal(err)
 		}

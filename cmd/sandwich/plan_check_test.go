@@ -17,7 +17,7 @@ import (
 
 	"sandwich/plans"
 	"sandwich/plans/gate"
-	"sandwich/plans/thumb"
+	"sandwich/plans/heuristic"
 	"sandwich/profiles"
 	"sandwich/topotree"
 )
@@ -94,7 +94,7 @@ func conditions(name string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	p, err := thumb.Default(host, shape, thumb.Options{})
+	p, err := heuristic.Default(host, shape, heuristic.Options{})
 	if err != nil {
 		return false, err
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"sandwich/plans"
-	"sandwich/plans/thumb"
+	"sandwich/plans/heuristic"
 	"sandwich/profiles"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
@@ -69,7 +69,7 @@ func makePlan(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	shape, err := shapeOfFile("")
 	ts.Check(err)
-	p, err := thumb.Default(host, shape, thumb.Options{})
+	p, err := heuristic.Default(host, shape, heuristic.Options{})
 	ts.Check(err)
 	b := plans.Bundle{Plan: *p, Host: *host, Evidence: plans.Evidence{Version: p.Version,
 		Created: "2026-01-31T12:00:00Z"}}

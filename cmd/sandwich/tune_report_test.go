@@ -9,9 +9,9 @@ import (
 
 	"sandwich/cmd/sandwich/internal/bundle"
 	"sandwich/plans"
-	"sandwich/plans/choose"
 	"sandwich/plans/gate"
-	"sandwich/plans/thumb"
+	"sandwich/plans/heuristic"
+	"sandwich/plans/selection"
 	"sandwich/profiles"
 	"sandwich/runtime/session"
 	"sandwich/tuner"
@@ -29,7 +29,7 @@ func racedPlan(t *testing.T, prefill, decode []float64, winner string) (*plans.B
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := thumb.Default(host, shape, thumb.Options{})
+	p, err := heuristic.Default(host, shape, heuristic.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,13 +221,13 @@ func TestSettleInTheDataFolder(t *testing.T) {
 // it as tuning's answer.
 func TestNoticeOfAKeptDefault(t *testing.T) {
 	b, host := racedPlan(t, []float64{0, 0, 0}, []float64{0, 0, 0}, byDefault)
-	c := choose.FromBundle("x.plan", b, host, &b.Plan.Model)
+	c := selection.FromBundle("x.plan", b, host, &b.Plan.Model)
 	strict := c.Plan.Tuned && c.Verdict.Judgement == plans.Optimal
 	if !strings.Contains(c.String(), "(default kept, measured): prefill on") || !strict {
 		t.Errorf("%s: %s", c, c.Verdict.Judgement)
 	}
 	b, _ = racedPlan(t, []float64{0.2, 0.2, 0.2}, []float64{0.2, 0.2, 0.2}, byTuned)
-	if c = choose.FromBundle("x.plan", b, host, &b.Plan.Model); !strings.Contains(c.String(), "(tuned): prefill on") {
+	if c = selection.FromBundle("x.plan", b, host, &b.Plan.Model); !strings.Contains(c.String(), "(tuned): prefill on") {
 		t.Errorf("%s", c)
 	}
 }

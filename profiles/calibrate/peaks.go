@@ -21,7 +21,7 @@ const (
 // of weights from memory, and how many instructions of each class it makes, on the first PU alone
 // and in turn, so that clocks and neighbours bear on all alike: for choices between them that
 // cannot wait for Measure. What the CPU lacks is left out. It fails where Measure does.
-// plans/choose asks before it makes an untuned plan.
+// plans/selection asks before it makes an untuned plan.
 func Rates(ctx context.Context, p *profiles.Profile, isa microkernel.ISA, types ...string) ([]profiles.Ceiling,
 	error) {
 	pus := p.FirstPUs(1)

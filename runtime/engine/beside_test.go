@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"sandwich/plans"
-	"sandwich/plans/thumb"
+	"sandwich/plans/heuristic"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/mem"
@@ -16,7 +16,7 @@ import (
 func TestBeside(t *testing.T) {
 	for _, typ := range []gguf.Type{gguf.F32, gguf.Q8_0} {
 		t.Run(typ.String(), func(t *testing.T) {
-			file, o := smallModel(t, "qwen3", typ), thumb.Options{Threads: 1}
+			file, o := smallModel(t, "qwen3", typ), heuristic.Options{Threads: 1}
 			narrow := o
 			narrow.ISA = "avx2"
 			plan, err := planFor(t, file, narrow)
@@ -48,7 +48,7 @@ func TestBeside(t *testing.T) {
 
 // TestBesideOtherCache: a plan that keeps another cache gets one of its own, and gives it back.
 func TestBesideOtherCache(t *testing.T) {
-	file, o := smallModel(t, "qwen3", gguf.Q8_0), thumb.Options{Threads: 1}
+	file, o := smallModel(t, "qwen3", gguf.Q8_0), heuristic.Options{Threads: 1}
 	first := openTestRunner(t, file, o, 64)
 	defer first.Close()
 	f16 := logitsOf(t, first, 64)
@@ -78,9 +78,9 @@ func TestBesideOtherCache(t *testing.T) {
 // TestBesideOtherWeights: weights that are computed in another way are refused.
 func TestBesideOtherWeights(t *testing.T) {
 	file := smallModel(t, "qwen3", gguf.Q8_0)
-	first := openTestRunner(t, file, thumb.Options{Threads: 1, Compute: "int8"}, 64)
+	first := openTestRunner(t, file, heuristic.Options{Threads: 1, Compute: "int8"}, 64)
 	defer first.Close()
-	plan, err := planFor(t, file, thumb.Options{Threads: 1, Compute: "f32"})
+	plan, err := planFor(t, file, heuristic.Options{Threads: 1, Compute: "f32"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"sandwich/plans/thumb"
+	"sandwich/plans/heuristic"
 	"sandwich/runtime/api"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/kvcache"
@@ -71,7 +71,7 @@ func TestFamiliesHeld(t *testing.T) {
 	for _, family := range []string{"gemma3", "gemma4", "gemma4-moe", "gpt-oss", "llama4", "deepseek2",
 		"deepseek2-lite"} {
 		t.Run(family, func(t *testing.T) {
-			o := thumb.Options{Compute: "int8", Threads: 2}
+			o := heuristic.Options{Compute: "int8", Threads: 2}
 			r := openTestRunner(t, familyFile(t, family, gguf.Q8_0), o, 64)
 			defer r.Close()
 			if err := r.Reserve(t.Context()); err != nil {

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"sandwich/microkernel"
-	"sandwich/plans/thumb"
+	"sandwich/plans/heuristic"
 	"sandwich/runtime/gguf"
 )
 
@@ -36,12 +36,12 @@ func TestBitEqualAttention(t *testing.T) {
 				continue
 			}
 			t.Run(fmt.Sprintf("%s/%s", dot, kv), func(t *testing.T) {
-				o := thumb.Options{KV: kv, Attend: dot.String(), Threads: 1}
+				o := heuristic.Options{KV: kv, Attend: dot.String(), Threads: 1}
 				want := logitsAlone(t, file, o, 512)
 				for _, chunk := range []int{1, 7, 64} {
 					same(t, fmt.Sprintf("chunk %d", chunk), want, logitsAlone(t, file, o, chunk))
 				}
-				near(t, want, logitsAlone(t, file, thumb.Options{KV: kv, Attend: "f32", Threads: 1}, 512))
+				near(t, want, logitsAlone(t, file, heuristic.Options{KV: kv, Attend: "f32", Threads: 1}, 512))
 				o.Threads = 2
 				same(t, "two threads", want, logitsAlone(t, file, o, 512))
 				same(t, "batch of 8", want, logitsInBatch(t, file, o, 8))

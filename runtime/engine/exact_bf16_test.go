@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"sandwich/microkernel"
-	"sandwich/plans/thumb"
+	"sandwich/plans/heuristic"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
 )
@@ -31,12 +31,12 @@ func TestBitEqualPairs(t *testing.T) {
 		"experts": smallModel(t, "qwen3moe", gguf.BF16),
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := thumb.Options{Compute: "bf16", Threads: 1}
+			o := heuristic.Options{Compute: "bf16", Threads: 1}
 			want := logitsAlone(t, file, o, 512)
 			for _, chunk := range []int{1, 7, 64} {
 				same(t, fmt.Sprintf("chunk %d", chunk), want, logitsAlone(t, file, o, chunk))
 			}
-			near(t, want, logitsAlone(t, file, thumb.Options{Compute: "f32", Threads: 1}, 512))
+			near(t, want, logitsAlone(t, file, heuristic.Options{Compute: "f32", Threads: 1}, 512))
 			o.Threads = 2
 			same(t, "two threads", want, logitsAlone(t, file, o, 512))
 			same(t, "batch of 8", want, logitsInBatch(t, file, o, 8))

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"sandwich/microkernel/qtype"
-	"sandwich/plans/thumb"
+	"sandwich/plans/heuristic"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
@@ -102,7 +102,7 @@ func TestBitEqual(t *testing.T) {
 				if c.arch == "qwen3" && slices.Contains([]gguf.Type{gguf.F32, gguf.Q8_0, gguf.Q4_0, gguf.Q4_K}, c.typ) {
 					long(t)
 				}
-				o := thumb.Options{Compute: compute, KV: c.kv, Threads: 1}
+				o := heuristic.Options{Compute: compute, KV: c.kv, Threads: 1}
 				want := logitsAlone(t, file, o, 512)
 				for _, chunk := range []int{1, 7, 64} {
 					same(t, fmt.Sprintf("chunk %d", chunk), want, logitsAlone(t, file, o, chunk))
@@ -138,7 +138,7 @@ func exactPrompt(seed uint64) []int32 {
 
 // logitsAlone feeds a prompt in chunks, then 4 decode steps with fixed tokens, and returns the
 // logits behind the prompt and behind each step.
-func logitsAlone(t *testing.T, file *gguf.File, o thumb.Options, chunk int) (out [][]float32) {
+func logitsAlone(t *testing.T, file *gguf.File, o heuristic.Options, chunk int) (out [][]float32) {
 	t.Helper()
 	r := openTestRunner(t, file, o, 512)
 	defer r.Close()
@@ -179,7 +179,7 @@ func fourSteps(t *testing.T, line *Line, keep func(row int, logits []float32) er
 
 // logitsInBatch gives the prompt seven neighbours of other prompts and lengths, and decodes all of
 // them together.
-func logitsInBatch(t *testing.T, file *gguf.File, o thumb.Options, n int) (out [][]float32) {
+func logitsInBatch(t *testing.T, file *gguf.File, o heuristic.Options, n int) (out [][]float32) {
 	t.Helper()
 	const perSequence = 10 // blocks
 	r := openTestRunnerBlocks(t, file, o, 512, n*perSequence)

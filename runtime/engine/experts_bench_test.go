@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"testing"
 
-	"sandwich/plans/thumb"
+	"sandwich/plans/heuristic"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
 	"sandwich/runtime/pool"
@@ -33,7 +33,7 @@ func BenchmarkExperts(b *testing.B) {
 	perToken := int64(c.Layers) * int64(3*c.Experts.Used*c.Experts.FFN*c.Hidden+2*(c.Heads+c.KVHeads)*c.HeadDim*
 		c.Hidden) * 34 / 32
 	for _, threads := range []int{1, 2} {
-		r := openTestRunner(b, file, thumb.Options{Threads: threads}, 512)
+		r := openTestRunner(b, file, heuristic.Options{Threads: threads}, 512)
 		r.Lead(func(l *pool.Leader) {
 			line := NewLine(r, l)
 			prompt := tinyPrompt(1, 512)

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"sandwich/plans"
-	"sandwich/plans/thumb"
+	"sandwich/plans/heuristic"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
 	"sandwich/runtime/pool"
@@ -51,9 +51,9 @@ func TestFamiliesBitEqual(t *testing.T) {
 			if c, _ := model.Tiny(family); c.Temper > 0 || c.Windows.Chunk > 0 { // far positions are other ones
 				long(t)
 			}
-			o, typ := thumb.Options{Compute: "f32", KV: "f32", Threads: 1}, gguf.F32
+			o, typ := heuristic.Options{Compute: "f32", KV: "f32", Threads: 1}, gguf.F32
 			if i%2 == 1 {
-				o, typ = thumb.Options{Compute: "int8", Threads: 1}, gguf.Q8_0
+				o, typ = heuristic.Options{Compute: "int8", Threads: 1}, gguf.Q8_0
 			}
 			file := familyFile(t, family, typ)
 			want := logitsAlone(t, file, o, 512)
@@ -76,7 +76,7 @@ func TestFamiliesRanks(t *testing.T) {
 	for _, family := range model.Families() {
 		t.Run(family, func(t *testing.T) {
 			file := familyFile(t, family, gguf.F32)
-			o := thumb.Options{Compute: "f32", KV: "f32", Threads: 1}
+			o := heuristic.Options{Compute: "f32", KV: "f32", Threads: 1}
 			want := logitsAlone(t, file, o, 512)
 			o.Service = crews(1, 1)
 			if why := "heads of " + file.Architecture() + " models"; belongsTogether(t, file) {
@@ -144,7 +144,7 @@ func TestFamiliesOracle(t *testing.T) {
 				prompt[i] %= 320
 			}
 			want := newOracle(m).forward(prompt)
-			r := openTestRunner(t, file, thumb.Options{Compute: "f32", KV: "f32", Threads: 2}, 64)
+			r := openTestRunner(t, file, heuristic.Options{Compute: "f32", KV: "f32", Threads: 2}, 64)
 			defer r.Close()
 			r.Lead(func(l *pool.Leader) {
 				err = NewLine(r, l).Feed(prompt, 64, LastLogits, func(_ int, got []float32) error {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"sandwich/plans/thumb"
+	"sandwich/plans/heuristic"
 	"sandwich/runtime/api"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/gguf"
@@ -25,7 +25,7 @@ func TestHeldForward(t *testing.T) {
 		gguf.F32}, {"qwen3moe", "int8", gguf.Q8_0}} {
 		t.Run(c.arch+"/"+c.typ.String()+"/"+c.compute, func(t *testing.T) {
 			file := smallModel(t, c.arch, c.typ)
-			r := openTestRunner(t, file, thumb.Options{Compute: c.compute, Threads: 2}, 64)
+			r := openTestRunner(t, file, heuristic.Options{Compute: c.compute, Threads: 2}, 64)
 			defer r.Close()
 			if err := r.Reserve(t.Context()); err != nil {
 				t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"sandwich/plans/thumb"
+	"sandwich/plans/heuristic"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/kvcache"
@@ -76,11 +76,11 @@ var lostCases = []lostCase{
 func (c *lostCase) name() string { return fmt.Sprintf("%s/%v/%s", c.arch, c.ranks, c.losses) }
 
 // options are those of the case; its ranks stand for a partition, and by that for bits.
-func (c *lostCase) options(threads int) thumb.Options {
+func (c *lostCase) options(threads int) heuristic.Options {
 	if len(c.ranks) > 1 {
-		return thumb.Options{Service: crews(c.ranks...)}
+		return heuristic.Options{Service: crews(c.ranks...)}
 	}
-	return thumb.Options{Threads: threads}
+	return heuristic.Options{Threads: threads}
 }
 
 // undisturbed is what comes out where nobody is lost, of one rank by one worker.

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"sandwich/plans/thumb"
+	"sandwich/plans/heuristic"
 	"sandwich/runtime/api"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
@@ -49,7 +49,7 @@ func TestServingNeverReadsTheFile(t *testing.T) {
 			path, f := onDisk(t, c.typ, c.tied)
 			o := optionsFor(t, f)
 			if len(c.ranks) > 0 {
-				plan, err := planFor(t, f, thumb.Options{Service: crews(c.ranks...)})
+				plan, err := planFor(t, f, heuristic.Options{Service: crews(c.ranks...)})
 				if err != nil {
 					t.Fatal(err)
 				}

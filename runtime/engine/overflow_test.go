@@ -12,7 +12,7 @@ import (
 	"sync"
 	"testing"
 
-	"sandwich/plans/thumb"
+	"sandwich/plans/heuristic"
 	"sandwich/runtime/api"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
@@ -105,7 +105,7 @@ func checkOverflow(t *testing.T, f *gguf.File, ranks []int, want string) {
 	t.Helper()
 	o := optionsFor(t, f)
 	if len(ranks) > 0 {
-		plan, err := planFor(t, f, thumb.Options{Service: crews(ranks...)})
+		plan, err := planFor(t, f, heuristic.Options{Service: crews(ranks...)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"sandwich/plans/thumb"
+	"sandwich/plans/heuristic"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/pool"
 	"sandwich/runtime/refdata"
@@ -78,12 +78,12 @@ func TestParity2(t *testing.T) {
 			ref, file := f.open2(t)
 			for _, arm := range []struct {
 				name string
-				o    thumb.Options
+				o    heuristic.Options
 				tol  tolerance
 			}{
-				{"exact", thumb.Options{Compute: "f32", KV: "f32"}, exact2Tolerance},
-				{"avx2", thumb.Options{Compute: "f32", KV: "f32", ISA: "avx2"}, exact2Tolerance},
-				{"default", thumb.Options{}, int82Tolerance},
+				{"exact", heuristic.Options{Compute: "f32", KV: "f32"}, exact2Tolerance},
+				{"avx2", heuristic.Options{Compute: "f32", KV: "f32", ISA: "avx2"}, exact2Tolerance},
+				{"default", heuristic.Options{}, int82Tolerance},
 			} {
 				if f.delta && arm.tol == exact2Tolerance {
 					arm.tol = delta2Tolerance

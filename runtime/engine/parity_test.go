@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"sandwich/plans"
-	"sandwich/plans/thumb"
+	"sandwich/plans/heuristic"
 	"sandwich/profiles"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/gguf"
@@ -92,16 +92,16 @@ func TestParity(t *testing.T) {
 			ref, file := openReference(t, "parity", name)
 			for _, arm := range []struct {
 				name string
-				o    thumb.Options
+				o    heuristic.Options
 				tol  tolerance
 			}{
-				{"exact", thumb.Options{Compute: "f32", KV: "f32"}, exactTolerance},
-				{"avx2", thumb.Options{Compute: "f32", KV: "f32", ISA: "avx2"}, exactTolerance},
-				{"f16kv", thumb.Options{Compute: "f32"}, f16KVTolerance},
-				{"q8kv", thumb.Options{Compute: "f32", KV: "q8_0"}, q8KVTolerance},
-				{"default", thumb.Options{}, int8Tolerance},
-				{"int8", thumb.Options{Compute: "int8"}, int8Tolerance},
-				{"bf16", thumb.Options{Compute: "bf16"}, bf16Tolerance},
+				{"exact", heuristic.Options{Compute: "f32", KV: "f32"}, exactTolerance},
+				{"avx2", heuristic.Options{Compute: "f32", KV: "f32", ISA: "avx2"}, exactTolerance},
+				{"f16kv", heuristic.Options{Compute: "f32"}, f16KVTolerance},
+				{"q8kv", heuristic.Options{Compute: "f32", KV: "q8_0"}, q8KVTolerance},
+				{"default", heuristic.Options{}, int8Tolerance},
+				{"int8", heuristic.Options{Compute: "int8"}, int8Tolerance},
+				{"bf16", heuristic.Options{Compute: "bf16"}, bf16Tolerance},
 			} {
 				if arm.o.Compute == "bf16" && (name != "llama-bf16" || !hasPairs()) {
 					continue
@@ -154,17 +154,17 @@ func openModel(t *testing.T, set, name string) *gguf.File {
 
 // openTestRunner opens a model under the default plan of this host with options, room for 576
 // positions.
-func openTestRunner(t testing.TB, file *gguf.File, o thumb.Options, chunk int) *Runner {
+func openTestRunner(t testing.TB, file *gguf.File, o heuristic.Options, chunk int) *Runner {
 	t.Helper()
 	return openTestRunnerBlocks(t, file, o, chunk, 9)
 }
 
-func openTestRunnerBlocks(t testing.TB, file *gguf.File, o thumb.Options, chunk, blocks int) *Runner {
+func openTestRunnerBlocks(t testing.TB, file *gguf.File, o heuristic.Options, chunk, blocks int) *Runner {
 	t.Helper()
 	return openTestRunnerContext(t, file, o, chunk, blocks, 0)
 }
 
-func openTestRunnerContext(t testing.TB, file *gguf.File, o thumb.Options, chunk, blocks, context int) *Runner {
+func openTestRunnerContext(t testing.TB, file *gguf.File, o heuristic.Options, chunk, blocks, context int) *Runner {
 	t.Helper()
 	plan, err := planFor(t, file, o)
 	if errors.Is(err, plans.ErrISA) {
@@ -188,7 +188,7 @@ func openTestRunnerContext(t testing.TB, file *gguf.File, o thumb.Options, chunk
 var testSync = exec.SyncB
 
 // planFor is the default plan of this host for a model.
-func planFor(t testing.TB, file *gguf.File, o thumb.Options) (*plans.Plan, error) {
+func planFor(t testing.TB, file *gguf.File, o heuristic.Options) (*plans.Plan, error) {
 	t.Helper()
 	profile, err := profiles.Live()
 	if err != nil {
@@ -198,7 +198,7 @@ func planFor(t testing.TB, file *gguf.File, o thumb.Options) (*plans.Plan, error
 	if err != nil {
 		t.Fatal(err)
 	}
-	return thumb.Default(profile, shape, o)
+	return heuristic.Default(profile, shape, o)
 }
 
 func checkParity(t *testing.T, ref reference, line *Line, tol tolerance) {

@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"sandwich/plans/thumb"
+	"sandwich/plans/heuristic"
 	"sandwich/runtime/pool"
 )
 
@@ -22,13 +22,13 @@ func TestParityTypes(t *testing.T) {
 			ref, file := openReference(t, "parity2", "llama-"+name)
 			for _, arm := range []struct {
 				name string
-				o    thumb.Options
+				o    heuristic.Options
 				tol  tolerance
 			}{
-				{"exact", thumb.Options{Compute: "f32", KV: "f32"}, exactTolerance},
-				{"avx2", thumb.Options{Compute: "f32", KV: "f32", ISA: "avx2"}, exactTolerance},
-				{"default", thumb.Options{}, int8Types},
-				{"int8", thumb.Options{Compute: "int8"}, int8Types},
+				{"exact", heuristic.Options{Compute: "f32", KV: "f32"}, exactTolerance},
+				{"avx2", heuristic.Options{Compute: "f32", KV: "f32", ISA: "avx2"}, exactTolerance},
+				{"default", heuristic.Options{}, int8Types},
+				{"int8", heuristic.Options{Compute: "int8"}, int8Types},
 			} {
 				t.Run(arm.name, func(t *testing.T) {
 					r := openTestRunner(t, file, arm.o, 64)

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"sandwich/plans/thumb"
+	"sandwich/plans/heuristic"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/pool"
@@ -52,7 +52,7 @@ func TestPooled2(t *testing.T) {
 			if ref.Pooling == "rank" {
 				most, rms = 1e-5, 1e-5
 			}
-			for _, o := range []thumb.Options{{Compute: "f32", KV: "f32"}, {Compute: "f32", KV: "f32", ISA: "avx2"}} {
+			for _, o := range []heuristic.Options{{Compute: "f32", KV: "f32"}, {Compute: "f32", KV: "f32", ISA: "avx2"}} {
 				r := openTestRunner(t, file, o, 64)
 				defer r.Close()
 				for _, seq := range ref.Sequences {
@@ -122,7 +122,7 @@ func TestPooledBitEqual(t *testing.T) {
 			for i, seq := range ref.Sequences {
 				texts[i] = seq.Tokens
 			}
-			for _, o := range []thumb.Options{{Compute: "f32", KV: "f32", Threads: 1}, {Threads: 1}} {
+			for _, o := range []heuristic.Options{{Compute: "f32", KV: "f32", Threads: 1}, {Threads: 1}} {
 				var want [][]float32
 				for _, arm := range []struct {
 					isa     string

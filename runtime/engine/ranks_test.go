@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"sandwich/plans"
-	"sandwich/plans/thumb"
+	"sandwich/plans/heuristic"
 	"sandwich/runtime/api"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/gguf"
@@ -39,11 +39,11 @@ func crews(workers ...int) *plans.ServiceConfig {
 // tokens, in the same tolerance, as one.
 func TestRanksParity(t *testing.T) {
 	skipUnderRace(t)
-	exact := thumb.Options{Compute: "f32", KV: "f32"}
+	exact := heuristic.Options{Compute: "f32", KV: "f32"}
 	for _, c := range []struct {
 		name   string
 		ranks  []int
-		o      thumb.Options
+		o      heuristic.Options
 		tol    tolerance
 		refuse string
 	}{
@@ -53,10 +53,10 @@ func TestRanksParity(t *testing.T) {
 		{"llama-tied-f32", []int{1, 1, 1}, exact, exactTolerance, ""}, // 8 heads and ffn 160 in three
 		{"llama-bf16", []int{1, 2, 1}, exact, exactTolerance, ""},
 		{"llama-q8_0", []int{1, 1, 1, 1, 1}, exact, exactTolerance, ""},
-		{"llama-q8_0", []int{2, 2}, thumb.Options{}, int8Tolerance, ""},
+		{"llama-q8_0", []int{2, 2}, heuristic.Options{}, int8Tolerance, ""},
 		{"llama-q4_0", []int{1, 1}, exact, exactTolerance, ""},
 		{"qwen2-f32", []int{1, 1, 1, 1}, exact, exactTolerance, ""}, // biases; two ranks share each KV head
-		{"qwen2-f32", []int{1, 1, 1}, thumb.Options{Compute: "f32"}, f16KVTolerance, ""},
+		{"qwen2-f32", []int{1, 1, 1}, heuristic.Options{Compute: "f32"}, f16KVTolerance, ""},
 		{"qwen3-f32", []int{1, 1, 1, 1}, exact, exactTolerance, ""},
 		{"qwen3-q8_0", []int{1, 1, 1}, exact, exactTolerance, ""},
 		{"qwen3moe-f32", []int{1, 1}, exact, exactTolerance, ""},
@@ -95,7 +95,7 @@ func TestRanksBitEqual(t *testing.T) {
 		for _, tp := range []int{2, 3} {
 			t.Run(fmt.Sprintf("%s/%s/%d", c.arch, c.typ, tp), func(t *testing.T) {
 				file := smallModel(t, c.arch, c.typ)
-				one := thumb.Options{KV: c.kv, Service: crews(slices.Repeat([]int{1}, tp)...)}
+				one := heuristic.Options{KV: c.kv, Service: crews(slices.Repeat([]int{1}, tp)...)}
 				want := logitsAlone(t, file, one, 512)
 				same(t, "chunk 7", want, logitsAlone(t, file, one, 7))
 				two := one
@@ -125,7 +125,7 @@ func TestRanksBitEqual(t *testing.T) {
 func TestRanksStatic(t *testing.T) {
 	skipUnderRace(t)
 	file := smallModel(t, "qwen3", gguf.Q8_0)
-	o := thumb.Options{Service: crews(2, 1)}
+	o := heuristic.Options{Service: crews(2, 1)}
 	want := logitsAlone(t, file, o, 64)
 	plan, err := planFor(t, file, o)
 	if err != nil {
@@ -159,7 +159,7 @@ func TestRanksHeld(t *testing.T) {
 	}{{"qwen3", gguf.F32, []int{1, 2, 1}}, {"qwen3moe", gguf.F32, []int{1, 2, 1}}, {"qwen3", gguf.Q8_0, []int{1, 1}},
 		{"qwen3moe", gguf.Q8_0, []int{2, 2}}} {
 		t.Run(fmt.Sprint(c.arch, c.typ, c.workers), func(t *testing.T) {
-			file, o := smallModel(t, c.arch, c.typ), thumb.Options{Service: crews(c.workers...)}
+			file, o := smallModel(t, c.arch, c.typ), heuristic.Options{Service: crews(c.workers...)}
 			r := openTestRunner(t, file, o, 64)
 			defer r.Close()
 			places, ops := 0, r.Model.Ops
@@ -199,7 +199,7 @@ func TestRanksHeld(t *testing.T) {
 func ranksOptions(t testing.TB, file *gguf.File, workers ...int) Options {
 	t.Helper()
 	o := optionsFor(t, file)
-	plan, err := planFor(t, file, thumb.Options{Service: crews(workers...)})
+	plan, err := planFor(t, file, heuristic.Options{Service: crews(workers...)})
 	if err != nil {
 		t.Fatal(err)
 	}

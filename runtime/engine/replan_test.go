@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"sandwich/plans"
-	"sandwich/plans/thumb"
+	"sandwich/plans/heuristic"
 	"sandwich/profiles"
 	"sandwich/runtime/api"
 	"sandwich/runtime/pool"
@@ -31,14 +31,14 @@ func wideOptions(t *testing.T) Options {
 		return &plans.ServiceConfig{Ranks: []plans.Rank{{PUs: pus, NUMANode: -1}}, PrefillPUs: pus, DecodePUs: pus}
 	}
 	shape := o.Plan.Model
-	plan, err := thumb.Default(profile, shape, thumb.Options{Service: service(0, 1, 2)})
+	plan, err := heuristic.Default(profile, shape, heuristic.Options{Service: service(0, 1, 2)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	plan.Chunk = 32
 	o.Plan, o.Unpinned = plan, true
 	o.Replan = func(s *plans.ServiceConfig) (*plans.Plan, error) {
-		return thumb.Default(profile, shape, thumb.Options{Service: s})
+		return heuristic.Default(profile, shape, heuristic.Options{Service: s})
 	}
 	return o
 }

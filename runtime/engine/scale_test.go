@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"sandwich/plans/thumb"
+	"sandwich/plans/heuristic"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
 )
@@ -84,7 +84,7 @@ func TestScales(t *testing.T) {
 			}
 			scales[name+".scale"], scales[name+".input_scale"] = s, s
 		}
-		o := thumb.Options{Compute: "f32", KV: "f32", Threads: 2}
+		o := heuristic.Options{Compute: "f32", KV: "f32", Threads: 2}
 		got := logitsAlone(t, extended(t, raw, scales), o, 512)
 		if unscaled := logitsAlone(t, plain, o, 512); slices.Equal(unscaled[0], got[0]) {
 			t.Fatalf("%s: scales change nothing", family)

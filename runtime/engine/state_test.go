@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"sandwich/plans/thumb"
+	"sandwich/plans/heuristic"
 	"sandwich/runtime/api"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/kvcache"
@@ -50,7 +50,7 @@ func TestStateBitEqual(t *testing.T) {
 	for _, family := range recurrent {
 		t.Run(family, func(t *testing.T) {
 			file := recurrentFile(t, family)
-			o := thumb.Options{Threads: 1}
+			o := heuristic.Options{Threads: 1}
 			want := logitsAlone(t, file, o, 512)
 			for _, chunk := range []int{1, 7, 64} {
 				same(t, fmt.Sprintf("chunk %d", chunk), want, logitsAlone(t, file, o, chunk))
@@ -79,8 +79,8 @@ func TestStateBehindAttention(t *testing.T) {
 			c.Recurrence.Layers = []bool{false, true, true, false, true, true}
 		}
 		file := synthesized(t, c, gguf.Q8_0)
-		want := logitsAlone(t, file, thumb.Options{Threads: 1}, 7)
-		same(t, family+", two threads", want, logitsAlone(t, file, thumb.Options{Threads: 2}, 64))
+		want := logitsAlone(t, file, heuristic.Options{Threads: 1}, 7)
+		same(t, family+", two threads", want, logitsAlone(t, file, heuristic.Options{Threads: 2}, 64))
 	}
 }
 
@@ -96,8 +96,8 @@ func TestStateHalts(t *testing.T) {
 	for _, family := range recurrent {
 		t.Run(family, func(t *testing.T) {
 			file := recurrentFile(t, family)
-			want := logitsAlone(t, file, thumb.Options{Threads: 2}, 40)
-			r := openTestRunnerBlocks(t, file, thumb.Options{Threads: 2}, 40, 20)
+			want := logitsAlone(t, file, heuristic.Options{Threads: 2}, 40)
+			r := openTestRunnerBlocks(t, file, heuristic.Options{Threads: 2}, 40, 20)
 			defer r.Close()
 			if err := r.Reserve(t.Context()); err != nil {
 				t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"sandwich/plans/thumb"
+	"sandwich/plans/heuristic"
 	"sandwich/profiles"
 	"sandwich/runtime/api"
 	"sandwich/runtime/exec"
@@ -56,7 +56,7 @@ func optionsFor(t testing.TB, file *gguf.File) Options {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := thumb.Default(profile, shape, thumb.Options{})
+	plan, err := heuristic.Default(profile, shape, heuristic.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"math"
 	"testing"
 
-	"sandwich/plans/thumb"
+	"sandwich/plans/heuristic"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
@@ -69,7 +69,7 @@ func TestToyBitEqual(t *testing.T) {
 	skipUnderRace(t)
 	file := toyFile(t, toyConfig("toy"))
 	for _, ranks := range [][]int{{1}, {1, 1}} {
-		o := thumb.Options{Compute: "f32", KV: "f32", Threads: 1}
+		o := heuristic.Options{Compute: "f32", KV: "f32", Threads: 1}
 		two := o
 		two.Threads = 2
 		if len(ranks) > 1 {
@@ -103,7 +103,7 @@ func compareWithOracle(t *testing.T, file *gguf.File) {
 	}
 	want := newOracle(m).forward(exactPrompt(1)[:exactTokens])
 	for _, ranks := range [][]int{{1}, {1, 1}, {1, 2}} {
-		o := thumb.Options{Compute: "f32", KV: "f32", Threads: 2}
+		o := heuristic.Options{Compute: "f32", KV: "f32", Threads: 2}
 		if len(ranks) > 1 {
 			o.Service = crews(ranks...)
 		}
@@ -123,7 +123,7 @@ func TestToyRefused(t *testing.T) {
 	file := toyFile(t, toyConfig("llama"), func(w *gguf.Writer) {
 		w.SetString("llama.rope.scaling.type", "dynamic")
 	})
-	plan, err := planFor(t, file, thumb.Options{Threads: 1})
+	plan, err := planFor(t, file, heuristic.Options{Threads: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"sandwich/plans/thumb"
+	"sandwich/plans/heuristic"
 	"sandwich/runtime/api"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
@@ -64,7 +64,7 @@ func TestToyStoreBitEqual(t *testing.T) {
 	skipUnderRace(t)
 	long(t)
 	file := toyFile(t, toyConfig("toy-ends"))
-	o := thumb.Options{Compute: "f32", KV: "f32", Threads: 1}
+	o := heuristic.Options{Compute: "f32", KV: "f32", Threads: 1}
 	want := logitsAlone(t, file, o, 512)
 	for _, chunk := range []int{7, 64, 200} {
 		same(t, fmt.Sprintf("chunk %d", chunk), want, logitsAlone(t, file, o, chunk))
@@ -91,7 +91,7 @@ func TestRollBackBitEqual(t *testing.T) {
 	skipUnderRace(t)
 	for _, arch := range []string{"llama", "toy-ends"} {
 		t.Run(arch, func(t *testing.T) {
-			r := openTestRunner(t, toyFile(t, toyConfig(arch)), thumb.Options{Compute: "f32", Threads: 1}, 64)
+			r := openTestRunner(t, toyFile(t, toyConfig(arch)), heuristic.Options{Compute: "f32", Threads: 1}, 64)
 			defer r.Close()
 			r.Lead(func(l *pool.Leader) {
 				line, prompt, other := NewLine(r, l), exactPrompt(1)[:300], exactPrompt(2)[:300]

@@ -12,7 +12,7 @@ import (
 
 	"sandwich/microkernel"
 	"sandwich/plans"
-	"sandwich/plans/thumb"
+	"sandwich/plans/heuristic"
 	"sandwich/profiles"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/kvcache"
@@ -48,7 +48,7 @@ func mixed(t *testing.T, rng *rand.Rand, base *plans.Plan, workers, ranks int) *
 			parts = append(parts, fmt.Sprintf("%d=%s", w, isa))
 		}
 	}
-	o := thumb.Options{Weights: base.Weights, ISA: strings.Join(parts, ","), Service: &plans.ServiceConfig{}}
+	o := heuristic.Options{Weights: base.Weights, ISA: strings.Join(parts, ","), Service: &plans.ServiceConfig{}}
 	for r := range ranks {
 		var pus plans.PUSet
 		for w := r * workers / ranks; w < (r+1)*workers/ranks; w++ {
@@ -58,7 +58,7 @@ func mixed(t *testing.T, rng *rand.Rand, base *plans.Plan, workers, ranks int) *
 		o.Service.PrefillPUs = append(o.Service.PrefillPUs, pus...)
 	}
 	o.Service.DecodePUs = o.Service.PrefillPUs
-	plan, err := thumb.Default(host, base.Model, o)
+	plan, err := heuristic.Default(host, base.Model, o)
 	if err != nil {
 		t.Fatal(err)
 	}

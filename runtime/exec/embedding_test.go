@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"sandwich/plans"
-	"sandwich/plans/thumb"
+	"sandwich/plans/heuristic"
 	"sandwich/profiles"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
@@ -38,7 +38,7 @@ func configFile(t *testing.T, c model.Config, typ gguf.Type, ranks int) (*gguf.F
 	must(err)
 	shape, err := model.ShapeOf(f)
 	must(err)
-	var o thumb.Options
+	var o heuristic.Options
 	if ranks > 1 {
 		o.Service = &plans.ServiceConfig{}
 		for r := range ranks {
@@ -47,7 +47,7 @@ func configFile(t *testing.T, c model.Config, typ gguf.Type, ranks int) (*gguf.F
 		}
 		o.Service.DecodePUs = o.Service.PrefillPUs
 	}
-	plan, err := thumb.Default(host, shape, o)
+	plan, err := heuristic.Default(host, shape, o)
 	must(err)
 	return f, plan
 }

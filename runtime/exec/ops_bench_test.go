@@ -10,7 +10,7 @@ import (
 	"time"
 	"unsafe"
 
-	"sandwich/plans/thumb"
+	"sandwich/plans/heuristic"
 	"sandwich/profiles"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/kvcache"
@@ -83,7 +83,7 @@ func openOps(b *testing.B, f *gguf.File, rows int) (*Executor, *pool.Pool) {
 	must(err)
 	shape, err := model.ShapeOf(f)
 	must(err)
-	plan, err := thumb.Default(host, shape, thumb.Options{Threads: 1})
+	plan, err := heuristic.Default(host, shape, heuristic.Options{Threads: 1})
 	must(err)
 	plan.Chunk = rows
 	a, err := Open(b.Context(), Options{File: f, Plan: plan, Blocks: kvcache.BlocksFor(rows), LogitRows: 1})

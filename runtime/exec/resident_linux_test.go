@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"sandwich/plans/thumb"
+	"sandwich/plans/heuristic"
 	"sandwich/profiles"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/mem"
@@ -41,7 +41,7 @@ func TestWeightsAreInMemoryOnce(t *testing.T) {
 	must(err)
 	shape, err := model.ShapeOf(f)
 	must(err)
-	plan, err := thumb.Default(host, shape, thumb.Options{Threads: 1})
+	plan, err := heuristic.Default(host, shape, heuristic.Options{Threads: 1})
 	must(err)
 	shards, workers := divide(t, m, plan), testWorkers(t, 1)
 	debug.FreeOSMemory()

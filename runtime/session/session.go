@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"sandwich/plans"
-	"sandwich/plans/choose"
+	"sandwich/plans/selection"
 	"sandwich/profiles"
 	"sandwich/profiles/occupancy"
 	"sandwich/runtime/demo"
@@ -92,7 +92,7 @@ func Open(path string, h Hears) (*Session, error) {
 }
 
 // Use takes a plan that was chosen, and says which it is.
-func (s *Session) Use(c *choose.Choice, replan func(*plans.ServiceConfig) (*plans.Plan, error)) {
+func (s *Session) Use(c *selection.Choice, replan func(*plans.ServiceConfig) (*plans.Plan, error)) {
 	s.Plan, s.Verdict, s.Bundle, s.Replan, s.Occupancy = c.Plan, c.Verdict, c.Bundle, replan, c.Occupancy
 	if quota := s.Profile.Machine.QuotaCPUs; quota > 0 && quota < float64(s.Profile.Allowed().Count()) {
 		s.Notice(fmt.Sprintf("the CPU quota is %.0f %%: plans use at most %d PUs at once", 100*quota,

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"sandwich/plans"
-	"sandwich/plans/thumb"
+	"sandwich/plans/heuristic"
 	"sandwich/profiles"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
@@ -52,7 +52,7 @@ func TestRoofIsTheSumOfItsOps(t *testing.T) {
 	}
 	roof := func(shape plans.ModelShape, test Test) llmRoof {
 		t.Helper()
-		p, err := thumb.Default(host, shape, thumb.Options{SeqMax: 2048})
+		p, err := heuristic.Default(host, shape, heuristic.Options{SeqMax: 2048})
 		if err != nil {
 			t.Fatal(err)
 		}

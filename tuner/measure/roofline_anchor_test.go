@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"sandwich/plans/thumb"
+	"sandwich/plans/heuristic"
 	"sandwich/profiles"
 	"sandwich/roofline"
 	"sandwich/runtime/model"
@@ -34,7 +34,7 @@ func rooflineOf(t *testing.T, rows ...int) *RooflineOptions {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := thumb.Default(host, shape, thumb.Options{})
+	plan, err := heuristic.Default(host, shape, heuristic.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"sandwich/microkernel"
-	"sandwich/plans/thumb"
+	"sandwich/plans/heuristic"
 )
 
 // MicroKernel is a candidate MK: a register tile, and whether it reads the packed weight or a panel
@@ -53,7 +53,7 @@ var prefetches = []int{0, 512, 1024, 2048, 4096, 8192}
 // at is the micro-kernel as it is first tried for m rows, and whether its prefetch is of the kind
 // that the rules of thumb choose.
 func (k MicroKernel) at(m int) (MicroKernel, bool) {
-	f := thumb.Rates{}.Form(k.Spec, m, k.Widen)
+	f := heuristic.Rates{}.Form(k.Spec, m, k.Widen)
 	if f.Spread == k.Spec.Spread {
 		return MicroKernel{f, k.Widen}, true
 	}
@@ -75,9 +75,9 @@ func (k MicroKernel) score(m int) float64 {
 	low, high := m/tiles, m%tiles
 	sum := 0.0
 	if high > 0 {
-		sum += float64(high) * float64(low+1) * thumb.CyclesPerOp(k.Spec, low+1)
+		sum += float64(high) * float64(low+1) * heuristic.CyclesPerOp(k.Spec, low+1)
 	}
-	sum += float64(tiles-high) * float64(low) * thumb.CyclesPerOp(k.Spec, low)
+	sum += float64(tiles-high) * float64(low) * heuristic.CyclesPerOp(k.Spec, low)
 	return sum / float64(m)
 }
 

@@ -3,7 +3,7 @@ package search
 import (
 	"sandwich/microkernel"
 	"sandwich/plans"
-	"sandwich/plans/thumb"
+	"sandwich/plans/heuristic"
 )
 
 // dim is a dimension of a computation slice.
@@ -123,7 +123,7 @@ func (s space) scheme(c plans.Schedule, ways [2]int) plans.Schedule {
 // guess is the slice that the rules of thumb lay out for the micro-kernel on the whole weight:
 // where screening compares micro-kernels.
 func (s space) guess(l1, l2 int) plans.Schedule {
-	c, err := thumb.Cores{Threads: s.threads, L1: l1, L2: l2}.Slice(s.kernel.Spec, s.kernel.Widen, s.key, s.m)
+	c, err := heuristic.Cores{Threads: s.threads, L1: l1, L2: l2}.Slice(s.kernel.Spec, s.kernel.Widen, s.key, s.m)
 	if err != nil { // a type without kernels has no candidates
 		return s.tile()
 	}

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"sandwich/plans"
-	"sandwich/plans/thumb"
+	"sandwich/plans/heuristic"
 	"sandwich/profiles"
 	"sandwich/roofline"
 	"sandwich/runtime/model"
@@ -57,7 +57,7 @@ func costBy(t *testing.T, shape plans.ModelShape, prefill, decode topotree.CPUSe
 	near map[string]roofline.Near) *Cost {
 	t.Helper()
 	p := twoPUs(t)
-	plan, err := thumb.Default(p, shape, thumb.Options{})
+	plan, err := heuristic.Default(p, shape, heuristic.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

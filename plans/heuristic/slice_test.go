@@ -1,0 +1,52 @@
+package heuristic
+
+import (
+	"testing"
+
+	"sandwich/microkernel"
+	"sandwich/plans"
+)
+
+// TestSlicesEndTogether lays out weights whose width divides badly: no thread may be left with much
+// more than its share, counted by handing out every slice.
+func TestSlicesEndTogether(t *testing.T) {
+	features, err := microkernel.ParseFeatures("avx2,avx512")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, threads := range []int{1, 2, 3, 8, 24} {
+		c := Cores{Threads: threads, L1: 32 << 10, L2: 1 << 20}
+		h := host{Cores: c, features: features, isa: microkernel.AVX512, spaces: map[spaceKey][]microkernel.Spec{},
+			chosen: map[choice]microkernel.Spec{}}
+		for _, key := range []plans.WeightKey{{N: 5632, K: 2048, Type: "f32"}, {N: 11008, K: 4096, Type: "f32"},
+			{N: 4864, K: 896, Type: "f32"}, {N: 151936, K: 1024, Type: "f32"}} {
+			for _, m := range []int{1, 16, 64, 128, 300, 1024} {
+				s, err := h.schedule(key, microkernel.F32, microkernel.ComputeF32, m)
+				if err != nil {
+					t.Fatal(err)
+				}
+				most, share := busiest(s, key.N, m, threads), float64(key.N*((m+s.BM-1)/s.BM))/float64(threads)
+				finest := 1 + float64(s.Kernel.NR)/share // one tile of columns more than its share
+				if waste := float64(most) / share; waste > max(1.05, finest) {
+					t.Errorf("%dx%d, M = %d, %d threads, %s: the busiest thread has %.2f of its share", key.N, key.K, m,
+						threads, s, waste)
+				}
+			}
+		}
+	}
+}
+
+// busiest hands out slices in turn, rows first, and gives the most columns that one thread gets.
+func busiest(s plans.Schedule, n, m, threads int) int {
+	rows := (m + s.BM - 1) / s.BM
+	columns := make([]int, threads)
+	for task := range slicesOf(s, n, m) {
+		from := task / rows * s.BN
+		columns[task%threads] += min(s.BN, n-from)
+	}
+	most := 0
+	for _, c := range columns {
+		most = max(most, c)
+	}
+	return most
+}

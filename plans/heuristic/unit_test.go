@@ -1,0 +1,128 @@
+package heuristic
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"sandwich/microkernel"
+	"sandwich/plans"
+	"sandwich/plans/internal/hosttest"
+	"sandwich/profiles"
+)
+
+// unitHost is a machine with AMX whose rates were measured, in GOP/s on one PU.
+func unitHost(t *testing.T, f32, unit, vectors, kernel, vectorKernel float64) *profiles.Profile {
+	h := hosttest.Cores(t, 2, "avx2", "avx512", "avx512_vnni", "amx_int8")
+	for typ, rate := range map[string]float64{"f32": f32, "int8": unit, microkernel.Int8Vectors: vectors,
+		microkernel.Int8Kernel: kernel, microkernel.Int8VectorKernel: vectorKernel} {
+		if rate != 0 {
+			h.Ceilings = append(h.Ceilings, profiles.Ceiling{Kind: profiles.Compute, ISA: "avx512", Type: typ, PUs: 1,
+				Figure: profiles.Figure{Median: rate * 1e9, Max: rate * 1e9, N: 3, Unit: "OP/s"}})
+		}
+	}
+	return h
+}
+
+// rowsOnUnit are the least and the most rows that kernels on a matrix unit multiply; 0 and 0 where
+// there are none.
+func rowsOnUnit(p *plans.Plan) (least, most int) {
+	for _, t := range p.Prefill.Tables {
+		for _, r := range t.Rules {
+			if !r.Schedule.Kernel.MatrixUnit() {
+				continue
+			}
+			if least == 0 || r.MLo < least {
+				least = r.MLo
+			}
+			if most = r.MHi; most == 0 {
+				most = math.MaxInt
+			}
+		}
+	}
+	return least, most
+}
+
+// TestUnitByMeasuredRate: prompts take the matrix unit where kernels on it were measured to be
+// faster than those on vectors, and single rows never do; the arithmetic of weights stays.
+func TestUnitByMeasuredRate(t *testing.T) {
+	inf := math.Inf(1)
+	for name, c := range map[string]struct {
+		f32, unit, vectors, kernel, vectorKernel float64
+		want                                     bool
+	}{
+		"twice as fast":       {136, 4074, 540, 800, 400, true},
+		"as fast":             {136, 4074, 540, 420, 400, false},
+		"slower":              {136, 4074, 540, 250, 400, false},
+		"emulated":            {136, 1, 540, 0.5, 400, false},
+		"not measured":        {136, 4074, 540, 0, 400, false},
+		"vectors are unknown": {136, 4074, 0, 1000, 400, false},
+		"no kernel of them":   {136, 4074, 540, 1000, 0, false},
+		"nothing is known":    {0, 0, 0, 0, 0, false},
+		"without end":         {136, inf, 540, inf, 400, true},
+		"f32 without end":     {inf, 4074, 540, 1000, 400, true}, // the kernels of both are known
+	} {
+		p := mustDefault(t, unitHost(t, c.f32, c.unit, c.vectors, c.kernel, c.vectorKernel), llama160m("q8_0"),
+			Options{})
+		least, most := rowsOnUnit(p)
+		if c.want != (most == math.MaxInt) || c.want && least < 2 || !c.want && least != 0 {
+			t.Errorf("%s: rows from %d to %d are on the unit", name, least, most)
+		}
+		for _, w := range p.Weights {
+			if w.Compute != microkernel.ComputeInt8 {
+				t.Errorf("%s: weight %v", name, w)
+			}
+		}
+		checkDefaultWork(t, p, 2)
+		b := plans.Bundle{Plan: *p, Host: *unitHost(t, c.f32, c.unit, c.vectors, c.kernel, c.vectorKernel)}
+		if said := b.Unit(); c.want != strings.Contains(said, "matrix unit") {
+			t.Errorf("%s: the plan says %q", name, said)
+		}
+	}
+}
+
+// TestLongBlocksBesideUnit: activations share scales over 256 values unless a matrix unit is the
+// faster one, or may be: it has no such kernels.
+func TestLongBlocksBesideUnit(t *testing.T) {
+	for kernel, want := range map[float64]microkernel.Compute{0: microkernel.ComputeInt8,
+		400: microkernel.ComputeInt8Superblock, 800: microkernel.ComputeInt8} {
+		h := unitHost(t, 136, 4074, 540, kernel, 400)
+		for _, w := range mustDefault(t, h, llama160m("q4_k"), Options{}).Weights {
+			if w.Compute != want {
+				t.Errorf("a unit of %v times the rate of vectors: %+v", kernel/400, w)
+			}
+		}
+	}
+}
+
+// TestLongBlocksRefused: who asks for them where nothing has them is told.
+func TestLongBlocksRefused(t *testing.T) {
+	for want, c := range map[string]struct {
+		isa []string
+		typ string
+	}{
+		"is for models with weights in blocks of 256": {[]string{"avx2"}, "q8_0"},
+		"has no kernels of it":                        {[]string{"neon", "dotprod"}, "q4_k"},
+	} {
+		_, err := Default(hosttest.Cores(t, 2, c.isa...), llama160m(c.typ), Options{Compute: "int8-256"})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v %s: %v", c.isa, c.typ, err)
+		}
+	}
+}
+
+// TestUnitOfEveryType: what scales a type's sums counts, and its vectors take longer for it too.
+func TestUnitOfEveryType(t *testing.T) {
+	for _, typ := range []string{"q8_0", "q4_0", "q4_k", "q6_k", "q3_k"} {
+		fast := mustDefault(t, unitHost(t, 136, 4074, 540, 800, 400), llama160m(typ), Options{})
+		if _, most := rowsOnUnit(fast); most == 0 {
+			t.Errorf("%s: a fast unit is not used", typ)
+		}
+	}
+	for kernel, want := range map[float64]bool{800: false, 4000: true} { // q2_k has offsets of halves
+		p := mustDefault(t, unitHost(t, 136, 4074, 540, kernel, 400), llama160m("q2_k"), Options{})
+		if _, most := rowsOnUnit(p); want != (most > 0) {
+			t.Errorf("q2_k, where the unit is %v times as fast in q8_0: rows up to %d are on it", kernel/400, most)
+		}
+	}
+}

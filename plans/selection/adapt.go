@@ -1,0 +1,101 @@
+package selection
+
+import (
+	"fmt"
+	"slices"
+
+	"sandwich/microkernel"
+	"sandwich/plans"
+	"sandwich/plans/heuristic"
+)
+
+// adapt applies the flags that a plan can follow and refuses those that contradict what it was
+// tuned for.
+func (o *Options) adapt(p, asked *plans.Plan) error {
+	if o.Compute != "auto" && o.Compute != "" && !slices.Equal(p.Weights, asked.Weights) {
+		return fmt.Errorf("the plan %s does not compute in %s throughout", p.Name, o.Compute)
+	}
+	if o.Attend != "" && o.Attend != "auto" && p.Attention != asked.Attention {
+		return fmt.Errorf("the plan %s adds up attention by %s", p.Name, p.Attention)
+	}
+	if err := o.matchISA(p, asked); err != nil {
+		return err
+	}
+	if o.TP > 0 && o.TP != p.TP() {
+		return fmt.Errorf("the plan %s is for %s, not for --tp %d", p.Name, plural(p.TP(), "rank"), o.TP)
+	}
+	if o.KV != "" {
+		kv, err := microkernel.ParseKVType(o.KV)
+		if err != nil {
+			return err
+		}
+		if err := p.Attention.Reads(kv); err != nil {
+			return fmt.Errorf("the plan %s: %w", p.Name, err)
+		}
+		p.KV = kv
+	}
+	if o.Threads > 0 {
+		return cutThreads(p, o.Threads)
+	}
+	return nil
+}
+
+// matchISA refuses a plan whose workers run other instruction sets than those asked for: its tables
+// were tuned for them. asked is the untuned plan under the same flags.
+func (o *Options) matchISA(p, asked *plans.Plan) error {
+	if o.ISA == "" {
+		return nil
+	}
+	isas, err := plans.ParseWorkerISAs(o.ISA)
+	if err != nil {
+		return err
+	}
+	if len(isas.Of) == 0 && len(p.Classes) == 0 {
+		for _, k := range p.Kernels() {
+			if name := k.ISA.String(); isas.All != name {
+				return fmt.Errorf("the plan %s has kernels for %s", p.Name, k.ISA)
+			}
+		}
+		return nil
+	}
+	for worker, pu := range p.Threads() {
+		if have, want := p.ISAAt(pu), asked.ISAAt(pu); have != want {
+			return fmt.Errorf("the plan %s has kernels for %s on worker %d, not for %s", p.Name, have, worker, want)
+		}
+	}
+	return nil
+}
+
+// cutThreads keeps n PUs of each phase, the first ones of each rank in turn. Slices are then handed
+// out dynamically, since a static scheme is made for its number of threads.
+func cutThreads(p *plans.Plan, n int) error {
+	if most := max(len(p.Prefill.PUs), len(p.Decode.PUs)); n > most {
+		return fmt.Errorf("the plan %s uses %d PUs, fewer than --threads %d", p.Name, most, n)
+	}
+	if ranks := p.TP(); n < ranks {
+		return fmt.Errorf("the plan %s has %d ranks, which --threads %d leaves without a thread of their own",
+			p.Name, ranks, n)
+	}
+	keep := func(pus plans.PUSet) plans.PUSet {
+		if len(pus) <= n {
+			return pus
+		}
+		return heuristic.FirstOfEach(p.Ranks, pus, n)
+	}
+	s, err := plans.NewService(p.Ranks, keep(p.Prefill.PUs), keep(p.Decode.PUs))
+	if err != nil {
+		return err
+	}
+	for _, phase := range []*plans.Phase{&p.Prefill, &p.Decode} {
+		if len(phase.PUs) <= n {
+			continue
+		}
+		for _, t := range phase.Tables {
+			for i := range t.Rules {
+				t.Rules[i].Schedule.WaysM, t.Rules[i].Schedule.WaysN = 0, 0
+			}
+		}
+	}
+	p.Use(s)
+	return nil
+}

@@ -1,0 +1,51 @@
+package selection
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"sandwich/microkernel"
+	"sandwich/plans"
+)
+
+// TestCutThreads: fewer threads than a plan has PUs are taken from all of its ranks in turn.
+func TestCutThreads(t *testing.T) {
+	plan := func() *plans.Plan {
+		p := &plans.Plan{Name: "x", Ranks: []plans.Rank{{PUs: plans.PUSet{0, 1, 2}}, {PUs: plans.PUSet{3, 4}}}}
+		p.Prefill.PUs, p.Decode.PUs = plans.PUSet{0, 1, 2, 3, 4}, plans.PUSet{1, 3}
+		p.Prefill.Tables = []plans.Table{{Rules: []plans.Rule{{Schedule: plans.Schedule{WaysM: 1, WaysN: 5}}}}}
+		return p
+	}
+	for n, want := range map[int]plans.PUSet{2: {0, 3}, 3: {0, 1, 3}, 4: {0, 1, 3, 4}, 5: {0, 1, 2, 3, 4}} {
+		p := plan()
+		if err := cutThreads(p, n); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(p.Prefill.PUs, want) || !slices.Equal(p.Decode.PUs, plans.PUSet{1, 3}) {
+			t.Errorf("%d threads: prefill on %v, decode on %v", n, p.Prefill.PUs, p.Decode.PUs)
+		}
+		if static := p.Prefill.Tables[0].Rules[0].Schedule.WaysN > 0; static != (n == 5) {
+			t.Errorf("%d threads: a scheme for five threads stays: %v", n, static)
+		}
+	}
+	for n, want := range map[int]string{1: "2 ranks", 6: "fewer than --threads 6"} {
+		if err := cutThreads(plan(), n); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%d threads: %v", n, err)
+		}
+	}
+}
+
+// TestAdaptKeepsWhatAttentionReads: a plan whose attention multiplies integers takes no other
+// cache, and one in float32 takes any.
+func TestAdaptKeepsWhatAttentionReads(t *testing.T) {
+	for dot, ok := range map[microkernel.AttentionDot]bool{microkernel.AttendDPBUSD: false,
+		microkernel.AttendF32: true} {
+		for kv, reads := range map[string]bool{"f16": ok, "q8_0": true, "": true} {
+			p := &plans.Plan{Name: "x", KV: microkernel.KVQ8, Attention: dot}
+			if err := (&Options{KV: kv}).adapt(p, p); (err == nil) != reads {
+				t.Errorf("a plan by %s with --kv %q: %v", dot, kv, err)
+			}
+		}
+	}
+}

@@ -1,0 +1,292 @@
+package selection
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"sandwich/microkernel"
+	"sandwich/plans"
+	"sandwich/plans/heuristic"
+	"sandwich/profiles"
+	"sandwich/profiles/occupancy"
+)
+
+// Options are what a person asked for beside host and model; the zero value asks for nothing.
+type Options struct {
+	Path   string // of the bundle to run under; "" takes the newest of Folder that fits, else a rule of thumb
+	Folder string // where plans and rates are kept; "" where there is none
+	Build  string // names the kernels of this program: the rates of other ones are not taken; letters and digits
+
+	ISA     string // of the kernels; "": the widest
+	KV      string // type of the KV cache; "": as the plan says
+	Compute string // auto (also ""), f32, int8 or bf16
+	Attend  string // what attention adds up by: auto, or a name; "": as the plan says
+	Threads int    // 0: as the plan says
+	TP      int    // ranks; 0: as the plan says
+
+	// Occupancy tells which PUs are in use, for untuned plans that do not use them all; nil: the
+	// first ones are taken.
+	Occupancy occupancy.Monitor
+}
+
+// BundleError is a refusal of the bundle that was asked for; plans.ExitCode tells its kind.
+type BundleError struct{ Err error }
+
+func (e *BundleError) Error() string { return e.Err.Error() }
+func (e *BundleError) Unwrap() error { return e.Err }
+
+// Choice is the plan to run under.
+type Choice struct {
+	Plan    *plans.Plan
+	Path    string // of its bundle; "" for the untuned default
+	Paths   string // why the untuned default rounds as it does; "" where there is nothing to say
+	State   plans.State
+	Verdict plans.Verdict
+	Bundle  *plans.Bundle // nil for the untuned default
+
+	// Occupancy moves workers away from PUs that others use; nil where the plan names its PUs, or
+	// needs all of them.
+	Occupancy occupancy.Monitor
+}
+
+// FromBundle is the plan of a bundle, verified for a host and a model.
+func FromBundle(path string, b *plans.Bundle, host *profiles.Profile, shape *plans.ModelShape) *Choice {
+	return &Choice{Plan: &b.Plan, Path: path, State: b.State(), Verdict: plans.Verify(b, host, shape), Bundle: b}
+}
+
+// String names the plan on one line, with what to do about it.
+func (c *Choice) String() string {
+	switch {
+	case c.Path == "":
+		return c.Plan.Headline(c.State) + "; `sandwich tune` makes a tuned one"
+	case c.Verdict.Judgement == plans.Retune:
+		return c.Path + ": " + c.Plan.Headline(c.State) + "; tune again: " + c.Verdict.Reasons[0]
+	}
+	return c.Path + ": " + c.Plan.Headline(c.State)
+}
+
+// Choose returns the plan to run under: the one asked for, else the newest of the data folder
+// for this host and model that the other flags allow, else the untuned default. It reserves the PUs
+// of the plan.
+func (o *Options) Choose(host *profiles.Profile, shape plans.ModelShape) (*Choice, error) {
+	c, err := o.choose(host, shape)
+	if err == nil {
+		o.reserve(c.Plan)
+	}
+	return c, err
+}
+
+func (o *Options) choose(host *profiles.Profile, shape plans.ModelShape) (*Choice, error) {
+	if err := o.CheckISA(host); err != nil {
+		return nil, err
+	}
+	fallback, err := o.byDefault(host, shape, nil)
+	if err != nil {
+		return nil, err
+	}
+	if o.Path != "" {
+		return o.named(host, shape, fallback)
+	}
+	if c := o.stored(host, shape, fallback); c != nil {
+		return c, nil
+	}
+	plan, paths, err := o.Untuned(host, shape)
+	if err != nil {
+		return nil, err
+	}
+	return &Choice{Plan: plan, Paths: paths, State: plans.Untuned, Verdict: plans.Verdict{Judgement: plans.Suboptimal},
+		Occupancy: o.monitor(host)}, nil
+}
+
+// Untuned returns the plan that runs where there is no other, by this machine's rates, and why it
+// multiplies bf16 weights, and adds up attention, as it does where the flags leave that open.
+// Without a folder that keeps them rates are measured only where bits depend on them. Where the
+// plan does not need all PUs it runs on those that other processes use least at this time.
+func (o *Options) Untuned(host *profiles.Profile, shape plans.ModelShape) (plan *plans.Plan,
+	paths string, err error) {
+	pairs, attention := heuristic.PairsOpen(host, shape, o.thumb()), heuristic.AttentionOpen(host, shape, o.thumb())
+	if pairs || attention || o.tilesOpen(host) {
+		rated, failed := o.rated(host, attention)
+		if failed == nil || pairs || attention {
+			host = rated
+		}
+		paths = o.choices(host, pairs, attention, failed)
+	}
+	if err := o.check(host, shape); err != nil {
+		return nil, paths, err
+	}
+	service, err := o.place(host)
+	if err != nil {
+		return nil, paths, err
+	}
+	plan, err = o.byDefault(host, shape, service)
+	return plan, paths, err
+}
+
+// choices says what measured rates decide of what is open, or that they could not be measured.
+func (o *Options) choices(host *profiles.Profile, pairs, attention bool, failed error) string {
+	var said []string
+	best := host.Features().Best()
+	if r, ok := host.PairRates(best); pairs && ok {
+		said = append(said, heuristic.Choice(r))
+	} else if pairs && failed != nil {
+		said = append(said, "bf16 weights are multiplied in float32, since the rate of bf16 could not be measured: "+
+			failed.Error())
+	}
+	if r := host.AttendRates(best); attention && len(r) > 0 {
+		said = append(said, heuristic.AttentionChoice(o.thumb(), r, host.AttendStepRates(best)))
+	} else if attention && failed != nil {
+		said = append(said, "attention adds up in float32, since other rates could not be measured: "+failed.Error())
+	}
+	return strings.Join(said, "; ")
+}
+
+// tilesOpen says that measured rates would weigh the tiles of an untuned plan, and can be kept.
+func (o *Options) tilesOpen(host *profiles.Profile) bool {
+	best := host.Features().Best()
+	return o.Folder != "" && best.Generates() && (o.ISA == "" || o.ISA == best.String())
+}
+
+func (o *Options) thumb() heuristic.Options {
+	return heuristic.Options{Compute: o.Compute, KV: o.KV, Attend: o.Attend, ISA: o.ISA, Threads: o.Threads, TP: o.TP}
+}
+
+// byDefault returns the default plan under the flags, by the ceilings that the profile has, on
+// ranks and PUs that were chosen already or, where service is nil, on the first ones.
+func (o *Options) byDefault(host *profiles.Profile, shape plans.ModelShape, service *plans.ServiceConfig) (*plans.Plan,
+	error) {
+	if err := o.check(host, shape); err != nil {
+		return nil, err
+	}
+	options := o.thumb()
+	options.Service = service
+	return heuristic.Default(host, shape, options)
+}
+
+// check refuses numbers of workers and ranks that the host or the model does not have.
+func (o *Options) check(host *profiles.Profile, shape plans.ModelShape) error {
+	if err := o.CheckThreads(host); err != nil {
+		return err
+	}
+	return o.checkRanks(host, shape)
+}
+
+// checkRanks refuses a number of ranks that the model cannot be cut for or that the PUs do not
+// suffice for.
+func (o *Options) checkRanks(host *profiles.Profile, shape plans.ModelShape) error {
+	if o.TP <= 1 {
+		return nil
+	}
+	if err := shape.Partition(o.TP); err != nil {
+		return fmt.Errorf("--tp %w", err)
+	}
+	pus := o.Threads
+	if pus == 0 {
+		pus = len(host.CorePUs())
+	}
+	if o.TP > pus {
+		return fmt.Errorf("--tp %d: the work is for %s, and each rank needs one of its own: give a smaller "+
+			"number, or more --threads", o.TP, plural(pus, "PU"))
+	}
+	return nil
+}
+
+// CheckThreads refuses more workers than PUs.
+func (o *Options) CheckThreads(host *profiles.Profile) error {
+	if usable := host.UsablePUs(); o.Threads > len(usable) {
+		return fmt.Errorf("--threads %d: this process may use %d PUs (%s), give no more", o.Threads, len(usable),
+			plans.PUSet(usable))
+	}
+	return nil
+}
+
+// CheckISA refuses instruction sets that are unknown, that this CPU lacks, or that are for workers
+// which are not there.
+func (o *Options) CheckISA(host *profiles.Profile) error {
+	isas, err := plans.ParseWorkerISAs(o.ISA)
+	if err != nil {
+		return fmt.Errorf("--isa: %w", err)
+	}
+	have := host.Features()
+	if isa, err := microkernel.ParseISA(isas.All); isas.All != "" && (err != nil || !have.Supports(isa)) {
+		return fmt.Errorf("--isa %s: this CPU runs %v", isas.All, have.ISAs())
+	}
+	for _, worker := range slices.Sorted(maps.Keys(isas.Of)) {
+		isa := isas.Of[worker]
+		switch {
+		case !have.Supports(isa):
+			return fmt.Errorf("--isa %d=%s: this CPU runs %v", worker, isa, have.ISAs())
+		case o.Path == "" && worker >= o.workers(host):
+			return fmt.Errorf("--isa %d=%s: the workers are 0 to %d", worker, isa, o.workers(host)-1)
+		}
+	}
+	return nil
+}
+
+// workers is how many there are without a plan that says it.
+func (o *Options) workers(host *profiles.Profile) int {
+	if o.Threads > 0 {
+		return o.Threads
+	}
+	return len(host.CorePUs())
+}
+
+// named reads and checks the plan that was asked for.
+func (o *Options) named(host *profiles.Profile, shape plans.ModelShape, fallback *plans.Plan) (*Choice,
+	error) {
+	b, err := plans.Read(o.Path)
+	if err != nil {
+		return nil, &BundleError{err}
+	}
+	c := FromBundle(o.Path, b, host, &shape)
+	if c.Verdict.Judgement == plans.Invalid {
+		return nil, &BundleError{c.Verdict.Err}
+	}
+	c.Plan = c.Plan.FitClasses(host.Features(), host.Machine)
+	if err := o.adapt(c.Plan, fallback); err != nil {
+		return nil, fmt.Errorf("%w: leave the flag out, or --plan", err)
+	}
+	return c, nil
+}
+
+// stored looks into the data folder. Whatever is wrong with what lies there, the default plan
+// runs instead.
+func (o *Options) stored(host *profiles.Profile, shape plans.ModelShape, fallback *plans.Plan) *Choice {
+	if o.Folder == "" {
+		return nil
+	}
+	path, b, err := plans.FindNewest(o.Folder, host.Fingerprint(), shape.Digest())
+	if err != nil {
+		return nil
+	}
+	c := FromBundle(path, b, host, &shape)
+	if c.Verdict.Judgement == plans.Invalid {
+		return nil
+	}
+	if c.Plan = c.Plan.FitClasses(host.Features(), host.Machine); o.adapt(c.Plan, fallback) != nil {
+		return nil
+	}
+	return c
+}
+
+// Replan makes plans for what is left of the PUs of a plan (engine.RunnerOptions.Replan): the
+// arithmetic of the weights stays, so that sequences under way keep their bits.
+func (o *Options) Replan(host *profiles.Profile, shape plans.ModelShape,
+	plan *plans.Plan) func(*plans.ServiceConfig) (*plans.Plan, error) {
+	options := heuristic.Options{Compute: o.Compute, KV: plan.KV.String(), Attend: plan.Attention.String(), Like: plan,
+		Weights: slices.Clone(plan.Weights)}
+	return func(service *plans.ServiceConfig) (*plans.Plan, error) {
+		options := options
+		options.Service = service
+		return heuristic.Default(host, shape, options)
+	}
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

@@ -1,0 +1,69 @@
+package selection
+
+import (
+	"maps"
+	"slices"
+
+	"sandwich/plans"
+	"sandwich/plans/heuristic"
+	"sandwich/profiles"
+	"sandwich/profiles/occupancy"
+)
+
+// monitor returns what tells which PUs are in use, nil where there is nothing to choose: no PU may
+// be left out, or nothing tells.
+func (o *Options) monitor(host *profiles.Profile) occupancy.Monitor {
+	if o.Occupancy == nil || !host.LeavesChoice(o.Threads) {
+		return nil
+	}
+	return o.Occupancy
+}
+
+// place chooses ranks and PUs for the untuned plan by the load of other processes, and reserves the
+// PUs. It returns nil where there is nothing to choose.
+func (o *Options) place(host *profiles.Profile) (*plans.ServiceConfig, error) {
+	monitor := o.monitor(host)
+	if monitor == nil {
+		return nil, nil
+	}
+	options := o.thumb()
+	options.Load = profiles.PULoad{}
+	maps.Copy(options.Load, monitor.Load())
+	held := map[int]bool{} // by PU that was asked for
+	for {
+		service, err := heuristic.Service(host, options)
+		if err != nil {
+			return nil, err
+		}
+		refused := false
+		for _, pu := range service.PrefillPUs {
+			if _, asked := held[pu]; asked {
+				continue
+			}
+			if held[pu] = monitor.Hold(pu); !held[pu] {
+				options.Load[pu]++
+				refused = true
+			}
+		}
+		if refused {
+			continue
+		}
+		for pu := range held {
+			if held[pu] && !slices.Contains(service.PrefillPUs, pu) {
+				monitor.Release(pu)
+			}
+		}
+		return &service, nil
+	}
+}
+
+// reserve reserves the PUs of a plan, so that other instances with a choice take others. PUs that
+// another instance holds are used all the same.
+func (o *Options) reserve(plan *plans.Plan) {
+	if o.Occupancy == nil {
+		return
+	}
+	for _, pu := range plan.Threads() {
+		o.Occupancy.Hold(pu)
+	}
+}

@@ -1,0 +1,271 @@
+package selection
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sandwich/microkernel"
+	"sandwich/plans"
+	"sandwich/plans/heuristic"
+	"sandwich/profiles"
+	"sandwich/runtime/gguf"
+	"sandwich/runtime/model"
+	"sandwich/runtime/refdata"
+)
+
+// tinyllama is the shape of a model whose weights are all of one type.
+func tinyllama(t *testing.T, typ gguf.Type) plans.ModelShape {
+	t.Helper()
+	config, err := model.Preset("tinyllama-1.1b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shape, err := config.Shape(model.Uniform(typ))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return shape
+}
+
+// pathsOf lists the compute paths of a plan's weights, each once.
+func pathsOf(p *plans.Plan) []string {
+	var out []string
+	for _, w := range p.Weights {
+		if path := w.Compute.String(); !slices.Contains(out, path) {
+			out = append(out, path)
+		}
+	}
+	return out
+}
+
+// zen5 is a recorded machine whose dot products of bf16 run at twice the rate of float32.
+func zen5(t *testing.T) *profiles.Profile {
+	t.Helper()
+	p, err := profiles.Load(refdata.Path(t, "machines/zen5-2c/host.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for typ, rate := range map[string]float64{"attend-f32": 200e9, "attend-dpbf16": 210e9,
+		"attend-f32-step": 100e9, "attend-dpbf16-step": 100e9} { // nobody measured them
+		p.Ceilings = append(p.Ceilings, profiles.Ceiling{Kind: profiles.Compute, ISA: "avx512", Type: typ, PUs: 1,
+			Figure: profiles.Figure{Median: rate, N: 9, Unit: "FLOP/s"}})
+	}
+	return p
+}
+
+// TestRecordedMachineTakesPairs: by the rates that were measured on a Zen 5, and not because of its
+// name.
+func TestRecordedMachineTakesPairs(t *testing.T) {
+	p := zen5(t)
+	plan, err := heuristic.Default(p, tinyllama(t, gguf.BF16), heuristic.Options{})
+	if err != nil || plan.Exact() || !slices.Equal(pathsOf(plan), []string{"bf16"}) {
+		t.Errorf("paths %v: %v", pathsOf(plan), err)
+	}
+	for i, c := range p.Ceilings { // an Emerald Rapids makes every other cycle one dot product of 512 bits
+		if c.Type == "bf16" {
+			p.Ceilings[i].Median, p.Ceilings[i].Min, p.Ceilings[i].Max = c.Median/4, c.Min/4, c.Max/4
+		}
+	}
+	plan, err = heuristic.Default(p, tinyllama(t, gguf.BF16), heuristic.Options{})
+	if err != nil || !plan.Exact() || !slices.Equal(pathsOf(plan), []string{"f32"}) {
+		t.Errorf("at half the rate: paths %v: %v", pathsOf(plan), err)
+	}
+}
+
+// TestRatesAreKept: the choice that the rates made at the first start is that of every later one,
+// whatever is measured then.
+func TestRatesAreKept(t *testing.T) {
+	host, shape := zen5(t), tinyllama(t, gguf.BF16)
+	kept := *host
+	host.Ceilings = nil
+	o := &Options{Compute: "auto", Folder: t.TempDir()}
+	choose := func(want, words string) {
+		t.Helper()
+		c, err := o.Choose(host, shape)
+		if err != nil || !slices.Equal(pathsOf(c.Plan), []string{want}) || !strings.Contains(c.Paths, words) {
+			t.Errorf("paths %v, want %s: %q, %v", pathsOf(c.Plan), want, c.Paths, err)
+		}
+	}
+	if err := o.keepRates(host, &kept); err != nil {
+		t.Fatal(err)
+	}
+	choose("bf16", "2.01 times the 228.6 of f32")
+	first, err := o.Choose(host, shape)
+	if err != nil {
+		t.Fatal(err)
+	}
+	service := first.Plan.Service()
+	if again, err := o.Replan(host, shape, first.Plan)(&service); err != nil ||
+		!slices.Equal(pathsOf(again), []string{"bf16"}) {
+		t.Errorf("the plan that is made when PUs go away has other bits: %v", err)
+	}
+	for i := range kept.Ceilings {
+		if c := &kept.Ceilings[i]; c.Type == "bf16" {
+			c.Median, c.Max = c.Median/4, c.Max/4
+		}
+	}
+	if err := o.keepRates(host, &kept); err != nil {
+		t.Fatal(err)
+	}
+	choose("f32", "0.50 times")
+	o.Compute = "bf16"
+	choose("bf16", "")
+	o.Compute = "auto"
+
+	if err := os.WriteFile(o.ratesPath(host), []byte("version: [\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	first, err = o.Choose(host, shape) // measures this machine, unless it has no PU 0
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := profiles.Load(o.ratesPath(host)); err != nil {
+		t.Skipf("this machine's rates cannot be measured under the name of another: %s", first.Paths)
+	}
+	for range 3 {
+		choose(pathsOf(first.Plan)[0], first.Paths)
+	}
+}
+
+// TestRatesAreAskedForWhereTheyCount: no start waits for a measurement that decides nothing, and
+// what is measured for tiles says nothing of paths.
+func TestRatesAreAskedForWhereTheyCount(t *testing.T) {
+	host := zen5(t)
+	for name, c := range map[string]struct {
+		o     Options
+		lacks bool
+		typ   gguf.Type
+		asked bool
+		words bool
+	}{
+		"tiles":           {o: Options{Attend: "f32", Folder: t.TempDir()}, typ: gguf.Q8_0, asked: true},
+		"attention":       {o: Options{Compute: "auto", Folder: t.TempDir()}, typ: gguf.Q8_0, asked: true, words: true},
+		"a cache by flag": {o: Options{KV: "f32", Folder: t.TempDir()}, typ: gguf.Q8_0, asked: true},
+		"a path by flag":  {o: Options{Compute: "f32", Folder: t.TempDir()}, typ: gguf.BF16, asked: true},
+		"no dot products": {o: Options{Compute: "auto", Folder: t.TempDir()}, typ: gguf.BF16, lacks: true,
+			asked: true},
+		"narrower vectors": {o: Options{Compute: "auto", ISA: "avx2", Folder: t.TempDir()}, typ: gguf.BF16},
+		"nothing kept":     {o: Options{Attend: "f32"}, typ: gguf.Q8_0},
+	} {
+		h := *host
+		if h.Ceilings = nil; c.lacks {
+			h.Host.ISA = []string{"avx2", "avx512", "avx512_vnni"}
+		}
+		if got, err := c.o.Choose(&h, tinyllama(t, c.typ)); err != nil ||
+			(got.Paths != "") != c.words && microkernel.Host().Has(microkernel.HasBF16) {
+			t.Errorf("%s: %q, %v", name, got.Paths, err)
+		}
+		asked := false
+		if c.o.Folder != "" {
+			_, err := os.Stat(c.o.ratesPath(&h))
+			asked = err == nil
+		}
+		if asked != c.asked && (asked || microkernel.Host().Supports(microkernel.AVX512)) {
+			t.Errorf("%s: rates were measured: %v", name, asked)
+		}
+	}
+}
+
+// TestRatesChooseTiles: a core that loads a third as many vectors takes tiles that load fewer.
+func TestRatesChooseTiles(t *testing.T) {
+	host := zen5(t)
+	loads := func(factor float64) (sum float64) {
+		h := *host
+		h.Ceilings = slices.Clone(host.Ceilings)
+		for i := range h.Ceilings {
+			if c := &h.Ceilings[i]; c.Level == "l1" {
+				c.Level = profiles.L1Loads
+			}
+		}
+		for class, rate := range map[string]float64{"multiply": 2, "dot": 2, "logic": 4, "shift": 2, "shuffle": 2,
+			"convert": 2, "load": factor, "load-word": factor} {
+			h.Ceilings = append(h.Ceilings, profiles.Ceiling{Kind: profiles.Compute, ISA: "avx512",
+				Type: "ports-" + class, PUs: 1, Figure: profiles.Figure{Median: rate, N: 5, Unit: "instructions/s"}})
+		}
+		o := Options{Attend: "f32", Folder: t.TempDir()}
+		if err := o.keepRates(host, &h); err != nil {
+			t.Fatal(err)
+		}
+		c, err := o.Choose(host, tinyllama(t, gguf.Q4_K))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, table := range c.Plan.Prefill.Tables {
+			k := table.Rules[len(table.Rules)-1].Schedule.Kernel
+			sum += 1/float64(k.MR) + float64(microkernel.PanelWidth)/float64(k.NR) // for each product
+		}
+		return sum
+	}
+	if slow, fast := loads(1), loads(3); slow >= fast {
+		t.Errorf("%g loads a product where they are slow, %g where they are fast", slow, fast)
+	}
+}
+
+// TestOlderRatesGrow: rates that an older version kept lack what loads are; they are added, and
+// nothing that was kept changes.
+func TestOlderRatesGrow(t *testing.T) {
+	host := zen5(t)
+	kept := *host
+	kept.Ceilings = slices.DeleteFunc(slices.Clone(host.Ceilings), func(c profiles.Ceiling) bool { return c.PUs != 1 })
+	o := &Options{Folder: t.TempDir()}
+	if err := o.keepRates(host, &kept); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.rated(host, false); err != nil {
+		t.Fatal(err)
+	}
+	grown, err := profiles.Load(o.ratesPath(host))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range kept.Ceilings {
+		if g := grown.Ceilings[i]; g.Name() != c.Name() || g.Median != c.Median || g.Max != c.Max {
+			t.Errorf("%s was %g and is %s, %g", c.Name(), c.Median, g.Name(), g.Median)
+		}
+	}
+	more := grown.Ceilings[len(kept.Ceilings):]
+	loads := func(c profiles.Ceiling) bool { return c.Level == profiles.L1Loads && c.Median > 0 }
+	if !slices.ContainsFunc(more, loads) &&
+		microkernel.Host().Best() == host.Features().Best() {
+		t.Errorf("loads were not added: %+v", more)
+	}
+}
+
+// TestRatesOfAnotherBuild: another build may have other kernels, so that its rates are not taken;
+// what builds long gone have kept is removed, and another host's is not.
+func TestRatesOfAnotherBuild(t *testing.T) {
+	host, dir := zen5(t), t.TempDir()
+	stranger := filepath.Join(dir, "rates-0123456789abcdef-a.yaml")
+	if err := os.WriteFile(stranger, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for i, build := range []string{"", "a", "b", "c", "d"} {
+		rates := *host
+		rates.Ceilings = slices.Clone(host.Ceilings)
+		rates.Ceilings[0].Median = float64(i + 1)
+		o := &Options{Folder: dir, Build: build}
+		if err := o.keepRates(host, &rates); err != nil {
+			t.Fatal(err)
+		}
+		at := time.Unix(int64(1e9+i), 0)
+		if err := os.Chtimes(o.ratesPath(host), at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, build := range []string{"", "a", "b", "c", "d"} {
+		o := &Options{Folder: dir, Build: build}
+		kept, err := profiles.Load(o.ratesPath(host))
+		if gone := i < 2; gone != (err != nil) {
+			t.Errorf("rates of build %q: %v", build, err)
+		} else if err == nil && kept.Ceilings[0].Median != float64(i+1) {
+			t.Errorf("build %q reads %g of %s", build, kept.Ceilings[0].Median, kept.Ceilings[0].Name())
+		}
+	}
+	if _, err := os.Stat(stranger); err != nil {
+		t.Errorf("another host's rates: %v", err)
+	}
+}
