@@ -217,7 +217,7 @@ type State string
 const (
 	Untuned     State = "untuned"
 	Tuned       State = "tuned"
-	DefaultKept State = "default kept, measured" // nothing beat the rules of thumb on this host
+	DefaultKept State = "default kept, measured" // nothing beat the default heuristic on this host
 )
 
 // State of the bundle's plan.

@@ -121,7 +121,7 @@ const (
 
 // FewRowBlocks are the bytes of weights in the blocks that few rows may pass over, by the caches of
 // a PU: those that leave most of L1 to the activations, and those that need fewer calls. The probe
-// compares them (WeightsShallow, WeightsDeep), and the rules of thumb choose.
+// compares them (WeightsShallow, WeightsDeep), and the default heuristic choose.
 func FewRowBlocks(l1, l2 int) (shallow, deep int) { return l1 / 2, l2 / 8 }
 
 // Ceiling is one roof of the machine with a number of PUs at work.

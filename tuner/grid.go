@@ -24,7 +24,7 @@ import (
 )
 
 // grid is the journal of a comparison of searches as a table of timed schedules: how fast what a
-// search or a rule of thumb may choose is on the machine that the journal was written on.
+// search or a heuristic may choose is on the machine that the journal was written on.
 type grid struct {
 	Fingerprint string // of the machine
 	Key         plans.WeightKey

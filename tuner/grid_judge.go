@@ -11,9 +11,9 @@ import (
 	"sandwich/tuner/search"
 )
 
-// ThumbRow is what the rules of thumb choose at one M on a recorded machine, and what share of the
+// HeuristicRow is what the default heuristic choose at one M on a recorded machine, and what share of the
 // grid's best they reach.
-type ThumbRow struct {
+type HeuristicRow struct {
 	Machine string  `json:"machine"`
 	Weight  string  `json:"weight"`
 	Compute string  `json:"compute"`
@@ -34,9 +34,9 @@ type ThumbRow struct {
 	Timed   int     `json:"schedules"`
 }
 
-// JudgeThumb asks the rules of thumb for every grid of a folder, by its host.yaml, without timing
+// JudgeHeuristic asks the default heuristic for every grid of a folder, by its host.yaml, without timing
 // anything. A machine is known to the rules by its profile alone.
-func JudgeThumb(dir string) (rows []ThumbRow, err error) {
+func JudgeHeuristic(dir string) (rows []HeuristicRow, err error) {
 	host, err := profiles.Load(filepath.Join(dir, HostFile))
 	if err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func JudgeThumb(dir string) (rows []ThumbRow, err error) {
 	return rows, nil
 }
 
-func (g *grid) judge(host *profiles.Profile) (rows []ThumbRow, err error) {
+func (g *grid) judge(host *profiles.Profile) (rows []HeuristicRow, err error) {
 	maxM := 0
 	for _, c := range g.Cells {
 		maxM = max(maxM, c.M)
@@ -81,7 +81,7 @@ func (g *grid) judge(host *profiles.Profile) (rows []ThumbRow, err error) {
 			continue
 		}
 		s := g.named(chosen, gridPlace{c.M, c.Columns})
-		row := ThumbRow{Weight: g.Key.String(), Compute: g.Compute.String(), Threads: g.Threads, M: c.M,
+		row := HeuristicRow{Weight: g.Key.String(), Compute: g.Compute.String(), Threads: g.Threads, M: c.M,
 			Columns: c.Columns,
 			Choice:  chosen.String(), Best: best.String(), Timed: len(c.Timed)}
 		if x, ok := c.Timed[s]; ok {

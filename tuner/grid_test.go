@@ -209,11 +209,11 @@ func FuzzParseGrid(f *testing.F) {
 	})
 }
 
-// TestJudgeThumb on a machine that somebody recorded: every cell has a choice, and rates of the
+// TestJudgeHeuristic on a machine that somebody recorded: every cell has a choice, and rates of the
 // profile change some of them.
-func TestJudgeThumb(t *testing.T) {
+func TestJudgeHeuristic(t *testing.T) {
 	dir := refdata.Path(t, "machines/zen5-2c")
-	rows, err := JudgeThumb(dir)
+	rows, err := JudgeHeuristic(dir)
 	if err != nil || len(rows) < 30 {
 		t.Fatalf("%d rows: %v", len(rows), err)
 	}

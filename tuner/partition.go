@@ -18,7 +18,7 @@ import (
 // open it has workers and the weights, cut its way.
 type partition struct {
 	*tuning
-	cut     *plans.ServiceConfig // nil: by the rules of thumb, or by --tp and --threads
+	cut     *plans.ServiceConfig // nil: by the default heuristic, or by --tp and --threads
 	def     *plans.Plan          // untuned: incumbent of every search, and a finalist
 	shapes  []plans.TableShape   // of its tables
 	isa     microkernel.ISA
@@ -196,8 +196,8 @@ func (t *partition) shut() {
 	}
 }
 
-// leaveDecode fills in the phase that nothing runs: on the PUs of the other one, by the rules of
-// thumb, which hand slices out to any of them.
+// leaveDecode fills in the phase that nothing runs: on the PUs of the other one, by the default
+// heuristic, which hand slices out to any of them.
 func (t *partition) leaveDecode() {
 	ph := &t.phases[decode]
 	ph.set = t.phases[prefill].set

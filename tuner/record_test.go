@@ -14,7 +14,7 @@ import (
 )
 
 // TestRecord makes a small grid of this machine, reads it, goes on with it, and refuses it
-// elsewhere: no choice of the rules of thumb is missing from it.
+// elsewhere: no choice of the default heuristic is missing from it.
 func TestRecord(t *testing.T) {
 	here, err := profiles.Live()
 	if err != nil {
@@ -43,7 +43,7 @@ func TestRecord(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, name+".jsonl")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("an unpacked journal stays: %v", err)
 	}
-	rows, err := JudgeThumb(dir)
+	rows, err := JudgeHeuristic(dir)
 	if err != nil || len(rows) == 0 {
 		t.Fatalf("%d rows: %v", len(rows), err)
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// recordedFloors are what the rules of thumb reach of the re-timed best on recorded machines, a
+// recordedFloors are what the default heuristic reach of the re-timed best on recorded machines, a
 // little less, and how many of their choices were never timed there. A change that moves one up
 // raises it here.
 var recordedFloors = map[string]struct {
@@ -16,7 +16,7 @@ var recordedFloors = map[string]struct {
 	"zen4-2c": {0.962, 0.85, 0},
 }
 
-// TestRulesOnRecordedMachines: what the rules of thumb choose on machines that are not here does
+// TestRulesOnRecordedMachines: what the default heuristic choose on machines that are not here does
 // not get worse unseen.
 func TestRulesOnRecordedMachines(t *testing.T) {
 	dirs, err := filepath.Glob("testdata/machines/*")
@@ -24,7 +24,7 @@ func TestRulesOnRecordedMachines(t *testing.T) {
 		t.Fatalf("%d recorded machines, %v; want %d", len(dirs), err, len(recordedFloors))
 	}
 	for _, dir := range dirs {
-		rows, err := JudgeThumb(dir)
+		rows, err := JudgeHeuristic(dir)
 		if err != nil {
 			t.Fatal(err)
 		}

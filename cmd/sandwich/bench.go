@@ -1,11 +1,16 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
 
 func newBench() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure this program on this machine, each figure beside its roof",
+		Short: "Measure this program on this machine, each figure next to its ceiling",
 		Example: `  sandwich bench llm --model llama.gguf
   sandwich bench gemm --shapes 4096x4096 --m 1,512 --type q8_0
   sandwich bench allreduce --ranks 2
@@ -21,6 +26,20 @@ func newBench() *cobra.Command {
 	}
 	c.AddCommand(newBenchAllReduce(), newBenchAttention(), newBenchEmbed(), newBenchGEMM(), newBenchGrammar(),
 		newBenchLLM(), newBenchLoad(), newBenchPerplexity(), newBenchPredict(), newBenchRanking(),
-		newBenchRoofline(), newBenchSearch(), newBenchThumb())
+		newBenchRoofline(), newBenchSearch(), newBenchHeuristic(),
+		renamed(newBenchHeuristic(), "thumb", "bench heuristic"))
+	return c
+}
+
+// renamed returns a verb under its former name: hidden, with one line on stderr that states the new
+// one.
+func renamed(c *cobra.Command, former, now string) *cobra.Command {
+	_, args, _ := strings.Cut(c.Use, " ")
+	c.Use, c.Hidden = former+" "+args, true
+	run := c.RunE
+	c.RunE = func(c *cobra.Command, args []string) error {
+		fmt.Fprintf(c.ErrOrStderr(), "sandwich: %q is now called %q\n", c.CommandPath(), c.Root().Name()+" "+now)
+		return run(c, args)
+	}
 	return c
 }

@@ -31,7 +31,7 @@ type gemmFlags struct {
 	threads []int
 	compute string
 	isa     string
-	kernel  string // spec; "" leaves the choice to the rules of thumb
+	kernel  string // spec; "" leaves the choice to the default heuristic
 	cold    bool
 	round   int // MiB
 	roof    bool
@@ -79,7 +79,7 @@ both sides can be made in turn.`,
 		"int8-256 (those in blocks of 256) or bf16 (those of bf16)")
 	fs.StringVar(&f.isa, "isa", "", "instruction set of the kernels, or of single workers: 1=avx2 "+
 		"(default: the widest)")
-	fs.StringVar(&f.kernel, "kernel", "", "micro-kernel to measure instead of the one that the rules of thumb "+
+	fs.StringVar(&f.kernel, "kernel", "", "micro-kernel to measure instead of the one that the default heuristic "+
 		"choose, as plans spell it")
 	fs.BoolVar(&f.cold, "cold", false, "read the weights from memory at each call")
 	fs.IntVar(&f.round, "cold-mib", 256, "MiB of weights that cold calls go round; more than the last-level "+

@@ -28,7 +28,7 @@ found on numbers of rows that none of them was asked for. Strategies that search
 numbers only; "all M" is what they would take for every one. --sigma gives the sandwich strategy one row for each size of
 its sliding window.
 
---record makes a folder of grids that bench thumb judges rules of thumb by: host.yaml, of probe --measure full, and for
+--record makes a folder of grids that bench heuristic judges default heuristic by: host.yaml, of probe --measure full, and for
 each of --weights what was timed (TYPE-NxK.jsonl.gz) and what that reached (TYPE-NxK.csv). It times --budget-per-m at
 each of 10 numbers of rows of each weight, always with what an untuned plan would run there. An interrupted run goes on
 where it stopped when it is started again; a folder of another machine or of another version of this program is refused.

@@ -173,7 +173,7 @@ func halves(r *gate.Row) (a, b gate.Row) {
 	return a, b
 }
 
-// damagesOf are the rule of thumb for this host and model, and damages of it in fine steps.
+// damagesOf are the heuristic for this host and model, and damages of it in fine steps.
 func damagesOf(t *testing.T) (*plans.Plan, *profiles.Profile, []damage) {
 	host, err := profiles.Live()
 	if err != nil {

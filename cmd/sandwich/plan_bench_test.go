@@ -13,8 +13,8 @@ import (
 	"sandwich/profiles"
 )
 
-// largePlan writes two plans of this host whose plan.yaml has 100 KB or more each: the rules of
-// thumb, cut into single rows. They differ in one slice of every table.
+// largePlan writes two plans of this host whose plan.yaml has 100 KB or more each: the default
+// heuristic, cut into single rows. They differ in one slice of every table.
 func largePlan(b *testing.B, dir string) (paths [2]string, size int64) {
 	host, err := profiles.Live()
 	if err != nil {

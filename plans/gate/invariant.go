@@ -43,7 +43,7 @@ var invariants = []invariant{
 	}},
 	{"the plan is tuned", sentence(`^the plan is tuned$`), func(s *Subject, _ []string) error {
 		if !s.Bundle.Plan.Tuned {
-			return errors.New("it holds the rules of thumb")
+			return errors.New("it holds the default heuristic")
 		}
 		return nil
 	}},

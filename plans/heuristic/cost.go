@@ -76,7 +76,7 @@ func (r Rates) askedOnce() int {
 	return prefetchOnce
 }
 
-// Form is the kernel with the prefetch that the rules of thumb choose for m rows, widened or
+// Form is the kernel with the prefetch that the default heuristic choose for m rows, widened or
 // not.
 func (r Rates) Form(s microkernel.Spec, m int, widen bool) microkernel.Spec {
 	if p := s.WithSpread(); m >= residentFrom && !widen && s.Compute == microkernel.ComputeF32 && s.CanSpread() {

@@ -31,7 +31,7 @@ type Options struct {
 const defaultChunk = 512
 
 // Default is the untuned plan: one PU of every core that may be used, in both phases, one rank
-// unless asked for more, slices handed out dynamically, and schedules by rule of thumb from the
+// unless asked for more, slices handed out dynamically, and schedules by heuristic from the
 // sizes of the caches. The errors are about the model (a weight type without kernels) and about
 // options (an instruction set that the host lacks).
 func Default(p *profiles.Profile, s plans.ModelShape, o Options) (*plans.Plan, error) {

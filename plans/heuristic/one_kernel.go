@@ -8,7 +8,7 @@ import (
 	"sandwich/profiles"
 )
 
-// UseKernel gives every rule of a plan one micro-kernel, with slices by the rules of thumb: for
+// UseKernel gives every rule of a plan one micro-kernel, with slices by the default heuristic: for
 // benchmarks that compare kernels. All weights must be of the kernel's type and compute path.
 func UseKernel(p *plans.Plan, host *profiles.Profile, kernel microkernel.Spec) error {
 	if err := kernel.Validate(); err != nil {

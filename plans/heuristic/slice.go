@@ -6,7 +6,7 @@ import (
 	"sandwich/profiles"
 )
 
-// Cores is what rules of thumb for slices look at: the threads that share a product, and the bytes
+// Cores is what default heuristic for slices look at: the threads that share a product, and the bytes
 // of L1 and L2 that each may count on.
 type Cores struct {
 	Threads, L1, L2 int
@@ -17,7 +17,7 @@ type Cores struct {
 // machine so far.
 const streamTo = 32
 
-// Slice lays out m rows of a weight of n columns of k for one micro-kernel as the rules of thumb
+// Slice lays out m rows of a weight of n columns of k for one micro-kernel as the default heuristic
 // do, widened or not, and in the form of prefetch that it has: where a search of schedules starts.
 // tuner/search legalises it for its sub-problem.
 func (c Cores) Slice(kernel microkernel.Spec, widen bool, k plans.WeightKey, m int) (plans.Schedule, error) {

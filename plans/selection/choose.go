@@ -15,7 +15,7 @@ import (
 
 // Options are what a person asked for beside host and model; the zero value asks for nothing.
 type Options struct {
-	Path   string // of the bundle to run under; "" takes the newest of Folder that fits, else a rule of thumb
+	Path   string // of the bundle to run under; "" takes the newest of Folder that fits, else a heuristic
 	Folder string // where plans and rates are kept; "" where there is none
 	Build  string // names the kernels of this program: the rates of other ones are not taken; letters and digits
 
@@ -106,7 +106,7 @@ func (o *Options) choose(host *profiles.Profile, shape plans.ModelShape) (*Choic
 // plan does not need all PUs it runs on those that other processes use least at this time.
 func (o *Options) Untuned(host *profiles.Profile, shape plans.ModelShape) (plan *plans.Plan,
 	paths string, err error) {
-	pairs, attention := heuristic.PairsOpen(host, shape, o.thumb()), heuristic.AttentionOpen(host, shape, o.thumb())
+	pairs, attention := heuristic.PairsOpen(host, shape, o.heuristic()), heuristic.AttentionOpen(host, shape, o.heuristic())
 	if pairs || attention || o.tilesOpen(host) {
 		rated, failed := o.rated(host, attention)
 		if failed == nil || pairs || attention {
@@ -136,7 +136,7 @@ func (o *Options) choices(host *profiles.Profile, pairs, attention bool, failed 
 			failed.Error())
 	}
 	if r := host.AttendRates(best); attention && len(r) > 0 {
-		said = append(said, heuristic.AttentionChoice(o.thumb(), r, host.AttendStepRates(best)))
+		said = append(said, heuristic.AttentionChoice(o.heuristic(), r, host.AttendStepRates(best)))
 	} else if attention && failed != nil {
 		said = append(said, "attention adds up in float32, since other rates could not be measured: "+failed.Error())
 	}
@@ -149,7 +149,7 @@ func (o *Options) tilesOpen(host *profiles.Profile) bool {
 	return o.Folder != "" && best.Generates() && (o.ISA == "" || o.ISA == best.String())
 }
 
-func (o *Options) thumb() heuristic.Options {
+func (o *Options) heuristic() heuristic.Options {
 	return heuristic.Options{Compute: o.Compute, KV: o.KV, Attend: o.Attend, ISA: o.ISA, Threads: o.Threads, TP: o.TP}
 }
 
@@ -160,7 +160,7 @@ func (o *Options) byDefault(host *profiles.Profile, shape plans.ModelShape, serv
 	if err := o.check(host, shape); err != nil {
 		return nil, err
 	}
-	options := o.thumb()
+	options := o.heuristic()
 	options.Service = service
 	return heuristic.Default(host, shape, options)
 }

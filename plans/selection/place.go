@@ -26,7 +26,7 @@ func (o *Options) place(host *profiles.Profile) (*plans.ServiceConfig, error) {
 	if monitor == nil {
 		return nil, nil
 	}
-	options := o.thumb()
+	options := o.heuristic()
 	options.Load = profiles.PULoad{}
 	maps.Copy(options.Load, monitor.Load())
 	held := map[int]bool{} // by PU that was asked for

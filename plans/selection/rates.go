@@ -14,7 +14,7 @@ import (
 	"sandwich/profiles/retention"
 )
 
-// rated is the host with the rates of a core that the rules of thumb weigh tiles by, and that the
+// rated is the host with the rates of a core that the default heuristic weigh tiles by, and that the
 // path of bf16 weights and (where the caller asks) attention depend on, and with no other ceiling.
 // They are measured once for a build, within some 100 ms, and kept in the folder: a rate near a
 // threshold must not give a model another plan, or other bits, at every start, while another build
@@ -27,7 +27,7 @@ func (o *Options) rated(host *profiles.Profile, attention bool) (*profiles.Profi
 	path := o.ratesPath(host)
 	if kept, err := profiles.Load(path); err == nil && kept.Fingerprint() == host.Fingerprint() {
 		p.Ceilings = kept.Ceilings
-		if heuristic.RatesKnown(kept, isa) && (!attention || heuristic.AttentionKnown(kept, isa, o.thumb())) {
+		if heuristic.RatesKnown(kept, isa) && (!attention || heuristic.AttentionKnown(kept, isa, o.heuristic())) {
 			return &p, nil
 		}
 	}

@@ -47,7 +47,7 @@ func (r *run) newAnchor(m int, share time.Duration) *anchor {
 		share: share, entries: map[plans.Schedule]*entry{}}
 }
 
-// columnUnit is the widest slice of the rules of thumb: a sub-problem gives every thread as many
+// columnUnit is the widest slice of the default heuristic: a sub-problem gives every thread as many
 // columns, again and again, so that no thread waits for a last slice more than it would on the
 // whole weight.
 const columnUnit = 512

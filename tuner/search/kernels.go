@@ -43,7 +43,7 @@ func Candidates(host microkernel.Features, isa microkernel.ISA, c microkernel.Co
 
 // prefetch is the distance in bytes that stands for all distances among the candidates: weights
 // come from memory, and a page ends most hardware prefetches (plans has the measurement). At an
-// anchor it is the distance that the rules of thumb choose there; finetune tries the others.
+// anchor it is the distance that the default heuristic choose there; finetune tries the others.
 // Widened panels are in the cache.
 const prefetch = 4096
 
@@ -51,7 +51,7 @@ const prefetch = 4096
 var prefetches = []int{0, 512, 1024, 2048, 4096, 8192}
 
 // at is the micro-kernel as it is first tried for m rows, and whether its prefetch is of the kind
-// that the rules of thumb choose.
+// that the default heuristic choose.
 func (k MicroKernel) at(m int) (MicroKernel, bool) {
 	f := heuristic.Rates{}.Form(k.Spec, m, k.Widen)
 	if f.Spread == k.Spec.Spread {
@@ -101,8 +101,8 @@ func (k MicroKernel) fits(m int, columns int) bool {
 	return (m+tiles-1)/tiles == k.Spec.MR
 }
 
-// tileGroup is a register tile with its variants: first the one with the prefetch that the rules of
-// thumb choose, then the same with the other prefetch, then all others.
+// tileGroup is a register tile with its variants: first the one with the prefetch that the default
+// heuristic choose, then the same with the other prefetch, then all others.
 type tileGroup struct {
 	key      tileKey
 	variants []MicroKernel

@@ -226,7 +226,7 @@ func (s static) anchor(a *anchor) error {
 
 // exhaustive times the whole stated grid: the 32 micro-kernels that screen best, 64 slices of each,
 // all polymerization schemes. One call on a narrow weight sorts out the most of them; the best are
-// timed again, in turn with what the rules of thumb choose, and the best of these more often: of 32
+// timed again, in turn with what the default heuristic choose, and the best of these more often: of 32
 // that are equally fast the fastest of three calls each is a lucky one.
 type exhaustive struct{}
 
@@ -272,7 +272,7 @@ func (exhaustive) anchor(a *anchor) error {
 
 // sweep times the grids of all micro-kernels in rounds, so that a budget that ends early has asked
 // each of them as often, and what disturbs the machine for a while meets all of them: first the
-// slices of the rules of thumb, then the others in an order drawn by the seed.
+// slices of the default heuristic, then the others in an order drawn by the seed.
 func (a *anchor) sweep(kernels []MicroKernel) error {
 	order := a.rng.Perm(gridSlices)
 	grids := make([][]plans.Schedule, len(kernels))
@@ -304,7 +304,7 @@ func (a *anchor) sweep(kernels []MicroKernel) error {
 	return nil
 }
 
-// choice times what the rules of thumb choose on the columns of the sweep; nil where that does not
+// choice times what the default heuristic choose on the columns of the sweep; nil where that does not
 // run. Whoever reads the journal can judge it; it takes no part in the search.
 func (a *anchor) choice() (*entry, error) {
 	s := a.p.Incumbent(a.m)

@@ -348,7 +348,7 @@ func TestProposalsAreLegal(t *testing.T) {
 	}
 }
 
-// TestFormsOfCandidatesAreKernels: the prefetch that the rules of thumb give a candidate at its
+// TestFormsOfCandidatesAreKernels: the prefetch that the default heuristic give a candidate at its
 // first trial is one that it can have. Matrix units have none.
 func TestFormsOfCandidatesAreKernels(t *testing.T) {
 	hosts := map[microkernel.ISA]microkernel.Features{

@@ -120,7 +120,7 @@ func (s space) scheme(c plans.Schedule, ways [2]int) plans.Schedule {
 	return s.legal(c)
 }
 
-// guess is the slice that the rules of thumb lay out for the micro-kernel on the whole weight:
+// guess is the slice that the default heuristic lay out for the micro-kernel on the whole weight:
 // where screening compares micro-kernels.
 func (s space) guess(l1, l2 int) plans.Schedule {
 	c, err := heuristic.Cores{Threads: s.threads, L1: l1, L2: l2}.Slice(s.kernel.Spec, s.kernel.Widen, s.key, s.m)

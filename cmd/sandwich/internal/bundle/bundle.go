@@ -80,7 +80,7 @@ func Print(w io.Writer, b *plans.Bundle, memory string) {
 
 func madeText(e *plans.EvidenceBrief) string {
 	if e.Strategy == "" {
-		return e.Created + " by a rule of thumb"
+		return e.Created + " by a heuristic"
 	}
 	text := fmt.Sprintf("%s by %s: %d kernel trials in %s of %s (strategy %s, effort %s, seed %d), A/A noise %.1f %%, "+
 		"%d candidates rejected", e.Created, show.OrUnknown(e.Build), e.Trials, profiles.FormatSeconds(e.Spent),

@@ -12,7 +12,7 @@ import (
 	"sandwich/roofline"
 )
 
-// host is what the rules of thumb look at.
+// host is what the default heuristic look at.
 type host struct {
 	Cores
 	features microkernel.Features
@@ -73,7 +73,7 @@ func (h host) candidates(k spaceKey) []microkernel.Spec {
 	list, ok := h.spaces[k]
 	if !ok {
 		list = microkernel.SpaceOf(h.features, k.isa, k.compute, k.b, func(s microkernel.Spec) bool {
-			return (s.NR <= maxThumbNR || s.MatrixUnit()) && h.plain(s)
+			return (s.NR <= maxTileColumns || s.MatrixUnit()) && h.plain(s)
 		})
 		h.spaces[k] = list
 	}
@@ -140,7 +140,7 @@ func (h host) rules(k plans.WeightKey, t microkernel.WeightType, c microkernel.C
 	return rules, nil
 }
 
-// schedule is the rule of thumb for m rows.
+// schedule is the heuristic for m rows.
 func (h host) schedule(k plans.WeightKey, t microkernel.WeightType, c microkernel.Compute, m int) (plans.Schedule,
 	error) {
 	widen := c == microkernel.ComputeF32 && t != microkernel.F32 && m >= widenFrom(t) && h.isa.Generates()
@@ -158,11 +158,11 @@ func (h host) schedule(k plans.WeightKey, t microkernel.WeightType, c microkerne
 	return s, nil
 }
 
-// maxThumbNR bounds the columns of a tile: four panels are as many streams as the prefetchers of
+// maxTileColumns bounds the columns of a tile: four panels are as many streams as the prefetchers of
 // older cores follow beside the activations. Matrix units take panels one by one.
 const (
-	maxThumbNR = 4 * microkernel.PanelWidth
-	maxUnitNR  = 8 * microkernel.PanelWidth
+	maxTileColumns = 4 * microkernel.PanelWidth
+	maxUnitNR      = 8 * microkernel.PanelWidth
 )
 
 // choice is what a tile is chosen for.

@@ -10,10 +10,10 @@ import (
 	"sandwich/tuner"
 )
 
-func newBenchThumb() *cobra.Command {
+func newBenchHeuristic() *cobra.Command {
 	c := &cobra.Command{
-		Use:   "thumb DIR...",
-		Short: "Judge the rules of thumb on machines that somebody recorded",
+		Use:   "heuristic DIR...",
+		Short: "Judge the default heuristic on machines that somebody recorded",
 		Long: `Print what an untuned plan would run on recorded machines, and what share of the speed of the best schedule of
 their grids it reaches. Each folder holds host.yaml, of probe --measure full, and journals of bench search (.jsonl, or
 packed as .jsonl.gz). Nothing is timed here, and the rules see a machine through its profile alone.
@@ -25,32 +25,32 @@ again. One that was timed "elsewhere", on another part, is held against the fast
 "near"est schedule of the same kernel where that is at most one doubling of one size of its slice away, and the last
 line says by how much times of such neighbours differ in these grids; else it is a miss.`,
 		Example: `  sandwich bench search --record here --budget-per-m 5s
-  sandwich bench thumb here
-  sandwich bench thumb machines/zen5-2c
-  sandwich bench thumb machines/* --format csv`,
+  sandwich bench heuristic here
+  sandwich bench heuristic machines/zen5-2c
+  sandwich bench heuristic machines/* --format csv`,
 		Args: someArgs("a folder with host.yaml and grids"),
 	}
 	format := formatFlag(c, "table", "json", "csv")
 	c.RunE = func(c *cobra.Command, dirs []string) error {
-		var rows []tuner.ThumbRow
+		var rows []tuner.HeuristicRow
 		for _, dir := range dirs {
-			more, err := tuner.JudgeThumb(dir)
+			more, err := tuner.JudgeHeuristic(dir)
 			if err != nil {
 				return usageError(err)
 			}
 			rows = append(rows, more...)
 		}
-		if err := thumbReport.after(c, *format)(rows, nil); err != nil || *format != "table" {
+		if err := heuristicReport.after(c, *format)(rows, nil); err != nil || *format != "table" {
 			return err
 		}
-		_, err := fmt.Fprintf(c.OutOrStdout(), "\n%s\n", thumbSummary(rows))
+		_, err := fmt.Fprintf(c.OutOrStdout(), "\n%s\n", heuristicSummary(rows))
 		return err
 	}
 	return c
 }
 
-// thumbSummary is the geometric mean, the worst, what neighbours stand for, and the misses.
-func thumbSummary(rows []tuner.ThumbRow) string {
+// heuristicSummary is the geometric mean, the worst, what neighbours stand for, and the misses.
+func heuristicSummary(rows []tuner.HeuristicRow) string {
 	logs, n, worst, near, scatter := 0.0, 0, math.Inf(1), 0, 0.0
 	for i := range rows {
 		if rows[i].Share == 0 {
@@ -74,10 +74,10 @@ func thumbSummary(rows []tuner.ThumbRow) string {
 		text)
 }
 
-var thumbReport = report[tuner.ThumbRow]{
+var heuristicReport = report[tuner.HeuristicRow]{
 	columns: []string{"machine", "weight", "compute", "M", "choice", "share", "timed", "best of the grid"},
 	numbers: []int{3, 5},
-	cells: func(r *tuner.ThumbRow) []string {
+	cells: func(r *tuner.HeuristicRow) []string {
 		share, runs := fmt.Sprintf("%.3f", r.Share), r.Runs
 		if r.Share == 0 {
 			share, runs = "", "missing"
@@ -85,7 +85,7 @@ var thumbReport = report[tuner.ThumbRow]{
 		return []string{r.Machine, r.Weight, r.Compute, strconv.Itoa(r.M), r.Choice, share, runs, r.Best}
 	},
 	header: "machine,weight,compute,threads,m,columns,choice,share,timed,near,scatter,best,schedules",
-	line: func(r *tuner.ThumbRow) string {
+	line: func(r *tuner.HeuristicRow) string {
 		return fmt.Sprintf("%s,%s,%s,%d,%d,%d,%s,%.4f,%s,%s,%.4f,%s,%d", r.Machine, r.Weight, r.Compute, r.Threads, r.M,
 			r.Columns,
 			r.Choice, r.Share, r.Runs, r.Near, r.Scatter, r.Best, r.Timed)
