@@ -27,7 +27,8 @@ func selfTest(s Spec, run func(*GemmArgs), instead string) error {
 		run(&g)
 		for i := range m * cols {
 			if got[i] != want[i] {
-				return fmt.Errorf("kernel spec %s failed its self-test on this CPU: got %g, want %g; use dot product %s",
+				return fmt.Errorf("kernel spec %s failed its self-test on this CPU: got %g, want %g; "+
+					"use dot product %s",
 					s, got[i], want[i], instead)
 			}
 		}

@@ -9,8 +9,8 @@ import (
 	"sandwich/profiles"
 )
 
-// MakeDefault is heuristic.Default, as untuned_test.go fills it in: tests within this package cannot
-// import what imports it. Empty and zero options are the default's.
+// MakeDefault is heuristic.Default, as untuned_test.go fills it in: tests within this package
+// cannot import what imports it. Empty and zero options are the default's.
 var MakeDefault func(h *profiles.Profile, s ModelShape, compute, isa string, ranks int) (*Plan, error)
 
 func mustDefault(t testing.TB, h *profiles.Profile, s ModelShape, compute string) *Plan {

@@ -7,8 +7,8 @@ import (
 )
 
 // AttendRates is what the attention of one core reaches on blocks in its caches, by what it adds up
-// by: FLOP/s of its two products. Whether a dot product is worth its rounding is for plans/heuristic to
-// say.
+// by: FLOP/s of its two products. Whether a dot product is worth its rounding is for
+// plans/heuristic to say.
 type AttendRates map[microkernel.AttentionDot]float64
 
 // AttendType is the type of a ceiling of attention by a dot product.

@@ -7,9 +7,9 @@ import (
 	"sandwich/profiles"
 )
 
-// CoreRates is what one core does in a cycle, as the profile measured it: the figures that the default
-// heuristic weigh register tiles by. A cycle is the time in which it makes two vector multiply-adds of
-// float32. A rate of zero was not measured.
+// CoreRates is what one core does in a cycle, as the profile measured it: the figures that the
+// default heuristic weigh register tiles by. A cycle is the time in which it makes two vector
+// multiply-adds of float32. A rate of zero was not measured.
 type CoreRates struct {
 	Loads float64 // vectors from L1
 	Reads float64 // vectors from L1 where each line is asked for ahead, too: what older profiles know

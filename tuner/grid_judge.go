@@ -11,8 +11,8 @@ import (
 	"sandwich/tuner/search"
 )
 
-// HeuristicRow is what the default heuristic choose at one M on a recorded machine, and what share of the
-// grid's best they reach.
+// HeuristicRow is what the default heuristic choose at one M on a recorded machine, and what share
+// of the grid's best they reach.
 type HeuristicRow struct {
 	Machine string  `json:"machine"`
 	Weight  string  `json:"weight"`
@@ -34,8 +34,8 @@ type HeuristicRow struct {
 	Timed   int     `json:"schedules"`
 }
 
-// JudgeHeuristic asks the default heuristic for every grid of a folder, by its host.yaml, without timing
-// anything. A machine is known to the rules by its profile alone.
+// JudgeHeuristic asks the default heuristic for every grid of a folder, by its host.yaml, without
+// timing anything. A machine is known to the rules by its profile alone.
 func JudgeHeuristic(dir string) (rows []HeuristicRow, err error) {
 	host, err := profiles.Load(filepath.Join(dir, HostFile))
 	if err != nil {

@@ -44,7 +44,8 @@ type phaseTuning struct {
 // newPartition makes the default plan of a partition; the first one is that of the default plan.
 func (t *tuning) newPartition(cut *plans.ServiceConfig) (p *partition, err error) {
 	p = &partition{tuning: t, cut: cut}
-	p.def, err = heuristic.Default(t.o.Profile, t.shape, heuristic.Options{Compute: t.o.Compute, KV: t.o.KV, Attend: t.o.Attend,
+	p.def, err = heuristic.Default(t.o.Profile, t.shape, heuristic.Options{
+		Compute: t.o.Compute, KV: t.o.KV, Attend: t.o.Attend,
 		ISA:     t.o.ISA,
 		Threads: t.o.Threads, TP: t.o.TP, Service: cut, SeqMax: t.o.SeqMax, BatchMax: t.o.BatchMax})
 	if err != nil {

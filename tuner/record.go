@@ -46,12 +46,12 @@ func DefaultWeights() []plans.WeightKey {
 		{N: 2048, K: 5632, Type: "q4_k"}, {N: 5632, K: 2048, Type: "q4_0"}, {N: 2048, K: 2048, Type: "bf16"}}
 }
 
-// Record makes a folder of grids of this machine, which JudgeHeuristic reads: beside host.yaml, which
-// the caller has written there, for each weight the journal of a comparison of searches,
-// TYPE-NxK.jsonl, which is packed to .jsonl.gz when it is whole. What the default heuristic choose is
-// always among the schedules that were timed again. What is there already is kept: whole grids are
-// left alone, and one that was cut off goes on. Refusals of a folder that is another machine's or
-// another version's wrap ErrGrid or ErrJournal.
+// Record makes a folder of grids of this machine, which JudgeHeuristic reads: beside host.yaml,
+// which the caller has written there, for each weight the journal of a comparison of searches,
+// TYPE-NxK.jsonl, which is packed to .jsonl.gz when it is whole. What the default heuristic choose
+// is always among the schedules that were timed again. What is there already is kept: whole grids
+// are left alone, and one that was cut off goes on. Refusals of a folder that is another machine's
+// or another version's wrap ErrGrid or ErrJournal.
 func Record(ctx context.Context, o RecordOptions) error {
 	if there := o.Profile; there.Fingerprint() != o.Here.Fingerprint() {
 		return fmt.Errorf("%w: %s has %s with PUs %s, this is %s with PUs %s; name another folder", ErrGrid, o.Dir,

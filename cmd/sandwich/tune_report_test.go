@@ -227,7 +227,8 @@ func TestNoticeOfAKeptDefault(t *testing.T) {
 		t.Errorf("%s: %s", c, c.Verdict.Judgement)
 	}
 	b, _ = racedPlan(t, []float64{0.2, 0.2, 0.2}, []float64{0.2, 0.2, 0.2}, byTuned)
-	if c = selection.FromBundle("x.plan", b, host, &b.Plan.Model); !strings.Contains(c.String(), "(tuned): prefill on") {
+	c = selection.FromBundle("x.plan", b, host, &b.Plan.Model)
+	if !strings.Contains(c.String(), "(tuned): prefill on") {
 		t.Errorf("%s", c)
 	}
 }

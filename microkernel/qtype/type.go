@@ -1,7 +1,7 @@
 // Package qtype describes the types in which weights are stored, one row each: how a block lies in
 // a file, what its numbers stand for, and how it lies in a packed panel. Readers, packers, kernels,
-// default heuristic and models read the row; none of them names a type. A type that values, scales and
-// codebook of the existing kinds describe is one row of table.go.
+// default heuristic and models read the row; none of them names a type. A type that values, scales
+// and codebook of the existing kinds describe is one row of table.go.
 package qtype
 
 import (

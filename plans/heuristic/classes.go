@@ -60,8 +60,8 @@ func (o Options) kinds(p *profiles.Profile, threads []int, isas plans.WorkerISAs
 	return list, nil
 }
 
-// addClasses adds classes of workers for all kinds but the first, with tables by the default heuristic
-// for their cores and their instruction sets.
+// addClasses adds classes of workers for all kinds but the first, with tables by the default
+// heuristic for their cores and their instruction sets.
 func addClasses(p *plans.Plan, host *profiles.Profile, list []kind) error {
 	for _, k := range list[1:] {
 		c := plans.Class{Name: className(p, host, k, list[0]), ISA: k.isa, PUs: k.pus}

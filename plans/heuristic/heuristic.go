@@ -158,8 +158,8 @@ func (h host) schedule(k plans.WeightKey, t microkernel.WeightType, c microkerne
 	return s, nil
 }
 
-// maxTileColumns bounds the columns of a tile: four panels are as many streams as the prefetchers of
-// older cores follow beside the activations. Matrix units take panels one by one.
+// maxTileColumns bounds the columns of a tile: four panels are as many streams as the prefetchers
+// of older cores follow beside the activations. Matrix units take panels one by one.
 const (
 	maxTileColumns = 4 * microkernel.PanelWidth
 	maxUnitNR      = 8 * microkernel.PanelWidth

@@ -6,8 +6,8 @@ import (
 	"sandwich/profiles"
 )
 
-// Cores is what default heuristic for slices look at: the threads that share a product, and the bytes
-// of L1 and L2 that each may count on.
+// Cores is what default heuristic for slices look at: the threads that share a product, and the
+// bytes of L1 and L2 that each may count on.
 type Cores struct {
 	Threads, L1, L2 int
 	Rates

@@ -106,7 +106,8 @@ func (o *Options) choose(host *profiles.Profile, shape plans.ModelShape) (*Choic
 // plan does not need all PUs it runs on those that other processes use least at this time.
 func (o *Options) Untuned(host *profiles.Profile, shape plans.ModelShape) (plan *plans.Plan,
 	paths string, err error) {
-	pairs, attention := heuristic.PairsOpen(host, shape, o.heuristic()), heuristic.AttentionOpen(host, shape, o.heuristic())
+	options := o.heuristic()
+	pairs, attention := heuristic.PairsOpen(host, shape, options), heuristic.AttentionOpen(host, shape, options)
 	if pairs || attention || o.tilesOpen(host) {
 		rated, failed := o.rated(host, attention)
 		if failed == nil || pairs || attention {

@@ -14,12 +14,12 @@ import (
 	"sandwich/profiles/retention"
 )
 
-// rated is the host with the rates of a core that the default heuristic weigh tiles by, and that the
-// path of bf16 weights and (where the caller asks) attention depend on, and with no other ceiling.
-// They are measured once for a build, within some 100 ms, and kept in the folder: a rate near a
-// threshold must not give a model another plan, or other bits, at every start, while another build
-// may bring other kernels. What is missing is measured and added. Where nothing can be kept they
-// are measured each time.
+// rated is the host with the rates of a core that the default heuristic weigh tiles by, and that
+// the path of bf16 weights and (where the caller asks) attention depend on, and with no other
+// ceiling. They are measured once for a build, within some 100 ms, and kept in the folder: a rate
+// near a threshold must not give a model another plan, or other bits, at every start, while another
+// build may bring other kernels. What is missing is measured and added. Where nothing can be kept
+// they are measured each time.
 func (o *Options) rated(host *profiles.Profile, attention bool) (*profiles.Profile, error) {
 	p := *host
 	p.Ceilings = nil

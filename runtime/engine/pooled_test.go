@@ -52,7 +52,8 @@ func TestPooled2(t *testing.T) {
 			if ref.Pooling == "rank" {
 				most, rms = 1e-5, 1e-5
 			}
-			for _, o := range []heuristic.Options{{Compute: "f32", KV: "f32"}, {Compute: "f32", KV: "f32", ISA: "avx2"}} {
+			for _, o := range []heuristic.Options{
+				{Compute: "f32", KV: "f32"}, {Compute: "f32", KV: "f32", ISA: "avx2"}} {
 				r := openTestRunner(t, file, o, 64)
 				defer r.Close()
 				for _, seq := range ref.Sequences {

@@ -126,8 +126,8 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestKindsAreBounded checks that a vocabulary keeps its parts by kinds within its bytes, those that
-// were used last.
+// TestKindsAreBounded checks that a vocabulary keeps its parts by kinds within its bytes, those
+// that were used last.
 func TestKindsAreBounded(t *testing.T) {
 	v := kindVocab(900, 2)
 	use := func(k *kinds) *kindTrie {

@@ -126,8 +126,8 @@ func TestAnswersShareStates(t *testing.T) {
 	}
 }
 
-// TestPartsAreBounded checks that a vocabulary keeps the parts that were used last within its bytes,
-// those that answers use among them, and makes no part for which there is no room.
+// TestPartsAreBounded checks that a vocabulary keeps the parts that were used last within its
+// bytes, those that answers use among them, and makes no part for which there is no room.
 func TestPartsAreBounded(t *testing.T) {
 	v := testVocab(3000, 8)
 	v.mostParted = 3 * v.json.memory()

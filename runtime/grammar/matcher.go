@@ -146,8 +146,8 @@ func (m *Matcher) maskOf(s *state) {
 // bounded reports whether the present mask may be cut short, so that it may depend on earlier ones.
 func (m *Matcher) bounded() bool { return m.m.cut || m.m.work > m.most || m.m.bytes > stateBytes }
 
-// exhausted reports whether a mask that took all of its work is left as it is. Until it has a token,
-// and for a while longer, tokens of one byte are added.
+// exhausted reports whether a mask that took all of its work is left as it is. Until it has a
+// token, and for a while longer, tokens of one byte are added.
 func (m *Matcher) exhausted(to *Mask) bool {
 	return m.m.work > m.most+maskWork && slices.ContainsFunc(to.bits, func(w uint64) bool { return w != 0 })
 }

@@ -10,8 +10,8 @@ const (
 	sliceBytes    = 32 << 20
 )
 
-// vocabParts are the parts of a vocabulary that one answer uses: by classes of characters, and by kinds of
-// characters for each region of texts.
+// vocabParts are the parts of a vocabulary that one answer uses: by classes of characters, and by
+// kinds of characters for each region of texts.
 type vocabParts struct {
 	byClasses map[classes]*slice
 	byKinds   []*kindTrie // by region; nil where masks are made without
@@ -26,8 +26,8 @@ type partUse struct {
 }
 
 // prepare returns the parts that a grammar has use for. Parts that are missing are made, as far as
-// there is room next to those that answers use: that takes some milliseconds each, for which no mask
-// waits. Masks are the same without parts and take longer. release returns them.
+// there is room next to those that answers use: that takes some milliseconds each, for which no
+// mask waits. Masks are the same without parts and take longer. release returns them.
 func (v *Vocab) prepare(p *program) vocabParts {
 	out := vocabParts{byClasses: map[classes]*slice{jsonClasses: v.json}, byKinds: make([]*kindTrie, len(p.kinds))}
 	made := 0
@@ -122,8 +122,8 @@ func (v *Vocab) release(p vocabParts) {
 	}
 }
 
-// room drops parts that no answer uses, the least recently used first, until so many more bytes fit;
-// false where they do not.
+// room drops parts that no answer uses, the least recently used first, until so many more bytes
+// fit; false where they do not.
 func (v *Vocab) room(n int64) bool {
 	for v.parted+n > v.mostParted {
 		oldest, byClasses, byName := v.uses+1, classes{}, ""

@@ -78,8 +78,8 @@ type patternKey struct {
 	wide bool
 }
 
-// mostPattern is the length of an expression in bytes, mostClasses how many classes of characters by
-// their names it may have, and namedCost how many bytes reading one of them takes.
+// mostPattern is the length of an expression in bytes, mostClasses how many classes of characters
+// by their names it may have, and namedCost how many bytes reading one of them takes.
 const (
 	mostPattern = 256 << 10
 	mostClasses = 4 << 10

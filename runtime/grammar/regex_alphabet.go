@@ -97,8 +97,8 @@ type charReader struct {
 	set  []int32 // by instruction; -1: it reads none
 }
 
-// newCharReader returns the sets of a program, each once. Counts that were written out share the ranges
-// of their instructions, by which they are told.
+// newCharReader returns the sets of a program, each once. Counts that were written out share the
+// ranges of their instructions, by which they are told.
 func newCharReader(prog *syntax.Prog, m *Meter) *charReader {
 	type ranges struct {
 		first *rune

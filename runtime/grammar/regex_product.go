@@ -18,8 +18,8 @@ type texts struct {
 }
 
 // mostProduct bounds the states of such a product, productBytes what it takes, and productWork the
-// steps that all products of a grammar take. Beyond them a keyword is not supported; the limits of a
-// compilation are larger. mostTogether bounds the expressions of a product.
+// steps that all products of a grammar take. Beyond them a keyword is not supported; the limits of
+// a compilation are larger. mostTogether bounds the expressions of a product.
 const (
 	mostProduct  = 8_000
 	productBytes = 12 << 20
@@ -229,7 +229,8 @@ func (b *builder) sets(path string, t texts) (out []uint64, err error) {
 	return out, err
 }
 
-// visit calls yield with the positions of a product at which a text may end, until it returns false.
+// visit calls yield with the positions of a product at which a text may end, until it returns
+// false.
 func (b *builder) visit(path string, t texts, yield func(*product, position) bool) (err error) {
 	p, err := b.productOf(path, t)
 	if err != nil {

@@ -189,8 +189,8 @@ func (m *memberWriter) additional(count int, from int32) {
 	}
 }
 
-// more writes some members, after which there are count of them, and then up to left others; left is
-// below 0 where their number has no bound.
+// more writes some members, after which there are count of them, and then up to left others; left
+// is below 0 where their number has no bound.
 func (m *memberWriter) more(e expr, from int32, count, left int) {
 	if m.most < 0 {
 		m.b.write(e, from, m.state(memberAt{false, len(m.props), count}))

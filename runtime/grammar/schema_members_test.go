@@ -68,7 +68,8 @@ func TestNamesOfFreeChoice(t *testing.T) {
 			for _, n := range names {
 				different[n] = true
 			}
-			if len(names) < want.members || len(different) < want.distinct || want.unique && len(different) < len(names) {
+			repeats := len(different) < len(names)
+			if len(names) < want.members || len(different) < want.distinct || want.unique && repeats {
 				t.Errorf("%s: %s", schema, text)
 				break
 			}

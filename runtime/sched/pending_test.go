@@ -31,8 +31,8 @@ func expect(t *testing.T, what string, got []string, want ...string) {
 	}
 }
 
-// TestPendingRequests checks that a request that is not ready has a place of its queue, does not run
-// before it is ready, and then runs in the order of arrival.
+// TestPendingRequests checks that a request that is not ready has a place of its queue, does not
+// run before it is ready, and then runs in the order of arrival.
 func TestPendingRequests(t *testing.T) {
 	for _, policy := range Policies() {
 		s := mustNew(Config{Blocks: 40, MaxRunning: 1, Queue: 2, Policy: policy})
@@ -44,14 +44,15 @@ func TestPendingRequests(t *testing.T) {
 			t.Errorf("%s: %d requests wait, want 2", policy, w)
 		}
 		expect(t, policy+" is ready", steps(s, Event{Kind: Ready, ID: 1}))
-		expect(t, policy+" goes before a later one", steps(s, Event{Kind: Done}, Event{Kind: Finish, ID: 2}), "prefill 1")
+		expect(t, policy+" goes before a later one", steps(s, Event{Kind: Done}, Event{Kind: Finish, ID: 2}),
+			"prefill 1")
 		expect(t, policy+" ends", steps(s, Event{Kind: Done}, Event{Kind: Finish, ID: 1}), "prefill 3")
 		expect(t, policy+" is ready once", steps(s, Event{Kind: Ready, ID: 1}, Event{Kind: Ready, ID: 3}))
 	}
 }
 
-// TestPendingRequestsTakePlaces checks that rows that are free count as places for requests that are
-// not ready, and that one that is withdrawn gives its place back.
+// TestPendingRequestsTakePlaces checks that rows that are free count as places for requests that
+// are not ready, and that one that is withdrawn gives its place back.
 func TestPendingRequestsTakePlaces(t *testing.T) {
 	for _, class := range []Class{Reactive, Proactive} {
 		s := mustNew(Config{Blocks: 40, MaxRunning: 2})

@@ -226,8 +226,8 @@ func (s static) anchor(a *anchor) error {
 
 // exhaustive times the whole stated grid: the 32 micro-kernels that screen best, 64 slices of each,
 // all polymerization schemes. One call on a narrow weight sorts out the most of them; the best are
-// timed again, in turn with what the default heuristic choose, and the best of these more often: of 32
-// that are equally fast the fastest of three calls each is a lucky one.
+// timed again, in turn with what the default heuristic choose, and the best of these more often: of
+// 32 that are equally fast the fastest of three calls each is a lucky one.
 type exhaustive struct{}
 
 const (
@@ -304,8 +304,8 @@ func (a *anchor) sweep(kernels []MicroKernel) error {
 	return nil
 }
 
-// choice times what the default heuristic choose on the columns of the sweep; nil where that does not
-// run. Whoever reads the journal can judge it; it takes no part in the search.
+// choice times what the default heuristic choose on the columns of the sweep; nil where that does
+// not run. Whoever reads the journal can judge it; it takes no part in the search.
 func (a *anchor) choice() (*entry, error) {
 	s := a.p.Incumbent(a.m)
 	sample, err := a.call(s, Limit{MinReps: 1, MaxReps: 1})

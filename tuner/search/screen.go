@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// screen times one call or two of every tile at the slice that the default heuristic suggest, with the
-// prefetch that they choose; then the other prefetch and, with the better of both, all other
+// screen times one call or two of every tile at the slice that the default heuristic suggest, with
+// the prefetch that they choose; then the other prefetch and, with the better of both, all other
 // variants of the best tiles. It returns what ran, fastest first, and takes at most the given part
 // of the anchor's share.
 func (a *anchor) screen(groups []tileGroup, variants int, until float64) ([]*entry, error) {
