@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"sandwich/profiles"
+	"sandwich/runtime/phase"
 )
 
 // Change is one difference between two plans, found by structure and not by text.
@@ -31,8 +32,8 @@ func Diff(a, b *Plan) []Change {
 	d.service(a.Service(), b.Service())
 	d.classes(a.Classes, b.Classes)
 	d.weights(a.Weights, b.Weights)
-	d.phase("prefill", &a.Prefill, &b.Prefill)
-	d.phase("decode", &a.Decode, &b.Decode)
+	d.phase(phase.Prefill.String(), &a.Prefill, &b.Prefill)
+	d.phase(phase.Decode.String(), &a.Decode, &b.Decode)
 	if len(d.changes) == 0 && a.Digest() != b.Digest() {
 		d.compare("plan", "content", a.Digest(), b.Digest())
 	}

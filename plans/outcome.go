@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"sandwich/runtime/phase"
 )
 
 // Arms that every race of a phase has beside the candidates. The name of an arm in the evidence is
@@ -165,12 +167,12 @@ func (o Outcome) Over() float64 {
 
 // Outcomes tells from the arms what was decided: prefill, then decode, each if it was measured.
 func (e *Evidence) Outcomes() (out []Outcome) {
-	for _, phase := range []string{"prefill", "decode"} {
-		names, arms := e.Race(phase)
+	for _, p := range phase.All {
+		names, arms := e.Race(p.String())
 		base := arms[ArmDefault]
-		o := Outcome{Phase: phase, Noise: Noise(base, arms[ArmAgain])}
+		o := Outcome{Phase: p.String(), Noise: Noise(base, arms[ArmAgain])}
 		for _, a := range e.Finalists {
-			if name, ok := strings.CutPrefix(a.Name, phase+", "+WinnerMark); ok {
+			if name, ok := strings.CutPrefix(a.Name, p.String()+", "+WinnerMark); ok {
 				o.Arm = name
 			}
 		}

@@ -3,6 +3,8 @@ package plans
 import (
 	"fmt"
 	"slices"
+
+	"sandwich/runtime/phase"
 )
 
 // ServiceConfig is the service configuration of Sandwich section 5: ranks, which share every
@@ -49,7 +51,7 @@ type namedPUs struct {
 }
 
 func (s *ServiceConfig) phases() [2]namedPUs {
-	return [2]namedPUs{{"prefill", s.PrefillPUs}, {"decode", s.DecodePUs}}
+	return [2]namedPUs{{phase.Prefill.String(), s.PrefillPUs}, {phase.Decode.String(), s.DecodePUs}}
 }
 
 func (s *ServiceConfig) check() error {

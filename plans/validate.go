@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"sandwich/microkernel"
+	"sandwich/runtime/phase"
 )
 
 // Limits of what a plan may ask for. They lie far beyond any machine, and far below what would
@@ -83,7 +84,7 @@ type namedPhase struct {
 }
 
 func (p *Plan) phases() [2]namedPhase {
-	return [2]namedPhase{{"prefill", &p.Prefill}, {"decode", &p.Decode}}
+	return [2]namedPhase{{phase.Prefill.String(), &p.Prefill}, {phase.Decode.String(), &p.Decode}}
 }
 
 // checkName keeps names printable and harmless in paths and metrics.

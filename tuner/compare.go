@@ -176,7 +176,8 @@ func (t *partition) prepareCompare(o CompareOptions) (err error) {
 	}
 	t.rec = newRecorder(nil, t.journal)
 	set := activeSet{Name: "default", PUs: t.def.Prefill.PUs}
-	t.phases = [2]phaseTuning{{name: "prefill", sets: []activeSet{set}}, {name: "decode", sets: []activeSet{set}}}
+	t.phases = [2]phaseTuning{{name: phaseNames[prefill], sets: []activeSet{set}},
+		{name: phaseNames[decode], sets: []activeSet{set}}}
 	return t.start(set.PUs)
 }
 

@@ -11,6 +11,7 @@ import (
 	"sandwich/roofline"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
+	"sandwich/runtime/phase"
 	"sandwich/runtime/sched"
 	"sandwich/topotree"
 	"sandwich/tuner/service"
@@ -124,16 +125,19 @@ func (d *Devices) on(t roofline.Target, rows model.Rows) time.Duration {
 	return time.Duration(seconds * float64(time.Second))
 }
 
-// Serve runs a trace on the devices under a policy: one lane where both phases have one device,
-// else one for each. Everybody who is resident has blocks for the longest request.
+// Serve runs a trace on the devices under a policy, with one lane per device. Every resident
+// request has blocks for the longest one.
 func (d *Devices) Serve(t trace.Trace, o sched.Config) (*trace.Report, error) {
 	longest := 0
 	for i := range t {
 		longest = max(longest, t[i].Prompt+t[i].Output)
 	}
 	o.Chunk, o.Blocks = deviceChunk, sched.Residents(max(1, o.MaxRunning))*kvcache.BlocksFor(longest)
-	if d.targets[0].Name != d.targets[1].Name {
-		o.Lanes = 2
+	if prefill, decode := d.targets[0].Name, d.targets[1].Name; prefill == decode {
+		o.Lanes = []sched.Lane{{Name: prefill, Phases: phase.All[:]}}
+	} else {
+		o.Lanes = []sched.Lane{{Name: prefill, Phases: []phase.Phase{phase.Prefill}},
+			{Name: decode, Phases: []phase.Phase{phase.Decode}}}
 	}
 	return trace.Replay(t, d, trace.Options{Sched: o})
 }

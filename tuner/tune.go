@@ -9,6 +9,7 @@ import (
 	"sandwich/plans"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
+	"sandwich/runtime/phase"
 	"sandwich/tuner/search"
 )
 
@@ -122,11 +123,11 @@ type tuning struct {
 }
 
 const (
-	prefill = 0
-	decode  = 1
+	prefill = int(phase.Prefill)
+	decode  = int(phase.Decode)
 )
 
-var phaseNames = [2]string{prefill: "prefill", decode: "decode"}
+var phaseNames = [phase.Count]string{phase.Prefill.String(), phase.Decode.String()}
 
 // served are the phases that somebody runs: a pooled model reads texts and decodes nothing.
 func (t *tuning) served() []int {

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"sandwich/cmd/sandwich/internal/show"
-	"sandwich/runtime/sched"
+	"sandwich/runtime/phase"
 	"sandwich/runtime/session"
 	"sandwich/tuner"
 	"sandwich/tuner/measure/load"
@@ -39,7 +39,7 @@ func (f *loadFlags) checkDevices() error {
 			"--goal out")
 	}
 	for _, l := range f.lanes {
-		if n := strings.Count(l, ",") + 1; n > sched.MostLanes {
+		if n := strings.Count(l, ",") + 1; n > phase.Count {
 			return fmt.Errorf("--lanes %s: give a device, or two with a comma between", show.Clip(l, 40))
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"sandwich/plans"
 	"sandwich/profiles"
 	"sandwich/runtime/mem"
+	"sandwich/runtime/phase"
 	"sandwich/topotree"
 	"sandwich/topotree/draw"
 	"sandwich/tuner/measure"
@@ -97,7 +98,7 @@ func newStory(b *plans.Bundle) (*story, error) {
 	for _, x := range []struct {
 		name string
 		of   *plans.Phase
-	}{{"prefill", &b.Plan.Prefill}, {"decode", &b.Plan.Decode}} {
+	}{{phase.Prefill.String(), &b.Plan.Prefill}, {phase.Decode.String(), &b.Plan.Decode}} {
 		places, noise := e.Places(x.name)
 		if len(places) == 0 {
 			continue
@@ -154,13 +155,13 @@ func placesText(places []plans.Place, noise float64) string {
 
 // predictedText says what the simulation thought of the forwards that the winner of a phase was
 // raced on; "" where it knew none of them.
-func (s *story) predictedText(phase string, pus plans.PUSet, tp int, tests []plans.Arm) string {
+func (s *story) predictedText(name string, pus plans.PUSet, tp int, tests []plans.Arm) string {
 	if s.Trace == nil {
 		return ""
 	}
 	for _, c := range s.Trace.Candidates {
 		had, test, rate := c.PrefillPUs, "pp512", c.PrefillRate
-		if phase == "decode" {
+		if name == phase.Decode.String() {
 			had, test, rate = c.DecodePUs, "tg batch 1", c.DecodeRate
 		}
 		if c.TP != tp || !slices.Equal(had, pus) || rate <= 0 {

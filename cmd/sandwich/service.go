@@ -1,11 +1,9 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/pflag"
 
@@ -25,13 +23,15 @@ func (v *serving) addService(fs *pflag.FlagSet) {
 
 // addShares adds all of them but --policy.
 func (v *serving) addShares(fs *pflag.FlagSet) {
-	fs.Float64Var(&v.Quantum, "quantum", 0.75, "share of a reactive decode step that proactive prefill gets after each")
-	durationFlag(fs, &v.Bound, "op-bound", 10*time.Millisecond,
+	fs.Float64Var(&v.Quantum, "quantum", sched.DefaultQuantum,
+		"share of a reactive decode step that proactive prefill gets after each")
+	durationFlag(fs, &v.Bound, "op-bound", sched.DefaultBound,
 		"ops of a proactive prefill that are predicted to last longer are cut")
 	durationFlag(fs, &v.TPOT, "tpot", 0, "objective of the time per token, by which decode batches of both classes "+
 		"are bounded (default: --mixed-cap bounds them)")
-	fs.IntVar(&v.MixedCap, "mixed-cap", 3, "rows of a decode batch of both classes, where --tpot says nothing")
-	durationFlag(fs, &v.Aging, "aging", 30*time.Second,
+	fs.IntVar(&v.MixedCap, "mixed-cap", sched.DefaultMixedCap,
+		"rows of a decode batch of both classes, where --tpot says nothing")
+	durationFlag(fs, &v.Aging, "aging", sched.DefaultAging,
 		"a proactive request without progress for this long gets quanta and a place in the decode batch for certain")
 }
 
@@ -41,9 +41,11 @@ func (v *serving) checkService() error {
 		return fmt.Errorf("--policy %s: choose one of %s", show.Clip(v.Policy, 20), strings.Join(sched.Policies(),
 			", "))
 	case !(v.Quantum > 0 && v.Quantum <= 100):
-		return fmt.Errorf("--quantum %g: give a share above 0, such as 0.75", v.Quantum)
+		return fmt.Errorf("--quantum %g is not above 0 and at most 100; use a share such as %g", v.Quantum,
+			sched.DefaultQuantum)
 	case v.Bound <= 0 || v.Aging <= 0:
-		return errors.New("--op-bound and --aging need a duration above 0, such as 10ms and 30s")
+		return fmt.Errorf("--op-bound and --aging need a duration above 0, such as %s and %s", sched.DefaultBound,
+			sched.DefaultAging)
 	case v.TPOT < 0:
 		return fmt.Errorf("--tpot %s: give a duration above 0, such as 50ms", v.TPOT)
 	case v.MixedCap < 1 || v.MixedCap > maxParallel:

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"sandwich/plans"
+	"sandwich/runtime/phase"
 )
 
 // Case is a forward that is measured under both plans.
@@ -40,9 +41,9 @@ func ParseCase(name string) (c Case, ok bool) {
 // Phase of the case.
 func (c Case) Phase() string {
 	if c.Prefill {
-		return "prefill"
+		return phase.Prefill.String()
 	}
-	return "decode"
+	return phase.Decode.String()
 }
 
 // Sizes of the cases that are always measured, and how many more a phase may have.

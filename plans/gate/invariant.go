@@ -10,6 +10,7 @@ import (
 
 	"sandwich/plans"
 	"sandwich/profiles"
+	"sandwich/runtime/phase"
 	"sandwich/topotree"
 )
 
@@ -115,8 +116,8 @@ func (v Invariant) Check(s *Subject) Check {
 	return c
 }
 
-func phasePUs(s *Subject, phase string) plans.PUSet {
-	if phase == "prefill" {
+func phasePUs(s *Subject, name string) plans.PUSet {
+	if name == phase.Prefill.String() {
 		return s.Bundle.Plan.Prefill.PUs
 	}
 	return s.Bundle.Plan.Decode.PUs

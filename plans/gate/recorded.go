@@ -4,21 +4,22 @@ import (
 	"strings"
 
 	"sandwich/plans"
+	"sandwich/runtime/phase"
 )
 
 // Recorded makes rows of the samples that two bundles carry: of the arms that entered the plans, in
 // tests that both were measured in, each when its plan was tuned. Nobody compared them in turn, so
 // that Options.InTurn is false for them.
 func Recorded(a, b *plans.Bundle) (rows []Row) {
-	for _, phase := range []string{"prefill", "decode"} {
-		x, again := winner(&a.Evidence, phase)
-		y, and := winner(&b.Evidence, phase)
+	for _, p := range phase.All {
+		x, again := winner(&a.Evidence, p.String())
+		y, and := winner(&b.Evidence, p.String())
 		for _, base := range x {
 			for _, arm := range y {
 				if arm.Test != base.Test || arm.Unit != base.Unit {
 					continue
 				}
-				rows = append(rows, Row{Name: base.Test, Phase: phase, Unit: base.Unit, Why: "recorded",
+				rows = append(rows, Row{Name: base.Test, Phase: p.String(), Unit: base.Unit, Why: "recorded",
 					Baseline: base.Samples, Candidate: arm.Samples,
 					Recorded: max(again[base.Test], and[base.Test])})
 			}

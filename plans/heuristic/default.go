@@ -7,6 +7,7 @@ import (
 	"sandwich/microkernel"
 	"sandwich/plans"
 	"sandwich/profiles"
+	"sandwich/runtime/sched"
 	"sandwich/topotree"
 )
 
@@ -25,10 +26,6 @@ type Options struct {
 	SeqMax   int                  // 0: 2048, at most the model's context
 	BatchMax int                  // 0: 16
 }
-
-// defaultChunk is the prefill chunk in tokens: long enough for the compute roof, short enough to
-// let decode in several times a second.
-const defaultChunk = 512
 
 // Default is the untuned plan: one PU of every core that may be used, in both phases, one rank
 // unless asked for more, slices handed out dynamically, and schedules by heuristic from the
@@ -76,7 +73,7 @@ func Default(p *profiles.Profile, s plans.ModelShape, o Options) (*plans.Plan, e
 	if plan.BatchMax == 0 {
 		plan.BatchMax = 16
 	}
-	plan.Chunk = min(defaultChunk, plan.SeqMax)
+	plan.Chunk = min(sched.DefaultChunk, plan.SeqMax)
 	if err := h.checkCompute(o.Compute, s); err != nil {
 		return nil, err
 	}

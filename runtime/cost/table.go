@@ -7,13 +7,8 @@ import (
 	"math/bits"
 	"slices"
 	"time"
-)
 
-// The phases of a forward.
-const (
-	Prefill = iota
-	Decode
-	phases
+	"sandwich/runtime/phase"
 )
 
 // Load is what a forward works on.
@@ -33,12 +28,12 @@ type Prior struct{ Row, Position, Fixed float64 }
 // Class is ops that take equal times. Those of the head work on the rows whose logits are wanted.
 type Class struct {
 	Name   string
-	Prior  [phases]Prior
+	Prior  [phase.Count]Prior
 	Head   bool
 	Attend bool // its time follows the positions
 
 	ops     int
-	learned [phases][sizes]ratio
+	learned [phase.Count][sizes]ratio
 
 	took time.Duration // observed since the last Learn
 	seen float64       // ops
@@ -61,7 +56,7 @@ const sizes = 24
 type Table struct {
 	ops     []int // class of each op
 	classes []Class
-	all     [phases]ratio
+	all     [phase.Count]ratio
 	between ratio // seconds
 }
 
@@ -86,9 +81,9 @@ func (t *Table) Clone() *Table {
 func (t *Table) Whole() *Table {
 	c := t.Clone()
 	for i := range c.classes {
-		for phase := range c.classes[i].learned {
-			for at := range c.classes[i].learned[phase] {
-				c.classes[i].learned[phase][at].settle()
+		for of := range c.classes[i].learned {
+			for at := range c.classes[i].learned[of] {
+				c.classes[i].learned[of][at].settle()
 			}
 		}
 	}
@@ -110,43 +105,43 @@ func (r *ratio) settle() {
 func (t *Table) Ops() int { return len(t.ops) }
 
 // Op is the predicted time of an op.
-func (t *Table) Op(phase, op int, l Load) time.Duration {
-	return t.predict(phase, &t.classes[t.ops[op]], l)
+func (t *Table) Op(of phase.Phase, op int, l Load) time.Duration {
+	return t.predict(of, &t.classes[t.ops[op]], l)
 }
 
 // Forward is the predicted time of all ops.
-func (t *Table) Forward(phase int, l Load) (sum time.Duration) {
+func (t *Table) Forward(of phase.Phase, l Load) (sum time.Duration) {
 	for i := range t.classes {
 		c := &t.classes[i]
-		sum += time.Duration(c.ops) * t.predict(phase, c, l)
+		sum += time.Duration(c.ops) * t.predict(of, c, l)
 	}
 	return sum
 }
 
-func (t *Table) predict(phase int, c *Class, l Load) time.Duration {
+func (t *Table) predict(of phase.Phase, c *Class, l Load) time.Duration {
 	if c.Head && l.Heads == 0 {
 		return 0
 	}
-	r := c.nearest(phase, l)
+	r := c.nearest(of, l)
 	if r.n == 0 {
-		r = t.all[phase]
+		r = t.all[of]
 	}
 	if r.n == 0 {
-		r = t.all[1-phase]
+		r = t.all[1-of]
 	}
 	if r.n == 0 {
 		r.mean = 1
 	}
-	return time.Duration(r.mean * c.prior(phase, l) * float64(time.Second))
+	return time.Duration(r.mean * c.prior(of, l) * float64(time.Second))
 }
 
 // prior is the time believed at first, in seconds, never 0.
-func (c *Class) prior(phase int, l Load) float64 {
+func (c *Class) prior(of phase.Phase, l Load) float64 {
 	rows := float64(l.Rows)
 	if c.Head {
 		rows = float64(l.Heads)
 	}
-	p := c.Prior[phase]
+	p := c.Prior[of]
 	return max(p.Row*rows+p.Position*float64(l.Positions), p.Fixed, 1e-7)
 }
 
@@ -162,12 +157,12 @@ func (c *Class) size(l Load) int {
 	return min(sizes-1, bits.Len(uint(max(0, n))))
 }
 
-func (c *Class) nearest(phase int, l Load) ratio {
+func (c *Class) nearest(of phase.Phase, l Load) ratio {
 	at := c.size(l)
 	for d := range sizes {
 		for _, i := range [2]int{at - d, at + d} {
-			if i >= 0 && i < sizes && c.learned[phase][i].n > 0 {
-				return c.learned[phase][i]
+			if i >= 0 && i < sizes && c.learned[of][i].n > 0 {
+				return c.learned[of][i]
 			}
 		}
 	}
@@ -188,14 +183,14 @@ func (t *Table) Observe(op, of int, took time.Duration) {
 }
 
 // Learn takes in what was observed of a forward, whole or halted, and forgets it.
-func (t *Table) Learn(phase int, l Load) {
+func (t *Table) Learn(of phase.Phase, l Load) {
 	for i := range t.classes {
 		c := &t.classes[i]
 		if c.seen > 0 {
-			prior := c.seen * c.prior(phase, l)
+			prior := c.seen * c.prior(of, l)
 			x := c.took.Seconds() / prior
-			c.learned[phase][c.size(l)].add(x, prior)
-			t.all[phase].add(x, prior)
+			c.learned[of][c.size(l)].add(x, prior)
+			t.all[of].add(x, prior)
 		}
 		c.took, c.seen = 0, 0
 	}

@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"sandwich/runtime/phase"
 )
 
 // machine is what a table is told of: two classes, whose ops cost what is said here.
@@ -25,13 +27,13 @@ func machine() (*Table, func(op int, l Load) time.Duration) {
 }
 
 // run tells the table of one forward, some of whose times are off by noise.
-func run(t *Table, phase int, l Load, cost func(int, Load) time.Duration, noise func() float64) {
+func run(t *Table, of phase.Phase, l Load, cost func(int, Load) time.Duration, noise func() float64) {
 	for op := range t.Ops() {
 		for range 4 {
 			t.Observe(op, 4, time.Duration(noise()*float64(cost(op, l))/4))
 		}
 	}
-	t.Learn(phase, l)
+	t.Learn(of, l)
 }
 
 // TestPredictionsCorrectThemselves: whatever the prior, and after the machine became ten times
@@ -45,31 +47,32 @@ func TestPredictionsCorrectThemselves(t *testing.T) {
 		for op := range table.Ops() {
 			want += time.Duration(factor * float64(cost(op, l)))
 		}
-		if got := table.Forward(Prefill, l); float64(got) < 0.7*float64(want) || float64(got) > 1.4*float64(want) {
+		if got := table.Forward(phase.Prefill, l); float64(got) < 0.7*float64(want) ||
+			float64(got) > 1.4*float64(want) {
 			t.Errorf("%s: %+v is predicted at %s, takes %s", when, l, got, want)
 		}
 	}
 	load := Span(512, 256)
 	load.Heads = 1
-	for _, phase := range []struct {
+	for _, stage := range []struct {
 		factor float64
 		n      int
 	}{{1, 1}, {10, 24}, {1, 24}, {0.1, 24}} {
-		for range phase.n {
-			run(table, Prefill, load, cost, func() float64 {
-				if phase.n > 1 && rng.IntN(50) == 0 {
-					return 3 * phase.factor
+		for range stage.n {
+			run(table, phase.Prefill, load, cost, func() float64 {
+				if stage.n > 1 && rng.IntN(50) == 0 {
+					return 3 * stage.factor
 				}
-				return phase.factor * (0.95 + 0.1*rng.Float64())
+				return stage.factor * (0.95 + 0.1*rng.Float64())
 			})
 		}
-		within("trained", phase.factor, load)
+		within("trained", stage.factor, load)
 	}
 	// A load that was not seen is predicted by the nearest one, the other phase by this one.
-	if l := Span(512, 400); table.Forward(Prefill, l) <= table.Forward(Prefill, Span(512, 100)) {
+	if l := Span(512, 400); table.Forward(phase.Prefill, l) <= table.Forward(phase.Prefill, Span(512, 100)) {
 		t.Error("more rows are not predicted to take longer")
 	}
-	if got := table.Forward(Decode, Span(100, 1)); got <= 0 {
+	if got := table.Forward(phase.Decode, Span(100, 1)); got <= 0 {
 		t.Errorf("a decode step is predicted at %s", got)
 	}
 }
@@ -85,10 +88,10 @@ func TestWhole(t *testing.T) {
 		if i < 25 {
 			slow = 5
 		}
-		run(table, Prefill, load, cost, func() float64 { return slow })
+		run(table, phase.Prefill, load, cost, func() float64 { return slow })
 		table.ObserveBetween(time.Duration(slow * float64(time.Millisecond)))
 	}
-	late, whole := table.Forward(Prefill, load), table.Whole().Forward(Prefill, load)
+	late, whole := table.Forward(phase.Prefill, load), table.Whole().Forward(phase.Prefill, load)
 	if ratio := whole.Seconds() / late.Seconds(); ratio < 1.99 || ratio > 2.01 {
 		t.Errorf("of late %s, all in all %s", late, whole)
 	}
@@ -105,34 +108,34 @@ func TestWholeIsOfWork(t *testing.T) {
 	load := Load{Rows: 100}
 	for range 50 {
 		table.Observe(0, 100, 30*time.Microsecond) // a hundredth of a millisecond, three times
-		table.Learn(Prefill, load)
+		table.Learn(phase.Prefill, load)
 	}
 	table.Observe(0, 1, time.Millisecond)
-	table.Learn(Prefill, load)
+	table.Learn(phase.Prefill, load)
 	want := (50*30*time.Microsecond + time.Millisecond) * 2 / 3 // of one and a half ops
-	if got := table.Whole().Op(Prefill, 0, load); (got - want).Abs() > time.Microsecond {
+	if got := table.Whole().Op(phase.Prefill, 0, load); (got - want).Abs() > time.Microsecond {
 		t.Errorf("all in all the op is predicted at %s, one took %s", got, want)
 	}
 }
 
 func TestPriorsHoldAtFirst(t *testing.T) {
 	table, _ := machine()
-	if got, want := table.Op(Prefill, 0, Load{Rows: 100}), time.Millisecond; got != want {
+	if got, want := table.Op(phase.Prefill, 0, Load{Rows: 100}), time.Millisecond; got != want {
 		t.Errorf("a product of 100 rows is predicted at %s, believed at %s", got, want)
 	}
-	if got := table.Op(Prefill, 4, Load{Rows: 100}); got != 0 {
+	if got := table.Op(phase.Prefill, 4, Load{Rows: 100}); got != 0 {
 		t.Errorf("a head without rows is predicted at %s", got)
 	}
 	c := table.Clone()
-	run(table, Prefill, Load{Rows: 100}, func(int, Load) time.Duration { return time.Second },
+	run(table, phase.Prefill, Load{Rows: 100}, func(int, Load) time.Duration { return time.Second },
 		func() float64 { return 1 })
-	if got := c.Op(Prefill, 0, Load{Rows: 100}); got != time.Millisecond {
+	if got := c.Op(phase.Prefill, 0, Load{Rows: 100}); got != time.Millisecond {
 		t.Errorf("a clone learns what the original sees: %s", got)
 	}
 	if got := testing.AllocsPerRun(100, func() {
 		table.Observe(0, 1, time.Millisecond)
-		table.Learn(Decode, Load{Rows: 3})
-		table.Forward(Decode, Load{Rows: 3})
+		table.Learn(phase.Decode, Load{Rows: 3})
+		table.Forward(phase.Decode, Load{Rows: 3})
 	}); got != 0 {
 		t.Errorf("%g allocations a forward", got)
 	}

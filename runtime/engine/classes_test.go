@@ -10,6 +10,7 @@ import (
 	"sandwich/runtime/api"
 	"sandwich/runtime/cost"
 	"sandwich/runtime/gguf"
+	"sandwich/runtime/phase"
 	"sandwich/runtime/pool"
 	"sandwich/runtime/sched"
 )
@@ -151,10 +152,10 @@ func TestAnyProfilePredicts(t *testing.T) {
 	}
 	defer r.Close()
 	table := newCosts(r.Model, o.Plan, nil)
-	for _, phase := range []int{0, 1} {
-		small, large := table.Forward(phase, loadOfRows(1)), table.Forward(phase, loadOfRows(500))
+	for _, p := range phase.All {
+		small, large := table.Forward(p, loadOfRows(1)), table.Forward(p, loadOfRows(500))
 		if small <= 0 || large <= small || table.Ops() != r.Ops() {
-			t.Errorf("phase %d: a row takes %s, 500 take %s", phase, small, large)
+			t.Errorf("%s: a row takes %s, 500 take %s", p, small, large)
 		}
 	}
 }

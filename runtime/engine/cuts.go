@@ -5,6 +5,7 @@ import (
 
 	"sandwich/runtime/cost"
 	"sandwich/runtime/exec"
+	"sandwich/runtime/phase"
 	"sandwich/runtime/sched"
 )
 
@@ -26,7 +27,7 @@ func (c *cores) plan(act *sched.Action) {
 	for i := range ops {
 		a := ahead{op: i, of: 1}
 		if act.Bound > 0 || act.Quantum > 0 {
-			a.takes = c.costs.Op(cost.Prefill, i, l)
+			a.takes = c.costs.Op(phase.Prefill, i, l)
 		}
 		if act.Bound > 0 && i >= first {
 			*cuts = append((*cuts)[:i], 0)
@@ -81,7 +82,7 @@ func (c *cores) refine(act *sched.Action, l cost.Load) (first int) {
 		return first
 	}
 	of := int(cuts[first])
-	takes := c.costs.Op(cost.Prefill, first, l) / time.Duration(of)
+	takes := c.costs.Op(phase.Prefill, first, l) / time.Duration(of)
 	if n := min(c.margin.steps(takes, act.Bound), mostCuts/of); n > 1 {
 		cuts[first] *= uint16(n)
 		c.next += at * (n - 1)

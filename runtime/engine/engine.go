@@ -14,6 +14,7 @@ import (
 	"sandwich/runtime/cost"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
+	"sandwich/runtime/phase"
 	"sandwich/runtime/sched"
 	"sandwich/runtime/tokenizer"
 )
@@ -138,11 +139,12 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 		return nil, err
 	}
 	costs := newCosts(r.Model, o.Plan, o.Profile)
-	config := sched.Config{Stores: r.assembly.Stores, MaxRunning: o.Parallel, Queue: o.Queue,
+	config := sched.Config{Lanes: []sched.Lane{sched.CoresLane()}, Stores: r.assembly.Stores,
+		MaxRunning: o.Parallel, Queue: o.Queue,
 		Chunk: o.Plan.Chunk, LogitRows: o.LogitRows, Policy: o.Policy, MixedCap: o.MixedCap, Aging: o.Aging,
 		Quantum: o.Quantum, Bound: o.Bound,
 		TPOT: o.TPOT, Forecast: func(rows, positions int) time.Duration {
-			return costs.Forward(cost.Decode, cost.Load{Rows: rows, Heads: rows, Positions: positions})
+			return costs.Forward(phase.Decode, cost.Load{Rows: rows, Heads: rows, Positions: positions})
 		}}
 	if r.Model.Pooled() {
 		config.Texts, config.Whole, config.Queue = true, r.Model.AtOnce(), most*maxTexts

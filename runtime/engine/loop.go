@@ -92,7 +92,7 @@ func (c *cores) Carry(a *sched.Action) {
 // no prefill.
 func (c *cores) Begin(act *sched.Action) {
 	c.pace.stop.Store(false)
-	c.sched.Fill(&c.batch)
+	c.sched.Fill(act.Lane, &c.batch)
 	c.runner.restrict(c.watch.team())
 	c.runner.Use(int(act.Set))
 	c.next = 0
@@ -128,7 +128,7 @@ func (j *job) queued() time.Duration {
 }
 
 // Run executes a forward from the op at which it halted, or from the first.
-func (c *cores) Run(f *sched.Action) (lane sched.Lane, done bool) {
+func (c *cores) Run(f *sched.Action) (lane sched.LaneID, done bool) {
 	began := time.Now()
 	if c.gap = 0; !c.ended.IsZero() {
 		c.gap = began.Sub(c.ended)

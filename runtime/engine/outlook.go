@@ -5,6 +5,7 @@ import (
 
 	"sandwich/runtime/api"
 	"sandwich/runtime/cost"
+	"sandwich/runtime/phase"
 )
 
 // outlook returns the place of a job that was submitted and predicts when its first token is due.
@@ -29,7 +30,7 @@ func (e *Engine) outlook(j *job) (q api.Queue) {
 		}
 	}
 	if others.Rows > 0 {
-		took += time.Duration(chunks) * e.cores.costs.Forward(cost.Decode, others)
+		took += time.Duration(chunks) * e.cores.costs.Forward(phase.Decode, others)
 	}
 	q.First = q.Wait + took
 	return q
@@ -51,7 +52,7 @@ func (e *Engine) reading(from, to int) (took time.Duration, chunks int) {
 		if from += n; from == to {
 			l.Heads = 1
 		}
-		took += e.cores.costs.Forward(cost.Prefill, l)
+		took += e.cores.costs.Forward(phase.Prefill, l)
 	}
 	return took, chunks
 }

@@ -73,10 +73,7 @@ func loadOf(b *kvcache.Batch) cost.Load {
 
 // learn takes the times of the forward that ended into the table.
 func (c *cores) learn(act *sched.Action) {
-	phase := cost.Prefill
-	if act.Kind == sched.Decode {
-		phase = cost.Decode
-	}
+	of := act.Kind.Phase()
 	l := loadOf(&c.batch)
 	var inside time.Duration
 	for _, s := range c.pace.spans {
@@ -92,14 +89,14 @@ func (c *cores) learn(act *sched.Action) {
 		// Ranks meet at gathers and cuts only: what they did between is parted as it was predicted.
 		var all time.Duration
 		for _, a := range c.pace.ahead[s.from:s.to] {
-			all += c.costs.Op(phase, a.op, l) / time.Duration(a.of)
+			all += c.costs.Op(of, a.op, l) / time.Duration(a.of)
 		}
 		for _, a := range c.pace.ahead[s.from:s.to] {
-			share := float64(c.costs.Op(phase, a.op, l)/time.Duration(a.of)) / float64(max(all, 1))
+			share := float64(c.costs.Op(of, a.op, l)/time.Duration(a.of)) / float64(max(all, 1))
 			c.costs.Observe(a.op, a.of, time.Duration(share*float64(s.took)))
 		}
 	}
-	c.costs.Learn(phase, l)
+	c.costs.Learn(of, l)
 	if c.gap > 0 { // with the way into the first op and out of the last one
 		c.costs.ObserveBetween(c.gap + max(0, c.took-inside))
 	}

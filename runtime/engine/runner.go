@@ -34,7 +34,7 @@ type Runner struct {
 	assembly *exec.Assembly
 	sets     [sched.Sets]*exec.Buffers // activations: the assembly's, and those that Reserve makes
 	use      int                       // the set of the next forward
-	phases   [2]phase                  // prefill, decode
+	phases   [2]phaseTeam              // by phase.Phase
 	last     *exec.Executor
 	active   []int // workers of the last forward
 	again    []replanned
@@ -43,7 +43,8 @@ type Runner struct {
 	replanner func(service *plans.ServiceConfig) (*plans.Plan, error)
 }
 
-type phase struct {
+// phaseTeam is the executor of a phase and the workers that run it.
+type phaseTeam struct {
 	executor *exec.Executor // the plan's, or one for fewer workers
 	planned  *exec.Executor // the plan's
 	workers  []int          // of the plan

@@ -7,6 +7,7 @@ import (
 
 	"sandwich/plans"
 	"sandwich/roofline"
+	"sandwich/runtime/phase"
 	"sandwich/topotree"
 )
 
@@ -49,31 +50,39 @@ type Placer struct {
 	Packing    float64 // how often the bytes of weights move again, because they are packed on the way
 }
 
-// Phases are the names of a plan's phases.
-var Phases = [2]string{"prefill", "decode"}
+// Phases are the names of a plan's phases, by phase.Phase.
+var Phases = [phase.Count]string{phase.Prefill.String(), phase.Decode.String()}
 
-// phase of a name: its plan, and the forward of so many rows, of one sequence or of as many.
-func (p *Placer) phase(name string, m int) (*plans.Phase, Rows) {
-	if name == Phases[0] {
-		return &p.Plan.Prefill, Rows{Spans: []Span{{Pos: p.Context, N: m}}, Heads: 1}
+// phase returns the plan of a phase and a forward of m rows: of one sequence in prefill, of m
+// sequences in decode.
+func (p *Placer) phase(name string, m int) (*plans.Phase, Rows, error) {
+	of, err := phase.Parse(name)
+	if err != nil {
+		return nil, Rows{}, err
+	}
+	if of == phase.Prefill {
+		return &p.Plan.Prefill, Rows{Spans: []Span{{Pos: p.Context, N: m}}, Heads: 1}, nil
 	}
 	rows := Rows{Heads: m}
 	for range m {
 		rows.Spans = append(rows.Spans, Span{Pos: p.Context, N: 1})
 	}
-	return &p.Plan.Decode, rows
+	return &p.Plan.Decode, rows, nil
 }
 
 // At places the ops of a forward of m rows. It fails where the profile lacks a ceiling.
-func (p *Placer) At(phase string, m int) ([]Placed, error) {
-	_, _, out, err := p.Place(phase, m)
+func (p *Placer) At(name string, m int) ([]Placed, error) {
+	_, _, out, err := p.Place(name, m)
 	return out, err
 }
 
 // Place is At with what the ops do, by op of the model which of them it is, and a place for each of
 // their parts, in order.
-func (p *Placer) Place(phase string, m int) (works []OpWork, at []int, out []Placed, err error) {
-	of, rows := p.phase(phase, m)
+func (p *Placer) Place(name string, m int) (works []OpWork, at []int, out []Placed, err error) {
+	of, rows, err := p.phase(name, m)
+	if err != nil {
+		return nil, nil, nil, err
+	}
 	if works, at, err = opWorks(p.Model, p.Plan, of, rows); err != nil {
 		return nil, nil, nil, err
 	}
@@ -92,7 +101,7 @@ func (p *Placer) Place(phase string, m int) (works []OpWork, at []int, out []Pla
 			if part.Between > 0 {
 				one = roof.Stages(one, part.Step, p.vectors(set), p.Sequential)
 			}
-			placed := Placed{Phase: phase, From: m, To: m, Ops: []string{works[i].Op}, Compute: part.Compute,
+			placed := Placed{Phase: name, From: m, To: m, Ops: []string{works[i].Op}, Compute: part.Compute,
 				Type: part.Type, Regime: one.Regime.String(), Target: one.Target(), Split: one.SplitText(),
 				Why: one.Why, Seconds: one.Seconds, Units: one.OffCores(),
 				part: fmt.Sprint(works[i].Kind, works[i].Op, k)}

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// admit makes waiting requests resident: reactive ones first, each class in order of
-// precedence. Who finds no blocks is not passed by: that would let small requests starve a
-// large one. An aged request takes its turn for blocks among the reactive ones, by arrival
-// among the first of them, since memory, unlike time, is not given back at the next op.
+// admit makes waiting requests resident: reactive ones first, each class in order of precedence. If
+// the first request does not fit, later ones wait too, because small requests would starve a large
+// one. An aged request competes for blocks with the reactive ones, in order of arrival among the
+// first of them: unlike time, memory is not returned at the next op.
 func (s *Scheduler) admit(now time.Duration) {
 	for {
 		first, second := s.head(Reactive), s.head(Proactive)
@@ -16,7 +16,7 @@ func (s *Scheduler) admit(now time.Duration) {
 			first, second = second, first
 		}
 		if first == nil || s.full(first) {
-			first, second = second, nil // a row is no block: whoever has one goes on
+			first, second = second, nil // a request that lacks a row holds no blocks back
 		}
 		if first == nil || s.full(first) {
 			return
@@ -27,7 +27,7 @@ func (s *Scheduler) admit(now time.Duration) {
 	}
 }
 
-// head is the first request of a class that waits and may come in.
+// head returns the first waiting request of a class that may be admitted.
 func (s *Scheduler) head(c Class) *request {
 	if len(s.queue[c]) == 0 || c == Proactive && s.expelling() && !s.queue[c][0].promoted {
 		return nil
@@ -35,11 +35,11 @@ func (s *Scheduler) head(c Class) *request {
 	return s.queue[c][0]
 }
 
-// full says whether there is no row for r: a class has MaxRunning, and a proactive
-// request takes one of them only where all that run leave it, unless it has aged. One that is due
-// stays beside them: its first quantum does not wait for the last token of another.
+// full reports whether there is no row for r. A class has MaxRunning rows. A proactive request
+// needs one that all running requests leave free, unless it has aged. A request that is due is
+// admitted beyond MaxRunning: its first quantum does not wait for the last token of another.
 func (s *Scheduler) full(r *request) bool {
-	n, most, due := 0, s.cfg.MaxRunning, s.due(r)
+	n, most, due := 0, s.cfg.MaxRunning, s.policy.due(s, r)
 	if due {
 		most *= 2
 	}
@@ -51,11 +51,11 @@ func (s *Scheduler) full(r *request) bool {
 	return n >= most
 }
 
-// expelling says whether proactive sequences lose their blocks for reactive ones that live.
+// expelling reports whether proactive sequences lose their blocks because reactive requests live.
 func (s *Scheduler) expelling() bool { return s.rules.expels && s.lives[Reactive] > 0 }
 
-// expel takes the blocks from every proactive sequence where the policy wants that, for
-// good: they are computed again, as if nothing of them were cached.
+// expel takes the blocks from every proactive sequence if the policy requires it. They are computed
+// again without the prefix cache.
 func (s *Scheduler) expel() {
 	if !s.expelling() {
 		return
@@ -68,12 +68,11 @@ func (s *Scheduler) expel() {
 	}
 }
 
-// makeResident gives r a slot and the blocks for every token known so far, so
-// that a prefill never stops for want of blocks half-way. Where blocks are short,
-// less urgent sequences lose theirs for it.
+// makeResident gives r a slot and blocks for every token known so far, so that a prefill never
+// stops halfway for want of blocks. If blocks are short, less urgent sequences lose theirs.
 func (s *Scheduler) makeResident(now time.Duration, r *request) bool {
 	if s.blocked == r && s.blockedN == s.releases {
-		return false // nothing was given back since it did not fit
+		return false // nothing was released since it did not fit
 	}
 	if !s.fit(r) {
 		s.blocked, s.blockedN = r, s.releases
@@ -83,7 +82,7 @@ func (s *Scheduler) makeResident(now time.Duration, r *request) bool {
 	s.unqueue(r)
 	if !r.resumed {
 		r.admitted = now
-		s.taken(r)
+		s.departed(r)
 	}
 	r.slot = s.takeSlot()
 	at, _ := slices.BinarySearchFunc(s.running, r, precedence)
@@ -91,8 +90,8 @@ func (s *Scheduler) makeResident(now time.Duration, r *request) bool {
 	return true
 }
 
-// fit finds r blocks. Who has blocks and finds no row in a batch pauses with them:
-// nothing is computed twice for want of a row.
+// fit reserves blocks for r. A sequence that has blocks and no row in a batch pauses and keeps
+// them, so that nothing is computed twice for want of a row.
 func (s *Scheduler) fit(r *request) bool {
 	peers := s.peers(r)
 	seq, reused := s.cache.Open(r.salt), 0
@@ -100,8 +99,7 @@ func (s *Scheduler) fit(r *request) bool {
 		reused = s.cache.Adopt(seq, r.tokens[:r.known])
 	}
 	for {
-		// One spare block for each peer, so that the newcomer is not the next to be
-		// preempted as soon as its neighbours grow; the less urgent go before it.
+		// One spare block for each peer, so that r is not preempted as soon as its peers grow.
 		if s.cache.Reserve(seq, r.known) && s.cache.Spare(peers) {
 			r.seq = seq
 			for _, end := range r.ends {
@@ -117,24 +115,15 @@ func (s *Scheduler) fit(r *request) bool {
 	}
 }
 
-// peers is the number of resident sequences that are at least as urgent as r.
+// peers returns the number of resident sequences that are at least as urgent as r. Texts do not
+// grow and count as none.
 func (s *Scheduler) peers(r *request) (n int) {
 	for _, o := range s.running {
-		if o.urgency() <= r.urgency() && !s.cfg.Texts { // texts do not grow
+		if o.urgency() <= r.urgency() && !s.cfg.Texts {
 			n++
 		}
 	}
 	return n
-}
-
-func (s *Scheduler) takeSlot() int {
-	n := len(s.slots)
-	if n == 0 {
-		return len(s.running) // slots 0 .. len(running)-1 are in use
-	}
-	slot := s.slots[n-1]
-	s.slots = s.slots[:n-1]
-	return slot
 }
 
 // preemptBelow preempts a sequence that is less urgent than r.
@@ -147,38 +136,8 @@ func (s *Scheduler) preemptBelow(r *request) bool {
 	return true
 }
 
-// preempt takes a sequence's blocks and puts it back at its place of the queue.
-// Its full blocks stay findable, so that computing it again is cheap unless the
-// blocks were really needed.
-func (s *Scheduler) preempt(r *request) {
-	s.release(r)
-	r.resumed = true
-	s.enqueue(r)
-	s.stats.Preemptions++
-	s.actions = append(s.actions, Action{Kind: Preempt, ID: r.id})
-}
-
-// enqueue puts r into the queue of its class at its place.
-func (s *Scheduler) enqueue(r *request) {
-	q := s.queue[r.class]
-	at, _ := slices.BinarySearchFunc(q, r, precedence)
-	s.queue[r.class] = slices.Insert(q, at, r)
-	if !r.resumed {
-		s.fresh[r.stated]++
-	}
-}
-
-func (s *Scheduler) unqueue(r *request) {
-	q := s.queue[r.class]
-	i, _ := slices.BinarySearchFunc(q, r, precedence)
-	s.queue[r.class] = slices.Delete(q, i, i+1)
-	if !r.resumed {
-		s.fresh[r.stated]--
-	}
-}
-
-// rejectOverflow refuses the latest arrivals that found no place, each class by its own bound, so
-// that a flood of background work does not lock interactive users out.
+// rejectOverflow refuses the latest arrivals beyond Config.Queue of their class, so that many requests
+// of one class do not lock the other out. It confirms the places of pending requests.
 func (s *Scheduler) rejectOverflow() {
 	for i := len(s.arrived) - 1; i >= 0; i-- {
 		r := s.arrived[i]
@@ -196,8 +155,8 @@ func (s *Scheduler) rejectOverflow() {
 	}
 }
 
-// queued returns how many requests of a class take a place of its queue: those that wait and never
-// ran, and those that are not ready, but for as many as there are rows free for them.
+// queued returns how many requests of a class take a place in its queue: those that wait and never
+// ran, and those that are not ready, except for as many as there are free rows.
 func (s *Scheduler) queued(c Class) int {
 	n := s.fresh[c]
 	if s.unready[c] == 0 {
@@ -210,18 +169,4 @@ func (s *Scheduler) queued(c Class) int {
 		}
 	}
 	return n + max(0, s.unready[c]-max(0, rows))
-}
-
-// ready puts a request that was pending into its queue, at the place of its arrival.
-func (s *Scheduler) ready(r *request) {
-	r.unready = false
-	s.unready[r.stated]--
-	s.enqueue(r)
-	s.lives[r.class]++
-	s.arrived = append(s.arrived, r)
-}
-
-func (s *Scheduler) reject(id ID, why Reason) {
-	s.stats.Rejections++
-	s.actions = append(s.actions, Action{Kind: Reject, ID: id, Reason: why})
 }

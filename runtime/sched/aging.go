@@ -1,27 +1,22 @@
 package sched
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
-// promote marks proactive requests as aged that made no progress for too long
-// (Agent.xpu section 4.5, starvation prevention). They gain quanta that are certain, a
-// place in the decode batch, and a turn for blocks; a reactive arrival still halts them.
-// The clock starts at arrival and again at each new token, not at each forward: a prefill
-// that is thrown away again and again is no progress. Where a first quantum is owed that
-// counts, too.
+// promote marks proactive requests that made no progress for Config.Aging as aged (Agent.xpu
+// section 4.5, starvation prevention). They have guaranteed quanta, a row in the decode batch and
+// precedence for blocks; a reactive arrival still halts them. Progress is arrival and each new
+// token, not each forward: a prefill that is discarded repeatedly makes no progress.
 //
-// Where requests have priorities a reactive one ages, too: it goes with the first of its
-// class from then on. So nobody waits for ever behind those who say that they are first.
+// If requests have priorities, a reactive request ages too and then ranks with the first of its
+// class, so that no request waits forever for others of a better priority.
 func (s *Scheduler) promote(now time.Duration) {
 	if s.cfg.Aging < 0 {
 		return
 	}
 	aged := false
-	for _, list := range [...][]*request{s.running, s.queue[Reactive], s.queue[Proactive]} {
+	for _, list := range s.lists() {
 		for _, r := range list {
-			if !r.promoted && !r.dead && now-r.progress >= s.cfg.Aging && (r.class == Proactive || s.rules.ranks) {
+			if !r.promoted && !r.dead && now-r.progress >= s.cfg.Aging && (r.class == Proactive || s.rules.priorities) {
 				s.age(r)
 				aged = true
 			}
@@ -40,24 +35,24 @@ func (s *Scheduler) age(r *request) {
 	if s.blocked == r {
 		s.blocked = nil // it may preempt now
 	}
-	s.credit = max(s.credit, 0) // what others overran is not its debt
+	s.policy.aged(s, r)
 	s.stats.Promotions++
-	if s.rules.lifts {
+	if s.rules.promotes {
 		s.lives[r.class]--
 		r.class = Reactive
 		s.lives[r.class]++
 	}
 }
 
-// lead notes the arrival of r where no reactive request had so low a priority before: who has aged
-// goes with the first, whoever that is.
-func (s *Scheduler) lead(r *request) {
+// lower updates the lowest priority value of reactive requests by the arrival of r. Aged requests
+// rank with the first one.
+func (s *Scheduler) lower(r *request) {
 	if r.class != Reactive || r.priority >= s.first {
 		return
 	}
 	s.first = r.priority
 	aged := false
-	for _, list := range [...][]*request{s.running, s.queue[Reactive], s.queue[Proactive]} {
+	for _, list := range s.lists() {
 		for _, o := range list {
 			if o.promoted {
 				o.rank, aged = s.first, true
@@ -66,24 +61,5 @@ func (s *Scheduler) lead(r *request) {
 	}
 	if aged {
 		s.reorder()
-	}
-}
-
-// reorder puts everybody into the queue of its class and the order of precedence, after these
-// changed.
-func (s *Scheduler) reorder() {
-	n, q := 0, s.queue[Proactive]
-	for _, r := range q {
-		if r.class == Proactive {
-			q[n] = r
-			n++
-		} else {
-			s.queue[Reactive] = append(s.queue[Reactive], r)
-		}
-	}
-	clear(q[n:])
-	s.queue[Proactive] = q[:n]
-	for _, list := range [...][]*request{s.running, s.queue[Reactive], s.queue[Proactive]} {
-		slices.SortFunc(list, precedence)
 	}
 }

@@ -17,7 +17,7 @@ func describe(s *Scheduler, a *Action) string {
 	switch a.Kind {
 	case Prefill, Resume:
 		return fmt.Sprintf("prefill resume=%v id=%d pos=%d n=%d last=%v interruptible=%v\n",
-			a.Kind == Resume, a.ID, a.Pos, a.N, a.Last, s.flights[0].interruptible)
+			a.Kind == Resume, a.ID, a.Pos, a.N, a.Last, s.flights[a.Lane].interruptible)
 	case Decode:
 		return fmt.Sprintf("decode %d\n", a.ids())
 	case Preempt:

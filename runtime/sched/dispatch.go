@@ -3,32 +3,58 @@ package sched
 import (
 	"cmp"
 	"time"
+
+	"sandwich/runtime/phase"
 )
 
-// work is what could run now, by class.
-type work struct {
-	prefill [2]*request // the next prefill
-	decode  [2]int      // sequences ready to decode
-	aged    int         // of the proactive ones among them, or all where progress is guaranteed
+// dispatch starts the next forward of each lane that is free, if there is anything to compute.
+func (s *Scheduler) dispatch() {
+	for i := range s.flights {
+		if !s.flights[i].active {
+			s.dispatchLane(&s.cfg.Lanes[i])
+		}
+	}
 }
 
+// dispatchLane starts the next forward of a lane. The policy chooses it; for the lane of one phase,
+// as if there were no work of the other phase, so that neither phase waits for the other.
+func (s *Scheduler) dispatchLane(l *Lane) {
+	w := s.work()
+	if !l.Serves(phase.Prefill) {
+		if w.decode != [2]int{} {
+			s.startDecode(0)
+		}
+		return
+	}
+	if !l.Serves(phase.Decode) {
+		w.decode = [2]int{}
+	}
+	if w.none() {
+		return
+	}
+	r, quantum := s.policy.next(s, w)
+	if r == nil && !l.Serves(phase.Decode) {
+		r, quantum = cmp.Or(w.prefill[Reactive], w.prefill[Proactive]), 0
+	}
+	if r != nil {
+		s.startPrefill(r, quantum)
+	} else {
+		s.startDecode(quantum)
+	}
+}
+
+// work returns what could run now.
 func (s *Scheduler) work() (w work) {
-	guaranteed := s.guaranteed()
 	for _, r := range s.running {
-		switch n := r.pending(); {
-		case r.inFlight, r.held && r != s.suspended: // which goes on with the first of them
-		case n < 1:
-		case n == 1 && !s.cfg.Texts:
+		switch {
+		case !s.ready(r) || r.pending() < 1:
+		case s.decodes(r):
 			w.decode[r.class]++
-			if r.class == Proactive && (r.promoted || guaranteed) {
-				w.aged++
-			}
-		case w.prefill[r.class] == nil || s.due(r) && !s.due(w.prefill[r.class]):
+		case w.prefill[r.class] == nil || s.policy.due(s, r) && !s.policy.due(s, w.prefill[r.class]):
 			w.prefill[r.class] = r
 		}
 	}
-	// One prefill can be kept halted: it must end before the next one that may halt
-	// starts, aged or not.
+	// Only one prefill can stay halted: it must end before the next one that may halt starts.
 	if r := s.suspended; r != nil {
 		w.prefill[Proactive] = nil
 		if r.class == Proactive {
@@ -38,59 +64,20 @@ func (s *Scheduler) work() (w work) {
 	return w
 }
 
-func (w work) none() bool { return w == work{} }
-
-// dispatch starts the next forward of each lane that is free, if there is anything to compute.
-func (s *Scheduler) dispatch() {
-	if s.cfg.Lanes > 1 {
-		s.dispatchLanes()
-		return
-	}
-	if s.flights[prefillLane].active {
-		return
-	}
-	w := s.work()
-	if w.none() {
-		return
-	}
-	if r, quantum := s.policy.next(s, w); r != nil {
-		s.startPrefill(r, quantum)
-	} else {
-		s.startDecode(quantum)
-	}
-}
-
-// dispatchLanes starts a prefill on the one lane and a decode batch on the other: neither phase
-// waits for the other. Whose prefill it is the policy says, as if nobody decoded.
-func (s *Scheduler) dispatchLanes() {
-	w := s.work()
-	if prefills := (work{prefill: w.prefill}); !s.flights[prefillLane].active && !prefills.none() {
-		r, quantum := s.policy.next(s, prefills)
-		if r == nil {
-			r, quantum = cmp.Or(w.prefill[Reactive], w.prefill[Proactive]), 0
-		}
-		s.startPrefill(r, quantum)
-	}
-	if w.decode != [2]int{} && !s.flights[decodeLane].active {
-		s.startDecode(0)
-	}
-}
-
 func (s *Scheduler) startPrefill(r *request, quantum time.Duration) {
-	f := &s.flights[prefillLane]
-	kind, set := Prefill, s.free(r.class)
-	*f = flight{active: true, prefill: true, reqs: append(f.reqs[:0], r), interruptible: r.class == Proactive,
-		began: s.now, quantum: quantum > 0}
+	f := s.flight(phase.Prefill)
+	kind, set := Prefill, s.freeSet(r.class)
+	*f = flight{active: true, prefill: true, lane: f.lane, reqs: append(f.reqs[:0], r),
+		interruptible: r.class == Proactive, began: s.now, quantum: quantum > 0}
 	if r == s.suspended {
-		// The halted chunk goes on as it was cut; tokens do not arrive meanwhile.
+		// The halted chunk continues as it was cut; its requests get no tokens meanwhile.
 		kind, set, f.reqs = Resume, r.set, append(f.reqs[:0], s.held...)
 		s.forget()
 	} else {
-		s.pack(r)
+		s.pack(f, r)
 	}
 	s.rows = s.rows[:0]
 	for _, o := range f.reqs {
-		s.begin(o)
 		o.inFlight, o.set = true, set
 		if kind == Prefill {
 			o.chunk = s.now
@@ -105,28 +92,26 @@ func (s *Scheduler) startPrefill(r *request, quantum time.Duration) {
 	}
 	if f.interruptible {
 		a.Bound = s.cfg.Bound
-	} else {
-		f.step = s.predicted(1, a.Pos+n) // aged prefill waits for quanta of it
 	}
 	if f.quantum {
 		s.stats.Quanta++
 	} else {
 		s.sinceChunk = 0
 	}
+	s.policy.started(s, f)
 	s.actions = append(s.actions, a)
 }
 
-// pack gives the prefill of r its rows: a chunk, and of texts, in order of precedence, the others
-// of its class that fit into it whole.
-func (s *Scheduler) pack(r *request) {
-	f := &s.flights[prefillLane]
+// pack sets the rows of the prefill of r: a chunk. A prefill of texts also takes the other texts of
+// its class that fit into the chunk whole, in order of precedence.
+func (s *Scheduler) pack(f *flight, r *request) {
 	if r.rows = r.pending(); !s.cfg.Whole {
 		r.rows = min(r.rows, s.cfg.Chunk)
 	}
 	if r.logits {
 		r.rows = min(r.rows, s.cfg.LogitRows)
 	}
-	r.rows = min(r.rows, s.passable(r))
+	r.rows = min(r.rows, s.policy.chunk(s, r))
 	left := s.cfg.Chunk - r.rows
 	for _, o := range s.running {
 		if !s.cfg.Texts || left <= 0 {
@@ -140,26 +125,9 @@ func (s *Scheduler) pack(r *request) {
 	}
 }
 
-// suspend keeps a halted forward, which can be resumed while all of its requests are there.
-func (s *Scheduler) suspend(reqs []*request, ahead time.Duration) {
-	s.suspended, reqs[0].ahead = reqs[0], ahead
-	s.held = append(s.held[:0], reqs...)
-	for _, r := range reqs {
-		r.held = true
-	}
-}
-
-// forget ends the keeping of a halted forward: it goes on, or its requests begin again.
-func (s *Scheduler) forget() {
-	for _, r := range s.held {
-		r.held = false
-	}
-	s.suspended, s.held = nil, s.held[:0]
-}
-
-// free is the set of activations for a forward of a class: each has its own,
-// but for the one in which a halted prefill waits.
-func (s *Scheduler) free(c Class) uint8 {
+// freeSet returns the set of activations for a forward of a class: that of the class, or the other
+// one if a halted prefill occupies it.
+func (s *Scheduler) freeSet(c Class) uint8 {
 	set := uint8(c)
 	if s.suspended != nil && s.suspended.set == set {
 		return 1 - set
@@ -167,8 +135,8 @@ func (s *Scheduler) free(c Class) uint8 {
 	return set
 }
 
-// startDecode runs the decode batch. Every row gets its block first, the most
-// urgent ones at the cost of the least urgent. A quantum is what pays for it.
+// startDecode runs the decode batch. Every row gets its block first; urgent sequences take blocks
+// from less urgent ones. quantum is what pays for the batch.
 func (s *Scheduler) startDecode(quantum time.Duration) {
 	most := s.choose()
 	for _, r := range s.batch {
@@ -176,9 +144,8 @@ func (s *Scheduler) startDecode(quantum time.Duration) {
 			s.preempt(s.policy.victim(s))
 		}
 	}
-	lane := Lane(s.cfg.Lanes - 1)
-	f := &s.flights[lane]
-	*f = flight{active: true, lane: lane, reqs: f.reqs[:0], began: s.now, quantum: quantum > 0}
+	f := s.flight(phase.Decode)
+	*f = flight{active: true, lane: f.lane, reqs: f.reqs[:0], began: s.now, quantum: quantum > 0}
 	for _, r := range s.batch {
 		if r.seq != nil {
 			r.inFlight, r.rows = true, 1
@@ -186,22 +153,22 @@ func (s *Scheduler) startDecode(quantum time.Duration) {
 		}
 	}
 	if len(f.reqs) == 0 {
-		// Everybody ready gave way to sequences in prefill: those run now. This
-		// ends, because each time round at least one sequence was preempted.
+		// All ready sequences lost their blocks to sequences in prefill, which run now. This ends,
+		// because each repetition preempts at least one sequence.
 		f.active = false
 		s.dispatch()
 		return
 	}
 	s.sinceChunk++
-	s.widen(f, most-len(f.reqs))
-	f.step = s.reactiveStep(f.reqs)
-	s.actions = append(s.actions, Action{Kind: Decode, Lane: f.lane, Set: s.free(f.reqs[0].class), Rows: s.rows})
+	s.addDrafts(f, most-len(f.reqs))
+	s.policy.started(s, f)
+	s.actions = append(s.actions, Action{Kind: Decode, Lane: f.lane, Set: s.freeSet(f.reqs[0].class), Rows: s.rows})
 }
 
-// widen gives the rows that a decode batch leaves free to drafts, as far as there are
-// blocks: nobody pauses or is preempted for a guess. A state that has taken a wrong guess in is
-// lost, so models that have one get none.
-func (s *Scheduler) widen(f *flight, free int) {
+// addDrafts gives free rows of a decode batch to drafted tokens as far as there are blocks; no
+// sequence pauses or is preempted for a draft. A recurrent state cannot drop a wrong token, so
+// models with states get none.
+func (s *Scheduler) addDrafts(f *flight, free int) {
 	s.rows = s.rows[:0]
 	for _, r := range f.reqs {
 		n := max(0, min(r.draft, free))
@@ -213,8 +180,8 @@ func (s *Scheduler) widen(f *flight, free int) {
 	}
 }
 
-// choose fills s.batch, in order of precedence, and returns how many rows it may have.
-// Who is left out pauses: it keeps its blocks and joins a later batch.
+// choose fills s.batch in order of precedence and returns how many rows it may have. A sequence
+// that is left out pauses: it keeps its blocks and joins a later batch.
 func (s *Scheduler) choose() (rows int) {
 	s.batch = s.batch[:0]
 	for _, r := range s.running {

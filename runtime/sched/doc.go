@@ -1,42 +1,40 @@
-// Package sched is the pure state machine that decides what runs next:
-// iteration-level continuous batching with chunked prefill over a paged KV
-// cache, two classes of requests, preemption and aging (Agent.xpu sections 4.4
-// and 4.5; one forward is one prefill chunk or one decode batch, never both).
+// Package sched decides which forward runs next. It is a pure state machine for continuous batching
+// with chunked prefill over a paged KV cache, with two request classes, preemption and aging
+// (Agent.xpu sections 4.4 and 4.5). A forward is one prefill chunk or one decode batch.
 //
-// A Scheduler is told the time and what has happened, and decides everything: what
-// runs next, on which lane and set of activations, who gives way, what halts.
+// A Scheduler is told the time and what has happened. It decides what runs, on which lane and set
+// of activations, which request is preempted and which forward halts:
 //
-//	acts := s.Step(now, events)   // at most one of them is a forward
-//	s.Fill(&batch)                // rows, tables and positions of that forward
+//	acts := s.Step(now, events)   // at most one forward per lane
+//	s.Fill(lane, &batch)          // rows, block tables and positions of that forward
 //	... run it ...
-//	events = append(events[:0], Event{Kind: Done})
+//	events = append(events[:0], Event{Kind: Done, Lane: lane})
 //	events = append(events, Event{Kind: Sampled, ID: id, Tokens: t}, ...)
 //
-// A Driver is the loop that does so, with a Clock and an Executor: the engine's are
-// real, the trace simulator's virtual. There is no goroutine, no clock and no I/O
-// here, and Step allocates only where a request arrives.
+// A Driver is this loop over a Clock and an Executor. Those of the engine are real, those of the
+// trace simulator virtual. The package starts no goroutine, reads no clock and does no I/O; Step
+// allocates only when a request arrives.
 //
-// What a service may decide otherwise (the next forward, the rows of a batch, the
-// victim, the leave to halt) is a policy, one file each, named by Config.Policy.
+// Config.Lanes lists the streams of forwards: one of the cores, and in simulations of devices one
+// for each phase. Config.Policy names the policy, which is one file: it chooses the next forward,
+// the rows of a batch, the sequence to preempt, and when a prefill halts.
 //
-// What holds at every time (tests check it on random histories):
+// Invariants, which tests check on random histories:
 //
-//   - no request is lost: each one that arrived ends by Finish, Cancel or Reject;
-//   - blocks balance: the KV cache is whole and free when nothing is left;
-//   - nothing is computed twice but for want of blocks: who finds no row in a
-//     batch pauses and keeps what it has;
-//   - no deadlock: while there is anything to compute, a forward is in flight.
-//     A request that could not run even alone is refused on arrival, and the
-//     first of the reactive and aged requests is never preempted;
-//   - waits are bounded: within a class the order is that of priority, where the policy
-//     heeds it, then of arrival, and a proactive request that made no progress for
-//     Config.Aging has aged: it gets quanta, a place in the decode batch and a turn for
-//     blocks, and still halts for a reactive arrival. Whoever has aged goes by arrival
-//     with the first, whatever their priority;
-//   - under the policy sandwich the oldest proactive request that waits has its first quantum
-//     within Config.Aging and one reactive service time, while no more than twice MaxRunning of
-//     them live and a chunk takes an eighth of Config.Aging at most; and who has begun goes on at
-//     a rate that no reactive load takes away (guarantee.go);
-//   - beside reactive decoding proactive prefill takes its share and no more, whatever
-//     is predicted.
+//   - No request is lost: each one that arrives ends by Finish, Cancel or Reject.
+//   - Blocks balance: the KV cache is free when no request lives.
+//   - Positions are computed again only after a preemption for blocks. A sequence without a row in
+//     a batch pauses and keeps its blocks.
+//   - No deadlock: while there is anything to compute, a forward is in flight. A request that could
+//     not run alone is refused on arrival, and the first of the reactive and aged requests is never
+//     preempted.
+//   - Waits are bounded. Within a class requests go by priority, if the policy uses it, then by
+//     arrival. A proactive request without progress for Config.Aging has aged: it gets quanta, a
+//     row in the decode batch and precedence for blocks, and still halts for a reactive arrival.
+//     Aged requests rank with the first priority, by arrival.
+//   - Under the policy sandwich the oldest waiting proactive request has its first quantum within
+//     Config.Aging and one reactive service time, while at most twice MaxRunning of them live and a
+//     chunk takes at most an eighth of Config.Aging. A request that has started continues at a rate
+//     that no reactive load takes away. Next to reactive decoding, proactive prefill gets exactly
+//     its share, whatever is predicted.
 package sched

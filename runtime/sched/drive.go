@@ -1,55 +1,58 @@
 package sched
 
 import (
-	"slices"
 	"sync"
 	"time"
 )
 
-// Clock is the time in which a Driver lives.
+// Clock is the time base of a Driver.
 type Clock interface {
-	// Now is the time of a Step and never goes backwards. The lock may be held.
+	// Now returns the time of a Step. The lock may be held.
 	Now() time.Duration
-	// Wait says, without the lock, whether to go on: before each forward, and, idle,
-	// where there is nothing to run. Then it first waits for something to be posted.
+	// Wait reports whether to continue. It is called without the lock: before each forward, and
+	// with idle set if there is nothing to run; then it first waits for a Post.
 	Wait(idle bool) bool
 }
 
-// Executor carries out what a Scheduler decides. The lock is held in all but Run.
+// Executor carries out the actions of a Scheduler. The lock is held in all methods but Run.
 type Executor interface {
-	// Carry is told of a Halt, a Preempt or a Reject.
+	// Carry carries out an action that is not a forward: Halt, Preempt, Reject or Placed.
 	Carry(a *Action)
-	// Begin makes a forward ready. From here on it may be told to halt.
+	// Begin prepares a forward. A Halt may follow at any time from here on.
 	Begin(f *Action)
-	// Run computes a forward to its end and says that it is done, or halts and says that it is
-	// not. Where forwards are in flight on several lanes it returns when the first of them ends,
-	// and says which.
-	Run(f *Action) (ended Lane, done bool)
-	// End takes in what Run left; of a forward that is done it appends Sampled and Finish. The
-	// last of events is its Done or Stopped, and of the latter Ahead may be set.
+	// Run computes a forward until it is done or halts, and reports which. With forwards in flight
+	// on several lanes it returns when the first of them ends, and reports its lane.
+	Run(f *Action) (ended LaneID, done bool)
+	// End takes the results of Run. For a forward that is done it appends Sampled and Finish
+	// events. The last of events is its Done or Stopped; End may set Ahead of the latter.
 	End(f *Action, done bool, events []Event) []Event
 }
 
-// Driver is the loop around a Scheduler: it takes events, steps, has actions carried
-// out and forwards run, and reports how they ended. An engine drives with the wall
-// clock, a simulation with a virtual one; both obey and decide nothing.
+// Driver runs a Scheduler: it collects events, steps, passes actions to the Executor, runs forwards
+// and reports how they ended. An engine drives with the wall clock, a simulation with a virtual
+// one. The Driver itself decides nothing.
 type Driver struct {
 	sched   *Scheduler
 	lock    sync.Locker
 	clock   Clock
 	exec    Executor
-	events  []Event // since the last Step
-	flying  [MostLanes]bool
-	forward [MostLanes]Action // in flight; a Step meanwhile takes the scheduler's slices back
+	events  []Event   // since the last Step
+	flights []forward // by lane
 }
 
-// NewDriver returns a driver of s. The lock guards s, the driver and whatever else its
-// owner wants to change together with them.
+// forward is a copy of the action of a forward in flight: a later Step reuses the scheduler's
+// slices.
+type forward struct {
+	active bool
+	Action
+}
+
+// NewDriver returns a driver of s. The lock guards s, the driver and the state of its owner.
 func NewDriver(s *Scheduler, lock sync.Locker, c Clock, e Executor) *Driver {
-	return &Driver{sched: s, lock: lock, clock: c, exec: e}
+	return &Driver{sched: s, lock: lock, clock: c, exec: e, flights: make([]forward, len(s.Lanes()))}
 }
 
-// Drive runs forwards until the clock says that it is over.
+// Drive runs forwards until the clock ends it.
 func (d *Driver) Drive() {
 	for {
 		f := d.Next()
@@ -62,50 +65,58 @@ func (d *Driver) Drive() {
 	}
 }
 
-// Next returns a forward that Run has to run, nil where there is nothing to compute.
+// Next returns a forward to pass to Run, or nil if there is nothing to compute.
 func (d *Driver) Next() *Action {
 	d.lock.Lock()
 	defer d.lock.Unlock()
 	d.step()
-	for lane, flies := range d.flying {
-		if flies {
-			return &d.forward[lane]
+	for i := range d.flights {
+		if f := &d.flights[i]; f.active {
+			return &f.Action
 		}
 	}
 	return nil
 }
 
-// Run runs the forward that Next returned, or that of another lane that ends before it, and takes
-// in what that gave.
+// Run runs the forward that Next returned, or one of another lane that ends before it, and takes
+// its results.
 func (d *Driver) Run(f *Action) {
 	lane, done := d.exec.Run(f)
 	d.lock.Lock()
 	defer d.lock.Unlock()
-	d.flying[lane] = false
+	ended := &d.flights[lane]
+	ended.active = false
 	kind := Stopped
 	if done {
 		kind = Done
 	}
-	d.events = d.exec.End(&d.forward[lane], done, append(d.events, Event{Kind: kind, Lane: lane}))
+	d.events = d.exec.End(&ended.Action, done, append(d.events, Event{Kind: kind, Lane: lane}))
 }
 
-// Post takes an event in; the lock is held. While a forward is in flight the
-// scheduler is stepped at once, so that a refusal does not wait for its end and the
-// forward halts for what is more urgent. Otherwise Next does it, and is to be woken.
+// Post adds an event. The lock is held. With a forward in flight the scheduler steps at once, so
+// that a rejection does not wait for its end and the forward halts for more urgent work. Otherwise
+// Next steps, and the caller wakes the clock.
 func (d *Driver) Post(e Event) {
 	d.events = append(d.events, e)
-	if d.flies() {
+	if d.busy() {
 		d.step()
 	}
 }
 
-// flies says whether a forward is in flight.
-func (d *Driver) flies() bool { return slices.Contains(d.flying[:], true) }
+// busy reports whether a forward is in flight.
+func (d *Driver) busy() bool {
+	for i := range d.flights {
+		if d.flights[i].active {
+			return true
+		}
+	}
+	return false
+}
 
-// Idle says that nothing is live, in flight or to be taken in; the lock is held.
-func (d *Driver) Idle() bool { return !d.flies() && len(d.events) == 0 && d.sched.Live() == 0 }
+// Idle reports whether no request is live, no forward in flight and no event pending. The lock is
+// held.
+func (d *Driver) Idle() bool { return !d.busy() && len(d.events) == 0 && d.sched.Live() == 0 }
 
-// step takes in what happened, has what is no forward carried out, and the forwards made ready.
 func (d *Driver) step() {
 	actions := d.sched.Step(d.clock.Now(), d.events)
 	clear(d.events) // prompts were copied
@@ -120,9 +131,9 @@ func (d *Driver) step() {
 }
 
 func (d *Driver) begin(a *Action) {
-	f := &d.forward[a.Lane]
+	f := &d.flights[a.Lane]
 	rows := append(f.Rows[:0], a.Rows...)
-	*f, d.flying[a.Lane] = *a, true
+	f.active, f.Action = true, *a
 	f.Rows = rows
-	d.exec.Begin(f)
+	d.exec.Begin(&f.Action)
 }

@@ -55,7 +55,7 @@ func (r *rig) Begin(f *Action) {
 	r.log = append(r.log, *f)
 }
 
-func (r *rig) Run(f *Action) (lane Lane, done bool) {
+func (r *rig) Run(f *Action) (lane LaneID, done bool) {
 	r.rows = append(r.rows[:0], f.Rows...)
 	r.now += time.Second
 	for _, e := range r.posts[r.begun] {

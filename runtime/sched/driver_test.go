@@ -227,7 +227,7 @@ func (d *driver) act(a *Action, last bool) error {
 	}
 	f := *a
 	f.Rows = slices.Clone(a.Rows)
-	d.flight, d.open, d.halting = &f, d.s.flights[0].interruptible, false
+	d.flight, d.open, d.halting = &f, d.s.flights[a.Lane].interruptible, false
 	d.ends = d.now + d.cost(a)
 	d.forwards++
 	if a.Kind == Prefill && len(a.Rows) > 1 {
@@ -298,7 +298,7 @@ func (d *driver) stats() Stats { return d.s.Stats() }
 // positions, sees the right text through its tables, and writes to blocks that
 // nobody else reads.
 func (d *driver) checkBatch(a *Action) error {
-	d.s.Fill(&d.batch)
+	d.s.Fill(a.Lane, &d.batch)
 	b := &d.batch
 	of := a.rows()
 	if b.Prefill != (a.Kind != Decode) || len(b.Spans) != len(of) || len(of) == 0 {

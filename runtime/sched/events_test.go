@@ -82,7 +82,7 @@ func TestManySampledTokens(t *testing.T) {
 		t.Fatalf("two right guesses give %+v, want the row of the token behind them", acts)
 	}
 	var b kvcache.Batch
-	if s.Fill(&b); b.Spans[0].Pos != 8 || !slices.Equal(b.Tokens, []int32{12}) {
+	if s.Fill(0, &b); b.Spans[0].Pos != 8 || !slices.Equal(b.Tokens, []int32{12}) {
 		t.Fatalf("the batch is %+v, want token 12 at position 8", b)
 	}
 }

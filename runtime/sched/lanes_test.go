@@ -3,20 +3,35 @@ package sched
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"sandwich/runtime/kvcache"
+	"sandwich/runtime/phase"
 )
 
-// devices is a clock and an executor with two lanes: forwards take virtual time on each, and what
-// the scheduler says is checked at each step.
+// The lanes of two devices, one for each phase.
+const (
+	prefillLane LaneID = iota
+	decodeLane
+)
+
+func twoLanes() []Lane {
+	return []Lane{{Name: "npu", Phases: []phase.Phase{phase.Prefill}},
+		{Name: "gpu", Phases: []phase.Phase{phase.Decode}}}
+}
+
+// devices is a clock and an executor with two lanes, on which forwards take virtual time. It checks
+// the scheduler at each step.
 type devices struct {
 	mu      sync.Mutex
 	s       *Scheduler
 	d       *Driver
 	rng     *rand.Rand
 	now     time.Duration
-	flights [MostLanes]struct {
+	flights [2]struct {
 		f    *Action
 		ends time.Duration
 		halt bool
@@ -31,7 +46,7 @@ type devices struct {
 
 func newDevices(cfg Config, seed uint64, requests int) *devices {
 	m := &devices{rng: rand.New(rand.NewPCG(seed, 3)), class: map[ID]Class{}, left: map[ID]int{}}
-	cfg.Lanes = 2
+	cfg.Lanes = twoLanes()
 	m.s = mustNew(cfg)
 	m.d = NewDriver(m.s, &m.mu, m, m)
 	at := time.Duration(0)
@@ -74,7 +89,7 @@ func (m *devices) fail(format string, a ...any) {
 	}
 }
 
-// check holds what is in flight against the scheduler's own books.
+// check compares the forwards in flight with the state of the scheduler.
 func (m *devices) check() {
 	if err := m.s.Check(); err != nil {
 		m.fail("%w", err)
@@ -117,7 +132,7 @@ func (m *devices) Begin(a *Action) {
 	f.f, f.ends, f.halt = a, m.now+long*time.Millisecond, false
 }
 
-func (m *devices) Run(*Action) (Lane, bool) {
+func (m *devices) Run(*Action) (LaneID, bool) {
 	for {
 		lane := -1
 		for i := range m.flights {
@@ -132,7 +147,7 @@ func (m *devices) Run(*Action) (Lane, bool) {
 			continue
 		}
 		m.now, f.f = f.ends, nil
-		return Lane(lane), !f.halt
+		return LaneID(lane), !f.halt
 	}
 }
 
@@ -153,9 +168,9 @@ func (m *devices) End(a *Action, done bool, events []Event) []Event {
 	return events
 }
 
-// TestLanes: with a lane for prefills and one for decode batches every request gets all its tokens
-// under every policy, none is on both lanes at once, both are at work together, blocks balance, and
-// a reactive arrival halts a proactive prefill.
+// TestLanes checks that with a lane for prefills and one for decode batches, under every policy,
+// every request gets all its tokens, none is on both lanes at once, both lanes work at the same
+// time, blocks balance, and a reactive arrival halts a proactive prefill.
 func TestLanes(t *testing.T) {
 	for _, policy := range Policies() {
 		both, stops := 0, int64(0)
@@ -182,6 +197,60 @@ func TestLanes(t *testing.T) {
 		}
 		if halts := policy == DefaultPolicy || policy == "preempt"; (stops > 0) != halts {
 			t.Errorf("%s: %d halts", policy, stops)
+		}
+	}
+}
+
+// TestLaneOrder checks that a lane serves its phases wherever it is in the list.
+func TestLaneOrder(t *testing.T) {
+	lanes := twoLanes()
+	lanes[0], lanes[1] = lanes[1], lanes[0]
+	s := mustNew(Config{Lanes: lanes, Blocks: 20, MaxRunning: 2, Queue: 4})
+	forwards := func(events ...Event) (out []Action) {
+		for _, a := range s.Step(0, events) {
+			if a.Kind.Forward() {
+				out = append(out, a)
+			}
+		}
+		return out
+	}
+	got := forwards(Event{Kind: Arrive, ID: 1, PromptTokens: 8, MaxTokens: 4})
+	if len(got) != 1 || got[0].Kind != Prefill || s.Lanes()[got[0].Lane].Name != "npu" {
+		t.Fatalf("%+v; want a prefill on the npu", got)
+	}
+	got = forwards(Event{Kind: Done, Lane: got[0].Lane}, Event{Kind: Sampled, ID: 1},
+		Event{Kind: Arrive, ID: 2, PromptTokens: 8, MaxTokens: 4})
+	if len(got) != 2 || got[0].Kind != Decode || s.Lanes()[got[0].Lane].Name != "gpu" || got[1].Kind != Prefill {
+		t.Fatalf("%+v; want a decode batch on the gpu and a prefill", got)
+	}
+	var b kvcache.Batch
+	if s.Fill(got[0].Lane, &b); b.Prefill || b.Rows() != 1 {
+		t.Errorf("the batch of the gpu has %d rows, prefill %v; want one row to decode", b.Rows(), b.Prefill)
+	}
+	if s.Fill(got[1].Lane, &b); !b.Prefill || b.Rows() != 8 {
+		t.Errorf("the batch of the npu has %d rows, prefill %v; want a prefill of 8", b.Rows(), b.Prefill)
+	}
+}
+
+func TestInvalidLanes(t *testing.T) {
+	both := phase.All[:]
+	for _, test := range []struct {
+		lanes []Lane
+		want  string
+	}{
+		{[]Lane{}, "no lane serves prefill"},
+		{[]Lane{{Name: "gpu", Phases: []phase.Phase{phase.Prefill}}}, "no lane serves decode"},
+		{[]Lane{{Phases: both}}, "has no name"},
+		{[]Lane{{Name: "gpu", Phases: both}, {Name: "npu"}}, `lane "npu" serves no phase`},
+		{[]Lane{{Name: "gpu", Phases: both}, {Name: "npu", Phases: both}}, `"gpu" and "npu" both serve prefill`},
+		{[]Lane{{Name: "gpu", Phases: []phase.Phase{phase.Decode, phase.Decode}}}, "both serve decode"},
+		{[]Lane{{Name: "gpu", Phases: []phase.Phase{7}}}, "unknown phase 7"},
+		{[]Lane{{Name: "a", Phases: both[:1], Cores: true}, {Name: "b", Phases: both[1:], Cores: true}},
+			`"a" and "b" both run on the cores`},
+		{append(twoLanes(), Lane{Name: "c", Phases: both}), "3 lanes for 2 phases"},
+	} {
+		if _, err := New(Config{Lanes: test.lanes}); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%+v: %v; want an error with %q", test.lanes, err, test.want)
 		}
 	}
 }

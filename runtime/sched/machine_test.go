@@ -146,7 +146,7 @@ func (m *machine) opsOf(a *Action) (ops []time.Duration) {
 	return ops
 }
 
-func (m *machine) Run(a *Action) (lane Lane, done bool) { return a.Lane, m.run(a) }
+func (m *machine) Run(a *Action) (lane LaneID, done bool) { return a.Lane, m.run(a) }
 
 func (m *machine) run(a *Action) (done bool) {
 	if a.Kind == Decode {

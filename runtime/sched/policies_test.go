@@ -176,6 +176,9 @@ func TestQuanta(t *testing.T) {
 	}
 }
 
+// credit is that of proactive prefill under the policy sandwich.
+func credit(s *Scheduler) time.Duration { return s.policy.(*sandwich).credit }
+
 // TestAnAgedPrefillYields: an aged prompt has quanta between the chunks of a reactive one, and
 // halts for a reactive arrival like any other, whatever credit there is.
 func TestAnAgedPrefillYields(t *testing.T) {
@@ -184,8 +187,8 @@ func TestAnAgedPrefillYields(t *testing.T) {
 	d := testDriver(cfg)
 	d.arrive(3, Reactive, prompt(3, 10), 9) // earns credit that nobody spends
 	d.run(t, 20)
-	if d.s.Live() > 0 || d.s.credit <= 0 {
-		t.Fatalf("%d live, %s of credit", d.s.Live(), d.s.credit)
+	if d.s.Live() > 0 || credit(d.s) <= 0 {
+		t.Fatalf("%d live, %s of credit", d.s.Live(), credit(d.s))
 	}
 	d.arrive(1, Proactive, prompt(1, 64*20), 5)
 	d.run(t, 1)

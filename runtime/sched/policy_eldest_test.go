@@ -8,13 +8,11 @@ import (
 	"time"
 )
 
-func init() { policies["eldest"] = eldest{} }
+func init() { policies["eldest"] = func() policy { return eldest{} } }
 
-// eldest is a policy in one file: prompts first, in order of arrival whatever their
-// class; nobody halts for anybody; the youngest gives way.
-type eldest struct{}
-
-func (eldest) rules() rules { return rules{} }
+// eldest is a policy in one file: prompts first, in order of arrival regardless of class; no
+// prefill halts for another request; the latest sequence loses its blocks.
+type eldest struct{ base }
 
 func (eldest) next(_ *Scheduler, w work) (*request, time.Duration) {
 	a, b := w.prefill[Reactive], w.prefill[Proactive]
@@ -37,8 +35,6 @@ func (eldest) victim(s *Scheduler) *request {
 	}
 	return nil
 }
-
-func (eldest) halts(*Scheduler, *request) bool { return false }
 
 // TestAPolicyIsOneFile: under another policy, too, no request is lost, blocks balance,
 // batches are right and nothing deadlocks; and it does decide otherwise.

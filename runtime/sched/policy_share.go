@@ -2,26 +2,27 @@ package sched
 
 import "time"
 
-func init() { policies["share"] = share{} }
+func init() { policies["share"] = func() policy { return &share{} } }
 
-// share gives both classes the same time, in slices, the second of the schemes that Agent.xpu
-// section 3 compares: the class runs that has had less of it, and a proactive prefill
-// halts when its slice is over. Batches are of one class.
-type share struct{}
+// share is the second scheme that Agent.xpu section 3 compares: both classes get the same time, in
+// slices. The class that has used less time runs, and a proactive prefill halts when its slice is
+// over. Decode batches are of one class.
+type share struct {
+	base
+	used [2]time.Duration // by forwards of each class
+}
 
-func (share) rules() rules { return rules{} }
-
-func (share) next(s *Scheduler, w work) (*request, time.Duration) {
+func (p *share) next(s *Scheduler, w work) (*request, time.Duration) {
 	busy := [2]bool{}
 	for c := range busy {
 		busy[c] = w.prefill[c] != nil || w.decode[c] > 0
 	}
 	for c := range busy {
-		if !busy[c] { // who has nothing to do saves no time up
-			s.used[c] = max(s.used[c], s.used[1-c])
+		if !busy[c] { // an idle class accumulates no claim
+			p.used[c] = max(p.used[c], p.used[1-c])
 		}
 	}
-	c := s.poorer()
+	c := p.poorer()
 	if !busy[c] {
 		c = 1 - c
 	}
@@ -32,18 +33,20 @@ func (share) next(s *Scheduler, w work) (*request, time.Duration) {
 	return r, 0
 }
 
-// poorer is the class that has had less time.
-func (s *Scheduler) poorer() Class {
-	if s.used[Proactive] < s.used[Reactive] {
+// poorer returns the class that has used less time.
+func (p *share) poorer() Class {
+	if p.used[Proactive] < p.used[Reactive] {
 		return Proactive
 	}
 	return Reactive
 }
 
-func (share) batch(s *Scheduler, ready []*request) ([]*request, int) {
-	return inOrder(s, ofClass(ready, s.poorer()))
+func (p *share) batch(s *Scheduler, ready []*request) ([]*request, int) {
+	return inOrder(s, ofClass(ready, p.poorer()))
 }
 
-func (share) victim(s *Scheduler) *request { return lowest(s) }
-
-func (share) halts(*Scheduler, *request) bool { return false }
+func (p *share) landed(s *Scheduler, f *flight, _ bool) {
+	if len(f.reqs) > 0 {
+		p.used[f.reqs[0].class] += s.now - f.began
+	}
+}

@@ -65,7 +65,7 @@ func (c *crowd) come(t *testing.T, class Class, rng *rand.Rand) {
 	c.arrive(c.next, class, words, 5+rng.IntN(100))
 	c.note(t)
 	if c.sinceEnd[c.next] == "rejected" {
-		places := min(c.s.turns[class].refused, c.cfg.Queue+1)
+		places := min(c.s.departures[class].refused, c.cfg.Queue+1)
 		c.open[class] = append(c.open[class], refusal{c.now, c.retry, c.free[class] + places})
 	}
 }

@@ -5,32 +5,33 @@ import (
 	"time"
 )
 
-// turns is how often requests of a class leave their queue to run, as their senders state it: by
-// what was measured while somebody waited, whatever the policy.
-type turns struct {
-	last    time.Duration // when one did
-	every   time.Duration // moving mean between two, 0: not known
-	waiting bool          // somebody has waited since the last
-	refused int           // since the last
+// departures measures how often requests of a class, as their senders stated it, leave their queue
+// to run, while other requests of the class wait.
+type departures struct {
+	last     time.Duration // time of the last one
+	interval time.Duration // moving mean between two; 0: unknown
+	waiting  bool          // requests have waited since the last one
+	refused  int           // requests refused since the last one
 }
 
-// jump is from how many times the usual on the clock is taken to have jumped.
-const jump = 10
+// maxJump bounds an interval, as a multiple of the mean: longer ones are taken for a clock that
+// jumped.
+const maxJump = 10
 
-// taken notes that a request that never ran leaves its queue.
-func (s *Scheduler) taken(r *request) {
-	t := &s.turns[r.stated]
+// departed notes that a request that never ran leaves its queue.
+func (s *Scheduler) departed(r *request) {
+	t := &s.departures[r.stated]
 	if t.waiting {
-		if d := s.now - t.last; t.every == 0 {
-			t.every = d
+		if d := s.now - t.last; t.interval == 0 {
+			t.interval = d
 		} else {
-			t.every += (min(d, jump*t.every) - t.every) / 8
+			t.interval += (min(d, maxJump*t.interval) - t.interval) / 8
 		}
 	}
 	t.last, t.waiting, t.refused = s.now, s.fresh[r.stated] > 0, 0
 }
 
-// served keeps the moving mean of how long a request stays resident.
+// served updates the moving mean of the time that a request stays resident.
 func (s *Scheduler) served(d time.Duration) {
 	if s.service == 0 {
 		s.service = d
@@ -38,25 +39,26 @@ func (s *Scheduler) served(d time.Duration) {
 	s.service += (d - s.service) / 8
 }
 
-// wait is how long it takes until so many requests of a class have left their queue, 0 where that
-// is not known. One that has been due for longer than usual is late by as much again, and no
-// proactive one is due before the reactive queue is empty, unless it has aged.
+// wait estimates the time until a number of requests of a class have left their queue; 0 if it is
+// unknown. A departure that is late by some time is expected to take as long again. No proactive
+// request leaves before the reactive queue is empty, unless it has aged.
 func (s *Scheduler) wait(c Class, places int) time.Duration {
-	t := &s.turns[c]
-	if t.every == 0 {
+	t := &s.departures[c]
+	if t.interval == 0 {
 		return time.Duration(places) * s.service / time.Duration(s.cfg.MaxRunning)
 	}
-	next := t.every
+	next := t.interval
 	if t.waiting {
-		next = max(next, min(s.now-t.last, jump*t.every))
+		next = max(next, min(s.now-t.last, maxJump*t.interval))
 	}
-	if n := len(s.queue[Reactive]); c == Proactive && n > 0 && !s.rules.blind && !s.rules.lifts {
+	if n := len(s.queue[Reactive]); c == Proactive && n > 0 && !s.rules.ignoresClass && !s.rules.promotes {
 		next = max(next, min(s.wait(Reactive, n), s.untilAged()))
 	}
-	return next + time.Duration(places-1)*t.every
+	return next + time.Duration(places-1)*t.interval
 }
 
-// untilAged is how long it takes until the first proactive request that waits, or would, has aged.
+// untilAged returns the time until the first proactive request that waits, or one that arrives now,
+// has aged.
 func (s *Scheduler) untilAged() time.Duration {
 	q := s.queue[Proactive]
 	switch {
@@ -70,10 +72,10 @@ func (s *Scheduler) untilAged() time.Duration {
 	return max(0, q[0].progress+s.cfg.Aging-s.now)
 }
 
-// Place is how many requests wait before one that waits, by the order in which they are taken from
-// the queues, and how long it will wait if those of its class are taken as fast as others were
-// lately, or, before that is known, if requests take as long as those before did; 0 where neither
-// is known, or it does not wait.
+// Place returns how many requests leave the queues before a waiting one, and an estimate of how
+// long it will wait: by the recent rate at which requests of its class left, or else by the mean
+// time that requests stay resident. The estimate is 0 if neither is known or the request does not
+// wait.
 func (s *Scheduler) Place(id ID) (ahead int, wait time.Duration) {
 	r := s.byID[id]
 	if r == nil || r.seq != nil {
@@ -89,20 +91,20 @@ func (s *Scheduler) Place(id ID) (ahead int, wait time.Duration) {
 			}
 		}
 	}
-	if s.turns[r.stated].every == 0 {
+	if s.departures[r.stated].interval == 0 {
 		own = ahead
 	}
 	return ahead, s.wait(r.stated, own+1)
 }
 
-// rejectFull refuses r until a place of its queue is free: when one of its class goes on from
-// there. Of several that are refused before that each gets a place of its own, as far as the queue
-// is long.
+// rejectFull refuses r until a place in its queue is free, which is when one of its class departs.
+// Several requests that are refused before that get consecutive places, up to the length of the
+// queue.
 func (s *Scheduler) rejectFull(r *request) {
-	t := &s.turns[r.stated]
+	t := &s.departures[r.stated]
 	t.refused++
 	places := min(t.refused, s.cfg.Queue+1)
-	if t.every == 0 && r.class == Proactive {
+	if t.interval == 0 && r.class == Proactive {
 		places += len(s.queue[Reactive])
 	}
 	s.reject(r.id, QueueFull)

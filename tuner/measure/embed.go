@@ -10,6 +10,7 @@ import (
 	"sandwich/runtime/cost"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/model"
+	"sandwich/runtime/phase"
 )
 
 // EmbedOptions say what Embed measures.
@@ -105,7 +106,7 @@ func shares(t *cost.Table, m *model.Model, rows int, texts float64) map[string]f
 	load := cost.Load{Rows: rows, Heads: max(1, int(texts)), Positions: int(float64(rows) * float64(rows) / texts / 2)}
 	out, all := map[string]float64{}, 0.0
 	for i := range m.Ops {
-		took := t.Op(cost.Prefill, i, load).Seconds()
+		took := t.Op(phase.Prefill, i, load).Seconds()
 		out[m.Ops[i].Kind.String()] += took
 		all += took
 	}

@@ -17,17 +17,15 @@ import (
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/model"
+	"sandwich/runtime/phase"
 	"sandwich/runtime/pool"
 )
 
 const (
-	caseDepth     = 64                    // positions before the one that a sequence decodes
-	sampleLength  = 40 * time.Millisecond // at least: long enough to average over the ticks of the system
-	mostForwards  = 64                    // a sample
-	waitingSpin   = 50 * time.Microsecond
-	prefillPhase  = 0
-	decodePhase   = 1
-	phasesOfAPlan = 2
+	caseDepth    = 64                    // positions before the one that a sequence decodes
+	sampleLength = 40 * time.Millisecond // at least: long enough to average over the ticks of the system
+	mostForwards = 64                    // a sample
+	waitingSpin  = 50 * time.Microsecond
 )
 
 // CaseTest is a row of a gate as the other measurements know tests.
@@ -58,8 +56,8 @@ type TwoPlans struct {
 type onePlan struct {
 	plan   *plans.Plan
 	on     *exec.Assembly
-	phases [phasesOfAPlan]*exec.Executor
-	active [phasesOfAPlan][]int
+	phases [phase.Count]*exec.Executor
+	active [phase.Count][]int
 }
 
 // OpenTwoPlans loads the model once for both plans, or twice where their weights cannot share one
@@ -157,7 +155,7 @@ func (t *TwoPlans) load(ctx context.Context, file *gguf.File, list []*plans.Plan
 
 func (s *onePlan) compile(p *plans.Plan, on *exec.Assembly) (err error) {
 	s.plan, s.on = p, on
-	for i, ph := range []*plans.Phase{prefillPhase: &p.Prefill, decodePhase: &p.Decode} {
+	for i, ph := range []*plans.Phase{phase.Prefill: &p.Prefill, phase.Decode: &p.Decode} {
 		if s.active[i], err = on.Workers.On(ph.PUs); err != nil {
 			return err
 		}
@@ -205,12 +203,12 @@ func (t *TwoPlans) Warm(ctx context.Context, c gate.Case) error {
 // Sample runs a case under the baseline (side 0) or the candidate (1): tokens per second.
 func (t *TwoPlans) Sample(ctx context.Context, side int, c gate.Case) (rate float64, err error) {
 	s := &t.sides[side]
-	run, phase := s.step, decodePhase
+	run, of := s.step, phase.Decode
 	if c.Prefill {
-		run, phase = s.prompt, prefillPhase
+		run, of = s.prompt, phase.Prefill
 	}
 	s.on.Workers.Pool.Lead(func(l *pool.Leader) {
-		if _, err = l.SetActive(s.active[phase]); err != nil {
+		if _, err = l.SetActive(s.active[of]); err != nil {
 			return
 		}
 		var took time.Duration
@@ -256,7 +254,7 @@ func (s *onePlan) prompt(ctx context.Context, l *pool.Leader, n, times int) (too
 			}
 			cache.Cover(seq, pos+rows)
 			b.AddSpan(seq, kvcache.Span{Rows: rows, Pos: pos})
-			if _, err := s.phases[prefillPhase].Run(l, &b, 0, nil); err != nil {
+			if _, err := s.phases[phase.Prefill].Run(l, &b, 0, nil); err != nil {
 				return 0, err
 			}
 			cache.Advance(seq, rows)
@@ -285,7 +283,7 @@ func (s *onePlan) step(ctx context.Context, l *pool.Leader, n, times int) (time.
 		if err := context.Cause(ctx); err != nil {
 			return 0, err
 		}
-		if _, err := s.phases[decodePhase].Run(l, &b, 0, nil); err != nil {
+		if _, err := s.phases[phase.Decode].Run(l, &b, 0, nil); err != nil {
 			return 0, err
 		}
 	}

@@ -11,7 +11,7 @@ import (
 // Options of Replay.
 type Options struct {
 	Sched      sched.Config
-	Switch     time.Duration // cost of the hot switch between the phases
+	Switch     time.Duration // cost of the hot switch between the phases on the cores
 	Sequential bool          // each request comes when the one before has ended
 	MaxTime    time.Duration // of the virtual clock; 0: as long as it takes
 	Pace       Pace          // of the machine, in times since the start of the trace
@@ -60,6 +60,7 @@ func Replay(t Trace, c Cost, o Options) (*Report, error) {
 	}
 	r.sched = s
 	r.driver = sched.NewDriver(s, &r.mu, r, r)
+	r.forwards = make([]forward, len(s.Lanes()))
 	for i, x := range t {
 		r.out[i].Request = x
 	}
@@ -86,9 +87,9 @@ type replay struct {
 	seen   []int // positions before each row of a decode, reused
 	err    error
 
-	forwards [sched.MostLanes]forward // by lane
-	last     sched.ActionKind         // of the forward before
-	any      bool                     // there was one
+	forwards []forward        // by lane
+	last     sched.ActionKind // of the forward before
+	any      bool             // there was one
 	switches int
 	prefills int
 	decodes  int
@@ -165,19 +166,19 @@ func (r *replay) Carry(a *sched.Action) {
 		r.out[a.ID-1].Rejected = true
 		r.live--
 	case sched.Halt:
-		r.halt(a.ID)
+		r.halt(a)
 	}
 }
 
-// halt ends the forward in flight behind the step that runs, if it does not end before.
-func (r *replay) halt(id sched.ID) {
-	r.stop(id, func(at, _ time.Duration) bool { return at > r.now })
+// halt ends the forward in flight on a lane after the current step, if it does not end before.
+func (r *replay) halt(a *sched.Action) {
+	r.stop(a, func(at, _ time.Duration) bool { return at > r.now })
 }
 
-// stop ends the forward in flight where a test of the time at the end of a step and of the next
-// step says so first, if it does not end before.
-func (r *replay) stop(id sched.ID, halts func(at, next time.Duration) bool) {
-	f := &r.forwards[0] // which has the prefills
+// stop ends the forward in flight on the lane of a after the first step for which halts returns
+// true, given the time at its end and the duration of the next step.
+func (r *replay) stop(a *sched.Action, halts func(at, next time.Duration) bool) {
+	f := &r.forwards[a.Lane]
 	at := f.first
 	for i, step := range f.steps {
 		at += step
@@ -185,7 +186,7 @@ func (r *replay) stop(id sched.ID, halts func(at, next time.Duration) bool) {
 			return
 		}
 		if halts(at, f.steps[i+1]) {
-			r.left[id-1], f.end, f.halted = f.usual[i+1:], at, true
+			r.left[a.ID-1], f.end, f.halted = f.usual[i+1:], at, true
 			return
 		}
 	}
@@ -198,7 +199,8 @@ func (r *replay) Begin(a *sched.Action) {
 	if c, ok := r.cost.(opCost); ok && r.any {
 		f.first += c.Between()
 	}
-	if r.any && r.o.Sched.Lanes < 2 && (a.Kind == sched.Decode) != (r.last == sched.Decode) {
+	lane := &r.sched.Lanes()[a.Lane]
+	if r.any && lane.Cores && lane.Serves(r.last.Phase()) && a.Kind.Phase() != r.last.Phase() {
 		f.first += r.o.Switch
 		r.switches++
 	}
@@ -230,13 +232,13 @@ func (r *replay) Begin(a *sched.Action) {
 	}
 	r.forwards[a.Lane] = f
 	if a.Quantum > 0 {
-		r.stop(a.ID, func(at, next time.Duration) bool { return at-r.now+next > a.Quantum })
+		r.stop(a, func(at, next time.Duration) bool { return at-r.now+next > a.Quantum })
 	}
 }
 
-// Run implements sched.Executor: the clock moves to the end of the forward that ends first, and the
-// scheduler hears on the way of who arrives, which may halt it or begin another.
-func (r *replay) Run(*sched.Action) (ended sched.Lane, done bool) {
+// Run implements sched.Executor. It moves the clock to the end of the forward that ends first and
+// posts the requests that arrive before, which may halt it or start another.
+func (r *replay) Run(*sched.Action) (ended sched.LaneID, done bool) {
 	f, lane := r.soonest()
 	for !r.o.Sequential && r.due(f.end) {
 		r.pass(r.out[r.next].At)
@@ -248,11 +250,11 @@ func (r *replay) Run(*sched.Action) (ended sched.Lane, done bool) {
 	return lane, !f.halted
 }
 
-// soonest is the forward in flight that ends first.
-func (r *replay) soonest() (f *forward, lane sched.Lane) {
+// soonest returns the forward in flight that ends first.
+func (r *replay) soonest() (f *forward, lane sched.LaneID) {
 	for i := range r.forwards {
 		if o := &r.forwards[i]; o.flies && (f == nil || o.end < f.end) {
-			f, lane = o, sched.Lane(i)
+			f, lane = o, sched.LaneID(i)
 		}
 	}
 	return f, lane

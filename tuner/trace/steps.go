@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"sandwich/runtime/cost"
+	"sandwich/runtime/phase"
 	"sandwich/runtime/sched"
 )
 
@@ -76,7 +77,7 @@ func (m Measured) PrefillOps(pos, n int, head bool) (ops []time.Duration) {
 		l.Heads = 1
 	}
 	for i := range m.Table.Ops() {
-		ops = append(ops, m.Table.Op(cost.Prefill, i, l))
+		ops = append(ops, m.Table.Op(phase.Prefill, i, l))
 	}
 	return ops
 }
@@ -87,5 +88,5 @@ func (m Measured) Decode(context []int) time.Duration {
 	for _, pos := range context {
 		l.Positions += pos + 1
 	}
-	return m.Table.Forward(cost.Decode, l)
+	return m.Table.Forward(phase.Decode, l)
 }

@@ -5,9 +5,9 @@ import (
 	"sync"
 
 	"sandwich/runtime/api"
-	"sandwich/runtime/cost"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/kvcache"
+	"sandwich/runtime/phase"
 	"sandwich/runtime/sched"
 	"sandwich/tuner/trace"
 )
@@ -100,12 +100,12 @@ func (e *Engine) pace(real *Run) trace.Pace {
 	var samples []trace.Sample
 	for i := range real.Forwards {
 		if f := &real.Forwards[i]; f.Whole {
-			phase := cost.Decode
+			of := phase.Decode
 			if f.Prefill {
-				phase = cost.Prefill
+				of = phase.Prefill
 			}
 			samples = append(samples, trace.Sample{At: f.Began.Sub(real.Began), Took: f.Ended.Sub(f.Began),
-				Usual: table.Forward(phase, f.Load)})
+				Usual: table.Forward(of, f.Load)})
 		}
 	}
 	return trace.NewPace(samples)

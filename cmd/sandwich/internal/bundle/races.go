@@ -11,13 +11,14 @@ import (
 
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
+	"sandwich/runtime/phase"
 	"sandwich/tuner/measure"
 )
 
 // Races shows what was measured on whole forwards, a table a phase, and what that came to.
 func Races(w io.Writer, b *plans.Bundle) error {
-	for _, phase := range []string{"prefill", "decode"} {
-		header, rows := RaceTable(&b.Evidence, phase)
+	for _, p := range phase.All {
+		header, rows := RaceTable(&b.Evidence, p.String())
 		if len(rows) == 0 {
 			continue
 		}
@@ -101,13 +102,13 @@ func Verdict(b *plans.Bundle) string {
 	for _, o := range outcomes {
 		parts = append(parts, outcomeText(o, b.State()))
 	}
-	phases := []string{"prefill", "decode"}
+	phases := phase.All[:]
 	if b.Plan.Model.Pooled() {
 		phases = phases[:1]
 	}
-	for _, phase := range phases {
-		if !slices.ContainsFunc(outcomes, func(o plans.Outcome) bool { return o.Phase == phase }) {
-			parts = append(parts, phase+": default kept, not measured, the budget was over")
+	for _, p := range phases {
+		if !slices.ContainsFunc(outcomes, func(o plans.Outcome) bool { return o.Phase == p.String() }) {
+			parts = append(parts, p.String()+": default kept, not measured, the budget was over")
 		}
 	}
 	text := strings.Join(parts, "; ")

@@ -1,0 +1,95 @@
+package sched
+
+import (
+	"slices"
+	"time"
+)
+
+// land ends the forward in flight on the lane of e. A forward that is done has computed its
+// positions; one that halted has computed none and may be resumed.
+func (s *Scheduler) land(e *Event, done bool) {
+	if int(e.Lane) >= len(s.flights) || !s.flights[e.Lane].active {
+		return
+	}
+	f := &s.flights[e.Lane]
+	f.active = false
+	if !done {
+		s.stats.Stops++
+	}
+	s.policy.landed(s, f, done)
+	halted := !done && f.interruptible && !slices.ContainsFunc(f.reqs, func(r *request) bool { return r.dead })
+	for _, r := range f.reqs {
+		r.inFlight = false
+		if s.blocked != nil && s.blocked.urgency() < r.urgency() {
+			s.blocked = nil // r can be preempted for it from now on
+		}
+		if r.dead {
+			s.release(r)
+			s.spare = append(s.spare, r)
+			continue
+		}
+		if done {
+			n := min(r.rows, r.pending())
+			s.computed(r, n)
+			r.checked = r.rows - n
+		}
+	}
+	if halted {
+		s.suspend(f.reqs, e.Ahead)
+	}
+	f.reqs = f.reqs[:0]
+}
+
+// suspend keeps a halted forward. It can be resumed while all of its requests are resident.
+func (s *Scheduler) suspend(reqs []*request, ahead time.Duration) {
+	s.suspended, reqs[0].ahead = reqs[0], ahead
+	s.held = append(s.held[:0], reqs...)
+	for _, r := range reqs {
+		r.held = true
+	}
+}
+
+func (s *Scheduler) computed(r *request, n int) {
+	at := r.seq.Len()
+	s.stats.RecomputedTokens += int64(max(0, min(r.reached, at+n)-at))
+	r.reached = max(r.reached, at+n)
+	if r.named {
+		s.cache.Append(r.seq, r.tokens[at:at+n])
+	} else {
+		s.cache.Advance(r.seq, n)
+	}
+}
+
+// sampled appends new tokens to a request. All but the last are drafted tokens that the forward has
+// computed; the rest of the draft is dropped, and its positions are overwritten.
+func (s *Scheduler) sampled(now time.Duration, r *request, e *Event) {
+	n := len(e.Tokens)
+	why := TooLong
+	switch {
+	case n == 0 && r.named:
+		why = Invalid
+	case r.known+max(n, 1) <= r.limit:
+		s.extend(r, e.Tokens, e.Draft)
+		r.progress = now
+		return
+	}
+	id := r.id
+	s.leave(r)
+	s.reject(id, why)
+}
+
+func (s *Scheduler) extend(r *request, tokens, draft []int32) {
+	n := max(len(tokens), 1)
+	if r.named {
+		r.tokens = append(r.tokens[:r.known], tokens...)
+	}
+	r.known += n
+	if held := min(n-1, r.checked); held > 0 {
+		s.computed(r, held)
+	}
+	r.checked, r.draft = 0, 0
+	if r.named {
+		r.draft = min(len(draft), r.limit-r.known)
+		r.tokens = append(r.tokens, draft[:r.draft]...)
+	}
+}
