@@ -49,7 +49,7 @@ ifeq ($(HAVE_CC),)
 else
 	CGO_ENABLED=1 $(GO) test -race $(RACE_PACKAGES)
 	CGO_ENABLED=1 $(GO) test -race -run AllReduce ./runtime/allreduce
-	CGO_ENABLED=1 $(GO) test -race -run UnlikeWorkers ./runtime/exec
+	CGO_ENABLED=1 $(GO) test -race -run HeterogeneousWorkers ./runtime/exec
 endif
 
 arm64: ## cross-build, and the kernel tests under qemu-user where it is installed
@@ -88,8 +88,8 @@ histories: ## a million random histories under each policy of the scheduler
 losses: ## ten thousand forwards of one rank and of several whose workers lose their CPUs at random: the same bits
 	$(GO) test -count=1 -run 'TestLostWorkers$$' -timeout 0 -v ./runtime/engine -schedules 10000
 
-divisions: ## ten thousand forwards divided at random among unlike workers: the same bits
-	$(GO) test -count=1 -timeout 0 -run UnlikeWorkers ./runtime/exec -divisions 500
+divisions: ## ten thousand forwards with random divisions among heterogeneous workers: equal bits
+	$(GO) test -count=1 -timeout 0 -run HeterogeneousWorkers ./runtime/exec -divisions 500
 
 soak: ## twelve clients for SOAKTIME: the same answers as alone, and nothing left behind
 	$(GO) test -count=1 -run 'TestSoak$$' -timeout 0 -v ./cmd/sandwich -soak $(SOAKTIME)

@@ -100,7 +100,7 @@ func (t *partition) ready() error {
 
 // room tells whether the weights fit beside those of the default plan.
 func (t *partition) room() error {
-	list, err := exec.Foresee(t.rigSize().options(t.def))
+	list, err := exec.ForecastMemory(t.rigSize().options(t.def))
 	if err != nil {
 		return err
 	}

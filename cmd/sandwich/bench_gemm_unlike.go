@@ -47,7 +47,7 @@ func (f *gemmFlags) unlike(format string) (bool, error) {
 	if err != nil {
 		return false, usageError(fmt.Errorf("--isa: %w", err))
 	}
-	if len(isas.Of) == 0 && !exec.MadeSlow() {
+	if len(isas.Of) == 0 && !exec.Throttled() {
 		return false, nil
 	}
 	switch {

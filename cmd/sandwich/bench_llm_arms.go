@@ -5,13 +5,13 @@ import (
 	"fmt"
 
 	"sandwich/runtime/engine"
-	"sandwich/runtime/exec"
+	"sandwich/runtime/exec/tp"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/session"
 	"sandwich/tuner/measure"
 )
 
-var syncs = map[string]exec.Sync{"a": exec.SyncA, "b": exec.SyncB}
+var syncs = map[string]tp.Sync{"a": tp.SyncA, "b": tp.SyncB}
 
 // chooseArms is the chosen plan, with each way to wait where it has several ranks, and to compare
 // with it the untuned one of one rank.

@@ -151,7 +151,7 @@ func (p *proof) pair(t *testing.T, d *damage, budget time.Duration, row string) 
 		if row == "" {
 			choose, estimate = halves(&rows[i])
 		}
-		if slower := 1 - choose.Estimate(true).Median; slower > most {
+		if slower := 1 - selection.Estimate(true).Median; slower > most {
 			most = slower
 			r := estimate.Estimate(true)
 			worst.Row, worst.Pairs = rows[i].Name, len(estimate.Baseline)

@@ -44,7 +44,7 @@ func memoryOf(p *plans.Plan, sizes session.Sizes, here bool) ([]memoryRow, error
 	if here {
 		o.Least = need // of a smaller memory serve takes less
 	}
-	list, err := exec.Foresee(o)
+	list, err := exec.ForecastMemory(o)
 	if err != nil {
 		return nil, err
 	}

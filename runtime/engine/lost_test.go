@@ -8,6 +8,7 @@ import (
 
 	"sandwich/plans/heuristic"
 	"sandwich/runtime/exec"
+	"sandwich/runtime/exec/tp"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
@@ -223,8 +224,8 @@ func haltingForward(t *testing.T, line *Line, tokens []int32, round int) (halts 
 // forward is made of are taken back.
 func TestWhatIsWaitedFor(t *testing.T) {
 	skipUnderRace(t)
-	testSync = exec.SyncA // a forward of ranks may halt behind every op, too
-	defer func() { testSync = exec.SyncB }()
+	testSync = tp.SyncA // a forward of ranks may halt behind every op, too
+	defer func() { testSync = tp.SyncB }()
 	for _, ranks := range [][]int{{2}, {1, 1}} {
 		c := lostCase{"qwen3", "1:0%:1ms", ranks}
 		t.Run(c.name(), func(t *testing.T) { checkWaits(t, &c) })

@@ -14,6 +14,7 @@ import (
 	"sandwich/plans/heuristic"
 	"sandwich/profiles"
 	"sandwich/runtime/exec"
+	"sandwich/runtime/exec/tp"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
 	"sandwich/runtime/pool"
@@ -185,7 +186,7 @@ func openTestRunnerContext(t testing.TB, file *gguf.File, o heuristic.Options, c
 }
 
 // testSync is how the ranks of openTestRunner wait for each other.
-var testSync = exec.SyncB
+var testSync = tp.SyncB
 
 // planFor is the default plan of this host for a model.
 func planFor(t testing.TB, file *gguf.File, o heuristic.Options) (*plans.Plan, error) {

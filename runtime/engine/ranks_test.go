@@ -14,6 +14,7 @@ import (
 	"sandwich/plans/heuristic"
 	"sandwich/runtime/api"
 	"sandwich/runtime/exec"
+	"sandwich/runtime/exec/tp"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
 	"sandwich/runtime/pool"
@@ -92,14 +93,14 @@ func TestRanksBitEqual(t *testing.T) {
 		kv   string
 	}{{"qwen3", gguf.F32, "f32"}, {"qwen3", gguf.Q8_0, ""}, {"qwen3", gguf.Q4_0, "q8_0"}, {"qwen2", gguf.BF16, ""},
 		{"qwen3moe", gguf.F32, ""}, {"qwen3moe", gguf.Q8_0, ""}} {
-		for _, tp := range []int{2, 3} {
-			t.Run(fmt.Sprintf("%s/%s/%d", c.arch, c.typ, tp), func(t *testing.T) {
+		for _, n := range []int{2, 3} {
+			t.Run(fmt.Sprintf("%s/%s/%d", c.arch, c.typ, n), func(t *testing.T) {
 				file := smallModel(t, c.arch, c.typ)
-				one := heuristic.Options{KV: c.kv, Service: crews(slices.Repeat([]int{1}, tp)...)}
+				one := heuristic.Options{KV: c.kv, Service: crews(slices.Repeat([]int{1}, n)...)}
 				want := logitsAlone(t, file, one, 512)
 				same(t, "chunk 7", want, logitsAlone(t, file, one, 7))
 				two := one
-				two.Service = crews(slices.Repeat([]int{2}, tp)...)
+				two.Service = crews(slices.Repeat([]int{2}, n)...)
 				same(t, "two workers a rank", want, logitsAlone(t, file, two, 64))
 				same(t, "batch of 8", want, logitsInBatch(t, file, two, 8))
 				narrow := two
@@ -112,8 +113,8 @@ func TestRanksBitEqual(t *testing.T) {
 				}
 				two.Service = &fewer
 				same(t, "hot switch", want, logitsAlone(t, file, two, 100))
-				testSync = exec.SyncA
-				defer func() { testSync = exec.SyncB }()
+				testSync = tp.SyncA
+				defer func() { testSync = tp.SyncB }()
 				same(t, "barrier of all after each op", want, logitsAlone(t, file, two, 64))
 			})
 		}

@@ -55,7 +55,7 @@ type phaseTeam struct {
 // without a schedule.
 func Open(ctx context.Context, o RunnerOptions) (*Runner, error) {
 	if o.Beside != nil {
-		o.Options.Beside = o.Beside.assembly
+		o.Options.SharedWeights = o.Beside.assembly
 	}
 	a, err := exec.Open(ctx, o.Options)
 	if err != nil {
@@ -116,7 +116,7 @@ func (r *Runner) Forward(l *pool.Leader, b *kvcache.Batch, from int, gate exec.G
 	p := &r.phases[1]
 	if b.Prefill {
 		p = &r.phases[0]
-		p.executor.Expect(r.phases[1].executor)
+		p.executor.Prewarm(r.phases[1].executor)
 	}
 	if _, err := l.SetActive(p.active); err != nil {
 		return from, err
@@ -131,7 +131,7 @@ func (r *Runner) Forward(l *pool.Leader, b *kvcache.Batch, from int, gate exec.G
 func (r *Runner) Cut(steps []uint16) { r.sets[r.use].Cut(steps) }
 
 // meets says whether a prefill can halt behind op i where nothing is cut.
-func (r *Runner) meets(i int) bool { return r.phases[0].executor.Meets(i) }
+func (r *Runner) meets(i int) bool { return r.phases[0].executor.HaltsAfter(i) }
 
 // Use names the set of activations of the following forwards: the first one, or any of them
 // after Reserve.

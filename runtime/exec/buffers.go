@@ -7,60 +7,54 @@ import (
 
 	"sandwich/microkernel"
 	"sandwich/plans"
+	"sandwich/runtime/exec/attention"
+	"sandwich/runtime/exec/internal/raw"
+	"sandwich/runtime/exec/load"
+	"sandwich/runtime/exec/moe"
+	"sandwich/runtime/exec/tp"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/model"
 )
 
 // Buffers are the activations of one forward: a row per token, off the Go heap, allocated once.
-// Prefill and decode share them, since a forward is one or the other. Rows are strided so that
-// equal columns of neighbouring rows do not fall into one cache set.
+// Prefill and decode share them, since a forward is one or the other. Strides keep equal columns of
+// adjacent rows out of one cache set.
 type Buffers struct {
-	ranks     []rankBuffers
-	rotations unsafe.Pointer // [ropes][rows][turned]float32: cosines, then sines, of each row's position
-	turned    int            // the most dimensions of a head that rotate
-	routes    routes
-	cuts      []uint16 // of each op of the forward on them; empty: none is cut
+	ranks     []tp.Activations
+	memory    []*mem.Buffer // by rank
+	angles    attention.Angles
+	routes    moe.Routes
+	steps     []uint16 // of each op of the forward on them; empty: every op has one step
 	rows      int
 	logitRows int
 }
 
-// rankBuffers are the activations as one rank sees them: its own, and views of those that all
-// share, which are in the first rank's memory.
-type rankBuffers struct {
-	memory  *mem.Buffer
-	base    [model.NumBufs]unsafe.Pointer
-	stride  [model.NumBufs]int // float32 elements between rows
-	rounded [paths]roundedRows
-}
-
-// shared tells which buffers all ranks read, and write in turn: what is as wide as the model.
-// BufLogits is shared too, each rank writing its own columns.
+// shared reports whether all ranks read a buffer, and write it one after the other: those that are
+// as wide as the model. BufLogits is shared too; each rank writes its own columns.
 func shared(b model.Buf) bool {
 	return b == model.BufX || b == model.BufH || b == model.BufRouter || b == model.BufLogits
 }
 
-const cacheLine = 64
-
-// bufferLayout is where each buffer of a rank begins in one piece of memory.
+// bufferLayout has the offset of each buffer of a rank in one piece of memory.
 type bufferLayout struct {
-	offset        [model.NumBufs]int
-	stride        [model.NumBufs]int
-	rotations     int
-	rounded       [paths]int
-	roundedStride [paths]int
-	routes        int
-	total         int
+	offset          [model.NumBufs]int
+	stride          [model.NumBufs]int
+	angles          int
+	quantized       [tp.Paths]int
+	quantizedStride [tp.Paths]int
+	routes          int
+	total           int
 }
 
 func (l *bufferLayout) reserve(bytes int) int {
 	at := l.total
-	l.total += (bytes + cacheLine - 1) / cacheLine * cacheLine
+	l.total += (bytes + raw.CacheLine - 1) / raw.CacheLine * raw.CacheLine
 	return at
 }
 
-// layOut places a rank's buffers; those that are shared have room with the first rank only.
-func (p *shard) layOut(rows, logitRows int, k roundedK) (l bufferLayout) {
-	m := p.model
+// layOut places the buffers of a rank. Only the first rank has memory for shared ones.
+func layOut(p *tp.Shard, rows, logitRows int, k tp.QuantizedK) (l bufferLayout) {
+	m := p.Model
 	most := rows // of any buffer that a product reads
 	for i := range model.NumBufs {
 		l.stride[i] = mem.RowStride(m.Width(i))
@@ -69,110 +63,138 @@ func (p *shard) layOut(rows, logitRows int, k roundedK) (l bufferLayout) {
 		if i == model.BufLogits {
 			n = logitRows
 		}
-		if p.first || !shared(i) {
+		if p.First || !shared(i) {
 			l.offset[i] = l.reserve(4 * n * l.stride[i])
 		}
 	}
-	if p.first {
-		l.rotations = l.reserve(4 * len(m.Ropes()) * rows * mostTurned(m))
-		l.routes = l.reserve(routeBytes(m.Experts, rows))
+	if p.First {
+		l.angles = l.reserve(attention.AngleBytes(m, rows))
+		l.routes = l.reserve(moe.Bytes(m.Experts, rows))
 	}
 	for c, longest := range k {
 		if longest > 0 {
-			l.roundedStride[c] = RoundedRowBytes(microkernel.Compute(c), longest)
-			l.rounded[c] = l.reserve(most * l.roundedStride[c])
+			l.quantizedStride[c] = tp.QuantizedRowBytes(microkernel.Compute(c), longest)
+			l.quantized[c] = l.reserve(most * l.quantizedStride[c])
 		}
 	}
 	return l
 }
 
-// bufferBytes is what newBuffers will allocate at most under a plan.
-func (p *Shards) bufferBytes(plan *plans.Plan, rows, logitRows int) (total int64) {
-	var k roundedK
+// bufferBytes returns the most memory that newBuffers allocates under a plan.
+func bufferBytes(p *tp.Shards, plan *plans.Plan, rows, logitRows int) (total int64) {
+	var k tp.QuantizedK
 	for i := range p.Whole.Weights {
 		w := &p.Whole.Weights[i]
-		if c, err := computeOf(plan, w); err == nil {
-			k.count(c, w.K)
+		if c, err := load.PathOf(plan, w); err == nil {
+			k.Add(c, w.K)
 		}
 	}
-	k.countHeads(p.Whole, func(i int) []microkernel.Compute {
-		c, _ := computeOf(plan, &p.Whole.Weights[i])
+	k.AddHeads(p.Whole, func(i int) []microkernel.Compute {
+		c, _ := load.PathOf(plan, &p.Whole.Weights[i])
 		return []microkernel.Compute{c}
 	})
-	for r := range p.list {
-		total += int64(p.list[r].layOut(rows, logitRows, k).total)
+	for r := range p.List {
+		total += int64(layOut(&p.List[r], rows, logitRows, k).total)
 	}
 	return total
 }
 
-// newBuffers allocates activations for forwards of at most rows tokens of which at most logitRows
-// want logits, each rank's on its node. k is the longest rows that weights read in rounded form.
-func newBuffers(p *Shards, rows, logitRows int, k roundedK) (*Buffers, error) {
-	b := &Buffers{rows: rows, logitRows: logitRows, turned: mostTurned(p.Whole)}
-	for r := range p.list {
-		shard := &p.list[r]
-		l := shard.layOut(rows, logitRows, k)
-		memory, err := mem.Alloc(l.total, mem.Options{Node: shard.node, Huge: true})
+// newBuffers allocates activations for forwards of at most rows tokens, of which at most logitRows
+// want logits, on the node of each rank. k has the longest rows that weights read in quantized
+// form.
+func newBuffers(p *tp.Shards, rows, logitRows int, k tp.QuantizedK) (*Buffers, error) {
+	b := &Buffers{rows: rows, logitRows: logitRows}
+	for r := range p.List {
+		shard := &p.List[r]
+		l := layOut(shard, rows, logitRows, k)
+		memory, err := mem.Alloc(l.total, mem.Options{Node: shard.Node, Huge: true})
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("activations of %d rows: %w", rows, err), b.Free())
 		}
 		at := func(off int) unsafe.Pointer { return unsafe.Add(memory.Pointer(), off) }
-		own := rankBuffers{memory: memory, stride: l.stride}
-		for c := range own.rounded {
-			own.rounded[c] = roundedRows{compute: microkernel.Compute(c), base: at(l.rounded[c]),
-				stride: l.roundedStride[c]}
+		own := tp.Activations{Stride: l.stride}
+		for c := range own.Quantized {
+			own.Quantized[c] = tp.QuantizedRows{Compute: microkernel.Compute(c), Base: at(l.quantized[c]),
+				Stride: l.quantizedStride[c]}
 		}
 		for i := range model.NumBufs {
-			own.base[i] = at(l.offset[i])
+			own.Base[i] = at(l.offset[i])
 			if r > 0 && shared(i) {
-				own.base[i], own.stride[i] = b.ranks[0].base[i], b.ranks[0].stride[i]
+				own.Base[i], own.Stride[i] = b.ranks[0].Base[i], b.ranks[0].Stride[i]
 			}
 		}
-		own.base[model.BufLogits] = unsafe.Add(own.base[model.BufLogits], 4*shard.share.Vocab.Lo)
-		if shard.first {
-			b.rotations = at(l.rotations)
-			b.routes = newRoutes(p.Whole.Experts, rows, at(l.routes))
+		own.Base[model.BufLogits] = unsafe.Add(own.Base[model.BufLogits], 4*shard.Share.Vocab.Lo)
+		if shard.First {
+			b.angles = attention.NewAngles(p.Whole, rows, at(l.angles))
+			b.routes = moe.New(p.Whole.Experts, rows, at(l.routes))
 		}
-		b.ranks = append(b.ranks, own)
+		b.ranks, b.memory = append(b.ranks, own), append(b.memory, memory)
 	}
 	return b, nil
 }
 
-// Free returns the memory; no forward may run then or afterwards.
+// Free releases the memory. No forward may run then or later.
 func (b *Buffers) Free() (err error) {
-	for i := range b.ranks {
-		err = errors.Join(err, b.ranks[i].memory.Free())
+	for _, m := range b.memory {
+		err = errors.Join(err, m.Free())
 	}
 	return err
 }
 
-// Bytes is the size of all activations.
+// Bytes returns the size of all activations.
 func (b *Buffers) Bytes() (total int) {
-	for i := range b.ranks {
-		total += b.ranks[i].memory.Len()
+	for _, m := range b.memory {
+		total += m.Len()
 	}
 	return total
 }
 
-// row points at the first element of a row.
-func (b *rankBuffers) row(buf model.Buf, r int) *float32 {
-	return (*float32)(unsafe.Add(b.base[buf], 4*r*b.stride[buf]))
-}
+// Memory returns the buffer of a rank.
+func (b *Buffers) Memory(rank int) *mem.Buffer { return b.memory[rank] }
 
-// rowsOf is a buffer as rows.
-func (b *rankBuffers) rowsOf(buf model.Buf) Rows { return Rows{(*float32)(b.base[buf]), b.stride[buf]} }
+// Cut divides op i of the next forward on these buffers into steps[i] steps; 0 and 1 leave it
+// whole, and nil all ops. A halted forward keeps its steps with its activations. Only ops for which
+// Cuttable is true are divided. Inside a parallel subgraph all ranks wait for each other after
+// every step of an op with an entry above 0, so that the forward may halt there.
+func (b *Buffers) Cut(steps []uint16) { b.steps = append(b.steps[:0], steps...) }
 
-// rotation points at the cosines and sines of a row's position, by one of the model's ropes.
-func (b *Buffers) rotation(rope, r int) *float32 {
-	return (*float32)(unsafe.Add(b.rotations, 4*(rope*b.rows+r)*b.turned))
-}
+// joint reports whether all ranks wait for each other after each step of op i because of Cut.
+func (b *Buffers) joint(i int) bool { return i < len(b.steps) && b.steps[i] > 0 }
 
-// mostTurned is the most dimensions of a head that a model's ropes turn.
-func mostTurned(m *model.Model) (most int) {
-	for _, r := range m.Ropes() {
-		most = max(most, r.Dim)
+// stepsOf returns the number of steps of op i.
+func (b *Buffers) stepsOf(i int) int {
+	if i >= len(b.steps) {
+		return 1
 	}
-	return most
+	return max(1, int(b.steps[i]))
 }
 
-func addElems(p *float32, n int) *float32 { return (*float32)(unsafe.Add(unsafe.Pointer(p), 4*n)) }
+// position is a step of an op in the list of all steps.
+type position struct {
+	op   int
+	step tp.Step
+}
+
+// locate returns the position of step number index.
+func (b *Buffers) locate(index int) (p position) {
+	for index >= b.stepsOf(p.op) {
+		index -= b.stepsOf(p.op)
+		p.op++
+	}
+	p.step = tp.Step{Index: index, Count: b.stepsOf(p.op)}
+	return p
+}
+
+// after returns the position of the next step.
+func (b *Buffers) after(p position) position {
+	if !p.step.Last() {
+		return position{p.op, tp.Step{Index: p.step.Index + 1, Count: p.step.Count}}
+	}
+	return position{p.op + 1, tp.Step{Count: b.stepsOf(p.op + 1)}}
+}
+
+// Cuttable reports whether an op can be divided into steps.
+func Cuttable(op *model.Op) bool {
+	return op.Kind == model.OpMatMul || op.Kind == model.OpAttention || op.Kind == model.OpExperts ||
+		op.Kind == model.OpDelta
+}

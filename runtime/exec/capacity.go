@@ -8,19 +8,21 @@ import (
 	"strings"
 
 	"sandwich/microkernel"
+	"sandwich/runtime/exec/load"
+	"sandwich/runtime/exec/tp"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/model"
 )
 
-// spareMemory is the part of the free memory (one in this many) that is left to page tables, the Go
-// heap and everybody else: the kernel ends whoever takes it all.
+// spareMemory is the part of the free memory, one in so many, that is left to page tables, the Go
+// heap and other processes. The kernel kills a process that uses all of it.
 const spareMemory = 16
 
-// lower is the remedy in the words of the verbs that serve, of tune and of what measures.
+// lower is the remedy for too little memory, by the flags of serving, tune and bench.
 const lower = "lower --ctx or --parallel (of tune: --seq-max or --batch-max; of bench llm: -p, -n, --depth or --batch)"
 
-// rows is the most rows of a forward: those of a chunk, or of any text that has to be read at once.
+// rows returns the most rows of a forward: those of a chunk, or of any text that is read at once.
 func (o *Options) rows(m *model.Model) int {
 	rows := max(o.Plan.Chunk, o.LogitRows)
 	if m.AtOnce() {
@@ -29,28 +31,27 @@ func (o *Options) rows(m *model.Model) int {
 	return rows
 }
 
-// stores chooses the stores of the KV cache: of so many blocks as Blocks says, or of as many, at
-// least Least, as take half of the free memory.
-func (o *Options) stores(s *Shards) (blocks int, specs []kvcache.Spec) {
-	of := func(blocks int) []kvcache.Spec { return s.Layers.sizes(blocks, o) }
+// stores chooses the stores of the KV cache: with Blocks, or with as many blocks, at least Least,
+// as take half of the free memory.
+func (o *Options) stores(s *tp.Shards) (blocks int, specs []kvcache.Spec) {
+	of := func(blocks int) []kvcache.Spec { return storeSizes(&s.Layers, blocks, o) }
 	blocks = o.Blocks
-	if free, most := mem.Available(), min(o.Blocks, s.addressable(o.Plan.KV)); free > 0 && o.Least > 0 &&
+	if free, most := mem.Available(), min(o.Blocks, addressable(s, o.Plan.KV)); free > 0 && o.Least > 0 &&
 		o.Least < most {
 		more := sort.Search(most-o.Least, func(i int) bool {
-			return s.kvBytes(o.Plan.KV, of(o.Least+i+1)) > free/2
+			return s.KVBytes(o.Plan.KV, of(o.Least+i+1)) > free/2
 		})
 		blocks = o.Least + more
 	}
 	return blocks, of(blocks)
 }
 
-// statesEach is how many copies of states there is room for, for each sequence that may be there,
-// where nobody says otherwise; where blocks are bounded by the free memory, so are they, to one
-// part in stateShare of it.
+// Default number of checkpoints of states: statesEach for each sequence. If the free memory bounds
+// blocks, checkpoints take at most one part in stateShare of it.
 const statesEach, stateShare = 4, 8
 
-// sizes are the stores for so many blocks of all sequences, and for copies of states.
-func (l *Layers) sizes(blocks int, o *Options) []kvcache.Spec {
+// storeSizes returns the stores for so many blocks of all sequences, with checkpoints of states.
+func storeSizes(l *tp.Layers, blocks int, o *Options) []kvcache.Spec {
 	sequences := max(1, o.Sequences)
 	specs := kvcache.Sizes(l.Kinds, blocks, sequences, max(o.Plan.Chunk, o.LogitRows))
 	if l.State == 0 || o.StateBytes < 0 {
@@ -63,11 +64,11 @@ func (l *Layers) sizes(blocks int, o *Options) []kvcache.Spec {
 			copies = min(copies, free/stateShare/l.State)
 		}
 	}
-	specs[l.stateStore()].Blocks += int(min(copies, math.MaxInt32))
+	specs[l.StateStore()].Blocks += int(min(copies, math.MaxInt32))
 	return specs
 }
 
-// Copies is how many copies of states there is room for beside those of the sequences.
+// Copies returns the number of checkpoints of states that fit the memory.
 func (a *Assembly) Copies() (n int) {
 	for _, s := range a.Stores {
 		if s.States > 0 {
@@ -77,21 +78,22 @@ func (a *Assembly) Copies() (n int) {
 	return n
 }
 
-// addressable is how many blocks of all layers have sizes that can be counted.
-func (p *Shards) addressable(elem microkernel.KVType) int {
-	perBlock := p.kvBytes(elem, kvcache.Sizes(p.Layers.Kinds, 1, 1, 1))
+// addressable returns the largest number of blocks whose size fits an integer.
+func addressable(p *tp.Shards, elem microkernel.KVType) int {
+	perBlock := p.KVBytes(elem, kvcache.Sizes(p.Layers.Kinds, 1, 1, 1))
 	return int(math.MaxInt64 / 4 / max(1, perBlock))
 }
 
-// checkMemory says before loading when the model and its cache cannot fit, with the numbers.
+// checkMemory refuses a model whose weights, cache and activations do not fit the free memory,
+// before loading.
 func (a *Assembly) checkMemory(blocks int) error {
-	if blocks < 1 || blocks > a.Shards.addressable(a.Plan.KV) || a.logits > 1<<30 {
+	if blocks < 1 || blocks > addressable(a.Shards, a.Plan.KV) || a.logits > 1<<30 {
 		return fmt.Errorf("a KV cache of %d blocks and %d rows of logits are sizes that no machine has: %s",
 			blocks, a.logits, lower)
 	}
-	cache := a.Shards.kvBytes(a.Plan.KV, a.Stores)
-	weights := a.Shards.PackedBytes()
-	activations := a.Shards.bufferBytes(a.Plan, a.rows, a.logits)
+	cache := a.Shards.KVBytes(a.Plan.KV, a.Stores)
+	weights := load.PackedBytes(a.Shards)
+	activations := bufferBytes(a.Shards, a.Plan, a.rows, a.logits)
 	free := mem.Available()
 	free -= free / spareMemory
 	remedy := lower
@@ -107,24 +109,24 @@ func (a *Assembly) checkMemory(blocks int) error {
 	return nil
 }
 
-// MemoryOf is what a model of one rank takes, and why divideModel would refuse it.
+// MemoryOf returns the memory of a model with one rank, and the reasons why Open would refuse it.
 func MemoryOf(m *model.Model) (out model.Memory, refused []error) {
-	own := shard{model: m, first: true}
-	out.Packed = own.packedBytes()
-	layers, err := layersOf(m)
+	own := tp.Shard{Model: m, First: true}
+	out.Packed = load.ShardBytes(&own)
+	layers, err := tp.LayersOf(m)
 	if err != nil {
 		return out, append(refused, err)
 	}
-	refused = allLacking(m)
+	refused = unsupported(m)
 	for layer := range layers.Of {
-		if err := layers.layoutOf(layer, microkernel.KVF16).Check(); layers.keeps(layer) && err != nil {
+		if err := layers.LayoutOf(layer, microkernel.KVF16).Check(); layers.Keeps(layer) && err != nil {
 			return out, append(refused, fmt.Errorf("layer %d: %w", layer, err))
 		}
 	}
 	for i, k := range layers.Kinds {
 		sizes := make([]kvcache.Spec, len(layers.Kinds))
 		sizes[i].Blocks = 1
-		switch block := layers.bytes(microkernel.KVF16, sizes); {
+		switch block := layers.Bytes(microkernel.KVF16, sizes); {
 		case k == kvcache.Recurrent{}:
 			out.State = block
 		case k.Most() == kvcache.All:

@@ -1,88 +1,138 @@
 package exec
 
 import (
-	"fmt"
-	"maps"
-	"slices"
+	"cmp"
+	"errors"
+	"math"
+	"time"
+	"unsafe"
 
-	"sandwich/plans"
+	"sandwich/runtime/allreduce"
+	"sandwich/runtime/exec/attention"
+	"sandwich/runtime/exec/gemm"
+	"sandwich/runtime/exec/rowwise"
+	"sandwich/runtime/exec/state"
+	"sandwich/runtime/exec/tp"
+	"sandwich/runtime/mem"
 )
 
-// compile prepares every rank. Fields of one shape share their products.
-func (e *Executor) compile(c executorConfig) error {
-	kind := kindOfAttention(e.model, &c.Shards.Layers)
-	kind.Dot = c.Attend
-	byKey := make([]map[plans.WeightKey]*phaseGemm, len(e.classes))
-	for i := range byKey {
-		byKey[i] = map[plans.WeightKey]*phaseGemm{}
+// newExecutor compiles the schedules of a phase for every weight of the model. It is an error if
+// the plan has none for a weight, or names a kernel that this host cannot build.
+func newExecutor(c executorConfig) (*Executor, error) {
+	m := c.Shards.Whole
+	context := cmp.Or(c.Context, m.Dims.Context)
+	e := &Executor{
+		model: m, layers: &c.Shards.Layers, ops: tp.Ops(c.Shards.List[0].Model, c.Shards.Ranks(), c.Sync),
+		ranks: make([]rank, c.Shards.Ranks()), groups: c.Workers.groups, bufs: c.Buffers, kv: c.KV, states: c.States,
+		kinds: c.Workers.kinds, workers: c.Workers.Pool, began: make([]time.Time, c.Workers.Pool.Size()),
+		positions: math.MaxInt, vocab: m.Dims.Vocab,
 	}
+	e.body, e.asking = e.walk, e.askNext
+	if m.Learned() {
+		e.positions = m.Dims.Context
+	}
+	e.attention = attention.NewOps(m, e.layers, context)
+	e.rowwise = rowwise.NewOps(m, c.Weights, e.attention.Ropes, c.Buffers.rows)
+	e.state = state.NewOps(m, c.States)
+	if err := c.Workers.Kernels.BuildPhase(c.Phase); err != nil {
+		return nil, err
+	}
+	if err := e.compileRanks(c); err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	if err := e.allocateScratch(c.Shards, c.Workers.Pool.PUs()); err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	if e.groups != nil {
+		e.compileGathers()
+	}
+	return e, nil
+}
+
+// compileRanks compiles products and attention of every rank.
+func (e *Executor) compileRanks(c executorConfig) error {
+	shape := attention.ShapeOf(e.model, e.layers)
+	shape.Dot = c.Attention
+	var weights []*gemm.Weights
 	for r := range e.ranks {
-		own, shard := &e.ranks[r], &c.Shards.list[r]
-		own.shard, own.weights, own.kv = shard, &c.Weights.ranks[r], c.KV[r]
-		own.chunks.List, own.rounded.List = uint8(r), uint8(r)
+		own, shard := &e.ranks[r], &c.Shards.List[r]
+		own.shard, own.counters = shard, tp.NewCounters(r)
+		weights = append(weights, c.Weights.Of(r))
 		var err error
-		if own.attend, err = NewAttention(isasOf(e.classes), own.kv, kind, c.Workers.Pool.Size(),
+		if own.attention, err = attention.New(isasOf(e.kinds), c.KV[r], shape, c.Workers.Pool.Size(),
 			c.team()); err != nil {
 			return err
 		}
-		own.attend.chunks.List = uint8(r)
-		if e.groups != nil { // of models whose layers are all alike
-			own.attend.leave(shard.share.Heads.Lo-shard.share.KVHeads.Lo*kind.Groups[0], shard.share.Heads.Len())
-		}
-		own.others = make([][]*phaseGemm, len(e.classes)-1)
-		for i := range e.classes {
-			gemms, err := e.compileClass(c, r, &e.classes[i], byKey[i])
-			if err != nil {
-				return err
-			}
-			if i == 0 {
-				own.gemms = gemms
-			} else {
-				own.others[i-1] = gemms
-			}
+		if e.groups != nil { // of models with equal layers
+			own.attention.ForRank(r, shard.Share.Heads.Lo-shard.Share.KVHeads.Lo*shape.Groups[0],
+				shard.Share.Heads.Len())
 		}
 	}
-	if c.Workers.unlike {
-		e.pacer = newPacer(len(byKey[0]), len(e.model.Ops), c.Workers.Pool.Classes())
-		for r := range e.ranks {
-			e.ranks[r].shareOut(len(e.classes), c.Workers.Pool.Size())
-		}
-		for i, key := range slices.SortedFunc(maps.Keys(byKey[0]), plans.WeightKey.Compare) {
-			for class := range byKey {
-				byKey[class][key].meter = i
-			}
-		}
+	products, throughput, err := gemm.Compile(e.kinds, c.Phase, c.Shards.List, weights, c.Workers.heterogeneous,
+		c.Workers.Pool.Classes())
+	if err != nil {
+		return err
+	}
+	e.throughput = throughput
+	for r := range e.ranks {
+		e.ranks[r].products = products[r]
 	}
 	return nil
 }
 
-// compileClass is the products of a rank as a class of workers runs them.
-func (e *Executor) compileClass(c executorConfig, r int, of *class, byKey map[plans.WeightKey]*phaseGemm) (
-	[]*phaseGemm, error) {
-	own, shard := &e.ranks[r], &c.Shards.list[r]
-	gemms := make([]*phaseGemm, len(shard.model.Weights))
-	for i, w := range shard.model.Weights {
-		if !shard.holds(i) {
-			continue
+// compileGathers prepares the sums over the ranks.
+func (e *Executor) compileGathers() {
+	e.partials = allreduce.Job{Width: e.model.Dims.Hidden, Partials: make([]allreduce.Matrix, len(e.ranks))}
+	e.after = make([]func(row0, row1 int), len(e.ops))
+	vec := e.kinds[0].Kernels.Vec
+	for i := range e.ops {
+		if op := &e.model.Ops[i]; e.ops[i].Mode == tp.Gather {
+			e.after[i] = func(row0, row1 int) { e.rowwise.AddSummed(vec, op, row0, row1) }
 		}
-		key := plans.WeightKey{N: w.N, K: w.K, Type: w.Tensor.Type.String()}
-		if byKey[key] == nil {
-			g, err := newPhaseGemm(of, c.Phase, key, own.weights.At(i).Compute)
-			if err != nil {
-				return nil, fmt.Errorf("weight %s (%s): %w", w.Role, w.Tensor.Name, err)
-			}
-			byKey[key] = g
-		}
-		gemms[i] = byKey[key]
 	}
-	return gemms, nil
 }
 
-// team is how many workers share the work of a rank in this phase.
+// team returns how many workers share the work of a rank in the phase.
 func (c *executorConfig) team() int {
 	active := c.Workers.Pool.Size()
 	if n := len(c.Phase.PUs); n > 0 {
 		active = min(active, n)
 	}
 	return max(1, active/c.Shards.Ranks())
+}
+
+// allocateScratch gives each worker its memory, on the node of its rank.
+func (e *Executor) allocateScratch(p *tp.Shards, pus []int) error {
+	const page = 4096
+	work, private := 0, 0
+	for r := range e.ranks {
+		own := &e.ranks[r]
+		m := own.shard.Model
+		work = max(work, own.products.ScratchBytes(e.bufs.rows), state.ScratchBytes(m), rowwise.ScratchBytes(m))
+		private = max(private, own.products.PrivateBytes(e.bufs.rows), attention.PrivateBytes(m),
+			rowwise.PrivateBytes(m))
+	}
+	work = work/page*page + page
+	private = (private + page - 1) / page * page
+	each := work + private
+	e.scratch = make([]tp.Scratch, len(pus))
+	for r := range e.ranks {
+		var workers []int
+		for index, pu := range pus {
+			if p.RankOf(pu) == r {
+				workers = append(workers, index)
+			}
+		}
+		memory, err := mem.Alloc(each*len(workers), mem.Options{Node: p.List[r].Node, Huge: true,
+			Touch: p.List[r].Node != mem.AnyNode})
+		if err != nil {
+			return err
+		}
+		e.memory = append(e.memory, memory)
+		for i, index := range workers {
+			e.scratch[index] = tp.Scratch{Work: unsafe.Add(memory.Pointer(), i*each),
+				Private: unsafe.Add(memory.Pointer(), i*each+work), PrivateBytes: private}
+		}
+	}
+	return nil
 }

@@ -1,249 +1,165 @@
 package exec
 
 import (
-	"cmp"
 	"errors"
-	"fmt"
-	"math"
-	"slices"
-	"sync/atomic"
 	"time"
 	"unsafe"
 
 	"sandwich/microkernel"
 	"sandwich/plans"
 	"sandwich/runtime/allreduce"
+	"sandwich/runtime/exec/attention"
+	"sandwich/runtime/exec/gemm"
+	"sandwich/runtime/exec/load"
+	"sandwich/runtime/exec/rowwise"
+	"sandwich/runtime/exec/state"
+	"sandwich/runtime/exec/tp"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/model"
 	"sandwich/runtime/pool"
 )
 
-// executorConfig is what an Executor works on. Two executors, one a phase, share everything but the
-// phase.
+// executorConfig is what an Executor works on. The executors of both phases share everything except
+// the phase.
 type executorConfig struct {
-	Shards  *Shards
-	Weights *Weights
-	KV      KVStores
-	States  *States // nil where no layer has one
-	Buffers *Buffers
-	Workers *Workers // that will run it
-	Sync    Sync
-	Phase   *plans.Phase
-	Attend  microkernel.AttentionDot
-	Context int // positions that a sequence may have; 0: what the model was trained for
+	Shards    *tp.Shards
+	Weights   *load.Weights
+	KV        attention.KVStores
+	States    *state.States // nil if no layer has a state
+	Buffers   *Buffers
+	Workers   *Workers
+	Sync      tp.Sync
+	Phase     *plans.Phase
+	Attention microkernel.AttentionDot
+	Context   int // positions of a sequence; 0: the context of the model
 }
 
-// Executor runs forwards of one phase under its plan: every active worker of the pool walks the op
-// list, takes chunks of each op and meets the others at a barrier after it. Nothing is allocated by
-// Run. One Run at a time over the same Buffers.
+// Executor runs forwards of one phase under its plan. Run allocates nothing. Only one Run may be in
+// progress on the same Buffers.
 type Executor struct {
-	model     *model.Model
-	layers    Layers
-	steps     []step // of model.Ops
-	embedding *embedding
-	inputs    *embedding // of each layer's own inputs
-	ranks     []rank
-	groups    *Groups // nil with one rank
-	bufs      *Buffers
-	states    *States          // nil where no layer has one
-	taps      [][]float32      // of convolutions, by op: [taps][channels]
-	vec       *microkernel.Vec // of the main class, for what no single worker does
-	classes   []class          // of workers
-	pacer     *pacer           // of unlike workers; nil where all are alike
-	rotations []rotation       // of model.Ropes
-	scratch   []workerScratch
-	memory    []*mem.Buffer          // scratch, by rank
-	sum       *allreduce.Sum         // of Y over the ranks; nil with one rank
-	after     []func(row0, row1 int) // by op: what a gather does with rows that are summed
+	model  *model.Model
+	layers *tp.Layers
+	ops    []tp.Op // how the ranks run each op of the model
+	ranks  []rank
+	groups *Groups // nil with one rank
+	bufs   *Buffers
+	kv     attention.KVStores
+	states *state.States
+	kinds  []gemm.Kind
 
-	// The running forward, written before the workers start.
-	batch     *kvcache.Batch
-	rows      int
-	positions []int32
-	runs      [][]run // of each store but the one of states
-	passages  []passage
-	courses   []int // of the sequences, in passages
-	partials  allreduce.Job
-	gate      Gate
-	from      int
-	end       int // ops to run: without wanted logits the forward ends before the head
-	next      int
-	halt      atomic.Int64 // the step before which the gate told to halt; 0: none
-	asked     int          // up to which step
-	asking    func(next int)
-	ended     time.Time // worker 0 passed the last barrier
-	body      func(*pool.Worker)
+	throughput *gemm.Throughput // nil unless workers are heterogeneous
+	rowwise    *rowwise.Ops
+	attention  *attention.Ops
+	state      *state.Ops
 
-	heir      *Executor     // see Expect
-	rehearsal kvcache.Batch // of a forward of this one
+	partials allreduce.Job
+	after    []func(row0, row1 int) // by op: what a gather does with rows that are summed
 
-	workers    *pool.Pool
-	apartBytes int // of a worker
-	places     int // positions that there are
-	vocab      int // tokens that there are
+	scratch []tp.Scratch  // by worker
+	memory  []*mem.Buffer // of scratch, by rank
+	workers *pool.Pool
+
+	forward forward
+	body    func(*pool.Worker)
+	asking  func(next int)
+	began   []time.Time // by worker: its start of the last Run
+	ended   time.Time   // worker 0 passed the last barrier
+
+	successor    *Executor     // see Prewarm
+	prewarmBatch kvcache.Batch // for the executors that Prewarm this one
+
+	positions int // that the model can have
+	vocab     int
 }
 
-type workerScratch struct {
-	gemm  unsafe.Pointer
-	apart unsafe.Pointer // apartBytes for a chunk that others may take back
-	began time.Time      // the worker's part of the last Run
+// rank is the part of the executor for one tensor-parallel rank.
+type rank struct {
+	shard     *tp.Shard
+	products  *gemm.Products
+	attention *attention.Attention
+	counters  *tp.Counters
 }
 
-// newExecutor compiles the phase's schedules for every weight of the model. It fails where the plan
-// has none for a weight, or names a kernel that this host cannot build.
-func newExecutor(c executorConfig) (*Executor, error) {
-	m := c.Shards.Whole
-	e := &Executor{
-		model: m, embedding: &c.Weights.embed, inputs: &c.Weights.inputs,
-		steps: steps(c.Shards.list[0].model, c.Shards.Ranks(), c.Sync), ranks: make([]rank, c.Shards.Ranks()),
-		groups: c.Workers.groups, bufs: c.Buffers, vec: c.Workers.Kernels.Vec,
-		rotations: newRotations(m, cmp.Or(c.Context, m.Dims.Context)),
-		positions: make([]int32, c.Buffers.rows),
-		workers:   c.Workers.Pool,
-		layers:    c.Shards.Layers, runs: make([][]run, len(c.Shards.Layers.Kinds)),
-		states: c.States, taps: newTaps(m), classes: c.Workers.classes,
-	}
-	e.body, e.asking, e.places, e.vocab = e.walk, e.askLast, math.MaxInt, m.Dims.Vocab
-	if m.Learned() {
-		e.places = m.Dims.Context
-	}
-	if err := c.Workers.Kernels.buildPhase(c.Phase); err != nil {
-		return nil, err
-	}
-	if err := e.compile(c); err != nil {
-		return nil, errors.Join(err, e.Close())
-	}
-	if err := e.allocateScratch(c.Shards, c.Workers.Pool.PUs()); err != nil {
-		return nil, errors.Join(err, e.Close())
-	}
-	if e.groups != nil {
-		e.prepareGathers()
-	}
-	return e, nil
+// Team runs a function on every active worker, or in preemption-tolerant mode on those that have
+// their CPUs. A *pool.Pool and the *pool.Leader of an engine's loop are teams.
+type Team interface {
+	Run(fn func(*pool.Worker))
+	RunElastic(fn func(*pool.Worker))
 }
 
-// prepareGathers makes what sums the ranks' results.
-func (e *Executor) prepareGathers() {
-	e.sum = e.groups.sum
-	e.partials = allreduce.Job{Width: e.model.Dims.Hidden, Partials: make([]allreduce.Matrix, len(e.ranks))}
-	e.after = make([]func(row0, row1 int), len(e.steps))
-	for i := range e.steps {
-		if op := &e.model.Ops[i]; e.steps[i].mode == onGather {
-			e.after[i] = func(row0, row1 int) { e.addNormRows(e.vec, op, row0, row1) }
-		}
-	}
-}
-
-// layPartials points the sums at the activations in use.
-func (e *Executor) layPartials() {
-	e.partials.Rows = e.rows
-	for r := range e.partials.Partials {
-		b := &e.bufs.ranks[r]
-		e.partials.Partials[r] = allreduce.Matrix{Base: b.base[model.BufY], Stride: b.stride[model.BufY]}
-	}
-	e.partials.Into = e.partials.Partials[0]
-}
-
-// Close frees the scratch; no Run may be under way. Of workers that a Run ended without it waits
-// until they have left it.
+// Close frees the scratch memory. No Run may be in progress. It waits for workers that a Run ended
+// without.
 func (e *Executor) Close() (err error) {
 	e.workers.Gather()
 	for _, m := range e.memory {
 		err = errors.Join(err, m.Free())
 	}
 	for r := range e.ranks {
-		if a := e.ranks[r].attend; a != nil {
+		if a := e.ranks[r].attention; a != nil {
 			err = errors.Join(err, a.Free())
 		}
 	}
 	return err
 }
 
-// Ops is the number of ops of a forward: Run has finished one when it returns this.
+// Ops returns the number of ops of a forward. Run returns it when the forward is done.
 func (e *Executor) Ops() int { return len(e.model.Ops) }
 
-// Use makes b, which has the sizes of the first Buffers, the activations of the following Runs: a
-// forward that was halted keeps its own while another one runs. No Run may be under way.
+// Use makes b the activations of the following Runs. b has the sizes of the first Buffers. A halted
+// forward keeps its Buffers while another one runs. No Run may be in progress.
 func (e *Executor) Use(b *Buffers) { e.bufs = b }
 
-// Run executes ops from index `from` on the batch and returns the index of the first op not
-// executed: Ops() when done, less when the gate (nil: none) halted it. Where the ops of the buffers
-// are cut, an index counts steps, and Steps() is the last. To resume, call it again with the same
-// batch and Buffers and that index. The logits of batch.LogitRows are then in Logits. A batch that
-// does not fit the buffers, or a token outside the vocabulary, is an error.
+// Run executes a batch from step `from` on and returns the first step that was not executed: Ops()
+// when the forward is done, less if the gate (nil: none) halted it. If ops of the buffers are
+// divided, steps are counted instead of ops, and a forward is done at Steps(). To resume, call Run
+// with the same batch, the same Buffers and that step. Logits then returns the logits of
+// batch.LogitRows. A batch that does not fit the buffers, and a token outside the vocabulary, are
+// errors.
 func (e *Executor) Run(team Team, b *kvcache.Batch, from int, gate Gate) (next int, err error) {
-	if err := e.prepare(b); err != nil {
+	if err := e.begin(b, from, gate); err != nil {
 		return from, err
 	}
-	e.from, e.next, e.gate, e.asked = from, e.Steps(), gate, from
-	e.halt.Store(0)
 	if len(e.ranks) <= pool.MostLists {
 		team.RunElastic(e.body)
 	} else {
 		team.Run(e.body)
 	}
-	return e.next, nil
+	return e.forward.next, nil
 }
 
-// prepare checks a batch and lays it out.
-func (e *Executor) prepare(b *kvcache.Batch) error {
-	if b.Rows() == 0 || b.Rows() > e.bufs.rows {
-		return fmt.Errorf("a forward of %d tokens does not fit buffers for %d", b.Rows(), e.bufs.rows)
-	}
-	if len(b.LogitRows) > e.bufs.logitRows {
-		return fmt.Errorf("logits of %d rows do not fit buffers for %d", len(b.LogitRows), e.bufs.logitRows)
-	}
-	for _, token := range b.Tokens {
-		if token < 0 || int(token) >= e.vocab {
-			return fmt.Errorf("token %d is outside the vocabulary of %d", token, e.vocab)
-		}
-	}
-	for i := range b.Spans {
-		s := &b.Spans[i]
-		if end := s.Pos + s.Rows; end > e.places {
-			return fmt.Errorf("position %d is beyond the %d that the model has learned", end-1, e.places)
-		}
-	}
-	e.batch, e.rows = b, b.Rows()
-	e.pacer.begin()
-	e.layOut(b)
-	if e.sum != nil {
-		e.layPartials()
-	}
-	e.end = len(e.steps)
-	if len(b.LogitRows) == 0 {
-		e.end = slices.IndexFunc(e.model.Ops, func(op model.Op) bool {
-			return op.Kind == model.OpGather || op.Kind == model.OpPool
-		})
-	}
-	return nil
-}
-
-// layOut makes the positions, runs and attention tiles of a batch.
-func (e *Executor) layOut(b *kvcache.Batch) {
-	for i := range b.Spans {
-		s := &b.Spans[i]
-		for r := range s.Rows {
-			e.positions[s.Row+r] = int32(s.Pos + r)
-		}
-	}
-	for i := range e.runs {
-		if e.states == nil || i != e.states.store {
-			e.runs[i] = cutRuns(e.runs[i], b.Spans, i)
-		}
-	}
-	if e.states != nil {
-		e.passages = cutPassages(e.passages, b.Spans, e.states.store)
-		e.courses = courses(e.courses, e.passages)
-	}
-	for r := range e.ranks {
-		e.ranks[r].attend.Begin(b.Spans)
-	}
-}
-
-// Logits returns the logits of batch.LogitRows[i] of the last finished Run, or what a pooled model
-// answers to the text that ends there, valid until the next one.
+// Logits returns the logits of batch.LogitRows[i] of the last finished Run, or the result of a
+// pooled model for the text that ends there. They are valid until the next Run.
 func (e *Executor) Logits(i int) []float32 {
-	return unsafe.Slice(e.bufs.ranks[0].row(model.BufLogits, i), e.model.Outputs)
+	return unsafe.Slice(e.bufs.ranks[0].Row(model.BufLogits, i), e.model.Outputs)
+}
+
+// Span returns when the last of the active workers (indices) began the first op of the last Run,
+// and when its last op ended. The gap between two forwards is measured by it.
+func (e *Executor) Span(active []int) (began, ended time.Time) {
+	for _, w := range active {
+		if t := e.began[w]; t.After(began) {
+			began = t
+		}
+	}
+	return began, e.ended
+}
+
+// groupOfAll returns the group of all active workers, on the operands of the first rank.
+func (e *Executor) groupOfAll(w *pool.Worker) tp.Group {
+	return e.group(w, 0, tp.Group{ID: w.ID(), N: w.N()})
+}
+
+// groupOfRank returns the group of a rank: the worker's own, or one that it helps.
+func (e *Executor) groupOfRank(w *pool.Worker, r int) tp.Group {
+	return e.group(w, r, tp.Group{ID: w.GroupRank(), N: w.Groups()[r].Size(), PerRank: true})
+}
+
+// group completes a group on the operands of a rank.
+func (e *Executor) group(w *pool.Worker, r int, g tp.Group) tp.Group {
+	g.W, g.Rank, g.Shard, g.Acts = w, r, e.ranks[r].shard, &e.bufs.ranks[r]
+	g.Kind = w.Class()
+	g.Vec = e.kinds[g.Kind].Kernels.Vec
+	g.Scratch, g.Count = &e.scratch[w.Index()], e.ranks[r].counters
+	return g
 }

@@ -5,14 +5,14 @@ import (
 
 	"sandwich/microkernel"
 	"sandwich/plans"
+	"sandwich/runtime/exec/tp"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/model"
 )
 
-// Forecast is the memory that one rank will hold, in bytes, and on which NUMA node; mem.AnyNode
-// where it is bound to none.
+// Forecast is the memory that one rank will use, in bytes, and its NUMA node, or mem.AnyNode.
 type Forecast struct {
 	Rank, Node  int
 	Weights     int64
@@ -20,12 +20,12 @@ type Forecast struct {
 	Activations int64 // of one set of Buffers
 }
 
-// Total is all of it with a number of sets of activations.
+// Total returns the sum with a number of sets of activations.
 func (f Forecast) Total(sets int) int64 { return f.Weights + f.KV + int64(sets)*f.Activations }
 
-// Foresee says what Open will hold under the same options, from the plan alone: `plan verify` and
-// `serve --dry-run` print it before anything is read.
-func Foresee(o Options) ([]Forecast, error) {
+// ForecastMemory returns the memory that Open will use under the same options, from the plan alone.
+// `plan verify` and `serve --dry-run` print it without reading the model.
+func ForecastMemory(o Options) ([]Forecast, error) {
 	m, err := model.Outline(o.Plan.Model)
 	if err != nil {
 		return nil, err
@@ -34,11 +34,11 @@ func Foresee(o Options) ([]Forecast, error) {
 	if err != nil {
 		return nil, err
 	}
-	var k roundedK
+	var k tp.QuantizedK
 	for _, w := range o.Plan.Weights {
-		k.count(w.Compute, w.K)
+		k.Add(w.Compute, w.K)
 	}
-	k.countHeads(m, func(i int) (list []microkernel.Compute) {
+	k.AddHeads(m, func(i int) (list []microkernel.Compute) {
 		for _, w := range o.Plan.Weights {
 			if w.N == m.Weights[i].N && w.K == m.Weights[i].K {
 				list = append(list, w.Compute)
@@ -47,42 +47,42 @@ func Foresee(o Options) ([]Forecast, error) {
 		return list
 	})
 	_, stores := o.stores(shards)
-	out := make([]Forecast, len(shards.list))
-	for r := range shards.list {
-		f, own := &out[r], &shards.list[r]
+	out := make([]Forecast, len(shards.List))
+	for r := range shards.List {
+		f, own := &out[r], &shards.List[r]
 		f.Rank, f.Node = r, mem.AnyNode
 		if n := o.Plan.Ranks[r].NUMANode; n >= 0 {
 			f.Node = n
 		}
 		for _, w := range o.Plan.Model.Weights {
-			bytes, err := heldBytes(o.Plan, own.share, r, w)
+			bytes, err := heldBytes(o.Plan, own.Share, r, w)
 			if err != nil {
 				return nil, err
 			}
 			f.Weights += bytes
 		}
-		f.KV = own.layers.bytes(o.Plan.KV, stores)
-		f.Activations = int64(own.layOut(o.rows(m), o.LogitRows, k).total)
+		f.KV = own.Layers.Bytes(o.Plan.KV, stores)
+		f.Activations = int64(layOut(own, o.rows(m), o.LogitRows, k).total)
 	}
 	return out, nil
 }
 
-// CacheBytes is what the KV cache of a model of some shape takes for so many blocks of 64 positions
-// in so many sequences, in forwards of at most `rows` rows: for rankings, which know no plan yet.
+// CacheBytes returns the size of the KV cache of a model shape for so many blocks of 64 positions,
+// so many sequences and forwards of at most `rows` rows. Rankings use it before there is a plan.
 func CacheBytes(shape plans.ModelShape, elem microkernel.KVType, blocks, sequences, rows int) (int64, error) {
 	m, err := model.Outline(shape)
 	if err != nil {
 		return 0, err
 	}
-	layers, err := layersOf(m)
+	layers, err := tp.LayersOf(m)
 	if err != nil {
 		return 0, err
 	}
-	return layers.bytes(elem, kvcache.Sizes(layers.Kinds, blocks, sequences, rows)), nil
+	return layers.Bytes(elem, kvcache.Sizes(layers.Kinds, blocks, sequences, rows)), nil
 }
 
-// heldBytes is what a rank holds of the matrices of a role: its pieces, and of what is not cut all
-// or nothing.
+// heldBytes returns the memory of a rank for the matrices of a role: its part of those that are
+// cut, and all or nothing of the others.
 func heldBytes(plan *plans.Plan, sh plans.Share, rank int, w plans.WeightShape) (int64, error) {
 	if w.Role == plans.RoleEmbed {
 		tables := w.Count

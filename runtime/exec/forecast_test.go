@@ -8,9 +8,8 @@ import (
 	"sandwich/runtime/model"
 )
 
-// TestForeseeIsWhatOpenHolds: the table that is printed before anything is loaded is that of the
-// loaded model, rank by rank.
-func TestForeseeIsWhatOpenHolds(t *testing.T) {
+// TestForecastMemory checks the forecast of each rank against the memory of the loaded model.
+func TestForecastMemory(t *testing.T) {
 	for _, c := range []struct {
 		family string // "" for a small model of the room's own
 		ranks  int
@@ -21,7 +20,7 @@ func TestForeseeIsWhatOpenHolds(t *testing.T) {
 			o.File, o.Plan = configFile(t, small, gguf.F32, ranks)
 		}
 		o.Blocks, o.LogitRows, o.Sequences = 30, 5, 2
-		said, err := Foresee(o)
+		said, err := ForecastMemory(o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,25 +43,24 @@ func TestForeseeIsWhatOpenHolds(t *testing.T) {
 				held *mem.Buffer
 			}{{"weights", f.Weights, a.Weights.Memory(r)}, {"KV cache", f.KV, a.KV.Memory(r)},
 				{"activations", f.Activations, a.Buffers.Memory(r)}} {
-				// buffers end with a page; what ranks round for themselves is at most as long as
-				// the row
+				// Buffers end at a page, and quantized rows are at most as long as the row.
 				held, page := int64(x.held.Len()), int64(mem.PageSize())
 				if huge := int64(2 << 20); held%huge == 0 {
 					page = huge
 				}
 				if x.said <= held-page || x.said > held+held/8 {
-					t.Errorf("%d ranks, rank %d: %s: %d bytes foreseen, %d held", ranks, r, x.what, x.said, held)
+					t.Errorf("%d ranks, rank %d: %s: %d bytes forecast, %d allocated", ranks, r, x.what, x.said, held)
 				}
 			}
 		}
-		if held := a.Shards.kvBytes(o.Plan.KV, a.Stores); cache != held {
-			t.Errorf("%s in %d ranks: a cache of %d bytes foreseen, of %d held", c.family, ranks, cache, held)
+		if held := a.Shards.KVBytes(o.Plan.KV, a.Stores); cache != held {
+			t.Errorf("%s in %d ranks: a cache of %d bytes forecast, %d allocated", c.family, ranks, cache, held)
 		}
 		a.Close()
 	}
 }
 
-// TestWindowWiderThanTheContext: a window that no sequence fills takes no more than the context.
+// TestWindowWiderThanTheContext checks that a window takes no more memory than the context.
 func TestWindowWiderThanTheContext(t *testing.T) {
 	c, _ := model.Tiny("gemma3")
 	bounded := func(window int) int64 {

@@ -8,79 +8,82 @@ import (
 
 	"sandwich/microkernel"
 	"sandwich/plans"
+	"sandwich/runtime/exec/attention"
+	"sandwich/runtime/exec/load"
+	"sandwich/runtime/exec/state"
+	"sandwich/runtime/exec/tp"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/model"
 )
 
-// Options say what Open assembles, and how much it must hold at once.
+// Options say what Open assembles and how much it must hold.
 type Options struct {
 	File      *gguf.File
-	Plan      *plans.Plan // how weights are cut and computed, and what the KV cache holds
-	Blocks    int         // KV blocks of 64 positions, of all sequences together
-	Least     int         // of them, those there must be where all take more than half of the free memory; 0: all
-	Sequences int         // that hold blocks at once; 1
-	// StateBytes are for copies of states beside those of the sequences, of a model whose layers
-	// have some: from where a text can be gone on with. 0: room for some; negative: none.
+	Plan      *plans.Plan // how weights are divided and computed, and the element type of the KV cache
+	Blocks    int         // KV blocks of 64 positions for all sequences together
+	Least     int         // blocks to use at least if Blocks take more than half of the free memory; 0: Blocks
+	Sequences int         // that hold blocks at the same time; 1
+	// StateBytes is the memory for checkpoints of recurrent states, from which a text can be
+	// continued. 0: a default; negative: none.
 	StateBytes int64
 	LogitRows  int           // most rows of a forward whose logits are wanted
-	Context    int           // positions that a sequence may have; 0: what the model was trained for
-	Spin       time.Duration // of the workers: pool.Options.Spin
-	// they are bound to nothing, so that a plan may have more of them than this machine has PUs
-	Unpinned bool
-	Sync     Sync // how ranks wait for each other
-	Progress func(done, total int64)
+	Context    int           // positions of a sequence; 0: the context of the model
+	Spin       time.Duration // pool.Options.Spin of the workers
+	Unpinned   bool          // workers are not bound to PUs, so that a plan may have more of them than this machine
+	Sync       tp.Sync       // how ranks wait for each other
+	Progress   func(done, total int64)
 
-	// Workers, where they are there already, run the model instead of those that Spin and Unpinned
-	// describe, and outlive the assembly. They are divided among the plan's ranks.
+	// Workers run the model, unless nil, instead of those that Spin and Unpinned describe. They are
+	// divided among the plan's ranks and outlive the assembly.
 	Workers *Workers
 
-	// Beside, where it is there, lends its model, weights and activations, and its KV cache where
-	// both plans keep the same, in place of those that File, Blocks, Sequences, StateBytes,
-	// LogitRows and Context describe. It outlives the assembly. SharesWeights says of which plans
-	// it can.
-	Beside *Assembly
+	// SharedWeights is an open assembly, unless nil, whose model, weights and activations this one
+	// uses, and its KV cache if both plans keep the same. It replaces File, Blocks, Sequences,
+	// StateBytes, LogitRows and Context, and must outlive this assembly. SharesWeights reports
+	// which plans can use it.
+	SharedWeights *Assembly
 }
 
-// newWorkers are those that the options describe.
+// newWorkers starts the workers that the options describe.
 func (o *Options) newWorkers() (*Workers, error) {
 	w := PlanWorkers(o.Plan)
 	w.Spin, w.Unpinned = o.Spin, o.Unpinned
 	return NewWorkers(w)
 }
 
-// Assembly is a model made ready to run: what an engine serves with and what the tuner measures
-// whole forwards on are the same assembly of the same parts. Compile gives it executors.
+// Assembly is a model that is ready to run. Engines serve with it and the tuner measures forwards
+// on it. Compile returns its executors.
 type Assembly struct {
 	Model   *model.Model
 	Plan    *plans.Plan
-	Shards  *Shards
+	Shards  *tp.Shards
 	Workers *Workers
-	Weights *Weights       // packed, once for every phase
-	Blocks  int            // KV blocks of 64 positions, of all sequences together
-	Stores  []kvcache.Spec // what layers of each kind have of them
-	KV      KVStores
-	States  *States  // nil where no layer has one
-	Buffers *Buffers // activations of one forward
-	Packing time.Duration
+	Weights *load.Weights
+	Blocks  int            // KV blocks of 64 positions for all sequences together
+	Stores  []kvcache.Spec // of the KV cache, by kind of layers
+	KV      attention.KVStores
+	States  *state.States // nil if no layer has a state
+	Buffers *Buffers      // activations of one forward
+	Packing time.Duration // time that packing the weights took
 
-	sync     Sync
-	rows     int // most of a forward
-	logits   int // most of them whose logits are wanted
-	context  int // Options.Context
-	borrowed bool
+	sync       tp.Sync
+	rows       int // most rows of a forward
+	logits     int // most of them whose logits are wanted
+	context    int // Options.Context
+	ownWorkers bool
 
-	lender *Assembly // whose model, weights, activations and states these are; nil: their own
-	lentKV bool      // the lender's, too
+	sharedWeights *Assembly // whose model, weights, activations and states these are; nil: its own
+	sharesKV      bool      // the KV cache belongs to sharedWeights too
 }
 
 // Open loads the model under the plan. Errors name what does not fit: the architecture, a weight
-// that the plan does not know, a kernel this host cannot run, or memory, with how much is missing.
-// Loading ends with the cause of ctx soon after ctx does, and leaves nothing behind.
+// that the plan does not have, a kernel that this host cannot run, or memory, with the amount that
+// is missing. When ctx ends, loading stops soon with the cause of ctx and frees everything.
 func Open(ctx context.Context, o Options) (*Assembly, error) {
-	if o.Beside != nil {
-		return openBeside(&o)
+	if o.SharedWeights != nil {
+		return openShared(&o)
 	}
 	m, err := model.Load(o.File)
 	if err != nil {
@@ -90,8 +93,8 @@ func Open(ctx context.Context, o Options) (*Assembly, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Assembly{Model: m, Plan: o.Plan, Shards: shards, Workers: o.Workers, borrowed: o.Workers != nil, sync: o.Sync,
-		rows: o.rows(m), logits: o.LogitRows, context: o.Context}
+	a := &Assembly{Model: m, Plan: o.Plan, Shards: shards, Workers: o.Workers, ownWorkers: o.Workers == nil,
+		sync: o.Sync, rows: o.rows(m), logits: o.LogitRows, context: o.Context}
 	if m.Learned() && o.Context > m.Dims.Context {
 		return nil, fmt.Errorf("the model has learned %d positions, and a context of %d needs more: lower --ctx",
 			m.Dims.Context, o.Context)
@@ -112,14 +115,15 @@ func (a *Assembly) assemble(ctx context.Context, o *Options) (err error) {
 			return err
 		}
 	}
-	if a.KV, err = newKVStores(a.Shards, o.Plan, a.Stores); err != nil {
+	if a.KV, err = attention.NewKVStores(a.Shards, o.Plan, a.Stores); err != nil {
 		return err
 	}
-	if a.States, err = newStates(a.Shards, a.Stores); err != nil {
+	if a.States, err = state.New(a.Shards, a.Stores); err != nil {
 		return err
 	}
 	began := time.Now()
-	if a.Weights, err = loadWeights(ctx, a.Shards, o.Plan, a.Workers, o.Progress); err != nil {
+	if a.Weights, err = load.Load(ctx, a.Shards, o.Plan, a.Workers.Pool, a.Workers.Grouping(),
+		o.Progress); err != nil {
 		return err
 	}
 	a.Packing = time.Since(began)
@@ -130,51 +134,78 @@ func (a *Assembly) assemble(ctx context.Context, o *Options) (err error) {
 		return err
 	}
 	if a.States != nil {
-		if err := a.Workers.touch(ctx, func(int) *mem.Buffer { return a.States.memory }); err != nil {
+		if err := a.Workers.touch(ctx, func(int) *mem.Buffer { return a.States.Memory() }); err != nil {
 			return err
 		}
 	}
 	return a.Touch(ctx, a.Buffers)
 }
 
-// NewCache makes the bookkeeping of the KV cache, all of it idle: for callers without a scheduler.
+// openShared is Open over the weights of another assembly. Only one of both may run at a time,
+// since they have one set of activations.
+func openShared(o *Options) (*Assembly, error) {
+	with := o.SharedWeights
+	if !SharesWeights(with.Plan, o.Plan) {
+		return nil, errors.New("a plan that divides or computes the weights differently needs a copy of its own")
+	}
+	a := *with
+	a.sharedWeights, a.Plan, a.Packing, a.sync = with, o.Plan, 0, o.Sync
+	a.Workers, a.ownWorkers = o.Workers, o.Workers == nil
+	a.sharesKV = a.Plan.KV == with.Plan.KV && a.Plan.Attention == with.Plan.Attention
+	var err error
+	if !a.sharesKV {
+		if a.KV, err = attention.NewKVStores(a.Shards, a.Plan, a.Stores); err != nil {
+			return nil, err
+		}
+	}
+	if a.Workers == nil {
+		a.Workers, err = o.newWorkers()
+	}
+	if err != nil {
+		return nil, errors.Join(err, a.Close())
+	}
+	return &a, nil
+}
+
+// NewCache returns an idle bookkeeping of the KV cache, for callers without a scheduler.
 func (a *Assembly) NewCache() *kvcache.Cache { return kvcache.New(a.rows, a.Stores) }
 
-// NewBuffers makes activations of the sizes of Buffers, for a forward that runs while another one
-// is kept.
+// NewBuffers allocates activations of the same sizes as Buffers, for a forward that runs while
+// another one is halted.
 func (a *Assembly) NewBuffers() (*Buffers, error) {
-	k := a.Weights.roundedK()
+	k := a.Weights.QuantizedK()
 	path := func(i int) []microkernel.Compute { return []microkernel.Compute{a.Weights.At(0, i).Compute} }
-	k.countHeads(a.Model, path)
+	k.AddHeads(a.Model, path)
 	return newBuffers(a.Shards, a.rows, a.logits, k)
 }
 
-// Touch faults activations in, so that no request waits for that. Not to be called inside Lead.
+// Touch faults in the pages of activations, so that no request waits for that. It must not be
+// called inside pool.Pool.Lead.
 func (a *Assembly) Touch(ctx context.Context, b *Buffers) error {
 	return a.Workers.touch(ctx, b.Memory)
 }
 
-// Compile prepares a phase of any plan that cuts and computes the weights as the opened one does,
-// to run on these workers: the assembly's, or others over the same PUs.
+// Compile prepares a phase of a plan that shares the weights of this assembly, to run on its
+// workers or on others over the same PUs.
 func (a *Assembly) Compile(phase *plans.Phase, on *Workers) (*Executor, error) {
 	return newExecutor(executorConfig{Shards: a.Shards, Weights: a.Weights, KV: a.KV, States: a.States,
-		Buffers: a.Buffers, Workers: on, Sync: a.sync, Phase: phase, Attend: a.Plan.Attention,
+		Buffers: a.Buffers, Workers: on, Sync: a.sync, Phase: phase, Attention: a.Plan.Attention,
 		Context: a.context})
 }
 
-// Close frees everything but borrowed workers and what another assembly lent. Executors over it are
-// closed before.
+// Close frees everything except the workers of Options.Workers and the memory of SharedWeights. Its
+// executors must be closed before.
 func (a *Assembly) Close() (err error) {
 	switch {
-	case a.Workers != nil && !a.borrowed:
+	case a.Workers != nil && a.ownWorkers:
 		a.Workers.Close()
 	case a.Workers != nil:
 		a.Workers.Pool.Gather()
 	}
-	if a.KV != nil && !a.lentKV {
+	if a.KV != nil && !a.sharesKV {
 		err = a.KV.Free()
 	}
-	if a.lender != nil {
+	if a.sharedWeights != nil {
 		return err
 	}
 	if a.Buffers != nil {

@@ -14,15 +14,15 @@ import (
 	"sandwich/runtime/pool"
 )
 
-// smallOptions open smallFile with room for one prompt, on workers that are bound to nothing.
+// smallOptions returns options that open smallFile for one prompt on unpinned workers.
 func smallOptions(t *testing.T, ranks int) Options {
 	t.Helper()
 	file, plan := smallFile(t, gguf.Q8_0, false, ranks)
 	return Options{File: file, Plan: plan, Blocks: 1, LogitRows: 1, Unpinned: true}
 }
 
-// TestOpenEndsWithItsContext: whoever ends the program while the weights are packed waits for no
-// more than the piece that each worker is at, and nothing stays allocated.
+// TestOpenEndsWithItsContext checks that when the context ends during packing, each worker packs at
+// most the chunk at hand, and that nothing stays allocated.
 func TestOpenEndsWithItsContext(t *testing.T) {
 	reason := errors.New("the program is to end")
 	for _, ranks := range []int{1, 2} {
@@ -51,9 +51,9 @@ func TestOpenEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestOpenOnWorkersThatAreThere: an assembly over borrowed workers leaves them running, and
-// compiles for them and for others over the same PUs.
-func TestOpenOnWorkersThatAreThere(t *testing.T) {
+// TestOpenOnGivenWorkers checks that an assembly over workers of the caller leaves them running,
+// and compiles for them and for others over the same PUs.
+func TestOpenOnGivenWorkers(t *testing.T) {
 	for _, ranks := range []int{1, 2} {
 		o := smallOptions(t, ranks)
 		w := PlanWorkers(o.Plan)
@@ -95,7 +95,7 @@ func TestOpenOnWorkersThatAreThere(t *testing.T) {
 	}
 }
 
-// TestOpenRefusesMemory: what does not fit is refused before anything is loaded, with the numbers.
+// TestOpenRefusesMemory checks that sizes that do not fit are refused with numbers before loading.
 func TestOpenRefusesMemory(t *testing.T) {
 	if mem.Available() <= 0 {
 		t.Skip("this system does not tell how much memory is free")
@@ -115,8 +115,8 @@ func TestOpenRefusesMemory(t *testing.T) {
 	}
 }
 
-// TestCacheFitsMemory: where all that is wanted does not fit, as much is taken as half of the free
-// memory holds, and at least what must be there.
+// TestCacheFitsMemory checks that the cache takes at most half of the free memory, but at least the
+// number of blocks that are required.
 func TestCacheFitsMemory(t *testing.T) {
 	if mem.Available() <= 0 {
 		t.Skip("this system does not tell how much memory is free")
@@ -133,7 +133,7 @@ func TestCacheFitsMemory(t *testing.T) {
 		if err := a.checkMemory(a.Blocks); err != nil {
 			t.Fatal(err)
 		}
-		bytes := a.Shards.kvBytes(o.Plan.KV, a.Stores)
+		bytes := a.Shards.KVBytes(o.Plan.KV, a.Stores)
 		if want == 9 && a.Blocks != 9 || a.Blocks < 4 || a.Blocks > want || a.Stores[0].Blocks != a.Blocks ||
 			bytes > mem.Available() {
 			t.Errorf("%d blocks of %d bytes for %d", a.Blocks, bytes, want)

@@ -8,18 +8,19 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unsafe"
 
+	"sandwich/plans"
 	"sandwich/plans/heuristic"
 	"sandwich/profiles"
+	"sandwich/runtime/exec/tp"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
 	"sandwich/runtime/pool"
 )
 
-// BenchmarkOps shows where the time of a forward goes: the time of each kind of op on llama-160m
-// (random weights), in microseconds of a whole forward on one worker, at the median.
+// BenchmarkOps reports the time of each kind of op in a forward of llama-160m (random weights) on
+// one worker, in microseconds, as medians.
 func BenchmarkOps(b *testing.B) {
 	for _, typ := range []gguf.Type{gguf.F32, gguf.Q8_0} {
 		for _, rows := range []int{1, 512} {
@@ -34,9 +35,9 @@ func benchOps(b *testing.B, typ gguf.Type, rows int) {
 	for b.Loop() {
 		sum := map[string]time.Duration{}
 		p.Run(func(w *pool.Worker) {
-			began, g := time.Now(), e.together(w)
+			began, g := time.Now(), e.groupOfAll(w)
 			for i := range e.model.Ops {
-				e.do(&g, i, whole)
+				e.runIn(&g, position{op: i, step: tp.WholeOp})
 				w.Barrier()
 				if w.ID() == 0 {
 					now := time.Now()
@@ -55,7 +56,7 @@ func benchOps(b *testing.B, typ gguf.Type, rows int) {
 	}
 }
 
-// benchModel is llama-160m with random weights.
+// benchModel returns llama-160m with random weights.
 func benchModel(b *testing.B, typ gguf.Type) *gguf.File {
 	c, err := model.Preset("llama-160m")
 	if err != nil {
@@ -72,6 +73,24 @@ func benchModel(b *testing.B, typ gguf.Type) *gguf.File {
 	return f
 }
 
+// openPlan returns the untuned plan of one worker.
+func openPlan(b *testing.B, f *gguf.File, chunk int) *plans.Plan {
+	host, err := profiles.Live()
+	if err != nil {
+		b.Fatal(err)
+	}
+	shape, err := model.ShapeOf(f)
+	if err != nil {
+		b.Fatal(err)
+	}
+	plan, err := heuristic.Default(host, shape, heuristic.Options{Threads: 1})
+	if err != nil {
+		b.Fatal(err)
+	}
+	plan.Chunk = chunk
+	return plan
+}
+
 // openOps prepares a prompt of the given rows under the untuned plan on one worker.
 func openOps(b *testing.B, f *gguf.File, rows int) (*Executor, *pool.Pool) {
 	must := func(err error) {
@@ -79,13 +98,7 @@ func openOps(b *testing.B, f *gguf.File, rows int) (*Executor, *pool.Pool) {
 			b.Fatal(err)
 		}
 	}
-	host, err := profiles.Live()
-	must(err)
-	shape, err := model.ShapeOf(f)
-	must(err)
-	plan, err := heuristic.Default(host, shape, heuristic.Options{Threads: 1})
-	must(err)
-	plan.Chunk = rows
+	plan := openPlan(b, f, rows)
 	a, err := Open(b.Context(), Options{File: f, Plan: plan, Blocks: kvcache.BlocksFor(rows), LogitRows: 1})
 	must(err)
 	b.Cleanup(func() { a.Close() })
@@ -99,45 +112,42 @@ func openOps(b *testing.B, f *gguf.File, rows int) (*Executor, *pool.Pool) {
 	cache.Cover(seq, rows)
 	batch.AddSpan(seq, kvcache.Span{Rows: rows})
 	for i := range rows {
-		batch.Tokens = append(batch.Tokens, int32(i*61%shape.Vocab))
+		batch.Tokens = append(batch.Tokens, int32(i*61%plan.Model.Vocab))
 	}
-	must(e.prepare(batch))
+	must(e.begin(batch, 0, nil))
 	return e, a.Workers.Pool
 }
 
-// opKind is the name of an op without its layer.
+// opKind returns the name of an op without its layer.
 func opKind(op *model.Op) string {
 	return strings.ReplaceAll(op.Name[strings.LastIndexByte(op.Name, '.')+1:], "_", "-")
 }
 
-// BenchmarkEmbedding reads the rows of 512 tokens of llama-160m (random weights), from a table of
-// its own and from a packed head, on one thread.
+// BenchmarkEmbedding reads the rows of 512 tokens of llama-160m (random weights) from a table of
+// its own on one thread.
 func BenchmarkEmbedding(b *testing.B) {
-	for _, tied := range []bool{false, true} {
-		b.Run(fmt.Sprintf("q8_0/tied=%v", tied), func(b *testing.B) {
-			f := benchModel(b, gguf.Q8_0)
-			e, _ := openOps(b, f, 512)
-			table := *e.embedding
-			if tied { // llama-160m has a head of its own, of the same shape
-				head := len(e.model.Weights) - 1
-				packed := e.ranks[0].weights.At(head)
-				table.table = nil
-				table.heads = []headPiece{{layout: packed.Layout, packed: unsafe.Slice((*byte)(packed.Data),
-					packed.Layout.Bytes())}}
+	f := benchModel(b, gguf.Q8_0)
+	m, err := model.Load(f)
+	if err != nil {
+		b.Fatal(err)
+	}
+	plan := openPlan(b, f, 512)
+	a, err := Open(b.Context(), Options{File: f, Plan: plan, Blocks: kvcache.BlocksFor(512), LogitRows: 1})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer a.Close()
+	row := make([]float32, m.Dims.Hidden)
+	for b.Loop() {
+		for i := range 512 {
+			if err := a.Weights.Tokens.Row(row, i*7919%m.Dims.Vocab); err != nil {
+				b.Fatal(err)
 			}
-			row := make([]float32, e.model.Dims.Hidden)
-			for b.Loop() {
-				for i := range 512 {
-					if err := table.row(row, i*7919%e.model.Dims.Vocab); err != nil {
-						b.Fatal(err)
-					}
-				}
-			}
-		})
+		}
 	}
 }
 
-// BenchmarkSound looks through the logits of llama-160m, once a drawn token.
+// BenchmarkSound checks the logits of llama-160m, as for each sampled token.
 func BenchmarkSound(b *testing.B) {
 	logits := make([]float32, 32000)
 	for b.Loop() {

@@ -9,16 +9,16 @@ import (
 	"sandwich/runtime/model"
 )
 
-// Sound tells whether the numbers behind LogitRows[i] of the last finished Run are usable: all
-// logits finite, and a residual stream whose length is, since a norm makes zeros of a longer one.
-// It costs one pass over the row: one part in a thousand of what the head computed it by.
+// Sound reports whether the results of LogitRows[i] of the last finished Run are usable: all logits
+// are finite, and so is the length of the residual stream, since a norm makes zeros of a longer
+// one. It reads the row once, which takes about a thousandth of the time of the head.
 func (e *Executor) Sound(i int) bool {
-	x := unsafe.Slice(e.bufs.ranks[0].row(model.BufX, int(e.batch.LogitRows[i])), e.model.Dims.Hidden)
+	x := unsafe.Slice(e.bufs.ranks[0].Row(model.BufX, int(e.forward.batch.LogitRows[i])), e.model.Dims.Hidden)
 	return finiteFloats(e.Logits(i)) && finiteLength(x)
 }
 
-// finiteFloats adds a row up: a sum is finite only if everything in it is, and where the sum itself
-// went over the edge a second look decides.
+// finiteFloats reports whether all elements are finite. A finite sum proves it; if the sum
+// overflows, each element is checked.
 func finiteFloats(x []float32) bool {
 	var a, b, c, d float32
 	rest := x
@@ -43,7 +43,8 @@ func finiteFloats(x []float32) bool {
 	return true
 }
 
-// finiteLength tells whether the squares of a row add up to a float32, as norms need it.
+// finiteLength reports whether the sum of the squares of a row is a finite float32, as norms need
+// it.
 func finiteLength(x []float32) bool {
 	sum := 0.0
 	for _, v := range x {
@@ -52,22 +53,21 @@ func finiteLength(x []float32) bool {
 	return sum <= math.MaxFloat32
 }
 
-// Overflow is where numbers first leave the range of float32, or of the KV cache.
+// Overflow says where numbers first leave the range of float32, or of the KV cache.
 type Overflow struct {
 	Op     *model.Op
-	Cached bool // what the op stored in the KV cache, not what it computed
+	Cached bool // in what the op stored in the KV cache, not in what it computed
 	Pos    int  // of the token
 }
 
-// FindOverflow runs the token at a position of a sequence once more, op by op, and looks for the
-// first op whose results are not finite. Where that is attention because an earlier position's keys
-// or values are not, it goes on with that position if the caller knows its token. A forward writes
-// to the KV cache what it holds already, so nothing changes but the activations. nil: no op
-// overflows.
+// FindOverflow runs the token at a position of a sequence again, op by op, and returns the first op
+// whose results are not finite, or nil. If that is attention because the keys or values of an
+// earlier position are not finite, it continues with that position if the caller knows its token.
+// It writes to the KV cache what is there already, so only the activations change.
 func (e *Executor) FindOverflow(
 	team Team, tables kvcache.Tables, pos int, token func(pos int) (id int32, known bool),
 ) (found *Overflow, err error) {
-	tables, restore := e.besideState(tables)
+	tables, restore := e.keepState(tables)
 	defer restore()
 	for pos >= 0 {
 		id, known := token(pos)
@@ -80,32 +80,33 @@ func (e *Executor) FindOverflow(
 		if found, err = e.firstOverflow(team, &b); err != nil || found == nil || found.Op.Kind != model.OpAttention {
 			break
 		}
-		if pos = e.firstUnsound(found.Op.Layer, tables, pos); !e.remembers(tables, pos) {
+		if pos = e.firstUnsound(found.Op.Layer, tables, pos); !e.keeps(tables, pos) {
 			break
 		}
 	}
 	return found, err
 }
 
-// besideState makes tables by which forwards go on from the state that there is, as often as they
-// like, and leave no copies; restore puts that state back.
-func (e *Executor) besideState(tables kvcache.Tables) (beside kvcache.Tables, restore func()) {
+// keepState returns tables with which forwards continue from the current state any number of times
+// without checkpoints, and a function that restores that state.
+func (e *Executor) keepState(tables kvcache.Tables) (own kvcache.Tables, restore func()) {
 	if e.states == nil {
 		return tables, func() {}
 	}
-	id := tables[e.states.store][1]
-	beside = slices.Clone(tables)
-	beside[e.states.store] = []kvcache.BlockID{id, id}
-	block := unsafe.Slice((*byte)(unsafe.Pointer(e.states.of(0, id))), e.states.block)
+	store := e.states.Store()
+	id := tables[store][1]
+	own = slices.Clone(tables)
+	own[store] = []kvcache.BlockID{id, id}
+	block := e.states.Block(id)
 	was := slices.Clone(block)
-	return beside, func() { copy(block, was) }
+	return own, func() { copy(block, was) }
 }
 
-// firstOverflow runs a batch of one row and stops behind every op that can be stopped behind.
+// firstOverflow runs a batch of one row and halts after every op at which a forward can halt.
 func (e *Executor) firstOverflow(team Team, b *kvcache.Batch) (*Overflow, error) {
 	e.bufs.Cut(nil)
 	for from := 0; from < e.Ops(); {
-		next, err := e.Run(team, b, from, everywhere{})
+		next, err := e.Run(team, b, from, everyStep{})
 		if err != nil {
 			return nil, err
 		}
@@ -124,18 +125,18 @@ func (e *Executor) firstOverflow(team Team, b *kvcache.Batch) (*Overflow, error)
 	return nil, nil
 }
 
-// opSound tells whether what op i wrote to the first row of its buffers is finite, in every rank.
+// opSound reports whether what op i wrote to the first row of its buffers is finite in every rank.
 func (e *Executor) opSound(i int) bool {
 	op := &e.model.Ops[i]
-	for _, buf := range e.written(op, e.steps[i].adds) {
+	for _, buf := range written(op, e.ops[i].AddsToX) {
 		for r := range e.bufs.ranks {
-			m, b := e.ranks[r].shard.model, &e.bufs.ranks[r]
+			m, b := e.ranks[r].shard.Model, &e.bufs.ranks[r]
 			width := widthOf(m, &m.Ops[i], buf)
 			if buf == model.BufLogits {
 				b = &e.bufs.ranks[0] // the row of the whole
 			}
 			for row := range m.RowsOf(buf, 1) {
-				x := unsafe.Slice(b.row(buf, row), width)
+				x := unsafe.Slice(b.Row(buf, row), width)
 				if !finiteFloats(x) || (buf == model.BufX || buf == model.BufY) && !finiteLength(x) {
 					return false
 				}
@@ -145,7 +146,8 @@ func (e *Executor) opSound(i int) bool {
 	return true
 }
 
-// widthOf is how many elements of a row of a buffer an op writes: layers may be of several widths.
+// widthOf returns how many elements of a row of a buffer an op writes. Layers may have several
+// widths.
 func widthOf(m *model.Model, op *model.Op, buf model.Buf) int {
 	if len(op.W) > 0 && buf != model.BufX {
 		return m.Weights[op.W[slices.Index(op.Outs, buf)]].N
@@ -165,8 +167,8 @@ func widthOf(m *model.Model, op *model.Op, buf model.Buf) int {
 	return m.Width(buf)
 }
 
-// written are the buffers that an op writes.
-func (e *Executor) written(op *model.Op, adds bool) []model.Buf {
+// written returns the buffers that an op writes.
+func written(op *model.Op, adds bool) []model.Buf {
 	switch op.Kind {
 	case model.OpEmbed:
 		return []model.Buf{model.BufX}
@@ -201,12 +203,12 @@ func (e *Executor) written(op *model.Op, adds bool) []model.Buf {
 	return nil // routes and copies
 }
 
-// remembers tells whether every store still has what a row at a position reads.
-func (e *Executor) remembers(tables kvcache.Tables, pos int) bool {
+// keeps reports whether every store still has what a row at a position reads.
+func (e *Executor) keeps(tables kvcache.Tables, pos int) bool {
 	block := max(0, pos) / kvcache.BlockTokens
 	for i, k := range e.layers.Kinds {
 		if k == (kvcache.Recurrent{}) {
-			continue // one position more or less makes no state finite
+			continue // a state that is not finite stays so
 		}
 		for b := range block + 1 {
 			if tables[i][b] < 0 && (b == block || k.Reads(block, b)) {
@@ -217,8 +219,8 @@ func (e *Executor) remembers(tables kvcache.Tables, pos int) bool {
 	return true
 }
 
-// firstUnsound is the first position before pos whose keys or values of a layer are there and not
-// finite, -1 where there is none.
+// firstUnsound returns the first position before pos whose keys or values of a layer are cached and
+// not finite, or -1.
 func (e *Executor) firstUnsound(layer int, tables kvcache.Tables, pos int) int {
 	for p := range pos {
 		if tables[e.layers.Of[layer]][p/kvcache.BlockTokens] >= 0 && !e.storedSound(layer, tables, p) {
@@ -228,17 +230,9 @@ func (e *Executor) firstUnsound(layer int, tables kvcache.Tables, pos int) int {
 	return -1
 }
 
-// storedSound tells whether a position's keys and values of a layer are finite, in every rank.
+// storedSound reports whether the keys and values of a position of a layer are finite in every
+// rank.
 func (e *Executor) storedSound(layer int, tables kvcache.Tables, pos int) bool {
-	table := tables[e.layers.Of[layer]]
-	for r := range e.ranks {
-		kv := e.ranks[r].kv
-		for head := range kv.of[layer].kvHeads {
-			k, v := kv.at(layer, table[pos/kvcache.BlockTokens], head)
-			if !kv.of[layer].layout.Finite(k, v, pos%kvcache.BlockTokens) {
-				return false
-			}
-		}
-	}
-	return true
+	block := tables[e.layers.Of[layer]][pos/kvcache.BlockTokens]
+	return e.kv.Finite(layer, block, pos%kvcache.BlockTokens)
 }

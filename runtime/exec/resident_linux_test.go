@@ -12,13 +12,15 @@ import (
 
 	"sandwich/plans/heuristic"
 	"sandwich/profiles"
+	"sandwich/runtime/exec/load"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/model"
+	"sandwich/runtime/pool"
 )
 
-// TestWeightsAreInMemoryOnce: loading takes at most 1.02 times the packed bytes of anonymous
-// memory, whose figure `model inspect` states, and leaves none of the file's pages mapped in.
+// TestWeightsAreInMemoryOnce checks that loading takes at most 1.02 times the packed bytes that
+// `model inspect` prints of anonymous memory, and leaves no pages of the file resident.
 func TestWeightsAreInMemoryOnce(t *testing.T) {
 	if !mem.Mapped || testing.Short() {
 		t.Skip("buffers are on the Go heap, or a model of 170 MB is too much")
@@ -43,10 +45,13 @@ func TestWeightsAreInMemoryOnce(t *testing.T) {
 	must(err)
 	plan, err := heuristic.Default(host, shape, heuristic.Options{Threads: 1})
 	must(err)
-	shards, workers := divide(t, m, plan), testWorkers(t, 1)
+	workers, err := pool.New([]int{0}, pool.Options{})
+	must(err)
+	defer workers.Close()
+	shards := divide(t, m, plan)
 	debug.FreeOSMemory()
 	anonymous, mapped := resident(t)
-	w, err := loadWeights(t.Context(), shards, plan, workers, nil)
+	w, err := load.Load(t.Context(), shards, plan, workers, nil, nil)
 	must(err)
 	defer w.Free()
 	debug.FreeOSMemory()
@@ -63,7 +68,7 @@ func TestWeightsAreInMemoryOnce(t *testing.T) {
 	}
 }
 
-// resident is the anonymous and the file memory of this process.
+// resident returns the anonymous and the file memory of this process.
 func resident(t *testing.T) (anonymous, mapped int64) {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/status")

@@ -7,12 +7,11 @@ import (
 	"strings"
 )
 
-// slowVariable makes workers slow at will, for tests of what divides work: 1:0.4 leaves worker 1
-// four tenths of its throughput, by a wait after each chunk.
+// slowVariable throttles workers by a wait after each chunk, to test the division of work: 1:0.4
+// leaves worker 1 four tenths of its throughput.
 const slowVariable = "SANDWICH_SLOW"
 
-// slowWorkers reads what the variable says of so many workers: pool.Options.Slow, nil where it says
-// nothing.
+// slowWorkers parses the variable for so many workers into pool.Options.Slow; nil if it is empty.
 func slowWorkers(text string, workers int) ([]float64, error) {
 	if text == "" {
 		return nil, nil
@@ -24,14 +23,13 @@ func slowWorkers(text string, workers int) ([]float64, error) {
 		left, err2 := strconv.ParseFloat(share, 64)
 		switch {
 		case !ok || err1 != nil || err2 != nil || worker < 0:
-			return nil, fmt.Errorf("%s %.40q is not a worker and the part of its throughput that it keeps, such "+
-				"as 1:0.4",
-				slowVariable, part)
+			return nil, fmt.Errorf("%s %.40q is not a worker and the part of its throughput that it keeps; "+
+				"use 1:0.4, for example", slowVariable, part)
 		case worker >= workers:
-			return nil, fmt.Errorf("%s %.40q: there is no worker %d, they are 0 to %d", slowVariable, part, worker,
+			return nil, fmt.Errorf("%s %.40q: worker %d does not exist; use 0 to %d", slowVariable, part, worker,
 				workers-1)
 		case !(left >= leastSlow && left <= 1):
-			return nil, fmt.Errorf("%s %.40q: a worker keeps between %g and 1 of its throughput", slowVariable, part,
+			return nil, fmt.Errorf("%s %.40q: use a throughput from %g to 1", slowVariable, part,
 				leastSlow)
 		}
 		out[worker] = left
@@ -39,8 +37,8 @@ func slowWorkers(text string, workers int) ([]float64, error) {
 	return out, nil
 }
 
-// leastSlow keeps a chunk of a slow worker from lasting for ever.
+// leastSlow bounds the time of a chunk of a throttled worker.
 const leastSlow = 0.01
 
-// MadeSlow says that the environment makes workers slow.
-func MadeSlow() bool { return os.Getenv(slowVariable) != "" }
+// Throttled reports whether the environment throttles workers.
+func Throttled() bool { return os.Getenv(slowVariable) != "" }

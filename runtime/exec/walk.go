@@ -3,12 +3,23 @@ package exec
 import (
 	"time"
 
+	"sandwich/runtime/exec/attention"
+	"sandwich/runtime/exec/tp"
 	"sandwich/runtime/model"
 	"sandwich/runtime/pool"
 )
 
-// walk is what each worker does. Between two gathers the ranks wait for nobody but their own,
-// unless an op is cut; at a gather they meet by the flags of the sum. On guard all walk together.
+// walker is one worker in a forward: where it is in the list of steps, and the groups it works in.
+type walker struct {
+	*Executor
+	w    *pool.Worker
+	at   position // next step
+	next int      // index of it
+	all  tp.Group // all active workers, on the operands of the first rank
+	own  tp.Group // the workers of its rank; empty with one rank
+}
+
+// walk runs the steps of a forward on a worker.
 func (e *Executor) walk(w *pool.Worker) {
 	e.walkSteps(w)
 	if w.ID() == 0 {
@@ -17,169 +28,220 @@ func (e *Executor) walk(w *pool.Worker) {
 }
 
 func (e *Executor) walkSteps(w *pool.Worker) {
-	first, back := w.Resumed()
-	if !back {
-		first = e.from
-		e.scratch[w.Index()].began = time.Now()
-		e.pacer.join(w)
-	} else if e.halted(first) {
+	k := walker{Executor: e, w: w}
+	if !k.start() {
 		return
-	} else {
-		e.pacer.read(w, first)
 	}
-	all, own := e.together(w), group{}
-	if e.groups != nil {
-		w.Use(e.groups.grouping)
-		own = e.apart(w, w.Group().ID())
-	}
-	i, c := e.bufs.locate(first)
-	for next, summing := first+1, false; i < e.end; next++ {
-		op, at := i, c
-		i, c = e.bufs.after(i, c)
-		if summing { // and nothing is asked of the worker meanwhile, whose team may go on its guard
-			e.sum.Finish(w, w.Group().ID(), &e.partials, next, e.after[op])
-			summing = false
-		} else {
-			e.step(&all, &own, op, at)
-			meets := e.behind(op, at, i < e.end)
-			if w.Guarded() {
-				e.passGuarded(w, next, meets)
-			} else if summing = meets == meetSumming; !e.pass(w, next, i < e.end, meets, own.n) {
-				continue
-			}
+	for k.more() {
+		p := k.advance()
+		k.run(p)
+		switch s := e.scopeAfter(p, k.more()); {
+		case w.Guarded():
+			k.meetTolerant(s)
+		case s == scopeRank:
+			w.LocalBarrier()
+			continue // no halt inside a subgraph
+		case s == scopeSum:
+			k.sum()
+		default:
+			k.meet()
 		}
-		if e.halted(next) {
+		if e.halted(k.next) {
 			return
 		}
 	}
 }
 
-// pass is the meeting behind a step; false where not all have met.
-func (e *Executor) pass(w *pool.Worker, next int, follows bool, meets meeting, n int) bool {
-	if meets == meetOwn {
-		w.LocalBarrier()
+// start finds the first step: that of the forward, or that at which the worker rejoins its team
+// after its CPU was taken away. It reports false if the forward has halted before that step.
+func (k *walker) start() bool {
+	first, rejoins := k.w.Resumed()
+	switch {
+	case !rejoins:
+		first = k.forward.from
+		k.began[k.w.Index()] = time.Now()
+		k.throughput.Join(k.w)
+	case k.halted(first):
 		return false
+	default:
+		k.throughput.Read(k.w, first)
 	}
-	if w.ID() == 0 && !follows {
-		e.heir.rehearse()
+	k.all = k.groupOfAll(k.w)
+	if k.groups != nil {
+		k.w.Use(k.groups.grouping)
+		k.own = k.groupOfRank(k.w, k.w.Group().ID())
 	}
-	if meets == meetSumming {
-		if w.ID() == 0 {
-			e.ask(next, next+1)
-		}
-		e.sum.Publish(w, w.Group().ID(), n, &e.partials)
-		return false
-	}
-	if w.ID() == 0 {
-		e.ask(next, next)
-	}
-	w.BarrierTo(next, e.asking)
-	e.pacer.read(w, next)
+	k.next, k.at = first, k.bufs.locate(first)
 	return true
 }
 
-// passGuarded is pass of a team on its guard, which meets behind every step.
-func (e *Executor) passGuarded(w *pool.Worker, next int, meets meeting) {
-	asking := e.asking
-	if meets != meetAll {
+// more reports whether steps are left.
+func (k *walker) more() bool { return k.at.op < k.forward.end }
+
+// advance returns the next step and moves on to the one after it.
+func (k *walker) advance() position {
+	p := k.at
+	k.at = k.bufs.after(p)
+	k.next++
+	return p
+}
+
+// meet waits for all workers after a step. Worker 0 asks the gate.
+func (k *walker) meet() {
+	if k.w.ID() == 0 {
+		k.prewarm()
+		k.ask(k.next, k.next)
+	}
+	k.w.BarrierTo(k.next, k.asking)
+	k.throughput.Read(k.w, k.next)
+}
+
+// meetTolerant waits for all workers in preemption-tolerant mode, which have a barrier after every
+// step. The last one to arrive asks the gate if the forward may halt there.
+func (k *walker) meetTolerant(s scope) {
+	asking := k.asking
+	if s != scopeAll {
 		asking = nil
 	}
-	w.BarrierTo(next, asking)
-	e.pacer.read(w, next)
+	k.w.BarrierTo(k.next, asking)
+	k.throughput.Read(k.w, k.next)
 }
 
-// step is the worker's part in op i, or in a cut of it: with all others, or with its own rank. On
-// guard it helps every rank, so that of none the only worker is lost.
-func (e *Executor) step(all, own *group, i int, c portion) {
+// sum publishes the summands of the worker's rank and runs the gather that follows, in which all
+// ranks wait for each other by flags. The team does not enter preemption-tolerant mode in between.
+func (k *walker) sum() {
+	if k.w.ID() == 0 {
+		k.prewarm()
+		k.ask(k.next, k.next+1)
+	}
+	rank := k.w.Group().ID()
+	k.groups.sum.Publish(k.w, rank, k.own.N, &k.partials)
+	gather := k.advance()
+	k.groups.sum.Finish(k.w, rank, &k.partials, k.next, k.after[gather.op])
+}
+
+// prewarm prepares the executor of the next forward after the last step, while the other workers
+// still work on it.
+func (k *walker) prewarm() {
+	if !k.more() {
+		k.successor.prewarmLayout()
+	}
+}
+
+// run executes the worker's part of a step: with all workers, or with those of its rank. In
+// preemption-tolerant mode it helps every rank, because the only worker of one may be descheduled.
+func (k *walker) run(p position) {
 	switch {
-	case !e.steps[i].mode.apart():
-		e.do(all, i, c)
-	case own.w.Guarded():
-		e.doEach(own, i, c)
+	case !k.ops[p.op].Mode.PerRank():
+		k.runIn(&k.all, p)
+	case k.w.Guarded():
+		k.runEachRank(p)
 	default:
-		e.do(own, i, c)
+		k.runIn(&k.own, p)
 	}
 }
 
-// do is the group's part in op i, or in a cut of it.
-func (e *Executor) do(g *group, i int, c portion) {
-	if e.round(g, &g.shard.model.Ops[i], c) {
-		g.barrier()
+// runIn executes a group's part of a step. If weights need quantized activations, they are
+// quantized first.
+func (e *Executor) runIn(g *tp.Group, p position) {
+	if e.quantize(g, p) {
+		g.Barrier()
 	}
-	e.run(g, i, c)
+	e.do(g, p)
 }
 
-// doEach is do for every rank, the worker's own first.
-func (e *Executor) doEach(own *group, i int, c portion) {
-	home, rounded := own.w.Group().ID(), false
-	for k := range e.ranks {
-		g := e.apart(own.w, (home+k)%len(e.ranks))
-		rounded = e.round(&g, &g.shard.model.Ops[i], c) || rounded
+// runEachRank is runIn for every rank, the worker's own first.
+func (k *walker) runEachRank(p position) {
+	home, quantized := k.w.Group().ID(), false
+	for i := range k.ranks {
+		g := k.groupOfRank(k.w, (home+i)%len(k.ranks))
+		quantized = k.quantize(&g, p) || quantized
 	}
-	if rounded {
-		own.w.Barrier()
+	if quantized {
+		k.w.Barrier()
 	}
-	for k := range e.ranks {
-		g := e.apart(own.w, (home+k)%len(e.ranks))
-		e.run(&g, i, c)
+	for i := range k.ranks {
+		g := k.groupOfRank(k.w, (home+i)%len(k.ranks))
+		k.do(&g, p)
 	}
 }
 
-// run is what do does once the inputs are rounded.
-func (e *Executor) run(g *group, i int, c portion) {
-	op, s := &g.shard.model.Ops[i], e.steps[i]
+// quantize quantizes the inputs of a step's products. It reports whether a barrier must follow.
+func (e *Executor) quantize(g *tp.Group, p position) bool {
+	op := &g.Shard.Model.Ops[p.op]
+	return e.ranks[g.Rank].products.Quantize(g, op, e.inputRows(op), p.step)
+}
+
+// inputRows returns the number of rows that an op reads.
+func (e *Executor) inputRows(op *model.Op) int {
+	switch {
+	case op.Kind == model.OpExperts:
+		return e.bufs.routes.Rows(e.forward.rows)
+	case op.Wanted:
+		return len(e.forward.batch.LogitRows)
+	}
+	return e.forward.rows
+}
+
+// do executes a group's part of a step, whose inputs are quantized.
+func (e *Executor) do(g *tp.Group, p position) {
+	op, how, r := &g.Shard.Model.Ops[p.op], &e.ops[p.op], &e.ranks[g.Rank]
 	switch op.Kind {
 	case model.OpEmbed:
-		e.embed(g, op)
+		e.rowwise.Embed(g, op)
 	case model.OpNorm:
-		e.norm(g, op)
+		e.rowwise.Norm(g, op)
 	case model.OpMatMul:
-		if c.of > 1 {
-			e.cutMatMul(g, op, s.adds, c)
+		if p.step.Count > 1 {
+			r.products.MatMulStep(g, op, e.inputRows(op), how.AddsToX, p.step)
 		} else {
-			e.matMul(g, i, op, s.adds)
+			r.products.MatMul(g, p.op, op, e.inputRows(op), how.AddsToX)
 		}
 	case model.OpRotate:
-		e.rotateHeads(g, op, s.rope)
+		e.attention.Rotate(g, r.attention, op, how.Rope)
 	case model.OpAttention:
-		g.rank.attend.run(g.w, op.Layer, scoresOf(op), g.bufs.rowsOf(model.BufQ), g.bufs.rowsOf(model.BufAtt), c)
+		r.attention.RunOp(g, op, p.step)
 	case model.OpAddNorm:
-		if s.adds {
-			e.norm(g, op)
+		if how.AddsToX {
+			e.rowwise.Norm(g, op)
 		} else {
-			e.addNorm(g, op, s.alone)
+			e.rowwise.AddNorm(g, op, how.FirstOnly)
 		}
 	case model.OpGather:
-		e.gather(g, op.Scale)
+		e.rowwise.Gather(g, op)
 	case model.OpRoute:
-		e.route(g, op)
+		e.bufs.routes.Route(g, op, e.forward.rows)
 	case model.OpDispatch:
-		e.dispatch(g, op)
+		e.bufs.routes.Dispatch(g, op, e.forward.rows)
 	case model.OpExperts:
-		e.experts(g, op, c)
+		e.bufs.routes.Experts(g, r.products, op, p.step)
 	case model.OpCombine:
-		e.combine(g, op)
+		e.bufs.routes.Combine(g, op, e.forward.rows)
 	case model.OpRowNorm:
-		e.rowNorm(g, op)
+		e.rowwise.RowNorm(g, op)
 	case model.OpConv:
-		e.conv(g, i, op)
+		e.state.Conv(g, p.op, op)
 	case model.OpDelta:
-		e.delta(g, i, op, c)
+		e.state.Delta(g, p.op, op, p.step)
 	case model.OpOutGate:
-		e.outGate(g, op)
+		e.state.OutGate(g, op)
 	case model.OpCap:
-		e.capRows(g, op)
+		e.rowwise.Cap(g, op)
 	case model.OpInputs:
-		e.makeInputs(g, op)
+		e.rowwise.MakeInputs(g, op)
 	case model.OpGate:
-		e.gateInput(g, op)
+		e.rowwise.GateInput(g, op)
 	case model.OpHeads:
-		e.heads(g, op)
+		if len(op.W) == 0 {
+			attention.CopyHeads(g, op, e.forward.rows)
+		} else {
+			r.products.Heads(g, op, e.forward.rows)
+		}
 	case model.OpLatent:
-		e.latent(g, op, s.rope)
+		e.attention.Latent(g, r.attention, op, how.Rope)
 	case model.OpPool:
-		e.pool(g, op)
+		e.rowwise.Pool(g, op)
 	case model.OpSoftmax:
-		e.softmax(g, op)
+		e.rowwise.Softmax(g, op)
 	}
 }

@@ -10,76 +10,78 @@ import (
 	"sandwich/microkernel"
 	"sandwich/plans"
 	"sandwich/runtime/allreduce"
+	"sandwich/runtime/exec/gemm"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/pool"
 )
 
-// WorkerOptions say which threads run ops, and by which code.
+// WorkerOptions say which threads run ops and which code they run.
 type WorkerOptions struct {
 	PUs      []int           // one worker each
-	ISA      microkernel.ISA // of the work outside GEMM
-	Plan     *plans.Plan     // whose kernels are built at once; nil: each when it is first asked for
-	Ranks    []plans.Rank    // that the workers are divided among; none or one: they work together
+	ISA      microkernel.ISA // of the ops other than products
+	Plan     *plans.Plan     // whose kernels are built at once; nil: each on first use
+	Ranks    []plans.Rank    // among which the workers are divided; none or one: they work together
 	Spin     time.Duration   // pool.Options.Spin
-	Unpinned bool            // bound to nothing: there may be more of them than PUs
+	Unpinned bool            // not bound to PUs, so there may be more of them than PUs
 }
 
-// PlanWorkers are the workers that a plan is served by.
+// PlanWorkers returns the options of the workers that serve a plan.
 func PlanWorkers(plan *plans.Plan) WorkerOptions {
 	return WorkerOptions{PUs: plan.Threads(), ISA: plan.ISAOf(""), Plan: plan, Ranks: plan.Ranks}
 }
 
-// Workers run ops: the threads of a pool, the code that they call, and their groups where a model
-// is cut. Open makes its own or is given them; kernels are timed on them without a model, too.
+// Workers are the threads of a pool, the code that they run, and their groups if the model is
+// divided among ranks. Kernels can be timed on them without a model.
 type Workers struct {
 	Pool    *pool.Pool
-	Kernels *Kernels // of the main class
-	classes []class  // by pool.Worker.Class
-	unlike  bool     // workers differ: what they do is timed, and products are divided by that
-	ranks   []plans.Rank
-	groups  *Groups // nil with one rank
+	Kernels *gemm.Kernels // of the main worker kind
+
+	kinds         []gemm.Kind // by pool.Worker.Class
+	heterogeneous bool        // products are timed and divided by throughput
+	ranks         []plans.Rank
+	groups        *Groups // nil with one rank
 }
 
-// NewWorkers builds the code, which refuses a host that cannot run it, and starts the threads.
+// NewWorkers builds the code and starts the threads. A host that cannot run the code is an error.
 func NewWorkers(o WorkerOptions) (*Workers, error) {
-	kernels, err := newKernels(o.ISA, o.Plan)
+	kernels, err := gemm.NewKernels(o.ISA, o.Plan)
 	if err != nil {
 		return nil, err
 	}
 	w := &Workers{Kernels: kernels, ranks: o.Ranks}
-	if w.classes, err = newClasses(kernels, o.Plan); err != nil {
+	if w.kinds, err = gemm.NewKinds(kernels, o.Plan); err != nil {
 		return nil, err
 	}
-	return w.start(o.PUs, pool.Options{Pin: !o.Unpinned, Spin: o.Spin, Class: w.classOf(o.PUs, o.Plan)})
+	return w.start(o.PUs, pool.Options{Pin: !o.Unpinned, Spin: o.Spin, Class: w.kindOf(o.PUs, o.Plan)})
 }
 
-// start makes the threads.
+// start starts the threads.
 func (w *Workers) start(pus []int, o pool.Options) (_ *Workers, err error) {
 	if o.Slow, err = slowWorkers(os.Getenv(slowVariable), len(pus)); err != nil {
 		return nil, err
 	}
-	w.unlike = len(w.classes) > 1 || o.Slow != nil
+	w.heterogeneous = len(w.kinds) > 1 || o.Slow != nil
 	if w.Pool, err = pool.New(pus, o); err != nil {
 		return nil, err
 	}
-	if w.groups, err = newGroups(w.Pool, vecsOf(w.classes), w.ranks); err != nil {
+	if w.groups, err = newGroups(w.Pool, vecsOf(w.kinds), w.ranks); err != nil {
 		w.Pool.Close()
 		return nil, err
 	}
 	return w, nil
 }
 
-// Unbound starts as many workers with the same code and the same ranks that are bound to no PU:
-// what binding is worth is measured against them.
+// Unbound starts as many workers with the same code and ranks that are not bound to PUs, to measure
+// the effect of binding.
 func (w *Workers) Unbound() (*Workers, error) {
-	free := &Workers{Kernels: w.Kernels, classes: w.classes, ranks: w.ranks}
+	free := &Workers{Kernels: w.Kernels, kinds: w.kinds, ranks: w.ranks}
 	return free.start(w.Pool.PUs(), pool.Options{Class: w.Pool.Classes()})
 }
 
 // Close ends the threads.
 func (w *Workers) Close() { w.Pool.Close() }
 
-// Grouping divides the workers among their ranks; nil where there is one.
+// Grouping returns the division of the workers among ranks; nil with one rank.
 func (w *Workers) Grouping() *pool.Grouping {
 	if w.groups == nil {
 		return nil
@@ -87,14 +89,14 @@ func (w *Workers) Grouping() *pool.Grouping {
 	return w.groups.grouping
 }
 
-// On returns the workers of some PUs, ascending.
+// On returns the workers of some PUs in ascending order. A PU without a worker is an error.
 func (w *Workers) On(pus []int) ([]int, error) {
 	all := w.Pool.PUs()
 	out := make([]int, 0, len(pus))
 	for _, pu := range pus {
 		i := slices.Index(all, pu)
 		if i < 0 {
-			return nil, fmt.Errorf("PU %d is not among those that have a worker (%v)", pu, all)
+			return nil, fmt.Errorf("PU %d has no worker; use some of %v", pu, all)
 		}
 		out = append(out, i)
 	}
@@ -102,25 +104,63 @@ func (w *Workers) On(pus []int) ([]int, error) {
 	return out, nil
 }
 
-// Ranks lists the workers of each rank.
+// Ranks returns the workers of each rank.
 func (w *Workers) Ranks() [][]int { return rankWorkers(w.Pool.PUs(), w.ranks) }
 
-// Groups are the thread groups of a pool, one a rank, and what their gathers synchronize by. The
-// executors that run on that pool share them.
+// kindOf returns the worker kind of each PU as an index of w.kinds.
+func (w *Workers) kindOf(pus []int, plan *plans.Plan) []int {
+	out := make([]int, len(pus))
+	for i, pu := range pus {
+		for j := range w.kinds[1:] {
+			if plan.ClassOf(pu) == w.kinds[1+j].Name {
+				out[i] = 1 + j
+			}
+		}
+	}
+	return out
+}
+
+// vecsOf returns the vector kernels of each kind.
+func vecsOf(kinds []gemm.Kind) (vecs []*microkernel.Vec) {
+	for _, k := range kinds {
+		vecs = append(vecs, k.Kernels.Vec)
+	}
+	return vecs
+}
+
+// isasOf returns the instruction set of the vector kernels of each kind.
+func isasOf(kinds []gemm.Kind) (isas []microkernel.ISA) {
+	for _, k := range kinds {
+		isas = append(isas, k.Kernels.Vec.ISA())
+	}
+	return isas
+}
+
+// Heterogeneous reports whether the workers are of several kinds, or SANDWICH_SLOW throttles some.
+func (w *Workers) Heterogeneous() bool { return w.heterogeneous }
+
+// NewHeterogeneous compiles the schedules that a phase has for a weight shape, for each worker
+// kind.
+func (w *Workers) NewHeterogeneous(phase *plans.Phase, weight plans.WeightPlan) (*gemm.Heterogeneous, error) {
+	return gemm.NewHeterogeneous(w.kinds, w.Pool.Classes(), phase, weight)
+}
+
+// Groups are the thread groups of a pool, one per rank, and the flags of their gathers. All
+// executors on the pool share them.
 type Groups struct {
 	grouping *pool.Grouping
 	sum      *allreduce.Sum
 }
 
-// newGroups divides the workers of a pool by the ranks that their PUs belong to; nil where there is
-// one rank.
+// newGroups divides the workers of a pool among the ranks of their PUs. It returns nil for one
+// rank.
 func newGroups(p *pool.Pool, vecs []*microkernel.Vec, ranks []plans.Rank) (*Groups, error) {
 	if len(ranks) <= 1 {
 		return nil, nil
 	}
 	for _, pu := range p.PUs() {
 		if !slices.ContainsFunc(ranks, func(r plans.Rank) bool { return slices.Contains(r.PUs, pu) }) {
-			return nil, fmt.Errorf("PU %d works for no rank of the plan", pu)
+			return nil, fmt.Errorf("PU %d belongs to no rank of the plan", pu)
 		}
 	}
 	members := rankWorkers(p.PUs(), ranks)
@@ -136,7 +176,7 @@ func newGroups(p *pool.Pool, vecs []*microkernel.Vec, ranks []plans.Rank) (*Grou
 	return &Groups{grouping, allreduce.New(p, vecs, len(ranks))}, nil
 }
 
-// rankWorkers lists the workers of each rank, for workers on the given PUs.
+// rankWorkers returns the workers of each rank, for workers on the given PUs.
 func rankWorkers(pus []int, ranks []plans.Rank) [][]int {
 	out := make([][]int, len(ranks))
 	for w, pu := range pus {
@@ -150,13 +190,13 @@ func rankWorkers(pus []int, ranks []plans.Rank) [][]int {
 	return out
 }
 
-// touch faults in a buffer of each rank, by the rank's own workers, so that no request waits for
-// that and that the pages of buffers without a node come to lie near who uses them. Where ctx ends
-// before that is done, the error is its cause. Not to be called inside Lead.
+// touch faults in the pages of a buffer of each rank by the rank's own workers, so that no request
+// waits for it and pages without a node are near their users. When ctx ends, the error is its
+// cause. It must not be called inside pool.Pool.Lead.
 func (w *Workers) touch(ctx context.Context, memory func(rank int) *mem.Buffer) error {
 	const (
 		hugePage = 2 << 20
-		step     = 32 * hugePage // between two looks at ctx: milliseconds
+		step     = 32 * hugePage // between two checks of ctx: milliseconds
 	)
 	grouping := w.Grouping()
 	w.Pool.Run(func(worker *pool.Worker) {

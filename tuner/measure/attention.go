@@ -10,6 +10,8 @@ import (
 	"sandwich/microkernel"
 	"sandwich/plans"
 	"sandwich/runtime/exec"
+	"sandwich/runtime/exec/attention"
+	"sandwich/runtime/exec/tp"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/model"
@@ -55,9 +57,9 @@ type AttentionTime struct {
 	Peak    []float64 // FLOP/s of their multiply-adds, in turn with the calls
 }
 
-// TimeAttention times exec.Attention on the KV store and pinned workers that serving uses (rule 2),
-// in turn with the roofs, and gives each figure to visit as it is known. `sandwich bench attention`
-// prints them.
+// TimeAttention times attention.Attention on the KV store and pinned workers that serving uses
+// (rule 2), in turn with the roofs, and gives each figure to visit as it is known. `sandwich bench
+// attention` prints them.
 func TimeAttention(ctx context.Context, o AttentionOptions, visit func(AttentionTime)) error {
 	b, err := newAttentionBench(ctx, o)
 	if err != nil {
@@ -82,7 +84,7 @@ type attentionBench struct {
 	AttentionOptions
 	ctx    context.Context
 	lead   *pool.Leader
-	kv     *exec.KVStore
+	kv     *attention.KVStore
 	layers int
 	rows   *mem.Buffer // Q, then the output
 	most   int         // rows of each
@@ -125,7 +127,7 @@ func newAttentionBench(ctx context.Context, o AttentionOptions) (b *attentionBen
 		b.layers = max(1, (o.Cold+longest*blockBytes-1)/(longest*blockBytes))
 	}
 	dims.Layers = b.layers
-	if b.kv, err = exec.NewKVStore(dims, o.KV, o.Dot, longest, mem.AnyNode); err != nil {
+	if b.kv, err = attention.NewKVStore(dims, o.KV, o.Dot, longest, mem.AnyNode); err != nil {
 		return nil, err
 	}
 	b.stride = mem.RowStride(o.KVHeads * group * o.HeadDim)
@@ -156,8 +158,8 @@ func (b *attentionBench) free() {
 func (b *attentionBench) time(v *microkernel.Vec, visit func(AttentionTime)) error {
 	b.kv.FillRandom(v, b.Seed)
 	for _, group := range b.Groups {
-		a, err := exec.NewAttention([]microkernel.ISA{b.ISA}, b.kv,
-			exec.AttentionKind{Groups: []int{group}, Dot: b.Dot}, len(b.PUs), len(b.PUs))
+		a, err := attention.New([]microkernel.ISA{b.ISA}, b.kv,
+			attention.Shape{Groups: []int{group}, Dot: b.Dot}, len(b.PUs), len(b.PUs))
 		if err != nil {
 			return err
 		}
@@ -170,7 +172,7 @@ func (b *attentionBench) time(v *microkernel.Vec, visit func(AttentionTime)) err
 	return nil
 }
 
-func (b *attentionBench) timeGroup(a *exec.Attention, group int, visit func(AttentionTime)) error {
+func (b *attentionBench) timeGroup(a *attention.Attention, group int, visit func(AttentionTime)) error {
 	heads := float64(group * b.KVHeads * b.HeadDim)
 	perPosition := b.blockBytes() / kvcache.BlockTokens
 	for _, n := range b.Decode {
@@ -207,16 +209,16 @@ func (b *attentionBench) sample(t *AttentionTime, run func() float64) error {
 }
 
 // output are the rows that attention writes, behind those of Q.
-func (b *attentionBench) output() (q, out exec.Rows) {
-	at := func(i int) exec.Rows {
-		return exec.Rows{Base: (*float32)(unsafe.Add(b.rows.Pointer(), 4*i*b.most*b.stride)), Stride: b.stride}
+func (b *attentionBench) output() (q, out tp.Rows) {
+	at := func(i int) tp.Rows {
+		return tp.Rows{Base: (*float32)(unsafe.Add(b.rows.Pointer(), 4*i*b.most*b.stride)), Stride: b.stride}
 	}
 	return at(0), at(1)
 }
 
 // decode runs decode steps, each on other blocks of the store, for callSeconds at least, and
 // returns the seconds of one.
-func (b *attentionBench) decode(a *exec.Attention, positions int) float64 {
+func (b *attentionBench) decode(a *attention.Attention, positions int) float64 {
 	q, out := b.output()
 	total, steps := time.Duration(0), 0
 	for ; steps == 0 || total.Seconds() < callSeconds; steps++ {
@@ -253,7 +255,7 @@ func (b *attentionBench) window(positions int) []kvcache.Span {
 }
 
 // prefill runs a prompt chunk by chunk and returns the seconds of the whole.
-func (b *attentionBench) prefill(a *exec.Attention, tokens int) float64 {
+func (b *attentionBench) prefill(a *attention.Attention, tokens int) float64 {
 	q, out := b.output()
 	table := make([]kvcache.BlockID, kvcache.BlocksFor(tokens))
 	for j := range table {

@@ -9,6 +9,8 @@ import (
 	"sandwich/microkernel"
 	"sandwich/plans"
 	"sandwich/runtime/exec"
+	"sandwich/runtime/exec/attention"
+	"sandwich/runtime/exec/tp"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/pool"
@@ -70,19 +72,19 @@ func TimeUnlikeAttention(ctx context.Context, plan *plans.Plan, o AttentionOptio
 type unlikeAttention struct {
 	*attentionBench
 	group    int
-	together *exec.Attention
-	apart    []*exec.Attention // by worker
-	own      *mem.Buffer       // the output of each worker
+	together *attention.Attention
+	apart    []*attention.Attention // by worker
+	own      *mem.Buffer            // the output of each worker
 }
 
 func newUnlikeAttention(b *attentionBench, isas []microkernel.ISA, group int) (u *unlikeAttention, err error) {
 	u = &unlikeAttention{attentionBench: b, group: group}
-	kind, n := exec.AttentionKind{Groups: []int{group}, Dot: b.Dot}, len(b.PUs)
-	if u.together, err = exec.NewAttention(isas, b.kv, kind, n, n); err != nil {
+	kind, n := attention.Shape{Groups: []int{group}, Dot: b.Dot}, len(b.PUs)
+	if u.together, err = attention.New(isas, b.kv, kind, n, n); err != nil {
 		return u, err
 	}
 	for range n {
-		a, err := exec.NewAttention(isas, b.kv, kind, n, 1)
+		a, err := attention.New(isas, b.kv, kind, n, 1)
 		if err != nil {
 			return u, err
 		}
@@ -197,7 +199,7 @@ func (u *unlikeAttention) alone(spans func() []kvcache.Span) []float64 {
 	left.Store(int32(len(rates)))
 	u.lead.Run(func(w *pool.Worker) {
 		i := w.Index()
-		out := exec.Rows{Base: (*float32)(unsafe.Add(u.own.Pointer(), 4*i*u.most*u.stride)), Stride: u.stride}
+		out := tp.Rows{Base: (*float32)(unsafe.Add(u.own.Pointer(), 4*i*u.most*u.stride)), Stride: u.stride}
 		times, took := u.apart[i].Alone(w, layers[i], u.scale(), q, out, func(units, total int) bool {
 			if units == total {
 				left.Add(-1)

@@ -11,6 +11,8 @@ import (
 	"sandwich/microkernel"
 	"sandwich/plans"
 	"sandwich/runtime/exec"
+	"sandwich/runtime/exec/gemm"
+	"sandwich/runtime/exec/tp"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/pool"
@@ -25,7 +27,7 @@ import (
 type GemmBench struct {
 	ctx     context.Context
 	lead    *pool.Leader
-	kernels *exec.Kernels
+	kernels *gemm.Kernels
 	seed    uint64
 
 	weights *mem.Buffer // panels of the present weight shape, again and again
@@ -126,7 +128,7 @@ func (b *GemmBench) Time(t search.Trial) (search.Sample, error) {
 		return search.Sample{}, err
 	}
 	key := plans.WeightKey{N: t.Columns, K: t.Key.K, Type: t.Key.Type}
-	g, err := exec.NewGemm(b.kernels, t.Schedule, key)
+	g, err := gemm.New(b.kernels, t.Schedule, key)
 	if err != nil {
 		return search.Sample{}, fmt.Errorf("%w: %w", search.ErrUnfit, err)
 	}
@@ -138,7 +140,7 @@ func (b *GemmBench) Time(t search.Trial) (search.Sample, error) {
 		return search.Sample{}, err
 	}
 	p.ops = b.operands(t, p.layout)
-	p.packed = exec.Packed{Layout: p.layout, Compute: t.Compute}
+	p.packed = gemm.Packed{Layout: p.layout, Compute: t.Compute}
 	p.panels = p.layout.Panels()
 	p.copies = max(1, b.round/(p.panels*p.layout.PanelStride()))
 	p.times = 1
@@ -161,10 +163,10 @@ func (b *GemmBench) Time(t search.Trial) (search.Sample, error) {
 // product is a trial under way.
 type product struct {
 	*GemmBench
-	gemm   *exec.Gemm
+	gemm   *gemm.Gemm
 	layout microkernel.Layout
-	packed exec.Packed
-	ops    exec.Operands
+	packed gemm.Packed
+	ops    gemm.Operands
 	panels int
 	copies int
 	times  int // products a call
@@ -223,7 +225,7 @@ func (b *GemmBench) prepare(key plans.WeightKey, t search.Trial) (microkernel.La
 		b.ready = 0
 	}
 	if t.Compute != microkernel.ComputeF32 && (b.form != t.Compute || b.ready < t.M) {
-		if t.M*exec.RoundedRowBytes(t.Compute, key.K) > b.rounded.Len() {
+		if t.M*tp.QuantizedRowBytes(t.Compute, key.K) > b.rounded.Len() {
 			return l, fmt.Errorf("%w: rounded activations of m %d and %s are larger than was planned for",
 				search.ErrUnfit, t.M, key)
 		}
@@ -296,7 +298,7 @@ func (b *GemmBench) fillInput(m, k int) {
 // roundInput makes of the first m rows what a compute path reads.
 func (b *GemmBench) roundInput(c microkernel.Compute, m, k int) {
 	x := b.input.Float32s()
-	stride, rows := mem.RowStride(k), exec.RoundedRowBytes(c, k)
+	stride, rows := mem.RowStride(k), tp.QuantizedRowBytes(c, k)
 	for r := range m {
 		b.kernels.Vec.QuantizeRow(c, &x[r*stride], k, unsafe.Add(b.rounded.Pointer(), r*rows))
 	}
@@ -307,14 +309,14 @@ func (b *GemmBench) roundInput(c microkernel.Compute, m, k int) {
 // where it reads float32.
 func RoundedBytes(c microkernel.Compute, m, k int) int {
 	if c != microkernel.ComputeF32 {
-		return m * exec.RoundedRowBytes(c, k)
+		return m * tp.QuantizedRowBytes(c, k)
 	}
 	return 0
 }
 
-func (b *GemmBench) operands(t search.Trial, l microkernel.Layout) exec.Operands {
-	o := exec.Operands{M: t.M, A: b.input.Pointer(), AStride: 4 * mem.RowStride(l.K), C: b.output.Pointer(),
+func (b *GemmBench) operands(t search.Trial, l microkernel.Layout) gemm.Operands {
+	o := gemm.Operands{M: t.M, A: b.input.Pointer(), AStride: 4 * mem.RowStride(l.K), C: b.output.Pointer(),
 		CStride: 4 * mem.RowStride(l.N)}
-	o.SetRounded(t.Compute, b.rounded.Pointer(), exec.RoundedRowBytes(t.Compute, l.K))
+	o.SetQuantized(t.Compute, b.rounded.Pointer(), tp.QuantizedRowBytes(t.Compute, l.K))
 	return o
 }

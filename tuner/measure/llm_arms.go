@@ -9,7 +9,7 @@ import (
 	"sandwich/plans"
 	"sandwich/runtime/counters"
 	"sandwich/runtime/engine"
-	"sandwich/runtime/exec"
+	"sandwich/runtime/exec/tp"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/pool"
 )
@@ -18,7 +18,7 @@ import (
 type Arm struct {
 	Name   string
 	Plan   *plans.Plan
-	Sync   exec.Sync
+	Sync   tp.Sync
 	Runner *engine.Runner
 
 	counting counters.Set // nil unless Count was called

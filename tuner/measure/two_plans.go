@@ -111,7 +111,7 @@ var ErrNoRoom = errors.New("no room for two plans")
 func roomFor(groups [][]*plans.Plan, blocks, rows int) error {
 	need := int64(0)
 	for _, g := range groups {
-		list, err := exec.Foresee(exec.Options{Plan: g[0], Blocks: blocks, LogitRows: rows, Sequences: rows})
+		list, err := exec.ForecastMemory(exec.Options{Plan: g[0], Blocks: blocks, LogitRows: rows, Sequences: rows})
 		if err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 	"sandwich/microkernel"
 	"sandwich/plans"
 	"sandwich/runtime/exec"
+	"sandwich/runtime/exec/gemm"
 	"sandwich/runtime/pool"
 	"sandwich/tuner/search"
 )
@@ -72,13 +73,13 @@ func TimeUnlike(ctx context.Context, o ProductOptions, visit func(UnlikeRow)) er
 // unlike is a product under measurement.
 type unlike struct {
 	product
-	on *exec.Unlike
+	on *gemm.Heterogeneous
 }
 
 func (b *GemmBench) timeUnlike(w *exec.Workers, weight plans.WeightPlan, m int, o ProductOptions) (r UnlikeRow,
 	err error) {
 	u := unlike{product: product{GemmBench: b, copies: 1, times: 1}}
-	if u.on, err = w.NewUnlike(&o.Plan.Prefill, weight); err != nil {
+	if u.on, err = w.NewHeterogeneous(&o.Plan.Prefill, weight); err != nil {
 		return r, err
 	}
 	if u.on.ScratchBytes() > b.each {
@@ -88,7 +89,7 @@ func (b *GemmBench) timeUnlike(w *exec.Workers, weight plans.WeightPlan, m int, 
 	if u.layout, err = b.prepare(weight.WeightKey, t); err != nil {
 		return r, err
 	}
-	u.ops, u.packed = b.operands(t, u.layout), exec.Packed{Layout: u.layout, Compute: weight.Compute}
+	u.ops, u.packed = b.operands(t, u.layout), gemm.Packed{Layout: u.layout, Compute: weight.Compute}
 	u.panels = u.layout.Panels()
 	u.copies = max(1, b.round/(u.panels*u.layout.PanelStride()))
 	r = UnlikeRow{N: weight.N, K: weight.K, M: m, Type: weight.Type, Compute: weight.Compute.String(),
@@ -103,7 +104,7 @@ func (b *GemmBench) timeUnlike(w *exec.Workers, weight plans.WeightPlan, m int, 
 func (u *unlike) rounds(r *UnlikeRow, least time.Duration, flop float64) error {
 	took := u.call(false)
 	for began := time.Now(); time.Since(began) < learning; {
-		u.on.Look()
+		u.on.Update()
 		took = u.call(false)
 	}
 	u.times = max(1, min(1000, int(callSeconds/max(took, 1e-7))))
@@ -111,7 +112,7 @@ func (u *unlike) rounds(r *UnlikeRow, least time.Duration, flop float64) error {
 	alone := make([][]float64, len(r.Alone))
 	const rounds = 9 // least, for an interval
 	for began := time.Now(); len(shares) < rounds || time.Since(began) < least; {
-		u.on.Look()
+		u.on.Update()
 		u.calls(1, false) // what was apart has left other lines in the caches
 		a, b, sum := 0.0, 0.0, 0.0
 		if len(shares)%2 == 0 {
@@ -182,7 +183,7 @@ func (u *unlike) apart() []float64 {
 }
 
 // operandsOf are a worker's own copies of what a product reads, with C number i.
-func (u *unlike) operandsOf(w *pool.Worker, i int) (*exec.Packed, exec.Operands, unsafe.Pointer) {
+func (u *unlike) operandsOf(w *pool.Worker, i int) (*gemm.Packed, gemm.Operands, unsafe.Pointer) {
 	packed, ops := u.packed, u.ops
 	ops.W, ops.C = &packed, unsafe.Add(ops.C, i*(u.output.Len()/len(u.next)/cacheLine*cacheLine))
 	return &packed, ops, unsafe.Add(u.scratch.Pointer(), w.Index()*u.each)

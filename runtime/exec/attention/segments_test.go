@@ -1,0 +1,76 @@
+package attention
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"sandwich/runtime/kvcache"
+)
+
+// randomSpans returns the spans of a prefill chunk or of a decode batch.
+func randomSpans(rng *rand.Rand) (spans []kvcache.Span, rows int) {
+	table := make([]kvcache.BlockID, 40)
+	for i := range table {
+		table[i] = kvcache.BlockID(rng.IntN(1000))
+	}
+	if rng.IntN(2) == 0 {
+		n := 1 + rng.IntN(600)
+		return []kvcache.Span{{Rows: n, Pos: rng.IntN(1500), Tables: kvcache.Tables{table}}}, n
+	}
+	n := 1 + rng.IntN(12)
+	for i := range n {
+		spans = append(spans, kvcache.Span{Row: i, Rows: 1, Pos: rng.IntN(2000), Tables: kvcache.Tables{table}})
+	}
+	return spans, n
+}
+
+// TestSegments checks that KV segments and segments cover every row once, in order, with its
+// position, that a KV segment stays inside the block that the table names, and a segment inside its
+// span.
+func TestSegments(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	var inBlocks []kvSegment
+	var segments []segment
+	for range 2000 {
+		spans, rows := randomSpans(rng)
+		posOf := func(row int) (*kvcache.Span, int) {
+			for i := range spans {
+				if s := &spans[i]; row >= s.Row && row < s.Row+s.Rows {
+					return s, s.Pos + row - s.Row
+				}
+			}
+			t.Fatalf("row %d is in no span", row)
+			return nil, 0
+		}
+		inBlocks = divideByBlock(inBlocks, spans, 0)
+		at := 0
+		for _, r := range inBlocks {
+			span, pos := posOf(r.row)
+			if r.row != at || r.n < 1 || r.pos != pos || r.pos/kvcache.BlockTokens != (r.pos+
+				r.n-1)/kvcache.BlockTokens ||
+				r.block != span.Tables[0][r.pos/kvcache.BlockTokens] {
+				t.Fatalf("KV segment %+v at row %d, position %d of spans %+v", r, at, pos, spans)
+			}
+			at += r.n
+		}
+		if at != rows {
+			t.Fatalf("KV segments cover %d of %d rows", at, rows)
+		}
+		most := 1 + rng.IntN(mostSegmentRows)
+		v := newView(kvcache.Full{}, 0)
+		v.update(spans)
+		segments = divideSpans(segments, v.spans, most)
+		at = 0
+		for _, x := range segments {
+			span, pos := posOf(x.row)
+			if x.row != at || x.n < 1 || x.n > most || x.pos != pos || x.of.row != span.Row ||
+				x.row+x.n > span.Row+span.Rows {
+				t.Fatalf("segment %+v at row %d, position %d of spans %+v", x, at, pos, spans)
+			}
+			at += x.n
+		}
+		if at != rows {
+			t.Fatalf("segments cover %d of %d rows", at, rows)
+		}
+	}
+}
