@@ -8,7 +8,7 @@ import (
 // admit makes waiting requests resident: reactive ones first, each class in order of precedence. If
 // the first request does not fit, later ones wait too, because small requests would starve a large
 // one. An aged request competes for blocks with the reactive ones, in order of arrival among the
-// first of them: unlike time, memory is not returned at the next op.
+// first of them: time is returned at the next op, memory is not.
 func (s *Scheduler) admit(now time.Duration) {
 	for {
 		first, second := s.head(Reactive), s.head(Proactive)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// strain is a random history of reactive requests at a share of the machine's capacity: what it is
-// made of.
+// strain describes a random history of reactive requests at a fraction of the capacity of a
+// machine.
 type strain struct {
 	seed             uint64
 	costs            machineCosts
@@ -19,8 +19,8 @@ type strain struct {
 	jump             time.Duration // of the clock, after a third of the time
 }
 
-// leastAging is how many chunks of a proactive prompt go into Config.Aging at least: the first
-// quantum of one waits for a chunk of another, and no share of the machine ends that in no time.
+// leastAging is the least number of chunks of a proactive prompt in Config.Aging: the first quantum
+// of one request waits for a chunk of another, which no policy can end at once.
 const leastAging = 8
 
 func newStrain(seed uint64) *strain {
@@ -42,7 +42,7 @@ func newStrain(seed uint64) *strain {
 	return s
 }
 
-// arrivals are so many reactive requests, at their distances over a time.
+// arrivals returns n reactive requests that arrive over a time.
 func (s *strain) arrivals(n int, over time.Duration) (list []*guest) {
 	rng, sum := rand.New(rand.NewPCG(s.seed, 12)), 0.0
 	var at []float64
@@ -59,8 +59,8 @@ func (s *strain) arrivals(n int, over time.Duration) (list []*guest) {
 
 func about(rng *rand.Rand, n int) int { return max(1, n/2+rng.IntN(n)) }
 
-// run serves so many reactive requests, which come over a time, beside so many proactive ones that
-// are always there.
+// run serves n reactive requests that arrive over a time, together with a constant number of
+// proactive ones.
 func (s *strain) run(n int, over time.Duration, backlog int) *machine {
 	m := newMachine(s.cfg, s.costs, s.seed)
 	rng := rand.New(rand.NewPCG(s.seed, 13))
@@ -73,7 +73,7 @@ func (s *strain) run(n int, over time.Duration, backlog int) *machine {
 	return m
 }
 
-// service is what the machine takes for a reactive request alone, on the average of so many.
+// service returns the mean time of n reactive requests that run alone.
 func (s *strain) service(n int) (sum time.Duration) {
 	for _, g := range s.arrivals(n, 0) {
 		sum += s.costs.step + time.Duration(g.prompt)*s.costs.row + time.Duration(g.want-1)*s.costs.decode(1)
@@ -87,11 +87,11 @@ func (s *strain) String() string {
 		s.longest, s.answers)
 }
 
-// TestFirstQuantum: behind a backlog of twice as many proactive requests as run at once, which
-// never empties, the oldest that waits has its first quantum within the aging threshold and one
-// reactive service time from when it is the oldest, whatever forwards and ops cost, and wherever
-// they are predicted wrong by ten. Reactive requests take at most twice their time per token alone
-// (P90), but for one history in a hundred: who is slowed down meets more others than alone.
+// TestFirstQuantum keeps a backlog of twice MaxRunning proactive requests. The oldest one that
+// waits must have its first quantum within Config.Aging and one reactive service time, whatever
+// forwards and ops cost, even if predictions are wrong by a factor of ten. Reactive requests take
+// at most twice their time per token alone (P90), except in 1 % of the histories, where slower
+// requests overlap with more others.
 func TestFirstQuantum(t *testing.T) {
 	const n = 60
 	quanta, slow, histories := int64(0), 0, manyHistories()/50
@@ -99,27 +99,27 @@ func TestFirstQuantum(t *testing.T) {
 		s := newStrain(seed)
 		capacity := s.run(n, 0, 0).now
 		over := time.Duration(float64(capacity) / s.load)
-		alone, beside := s.run(n, over, 0), s.run(n, over, 2*s.cfg.MaxRunning)
-		if got, most := beside.longestTurn(), s.cfg.Aging+s.service(n); got > most {
+		alone, mixed := s.run(n, over, 0), s.run(n, over, 2*s.cfg.MaxRunning)
+		if got, most := mixed.longestTurn(), s.cfg.Aging+s.service(n); got > most {
 			t.Errorf("the oldest proactive request waited %s for its first quantum, at most %s; %s", got, most, s)
 		}
-		if a, b := alone.tpot(0.9), beside.tpot(0.9); b > 2*a {
+		if a, b := alone.tpot(0.9), mixed.tpot(0.9); b > 2*a {
 			t.Logf("reactive time per token, P90: %s, alone %s; %s", b, a, s)
 			slow++
 		}
-		quanta += beside.s.Stats().Quanta
+		quanta += mixed.s.Stats().Quanta
 	}
 	if uint64(slow)*100 > histories {
 		t.Errorf("in %d of %d histories reactive requests take more than twice their time per token", slow, histories)
 	}
 	if quanta == 0 {
-		t.Error("nobody had a quantum: the test tests nothing")
+		t.Error("no request had a quantum: the test tests nothing")
 	}
 }
 
-// TestFirstQuantumBehindLongChunks: the bound holds, too, where a chunk takes up to a quarter of
-// aging by itself, and longer beside reactive requests: who is there is read in shorter ones while
-// another waits. Not in each history, since one that began when nobody waited is as long as it is.
+// TestFirstQuantumBehindLongChunks checks that the bound mostly holds if a chunk alone takes a
+// quarter of Config.Aging: chunks get shorter while another request waits. A chunk that started
+// before any request waited keeps its length, so some histories miss the bound.
 func TestFirstQuantumBehindLongChunks(t *testing.T) {
 	const n = 60
 	missed, histories := 0, manyHistories()/100
@@ -139,8 +139,8 @@ func TestFirstQuantumBehindLongChunks(t *testing.T) {
 	}
 }
 
-// TestProgressIsGuaranteed: beside reactive prompts that fill the machine, and more, a proactive
-// prompt that has begun gets to its end in time that is a multiple of its own, whatever the load.
+// TestProgressIsGuaranteed checks that next to reactive prompts that use all of the machine a
+// proactive prompt that has started finishes within a multiple of its own time.
 func TestProgressIsGuaranteed(t *testing.T) {
 	for seed := range manyHistories() / 200 {
 		s := newStrain(seed)
@@ -158,8 +158,8 @@ func TestProgressIsGuaranteed(t *testing.T) {
 	}
 }
 
-// TestTheClockJumps: where the clock jumps by an hour, either way, that neither ends proactive work
-// nor lets it run: the bounds of first quanta and of quanta hold.
+// TestTheClockJumps checks that a clock that jumps by an hour in either direction neither stops
+// proactive work nor gives it more time: the bounds of first quanta and of quanta hold.
 func TestTheClockJumps(t *testing.T) {
 	for seed := range manyHistories() / 200 {
 		for _, jump := range []time.Duration{-time.Hour, time.Hour} {

@@ -11,8 +11,8 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/histories.golden from what the scheduler decides now")
 
-// describe is an action in words that no reordering of fields or kinds changes. A
-// halt has none: whether a driver obeys in time is part of a history, not of an answer.
+// describe returns an action as text that does not depend on the order of fields or kinds. A halt
+// is empty: whether a driver halts in time is part of the history.
 func describe(s *Scheduler, a *Action) string {
 	switch a.Kind {
 	case Prefill, Resume:
@@ -28,7 +28,7 @@ func describe(s *Scheduler, a *Action) string {
 	return ""
 }
 
-// ids are the requests of a decode batch.
+// ids returns the requests of a decode batch.
 func (a *Action) ids() (ids []ID) {
 	for _, r := range a.Rows {
 		ids = append(ids, r.ID)
@@ -36,19 +36,18 @@ func (a *Action) ids() (ids []ID) {
 	return ids
 }
 
-// TestDecisionsAreUnchanged: the same histories are answered by the same actions as
-// before, so that a change of structure is seen to be one. A change that is meant to
-// decide otherwise rewrites the golden file with -update.
+// TestDecisionsAreUnchanged checks that recorded histories give the same actions as before. A
+// change that is meant to decide differently updates the golden file with -update.
 func TestDecisionsAreUnchanged(t *testing.T) {
 	const golden = "testdata/histories.golden"
 	var got strings.Builder
-	for _, room := range []bool{false, true} {
+	for _, ample := range []bool{false, true} {
 		for seed := range uint64(200) {
 			sum := fnv.New64a()
-			if _, err := randomHistory(history{seed: seed, room: room, record: sum}); err != nil {
+			if _, err := randomHistory(history{seed: seed, ample: ample, record: sum}); err != nil {
 				t.Fatal(err)
 			}
-			fmt.Fprintf(&got, "%d %v %016x\n", seed, room, sum.Sum64())
+			fmt.Fprintf(&got, "%d %v %016x\n", seed, ample, sum.Sum64())
 		}
 	}
 	if *update {

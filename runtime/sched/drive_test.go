@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// rig is a clock and an executor of forwards that take a second; during Run it posts
-// what is planned for that forward.
+// rig is a clock and an executor of forwards that take a second. During Run it posts the events
+// that are planned for the forward.
 type rig struct {
 	mu      sync.Mutex
 	s       *Scheduler
@@ -38,7 +38,7 @@ func (r *rig) arrival(id ID, class Class, prompt, want int) Event {
 
 func (r *rig) Now() time.Duration { return r.now }
 
-// Wait ends the drive when nothing runs and nothing more was planned.
+// Wait ends the drive when nothing runs and nothing more is planned.
 func (r *rig) Wait(idle bool) bool {
 	r.waits++
 	return !idle && !r.closing
@@ -88,7 +88,7 @@ func (r *rig) End(f *Action, done bool, events []Event) []Event {
 	return events
 }
 
-// kinds of what happened, in order.
+// kinds returns the kinds of all actions in order.
 func (r *rig) kinds() (out []ActionKind) {
 	for _, a := range r.log {
 		out = append(out, a.Kind)
@@ -96,8 +96,8 @@ func (r *rig) kinds() (out []ActionKind) {
 	return out
 }
 
-// TestDrive: the driver runs requests to their ends; a reactive arrival during a proactive
-// prefill halts that forward before it ends, and a refusal is carried out meanwhile.
+// TestDrive checks that the driver runs requests to their ends, that a reactive arrival halts a
+// proactive prefill, and that a rejection is carried out during a forward.
 func TestDrive(t *testing.T) {
 	r := newRig(Config{Blocks: 4, MaxRunning: 2, Queue: 4, Chunk: 64})
 	r.posts[1] = []Event{r.arrival(2, Reactive, 9, 2), r.arrival(3, Reactive, 1000, 1), r.arrival(4, Reactive, 9, 1)}
@@ -115,8 +115,8 @@ func TestDrive(t *testing.T) {
 	}
 }
 
-// TestCancelHalts: a prefill whose one request is cancelled halts, reactive or not, and is
-// not resumed; of a decode batch the others go on.
+// TestCancelHalts checks that a prefill whose only request is cancelled halts and is not resumed,
+// and that the other requests of a decode batch continue.
 func TestCancelHalts(t *testing.T) {
 	for _, class := range []Class{Reactive, Proactive} {
 		r := newRig(Config{Blocks: 4, MaxRunning: 2, Queue: 4, Chunk: 64})
@@ -136,8 +136,7 @@ func TestCancelHalts(t *testing.T) {
 	}
 }
 
-// TestClockEndsDrive: the clock is asked before each forward, which does not run where it
-// says that it is over.
+// TestClockEndsDrive checks that the clock is asked before each forward and can end the drive.
 func TestClockEndsDrive(t *testing.T) {
 	r := newRig(Config{Blocks: 4, MaxRunning: 2, Chunk: 64})
 	r.d.Drive()
@@ -159,7 +158,7 @@ func TestClockEndsDrive(t *testing.T) {
 	}
 }
 
-// TestDriveAllocatesNothing: nor does the driver, token by token.
+// TestDriveAllocatesNothing checks that the driver allocates nothing per token.
 func TestDriveAllocatesNothing(t *testing.T) {
 	r := newRig(Config{Blocks: 100_000, MaxRunning: 16, Queue: 16, Chunk: 64})
 	for id := range ID(16) {

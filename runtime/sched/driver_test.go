@@ -11,9 +11,8 @@ import (
 	"sandwich/runtime/kvcache"
 )
 
-// driver plays the engine on a virtual clock and distrusts the scheduler: it
-// keeps its own account of every request and block and fails on any action that
-// does not fit it.
+// driver plays the engine on a virtual clock. It keeps its own state of every request and block and
+// fails on any action that contradicts it.
 type driver struct {
 	s        *Scheduler
 	cfg      Config
@@ -25,8 +24,8 @@ type driver struct {
 	batch    kvcache.Batch
 	events   []Event
 	flight   *Action
-	open     bool // it is a prefill that gives way to reactive arrivals
-	halting  bool // it was told to stop
+	open     bool // a prefill that halts for reactive arrivals
+	halting  bool // it was told to halt
 	ends     time.Duration
 	stopped  ID // request whose prefill halted at an op
 	halted   Action
@@ -34,7 +33,7 @@ type driver struct {
 	forwards int
 	packed   int           // forwards of several texts
 	retry    time.Duration // of the last refusal
-	record   io.Writer     // hears of every action; may be nil
+	record   io.Writer     // gets every action; may be nil
 
 	recomputed int // positions of live requests
 
@@ -52,7 +51,7 @@ type client struct {
 	reached   int // most that was ever computed
 	arrived   time.Duration
 	progress  time.Duration
-	forwards  int // forwards of anybody since arrival
+	forwards  int // forwards of any request since arrival
 	preempted int
 	draft     []int32 // behind the text
 }
@@ -137,7 +136,7 @@ func (d *driver) land() {
 	}
 }
 
-// rows are the rows of a forward by request.
+// rows returns the rows of a forward by request.
 func (a *Action) rows() []Rows {
 	if len(a.Rows) > 0 {
 		return a.Rows
@@ -155,7 +154,7 @@ func (d *driver) halt() {
 	}
 }
 
-// step calls Step with what has gathered and checks what comes back.
+// step calls Step with the pending events and checks its actions.
 func (d *driver) step() error {
 	acts, before := d.s.Step(d.now, d.events), d.flight
 	told := d.halting
@@ -183,9 +182,8 @@ func (d *driver) step() error {
 	return cmp.Or(d.checkPlaces(), d.s.Check())
 }
 
-// dueHalt says whether the forward in flight has to halt for what has gathered: a
-// prefill that nobody wants any more, or that is open to somebody who arrived and
-// was not refused.
+// dueHalt reports whether the forward in flight must halt for the pending events: a prefill without
+// a live request, or one that yields to a request that arrived and was not rejected.
 func (d *driver) dueHalt() bool {
 	if d.flight.Kind == Decode {
 		return false
@@ -245,7 +243,7 @@ func (d *driver) act(a *Action, last bool) error {
 	return d.checkBatch(a)
 }
 
-// checkClasses asserts what the design promises to reactive requests.
+// checkClasses checks the guarantees for reactive requests.
 func (d *driver) checkClasses(a *Action) error {
 	switch a.Kind {
 	case Decode:
@@ -261,7 +259,7 @@ func (d *driver) checkClasses(a *Action) error {
 		if rows > d.cfg.MaxRunning+1 || reactive > d.cfg.MaxRunning {
 			return fmt.Errorf("batch of %d rows, %d reactive, most are %d", rows, reactive, d.cfg.MaxRunning)
 		}
-		// One aged sequence has a place beside the cap, and a first one needs none.
+		// One aged sequence has a row beyond the cap, and the first sequence is always allowed.
 		if d.sandwich() && d.cfg.TPOT == 0 && reactive > 0 && proactive > 1 && len(a.Rows) > d.cfg.MixedCap+1 {
 			return fmt.Errorf("mixed batch of %d rows, cap %d", len(a.Rows), d.cfg.MixedCap)
 		}
@@ -286,17 +284,17 @@ func (d *driver) checkClasses(a *Action) error {
 	return nil
 }
 
-// sandwich says whether the scheduler keeps what that policy promises beyond the rest.
+// sandwich reports whether the scheduler runs the policy sandwich, which guarantees more than
+// others.
 func (d *driver) sandwich() bool { return d.cfg.Policy == "" || d.cfg.Policy == DefaultPolicy }
 
-// yields says whether a reactive arrival halts a proactive prefill.
+// yields reports whether a reactive arrival halts a proactive prefill.
 func (d *driver) yields() bool { return d.sandwich() || d.cfg.Policy == "preempt" }
 
 func (d *driver) stats() Stats { return d.s.Stats() }
 
-// checkBatch asserts that the batch computes the right tokens at the right
-// positions, sees the right text through its tables, and writes to blocks that
-// nobody else reads.
+// checkBatch checks that the batch has the right tokens and positions, reads the right text through
+// its tables, and writes to blocks that no other request reads.
 func (d *driver) checkBatch(a *Action) error {
 	d.s.Fill(a.Lane, &d.batch)
 	b := &d.batch

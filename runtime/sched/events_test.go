@@ -44,7 +44,8 @@ func TestRejections(t *testing.T) {
 	}
 }
 
-// A driver that samples beyond MaxTokens cannot wedge the scheduler.
+// TestTooManySamplesAreRejected checks that a driver that samples beyond MaxTokens does not block
+// the scheduler.
 func TestTooManySamplesAreRejected(t *testing.T) {
 	s := mustNew(Config{Blocks: 1, MaxRunning: 1})
 	s.Step(0, []Event{{Kind: Arrive, ID: 1, PromptTokens: 63, MaxTokens: 1}})
@@ -55,7 +56,8 @@ func TestTooManySamplesAreRejected(t *testing.T) {
 	}
 }
 
-// A driver that says that a request goes on, and not with what, cannot wedge it either.
+// TestSampleWithoutTokenIsRejected checks that a driver that reports no token for a request with
+// known tokens does not block the scheduler.
 func TestSampleWithoutTokenIsRejected(t *testing.T) {
 	s := mustNew(Config{Blocks: 1, MaxRunning: 1})
 	s.Step(0, []Event{{Kind: Arrive, ID: 1, Prompt: []int32{1, 2}, MaxTokens: 9}})
@@ -65,7 +67,8 @@ func TestSampleWithoutTokenIsRejected(t *testing.T) {
 	}
 }
 
-// Tokens that no row of the forward has computed are computed like a prompt.
+// TestManySampledTokens checks that tokens that no row of the forward has computed are computed
+// like a prompt.
 func TestManySampledTokens(t *testing.T) {
 	s := mustNew(Config{Blocks: 2, MaxRunning: 4})
 	s.Step(0, []Event{{Kind: Arrive, ID: 1, Prompt: []int32{1, 2}, MaxTokens: 9}})

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// machine is the clock and the executor of a Driver: forwards take virtual time, prefills op by op,
-// and halt where they are told to or where their quantum is over. Reactive requests come at given
-// times; of proactive ones a number is always there, or none.
+// machine is the clock and the executor of a Driver. Forwards take virtual time, prefills op by op,
+// and halt when told to or when their quantum is over. Reactive requests arrive at given times; a
+// constant number of proactive ones, or none, is live.
 type machine struct {
 	machineCosts
 	mu  sync.Mutex
@@ -33,17 +33,17 @@ type machine struct {
 	halt   bool                   // the forward in flight is to stop
 }
 
-// machineCosts are what forwards take.
+// machineCosts are the times of forwards.
 type machineCosts struct {
 	row  time.Duration // a token of a prompt
 	step time.Duration // a decode batch ...
 	each time.Duration // ... and each row of it
-	ops  int           // of a prefill, of unlike lengths
+	ops  int           // of a prefill, of different lengths
 	// predicted by really; 0: nothing is predicted
 	wrong float64
 }
 
-// guest is a request and what it saw.
+// guest is a request and its history.
 type guest struct {
 	class        Class
 	prompt, want int
@@ -66,7 +66,7 @@ func newMachine(cfg Config, c machineCosts, seed uint64) *machine {
 
 func (c *machineCosts) decode(rows int) time.Duration { return c.step + time.Duration(rows)*c.each }
 
-// Now is the time, on a clock that jumps.
+// Now returns the time of a clock that jumps.
 func (m *machine) Now() time.Duration {
 	if m.jump != 0 && m.now > m.jumps {
 		return m.now + m.jump
@@ -84,7 +84,7 @@ func (m *machine) Wait(idle bool) bool {
 	return !idle || !m.d.Idle()
 }
 
-// come posts who has come by then.
+// come posts the requests that have arrived.
 func (m *machine) come(by time.Duration) {
 	for m.next < len(m.reactive) && m.reactive[m.next].at <= by {
 		m.next++
@@ -125,7 +125,7 @@ func (m *machine) Begin(a *Action) {
 	}
 }
 
-// opsOf are the ops of a chunk, some many times as long as others, cut by the bound.
+// opsOf returns the times of the ops of a chunk, which differ a lot, divided by the bound.
 func (m *machine) opsOf(a *Action) (ops []time.Duration) {
 	sum, weights := 0, make([]int, m.ops)
 	for i := range weights {
@@ -174,7 +174,7 @@ func (m *machine) run(a *Action) (done bool) {
 	return true
 }
 
-// pass lets time pass, in which others come.
+// pass advances the time and posts arrivals.
 func (m *machine) pass(d time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -221,7 +221,7 @@ func (m *machine) token(id ID) Event {
 	return Event{Kind: Finish, ID: id}
 }
 
-// of are the requests of a class, by arrival.
+// of returns the requests of a class by arrival.
 func (m *machine) of(c Class) (out []*guest) {
 	for id := ID(1); id <= ID(len(m.guests)); id++ {
 		if m.guests[id].class == c {
@@ -231,8 +231,8 @@ func (m *machine) of(c Class) (out []*guest) {
 	return out
 }
 
-// longestTurn is how long at most a proactive request was the oldest that waited for its first
-// quantum.
+// longestTurn returns the longest time for which a proactive request was the oldest that waited for
+// its first quantum.
 func (m *machine) longestTurn() (longest time.Duration) {
 	var oldest time.Duration // when all before had begun
 	for _, g := range m.of(Proactive) {
@@ -246,7 +246,7 @@ func (m *machine) longestTurn() (longest time.Duration) {
 	return longest
 }
 
-// tpot is a quantile of the reactive times per token.
+// tpot returns a quantile of the reactive times per token.
 func (m *machine) tpot(q float64) time.Duration {
 	var all []time.Duration
 	for _, g := range m.of(Reactive) {

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// TestEveryPolicy: whatever happens and whatever is predicted, under each policy no request
-// is lost, blocks and sets balance, batches are right and nothing deadlocks.
+// TestEveryPolicy checks under each policy, with any predictions, that no request is lost, blocks
+// and sets balance, batches are right and nothing deadlocks.
 func TestEveryPolicy(t *testing.T) {
 	for _, name := range Policies() {
 		t.Run(name, func(t *testing.T) {
 			for seed := range manyHistories() / 4 {
-				h := history{seed: seed, room: seed%2 == 0, policy: name, forecast: []float64{0, 1, 10, 0.1}[seed%4],
+				h := history{seed: seed, ample: seed%2 == 0, policy: name, forecast: []float64{0, 1, 10, 0.1}[seed%4],
 					ranks: seed%3 == 0}
 				if _, err := randomHistory(h); err != nil {
 					t.Fatal(err)
@@ -24,13 +24,13 @@ func TestEveryPolicy(t *testing.T) {
 	}
 }
 
-// TestPoliciesAgreeOnOneClass: without proactive requests what gives way to whom is no
-// question, and the policies that batch in order of arrival issue the same actions. With
-// priorities those that heed them agree, and the others act as if there were none.
+// TestPoliciesAgreeOnOneClass checks that without proactive requests the policies that batch in
+// order of arrival give the same actions. Those that use priorities agree with each other, and the
+// others ignore them.
 func TestPoliciesAgreeOnOneClass(t *testing.T) {
 	act := func(seed uint64, policy string, ranks bool) string {
 		var got record
-		h := history{seed: seed, room: seed%2 == 0, policy: policy, record: &got, reactive: true, ranks: ranks}
+		h := history{seed: seed, ample: seed%2 == 0, policy: policy, record: &got, reactive: true, ranks: ranks}
 		if _, err := randomHistory(h); err != nil {
 			t.Fatal(err)
 		}
@@ -64,8 +64,8 @@ func (r *record) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestEveryRequestEnds: a stream of both classes that never ends starves nobody, under any
-// policy; proactive requests get there by aging where the policy knows no other way.
+// TestEveryRequestEnds checks that an endless stream of both classes starves no request under any
+// policy, by aging if the policy has no other means.
 func TestEveryRequestEnds(t *testing.T) {
 	for _, name := range Policies() {
 		if name == "eldest" {
@@ -124,13 +124,13 @@ func flood(name string, forecast time.Duration, ranks bool) error {
 	return nil
 }
 
-// TestQuanta: beside a reactive request that decodes, a proactive prompt runs in quanta that
-// together take the share of its steps, whatever a forward was predicted to take, and whether
-// the executor halts in time or a whole op too late.
+// TestQuanta checks that next to a reactive request that decodes, the quanta of a proactive prompt
+// take their share of the time together, whatever was predicted, and even if the executor halts one
+// op late.
 func TestQuanta(t *testing.T) {
 	const step, op = 8 * time.Millisecond, 3 * time.Millisecond
 	for _, wrong := range []float64{0, 1, 10, 0.1} {
-		cfg := roomy()
+		cfg := ample()
 		cfg.Chunk, cfg.Aging = 512, time.Hour
 		if wrong > 0 {
 			cfg.Forecast = func(int, int) time.Duration { return time.Duration(wrong * float64(step)) }
@@ -153,7 +153,7 @@ func TestQuanta(t *testing.T) {
 				events = append(events, Event{Kind: Sampled, ID: 1})
 			default:
 				if a.Quantum <= 0 || a.Bound != 10*time.Millisecond {
-					t.Fatalf("a proactive prefill beside reactive work is %+v", a)
+					t.Fatalf("a proactive prefill next to reactive work is %+v", a)
 				}
 				took = (a.Quantum + op - 1) / op * op // the last op overruns
 				events = []Event{{Kind: Stopped, Ahead: op}}
@@ -179,13 +179,13 @@ func TestQuanta(t *testing.T) {
 // credit is that of proactive prefill under the policy sandwich.
 func credit(s *Scheduler) time.Duration { return s.policy.(*sandwich).credit }
 
-// TestAnAgedPrefillYields: an aged prompt has quanta between the chunks of a reactive one, and
-// halts for a reactive arrival like any other, whatever credit there is.
+// TestAnAgedPrefillYields checks that an aged prompt has quanta between the chunks of a reactive
+// one, and halts for a reactive arrival whatever its credit.
 func TestAnAgedPrefillYields(t *testing.T) {
-	cfg := roomy()
+	cfg := ample()
 	cfg.Aging = time.Second
 	d := testDriver(cfg)
-	d.arrive(3, Reactive, prompt(3, 10), 9) // earns credit that nobody spends
+	d.arrive(3, Reactive, prompt(3, 10), 9) // earns credit that is not spent
 	d.run(t, 20)
 	if d.s.Live() > 0 || credit(d.s) <= 0 {
 		t.Fatalf("%d live, %s of credit", d.s.Live(), credit(d.s))
@@ -208,14 +208,14 @@ func TestAnAgedPrefillYields(t *testing.T) {
 	}
 }
 
-// TestTheObjectiveBoundsBatches: with an objective and a prediction a batch of both classes is
-// as large as its predicted time allows, and no larger; without either it is MixedCap.
+// TestTheObjectiveBoundsBatches checks that with an objective and predictions a batch of both
+// classes is as large as its predicted time allows, and otherwise has MixedCap rows.
 func TestTheObjectiveBoundsBatches(t *testing.T) {
 	for _, c := range []struct{ objective, row time.Duration }{
 		{50 * time.Millisecond, 10 * time.Millisecond}, {20 * time.Millisecond, 10 * time.Millisecond},
 		{50 * time.Millisecond, 0}, {0, 10 * time.Millisecond},
 	} {
-		cfg := roomy()
+		cfg := ample()
 		cfg.TPOT, cfg.Aging = c.objective, time.Hour
 		cfg.Forecast = func(rows, _ int) time.Duration { return time.Duration(rows) * c.row }
 		d := testDriver(cfg)
@@ -233,10 +233,10 @@ func TestTheObjectiveBoundsBatches(t *testing.T) {
 	}
 }
 
-// TestTimeMayJump: under each policy everybody gets to the end, whatever the clock does.
+// TestTimeMayJump checks under each policy that all requests finish whatever the clock does.
 func TestTimeMayJump(t *testing.T) {
 	for _, name := range Policies() {
-		cfg := roomy()
+		cfg := ample()
 		cfg.Policy = name
 		d := testDriver(cfg)
 		for id := range ID(6) {
@@ -253,9 +253,9 @@ func TestTimeMayJump(t *testing.T) {
 	}
 }
 
-// TestABurst: ten thousand requests at one time, one-token answers and prompts as long as the
-// cache among them: the queues take what they hold, the rest hear when to come again, and
-// everybody who was taken gets to the end.
+// TestABurst posts ten thousand requests at once, including one-token answers and prompts as long
+// as the cache. The queues accept what they hold, the others get a RetryAfter, and all accepted
+// requests finish.
 func TestABurst(t *testing.T) {
 	for _, name := range Policies() {
 		cfg := Config{Blocks: 12, MaxRunning: 4, Queue: 50, Chunk: 64, Policy: name}
@@ -283,7 +283,7 @@ func TestABurst(t *testing.T) {
 	}
 }
 
-// TestPlace: a request hears how many wait before it, and for how long once something is known.
+// TestPlace checks the queue position of a request and its estimated waiting time.
 func TestPlace(t *testing.T) {
 	d := testDriver(Config{Blocks: 50, MaxRunning: 1, Queue: 50, Chunk: 64})
 	for id := range ID(6) {

@@ -36,18 +36,18 @@ func (eldest) victim(s *Scheduler) *request {
 	return nil
 }
 
-// TestAPolicyIsOneFile: under another policy, too, no request is lost, blocks balance,
-// batches are right and nothing deadlocks; and it does decide otherwise.
+// TestAPolicyIsOneFile checks the invariants under another policy, which is defined in this file,
+// and that it decides differently.
 func TestAPolicyIsOneFile(t *testing.T) {
 	for seed := range manyHistories() / 10 {
-		for _, room := range []bool{false, true} {
-			if _, err := randomHistory(history{seed: seed, room: room, policy: "eldest"}); err != nil {
+		for _, ample := range []bool{false, true} {
+			if _, err := randomHistory(history{seed: seed, ample: ample, policy: "eldest"}); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	for name, halts := range map[string]bool{"": true, DefaultPolicy: true, "eldest": false} {
-		cfg := roomy()
+		cfg := ample()
 		cfg.Policy = name
 		s := mustNew(cfg)
 		s.Step(0, []Event{{Kind: Arrive, ID: 1, Class: Proactive, PromptTokens: 640, MaxTokens: 1}})

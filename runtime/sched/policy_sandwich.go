@@ -85,7 +85,7 @@ func (p *sandwich) next(s *Scheduler, w work) (*request, time.Duration) {
 
 // betweenPrompts chooses what an aged or guaranteed quantum between reactive prompts is spent on: a
 // prefill, or nil for a decode batch, whichever is older, but the prefill if a request waits for
-// its set of activations. The quantum is 0 if there is none to spend.
+// its set of activations. The quantum is 0 if there is nothing to spend.
 func (p *sandwich) betweenPrompts(s *Scheduler, w work) (prefill *request, quantum time.Duration) {
 	r, credit := w.prefill[Proactive], p.credit+p.saved
 	switch {

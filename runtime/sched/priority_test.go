@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// priority is that of the next request.
+// priority returns the priority of the next request.
 func (d *driver) priority() int32 {
 	if d.ranks == nil {
 		return 0
@@ -17,8 +17,8 @@ func (d *driver) priority() int32 {
 	return int32(d.ranks.IntN(4)) - 2
 }
 
-// checkPlaces asserts that those who wait have the places 0 to n-1, and inside a class by
-// priority, where the policy heeds it, and then by arrival, who has aged first.
+// checkPlaces checks that waiting requests have the places 0 to n-1, ordered within a class by
+// priority, if the policy uses it, then by arrival, aged ones first.
 func (d *driver) checkPlaces() error {
 	var places []int
 	for _, q := range d.s.queue {
@@ -53,9 +53,9 @@ func (d *driver) checkPlaces() error {
 	return nil
 }
 
-// TestPriority: under a policy that heeds priorities requests of one class that came together are
-// begun by priority, then by arrival; a later one goes before those that wait and are less urgent;
-// the others take them as they came. The place that each one hears is that at which it is begun.
+// TestPriority checks that under a policy with priorities requests of one class start by priority,
+// then by arrival, that a later request precedes waiting ones of a worse priority, and that other
+// policies start them by arrival. The reported place is that at which a request starts.
 func TestPriority(t *testing.T) {
 	for _, name := range []string{DefaultPolicy, "preempt", "fcfs", "share"} {
 		d := testDriver(Config{Blocks: 100, MaxRunning: 1, Queue: 50, Chunk: 64, Policy: name})
@@ -92,9 +92,9 @@ func TestPriority(t *testing.T) {
 	}
 }
 
-// TestPrioritiesStarveNobody: behind a stream of more urgent requests of its own class that never
-// ends, a request goes on by arrival once it has aged.
-func TestPrioritiesStarveNobody(t *testing.T) {
+// TestPrioritiesDoNotStarve checks that a request that has aged precedes an endless stream of
+// requests of its class with a better priority.
+func TestPrioritiesDoNotStarve(t *testing.T) {
 	for _, class := range []Class{Reactive, Proactive} {
 		for _, name := range []string{DefaultPolicy, "preempt"} {
 			cfg := Config{Blocks: 100, MaxRunning: 2, Queue: 8, Chunk: 64, Policy: name, Aging: 50 * time.Millisecond}

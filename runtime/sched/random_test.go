@@ -11,11 +11,10 @@ import (
 	"sandwich/runtime/kvcache"
 )
 
-// history is a random history: its seed, whether blocks suffice, and the policy. record,
-// if there is one, hears of every action.
+// history describes a random history. record, unless nil, gets every action.
 type history struct {
 	seed    uint64
-	room    bool
+	ample   bool
 	policy  string
 	drafts  bool // guesses are made at what follows
 	windows bool // some layers remember a window only
@@ -28,9 +27,9 @@ type history struct {
 	forecast float64 // predicted by really; 0: nothing is predicted
 }
 
-// randomHistory drives one scheduler through a random history of arrivals,
-// hang-ups, halted prefills and Steps in mid-flight, and then lets it drain: under
-// a cache so small that sequences fight for blocks, or under one with blocks for all.
+// randomHistory runs a scheduler through a random history of arrivals, cancellations, halted
+// prefills and Steps during forwards, and then drains it: with a cache that is too small for all
+// sequences, or large enough.
 func randomHistory(h history) (*driver, error) {
 	rng := rand.New(rand.NewPCG(h.seed, 1))
 	cfg := Config{
@@ -46,7 +45,7 @@ func randomHistory(h history) (*driver, error) {
 	if cfg.Chunk == 1 {
 		cfg.Blocks = 3
 	}
-	if h.room {
+	if h.ample {
 		const longest = 2*kvcache.BlockTokens + 4 + 6
 		cfg.Blocks = cfg.residents()*kvcache.BlocksFor(longest) + cfg.MaxRunning
 	}
@@ -109,7 +108,8 @@ func randomHistory(h history) (*driver, error) {
 	return d, nil
 }
 
-// TestRandomHistoriesOfWindows: the same where stores forget, drafts included.
+// TestRandomHistoriesOfWindows is TestRandomHistories with stores that keep a window, and with
+// drafts.
 func TestRandomHistoriesOfWindows(t *testing.T) {
 	var all Stats
 	for seed := range manyHistories() {
@@ -121,11 +121,11 @@ func TestRandomHistoriesOfWindows(t *testing.T) {
 		all.ReusedTokens += d.stats().ReusedTokens
 	}
 	if all.Preemptions == 0 || all.ReusedTokens == 0 {
-		t.Errorf("nobody fought for blocks or shared them: %+v", all)
+		t.Errorf("no sequence was preempted or shared blocks: %+v", all)
 	}
 }
 
-// equip gives the driver what the history asks for.
+// equip prepares the driver for the history.
 func (h *history) equip(d *driver) {
 	if h.drafts {
 		d.drafts = rand.New(rand.NewPCG(h.seed, 3))
@@ -136,13 +136,13 @@ func (h *history) equip(d *driver) {
 	d.record = h.record
 }
 
-// change is what the history asks for beside the sizes.
+// change applies the history to the configuration.
 func (h *history) change(cfg *Config, rng *rand.Rand) {
 	h.predict(cfg, rng)
 	h.read(cfg, rng)
 }
 
-// predict lets a step of half a millisecond a row be predicted, right or wrong.
+// predict adds a forecast of half a millisecond per row, right or wrong.
 func (h *history) predict(cfg *Config, rng *rand.Rand) {
 	if h.forecast != 0 {
 		cfg.TPOT = time.Duration(rng.IntN(3)) * time.Millisecond
@@ -152,8 +152,8 @@ func (h *history) predict(cfg *Config, rng *rand.Rand) {
 	}
 }
 
-// TestRandomHistories is the property test of the design: whatever happens, no
-// request is lost, blocks balance, batches are right and nothing deadlocks.
+// TestRandomHistories checks on random histories that no request is lost, blocks balance, batches
+// are right and nothing deadlocks.
 func TestRandomHistories(t *testing.T) {
 	var all Stats
 	for seed := range manyHistories() {
@@ -166,16 +166,15 @@ func TestRandomHistories(t *testing.T) {
 		all.RecomputedTokens += st.RecomputedTokens
 	}
 	if all.Preemptions == 0 || all.RecomputedTokens == 0 {
-		t.Errorf("nobody fought for blocks: %+v", all)
+		t.Errorf("no sequence was preempted: %+v", all)
 	}
 }
 
-// TestNothingIsComputedTwice: where blocks suffice, nobody loses them, whatever
-// arrives, halts and leaves.
+// TestNothingIsComputedTwice checks that with enough blocks no sequence loses its blocks.
 func TestNothingIsComputedTwice(t *testing.T) {
 	evictions := int64(0)
 	for seed := range manyHistories() / 4 {
-		d, err := randomHistory(history{seed: seed, room: true})
+		d, err := randomHistory(history{seed: seed, ample: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -191,17 +190,17 @@ func TestNothingIsComputedTwice(t *testing.T) {
 	}
 }
 
-// TestDrafts: rows for guesses at what follows change nothing of all that, whether the
-// guesses are right or wrong, and nobody loses blocks for one.
+// TestDrafts checks the same with rows for drafts, right or wrong, for which no sequence loses
+// blocks.
 func TestDrafts(t *testing.T) {
 	guessed, right := 0, 0
 	for seed := range manyHistories() / 8 {
-		for _, room := range []bool{false, true} {
-			d, err := randomHistory(history{seed: seed, room: room, drafts: true})
+		for _, ample := range []bool{false, true} {
+			d, err := randomHistory(history{seed: seed, ample: ample, drafts: true})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if st := d.stats(); room && st.Preemptions != 0 {
+			if st := d.stats(); ample && st.Preemptions != 0 {
 				t.Fatalf("seed %d: %d sequences lost their blocks", seed, st.Preemptions)
 			}
 			guessed, right = guessed+d.guessed, right+d.right
@@ -212,7 +211,7 @@ func TestDrafts(t *testing.T) {
 	}
 }
 
-// asked is how many histories `make histories` wants.
+// asked is the number of histories of `make histories`.
 var asked = flag.Uint64("histories", 0, "random histories of the longest test; others run a part of them")
 
 func manyHistories() uint64 {

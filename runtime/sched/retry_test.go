@@ -6,10 +6,9 @@ import (
 	"time"
 )
 
-// TestRetryAfter: a service with more requests of both classes than it can bear, for minutes: the
-// times that its refusals name are, within a factor of two, those after which a place of the queue
-// is free, and for the second one of a crowd a second place. Under every policy, bursts and a clock
-// that jumps by an hour included.
+// TestRetryAfter overloads the scheduler with requests of both classes for minutes, under every
+// policy, with bursts and a clock that jumps by an hour. RetryAfter is within a factor of two of
+// the time after which a place in the queue is free, and for a second refusal, a second place.
 func TestRetryAfter(t *testing.T) {
 	for _, name := range Policies() {
 		if name == "eldest" {
@@ -26,7 +25,7 @@ func TestRetryAfter(t *testing.T) {
 		for c.now < 80*time.Minute {
 			if c.now > 10*time.Minute && c.now < time.Hour {
 				c.now += time.Hour
-				c.ends, c.open = c.now, [2][]refusal{} // that hour nobody waited
+				c.ends, c.open = c.now, [2][]refusal{} // no request waited in that hour
 			}
 			for range 1 + 60*(rng.IntN(400)/399) {
 				c.come(t, Class(rng.IntN(2)), rng)
@@ -43,7 +42,7 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// crowd is a driver that notes what refusals name, and what it takes.
+// crowd is a driver that records RetryAfter of rejections and the real times.
 type crowd struct {
 	*driver
 	next       ID
@@ -70,7 +69,7 @@ func (c *crowd) come(t *testing.T, class Class, rng *rand.Rand) {
 	}
 }
 
-// serve lets forwards end until then.
+// serve lands forwards until a time.
 func (c *crowd) serve(t *testing.T, until time.Duration) {
 	for c.flight != nil && c.ends <= until {
 		c.now = c.ends
@@ -80,7 +79,7 @@ func (c *crowd) serve(t *testing.T, until time.Duration) {
 	c.now = until
 }
 
-// note steps, and settles the refusals whose places were given back.
+// note steps and settles the rejections whose places became free.
 func (c *crowd) note(t *testing.T) {
 	before := c.s.fresh
 	events := c.events
@@ -108,8 +107,8 @@ func (c *crowd) note(t *testing.T) {
 	}
 }
 
-// TestProactiveWaitsForTheReactiveQueue: proactive requests that left their queue fast, as long as
-// no reactive ones came, are told to come again when those that wait now have gone.
+// TestProactiveWaitsForTheReactiveQueue checks that the estimate for proactive requests includes
+// the reactive queue, even if they departed fast before.
 func TestProactiveWaitsForTheReactiveQueue(t *testing.T) {
 	for _, name := range []string{DefaultPolicy, "fcfs"} {
 		d := testDriver(Config{Blocks: 400, MaxRunning: 1, Queue: 30, Chunk: 256, Policy: name})

@@ -8,8 +8,8 @@ import (
 	"sandwich/runtime/kvcache"
 )
 
-// TestRandomHistoriesOfStates: the same where layers have a state, which nobody's halt, preemption
-// or draft may leave anywhere but where its sequence is.
+// TestRandomHistoriesOfStates is TestRandomHistories with recurrent states, which halts,
+// preemptions and drafts must not change.
 func TestRandomHistoriesOfStates(t *testing.T) {
 	var all Stats
 	for seed := range manyHistories() {
@@ -22,12 +22,12 @@ func TestRandomHistoriesOfStates(t *testing.T) {
 		all.Stops += d.stats().Stops
 	}
 	if all.Preemptions == 0 || all.ReusedTokens == 0 || all.Stops == 0 {
-		t.Errorf("nobody fought for blocks, shared them or halted: %+v", all)
+		t.Errorf("no sequence was preempted, shared blocks or halted: %+v", all)
 	}
 }
 
 // checkState is checkTable of a recurrent store: a forward reads the state of the text before it,
-// and one that halted goes on with what it has written so far.
+// and a halted one continues from its own state.
 func (d *driver) checkState(content [][]int32, table []kvcache.BlockID, span kvcache.Span, text []int32) error {
 	from, to, end := table[0], table[1], span.Pos+span.Rows
 	if from == kvcache.NoState != (span.Pos == 0) {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestRandomHistoriesOfTexts: the same where texts are read and nothing is drawn, under each
-// policy: forwards take several of them.
+// TestRandomHistoriesOfTexts is TestRandomHistories for texts without generation, under each
+// policy: forwards pack several of them.
 func TestRandomHistoriesOfTexts(t *testing.T) {
 	var stops, packed int64
 	for seed := range manyHistories() / 4 {
@@ -25,14 +25,14 @@ func TestRandomHistoriesOfTexts(t *testing.T) {
 	}
 }
 
-// read lets requests be texts.
+// read makes requests texts.
 func (h *history) read(cfg *Config, rng *rand.Rand) {
 	if h.texts {
 		cfg.Texts, cfg.Whole = true, rng.IntN(2) > 0
 	}
 }
 
-// want is how many tokens a request draws.
+// want returns how many tokens a request generates.
 func (h *history) want(rng *rand.Rand) int {
 	n := 1 + rng.IntN(6)
 	if h.texts {
@@ -41,19 +41,19 @@ func (h *history) want(rng *rand.Rand) int {
 	return n
 }
 
-// lose forgets the halted forward where one of its requests goes.
+// lose forgets the halted forward if one of its requests ends.
 func (d *driver) lose(id ID) {
 	if d.stopped != 0 && d.halted.has(id) {
 		d.stopped = 0
 	}
 }
 
-// has tells whether a request is part of a forward.
+// has reports whether a request is part of a forward.
 func (a *Action) has(id ID) bool {
 	return slices.ContainsFunc(a.rows(), func(r Rows) bool { return r.ID == id })
 }
 
-// wanted says how many requests of a forward are still live.
+// wanted returns how many requests of a forward are live.
 func (d *driver) wanted(a *Action) (n int) {
 	for _, r := range a.rows() {
 		if d.live[r.ID] != nil {

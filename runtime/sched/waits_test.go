@@ -6,12 +6,11 @@ import (
 	"time"
 )
 
-// TestBoundedWaits overloads the scheduler for ever: whenever a place is free
-// somebody arrives, so that there is always younger work that could run instead.
-// Each request must still finish after its own work and that of the requests
-// before it, each forward of which may be followed by one of the other phase, and
-// which under pressure are computed again at most as often as they produce a
-// token. Aging is one forward a millisecond here.
+// TestBoundedWaits overloads the scheduler forever: a request arrives whenever a place is free, so
+// that there is always younger work. Each request must finish after its own work and that of the
+// requests before it. A forward of the other phase may follow each of these forwards, and under
+// memory pressure they are computed again at most once per token. Config.Aging is one forward per
+// millisecond here.
 func TestBoundedWaits(t *testing.T) {
 	for seed := range manyHistories() / 100 {
 		rng := rand.New(rand.NewPCG(seed, 2))
@@ -77,7 +76,7 @@ func (d *driver) run(t *testing.T, n int) (out []Action) {
 	return out
 }
 
-func roomy() Config { return Config{Blocks: 1000, MaxRunning: 16, Queue: 16, Chunk: 64} }
+func ample() Config { return Config{Blocks: 1000, MaxRunning: 16, Queue: 16, Chunk: 64} }
 
 func prompt(id ID, n int) []int32 {
 	p := make([]int32, n)
@@ -87,9 +86,9 @@ func prompt(id ID, n int) []int32 {
 
 func testDriver(cfg Config) *driver { return newDriver(cfg, rand.New(rand.NewPCG(1, 1))) }
 
-// A long prompt and a running decode alternate: neither starves.
+// TestPrefillAndDecodeAlternate checks that a long prompt and a running decode alternate.
 func TestPrefillAndDecodeAlternate(t *testing.T) {
-	d := testDriver(roomy())
+	d := testDriver(ample())
 	d.arrive(1, Reactive, prompt(1, 10), 50)
 	d.run(t, 1)
 	d.arrive(2, Reactive, prompt(2, 64*6), 5)
@@ -104,9 +103,10 @@ func TestPrefillAndDecodeAlternate(t *testing.T) {
 	}
 }
 
-// A reactive request goes before proactive ones in prefill and in the queue.
+// TestReactiveGoesFirst checks that reactive requests precede proactive ones in prefill and in the
+// queue.
 func TestReactiveGoesFirst(t *testing.T) {
-	cfg := roomy()
+	cfg := ample()
 	cfg.MaxRunning = 2
 	d := testDriver(cfg)
 	for id := ID(1); id <= 4; id++ {
@@ -123,10 +123,10 @@ func TestReactiveGoesFirst(t *testing.T) {
 	}
 }
 
-// Proactive sequences that a full batch of reactive ones leaves out keep what they
-// computed, and go on when there are rows again.
+// TestPausedKeepTheirBlocks checks that proactive sequences without a row in a batch keep their
+// blocks and continue later.
 func TestPausedKeepTheirBlocks(t *testing.T) {
-	cfg := roomy()
+	cfg := ample()
 	cfg.MaxRunning, cfg.Aging = 2, time.Hour
 	d := testDriver(cfg)
 	for id := ID(1); id <= 4; id++ {
@@ -155,9 +155,10 @@ func TestPausedKeepTheirBlocks(t *testing.T) {
 	}
 }
 
-// A halted proactive prefill is resumed as it was once the reactive one is through.
+// TestHaltAndResume checks that a halted proactive prefill resumes unchanged after the reactive
+// one.
 func TestHaltAndResume(t *testing.T) {
-	d := testDriver(roomy())
+	d := testDriver(ample())
 	d.arrive(1, Proactive, prompt(1, 100), 3)
 	first := d.run(t, 1)[0]
 	d.arrive(2, Reactive, prompt(2, 10), 1)
@@ -177,10 +178,10 @@ func TestHaltAndResume(t *testing.T) {
 	}
 }
 
-// Mixed decode batches leave out the longest, then the newest proactive
-// sequences; batches of one class take everybody; the oldest aged one stays.
+// TestMixedCap checks that decode batches of both classes leave out the longest, then the newest
+// proactive sequences but not the oldest aged one, and that batches of one class take all.
 func TestMixedCap(t *testing.T) {
-	cfg := roomy()
+	cfg := ample()
 	cfg.Aging = time.Hour
 	d := testDriver(cfg)
 	for i, n := range []int{30, 10, 60, 10, 10} {
@@ -204,9 +205,10 @@ func TestMixedCap(t *testing.T) {
 	}
 }
 
-// Out of blocks the newest sequence of the lowest class goes, and comes back.
+// TestNewestOfLowestClassIsPreempted checks that without free blocks the newest sequence of the
+// lowest class is preempted and continues later.
 func TestNewestOfLowestClassIsPreempted(t *testing.T) {
-	cfg := roomy()
+	cfg := ample()
 	cfg.Blocks, cfg.MaxRunning = 8, 4
 	d := testDriver(cfg)
 	d.arrive(1, Proactive, prompt(1, 60), 200)
@@ -244,9 +246,9 @@ func TestNewestOfLowestClassIsPreempted(t *testing.T) {
 	}
 }
 
-// Thousands of clients that hang up leave nothing behind.
+// TestHangUps checks that thousands of cancelled requests leave nothing allocated.
 func TestHangUps(t *testing.T) {
-	cfg := roomy()
+	cfg := ample()
 	cfg.Queue = 2000
 	d := testDriver(cfg)
 	for id := ID(1); id <= 1000; id++ {
@@ -317,7 +319,8 @@ func BenchmarkStep(b *testing.B) {
 	}
 }
 
-// Where the only decoder has to give way to an older prompt, the prompt goes on.
+// TestDecoderGivesWayToPrefill checks that a prompt continues after the only decoding sequence was
+// preempted for it.
 func TestDecoderGivesWayToPrefill(t *testing.T) {
 	d := testDriver(Config{Blocks: 6, MaxRunning: 2, Queue: 2, Chunk: 1})
 	d.arrive(1, Reactive, prompt(1, 250), 3)
