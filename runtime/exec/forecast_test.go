@@ -11,7 +11,7 @@ import (
 // TestForecastMemory checks the forecast of each rank against the memory of the loaded model.
 func TestForecastMemory(t *testing.T) {
 	for _, c := range []struct {
-		family string // "" for a small model of the room's own
+		family string // "" for a small llama
 		ranks  int
 	}{{"", 1}, {"", 2}, {"gemma3", 1}, {"gemma3", 2}, {"gemma4", 1}, {"gemma4-moe", 1}, {"gpt-oss", 2}} {
 		ranks := c.ranks

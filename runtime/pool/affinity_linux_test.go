@@ -7,6 +7,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"sandwich/runtime/pool/internal/sys"
 )
 
 func TestWorkersStayOnTheirPU(t *testing.T) {
@@ -16,7 +18,7 @@ func TestWorkersStayOnTheirPU(t *testing.T) {
 	}
 	pus := p.PUs()
 	p.Run(func(w *Worker) {
-		got, err := allowedPUs()
+		got, err := sys.AllowedPUs()
 		if err != nil || !slices.Equal(got, []int{pus[w.ID()]}) || w.PU() != pus[w.ID()] {
 			t.Errorf("worker %d may run on %v (%v), want PU %d", w.ID(), got, err, pus[w.ID()])
 		}
@@ -33,14 +35,8 @@ func TestForbiddenPUIsNamed(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "PU 99999") {
 		t.Errorf("got %v", err)
 	}
-	if err := pinThread(0, 99999); err == nil {
+	if err := sys.Pin(0, 99999); err == nil {
 		t.Error("binding to a CPU that does not exist succeeded")
-	}
-}
-
-func TestMaskPUs(t *testing.T) {
-	if got := maskPUs([]uint64{0b101, 1 << 63}); !slices.Equal(got, []int{0, 2, 127}) {
-		t.Errorf("got %v", got)
 	}
 }
 
@@ -85,7 +81,7 @@ func TestPlacesFollowTheSystem(t *testing.T) {
 	}
 	check("when it is back", nil, nil)
 	p.Run(func(w *Worker) {
-		if got, err := allowedPUs(); err != nil || !slices.Equal(got, []int{w.PU()}) {
+		if got, err := sys.AllowedPUs(); err != nil || !slices.Equal(got, []int{w.PU()}) {
 			t.Errorf("worker %d may run on %v (%v), want its PU %d again", w.ID(), got, err, w.PU())
 		}
 	})

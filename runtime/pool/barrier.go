@@ -1,6 +1,10 @@
 package pool
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"sandwich/runtime/pool/internal/sys"
+)
 
 const fanIn = 8 // arrivals that share a counter; beyond it the barrier is a tree
 
@@ -19,7 +23,7 @@ type node struct {
 type barrier struct {
 	_     [cacheLine]byte
 	root  atomic.Int32
-	epoch event
+	epoch sys.Event
 	_     [cacheLine]byte
 	want  int32
 	nodes []node // leaves first; empty for up to fanIn workers
@@ -83,14 +87,14 @@ func (b *barrier) reset() {
 // Where next is not negative and a worker is at risk, the last to arrive puts the team on its
 // guard.
 func (b *barrier) pass(w *Worker, member, next int) {
-	old := b.epoch.v.Load()
+	old := b.epoch.Load()
 	if w.pool.aborting.Load() { // after the load: a later abort advances past old
 		panic(errAborted)
 	}
 	w.barriers++
 	if b.arrive(member) {
 		w.Heed(next)
-		b.epoch.advance()
+		b.epoch.Advance()
 		return
 	}
 	parks := w.parks

@@ -7,11 +7,13 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"sandwich/runtime/pool/internal/sys"
 )
 
 // allCPUs is a pinned pool with a worker on every CPU this process may use.
 func allCPUs(b *testing.B) *Pool {
-	allowed, err := allowedPUs()
+	allowed, err := sys.AllowedPUs()
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -146,7 +148,7 @@ func benchSwitch(b *testing.B, p *Pool, run func(func(*Worker)), set func([]int)
 		down = append(down, gap(&before, &after, n, 1))
 		run(func(w *Worker) { // decoding for 100 ms
 			for began := w.waiter.pool.now(); w.waiter.pool.now()-began < 100*time.Millisecond; {
-				pause(100)
+				sys.Pause(100)
 			}
 		})
 		run(before.probe)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
+
+	"sandwich/runtime/pool/internal/sys"
 )
 
 // Split cuts n items into parts contiguous ranges whose inner borders are multiples of align, as
@@ -91,7 +93,7 @@ func (w *Worker) Lap(more bool) {
 	now := w.pool.now()
 	if w.lap > 0 {
 		for end := w.lap + time.Duration(float64(now-w.lap)/w.slow); now < end; now = w.pool.now() {
-			pause(1)
+			sys.Pause(1)
 		}
 	}
 	if w.lap = 0; more {

@@ -3,6 +3,8 @@ package pool
 import (
 	"errors"
 	"time"
+
+	"sandwich/runtime/pool/internal/sys"
 )
 
 // errLeft unwinds a worker that came back to find that the team goes on without it.
@@ -196,7 +198,7 @@ func (w *Worker) finish(end bool) {
 		p.pending.Or(runFinished)
 	}
 	if p.pending.Add(-1)&pendingMask == 0 {
-		p.done.advance()
+		p.done.Advance()
 	}
 }
 
@@ -213,7 +215,7 @@ func (p *Pool) over() bool {
 // last barrier.
 func (p *Pool) await(t *waiter) {
 	for {
-		old := p.done.v.Load()
+		old := p.done.Load()
 		if p.over() {
 			return
 		}
@@ -246,7 +248,7 @@ func (p *Pool) endWithout(t *waiter) {
 // freed that such a worker may still read.
 func (p *Pool) Gather() {
 	for p.away.Load() > 0 {
-		nap(nap0)
+		sys.Nap(nap0)
 	}
 }
 

@@ -1,6 +1,10 @@
 package pool
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"sandwich/runtime/pool/internal/sys"
+)
 
 // Flags are numbered words that workers raise and wait on: synchronization between those that share
 // data, where a barrier would make everybody wait. A flag holds the highest number it was raised to
@@ -10,7 +14,7 @@ type Flags struct{ list []flag }
 
 type flag struct {
 	at atomic.Uint64
-	event
+	sys.Event
 }
 
 // NewFlags makes n flags, all at 0. Like a Grouping they stay with the pool. Not to be called from
@@ -28,7 +32,7 @@ func (p *Pool) NewFlags(n int) *Flags {
 func (f *Flags) Raise(i int, to uint64) {
 	e := &f.list[i]
 	e.at.Store(to)
-	e.advance()
+	e.Advance()
 }
 
 // Wait returns when flag i has been raised to the given number or beyond. It waits as a barrier
@@ -38,14 +42,14 @@ func (f *Flags) Wait(w *Worker, i int, number uint64) {
 	e := &f.list[i]
 	parks := w.parks
 	for e.at.Load() < number {
-		old := e.v.Load()
+		old := e.Load()
 		if w.pool.aborting.Load() { // after the load: a later abort advances past old
 			panic(errAborted)
 		}
 		if e.at.Load() >= number { // after the load: a later Raise advances past old
 			return
 		}
-		w.wait(&e.event, old)
+		w.wait(&e.Event, old)
 	}
 	w.doubt(parks)
 }
@@ -53,6 +57,6 @@ func (f *Flags) Wait(w *Worker, i int, number uint64) {
 // abort releases every waiter. Pool.aborting is set.
 func (f *Flags) abort() {
 	for i := range f.list {
-		f.list[i].advance()
+		f.list[i].Advance()
 	}
 }

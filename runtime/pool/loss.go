@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"sandwich/runtime/pool/internal/sys"
 )
 
 const (
@@ -35,9 +37,9 @@ const (
 // hypervisor took of the CPU, which shows in no wait; of no account of waits, what the clock alone
 // says has to do: a gap, or nothing.
 func (t *waiter) suspect(now, gap time.Duration) {
-	t.steal.follow(int(t.pu.Load()))
-	stolen := t.steal.since(now)
-	if waited, ok := t.delay.read(); ok {
+	t.steal.Follow(int(t.pu.Load()))
+	stolen := t.steal.Since(now)
+	if waited, ok := t.delay.Read(); ok {
 		gap, t.waitedCPU = waited-t.waitedCPU+stolen, waited
 	}
 	t.lost(now, max(gap, stolen))
@@ -53,7 +55,7 @@ func (w *Worker) doubt(parks uint64) {
 
 // interrupted says whether the kernel gave the thread's CPU to another one since the last look.
 func (t *waiter) interrupted() bool {
-	n := involuntarySwitches()
+	n := sys.InvoluntarySwitches()
 	rose := n > t.nivcsw
 	t.nivcsw = n
 	return rose
@@ -109,14 +111,14 @@ func (s *watch) waited() time.Duration { return s.now - s.began }
 
 // look is called between two looks at what is waited for.
 func (s *watch) look() {
-	pause(1)
+	sys.Pause(1)
 	if s.looks++; s.looks%clockSpins != 0 {
 		return
 	}
 	s.now = s.w.pool.now()
 	if s.waited() > guardSpin || s.w.spin == 0 {
 		s.w.parks++
-		nap(nap0)
+		sys.Nap(nap0)
 		s.now = s.w.pool.now()
 	}
 }
@@ -169,7 +171,7 @@ func (l *losses) strike(w *Worker) {
 	w.strikes++
 	x := mix(l.seed ^ uint64(w.index)<<48 ^ w.strikes)
 	if x&(1<<32-1) < l.part {
-		nap(1 + time.Duration(mix(x)%uint64(l.most)))
+		sys.Nap(1 + time.Duration(mix(x)%uint64(l.most)))
 	}
 }
 

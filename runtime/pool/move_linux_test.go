@@ -1,12 +1,11 @@
 package pool
 
 import (
-	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
+
+	"sandwich/runtime/pool/internal/sys"
 )
 
 // TestMove binds a worker to another PU while it serves; what Places binds again is the new one,
@@ -19,7 +18,7 @@ func TestMove(t *testing.T) {
 	}
 	where := func() (got [2]int) {
 		p.Run(func(w *Worker) {
-			mask, err := allowedPUs()
+			mask, err := sys.AllowedPUs()
 			if err != nil || !slices.Equal(mask, []int{w.PU()}) {
 				t.Errorf("worker %d is on PU %d and may run on %v: %v", w.ID(), w.PU(), mask, err)
 			}
@@ -65,43 +64,5 @@ func TestWaits(t *testing.T) {
 		if after.Ran-before[i].Ran < 10*time.Millisecond || after.Waited < before[i].Waited {
 			t.Errorf("worker %d: %+v, then %+v", i, before[i], after)
 		}
-	}
-}
-
-func TestParseWait(t *testing.T) {
-	for text, want := range map[string]Wait{
-		"120 7 3\n": {120, 7}, "0 0 0": {}, "": {-1, 0}, "12": {-1, 0}, "x 7 3": {-1, 0}, "5 -7 3": {-1, 0},
-		"99999999999999999999 1 1": {-1, 0},
-	} {
-		got, ok := parseWait([]byte(text))
-		if ok != (want.Ran >= 0) || ok && got != want {
-			t.Errorf("%q: %+v, %v, want %+v", text, got, ok, want)
-		}
-	}
-}
-
-// TestStealFollowsTheWorker reads the line of the PU to which a worker was moved.
-func TestStealFollowsTheWorker(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "stat")
-	says := func(of0, of1 int) {
-		t.Helper()
-		text := fmt.Sprintf("cpu0 0 0 0 0 0 0 0 %d 0 0\ncpu1 0 0 0 0 0 0 0 %d 0 0\n", of0, of1)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var s steal
-	says(500, 10)
-	s.open(path, 0)
-	defer s.close()
-	s.follow(1)
-	says(900, 30)
-	if got := s.since(time.Second); got != 200*time.Millisecond {
-		t.Errorf("%v were taken of the PU of the worker, want 200ms", got)
-	}
-	s.follow(1)
-	says(900, 50)
-	if got := s.since(2 * time.Second); got != 200*time.Millisecond {
-		t.Errorf("then %v, want 200ms", got)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"sandwich/runtime/pool/internal/sys"
 )
 
 // defaultSpin is how long a waiting worker spins before it sleeps when Options.Spin is zero.
@@ -73,7 +75,7 @@ type Pool struct {
 	away     atomic.Int64  // workers that were left out and have not come back
 	losses   *losses       // that are made at will
 	_        [cacheLine]byte
-	done     event // counts finished runs
+	done     sys.Event // counts finished runs
 	_        [cacheLine]byte
 	failure  failure
 }
@@ -92,7 +94,7 @@ func New(pus []int, o Options) (*Pool, error) {
 	if o.Class != nil && len(o.Class) != len(pus) {
 		return nil, fmt.Errorf("%d worker classes were given for %d PUs; give one for each", len(o.Class), len(pus))
 	}
-	allowed, err := allowedPUs()
+	allowed, err := sys.AllowedPUs()
 	if err != nil {
 		return nil, fmt.Errorf("reading the affinity mask of this process: %w", err)
 	}
@@ -104,7 +106,7 @@ func New(pus []int, o Options) (*Pool, error) {
 		if err := checkPUs(pus, allowed); err != nil {
 			return nil, err
 		}
-		p.pinned = affinitySupported
+		p.pinned = sys.AffinitySupported
 		if !p.pinned {
 			p.note = "workers are not pinned: " + runtime.GOOS + " has no affinity calls"
 		}
@@ -138,13 +140,13 @@ func New(pus []int, o Options) (*Pool, error) {
 
 // checkPUs says which of pus this process may not use.
 func checkPUs(pus, allowed []int) error {
-	if !affinitySupported {
+	if !sys.AffinitySupported {
 		return nil
 	}
 	for _, pu := range pus {
 		if !slices.Contains(allowed, pu) {
 			return fmt.Errorf("PU %d is not among the PUs this process may use (%s); choose from those or widen "+
-				"its cpuset", pu, formatSet(allowed))
+				"its cpuset", pu, sys.FormatSet(allowed))
 		}
 	}
 	return nil
@@ -262,3 +264,7 @@ func (p *Pool) Note() string { return p.note }
 
 // now is the time since the pool was made; monotonic and free of allocation.
 func (p *Pool) now() time.Duration { return time.Since(p.begin) }
+
+// ThreadTime returns the processor time of the calling thread, or 0 if the system does not report
+// it.
+func ThreadTime() time.Duration { return sys.ThreadTime() }

@@ -50,14 +50,6 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-func TestFormatSet(t *testing.T) {
-	for want, in := range map[string][]int{"": nil, "3": {3}, "0-3,8": {0, 1, 2, 3, 8}, "1,3,5-6": {1, 3, 5, 6}} {
-		if got := formatSet(in); got != want {
-			t.Errorf("%v: %q, want %q", in, got, want)
-		}
-	}
-}
-
 func TestNothingIsAllocated(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")

@@ -11,13 +11,15 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"sandwich/runtime/pool/internal/sys"
 )
 
 // open makes a pool of n workers on the PUs this process may use, round robin, and closes it with
 // the test.
 func open(t testing.TB, n int, o Options) *Pool {
 	t.Helper()
-	allowed, err := allowedPUs()
+	allowed, err := sys.AllowedPUs()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,7 +64,7 @@ func (p *Pool) adopt(t *team) {
 			continue
 		}
 		if w.limit.Swap(int64(w.spin)) == 0 && w.spin > 0 {
-			w.door.wake() // it finds no command and spins, ready for the run
+			w.commands.Wake() // it finds no command and spins, ready for the run
 		}
 	}
 	p.switches.mu.Lock()

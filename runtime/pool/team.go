@@ -115,10 +115,10 @@ func (t *team) apply(g *Grouping) layout {
 
 // abort lets every worker out of whatever barrier it waits in. Pool.aborting is set.
 func (t *team) abort() {
-	t.barrier.epoch.advance()
+	t.barrier.epoch.Advance()
 	for _, l := range t.layouts {
 		for _, g := range l.groups {
-			g.barrier.epoch.advance()
+			g.barrier.epoch.Advance()
 		}
 	}
 }

@@ -3,6 +3,8 @@ package pool
 import (
 	"sync/atomic"
 	"time"
+
+	"sandwich/runtime/pool/internal/sys"
 )
 
 const (
@@ -24,8 +26,8 @@ type waiter struct {
 	spin    time.Duration
 	pu      atomic.Int64 // that a worker is bound to, or would be
 	nivcsw  int64        // involuntary context switches at the last look
-	delay   delay
-	steal   steal
+	delay   sys.Delay
+	steal   sys.Steal
 	backing bool // no spinning before calm
 	calm    time.Duration
 	backoff time.Duration // length of the present or last such period
@@ -46,18 +48,18 @@ func (t *waiter) init(p *Pool, spin time.Duration) {
 }
 
 // wait returns when e differs from old.
-func (t *waiter) wait(e *event, old uint32) {
+func (t *waiter) wait(e *sys.Event, old uint32) {
 	for {
 		if limit := time.Duration(t.limit.Load()); limit > 0 && t.spinOn(e, old, limit) {
 			return
 		}
-		if e.v.Load() != old {
+		if e.Load() != old {
 			return
 		}
 		t.parks++
 		t.parked = t.pool.now()
-		e.sleep(old)
-		if e.v.Load() != old {
+		e.Sleep(old)
+		if e.Load() != old {
 			return
 		}
 	}
@@ -65,7 +67,7 @@ func (t *waiter) wait(e *event, old uint32) {
 
 // spinOn reports whether e changed within the limit. The loop calls functions, so the garbage
 // collector can stop a spinning worker as fast as any other goroutine.
-func (t *waiter) spinOn(e *event, old uint32, limit time.Duration) bool {
+func (t *waiter) spinOn(e *sys.Event, old uint32, limit time.Duration) bool {
 	if t.backing {
 		if t.pool.now() < t.calm {
 			return false
@@ -73,23 +75,23 @@ func (t *waiter) spinOn(e *event, old uint32, limit time.Duration) bool {
 		t.backing = false
 	}
 	for range hotSpins {
-		if e.v.Load() != old {
+		if e.Load() != old {
 			return true
 		}
-		pause(1)
+		sys.Pause(1)
 	}
 	start := t.pool.now()
 	last := start
 	for {
 		for range clockSpins {
-			if e.v.Load() != old {
+			if e.Load() != old {
 				return true
 			}
-			pause(1)
+			sys.Pause(1)
 		}
 		now := t.pool.now()
 		if now-last > stallGap && t.preempted(now, now-last) {
-			return e.v.Load() != old
+			return e.Load() != old
 		}
 		if now-start > limit || now-start > time.Duration(t.limit.Load()) {
 			return false

@@ -1,9 +1,10 @@
 package pool
 
 import (
-	"runtime"
 	"sync/atomic"
 	"time"
+
+	"sandwich/runtime/pool/internal/sys"
 )
 
 // command is what a worker is asked to do when its door rings.
@@ -52,10 +53,10 @@ type Worker struct {
 	run     uint64        // number of the present run
 	started time.Duration // when the present run began here, if Pool.timed
 
-	_    [cacheLine]byte
-	door event // counts the commands given to this worker
-	cmd  atomic.Int32
-	_    [cacheLine]byte
+	_        [cacheLine]byte
+	commands sys.Event // counts the commands given to this worker
+	cmd      atomic.Int32
+	_        [cacheLine]byte
 
 	seen struct{ barriers, parks, backoffs, taken, left, offered atomic.Uint64 } // what Stats reads
 }
@@ -146,36 +147,17 @@ func (w *Worker) Use(g *Grouping) {
 // ring gives the worker a command.
 func (w *Worker) ring(c command) {
 	w.cmd.Store(int32(c))
-	w.door.advance()
+	w.commands.Advance()
 }
 
-func (w *Worker) start(ready chan<- error) { ownThread(func() { w.loop(ready) }) }
-
-// ownThread runs f on a thread of its own, never the main one: that thread's affinity is what /proc
-// and other programs take for the process's, it could not end with a worker, and a later reading of
-// the machine would believe that only the worker's PU is allowed.
-func ownThread(f func()) {
-	runtime.LockOSThread()
-	if !onMainThread() {
-		f()
-		return
-	}
-	elsewhere := make(chan struct{})
-	go func() {
-		runtime.LockOSThread()
-		close(elsewhere)
-		f()
-	}()
-	<-elsewhere // the main thread is held here until the other goroutine has another
-	runtime.UnlockOSThread()
-}
+func (w *Worker) start(ready chan<- error) { sys.OwnThread(func() { w.loop(ready) }) }
 
 // loop is the worker's goroutine, locked to its thread. The thread is not unlocked at the end, so
 // that the system thread with its changed affinity ends too.
 func (w *Worker) loop(ready chan<- error) {
-	w.thread.Store(int64(threadID()))
+	w.thread.Store(int64(sys.ThreadID()))
 	if w.pool.pinned {
-		ready <- pinThread(0, w.PU()) // a worker that failed waits for cmdExit like the others
+		ready <- sys.Pin(0, w.PU()) // a worker that failed waits for cmdExit like the others
 	} else {
 		ready <- nil
 	}
@@ -184,23 +166,23 @@ func (w *Worker) loop(ready chan<- error) {
 
 // serve answers the door until told to exit. at is the door's value of the last command answered.
 func (w *Worker) serve(at uint32) {
-	w.nivcsw = involuntarySwitches()
-	w.delay.open()
-	w.waitedCPU, _ = w.delay.read()
+	w.nivcsw = sys.InvoluntarySwitches()
+	w.delay.Open()
+	w.waitedCPU, _ = w.delay.Read()
 	if w.pool.pinned {
-		w.steal.open(procStat, w.PU())
+		w.steal.Open(sys.ProcStat, w.PU())
 	}
 	ended := false
 	defer func() {
-		w.delay.close()
-		w.steal.close()
+		w.delay.Close()
+		w.steal.Close()
 		if !ended { // the function of a run ended the goroutine with runtime.Goexit; another one takes the place
 			go w.replace(at)
 		}
 	}()
 	for {
-		w.wait(&w.door, at)
-		at = w.door.v.Load()
+		w.wait(&w.commands, at)
+		at = w.commands.Load()
 		switch command(w.cmd.Swap(int32(cmdNone))) { // none: it was taken with an earlier ring
 		case cmdExit:
 			ended = true
@@ -219,12 +201,12 @@ func (w *Worker) serve(at uint32) {
 
 // replace takes over the door of a worker whose goroutine ended.
 func (w *Worker) replace(at uint32) {
-	ownThread(func() {
-		w.thread.Store(int64(threadID()))
+	sys.OwnThread(func() {
+		w.thread.Store(int64(sys.ThreadID()))
 		if w.pool.pinned {
 			// It succeeded for this PU before. If the cpuset shrank since, the worker runs wherever
 			// the system lets it.
-			_ = pinThread(0, w.PU())
+			_ = sys.Pin(0, w.PU())
 		}
 		w.serve(at)
 	})

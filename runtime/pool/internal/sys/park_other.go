@@ -1,6 +1,6 @@
 //go:build !linux || portablepark
 
-package pool
+package sys
 
 import (
 	"sync"
@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// parking blocks threads on a condition variable, for systems without futexes. The tag portablepark
-// selects it on Linux, so that it can be tested there.
+// parking blocks threads on a condition variable, for systems without futexes. The build tag
+// portablepark selects it on Linux for tests.
 type parking struct {
 	mu   sync.Mutex
 	cond *sync.Cond
@@ -34,5 +34,5 @@ func (k *parking) unblock(*atomic.Uint32) {
 	}
 }
 
-// nap gives the CPU away for a moment.
-func nap(d time.Duration) { time.Sleep(d) }
+// Nap sleeps for a short time.
+func Nap(d time.Duration) { time.Sleep(d) }

@@ -1,4 +1,4 @@
-package pool
+package sys
 
 import (
 	"time"
@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ThreadTime is the processor time of the calling thread, which profiles/calibrate and
-// tuner/measure take differences of; 0 where the kernel does not say.
+// ThreadTime returns the processor time of the calling thread, or 0 if the kernel does not report
+// it.
 func ThreadTime() time.Duration {
 	var t unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) != nil {

@@ -1,12 +1,12 @@
-package pool
+package sys
 
 import (
 	"strconv"
 	"strings"
 )
 
-// formatSet writes an ascending list of PUs the way the kernel does: 0-3,8.
-func formatSet(pus []int) string {
+// FormatSet formats an ascending list of PUs as the kernel does: 0-3,8.
+func FormatSet(pus []int) string {
 	var b strings.Builder
 	for i := 0; i < len(pus); {
 		j := i

@@ -1,10 +1,11 @@
 //go:build !linux
 
-package pool
+package sys
 
 import "time"
 
 var programStart = time.Now()
 
-// ThreadTime stands in for the processor time of the calling thread, which only Linux is asked for.
+// ThreadTime returns the time since the program started, in place of the processor time of the
+// thread.
 func ThreadTime() time.Duration { return time.Since(programStart) }

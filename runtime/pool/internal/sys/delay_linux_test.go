@@ -1,4 +1,4 @@
-package pool
+package sys
 
 import (
 	"testing"
@@ -18,24 +18,24 @@ func TestParseDelay(t *testing.T) {
 
 // Two threads that want one PU wait for it in turn, and the kernel says so.
 func TestWaitingForACPUIsSeen(t *testing.T) {
-	pus, err := allowedPUs()
+	pus, err := AllowedPUs()
 	if err != nil {
 		t.Fatal(err)
 	}
 	end := make(chan struct{})
 	waited := make(chan time.Duration, 1)
 	for i := range 2 {
-		go ownThread(func() { // which ends with its goroutine
-			var d delay
-			if pinThread(0, pus[0]) != nil {
+		go OwnThread(func() { // which ends with its goroutine
+			var d Delay
+			if Pin(0, pus[0]) != nil {
 				waited <- -1
 				return
 			}
-			d.open()
-			defer d.close()
-			first, ok := d.read()
+			d.Open()
+			defer d.Close()
+			first, ok := d.Read()
 			for n := 0; ok; n++ {
-				if now, _ := d.read(); i == 0 && now-first > 5*time.Millisecond {
+				if now, _ := d.Read(); i == 0 && now-first > 5*time.Millisecond {
 					waited <- now - first
 					return
 				}

@@ -1,4 +1,4 @@
-package pool
+package sys
 
 import (
 	"errors"
@@ -9,18 +9,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const affinitySupported = true
+// AffinitySupported reports whether the system can bind threads to PUs.
+const AffinitySupported = true
 
-// allowedPUs returns the PUs the calling thread may run on, ascending.
-func allowedPUs() ([]int, error) { return threadPUs(0) }
+// AllowedPUs returns the PUs on which the calling thread may run, ascending.
+func AllowedPUs() ([]int, error) { return ThreadPUs(0) }
 
-// processPUs returns the PUs of the main thread, which stand for the process's: workers bind other
+// ProcessPUs returns the PUs of the main thread, which are those of the process: workers bind other
 // threads.
-func processPUs() ([]int, error) { return threadPUs(unix.Getpid()) }
+func ProcessPUs() ([]int, error) { return ThreadPUs(unix.Getpid()) }
 
-// threadPUs returns the PUs a thread may run on, ascending; thread 0 is the calling one. The mask
-// grows until the kernel accepts it, so machines beyond 1024 CPUs work.
-func threadPUs(thread int) ([]int, error) {
+// ThreadPUs returns the PUs on which a thread may run, ascending. Thread 0 is the caller. The mask
+// grows until the kernel accepts it, for machines with more than 1024 CPUs.
+func ThreadPUs(thread int) ([]int, error) {
 	for words := 16; words <= 1<<14; words *= 2 {
 		mask := make([]uint64, words)
 		n, _, errno := unix.RawSyscall(unix.SYS_SCHED_GETAFFINITY, uintptr(thread), uintptr(words*8),
@@ -48,31 +49,32 @@ func maskPUs(mask []uint64) []int {
 	return pus
 }
 
-// pinThread binds a thread to one PU and reads the binding back: some sandboxes accept the call and
-// ignore it. Thread 0 is the calling one.
-func pinThread(thread, pu int) error {
+// Pin binds a thread to one PU and reads the binding back, because some sandboxes accept the call
+// and ignore it. Thread 0 is the caller.
+func Pin(thread, pu int) error {
 	mask := make([]uint64, pu/64+1)
 	mask[pu/64] = 1 << (pu % 64)
 	if _, _, errno := unix.RawSyscall(unix.SYS_SCHED_SETAFFINITY, uintptr(thread), uintptr(len(mask)*8),
 		uintptr(unsafe.Pointer(&mask[0]))); errno != 0 {
 		return fmt.Errorf("binding a worker to PU %d: %w", pu, errno)
 	}
-	got, err := threadPUs(thread)
+	got, err := ThreadPUs(thread)
 	if err != nil {
 		return fmt.Errorf("reading back the binding to PU %d: %w", pu, err)
 	}
 	if !slices.Equal(got, []int{pu}) {
 		return fmt.Errorf("a worker bound to PU %d may run on %s: the system ignores affinity; start without "+
-			"pinning", pu, formatSet(got))
+			"pinning", pu, FormatSet(got))
 	}
 	return nil
 }
 
-// threadID names the calling thread for threadPUs and pinThread.
-func threadID() int { return unix.Gettid() }
+// ThreadID returns the number of the calling thread for ThreadPUs and Pin.
+func ThreadID() int { return unix.Gettid() }
 
-// involuntarySwitches is how often the kernel took the CPU from the calling thread for another one.
-func involuntarySwitches() int64 {
+// InvoluntarySwitches returns how often the kernel gave the CPU of the calling thread to another
+// one.
+func InvoluntarySwitches() int64 {
 	var u unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_THREAD, &u); err != nil {
 		return 0
@@ -80,5 +82,5 @@ func involuntarySwitches() int64 {
 	return u.Nivcsw
 }
 
-// onMainThread says whether the caller runs on the thread the process was started on.
+// onMainThread reports whether the caller runs on the thread on which the process started.
 func onMainThread() bool { return unix.Gettid() == unix.Getpid() }

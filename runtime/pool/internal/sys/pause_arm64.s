@@ -1,8 +1,8 @@
 #include "textflag.h"
 
-// func pause(n uint32)
+// func Pause(n uint32)
 // ISB, not YIELD: YIELD is a no-op on most cores, ISB gives the bus a rest of a few dozen cycles.
-TEXT ·pause(SB), NOSPLIT, $0-4
+TEXT ·Pause(SB), NOSPLIT, $0-4
 	MOVWU n+0(FP), R0
 again:
 	ISB  $15
