@@ -136,8 +136,8 @@ func (s *Scheduler) preemptBelow(r *request) bool {
 	return true
 }
 
-// rejectOverflow refuses the latest arrivals beyond Config.Queue of their class, so that many requests
-// of one class do not lock the other out. It confirms the places of pending requests.
+// rejectOverflow refuses the latest arrivals beyond Config.Queue of their class, so that many
+// requests of one class do not lock the other out. It confirms the places of pending requests.
 func (s *Scheduler) rejectOverflow() {
 	for i := len(s.arrived) - 1; i >= 0; i-- {
 		r := s.arrived[i]

@@ -70,9 +70,9 @@ func TestPendingRequestsTakePlaces(t *testing.T) {
 	}
 }
 
-// TestPendingRequestsHaltNobody checks that a prefill is halted for a reactive request when it is
+// TestPendingRequestsDoNotHalt checks that a prefill is halted for a reactive request when it is
 // ready and not before.
-func TestPendingRequestsHaltNobody(t *testing.T) {
+func TestPendingRequestsDoNotHalt(t *testing.T) {
 	s := mustNew(Config{Blocks: 40, MaxRunning: 2, Queue: 4})
 	expect(t, "a proactive one", steps(s, arriving(1, Proactive)), "prefill 1")
 	expect(t, "a reactive one that is not ready", steps(s, pending(2, Reactive)), "placed 2")

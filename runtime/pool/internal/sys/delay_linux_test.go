@@ -16,7 +16,7 @@ func TestParseDelay(t *testing.T) {
 	}
 }
 
-// Two threads that want one PU wait for it in turn, and the kernel says so.
+// Two threads that want one PU wait for it alternately, and the kernel reports it.
 func TestWaitingForACPUIsSeen(t *testing.T) {
 	pus, err := AllowedPUs()
 	if err != nil {
