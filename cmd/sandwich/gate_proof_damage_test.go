@@ -147,11 +147,11 @@ func (p *proof) pair(t *testing.T, d *damage, budget time.Duration, row string) 
 	}
 	worst, most := effect{Damage: d.name, Kind: d.kind}, math.Inf(-1)
 	for i := range rows {
-		choose, estimate := rows[i], rows[i]
+		chosen, estimate := rows[i], rows[i]
 		if row == "" {
-			choose, estimate = halves(&rows[i])
+			chosen, estimate = halves(&rows[i])
 		}
-		if slower := 1 - selection.Estimate(true).Median; slower > most {
+		if slower := 1 - chosen.Estimate(true).Median; slower > most {
 			most = slower
 			r := estimate.Estimate(true)
 			worst.Row, worst.Pairs = rows[i].Name, len(estimate.Baseline)
