@@ -1,14 +1,17 @@
-// Package code is what the encoders of every architecture share: one function under construction.
+// Package code is the part of an assembler that does not depend on the architecture: one function
+// under construction with its labels, constants, listing and instruction counts. The encoders
+// amd64/asm and arm64/asm embed it.
+//
+// The package imports nothing of the module.
 package code
 
 import "fmt"
 
-// Label is a place in the code that branches may name before or after it is bound.
+// Label is a position in the code that branches may name before or after it is bound.
 type Label int
 
-// Function collects the bytes of one function, its labels, its constants, its listing and the first
-// thing that went wrong. The encoders embed it and write the instructions; the zero value is not
-// ready, use New.
+// Function collects the bytes of one function, its labels, its constants, its listing and the
+// first error. Encoders embed it. The zero value is not ready; use New.
 type Function struct {
 	Bytes []byte // the instructions so far
 
@@ -22,11 +25,11 @@ type Function struct {
 	count   counter
 }
 
-// New starts an empty function. The name of its encoder begins its errors.
+// New starts an empty function. The name of its encoder is the prefix of its errors.
 func New(encoder string) Function { return Function{encoder: encoder} }
 
-// Fail records what cannot be encoded. Only the first failure counts: those after it are often its
-// consequences.
+// Fail records an instruction that cannot be encoded. Only the first failure is kept: later ones
+// are often its consequences.
 func (f *Function) Fail(format string, args ...any) {
 	if f.err == nil {
 		f.err = fmt.Errorf("%s: offset %d: "+format, append([]any{f.encoder, len(f.Bytes)}, args...)...)
@@ -40,11 +43,10 @@ func (f *Function) Err() error { return f.err }
 // another assembler.
 func (f *Function) Trace(report func(text string)) { f.trace = report }
 
-// Traced reports whether anybody reads the listing, so that the encoders need not make text for
-// nobody.
+// Traced reports whether there is a listing; without one, encoders need not format text.
 func (f *Function) Traced() bool { return f.trace != nil }
 
-// Note reports the text of an instruction; only for a function that is Traced.
+// Note reports the text of an instruction. The function must be Traced.
 func (f *Function) Note(text string) { f.trace(text) }
 
 // Pos returns the number of bytes of code so far.
@@ -56,7 +58,7 @@ func (f *Function) NewLabel() Label {
 	return Label(len(f.labels) - 1)
 }
 
-// Bind places the label at the present end of the code.
+// Bind places the label at the current end of the code.
 func (f *Function) Bind(l Label) {
 	if f.labels[l] >= 0 {
 		f.Fail("label %d bound twice", l)
@@ -64,20 +66,20 @@ func (f *Function) Bind(l Label) {
 	f.labels[l] = len(f.Bytes)
 }
 
-// Here makes a label bound at the present end of the code.
+// Here returns a label bound at the current end of the code.
 func (f *Function) Here() Label {
 	l := f.NewLabel()
 	f.Bind(l)
 	return l
 }
 
-// Bound returns the offset of a label, and whether it has one yet.
+// Bound returns the offset of a label and whether it is bound.
 func (f *Function) Bound(l Label) (offset int, ok bool) {
 	offset = f.labels[l]
 	return offset, offset >= 0
 }
 
-// target returns the offset of a label once all code is there. A label that is still unbound is a
+// target returns the offset of a label after all code has been emitted. An unbound label is a
 // failure.
 func (f *Function) target(l Label) int {
 	offset, ok := f.Bound(l)
@@ -104,14 +106,14 @@ func (f *Function) Constant(data []byte) int {
 	return len(f.pool) - n
 }
 
-// Fixup is an instruction that names a place whose offset is not known yet.
+// Fixup is a field of an instruction whose target offset is not known yet.
 type Fixup struct {
 	At, End     int // offset of the field that holds the distance, and of where the distance counts from
 	Bits, Shift int // of the field, where the encoder has several kinds
 	target      int // label, or offset in the pool
 }
 
-// Jump records that an instruction goes to a label.
+// Jump records that an instruction branches to a label.
 func (f *Function) Jump(l Label, x Fixup) {
 	x.target = int(l)
 	f.jumps = append(f.jumps, x)
@@ -123,14 +125,13 @@ func (f *Function) Load(pool int, x Fixup) {
 	f.loads = append(f.loads, x)
 }
 
-// EndLoad reports whether the instruction of the newest load ends here, where its distance counts
-// from.
+// EndLoad records the end of the instruction of the newest load, from which its distance counts.
 func (f *Function) EndLoad() { f.loads[len(f.loads)-1].End = len(f.Bytes) }
 
-// Finish ends the code and returns it: patch puts the distance to an offset into an instruction.
-// The code is position independent and wants an address that is a multiple of 64. The error names
-// the first instruction that could not be encoded. The filler before the constants is an
-// instruction that traps, so that nothing runs into them.
+// Finish ends the code and returns it. patch writes the distance to an offset into an instruction.
+// The code is position independent and must be loaded at a multiple of 64. The error names the
+// first instruction that could not be encoded. filler, which pads before the constants, is an
+// instruction that traps.
 func (f *Function) Finish(patch func(x Fixup, to int), filler ...byte) ([]byte, error) {
 	for _, x := range f.jumps {
 		patch(x, f.target(Label(x.target)))
@@ -145,8 +146,7 @@ func (f *Function) Finish(patch func(x Fixup, to int), filler ...byte) ([]byte, 
 	return f.Bytes, nil
 }
 
-// closePool pads to a multiple of 64 bytes and puts the constants there, if there are any. It
-// returns the offset of the pool.
+// closePool appends the constants, if any, at a multiple of 64 bytes and returns their offset.
 func (f *Function) closePool(filler []byte) (offset int) {
 	if len(f.pool) == 0 {
 		return len(f.Bytes)

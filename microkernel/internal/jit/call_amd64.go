@@ -2,7 +2,7 @@ package jit
 
 import "unsafe"
 
-// trapByte fills what lies between functions: int3.
+// trapByte fills the gaps between functions: int3.
 const trapByte = 0xCC
 
 // call runs the code at entry with args in RDI.
@@ -10,5 +10,5 @@ const trapByte = 0xCC
 //go:noescape
 func call(entry uintptr, args unsafe.Pointer)
 
-// syncCode has nothing to do: instruction caches of amd64 follow writes by themselves.
+// syncCode does nothing: instruction caches of amd64 are coherent.
 func syncCode([]byte) {}

@@ -2,7 +2,7 @@ package jit
 
 import "unsafe"
 
-// trapByte fills what lies between functions: a word of zeros is a permanently undefined
+// trapByte fills the gaps between functions: a word of zeros is a permanently undefined
 // instruction.
 const trapByte = 0
 
@@ -11,7 +11,7 @@ const trapByte = 0
 //go:noescape
 func call(entry uintptr, args unsafe.Pointer)
 
-// cleanRange makes instruction fetches see what was written to [from, to): data cache cleaned,
+// cleanRange makes writes to [from, to) visible to instruction fetches: data cache cleaned,
 // instruction cache invalidated.
 //
 //go:noescape

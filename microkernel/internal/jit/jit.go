@@ -1,9 +1,11 @@
 // Package jit puts machine code into executable memory and calls it.
 //
-// Memory is written while it is writable and sealed executable before anything may call it; a page
-// is never both, and never becomes writable again (W^X). Where the kernel of the system forbids
-// turning written pages executable, a memfd mapping is tried; where that fails too, Load returns
+// Memory is written while it is writable and sealed executable before it can be called. A page is
+// never both writable and executable, and never becomes writable again (W^X). If the system forbids
+// making written pages executable, a memfd mapping is tried. If that fails too, Load returns
 // ErrNoExec and the caller falls back to plain Go.
+//
+// The package imports nothing of the module.
 package jit
 
 import (
@@ -12,7 +14,7 @@ import (
 	"unsafe"
 )
 
-// ErrNoExec says that this system lets the process have no executable memory of its own.
+// ErrNoExec reports that this system forbids the process executable memory.
 var ErrNoExec = errors.New("this system forbids executable memory to the process")
 
 // Func is a generated function in executable memory. It takes one pointer to its arguments and
@@ -23,19 +25,18 @@ type Func struct{ entry uintptr }
 // Valid reports whether the function can be called.
 func (f Func) Valid() bool { return f.entry != 0 }
 
-// Call runs the function. Whatever the arguments point at beyond the struct itself must live off
-// the Go heap or be kept alive by the caller. Go cannot preempt the call, so it must be short:
-// about 200 microseconds at most.
+// Call runs the function. Memory that the arguments point at must be off the Go heap or kept alive
+// by the caller. Go cannot preempt the call, so it must last at most about 200 microseconds.
 func (f Func) Call(args unsafe.Pointer) { call(f.entry, args) }
 
-// arena is executable memory shared by many functions. Functions stay where they are until Close.
+// arena is executable memory shared by many functions, which stay at their addresses until Close.
 // It is safe for concurrent use.
 type arena struct {
 	mu     sync.Mutex
 	chunks []chunk
 }
 
-// chunk is one reservation of address space, filled from the front page by page.
+// chunk is a reservation of address space, filled from the start page by page.
 type chunk struct {
 	mem  []byte
 	used int // bytes sealed so far, whole pages
@@ -46,9 +47,9 @@ const (
 	chunkBytes = 64 << 20 // address space, not memory: pages are taken as they are written
 )
 
-// Load copies functions into the arena and returns them in the order given. One call seals whole
-// pages, so that many functions should be loaded together. The error wraps ErrNoExec where
-// executable memory is forbidden.
+// Load copies functions into the arena and returns them in the same order. A call seals whole
+// pages, so load many functions together. The error wraps ErrNoExec if executable memory is
+// forbidden.
 func (a *arena) Load(codes ...[]byte) ([]Func, error) {
 	total := 0
 	for _, c := range codes {
@@ -80,7 +81,7 @@ func (a *arena) Load(codes ...[]byte) ([]Func, error) {
 	return funcs, nil
 }
 
-// take hands out fresh pages for n bytes.
+// take returns fresh pages for n bytes.
 func (a *arena) take(n int) ([]byte, error) {
 	n = (max(n, 1) + pageSize - 1) &^ (pageSize - 1)
 	if len(a.chunks) == 0 || a.chunks[len(a.chunks)-1].used+n > len(a.chunks[len(a.chunks)-1].mem) {
@@ -96,7 +97,7 @@ func (a *arena) take(n int) ([]byte, error) {
 	return p, nil
 }
 
-// Close unmaps the arena. No function of it may be running or be called again.
+// Close unmaps the arena. None of its functions may be running or be called later.
 func (a *arena) Close() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

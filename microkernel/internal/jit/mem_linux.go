@@ -37,7 +37,7 @@ func seal(pages, image []byte) error {
 	return nil
 }
 
-// sealMemfd maps an executable, never writable view of an anonymous file over pages.
+// sealMemfd maps an executable, read-only view of an anonymous file over pages.
 func sealMemfd(pages, image []byte) error {
 	fd, err := unix.MemfdCreate("sandwich-kernels", unix.MFD_CLOEXEC|unix.MFD_EXEC)
 	if err == unix.EINVAL { // before Linux 6.3 there is no MFD_EXEC and every memfd may be executed

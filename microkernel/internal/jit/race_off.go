@@ -2,6 +2,6 @@
 
 package jit
 
-// Race is true under the race detector, which cannot see what generated code reads and writes:
-// kernels are then their plain-Go oracles.
+// Race is true under the race detector, which cannot observe accesses of generated code:
+// kernels are then plain Go.
 const Race = false

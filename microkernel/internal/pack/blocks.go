@@ -6,7 +6,7 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// blocks packs rows of blocks of a quantized type, by what its row of qtype says and nothing else.
+// blocks packs rows of blocks of a quantized type, as described by its row of qtype.
 type blocks struct {
 	*qtype.Desc
 	steps []step // of a block; where there is a RawForm, those of sub-block n before those of n+1
@@ -15,7 +15,7 @@ type blocks struct {
 	own     qtype.SubBlock // where it writes
 }
 
-// newBlocks finds out once what of a row becomes what of a panel.
+// newBlocks computes the steps that convert a block of a row to its part of a panel.
 func newBlocks(d *qtype.Desc) *blocks {
 	b := &blocks{Desc: d}
 	if d.Raw == nil {
@@ -33,7 +33,7 @@ func newBlocks(d *qtype.Desc) *blocks {
 	return b
 }
 
-// pack packs rows up to k, which is a multiple of the block, into a panel or a part of one.
+// pack packs rows up to k, a multiple of the block, into a panel or a part of one.
 func (b *blocks) pack(panel, src []byte, rowStride, columns, k int) {
 	if columns < qtype.PanelWidth {
 		clear(panel)
@@ -55,7 +55,7 @@ func (b *blocks) pack(panel, src []byte, rowStride, columns, k int) {
 	}
 }
 
-// packRaw packs numbers that are no runs of bits.
+// packRaw packs numbers that are not runs of bits.
 func (b *blocks) packRaw(to, src []byte, rowStride, columns int) {
 	fields := len(b.Fields)
 	for n := range b.SubBlocks() {
@@ -86,7 +86,7 @@ func (b *blocks) packScales(to, src []byte, rowStride, columns int) {
 	}
 }
 
-// packSubs packs the scales of sub-block n, whose numbers are packed.
+// packSubs packs the scales of sub-block n, after its numbers.
 func (b *blocks) packSubs(sub, src []byte, rowStride, columns, n int) {
 	if b.Subs == qtype.NoSubs {
 		return

@@ -17,7 +17,7 @@ func TestBlocks(t *testing.T) {
 		t.Run(d.Name, func(t *testing.T) {
 			p := For(d)
 			for columns := 1; columns <= qtype.PanelWidth; columns++ {
-				blocks, cut := 1+rng.IntN(1+roomBytes/d.PanelBytes()), rng.IntN(3)
+				blocks, cut := 1+rng.IntN(1+bufferBytes/d.PanelBytes()), rng.IntN(3)
 				stride := (cut + blocks + rng.IntN(2)) * d.Bytes
 				src := make([]byte, columns*stride)
 				for i := range src {

@@ -1,4 +1,6 @@
-// Package pack brings rows of weights, as a file has them, into the panels that kernels read.
+// Package pack packs rows of weights in file layout into the panels that kernels read.
+//
+// The package must not import an emitter (amd64, arm64).
 package pack
 
 import (
@@ -10,24 +12,24 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// roomBytes is how much of a panel is packed at a time, in room that the first-level cache holds
-// beside the rows it comes from. The values of a row go to all lines of a block: in memory that is
-// in no cache every store would wait for it, while a copy writes line after line.
-const roomBytes = 8 << 10
+// bufferBytes is the size of the buffer in which part of a panel is packed before it is copied.
+// The values of a row are stored to all lines of a block; in uncached memory every store would
+// wait, while a copy writes line after line. The buffer and the rows fit the first-level cache.
+const bufferBytes = 8 << 10
 
-// Packer packs the rows of a weight type. It belongs to one thread.
+// Packer packs the rows of a weight type. It is not safe for concurrent use.
 type Packer struct {
 	d      *qtype.Desc
 	blocks *blocks // nil: plain floats
-	room   [roomBytes]byte
-	rows   [columnRoom]byte
+	buffer [bufferBytes]byte
+	rows   [columnBytes]byte
 }
 
-// idle are packers that nobody uses. A packer's room is too long for what every piece of a load
-// allocates anew, and on the stack it cannot be, since steps are called through pointers.
+// idle holds unused packers. Their buffers are too large to allocate for every part of a load, and
+// steps are called through function values, which moves them to the heap.
 var idle = sync.Pool{New: func() any { return new(Packer) }}
 
-// For lends a packer of a type, until it is Done.
+// For returns a packer of a type; return it with Done.
 func For(d *qtype.Desc) *Packer {
 	p := idle.Get().(*Packer)
 	if p.d == d {
@@ -40,31 +42,32 @@ func For(d *qtype.Desc) *Packer {
 	return p
 }
 
-// Done gives a packer back.
+// Done returns a packer for reuse.
 func (p *Packer) Done() { idle.Put(p) }
 
-// Panel packs the rows of up to PanelWidth columns, rowStride bytes apart and k elements long, into
-// a panel of the layout that microkernel.Layout documents. It writes all of the panel up to k.
+// Panel packs the rows of up to PanelWidth columns, rowStride bytes apart and k elements long,
+// into a panel of the layout that microkernel.Layout documents. It writes all of the panel up to
+// k.
 func (p *Packer) Panel(panel, src []byte, rowStride, columns, k int) {
 	if done := p.transposed(panel, src, rowStride, columns, k); done > 0 {
 		size := p.d.Bytes / p.d.Block
 		panel, src, k = panel[done*size*qtype.PanelWidth:], src[done*size:], k-done
 	}
 	block := p.d.PanelBytes() // of d.Block elements of all columns
-	blocks := len(p.room) / block
-	if blocks == 0 { // of no type that there is
+	blocks := len(p.buffer) / block
+	if blocks == 0 { // no current type
 		p.pack(panel, src, rowStride, columns, k)
 		return
 	}
 	for k0, step := 0, blocks*p.d.Block; k0 < k; k0 += step {
-		part := p.room[:min(blocks*block, len(panel))]
+		part := p.buffer[:min(blocks*block, len(panel))]
 		p.pack(part, src[k0/p.d.Block*p.d.Bytes:], rowStride, columns, min(step, k-k0))
 		panel = panel[copy(panel, part):]
 	}
 }
 
-// transposed packs what generated code can of a panel of plain floats: the first elements of each
-// row, how many it returns.
+// transposed packs the first elements of each row of plain floats by generated code, and returns
+// their number.
 func (p *Packer) transposed(panel, src []byte, rowStride, columns, k int) int {
 	if columns < qtype.PanelWidth {
 		return 0
@@ -80,7 +83,7 @@ func (p *Packer) transposed(panel, src []byte, rowStride, columns, k int) int {
 	return 0
 }
 
-// pack is Panel for a room that a cache holds.
+// pack is Panel for a panel that fits the buffer.
 func (p *Packer) pack(panel, src []byte, rowStride, columns, k int) {
 	switch p.d.Float {
 	case qtype.Single:
@@ -94,9 +97,8 @@ func (p *Packer) pack(panel, src []byte, rowStride, columns, k int) {
 	}
 }
 
-// packElements transposes rows of plain elements: panel[k][c] = src[c][k]. An element is moved in
-// one bit field, which needs no alignment where kernels are generated, and elsewhere has that of
-// its tensor.
+// packElements transposes rows of plain elements: panel[k][c] = src[c][k]. It moves elements
+// whole, which needs no alignment where kernels are generated; elsewhere tensors are aligned.
 func packElements[T uint16 | uint32](panel, src []byte, rowStride, columns, k int) {
 	size := int(unsafe.Sizeof(T(0)))
 	if columns < qtype.PanelWidth {
@@ -114,8 +116,8 @@ func packElements[T uint16 | uint32](panel, src []byte, rowStride, columns, k in
 	}
 }
 
-// packWords is packElements for words of 32 bits, sixteen of a row and with that one line of it at
-// a time.
+// packWords is packElements for 32-bit words: sixteen elements of a row, a cache line of it, at a
+// time.
 func packWords(panel, src []byte, rowStride, columns, k int) {
 	const strip = 16
 	whole := k / strip * strip
@@ -140,8 +142,7 @@ func packWords(panel, src []byte, rowStride, columns, k int) {
 	}
 }
 
-// packPairs transposes rows of 16-bit elements two at a time: panel[k/2][c] = src[c][k],
-// src[c][k+1].
+// packPairs transposes rows of 16-bit elements in pairs: panel[k/2][c] = src[c][k], src[c][k+1].
 func packPairs(panel, src []byte, rowStride, columns, k int) {
 	if k%2 == 0 {
 		packWords(panel, src, rowStride, columns, k/2)

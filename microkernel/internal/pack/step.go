@@ -2,10 +2,11 @@ package pack
 
 import "sandwich/microkernel/qtype"
 
+// line is the distance in bytes from a word of a plane to the next one of the column.
 const line = 4 * qtype.PanelWidth // bytes from a word of a plane to the next one of the column
 
-// step makes words of one bit field for all columns: of some bytes of a block of each row, all the
-// words that their bits belong to.
+// step computes words of one bit field for all columns: all the words that some bytes of a block
+// of each row contribute to.
 type step struct {
 	run   func(s *step, to, src []byte, stride, columns int) // src: the first of columns, stride bytes apart
 	from  [4]int                                             // where in a block of a row
@@ -15,7 +16,7 @@ type step struct {
 	share bool                                               // one byte is all there is of a word
 }
 
-// fieldSteps returns the steps of bit field i of a block whose rows are read as the file has them.
+// fieldSteps returns the steps for bit field i of a block whose rows are in file layout.
 func fieldSteps(d *qtype.Desc, i int) (list []step) {
 	f := &d.Fields[i]
 	strip, run := 16, (*step).nibbles // bytes that have all bits of the words they belong to
@@ -45,8 +46,8 @@ func fieldSteps(d *qtype.Desc, i int) (list []step) {
 	return list
 }
 
-// subBlockStep returns the step for bit field i of sub-block n alone: of a row as the file has it,
-// or of the numbers that a RawForm has written.
+// subBlockStep returns the step for bit field i of sub-block n alone: of a row in file layout, or
+// of the numbers that a RawForm has written.
 func subBlockStep(d *qtype.Desc, n, i int) (s step) {
 	f := &d.Fields[i]
 	s.to[0], s.share = word(d, i, n*qtype.SubBlockK), f.Share != 0
@@ -57,7 +58,7 @@ func subBlockStep(d *qtype.Desc, n, i int) (s step) {
 		}
 		s.from[o], s.shift[o] = from, uint(low)
 	}
-	dense := d.Raw == nil && f.Run == 1 // one number beside the other
+	dense := d.Raw == nil && f.Run == 1 // adjacent numbers
 	switch {
 	case f.Bits == 8:
 		s.run = (*step).bytes
@@ -78,8 +79,8 @@ func subBlockStep(d *qtype.Desc, n, i int) (s step) {
 	return s
 }
 
-// word returns where in a block of a panel the word begins that has bit field i of element k, and
-// of those after it.
+// word returns the offset in a block of a panel of the word with bit field i of element k and its
+// successors.
 func word(d *qtype.Desc, i, k int) int {
 	at, _ := d.Place(k%qtype.SubBlockK/4, i)
 	return d.HeadBytes() + k/qtype.SubBlockK*d.SubBlockBytes() + at

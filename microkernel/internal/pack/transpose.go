@@ -31,16 +31,17 @@ var transposes = sync.OnceValue(func() (out [kernel.Transposes]jit.Func) {
 	return out
 })
 
-// rowRoom is how much of each row is transposed at a time, and columnRoom all of that.
+// rowBytes is the number of bytes of each row that are transposed at a time, columnBytes that of
+// all rows.
 const (
-	rowRoom    = 1024
-	columnRoom = kernel.TransposeStride * qtype.PanelWidth
+	rowBytes    = 1024
+	columnBytes = kernel.TransposeStride * qtype.PanelWidth
 )
 
-// transpose packs the first words of 32 bits of whole rows and returns how many. Rows are copied
-// first: Go's copy may fault where a file has lost its pages (gguf.Tensor.Guard), generated code
-// may not; and it reads them one after the other, while lines of sixteen rows in turn would be
-// asked of memory one by one.
+// transpose packs the first 32-bit words of whole rows and returns their number. Rows are copied
+// first: Go's copy may fault if a file has lost its pages (gguf.Tensor.Guard), generated code may
+// not. The copy also reads rows sequentially, while interleaved lines of sixteen rows would each
+// wait for memory.
 func (p *Packer) transpose(how kernel.Transpose, panel, src []byte, rowStride, words int) int {
 	f := transposes()[how]
 	if !f.Valid() {
@@ -48,8 +49,8 @@ func (p *Packer) transpose(how kernel.Transpose, panel, src []byte, rowStride, w
 	}
 	const quad = 16 // bytes of a row that a step takes
 	whole := 4 * words / quad * quad
-	for at := 0; at < whole; at += rowRoom {
-		n := min(rowRoom, whole-at)
+	for at := 0; at < whole; at += rowBytes {
+		n := min(rowBytes, whole-at)
 		for c := range qtype.PanelWidth {
 			copy(p.rows[c*kernel.TransposeStride:][:n], src[c*rowStride+at:])
 		}

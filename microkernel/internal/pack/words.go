@@ -7,22 +7,21 @@ import (
 
 const eachByte = 0x0101010101010101
 
-// split makes two words of eight k of a row, in whose bytes bits in the places that mask leaves
-// belong to the first word and those `bits` above them to the second: the upper four k go beside
+// split converts eight k of a row to two words. In each byte, the bits selected by mask belong to
+// the first word, and those `bits` above them to the second. The upper four k are placed next to
 // the lower four.
 func split(x uint64, mask uint32, bits int) (first, second uint32) {
 	near, far := uint32(x), uint32(x>>32)
 	return near&mask | far&mask<<bits, near>>bits&mask | far&^mask
 }
 
-// cross brings the bits of y that mask leaves beside those of x, and those of x above them beside
-// those of y.
+// cross exchanges the bits of x above the mask with those of y inside it.
 func cross(x, y, mask uint64, bits int) (uint64, uint64) {
 	swap := (x>>bits ^ y) & mask
 	return x ^ swap<<bits, y ^ swap
 }
 
-// nibbles makes four words a column of sixteen bytes.
+// nibbles computes four words per column from sixteen bytes.
 func (s *step) nibbles(to, src []byte, stride, columns int) {
 	near, far, src := to[s.to[0]:], to[s.to[1]:], src[s.from[0]:]
 	for c := range columns {
@@ -37,7 +36,7 @@ func (s *step) nibbles(to, src []byte, stride, columns int) {
 	}
 }
 
-// pairs makes four words a column of sixteen bytes, in which a word has its bits four times.
+// pairs computes four words per column from sixteen bytes, each of which contributes four times.
 func (s *step) pairs(to, src []byte, stride, columns int) {
 	d0, d1, d2, d3, src := to[s.to[0]:], to[s.to[1]:], to[s.to[2]:], to[s.to[3]:], src[s.from[0]:]
 	for c := range columns {
@@ -52,7 +51,7 @@ func (s *step) pairs(to, src []byte, stride, columns int) {
 	}
 }
 
-// ones makes eight words a column of 32 bytes.
+// ones computes eight words per column from 32 bytes.
 func (s *step) ones(to, src []byte, stride, columns int) {
 	src = src[s.from[0]:]
 	for c := range columns {
@@ -69,7 +68,7 @@ func (s *step) ones(to, src []byte, stride, columns int) {
 	}
 }
 
-// bytes makes eight words a column of the 32 bytes of a sub-block.
+// bytes computes eight words per column from the 32 bytes of a sub-block.
 func (s *step) bytes(to, src []byte, stride, columns int) {
 	to, src, flip := to[s.to[0]:], src[s.from[0]:], s.flip
 	for c := range columns {
@@ -81,13 +80,13 @@ func (s *step) bytes(to, src []byte, stride, columns int) {
 	}
 }
 
-// eight returns eight k of a row, whose other bits do not count.
+// eight returns eight k of a row, with other bits around them.
 func (s *step) eight(row []byte, o int) uint64 {
 	return binary.LittleEndian.Uint64(row[s.from[o]:]) >> (s.shift[o] & 63)
 }
 
-// subNibbles is nibbles for a sub-block alone. The upper halves are brought beside the lower ones,
-// whose bits there are zero.
+// subNibbles is nibbles for a single sub-block. The upper halves are placed next to the lower
+// ones, whose bits there are zero.
 func (s *step) subNibbles(to, src []byte, stride, columns int) {
 	const mask = 0x0F * eachByte
 	to = to[s.to[0]:]
@@ -101,7 +100,7 @@ func (s *step) subNibbles(to, src []byte, stride, columns int) {
 	}
 }
 
-// subPairs is pairs for a sub-block alone.
+// subPairs is pairs for a single sub-block.
 func (s *step) subPairs(to, src []byte, stride, columns int) {
 	const mask = 0x03 * eachByte
 	to = to[s.to[0]:]
@@ -114,7 +113,7 @@ func (s *step) subPairs(to, src []byte, stride, columns int) {
 	}
 }
 
-// subOnes is ones for a sub-block alone.
+// subOnes is ones for a single sub-block.
 func (s *step) subOnes(to, src []byte, stride, columns int) {
 	const mask = eachByte
 	to = to[s.to[0]:]
@@ -134,8 +133,8 @@ func (s *step) put(to []byte, c int, word uint32) {
 	put4(to[4*c:], word)
 }
 
-// densePairs is pairs for four numbers in every byte: sixteen pairs of bits are four times four,
-// which change rows for columns.
+// densePairs is pairs for four numbers in every byte: it transposes sixteen pairs of bits as a
+// matrix of four by four.
 func (s *step) densePairs(to, src []byte, stride, columns int) {
 	to, src = to[s.to[0]:], src[s.from[0]:]
 	for c := range columns {
@@ -147,7 +146,7 @@ func (s *step) densePairs(to, src []byte, stride, columns int) {
 	}
 }
 
-// denseOnes is ones for eight numbers in every byte, of which a table has the places.
+// denseOnes is ones for eight numbers in every byte, by a lookup table.
 func (s *step) denseOnes(to, src []byte, stride, columns int) {
 	spread := spreadBits()
 	to, src = to[s.to[0]:], src[s.from[0]:]
@@ -157,7 +156,7 @@ func (s *step) denseOnes(to, src []byte, stride, columns int) {
 	}
 }
 
-// spreadBits has bits 0 to 3 of a byte at bit 0 of four bytes, and the other ones above them.
+// spreadBits maps a byte to bits 0 to 3 at bit 0 of four bytes, and the other bits above them.
 var spreadBits = sync.OnceValue(func() *[256]uint32 {
 	var spread [256]uint32
 	for i := range spread {
@@ -168,10 +167,10 @@ var spreadBits = sync.OnceValue(func() *[256]uint32 {
 	return &spread
 })
 
-// put4 writes a word, four bytes of a column.
+// put4 writes a word: four bytes of a column.
 func put4(to []byte, w uint32) { binary.LittleEndian.PutUint32(to, w) }
 
-// put8 writes two words of a column, to two lines that follow each other.
+// put8 writes two words of a column to consecutive lines.
 func put8(to []byte, w uint64) {
 	binary.LittleEndian.PutUint32(to, uint32(w))
 	binary.LittleEndian.PutUint32(to[line:], uint32(w>>32))

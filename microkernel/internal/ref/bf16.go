@@ -7,8 +7,8 @@ import (
 	"unsafe"
 )
 
-// RoundBF16 returns x as the bits of the nearest bfloat16, ties to even. Subnormal numbers become
-// zeros, which is what the dot products take them for; a NaN stays one and becomes quiet.
+// RoundBF16 returns the bits of the bfloat16 nearest to x, ties to even. Subnormal numbers become
+// zeros, as the dot products read them; a NaN becomes quiet.
 func RoundBF16(x float32) uint16 {
 	bits := math.Float32bits(x)
 	switch {
@@ -20,7 +20,7 @@ func RoundBF16(x float32) uint16 {
 	return uint16((bits + 0x7FFF + bits>>16&1) >> 16)
 }
 
-// FromBF16 returns a bfloat16 as a dot product takes it: subnormal ones are zeros.
+// FromBF16 returns a bfloat16 as a dot product reads it: subnormal ones as zeros.
 func FromBF16(b uint16) float32 { return flush32(math.Float32frombits(uint32(b) << 16)) }
 
 // bf16Pair returns the two bfloat16 of a word as float32, subnormal ones as zeros.
@@ -28,7 +28,7 @@ func bf16Pair(w uint32) [2]float32 {
 	return [2]float32{flush32(math.Float32frombits(w << 16)), flush32(math.Float32frombits(w &^ 0xFFFF))}
 }
 
-// flush32 returns x, or the zero of its sign where it is subnormal.
+// flush32 returns x, or the zero of its sign if it is subnormal.
 func flush32(x float32) float32 {
 	if math.Float32bits(x)&0x7F800000 == 0 {
 		return float32(math.Copysign(0, float64(x)))
@@ -36,8 +36,8 @@ func flush32(x float32) float32 {
 	return x
 }
 
-// refPairs continues the chains of one panel over the pairs of [K0, K1); odd says how they round,
-// see kernel.Dot.
+// refPairs continues the chains of one panel over the pairs of [K0, K1). odd selects their
+// rounding, see kernel.Dot.
 func refPairs(odd bool, g *kernel.GemmArgs, panel, c unsafe.Pointer, columns int) {
 	add := DotPairX86
 	if odd {
@@ -55,39 +55,38 @@ func refPairs(odd bool, g *kernel.GemmArgs, panel, c unsafe.Pointer, columns int
 	}
 }
 
-// DotPairX86 returns a lane of VDPBF16PS.
+// DotPairX86 computes a lane of VDPBF16PS.
 func DotPairX86(a, w [2]float32, sum float32) float32 {
 	return FMAFlush(a[0], w[0], FMAFlush(a[1], w[1], flush32(sum)))
 }
 
-// FMAFlush returns a*b + c rounded to nearest even, or a zero where that is below the normal
-// numbers, which is told as if exponents had no limit: what FMA32 has rounded up to the smallest
-// normal number may not have been so with all bits.
+// FMAFlush returns a*b + c rounded to nearest even, or a zero if the exact result is below the
+// normal numbers. The exact result decides: FMA32 may have rounded it up to the smallest normal
+// number.
 func FMAFlush(a, b, c float32) float32 {
-	const least, room = 0x1p-126, 0x1p24
+	const least, margin = 0x1p-126, 0x1p24
 	r := FMA32(a, b, c)
 	if abs32(r) == least {
 		if abs32(a) > abs32(b) {
 			a, b = b, a
 		}
-		if abs32(FMA32(a*room, b, c*room)) < least*room {
+		if abs32(FMA32(a*margin, b, c*margin)) < least*margin {
 			return float32(math.Copysign(0, float64(r)))
 		}
 	}
 	return flush32(r)
 }
 
-// AddFlush returns a sum of a dot product: rounded to nearest even, subnormal numbers as zeros.
+// AddFlush returns the sum of a dot product: rounded to nearest even, subnormal numbers as zeros.
 func AddFlush(a, b float32) float32 { return flush32(flush32(a) + flush32(b)) }
 func abs32(x float32) float32       { return float32(math.Abs(float64(x))) }
 
-// dotPairArm returns a lane of BFDOT, and half of one of BFMMLA.
+// dotPairArm computes a lane of BFDOT, and half of a lane of BFMMLA.
 func dotPairArm(a, w [2]float32, sum float32) float32 {
 	return addOdd(sum, addOdd(mulOdd(a[0], w[0]), mulOdd(a[1], w[1])))
 }
 
-// mulOdd returns a product of two bfloat16 as Arm makes it: eight bits by eight are exact in
-// float32.
+// mulOdd returns a product of two bfloat16, which float32 represents exactly.
 func mulOdd(a, b float32) float32 { return narrowOdd(float64(a) * float64(b)) }
 
 // addOdd returns a sum rounded to odd.
@@ -100,8 +99,8 @@ func addOdd(a, b float32) float32 {
 // defaultNaN is the NaN of Arm's arithmetic where payloads do not propagate.
 var defaultNaN = math.Float32frombits(0x7FC00000)
 
-// narrowOdd rounds to float32 to odd: beyond its range to infinity, below the normal numbers to
-// zero.
+// narrowOdd rounds to float32 to odd; values beyond the range become infinity, those below the
+// normal numbers zero.
 func narrowOdd(x float64) float32 {
 	const lost = 1<<29 - 1
 	switch abs := math.Abs(x); {

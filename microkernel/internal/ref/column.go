@@ -7,8 +7,8 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// Column writes the elements of column c of a panel from its first element on, with the bits that
-// dequantizing them from the file gives: Rows, for one column and fast.
+// Column writes the elements of column c of a panel from its first element, with the bits of
+// dequantizing them from the file: Rows for one column, but fast.
 func Column(t qtype.Type, panel []byte, c int, dst []float32) {
 	switch d := t.Desc(); d.Float {
 	case qtype.Single:
@@ -33,8 +33,8 @@ func Column(t qtype.Type, panel []byte, c int, dst []float32) {
 	}
 }
 
-// column writes the weights of column c of the sub-block as the file's own representation defines
-// them: scale times number, so that a zero has the sign it has there.
+// column writes the weights of column c of the sub-block as the file format defines them: scale
+// times number, so that a zero has the sign it has there.
 func (b packedSubBlock) column(c int, dst *[qtype.SubBlockK]float32) {
 	u := b.numbers(c)
 	zero := int32(b.ZeroPoint)
@@ -58,7 +58,7 @@ func (b packedSubBlock) column(c int, dst *[qtype.SubBlockK]float32) {
 	}
 }
 
-// numbers collects the stored numbers of column c, four k in a word.
+// numbers returns the stored numbers of column c, four k per word.
 func (b packedSubBlock) numbers(c int) (u [qtype.SubBlockK / 4]uint32) {
 	for i, p := range b.Fields {
 		mask := uint32(1<<p.Bits-1) * 0x01010101 // in each byte

@@ -2,14 +2,14 @@ package ref
 
 import "math"
 
-// FMA32 returns the correctly rounded float32 of a*b + c: what VFMADD and FMLA compute, on any
-// machine. The plain-Go oracles are made of it.
+// FMA32 returns the correctly rounded float32 of a*b + c, as VFMADD and FMLA compute it, on any
+// machine. The plain-Go oracles use it.
 //
-// The product of two float32 is exact in float64. Their sum with c is rounded twice, first to
-// float64 and then to float32, which matters only where the float64 falls half-way between two
-// float32 or below their normal range. There the float64 is first rounded to odd (Boldo and
+// The product of two float32 is exact in float64. Its sum with c is rounded twice, first to
+// float64 and then to float32, which matters only if the float64 is half-way between two float32
+// or below their normal range. In these cases the float64 is first rounded to odd (Boldo and
 // Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to
-// odd", IEEE Transactions on Computers 57, 2008): the lost part then survives in the last bit.
+// odd", IEEE Transactions on Computers 57, 2008), which keeps the lost part in the last bit.
 func FMA32(a, b, c float32) float32 {
 	p := float64(a) * float64(b)
 	s := p + float64(c)

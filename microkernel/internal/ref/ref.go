@@ -70,9 +70,9 @@ func refBlocks(t qtype.Type, g *kernel.GemmArgs, panel, c unsafe.Pointer, column
 	}
 }
 
-// refGroups continues the chains of one panel over the groups of [K0, K1), whole blocks of weights:
-// each has a chain of its own by the scales of the weights, and one FMA by the scale of the
-// activations adds that.
+// refGroups continues the chains of one panel over the superblocks of [K0, K1). Each superblock
+// has a chain of its own by the scales of the weights, which one FMA by the scale of the
+// activations adds.
 func refGroups(t qtype.Type, g *kernel.GemmArgs, panel, c unsafe.Pointer, columns int) {
 	var w [kernel.ActQ8Block][qtype.PanelWidth]int32
 	sums := make([][qtype.PanelWidth]float32, g.M)
@@ -102,7 +102,7 @@ func refGroups(t qtype.Type, g *kernel.GemmArgs, panel, c unsafe.Pointer, column
 }
 
 // refSubBlock adds one block of activations to the chains of a row: for each span of k that shares
-// a scale, one FMA by the product of the two scales, and where weights have an offset a second one
+// a scale, one FMA by the product of the two scales and, for affine types, one FMA of the offset
 // by the sum of the activations.
 func refSubBlock(subBlock packedSubBlock, w *[kernel.ActQ8Block][qtype.PanelWidth]int32, a *kernel.ActQ8,
 	acc []float32) {

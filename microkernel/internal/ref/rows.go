@@ -10,8 +10,8 @@ import (
 type Row = [qtype.PanelWidth]float32
 
 // Rows writes the exact float32 values of the elements [k0, k0+len(dst)) of a panel. k0 is a
-// multiple of KStep or of a sub-block, and len(dst) too, or it ends at K. It is the oracle of Widen
-// and what RunRef reads weights through.
+// multiple of KStep or of a sub-block, and so is len(dst) unless it ends at K. It is the oracle of
+// GEMM.Widen, and RunRef reads weights through it.
 func Rows(t qtype.Type, panel unsafe.Pointer, k0 int, dst []Row) {
 	src := unsafe.Add(panel, t.PanelOffset(k0))
 	switch t {

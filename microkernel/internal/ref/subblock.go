@@ -6,20 +6,20 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// packedSubBlock is one sub-block of one packed block, for plain Go.
+// packedSubBlock is one sub-block of a packed block.
 type packedSubBlock struct {
 	*qtype.Desc
 	head   []byte
 	packed []byte
 }
 
-// subBlockOf finds sub-block n of a packed block.
+// subBlockOf returns sub-block n of a packed block.
 func subBlockOf(t qtype.Type, block []byte, n int) packedSubBlock {
 	d := t.Desc()
 	return packedSubBlock{d, block[:d.HeadBytes()], block[d.HeadBytes()+n*d.SubBlockBytes():][:d.SubBlockBytes()]}
 }
 
-// scale returns the scale and the offset of column c, for element k of the sub-block. Both are
+// scale returns the scale and the offset of column c for element k of the sub-block. Both are
 // exact.
 func (b packedSubBlock) scale(k, c int) (scale, offset float32) {
 	var scales [2]float32
@@ -29,11 +29,11 @@ func (b packedSubBlock) scale(k, c int) (scale, offset float32) {
 	return b.Scales(scales, b.PackedSubs(b.packed, c), k)
 }
 
-// integer returns the whole number that element k, column c stands for before scale and offset.
+// integer returns the integer that element k, column c represents before scale and offset.
 func (b packedSubBlock) integer(k, c int) int { return b.Integer(b.Stored(b.packed, k, c)) }
 
-// values writes the exact weights of the sub-block. They are computed as the generated code does
-// it, one FMA whose operands are exact, so that a scale that is not finite gives NaN in both.
+// values writes the exact weights of the sub-block. It computes them as generated code does, by
+// one FMA with exact operands, so that a scale that is not finite gives NaN in both.
 func (b packedSubBlock) values(dst []Row) {
 	one := float32(uint32(1) << b.Bits())
 	for c := range qtype.PanelWidth {
