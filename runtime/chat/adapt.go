@@ -80,9 +80,11 @@ func appendResult(list []Message, m Message) []Message {
 
 // explained adds a description of the tools after the first system message, or in front.
 func (h *History) explained(list []Message) []Message {
-	intro, declarations, outro := h.format.Explanation(h.tools)
-	m := Message{Role: system, ours: true, parts: partsOf(part{text: intro}, part{declarations, h.ToolsOrigin()},
-		part{text: outro})}
+	if h.explanation == nil {
+		intro, declarations, outro := h.format.Explanation(h.tools)
+		h.explanation = partsOf(part{text: intro}, part{declarations, h.ToolsOrigin()}, part{text: outro})
+	}
+	m := Message{Role: system, ours: true, parts: h.explanation}
 	at := 0
 	if len(list) > 0 && list[0].Role == system {
 		at = 1

@@ -21,12 +21,13 @@ const (
 )
 
 // History is a conversation whose texts have origins: message i has origin i+1, declarations of
-// tools and other texts of the request have the two after those.
+// tools and other texts of the request have the two after those. It is for one goroutine.
 type History struct {
-	format   *toolcall.Format
-	tools    []api.Tool
-	given    []api.Message
-	messages []Message
+	format      *toolcall.Format
+	tools       []api.Tool
+	explanation []part // of the tools; made when it is first needed
+	given       []api.Message
+	messages    []Message
 }
 
 // New returns the history of a conversation. The model writes calls in the given format.

@@ -2,7 +2,7 @@ package jinja
 
 import "unicode/utf8"
 
-// attribute is v.name: a method, or an element of that name.
+// attribute returns v.name: a method, or an element of that name.
 func (r *run) attribute(v any, name string) any {
 	strict(v)
 	switch v := v.(type) {
@@ -24,7 +24,7 @@ func (r *run) attribute(v any, name string) any {
 	return undefined("a " + typeName(v) + " has no attribute '" + name + "'")
 }
 
-// element is d[key].
+// element returns d[key].
 func (m *meter) element(d *Dict, key any) any {
 	if value, ok := m.lookup(d, key); ok {
 		return value
@@ -35,7 +35,7 @@ func (m *meter) element(d *Dict, key any) any {
 	return undefined("there is no such key")
 }
 
-// item is v[key].
+// item returns v[key].
 func (r *run) item(v, key any) any {
 	strict(v)
 	if d, ok := v.(*Dict); ok {
@@ -83,7 +83,7 @@ func (m *meter) character(t Text, i int) any {
 	return m.cut(t, from, from+size).Value()
 }
 
-// byteOffset is where character i of s starts; len(s) if there are no more than i.
+// byteOffset returns where character i of s starts; len(s) if there are no more than i.
 func byteOffset(s string, i int) int {
 	from := 0
 	for ; i > 0 && from < len(s); i-- {
@@ -93,7 +93,7 @@ func byteOffset(s string, i int) int {
 	return from
 }
 
-// slice is v[from:to:step].
+// slice returns v[from:to:step].
 func (r *run) slice(v any, bounds [3]any) any {
 	strict(v)
 	t, isText := asText(v)

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// format is str.format.
+// format implements str.format.
 func (r *run) format(layout Text, a *arguments) Text {
 	out := &builder{m: &r.meter}
 	next, from, s := 0, 0, layout.Plain
@@ -50,7 +50,7 @@ func closingBrace(s string) int {
 	return -1
 }
 
-// field is one {name!conversion:spec}.
+// field returns the text of one {name!conversion:spec}.
 func (r *run) field(field string, a *arguments, next *int) Text {
 	r.scan(len(field))
 	name, layout, _ := strings.Cut(field, ":")
@@ -125,7 +125,7 @@ func (r *run) fieldValue(name string, a *arguments, next *int) any {
 	return v
 }
 
-// printf is the operator % of strings.
+// printf implements the operator % of strings.
 func (r *run) printf(layout Text, values any) Text {
 	out := &builder{m: &r.meter}
 	tuple, ok := values.(*List)

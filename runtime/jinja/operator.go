@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// repeatText is t n times.
+// repeatText returns n copies of t.
 func (m *meter) repeatText(t Text, n int) Text {
 	if len(t.Spans) == 0 {
 		return Text{Plain: m.repeat(t.Plain, n)}
@@ -19,7 +19,7 @@ func (m *meter) repeatText(t Text, n int) Text {
 	return out.text()
 }
 
-// repeat is s n times.
+// repeat returns n copies of s.
 func (m *meter) repeat(s string, n int) string {
 	n = max(0, n)
 	if s == "" {
@@ -32,7 +32,7 @@ func (m *meter) repeat(s string, n int) string {
 	return strings.Repeat(s, n)
 }
 
-// arithmetic is x op y.
+// arithmetic returns x op y.
 func (r *run) arithmetic(op string, x, y any) any {
 	strict(x)
 	strict(y)

@@ -68,7 +68,7 @@ func leadingNumber(s string) (n int, rest string) {
 	return n, s
 }
 
-// formatted is a value by a spec.
+// formatted formats a value by a spec.
 func (r *run) formatted(sp spec, v any) Text {
 	n := number(v)
 	if _, isBool := v.(bool); n == nil || sp.verb == 's' || isBool && sp.verb == 0 {

@@ -65,8 +65,8 @@ func (t Text) within(from, to int) []Span {
 	return t.Spans[first : first+n]
 }
 
-// shifted appends spans, cut to the bytes from from up to to and moved by by bytes. It joins parts
-// of one origin that touch.
+// shifted appends spans, cut to the bytes from from up to to and shifted by the offset by. It joins
+// parts of one origin that touch.
 func shifted(dst, spans []Span, from, to, by int) []Span {
 	for _, s := range spans {
 		s.From, s.To = max(s.From, from)+by, min(s.To, to)+by
@@ -127,7 +127,7 @@ func plain(v any) (s string, ok bool) {
 	return "", false
 }
 
-// cut is Slice, paid for.
+// cut returns a slice of a text and charges for its spans.
 func (m *meter) cut(t Text, from, to int) Text {
 	if len(t.Spans) == 0 {
 		return Text{Plain: t.Plain[from:to]}
@@ -138,7 +138,7 @@ func (m *meter) cut(t Text, from, to int) Text {
 	return t.Slice(from, to)
 }
 
-// concat puts two texts together.
+// concat returns a followed by b.
 func (m *meter) concat(a, b Text) Text {
 	size := len(a.Plain) + len(b.Plain)
 	m.text(size)

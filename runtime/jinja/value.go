@@ -315,7 +315,7 @@ func (m *meter) equalDicts(a, b *Dict) bool {
 	return true
 }
 
-// contains is the operator in.
+// contains implements the operator in.
 func (m *meter) contains(in, v any) bool {
 	switch in := in.(type) {
 	case string, *Text:

@@ -12,13 +12,14 @@ func (t *Tokenizer) Encode(dst []int32, text string, o EncodeOptions) []int32 {
 	return dst
 }
 
-// EncodeContext is Encode for text of clients: it returns soon after ctx ended, with its error.
+// EncodeContext appends the ids of text as Encode does, and returns soon after ctx ended, with its
+// error.
 func (t *Tokenizer) EncodeContext(ctx context.Context, dst []int32, text string, o EncodeOptions) ([]int32, error) {
 	return t.encodeText(ctx, dst, guardedText{text: text}, o)
 }
 
-// encodeText appends the ids of a text. Text between special tokens is encoded as a whole, whoever
-// wrote its parts.
+// encodeText appends the ids of a text. Text between special tokens is encoded as a whole, guarded
+// or not.
 func (t *Tokenizer) encodeText(ctx context.Context, dst []int32, text guardedText, o EncodeOptions) ([]int32, error) {
 	sc := t.scratches.Get().(*scratch)
 	defer t.release(sc)
@@ -117,8 +118,7 @@ func (t *Tokenizer) readPair(meta Metadata) {
 	t.addSep = ok && t.ending == "" && flagOr(meta, keyAddSep, true)
 }
 
-// Truncate cuts a text to n tokens, n at least 1; the token that stands behind every text keeps its
-// place at the end.
+// Truncate cuts a text to n tokens, n at least 1. The token that ends every text stays at the end.
 func (t *Tokenizer) Truncate(ids []int32, n int) []int32 {
 	if len(ids) <= n {
 		return ids
@@ -131,26 +131,26 @@ func (t *Tokenizer) Truncate(ids []int32, n int) []int32 {
 	return ids
 }
 
-// TruncatePair cuts a pair of EncodePair to n tokens, the document's last ones; what stands behind
-// the document stays, unless nothing else would. n is more than what EncodePair makes of the query
-// and an empty document. The error is ctx's.
+// TruncatePair cuts a pair of EncodePair to n tokens: the last ones of the document go, and what
+// follows the document stays, unless nothing else would be left. n is more than the tokens of the
+// query with an empty document. The error is ctx's.
 func (t *Tokenizer) TruncatePair(ctx context.Context, ids []int32, query string, n int) ([]int32, error) {
 	if len(ids) <= n {
 		return ids, nil
 	}
-	var behind []int32
+	var after []int32
 	if _, rest, _ := strings.Cut(t.pair, "{document}"); rest != "" {
 		var err error
-		behind, err = t.encodeText(ctx, nil, fillPair(rest, query, "{document}"),
+		after, err = t.encodeText(ctx, nil, fillPair(rest, query, "{document}"),
 			EncodeOptions{ParseSpecial: true, Limit: n})
 		if err != nil {
 			return nil, err
 		}
 	} else if t.pair == "" && t.addEOS {
-		behind = []int32{t.eos}
+		after = []int32{t.eos}
 	}
-	keep := max(0, n-len(behind))
-	return append(ids[:keep:keep], behind...)[:n], nil
+	keep := max(0, n-len(after))
+	return append(ids[:keep:keep], after...)[:n], nil
 }
 
 // scratch is the state of one EncodeContext, whose memory is reused.
@@ -163,7 +163,7 @@ type scratch struct {
 	done  <-chan struct{}
 	limit int  // tokens; 0 for none
 	work  int  // symbols since done was last looked at
-	ended bool // nobody wants the rest
+	ended bool // the rest is not needed
 }
 
 func (sc *scratch) begin(ctx context.Context, limit int) {

@@ -98,7 +98,7 @@ func renderLlama2(_ context.Context, _ *Tokenizer, _ *chat.History, v *chat.Vers
 		}
 	}
 	if system != nil {
-		return jinja.Output{}, fmt.Errorf("%w: system text without a user's message after it", ErrMessages)
+		return jinja.Output{}, fmt.Errorf("%w: no user message follows the system text", ErrMessages)
 	}
 	return text.output(), nil
 }

@@ -148,7 +148,7 @@ func (f *Format) Thinking(prompt string) bool {
 		strings.HasSuffix(strings.TrimRight(prompt, " \r\n"), strings.TrimRight(f.reasoning, "\n"))
 }
 
-// OneCall reports whether templates of the format take one call a message.
+// OneCall reports whether templates of the format take one call per message.
 func (f *Format) OneCall() bool { return f.single }
 
 // Reasons tells whether answers may have reasoning, apart from their text.
