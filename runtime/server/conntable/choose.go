@@ -7,7 +7,7 @@ const (
 	tierIdle     = iota // waits for a request
 	tierStalled         // has been open for longer than patience and sends too slowly
 	tierFresh           // has not been open for longer than patience
-	tierUnproven        // has sent a request that is not read yet, or a body fast enough for a moment
+	tierUnproven        // has sent bytes that are not read yet, or a body fast enough for a moment
 	tierKept            // never gives way
 )
 
@@ -60,7 +60,7 @@ func (q *queues) choose(now time.Time, crowd int) (best *Conn) {
 			looks++
 			c := e.Value.(*Conn)
 			tier := c.tier(now)
-			if state == stateIdle && (tier < least || tier == least && c.before(best)) && c.hasRequest() {
+			if (tier < least || tier == least && c.before(best)) && state != stateLingers && c.hasUnread() {
 				tier = tierUnproven
 			}
 			switch {

@@ -48,3 +48,76 @@ func TestClientOf(t *testing.T) {
 		t.Error("a socket without an address belongs to one client")
 	}
 }
+
+// TestChoose holds the order in which connections give way.
+func TestChoose(t *testing.T) {
+	now := time.Now()
+	type given struct {
+		client      string
+		state       int
+		used        bool
+		age, silent time.Duration // since the state and since the last bytes
+		covered     time.Duration
+	}
+	body := func(client string, age, silent, covered time.Duration) given {
+		return given{client, stateBody, true, age, silent, covered}
+	}
+	for _, c := range []struct {
+		name  string
+		crowd int
+		conns []given
+		want  int // index of the connection that gives way; -1: none
+	}{
+		{"none", 0, nil, -1},
+		{"busy", 0, []given{{"a", stateBusy, true, time.Hour, time.Hour, 0}}, -1},
+		{"idle before all", 0, []given{body("a", time.Hour, time.Hour, -1), {"b", stateIdle, true, 0, 0, 0}}, 1},
+		{"stalled before fresh", 0, []given{{"a", stateHeader, false, 0, 0, 0}, body("a", time.Hour, 0, -1)}, 1},
+		{"the one without progress for longest", 0, []given{body("a", time.Hour, time.Second, -1),
+			body("a", time.Minute, time.Minute, -1), body("a", time.Hour, 0, -1)}, 1},
+		{"of the client with most", 0, []given{body("a", time.Minute, time.Minute, -1), body("b", 2*patience, 0, -1),
+			body("b", 2*patience, patience, -1)}, 2},
+		{"proven", 0, []given{body("a", time.Minute, 0, 1)}, -1},
+		{"unproven of a larger client", 1, []given{body("a", 0, 0, 1), body("a", 0, 0, 1)}, 0},
+		{"unproven of a client as large", 2, []given{body("a", 0, 0, 1), body("a", 0, 0, 1)}, -1},
+		{"fresh before unproven", 0, []given{body("a", 0, 0, 1), body("b", 0, 0, -1)}, 1},
+	} {
+		var q queues
+		clients := map[string]*client{}
+		var conns []*Conn
+		for _, g := range c.conns {
+			if clients[g.client] == nil {
+				clients[g.client] = &client{}
+			}
+			clients[g.client].open++
+			conn := &Conn{client: clients[g.client], state: g.state, used: g.used, began: now.Add(-g.age),
+				since: now.Add(-g.silent), covered: now.Add(g.covered)}
+			conns = append(conns, conn)
+			if g.state != stateBusy {
+				q[g.state].PushBack(conn)
+			}
+		}
+		var want *Conn
+		if c.want >= 0 {
+			want = conns[c.want]
+		}
+		if got := q.choose(now, c.crowd); got != want {
+			t.Errorf("%s: %+v gives way, want %+v", c.name, got, want)
+		}
+	}
+}
+
+// TestDescriptorsBoundTable holds that a table is no larger than the process can serve.
+func TestDescriptorsBoundTable(t *testing.T) {
+	free, known := freeDescriptors()
+	if !known {
+		t.Skip("the limit of descriptors is not known")
+	}
+	o := Options{Most: 10 * (free + 1), MostClient: 5 * (free + 1)}
+	table := New(nil, o)
+	if most := table.Most(); most > free || most < free/4 || table.options.MostClient > most/2+1 {
+		t.Errorf("%d free descriptors, %d connections, %d of a client", free, most, table.options.MostClient)
+	}
+	if small := New(nil, Options{Most: 2, MostClient: 1}); small.Most() != 2 || small.options.MostClient != 1 {
+		t.Errorf("a small table has %+v", small.options)
+	}
+}

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hasRequest reports whether bytes of the client are in the socket and unread.
-func (c *Conn) hasRequest() (unread bool) {
+// hasUnread reports whether bytes of the client are in the socket and unread.
+func (c *Conn) hasUnread() (unread bool) {
 	sc, ok := c.Conn.(syscall.Conn)
 	if !ok {
 		return false
