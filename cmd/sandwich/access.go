@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -65,9 +64,13 @@ func (f *accessFlags) options(o server.Options, addr net.Addr) server.Options {
 	how := &slog.HandlerOptions{Level: level}
 	switch f.log {
 	case "text":
-		o.Log = slog.New(slog.NewTextHandler(os.Stderr, how))
+		o.Log = slog.New(slog.NewTextHandler(show.Stderr(), how))
 	case "json":
-		o.Log = slog.New(slog.NewJSONHandler(os.Stderr, how))
+		o.Log = slog.New(slog.NewJSONHandler(show.Stderr(), how))
 	}
+	if l := o.Log; l != nil {
+		show.OnDrop(func(lines int64) { l.Warn("log lines were dropped, because stderr was not read", "lines", lines) })
+	}
+	o.LogDropped = show.DroppedLines
 	return o
 }

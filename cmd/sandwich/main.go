@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,13 +32,14 @@ func main() {
 func run(ctx context.Context, args []string) int {
 	root := newRoot()
 	root.SetArgs(args)
-	out := &checkedWriter{to: os.Stdout}
+	out := &checkedWriter{to: show.Stdout}
 	clean := show.NewWriter(out)
 	root.SetOut(clean)
 	verb, err := root.ExecuteContextC(ctx)
 	clean.Flush()
-	if err == nil && out.err != nil { // of tables and help texts, whose printers do not look
-		err = usageError(out.err)
+	defer show.FlushStderr()
+	if lost := cmp.Or(out.err, show.FlushStdout()); err == nil && lost != nil {
+		err = usageError(lost) // of tables and help texts, whose printers do not look
 	}
 	if err == nil {
 		return exitOK
@@ -46,12 +48,12 @@ func run(ctx context.Context, args []string) int {
 		err = withCode(exitCode(err), fmt.Errorf("%w: free some space, or write to another place", err))
 	}
 	if errors.Is(err, context.Canceled) && verb.Context().Err() != nil {
-		fmt.Fprintln(os.Stderr, "sandwich: interrupted")
+		fmt.Fprintln(show.Stderr(), "sandwich: interrupted")
 		return exitFailed
 	}
 	if !errors.Is(err, errSilent) {
 		line := strings.Join(strings.Fields(err.Error()), " ") // whatever a library says
-		fmt.Fprintln(os.Stderr, "sandwich:", show.Printable(line))
+		fmt.Fprintln(show.Stderr(), "sandwich:", show.Printable(line))
 	}
 	return exitCode(err)
 }

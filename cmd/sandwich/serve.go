@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -51,8 +50,9 @@ SIGTERM and Ctrl-C let the answers under way finish; SIGHUP reads --api-key-file
 and 503 again until the last answer has ended. --health-listen gives it a door of its own, which answers however many clients there are.
 
 Each request has a line on stderr when it ends: id (also sent as X-Request-Id; a client's own is kept), route,
-status, tokens, times; no prompts, no answers, no keys. 499 is a client that hung up; probes of /health and /metrics
-show with -v.
+status, tokens, times; no prompts, no answers, no keys. Two statuses are never sent: 499 is a client that hung up, 444
+a connection without progress that was closed for a new one. Probes of /health and /metrics show with -v. Lines that
+the reader of stderr does not take in time are dropped and counted (sandwich_log_dropped_total in /metrics).
 
 Pages of other sites are kept out: bodies are application/json, on a loopback address the Host is localhost or the
 address (--allow-host adds names), and foreign origins are refused (--cors admits them). Requests with different API
@@ -93,7 +93,8 @@ func (f *serveFlags) add(c *cobra.Command) {
 	fs.StringVar(&f.keys, "api-key-file", "", "file with one API key a line, class=proactive or class=NUMBER "+
 		"behind it where its requests can wait; any of them opens everything but /health")
 	fs.IntVar(&f.clientConns, "client-connections", 0,
-		"connections of one client address; its idle ones give way (default 1024, or twice --parallel and --queue)")
+		"connections of one client address; those without progress give way to new ones (default 1024, or twice "+
+			"--parallel and --queue)")
 	fs.IntVar(&f.sizes.Parallel, "parallel", defaultParallel, "requests that run at the same time")
 	fs.IntVar(&f.sizes.Context, "ctx", 0, "most tokens of a request, prompt and answer (default 4096, or what "+
 		"the model was trained for)")
@@ -138,6 +139,7 @@ func (f *serveFlags) run(ctx context.Context, out io.Writer, open func(context.C
 	if err := f.check(); err != nil {
 		return usageError(err)
 	}
+	show.Detach() // nothing that a server prints may stop it
 	d, err := f.openDoors()
 	if err != nil {
 		return err
@@ -234,7 +236,7 @@ func (f *serveFlags) report(s *session.Session, e *engine.Engine) {
 		return
 	}
 	if places, err := e.Placement(); err == nil {
-		printPlacement(os.Stderr, places)
+		printPlacement(show.Stderr(), places)
 	}
 }
 

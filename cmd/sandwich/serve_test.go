@@ -46,9 +46,17 @@ func (b *syncBuffer) String() string {
 
 func startServe(t *testing.T, args ...string) *served {
 	t.Helper()
-	s := &served{t: t, cmd: exec.Command("sandwich", append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)}
+	return launchServer(t, exec.Command("sandwich", append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...))
+}
+
+// launchServer starts a command that serves and returns once it has announced its address.
+func launchServer(t *testing.T, cmd *exec.Cmd) *served {
+	t.Helper()
+	s := &served{t: t, cmd: cmd}
 	s.cmd.Env = append(os.Environ(), "XDG_DATA_HOME="+t.TempDir())
-	s.cmd.Stderr = &s.stderr
+	if s.cmd.Stderr == nil {
+		s.cmd.Stderr = &s.stderr
+	}
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -195,3 +195,14 @@ func TestUnknownFieldsAreNamedOnce(t *testing.T) {
 		t.Errorf("%d fields are named, want %d", n, maxNames)
 	}
 }
+
+// TestDroppedLines holds that lines that the log lost are counted in the metrics.
+func TestDroppedLines(t *testing.T) {
+	s := New(&fake{}, Options{LogDropped: func() int64 { return 7 }})
+	text := serve(s, "GET", "/metrics", "").Body.String()
+	for _, want := range []string{"# TYPE sandwich_log_dropped_total counter\n", "\nsandwich_log_dropped_total 7\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in %s", want, text)
+		}
+	}
+}

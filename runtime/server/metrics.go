@@ -137,6 +137,10 @@ func (c *counters) collect(bodyBytes int64) (out []Metric, hists []namedHistogra
 
 func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 	own, hists := s.counters.collect(s.opts.BodyBudget - s.bodies.left.Load())
+	if s.opts.LogDropped != nil {
+		own = append(own, Metric{Name: "sandwich_log_dropped_total", Counter: true, Value: float64(s.opts.LogDropped()),
+			Help: "Log lines dropped because stderr was not read."})
+	}
 	text := exposition(append(own, s.gen.Metrics()...), hists)
 	h := w.Header()
 	h.Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")

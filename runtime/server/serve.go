@@ -76,12 +76,12 @@ func connState(table *conntable.Table) func(net.Conn, http.ConnState) {
 	}
 }
 
-// drain ends srv when the last answer has ended. Until then it goes on listening,
-// so that whoever asks hears that this server ends.
+// drain ends srv when the last answer has ended. Until then it goes on listening and tells clients
+// that the server ends.
 func (s *Server) drain(srv *http.Server, table *conntable.Table, cut context.CancelCauseFunc) {
 	until := time.Now().Add(s.opts.Grace)
 	ended := s.readiness.drain()
-	table.DismissStalled() // requests that may never be complete
+	stopDismissing := dismissStalled(table)
 	select {
 	case <-ended:
 	case <-time.After(s.opts.Grace):
@@ -91,12 +91,31 @@ func (s *Server) drain(srv *http.Server, table *conntable.Table, cut context.Can
 		case <-time.After(lastWord):
 		}
 	}
+	stopDismissing()
 	table.DismissWaiting() // net/http would wait for some of them
 	rest, cancel := context.WithTimeout(context.Background(), max(time.Until(until), lastWord))
 	defer cancel()
 	if srv.Shutdown(rest) != nil {
 		srv.Close()
 	}
+}
+
+// dismissStalled closes connections whose requests may never be complete, until stop is called.
+func dismissStalled(table *conntable.Table) (stop func()) {
+	ctx, stop := context.WithCancel(context.Background())
+	go func() {
+		tick := time.NewTicker(500 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			table.DismissStalled()
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return stop
 }
 
 // ServeHealth answers /health, and nothing else, on a listener of its own until ctx ends. It

@@ -40,8 +40,9 @@ type Options struct {
 	Heartbeat     time.Duration // a quiet stream gets a comment this often; 10 s
 	Grace         time.Duration // for answers under way when Serve ends; 30 s
 
-	Log      *slog.Logger // a line for each request, more of them at level Debug; nil: none
-	ErrorLog *log.Logger  // of net/http; nil: the standard logger
+	Log        *slog.Logger // a line for each request, more of them at level Debug; nil: none
+	LogDropped func() int64 // lines that Log or ErrorLog could not write, for /metrics; nil: not known
+	ErrorLog   *log.Logger  // of net/http; nil: the standard logger
 }
 
 func (o Options) withDefaults() Options {

@@ -20,7 +20,7 @@ func ByteBar(what string) (update func(done, total int64), done func()) {
 		return func(int64, int64) {}, func() {}
 	}
 	bar := progressbar.NewOptions64(-1,
-		progressbar.OptionSetWriter(os.Stderr), progressbar.OptionSetDescription(Printable(what)),
+		progressbar.OptionSetWriter(Stderr()), progressbar.OptionSetDescription(Printable(what)),
 		progressbar.OptionShowBytes(true),
 		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(),
 		progressbar.OptionSetWidth(30))
@@ -40,7 +40,7 @@ func StepBar(what string, total int) (step, done func()) {
 		return func() {}, func() {}
 	}
 	bar := progressbar.NewOptions(total,
-		progressbar.OptionSetWriter(os.Stderr), progressbar.OptionSetDescription(Printable(what)),
+		progressbar.OptionSetWriter(Stderr()), progressbar.OptionSetDescription(Printable(what)),
 		progressbar.OptionShowCount(),
 		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(),
 		progressbar.OptionSetWidth(30))
@@ -52,7 +52,7 @@ func FractionBar(what string) (update func(done, total float64, now string), don
 	if !Watched() {
 		return func(float64, float64, string) {}, func() {}
 	}
-	bar := progressbar.NewOptions(1000, progressbar.OptionSetWriter(os.Stderr),
+	bar := progressbar.NewOptions(1000, progressbar.OptionSetWriter(Stderr()),
 		progressbar.OptionSetDescription(Printable(what)),
 		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(),
 		progressbar.OptionSetWidth(30),
@@ -75,11 +75,11 @@ func LiveLine() (update func(text string), done func()) {
 			if err != nil || width < 20 {
 				width = 80
 			}
-			fmt.Fprintf(os.Stderr, "\r\x1b[K%s", Clip(Printable(text), width-1))
+			fmt.Fprintf(Stderr(), "\r\x1b[K%s", Clip(Printable(text), width-1))
 		}, func() {
-			fmt.Fprint(os.Stderr, "\r\x1b[K")
+			fmt.Fprint(Stderr(), "\r\x1b[K")
 		}
 }
 
 // Notice says on stderr what a person should know about the run.
-func Notice(line string) { fmt.Fprintln(os.Stderr, Printable(line)) }
+func Notice(line string) { fmt.Fprintln(Stderr(), Printable(line)) }
