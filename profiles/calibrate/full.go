@@ -1,6 +1,7 @@
 package calibrate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,11 @@ type FullOptions struct {
 	Budget time.Duration // 0: FullBudget of the allowed PUs
 	// seconds; called between samples, never at the same time; may be nil
 	Progress func(done, total float64, figure string)
+
+	// Tests set these: the most samples of each figure, 0 for as many as the budget has time for,
+	// and the time after which a round trip between PUs is lost, 0 for lostAfter.
+	samples  int
+	patience time.Duration
 }
 
 // FullBudget is the time of the measurements of a full probe on that many PUs, without the
@@ -32,9 +38,16 @@ type full struct {
 	*bench
 	memory   *memory
 	tell     func(seconds float64, figure string)
+	samples  int           // of each trial at most
+	patience time.Duration // after which a round trip is lost
 	matrices []profiles.Matrix
 	sets     []profiles.SetFigure
 	solo     map[int][]float64 // multiply-add rates of single PUs, by PU
+}
+
+func newFull(workers *pool.Pool, p *profiles.Profile) *full {
+	return &full{bench: newBench(workers, p), tell: func(float64, string) {}, samples: mostSamples, patience: lostAfter,
+		solo: map[int][]float64{}}
 }
 
 // stage is one part of the probe with its share of the budget.
@@ -66,13 +79,13 @@ func Full(ctx context.Context, p *profiles.Profile, o FullOptions) error {
 	}
 	p.Sets, p.Latent, p.Matrices = nil, nil, nil
 	roofs := o.Budget * 15 / 100
-	err := Measure(ctx, p, Options{Budget: roofs, Samples: 25, Progress: func(done, total float64, figure string) {
+	err := Measure(ctx, p, Options{Budget: roofs, Samples: cmp.Or(o.samples, 25), Progress: func(done, total float64,
+		figure string) {
 		tell(roofs.Seconds()*done/total, figure)
 	}})
 	if err == nil {
-		err = structure(ctx, p, o.Budget-roofs, func(seconds float64, figure string) {
-			tell(roofs.Seconds()+seconds,
-				figure)
+		err = structure(ctx, p, o, o.Budget-roofs, func(seconds float64, figure string) {
+			tell(roofs.Seconds()+seconds, figure)
 		})
 	}
 	p.Probe = newProbe("full", began, err)
@@ -85,13 +98,15 @@ func newProbe(mode string, began time.Time, err error) *profiles.Probe {
 }
 
 // structure measures what Measure does not.
-func structure(ctx context.Context, p *profiles.Profile, budget time.Duration, tell func(float64, string)) error {
+func structure(ctx context.Context, p *profiles.Profile, o FullOptions, budget time.Duration,
+	tell func(float64, string)) error {
 	workers, err := pool.New(p.Allowed().Slice(), pool.Options{Pin: true})
 	if err != nil {
 		return fmt.Errorf("calibrate: %w", err)
 	}
 	defer workers.Close()
-	f := &full{bench: newBench(workers, p), tell: tell, solo: map[int][]float64{}}
+	f := newFull(workers, p)
+	f.tell, f.samples, f.patience = tell, cmp.Or(o.samples, mostSamples), cmp.Or(o.patience, lostAfter)
 	tell(0, "memory")
 	if f.memory, err = f.prepareMemory(); err != nil {
 		return fmt.Errorf("calibrate: %w", err)

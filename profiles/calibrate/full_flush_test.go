@@ -29,7 +29,7 @@ func TestFullOfLargeCaches(t *testing.T) {
 	first := f.memory.regions[0]
 	f.memory.regions = []*region{first, {node: 1, cpus: topotree.CPURange(2, 3), buf: first.buf}}
 	defer func() { f.memory.regions = f.memory.regions[:1] }() // its buffer is freed once
-	until := func() time.Time { return time.Now().Add(50 * time.Millisecond) }
+	until := func() time.Time { return time.Now().Add(noBudget) }
 	for name, stage := range map[string]func() error{
 		"nodes":      func() error { return f.measureNodes(t.Context(), until()) },
 		"saturation": func() error { return f.measureSaturation(t.Context(), until()) },

@@ -15,7 +15,7 @@ import (
 const (
 	bursts       = 5   // of one sample; their median is the sample, so that one interrupt does no harm
 	burstTrips   = 100 // round trips of one burst
-	lostAfter    = 20 * time.Millisecond
+	lostAfter    = 20 * time.Millisecond // full.patience outside tests
 	looksPerLook = 1 << 12 // looks at the line between two looks at the clock
 )
 
@@ -24,8 +24,10 @@ const (
 type line struct {
 	_    [128]byte
 	turn atomic.Uint32
-	lost atomic.Bool // one of both waited too long: the kernel took the other's PU
+	lost atomic.Bool // one of both waited longer than patience: the kernel took the other's PU
 	_    [128]byte
+
+	patience time.Duration
 }
 
 // lineAt places a line at the beginning of memory that lies on a node of choice.
@@ -46,7 +48,7 @@ func (l *line) await(n uint32) bool {
 		if since.IsZero() {
 			since = time.Now()
 		}
-		if l.lost.Load() || time.Since(since) > lostAfter {
+		if l.lost.Load() || time.Since(since) > l.patience {
 			l.lost.Store(true)
 			return false
 		}
@@ -79,6 +81,7 @@ func (f *full) roundTrip(t *trial) error {
 	l := lineAt(f.memory.near(f.pool.PUs()[t.workers[0]]))
 	l.turn.Store(0)
 	l.lost.Store(false)
+	l.patience = f.patience
 	if _, err := f.pool.SetActive(t.workers); err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ const (
 func (f *full) rounds(ctx context.Context, trials []*trial, until time.Time, take func(*trial) error) error {
 	few := len(trials) <= fewTrials
 	late := until.Add(max(0, time.Until(until))) // nothing goes on after that
-	for round := range mostSamples {
+	for round := range f.samples {
 		order := rand.New(rand.NewPCG(1, uint64(round))).Perm(len(trials))
 		for _, i := range order {
 			if err := ctx.Err(); err != nil {
