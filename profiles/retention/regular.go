@@ -29,7 +29,7 @@ func notRegular(path string, mode fs.FileMode) error {
 	case mode&fs.ModeDevice != 0:
 		what = "a block device"
 	}
-	return fmt.Errorf("%s is %w but %s; name another file", path, ErrNotRegular, what)
+	return fmt.Errorf("%s is %w but %s; name a regular file", path, ErrNotRegular, what)
 }
 
 // OpenRegular opens a regular file for reading. It refuses pipes, devices and folders with
@@ -104,7 +104,7 @@ func Resolve(path string) (string, error) {
 		}
 		dir, _ := filepath.Split(at) // not cleaned: a/link/../b is not a/b
 		if strings.HasPrefix(dir, "/proc/") {
-			return "", fmt.Errorf("%s is %w but an open descriptor; name another file", path, ErrNotRegular)
+			return "", fmt.Errorf("%s is %w but an open descriptor; name a regular file", path, ErrNotRegular)
 		}
 		if at, err = os.Readlink(at); err != nil {
 			return "", err
