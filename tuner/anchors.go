@@ -13,9 +13,9 @@ import (
 	"sandwich/plans"
 	"sandwich/roofline"
 	"sandwich/topotree"
+	"sandwich/tuner/candidates"
 	"sandwich/tuner/measure"
 	"sandwich/tuner/search"
-	"sandwich/tuner/service"
 )
 
 // Rows of the three anchors of a weight type, of which the first is bound by reading, the second
@@ -62,7 +62,7 @@ func Anchors(ctx context.Context, o SimulateOptions, within time.Duration) (*Cal
 	if err != nil {
 		return nil, err
 	}
-	predictor, err := service.NewPredictor(profile, plan, o.Model, service.Options{})
+	predictor, err := candidates.NewPredictor(profile, plan, o.Model, candidates.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func Anchors(ctx context.Context, o SimulateOptions, within time.Duration) (*Cal
 // calibration is one Anchors under way.
 type calibration struct {
 	plan      *plans.Plan
-	predictor *service.Predictor
+	predictor *candidates.Predictor
 	pus       topotree.CPUSet
 	took      []measure.ProductTime
 	alone     []measure.ProductTime // the first anchors on the first PU alone

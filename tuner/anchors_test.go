@@ -10,9 +10,9 @@ import (
 	"sandwich/profiles"
 	"sandwich/roofline"
 	"sandwich/topotree"
+	"sandwich/tuner/candidates"
 	"sandwich/tuner/measure"
-	"sandwich/tuner/service"
-	"sandwich/tuner/trace"
+	"sandwich/tuner/replay"
 )
 
 // Three products of a type say what all of it reaches: on a machine that reads at half of its roof
@@ -28,8 +28,8 @@ func TestAnchorsFindTheCeilings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	profile, _ := service.Complete(host, plan.Widest(), plan.Arithmetics())
-	predictor, err := service.NewPredictor(profile, plan, nil, service.Options{})
+	profile, _ := candidates.Complete(host, plan.Widest(), plan.Arithmetics())
+	predictor, err := candidates.NewPredictor(profile, plan, nil, candidates.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestAnchorsOfThisMachine(t *testing.T) {
 	if so.Anchors.Error() == nil {
 		t.Skip("this machine is too busy to measure anchors in 2 s")
 	}
-	if so.Load.Workload, err = trace.Named("fixed"); err != nil {
+	if so.Load.Workload, err = replay.Named("fixed"); err != nil {
 		t.Fatal(err)
 	}
 	r, err := Simulate(t.Context(), so)

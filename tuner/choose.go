@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"sandwich/plans"
-	"sandwich/tuner/service"
-	"sandwich/tuner/trace"
+	"sandwich/tuner/candidates"
+	"sandwich/tuner/replay"
 )
 
 // activeSet is one choice of the PUs that work in a phase.
@@ -43,7 +43,7 @@ func (o *Options) ranking(ctx context.Context) (*Ranking, error) {
 			load.Requests = fewRequests
 		}
 		if load.Workload.Name == "" {
-			if load.Workload, err = trace.Named(trace.Usual); err != nil {
+			if load.Workload, err = replay.Named(replay.Usual); err != nil {
 				return nil, err
 			}
 			load.Seed, load.Sequential = o.Seed, true
@@ -58,7 +58,7 @@ func (o *Options) ranking(ctx context.Context) (*Ranking, error) {
 		}
 	}
 	r, err := Simulate(ctx, so)
-	if errors.Is(err, service.ErrNoFit) { // its kernels can be tuned by shape all the same, on the default's PUs
+	if errors.Is(err, candidates.ErrNoFit) { // its kernels can be tuned by shape all the same, on the default's PUs
 		return &Ranking{}, nil
 	}
 	return r, err
@@ -68,7 +68,7 @@ func (o *Options) ranking(ctx context.Context) (*Ranking, error) {
 // them, and of the neighbours of the best of these, at most most, that are not among the first so
 // many.
 func (r *Ranking) sets(phase, ranks, most int) (best, near []activeSet) {
-	pusOf := func(c *service.Config) plans.PUSet {
+	pusOf := func(c *candidates.Config) plans.PUSet {
 		return [][]int{prefill: c.Prefill.Slice(), decode: c.Decode.Slice()}[phase]
 	}
 	has := func(list []activeSet, pus plans.PUSet) bool {

@@ -14,8 +14,8 @@ import (
 	"sandwich/runtime/phase"
 	"sandwich/runtime/sched"
 	"sandwich/topotree"
-	"sandwich/tuner/service"
-	"sandwich/tuner/trace"
+	"sandwich/tuner/candidates"
+	"sandwich/tuner/replay"
 )
 
 // devicePath is the arithmetic of devices: weights of eight bits meet activations of sixteen
@@ -30,7 +30,7 @@ const deviceChunk = 256
 const fusedOps = 3
 
 // Devices is what forwards take on devices of a machine that share its memory: each op at the roof
-// of the device that its phase has, whatever the other does. It implements trace.Cost.
+// of the device that its phase has, whatever the other does. It implements replay.Cost.
 type Devices struct {
 	work    *model.Work
 	roof    roofline.Roof
@@ -50,7 +50,7 @@ func OnDevices(host *profiles.Profile, o SimulateOptions, prefill, decode string
 	if err != nil {
 		return nil, nil, err
 	}
-	profile, _ := service.Complete(host, plan.Widest(), []string{devicePath})
+	profile, _ := candidates.Complete(host, plan.Widest(), []string{devicePath})
 	set := topotree.NewCPUSet(plan.Prefill.PUs...)
 	roof, err := roofline.NewMachine(profile).Roof(set, roofline.Path{ISA: plan.Widest(), Type: devicePath})
 	if err != nil {
@@ -96,7 +96,7 @@ func deviceOf(roof roofline.Roof, name string) (roofline.Target, error) {
 		strings.Join(names, " or "))
 }
 
-// Prefill implements trace.Cost.
+// Prefill implements replay.Cost.
 func (d *Devices) Prefill(pos, n int, head bool) time.Duration {
 	rows := model.Rows{Spans: []model.Span{{Pos: pos, N: n}}}
 	if head {
@@ -105,7 +105,7 @@ func (d *Devices) Prefill(pos, n int, head bool) time.Duration {
 	return d.on(d.targets[0], rows)
 }
 
-// Decode implements trace.Cost.
+// Decode implements replay.Cost.
 func (d *Devices) Decode(context []int) time.Duration {
 	rows := model.Rows{Heads: len(context)}
 	for _, pos := range context {
@@ -114,7 +114,7 @@ func (d *Devices) Decode(context []int) time.Duration {
 	return d.on(d.targets[1], rows)
 }
 
-// Ops implements trace.Cost.
+// Ops implements replay.Cost.
 func (d *Devices) Ops() int { return d.ops }
 
 func (d *Devices) on(t roofline.Target, rows model.Rows) time.Duration {
@@ -127,7 +127,7 @@ func (d *Devices) on(t roofline.Target, rows model.Rows) time.Duration {
 
 // Serve runs a trace on the devices under a policy, with one lane per device. Every resident
 // request has blocks for the longest one.
-func (d *Devices) Serve(t trace.Trace, o sched.Config) (*trace.Report, error) {
+func (d *Devices) Serve(t replay.Trace, o sched.Config) (*replay.Report, error) {
 	longest := 0
 	for i := range t {
 		longest = max(longest, t[i].Prompt+t[i].Output)
@@ -139,5 +139,5 @@ func (d *Devices) Serve(t trace.Trace, o sched.Config) (*trace.Report, error) {
 		o.Lanes = []sched.Lane{{Name: prefill, Phases: []phase.Phase{phase.Prefill}},
 			{Name: decode, Phases: []phase.Phase{phase.Decode}}}
 	}
-	return trace.Replay(t, d, trace.Options{Sched: o})
+	return replay.Run(t, d, replay.Options{Sched: o})
 }

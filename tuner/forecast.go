@@ -8,8 +8,8 @@ import (
 	"sandwich/plans/heuristic"
 	"sandwich/profiles"
 	"sandwich/roofline"
+	"sandwich/tuner/candidates"
 	"sandwich/tuner/measure"
-	"sandwich/tuner/service"
 )
 
 // untuned is what predictions of all configurations of a machine rest on: its untuned plan, whose
@@ -19,14 +19,14 @@ func (o *SimulateOptions) untuned() (plan *plans.Plan, profile *profiles.Profile
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	profile, assumed = service.Complete(o.Profile, plan.Widest(), plan.Arithmetics())
+	profile, assumed = candidates.Complete(o.Profile, plan.Widest(), plan.Arithmetics())
 	return plan, profile, assumed, nil
 }
 
 // Forecast predicts forwards of a model under service configurations of a machine, as the ranking
 // of its candidates does.
 type Forecast struct {
-	predictor *service.Predictor
+	predictor *candidates.Predictor
 	profile   *profiles.Profile
 	assumed   []string
 }
@@ -37,14 +37,14 @@ func NewForecast(o SimulateOptions) (*Forecast, error) {
 	if err != nil {
 		return nil, err
 	}
-	predictor, err := service.NewPredictor(profile, plan, o.Model, service.Options{})
+	predictor, err := candidates.NewPredictor(profile, plan, o.Model, candidates.Options{})
 	if err != nil {
 		return nil, err
 	}
 	if o.Anchors.known() { // others are not believed
 		predictor.Calibrate(o.Anchors.Types)
 	}
-	return &Forecast{predictor, profile, append(assumed, service.Assumptions(o.Anchors.near())...)}, nil
+	return &Forecast{predictor, profile, append(assumed, candidates.Assumptions(o.Anchors.near())...)}, nil
 }
 
 // Assumed are the figures that nobody measured, one sentence each.
@@ -53,7 +53,7 @@ func (f *Forecast) Assumed() []string { return f.assumed }
 // Seconds is what each of some forwards takes under the service configuration of a plan. It fails
 // where the model cannot be cut for the plan's ranks.
 func (f *Forecast) Seconds(plan *plans.Plan, list []measure.Forward) (out []float64, err error) {
-	c, err := service.Of(f.profile, plan)
+	c, err := candidates.Of(f.profile, plan)
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,7 @@ import (
 	"sandwich/plans/heuristic"
 	"sandwich/roofline"
 	"sandwich/tuner/measure"
-	"sandwich/tuner/trace"
+	"sandwich/tuner/replay"
 )
 
 // TestForecast: a plan's forwards are predicted as the ranking predicts those of the configuration
@@ -16,7 +16,7 @@ import (
 func TestForecast(t *testing.T) {
 	h := plant(9)
 	o := SimulateOptions{Profile: h.profile(t, 9, 0.03), Shape: shapeFor(t, "llama-160m", "f32")}
-	w, err := trace.Named("sharegpt")
+	w, err := replay.Named("sharegpt")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,18 +7,18 @@ import (
 	"sandwich/plans/heuristic"
 	"sandwich/profiles"
 	"sandwich/topotree"
-	"sandwich/tuner/service"
+	"sandwich/tuner/candidates"
 )
 
 // predictorOf predicts a model on a profile.
-func predictorOf(t testing.TB, p *profiles.Profile, shape plans.ModelShape) *service.Predictor {
+func predictorOf(t testing.TB, p *profiles.Profile, shape plans.ModelShape) *candidates.Predictor {
 	t.Helper()
 	plan, err := heuristic.Default(p, shape, heuristic.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole, _ := service.Complete(p, plan.Widest(), plan.Arithmetics())
-	out, err := service.NewPredictor(whole, plan, nil, service.Options{})
+	whole, _ := candidates.Complete(p, plan.Widest(), plan.Arithmetics())
+	out, err := candidates.NewPredictor(whole, plan, nil, candidates.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,9 +28,9 @@ func predictorOf(t testing.TB, p *profiles.Profile, shape plans.ModelShape) *ser
 // simulatedConfig is the decode rate of a rank a node on some PUs.
 func simulatedConfig(t testing.TB, p *profiles.Profile, shape plans.ModelShape, pus topotree.CPUSet) float64 {
 	t.Helper()
-	c := &service.Config{Prefill: pus, Decode: pus}
+	c := &candidates.Config{Prefill: pus, Decode: pus}
 	for _, n := range p.Machine.Memory {
-		c.Ranks = append(c.Ranks, service.Rank{PUs: pus.Intersect(n.CPUs), Nodes: []int{n.ID}})
+		c.Ranks = append(c.Ranks, candidates.Rank{PUs: pus.Intersect(n.CPUs), Nodes: []int{n.ID}})
 	}
 	cost, err := predictorOf(t, p, shape).Cost(c)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 
 	"sandwich/profiles"
 	"sandwich/topotree"
-	"sandwich/tuner/service"
-	"sandwich/tuner/trace"
+	"sandwich/tuner/candidates"
+	"sandwich/tuner/replay"
 )
 
 // lawMachines is how many machines each law is held on.
@@ -19,7 +19,7 @@ const lawMachines = 6
 // simulated ranks a profile for tinyllama on a few requests, one after the other.
 func simulated(t testing.TB, p *profiles.Profile, tp int) *Ranking {
 	t.Helper()
-	w, err := trace.Named("sharegpt")
+	w, err := replay.Named("sharegpt")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +223,7 @@ func TestCandidatesWithinBounds(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := profiles.New(m, profiles.Identity{})
-		space, err := service.Candidates(p, shape, service.Options{})
+		space, err := candidates.Enumerate(p, shape, candidates.Options{})
 		if err != nil {
 			continue // nothing fits
 		}

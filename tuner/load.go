@@ -5,15 +5,15 @@ import (
 	"slices"
 	"time"
 
-	"sandwich/tuner/service"
-	"sandwich/tuner/trace"
+	"sandwich/tuner/candidates"
+	"sandwich/tuner/replay"
 )
 
 // Load is the requests that configurations are ranked by.
 type Load struct {
-	Trace      trace.Trace // of a file; nil: Requests of Workload
-	Name       string      // of the file
-	Workload   trace.Workload
+	Trace      replay.Trace // of a file; nil: Requests of Workload
+	Name       string       // of the file
+	Workload   replay.Workload
 	Requests   int     // 0: 90, as the paper sampled (Sandwich 8.1)
 	Rate       float64 // requests a second; 0: what loads the plain configuration by busyShare
 	Sequential bool    // each request comes when the one before has ended; Rate is not looked at
@@ -56,7 +56,7 @@ func (l *Load) complete(pooled bool) error {
 }
 
 // drawn are the requests of the workload at a rate.
-func (l *Load) drawn(rate float64) trace.Trace {
+func (l *Load) drawn(rate float64) replay.Trace {
 	t := l.Workload.Poisson(l.Requests, rate, l.Seed)
 	if l.read {
 		return onlyRead(t)
@@ -65,7 +65,7 @@ func (l *Load) drawn(rate float64) trace.Trace {
 }
 
 // onlyRead are requests that are answered when their prompts are read.
-func onlyRead(t trace.Trace) trace.Trace {
+func onlyRead(t replay.Trace) replay.Trace {
 	out := slices.Clone(t)
 	for i := range out {
 		out[i].Output = 1
@@ -104,7 +104,7 @@ func (l *Load) longest() int {
 }
 
 // seconds is what a configuration takes for all requests, one after the other.
-func (l *Load) seconds(c *service.Cost, chunk int) float64 {
+func (l *Load) seconds(c *candidates.Cost, chunk int) float64 {
 	sum := time.Duration(0)
 	for _, r := range l.Trace {
 		for pos := 0; pos < r.Prompt; pos += chunk {

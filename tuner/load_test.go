@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"sandwich/tuner/trace"
+	"sandwich/tuner/replay"
 )
 
 // TestLongTracesAreCut: a ranking replays the beginning of a file that it would not come to the end
@@ -16,9 +16,9 @@ func TestLongTracesAreCut(t *testing.T) {
 		{maxLoad / 10, 15, 10},
 		{2 * maxLoad, 3, 1}, // one is there always
 	} {
-		l := Load{Name: "f", Trace: make(trace.Trace, c.requests)}
+		l := Load{Name: "f", Trace: make(replay.Trace, c.requests)}
 		for i := range l.Trace {
-			l.Trace[i] = trace.Request{Prompt: 1, Output: c.output}
+			l.Trace[i] = replay.Request{Prompt: 1, Output: c.output}
 		}
 		if err := l.complete(false); err != nil {
 			t.Fatal(err)

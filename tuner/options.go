@@ -9,8 +9,8 @@ import (
 	"sandwich/profiles"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
+	"sandwich/tuner/replay"
 	"sandwich/tuner/search"
-	"sandwich/tuner/trace"
 )
 
 // Options of Tune. Profile and one of File and Config are needed; everything else has a default.
@@ -38,9 +38,9 @@ type Options struct {
 	TopK     int           // sets of PUs per phase that are measured; 0: 10
 	Seed     uint64
 
-	Load      Load   // that configurations are ranked by; none: a few requests of trace.Usual
+	Load      Load   // that configurations are ranked by; none: a few requests of replay.Usual
 	Objective string // of the ranking; "": latency
-	SLO       trace.SLO
+	SLO       replay.SLO
 
 	Wisdom  string // path of what earlier runs' kernel searches found (WisdomPath), "" for none
 	Journal string // path of the journal, "" for none

@@ -9,7 +9,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"sandwich/topotree"
-	"sandwich/tuner/service"
+	"sandwich/tuner/candidates"
 )
 
 // param is a value of docs/papers.params.yaml.
@@ -102,10 +102,10 @@ func figure3a(t *testing.T, h *planted) map[string]float64 {
 			}
 		}
 		set := topotree.NewCPUSet(pus...)
-		c := &service.Config{Prefill: set, Decode: set}
+		c := &candidates.Config{Prefill: set, Decode: set}
 		for _, n := range p.Machine.Memory {
 			if part := set.Intersect(n.CPUs); !part.IsEmpty() {
-				c.Ranks = append(c.Ranks, service.Rank{PUs: part, Nodes: []int{n.ID}})
+				c.Ranks = append(c.Ranks, candidates.Rank{PUs: part, Nodes: []int{n.ID}})
 			}
 		}
 		cost, err := predictor.Cost(c)

@@ -9,7 +9,7 @@ import (
 	"sandwich/profiles"
 	"sandwich/runtime/model"
 	"sandwich/runtime/sched"
-	"sandwich/tuner/trace"
+	"sandwich/tuner/replay"
 )
 
 // slowly asks how slow the machine would have to be for the paper's figures: a minute or two.
@@ -58,15 +58,15 @@ func (x *xpu) serve(t *testing.T, policy, lanes string, reactive, proactive floa
 	context, batch := x.p["context"].Value.(int), x.p["batch"].Value.(int)
 	during := time.Duration(x.p["minutes"].Value.(int)) * time.Minute
 	for seed := range uint64(xpuSeeds) {
-		var of []trace.Arrivals
+		var of []replay.Arrivals
 		for class, rate := range []float64{reactive, proactive} {
-			sets, err := trace.SetsOf("mixed", sched.Class(class))
+			sets, err := replay.SetsOf("mixed", sched.Class(class))
 			if err != nil {
 				t.Fatal(err)
 			}
-			of = append(of, trace.Arrivals{Class: sched.Class(class), Rate: rate, Sets: sets})
+			of = append(of, replay.Arrivals{Class: sched.Class(class), Rate: rate, Sets: sets})
 		}
-		list := trace.Poisson(during, seed, context, of...)
+		list := replay.Poisson(during, seed, context, of...)
 		r, err := x.cost[lanes].Serve(list, sched.Config{Policy: policy, MaxRunning: batch, Queue: len(list)})
 		if err != nil {
 			t.Fatal(err)
@@ -75,8 +75,8 @@ func (x *xpu) serve(t *testing.T, policy, lanes string, reactive, proactive floa
 			t.Fatalf("%s on %s: %d of %d requests were served", policy, lanes, r.Finished(), len(list))
 		}
 		own := r.Of(sched.Reactive)
-		latency += own.Mean((*trace.Outcome).Latency).Seconds() / xpuSeeds
-		pending += own.Mean((*trace.Outcome).Pending).Seconds() / xpuSeeds
+		latency += own.Mean((*replay.Outcome).Latency).Seconds() / xpuSeeds
+		pending += own.Mean((*replay.Outcome).Pending).Seconds() / xpuSeeds
 	}
 	return latency, pending
 }

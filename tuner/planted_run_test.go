@@ -10,8 +10,8 @@ import (
 	"sandwich/plans"
 	"sandwich/runtime/model"
 	"sandwich/topotree"
-	"sandwich/tuner/service"
-	"sandwich/tuner/trace"
+	"sandwich/tuner/candidates"
+	"sandwich/tuner/replay"
 )
 
 // shapeFor is a preset in some type.
@@ -39,11 +39,11 @@ type plantedTruth struct {
 	memo  map[string]float64
 }
 
-func (p *plantedTruth) of(c *service.Config) float64 {
+func (p *plantedTruth) of(c *candidates.Config) float64 {
 	return p.phase(c, c.Prefill, 161, 0) + 337*p.phase(c, c.Decode, 1, 330)
 }
 
-func (p *plantedTruth) phase(c *service.Config, active topotree.CPUSet, rows, context int) float64 {
+func (p *plantedTruth) phase(c *candidates.Config, active topotree.CPUSet, rows, context int) float64 {
 	key := strconv.Itoa(rows) + active.Key()
 	for _, r := range c.Ranks {
 		key += "|" + r.PUs.Key()
@@ -68,7 +68,7 @@ func TestPlantedMachines(t *testing.T) {
 		want = 2
 	}
 	shape := shapeFor(t, "tinyllama-1.1b", "f32")
-	w, err := trace.Named("sharegpt")
+	w, err := replay.Named("sharegpt")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,13 +76,13 @@ func TestPlantedMachines(t *testing.T) {
 	for seed := uint64(1); tried < want; seed++ {
 		h := plant(seed)
 		p := h.profile(t, seed, 0.03)
-		space, err := service.Candidates(p, shape, service.Options{})
+		space, err := candidates.Enumerate(p, shape, candidates.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		truth := &plantedTruth{h, shape, map[string]float64{}}
 		var all []float64
-		var best *service.Config
+		var best *candidates.Config
 		for _, c := range space.Configs {
 			all = append(all, truth.of(c))
 			if best == nil || all[len(all)-1] < truth.of(best) {

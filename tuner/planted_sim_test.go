@@ -7,7 +7,7 @@ import (
 	"sandwich/plans"
 	"sandwich/roofline"
 	"sandwich/topotree"
-	"sandwich/tuner/service"
+	"sandwich/tuner/candidates"
 )
 
 // peak is what the cores of a set reach; a second thread adds a tenth.
@@ -174,7 +174,7 @@ func (c *enders) Pop() any          { return nil }
 
 // forward is what a forward of some rows takes: op by op, rank by rank, with a barrier behind each
 // op and two sums a layer.
-func (h *planted) forward(s plans.ModelShape, c *service.Config, active topotree.CPUSet, rows, context int) float64 {
+func (h *planted) forward(s plans.ModelShape, c *candidates.Config, active topotree.CPUSet, rows, context int) float64 {
 	owner := map[int][]int{}
 	total := 0
 	for _, r := range c.Ranks {

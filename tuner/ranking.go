@@ -7,7 +7,7 @@ import (
 
 	"sandwich/plans"
 	"sandwich/profiles"
-	"sandwich/tuner/trace"
+	"sandwich/tuner/replay"
 )
 
 // shown is how many candidates a ranking shows where the machine has them; those that are always
@@ -43,7 +43,7 @@ func (r *Ranking) Trace() *plans.SearchTrace {
 		}
 		out.Keep(plans.TraceCandidate{Name: c.Names[0], TP: c.Config.TP(), PrefillPUs: c.Config.Prefill.Slice(),
 			DecodePUs: c.Config.Decode.Slice(), PrefillRate: round(c.PrefillRate), DecodeRate: round(c.DecodeRate),
-			Latency: round(c.Report.Mean((*trace.Outcome).Latency).Seconds()), Bytes: bytes})
+			Latency: round(c.Report.Mean((*replay.Outcome).Latency).Seconds()), Bytes: bytes})
 	}
 	return out
 }
@@ -76,7 +76,7 @@ func (r *Ranking) Note() string {
 func (s *simulation) goodput(load Load) error {
 	if load.Name != "" { // its times are given: what it attains is all there is
 		for _, r := range s.out.Ranked {
-			r.Goodput, _ = r.Report.Score(trace.Goodput, s.o.SLO)
+			r.Goodput, _ = r.Report.Score(replay.Goodput, s.o.SLO)
 		}
 		return nil
 	}
@@ -85,7 +85,7 @@ func (s *simulation) goodput(load Load) error {
 		o.Sequential = false
 		top := 4 * float64(len(load.Trace)) * float64(s.o.Parallel) / r.estimate
 		n := min(len(load.Trace), paperRequests)
-		rate, err := trace.HighestRate(load.Workload, n, load.Seed, r.Cost, o, s.o.SLO, attained, top/1000, top)
+		rate, err := replay.HighestRate(load.Workload, n, load.Seed, r.Cost, o, s.o.SLO, attained, top/1000, top)
 		if err != nil {
 			return err
 		}

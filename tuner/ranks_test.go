@@ -11,7 +11,7 @@ import (
 	"sandwich/plans"
 	"sandwich/plans/heuristic"
 	"sandwich/topotree"
-	"sandwich/tuner/service"
+	"sandwich/tuner/candidates"
 )
 
 // TestHeat races two ranks against one, and says of those that are not taken by how much.
@@ -25,9 +25,9 @@ func TestHeat(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	c := &service.Config{Prefill: topotree.NewCPUSet(cores...), Decode: topotree.NewCPUSet(cores...)}
+	c := &candidates.Config{Prefill: topotree.NewCPUSet(cores...), Decode: topotree.NewCPUSet(cores...)}
 	for _, r := range ranks {
-		c.Ranks = append(c.Ranks, service.Rank{PUs: topotree.NewCPUSet(r.PUs...)})
+		c.Ranks = append(c.Ranks, candidates.Rank{PUs: topotree.NewCPUSet(r.PUs...)})
 	}
 	heat := func(budget time.Duration, resume bool) ([]*partition, *tuning) {
 		o.Budget, o.Resume, o.Began = budget, resume, time.Now()
@@ -71,9 +71,9 @@ func TestHeat(t *testing.T) {
 // next to the best's.
 func TestSeveralRanks(t *testing.T) {
 	ranked := func(tp int, first int, score float64) *Ranked {
-		c := &service.Config{}
+		c := &candidates.Config{}
 		for i := range tp {
-			c.Ranks = append(c.Ranks, service.Rank{PUs: topotree.NewCPUSet(first + i)})
+			c.Ranks = append(c.Ranks, candidates.Rank{PUs: topotree.NewCPUSet(first + i)})
 		}
 		return &Ranked{Config: c, Score: score}
 	}

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"sandwich/tuner/service"
+	"sandwich/tuner/candidates"
 )
 
 // A refinement starts from the best few and goes on while a step gains that much: smaller gains
@@ -18,7 +18,7 @@ const (
 
 // refine walks from the best candidates to better neighbours, by the estimate, and adds what it
 // passes.
-func (s *simulation) refine(space *service.Space, list []*Ranked) []*Ranked {
+func (s *simulation) refine(space *candidates.Space, list []*Ranked) []*Ranked {
 	seen := map[string]bool{}
 	for _, r := range list {
 		seen[r.Cost.Signature()] = true
@@ -44,7 +44,7 @@ func (s *simulation) refine(space *service.Space, list []*Ranked) []*Ranked {
 }
 
 // bestOf is the configuration of the least estimate; nil without any.
-func (s *simulation) bestOf(configs []*service.Config) (best *Ranked) {
+func (s *simulation) bestOf(configs []*candidates.Config) (best *Ranked) {
 	for _, c := range configs {
 		cost, err := s.predictor.Cost(c)
 		if err != nil {

@@ -16,8 +16,8 @@ import (
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
 	"sandwich/runtime/sched"
-	"sandwich/tuner/service"
-	"sandwich/tuner/trace"
+	"sandwich/tuner/candidates"
+	"sandwich/tuner/replay"
 )
 
 // SimulateOptions of Simulate. Profile and Shape are needed; everything else has a default.
@@ -33,7 +33,7 @@ type SimulateOptions struct {
 
 	Load      Load
 	Objective string // of trace; "": latency
-	SLO       trace.SLO
+	SLO       replay.SLO
 	Anchors   *Calibration // of this machine; nil: what kernels reach is assumed
 	Parallel  int          // sequences that run at once; 0: 8
 	TopK      int          // candidates to show; 0: 10
@@ -43,15 +43,15 @@ type SimulateOptions struct {
 
 // Ranked is a configuration with what the replay of the trace saw under it.
 type Ranked struct {
-	Config *service.Config
+	Config *candidates.Config
 	Names  []string // of all configurations that cost the same, its own first
-	Cost   *service.Cost
+	Cost   *candidates.Cost
 	Bytes  map[int]int64 // by memory node
 
 	// tokens/s of a prompt of 512 tokens, and of one sequence behind 128 positions, 0 of a pooled
 	// model
 	PrefillRate, DecodeRate float64
-	Report                  *trace.Report
+	Report                  *replay.Report
 	Score                   float64 // by the objective: larger is better
 	Goodput                 float64 // requests a second; 0 for candidates that are not shown
 	estimate                float64 // seconds for all requests of the trace one after the other
@@ -64,13 +64,13 @@ type Ranking struct {
 	Sections  int  // of trees, unlike ones
 	Configs   int  // that fit, of which Costs cost unlike
 	Costs     int
-	Ranked    []*Ranked         // that were replayed
-	Near      []*service.Config // one step from the best: a PU more or fewer, a rank fewer
-	Assumed   []string          // figures that are no measurement of this machine
-	Anchors   *Calibration      // that predictions rest on; nil: none was measured
-	Load      string            // in words
+	Ranked    []*Ranked            // that were replayed
+	Near      []*candidates.Config // one step from the best: a PU more or fewer, a rank fewer
+	Assumed   []string             // figures that are no measurement of this machine
+	Anchors   *Calibration         // that predictions rest on; nil: none was measured
+	Load      string               // in words
 	Objective string
-	SLO       trace.SLO
+	SLO       replay.SLO
 	TopK      int
 	Seconds   float64
 	Classes   []ClassRow     // kinds of cores, fastest first; none where all are alike
@@ -107,12 +107,12 @@ func Simulate(ctx context.Context, o SimulateOptions) (*Ranking, error) {
 	if err != nil {
 		return nil, err
 	}
-	so := service.Options{TP: o.TP, Threads: o.Threads, Cache: cache, Alike: o.Shape.Pooled()}
-	space, err := service.Candidates(profile, o.Shape, so)
+	so := candidates.Options{TP: o.TP, Threads: o.Threads, Cache: cache, Alike: o.Shape.Pooled()}
+	space, err := candidates.Enumerate(profile, o.Shape, so)
 	if err != nil {
 		return nil, err
 	}
-	predictor, err := service.NewPredictor(profile, plan, o.Model, so)
+	predictor, err := candidates.NewPredictor(profile, plan, o.Model, so)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +121,7 @@ func Simulate(ctx context.Context, o SimulateOptions) (*Ranking, error) {
 	}
 	s := &simulation{ctx: ctx, o: o, predictor: predictor, chunk: plan.Chunk,
 		out: &Ranking{Trees: space.Trees, Truncated: space.Truncated, Sections: space.Sections,
-			Configs: len(space.Configs), Assumed: append(notes, service.Assumptions(o.Anchors.near())...),
+			Configs: len(space.Configs), Assumed: append(notes, candidates.Assumptions(o.Anchors.near())...),
 			Objective: o.Objective,
 			SLO:       o.SLO, TopK: o.TopK, Anchors: o.Anchors}}
 	if err := s.rank(space); err != nil {
@@ -136,14 +136,14 @@ func Simulate(ctx context.Context, o SimulateOptions) (*Ranking, error) {
 
 func (o *SimulateOptions) complete() error {
 	if o.Objective == "" {
-		o.Objective = trace.Latency
+		o.Objective = replay.Latency
 	}
-	if !slices.Contains(trace.Objectives(), o.Objective) {
+	if !slices.Contains(replay.Objectives(), o.Objective) {
 		return fmt.Errorf("unknown objective %q; choose one of %s", o.Objective,
-			strings.Join(trace.Objectives(), ", "))
+			strings.Join(replay.Objectives(), ", "))
 	}
-	if o.SLO == (trace.SLO{}) {
-		o.SLO = trace.DefaultSLO
+	if o.SLO == (replay.SLO{}) {
+		o.SLO = replay.DefaultSLO
 	}
 	if o.Parallel == 0 {
 		o.Parallel = 8
@@ -159,13 +159,13 @@ func (o *SimulateOptions) blocks() int { return o.Parallel * kvcache.BlocksFor(o
 type simulation struct {
 	ctx       context.Context
 	o         SimulateOptions
-	predictor *service.Predictor
+	predictor *candidates.Predictor
 	chunk     int
 	out       *Ranking
 }
 
 // rank estimates all configurations, joins those of equal cost, and replays the best.
-func (s *simulation) rank(space *service.Space) error {
+func (s *simulation) rank(space *candidates.Space) error {
 	list, err := s.estimate(space.Configs)
 	if err != nil {
 		return err
@@ -199,7 +199,7 @@ func (s *simulation) rank(space *service.Space) error {
 }
 
 // estimate predicts every configuration and joins those of equal cost.
-func (s *simulation) estimate(configs []*service.Config) ([]*Ranked, error) {
+func (s *simulation) estimate(configs []*candidates.Config) ([]*Ranked, error) {
 	bySignature := map[string]*Ranked{}
 	var list []*Ranked
 	for i, c := range configs {
@@ -231,7 +231,7 @@ func (s *simulation) estimate(configs []*service.Config) ([]*Ranked, error) {
 
 // replay runs the trace under one configuration.
 func (s *simulation) replay(r *Ranked, load Load) error {
-	report, err := trace.Replay(load.Trace, r.Cost, s.options(r, load))
+	report, err := replay.Run(load.Trace, r.Cost, s.options(r, load))
 	if err != nil {
 		return err
 	}
@@ -245,8 +245,8 @@ func (s *simulation) replay(r *Ranked, load Load) error {
 }
 
 // options of a replay.
-func (s *simulation) options(r *Ranked, load Load) trace.Options {
-	o := trace.Options{Sequential: load.Sequential, Sched: sched.Config{
+func (s *simulation) options(r *Ranked, load Load) replay.Options {
+	o := replay.Options{Sequential: load.Sequential, Sched: sched.Config{
 		Blocks: s.o.blocks(), MaxRunning: s.o.Parallel, Queue: len(load.Trace), Chunk: s.chunk}}
 	if !r.Config.Prefill.Equal(r.Config.Decode) {
 		o.Switch = s.predictor.Switch(r.Config)
@@ -258,7 +258,7 @@ func (s *simulation) options(r *Ranked, load Load) trace.Options {
 func (s *simulation) baseline() {
 	for _, r := range s.out.Ranked {
 		if r.Config.Even() && r.Config.Prefill.Equal(r.Config.Decode) && r.Config.TP() > 1 {
-			r.Names = append(r.Names, service.VLLMPP)
+			r.Names = append(r.Names, candidates.VLLMPP)
 			return
 		}
 	}

@@ -20,7 +20,7 @@ import (
 	"sandwich/runtime/sched"
 	"sandwich/runtime/session"
 	"sandwich/tuner/measure/load"
-	"sandwich/tuner/trace"
+	"sandwich/tuner/replay"
 )
 
 // loadFlags are what bench load offers to whom.
@@ -35,7 +35,7 @@ type loadFlags struct {
 	during   time.Duration
 	seed     uint64
 	seeds    int
-	slo      trace.SLO
+	slo      replay.SLO
 	goodput  int
 	simulate bool
 	sweep    string
@@ -143,7 +143,7 @@ func setsText() string {
 	var b strings.Builder
 	b.WriteString("Lengths are named after the sets of Agent.xpu section 6.1; only these statistics are known here:\n")
 	for _, class := range []sched.Class{sched.Reactive, sched.Proactive} {
-		list, _ := trace.SetsOf("mixed", class)
+		list, _ := replay.SetsOf("mixed", class)
 		for _, s := range list {
 			fmt.Fprintf(&b, "  %-15s %-10s %s\n", s.Name, class, s.Source)
 		}
@@ -199,28 +199,28 @@ func (f *loadFlags) check() error {
 }
 
 // arrivals are those that the flags ask for, at a multiple of their rates.
-func (f *loadFlags) arrivals(scale float64) (trace.Trace, error) {
+func (f *loadFlags) arrivals(scale float64) (replay.Trace, error) {
 	if f.replay != "" {
 		in, err := openInput(f.replay)
 		if err != nil {
 			return nil, err
 		}
 		defer in.Close()
-		t, err := trace.Read(in)
+		t, err := replay.Read(in)
 		if err != nil {
 			return nil, fmt.Errorf("--replay %s: %w", f.replay, err)
 		}
 		return f.fit(t), nil
 	}
-	var of []trace.Arrivals
+	var of []replay.Arrivals
 	for class, rate := range f.rates {
-		list, err := trace.SetsOf(f.sets[class], sched.Class(class))
+		list, err := replay.SetsOf(f.sets[class], sched.Class(class))
 		if err != nil {
 			return nil, err
 		}
-		of = append(of, trace.Arrivals{Class: sched.Class(class), Rate: rate * scale, Sets: list})
+		of = append(of, replay.Arrivals{Class: sched.Class(class), Rate: rate * scale, Sets: list})
 	}
-	t := trace.Poisson(f.during, f.seed, f.sizes.Context, of...)
+	t := replay.Poisson(f.during, f.seed, f.sizes.Context, of...)
 	if len(t) == 0 {
 		return nil, errors.New("no request comes in this time: raise --reactive, --proactive or --duration")
 	}
@@ -273,7 +273,7 @@ func (f *loadFlags) run(ctx context.Context, out io.Writer, format string) error
 }
 
 // measure runs the arrivals under each policy, or on the server.
-func (f *loadFlags) measure(ctx context.Context, t trace.Trace) (runs []*load.Run, err error) {
+func (f *loadFlags) measure(ctx context.Context, t replay.Trace) (runs []*load.Run, err error) {
 	if f.url != "" {
 		target := f.server()
 		run, err := load.Offer(ctx, t, f.seed, target)
@@ -305,7 +305,7 @@ func (f *loadFlags) measure(ctx context.Context, t trace.Trace) (runs []*load.Ru
 }
 
 // fit cuts requests to the context, and says of how many it has done so.
-func (f *loadFlags) fit(t trace.Trace) trace.Trace {
+func (f *loadFlags) fit(t replay.Trace) replay.Trace {
 	fit, longer := t.Within(f.sizes.Context), 0
 	for i := range t {
 		if fit[i] != t[i] {
@@ -320,7 +320,7 @@ func (f *loadFlags) fit(t trace.Trace) trace.Trace {
 }
 
 // measurePolicy runs the arrivals on an engine of their own, and on the virtual clock.
-func (f *loadFlags) measurePolicy(ctx context.Context, s *session.Session, t trace.Trace) ([]*load.Run, error) {
+func (f *loadFlags) measurePolicy(ctx context.Context, s *session.Session, t replay.Trace) ([]*load.Run, error) {
 	sizes := f.sizes
 	target, closed, err := engineTarget(ctx, s, sizes)
 	if err != nil {
@@ -349,7 +349,7 @@ func (f *loadFlags) measurePolicy(ctx context.Context, s *session.Session, t tra
 	if f.sweep == "" {
 		return runs, nil
 	}
-	rows, err := load.Sweep(f.sweep, sizes.Policy, f.slo, func(scale float64) (*trace.Report, error) {
+	rows, err := load.Sweep(f.sweep, sizes.Policy, f.slo, func(scale float64) (*replay.Report, error) {
 		return target.Replay(t.Faster(scale), sizes.sched(), sizes.Context)
 	})
 	f.swept = append(f.swept, rows...)

@@ -13,7 +13,7 @@ import (
 	"sandwich/runtime/session"
 	"sandwich/tuner"
 	"sandwich/tuner/measure/load"
-	"sandwich/tuner/trace"
+	"sandwich/tuner/replay"
 )
 
 // addDevices gives the flags of machines that need not be here.
@@ -47,7 +47,7 @@ func (f *loadFlags) checkDevices() error {
 }
 
 // devices runs the arrivals on devices of a machine, on the virtual clock alone.
-func (f *loadFlags) devices(t trace.Trace) (runs []*load.Run, err error) {
+func (f *loadFlags) devices(t replay.Trace) (runs []*load.Run, err error) {
 	host, err := namedMachine(f.machine)
 	if err != nil {
 		return nil, err

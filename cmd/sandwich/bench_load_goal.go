@@ -15,7 +15,7 @@ import (
 	"sandwich/profiles"
 	"sandwich/runtime/session"
 	"sandwich/tuner/measure/load"
-	"sandwich/tuner/trace"
+	"sandwich/tuner/replay"
 )
 
 func (f *loadFlags) checkGoals() error {
@@ -43,7 +43,7 @@ func (f *loadFlags) checkGoals() error {
 }
 
 // measureGoals runs what the goals ask for and prints the figures beside their bounds.
-func (f *loadFlags) measureGoals(ctx context.Context, out io.Writer, format string, t trace.Trace) error {
+func (f *loadFlags) measureGoals(ctx context.Context, out io.Writer, format string, t replay.Trace) error {
 	stage := load.Stage{Policies: slices.Compact(f.policies), Seed: f.seed, Parallel: f.sizes.Parallel,
 		During: f.during, Note: show.Notice, Aging: f.sizes.Aging}
 	where := "on " + f.url

@@ -12,10 +12,10 @@ import (
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/profiles"
 	"sandwich/tuner/measure/load"
-	"sandwich/tuner/trace"
+	"sandwich/tuner/replay"
 )
 
-func printLoad(out io.Writer, format string, runs []*load.Run, slo trace.SLO) error {
+func printLoad(out io.Writer, format string, runs []*load.Run, slo replay.SLO) error {
 	var rows []load.Row
 	for _, r := range runs {
 		rows = append(rows, load.Rows(r, slo)...)
@@ -35,7 +35,7 @@ func printLoad(out io.Writer, format string, runs []*load.Run, slo trace.SLO) er
 }
 
 // printSweep shows the runs and, below, what a sweep found; as JSON or CSV the sweep alone.
-func printSweep(out io.Writer, format string, runs []*load.Run, swept []load.SweepRow, slo trace.SLO) error {
+func printSweep(out io.Writer, format string, runs []*load.Run, swept []load.SweepRow, slo replay.SLO) error {
 	switch format {
 	case "json":
 		return show.JSON(out, swept)
@@ -118,7 +118,7 @@ func csvLoad(out io.Writer, rows []load.Row) error {
 var clockNames = map[string]string{"wall": "measured", "virtual": "simulated"}
 
 // tableLoad shows what each class saw, then what became of whole requests and of the run.
-func tableLoad(out io.Writer, rows []load.Row, slo trace.SLO) error {
+func tableLoad(out io.Writer, rows []load.Row, slo replay.SLO) error {
 	quantiles := func(line []string, list ...load.Quantiles) []string {
 		for _, q := range list {
 			line = append(line, millisOf(q.Mean), millisOf(q.P50), millisOf(q.P90), millisOf(q.P99))

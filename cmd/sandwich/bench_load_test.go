@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"sandwich/tuner/measure/load"
-	"sandwich/tuner/trace"
+	"sandwich/tuner/replay"
 )
 
 // execute runs a command line in this process.
@@ -90,7 +90,7 @@ func TestClocksAreCompared(t *testing.T) {
 	// Two policies whose TTFT and TPOT lie apart, and are simulated the other way round.
 	rows := []load.Row{row("wall", 1), row("virtual", 1.2), other(row("wall", 2)), other(row("virtual", 1.1))}
 	rows[1].TPOT.Mean = 1
-	if err := tableLoad(&out, rows, trace.SLO{}); err != nil {
+	if err := tableLoad(&out, rows, replay.SLO{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := compareClocks(&out, rows); err != nil {

@@ -11,7 +11,7 @@ import (
 	"sandwich/runtime/mem"
 	"sandwich/runtime/session"
 	"sandwich/tuner"
-	"sandwich/tuner/trace"
+	"sandwich/tuner/replay"
 )
 
 func newBenchRanking() *cobra.Command {
@@ -29,12 +29,12 @@ many trees, sections and configurations each has and what the ranking took in ti
 	model := fs.StringP("model", "m", "llama-3.1-8b", "GGUF file, config.json or preset")
 	typ := fs.String("type", "f32", "tensor type of the matrices, where the model is a preset")
 	sizes := fs.IntSlice("pus", []int{48, 96, 192, 384, 768, 1024}, "sizes: multiples of 48 or of 64")
-	fs.StringVar(&simulation.trace, "trace", trace.Usual, "requests to rank by, as tune --simulate has them")
+	fs.StringVar(&simulation.trace, "trace", replay.Usual, "requests to rank by, as tune --simulate has them")
 	fs.IntVar(&simulation.requests, "requests", 90, "requests of a built-in trace")
 	format := formatFlag(c, "table", "json", "csv")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		simulation.objective, simulation.ttft, simulation.tpot = trace.Latency, trace.DefaultSLO.TTFT,
-			trace.DefaultSLO.TPOT
+		simulation.objective, simulation.ttft, simulation.tpot = replay.Latency, replay.DefaultSLO.TTFT,
+			replay.DefaultSLO.TPOT
 		if err := simulation.checkLoad(); err != nil {
 			return usageError(err)
 		}

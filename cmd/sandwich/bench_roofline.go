@@ -23,9 +23,9 @@ import (
 	"sandwich/runtime/model"
 	"sandwich/runtime/session"
 	"sandwich/topotree"
+	"sandwich/tuner/candidates"
 	"sandwich/tuner/measure"
 	"sandwich/tuner/measure/chart"
-	"sandwich/tuner/service"
 )
 
 // rooflineFlags are what bench roofline predicts and measures.
@@ -238,9 +238,9 @@ func (f *rooflineFlags) ready(ctx context.Context, a *rooflineArm, out *roofline
 		return err
 	}
 	// what a narrower instruction set than the widest reaches is not probed
-	profile, assumed := service.Complete(s.Profile, s.Plan.Widest(), s.Plan.Arithmetics())
+	profile, assumed := candidates.Complete(s.Profile, s.Plan.Widest(), s.Plan.Arithmetics())
 	out.rest(assumed...)
-	a.options = measure.RooflineOptions{Rows: f.rows, Reps: f.reps, Assumed: service.AssumedNear(),
+	a.options = measure.RooflineOptions{Rows: f.rows, Reps: f.reps, Assumed: candidates.AssumedNear(),
 		Placer: model.Placer{Model: ops, Plan: s.Plan, Machine: roofline.NewMachine(profile), Context: f.context}}
 	plan.Chunk = max(plan.Chunk, a.options.Longest()) // a forward is one chunk
 	o := &a.options
@@ -306,8 +306,8 @@ func (f *rooflineFlags) predict(out *rooflineOut) error {
 	if ceilings != "" && !slices.Contains(types, ceilings) {
 		types = append(types, ceilings)
 	}
-	profile, notes := service.Complete(host, plan.Widest(), types)
-	o := measure.RooflineOptions{Rows: f.rows, Assumed: service.AssumedNear(), Placer: model.Placer{Model: ops,
+	profile, notes := candidates.Complete(host, plan.Widest(), types)
+	o := measure.RooflineOptions{Rows: f.rows, Assumed: candidates.AssumedNear(), Placer: model.Placer{Model: ops,
 		Plan:    plan,
 		Machine: roofline.NewMachine(profile), Context: f.context, Compute: ceilings}}
 	if f.noSplit || f.noPipeline || f.packOnPath {
@@ -330,7 +330,7 @@ func (f *rooflineFlags) predict(out *rooflineOut) error {
 	for i := range out.rows {
 		out.rows[i].Model, out.rows[i].CPU = subject.Name, host.Host.CPUModel
 	}
-	out.roofs, out.rests = ceilingsOf(&o), append(notes, service.Assumptions(nil)...)
+	out.roofs, out.rests = ceilingsOf(&o), append(notes, candidates.Assumptions(nil)...)
 	return nil
 }
 

@@ -15,8 +15,8 @@ import (
 	"sandwich/runtime/mem"
 	"sandwich/runtime/model"
 	"sandwich/runtime/tokenizer"
+	"sandwich/tuner/candidates"
 	"sandwich/tuner/measure"
-	"sandwich/tuner/service"
 )
 
 // inspected is what `model inspect` prints; its JSON is stable.
@@ -103,7 +103,7 @@ func (r *inspected) foresee(machine *machineFlags) error {
 	}
 	sum := totalMemory(rows)
 	r.Memory = &sum
-	host, r.Assumed = service.Complete(host, plan.Widest(), plan.Arithmetics())
+	host, r.Assumed = candidates.Complete(host, plan.Widest(), plan.Arithmetics())
 	outline, err := model.Outline(*r.Shape)
 	if err != nil {
 		return err

@@ -22,8 +22,8 @@ import (
 	"sandwich/runtime/demo"
 	"sandwich/runtime/session"
 	"sandwich/tuner"
+	"sandwich/tuner/replay"
 	"sandwich/tuner/search"
-	"sandwich/tuner/trace"
 )
 
 // tuneFlags are what tune asks for.
@@ -266,7 +266,7 @@ func (f *tuneFlags) tune(ctx context.Context, subject *session.Subject, host *pr
 	if o.Load, err = f.simulation.load(o.Seed); err != nil {
 		return nil, "", usageError(err)
 	}
-	o.Objective, o.SLO = f.simulation.objective, trace.SLO{TTFT: f.simulation.ttft, TPOT: f.simulation.tpot}
+	o.Objective, o.SLO = f.simulation.objective, replay.SLO{TTFT: f.simulation.ttft, TPOT: f.simulation.tpot}
 	o.AllowTP = f.allow == "tp"
 	line, done := show.LiveLine()
 	o.Progress = func(p tuner.Progress) {

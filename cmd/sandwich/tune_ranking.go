@@ -12,7 +12,7 @@ import (
 	"sandwich/runtime/model"
 	"sandwich/topotree"
 	"sandwich/tuner"
-	"sandwich/tuner/trace"
+	"sandwich/tuner/replay"
 )
 
 // rankingJSON is the stable JSON of a simulated ranking.
@@ -76,7 +76,8 @@ func newRankingJSON(r *tuner.Ranking, host *profiles.Profile) rankingJSON {
 			Transforms: append([]topotree.Transform{}, c.Config.Origin.Transforms()...),
 			PrefillPUs: c.Config.Prefill.String(), DecodePUs: c.Config.Decode.String(),
 			PrefillRate: c.PrefillRate, DecodeRate: c.DecodeRate, Throughput: c.Report.Throughput(),
-			Latency:    latencyJSON{c.Report.Mean((*trace.Outcome).Latency).Seconds(), c.Report.Latency(0.9).Seconds()},
+			Latency: latencyJSON{c.Report.Mean((*replay.Outcome).Latency).Seconds(),
+				c.Report.Latency(0.9).Seconds()},
 			Attainment: c.Report.Attainment(r.SLO), Goodput: c.Goodput, BytesPerNode: c.BytesPerNode(nodes)}
 		for _, rank := range c.Config.Ranks {
 			j.Ranks = append(j.Ranks, rankJSON{rank.PUs.String(), rank.Node()})
@@ -93,7 +94,7 @@ func printRanking(w io.Writer, r *tuner.Ranking) error {
 		rows = append(rows, []string{strconv.Itoa(i + 1), c.Names[0], strconv.Itoa(c.Config.TP()),
 			fmt.Sprintf("%d / %d", c.Config.Prefill.Count(), c.Config.Decode.Count()),
 			fmt.Sprintf("%.4g", c.PrefillRate), rateText(c.DecodeRate),
-			profiles.FormatSeconds(c.Report.Mean((*trace.Outcome).Latency).Seconds()),
+			profiles.FormatSeconds(c.Report.Mean((*replay.Outcome).Latency).Seconds()),
 			profiles.FormatSeconds(c.Report.Latency(0.9).Seconds()),
 			fmt.Sprintf("%.0f %%", 100*c.Report.Attainment(r.SLO)), fmt.Sprintf("%.3g", c.Goodput)})
 	}

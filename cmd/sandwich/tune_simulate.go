@@ -17,7 +17,7 @@ import (
 	"sandwich/profiles/retention"
 	"sandwich/runtime/session"
 	"sandwich/tuner"
-	"sandwich/tuner/trace"
+	"sandwich/tuner/replay"
 )
 
 // simulateFlags say what configurations are ranked by, and on which machine.
@@ -36,14 +36,14 @@ func (s *simulateFlags) add(fs *pflag.FlagSet) {
 	fs.BoolVar(&s.simulate, "simulate", false, "rank all service configurations by simulation and race none")
 	fs.StringVar(&s.machine, "machine", "", "with --simulate: host.yaml of any machine, or a built-in one: "+
 		strings.Join(profiles.BuiltinNames(), ", "))
-	fs.StringVar(&s.trace, "trace", trace.Usual, "requests to rank by: a file (JSON lines or CSV: at, class, prompt, "+
-		"output) or one of "+strings.Join(trace.Workloads(), ", "))
+	fs.StringVar(&s.trace, "trace", replay.Usual, "requests to rank by: a file (JSON lines or CSV: at, class, prompt, "+
+		"output) or one of "+strings.Join(replay.Workloads(), ", "))
 	fs.IntVar(&s.requests, "requests", 90, "requests of a built-in trace")
 	fs.Float64Var(&s.rate, "rate", 0, "requests a second of a built-in trace, as a Poisson process (default: for "+
 		"latency one after the other, else 0.7 of what all PUs can serve)")
-	fs.StringVar(&s.objective, "objective", trace.Latency, strings.Join(trace.Objectives(), ", "))
-	durationFlag(fs, &s.ttft, "slo-ttft", trace.DefaultSLO.TTFT, "time to the first token that a request may wait")
-	durationFlag(fs, &s.tpot, "slo-tpot", trace.DefaultSLO.TPOT, "time for each token after that")
+	fs.StringVar(&s.objective, "objective", replay.Latency, strings.Join(replay.Objectives(), ", "))
+	durationFlag(fs, &s.ttft, "slo-ttft", replay.DefaultSLO.TTFT, "time to the first token that a request may wait")
+	durationFlag(fs, &s.tpot, "slo-tpot", replay.DefaultSLO.TPOT, "time for each token after that")
 }
 
 // check refuses flags that do not go together.
@@ -75,9 +75,9 @@ func (s *simulateFlags) checkLoad() error {
 		return fmt.Errorf("--requests %d: give a number from 1 to 100000", s.requests)
 	case !(s.rate >= 0 && s.rate <= 1e6):
 		return fmt.Errorf("--rate %g: give requests a second, up to a million", s.rate)
-	case !slices.Contains(trace.Objectives(), s.objective):
+	case !slices.Contains(replay.Objectives(), s.objective):
 		return fmt.Errorf("--objective: unknown objective %q; choose one of %s", s.objective,
-			strings.Join(trace.Objectives(), ", "))
+			strings.Join(replay.Objectives(), ", "))
 	case s.ttft <= 0 || s.tpot <= 0:
 		return errors.New("--slo-ttft and --slo-tpot: give times above 0, such as 2s and 100ms")
 	}
@@ -91,9 +91,9 @@ func (s *simulateFlags) load(seed uint64) (tuner.Load, error) {
 		return tuner.Load{Seed: seed}, nil
 	}
 	l := tuner.Load{Requests: s.requests, Rate: s.rate, Seed: seed,
-		Sequential: s.rate == 0 && s.objective == trace.Latency}
+		Sequential: s.rate == 0 && s.objective == replay.Latency}
 	if _, err := os.Stat(s.trace); err != nil {
-		l.Workload, err = trace.Named(s.trace)
+		l.Workload, err = replay.Named(s.trace)
 		return l, err
 	}
 	f, err := retention.OpenRegular(s.trace)
@@ -101,7 +101,7 @@ func (s *simulateFlags) load(seed uint64) (tuner.Load, error) {
 		return l, err
 	}
 	defer f.Close()
-	if l.Trace, err = trace.Read(f); err != nil {
+	if l.Trace, err = replay.Read(f); err != nil {
 		return l, fmt.Errorf("--trace %s: %w", s.trace, err)
 	}
 	l.Name, l.Sequential = s.trace, false
@@ -165,7 +165,7 @@ func (f *tuneFlags) runSimulation(ctx context.Context, w io.Writer) error {
 	o := tuner.SimulateOptions{Profile: host, Shape: subject.Shape, Model: ops,
 		Compute: f.session.compute, KV: f.session.kv, ISA: f.session.isa,
 		TP: f.session.ranks, Threads: f.session.threads, Load: load,
-		Objective: f.simulation.objective, SLO: trace.SLO{TTFT: f.simulation.ttft, TPOT: f.simulation.tpot},
+		Objective: f.simulation.objective, SLO: replay.SLO{TTFT: f.simulation.ttft, TPOT: f.simulation.tpot},
 		TopK: f.options.TopK}
 	if f.simulation.machine == "" && f.profile == "" { // this machine, at rest as far as anybody knows
 		if o.Anchors, err = tuner.Anchors(ctx, o, anchorsWithin); err != nil {

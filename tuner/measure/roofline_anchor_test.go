@@ -8,7 +8,7 @@ import (
 	"sandwich/profiles"
 	"sandwich/roofline"
 	"sandwich/runtime/model"
-	"sandwich/tuner/service"
+	"sandwich/tuner/candidates"
 )
 
 // rooflineOf are options for a llama of 1.1b on a kunpeng920.
@@ -38,8 +38,8 @@ func rooflineOf(t *testing.T, rows ...int) *RooflineOptions {
 	if err != nil {
 		t.Fatal(err)
 	}
-	profile, _ := service.Complete(host, plan.Widest(), plan.Arithmetics())
-	return &RooflineOptions{Rows: rows, Assumed: service.AssumedNear(),
+	profile, _ := candidates.Complete(host, plan.Widest(), plan.Arithmetics())
+	return &RooflineOptions{Rows: rows, Assumed: candidates.AssumedNear(),
 		Placer: model.Placer{Model: ops, Plan: plan, Machine: roofline.NewMachine(profile), Context: 512}}
 }
 

@@ -9,7 +9,7 @@ import (
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/phase"
 	"sandwich/runtime/sched"
-	"sandwich/tuner/trace"
+	"sandwich/tuner/replay"
 )
 
 // Engine is an engine in this process as a Target. Observe is for engine.Options; Serve says which
@@ -61,7 +61,7 @@ func (e *Engine) End(run *Run) {
 
 // Ask runs a request to its last token.
 func (e *Engine) Ask(
-	ctx context.Context, prompt []int32, r trace.Request, token func(),
+	ctx context.Context, prompt []int32, r replay.Request, token func(),
 ) (Stood, error) {
 	res, err := e.engine.Generate(ctx,
 		api.Request{Prompt: prompt, MaxTokens: r.Output, IgnoreEOS: true, Class: r.Class}, func(t api.Token) error {
@@ -77,7 +77,7 @@ func (e *Engine) Ask(
 // the machine's pace in that run. o says how it schedules; its blocks are the engine's, and enough
 // for one request of that many tokens.
 func (e *Engine) Simulate(real *Run, o sched.Config, most int) (*Run, error) {
-	t := make(trace.Trace, len(real.Outcomes))
+	t := make(replay.Trace, len(real.Outcomes))
 	for i := range real.Outcomes {
 		t[i] = real.Outcomes[i].Request
 	}
@@ -86,7 +86,7 @@ func (e *Engine) Simulate(real *Run, o sched.Config, most int) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	even, err := e.replay(t, o, most, trace.Pace{})
+	even, err := e.replay(t, o, most, replay.Pace{})
 	if err != nil {
 		return nil, err
 	}
@@ -95,28 +95,28 @@ func (e *Engine) Simulate(real *Run, o sched.Config, most int) (*Run, error) {
 }
 
 // pace is that of the machine in a run, by the forwards that ran through.
-func (e *Engine) pace(real *Run) trace.Pace {
+func (e *Engine) pace(real *Run) replay.Pace {
 	table := e.engine.Costs().Whole()
-	var samples []trace.Sample
+	var samples []replay.Sample
 	for i := range real.Forwards {
 		if f := &real.Forwards[i]; f.Whole {
 			of := phase.Decode
 			if f.Prefill {
 				of = phase.Prefill
 			}
-			samples = append(samples, trace.Sample{At: f.Began.Sub(real.Began), Took: f.Ended.Sub(f.Began),
+			samples = append(samples, replay.Sample{At: f.Began.Sub(real.Began), Took: f.Ended.Sub(f.Began),
 				Usual: table.Forward(of, f.Load)})
 		}
 	}
-	return trace.NewPace(samples)
+	return replay.NewPace(samples)
 }
 
 // Replay is Simulate for any arrivals, at an even pace.
-func (e *Engine) Replay(t trace.Trace, o sched.Config, most int) (*trace.Report, error) {
-	return e.replay(t, o, most, trace.Pace{})
+func (e *Engine) Replay(t replay.Trace, o sched.Config, most int) (*replay.Report, error) {
+	return e.replay(t, o, most, replay.Pace{})
 }
 
-func (e *Engine) replay(t trace.Trace, o sched.Config, most int, pace trace.Pace) (*trace.Report, error) {
+func (e *Engine) replay(t replay.Trace, o sched.Config, most int, pace replay.Pace) (*replay.Report, error) {
 	o.Blocks, o.Chunk = max(e.engine.Runner().Blocks(), kvcache.BlocksFor(most)), e.engine.Runner().Plan.Chunk
-	return trace.Replay(t, trace.Measured{Table: e.engine.Costs().Whole()}, trace.Options{Sched: o, Pace: pace})
+	return replay.Run(t, replay.Measured{Table: e.engine.Costs().Whole()}, replay.Options{Sched: o, Pace: pace})
 }

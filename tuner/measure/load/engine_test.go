@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"sandwich/runtime/engine"
-	"sandwich/tuner/trace"
+	"sandwich/tuner/replay"
 )
 
 // TestForwardsBesideStats: an engine tells of forwards under the lock that its statistics wait for,
@@ -19,7 +19,7 @@ func TestForwardsBesideStats(t *testing.T) {
 		defer lock.Unlock()
 		return engine.Stats{}
 	}}
-	for _, run := range []func(){e.Begin, func() { e.End(&Run{Report: &trace.Report{}}) }} {
+	for _, run := range []func(){e.Begin, func() { e.End(&Run{Report: &replay.Report{}}) }} {
 		lock.Lock()
 		go func() {
 			<-asking

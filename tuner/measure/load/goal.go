@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"sandwich/runtime/sched"
-	"sandwich/tuner/trace"
+	"sandwich/tuner/replay"
 )
 
 // What two classes are to see, by the name of the run that measures it.
@@ -58,7 +58,7 @@ type Stage struct {
 	// of aging has aged.
 	Open     func(policy string, aging time.Duration) (target Target, closed func(), err error)
 	Policies []string // that backlog and open compare; the goals are those of sched.DefaultPolicy
-	Trace    trace.Trace
+	Trace    replay.Trace
 	Seed     uint64
 	Parallel int           // requests that run at once
 	Context  int           // tokens of a request
@@ -104,10 +104,10 @@ func (s *Stage) with(ctx context.Context, policy string, aging time.Duration, do
 		return err
 	}
 	defer closed()
-	r := trace.Request{Prompt: max(1, min(600, s.Context-16)), Output: min(16, s.Context/2)}
+	r := replay.Request{Prompt: max(1, min(600, s.Context-16)), Output: min(16, s.Context/2)}
 	p := r
 	p.Class = sched.Proactive
-	if _, err = Offer(ctx, trace.Trace{r, p}, s.fresh(), target); err != nil {
+	if _, err = Offer(ctx, replay.Trace{r, p}, s.fresh(), target); err != nil {
 		return err
 	}
 	return do(target)
@@ -122,7 +122,7 @@ func bound(policy string, b float64) float64 {
 }
 
 // only keeps the requests of a class.
-func only(t trace.Trace, c sched.Class) (out trace.Trace) {
+func only(t replay.Trace, c sched.Class) (out replay.Trace) {
 	for _, r := range t {
 		if r.Class == c {
 			out = append(out, r)
@@ -189,8 +189,8 @@ func (s *Stage) open(ctx context.Context) (out []Figure, err error) {
 	return out, nil
 }
 
-func latencies(policy string, alone, beside *trace.Report) []Figure {
-	n, latency := len(beside.Outcomes), (*trace.Outcome).Latency
+func latencies(policy string, alone, beside *replay.Report) []Figure {
+	n, latency := len(beside.Outcomes), (*replay.Outcome).Latency
 	return []Figure{{Policy: policy, What: "reactive latency, mean", Alone: alone.Mean(latency).Seconds(),
 		Beside: beside.Mean(latency).Seconds(), Bound: bound(policy, mostOpenMean), Samples: n},
 		{Policy: policy, What: "reactive latency, P90", Alone: alone.Latency(0.9).Seconds(),

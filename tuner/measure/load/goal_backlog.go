@@ -11,7 +11,7 @@ import (
 
 	"sandwich/runtime/api"
 	"sandwich/runtime/sched"
-	"sandwich/tuner/trace"
+	"sandwich/tuner/replay"
 )
 
 // mostTPOT is by what a reactive request's time per token may grow beside proactive work.
@@ -77,19 +77,19 @@ func (s *Stage) backlogFigures(policy string, alone *Run, b *besides) (out []Fig
 // since the first of these.
 type besides struct {
 	run   *Run
-	list  []trace.Outcome
+	list  []replay.Outcome
 	since time.Duration // the run began
 }
 
 // behind offers reactive arrivals while proactive requests always wait. All run to their ends.
-func (s *Stage) behind(ctx context.Context, by Target, reactive, proactive trace.Trace) (*besides, error) {
+func (s *Stage) behind(ctx context.Context, by Target, reactive, proactive replay.Trace) (*besides, error) {
 	var mu sync.Mutex
-	var list []trace.Outcome
+	var list []replay.Outcome
 	next, enough := 0, false
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	began := time.Now()
-	draw := func() (r trace.Request, more bool) {
+	draw := func() (r replay.Request, more bool) {
 		mu.Lock()
 		defer mu.Unlock()
 		next++
@@ -137,11 +137,11 @@ const settling = 500 * time.Millisecond
 
 // ask asks one request now and says what it saw, in times since began. A refusal is an outcome.
 func (s *Stage) ask(
-	ctx context.Context, by Target, r trace.Request, began time.Time, token func(at time.Time),
-) (o trace.Outcome, err error) {
+	ctx context.Context, by Target, r replay.Request, began time.Time, token func(at time.Time),
+) (o replay.Outcome, err error) {
 	o.Request = r
 	o.At = time.Since(began)
-	stood, err := by.Ask(ctx, prompts(trace.Trace{r}, s.fresh(), by.Vocab())[0], r, func() {
+	stood, err := by.Ask(ctx, prompts(replay.Trace{r}, s.fresh(), by.Vocab())[0], r, func() {
 		now := time.Now()
 		o.Tokens++
 		if o.End = now.Sub(began); o.Tokens == 1 {
@@ -162,8 +162,8 @@ func (s *Stage) ask(
 // serviceTime is what a request takes from its first forward on, on the average; where that is not
 // known, from its arrival. It is taken from requests alone: beside others, the worse they are
 // served, the longer it were.
-func serviceTime(r *trace.Report) time.Duration {
-	return r.Mean(func(o *trace.Outcome) time.Duration {
+func serviceTime(r *replay.Report) time.Duration {
+	return r.Mean(func(o *replay.Outcome) time.Duration {
 		if o.Started > 0 {
 			return o.End - o.Started
 		}
@@ -174,8 +174,8 @@ func serviceTime(r *trace.Report) time.Duration {
 // longestTurn is how long at most a request was the oldest that waited for its first forward, and
 // how many had one: none on a server, of which that is not known. A turn that came when the
 // reactive requests had ended counts, too.
-func longestTurn(list []trace.Outcome) (longest time.Duration, turns int) {
-	slices.SortFunc(list, func(a, b trace.Outcome) int { return cmp.Compare(a.At, b.At) })
+func longestTurn(list []replay.Outcome) (longest time.Duration, turns int) {
+	slices.SortFunc(list, func(a, b replay.Outcome) int { return cmp.Compare(a.At, b.At) })
 	var oldest time.Duration // when all before had begun
 	for i := range list {
 		if o := &list[i]; o.Started > 0 {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"sandwich/runtime/sched"
-	"sandwich/tuner/trace"
+	"sandwich/tuner/replay"
 )
 
 // What a prompt of the goals about prefill has, where the context lets it, and the bounds.
@@ -21,15 +21,15 @@ const (
 )
 
 // long is a proactive prompt that takes a while.
-func (s *Stage) long() trace.Request {
-	return trace.Request{Class: sched.Proactive, Prompt: min(longPrompt, s.Context-1), Output: 1}
+func (s *Stage) long() replay.Request {
+	return replay.Request{Class: sched.Proactive, Prompt: min(longPrompt, s.Context-1), Output: 1}
 }
 
 // quanta lets one reactive request decode, alone and while long proactive prompts wait, and
 // compares the times from token to token, and what became of the prompts' speed.
 func (s *Stage) quanta(ctx context.Context) (out []Figure, err error) {
 	err = s.with(ctx, sched.DefaultPolicy, s.Aging, func(by Target) error {
-		r := trace.Request{Prompt: min(64, s.Context/2), Output: s.Context / 2}
+		r := replay.Request{Prompt: min(64, s.Context/2), Output: s.Context / 2}
 		rest := func(ctx context.Context) error { return sleep(ctx, s.During) }
 		alone, err := s.tokens(ctx, by, r, rest)
 		if err != nil {
@@ -57,9 +57,9 @@ func (s *Stage) quanta(ctx context.Context) (out []Figure, err error) {
 			return err
 		}
 		out = []Figure{
-			{What: "reactive time from token to token, P90", Alone: trace.Quantile(alone, 0.9).Seconds(),
-				Beside: trace.Quantile(beside, 0.9).Seconds(), Bound: mostTPOT, Samples: len(beside)},
-			{What: "the same, mean", Alone: trace.Mean(alone).Seconds(), Beside: trace.Mean(beside).Seconds(),
+			{What: "reactive time from token to token, P90", Alone: replay.Quantile(alone, 0.9).Seconds(),
+				Beside: replay.Quantile(beside, 0.9).Seconds(), Bound: mostTPOT, Samples: len(beside)},
+			{What: "the same, mean", Alone: replay.Mean(alone).Seconds(), Beside: replay.Mean(beside).Seconds(),
 				Samples: len(beside)},
 			{What: fmt.Sprintf("proactive prefill of %d tokens", s.long().Prompt), Alone: own, Beside: shared,
 				Bound: leastOfPrefill, Least: true, Rate: true, Samples: 2},
@@ -74,7 +74,7 @@ func (s *Stage) quanta(ctx context.Context) (out []Figure, err error) {
 
 // tokens lets a request decode while something runs, again where it ends, and returns the times
 // from token to token meanwhile.
-func (s *Stage) tokens(ctx context.Context, by Target, r trace.Request, while func(context.Context) error) (
+func (s *Stage) tokens(ctx context.Context, by Target, r replay.Request, while func(context.Context) error) (
 	[]time.Duration, error,
 ) {
 	ctx, stop := context.WithCancel(ctx)
@@ -133,7 +133,7 @@ func (s *Stage) halt(ctx context.Context) (out []Figure, err error) {
 			}{{"P50", 0.5, 0}, {"P99", 0.99, mostArrival}, {"longest", 1, 0}} {
 				out = append(out, Figure{Policy: sched.DefaultPolicy, Samples: len(waits), Bound: q.bound.Seconds(),
 					What:   fmt.Sprintf("reactive arrival to its first op, in %s, %s", of, q.name),
-					Beside: trace.Quantile(waits, q.share).Seconds()})
+					Beside: replay.Quantile(waits, q.share).Seconds()})
 			}
 			return nil
 		})
@@ -166,7 +166,7 @@ func (s *Stage) arrivals(ctx context.Context, by Target) (waits []time.Duration,
 		if err := sleep(ctx, time.Duration(rng.Int64N(int64(mostThought)))); err != nil {
 			return nil, err
 		}
-		r := trace.Request{Prompt: min(16, s.Context-1), Output: 1}
+		r := replay.Request{Prompt: min(16, s.Context-1), Output: 1}
 		o, err := s.ask(ctx, by, r, time.Now(), nil)
 		if err != nil {
 			return nil, cmp.Or(context.Cause(ctx), err)

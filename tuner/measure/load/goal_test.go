@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"sandwich/runtime/sched"
-	"sandwich/tuner/trace"
+	"sandwich/tuner/replay"
 )
 
 // line is a target that serves one request after the other, in order of arrival: a token of prompt
@@ -19,7 +19,7 @@ func (*line) Begin()     {}
 func (*line) End(*Run)   {}
 
 func (l *line) Ask(
-	ctx context.Context, _ []int32, r trace.Request, token func(),
+	ctx context.Context, _ []int32, r replay.Request, token func(),
 ) (Stood, error) {
 	came := time.Now()
 	l.turn.Lock()
@@ -42,7 +42,7 @@ func (l *line) stage(policies ...string) *Stage {
 		Open:     func(string, time.Duration) (Target, func(), error) { return l, func() {}, nil },
 		Policies: policies, Seed: 1, Parallel: 2, Context: 64, Aging: time.Second, During: 50 * time.Millisecond,
 		Note: func(string) {},
-		Trace: trace.Trace{{Prompt: 4, Output: 4}, {At: time.Millisecond, Class: sched.Proactive, Prompt: 4,
+		Trace: replay.Trace{{Prompt: 4, Output: 4}, {At: time.Millisecond, Class: sched.Proactive, Prompt: 4,
 			Output: 30},
 			{At: 20 * time.Millisecond, Prompt: 4, Output: 4}},
 	}
@@ -92,32 +92,32 @@ func TestGoals(t *testing.T) {
 // TestLongestTurn: nobody's turn begins before all who came earlier had theirs.
 func TestLongestTurn(t *testing.T) {
 	ms := time.Millisecond
-	at := func(at, started time.Duration) trace.Outcome {
-		return trace.Outcome{Request: trace.Request{At: at}, Started: started}
+	at := func(at, started time.Duration) replay.Outcome {
+		return replay.Outcome{Request: replay.Request{At: at}, Started: started}
 	}
 	for _, c := range []struct {
-		list []trace.Outcome
+		list []replay.Outcome
 		want time.Duration
 	}{
-		{[]trace.Outcome{at(2*ms, 90*ms), at(1*ms, 40*ms)}, 50 * ms},
-		{[]trace.Outcome{at(0, 40*ms), at(1*ms, 30*ms), at(39*ms, 60*ms)}, 40 * ms},
-		{[]trace.Outcome{at(0, 5*ms), at(80*ms, 81*ms)}, 5 * ms},
+		{[]replay.Outcome{at(2*ms, 90*ms), at(1*ms, 40*ms)}, 50 * ms},
+		{[]replay.Outcome{at(0, 40*ms), at(1*ms, 30*ms), at(39*ms, 60*ms)}, 40 * ms},
+		{[]replay.Outcome{at(0, 5*ms), at(80*ms, 81*ms)}, 5 * ms},
 	} {
 		if got, turns := longestTurn(c.list); got != c.want || turns != len(c.list) {
 			t.Errorf("%v: %s", c.list, got)
 		}
 	}
-	if _, turns := longestTurn([]trace.Outcome{at(1, 0)}); turns > 0 {
+	if _, turns := longestTurn([]replay.Outcome{at(1, 0)}); turns > 0 {
 		t.Error("a turn is known where no start is")
 	}
 }
 
 // TestServiceTime: the bound of a first quantum has what a request takes, without its wait.
 func TestServiceTime(t *testing.T) {
-	r := &trace.Report{Outcomes: []trace.Outcome{
+	r := &replay.Report{Outcomes: []replay.Outcome{
 		{Started: 3 * time.Second, First: 4 * time.Second, End: 5 * time.Second, Tokens: 2},
 		// of a server
-		{Request: trace.Request{At: time.Second}, First: 2 * time.Second, End: 7 * time.Second, Tokens: 2},
+		{Request: replay.Request{At: time.Second}, First: 2 * time.Second, End: 7 * time.Second, Tokens: 2},
 	}}
 	if got := serviceTime(r); got != 4*time.Second {
 		t.Errorf("%s", got)
@@ -142,14 +142,14 @@ func TestFigureMet(t *testing.T) {
 // sent at once the one that was taken in later waits for its own turn alone.
 func TestOldestIsTheTargets(t *testing.T) {
 	began := time.Now()
-	list := make([]trace.Outcome, 2)
+	list := make([]replay.Outcome, 2)
 	list[0].At, list[1].At = 0, time.Millisecond
 	Stood{Came: began.Add(3 * time.Millisecond), Pending: 97 * time.Millisecond}.note(&list[0], began)
 	Stood{Came: began.Add(2 * time.Millisecond), Pending: 58 * time.Millisecond}.note(&list[1], began)
 	if got, _ := longestTurn(list); got != 58*time.Millisecond {
 		t.Errorf("%s, not 58ms", got)
 	}
-	var server trace.Outcome
+	var server replay.Outcome
 	server.At = time.Second
 	if (Stood{}).note(&server, began); server.At != time.Second || server.Started != 0 {
 		t.Errorf("a server that says nothing: %+v", server)

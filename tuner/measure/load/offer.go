@@ -13,14 +13,14 @@ import (
 	"sandwich/runtime/counters"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/sched"
-	"sandwich/tuner/trace"
+	"sandwich/tuner/replay"
 )
 
 // Target is who the requests are offered to.
 type Target interface {
 	// Ask runs one request and calls token for each token as it comes. It returns how the request
 	// stood in the queue. A refusal is an api.QueueFullError; any other error ends the run.
-	Ask(ctx context.Context, prompt []int32, r trace.Request, token func()) (Stood, error)
+	Ask(ctx context.Context, prompt []int32, r replay.Request, token func()) (Stood, error)
 	// Vocab is how many token ids a prompt may hold.
 	Vocab() int
 	// Begin starts a run, and End adds what only the target knows of it.
@@ -36,7 +36,7 @@ type Stood struct {
 
 // note gives an outcome its times since began: of several requests that are sent at once nobody but
 // the target knows which it took in first.
-func (s Stood) note(o *trace.Outcome, began time.Time) {
+func (s Stood) note(o *replay.Outcome, began time.Time) {
 	if s.Pending > 0 {
 		o.At = s.Came.Sub(began)
 		o.Started = o.At + s.Pending
@@ -45,7 +45,7 @@ func (s Stood) note(o *trace.Outcome, began time.Time) {
 
 // Run is what was seen of a trace.
 type Run struct {
-	*trace.Report
+	*replay.Report
 	Policy    string
 	Simulated bool
 	Model     string
@@ -56,16 +56,16 @@ type Run struct {
 	Goodput   float64 // requests a minute; 0: not looked for, or none
 
 	// Of a simulated run, the machine's pace that it follows, and what it gives at an even one.
-	Pace trace.Pace
-	Even *trace.Report
+	Pace replay.Pace
+	Even *replay.Report
 }
 
 // Offer sends each request of the trace at its time, whether those before have ended or not, and
 // waits for all. A refusal is an outcome; any other error ends the run.
-func Offer(ctx context.Context, t trace.Trace, seed uint64, target Target) (*Run, error) {
+func Offer(ctx context.Context, t replay.Trace, seed uint64, target Target) (*Run, error) {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	out := make([]trace.Outcome, len(t))
+	out := make([]replay.Outcome, len(t))
 	texts := prompts(t, seed, target.Vocab())
 	joules, unknown := counters.Joules()
 	began := time.Now()
@@ -106,7 +106,7 @@ func Offer(ctx context.Context, t trace.Trace, seed uint64, target Target) (*Run
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
-	run := &Run{Began: began, Report: trace.NewReport(out, time.Since(began)-out[0].At, 0, sched.Stats{})}
+	run := &Run{Began: began, Report: replay.NewReport(out, time.Since(began)-out[0].At, 0, sched.Stats{})}
 	if after, err := counters.Joules(); err == nil && unknown == nil {
 		run.Joules = max(0, after-joules)
 	}
@@ -116,7 +116,7 @@ func Offer(ctx context.Context, t trace.Trace, seed uint64, target Target) (*Run
 
 // prompts are random tokens, so that nothing is shared: ids that no vocabulary uses for
 // control.
-func prompts(t trace.Trace, seed uint64, vocab int) [][]int32 {
+func prompts(t replay.Trace, seed uint64, vocab int) [][]int32 {
 	rng := rand.New(rand.NewPCG(seed, 30))
 	lo := min(vocab/2, 300)
 	out := make([][]int32, len(t))

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"sandwich/runtime/sched"
-	"sandwich/tuner/trace"
+	"sandwich/tuner/replay"
 )
 
 // Row is what one class saw in one run; its JSON is stable. Times are seconds.
@@ -61,7 +61,7 @@ type Quantiles struct {
 func (q Quantiles) All() [4]float64 { return [4]float64{q.Mean, q.P50, q.P90, q.P99} }
 
 // Rows are the rows of a run, one for each class that came.
-func Rows(run *Run, slo trace.SLO) (rows []Row) {
+func Rows(run *Run, slo replay.SLO) (rows []Row) {
 	tokens, clock := 0, "wall"
 	for i := range run.Outcomes {
 		tokens += run.Outcomes[i].Tokens
@@ -74,18 +74,18 @@ func Rows(run *Run, slo trace.SLO) (rows []Row) {
 		if len(r.Outcomes) == 0 {
 			continue
 		}
-		of := func(what func(*trace.Outcome) time.Duration) Quantiles { return quantilesOf(r, what) }
+		of := func(what func(*replay.Outcome) time.Duration) Quantiles { return quantilesOf(r, what) }
 		row := Row{Policy: run.Policy, Clock: clock, Class: class.String(), Requests: len(r.Outcomes),
-			Finished: r.Finished(), Pending: of((*trace.Outcome).Pending), TTFT: of((*trace.Outcome).TTFT),
-			TPOT:    of((*trace.Outcome).TPOT),
-			Latency: of((*trace.Outcome).Latency), Normalized: of((*trace.Outcome).Normalized),
+			Finished: r.Finished(), Pending: of((*replay.Outcome).Pending), TTFT: of((*replay.Outcome).TTFT),
+			TPOT:    of((*replay.Outcome).TPOT),
+			Latency: of((*replay.Outcome).Latency), Normalized: of((*replay.Outcome).Normalized),
 			Attainment: r.Attainment(slo), Tokens: run.Throughput(),
 			Halts: run.Sched.Stops, Quanta: run.Sched.Quanta, Aged: run.Sched.Promotions,
 			Preempted: run.Sched.Preemptions, Goodput: run.Goodput, Model: run.Model, CPU: run.CPU}
 		if run.Even != nil {
 			even := run.Even.Of(class)
 			row.Pace[0], row.Pace[1] = run.Pace.Range()
-			row.Even = Even{quantilesOf(even, (*trace.Outcome).TTFT), quantilesOf(even, (*trace.Outcome).TPOT)}
+			row.Even = Even{quantilesOf(even, (*replay.Outcome).TTFT), quantilesOf(even, (*replay.Outcome).TPOT)}
 		}
 		if run.Elapsed > 0 {
 			row.Utilization = run.Busy.Seconds() / run.Elapsed.Seconds()
@@ -98,7 +98,7 @@ func Rows(run *Run, slo trace.SLO) (rows []Row) {
 	return rows
 }
 
-func quantilesOf(r *trace.Report, what func(*trace.Outcome) time.Duration) Quantiles {
+func quantilesOf(r *replay.Report, what func(*replay.Outcome) time.Duration) Quantiles {
 	q := Quantiles{Mean: r.Mean(what).Seconds(), P50: r.Quantile(0.5, what).Seconds(),
 		P90: r.Quantile(0.9, what).Seconds(), P99: r.Quantile(0.99, what).Seconds()}
 	sum, n := 0.0, 0

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"sandwich/runtime/sched"
-	"sandwich/tuner/trace"
+	"sandwich/tuner/replay"
 )
 
 // What a sweep varies.
@@ -40,9 +40,9 @@ type SweepRow struct {
 
 // Sweep simulates the load of a policy at multiples of its rate, or holds one simulation against
 // multiples of the service level. simulate gives the report at a multiple of the rate.
-func Sweep(by, policy string, slo trace.SLO, simulate func(scale float64) (*trace.Report, error)) ([]SweepRow, error) {
+func Sweep(by, policy string, slo replay.SLO, simulate func(scale float64) (*replay.Report, error)) ([]SweepRow, error) {
 	var out []SweepRow
-	var report *trace.Report
+	var report *replay.Report
 	for _, scale := range sweepScales {
 		level, err := slo, error(nil)
 		switch {
@@ -69,11 +69,11 @@ func Sweep(by, policy string, slo trace.SLO, simulate func(scale float64) (*trac
 	return out, nil
 }
 
-func sweepRow(r, all *trace.Report, policy, by string, scale float64, level trace.SLO) SweepRow {
+func sweepRow(r, all *replay.Report, policy, by string, scale float64, level replay.SLO) SweepRow {
 	row := SweepRow{Policy: policy, Sweep: by, Scale: scale, MostTTFT: level.TTFT.Seconds(),
 		MostTPOT: level.TPOT.Seconds(), Class: r.Outcomes[0].Class.String(), Requests: len(r.Outcomes),
-		Attainment: r.Attainment(level), TTFT: quantilesOf(r, (*trace.Outcome).TTFT),
-		TPOT: quantilesOf(r, (*trace.Outcome).TPOT)}
+		Attainment: r.Attainment(level), TTFT: quantilesOf(r, (*replay.Outcome).TTFT),
+		TPOT: quantilesOf(r, (*replay.Outcome).TPOT)}
 	// the rate at which they came, not at which they were served
 	span := all.Outcomes[len(all.Outcomes)-1].At - all.Outcomes[0].At
 	if span > 0 {

@@ -13,7 +13,7 @@ import (
 
 	"sandwich/runtime/api"
 	"sandwich/tuner/measure/load"
-	"sandwich/tuner/trace"
+	"sandwich/tuner/replay"
 )
 
 // Server is a server with OpenAI's /v1/completions as a load.Target.
@@ -36,14 +36,14 @@ func (*Server) End(*load.Run) {}
 
 // Ask streams one completion.
 func (s *Server) Ask(
-	ctx context.Context, prompt []int32, r trace.Request, token func(),
+	ctx context.Context, prompt []int32, r replay.Request, token func(),
 ) (load.Stood, error) {
 	return load.Stood{}, s.stream(ctx, prompt, r, token)
 }
 
 // stream asks for one completion. The class goes with a header: fields that a server does not
 // know may be errors there.
-func (s *Server) stream(ctx context.Context, prompt []int32, r trace.Request, token func()) error {
+func (s *Server) stream(ctx context.Context, prompt []int32, r replay.Request, token func()) error {
 	body, err := json.Marshal(map[string]any{"prompt": prompt, "max_tokens": r.Output, "ignore_eos": true,
 		"temperature": 0, "stream": true})
 	if err != nil {

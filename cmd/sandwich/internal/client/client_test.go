@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"sandwich/tuner/measure/load"
-	"sandwich/tuner/trace"
+	"sandwich/tuner/replay"
 )
 
 // TestOfferToAServer: any server with OpenAI's API is offered the same, and is told the class
@@ -38,7 +38,7 @@ func TestOfferToAServer(t *testing.T) {
 			"data: {\"choices\":[{\"text\":\"\",\"finish_reason\":\"length\"}]}\n\ndata: [DONE]\n\n")
 	}))
 	defer server.Close()
-	tr := trace.Trace{{Prompt: 5, Output: 2}, {At: time.Millisecond, Class: 1, Prompt: 7, Output: 2}}
+	tr := replay.Trace{{Prompt: 5, Output: 2}, {At: time.Millisecond, Class: 1, Prompt: 7, Output: 2}}
 	run, err := load.Offer(t.Context(), tr, 1, &Server{server.URL, "k"})
 	if err != nil || run.Outcomes[0].Tokens != 2 || !run.Outcomes[1].Rejected {
 		t.Fatalf("%+v: %v", run, err)

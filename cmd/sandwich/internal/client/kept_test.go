@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"sandwich/tuner/trace"
+	"sandwich/tuner/replay"
 )
 
 // TestAskAgainOnAKeptConnection: a server that gives up a connection which it had kept, as the next
@@ -51,7 +51,7 @@ func TestAskAgainOnAKeptConnection(t *testing.T) {
 	s := &Server{URL: "http://" + l.Addr().String()}
 	for i := range 3 {
 		tokens := 0
-		_, err := s.Ask(t.Context(), []int32{1, 2, 3}, trace.Request{Prompt: 3, Output: 1}, func() { tokens++ })
+		_, err := s.Ask(t.Context(), []int32{1, 2, 3}, replay.Request{Prompt: 3, Output: 1}, func() { tokens++ })
 		if err != nil || tokens != 1 {
 			t.Fatalf("request %d: %d tokens, %v", i, tokens, err)
 		}

@@ -1,0 +1,338 @@
+package candidates
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"sandwich/plans"
+	"sandwich/profiles"
+	"sandwich/roofline"
+	"sandwich/runtime/model"
+	"sandwich/topotree"
+)
+
+// nearRoof is the share of the roof that the default schedules reach: one schedule for each
+// instruction set and type, the same for all configurations. Assumed.
+const nearRoof = 0.8
+
+// Calibrate sets what products of some weight types, and attention under "", reach of the roofs;
+// others keep what is assumed.
+func (p *Predictor) Calibrate(near map[string]roofline.Near) { p.near = near }
+
+func (p *Predictor) nearOf(weight string) roofline.Near {
+	if n, ok := p.near[weight]; ok {
+		return n
+	}
+	return AssumedNear()
+}
+
+// AssumedNear is what kernels are assumed to reach of the roofs where nobody measured it.
+func AssumedNear() roofline.Near { return roofline.Near{Peak: nearRoof, Read: nearRoof} }
+
+// Pace is what bounds ops of an arithmetic on some PUs.
+func (p *Predictor) Pace(compute string, pus topotree.CPUSet) roofline.Pace {
+	return roofline.Pace{Peak: p.peaksOf(pus)[slices.Index(p.types, compute)], Read: p.read(pus, nil),
+		Alone: p.alone(pus, nil)}
+}
+
+// Product is what C[M,N] = A[M,K] W[N,K]^T takes on some PUs, without the barrier behind it.
+func (p *Predictor) Product(m int, key plans.WeightKey, compute string, pus topotree.CPUSet) float64 {
+	return p.Pace(compute, pus).Seconds(p.ProductStep(m, key), p.nearOf(key.Type))
+}
+
+// ProductStep is a product as forwards count it: the weights are read, the rest is in caches. They
+// are unpacked as the schedules of the plan's prefill have it.
+func (p *Predictor) ProductStep(m int, key plans.WeightKey) roofline.Step {
+	values := float64(key.N) * float64(key.K)
+	s := roofline.Step{Work: roofline.Work{FLOP: 2 * values * float64(m), Bytes: values * roofline.Bits(key.Type) / 8}}
+	if schedule, ok := p.plan.Prefill.Lookup(key, m); ok {
+		s.Unpacked = values * float64(schedule.Unpackings(m))
+	}
+	return s
+}
+
+// Predictor says how long forwards of a model take on a machine under service configurations
+// (DESIGN, tuner, step 2): every op at the roof of its arithmetic, a barrier behind it, and two
+// sums over the ranks a layer. It is for one goroutine.
+type Predictor struct {
+	machine *roofline.Machine
+	site    *site
+	room    *room
+	shape   plans.ModelShape
+	plan    *plans.Plan // types and paths of the weights; its service configuration is not looked at
+	model   *model.Model
+	isa     string
+	types   []string
+	ops     int
+
+	local   map[string]float64 // bandwidths, by set of PUs
+	singles map[string]float64 // bandwidths of PUs one by one, added up
+	peaks   map[string][]float64
+	waits   map[string]float64
+	caches  map[string][]roofline.Cache
+	near    map[string]roofline.Near // by weight type, where it was measured
+	works   map[shareKey]*work
+	sums    map[sumKey]float64
+}
+
+type sumKey struct {
+	bytes int64
+	ranks int
+}
+
+// NewPredictor reads a profile that Complete filled up, for a model whose weights have the types
+// and paths of a plan; m is nil where only its shape is known, the plan's, which says nothing of
+// windows.
+func NewPredictor(p *profiles.Profile, plan *plans.Plan, m *model.Model, o Options) (*Predictor, error) {
+	if m == nil {
+		var err error
+		if m, err = model.Outline(plan.Model); err != nil {
+			return nil, fmt.Errorf("predicting forwards: %w", err)
+		}
+	}
+	if _, err := model.NewWork(m, plan); err != nil {
+		return nil, fmt.Errorf("predicting forwards: %w", err)
+	}
+	return &Predictor{machine: roofline.NewMachine(p), site: newSite(p), room: newRoom(p, plan.Model, o),
+		shape: plan.Model, plan: plan, model: m, isa: plan.Widest(), types: plan.Arithmetics(), ops: len(m.Ops),
+		local: map[string]float64{}, singles: map[string]float64{}, peaks: map[string][]float64{},
+		waits: map[string]float64{}, caches: map[string][]roofline.Cache{}, works: map[shareKey]*work{},
+		sums: map[sumKey]float64{}}, nil
+}
+
+// Bytes is what a configuration puts on each memory node.
+func (p *Predictor) Bytes(c *Config) map[int]int64 {
+	out, err := p.room.bytes(c)
+	if err != nil {
+		return nil
+	}
+	return out
+}
+
+// Cost is what forwards take under one configuration. It implements replay.Cost.
+type Cost struct {
+	of     *Predictor
+	phases [2]phase // prefill, decode
+	memo   map[forwardKey]float64
+}
+
+// phase is what decides the cost of forwards of a phase.
+type phase struct {
+	ranks   []pace // unlike ones, each once
+	degree  int
+	barrier float64
+}
+
+// pace is a rank's share of the model and how fast it works on it.
+type pace struct {
+	work  *work
+	peaks []float64 // by type
+	read  float64
+	alone float64 // what its PUs read when each is alone, added up; 0: nobody asked
+	// that activations lie in; none where the profile says nothing of them, and then activations
+	// cost nothing
+	caches []roofline.Cache
+}
+
+// Cost predicts a configuration. It fails where the model cannot be cut for its ranks.
+func (p *Predictor) Cost(c *Config) (*Cost, error) {
+	shares, err := p.shape.Cut(c.weights())
+	if err != nil {
+		return nil, err
+	}
+	out := &Cost{of: p, memo: map[forwardKey]float64{}}
+	for i, set := range []topotree.CPUSet{c.Prefill, c.Decode} {
+		out.phases[i] = p.phase(c, shares, set)
+		for _, r := range out.phases[i].ranks {
+			if r.work.err != nil {
+				return nil, r.work.err
+			}
+		}
+	}
+	return out, nil
+}
+
+// phase is a configuration with some PUs at work.
+func (p *Predictor) phase(c *Config, shares []plans.Share, active topotree.CPUSet) phase {
+	out := phase{degree: len(c.Ranks), barrier: p.barrier(active)}
+	reads, peaks := p.reads(c, active), p.peaksOfRanks(c, active)
+	for i := range c.Ranks {
+		pus := c.Ranks[i].PUs.Intersect(active)
+		next := pace{work: p.work(shares[i], len(shares)), peaks: peaks[i], read: reads[i],
+			alone: p.alone(pus, c.Ranks[i].Nodes), caches: p.cachesOf(pus)}
+		known := false
+		for _, old := range out.ranks {
+			known = known || old.same(next)
+		}
+		if !known {
+			out.ranks = append(out.ranks, next)
+		}
+	}
+	return out
+}
+
+func (a pace) same(b pace) bool {
+	if a.work != b.work || !near(a.read, b.read) || !near(a.alone, b.alone) || len(a.caches) != len(b.caches) {
+		return false
+	}
+	for i := range a.caches {
+		if a.caches[i].Bytes != b.caches[i].Bytes || !near(a.caches[i].Read, b.caches[i].Read) {
+			return false
+		}
+	}
+	for i := range a.peaks {
+		if !near(a.peaks[i], b.peaks[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// near tells figures apart that differ by more than the order of a sum.
+func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Abs(a+b) }
+
+// peaksOfRanks are those of each rank, by type; together no more than all PUs at work have: figures
+// of a number of PUs bend, and dividing PUs makes none faster.
+func (p *Predictor) peaksOfRanks(c *Config, active topotree.CPUSet) [][]float64 {
+	all := p.peaksOf(active)
+	if len(c.Ranks) == 1 {
+		return [][]float64{all}
+	}
+	out := make([][]float64, len(c.Ranks))
+	sum := make([]float64, len(p.types))
+	for i, r := range c.Ranks {
+		out[i] = slices.Clone(p.peaksOf(r.PUs.Intersect(active)))
+		for t, v := range out[i] {
+			sum[t] += v
+		}
+	}
+	for t := range sum {
+		for i := range out {
+			if sum[t] > all[t] {
+				out[i][t] *= all[t] / sum[t]
+			}
+		}
+	}
+	return out
+}
+
+func (p *Predictor) peaksOf(set topotree.CPUSet) []float64 {
+	key := set.Key()
+	if v, ok := p.peaks[key]; ok {
+		return v
+	}
+	v := make([]float64, len(p.types))
+	for i, typ := range p.types {
+		v[i] = p.machine.Peak(set, roofline.Path{ISA: p.isa, Type: typ}).Value
+	}
+	p.peaks[key] = v
+	return v
+}
+
+// cachesOf are those of a set of PUs.
+func (p *Predictor) cachesOf(set topotree.CPUSet) []roofline.Cache {
+	key := set.Key()
+	v, ok := p.caches[key]
+	if !ok {
+		v = p.machine.Pace(set, roofline.Path{ISA: p.isa, Type: p.types[0]}).Caches
+		p.caches[key] = v
+	}
+	return v
+}
+
+// barrier is that of all PUs at work, whatever the degree: ranks go in step, since each layer sums
+// over all of them twice.
+func (p *Predictor) barrier(active topotree.CPUSet) float64 {
+	key := active.Key()
+	v, ok := p.waits[key]
+	if !ok {
+		v = p.machine.Barrier(active).Value
+		p.waits[key] = v
+	}
+	return v
+}
+
+// forwardKey is what forwards of equal cost have in common.
+type forwardKey struct {
+	phase   int
+	rows    int
+	heads   int
+	context int // positions before the rows, in buckets
+}
+
+// contextBucket is how finely forwards are told apart by what lies before them.
+const contextBucket = 64
+
+// Prefill implements replay.Cost.
+func (c *Cost) Prefill(pos, n int, head bool) time.Duration {
+	heads := 0
+	if head {
+		heads = 1
+	}
+	return duration(c.seconds(forwardKey{0, n, heads, bucket(pos)}))
+}
+
+// Decode implements replay.Cost.
+func (c *Cost) Decode(context []int) time.Duration {
+	sum := 0
+	for _, n := range context {
+		sum += n
+	}
+	return duration(c.seconds(forwardKey{1, len(context), len(context), bucket(sum / max(1, len(context)))}))
+}
+
+// Ops implements replay.Cost.
+func (c *Cost) Ops() int { return c.of.ops }
+
+// PrefillSeconds is a prompt of n tokens that is computed in one forward.
+func (c *Cost) PrefillSeconds(n int) float64 { return c.seconds(forwardKey{0, n, 1, 0}) }
+
+// DecodeSeconds is one step of some sequences with so many positions before each.
+func (c *Cost) DecodeSeconds(rows, context int) float64 {
+	return c.seconds(forwardKey{1, rows, rows, bucket(context)})
+}
+
+func bucket(n int) int { return (n + contextBucket/2) / contextBucket }
+
+func duration(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
+
+func (c *Cost) seconds(k forwardKey) float64 {
+	s, ok := c.memo[k]
+	if !ok {
+		s = c.of.forward(&c.phases[k.phase], k)
+		c.memo[k] = s
+	}
+	return s
+}
+
+// forward is what the slowest rank takes, and what all wait for.
+func (p *Predictor) forward(ph *phase, k forwardKey) float64 {
+	slowest := 0.0
+	for i := range ph.ranks {
+		r := &ph.ranks[i]
+		sum := 0.0
+		for _, t := range p.tasks(r.work, k) {
+			pace := roofline.Pace{Peak: r.peaks[t.typ], Read: r.read, Alone: r.alone, Caches: r.caches}
+			sum += pace.Seconds(t.Step, p.nearOf(t.weight))
+		}
+		slowest = math.Max(slowest, sum)
+	}
+	seconds := slowest + float64(p.ops)*ph.barrier
+	if ph.degree > 1 {
+		seconds += 2 * float64(p.shape.Layers) * p.sum(int64(k.rows)*int64(p.shape.Hidden)*4, ph.degree)
+	}
+	return seconds
+}
+
+// sum is one all-reduce.
+func (p *Predictor) sum(bytes int64, ranks int) float64 {
+	k := sumKey{bytes, ranks}
+	v, ok := p.sums[k]
+	if !ok {
+		v = p.machine.AllReduce(bytes, ranks).Value
+		p.sums[k] = v
+	}
+	return v
+}

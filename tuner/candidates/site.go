@@ -1,0 +1,66 @@
+package candidates
+
+import (
+	"slices"
+
+	"sandwich/profiles"
+	"sandwich/topotree"
+)
+
+// site is what of a machine decides which configurations there may be.
+type site struct {
+	usable topotree.CPUSet // that this process may use
+	cores  topotree.CPUSet // one of each core
+	most   int             // PUs that the quota pays for
+	nodes  []topotree.MemoryNode
+	sized  bool // the sizes of the nodes are known
+}
+
+func newSite(p *profiles.Profile) *site {
+	s := &site{usable: p.Machine.Online.Intersect(p.Machine.Allowed), most: p.QuotaPUs()}
+	if s.most == 0 {
+		s.most = s.usable.Count()
+	}
+	for _, n := range p.Machine.Memory {
+		if !n.Device && p.Machine.MayUse(n.ID) {
+			s.nodes = append(s.nodes, n)
+			s.sized = s.sized || n.Bytes > 0
+		}
+	}
+	seen := map[int]bool{}
+	var twins topotree.CPUSet
+	for _, o := range p.Machine.Objects {
+		if o.Kind != topotree.KindCore {
+			continue
+		}
+		if set := o.CPUs.Intersect(s.usable); set.Count() > 1 && !seen[set.First()] {
+			seen[set.First()] = true
+			twins = twins.Union(set.Minus(topotree.NewCPUSet(set.First())))
+		}
+	}
+	s.cores = s.usable.Minus(twins)
+	return s
+}
+
+// nodesOf are the memory nodes that hold the memory of PUs: those that they are nearest to and that
+// have memory. It is false where these have none, and empty on a machine without nodes.
+func (s *site) nodesOf(pus topotree.CPUSet) (out []int, ok bool) {
+	near := false
+	for _, n := range s.nodes {
+		if !n.CPUs.Intersects(pus) {
+			continue
+		}
+		near = true
+		if n.Bytes > 0 || !s.sized {
+			out = append(out, n.ID)
+		}
+	}
+	slices.Sort(out)
+	return out, len(out) > 0 || !near
+}
+
+// fits tells whether the quota pays for the PUs of both phases and the process may use them.
+func (s *site) fits(prefill, decode topotree.CPUSet) bool {
+	return !prefill.IsEmpty() && !decode.IsEmpty() && prefill.Count() <= s.most && decode.Count() <= s.most &&
+		prefill.In(s.usable) && decode.In(s.usable)
+}

@@ -1,0 +1,55 @@
+package replay
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// columns reads lines of comma-separated values.
+type columns struct{ names []string }
+
+// csvColumns is their order where no header says another.
+const csvColumns = "at,class,prompt,output"
+
+// header takes the first line as names of columns, if it is that.
+func (c *columns) header(line []byte) bool {
+	c.names = strings.Split(csvColumns, ",")
+	words := strings.Split(strings.ToLower(string(line)), ",")
+	var names []string
+	for _, w := range words {
+		if w = strings.TrimSpace(w); !slices.Contains(c.names, w) {
+			return false
+		}
+		names = append(names, w)
+	}
+	c.names = names
+	return true
+}
+
+func (c *columns) parse(line []byte) (Request, error) {
+	fields := strings.Split(string(line), ",")
+	if len(fields) != len(c.names) {
+		return Request{}, fmt.Errorf("%d values for the columns %s", len(fields), strings.Join(c.names, ","))
+	}
+	var r record
+	for i, name := range c.names {
+		text := strings.Trim(strings.TrimSpace(fields[i]), `"`)
+		var err error
+		switch name {
+		case "at":
+			r.At, err = strconv.ParseFloat(text, 64)
+		case "class":
+			r.Class = text
+		case "prompt":
+			r.Prompt, err = strconv.Atoi(text)
+		case "output":
+			r.Output, err = strconv.Atoi(text)
+		}
+		if err != nil {
+			return Request{}, fmt.Errorf("%s %.40q is no number", name, text)
+		}
+	}
+	return r.request()
+}

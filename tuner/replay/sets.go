@@ -1,0 +1,108 @@
+package replay
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"sandwich/runtime/sched"
+)
+
+// Set is the lengths of the requests of a public data set, as statistics: nothing of it is here.
+type Set struct {
+	Name           string
+	Class          sched.Class // that Agent.xpu section 6.1 uses it for
+	Prompt, Output Lengths
+	Source         string // of the means; "assumed" where none was found. Spreads are assumed throughout.
+}
+
+// sets of Agent.xpu section 6.1, whose figure 7 shows their distributions without numbers.
+var sets = []Set{
+	{"proactivebench", sched.Proactive, mean(400, 0.6, 2048), mean(60, 0.6, 512), "assumed"},
+	{"samsum", sched.Proactive, mean(94, 0.7, 1024), mean(20, 0.5, 128), "assumed, about the dialogues of SAMSum"},
+	{"cnn-dailymail", sched.Proactive, mean(781, 0.5, 4096), mean(56, 0.4, 256),
+		"781 and 56 tokens: See et al. 2017, arXiv 1704.04368, section 4"},
+	{"lmsys", sched.Reactive, mean(69.5, 1.1, 2048), mean(214.5, 0.8, 1024),
+		"69.5 and 214.5 tokens: Zheng et al. 2023, arXiv 2309.11998, table 1"},
+	{"mtrag", sched.Reactive, mean(1500, 0.5, 4096), mean(120, 0.6, 512), "assumed"},
+	{"bfcl", sched.Reactive, mean(500, 0.6, 2048), mean(50, 0.5, 256), "assumed"},
+}
+
+// mean is a log-normal distribution by its mean.
+func mean(mean, spread float64, most int) Lengths {
+	return Lengths{mean / math.Exp(spread*spread/2), spread, 1, most}
+}
+
+// mixed names all sets of a class, each drawn as often.
+const mixed = "mixed"
+
+// SetsOf are the sets of a name, or all of a class for "mixed".
+func SetsOf(name string, c sched.Class) (out []Set, err error) {
+	names := []string{mixed}
+	for _, s := range sets {
+		if names = append(names, s.Name); s.Name == name || name == mixed && s.Class == c {
+			out = append(out, s)
+		}
+	}
+	if len(out) == 0 {
+		err = fmt.Errorf("unknown set %.40q; choose one of %s", name, strings.Join(names, ", "))
+	}
+	return out, err
+}
+
+// Arrivals are requests of one class that come by chance, so many a minute.
+type Arrivals struct {
+	Class sched.Class
+	Rate  float64 // a minute; 0: none
+	Sets  []Set   // one is drawn for each request
+}
+
+// Poisson draws the arrivals of a time, each class from its own sequence, so that a change of one
+// leaves the others. Prompts and answers are cut so that both fit the context.
+func Poisson(during time.Duration, seed uint64, context int, of ...Arrivals) (t Trace) {
+	for i, a := range of {
+		times, sizes := rand.New(rand.NewPCG(seed, uint64(10+i))), rand.New(rand.NewPCG(seed, uint64(20+i)))
+		for at := 0.0; a.Rate > 0; {
+			at += times.ExpFloat64() * 60 / a.Rate
+			if at >= during.Seconds() {
+				break
+			}
+			s := a.Sets[sizes.IntN(len(a.Sets))]
+			r := Request{At: time.Duration(at * float64(time.Second)), Class: a.Class, Prompt: s.Prompt.draw(sizes),
+				Output: s.Output.draw(sizes)}
+			t = append(t, r.within(context))
+		}
+	}
+	slices.SortStableFunc(t, func(a, b Request) int { return cmp.Compare(a.At, b.At) })
+	return t
+}
+
+// within cuts a request to a context.
+func (r Request) within(context int) Request {
+	r.Output = max(1, min(r.Output, context/2))
+	r.Prompt = max(1, min(r.Prompt, context-r.Output))
+	return r
+}
+
+// Within cuts the requests of a trace to a context.
+func (t Trace) Within(context int) Trace {
+	out := make(Trace, len(t))
+	for i, r := range t {
+		out[i] = r.within(context)
+	}
+	return out
+}
+
+// Faster is the same requests at a multiple of their rate, so that a sweep changes nothing else.
+func (t Trace) Faster(times float64) Trace {
+	out := make(Trace, len(t))
+	for i, r := range t {
+		r.At = time.Duration(float64(r.At) / times)
+		out[i] = r
+	}
+	return out
+}

@@ -1,0 +1,110 @@
+package synthetic
+
+import (
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+
+	"sandwich/plans"
+	"sandwich/profiles"
+	"sandwich/runtime/model"
+	"sandwich/tuner"
+	"sandwich/tuner/candidates"
+	"sandwich/tuner/replay"
+)
+
+// shapeOf is the model that the simulator of this package runs.
+func shapeOf(t *testing.T) plans.ModelShape {
+	t.Helper()
+	c, err := model.Preset("tinyllama-1.1b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	typ, err := model.ParseFileType("f32")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Shape(typ)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// of is a configuration as the simulator takes it.
+func of(c *candidates.Config) configuration {
+	out := configuration{prefill: c.Prefill.Slice(), decode: c.Decode.Slice()}
+	for _, r := range c.Ranks {
+		nodes := r.Nodes
+		if len(nodes) == 0 {
+			nodes = []int{0}
+		}
+		out.ranks = append(out.ranks, rank{r.PUs.Slice(), nodes})
+	}
+	return out
+}
+
+// TestRanking: shown only a host.yaml with 3 % noise of a machine whose truth was written by
+// somebody who knew the format and the papers alone, the ranking has among its first ten a
+// configuration within 3 % of the best there is, on nine machines in ten of those on which it
+// matters: the median candidate is at least 15 % worse than the best. SANDWICH_PLANTED says how
+// many machines.
+func TestRanking(t *testing.T) {
+	want := 4
+	if n, err := strconv.Atoi(os.Getenv("SANDWICH_PLANTED")); err == nil {
+		want = n
+	} else if testing.Short() {
+		want = 2
+	}
+	shape := shapeOf(t)
+	w, err := replay.Named("sharegpt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	good, tried := 0, 0
+	for seed := uint64(1); tried < want; seed++ {
+		m := plant(seed)
+		p, err := profiles.Parse(m.hostYAML(seed, 0.03))
+		if err != nil {
+			t.Fatalf("%s: %v", m, err)
+		}
+		space, err := candidates.Enumerate(p, shape, candidates.Options{})
+		if err != nil {
+			t.Fatalf("%s: %v", m, err)
+		}
+		var all []float64
+		var best *candidates.Config
+		least := 0.0
+		for _, c := range space.Configs {
+			seconds := m.seconds(of(c))
+			if all = append(all, seconds); best == nil || seconds < least {
+				best, least = c, seconds
+			}
+		}
+		slices.Sort(all)
+		if all[len(all)/2] < 1.15*least {
+			continue
+		}
+		tried++
+		r, err := tuner.Simulate(t.Context(), tuner.SimulateOptions{Profile: p, Shape: shape,
+			Load: tuner.Load{Workload: w, Seed: 1, Sequential: true, Requests: 20}})
+		if err != nil {
+			t.Fatalf("%s: %v", m, err)
+		}
+		first := m.seconds(of(r.Ranked[0].Config))
+		found := first
+		for _, c := range r.Ranked[:min(10, len(r.Ranked))] {
+			found = min(found, m.seconds(of(c.Config)))
+		}
+		if found <= 1.03*least {
+			good++
+		} else {
+			t.Logf("MISSED: best %s; first %s", best.Name(), r.Ranked[0].Names[0])
+		}
+		t.Logf("%s: %d configurations; first %.3f, ten %.3f of best", m, len(all), first/least, found/least)
+	}
+	if good*10 < want*9 {
+		t.Errorf("only %d of %d machines", good, want)
+	}
+}
