@@ -35,7 +35,10 @@ func run(ctx context.Context, args []string) int {
 	out := &checkedWriter{to: show.Stdout}
 	clean := show.NewWriter(out)
 	root.SetOut(clean)
-	verb, err := root.ExecuteContextC(ctx)
+	verb, err := root, checkOpenFiles()
+	if err == nil {
+		verb, err = root.ExecuteContextC(ctx)
+	}
 	clean.Flush()
 	defer show.FlushStderr()
 	if lost := cmp.Or(out.err, show.FlushStdout()); err == nil && lost != nil {
@@ -44,9 +47,7 @@ func run(ctx context.Context, args []string) int {
 	if err == nil {
 		return exitOK
 	}
-	if errors.Is(err, syscall.ENOSPC) {
-		err = withCode(exitCode(err), fmt.Errorf("%w: free some space, or write to another place", err))
-	}
+	err = explainLimit(err)
 	if errors.Is(err, context.Canceled) && verb.Context().Err() != nil {
 		fmt.Fprintln(show.Stderr(), "sandwich: interrupted")
 		return exitFailed

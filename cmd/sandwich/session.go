@@ -88,6 +88,9 @@ func (f *sessionFlags) load() (*session.Session, error) {
 	if err := f.check(); err != nil {
 		return nil, err
 	}
+	if err := mem.CheckLimit(leastMemory); err != nil {
+		return nil, usageError(err)
+	}
 	s, err := session.Open(f.model, session.Hears{Spin: f.spin, Stages: f.loading, Notice: show.Notice,
 		Bar: show.ByteBar})
 	if err != nil {

@@ -17,7 +17,7 @@ func Folders(data string) []string {
 		runtime = filepath.Join("/run/user", strconv.Itoa(os.Getuid()))
 	}
 	if st, err := os.Stat(runtime); err == nil && st.IsDir() {
-		out = append(out, filepath.Join(runtime, "sandwich", "pus"))
+		out = append(out, filepath.Join(runtime, "sandwich"))
 	}
 	if data != "" {
 		boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")

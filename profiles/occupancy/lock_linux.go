@@ -4,29 +4,45 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 )
 
-// lock takes the lock of a PU and returns the open file that holds it. The kernel releases the lock
-// when the process ends. The error is errTaken where another process holds it, and another one
-// where no file can be made or locked.
-func lock(folder string, pu int) (*os.File, error) {
+// locks is a file of which a process locks the byte at the number of each PU that it holds. The
+// kernel releases the locks when the process ends. One open file serves for all PUs.
+type locks struct{ file *os.File }
+
+// openLocks opens or makes the file in a folder, which is made where it is missing.
+func openLocks(folder string) (*locks, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, err
 	}
 	const flags = os.O_RDWR | os.O_CREATE | unix.O_NOFOLLOW | unix.O_NONBLOCK
-	f, err := os.OpenFile(filepath.Join(folder, "pu"+strconv.Itoa(pu)), flags, 0o600)
+	f, err := os.OpenFile(filepath.Join(folder, "pus"), flags, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	if err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err == nil {
-		return f, nil
+	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
+		_ = f.Close()
+		return nil, errors.ErrUnsupported
 	}
-	_ = f.Close()
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		err = errTaken
+	return &locks{f}, nil
+}
+
+// hold locks the byte of a PU. It returns errTaken where another process has locked it, and another
+// error where the file system has no locks.
+func (l *locks) hold(pu int) error {
+	err := l.set(pu, unix.F_WRLCK)
+	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
+		return errTaken
 	}
-	return nil, err
+	return err
+}
+
+// release unlocks the byte of a PU.
+func (l *locks) release(pu int) { _ = l.set(pu, unix.F_UNLCK) }
+
+// set changes a lock of the open file, not of the process (F_OFD_SETLK, Linux 3.15).
+func (l *locks) set(pu int, kind int16) error {
+	return unix.FcntlFlock(l.file.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: kind, Start: int64(pu), Len: 1})
 }

@@ -2,10 +2,13 @@
 
 package occupancy
 
-import (
-	"errors"
-	"os"
-)
+import "errors"
 
-// lock makes no reservation: only Linux binds workers to PUs.
-func lock(string, int) (*os.File, error) { return nil, errors.ErrUnsupported }
+// locks make no reservation: only Linux binds workers to PUs.
+type locks struct{}
+
+func openLocks(string) (*locks, error) { return nil, errors.ErrUnsupported }
+
+func (*locks) hold(int) error { return errors.ErrUnsupported }
+
+func (*locks) release(int) {}

@@ -38,10 +38,11 @@ type System struct {
 	wait    func(time.Duration)
 	self    int // process ID
 
-	mu   sync.Mutex
-	last times
-	load map[int]float64
-	held map[int]*os.File
+	mu    sync.Mutex
+	last  times
+	load  map[int]float64
+	locks *locks
+	held  map[int]bool
 }
 
 // window is how long the first call of Load measures. The kernel counts in steps of 10 ms.
@@ -50,11 +51,11 @@ const window = 200 * time.Millisecond
 // leastTicks is the least time, in steps of the kernel, between two readings that are compared.
 const leastTicks = 10
 
-// New returns the Monitor of this machine. Reservations are locks of files in the first of the
-// folders in which a file can be made.
+// New returns the Monitor of this machine. Reservations are locks in a file of the first of
+// the folders in which one can be made.
 func New(folders []string) *System {
 	return &System{root: os.DirFS("/"), folders: folders, wait: time.Sleep, self: os.Getpid(),
-		held: map[int]*os.File{}}
+		held: map[int]bool{}}
 }
 
 // Load implements Monitor.
@@ -109,20 +110,16 @@ func clone(load map[int]float64) map[int]float64 {
 func (s *System) Hold(pu int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.held[pu] != nil {
+	for s.locks == nil && len(s.folders) > 0 {
+		s.locks, _ = openLocks(s.folders[0]) // where that fails the next folder is tried
+		s.folders = s.folders[1:]
+	}
+	if s.held[pu] || s.locks == nil {
 		return true
 	}
-	for _, folder := range s.folders {
-		f, err := lock(folder, pu)
-		if err == nil {
-			s.held[pu] = f
-			return true
-		}
-		if errors.Is(err, errTaken) {
-			return false
-		}
-	}
-	return true
+	err := s.locks.hold(pu)
+	s.held[pu] = err == nil
+	return !errors.Is(err, errTaken)
 }
 
 var errTaken = errors.New("another process holds the lock")
@@ -131,8 +128,8 @@ var errTaken = errors.New("another process holds the lock")
 func (s *System) Release(pu int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if f := s.held[pu]; f != nil {
-		_ = f.Close() // which gives up the lock
+	if s.held[pu] {
+		s.locks.release(pu)
 		delete(s.held, pu)
 	}
 }

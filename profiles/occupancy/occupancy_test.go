@@ -115,14 +115,14 @@ func TestHoldWithoutFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	odd := filepath.Join(dir, "odd")
-	if err := os.MkdirAll(filepath.Join(odd, "pu0"), 0o700); err != nil { // a folder in place of the lock
+	if err := os.MkdirAll(filepath.Join(odd, "pus"), 0o700); err != nil { // a folder in place of the file
 		t.Fatal(err)
 	}
 	link := filepath.Join(dir, "link")
 	if err := os.MkdirAll(link, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(file, filepath.Join(link, "pu0")); err != nil {
+	if err := os.Symlink(file, filepath.Join(link, "pus")); err != nil {
 		t.Fatal(err)
 	}
 	for _, folders := range [][]string{nil, {file}, {filepath.Join(file, "x")}, {odd}, {link}, {"/proc/sandwich"}} {
@@ -143,7 +143,7 @@ func TestFolders(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("XDG_RUNTIME_DIR", dir)
 	got := Folders("/data")
-	if len(got) != 2 || got[0] != filepath.Join(dir, "sandwich", "pus") || !strings.HasPrefix(got[1], "/data/pus") {
+	if len(got) != 2 || got[0] != filepath.Join(dir, "sandwich") || !strings.HasPrefix(got[1], "/data/pus") {
 		t.Errorf("folders %q", got)
 	}
 	t.Setenv("XDG_RUNTIME_DIR", filepath.Join(dir, "missing"))

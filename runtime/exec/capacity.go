@@ -101,8 +101,12 @@ func (a *Assembly) checkMemory(blocks int) error {
 		remedy = "lower --state-bytes, " + strings.TrimPrefix(lower, "lower ")
 	}
 	if free > 0 && cache+weights+activations > free {
+		remedy += ", or use a smaller model"
+		if limit := mem.BindingLimit(); limit != "" {
+			remedy = limit + "; else " + remedy
+		}
 		return fmt.Errorf("the model needs %s, its KV cache of %d tokens %s and the activations of %d rows %s, "+
-			"but only %s of memory is free for them: %s, or use a smaller model",
+			"but only %s of memory is free for them: %s",
 			mem.FormatBytes(weights), blocks*kvcache.BlockTokens, mem.FormatBytes(cache), a.rows,
 			mem.FormatBytes(activations), mem.FormatBytes(free), remedy)
 	}

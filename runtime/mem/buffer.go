@@ -101,6 +101,13 @@ func noMemory(size int, there int64, cause error) error {
 	if cause != nil {
 		err = fmt.Errorf("%w (%w)", err, cause)
 	}
+	note := BindingLimit()
+	if cause != nil {
+		note = LimitNote()
+	}
+	if note != "" {
+		err = fmt.Errorf("%w: %s", err, note)
+	}
 	return err
 }
 

@@ -1,34 +1,86 @@
 package mem
 
 import (
+	"fmt"
 	"io/fs"
+	"os"
 	"strconv"
 	"strings"
 )
 
-// limits are the resource limits on memory (ulimit -v, ulimit -d) as /proc/self/limits names them,
-// and the fields of /proc/self/status that count against them.
-var limits = []struct{ limit, used string }{
-	{"Max address space", "VmSize"},
-	{"Max data size", "VmData"},
+// limit is a resource limit on memory.
+type limit struct {
+	name  string // in /proc/self/limits
+	used  string // field of /proc/self/status that counts against it
+	what  string // that it limits
+	flag  string // of ulimit
+	bytes int64
+	left  int64
+}
+
+var limits = []limit{
+	{name: "Max address space", used: "VmSize", what: "address space", flag: "-v"},
+	{name: "Max data size", used: "VmData", what: "data segment", flag: "-d"},
+}
+
+// tightest returns the resource limit that leaves least memory; false without a limit.
+func tightest(root fs.FS) (least limit, found bool) {
+	text := read(root, "proc/self/limits")
+	for _, l := range limits {
+		var ok bool
+		if l.bytes, ok = softLimit(text, l.name); !ok {
+			continue
+		}
+		l.left = max(0, l.bytes-fields(root, "proc/self/status")[l.used])
+		if !found || l.left < least.left {
+			least, found = l, true
+		}
+	}
+	return least, found
 }
 
 // limitLeft returns what the resource limits leave of the address space, in bytes; -1 without a
 // limit.
 func limitLeft(root fs.FS) int64 {
-	least := int64(-1)
-	text := read(root, "proc/self/limits")
-	for _, l := range limits {
-		most, ok := softLimit(text, l.limit)
-		if !ok {
-			continue
-		}
-		left := max(0, most-fields(root, "proc/self/status")[l.used])
-		if least < 0 || left < least {
-			least = left
-		}
+	if l, found := tightest(root); found {
+		return l.left
 	}
-	return least
+	return -1
+}
+
+// LimitNote names the resource limit that leaves this process least memory, and how to raise it, in
+// a part of a sentence. It is "" without such a limit.
+func LimitNote() string { return limitNote(os.DirFS("/")) }
+
+func limitNote(root fs.FS) string {
+	l, found := tightest(root)
+	if !found {
+		return ""
+	}
+	return fmt.Sprintf("the %s of this process is limited to %s (ulimit %s), of which %s are left; raise the limit "+
+		"with `ulimit %s unlimited`", l.what, FormatBytes(l.bytes), l.flag, FormatBytes(l.left), l.flag)
+}
+
+// BindingLimit returns LimitNote where a resource limit, rather than the memory of the machine or of
+// a cgroup, decides what is available; "" elsewhere.
+func BindingLimit() string { return bindingLimit(os.DirFS("/")) }
+
+func bindingLimit(root fs.FS) string {
+	const slack = 1 << 20 // memory that was taken between two readings
+	if left := limitLeft(root); left < 0 || left > availableIn(root)+slack {
+		return ""
+	}
+	return limitNote(root)
+}
+
+// CheckLimit refuses to go on where a resource limit leaves less than so many bytes.
+func CheckLimit(least int64) error { return checkLimit(os.DirFS("/"), least) }
+
+func checkLimit(root fs.FS, least int64) error {
+	if left := limitLeft(root); left < 0 || left >= least {
+		return nil
+	}
+	return fmt.Errorf("%w: at least %s are needed, and %s", ErrNoMemory, FormatBytes(least), limitNote(root))
 }
 
 // softLimit returns a limit from the text of /proc/self/limits; false without a limit.
@@ -37,7 +89,7 @@ func softLimit(text, name string) (int64, bool) {
 		if values, ok := strings.CutPrefix(line, name); ok {
 			soft, _, _ := strings.Cut(strings.TrimSpace(values), " ")
 			n, err := strconv.ParseInt(soft, 10, 64)
-			return n, err == nil
+			return n, err == nil && n >= 0
 		}
 	}
 	return 0, false

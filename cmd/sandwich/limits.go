@@ -1,0 +1,56 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+
+	"sandwich/runtime/mem"
+)
+
+// leastMemory is what loading a model needs at least of a limited address space: generated code and
+// the heap of the Go runtime reserve it in blocks of 64 MiB.
+const leastMemory = 160 << 20
+
+// leastFiles is how many open files every verb needs at least: below it the Go runtime ends the
+// process when it first waits for a file or a connection.
+const leastFiles = 16
+
+// checkOpenFiles refuses to go on where this process may open too few files.
+func checkOpenFiles() error {
+	n, ok := openFiles()
+	if !ok || n >= leastFiles {
+		return nil
+	}
+	return usageError(fmt.Errorf("this process may open %d files (ulimit -n), which is too few; raise the limit with "+
+		"`ulimit -n 1024`", n))
+}
+
+// explainLimit adds to an error of the system what caused it, where that is a limit of this process
+// or of a file system, and the remedy.
+func explainLimit(err error) error {
+	text := ""
+	switch {
+	case errors.Is(err, syscall.ENOSPC):
+		text = "free some space, or write to another place"
+	case errors.Is(err, mem.ErrNoMemory): // it names the limit
+	case errors.Is(err, syscall.ENOMEM):
+		text = mem.LimitNote()
+	case errors.Is(err, syscall.EMFILE):
+		text = "raise the limit of open files of this process (ulimit -n)"
+		if n, ok := openFiles(); ok {
+			text += fmt.Sprintf(", which is %d", n)
+		}
+	}
+	if text == "" {
+		return err
+	}
+	return withCode(exitCode(err), fmt.Errorf("%w: %s", err, text))
+}
+
+// openFiles returns how many files this process may open; false where that is not known.
+func openFiles() (uint64, bool) {
+	var limit syscall.Rlimit
+	err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit)
+	return uint64(limit.Cur), err == nil
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"sandwich/runtime/mem"
+)
+
+// TestExplainLimit names the limit behind an error of the system, keeps its exit code, and leaves
+// other errors alone.
+func TestExplainLimit(t *testing.T) {
+	path := &fs.PathError{Op: "open", Path: "x", Err: syscall.EMFILE}
+	for _, c := range []struct {
+		err  error
+		code int
+		want string // "": unchanged
+	}{
+		{fmt.Errorf("accept: %w", syscall.EMFILE), exitFailed, "ulimit -n"},
+		{path, exitInput, "ulimit -n"},
+		{usageError(syscall.ENOSPC), exitInput, "free some space"},
+		{fmt.Errorf("%w (%w)", mem.ErrNoMemory, syscall.ENOMEM), exitFailed, ""},
+		{errors.New("too many open files"), exitFailed, ""},
+	} {
+		got := explainLimit(c.err)
+		if c.want == "" && !errors.Is(got, c.err) || !strings.Contains(got.Error(), c.want) {
+			t.Errorf("%v became %v, want %q", c.err, got, c.want)
+		}
+		if exitCode(got) != c.code {
+			t.Errorf("%v: exit code %d, want %d", c.err, exitCode(got), c.code)
+		}
+	}
+}
+
+// TestLimitIsNamed runs verbs under limits of the data segment and of open files that leave too
+// little: each that needs more ends with one sentence that names the limit. Much smaller limits of
+// memory end the Go runtime before the program begins.
+func TestLimitIsNamed(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	program := filepath.Join(dir, "sandwich")
+	if err := os.Symlink(self, program); err != nil {
+		t.Fatal(err)
+	}
+	for line, want := range map[string]string{
+		`ulimit -d 150000; exec "$0" generate -p hi -n 1`:        "(ulimit -d)",
+		`ulimit -d 150000; exec "$0" serve --listen 127.0.0.1:0`: "(ulimit -d)",
+		`ulimit -d 150000; exec "$0" version`:                    "",
+		`ulimit -n 8; exec "$0" generate -p hi -n 1`:             "may open 8 files (ulimit -n)",
+		`ulimit -n 10; exec "$0" serve --listen 127.0.0.1:0`:     "may open 10 files (ulimit -n)",
+		`ulimit -n 24; exec "$0" generate -p hi -n 1`:            "",
+	} {
+		cmd := exec.Command("sh", "-c", line, program)
+		cmd.Env = append(os.Environ(), "XDG_DATA_HOME="+dir, "XDG_RUNTIME_DIR="+dir)
+		out, err := cmd.CombinedOutput()
+		text := string(out)
+		if strings.Contains(text, "fatal error: ") || strings.Contains(text, "ThreadSanitizer") {
+			t.Skipf("the runtime of this build needs more: %.200s", text)
+		}
+		if (err != nil) != (want != "") || !strings.Contains(text, want) {
+			t.Errorf("%s: %v, %s", line, err, text)
+		}
+	}
+}
