@@ -54,18 +54,21 @@ func (c *Conn) tier(now time.Time) int {
 // where no connection gives way.
 func (q *queues) choose(now time.Time, crowd int) (best *Conn) {
 	least := tierKept
+	precedes := func(c *Conn, tier int) bool {
+		return best == nil || tier < least || tier == least && c.before(best)
+	}
 	for state := range q {
 		looks := 0
 		for e := q[state].Front(); e != nil && looks < mostLooks; e = e.Next() {
 			looks++
 			c := e.Value.(*Conn)
 			tier := c.tier(now)
-			if (tier < least || tier == least && c.before(best)) && state != stateLingers && c.hasUnread() {
+			if tier < tierUnproven && state != stateLingers && precedes(c, tier) && c.hasUnread() {
 				tier = tierUnproven
 			}
 			switch {
-			case tier > least || tier == tierKept || tier == tierUnproven && c.client.open <= crowd:
-			case tier < least || c.before(best):
+			case tier == tierKept, tier == tierUnproven && c.client.open <= crowd:
+			case precedes(c, tier):
 				best, least = c, tier
 			}
 		}

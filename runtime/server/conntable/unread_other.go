@@ -6,4 +6,6 @@ import "time"
 
 // hasUnread reports whether bytes of the client may be unread: where the system does not tell, for
 // a moment after the connection became idle.
-func (c *Conn) hasUnread() bool { return c.state == stateIdle && time.Since(c.since) < 100*time.Millisecond }
+func (c *Conn) hasUnread() bool {
+	return c.state == stateIdle && time.Since(c.since) < 100*time.Millisecond
+}
