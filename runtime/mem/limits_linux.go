@@ -61,8 +61,8 @@ func limitNote(root fs.FS) string {
 		"with `ulimit %s unlimited`", l.what, FormatBytes(l.bytes), l.flag, FormatBytes(l.left), l.flag)
 }
 
-// BindingLimit returns LimitNote where a resource limit, rather than the memory of the machine or of
-// a cgroup, decides what is available; "" elsewhere.
+// BindingLimit returns LimitNote where a resource limit, rather than the memory of the machine or
+// of a cgroup, decides what is available; "" elsewhere.
 func BindingLimit() string { return bindingLimit(os.DirFS("/")) }
 
 func bindingLimit(root fs.FS) string {

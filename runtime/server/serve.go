@@ -26,7 +26,8 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	table := conntable.New(ln, conntable.Options{Most: s.opts.MaxConns, MostClient: s.opts.ClientConns,
 		WriteTimeout: s.opts.WriteTimeout, Refusal: tooManyConnections})
 	if l := s.opts.Log; l != nil && table.Most() < s.opts.MaxConns {
-		l.Warn("the limit of open files (ulimit -n) bounds the connections; raise it to serve more", "connections", table.Most(),
+		l.Warn("the limit of open files (ulimit -n) bounds the connections; raise it to serve more",
+			"connections", table.Most(),
 			"wanted", s.opts.MaxConns)
 	}
 	srv := &http.Server{

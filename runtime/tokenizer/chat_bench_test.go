@@ -10,7 +10,8 @@ import (
 	"sandwich/runtime/refdata"
 )
 
-// BenchmarkChatIDs renders and encodes a conversation of about 16,000 tokens by published templates.
+// BenchmarkChatIDs renders and encodes a conversation of about 16,000 tokens by published
+// templates.
 func BenchmarkChatIDs(b *testing.B) {
 	files := refdata.Glob(b, "parity2/templates/*.jinja")
 	tok := vocab(b, "qwen2")
