@@ -15,18 +15,18 @@ type Anchor struct {
 // Reach turns peaks into effective ceilings from three anchors of one kind of op, in the order of
 // their intensity: the most memory-bound, one whose weights are unpacked for few rows, and the most
 // compute-bound (Agent.xpu appendix B, equations 2 and 3, which have two anchors and ops that are
-// bound by one roof alone; between the ridges an op feels both, and unpacking besides). Without a
+// bound by one ceiling alone; between the ridges an op feels both, and unpacking besides). Without a
 // second anchor (no seconds) unpacking costs nothing. It refuses anchors in the wrong order.
 func Reach(p Pace, memory, few, compute Anchor) (Near, error) {
 	if !(memory.Seconds > 0 && compute.Seconds > 0 && p.Peak > 0 && p.Read > 0) {
-		return Near{}, errors.New("an anchor or a roof is missing")
+		return Near{}, errors.New("an anchor or a ceiling is missing")
 	}
 	if !(memory.Intensity() < compute.Intensity()) {
 		return Near{}, fmt.Errorf("the memory-bound anchor (intensity %g) must lie below the compute-bound one (%g)",
 			memory.Intensity(), compute.Intensity())
 	}
 	n := Near{Peak: 1, Read: 1}
-	const rounds = 50 // three are enough where roofs lie apart
+	const rounds = 50 // three are enough where ceilings lie apart
 	for range rounds {
 		read := beside(memory.Seconds, timeOf(p.times(memory.Step, n)))
 		n.Read = share(memory.Bytes / p.Read / read)
@@ -43,7 +43,7 @@ func Reach(p Pace, memory, few, compute Anchor) (Near, error) {
 }
 
 // ReachAlone is the share of its bandwidth that one PU reaches with a memory-bound op when it is
-// alone (Near.Alone), where p is its pace and n what the op reaches of other roofs.
+// alone (Near.Alone), where p is its pace and n what the op reaches of other ceilings.
 func ReachAlone(p Pace, n Near, memory Anchor) float64 {
 	if !(memory.Seconds > 0 && memory.Bytes > 0 && p.Read > 0 && p.Peak > 0) {
 		return 0
@@ -72,6 +72,6 @@ func (p Pace) mostUnpack(n Near, memory, compute Anchor) float64 {
 // timeOf is the time of multiplying among the parts of a step.
 func timeOf(_, work, _ float64) float64 { return work }
 
-// share bounds what may be reached of a roof: somewhat more than all of it where the roof was
+// share bounds what may be reached of a ceiling: somewhat more than all of it where the ceiling was
 // measured beside something else, or where a part of what was read lay in a cache.
 func share(v float64) float64 { return math.Min(math.Max(v, 0.01), 1.5) }

@@ -218,12 +218,12 @@ func (m *Machine) readCeilings() {
 
 const memoryLevel = "memory"
 
-// Roof is the roof of a set of PUs on one path: the memory bandwidth that they share, their vector
+// Ceiling is the ceiling of a set of PUs on one path: the memory bandwidth that they share, their vector
 // units first, by class, and the profile's devices (sme, gpu, npu) behind them; a mixed ceiling
 // says what all reach together. It fails when the profile lacks the memory bandwidth or the peak,
 // naming what to do.
-func (m *Machine) Roof(set topotree.CPUSet, path Path) (Roof, error) {
-	r, err := m.coreRoof(set, path)
+func (m *Machine) Ceiling(set topotree.CPUSet, path Path) (Ceiling, error) {
+	r, err := m.coreCeiling(set, path)
 	if err != nil {
 		return r, err
 	}
@@ -270,22 +270,22 @@ func (m *Machine) parts(set topotree.CPUSet, path Path) (out []Part) {
 	return out
 }
 
-// coreRoof is the roof of a set of PUs without devices.
-func (m *Machine) coreRoof(set topotree.CPUSet, path Path) (Roof, error) {
+// coreCeiling is the ceiling of a set of PUs without devices.
+func (m *Machine) coreCeiling(set topotree.CPUSet, path Path) (Ceiling, error) {
 	bandwidth, peak := m.Bandwidth(set, Local), m.Peak(set, path)
 	if !bandwidth.Known() || !peak.Known() {
-		return Roof{}, fmt.Errorf("the profile has no ceiling of memory and of %s; "+
+		return Ceiling{}, fmt.Errorf("the profile has no ceiling of memory and of %s; "+
 			"measure them with `sandwich probe --measure quick`", path)
 	}
-	return Roof{Bandwidth: bandwidth.Value, Targets: []Target{{Name: path.String(), Peak: peak.Value}}}, nil
+	return Ceiling{Bandwidth: bandwidth.Value, Targets: []Target{{Name: path.String(), Peak: peak.Value}}}, nil
 }
 
-// CoreRoofs are the roofs of a set of PUs for some data types on one instruction set, without
+// CoreCeilings are the ceilings of a set of PUs for some data types on one instruction set, without
 // devices.
-func (m *Machine) CoreRoofs(set topotree.CPUSet, isa string, types []string) (map[string]Roof, error) {
-	out := map[string]Roof{}
+func (m *Machine) CoreCeilings(set topotree.CPUSet, isa string, types []string) (map[string]Ceiling, error) {
+	out := map[string]Ceiling{}
 	for _, typ := range types {
-		r, err := m.coreRoof(set, Path{isa, typ})
+		r, err := m.coreCeiling(set, Path{isa, typ})
 		if err != nil {
 			return nil, err
 		}

@@ -49,12 +49,12 @@ func TestByCount(t *testing.T) {
 			t.Errorf("%+v, want %v, assumed", c.got, c.want)
 		}
 	}
-	r, err := m.Roof(topotree.CPURange(0, 3), f32)
+	r, err := m.Ceiling(topotree.CPURange(0, 3), f32)
 	if err != nil || r.Bandwidth != 38 || len(r.Targets) != 2 ||
 		r.Targets[0].Name != "avx2/f32" || r.Targets[0].Peak != 400 || r.Targets[1].Peak != 2000 {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if _, err := m.Roof(cpus(0), Path{"neon", "f32"}); err == nil || !strings.Contains(err.Error(), "probe") {
+	if _, err := m.Ceiling(cpus(0), Path{"neon", "f32"}); err == nil || !strings.Contains(err.Error(), "probe") {
 		t.Errorf("an unknown ceiling: %v", err)
 	}
 }
@@ -67,7 +67,7 @@ func TestMixedCeilingIsNoUnit(t *testing.T) {
 		t.Fatal(err)
 	}
 	pus := cpus(p.FirstPUs(8)...)
-	r, err := NewMachine(p).Roof(pus, Path{"neon", "f16"})
+	r, err := NewMachine(p).Ceiling(pus, Path{"neon", "f16"})
 	if err != nil || len(r.Targets) != 2 || r.Mixed != 4.27e12 {
 		t.Fatalf("%+v, %v", r, err)
 	}
@@ -83,17 +83,17 @@ func TestMixedCeilingIsNoUnit(t *testing.T) {
 	gpu := profiles.Ceiling{Kind: profiles.Compute, Device: "gpu", Type: "f16", PUs: 1,
 		Figure: profiles.Figure{Median: 7e12, Assumed: true}}
 	p.Ceilings = append(p.Ceilings, gpu)
-	if r, err := NewMachine(p).Roof(pus, Path{"neon", "f16"}); err != nil || len(r.Targets) != 3 || r.Mixed != 0 {
+	if r, err := NewMachine(p).Ceiling(pus, Path{"neon", "f16"}); err != nil || len(r.Targets) != 3 || r.Mixed != 0 {
 		t.Errorf("two of three units bound all: %+v, %v", r, err)
 	}
-	cores, err := NewMachine(p).CoreRoofs(pus, "neon", []string{"f16", "f32"})
+	cores, err := NewMachine(p).CoreCeilings(pus, "neon", []string{"f16", "f32"})
 	if err != nil || len(cores["f16"].Targets) != 1 || cores["f16"].Mixed != 0 || cores["f32"].Targets[0].Peak != 8*
 		115e9 {
 		t.Errorf("the cores alone: %+v, %v", cores, err)
 	}
 }
 
-// byCount is what roofs were before they went by set: the best figure of a number of PUs, linear
+// byCount is what ceilings were before they went by set: the best figure of a number of PUs, linear
 // between, flat beyond.
 func byCount(p *profiles.Profile, n int, match func(*profiles.Ceiling) bool) float64 {
 	best := map[int]float64{}
@@ -122,9 +122,9 @@ func byCount(p *profiles.Profile, n int, match func(*profiles.Ceiling) bool) flo
 	return best[below] + (best[above]-best[below])*float64(n-below)/float64(above-below)
 }
 
-// TestSameRoofsAsBefore: the PUs that a profile of version 1 counted have the roofs that their
+// TestSameCeilingsAsBefore: the PUs that a profile of version 1 counted have the ceilings that their
 // number had.
-func TestSameRoofsAsBefore(t *testing.T) {
+func TestSameCeilingsAsBefore(t *testing.T) {
 	hosts := map[string]*profiles.Profile{}
 	for _, name := range profiles.BuiltinNames() {
 		p, err := profiles.Builtin(name)

@@ -39,8 +39,8 @@ type Placement struct {
 	Targets []Target // one, or all of them where they share the operator
 	Divided string   // rows or columns; "" where one party does it all
 	Split   []Piece  // by target, and of cores by class
-	Seconds float64  // predicted, at the roof
-	Roof    string   // "memory" or "compute": which roof the placement hits
+	Seconds float64  // predicted, at the ceiling
+	Ceiling string   // "memory" or "compute": which ceiling the placement hits
 	Why     string   // in a few words
 }
 
@@ -78,8 +78,8 @@ func (p Placement) SplitText() string {
 // of whatever class (matrix units use the memory worse), ridge-crossing work goes to the fastest
 // target alone, and compute-bound work is spread over all targets where the measured ceiling of all
 // at once is above that of the fastest, and where each of them finds whole tiles. Ceilings are
-// never added up. It panics on a roof without targets.
-func (r Roof) Place(w Work, o Output) Placement {
+// never added up. It panics on a ceiling without targets.
+func (r Ceiling) Place(w Work, o Output) Placement {
 	cores, best := r.Targets[0], r.Targets[0]
 	for _, t := range r.Targets[1:] {
 		if t.Peak > best.Peak {
@@ -118,7 +118,7 @@ func (r Roof) Place(w Work, o Output) Placement {
 }
 
 // reckon says how long it takes: a split as long as its later finisher.
-func (p *Placement) reckon(r Roof, w Work, o Output) {
+func (p *Placement) reckon(r Ceiling, w Work, o Output) {
 	all := p.Targets[0]
 	if len(p.Targets) > 1 {
 		_, n, tile := o.larger()
@@ -133,9 +133,9 @@ func (p *Placement) reckon(r Roof, w Work, o Output) {
 		}
 		all = Target{Peak: r.Mixed / waste}
 	}
-	p.Seconds, p.Roof = r.Seconds(all, w), "compute"
+	p.Seconds, p.Ceiling = r.Seconds(all, w), "compute"
 	if w.Bytes > 0 && w.FLOP/all.Peak < p.Seconds {
-		p.Roof = "memory"
+		p.Ceiling = "memory"
 	}
 }
 
@@ -216,9 +216,9 @@ func perByte(intensity float64) string {
 
 func number(v float64) string { return strconv.FormatFloat(v, 'g', 3, 64) }
 
-// Alone is the roof of parties that never share an op: cores are those of the fastest class, and
+// Alone is the ceiling of parties that never share an op: cores are those of the fastest class, and
 // what all reach at once counts for nothing.
-func (r Roof) Alone() Roof {
+func (r Ceiling) Alone() Ceiling {
 	r.Mixed, r.Targets = 0, slices.Clone(r.Targets)
 	if cores := &r.Targets[0]; len(cores.Parts) > 1 {
 		best := cores.Parts[0]
@@ -239,7 +239,7 @@ func (r Roof) Alone() Roof {
 // makes scores and values, and the cores, whose vectors do so many FLOP/s, softmax between them.
 // Tiles pass through one behind the other, so that the longer stage is the time of both; in
 // sequence it is their sum (SMEPilot section 4.2). Elsewhere it changes nothing.
-func (r Roof) Stages(p Placement, s Step, vectors float64, sequence bool) Placement {
+func (r Ceiling) Stages(p Placement, s Step, vectors float64, sequence bool) Placement {
 	unit := slices.IndexFunc(p.Targets, func(t Target) bool { return t.Units > 0 })
 	if unit < 0 || vectors <= 0 {
 		return p

@@ -77,7 +77,7 @@ func (r *PortRates) Cycles(c microkernel.InstructionCounts) (arithmetic, loads f
 // class, two classes that share ports ("dot+shuffle"), or all of vector arithmetic ("vector"), of
 // which no more are made than of the fastest two classes. What the figures of single classes and
 // pairs do not show is left out (how many instructions a core takes in, ports that three classes
-// share), as are classes without a rate, so that the roof is rather too high than too low.
+// share), as are classes without a rate, so that the ceiling is rather too high than too low.
 func (r *PortRates) Seconds(c microkernel.InstructionCounts) (seconds float64, busiest string) {
 	least := func(n, rate float64, name func() string) {
 		if t := n / rate; rate > 0 && t > seconds {

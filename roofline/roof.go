@@ -51,11 +51,11 @@ func Attention(rows, context, window, heads, kvHeads, dim int, kvBits float64) W
 		Bytes: 2 * float64(seen) * float64(kvHeads) * float64(dim) * kvBits / 8}
 }
 
-// Target is one way to execute: a compute ceiling under the shared memory roof.
+// Target is one way to execute: a compute ceiling under the shared memory ceiling.
 type Target struct {
 	Name  string
 	Peak  float64 // FLOP/s of all its workers together
-	Read  float64 // B/s that it reads alone, where that is less than the roof; 0: as the roof
+	Read  float64 // B/s that it reads alone, where that is less than the ceiling; 0: as the ceiling
 	Units int     // of a matrix unit or a device, each with one core that drives it; 0: these are cores
 	Parts []Part  // of cores: their classes, fastest first
 }
@@ -68,18 +68,18 @@ type Part struct {
 	Read  float64 // B/s that they read alone; likewise
 }
 
-// Roof is one memory roof with several compute ceilings (SMEPilot section 3.2).
-type Roof struct {
+// Ceiling is one memory ceiling with several compute ceilings (SMEPilot section 3.2).
+type Ceiling struct {
 	Bandwidth float64  // B/s, shared by all targets
 	Targets   []Target // the cores first
 	Mixed     float64  // FLOP/s of all targets at once, as it was measured or quoted; 0: nobody knows
 }
 
 // Ridge is the intensity above which target t is bound by compute: R = P/B in FLOP per byte.
-func (r Roof) Ridge(t Target) float64 { return t.Peak / r.Bandwidth }
+func (r Ceiling) Ridge(t Target) float64 { return t.Peak / r.Bandwidth }
 
 // Seconds is the predicted time max(W/P, Q/B) of w on target t.
-func (r Roof) Seconds(t Target, w Work) float64 {
+func (r Ceiling) Seconds(t Target, w Work) float64 {
 	read := r.Bandwidth
 	if t.Read > 0 {
 		read = math.Min(read, t.Read)
@@ -115,7 +115,7 @@ func (g Regime) String() string {
 
 // Regime places w between the ridges of the targets. A point on a ridge counts as compute-bound
 // there.
-func (r Roof) Regime(w Work) Regime {
+func (r Ceiling) Regime(w Work) Regime {
 	i := w.Intensity()
 	below, above := 0, 0
 	for _, t := range r.Targets {

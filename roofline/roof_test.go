@@ -9,19 +9,19 @@ import (
 
 // m4 is the machine of SMEPilot figure 3: 8 CPU workers 1.85, 2 SME units 2.92 TFLOP/s, together
 // 4.27, 247 GB/s shared.
-var m4 = Roof{Bandwidth: 247e9, Mixed: 4.27e12, Targets: []Target{{Name: "cpu", Peak: 1.85e12},
+var m4 = Ceiling{Bandwidth: 247e9, Mixed: 4.27e12, Targets: []Target{{Name: "cpu", Peak: 1.85e12},
 	{Name: "sme", Peak: 2.92e12, Units: 2}}}
 
 func TestRegimesOfSMEPilot(t *testing.T) {
 	wide := Output{Rows: 512, Columns: 4096, TileRows: 16, TileColumns: 48}
 	for _, c := range []struct {
-		name   string
-		work   Work
-		out    Output
-		regime Regime
-		target string
-		roof   string
-		why    string
+		name    string
+		work    Work
+		out     Output
+		regime  Regime
+		target  string
+		ceiling string
+		why     string
 	}{
 		{"decode gemv", MatMul(1, 4096, 4096, 16), wide, MemoryBound, "cpu", "memory", "below the ridge of 7.49"},
 		{"batched decode", MatMul(10, 4096, 4096, 16), wide, RidgeCrossing, "sme", "memory", "memory bounds sme"},
@@ -36,9 +36,9 @@ func TestRegimesOfSMEPilot(t *testing.T) {
 			"compute", "tiles do not suffice"},
 	} {
 		p := m4.Place(c.work, c.out)
-		if p.Regime != c.regime || p.Target() != c.target || p.Roof != c.roof || !strings.Contains(p.Why, c.why) {
-			t.Errorf("%s: intensity %.2f: %v on %s under the %s roof: %s; want %v on %s under %s: %s",
-				c.name, c.work.Intensity(), p.Regime, p.Target(), p.Roof, p.Why, c.regime, c.target, c.roof, c.why)
+		if p.Regime != c.regime || p.Target() != c.target || p.Ceiling != c.ceiling || !strings.Contains(p.Why, c.why) {
+			t.Errorf("%s: intensity %.2f: %v on %s under the %s ceiling: %s; want %v on %s under %s: %s",
+				c.name, c.work.Intensity(), p.Regime, p.Target(), p.Ceiling, p.Why, c.regime, c.target, c.ceiling, c.why)
 		}
 	}
 	p := m4.Place(Work{FLOP: 1e9}, wide) // 1.85 of 4.77 are 1588 of 4096 columns, the nearest tile ends at 1584
@@ -77,7 +77,7 @@ func TestCeilingsAreNeverAddedUp(t *testing.T) {
 func TestClassesShareTheCores(t *testing.T) {
 	cores := Target{Name: "avx2/f32", Peak: 400, Parts: []Part{{Class: "performance", Peak: 300, Read: 20},
 		{Class: "efficiency", Peak: 100, Read: 20}}}
-	r := Roof{Bandwidth: 40, Targets: []Target{cores}}
+	r := Ceiling{Bandwidth: 40, Targets: []Target{cores}}
 	for _, c := range []struct {
 		work Work
 		out  Output
@@ -167,7 +167,7 @@ func TestReach(t *testing.T) {
 		}
 	}
 	if n, _ := Reach(p, Anchor{step(1), 1e-9}, Anchor{}, Anchor{step(512), 1e-9}); n.Peak > 1.5 || n.Read > 1.5 {
-		t.Errorf("faster than any roof: %+v", n)
+		t.Errorf("faster than any ceiling: %+v", n)
 	}
 }
 

@@ -25,7 +25,7 @@ func (s Step) Add(o Step) Step {
 // polynomial of degree six with the reduction of its range, and the sum. Counted, not measured.
 const SoftmaxFLOP = 20
 
-// Near is how much of its roofs a kind of op reaches: what Reach makes of three measured ones.
+// Near is how much of its ceilings a kind of op reaches: what Reach makes of three measured ones.
 type Near struct {
 	Peak   float64 // share of the multiply-adds
 	Read   float64 // share of the bandwidth of memory

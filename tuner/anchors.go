@@ -74,7 +74,7 @@ func Anchors(ctx context.Context, o SimulateOptions, within time.Duration) (*Cal
 	if err := c.measure(ctx, o); err != nil && !errors.Is(err, errNoTime) {
 		return nil, err
 	}
-	c.reckon()
+	c.estimate()
 	if c.out.known() { // on a machine that was at rest
 		if err := c.attention(ctx, o); err != nil && !errors.Is(err, errNoTime) {
 			return nil, err
@@ -200,8 +200,8 @@ func (c *calibration) byBytes() []plans.Table {
 	return out
 }
 
-// reckon makes ceilings of the anchors and holds predictions against the rest.
-func (c *calibration) reckon() {
+// estimate makes ceilings of the anchors and holds predictions against the rest.
+func (c *calibration) estimate() {
 	used := map[plans.WeightKey]bool{}
 	for _, t := range c.took {
 		if _, done := c.out.Types[t.Key.Type]; done || t.M != anchorRows[2] {

@@ -15,7 +15,7 @@ import (
 	"sandwich/tuner/replay"
 )
 
-// Three products of a type say what all of it reaches: on a machine that reads at half of its roof
+// Three products of a type say what all of it reaches: on a machine that reads at half of its ceiling
 // and multiplies at a fifth, products between are predicted exactly, and one that is slower than
 // that shows as an error.
 func TestAnchorsFindTheCeilings(t *testing.T) {
@@ -55,7 +55,7 @@ func TestAnchorsFindTheCeilings(t *testing.T) {
 	c.alone = append(c.alone, measure.ProductTime{Key: tables[0].WeightKey, M: 1,
 		Seconds: []float64{predictor.Product(1, tables[0].WeightKey, "int8", first)}})
 	predictor.Calibrate(nil)
-	c.reckon()
+	c.estimate()
 	near := c.out.Types["q8_0"]
 	if math.Abs(near.Peak-0.2) > 1e-6 || math.Abs(near.Read-0.5) > 1e-6 || math.Abs(near.Alone-0.3) > 1e-6 {
 		t.Errorf("%+v", near)
@@ -80,7 +80,7 @@ func TestAnchorsFindTheCeilings(t *testing.T) {
 		}
 		p.Seconds = []float64{seconds}
 	}
-	c.reckon()
+	c.estimate()
 	if c.out.known() || c.out.Error().Median > 1e-9 || !strings.Contains(c.out.Measured[0], "not believed") {
 		t.Errorf("%+v", c.out)
 	}

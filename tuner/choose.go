@@ -65,7 +65,7 @@ func (o *Options) ranking(ctx context.Context) (*Ranking, error) {
 }
 
 // sets are the PUs of a phase in the order of the best configurations of so many ranks that have
-// them, and of the neighbours of the best of these, at most most, that are not among the first so
+// them, and of the neighbors of the best of these, at most most, that are not among the first so
 // many.
 func (r *Ranking) sets(phase, ranks, most int) (best, near []activeSet) {
 	pusOf := func(c *candidates.Config) plans.PUSet {

@@ -29,16 +29,16 @@ const deviceChunk = 256
 // section 4.2).
 const fusedOps = 3
 
-// Devices is what forwards take on devices of a machine that share its memory: each op at the roof
+// Devices is what forwards take on devices of a machine that share its memory: each op at the ceiling
 // of the device that its phase has, whatever the other does. It implements replay.Cost.
 type Devices struct {
 	work    *model.Work
-	roof    roofline.Roof
+	ceiling roofline.Ceiling
 	targets [2]roofline.Target // of prefills, of decode batches
 	ops     int
 }
 
-// OnDevices reckons forwards of a model of which prefills run on one device of a profile and decode
+// OnDevices estimates forwards of a model of which prefills run on one device of a profile and decode
 // batches on another, or both on one. It says of what figures nobody measured it is made, and fails
 // with the devices there are.
 func OnDevices(host *profiles.Profile, o SimulateOptions, prefill, decode string) (*Devices, []string, error) {
@@ -52,16 +52,16 @@ func OnDevices(host *profiles.Profile, o SimulateOptions, prefill, decode string
 	}
 	profile, _ := candidates.Complete(host, plan.Widest(), []string{devicePath})
 	set := topotree.NewCPUSet(plan.Prefill.PUs...)
-	roof, err := roofline.NewMachine(profile).Roof(set, roofline.Path{ISA: plan.Widest(), Type: devicePath})
+	ceiling, err := roofline.NewMachine(profile).Ceiling(set, roofline.Path{ISA: plan.Widest(), Type: devicePath})
 	if err != nil {
 		return nil, nil, err
 	}
-	d := &Devices{roof: roof, ops: fusedOps * o.Shape.Layers}
+	d := &Devices{ceiling: ceiling, ops: fusedOps * o.Shape.Layers}
 	if d.work, err = model.NewWork(o.Model, plan); err != nil {
 		return nil, nil, err
 	}
 	for i, name := range []string{prefill, decode} {
-		if d.targets[i], err = deviceOf(roof, name); err != nil {
+		if d.targets[i], err = deviceOf(ceiling, name); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -80,9 +80,9 @@ func unmeasured(p *profiles.Profile) (list []string) {
 }
 
 // deviceOf finds a device by its name.
-func deviceOf(roof roofline.Roof, name string) (roofline.Target, error) {
+func deviceOf(ceiling roofline.Ceiling, name string) (roofline.Target, error) {
 	var names []string
-	for _, t := range roof.Targets[1:] { // behind the cores
+	for _, t := range ceiling.Targets[1:] { // behind the cores
 		device := strings.TrimSuffix(t.Name, "/"+devicePath)
 		if device == name {
 			return t, nil
@@ -120,7 +120,7 @@ func (d *Devices) Ops() int { return d.ops }
 func (d *Devices) on(t roofline.Target, rows model.Rows) time.Duration {
 	seconds := 0.0
 	for _, task := range d.work.Of(rows) {
-		seconds += d.roof.Seconds(t, task.Work)
+		seconds += d.ceiling.Seconds(t, task.Work)
 	}
 	return time.Duration(seconds * float64(time.Second))
 }

@@ -22,7 +22,7 @@ func (t *tuning) decide(list []*partition) error {
 		}
 		return nil
 	}
-	f := &field{tuning: t, stage: "finalists", limit: 1}
+	f := &raceArms{tuning: t, stage: "finalists", limit: 1}
 	def := [2]*plans.Phase{&home.def.Prefill, &home.def.Decode}
 	f.add(plans.ArmDefault, home, def, false, true)
 	f.add(plans.ArmAgain, home, def, false, true)
@@ -50,7 +50,7 @@ func (t *tuning) decide(list []*partition) error {
 }
 
 // addTuned adds a partition with its tables on one set of PUs for each phase.
-func (f *field) addTuned(p *partition, pair [2]int) {
+func (f *raceArms) addTuned(p *partition, pair [2]int) {
 	var phases [2]*plans.Phase
 	var sets [2]activeSet
 	for i := range phases {
@@ -98,14 +98,14 @@ func (t *partition) pairs(most int) (out [][2]int) {
 
 // judge picks the winners of a race and writes every arm into the evidence. The first two arms are
 // the default and the default again.
-func (t *tuning) judge(f *field) {
+func (t *tuning) judge(f *raceArms) {
 	base, same := &f.arms[0].Standing, &f.arms[1].Standing
-	var best [2]*contestant
+	var best [2]*raceArm
 	for _, i := range t.served() {
 		best[i] = t.judgePhase(f, i)
 	}
 	if p := t.judgeRanks(f, best); p != nil {
-		best = [2]*contestant{p, p}
+		best = [2]*raceArm{p, p}
 	}
 	won := t.home
 	for _, i := range t.served() {
@@ -135,9 +135,9 @@ func (t *tuning) judge(f *field) {
 
 // over is how much faster an arm ran the tests of a phase than the default, and noise what two
 // equal arms may show.
-func (f *field) over(arm *contestant, phase int) plans.Gain {
+func (f *raceArms) over(arm *raceArm, phase int) plans.Gain {
 	arms := map[string][]plans.Arm{}
-	for _, a := range []*contestant{f.arms[0], f.arms[1], arm} {
+	for _, a := range []*raceArm{f.arms[0], f.arms[1], arm} {
 		arms[a.Name] = f.evidenceOf(a, phase, "")
 	}
 	return plans.Over(arms, arm.Name)
@@ -145,7 +145,7 @@ func (f *field) over(arm *contestant, phase int) plans.Gain {
 
 // speed is how fast arms are over the default, one for each phase: the geometric mean of the phases
 // that are served.
-func (f *field) speed(arms [2]*contestant) float64 {
+func (f *raceArms) speed(arms [2]*raceArm) float64 {
 	sum := 0.0
 	for _, i := range f.served() {
 		sum += math.Log1p(f.over(arms[i], i).Median)
@@ -153,13 +153,13 @@ func (f *field) speed(arms [2]*contestant) float64 {
 	return math.Exp(sum / float64(len(f.served())))
 }
 
-func (f *field) noise(phase int) float64 {
+func (f *raceArms) noise(phase int) float64 {
 	return plans.Noise(f.evidenceOf(f.arms[0], phase, ""), f.evidenceOf(f.arms[1], phase, ""))
 }
 
 // judgePhase is the arm of the default plan's partition that wins a phase. It has the bits of the
 // default, so that to take one that is no faster costs nothing.
-func (t *tuning) judgePhase(f *field, phase int) *contestant {
+func (t *tuning) judgePhase(f *raceArms, phase int) *raceArm {
 	noise := f.noise(phase)
 	t.noise = append(t.noise, noise)
 	equal := f.over(f.arms[1], phase)
@@ -178,14 +178,14 @@ func (t *tuning) judgePhase(f *field, phase int) *contestant {
 
 // judgeRanks is the arm of another partition that wins both phases; nil where none is worth its
 // bits.
-func (t *tuning) judgeRanks(f *field, home [2]*contestant) (best *contestant) {
+func (t *tuning) judgeRanks(f *raceArms, home [2]*raceArm) (best *raceArm) {
 	least := f.speed(home) / t.worth()
 	for _, a := range f.arms[2:] {
 		g := a.gainOver(&f.arms[0].Standing)
 		if a.on == t.home || a.Lost != "" || g.Rounds < minRounds || g.Low <= 0 {
 			continue
 		}
-		if speed := f.speed([2]*contestant{a, a}); speed > least {
+		if speed := f.speed([2]*raceArm{a, a}); speed > least {
 			best, least = a, speed
 		}
 	}
@@ -193,7 +193,7 @@ func (t *tuning) judgeRanks(f *field, home [2]*contestant) (best *contestant) {
 }
 
 // whyNot says how an arm came out in a phase that it did not win.
-func (f *field) whyNot(a *contestant, phase int) string {
+func (f *raceArms) whyNot(a *raceArm, phase int) string {
 	g := f.over(a, phase)
 	if g.Rounds == 0 {
 		return a.Lost

@@ -51,18 +51,18 @@ func TestForecast(t *testing.T) {
 		return out
 	}
 	plain := forecast(o)
-	unlike := false
+	differs := false
 	for i, c := range r.Ranked {
 		want := []float64{c.Cost.Prefill(0, 16, true).Seconds(), c.Cost.Prefill(1024, 256, true).Seconds(),
 			c.Cost.DecodeSeconds(1, 128), c.Cost.DecodeSeconds(8, 1024)}
-		unlike = unlike || math.Abs(want[2]/r.Ranked[0].Cost.DecodeSeconds(1, 128)-1) > 0.1
+		differs = differs || math.Abs(want[2]/r.Ranked[0].Cost.DecodeSeconds(1, 128)-1) > 0.1
 		for k := range list {
 			if math.Abs(plain[i][k]/want[k]-1) > 1e-6 {
 				t.Errorf("%s, %s: predicted %g s, the ranking %g", c.Names[0], list[k].Name(), plain[i][k], want[k])
 			}
 		}
 	}
-	if !unlike {
+	if !differs {
 		t.Error("all configurations are alike: the test shows nothing")
 	}
 	c := &Calibration{Errors: []float64{0.3}}

@@ -47,7 +47,7 @@ type gridTime struct {
 	Retimed bool // its samples are of later runs than the one that it was chosen by
 	// what many runs of the exhaustive search took, in turn with the others that it was left with;
 	// 0 where there are none
-	InTurn float64
+	Interleaved float64
 }
 
 // A schedule counts as timed again from leastRuns runs on; a search does that with the best it has
@@ -116,7 +116,7 @@ type gridRuns struct {
 	first, later []float64
 	runs         int
 	turns        []float64 // of later runs those of the exhaustive search
-	inTurn       int       // which are so many
+	interleaved  int       // which are so many
 }
 
 type gridPlace struct{ m, columns int }
@@ -212,7 +212,7 @@ func (g *grid) add(all map[gridPlace]map[plans.Schedule]*gridRuns, text []byte) 
 	r.later = append(r.later, l.Seconds...)
 	if x[2] == "exhaustive" {
 		r.turns = append(r.turns, l.Seconds...)
-		r.inTurn++
+		r.interleaved++
 	}
 	return nil
 }
@@ -264,8 +264,8 @@ func cellOf(at gridPlace, timed map[plans.Schedule]*gridRuns) gridCell {
 
 func (r *gridRuns) time() gridTime {
 	t := gridTime{Retimed: r.runs >= leastRuns}
-	if r.inTurn >= settledRuns {
-		t.InTurn = search.Sample{Seconds: r.turns}.Fast()
+	if r.interleaved >= settledRuns {
+		t.Interleaved = search.Sample{Seconds: r.turns}.Fast()
 	}
 	samples := r.later
 	if !t.Retimed {
@@ -294,9 +294,9 @@ func (c *gridCell) Best() (best plans.Schedule, seconds float64, ok bool) {
 	})
 }
 
-// BestInTurn is the fastest of those that were timed many times in turn.
-func (c *gridCell) BestInTurn() (best plans.Schedule, seconds float64, ok bool) {
-	return c.best(func(t gridTime) float64 { return t.InTurn })
+// BestInterleaved is the fastest of those that were timed many times in turn.
+func (c *gridCell) BestInterleaved() (best plans.Schedule, seconds float64, ok bool) {
+	return c.best(func(t gridTime) float64 { return t.Interleaved })
 }
 
 // best is the schedule with the least seconds of those that have some.

@@ -89,9 +89,9 @@ func (g *grid) judge(host *profiles.Profile) (rows []HeuristicRow, err error) {
 			if x.Retimed {
 				row.Runs = "again"
 			}
-			if x.InTurn > 0 {
-				best, least, _ = c.BestInTurn()
-				row.Share, row.Runs, row.Best = least/x.InTurn, "in turn", best.String()
+			if x.Interleaved > 0 {
+				best, least, _ = c.BestInterleaved()
+				row.Share, row.Runs, row.Best = least/x.Interleaved, "interleaved", best.String()
 			}
 		} else if share, columns, ok := g.elsewhere(c, chosen); ok {
 			row.Share, row.Runs, row.Columns = share, "elsewhere", columns
@@ -115,7 +115,7 @@ func (g *grid) wholeOf(c gridCell, chosen plans.Schedule) gridCell {
 	}
 	whole, timed := w.Timed[g.named(chosen, gridPlace{w.M, w.Columns})]
 	part := c.Timed[g.named(chosen, gridPlace{c.M, c.Columns})]
-	if _, _, ok := w.Best(); !ok || !timed || whole.InTurn == 0 && part.InTurn > 0 {
+	if _, _, ok := w.Best(); !ok || !timed || whole.Interleaved == 0 && part.Interleaved > 0 {
 		return c
 	}
 	return *w
@@ -136,9 +136,9 @@ func (g *grid) elsewhere(c gridCell, chosen plans.Schedule) (share float64, colu
 const nearest = 1
 
 // near is the timed schedule that is most like s, if one is near enough, and what the grid says
-// of how much the times of such neighbours differ.
+// of how much the times of such neighbors differ.
 func (c *gridCell) near(s plans.Schedule) (near plans.Schedule, scatter float64, ok bool) {
-	near, ok = c.neighbour(s)
+	near, ok = c.neighbor(s)
 	if !ok {
 		return near, 0, false
 	}
@@ -147,16 +147,16 @@ func (c *gridCell) near(s plans.Schedule) (near plans.Schedule, scatter float64,
 		if x.Kernel != near.Kernel {
 			continue
 		}
-		if y, ok := c.neighbour(x); ok {
+		if y, ok := c.neighbor(x); ok {
 			differ = append(differ, math.Abs(math.Log(t.Seconds/c.Timed[y].Seconds)))
 		}
 	}
 	return near, search.Sample{Seconds: differ}.Median(), len(differ) > 0
 }
 
-// neighbour is the nearest other schedule of the same kernel and scheme within nearest; among
+// neighbor is the nearest other schedule of the same kernel and scheme within nearest; among
 // equals the one that was timed most, and then the slowest: no choice is flattered.
-func (c *gridCell) neighbour(s plans.Schedule) (best plans.Schedule, ok bool) {
+func (c *gridCell) neighbor(s plans.Schedule) (best plans.Schedule, ok bool) {
 	least, timed := math.Inf(1), gridTime{}
 	for x, t := range c.Timed {
 		far, alike := c.far(x, s)

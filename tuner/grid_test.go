@@ -42,10 +42,10 @@ func gridText() string {
 	return b.String()
 }
 
-// TestBestInTurn: of schedules that an exhaustive search timed many times in turn the fastest is
+// TestBestInterleaved: of schedules that an exhaustive search timed many times in turn the fastest is
 // the best of them, whatever another one came to; many calls of one run and those of another search
 // do not count.
-func TestBestInTurn(t *testing.T) {
+func TestBestInterleaved(t *testing.T) {
 	text := strings.TrimSuffix(gridText(), "\n")
 	text = text[:strings.LastIndex(text, "\n")+1]
 	const tile = "avx512/int8/q8_0/7x32/ku32/load/vnni/pf2048 slice "
@@ -58,7 +58,7 @@ func TestBestInTurn(t *testing.T) {
 		if err != nil || g.Cells[0].M != 9 {
 			t.Fatalf("%+v, %v", g, err)
 		}
-		best, _, ok := g.Cells[0].BestInTurn()
+		best, _, ok := g.Cells[0].BestInterleaved()
 		return best.String(), ok
 	}
 	text += fmt.Sprintf(`{"trial":"pus 0-1 for exhaustive 0 2048x2048:q8_0 int8 m 9 n 2048 %s14x32xall","nth":%d,`+

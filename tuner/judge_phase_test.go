@@ -46,11 +46,11 @@ func TestJudge(t *testing.T) {
 
 // raced is a race of the default, the default again and an arm for PU 7 on the default's partition,
 // and of arms of another one behind them, each for PU 8.
-func raced(run *tuning, came ...Standing) *field {
-	f := &field{tuning: run, tests: []raceTest{{prefill, 64, 1, 0}, {decode, 1, 1, 0}}}
+func raced(run *tuning, came ...Standing) *raceArms {
+	f := &raceArms{tuning: run, tests: []raceTest{{prefill, 64, 1, 0}, {decode, 1, 1, 0}}}
 	other := &partition{tuning: run, def: &plans.Plan{Ranks: make([]plans.Rank, 2)}}
 	for i, s := range came {
-		c := &contestant{Contender: Contender{Name: "tuned"}, on: run.home, Standing: s}
+		c := &raceArm{Contender: Contender{Name: "tuned"}, on: run.home, Standing: s}
 		pus := plans.PUSet{7}
 		switch {
 		case i == 0:

@@ -32,7 +32,7 @@ func simulated(t testing.TB, p *profiles.Profile, tp int) *Ranking {
 }
 
 // tame is a machine without anything that makes PUs unlike.
-func tame(seed uint64) *planted {
+func tame(seed uint64) *syntheticHost {
 	h := plant(seed)
 	for i := range h.speed {
 		h.speed[i], h.one[i] = h.speed[0], h.one[0]
@@ -109,7 +109,7 @@ func renumber(t *testing.T, p *profiles.Profile, seed uint64) *profiles.Profile 
 func TestRenumberingChangesNothing(t *testing.T) {
 	for seed := uint64(1); seed <= lawMachines; seed++ {
 		h := tame(seed)
-		h.shown = true // a latent group is made by neighbours' numbers
+		h.shown = true // a latent group is made by neighbors' numbers
 		p := h.profile(t, seed, 0)
 		before, after := simulated(t, p, 0), simulated(t, renumber(t, p, seed), 0)
 		a, b := before.Ranked[0], after.Ranked[0]
@@ -155,7 +155,7 @@ func TestLinearBandwidthRemovesNothing(t *testing.T) {
 // TestContentionInClusters: with it one core less in each cluster beats as many less at the end of
 // each node, without it it does not.
 func TestContentionInClusters(t *testing.T) {
-	rate := func(h *planted, p *profiles.Profile, out func(pu int) bool) float64 {
+	rate := func(h *syntheticHost, p *profiles.Profile, out func(pu int) bool) float64 {
 		shape := shapeFor(t, "tinyllama-1.1b", "f32")
 		var keep []int
 		for pu := range h.pus() {

@@ -31,28 +31,28 @@ func TestSMEPilot(t *testing.T) {
 	}
 	m := roofline.NewMachine(host)
 	set := m.First(8)
-	roof, err := m.Roof(set, roofline.Path{ISA: "neon", Type: "f16"})
+	ceiling, err := m.Ceiling(set, roofline.Path{ISA: "neon", Type: "f16"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	cpu, sme := roof.Targets[0], roof.Targets[1]
+	cpu, sme := ceiling.Targets[0], ceiling.Targets[1]
 	vectors := m.Peak(set, roofline.Path{ISA: "neon", Type: "f32"}).Value
 	for _, c := range []struct {
 		name      string
 		got, want float64
-	}{{"cpu", cpu.Peak, v("cpu")}, {"sme", sme.Peak, v("sme")}, {"mixed", roof.Mixed, v("mixed")},
-		{"read", roof.Bandwidth, v("read")}, {"sme_read", sme.Read, v("sme_read")}, {"cpu_f32", vectors, v("cpu_f32")},
+	}{{"cpu", cpu.Peak, v("cpu")}, {"sme", sme.Peak, v("sme")}, {"mixed", ceiling.Mixed, v("mixed")},
+		{"read", ceiling.Bandwidth, v("read")}, {"sme_read", sme.Read, v("sme_read")}, {"cpu_f32", vectors, v("cpu_f32")},
 		{"softmax", roofline.SoftmaxFLOP, v("softmax")}} {
 		if math.Abs(c.got/c.want-1) > 1e-9 {
 			t.Errorf("%s of the built-in m4pro is %g, the paper's %g", c.name, c.got, c.want)
 		}
 	}
-	if got := roof.Mixed / (cpu.Peak + sme.Peak); math.Abs(got-v("additivity")) > 0.0005 {
+	if got := ceiling.Mixed / (cpu.Peak + sme.Peak); math.Abs(got-v("additivity")) > 0.0005 {
 		t.Errorf("additivity %.4f", got)
 	}
 	out := roofline.Output{Rows: 512, Columns: 8192, TileRows: 16, TileColumns: 48}
 	gemm := roofline.MatMul(512, 8192, 3072, 16)
-	split := roof.Alone().Place(gemm, out).Seconds / roof.Place(gemm, out).Seconds
+	split := ceiling.Alone().Place(gemm, out).Seconds / ceiling.Place(gemm, out).Seconds
 	if math.Abs(split/v("no_partition")-1) > 0.01 {
 		t.Errorf("without partition %.3f times, the paper's %.2f", split, v("no_partition"))
 	}
@@ -61,8 +61,8 @@ func TestSMEPilot(t *testing.T) {
 	}
 	attention := roofline.Step{Work: roofline.Attention(4096, 4096, 0, 24, 8, 128, 16)}
 	attention.Between = attention.FLOP / (4 * 128) * roofline.SoftmaxFLOP
-	one := roof.Place(attention.Work, out)
-	ratio := roof.Stages(one, attention, vectors, true).Seconds / roof.Stages(one, attention, vectors, false).Seconds
+	one := ceiling.Place(attention.Work, out)
+	ratio := ceiling.Stages(one, attention, vectors, true).Seconds / ceiling.Stages(one, attention, vectors, false).Seconds
 	if !(ratio > 1 && ratio <= 2 && v("no_pipeline") > 2) {
 		t.Errorf("the pipeline gains %.2f", ratio)
 	}

@@ -41,7 +41,7 @@ func readParams(t *testing.T) map[string]map[string]param {
 }
 
 // kunpeng is figure 3a's machine with its assumed values varied by vary.
-func kunpeng(t *testing.T, list map[string]param, vary func() float64) *planted {
+func kunpeng(t *testing.T, list map[string]param, vary func() float64) *syntheticHost {
 	t.Helper()
 	v := func(name string) float64 {
 		p, ok := list[name]
@@ -60,7 +60,7 @@ func kunpeng(t *testing.T, list map[string]param, vary func() float64) *planted 
 		}
 		return x
 	}
-	h := &planted{kind: "kunpeng", nodes: int(v("nodes")), clusters: int(v("cores") / v("cluster")),
+	h := &syntheticHost{kind: "kunpeng", nodes: int(v("nodes")), clusters: int(v("cores") / v("cluster")),
 		cores: int(v("cluster")), smt: 1, clusterCap: v("cluster_read"), clusterKnee: int(v("cluster_knee")),
 		clusterLoss: v("cluster_loss"), nodeKnee: int(v("node_knee")), nodeLoss: v("node_loss"),
 		link: v("link_read"), far: 2, barrier: v("barrier"), perLevel: v("barrier_level")}
@@ -82,7 +82,7 @@ func kunpeng(t *testing.T, list map[string]param, vary func() float64) *planted 
 
 // figure3a predicts the five configurations of the figure: a rank a node, prefill and decode on the
 // same cores, as the paper's baselines have it.
-func figure3a(t *testing.T, h *planted) map[string]float64 {
+func figure3a(t *testing.T, h *syntheticHost) map[string]float64 {
 	t.Helper()
 	p := h.profile(t, 1, 0)
 	predictor := predictorOf(t, p, shapeFor(t, "llama-3.1-8b", "f32"))

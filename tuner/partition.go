@@ -88,7 +88,7 @@ func (t *partition) opened() bool { return t.workers != nil }
 // ready starts the workers and loads the model.
 func (t *partition) ready() error {
 	if t != t.home {
-		if err := t.room(); err != nil {
+		if err := t.checkMemory(); err != nil {
 			return err
 		}
 	}
@@ -98,8 +98,8 @@ func (t *partition) ready() error {
 	return t.load()
 }
 
-// room tells whether the weights fit beside those of the default plan.
-func (t *partition) room() error {
+// checkMemory tells whether the weights fit beside those of the default plan.
+func (t *partition) checkMemory() error {
 	list, err := exec.ForecastMemory(t.rigSize().options(t.def))
 	if err != nil {
 		return err

@@ -32,7 +32,7 @@ func (t *tuning) worth() float64 {
 // heat opens the default plan's partition and races unlike ones with it, each on the PUs that the
 // ranking gave it, all under untuned schedules. Those that are not plainly slower are tuned like
 // the default's; they come back behind it. Where a model cannot be run one partition stays.
-func (t *tuning) heat(home *partition) ([]*partition, error) {
+func (t *tuning) raceRanks(home *partition) ([]*partition, error) {
 	out := []*partition{home}
 	if err := t.open(home); err != nil || home.rig == nil || t.o.TP > 0 || t.o.Threads > 0 {
 		return out, err
@@ -41,7 +41,7 @@ func (t *tuning) heat(home *partition) ([]*partition, error) {
 	if len(candidates) == 0 {
 		return out, nil
 	}
-	f := &field{tuning: t, stage: "ranks", limit: ranksLimit}
+	f := &raceArms{tuning: t, stage: "ranks", limit: ranksLimit}
 	def := [2]*plans.Phase{&home.def.Prefill, &home.def.Decode}
 	f.add(plans.ArmDefault, home, def, false, true)
 	f.add(plans.ArmUnpinned, home, def, true, true)
@@ -56,10 +56,10 @@ func (t *tuning) heat(home *partition) ([]*partition, error) {
 		}
 		f.add(c.Names[0], p, [2]*plans.Phase{&p.def.Prefill, &p.def.Decode}, false, false)
 	}
-	err := f.addTests(true, heatEnd, prefill, decode)
+	err := f.addTests(true, ranksEnd, prefill, decode)
 	f.tests = slices.DeleteFunc(f.tests, func(x raceTest) bool { return x.phase == decode && x.n > 1 })
 	if err == nil {
-		err = f.race(heatEnd, len(candidates))
+		err = f.race(ranksEnd, len(candidates))
 	}
 	if err != nil && !errors.Is(err, errUndecided) {
 		return nil, err
@@ -69,8 +69,8 @@ func (t *tuning) heat(home *partition) ([]*partition, error) {
 
 // hopeful are the partitions of a heat that get tables of their own, best first; of the others it
 // says why not.
-func (t *tuning) hopeful(f *field) (out []*partition) {
-	took := func(c *contestant) float64 { return 1 / (1 + c.gainOver(&f.arms[0].Standing).Median) }
+func (t *tuning) hopeful(f *raceArms) (out []*partition) {
+	took := func(c *raceArm) float64 { return 1 / (1 + c.gainOver(&f.arms[0].Standing).Median) }
 	for _, c := range f.arms {
 		for phase := range phaseNames {
 			if len(c.Laps) > 0 {
@@ -79,7 +79,7 @@ func (t *tuning) hopeful(f *field) (out []*partition) {
 		}
 	}
 	list := slices.Clone(f.arms[2:])
-	slices.SortStableFunc(list, func(a, b *contestant) int {
+	slices.SortStableFunc(list, func(a, b *raceArm) int {
 		return map[bool]int{true: -1, false: 1}[took(a) < took(b)]
 	})
 	most := map[string]int{search.Quick.Name: 1, search.Standard.Name: 2, search.Full.Name: 4}[t.effort.Name]

@@ -29,7 +29,7 @@ func TestHeat(t *testing.T) {
 	for _, r := range ranks {
 		c.Ranks = append(c.Ranks, candidates.Rank{PUs: topotree.NewCPUSet(r.PUs...)})
 	}
-	heat := func(budget time.Duration, resume bool) ([]*partition, *tuning) {
+	raceRanks := func(budget time.Duration, resume bool) ([]*partition, *tuning) {
 		o.Budget, o.Resume, o.Began = budget, resume, time.Now()
 		if err := o.complete(); err != nil {
 			t.Fatal(err)
@@ -45,14 +45,14 @@ func TestHeat(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out, err := run.heat(home)
+		out, err := run.raceRanks(home)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return out, run
 	}
 	o.Journal = filepath.Join(t.TempDir(), "x.journal")
-	out, run := heat(time.Minute, false) // it ends long before
+	out, run := raceRanks(time.Minute, false) // it ends long before
 	arms := run.evidence.Finalists
 	if len(arms) < 6 {
 		t.Skip("this machine is too busy to compare ranks in 6 s")
@@ -60,7 +60,7 @@ func TestHeat(t *testing.T) {
 	if len(arms) != 6 || len(out)+len(run.evidence.Rejected) != 2 || run.rec.hits != 0 {
 		t.Errorf("%d partitions, %+v", len(out), run.evidence)
 	}
-	_, again := heat(time.Minute, true)
+	_, again := raceRanks(time.Minute, true)
 	if got := again.evidence.Finalists; len(got) != 6 || again.rec.hits == 0 ||
 		got[4].Samples[0] != arms[4].Samples[0] {
 		t.Errorf("resumed with %d samples of the journal: %+v, before %+v", again.rec.hits, got, arms)

@@ -48,7 +48,7 @@ func TestRecord(t *testing.T) {
 		t.Fatalf("%d rows: %v", len(rows), err)
 	}
 	for _, r := range rows {
-		if r.Runs != "again" && r.Runs != "in turn" || r.Share <= 0 || r.Share > 1 {
+		if r.Runs != "again" && r.Runs != "interleaved" || r.Share <= 0 || r.Share > 1 {
 			t.Errorf("m %d: %s reaches %g, timed %q", r.M, r.Choice, r.Share, r.Runs)
 		}
 	}

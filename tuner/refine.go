@@ -8,7 +8,7 @@ import (
 )
 
 // A refinement starts from the best few and goes on while a step gains that much: smaller gains
-// are the noise of a profile's figures, and a search among many neighbours finds those first. With
+// are the noise of a profile's figures, and a search among many neighbors finds those first. With
 // 0.2 % in place of 2 % the first candidate of planted machines was up to 7 % worse.
 const (
 	refineFrom  = 3
@@ -16,7 +16,7 @@ const (
 	refineGain  = 0.02
 )
 
-// refine walks from the best candidates to better neighbours, by the estimate, and adds what it
+// refine walks from the best candidates to better neighbors, by the estimate, and adds what it
 // passes.
 func (s *simulation) refine(space *candidates.Space, list []*Ranked) []*Ranked {
 	seen := map[string]bool{}
@@ -30,7 +30,7 @@ func (s *simulation) refine(space *candidates.Space, list []*Ranked) []*Ranked {
 			if s.ctx.Err() != nil {
 				return list
 			}
-			next := s.bestOf(space.Neighbours(at.Config))
+			next := s.bestOf(space.Neighbors(at.Config))
 			if next == nil || next.estimate > at.estimate*(1-refineGain) {
 				break
 			}

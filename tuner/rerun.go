@@ -47,7 +47,7 @@ func (t *tuning) rerun() (*Rerun, error) {
 	if t.raced == nil {
 		return &Rerun{Why: "no whole configurations were raced"}, nil
 	}
-	f := &field{tuning: t, stage: "rerun", limit: float64(forever) / float64(t.o.Budget), tests: t.raced.tests}
+	f := &raceArms{tuning: t, stage: "rerun", limit: float64(forever) / float64(t.o.Budget), tests: t.raced.tests}
 	won := t.winner()
 	var phases [2]*plans.Phase
 	for _, i := range t.served() {
@@ -89,7 +89,7 @@ func (t *tuning) rerun() (*Rerun, error) {
 
 // addSet adds the plan's tables with both phases on one set of PUs, unless the plan has that set in
 // each phase.
-func (f *field) addSet(won *partition, pus plans.PUSet) {
+func (f *raceArms) addSet(won *partition, pus plans.PUSet) {
 	var phases [2]*plans.Phase
 	same := true
 	for _, i := range f.served() {
@@ -139,7 +139,7 @@ func setsOf(ranks []plans.Rank) []plans.PUSet {
 }
 
 // judgeRerun compares the first arm of a rerun, the plan, with each of the others in each phase.
-func (f *field) judgeRerun() *Rerun {
+func (f *raceArms) judgeRerun() *Rerun {
 	r := &Rerun{Rounds: math.MaxInt}
 	var rows, same []gate.Row
 	for _, a := range f.arms[1:] {
@@ -167,19 +167,19 @@ func (f *field) judgeRerun() *Rerun {
 	if len(rows)+len(same) == 0 {
 		r.Rounds = 0
 	}
-	o := gate.Options{Ceiling: math.Inf(1), InTurn: true}
+	o := gate.Options{Ceiling: math.Inf(1), Interleaved: true}
 	r.Rows, r.Same = gate.Judge(rows, o), gate.Judge(same, o)
 	return r
 }
 
 // runsAs says whether two arms run a phase alike: the same tables on the same PUs and weights.
-func (c *contestant) runsAs(o *contestant, phase int) bool {
+func (c *raceArm) runsAs(o *raceArm, phase int) bool {
 	x, y := c.phases[phase], o.phases[phase]
 	return c.on == o.on && c.unpinned == o.unpinned && x != nil && y != nil && reflect.DeepEqual(x, y)
 }
 
 // phaseRate makes one rate of a lap: the geometric mean over the tests of a phase.
-func (f *field) phaseRate(phase int) func(Lap) float64 {
+func (f *raceArms) phaseRate(phase int) func(Lap) float64 {
 	return func(l Lap) float64 {
 		sum, n := 0.0, 0
 		for k, x := range f.tests {
@@ -193,7 +193,7 @@ func (f *field) phaseRate(phase int) func(Lap) float64 {
 }
 
 // together are the rates of two arms in the rounds that both ran.
-func together(a, b *contestant, rate func(Lap) float64) (x, y []float64) {
+func together(a, b *raceArm, rate func(Lap) float64) (x, y []float64) {
 	other := map[int]Lap{}
 	for _, l := range b.Laps {
 		other[l.Round] = l

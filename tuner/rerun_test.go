@@ -17,7 +17,7 @@ func TestJudgeRerun(t *testing.T) {
 	tuning := &tuning{shape: plans.ModelShape{}}
 	home := &partition{tuning: tuning, def: &plans.Plan{Ranks: make([]plans.Rank, 1)}}
 	two := &partition{tuning: tuning, def: &plans.Plan{Ranks: make([]plans.Rank, 2)}}
-	f := &field{tuning: tuning, tests: []raceTest{{prefill, 512, 1, 0}, {prefill, 64, 1, 0}, {decode, 1, 1, 0}}}
+	f := &raceArms{tuning: tuning, tests: []raceTest{{prefill, 512, 1, 0}, {prefill, 64, 1, 0}, {decode, 1, 1, 0}}}
 	rng := rand.New(rand.NewPCG(1, 2))
 	const rounds = 30
 	level := make([]float64, rounds)
@@ -26,7 +26,7 @@ func TestJudgeRerun(t *testing.T) {
 	}
 	// add is an arm whose forwards take so many times as long as the plan's.
 	add := func(name string, on *partition, prompts, tokens float64) {
-		a := &contestant{Contender: Contender{Name: name}, on: on}
+		a := &raceArm{Contender: Contender{Name: name}, on: on}
 		for i := range rounds {
 			seconds := func(v float64) float64 { return v * level[i] * (1 + 0.01*rng.NormFloat64()) }
 			a.Laps = append(a.Laps, Lap{i, []float64{seconds(prompts), seconds(prompts / 10), seconds(tokens / 100)}})
@@ -130,7 +130,7 @@ func TestEverySet(t *testing.T) {
 	won := &partition{tuning: tuning, def: &plans.Plan{Ranks: []plans.Rank{{PUs: plans.PUSet{0, 1}}}}}
 	tuning.home = won
 	won.phases[prefill].winner.PUs, won.phases[decode].winner.PUs = plans.PUSet{0, 1}, plans.PUSet{0}
-	f := &field{tuning: tuning}
+	f := &raceArms{tuning: tuning}
 	for _, pus := range setsOf(won.def.Ranks) {
 		f.addSet(won, pus)
 	}
@@ -145,7 +145,7 @@ func TestEverySet(t *testing.T) {
 
 // TestEvenSamples: short forwards are repeated until a sample takes a twelfth of the longest one.
 func TestEvenSamples(t *testing.T) {
-	f := &field{tests: []raceTest{{prefill, 512, 1, 1.8}, {prefill, 64, 1, 0.25}, {decode, 1, 1, 0.03},
+	f := &raceArms{tests: []raceTest{{prefill, 512, 1, 1.8}, {prefill, 64, 1, 0.25}, {decode, 1, 1, 0.03},
 		{decode, 4, 1, 0.0001}}}
 	f.even()
 	for i, want := range []int{1, 1, 5, 200} {

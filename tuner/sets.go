@@ -11,7 +11,7 @@ import (
 )
 
 // chooseSets measures the sets of active PUs that the simulated ranking puts first, and those of
-// the neighbours of its best, each phase on whole forwards under the untuned default, and keeps
+// the neighbors of its best, each phase on whole forwards under the untuned default, and keeps
 // those for the kernel search that its time is enough for: Sandwich section 5.3 ends with the
 // simulation, which on the machine itself forwards correct.
 func (t *partition) chooseSets() error {
@@ -96,7 +96,7 @@ func (t *partition) tabled() int {
 }
 
 func (t *partition) measureSets(phase int, sets []activeSet, end float64) ([]activeSet, error) {
-	f := &field{tuning: t.tuning, stage: "active PUs", limit: t.setsEnd + setsOver*(t.kernelsEnd-t.setsEnd)}
+	f := &raceArms{tuning: t.tuning, stage: "active PUs", limit: t.setsEnd + setsOver*(t.kernelsEnd-t.setsEnd)}
 	def := phaseOf(t.def, phase)
 	for _, s := range sets {
 		var phases [2]*plans.Phase

@@ -193,7 +193,7 @@ func (s *simulation) rank(space *candidates.Space) error {
 	slices.SortStableFunc(list, func(a, b *Ranked) int {
 		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.estimate, b.estimate))
 	})
-	s.out.Ranked, s.out.Near = list, space.Neighbours(list[0].Config)
+	s.out.Ranked, s.out.Near = list, space.Neighbors(list[0].Config)
 	s.baseline()
 	return s.goodput(load)
 }

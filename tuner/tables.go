@@ -266,7 +266,7 @@ func (t *partition) problem(weightBytes int, j *job, earlier []*job) (search.Pro
 	p := search.Problem{
 		Phase: ph.name, Key: j.key, Compute: compute, Threads: j.shape.Threads, Anchors: t.anchors(j),
 		Kernels: search.Candidates(t.o.Profile.Features(), isa, compute, wt),
-		Ways:    ways, Roof: t.roof(compute, j.pus, j.shape.Threads),
+		Ways:    ways, Ceiling: t.ceiling(compute, j.pus, j.shape.Threads),
 		Incumbent: func(m int) plans.Schedule { return t.incumbent(j, m) },
 		Hints:     func(m int) []plans.Schedule { return hints(j, earlier, m) },
 		MaxColumns: func(m int) int {
@@ -283,8 +283,8 @@ func (t *partition) problem(weightBytes int, j *job, earlier []*job) (search.Pro
 // off.
 func eventText(e search.Event) string {
 	text := fmt.Sprintf("%s %s m %d, best %.4g GFLOP/s", e.Phase, e.Key, e.M, e.GFLOPS)
-	if e.OfRoof > 0 {
-		text += fmt.Sprintf(", %.0f %% of the roof", 100*e.OfRoof)
+	if e.OfCeiling > 0 {
+		text += fmt.Sprintf(", %.0f %% of the ceiling", 100*e.OfCeiling)
 	}
 	return fmt.Sprintf("%s; %s: %s", text, e.Stage, e.Schedule)
 }

@@ -9,9 +9,9 @@ import (
 	"sandwich/tuner/measure"
 )
 
-// roof of n of some PUs that work at once; the zero Roof where the profile lacks a ceiling. A model
-// that fits the last-level cache has its bandwidth for a roof.
-func (t *partition) roof(c microkernel.Compute, pus plans.PUSet, n int) roofline.Roof {
+// ceiling of n of some PUs that work at once; the zero Ceiling where the profile lacks a ceiling. A model
+// that fits the last-level cache has its bandwidth for a ceiling.
+func (t *partition) ceiling(c microkernel.Compute, pus plans.PUSet, n int) roofline.Ceiling {
 	level := "memory"
 	if modelBytes(t.shape) <= t.lastLevel() {
 		level = "l3"
@@ -20,10 +20,10 @@ func (t *partition) roof(c microkernel.Compute, pus plans.PUSet, n int) roofline
 	m := roofline.NewMachine(t.o.Profile)
 	read, peak := m.Read(set, level), m.Peak(set, path)
 	if !read.Known() || !peak.Known() {
-		return roofline.Roof{}
+		return roofline.Ceiling{}
 	}
 	part := float64(n) / float64(len(pus))
-	return roofline.Roof{Bandwidth: part * read.Value, Targets: []roofline.Target{{Name: path.String(),
+	return roofline.Ceiling{Bandwidth: part * read.Value, Targets: []roofline.Target{{Name: path.String(),
 		Peak: part * peak.Value}}}
 }
 
@@ -47,11 +47,11 @@ func (t *partition) caches(set activeSet) (l1, l2 int) {
 // serving, within a quarter of the memory that is left.
 func (t *partition) benchSize() measure.GemmSize {
 	s := measure.GemmSize{Spare: measure.ScratchBytes, Ranks: len(t.def.Ranks), Groups: t.workers.Grouping()}
-	room := int64(4 << 30)
+	limit := int64(4 << 30)
 	if free := mem.Available(); free > 0 {
-		room = free / 4
+		limit = free / 4
 	}
-	s.Round = int(min(t.coldBytes(20<<20), room))
+	s.Round = int(min(t.coldBytes(20<<20), limit))
 	most := 0
 	for _, w := range t.shapes {
 		s.Copy = max(s.Copy, min(measure.PackedBytes(w.WeightKey), maxCopy))

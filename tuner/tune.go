@@ -16,7 +16,7 @@ import (
 // Parts of the budget at which the stages end. What starting takes counts; what a stage leaves
 // over, the next one has.
 const (
-	heatEnd      = 0.1
+	ranksEnd     = 0.1
 	kernelsEnd   = 0.80
 	finalistsEnd = 0.97
 )
@@ -70,7 +70,7 @@ func (t *tuning) work(home *partition) error {
 			return err
 		}
 	}
-	list, err := t.heat(home)
+	list, err := t.raceRanks(home)
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ type tuning struct {
 	home     *partition // of the default plan, which is open throughout
 	other    *partition // that is open besides; nil: none
 	won      *partition // whose winners the plan gets; nil: that of the default
-	raced    *field     // the last race; nil: whole configurations were not compared
+	raced    *raceArms  // the last race; nil: whole configurations were not compared
 	again    *Rerun     // its arms once more; nil: nobody asked
 	evidence plans.Evidence
 	noise    []float64 // A/A differences: of whole forwards, or of kernels where there is no rig

@@ -109,7 +109,7 @@ func (f *reduceFlags) run(ctx context.Context, sizes []reduceSize) ([]measure.Al
 		return nil, err
 	}
 	if f.roof {
-		if err := measureRoofs(ctx, host, calibrate.Options{}); err != nil {
+		if err := measureCeilings(ctx, host, calibrate.Options{}); err != nil {
 			return nil, err
 		}
 	}
@@ -145,20 +145,20 @@ var reduceReport = report[measure.AllReduceRow]{
 	columns: []string{"size", "ranks", "threads", "way", "bytes", "median", "p10", "p90", "GB/s", "of roof", "roof"},
 	numbers: []int{1, 4, 5, 6, 7, 8, 9},
 	cells: func(r *measure.AllReduceRow) []string {
-		ofRoof := ""
-		if r.Roof > 0 {
-			ofRoof = fmt.Sprintf("%.0f %%", 100*r.Rate/r.Roof)
+		ofCeiling := ""
+		if r.Ceiling > 0 {
+			ofCeiling = fmt.Sprintf("%.0f %%", 100*r.Rate/r.Ceiling)
 		}
 		return []string{fmt.Sprintf("%dx%d", r.Rows, r.Width), strconv.Itoa(r.Ranks), fmt.Sprintf("%d on %s", r.Threads,
 			show.Plural(r.PUs, "PU")), r.Way,
 			mem.FormatBytes(r.Bytes), profiles.FormatSeconds(r.Median), profiles.FormatSeconds(r.P10),
 			profiles.FormatSeconds(r.P90),
-			fmt.Sprintf("%.2f", r.Rate/1e9), ofRoof, r.RoofOf}
+			fmt.Sprintf("%.2f", r.Rate/1e9), ofCeiling, r.CeilingOf}
 	},
-	header: "way,rows,width,ranks,threads,pus,bytes,median_s,min_s,p10_s,p90_s,reps,bytes_per_second,roof_bytes_per_second",
+	header: "way,rows,width,ranks,threads,pus,bytes,median_s,min_s,p10_s,p90_s,reps,bytes_per_second,ceiling_bytes_per_second",
 	line: func(r *measure.AllReduceRow) string {
 		return fmt.Sprintf("%s,%d,%d,%d,%d,%d,%d,%.9f,%.9f,%.9f,%.9f,%d,%.0f,%.0f", r.Way, r.Rows, r.Width, r.Ranks,
 			r.Threads, r.PUs,
-			r.Bytes, r.Median, r.Min, r.P10, r.P90, r.Reps, r.Rate, r.Roof)
+			r.Bytes, r.Median, r.Min, r.P10, r.P90, r.Reps, r.Rate, r.Ceiling)
 	},
 }

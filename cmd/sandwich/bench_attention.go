@@ -174,9 +174,9 @@ func (f *attentionFlags) run(ctx context.Context) (rows []measure.AttentionRow, 
 }
 
 // runUnlike measures workers of several classes.
-func (f *attentionFlags) runUnlike(ctx context.Context) (rows []measure.UnlikeAttentionRow, err error) {
+func (f *attentionFlags) runUnlike(ctx context.Context) (rows []measure.HeterogeneousAttentionRow, err error) {
 	err = f.each(func(_ *profiles.Profile, plan *plans.Plan, o measure.AttentionOptions, step func()) error {
-		return measure.TimeUnlikeAttention(ctx, plan, o, func(r measure.UnlikeAttentionRow) {
+		return measure.TimeHeterogeneousAttention(ctx, plan, o, func(r measure.HeterogeneousAttentionRow) {
 			rows = append(rows, r)
 			step()
 		})

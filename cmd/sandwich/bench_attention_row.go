@@ -42,11 +42,11 @@ func attentionCells(r *measure.AttentionRow) []string {
 }
 
 // unlikeAttentionReport prints attention on unlike workers.
-var unlikeAttentionReport = report[measure.UnlikeAttentionRow]{
+var unlikeAttentionReport = report[measure.HeterogeneousAttentionRow]{
 	columns: []string{"test", "heads", "kv", "by", "workers", "median", "each alone in that time", "of their sum",
 		"95 %"},
 	numbers: []int{5, 6, 7, 8},
-	cells: func(r *measure.UnlikeAttentionRow) []string {
+	cells: func(r *measure.HeterogeneousAttentionRow) []string {
 		test := fmt.Sprintf("%s %d", r.Test, r.Context)
 		if r.Test == "decode" && r.Batch > 1 {
 			test += fmt.Sprintf(" x %d", r.Batch)
@@ -60,7 +60,7 @@ var unlikeAttentionReport = report[measure.UnlikeAttentionRow]{
 			fmt.Sprintf("%.1f %%", 100*r.Share), fmt.Sprintf("%.1f to %.1f", 100*r.ShareLow, 100*r.ShareHigh)}
 	},
 	header: "test,kv,by,head_dim,kv_heads,group,context,batch,isas,med_s,alone,rounds,of_sum,of_sum_low,of_sum_high",
-	line: func(r *measure.UnlikeAttentionRow) string {
+	line: func(r *measure.HeterogeneousAttentionRow) string {
 		alone := strings.ReplaceAll(strings.Trim(fmt.Sprintf("%.3f", r.Alone), "[]"), " ", "+")
 		return fmt.Sprintf("%s,%s,%s,%d,%d,%d,%d,%d,%s,%.9f,%s,%d,%.4f,%.4f,%.4f", r.Test, r.KV, r.By, r.HeadDim,
 			r.KVHeads, r.Group, r.Context, r.Batch, strings.Join(r.ISAs, "+"), r.Seconds, alone, r.Rounds, r.Share,

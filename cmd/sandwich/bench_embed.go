@@ -65,7 +65,7 @@ func (f *embedBenchFlags) run(ctx context.Context) ([]measure.EmbedRow, error) {
 	}
 	defer s.Close()
 	if f.roof {
-		if err := measureRoofs(ctx, s.Profile, calibrate.Options{}); err != nil {
+		if err := measureCeilings(ctx, s.Profile, calibrate.Options{}); err != nil {
 			return nil, err
 		}
 	}
@@ -105,17 +105,17 @@ var embedReport = report[measure.EmbedRow]{
 	numbers: show.ColumnsFrom(3, 11),
 	cells: func(r *measure.EmbedRow) []string {
 		roof, of := "", ""
-		if r.Roof > 0 {
-			roof, of = fmt.Sprintf("%.0f (%s)", r.Roof, r.RoofOf), show.Share(r.Rate/r.Roof)
+		if r.Ceiling > 0 {
+			roof, of = fmt.Sprintf("%.0f (%s)", r.Ceiling, r.CeilingOf), show.Share(r.Rate/r.Ceiling)
 		}
 		return []string{fmt.Sprint(r.Texts), fmt.Sprint(r.Tokens), r.Plan, fmt.Sprintf("%.0f", r.Rate),
 			fmt.Sprintf("%.0f", r.Min), fmt.Sprintf("%.0f", r.Max), fmt.Sprintf("%.1f", r.PerText),
 			show.Share(r.Fill), roof, of, fmt.Sprintf("%.0f", r.Encode), sharesText(r.Shares)}
 	},
-	header: "model,texts,tokens,plan,tokens_per_second,min,max,texts_per_second,fill,roof,encode_tokens_per_second",
+	header: "model,texts,tokens,plan,tokens_per_second,min,max,texts_per_second,fill,ceiling,encode_tokens_per_second",
 	line: func(r *measure.EmbedRow) string {
 		return fmt.Sprintf("%s,%d,%d,%s,%.2f,%.2f,%.2f,%.3f,%.3f,%.1f,%.0f", show.CSVCell(r.Model), r.Texts, r.Tokens,
-			show.CSVCell(r.Plan), r.Rate, r.Min, r.Max, r.PerText, r.Fill, r.Roof, r.Encode)
+			show.CSVCell(r.Plan), r.Rate, r.Min, r.Max, r.PerText, r.Fill, r.Ceiling, r.Encode)
 	},
 }
 

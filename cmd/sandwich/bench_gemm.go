@@ -226,21 +226,21 @@ func weightKey(flag, shape, typ string) (plans.WeightKey, error) {
 
 // rows are our figures, measured unless they were read, and the roofs of this machine.
 func (f *gemmFlags) rows(ctx context.Context, read []measure.ProductRow) ([]measure.ProductRow,
-	measure.ProductRoofs, error) {
+	measure.ProductCeilings, error) {
 	host, err := liveProfile()
 	if err != nil {
-		return nil, measure.ProductRoofs{}, err
+		return nil, measure.ProductCeilings{}, err
 	}
 	session := sessionFlags{isa: f.isa, compute: f.compute}
 	if err := session.checkOn(host); err != nil {
-		return nil, measure.ProductRoofs{}, usageError(err)
+		return nil, measure.ProductCeilings{}, usageError(err)
 	}
 	if f.roof {
-		if err := measureRoofs(ctx, host, calibrate.Options{}); err != nil {
-			return nil, measure.ProductRoofs{}, err
+		if err := measureCeilings(ctx, host, calibrate.Options{}); err != nil {
+			return nil, measure.ProductCeilings{}, err
 		}
 	}
-	roofs := measure.NewProductRoofs(host, f.isa)
+	roofs := measure.NewProductCeilings(host, f.isa)
 	if f.roof && read == nil {
 		if err := f.measurePorts(ctx, &roofs); err != nil {
 			return nil, roofs, err
@@ -264,7 +264,7 @@ func (f *gemmFlags) rows(ctx context.Context, read []measure.ProductRow) ([]meas
 }
 
 // measurePorts sets the rates that port roofs are made of, of the instruction set of the kernels.
-func (f *gemmFlags) measurePorts(ctx context.Context, roofs *measure.ProductRoofs) (err error) {
+func (f *gemmFlags) measurePorts(ctx context.Context, roofs *measure.ProductCeilings) (err error) {
 	isa := roofs.Host.Features().Best()
 	if f.isa != "" {
 		if isa, err = microkernel.ParseISA(f.isa); err != nil {
@@ -277,7 +277,7 @@ func (f *gemmFlags) measurePorts(ctx context.Context, roofs *measure.ProductRoof
 }
 
 // measure appends the products of one weight type on one number of threads.
-func (f *gemmFlags) measure(ctx context.Context, rows []measure.ProductRow, roofs measure.ProductRoofs,
+func (f *gemmFlags) measure(ctx context.Context, rows []measure.ProductRow, roofs measure.ProductCeilings,
 	session sessionFlags, typ string) ([]measure.ProductRow, error) {
 	shape, err := f.model(typ)
 	if err != nil {

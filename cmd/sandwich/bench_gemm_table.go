@@ -34,7 +34,7 @@ func gemmReport(peers bool) *report[measure.ProductRow] {
 }
 
 // printGEMM writes our products, as they were measured in CSV, else compared with those of peers.
-func printGEMM(w io.Writer, ours, peers []measure.ProductRow, roofs measure.ProductRoofs, format string) error {
+func printGEMM(w io.Writer, ours, peers []measure.ProductRow, roofs measure.ProductCeilings, format string) error {
 	p := gemmReport(len(peers) > 0)
 	if format == "csv" {
 		return p.print(w, ours, format)
@@ -60,11 +60,11 @@ func productCells(r *measure.ProductRow, peers bool) []string {
 		fmt.Sprintf("%.1f", r.GFLOPS), profiles.FormatSeconds(r.Median), profiles.FormatSeconds(r.Min),
 		profiles.FormatSeconds(r.Max),
 		"", "", "", r.Busiest, "", ""}
-	if r.PortRoof > 0 {
-		line[12] = fmt.Sprintf("%.0f %%", 100*r.GFLOPS/r.PortRoof)
+	if r.PortCeiling > 0 {
+		line[12] = fmt.Sprintf("%.0f %%", 100*r.GFLOPS/r.PortCeiling)
 	}
-	if r.Roof > 0 {
-		line[10], line[11] = fmt.Sprintf("%.0f", r.Roof), fmt.Sprintf("%.0f %%", 100*r.GFLOPS/r.Roof)
+	if r.Ceiling > 0 {
+		line[10], line[11] = fmt.Sprintf("%.0f", r.Ceiling), fmt.Sprintf("%.0f %%", 100*r.GFLOPS/r.Ceiling)
 	}
 	if r.Rate > 0 {
 		line[14] = fmt.Sprintf("%.1f", r.Rate)

@@ -15,11 +15,11 @@ import (
 )
 
 // unlikeReport prints products on unlike workers.
-var unlikeReport = report[measure.UnlikeRow]{
+var unlikeReport = report[measure.HeterogeneousRow]{
 	columns: []string{"weight NxK", "type", "compute", "M", "workers", "GFLOP/s", "each alone", "of their sum", "95 %",
 		"in chunks", "each", "over chunks", "95 %"},
 	numbers: []int{3, 5, 7, 9, 10, 11},
-	cells: func(r *measure.UnlikeRow) []string {
+	cells: func(r *measure.HeterogeneousRow) []string {
 		var alone []string
 		for _, rate := range r.Alone {
 			alone = append(alone, fmt.Sprintf("%.1f", rate))
@@ -32,7 +32,7 @@ var unlikeReport = report[measure.UnlikeRow]{
 	},
 	header: "N,K,M,type,compute,isas,gflops,chunks_gflops,alone_gflops,chunks_each,rounds,of_sum,of_sum_low,of_sum_high," +
 		"over_chunks,over_chunks_low,over_chunks_high",
-	line: func(r *measure.UnlikeRow) string {
+	line: func(r *measure.HeterogeneousRow) string {
 		alone := strings.ReplaceAll(strings.Trim(fmt.Sprintf("%.2f", r.Alone), "[]"), " ", "+")
 		return fmt.Sprintf("%d,%d,%d,%s,%s,%s,%.2f,%.2f,%s,%.2f,%d,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f", r.N, r.K, r.M,
 			r.Type,
@@ -70,7 +70,7 @@ func (f *gemmFlags) printUnlike(ctx context.Context, w io.Writer, format string)
 		return err
 	}
 	session := sessionFlags{isa: f.isa, compute: f.compute}
-	var rows []measure.UnlikeRow
+	var rows []measure.HeterogeneousRow
 	for _, typ := range f.types {
 		for _, t := range f.threads {
 			session.threads = t
@@ -88,7 +88,7 @@ func (f *gemmFlags) printUnlike(ctx context.Context, w io.Writer, format string)
 			o := measure.ProductOptions{Plan: plan, Rows: f.rowsOf, Cold: f.cold, Round: f.round << 20, Least: f.least,
 				Seed: 1}
 			step, done := show.StepBar("bench gemm", len(f.rowsOf)*len(plan.Weights))
-			err = measure.TimeUnlike(ctx, o, func(r measure.UnlikeRow) {
+			err = measure.TimeHeterogeneous(ctx, o, func(r measure.HeterogeneousRow) {
 				rows = append(rows, r)
 				step()
 			})

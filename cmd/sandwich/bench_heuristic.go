@@ -19,7 +19,7 @@ their grids it reaches. Each folder holds host.yaml, of probe --measure full, an
 packed as .jsonl.gz). Nothing is timed here, and the rules see a machine through its profile alone.
 
 The best is the fastest schedule that the search timed again; a choice was timed "again" or "once", where luck weighs
-more. One that was timed many times "in turn" with the last few of the search is held against these. Schedules that run alike on so many rows and columns are one. A search tries most schedules on a part of the
+more. One that was timed many times "interleaved" with the last few of the search is held against these. Schedules that run alike on so many rows and columns are one. A search tries most schedules on a part of the
 columns; a choice, made for all of them, is judged there only where it was not timed on all, beside what was timed there
 again. One that was timed "elsewhere", on another part, is held against the fastest there, which had luck besides. A choice that was not timed is judged by the
 "near"est schedule of the same kernel where that is at most one doubling of one size of its slice away, and the last

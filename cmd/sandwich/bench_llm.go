@@ -37,8 +37,8 @@ type llmFlags struct {
 	clients   int
 	schema    string // that the clients' answers are held to
 	neighbour string
-	beside    *measure.NeighbourProcess // runs while there is a neighbour
-	stranger  measure.Neighbour
+	beside    *measure.NeighborProcess // runs while there is a neighbour
+	stranger  measure.Neighbor
 }
 
 const llmLong = `Measure tokens per second as llama-bench does: pp512 is a prompt of 512 tokens from an empty cache, tg64 is 64 tokens
@@ -207,7 +207,7 @@ func (f *llmFlags) run(ctx context.Context) ([]measure.LLMRow, error) {
 	}
 	defer s.Close()
 	if f.roof {
-		if err := measureRoofs(ctx, s.Profile, calibrate.Options{}); err != nil {
+		if err := measureCeilings(ctx, s.Profile, calibrate.Options{}); err != nil {
 			return nil, err
 		}
 	}
@@ -252,5 +252,5 @@ func (f *llmFlags) runThreads(ctx context.Context, s *session.Session) ([]measur
 	step, done := show.StepBar("bench llm", len(tests)*len(arms)*(f.reps+1))
 	defer done()
 	return measure.LLM(ctx, measure.LLMOptions{Arms: arms, Tests: tests, Reps: f.reps, Model: s.Name, Ops: ops,
-		Vocab: s.Shape.Vocab, Host: s.Profile, Beside: f.beside, Step: step})
+		Vocab: s.Shape.Vocab, Host: s.Profile, Neighbor: f.beside, Step: step})
 }

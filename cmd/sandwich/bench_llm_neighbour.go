@@ -12,7 +12,7 @@ import (
 func printNeighbours(w io.Writer, rows []measure.LLMRow) error {
 	var table [][]string
 	for _, r := range rows {
-		n := r.Neighbour
+		n := r.Neighbor
 		if n == nil {
 			continue
 		}

@@ -16,14 +16,14 @@ var llmReport = report[measure.LLMRow]{
 	columns: []string{"test", "threads", "plan", "tokens/s", "min", "max", "roof", "of roof", "roof made of"},
 	numbers: []int{1, 3, 4, 5, 6, 7},
 	cells: func(r *measure.LLMRow) []string {
-		roof, ofRoof := "", ""
-		if r.Roof > 0 {
-			roof, ofRoof = fmt.Sprintf("%.1f", r.Roof), cmp.Or(r.Above, fmt.Sprintf("%.0f %%", 100*r.Rate/r.Roof))
+		roof, ofCeiling := "", ""
+		if r.Ceiling > 0 {
+			roof, ofCeiling = fmt.Sprintf("%.1f", r.Ceiling), cmp.Or(r.Above, fmt.Sprintf("%.0f %%", 100*r.Rate/r.Ceiling))
 		}
 		return []string{testLabel(r), strconv.Itoa(r.Threads), r.Plan, fmt.Sprintf("%.2f", r.Rate), fmt.Sprintf("%.2f",
-			r.Min), fmt.Sprintf("%.2f", r.Max), roof, ofRoof, r.RoofOf}
+			r.Min), fmt.Sprintf("%.2f", r.Max), roof, ofCeiling, r.CeilingOf}
 	},
-	header: "model,test,threads,batch,plan,tokens_per_second,min,max,roof,samples",
+	header: "model,test,threads,batch,plan,tokens_per_second,min,max,ceiling,samples",
 	line: func(r *measure.LLMRow) string {
 		var samples []string
 		for _, s := range r.Samples {
@@ -31,7 +31,7 @@ var llmReport = report[measure.LLMRow]{
 		}
 		return fmt.Sprintf("%s,%s,%d,%d,%s,%.3f,%.3f,%.3f,%.3f,%s", show.CSVCell(r.Model), r.Test, r.Threads, r.Batch,
 			show.CSVCell(r.Plan),
-			r.Rate, r.Min, r.Max, r.Roof, strings.Join(samples, ";"))
+			r.Rate, r.Min, r.Max, r.Ceiling, strings.Join(samples, ";"))
 	},
 }
 

@@ -123,7 +123,7 @@ func tableGoals(out io.Writer, figures []load.Figure, where string) error {
 			}
 			return fmt.Sprintf("%.2f", v)
 		}
-		row := []string{f.Goal, f.Policy, f.What, "", value(f.Beside), ratio(f.Measured), "", ""}
+		row := []string{f.Goal, f.Policy, f.What, "", value(f.Mixed), ratio(f.Measured), "", ""}
 		if f.Alone > 0 {
 			row[3] = value(f.Alone)
 		}
@@ -141,7 +141,7 @@ func tableGoals(out io.Writer, figures []load.Figure, where string) error {
 		}
 		rows = append(rows, append(row, strconv.Itoa(f.Samples)))
 	}
-	header := []string{"goal", "policy", "what", "alone", "beside", "measured", "bound", "", "samples"}
+	header := []string{"goal", "policy", "what", "alone", "mixed", "measured", "bound", "", "samples"}
 	if err := show.Table(out, header, rows, 3, 4, 5, 8); err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func tableGoals(out io.Writer, figures []load.Figure, where string) error {
 
 func csvGoals(out io.Writer, figures []load.Figure) error {
 	w := csv.NewWriter(out)
-	header := []string{"goal", "policy", "what", "alone", "beside", "measured", "bound", "at_least", "met", "samples",
+	header := []string{"goal", "policy", "what", "alone", "mixed", "measured", "bound", "at_least", "met", "samples",
 		"seeds", "lowest", "highest"}
 	if err := w.Write(header); err != nil {
 		return err
@@ -164,7 +164,7 @@ func csvGoals(out io.Writer, figures []load.Figure) error {
 	number := func(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
 	for i := range figures {
 		f := &figures[i]
-		cells := []string{f.Goal, f.Policy, f.What, number(f.Alone), number(f.Beside), number(f.Measured),
+		cells := []string{f.Goal, f.Policy, f.What, number(f.Alone), number(f.Mixed), number(f.Measured),
 			number(f.Bound), strconv.FormatBool(f.Least), strconv.FormatBool(f.Met()), strconv.Itoa(f.Samples),
 			strconv.Itoa(max(1, f.Seeds)), number(f.Lowest), number(f.Highest)}
 		if err := w.Write(cells); err != nil {

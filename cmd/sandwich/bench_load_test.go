@@ -128,9 +128,9 @@ func TestBenchLoadGoals(t *testing.T) {
 		t.Errorf("exit code %d, %v\n%s", code, err, out)
 	}
 	var text bytes.Buffer
-	list := []load.Figure{{Goal: "open", Policy: "sandwich", What: "a", Alone: 2, Beside: 3, Measured: 1.5, Bound: 1.8},
-		{Goal: "halt", Policy: "sandwich", What: "b", Beside: 0.03, Measured: 0.03, Bound: 0.025},
-		{Goal: "open", Policy: "fcfs", What: "c", Alone: 1, Beside: 9, Measured: 9, Seeds: 3, Lowest: 8, Highest: 10.5}}
+	list := []load.Figure{{Goal: "open", Policy: "sandwich", What: "a", Alone: 2, Mixed: 3, Measured: 1.5, Bound: 1.8},
+		{Goal: "halt", Policy: "sandwich", What: "b", Mixed: 0.03, Measured: 0.03, Bound: 0.025},
+		{Goal: "open", Policy: "fcfs", What: "c", Alone: 1, Mixed: 9, Measured: 9, Seeds: 3, Lowest: 8, Highest: 10.5}}
 	if err := tableGoals(&text, list, "a model on a machine"); err != nil {
 		t.Fatal(err)
 	}

@@ -147,7 +147,7 @@ func (f *predictFlags) model(ctx context.Context, path string, out *predictOut) 
 		return usageError(fmt.Errorf("%s has a context of %d, for which all --contexts are too long", s.Name,
 			s.Shape.Context))
 	}
-	if err := measureRoofs(ctx, s.Profile, calibrate.Options{}); err != nil {
+	if err := measureCeilings(ctx, s.Profile, calibrate.Options{}); err != nil {
 		return err
 	}
 	arms, err := f.arms(s, out)

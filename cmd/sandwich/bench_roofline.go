@@ -228,7 +228,7 @@ func (f *rooflineFlags) ready(ctx context.Context, a *rooflineArm, out *roofline
 		return err
 	}
 	a.session = s
-	if err := measureRoofs(ctx, s.Profile, calibrate.Options{}); err != nil {
+	if err := measureCeilings(ctx, s.Profile, calibrate.Options{}); err != nil {
 		return err
 	}
 	plan := *s.Plan
@@ -341,7 +341,7 @@ const packingMoves = 2
 // changed refuses to take away what no op of the machine has.
 func (f *rooflineFlags) changed(rows []measure.RooflineRow) error {
 	for i := range rows {
-		if r := &rows[i]; r.Without > r.Roof*(1+1e-9) {
+		if r := &rows[i]; r.Without > r.Ceiling*(1+1e-9) {
 			return nil
 		}
 	}
@@ -365,7 +365,7 @@ func ceilingsOf(o *measure.RooflineOptions) (out []chart.Ceiling) {
 		types = []string{p.Compute}
 	}
 	for _, typ := range types {
-		r, err := p.Machine.Roof(set, roofline.Path{ISA: p.Plan.Widest(), Type: typ})
+		r, err := p.Machine.Ceiling(set, roofline.Path{ISA: p.Plan.Widest(), Type: typ})
 		if err != nil {
 			continue // no op stands on it
 		}

@@ -56,13 +56,13 @@ var rooflineReport = report[measure.RooflineRow]{
 		return []string{strconv.Itoa(r.M), r.Op, r.Regime, target, intensity, profiles.FormatSeconds(r.Predicted), took,
 			off}
 	},
-	header: "op,M,phase,context,count,isa,pus,type,compute,flop,bytes,regime,target,split,roof_s,predicted_s,without_s,measured_s," +
+	header: "op,M,phase,context,count,isa,pus,type,compute,flop,bytes,regime,target,split,ceiling_s,predicted_s,without_s,measured_s," +
 		"min_s,max_s,samples,error",
 	line: func(r *measure.RooflineRow) string {
 		return fmt.Sprintf("%s,%d,%s,%d,%d,%s,%s,%s,%s,%.0f,%.0f,%s,%s,%s,%.9f,%.9f,%.9f,%.9f,%.9f,%.9f,%d,%.4f", r.Op,
 			r.M,
 			r.Phase, r.Context, r.Count, r.ISA, show.CSVCell(r.PUs), r.Type, r.Compute, r.FLOP, r.Bytes, r.Regime,
-			show.CSVCell(r.Target), show.CSVCell(r.Split), r.Roof, r.Predicted, r.Without, r.Seconds, r.Min, r.Max,
+			show.CSVCell(r.Target), show.CSVCell(r.Split), r.Ceiling, r.Predicted, r.Without, r.Seconds, r.Min, r.Max,
 			r.Samples, r.Error)
 	},
 }
@@ -122,7 +122,7 @@ func (o *rooflineOut) table(w io.Writer) error {
 		report.cells = func(r *measure.RooflineRow) []string {
 			cells, times := rooflineReport.cells(r), ""
 			if r.Without > 0 {
-				times = fmt.Sprintf("%.2f times", r.Without/r.Roof)
+				times = fmt.Sprintf("%.2f times", r.Without/r.Ceiling)
 			}
 			return append(cells[:6:6], times)
 		}

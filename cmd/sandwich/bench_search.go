@@ -126,7 +126,7 @@ func compareSearches(ctx context.Context, o tuner.CompareOptions) ([]tuner.Compa
 	if err := f.checkOn(host); err != nil {
 		return nil, usageError(err)
 	}
-	if err := measureRoofs(ctx, host, calibrate.Options{}); err != nil {
+	if err := measureCeilings(ctx, host, calibrate.Options{}); err != nil {
 		return nil, err
 	}
 	line, done := show.LiveLine()

@@ -22,17 +22,17 @@ import (
 // inspected is what `model inspect` prints; its JSON is stable.
 type inspected struct {
 	model.Report
-	Memory  *int64      `json:"memory_bytes,omitempty"` // one request of ContextOf tokens; absent if it does not run
-	Context int         `json:"memory_context,omitempty"`
-	AtMost  []speedRoof `json:"at_most,omitempty"`
-	Assumed []string    `json:"assumed,omitempty"` // of the machine, in sentences
+	Memory  *int64         `json:"memory_bytes,omitempty"` // one request of ContextOf tokens; absent if it does not run
+	Context int            `json:"memory_context,omitempty"`
+	AtMost  []speedCeiling `json:"at_most,omitempty"`
+	Assumed []string       `json:"assumed,omitempty"` // of the machine, in sentences
 }
 
-// speedRoof is how fast a machine can be at most.
-type speedRoof struct {
-	Test string  `json:"test"` // as bench llm names it
-	Rate float64 `json:"tokens_per_second"`
-	Roof string  `json:"roof"`
+// speedCeiling is how fast a machine can be at most.
+type speedCeiling struct {
+	Test    string  `json:"test"` // as bench llm names it
+	Rate    float64 `json:"tokens_per_second"`
+	Ceiling string  `json:"ceiling"`
 }
 
 func newModelInspect() *cobra.Command {
@@ -113,7 +113,7 @@ func (r *inspected) foresee(machine *machineFlags) error {
 		if err != nil {
 			return errors.Join(err)
 		}
-		r.AtMost = append(r.AtMost, speedRoof{t.Name, rate, roof})
+		r.AtMost = append(r.AtMost, speedCeiling{t.Name, rate, roof})
 	}
 	return nil
 }
@@ -172,7 +172,7 @@ func (r *inspected) printVerdict(w io.Writer) {
 	}
 	fmt.Fprintf(w, "runs in %s for one request of %d tokens\n", mem.FormatBytes(*r.Memory), r.Context)
 	for _, t := range r.AtMost {
-		fmt.Fprintf(w, "at most %.4g tokens/s of %s (%s)\n", t.Rate, t.Test, t.Roof)
+		fmt.Fprintf(w, "at most %.4g tokens/s of %s (%s)\n", t.Rate, t.Test, t.Ceiling)
 	}
 	if len(r.Assumed) > 0 {
 		fmt.Fprintf(w, "by figures of which %d are assumed, since nobody measured them here: `sandwich probe` does, "+

@@ -43,12 +43,12 @@ func (m measureFlag) apply(ctx context.Context, p *profiles.Profile, live bool) 
 		defer done()
 		return calibrate.Full(ctx, p, calibrate.FullOptions{Progress: update})
 	}
-	return measureRoofs(ctx, p, calibrate.Options{})
+	return measureCeilings(ctx, p, calibrate.Options{})
 }
 
-// measureRoofs adds the ceilings of this machine to its profile. Ctrl-C keeps what was measured
+// measureCeilings adds the ceilings of this machine to its profile. Ctrl-C keeps what was measured
 // until then.
-func measureRoofs(ctx context.Context, p *profiles.Profile, o calibrate.Options) error {
+func measureCeilings(ctx context.Context, p *profiles.Profile, o calibrate.Options) error {
 	update, done := show.FractionBar("measuring")
 	defer done()
 	o.Progress = update

@@ -35,8 +35,8 @@ func newNeighbour() *cobra.Command {
 }
 
 // parseNeighbour reads a neighbour as --neighbour and the child process have it.
-func parseNeighbour(text string) (measure.Neighbour, error) {
-	n, err := measure.ParseNeighbour(text)
+func parseNeighbour(text string) (measure.Neighbor, error) {
+	n, err := measure.ParseNeighbor(text)
 	if err != nil {
 		err = fmt.Errorf("--neighbour %s: %w", show.Clip(text, 40), err)
 	}
@@ -44,15 +44,15 @@ func parseNeighbour(text string) (measure.Neighbour, error) {
 }
 
 // startNeighbour starts this program as the neighbour, which ends with it.
-func startNeighbour(ctx context.Context, n measure.Neighbour) (*measure.NeighbourProcess, error) {
+func startNeighbour(ctx context.Context, n measure.Neighbor) (*measure.NeighborProcess, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
 	command := exec.CommandContext(ctx, self, "neighbour", n.String())
 	command.Stderr = os.Stderr
-	p, err := measure.StartNeighbour(n, command)
-	if errors.Is(err, measure.ErrNoNeighbour) {
+	p, err := measure.StartNeighbor(n, command)
+	if errors.Is(err, measure.ErrNoNeighbor) {
 		return nil, usageError(fmt.Errorf("--neighbour %s: %w", n, err))
 	}
 	return p, err

@@ -77,7 +77,7 @@ func (f *llmFlags) runExplain(ctx context.Context) (out []model.Placed, err erro
 	}
 	defer s.Close()
 	if f.roof {
-		if err := measureRoofs(ctx, s.Profile, calibrate.Options{}); err != nil {
+		if err := measureCeilings(ctx, s.Profile, calibrate.Options{}); err != nil {
 			return nil, err
 		}
 	}

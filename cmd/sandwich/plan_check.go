@@ -168,7 +168,7 @@ func (f *checkFlags) run(ctx context.Context) (*checkReport, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := gate.Options{MaxRegress: float64(f.maxRegress), Ceiling: float64(f.ceiling), InTurn: f.measure,
+	o := gate.Options{MaxRegress: float64(f.maxRegress), Ceiling: float64(f.ceiling), Interleaved: f.measure,
 		Now: time.Now()}
 	if err := readInput(f.waivers, "--waivers", func(data []byte) (err error) {
 		o.Waivers, err = gate.ParseWaivers(data, o.Now)
@@ -308,10 +308,10 @@ func (f *checkFlags) recorded(a, b *plans.Bundle, r *checkReport) []gate.Row {
 			continue
 		}
 		// of one plan on both hosts: what is left is the machine
-		x, errX := measure.RoofRate(&a.Host, m, &a.Plan, measure.CaseTest(c))
-		y, errY := measure.RoofRate(&b.Host, m, &a.Plan, measure.CaseTest(c))
+		x, errX := measure.CeilingRate(&a.Host, m, &a.Plan, measure.CaseTest(c))
+		y, errY := measure.CeilingRate(&b.Host, m, &a.Plan, measure.CaseTest(c))
 		if errX == nil && errY == nil {
-			row.BaselineRoof, row.CandidateRoof = x, y
+			row.BaselineCeiling, row.CandidateCeiling = x, y
 		}
 	}
 	if a.Plan.Fingerprint != b.Plan.Fingerprint {

@@ -55,7 +55,7 @@ func (f *checkFlags) measured(ctx context.Context, a, b *plans.Bundle, r *checkR
 	if err := plans.Check(a, nil, &shape); err != nil {
 		return nil, withCode(exitInput, fmt.Errorf("%w; name the model with --model", err))
 	}
-	if err := measureRoofs(ctx, host, calibrate.Options{}); err != nil {
+	if err := measureCeilings(ctx, host, calibrate.Options{}); err != nil {
 		return nil, err
 	}
 	for _, reason := range plans.Verify(a, host, nil).Reasons {
@@ -67,7 +67,7 @@ func (f *checkFlags) measured(ctx context.Context, a, b *plans.Bundle, r *checkR
 		candidate = &a.Plan
 	}
 	two, err := measure.OpenTwoPlans(ctx, file, &a.Plan, candidate, cases)
-	if errors.Is(err, measure.ErrNoRoom) {
+	if errors.Is(err, measure.ErrOutOfMemory) {
 		return nil, withCode(exitNoisy, err)
 	}
 	if err != nil {
@@ -86,10 +86,10 @@ func (f *checkFlags) measured(ctx context.Context, a, b *plans.Bundle, r *checkR
 		rows[i].Others = taken
 		roof, err := 0.0, outline
 		if err == nil {
-			roof, err = measure.RoofRate(host, whole, &a.Plan, measure.CaseTest(cases[i]))
+			roof, err = measure.CeilingRate(host, whole, &a.Plan, measure.CaseTest(cases[i]))
 		}
 		if err == nil {
-			rows[i].BaselineRoof, rows[i].CandidateRoof = roof, roof
+			rows[i].BaselineCeiling, rows[i].CandidateCeiling = roof, roof
 		}
 	}
 	return rows, err

@@ -47,8 +47,8 @@ func checkCells(v *gate.RowVerdict) []string {
 	if len(v.Row.Baseline) == 0 || len(v.Row.Candidate) == 0 {
 		return []string{v.Name, "-", "-", "-", "-", "-", "-", string(v.Finding)}
 	}
-	if v.CandidateRoof > 0 {
-		roof = fmt.Sprintf("%.0f %%", 100*candidate.Median/v.CandidateRoof)
+	if v.CandidateCeiling > 0 {
+		roof = fmt.Sprintf("%.0f %%", 100*candidate.Median/v.CandidateCeiling)
 	}
 	return []string{v.Name, fmt.Sprintf("%.1f", base.Median), fmt.Sprintf("%.1f", candidate.Median),
 		fmt.Sprintf("%.3f", v.Ratio.Median), fmt.Sprintf("%.3f..%.3f", v.Ratio.Low, v.Ratio.High), show.Share(v.Share),
@@ -197,7 +197,7 @@ func (r *checkReport) printCSV(w io.Writer) error {
 		}
 		lines = append(lines, []string{r.Baseline.Content, r.Candidate.Content, r.Mode, v.Name, v.Phase,
 			number(base.Median), number(candidate.Median), number(v.Ratio.Median), number(v.Ratio.Low),
-			number(v.Ratio.High), number(v.P), number(v.Share), number(v.BaselineRoof), number(v.CandidateRoof),
+			number(v.Ratio.High), number(v.P), number(v.Share), number(v.BaselineCeiling), number(v.CandidateCeiling),
 			strconv.Itoa(len(v.Row.Candidate)), string(v.Finding)})
 	}
 	return out.WriteAll(lines)

@@ -153,7 +153,7 @@ func TestRaceEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 		v := gate.Decide(nil, gate.Judge(rows, gate.Options{MaxRegress: 0.03, Ceiling: gate.DefaultCeiling,
-			InTurn: true}), false)
+			Interleaved: true}), false)
 		if v.Exit != c.exit {
 			t.Errorf("%s: exit %d after %d rounds (%s), want %d", name, v.Exit, len(rows[0].Candidate), v.Text, c.exit)
 		}

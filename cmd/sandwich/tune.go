@@ -231,7 +231,7 @@ func (f *tuneFlags) probe(ctx context.Context, live *profiles.Profile) error {
 	if full {
 		return measureFlag("full").apply(ctx, live, true)
 	}
-	return measureRoofs(ctx, live, calibrate.Options{Budget: min(calibrate.QuickBudget, f.options.Budget/10)})
+	return measureCeilings(ctx, live, calibrate.Options{Budget: min(calibrate.QuickBudget, f.options.Budget/10)})
 }
 
 // probeWords says whether so many PUs are measured fully, and what a person should know of it.

@@ -25,7 +25,7 @@ func simulated(seed uint64, n int, noise, candidate float64, speed func(i int, r
 func steady(int, *rand.Rand) float64 { return 1 }
 
 func judgeOne(r Row) RowVerdict {
-	return Judge([]Row{r}, Options{MaxRegress: 0.03, Ceiling: DefaultCeiling, InTurn: true})[0]
+	return Judge([]Row{r}, Options{MaxRegress: 0.03, Ceiling: DefaultCeiling, Interleaved: true})[0]
 }
 
 // TestJudgeCatchesAndKeepsQuiet: of planted slowdowns of 5 % nearly all are called, of equal plans
@@ -83,9 +83,9 @@ func TestUnfitRunners(t *testing.T) {
 // slower than its machine is still called.
 func TestHostChanged(t *testing.T) {
 	row := simulated(1, 30, 0.01, 0.9, steady)
-	row.BaselineRoof = 200
+	row.BaselineCeiling = 200
 	for roof, want := range map[float64]Finding{180: HostChanged, 200: Regressed, 220: Regressed} {
-		row.CandidateRoof = roof
+		row.CandidateCeiling = roof
 		if v := judgeOne(row); v.Finding != want {
 			t.Errorf("roof %v: %s, %s", roof, v.Finding, v.Text)
 		}
@@ -123,7 +123,7 @@ func TestDecide(t *testing.T) {
 		"equal":                      {nil, nil, nil, true, ExitFine},
 		"too few":                    {nil, []Row{simulated(1, 4, 0, 0.5, steady)}, nil, false, ExitUndecided},
 	} {
-		rows := Judge(c.rows, Options{MaxRegress: 0.03, Ceiling: DefaultCeiling, InTurn: true, Waivers: c.waivers,
+		rows := Judge(c.rows, Options{MaxRegress: 0.03, Ceiling: DefaultCeiling, Interleaved: true, Waivers: c.waivers,
 			Now: day})
 		if v := Decide(c.checks, rows, c.equal); v.Exit != c.exit {
 			t.Errorf("%s: exit %d (%s), want %d", name, v.Exit, v.Text, c.exit)

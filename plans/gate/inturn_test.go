@@ -132,7 +132,7 @@ func TestFewRoundsProveWhatTheyCan(t *testing.T) {
 				}
 				list = append(list, r)
 			}
-			for _, v := range Judge(list, Options{Ceiling: math.Inf(1), InTurn: true}) {
+			for _, v := range Judge(list, Options{Ceiling: math.Inf(1), Interleaved: true}) {
 				if proven := v.P < level; proven != (short == 0) {
 					t.Fatalf("%d rows of %d rounds: p %v", rows, n, v.P)
 				}

@@ -9,7 +9,7 @@ import (
 
 // Recorded makes rows of the samples that two bundles carry: of the arms that entered the plans, in
 // tests that both were measured in, each when its plan was tuned. Nobody compared them in turn, so
-// that Options.InTurn is false for them.
+// that Options.Interleaved is false for them.
 func Recorded(a, b *plans.Bundle) (rows []Row) {
 	for _, p := range phase.All {
 		x, again := winner(&a.Evidence, p.String())

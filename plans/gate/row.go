@@ -23,8 +23,8 @@ type Row struct {
 	Others float64 `json:"others,omitempty"`
 
 	// the rate at the machine's roofs of the same minutes; 0: not known
-	BaselineRoof  float64 `json:"baseline_roof,omitempty"`
-	CandidateRoof float64 `json:"candidate_roof,omitempty"`
+	BaselineCeiling  float64 `json:"baseline_roof,omitempty"`
+	CandidateCeiling float64 `json:"candidate_roof,omitempty"`
 }
 
 // Finding is what a row came to.
@@ -43,22 +43,22 @@ const (
 // RowVerdict is a row with what was concluded from it.
 type RowVerdict struct {
 	Row
-	Finding Finding  `json:"finding"`
-	Ratio   Interval `json:"ratio"` // candidate over baseline
-	P       float64  `json:"p"`     // Mann-Whitney, corrected by Holm over the rows
-	Spread           // A/A
-	OfRoof  float64  `json:"ratio_of_roofs,omitempty"`
-	Waived  string   `json:"waived,omitempty"` // the reason of the waiver, where one holds
-	Text    string   `json:"text"`
+	Finding   Finding  `json:"finding"`
+	Ratio     Interval `json:"ratio"` // candidate over baseline
+	P         float64  `json:"p"`     // Mann-Whitney, corrected by Holm over the rows
+	Spread             // A/A
+	OfCeiling float64  `json:"ratio_of_roofs,omitempty"`
+	Waived    string   `json:"waived,omitempty"` // the reason of the waiver, where one holds
+	Text      string   `json:"text"`
 }
 
 // Options of Judge.
 type Options struct {
-	MaxRegress float64 // 0.03: the median may be 3 % lower
-	Ceiling    float64 // of the A/A spread: DefaultCeiling
-	InTurn     bool    // samples of a round were taken in the same moments
-	Waivers    []Waiver
-	Now        time.Time // for the expiry of waivers
+	MaxRegress  float64 // 0.03: the median may be 3 % lower
+	Ceiling     float64 // of the A/A spread: DefaultCeiling
+	Interleaved bool    // samples of a round were taken in the same moments
+	Waivers     []Waiver
+	Now         time.Time // for the expiry of waivers
 }
 
 // DefaultCeiling is the A/A spread above which a row is unmeasurable where nobody says otherwise.
@@ -97,9 +97,9 @@ func Judge(rows []Row, o Options) []RowVerdict {
 	p := make([]float64, len(rows))
 	for i := range rows {
 		r := &rows[i]
-		out[i] = RowVerdict{Row: *r, Ratio: r.Estimate(o.InTurn)}
-		out[i].Spread = r.Spread(o.InTurn)
-		p[i] = r.proven(o.InTurn)
+		out[i] = RowVerdict{Row: *r, Ratio: r.Estimate(o.Interleaved)}
+		out[i].Spread = r.Spread(o.Interleaved)
+		p[i] = r.proven(o.Interleaved)
 	}
 	for i, corrected := range holm(p) {
 		out[i].P = corrected
@@ -142,11 +142,11 @@ func (v *RowVerdict) find(o Options) (Finding, string) {
 	}
 	slower := func(r Interval) bool { return 1-r.Median > o.MaxRegress && r.High < 1 }
 	proven := v.P < level
-	if v.BaselineRoof > 0 && v.CandidateRoof > 0 {
-		byRoofs := v.Ratio.scaled(v.BaselineRoof / v.CandidateRoof)
-		v.OfRoof = byRoofs.Median
-		if slower(v.Ratio) && proven && !slower(byRoofs) {
-			return HostChanged, fmt.Sprintf("the host's roofs are %s lower", percent(1-v.CandidateRoof/v.BaselineRoof))
+	if v.BaselineCeiling > 0 && v.CandidateCeiling > 0 {
+		byCeilings := v.Ratio.scaled(v.BaselineCeiling / v.CandidateCeiling)
+		v.OfCeiling = byCeilings.Median
+		if slower(v.Ratio) && proven && !slower(byCeilings) {
+			return HostChanged, fmt.Sprintf("the host's roofs are %s lower", percent(1-v.CandidateCeiling/v.BaselineCeiling))
 		}
 	}
 	switch {

@@ -24,12 +24,12 @@ const exactPath = "f32"
 // newCosts is a table of the model's ops that believes in the roofs of the profile (nil, or without
 // ceilings: in rates that every machine has) until it learns.
 func newCosts(m *model.Model, plan *plans.Plan, p *profiles.Profile) *cost.Table {
-	var roofs [2]map[string]roofline.Roof
+	var roofs [2]map[string]roofline.Ceiling
 	if p != nil {
 		machine := roofline.NewMachine(p)
 		for i, pus := range []plans.PUSet{plan.Prefill.PUs, plan.Decode.PUs} {
 			// Without a ceiling the map is nil, and what is unknown is believed.
-			roofs[i], _ = machine.CoreRoofs(topotree.NewCPUSet(pus...), plan.Widest(), plan.Arithmetics())
+			roofs[i], _ = machine.CoreCeilings(topotree.NewCPUSet(pus...), plan.Widest(), plan.Arithmetics())
 		}
 	}
 	index := map[string]int{}
@@ -49,7 +49,7 @@ func newCosts(m *model.Model, plan *plans.Plan, p *profiles.Profile) *cost.Table
 }
 
 // classOf is the class of an op: its kind, and what it multiplies.
-func classOf(m *model.Model, plan *plans.Plan, op *model.Op, roofs [2]map[string]roofline.Roof) cost.Class {
+func classOf(m *model.Model, plan *plans.Plan, op *model.Op, roofs [2]map[string]roofline.Ceiling) cost.Class {
 	c := cost.Class{Name: op.Kind.String(), Attend: op.Kind == model.OpAttention,
 		Head: op.Kind == model.OpGather || op.Wanted || op.Kind == model.OpPool || op.Kind == model.OpSoftmax}
 	if c.Attend {
@@ -66,7 +66,7 @@ func classOf(m *model.Model, plan *plans.Plan, op *model.Op, roofs [2]map[string
 }
 
 // priorOf is what the roofs say of an op.
-func priorOf(m *model.Model, plan *plans.Plan, op *model.Op, roofs map[string]roofline.Roof) (p cost.Prior) {
+func priorOf(m *model.Model, plan *plans.Plan, op *model.Op, roofs map[string]roofline.Ceiling) (p cost.Prior) {
 	roof := func(path string) (peak, bandwidth float64) {
 		if r, ok := roofs[path]; ok && r.Targets[0].Peak > 0 && r.Bandwidth > 0 {
 			return r.Targets[0].Peak, r.Bandwidth

@@ -87,7 +87,7 @@ func (p *Placer) Place(name string, m int) (works []OpWork, at []int, out []Plac
 		return nil, nil, nil, err
 	}
 	set := topotree.NewCPUSet(of.PUs...)
-	roofs := map[string]roofline.Roof{}
+	roofs := map[string]roofline.Ceiling{}
 	for i := range works {
 		for k, part := range works[i].Parts {
 			roof, err := p.roof(set, &part, roofs)
@@ -115,7 +115,7 @@ func (p *Placer) Place(name string, m int) (works []OpWork, at []int, out []Plac
 }
 
 // roof is that of a part, whose arithmetic it sets.
-func (p *Placer) roof(set topotree.CPUSet, part *OpPart, known map[string]roofline.Roof) (roofline.Roof, error) {
+func (p *Placer) roof(set topotree.CPUSet, part *OpPart, known map[string]roofline.Ceiling) (roofline.Ceiling, error) {
 	if p.Compute != "" && part.FLOP > 0 {
 		part.Compute = p.Compute
 	}
@@ -123,7 +123,7 @@ func (p *Placer) roof(set topotree.CPUSet, part *OpPart, known map[string]roofli
 	if r, ok := known[key]; ok {
 		return r, nil
 	}
-	r, err := p.Machine.Roof(set, roofline.Path{ISA: p.Plan.Widest(), Type: part.Compute})
+	r, err := p.Machine.Ceiling(set, roofline.Path{ISA: p.Plan.Widest(), Type: part.Compute})
 	if err != nil {
 		return r, err
 	}

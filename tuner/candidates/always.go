@@ -99,7 +99,7 @@ func (w *walk) lastCores(set topotree.CPUSet, n int) topotree.CPUSet {
 	firsts := set.Intersect(w.site.cores).Slice()
 	var out topotree.CPUSet
 	for i := max(0, len(firsts)-n); i < len(firsts); i++ {
-		out = out.Union(w.room.coreOf(firsts[i]))
+		out = out.Union(w.capacity.coreOf(firsts[i]))
 	}
 	return out
 }

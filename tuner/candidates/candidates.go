@@ -30,9 +30,9 @@ type Space struct {
 	Configs   []*Config
 	Refused   map[string]int // how many configurations were refused, by reason
 
-	site  *site
-	room  *room
-	alike bool
+	site     *site
+	capacity *capacity
+	alike    bool
 }
 
 // ErrNoFit says that a machine has no configuration for a model.
@@ -61,13 +61,13 @@ func Enumerate(p *profiles.Profile, shape plans.ModelShape, o Options) (*Space, 
 			return nil, fmt.Errorf("%w: %w", ErrNoFit, err)
 		}
 	}
-	w := &walk{site: newSite(p), room: newRoom(p, shape, o), o: o, shape: shape, tps: map[int]error{},
+	w := &walk{site: newSite(p), capacity: newCapacity(p, shape, o), o: o, shape: shape, tps: map[int]error{},
 		seen: map[string]bool{}, cuts: map[*topotree.Tree][]cut{}, met: map[meeting]bool{},
 		space: &Space{Refused: map[string]int{}}}
 	if o.Threads > 0 {
 		w.site.most = min(w.site.most, o.Threads)
 	}
-	w.space.site, w.space.room, w.space.alike = w.site, w.room, o.Alike
+	w.space.site, w.space.capacity, w.space.alike = w.site, w.capacity, o.Alike
 	w.always(p, tree)
 	var stats topotree.Stats
 	bounds := topotree.Bounds{First: p.Groups(), Stats: &stats, MaxTrees: max(1000, int(maxTreePUs)/tree.PUs())}
@@ -87,15 +87,15 @@ func Enumerate(p *profiles.Profile, shape plans.ModelShape, o Options) (*Space, 
 
 // walk is one enumeration under way.
 type walk struct {
-	site  *site
-	room  *room
-	o     Options
-	shape plans.ModelShape
-	tps   map[int]error // by degree, whether the model can be cut for it
-	seen  map[string]bool
-	cuts  map[*topotree.Tree][]cut // by the tree before removing
-	met   map[meeting]bool
-	space *Space
+	site     *site
+	capacity *capacity
+	o        Options
+	shape    plans.ModelShape
+	tps      map[int]error // by degree, whether the model can be cut for it
+	seen     map[string]bool
+	cuts     map[*topotree.Tree][]cut // by the tree before removing
+	met      map[meeting]bool
+	space    *Space
 }
 
 // cut is a section of a tree that lost nothing yet.
@@ -231,7 +231,7 @@ func (w *walk) offer(ranks []topotree.CPUSet, prefill, decode topotree.CPUSet, o
 		return
 	}
 	w.seen[key] = true
-	if err := w.room.fits(c); err != nil {
+	if err := w.capacity.fits(c); err != nil {
 		w.space.Refused[err.Error()]++
 		return
 	}

@@ -13,11 +13,11 @@ import (
 	"sandwich/topotree"
 )
 
-// nearRoof is the share of the roof that the default schedules reach: one schedule for each
+// nearCeiling is the share of the ceiling that the default schedules reach: one schedule for each
 // instruction set and type, the same for all configurations. Assumed.
-const nearRoof = 0.8
+const nearCeiling = 0.8
 
-// Calibrate sets what products of some weight types, and attention under "", reach of the roofs;
+// Calibrate sets what products of some weight types, and attention under "", reach of the ceilings;
 // others keep what is assumed.
 func (p *Predictor) Calibrate(near map[string]roofline.Near) { p.near = near }
 
@@ -28,8 +28,8 @@ func (p *Predictor) nearOf(weight string) roofline.Near {
 	return AssumedNear()
 }
 
-// AssumedNear is what kernels are assumed to reach of the roofs where nobody measured it.
-func AssumedNear() roofline.Near { return roofline.Near{Peak: nearRoof, Read: nearRoof} }
+// AssumedNear is what kernels are assumed to reach of the ceilings where nobody measured it.
+func AssumedNear() roofline.Near { return roofline.Near{Peak: nearCeiling, Read: nearCeiling} }
 
 // Pace is what bounds ops of an arithmetic on some PUs.
 func (p *Predictor) Pace(compute string, pus topotree.CPUSet) roofline.Pace {
@@ -54,18 +54,18 @@ func (p *Predictor) ProductStep(m int, key plans.WeightKey) roofline.Step {
 }
 
 // Predictor says how long forwards of a model take on a machine under service configurations
-// (DESIGN, tuner, step 2): every op at the roof of its arithmetic, a barrier behind it, and two
+// (DESIGN, tuner, step 2): every op at the ceiling of its arithmetic, a barrier behind it, and two
 // sums over the ranks a layer. It is for one goroutine.
 type Predictor struct {
-	machine *roofline.Machine
-	site    *site
-	room    *room
-	shape   plans.ModelShape
-	plan    *plans.Plan // types and paths of the weights; its service configuration is not looked at
-	model   *model.Model
-	isa     string
-	types   []string
-	ops     int
+	machine  *roofline.Machine
+	site     *site
+	capacity *capacity
+	shape    plans.ModelShape
+	plan     *plans.Plan // types and paths of the weights; its service configuration is not looked at
+	model    *model.Model
+	isa      string
+	types    []string
+	ops      int
 
 	local   map[string]float64 // bandwidths, by set of PUs
 	singles map[string]float64 // bandwidths of PUs one by one, added up
@@ -95,7 +95,7 @@ func NewPredictor(p *profiles.Profile, plan *plans.Plan, m *model.Model, o Optio
 	if _, err := model.NewWork(m, plan); err != nil {
 		return nil, fmt.Errorf("predicting forwards: %w", err)
 	}
-	return &Predictor{machine: roofline.NewMachine(p), site: newSite(p), room: newRoom(p, plan.Model, o),
+	return &Predictor{machine: roofline.NewMachine(p), site: newSite(p), capacity: newCapacity(p, plan.Model, o),
 		shape: plan.Model, plan: plan, model: m, isa: plan.Widest(), types: plan.Arithmetics(), ops: len(m.Ops),
 		local: map[string]float64{}, singles: map[string]float64{}, peaks: map[string][]float64{},
 		waits: map[string]float64{}, caches: map[string][]roofline.Cache{}, works: map[shareKey]*work{},
@@ -104,7 +104,7 @@ func NewPredictor(p *profiles.Profile, plan *plans.Plan, m *model.Model, o Optio
 
 // Bytes is what a configuration puts on each memory node.
 func (p *Predictor) Bytes(c *Config) map[int]int64 {
-	out, err := p.room.bytes(c)
+	out, err := p.capacity.bytes(c)
 	if err != nil {
 		return nil
 	}

@@ -87,7 +87,7 @@ func TestCost(t *testing.T) {
 	shape := shapeOf(t, "tinyllama-1.1b", "f32")
 	c := costOn(t, shape, topotree.CPURange(0, 1), topotree.CPURange(0, 0))
 	one := c.Decode([]int{0}).Seconds()
-	if want := bytesOf(shape, 32) / 10e9 / nearRoof; one < want || one > 1.02*want {
+	if want := bytesOf(shape, 32) / 10e9 / nearCeiling; one < want || one > 1.02*want {
 		t.Errorf("a decode step takes %.4f s, want a little over %.4f", one, want)
 	}
 	if eight := c.Decode(make([]int, 8)).Seconds(); eight > 1.1*one {
@@ -95,7 +95,7 @@ func TestCost(t *testing.T) {
 	}
 	many := c.Prefill(0, 1024, false).Seconds()
 	head := 32000. * 2048
-	if want := 1024 * 2 * (bytesOf(shape, 8) - head) / 200e9 / nearRoof; many < want || many > 1.1*want {
+	if want := 1024 * 2 * (bytesOf(shape, 8) - head) / 200e9 / nearCeiling; many < want || many > 1.1*want {
 		t.Errorf("a chunk takes %.3f s, want a little over %.3f", many, want)
 	}
 	if c.Prefill(100000, 64, false) <= c.Prefill(0, 64, false) || c.Prefill(0, 64, true) <= c.Prefill(0, 64, false) {
@@ -103,9 +103,9 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// TestPUsAreNoFasterInCompany: where one PU alone reads less than its share of what both do, it is
+// TestPUsAreNoFasterTogether: where one PU alone reads less than its share of what both do, it is
 // slower by that, and two are bound by the lesser of both.
-func TestPUsAreNoFasterInCompany(t *testing.T) {
+func TestPUsAreNoFasterTogether(t *testing.T) {
 	shape := shapeOf(t, "tinyllama-1.1b", "f32")
 	first, both := topotree.CPURange(0, 0), topotree.CPURange(0, 1)
 	times := func(alone float64) (one, two float64) {
@@ -117,7 +117,7 @@ func TestPUsAreNoFasterInCompany(t *testing.T) {
 	for _, x := range []struct{ alone, more float64 }{{1.2, 1}, {0.8, 1}, {0.5, 1.6}} {
 		slowOne, slowTwo := times(x.alone)
 		if a, b := slowOne/one, slowTwo/two; a < 0.97*x.more || a > 1.03*x.more || b < 0.97*x.more || b > 1.03*x.more {
-			t.Errorf("alone %g of the roof: one PU takes %.2f times as long, two %.2f, want %g", x.alone, a, b, x.more)
+			t.Errorf("alone %g of the ceiling: one PU takes %.2f times as long, two %.2f, want %g", x.alone, a, b, x.more)
 		}
 	}
 }
@@ -127,7 +127,7 @@ func TestCostOfExperts(t *testing.T) {
 	shape := shapeOf(t, "qwen3-30b-a3b", "q4_0")
 	all := topotree.CPURange(0, 1)
 	got := costOn(t, shape, all, all).Decode([]int{0}).Seconds()
-	if dense := bytesOf(shape, 4.5) / 20e9 / nearRoof; got > dense/5 || got < dense/20 {
+	if dense := bytesOf(shape, 4.5) / 20e9 / nearCeiling; got > dense/5 || got < dense/20 {
 		t.Errorf("a decode step takes %.4f s; all experts would take %.4f", got, dense)
 	}
 }
@@ -138,7 +138,7 @@ func TestAttentionIsFloat32(t *testing.T) {
 	all := topotree.CPURange(0, 1)
 	c := costOn(t, shape, all, all)
 	extra := c.Prefill(16384-512, 512, false).Seconds() - c.Prefill(0, 512, false).Seconds()
-	attention := 22 * 4 * 512 * (16384. - 512) * 2048 / 200e9 / nearRoof
+	attention := 22 * 4 * 512 * (16384. - 512) * 2048 / 200e9 / nearCeiling
 	if extra < 0.98*attention || extra > 1.02*attention {
 		t.Errorf("15872 positions before a chunk cost %.3f s, want %.3f", extra, attention)
 	}

@@ -64,7 +64,7 @@ func Assumptions(near map[string]roofline.Near) []string {
 		who = "attention, and products of weight types without anchors, reach"
 	}
 	return []string{
-		fmt.Sprintf("%s %g of the roof under the default schedules, on every configuration alike", who, nearRoof),
+		fmt.Sprintf("%s %g of the ceiling under the default schedules, on every configuration alike", who, nearCeiling),
 		"activations stay in caches; norms, rotations and routing cost their barriers and, where the profile has " +
 			"rates of caches, what they move",
 	}

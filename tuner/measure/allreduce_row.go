@@ -11,22 +11,22 @@ import (
 
 // AllReduceRow is one way to add partial results up, of one size; its JSON is stable.
 type AllReduceRow struct {
-	Way     string  `json:"way"` // shifted, barrier or blocking
-	Rows    int     `json:"rows"`
-	Width   int     `json:"width"`
-	Ranks   int     `json:"ranks"`
-	Threads int     `json:"threads"`
-	PUs     int     `json:"pus"`   // different ones
-	Bytes   int64   `json:"bytes"` // partials read and sum written
-	Median  float64 `json:"median_s"`
-	Min     float64 `json:"min_s"`
-	P10     float64 `json:"p10_s"`
-	P90     float64 `json:"p90_s"`
-	Reps    int     `json:"reps"`
-	Rate    float64 `json:"bytes_per_second"` // of the median
-	Roof    float64 `json:"roof_bytes_per_second,omitempty"`
-	RoofOf  string  `json:"roof,omitempty"`
-	CPU     string  `json:"cpu"`
+	Way       string  `json:"way"` // shifted, barrier or blocking
+	Rows      int     `json:"rows"`
+	Width     int     `json:"width"`
+	Ranks     int     `json:"ranks"`
+	Threads   int     `json:"threads"`
+	PUs       int     `json:"pus"`   // different ones
+	Bytes     int64   `json:"bytes"` // partials read and sum written
+	Median    float64 `json:"median_s"`
+	Min       float64 `json:"min_s"`
+	P10       float64 `json:"p10_s"`
+	P90       float64 `json:"p90_s"`
+	Reps      int     `json:"reps"`
+	Rate      float64 `json:"bytes_per_second"` // of the median
+	Ceiling   float64 `json:"ceiling_bytes_per_second,omitempty"`
+	CeilingOf string  `json:"ceiling,omitempty"`
+	CPU       string  `json:"cpu"`
 }
 
 // AllReduce times the ways to add up the partial results of ranks in turn, a row each, and holds
@@ -40,20 +40,20 @@ func AllReduce(ctx context.Context, host *profiles.Profile, o AllReduceOptions) 
 	}
 	unique := slices.Compact(slices.Sorted(slices.Values(o.PUs)))
 	bytes := 4 * int64(o.Rows) * int64(o.Width) * int64(o.Ranks+1)
-	roof, roofOf := reduceRoof(host, bytes, unique)
+	ceiling, ceilingOf := reduceCeiling(host, bytes, unique)
 	var rows []AllReduceRow
 	for arm, seconds := range samples {
 		s := Summarize(seconds)
 		rows = append(rows, AllReduceRow{Way: reduceArms[arm], Rows: o.Rows, Width: o.Width, Ranks: o.Ranks,
 			Threads: len(o.PUs), PUs: len(unique), Bytes: bytes, Median: s.Median, Min: s.Min, P10: s.P10, P90: s.P90,
-			Reps: len(seconds), Rate: float64(bytes) / s.Median, Roof: roof, RoofOf: roofOf, CPU: host.Host.CPUModel})
+			Reps: len(seconds), Rate: float64(bytes) / s.Median, Ceiling: ceiling, CeilingOf: ceilingOf, CPU: host.Host.CPUModel})
 	}
 	return rows, nil
 }
 
-// reduceRoof is the bandwidth of what lies between the ranks: the L3, or memory where it does not
+// reduceCeiling is the bandwidth of what lies between the ranks: the L3, or memory where it does not
 // hold the matrices or there is none. What a worker finds in its own cache may exceed it.
-func reduceRoof(host *profiles.Profile, bytes int64, pus []int) (float64, string) {
+func reduceCeiling(host *profiles.Profile, bytes int64, pus []int) (float64, string) {
 	level := "memory"
 	for _, o := range host.Machine.Objects {
 		if o.Kind == topotree.KindL3 && bytes <= o.Bytes/2 {

@@ -58,7 +58,7 @@ type AttentionTime struct {
 }
 
 // TimeAttention times attention.Attention on the KV store and pinned workers that serving uses
-// (rule 2), in turn with the roofs, and gives each figure to visit as it is known. `sandwich bench
+// (rule 2), in turn with the ceilings, and gives each figure to visit as it is known. `sandwich bench
 // attention` prints them.
 func TimeAttention(ctx context.Context, o AttentionOptions, visit func(AttentionTime)) error {
 	b, err := newAttentionBench(ctx, o)
@@ -193,7 +193,7 @@ func (b *attentionBench) timeGroup(a *attention.Attention, group int, visit func
 	return nil
 }
 
-// sample calls run until there are enough samples, the roofs in turn with it.
+// sample calls run until there are enough samples, the ceilings in turn with it.
 func (b *attentionBench) sample(t *AttentionTime, run func() float64) error {
 	t.Threads = len(b.PUs)
 	run()

@@ -2,7 +2,7 @@ package measure
 
 import "sandwich/profiles"
 
-// AttentionRow is the attention of one layer with its roofs. Its JSON is stable.
+// AttentionRow is the attention of one layer with its ceilings. Its JSON is stable.
 type AttentionRow struct {
 	Test    string  `json:"test"` // decode or prefill
 	KV      string  `json:"kv"`
@@ -29,7 +29,7 @@ type AttentionRow struct {
 	CPU     string  `json:"cpu"`
 }
 
-// Row is the time beside the roofs that were measured in turn with it.
+// Row is the time beside the ceilings that were measured in turn with it.
 func (t *AttentionTime) Row(host *profiles.Profile, o AttentionOptions) AttentionRow {
 	sp := Summarize(t.Seconds)
 	r := AttentionRow{Test: "decode", KV: o.KV.String(), By: o.Dot.String(), HeadDim: o.HeadDim, KVHeads: o.KVHeads,

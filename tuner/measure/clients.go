@@ -35,7 +35,7 @@ type ClientsRow struct {
 	Clients int       `json:"clients"`
 	Engine  float64   `json:"engine_tokens_per_second"`
 	Server  float64   `json:"server_tokens_per_second"`
-	Loss    float64   `json:"loss"` // median over neighbouring samples
+	Loss    float64   `json:"loss"` // median over neighboring samples
 	Goal    float64   `json:"goal"`
 	Engines []float64 `json:"engine_samples"`
 	Servers []float64 `json:"server_samples"`

@@ -33,7 +33,7 @@ type ConstrainedRow struct {
 	Schema       string    `json:"schema"`
 	Plain        float64   `json:"plain_tokens_per_second"`
 	Constrained  float64   `json:"constrained_tokens_per_second"`
-	Share        float64   `json:"share"` // median over neighbouring samples
+	Share        float64   `json:"share"` // median over neighboring samples
 	Goal         float64   `json:"goal"`
 	Answers      int       `json:"answers"` // under the schema, in all samples
 	Plains       []float64 `json:"plain_samples"`

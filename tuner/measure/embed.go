@@ -26,24 +26,24 @@ type EmbedOptions struct {
 
 // EmbedRow is what a pooled model reads of many texts at once; its JSON is stable.
 type EmbedRow struct {
-	Texts    int                `json:"texts"`
-	Tokens   int                `json:"tokens"`            // of all
-	Rate     float64            `json:"tokens_per_second"` // median
-	Min      float64            `json:"min"`
-	Max      float64            `json:"max"`
-	Samples  []float64          `json:"samples"`
-	PerText  float64            `json:"texts_per_second"`
-	Forwards float64            `json:"forwards"` // of a sample
-	Fill     float64            `json:"fill"`     // rows of a forward, as a share of the plan's chunk
-	Encode   float64            `json:"encode_tokens_per_second,omitempty"`
-	Shares   map[string]float64 `json:"shares"` // of the time of a forward, by kind of op
-	Roof     float64            `json:"roof_tokens_per_second,omitempty"`
-	RoofOf   string             `json:"roof,omitempty"`
-	Model    string             `json:"model"`
-	Plan     string             `json:"plan"`
-	KV       string             `json:"kv"`
-	PUs      string             `json:"pus"`
-	CPU      string             `json:"cpu"`
+	Texts     int                `json:"texts"`
+	Tokens    int                `json:"tokens"`            // of all
+	Rate      float64            `json:"tokens_per_second"` // median
+	Min       float64            `json:"min"`
+	Max       float64            `json:"max"`
+	Samples   []float64          `json:"samples"`
+	PerText   float64            `json:"texts_per_second"`
+	Forwards  float64            `json:"forwards"` // of a sample
+	Fill      float64            `json:"fill"`     // rows of a forward, as a share of the plan's chunk
+	Encode    float64            `json:"encode_tokens_per_second,omitempty"`
+	Shares    map[string]float64 `json:"shares"` // of the time of a forward, by kind of op
+	Ceiling   float64            `json:"ceiling_tokens_per_second,omitempty"`
+	CeilingOf string             `json:"ceiling,omitempty"`
+	Model     string             `json:"model"`
+	Plan      string             `json:"plan"`
+	KV        string             `json:"kv"`
+	PUs       string             `json:"pus"`
+	CPU       string             `json:"cpu"`
 }
 
 // RandomTexts are texts of random tokens with lengths that are spread evenly.
@@ -94,9 +94,9 @@ func Embed(ctx context.Context, o EmbedOptions) (*EmbedRow, error) {
 	}
 	row.Shares = shares(o.Engine.Costs(), r.Model, int(float64(row.Tokens)/row.Forwards),
 		float64(row.Texts)/row.Forwards)
-	if roof, err := roofOver(o.Host, r.Model, r.Plan, r.Plan.Prefill.PUs, packed(o.Texts, r.Plan.Chunk),
+	if ceiling, err := ceilingOver(o.Host, r.Model, r.Plan, r.Plan.Prefill.PUs, packed(o.Texts, r.Plan.Chunk),
 		float64(row.Tokens)); err == nil {
-		row.Roof, row.RoofOf = roof.rate, roof.String()
+		row.Ceiling, row.CeilingOf = ceiling.rate, ceiling.String()
 	}
 	return row, nil
 }

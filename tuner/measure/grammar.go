@@ -58,7 +58,7 @@ type GrammarRow struct {
 
 // TimeGrammar draws answers from random logits as serving does: mask, applied and drawn, accepted.
 // Each answer is a request that nothing was kept for: its grammar is compiled and its masks are
-// made anew. Times are the thread's processor time, so that neighbours do not count. Errors are
+// made anew. Times are the thread's processor time, so that neighbors do not count. Errors are
 // those of the source.
 func TimeGrammar(ctx context.Context, o GrammarOptions) (GrammarRow, error) {
 	row := GrammarRow{Schema: o.Name, Bytes: o.Source.Bytes, Vocab: o.Vocab.Size(), Answers: o.Answers}

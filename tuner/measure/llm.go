@@ -61,15 +61,15 @@ type LLMOptions struct {
 	Reps  int
 
 	Model string
-	Ops   *model.Model // whose work roofs are reckoned of; nil: there are none
+	Ops   *model.Model // whose work ceilings are estimated of; nil: there are none
 	Vocab int
-	Host  *profiles.Profile // with the ceilings of roofs, where they are known
+	Host  *profiles.Profile // with the ceilings of ceilings, where they are known
 
-	Beside *NeighbourProcess // nil: nobody
-	Step   func()            // after each of len(Tests)*len(Arms)*(Reps+1) samples
+	Neighbor *NeighborProcess // nil: nobody
+	Step     func()           // after each of len(Tests)*len(Arms)*(Reps+1) samples
 }
 
-// LLM measures each test under the arms in turn, without and with the neighbour where there is one.
+// LLM measures each test under the arms in turn, without and with the neighbor where there is one.
 // The first sample of each warms up. `sandwich bench llm` prints the rows.
 func LLM(ctx context.Context, o LLMOptions) ([]LLMRow, error) {
 	var rows []LLMRow
@@ -95,28 +95,28 @@ func LLM(ctx context.Context, o LLMOptions) ([]LLMRow, error) {
 
 // LLMRow is what one arm came to in one test; its JSON is stable.
 type LLMRow struct {
-	Test    string    `json:"test"`
-	Threads int       `json:"threads"`
-	Batch   int       `json:"batch"`
-	Depth   int       `json:"depth,omitempty"`   // positions before the test, computed by nobody
-	Rate    float64   `json:"tokens_per_second"` // median
-	Min     float64   `json:"min"`
-	Max     float64   `json:"max"`
-	Samples []float64 `json:"samples"`
-	Model   string    `json:"model"`
-	Plan    string    `json:"plan"` // untuned, or the name of the tuned plan
-	Tuned   bool      `json:"tuned"`
-	TP      int       `json:"tp"`
-	KV      string    `json:"kv"`
-	PUs     string    `json:"pus"`
-	Roof    float64   `json:"roof_tokens_per_second,omitempty"`
-	RoofOf  string    `json:"roof,omitempty"`       // what the roof is made of
-	Above   string    `json:"above_roof,omitempty"` // why the rate is higher than the roof, where it is
-	CPU     string    `json:"cpu"`
+	Test      string    `json:"test"`
+	Threads   int       `json:"threads"`
+	Batch     int       `json:"batch"`
+	Depth     int       `json:"depth,omitempty"`   // positions before the test, computed by nobody
+	Rate      float64   `json:"tokens_per_second"` // median
+	Min       float64   `json:"min"`
+	Max       float64   `json:"max"`
+	Samples   []float64 `json:"samples"`
+	Model     string    `json:"model"`
+	Plan      string    `json:"plan"` // untuned, or the name of the tuned plan
+	Tuned     bool      `json:"tuned"`
+	TP        int       `json:"tp"`
+	KV        string    `json:"kv"`
+	PUs       string    `json:"pus"`
+	Ceiling   float64   `json:"ceiling_tokens_per_second,omitempty"`
+	CeilingOf string    `json:"ceiling,omitempty"`       // what the ceiling is made of
+	Above     string    `json:"above_ceiling,omitempty"` // why the rate is higher than the ceiling, where it is
+	CPU       string    `json:"cpu"`
 
-	Lost      LostRow           `json:"lost"` // zeros where nobody disturbs
-	Counters  []counters.Figure `json:"counters,omitempty"`
-	Neighbour *NeighbourRow     `json:"neighbour,omitempty"`
+	Lost     LostRow           `json:"lost"` // zeros where nobody disturbs
+	Counters []counters.Figure `json:"counters,omitempty"`
+	Neighbor *NeighborRow      `json:"neighbor,omitempty"`
 }
 
 func (o *LLMOptions) row(a *Arm, t Test, s *llmSamples) LLMRow {
@@ -126,16 +126,16 @@ func (o *LLMOptions) row(a *Arm, t Test, s *llmSamples) LLMRow {
 		Min: sp.Min, Max: sp.Max, Samples: s.alone, Lost: s.quiet, Model: o.Model, Plan: a.Name, Tuned: a.Plan.Tuned,
 		TP: a.Plan.TP(), KV: a.Plan.KV.String(), PUs: pus.String(), CPU: o.Host.Host.CPUModel}
 	if o.Ops != nil {
-		if roof, err := roofOf(o.Host, o.Ops, a.Plan, t); err == nil {
-			r.Roof, r.RoofOf = roof.rate, roof.String()
-			r.Above = roof.above(r.Rate)
+		if ceiling, err := ceilingOf(o.Host, o.Ops, a.Plan, t); err == nil {
+			r.Ceiling, r.CeilingOf = ceiling.rate, ceiling.String()
+			r.Above = ceiling.above(r.Rate)
 		}
 	}
 	if a.counting != nil {
 		r.Counters = counters.Figures(s.counts, s.seconds, t.Tokens*t.Batch*len(s.alone))
 	}
-	if o.Beside != nil {
-		r.Neighbour = o.Beside.neighbour.row(r.Rate, shareGoal(t), pus, s)
+	if o.Neighbor != nil {
+		r.Neighbor = o.Neighbor.neighbor.row(r.Rate, shareGoal(t), pus, s)
 	}
 	return r
 }

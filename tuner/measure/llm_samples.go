@@ -8,7 +8,7 @@ import (
 	"sandwich/runtime/pool"
 )
 
-// shareGoal is the part of its fair share that a test keeps beside a neighbour.
+// shareGoal is the part of its fair share that a test keeps beside a neighbor.
 func shareGoal(t Test) float64 {
 	if t.Prefill {
 		return 0.9
@@ -19,21 +19,21 @@ func shareGoal(t Test) float64 {
 // llmSamples are the tokens per second of one test under one plan.
 type llmSamples struct {
 	alone, disturbed []float64
-	taken            []float64 // parts of the PU's time that the neighbour took
+	taken            []float64 // parts of the PU's time that the neighbor took
 
-	quiet, beset LostRow // of the samples without and beside the neighbour
+	quiet, beset LostRow // of the samples without and beside the neighbor
 
-	counts  counters.Counts // of all samples without the neighbour
+	counts  counters.Counts // of all samples without the neighbor
 	seconds float64         // they took
 }
 
-// settling is how long the neighbour runs before a sample begins, so that the kernel knows it.
+// settling is how long the neighbor runs before a sample begins, so that the kernel knows it.
 const settling = 60 * time.Millisecond
 
-// sample measures a test once, and then once beside the neighbour where there is one. The first
+// sample measures a test once, and then once beside the neighbor where there is one. The first
 // sample only warms up.
 func (o *LLMOptions) sample(ctx context.Context, a *Arm, t Test, warming bool, to *llmSamples) error {
-	if o.Beside != nil {
+	if o.Neighbor != nil {
 		a.calm(ctx)
 	}
 	before, began, lost := a.counted(), time.Now(), a.lost()
@@ -48,10 +48,10 @@ func (o *LLMOptions) sample(ctx context.Context, a *Arm, t Test, warming bool, t
 	to.seconds += time.Since(began).Seconds()
 	to.alone = append(to.alone, rate)
 	to.quiet.add(a.lost(), lost)
-	if o.Beside == nil {
+	if o.Neighbor == nil {
 		return nil
 	}
-	if err := o.Beside.begin(); err != nil {
+	if err := o.Neighbor.begin(); err != nil {
 		return err
 	}
 	time.Sleep(settling)
@@ -59,7 +59,7 @@ func (o *LLMOptions) sample(ctx context.Context, a *Arm, t Test, warming bool, t
 	if rate, err = a.measure(ctx, o.Vocab, t); err != nil {
 		return err
 	}
-	part, err := o.Beside.end()
+	part, err := o.Neighbor.end()
 	if err != nil {
 		return err
 	}
@@ -68,11 +68,11 @@ func (o *LLMOptions) sample(ctx context.Context, a *Arm, t Test, warming bool, t
 	return nil
 }
 
-// NeighbourRow is what a neighbour costs one test. Shares are of the medians.
-type NeighbourRow struct {
+// NeighborRow is what a neighbor costs one test. Shares are of the medians.
+type NeighborRow struct {
 	PU        int       `json:"pu"`
 	Asked     float64   `json:"asked"` // part of the PU's time
-	Taken     float64   `json:"taken"` // what the neighbour got of it, median
+	Taken     float64   `json:"taken"` // what the neighbor got of it, median
 	Rate      float64   `json:"tokens_per_second"`
 	Min       float64   `json:"min"`
 	Max       float64   `json:"max"`
@@ -102,7 +102,7 @@ func (a *Arm) lost() pool.WorkerStats {
 	return s.Total()
 }
 
-// calm waits until the workers have forgotten the neighbour of the sample before.
+// calm waits until the workers have forgotten the neighbor of the sample before.
 func (a *Arm) calm(ctx context.Context) {
 	for began := time.Now(); ctx.Err() == nil && time.Since(began) < mostCalm && a.Runner.Pool().Stats().AtRisk; {
 		time.Sleep(settling)
@@ -112,10 +112,10 @@ func (a *Arm) calm(ctx context.Context) {
 // mostCalm bounds that wait on a machine that is never calm.
 const mostCalm = 3 * time.Second
 
-// row is what the neighbour made of a test that runs at the given rate without it.
-func (n Neighbour) row(alone, goal float64, pus []int, s *llmSamples) *NeighbourRow {
+// row is what the neighbor made of a test that runs at the given rate without it.
+func (n Neighbor) row(alone, goal float64, pus []int, s *llmSamples) *NeighborRow {
 	sp := Summarize(s.disturbed)
 	fair := alone * n.fairPart(pus)
-	return &NeighbourRow{PU: n.PU, Asked: n.Part, Taken: Summarize(s.taken).Median, Rate: sp.Median, Min: sp.Min,
+	return &NeighborRow{PU: n.PU, Asked: n.Part, Taken: Summarize(s.taken).Median, Rate: sp.Median, Min: sp.Min,
 		Max: sp.Max, Samples: s.disturbed, FairShare: fair, Share: sp.Median / fair, Goal: goal, Lost: s.beset}
 }

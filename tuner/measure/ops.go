@@ -28,9 +28,9 @@ type OpRow struct {
 	GFLOPS  float64   `json:"gflops,omitempty"`  // of products and delta rules
 	OfPeak  float64   `json:"of_peak,omitempty"` // of attention and delta rules, each of its arithmetic's
 	Peak    float64   `json:"peak_gflops"`       // of float32, in turn with the forwards
-	// Roof is the least time: of products what the ports of the workers allow their kernels, of
+	// Ceiling is the least time: of products what the ports of the workers allow their kernels, of
 	// attention and delta rules their peak; 0 of what does little else than move rows.
-	Roof float64 `json:"roof_seconds,omitempty"`
+	Ceiling float64 `json:"ceiling_seconds,omitempty"`
 	// Ports is the share of the time in which instructions of a class alone would keep their ports
 	// busy.
 	Ports map[string]float64 `json:"ports,omitempty"`
@@ -121,18 +121,18 @@ func Ops(ctx context.Context, r *engine.Runner, l *pool.Leader, isa microkernel.
 	return append(rows, allOps(rows, whole, top)), nil
 }
 
-// bound makes a peak the row's roof. Its GFLOPS are still FLOP.
+// bound makes a peak the row's ceiling. Its GFLOPS are still FLOP.
 func (o *OpRow) bound(peak float64) {
-	o.Roof = o.GFLOPS / 1e9 / peak
-	o.OfPeak = o.Roof / o.Seconds
+	o.Ceiling = o.GFLOPS / 1e9 / peak
+	o.OfPeak = o.Ceiling / o.Seconds
 }
 
-// allOps is the row of all ops together, whose roof is the sum of theirs.
+// allOps is the row of all ops together, whose ceiling is the sum of theirs.
 func allOps(rows []OpRow, whole []float64, peak float64) OpRow {
 	all := OpRow{Op: allOpsName, Seconds: gate.Median(whole), Samples: whole, Share: 1, Peak: peak}
 	for _, r := range rows {
 		all.Count += r.Count
-		all.Roof += r.Roof
+		all.Ceiling += r.Ceiling
 	}
 	return all
 }
@@ -166,7 +166,7 @@ func opRows(m *model.Model, tokens int) (rows []OpRow, at []int) {
 	return rows, at
 }
 
-// portsOfOps sets the roofs of the products, and in Ports the seconds of each class.
+// portsOfOps sets the ceilings of the products, and in Ports the seconds of each class.
 func portsOfOps(m *model.Model, p *plans.Plan, rows []OpRow, at []int, ports *roofline.PortRates, tokens int) {
 	workers := float64(len(p.Prefill.PUs))
 	for i := range m.Ops {
@@ -185,7 +185,7 @@ func portsOfOps(m *model.Model, p *plans.Plan, rows []OpRow, at []int, ports *ro
 				continue
 			}
 			use, flop := portsOf(ports, s, min(n, p.Chunk)), 2*float64(n)*float64(w.N)*float64(w.K)
-			row.Roof += use.seconds * flop / workers
+			row.Ceiling += use.seconds * flop / workers
 			if row.Ports == nil {
 				row.Ports = map[string]float64{}
 			}

@@ -42,8 +42,8 @@ func TestOthersByTheBooks(t *testing.T) {
 		pus                []int
 	}{
 		{"nobody else", 10, 0, 0, 10, 0, 0, []int{0, 1}},
-		{"a neighbour on PU 1", 10, 4, 0, 10, 0.4, 0, []int{0, 1}},
-		{"a neighbour where the plan is not", 10, 4, 0, 10, 0, 0, []int{0}},
+		{"a neighbor on PU 1", 10, 4, 0, 10, 0.4, 0, []int{0, 1}},
+		{"a neighbor where the plan is not", 10, 4, 0, 10, 0, 0, []int{0}},
 		{"another machine", 10, 3, 3, 10, 0.3, 0, []int{0, 1}},
 		{"a thread that wandered", 5, 5, 0, 10, 0, 0, []int{0, 1}},
 		{"a sandbox that books nothing", 0, 0, 0, 10, 0, 0, []int{0, 1}},

@@ -29,7 +29,7 @@ type ScoreOptions struct {
 	Step   func()
 }
 
-// ScoreText is the perplexity of a model on a text, as llama-perplexity reckons it: the tokens are
+// ScoreText is the perplexity of a model on a text, as llama-perplexity estimates it: the tokens are
 // cut into windows, an incomplete last one being dropped, and the second half of each is scored. It
 // evaluates on a line of a runner with room for a window. `sandwich bench perplexity` prints it.
 func ScoreText(ctx context.Context, line *engine.Line, ids []int32, o ScoreOptions) (*Score, error) {

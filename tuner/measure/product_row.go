@@ -28,20 +28,20 @@ type ProductRow struct {
 	Reps    int     `json:"reps"`
 	Packed  int     `json:"packed"`
 
-	Type     string  `json:"type,omitempty"`
-	Compute  string  `json:"compute,omitempty"`
-	Schedule string  `json:"schedule,omitempty"`
-	Roof     float64 `json:"roof_gflops,omitempty"`
-	PortRoof float64 `json:"port_roof_gflops,omitempty"` // what the ports of the cores allow this kernel
-	Busiest  string  `json:"busiest,omitempty"`          // the class of instructions that bounds it, or several
-	Rate     float64 `json:"gb_per_second,omitempty"`    // bytes of cold weights as a file has them, over the time
-	OneRow   float64 `json:"time_of_m1,omitempty"`       // the time in times of the same product with M = 1
-	Rounds   int     `json:"rounds,omitempty"`
-	Best     string  `json:"best_peer,omitempty"`
-	BestRate float64 `json:"best_peer_gflops,omitempty"`
-	Ratio    float64 `json:"ratio,omitempty"`
-	Low      float64 `json:"ratio_low,omitempty"` // 95 % interval, absent below six rounds
-	High     float64 `json:"ratio_high,omitempty"`
+	Type        string  `json:"type,omitempty"`
+	Compute     string  `json:"compute,omitempty"`
+	Schedule    string  `json:"schedule,omitempty"`
+	Ceiling     float64 `json:"ceiling_gflops,omitempty"`
+	PortCeiling float64 `json:"port_ceiling_gflops,omitempty"` // what the ports of the cores allow this kernel
+	Busiest     string  `json:"busiest,omitempty"`             // the class of instructions that bounds it, or several
+	Rate        float64 `json:"gb_per_second,omitempty"`       // bytes of cold weights as a file has them, over the time
+	OneRow      float64 `json:"time_of_m1,omitempty"`          // the time in times of the same product with M = 1
+	Rounds      int     `json:"rounds,omitempty"`
+	Best        string  `json:"best_peer,omitempty"`
+	BestRate    float64 `json:"best_peer_gflops,omitempty"`
+	Ratio       float64 `json:"ratio,omitempty"`
+	Low         float64 `json:"ratio_low,omitempty"` // 95 % interval, absent below six rounds
+	High        float64 `json:"ratio_high,omitempty"`
 
 	Rates map[string]float64 `json:"-"` // of every peer, at the median
 	under plans.Schedule     // of ours, where it was measured in this run

@@ -44,25 +44,25 @@ func TestParseProduct(t *testing.T) {
 	}
 }
 
-// The roof of cold products follows the fastest product of one row where that beats the calibrated
+// The ceiling of cold products follows the fastest product of one row where that beats the calibrated
 // bandwidth, and times are compared with those of one row.
-func TestRoofsFollowTheRun(t *testing.T) {
+func TestCeilingsFollowTheRun(t *testing.T) {
 	ceiling := func(kind, isa, typ, unit string, v float64) profiles.Ceiling {
 		return profiles.Ceiling{Kind: kind, ISA: isa, Type: typ, PUs: 1, Figure: profiles.NewFigure(unit, []float64{v})}
 	}
 	f32 := ceiling(profiles.Compute, "avx512", "f32", "FLOP/s", 100e9)
-	roofs := NewProductRoofs(&profiles.Profile{Ceilings: []profiles.Ceiling{f32}}, "avx512")
+	ceilings := NewProductCeilings(&profiles.Profile{Ceilings: []profiles.Ceiling{f32}}, "avx512")
 	row := func(m int, rate float64) ProductRow {
 		return ProductRow{Peer: OurName, Threads: 1, M: m, N: 64, K: 128, GFLOPS: rate, Weights: Cold, Type: "f32",
 			Compute: "f32"}
 	}
 	rows := []ProductRow{row(1, 5), row(8, 32), row(64, 90)} // 5 GFLOP/s with one row of float32 are 10 GB/s
-	roofs.Fill(rows)
+	ceilings.Fill(rows)
 	overOneRow(rows)
-	for i, want := range []struct{ roof, rate, one float64 }{{5, 10, 0}, {40, 8, 1.25}, {100, 90.0 / 32,
+	for i, want := range []struct{ ceiling, rate, one float64 }{{5, 10, 0}, {40, 8, 1.25}, {100, 90.0 / 32,
 		64 * 5 / 90.0}} {
-		if r := rows[i]; r.Roof != want.roof || r.Rate != want.rate || r.OneRow != want.one {
-			t.Errorf("M %d: roof %v, %v GB/s, %v times one row, want %+v", r.M, r.Roof, r.Rate, r.OneRow, want)
+		if r := rows[i]; r.Ceiling != want.ceiling || r.Rate != want.rate || r.OneRow != want.one {
+			t.Errorf("M %d: ceiling %v, %v GB/s, %v times one row, want %+v", r.M, r.Ceiling, r.Rate, r.OneRow, want)
 		}
 	}
 }

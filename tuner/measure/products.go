@@ -58,7 +58,7 @@ const coldBytes = 256 << 20
 func timeProducts(ctx context.Context, o ProductOptions, w *exec.Workers, l *pool.Leader,
 	visit func(ProductTime)) error {
 	for _, t := range o.Plan.Prefill.Tables {
-		if t.Class != "" { // TimeUnlike is for them
+		if t.Class != "" { // TimeHeterogeneous is for them
 			continue
 		}
 		b, err := NewGemmBench(ctx, l, w, productSize(t.WeightKey, o), o.Seed)

@@ -28,9 +28,9 @@ type RooflineRow struct {
 	Regime    string  `json:"regime"`
 	Target    string  `json:"target"`
 	Split     string  `json:"split,omitempty"`
-	Roof      float64 `json:"roof_s"`              // at the roof
+	Ceiling   float64 `json:"ceiling_s"`           // at the ceiling
 	Predicted float64 `json:"predicted_s"`         // by the anchors
-	Without   float64 `json:"without_s,omitempty"` // at the roof, without the mechanism that was taken away
+	Without   float64 `json:"without_s,omitempty"` // at the ceiling, without the mechanism that was taken away
 
 	Seconds float64 `json:"measured_s,omitempty"` // median; absent where nothing was measured
 	Min     float64 `json:"min_s,omitempty"`
@@ -57,7 +57,7 @@ type RooflineOptions struct {
 	Rows    []int
 	Reps    int
 	Placer  model.Placer  // with the model, the plan and the machine
-	Assumed roofline.Near // what ops reach of the roofs where no anchor says it
+	Assumed roofline.Near // what ops reach of the ceilings where no anchor says it
 	Without *model.Placer // places ops without a mechanism; nil: nothing is taken away
 	Step    func()        // after each forward
 }
@@ -129,7 +129,7 @@ func (o *RooflineOptions) predict(m int, by *anchors) (rows []RooflineRow, at []
 				r.Without += without[next].Seconds
 			}
 			next++
-			r.FLOP, r.Bytes, r.Roof = r.FLOP+part.FLOP, r.Bytes+part.Bytes, r.Roof+at.Seconds
+			r.FLOP, r.Bytes, r.Ceiling = r.FLOP+part.FLOP, r.Bytes+part.Bytes, r.Ceiling+at.Seconds
 			near := by.near(op, part.Type, o.Assumed)
 			if at.Units {
 				r.Predicted += at.Seconds / near.Peak

@@ -12,8 +12,8 @@ import (
 
 // Predictions rest on four forwards of the model itself, two of each phase, which run in turn with
 // those that are predicted (Agent.xpu appendix B has two anchors for an op). Products and attention
-// take from them what they reach of the roofs. What has neither weights nor multiplications has no
-// roof to reach, and goes by a line through both forwards of its phase: lookups are plain Go, norms
+// take from them what they reach of the ceilings. What has neither weights nor multiplications has no
+// ceiling to reach, and goes by a line through both forwards of its phase: lookups are plain Go, norms
 // chains of sums, rotations go to the cache in pieces, and the first op waits for who sleeps.
 //
 // Anchors that were taken alone before the forwards were off where memory was faster then, and rows
@@ -72,7 +72,7 @@ func (l *lines) at(m int) float64 {
 	return max(few+each*float64(m-l.m[0]), min(few, many)/2)
 }
 
-// near is what an op reaches of its roofs with weights of a type, "" for none.
+// near is what an op reaches of its ceilings with weights of a type, "" for none.
 func (a *anchors) near(op int, typ string, assumed roofline.Near) roofline.Near {
 	if a == nil {
 		return assumed
@@ -167,7 +167,7 @@ func (o *RooflineOptions) linesOf(op int, forwards map[int]*anchored) (out [2]li
 	return out
 }
 
-// reach finds what an op reaches of its roofs. Products are bound by reading in the smallest batch;
+// reach finds what an op reaches of its ceilings. Products are bound by reading in the smallest batch;
 // other ops read keys and values or states of each sequence, and the larger batch says most of it.
 func (o *RooflineOptions) reach(a *anchors, op int, typ string, forwards map[int]*anchored) {
 	batch, prompts := o.anchorsOf(model.Phases[1]), o.anchorsOf(model.Phases[0])

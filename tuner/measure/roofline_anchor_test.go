@@ -43,9 +43,9 @@ func rooflineOf(t *testing.T, rows ...int) *RooflineOptions {
 		Placer: model.Placer{Model: ops, Plan: plan, Machine: roofline.NewMachine(profile), Context: 512}}
 }
 
-// planted is a forward of m rows on a machine on which ops reach what of their roofs, and where
+// planted is a forward of m rows on a machine on which ops reach what of their ceilings, and where
 // what only moves rows takes so long for the forward and so long for each row.
-func (o *RooflineOptions) planted(t *testing.T, m int, near roofline.Near, each, all float64) *anchored {
+func (o *RooflineOptions) synthetic(t *testing.T, m int, near roofline.Near, each, all float64) *anchored {
 	t.Helper()
 	works, at, _, err := o.Placer.Place(o.Phase(m), m)
 	if err != nil {
@@ -67,18 +67,18 @@ func (o *RooflineOptions) planted(t *testing.T, m int, near roofline.Near, each,
 }
 
 // TestAnchoredPredictions: four forwards say what every other takes, op by op, whatever their ops
-// reach of the roofs.
+// reach of the ceilings.
 func TestAnchoredPredictions(t *testing.T) {
 	const each, all = 3e-7, 2e-5
 	for _, near := range []roofline.Near{{Peak: 0.8, Read: 0.9}, {Peak: 0.3, Read: 0.5}} {
 		o, forwards := rooflineOf(t, 1, 4, 16, 64, 256, 1024), map[int]*anchored{}
 		for _, m := range o.anchors() {
-			forwards[m] = o.planted(t, m, near, each, all)
+			forwards[m] = o.synthetic(t, m, near, each, all)
 		}
 		by := o.anchorsBy(forwards)
 		moved := 0
 		for _, m := range o.Rows {
-			want := o.planted(t, m, near, each, all)
+			want := o.synthetic(t, m, near, each, all)
 			got, _, err := o.predict(m, by)
 			if err != nil {
 				t.Fatal(err)
@@ -105,7 +105,7 @@ func TestAnchorsOfBusyMachines(t *testing.T) {
 	for _, seconds := range []float64{0, 1e-9, 1} {
 		o, forwards := rooflineOf(t, 1, 16, 2048), map[int]*anchored{}
 		for _, m := range o.anchors() {
-			f := o.planted(t, m, o.Assumed, 0, 0)
+			f := o.synthetic(t, m, o.Assumed, 0, 0)
 			for i := range f.took {
 				f.took[i] = seconds
 			}

@@ -36,10 +36,10 @@ func CaseTest(c gate.Case) Test {
 	return Test{Name: c.Name(), Tokens: 2*caseDepth + 1, Batch: c.Rows}
 }
 
-// RoofRate is the rate in tokens per second at which a test would run if every op ran at the roof
+// CeilingRate is the rate in tokens per second at which a test would run if every op ran at the ceiling
 // of its arithmetic. It fails where the profile lacks a ceiling.
-func RoofRate(host *profiles.Profile, m *model.Model, p *plans.Plan, t Test) (float64, error) {
-	r, err := roofOf(host, m, p, t)
+func CeilingRate(host *profiles.Profile, m *model.Model, p *plans.Plan, t Test) (float64, error) {
+	r, err := ceilingOf(host, m, p, t)
 	return r.rate, err
 }
 
@@ -81,7 +81,7 @@ func OpenTwoPlans(ctx context.Context, file *gguf.File, a, b *plans.Plan, cases 
 	if !shareAssembly(a, b) {
 		groups = [][]*plans.Plan{{a}, {b}}
 	}
-	if err := roomFor(groups, blocks, rows); err != nil {
+	if err := fitsInMemory(groups, blocks, rows); err != nil {
 		return t, err
 	}
 	for _, g := range groups {
@@ -104,11 +104,11 @@ func shareAssembly(a, b *plans.Plan) bool {
 		reflect.DeepEqual(a.Classes, b.Classes)
 }
 
-// ErrNoRoom: memory cannot hold two plans whose weights share no copy.
-var ErrNoRoom = errors.New("no room for two plans")
+// ErrOutOfMemory: memory cannot hold two plans whose weights share no copy.
+var ErrOutOfMemory = errors.New("no room for two plans")
 
-// roomFor refuses plans that memory has no room for together: this runner cannot decide.
-func roomFor(groups [][]*plans.Plan, blocks, rows int) error {
+// fitsInMemory refuses plans that memory has no room for together: this runner cannot decide.
+func fitsInMemory(groups [][]*plans.Plan, blocks, rows int) error {
 	need := int64(0)
 	for _, g := range groups {
 		list, err := exec.ForecastMemory(exec.Options{Plan: g[0], Blocks: blocks, LogitRows: rows, Sequences: rows})
@@ -121,7 +121,7 @@ func roomFor(groups [][]*plans.Plan, blocks, rows int) error {
 	}
 	if free := mem.Available(); free > 0 && need > free {
 		return fmt.Errorf("%w: the two plans need %s (their weights in %d copies) and %s is free; measure on a larger "+
-			"runner", ErrNoRoom, mem.FormatBytes(need), len(groups), mem.FormatBytes(free))
+			"runner", ErrOutOfMemory, mem.FormatBytes(need), len(groups), mem.FormatBytes(free))
 	}
 	return nil
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // Pace is how a machine's speed moved in the course of a run: a forward that begins at a time takes
-// so many times what it takes on the average of the run. A hypervisor or a neighbour that takes the
+// so many times what it takes on the average of the run. A hypervisor or a neighbor that takes the
 // CPUs for seconds moves every queue of the run; a mean over the run knows nothing of when. The
 // zero value is a machine that kept its speed.
 type Pace struct{ windows []float64 }

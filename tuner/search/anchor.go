@@ -30,7 +30,7 @@ type anchor struct {
 	before    *entry // the schedule that won at the anchor before
 	inside    int    // an M that this anchor's rule covers too, see insideOf; 0: none
 	finalists []*finalist
-	beside    *entry // is timed in turn with them for who reads the journal, and is none of them; or nil
+	reference *entry // is timed in turn with them for who reads the journal, and is none of them; or nil
 }
 
 // entry is a schedule that was timed at this anchor.
@@ -63,12 +63,12 @@ func (r *run) rows(m int) int {
 	return min(m, mostRows)
 }
 
-// columns is how many columns of C a trial computes. A call that the roof says takes longer than a
-// few milliseconds is timed on a narrower weight. Widths are doublings of the unit, so that a roof
+// columns is how many columns of C a trial computes. A call that the ceiling says takes longer than a
+// few milliseconds is timed on a narrower weight. Widths are doublings of the unit, so that a ceiling
 // measured once more hardly moves them: a resumed search wants the same trials.
 func (r *run) columns(m int) int {
 	const most = 6e-3
-	t := r.p.roofSeconds(m)
+	t := r.p.ceilingSeconds(m)
 	if t == 0 { // assume 20 GFLOP/s and 5 GB/s a thread
 		w := r.p.work(m)
 		t = max(w.FLOP/20e9, w.Bytes/5e9) / float64(r.p.Threads)
@@ -280,6 +280,6 @@ func (a *anchor) report(e *entry, stage string) {
 	ev := Event{Phase: a.p.Phase, Key: a.p.Key, M: a.m, Stage: stage, Schedule: e.schedule,
 		Seconds: e.fast() * a.scale(), Best: a.best.fast() * a.scale(), Trials: a.res.Trials}
 	ev.GFLOPS = a.p.work(a.m).FLOP / ev.Best / 1e9
-	ev.OfRoof = a.p.roofSeconds(a.m) / ev.Best
+	ev.OfCeiling = a.p.ceilingSeconds(a.m) / ev.Best
 	a.o.Progress(ev)
 }

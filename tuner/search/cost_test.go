@@ -113,13 +113,13 @@ func TestInsideOf(t *testing.T) {
 	}
 }
 
-// A roof that was measured once more moves no sub-problem: a resumed search asks for the trials
+// A ceiling that was measured once more moves no sub-problem: a resumed search asks for the trials
 // that it made.
 func TestSubProblems(t *testing.T) {
 	h := newMachine(1)
 	p := h.problem(square, 2048, Standard)
 	widths := func(faster float64) (out []int) {
-		p.Roof.Bandwidth, p.Roof.Targets[0].Peak = faster*h.bandw, faster*2*h.peak
+		p.Ceiling.Bandwidth, p.Ceiling.Targets[0].Peak = faster*h.bandw, faster*2*h.peak
 		r := newRun(context.Background(), &p, h, h.options(Standard, time.Second))
 		for _, m := range []int{1, 16, 64, 128, 512, 2048} {
 			out = append(out, r.columns(m))
@@ -136,7 +136,7 @@ func TestSubProblems(t *testing.T) {
 	for _, faster := range []float64{0.97, 1.03} {
 		for i, n := range widths(faster) {
 			if n != base[i] {
-				t.Errorf("a roof %v times as high changes sub-problem %d from %d to %d columns", faster, i, base[i], n)
+				t.Errorf("a ceiling %v times as high changes sub-problem %d from %d to %d columns", faster, i, base[i], n)
 			}
 		}
 	}

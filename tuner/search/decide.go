@@ -182,10 +182,10 @@ func (a *anchor) againFinalists(list []*finalist) error {
 		}
 		f.inside.merge(more)
 	}
-	if a.beside == nil {
+	if a.reference == nil {
 		return nil
 	}
-	return a.again(1, a.beside)
+	return a.again(1, a.reference)
 }
 
 // timeInside times all finalists inside the range, in turn.

@@ -137,14 +137,14 @@ func groupTiles(kernels []MicroKernel, m, columns int) []tileGroup {
 }
 
 func (g *tileGroup) sortVariants(m int) {
-	unlike := func(k MicroKernel) int {
+	difference := func(k MicroKernel) int {
 		if _, ok := k.at(m); ok {
 			return 0
 		}
 		return 1
 	}
 	slices.SortStableFunc(g.variants, func(a, b MicroKernel) int {
-		return cmp.Or(cmp.Compare(a.score(m), b.score(m)), cmp.Compare(unlike(a), unlike(b)))
+		return cmp.Or(cmp.Compare(a.score(m), b.score(m)), cmp.Compare(difference(a), difference(b)))
 	})
 }
 

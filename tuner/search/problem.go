@@ -19,9 +19,9 @@ type Problem struct {
 	Anchors []int               // the M to search at, ascending; see AnchorLengths
 	Kernels []MicroKernel       // all candidates; see Candidates
 	Ways    [][2]int            // polymerization schemes; see Polymerizations
-	// of the active PUs; without bandwidth or targets nothing is said of roofs and no regime is
+	// of the active PUs; without bandwidth or targets nothing is said of ceilings and no regime is
 	// crossed
-	Roof      roofline.Roof
+	Ceiling   roofline.Ceiling
 	CacheL1   int // bytes one thread may count on
 	CacheL2   int
 	Incumbent func(m int) plans.Schedule   // what runs without tuning; always a candidate
@@ -134,16 +134,16 @@ type Result struct {
 
 // Event is what a Progress callback hears.
 type Event struct {
-	Phase    string
-	Key      plans.WeightKey
-	M        int
-	Stage    string
-	Schedule plans.Schedule // just timed
-	Seconds  float64        // of the whole shape
-	Best     float64        // seconds of the best schedule for this M so far
-	GFLOPS   float64        // of the best
-	OfRoof   float64        // the best over what the roof allows, 0 when no roof is known
-	Trials   int
+	Phase     string
+	Key       plans.WeightKey
+	M         int
+	Stage     string
+	Schedule  plans.Schedule // just timed
+	Seconds   float64        // of the whole shape
+	Best      float64        // seconds of the best schedule for this M so far
+	GFLOPS    float64        // of the best
+	OfCeiling float64        // the best over what the ceiling allows, 0 when no ceiling is known
+	Trials    int
 }
 
 func (p *Problem) check() error {
@@ -158,12 +158,12 @@ func (p *Problem) check() error {
 	return nil
 }
 
-// seconds the roof allows for m rows, 0 when no roof is known.
-func (p *Problem) roofSeconds(m int) float64 {
-	if p.Roof.Bandwidth <= 0 || len(p.Roof.Targets) == 0 {
+// seconds the ceiling allows for m rows, 0 when no ceiling is known.
+func (p *Problem) ceilingSeconds(m int) float64 {
+	if p.Ceiling.Bandwidth <= 0 || len(p.Ceiling.Targets) == 0 {
 		return 0
 	}
-	return p.Roof.Seconds(p.Roof.Targets[0], p.work(m))
+	return p.Ceiling.Seconds(p.Ceiling.Targets[0], p.work(m))
 }
 
 func (p *Problem) work(m int) roofline.Work {

@@ -256,7 +256,7 @@ func (exhaustive) anchor(a *anchor) error {
 	if err != nil {
 		return err
 	}
-	a.beside = choice
+	a.reference = choice
 	for _, turns := range []struct{ best, rounds int }{{exhaustiveBest, 3}, {exhaustiveLast, exhaustiveRounds}} {
 		list := a.ranked()
 		list = list[:min(turns.best, len(list))]

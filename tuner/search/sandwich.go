@@ -216,7 +216,7 @@ func (a *anchor) fineSteps(s space, cur *entry, end float64) error {
 	return nil
 }
 
-// step times the neighbour of a program along one dimension; nil when there is none.
+// step times the neighbor of a program along one dimension; nil when there is none.
 func (a *anchor) step(s space, cur *entry, d dim, up bool) (*entry, error) {
 	unit := [dims]int{dimK: s.unitK, dimN: cur.schedule.Kernel.NR, dimM: cur.schedule.Kernel.MR}[d]
 	v := s.size(cur.schedule, d)

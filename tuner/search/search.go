@@ -154,10 +154,10 @@ func (r *run) accept(x Anchor) {
 }
 
 func (r *run) regime(m int) roofline.Regime {
-	if r.p.Roof.Bandwidth <= 0 || len(r.p.Roof.Targets) == 0 {
+	if r.p.Ceiling.Bandwidth <= 0 || len(r.p.Ceiling.Targets) == 0 {
 		return roofline.ComputeBound
 	}
-	return r.p.Roof.Regime(r.p.work(m))
+	return r.p.Ceiling.Regime(r.p.work(m))
 }
 
 // Schedule reuse, the early-stop criterion: the last reuseAnchors anchors were all best, within the
@@ -213,7 +213,7 @@ func (r *run) noise() float64 {
 // margin is the relative difference below which two schedules are a near tie.
 func (r *run) margin() float64 { return min(0.05, max(0.01, r.noise())) }
 
-// mergeRules makes the table of the anchors: neighbours with one schedule share a rule (outcome
+// mergeRules makes the table of the anchors: neighbors with one schedule share a rule (outcome
 // keeps the schedule of the anchor before wherever it is within the noise of the best). A rule
 // covers the M above the anchor before it up to its own, and the last one all that follow.
 func mergeRules(anchors []Anchor) []plans.Rule {

@@ -140,7 +140,7 @@ func TestSlidingWindowAndReuse(t *testing.T) {
 			kernels[e.M] = map[MicroKernel]bool{}
 		}
 		kernels[e.M][MicroKernel{e.Schedule.Kernel.WithPrefetch(0), e.Schedule.Widen}] = true
-		if e.GFLOPS <= 0 || e.OfRoof <= 0 || e.OfRoof > 1.5 {
+		if e.GFLOPS <= 0 || e.OfCeiling <= 0 || e.OfCeiling > 1.5 {
 			t.Fatalf("event %+v", e)
 		}
 	}

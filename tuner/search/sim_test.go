@@ -90,8 +90,8 @@ func (h *machine) Time(t Trial) (Sample, error) {
 	})
 }
 
-func (h *machine) roof() roofline.Roof {
-	return roofline.Roof{Bandwidth: h.bandw, Targets: []roofline.Target{{Name: "cores",
+func (h *machine) ceiling() roofline.Ceiling {
+	return roofline.Ceiling{Bandwidth: h.bandw, Targets: []roofline.Target{{Name: "cores",
 		Peak: h.peak * float64(h.threads)}}}
 }
 
@@ -106,7 +106,7 @@ func (h *machine) problem(key plans.WeightKey, most int, e Effort) Problem {
 		Phase: "prefill", Key: key, Compute: microkernel.ComputeF32, Threads: h.threads,
 		Anchors: AnchorLengths(most, e.Octave),
 		Kernels: Candidates(host, microkernel.AVX512, microkernel.ComputeF32, t), Ways: Polymerizations(h.threads),
-		Roof:    h.roof(),
+		Ceiling: h.ceiling(),
 		CacheL1: h.l1, CacheL2: h.l2,
 		Incumbent: func(m int) plans.Schedule {
 			spec := microkernel.Spec{ISA: microkernel.AVX512, B: t, MR: 4, NR: 16, KU: 8}

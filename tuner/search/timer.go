@@ -49,7 +49,7 @@ func (s Sample) Median() float64 {
 }
 
 // Fast is the mean of the fastest third of the calls, in seconds: what schedules are compared by.
-// Whatever disturbs a call (another process, an interrupt, a neighbour on the memory bus) only
+// Whatever disturbs a call (another process, an interrupt, a neighbor on the memory bus) only
 // makes it longer, so that the fast ones say more about the schedule than the median does. Infinite
 // without any call.
 func (s Sample) Fast() float64 {

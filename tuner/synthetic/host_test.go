@@ -36,7 +36,7 @@ func (m *machine) hostYAML(seed uint64, noise float64) []byte {
 	s.latent()
 	s.matrices()
 	s.line("notes:")
-	s.line("  - 'planted: nobody measured a real machine'")
+	s.line("  - 'synthetic: not measured on a real machine'")
 	return []byte(s.String())
 }
 
@@ -121,7 +121,7 @@ func (s *scribe) host() {
 	s.line("  arch: amd64")
 	s.line("  cpu_model: Planted CPU %d", s.m.seed)
 	s.line("  isa: [avx2]")
-	s.line("  kernel: 6.8.0-planted")
+	s.line("  kernel: 6.8.0-synthetic")
 	s.line("  numa_balancing: \"0\"")
 	s.line("  thp: madvise")
 	s.line("  governor: performance")
@@ -130,7 +130,7 @@ func (s *scribe) host() {
 	s.line("  source: live linux")
 	s.line("  arch: x86_64")
 	s.line("  model: Planted CPU %d", s.m.seed)
-	s.line("  kernel: 6.8.0-planted")
+	s.line("  kernel: 6.8.0-synthetic")
 	s.line("  online: %s", list(slices.Concat(s.m.split(s.m.node)...)))
 	s.line("  allowed: %s", list(s.m.allowed()))
 }

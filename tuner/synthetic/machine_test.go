@@ -176,10 +176,10 @@ func (m *machine) build(s shape) {
 // sockets one behind the other or in turn.
 func (m *machine) number(rng *rand.Rand, s shape) {
 	order := make([]int, len(m.cores))
-	inTurn := s.sockets == 2 && rng.IntN(4) == 0
+	interleaved := s.sockets == 2 && rng.IntN(4) == 0
 	for i := range order {
 		order[i] = i
-		if inTurn {
+		if interleaved {
 			order[i] = i%2*(len(order)/2) + i/2
 		}
 	}

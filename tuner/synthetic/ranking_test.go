@@ -48,11 +48,11 @@ func of(c *candidates.Config) configuration {
 // TestRanking: shown only a host.yaml with 3 % noise of a machine whose truth was written by
 // somebody who knew the format and the papers alone, the ranking has among its first ten a
 // configuration within 3 % of the best there is, on nine machines in ten of those on which it
-// matters: the median candidate is at least 15 % worse than the best. SANDWICH_PLANTED says how
+// matters: the median candidate is at least 15 % worse than the best. SANDWICH_SYNTHETIC says how
 // many machines.
 func TestRanking(t *testing.T) {
 	want := 4
-	if n, err := strconv.Atoi(os.Getenv("SANDWICH_PLANTED")); err == nil {
+	if n, err := strconv.Atoi(os.Getenv("SANDWICH_SYNTHETIC")); err == nil {
 		want = n
 	} else if testing.Short() {
 		want = 2

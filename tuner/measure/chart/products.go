@@ -51,9 +51,9 @@ type picture struct {
 	order  []string // names in the legend
 }
 
-// Products writes GFLOP/s over M with the roofs, one plot for each shape and number of threads.
-func Products(w io.Writer, rows []measure.ProductRow, roofs measure.ProductRoofs) error {
-	plots := plotsOf(rows, roofs)
+// Products writes GFLOP/s over M with the ceilings, one plot for each shape and number of threads.
+func Products(w io.Writer, rows []measure.ProductRow, ceilings measure.ProductCeilings) error {
+	plots := plotsOf(rows, ceilings)
 	p := picture{w: bufio.NewWriter(w), colors: map[string]string{}}
 	p.assignColors(plots)
 	columns := min(plotColumns, len(plots))
@@ -63,7 +63,7 @@ func Products(w io.Writer, rows []measure.ProductRow, roofs measure.ProductRoofs
 	width, height := max(560, float64(columns)*plotWidth), top+float64(lines)*plotHeight+8
 	p.f(`<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%.0f" viewBox="0 0 %.0f %.0f" font-family="DejaVu Sans, Helvetica, Arial, sans-serif" font-size="10">`, width, height, width, height)
 	p.f(`<rect width="100%%" height="100%%" fill="#ffffff"/>`)
-	p.f(`<text x="10" y="20" font-size="13" font-weight="bold">GFLOP/s of C[M,N] = A[M,K] W[N,K]&#7488; over M: %s</text>`, escapeXML(roofs.Host.Host.CPUModel))
+	p.f(`<text x="10" y="20" font-size="13" font-weight="bold">GFLOP/s of C[M,N] = A[M,K] W[N,K]&#7488; over M: %s</text>`, escapeXML(ceilings.Host.Host.CPUModel))
 	p.legend(legend)
 	for i := range plots {
 		p.plot(&plots[i], float64(i%columns)*plotWidth, top+float64(i/columns)*plotHeight)
@@ -88,7 +88,7 @@ func escapeXML(text string) string {
 }
 
 // plotsOf sorts the figures into plots: by threads, then in the order of the shapes.
-func plotsOf(rows []measure.ProductRow, roofs measure.ProductRoofs) (plots []plot) {
+func plotsOf(rows []measure.ProductRow, ceilings measure.ProductCeilings) (plots []plot) {
 	for i := range rows {
 		r := &rows[i]
 		at := slices.IndexFunc(plots, func(g plot) bool {
@@ -104,10 +104,10 @@ func plotsOf(rows []measure.ProductRow, roofs measure.ProductRoofs) (plots []plo
 		for _, name := range slices.Sorted(maps.Keys(r.Rates)) {
 			g.add(name, r, r.Rates[name])
 		}
-		if peak := roofs.Peak(cmp.Or(r.Compute, "f32"), r.Threads) / 1e9; peak > 0 {
+		if peak := ceilings.Peak(cmp.Or(r.Compute, "f32"), r.Threads) / 1e9; peak > 0 {
 			g.peak = max(g.peak, peak)
 			if r.Weights == measure.Cold {
-				g.memory = max(g.memory, roofs.PerRow(r)/1e9)
+				g.memory = max(g.memory, ceilings.PerRow(r)/1e9)
 			}
 		}
 	}
@@ -154,7 +154,7 @@ func (p *picture) assignColors(plots []plot) {
 // The legend's entries that are no series.
 const (
 	legendPeak   = "multiply-add peak"
-	legendMemory = "memory roof"
+	legendMemory = "memory ceiling"
 	legendMarks  = "filled: cold weights, hollow: hot"
 )
 
@@ -237,7 +237,7 @@ func (p *picture) plot(g *plot, x, y float64) {
 	p.f(`<text x="%.1f" y="%.1f" font-weight="bold">%dx%d, %s</text>`, a.x, y+14, g.n, g.k, threadsText(g.threads))
 	p.f(`<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="#fcfcfc" stroke="#999999"/>`, a.x, a.y, a.w, a.h)
 	p.grid(g, &a)
-	p.roofs(g, &a)
+	p.ceilings(g, &a)
 	for pass := range 2 { // ours on top
 		for i := range g.series {
 			if s := &g.series[i]; (strokeOf(s.name) > 2) == (pass == 1) {
@@ -278,8 +278,8 @@ func (p *picture) grid(g *plot, a *axes) {
 	p.f(`<text x="%.1f" y="%.1f" text-anchor="middle" fill="#555555">M</text>`, a.x+a.w/2, a.y+a.h+25)
 }
 
-// roofs draws the multiply-add peak and what memory allows below it.
-func (p *picture) roofs(g *plot, a *axes) {
+// ceilings draws the multiply-add peak and what memory allows below it.
+func (p *picture) ceilings(g *plot, a *axes) {
 	if g.peak > 0 {
 		p.f(`<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="#555555" stroke-dasharray="6 3"/>`, a.x,
 			a.py(g.peak), a.x+a.w, a.py(g.peak))

@@ -18,7 +18,7 @@ func TestProducts(t *testing.T) {
 	odd.Rates = map[string]float64{`<&">`: 5}
 	for name, rows := range map[string][]measure.ProductRow{"one point": {one}, "names": {one, odd}} {
 		var out strings.Builder
-		if err := Products(&out, rows, measure.NewProductRoofs(&profiles.Profile{}, "avx2")); err != nil {
+		if err := Products(&out, rows, measure.NewProductCeilings(&profiles.Profile{}, "avx2")); err != nil {
 			t.Fatal(err)
 		}
 		d := xml.NewDecoder(strings.NewReader(out.String()))

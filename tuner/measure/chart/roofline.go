@@ -10,7 +10,7 @@ import (
 	"sandwich/tuner/measure"
 )
 
-// Ceiling is one compute roof over the memory roof.
+// Ceiling is one compute ceiling over the memory ceiling.
 type Ceiling struct {
 	Name      string
 	Peak      float64 // FLOP/s
@@ -19,9 +19,9 @@ type Ceiling struct {
 
 // Sizes of the roofline's picture, in pixels.
 const (
-	roofWidth, roofHeight = 860.0, 520.0
-	roofLeft, roofRight   = 64.0, 190.0
-	roofTop, roofBottom   = 46.0, 48.0
+	ceilingWidth, ceilingHeight = 860.0, 520.0
+	ceilingLeft, ceilingRight   = 64.0, 190.0
+	ceilingTop, ceilingBottom   = 46.0, 48.0
 )
 
 // trail is one op over M.
@@ -31,30 +31,30 @@ type trail struct {
 	rows  []measure.RooflineRow // by intensity
 }
 
-// Roofline writes the ops on their roofs: FLOP/s over FLOP per byte, both logarithmic. A full mark
+// Roofline writes the ops on their ceilings: FLOP/s over FLOP per byte, both logarithmic. A full mark
 // is what was measured, a hollow one what was predicted; ops that read no memory are left out.
-func Roofline(w io.Writer, rows []measure.RooflineRow, roofs []Ceiling) error {
+func Roofline(w io.Writer, rows []measure.RooflineRow, ceilings []Ceiling) error {
 	p := picture{w: bufio.NewWriter(w)}
 	trails := trailsOf(rows)
-	a := roofAxes(trails, roofs)
+	a := ceilingAxes(trails, ceilings)
 	title := "no op reads memory"
 	if len(rows) > 0 {
 		title = rows[0].Model + " on " + rows[0].CPU
 	}
 	p.f(`<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%.0f" viewBox="0 0 %.0f %.0f" font-family="DejaVu Sans, Helvetica, Arial, sans-serif" font-size="11">`,
-		roofWidth, roofHeight, roofWidth, roofHeight)
+		ceilingWidth, ceilingHeight, ceilingWidth, ceilingHeight)
 	p.f(`<rect width="100%%" height="100%%" fill="#ffffff"/>`)
-	p.f(`<text x="%.0f" y="20" font-size="13" font-weight="bold">Roofline of the ops of %s</text>`, roofLeft,
+	p.f(`<text x="%.0f" y="20" font-size="13" font-weight="bold">Roofline of the ops of %s</text>`, ceilingLeft,
 		escapeXML(title))
-	p.f(`<text x="%.0f" y="36" fill="#555555">full: measured, hollow: predicted; the number is M</text>`, roofLeft)
+	p.f(`<text x="%.0f" y="36" fill="#555555">full: measured, hollow: predicted; the number is M</text>`, ceilingLeft)
 	p.decades(&a)
-	for i, r := range roofs {
-		p.roofLine(&a, r, i)
+	for i, r := range ceilings {
+		p.ceilingLine(&a, r, i)
 	}
-	y := roofTop + 14
+	y := ceilingTop + 14
 	for i := range trails {
 		p.trail(&a, &trails[i])
-		x := roofWidth - roofRight + 14
+		x := ceilingWidth - ceilingRight + 14
 		p.f(`<circle cx="%.1f" cy="%.1f" r="4" fill="%s"/><text x="%.1f" y="%.1f">%s</text>`, x, y-4, trails[i].color,
 			x+10, y, escapeXML(trails[i].name))
 		y += 17
@@ -88,15 +88,15 @@ func trailsOf(rows []measure.RooflineRow) (out []trail) {
 type logAxes struct{ loX, hiX, loY, hiY float64 }
 
 func (a *logAxes) x(v float64) float64 {
-	return roofLeft + (roofWidth-roofLeft-roofRight)*(math.Log10(v)-a.loX)/(a.hiX-a.loX)
+	return ceilingLeft + (ceilingWidth-ceilingLeft-ceilingRight)*(math.Log10(v)-a.loX)/(a.hiX-a.loX)
 }
 
 func (a *logAxes) y(v float64) float64 {
-	return roofTop + (roofHeight-roofTop-roofBottom)*(1-(math.Log10(v)-a.loY)/(a.hiY-a.loY))
+	return ceilingTop + (ceilingHeight-ceilingTop-ceilingBottom)*(1-(math.Log10(v)-a.loY)/(a.hiY-a.loY))
 }
 
-// roofAxes hold all marks and the ridges, in whole decades.
-func roofAxes(trails []trail, roofs []Ceiling) logAxes {
+// ceilingAxes hold all marks and the ridges, in whole decades.
+func ceilingAxes(trails []trail, ceilings []Ceiling) logAxes {
 	a := logAxes{math.Inf(1), math.Inf(-1), math.Inf(1), math.Inf(-1)}
 	hold := func(x, y float64) {
 		a.loX, a.hiX = min(a.loX, math.Log10(x)), max(a.hiX, math.Log10(x))
@@ -111,7 +111,7 @@ func roofAxes(trails []trail, roofs []Ceiling) logAxes {
 			}
 		}
 	}
-	for _, r := range roofs {
+	for _, r := range ceilings {
 		if r.Peak > 0 && r.Bandwidth > 0 {
 			hold(r.Peak/r.Bandwidth, r.Peak/1e9)
 		}
@@ -119,15 +119,15 @@ func roofAxes(trails []trail, roofs []Ceiling) logAxes {
 	if a.loX > a.hiX {
 		a = logAxes{0, 1, 0, 1}
 	}
-	const room = 0.08 // of a decade, so that no mark lies on the frame
-	a.loX, a.loY = math.Floor(a.loX-room), math.Floor(a.loY-room)
-	a.hiX, a.hiY = math.Ceil(a.hiX+room), math.Ceil(a.hiY+room)
+	const margin = 0.08 // of a decade, so that no mark lies on the frame
+	a.loX, a.loY = math.Floor(a.loX-margin), math.Floor(a.loY-margin)
+	a.hiX, a.hiY = math.Ceil(a.hiX+margin), math.Ceil(a.hiY+margin)
 	return a
 }
 
 // decades draws the frame and a line for each power of ten.
 func (p *picture) decades(a *logAxes) {
-	left, right, top, bottom := roofLeft, roofWidth-roofRight, roofTop, roofHeight-roofBottom
+	left, right, top, bottom := ceilingLeft, ceilingWidth-ceilingRight, ceilingTop, ceilingHeight-ceilingBottom
 	p.f(`<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="#fcfcfc" stroke="#999999"/>`, left, top, right-left,
 		bottom-top)
 	for e := a.loX; e <= a.hiX; e++ {
@@ -145,18 +145,18 @@ func (p *picture) decades(a *logAxes) {
 		(top+bottom)/2)
 }
 
-// roofLine draws memory up to the ridge and the peak behind it, within the frame.
-func (p *picture) roofLine(a *logAxes, r Ceiling, at int) {
+// ceilingLine draws memory up to the ridge and the peak behind it, within the frame.
+func (p *picture) ceilingLine(a *logAxes, r Ceiling, at int) {
 	if !(r.Peak > 0 && r.Bandwidth > 0) {
 		return
 	}
 	ridge, first, last := r.Peak/r.Bandwidth, math.Pow(10, a.loX), math.Pow(10, a.hiX)
-	low := math.Max(first, math.Pow(10, a.loY)*1e9/r.Bandwidth) // where memory's roof enters the frame
+	low := math.Max(first, math.Pow(10, a.loY)*1e9/r.Bandwidth) // where memory's ceiling enters the frame
 	p.f(`<polyline points="%.1f,%.1f %.1f,%.1f %.1f,%.1f" fill="none" stroke="#333333" stroke-width="1.3"/>`, a.x(low),
 		a.y(low*r.Bandwidth/1e9), a.x(ridge), a.y(r.Peak/1e9), a.x(last), a.y(r.Peak/1e9))
 	dy := -5.0
 	if at%2 == 1 {
-		dy = 13 // two roofs of about one height do not write over each other
+		dy = 13 // two ceilings of about one height do not write over each other
 	}
 	p.f(`<text x="%.1f" y="%.1f" text-anchor="end" fill="#333333">%s %.4g</text>`, a.x(last)-4, a.y(r.Peak/1e9)+dy,
 		escapeXML(r.Name), r.Peak/1e9)

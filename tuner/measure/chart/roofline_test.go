@@ -13,7 +13,7 @@ import (
 // The picture is well-formed, within its frame and without places that are no numbers, whatever the
 // names and however few the figures.
 func TestRoofline(t *testing.T) {
-	roofs := []Ceiling{{"avx512/int8", 1e12, 2e10}, {"none", 0, 0}}
+	ceilings := []Ceiling{{"avx512/int8", 1e12, 2e10}, {"none", 0, 0}}
 	one := measure.RooflineRow{Op: "gate<&up>", M: 16, FLOP: 1e9, Bytes: 1e7, Intensity: 100, Predicted: 2e-3,
 		Seconds: 1e-3,
 		Regime:  "compute-bound"}
@@ -23,7 +23,7 @@ func TestRoofline(t *testing.T) {
 	for name, rows := range map[string][]measure.RooflineRow{"nothing": nil, "one": {one}, "no memory": {none},
 		"two sets": {one, other, none}} {
 		var out strings.Builder
-		if err := Roofline(&out, rows, roofs); err != nil {
+		if err := Roofline(&out, rows, ceilings); err != nil {
 			t.Fatal(err)
 		}
 		text := out.String()

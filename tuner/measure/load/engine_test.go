@@ -8,9 +8,9 @@ import (
 	"sandwich/tuner/replay"
 )
 
-// TestForwardsBesideStats: an engine tells of forwards under the lock that its statistics wait for,
+// TestForwardsWithStats: an engine tells of forwards under the lock that its statistics wait for,
 // so that a run begins and ends without holding the one that forwards wait for.
-func TestForwardsBesideStats(t *testing.T) {
+func TestForwardsWithStats(t *testing.T) {
 	var lock sync.Mutex // the engine's
 	noted, asking := make(chan bool), make(chan bool)
 	e := &Engine{stats: func() engine.Stats {

@@ -28,9 +28,9 @@ type Figure struct {
 	Goal     string  `json:"goal"`
 	Policy   string  `json:"policy"`
 	What     string  `json:"what"`
-	Alone    float64 `json:"alone,omitempty"` // 0: Beside is held against the bound itself
-	Beside   float64 `json:"beside"`
-	Measured float64 `json:"measured"`        // Beside by Alone, or Beside
+	Alone    float64 `json:"alone,omitempty"` // 0: Mixed is held against the bound itself
+	Mixed    float64 `json:"mixed"`
+	Measured float64 `json:"measured"`        // Mixed by Alone, or Mixed
 	Bound    float64 `json:"bound,omitempty"` // 0: the policy is bound to nothing
 	Least    bool    `json:"at_least,omitempty"`
 	Rate     bool    `json:"tokens_per_second,omitempty"` // no time
@@ -90,8 +90,8 @@ func (s *Stage) Measure(ctx context.Context, goal string) ([]Figure, error) {
 	}
 	for i := range figures {
 		f := &figures[i]
-		if f.Goal, f.Measured = goal, f.Beside; f.Alone > 0 {
-			f.Measured = f.Beside / f.Alone
+		if f.Goal, f.Measured = goal, f.Mixed; f.Alone > 0 {
+			f.Measured = f.Mixed / f.Alone
 		}
 	}
 	return figures, err
@@ -184,15 +184,15 @@ func (s *Stage) open(ctx context.Context) (out []Figure, err error) {
 	}
 	for _, policy := range policies {
 		out = append(out, Figure{Policy: policy, What: "tokens/s of all, to those of fcfs", Alone: rates["fcfs"],
-			Beside: rates[policy], Bound: bound(policy, leastOfAll), Least: true, Rate: true, Samples: len(t)})
+			Mixed: rates[policy], Bound: bound(policy, leastOfAll), Least: true, Rate: true, Samples: len(t)})
 	}
 	return out, nil
 }
 
-func latencies(policy string, alone, beside *replay.Report) []Figure {
-	n, latency := len(beside.Outcomes), (*replay.Outcome).Latency
+func latencies(policy string, alone, mixed *replay.Report) []Figure {
+	n, latency := len(mixed.Outcomes), (*replay.Outcome).Latency
 	return []Figure{{Policy: policy, What: "reactive latency, mean", Alone: alone.Mean(latency).Seconds(),
-		Beside: beside.Mean(latency).Seconds(), Bound: bound(policy, mostOpenMean), Samples: n},
+		Mixed: mixed.Mean(latency).Seconds(), Bound: bound(policy, mostOpenMean), Samples: n},
 		{Policy: policy, What: "reactive latency, P90", Alone: alone.Latency(0.9).Seconds(),
-			Beside: beside.Latency(0.9).Seconds(), Bound: bound(policy, mostOpenP90), Samples: n}}
+			Mixed: mixed.Latency(0.9).Seconds(), Bound: bound(policy, mostOpenP90), Samples: n}}
 }

@@ -45,12 +45,12 @@ func (s *Stage) backlog(ctx context.Context) (out []Figure, err error) {
 	return out, nil
 }
 
-func (s *Stage) backlogFigures(policy string, alone *Run, b *besides) (out []Figure) {
+func (s *Stage) backlogFigures(policy string, alone *Run, b *backlogged) (out []Figure) {
 	run, n := b.run, len(b.run.Outcomes)
 	out = append(out, Figure{Policy: policy, What: "reactive time per token, P90", Alone: alone.TPOT(0.9).Seconds(),
-		Beside: run.TPOT(0.9).Seconds(), Bound: bound(policy, mostTPOT), Samples: n},
+		Mixed: run.TPOT(0.9).Seconds(), Bound: bound(policy, mostTPOT), Samples: n},
 		Figure{Policy: policy, What: "reactive time to the first token, P90", Alone: alone.TTFT(0.9).Seconds(),
-			Beside: run.TTFT(0.9).Seconds(), Samples: n})
+			Mixed: run.TTFT(0.9).Seconds(), Samples: n})
 	if waits, turns := longestTurn(b.list); turns > 0 {
 		most := 0.0
 		if s.Aging > 0 {
@@ -61,7 +61,7 @@ func (s *Stage) backlogFigures(policy string, alone *Run, b *besides) (out []Fig
 				service.Seconds(), turns, run.Sched.Promotions))
 		}
 		out = append(out, Figure{Policy: policy, What: "oldest proactive one's wait for its first quantum, at most",
-			Beside: waits.Seconds(), Bound: bound(policy, most), Samples: turns})
+			Mixed: waits.Seconds(), Bound: bound(policy, most), Samples: turns})
 	}
 	tokens := 0
 	for i := range b.list {
@@ -70,19 +70,19 @@ func (s *Stage) backlogFigures(policy string, alone *Run, b *besides) (out []Fig
 		}
 	}
 	return append(out, Figure{Policy: policy, What: "proactive tokens/s, prompts and answers", Rate: true,
-		Beside: float64(tokens) / run.Elapsed.Seconds(), Samples: len(b.list)})
+		Mixed: float64(tokens) / run.Elapsed.Seconds(), Samples: len(b.list)})
 }
 
 // besides is a run of reactive arrivals, and what the proactive requests beside it saw, in times
 // since the first of these.
-type besides struct {
+type backlogged struct {
 	run   *Run
 	list  []replay.Outcome
 	since time.Duration // the run began
 }
 
 // behind offers reactive arrivals while proactive requests always wait. All run to their ends.
-func (s *Stage) behind(ctx context.Context, by Target, reactive, proactive replay.Trace) (*besides, error) {
+func (s *Stage) behind(ctx context.Context, by Target, reactive, proactive replay.Trace) (*backlogged, error) {
 	var mu sync.Mutex
 	var list []replay.Outcome
 	next, enough := 0, false
@@ -129,7 +129,7 @@ func (s *Stage) behind(ctx context.Context, by Target, reactive, proactive repla
 	if err != nil {
 		return nil, err
 	}
-	return &besides{run: run, list: list, since: run.Began.Sub(began)}, nil
+	return &backlogged{run: run, list: list, since: run.Began.Sub(began)}, nil
 }
 
 // settling is how long a backlog runs before somebody is measured beside it.

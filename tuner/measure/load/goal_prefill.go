@@ -49,7 +49,7 @@ func (s *Stage) quanta(ctx context.Context) (out []Figure, err error) {
 			return err
 		}
 		var shared float64
-		beside, err := s.tokens(ctx, by, r, func(context.Context) (err error) {
+		mixed, err := s.tokens(ctx, by, r, func(context.Context) (err error) {
 			shared, err = reads(2)
 			return err
 		})
@@ -58,10 +58,10 @@ func (s *Stage) quanta(ctx context.Context) (out []Figure, err error) {
 		}
 		out = []Figure{
 			{What: "reactive time from token to token, P90", Alone: replay.Quantile(alone, 0.9).Seconds(),
-				Beside: replay.Quantile(beside, 0.9).Seconds(), Bound: mostTPOT, Samples: len(beside)},
-			{What: "the same, mean", Alone: replay.Mean(alone).Seconds(), Beside: replay.Mean(beside).Seconds(),
-				Samples: len(beside)},
-			{What: fmt.Sprintf("proactive prefill of %d tokens", s.long().Prompt), Alone: own, Beside: shared,
+				Mixed: replay.Quantile(mixed, 0.9).Seconds(), Bound: mostTPOT, Samples: len(mixed)},
+			{What: "the same, mean", Alone: replay.Mean(alone).Seconds(), Mixed: replay.Mean(mixed).Seconds(),
+				Samples: len(mixed)},
+			{What: fmt.Sprintf("proactive prefill of %d tokens", s.long().Prompt), Alone: own, Mixed: shared,
 				Bound: leastOfPrefill, Least: true, Rate: true, Samples: 2},
 		}
 		return nil
@@ -132,8 +132,8 @@ func (s *Stage) halt(ctx context.Context) (out []Figure, err error) {
 				bound time.Duration
 			}{{"P50", 0.5, 0}, {"P99", 0.99, mostArrival}, {"longest", 1, 0}} {
 				out = append(out, Figure{Policy: sched.DefaultPolicy, Samples: len(waits), Bound: q.bound.Seconds(),
-					What:   fmt.Sprintf("reactive arrival to its first op, in %s, %s", of, q.name),
-					Beside: replay.Quantile(waits, q.share).Seconds()})
+					What:  fmt.Sprintf("reactive arrival to its first op, in %s, %s", of, q.name),
+					Mixed: replay.Quantile(waits, q.share).Seconds()})
 			}
 			return nil
 		})

@@ -32,7 +32,7 @@ func (f *Figure) join(by *Figure) {
 	for _, x := range []struct {
 		mean *float64
 		of   float64
-	}{{&f.Alone, by.Alone}, {&f.Beside, by.Beside}, {&f.Measured, by.Measured}, {&f.Bound, by.Bound}} {
+	}{{&f.Alone, by.Alone}, {&f.Mixed, by.Mixed}, {&f.Measured, by.Measured}, {&f.Bound, by.Bound}} {
 		*x.mean += (x.of - *x.mean) / n
 	}
 	f.Samples += by.Samples

@@ -61,8 +61,8 @@ func TestGoals(t *testing.T) {
 			if f.Bound > 0 {
 				bounds++
 			}
-			if f.Goal != goal || f.Samples == 0 || f.Beside <= 0 || f.Policy == "fcfs" && f.Bound > 0 ||
-				f.Alone > 0 && f.Measured != f.Beside/f.Alone || f.Alone == 0 && f.Measured != f.Beside {
+			if f.Goal != goal || f.Samples == 0 || f.Mixed <= 0 || f.Policy == "fcfs" && f.Bound > 0 ||
+				f.Alone > 0 && f.Measured != f.Mixed/f.Alone || f.Alone == 0 && f.Measured != f.Mixed {
 				t.Errorf("%s: %+v", goal, f)
 			}
 		}
@@ -70,8 +70,8 @@ func TestGoals(t *testing.T) {
 			t.Errorf("%s: nothing is bound: %+v", goal, list)
 		}
 		// 4 others, 30 ms each, stand before a reactive request
-		if f := list[1]; goal == GoalBacklog && f.Beside < 2*f.Alone {
-			t.Errorf("behind a backlog the first token comes after %g s, alone after %g s", f.Beside, f.Alone)
+		if f := list[1]; goal == GoalBacklog && f.Mixed < 2*f.Alone {
+			t.Errorf("behind a backlog the first token comes after %g s, alone after %g s", f.Mixed, f.Alone)
 		}
 		if f := list[1]; goal == GoalHalt && f.Met() {
 			t.Errorf("a server that does not halt meets the bound: %+v", f)

@@ -85,7 +85,7 @@ func (run *Run) Timeline(to io.Writer) error {
 	return w.Flush()
 }
 
-// merge joins neighbouring forwards of one kind that are too short to be seen apart.
+// merge joins neighboring forwards of one kind that are too short to be seen apart.
 func merge(list []engine.Forward, least time.Duration) (out []engine.Forward) {
 	for _, f := range list {
 		if n := len(out); n > 0 && f.Began.Sub(out[n-1].Ended) < least {

@@ -11,7 +11,7 @@ import (
 )
 
 // peak is what the cores of a set reach; a second thread adds a tenth.
-func (h *planted) peak(set topotree.CPUSet) float64 {
+func (h *syntheticHost) peak(set topotree.CPUSet) float64 {
 	sum, seen := 0.0, map[int]bool{}
 	for pu := range set.All() {
 		c := h.core(pu)
@@ -28,7 +28,7 @@ func (h *planted) peak(set topotree.CPUSet) float64 {
 // rates is what each PU reads while all of a set do: who reads asks for as much as one PU can wait
 // for, and clusters, links and memories that are asked for more than they give slow all down alike.
 // from are the nodes that a PU's pages lie on.
-func (h *planted) rates(set topotree.CPUSet, from func(pu int) []int) map[int]float64 {
+func (h *syntheticHost) rates(set topotree.CPUSet, from func(pu int) []int) map[int]float64 {
 	out, inCluster := map[int]float64{}, map[int]int{}
 	readers := map[int]map[int]bool{} // by node
 	for pu := range set.All() {
@@ -78,7 +78,7 @@ func past(most float64, readers, knee int, loss float64) float64 {
 
 // bound slows the readers of each place down to what it gives. A reader of several places asks each
 // for its part, unless part says that it asks for all.
-func (h *planted) bound(rates map[int]float64, places func(pu int) []int, part float64, gives func(int) float64) {
+func (h *syntheticHost) bound(rates map[int]float64, places func(pu int) []int, part float64, gives func(int) float64) {
 	asked := map[int]float64{}
 	share := func(n int) float64 {
 		if part > 0 {
@@ -105,16 +105,16 @@ func (h *planted) bound(rates map[int]float64, places func(pu int) []int, part f
 }
 
 // local is what a set reads from the memory nearest to each PU.
-func (h *planted) local(set topotree.CPUSet) float64 {
+func (h *syntheticHost) local(set topotree.CPUSet) float64 {
 	return h.total(h.rates(set, func(pu int) []int { return []int{h.node(pu)} }))
 }
 
 // read is what a set reads from pages on some nodes.
-func (h *planted) read(set topotree.CPUSet, nodes []int) float64 {
+func (h *syntheticHost) read(set topotree.CPUSet, nodes []int) float64 {
 	return h.total(h.rates(set, func(int) []int { return nodes }))
 }
 
-func (h *planted) total(rates map[int]float64) float64 {
+func (h *syntheticHost) total(rates map[int]float64) float64 {
 	sum := 0.0
 	for pu := range h.pus() {
 		sum += rates[pu]
@@ -123,7 +123,7 @@ func (h *planted) total(rates map[int]float64) float64 {
 }
 
 // wait is a barrier of a set.
-func (h *planted) wait(set topotree.CPUSet) float64 {
+func (h *syntheticHost) wait(set topotree.CPUSet) float64 {
 	if set.Count() < 2 {
 		return 0
 	}
@@ -131,7 +131,7 @@ func (h *planted) wait(set topotree.CPUSet) float64 {
 }
 
 // reduce is an all-reduce: every rank's matrix crosses the machine once.
-func (h *planted) reduce(set topotree.CPUSet, ranks int, bytes int64) float64 {
+func (h *syntheticHost) reduce(set topotree.CPUSet, ranks int, bytes int64) float64 {
 	return 2*h.wait(set) + float64(bytes)*float64(ranks)/(2*h.link+float64(ranks)*1e9)
 }
 
@@ -146,7 +146,7 @@ type ender struct {
 const chunksOf = 8
 
 // op runs one op on one rank, chunk by chunk.
-func (h *planted) op(pus []int, flop, bytes float64, peaks map[int]float64, rates map[int]float64) float64 {
+func (h *syntheticHost) op(pus []int, flop, bytes float64, peaks map[int]float64, rates map[int]float64) float64 {
 	n := float64(chunksOf * len(pus))
 	order := &enders{}
 	for _, pu := range pus {
@@ -174,7 +174,7 @@ func (c *enders) Pop() any          { return nil }
 
 // forward is what a forward of some rows takes: op by op, rank by rank, with a barrier behind each
 // op and two sums a layer.
-func (h *planted) forward(s plans.ModelShape, c *candidates.Config, active topotree.CPUSet, rows, context int) float64 {
+func (h *syntheticHost) forward(s plans.ModelShape, c *candidates.Config, active topotree.CPUSet, rows, context int) float64 {
 	owner := map[int][]int{}
 	total := 0
 	for _, r := range c.Ranks {
@@ -215,7 +215,7 @@ func (h *planted) forward(s plans.ModelShape, c *candidates.Config, active topot
 }
 
 // corePeaks is how fast each PU computes while the others of a set do.
-func (h *planted) corePeaks(active topotree.CPUSet) map[int]float64 {
+func (h *syntheticHost) corePeaks(active topotree.CPUSet) map[int]float64 {
 	threads := map[int]int{}
 	for pu := range active.All() {
 		threads[h.core(pu)]++

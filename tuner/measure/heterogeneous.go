@@ -15,11 +15,11 @@ import (
 	"sandwich/tuner/search"
 )
 
-// UnlikeRow is one product on workers of several classes: divided by their throughput as serving
+// HeterogeneousRow is one product on workers of several classes: divided by their throughput as serving
 // divides it, handed out in chunks, and what each worker does while the others work on products of
 // their own, whose sum is what a division can come to. Ratios are medians of rounds in turn with
 // the 95 % interval of the median. Its JSON is stable.
-type UnlikeRow struct {
+type HeterogeneousRow struct {
 	N       int       `json:"N"`
 	K       int       `json:"K"`
 	M       int       `json:"M"`
@@ -43,9 +43,9 @@ type UnlikeRow struct {
 // learning is how long products run before they are timed, so that their division is known.
 const learning = 300 * time.Millisecond
 
-// TimeUnlike times single products on unlike workers, and gives each row to visit as it is known.
+// TimeHeterogeneous times single products on unlike workers, and gives each row to visit as it is known.
 // `sandwich bench gemm --isa 1=avx2` prints them.
-func TimeUnlike(ctx context.Context, o ProductOptions, visit func(UnlikeRow)) error {
+func TimeHeterogeneous(ctx context.Context, o ProductOptions, visit func(HeterogeneousRow)) error {
 	return onWorkers(o, func(w *exec.Workers, l *pool.Leader) error {
 		for _, weight := range o.Plan.Weights {
 			size := productSize(weight.WeightKey, o)
@@ -55,8 +55,8 @@ func TimeUnlike(ctx context.Context, o ProductOptions, visit func(UnlikeRow)) er
 				return err
 			}
 			for _, m := range o.Rows {
-				var row UnlikeRow
-				if row, err = b.timeUnlike(w, weight, m, o); err != nil {
+				var row HeterogeneousRow
+				if row, err = b.timeHeterogeneous(w, weight, m, o); err != nil {
 					err = fmt.Errorf("%s with %d rows: %w", weight.WeightKey, m, err)
 					break
 				}
@@ -71,14 +71,14 @@ func TimeUnlike(ctx context.Context, o ProductOptions, visit func(UnlikeRow)) er
 }
 
 // unlike is a product under measurement.
-type unlike struct {
+type heterogeneous struct {
 	product
 	on *gemm.Heterogeneous
 }
 
-func (b *GemmBench) timeUnlike(w *exec.Workers, weight plans.WeightPlan, m int, o ProductOptions) (r UnlikeRow,
+func (b *GemmBench) timeHeterogeneous(w *exec.Workers, weight plans.WeightPlan, m int, o ProductOptions) (r HeterogeneousRow,
 	err error) {
-	u := unlike{product: product{GemmBench: b, copies: 1, times: 1}}
+	u := heterogeneous{product: product{GemmBench: b, copies: 1, times: 1}}
 	if u.on, err = w.NewHeterogeneous(&o.Plan.Prefill, weight); err != nil {
 		return r, err
 	}
@@ -92,7 +92,7 @@ func (b *GemmBench) timeUnlike(w *exec.Workers, weight plans.WeightPlan, m int, 
 	u.ops, u.packed = b.operands(t, u.layout), gemm.Packed{Layout: u.layout, Compute: weight.Compute}
 	u.panels = u.layout.Panels()
 	u.copies = max(1, b.round/(u.panels*u.layout.PanelStride()))
-	r = UnlikeRow{N: weight.N, K: weight.K, M: m, Type: weight.Type, Compute: weight.Compute.String(),
+	r = HeterogeneousRow{N: weight.N, K: weight.K, M: m, Type: weight.Type, Compute: weight.Compute.String(),
 		Tasks: float64(u.on.Tasks(m)) / float64(w.Pool.Size()), Alone: make([]float64, w.Pool.Size())}
 	for _, pu := range w.Pool.PUs() {
 		r.ISAs = append(r.ISAs, o.Plan.ISAAt(pu).String())
@@ -101,7 +101,7 @@ func (b *GemmBench) timeUnlike(w *exec.Workers, weight plans.WeightPlan, m int, 
 }
 
 // rounds times the three ways in turn.
-func (u *unlike) rounds(r *UnlikeRow, least time.Duration, flop float64) error {
+func (u *heterogeneous) rounds(r *HeterogeneousRow, least time.Duration, flop float64) error {
 	took := u.call(false)
 	for began := time.Now(); time.Since(began) < learning; {
 		u.on.Update()
@@ -142,11 +142,11 @@ func (u *unlike) rounds(r *UnlikeRow, least time.Duration, flop float64) error {
 }
 
 // call is the seconds of one product, of as many as make a sample.
-func (u *unlike) call(chunks bool) float64 { return u.calls(u.times, chunks) }
+func (u *heterogeneous) call(chunks bool) float64 { return u.calls(u.times, chunks) }
 
 // calls computes the product times over, each with the next weights of the round, and returns the
 // seconds of one.
-func (u *unlike) calls(times int, chunks bool) float64 {
+func (u *heterogeneous) calls(times int, chunks bool) float64 {
 	began := time.Now()
 	u.lead.Run(func(w *pool.Worker) {
 		packed, ops, scratch := u.operandsOf(w, 0)
@@ -163,7 +163,7 @@ func (u *unlike) calls(times int, chunks bool) float64 {
 
 // apart is what each worker computes a second, in elements of C, while all work on products of
 // their own.
-func (u *unlike) apart() []float64 {
+func (u *heterogeneous) apart() []float64 {
 	out := make([]float64, len(u.next))
 	var left atomic.Int32 // workers that have not done a whole product
 	left.Store(int32(len(out)))
@@ -183,13 +183,13 @@ func (u *unlike) apart() []float64 {
 }
 
 // operandsOf are a worker's own copies of what a product reads, with C number i.
-func (u *unlike) operandsOf(w *pool.Worker, i int) (*gemm.Packed, gemm.Operands, unsafe.Pointer) {
+func (u *heterogeneous) operandsOf(w *pool.Worker, i int) (*gemm.Packed, gemm.Operands, unsafe.Pointer) {
 	packed, ops := u.packed, u.ops
 	ops.W, ops.C = &packed, unsafe.Add(ops.C, i*(u.output.Len()/len(u.next)/cacheLine*cacheLine))
 	return &packed, ops, unsafe.Add(u.scratch.Pointer(), w.Index()*u.each)
 }
 
 // weightsAt are the weights of the i-th product from here in the round.
-func (u *unlike) weightsAt(i int, l microkernel.Layout) unsafe.Pointer {
+func (u *heterogeneous) weightsAt(i int, l microkernel.Layout) unsafe.Pointer {
 	return unsafe.Add(u.weights.Pointer(), (u.at+i)%u.copies*u.panels*l.PanelStride())
 }

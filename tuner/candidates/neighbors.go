@@ -6,10 +6,10 @@ import (
 	"sandwich/topotree"
 )
 
-// Neighbours are the configurations one step away: a PU of a rank less in one phase or in both,
+// Neighbors are the configurations one step away: a PU of a rank less in one phase or in both,
 // which also moves weights to the other ranks, a PU more in decode, and a rank less. Trees remove
 // alike wherever colors are alike; a slow node or a throttled core that nobody colored is met here.
-func (s *Space) Neighbours(c *Config) (out []*Config) {
+func (s *Space) Neighbors(c *Config) (out []*Config) {
 	add := func(ranks []topotree.CPUSet, prefill, decode topotree.CPUSet, step string) {
 		if s.alike && !prefill.Equal(decode) {
 			return
@@ -23,7 +23,7 @@ func (s *Space) Neighbours(c *Config) (out []*Config) {
 			o.Variant = step
 		}
 		next, ok := newConfig(s.site, ranks, prefill, decode, o)
-		if ok && s.site.fits(prefill, decode) && s.room.fits(next) == nil {
+		if ok && s.site.fits(prefill, decode) && s.capacity.fits(next) == nil {
 			out = append(out, next)
 		}
 	}

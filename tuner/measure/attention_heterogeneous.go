@@ -16,10 +16,10 @@ import (
 	"sandwich/runtime/pool"
 )
 
-// UnlikeAttentionRow is the attention of one layer on workers of several classes, and what each
+// HeterogeneousAttentionRow is the attention of one layer on workers of several classes, and what each
 // does while the others work on attention of their own, whose sum is what handing it out can come
 // to. The ratio is the median of rounds in turn with its 95 % interval. Its JSON is stable.
-type UnlikeAttentionRow struct {
+type HeterogeneousAttentionRow struct {
 	Test    string    `json:"test"` // decode, or prefill: the last chunk of a prompt
 	KV      string    `json:"kv"`
 	By      string    `json:"by"`
@@ -38,10 +38,10 @@ type UnlikeAttentionRow struct {
 	ShareHigh float64 `json:"of_sum_high"`
 }
 
-// TimeUnlikeAttention times attention on the workers of a plan, which are unlike, and gives each
+// TimeHeterogeneousAttention times attention on the workers of a plan, which are unlike, and gives each
 // row to visit as it is known. `sandwich bench attention --isa 1=avx2` prints them.
-func TimeUnlikeAttention(ctx context.Context, plan *plans.Plan, o AttentionOptions,
-	visit func(UnlikeAttentionRow)) error {
+func TimeHeterogeneousAttention(ctx context.Context, plan *plans.Plan, o AttentionOptions,
+	visit func(HeterogeneousAttentionRow)) error {
 	b, err := newAttentionBench(ctx, o)
 	if err != nil {
 		return err
@@ -55,7 +55,7 @@ func TimeUnlikeAttention(ctx context.Context, plan *plans.Plan, o AttentionOptio
 			isas = append(isas, c.ISA)
 		}
 		for _, group := range b.Groups {
-			u, err := newUnlikeAttention(b, isas, group)
+			u, err := newHeterogeneousAttention(b, isas, group)
 			if err == nil {
 				err = u.time(plan, visit)
 			}
@@ -68,8 +68,8 @@ func TimeUnlikeAttention(ctx context.Context, plan *plans.Plan, o AttentionOptio
 	})
 }
 
-// unlikeAttention is attention under measurement: of all workers, and of each.
-type unlikeAttention struct {
+// heterogeneousAttention is attention under measurement: of all workers, and of each.
+type heterogeneousAttention struct {
 	*attentionBench
 	group    int
 	together *attention.Attention
@@ -77,8 +77,8 @@ type unlikeAttention struct {
 	own      *mem.Buffer            // the output of each worker
 }
 
-func newUnlikeAttention(b *attentionBench, isas []microkernel.ISA, group int) (u *unlikeAttention, err error) {
-	u = &unlikeAttention{attentionBench: b, group: group}
+func newHeterogeneousAttention(b *attentionBench, isas []microkernel.ISA, group int) (u *heterogeneousAttention, err error) {
+	u = &heterogeneousAttention{attentionBench: b, group: group}
 	kind, n := attention.Shape{Groups: []int{group}, Dot: b.Dot}, len(b.PUs)
 	if u.together, err = attention.New(isas, b.kv, kind, n, n); err != nil {
 		return u, err
@@ -94,7 +94,7 @@ func newUnlikeAttention(b *attentionBench, isas []microkernel.ISA, group int) (u
 	return u, err
 }
 
-func (u *unlikeAttention) free() {
+func (u *heterogeneousAttention) free() {
 	for _, a := range append(u.apart, u.together) {
 		if a != nil {
 			a.Free()
@@ -105,9 +105,9 @@ func (u *unlikeAttention) free() {
 	}
 }
 
-func (u *unlikeAttention) time(plan *plans.Plan, visit func(UnlikeAttentionRow)) error {
+func (u *heterogeneousAttention) time(plan *plans.Plan, visit func(HeterogeneousAttentionRow)) error {
 	one := func(test string, context int, spans func() []kvcache.Span) error {
-		r := UnlikeAttentionRow{Test: test, KV: u.KV.String(), By: u.Dot.String(), HeadDim: u.HeadDim,
+		r := HeterogeneousAttentionRow{Test: test, KV: u.KV.String(), By: u.Dot.String(), HeadDim: u.HeadDim,
 			KVHeads: u.KVHeads, Group: u.group, Context: context, Batch: u.Batch, Alone: make([]float64, len(u.PUs))}
 		for _, pu := range u.PUs {
 			r.ISAs = append(r.ISAs, plan.ISAAt(pu).String())
@@ -144,7 +144,7 @@ func (b *attentionBench) lastChunk(tokens int) []kvcache.Span {
 }
 
 // rounds times both ways in turn, on what spans gives for each call.
-func (u *unlikeAttention) rounds(r *UnlikeAttentionRow, spans func() []kvcache.Span) error {
+func (u *heterogeneousAttention) rounds(r *HeterogeneousAttentionRow, spans func() []kvcache.Span) error {
 	u.call(spans) // warms up
 	var seconds, shares []float64
 	alone := make([][]float64, len(r.Alone))
@@ -170,7 +170,7 @@ func (u *unlikeAttention) rounds(r *UnlikeAttentionRow, spans func() []kvcache.S
 }
 
 // call runs attention on all workers, for callSeconds at least, and returns the seconds of one.
-func (u *unlikeAttention) call(spans func() []kvcache.Span) float64 {
+func (u *heterogeneousAttention) call(spans func() []kvcache.Span) float64 {
 	q, out := u.output()
 	total, steps := time.Duration(0), 0
 	for ; steps == 0 || total.Seconds() < callSeconds; steps++ {
@@ -187,7 +187,7 @@ func (u *unlikeAttention) call(spans func() []kvcache.Span) float64 {
 }
 
 // alone is how many times a second each worker does the whole, while all of them do.
-func (u *unlikeAttention) alone(spans func() []kvcache.Span) []float64 {
+func (u *heterogeneousAttention) alone(spans func() []kvcache.Span) []float64 {
 	q, _ := u.output()
 	rates := make([]float64, len(u.apart))
 	layers := make([]int, len(u.apart))

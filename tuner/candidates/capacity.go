@@ -11,7 +11,7 @@ import (
 )
 
 // room knows how much memory configurations need and how much there is.
-type room struct {
+type capacity struct {
 	machine *topotree.Machine
 	shape   plans.ModelShape
 	weights map[string]int64 // by role, bytes of all matrices
@@ -24,8 +24,8 @@ type room struct {
 // one for a halted forward).
 const bufferRows = 2 * 512
 
-func newRoom(p *profiles.Profile, shape plans.ModelShape, o Options) *room {
-	r := &room{machine: p.Machine, shape: shape, weights: map[string]int64{}, limits: map[int]int64{}}
+func newCapacity(p *profiles.Profile, shape plans.ModelShape, o Options) *capacity {
+	r := &capacity{machine: p.Machine, shape: shape, weights: map[string]int64{}, limits: map[int]int64{}}
 	for _, w := range shape.Weights {
 		if w.Role != plans.RoleEmbed { // its rows are read from the file
 			values := float64(w.N) * float64(w.K) * float64(w.Count)
@@ -47,7 +47,7 @@ func newRoom(p *profiles.Profile, shape plans.ModelShape, o Options) *room {
 
 // Bytes is what a configuration puts on each memory node: weights, keys and values, and activations
 // of its ranks, evenly over the nodes of a rank.
-func (r *room) bytes(c *Config) (map[int]int64, error) {
+func (r *capacity) bytes(c *Config) (map[int]int64, error) {
 	shares, err := r.shape.Cut(c.weights())
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func (r *room) bytes(c *Config) (map[int]int64, error) {
 }
 
 // share is the memory of one rank.
-func (r *room) share(s plans.Share) int64 {
+func (r *capacity) share(s plans.Share) int64 {
 	heads := float64(s.Heads.Len()) / float64(r.shape.Heads)
 	kv := float64(s.KVHeads.Len()) / float64(r.shape.KVHeads)
 	total := float64(r.cache)*kv + float64(r.rows)
@@ -84,7 +84,7 @@ func (r *room) share(s plans.Share) int64 {
 	return int64(total)
 }
 
-func (r *room) ffn() int {
+func (r *capacity) ffn() int {
 	if r.shape.Experts > 0 {
 		return r.shape.ExpertFFN
 	}
@@ -92,7 +92,7 @@ func (r *room) ffn() int {
 }
 
 // fits says which node has too little memory for a configuration.
-func (r *room) fits(c *Config) error {
+func (r *capacity) fits(c *Config) error {
 	need, err := r.bytes(c)
 	if err != nil {
 		return fmt.Errorf("the model cannot be cut for their ranks")
@@ -106,7 +106,7 @@ func (r *room) fits(c *Config) error {
 }
 
 // coreOf is all PUs of a PU's core.
-func (r *room) coreOf(pu int) topotree.CPUSet {
+func (r *capacity) coreOf(pu int) topotree.CPUSet {
 	for _, o := range r.machine.Objects {
 		if o.Kind == topotree.KindCore && o.CPUs.Contains(pu) {
 			return o.CPUs

@@ -14,48 +14,48 @@ import (
 	"sandwich/topotree"
 )
 
-// llmRoof is the rate at which a test would run if every op ran at the roof of its own arithmetic.
-type llmRoof struct {
+// llmCeiling is the rate at which a test would run if every op ran at the ceiling of its own arithmetic.
+type llmCeiling struct {
 	rate   float64         // tokens per second
-	made   map[string]bool // the roofs that bound some op
+	made   map[string]bool // the ceilings that bound some op
 	memory float64         // share of the time that is bound by memory
 }
 
-// roofOf fails where the profile lacks a ceiling.
-func roofOf(host *profiles.Profile, m *model.Model, p *plans.Plan, t Test) (llmRoof, error) {
+// ceilingOf fails where the profile lacks a ceiling.
+func ceilingOf(host *profiles.Profile, m *model.Model, p *plans.Plan, t Test) (llmCeiling, error) {
 	pus := p.Decode.PUs
 	if t.Prefill {
 		pus = p.Prefill.PUs
 	}
-	return roofOver(host, m, p, pus, t.forwards(p.Chunk), t.counted())
+	return ceilingOver(host, m, p, pus, t.forwards(p.Chunk), t.counted())
 }
 
-// roofOver is the roof of forwards of so many tokens on some PUs.
-func roofOver(host *profiles.Profile, m *model.Model, p *plans.Plan, pus plans.PUSet, forwards []model.Rows,
-	tokens float64) (llmRoof, error) {
+// ceilingOver is the ceiling of forwards of so many tokens on some PUs.
+func ceilingOver(host *profiles.Profile, m *model.Model, p *plans.Plan, pus plans.PUSet, forwards []model.Rows,
+	tokens float64) (llmCeiling, error) {
 	work, err := model.NewWork(m, p)
 	if err != nil {
-		return llmRoof{}, err
+		return llmCeiling{}, err
 	}
 	isa, set, machine := p.Widest(), topotree.NewCPUSet(pus...), roofline.NewMachine(host)
-	roofs, err := machine.CoreRoofs(set, isa, p.Arithmetics())
+	ceilings, err := machine.CoreCeilings(set, isa, p.Arithmetics())
 	if err != nil {
-		return llmRoof{}, err
+		return llmCeiling{}, err
 	}
 	attention := attentionArithmetic(p.Attention)
-	if more, err := machine.CoreRoofs(set, isa, []string{attention}); err == nil {
-		maps.Copy(roofs, more)
+	if more, err := machine.CoreCeilings(set, isa, []string{attention}); err == nil {
+		maps.Copy(ceilings, more)
 	} else { // nobody measured it
 		attention = microkernel.ComputeF32.Ceiling()
 	}
-	out := llmRoof{made: map[string]bool{}}
+	out := llmCeiling{made: map[string]bool{}}
 	seconds, memory := 0.0, 0.0
 	for _, rows := range forwards {
 		for _, task := range work.Of(rows) {
 			if task.Attends {
 				task.Compute = attention
 			}
-			r := roofs[task.Compute]
+			r := ceilings[task.Compute]
 			took := r.Seconds(r.Targets[0], task.Work)
 			seconds += took
 			if task.Intensity() < r.Ridge(r.Targets[0]) {
@@ -71,17 +71,17 @@ func roofOver(host *profiles.Profile, m *model.Model, p *plans.Plan, pus plans.P
 		}
 	}
 	if seconds == 0 {
-		return llmRoof{}, errors.New("the model has no products")
+		return llmCeiling{}, errors.New("the model has no products")
 	}
 	out.rate, out.memory = tokens/seconds, memory/seconds
 	return out, nil
 }
 
 // AtMost is the rate, in tokens a second, that a machine can have at most with a plan, if every op
-// of the model runs at the roof of its own arithmetic, and what that roof is made of. It fails
+// of the model runs at the ceiling of its own arithmetic, and what that ceiling is made of. It fails
 // where the profile lacks a ceiling.
-func AtMost(host *profiles.Profile, m *model.Model, p *plans.Plan, t Test) (rate float64, roof string, err error) {
-	r, err := roofOf(host, m, p, t)
+func AtMost(host *profiles.Profile, m *model.Model, p *plans.Plan, t Test) (rate float64, ceiling string, err error) {
+	r, err := ceilingOf(host, m, p, t)
 	return r.rate, r.String(), err
 }
 
@@ -114,16 +114,16 @@ func (t Test) counted() float64 {
 	return float64(t.Batch)
 }
 
-// String lists what the roof is made of.
-func (r llmRoof) String() string { return strings.Join(slices.Sorted(maps.Keys(r.made)), " + ") }
+// String lists what the ceiling is made of.
+func (r llmCeiling) String() string { return strings.Join(slices.Sorted(maps.Keys(r.made)), " + ") }
 
-// above says why a rate is higher than the roof; "" where it is not.
-func (r llmRoof) above(rate float64) string {
+// above says why a rate is higher than the ceiling; "" where it is not.
+func (r llmCeiling) above(rate float64) string {
 	switch {
 	case rate <= r.rate:
 		return ""
 	case r.memory > 0.5:
-		return "above the memory roof: weights lie in cache, or memory was busier while it was measured"
+		return "above the memory ceiling: weights lie in cache, or memory was busier while it was measured"
 	}
-	return "above the compute roof: something else ran while it was measured"
+	return "above the compute ceiling: something else ran while it was measured"
 }

@@ -33,17 +33,17 @@ func shapeFor(t testing.TB, preset, typ string) plans.ModelShape {
 }
 
 // truth is what requests take one after the other under a configuration: 161 tokens in, 338 out.
-type plantedTruth struct {
-	h     *planted
+type syntheticTruth struct {
+	h     *syntheticHost
 	shape plans.ModelShape
 	memo  map[string]float64
 }
 
-func (p *plantedTruth) of(c *candidates.Config) float64 {
+func (p *syntheticTruth) of(c *candidates.Config) float64 {
 	return p.phase(c, c.Prefill, 161, 0) + 337*p.phase(c, c.Decode, 1, 330)
 }
 
-func (p *plantedTruth) phase(c *candidates.Config, active topotree.CPUSet, rows, context int) float64 {
+func (p *syntheticTruth) phase(c *candidates.Config, active topotree.CPUSet, rows, context int) float64 {
 	key := strconv.Itoa(rows) + active.Key()
 	for _, r := range c.Ranks {
 		key += "|" + r.PUs.Key()
@@ -56,13 +56,13 @@ func (p *plantedTruth) phase(c *candidates.Config, active topotree.CPUSet, rows,
 	return v
 }
 
-// TestPlantedMachines: shown only a host.yaml with 3 % noise, the ranking has among its first ten a
+// TestSyntheticMachines: shown only a host.yaml with 3 % noise, the ranking has among its first ten a
 // configuration within 3 % of the best there is, on nine machines in ten of those on which it
-// matters: the median candidate is at least 15 % worse than the best. SANDWICH_PLANTED says how
+// matters: the median candidate is at least 15 % worse than the best. SANDWICH_SYNTHETIC says how
 // many machines.
-func TestPlantedMachines(t *testing.T) {
+func TestSyntheticMachines(t *testing.T) {
 	want := 5
-	if n, err := strconv.Atoi(os.Getenv("SANDWICH_PLANTED")); err == nil {
+	if n, err := strconv.Atoi(os.Getenv("SANDWICH_SYNTHETIC")); err == nil {
 		want = n
 	} else if testing.Short() {
 		want = 2
@@ -80,7 +80,7 @@ func TestPlantedMachines(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		truth := &plantedTruth{h, shape, map[string]float64{}}
+		truth := &syntheticTruth{h, shape, map[string]float64{}}
 		var all []float64
 		var best *candidates.Config
 		for _, c := range space.Configs {

@@ -13,7 +13,7 @@ import (
 
 // planted is a machine of the test's own: what it does is a law of planted_sim_test.go, and only
 // its host.yaml, with noise, is shown to the ranking.
-type planted struct {
+type syntheticHost struct {
 	kind                        string
 	nodes, clusters, cores, smt int       // each in one of the former
 	speed                       []float64 // by core, FLOP/s of float32
@@ -32,21 +32,21 @@ type planted struct {
 }
 
 // coresAll is the number of cores.
-func (h *planted) coresAll() int { return h.nodes * h.clusters * h.cores }
+func (h *syntheticHost) coresAll() int { return h.nodes * h.clusters * h.cores }
 
-func (h *planted) pus() int { return h.coresAll() * h.smt }
+func (h *syntheticHost) pus() int { return h.coresAll() * h.smt }
 
 // A PU's place; the second threads are numbered behind all first ones.
-func (h *planted) core(pu int) int    { return pu % h.coresAll() }
-func (h *planted) cluster(pu int) int { return h.core(pu) / h.cores }
-func (h *planted) node(pu int) int    { return h.core(pu) / (h.cores * h.clusters) }
+func (h *syntheticHost) core(pu int) int    { return pu % h.coresAll() }
+func (h *syntheticHost) cluster(pu int) int { return h.core(pu) / h.cores }
+func (h *syntheticHost) node(pu int) int    { return h.core(pu) / (h.cores * h.clusters) }
 
 // plant draws a machine.
-func plant(seed uint64) *planted {
+func plant(seed uint64) *syntheticHost {
 	r := rand.New(rand.NewPCG(seed, 77))
 	between := func(lo, hi float64) float64 { return lo + (hi-lo)*r.Float64() }
 	kinds := []string{"clusters", "snc", "ccx", "hybrid", "slow node", "holes", "throttled"}
-	h := &planted{kind: kinds[int(seed)%len(kinds)], nodes: 1 + r.IntN(4), clusters: 1 + r.IntN(4),
+	h := &syntheticHost{kind: kinds[int(seed)%len(kinds)], nodes: 1 + r.IntN(4), clusters: 1 + r.IntN(4),
 		cores: 2 + r.IntN(3), smt: 1, shown: r.IntN(2) == 0, barrier: between(0.5e-6, 2e-6),
 		perLevel: between(0.2e-6, 1.5e-6)}
 	switch h.kind {
@@ -67,7 +67,7 @@ func plant(seed uint64) *planted {
 }
 
 // draw gives the machine its speeds.
-func (h *planted) draw(between func(lo, hi float64) float64, r *rand.Rand) {
+func (h *syntheticHost) draw(between func(lo, hi float64) float64, r *rand.Rand) {
 	speed, one := between(40e9, 150e9), between(6e9, 14e9)
 	perNode := h.clusters * h.cores
 	for range h.coresAll() {
@@ -107,10 +107,10 @@ func (h *planted) draw(between func(lo, hi float64) float64, r *rand.Rand) {
 }
 
 // machine is its description.
-func (h *planted) machine(t testing.TB) *topotree.Machine {
+func (h *syntheticHost) machine(t testing.TB) *topotree.Machine {
 	t.Helper()
 	online := topotree.CPURange(0, h.pus()-1)
-	d := topotree.Description{Source: "planted", Arch: "x86_64", Online: online,
+	d := topotree.Description{Source: "synthetic", Arch: "x86_64", Online: online,
 		Allowed: online.Minus(topotree.NewCPUSet(h.holes...))}
 	by := func(n int, of func(int) int) []topotree.CPUSet {
 		sets := make([]topotree.CPUSet, n)
@@ -151,7 +151,7 @@ func (h *planted) machine(t testing.TB) *topotree.Machine {
 }
 
 // profile writes down what a full probe finds, each figure with noise.
-func (h *planted) profile(t testing.TB, seed uint64, noise float64) *profiles.Profile {
+func (h *syntheticHost) profile(t testing.TB, seed uint64, noise float64) *profiles.Profile {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 78))
 	p := profiles.New(h.machine(t), profiles.Identity{ISA: []string{"avx2"}})
@@ -172,7 +172,7 @@ func (h *planted) profile(t testing.TB, seed uint64, noise float64) *profiles.Pr
 
 // probeWriter adds figures to a profile.
 type probeWriter struct {
-	h   *planted
+	h   *syntheticHost
 	p   *profiles.Profile
 	fig func(v float64, unit string) profiles.Figure
 }
@@ -239,7 +239,7 @@ func (w *probeWriter) saturation() {
 	if !w.h.shown && w.h.clusters > 1 {
 		x := topotree.Group(w.h.cores, 1, w.p.Machine.Tree.LevelOf(topotree.KindCore))
 		w.p.Latent = append(w.p.Latent, profiles.Latent{Matrix: profiles.CacheMatrix, Sets: latent, Contrast: 2,
-			Effect: 5, Group: x.String(), Text: "planted"})
+			Effect: 5, Group: x.String(), Text: "synthetic"})
 	}
 	for node := range w.h.nodes {
 		pus := ofNode[node]
@@ -273,7 +273,7 @@ func (w *probeWriter) nodes() {
 		Flows: []profiles.Flow{{CPUs: all, Node: profiles.Interleaved}}, Figure: w.fig(w.h.read(all, every), "B/s")})
 }
 
-func (h *planted) ofNode(node int) topotree.CPUSet {
+func (h *syntheticHost) ofNode(node int) topotree.CPUSet {
 	var out []int
 	for pu := range h.pus() {
 		if h.node(pu) == node {

@@ -13,10 +13,10 @@ import (
 // Obey takes orders on a thread of its own, bound to the PU: "begin" and "end", one a line. It
 // answers an "end" with the part of the PU's time that it took in between, and ends with its input.
 // An error says that the PU cannot be had.
-func (n Neighbour) Obey(in io.Reader, out io.Writer) error {
+func (n Neighbor) Obey(in io.Reader, out io.Writer) error {
 	runtime.LockOSThread() // for good: the thread keeps its binding
 	if err := bindThread(n.PU); err != nil {
-		return fmt.Errorf("a neighbour on PU %d: %w", n.PU, err)
+		return fmt.Errorf("a neighbor on PU %d: %w", n.PU, err)
 	}
 	orders := make(chan string)
 	go func() {
@@ -39,9 +39,9 @@ func (n Neighbour) Obey(in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// take burns the neighbour's part of each period, by the time that the kernel gave the thread,
+// take burns the neighbor's part of each period, by the time that the kernel gave the thread,
 // until the next order. It returns the part that it got, and whether there was an order.
-func (n Neighbour) take(orders <-chan string) (part float64, open bool) {
+func (n Neighbor) take(orders <-chan string) (part float64, open bool) {
 	began, used := time.Now(), pool.ThreadTime()
 	target := time.Duration(float64(n.Period) * n.Part)
 	for next := began.Add(n.Period); ; next = next.Add(n.Period) {

@@ -9,23 +9,23 @@ import (
 	"sandwich/runtime/gguf"
 )
 
-// ProductRoofs are what a machine allows.
-type ProductRoofs struct {
+// ProductCeilings are what a machine allows.
+type ProductCeilings struct {
 	Host    *profiles.Profile
 	machine *roofline.Machine
 	isa     string
 	streams map[int]float64 // bytes a second of the best product of one row with cold weights in this run, by threads
-	// Ports is what one core makes of each class of instructions, for roofs of ports; zero where
+	// Ports is what one core makes of each class of instructions, for ceilings of ports; zero where
 	// nobody measured it.
 	Ports roofline.PortRates
 }
 
-// NewProductRoofs are those of kernels of an instruction set; "" is the widest.
-func NewProductRoofs(host *profiles.Profile, isa string) ProductRoofs {
+// NewProductCeilings are those of kernels of an instruction set; "" is the widest.
+func NewProductCeilings(host *profiles.Profile, isa string) ProductCeilings {
 	if isa == "" {
 		isa = host.Features().Best().String()
 	}
-	return ProductRoofs{Host: host, machine: roofline.NewMachine(host), isa: isa}
+	return ProductCeilings{Host: host, machine: roofline.NewMachine(host), isa: isa}
 }
 
 // weightBytes is the length of the weights of a product in a model file; 0 where the type is not
@@ -39,8 +39,8 @@ func (r *ProductRow) weightBytes() float64 {
 }
 
 // Fill sets what follows from the figures of all products of a run: how fast cold weights were
-// read, and what the roofs allow.
-func (g *ProductRoofs) Fill(rows []ProductRow) {
+// read, and what the ceilings allow.
+func (g *ProductCeilings) Fill(rows []ProductRow) {
 	g.streams = map[int]float64{}
 	for i := range rows {
 		r := &rows[i]
@@ -54,15 +54,15 @@ func (g *ProductRoofs) Fill(rows []ProductRow) {
 		}
 	}
 	for i := range rows {
-		rows[i].Roof = g.of(&rows[i]) / 1e9
+		rows[i].Ceiling = g.of(&rows[i]) / 1e9
 		if use := portsOf(&g.Ports, rows[i].under, rows[i].M); use.seconds > 0 {
-			rows[i].PortRoof, rows[i].Busiest = float64(rows[i].Threads)/use.seconds/1e9, use.busiest
+			rows[i].PortCeiling, rows[i].Busiest = float64(rows[i].Threads)/use.seconds/1e9, use.busiest
 		}
 	}
 }
 
 // Peak is the multiply-add peak in FLOP/s, 0 where it is not known.
-func (g ProductRoofs) Peak(compute string, threads int) float64 {
+func (g ProductCeilings) Peak(compute string, threads int) float64 {
 	if c, err := microkernel.ParseCompute(compute); err == nil {
 		compute = c.Ceiling()
 	}
@@ -71,14 +71,14 @@ func (g ProductRoofs) Peak(compute string, threads int) float64 {
 
 // memory is the bandwidth in bytes a second: the calibrated one, or what a product of this run
 // reached if that is more; 0 where it is not known.
-func (g ProductRoofs) memory(threads int) float64 {
+func (g ProductCeilings) memory(threads int) float64 {
 	return max(g.machine.Bandwidth(g.machine.First(threads), roofline.Local).Value, g.streams[threads])
 }
 
 // of is what the multiply-add peak and, for cold weights, the memory bandwidth allow a product, in
-// FLOP/s; 0 where a roof is not known. Hot weights may lie in any cache, whose bandwidth is no
+// FLOP/s; 0 where a ceiling is not known. Hot weights may lie in any cache, whose bandwidth is no
 // bound that can be named.
-func (g ProductRoofs) of(r *ProductRow) float64 {
+func (g ProductCeilings) of(r *ProductRow) float64 {
 	peak, bytes := g.Peak(cmp.Or(r.Compute, "f32"), r.Threads), r.weightBytes()
 	switch {
 	case peak == 0 || g.memory(r.Threads) == 0:
@@ -90,7 +90,7 @@ func (g ProductRoofs) of(r *ProductRow) float64 {
 }
 
 // PerRow is the FLOP/s that one row of M allows while weights stream from memory.
-func (g ProductRoofs) PerRow(r *ProductRow) float64 {
+func (g ProductCeilings) PerRow(r *ProductRow) float64 {
 	bytes := r.weightBytes()
 	if bytes == 0 {
 		return 0

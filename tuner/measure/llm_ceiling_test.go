@@ -13,8 +13,8 @@ import (
 	"sandwich/topotree"
 )
 
-// roofHost has 1 TOP/s of int8, 200 GFLOP/s of float32 and 20 GB/s of memory.
-func roofHost(t *testing.T) *profiles.Profile {
+// ceilingHost has 1 TOP/s of int8, 200 GFLOP/s of float32 and 20 GB/s of memory.
+func ceilingHost(t *testing.T) *profiles.Profile {
 	t.Helper()
 	machine, err := topotree.ReadSynthetic("l3:1 core:2 pu:1")
 	if err != nil {
@@ -34,10 +34,10 @@ func roofHost(t *testing.T) *profiles.Profile {
 	return host
 }
 
-// TestRoofIsTheSumOfItsOps: long prompts slow down by their attention, experts that no row takes
+// TestCeilingIsTheSumOfItsOps: long prompts slow down by their attention, experts that no row takes
 // cost nothing, and generation reads its keys.
-func TestRoofIsTheSumOfItsOps(t *testing.T) {
-	host := roofHost(t)
+func TestCeilingIsTheSumOfItsOps(t *testing.T) {
+	host := ceilingHost(t)
 	shapeOf := func(preset string) plans.ModelShape {
 		t.Helper()
 		config, err := model.Preset(preset)
@@ -50,7 +50,7 @@ func TestRoofIsTheSumOfItsOps(t *testing.T) {
 		}
 		return shape
 	}
-	roof := func(shape plans.ModelShape, test Test) llmRoof {
+	ceiling := func(shape plans.ModelShape, test Test) llmCeiling {
 		t.Helper()
 		p, err := heuristic.Default(host, shape, heuristic.Options{SeqMax: 2048})
 		if err != nil {
@@ -60,24 +60,24 @@ func TestRoofIsTheSumOfItsOps(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := roofOf(host, m, p, test)
+		r, err := ceilingOf(host, m, p, test)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return r
 	}
 	dense := shapeOf("tinyllama-1.1b")
-	short := roof(dense, Test{Prefill: true, Tokens: 512, Batch: 1})
-	long := roof(dense, Test{Prefill: true, Tokens: 16384, Batch: 1})
+	short := ceiling(dense, Test{Prefill: true, Tokens: 512, Batch: 1})
+	long := ceiling(dense, Test{Prefill: true, Tokens: 16384, Batch: 1})
 	perToken := 1/long.rate - 1/short.rate
 	if want := 22 * 4 * (16384 - 512) / 2 * 32 * 64 / 200e9; math.Abs(perToken/want-1) > 0.02 {
 		t.Errorf("a token of 16384 takes %g s more than one of 512, its attention %g", perToken, want)
 	}
 	if s := short.String(); !strings.Contains(s, "avx512 int8 1 TOP/s") || !strings.Contains(s,
 		"avx512 f32 200 GFLOP/s") {
-		t.Errorf("the roof of a prompt is made of %s", s)
+		t.Errorf("the ceiling of a prompt is made of %s", s)
 	}
-	one, far := roof(dense, Test{Tokens: 1, Batch: 1}), roof(dense, Test{Tokens: 8191, Batch: 1})
+	one, far := ceiling(dense, Test{Tokens: 1, Batch: 1}), ceiling(dense, Test{Tokens: 8191, Batch: 1})
 	if got, want := 1/far.rate-1/one.rate, 4095*22*2*4*64*2/20e9; math.Abs(got/want-1) > 0.02 ||
 		one.String() != "memory 20 GB/s" {
 		t.Errorf("in the middle of 8191 tokens a step takes %g s more than the first, its keys and values %g; "+
@@ -90,23 +90,23 @@ func TestRoofIsTheSumOfItsOps(t *testing.T) {
 			all, active = all+bytes, active+bytes*8/128
 		}
 	}
-	if got := 1 / roof(moe, Test{Tokens: 1, Batch: 1}).rate * 20e9; got < active || got > all/4 {
+	if got := 1 / ceiling(moe, Test{Tokens: 1, Batch: 1}).rate * 20e9; got < active || got > all/4 {
 		t.Errorf("a step reads %.3g bytes: its experts have %.3g, all together %.3g", got, active, all)
 	}
 }
 
-// TestAboveTheRoof: what is faster than its roof has the reason.
-func TestAboveTheRoof(t *testing.T) {
+// TestAboveTheCeiling: what is faster than its ceiling has the reason.
+func TestAboveTheCeiling(t *testing.T) {
 	for _, c := range []struct {
 		rate, memory float64
 		want         string
 	}{
-		{50, 1, ""}, {100, 1, ""}, {145, 1, "above the memory roof: weights lie in cache"},
-		{101, 0, "above the compute roof"},
+		{50, 1, ""}, {100, 1, ""}, {145, 1, "above the memory ceiling: weights lie in cache"},
+		{101, 0, "above the compute ceiling"},
 	} {
-		got := llmRoof{rate: 100, memory: c.memory}.above(c.rate)
+		got := llmCeiling{rate: 100, memory: c.memory}.above(c.rate)
 		if !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") {
-			t.Errorf("%v of a roof of 100: %q, want %q", c.rate, got, c.want)
+			t.Errorf("%v of a ceiling of 100: %q, want %q", c.rate, got, c.want)
 		}
 	}
 }

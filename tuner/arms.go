@@ -17,8 +17,8 @@ const (
 	maxRounds = 15
 )
 
-// contestant is an arm of a race on this machine, and how it came out.
-type contestant struct {
+// arm is an arm of a race on this machine, and how it came out.
+type raceArm struct {
 	Contender
 	Standing
 	on       *partition
@@ -28,7 +28,7 @@ type contestant struct {
 }
 
 // key is what runs in a phase, for the journal.
-func (c *contestant) key(phase int) string {
+func (c *raceArm) key(phase int) string {
 	name := c.Name
 	if c.Partition != "" {
 		name += " in " + c.Partition
@@ -52,23 +52,23 @@ func (x raceTest) name() string {
 
 // field implements Runner with configurations of any partition, on the assembly that serves. A
 // partition is loaded when a sample of it is not in the journal.
-type field struct {
+type raceArms struct {
 	*tuning
 	stage string
 	limit float64 // part of the budget at which whatever runs is halted
-	arms  []*contestant
+	arms  []*raceArm
 	tests []raceTest
 }
 
-func (f *field) add(name string, on *partition, phases [2]*plans.Phase, unpinned, stays bool) *contestant {
-	c := &contestant{Contender: Contender{name, on.name(), stays}, on: on, phases: phases, unpinned: unpinned}
+func (f *raceArms) add(name string, on *partition, phases [2]*plans.Phase, unpinned, stays bool) *raceArm {
+	c := &raceArm{Contender: Contender{name, on.name(), stays}, on: on, phases: phases, unpinned: unpinned}
 	f.arms = append(f.arms, c)
 	return c
 }
 
 // race runs the arms in turn until a part of the budget is used up. The least rounds are run unless
 // the field's limit comes before.
-func (f *field) race(end float64, keep int) error {
+func (f *raceArms) race(end float64, keep int) error {
 	f.say(f.stage, "", true)
 	o := RaceOptions{Tests: len(f.tests), Least: minRounds, Most: maxRounds, Budget: f.until(end).Seconds(),
 		Limit: f.until(f.limit).Seconds(), Keep: keep, Seed: f.o.Seed,
@@ -102,14 +102,14 @@ func (f *field) race(end float64, keep int) error {
 }
 
 // Open implements Runner.
-func (f *field) Open(context.Context, string) error { return nil }
+func (f *raceArms) Open(context.Context, string) error { return nil }
 
 // Close implements Runner. The partition stays until another one needs its place: the next stage
 // may want it again.
-func (f *field) Close(string) {}
+func (f *raceArms) Close(string) {}
 
 // Sample implements Runner; what an earlier run finished comes from the journal.
-func (f *field) Sample(_ context.Context, arm, test int) (Timing, error) {
+func (f *raceArms) Sample(_ context.Context, arm, test int) (Timing, error) {
 	a, x := f.arms[arm], f.tests[test]
 	return f.rec.forward(fmt.Sprintf("%s forward %s x %d by %s", phaseNames[x.phase], x.name(), x.times,
 		a.key(x.phase)),
@@ -119,7 +119,7 @@ func (f *field) Sample(_ context.Context, arm, test int) (Timing, error) {
 var errNoRig = errors.New("whole forwards cannot be run")
 
 // run times a sample, after the arm has run once.
-func (f *field) run(c *contestant, x raceTest) (seconds float64, err error) {
+func (f *raceArms) run(c *raceArm, x raceTest) (seconds float64, err error) {
 	if err := f.open(c.on); err != nil {
 		return 0, err
 	}
@@ -143,7 +143,7 @@ func (f *field) run(c *contestant, x raceTest) (seconds float64, err error) {
 }
 
 // calibrate sets how many forwards of a test make a sample, by one under the first arm.
-func (f *field) calibrate(x raceTest) (out raceTest, seconds float64, err error) {
+func (f *raceArms) calibrate(x raceTest) (out raceTest, seconds float64, err error) {
 	x.times = 1
 	a := f.arms[0]
 	s, err := f.rec.forward(fmt.Sprintf("first forward %s by %s", x.name(), a.key(x.phase)),
@@ -163,7 +163,7 @@ const shortPrompt = 32
 // addPrefill adds the forwards of prefill that arms are compared on, few and small ones to choose
 // sets by. A short forward tells how long others take; those that would not fit the time, in
 // seconds for one forward of each test, are made shorter or left out.
-func (f *field) addPrefill(small bool, left float64) error {
+func (f *raceArms) addPrefill(small bool, left float64) error {
 	def := f.arms[0].on.def
 	short, seconds, err := f.calibrate(raceTest{phase: prefill, n: min(def.Chunk, shortPrompt)})
 	if err != nil {
@@ -184,13 +184,13 @@ func (f *field) addPrefill(small bool, left float64) error {
 	return nil
 }
 
-func (f *field) addPrompt(n int, perToken float64) {
+func (f *raceArms) addPrompt(n int, perToken float64) {
 	s := perToken * float64(n)
 	f.tests = append(f.tests, raceTest{prefill, n, repeats(s, sampleSeconds), s})
 }
 
 // addDecode is addPrefill for steps of some sequences.
-func (f *field) addDecode(small bool, left float64) error {
+func (f *raceArms) addDecode(small bool, left float64) error {
 	batches := []int{1, 4, 16}
 	if small {
 		batches = []int{1, 16}
@@ -214,7 +214,7 @@ func (f *field) addDecode(small bool, left float64) error {
 
 // even makes samples of short forwards longer where others take long: a round costs little more,
 // and those of 20 ms between two prompts of a second decide nothing.
-func (f *field) even() {
+func (f *raceArms) even() {
 	longest := 0.0
 	for _, x := range f.tests {
 		longest = max(longest, x.seconds*float64(x.times))
@@ -226,7 +226,7 @@ func (f *field) even() {
 }
 
 // addTests adds those of one phase or of both, for which there is time until a part of the budget.
-func (f *field) addTests(small bool, end float64, phases ...int) error {
+func (f *raceArms) addTests(small bool, end float64, phases ...int) error {
 	left := f.until(end).Seconds() / float64(len(phases)*len(f.arms)*(minRounds+1))
 	for _, phase := range phases {
 		add := f.addDecode
@@ -246,7 +246,7 @@ func (f *field) addTests(small bool, end float64, phases ...int) error {
 }
 
 // evidence is the samples of an arm in the tests of a phase, under the name that tells the phase.
-func (f *field) evidenceOf(c *contestant, phase int, name string) (out []plans.Arm) {
+func (f *raceArms) evidenceOf(c *raceArm, phase int, name string) (out []plans.Arm) {
 	for k, x := range f.tests {
 		if x.phase != phase {
 			continue
