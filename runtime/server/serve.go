@@ -27,8 +27,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		WriteTimeout: s.opts.WriteTimeout, Refusal: tooManyConnections})
 	if l := s.opts.Log; l != nil && table.Most() < s.opts.MaxConns {
 		l.Warn("the limit of open files (ulimit -n) bounds the connections; raise it to serve more",
-			"connections", table.Most(),
-			"wanted", s.opts.MaxConns)
+			"connections", table.Most(), "wanted", s.opts.MaxConns)
 	}
 	srv := &http.Server{
 		Handler:           s,
