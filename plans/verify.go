@@ -67,7 +67,7 @@ func Verify(b *Bundle, host *profiles.Profile, shape *ModelShape) Verdict {
 	}
 	var retune, sub []string
 	if !b.Plan.Tuned {
-		sub = append(sub, "the plan was never tuned: it holds the default heuristic of the default plan")
+		sub = append(sub, "the plan was never tuned; it is the default plan")
 	}
 	if host != nil {
 		retune = append(retune, drift(&b.Plan, &b.Host, host)...)

@@ -304,7 +304,7 @@ func (t *Tree) Full() *Tree {
 	return full
 }
 
-// Interchangeable returns the fundamental tree marked so that groups of unlike strides count as
+// Interchangeable returns the fundamental tree marked so that groups of different strides count as
 // one: for machines where a measurement proved siblings interchangeable. Without it a group node
 // hashes which siblings it took, since telling group(4,1,d) from group(4,6,d) is the point of
 // latent structure.

@@ -7,7 +7,7 @@ import (
 
 // finish turns what a reader filled in (Online, Objects, Memory, CoreTypes, Distances) into a
 // complete Machine: it cleans the objects, orders the levels, colors and builds the tree. Every
-// reader ends here, so that the same machine gives the same tree whoever describes it.
+// reader ends here, so that the same machine gives the same tree from every reader.
 func finish(m *Machine) (*Machine, error) {
 	if m.Online.IsEmpty() {
 		return nil, fmt.Errorf("the description names no online CPU")

@@ -59,7 +59,7 @@ func (q classTree) seal(c *class) *class {
 	return c
 }
 
-// labelOf is what a class hashes beside its kids.
+// labelOf returns what a class hashes in addition to its children.
 func (q classTree) labelOf(c *class) label {
 	l := c.label
 	if q.interchangeable {

@@ -109,7 +109,7 @@ func logMatrix(m [][]float64) [][]float64 {
 // matrices.
 func effectNeeded(n int) float64 { return 2.25 + 10/float64(n) + 80/float64(n*n) }
 
-const minContrast = 1.1 // a difference of less is nobody's bottleneck, however significant
+const minContrast = 1.1 // a smaller difference is not a bottleneck, however significant
 
 // finestCut clusters groups further and returns the finest partition of them (lists of group
 // indexes) that stands out, with its effect and contrast; nil when none does.

@@ -91,7 +91,7 @@ func TestNoiseHasNoClusters(t *testing.T) {
 }
 
 // TestHiddenSMT finds hyper-threads that a hypervisor hides, from pairwise contention: siblings
-// keep 55 % of their speed beside each other, others 97 %. The second threads are numbered after
+// keep 55 % of their speed next to each other, others 97 %. The second threads are numbered after
 // all first ones.
 func TestHiddenSMT(t *testing.T) {
 	r := rand.New(rand.NewPCG(15, 16))

@@ -89,7 +89,7 @@ func (c *Color) UnmarshalText(text []byte) error {
 type ColorOrigin string
 
 // The origins of colors. Architecture and measured classes are what remove may single out; a shape
-// color exists only because offline, disallowed or unlike PUs broke the symmetry of a class.
+// color exists only because offline, disallowed or different PUs broke the symmetry of a class.
 const (
 	OriginUniform  ColorOrigin = "uniform"   // the only class
 	OriginCoreType ColorOrigin = "core-type" // fast and slow cores

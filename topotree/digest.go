@@ -38,7 +38,7 @@ type childCount struct {
 	count  int
 }
 
-// label is what a node's hash covers beside its children.
+// label returns what a node's hash covers in addition to its children.
 type label struct {
 	kind    Kind
 	virtual bool

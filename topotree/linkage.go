@@ -87,7 +87,7 @@ func candidateCuts(merges []merge, n int) []int {
 		size float64
 	}
 	var jumps []jump
-	for i := (n + 1) / 2; i < len(merges); i++ { // fewer merges leave somebody alone
+	for i := (n + 1) / 2; i < len(merges); i++ { // fewer merges leave a PU alone
 		jumps = append(jumps, jump{i, merges[i].height - merges[i-1].height})
 	}
 	slices.SortFunc(jumps, func(a, b jump) int { return cmp.Compare(b.size, a.size) })

@@ -47,7 +47,7 @@ type Distances struct {
 	Matrix [][]int `json:"matrix" yaml:"matrix,flow"`
 }
 
-// CoreType is one class of unlike cores. A machine with one class lists none. Types are ordered
+// CoreType is one kind of core of a heterogeneous machine. A machine with one class lists none. Types are ordered
 // from the fastest.
 type CoreType struct {
 	Name     string `json:"name" yaml:"name"`
@@ -90,7 +90,7 @@ type Machine struct {
 	Memory    []MemoryNode
 	Distances *Distances
 	CoreTypes []CoreType
-	Measured  []MeasuredClass // unlike speeds that a measurement found
+	Measured  []MeasuredClass // different speeds that a measurement found
 	Crossings []Crossing
 	Notes     []string // what the reader had to assume, one sentence each
 	Warning   string   // what a user of the live machine has to know before the tree is used; one of Notes

@@ -22,7 +22,7 @@ func Propose(t *Tree, c Clustering) Proposal {
 	}
 	about := fmt.Sprintf("%d clusters of %d PUs", len(c.Sets), c.Size())
 	if c.Size() == 0 {
-		about = fmt.Sprintf("%d clusters of unlike size", len(c.Sets))
+		about = fmt.Sprintf("%d clusters of different sizes", len(c.Sets))
 	}
 	matches := func(level []*Node) bool {
 		hits := 0

@@ -74,7 +74,7 @@ func modelOf(info map[string]string) string {
 	return ""
 }
 
-// readCoreTypes sorts unlike cores into classes: by the kernel's own names where it has them, else
+// readCoreTypes sorts heterogeneous cores into classes: by the kernel's own names where it has them, else
 // by capacity, else by base frequency, else by maximum frequency where the best is 10 % ahead
 // (favored cores of one kind differ less).
 func (r *sysfs) readCoreTypes() error {
@@ -114,7 +114,7 @@ func (r *sysfs) readCoreTypes() error {
 // cpuSpeed is what the system says about the speed of one PU; 0 where it says nothing.
 type cpuSpeed struct{ cpu, capacity, maxMHz, baseMHz int }
 
-// classifySpeeds returns the classes of unlike PUs, the fastest first; one class or none when all
+// classifySpeeds returns the classes of PUs of different speed, the fastest first; one class or none when all
 // are alike.
 func classifySpeeds(cpus []cpuSpeed) []CoreType {
 	for _, by := range []struct {

@@ -24,7 +24,7 @@ func (r *sysfs) addModule(sets *cpuSets, siblings CPUSet) {
 // isModule reports whether thread siblings are cores. Where cache maps are missing, or show no
 // first-level cache as shared (hypervisors and old kernels do so for hyperthreads, too), they are
 // cores only if the CPU is of the family that has modules and the kernel numbers them as cores
-// beside calling them siblings.
+// in addition to calling them siblings.
 func (r *sysfs) isModule(siblings CPUSet) bool {
 	if siblings.Count() < 2 {
 		return false
@@ -61,7 +61,7 @@ func (r *sysfs) firstLevel(kind string, siblings CPUSet) l1Sharing {
 	return sharing
 }
 
-// firstLevelOf returns who shares the first-level cache of a PU; nobody where the system does not
+// firstLevelOf returns the PUs that share the first-level cache of a PU; none where the system does not
 // say.
 func (r *sysfs) firstLevelOf(p int, kind string) CPUSet {
 	dir := fmt.Sprintf("%s/cpu%d/cache", cpuDir, p)

@@ -105,16 +105,16 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// TestNestedGroups: the same nesting reached by two roads is one tree.
+// TestNestedGroups: the same nesting reached by two paths is one tree.
 func TestNestedGroups(t *testing.T) {
 	m := mustSynthetic(t, "core:12")
-	for _, roads := range [][2][]string{
+	for _, paths := range [][2][]string{
 		{{"group(4,1,2)", "group(2,1,3)"}, {"group(2,1,2)", "group(2,1,2)"}},
 		{{"group(6,2,2)", "group(3,1,3)"}, {"group(3,2,2)", "group(2,2,2)"}},
 	} {
-		a, b := mustApply(t, m.Tree, roads[0]...), mustApply(t, m.Tree, roads[1]...)
+		a, b := mustApply(t, m.Tree, paths[0]...), mustApply(t, m.Tree, paths[1]...)
 		if a.Digest() != b.Digest() {
-			t.Errorf("%v and %v differ", roads[0], roads[1])
+			t.Errorf("%v and %v differ", paths[0], paths[1])
 		}
 	}
 }

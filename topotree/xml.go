@@ -154,7 +154,7 @@ func (x *xmlReader) open(t xml.StartElement) error {
 		x.started, x.version = true, a.get("version")
 		if v := x.version; v != "" && !strings.HasPrefix(v, "1.") && !strings.HasPrefix(v, "2.") &&
 			!strings.HasPrefix(v, "3.") {
-			return fmt.Errorf("format version %q is none of 1.x, 2.x and 3.x", clip(v))
+			return fmt.Errorf("format version %q is not 1.x, 2.x or 3.x", clip(v))
 		}
 		x.m.Source = "hwloc xml " + x.formatName()
 		return nil

@@ -56,7 +56,7 @@ func (f *llmFlags) openArms(ctx context.Context, s *session.Session) ([]*measure
 		if err != nil {
 			return open, modelError(err)
 		}
-		s.NoticeFallen(runner)
+		s.NoticeMisplaced(runner)
 		a.Runner = runner
 		if f.counters {
 			a.Count(f.source)

@@ -295,7 +295,7 @@ func (f *predictFlags) measure(ctx context.Context, s *session.Session, plan *pl
 		return modelError(err)
 	}
 	defer runner.Close()
-	s.NoticeFallen(runner)
+	s.NoticeMisplaced(runner)
 	step, done := show.StepBar("forwards of "+s.Name, len(list)*f.reps)
 	defer done()
 	var samples [][]float64

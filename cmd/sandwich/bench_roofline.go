@@ -216,7 +216,7 @@ func (a *rooflineArm) load(ctx context.Context, before []rooflineArm) (said stri
 	if err != nil {
 		return "", modelError(err)
 	}
-	a.session.NoticeFallen(a.runner)
+	a.session.NoticeMisplaced(a.runner)
 	o.Placer.Model = a.runner.Model
 	return said, nil
 }

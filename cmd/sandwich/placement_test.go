@@ -24,7 +24,7 @@ rank 1 on node 1: weights node 0 1.0 GiB, node 1 1.0 GiB, 50.0 % remote
 	if b.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
 	}
-	notes := engine.Fallen(twoNodes)
+	notes := engine.MisplacedNotes(twoNodes)
 	if len(notes) != 1 || !strings.Contains(notes[0], "50 % of the weights of rank 1 (2.0 GiB) are not on node 1") {
 		t.Errorf("notes %q", notes)
 	}

@@ -28,7 +28,7 @@ func judgeOne(r Row) RowVerdict {
 	return Judge([]Row{r}, Options{MaxRegress: 0.03, Ceiling: DefaultCeiling, Interleaved: true})[0]
 }
 
-// TestJudgeCatchesAndKeepsQuiet: of planted slowdowns of 5 % nearly all are called, of equal plans
+// TestJudgeCatchesAndKeepsQuiet: of synthetic slowdowns of 5 % nearly all are called, of equal plans
 // nearly none, and an improvement passes.
 func TestJudgeCatchesAndKeepsQuiet(t *testing.T) {
 	const runs = 60
@@ -50,18 +50,18 @@ func TestJudgeCatchesAndKeepsQuiet(t *testing.T) {
 	}
 }
 
-// TestUnfitRunners: drift and a neighbour that comes and goes make a row unmeasurable, whether the
+// TestUnfitRunners: drift and a noisy neighbor that comes and goes make a row unmeasurable, whether the
 // candidate is slower or not.
 func TestUnfitRunners(t *testing.T) {
 	for name, speed := range map[string]func(int, *rand.Rand) float64{
 		"drift": func(i int, _ *rand.Rand) float64 { return 1 - 0.005*float64(i) },
-		"neighbour": func(_ int, rng *rand.Rand) float64 {
+		"neighbor": func(_ int, rng *rand.Rand) float64 {
 			if rng.IntN(2) == 0 {
 				return 0.7
 			}
 			return 1
 		},
-		"slow neighbour": func(i int, _ *rand.Rand) float64 {
+		"slow neighbor": func(i int, _ *rand.Rand) float64 {
 			if i/5%2 == 0 {
 				return 0.7
 			}
@@ -84,10 +84,10 @@ func TestUnfitRunners(t *testing.T) {
 func TestHostChanged(t *testing.T) {
 	row := simulated(1, 30, 0.01, 0.9, steady)
 	row.BaselineCeiling = 200
-	for roof, want := range map[float64]Finding{180: HostChanged, 200: Regressed, 220: Regressed} {
-		row.CandidateCeiling = roof
+	for ceiling, want := range map[float64]Finding{180: HostChanged, 200: Regressed, 220: Regressed} {
+		row.CandidateCeiling = ceiling
 		if v := judgeOne(row); v.Finding != want {
-			t.Errorf("roof %v: %s, %s", roof, v.Finding, v.Text)
+			t.Errorf("ceiling %v: %s, %s", ceiling, v.Finding, v.Text)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // Recorded makes rows of the samples that two bundles carry: of the arms that entered the plans, in
-// tests that both were measured in, each when its plan was tuned. Nobody compared them in turn, so
+// tests that both were measured in, each when its plan was tuned. They were not interleaved, so
 // that Options.Interleaved is false for them.
 func Recorded(a, b *plans.Bundle) (rows []Row) {
 	for _, p := range phase.All {

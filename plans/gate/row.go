@@ -22,9 +22,9 @@ type Row struct {
 	// the largest share of a PU that other processes took meanwhile; 0: none, or not known
 	Others float64 `json:"others,omitempty"`
 
-	// the rate at the machine's roofs of the same minutes; 0: not known
-	BaselineCeiling  float64 `json:"baseline_roof,omitempty"`
-	CandidateCeiling float64 `json:"candidate_roof,omitempty"`
+	// the rate at the machine's ceilings of the same minutes; 0: unknown
+	BaselineCeiling  float64 `json:"baseline_ceiling,omitempty"`
+	CandidateCeiling float64 `json:"candidate_ceiling,omitempty"`
 }
 
 // Finding is what a row came to.
@@ -37,7 +37,7 @@ const (
 	Regressed    Finding = "regressed"
 	Unmeasurable Finding = "unmeasurable" // equal arms differ by more than the ceiling
 	Undecided    Finding = "undecided"    // slower than allowed by the median, and not proven
-	HostChanged  Finding = "host changed" // slower, and by no more than the machine's own roofs
+	HostChanged  Finding = "host changed" // slower, and by no more than the machine's ceilings
 )
 
 // RowVerdict is a row with what was concluded from it.
@@ -61,7 +61,7 @@ type Options struct {
 	Now         time.Time // for the expiry of waivers
 }
 
-// DefaultCeiling is the A/A spread above which a row is unmeasurable where nobody says otherwise.
+// DefaultCeiling is the A/A spread above which a row is unmeasurable by default.
 const DefaultCeiling = 0.07
 
 // level is the chance of a false alarm that is accepted for all rows together.
@@ -146,7 +146,7 @@ func (v *RowVerdict) find(o Options) (Finding, string) {
 		byCeilings := v.Ratio.scaled(v.BaselineCeiling / v.CandidateCeiling)
 		v.OfCeiling = byCeilings.Median
 		if slower(v.Ratio) && proven && !slower(byCeilings) {
-			return HostChanged, fmt.Sprintf("the host's roofs are %s lower", percent(1-v.CandidateCeiling/v.BaselineCeiling))
+			return HostChanged, fmt.Sprintf("the host's ceilings are %s lower", percent(1-v.CandidateCeiling/v.BaselineCeiling))
 		}
 	}
 	switch {

@@ -15,14 +15,14 @@ type Spread struct {
 // Cause of a spread.
 type Cause string
 
-// The causes, and how many ceilings each may take. Arms in turn share a round's moments, so that
+// The causes, and how many ceilings each may take. Interleaved arms share a round's moments, so that
 // what moves the level of whole rounds leaves their ratio alone; it tells of a runner with other
 // work, whose next minute may move within a round.
 const (
 	Noise     Cause = "noise"           // the further end of the interval of the ratio of equal arms
 	Earlier   Cause = "recorded noise"  // the same, of an earlier race
-	Scatter   Cause = "scatter"         // half the range of the middle half of samples that were not taken in turn
-	TwoSpeeds Cause = "two speeds"      // the same of samples in turn: a neighbour that comes and goes
+	Scatter   Cause = "scatter"         // half the range of the middle half of samples that were not interleaved
+	TwoSpeeds Cause = "two speeds"      // the same of interleaved samples: a noisy neighbor that comes and goes
 	Drift     Cause = "drift"           // how far medians of thirds of the run lie apart
 	Others    Cause = "other processes" // the largest share of a PU that they took
 )

@@ -108,7 +108,7 @@ func medianOf(list []drawn, times []int) float64 {
 	return math.NaN()
 }
 
-// ratio is that of y to x with its percentile bootstrap interval (Efron 1979). In turn says that
+// ratio is that of y to x with its percentile bootstrap interval (Efron 1979). inTurn says that
 // round i of both was taken in the same moments: it is then the median of what the rounds say one
 // by one, and rounds are drawn for both alike; else that of y over that of x. Equal samples give
 // equal intervals: the generator is seeded with a constant. Where there is nothing to compare, or

@@ -99,7 +99,7 @@ func TestIntervalsHoldTheTruth(t *testing.T) {
 			}
 		}
 		if held < runs*90/100 {
-			t.Errorf("in turn %v: %d of %d intervals hold the truth", inTurn, held, runs)
+			t.Errorf("interleaved %v: %d of %d intervals hold the truth", inTurn, held, runs)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-// Package review says in words what separates two plans, for whoever reviews a change of one: plan
+// Package review describes the differences of two plans for the reviewer of a change: plan
 // diff prints it.
 package review
 
@@ -103,7 +103,7 @@ func tablesOf(a, b *plans.Phase) int {
 	return n
 }
 
-// settings of a plan that are compared beside the service configuration.
+// settings of a plan that are compared in addition to the service configuration.
 const planSettings = 8
 
 func (r *Review) service(a, b *plans.Bundle, by map[string][]plans.Change) {

@@ -9,7 +9,7 @@ import (
 	"sandwich/plans"
 )
 
-// TestCutThreads: fewer threads than a plan has PUs are taken from all of its ranks in turn.
+// TestCutThreads: fewer threads than a plan has PUs are taken from all of its ranks alternately.
 func TestCutThreads(t *testing.T) {
 	plan := func() *plans.Plan {
 		p := &plans.Plan{Name: "x", Ranks: []plans.Rank{{PUs: plans.PUSet{0, 1, 2}}, {PUs: plans.PUSet{3, 4}}}}

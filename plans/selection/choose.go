@@ -13,7 +13,7 @@ import (
 	"sandwich/profiles/occupancy"
 )
 
-// Options are what a person asked for beside host and model; the zero value asks for nothing.
+// Options are what the user asked for in addition to host and model; the zero value asks for nothing.
 type Options struct {
 	Path   string // of the bundle to run under; "" takes the newest of Folder that fits, else a heuristic
 	Folder string // where plans and rates are kept; "" where there is none
@@ -272,7 +272,7 @@ func (o *Options) stored(host *profiles.Profile, shape plans.ModelShape, fallbac
 	return c
 }
 
-// Replan makes plans for what is left of the PUs of a plan (engine.RunnerOptions.Replan): the
+// Replan makes plans for the remaining PUs of a plan (engine.RunnerOptions.Replan): the
 // arithmetic of the weights stays, so that sequences under way keep their bits.
 func (o *Options) Replan(host *profiles.Profile, shape plans.ModelShape,
 	plan *plans.Plan) func(*plans.ServiceConfig) (*plans.Plan, error) {

@@ -50,7 +50,7 @@ func zen5(t *testing.T) *profiles.Profile {
 		t.Fatal(err)
 	}
 	for typ, rate := range map[string]float64{"attend-f32": 200e9, "attend-dpbf16": 210e9,
-		"attend-f32-step": 100e9, "attend-dpbf16-step": 100e9} { // nobody measured them
+		"attend-f32-step": 100e9, "attend-dpbf16-step": 100e9} { // not measured
 		p.Ceilings = append(p.Ceilings, profiles.Ceiling{Kind: profiles.Compute, ISA: "avx512", Type: typ, PUs: 1,
 			Figure: profiles.Figure{Median: rate, N: 9, Unit: "FLOP/s"}})
 	}

@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	bursts       = 5   // of one sample; their median is the sample, so that one interrupt does no harm
-	burstTrips   = 100 // round trips of one burst
+	bursts       = 5                     // of one sample; their median is the sample, so that one interrupt does no harm
+	burstTrips   = 100                   // round trips of one burst
 	lostAfter    = 20 * time.Millisecond // full.patience outside tests
-	looksPerLook = 1 << 12 // looks at the line between two looks at the clock
+	looksPerLook = 1 << 12               // looks at the line between two looks at the clock
 )
 
 // line is a cache line that two workers write in turn. The neighbors stay empty: prefetchers fetch

@@ -1,4 +1,4 @@
-// Package doctor says what on a host costs speed beside its hardware, with the remedy for each. It
+// Package doctor reports the settings of a host that cost speed, with the remedy for each. It
 // changes nothing and measures nothing: it reads a host profile and the system's own files.
 package doctor
 

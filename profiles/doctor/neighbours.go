@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// checkLoad tells of other work: a plan tuned beside it is tuned for it.
+// checkLoad reports other work: a plan that is tuned next to it is tuned for it.
 func checkLoad(h Host) []Finding {
 	load, err := strconv.ParseFloat(readWord(h.Root, "proc/loadavg"), 64)
 	if err != nil || !h.Live {

@@ -27,13 +27,13 @@ import (
 //     pool.Counters may be used again.
 //
 // The bits of the result depend neither on the chunks nor on who adds them. When one buffer may be
-// used for the next product: a partial is read by nobody once Finish has returned on any worker;
+// used for the next product: a partial has no reader once Finish has returned on any worker;
 // the sum may be read until the reader's next Publish, or in after alone where it takes the place
 // of Partials[0]. A rank therefore never overwrites what another one still reads, and partials need
 // no second buffer.
 //
-// A team on its guard does not sum so, since chunks of a lost worker would be with nobody: its sums
-// are loops of pool.Worker.Next (exec). Until then whoever has a chunk is waited for.
+// In preemption-tolerant mode sums are made otherwise, since chunks of a lost worker would stay: sums
+// are loops of pool.Worker.Next (exec). Until then the worker of a chunk is waited for.
 //
 // Flags are numbered by the run and the sum in it, so that nothing is reset, also not after a run
 // that a panic cut short. A Sum is used by one run of its pool at a time. It allocates
@@ -54,7 +54,7 @@ type Sum struct {
 type reducer struct {
 	run, sums uint64     // sums finished in this run
 	cutting   sumCut     // of the present sum
-	last      bool       // nobody published the present sum, of one chunk, later than this worker
+	last      bool       // this worker published its part of the current sum, of one chunk, last
 	partials  []*float32 // scratch: where the partials of a row begin
 	_         [cacheLine]byte
 }
@@ -117,7 +117,7 @@ func (a *Sum) publish(r *reducer, rank, size int, number uint64, chunk int) {
 // Finish adds up this worker's part of the chunks, beginning with those of rank home, and returns
 // when all are done. after, if it is not nil, is called by one worker or another for each range of
 // finished rows, before Finish returns anywhere. Step next of an elastic run begins behind it (-1:
-// none), on guard if somebody may be lost.
+// none), preemption-tolerant if a worker may be lost.
 func (a *Sum) Finish(w *pool.Worker, home int, o *Job, next int, after func(row0, row1 int)) {
 	r := &a.workers[w.Index()]
 	number := r.number(w)
@@ -174,7 +174,7 @@ func (a *Sum) sum(w *pool.Worker, r *reducer, o *Job, row0, row1, col0, col1 int
 	}
 }
 
-// finished is called once for each chunk. All have published the first one then, and nobody goes on
+// finished is called once for each chunk. All have published the first one then, and no worker goes on
 // without it.
 func (a *Sum) finished(w *pool.Worker, c *sumCut, chunk int, number uint64, next int, after func(row0, row1 int)) {
 	if after != nil {

@@ -78,13 +78,13 @@ func (g *Generator) Metrics() []server.Metric {
 
 // placementMetrics are the gauges of where memory lies.
 func placementMetrics(places []engine.Placement) (out []server.Metric) {
-	fallen := 0
+	misplaced := 0
 	gauge := func(name, help string, v float64, labels ...[2]string) {
 		out = append(out, server.Metric{Name: "sandwich_memory_" + name, Help: help, Labels: labels, Value: v})
 	}
 	for _, p := range places {
 		if p.Fell {
-			fallen++
+			misplaced++
 		}
 		labels := [][2]string{{"rank", strconv.Itoa(p.Rank)}, {"what", p.What}}
 		gauge("moved_bytes", "Memory that is at another address or node than at the start, from a sample of "+
@@ -95,7 +95,7 @@ func placementMetrics(places []engine.Placement) (out []server.Metric) {
 		gauge("remote_fraction", "Part of the memory that is not on the node its rank binds it to, from a "+
 			"sample of pages.", p.Remote, labels...)
 	}
-	out = append(out, server.Metric{Name: "sandwich_memory_fallbacks_total", Counter: true, Value: float64(fallen),
+	out = append(out, server.Metric{Name: "sandwich_memory_fallbacks_total", Counter: true, Value: float64(misplaced),
 		Help: "Buffers that the node they were bound to had no room for, in whole or in part."})
 	return out
 }

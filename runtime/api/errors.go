@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ErrClosed says that whoever takes requests is going down.
+// ErrClosed reports that the server is shutting down.
 var ErrClosed = errors.New("the server is shutting down")
 
 // QueueFullError refuses a request that may come again later.

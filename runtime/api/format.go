@@ -1,6 +1,6 @@
 package api
 
-// Format is what an answer must be. Whoever has the vocabulary makes a Constraint of it.
+// Format states the form of an answer. The owner of the vocabulary makes a Constraint from it.
 type Format struct {
 	Kind  FormatKind
 	Text  string // the schema, the grammar

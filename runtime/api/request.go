@@ -17,7 +17,7 @@ type Request struct {
 	Sampling   Sampling
 	Stop       []string // the answer ends before the first that appears
 	IgnoreEOS  bool
-	Variables  string     // a JSON object that a chat's template may read beside the messages; empty: none
+	Variables  string     // a JSON object that a chat's template may read in addition to the messages; empty: none
 	Tools      []Tool     // of a chat, which its answer may call
 	ToolChoice ToolChoice // whether it may, or must
 	OneCall    bool       // at most one of them
@@ -30,7 +30,7 @@ type Request struct {
 	// context ends when the request does. It may be nil.
 	Prepare     func(ctx context.Context) (Constraint, error)
 	Logprobs    bool // log probabilities are wanted in every Token
-	TopLogprobs int  // so many of the likeliest tokens beside each, where Logprobs
+	TopLogprobs int  // number of likeliest tokens for each, where Logprobs
 	OfPrompt    bool // and for the tokens of the prompt, which then come first
 	PromptOnly  bool // nothing is generated; MaxTokens is not read
 	Class       Class
@@ -100,7 +100,7 @@ type Sampling struct {
 type Class uint8
 
 const (
-	Reactive  Class = iota // somebody waits for it
+	Reactive  Class = iota // latency-critical
 	Proactive              // best effort, fills the slack
 )
 

@@ -1,5 +1,5 @@
 // Package cost predicts how long the ops of forwards take from how long they took in this process.
-// It is pure: whoever runs ops tells it their times. A scheduler's quanta, the cuts of long ops and
+// It is pure: the executor of ops reports their times. A scheduler's quanta, the cuts of long ops and
 // simulated forwards rest on one Table, so that two clocks cannot disagree about an op.
 package cost
 

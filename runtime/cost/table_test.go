@@ -101,7 +101,7 @@ func TestWhole(t *testing.T) {
 	}
 }
 
-// TestWholeIsOfWork: pieces of an op that were slow, one of a hundred each, weigh as much beside
+// TestWholeIsOfWork: pieces of an op that were slow, one of a hundred each, weigh as much next to
 // the whole of it as what they did.
 func TestWholeIsOfWork(t *testing.T) {
 	table, _ := machine()

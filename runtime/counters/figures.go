@@ -16,7 +16,7 @@ type ratio struct {
 }
 
 // ratios are the figures of Sandwich section 2.1, the share of loads that miss the last level, and
-// what a neighbour shows up as.
+// as a noisy neighbor causes them.
 var ratios = []ratio{
 	{"ipc", "instructions per cycle", Instructions, Cycles, 1},
 	{"l3lpki", "last-level cache loads per 1000 instructions", CacheLoads, Instructions, 1000},

@@ -28,7 +28,7 @@ type placed struct {
 
 const (
 	placePages = 64   // looked up in each buffer: a few microseconds
-	fallLimit  = 0.01 // fraction of remote pages from which on a buffer counts as fallen back
+	fallLimit  = 0.01 // fraction of remote pages from which on a buffer counts as misplaced
 )
 
 // notePlaces remembers where everything lies. Everything has been touched.
@@ -74,8 +74,8 @@ func (r *Runner) Huge() (int64, error) {
 	return mem.HugeBytes(all...)
 }
 
-// Fallen says in one sentence each which memory its node had no room for.
-func Fallen(places []Placement) (notes []string) {
+// MisplacedNotes returns one sentence for each memory that is not on the requested node.
+func MisplacedNotes(places []Placement) (notes []string) {
 	for _, p := range places {
 		if p.Fell {
 			notes = append(notes, fmt.Sprintf("%.0f %% of the %s of rank %d (%s) are not on node %d, which had "+

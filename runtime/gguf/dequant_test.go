@@ -178,7 +178,7 @@ func TestF16Exhaustive(t *testing.T) {
 	}
 }
 
-// TestBF16 checks all bfloat16 values and the ties between neighbours.
+// TestBF16 checks all bfloat16 values and the ties between adjacent values.
 func TestBF16(t *testing.T) {
 	for h := range 1 << 16 {
 		f := bf16ToF32(uint16(h))

@@ -81,9 +81,9 @@ func TestMetadataOutlivesOverwriting(t *testing.T) {
 	}
 }
 
-// TestOpenRefusesWhatIsNoFile checks that Open refuses a pipe, a device, a folder and a socket
+// TestOpenRefusesSpecialFiles checks that Open refuses a pipe, a device, a folder and a socket
 // without waiting.
-func TestOpenRefusesWhatIsNoFile(t *testing.T) {
+func TestOpenRefusesSpecialFiles(t *testing.T) {
 	dir := t.TempDir()
 	pipe, socket := filepath.Join(dir, "pipe.gguf"), filepath.Join(dir, "s")
 	must(t, syscall.Mkfifo(pipe, 0o666))

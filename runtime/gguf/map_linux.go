@@ -22,7 +22,7 @@ func (t *Tensor) Release() error {
 	}
 	page := uintptr(os.Getpagesize())
 	start := uintptr(unsafe.Pointer(&t.Data[0]))
-	// Only whole pages: the edges may belong to a neighbour that is still being read.
+	// Only whole pages: the edges may belong to an adjacent tensor that is still being read.
 	skip := (page - start%page) % page
 	if skip >= uintptr(len(t.Data)) {
 		return nil

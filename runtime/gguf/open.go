@@ -124,7 +124,7 @@ func openParts(path string, count uint64) (*File, error) {
 		part := filepath.Join(filepath.Dir(path), fmt.Sprintf("%s-%05d-of-%05d.gguf", m[1], i+1, count))
 		f, err := openPart(part)
 		if errors.Is(err, fs.ErrNotExist) {
-			err = fmt.Errorf("part %d of %d is missing: put %s beside the others", i+1, count, part)
+			err = fmt.Errorf("part %d of %d is missing: put %s next to the others", i+1, count, part)
 		}
 		if err == nil {
 			err = checkPart(f, part, i, count)

@@ -38,7 +38,7 @@ const spareFactor = 2
 
 // Sizes are the stores for contexts of `blocks` blocks together, of at most `sequences` sequences
 // in forwards of at most `rows` rows: a kind that forgets needs no more than its sequences hold at
-// once, and as much again for checkpoints; a recurrent one the states of its sequences, beside
+// once, and as much again for checkpoints; a recurrent one the states of its sequences, next to
 // which the caller may add blocks for checkpoints.
 func Sizes(kinds []Kind, blocks, sequences, rows int) (specs []Spec) {
 	for _, k := range kinds {
@@ -48,7 +48,7 @@ func Sizes(kinds []Kind, blocks, sequences, rows int) (specs []Spec) {
 		}
 		n := blocks
 		if k.Most() != All {
-			// A block more for each, which admission wants to see beside a newcomer.
+			// A block more for each, which admission requires in addition to a new sequence.
 			n = min(n, spareFactor*sequences*(mostHeld(k, rows)+1))
 		}
 		specs = append(specs, Spec{Kind: k, Blocks: n})
@@ -79,8 +79,8 @@ func (c *Cache) Blocks() (n int) {
 	return n
 }
 
-// Idle is the number of blocks that nobody holds: those without content and those whose content
-// nobody uses at present.
+// Idle returns the number of blocks that no sequence holds: those without content and those whose
+// content is not in use.
 func (c *Cache) Idle() (n int) {
 	for i := range c.stores {
 		n += c.stores[i].idle

@@ -101,7 +101,7 @@ func TestContentOutlivesItsSequenceUntilNeeded(t *testing.T) {
 	c.Free(fill(t, c, ids))
 	again := fill(t, c, ids)
 	if c.Idle() != 1 {
-		t.Fatalf("%d blocks available beside the chain, want 1", c.Idle())
+		t.Fatalf("%d blocks available in addition to the chain, want 1", c.Idle())
 	}
 	check(t, c, again)
 	c.Free(again)
@@ -140,13 +140,13 @@ func TestUnnamedPositionsAreNeverShared(t *testing.T) {
 	c.Append(s, tokens(2*BlockTokens, 0))
 	o := c.Open(Salt{})
 	if got := c.Adopt(o, make([]int32, 2*BlockTokens)); got != 0 {
-		t.Fatalf("adopted %d positions nobody named", got)
+		t.Fatalf("adopted %d positions without tokens", got)
 	}
 	check(t, c, s, o)
 }
 
-// TestPassedPositions: behind positions that nobody computed each store holds what the next row
-// reads, a window no more than that, and they are shared with nobody.
+// TestPassedPositions: after positions that were passed, not computed, each store holds what the next row
+// reads, a window no more than that, and they are not shared.
 func TestPassedPositions(t *testing.T) {
 	c := New(BlockTokens, []Spec{{Kind: Full{}, Blocks: 20}, {Kind: Window{64}, Blocks: 6}})
 	s := c.Open(Salt{})
@@ -163,7 +163,7 @@ func TestPassedPositions(t *testing.T) {
 	c.Append(s, tokens(1, 0))
 	o := c.Open(Salt{})
 	if got := c.Adopt(o, make([]int32, n)); got != 0 {
-		t.Errorf("adopted %d positions nobody computed", got)
+		t.Errorf("adopted %d positions that were not computed", got)
 	}
 	check(t, c, s, o)
 }

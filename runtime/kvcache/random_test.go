@@ -60,7 +60,7 @@ type history struct {
 type told struct {
 	s    *Sequence
 	ids  []int32
-	base int // it can be rolled back to here, exactly, where nobody shares the block
+	base int // it can be rolled back to here, exactly, where the block is not shared
 }
 
 func newHistory(t *testing.T, seed uint64, rows int, specs []Spec) *history {
@@ -175,7 +175,7 @@ func (h *history) rollBack(l *told) {
 	want := l.s.Len() - n
 	exact := want >= l.base
 	if b := want / BlockTokens; want%BlockTokens > 0 {
-		for i := range h.c.stores { // where somebody shares the block that is written again
+		for i := range h.c.stores { // where another sequence shares the block that is written again
 			st := &h.c.stores[i]
 			if st.recurrent() {
 				continue
@@ -229,7 +229,7 @@ func (h *history) step() {
 	}
 }
 
-// TestRandomHistories: whatever happens, what a sequence will read is there and nobody else writes
+// TestRandomHistories: whatever happens, what a sequence will read is there and no other sequence writes
 // to it.
 func TestRandomHistories(t *testing.T) {
 	for seed, kinds := range [][]Kind{{Full{}}, {Window{100}}, {Full{}, Window{64}}, {ends{}, Full{}},

@@ -130,7 +130,7 @@ func (c *Cache) coverBlocks(s *Sequence, n int) {
 // given back.
 func (c *Cache) Append(s *Sequence, tokens []int32) {
 	if len(s.tokens) < s.filled {
-		c.Advance(s, len(tokens)) // behind positions that nobody named
+		c.Advance(s, len(tokens)) // after positions without tokens
 		return
 	}
 	from := s.filled
@@ -157,7 +157,7 @@ func (c *Cache) Advance(s *Sequence, n int) {
 	c.landStates(s, from)
 }
 
-// Pass goes on behind n more positions that nobody computed, as forwards of at most `rows` rows
+// Pass advances by n more positions without computing them, as forwards of at most `rows` rows
 // would write them: for benchmarks, since how long attention takes does not depend on what it
 // reads. They must have been reserved.
 func (c *Cache) Pass(s *Sequence, n, rows int) {
@@ -225,7 +225,7 @@ func (s *Sequence) worth(k Kind, b, to int) bool {
 
 // Checkpoint marks a position, filled already or not, as one that this text, or another one that
 // begins like it, will likely be continued from: what its block reads is kept longer than other
-// content that nobody holds.
+// content that no sequence holds.
 func (c *Cache) Checkpoint(s *Sequence, pos int) {
 	b := pos / BlockTokens
 	if b >= len(s.marks) {

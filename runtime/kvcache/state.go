@@ -3,7 +3,7 @@ package kvcache
 // The recurrent store. Of a sequence it holds one block, its state, which every forward leaves
 // where the forward ends. On the way a forward puts copies into other blocks, behind blocks of 64
 // positions, as far as there are some that no sequence may need: those are found by the text like
-// the blocks of any store, and whoever goes on from one reads it and writes to a state of its own.
+// the blocks of any store, and a sequence that continues from one reads it and writes to a state of its own.
 //
 // Of such a store a table says what the next forward does:
 //
@@ -21,7 +21,7 @@ const (
 )
 
 // stateGrid is how many blocks lie between two copies that every text gets of itself: so far a text
-// is computed again at most that goes on where nobody marked it.
+// is computed again at most that continues at a place without a mark.
 const stateGrid = 16
 
 // markShare is how much of the room for copies a text may have for the places that were marked in
@@ -197,7 +197,7 @@ func (m *memory) holds() (ids []BlockID) {
 	return ids
 }
 
-// layStates lays a forward out that nobody covered before it ran.
+// layStates lays out a forward that was not covered before it ran.
 func (c *Cache) layStates(s *Sequence, n int) {
 	for i := range c.stores {
 		if st := &c.stores[i]; st.recurrent() && s.of[i].upTo < n {

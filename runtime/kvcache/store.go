@@ -30,7 +30,7 @@ type store struct {
 	kind    Kind
 	blocks  []block
 	buckets []BlockID // open hash index over indexed blocks; a power of two
-	// Idle blocks in the order of reuse: first those without content and those whose content nobody
+	// Idle blocks in the order of reuse: first those without content and those whose content no one
 	// wants back (loose), then the least recently used of those that a sequence could go on from.
 	loose, kept list
 	idle        int

@@ -143,7 +143,7 @@ func (b *Buffer) Touch(lo, hi int) {
 	}
 }
 
-// Free returns the memory to the system; further calls do nothing. That nobody uses it any more is
+// Free returns the memory to the system; further calls do nothing. That it is not in use any more is
 // the caller's to know: a later access ends the process.
 func (b *Buffer) Free() error {
 	if b.freed.Swap(true) {

@@ -26,7 +26,7 @@ func HugeBytes(buffers ...*Buffer) (int64, error) {
 	return hugeIn(f, buffers)
 }
 
-// hugeIn adds up the huge pages of the mappings that buffers lie in. The kernel joins neighbouring
+// hugeIn adds up the huge pages of the mappings that buffers lie in. The kernel joins adjacent
 // mappings of one kind: of such a one no more is counted than its buffers take.
 func hugeIn(smaps io.Reader, buffers []*Buffer) (total int64, err error) {
 	var inside int64 // bytes of the present mapping that buffers take

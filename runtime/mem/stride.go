@@ -3,7 +3,7 @@ package mem
 const cacheLine = 64
 
 // RowStride is the distance in elements between rows of float32 activations: whole cache lines, off
-// multiples of 1 KiB. exec lays activations out by it, and whoever times products, so that what is
+// multiples of 1 KiB. exec and the benches of products lay activations out by it, so that what is
 // timed is what serves.
 func RowStride(width int) int {
 	const perLine = cacheLine / 4

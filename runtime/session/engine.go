@@ -49,7 +49,7 @@ func (s *Session) Engine(ctx context.Context, v Sizes) (*engine.Engine, error) {
 	if err != nil {
 		return nil, &LoadError{err}
 	}
-	s.NoticeFallen(e.Runner())
+	s.NoticeMisplaced(e.Runner())
 	return e, nil
 }
 

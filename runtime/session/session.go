@@ -45,7 +45,7 @@ type Session struct {
 	Occupancy occupancy.Monitor
 
 	Hears
-	fallen map[fallenMemory]bool // that was told
+	misplaced map[misplacedMemory]bool // that was told
 }
 
 // Hears is who follows a session, and how its workers wait.
@@ -56,7 +56,7 @@ type Hears struct {
 	Bar    func(what string) (update func(done, total int64), done func()) // progress over bytes
 }
 
-// Stages hears which stage of loading is under way, and which share of it is done; nil: nobody
+// Stages hears which stage of loading is under way, and which share of it is done; nil: no listener
 // asks.
 type Stages func(stage string, share float64)
 
@@ -149,7 +149,7 @@ func (s *Session) WithRunner(ctx context.Context, positions, most, logitRows int
 		return &LoadError{err}
 	}
 	defer r.Close()
-	s.NoticeFallen(r)
+	s.NoticeMisplaced(r)
 	r.Lead(func(l *pool.Leader) { err = fn(r, l) })
 	return err
 }

@@ -10,7 +10,7 @@ import (
 	"sandwich/topotree"
 )
 
-// Options says what a drawing shows beside the tree. The zero value draws the tree with its removed
+// Options says what a drawing shows in addition to the tree. The zero value draws the tree with its removed
 // PUs.
 type Options struct {
 	Title   string            // heading; "" leaves only the transforms

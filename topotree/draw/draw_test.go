@@ -24,7 +24,7 @@ func mustSynthetic(t testing.TB, text string) *topotree.Machine {
 	return m
 }
 
-// mustHybrid is four P cores beside eight E cores.
+// mustHybrid returns a machine of four P cores and eight E cores.
 func mustHybrid(t testing.TB) *topotree.Machine {
 	t.Helper()
 	p, e := topotree.CPURange(0, 3), topotree.CPURange(4, 11)

@@ -250,7 +250,7 @@ func (d *drawing) coreCache() string {
 		}
 		last := deepest(n).Kind
 		if last != topotree.KindPU && last != topotree.KindCore || size != 0 && n.Bytes != size {
-			return "" // shared, or of unlike sizes: the boxes say it
+			return "" // shared, or of different sizes: the boxes show it
 		}
 		size = n.Bytes
 	}

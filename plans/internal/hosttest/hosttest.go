@@ -31,7 +31,7 @@ func Cores(t testing.TB, cores int, isa ...string) *profiles.Profile {
 	return profiles.New(m, profiles.Identity{ISA: isa, L1D: 48 << 10})
 }
 
-// Tiles is a machine with TDPBF16PS beside it.
+// Tiles returns the same machine with TDPBF16PS.
 var Tiles = append([]string{"amx_int8"}, BF16...)
 
 // Attending is a machine whose attention was measured by some dot products: on one PU.

@@ -45,7 +45,7 @@ func classesText(p *plans.Plan) string {
 // Print is the ten lines of a plan that a person wants; memory says what serving takes.
 func Print(w io.Writer, b *plans.Bundle, memory string) {
 	s := b.Show()
-	exact := "bit-equal logits in any company"
+	exact := "batch-invariant logits with equal bits on every machine"
 	if s.Rounding != "" {
 		exact = s.Rounding
 	}

@@ -68,7 +68,7 @@ func RaceTable(e *plans.Evidence, phase string) (header []string, rows [][]strin
 			row, n = append(row, Samples(a.Samples)), min(n, len(a.Samples))
 		}
 		if len(row)+2 != len(header) {
-			continue // a test less than the others, by somebody's hand
+			continue // a test is missing: the evidence was edited by hand
 		}
 		over := ""
 		if name != plans.ArmDefault {

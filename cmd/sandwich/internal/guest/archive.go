@@ -17,7 +17,7 @@ type Archive struct {
 
 const (
 	modeFolder = 0o040755
-	modeFile   = 0o100755 // executable, whatever it holds: nobody but root lives in the guest
+	modeFile   = 0o100755 // executable for all files: the guest has only root
 )
 
 // Add puts a file at an absolute path, and makes the folders above it.

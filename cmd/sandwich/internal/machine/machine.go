@@ -34,16 +34,16 @@ func Print(w io.Writer, p *profiles.Profile) error {
 		return err
 	}
 	printRemarks(w, p)
-	roofs := slices.DeleteFunc(slices.Clone(p.Ceilings), func(c profiles.Ceiling) bool { return c.PortMix() != nil })
-	few := fewCounts(roofs)
+	ceilings := slices.DeleteFunc(slices.Clone(p.Ceilings), func(c profiles.Ceiling) bool { return c.PortMix() != nil })
+	few := fewCounts(ceilings)
 	if err := printCeilings(w, few); err != nil {
 		return err
 	}
 	var more []string
-	if left := len(roofs) - len(few); left > 0 {
+	if left := len(ceilings) - len(few); left > 0 {
 		more = append(more, fmt.Sprintf("%d with other numbers of PUs", left))
 	}
-	if left := len(p.Ceilings) - len(roofs); left > 0 {
+	if left := len(p.Ceilings) - len(ceilings); left > 0 {
 		more = append(more, fmt.Sprintf("%d of instructions by class", left))
 	}
 	if len(more) > 0 {
@@ -137,7 +137,7 @@ func nearestText(o topotree.MemoryOnly) string {
 	return fmt.Sprintf(", nearest to node %s (distance %d)", strings.Join(nodes, ", "), o.Distance)
 }
 
-// fewCounts keeps of each roof those with up to two PUs and with the most.
+// fewCounts keeps, of each ceiling, the figures of up to two PUs and of the most.
 func fewCounts(ceilings []profiles.Ceiling) []profiles.Ceiling {
 	most := map[string]int{}
 	for _, c := range ceilings {
@@ -152,7 +152,7 @@ func fewCounts(ceilings []profiles.Ceiling) []profiles.Ceiling {
 	return out
 }
 
-// printCeilings shows roofs; nothing where none are known.
+// printCeilings prints the ceilings of a profile; nothing if it has none.
 func printCeilings(w io.Writer, ceilings []profiles.Ceiling) error {
 	if len(ceilings) == 0 {
 		return nil
@@ -168,7 +168,7 @@ func printCeilings(w io.Writer, ceilings []profiles.Ceiling) error {
 			profiles.FormatRate(c.Median, c.Unit),
 			formatRange(c.Figure), c.Provenance()})
 	}
-	return show.Table(w, []string{"roof", "of", "PUs", "median", "min to max", "source"}, rows, 2, 3, 4)
+	return show.Table(w, []string{"ceiling", "of", "PUs", "median", "min to max", "source"}, rows, 2, 3, 4)
 }
 
 func formatRange(f profiles.Figure) string {

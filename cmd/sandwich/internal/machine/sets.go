@@ -56,7 +56,7 @@ func flowText(f profiles.SetFigure) string {
 	for _, flow := range f.Flows {
 		from := fmt.Sprintf("node %d", flow.Node)
 		if flow.Node == profiles.Interleaved {
-			from = "all nodes in turn"
+			from = "all nodes, one after another"
 		}
 		out = append(out, flow.CPUs.Brief()+" from "+from)
 	}

@@ -14,7 +14,7 @@ import (
 // FuzzLayout: whatever an index and a manifest say, what is pulled is what their digests say, and
 // an index that was read is one that a tag can be added to.
 func FuzzLayout(f *testing.F) {
-	dir := filepath.Join(f.TempDir(), "shelf")
+	dir := filepath.Join(f.TempDir(), "plans")
 	push(f, "oci:"+dir, "a packed plan")
 	entry, err := os.ReadFile(filepath.Join(dir, v1.ImageIndexFile))
 	if err != nil {

@@ -35,13 +35,13 @@ func push(t testing.TB, place, packed string) string {
 
 func TestParsePlace(t *testing.T) {
 	for text, want := range map[string]Place{
-		"oci:shelf":            {name: "oci:shelf", tag: "latest"},
+		"oci:plans":            {name: "oci:plans", tag: "latest"},
 		"oci:a/b:c:1.0":        {name: "oci:a/b:c", tag: "1.0"},
 		"oci:/a:b/c":           {name: "oci:/a:b/c", tag: "latest"},
-		"./shelf:x":            {name: "oci:./shelf", tag: "x"},
+		"./plans:x":            {name: "oci:./plans", tag: "x"},
 		"registry.example/a/b": {name: "registry.example/a/b", tag: "latest"},
 		"localhost:5000/a/b:1": {name: "localhost:5000/a/b", tag: "1"},
-		"oci:":                 {}, "oci::x": {}, "shelf": {}, "oci:x:": {}, "oci:x:a b": {}, "oci:x@sha256:0": {},
+		"oci:":                 {}, "oci::x": {}, "plans": {}, "oci:x:": {}, "oci:x:a b": {}, "oci:x@sha256:0": {},
 		"oci:x@sha512:" + strings.Repeat("0", 128): {},
 		"oci:x:1@sha256:" + strings.Repeat("0", 64): {name: "oci:x",
 			digest: "sha256:0000000000000000000000000000000000000000000000000000000000000000"},
@@ -62,7 +62,7 @@ func TestParsePlace(t *testing.T) {
 
 // TestLayoutKeepsWhatOthersWrote: tags move, and what is not understood stays.
 func TestLayoutKeepsWhatOthersWrote(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "shelf")
+	dir := filepath.Join(t.TempDir(), "plans")
 	first := push(t, "oci:"+dir+":a", "one")
 	path := filepath.Join(dir, "index.json")
 	data, err := os.ReadFile(path)
@@ -92,9 +92,9 @@ func TestLayoutKeepsWhatOthersWrote(t *testing.T) {
 	}
 }
 
-// TestTwoPushers: of many that push at a time nobody's tag is lost.
+// TestTwoPushers checks that concurrent pushes lose no tag.
 func TestTwoPushers(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "shelf")
+	dir := filepath.Join(t.TempDir(), "plans")
 	var all sync.WaitGroup
 	for i := range 6 {
 		all.Add(1)
@@ -117,7 +117,7 @@ func TestTwoPushers(t *testing.T) {
 
 // TestLayoutIsWaitedFor, but no longer than the time that was given.
 func TestLayoutIsWaitedFor(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "shelf")
+	dir := filepath.Join(t.TempDir(), "plans")
 	unlock, err := layout(dir).open(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -131,7 +131,7 @@ func TestLayoutIsWaitedFor(t *testing.T) {
 
 // TestDamagedLayouts: every file of a layout cut at every byte, and some that are worse.
 func TestDamagedLayouts(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "shelf")
+	dir := filepath.Join(t.TempDir(), "plans")
 	pinned := push(t, "oci:"+dir, "a packed plan")
 	place := placeOf(t, pinned, Options{})
 	try := func(name string) {
@@ -142,7 +142,7 @@ func TestDamagedLayouts(t *testing.T) {
 	}
 	var names []string
 	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
-		if err == nil && !d.IsDir() && !strings.Contains(path, "44136fa355b3678a") { // of {}, which nobody reads
+		if err == nil && !d.IsDir() && !strings.Contains(path, "44136fa355b3678a") { // of {}, which is never read
 			names = append(names, path)
 		}
 		return err

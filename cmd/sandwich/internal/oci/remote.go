@@ -60,7 +60,7 @@ func loopback(hostPort string) bool {
 	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
-// guard sends requests to one host alone: redirects, addresses of uploads and doors for tokens come
+// guard sends requests to one host alone: redirects, addresses of uploads and token endpoints come
 // from the registry, and with them would go a password or a plan.
 type guard struct {
 	next   http.RoundTripper
@@ -80,7 +80,7 @@ func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 	return g.next.RoundTrip(r)
 }
 
-// elsewhereError is a registry that sends requests to a place that nobody named.
+// elsewhereError reports a registry that sends requests to a host that the user did not name.
 type elsewhereError struct{ from, to, remedy string }
 
 func (e *elsewhereError) Error() string {

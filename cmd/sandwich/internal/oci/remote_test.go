@@ -218,7 +218,7 @@ func TestSlowRegistry(t *testing.T) {
 	}
 }
 
-// TestNoOtherHost: redirects, addresses of uploads and doors for tokens at another host are not
+// TestNoOtherHost: redirects, addresses of uploads and token endpoints at another host are not
 // followed, unless it was named.
 func TestNoOtherHost(t *testing.T) {
 	var asked []string
@@ -236,7 +236,7 @@ func TestNoOtherHost(t *testing.T) {
 			http.Redirect(w, r, other.URL+"/blob", http.StatusTemporaryRedirect)
 			return true
 		}},
-		"a door for tokens": {named, func(w http.ResponseWriter, _ *http.Request) bool {
+		"a token endpoint": {named, func(w http.ResponseWriter, _ *http.Request) bool {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="`+other.URL+`/token",service="x"`)
 			w.WriteHeader(http.StatusUnauthorized)
 			return true

@@ -10,7 +10,7 @@ func Markdown(s string) string {
 		"\n", " ").Replace(Printable(s))
 }
 
-// MarkdownLine is a row of cells that somebody else wrote.
+// MarkdownLine returns a table row of untrusted cells, escaped.
 func MarkdownLine(cells ...string) string {
 	out := "|"
 	for _, c := range cells {

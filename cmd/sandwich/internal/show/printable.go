@@ -1,5 +1,5 @@
 // Package show is how verbs speak to people: text that no terminal obeys, tables and sentences as
-// wide as the terminal, and bars of progress where somebody watches.
+// wide as the terminal, and progress bars on a terminal.
 package show
 
 import (
@@ -47,9 +47,9 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), err
 }
 
-// Flush writes what is left of a rune that never ended.
+// Flush writes the bytes of an incomplete rune.
 func (w *Writer) Flush() {
-	_, _ = io.WriteString(w.to, Printable(string(w.rest))) // whoever is written to tells
+	_, _ = io.WriteString(w.to, Printable(string(w.rest))) // the underlying writer remembers errors
 	w.rest = nil
 }
 

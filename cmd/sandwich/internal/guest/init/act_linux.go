@@ -38,7 +38,7 @@ func act(ctx context.Context, actions []guest.Action, pid int, r *guest.Result) 
 	return nil
 }
 
-// aside runs a command beside the step's own.
+// aside runs a command concurrently with the one of the step.
 func aside(ctx context.Context, args []string) (seen guest.Seen, err error) {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	out, err := cmd.CombinedOutput()
@@ -51,7 +51,7 @@ func aside(ctx context.Context, args []string) (seen guest.Seen, err error) {
 	return seen, err
 }
 
-// ask sends a request, again as long as nobody listens.
+// ask sends a request and repeats it until the server listens.
 func ask(ctx context.Context, p *guest.Post) (seen guest.Seen, err error) {
 	for {
 		seen, err = request(ctx, p)

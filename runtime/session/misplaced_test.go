@@ -17,7 +17,7 @@ var twoNodes = []engine.Placement{
 
 // A session that loads its model twice, as generate --logits does, tells once what its node had no
 // room for.
-func TestFallenMemoryIsToldOnce(t *testing.T) {
+func TestMisplacedMemoryIsReportedOnce(t *testing.T) {
 	s := &Session{Plan: &plans.Plan{}}
 	other := append(twoNodes[:len(twoNodes):len(twoNodes)], engine.Placement{Rank: 1, What: "kv", Node: 1,
 		Remote: 1, Fell: true})
@@ -27,7 +27,7 @@ func TestFallenMemoryIsToldOnce(t *testing.T) {
 		notes  int
 	}{{s.Plan, twoNodes, 1}, {s.Plan, twoNodes, 0}, {s.Plan, other, 1}, {&plans.Plan{}, other, 2}} {
 		s.Plan = load.plan
-		if notes := s.newlyFallen(load.places); len(notes) != load.notes {
+		if notes := s.newlyMisplaced(load.places); len(notes) != load.notes {
 			t.Errorf("load %d: notes %q, want %d", i, notes, load.notes)
 		}
 	}
