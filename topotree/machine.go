@@ -47,8 +47,8 @@ type Distances struct {
 	Matrix [][]int `json:"matrix" yaml:"matrix,flow"`
 }
 
-// CoreType is one kind of core of a heterogeneous machine. A machine with one class lists none. Types are ordered
-// from the fastest.
+// CoreType is one kind of core of a heterogeneous machine. A machine with one class lists none.
+// Types are ordered from the fastest.
 type CoreType struct {
 	Name     string `json:"name" yaml:"name"`
 	CPUs     CPUSet `json:"cpus" yaml:"cpus"`

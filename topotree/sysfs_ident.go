@@ -74,9 +74,9 @@ func modelOf(info map[string]string) string {
 	return ""
 }
 
-// readCoreTypes sorts heterogeneous cores into classes: by the kernel's own names where it has them, else
-// by capacity, else by base frequency, else by maximum frequency where the best is 10 % ahead
-// (favored cores of one kind differ less).
+// readCoreTypes sorts heterogeneous cores into classes: by the kernel's own names where it has
+// them, else by capacity, else by base frequency, else by maximum frequency where the best is 10 %
+// ahead (favored cores of one kind differ less).
 func (r *sysfs) readCoreTypes() error {
 	type named struct{ file, name string }
 	var types []CoreType
@@ -114,8 +114,8 @@ func (r *sysfs) readCoreTypes() error {
 // cpuSpeed is what the system says about the speed of one PU; 0 where it says nothing.
 type cpuSpeed struct{ cpu, capacity, maxMHz, baseMHz int }
 
-// classifySpeeds returns the classes of PUs of different speed, the fastest first; one class or none when all
-// are alike.
+// classifySpeeds returns the classes of PUs of different speed, the fastest first; one class or
+// none when all are alike.
 func classifySpeeds(cpus []cpuSpeed) []CoreType {
 	for _, by := range []struct {
 		value func(cpuSpeed) int

@@ -61,8 +61,8 @@ func (r *sysfs) firstLevel(kind string, siblings CPUSet) l1Sharing {
 	return sharing
 }
 
-// firstLevelOf returns the PUs that share the first-level cache of a PU; none where the system does not
-// say.
+// firstLevelOf returns the PUs that share the first-level cache of a PU; none where the system does
+// not say.
 func (r *sysfs) firstLevelOf(p int, kind string) CPUSet {
 	dir := fmt.Sprintf("%s/cpu%d/cache", cpuDir, p)
 	for _, index := range r.numbered(dir, "index") {

@@ -18,7 +18,8 @@ var llmReport = report[measure.LLMRow]{
 	cells: func(r *measure.LLMRow) []string {
 		roof, ofCeiling := "", ""
 		if r.Ceiling > 0 {
-			roof, ofCeiling = fmt.Sprintf("%.1f", r.Ceiling), cmp.Or(r.Above, fmt.Sprintf("%.0f %%", 100*r.Rate/r.Ceiling))
+			roof = fmt.Sprintf("%.1f", r.Ceiling)
+			ofCeiling = cmp.Or(r.Above, fmt.Sprintf("%.0f %%", 100*r.Rate/r.Ceiling))
 		}
 		return []string{testLabel(r), strconv.Itoa(r.Threads), r.Plan, fmt.Sprintf("%.2f", r.Rate), fmt.Sprintf("%.2f",
 			r.Min), fmt.Sprintf("%.2f", r.Max), roof, ofCeiling, r.CeilingOf}

@@ -28,8 +28,8 @@ func judgeOne(r Row) RowVerdict {
 	return Judge([]Row{r}, Options{MaxRegress: 0.03, Ceiling: DefaultCeiling, Interleaved: true})[0]
 }
 
-// TestJudgeCatchesAndKeepsQuiet: of synthetic slowdowns of 5 % nearly all are called, of equal plans
-// nearly none, and an improvement passes.
+// TestJudgeCatchesAndKeepsQuiet: of synthetic slowdowns of 5 % nearly all are called, of equal
+// plans nearly none, and an improvement passes.
 func TestJudgeCatchesAndKeepsQuiet(t *testing.T) {
 	const runs = 60
 	found := map[float64]map[Finding]int{}
@@ -50,8 +50,8 @@ func TestJudgeCatchesAndKeepsQuiet(t *testing.T) {
 	}
 }
 
-// TestUnfitRunners: drift and a noisy neighbor that comes and goes make a row unmeasurable, whether the
-// candidate is slower or not.
+// TestUnfitRunners: drift and a noisy neighbor that comes and goes make a row unmeasurable, whether
+// the candidate is slower or not.
 func TestUnfitRunners(t *testing.T) {
 	for name, speed := range map[string]func(int, *rand.Rand) float64{
 		"drift": func(i int, _ *rand.Rand) float64 { return 1 - 0.005*float64(i) },

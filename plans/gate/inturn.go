@@ -154,9 +154,9 @@ func convolve(a, b []float64) []float64 {
 	return out
 }
 
-// RoundsFor is how many rounds of two interleaved arms can prove a difference among so many rows: with
-// fewer, even an arm that is the faster one in each of them has a probability above the level after
-// Holm's correction.
+// RoundsFor is how many rounds of two interleaved arms can prove a difference among so many rows:
+// with fewer, even an arm that is the faster one in each of them has a probability above the level
+// after Holm's correction.
 func RoundsFor(rows int) int {
 	return max(leastRounds, int(math.Floor(math.Log2(2*float64(max(1, rows))/level)))+1)
 }

@@ -105,7 +105,8 @@ func overOf(x, y arm) float64 {
 	return over
 }
 
-// TestOthersMakeARunnerUnfit: a row measured next to processes that take a PU says so, whatever its samples.
+// TestOthersMakeARunnerUnfit: a row measured next to processes that take a PU says so, whatever its
+// samples.
 func TestOthersMakeARunnerUnfit(t *testing.T) {
 	row := simulated(1, 60, 0.01, 1, steady)
 	for share, want := range map[float64]Finding{0: Fine, 0.1: Fine, 0.3: Unmeasurable} {

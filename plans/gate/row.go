@@ -146,7 +146,8 @@ func (v *RowVerdict) find(o Options) (Finding, string) {
 		byCeilings := v.Ratio.scaled(v.BaselineCeiling / v.CandidateCeiling)
 		v.OfCeiling = byCeilings.Median
 		if slower(v.Ratio) && proven && !slower(byCeilings) {
-			return HostChanged, fmt.Sprintf("the host's ceilings are %s lower", percent(1-v.CandidateCeiling/v.BaselineCeiling))
+			lower := percent(1 - v.CandidateCeiling/v.BaselineCeiling)
+			return HostChanged, fmt.Sprintf("the host's ceilings are %s lower", lower)
 		}
 	}
 	switch {

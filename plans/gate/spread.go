@@ -15,9 +15,9 @@ type Spread struct {
 // Cause of a spread.
 type Cause string
 
-// The causes, and how many ceilings each may take. Interleaved arms share a round's moments, so that
-// what moves the level of whole rounds leaves their ratio alone; it tells of a runner with other
-// work, whose next minute may move within a round.
+// The causes, and how many ceilings each may take. Interleaved arms share a round's moments, so
+// that what moves the level of whole rounds leaves their ratio alone; it tells of a runner with
+// other work, whose next minute may move within a round.
 const (
 	Noise     Cause = "noise"           // the further end of the interval of the ratio of equal arms
 	Earlier   Cause = "recorded noise"  // the same, of an earlier race

@@ -66,8 +66,8 @@ func (o *Options) matchISA(p, asked *plans.Plan) error {
 	return nil
 }
 
-// cutThreads keeps n PUs of each phase, taking one of each rank after another. Slices are then handed
-// out dynamically, since a static scheme is made for its number of threads.
+// cutThreads keeps n PUs of each phase, taking one of each rank after another. Slices are then
+// handed out dynamically, since a static scheme is made for its number of threads.
 func cutThreads(p *plans.Plan, n int) error {
 	if most := max(len(p.Prefill.PUs), len(p.Decode.PUs)); n > most {
 		return fmt.Errorf("the plan %s uses %d PUs, fewer than --threads %d", p.Name, most, n)

@@ -13,7 +13,8 @@ import (
 	"sandwich/profiles/occupancy"
 )
 
-// Options are what the user asked for in addition to host and model; the zero value asks for nothing.
+// Options are what the user asked for in addition to host and model; the zero value asks for
+// nothing.
 type Options struct {
 	Path   string // of the bundle to run under; "" takes the newest of Folder that fits, else a heuristic
 	Folder string // where plans and rates are kept; "" where there is none

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	bursts       = 5                     // of one sample; their median is the sample, so that one interrupt does no harm
+	bursts       = 5                     // of a sample, which is their median, against interrupts
 	burstTrips   = 100                   // round trips of one burst
 	lostAfter    = 20 * time.Millisecond // full.patience outside tests
 	looksPerLook = 1 << 12               // looks at the line between two looks at the clock

@@ -32,8 +32,8 @@ import (
 // of Partials[0]. A rank therefore never overwrites what another one still reads, and partials need
 // no second buffer.
 //
-// In preemption-tolerant mode sums are made otherwise, since chunks of a lost worker would stay: sums
-// are loops of pool.Worker.Next (exec). Until then the worker of a chunk is waited for.
+// In preemption-tolerant mode sums are made otherwise, since chunks of a lost worker would stay:
+// sums are loops of pool.Worker.Next (exec). Until then the worker of a chunk is waited for.
 //
 // Flags are numbered by the run and the sum in it, so that nothing is reset, also not after a run
 // that a panic cut short. A Sum is used by one run of its pool at a time. It allocates
@@ -174,8 +174,8 @@ func (a *Sum) sum(w *pool.Worker, r *reducer, o *Job, row0, row1, col0, col1 int
 	}
 }
 
-// finished is called once for each chunk. All have published the first one then, and no worker goes on
-// without it.
+// finished is called once for each chunk. All have published the first one then, and no worker goes
+// on without it.
 func (a *Sum) finished(w *pool.Worker, c *sumCut, chunk int, number uint64, next int, after func(row0, row1 int)) {
 	if after != nil {
 		after(c.rowsOf(chunk))

@@ -1,6 +1,6 @@
 // Package cost predicts how long the ops of forwards take from how long they took in this process.
-// It is pure: the executor of ops reports their times. A scheduler's quanta, the cuts of long ops and
-// simulated forwards rest on one Table, so that two clocks cannot disagree about an op.
+// It is pure: the executor of ops reports their times. A scheduler's quanta, the cuts of long ops
+// and simulated forwards rest on one Table, so that two clocks cannot disagree about an op.
 package cost
 
 import (

@@ -12,8 +12,8 @@ import (
 // ErrChanged is wrapped by errors about a file that another program wrote to while it was read.
 var ErrChanged = errors.New("the file was truncated or overwritten while it was read")
 
-// mapping is one part's bytes, which belong to the file: a process that may write to it may change them,
-// or take them away.
+// mapping is one part's bytes, which belong to the file: a process that may write to it may change
+// them, or take them away.
 type mapping struct {
 	path   string
 	data   []byte

@@ -145,8 +145,8 @@ func TestUnnamedPositionsAreNeverShared(t *testing.T) {
 	check(t, c, s, o)
 }
 
-// TestPassedPositions: after positions that were passed, not computed, each store holds what the next row
-// reads, a window no more than that, and they are not shared.
+// TestPassedPositions: after positions that were passed, not computed, each store holds what the
+// next row reads, a window no more than that, and they are not shared.
 func TestPassedPositions(t *testing.T) {
 	c := New(BlockTokens, []Spec{{Kind: Full{}, Blocks: 20}, {Kind: Window{64}, Blocks: 6}})
 	s := c.Open(Salt{})

@@ -229,8 +229,8 @@ func (h *history) step() {
 	}
 }
 
-// TestRandomHistories: whatever happens, what a sequence will read is there and no other sequence writes
-// to it.
+// TestRandomHistories: whatever happens, what a sequence will read is there and no other sequence
+// writes to it.
 func TestRandomHistories(t *testing.T) {
 	for seed, kinds := range [][]Kind{{Full{}}, {Window{100}}, {Full{}, Window{64}}, {ends{}, Full{}},
 		{chunk{192}, Full{}},

@@ -3,7 +3,8 @@ package kvcache
 // The recurrent store. Of a sequence it holds one block, its state, which every forward leaves
 // where the forward ends. On the way a forward puts copies into other blocks, behind blocks of 64
 // positions, as far as there are some that no sequence may need: those are found by the text like
-// the blocks of any store, and a sequence that continues from one reads it and writes to a state of its own.
+// the blocks of any store, and a sequence that continues from one reads it and writes to a state of
+// its own.
 //
 // Of such a store a table says what the next forward does:
 //

@@ -143,8 +143,8 @@ func (b *Buffer) Touch(lo, hi int) {
 	}
 }
 
-// Free returns the memory to the system; further calls do nothing. That it is not in use any more is
-// the caller's to know: a later access ends the process.
+// Free returns the memory to the system; further calls do nothing. That it is not in use any more
+// is the caller's to know: a later access ends the process.
 func (b *Buffer) Free() error {
 	if b.freed.Swap(true) {
 		return nil

@@ -24,8 +24,8 @@ func (s *Session) NoticeMisplaced(r *engine.Runner) {
 	}
 }
 
-// newlyMisplaced is engine.MisplacedNotes without what was told before: a session may load its model several
-// times.
+// newlyMisplaced is engine.MisplacedNotes without what was told before: a session may load its
+// model several times.
 func (s *Session) newlyMisplaced(places []engine.Placement) []string {
 	if s.misplaced == nil {
 		s.misplaced = map[misplacedMemory]bool{}

@@ -10,8 +10,8 @@ import (
 	"sandwich/topotree"
 )
 
-// Options says what a drawing shows in addition to the tree. The zero value draws the tree with its removed
-// PUs.
+// Options says what a drawing shows in addition to the tree. The zero value draws the tree with its
+// removed PUs.
 type Options struct {
 	Title   string            // heading; "" leaves only the transforms
 	Ranks   int               // depth whose nodes are outlined as ranks; 0 outlines none
