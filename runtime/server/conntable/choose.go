@@ -7,7 +7,8 @@ const (
 	tierIdle     = iota // waits for a request
 	tierStalled         // has been open for longer than patience and sends too slowly
 	tierFresh           // has not been open for longer than patience
-	tierUnproven        // has sent bytes that are not read yet, or a body fast enough for a moment
+	tierUnread          // has sent a part of a header that is not read yet
+	tierUnproven        // has sent a part of a body that is not read yet, or a body for less than bodyCredit
 	tierKept            // never gives way
 )
 
@@ -50,8 +51,8 @@ func (c *Conn) tier(now time.Time) int {
 // choose returns the connection that gives way: of the lowest tier, of the client with the most
 // connections among these, and without progress for longest among these. It compares the mostLooks
 // connections of each state that have been without progress for longest. Connections of
-// tierUnproven give way only where their client has more than crowd connections. The result is nil
-// where no connection gives way.
+// tierUnread and tierUnproven give way only where their client has more than crowd connections. The
+// result is nil where no connection gives way.
 func (q *queues) choose(now time.Time, crowd int) (best *Conn) {
 	least := tierKept
 	precedes := func(c *Conn, tier int) bool {
@@ -63,11 +64,13 @@ func (q *queues) choose(now time.Time, crowd int) (best *Conn) {
 			looks++
 			c := e.Value.(*Conn)
 			tier := c.tier(now)
-			if tier < tierUnproven && state != stateLingers && precedes(c, tier) && c.hasUnread() {
-				tier = tierUnproven
+			if tier < tierUnread && state != stateLingers && precedes(c, tier) && c.hasUnread() {
+				if tier = tierUnread; state == stateBody {
+					tier = tierUnproven
+				}
 			}
 			switch {
-			case tier == tierKept, tier == tierUnproven && c.client.open <= crowd:
+			case tier == tierKept, tier >= tierUnread && c.client.open <= crowd:
 			case precedes(c, tier):
 				best, least = c, tier
 			}
