@@ -1,6 +1,7 @@
 package selection
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -30,6 +31,9 @@ type Options struct {
 	// Occupancy tells which PUs are in use, for untuned plans that do not use them all; nil: the
 	// first ones are taken.
 	Occupancy occupancy.Monitor
+
+	// measure replaces calibrate.Rates in tests, which then do not depend on the machine.
+	measure func(context.Context, *profiles.Profile, microkernel.ISA, ...string) ([]profiles.Ceiling, error)
 }
 
 // BundleError is a refusal of the bundle that was asked for; plans.ExitCode tells its kind.
@@ -50,6 +54,9 @@ type Choice struct {
 	// Occupancy moves workers away from PUs that others use; nil where the plan names its PUs, or
 	// needs all of them.
 	Occupancy occupancy.Monitor
+
+	// measure replaces calibrate.Rates in tests, which then do not depend on the machine.
+	measure func(context.Context, *profiles.Profile, microkernel.ISA, ...string) ([]profiles.Ceiling, error)
 }
 
 // FromBundle is the plan of a bundle, verified for a host and a model.

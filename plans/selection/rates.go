@@ -14,12 +14,11 @@ import (
 	"sandwich/profiles/retention"
 )
 
-// rated is the host with the rates of a core that the default heuristic weigh tiles by, and that
-// the path of bf16 weights and (where the caller asks) attention depend on, and with no other
-// ceiling. They are measured once for a build, within some 100 ms, and kept in the folder: a rate
-// near a threshold must not give a model another plan, or other bits, at every start, while another
-// build may bring other kernels. What is missing is measured and added. Where nothing can be kept
-// they are measured each time.
+// rated returns the host with the rates of a core that default plans need for tiles, for the path of
+// bf16 weights and, where the caller asks, for attention, and with no other ceiling. They are
+// measured once per build, in some 100 ms, and stored in the folder: a rate near a threshold must
+// not change the plan, or the bits, of a model from start to start. Rates that the file lacks are
+// measured and added. Without a folder they are measured each time.
 func (o *Options) rated(host *profiles.Profile, attention bool) (*profiles.Profile, error) {
 	p := *host
 	p.Ceilings = nil
@@ -33,7 +32,11 @@ func (o *Options) rated(host *profiles.Profile, attention bool) (*profiles.Profi
 	}
 	types := append([]string{microkernel.ComputeF32.String(), microkernel.ComputeInt8.String(),
 		microkernel.ComputeBF16.String()}, microkernel.Int8Types()...)
-	measured, err := calibrate.Rates(context.Background(), host, isa, types...)
+	measure := o.measure
+	if measure == nil {
+		measure = calibrate.Rates
+	}
+	measured, err := measure(context.Background(), host, isa, types...)
 	p.Ceilings = added(p.Ceilings, measured)
 	if err == nil && path != "" {
 		_ = o.keepRates(host, &p) // where this fails the next start measures again
