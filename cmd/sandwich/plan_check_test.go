@@ -19,7 +19,6 @@ import (
 	"sandwich/plans/gate"
 	"sandwich/plans/heuristic"
 	"sandwich/profiles"
-	"sandwich/topotree"
 )
 
 // makeVariant writes another plan made from one: variant FROM TO [NAME=VALUE]... with name, cpu
@@ -46,9 +45,9 @@ func makeVariant(ts *testscript.TestScript, _ bool, args []string) {
 		case "chunk":
 			b.Plan.Chunk, err = strconv.Atoi(value)
 		case "decode":
-			var set topotree.CPUSet
-			set, err = topotree.ParseCPUSet(value)
-			b.Plan.Decode.PUs = set.Slice()
+			var n int // so many of the plan's PUs
+			n, err = strconv.Atoi(value)
+			b.Plan.Decode.PUs = b.Plan.Decode.PUs[:min(n, len(b.Plan.Decode.PUs))]
 		case "tuned":
 			b.Plan.Tuned, err = strconv.ParseBool(value)
 		case "rate":
@@ -80,15 +79,20 @@ func spareFeature(p *plans.Plan, host *profiles.Profile) string {
 	return ""
 }
 
-// conditions of scripts: [spare-isa] holds where this CPU has a feature that the default plan of
-// the embedded model does not need.
+// conditions evaluates the conditions of scripts: [several-pus] holds where this process may use
+// more than one PU, [spare-isa] where this CPU has a feature that the default plan of the embedded
+// model does not need.
 func conditions(name string) (bool, error) {
-	if name != "spare-isa" {
-		return false, fmt.Errorf("unknown condition %q", name)
-	}
 	host, err := profiles.Live()
 	if err != nil {
 		return false, err
+	}
+	switch name {
+	case "several-pus":
+		return len(host.UsablePUs()) > 1, nil
+	case "spare-isa":
+	default:
+		return false, fmt.Errorf("unknown condition %q", name)
 	}
 	shape, err := shapeOfFile("")
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"sandwich/profiles/retention"
 )
 
-// rated returns the host with the rates of a core that default plans need for tiles, for the path of
-// bf16 weights and, where the caller asks, for attention, and with no other ceiling. They are
+// rated returns the host with the rates of a core that default plans need for tiles, for the path
+// of bf16 weights and, where the caller asks, for attention, and with no other ceiling. They are
 // measured once per build, in some 100 ms, and stored in the folder: a rate near a threshold must
 // not change the plan, or the bits, of a model from start to start. Rates that the file lacks are
 // measured and added. Without a folder they are measured each time.
