@@ -160,7 +160,7 @@ func TestAMXRefused(t *testing.T) {
 	}
 }
 
-// TestAMXPeak: the compute roof of a machine with AMX is that of its tiles.
+// TestAMXPeak: the peak of a machine with AMX is the peak of its tiles.
 func TestAMXPeak(t *testing.T) {
 	code, ops, err := AVX512.Target().Probes.Peak("int8", HasAVX2|HasAVX512|HasVNNI|HasAMX)
 	if err != nil {

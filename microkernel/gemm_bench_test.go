@@ -84,7 +84,7 @@ func benchGEMM(b *testing.B, s Spec, m, n, k int) {
 }
 
 // BenchmarkTile is the arithmetic of the register tiles: M = 512 rows against one group of panels
-// that stays in the second-level cache. The roof is the FMA peak (BenchmarkPeak).
+// that stays in the second-level cache. The ceiling is the FMA peak (BenchmarkPeak).
 func BenchmarkTile(b *testing.B) {
 	for _, s := range candidates(b,
 		"avx512/f32/f32/14x32/ku1/load", "avx512/f32/f32/14x32/ku2/load", "avx512/f32/f32/14x32/ku4/load",
@@ -106,7 +106,7 @@ func BenchmarkTile(b *testing.B) {
 }
 
 // BenchmarkStream is decode: few rows against 512 MiB of packed weights, read from memory once. The
-// roof is the read bandwidth (BenchmarkReader).
+// ceiling is the read bandwidth (BenchmarkReader).
 func BenchmarkStream(b *testing.B) {
 	for _, m := range []int{1, 4, 8} {
 		for _, s := range candidates(b,

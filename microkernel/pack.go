@@ -53,7 +53,8 @@ func Unpack(dst []float32, packed []byte, l Layout, n, k0, k1 int) error {
 		return fmt.Errorf("column %d, k %d to %d is not a cut of a %d x %d %s matrix", n, k0, k1, l.N, l.K, l.Type)
 	}
 	if len(packed) < l.Bytes() || len(dst) < k1-k0 {
-		return fmt.Errorf("unpack: %d bytes of %d, room for %d of %d values", len(packed), l.Bytes(), len(dst), k1-k0)
+		return fmt.Errorf("unpack: %d bytes of %d, destination for %d of %d values",
+			len(packed), l.Bytes(), len(dst), k1-k0)
 	}
 	panel := packed[n/PanelWidth*l.PanelStride():][:l.PanelStride()]
 	ref.Column(l.Type, panel[PanelOffset(l.Type, k0):], n%PanelWidth, dst[:k1-k0])

@@ -28,8 +28,7 @@ func selfTest(s Spec, run func(*GemmArgs), instead string) error {
 		for i := range m * cols {
 			if got[i] != want[i] {
 				return fmt.Errorf("kernel spec %s failed its self-test on this CPU: got %g, want %g; "+
-					"use dot product %s",
-					s, got[i], want[i], instead)
+					"use dot product %s", s, got[i], want[i], instead)
 			}
 		}
 		clear(got)

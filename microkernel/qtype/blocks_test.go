@@ -11,7 +11,7 @@ import (
 
 // FuzzBlocks reads any bytes as blocks of any quantized type. A block that Finite accepts has
 // numbers for values, which a packed panel gives back to the bit; one that it refuses has a value
-// that is none; and what was read can be written and read again.
+// that is not; and what was read can be written and read again.
 func FuzzBlocks(f *testing.F) {
 	for _, w := range qtype.All() {
 		if d := w.Desc(); w.Quantized() {

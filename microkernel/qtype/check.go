@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// check says what the kernels could not make of a description.
+// check returns why kernels cannot be generated for a description, or nil.
 func (d *Desc) check() error {
 	plain := map[Float]int{Single: 4, Half: 2, Brain: 2}[d.Float]
 	switch {
@@ -37,7 +37,7 @@ func (d *Desc) check() error {
 	return d.checkBytes()
 }
 
-// checkSubs says what of the scales inside a block does not fit the rest.
+// checkSubs returns why the scales inside a block do not fit the other fields, or nil.
 func (d *Desc) checkSubs() error {
 	spans := map[SubScales][]int{NoSubs: {0}, PairSubs: {0}, NibbleSubs: {16}, SignedSubs: {16, 0}, OddSubs: {16},
 		ParitySubs: {0}, FloatSubs: {16}}
@@ -57,7 +57,7 @@ func (d *Desc) checkSubs() error {
 	return nil
 }
 
-// checkBytes says what of the description lies outside the block.
+// checkBytes returns which part of the description lies outside the block, or nil.
 func (d *Desc) checkBytes() error {
 	for _, at := range d.BlockScales {
 		if at < 0 || at+2 > d.Bytes && d.ScaleRaw.Get == nil {

@@ -2,7 +2,7 @@ package qtype
 
 import "encoding/binary"
 
-// What the digits of the codebook types stand for, in units: with their sign, or moved up and down
+// The values of the digits of the codebook types, in units: with their sign, or moved up and down
 // by an eighth. Digits of two bits have a bit above them for that, and one that is not used.
 var (
 	values2 = [16]int8{8, 25, 43, 43, -8, -25, -43, -43}
@@ -20,15 +20,15 @@ var (
 	words3s   = newGrid(8, 4, gridIQ3S)
 )
 
-// get16 and or16 are 16-bit words of a block.
+// get16 and or16 read and write a 16-bit word of a block.
 func get16(b []byte) int           { return int(binary.LittleEndian.Uint16(b)) }
 func or16(b []byte, x int)         { b[0], b[1] = b[0]|byte(x), b[1]|byte(x>>8) }
 func or32(b []byte, x uint32)      { or16(b, int(x&0xFFFF)); or16(b[2:], int(x>>16)) }
 func odd(s uint8) uint8            { return s<<1 | 1 }
 func nibbleOf(b byte, n int) uint8 { return b >> (4 * n) & 15 }
 
-// iq2XXS: for 32 elements four numbers of words in bytes, then in 32 bits four times seven signs
-// and four bits of a scale.
+// iq2XXS describes blocks of 32 elements with four words, each numbered by a byte, followed by 32
+// bits of four groups of seven signs and four bits of a scale.
 var iq2XXS = &RawForm{
 	Get: func(t *SubBlock, block []byte, n int) {
 		b := block[2+8*n:]
@@ -48,7 +48,7 @@ var iq2XXS = &RawForm{
 	},
 }
 
-// mags is the digits of eight numbers without the bit above them.
+// mags returns the digits of eight numbers without the bit above them.
 func mags(u []uint8, mask uint8) []uint8 {
 	var out [8]uint8
 	for i := range out {
@@ -57,28 +57,28 @@ func mags(u []uint8, mask uint8) []uint8 {
 	return out[:]
 }
 
-// scaleOfTop is the scale in the upper four bits of the last of each `bytes` bytes.
+// scaleOfTop describes the scale in the upper four bits of the last of each `bytes` bytes.
 func scaleOfTop(at, bytes, each int) SubLayout {
 	return SubLayout{At: at, Bytes: bytes, Most: 31, Odd: true,
 		Get: func(p []byte, n int) (a, b uint8) { return odd(p[each*n+each-1] >> 4), 0 },
 		Put: func(p []byte, n int, s [2]uint8) { p[each*n+each-1] |= s[0] >> 1 << 4 }}
 }
 
-// nibblePairs is two scales of sixteen elements each in every byte.
+// nibblePairs describes two scales of sixteen elements each in every byte.
 func nibblePairs(at int) SubLayout {
 	return SubLayout{At: at, Bytes: 8, Most: 31, Odd: true,
 		Get: func(p []byte, n int) (a, b uint8) { return odd(p[n] & 15), odd(p[n] >> 4) },
 		Put: func(p []byte, n int, s [2]uint8) { p[n] |= s[0]>>1 | s[1]>>1<<4 }}
 }
 
-// nibbleScales is one scale of 32 elements in every four bits.
+// nibbleScales describes one scale of 32 elements in every four bits.
 func nibbleScales(at int) SubLayout {
 	return SubLayout{At: at, Bytes: 4, Most: 31, Odd: true,
 		Get: func(p []byte, n int) (a, b uint8) { return odd(nibbleOf(p[n/2], n%2)), 0 },
 		Put: func(p []byte, n int, s [2]uint8) { p[n/2] |= s[0] >> 1 << (n % 2 * 4) }}
 }
 
-// iq2XS: for eight elements nine bits of a word's number and seven signs.
+// iq2XS describes nine bits of a word's number and seven signs for eight elements.
 var iq2XS = &RawForm{
 	Get: func(t *SubBlock, block []byte, n int) {
 		for l := range 4 {
@@ -94,7 +94,7 @@ var iq2XS = &RawForm{
 	},
 }
 
-// iq2S: ten bits of a word's number, two of them apart, and eight signs.
+// iq2S describes ten bits of a word's number, two of them stored separately, and eight signs.
 var iq2S = &RawForm{
 	Get: func(t *SubBlock, block []byte, n int) {
 		for l := range 4 {
@@ -113,7 +113,8 @@ var iq2S = &RawForm{
 	},
 }
 
-// iq3XXS: eight bits for the word of four elements; signs and scales in words behind all of them.
+// iq3XXS describes eight bits for the word of four elements; signs and scales follow in 32-bit
+// words after all of them.
 var iq3XXS = &RawForm{
 	Get: func(t *SubBlock, block []byte, n int) {
 		signs := binary.LittleEndian.Uint32(block[66+4*n:])
@@ -134,7 +135,8 @@ var iq3XXS = &RawForm{
 	},
 }
 
-// iq3S: nine bits for the word of four elements, one of them apart, and eight signs.
+// iq3S describes nine bits for the word of four elements, one of them stored separately, and eight
+// signs.
 var iq3S = &RawForm{
 	Get: func(t *SubBlock, block []byte, n int) {
 		for l := range 4 {
@@ -154,9 +156,10 @@ var iq3S = &RawForm{
 	},
 }
 
-// iq1S: eleven bits for a word of eight digits, and for 32 elements in the same 16 bits with the
-// upper ones a scale and which way all are moved. Moved down, they are those moved up with the
-// other sign: digits are mirrored and the scale is negative.
+// iq1S describes eleven bits for a word of eight digits, and per 32 elements, in the upper bits of
+// the same 16-bit words, a scale and the direction in which all digits are moved. Digits that are
+// moved down equal digits that are moved up with the opposite sign, so they are mirrored and the
+// scale is negative.
 var iq1S = &RawForm{
 	Get: func(t *SubBlock, block []byte, n int) {
 		high := get16(block[34+2*n:])
@@ -199,8 +202,8 @@ var iq1Scales = SubLayout{At: 34, Bytes: 16, Most: 15, Odd: true, Negative: true
 		}
 	}}
 
-// iq1M: as iq1S, but eight elements are moved together, which is the bit above their digits, and
-// sixteen share a scale.
+// iq1M is like iq1S, except that eight elements are moved together (the direction is the bit above
+// their digits) and sixteen share a scale.
 var iq1M = &RawForm{
 	Get: func(t *SubBlock, block []byte, n int) {
 		for l := range 4 {
@@ -218,7 +221,8 @@ var iq1M = &RawForm{
 	},
 }
 
-// iq1MScales is three bits for sixteen elements, twelve in each of four words.
+// iq1MScales describes three bits of scale for sixteen elements, twelve bits in each of four
+// words.
 var iq1MScales = SubLayout{At: 48, Bytes: 8, Most: 15, Odd: true,
 	Get: func(p []byte, n int) (a, b uint8) {
 		s := get16(p[n/2*2:]) >> (n % 2 * 6)
@@ -228,7 +232,7 @@ var iq1MScales = SubLayout{At: 48, Bytes: 8, Most: 15, Odd: true,
 		or16(p[n/2*2:], (int(s[0])>>1|int(s[1])>>1<<3)<<(n%2*6))
 	}}
 
-// iq1MHalf is the float16 in the upper four bits of these words.
+// iq1MHalf describes the float16 in the upper four bits of these words.
 var iq1MHalf = ScaleLayout{
 	Get: func(p []byte) (h uint16) {
 		for i := range 4 {

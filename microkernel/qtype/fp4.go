@@ -1,13 +1,13 @@
 package qtype
 
-// The types of four bits whose numbers and scales are small floats.
+// This file describes the types of four bits whose numbers and scales are small floats.
 
-// halves of the floats of two bits of exponent and one of mantissa, twice.
+// fp4Values are the floats with two bits of exponent and one of mantissa, multiplied by two.
 var fp4Values = [16]int8{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}
 
-// exponentHalf is a scale that is a power of two: byte e is 2^(e-128), half of what its exponent
-// says since the numbers are doubled; the last one is no number. A bfloat16 holds all of them,
-// subnormal ones included.
+// exponentHalf describes a scale that is a power of two: byte e is 2^(e-128), half of what its
+// exponent says since the numbers are doubled; the last value is not a number. A bfloat16
+// represents all of them, including subnormal ones.
 var exponentHalf = ScaleLayout{Float: Brain,
 	Get: func(p []byte) uint16 {
 		switch e := uint16(p[0]); {
@@ -28,9 +28,9 @@ var exponentHalf = ScaleLayout{Float: Brain,
 		}
 	}}
 
-// fp8Scales is four floats of four bits of exponent, biased by seven, and three of mantissa, of
-// which two belong to a sub-block. FloatSubs has a bit of exponent more, so that those which are
-// subnormal in the file are not; 0x7F counts as zero, and the sign is ignored.
+// fp8Scales describes four floats with four bits of exponent, biased by seven, and three of
+// mantissa, of which two belong to a sub-block. FloatSubs has one more bit of exponent, so that
+// floats that are subnormal in the file are normal; 0x7F counts as zero, and the sign is ignored.
 var fp8Scales = SubLayout{At: 0, Bytes: 4,
 	Get: func(p []byte, n int) (a, b uint8) { return fromFP8(p[2*n]), fromFP8(p[2*n+1]) },
 	Put: func(p []byte, n int, s [2]uint8) {
@@ -43,7 +43,7 @@ var fp8Scales = SubLayout{At: 0, Bytes: 4,
 		}
 	}}
 
-// fp8Lift is what the exponents of FloatSubs are above those of fp8Scales.
+// fp8Lift is the difference of the exponent biases of FloatSubs and fp8Scales.
 const fp8Lift = 3
 
 func fromFP8(b byte) uint8 {
@@ -52,7 +52,7 @@ func fromFP8(b byte) uint8 {
 		return 0
 	case exponent > 0:
 		return (exponent+fp8Lift)<<3 | mantissa
-	default: // the leading one of the mantissa goes
+	default: // normalize: the leading one of the mantissa becomes implicit
 		exponent = fp8Lift + 1
 		for ; mantissa < 8; mantissa <<= 1 {
 			exponent--

@@ -7,8 +7,9 @@ import (
 	"sync"
 )
 
-// grid is the words of digits that a codebook type may use: a number in a file stands for that many
-// consecutive elements at once. Panels hold the digits, so that no kernel looks a word up.
+// grid is the set of words of digits that a codebook type may use: a number in a file represents
+// that many consecutive elements at once. Panels store the digits, so that no kernel looks up a
+// word.
 type grid struct {
 	base, width, sign int // sign is one bit above the largest digit
 	text              string
@@ -18,14 +19,15 @@ type grid struct {
 	nearest           func() []uint16
 }
 
-// newGrid is a set of words, which is read when the first of them is looked up: few files have any.
+// newGrid returns a set of words, which is decoded when the first of them is looked up, because
+// few files use any.
 func newGrid(base, width int, set string) *grid {
 	g := &grid{base: base, width: width, sign: bits.Len(uint(base - 1)), text: set}
 	g.load, g.nearest = g.read, sync.OnceValue(g.near)
 	return g
 }
 
-// read takes a set out of its text.
+// read decodes a set from its text.
 func (g *grid) read() {
 	member, err := base64.StdEncoding.DecodeString(g.text)
 	if err != nil {
@@ -42,7 +44,7 @@ func (g *grid) read() {
 	}
 }
 
-// all is the number of words of digits, members and others.
+// all returns the number of words of digits, whether they are members or not.
 func (g *grid) all() int {
 	n := 1
 	for range g.width {
@@ -51,7 +53,7 @@ func (g *grid) all() int {
 	return n
 }
 
-// digits takes a number apart.
+// digits returns the digits of a word's number.
 func (g *grid) digits(n int) []uint8 {
 	out := make([]uint8, g.width)
 	for i := range out {
@@ -61,7 +63,7 @@ func (g *grid) digits(n int) []uint8 {
 	return out
 }
 
-// near lists for every word of digits the member that is nearest to it, the first of several.
+// near lists for every word of digits the nearest member, the first of several.
 func (g *grid) near() []uint16 {
 	g.once.Do(g.load)
 	out := make([]uint16, g.all())
@@ -81,7 +83,7 @@ func (g *grid) near() []uint16 {
 	return out
 }
 
-// find is the member nearest to the digits in the low bits of u.
+// find returns the member nearest to the digits in the low bits of u.
 func (g *grid) find(u []uint8) int {
 	n := 0
 	for i := g.width - 1; i >= 0; i-- {
@@ -96,7 +98,7 @@ func (g *grid) get(u []uint8, word int, signs uint8) {
 	binary.LittleEndian.PutUint64(u, g.words[word]|spreadBits(signs)<<g.sign)
 }
 
-// get2 is get for two words of four.
+// get2 is like get, for two words of four.
 func (g *grid) get2(u []uint8, first, second int, signs uint8) {
 	g.once.Do(g.load)
 	binary.LittleEndian.PutUint64(u, g.words[first]|g.words[second]<<32|spreadBits(signs)<<g.sign)
@@ -110,8 +112,8 @@ func signsOf(u []uint8, at int) (signs uint8) {
 	return signs
 }
 
-// evenSigns is signsOf with an even number of ones: where there is one too many, the number of the
-// smallest digit changes its sign.
+// evenSigns is like signsOf, with an even number of ones: if the number is odd, the sign of the
+// element with the smallest digit is flipped.
 func evenSigns(u []uint8, at int) uint8 {
 	signs, least := signsOf(u, at), 0
 	if bits.OnesCount8(signs)%2 == 0 {
@@ -126,7 +128,7 @@ func evenSigns(u []uint8, at int) uint8 {
 	return signs ^ 1<<least
 }
 
-// eighth adds the sign that seven others imply.
+// eighth adds the eighth sign, which the other seven imply.
 func eighth(signs uint8) uint8 {
 	signs &= 127
 	return signs | uint8(bits.OnesCount8(signs)&1)<<7

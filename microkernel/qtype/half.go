@@ -2,7 +2,8 @@ package qtype
 
 import "math"
 
-// FloatFromHalf is exact, denormals and infinities included; a signalling NaN becomes quiet.
+// FloatFromHalf converts a float16 to float32. It is exact, including denormals and infinities; a
+// signaling NaN becomes quiet.
 func FloatFromHalf(h uint16) float32 {
 	sign := uint32(h&0x8000) << 16
 	e, m := uint32(h>>10&31), uint32(h&0x3ff)

@@ -6,21 +6,21 @@ import "encoding/binary"
 // vector.
 const PanelWidth = 16
 
-// A packed block of a quantized type holds its scales, [16]float16 each, then for each 32 k a
-// sub-block: the scales of the sub-block, [2][16] bytes where there are any, then a plane for each
-// bit field of its numbers. A plane of b bits holds 32/b consecutive k of a column in one 32-bit
-// word: bits b*p and up of byte i of word w of column c, at 64*w + 4*c + i, belong to k = 32/b*w +
-// 4*p + i. Four consecutive k are thus bytes of one word, as integer dot products want them,
-// whatever the bits.
+// A packed block of a quantized type consists of its scales, [16]float16 each, and a sub-block for
+// each 32 k: the scales of the sub-block, [2][16] bytes if it has any, then a plane for each bit
+// field of its numbers. A plane of b bits stores 32/b consecutive k of a column in one 32-bit word:
+// bits b*p and up of byte i of word w of column c, at 64*w + 4*c + i, belong to k = 32/b*w + 4*p +
+// i. Four consecutive k are thus bytes of one word for any number of bits, which is the order that
+// integer dot products need.
 //
-// A plane whose bits four k share holds one byte for each column, which is all four bytes of its
-// word. In the plane of signs of ParitySubs, the last of every eight k makes the number of ones
-// even and is not stored: bits 25, 27, 29 and 31 of the word hold s/2 in its place, low bit first.
+// A plane whose bits four k share stores one byte per column, which is repeated in all four bytes
+// of its word. In the plane of signs of ParitySubs, the last of every eight k makes the number of
+// ones even and is not stored: bits 25, 27, 29 and 31 of the word store s/2 instead, low bit first.
 
-// PanelBytes is the length of one block of a packed panel, all columns.
+// PanelBytes returns the length of one block of a packed panel, all columns.
 func (d *Desc) PanelBytes() int { return d.packed }
 
-// measure is what Add keeps as packed: every product asks for the length of panels.
+// measure computes what Add stores in packed, since every product asks for the length of panels.
 func (d *Desc) measure() int {
 	if d.Block == 1 {
 		return d.Bytes * PanelWidth
@@ -28,10 +28,10 @@ func (d *Desc) measure() int {
 	return d.HeadBytes() + d.SubBlocks()*d.SubBlockBytes()
 }
 
-// HeadBytes is what stands before the first sub-block of a block.
+// HeadBytes returns the number of bytes before the first sub-block of a block.
 func (d *Desc) HeadBytes() int { return 2 * PanelWidth * len(d.BlockScales) }
 
-// SubBytes is the length of the scales at the front of a sub-block.
+// SubBytes returns the length of the scales at the front of a sub-block.
 func (d *Desc) SubBytes() int {
 	switch d.Subs {
 	case NoSubs, ParitySubs:
@@ -44,10 +44,10 @@ func (d *Desc) SubBytes() int {
 	return SubBlockK / d.Span() * PanelWidth
 }
 
-// SubBlockBytes is the length of a sub-block.
+// SubBlockBytes returns the length of a sub-block.
 func (d *Desc) SubBlockBytes() int { return d.plane(len(d.Fields)) }
 
-// plane is where in a sub-block the plane of a bit field begins.
+// plane returns the offset in a sub-block of the plane of a bit field.
 func (d *Desc) plane(field int) int {
 	at := d.SubBytes()
 	for _, p := range d.Fields[:field] {
@@ -63,25 +63,25 @@ func (p *BitField) planeBytes() int {
 	return 64 * p.Bits
 }
 
-// Made says that the words of the last plane are not in the panel as they are used: they are made
-// once for a sub-block, by the rules of shared bits and of parity.
+// Made reports whether the words of the last plane are not stored in the panel as they are used,
+// but derived once per sub-block by the rules of shared bits and of parity.
 func (d *Desc) Made() bool { return d.Fields[len(d.Fields)-1].Share != 0 || d.Subs == ParitySubs }
 
-// The bits of a word of signs that parity leaves, and of all others.
+// ParityBits are the bits of a word of signs that parity implies; SignBits are all others.
 const (
 	ParityBits = 0xAA000000
 	SignBits   = ^uint32(ParityBits)
 )
 
-// Place finds bits of four k, group g of a sub-block: where in the sub-block the words of the
-// columns begin, and the bit in each byte.
+// Place locates the bits of four k, group g of a sub-block: the offset in the sub-block of the
+// words of the columns, and the bit in each byte.
 func (d *Desc) Place(g, plane int) (at, bit int) {
 	bits := d.Fields[plane].Bits
 	groups := 8 / bits // in one word
 	return d.plane(plane) + g/groups*64, g % groups * bits
 }
 
-// Word is word w of the plane of a bit field, column c of a packed sub-block, as it is used.
+// Word returns word w of the plane of a bit field, column c of a packed sub-block, as it is used.
 func (d *Desc) Word(sub []byte, field, w, c int) uint32 {
 	plane := sub[d.plane(field):]
 	if d.Fields[field].Share != 0 {
@@ -98,7 +98,7 @@ func (d *Desc) Word(sub []byte, field, w, c int) uint32 {
 	return word
 }
 
-// Stored is the number of element k of a packed sub-block, column c.
+// Stored returns the number of element k of a packed sub-block, column c.
 func (d *Desc) Stored(sub []byte, k, c int) (u uint8) {
 	for i := range d.Fields {
 		bits := d.Fields[i].Bits
@@ -109,7 +109,7 @@ func (d *Desc) Stored(sub []byte, k, c int) (u uint8) {
 	return u
 }
 
-// PackedSubs is the scales of a packed sub-block, column c, as Scales takes them.
+// PackedSubs returns the scales of a packed sub-block, column c, as Scales takes them.
 func (d *Desc) PackedSubs(sub []byte, c int) (s [2]uint8) {
 	switch d.Subs {
 	case OddSubs:

@@ -5,38 +5,39 @@ import (
 	"sync"
 )
 
-// BitField is some bits of the numbers of a block as a file stores them. Runs of Run elements lie
-// in as many bytes; as many runs as fit lie in the bits of the same bytes, the first in the lowest.
+// BitField is a field of bits of the numbers of a block as a file stores them. Runs of Run
+// elements occupy as many bytes; as many runs as fit share the same bytes, the first in the lowest
+// bits.
 type BitField struct {
 	At   int // first byte
 	Bits int // 1, 2, 4 or 8
 	Run  int // 1, 8, 16, or a multiple of 32
 
-	// Share, where it is not 0, is how many consecutive elements have the bits in common. In panels
-	// they then stand once for all of them.
+	// Share, if it is not 0, is the number of consecutive elements that have the bits in common.
+	// Panels store such bits once.
 	Share int
 }
 
-// RawForm reads and writes the numbers of a block that are no runs of bits.
+// RawForm reads and writes the numbers of a block that are not stored in runs of bits.
 type RawForm struct {
 	Get func(t *SubBlock, block []byte, n int) // sub-block n
-	// the inverse, into zeros; takes the nearest numbers that the form can say
+	// the inverse, into zeros; takes the nearest numbers that the form can express
 	Put func(block []byte, t *SubBlock, n int)
 }
 
-// ScaleLayout is how a file stores the scale of a block, for panels to hold as a 16-bit float.
+// ScaleLayout describes how a file stores the scale of a block. Panels store it as a 16-bit float.
 type ScaleLayout struct {
 	Float Float                    // Brain: a bfloat16; else a float16
-	Get   func(p []byte) uint16    // from the byte in BlockScales on; nil: as it is
+	Get   func(p []byte) uint16    // from the byte in BlockScales on; nil: unchanged
 	Put   func(p []byte, h uint16) // the inverse, into zeros
 }
 
-// SubLayout is how a file stores the scales inside a block.
+// SubLayout describes how a file stores the scales inside a block.
 type SubLayout struct {
 	At, Bytes     int
-	Most          int                                  // the largest scale, with a sign the largest negative one
+	Most          int                                  // the largest scale; if signed, the magnitude of the most negative one
 	Odd, Negative bool                                 // scales are odd; may be negative
-	Get           func(p []byte, sub int) (a, b uint8) // the two bytes of a sub-block, of the kind that Subs says
+	Get           func(p []byte, sub int) (a, b uint8) // the two bytes of a sub-block, as Subs defines them
 	Put           func(p []byte, sub int, s [2]uint8)  // the inverse, into zeros
 }
 
@@ -47,13 +48,14 @@ type SubBlock struct {
 	U           [SubBlockK]uint8 // the stored numbers
 }
 
-// lent gives a SubBlock to a RawForm, which is called through a pointer: a caller's own would
-// have to lie on the heap, for each block of an embedding that a token looks up.
-var lent = sync.Pool{New: func() any { return new(SubBlock) }}
+// subBlockPool has a SubBlock to pass to a RawForm. The call goes through a function value, so a
+// variable of the caller would escape to the heap, for each block of an embedding that a token
+// looks up.
+var subBlockPool = sync.Pool{New: func() any { return new(SubBlock) }}
 
 const eachByte = 0x0101010101010101
 
-// Read takes sub-block n out of a block of a file.
+// Read decodes sub-block n of a block of a file.
 func (d *Desc) Read(t *SubBlock, block []byte, n int) {
 	for i := range d.BlockScales {
 		t.BlockScales[i] = d.rawScale(block, i)
@@ -62,11 +64,11 @@ func (d *Desc) Read(t *SubBlock, block []byte, n int) {
 		t.Subs[0], t.Subs[1] = d.SubRaw.Get(block[d.SubRaw.At:], n)
 	}
 	if d.Raw != nil {
-		own := lent.Get().(*SubBlock)
+		own := subBlockPool.Get().(*SubBlock)
 		*own = *t
 		d.Raw.Get(own, block, n)
 		*t = *own
-		lent.Put(own)
+		subBlockPool.Put(own)
 		return
 	}
 	for i := range d.Fields {
@@ -77,7 +79,7 @@ func (d *Desc) Read(t *SubBlock, block []byte, n int) {
 	}
 }
 
-// rawScale is scale n of a block of a file.
+// rawScale returns scale n of a block of a file.
 func (d *Desc) rawScale(block []byte, n int) uint16 {
 	if d.ScaleRaw.Get != nil {
 		return d.ScaleRaw.Get(block[d.BlockScales[n]:])
@@ -85,7 +87,7 @@ func (d *Desc) rawScale(block []byte, n int) uint16 {
 	return binary.LittleEndian.Uint16(block[d.BlockScales[n]:])
 }
 
-// flip changes the sign bits: between two's complement and numbers with 128 added.
+// flip flips the sign bits: it converts between two's complement and numbers with 128 added.
 func (t *SubBlock) flip() {
 	for i := 0; i < SubBlockK; i += 8 {
 		u := t.U[i:]
@@ -93,33 +95,33 @@ func (t *SubBlock) flip() {
 	}
 }
 
-// Find is where the bits of element k of a block are: in which byte, and from which bit on. Those
-// of the elements after it, up to the end of the run, are as far up in the bytes that follow.
+// Find locates the bits of element k of a block: the byte and the bit in it. Those of the elements
+// after it, up to the end of the run, are at the same bit in the bytes that follow.
 func (p *BitField) Find(k int) (at, shift int) {
 	each, r := 8/p.Bits, k/p.Run
 	return p.At + r/each*p.Run + k%p.Run, r % each * p.Bits
 }
 
-// read brings the bits of sub-block n to bit `to` of the numbers, beside what is there or in its
-// place.
-func (p *BitField) read(t *SubBlock, block []byte, n, to int, beside bool) {
+// read shifts the bits of sub-block n to bit `to` of the numbers. If keep is set, it combines them
+// with the bits already there.
+func (p *BitField) read(t *SubBlock, block []byte, n, to int, keep bool) {
 	if p.Run == 1 {
-		p.readBits(t, block, n, to, beside)
+		p.readBits(t, block, n, to, keep)
 		return
 	}
 	mask := uint64(1<<p.Bits-1) * eachByte
 	for i := 0; i < SubBlockK; i += 8 {
 		at, shift := p.Find(n*SubBlockK + i)
 		x := binary.LittleEndian.Uint64(block[at:]) >> shift & mask << to
-		if beside {
+		if keep {
 			x |= binary.LittleEndian.Uint64(t.U[i:])
 		}
 		binary.LittleEndian.PutUint64(t.U[i:], x)
 	}
 }
 
-// readBits is read for bits side by side: eight or four numbers in a byte.
-func (p *BitField) readBits(t *SubBlock, block []byte, n, to int, beside bool) {
+// readBits is read for numbers stored side by side, eight or four in a byte.
+func (p *BitField) readBits(t *SubBlock, block []byte, n, to int, keep bool) {
 	for i := 0; i < SubBlockK; i += 8 {
 		at := p.At + (n*SubBlockK+i)*p.Bits/8
 		x := spreadBits(block[at])
@@ -130,20 +132,20 @@ func (p *BitField) readBits(t *SubBlock, block []byte, n, to int, beside bool) {
 			x = (x | x<<6) & (3 * eachByte)
 		}
 		x <<= to
-		if beside {
+		if keep {
 			x |= binary.LittleEndian.Uint64(t.U[i:])
 		}
 		binary.LittleEndian.PutUint64(t.U[i:], x)
 	}
 }
 
-// spreadBits is the bits of a byte in bytes of their own.
+// spreadBits returns the bits of a byte in a byte each.
 func spreadBits(b uint8) uint64 {
 	const diagonal, round = 0x8040201008040201, 0x7F * eachByte
 	return (uint64(b)*eachByte&diagonal + round) >> 7 & eachByte
 }
 
-// Write is the inverse of Read, into a block of zeros.
+// Write is the inverse of Read. The block must be zero before the first call.
 func (d *Desc) Write(block []byte, t SubBlock, n int) {
 	if d.Signed {
 		t.flip()
@@ -173,8 +175,8 @@ func (d *Desc) Write(block []byte, t SubBlock, n int) {
 func getBytes(p []byte, n int) (a, b uint8) { return p[2*n], p[2*n+1] }
 func putBytes(p []byte, n int, s [2]uint8)  { p[2*n], p[2*n+1] = s[0], s[1] }
 
-// getSixBits is two of sixteen 6-bit scales minus 32: low nibbles in bytes 0 to 7, first the low
-// then the high ones, upper pairs of bits in bytes 8 to 11.
+// getSixBits reads two of sixteen 6-bit scales minus 32: low nibbles in bytes 0 to 7, first the
+// low then the high ones, upper pairs of bits in bytes 8 to 11.
 func getSixBits(p []byte, n int) (a, b uint8) {
 	at, nibble, pair := 2*n%8, n/4*4, n/2*2
 	high := p[8+at%4:][:2]
@@ -189,9 +191,9 @@ func putSixBits(p []byte, n int, s [2]uint8) {
 	}
 }
 
-// getSixBitPairs is pair j of the eight 6-bit scales and offsets: pairs 0 to 3 fill the low six
-// bits of bytes 0 to 3 and 4 to 7, pairs 4 to 7 the nibbles of bytes 8 to 11 and the upper two bits
-// of the others.
+// getSixBitPairs reads pair j of the eight 6-bit scales and offsets: pairs 0 to 3 fill the low six
+// bits of bytes 0 to 3 and 4 to 7, pairs 4 to 7 the nibbles of bytes 8 to 11 and the upper two
+// bits of the others.
 func getSixBitPairs(p []byte, j int) (a, b uint8) {
 	if j < 4 {
 		return p[j] & 63, p[j+4] & 63
@@ -210,7 +212,7 @@ func putSixBitPairs(p []byte, j int, s [2]uint8) {
 	p[j+4] |= s[0]&15 | s[1]&15<<4
 }
 
-// getSplitSix is one of eight 6-bit scales minus 32: upper pairs of bits in bytes 0 and 1, low
+// getSplitSix reads one of eight 6-bit scales minus 32: upper pairs of bits in bytes 0 and 1, low
 // nibbles in the four bytes after them.
 func getSplitSix(p []byte, n int) (a, b uint8) {
 	return (p[2+n/2]>>(n%2*4)&15 | p[n/4]>>(n%4*2)&3<<4) - 32, 0

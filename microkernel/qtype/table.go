@@ -8,12 +8,11 @@ func init() {
 	}
 }
 
-// kvalues are the sixteen values that an iq4_nl number stands for.
+// kvalues are the sixteen values that the numbers of iq4_nl select.
 var kvalues = [16]int8{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}
 
-// Bits of numbers as the two families of types store them: k and k+16 in the nibbles of sixteen
-// bytes with fifth bits in a word, and runs of 32 or 64, one behind the other in the bits of as
-// many bytes.
+// The bit fields of the two families of types: k and k+16 in the nibbles of sixteen bytes with
+// fifth bits in a word, and runs of 32 or 64 that share as many bytes.
 func nibbles(at int) BitField         { return BitField{At: at, Bits: 4, Run: 16} }
 func word(at int) BitField            { return BitField{At: at, Bits: 1, Run: 1} }
 func runs(at, bits, run int) BitField { return BitField{At: at, Bits: bits, Run: run} }
@@ -29,7 +28,7 @@ var (
 	iq4Scales = SubLayout{At: 2, Bytes: 6, Most: 32, Negative: true, Get: getSplitSix, Put: putSplitSix}
 )
 
-// rows are the types, a row each.
+// rows are the types, one row each.
 var rows = []struct {
 	id Type
 	Desc

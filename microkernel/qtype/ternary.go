@@ -2,11 +2,11 @@ package qtype
 
 import "encoding/binary"
 
-// powers of three, as tq1_0 shifts its digits.
+// powers3 are the powers of three by which tq1_0 shifts its digits.
 var powers3 = [5]byte{1, 3, 9, 27, 81}
 
-// digitPlace is where element k of a tq1_0 block is: a byte and which of its digits. Of 52 bytes
-// the first 32 hold 160 elements, sixteen 80 and the last four 16, all in runs as long.
+// digitPlace locates element k of a tq1_0 block: a byte and which of its digits. Of 52 bytes the
+// first 32 store 160 elements, sixteen 80 and the last four 16, all in runs of that length.
 func digitPlace(k int) (at, digit int) {
 	switch {
 	case k < 160:
@@ -17,7 +17,7 @@ func digitPlace(k int) (at, digit int) {
 	return 48 + k%4, (k - 240) / 4
 }
 
-// digits3 is one digit of eight bytes. Every second byte has sixteen bits for its product.
+// digits3 returns one digit of eight bytes. Every second byte has sixteen bits for its product.
 func digits3(x uint64, digit int) uint64 {
 	const lanes = 0x00FF00FF00FF00FF
 	power := uint64(powers3[digit])
@@ -25,9 +25,9 @@ func digits3(x uint64, digit int) uint64 {
 	return even>>8&lanes | odd&^lanes
 }
 
-// tq1Form reads digits of base three. A byte is the fraction, of 256, whose digits to that base
-// they are: times a power of three without the carry, a digit is what the next multiplication
-// carries.
+// tq1Form reads digits of base three. A byte divided by 256 is a fraction that has these digits in
+// base three. Multiplying the byte by a power of three, without the carry, moves a digit to the
+// front; the next multiplication by three carries it out.
 var tq1Form = &RawForm{
 	Get: func(t *SubBlock, block []byte, n int) {
 		for i := 0; i < SubBlockK; i += 8 {

@@ -1,7 +1,10 @@
-// Package qtype describes the types in which weights are stored, one row each: how a block lies in
-// a file, what its numbers stand for, and how it lies in a packed panel. Readers, packers, kernels,
-// default heuristic and models read the row; none of them names a type. A type that values, scales
-// and codebook of the existing kinds describe is one row of table.go.
+// Package qtype describes the types in which weights are stored, one row per type: the layout of a
+// block in a file, the values of its numbers, and its layout in a packed panel. Readers, packers,
+// kernels, heuristics and models read the row; none of them names a type. A type whose values,
+// scales and codebook are of existing kinds is one row of table.go.
+//
+// The layouts in files are those of ggml (ggml-common.h, ggml-quants.c). The package imports no
+// other package of the module.
 package qtype
 
 import (
@@ -47,15 +50,15 @@ const (
 )
 
 var (
-	table [256]Desc // by id; a row without a name is no type
-	all   []Type    // in the order in which they were added, which is that of lists for users
+	table [256]Desc // by id; ids without a type have a row without a name
+	all   []Type    // in the order in which they were added, which is the order of lists for users
 )
 
 // All lists the types, plain ones first.
 func All() []Type { return all }
 
-// Add makes a type of its description. It is for init functions and tests: no other function of
-// this package may run at the same time.
+// Add makes the description d known as type t. It is for init functions and tests: no other
+// function of this package may run at the same time.
 func Add(t Type, d Desc) error {
 	if table[t].Name != "" {
 		return fmt.Errorf("weight type %s: id %d is that of %s", d.Name, uint8(t), table[t].Name)
@@ -69,10 +72,10 @@ func Add(t Type, d Desc) error {
 	return nil
 }
 
-// Desc is the row of the type; that of a type that is not Known is empty.
+// Desc returns the row of the type. The row of a type that is not Known is empty.
 func (t Type) Desc() *Desc { return &table[t] }
 
-// Known says that there is such a type.
+// Known reports whether the type exists.
 func (t Type) Known() bool { return table[t].Name != "" }
 
 func (t Type) String() string {
@@ -82,7 +85,7 @@ func (t Type) String() string {
 	return fmt.Sprintf("weight(%d)", uint8(t))
 }
 
-// Parse is the inverse of String. The error lists the types kernels exist for.
+// Parse is the inverse of String. Its error lists the types that have kernels.
 func Parse(s string) (Type, error) {
 	var names []string
 	for _, t := range all {
@@ -108,15 +111,15 @@ func (t *Type) UnmarshalText(b []byte) (err error) {
 	return err
 }
 
-// Quantized says whether values share a scale per block.
+// Quantized reports whether values share a scale per block.
 func (t Type) Quantized() bool { return table[t].Block > 1 }
 
-// Block is the number of consecutive k of a quantization block: 1 for plain floats. K is a multiple
-// of it, and so is every cut along k.
+// Block returns the number of consecutive k of a quantization block: 1 for plain floats. K is a
+// multiple of it, and so is every cut along k.
 func (t Type) Block() int { return table[t].Block }
 
-// KStep is what a cut along k must be a multiple of in the packed layout: the block, or 2 for
-// floats packed in pairs.
+// KStep returns the number whose multiples are the possible cuts along k in the packed layout: the
+// block, or 2 for floats packed in pairs.
 func (t Type) KStep() int {
 	if table[t].Float == Brain {
 		return 2
@@ -124,8 +127,8 @@ func (t Type) KStep() int {
 	return t.Block()
 }
 
-// RowBytes is the length of a row of k elements in the raw GGUF tensor.
+// RowBytes returns the length of a row of k elements in the raw GGUF tensor.
 func (t Type) RowBytes(k int) int { return k / table[t].Block * table[t].Bytes }
 
-// PanelOffset is the byte offset of element k of a packed panel; k is a multiple of KStep.
+// PanelOffset returns the byte offset of element k of a packed panel; k is a multiple of KStep.
 func (t Type) PanelOffset(k int) int { return k / table[t].Block * table[t].PanelBytes() }

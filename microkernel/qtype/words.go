@@ -1,9 +1,9 @@
 package qtype
 
-// The words that the codebook types may use are facts of the file format, chosen by its authors.
-// Each set is stored as the set that it is: a bit for every word of digits, in base64, lowest bit
-// first; a word's number counts the members below it. The number of a word of digits has its first
-// digit lowest.
+// The words that the codebook types may use are part of the file format and were chosen by its
+// authors. Each set is stored as a bit per word of digits, in base64, lowest bit first; the number
+// of a member is the number of members below it. A word's bit is at
+// the word read as a number, whose lowest digit is the first.
 const (
 	// gridIQ2XXS: 256 of the 3^8 words of iq2_xxs.
 	gridIQ2XXS = "" +

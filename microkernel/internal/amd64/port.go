@@ -17,8 +17,8 @@ func three(o *asm.Op) portOp {
 	return func(a *asm.Asm, to, from asm.Vec, _ asm.Mem) { a.I(o, to, from, from) }
 }
 
-// portOp returns the instruction that represents a class, or nil: there is none, or, for tiles,
-// Peak measures it.
+// portOp returns the instruction that represents a class, or nil if no instruction does
+// or, for tiles, because Peak measures them.
 func (t probes) portOp(c code.Class, f kernel.Features) portOp {
 	wide := t.level == asm.AVX512
 	switch c {

@@ -1,5 +1,5 @@
-// Package asmtest holds what the tests of the two encoders share: golden listings, and llvm-mc as
-// the second opinion on every encoding. Only tests import it.
+// Package asmtest has the helpers that the tests of the two encoders share: golden listings, and
+// llvm-mc as an independent check of every encoding. Only tests import it.
 package asmtest
 
 import (

@@ -23,7 +23,8 @@ const (
 )
 
 var classNames = [NumClasses]string{
-	"other", "multiply", "dot", "dot-pairs", "logic", "shift", "shuffle", "convert", "load", "load-word", "store", "tile",
+	"other", "multiply", "dot", "dot-pairs", "logic", "shift",
+	"shuffle", "convert", "load", "load-word", "store", "tile",
 }
 
 // String returns the name of the class in profiles.

@@ -8,7 +8,7 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// Limits of a spec, besides the number of registers.
+// Limits of a spec, in addition to the number of registers.
 const (
 	MaxMR       = 24
 	MaxNR       = 128

@@ -1,5 +1,5 @@
-// Package kerneltest holds what the tests of generated code share: memory that ends at a guard
-// page, and the words around which rounding changes. Only tests import it.
+// Package kerneltest has the helpers that tests of generated code share: memory that ends at a
+// guard page, and the words around which rounding changes. Only tests import it.
 package kerneltest
 
 import (

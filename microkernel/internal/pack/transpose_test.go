@@ -11,7 +11,7 @@ import (
 )
 
 // TestPlainFloats packs rows of random bits by generated code, where this host runs it, and by
-// their definition: all numbers of columns, lengths around the steps and rooms of the code, rows
+// their definition: all numbers of columns, lengths around the steps and buffers of the code, rows
 // that overlap no cache line's start, into what was there before, nothing behind the panel.
 func TestPlainFloats(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 9))

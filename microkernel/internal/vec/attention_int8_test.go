@@ -88,7 +88,7 @@ func checkIntegers(t *testing.T, a *Attention, c *attentionCase) {
 	wantSame(t, fmt.Sprintf("%v on %s: %d rows at %d", a.layout, a.cpu, c.group, c.pos), got, want)
 }
 
-// TestRefWeights: weights keep 255 steps up to the largest, and what is no number counts as none.
+// TestRefWeights: weights keep 255 steps up to the largest, and NaN counts as zero.
 func TestRefWeights(t *testing.T) {
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	for _, c := range []struct {

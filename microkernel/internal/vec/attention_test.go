@@ -131,7 +131,7 @@ func checkAttention(t *testing.T, rng *rand.Rand, a *Attention, group int) {
 }
 
 // TestScoresThatOverflow: a row whose scores leave float32 in any block gives NaN and nothing
-// finite, while its neighbours keep their bits; in generated code as in the oracle.
+// finite, while the other rows keep their bits; in generated code as in the oracle.
 func TestScoresThatOverflow(t *testing.T) {
 	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
 		for _, elem := range []KVType{KVF16, KVF32, KVQ8} {
@@ -164,8 +164,8 @@ func TestScoresThatOverflow(t *testing.T) {
 	})
 }
 
-// TestAttentionCompany: a token's output has the same bits whatever the chunks it came in.
-func TestAttentionCompany(t *testing.T) {
+// TestAttentionChunks: a token's output has the same bits however a prompt is cut into chunks.
+func TestAttentionChunks(t *testing.T) {
 	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
 		for _, elem := range []KVType{KVF16, KVQ8} {
 			for _, dot := range dotsOn(v.ISA(), elem) {
@@ -173,13 +173,13 @@ func TestAttentionCompany(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				checkCompany(t, rng, a)
+				checkChunks(t, rng, a)
 			}
 		}
 	})
 }
 
-func checkCompany(t *testing.T, rng *rand.Rand, a *Attention) {
+func checkChunks(t *testing.T, rng *rand.Rand, a *Attention) {
 	t.Helper()
 	tokens := 150
 	if a.code == nil {
@@ -279,7 +279,7 @@ func TestAttentionMeaning(t *testing.T) {
 
 // BenchmarkAttention: decode is one token of `group` query heads against a long context, over so
 // many KV heads that the cache does not fit the processor's; prefill is the last chunk of a prompt
-// of that length. The roof of decode is the bandwidth of memory (MB/s here counts K and V once),
+// of that length. The ceiling of decode is the bandwidth of memory (MB/s here counts K and V once),
 // that of prefill the FMA peak.
 func BenchmarkAttention(b *testing.B) {
 	rng := rand.New(rand.NewPCG(5, 5))

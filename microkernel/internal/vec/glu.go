@@ -42,7 +42,7 @@ func (v *Vec) GLURows(unit GLU, dst *float32, dstStride int, gate *float32, gate
 	v.call(gluOps[unit], &args)
 }
 
-// ones replaces the output of an up projection if there is none.
+// ones replaces the output of the up projection in models without one.
 var ones = func() (o [1024]float32) {
 	for i := range o {
 		o[i] = 1

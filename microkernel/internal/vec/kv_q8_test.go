@@ -14,7 +14,7 @@ import (
 )
 
 // TestKVQ8 stores vectors into int8 blocks: every element is the nearest multiple of its block's
-// scale, as q8_0 rounds; no byte beside those of the stored positions changes; and widening gives
+// scale, as q8_0 rounds; no byte except those of the stored positions changes; and widening gives
 // exactly the stored values.
 func TestKVQ8(t *testing.T) {
 	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {

@@ -23,6 +23,10 @@ type KVStore struct {
 	longest int // blocks of the largest store
 }
 
+// The package fails to compile if the blocks of kvcache and those of attention kernels differ in
+// length. It is the lowest package that may import both.
+var _ [0]struct{} = [microkernel.KVBlock - kvcache.BlockTokens]struct{}{}
+
 // layerKV says where the keys and values of a layer are.
 type layerKV struct {
 	layout  microkernel.KVLayout

@@ -29,7 +29,7 @@ type Asm struct {
 }
 
 // New starts an empty function for the given level.
-func New(level Level) *Asm { return &Asm{Function: code.New("asm"), level: level} }
+func New(level Level) *Asm { return &Asm{Function: code.New("amd64/asm"), level: level} }
 
 // Level returns the level the function is assembled for.
 func (a *Asm) Level() Level  { return a.level }

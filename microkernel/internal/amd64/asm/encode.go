@@ -8,7 +8,7 @@ type fields struct {
 	rmReg     uint8 // when the rm operand is a register
 	isMem     bool  // when it is memory
 	mem       Mem
-	imm       int // -1 when there is none
+	imm       int // -1 without an immediate
 	l         length
 	mask      Mask
 	zero      bool

@@ -65,7 +65,7 @@ type Op struct {
 	tup    tuple
 	elt    uint8 // bytes of one element: scalar tuples and broadcasts
 	ext    uint8 // opcode extension of form vmi
-	store  uint8 // opcode when the first operand is memory; 0 when there is none
+	store  uint8 // opcode when the first operand is memory; 0 if no such form exists
 }
 
 // Name returns the mnemonic in lower case.

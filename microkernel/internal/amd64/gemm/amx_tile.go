@@ -257,7 +257,7 @@ func (e *amxTile) unpack() {
 // then cross no line, and their scales are near, whatever the row stride.
 func (e *amxTile) packRows() {
 	var t amxArgs
-	const inTurn = 8 // registers, of the accumulators, which hold nothing yet
+	const inFlight = 8 // registers, of the accumulators, which hold nothing yet
 	e.loadPointers(e.aBase, rLDA, unsafe.Offsetof(t.A), unsafe.Offsetof(t.LDA))
 	e.Lea(e.bytes, asm.At(rArgs, amxRowData))
 	packed := e.NewLabel()
@@ -265,7 +265,7 @@ func (e *amxTile) packRows() {
 	e.Jcc(asm.AboveOrEqual, packed)
 	top := e.Here()
 	for r := range e.s.MR {
-		v := e.reg(r % inTurn)
+		v := e.reg(r % inFlight)
 		e.I(asm.VMOVUPS, v.KZ(kBlock), strided(e.aBase, rLDA, r, 0))
 		e.I(asm.VMOVUPS, asm.At(e.bytes, amxRow*r), v)
 	}
@@ -277,7 +277,7 @@ func (e *amxTile) packRows() {
 	e.Lea(e.rowAt, asm.At(rArgs, amxRowData))
 	for i := range amxAhead { // in order: of a single sub-block too
 		for r := range e.s.MR {
-			at, v := i*amxRowBytes+amxRow*r, e.reg(r%inTurn)
+			at, v := i*amxRowBytes+amxRow*r, e.reg(r%inFlight)
 			e.I(asm.VMOVUPS, v, asm.At(e.rowAt, at))
 			e.I(asm.VMOVUPS, asm.At(e.bytes, at), v)
 		}

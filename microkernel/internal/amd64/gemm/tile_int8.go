@@ -64,7 +64,7 @@ type int8Tile struct {
 	heads [][]asm.Vec // scales at the head of a block of several sub-blocks, by scale; nil if registers are scarce
 }
 
-// int8Form describes how a spec computes its dot product, and the registers it needs besides
+// int8Form describes how a spec computes its dot product, and the registers it needs in addition to
 // accumulators.
 type int8Form struct {
 	words    int  // groups of four k whose products the multiply-add can sum in 16 bits; a whole span at the most

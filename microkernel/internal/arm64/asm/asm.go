@@ -1,7 +1,8 @@
-// Package a64 encodes AArch64 instructions: the Advanced SIMD ones that the generated kernels are
-// made of, and the few scalar ones that drive their loops. Every instruction is one line of a
-// table, its syntax beside its fixed bits. It is plain Go and builds everywhere; nothing here runs
-// what it encodes.
+// Package asm encodes AArch64 instructions: the vector and matrix instructions that the generated
+// kernels consist of, and the few scalar ones that control their loops. Every instruction is one
+// line of a table with its syntax and its fixed bits, as the Arm Architecture Reference Manual (DDI
+// 0487) prints them. The package builds on every architecture and never runs what it encodes. It
+// imports nothing of the module except internal/code.
 package asm
 
 import (
@@ -22,7 +23,7 @@ type Asm struct {
 }
 
 // New starts an empty function that may use the given extensions.
-func New(level Level) *Asm  { return &Asm{Function: code.New("a64"), level: level} }
+func New(level Level) *Asm  { return &Asm{Function: code.New("arm64/asm"), level: level} }
 func (a *Asm) put(w uint32) { a.Bytes = binary.LittleEndian.AppendUint32(a.Bytes, w) }
 
 // I appends an instruction. The operands are those of its syntax, from left to right.

@@ -165,11 +165,11 @@ func fieldOf(name string) field {
 		}
 	case 'V', 'Q', 'D', 'S', 'H':
 	default:
-		panic("a64: no operand is called " + name)
+		panic("arm64/asm: no operand is called " + name)
 	}
 	place, ok := places[name[1]]
 	if !ok || len(name) != 2 {
-		panic("a64: no operand is called " + name)
+		panic("arm64/asm: no operand is called " + name)
 	}
 	f.encode = func(v int) (uint32, bool) { return uint32(v) << place, v < 32 }
 	return f

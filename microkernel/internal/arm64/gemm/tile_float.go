@@ -24,7 +24,7 @@ func newFloat(a *asm.Asm, s spec) (_ *tile, emit func()) {
 type floatTile struct {
 	*tile
 	a    []asm.V // per row
-	w    []asm.V // vectors of W on their way, used in turn
+	w    []asm.V // vectors of W in flight, used one after another
 	high asm.V   // bf16: mask of the upper halves of 32-bit words
 }
 

@@ -49,7 +49,7 @@ type unpacker struct {
 	index         [3]asm.V // bytes 1, 2 and 3 of every word, moved to the top of it
 	bytes         asm.V    // four k of four columns
 	scale, offset asm.V
-	w             []asm.V // numbers and values, in turn
+	w             []asm.V // first numbers, then values
 }
 
 func newUnpacker(e *tile) *unpacker {
