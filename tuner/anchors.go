@@ -18,25 +18,25 @@ import (
 	"sandwich/tuner/search"
 )
 
-// Rows of the three anchors of a weight type, of which the first is bound by reading, the second
-// unpacks weights for few rows and the third is bound by multiplying; and of the other products
-// that predictions are held against.
+// Rows of the three anchors of a weight type: the first is bound by reading, the second by
+// unpacking weights for few rows, the third by multiplying. The other rows are those of products
+// that check the predictions.
 var (
 	anchorRows = [3]int{1, 32, 512}
 	heldRows   = []int{1, 16, 128}
 )
 
-// Calibration is what three measured products of each weight type say of its ceilings on this
-// machine (Agent.xpu appendix B), and how wrong predictions by them were elsewhere.
+// Calibration is what three measured products of each weight type show about its ceilings on this
+// machine (Agent.xpu appendix B), with the errors of predictions of other products.
 type Calibration struct {
-	Types    map[string]roofline.Near // by weight type; none where what is assumed predicts better
-	Measured []string                 // sentences
-	Errors   []float64                // of products that were no anchors, relative, ascending
+	Types    map[string]roofline.Near // by weight type; a type is absent if the assumed figures predict better
+	Measured []string                 // sentences for the user
+	Errors   []float64                // relative errors of products that are not anchors, ascending
 }
 
 func (c *Calibration) known() bool { return c != nil && len(c.Types) > 0 }
 
-// near are what kinds of op reach; none of nothing.
+// near returns the fractions of the ceilings by kind of op, or nil without a calibration.
 func (c *Calibration) near() map[string]roofline.Near {
 	if c == nil {
 		return nil
@@ -44,7 +44,7 @@ func (c *Calibration) near() map[string]roofline.Near {
 	return c.Types
 }
 
-// Error is the median of the errors and what nine in ten are below; nil without any.
+// Error returns the median and the 90th percentile of the errors, or nil if there are none.
 func (c *Calibration) Error() *plans.TraceErrors {
 	if c == nil || len(c.Errors) == 0 {
 		return nil
@@ -54,9 +54,9 @@ func (c *Calibration) Error() *plans.TraceErrors {
 		P90: c.Errors[min(n-1, n*9/10)]}
 }
 
-// Anchors times three products of each weight type of a model on all PUs of its default plan, and
-// others to see how wrong predictions are, until about within is over. The profile must be this
-// machine's.
+// Anchors times three products of each weight type of a model on all PUs of its default plan, then
+// other products to check the predictions, for about the duration within. The profile must be of
+// this machine.
 func Anchors(ctx context.Context, o SimulateOptions, within time.Duration) (*Calibration, error) {
 	plan, profile, _, err := o.untuned()
 	if err != nil {
@@ -75,7 +75,7 @@ func Anchors(ctx context.Context, o SimulateOptions, within time.Duration) (*Cal
 		return nil, err
 	}
 	c.estimate()
-	if c.out.known() { // on a machine that was at rest
+	if c.out.known() { // on an idle machine
 		if err := c.attention(ctx, o); err != nil && !errors.Is(err, errNoTime) {
 			return nil, err
 		}
@@ -83,26 +83,26 @@ func Anchors(ctx context.Context, o SimulateOptions, within time.Duration) (*Cal
 	return c.out, nil
 }
 
-// calibration is one Anchors under way.
+// calibration is the state of one call of Anchors.
 type calibration struct {
 	plan      *plans.Plan
 	predictor *candidates.Predictor
 	pus       topotree.CPUSet
 	took      []measure.ProductTime
 	alone     []measure.ProductTime // the first anchors on the first PU alone
-	least     time.Duration         // of each product
+	least     time.Duration         // minimum duration of each product
 	out       *Calibration
 }
 
-// How long each product is timed: a part of the time for all of them. In 10 ms products of 512 rows
-// reached anywhere from 46 to 79 % of the peak on two quiet virtual PUs.
+// Each product gets a part of the time of all. Much shorter samples are too noisy for the
+// multiplying anchors.
 const (
 	leastAnchor = 10 * time.Millisecond
 	mostAnchor  = 300 * time.Millisecond
 	anchorParts = 30
 )
 
-// measure times the anchors of every type first, then the others.
+// measure times the anchors of every type first, then the other products.
 func (c *calibration) measure(ctx context.Context, o SimulateOptions) error {
 	var anchors, others []plans.Table
 	seen := map[string]bool{}
@@ -140,7 +140,7 @@ func (c *calibration) measure(ctx context.Context, o SimulateOptions) error {
 	return nil
 }
 
-// one is the PU that anchors of one are measured on; none where it is all there are.
+// one returns the PU on which anchors of a single PU are measured, or nil if there is only one.
 func (c *calibration) one() []int {
 	if len(c.plan.Prefill.PUs) < 2 {
 		return nil
@@ -148,7 +148,7 @@ func (c *calibration) one() []int {
 	return c.plan.Prefill.PUs[:1]
 }
 
-// reachAlone is what a memory-bound anchor of one PU says of PUs that are alone.
+// reachAlone returns the fraction that a memory-bound anchor of one PU shows for single PUs.
 func (c *calibration) reachAlone(compute string, near roofline.Near, memory roofline.Anchor) float64 {
 	if memory.Seconds <= 0 || len(c.one()) == 0 {
 		return 0
@@ -156,7 +156,7 @@ func (c *calibration) reachAlone(compute string, near roofline.Near, memory roof
 	return roofline.ReachAlone(c.predictor.Pace(compute, topotree.NewCPUSet(c.one()...)), near, memory)
 }
 
-// sayAlone is a part of a sentence, empty where no anchor was measured on one PU.
+// sayAlone returns a part of a sentence, or "" if no anchor was measured on one PU.
 func (c *calibration) sayAlone(near roofline.Near) string {
 	if near.Alone <= 0 {
 		return ""
@@ -164,25 +164,25 @@ func (c *calibration) sayAlone(near roofline.Near) string {
 	return fmt.Sprintf(" (PU %d alone: %.0f %%)", c.one()[0], 100*near.Alone)
 }
 
-// find is what a product took; 0 where it was not measured.
+// find returns the seconds of a product, or 0 if it was not measured.
 func find(list []measure.ProductTime, key plans.WeightKey, m int) float64 {
 	for _, t := range list {
 		if t.Key == key && t.M == m {
-			return search.Sample{Seconds: t.Seconds}.Fast() // disturbances only slow a call
+			return search.Sample{Seconds: t.Seconds}.Fast() // disturbances only slow a call down
 		}
 	}
 	return 0
 }
 
-// believed is an error of predictions at the median up to which their anchors are kept though what
-// is assumed happens to be nearer: equal products differ by as much from second to second.
+// believed is the median error of predictions up to which anchors are kept even if the assumed
+// figures happen to predict better. Equal products differ by as much from second to second.
 const believed = 0.15
 
-// anchorRound bounds the bytes that products go round.
+// anchorRound bounds the bytes of weights through which products cycle.
 const anchorRound = 256 << 20
 
-// byBytes are the tables of prefill, the largest weight first of those that layers have and that
-// trials have in full, and heads, which rarely see many rows, last.
+// byBytes returns the tables of prefill: layer weights of which trials hold all, the largest first,
+// and heads last, because they rarely compute many rows.
 func (c *calibration) byBytes() []plans.Table {
 	out := slices.DeleteFunc(slices.Clone(c.plan.Prefill.Tables), func(t plans.Table) bool {
 		return t.Class != "" || measure.PackedBytes(t.WeightKey) > maxCopy
@@ -200,7 +200,7 @@ func (c *calibration) byBytes() []plans.Table {
 	return out
 }
 
-// estimate makes ceilings of the anchors and holds predictions against the rest.
+// estimate derives ceilings from the anchors and checks predictions against the other products.
 func (c *calibration) estimate() {
 	used := map[plans.WeightKey]bool{}
 	for _, t := range c.took {
@@ -227,14 +227,14 @@ func (c *calibration) estimate() {
 	c.predictor.Calibrate(c.out.Types)
 	c.out.Errors = c.errors(used)
 	with, without := c.out.Error(), (&Calibration{Errors: assumed}).Error()
-	if with != nil && with.Median > max(believed, without.Median) { // the machine was not at rest
+	if with != nil && with.Median > max(believed, without.Median) { // the machine was busy
 		c.out.Types, c.out.Errors = nil, assumed
-		c.out.Measured = []string{fmt.Sprintf("anchors were measured and are not believed: with them predictions are "+
+		c.out.Measured = []string{fmt.Sprintf("anchors were measured and rejected: with them predictions are "+
 			"off by %.0f %% at the median, with what is assumed by %.0f %%", 100*with.Median, 100*without.Median)}
 	}
 }
 
-// errors are those of predictions of what was measured and is no anchor.
+// errors returns the errors of predictions of the products that are not anchors.
 func (c *calibration) errors(used map[plans.WeightKey]bool) (out []float64) {
 	for _, t := range c.took {
 		_, known := c.out.Types[t.Key.Type]

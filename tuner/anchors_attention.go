@@ -11,8 +11,8 @@ import (
 	"sandwich/tuner/search"
 )
 
-// The anchors of attention: a step behind so many positions is bound by reading, a prompt of so
-// many by multiplying.
+// The anchors of attention: a decode step after stepDepth positions is bound by reading, a long
+// prompt by multiplying.
 const (
 	anchorDepth  = 4096
 	anchorPrompt = 512
@@ -27,7 +27,7 @@ func (c *calibration) attention(ctx context.Context, o SimulateOptions) error {
 	s := c.plan.Model
 	layout := microkernel.KVLayout{HeadDim: s.HeadDim, Elem: c.plan.KV}
 	if s.KVHeads == 0 || s.Heads%s.KVHeads != 0 || layout.Check() != nil {
-		return nil // its layers have heads of their own
+		return nil // its layers have different heads
 	}
 	ao := measure.AttentionOptions{PUs: c.plan.Prefill.PUs, ISA: isa, KV: c.plan.KV, Dot: c.plan.Attention,
 		HeadDim: s.HeadDim, KVHeads: s.KVHeads, Groups: []int{s.Heads / s.KVHeads}, Decode: []int{anchorDepth},
@@ -55,7 +55,7 @@ func (c *calibration) attention(ctx context.Context, o SimulateOptions) error {
 	return err
 }
 
-// attentionAnchors times what decodes and the prompt of some options.
+// attentionAnchors times decode and prefill attention with the given options.
 func attentionAnchors(ctx context.Context, o measure.AttentionOptions) (decode, prefill roofline.Anchor, err error) {
 	err = measure.TimeAttention(ctx, o, func(t measure.AttentionTime) {
 		a := roofline.Anchor{Step: roofline.Step{Work: roofline.Work{FLOP: t.FLOP, Bytes: t.Bytes}},

@@ -15,9 +15,9 @@ import (
 	"sandwich/tuner/replay"
 )
 
-// Three products of a type say what all of it reaches: on a machine that reads at half of its ceiling
-// and multiplies at a fifth, products between are predicted exactly, and one that is slower than
-// that shows as an error.
+// TestAnchorsFindTheCeilings simulates a machine that reads at half of its ceiling and multiplies
+// at a fifth. Products between the anchors must be predicted exactly, and a slower one must show as
+// an error.
 func TestAnchorsFindTheCeilings(t *testing.T) {
 	host, err := profiles.Builtin("kunpeng920")
 	if err != nil {
@@ -69,7 +69,7 @@ func TestAnchorsFindTheCeilings(t *testing.T) {
 		!strings.Contains(c.out.Measured[0], "(PU 0 alone: 30 %)") {
 		t.Errorf("%q", c.out.Measured)
 	}
-	// Anchors that somebody disturbed are not believed where what is assumed predicts better.
+	// Disturbed anchors are rejected if the assumed figures predict better.
 	predictor.Calibrate(nil)
 	c.out = &Calibration{Types: map[string]roofline.Near{}}
 	for i := range c.took {
@@ -86,8 +86,8 @@ func TestAnchorsFindTheCeilings(t *testing.T) {
 	}
 }
 
-// On this machine the anchors are measured within their time, and the ranking says that it rests on
-// them and how far to trust it.
+// TestAnchorsOfThisMachine checks that anchors are measured within their time, and that the ranking
+// reports them and their errors.
 func TestAnchorsOfThisMachine(t *testing.T) {
 	o := tiny(t)
 	shape, err := o.Config.Shape(o.Type)

@@ -11,23 +11,23 @@ import (
 	"sandwich/runtime/pool"
 )
 
-// Rounds in which arms are raced.
+// Bounds of the rounds in which arms are raced.
 const (
 	minRounds = 3
 	maxRounds = 15
 )
 
-// arm is an arm of a race on this machine, and how it came out.
+// raceArm is an arm of a race on this machine, with its result.
 type raceArm struct {
 	Contender
 	Standing
 	on       *partition
-	phases   [2]*plans.Phase // what runs in each; nil for one that the race does not test
+	phases   [2]*plans.Phase // what runs in each phase; nil for a phase that the race does not test
 	sets     [2]activeSet
 	unpinned bool
 }
 
-// key is what runs in a phase, for the journal.
+// key returns the journal key of what runs in a phase.
 func (c *raceArm) key(phase int) string {
 	name := c.Name
 	if c.Partition != "" {
@@ -36,11 +36,11 @@ func (c *raceArm) key(phase int) string {
 	return fmt.Sprintf("%s, %s", name, profiles.Digest(c.phases[phase]))
 }
 
-// raceTest is one kind of forward that arms are compared on: a prompt of n tokens, or one step of n
-// sequences; times forwards are a sample.
+// raceTest is one kind of forward that arms are compared on: a prompt of n tokens or one step of n
+// sequences. A sample runs times forwards.
 type raceTest struct {
-	phase, n, times int     // times: forwards of a sample
-	seconds         float64 // about what a forward takes
+	phase, n, times int     // times: forwards per sample
+	seconds         float64 // approximate duration of a forward
 }
 
 func (x raceTest) name() string {
@@ -50,12 +50,12 @@ func (x raceTest) name() string {
 	return fmt.Sprintf("tg batch %d", x.n)
 }
 
-// field implements Runner with configurations of any partition, on the assembly that serves. A
-// partition is loaded when a sample of it is not in the journal.
+// raceArms implements Runner with configurations of any partition on the runtime that serves. A
+// partition is loaded when the journal lacks one of its samples.
 type raceArms struct {
 	*tuning
 	stage string
-	limit float64 // part of the budget at which whatever runs is halted
+	limit float64 // part of the budget at which the race stops
 	arms  []*raceArm
 	tests []raceTest
 }
@@ -66,8 +66,8 @@ func (f *raceArms) add(name string, on *partition, phases [2]*plans.Phase, unpin
 	return c
 }
 
-// race runs the arms in turn until a part of the budget is used up. The least rounds are run unless
-// the field's limit comes before.
+// race samples the arms interleaved until a part of the budget is used up. It runs the minimum
+// number of rounds unless the limit of the race comes first.
 func (f *raceArms) race(end float64, keep int) error {
 	f.say(f.stage, "", true)
 	o := RaceOptions{Tests: len(f.tests), Least: minRounds, Most: maxRounds, Budget: f.until(end).Seconds(),
@@ -104,11 +104,11 @@ func (f *raceArms) race(end float64, keep int) error {
 // Open implements Runner.
 func (f *raceArms) Open(context.Context, string) error { return nil }
 
-// Close implements Runner. The partition stays until another one needs its place: the next stage
-// may want it again.
+// Close implements Runner. It leaves the partition open, because the next stage may need it, until
+// another partition replaces it.
 func (f *raceArms) Close(string) {}
 
-// Sample implements Runner; what an earlier run finished comes from the journal.
+// Sample implements Runner. It takes the samples of an earlier run from the journal.
 func (f *raceArms) Sample(_ context.Context, arm, test int) (Timing, error) {
 	a, x := f.arms[arm], f.tests[test]
 	return f.rec.forward(fmt.Sprintf("%s forward %s x %d by %s", phaseNames[x.phase], x.name(), x.times,
@@ -118,7 +118,7 @@ func (f *raceArms) Sample(_ context.Context, arm, test int) (Timing, error) {
 
 var errNoRig = errors.New("whole forwards cannot be run")
 
-// run times a sample, after the arm has run once.
+// run takes one sample of a test, after the arm has run once to warm up.
 func (f *raceArms) run(c *raceArm, x raceTest) (seconds float64, err error) {
 	if err := f.open(c.on); err != nil {
 		return 0, err
@@ -142,7 +142,7 @@ func (f *raceArms) run(c *raceArm, x raceTest) (seconds float64, err error) {
 	return seconds, err
 }
 
-// calibrate sets how many forwards of a test make a sample, by one under the first arm.
+// calibrate sets the number of forwards per sample of a test from one forward under the first arm.
 func (f *raceArms) calibrate(x raceTest) (out raceTest, seconds float64, err error) {
 	x.times = 1
 	a := f.arms[0]
@@ -157,12 +157,12 @@ func (f *raceArms) calibrate(x raceTest) (out raceTest, seconds float64, err err
 	return x, s.Seconds, err
 }
 
-// shortPrompt is the prompt that tells how long others take, in tokens.
+// shortPrompt is the number of tokens of the prompt from which the duration of others is estimated.
 const shortPrompt = 32
 
-// addPrefill adds the forwards of prefill that arms are compared on, few and small ones to choose
-// sets by. A short forward tells how long others take; those that would not fit the time, in
-// seconds for one forward of each test, are made shorter or left out.
+// addPrefill adds the prefill tests: few and small ones when sets are chosen. It estimates
+// durations from a short forward and shortens or omits tests that do not fit in left, the seconds
+// available for one forward of each test.
 func (f *raceArms) addPrefill(small bool, left float64) error {
 	def := f.arms[0].on.def
 	short, seconds, err := f.calibrate(raceTest{phase: prefill, n: min(def.Chunk, shortPrompt)})
@@ -189,7 +189,7 @@ func (f *raceArms) addPrompt(n int, perToken float64) {
 	f.tests = append(f.tests, raceTest{prefill, n, repeats(s, sampleSeconds), s})
 }
 
-// addDecode is addPrefill for steps of some sequences.
+// addDecode adds the decode tests in the same way as addPrefill.
 func (f *raceArms) addDecode(small bool, left float64) error {
 	batches := []int{1, 4, 16}
 	if small {
@@ -212,8 +212,8 @@ func (f *raceArms) addDecode(small bool, left float64) error {
 	return nil
 }
 
-// even makes samples of short forwards longer where others take long: a round costs little more,
-// and those of 20 ms between two prompts of a second decide nothing.
+// even lengthens the samples of short forwards when other tests take long: a round costs little
+// more, and samples of 20 ms between prompts of a second are too noisy.
 func (f *raceArms) even() {
 	longest := 0.0
 	for _, x := range f.tests {
@@ -225,7 +225,7 @@ func (f *raceArms) even() {
 	}
 }
 
-// addTests adds those of one phase or of both, for which there is time until a part of the budget.
+// addTests adds the tests of the given phases that fit in the time until a part of the budget.
 func (f *raceArms) addTests(small bool, end float64, phases ...int) error {
 	left := f.until(end).Seconds() / float64(len(phases)*len(f.arms)*(minRounds+1))
 	for _, phase := range phases {
@@ -245,7 +245,7 @@ func (f *raceArms) addTests(small bool, end float64, phases ...int) error {
 	return nil
 }
 
-// evidence is the samples of an arm in the tests of a phase, under the name that tells the phase.
+// evidenceOf returns the samples of an arm in the tests of a phase, under the given name.
 func (f *raceArms) evidenceOf(c *raceArm, phase int, name string) (out []plans.Arm) {
 	for k, x := range f.tests {
 		if x.phase != phase {

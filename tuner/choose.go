@@ -12,26 +12,27 @@ import (
 	"sandwich/tuner/replay"
 )
 
-// activeSet is one choice of the PUs that work in a phase.
+// activeSet is one choice of the active PUs of a phase.
 type activeSet struct {
 	Name string // of the configuration that it comes from: "all PUs", "remove(1,5) cut at numa, TP 8"
 	PUs  plans.PUSet
 }
 
-// A ranking for a race replays so many requests: what runs after it is what the budget is for.
+// A ranking before a race replays few requests, because the budget is for the measurements that
+// follow.
 const (
 	fewRequests  = 5
 	someRequests = 20
 	shortBudget  = time.Minute
 )
 
-// Anchors take so much of a budget that is not short, and so long at most.
+// Bounds of the time of the anchors: a fraction of the budget and a maximum.
 const (
 	anchorsShare = 0.03
 	anchorsMost  = 6 * time.Second
 )
 
-// ranking is the road up to the race, the same that `tune --simulate` ends with.
+// ranking runs the pipeline up to the race, as `tune --simulate` does.
 func (o *Options) ranking(ctx context.Context) (*Ranking, error) {
 	shape, err := shapeOf(*o)
 	if err != nil {
@@ -58,15 +59,14 @@ func (o *Options) ranking(ctx context.Context) (*Ranking, error) {
 		}
 	}
 	r, err := Simulate(ctx, so)
-	if errors.Is(err, candidates.ErrNoFit) { // its kernels can be tuned by shape all the same, on the default's PUs
+	if errors.Is(err, candidates.ErrNoFit) { // its kernels can still be tuned by shape, on the default plan's PUs
 		return &Ranking{}, nil
 	}
 	return r, err
 }
 
-// sets are the PUs of a phase in the order of the best configurations of so many ranks that have
-// them, and of the neighbors of the best of these, at most most, that are not among the first so
-// many.
+// sets returns the PUs of a phase in the best configurations with the given number of ranks, best
+// first, and the sets of their neighbors, at most most, that are not among them.
 func (r *Ranking) sets(phase, ranks, most int) (best, near []activeSet) {
 	pusOf := func(c *candidates.Config) plans.PUSet {
 		return [][]int{prefill: c.Prefill.Slice(), decode: c.Decode.Slice()}[phase]
@@ -88,7 +88,7 @@ func (r *Ranking) sets(phase, ranks, most int) (best, near []activeSet) {
 	return best, near
 }
 
-// chosen is the only set where the user has chosen.
+// chosen returns the only set if the user has chosen the PUs.
 func (t *partition) chosen() []activeSet {
 	return []activeSet{{fmt.Sprintf("--threads %d", t.o.Threads), t.def.Prefill.PUs}}
 }

@@ -8,19 +8,20 @@ import (
 	"sandwich/topotree"
 )
 
-// ClassRow is one kind of cores of a machine; its JSON is stable.
+// ClassRow describes one core type of a machine. Its JSON is stable.
 type ClassRow struct {
 	Name  string  `json:"name"`
 	PUs   string  `json:"pus"`
-	Peak  float64 `json:"flops"`           // of all of them in float32
-	Share float64 `json:"of_fastest_core"` // of one core
+	Peak  float64 `json:"flops"`           // of all cores of the type, in float32
+	Share float64 `json:"of_fastest_core"` // speed of one core relative to the fastest type
 	Read  float64 `json:"bytes_per_second"`
 }
 
-// splitRows are the forwards whose ops are divided among classes: a chunk of a prompt and a token.
+// splitRows are the forwards whose ops are divided among core types: a chunk of a prompt and a
+// decode step.
 var splitRows = map[string]int{model.Phases[0]: 512, model.Phases[1]: 1}
 
-// classes says which kinds of cores a machine has, and how they share the ops of the best
+// classes returns the core types of the machine and how they share the ops of the best
 // configuration.
 func (s *simulation) classes(profile *profiles.Profile, plan *plans.Plan) error {
 	m := roofline.NewMachine(profile)

@@ -13,48 +13,47 @@ import (
 	"sandwich/tuner/search"
 )
 
-// CompareOptions say which searches are compared on one weight shape: the ablation of Sandwich
+// CompareOptions configure a comparison of searches on one weight shape: the ablation of Sandwich
 // section 8.3.
 type CompareOptions struct {
 	Options
 	Key        plans.WeightKey
 	MaxM       int      // 0: 2048
-	HeldOut    []int    // M at which the tables are judged; nil: 8 of them, between the anchors
+	HeldOut    []int    // M at which the tables are judged; nil: 8 values between the anchors
 	Strategies []string // nil: all
 	Sigmas     []int    // of the strategy sandwich, one row each; nil: 16
-	// PerM is the time that strategies which search each M by itself have for each held-out M; 0: a
-	// minute.
+	// PerM is the time per held-out M of strategies that search each M separately; 0: one minute.
 	PerM time.Duration
 }
 
-// CompareRow is the outcome of one strategy, all strategies timed at the held-out M in turn.
+// CompareRow is the result of one strategy. All strategies are timed interleaved at the held-out M.
 type CompareRow struct {
 	Strategy     string  `json:"strategy"`
 	Sigma        int     `json:"sigma,omitempty"`
 	GFLOPS       float64 `json:"gflops"`                  // geometric mean over the held-out M
 	Mean         float64 `json:"mean_gflops"`             // arithmetic mean over them
-	OfBest       float64 `json:"of_best"`                 // GFLOPS of the best row's
-	OfExhaustive float64 `json:"of_exhaustive,omitempty"` // Mean of the row exhaustive's
-	Seconds      float64 `json:"seconds"`                 // of searching
-	// extrapolated to every M, for strategies that search each by itself
+	OfBest       float64 `json:"of_best"`                 // GFLOPS relative to the best row
+	OfExhaustive float64 `json:"of_exhaustive,omitempty"` // Mean relative to the row exhaustive
+	Seconds      float64 `json:"seconds"`                 // of the search
+	// extrapolated to every M, for strategies that search each M separately
 	AllM       float64     `json:"seconds_all_m,omitempty"`
 	Trials     int         `json:"trials"`
 	Trial      float64     `json:"trial_seconds,omitempty"` // median
 	Rules      int         `json:"rules"`
-	Unfinished []int       `json:"unfinished,omitempty"` // held-out M at which the time ended before the grid did
+	Unfinished []int       `json:"unfinished,omitempty"` // held-out M at which the time ended before the grid was complete
 	Held       []HeldPoint `json:"held_out"`
 	rules      []plans.Rule
 }
 
-// HeldPoint is a table's speed at one held-out M.
+// HeldPoint is the speed of a table at one held-out M.
 type HeldPoint struct {
 	M      int     `json:"m"`
 	GFLOPS float64 `json:"gflops"`
 }
 
-// Compare searches one weight shape with each strategy, each with the whole budget and without the
-// untuned default to lean on, and judges the tables on held-out M. Strategies that search every M
-// by itself are asked for the held-out M only. The row "default" is the untuned one.
+// Compare searches one weight shape with each strategy and judges the tables at held-out M. Each
+// strategy has the whole budget and does not start from the untuned default. Strategies that search
+// every M separately search the held-out M only. The row "default" is the untuned table.
 func Compare(ctx context.Context, o CompareOptions) ([]CompareRow, error) {
 	o.fill()
 	o.Options.SeqMax = o.MaxM
@@ -79,25 +78,25 @@ func Compare(ctx context.Context, o CompareOptions) ([]CompareRow, error) {
 	return rows, err
 }
 
-// oneWeight is a model of nothing but one weight, so many times.
+// oneWeight returns the shape of a model that has only one weight, count times.
 func oneWeight(k plans.WeightKey, count int) plans.ModelShape {
 	return plans.ModelShape{Arch: "llama", Name: k.String(), Hidden: k.K, Layers: 1, Heads: 1, KVHeads: 1,
 		HeadDim: 64, FFN: 1, Vocab: 1,
 		Weights: []plans.WeightShape{{Role: "q", N: k.N, K: k.K, Type: k.Type, Count: count}}}
 }
 
-// shape is a model of nothing but the weight, as often as trials go round.
+// shape returns the shape of a model that has only the weight, as often as trials cycle through it.
 func (o *CompareOptions) shape() plans.ModelShape {
 	return oneWeight(o.Key, min(maxCompared, 1+compareBytes/max(1, measure.PackedBytes(o.Key))))
 }
 
-// comparedRows are the M at which searches are compared: between those that they are asked for.
+// comparedRows are the M at which searches are compared, between those that they search.
 var comparedRows = []int{9, 11, 23, 45, 100, 300, 700, 1500}
 
-// compareBytes is how many bytes of weights a comparison goes round.
+// compareBytes is the number of bytes of weights through which a comparison cycles.
 const compareBytes = 1 << 30
 
-// maxCompared bounds how often the weight of a comparison occurs in its model: plans take no more.
+// maxCompared bounds the number of weights in the model of a comparison, as plans do.
 const maxCompared = 1 << 20
 
 func (o *CompareOptions) fill() {
@@ -148,8 +147,8 @@ func (o *CompareOptions) checkCompare() error {
 	return o.checkHost()
 }
 
-// journalKey is what a comparison shares with one that it goes on with: everything that is timed,
-// whichever strategies ask for it.
+// journalKey identifies everything that a comparison times, regardless of the strategy that
+// requests it, so that a later comparison can continue.
 func (o *CompareOptions) journalKey(shape plans.ModelShape) journalKey {
 	return journalKey{Fingerprint: o.Profile.Fingerprint(), Build: o.Build, Model: shape.Digest(), Seed: o.Seed,
 		Flags: fmt.Sprintf("%s budget-per-m=%s held-out=%v", o.flags(), o.PerM, o.HeldOut)}
@@ -192,7 +191,7 @@ func (t *partition) compare(l *pool.Leader, o CompareOptions) ([]CompareRow, err
 	rows := []CompareRow{{Strategy: "default", Rules: len(ph.Tables[0].Rules), rules: ph.Tables[0].Rules}}
 	p, err := t.problem(b.WeightBytes(), &job{phase: prefill, pus: t.def.Prefill.PUs, key: o.Key, shape: t.shapes[0]},
 		nil)
-	if err == nil { // filling the operands is not the first trial's fault
+	if err == nil { // so that the first trial does not include filling the operands
 		err = b.Prepare(o.Key, p.Anchors[len(p.Anchors)-1], p.Compute)
 	}
 	if err != nil {
@@ -221,7 +220,7 @@ func (t *partition) compareOne(p search.Problem, o CompareOptions, strategy stri
 		p.Anchors = o.HeldOut
 		budget = o.PerM * time.Duration(len(o.HeldOut))
 	}
-	t.rec.set = fmt.Sprintf("%s for %s %d", t.phases[prefill].sets[0].PUs, strategy, sigma) // each its own trials
+	t.rec.set = fmt.Sprintf("%s for %s %d", t.phases[prefill].sets[0].PUs, strategy, sigma) // each strategy has its own trials
 	began := t.elapsed()
 	r, err := search.Search(t.ctx, p, t.rec, search.Options{Strategy: strategy, Effort: t.effort, Sigma: sigma,
 		Seed: t.o.Seed, Budget: budget, Alone: true, Clock: t.elapsed,
@@ -239,7 +238,7 @@ func (t *partition) compareOne(p search.Problem, o CompareOptions, strategy stri
 }
 
 // allM extrapolates a search of the held-out M to every M: static tuning by its number of trials
-// and the median of one, others by the time they took.
+// and the median duration of a trial, others by their total time.
 func allM(strategy string, row CompareRow, o CompareOptions) float64 {
 	if strategy == "static" {
 		return row.Trial * search.StaticTrials * float64(o.MaxM)

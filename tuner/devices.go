@@ -18,19 +18,20 @@ import (
 	"sandwich/tuner/replay"
 )
 
-// devicePath is the arithmetic of devices: weights of eight bits meet activations of sixteen
-// (Agent.xpu section 6.1).
+// devicePath is the arithmetic of devices: 8-bit weights and 16-bit activations (Agent.xpu section
+// 6.1).
 const devicePath = "f16"
 
-// deviceChunk is the rows of a prefill that a device computes at once (Agent.xpu section 4.4).
+// deviceChunk is the number of rows of a prefill that a device computes in one forward (Agent.xpu
+// section 4.4).
 const deviceChunk = 256
 
-// fusedOps is how many kernels of a device a layer is, between which a prefill may halt (Agent.xpu
-// section 4.2).
+// fusedOps is the number of device kernels per layer, between which a prefill may be preempted
+// (Agent.xpu section 4.2).
 const fusedOps = 3
 
-// Devices is what forwards take on devices of a machine that share its memory: each op at the ceiling
-// of the device that its phase has, whatever the other does. It implements replay.Cost.
+// Devices estimates forwards on devices of a machine that share its memory: each op runs at the
+// ceiling of the device of its phase, regardless of the other phase. It implements replay.Cost.
 type Devices struct {
 	work    *model.Work
 	ceiling roofline.Ceiling
@@ -38,9 +39,9 @@ type Devices struct {
 	ops     int
 }
 
-// OnDevices estimates forwards of a model of which prefills run on one device of a profile and decode
-// batches on another, or both on one. It says of what figures nobody measured it is made, and fails
-// with the devices there are.
+// OnDevices estimates forwards of a model whose prefills run on one device of a profile and whose
+// decode batches run on another or the same. It also returns the figures that were not measured. If
+// a device is unknown, the error lists the devices.
 func OnDevices(host *profiles.Profile, o SimulateOptions, prefill, decode string) (*Devices, []string, error) {
 	if o.Shape.Pooled() {
 		return nil, nil, errors.New("this model makes embeddings or scores: devices are simulated for one that " +
@@ -68,7 +69,7 @@ func OnDevices(host *profiles.Profile, o SimulateOptions, prefill, decode string
 	return d, unmeasured(profile), nil
 }
 
-// unmeasured names the figures of devices and of the memory that are no measurements.
+// unmeasured returns the figures of devices and of the memory that were not measured.
 func unmeasured(p *profiles.Profile) (list []string) {
 	for _, c := range p.Ceilings {
 		of := c.Kind == profiles.Bandwidth || c.Device != "" && c.Type == devicePath
@@ -79,10 +80,10 @@ func unmeasured(p *profiles.Profile) (list []string) {
 	return list
 }
 
-// deviceOf finds a device by its name.
+// deviceOf returns a device by name.
 func deviceOf(ceiling roofline.Ceiling, name string) (roofline.Target, error) {
 	var names []string
-	for _, t := range ceiling.Targets[1:] { // behind the cores
+	for _, t := range ceiling.Targets[1:] { // after the cores
 		device := strings.TrimSuffix(t.Name, "/"+devicePath)
 		if device == name {
 			return t, nil

@@ -9,13 +9,13 @@ import (
 	"sandwich/plans"
 )
 
-// decide races whole configurations, each with the tables that were searched for it: the default,
-// the default once more, which gives the A/A noise, the default on threads that are bound to
-// nothing, and the tuned ones of every partition. The default wins a phase unless something beats
-// it by more than the noise; another partition wins both, if that is worth its bits.
+// decide races whole configurations with their searched tables: the default, the default again (for
+// the A/A noise), the default on unpinned threads, and tuned configurations of every partition. The
+// default wins a phase unless an arm beats it by more than the noise. Another partition wins both
+// phases if its gain outweighs the change of bits.
 func (t *tuning) decide(list []*partition) error {
 	home := t.home
-	if home.rig == nil { // nothing but the kernels to go by
+	if home.rig == nil { // only kernel timings are available
 		for _, i := range t.served() {
 			ph := &home.phases[i]
 			ph.winner, ph.set, ph.measured = plans.Phase{PUs: ph.sets[0].PUs, Tables: ph.tables[0]}, ph.sets[0], true
@@ -67,8 +67,8 @@ func (f *raceArms) addTuned(p *partition, pair [2]int) {
 	f.add(name, p, phases, false, false).sets = sets
 }
 
-// pairs are the sets of prefill and of decode that make whole configurations: the best of both,
-// those that the ranking has together, and each set once.
+// pairs returns the sets of prefill and decode that are combined to whole configurations: the best
+// of both, the pairs of the ranking, and each set at least once.
 func (t *partition) pairs(most int) (out [][2]int) {
 	add := func(pre, dec int) {
 		if pair := [2]int{pre, dec}; pre >= 0 && dec >= 0 && len(out) < most && !slices.Contains(out, pair) {
@@ -97,7 +97,7 @@ func (t *partition) pairs(most int) (out [][2]int) {
 }
 
 // judge picks the winners of a race and writes every arm into the evidence. The first two arms are
-// the default and the default again.
+// the default and its repetition.
 func (t *tuning) judge(f *raceArms) {
 	base, same := &f.arms[0].Standing, &f.arms[1].Standing
 	var best [2]*raceArm
@@ -133,8 +133,7 @@ func (t *tuning) judge(f *raceArms) {
 	}
 }
 
-// over is how much faster an arm ran the tests of a phase than the default, and noise what two
-// equal arms may show.
+// over returns the gain of an arm over the default in the tests of a phase.
 func (f *raceArms) over(arm *raceArm, phase int) plans.Gain {
 	arms := map[string][]plans.Arm{}
 	for _, a := range []*raceArm{f.arms[0], f.arms[1], arm} {
@@ -143,8 +142,8 @@ func (f *raceArms) over(arm *raceArm, phase int) plans.Gain {
 	return plans.Over(arms, arm.Name)
 }
 
-// speed is how fast arms are over the default, one for each phase: the geometric mean of the phases
-// that are served.
+// speed returns the speed of a pair of arms, one for each phase, relative to the default: the
+// geometric mean over the served phases.
 func (f *raceArms) speed(arms [2]*raceArm) float64 {
 	sum := 0.0
 	for _, i := range f.served() {
@@ -157,13 +156,13 @@ func (f *raceArms) noise(phase int) float64 {
 	return plans.Noise(f.evidenceOf(f.arms[0], phase, ""), f.evidenceOf(f.arms[1], phase, ""))
 }
 
-// judgePhase is the arm of the default plan's partition that wins a phase. It has the bits of the
-// default, so that to take one that is no faster costs nothing.
+// judgePhase returns the arm of the default plan's partition that wins a phase. All of these arms
+// produce the same bits, so choosing one that is no faster has no cost.
 func (t *tuning) judgePhase(f *raceArms, phase int) *raceArm {
 	noise := f.noise(phase)
 	t.noise = append(t.noise, noise)
 	equal := f.over(f.arms[1], phase)
-	apart := equal.Rounds > 0 && (equal.Low > 0 || equal.High < 0) // then rounds measure something else as well
+	apart := equal.Rounds > 0 && (equal.Low > 0 || equal.High < 0) // then the rounds measure something else as well
 	best, most := f.arms[0], 0.0
 	for _, a := range f.arms[2:] {
 		if a.on != t.home || a.unpinned || a.Lost != "" {
@@ -176,8 +175,8 @@ func (t *tuning) judgePhase(f *raceArms, phase int) *raceArm {
 	return best
 }
 
-// judgeRanks is the arm of another partition that wins both phases; nil where none is worth its
-// bits.
+// judgeRanks returns the arm of another partition that wins both phases, or nil if no gain
+// outweighs the change of bits.
 func (t *tuning) judgeRanks(f *raceArms, home [2]*raceArm) (best *raceArm) {
 	least := f.speed(home) / t.worth()
 	for _, a := range f.arms[2:] {
@@ -192,7 +191,7 @@ func (t *tuning) judgeRanks(f *raceArms, home [2]*raceArm) (best *raceArm) {
 	return best
 }
 
-// whyNot says how an arm came out in a phase that it did not win.
+// whyNot describes the result of an arm in a phase that it did not win.
 func (f *raceArms) whyNot(a *raceArm, phase int) string {
 	g := f.over(a, phase)
 	if g.Rounds == 0 {
@@ -211,7 +210,7 @@ func (f *raceArms) whyNot(a *raceArm, phase int) string {
 	return why
 }
 
-// round keeps four significant digits.
+// round rounds x to four significant digits.
 func round(x float64) float64 {
 	if x == 0 || math.IsInf(x, 0) || math.IsNaN(x) {
 		return 0

@@ -12,8 +12,8 @@ import (
 	"sandwich/tuner/measure"
 )
 
-// untuned is what predictions of all configurations of a machine rest on: its untuned plan, whose
-// schedules they share, and its profile with what nobody measured filled in, in sentences.
+// untuned returns what predictions of all configurations of a machine share: the untuned plan, the
+// profile completed with assumed figures, and a sentence for each of these.
 func (o *SimulateOptions) untuned() (plan *plans.Plan, profile *profiles.Profile, assumed []string, err error) {
 	plan, err = heuristic.Default(o.Profile, o.Shape, heuristic.Options{Compute: o.Compute, KV: o.KV, ISA: o.ISA})
 	if err != nil {
@@ -24,14 +24,15 @@ func (o *SimulateOptions) untuned() (plan *plans.Plan, profile *profiles.Profile
 }
 
 // Forecast predicts forwards of a model under service configurations of a machine, as the ranking
-// of its candidates does.
+// of candidates does.
 type Forecast struct {
 	predictor *candidates.Predictor
 	profile   *profiles.Profile
 	assumed   []string
 }
 
-// NewForecast predicts for a machine and a model of the options, by their anchors if there are any.
+// NewForecast returns a forecast for the machine and the model of the options, calibrated by their
+// anchors if there are any.
 func NewForecast(o SimulateOptions) (*Forecast, error) {
 	plan, profile, assumed, err := o.untuned()
 	if err != nil {
@@ -41,17 +42,17 @@ func NewForecast(o SimulateOptions) (*Forecast, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Anchors.known() { // others are not believed
+	if o.Anchors.known() { // otherwise they are rejected
 		predictor.Calibrate(o.Anchors.Types)
 	}
 	return &Forecast{predictor, profile, append(assumed, candidates.Assumptions(o.Anchors.near())...)}, nil
 }
 
-// Assumed are the figures that nobody measured, one sentence each.
+// Assumed returns one sentence for each figure that was not measured.
 func (f *Forecast) Assumed() []string { return f.assumed }
 
-// Seconds is what each of some forwards takes under the service configuration of a plan. It fails
-// where the model cannot be cut for the plan's ranks.
+// Seconds returns the seconds of each of some forwards under the service configuration of a plan.
+// It fails if the model cannot be divided among the plan's ranks.
 func (f *Forecast) Seconds(plan *plans.Plan, list []measure.Forward) (out []float64, err error) {
 	c, err := candidates.Of(f.profile, plan)
 	if err != nil {
@@ -71,7 +72,7 @@ func (f *Forecast) Seconds(plan *plans.Plan, list []measure.Forward) (out []floa
 	return out, nil
 }
 
-// Add takes over what another calibration says of weight types that this one does not know.
+// Add adds the weight types of another calibration that this one lacks.
 func (c *Calibration) Add(other *Calibration) {
 	if c.Types == nil {
 		c.Types = map[string]roofline.Near{}

@@ -11,8 +11,8 @@ import (
 	"sandwich/tuner/replay"
 )
 
-// TestForecast: a plan's forwards are predicted as the ranking predicts those of the configuration
-// that it holds, by what calibrations say.
+// TestForecast checks that a plan's forwards are predicted as the ranking predicts those of its
+// configuration, with the given calibration.
 func TestForecast(t *testing.T) {
 	h := plant(9)
 	o := SimulateOptions{Profile: h.profile(t, 9, 0.03), Shape: shapeFor(t, "llama-160m", "f32")}
@@ -74,7 +74,7 @@ func TestForecast(t *testing.T) {
 	}
 	o.Anchors = c
 	for i, seconds := range forecast(o) {
-		if x := seconds[2] / plain[i][2]; x < 1.2 || x > 2 { // half of what was assumed, and barriers
+		if x := seconds[2] / plain[i][2]; x < 1.2 || x > 2 { // half of the assumed rate, and barriers
 			t.Errorf("%s: by the calibration a token takes %.2f times as long", r.Ranked[i].Names[0], x)
 		}
 	}

@@ -23,8 +23,8 @@ import (
 	"sandwich/tuner/search"
 )
 
-// grid is the journal of a comparison of searches as a table of timed schedules: how fast what a
-// search or a heuristic may choose is on the machine that the journal was written on.
+// grid is a table of timed schedules, read from the journal of a comparison of searches. It has the
+// speed of the choices of a search or a heuristic on the machine of the journal.
 type grid struct {
 	Fingerprint string // of the machine
 	Key         plans.WeightKey
@@ -33,40 +33,40 @@ type grid struct {
 	Cells       []gridCell // by M
 }
 
-// gridCell is the schedules that were timed at one M.
+// gridCell has the schedules that were timed at one M.
 type gridCell struct {
 	M, Columns int
 	Elsewhere  []gridCell                  // the same M on other numbers of columns
-	Whole      *gridCell                   // the same M on all columns, where these are others
-	Timed      map[plans.Schedule]gridTime // by the name of all that run alike
+	Whole      *gridCell                   // the same M on all columns, if this cell has fewer
+	Timed      map[plans.Schedule]gridTime // by the name of all schedules that run alike
 }
 
-// gridTime is what one schedule took.
+// gridTime is the duration of one schedule.
 type gridTime struct {
 	Seconds float64
-	Retimed bool // its samples are of later runs than the one that it was chosen by
-	// what many runs of the exhaustive search took, in turn with the others that it was left with;
-	// 0 where there are none
+	Retimed bool // the samples exclude the run by which the schedule was chosen
+	// Interleaved is the duration in the final rounds of the exhaustive search, interleaved with
+	// the other remaining schedules; 0 without such rounds.
 	Interleaved float64
 }
 
-// A schedule counts as timed again from leastRuns runs on; a search does that with the best it has
-// found. What was timed once and won, won by luck as well: its first run is then left out.
+// A schedule counts as timed again from leastRuns runs on. A search repeats the best schedules
+// only. The first run of a winner is biased by its selection and is left out.
 const (
 	leastRuns   = 3
-	settledRuns = 8       // of the exhaustive search, beyond the first
-	leastTimed  = 100     // schedules at an M that is judged
-	maxGridText = 1 << 30 // bytes of a journal, unpacked
+	settledRuns = 8       // of the exhaustive search, after the first
+	leastTimed  = 100     // minimum schedules of an M that is judged
+	maxGridText = 1 << 30 // bytes of an uncompressed journal
 	maxGridLine = 1 << 16
-	maxGridSide = 1 << 20 // rows, or columns or k of a weight
+	maxGridSide = 1 << 20 // rows, columns or k of a weight
 )
 
 var gridTrial = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^pus (\S+) for (\S+) (\d+) (\d+)x(\d+):(\S+) (\S+) m (\d+) n (\d+) (.*)$`)
 })
 
-// openGrid opens a journal of `bench search`, packed by gzip or not, up to the bytes that one may
-// have.
+// openGrid opens a journal of `bench search`, compressed by gzip or not. It limits the number of
+// bytes read.
 func openGrid(path string) (io.ReadCloser, error) {
 	f, err := retention.OpenRegular(path)
 	if err != nil {
@@ -89,7 +89,7 @@ type gridFile struct {
 
 func (g gridFile) Close() error { return g.file.Close() }
 
-// readGrid reads a journal of `bench search` on a machine. It refuses one of another machine.
+// readGrid reads a journal of `bench search` on a machine. It rejects one of another machine.
 func readGrid(path string, host *profiles.Profile) (*grid, error) {
 	in, err := openGrid(path)
 	if err != nil {
@@ -102,7 +102,7 @@ func readGrid(path string, host *profiles.Profile) (*grid, error) {
 	case err == nil && all.N == 0:
 		err = fmt.Errorf("it has more than %d bytes", maxGridText-1)
 	case err == nil && g.Fingerprint != host.Fingerprint():
-		err = fmt.Errorf("%w: it was recorded on another machine than %s beside it describes (%s); give each "+
+		err = fmt.Errorf("%w: it was recorded on another machine than %s in its folder describes (%s); give each "+
 			"machine a folder", ErrGrid, HostFile, host.Host.CPUModel)
 	}
 	if err != nil {
@@ -111,12 +111,12 @@ func readGrid(path string, host *profiles.Profile) (*grid, error) {
 	return g, nil
 }
 
-// gridRuns is all runs of one schedule at one M and number of columns.
+// gridRuns has all runs of one schedule at one M and number of columns.
 type gridRuns struct {
 	first, later []float64
 	runs         int
-	turns        []float64 // of later runs those of the exhaustive search
-	interleaved  int       // which are so many
+	turns        []float64 // seconds of later runs, those of the exhaustive search
+	interleaved  int       // number of these
 }
 
 type gridPlace struct{ m, columns int }
@@ -151,7 +151,7 @@ func parseGrid(in io.Reader) (*grid, error) {
 	return &g, nil
 }
 
-// add takes one trial in. A line that a kill tore, the last, is as if it were not there.
+// add adds one trial. It ignores an incomplete last line.
 func (g *grid) add(all map[gridPlace]map[plans.Schedule]*gridRuns, text []byte) error {
 	var l journalLine
 	if json.Unmarshal(text, &l) != nil || len(l.Seconds) == 0 {
@@ -217,13 +217,13 @@ func (g *grid) add(all map[gridPlace]map[plans.Schedule]*gridRuns, text []byte) 
 	return nil
 }
 
-// named is the one name of a schedule and of those that run alike.
+// named returns the common name of a schedule and of those that run alike.
 func (g *grid) named(s plans.Schedule, at gridPlace) plans.Schedule {
 	return search.Alike(s, g.Key, at.m, at.columns, g.Threads)
 }
 
-// cellsOf makes a cell of the number of columns at which most was timed for each M, and keeps the
-// others beside it, that of the whole matrix however little was timed there.
+// cellsOf makes a cell for each M from the number of columns at which most schedules were timed. It
+// keeps the other cells, including that of the whole matrix, in Elsewhere and Whole.
 func cellsOf(all map[gridPlace]map[plans.Schedule]*gridRuns, n int) (out []gridCell) {
 	best := map[int]gridPlace{}
 	for at, timed := range all {
@@ -275,7 +275,7 @@ func (r *gridRuns) time() gridTime {
 	return t
 }
 
-// fastest is the least time of all, luck included.
+// fastest returns the minimum of all times. It is biased by selection.
 func (c *gridCell) fastest() float64 {
 	least := math.Inf(1)
 	for _, t := range c.Timed {
@@ -284,7 +284,7 @@ func (c *gridCell) fastest() float64 {
 	return least
 }
 
-// Best is the fastest schedule that was timed again; false where none was.
+// Best returns the fastest schedule that was timed again, or false if there is none.
 func (c *gridCell) Best() (best plans.Schedule, seconds float64, ok bool) {
 	return c.best(func(t gridTime) float64 {
 		if !t.Retimed {
@@ -294,12 +294,12 @@ func (c *gridCell) Best() (best plans.Schedule, seconds float64, ok bool) {
 	})
 }
 
-// BestInterleaved is the fastest of those that were timed many times in turn.
+// BestInterleaved returns the fastest of the schedules that were timed many times interleaved.
 func (c *gridCell) BestInterleaved() (best plans.Schedule, seconds float64, ok bool) {
 	return c.best(func(t gridTime) float64 { return t.Interleaved })
 }
 
-// best is the schedule with the least seconds of those that have some.
+// best returns the schedule with the least positive seconds.
 func (c *gridCell) best(of func(gridTime) float64) (best plans.Schedule, seconds float64, ok bool) {
 	for s, t := range c.Timed {
 		x := of(t)
@@ -310,7 +310,7 @@ func (c *gridCell) best(of func(gridTime) float64) (best plans.Schedule, seconds
 	return best, seconds, ok
 }
 
-// grids lists the journals of a folder that a person filled.
+// grids lists the journals of a folder.
 func grids(dir string) ([]string, error) {
 	var out []string
 	for _, pattern := range []string{"*.jsonl", "*.jsonl.gz"} {

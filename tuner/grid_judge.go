@@ -11,8 +11,8 @@ import (
 	"sandwich/tuner/search"
 )
 
-// HeuristicRow is what the default heuristic choose at one M on a recorded machine, and what share
-// of the grid's best they reach.
+// HeuristicRow is the choice of the default heuristic at one M on a recorded machine, with its
+// speed relative to the grid's best.
 type HeuristicRow struct {
 	Machine string  `json:"machine"`
 	Weight  string  `json:"weight"`
@@ -21,21 +21,22 @@ type HeuristicRow struct {
 	M       int     `json:"m"`
 	Columns int     `json:"columns"`
 	Choice  string  `json:"choice"`
-	Share   float64 `json:"share,omitempty"` // of the best's speed; 0 where the grid lacks the choice
-	// once, again, or in turn with the last few of the search; elsewhere: once, on the columns
-	// named, as a share of the fastest there; near: see Near
+	Share   float64 `json:"share,omitempty"` // relative to the best's speed; 0 if the grid lacks the choice
+	// Runs tells how the choice was timed: once, again, or interleaved with the last schedules of
+	// the search; elsewhere: once, on the columns named, relative to the fastest there; near: see
+	// Near.
 	Runs string `json:"timed,omitempty"`
-	// Near is the schedule that stands for a choice which the grid lacks: the same kernel in
-	// slices that are together at most one doubling from those chosen. Scatter is by how much,
-	// in the median, times of schedules of this kernel differ from those of their nearest ones.
+	// Near is the schedule that represents a choice which the grid lacks: the same kernel with
+	// slices at most one doubling away in total. Scatter is the median difference between times of
+	// schedules of this kernel and of their nearest ones.
 	Near    string  `json:"near,omitempty"`
 	Scatter float64 `json:"scatter,omitempty"`
 	Best    string  `json:"best"`
 	Timed   int     `json:"schedules"`
 }
 
-// JudgeHeuristic asks the default heuristic for every grid of a folder, by its host.yaml, without
-// timing anything. A machine is known to the rules by its profile alone.
+// JudgeHeuristic compares the choices of the default heuristic with every grid of a folder. It
+// times nothing; the heuristic knows the machine by the profile host.yaml only.
 func JudgeHeuristic(dir string) (rows []HeuristicRow, err error) {
 	host, err := profiles.Load(filepath.Join(dir, HostFile))
 	if err != nil {
@@ -104,10 +105,9 @@ func (g *grid) judge(host *profiles.Profile) (rows []HeuristicRow, err error) {
 	return rows, nil
 }
 
-// wholeOf is the cell of the whole matrix where the choice was timed there, and others again, as
-// the best of a search are. It is for all columns: slices of 352 of 5,632, which two threads take
-// in turn, leave one of them idle for a quarter of the time where a search tried them on 1,024.
-// But what was timed in turn with the best says more than what was timed some seconds apart.
+// wholeOf returns the cell of the whole matrix if the choice and other schedules were timed there
+// more than once. A choice is made for all columns, and fewer columns divide unevenly among
+// threads. Interleaved times of the narrower cell take precedence over times taken seconds apart.
 func (g *grid) wholeOf(c gridCell, chosen plans.Schedule) gridCell {
 	w := c.Whole
 	if w == nil {
@@ -121,8 +121,8 @@ func (g *grid) wholeOf(c gridCell, chosen plans.Schedule) gridCell {
 	return *w
 }
 
-// elsewhere is the share of a choice on another number of columns, where what was timed was timed
-// once: of the fastest there, which had luck besides.
+// elsewhere returns the speed of a choice on another number of columns, relative to the fastest
+// there. Schedules were timed once there, so that the fastest is biased by selection.
 func (g *grid) elsewhere(c gridCell, chosen plans.Schedule) (share float64, columns int, ok bool) {
 	for _, other := range c.Elsewhere {
 		if t, ok := other.Timed[g.named(chosen, gridPlace{other.M, other.Columns})]; ok {
@@ -132,11 +132,11 @@ func (g *grid) elsewhere(c gridCell, chosen plans.Schedule) (share float64, colu
 	return 0, 0, false
 }
 
-// nearest is how far, in doublings, a schedule may be from the one that stands for it.
+// nearest is the maximum distance, in doublings, of a schedule that represents another.
 const nearest = 1
 
-// near is the timed schedule that is most like s, if one is near enough, and what the grid says
-// of how much the times of such neighbors differ.
+// near returns the timed schedule nearest to s, if one is near enough, and how much the times of
+// such neighbors differ.
 func (c *gridCell) near(s plans.Schedule) (near plans.Schedule, scatter float64, ok bool) {
 	near, ok = c.neighbor(s)
 	if !ok {
@@ -154,8 +154,8 @@ func (c *gridCell) near(s plans.Schedule) (near plans.Schedule, scatter float64,
 	return near, search.Sample{Seconds: differ}.Median(), len(differ) > 0
 }
 
-// neighbor is the nearest other schedule of the same kernel and scheme within nearest; among
-// equals the one that was timed most, and then the slowest: no choice is flattered.
+// neighbor returns the nearest other schedule of the same kernel and scheme within nearest. Among
+// equals it returns the one that was timed most, then the slowest, so that no choice is overrated.
 func (c *gridCell) neighbor(s plans.Schedule) (best plans.Schedule, ok bool) {
 	least, timed := math.Inf(1), gridTime{}
 	for x, t := range c.Timed {
@@ -170,7 +170,7 @@ func (c *gridCell) neighbor(s plans.Schedule) (best plans.Schedule, ok bool) {
 	return best, ok
 }
 
-// far is how many doublings lie between two schedules that differ in sizes alone.
+// far returns the doublings between two schedules that differ only in sizes.
 func (c *gridCell) far(x, s plans.Schedule) (doublings float64, alike bool) {
 	a, b := x.Kernel, s.Kernel
 	if a.Prefetch > 0 && b.Prefetch > 0 {
@@ -183,8 +183,8 @@ func (c *gridCell) far(x, s plans.Schedule) (doublings float64, alike bool) {
 	return doublings + apart(x.BM, s.BM, c.M) + apart(x.BN, s.BN, c.Columns) + apart(x.BK, s.BK, 0), true
 }
 
-// apart is how many times one side of a slice is another, as a logarithm; what is longer than the
-// whole is the whole, and so is 0.
+// apart returns the logarithm of the ratio of two sides of a slice. A side that is 0 or longer than
+// the whole counts as the whole.
 func apart(a, b, whole int) float64 {
 	const long = 1 << 14
 	side := func(n int) float64 {

@@ -14,8 +14,9 @@ import (
 	"sandwich/runtime/refdata"
 )
 
-// gridText is a journal of one weight at two M. At M = 9 the kernel 7x32 is best by its later runs;
-// a schedule that was timed once and by luck is not, and at 1024 columns too little was timed.
+// gridText returns a journal of one weight at two M. At M = 9 the kernel 7x32 is best by its later
+// runs, and another that was timed once is not, although its time is less. At 1024 columns too few
+// were timed.
 func gridText() string {
 	var b strings.Builder
 	fmt.Fprintln(&b, `{"format":"sandwich tune journal","version":1,"key":{"fingerprint":"sha256:0"}}`)
@@ -29,7 +30,7 @@ func gridText() string {
 		line(9, 2048, tile+slice, 0, 3e-3)
 		line(300, 1024, tile+slice, 0, 3e-3)
 	}
-	line(9, 2048, tile+"7x32xall ways 1x2", 0, 1e-4) // luck
+	line(9, 2048, tile+"7x32xall ways 1x2", 0, 1e-4) // an outlier
 	for nth := range leastRuns {
 		line(9, 2048, tile+"7x64xall packed", nth, []float64{1e-4, 2e-3, 2e-3}[nth])
 	}
@@ -38,13 +39,13 @@ func gridText() string {
 	for nth := range leastRuns {
 		line(300, 2048, tile+"28x64xall", nth, 2e-3)
 	}
-	b.WriteString(`{"trial":"pus 0-1 for exhaustive 0 2048x2048:q8_0 int8 m 9 n 20`) // a kill
+	b.WriteString(`{"trial":"pus 0-1 for exhaustive 0 2048x2048:q8_0 int8 m 9 n 20`) // an incomplete line
 	return b.String()
 }
 
-// TestBestInterleaved: of schedules that an exhaustive search timed many times in turn the fastest is
-// the best of them, whatever another one came to; many calls of one run and those of another search
-// do not count.
+// TestBestInterleaved checks that the fastest schedule of those that an exhaustive search timed
+// many times interleaved is the best, regardless of single times of others. Many calls of one run,
+// and runs of another search, do not count.
 func TestBestInterleaved(t *testing.T) {
 	text := strings.TrimSuffix(gridText(), "\n")
 	text = text[:strings.LastIndex(text, "\n")+1]
@@ -129,7 +130,7 @@ func TestReadGrid(t *testing.T) {
 	}
 }
 
-// testNear asks for schedules that the grid lacks.
+// testNear looks up schedules that the grid lacks.
 func testNear(t *testing.T, g *grid) {
 	const tile = "avx512/int8/q8_0/7x32/ku32/load/vnni/pf"
 	c := g.Cells[0]
@@ -151,7 +152,8 @@ func testNear(t *testing.T, g *grid) {
 	}
 }
 
-// testWhole: a choice that was timed on all columns is judged there, if something was timed again.
+// testWhole checks that a choice that was timed on all columns is judged there if something was
+// timed again.
 func testWhole(t *testing.T, g *grid) {
 	t.Helper()
 	for slice, columns := range map[string]int{"14x64xall": 2048, "14x32xall": 1024} {
@@ -193,7 +195,7 @@ func TestParseGridRefuses(t *testing.T) {
 	}
 }
 
-// FuzzParseGrid: whatever a journal holds, reading it ends with a grid or an error.
+// FuzzParseGrid checks that reading any journal ends with a grid or an error.
 func FuzzParseGrid(f *testing.F) {
 	text := gridText()
 	head, rest, _ := strings.Cut(text, "\n")
@@ -209,8 +211,8 @@ func FuzzParseGrid(f *testing.F) {
 	})
 }
 
-// TestJudgeHeuristic on a machine that somebody recorded: every cell has a choice, and rates of the
-// profile change some of them.
+// TestJudgeHeuristic uses a recorded machine: every cell has a choice, and rates of the profile
+// change some of them.
 func TestJudgeHeuristic(t *testing.T) {
 	dir := refdata.Path(t, "machines/zen5-2c")
 	rows, err := JudgeHeuristic(dir)

@@ -11,27 +11,27 @@ import (
 	"sandwich/topotree"
 )
 
-// GrowthRow is what ranking all service configurations took on a machine of some size; its JSON is
-// stable.
+// GrowthRow is the cost of ranking all service configurations on a machine of some size. Its JSON
+// is stable.
 type GrowthRow struct {
 	PUs            int     `json:"pus"`
 	Nodes          int     `json:"nodes"`
 	Trees          int     `json:"trees"`
-	Truncated      bool    `json:"truncated"` // there are more trees than were looked at
+	Truncated      bool    `json:"truncated"` // more trees exist than were walked
 	Sections       int     `json:"sections"`
 	Configurations int     `json:"configurations"`
 	DistinctCosts  int     `json:"distinct_costs"`
 	Simulated      int     `json:"simulated"`
 	Seconds        float64 `json:"seconds"`
-	Bytes          uint64  `json:"heap_bytes"` // the most that was seen
+	Bytes          uint64  `json:"heap_bytes"` // maximum observed
 }
 
-// GrowthMachine is the machine on which growth is looked at: the first built-in one of the paper's
-// figure 3a with as many packages as PUs ask for, two nodes of 24 or 32 PUs each.
+// GrowthMachine is the machine whose size Growth varies: the first built-in one of the paper's
+// figure 3a, with as many packages as the PUs require and two nodes of 24 or 32 PUs each.
 const GrowthMachine = "kunpeng920"
 
 // Growth ranks the configurations of machines of the given sizes, in PUs, and calls visit with each
-// row when it is complete. The profile of o is not used.
+// row when it is complete. It ignores the profile of o.
 func Growth(ctx context.Context, o SimulateOptions, sizes []int, visit func(GrowthRow)) error {
 	for _, n := range sizes {
 		host, err := machineOf(n)
@@ -55,7 +55,7 @@ func Growth(ctx context.Context, o SimulateOptions, sizes []int, visit func(Grow
 	return nil
 }
 
-// machineOf is GrowthMachine with so many PUs.
+// machineOf returns GrowthMachine with the given number of PUs.
 func machineOf(pus int) (*profiles.Profile, error) {
 	each := 24
 	if pus%(2*each) != 0 {
@@ -70,11 +70,11 @@ func machineOf(pus int) (*profiles.Profile, error) {
 	}
 	p.Machine, err = topotree.ReadSynthetic(fmt.Sprintf(
 		"pack:%d numa:2(memory=32GiB) l3:1(size=24MiB) l2:%d(size=512KiB) core:1 pu:1", pus/(2*each), each))
-	p.Matrices, p.Sets = nil, nil // of that machine's nodes
+	p.Matrices, p.Sets = nil, nil // they belong to the original machine's nodes
 	return p, err
 }
 
-// watchHeap follows the heap until it is stopped.
+// watchHeap records the maximum heap size until it is stopped.
 func watchHeap() (most *uint64, stop func()) {
 	const live = "/memory/classes/heap/objects:bytes"
 	most = new(uint64)

@@ -17,16 +17,16 @@ import (
 	"sandwich/tuner/search"
 )
 
-// ErrJournal is wrapped by refusals of a journal that was made by another run.
+// ErrJournal is wrapped by errors about a journal of another run.
 var ErrJournal = errors.New("journal of another run")
 
-// JournalPath is where the journal of a run lies that writes its plan to out: beside it.
+// JournalPath returns the path of the journal of a run that writes its plan to out; it is in the
+// same folder.
 func JournalPath(out string) string {
 	return strings.TrimRight(out, string(filepath.Separator)) + ".journal"
 }
 
-// RemoveJournal deletes a journal once its plan is written. A journal that is not there is no
-// error.
+// RemoveJournal deletes a journal after its plan is written. A missing journal is not an error.
 func RemoveJournal(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("removing the journal: %w", err)
@@ -34,8 +34,8 @@ func RemoveJournal(path string) error {
 	return nil
 }
 
-// journalKey is what two runs must have in common for one to go on where the other stopped. Each
-// field has the flag or the cause by which a refusal names it.
+// journalKey is what two runs must have in common for one to continue the other. The tag of a field
+// names the flag or the cause in an error.
 type journalKey struct {
 	Fingerprint string `json:"fingerprint"`
 	Build       string `json:"build"`
@@ -48,11 +48,11 @@ const (
 	journalFormat  = "sandwich tune journal"
 	journalVersion = 1
 	maxJournalLine = 1 << 20
-	maxJournal     = 256 << 20 // bytes; its trials are held in memory
+	maxJournal     = 256 << 20 // maximum bytes; its trials are held in memory
 	syncEvery      = time.Second
 )
 
-// journalHead is the first line.
+// journalHead is the first line of a journal.
 type journalHead struct {
 	Format  string     `json:"format"`
 	Version int        `json:"version"`
@@ -61,24 +61,24 @@ type journalHead struct {
 
 // journalLine is one finished trial.
 type journalLine struct {
-	Trial   string    `json:"trial"` // everything that was timed, see trialName
-	Nth     int       `json:"nth"`   // the how-manieth time this trial was asked for, from 0
+	Trial   string    `json:"trial"` // everything that determines the measurement, see trialName
+	Nth     int       `json:"nth"`   // run index of this trial, starting at 0
 	Seconds []float64 `json:"seconds"`
 	Stopped bool      `json:"stopped,omitempty"`
-	Cost    float64   `json:"cost"` // wall seconds it took in all
+	Cost    float64   `json:"cost"` // total wall time in seconds
 }
 
-// journal keeps the finished trials of a run on disk, so that a killed run goes on where it
-// stopped. Every line is written as its trial ends and synced about once a second; a line that a
-// kill tore is ignored.
+// journal keeps the finished trials of a run on disk, so that a killed run can continue. Every line
+// is written when its trial ends and synced about once per second. An incomplete last line is
+// ignored.
 type journal struct {
 	file     *os.File
-	finished map[string][]journalLine // of the earlier run, by trial
-	earlier  time.Duration            // what the earlier run's trials took
+	finished map[string][]journalLine // trials of the earlier run
+	earlier  time.Duration            // duration of the earlier run's trials
 	synced   time.Time
 }
 
-// openJournal starts a journal at path, or with resume continues the one at path. It refuses a
+// openJournal starts a journal at path, or with resume continues the one at path. It rejects a
 // journal of another run and names the difference.
 func openJournal(path string, key journalKey, resume bool) (*journal, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -104,7 +104,7 @@ func openJournal(path string, key journalKey, resume bool) (*journal, error) {
 	return j, nil
 }
 
-// checkSize refuses a file that is too large for a journal.
+// checkSize rejects a file that is too large for a journal.
 func (j *journal) checkSize() error {
 	st, err := j.file.Stat()
 	if err == nil && st.Size() > maxJournal {
@@ -113,7 +113,7 @@ func (j *journal) checkSize() error {
 	return err
 }
 
-// startOver empties the file if it is a journal, and refuses any other file.
+// startOver empties the file if it is a journal and rejects any other file.
 func (j *journal) startOver() error {
 	const begins = `{"format":"` + journalFormat
 	head := make([]byte, len(begins))
@@ -131,14 +131,15 @@ func (j *journal) startOver() error {
 	return err
 }
 
-var errNoJournal = errors.New("it is no journal of tune; name another or remove it")
+var errNoJournal = errors.New("it is not a journal of tune; name another file or remove it")
 
-// load reads what is there, cuts a torn tail off, and writes the head of a new journal.
+// load reads the existing lines, truncates an incomplete last line, and writes the head of a new
+// journal.
 func (j *journal) load(key journalKey) error {
 	in := bufio.NewReaderSize(j.file, 64<<10)
 	head, good, err := readLine(in)
 	switch {
-	case err == io.EOF: // empty, or killed before the first line was whole
+	case err == io.EOF: // empty, or killed before the first line was complete
 		if err := j.file.Truncate(0); err != nil {
 			return err
 		}
@@ -162,7 +163,7 @@ func (j *journal) load(key journalKey) error {
 		}
 		var l journalLine
 		if json.Unmarshal(line, &l) != nil || len(l.Seconds) == 0 {
-			break // torn, or not ours: whatever follows is lost with it
+			break // incomplete or damaged; the lines after it are discarded
 		}
 		good += n
 		j.finished[l.Trial] = append(j.finished[l.Trial], l)
@@ -175,8 +176,8 @@ func (j *journal) load(key journalKey) error {
 	return err
 }
 
-// readLine returns a whole line without its end, and its length with it; io.EOF for a torn or
-// missing one.
+// readLine returns a complete line without its end, and its length including the end. It returns
+// io.EOF for an incomplete or missing line.
 func readLine(in *bufio.Reader) (line []byte, n int64, err error) {
 	for {
 		part, err := in.ReadSlice('\n')
@@ -236,13 +237,13 @@ func (j *journal) close() error {
 	return errors.Join(j.file.Sync(), j.file.Close())
 }
 
-// recorder is a search.Timer that asks the journal first and records what it times.
+// recorder is a search.Timer that answers trials from the journal and records those that it times.
 type recorder struct {
 	timer    search.Timer
-	journal  *journal // nil: none is kept
-	set      string   // the active PUs, part of what a trial is
+	journal  *journal // nil: no journal
+	set      string   // the active PUs, part of the name of a trial
 	asked    map[string]int
-	replayed time.Duration // cost of the trials that the journal answered: time that passed in the earlier run
+	replayed time.Duration // cost of the trials answered from the journal: time of the earlier run
 	hits     int
 }
 
@@ -250,7 +251,7 @@ func newRecorder(t search.Timer, j *journal) *recorder {
 	return &recorder{timer: t, journal: j, asked: map[string]int{}}
 }
 
-// trialName is everything that decides what a trial measures.
+// trialName returns everything that determines what a trial measures.
 func (r *recorder) trialName(t search.Trial) string {
 	return fmt.Sprintf("pus %s %s %s m %d n %d %s", r.set, t.Key, t.Compute, t.M, t.Columns, t.Schedule)
 }
@@ -264,8 +265,8 @@ func (r *recorder) Time(t search.Trial) (search.Sample, error) {
 	return s, err
 }
 
-// once answers what an earlier run finished from the journal, and else runs it and writes it down;
-// cost is what it took, then or now.
+// once returns a trial that an earlier run finished from the journal; otherwise it runs and records
+// the trial. It adds the cost of the trial in either run.
 func (r *recorder) once(name string, run func() (search.Sample, error)) (s search.Sample, cost float64, err error) {
 	nth := r.asked[name]
 	r.asked[name]++
@@ -289,7 +290,7 @@ func (r *recorder) once(name string, run func() (search.Sample, error)) (s searc
 	return s, cost, err
 }
 
-// forward is once for a forward, which has one time.
+// forward is once for a forward, which has a single time.
 func (r *recorder) forward(name string, run func() (float64, error)) (Timing, error) {
 	s, cost, err := r.once(name, func() (search.Sample, error) {
 		seconds, err := run()

@@ -17,7 +17,7 @@ import (
 
 var testKey = journalKey{Fingerprint: "f", Build: "b", Model: "m", Seed: 1, Flags: "effort=quick"}
 
-// counter times by formula and counts; it fails for good after some trials.
+// counter computes times by a formula and counts the calls. It fails permanently after some trials.
 type counter struct {
 	trials int
 	until  int
@@ -73,7 +73,7 @@ func TestResumeRepeatsNoFinishedTrial(t *testing.T) {
 	if _, _, err := searchWith(j, first); !errors.Is(err, errKilled) {
 		t.Fatalf("got %v", err)
 	}
-	// Killed without a close, with a torn line at the end.
+	// The run was killed without a close and left an incomplete line at the end.
 	torn, _ := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
 	fmt.Fprint(torn, `{"trial":"pus 0 256x`)
 	torn.Close()
@@ -138,7 +138,7 @@ func TestJournalSurvivesAKillAtEveryByte(t *testing.T) {
 			t.Fatalf("cut after %d bytes: %d trials, before %d", n, have, lines)
 		}
 		lines = have
-		// What is there must be whole: a line more and it is read again.
+		// The lines must be complete: after one more line the journal is read again.
 		if err := errors.Join(j.write(journalLine{Trial: "x", Seconds: []float64{1}}), j.close()); err != nil {
 			t.Fatal(err)
 		}

@@ -9,10 +9,10 @@ import (
 	"sandwich/tuner/search"
 )
 
-// judgeRows times every table at every held-out M, in turn, on the whole weight where its output
+// judgeRows times every table interleaved at every held-out M, on the whole weight if its output
 // fits.
 func (t *partition) judgeRows(b *measure.GemmBench, p search.Problem, o CompareOptions, rows []CompareRow) error {
-	const long = 256 // M from which a call lasts so long that seven say enough
+	const long = 256 // M from which calls are long enough for seven samples
 	for _, m := range o.HeldOut {
 		columns := min(o.Key.N, p.MaxColumns(m))
 		samples := make([]search.Sample, len(rows))
@@ -42,7 +42,7 @@ func (t *partition) judgeRows(b *measure.GemmBench, p search.Problem, o CompareO
 	return nil
 }
 
-// rankRows takes means over the held-out M and sets the rows against each other.
+// rankRows computes the means over the held-out M and relates the rows to each other.
 func rankRows(rows []CompareRow) {
 	best, exhaustive := 0.0, 0.0
 	for i := range rows {

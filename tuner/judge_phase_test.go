@@ -6,12 +6,13 @@ import (
 	"sandwich/plans"
 )
 
-// TestJudge: a candidate enters the plan only where it stands out of what two equal arms differ by,
-// or where equal arms would hardly show its gain, and the evidence tells the same afterwards.
+// TestJudge checks that a candidate enters the plan only if its gain exceeds the difference of two
+// equal arms, or if equal arms would hardly show it, and that the evidence gives the same verdict
+// later.
 func TestJudge(t *testing.T) {
 	for _, c := range []struct {
 		name             string
-		again, candidate []float64 // seconds, where the default takes 1
+		again, candidate []float64 // seconds; the default takes 1
 		kept             bool
 	}{
 		{"faster in quiet", []float64{1, 1.01, 0.99, 1, 1, 1}, []float64{0.9, 0.91, 0.9, 0.9, 0.89, 0.9}, false},
@@ -44,8 +45,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// raced is a race of the default, the default again and an arm for PU 7 on the default's partition,
-// and of arms of another one behind them, each for PU 8.
+// raced returns a race of the default, the default again, an arm for PU 7 on the default's
+// partition, and arms of another partition for PU 8 each.
 func raced(run *tuning, came ...Standing) *raceArms {
 	f := &raceArms{tuning: run, tests: []raceTest{{prefill, 64, 1, 0}, {decode, 1, 1, 0}}}
 	other := &partition{tuning: run, def: &plans.Plan{Ranks: make([]plans.Rank, 2)}}
@@ -66,8 +67,8 @@ func raced(run *tuning, came ...Standing) *raceArms {
 	return f
 }
 
-// Another partition enters the plan, in both phases, where it is 10 % faster than the best that
-// keeps the bits, or any faster where that is allowed.
+// TestJudgeRanks checks that another partition enters the plan, in both phases, if it is 10 %
+// faster than the best that keeps the bits, or with any gain if that is allowed.
 func TestJudgeRanks(t *testing.T) {
 	seconds := func(x float64) []float64 { return []float64{x, x * 1.01, x * 0.99, x, x, x} }
 	for _, c := range []struct {
@@ -95,7 +96,7 @@ func TestJudgeRanks(t *testing.T) {
 	}
 }
 
-// lapsOf is how an arm came out of rounds of two tests.
+// lapsOf returns the standing of an arm from rounds of two tests.
 func lapsOf(seconds []float64) (s Standing) {
 	for i, x := range seconds {
 		s.Laps = append(s.Laps, Lap{i, []float64{x, x}})

@@ -10,7 +10,7 @@ import (
 	"sandwich/tuner/candidates"
 )
 
-// predictorOf predicts a model on a profile.
+// predictorOf returns a predictor of a model on a profile.
 func predictorOf(t testing.TB, p *profiles.Profile, shape plans.ModelShape) *candidates.Predictor {
 	t.Helper()
 	plan, err := heuristic.Default(p, shape, heuristic.Options{})
@@ -25,7 +25,7 @@ func predictorOf(t testing.TB, p *profiles.Profile, shape plans.ModelShape) *can
 	return out
 }
 
-// simulatedConfig is the decode rate of a rank a node on some PUs.
+// simulatedConfig returns the decode rate of one rank per node on some PUs.
 func simulatedConfig(t testing.TB, p *profiles.Profile, shape plans.ModelShape, pus topotree.CPUSet) float64 {
 	t.Helper()
 	c := &candidates.Config{Prefill: pus, Decode: pus}

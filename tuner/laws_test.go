@@ -13,7 +13,7 @@ import (
 	"sandwich/tuner/replay"
 )
 
-// lawMachines is how many machines each law is held on.
+// lawMachines is the number of machines on which each law is checked.
 const lawMachines = 6
 
 // simulated ranks a profile for tinyllama on a few requests, one after the other.
@@ -31,7 +31,7 @@ func simulated(t testing.TB, p *profiles.Profile, tp int) *Ranking {
 	return r
 }
 
-// tame is a machine without anything that makes PUs unlike.
+// tame returns a machine whose PUs are all alike.
 func tame(seed uint64) *syntheticHost {
 	h := plant(seed)
 	for i := range h.speed {
@@ -44,7 +44,7 @@ func tame(seed uint64) *syntheticHost {
 	return h
 }
 
-// renumber gives every PU and node of a profile another number.
+// renumber permutes the numbers of the PUs and nodes of a profile.
 func renumber(t *testing.T, p *profiles.Profile, seed uint64) *profiles.Profile {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 5))
@@ -103,13 +103,13 @@ func renumber(t *testing.T, p *profiles.Profile, seed uint64) *profiles.Profile 
 	return out
 }
 
-// TestRenumberingChangesNothing: PUs and nodes of other numbers have the same best configuration.
-// How many there are may change by one: the cores that vLLM leaves out are the last by number,
-// which may or may not be a set that a tree has, too.
+// TestRenumberingChangesNothing checks that the best configuration does not depend on the numbers
+// of PUs and nodes. The number of configurations may change by one: the cores that vLLM leaves out
+// are the last by number, which may or may not be a set of a tree.
 func TestRenumberingChangesNothing(t *testing.T) {
 	for seed := uint64(1); seed <= lawMachines; seed++ {
 		h := tame(seed)
-		h.shown = true // a latent group is made by neighbors' numbers
+		h.shown = true // a latent group depends on adjacent numbers
 		p := h.profile(t, seed, 0)
 		before, after := simulated(t, p, 0), simulated(t, renumber(t, p, seed), 0)
 		a, b := before.Ranked[0], after.Ranked[0]
@@ -121,8 +121,8 @@ func TestRenumberingChangesNothing(t *testing.T) {
 	}
 }
 
-// TestNoGainOfRanksWithoutDistance: where memory is as near from everywhere, dividing a model gains
-// nothing.
+// TestNoGainOfRanksWithoutDistance checks that dividing a model gains nothing if memory is equally
+// near from everywhere.
 func TestNoGainOfRanksWithoutDistance(t *testing.T) {
 	for seed := uint64(1); seed <= lawMachines; seed++ {
 		h := tame(seed)
@@ -136,8 +136,8 @@ func TestNoGainOfRanksWithoutDistance(t *testing.T) {
 	}
 }
 
-// TestLinearBandwidthRemovesNothing: where each PU reads as much whatever the others do, all
-// of them decode.
+// TestLinearBandwidthRemovesNothing checks that all PUs decode if the read rate of a PU does not
+// depend on the others.
 func TestLinearBandwidthRemovesNothing(t *testing.T) {
 	for seed := uint64(1); seed <= lawMachines; seed++ {
 		h := tame(seed)
@@ -152,8 +152,8 @@ func TestLinearBandwidthRemovesNothing(t *testing.T) {
 	}
 }
 
-// TestContentionInClusters: with it one core less in each cluster beats as many less at the end of
-// each node, without it it does not.
+// TestContentionInClusters checks that with contention one core less per cluster beats removing the
+// same number at the end of each node, and that it does not without contention.
 func TestContentionInClusters(t *testing.T) {
 	rate := func(h *syntheticHost, p *profiles.Profile, out func(pu int) bool) float64 {
 		shape := shapeFor(t, "tinyllama-1.1b", "f32")
@@ -186,7 +186,7 @@ func TestContentionInClusters(t *testing.T) {
 	}
 }
 
-// TestDearerBarriers never make more ranks worth while.
+// TestDearerBarriers checks that slower barriers never favor more ranks.
 func TestDearerBarriers(t *testing.T) {
 	for seed := uint64(1); seed <= lawMachines; seed++ {
 		p := plant(seed).profile(t, seed, 0)
@@ -202,8 +202,8 @@ func TestDearerBarriers(t *testing.T) {
 	}
 }
 
-// TestCandidatesWithinBounds: no candidate has a PU that may not be used, more PUs than the quota
-// pays for, or more on a node than it holds.
+// TestCandidatesWithinBounds checks that no candidate has an unavailable PU, more PUs than the
+// quota covers, or more bytes on a node than it holds.
 func TestCandidatesWithinBounds(t *testing.T) {
 	shape := shapeFor(t, "tinyllama-1.1b", "f32")
 	for seed := uint64(1); seed <= 30; seed++ {
@@ -215,7 +215,7 @@ func TestCandidatesWithinBounds(t *testing.T) {
 			d.QuotaCPUs = 0.3 + 4*r.Float64()
 		}
 		for i := range d.Memory {
-			d.Memory[i].Bytes = int64(r.IntN(8)) << 30 // 0 beside others: a node without memory
+			d.Memory[i].Bytes = int64(r.IntN(8)) << 30 // 0 on one of several nodes: a node without memory
 		}
 		d.Memory[0].Bytes = 6 << 30
 		m, err := d.Machine()

@@ -9,31 +9,31 @@ import (
 	"sandwich/tuner/replay"
 )
 
-// Load is the requests that configurations are ranked by.
+// Load is the set of requests that configurations are ranked by.
 type Load struct {
-	Trace      replay.Trace // of a file; nil: Requests of Workload
+	Trace      replay.Trace // from a file; nil: Requests of Workload
 	Name       string       // of the file
 	Workload   replay.Workload
-	Requests   int     // 0: 90, as the paper sampled (Sandwich 8.1)
-	Rate       float64 // requests a second; 0: what loads the plain configuration by busyShare
-	Sequential bool    // each request comes when the one before has ended; Rate is not looked at
+	Requests   int     // 0: 90, the sample size of the paper (Sandwich 8.1)
+	Rate       float64 // requests per second; 0: the rate that loads the plain configuration by busyShare
+	Sequential bool    // each request arrives when the previous one ends; Rate is ignored
 	Seed       uint64
 
-	read bool // nothing is generated
+	read bool // requests come from a file
 	left int  // requests of the file that are left out
 }
 
 const (
 	paperRequests = 90
 	busyShare     = 0.7
-	// Tokens and requests that a ranking replays of a file: those that come later are left out.
-	// 30,000 requests that came faster than they could be served took minutes.
+	// Bounds of the tokens and requests of a file that a ranking replays. Later requests are left
+	// out.
 	maxLoad     = 600000
 	maxRequests = 10000
 )
 
-// complete draws the requests. Their times are those of one request a second until under sets the
-// rate. Those to a pooled model end when their text is read.
+// complete draws the requests. Their times are those of one request per second until under sets the
+// rate. Requests to a pooled model end when their text is read.
 func (l *Load) complete(pooled bool) error {
 	if l.read = pooled; pooled && l.Trace != nil {
 		l.Trace = onlyRead(l.Trace)
@@ -55,7 +55,7 @@ func (l *Load) complete(pooled bool) error {
 	return nil
 }
 
-// drawn are the requests of the workload at a rate.
+// drawn returns the requests of the workload at a rate.
 func (l *Load) drawn(rate float64) replay.Trace {
 	t := l.Workload.Poisson(l.Requests, rate, l.Seed)
 	if l.read {
@@ -64,7 +64,7 @@ func (l *Load) drawn(rate float64) replay.Trace {
 	return t
 }
 
-// onlyRead are requests that are answered when their prompts are read.
+// onlyRead returns requests that are complete when their prompts are read.
 func onlyRead(t replay.Trace) replay.Trace {
 	out := slices.Clone(t)
 	for i := range out {
@@ -73,7 +73,7 @@ func onlyRead(t replay.Trace) replay.Trace {
 	return out
 }
 
-// cut keeps the first requests, as many as a ranking has time for.
+// cut keeps the first requests, as many as a ranking can replay.
 func (l *Load) cut() {
 	sum := 0
 	for i, r := range l.Trace {
@@ -85,7 +85,7 @@ func (l *Load) cut() {
 	}
 }
 
-// outputs is the number of tokens that all requests ask for.
+// outputs returns the number of tokens that all requests ask for.
 func (l *Load) outputs() int {
 	sum := 1
 	for _, r := range l.Trace {
@@ -94,7 +94,7 @@ func (l *Load) outputs() int {
 	return sum
 }
 
-// longest is the most positions of a request.
+// longest returns the maximum number of positions of a request.
 func (l *Load) longest() int {
 	most := 1
 	for _, r := range l.Trace {
@@ -103,7 +103,7 @@ func (l *Load) longest() int {
 	return most
 }
 
-// seconds is what a configuration takes for all requests, one after the other.
+// seconds returns the seconds that a configuration takes for all requests, one after the other.
 func (l *Load) seconds(c *candidates.Cost, chunk int) float64 {
 	sum := time.Duration(0)
 	for _, r := range l.Trace {
@@ -118,8 +118,8 @@ func (l *Load) seconds(c *candidates.Cost, chunk int) float64 {
 	return sum.Seconds()
 }
 
-// under sets the times of the arrivals: a trace of a file keeps its own; others get a rate that is
-// the same for all configurations.
+// under sets the arrival times. A trace of a file keeps its own; other loads get a rate that is the
+// same for all configurations.
 func (l *Load) under(plain float64) Load {
 	out := *l
 	if l.Name != "" || l.Sequential {
@@ -133,15 +133,15 @@ func (l *Load) under(plain float64) Load {
 	return out
 }
 
-// String is the load in words.
+// String describes the load.
 func (l *Load) String() string {
 	switch {
 	case l.left > 0:
-		return fmt.Sprintf("the first %d requests of %s, without the %d that come later", len(l.Trace), l.Name, l.left)
+		return fmt.Sprintf("the first %d requests of %s, without the %d later ones", len(l.Trace), l.Name, l.left)
 	case l.Name != "":
 		return fmt.Sprintf("%d requests of %s", len(l.Trace), l.Name)
 	case l.Sequential:
 		return fmt.Sprintf("%d requests of %s, one after the other", len(l.Trace), l.Workload.Name)
 	}
-	return fmt.Sprintf("%d requests of %s, %.3g a second", len(l.Trace), l.Workload.Name, l.Rate)
+	return fmt.Sprintf("%d requests of %s, %.3g per second", len(l.Trace), l.Workload.Name, l.Rate)
 }

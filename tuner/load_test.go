@@ -7,14 +7,14 @@ import (
 	"sandwich/tuner/replay"
 )
 
-// TestLongTracesAreCut: a ranking replays the beginning of a file that it would not come to the end
-// of, and says how much it left out.
+// TestLongTracesAreCut checks that a ranking replays the beginning of a long file and reports how
+// many requests it left out.
 func TestLongTracesAreCut(t *testing.T) {
 	for _, c := range []struct{ output, requests, kept int }{
 		{20, maxRequests, maxRequests},
 		{20, maxRequests + 5, maxRequests},
 		{maxLoad / 10, 15, 10},
-		{2 * maxLoad, 3, 1}, // one is there always
+		{2 * maxLoad, 3, 1}, // at least one request is kept
 	} {
 		l := Load{Name: "f", Trace: make(replay.Trace, c.requests)}
 		for i := range l.Trace {

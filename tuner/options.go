@@ -13,59 +13,60 @@ import (
 	"sandwich/tuner/search"
 )
 
-// Options of Tune. Profile and one of File and Config are needed; everything else has a default.
+// Options configure Tune. Profile and one of File and Config are required; other fields have
+// defaults.
 type Options struct {
 	Profile *profiles.Profile // of this machine
-	File    *gguf.File        // the model; its weights run in the finalists
-	Config  *model.Config     // where there is no file: shapes to tune for, run with random weights
-	Type    model.FileType    // of these weights
+	File    *gguf.File        // the model; the finalists run its weights
+	Config  *model.Config     // without a file: shapes to tune for, run with random weights
+	Type    model.FileType    // type of the weights of Config
 
 	Name     string        // of the plan; "": the model's
 	Origin   string        // the file, preset or config.json, for the evidence
-	Threads  int           // at most so many PUs; 0: no such bound
-	TP       int           // tensor-parallel ranks; 0: as many as are faster, which costs bits (rule 6)
-	AllowTP  bool          // several ranks for any gain, not only for one of 10 %
+	Threads  int           // maximum number of PUs; 0: unlimited
+	TP       int           // tensor-parallel ranks; 0: choose; several ranks change the bits
+	AllowTP  bool          // accept several ranks for any gain, not only from 10 % on
 	ISA      string        // "": the widest
 	Compute  string        // auto, f32, int8, bf16
 	KV       string        // f16, f32
 	Attend   string        // auto (also ""), or what attention adds up by
 	SeqMax   int           // 0: 2048, at most the model's context
 	BatchMax int           // 0: 16
-	Budget   time.Duration // of everything; 0: 10 minutes
-	Began    time.Time     // when it began: what went before counts; zero: now
+	Budget   time.Duration // of the whole run; 0: 10 minutes
+	Began    time.Time     // start of the budget; zero: now
 	Effort   string        // quick, standard, full; "": what suits the budget
 	Strategy string        // of the kernel search; "": sandwich
-	TopK     int           // sets of PUs per phase that are measured; 0: 10
+	TopK     int           // sets of PUs per phase to measure; 0: 10
 	Seed     uint64
 
-	Load      Load   // that configurations are ranked by; none: a few requests of replay.Usual
+	Load      Load   // load that ranks configurations; empty: a few requests of replay.Usual
 	Objective string // of the ranking; "": latency
 	SLO       replay.SLO
 
 	Wisdom  string // path of what earlier runs' kernel searches found (WisdomPath), "" for none
 	Journal string // path of the journal, "" for none
-	Resume  bool   // go on with the journal that is there
+	Resume  bool   // continue the existing journal
 	Build   string // commit of this program, for the journal and the evidence
 
-	Rerun int          // rounds in which all arms run again beside the plan, past the budget; 0: they do not
-	Reran func(*Rerun) // gets what came out of it
-	// the rerun races the plan's tables on every other set of its PUs, too
+	Rerun int          // rounds that rerun all arms with the plan, past the budget; 0: none
+	Reran func(*Rerun) // receives the result of the rerun
+	// EverySet adds the plan's tables on every other set of its PUs to the rerun.
 	EverySet bool
 
-	Progress func(Progress) // about ten times a second at most, from the tuning goroutine; may be nil
-	Warn     func(error)    // gets what does not end the run, from the tuning goroutine; may be nil
+	Progress func(Progress) // called about ten times per second at most, from the tuning goroutine; may be nil
+	Warn     func(error)    // receives errors that do not end the run, from the tuning goroutine; may be nil
 }
 
-// Progress is what a terminal line shows.
+// Progress is the state that a terminal line shows.
 type Progress struct {
 	Stage   string // loading, ranks, active PUs, kernels, finalists, rerun
-	Text    string // what is being tried and the best so far
+	Text    string // current trial and best result so far
 	Elapsed time.Duration
 	Budget  time.Duration
 	Trials  int
 }
 
-// String is the whole line.
+// String returns the progress line.
 func (p Progress) String() string {
 	line := fmt.Sprintf("%s of %s  %s", p.Elapsed.Round(time.Second), p.Budget.Round(time.Second), p.Stage)
 	if p.Text != "" {
@@ -77,10 +78,10 @@ func (p Progress) String() string {
 	return line
 }
 
-// DefaultBudget of Options.
+// DefaultBudget is the budget when Options has none.
 const DefaultBudget = 10 * time.Minute
 
-// complete fills defaults in and refuses what cannot be tuned.
+// complete sets defaults and rejects options that cannot be tuned.
 func (o *Options) complete() error {
 	switch {
 	case o.Profile == nil:
@@ -88,7 +89,7 @@ func (o *Options) complete() error {
 	case o.File == nil && o.Config == nil:
 		return errors.New("tune needs a model: a GGUF file, a config.json or a preset")
 	case o.Budget < 0:
-		return fmt.Errorf("a budget of %s is none; give at least a few seconds", o.Budget)
+		return fmt.Errorf("the budget %s is too small; use at least a few seconds", o.Budget)
 	case o.TP < 0:
 		return fmt.Errorf("%d ranks: there must be at least one", o.TP)
 	case o.SeqMax < 0 || o.BatchMax < 0 || o.TopK < 0:
@@ -115,7 +116,7 @@ func (o *Options) complete() error {
 	return o.checkHost()
 }
 
-// effortFor is the effort that a budget has time for.
+// effortFor returns the effort that fits a budget.
 func effortFor(budget time.Duration) string {
 	switch {
 	case budget < 3*time.Minute:
@@ -126,8 +127,8 @@ func effortFor(budget time.Duration) string {
 	return search.Full.Name
 }
 
-// checkHost refuses a profile of another machine: what is timed here would be written down as that
-// machine's.
+// checkHost rejects a profile of another machine, because measurements of this machine would be
+// recorded under the other one's name.
 func (o *Options) checkHost() error {
 	here, err := profiles.Live()
 	if err != nil {
@@ -141,7 +142,7 @@ func (o *Options) checkHost() error {
 	return nil
 }
 
-// flags is every option that changes what is timed, as the journal compares it.
+// flags returns every option that affects the measurements; the journal compares it.
 func (o *Options) flags() string {
 	return fmt.Sprintf("threads=%d tp=%d isa=%s compute=%s kv=%s attention=%s seq-max=%d batch-max=%d budget=%s "+
 		"effort=%s "+

@@ -14,34 +14,35 @@ import (
 	"sandwich/runtime/pool"
 )
 
-// partition is one way to divide the model among ranks, and what is found out about it. While it is
-// open it has workers and the weights, cut its way.
+// partition is one division of the model among ranks with its tuning results. While it is open, it
+// has workers and the weights divided accordingly.
 type partition struct {
 	*tuning
-	cut     *plans.ServiceConfig // nil: by the default heuristic, or by --tp and --threads
-	def     *plans.Plan          // untuned: incumbent of every search, and a finalist
-	shapes  []plans.TableShape   // of its tables
+	cut     *plans.ServiceConfig // nil: chosen by the default heuristic, or by --tp and --threads
+	def     *plans.Plan          // untuned plan: incumbent of every search, and a finalist
+	shapes  []plans.TableShape   // shapes of the tables
 	isa     microkernel.ISA
-	workers *exec.Workers // one for each usable PU
-	rig     *rig          // nil where the model cannot be run here; evidence.Rejected says why
-	failed  error         // why it cannot be opened
+	workers *exec.Workers // one worker for each usable PU
+	rig     *rig          // nil if the model cannot run here; evidence.Rejected has the reason
+	failed  error         // reason why it cannot be opened
 
 	from, setsEnd, kernelsEnd float64        // parts of the budget
 	phases                    [2]phaseTuning // prefill, decode
 }
 
-// phaseTuning is what is found out about one phase.
+// phaseTuning is the tuning state of one phase.
 type phaseTuning struct {
 	name   string
-	sets   []activeSet     // that survive, best first
-	tables [][]plans.Table // by set
+	sets   []activeSet     // sets that remain, best first
+	tables [][]plans.Table // tables of each set
 	winner plans.Phase
-	set    activeSet // of the winner
+	set    activeSet // set of the winner
 
-	measured bool // the winner was chosen by measurement; false where the budget was over before
+	measured bool // the winner was chosen by measurement; false if the budget ended first
 }
 
-// newPartition makes the default plan of a partition; the first one is that of the default plan.
+// newPartition makes the default plan of a partition. The first call makes the partition of the
+// default plan.
 func (t *tuning) newPartition(cut *plans.ServiceConfig) (p *partition, err error) {
 	p = &partition{tuning: t, cut: cut}
 	p.def, err = heuristic.Default(t.o.Profile, t.shape, heuristic.Options{
@@ -65,7 +66,7 @@ func (t *tuning) newPartition(cut *plans.ServiceConfig) (p *partition, err error
 	return p, nil
 }
 
-// name tells partitions apart, for people and for the journal.
+// name identifies the partition in messages and in the journal.
 func (t *partition) name() string {
 	if t == t.home {
 		return ""
@@ -77,7 +78,7 @@ func (t *partition) name() string {
 	return text
 }
 
-// ends gives the partition its part of the budget.
+// ends assigns the partition its part of the budget.
 func (t *partition) ends(from, to float64) {
 	const sets = 0.2
 	t.from, t.setsEnd, t.kernelsEnd = from, from+sets*(to-from), to
@@ -98,7 +99,8 @@ func (t *partition) ready() error {
 	return t.load()
 }
 
-// checkMemory tells whether the weights fit beside those of the default plan.
+// checkMemory returns an error if the weights do not fit in memory together with those of the
+// default plan.
 func (t *partition) checkMemory() error {
 	list, err := exec.ForecastMemory(t.rigSize().options(t.def))
 	if err != nil {
@@ -109,7 +111,7 @@ func (t *partition) checkMemory() error {
 		need += f.Total(1)
 	}
 	if free := mem.Available(); free > 0 && need > free {
-		return &absent{fmt.Sprintf("it needs %s beside the default plan, and %s is free", mem.FormatBytes(need),
+		return &absent{fmt.Sprintf("it needs %s in addition to the default plan, and %s is free", mem.FormatBytes(need),
 			mem.FormatBytes(free))}
 	}
 	return nil
@@ -123,19 +125,19 @@ func (t *partition) start(pus []int) (err error) {
 	return err
 }
 
-// usable is the PUs that candidates are made of.
+// usable returns the PUs from which candidates are made.
 func (t *partition) usable() []int {
-	if t.o.Threads > 0 || len(t.def.Ranks) > 1 { // the user has chosen, or each PU has its rank
+	if t.o.Threads > 0 || len(t.def.Ranks) > 1 { // chosen by the user, or one PU per rank
 		return t.def.PUs()
 	}
 	return t.o.Profile.UsablePUs()
 }
 
-// decodeDepth is how many positions each sequence of a decode forward has before it.
+// decodeDepth is the number of positions before each sequence of a decode forward.
 const decodeDepth = 128
 
-// load brings the model, or random weights of its shapes, into the rig. A model that does not fit
-// in memory is tuned without finalists; one that is not there when the budget ends is not tuned.
+// load loads the model, or random weights of its shapes, into the rig. A model that does not fit in
+// memory is tuned without finalists. A model that is not loaded when the budget ends is not tuned.
 func (t *partition) load() error {
 	t.say("loading", "the weights of "+t.shape.Name, true)
 	ctx, cancel := context.WithTimeoutCause(t.ctx, max(1, t.until(finalistsEnd)), errNoTime)
@@ -157,13 +159,13 @@ func (t *partition) rigSize() rigSize {
 	return rigSize{batch: t.def.BatchMax, depth: min(decodeDepth, max(1, t.shape.Context-1))}
 }
 
-// withoutRig goes on without whole forwards when the model cannot be run but can be tuned by shape.
+// withoutRig continues without whole forwards if the model cannot run but can be tuned by shape.
 func (t *partition) withoutRig(err error) error {
 	switch cause := context.Cause(t.ctx); {
 	case cause != nil:
 		return cause
 	case t != t.home:
-		return &absent{"its weights could not be loaded beside those of the default plan: " + err.Error()}
+		return &absent{"its weights could not be loaded in addition to those of the default plan: " + err.Error()}
 	case errors.Is(err, errNoTime):
 		t.reject("finalists", "the budget was over while the model was loaded; give a larger --budget")
 		return err
@@ -183,7 +185,7 @@ func (t *partition) search() (err error) {
 	return err
 }
 
-// shut gives workers and weights back.
+// shut releases workers and weights.
 func (t *partition) shut() {
 	if t.rig != nil {
 		t.rig.close()
@@ -197,18 +199,18 @@ func (t *partition) shut() {
 	}
 }
 
-// leaveDecode fills in the phase that nothing runs: on the PUs of the other one, by the default
-// heuristic, which hand slices out to any of them.
+// leaveDecode fills in the unused decode phase: the PUs of prefill with the schedules of the
+// default heuristic, which may assign slices to any worker.
 func (t *partition) leaveDecode() {
 	ph := &t.phases[decode]
 	ph.set = t.phases[prefill].set
 	ph.winner = plans.Phase{PUs: ph.set.PUs, Tables: t.def.Decode.Tables}
 }
 
-// service joins the PUs that won each phase.
+// service returns the service configuration with the winning PUs of each phase.
 func (t *partition) service() (plans.ServiceConfig, error) {
 	sets := [2]activeSet{t.phases[prefill].set, t.phases[decode].set}
-	if len(t.def.Ranks) > 1 { // the weights are cut for these ranks, whichever of their PUs work
+	if len(t.def.Ranks) > 1 { // the weights are divided for these ranks regardless of the active PUs
 		return plans.NewService(t.def.Ranks, sets[prefill].PUs, sets[decode].PUs)
 	}
 	all := slices.Concat(sets[prefill].PUs, sets[decode].PUs)

@@ -10,51 +10,52 @@ import (
 // Contender is one arm of a race: a whole configuration.
 type Contender struct {
 	Name      string
-	Partition string // arms of one partition run on one copy of the weights
-	Stays     bool   // it is measured to the end, however slow
+	Partition string // arms of one partition share one copy of the weights
+	Stays     bool   // measured to the end, even if slow
 }
 
-// Runner runs the arms of a race, each named by its place among the contenders.
+// Runner runs the arms of a race. An arm is identified by its index among the contenders.
 type Runner interface {
-	// Open says that arms of a partition follow; Race has at most two open.
+	// Open prepares a partition whose arms follow. Race keeps at most two open.
 	Open(ctx context.Context, partition string) error
 	Close(partition string)
-	// Sample runs a test under an arm, which the runner has warmed up.
+	// Sample runs a test under an arm that the runner has warmed up.
 	Sample(ctx context.Context, arm, test int) (Timing, error)
 }
 
-// Timing is what a sample took: one forward of it, and everything, which counts against the budget.
+// Timing is the duration of one forward of a sample, and the cost of the whole sample, which counts
+// against the budget. Both are in seconds.
 type Timing struct{ Seconds, Cost float64 }
 
-// RaceOptions of Race. All are needed but Keep, Enough, Look, Seed and Said.
+// RaceOptions configure Race. Keep, Enough, Look, Seed and Said are optional.
 type RaceOptions struct {
-	Arms   []Contender // the first is the reference: it runs beside every other arm
+	Arms   []Contender // the first is the reference, which runs with every other arm
 	Tests  int
-	Least  int                                 // rounds of each arm before the budget ends the race
-	Most   int                                 // rounds of an arm
+	Least  int                                 // minimum rounds of each arm before the budget ends the race
+	Most   int                                 // maximum rounds of an arm
 	Budget float64                             // seconds of samples
-	Limit  float64                             // seconds at which not even Least rounds are waited for
-	Keep   int                                 // so many arms are left by halving, without those that stay; 0: 2
-	Enough func(out []Standing, test int) bool // a test that needs no more samples; nil: none does
-	Look   int                                 // Enough is asked every so many rounds after Least; 0: each
+	Limit  float64                             // seconds after which the race ends even before Least rounds
+	Keep   int                                 // arms that halving keeps, in addition to those that stay; 0: 2
+	Enough func(out []Standing, test int) bool // reports whether a test needs no more samples; nil: never
+	Look   int                                 // rounds between calls of Enough after Least; 0: 1
 	Seed   uint64                              // of the order of the arms in a round
 	Said   func(arm, test int, seconds float64)
 }
 
-// Standing is how an arm came out of a race.
+// Standing is the result of an arm in a race.
 type Standing struct {
 	Laps []Lap
 	Lost string // why it stopped early; "" for an arm that took part to the end
 }
 
-// Lap is one round of an arm, its samples by test, 0 for a test that had enough of them. Laps of
-// one round were taken in turn.
+// Lap is one round of an arm: its samples by test, 0 for a test that was closed. Samples of one
+// round are interleaved.
 type Lap struct {
 	Round   int
 	Seconds []float64
 }
 
-// Samples are the seconds of a test, round by round, until it had enough.
+// Samples returns the seconds of a test, round by round, until the test was closed.
 func (s *Standing) Samples(test int) (out []float64) {
 	for _, lap := range s.Laps {
 		if lap.Seconds[test] > 0 {
@@ -64,20 +65,22 @@ func (s *Standing) Samples(test int) (out []float64) {
 	return out
 }
 
-// errUndecided says that the budget was over before every arm had been sampled once.
+// errUndecided is returned if the budget ended before every arm had one sample.
 var errUndecided = errors.New("the budget was over before the arms could be compared")
 
-// absent says why a partition besides the reference's cannot run: its arms leave the race.
+// absent is the reason why a partition other than the reference's cannot run. Its arms leave the
+// race.
 type absent struct{ why string }
 
 func (a *absent) Error() string { return a.why }
 
-// Race measures arms in turn until the best is known or the budget is over: successive halving
-// (Jamieson and Talwalkar 2016, section 2) in which arms are compared by the gains of rounds that
-// both ran in, so that a drift of the machine meets both sides. Each stage takes as many rounds as
-// those before it together. After it, arms leave whose gain is surely below the best arm's, and the
-// slower ones of more than twice Keep. One partition is open besides the reference's. Race reads no
-// clock but the costs of the samples, and equal samples give equal races.
+// Race measures arms interleaved until the best is known or the budget is over. It uses successive
+// halving (Jamieson and Talwalkar 2016, section 2). Arms are compared by the gains of rounds that
+// both ran in, so that drift of the machine affects both sides. Each stage takes as many rounds as
+// all stages before it. After a stage, arms leave whose gain is significantly below the best arm's,
+// and then the slower arms if more than twice Keep remain. At most one partition besides the
+// reference's is open. Race uses no clock other than the costs of the samples; equal samples give
+// equal races.
 func Race(ctx context.Context, run Runner, o RaceOptions) ([]Standing, error) {
 	if o.Keep == 0 {
 		o.Keep = 2
@@ -104,7 +107,7 @@ func Race(ctx context.Context, run Runner, o RaceOptions) ([]Standing, error) {
 	}
 }
 
-// race is one Race under way.
+// race is the state of one call of Race.
 type race struct {
 	RaceOptions
 	run     Runner
@@ -112,13 +115,13 @@ type race struct {
 	out     []Standing
 	round   int
 	spent   float64
-	longest float64 // round
-	closed  []bool  // tests that had enough
-	orders  [][]int // by test, that of the last round, where the next one turns it round
-	over    bool    // the budget ended the race, or no test needs more
+	longest float64 // seconds of the longest round
+	closed  []bool  // tests with enough samples
+	orders  [][]int // order of the last round by test; the next round reverses it
+	over    bool    // the budget ended the race, or all tests are closed
 }
 
-// partitions lists those with an arm that runs on, the reference's first.
+// partitions returns the partitions with a running arm, the reference's first.
 func (r *race) partitions() (out []string) {
 	for i, c := range r.Arms {
 		if r.out[i].Lost == "" && !slices.Contains(out, c.Partition) {
@@ -128,9 +131,9 @@ func (r *race) partitions() (out []string) {
 	return out
 }
 
-// visit runs rounds of the arms of a partition until each has enough.
+// visit runs rounds of the arms of a partition until each has target laps.
 func (r *race) visit(ctx context.Context, partition string, target int) error {
-	arms, waits := []int{0}, 0 // whose laps are counted
+	arms, waits := []int{0}, 0 // arms whose laps are counted
 	for i, c := range r.Arms {
 		if i > 0 && c.Partition == partition && r.out[i].Lost == "" {
 			arms, waits = append(arms, i), i
@@ -166,7 +169,7 @@ func (r *race) visit(ctx context.Context, partition string, target int) error {
 	return nil
 }
 
-// look closes the tests that have enough after so many laps.
+// look closes the tests that have enough samples after the given number of laps.
 func (r *race) look(laps int) {
 	if r.Enough == nil || laps < r.Least || laps%max(1, r.Look) != 0 {
 		return
@@ -177,7 +180,7 @@ func (r *race) look(laps int) {
 	r.over = !slices.Contains(r.closed, false)
 }
 
-// lap runs one round, which counts if the limit leaves it whole.
+// lap runs one round. It reports whether the round was completed within the limit.
 func (r *race) lap(ctx context.Context, arms []int) (whole bool, err error) {
 	began := r.spent
 	seconds := make([][]float64, len(arms))
@@ -209,8 +212,9 @@ func (r *race) lap(ctx context.Context, arms []int) (whole bool, err error) {
 	return true, nil
 }
 
-// order is that of the arms of a test in a round: drawn, and in the next round of so many the other
-// way round, so that an arm comes early as often as late, and behind another one as before it.
+// order returns the order of the arms of a test in a round. It is random in one round and reversed
+// in the next round of the same size, so that an arm runs early as often as late, and before
+// another arm as often as after it.
 func (r *race) order(test, arms int) []int {
 	if last := r.orders[test]; len(last) == arms {
 		r.orders[test] = nil
@@ -221,8 +225,7 @@ func (r *race) order(test, arms int) []int {
 	return r.orders[test]
 }
 
-// open says that there is something left to find out: an arm that may still win, or none that may
-// leave.
+// open reports whether the race is undecided: more than one arm may still win, or no arm may leave.
 func (r *race) open() bool {
 	challengers, alive := 0, 0
 	for i, c := range r.Arms {

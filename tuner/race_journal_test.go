@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// journaled is a simulated machine whose samples a journal keeps, as those of a tune.
+// journaled is a simulated machine whose samples are kept in a journal.
 type journaled struct {
 	*track
 	rec *recorder
@@ -22,8 +22,8 @@ func (j *journaled) Sample(ctx context.Context, arm, test int) (Timing, error) {
 	})
 }
 
-// A race that is killed at any sample goes on where it stopped: nothing that finished runs again,
-// and what it knew is what it knows.
+// TestResumedRaceRepeatsNoSample kills a race at any sample and checks that the resumed race
+// repeats no finished sample and gives the same result.
 func TestResumedRaceRepeatsNoSample(t *testing.T) {
 	arms := lineup(4)
 	even := func(arm, _ int) float64 { return 1 + float64(arm)/50 }

@@ -9,15 +9,16 @@ import (
 	"sandwich/plans"
 )
 
-// An interval of fewer than sureRounds is the range of its rounds, which holds the median less
-// often than 95 %: then an arm leaves only if all of them were plainly slower.
+// With fewer than sureRounds rounds, an interval is the range of the rounds, which contains the
+// median with less than 95 % confidence. Then an arm leaves only if all of its rounds were clearly
+// slower.
 const (
 	sureRounds  = 6
 	fewLaps     = 3
 	plainlySlow = 0.2
 )
 
-// gainOver is how much faster an arm ran than another, over the rounds in which both ran all tests.
+// gainOver returns the gain of an arm over another in the rounds in which both ran all tests.
 func (s *Standing) gainOver(base *Standing) plans.Gain {
 	var x, y []plans.Arm
 	for _, lap := range s.Laps {
@@ -38,8 +39,8 @@ func (s *Standing) gainOver(base *Standing) plans.Gain {
 	return plans.GainOver(x, y)
 }
 
-// settle ends a stage: it finds the best arm and stops those that are surely slower, then the
-// slower ones of too many.
+// settle ends a stage: it finds the best arm, stops those that are significantly slower, then the
+// slower half if too many remain.
 func (r *race) settle() {
 	gains := make([]plans.Gain, len(r.Arms))
 	var alive []int // best first
@@ -55,7 +56,7 @@ func (r *race) settle() {
 			continue
 		}
 		if behind, sure := r.behind(i, best, gains); sure {
-			r.out[i].Lost = fmt.Sprintf("surely slower than %s, by %.1f %% after %d rounds", r.Arms[best].Name,
+			r.out[i].Lost = fmt.Sprintf("significantly slower than %s, by %.1f %% after %d rounds", r.Arms[best].Name,
 				-100*behind.Median, len(r.out[i].Laps))
 			continue
 		}
@@ -67,14 +68,14 @@ func (r *race) settle() {
 	}
 	keep := max(r.Keep, (len(alive)+1)/2)
 	for _, i := range alive[min(keep, len(alive)):] {
-		r.out[i].Lost = fmt.Sprintf("among the slower half after %d rounds, %.1f %% behind %s", len(r.out[i].Laps),
+		r.out[i].Lost = fmt.Sprintf("in the slower half after %d rounds, %.1f %% slower than %s", len(r.out[i].Laps),
 			100*(1-(1+gains[i].Median)/(1+gains[best].Median)), r.Arms[best].Name)
 	}
 }
 
-// behind is the gain of an arm over the best one, and whether it is surely none: from the rounds
-// that they share, or where their partitions were never open together, from the ends of their
-// intervals over the reference.
+// behind returns the gain of an arm over the best one, and whether it is significantly slower. It
+// compares the rounds that both ran. If their partitions were never open at the same time, it
+// compares the ends of their intervals over the reference.
 func (r *race) behind(i, best int, gains []plans.Gain) (plans.Gain, bool) {
 	g := r.out[i].gainOver(&r.out[best])
 	if g.Rounds < min(len(r.out[i].Laps), len(r.out[best].Laps)) {

@@ -11,21 +11,21 @@ import (
 	"testing"
 )
 
-// track is a simulated machine: what each arm takes for a forward, under noise and a drift that
-// meets whoever runs.
+// track is a simulated machine: the duration of a forward by arm, with noise and a drift that
+// affects all arms.
 type track struct {
 	arms   []Contender
 	takes  func(arm, nth int) float64
 	noise  float64
-	drift  float64 // part by which everything gets slower in a second
+	drift  float64 // relative slowdown per second
 	clock  float64
 	rng    *rand.Rand
 	nth    []int
 	open   []string
 	opened map[string]int
-	worst  int // most partitions open at once
+	worst  int // maximum partitions open at the same time
 	log    []int
-	fail   int // sample at which it breaks; 0: never
+	fail   int // index of the sample that fails; 0: never
 }
 
 func newTrack(seed uint64, arms []Contender, takes func(arm, nth int) float64) *track {
@@ -64,8 +64,8 @@ func (k *track) Sample(_ context.Context, arm, test int) (Timing, error) {
 	return Timing{Seconds: s, Cost: s}, nil
 }
 
-// lineup is a default, the same once more, an unpinned arm, and challengers on partitions of two
-// each.
+// lineup returns a default, the default again, an unpinned arm, and challengers in partitions of
+// two.
 func lineup(challengers int) []Contender {
 	arms := []Contender{{"default", "0", true}, {"default again", "0", true}, {"unpinned", "0", true}}
 	for i := range challengers {
@@ -78,8 +78,8 @@ func raceOptions(arms []Contender) RaceOptions {
 	return RaceOptions{Arms: arms, Tests: 2, Least: 3, Most: 24, Budget: 1e6, Limit: 1e6, Seed: 5}
 }
 
-// winnerOf is the challenger of the largest gain among those that took part to the end, 0 where
-// each is slower than the default.
+// winnerOf returns the challenger with the largest gain that ran to the end, or 0 if all are slower
+// than the default.
 func winnerOf(out []Standing) (best int) {
 	for i := range out {
 		if i >= 3 && out[i].Lost == "" && out[i].gainOver(&out[0]).Median > out[best].gainOver(&out[0]).Median {
@@ -89,8 +89,8 @@ func winnerOf(out []Standing) (best int) {
 	return best
 }
 
-// Under noise and a machine that gets three times as slow, the best arm wins, two partitions are
-// open at most, and those that stay run to the end.
+// TestRaceFindsTheBest checks, under noise and on a machine that gets three times as slow, that the
+// best arm wins, that at most two partitions are open, and that arms that stay run to the end.
 func TestRaceFindsTheBest(t *testing.T) {
 	const n = 10
 	found, wrong := 0, 0
@@ -123,7 +123,7 @@ func TestRaceFindsTheBest(t *testing.T) {
 			t.Fatalf("%d partitions were open at once, %d at the end", k.worst, len(k.open))
 		}
 		longest := 0
-		for i := range out[1:] { // the reference has one beside every other arm
+		for i := range out[1:] { // the reference runs with every other arm
 			longest = max(longest, len(out[1+i].Laps))
 		}
 		for i := range 3 {
@@ -148,7 +148,7 @@ func TestRaceFindsTheBest(t *testing.T) {
 	}
 }
 
-// Equal arms: none of them stands out, and the default is not beaten beyond the noise of its twin.
+// TestRaceOfEqualArms checks that no equal arm beats the default by more than its repetition does.
 func TestRaceOfEqualArms(t *testing.T) {
 	beaten := 0
 	for seed := range uint64(100) {
@@ -169,8 +169,8 @@ func TestRaceOfEqualArms(t *testing.T) {
 	}
 }
 
-// An arm that is the fastest at first and slow from its fourth round on, when its buffers are full,
-// does not win.
+// TestRaceMeetsALateSlowArm checks that an arm that is fastest at first and slow from its fourth
+// round on does not win.
 func TestRaceMeetsALateSlowArm(t *testing.T) {
 	for seed := range uint64(20) {
 		arms := lineup(3)
@@ -213,7 +213,7 @@ func TestRaceKeepsItsBudget(t *testing.T) {
 			t.Errorf("arm %d has %d laps", i, n)
 		}
 	}
-	o.Budget, o.Limit = 1, 30 // not even a round of each
+	o.Budget, o.Limit = 1, 30 // less than one round each
 	k = newTrack(1, arms, even)
 	if out, err = Race(t.Context(), k, o); err != nil || !slices.ContainsFunc(out, func(s Standing) bool {
 		return len(s.Laps) == 0
@@ -225,7 +225,8 @@ func TestRaceKeepsItsBudget(t *testing.T) {
 	}
 }
 
-// Equal samples give equal races, and the order within a round depends on the seed.
+// TestRaceIsDeterministic checks that equal samples give equal races, and that the order within a
+// round depends on the seed.
 func TestRaceIsDeterministic(t *testing.T) {
 	arms := lineup(5)
 	run := func(seed uint64) ([]Standing, []int) {
@@ -248,8 +249,8 @@ func TestRaceIsDeterministic(t *testing.T) {
 	}
 }
 
-// A race without challengers, as the gate of two plans has it, runs all of its rounds; one that
-// breaks closes what it opened.
+// TestRaceOfThoseThatStay checks that a race without challengers runs all of its rounds, and that a
+// failed race closes what it opened.
 func TestRaceOfThoseThatStay(t *testing.T) {
 	arms := lineup(0)
 	out, err := Race(t.Context(), newTrack(1, arms, func(int, int) float64 { return 1 }), raceOptions(arms))
@@ -264,7 +265,8 @@ func TestRaceOfThoseThatStay(t *testing.T) {
 	}
 }
 
-// A test that has enough samples gets no more, and the race ends when none needs any.
+// TestRaceClosesTests checks that a test with enough samples gets no more, and that the race ends
+// when all are closed.
 func TestRaceClosesTests(t *testing.T) {
 	arms := lineup(0)
 	o := raceOptions(arms)

@@ -10,11 +10,11 @@ import (
 	"sandwich/tuner/replay"
 )
 
-// shown is how many candidates a ranking shows where the machine has them; those that are always
-// there come in their places among all.
+// shown is the number of candidates that a ranking shows, in addition to those that are always
+// included.
 const shown = 10
 
-// Shown are the best candidates and those that are always there, best first.
+// Shown returns the best candidates and those that are always included, best first.
 func (r *Ranking) Shown() (out []*Ranked) {
 	for i, c := range r.Ranked {
 		if i < max(shown, r.TopK) || c.Config.Origin.Always != "" {
@@ -48,7 +48,7 @@ func (r *Ranking) Trace() *plans.SearchTrace {
 	return out
 }
 
-// Note says in a sentence what of the objective cannot be had; "" where there is nothing to say.
+// Note returns a sentence if the objective cannot be met, or "".
 func (r *Ranking) Note() string {
 	most := 0.0
 	for _, c := range r.Ranked {
@@ -71,10 +71,10 @@ func (r *Ranking) Note() string {
 		first.Round(time.Millisecond), each.Round(100*time.Microsecond))
 }
 
-// goodput finds, for the candidates that are shown, the highest rate at which nine in ten requests
-// are within the service level.
+// goodput sets, for the candidates that are shown, the highest rate at which 90 % of the requests
+// meet the service level.
 func (s *simulation) goodput(load Load) error {
-	if load.Name != "" { // its times are given: what it attains is all there is
+	if load.Name != "" { // its times are fixed, so that there is no rate to vary
 		for _, r := range s.out.Ranked {
 			r.Goodput, _ = r.Report.Score(replay.Goodput, s.o.SLO)
 		}
@@ -94,10 +94,10 @@ func (s *simulation) goodput(load Load) error {
 	return nil
 }
 
-// attained is the share of requests that goodput asks for (Sandwich 7: P90).
+// attained is the fraction of requests that must meet the service level (Sandwich 7: P90).
 const attained = 0.9
 
-// NodeIDs lists the memory nodes of a machine that weights may lie on, in order.
+// NodeIDs returns the memory nodes of a machine that may hold weights, in order.
 func NodeIDs(p *profiles.Profile) (out []int) {
 	for _, n := range p.Machine.Memory {
 		if !n.Device {

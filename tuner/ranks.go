@@ -9,9 +9,9 @@ import (
 	"sandwich/tuner/search"
 )
 
-// worthRanks is how much of the time of one rank several may take, since they cost the bit-equality
-// of rule 6; noisyRanks is what they may take where the user allows them for any gain. Before their
-// own tables are searched they may take hopefulRanks.
+// worthRanks is the largest fraction of the time of one rank that several ranks may take, because
+// they change the bits (rule 6). noisyRanks is the fraction if the user accepts any gain.
+// hopefulRanks applies before their tables are searched.
 const (
 	worthRanks   = 0.9
 	noisyRanks   = 0.98
@@ -21,7 +21,7 @@ const (
 // ranksLimit is the part of the budget that the first rounds of all partitions may take.
 const ranksLimit = 0.15
 
-// worth is what several ranks may take of the time of one.
+// worth returns the largest fraction of the time of one rank that several ranks may take.
 func (t *tuning) worth() float64 {
 	if t.o.AllowTP {
 		return noisyRanks
@@ -29,9 +29,10 @@ func (t *tuning) worth() float64 {
 	return worthRanks
 }
 
-// heat opens the default plan's partition and races unlike ones with it, each on the PUs that the
-// ranking gave it, all under untuned schedules. Those that are not plainly slower are tuned like
-// the default's; they come back behind it. Where a model cannot be run one partition stays.
+// raceRanks opens the default plan's partition and races partitions into other numbers of ranks
+// with it, each on the PUs that the ranking chose, under untuned schedules. It returns the default
+// plan's partition, then those that are not clearly slower and should be tuned. If the model cannot
+// run, it returns only the first.
 func (t *tuning) raceRanks(home *partition) ([]*partition, error) {
 	out := []*partition{home}
 	if err := t.open(home); err != nil || home.rig == nil || t.o.TP > 0 || t.o.Threads > 0 {
@@ -67,8 +68,8 @@ func (t *tuning) raceRanks(home *partition) ([]*partition, error) {
 	return append(out, t.hopeful(f)...), nil
 }
 
-// hopeful are the partitions of a heat that get tables of their own, best first; of the others it
-// says why not.
+// hopeful returns the partitions of a race that get their own tables, best first. It records why
+// the others do not.
 func (t *tuning) hopeful(f *raceArms) (out []*partition) {
 	took := func(c *raceArm) float64 { return 1 / (1 + c.gainOver(&f.arms[0].Standing).Median) }
 	for _, c := range f.arms {
@@ -104,15 +105,15 @@ func (t *tuning) hopeful(f *raceArms) (out []*partition) {
 	return out
 }
 
-// hopeless is how much worse than the best a partition may be by the simulation and still be raced:
-// predictions of single forwards are allowed to be as wrong in one case of ten.
+// hopeless is the simulated time relative to the best from which a partition is not raced. It
+// allows for the error of predicted forwards.
 const hopeless = 1.35
 
-// severalRanks are the best candidates of each partition into several ranks that the simulation
-// puts near the best: those among the first topK, and the best with one rank more and one fewer.
+// severalRanks returns the best candidates of each partition into several ranks that rank near the
+// best: those among the first topK, and the best ones with one rank more and one rank fewer.
 func (r *Ranking) severalRanks(topK int) (out []*Ranked) {
 	seen := map[string]bool{}
-	degrees := map[int]bool{} // next to that of the best
+	degrees := map[int]bool{} // adjacent to that of the best
 	if len(r.Ranked) > 0 {
 		best, above, below := r.Ranked[0].Config.TP(), 0, 0
 		for _, c := range r.Ranked {

@@ -16,42 +16,42 @@ import (
 	"sandwich/profiles/retention"
 )
 
-// ErrGrid is wrapped by refusals of a folder of grids that another machine or another version of
-// this program made.
+// ErrGrid is wrapped by errors about a folder of grids of another machine or another version of
+// this program.
 var ErrGrid = errors.New("these grids are of another machine or version")
 
 // HostFile is the profile of the machine in a folder of grids.
 const HostFile = "host.yaml"
 
-// RecordOptions say which grids are recorded. CompareOptions say how; its Key and its Journal are
-// set for each weight.
+// RecordOptions configure which grids are recorded. CompareOptions configure how; Record sets its
+// Key and Journal for each weight.
 type RecordOptions struct {
-	CompareOptions                   // Profile is what the folder holds
+	CompareOptions                   // Profile is the one in the folder
 	Here           *profiles.Profile // this machine
 	Dir            string
 	Weights        []plans.WeightKey
 	// Recorded is called after each weight with the name of its files and the rows of its
-	// comparison; none where an earlier run had finished it.
+	// comparison, or without rows if an earlier run had finished it.
 	Recorded func(name string, rows []CompareRow) error
 }
 
-// RecordedRows are the M of a recorded grid: those of generation, and those that searches are
-// compared at.
+// RecordedRows returns the M of a recorded grid: those of decode, and those at which searches are
+// compared.
 func RecordedRows() []int { return append([]int{1, 4}, comparedRows...) }
 
-// DefaultWeights are the weights of a recorded grid where nobody says which: each arithmetic and
-// each way of unpacking, wide and deep.
+// DefaultWeights returns the weights of a recorded grid if none are given: each arithmetic and each
+// way of unpacking, wide and deep.
 func DefaultWeights() []plans.WeightKey {
 	return []plans.WeightKey{{N: 2048, K: 2048, Type: "f32"}, {N: 2048, K: 2048, Type: "q8_0"},
 		{N: 2048, K: 5632, Type: "q4_k"}, {N: 5632, K: 2048, Type: "q4_0"}, {N: 2048, K: 2048, Type: "bf16"}}
 }
 
-// Record makes a folder of grids of this machine, which JudgeHeuristic reads: beside host.yaml,
-// which the caller has written there, for each weight the journal of a comparison of searches,
-// TYPE-NxK.jsonl, which is packed to .jsonl.gz when it is whole. What the default heuristic choose
-// is always among the schedules that were timed again. What is there already is kept: whole grids
-// are left alone, and one that was cut off goes on. Refusals of a folder that is another machine's
-// or another version's wrap ErrGrid or ErrJournal.
+// Record makes a folder of grids of this machine for JudgeHeuristic. The caller has written
+// host.yaml there. For each weight Record writes the journal of a comparison of searches,
+// TYPE-NxK.jsonl, and compresses it to .jsonl.gz when it is complete. The choice of the default
+// heuristic is always among the schedules that are timed again. Complete grids in the folder are
+// kept, and an incomplete one is continued. Errors about a folder of another machine or version
+// wrap ErrGrid or ErrJournal.
 func Record(ctx context.Context, o RecordOptions) error {
 	if there := o.Profile; there.Fingerprint() != o.Here.Fingerprint() {
 		return fmt.Errorf("%w: %s has %s with PUs %s, this is %s with PUs %s; name another folder", ErrGrid, o.Dir,
@@ -80,7 +80,7 @@ func Record(ctx context.Context, o RecordOptions) error {
 	return nil
 }
 
-// gridName is the name of a grid's files: the path is part of it where somebody chose it.
+// gridName returns the name of a grid's files. It includes the path if the user chose one.
 func gridName(k plans.WeightKey, compute string) string {
 	name := fmt.Sprintf("%s-%dx%d", k.Type, k.N, k.K)
 	if compute != "" && compute != "auto" {
@@ -89,7 +89,7 @@ func gridName(k plans.WeightKey, compute string) string {
 	return name
 }
 
-// recordOne makes one grid, unless it is there; it returns no rows then.
+// recordOne makes one grid. It returns no rows if the grid is complete.
 func recordOne(ctx context.Context, c CompareOptions) ([]CompareRow, error) {
 	c.fill()
 	c.Options.SeqMax = c.MaxM
@@ -115,7 +115,7 @@ func recordOne(ctx context.Context, c CompareOptions) ([]CompareRow, error) {
 	return rows, os.Remove(c.Journal)
 }
 
-// gridHead is the first line of a packed grid.
+// gridHead returns the first line of a compressed grid.
 func gridHead(path string) ([]byte, error) {
 	in, err := openGrid(path)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"sandwich/profiles"
 )
 
-// TestRecord makes a small grid of this machine, reads it, goes on with it, and refuses it
-// elsewhere: no choice of the default heuristic is missing from it.
+// TestRecord makes a small grid of this machine, reads it, continues it, and checks that another
+// machine is rejected and that every choice of the default heuristic is in it.
 func TestRecord(t *testing.T) {
 	here, err := profiles.Live()
 	if err != nil {

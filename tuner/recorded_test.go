@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// recordedFloors are what the default heuristic reach of the re-timed best on recorded machines, a
-// little less, and how many of their choices were never timed there. A change that moves one up
-// raises it here.
+// recordedFloors are the speeds of the default heuristic relative to the best timed again on
+// recorded machines, slightly reduced, and the number of its choices that were never timed. A
+// change that improves one should raise it here.
 var recordedFloors = map[string]struct {
 	mean, worst float64
 	missing     int
@@ -16,8 +16,8 @@ var recordedFloors = map[string]struct {
 	"zen4-2c": {0.962, 0.85, 0},
 }
 
-// TestRulesOnRecordedMachines: what the default heuristic choose on machines that are not here does
-// not get worse unseen.
+// TestRulesOnRecordedMachines checks that the default heuristic does not get worse on machines that
+// are not available.
 func TestRulesOnRecordedMachines(t *testing.T) {
 	dirs, err := filepath.Glob("testdata/machines/*")
 	if err != nil || len(dirs) != len(recordedFloors) {

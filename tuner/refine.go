@@ -7,17 +7,17 @@ import (
 	"sandwich/tuner/candidates"
 )
 
-// A refinement starts from the best few and goes on while a step gains that much: smaller gains
-// are the noise of a profile's figures, and a search among many neighbors finds those first. With
-// 0.2 % in place of 2 % the first candidate of planted machines was up to 7 % worse.
+// A refinement starts from the best few candidates and continues while a step gains at least
+// refineGain. Smaller gains are noise of the profile's figures, which a search among many neighbors
+// would follow.
 const (
 	refineFrom  = 3
 	refineSteps = 12
 	refineGain  = 0.02
 )
 
-// refine walks from the best candidates to better neighbors, by the estimate, and adds what it
-// passes.
+// refine walks from the best candidates to better neighbors, by the estimate, and adds the
+// configurations on the way.
 func (s *simulation) refine(space *candidates.Space, list []*Ranked) []*Ranked {
 	seen := map[string]bool{}
 	for _, r := range list {
@@ -43,7 +43,7 @@ func (s *simulation) refine(space *candidates.Space, list []*Ranked) []*Ranked {
 	return list
 }
 
-// bestOf is the configuration of the least estimate; nil without any.
+// bestOf returns the configuration with the least estimate, or nil.
 func (s *simulation) bestOf(configs []*candidates.Config) (best *Ranked) {
 	for _, c := range configs {
 		cost, err := s.predictor.Cost(c)

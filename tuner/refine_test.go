@@ -2,8 +2,8 @@ package tuner
 
 import "testing"
 
-// TestRefine: a node that reads at half of the speed of the others and has no color of its own gets
-// fewer of the weights, or none, than trees alone would give it.
+// TestRefine checks that a node that reads at half of the speed of the others and has no color of
+// its own gets less of the weights than trees alone would give it.
 func TestRefine(t *testing.T) {
 	h := tame(4)
 	h.kind, h.nodes, h.clusters, h.cores, h.smt = "slow", 3, 1, 6, 1

@@ -12,23 +12,24 @@ import (
 	"sandwich/plans/gate"
 )
 
-// LeastRerun is the fewest rounds of a rerun from which something can be concluded.
+// LeastRerun is the minimum number of rounds of a conclusive rerun.
 const LeastRerun = 6
 
-// Rerun is what a fresh race of every raced arm beside the plan that won says of it: who is the
-// best of many noisy figures had luck as well. Rows have the arm as their baseline and the plan as
-// their candidate, by phase; Regressed is an arm that surely beats the plan, by ranks within
-// rounds, corrected over all rows.
+// Rerun is a fresh race of the winning plan with every arm of the race. The best of many noisy
+// measurements is biased upward; the rerun has no such bias. Rows have the arm as baseline and the
+// plan as candidate, by phase. A row is Regressed if the arm beats the plan significantly, by ranks
+// within rounds and corrected over all rows.
 type Rerun struct {
 	Rounds int               `json:"rounds"`
 	Rows   []gate.RowVerdict `json:"rows"`
-	// Same are arms that run a phase as the plan does, judged by themselves: none of them can beat
-	// it, and where one surely differs from it, differences so small say nothing.
+	// Same are the arms that run a phase exactly as the plan does. They are judged separately,
+	// because they cannot beat it; a significant difference shows that differences of this size
+	// mean nothing.
 	Same []gate.RowVerdict `json:"same,omitempty"`
-	Why  string            `json:"why,omitempty"` // there are fewer rounds than were asked for
+	Why  string            `json:"why,omitempty"` // why there are fewer rounds than requested
 }
 
-// Beaten are the rows of arms that surely beat the plan.
+// Beaten returns the rows of arms that significantly beat the plan.
 func (r *Rerun) Beaten() (out []gate.RowVerdict) {
 	for _, v := range r.Rows {
 		if v.Finding == gate.Regressed {
@@ -41,8 +42,8 @@ func (r *Rerun) Beaten() (out []gate.RowVerdict) {
 // forever is longer than any rerun.
 const forever = 1000 * time.Hour
 
-// rerun races all arms again in turn with the plan that won, none of them stopped early, past the
-// budget. When ctx ends, it judges by the rounds that are whole.
+// rerun races all arms again, interleaved with the winning plan and past the budget; no arm stops
+// early. If ctx ends, it judges the complete rounds.
 func (t *tuning) rerun() (*Rerun, error) {
 	if t.raced == nil {
 		return &Rerun{Why: "no whole configurations were raced"}, nil
@@ -87,8 +88,8 @@ func (t *tuning) rerun() (*Rerun, error) {
 	return r, nil
 }
 
-// addSet adds the plan's tables with both phases on one set of PUs, unless the plan has that set in
-// each phase.
+// addSet adds the plan's tables with both phases on one set of PUs, unless the plan uses that set
+// in each phase.
 func (f *raceArms) addSet(won *partition, pus plans.PUSet) {
 	var phases [2]*plans.Phase
 	same := true
@@ -103,10 +104,10 @@ func (f *raceArms) addSet(won *partition, pus plans.PUSet) {
 	}
 }
 
-// mostSetPUs is of how many PUs all sets are raced: four have fifteen.
+// mostSetPUs is the largest number of PUs whose subsets are all raced.
 const mostSetPUs = 4
 
-// everySetFits says whether all sets of a plan's PUs can be raced.
+// everySetFits returns an error if a plan has too many PUs to race all subsets.
 func everySetFits(pus plans.PUSet) error {
 	if len(pus) > mostSetPUs {
 		return fmt.Errorf("--every-set: %d PUs have too many sets to race; restrict them by --threads %d", len(pus),
@@ -115,8 +116,8 @@ func everySetFits(pus plans.PUSet) error {
 	return nil
 }
 
-// setsOf are all sets of the PUs of some ranks in which each rank has one: what a rank holds of the
-// weights nobody else can work on.
+// setsOf returns all subsets of the PUs of some ranks with at least one PU in each rank, because
+// only a rank's own PUs can work on its weights.
 func setsOf(ranks []plans.Rank) []plans.PUSet {
 	sets := []plans.PUSet{nil}
 	for _, r := range ranks {
@@ -172,13 +173,14 @@ func (f *raceArms) judgeRerun() *Rerun {
 	return r
 }
 
-// runsAs says whether two arms run a phase alike: the same tables on the same PUs and weights.
+// runsAs reports whether two arms run a phase with the same tables, PUs and weights.
 func (c *raceArm) runsAs(o *raceArm, phase int) bool {
 	x, y := c.phases[phase], o.phases[phase]
 	return c.on == o.on && c.unpinned == o.unpinned && x != nil && y != nil && reflect.DeepEqual(x, y)
 }
 
-// phaseRate makes one rate of a lap: the geometric mean over the tests of a phase.
+// phaseRate returns a function that computes the rate of a lap: the geometric mean over the tests
+// of a phase.
 func (f *raceArms) phaseRate(phase int) func(Lap) float64 {
 	return func(l Lap) float64 {
 		sum, n := 0.0, 0
@@ -192,7 +194,7 @@ func (f *raceArms) phaseRate(phase int) func(Lap) float64 {
 	}
 }
 
-// together are the rates of two arms in the rounds that both ran.
+// together returns the rates of two arms in the rounds that both ran.
 func together(a, b *raceArm, rate func(Lap) float64) (x, y []float64) {
 	other := map[int]Lap{}
 	for _, l := range b.Laps {
@@ -206,7 +208,7 @@ func together(a, b *raceArm, rate func(Lap) float64) (x, y []float64) {
 	return x, y
 }
 
-// winner is the partition whose winners the plan has.
+// winner returns the partition of the winning plan.
 func (t *tuning) winner() *partition {
 	if t.won != nil {
 		return t.won

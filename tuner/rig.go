@@ -15,34 +15,34 @@ import (
 	"sandwich/runtime/pool"
 )
 
-// rig runs whole forwards of the model under any phase of any plan: the assembly that serves, on
-// the workers that time the kernels. The finalists are measured on it.
+// rig runs whole forwards of the model under any phase of any plan, with the assembly that serves,
+// on the workers that time the kernels. The finalists are measured on it.
 type rig struct {
 	ctx   context.Context
 	model *exec.Assembly
-	free  *exec.Workers // as many, bound to nothing: the unpinned arm
+	free  *exec.Workers // as many unpinned workers, for the unpinned arm
 	seed  uint64
 	size  rigSize
 
-	arms    map[string]*arm           // compiled
+	arms    map[string]*arm           // compiled arms
 	batches map[string]*kvcache.Batch // by test
 }
 
-// rigSize is what forwards of a rig may have.
+// rigSize bounds the forwards of a rig.
 type rigSize struct {
 	batch int // sequences that decode together
-	depth int // positions of each before the one that is decoded
+	depth int // positions of each sequence before the decoded one
 }
 
-// blocks is how many KV blocks these forwards need, and prompts of one chunk.
+// blocks returns the number of KV blocks of these forwards and of prompts of one chunk.
 func (s rigSize) blocks(chunk int) int {
 	return max(kvcache.BlocksFor(chunk), s.batch*kvcache.BlocksFor(s.depth+1))
 }
 
-// options are those of an assembly for these forwards.
+// options returns the options of an assembly for these forwards.
 func (s rigSize) options(plan *plans.Plan) exec.Options {
 	o := exec.Options{Plan: plan, Blocks: s.blocks(plan.Chunk), LogitRows: s.batch, Sequences: s.batch}
-	if plan.Model.Pooled() { // which may read all of a text at once, and gets none longer than this
+	if plan.Model.Pooled() { // it may read a whole text at once, and gets none longer than this
 		o.Context = plan.Chunk
 	}
 	return o
@@ -72,9 +72,9 @@ func (r *rig) close() {
 	r.model.Close()
 }
 
-// random weights of a model's shapes, in memory. Where the whole model has more than most bytes, it
-// is cut to as few layers as have that many: layers are alike, so that the arms compare as they
-// would on the whole.
+// randomModel returns random weights of a model's shapes, in memory. If the model has more than
+// most bytes, it is reduced to as many layers as fit; layers are alike, so that arms compare as on
+// the whole model.
 func randomModel(ctx context.Context, c model.Config, t model.FileType, most int64, seed uint64) (f *gguf.File,
 	part string, err error) {
 	shape, err := c.Shape(t)
@@ -96,15 +96,15 @@ func randomModel(ctx context.Context, c model.Config, t model.FileType, most int
 	return f, part, err
 }
 
-// arm is one phase of a plan, compiled.
+// arm is one compiled phase of a plan.
 type arm struct {
 	executor *exec.Executor
-	workers  []int // of the pool
+	workers  []int // indices in the pool
 	unpinned bool
 }
 
-// newArm compiles a phase, for workers that are bound to its PUs or to nothing, and keeps it under
-// a key until the rig is closed. All its PUs must have a worker.
+// newArm compiles a phase for workers that are pinned to its PUs or unpinned, and keeps it under a
+// key until the rig is closed. All its PUs must have a worker.
 func (r *rig) newArm(key string, phase *plans.Phase, unpinned bool) (a *arm, err error) {
 	on := r.model.Workers
 	if unpinned {
@@ -121,7 +121,7 @@ func (r *rig) newArm(key string, phase *plans.Phase, unpinned bool) (a *arm, err
 	return a, nil
 }
 
-// test is the batch of a test, made once.
+// test returns the batch of a test and caches it.
 func (r *rig) test(x raceTest) *kvcache.Batch {
 	name := x.name()
 	if r.batches[name] == nil {
@@ -134,12 +134,12 @@ func (r *rig) test(x raceTest) *kvcache.Batch {
 	return r.batches[name]
 }
 
-// textRows are the tokens of a text where several are read in one forward: about what passages
-// have that people embed (a multiple of the blocks of the cache).
+// textRows is the number of tokens of a text if several are read in one forward: a typical length
+// of embedded texts, and a multiple of the blocks of the cache.
 const textRows = 128
 
-// prompt is one of n tokens; for a pooled model so many of texts that are packed into one forward,
-// as serving packs them.
+// prompt returns a batch with a prompt of n tokens, or for a pooled model with texts of n tokens in
+// total, packed as serving packs them.
 func (r *rig) prompt(n int) *kvcache.Batch {
 	b := kvcache.Batch{Tokens: r.tokens(n), Prefill: true}
 	texts := 1
@@ -154,7 +154,7 @@ func (r *rig) prompt(n int) *kvcache.Batch {
 	return &b
 }
 
-// textSpans divides rows among at most so many texts, of whole blocks but for the last one.
+// textSpans divides rows among at most most texts, of whole blocks except for the last one.
 func textSpans(rows, most int) (out []kvcache.Span) {
 	each := max(textRows, kvcache.BlocksFor((rows+most-1)/most)*kvcache.BlockTokens)
 	for row := 0; row < rows; row += each {
@@ -163,7 +163,7 @@ func textSpans(rows, most int) (out []kvcache.Span) {
 	return out
 }
 
-// step is one of n sequences that have the rig's depth of positions each.
+// step returns a batch of n sequences with the rig's depth of positions each.
 func (r *rig) step(n int) *kvcache.Batch {
 	b := kvcache.Batch{Tokens: r.tokens(n)}
 	cache := r.model.NewCache()
@@ -183,7 +183,7 @@ func (r *rig) tokens(n int) []int32 {
 	return out
 }
 
-// addSpan adds rows of a new sequence, whose positions before them hold whatever the blocks do. The
+// addSpan adds rows of a new sequence. The contents of the positions before them are arbitrary. The
 // rig was opened for all of its tests.
 func (r *rig) addSpan(b *kvcache.Batch, c *kvcache.Cache, span kvcache.Span) {
 	seq := c.Open(kvcache.Salt{})
@@ -195,8 +195,8 @@ func (r *rig) addSpan(b *kvcache.Batch, c *kvcache.Cache, span kvcache.Span) {
 	b.AddSpan(seq, span)
 }
 
-// sample runs a batch some times on an arm and returns the seconds of one forward. A forward that
-// is not done by the end halts there, and the error is errNoTime.
+// sample runs a batch times times on an arm and returns the seconds of one forward. A forward that
+// is not complete at the end is stopped, and the error is errNoTime.
 func (r *rig) sample(l *pool.Leader, a *arm, batch *kvcache.Batch, times int, end time.Time) (float64, error) {
 	if err := context.Cause(r.ctx); err != nil {
 		return 0, err
@@ -223,20 +223,19 @@ func (r *rig) sample(l *pool.Leader, a *arm, batch *kvcache.Batch, times int, en
 	return time.Since(began).Seconds() / float64(times), nil
 }
 
-// deadline halts a forward at a moment.
+// deadline stops a forward at a point in time.
 type deadline time.Time
 
 // Passed implements exec.Gate.
 func (g deadline) Passed(int) bool { return time.Now().After(time.Time(g)) }
 
-// sampleSeconds is about what one sample of a finalist takes: long enough to average over the ticks
-// of the system.
+// sampleSeconds is the approximate duration of one sample of a finalist: long enough to average
+// over the timer ticks of the system.
 const sampleSeconds = 0.02
 
-// evenShare is how long samples of short forwards take at least beside the longest ones. With a
-// twelfth, decode of tinyllama has 0.15 s beside prompts of 512 tokens; samples of 20 ms left a
-// table that is 4.5 % faster in doubt (-0.8 to +10.8 %) after nine rounds.
+// evenShare is the minimum duration of samples of short forwards relative to the longest ones.
+// Shorter samples are too noisy to decide between tables that differ by 5 %.
 const evenShare = 1.0 / 12
 
-// repeats is how many forwards of the given length make a sample of such a length.
+// repeats returns the number of forwards of the given length in a sample of the given length.
 func repeats(seconds, sample float64) int { return min(200, max(1, int(sample/seconds))) }

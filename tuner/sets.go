@@ -10,10 +10,10 @@ import (
 	"sandwich/tuner/search"
 )
 
-// chooseSets measures the sets of active PUs that the simulated ranking puts first, and those of
-// the neighbors of its best, each phase on whole forwards under the untuned default, and keeps
-// those for the kernel search that its time is enough for: Sandwich section 5.3 ends with the
-// simulation, which on the machine itself forwards correct.
+// chooseSets measures the sets of active PUs that rank first in the simulation, and the neighbors
+// of the best, in each phase on whole forwards under the untuned default. It keeps the sets for
+// which there is time to search kernels. Sandwich section 5.3 ends with the simulation; measured
+// forwards correct it.
 func (t *partition) chooseSets() error {
 	for i := range t.phases {
 		ph := &t.phases[i]
@@ -44,8 +44,8 @@ func (t *partition) chooseSets() error {
 	return nil
 }
 
-// withEveryRank keeps the sets in which each rank has a PU: what a rank holds of the weights nobody
-// else can work on.
+// withEveryRank returns the sets in which each rank has a PU, because only a rank's own PUs can
+// work on its weights.
 func (t *partition) withEveryRank(sets []activeSet) (out []activeSet) {
 	if len(t.def.Ranks) == 1 {
 		return sets
@@ -74,21 +74,21 @@ func withDefault(sets []activeSet, pus plans.PUSet) []activeSet {
 	return append([]activeSet{{Name: "default", PUs: pus}}, sets...)
 }
 
-// A set gets tables where it is no slower than the best by more than tablesGain: other schedules
-// than the default ones make up for that. The set of the default plan stays besides unless it is
-// clearly slower: a disturbance while sets are measured must not cost the plan half of the machine.
+// A set gets tables if it is slower than the best by at most tablesGain, which better schedules may
+// make up for. The set of the default plan also stays unless it is clearly slower, so that a
+// disturbance during the measurement does not exclude it.
 const (
 	tablesGain    = 1.15
 	clearlySlower = 1.5
 )
 
-// setsOver is the part of the kernels' time that the least rounds of the sets may take.
+// setsOver is the part of the kernel search's time that the minimum rounds of the sets may use.
 const setsOver = 0.3
 
-// tableSeconds is what the search of one table wants at least, by effort.
+// tableSeconds is the minimum time of the search of one table, by effort.
 var tableSeconds = map[string]float64{search.Quick.Name: 0.5, search.Standard.Name: 2, search.Full.Name: 5}
 
-// tabled is how many sets of a phase there is time to search tables for.
+// tabled returns for how many sets of a phase there is time to search tables.
 func (t *partition) tabled() int {
 	left := t.until(t.kernelsEnd).Seconds() - t.until(t.setsEnd).Seconds()
 	n := int(left / float64(len(t.served())*max(1, len(t.shapes))) / tableSeconds[t.effort.Name])
@@ -117,7 +117,7 @@ func (t *partition) measureSets(phase int, sets []activeSet, end float64) ([]act
 	if err != nil {
 		return nil, err
 	}
-	scores := make([]float64, len(sets)) // times over that of the first
+	scores := make([]float64, len(sets)) // times relative to that of the first
 	order := make([]int, len(sets))
 	for i, a := range f.arms {
 		scores[i], order[i] = 1/(1+a.gainOver(&f.arms[0].Standing).Median), i

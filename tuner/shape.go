@@ -5,8 +5,8 @@ import (
 	"sandwich/tuner/measure"
 )
 
-// modelBytes is the size of a model's weights as they are packed; types without kernels count as
-// nothing, embeddings only as heads.
+// modelBytes returns the size of a model's packed weights in bytes. Types without kernels count as
+// 0, embeddings only as heads.
 func modelBytes(s plans.ModelShape) (total int64) {
 	for _, w := range s.Weights {
 		if w.Role != plans.RoleEmbed {
@@ -16,7 +16,7 @@ func modelBytes(s plans.ModelShape) (total int64) {
 	return total
 }
 
-// phaseOf is one of the two phases of a plan.
+// phaseOf returns one of the two phases of a plan.
 func phaseOf(p *plans.Plan, phase int) *plans.Phase {
 	if phase == prefill {
 		return &p.Prefill

@@ -20,80 +20,80 @@ import (
 	"sandwich/tuner/replay"
 )
 
-// SimulateOptions of Simulate. Profile and Shape are needed; everything else has a default.
+// SimulateOptions configure Simulate. Profile and Shape are required; other fields have defaults.
 type SimulateOptions struct {
 	Profile *profiles.Profile // of any machine
 	Shape   plans.ModelShape
-	Model   *model.Model // as its file or configuration describes it; nil where only the shape is known
-	Compute string       // as Options has it, and so on
+	Model   *model.Model // from its file or configuration; nil if only the shape is known
+	Compute string       // this and the following fields as in Options
 	KV      string
 	ISA     string
 	TP      int // only this degree; 0: all
-	Threads int // at most so many PUs in a phase
+	Threads int // maximum number of PUs in a phase
 
 	Load      Load
 	Objective string // of trace; "": latency
 	SLO       replay.SLO
-	Anchors   *Calibration // of this machine; nil: what kernels reach is assumed
-	Parallel  int          // sequences that run at once; 0: 8
+	Anchors   *Calibration // of this machine; nil: use assumed fractions of the ceilings
+	Parallel  int          // sequences that run at the same time; 0: 8
 	TopK      int          // candidates to show; 0: 10
 
-	Progress func(replayed, of int) // before each replay; nil: nobody asks
+	Progress func(replayed, of int) // called before each replay; may be nil
 }
 
-// Ranked is a configuration with what the replay of the trace saw under it.
+// Ranked is a configuration with the results of the replay of the trace.
 type Ranked struct {
 	Config *candidates.Config
-	Names  []string // of all configurations that cost the same, its own first
+	Names  []string // of all configurations of equal cost, its own first
 	Cost   *candidates.Cost
 	Bytes  map[int]int64 // by memory node
 
-	// tokens/s of a prompt of 512 tokens, and of one sequence behind 128 positions, 0 of a pooled
-	// model
+	// PrefillRate is in tokens/s of a prompt of 512 tokens, DecodeRate of one sequence after 128
+	// positions, 0 of a pooled model.
 	PrefillRate, DecodeRate float64
 	Report                  *replay.Report
-	Score                   float64 // by the objective: larger is better
-	Goodput                 float64 // requests a second; 0 for candidates that are not shown
-	estimate                float64 // seconds for all requests of the trace one after the other
+	Score                   float64 // by the objective; larger is better
+	Goodput                 float64 // requests per second; 0 for candidates that are not shown
+	estimate                float64 // seconds for all requests of the trace, one after the other
 }
 
-// Ranking is the candidates of a machine, best first.
+// Ranking lists the candidates of a machine, best first.
 type Ranking struct {
 	Trees     int
-	Truncated bool // there are more trees than were looked at
-	Sections  int  // of trees, unlike ones
-	Configs   int  // that fit, of which Costs cost unlike
+	Truncated bool // more trees exist than were walked
+	Sections  int  // distinct sections of trees
+	Configs   int  // configurations that fit; Costs is the number of distinct costs among them
 	Costs     int
 	Ranked    []*Ranked            // that were replayed
 	Near      []*candidates.Config // one step from the best: a PU more or fewer, a rank fewer
-	Assumed   []string             // figures that are no measurement of this machine
-	Anchors   *Calibration         // that predictions rest on; nil: none was measured
-	Load      string               // in words
+	Assumed   []string             // figures that were not measured on this machine
+	Anchors   *Calibration         // calibration of the predictions; nil: none
+	Load      string               // description of the load
 	Objective string
 	SLO       replay.SLO
 	TopK      int
 	Seconds   float64
-	Classes   []ClassRow     // kinds of cores, fastest first; none where all are alike
-	Placed    []model.Placed // what each class does of the ops under the best configuration; none likewise
+	Classes   []ClassRow     // core types, fastest first; nil if all are alike
+	Placed    []model.Placed // what each core type does under the best configuration; nil if all are alike
 }
 
-// A ranking replays the best by estimate and all that are always there: so many, fewer of a trace
-// of many tokens.
+// A ranking replays the best candidates by estimate and all that are always included: this many, or
+// fewer for a trace of many tokens.
 const (
 	mostReplays  = 200
 	leastReplays = 20
 	replayTokens = 6e6
 )
 
-// Rates of PrefillRate and DecodeRate.
+// Forwards of PrefillRate and DecodeRate.
 const (
 	ratePrompt = 512
 	rateDepth  = 128
 )
 
-// Simulate ranks every service configuration of a machine by replaying a trace through the
-// scheduler that serves, with predicted costs (Sandwich 5.3). All of them are estimated by the sum
-// of their requests' forwards; the best by that and those that are always there are replayed.
+// Simulate ranks every service configuration of a machine by replaying a trace through the serving
+// scheduler with predicted costs (Sandwich 5.3). It estimates all configurations by the sum of
+// their requests' forwards, and replays the best and those that are always included.
 func Simulate(ctx context.Context, o SimulateOptions) (*Ranking, error) {
 	began := time.Now()
 	if err := o.complete(); err != nil {
@@ -151,11 +151,11 @@ func (o *SimulateOptions) complete() error {
 	return o.Load.complete(o.Shape.Pooled())
 }
 
-// blocks is how many blocks the KV cache has: those of as many of the longest requests as run at
-// once.
+// blocks returns the number of blocks of the KV cache: those of the longest request, for each
+// request that may run.
 func (o *SimulateOptions) blocks() int { return o.Parallel * kvcache.BlocksFor(o.Load.longest()) }
 
-// simulation is one ranking under way.
+// simulation is the state of one ranking.
 type simulation struct {
 	ctx       context.Context
 	o         SimulateOptions
@@ -208,7 +208,7 @@ func (s *simulation) estimate(configs []*candidates.Config) ([]*Ranked, error) {
 		}
 		cost, err := s.predictor.Cost(c)
 		if err != nil {
-			continue // the model cannot be cut in these proportions
+			continue // the model cannot be divided in these proportions
 		}
 		key := cost.Signature()
 		if r, ok := bySignature[key]; ok {
@@ -244,7 +244,7 @@ func (s *simulation) replay(r *Ranked, load Load) error {
 	return err
 }
 
-// options of a replay.
+// options returns the options of a replay.
 func (s *simulation) options(r *Ranked, load Load) replay.Options {
 	o := replay.Options{Sequential: load.Sequential, Sched: sched.Config{
 		Blocks: s.o.blocks(), MaxRunning: s.o.Parallel, Queue: len(load.Trace), Chunk: s.chunk}}
@@ -254,7 +254,7 @@ func (s *simulation) options(r *Ranked, load Load) replay.Options {
 	return o
 }
 
-// baseline gives the paper's rival its name: the best even partition without removal.
+// baseline names the baseline of the paper: the best even partition without removal.
 func (s *simulation) baseline() {
 	for _, r := range s.out.Ranked {
 		if r.Config.Even() && r.Config.Prefill.Equal(r.Config.Decode) && r.Config.TP() > 1 {
@@ -264,7 +264,7 @@ func (s *simulation) baseline() {
 	}
 }
 
-// BytesPerNode lists bytes in order of node ids.
+// BytesPerNode returns bytes in the order of node ids.
 func (r *Ranked) BytesPerNode(nodes []int) []int64 {
 	out := make([]int64, len(nodes))
 	for i, n := range nodes {
@@ -273,12 +273,12 @@ func (r *Ranked) BytesPerNode(nodes []int) []int64 {
 	return out
 }
 
-// String is the ranking in a sentence.
+// String summarizes the ranking.
 func (r *Ranking) String() string {
 	more := ""
 	if r.Truncated {
 		more = " of more"
 	}
-	return fmt.Sprintf("%d trees%s, %d sections, %d configurations, %d of unlike cost, %d replayed, in %.1f s",
+	return fmt.Sprintf("%d trees%s, %d sections, %d configurations, %d of distinct cost, %d replayed, in %.1f s",
 		r.Trees, more, r.Sections, r.Configs, r.Costs, len(r.Ranked), r.Seconds)
 }

@@ -14,7 +14,7 @@ import (
 	"sandwich/tuner/replay"
 )
 
-// shapeFor is a preset in some type.
+// shapeFor returns the shape of a preset in a weight type.
 func shapeFor(t testing.TB, preset, typ string) plans.ModelShape {
 	t.Helper()
 	c, err := model.Preset(preset)
@@ -32,7 +32,8 @@ func shapeFor(t testing.TB, preset, typ string) plans.ModelShape {
 	return s
 }
 
-// truth is what requests take one after the other under a configuration: 161 tokens in, 338 out.
+// syntheticTruth computes the seconds of requests of 161 input and 338 output tokens, one after the
+// other, under a configuration.
 type syntheticTruth struct {
 	h     *syntheticHost
 	shape plans.ModelShape
@@ -56,10 +57,10 @@ func (p *syntheticTruth) phase(c *candidates.Config, active topotree.CPUSet, row
 	return v
 }
 
-// TestSyntheticMachines: shown only a host.yaml with 3 % noise, the ranking has among its first ten a
-// configuration within 3 % of the best there is, on nine machines in ten of those on which it
-// matters: the median candidate is at least 15 % worse than the best. SANDWICH_SYNTHETIC says how
-// many machines.
+// TestSyntheticMachines ranks machines by a host.yaml with 3 % noise. On nine of ten relevant
+// machines the first ten must contain a configuration within 3 % of the best; on a relevant machine
+// the median candidate is at least 15 % worse than the best. SANDWICH_SYNTHETIC sets the number of
+// machines.
 func TestSyntheticMachines(t *testing.T) {
 	want := 5
 	if n, err := strconv.Atoi(os.Getenv("SANDWICH_SYNTHETIC")); err == nil {

@@ -10,7 +10,7 @@ import (
 	"sandwich/tuner/candidates"
 )
 
-// peak is what the cores of a set reach; a second thread adds a tenth.
+// peak returns the rate of the cores of a set; a second thread adds a tenth.
 func (h *syntheticHost) peak(set topotree.CPUSet) float64 {
 	sum, seen := 0.0, map[int]bool{}
 	for pu := range set.All() {
@@ -25,9 +25,9 @@ func (h *syntheticHost) peak(set topotree.CPUSet) float64 {
 	return sum
 }
 
-// rates is what each PU reads while all of a set do: who reads asks for as much as one PU can wait
-// for, and clusters, links and memories that are asked for more than they give slow all down alike.
-// from are the nodes that a PU's pages lie on.
+// rates returns the read rate of each PU while all of a set read. Each reader asks for its maximum,
+// and clusters, links and memories that are oversubscribed slow all their readers down equally.
+// from returns the nodes of a PU's pages.
 func (h *syntheticHost) rates(set topotree.CPUSet, from func(pu int) []int) map[int]float64 {
 	out, inCluster := map[int]float64{}, map[int]int{}
 	readers := map[int]map[int]bool{} // by node
@@ -71,13 +71,13 @@ func (h *syntheticHost) rates(set topotree.CPUSet, from func(pu int) []int) map[
 	return out
 }
 
-// past is a bound that falls with each reader beyond the knee.
+// past returns a bound that falls with each reader beyond the knee.
 func past(most float64, readers, knee int, loss float64) float64 {
 	return most * math.Max(0.4, 1-loss*float64(max(0, readers-knee)))
 }
 
-// bound slows the readers of each place down to what it gives. A reader of several places asks each
-// for its part, unless part says that it asks for all.
+// bound slows the readers of each place down to its capacity. A reader of several places asks each
+// for its part, or each for all if part says so.
 func (h *syntheticHost) bound(rates map[int]float64, places func(pu int) []int, part float64, gives func(int) float64) {
 	asked := map[int]float64{}
 	share := func(n int) float64 {
@@ -86,7 +86,7 @@ func (h *syntheticHost) bound(rates map[int]float64, places func(pu int) []int, 
 		}
 		return 1 / float64(n)
 	}
-	for pu := range h.pus() { // in order, so that sums are the same each time
+	for pu := range h.pus() { // in order, so that sums are deterministic
 		if v, ok := rates[pu]; ok {
 			for _, at := range places(pu) {
 				asked[at] += v * share(len(places(pu)))
@@ -104,12 +104,12 @@ func (h *syntheticHost) bound(rates map[int]float64, places func(pu int) []int, 
 	}
 }
 
-// local is what a set reads from the memory nearest to each PU.
+// local returns what a set reads from the memory nearest to each PU.
 func (h *syntheticHost) local(set topotree.CPUSet) float64 {
 	return h.total(h.rates(set, func(pu int) []int { return []int{h.node(pu)} }))
 }
 
-// read is what a set reads from pages on some nodes.
+// read returns what a set reads from pages on some nodes.
 func (h *syntheticHost) read(set topotree.CPUSet, nodes []int) float64 {
 	return h.total(h.rates(set, func(int) []int { return nodes }))
 }
@@ -122,7 +122,7 @@ func (h *syntheticHost) total(rates map[int]float64) float64 {
 	return sum
 }
 
-// wait is a barrier of a set.
+// wait returns the seconds of a barrier of a set.
 func (h *syntheticHost) wait(set topotree.CPUSet) float64 {
 	if set.Count() < 2 {
 		return 0
@@ -130,19 +130,19 @@ func (h *syntheticHost) wait(set topotree.CPUSet) float64 {
 	return h.barrier + h.perLevel*math.Log2(float64(set.Count()))
 }
 
-// reduce is an all-reduce: every rank's matrix crosses the machine once.
+// reduce returns the seconds of an all-reduce: every rank's matrix crosses the machine once.
 func (h *syntheticHost) reduce(set topotree.CPUSet, ranks int, bytes int64) float64 {
 	return 2*h.wait(set) + float64(bytes)*float64(ranks)/(2*h.link+float64(ranks)*1e9)
 }
 
-// ender is a PU that takes the next chunk when it has done one.
+// ender is a PU that takes the next chunk when it has finished one.
 type ender struct {
 	at  float64
 	pu  int
 	per float64
 }
 
-// chunksOf is how finely a rank's work is handed out.
+// chunksOf is the number of chunks of a PU's share of a rank's work.
 const chunksOf = 8
 
 // op runs one op on one rank, chunk by chunk.
@@ -172,8 +172,8 @@ func (c enders) Swap(i, j int)      { c[i], c[j] = c[j], c[i] }
 func (c *enders) Push(any)          {}
 func (c *enders) Pop() any          { return nil }
 
-// forward is what a forward of some rows takes: op by op, rank by rank, with a barrier behind each
-// op and two sums a layer.
+// forward returns the seconds of a forward of some rows: op by op, rank by rank, with a barrier
+// after each op and two all-reduces per layer.
 func (h *syntheticHost) forward(s plans.ModelShape, c *candidates.Config, active topotree.CPUSet, rows, context int) float64 {
 	owner := map[int][]int{}
 	total := 0
@@ -214,7 +214,7 @@ func (h *syntheticHost) forward(s plans.ModelShape, c *candidates.Config, active
 	return seconds
 }
 
-// corePeaks is how fast each PU computes while the others of a set do.
+// corePeaks returns the rate of each PU while the others of a set compute.
 func (h *syntheticHost) corePeaks(active topotree.CPUSet) map[int]float64 {
 	threads := map[int]int{}
 	for pu := range active.All() {

@@ -15,28 +15,28 @@ import (
 // its host.yaml, with noise, is shown to the ranking.
 type syntheticHost struct {
 	kind                        string
-	nodes, clusters, cores, smt int       // each in one of the former
-	speed                       []float64 // by core, FLOP/s of float32
-	one                         []float64 // by core, B/s of one PU alone
-	clusterCap                  float64   // B/s of a cluster with up to clusterKnee PUs at work
+	nodes, clusters, cores, smt int       // each per unit of the former
+	speed                       []float64 // FLOP/s of float32 by core
+	one                         []float64 // B/s of one PU alone, by core
+	clusterCap                  float64   // B/s of a cluster with up to clusterKnee active PUs
 	clusterKnee                 int
-	clusterLoss                 float64 // share that each further PU costs
+	clusterLoss                 float64 // fraction that each further PU costs
 	nodeCap                     []float64
 	nodeKnee                    int
 	nodeLoss                    float64
 	link                        float64 // B/s from one node to another
-	far                         float64 // how much longer a PU waits for a page of another node
-	barrier, perLevel           float64 // seconds: of two PUs, and more for each doubling
-	shown                       bool    // the clusters are caches that the system shows
-	holes                       []int   // PUs that the cpuset takes away
+	far                         float64 // relative latency of a page on another node
+	barrier, perLevel           float64 // seconds of a barrier of two PUs, and for each doubling
+	shown                       bool    // the system reports the clusters as caches
+	holes                       []int   // PUs that the cpuset excludes
 }
 
-// coresAll is the number of cores.
+// coresAll returns the number of cores.
 func (h *syntheticHost) coresAll() int { return h.nodes * h.clusters * h.cores }
 
 func (h *syntheticHost) pus() int { return h.coresAll() * h.smt }
 
-// A PU's place; the second threads are numbered behind all first ones.
+// core returns a PU's core; the second threads are numbered after all first ones.
 func (h *syntheticHost) core(pu int) int    { return pu % h.coresAll() }
 func (h *syntheticHost) cluster(pu int) int { return h.core(pu) / h.cores }
 func (h *syntheticHost) node(pu int) int    { return h.core(pu) / (h.cores * h.clusters) }
@@ -66,7 +66,7 @@ func plant(seed uint64) *syntheticHost {
 	return h
 }
 
-// draw gives the machine its speeds.
+// draw draws the speeds of the machine.
 func (h *syntheticHost) draw(between func(lo, hi float64) float64, r *rand.Rand) {
 	speed, one := between(40e9, 150e9), between(6e9, 14e9)
 	perNode := h.clusters * h.cores
@@ -106,7 +106,7 @@ func (h *syntheticHost) draw(between func(lo, hi float64) float64, r *rand.Rand)
 	}
 }
 
-// machine is its description.
+// machine returns the description of the machine.
 func (h *syntheticHost) machine(t testing.TB) *topotree.Machine {
 	t.Helper()
 	online := topotree.CPURange(0, h.pus()-1)
@@ -150,7 +150,7 @@ func (h *syntheticHost) machine(t testing.TB) *topotree.Machine {
 	return m
 }
 
-// profile writes down what a full probe finds, each figure with noise.
+// profile returns the figures of a full probe, each with noise.
 func (h *syntheticHost) profile(t testing.TB, seed uint64, noise float64) *profiles.Profile {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 78))
@@ -207,7 +207,7 @@ func countsUpTo(n int) (out []int) {
 	return append(out, n)
 }
 
-// saturation has the curve of every node and cluster, of its first PUs, and of PUs spread over the
+// saturation adds the curve of every node and cluster, by its first PUs, and by PUs spread over the
 // clusters of a node.
 func (w *probeWriter) saturation() {
 	seen := map[string]bool{}
@@ -249,7 +249,7 @@ func (w *probeWriter) saturation() {
 	}
 }
 
-// nodes has the bandwidth between nodes, and that of pages on all of them.
+// nodes adds the bandwidth between nodes, and that of pages on all of them.
 func (w *probeWriter) nodes() {
 	if w.h.nodes < 2 {
 		return

@@ -20,17 +20,17 @@ type job struct {
 	phase  int
 	set    int         // index into the sets of the phase
 	class  string      // of workers; "": the main one
-	pus    plans.PUSet // those of the set that are of the class: it is timed on its own cores
+	pus    plans.PUSet // PUs of the set that belong to the worker kind
 	key    plans.WeightKey
 	shape  plans.TableShape // with the threads of the set
 	weight float64          // share of the time
 	took   time.Duration
-	kept   int // lengths that earlier runs had finished
+	kept   int // number of anchors that earlier runs finished
 	result *search.Result
 }
 
-// searchTables finds a kernel table for every weight shape on every surviving set of PUs. Decode
-// comes first: what it finds for few rows holds for prefill on the same PUs.
+// searchTables searches a kernel table for every weight shape on every remaining set of PUs. Decode
+// comes first, because its results for few rows apply to prefill on the same PUs.
 func (t *partition) searchTables(l *pool.Leader) error {
 	jobs := t.jobs()
 	bench := &tableBench{t: t, l: l}
@@ -51,7 +51,7 @@ func (t *partition) searchTables(l *pool.Leader) error {
 	for p := range t.phases {
 		t.phases[p].tables = make([][]plans.Table, len(t.phases[p].sets))
 	}
-	for _, class := range t.classes() { // in the order that plans want
+	for _, class := range t.classes() { // in the order of plan files
 		for _, c := range t.shapes {
 			for p := range t.phases {
 				for s := range t.phases[p].tables {
@@ -70,7 +70,7 @@ func (t *partition) searchTables(l *pool.Leader) error {
 	return nil
 }
 
-// classes are those of the default plan, the main one first.
+// classes returns the worker kinds of the default plan, the main one first.
 func (t *partition) classes() []string {
 	names := []string{""}
 	for _, c := range t.def.Classes {
@@ -79,8 +79,8 @@ func (t *partition) classes() []string {
 	return names
 }
 
-// tableBench is the operands that kernels are timed on, which are made when there is something to
-// time.
+// tableBench holds the operands that kernels are timed on. They are allocated before the first
+// trial.
 type tableBench struct {
 	t     *partition
 	l     *pool.Leader
@@ -88,7 +88,7 @@ type tableBench struct {
 	size  measure.GemmSize
 }
 
-// weightBytes is how many bytes of weights there is room for.
+// weightBytes returns the bytes of weights that fit in the operands.
 func (b *tableBench) weightBytes() int {
 	if b.size.Round == 0 {
 		b.size = b.t.benchSize()
@@ -96,7 +96,8 @@ func (b *tableBench) weightBytes() int {
 	return b.size.Round + b.size.Copy
 }
 
-// ready puts the PUs of a job to work and fills the operands, which is not the first trial's fault.
+// ready activates the PUs of a job and fills the operands, so that the first trial does not include
+// this time.
 func (b *tableBench) ready(j *job, p search.Problem) (err error) {
 	t := b.t
 	if b.weightBytes(); b.bench == nil {
@@ -126,8 +127,8 @@ func (b *tableBench) free() {
 	}
 }
 
-// jobs lists the searches with their share of the time: half of it evenly, half by what the shape
-// costs in a forward of its phase.
+// jobs returns the searches with their shares of the time: half divided evenly, half by the cost of
+// the shape in a forward of its phase.
 func (t *partition) jobs() []*job {
 	var jobs []*job
 	for _, phase := range slices.Backward(t.served()) {
@@ -142,7 +143,7 @@ func (t *partition) jobs() []*job {
 	return jobs
 }
 
-// jobsOn lists the searches of one set of PUs, each class of workers on its own.
+// jobsOn returns the searches of one set of PUs, one for each worker kind.
 func (t *partition) jobsOn(phase, s int, pus plans.PUSet, total float64) (jobs []*job) {
 	for _, class := range t.classes() {
 		own := slices.DeleteFunc(slices.Clone(pus), func(pu int) bool { return t.def.ClassOf(pu) != class })
@@ -153,16 +154,16 @@ func (t *partition) jobsOn(phase, s int, pus plans.PUSet, total float64) (jobs [
 		if err != nil {
 			panic(err) // the default plan is valid
 		}
-		// Shapes of one K follow each other: they share packed weights, and hints.
+		// Shapes of the same K are adjacent, because they share packed weights and hints.
 		slices.SortStableFunc(shapes, func(a, b plans.TableShape) int {
 			return cmp.Or(cmp.Compare(a.K, b.K),
 				cmp.Compare(a.Type, b.Type))
 		})
 		for _, c := range shapes {
 			even := 1 / float64(len(shapes))
-			// each set has half of what the one before has: the best is the likeliest to win
+			// each set gets half the time of the one before, because the best is most likely to win
 			part := math.Ldexp(1, -min(s, 3))
-			if c.Threads > 0 { // else no rank has a worker of the class
+			if c.Threads > 0 { // else no rank has a worker of this kind
 				jobs = append(jobs, &job{phase: phase, set: s, class: class, pus: own, key: c.WeightKey, shape: c,
 					weight: part * (even + t.cost(phase, c.WeightKey)/total)})
 			}
@@ -171,7 +172,7 @@ func (t *partition) jobsOn(phase, s int, pus plans.PUSet, total float64) (jobs [
 	return jobs
 }
 
-// holds tells whether some rank has a weight in this shape.
+// holds reports whether some rank has a weight of this shape.
 func (t *partition) holds(w plans.WeightShape, k plans.WeightKey) bool {
 	if w.Role == plans.RoleEmbed {
 		return false
@@ -184,8 +185,8 @@ func (t *partition) holds(w plans.WeightShape, k plans.WeightKey) bool {
 	return false
 }
 
-// cost of a weight shape in one forward, on a rank that holds it: bytes of one row in decode,
-// multiplications in prefill, where the head sees one row.
+// cost returns the cost of a weight shape in one forward, on a rank that holds it: bytes of one row
+// in decode, multiplications in prefill, where the head computes one row.
 func (t *partition) cost(phase int, k plans.WeightKey) float64 {
 	sum := 0.0
 	for _, w := range t.shape.Weights {
@@ -204,11 +205,11 @@ func (t *partition) cost(phase int, k plans.WeightKey) float64 {
 	return sum
 }
 
-// leastBudget is the time below which no search begins.
+// leastBudget is the minimum time of a search.
 const leastBudget = 10 * time.Millisecond
 
-// searchTable searches one table within a budget; share is the seconds that it would have if no
-// table before it had left any over. Lengths that an earlier run finished are taken over.
+// searchTable searches one table within a budget. share is its time in seconds if no earlier table
+// left any. Anchors that an earlier run finished are reused.
 func (t *partition) searchTable(b *tableBench, j *job, earlier []*job, budget time.Duration, share float64) error {
 	p, err := t.problem(b.weightBytes(), j, earlier)
 	if err != nil {
@@ -228,7 +229,7 @@ func (t *partition) searchTable(b *tableBench, j *job, earlier []*job, budget ti
 	}
 	t.rec.set = j.pus.String()
 	if budget < leastBudget {
-		budget = 0 // which leaves the incumbents
+		budget = 0 // keep the incumbents
 	} else if !p.Complete() {
 		if err := b.ready(j, p); err != nil {
 			return err
@@ -252,7 +253,7 @@ func (t *partition) searchTable(b *tableBench, j *job, earlier []*job, budget ti
 	return nil
 }
 
-// problem states the search of a job, on operands with room for so many bytes of weights.
+// problem returns the search problem of a job, on operands that hold the given bytes of weights.
 func (t *partition) problem(weightBytes int, j *job, earlier []*job) (search.Problem, error) {
 	ph, isa, ways := &t.phases[j.phase], t.def.ISAOf(j.class), search.Polymerizations(j.shape.Threads)
 	if len(t.def.Classes) > 0 {
@@ -279,8 +280,8 @@ func (t *partition) problem(weightBytes int, j *job, earlier []*job) (search.Pro
 	return p, nil
 }
 
-// eventText is what a search does: the best so far first, since a terminal cuts the end of a line
-// off.
+// eventText describes the progress of a search, the best result first, because a terminal truncates
+// the end of a line.
 func eventText(e search.Event) string {
 	text := fmt.Sprintf("%s %s m %d, best %.4g GFLOP/s", e.Phase, e.Key, e.M, e.GFLOPS)
 	if e.OfCeiling > 0 {
@@ -315,8 +316,8 @@ func (t *partition) record(j *job) {
 	}
 }
 
-// anchors of a job: M to batch-max in decode and to seq-max in prefill, where the head, which sees
-// the last token alone unless all logits are wanted, has few.
+// anchors returns the M of a job: up to batch-max in decode and up to seq-max in prefill. The head
+// has few in prefill, because it computes the last token only unless all logits are requested.
 func (t *partition) anchors(j *job) []int {
 	if j.phase == decode {
 		return search.AnchorLengths(t.def.BatchMax, t.effort.Octave)
@@ -332,13 +333,13 @@ func (t *partition) anchors(j *job) []int {
 		out = append(out, chunk)
 	}
 	if t.def.SeqMax > chunk {
-		// forwards have at most a chunk of rows; one length beyond bounds the open range
+		// forwards have at most a chunk of rows; one larger M bounds the open range
 		out = append(out, t.def.SeqMax)
 	}
 	return out
 }
 
-// incumbent is the default schedule, its static scheme dropped where it was laid out for another
+// incumbent returns the default schedule, without its static scheme if that was made for another
 // number of threads.
 func (t *partition) incumbent(j *job, m int) plans.Schedule {
 	ph := phaseOf(t.def, j.phase)
@@ -349,8 +350,8 @@ func (t *partition) incumbent(j *job, m int) plans.Schedule {
 	return s
 }
 
-// hints are the winners for m of shapes with the same K and type, in the same phase and on the same
-// PUs, since most of a schedule does not depend on N, and of the same shape on other PUs.
+// hints returns the winners for m of shapes with the same K and type in the same phase on the same
+// PUs, because most of a schedule does not depend on N, and of the same shape on other PUs.
 func hints(j *job, earlier []*job, m int) []plans.Schedule {
 	var out []plans.Schedule
 	for _, e := range slices.Backward(earlier) {
@@ -373,7 +374,7 @@ func hints(j *job, earlier []*job, m int) []plans.Schedule {
 	return out
 }
 
-// known is what the decode search found for the same shape on the same PUs.
+// known returns what the decode search found for the same shape on the same PUs.
 func known(j *job, earlier []*job) []search.Anchor {
 	if j.phase == decode {
 		return nil

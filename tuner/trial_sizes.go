@@ -9,8 +9,9 @@ import (
 	"sandwich/tuner/measure"
 )
 
-// ceiling of n of some PUs that work at once; the zero Ceiling where the profile lacks a ceiling. A model
-// that fits the last-level cache has its bandwidth for a ceiling.
+// ceiling returns the ceiling of n of some PUs that work together, or the zero Ceiling if the
+// profile lacks a figure. The bandwidth of a model that fits in the last-level cache is that of the
+// cache.
 func (t *partition) ceiling(c microkernel.Compute, pus plans.PUSet, n int) roofline.Ceiling {
 	level := "memory"
 	if modelBytes(t.shape) <= t.lastLevel() {
@@ -30,8 +31,7 @@ func (t *partition) ceiling(c microkernel.Compute, pus plans.PUSet, n int) roofl
 // lastLevel is measure.LastLevel of the PUs that may be used.
 func (t *partition) lastLevel() int64 { return measure.LastLevel(t.o.Profile, t.usable()) }
 
-// caches are the bytes of L1 and L2 that one PU of a set may count on; 0 for what the machine does
-// not tell.
+// caches returns the bytes of L1 and L2 available to one PU of a set; 0 if unknown.
 func (t *partition) caches(set activeSet) (l1, l2 int) {
 	l1 = int(min(t.o.Profile.Host.L1D, 1<<20))
 	for _, o := range t.o.Profile.Machine.Objects {
@@ -43,8 +43,8 @@ func (t *partition) caches(set activeSet) (l1, l2 int) {
 	return l1, l2
 }
 
-// benchSize plans the operands: weights to go round that are as cold as the model's own are in
-// serving, within a quarter of the memory that is left.
+// benchSize returns the sizes of the operands: weights as cold as the model's own in serving,
+// within a quarter of the free memory.
 func (t *partition) benchSize() measure.GemmSize {
 	s := measure.GemmSize{Spare: measure.ScratchBytes, Ranks: len(t.def.Ranks), Groups: t.workers.Grouping()}
 	limit := int64(4 << 30)
@@ -68,16 +68,15 @@ func (t *partition) benchSize() measure.GemmSize {
 	return s
 }
 
-// maxCopy bounds the weights of one trial, in bytes: reading them takes milliseconds on any
-// machine.
+// maxCopy bounds the weights of one trial in bytes; reading them takes milliseconds on any machine.
 const maxCopy = 256 << 20
 
-// widestOutput is how many columns the output of m rows may have.
+// widestOutput returns the maximum number of columns of the output of m rows.
 func (t *partition) widestOutput(m int) int {
 	return max(microkernel.PanelWidth, measure.OutputCells/m-2*microkernel.PanelWidth)
 }
 
-// randomBytes is how large a model with random weights is made.
+// randomBytes returns the size of a model with random weights.
 func (t *partition) randomBytes() int64 {
 	most := t.coldBytes(8 << 20)
 	if free := mem.Available(); free > 0 {
@@ -86,10 +85,9 @@ func (t *partition) randomBytes() int64 {
 	return most
 }
 
-// coldBytes is how many bytes of weights forwards and trials go round so that the weights are as
-// cold as in serving: all of the model's, or as many as leave nothing of the last round in the
-// last-level cache. Measured: going round 1.5 times that cache, every third byte was still found in
-// it. rate is how many bytes may be made for each second of the budget.
+// coldBytes returns the bytes of weights through which forwards and trials cycle, so that the
+// weights are as cold as in serving: all of the model's, or a multiple of the last-level cache that
+// evicts the previous round. rate is the number of bytes that may be made per second of the budget.
 func (t *partition) coldBytes(rate float64) int64 {
 	all := modelBytes(t.shape)
 	if last := t.lastLevel(); all > last {

@@ -13,22 +13,23 @@ import (
 	"sandwich/tuner/search"
 )
 
-// Parts of the budget at which the stages end. What starting takes counts; what a stage leaves
-// over, the next one has.
+// Parts of the budget at which the stages end. Startup counts toward the first stage; a stage may
+// use the time that an earlier stage left.
 const (
 	ranksEnd     = 0.1
 	kernelsEnd   = 0.80
 	finalistsEnd = 0.97
 )
 
-// errNoTime ends what the budget has no time for: the plan stays as it is by then.
+// errNoTime stops a stage when the budget is over. The plan keeps the results so far.
 var errNoTime = errors.New("the budget is over")
 
-// Tune makes the best plan it can find for the model on this machine within the budget. Partitions
-// of the model that the simulated ranking puts near the best run under the untuned default; in each
-// that is not plainly slower, sets of active PUs are measured and kernel tables searched for the
-// best ones; whole configurations of all of these then race with the default, which wins wherever
-// it is not beaten. When ctx ends, the error is its cause and the journal keeps what was timed.
+// Tune returns the best plan for the model on this machine that it finds within the budget. It
+// first measures the partitions of the model that rank near the best in the simulation, under the
+// untuned default plan. For each partition that is not clearly slower it measures sets of active
+// PUs and searches kernel tables for the best sets. Finally, whole configurations race with the
+// default plan, which wins unless it is beaten. If ctx ends, Tune returns its cause, and the
+// journal keeps the measurements.
 func Tune(ctx context.Context, o Options) (*plans.Bundle, error) {
 	if o.Began.IsZero() {
 		o.Began = time.Now()
@@ -62,7 +63,7 @@ func Tune(ctx context.Context, o Options) (*plans.Bundle, error) {
 	return t.bundle()
 }
 
-// work is everything that is timed.
+// work runs all measured stages.
 func (t *tuning) work(home *partition) error {
 	defer t.shut()
 	if t.o.EverySet {
@@ -99,26 +100,26 @@ func (t *tuning) work(home *partition) error {
 	return err
 }
 
-// tuning is one Tune under way.
+// tuning is the state of one call of Tune.
 type tuning struct {
 	ctx     context.Context
 	o       Options
-	ranking *Ranking // of all service configurations, simulated
+	ranking *Ranking // simulated ranking of all service configurations
 	effort  search.Effort
 	shape   plans.ModelShape
-	random  *gguf.File // weights where there is no file; part of the model where part says so
+	random  *gguf.File // weights when there is no file; a part of the model if part is set
 	part    string
 	journal *journal
 	wisdom  *wisdom
 	rec     *recorder
 
-	home     *partition // of the default plan, which is open throughout
-	other    *partition // that is open besides; nil: none
-	won      *partition // whose winners the plan gets; nil: that of the default
-	raced    *raceArms  // the last race; nil: whole configurations were not compared
-	again    *Rerun     // its arms once more; nil: nobody asked
+	home     *partition // partition of the default plan; always open
+	other    *partition // the second open partition, or nil
+	won      *partition // partition of the winners; nil: the default plan's
+	raced    *raceArms  // the last race; nil if whole configurations were not compared
+	again    *Rerun     // rerun of its arms; nil if not requested
 	evidence plans.Evidence
-	noise    []float64 // A/A differences: of whole forwards, or of kernels where there is no rig
+	noise    []float64 // A/A differences of whole forwards, or of kernels without a rig
 	said     time.Time
 }
 
@@ -129,7 +130,7 @@ const (
 
 var phaseNames = [phase.Count]string{phase.Prefill.String(), phase.Decode.String()}
 
-// served are the phases that somebody runs: a pooled model reads texts and decodes nothing.
+// served returns the phases that run. A pooled model has no decode phase.
 func (t *tuning) served() []int {
 	if t.shape.Pooled() {
 		return []int{prefill}
@@ -137,7 +138,7 @@ func (t *tuning) served() []int {
 	return []int{prefill, decode}
 }
 
-// describe fills in the shape of the model.
+// describe sets the model shape, the effort and the evidence header.
 func (t *tuning) describe() (err error) {
 	if t.effort, err = search.ParseEffort(t.o.Effort); err != nil {
 		return err
@@ -154,7 +155,7 @@ func (t *tuning) describe() (err error) {
 	return nil
 }
 
-// shapeOf is the shape of the model to tune for.
+// shapeOf returns the shape of the model to tune for.
 func shapeOf(o Options) (plans.ModelShape, error) {
 	if o.File != nil {
 		return model.ShapeOf(o.File)
@@ -162,7 +163,7 @@ func shapeOf(o Options) (plans.ModelShape, error) {
 	return o.Config.Shape(o.Type)
 }
 
-// openJournal begins the journal, or goes on with that of an earlier run.
+// openJournal creates the journal or continues that of an earlier run.
 func (t *tuning) openJournal() (err error) {
 	if t.o.Journal != "" {
 		key := journalKey{Fingerprint: t.o.Profile.Fingerprint(), Build: t.o.Build, Model: t.shape.Digest(),
@@ -175,8 +176,8 @@ func (t *tuning) openJournal() (err error) {
 	return nil
 }
 
-// openWisdom reads the kernel trials of earlier runs. Without them the search takes longer, so that
-// a file that cannot be used is a warning.
+// openWisdom reads the kernel trials of earlier runs. An unusable file causes only a warning,
+// because the search merely takes longer without it.
 func (t *tuning) openWisdom() {
 	if t.o.Wisdom == "" {
 		return
@@ -187,8 +188,7 @@ func (t *tuning) openWisdom() {
 	}
 }
 
-// keepTrials adds what a search found to the kernel trials for later runs. After a failure it adds
-// no more.
+// keepTrials stores the result of a search for later runs. After a failure it stores nothing more.
 func (t *tuning) keepTrials(problem string, r *search.Result, known []search.Anchor, share float64) {
 	if err := t.wisdom.keep(problem, r, known, t.effort, share); err != nil {
 		t.warn(err)
@@ -197,23 +197,23 @@ func (t *tuning) keepTrials(problem string, r *search.Result, known []search.Anc
 	}
 }
 
-// warn reports what does not end the run.
+// warn reports an error that does not end the run.
 func (t *tuning) warn(err error) {
 	if t.o.Warn != nil {
 		t.o.Warn(err)
 	}
 }
 
-// elapsed is the time that counts against the budget: that of this run, and what the trials took
-// that a resumed journal answered.
+// elapsed returns the time that counts against the budget: that of this run and that of the trials
+// answered from a resumed journal.
 func (t *tuning) elapsed() time.Duration { return time.Since(t.o.Began) + t.rec.replayed }
 
-// until is the time left before a part of the budget is used up.
+// until returns the time left until a part of the budget is used up.
 func (t *tuning) until(part float64) time.Duration {
 	return time.Duration(part*float64(t.o.Budget)) - t.elapsed()
 }
 
-// say reports progress, at most some ten times a second unless it must be heard.
+// say reports progress at most ten times per second, or always if must is set.
 func (t *tuning) say(stage, text string, must bool) {
 	if t.o.Progress == nil || !must && time.Since(t.said) < 100*time.Millisecond {
 		return
@@ -223,7 +223,7 @@ func (t *tuning) say(stage, text string, must bool) {
 		Trials: t.evidence.Trials})
 }
 
-// maxRejected keeps evidence readable on machines with very many candidates.
+// maxRejected bounds the rejected candidates in the evidence.
 const maxRejected = 200
 
 func (t *tuning) reject(candidate, reason string) {
@@ -232,7 +232,7 @@ func (t *tuning) reject(candidate, reason string) {
 	}
 }
 
-// weights are the model's, or random ones of its shapes.
+// weights returns the model's weights, or random weights of its shapes.
 func (t *tuning) weights(ctx context.Context, most int64) (*gguf.File, error) {
 	if t.o.File != nil {
 		return t.o.File, nil
@@ -246,7 +246,8 @@ func (t *tuning) weights(ctx context.Context, most int64) (*gguf.File, error) {
 	return t.random, nil
 }
 
-// open brings a partition into memory; besides that of the default plan one is there at a time.
+// open loads a partition. At most one partition besides the default plan's is open; it closes the
+// previous one.
 func (t *tuning) open(p *partition) error {
 	if p.opened() || p.failed != nil {
 		return p.failed
@@ -265,7 +266,7 @@ func (t *tuning) open(p *partition) error {
 	return nil
 }
 
-// shut gives back what is open.
+// shut closes the open partitions.
 func (t *tuning) shut() {
 	for _, p := range []*partition{t.other, t.home} {
 		if p != nil {
@@ -281,7 +282,7 @@ func (t *tuning) close() {
 	t.wisdom.close()
 }
 
-// bundle writes the winners down.
+// bundle returns the plan of the winners with its evidence.
 func (t *tuning) bundle() (*plans.Bundle, error) {
 	won := t.winner()
 	if t.shape.Pooled() {
@@ -310,7 +311,7 @@ func (t *tuning) bundle() (*plans.Bundle, error) {
 	return &plans.Bundle{Plan: p, Host: *t.o.Profile, Evidence: t.evidence}, nil
 }
 
-// planName makes a name that a plan may have.
+// planName returns a valid plan name for a model.
 func planName(model string) string {
 	var out []rune
 	for _, r := range model {

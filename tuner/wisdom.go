@@ -19,13 +19,14 @@ import (
 	"sandwich/tuner/search"
 )
 
-// Kernel trials lie in one file per host and build, of at most maxWisdom bytes when it is opened,
-// for the newest retention.Builds builds of a host: another build may have other kernels.
+// Kernel trials are kept in one file per host and build, of at most maxWisdom bytes when it is
+// opened, for the newest retention.Builds builds of a host, because another build may have other
+// kernels.
 const (
 	wisdomPrefix = "wisdom-"
 	wisdomSuffix = ".jsonl"
 	maxWisdom    = 4 << 20
-	mostWisdom   = 4 * maxWisdom // bytes that are read: a file grows while runs append to it
+	mostWisdom   = 4 * maxWisdom // maximum bytes read: a file grows while runs append to it
 )
 
 // WisdomPath returns the file in folder that holds the finished kernel trials of a host and build.
@@ -57,13 +58,13 @@ func Forget(folder string) (trials int, err error) {
 	return trials, nil
 }
 
-// wisdomLine is a finished trial: the winner of one length of one kernel table, as plans.Trial is
-// in the evidence.
+// wisdomLine is a finished trial: the winner at one M of one kernel table, in the form of
+// plans.Trial in the evidence.
 type wisdomLine struct {
-	Problem  string         `json:"problem"` // everything that decides what is timed, see problemName
+	Problem  string         `json:"problem"` // everything that determines what is timed, see problemName
 	M        int            `json:"m"`
 	Effort   string         `json:"effort"`
-	Share    float64        `json:"share_s"` // time that the search had for it
+	Share    float64        `json:"share_s"` // time of the search
 	Schedule plans.Schedule `json:"schedule"`
 	Seconds  []float64      `json:"seconds"`
 	Stage    string         `json:"stage"`
@@ -71,9 +72,9 @@ type wisdomLine struct {
 	Rival    float64        `json:"rival_s,omitempty"`
 }
 
-// wisdom is the trials that earlier runs of a build on a host finished, whatever model they were
-// for. Lines are appended whole, so that a kill tears the last one at most, which is skipped then;
-// several runs may write at a time.
+// wisdom holds the trials that earlier runs of a build on a host finished, for any model. Lines are
+// appended whole, so that a kill damages at most the last one, which is skipped. Several runs may
+// write at the same time.
 type wisdom struct {
 	file *os.File
 	kept map[string]wisdomLine // by problem and M; later lines replace earlier ones
@@ -89,7 +90,7 @@ func openWisdom(path string) (*wisdom, error) {
 	}
 	name := strings.TrimSuffix(filepath.Base(path), wisdomSuffix)
 	if i := strings.LastIndexByte(name, '-'); i >= 0 {
-		_ = retention.Newest(path, name[:i+1], wisdomSuffix) // else more stay than need to
+		_ = retention.Newest(path, name[:i+1], wisdomSuffix) // on failure more files than necessary remain
 	}
 	f, err := retention.OpenUpdate(path, os.O_APPEND)
 	if err != nil {
@@ -124,7 +125,7 @@ func (w *wisdom) load() error {
 	if len(data) > maxWisdom {
 		return w.shorten(order)
 	}
-	if n := len(data); n > 0 && data[n-1] != '\n' { // torn: what follows begins a line of its own
+	if n := len(data); n > 0 && data[n-1] != '\n' { // incomplete: the next line must start on its own
 		_, err = w.file.Write([]byte("\n"))
 	}
 	return err
@@ -160,7 +161,7 @@ func (w *wisdom) shorten(order []string) error {
 	return err
 }
 
-// sound says that a line is one: a trial that was timed.
+// sound reports whether a line is a valid trial.
 func (l *wisdomLine) sound() bool {
 	for _, s := range append(l.Seconds, l.Share, l.Rival) {
 		if !(s >= 0) || math.IsInf(s, 0) {
@@ -171,9 +172,9 @@ func (l *wisdomLine) sound() bool {
 	return err == nil && l.M > 0 && len(l.Seconds) > 0
 }
 
-// lookup is what is kept of a problem at some M: as finished for a search that would take no more
-// trouble than that of the time did, else as hints of schedules that are worth a trial. A schedule
-// that does not fit the problem is no answer.
+// lookup returns the stored trial of a problem at some M: as finished if a new search would not
+// have more effort or time, otherwise as hints for schedules to try. A schedule that does not fit
+// the problem is ignored.
 func (w *wisdom) lookup(problem string, p search.Problem, effort search.Effort, share float64,
 ) (known []search.Anchor, hints map[int]plans.Schedule) {
 	hints = map[int]plans.Schedule{}
@@ -196,11 +197,11 @@ func (w *wisdom) lookup(problem string, p search.Problem, effort search.Effort, 
 	return known, hints
 }
 
-// shareWorth is the part of the time that a search would have now which an earlier one must have
-// had.
+// shareWorth is the minimum time of a stored search relative to the time that a new search would
+// have.
 const shareWorth = 0.25
 
-// keep adds what a search found at the lengths that it searched.
+// keep stores the trials of a search that it did not take from elsewhere.
 func (w *wisdom) keep(problem string, r *search.Result, known []search.Anchor, effort search.Effort,
 	share float64) error {
 	if w == nil {
@@ -240,8 +241,8 @@ func (w *wisdom) close() error {
 	return w.file.Close()
 }
 
-// problemName is everything that decides what a search times, but its effort: where two models have
-// all of it in common, one takes over what was found for the other.
+// problemName returns everything but the effort that determines what a search times. Models with
+// equal problems share the results.
 func (t *partition) problemName(j *job, p *search.Problem) string {
 	cold := "from memory"
 	if n := modelBytes(t.shape); n <= t.lastLevel() { // it stays in the last-level cache

@@ -14,7 +14,7 @@ import (
 	"sandwich/tuner/search"
 )
 
-// keepOne keeps one trial of a problem and returns the problem.
+// keepOne stores one trial of a problem and returns the problem.
 func keepOne(t *testing.T, w *wisdom, name string, m int, share float64) search.Problem {
 	t.Helper()
 	o := tiny(t)
@@ -38,8 +38,9 @@ func keepOne(t *testing.T, w *wisdom, name string, m int, share float64) search.
 	return search.Problem{Key: c.WeightKey, Compute: c.Compute, Threads: c.Threads, Anchors: []int{m}}
 }
 
-// What a run kept the next one takes over, if it had about the time that the next one has; a torn
-// line, and one that does not fit, are no answers, and what follows them is.
+// TestWisdomIsTakenOver checks that a run reuses a stored trial if the earlier search had about its
+// time, that damaged lines and lines that do not fit are ignored, and that the lines after them are
+// read.
 func TestWisdomIsTakenOver(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "wisdom-a-b.jsonl")
 	open := func() *wisdom {
@@ -96,7 +97,7 @@ func TestWisdomIsTakenOver(t *testing.T) {
 	}
 }
 
-// The file stays bounded, and so do the builds of a host.
+// TestWisdomIsBounded checks that the file and the number of builds of a host are bounded.
 func TestWisdomIsBounded(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "wisdom-host-build.jsonl")
@@ -168,12 +169,12 @@ func FuzzWisdom(f *testing.F) {
 	})
 }
 
-// A second model with matrices of the same shapes takes the kernels of the first over, where these
-// were searched for as long as it would itself.
+// TestSecondModelSearchesLittle checks that a second model with matrices of the same shapes reuses
+// the kernels of the first if these were searched as long as it would search.
 func TestSecondModelSearchesLittle(t *testing.T) {
 	o := tiny(t)
 	o.Wisdom = filepath.Join(t.TempDir(), "wisdom-a-b.jsonl")
-	o.Threads = 1 // else noise may send each model's search to other sets of PUs, which share no table
+	o.Threads = 1 // otherwise noise may select different sets of PUs, which share no table
 	trials, kept := [2]int{}, [2]int{}
 	for i := range trials {
 		c := *o.Config

@@ -8,22 +8,23 @@ import (
 	"sandwich/topotree"
 )
 
-// Names of configurations that are always among the candidates, as far as the machine has them.
+// Names of configurations that are always among the candidates if the machine allows them.
 const (
 	AllPUs    = "all PUs"
 	OneACore  = "one PU of each core"
 	ForServer = "one core left for the server"
-	Unpinned  = "unpinned" // it is simulated as all PUs on memory of all nodes; a race runs it without binding
+	Unpinned  = "unpinned" // simulated as all PUs on memory of all nodes; raced without pinning
 	VLLM      = "one rank a NUMA node (vLLM)"
 	VLLMTwo   = "one rank a NUMA node, 2 cores of each left out (vLLM)"
-	VLLMPP    = "best even TP without removal (vllmpp)" // known after the ranking
+	VLLMPP    = "best even TP without removal (vllmpp)" // known only after the ranking
 )
 
-// always offers what a person would try without a search, and the baselines of the paper (Sandwich
-// 8.1): vLLM divides a model evenly among NUMA nodes, and may keep some cores of each rank free.
+// always offers the configurations that a user would try without a search, and the baselines of the
+// paper (Sandwich 8.1): vLLM divides a model evenly among NUMA nodes and may leave some cores of
+// each rank free.
 func (w *walk) always(p *profiles.Profile, tree *topotree.Tree) {
 	all, cores := w.site.usable, w.site.cores
-	if all.Count() > w.site.most { // the quota pays for fewer
+	if all.Count() > w.site.most { // the quota covers fewer
 		all = topotree.NewCPUSet(p.FirstPUs(w.site.most)...)
 		cores = all.Intersect(cores)
 	}
@@ -52,7 +53,7 @@ func (w *walk) named(ranks []topotree.CPUSet, pus topotree.CPUSet, name string) 
 	w.offer(ranks, pus, pus, Origin{Section: "by name", Always: name})
 }
 
-// parts are one socket, one node, and each color alone.
+// parts offers one socket, one node, and each color alone.
 func (w *walk) parts(tree *topotree.Tree, all topotree.CPUSet) {
 	for _, kind := range []topotree.Kind{topotree.KindPackage, topotree.KindNUMA} {
 		d := tree.LevelOf(kind)
@@ -83,7 +84,7 @@ func (w *walk) parts(tree *topotree.Tree, all topotree.CPUSet) {
 	}
 }
 
-// nodesWithin returns the PUs of each memory node among some. Nodes with the same PUs count once.
+// nodesWithin returns the PUs of each memory node within a set. Nodes with the same PUs count once.
 func nodesWithin(s *site, all topotree.CPUSet) (out []topotree.CPUSet) {
 	for _, n := range s.nodes {
 		part := n.CPUs.Intersect(all)
@@ -94,7 +95,7 @@ func nodesWithin(s *site, all topotree.CPUSet) (out []topotree.CPUSet) {
 	return out
 }
 
-// lastCores are all PUs of the n last cores that a set touches.
+// lastCores returns all PUs of the last n cores of a set.
 func (w *walk) lastCores(set topotree.CPUSet, n int) topotree.CPUSet {
 	firsts := set.Intersect(w.site.cores).Slice()
 	var out topotree.CPUSet
@@ -104,7 +105,7 @@ func (w *walk) lastCores(set topotree.CPUSet, n int) topotree.CPUSet {
 	return out
 }
 
-// without is a set without others, or the set itself where nothing would be left.
+// without returns a set without others, or the set itself if nothing would remain.
 func (w *walk) without(set, others topotree.CPUSet) topotree.CPUSet {
 	if rest := set.Minus(others); !rest.IsEmpty() {
 		return rest

@@ -12,49 +12,48 @@ import (
 	"sandwich/topotree"
 )
 
-// Options narrow what Enumerate offers. The zero value narrows nothing.
+// Options restrict the configurations that Enumerate offers. The zero value restricts nothing.
 type Options struct {
 	TP      int  // only this tensor-parallel degree; 0: all
-	Threads int  // at most so many PUs in a phase; 0: no such bound
-	Alike   bool // decode's PUs are those of prefill: for a pooled model, which decodes nothing
-	// Cache is the bytes of keys and values that there must be room for; 0: those of one sequence
-	// of the model's context, at most 4096 positions, if all layers remember all of it.
+	Threads int  // maximum number of PUs in a phase; 0: unlimited
+	Alike   bool // decode uses the PUs of prefill; for a pooled model, which has no decode phase
+	// Cache is the number of bytes of keys and values that must fit. 0 means one full sequence of
+	// the model's context, at most 4096 positions.
 	Cache int64
 }
 
-// Space is what a walk over trees and sections found.
+// Space is the result of walking trees and sections.
 type Space struct {
-	Trees     int  // that the enumeration offered
-	Truncated bool // there were more, which nobody looked at
-	Sections  int  // of trees, that leave a cut unlike the others
+	Trees     int  // offered by the enumeration
+	Truncated bool // more trees exist than were walked
+	Sections  int  // distinct sections of trees
 	Configs   []*Config
-	Refused   map[string]int // how many configurations were refused, by reason
+	Refused   map[string]int // number of refused configurations by reason
 
 	site     *site
 	capacity *capacity
 	alike    bool
 }
 
-// ErrNoFit says that a machine has no configuration for a model.
+// ErrNoFit is returned if no configuration of a machine fits a model.
 var ErrNoFit = errors.New("no service configuration fits")
 
-// Walks end where the PUs that they looked at are so many, tree by tree and configuration by
-// configuration: 260,000 trees of 192 PUs, 12,000 of 4,096.
+// Bounds of the work of a walk, in PUs visited by tree and by configuration.
 const (
 	maxTreePUs   = 5e7
 	maxConfigPUs = 4e7
-	maxDegree    = 512 // nodes of a section; no model is cut more finely
+	maxDegree    = 512 // maximum number of nodes of a section
 )
 
 // Enumerate walks every enumerated tree (Sandwich 5.2) and every section of it (5.3), and offers
-// each service configuration once: prefill on the full PUs of the ranks, on one PU of each of their
-// cores, and on the PUs of decode. It leaves out what the model cannot be cut by, what a memory
-// node has no room for, and PUs that may not be used or that the quota does not pay for. The
-// configurations of always come first.
+// each service configuration once. Prefill runs on all PUs of the ranks, on one PU of each of their
+// cores, or on the PUs of decode. Enumerate omits degrees by which the model cannot be divided,
+// configurations that do not fit in the memory of a node, and PUs that the process may not use or
+// the quota does not cover. The configurations of always come first.
 func Enumerate(p *profiles.Profile, shape plans.ModelShape, o Options) (*Space, error) {
 	tree, err := p.Machine.Usable()
 	if err != nil {
-		return nil, fmt.Errorf("no PU to work on: %w", err)
+		return nil, fmt.Errorf("no usable PU: %w", err)
 	}
 	if o.TP > 1 {
 		if err := shape.Partition(o.TP); err != nil {
@@ -85,30 +84,29 @@ func Enumerate(p *profiles.Profile, shape plans.ModelShape, o Options) (*Space, 
 	return w.space, nil
 }
 
-// walk is one enumeration under way.
+// walk is the state of one enumeration.
 type walk struct {
 	site     *site
 	capacity *capacity
 	o        Options
 	shape    plans.ModelShape
-	tps      map[int]error // by degree, whether the model can be cut for it
+	tps      map[int]error // result of dividing the model, by degree
 	seen     map[string]bool
-	cuts     map[*topotree.Tree][]cut // by the tree before removing
+	cuts     map[*topotree.Tree][]cut // by the tree before removals
 	met      map[meeting]bool
 	space    *Space
 }
 
-// cut is a section of a tree that lost nothing yet.
+// cut is a section of a tree from which nothing was removed.
 type cut struct {
 	name  string
 	nodes []topotree.CPUSet
 }
 
-// meeting is a partition and the PUs that are kept: most trees of an enumeration bring none that
-// was not there before.
+// meeting identifies a partition with the remaining PUs. Most trees repeat an earlier combination.
 type meeting struct{ cut, kept string }
 
-// cutsOf are the sections of a full tree, each partition once.
+// cutsOf returns the sections of a full tree, each partition once.
 func (w *walk) cutsOf(full *topotree.Tree) []cut {
 	if cuts, ok := w.cuts[full]; ok {
 		return cuts
@@ -138,8 +136,8 @@ func (w *walk) cutsOf(full *topotree.Tree) []cut {
 func (w *walk) tree(t *topotree.Tree) {
 	decode, cuts := t.CPUs(), w.cutsOf(t.Full())
 	kept := decode.Key()
-	alive := make([][]topotree.CPUSet, len(cuts)) // by section, the nodes that kept a PU
-	fills := make([]topotree.CPUSet, len(cuts))   // and all their PUs
+	alive := make([][]topotree.CPUSet, len(cuts)) // nodes that kept a PU, by section
+	fills := make([]topotree.CPUSet, len(cuts))   // all PUs of these nodes
 	for i, c := range cuts {
 		for _, n := range c.nodes {
 			if n.Intersects(decode) {
@@ -161,7 +159,7 @@ func (w *walk) tree(t *topotree.Tree) {
 	}
 }
 
-// partitionKey tells partitions apart.
+// partitionKey returns a key that is equal for equal partitions.
 func partitionKey(nodes []topotree.CPUSet) string {
 	h := fnv.New128a()
 	for _, n := range nodes {
@@ -171,9 +169,9 @@ func partitionKey(nodes []topotree.CPUSet) string {
 	return string(h.Sum(nil))
 }
 
-// variants offers a section with its choices of prefill PUs: all of its nodes first, then what the
-// nodes of the sections below have, and decode's. What prefill runs on need not change with how
-// often the model is cut.
+// variants offers a section with its choices of prefill PUs: all PUs of its nodes, those of the
+// nodes of finer sections, and those of decode. The prefill PUs do not depend on the number of
+// ranks.
 func (w *walk) variants(ranks, fills []topotree.CPUSet, decode topotree.CPUSet, o Origin) {
 	last := topotree.CPUSet{}
 	for i, prefill := range append(slices.Clip(fills), decode) {
@@ -195,7 +193,7 @@ func (w *walk) variants(ranks, fills []topotree.CPUSet, decode topotree.CPUSet, 
 	}
 }
 
-// cuttable tells whether the model can be cut for so many ranks.
+// cuttable reports whether the model can be divided among the given number of ranks.
 func (w *walk) cuttable(ranks int) bool {
 	if w.o.TP > 0 && ranks != w.o.TP {
 		w.space.Refused[fmt.Sprintf("no section has %d ranks", w.o.TP)]++
@@ -212,7 +210,7 @@ func (w *walk) cuttable(ranks int) bool {
 	return err == nil
 }
 
-// offer adds a configuration that is new and that fits.
+// offer adds a configuration if it is new and fits.
 func (w *walk) offer(ranks []topotree.CPUSet, prefill, decode topotree.CPUSet, o Origin) {
 	if w.o.Alike {
 		decode = prefill
@@ -227,7 +225,7 @@ func (w *walk) offer(ranks []topotree.CPUSet, prefill, decode topotree.CPUSet, o
 		return
 	}
 	key := c.key()
-	if w.seen[key] && o.Always == "" { // what is always there may have several names
+	if w.seen[key] && o.Always == "" { // a configuration that is always offered may have several names
 		return
 	}
 	w.seen[key] = true
@@ -238,7 +236,7 @@ func (w *walk) offer(ranks []topotree.CPUSet, prefill, decode topotree.CPUSet, o
 	w.space.Configs = append(w.space.Configs, c)
 }
 
-// why is the commonest reason for which configurations were refused.
+// why returns the most frequent reason for refused configurations.
 func (s *Space) why() string {
 	most := "the machine has no usable PU"
 	n := 0

@@ -7,8 +7,9 @@ import (
 	"sandwich/profiles"
 )
 
-// TestCandidatesOfKunpeng: all trees are walked, and both ways of leaving a quarter of the cores
-// out are there with a rank a node, beside what a person would try.
+// TestCandidatesOfKunpeng checks that all trees are walked, that both ways of leaving a quarter of
+// the cores free occur with one rank per node, and that the configurations that are always offered
+// occur.
 func TestCandidatesOfKunpeng(t *testing.T) {
 	p, err := profiles.Builtin("kunpeng920")
 	if err != nil {
@@ -48,7 +49,7 @@ func TestCandidatesOfKunpeng(t *testing.T) {
 	t.Logf("%d configurations", len(space.Configs))
 }
 
-// TestNothingFits says why.
+// TestNothingFits checks the reason of the error if nothing fits.
 func TestNothingFits(t *testing.T) {
 	p := twoPUs(t)
 	for _, c := range []struct {

@@ -10,18 +10,18 @@ import (
 	"sandwich/topotree"
 )
 
-// room knows how much memory configurations need and how much there is.
+// capacity computes the memory that configurations need and compares it with what the nodes have.
 type capacity struct {
 	machine *topotree.Machine
 	shape   plans.ModelShape
-	weights map[string]int64 // by role, bytes of all matrices
+	weights map[string]int64 // bytes of all matrices by role
 	cache   int64            // bytes of keys and values of all heads
 	rows    int64            // bytes of activations of one rank
-	limits  map[int]int64    // by node; nodes of unknown size are missing
+	limits  map[int]int64    // by node; nodes of unknown size are absent
 }
 
-// bufferRows is how many rows of activations a rank holds: a prefill chunk in two sets (exec keeps
-// one for a halted forward).
+// bufferRows is the number of rows of activations that a rank holds: two sets of a prefill chunk,
+// because exec keeps one for a halted forward.
 const bufferRows = 2 * 512
 
 func newCapacity(p *profiles.Profile, shape plans.ModelShape, o Options) *capacity {
@@ -45,8 +45,8 @@ func newCapacity(p *profiles.Profile, shape plans.ModelShape, o Options) *capaci
 	return r
 }
 
-// Bytes is what a configuration puts on each memory node: weights, keys and values, and activations
-// of its ranks, evenly over the nodes of a rank.
+// bytes returns the bytes of a configuration on each memory node: weights, keys and values, and
+// activations of its ranks, divided evenly over the nodes of a rank.
 func (r *capacity) bytes(c *Config) (map[int]int64, error) {
 	shares, err := r.shape.Cut(c.weights())
 	if err != nil {
@@ -62,7 +62,7 @@ func (r *capacity) bytes(c *Config) (map[int]int64, error) {
 	return out, nil
 }
 
-// share is the memory of one rank.
+// share returns the memory of one rank in bytes.
 func (r *capacity) share(s plans.Share) int64 {
 	heads := float64(s.Heads.Len()) / float64(r.shape.Heads)
 	kv := float64(s.KVHeads.Len()) / float64(r.shape.KVHeads)
@@ -91,21 +91,21 @@ func (r *capacity) ffn() int {
 	return r.shape.FFN
 }
 
-// fits says which node has too little memory for a configuration.
+// fits returns an error if a node has too little memory for a configuration.
 func (r *capacity) fits(c *Config) error {
 	need, err := r.bytes(c)
 	if err != nil {
-		return fmt.Errorf("the model cannot be cut for their ranks")
+		return fmt.Errorf("the model cannot be divided among their ranks")
 	}
 	for node, bytes := range need {
 		if limit, known := r.limits[node]; known && bytes > limit {
-			return fmt.Errorf("a memory node has no room for its share of the weights and the cache")
+			return fmt.Errorf("a memory node is too small for its share of the weights and the cache")
 		}
 	}
 	return nil
 }
 
-// coreOf is all PUs of a PU's core.
+// coreOf returns all PUs of a PU's core.
 func (r *capacity) coreOf(pu int) topotree.CPUSet {
 	for _, o := range r.machine.Objects {
 		if o.Kind == topotree.KindCore && o.CPUs.Contains(pu) {

@@ -11,23 +11,23 @@ import (
 	"sandwich/topotree"
 )
 
-// What is assumed of a machine where its profile says nothing.
+// Assumed figures of a machine whose profile has none.
 const (
-	assumedRead   = 10e9 // B/s of one PU
+	assumedRead   = 10e9 // bytes per second of one PU
 	assumedKnee   = 8    // PUs that saturate the memory of a node
-	assumedRemote = 0.5  // of the local bandwidth, from another node, where no table of distances is there
+	assumedRemote = 0.5  // fraction of the local bandwidth, from another node, without a table of distances
 )
 
-// assumedPeaks are FLOP/s of float32 of one core by instruction set: two multiply-adds of a vector
-// a cycle at 2.5 GHz.
+// assumedPeaks is the assumed float32 rate of one core in FLOP/s by instruction set: two vector
+// multiply-adds per cycle at 2.5 GHz.
 var assumedPeaks = map[string]float64{"avx512": 160e9, "avx2": 80e9, "neon": 40e9, "go": 2.5e9}
 
-// gainOf is how much faster than float32 an arithmetic is assumed to be.
+// gainOf is the assumed speed of an arithmetic relative to float32.
 var gainOf = map[string]float64{"int8": 2, "bf16": 1, "f16": 1}
 
-// Complete returns the profile with every figure that a prediction for these arithmetics of an
-// instruction set needs, and one sentence for each figure that is no measurement of this machine:
-// assumed here, or assumed or quoted in the profile. The profile itself stays as it is.
+// Complete returns a copy of the profile with every figure that a prediction for these arithmetics
+// of an instruction set needs. It also returns one sentence for each figure that was not measured
+// on this machine: assumed by Complete, or assumed or quoted in the profile.
 func Complete(p *profiles.Profile, isa string, types []string) (*profiles.Profile, []string) {
 	c := &completion{p: *p, isa: isa}
 	c.p.Ceilings, c.p.Matrices, c.p.Sets = slices.Clone(p.Ceilings), slices.Clone(p.Matrices), slices.Clone(p.Sets)
@@ -57,7 +57,7 @@ func (c *completion) note(format string, args ...any) {
 	}
 }
 
-// stated names what the profile itself assumes or quotes.
+// stated adds the figures that the profile itself assumes or quotes.
 func (c *completion) stated() {
 	for _, f := range c.p.Ceilings {
 		if f.Device != "" || f.Kind == profiles.Compute && f.ISA != c.isa {
@@ -82,7 +82,7 @@ func provenance(f profiles.Figure) string {
 	return "assumed"
 }
 
-// contradictions names figures that no machine has, and how they are taken.
+// contradictions adds figures that are impossible on any machine, and how they are interpreted.
 func (c *completion) contradictions() {
 	best := map[string]profiles.Ceiling{}
 	list := slices.Clone(c.p.Ceilings)
@@ -118,7 +118,7 @@ func (c *completion) peak(typ string) {
 				points = append(points, f)
 			}
 		}
-		from = fmt.Sprintf("%g times that of f32", gain)
+		from = fmt.Sprintf("%g times the rate of f32", gain)
 	}
 	if len(points) == 0 {
 		gain := 1.0
@@ -130,14 +130,14 @@ func (c *completion) peak(typ string) {
 			points = append(points, profiles.Ceiling{Kind: profiles.Compute, ISA: c.isa, Type: typ, PUs: n,
 				Figure: assumed(core*float64(n), "FLOP/s")})
 		}
-		from = fmt.Sprintf("%.3g a core", core)
+		from = fmt.Sprintf("%.3g per core", core)
 	}
 	c.p.Ceilings = append(c.p.Ceilings, points...)
 	c.note("the profile has no peak of %s/%s; assumed %s", c.isa, typ, from)
 }
 
-// slower adds what one core of each slower type reaches, where the profile has no figure of it and
-// the system states how fast the types are.
+// slower adds the rate of one core of each slower type if the profile has none and the system
+// states the relative speeds of the types.
 func (c *completion) slower(typ string) {
 	types := c.p.Machine.CoreTypes
 	if len(types) < 2 {
@@ -157,7 +157,7 @@ func (c *completion) slower(typ string) {
 			continue
 		}
 		fast := roofline.NewMachine(&c.p).Peak(topotree.NewCPUSet(c.p.CorePUs()[0]), path).Value
-		if i == 0 { // so that the others have something to be slower than
+		if i == 0 { // the rates of the others are relative to it
 			share = 1
 		}
 		c.p.Ceilings = append(c.p.Ceilings, profiles.Ceiling{Kind: profiles.Compute, ISA: c.isa, Type: typ, PUs: 1,
@@ -168,7 +168,7 @@ func (c *completion) slower(typ string) {
 	}
 }
 
-// single tells whether the profile has a figure of one core of a set.
+// single reports whether the profile has a figure of one core of a set.
 func (c *completion) single(path roofline.Path, of topotree.CPUSet) bool {
 	for _, f := range c.p.Ceilings {
 		if f.Kind == profiles.Compute && f.Device == "" && f.ISA == path.ISA && f.Type == path.Type && f.PUs == 1 &&
@@ -179,7 +179,8 @@ func (c *completion) single(path roofline.Path, of topotree.CPUSet) bool {
 	return false
 }
 
-// relative is how fast cores of a type are beside the fastest, by what the system states of both.
+// relative returns the speed of cores of a type relative to the fastest, by what the system states
+// of both.
 func relative(t, fastest topotree.CoreType) (share float64, by string) {
 	for _, v := range []struct {
 		of, most int
@@ -197,17 +198,17 @@ func assumed(v float64, unit string) profiles.Figure {
 	return profiles.Figure{Median: v, Unit: unit, Assumed: true}
 }
 
-// sizes names what is not known of how much memory there is.
+// sizes adds the nodes whose memory size is unknown.
 func (c *completion) sizes() {
 	for _, n := range c.nodes() {
 		if n.Bytes > 0 {
-			return // a node of size 0 beside others has no memory
+			return // a node of size 0 has no memory if others have some
 		}
 	}
 	c.note("the profile has no size of memory; assumed large enough")
 }
 
-// memory adds the bandwidth by the number of PUs.
+// memory adds the bandwidth by number of PUs.
 func (c *completion) memory() {
 	all := topotree.NewCPUSet(c.p.UsablePUs()...)
 	if roofline.NewMachine(&c.p).Bandwidth(all, roofline.Local).Value > 0 {
@@ -223,15 +224,16 @@ func (c *completion) memory() {
 		assumedKnee)
 }
 
-// nodes returns the memory nodes whose PUs may be used, one for nodes with the same PUs.
+// nodes returns the memory nodes with usable PUs, one for nodes with the same PUs.
 func (c *completion) nodes() []topotree.MemoryNode {
 	return slices.DeleteFunc(c.p.Machine.Localities(), func(n topotree.MemoryNode) bool {
 		return !n.CPUs.Intersects(c.p.Allowed())
 	})
 }
 
-// shares gives every node its share, by cores, of what the whole machine reads, where the profile
-// has figures of numbers of PUs alone: as many PUs of one node do not read what they do on all.
+// shares gives every node its share, by cores, of the bandwidth of the whole machine, if the
+// profile has only figures by number of PUs. The same number of PUs reads less from one node than
+// from all.
 func (c *completion) shares() {
 	nodes, cores := c.nodes(), topotree.NewCPUSet(c.p.CorePUs()...)
 	if len(nodes) < 2 {
@@ -270,8 +272,8 @@ func (c *completion) shares() {
 	c.note("the profile has no bandwidth of single nodes; assumed the share of each, by cores, of the machine's")
 }
 
-// remote adds the bandwidth between nodes: by the table of distances, which firmware states, else
-// half.
+// remote adds the bandwidth between nodes: by the firmware's table of distances, or half of the
+// local bandwidth without one.
 func (c *completion) remote() {
 	nodes := c.nodes()
 	if len(nodes) < 2 || c.p.Matrix(profiles.NodeMatrix) != nil {
@@ -279,7 +281,7 @@ func (c *completion) remote() {
 	}
 	m := roofline.NewMachine(&c.p)
 	out := profiles.Matrix{Name: profiles.NodeMatrix, Unit: "B/s", Assumed: true}
-	from := fmt.Sprintf("%g of the local one", assumedRemote)
+	from := fmt.Sprintf("%g of the local bandwidth", assumedRemote)
 	for _, a := range nodes {
 		out.Items = append(out.Items, a.ID)
 		local := m.Bandwidth(a.CPUs.Intersect(c.p.Allowed()), roofline.Local).Value
@@ -300,7 +302,7 @@ func (c *completion) remote() {
 	c.note("the profile has no bandwidth between nodes; assumed %s", from)
 }
 
-// distance is what firmware states, 0 where it does not.
+// distance returns the distance that firmware states, or 0.
 func distance(d *topotree.Distances, a, b int) int {
 	if d == nil {
 		return 0
@@ -312,7 +314,7 @@ func distance(d *topotree.Distances, a, b int) int {
 	return d.Matrix[i][j]
 }
 
-// waits names what is assumed of barriers and sums.
+// waits adds what is assumed about barriers and all-reduces.
 func (c *completion) waits() {
 	var have []string
 	for _, f := range c.p.Sets {

@@ -18,14 +18,14 @@ type Config struct {
 	Origin          Origin
 }
 
-// Rank is a thread group: the PUs that work in either phase, and the memory nodes that hold its
-// share of the weights and of the cache, page by page in turn; none where the machine has no nodes.
+// Rank is a thread group: the PUs that work in either phase, and the memory nodes over which the
+// pages of its weights and cache are interleaved. Nodes is empty on a machine without nodes.
 type Rank struct {
 	PUs   topotree.CPUSet
 	Nodes []int
 }
 
-// Node is the only memory node of a rank, -1 where its pages lie on several.
+// Node returns the only memory node of a rank, or -1 if its pages are on several.
 func (r Rank) Node() int {
 	if len(r.Nodes) == 1 {
 		return r.Nodes[0]
@@ -33,16 +33,16 @@ func (r Rank) Node() int {
 	return -1
 }
 
-// Origin says which tree and which section a configuration comes from, or that it is always among
-// the candidates.
+// Origin is the tree and the section that a configuration comes from, or the name under which it is
+// always offered.
 type Origin struct {
-	Tree    *topotree.Tree // nil for one that is always there
+	Tree    *topotree.Tree // nil for a configuration that is always offered
 	Section string         // kind of the nodes of the section: "machine", "numa", "group at depth 4"
 	Variant string         // "prefill as decode", "prefill on one PU of each core"; "" for that of the section
 	Always  string         // name of a configuration that is always there; "" for others
 }
 
-// Transforms lead from the machine's tree to that of the configuration.
+// Transforms returns the transforms from the machine's tree to that of the configuration.
 func (o Origin) Transforms() []topotree.Transform {
 	if o.Tree == nil {
 		return nil
@@ -50,7 +50,7 @@ func (o Origin) Transforms() []topotree.Transform {
 	return o.Tree.Transforms()
 }
 
-// Name is what people call the configuration.
+// Name returns a readable name of the configuration.
 func (c *Config) Name() string {
 	if c.Origin.Always != "" {
 		return c.Origin.Always
@@ -69,10 +69,10 @@ func (c *Config) Name() string {
 	return name
 }
 
-// TP is the tensor-parallel degree.
+// TP returns the tensor-parallel degree.
 func (c *Config) TP() int { return len(c.Ranks) }
 
-// Service is the configuration as a plan holds it.
+// Service returns the configuration in the form that a plan holds.
 func (c *Config) Service() (plans.ServiceConfig, error) {
 	ranks := make([]plans.Rank, len(c.Ranks))
 	for i, r := range c.Ranks {
@@ -81,8 +81,8 @@ func (c *Config) Service() (plans.ServiceConfig, error) {
 	return plans.NewService(ranks, c.Prefill.Slice(), c.Decode.Slice())
 }
 
-// Of is the service configuration of a plan on a machine, with the memory nodes that its ranks are
-// nearest to: as a candidate, to be predicted.
+// Of returns the service configuration of a plan on a machine, with the memory nodes nearest to its
+// ranks, in the form of a candidate that can be predicted.
 func Of(p *profiles.Profile, plan *plans.Plan) (*Config, error) {
 	ranks := make([]topotree.CPUSet, len(plan.Ranks))
 	for i, r := range plan.Ranks {
@@ -91,12 +91,13 @@ func Of(p *profiles.Profile, plan *plans.Plan) (*Config, error) {
 	c, ok := newConfig(newSite(p), ranks, topotree.NewCPUSet(plan.Prefill.PUs...),
 		topotree.NewCPUSet(plan.Decode.PUs...), Origin{Always: plan.Name})
 	if !ok {
-		return nil, fmt.Errorf("plan %s: a rank has no PU in a phase, or no memory", plan.Name)
+		return nil, fmt.Errorf("plan %s: a rank has no usable PU in a phase, or no memory node", plan.Name)
 	}
 	return c, nil
 }
 
-// weights are what the model is cut in proportion to: the PUs of each rank (plans.Plan.Shares).
+// weights returns the proportions in which the model is divided: the PUs of each rank
+// (plans.Plan.Shares).
 func (c *Config) weights() []int {
 	out := make([]int, len(c.Ranks))
 	for i, r := range c.Ranks {
@@ -105,7 +106,8 @@ func (c *Config) weights() []int {
 	return out
 }
 
-// key tells configurations of unlike ranks or PUs apart, whatever they are called.
+// key returns a key that is equal for configurations with equal ranks and PUs, regardless of their
+// names.
 func (c *Config) key() string {
 	var b strings.Builder
 	for _, r := range c.Ranks {
@@ -116,7 +118,8 @@ func (c *Config) key() string {
 	return b.String()
 }
 
-// newConfig cuts both phases by ranks of a section. It fails where a rank has no PU in a phase.
+// newConfig divides both phases among the ranks of a section. It fails if a rank has no PU in a
+// phase.
 func newConfig(site *site, full []topotree.CPUSet, prefill, decode topotree.CPUSet, o Origin) (*Config, bool) {
 	c := &Config{Prefill: prefill, Decode: decode, Origin: o}
 	all := prefill.Union(decode)

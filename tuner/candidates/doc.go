@@ -1,8 +1,9 @@
-// Package candidates turns a TopoTree into service configurations (Sandwich section 5.3): which PUs
-// work in prefill and which in decode, in how many ranks, on whose memory.
+// Package candidates derives service configurations from a TopoTree (Sandwich section 5.3): the PUs
+// of prefill and decode, their ranks, and the memory nodes of the ranks.
 //
-// Enumerate walks the enumerated trees and their sections. A Predictor says how long forwards take
-// under a configuration, from a roofline.Machine and the work of a model's ops; configurations that
-// it cannot tell apart are one candidate with several names. Complete names every figure that a
-// profile lacks and that a prediction needs, and what is assumed instead. Nothing here measures.
+// Enumerate walks the enumerated trees and their sections. A Predictor estimates the duration of
+// forwards under a configuration from a roofline.Machine and the work of a model's ops.
+// Configurations with equal predictions become one candidate with several names. Complete adds the
+// figures that a prediction needs and a profile lacks, and reports what it assumes. The package
+// measures nothing.
 package candidates

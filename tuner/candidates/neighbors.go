@@ -6,9 +6,10 @@ import (
 	"sandwich/topotree"
 )
 
-// Neighbors are the configurations one step away: a PU of a rank less in one phase or in both,
-// which also moves weights to the other ranks, a PU more in decode, and a rank less. Trees remove
-// alike wherever colors are alike; a slow node or a throttled core that nobody colored is met here.
+// Neighbors returns the configurations one step away: without one PU of a rank in one phase or in
+// both (which also moves weights to the other ranks), with one more PU in decode, or without one
+// rank. Trees remove the same PUs from equally colored nodes; Neighbors can also avoid a slow node
+// or a throttled core that has no color of its own.
 func (s *Space) Neighbors(c *Config) (out []*Config) {
 	add := func(ranks []topotree.CPUSet, prefill, decode topotree.CPUSet, step string) {
 		if s.alike && !prefill.Equal(decode) {
@@ -52,7 +53,7 @@ func (s *Space) Neighbors(c *Config) (out []*Config) {
 	return out
 }
 
-// ends are the first and the last PU of a set: those between are mostly like one of them.
+// ends returns the first and the last PU of a set. The PUs between usually behave like one of them.
 func ends(set topotree.CPUSet) []int {
 	switch set.Count() {
 	case 0:

@@ -13,12 +13,12 @@ import (
 	"sandwich/topotree"
 )
 
-// nearCeiling is the share of the ceiling that the default schedules reach: one schedule for each
-// instruction set and type, the same for all configurations. Assumed.
+// nearCeiling is the assumed fraction of the ceiling that the default schedules reach, for every
+// instruction set, type and configuration.
 const nearCeiling = 0.8
 
-// Calibrate sets what products of some weight types, and attention under "", reach of the ceilings;
-// others keep what is assumed.
+// Calibrate sets the fractions of the ceilings that products of some weight types, and attention
+// under "", reach. Others keep the assumed fraction.
 func (p *Predictor) Calibrate(near map[string]roofline.Near) { p.near = near }
 
 func (p *Predictor) nearOf(weight string) roofline.Near {
@@ -28,22 +28,24 @@ func (p *Predictor) nearOf(weight string) roofline.Near {
 	return AssumedNear()
 }
 
-// AssumedNear is what kernels are assumed to reach of the ceilings where nobody measured it.
+// AssumedNear returns the fractions of the ceilings that kernels are assumed to reach without a
+// measurement.
 func AssumedNear() roofline.Near { return roofline.Near{Peak: nearCeiling, Read: nearCeiling} }
 
-// Pace is what bounds ops of an arithmetic on some PUs.
+// Pace returns the bounds of ops of an arithmetic on some PUs.
 func (p *Predictor) Pace(compute string, pus topotree.CPUSet) roofline.Pace {
 	return roofline.Pace{Peak: p.peaksOf(pus)[slices.Index(p.types, compute)], Read: p.read(pus, nil),
 		Alone: p.alone(pus, nil)}
 }
 
-// Product is what C[M,N] = A[M,K] W[N,K]^T takes on some PUs, without the barrier behind it.
+// Product returns the seconds of C[M,N] = A[M,K] W[N,K]^T on some PUs, without the barrier after
+// it.
 func (p *Predictor) Product(m int, key plans.WeightKey, compute string, pus topotree.CPUSet) float64 {
 	return p.Pace(compute, pus).Seconds(p.ProductStep(m, key), p.nearOf(key.Type))
 }
 
-// ProductStep is a product as forwards count it: the weights are read, the rest is in caches. They
-// are unpacked as the schedules of the plan's prefill have it.
+// ProductStep returns a product as part of a forward: its weights are read from memory, the rest is
+// in caches. The weights are unpacked as in the schedules of the plan's prefill.
 func (p *Predictor) ProductStep(m int, key plans.WeightKey) roofline.Step {
 	values := float64(key.N) * float64(key.K)
 	s := roofline.Step{Work: roofline.Work{FLOP: 2 * values * float64(m), Bytes: values * roofline.Bits(key.Type) / 8}}
@@ -53,26 +55,26 @@ func (p *Predictor) ProductStep(m int, key plans.WeightKey) roofline.Step {
 	return s
 }
 
-// Predictor says how long forwards of a model take on a machine under service configurations
-// (DESIGN, tuner, step 2): every op at the ceiling of its arithmetic, a barrier behind it, and two
-// sums over the ranks a layer. It is for one goroutine.
+// Predictor estimates the duration of forwards of a model on a machine under service
+// configurations: every op at the ceiling of its arithmetic, a barrier after each op, and two
+// all-reduces per layer. It must not be used concurrently.
 type Predictor struct {
 	machine  *roofline.Machine
 	site     *site
 	capacity *capacity
 	shape    plans.ModelShape
-	plan     *plans.Plan // types and paths of the weights; its service configuration is not looked at
+	plan     *plans.Plan // types and paths of the weights; its service configuration is ignored
 	model    *model.Model
 	isa      string
 	types    []string
 	ops      int
 
-	local   map[string]float64 // bandwidths, by set of PUs
-	singles map[string]float64 // bandwidths of PUs one by one, added up
+	local   map[string]float64 // bandwidths by set of PUs
+	singles map[string]float64 // sum of the bandwidths of single PUs
 	peaks   map[string][]float64
 	waits   map[string]float64
 	caches  map[string][]roofline.Cache
-	near    map[string]roofline.Near // by weight type, where it was measured
+	near    map[string]roofline.Near // measured fractions of the ceilings by weight type
 	works   map[shareKey]*work
 	sums    map[sumKey]float64
 }
@@ -82,8 +84,8 @@ type sumKey struct {
 	ranks int
 }
 
-// NewPredictor reads a profile that Complete filled up, for a model whose weights have the types
-// and paths of a plan; m is nil where only its shape is known, the plan's, which says nothing of
+// NewPredictor returns a predictor for a profile that Complete filled up and a model whose weights
+// have the types and paths of a plan. If m is nil, it uses the plan's model shape, which has no
 // windows.
 func NewPredictor(p *profiles.Profile, plan *plans.Plan, m *model.Model, o Options) (*Predictor, error) {
 	if m == nil {
@@ -102,7 +104,7 @@ func NewPredictor(p *profiles.Profile, plan *plans.Plan, m *model.Model, o Optio
 		sums: map[sumKey]float64{}}, nil
 }
 
-// Bytes is what a configuration puts on each memory node.
+// Bytes returns the bytes of a configuration on each memory node.
 func (p *Predictor) Bytes(c *Config) map[int]int64 {
 	out, err := p.capacity.bytes(c)
 	if err != nil {
@@ -111,32 +113,33 @@ func (p *Predictor) Bytes(c *Config) map[int]int64 {
 	return out
 }
 
-// Cost is what forwards take under one configuration. It implements replay.Cost.
+// Cost estimates forwards under one configuration. It implements replay.Cost.
 type Cost struct {
 	of     *Predictor
 	phases [2]phase // prefill, decode
 	memo   map[forwardKey]float64
 }
 
-// phase is what decides the cost of forwards of a phase.
+// phase holds what determines the cost of forwards of a phase.
 type phase struct {
-	ranks   []pace // unlike ones, each once
+	ranks   []pace // distinct ranks
 	degree  int
 	barrier float64
 }
 
-// pace is a rank's share of the model and how fast it works on it.
+// pace is a rank's share of the model and the rates at which it works.
 type pace struct {
 	work  *work
 	peaks []float64 // by type
 	read  float64
-	alone float64 // what its PUs read when each is alone, added up; 0: nobody asked
-	// that activations lie in; none where the profile says nothing of them, and then activations
-	// cost nothing
+	alone float64 // sum of what its PUs read when each runs alone, in B/s; 0: not requested
+	// caches hold the activations; empty if the profile has no cache figures, and then activations
+	// cost nothing.
 	caches []roofline.Cache
 }
 
-// Cost predicts a configuration. It fails where the model cannot be cut for its ranks.
+// Cost returns the cost of a configuration. It fails if the model cannot be divided among its
+// ranks.
 func (p *Predictor) Cost(c *Config) (*Cost, error) {
 	shares, err := p.shape.Cut(c.weights())
 	if err != nil {
@@ -154,7 +157,7 @@ func (p *Predictor) Cost(c *Config) (*Cost, error) {
 	return out, nil
 }
 
-// phase is a configuration with some PUs at work.
+// phase returns the phase of a configuration with the given active PUs.
 func (p *Predictor) phase(c *Config, shares []plans.Share, active topotree.CPUSet) phase {
 	out := phase{degree: len(c.Ranks), barrier: p.barrier(active)}
 	reads, peaks := p.reads(c, active), p.peaksOfRanks(c, active)
@@ -190,11 +193,11 @@ func (a pace) same(b pace) bool {
 	return true
 }
 
-// near tells figures apart that differ by more than the order of a sum.
+// near reports whether two figures differ only by rounding.
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Abs(a+b) }
 
-// peaksOfRanks are those of each rank, by type; together no more than all PUs at work have: figures
-// of a number of PUs bend, and dividing PUs makes none faster.
+// peaksOfRanks returns the peaks of each rank by type. Together they do not exceed the peaks of all
+// active PUs, because figures by number of PUs are not linear, and dividing PUs makes none faster.
 func (p *Predictor) peaksOfRanks(c *Config, active topotree.CPUSet) [][]float64 {
 	all := p.peaksOf(active)
 	if len(c.Ranks) == 1 {
@@ -231,7 +234,7 @@ func (p *Predictor) peaksOf(set topotree.CPUSet) []float64 {
 	return v
 }
 
-// cachesOf are those of a set of PUs.
+// cachesOf returns the caches of a set of PUs.
 func (p *Predictor) cachesOf(set topotree.CPUSet) []roofline.Cache {
 	key := set.Key()
 	v, ok := p.caches[key]
@@ -242,8 +245,8 @@ func (p *Predictor) cachesOf(set topotree.CPUSet) []roofline.Cache {
 	return v
 }
 
-// barrier is that of all PUs at work, whatever the degree: ranks go in step, since each layer sums
-// over all of them twice.
+// barrier returns the seconds of a barrier of all active PUs. It does not depend on the degree,
+// because ranks synchronize twice per layer.
 func (p *Predictor) barrier(active topotree.CPUSet) float64 {
 	key := active.Key()
 	v, ok := p.waits[key]
@@ -254,7 +257,7 @@ func (p *Predictor) barrier(active topotree.CPUSet) float64 {
 	return v
 }
 
-// forwardKey is what forwards of equal cost have in common.
+// forwardKey identifies forwards of equal cost.
 type forwardKey struct {
 	phase   int
 	rows    int
@@ -262,7 +265,7 @@ type forwardKey struct {
 	context int // positions before the rows, in buckets
 }
 
-// contextBucket is how finely forwards are told apart by what lies before them.
+// contextBucket is the resolution in positions of a forward's context.
 const contextBucket = 64
 
 // Prefill implements replay.Cost.
@@ -286,10 +289,11 @@ func (c *Cost) Decode(context []int) time.Duration {
 // Ops implements replay.Cost.
 func (c *Cost) Ops() int { return c.of.ops }
 
-// PrefillSeconds is a prompt of n tokens that is computed in one forward.
+// PrefillSeconds returns the seconds of a prompt of n tokens that is computed in one forward.
 func (c *Cost) PrefillSeconds(n int) float64 { return c.seconds(forwardKey{0, n, 1, 0}) }
 
-// DecodeSeconds is one step of some sequences with so many positions before each.
+// DecodeSeconds returns the seconds of one step of the given number of sequences with the given
+// number of positions before each.
 func (c *Cost) DecodeSeconds(rows, context int) float64 {
 	return c.seconds(forwardKey{1, rows, rows, bucket(context)})
 }
@@ -307,7 +311,7 @@ func (c *Cost) seconds(k forwardKey) float64 {
 	return s
 }
 
-// forward is what the slowest rank takes, and what all wait for.
+// forward returns the seconds of the slowest rank and of the barriers and all-reduces.
 func (p *Predictor) forward(ph *phase, k forwardKey) float64 {
 	slowest := 0.0
 	for i := range ph.ranks {
@@ -326,7 +330,7 @@ func (p *Predictor) forward(ph *phase, k forwardKey) float64 {
 	return seconds
 }
 
-// sum is one all-reduce.
+// sum returns the seconds of one all-reduce.
 func (p *Predictor) sum(bytes int64, ranks int) float64 {
 	k := sumKey{bytes, ranks}
 	v, ok := p.sums[k]

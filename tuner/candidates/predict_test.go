@@ -11,7 +11,7 @@ import (
 	"sandwich/topotree"
 )
 
-// twoPUs has 100 GFLOP/s of float32 and 10 GB/s of memory a PU, and 800 GOP/s of integers.
+// twoPUs returns a machine with 100 GFLOP/s of float32, 800 GOP/s of integers and 10 GB/s per PU.
 func twoPUs(t *testing.T) *profiles.Profile {
 	t.Helper()
 	m, err := topotree.ReadSynthetic("core:2")
@@ -46,13 +46,13 @@ func shapeOf(t *testing.T, preset, typ string) plans.ModelShape {
 	return s
 }
 
-// costOn is the cost of one rank on some PUs.
+// costOn returns the cost of one rank on some PUs.
 func costOn(t *testing.T, shape plans.ModelShape, prefill, decode topotree.CPUSet) *Cost {
 	t.Helper()
 	return costBy(t, shape, prefill, decode, nil)
 }
 
-// costBy is costOn by what kinds of ops reach.
+// costBy is like costOn with given fractions of the ceilings.
 func costBy(t *testing.T, shape plans.ModelShape, prefill, decode topotree.CPUSet,
 	near map[string]roofline.Near) *Cost {
 	t.Helper()
@@ -82,7 +82,8 @@ func bytesOf(s plans.ModelShape, bits float64) (bytes float64) {
 	return bytes
 }
 
-// TestCost: a row reads all weights, many rows are bound by arithmetic, each phase on its own PUs.
+// TestCost checks that one row reads all weights, that many rows are compute-bound, and that each
+// phase runs on its own PUs.
 func TestCost(t *testing.T) {
 	shape := shapeOf(t, "tinyllama-1.1b", "f32")
 	c := costOn(t, shape, topotree.CPURange(0, 1), topotree.CPURange(0, 0))
@@ -103,8 +104,8 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// TestPUsAreNoFasterTogether: where one PU alone reads less than its share of what both do, it is
-// slower by that, and two are bound by the lesser of both.
+// TestPUsAreNoFasterTogether checks the bandwidth of one PU that alone reads less than its share of
+// the total, and that two PUs are bound by the smaller of both figures.
 func TestPUsAreNoFasterTogether(t *testing.T) {
 	shape := shapeOf(t, "tinyllama-1.1b", "f32")
 	first, both := topotree.CPURange(0, 0), topotree.CPURange(0, 1)
@@ -122,7 +123,7 @@ func TestPUsAreNoFasterTogether(t *testing.T) {
 	}
 }
 
-// TestCostOfExperts: of the experts those count that rows reach.
+// TestCostOfExperts checks that only experts that rows select are counted.
 func TestCostOfExperts(t *testing.T) {
 	shape := shapeOf(t, "qwen3-30b-a3b", "q4_0")
 	all := topotree.CPURange(0, 1)
@@ -132,7 +133,7 @@ func TestCostOfExperts(t *testing.T) {
 	}
 }
 
-// TestAttentionIsFloat32: beside products in integers attention keeps the peak of float32.
+// TestAttentionIsFloat32 checks that attention has the peak of float32 if products are in integers.
 func TestAttentionIsFloat32(t *testing.T) {
 	shape := shapeOf(t, "tinyllama-1.1b", "q8_0")
 	all := topotree.CPURange(0, 1)

@@ -8,10 +8,10 @@ import (
 	"sandwich/topotree"
 )
 
-// reads is what each rank reads while all of them do, in B/s.
+// reads returns the B/s that each rank reads while all ranks do.
 func (p *Predictor) reads(c *Config, active topotree.CPUSet) []float64 {
 	out := make([]float64, len(c.Ranks))
-	bound := map[int]topotree.CPUSet{} // by node: PUs at work of the ranks whose memory is all there
+	bound := map[int]topotree.CPUSet{} // active PUs, by node, of the ranks whose memory is all on the node
 	for _, r := range c.Ranks {
 		if node := r.Node(); node >= 0 {
 			bound[node] = bound[node].Union(r.PUs.Intersect(active))
@@ -19,7 +19,7 @@ func (p *Predictor) reads(c *Config, active topotree.CPUSet) []float64 {
 	}
 	for i, r := range c.Ranks {
 		pus := r.PUs.Intersect(active)
-		if node := r.Node(); node >= 0 { // PUs of one node contend whichever rank they belong to
+		if node := r.Node(); node >= 0 { // PUs of one node contend regardless of their rank
 			all := bound[node]
 			out[i] = p.read(all, []int{node}) * float64(pus.Count()) / float64(all.Count())
 			continue
@@ -30,14 +30,15 @@ func (p *Predictor) reads(c *Config, active topotree.CPUSet) []float64 {
 	return out
 }
 
-// share slows ranks down that together ask more of a node than it gives to the PUs nearest to it.
+// share slows down ranks that together ask more of a node than it delivers to the PUs nearest to
+// it.
 func (p *Predictor) share(c *Config, active topotree.CPUSet, rates []float64) {
 	if len(c.Ranks) < 2 {
 		return
 	}
 	p.together(active, rates)
 	asked := map[int]float64{}
-	mixed := map[int]bool{} // nodes that a rank with pages on several reads
+	mixed := map[int]bool{} // nodes read by a rank with pages on several
 	for i, r := range c.Ranks {
 		for _, node := range r.Nodes {
 			asked[node] += rates[i] / float64(len(r.Nodes))
@@ -58,8 +59,7 @@ func (p *Predictor) share(c *Config, active topotree.CPUSet, rates []float64) {
 	}
 }
 
-// together bounds the sum of all ranks by what the PUs at work read from the memory nearest to
-// them.
+// together bounds the sum of all ranks by what the active PUs read from their nearest memory.
 func (p *Predictor) together(active topotree.CPUSet, rates []float64) {
 	sum := 0.0
 	for _, v := range rates {
@@ -72,7 +72,7 @@ func (p *Predictor) together(active topotree.CPUSet, rates []float64) {
 	}
 }
 
-// gives is the most that a node's own PUs read from it.
+// gives returns the most that a node's own PUs read from it.
 func (p *Predictor) gives(node int) float64 {
 	for _, n := range p.site.nodes {
 		if n.ID == node {
@@ -82,7 +82,8 @@ func (p *Predictor) gives(node int) float64 {
 	return 0
 }
 
-// read is what PUs read together from pages on some nodes; from the nearest where there are none.
+// read returns what PUs read together from pages on some nodes, or from the nearest nodes if none
+// are given.
 func (p *Predictor) read(pus topotree.CPUSet, nodes []int) float64 {
 	key := pus.Key() + fmt.Sprint(nodes)
 	if v, ok := p.local[key]; ok {
@@ -99,8 +100,8 @@ func (p *Predictor) read(pus topotree.CPUSet, nodes []int) float64 {
 	return a.Value
 }
 
-// alone adds up what each of some PUs reads from pages on some nodes when no other does; 0 where no
-// anchor asks for it.
+// alone returns the sum of what each of some PUs reads from pages on some nodes when no other PU
+// does, or 0 if no anchor needs it.
 func (p *Predictor) alone(pus topotree.CPUSet, nodes []int) (sum float64) {
 	asked := false
 	for _, n := range p.near {

@@ -11,8 +11,8 @@ import (
 	"sandwich/topotree"
 )
 
-// Signature is equal for configurations whose forwards cost the same: ranks that hold as much and
-// are as fast, in any order, the same degree and the same barriers.
+// Signature returns a key that is equal for configurations whose forwards cost the same: ranks with
+// equal shares and rates, in any order, the same degree and the same barriers.
 func (c *Cost) Signature() string {
 	var b strings.Builder
 	for i := range c.phases {
@@ -34,15 +34,15 @@ func (c *Cost) Signature() string {
 	return b.String()
 }
 
-// figure keeps so many digits that the order of a sum does not show.
+// figure formats v with few enough digits that the order of a sum does not matter.
 func figure(v float64) string { return " " + strconv.FormatFloat(v, 'e', 8, 64) }
 
-// Switch is what a change between the phases costs: the workers of both meet.
+// Switch returns the cost of a change between the phases: a barrier of the workers of both.
 func (p *Predictor) Switch(c *Config) time.Duration {
 	return duration(2 * p.barrier(c.Prefill.Union(c.Decode)))
 }
 
-// Even tells whether all ranks have as many PUs at work, in each phase.
+// Even reports whether all ranks have the same number of active PUs in each phase.
 func (c *Config) Even() bool {
 	for _, phase := range []topotree.CPUSet{c.Prefill, c.Decode} {
 		for _, r := range c.Ranks {
@@ -54,8 +54,8 @@ func (c *Config) Even() bool {
 	return true
 }
 
-// Assumptions are those of the predictions, whatever the machine, beside ceilings of their own that
-// weight types, and attention under "", have.
+// Assumptions returns the assumptions of all predictions. near has the measured fractions of the
+// ceilings by weight type, and of attention under "".
 func Assumptions(near map[string]roofline.Near) []string {
 	who := "kernels reach"
 	if _, ok := near[""]; ok {

@@ -7,11 +7,11 @@ import (
 	"sandwich/topotree"
 )
 
-// site is what of a machine decides which configurations there may be.
+// site is the part of a machine that determines the possible configurations.
 type site struct {
-	usable topotree.CPUSet // that this process may use
-	cores  topotree.CPUSet // one of each core
-	most   int             // PUs that the quota pays for
+	usable topotree.CPUSet // PUs that the process may use
+	cores  topotree.CPUSet // one PU of each core
+	most   int             // number of PUs that the quota covers
 	nodes  []topotree.MemoryNode
 	sized  bool // the sizes of the nodes are known
 }
@@ -42,8 +42,8 @@ func newSite(p *profiles.Profile) *site {
 	return s
 }
 
-// nodesOf are the memory nodes that hold the memory of PUs: those that they are nearest to and that
-// have memory. It is false where these have none, and empty on a machine without nodes.
+// nodesOf returns the memory nodes that are nearest to PUs and have memory. It returns false if no
+// such node has memory, and an empty list on a machine without nodes.
 func (s *site) nodesOf(pus topotree.CPUSet) (out []int, ok bool) {
 	near := false
 	for _, n := range s.nodes {
@@ -59,7 +59,7 @@ func (s *site) nodesOf(pus topotree.CPUSet) (out []int, ok bool) {
 	return out, len(out) > 0 || !near
 }
 
-// fits tells whether the quota pays for the PUs of both phases and the process may use them.
+// fits reports whether the quota covers the PUs of both phases and the process may use them.
 func (s *site) fits(prefill, decode topotree.CPUSet) bool {
 	return !prefill.IsEmpty() && !decode.IsEmpty() && prefill.Count() <= s.most && decode.Count() <= s.most &&
 		prefill.In(s.usable) && decode.In(s.usable)

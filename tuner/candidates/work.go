@@ -8,24 +8,24 @@ import (
 	"sandwich/runtime/model"
 )
 
-// shareKey tells shares of the model apart that are unlike pieces of work.
+// shareKey identifies shares of the model with equal work.
 type shareKey struct{ heads, kvHeads, ffn, vocab int }
 
-// work is a rank's share of the model, and what it does in the forwards that were asked for.
+// work is a rank's share of the model, with the tasks of the forwards requested so far.
 type work struct {
 	model *model.Work
 	err   error
 	tasks map[forwardKey][]task
 }
 
-// task is what the ops of one arithmetic and one shape do in a forward.
+// task is the work of the ops of one arithmetic and one shape in a forward.
 type task struct {
-	typ    int    // of Predictor.types
+	typ    int    // index into Predictor.types
 	weight string // type of the weights; "": none
 	roofline.Step
 }
 
-// work is that of a share; equal shares have one.
+// work returns the work of a share; equal shares have the same.
 func (p *Predictor) work(s plans.Share, ranks int) *work {
 	k := shareKey{s.Heads.Len(), s.KVHeads.Len(), s.FFN.Len(), s.Vocab.Len()}
 	w, ok := p.works[k]
@@ -41,7 +41,7 @@ func (p *Predictor) work(s plans.Share, ranks int) *work {
 	return w
 }
 
-// planOf is the plan of a model that has the size of a share.
+// planOf returns the plan of a model of the size of a share.
 func (p *Predictor) planOf(s plans.Share, ranks int) *plans.Plan {
 	if ranks == 1 {
 		return p.plan
@@ -70,7 +70,7 @@ func (p *Predictor) planOf(s plans.Share, ranks int) *plans.Plan {
 	return &out
 }
 
-// tasks are those of a forward.
+// tasks returns the tasks of a forward.
 func (p *Predictor) tasks(w *work, k forwardKey) []task {
 	if out, ok := w.tasks[k]; ok {
 		return out
