@@ -6,12 +6,12 @@ import (
 	"sandwich/runtime/sched"
 )
 
-// NewReport is the report of outcomes that were not simulated but seen.
+// NewReport returns the report of measured outcomes.
 func NewReport(outcomes []Outcome, elapsed, busy time.Duration, s sched.Stats) *Report {
 	return &Report{Outcomes: outcomes, Elapsed: elapsed, Busy: busy, Sched: s}
 }
 
-// Of is the report of one class alone; what the machine did is that of all.
+// Of returns the report of one class. The figures of the machine remain those of all classes.
 func (r *Report) Of(c sched.Class) *Report {
 	out := *r
 	out.Outcomes = nil
@@ -23,24 +23,24 @@ func (r *Report) Of(c sched.Class) *Report {
 	return &out
 }
 
-// Normalized is the time from arrival to the last token by the tokens of prompt and answer
-// (Agent.xpu section 6.1).
+// Normalized returns the time from arrival to the last token, divided by the tokens of prompt and
+// answer (Agent.xpu section 6.1).
 func (o *Outcome) Normalized() time.Duration {
 	return (o.End - o.At) / time.Duration(max(1, o.Prompt+o.Tokens))
 }
 
-// Pending is the time from arrival to the first forward, 0 where that is not known.
+// Pending returns the time from arrival to the first forward, or 0 if unknown.
 func (o *Outcome) Pending() time.Duration { return max(0, o.Started-o.At) }
 
-// Latency is the time from arrival to the last token.
+// Latency returns the time from arrival to the last token.
 func (o *Outcome) Latency() time.Duration { return o.End - o.At }
 
-// Quantile is quantile q of a time over the requests that finished, 0 without any.
+// Quantile returns quantile q of a time over the finished requests, or 0 without any.
 func (r *Report) Quantile(q float64, of func(*Outcome) time.Duration) time.Duration {
 	return Quantile(r.times(of), q)
 }
 
-// Mean is the mean of a time over the requests that finished, 0 without any.
+// Mean returns the mean of a time over the finished requests, or 0 without any.
 func (r *Report) Mean(of func(*Outcome) time.Duration) time.Duration {
 	return Mean(r.times(of))
 }

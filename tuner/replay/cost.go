@@ -2,14 +2,14 @@ package replay
 
 import "time"
 
-// Cost says how long forwards take.
+// Cost estimates the duration of forwards.
 type Cost interface {
-	// Prefill is the time of n rows of one sequence that follow pos earlier ones; head says that
+	// Prefill returns the time of n rows of one sequence after pos earlier ones. If head is set,
 	// the logits of the last row are computed.
 	Prefill(pos, n int, head bool) time.Duration
-	// Decode is the time of one row of each of several sequences, each with as many positions
-	// before it.
+	// Decode returns the time of one row of each of several sequences. context has the positions
+	// before each.
 	Decode(context []int) time.Duration
-	// Ops is how many boundaries a forward has at which a prefill can be stopped.
+	// Ops returns the number of boundaries in a forward at which a prefill can stop.
 	Ops() int
 }

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// columns reads lines of comma-separated values.
+// columns parses lines of comma-separated values.
 type columns struct{ names []string }
 
-// csvColumns is their order where no header says another.
+// csvColumns is the order of the columns without a header.
 const csvColumns = "at,class,prompt,output"
 
-// header takes the first line as names of columns, if it is that.
+// header reports whether the first line is a header, and takes its column names if so.
 func (c *columns) header(line []byte) bool {
 	c.names = strings.Split(csvColumns, ",")
 	words := strings.Split(strings.ToLower(string(line)), ",")
@@ -48,7 +48,7 @@ func (c *columns) parse(line []byte) (Request, error) {
 			r.Output, err = strconv.Atoi(text)
 		}
 		if err != nil {
-			return Request{}, fmt.Errorf("%s %.40q is no number", name, text)
+			return Request{}, fmt.Errorf("%s %.40q is not a number", name, text)
 		}
 	}
 	return r.request()

@@ -5,24 +5,25 @@ import (
 	"time"
 )
 
-// Pace is how a machine's speed moved in the course of a run: a forward that begins at a time takes
-// so many times what it takes on the average of the run. A hypervisor or a neighbor that takes the
-// CPUs for seconds moves every queue of the run; a mean over the run knows nothing of when. The
-// zero value is a machine that kept its speed.
+// Pace is the speed of a machine over the course of a run: a forward that starts at a time takes a
+// multiple of its mean duration in the run. A hypervisor or a noisy neighbor that takes the CPUs
+// for seconds affects every queue of the run, which a mean does not show. The zero value is a
+// machine of even speed.
 type Pace struct{ windows []float64 }
 
-// paceWindow is for how long the pace is held to be the same: longer than most forwards, shorter
-// than what a queue needs to fill.
+// paceWindow is the period of constant pace: longer than most forwards, shorter than the time in
+// which a queue fills.
 const paceWindow = time.Second
 
-// leastBusy is the share of a window that forwards have to fill for it to have a pace of its own.
+// leastBusy is the fraction of a window that forwards must fill for the window to have its own
+// pace.
 const leastBusy = 0.1
 
-// Sample is a forward as it was, from a time of the run on, and what it takes on the average.
+// Sample is a measured forward: its start in the run, its duration and its usual duration.
 type Sample struct{ At, Took, Usual time.Duration }
 
-// NewPace is the pace of a run of which these forwards are known. Beside each other they take what
-// they usually do: what costs predict wrongly throughout stays wrong.
+// NewPace returns the pace of a run from its forwards. It is relative to their usual durations, so
+// that a constant error of the costs has no effect.
 func NewPace(samples []Sample) (p Pace) {
 	var took, usual []float64
 	sums := [2]float64{}
@@ -53,7 +54,7 @@ func NewPace(samples []Sample) (p Pace) {
 	return p
 }
 
-// At is by how much a forward takes longer than on the average that begins at a time.
+// At returns the duration of a forward that starts at t, relative to the mean.
 func (p Pace) At(t time.Duration) float64 {
 	if len(p.windows) == 0 {
 		return 1
@@ -61,7 +62,7 @@ func (p Pace) At(t time.Duration) float64 {
 	return p.windows[min(max(int(t/paceWindow), 0), len(p.windows)-1)]
 }
 
-// Range is what a tenth of the windows lie below, and a tenth above; 1 and 1 without any.
+// Range returns the 10th and 90th percentile of the windows, or 1 and 1 without any.
 func (p Pace) Range() (low, high float64) {
 	if len(p.windows) == 0 {
 		return 1, 1
@@ -71,7 +72,7 @@ func (p Pace) Range() (low, high float64) {
 	return sorted[n/10], sorted[n-1-n/10]
 }
 
-// of is what takes so long on the average and begins at a time.
+// of returns the duration of a forward that starts at a time and usually takes took.
 func (p Pace) of(took, at time.Duration) time.Duration {
 	if len(p.windows) == 0 {
 		return took

@@ -8,8 +8,8 @@ import (
 	"sandwich/runtime/sched"
 )
 
-// TestPaceIsFound: a machine that was twice as slow for some seconds has that pace then, whatever
-// its forwards were, and a cost that is wrong throughout stays so.
+// TestPaceIsFound checks the pace of a machine that was twice as slow for some seconds, for any
+// forwards, and that a constant error of the costs does not change it.
 func TestPaceIsFound(t *testing.T) {
 	var samples []Sample
 	slow := func(at time.Duration) float64 {
@@ -45,8 +45,8 @@ func TestPaceIsFound(t *testing.T) {
 	}
 }
 
-// TestReplayFollowsThePace: requests that come while the machine is slow take as much longer, a
-// prefill that is halted among them, and others do not.
+// TestReplayFollowsThePace checks that requests during a slow period take longer, including a
+// halted prefill, and that others do not.
 func TestReplayFollowsThePace(t *testing.T) {
 	run := func(p Pace) *Report {
 		o := options()

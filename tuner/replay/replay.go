@@ -8,29 +8,29 @@ import (
 	"sandwich/runtime/sched"
 )
 
-// Options of Run.
+// Options configure Run.
 type Options struct {
 	Sched      sched.Config
 	Switch     time.Duration // cost of the hot switch between the phases on the cores
-	Sequential bool          // each request comes when the one before has ended
-	MaxTime    time.Duration // of the virtual clock; 0: as long as it takes
+	Sequential bool          // each request arrives when the previous one ends
+	MaxTime    time.Duration // of the virtual clock; 0: unlimited
 	Pace       Pace          // of the machine, in times since the start of the trace
 }
 
-// Outcome is what one request saw, in times since the start of the trace.
+// Outcome is the result of one request, in times since the start of the trace.
 type Outcome struct {
 	Request
 	Rejected bool
-	Started  time.Duration // begin of its first forward; 0 where that is not known
+	Started  time.Duration // start of its first forward; 0 if unknown
 	First    time.Duration // end of the forward that gave the first token; 0 before
-	End      time.Duration // of the last one; 0 when it did not finish
+	End      time.Duration // end of the last forward; 0 if it did not finish
 	Tokens   int           // generated
 }
 
-// TTFT is the time to the first token.
+// TTFT returns the time to the first token.
 func (o *Outcome) TTFT() time.Duration { return o.First - o.At }
 
-// TPOT is the time per output token after the first; 0 for a single token.
+// TPOT returns the time per output token after the first, or 0 for a single token.
 func (o *Outcome) TPOT() time.Duration {
 	if o.Tokens < 2 {
 		return 0
@@ -38,10 +38,10 @@ func (o *Outcome) TPOT() time.Duration {
 	return (o.End - o.First) / time.Duration(o.Tokens-1)
 }
 
-// Finished says whether the request got all its tokens.
+// Finished reports whether the request got all its tokens.
 func (o *Outcome) Finished() bool { return o.End > 0 }
 
-// Run runs the trace to its end and reports. It is deterministic: equal traces, costs and
+// Run replays the trace to its end and reports. It is deterministic: equal traces, costs and
 // options give equal reports.
 func Run(t Trace, c Cost, o Options) (*Report, error) {
 	if len(t) == 0 {
@@ -50,7 +50,7 @@ func Run(t Trace, c Cost, o Options) (*Report, error) {
 	r := &replay{cost: c, o: o, out: make([]Outcome, len(t)), left: make([][]time.Duration, len(t))}
 	if o.Sched.Forecast == nil {
 		believed := forecast(c)
-		o.Sched.Forecast = func(rows, positions int) time.Duration { // as an engine that sees what ops take of late
+		o.Sched.Forecast = func(rows, positions int) time.Duration { // as in an engine that observes the recent durations of ops
 			return o.Pace.of(believed(rows, positions), r.now)
 		}
 	}
@@ -71,25 +71,25 @@ func Run(t Trace, c Cost, o Options) (*Report, error) {
 	return r.report(), nil
 }
 
-// replay is one run under way: the virtual clock of a sched.Driver and the machine that it
+// replay is the state of one run: the virtual clock of a sched.Driver and the machine that it
 // drives. Request i has the ID i+1.
 type replay struct {
 	cost   Cost
 	o      Options
-	mu     sync.Mutex // what the driver asks for; there is one goroutine
+	mu     sync.Mutex // required by the driver; there is only one goroutine
 	sched  *sched.Scheduler
 	driver *sched.Driver
 	out    []Outcome
-	left   [][]time.Duration // by request, the steps of its halted prefill that did not run, as usual
+	left   [][]time.Duration // by request, the remaining steps of its halted prefill, at the usual pace
 	now    time.Duration
-	next   int // first request that has not arrived
+	next   int // index of the first request that has not arrived
 	live   int
 	seen   []int // positions before each row of a decode, reused
 	err    error
 
 	forwards []forward        // by lane
-	last     sched.ActionKind // of the forward before
-	any      bool             // there was one
+	last     sched.ActionKind // of the previous forward
+	any      bool             // a forward has run
 	switches int
 	prefills int
 	decodes  int
@@ -99,17 +99,17 @@ type replay struct {
 // forward is the forward in flight on a lane.
 type forward struct {
 	flies  bool
-	first  time.Duration // its first step begins
+	first  time.Duration // start of its first step
 	end    time.Duration
-	steps  []time.Duration // of a prefill, in memory that is reused
-	usual  []time.Duration // the same, where the machine keeps its pace
+	steps  []time.Duration // of a prefill, in reused memory
+	usual  []time.Duration // the same at the usual pace of the machine
 	halted bool            // it ends between two of them
 }
 
 // Now implements sched.Clock.
 func (r *replay) Now() time.Duration { return r.now }
 
-// Wait implements sched.Clock: where nothing runs, the time is that of the next arrival.
+// Wait implements sched.Clock. If nothing runs, it advances the clock to the next arrival.
 func (r *replay) Wait(idle bool) bool {
 	switch {
 	case r.o.MaxTime > 0 && r.now > r.o.MaxTime:
@@ -126,7 +126,7 @@ func (r *replay) Wait(idle bool) bool {
 	return false
 }
 
-// due says whether the next request of the trace comes before a time.
+// due reports whether the next request of the trace arrives before a time.
 func (r *replay) due(before time.Duration) bool {
 	if r.next == len(r.out) {
 		return false
@@ -137,7 +137,7 @@ func (r *replay) due(before time.Duration) bool {
 	return r.out[r.next].At < before
 }
 
-// arrival is the next request of the trace.
+// arrival returns the arrival of the next request of the trace.
 func (r *replay) arrival() sched.Event {
 	x := &r.out[r.next]
 	if r.o.Sequential {
@@ -150,7 +150,7 @@ func (r *replay) arrival() sched.Event {
 	}
 }
 
-// arrivals posts every request that has come up to now.
+// arrivals posts every request that has arrived up to now.
 func (r *replay) arrivals() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -170,7 +170,7 @@ func (r *replay) Carry(a *sched.Action) {
 	}
 }
 
-// halt ends the forward in flight on a lane after the current step, if it does not end before.
+// halt ends the forward in flight on a lane after the current step, unless it ends before.
 func (r *replay) halt(a *sched.Action) {
 	r.stop(a, func(at, _ time.Duration) bool { return at > r.now })
 }
@@ -192,8 +192,8 @@ func (r *replay) stop(a *sched.Action, halts func(at, next time.Duration) bool) 
 	}
 }
 
-// Begin implements sched.Executor: a forward lasts what the cost says, or what was left of it
-// when it was halted.
+// Begin implements sched.Executor. A forward lasts as long as its cost, or the rest of it if it was
+// halted before.
 func (r *replay) Begin(a *sched.Action) {
 	f := forward{flies: true, first: r.now, steps: r.forwards[a.Lane].steps[:0]}
 	if c, ok := r.cost.(opCost); ok && r.any {
@@ -260,7 +260,7 @@ func (r *replay) soonest() (f *forward, lane sched.LaneID) {
 	return f, lane
 }
 
-// End implements sched.Executor: each request whose known tokens are computed gets its next one.
+// End implements sched.Executor. Each request whose known tokens are computed gets its next one.
 func (r *replay) End(a *sched.Action, done bool, events []sched.Event) []sched.Event {
 	switch {
 	case !done:
@@ -278,13 +278,13 @@ func (r *replay) End(a *sched.Action, done bool, events []sched.Event) []sched.E
 	return events
 }
 
-// pass lets the clock run with the cores at work.
+// pass advances the clock while the cores are busy.
 func (r *replay) pass(to time.Duration) {
 	r.busy += to - r.now
 	r.now = to
 }
 
-// token gives a request its next token, with which it goes on or ends.
+// token gives a request its next token, after which it continues or ends.
 func (r *replay) token(id sched.ID) sched.Event {
 	x := &r.out[id-1]
 	x.Tokens++

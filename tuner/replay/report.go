@@ -9,12 +9,12 @@ import (
 	"sandwich/runtime/sched"
 )
 
-// Report is the outcome of a replay.
+// Report is the result of a replay.
 type Report struct {
 	Outcomes []Outcome
 	Elapsed  time.Duration // from the first arrival to the last token
-	Busy     time.Duration // forwards running
-	Prefills int           // forwards
+	Busy     time.Duration // time in which forwards ran
+	Prefills int           // forwards of prefill
 	Decodes  int
 	Switches int // between the phases
 	Sched    sched.Stats
@@ -27,7 +27,7 @@ func (r *replay) report() *Report {
 	return out
 }
 
-// Finished is how many requests got all their tokens.
+// Finished returns the number of requests that got all their tokens.
 func (r *Report) Finished() int {
 	n := 0
 	for i := range r.Outcomes {
@@ -38,7 +38,7 @@ func (r *Report) Finished() int {
 	return n
 }
 
-// Throughput is generated tokens a second.
+// Throughput returns the generated tokens per second.
 func (r *Report) Throughput() float64 {
 	n := 0
 	for i := range r.Outcomes {
@@ -50,18 +50,19 @@ func (r *Report) Throughput() float64 {
 	return float64(n) / r.Elapsed.Seconds()
 }
 
-// TTFT is quantile q of the time to the first token over the requests that finished, 0 without any.
+// TTFT returns quantile q of the time to the first token over the finished requests, or 0 without
+// any.
 func (r *Report) TTFT(q float64) time.Duration { return r.Quantile(q, (*Outcome).TTFT) }
 
-// TPOT is quantile q of the time per output token.
+// TPOT returns quantile q of the time per output token.
 func (r *Report) TPOT(q float64) time.Duration { return r.Quantile(q, (*Outcome).TPOT) }
 
-// Latency is quantile q of the time from arrival to the last token.
+// Latency returns quantile q of the time from arrival to the last token.
 func (r *Report) Latency(q float64) time.Duration {
 	return r.Quantile(q, (*Outcome).Latency)
 }
 
-// times are those of the requests that finished.
+// times returns a time of each finished request.
 func (r *Report) times(of func(*Outcome) time.Duration) (x []time.Duration) {
 	for i := range r.Outcomes {
 		if r.Outcomes[i].Finished() {
@@ -71,8 +72,8 @@ func (r *Report) times(of func(*Outcome) time.Duration) (x []time.Duration) {
 	return x
 }
 
-// Quantile is the smallest of some times that a share q of them do not exceed, 0 without any. It
-// orders them.
+// Quantile returns the smallest of some times that a fraction q of them do not exceed, or 0 without
+// any. It sorts x.
 func Quantile(x []time.Duration, q float64) time.Duration {
 	if len(x) == 0 {
 		return 0
@@ -82,7 +83,7 @@ func Quantile(x []time.Duration, q float64) time.Duration {
 	return x[min(len(x)-1, max(0, i))]
 }
 
-// Mean is the mean of some times, 0 without any.
+// Mean returns the mean of some times, or 0 without any.
 func Mean(x []time.Duration) (sum time.Duration) {
 	for _, d := range x {
 		sum += d
@@ -90,10 +91,11 @@ func Mean(x []time.Duration) (sum time.Duration) {
 	return sum / time.Duration(max(1, len(x)))
 }
 
-// SLO is a service level: what a request may wait.
+// SLO is a service level: the bounds of a request's times.
 type SLO struct{ TTFT, TPOT time.Duration }
 
-// Attainment is the share of all requests, rejected ones included, that met the service level.
+// Attainment returns the fraction of all requests, including rejected ones, that met the service
+// level.
 func (r *Report) Attainment(s SLO) float64 {
 	met := 0
 	for i := range r.Outcomes {
@@ -108,17 +110,17 @@ func (r *Report) Attainment(s SLO) float64 {
 const (
 	Latency    = "latency"    // mean time per request
 	Throughput = "throughput" // tokens per second
-	Attainment = "attainment" // share of requests within the service level
-	Goodput    = "goodput"    // requests a second within the service level
+	Attainment = "attainment" // fraction of requests within the service level
+	Goodput    = "goodput"    // requests per second within the service level
 )
 
-// Objectives lists them.
+// Objectives returns all objectives.
 func Objectives() []string { return []string{Latency, Throughput, Attainment, Goodput} }
 
-// DefaultSLO is the service level where nobody says another.
+// DefaultSLO is the service level if none is given.
 var DefaultSLO = SLO{TTFT: 2 * time.Second, TPOT: 100 * time.Millisecond}
 
-// Score is a number by which reports of one trace are ranked: larger is better.
+// Score returns a number by which reports of one trace are ranked; larger is better.
 func (r *Report) Score(objective string, s SLO) (float64, error) {
 	switch objective {
 	case Latency:
@@ -136,7 +138,7 @@ func (r *Report) Score(objective string, s SLO) (float64, error) {
 	return 0, fmt.Errorf("unknown objective %q; choose one of %s", objective, strings.Join(Objectives(), ", "))
 }
 
-// met is requests within the service level a second.
+// met returns the requests per second within the service level.
 func (r *Report) met(s SLO) float64 {
 	if r.Elapsed <= 0 {
 		return 0
@@ -144,8 +146,9 @@ func (r *Report) met(s SLO) float64 {
 	return r.Attainment(s) * float64(len(r.Outcomes)) / r.Elapsed.Seconds()
 }
 
-// HighestRate is the highest rate, in requests a second within lo and hi, at which a share of the
-// requests attains the service level, found by bisection to one per cent: 0 when not even lo does.
+// HighestRate returns the highest rate between lo and hi, in requests per second, at which a
+// fraction share of the requests meets the service level. It bisects to one percent and returns 0
+// if lo misses it.
 func HighestRate(w Workload, n int, seed uint64, c Cost, o Options, s SLO, share, lo, hi float64) (float64, error) {
 	attains := func(rate float64) (bool, error) {
 		r, err := Run(w.Poisson(n, rate, seed), c, o)
@@ -155,7 +158,7 @@ func HighestRate(w Workload, n int, seed uint64, c Cost, o Options, s SLO, share
 		return r.Attainment(s) >= share, nil
 	}
 	if !(lo > 0 && hi > lo) {
-		return 0, fmt.Errorf("the rates %g to %g are no range", lo, hi)
+		return 0, fmt.Errorf("the rates %g to %g are not a range; use 0 < lo < hi", lo, hi)
 	}
 	for _, edge := range []float64{lo, hi} {
 		ok, err := attains(edge)

@@ -12,15 +12,16 @@ import (
 	"sandwich/runtime/sched"
 )
 
-// Set is the lengths of the requests of a public data set, as statistics: nothing of it is here.
+// Set describes the request lengths of a public data set by statistics. The module contains no data
+// of it.
 type Set struct {
 	Name           string
-	Class          sched.Class // that Agent.xpu section 6.1 uses it for
+	Class          sched.Class // class for which Agent.xpu section 6.1 uses it
 	Prompt, Output Lengths
 	Source         string // of the means; "assumed" where none was found. Spreads are assumed throughout.
 }
 
-// sets of Agent.xpu section 6.1, whose figure 7 shows their distributions without numbers.
+// The sets of Agent.xpu section 6.1, whose figure 7 shows their distributions without numbers.
 var sets = []Set{
 	{"proactivebench", sched.Proactive, mean(400, 0.6, 2048), mean(60, 0.6, 512), "assumed"},
 	{"samsum", sched.Proactive, mean(94, 0.7, 1024), mean(20, 0.5, 128), "assumed, about the dialogues of SAMSum"},
@@ -32,15 +33,15 @@ var sets = []Set{
 	{"bfcl", sched.Reactive, mean(500, 0.6, 2048), mean(50, 0.5, 256), "assumed"},
 }
 
-// mean is a log-normal distribution by its mean.
+// mean returns a log-normal distribution with the given mean.
 func mean(mean, spread float64, most int) Lengths {
 	return Lengths{mean / math.Exp(spread*spread/2), spread, 1, most}
 }
 
-// mixed names all sets of a class, each drawn as often.
+// mixed names all sets of a class, each drawn equally often.
 const mixed = "mixed"
 
-// SetsOf are the sets of a name, or all of a class for "mixed".
+// SetsOf returns the set of a name, or all sets of a class for "mixed".
 func SetsOf(name string, c sched.Class) (out []Set, err error) {
 	names := []string{mixed}
 	for _, s := range sets {
@@ -54,15 +55,15 @@ func SetsOf(name string, c sched.Class) (out []Set, err error) {
 	return out, err
 }
 
-// Arrivals are requests of one class that come by chance, so many a minute.
+// Arrivals are random requests of one class.
 type Arrivals struct {
 	Class sched.Class
-	Rate  float64 // a minute; 0: none
+	Rate  float64 // per minute; 0: none
 	Sets  []Set   // one is drawn for each request
 }
 
-// Poisson draws the arrivals of a time, each class from its own sequence, so that a change of one
-// leaves the others. Prompts and answers are cut so that both fit the context.
+// Poisson draws the arrivals of a period, each class from its own sequence, so that a change of one
+// class does not change the others. Prompts and answers are shortened to fit the context.
 func Poisson(during time.Duration, seed uint64, context int, of ...Arrivals) (t Trace) {
 	for i, a := range of {
 		times, sizes := rand.New(rand.NewPCG(seed, uint64(10+i))), rand.New(rand.NewPCG(seed, uint64(20+i)))
@@ -81,14 +82,14 @@ func Poisson(during time.Duration, seed uint64, context int, of ...Arrivals) (t 
 	return t
 }
 
-// within cuts a request to a context.
+// within shortens a request to a context.
 func (r Request) within(context int) Request {
 	r.Output = max(1, min(r.Output, context/2))
 	r.Prompt = max(1, min(r.Prompt, context-r.Output))
 	return r
 }
 
-// Within cuts the requests of a trace to a context.
+// Within shortens the requests of a trace to a context.
 func (t Trace) Within(context int) Trace {
 	out := make(Trace, len(t))
 	for i, r := range t {
@@ -97,7 +98,7 @@ func (t Trace) Within(context int) Trace {
 	return out
 }
 
-// Faster is the same requests at a multiple of their rate, so that a sweep changes nothing else.
+// Faster returns the same requests at a multiple of their rate.
 func (t Trace) Faster(times float64) Trace {
 	out := make(Trace, len(t))
 	for i, r := range t {

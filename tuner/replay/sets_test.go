@@ -9,8 +9,8 @@ import (
 	"sandwich/runtime/sched"
 )
 
-// TestPoissonOfTwoClasses: rates and mean lengths are those asked for, a class does not depend on
-// the other, and nothing exceeds the context.
+// TestPoissonOfTwoClasses checks the rates and mean lengths, that a class does not depend on the
+// other, and that nothing exceeds the context.
 func TestPoissonOfTwoClasses(t *testing.T) {
 	set, err := SetsOf("cnn-dailymail", sched.Proactive)
 	if err != nil {
@@ -51,14 +51,14 @@ func TestPoissonOfTwoClasses(t *testing.T) {
 	}
 }
 
-// table is a machine whose prefill takes a millisecond a row in each of ten ops.
+// table returns a machine whose prefill takes a millisecond per row in each of ten ops.
 func table() Measured {
 	t := cost.New([]cost.Class{{Prior: [2]cost.Prior{{Row: 1e-4}, {Row: 1e-4, Fixed: 1e-3}}}}, make([]int, 10))
 	return Measured{t}
 }
 
-// TestQuantaOnTheVirtualClock: a reactive request that decodes is slowed by a proactive prompt by
-// the quanta and no more: 900 ms of prompt at 0.75 of a step of 10 ms after each of 199 steps.
+// TestQuantaOnTheVirtualClock checks that a decoding reactive request is slowed by a proactive
+// prompt only by the quanta: 900 ms of prompt at 0.75 of a step of 10 ms after each of 199 steps.
 func TestQuantaOnTheVirtualClock(t *testing.T) {
 	tr := Trace{{Prompt: 8, Output: 200}, {At: 100 * time.Millisecond, Class: sched.Proactive, Prompt: 900, Output: 4}}
 	o := options()
@@ -71,15 +71,15 @@ func TestQuantaOnTheVirtualClock(t *testing.T) {
 		t.Errorf("%d quanta, %d halts", r.Sched.Quanta, r.Sched.Stops)
 	}
 	if got := r.Of(sched.Reactive).TPOT(0.5); got < 14*time.Millisecond || got > 15*time.Millisecond {
-		t.Errorf("beside a prompt a token takes %s, 10 ms alone", got)
+		t.Errorf("while a prompt runs, a token takes %s, 10 ms alone", got)
 	}
 	if got := r.Of(sched.Proactive).Mean((*Outcome).TTFT); got < 1500*time.Millisecond || got > 3*time.Second {
 		t.Errorf("the prompt takes %s", got)
 	}
 }
 
-// TestPoliciesOnTheVirtualClock: under each policy everybody gets to the end, and reactive requests
-// wait less for their first token where the policy knows them.
+// TestPoliciesOnTheVirtualClock checks that all requests finish under each policy, and that
+// reactive requests wait less for their first token if the policy knows the class.
 func TestPoliciesOnTheVirtualClock(t *testing.T) {
 	reactive, _ := SetsOf("bfcl", sched.Reactive)
 	proactive, _ := SetsOf("samsum", sched.Proactive)

@@ -8,16 +8,16 @@ import (
 	"sandwich/runtime/sched"
 )
 
-// opCost is a Cost that knows the ops of a prefill one by one.
+// opCost is a Cost that knows the single ops of a prefill.
 type opCost interface {
-	// PrefillOps are the times of the ops that Prefill sums up.
+	// PrefillOps returns the times of the ops that Prefill sums up.
 	PrefillOps(pos, n int, head bool) []time.Duration
-	// Between is the time that passes before each forward.
+	// Between returns the time that passes before each forward.
 	Between() time.Duration
 }
 
-// prefillSteps are the steps of a prefill: its ops, cut where they last longer than the bound, as
-// an engine cuts them. What a Cost knows only as a whole has ops of equal length.
+// prefillSteps returns the steps of a prefill: its ops, divided if they last longer than the bound,
+// as an engine divides them. If a Cost has only the total, all ops have equal length.
 func prefillSteps(c Cost, a *sched.Action) (steps []time.Duration) {
 	var ops []time.Duration
 	if by, ok := c.(opCost); ok {
@@ -41,7 +41,7 @@ func prefillSteps(c Cost, a *sched.Action) (steps []time.Duration) {
 	return steps
 }
 
-// forecast is what a scheduler is told of decode steps: what they will cost.
+// forecast returns the prediction of decode steps for a scheduler.
 func forecast(c Cost) func(rows, positions int) time.Duration {
 	var seen []int
 	return func(rows, positions int) time.Duration {
@@ -53,7 +53,7 @@ func forecast(c Cost) func(rows, positions int) time.Duration {
 	}
 }
 
-// Measured is the cost of forwards by the times that their ops took in an engine on this machine.
+// Measured is the cost of forwards by the durations of their ops in an engine on this machine.
 type Measured struct{ Table *cost.Table }
 
 // Ops implements Cost.
@@ -67,10 +67,10 @@ func (m Measured) Prefill(pos, n int, head bool) (sum time.Duration) {
 	return sum
 }
 
-// Between is what an engine takes to draw tokens and to decide what runs next.
+// Between returns the time in which an engine samples tokens and schedules the next forward.
 func (m Measured) Between() time.Duration { return m.Table.Between() }
 
-// PrefillOps are the times of the ops.
+// PrefillOps returns the durations of the ops of a prefill.
 func (m Measured) PrefillOps(pos, n int, head bool) (ops []time.Duration) {
 	l := cost.Span(pos, n)
 	if head {

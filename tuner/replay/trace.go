@@ -16,13 +16,13 @@ type Request struct {
 	At     time.Duration // since the start of the trace
 	Class  sched.Class
 	Prompt int // tokens
-	Output int // tokens that are generated, the first one included
+	Output int // generated tokens, including the first
 }
 
-// Trace is requests in the order of their arrival.
+// Trace is a list of requests in the order of their arrival.
 type Trace []Request
 
-// Bounds of what a trace file may hold.
+// Bounds of a trace file.
 const (
 	maxRequests = 1 << 20
 	maxTokens   = 1 << 20
@@ -37,9 +37,9 @@ type record struct {
 	Output int     `json:"output"`
 }
 
-// Read reads a trace of JSON lines: {"at": 1.5, "class": "reactive", "prompt": 120, "output": 64},
-// or of the same columns as CSV, with a header where they are in another order. The class may be
-// left out. Errors name the line.
+// Read reads a trace of JSON lines, {"at": 1.5, "class": "reactive", "prompt": 120, "output": 64},
+// or of the same columns as CSV, with a header if they are in another order. The class is optional.
+// Errors name the line.
 func Read(in io.Reader) (Trace, error) {
 	var t Trace
 	parse := parseJSON
@@ -58,7 +58,7 @@ func Read(in io.Reader) (Trace, error) {
 		}
 		r, err := parse(line)
 		if err == nil && len(t) > 0 && r.At < t[len(t)-1].At {
-			err = fmt.Errorf("it arrives before the request above it; sort the trace by \"at\"")
+			err = fmt.Errorf("it arrives before the previous request; sort the trace by \"at\"")
 		}
 		if err == nil && len(t) == maxRequests {
 			err = fmt.Errorf("a trace has at most %d requests", maxRequests)
@@ -87,7 +87,7 @@ func parseJSON(line []byte) (Request, error) {
 	return r.request()
 }
 
-// request checks a record.
+// request checks a record and converts it.
 func (r record) request() (Request, error) {
 	out := Request{At: time.Duration(r.At * float64(time.Second)), Prompt: r.Prompt, Output: r.Output}
 	switch r.Class {
@@ -99,14 +99,14 @@ func (r record) request() (Request, error) {
 	}
 	switch {
 	case !(r.At >= 0 && r.At < 1e8):
-		return out, fmt.Errorf("at %g is no time in seconds", r.At)
+		return out, fmt.Errorf("at %g is not a valid time in seconds", r.At)
 	case r.Prompt < 1 || r.Prompt > maxTokens || r.Output < 1 || r.Output > maxTokens:
 		return out, fmt.Errorf("prompt %d and output %d must be 1 to %d tokens", r.Prompt, r.Output, maxTokens)
 	}
 	return out, nil
 }
 
-// Write writes a trace as Read reads it.
+// Write writes a trace in the format of Read.
 func (t Trace) Write(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	enc := json.NewEncoder(out)

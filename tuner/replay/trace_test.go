@@ -10,7 +10,7 @@ import (
 	"sandwich/runtime/sched"
 )
 
-// flat is a cost by the row: a prefill row a millisecond, a decode step ten and one for each row.
+// flat is a cost by the row: 1 ms per prefill row, 10 ms per decode step and 1 ms per row of it.
 type flat struct{}
 
 func (flat) Prefill(_, n int, _ bool) time.Duration { return time.Duration(n) * time.Millisecond }
@@ -55,7 +55,7 @@ func TestNoRequestIsLost(t *testing.T) {
 			t.Fatal(err)
 		}
 		o := options()
-		o.Sched.Blocks, o.Sched.Queue = 90, 10 // tight: preemption and rejection
+		o.Sched.Blocks, o.Sched.Queue = 90, 10 // tight, to cause preemption and rejection
 		tr := w.Poisson(200, 0.5, seed)
 		r := mustReplay(t, tr, o)
 		for i, x := range r.Outcomes {
@@ -152,7 +152,7 @@ func TestObjectives(t *testing.T) {
 func TestFiles(t *testing.T) {
 	w, _ := Named("agent")
 	tr := w.Poisson(30, 2, 9)
-	for i := range tr { // files keep microseconds and better
+	for i := range tr { // files keep at least microseconds
 		tr[i].At = tr[i].At.Round(time.Microsecond)
 	}
 	var buf bytes.Buffer

@@ -10,14 +10,15 @@ import (
 	"sandwich/runtime/sched"
 )
 
-// Lengths is a log-normal distribution of token counts, cut at both ends.
+// Lengths is a log-normal distribution of token counts, bounded at both ends.
 type Lengths struct {
 	Median   float64
-	Spread   float64 // of the logarithm; 0: all equal
+	Spread   float64 // of the logarithm; 0: all lengths are equal
 	Min, Max int
 }
 
-// meanOf has a mean instead of a median; the cut moves it by little.
+// meanOf returns a distribution with a mean instead of a median. The bounds change the mean only
+// slightly.
 func meanOf(mean, spread float64, least, most int) Lengths {
 	return Lengths{mean / math.Exp(spread*spread/2), spread, least, most}
 }
@@ -33,10 +34,11 @@ type Workload struct {
 	About     string
 	Prompt    Lengths
 	Output    Lengths
-	Proactive float64 // share of the requests that are proactive
+	Proactive float64 // fraction of proactive requests
 }
 
-// workloads by name. The lengths are assumed: shapes of public chat logs, not samples of them.
+// workloads by name. The lengths are assumed: they have the shape of public chat logs but are not
+// samples of them.
 var workloads = []Workload{
 	{"chat", "short questions, answers of some hundred tokens (assumed lengths of public chat logs)", Lengths{60, 1.1,
 		4, 2048}, Lengths{180, 0.9, 4, 1024}, 0},
@@ -56,10 +58,10 @@ var workloads = []Workload{
 	{"fixed", "512 tokens in, 64 out", Lengths{512, 0, 512, 512}, Lengths{64, 0, 64, 64}, 0},
 }
 
-// Usual is the workload where nobody says another: what the paper sampled (Sandwich 8.1).
+// Usual is the default workload: the sample of the paper (Sandwich 8.1).
 const Usual = "sharegpt"
 
-// Workloads lists the names that Named knows.
+// Workloads returns the names that Named accepts.
 func Workloads() []string {
 	var names []string
 	for _, w := range workloads {
@@ -68,7 +70,7 @@ func Workloads() []string {
 	return names
 }
 
-// Named is the workload of a name.
+// Named returns the workload of a name.
 func Named(name string) (Workload, error) {
 	for _, w := range workloads {
 		if w.Name == name {
@@ -79,8 +81,8 @@ func Named(name string) (Workload, error) {
 		strings.Join(Workloads(), ", "))
 }
 
-// Poisson draws n arrivals with rate requests a second. Equal seeds give requests of equal lengths
-// at every rate, so that a sweep over rates changes nothing else.
+// Poisson draws n arrivals with a rate in requests per second. Equal seeds give requests of equal
+// lengths at every rate.
 func (w Workload) Poisson(n int, rate float64, seed uint64) Trace {
 	times, sizes := rand.New(rand.NewPCG(seed, 1)), rand.New(rand.NewPCG(seed, 2))
 	t := make(Trace, n)
@@ -92,8 +94,8 @@ func (w Workload) Poisson(n int, rate float64, seed uint64) Trace {
 	return t
 }
 
-// Sequential draws n requests that come one after the other; Replay with Sequential set starts each
-// when the one before has ended.
+// Sequential draws n requests without times. Run with Options.Sequential starts each when the
+// previous one has ended.
 func (w Workload) Sequential(n int, seed uint64) Trace {
 	sizes := rand.New(rand.NewPCG(seed, 2))
 	t := make(Trace, n)

@@ -2,10 +2,11 @@ package search
 
 import "sandwich/plans"
 
-// Alike is the one name of all schedules that make the same calls of the same code for m rows of so
-// many columns of a weight on so many threads: sizes of slices are those that come about, a tile
-// that its slice cuts into lower ones is as high as they are (see MicroKernel.fits), and a scheme
-// for another number of threads is none. A judge of recorded trials asks it of both sides.
+// Alike returns the common name of all schedules that make the same calls of the same code for m
+// rows of a number of columns of a weight on a number of threads. Slice sizes are the effective
+// ones, the height of a tile is that into which its slice divides (see MicroKernel.fits), and a
+// scheme for another number of threads is dropped. Code that judges recorded trials must apply it
+// to both sides.
 func Alike(s plans.Schedule, k plans.WeightKey, m, columns, threads int) plans.Schedule {
 	k.N = columns
 	p := Problem{Key: k, Threads: threads}
@@ -31,9 +32,9 @@ func Alike(s plans.Schedule, k plans.WeightKey, m, columns, threads int) plans.S
 	return s
 }
 
-// height is of the tiles that the rows of each slice of c are cut into; that of the kernel where
-// slices are cut differently, and where rows are so many that an executor calls its kernel more
-// than once for them.
+// height returns the height of the tiles into which the rows of each slice of c are divided. It
+// returns the kernel's height if slices are divided differently, or if an executor calls its kernel
+// more than once for the rows.
 func (s space) height(c plans.Schedule) int {
 	const most = 4 // tiles of a slice
 	mr := c.Kernel.MR

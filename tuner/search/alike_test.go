@@ -7,7 +7,7 @@ import (
 	"sandwich/plans"
 )
 
-// TestAlike: names of schedules that run alike are one, and no others are.
+// TestAlike checks that exactly the schedules that run alike have the same name.
 func TestAlike(t *testing.T) {
 	key := plans.WeightKey{N: 2048, K: 2048, Type: "q8_0"}
 	for _, x := range []struct {

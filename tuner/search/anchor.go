@@ -12,25 +12,25 @@ import (
 	"sandwich/plans"
 )
 
-// errSpent ends an anchor whose share of the budget is used up. What was found until then stands.
+// errSpent ends an anchor whose share of the budget is used up. The results so far remain.
 var errSpent = errors.New("budget of the anchor is spent")
 
 // anchor is the search at one M.
 type anchor struct {
 	*run
 	m         int
-	rows      int // of the present trials, and
-	columns   int // their columns
+	rows      int // of the current trials
+	columns   int // of the current trials
 	began     time.Duration
 	share     time.Duration
 	entries   map[plans.Schedule]*entry
 	list      []*entry // in the order of their first trial
 	best      *entry
 	incumbent *entry
-	before    *entry // the schedule that won at the anchor before
-	inside    int    // an M that this anchor's rule covers too, see insideOf; 0: none
+	before    *entry // the winner of the previous anchor
+	inside    int    // an M that this anchor's rule also covers, see insideOf; 0: none
 	finalists []*finalist
-	reference *entry // is timed in turn with them for who reads the journal, and is none of them; or nil
+	reference *entry // timed interleaved with the finalists for readers of the journal, but not a finalist; may be nil
 }
 
 // entry is a schedule that was timed at this anchor.
@@ -47,29 +47,28 @@ func (r *run) newAnchor(m int, share time.Duration) *anchor {
 		share: share, entries: map[plans.Schedule]*entry{}}
 }
 
-// columnUnit is the widest slice of the default heuristic: a sub-problem gives every thread as many
-// columns, again and again, so that no thread waits for a last slice more than it would on the
-// whole weight.
+// columnUnit is the widest slice of the default heuristic. A sub-problem gives every thread a
+// multiple of it, so that no thread waits longer for a last slice than on the whole weight.
 const columnUnit = 512
 
-// mostRows is how many rows of C a trial computes at most until finalists are decided: more of them
-// only add slices of the same kind.
+// mostRows bounds the rows of C that a trial computes before the finals. More rows only add slices
+// of the same kind.
 const mostRows = 512
 
 func (r *run) rows(m int) int {
-	if r.isolated { // one M, as a compiler of static shapes sees it
+	if r.isolated { // a single M, as in a compiler of static shapes
 		return m
 	}
 	return min(m, mostRows)
 }
 
-// columns is how many columns of C a trial computes. A call that the ceiling says takes longer than a
-// few milliseconds is timed on a narrower weight. Widths are doublings of the unit, so that a ceiling
-// measured once more hardly moves them: a resumed search wants the same trials.
+// columns returns the number of columns of C that a trial computes. A call that is estimated to
+// take longer than a few milliseconds uses a narrower weight. Widths are doublings of the unit, so
+// that they hardly depend on the measured ceiling; a resumed search must request the same trials.
 func (r *run) columns(m int) int {
 	const most = 6e-3
 	t := r.p.ceilingSeconds(m)
-	if t == 0 { // assume 20 GFLOP/s and 5 GB/s a thread
+	if t == 0 { // assume 20 GFLOP/s and 5 GB/s per thread
 		w := r.p.work(m)
 		t = max(w.FLOP/20e9, w.Bytes/5e9) / float64(r.p.Threads)
 	}
@@ -83,7 +82,7 @@ func (r *run) columns(m int) int {
 	return min(n, r.widest(m))
 }
 
-// widest is the largest number of columns that a trial of m rows may have.
+// widest returns the largest number of columns of a trial of m rows.
 func (r *run) widest(m int) int {
 	if r.p.MaxColumns == nil {
 		return r.p.Key.N
@@ -91,7 +90,7 @@ func (r *run) widest(m int) int {
 	return min(r.p.Key.N, max(1, r.p.MaxColumns(m)))
 }
 
-// spent is the part of the anchor's share that is used up.
+// spent returns the fraction of the anchor's share that is used up.
 func (a *anchor) spent() float64 {
 	if a.share <= 0 {
 		return 1
@@ -101,14 +100,14 @@ func (a *anchor) spent() float64 {
 
 // Levels of timing.
 const (
-	sweeping  = iota // is it among the best of thousands?
-	screening        // is it worth more?
-	searching        // is it a gain?
-	deciding         // how fast is it?
+	sweeping  = iota // among the best of thousands?
+	screening        // worth another trial?
+	searching        // a gain?
+	deciding         // final speed
 )
 
 func (a *anchor) limit(level int) Limit {
-	l := Limit{MinReps: 1, MaxReps: 3, Time: 4 * time.Millisecond, Steady: 0.02} // one long call, or some short ones
+	l := Limit{MinReps: 1, MaxReps: 3, Time: 4 * time.Millisecond, Steady: 0.02} // one long call, or several short ones
 	switch level {
 	case searching:
 		l.MinReps, l.MaxReps, l.Time = 2, a.o.Effort.Reps, 10*time.Millisecond
@@ -125,8 +124,8 @@ func (a *anchor) limit(level int) Limit {
 	return l
 }
 
-// time times a schedule unless this anchor knows it already. It returns nil and no error for a
-// schedule that does not run, and errSpent when the budget is over.
+// time times a schedule unless this anchor has timed it. It returns nil and no error for a schedule
+// that does not run, and errSpent when the budget is over.
 func (a *anchor) time(s plans.Schedule, stage string, level int) (*entry, error) {
 	if e, ok := a.entries[s]; ok {
 		return e, nil
@@ -168,7 +167,7 @@ func (a *anchor) callAt(m int, s plans.Schedule, l Limit) (Sample, error) {
 	return sample, err
 }
 
-// again times known schedules once more in turn, so that a disturbance meets all of them.
+// again times known schedules once more, interleaved, so that a disturbance affects all of them.
 func (a *anchor) again(reps int, list ...*entry) error {
 	for range reps {
 		for _, e := range list {
@@ -182,8 +181,8 @@ func (a *anchor) again(reps int, list ...*entry) error {
 	return nil
 }
 
-// gains says whether x is faster than y. A near tie is measured again, both in turn; where
-// schedules settle, once is enough and less than half of what counts there is no gain.
+// gains reports whether x is faster than y. It repeats a near tie, interleaved. At M where
+// schedules settle, it does not repeat differences of less than half of the margin.
 func (a *anchor) gains(x, y *entry) (bool, error) {
 	if x == nil || x == y {
 		return false, nil
@@ -206,8 +205,8 @@ func (a *anchor) gains(x, y *entry) (bool, error) {
 	}
 }
 
-// anchorIncumbents times what is known before any search: the incumbent, twice, which gives the A/A
-// noise, and the winners of the anchors before.
+// anchorIncumbents times the known schedules: the incumbent, twice for the A/A noise, and the
+// winners of earlier anchors.
 func (a *anchor) anchorIncumbents() error {
 	if err := a.timeIncumbent(); err != nil {
 		return err
@@ -254,26 +253,26 @@ func (a *anchor) timeIncumbent() error {
 	a.aa = append(a.aa, math.Abs(second.Fast()/first.fast()-1))
 	first.sample.merge(second)
 	a.incumbent = first
-	if a.o.Alone { // forget it: it is found again only if the strategy proposes it
+	if a.o.Alone { // forget it: only the strategy may propose it
 		delete(a.entries, first.schedule)
 		a.list, a.best = nil, nil
 	}
 	return nil
 }
 
-// ranked is all schedules of the anchor that may win, fastest first.
+// ranked returns all schedules of the anchor that may win, fastest first.
 func (a *anchor) ranked() []*entry {
 	out := slices.Clone(a.list)
 	slices.SortStableFunc(out, func(x, y *entry) int { return cmp.Compare(x.fast(), y.fast()) })
 	return out
 }
 
-// scale turns seconds of the sub-problem into seconds of the whole.
+// scale converts seconds of the sub-problem to seconds of the whole.
 func (a *anchor) scale() float64 {
 	return float64(a.m) / float64(a.rows) * float64(a.p.Key.N) / float64(a.columns)
 }
 
-// space is the slices that a trial of a micro-kernel may have.
+// space returns the slices that a trial of a micro-kernel may have.
 func (a *anchor) space(k MicroKernel) space { return newSpace(a.p, k, a.rows, a.columns) }
 
 func (a *anchor) report(e *entry, stage string) {

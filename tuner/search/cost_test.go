@@ -10,8 +10,8 @@ import (
 	"sandwich/plans"
 )
 
-// Every strategy knows the axes of the prefetch; the paper's finds the better kind while it screens
-// and keeps it in its window.
+// TestPrefetchIsAnAxisFromTheStart checks that every strategy varies the prefetch, and that the
+// paper's strategy finds the better kind while it screens and keeps it in its window.
 func TestPrefetchIsAnAxisFromTheStart(t *testing.T) {
 	for _, strategy := range Strategies() {
 		h := newMachine(11)
@@ -32,7 +32,7 @@ func TestPrefetchIsAnAxisFromTheStart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// whose few fixed kernels are those of the largest M
+		// its few fixed kernels are those of the largest M
 		if len(spread) == 0 || distance == 0 && strategy != "cost-model" {
 			t.Errorf("%s tried %v spread prefetches and %d at a distance", strategy, spread, distance)
 		}
@@ -50,8 +50,8 @@ func TestPrefetchIsAnAxisFromTheStart(t *testing.T) {
 	}
 }
 
-// A search for every M costs a thousandth of what tuning each M with a fixed number of trials
-// would, on the clock of the simulated machine.
+// TestSearchCostsAThousandthOfStaticTuning compares the search for every M with a fixed number of
+// trials for each M, on the clock of the simulated machine.
 func TestSearchCostsAThousandthOfStaticTuning(t *testing.T) {
 	const most = 2048
 	for _, sigma := range []int{4, 8, 16} {
@@ -113,8 +113,8 @@ func TestInsideOf(t *testing.T) {
 	}
 }
 
-// A ceiling that was measured once more moves no sub-problem: a resumed search asks for the trials
-// that it made.
+// TestSubProblems checks that a newly measured ceiling changes no sub-problem, so that a resumed
+// search requests the same trials.
 func TestSubProblems(t *testing.T) {
 	h := newMachine(1)
 	p := h.problem(square, 2048, Standard)

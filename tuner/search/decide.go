@@ -11,12 +11,13 @@ import (
 // finalist is a schedule that may enter the table.
 type finalist struct {
 	*entry
-	inside Sample  // calls at the anchor's M inside its range
-	uneven float64 // how much less evenly than at these M its slices lie on the threads over the range, see unevenness
+	inside Sample  // calls at the M inside the anchor's range
+	uneven float64 // relative imbalance of its slices over the range, see unevenness
 }
 
-// cost of a finalist in seconds: the geometric mean over the anchor's own M and the one inside its
-// range, once all finalists were timed there, times what the other M of the range lose.
+// cost returns the cost of a finalist in seconds: the geometric mean over the anchor's M and the
+// one inside its range, if all finalists were timed there, times the imbalance at the other M of
+// the range.
 func (f *finalist) cost() float64 {
 	if len(f.inside.Seconds) == 0 {
 		return f.fast() * f.uneven
@@ -24,11 +25,11 @@ func (f *finalist) cost() float64 {
 	return math.Sqrt(f.fast()*f.inside.Fast()) * f.uneven
 }
 
-// unevenness is how much longer the busiest thread works over a range of M, on average, than at the
-// M that are measured. A slice of 36 rows and two ways along M share 128 rows evenly, but 100 two
-// to one, which no single M shows.
+// unevenness returns how much longer the busiest thread works over a range of M, on average, than
+// at the measured M. For example, slices of 36 rows and two ways along M share 128 rows evenly, but
+// 100 rows two to one.
 func (s space) unevenness(c plans.Schedule, from, to int, measured ...int) float64 {
-	const most = 64 // M looked at
+	const most = 64 // maximum M to evaluate
 	at := func(m int) float64 {
 		s.m = m
 		return s.busiest(c)
@@ -44,7 +45,7 @@ func (s space) unevenness(c plans.Schedule, from, to int, measured ...int) float
 	return sum / float64(n) / math.Exp(logs/float64(len(measured)))
 }
 
-// busiest is the work of the thread that has most of it over the mean of all.
+// busiest returns the work of the busiest thread divided by the mean of all.
 func (s space) busiest(c plans.Schedule) float64 {
 	rows, cols := ceilDiv(s.m, c.BM), ceilDiv(s.columns, c.BN)
 	most := ceilDiv(rows*cols, s.threads)
@@ -54,13 +55,13 @@ func (s space) busiest(c plans.Schedule) float64 {
 	return float64(most*s.threads) / float64(rows*cols)
 }
 
-// insideMost is the last anchor that is decided inside its range too: beyond it a remainder of rows
-// is a small part.
+// insideMost is the last anchor that is also decided inside its range; at larger M, remainders of
+// rows matter little.
 const insideMost = 512
 
-// insideOf is an odd M in the middle of the range that the rule of anchor m will cover, 0 where
-// larger M behave alike or the range is m alone. Anchors are round numbers, which low register
-// tiles divide: without the other M they would be chosen for their remainders.
+// insideOf returns an odd M in the middle of the range that the rule of anchor m covers, or 0 if
+// larger M behave alike or the range is only m. Anchors are round numbers; without the other M, low
+// register tiles would win because they divide these without remainder.
 func (r *run) insideOf(m int) int {
 	from := r.rangeFrom(m)
 	if middle := (from+m)/2 | 1; m <= insideMost && middle < m {
@@ -69,7 +70,7 @@ func (r *run) insideOf(m int) int {
 	return 0
 }
 
-// rangeFrom is the first M of the range that the rule of anchor m will cover.
+// rangeFrom returns the first M of the range that the rule of anchor m covers.
 func (r *run) rangeFrom(m int) int {
 	n := len(r.res.Anchors)
 	if r.isolated || n == 0 {
@@ -78,9 +79,9 @@ func (r *run) rangeFrom(m int) int {
 	return r.res.Anchors[n-1].M + 1
 }
 
-// decide measures the best few again, in turn, on the whole weight if the time allows that: on a
-// narrower one the last, partly filled round of slices weighs more. The incumbent and the schedule
-// of the anchor before take part, since they keep their place unless they are beaten.
+// decide repeats the best few, interleaved, on the whole weight if the time allows, because on a
+// narrower one the last, partly filled round of slices weighs more. The incumbent and the winner of
+// the previous anchor take part, because they stay unless they are beaten.
 func (a *anchor) decide() error {
 	chosen := a.chooseFinalists()
 	if len(chosen) < 2 {
@@ -105,16 +106,16 @@ func (a *anchor) decide() error {
 	return a.settle()
 }
 
-// rounds is how often finalists are called in turn: half of the effort's calls, and more where a
-// call is so short that a disturbance spoils several.
+// rounds returns how often the finalists are called: half of the effort's calls, and more for short
+// calls, of which a disturbance spoils several.
 func (a *anchor) rounds(list []*finalist) int {
 	const enough, more = 20e-3, 4
 	least := (a.o.Effort.Reps + 1) / 2
 	return min(max(least, int(enough/(list[0].fast()*a.scale()))), more*least)
 }
 
-// chooseFinalists takes the three fastest, the fastest of two other tiles where that may matter
-// inside the range, the incumbent and the schedule of the anchor before.
+// chooseFinalists returns the three fastest, the fastest of two other tiles if that may matter
+// inside the range, the incumbent and the winner of the previous anchor.
 func (a *anchor) chooseFinalists() []*finalist {
 	const fastest, tiles, near = 3, 2, 1.1
 	measured := []int{a.m}
@@ -147,8 +148,8 @@ func (a *anchor) chooseFinalists() []*finalist {
 	return out
 }
 
-// measureWide times the finalists afresh on all rows and more columns: samples of different widths
-// do not mix. Those that the budget has time for stay.
+// measureWide times the finalists again on all rows and more columns, because samples of different
+// widths are not comparable. It keeps those for which there is time.
 func (a *anchor) measureWide(chosen []*finalist, columns int) error {
 	rows, narrow := a.rows, a.columns
 	a.rows, a.columns = a.m, columns
@@ -166,8 +167,8 @@ func (a *anchor) measureWide(chosen []*finalist, columns int) error {
 	return nil
 }
 
-// againFinalists times finalists once more in turn, inside the range too when they were timed there
-// before.
+// againFinalists times finalists once more, interleaved, also inside the range if they were timed
+// there.
 func (a *anchor) againFinalists(list []*finalist) error {
 	for _, f := range list {
 		if err := a.again(1, f.entry); err != nil {
@@ -188,7 +189,7 @@ func (a *anchor) againFinalists(list []*finalist) error {
 	return a.again(1, a.reference)
 }
 
-// timeInside times all finalists inside the range, in turn.
+// timeInside times all finalists inside the range, interleaved.
 func (a *anchor) timeInside(reps int) error {
 	if a.inside == 0 {
 		return nil
@@ -209,8 +210,8 @@ func (a *anchor) timeInside(reps int) error {
 	return nil
 }
 
-// settle measures the finalists that are still as fast as the fastest, within the noise, some more
-// times: once on a quiet machine, more where their calls scatter.
+// settle repeats the finalists within the noise of the fastest: once on a quiet machine, more often
+// if their calls scatter.
 func (a *anchor) settle() error {
 	const quiet, scattered = 1, 3
 	list := a.finalists
@@ -237,15 +238,15 @@ func sortFinalists(list []*finalist) {
 	slices.SortStableFunc(list, func(x, y *finalist) int { return cmp.Compare(x.cost(), y.cost()) })
 }
 
-// affordable is how many columns of all rows can be computed in what is left of the anchor's share
-// when each finalist is called the given number of times; 0 where that is no better than what was
-// timed before.
+// affordable returns the number of columns of all rows that can be computed in the rest of the
+// anchor's share if each finalist is called the given number of times, or 0 if that is not more
+// than before.
 func (a *anchor) affordable(finalists []*finalist, calls int) int {
 	widest := a.widest(a.m)
 	if a.columns >= widest && a.rows == a.m {
 		return 0
 	}
-	round := 0.0 // seconds to compute one column with each once
+	round := 0.0 // seconds to compute one column with each finalist once
 	for _, f := range finalists {
 		round += f.fast() / float64(a.columns) * float64(a.m) / float64(a.rows)
 	}
@@ -266,9 +267,8 @@ func (a *anchor) affordable(finalists []*finalist, calls int) int {
 	return 0
 }
 
-// outcome picks the winner: the fastest, unless the schedule of the anchor before, or else the
-// incumbent, is as fast within the noise. Few schedules make a small table, and a change must be
-// worth something.
+// outcome picks the winner: the fastest, unless the winner of the previous anchor, or else the
+// incumbent, is within the noise. Few schedules make a small table, and a change must bring a gain.
 func (a *anchor) outcome() Anchor {
 	out := Anchor{M: a.m, Schedule: a.p.Incumbent(a.m), Stage: "budget", Tried: len(a.entries)}
 	list := a.finalists
@@ -281,7 +281,7 @@ func (a *anchor) outcome() Anchor {
 	}
 	sortFinalists(list)
 	win, within := list[0], a.margin()/2
-	if a.m > reuseFrom { // schedules settle, and the winner of many noisy ones looks better than it is
+	if a.m > reuseFrom { // schedules settle, and the best of many noisy ones is biased
 		within = max(reuseGain, a.margin())
 	}
 	incumbent, before := find(list, a.incumbent), find(list, a.before)
@@ -303,7 +303,7 @@ func (a *anchor) outcome() Anchor {
 	return out
 }
 
-// find is the finalist of an entry, nil where it is none.
+// find returns the finalist of an entry, or nil.
 func find(list []*finalist, e *entry) *finalist {
 	for _, f := range list {
 		if f.entry == e {

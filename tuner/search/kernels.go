@@ -8,17 +8,16 @@ import (
 	"sandwich/plans/heuristic"
 )
 
-// MicroKernel is a candidate MK: a register tile, and whether it reads the packed weight or a panel
+// MicroKernel is a candidate micro-kernel: a register tile that reads the packed weight, or a panel
 // that was widened to float32 once per slice.
 type MicroKernel struct {
 	Spec  microkernel.Spec
 	Widen bool
 }
 
-// Candidates lists the micro-kernels of a weight on one instruction set: those that read its type,
-// with a prefetch at a distance and with a spread one where the instruction set has it, and for
-// weights narrower than float32 on the f32 path those over widened panels too. All compute the same
-// bits (rule 6).
+// Candidates returns the micro-kernels of a weight on one instruction set: those that read its
+// type, with both kinds of prefetch if the instruction set has them, and for weights narrower than
+// float32 on the f32 path also those over widened panels. All compute the same bits (rule 6).
 func Candidates(host microkernel.Features, isa microkernel.ISA, c microkernel.Compute,
 	t microkernel.WeightType) []MicroKernel {
 	var out []MicroKernel
@@ -41,17 +40,17 @@ func Candidates(host microkernel.Features, isa microkernel.ISA, c microkernel.Co
 	return out
 }
 
-// prefetch is the distance in bytes that stands for all distances among the candidates: weights
-// come from memory, and a page ends most hardware prefetches (plans has the measurement). At an
-// anchor it is the distance that the default heuristic choose there; finetune tries the others.
-// Widened panels are in the cache.
+// prefetch is the distance in bytes that represents all distances among the candidates. Weights
+// come from memory, and most hardware prefetchers stop at the end of a page. At an anchor it is
+// replaced by the distance of the default heuristic; finetune tries the others. Widened panels are
+// in the cache and need no prefetch.
 const prefetch = 4096
 
-// prefetches are the distances that finetune tries.
+// prefetches are the distances that finetune tries, in bytes.
 var prefetches = []int{0, 512, 1024, 2048, 4096, 8192}
 
-// at is the micro-kernel as it is first tried for m rows, and whether its prefetch is of the kind
-// that the default heuristic choose.
+// at returns the micro-kernel as it is first tried for m rows, and whether its prefetch is of the
+// kind that the default heuristic chooses.
 func (k MicroKernel) at(m int) (MicroKernel, bool) {
 	f := heuristic.Rates{}.Form(k.Spec, m, k.Widen)
 	if f.Spread == k.Spec.Spread {
@@ -60,7 +59,7 @@ func (k MicroKernel) at(m int) (MicroKernel, bool) {
 	return k, false
 }
 
-// tileKey names the micro-kernels that differ only in unrolling, form, dot product and prefetch.
+// tileKey identifies micro-kernels that differ only in unrolling, form, dot product and prefetch.
 type tileKey struct {
 	MR, NR int
 	Widen  bool
@@ -68,8 +67,8 @@ type tileKey struct {
 
 func (k MicroKernel) tile() tileKey { return tileKey{k.Spec.MR, k.Spec.NR, k.Widen} }
 
-// score estimates the cycles of m rows on the micro-kernel per row and column: tiles of nearly
-// equal height, as the executor cuts them.
+// score estimates the cycles per row and column of m rows: the executor divides them into tiles of
+// nearly equal height.
 func (k MicroKernel) score(m int) float64 {
 	tiles := (m + k.Spec.MR - 1) / k.Spec.MR
 	low, high := m/tiles, m%tiles
@@ -81,12 +80,12 @@ func (k MicroKernel) score(m int) float64 {
 	return sum / float64(m)
 }
 
-// onceTiles is the least row tiles that may share weights which were unpacked once for them.
+// onceTiles is the minimum number of row tiles that share weights unpacked once.
 const onceTiles = 8
 
-// fits says whether a micro-kernel is worth a trial for m rows: a higher tile that would be cut to
-// the same heights as a lower one is not, since both run the same code, nor one that unpacks
-// weights once for few row tiles.
+// fits reports whether a micro-kernel should be tried for m rows. It rejects a tile that would be
+// divided to the same heights as a lower one, because both run the same code, and kernels that
+// unpack weights once for few row tiles.
 func (k MicroKernel) fits(m int, columns int) bool {
 	if k.Spec.DequantizesOnce() && m < onceTiles*k.Spec.MR {
 		return false
@@ -101,16 +100,16 @@ func (k MicroKernel) fits(m int, columns int) bool {
 	return (m+tiles-1)/tiles == k.Spec.MR
 }
 
-// tileGroup is a register tile with its variants: first the one with the prefetch that the default
-// heuristic choose, then the same with the other prefetch, then all others.
+// tileGroup is a register tile with its variants: the one with the prefetch of the default
+// heuristic, the same with the other prefetch, then all others.
 type tileGroup struct {
 	key      tileKey
 	variants []MicroKernel
 	score    float64
 }
 
-// groupTiles sorts the micro-kernels that fit m rows into tiles, cheapest first. The first of each
-// width stands before the second of any, so that a cut after a few tiles still holds unlike ones.
+// groupTiles groups the micro-kernels that fit m rows by tile, cheapest first. The first tile of
+// each width precedes the second of any, so that the first few tiles differ in width.
 func groupTiles(kernels []MicroKernel, m, columns int) []tileGroup {
 	index := map[tileKey]int{}
 	var groups []tileGroup
@@ -148,7 +147,7 @@ func (g *tileGroup) sortVariants(m int) {
 	})
 }
 
-// interleaveWidths deals the groups out by width and widening, keeping the order inside each.
+// interleaveWidths interleaves the groups by width and widening, keeping the order within each.
 func interleaveWidths(groups []tileGroup) []tileGroup {
 	type kind struct {
 		nr    int

@@ -10,59 +10,59 @@ import (
 	"sandwich/roofline"
 )
 
-// Problem is one weight shape in one phase: which schedule runs it, for every M?
+// Problem is the search for the schedules of one weight shape in one phase, for every M.
 type Problem struct {
-	Phase   string // prefill or decode, for reports
+	Phase   string // prefill or decode, for progress and evidence
 	Key     plans.WeightKey
 	Compute microkernel.Compute // fixed before the tables are searched (rule 6)
 	Threads int                 // active PUs of the phase
-	Anchors []int               // the M to search at, ascending; see AnchorLengths
+	Anchors []int               // the M to search, ascending; see AnchorLengths
 	Kernels []MicroKernel       // all candidates; see Candidates
 	Ways    [][2]int            // polymerization schemes; see Polymerizations
-	// of the active PUs; without bandwidth or targets nothing is said of ceilings and no regime is
-	// crossed
+	// Ceiling is that of the active PUs. Without bandwidth or targets, events have no fraction of
+	// the ceiling, and no regime is crossed.
 	Ceiling   roofline.Ceiling
-	CacheL1   int // bytes one thread may count on
+	CacheL1   int // bytes available to one thread
 	CacheL2   int
-	Incumbent func(m int) plans.Schedule   // what runs without tuning; always a candidate
-	Hints     func(m int) []plans.Schedule // schedules that won elsewhere and are worth a trial; nil: none
-	// MaxColumns is how many columns a trial of m rows may have, for a Timer whose operands are
-	// bounded; nil: all.
+	Incumbent func(m int) plans.Schedule   // untuned schedule; always a candidate
+	Hints     func(m int) []plans.Schedule // winners of other searches that should be tried; may be nil
+	// MaxColumns returns the maximum number of columns of a trial of m rows, for a Timer with
+	// bounded operands; nil: all.
 	MaxColumns func(m int) int
-	Known      []Anchor // results for some anchors from an equal problem: taken over, not searched again
+	Known      []Anchor // results of an equal problem for some anchors; not searched again
 }
 
-// Options say how hard to search.
+// Options configure the effort of a search.
 type Options struct {
 	Strategy string // see Strategies; "" is sandwich
 	Effort   Effort
 	Sigma    int                  // sliding window: first shapes that try all micro-kernels, and winners kept; 0: 16
-	Seed     uint64               // of everything drawn at random
-	Alone    bool                 // for comparisons: the incumbent is timed but cannot win, the strategy stands alone
+	Seed     uint64               // of all random choices
+	Alone    bool                 // for comparisons: the incumbent is timed but cannot win
 	Budget   time.Duration        // of this problem
-	Clock    func() time.Duration // time since any fixed moment; nil: the wall clock
+	Clock    func() time.Duration // time since a fixed moment; nil: the wall clock
 	Progress func(Event)          // called from the searching goroutine; may be nil
 }
 
-// Effort is how many candidates are tried at an anchor and how often each is timed.
+// Effort is the number of candidates tried at an anchor and of the calls of each.
 type Effort struct {
 	Name     string
-	Tiles    int // register tiles that are screened at an anchor where all micro-kernels compete; 0: all
-	Variants int // of the best tiles, how many have all their unrollings and forms screened
+	Tiles    int // register tiles screened at an anchor where all micro-kernels compete; 0: all
+	Variants int // number of best tiles whose unrollings and forms are all screened
 	Starts   int // micro-kernels that enter fast start
 	Fine     int // fine steps of a polymerization scheme
-	Reps     int // calls that decide
+	Reps     int // calls of a final decision
 	Octave   int // anchors per doubling of M beyond 16
 }
 
-// The efforts, by name.
+// Efforts by name.
 var (
 	Quick    = Effort{Name: "quick", Tiles: 8, Variants: 1, Starts: 1, Fine: 2, Reps: 3, Octave: 1}
 	Standard = Effort{Name: "standard", Tiles: 0, Variants: 2, Starts: 2, Fine: 6, Reps: 5, Octave: 2}
 	Full     = Effort{Name: "full", Tiles: 0, Variants: 6, Starts: 4, Fine: 16, Reps: 7, Octave: 4}
 )
 
-// ParseEffort is the effort of a name.
+// ParseEffort returns the effort of a name.
 func ParseEffort(name string) (Effort, error) {
 	for _, e := range []Effort{Quick, Standard, Full} {
 		if e.Name == name {
@@ -72,9 +72,9 @@ func ParseEffort(name string) (Effort, error) {
 	return Effort{}, fmt.Errorf("unknown effort %q; choose quick, standard or full", name)
 }
 
-// AnchorLengths are the M that are searched between 1 and most: small ones closely, since decode
-// batches and kernels differ most there, then octave per doubling (1, 2 or 4). most itself is
-// always one.
+// AnchorLengths returns the M that are searched between 1 and most: small ones densely, because
+// decode batches and kernels differ most there, then octave per doubling (1, 2 or 4). It always
+// includes most.
 func AnchorLengths(most, octave int) []int {
 	var out []int
 	for m := 1; m < most; {
@@ -104,35 +104,35 @@ func Polymerizations(threads int) [][2]int {
 	return out
 }
 
-// Anchor is the outcome at one M.
+// Anchor is the result at one M.
 type Anchor struct {
 	M        int
 	Schedule plans.Schedule
-	Seconds  []float64 // calls of the winner, scaled to the whole shape; none: never timed, the incumbent stands
-	Stage    string    // which stage found it
+	Seconds  []float64 // calls of the winner, scaled to the whole shape; empty if it was never timed and the incumbent stays
+	Stage    string    // stage that found it
 	Tried    int       // distinct schedules timed
-	Rival    float64   // seconds of the incumbent here, 0 when not timed
+	Rival    float64   // seconds of the incumbent, 0 if not timed
 }
 
-// Fast is Sample.Fast of the winner, in seconds; infinite when it was never timed.
+// Fast returns Sample.Fast of the winner in seconds, or infinity if it was never timed.
 func (a Anchor) Fast() float64 { return Sample{Seconds: a.Seconds}.Fast() }
 
-// Result is a kernel table and how it came about.
+// Result is a kernel table with the statistics of its search.
 type Result struct {
 	Rules    []plans.Rule
 	Anchors  []Anchor // those that were searched, ascending
 	Trials   int      // calls of the Timer
-	Trial    float64  // median seconds of such a call, with its repetitions
-	Noise    float64  // A/A: the largest relative difference seen between two arms that are the same schedule
-	Reopened []int    // M at which a crossed regime let all micro-kernels compete again
-	Reused   int      // M from which schedules were reused without search, 0: never
+	Trial    float64  // median seconds of such a call, including its repetitions
+	Noise    float64  // A/A: the largest relative difference between two runs of the same schedule
+	Reopened []int    // M at which a crossed regime made all micro-kernels compete again
+	Reused   int      // M from which schedules were reused without search; 0: never
 	Cut      int      // anchors that the budget left unsearched
 
-	Unfinished []int // M at which the budget ended an exhaustive search inside its grid
+	Unfinished []int // M at which the budget ended an exhaustive search before the end of its grid
 	Rejected   []plans.Rejected
 }
 
-// Event is what a Progress callback hears.
+// Event is the argument of a Progress callback.
 type Event struct {
 	Phase     string
 	Key       plans.WeightKey
@@ -142,7 +142,7 @@ type Event struct {
 	Seconds   float64        // of the whole shape
 	Best      float64        // seconds of the best schedule for this M so far
 	GFLOPS    float64        // of the best
-	OfCeiling float64        // the best over what the ceiling allows, 0 when no ceiling is known
+	OfCeiling float64        // speed of the best relative to the ceiling; 0 if unknown
 	Trials    int
 }
 
@@ -158,7 +158,7 @@ func (p *Problem) check() error {
 	return nil
 }
 
-// seconds the ceiling allows for m rows, 0 when no ceiling is known.
+// ceilingSeconds returns the seconds of m rows at the ceiling, or 0 if it is unknown.
 func (p *Problem) ceilingSeconds(m int) float64 {
 	if p.Ceiling.Bandwidth <= 0 || len(p.Ceiling.Targets) == 0 {
 		return 0

@@ -8,9 +8,9 @@ import (
 	"sandwich/plans"
 )
 
-// scaleUp is the scale-up-and-out of Roller: bottom-up, in fixed steps. A micro-kernel is repeated
-// along the dimension that gains most until a cache level is saturated; the result is the step of
-// the next level; what stands at the last one is handed out to the cores as it is.
+// scaleUp is the scale-up-and-out strategy of Roller: bottom-up, in fixed steps. It repeats a
+// micro-kernel along the dimension that gains most until a cache level is saturated. The result is
+// the step of the next level; the result of the last level is distributed to the cores unchanged.
 type scaleUp struct{}
 
 func (scaleUp) anchor(a *anchor) error {
@@ -38,7 +38,7 @@ func (scaleUp) anchor(a *anchor) error {
 	return nil
 }
 
-// screenTiles times every tile as a program of its own, without a slice around it.
+// screenTiles times every tile as a slice of its own.
 func (a *anchor) screenTiles(groups []tileGroup) ([]*entry, error) {
 	var out []*entry
 	for _, g := range groups {
@@ -54,8 +54,8 @@ func (a *anchor) screenTiles(groups []tileGroup) ([]*entry, error) {
 	return out, nil
 }
 
-// saturate repeats the program cur along the dimension that gains most, in steps of its size at the
-// start, until nothing gains.
+// saturate repeats the program cur along the dimension that gains most, in steps of its initial
+// size, until nothing gains.
 func (a *anchor) saturate(s space, cur *entry) (*entry, error) {
 	var step [dims]int
 	for d := range dims {
@@ -79,8 +79,8 @@ func (a *anchor) saturate(s space, cur *entry) (*entry, error) {
 	}
 }
 
-// costModel is DietCode and MikPoly: a few micro-kernels of fixed shape are measured once, and
-// every shape is laid out by a model from these measurements alone.
+// costModel is the strategy of DietCode and MikPoly: it measures a few micro-kernels of fixed shape
+// once and chooses every schedule by a model of these measurements.
 type costModel struct {
 	kernels []MicroKernel
 	flop    []float64 // FLOP/s of one thread in each of them
@@ -132,7 +132,7 @@ func (c *costModel) measure(a *anchor) error {
 	return nil
 }
 
-// predict is the time of the fullest thread: waves of equal slices at the kernel's speed.
+// predict returns the time of the busiest thread: waves of equal slices at the kernel's speed.
 func (c *costModel) predict(s space, cand plans.Schedule, flop float64) float64 {
 	waves := ceilDiv(s.slices(cand), s.threads)
 	passes := ceilDiv(s.key.K, s.size(cand, dimK))
@@ -140,7 +140,7 @@ func (c *costModel) predict(s space, cand plans.Schedule, flop float64) float64 
 	return float64(waves) * (work/flop + float64(passes)*sliceOverhead)
 }
 
-// grid is 64 slices: four sizes of each dimension, spread over powers of four from one tile to the
+// grid returns 64 slices: four sizes of each dimension, spread geometrically from one tile to the
 // whole.
 func (s space) grid() []plans.Schedule {
 	var out []plans.Schedule
@@ -166,8 +166,8 @@ func (s space) grid() []plans.Schedule {
 	return out
 }
 
-// random draws legal schedules until the anchor's share of the budget is used up or the draws are
-// many.
+// random draws legal schedules until the anchor's share of the budget or the maximum number of
+// draws is used up.
 type random struct{}
 
 const randomDraws = 1000
@@ -193,8 +193,8 @@ func (random) anchor(a *anchor) error {
 	return nil
 }
 
-// draw is a schedule whose slice is uniform in the logarithm of each dimension. The axes that other
-// strategies try at the end are drawn too: the prefetch distance and packing.
+// draw returns a random schedule whose slice is uniform in the logarithm of each dimension. It also
+// draws the prefetch distance and packing, which other strategies try at the end.
 func (a *anchor) draw(fit []MicroKernel) plans.Schedule {
 	k := fit[a.rng.IntN(len(fit))]
 	if k.Spec.Prefetch > 0 {
@@ -212,11 +212,11 @@ func (a *anchor) draw(fit []MicroKernel) plans.Schedule {
 	return c
 }
 
-// static is what a compiler of static shapes does for one M: a fixed number of trials on the whole
-// weight.
+// static is the strategy of a compiler of static shapes for one M: a fixed number of trials on the
+// whole weight.
 type static struct{ random }
 
-// StaticTrials is how many trials static tuning gives each M.
+// StaticTrials is the number of trials of static tuning for each M.
 const StaticTrials = randomDraws
 
 func (s static) anchor(a *anchor) error {
@@ -224,19 +224,19 @@ func (s static) anchor(a *anchor) error {
 	return s.random.anchor(a)
 }
 
-// exhaustive times the whole stated grid: the 32 micro-kernels that screen best, 64 slices of each,
-// all polymerization schemes. One call on a narrow weight sorts out the most of them; the best are
-// timed again, in turn with what the default heuristic choose, and the best of these more often: of
-// 32 that are equally fast the fastest of three calls each is a lucky one.
+// exhaustive times the whole grid: the 32 micro-kernels that screen best, 64 slices of each, all
+// polymerization schemes. One call on a narrow weight eliminates most. The best are timed again,
+// interleaved with the choice of the default heuristic, and the best of these more often, because
+// the fastest of 32 equally fast schedules is biased by selection.
 type exhaustive struct{}
 
 const (
 	exhaustiveKernels = 32
 	exhaustiveBest    = 32   // programs that are timed again
 	exhaustiveLast    = 8    // of these, to the end
-	exhaustiveRounds  = 8    // of the last
-	gridSlices        = 64   // of a micro-kernel at most
-	gridEnds          = 0.75 // part of an M's share at which the grid ends, so that its best can still be told apart
+	exhaustiveRounds  = 8    // of the last ones
+	gridSlices        = 64   // maximum per micro-kernel
+	gridEnds          = 0.75 // part of an M's share at which the grid ends, to leave time for its best
 )
 
 func (exhaustive) anchor(a *anchor) error {
@@ -270,9 +270,9 @@ func (exhaustive) anchor(a *anchor) error {
 	return nil
 }
 
-// sweep times the grids of all micro-kernels in rounds, so that a budget that ends early has asked
-// each of them as often, and what disturbs the machine for a while meets all of them: first the
-// slices of the default heuristic, then the others in an order drawn by the seed.
+// sweep times the grids of all micro-kernels in rounds, so that a budget that ends early has timed
+// each of them equally often, and a disturbance affects all of them: first the slices of the
+// default heuristic, then the others in an order drawn by the seed.
 func (a *anchor) sweep(kernels []MicroKernel) error {
 	order := a.rng.Perm(gridSlices)
 	grids := make([][]plans.Schedule, len(kernels))
@@ -304,8 +304,8 @@ func (a *anchor) sweep(kernels []MicroKernel) error {
 	return nil
 }
 
-// choice times what the default heuristic choose on the columns of the sweep; nil where that does
-// not run. Whoever reads the journal can judge it; it takes no part in the search.
+// choice times the choice of the default heuristic on the columns of the sweep, or returns nil if
+// it does not run. It is recorded for readers of the journal and takes no part in the search.
 func (a *anchor) choice() (*entry, error) {
 	s := a.p.Incumbent(a.m)
 	sample, err := a.call(s, Limit{MinReps: 1, MaxReps: 1})
@@ -315,7 +315,8 @@ func (a *anchor) choice() (*entry, error) {
 	return &entry{schedule: s, sample: sample}, err
 }
 
-// forget drops what was timed on another number of columns: samples of different widths do not mix.
+// forget drops the samples of another number of columns, because samples of different widths are
+// not comparable.
 func (a *anchor) forget() {
 	clear(a.entries)
 	a.list, a.best, a.incumbent = nil, nil, nil

@@ -6,9 +6,9 @@ import (
 	"sandwich/microkernel"
 )
 
-// fastStartFinetune is the search of Sandwich section 6: fast start expands slices by doubling,
-// finetune walks every polymerization scheme in fine steps, and a sliding window of winners keeps
-// the micro-kernels few once sigma shapes are known.
+// fastStartFinetune is the search of Sandwich section 6. Fast start expands slices by doubling,
+// finetune tries every polymerization scheme in fine steps, and a sliding window of winners limits
+// the micro-kernels after sigma shapes.
 type fastStartFinetune struct {
 	searched int
 }
@@ -35,8 +35,8 @@ func (f *fastStartFinetune) anchor(a *anchor) error {
 	return a.finetune(finetuneEnds)
 }
 
-// candidates is all micro-kernels for the first sigma shapes and where a roofline regime is
-// crossed, and the window's winners elsewhere.
+// candidates returns all micro-kernels for the first sigma shapes and at a crossed roofline regime,
+// and the window's winners elsewhere.
 func (f *fastStartFinetune) candidates(a *anchor) ([]tileGroup, int) {
 	e := a.o.Effort
 	crossed := len(a.res.Anchors) > 0 && a.regime(a.m) != a.last
@@ -63,9 +63,9 @@ func (f *fastStartFinetune) candidates(a *anchor) ([]tileGroup, int) {
 	return groups, 0
 }
 
-// fastStart expands the slice of a micro-kernel from one tile: each dimension doubles in turn until
-// a doubling brings nothing, which is undone and ends the dimension, or until fewer slices would be
-// left than threads.
+// fastStart expands the slice of a micro-kernel from one tile. It doubles the dimensions one after
+// another; a doubling without gain is undone and ends the dimension. It stops before fewer slices
+// than threads would remain.
 func (a *anchor) fastStart(s space, until float64) error {
 	cur, err := a.time(s.tile(), "fast start", screening)
 	if err != nil || cur == nil {
@@ -97,9 +97,8 @@ func (a *anchor) fastStart(s space, until float64) error {
 	return nil
 }
 
-// finetune takes the best programs so far, lays each on the threads in every way, and improves
-// every one of these by fine steps along the dimension that gains most. The best program overall
-// then stands in the list.
+// finetune distributes the best programs so far over the threads by every scheme, and improves each
+// by fine steps along the dimension that gains most. The results are added to the list.
 func (a *anchor) finetune(until float64) error {
 	const programs = 2
 	bases := a.ranked()
@@ -107,7 +106,7 @@ func (a *anchor) finetune(until float64) error {
 	for i, b := range bases {
 		s := a.space(b.kernel())
 		for j, w := range a.p.Ways {
-			// The stages of all programs and schemes share the time that is left evenly.
+			// All programs and schemes share the remaining time evenly.
 			done := float64(i*len(a.p.Ways)+j+1) / float64(len(bases)*len(a.p.Ways))
 			end := fastStartEnds + (until-fastStartEnds)*done
 			cur, err := a.time(s.scheme(b.schedule, w), "finetune", searching)
@@ -128,8 +127,8 @@ func (a *anchor) finetune(until float64) error {
 	return a.tryPacking(until)
 }
 
-// tryPacking copies the activations of the best program's slices to rows that lie side by side,
-// where more than one register tile reads them.
+// tryPacking tries to copy the activations of the best program's slices to contiguous rows if more
+// than one register tile reads them.
 func (a *anchor) tryPacking(until float64) error {
 	ranked := a.ranked()
 	if len(ranked) == 0 || a.spent() > until {
@@ -173,7 +172,7 @@ func (a *anchor) tryPrefetches(until float64) error {
 }
 
 // fineSteps climbs from one program: of the steps by about a quarter up and down each dimension it
-// takes the one that gains most, and goes on along it until it gains no more.
+// takes the one that gains most, and continues along it until there is no more gain.
 func (a *anchor) fineSteps(s space, cur *entry, end float64) error {
 	for range a.o.Effort.Fine {
 		var best *entry
@@ -216,7 +215,7 @@ func (a *anchor) fineSteps(s space, cur *entry, end float64) error {
 	return nil
 }
 
-// step times the neighbor of a program along one dimension; nil when there is none.
+// step times the neighbor of a program along one dimension, or returns nil if there is none.
 func (a *anchor) step(s space, cur *entry, d dim, up bool) (*entry, error) {
 	unit := [dims]int{dimK: s.unitK, dimN: cur.schedule.Kernel.NR, dimM: cur.schedule.Kernel.MR}[d]
 	v := s.size(cur.schedule, d)

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// screen times one call or two of every tile at the slice that the default heuristic suggest, with
-// the prefetch that they choose; then the other prefetch and, with the better of both, all other
-// variants of the best tiles. It returns what ran, fastest first, and takes at most the given part
-// of the anchor's share.
+// screen times one or two calls of every tile at the slice of the default heuristic with its
+// prefetch, then the other prefetch and, with the better of both, all other variants of the best
+// tiles. It returns the schedules that ran, fastest first, and takes at most the given part of the
+// anchor's share.
 func (a *anchor) screen(groups []tileGroup, variants int, until float64) ([]*entry, error) {
 	var heads []*entry
 	byTile := map[tileKey]tileGroup{}
@@ -38,8 +38,8 @@ func (a *anchor) screen(groups []tileGroup, variants int, until float64) ([]*ent
 	return all, nil
 }
 
-// screenVariants times the head of a tile with the other prefetch, and then the variants that have
-// the better of both.
+// screenVariants times the head of a tile with the other prefetch, and then the variants with the
+// better of both.
 func (a *anchor) screenVariants(head *entry, g tileGroup, until float64) (out []*entry, err error) {
 	best := head
 	try := func(k MicroKernel) error {
@@ -82,7 +82,7 @@ func sortFastest(list []*entry) {
 	slices.SortStableFunc(list, func(x, y *entry) int { return cmp.Compare(x.fast(), y.fast()) })
 }
 
-// tilesOf lists the micro-kernels of entries, in order, one of each tile, at most n.
+// tilesOf returns the micro-kernels of entries, in order, one of each tile, at most n.
 func tilesOf(list []*entry, n int) []MicroKernel {
 	var out []MicroKernel
 	for _, e := range list {
@@ -94,7 +94,7 @@ func tilesOf(list []*entry, n int) []MicroKernel {
 	return out
 }
 
-// kernelsOf lists the distinct micro-kernels of entries, in order, at most n.
+// kernelsOf returns the distinct micro-kernels of entries, in order, at most n.
 func kernelsOf(list []*entry, n int) []MicroKernel {
 	var out []MicroKernel
 	for _, e := range list {

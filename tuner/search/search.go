@@ -11,13 +11,13 @@ import (
 	"sandwich/roofline"
 )
 
-// DefaultSigma is the length of the sliding window; Sandwich section 6 finds 16 the best.
+// DefaultSigma is the length of the sliding window; Sandwich section 6 found 16 best.
 const DefaultSigma = 16
 
-// Search finds a kernel table for the problem. The table always covers every M from 1 on, its last
-// rule is open, and no schedule in it was measured to be slower than the incumbent at its anchor. A
-// budget that ends early leaves incumbents where nothing was searched. When ctx ends, the error is
-// its cause and the result is nil; so is it for an error of the Timer other than ErrUnfit.
+// Search finds a kernel table for the problem. The table covers every M from 1 on, its last rule is
+// open, and no schedule in it was slower than the incumbent at its anchor. If the budget ends
+// early, unsearched anchors keep the incumbent. If ctx ends, or the Timer fails with an error other
+// than ErrUnfit, Search returns nil and the error.
 func Search(ctx context.Context, p Problem, t Timer, o Options) (*Result, error) {
 	if err := p.check(); err != nil {
 		return nil, err
@@ -46,8 +46,8 @@ func Search(ctx context.Context, p Problem, t Timer, o Options) (*Result, error)
 	return &r.res, nil
 }
 
-// Complete tells whether a search would have nothing to time: every length is known, up to one from
-// which larger ones reuse a schedule.
+// Complete reports whether a search would time nothing: every anchor is known, up to one from which
+// larger ones reuse a schedule.
 func (p *Problem) Complete() bool {
 	var found []Anchor
 	for _, m := range p.Anchors {
@@ -69,7 +69,7 @@ func (p *Problem) known(m int) (Anchor, bool) {
 	return Anchor{}, false
 }
 
-// run is one search under way.
+// run is the state of one search.
 type run struct {
 	ctx      context.Context
 	p        *Problem
@@ -77,8 +77,8 @@ type run struct {
 	timer    Timer
 	rng      *rand.Rand
 	deadline time.Duration
-	isolated bool          // anchors know nothing of each other
-	aa       []float64     // A/A differences, one an anchor
+	isolated bool          // anchors do not use each other's results
+	aa       []float64     // A/A differences, one per anchor
 	calls    []float64     // seconds of each call of the Timer
 	window   []MicroKernel // winners, most recent last
 	last     roofline.Regime
@@ -114,8 +114,8 @@ func newRun(ctx context.Context, p *Problem, t Timer, o Options) *run {
 	return r
 }
 
-// search works on one anchor with an equal share of the time that is left for the anchors still to
-// come: what easy ones leave over, later ones get.
+// search searches one anchor with an equal share of the time left for all remaining anchors, so
+// that later anchors get what earlier ones leave.
 func (r *run) search(s strategy, m, anchorsLeft int) error {
 	if err := context.Cause(r.ctx); err != nil {
 		return err
@@ -141,7 +141,7 @@ func (r *run) search(s strategy, m, anchorsLeft int) error {
 	return nil
 }
 
-// accept notes the outcome of an anchor and moves the window.
+// accept records the result of an anchor and moves the window.
 func (r *run) accept(x Anchor) {
 	r.res.Anchors = append(r.res.Anchors, x)
 	if len(x.Seconds) > 0 {
@@ -160,17 +160,17 @@ func (r *run) regime(m int) roofline.Regime {
 	return r.p.Ceiling.Regime(r.p.work(m))
 }
 
-// Schedule reuse, the early-stop criterion: the last reuseAnchors anchors were all best, within the
-// noise or reuseGain, with one schedule; they lie at M of at least reuseFrom; and GFLOP/s between
-// them differ by less than reuseSteady. A larger M then only adds slices of the same kind.
+// Schedule reuse, the early-stop criterion: the last reuseAnchors anchors, all at M of at least
+// reuseFrom, had one best schedule within the noise or reuseGain, and their GFLOP/s differ by less
+// than reuseSteady. A larger M only adds slices of the same kind.
 const (
 	reuseAnchors = 3
 	reuseFrom    = 128
 	reuseSteady  = 0.05
-	reuseGain    = 0.02 // less is no gain over the schedule of the anchor before
+	reuseGain    = 0.02 // smaller gains over the previous anchor's schedule do not count
 )
 
-// ReuseCriterion states the early stop in one sentence, for evidence and documents.
+// ReuseCriterion returns the early-stop criterion as a sentence for evidence and documents.
 func ReuseCriterion() string {
 	return fmt.Sprintf("searching ends after %d anchors in a row, at M of %d or more, that one schedule wins, "+
 		"within the noise or %g %%, with GFLOP/s inside %g %%; larger M reuse it",
@@ -202,7 +202,7 @@ func settled(found []Anchor) bool {
 	return high <= low*(1+reuseSteady)
 }
 
-// noise is the median A/A difference, 0 before any was measured.
+// noise returns the median A/A difference, or 0 before the first measurement.
 func (r *run) noise() float64 {
 	if len(r.aa) == 0 {
 		return 0
@@ -210,12 +210,12 @@ func (r *run) noise() float64 {
 	return Sample{Seconds: r.aa}.Median()
 }
 
-// margin is the relative difference below which two schedules are a near tie.
+// margin returns the relative difference below which two schedules are a near tie.
 func (r *run) margin() float64 { return min(0.05, max(0.01, r.noise())) }
 
-// mergeRules makes the table of the anchors: neighbors with one schedule share a rule (outcome
-// keeps the schedule of the anchor before wherever it is within the noise of the best). A rule
-// covers the M above the anchor before it up to its own, and the last one all that follow.
+// mergeRules returns the table of the anchors. Adjacent anchors with one schedule share a rule;
+// outcome keeps the schedule of the previous anchor if it is within the noise of the best. A rule
+// covers the M from after the previous anchor up to its own; the last rule is open.
 func mergeRules(anchors []Anchor) []plans.Rule {
 	var rules []plans.Rule
 	lo := 1

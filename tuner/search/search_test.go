@@ -72,7 +72,7 @@ func TestBudgetIsKept(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// One call of the poorest schedule is as long as it is.
+			// The budget may be exceeded by one call of the slowest schedule.
 			if over := h.clock - budget; over > max(300*time.Millisecond, budget/10) {
 				t.Errorf("%s with a budget of %v took %v", strategy, budget, h.clock)
 			}
@@ -84,7 +84,7 @@ func TestBudgetIsKept(t *testing.T) {
 	}
 }
 
-// checkRules wants ascending ranges without gaps, the last open.
+// checkRules checks for ascending ranges without gaps, the last one open.
 func checkRules(t *testing.T, rules []plans.Rule) {
 	t.Helper()
 	lo := 1
@@ -101,7 +101,7 @@ func TestNeverSlowerThanTheIncumbent(t *testing.T) {
 		h := newMachine(seed)
 		h.noise = 0.08
 		p := h.problem(square, 512, Quick)
-		// An incumbent that is already optimal must survive noise.
+		// An optimal incumbent must survive noise.
 		best := map[int]plans.Schedule{}
 		for _, m := range p.Anchors {
 			least := math.Inf(1)
@@ -193,7 +193,7 @@ func TestRacingStopsLosersAndTiesAreMeasuredAgain(t *testing.T) {
 	}
 }
 
-// broken refuses every kernel wider than one panel, and fails for good after some calls.
+// broken rejects every kernel wider than one panel, and fails permanently after some calls.
 type broken struct {
 	*machine
 	after int
@@ -271,8 +271,8 @@ func TestAnchorLengths(t *testing.T) {
 	}
 }
 
-// TestMatrixUnitsAreCandidates: where a machine has a matrix unit the search measures it among the
-// first, and nowhere else.
+// TestMatrixUnitsAreCandidates checks that the search tries a matrix unit early if the machine has
+// one, and otherwise never.
 func TestMatrixUnitsAreCandidates(t *testing.T) {
 	const x86, arm = microkernel.HasAVX2 | microkernel.HasAVX512 | microkernel.HasVNNI, microkernel.HasNEON |
 		microkernel.HasDotProd
@@ -314,8 +314,8 @@ func TestPolymerizations(t *testing.T) {
 	}
 }
 
-// Every schedule that any strategy proposes is legal for plans: Default-like checks are there, so a
-// table made of them must validate.
+// TestProposalsAreLegal checks that every schedule that any strategy proposes is legal in plans, by
+// validating a table of them.
 func TestProposalsAreLegal(t *testing.T) {
 	for _, key := range []plans.WeightKey{{N: 768, K: 768, Type: "q8_0"}, {N: 40, K: 96, Type: "q4_0"},
 		{N: 1000, K: 288, Type: "f16"}, {N: 4096, K: 11008, Type: "bf16"}} {
@@ -348,8 +348,8 @@ func TestProposalsAreLegal(t *testing.T) {
 	}
 }
 
-// TestFormsOfCandidatesAreKernels: the prefetch that the default heuristic give a candidate at its
-// first trial is one that it can have. Matrix units have none.
+// TestFormsOfCandidatesAreKernels checks that the default heuristic's prefetch of a candidate's
+// first trial exists for that candidate. Matrix units have none.
 func TestFormsOfCandidatesAreKernels(t *testing.T) {
 	hosts := map[microkernel.ISA]microkernel.Features{
 		microkernel.AVX512: microkernel.HasAVX2 | microkernel.HasAVX512 | microkernel.HasVNNI | microkernel.HasAMX,

@@ -16,12 +16,11 @@ import (
 type machine struct {
 	threads int
 	peak    float64 // FLOP/s of a thread
-	bandw   float64 // B/s shared
+	bandw   float64 // B/s, shared
 	l1, l2  int
-	noise   float64 // of one call, relative
-	spikes  float64 // probability of a call disturbed to twice its time
-	// part of its time that a kernel without a spread prefetch takes longer where several row tiles
-	// pass over a block
+	noise   float64 // relative noise of one call
+	spikes  float64 // probability that a call takes twice its time
+	// relative slowdown of a kernel without a spread prefetch if several row tiles read a block
 	waits    float64
 	rng      *rand.Rand
 	clock    time.Duration
@@ -34,7 +33,7 @@ func newMachine(seed uint64) *machine {
 		rng: rand.New(rand.NewPCG(seed, 1)), distinct: map[string]int{}}
 }
 
-// exact is the time of a schedule without noise.
+// exact returns the time of a schedule without noise.
 func (h *machine) exact(key plans.WeightKey, columns, m int, s plans.Schedule) float64 {
 	k := MicroKernel{s.Kernel, s.Widen}
 	bk := s.BK
@@ -47,7 +46,7 @@ func (h *machine) exact(key plans.WeightKey, columns, m int, s plans.Schedule) f
 	if s.WaysM > 0 {
 		waves = float64(ceilDiv(rows, s.WaysM) * ceilDiv(cols, s.WaysN))
 	}
-	eff := 1 / (k.score(m) * 32) // 1: every cycle two vectors of 16 multiply-adds
+	eff := 1 / (k.score(m) * 32) // 1: two vectors of 16 multiply-adds per cycle
 	if strip := 4 * bk * s.Kernel.NR; strip > h.l1 {
 		eff *= math.Max(0.5, float64(h.l1)/float64(strip))
 	}
@@ -56,15 +55,14 @@ func (h *machine) exact(key plans.WeightKey, columns, m int, s plans.Schedule) f
 	}
 	passes := ceilDiv(key.K, bk)
 	work := 2 * float64(m) / float64(rows) * float64(s.BN) * float64(key.K)
-	// A pass is a call of the kernel with its part of C read and written: some 0.1 us were
-	// measured.
+	// A pass is one call of the kernel including reading and writing its part of C.
 	compute := waves * (work/(h.peak*eff) + float64(passes)*0.2e-6)
 	bits := float64(32)
 	if t, err := microkernel.ParseWeightType(key.Type); err == nil {
 		bits = 8 * float64(t.RowBytes(t.Block())) / float64(t.Block())
 	}
 	stream := float64(columns) * float64(key.K) * bits / 8 / h.bandw
-	stream *= 1 + 0.1*float64(rows-1)/float64(rows) // panels read again from a farther cache
+	stream *= 1 + 0.1*float64(rows-1)/float64(rows) // panels are read again from a farther cache
 	total := math.Max(compute, stream) + 3e-6
 	if !s.Kernel.Spread && m > s.Kernel.MR {
 		total *= 1 + h.waits
@@ -95,7 +93,7 @@ func (h *machine) ceiling() roofline.Ceiling {
 		Peak: h.peak * float64(h.threads)}}}
 }
 
-// problem is a search on the machine with an incumbent that is legal but poor.
+// problem returns a search on the machine with an incumbent that is legal but slow.
 func (h *machine) problem(key plans.WeightKey, most int, e Effort) Problem {
 	t, err := microkernel.ParseWeightType(key.Type)
 	if err != nil {
@@ -119,7 +117,8 @@ func (h *machine) options(e Effort, budget time.Duration) Options {
 	return Options{Effort: e, Seed: 7, Budget: budget, Clock: func() time.Duration { return h.clock }}
 }
 
-// bestExact is the least exact time over every micro-kernel, the grid of slices and all schemes.
+// bestExact returns the least exact time over every micro-kernel, the grid of slices and all
+// schemes.
 func (h *machine) bestExact(p *Problem, m int) float64 {
 	best := math.Inf(1)
 	for _, k := range p.Kernels {

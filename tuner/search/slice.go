@@ -16,18 +16,18 @@ const (
 	dims
 )
 
-// space is the slices that are legal for one micro-kernel at one M.
+// space is the set of legal slices of one micro-kernel at one M.
 type space struct {
 	key     plans.WeightKey
 	m       int
-	columns int // of the sub-problem that is timed: it decides how many slices there are
+	columns int // of the sub-problem that is timed; determines the number of slices
 	threads int
 	kernel  MicroKernel
 	unitK   int
 }
 
-// maxWiden keeps a widened slice of B within what a thread's scratch may be, in float32 values; far
-// below the limit of plans.
+// maxWiden bounds a widened slice of B to a thread's scratch, in float32 values; far below the
+// limit of plans.
 const maxWiden = 1 << 20
 
 func newSpace(p *Problem, k MicroKernel, m, columns int) space {
@@ -38,13 +38,13 @@ func newSpace(p *Problem, k MicroKernel, m, columns int) space {
 	return space{key: p.Key, m: m, columns: columns, threads: p.Threads, kernel: k, unitK: unit}
 }
 
-// tile is the smallest slice: one register tile deep enough to amortise reading and writing C.
+// tile returns the smallest slice: one register tile deep enough to amortize reading and writing C.
 func (s space) tile() plans.Schedule {
 	sp := s.kernel.Spec
 	return s.legal(plans.Schedule{Kernel: sp, Widen: s.kernel.Widen, BM: sp.MR, BN: sp.NR, BK: roundUp(64, s.unitK)})
 }
 
-// with sets one dimension, rounded to its unit.
+// with returns c with one dimension set, rounded to its unit.
 func (s space) with(c plans.Schedule, d dim, v int) plans.Schedule {
 	switch d {
 	case dimK:
@@ -57,7 +57,7 @@ func (s space) with(c plans.Schedule, d dim, v int) plans.Schedule {
 	return s.legal(c)
 }
 
-// size of a dimension as a number: the whole of K counts as K.
+// size returns a dimension as a number; the whole of K counts as K.
 func (s space) size(c plans.Schedule, d dim) int {
 	switch d {
 	case dimN:
@@ -71,9 +71,9 @@ func (s space) size(c plans.Schedule, d dim) int {
 	return c.BK
 }
 
-// legal rounds a slice to multiples of the tile and of the quantization block and cuts it to the
-// problem. Slices that run alike get the same name: the executor spreads rows evenly over the
-// slices along M.
+// legal rounds a slice to multiples of the tile and of the quantization block and limits it to the
+// problem. Slices that run alike get the same name, because the executor spreads rows evenly over
+// the slices along M.
 func (s space) legal(c plans.Schedule) plans.Schedule {
 	mr, nr := c.Kernel.MR, c.Kernel.NR
 	rows := max(1, ceilDiv(s.m, max(1, c.BM)))
@@ -94,23 +94,23 @@ func (s space) legal(c plans.Schedule) plans.Schedule {
 	return c
 }
 
-// slices is how many slices there are to hand out.
+// slices returns the number of slices.
 func (s space) slices(c plans.Schedule) int {
 	return ceilDiv(s.m, c.BM) * ceilDiv(s.columns, c.BN)
 }
 
-// parallel says whether every active thread finds a slice, or whether the problem has too few tiles
-// for that at all.
+// parallel reports whether there is a slice for every active thread, or the problem has too few
+// tiles for that at all.
 func (s space) parallel(c plans.Schedule) bool {
 	most := ceilDiv(s.m, c.Kernel.MR) * ceilDiv(s.columns, c.Kernel.NR)
 	return s.slices(c) >= min(s.threads, most)
 }
 
-// packs says whether copying the activations of a slice to rows that lie side by side may gain:
-// more than one register tile reads them, and often.
+// packs reports whether copying the activations of a slice to contiguous rows may gain: more than
+// one register tile reads them often.
 func (s space) packs(c plans.Schedule) bool { return c.BN >= 4*c.Kernel.NR && s.m > c.Kernel.MR }
 
-// scheme lays the slices of c on threads and cuts them to the share of one thread.
+// scheme assigns the slices of c to threads and limits them to the share of one thread.
 func (s space) scheme(c plans.Schedule, ways [2]int) plans.Schedule {
 	c.WaysM, c.WaysN = ways[0], ways[1]
 	if ways[0] > 0 {
@@ -120,8 +120,8 @@ func (s space) scheme(c plans.Schedule, ways [2]int) plans.Schedule {
 	return s.legal(c)
 }
 
-// guess is the slice that the default heuristic lay out for the micro-kernel on the whole weight:
-// where screening compares micro-kernels.
+// guess returns the slice of the default heuristic for the micro-kernel on the whole weight;
+// screening compares micro-kernels with it.
 func (s space) guess(l1, l2 int) plans.Schedule {
 	c, err := heuristic.Cores{Threads: s.threads, L1: l1, L2: l2}.Slice(s.kernel.Spec, s.kernel.Widen, s.key, s.m)
 	if err != nil { // a type without kernels has no candidates

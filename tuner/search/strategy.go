@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// strategy proposes and times schedules at one anchor after the other. errSpent from a trial is
-// passed on.
+// strategy proposes and times schedules, one anchor after another. It returns errSpent from a trial
+// unchanged.
 type strategy interface {
 	anchor(a *anchor) error
 }
 
-// Strategies by name: the paper's, and the rivals that its evaluation compares with.
+// Strategies by name: the paper's, and the rivals of its evaluation.
 var strategies = []struct {
 	name, about string
 	perShape    bool
@@ -30,7 +30,7 @@ var strategies = []struct {
 		func(r *run) strategy { return &static{} }},
 }
 
-// Strategies lists the names that Options.Strategy knows, the default first.
+// Strategies returns the names that Options.Strategy accepts, the default first.
 func Strategies() []string {
 	var names []string
 	for _, s := range strategies {
@@ -39,7 +39,7 @@ func Strategies() []string {
 	return names
 }
 
-// About says what a strategy does, "" for one that does not exist.
+// About describes a strategy, or returns "" if it does not exist.
 func About(name string) string {
 	for _, s := range strategies {
 		if s.name == name {
@@ -49,8 +49,8 @@ func About(name string) string {
 	return ""
 }
 
-// PerShape says whether a strategy searches every M for itself: its table holds only the M it was
-// asked for, and a table for every M takes as many searches.
+// PerShape reports whether a strategy searches every M separately: its table holds only the
+// requested M, and a table for every M takes as many searches.
 func PerShape(name string) bool {
 	for _, s := range strategies {
 		if s.name == name {

@@ -10,18 +10,18 @@ import (
 	"sandwich/plans"
 )
 
-// ErrUnfit is wrapped by a Timer's error when only this schedule cannot run (its kernel cannot be
-// built, its scratch does not fit): the search records it as rejected and goes on. Any other error
-// ends the search.
+// ErrUnfit is wrapped by a Timer's error if only this schedule cannot run, because its kernel
+// cannot be built or its scratch does not fit. The search records it as rejected and continues. Any
+// other error ends the search.
 var ErrUnfit = errors.New("schedule does not run")
 
-// Trial is one thing to time: a schedule on C[M,N] = A[M,K] W[N,K]^T.
+// Trial is a schedule to time on C[M,N] = A[M,K] W[N,K]^T.
 type Trial struct {
 	Key     plans.WeightKey
 	Compute microkernel.Compute
 	M       int
-	// columns of C to compute, at most Key.N: a sub-problem stands for the whole where a whole call
-	// is long
+	// Columns is the number of columns of C to compute, at most Key.N: if a call on the whole
+	// weight takes long, a sub-problem represents it.
 	Columns  int
 	Schedule plans.Schedule
 	Limit    Limit
@@ -32,13 +32,13 @@ type Timer interface {
 	Time(t Trial) (Sample, error)
 }
 
-// Sample is what a Timer returns: the seconds of each call.
+// Sample has the seconds of each call of a trial.
 type Sample struct {
 	Seconds []float64
-	Stopped bool // given up early: it was losing
+	Stopped bool // stopped early because it was slower
 }
 
-// Median of the calls, in seconds; infinite without any.
+// Median returns the median of the calls in seconds, or infinity without any.
 func (s Sample) Median() float64 {
 	if len(s.Seconds) == 0 {
 		return math.Inf(1)
@@ -48,10 +48,9 @@ func (s Sample) Median() float64 {
 	return (x[(n-1)/2] + x[n/2]) / 2
 }
 
-// Fast is the mean of the fastest third of the calls, in seconds: what schedules are compared by.
-// Whatever disturbs a call (another process, an interrupt, a neighbor on the memory bus) only
-// makes it longer, so that the fast ones say more about the schedule than the median does. Infinite
-// without any call.
+// Fast returns the mean of the fastest third of the calls, in seconds, or infinity without any
+// call. Schedules are compared by it. Disturbances only make calls longer, so that the fast ones
+// are more accurate than the median.
 func (s Sample) Fast() float64 {
 	if len(s.Seconds) == 0 {
 		return math.Inf(1)
@@ -65,7 +64,7 @@ func (s Sample) Fast() float64 {
 	return sum / float64(len(x))
 }
 
-// Spread is half the interquartile range over the median, 0 below three calls.
+// Spread returns half the interquartile range over the median, or 0 below three calls.
 func (s Sample) Spread() float64 {
 	n := len(s.Seconds)
 	if n < 3 {
@@ -81,17 +80,17 @@ func (s *Sample) merge(o Sample) {
 	s.Stopped = s.Stopped && o.Stopped
 }
 
-// Limit says how many calls a trial makes.
+// Limit bounds the calls of a trial.
 type Limit struct {
 	MinReps, MaxReps int
-	Time             time.Duration // calls beyond MinReps stop when they have taken this long
+	Time             time.Duration // calls beyond MinReps stop after this time
 	Steady           float64       // and when their Spread is at most this
-	GiveUp           float64       // seconds of a call beyond which the schedule has lost: racing (0: never)
+	GiveUp           float64       // seconds of a call beyond which the schedule is stopped; 0: never
 }
 
-// Repeat calls run, which makes one call and returns its seconds, until the limit says enough: at
-// least MinReps and at most MaxReps times, fewer when even the best call so far lies beyond GiveUp.
-// Timers are built on it so that all of them treat noise alike.
+// Repeat calls run, which makes one call and returns its seconds, between MinReps and MaxReps
+// times, or fewer if even the best call so far is slower than GiveUp. All Timers use it, so that
+// they treat noise alike.
 func (l Limit) Repeat(run func() (float64, error)) (Sample, error) {
 	var s Sample
 	best, sum := math.Inf(1), 0.0
@@ -103,8 +102,8 @@ func (l Limit) Repeat(run func() (float64, error)) (Sample, error) {
 		s.Seconds = append(s.Seconds, t)
 		best, sum = min(best, t), sum+t
 		n := len(s.Seconds)
-		// One disturbed call must not sink a good schedule: a single loss only counts when it is a
-		// clear one.
+		// One disturbed call must not reject a good schedule: a single slow call only counts if it
+		// is very slow.
 		if l.GiveUp > 0 && (best > 2*l.GiveUp || n >= 2 && best > l.GiveUp) {
 			s.Stopped = true
 			return s, nil

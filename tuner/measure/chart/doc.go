@@ -1,2 +1,2 @@
-// Package chart draws what tuner/measure found as SVG.
+// Package chart draws the results of tuner/measure as SVG.
 package chart

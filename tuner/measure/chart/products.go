@@ -14,7 +14,7 @@ import (
 	"sandwich/tuner/measure"
 )
 
-// Sizes of the picture, in pixels: one plot for each shape and number of threads, in rows of
+// Sizes of the chart, in pixels: one plot for each shape and number of threads, in rows of
 // plotColumns.
 const (
 	plotWidth, plotHeight = 300.0, 210.0
@@ -23,8 +23,8 @@ const (
 	plotColumns           = 4
 )
 
-// peerColors tell series apart, also for color-blind people (Okabe, Ito: Color universal design);
-// ours is drawn thicker.
+// peerColors distinguish the series, also for color-blind readers (Okabe, Ito: Color universal
+// design). The line of this module is thicker.
 var (
 	peerColors = []string{"#0072b2", "#009e73", "#e69f00", "#cc79a7", "#56b4e9", "#7a7a7a", "#8c6d1f", "#000000"}
 	ourColors  = []string{"#c0392b", "#e67e22", "#8e44ad", "#27692b"}
@@ -34,7 +34,7 @@ var (
 type plot struct {
 	threads, n, k int
 	series        []series
-	peak          float64 // GFLOP/s; 0 where it is not known
+	peak          float64 // GFLOP/s; 0 if unknown
 	memory        float64 // GFLOP/s that each row of M adds while weights come from memory
 }
 
@@ -51,7 +51,8 @@ type picture struct {
 	order  []string // names in the legend
 }
 
-// Products writes GFLOP/s over M with the ceilings, one plot for each shape and number of threads.
+// Products writes a chart of GFLOP/s over M with the ceilings, one plot for each shape and number
+// of threads.
 func Products(w io.Writer, rows []measure.ProductRow, ceilings measure.ProductCeilings) error {
 	plots := plotsOf(rows, ceilings)
 	p := picture{w: bufio.NewWriter(w), colors: map[string]string{}}
@@ -83,11 +84,11 @@ func (p *picture) f(format string, args ...any) { fmt.Fprintf(p.w, format+"\n", 
 
 func escapeXML(text string) string {
 	var b strings.Builder
-	_ = xml.EscapeText(&b, []byte(text)) // a strings.Builder takes everything
+	_ = xml.EscapeText(&b, []byte(text)) // a strings.Builder returns no error
 	return b.String()
 }
 
-// plotsOf sorts the figures into plots: by threads, then in the order of the shapes.
+// plotsOf groups the figures into plots: by threads, then in the order of the shapes.
 func plotsOf(rows []measure.ProductRow, ceilings measure.ProductCeilings) (plots []plot) {
 	for i := range rows {
 		r := &rows[i]
@@ -126,7 +127,7 @@ func (g *plot) add(name string, r *measure.ProductRow, rate float64) {
 	s.m, s.rate = slices.Insert(s.m, i, r.M), slices.Insert(s.rate, i, rate)
 }
 
-// assignColors gives every library its color, ours first.
+// assignColors assigns every library a color, this module first.
 func (p *picture) assignColors(plots []plot) {
 	var peers []string
 	for _, g := range plots {
@@ -151,14 +152,14 @@ func (p *picture) assignColors(plots []plot) {
 	p.order = append(p.order, peers...)
 }
 
-// The legend's entries that are no series.
+// Legend entries that are not series.
 const (
 	legendPeak   = "multiply-add peak"
 	legendMemory = "memory ceiling"
 	legendMarks  = "filled: cold weights, hollow: hot"
 )
 
-// legendLines breaks the legend into lines of the picture's width.
+// legendLines breaks the legend into lines of the chart's width.
 func (p *picture) legendLines(width float64) (lines [][]string) {
 	used := math.Inf(1)
 	for _, entry := range append(slices.Clone(p.order), legendPeak, legendMemory, legendMarks) {
@@ -203,7 +204,7 @@ func strokeOf(name string) float64 {
 	return 1.2
 }
 
-// axes map M and GFLOP/s to the picture.
+// axes map M and GFLOP/s to the chart.
 type axes struct {
 	x, y, w, h  float64 // the area inside the axes
 	loM, hiM    float64 // logarithms
@@ -238,7 +239,7 @@ func (p *picture) plot(g *plot, x, y float64) {
 	p.f(`<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="#fcfcfc" stroke="#999999"/>`, a.x, a.y, a.w, a.h)
 	p.grid(g, &a)
 	p.ceilings(g, &a)
-	for pass := range 2 { // ours on top
+	for pass := range 2 { // this module on top
 		for i := range g.series {
 			if s := &g.series[i]; (strokeOf(s.name) > 2) == (pass == 1) {
 				p.line(s, &a)
@@ -278,7 +279,7 @@ func (p *picture) grid(g *plot, a *axes) {
 	p.f(`<text x="%.1f" y="%.1f" text-anchor="middle" fill="#555555">M</text>`, a.x+a.w/2, a.y+a.h+25)
 }
 
-// ceilings draws the multiply-add peak and what memory allows below it.
+// ceilings draws the multiply-add peak and the memory bound below it.
 func (p *picture) ceilings(g *plot, a *axes) {
 	if g.peak > 0 {
 		p.f(`<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="#555555" stroke-dasharray="6 3"/>`, a.x,

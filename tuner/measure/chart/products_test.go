@@ -11,7 +11,7 @@ import (
 	"sandwich/tuner/measure"
 )
 
-// The picture is well-formed XML whatever the names and however few the figures.
+// TestProducts checks that the chart is well-formed XML for any names and any number of figures.
 func TestProducts(t *testing.T) {
 	one := measure.ProductRow{Peer: measure.OurName, Threads: 1, M: 7, N: 48, K: 64, GFLOPS: 3, Weights: measure.Hot}
 	odd := one

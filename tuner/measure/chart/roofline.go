@@ -10,14 +10,14 @@ import (
 	"sandwich/tuner/measure"
 )
 
-// Ceiling is one compute ceiling over the memory ceiling.
+// Ceiling is one compute ceiling with its memory ceiling.
 type Ceiling struct {
 	Name      string
 	Peak      float64 // FLOP/s
 	Bandwidth float64 // B/s
 }
 
-// Sizes of the roofline's picture, in pixels.
+// Sizes of the roofline chart, in pixels.
 const (
 	ceilingWidth, ceilingHeight = 860.0, 520.0
 	ceilingLeft, ceilingRight   = 64.0, 190.0
@@ -31,8 +31,9 @@ type trail struct {
 	rows  []measure.RooflineRow // by intensity
 }
 
-// Roofline writes the ops on their ceilings: FLOP/s over FLOP per byte, both logarithmic. A full mark
-// is what was measured, a hollow one what was predicted; ops that read no memory are left out.
+// Roofline writes a chart of the ops and their ceilings: FLOP/s over FLOP per byte, both
+// logarithmic. A filled mark is measured, a hollow one predicted. Ops that read no memory are
+// omitted.
 func Roofline(w io.Writer, rows []measure.RooflineRow, ceilings []Ceiling) error {
 	p := picture{w: bufio.NewWriter(w)}
 	trails := trailsOf(rows)
@@ -63,7 +64,7 @@ func Roofline(w io.Writer, rows []measure.RooflineRow, ceilings []Ceiling) error
 	return p.w.Flush()
 }
 
-// trailsOf sorts rows by op and instruction set.
+// trailsOf groups rows by op and instruction set.
 func trailsOf(rows []measure.RooflineRow) (out []trail) {
 	several := slices.ContainsFunc(rows, func(r measure.RooflineRow) bool { return r.ISA != rows[0].ISA })
 	for _, r := range rows {
@@ -84,7 +85,7 @@ func trailsOf(rows []measure.RooflineRow) (out []trail) {
 	return out
 }
 
-// logAxes map two logarithms to the picture.
+// logAxes map two logarithms to the chart.
 type logAxes struct{ loX, hiX, loY, hiY float64 }
 
 func (a *logAxes) x(v float64) float64 {
@@ -95,7 +96,7 @@ func (a *logAxes) y(v float64) float64 {
 	return ceilingTop + (ceilingHeight-ceilingTop-ceilingBottom)*(1-(math.Log10(v)-a.loY)/(a.hiY-a.loY))
 }
 
-// ceilingAxes hold all marks and the ridges, in whole decades.
+// ceilingAxes returns axes that contain all marks and ridges, in whole decades.
 func ceilingAxes(trails []trail, ceilings []Ceiling) logAxes {
 	a := logAxes{math.Inf(1), math.Inf(-1), math.Inf(1), math.Inf(-1)}
 	hold := func(x, y float64) {
@@ -145,18 +146,18 @@ func (p *picture) decades(a *logAxes) {
 		(top+bottom)/2)
 }
 
-// ceilingLine draws memory up to the ridge and the peak behind it, within the frame.
+// ceilingLine draws the memory ceiling up to the ridge and the peak after it, within the frame.
 func (p *picture) ceilingLine(a *logAxes, r Ceiling, at int) {
 	if !(r.Peak > 0 && r.Bandwidth > 0) {
 		return
 	}
 	ridge, first, last := r.Peak/r.Bandwidth, math.Pow(10, a.loX), math.Pow(10, a.hiX)
-	low := math.Max(first, math.Pow(10, a.loY)*1e9/r.Bandwidth) // where memory's ceiling enters the frame
+	low := math.Max(first, math.Pow(10, a.loY)*1e9/r.Bandwidth) // where the memory ceiling enters the frame
 	p.f(`<polyline points="%.1f,%.1f %.1f,%.1f %.1f,%.1f" fill="none" stroke="#333333" stroke-width="1.3"/>`, a.x(low),
 		a.y(low*r.Bandwidth/1e9), a.x(ridge), a.y(r.Peak/1e9), a.x(last), a.y(r.Peak/1e9))
 	dy := -5.0
 	if at%2 == 1 {
-		dy = 13 // two ceilings of about one height do not write over each other
+		dy = 13 // so that the labels of two ceilings of similar height do not overlap
 	}
 	p.f(`<text x="%.1f" y="%.1f" text-anchor="end" fill="#333333">%s %.4g</text>`, a.x(last)-4, a.y(r.Peak/1e9)+dy,
 		escapeXML(r.Name), r.Peak/1e9)

@@ -10,8 +10,8 @@ import (
 	"sandwich/tuner/measure"
 )
 
-// The picture is well-formed, within its frame and without places that are no numbers, whatever the
-// names and however few the figures.
+// TestRoofline checks that the chart is well-formed, within its frame and without NaN coordinates,
+// for any names and any number of figures.
 func TestRoofline(t *testing.T) {
 	ceilings := []Ceiling{{"avx512/int8", 1e12, 2e10}, {"none", 0, 0}}
 	one := measure.RooflineRow{Op: "gate<&up>", M: 16, FLOP: 1e9, Bytes: 1e7, Intensity: 100, Predicted: 2e-3,

@@ -12,32 +12,32 @@ import (
 	"sandwich/tuner/replay"
 )
 
-// Engine is an engine in this process as a Target. Observe is for engine.Options; Serve says which
-// engine it is, before the first run.
+// Engine is a Target for an engine in this process. Observe is the callback for engine.Options.
+// Serve must be called before the first run.
 type Engine struct {
 	engine *engine.Engine
-	stats  func() engine.Stats // of it
+	stats  func() engine.Stats // of the engine
 
 	mu       sync.Mutex
 	forwards []engine.Forward
 	before   engine.Stats
 }
 
-// Serve names the engine that is to be asked.
+// Serve sets the engine.
 func (e *Engine) Serve(by *engine.Engine) { e.engine, e.stats = by, by.Stats }
 
-// Observe notes a forward.
+// Observe records a forward.
 func (e *Engine) Observe(f engine.Forward) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.forwards = append(e.forwards, f)
 }
 
-// Vocab is that of the model.
+// Vocab returns the size of the model's vocabulary.
 func (e *Engine) Vocab() int { return e.engine.Runner().Model.Dims.Vocab }
 
-// Begin forgets the forwards of the run before. The engine holds its lock while it calls Observe,
-// so that it must not be asked here under that of the forwards; nor in End.
+// Begin discards the forwards of the previous run. The engine holds its lock while it calls
+// Observe, so that Begin and End must not call the engine while they hold the lock of the forwards.
 func (e *Engine) Begin() {
 	st := e.stats()
 	e.mu.Lock()
@@ -45,7 +45,7 @@ func (e *Engine) Begin() {
 	e.forwards, e.before = nil, st
 }
 
-// End adds the forwards, and what the scheduler did.
+// End adds the forwards and the scheduler's statistics to the run.
 func (e *Engine) End(run *Run) {
 	st := e.stats()
 	e.mu.Lock()
@@ -73,9 +73,9 @@ func (e *Engine) Ask(
 	return Stood{Came: res.Arrived, Pending: res.Queued}, err
 }
 
-// Simulate runs the arrivals of a run on the virtual clock, with the op times of the engine and at
-// the machine's pace in that run. o says how it schedules; its blocks are the engine's, and enough
-// for one request of that many tokens.
+// Simulate runs the arrivals of a run on the virtual clock, with the op times of the engine and the
+// pace of the machine in that run. o configures the scheduler; its blocks are the engine's, and at
+// least those of one request of most tokens.
 func (e *Engine) Simulate(real *Run, o sched.Config, most int) (*Run, error) {
 	t := make(replay.Trace, len(real.Outcomes))
 	for i := range real.Outcomes {
@@ -94,7 +94,7 @@ func (e *Engine) Simulate(real *Run, o sched.Config, most int) (*Run, error) {
 		Even: even}, nil
 }
 
-// pace is that of the machine in a run, by the forwards that ran through.
+// pace returns the pace of the machine in a run, from the forwards that were not halted.
 func (e *Engine) pace(real *Run) replay.Pace {
 	table := e.engine.Costs().Whole()
 	var samples []replay.Sample
@@ -111,7 +111,7 @@ func (e *Engine) pace(real *Run) replay.Pace {
 	return replay.NewPace(samples)
 }
 
-// Replay is Simulate for any arrivals, at an even pace.
+// Replay simulates any arrivals at an even pace.
 func (e *Engine) Replay(t replay.Trace, o sched.Config, most int) (*replay.Report, error) {
 	return e.replay(t, o, most, replay.Pace{})
 }

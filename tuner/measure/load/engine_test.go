@@ -8,8 +8,8 @@ import (
 	"sandwich/tuner/replay"
 )
 
-// TestForwardsWithStats: an engine tells of forwards under the lock that its statistics wait for,
-// so that a run begins and ends without holding the one that forwards wait for.
+// TestForwardsWithStats checks that Begin and End do not deadlock with an engine that calls Observe
+// while it holds the lock that its statistics need.
 func TestForwardsWithStats(t *testing.T) {
 	var lock sync.Mutex // the engine's
 	noted, asking := make(chan bool), make(chan bool)

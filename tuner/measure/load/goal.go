@@ -12,7 +12,7 @@ import (
 	"sandwich/tuner/replay"
 )
 
-// What two classes are to see, by the name of the run that measures it.
+// Names of the goals for two classes of requests.
 const (
 	GoalOpen    = "open"
 	GoalBacklog = "backlog"
@@ -20,31 +20,32 @@ const (
 	GoalHalt    = "halt"
 )
 
-// Goals lists them.
+// Goals returns all goals.
 func Goals() []string { return []string{GoalOpen, GoalBacklog, GoalQuanta, GoalHalt} }
 
-// Figure is one thing that was measured for a goal; its JSON is stable. Times are seconds.
+// Figure is one measurement for a goal. Its JSON is stable. Times are in seconds.
 type Figure struct {
 	Goal     string  `json:"goal"`
 	Policy   string  `json:"policy"`
 	What     string  `json:"what"`
-	Alone    float64 `json:"alone,omitempty"` // 0: Mixed is held against the bound itself
+	Alone    float64 `json:"alone,omitempty"` // 0: Mixed itself is compared with the bound
 	Mixed    float64 `json:"mixed"`
-	Measured float64 `json:"measured"`        // Mixed by Alone, or Mixed
-	Bound    float64 `json:"bound,omitempty"` // 0: the policy is bound to nothing
+	Measured float64 `json:"measured"`        // Mixed divided by Alone, or Mixed
+	Bound    float64 `json:"bound,omitempty"` // 0: the policy has no bound
 	Least    bool    `json:"at_least,omitempty"`
-	Rate     bool    `json:"tokens_per_second,omitempty"` // no time
+	Rate     bool    `json:"tokens_per_second,omitempty"` // the unit is tokens per second
 	Samples  int     `json:"samples"`
 
-	// Of several seeds, of which the figures above are means, and samples a sum: how many there
-	// are, the extremes of Measured, and in how many the bound was missed.
+	// Figures of several seeds: the figures above are means, and Samples is a sum. Seeds is the
+	// number of seeds; the others are the extremes of Measured and the number of seeds that missed
+	// the bound.
 	Seeds   int     `json:"seeds,omitempty"`
 	Lowest  float64 `json:"lowest,omitempty"`
 	Highest float64 `json:"highest,omitempty"`
 	Missed  int     `json:"seeds_missed,omitempty"`
 }
 
-// Met says whether the bound holds, in the run of every seed.
+// Met reports whether the bound holds in the run of every seed.
 func (f *Figure) Met() bool {
 	if f.Seeds > 1 {
 		return f.Missed == 0
@@ -52,27 +53,28 @@ func (f *Figure) Met() bool {
 	return f.Bound == 0 || f.Measured == f.Bound || f.Measured > f.Bound == f.Least
 }
 
-// Stage is what goals are measured on.
+// Stage is the setup for measuring goals.
 type Stage struct {
-	// Open gives an engine of its own under a policy, and closes it. Who has not moved for the time
-	// of aging has aged.
+	// Open returns an engine under a policy, and a function that closes it. A request that has not
+	// progressed for the duration aging is treated as reactive.
 	Open     func(policy string, aging time.Duration) (target Target, closed func(), err error)
-	Policies []string // that backlog and open compare; the goals are those of sched.DefaultPolicy
+	Policies []string // compared by backlog and open; goals apply to sched.DefaultPolicy
 	Trace    replay.Trace
 	Seed     uint64
-	Parallel int           // requests that run at once
-	Context  int           // tokens of a request
-	Aging    time.Duration // of who has not to age at once
-	During   time.Duration // of what has no arrivals
+	Parallel int           // requests that run at the same time
+	Context  int           // maximum tokens of a request
+	Aging    time.Duration // for runs in which requests should not age at once
+	During   time.Duration // of measurements without arrivals
 	Note     func(text string)
 
-	texts atomic.Uint64 // that were asked for
+	texts atomic.Uint64 // number of texts requested
 }
 
-// fresh is the seed of prompts that no engine has seen, so that none is read from its cache.
+// fresh returns the seed of prompts that no engine has seen, so that its prefix cache does not
+// match.
 func (s *Stage) fresh() uint64 { return s.Seed + s.texts.Add(1)<<20 }
 
-// Measure runs what a goal asks for.
+// Measure runs the measurement of a goal.
 func (s *Stage) Measure(ctx context.Context, goal string) ([]Figure, error) {
 	var figures []Figure
 	var err error
@@ -86,7 +88,7 @@ func (s *Stage) Measure(ctx context.Context, goal string) ([]Figure, error) {
 	case GoalHalt:
 		figures, err = s.halt(ctx)
 	default:
-		err = fmt.Errorf("there is no goal %.40q; choose among %s", goal, strings.Join(Goals(), ", "))
+		err = fmt.Errorf("unknown goal %.40q; choose among %s", goal, strings.Join(Goals(), ", "))
 	}
 	for i := range figures {
 		f := &figures[i]
@@ -97,7 +99,7 @@ func (s *Stage) Measure(ctx context.Context, goal string) ([]Figure, error) {
 	return figures, err
 }
 
-// with opens an engine for what is done with it, warm.
+// with opens an engine, warms it up, calls a function with it and closes it.
 func (s *Stage) with(ctx context.Context, policy string, aging time.Duration, do func(Target) error) error {
 	target, closed, err := s.Open(policy, aging)
 	if err != nil {
@@ -113,7 +115,7 @@ func (s *Stage) with(ctx context.Context, policy string, aging time.Duration, do
 	return do(target)
 }
 
-// bound is that of the policy whose goals these are.
+// bound returns b for the policy with goals, otherwise 0.
 func bound(policy string, b float64) float64 {
 	if policy == sched.DefaultPolicy {
 		return b
@@ -121,7 +123,7 @@ func bound(policy string, b float64) float64 {
 	return 0
 }
 
-// only keeps the requests of a class.
+// only returns the requests of a class.
 func only(t replay.Trace, c sched.Class) (out replay.Trace) {
 	for _, r := range t {
 		if r.Class == c {
@@ -131,16 +133,16 @@ func only(t replay.Trace, c sched.Class) (out replay.Trace) {
 	return out
 }
 
-// Of fcfs's capacity so much comes, and the bounds of what reactive requests then see and of what
-// all get done.
+// Offered load as a fraction of the capacity of fcfs, and the bounds of the latency of reactive
+// requests and of the total throughput.
 const (
 	openLoad                              = 0.9
 	mostOpenMean, mostOpenP90, leastOfAll = 1.8, 2.0, 0.95
 )
 
-// open offers the arrivals at a share of what fcfs can do: first all at once to fcfs, which says
-// how long it takes, then, over that time by the share, the reactive ones alone, and all under each
-// policy.
+// open offers the arrivals at a fraction of the capacity of fcfs. It first offers all at once to
+// fcfs to measure how long it takes. It then spreads them over that time divided by the fraction:
+// the reactive requests alone, and all under each policy.
 func (s *Stage) open(ctx context.Context) (out []Figure, err error) {
 	var whole, alone *Run
 	err = s.with(ctx, "fcfs", s.Aging, func(by Target) error {
@@ -158,13 +160,13 @@ func (s *Stage) open(ctx context.Context) (out []Figure, err error) {
 	t := s.Trace.Faster(s.Trace[len(s.Trace)-1].At.Seconds() / over.Seconds())
 	reactive := only(t, sched.Reactive)
 	if len(reactive) == 0 {
-		return nil, fmt.Errorf("goal %s: no reactive request comes", GoalOpen)
+		return nil, fmt.Errorf("goal %s: there is no reactive request; raise --reactive", GoalOpen)
 	}
-	s.Note(fmt.Sprintf("fcfs serves %d requests in %.1f s (%.1f tokens/s): they come over %.1f s", len(t),
+	s.Note(fmt.Sprintf("fcfs serves %d requests in %.1f s (%.1f tokens/s): they arrive over %.1f s", len(t),
 		whole.Elapsed.Seconds(), whole.Throughput(), over.Seconds()))
 	policies := slices.DeleteFunc(slices.Clone(s.Policies), func(p string) bool { return p == "fcfs" })
 	rates := map[string]float64{}
-	for i, policy := range append(policies, "fcfs") { // beside each other: what the first sees alone, and fcfs
+	for i, policy := range append(policies, "fcfs") { // the reactive requests alone under the first policy; all under each and fcfs
 		err := s.with(ctx, policy, s.Aging, func(by Target) error {
 			if i == 0 {
 				if alone, err = Offer(ctx, reactive, s.fresh(), by); err != nil {

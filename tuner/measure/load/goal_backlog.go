@@ -14,15 +14,15 @@ import (
 	"sandwich/tuner/replay"
 )
 
-// mostTPOT is by what a reactive request's time per token may grow beside proactive work.
+// mostTPOT bounds the growth of a reactive request's time per token due to proactive work.
 const mostTPOT = 2.0
 
-// backlog offers the reactive arrivals alone, and under each policy behind proactive requests of
-// which twice as many as run at once are always there.
+// backlog offers the reactive arrivals alone, and under each policy with a backlog of proactive
+// requests: twice as many as run at the same time always exist.
 func (s *Stage) backlog(ctx context.Context) (out []Figure, err error) {
 	reactive, proactive := only(s.Trace, sched.Reactive), only(s.Trace, sched.Proactive)
 	if len(reactive) == 0 || len(proactive) == 0 {
-		return nil, fmt.Errorf("goal %s: requests of both classes have to come", GoalBacklog)
+		return nil, fmt.Errorf("goal %s: requests of both classes are needed; set both rates", GoalBacklog)
 	}
 	var alone *Run
 	for _, policy := range s.Policies {
@@ -73,15 +73,16 @@ func (s *Stage) backlogFigures(policy string, alone *Run, b *backlogged) (out []
 		Mixed: float64(tokens) / run.Elapsed.Seconds(), Samples: len(b.list)})
 }
 
-// besides is a run of reactive arrivals, and what the proactive requests beside it saw, in times
+// backlogged is a run of reactive arrivals with the outcomes of the proactive requests, in times
 // since the first of these.
 type backlogged struct {
 	run   *Run
 	list  []replay.Outcome
-	since time.Duration // the run began
+	since time.Duration // start of the run
 }
 
-// behind offers reactive arrivals while proactive requests always wait. All run to their ends.
+// behind offers reactive arrivals while proactive requests always wait. All requests run to their
+// end.
 func (s *Stage) behind(ctx context.Context, by Target, reactive, proactive replay.Trace) (*backlogged, error) {
 	var mu sync.Mutex
 	var list []replay.Outcome
@@ -132,10 +133,10 @@ func (s *Stage) behind(ctx context.Context, by Target, reactive, proactive repla
 	return &backlogged{run: run, list: list, since: run.Began.Sub(began)}, nil
 }
 
-// settling is how long a backlog runs before somebody is measured beside it.
+// settling is the duration of a backlog before the measurement starts.
 const settling = 500 * time.Millisecond
 
-// ask asks one request now and says what it saw, in times since began. A refusal is an outcome.
+// ask sends one request now and returns its outcome, in times since began. A refusal is an outcome.
 func (s *Stage) ask(
 	ctx context.Context, by Target, r replay.Request, began time.Time, token func(at time.Time),
 ) (o replay.Outcome, err error) {
@@ -159,9 +160,9 @@ func (s *Stage) ask(
 	return o, err
 }
 
-// serviceTime is what a request takes from its first forward on, on the average; where that is not
-// known, from its arrival. It is taken from requests alone: beside others, the worse they are
-// served, the longer it were.
+// serviceTime returns the mean time of a request from its first forward on, or from its arrival if
+// the forward is unknown. It must come from a run without other requests, because their delays
+// would raise the bound.
 func serviceTime(r *replay.Report) time.Duration {
 	return r.Mean(func(o *replay.Outcome) time.Duration {
 		if o.Started > 0 {
@@ -171,12 +172,12 @@ func serviceTime(r *replay.Report) time.Duration {
 	})
 }
 
-// longestTurn is how long at most a request was the oldest that waited for its first forward, and
-// how many had one: none on a server, of which that is not known. A turn that came when the
-// reactive requests had ended counts, too.
+// longestTurn returns the longest time in which a request was the oldest one without a first
+// forward, and the number of requests with a known first forward; a server does not report it. A
+// first forward after the end of the reactive requests counts too.
 func longestTurn(list []replay.Outcome) (longest time.Duration, turns int) {
 	slices.SortFunc(list, func(a, b replay.Outcome) int { return cmp.Compare(a.At, b.At) })
-	var oldest time.Duration // when all before had begun
+	var oldest time.Duration // start of all earlier ones
 	for i := range list {
 		if o := &list[i]; o.Started > 0 {
 			longest = max(longest, o.Started-max(o.At, oldest))

@@ -13,20 +13,20 @@ import (
 	"sandwich/tuner/replay"
 )
 
-// What a prompt of the goals about prefill has, where the context lets it, and the bounds.
+// Lengths of the prompts of the goals about prefill, if the context allows, and the bounds.
 const (
 	longPrompt     = 2048
 	leastOfPrefill = 0.35
 	mostArrival    = 25 * time.Millisecond
 )
 
-// long is a proactive prompt that takes a while.
+// long returns a proactive request with a long prompt.
 func (s *Stage) long() replay.Request {
 	return replay.Request{Class: sched.Proactive, Prompt: min(longPrompt, s.Context-1), Output: 1}
 }
 
-// quanta lets one reactive request decode, alone and while long proactive prompts wait, and
-// compares the times from token to token, and what became of the prompts' speed.
+// quanta measures a decoding reactive request alone and while long proactive prompts wait. It
+// compares the times between tokens and the speed of the prompts.
 func (s *Stage) quanta(ctx context.Context) (out []Figure, err error) {
 	err = s.with(ctx, sched.DefaultPolicy, s.Aging, func(by Target) error {
 		r := replay.Request{Prompt: min(64, s.Context/2), Output: s.Context / 2}
@@ -72,8 +72,8 @@ func (s *Stage) quanta(ctx context.Context) (out []Figure, err error) {
 	return out, err
 }
 
-// tokens lets a request decode while something runs, again where it ends, and returns the times
-// from token to token meanwhile.
+// tokens decodes a request while a function runs, restarting it when it ends, and returns the times
+// between tokens.
 func (s *Stage) tokens(ctx context.Context, by Target, r replay.Request, while func(context.Context) error) (
 	[]time.Duration, error,
 ) {
@@ -106,15 +106,15 @@ func (s *Stage) tokens(ctx context.Context, by Target, r replay.Request, while f
 		err = failure
 	}
 	if err == nil && len(gaps) == 0 {
-		err = fmt.Errorf("goal %s: the reactive request gave no two tokens meanwhile: raise --duration or --ctx",
+		err = fmt.Errorf("goal %s: the reactive request gave fewer than two tokens in this time; raise --duration or --ctx",
 			GoalQuanta)
 	}
 	return gaps, err
 }
 
-// halt sends short reactive requests into proactive prefill, each when the one before has ended,
-// and looks how long they wait for their first op: once where the prefill is young, once where it
-// has aged.
+// halt sends short reactive requests during proactive prefill, each after the previous one has
+// ended, and measures the wait for their first op: once with a young prefill, once with an aged
+// one.
 func (s *Stage) halt(ctx context.Context) (out []Figure, err error) {
 	for _, aging := range []time.Duration{s.Aging, time.Millisecond} {
 		err := s.with(ctx, sched.DefaultPolicy, aging, func(by Target) error {
@@ -144,12 +144,12 @@ func (s *Stage) halt(ctx context.Context) (out []Figure, err error) {
 	return out, nil
 }
 
-// arrivals are how long reactive requests waited for their first forward that came at random
-// times into proactive prefill.
+// arrivals returns the waits for the first forward of reactive requests that arrive at random times
+// during proactive prefill.
 func (s *Stage) arrivals(ctx context.Context, by Target) (waits []time.Duration, err error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	var prefills sync.WaitGroup
-	for range 2 { // the one is read, the other waits
+	for range 2 { // one is read, the other waits
 		prefills.Go(func() {
 			for ctx.Err() == nil {
 				_, err := s.ask(ctx, by, s.long(), time.Now(), nil)
@@ -176,7 +176,7 @@ func (s *Stage) arrivals(ctx context.Context, by Target) (waits []time.Duration,
 	return waits, nil
 }
 
-// mostThought is how long at most it takes until the next reactive request comes.
+// mostThought is the maximum time until the next reactive request arrives.
 const mostThought = 150 * time.Millisecond
 
 func sleep(ctx context.Context, d time.Duration) error {

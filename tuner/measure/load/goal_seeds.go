@@ -2,8 +2,8 @@ package load
 
 import "slices"
 
-// OverSeeds makes one list of figures of those that runs with unlike seeds gave, each with its
-// spread. What one run alone knows is kept as it is there; one list stays as it is.
+// OverSeeds merges the figures of runs with different seeds into their means and extremes. Figures
+// that only one run has are kept. A single list is returned unchanged.
 func OverSeeds(runs [][]Figure) (out []Figure) {
 	if len(runs) == 1 {
 		return runs[0]
@@ -25,7 +25,7 @@ func OverSeeds(runs [][]Figure) (out []Figure) {
 	return out
 }
 
-// join takes the figure of one more seed into the means.
+// join adds the figure of one more seed to the means.
 func (f *Figure) join(by *Figure) {
 	f.Seeds++
 	n := float64(f.Seeds)

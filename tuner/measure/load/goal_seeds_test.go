@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestOverSeeds: figures of unlike seeds become their means with their extremes, and a bound that
-// one seed missed is missed, whatever the mean.
+// TestOverSeeds checks the means and extremes of figures of different seeds, and that a bound that
+// one seed missed counts as missed regardless of the mean.
 func TestOverSeeds(t *testing.T) {
 	run := func(measured float64, more ...Figure) []Figure {
 		return append([]Figure{{Goal: "open", Policy: "sandwich", What: "a", Alone: 2, Mixed: 2 * measured,

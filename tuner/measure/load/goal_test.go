@@ -10,8 +10,8 @@ import (
 	"sandwich/tuner/replay"
 )
 
-// line is a target that serves one request after the other, in order of arrival: a token of prompt
-// or answer a millisecond.
+// line is a target that serves one request at a time in order of arrival: one token of prompt or
+// answer per millisecond.
 type line struct{ turn sync.Mutex }
 
 func (*line) Vocab() int { return 1000 }
@@ -48,8 +48,8 @@ func (l *line) stage(policies ...string) *Stage {
 	}
 }
 
-// TestGoals: on a server that knows of no class, whoever comes waits for the backlog; bounds are
-// for the policy that made the promise, and every figure says what it was measured from.
+// TestGoals uses a server that ignores classes, so that every request waits for the backlog. Bounds
+// apply only to the policy with goals, and every figure has the data it was computed from.
 func TestGoals(t *testing.T) {
 	for _, goal := range Goals() {
 		list, err := new(line).stage(sched.DefaultPolicy, "fcfs").Measure(t.Context(), goal)
@@ -69,9 +69,9 @@ func TestGoals(t *testing.T) {
 		if bounds == 0 {
 			t.Errorf("%s: nothing is bound: %+v", goal, list)
 		}
-		// 4 others, 30 ms each, stand before a reactive request
+		// 4 other requests of 30 ms each precede a reactive request
 		if f := list[1]; goal == GoalBacklog && f.Mixed < 2*f.Alone {
-			t.Errorf("behind a backlog the first token comes after %g s, alone after %g s", f.Mixed, f.Alone)
+			t.Errorf("with a backlog the first token comes after %g s, alone after %g s", f.Mixed, f.Alone)
 		}
 		if f := list[1]; goal == GoalHalt && f.Met() {
 			t.Errorf("a server that does not halt meets the bound: %+v", f)
@@ -89,7 +89,7 @@ func TestGoals(t *testing.T) {
 	}
 }
 
-// TestLongestTurn: nobody's turn begins before all who came earlier had theirs.
+// TestLongestTurn checks that no request becomes the oldest before all earlier ones have started.
 func TestLongestTurn(t *testing.T) {
 	ms := time.Millisecond
 	at := func(at, started time.Duration) replay.Outcome {
@@ -112,11 +112,12 @@ func TestLongestTurn(t *testing.T) {
 	}
 }
 
-// TestServiceTime: the bound of a first quantum has what a request takes, without its wait.
+// TestServiceTime checks that the bound of a first quantum includes the service time of a request,
+// without its wait.
 func TestServiceTime(t *testing.T) {
 	r := &replay.Report{Outcomes: []replay.Outcome{
 		{Started: 3 * time.Second, First: 4 * time.Second, End: 5 * time.Second, Tokens: 2},
-		// of a server
+		// from a server
 		{Request: replay.Request{At: time.Second}, First: 2 * time.Second, End: 7 * time.Second, Tokens: 2},
 	}}
 	if got := serviceTime(r); got != 4*time.Second {
@@ -138,8 +139,9 @@ func TestFigureMet(t *testing.T) {
 	}
 }
 
-// TestOldestIsTheTargets: who came first says the target, not who was sent first: of two requests
-// sent at once the one that was taken in later waits for its own turn alone.
+// TestOldestIsTheTargets checks that the order of requests is the target's order of admission, not
+// the order of sending: of two requests sent at once, the one admitted later counts only its own
+// wait.
 func TestOldestIsTheTargets(t *testing.T) {
 	began := time.Now()
 	list := make([]replay.Outcome, 2)

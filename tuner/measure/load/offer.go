@@ -1,5 +1,5 @@
-// Package load offers requests of two classes as they come by chance, or as they were recorded, to
-// an engine or a server, and says what each class saw of it. bench load prints its rows.
+// Package load offers random or recorded requests of two classes to an engine or a server, and
+// reports the latency of each class. bench load prints its rows.
 package load
 
 import (
@@ -16,26 +16,27 @@ import (
 	"sandwich/tuner/replay"
 )
 
-// Target is who the requests are offered to.
+// Target serves the offered requests.
 type Target interface {
-	// Ask runs one request and calls token for each token as it comes. It returns how the request
-	// stood in the queue. A refusal is an api.QueueFullError; any other error ends the run.
+	// Ask runs one request and calls token for each token as it arrives. It returns the request's
+	// times in the queue. A refusal is an api.QueueFullError; any other error ends the run.
 	Ask(ctx context.Context, prompt []int32, r replay.Request, token func()) (Stood, error)
-	// Vocab is how many token ids a prompt may hold.
+	// Vocab returns the number of token ids that a prompt may use.
 	Vocab() int
-	// Begin starts a run, and End adds what only the target knows of it.
+	// Begin starts a run. End adds what only the target knows of it.
 	Begin()
 	End(run *Run)
 }
 
-// Stood is how a request stood in a target's queue; the zero value where the target does not say.
+// Stood has the times of a request in a target's queue; the zero value if the target does not
+// report them.
 type Stood struct {
-	Came    time.Time     // it was taken in, the earlier of two before the other
-	Pending time.Duration // until its first forward
+	Came    time.Time     // time of admission; unique per request
+	Pending time.Duration // time until its first forward
 }
 
-// note gives an outcome its times since began: of several requests that are sent at once nobody but
-// the target knows which it took in first.
+// note sets the times of an outcome since began. Only the target knows the order in which it
+// admitted requests that were sent at once.
 func (s Stood) note(o *replay.Outcome, began time.Time) {
 	if s.Pending > 0 {
 		o.At = s.Came.Sub(began)
@@ -43,25 +44,26 @@ func (s Stood) note(o *replay.Outcome, began time.Time) {
 	}
 }
 
-// Run is what was seen of a trace.
+// Run is the result of offering a trace.
 type Run struct {
 	*replay.Report
 	Policy    string
 	Simulated bool
 	Model     string
 	CPU       string
-	Forwards  []engine.Forward // in order, on an engine in this process
+	Forwards  []engine.Forward // in order, for an engine in this process
 	Began     time.Time
-	Joules    float64 // of all packages, 0 where the machine does not say
-	Goodput   float64 // requests a minute; 0: not looked for, or none
+	Joules    float64 // of all packages; 0 if unknown
+	Goodput   float64 // requests per minute; 0: not measured, or none
 
-	// Of a simulated run, the machine's pace that it follows, and what it gives at an even one.
+	// Pace is the pace of the machine that a simulated run follows; Even is the result at an even
+	// pace.
 	Pace replay.Pace
 	Even *replay.Report
 }
 
-// Offer sends each request of the trace at its time, whether those before have ended or not, and
-// waits for all. A refusal is an outcome; any other error ends the run.
+// Offer sends each request of the trace at its time, regardless of earlier ones, and waits for all.
+// A refusal is an outcome; any other error ends the run.
 func Offer(ctx context.Context, t replay.Trace, seed uint64, target Target) (*Run, error) {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -96,7 +98,7 @@ func Offer(ctx context.Context, t replay.Trace, seed uint64, target Target) (*Ru
 			case errors.As(err, &full):
 				o.Rejected = true
 			case err != nil:
-				fail(err) // the first one counts
+				fail(err) // the first error counts
 			case o.Tokens == 0:
 				fail(errors.New("a request ended without a token"))
 			}
@@ -114,8 +116,7 @@ func Offer(ctx context.Context, t replay.Trace, seed uint64, target Target) (*Ru
 	return run, nil
 }
 
-// prompts are random tokens, so that nothing is shared: ids that no vocabulary uses for
-// control.
+// prompts returns random tokens, so that no prefix is shared. It uses no ids of control tokens.
 func prompts(t replay.Trace, seed uint64, vocab int) [][]int32 {
 	rng := rand.New(rand.NewPCG(seed, 30))
 	lo := min(vocab/2, 300)

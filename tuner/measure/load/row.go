@@ -8,23 +8,23 @@ import (
 	"sandwich/tuner/replay"
 )
 
-// Row is what one class saw in one run; its JSON is stable. Times are seconds.
+// Row is the result of one class in one run. Its JSON is stable. Times are in seconds.
 type Row struct {
 	Policy     string    `json:"policy"`
 	Clock      string    `json:"clock"` // wall or virtual
 	Class      string    `json:"class"`
 	Requests   int       `json:"requests"`
 	Finished   int       `json:"finished"`
-	Pending    Quantiles `json:"pending"` // until the first forward; 0 where that is not known
+	Pending    Quantiles `json:"pending"` // until the first forward; 0 if unknown
 	TTFT       Quantiles `json:"ttft"`
 	TPOT       Quantiles `json:"tpot"`
 	Latency    Quantiles `json:"latency"`
-	Normalized Quantiles `json:"normalized_latency"` // by tokens of prompt and answer
+	Normalized Quantiles `json:"normalized_latency"` // divided by the tokens of prompt and answer
 	Attainment float64   `json:"slo_attainment"`
 
-	// Of the whole run.
+	// The following figures are of the whole run.
 	Tokens      float64 `json:"tokens_per_second"`
-	Utilization float64 `json:"utilization,omitempty"` // share of the time in which forwards ran
+	Utilization float64 `json:"utilization,omitempty"` // fraction of the time in which forwards ran
 	Halts       int64   `json:"halts"`
 	Quanta      int64   `json:"quanta"`
 	Aged        int64   `json:"aged"`
@@ -34,33 +34,32 @@ type Row struct {
 	Model       string  `json:"model,omitempty"`
 	CPU         string  `json:"cpu,omitempty"`
 
-	// Of the virtual clock: the machine's pace that it follows, exceeded downwards and upwards by a
-	// tenth of the seconds each, and what it gives at an even one.
+	// Pace has the 10th and 90th percentile of the pace of the machine, weighted by time, that a
+	// simulated run follows. Even is the result at an even pace.
 	Pace [2]float64 `json:"pace,omitzero"`
 	Even Even       `json:"even_pace,omitzero"`
 }
 
-// Even is what a class sees of a machine that keeps its pace.
+// Even is the result of a class on a machine with an even pace.
 type Even struct {
 	TTFT Quantiles `json:"ttft"`
 	TPOT Quantiles `json:"tpot"`
 }
 
-// Quantiles are the mean of a time and its quantiles, in seconds.
+// Quantiles has the mean of a time and its quantiles, in seconds.
 type Quantiles struct {
 	Mean float64 `json:"mean"`
 	P50  float64 `json:"p50"`
 	P90  float64 `json:"p90"`
 	P99  float64 `json:"p99"`
-	// Half of the interval in which the mean lies by 95 %, as if requests knew nothing of each
-	// other.
+	// Half is half of the 95 % confidence interval of the mean, for independent requests.
 	Half float64 `json:"mean_half_interval,omitempty"`
 }
 
-// All are the figures in the order of the fields.
+// All returns the figures in the order of the fields.
 func (q Quantiles) All() [4]float64 { return [4]float64{q.Mean, q.P50, q.P90, q.P99} }
 
-// Rows are the rows of a run, one for each class that came.
+// Rows returns the rows of a run, one for each class that occurs.
 func Rows(run *Run, slo replay.SLO) (rows []Row) {
 	tokens, clock := 0, "wall"
 	for i := range run.Outcomes {

@@ -9,20 +9,20 @@ import (
 	"sandwich/tuner/replay"
 )
 
-// What a sweep varies.
+// Quantities that a sweep varies.
 const (
 	ByRate = "rate"
 	BySLO  = "slo"
 )
 
-// Sweeps lists them.
+// Sweeps returns all quantities.
 func Sweeps() []string { return []string{ByRate, BySLO} }
 
-// sweepScales are the multiples of what was asked for that a sweep passes.
+// sweepScales are the multiples of the given rate or service level in a sweep.
 var sweepScales = []float64{0.125, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4, 6, 8}
 
-// SweepRow is what one class saw on the virtual clock at one multiple of the rate or of the service
-// level; its JSON is stable. Times are seconds.
+// SweepRow is the result of one class on the virtual clock at one multiple of the rate or of the
+// service level. Its JSON is stable. Times are in seconds.
 type SweepRow struct {
 	Policy     string    `json:"policy"`
 	Sweep      string    `json:"sweep"` // rate or slo
@@ -38,11 +38,9 @@ type SweepRow struct {
 	TPOT       Quantiles `json:"tpot"`
 }
 
-// Sweep simulates the load of a policy at multiples of its rate, or holds one simulation against
-// multiples of the service level. simulate gives the report at a multiple of the rate.
-func Sweep(
-	by, policy string, slo replay.SLO, simulate func(scale float64) (*replay.Report, error),
-) ([]SweepRow, error) {
+// Sweep simulates the load of a policy at multiples of its rate, or compares one simulation with
+// multiples of the service level. simulate returns the report at a multiple of the rate.
+func Sweep(by, policy string, slo replay.SLO, simulate func(scale float64) (*replay.Report, error)) ([]SweepRow, error) {
 	var out []SweepRow
 	var report *replay.Report
 	for _, scale := range sweepScales {
@@ -53,7 +51,7 @@ func Sweep(
 		case by == BySLO && report == nil:
 			report, err = simulate(1)
 		case by != BySLO:
-			return nil, fmt.Errorf("there is no sweep by %q; choose one of %s", by, strings.Join(Sweeps(), ", "))
+			return nil, fmt.Errorf("unknown sweep %q; choose one of %s", by, strings.Join(Sweeps(), ", "))
 		}
 		if err != nil {
 			return nil, err
@@ -76,7 +74,7 @@ func sweepRow(r, all *replay.Report, policy, by string, scale float64, level rep
 		MostTPOT: level.TPOT.Seconds(), Class: r.Outcomes[0].Class.String(), Requests: len(r.Outcomes),
 		Attainment: r.Attainment(level), TTFT: quantilesOf(r, (*replay.Outcome).TTFT),
 		TPOT: quantilesOf(r, (*replay.Outcome).TPOT)}
-	// the rate at which they came, not at which they were served
+	// the rate of arrivals, not of service
 	span := all.Outcomes[len(all.Outcomes)-1].At - all.Outcomes[0].At
 	if span > 0 {
 		row.Rate = float64(row.Requests) / span.Minutes()

@@ -8,19 +8,20 @@ import (
 	"math"
 )
 
-// Sizes of the picture of a sweep, in pixels.
+// Sizes of the chart of a sweep, in pixels.
 const (
 	sweepWidth, sweepHeight = 760.0, 360.0
 	sweepLeft, sweepBottom  = 56.0, 44.0
 	sweepTop, sweepRight    = 40.0, 190.0
 )
 
-// sweepColors tell policies apart, also for color-blind people (Okabe, Ito: Color universal
+// sweepColors distinguish policies, also for color-blind readers (Okabe, Ito: Color universal
 // design).
 var sweepColors = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"}
 
-// SweepSVG draws the share of requests within the service level over the multiple of the rate or of
-// the level: a color for each policy, reactive requests by full lines, proactive ones by dashed.
+// SweepSVG draws the fraction of requests within the service level over the multiple of the rate or
+// of the level: a color for each policy, solid lines for reactive requests and dashed lines for
+// proactive ones.
 func SweepSVG(to io.Writer, rows []SweepRow) error {
 	w := bufio.NewWriter(to)
 	low, high := math.Inf(1), 0.0
@@ -73,7 +74,7 @@ func SweepSVG(to io.Writer, rows []SweepRow) error {
 	return w.Flush()
 }
 
-// sweepSeries are the rows of each policy and class, in the order of their scales.
+// sweepSeries returns the rows of each policy and class, in the order of their scales.
 func sweepSeries(rows []SweepRow) (out [][]SweepRow) {
 	at := map[[2]string]int{}
 	for _, r := range rows {
@@ -88,7 +89,7 @@ func sweepSeries(rows []SweepRow) (out [][]SweepRow) {
 	return out
 }
 
-// sweepPolicy numbers the policies in the order in which they come.
+// sweepPolicy returns the index of a policy in order of occurrence.
 func sweepPolicy(rows []SweepRow, policy string) int {
 	seen := map[string]int{}
 	for _, r := range rows {

@@ -11,7 +11,7 @@ import (
 	"sandwich/runtime/sched"
 )
 
-// Colors of the timeline: warm for reactive work, cold for proactive.
+// Colors of the timeline: warm for reactive work, cold for proactive work.
 const (
 	colorReactive  = "#d1495b"
 	colorDecode    = "#edae49"
@@ -25,10 +25,11 @@ const (
 	svgWidth   = 1200
 	svgLeft    = 120
 	svgRow     = 7
-	mostInRows = 150 // requests that are drawn
+	mostInRows = 150 // maximum requests drawn
 )
 
-// Timeline draws a run: each request from its arrival to its end, and below what the cores did.
+// Timeline draws a run: each request from its arrival to its end, and below them the work of the
+// cores.
 func (run *Run) Timeline(to io.Writer) error {
 	w := bufio.NewWriter(to)
 	outcomes := run.Outcomes[:min(len(run.Outcomes), mostInRows)]
@@ -85,7 +86,7 @@ func (run *Run) Timeline(to io.Writer) error {
 	return w.Flush()
 }
 
-// merge joins neighboring forwards of one kind that are too short to be seen apart.
+// merge joins adjacent forwards of one kind that are too short to be visible.
 func merge(list []engine.Forward, least time.Duration) (out []engine.Forward) {
 	for _, f := range list {
 		if n := len(out); n > 0 && f.Began.Sub(out[n-1].Ended) < least {
