@@ -321,7 +321,7 @@ func grids(dir string) ([]string, error) {
 		out = append(out, files...)
 	}
 	if slices.Sort(out); len(out) == 0 {
-		return nil, fmt.Errorf("%s holds no grid; `sandwich bench search --record %s` makes some", dir, dir)
+		return nil, fmt.Errorf("%s has no grids; record some with `sandwich bench search --record %s`", dir, dir)
 	}
 	return out, nil
 }

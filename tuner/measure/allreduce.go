@@ -15,15 +15,15 @@ import (
 	"sandwich/runtime/pool"
 )
 
-// reduceArms are the ways to add partial results up, in the order in which they take turns.
+// reduceArms are the ways to add up partial results, in the order in which they are interleaved.
 var reduceArms = []string{"shifted", "barrier", "blocking"}
 
-// AllReduceOptions are one matrix a rank, and the workers that add these up.
+// AllReduceOptions configure AllReduce: one matrix per rank, and the workers that add them up.
 type AllReduceOptions struct {
 	Rows, Width int
 	Ranks       int
-	PUs         []int // by worker; each rank has one at least
-	Chunk       int   // bytes, of the blocking way
+	PUs         []int // by worker; each rank has at least one
+	Chunk       int   // bytes, of the way blocking
 	Reps        int
 }
 
@@ -34,11 +34,11 @@ type reduceBench struct {
 	vec     *microkernel.Vec
 	reduce  *allreduce.Sum
 	job     allreduce.Job
-	members [][2]int // by rank: its first worker, and the one behind its last
+	members [][2]int // by rank: its first worker, and the end of its range
 	slots   []reduceSlot
 }
 
-// reduceSlot is one worker's own: no two share a cache line.
+// reduceSlot is the state of one worker. Slots share no cache line.
 type reduceSlot struct {
 	rank, member int
 	parts        []*float32
@@ -63,7 +63,7 @@ func (b *reduceBench) run(ctx context.Context) (samples [][]float64, err error) 
 	return samples, err
 }
 
-// repeat runs the ways in turn, from the thread of worker 0: no other thread has to wake in
+// repeat runs the ways interleaved, on the thread of worker 0, so that no other thread must wake in
 // between.
 func (b *reduceBench) repeat(ctx context.Context, l *pool.Leader) ([][]float64, error) {
 	arms := []func(w *pool.Worker, s *reduceSlot){b.shifted, b.barrier, b.blocking}
@@ -95,7 +95,7 @@ func (b *reduceBench) repeat(ctx context.Context, l *pool.Leader) ([][]float64, 
 	return samples, nil
 }
 
-// prepare makes the matrices, each worker touching its share first.
+// prepare makes the matrices. Each worker touches its share first.
 func (b *reduceBench) prepare(on *exec.Workers) (free func(), err error) {
 	b.vec = on.Kernels.Vec
 	b.reduce = allreduce.New(on.Pool, []*microkernel.Vec{b.vec}, b.Ranks)
@@ -132,12 +132,13 @@ func (b *reduceBench) prepare(on *exec.Workers) (free func(), err error) {
 	return func() { _ = buf.Free() }, nil
 }
 
-// rowOf is columns [col, col+n) of a row of a matrix.
+// rowOf returns columns [col, col+n) of a row of a matrix.
 func rowOf(m allreduce.Matrix, row, col, n int) []float32 {
 	return unsafe.Slice((*float32)(unsafe.Add(m.Base, 4*(row*m.Stride+col))), n)
 }
 
-// overShare visits the worker's share of its rank's partial: what a product would have written.
+// overShare visits the worker's share of its rank's partial result: the part that a product would
+// have written.
 func (b *reduceBench) overShare(s *reduceSlot, visit func(row []float32)) {
 	size := b.members[s.rank][1] - b.members[s.rank][0]
 	if b.Rows >= size {
@@ -155,18 +156,18 @@ func (b *reduceBench) overShare(s *reduceSlot, visit func(row []float32)) {
 	}
 }
 
-// renew writes the worker's share again, so that its cache alone holds it.
+// renew writes the worker's share again, so that only its cache holds it.
 func (b *reduceBench) renew(s *reduceSlot) {
 	b.overShare(s, func(row []float32) { b.vec.Scale(&row[0], -1, len(row)) })
 }
 
-// shifted is what serving does.
+// shifted is the way that serves.
 func (b *reduceBench) shifted(w *pool.Worker, s *reduceSlot) {
 	b.reduce.Publish(w, s.rank, b.members[s.rank][1]-b.members[s.rank][0], &b.job)
 	b.reduce.Finish(w, s.rank, &b.job, -1, nil)
 }
 
-// barrier meets, sums each worker's rows or columns, and meets again.
+// barrier runs a barrier, sums each worker's rows or columns, and runs a second barrier.
 func (b *reduceBench) barrier(w *pool.Worker, s *reduceSlot) {
 	w.Barrier()
 	if b.Rows >= w.N() {
@@ -179,9 +180,9 @@ func (b *reduceBench) barrier(w *pool.Worker, s *reduceSlot) {
 	w.Barrier()
 }
 
-// blocking takes chunks of fixed size in the same order on every rank, each between two barriers,
-// as shared-memory all-reduce with buffers of fixed size does (Sandwich section 7 names it as the
-// rival).
+// blocking processes chunks of fixed size in the same order on every rank, each between two
+// barriers, like a shared-memory all-reduce with buffers of fixed size (the rival in Sandwich
+// section 7).
 func (b *reduceBench) blocking(w *pool.Worker, s *reduceSlot) {
 	width := min(b.Width, max(16, b.Chunk/4))
 	rows := max(1, b.Chunk/4/width)
@@ -208,7 +209,7 @@ func (b *reduceBench) sum(s *reduceSlot, row0, row1, col0, col1 int) {
 	}
 }
 
-// took is the time from the start of the first worker to the end of the last.
+// took returns the time from the start of the first worker to the end of the last.
 func (b *reduceBench) took() time.Duration {
 	began, ended := b.slots[0].began, b.slots[0].ended
 	for i := range b.slots {
@@ -217,7 +218,8 @@ func (b *reduceBench) took() time.Duration {
 	return ended - began
 }
 
-// verify compares the sum with a plain loop, and spoils it so that the next way must make its own.
+// verify compares the sum with a plain loop, and overwrites it so that the next way must compute
+// it.
 func (b *reduceBench) verify(way string) error {
 	for row := range b.Rows {
 		for col, got := range rowOf(b.job.Into, row, 0, b.Width) {

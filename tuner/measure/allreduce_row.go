@@ -9,29 +9,29 @@ import (
 	"sandwich/topotree"
 )
 
-// AllReduceRow is one way to add partial results up, of one size; its JSON is stable.
+// AllReduceRow is one way to add up partial results of one size. Its JSON is stable.
 type AllReduceRow struct {
 	Way       string  `json:"way"` // shifted, barrier or blocking
 	Rows      int     `json:"rows"`
 	Width     int     `json:"width"`
 	Ranks     int     `json:"ranks"`
 	Threads   int     `json:"threads"`
-	PUs       int     `json:"pus"`   // different ones
+	PUs       int     `json:"pus"`   // distinct PUs
 	Bytes     int64   `json:"bytes"` // partials read and sum written
 	Median    float64 `json:"median_s"`
 	Min       float64 `json:"min_s"`
 	P10       float64 `json:"p10_s"`
 	P90       float64 `json:"p90_s"`
 	Reps      int     `json:"reps"`
-	Rate      float64 `json:"bytes_per_second"` // of the median
+	Rate      float64 `json:"bytes_per_second"` // at the median
 	Ceiling   float64 `json:"ceiling_bytes_per_second,omitempty"`
 	CeilingOf string  `json:"ceiling,omitempty"`
 	CPU       string  `json:"cpu"`
 }
 
-// AllReduce times the ways to add up the partial results of ranks in turn, a row each, and holds
-// every sum against a plain loop first. `sandwich bench allreduce` prints the rows. An error is
-// mem.ErrNoMemory where the matrices are too large.
+// AllReduce times the ways to add up the partial results of ranks interleaved, one row each, after
+// it has compared every sum with a plain loop. `sandwich bench allreduce` prints the rows. The
+// error is mem.ErrNoMemory if the matrices are too large.
 func AllReduce(ctx context.Context, host *profiles.Profile, o AllReduceOptions) ([]AllReduceRow, error) {
 	b := reduceBench{AllReduceOptions: o}
 	samples, err := b.run(ctx)
@@ -51,8 +51,8 @@ func AllReduce(ctx context.Context, host *profiles.Profile, o AllReduceOptions) 
 	return rows, nil
 }
 
-// reduceCeiling is the bandwidth of what lies between the ranks: the L3, or memory where it does not
-// hold the matrices or there is none. What a worker finds in its own cache may exceed it.
+// reduceCeiling returns the bandwidth between the ranks: that of the L3, or of memory if there is
+// no L3 or it does not hold the matrices. Reads from a worker's own cache may exceed it.
 func reduceCeiling(host *profiles.Profile, bytes int64, pus []int) (float64, string) {
 	level := "memory"
 	for _, o := range host.Machine.Objects {
@@ -67,8 +67,8 @@ func reduceCeiling(host *profiles.Profile, bytes int64, pus []int) (float64, str
 	return a.Value, level + " " + profiles.FormatRate(a.Value, "B/s")
 }
 
-// RanksUpTo are powers of two up to the PUs and the PUs themselves; 2 at least, since one rank has
-// nothing to add.
+// RanksUpTo returns powers of two up to the number of PUs, and that number; at least 2, because one
+// rank has nothing to add.
 func RanksUpTo(pus int) []int {
 	out := []int{2}
 	for r := 4; r <= pus; r *= 2 {
@@ -80,8 +80,8 @@ func RanksUpTo(pus int) []int {
 	return out
 }
 
-// ReduceWorkers are the PUs of the workers: all of them, or as many as were asked for, again from
-// the first where that is more than there are. Each rank has a worker.
+// ReduceWorkers returns the PUs of the workers: all of them or the number asked for, starting again
+// from the first PU if there are more workers than PUs. Each rank has a worker.
 func ReduceWorkers(pus []int, ranks, asked int) []int {
 	n := max(ranks, asked)
 	if asked == 0 {

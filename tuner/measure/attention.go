@@ -19,7 +19,7 @@ import (
 	"sandwich/tuner/search"
 )
 
-// AttentionOptions say which attention TimeAttention times, and how.
+// AttentionOptions configure TimeAttention.
 type AttentionOptions struct {
 	PUs     plans.PUSet
 	ISA     microkernel.ISA
@@ -27,17 +27,17 @@ type AttentionOptions struct {
 	Dot     microkernel.AttentionDot
 	HeadDim int
 	KVHeads int
-	Groups  []int // query heads of a KV head
+	Groups  []int // query heads per KV head
 	Decode  []int // context lengths of decode steps
 	Prefill []int // lengths of prompts
 	Batch   int   // sequences of a decode step
 	Chunk   int   // tokens of a prefill chunk
-	Cold    int   // bytes of cache that decode steps go round, so that it comes from memory
+	Cold    int   // bytes of cache through which decode steps cycle, so that it comes from memory
 	Least   time.Duration
 	Seed    uint64
 }
 
-// blockBytes is a block of positions of one layer.
+// blockBytes returns the bytes of a block of positions of one layer.
 func (o *AttentionOptions) blockBytes() int {
 	l := microkernel.KVLayout{HeadDim: o.HeadDim, Elem: o.KV}
 	return o.KVHeads * (l.KBytes() + l.VBytes())
@@ -53,13 +53,13 @@ type AttentionTime struct {
 	Seconds []float64 // of each call
 	Bytes   float64   // of keys and values that a decode step must read
 	FLOP    float64   // of the score and value products
-	Stream  []float64 // B/s at which the same workers read the same memory, in turn with the calls of decode
-	Peak    []float64 // FLOP/s of their multiply-adds, in turn with the calls
+	Stream  []float64 // B/s at which the same workers read the same memory, interleaved with the decode calls
+	Peak    []float64 // FLOP/s of their multiply-adds, interleaved with the calls
 }
 
-// TimeAttention times attention.Attention on the KV store and pinned workers that serving uses
-// (rule 2), in turn with the ceilings, and gives each figure to visit as it is known. `sandwich bench
-// attention` prints them.
+// TimeAttention times attention.Attention on the KV store and the pinned workers that serve (rule
+// 2), interleaved with the ceilings. It calls visit with each result. `sandwich bench attention`
+// prints them.
 func TimeAttention(ctx context.Context, o AttentionOptions, visit func(AttentionTime)) error {
 	b, err := newAttentionBench(ctx, o)
 	if err != nil {
@@ -78,8 +78,8 @@ func TimeAttention(ctx context.Context, o AttentionOptions, visit func(Attention
 	return err
 }
 
-// attentionBench is a KV store with room for the longest context, as many layers of it as make it
-// cold, and the rows of Q and of the output.
+// attentionBench is a KV store for the longest context, with as many layers as make it cold, and
+// the rows of Q and of the output.
 type attentionBench struct {
 	AttentionOptions
 	ctx    context.Context
@@ -87,13 +87,13 @@ type attentionBench struct {
 	kv     *attention.KVStore
 	layers int
 	rows   *mem.Buffer // Q, then the output
-	most   int         // rows of each
+	most   int         // maximum rows of each
 	stride int
 	reader *microkernel.Reader
 	peak   *microkernel.Peak
 	chunks pool.Counter
 
-	layer, block int // where the next decode step reads
+	layer, block int // position of the next decode step
 }
 
 func newAttentionBench(ctx context.Context, o AttentionOptions) (b *attentionBench, err error) {
@@ -193,7 +193,7 @@ func (b *attentionBench) timeGroup(a *attention.Attention, group int, visit func
 	return nil
 }
 
-// sample calls run until there are enough samples, the ceilings in turn with it.
+// sample repeats calls until there are enough samples, interleaved with the ceilings.
 func (b *attentionBench) sample(t *AttentionTime, run func() float64) error {
 	t.Threads = len(b.PUs)
 	run()
@@ -208,7 +208,7 @@ func (b *attentionBench) sample(t *AttentionTime, run func() float64) error {
 	return err
 }
 
-// output are the rows that attention writes, behind those of Q.
+// output returns the rows of Q and the output rows after them.
 func (b *attentionBench) output() (q, out tp.Rows) {
 	at := func(i int) tp.Rows {
 		return tp.Rows{Base: (*float32)(unsafe.Add(b.rows.Pointer(), 4*i*b.most*b.stride)), Stride: b.stride}
@@ -216,7 +216,7 @@ func (b *attentionBench) output() (q, out tp.Rows) {
 	return at(0), at(1)
 }
 
-// decode runs decode steps, each on other blocks of the store, for callSeconds at least, and
+// decode runs decode steps, each on other blocks of the store, for at least callSeconds, and
 // returns the seconds of one.
 func (b *attentionBench) decode(a *attention.Attention, positions int) float64 {
 	q, out := b.output()
@@ -234,10 +234,10 @@ func (b *attentionBench) decode(a *attention.Attention, positions int) float64 {
 	return total.Seconds() / float64(steps)
 }
 
-// scale is that of the scores.
+// scale returns the scale of the scores.
 func (b *attentionBench) scale() float32 { return float32(1 / math.Sqrt(float64(b.HeadDim))) }
 
-// window is a batch of one-row spans over the next blocks of the store.
+// window returns a batch of one-row spans over the next blocks of the store.
 func (b *attentionBench) window(positions int) []kvcache.Span {
 	blocks := kvcache.BlocksFor(positions)
 	if b.block += b.Batch * blocks; b.block+b.Batch*blocks > b.kv.Blocks() {
@@ -254,7 +254,7 @@ func (b *attentionBench) window(positions int) []kvcache.Span {
 	return spans
 }
 
-// prefill runs a prompt chunk by chunk and returns the seconds of the whole.
+// prefill runs a prompt chunk by chunk and returns its seconds.
 func (b *attentionBench) prefill(a *attention.Attention, tokens int) float64 {
 	q, out := b.output()
 	table := make([]kvcache.BlockID, kvcache.BlocksFor(tokens))
@@ -278,7 +278,7 @@ func (b *attentionBench) stream(bytes int) float64 {
 	const piece = 1 << 18
 	all := b.kv.Memory()
 	n := max(1, min(max(bytes, 8<<20), len(all))/piece)
-	// Half a store away from the decode steps: nobody finds in a cache what the other read.
+	// Half a store away from the decode steps, so that neither finds the other's data in a cache.
 	at := len(all) / b.layers * b.layer
 	at += b.block * (len(all) / b.layers / b.kv.Blocks())
 	at = (at + len(all)/2) % len(all) &^ (piece - 1)

@@ -16,9 +16,10 @@ import (
 	"sandwich/runtime/pool"
 )
 
-// HeterogeneousAttentionRow is the attention of one layer on workers of several classes, and what each
-// does while the others work on attention of their own, whose sum is what handing it out can come
-// to. The ratio is the median of rounds in turn with its 95 % interval. Its JSON is stable.
+// HeterogeneousAttentionRow is the attention of one layer on heterogeneous workers, compared with
+// the sum of what each worker does on attention of its own while the others do the same. That sum
+// is the upper bound of sharing the work. The ratio is the median of interleaved rounds with its 95
+// % interval. Its JSON is stable.
 type HeterogeneousAttentionRow struct {
 	Test    string    `json:"test"` // decode, or prefill: the last chunk of a prompt
 	KV      string    `json:"kv"`
@@ -30,16 +31,16 @@ type HeterogeneousAttentionRow struct {
 	Batch   int       `json:"batch"`
 	ISAs    []string  `json:"isas"`       // by worker
 	Seconds float64   `json:"med_s"`      // of all together
-	Alone   []float64 `json:"alone_of_s"` // by worker: the part of it that each does in that time, alone
+	Alone   []float64 `json:"alone_of_s"` // by worker: the part that each does separately in that time
 	Rounds  int       `json:"rounds"`
 
-	Share     float64 `json:"of_sum"` // the rate together over the sum of the rates alone
+	Share     float64 `json:"of_sum"` // the rate together over the sum of the separate rates
 	ShareLow  float64 `json:"of_sum_low"`
 	ShareHigh float64 `json:"of_sum_high"`
 }
 
-// TimeHeterogeneousAttention times attention on the workers of a plan, which are unlike, and gives each
-// row to visit as it is known. `sandwich bench attention --isa 1=avx2` prints them.
+// TimeHeterogeneousAttention times attention on the heterogeneous workers of a plan and calls visit
+// with each row. `sandwich bench attention --isa 1=avx2` prints them.
 func TimeHeterogeneousAttention(ctx context.Context, plan *plans.Plan, o AttentionOptions,
 	visit func(HeterogeneousAttentionRow)) error {
 	b, err := newAttentionBench(ctx, o)
@@ -68,7 +69,7 @@ func TimeHeterogeneousAttention(ctx context.Context, plan *plans.Plan, o Attenti
 	})
 }
 
-// heterogeneousAttention is attention under measurement: of all workers, and of each.
+// heterogeneousAttention is the attention under measurement, of all workers and of each.
 type heterogeneousAttention struct {
 	*attentionBench
 	group    int
@@ -133,7 +134,7 @@ func (u *heterogeneousAttention) time(plan *plans.Plan, visit func(Heterogeneous
 	return nil
 }
 
-// lastChunk is that of a prompt.
+// lastChunk returns the last chunk of a prompt.
 func (b *attentionBench) lastChunk(tokens int) []kvcache.Span {
 	table := make([]kvcache.BlockID, kvcache.BlocksFor(tokens))
 	for j := range table {
@@ -143,12 +144,12 @@ func (b *attentionBench) lastChunk(tokens int) []kvcache.Span {
 	return []kvcache.Span{{Rows: rows, Pos: tokens - rows, Tables: kvcache.Tables{table}}}
 }
 
-// rounds times both ways in turn, on what spans gives for each call.
+// rounds times both ways interleaved, on the spans that spans returns for each call.
 func (u *heterogeneousAttention) rounds(r *HeterogeneousAttentionRow, spans func() []kvcache.Span) error {
-	u.call(spans) // warms up
+	u.call(spans) // warm-up
 	var seconds, shares []float64
 	alone := make([][]float64, len(r.Alone))
-	const rounds = 9 // least, for an interval
+	const rounds = 9 // minimum for an interval
 	for began := time.Now(); len(shares) < rounds || time.Since(began) < u.Least; {
 		took, sum := u.call(spans), 0.0
 		for i, rate := range u.alone(spans) {
@@ -169,7 +170,7 @@ func (u *heterogeneousAttention) rounds(r *HeterogeneousAttentionRow, spans func
 	return nil
 }
 
-// call runs attention on all workers, for callSeconds at least, and returns the seconds of one.
+// call runs attention on all workers for at least callSeconds and returns the seconds of one run.
 func (u *heterogeneousAttention) call(spans func() []kvcache.Span) float64 {
 	q, out := u.output()
 	total, steps := time.Duration(0), 0
@@ -186,7 +187,7 @@ func (u *heterogeneousAttention) call(spans func() []kvcache.Span) float64 {
 	return total.Seconds() / float64(steps)
 }
 
-// alone is how many times a second each worker does the whole, while all of them do.
+// alone returns how many times per second each worker does the whole work while all of them do.
 func (u *heterogeneousAttention) alone(spans func() []kvcache.Span) []float64 {
 	q, _ := u.output()
 	rates := make([]float64, len(u.apart))
@@ -195,7 +196,7 @@ func (u *heterogeneousAttention) alone(spans func() []kvcache.Span) []float64 {
 		a.Begin(spans())
 		layers[i] = u.layer
 	}
-	var left atomic.Int32 // workers that have not done the whole
+	var left atomic.Int32 // workers that have not finished once
 	left.Store(int32(len(rates)))
 	u.lead.Run(func(w *pool.Worker) {
 		i := w.Index()

@@ -2,8 +2,8 @@ package measure
 
 import "sandwich/microkernel"
 
-// attentionArithmetic is the data type whose multiply-adds bound attention by a dot product.
-// Nobody measures what tiles of bfloat16 reach on registers: they are held against float32.
+// attentionArithmetic returns the data type whose multiply-adds bound attention by a dot product.
+// The register peak of bfloat16 tiles is not measured; they are compared with float32.
 func attentionArithmetic(d microkernel.AttentionDot) string {
 	switch d {
 	case microkernel.AttendDPBF16:
@@ -14,9 +14,9 @@ func attentionArithmetic(d microkernel.AttentionDot) string {
 	return microkernel.ComputeF32.Ceiling()
 }
 
-// attentionPeak is the kernel that reaches it, that of float32 where the instruction set has no
-// other. Attention multiplies integers on vectors, whose peak has a name of its own where there is
-// a matrix unit.
+// attentionPeak returns the kernel that measures this peak, or that of float32 if the instruction
+// set has no other. Attention multiplies integers on vectors, whose peak has a separate name on
+// machines with a matrix unit.
 func attentionPeak(d microkernel.AttentionDot, isa microkernel.ISA) (*microkernel.Peak, error) {
 	host := microkernel.Host()
 	s := microkernel.PeakSpec{ISA: isa, Type: attentionArithmetic(d)}

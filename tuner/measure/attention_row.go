@@ -6,10 +6,10 @@ import "sandwich/profiles"
 type AttentionRow struct {
 	Test    string  `json:"test"` // decode or prefill
 	KV      string  `json:"kv"`
-	By      string  `json:"by"` // what it adds up by
+	By      string  `json:"by"` // dot product
 	HeadDim int     `json:"head_dim"`
 	KVHeads int     `json:"kv_heads"`
-	Group   int     `json:"group"` // query heads of a KV head
+	Group   int     `json:"group"` // query heads per KV head
 	Context int     `json:"context"`
 	Batch   int     `json:"batch"`
 	Threads int     `json:"threads"`
@@ -25,11 +25,11 @@ type AttentionRow struct {
 	OfRead  float64 `json:"of_stream,omitempty"`
 	GFLOPS  float64 `json:"gflops"`
 	Peak    float64 `json:"peak_gflops"`
-	OfPeak  float64 `json:"of_peak"` // of multiply-adds of its arithmetic, of tiles of float32's
+	OfPeak  float64 `json:"of_peak"` // of the multiply-adds of its arithmetic; tiles are compared with float32
 	CPU     string  `json:"cpu"`
 }
 
-// Row is the time beside the ceilings that were measured in turn with it.
+// Row returns the time with the ceilings that were measured interleaved with it.
 func (t *AttentionTime) Row(host *profiles.Profile, o AttentionOptions) AttentionRow {
 	sp := Summarize(t.Seconds)
 	r := AttentionRow{Test: "decode", KV: o.KV.String(), By: o.Dot.String(), HeadDim: o.HeadDim, KVHeads: o.KVHeads,

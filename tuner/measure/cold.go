@@ -8,19 +8,20 @@ import (
 	"sandwich/topotree"
 )
 
-// leavesCache times the last-level cache is what a round must be for nothing of the last one to be
-// left there.
+// leavesCache is the size of a round relative to the last-level cache that evicts all of the
+// previous round.
 const (
 	leavesCache = 4
-	leastCache  = 64 << 20 // where the machine does not tell
+	leastCache  = 64 << 20 // if the size is unknown
 )
 
-// RoundBytes is how many bytes calls go round on some PUs so that what they read comes from memory.
+// RoundBytes returns the number of bytes through which calls on some PUs cycle so that they read
+// from memory.
 func RoundBytes(host *profiles.Profile, pus []int) int64 {
 	return leavesCache * max(LastLevel(host, pus), leastCache)
 }
 
-// ColdBytes is RoundBytes within a quarter of the memory that is free.
+// ColdBytes returns RoundBytes, limited to a quarter of the free memory.
 func ColdBytes(host *profiles.Profile, pus []int) int64 {
 	n := RoundBytes(host, pus)
 	if free := mem.Available(); free > 0 {
@@ -29,8 +30,7 @@ func ColdBytes(host *profiles.Profile, pus []int) int64 {
 	return n
 }
 
-// LastLevel is the size of all last-level caches that some PUs share, 0 when the machine does not
-// tell.
+// LastLevel returns the size of all last-level caches of some PUs, or 0 if it is unknown.
 func LastLevel(host *profiles.Profile, pus []int) int64 {
 	usable := topotree.NewCPUSet(pus...)
 	for _, kind := range []topotree.Kind{topotree.KindL4, topotree.KindL3, topotree.KindL2} {
@@ -47,7 +47,7 @@ func LastLevel(host *profiles.Profile, pus []int) int64 {
 	return 0
 }
 
-// PackedBytes is the size of a weight as it is packed; 0 for types without kernels.
+// PackedBytes returns the size of a packed weight in bytes, or 0 for types without kernels.
 func PackedBytes(k plans.WeightKey) int {
 	t, err := microkernel.ParseWeightType(k.Type)
 	if err != nil {

@@ -10,30 +10,30 @@ import (
 	"sandwich/runtime/api"
 )
 
-// constrainedGoal is how much of the tokens per second of plain answers constrained ones must
-// reach.
+// constrainedGoal is the fraction of the tokens per second of plain answers that constrained ones
+// must reach.
 const constrainedGoal = 0.95
 
-// ConstrainedOptions say how many answers are generated at once, and under which schema.
+// ConstrainedOptions configure Constrained.
 type ConstrainedOptions struct {
 	Clients int
-	Tokens  int // that each client gets, in one answer or several
+	Tokens  int // per client, in one answer or several
 	Vocab   int
 	Reps    int
 	Schema  string
-	// Generate answers a request, held to its Format.
+	// Generate answers a request under its Format.
 	Generate func(ctx context.Context, r api.Request, emit func(api.Token) error) (api.Result, error)
-	Step     func() // after each of Reps+1 samples
+	Step     func() // called after each of Reps+1 samples
 }
 
-// ConstrainedRow is what answers under a schema reach beside plain ones. Its JSON is stable.
+// ConstrainedRow compares answers under a schema with plain ones. Its JSON is stable.
 type ConstrainedRow struct {
 	Test         string    `json:"test"`
 	Clients      int       `json:"clients"`
 	Schema       string    `json:"schema"`
 	Plain        float64   `json:"plain_tokens_per_second"`
 	Constrained  float64   `json:"constrained_tokens_per_second"`
-	Share        float64   `json:"share"` // median over neighboring samples
+	Share        float64   `json:"share"` // median over adjacent samples
 	Goal         float64   `json:"goal"`
 	Answers      int       `json:"answers"` // under the schema, in all samples
 	Plains       []float64 `json:"plain_samples"`
@@ -44,10 +44,10 @@ type ConstrainedRow struct {
 	CPU          string    `json:"cpu"`
 }
 
-// Constrained measures answers under a schema and plain ones in turn, at temperature 1 from the 40
-// likeliest. Nothing is kept for a constrained answer: each has a salt of its own, under which its
-// grammar is compiled and its masks are made. The names of schema, model, plan and CPU are the
-// caller's to fill in. `sandwich bench llm --clients 8 --schema F` prints the row.
+// Constrained measures answers under a schema and plain ones interleaved, at temperature 1 from the
+// 40 most likely tokens. Each constrained answer has its own salt, so that its grammar is compiled
+// and its masks are computed anew. The caller sets the names of schema, model, plan and CPU.
+// `sandwich bench llm --clients 8 --schema F` prints the row.
 func Constrained(ctx context.Context, o ConstrainedOptions) (*ConstrainedRow, error) {
 	row := &ConstrainedRow{Test: fmt.Sprintf("tg%d", o.Tokens), Clients: o.Clients, Goal: constrainedGoal}
 	c := constrained{ConstrainedOptions: o, prompts: clientPrompts(o.Clients, o.Vocab)}
@@ -66,7 +66,7 @@ func Constrained(ctx context.Context, o ConstrainedOptions) (*ConstrainedRow, er
 				rates[0] = rate
 			}
 		}
-		if rep > 0 { // the first one warms up
+		if rep > 0 { // the first sample warms up
 			row.Plains, row.Constraineds = append(row.Plains, rates[0]), append(row.Constraineds, rates[1])
 			shares = append(shares, rates[1]/rates[0])
 		}
@@ -84,7 +84,7 @@ type constrained struct {
 	answers int // under the schema; the salt of the next one
 }
 
-// run has all clients generate at once and returns the tokens per second of all.
+// run generates with all clients at the same time and returns the tokens per second of all.
 func (c *constrained) run(ctx context.Context, held bool) (float64, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -95,7 +95,7 @@ func (c *constrained) run(ctx context.Context, held bool) (float64, error) {
 			for left := c.Tokens; left > 0; {
 				n, err := c.one(ctx, prompt, left, held)
 				if err != nil {
-					cancel(err) // the first one counts
+					cancel(err) // the first error counts
 					return
 				}
 				left -= n
@@ -106,7 +106,7 @@ func (c *constrained) run(ctx context.Context, held bool) (float64, error) {
 	return float64(c.Tokens*len(c.prompts)) / time.Since(began).Seconds(), context.Cause(ctx)
 }
 
-// one is an answer of at most so many tokens; it returns how many it had.
+// one generates an answer of at most most tokens and returns its number of tokens.
 func (c *constrained) one(ctx context.Context, prompt []int32, most int, held bool) (int, error) {
 	r := api.Request{Prompt: prompt, MaxTokens: most, IgnoreEOS: !held,
 		Sampling: api.Sampling{Temperature: 1, TopK: 40, Seed: uint64(most)}}

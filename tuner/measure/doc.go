@@ -1,5 +1,5 @@
 // Package measure times what the benches print and what the tuner compares: products, attention,
-// sums between ranks, whole forwards under plans in turn, the hot switch, and what a neighbor
-// costs. It times the code that serves, on the workers that serve (DESIGN rule 2), returns samples
-// with what follows from them, and prints nothing.
+// all-reduces between ranks, whole forwards under interleaved plans, the hot switch, and the effect
+// of a noisy neighbor. It times the serving code on the serving workers (DESIGN rule 2), returns
+// samples and derived figures, and prints nothing.
 package measure

@@ -13,28 +13,28 @@ import (
 	"sandwich/runtime/phase"
 )
 
-// EmbedOptions say what Embed measures.
+// EmbedOptions configure Embed.
 type EmbedOptions struct {
 	Texts  [][]int32
 	Reps   int
 	Engine *engine.Engine // of a pooled model
-	// Encode makes tokens of what Texts stand for, to know its time beside; nil: it is not.
+	// Encode tokenizes the source of Texts, to measure its time separately; may be nil.
 	Encode func(ctx context.Context) error
 	Host   *profiles.Profile
-	Step   func() // after each of Reps+1 samples
+	Step   func() // called after each of Reps+1 samples
 }
 
-// EmbedRow is what a pooled model reads of many texts at once; its JSON is stable.
+// EmbedRow is the speed of a pooled model on many texts at once. Its JSON is stable.
 type EmbedRow struct {
 	Texts     int                `json:"texts"`
-	Tokens    int                `json:"tokens"`            // of all
+	Tokens    int                `json:"tokens"`            // of all texts
 	Rate      float64            `json:"tokens_per_second"` // median
 	Min       float64            `json:"min"`
 	Max       float64            `json:"max"`
 	Samples   []float64          `json:"samples"`
 	PerText   float64            `json:"texts_per_second"`
-	Forwards  float64            `json:"forwards"` // of a sample
-	Fill      float64            `json:"fill"`     // rows of a forward, as a share of the plan's chunk
+	Forwards  float64            `json:"forwards"` // per sample
+	Fill      float64            `json:"fill"`     // rows of a forward as a fraction of the plan's chunk
 	Encode    float64            `json:"encode_tokens_per_second,omitempty"`
 	Shares    map[string]float64 `json:"shares"` // of the time of a forward, by kind of op
 	Ceiling   float64            `json:"ceiling_tokens_per_second,omitempty"`
@@ -46,7 +46,7 @@ type EmbedRow struct {
 	CPU       string             `json:"cpu"`
 }
 
-// RandomTexts are texts of random tokens with lengths that are spread evenly.
+// RandomTexts returns texts of random tokens with uniformly distributed lengths.
 func RandomTexts(seed uint64, n, shortest, longest, vocab int) (texts [][]int32) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	for range n {
@@ -60,8 +60,8 @@ func RandomTexts(seed uint64, n, shortest, longest, vocab int) (texts [][]int32)
 }
 
 // Embed measures how fast the engine reads the texts of one request, which it packs into forwards.
-// The first sample warms up. `sandwich bench embed` prints the row, whose name of the model is the
-// caller's to fill in.
+// The first sample warms up. The caller sets the name of the model. `sandwich bench embed` prints
+// the row.
 func Embed(ctx context.Context, o EmbedOptions) (*EmbedRow, error) {
 	r := o.Engine.Runner()
 	row := &EmbedRow{Texts: len(o.Texts), Plan: PlanName(r.Plan), KV: r.Plan.KV.String(),
@@ -101,7 +101,7 @@ func Embed(ctx context.Context, o EmbedOptions) (*EmbedRow, error) {
 	return row, nil
 }
 
-// shares are what the kinds of ops take of a forward of so many rows and texts, as they took it.
+// shares returns the fractions of a forward's measured time by kind of op.
 func shares(t *cost.Table, m *model.Model, rows int, texts float64) map[string]float64 {
 	load := cost.Load{Rows: rows, Heads: max(1, int(texts)), Positions: int(float64(rows) * float64(rows) / texts / 2)}
 	out, all := map[string]float64{}, 0.0
@@ -116,7 +116,7 @@ func shares(t *cost.Table, m *model.Model, rows int, texts float64) map[string]f
 	return out
 }
 
-// packed are full forwards of the texts, one behind the other.
+// packed returns full forwards of the texts, one after another.
 func packed(texts [][]int32, chunk int) (list []model.Rows) {
 	var f model.Rows
 	left := chunk

@@ -10,23 +10,23 @@ import (
 	"sandwich/runtime/pool"
 )
 
-// Forward is one to predict and to measure: Rows of a prompt, or a token each of so many sequences,
-// behind Context positions.
+// Forward is one forward to predict and to measure: Rows of a prompt, or one token of each of Rows
+// sequences, after Context positions.
 type Forward struct {
 	Prefill bool
 	Rows    int
 	Context int
 }
 
-// Name says what it computes.
+// Name describes the forward.
 func (f Forward) Name() string {
 	if f.Prefill {
-		return fmt.Sprintf("prompt of %d behind %d", f.Rows, f.Context)
+		return fmt.Sprintf("prompt of %d after %d", f.Rows, f.Context)
 	}
-	return fmt.Sprintf("batch of %d behind %d", f.Rows, f.Context)
+	return fmt.Sprintf("batch of %d after %d", f.Rows, f.Context)
 }
 
-// ForwardPositions is how many KV positions one of the forwards needs at most, over all sequences.
+// ForwardPositions returns the maximum number of KV positions of a forward, over all sequences.
 func ForwardPositions(list []Forward) (most int) {
 	for _, f := range list {
 		n := f.Context + f.Rows
@@ -38,7 +38,7 @@ func ForwardPositions(list []Forward) (most int) {
 	return most
 }
 
-// ForwardLogits is of how many rows one of the forwards wants logits at most.
+// ForwardLogits returns the maximum number of rows with logits of a forward.
 func ForwardLogits(list []Forward) (most int) {
 	for _, f := range list {
 		if most = max(most, 1); !f.Prefill {
@@ -48,8 +48,8 @@ func ForwardLogits(list []Forward) (most int) {
 	return most
 }
 
-// batch is the forward's, behind positions that nobody computed: how long attention takes does not
-// depend on what it reads.
+// batch returns the batch of the forward, after positions with arbitrary contents: the duration of
+// attention does not depend on them.
 func (f Forward) batch(r *engine.Runner) (*kvcache.Batch, error) {
 	cache, b := r.NewCache(), &kvcache.Batch{Prefill: f.Prefill}
 	for i := range f.Rows {
@@ -77,9 +77,9 @@ func (f Forward) batch(r *engine.Runner) (*kvcache.Batch, error) {
 	return b, nil
 }
 
-// TimeForwards runs forwards in turn, each reps times behind one that warms up, and returns the
-// seconds of each. The runner has room for ForwardPositions and ForwardLogits; step is called after
-// every forward that counts. It is called inside Lead.
+// TimeForwards runs forwards interleaved, each reps times after a warm-up, and returns the seconds
+// of each. The runner must hold ForwardPositions and ForwardLogits. step is called after every
+// measured forward. TimeForwards must be called inside Lead.
 func TimeForwards(ctx context.Context, r *engine.Runner, l *pool.Leader, list []Forward, reps int,
 	step func()) ([][]float64, error) {
 	batches := make([]*kvcache.Batch, len(list))
@@ -92,7 +92,7 @@ func TimeForwards(ctx context.Context, r *engine.Runner, l *pool.Leader, list []
 	out := make([][]float64, len(list))
 	for range reps {
 		for i, b := range batches {
-			if i == 0 || list[i].Prefill != list[i-1].Prefill { // the switch to a phase is none of its forwards
+			if i == 0 || list[i].Prefill != list[i-1].Prefill { // exclude the switch to a phase
 				if _, err := r.Forward(l, b, 0, nil); err != nil {
 					return nil, err
 				}

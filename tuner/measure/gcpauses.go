@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// gcPauses counts how long the garbage collector stopped the program, since a moment.
+// gcPauses measures the pauses of the garbage collector since a moment.
 type gcPauses struct{ before []uint64 }
 
 const gcPausesName = "/sched/pauses/total/gc:seconds"
@@ -20,7 +20,7 @@ func readPauses() *metrics.Float64Histogram {
 	return s[0].Value.Float64Histogram()
 }
 
-// countPauses begins to count.
+// countPauses starts the measurement.
 func countPauses() (g gcPauses) {
 	if h := readPauses(); h != nil {
 		g.before = append(g.before, h.Counts...)
@@ -28,9 +28,8 @@ func countPauses() (g gcPauses) {
 	return g
 }
 
-// since returns how often the program was stopped since countPauses, and the upper end of the
-// histogram's bucket that the longest pause fell into (the lower end of the last bucket, which has
-// no upper one).
+// since returns the number of pauses since countPauses, and the upper bound of the histogram bucket
+// of the longest (the lower bound of the last bucket, which has no upper one).
 func (g gcPauses) since() (count uint64, longest time.Duration) {
 	h := readPauses()
 	if h == nil || len(h.Counts) != len(g.before) {

@@ -13,7 +13,7 @@ func TestGCPauses(t *testing.T) {
 	if count == 0 || longest <= 0 || longest > time.Minute {
 		t.Errorf("after a collection: %d pauses, the longest %s", count, longest)
 	}
-	if again, _ := countPauses().since(); again > count { // others may collect meanwhile, but not that often
+	if again, _ := countPauses().since(); again > count { // other tests may collect meanwhile, but rarely
 		t.Errorf("%d pauses without a collection", again)
 	}
 }

@@ -19,56 +19,57 @@ import (
 	"sandwich/tuner/search"
 )
 
-// GemmBench times schedules on the GEMM that serving uses (rule 2): the same executor, packed
-// weights and pinned pool. It implements search.Timer, for use on the thread that leads the pool.
+// GemmBench times schedules on the GEMM that serves (rule 2): the same executor, packed weights and
+// pinned pool. It implements search.Timer, for use on the thread that leads the pool.
 //
-// Weights are as cold as in serving: calls go round a run of panels as long as the model's weights
-// are, or as long as it takes to leave the last-level cache.
+// Weights are as cold as in serving: calls cycle through panels of the size of the model's weights,
+// or of a size that evicts the last-level cache.
 type GemmBench struct {
 	ctx     context.Context
 	lead    *pool.Leader
 	kernels *gemm.Kernels
 	seed    uint64
 
-	weights *mem.Buffer // panels of the present weight shape, again and again
-	round   int         // bytes of weights that calls go round, without the slack of the last one
+	weights *mem.Buffer // panels of the current weight shape, repeated
+	round   int         // bytes of weights through which calls cycle, without the padding of the last
 	filled  plans.WeightKey
 	input   *mem.Buffer // rows of activations
-	rounded *mem.Buffer // the same, as a compute path reads them
+	rounded *mem.Buffer // the quantized activations of a compute path
 	output  *mem.Buffer
 	scratch *mem.Buffer
-	rows    int // of activations that are filled
-	width   int // K they are filled for
+	rows    int // number of filled rows of activations
+	width   int // K for which they are filled
 	form    microkernel.Compute
-	ready   int // of them, rows that are there in that compute path's form too
-	each    int // bytes of scratch a worker has
-	// of the ranks, which all run their product at once; nil with one rank, or for a product of all
-	// together
+	ready   int // number of rows that are also quantized for the current compute path
+	each    int // bytes of scratch per worker
+	// Groups are the ranks, which run their products at the same time; nil with one rank, or for a
+	// product of all workers.
 	groups *pool.Grouping
 	next   []pool.Counter // by rank
-	at     int            // panel that the next call starts at
+	at     int            // panel at which the next call starts
 }
 
-// GemmSize says how large the operands of a bench may get.
+// GemmSize bounds the operands of a bench.
 type GemmSize struct {
-	Round   int            // bytes of weights to go round
+	Round   int            // bytes of weights through which calls cycle
 	Copy    int            // bytes of the largest weight of a trial
 	Input   int            // largest M times padded K of an activation, in float32 values
-	Rounded int            // the same for rows that a compute path rounds, in bytes; 0 without such weights
+	Rounded int            // the same for quantized activations, in bytes; 0 without such weights
 	Cells   int            // values of one C
-	Ranks   int            // that run a product at the same time; 0 counts as 1
-	Groups  *pool.Grouping // of their workers; nil with one
-	Spare   int            // bytes of scratch a worker
+	Ranks   int            // products that run at the same time; 0 counts as 1
+	Groups  *pool.Grouping // groups of their workers; nil with one
+	Spare   int            // bytes of scratch per worker
 }
 
-// ScratchBytes is what a worker may use for widened panels: the search's limit of a million values
-// with the padding of its panels.
+// ScratchBytes is the scratch of a worker for widened panels: the search's limit of a million
+// values with the padding of its panels.
 const ScratchBytes = 4<<20 + 256<<10
 
 // OutputCells bounds C of a trial, in values.
 const OutputCells = 24 << 20
 
-// NewGemmBench allocates the operands of trials; an error is mem.ErrNoMemory. Trials end with ctx.
+// NewGemmBench allocates the operands of trials. The error is mem.ErrNoMemory if they do not fit.
+// Trials end with ctx.
 func NewGemmBench(ctx context.Context, lead *pool.Leader, w *exec.Workers, s GemmSize, seed uint64) (b *GemmBench,
 	err error) {
 	s.Ranks = max(1, s.Ranks)
@@ -86,13 +87,13 @@ func NewGemmBench(ctx context.Context, lead *pool.Leader, w *exec.Workers, s Gem
 	}{{&b.weights, s.Round + s.Copy}, {&b.input, 4 * s.Input}, {&b.rounded, s.Rounded},
 		{&b.output, 4 * s.Cells * s.Ranks}, {&b.scratch, s.Spare * w.Pool.Size()}} {
 		if *x.buffer, err = mem.Alloc(x.bytes, mem.Options{Node: mem.AnyNode, Huge: true}); err != nil {
-			return nil, fmt.Errorf("no memory to time kernels in: %w", err)
+			return nil, fmt.Errorf("not enough memory for the operands of kernel trials: %w", err)
 		}
 	}
 	return b, nil
 }
 
-// Free gives the operands back.
+// Free releases the operands.
 func (b *GemmBench) Free() {
 	for _, x := range []*mem.Buffer{b.weights, b.input, b.rounded, b.output, b.scratch} {
 		if x != nil {
@@ -101,25 +102,26 @@ func (b *GemmBench) Free() {
 	}
 }
 
-// Use lets each of the groups of workers run the product at once; nil lets all of them share it.
+// Use makes each group of workers run its own product at the same time; nil makes all workers share
+// one.
 func (b *GemmBench) Use(groups *pool.Grouping) { b.groups = groups }
 
-// WeightBytes is how many bytes of weights there is room for.
+// WeightBytes returns the number of bytes of weights that the bench can hold.
 func (b *GemmBench) WeightBytes() int { return b.weights.Len() }
 
-// Prepare fills the operands for trials of up to m rows of a weight, so that the first of them does
-// not pay for it.
+// Prepare fills the operands for trials of up to m rows of a weight, so that the first trial does
+// not include this time.
 func (b *GemmBench) Prepare(key plans.WeightKey, m int, c microkernel.Compute) error {
 	key.N = microkernel.PanelWidth
 	_, err := b.prepare(key, search.Trial{M: m, Compute: c})
 	return err
 }
 
-// callSeconds is the shortest stretch that the clock is read around: shorter calls are repeated
-// within it.
+// callSeconds is the minimum time between two reads of the clock; shorter calls are repeated.
 const callSeconds = 200e-6
 
-// longCall is a call to which new code makes no difference: its first one counts.
+// longCall is the duration from which the first call of new code is not significantly slower, and
+// counts.
 const longCall = 1e-3
 
 // Time implements search.Timer.
@@ -144,7 +146,7 @@ func (b *GemmBench) Time(t search.Trial) (search.Sample, error) {
 	p.panels = p.layout.Panels()
 	p.copies = max(1, b.round/(p.panels*p.layout.PanelStride()))
 	p.times = 1
-	warm := p.call() // also the call that meets new code
+	warm := p.call() // also the first call of new code
 	switch {
 	case warm < callSeconds:
 		p.times = min(1000, int(callSeconds/math.Max(warm, 1e-7))+1)
@@ -160,7 +162,7 @@ func (b *GemmBench) Time(t search.Trial) (search.Sample, error) {
 	})
 }
 
-// product is a trial under way.
+// product is a trial in progress.
 type product struct {
 	*GemmBench
 	gemm   *gemm.Gemm
@@ -169,11 +171,11 @@ type product struct {
 	ops    gemm.Operands
 	panels int
 	copies int
-	times  int // products a call
+	times  int // products per call
 }
 
-// call runs the product times over, on every rank at once and each with the next weights of the
-// round, and returns the seconds of one.
+// call runs the product times times, on every rank at the same time and each with the next weights
+// of the round. It returns the seconds of one.
 func (p *product) call() float64 {
 	began := time.Now()
 	ranks := len(p.next)
@@ -200,7 +202,7 @@ func (p *product) call() float64 {
 
 const cacheLine = 64
 
-// prepare fills the operands for a trial where they hold something else.
+// prepare fills the operands for a trial if they hold something else.
 func (b *GemmBench) prepare(key plans.WeightKey, t search.Trial) (microkernel.Layout, error) {
 	wt, err := microkernel.ParseWeightType(key.Type)
 	if err != nil {
@@ -226,7 +228,7 @@ func (b *GemmBench) prepare(key plans.WeightKey, t search.Trial) (microkernel.La
 	}
 	if t.Compute != microkernel.ComputeF32 && (b.form != t.Compute || b.ready < t.M) {
 		if t.M*tp.QuantizedRowBytes(t.Compute, key.K) > b.rounded.Len() {
-			return l, fmt.Errorf("%w: rounded activations of m %d and %s are larger than was planned for",
+			return l, fmt.Errorf("%w: quantized activations of m %d and %s are larger than was planned for",
 				search.ErrUnfit, t.M, key)
 		}
 		b.roundInput(t.Compute, t.M, key.K)
@@ -264,7 +266,7 @@ func (b *GemmBench) fillWeights(l microkernel.Layout) error {
 	return nil
 }
 
-// randomRows is rows of a weight as a model file holds them.
+// randomRows returns rows of a weight in the format of a model file.
 func randomRows(l microkernel.Layout, seed uint64) ([]byte, error) {
 	t, err := gguf.ParseType(l.Type.String())
 	if err != nil {
@@ -295,7 +297,7 @@ func (b *GemmBench) fillInput(m, k int) {
 	b.rows, b.width = m, k
 }
 
-// roundInput makes of the first m rows what a compute path reads.
+// roundInput quantizes the first m rows for a compute path.
 func (b *GemmBench) roundInput(c microkernel.Compute, m, k int) {
 	x := b.input.Float32s()
 	stride, rows := mem.RowStride(k), tp.QuantizedRowBytes(c, k)
@@ -305,8 +307,8 @@ func (b *GemmBench) roundInput(c microkernel.Compute, m, k int) {
 	b.form, b.ready = c, m
 }
 
-// RoundedBytes is the size of m rows of k activations as a weight's compute path reads them; 0
-// where it reads float32.
+// RoundedBytes returns the size of m rows of k quantized activations of a compute path, or 0 if it
+// reads float32.
 func RoundedBytes(c microkernel.Compute, m, k int) int {
 	if c != microkernel.ComputeF32 {
 		return m * tp.QuantizedRowBytes(c, k)

@@ -14,28 +14,28 @@ import (
 	"sandwich/runtime/pool"
 )
 
-// GrammarSource is what a grammar is made of: so many bytes that a client sends.
+// GrammarSource is the source of a grammar: Bytes is what a client sends.
 type GrammarSource struct {
 	Bytes   int
 	Compile func() (*grammar.Grammar, error)
 }
 
-// GrammarOfSchema is a JSON Schema as a source.
+// GrammarOfSchema returns a JSON Schema as a source.
 func GrammarOfSchema(schema string) GrammarSource {
 	return GrammarSource{len(schema), func() (*grammar.Grammar, error) { return grammar.FromSchema([]byte(schema)) }}
 }
 
-// GrammarOptions say under which grammar answers are drawn, and from which vocabulary.
+// GrammarOptions configure TimeGrammar.
 type GrammarOptions struct {
 	Name    string
 	Source  GrammarSource
 	Vocab   *grammar.Vocab
-	Answers int // each begins cold, with a grammar of its own
-	Tokens  int // of an answer at most
+	Answers int // each with a newly compiled grammar
+	Tokens  int // maximum per answer
 	Drawer  *engine.Drawer
 }
 
-// GrammarRow is what constrained answers cost a token. Its JSON is stable.
+// GrammarRow is the cost of constrained answers per token. Its JSON is stable.
 type GrammarRow struct {
 	Schema  string  `json:"schema"`
 	Bytes   int     `json:"schema_bytes"`
@@ -44,21 +44,21 @@ type GrammarRow struct {
 	Tokens  int     `json:"tokens"`
 	Cut     int     `json:"cut"`
 	Compile float64 `json:"compile_s"`    // median of the answers
-	First   float64 `json:"first_mask_s"` // with the Matcher, median of the answers
-	Mean    float64 `json:"mask_mean_s"`  // of a state that is met first, or again, within an answer
+	First   float64 `json:"first_mask_s"` // including the Matcher, median of the answers
+	Mean    float64 `json:"mask_mean_s"`  // of states met for the first time or again within an answer
 	Median  float64 `json:"mask_med_s"`
 	P99     float64 `json:"mask_p99_s"`
 	Max     float64 `json:"mask_max_s"`
-	Again   float64 `json:"mask_again_p99_s"` // asked for once more
+	Again   float64 `json:"mask_again_p99_s"` // requested a second time
 	Memory  int64   `json:"memory_bytes"`     // of the largest answer's automata, states and shared masks
 	Accept  float64 `json:"accept_med_s"`
-	Plain   float64 `json:"sample_plain_med_s"`       // a draw without a mask
-	Sample  float64 `json:"sample_constrained_med_s"` // applying the mask, and a draw
+	Plain   float64 `json:"sample_plain_med_s"`       // sampling without a mask
+	Sample  float64 `json:"sample_constrained_med_s"` // applying the mask and sampling
 }
 
-// TimeGrammar draws answers from random logits as serving does: mask, applied and drawn, accepted.
-// Each answer is a request that nothing was kept for: its grammar is compiled and its masks are
-// made anew. Times are the thread's processor time, so that neighbors do not count. Errors are
+// TimeGrammar samples answers from random logits as serving does: compute the mask, apply it,
+// sample, accept. Nothing is cached between answers: each compiles its grammar and computes its
+// masks. Times are processor time of the thread, so that other processes do not count. Errors are
 // those of the source.
 func TimeGrammar(ctx context.Context, o GrammarOptions) (GrammarRow, error) {
 	row := GrammarRow{Schema: o.Name, Bytes: o.Source.Bytes, Vocab: o.Vocab.Size(), Answers: o.Answers}
@@ -93,13 +93,13 @@ func TimeGrammar(ctx context.Context, o GrammarOptions) (GrammarRow, error) {
 	return row, nil
 }
 
-// grammarTimes are seconds of every step of all answers.
+// grammarTimes holds the seconds of every step of all answers.
 type grammarTimes struct {
 	compile, first, masks, again, accept, plain, sample []float64
 	memory                                              int64
 }
 
-// answer draws one; it tells whether it came to its end.
+// answer samples one answer and reports whether it was complete.
 func (t *grammarTimes) answer(o GrammarOptions, rng *rand.Rand) (whole bool, err error) {
 	logits := make([]float32, o.Vocab.Size())
 	for i := range logits {
@@ -120,7 +120,7 @@ func (t *grammarTimes) answer(o GrammarOptions, rng *rand.Rand) (whole bool, err
 		cold.Mask(o.Tokens)
 	})
 	cold.End()
-	if g, err = o.Source.Compile(); err != nil { // cold again
+	if g, err = o.Source.Compile(); err != nil { // compile anew
 		return false, err
 	}
 	m := g.Matcher(o.Vocab)
@@ -141,14 +141,15 @@ func (t *grammarTimes) answer(o GrammarOptions, rng *rand.Rand) (whole bool, err
 		if m.MustEnd() || before && o.Vocab.Ends(id) {
 			return true, nil
 		}
-		i := rng.IntN(len(logits)) // other logits at the price of a rotation
+		i := rng.IntN(len(logits)) // other logits by a cheap rotation
 		logits = append(logits[i:len(logits):len(logits)], logits[:i]...)
 	}
 	return m.CanEnd(), nil
 }
 
-// GrammarVocab is a vocabulary as models have them: all bytes, words with and without a space in
-// front, JSON's marks in groups, blanks, and characters of several bytes. Token 0 ends an answer.
+// GrammarVocab returns a vocabulary like those of models: all bytes, words with and without a
+// leading space, groups of JSON punctuation, white space, and multi-byte characters. Token 0 ends
+// an answer.
 func GrammarVocab(size int) *grammar.Vocab {
 	rng := rand.New(rand.NewPCG(3, 4))
 	text, seen := [][]byte{nil}, map[string]bool{}
@@ -178,7 +179,8 @@ func GrammarVocab(size int) *grammar.Vocab {
 	return grammar.NewVocab(text, []int32{0})
 }
 
-// randomWord is letters of syllables, or some characters of several bytes; one in ten has a mark.
+// randomWord returns a word of syllables or of multi-byte characters; one in ten has a punctuation
+// mark.
 func randomWord(rng *rand.Rand) string {
 	var s []rune
 	if rng.IntN(2) == 0 {
@@ -203,10 +205,10 @@ func randomWord(rng *rand.Rand) string {
 	return string(s)
 }
 
-// GrammarSources are what is measured where nothing is given: any object, a record, a recursive
-// tree, formats and patterns, strings of several patterns at once, strings that must not match,
-// passwords, strings of some length under patterns, multiples, a form of 60 properties, an enum of
-// 10^4, a tool set of some 200 KB, and free text before one of its calls.
+// GrammarSources returns the default sources: any object, a record, a recursive tree, formats and
+// patterns, strings of several patterns at once, strings that must not match, passwords, strings of
+// some length under patterns, multiples, a form of 60 properties, an enum of 10^4, a tool set of
+// some 200 KB, and free text before one of its calls.
 func GrammarSources() map[string]GrammarSource {
 	out := map[string]GrammarSource{}
 	for name, schema := range map[string]string{
@@ -243,7 +245,7 @@ func GrammarSources() map[string]GrammarSource {
 	return out
 }
 
-// strings4 is an object of four strings under each of some keywords.
+// strings4 returns an object of four strings under each of some keywords.
 func strings4(keywords ...string) string {
 	var props, required []string
 	for i, k := range keywords {
@@ -256,7 +258,7 @@ func strings4(keywords ...string) string {
 		strings.Join(props, ","), strings.Join(required, ","))
 }
 
-// form is an object of many properties, of which every third must be there, and any others.
+// form returns an object of many properties, every third required, with additional ones allowed.
 func form(n int) string {
 	var props, required []string
 	for i := range n {
@@ -270,7 +272,7 @@ func form(n int) string {
 		strings.Join(required, ","))
 }
 
-// enum is a choice of names.
+// enum returns a choice of n names.
 func enum(n int) string {
 	rng := rand.New(rand.NewPCG(7, 8))
 	names := make([]string, n)
@@ -280,7 +282,7 @@ func enum(n int) string {
 	return `{"type":"array","items":{"enum":[` + strings.Join(names, ",") + `]}}`
 }
 
-// toolSet is a choice of calls, each with a name and parameters of its own, as agents send them.
+// toolSet returns a choice of calls with a name and parameters each, as agents send them.
 func toolSet(bytes int) string {
 	rng := rand.New(rand.NewPCG(5, 6))
 	type object = map[string]any
@@ -296,7 +298,7 @@ func toolSet(bytes int) string {
 		}
 		arguments, err := json.Marshal(object{"type": "object", "properties": props, "additionalProperties": false})
 		if err != nil {
-			panic(err) // maps and strings
+			panic(err) // maps and strings always marshal
 		}
 		tools = append(tools, fmt.Sprintf(`{"type":"object","required":["name","arguments"],"additionalProperties":false,`+
 			`"properties":{"name":{"const":"tool_%d"},"arguments":%s}}`, len(tools), arguments))

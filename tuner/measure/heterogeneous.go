@@ -15,10 +15,10 @@ import (
 	"sandwich/tuner/search"
 )
 
-// HeterogeneousRow is one product on workers of several classes: divided by their throughput as serving
-// divides it, handed out in chunks, and what each worker does while the others work on products of
-// their own, whose sum is what a division can come to. Ratios are medians of rounds in turn with
-// the 95 % interval of the median. Its JSON is stable.
+// HeterogeneousRow is one product on heterogeneous workers: divided by throughput as in serving, or
+// handed out in chunks, compared with the sum of what each worker computes on products of its own
+// while the others do the same. That sum is the upper bound of a division. Ratios are medians of
+// interleaved rounds with the 95 % interval of the median. Its JSON is stable.
 type HeterogeneousRow struct {
 	N       int       `json:"N"`
 	K       int       `json:"K"`
@@ -29,7 +29,7 @@ type HeterogeneousRow struct {
 	Divided float64   `json:"gflops"` // at the median
 	Chunks  float64   `json:"chunks_gflops"`
 	Alone   []float64 `json:"alone_gflops"` // by worker
-	Tasks   float64   `json:"chunks_each"`  // chunks for each worker
+	Tasks   float64   `json:"chunks_each"`  // chunks per worker
 	Rounds  int       `json:"rounds"`
 
 	Share     float64 `json:"of_sum"` // Divided over the sum of Alone
@@ -40,16 +40,17 @@ type HeterogeneousRow struct {
 	OverHigh  float64 `json:"over_chunks_high"`
 }
 
-// learning is how long products run before they are timed, so that their division is known.
+// learning is the time for which products run before they are timed, so that the throughput model
+// has converged.
 const learning = 300 * time.Millisecond
 
-// TimeHeterogeneous times single products on unlike workers, and gives each row to visit as it is known.
+// TimeHeterogeneous times single products on heterogeneous workers and calls visit with each row.
 // `sandwich bench gemm --isa 1=avx2` prints them.
 func TimeHeterogeneous(ctx context.Context, o ProductOptions, visit func(HeterogeneousRow)) error {
 	return onWorkers(o, func(w *exec.Workers, l *pool.Leader) error {
 		for _, weight := range o.Plan.Weights {
 			size := productSize(weight.WeightKey, o)
-			size.Ranks = w.Pool.Size() // each a C of its own
+			size.Ranks = w.Pool.Size() // a separate C for each
 			b, err := NewGemmBench(ctx, l, w, size, o.Seed)
 			if err != nil {
 				return err
@@ -70,7 +71,7 @@ func TimeHeterogeneous(ctx context.Context, o ProductOptions, visit func(Heterog
 	})
 }
 
-// unlike is a product under measurement.
+// heterogeneous is a product under measurement.
 type heterogeneous struct {
 	product
 	on *gemm.Heterogeneous
@@ -100,7 +101,7 @@ func (b *GemmBench) timeHeterogeneous(w *exec.Workers, weight plans.WeightPlan, 
 	return r, u.rounds(&r, o.Least, float64(2*m)*float64(weight.N)*float64(weight.K))
 }
 
-// rounds times the three ways in turn.
+// rounds times the three ways interleaved.
 func (u *heterogeneous) rounds(r *HeterogeneousRow, least time.Duration, flop float64) error {
 	took := u.call(false)
 	for began := time.Now(); time.Since(began) < learning; {
@@ -110,10 +111,10 @@ func (u *heterogeneous) rounds(r *HeterogeneousRow, least time.Duration, flop fl
 	u.times = max(1, min(1000, int(callSeconds/max(took, 1e-7))))
 	var divided, chunks, shares, overs []float64
 	alone := make([][]float64, len(r.Alone))
-	const rounds = 9 // least, for an interval
+	const rounds = 9 // minimum for an interval
 	for began := time.Now(); len(shares) < rounds || time.Since(began) < least; {
 		u.on.Update()
-		u.calls(1, false) // what was apart has left other lines in the caches
+		u.calls(1, false) // the separate products left other data in the caches
 		a, b, sum := 0.0, 0.0, 0.0
 		if len(shares)%2 == 0 {
 			a, b = u.call(false), u.call(true)
@@ -141,10 +142,10 @@ func (u *heterogeneous) rounds(r *HeterogeneousRow, least time.Duration, flop fl
 	return nil
 }
 
-// call is the seconds of one product, of as many as make a sample.
+// call returns the seconds of one product, from as many as make a sample.
 func (u *heterogeneous) call(chunks bool) float64 { return u.calls(u.times, chunks) }
 
-// calls computes the product times over, each with the next weights of the round, and returns the
+// calls computes the product times times, each with the next weights of the round, and returns the
 // seconds of one.
 func (u *heterogeneous) calls(times int, chunks bool) float64 {
 	began := time.Now()
@@ -161,11 +162,11 @@ func (u *heterogeneous) calls(times int, chunks bool) float64 {
 	return seconds
 }
 
-// apart is what each worker computes a second, in elements of C, while all work on products of
-// their own.
+// apart returns what each worker computes per second, in elements of C, while all work on products
+// of their own.
 func (u *heterogeneous) apart() []float64 {
 	out := make([]float64, len(u.next))
-	var left atomic.Int32 // workers that have not done a whole product
+	var left atomic.Int32 // workers that have not finished a product
 	left.Store(int32(len(out)))
 	u.lead.Run(func(w *pool.Worker) {
 		packed, ops, scratch := u.operandsOf(w, w.Index())
@@ -182,14 +183,14 @@ func (u *heterogeneous) apart() []float64 {
 	return out
 }
 
-// operandsOf are a worker's own copies of what a product reads, with C number i.
+// operandsOf returns a worker's own copies of the operands of a product, with C number i.
 func (u *heterogeneous) operandsOf(w *pool.Worker, i int) (*gemm.Packed, gemm.Operands, unsafe.Pointer) {
 	packed, ops := u.packed, u.ops
 	ops.W, ops.C = &packed, unsafe.Add(ops.C, i*(u.output.Len()/len(u.next)/cacheLine*cacheLine))
 	return &packed, ops, unsafe.Add(u.scratch.Pointer(), w.Index()*u.each)
 }
 
-// weightsAt are the weights of the i-th product from here in the round.
+// weightsAt returns the weights of the i-th product from here in the round.
 func (u *heterogeneous) weightsAt(i int, l microkernel.Layout) unsafe.Pointer {
 	return unsafe.Add(u.weights.Pointer(), (u.at+i)%u.copies*u.panels*l.PanelStride())
 }

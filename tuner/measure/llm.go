@@ -15,13 +15,13 @@ import (
 type Test struct {
 	Name    string
 	Prefill bool
-	Tokens  int // of the prompt, or generated a sequence
+	Tokens  int // of the prompt, or generated per sequence
 	Batch   int
-	Depth   int // positions that lie before them in each sequence, computed by nobody
+	Depth   int // positions before them in each sequence, with arbitrary contents
 }
 
-// Tests are named as llama-bench names them: pp512, tg64, tg64 @ d4096. Lengths of 0 are left out;
-// without depths all begin at 0.
+// Tests returns the tests with the names of llama-bench: pp512, tg64, tg64 @ d4096. Lengths of 0
+// are omitted; without depths all begin at 0.
 func Tests(prompts, generated, depths []int, batch int) (out []Test) {
 	if len(depths) == 0 {
 		depths = []int{0}
@@ -45,7 +45,7 @@ func Tests(prompts, generated, depths []int, batch int) (out []Test) {
 	return out
 }
 
-// Positions is how many KV positions the largest test needs, over all its sequences.
+// Positions returns the number of KV positions of the largest test, over all its sequences.
 func Positions(tests []Test) int {
 	most := 1
 	for _, t := range tests {
@@ -54,22 +54,22 @@ func Positions(tests []Test) int {
 	return most
 }
 
-// LLMOptions say what LLM measures.
+// LLMOptions configure LLM.
 type LLMOptions struct {
 	Arms  []*Arm
 	Tests []Test
 	Reps  int
 
 	Model string
-	Ops   *model.Model // whose work ceilings are estimated of; nil: there are none
+	Ops   *model.Model // model from whose work the ceilings are estimated; nil: no ceilings
 	Vocab int
-	Host  *profiles.Profile // with the ceilings of ceilings, where they are known
+	Host  *profiles.Profile // may have measured ceilings
 
-	Neighbor *NeighborProcess // nil: nobody
-	Step     func()           // after each of len(Tests)*len(Arms)*(Reps+1) samples
+	Neighbor *NeighborProcess // may be nil
+	Step     func()           // called after each of len(Tests)*len(Arms)*(Reps+1) samples
 }
 
-// LLM measures each test under the arms in turn, without and with the neighbor where there is one.
+// LLM measures each test under the arms interleaved, without and with the neighbor if there is one.
 // The first sample of each warms up. `sandwich bench llm` prints the rows.
 func LLM(ctx context.Context, o LLMOptions) ([]LLMRow, error) {
 	var rows []LLMRow
@@ -93,12 +93,12 @@ func LLM(ctx context.Context, o LLMOptions) ([]LLMRow, error) {
 	return rows, nil
 }
 
-// LLMRow is what one arm came to in one test; its JSON is stable.
+// LLMRow is the result of one arm in one test. Its JSON is stable.
 type LLMRow struct {
 	Test      string    `json:"test"`
 	Threads   int       `json:"threads"`
 	Batch     int       `json:"batch"`
-	Depth     int       `json:"depth,omitempty"`   // positions before the test, computed by nobody
+	Depth     int       `json:"depth,omitempty"`   // positions before the test
 	Rate      float64   `json:"tokens_per_second"` // median
 	Min       float64   `json:"min"`
 	Max       float64   `json:"max"`
@@ -110,11 +110,11 @@ type LLMRow struct {
 	KV        string    `json:"kv"`
 	PUs       string    `json:"pus"`
 	Ceiling   float64   `json:"ceiling_tokens_per_second,omitempty"`
-	CeilingOf string    `json:"ceiling,omitempty"`       // what the ceiling is made of
-	Above     string    `json:"above_ceiling,omitempty"` // why the rate is higher than the ceiling, where it is
+	CeilingOf string    `json:"ceiling,omitempty"`       // the ceilings that bound some op
+	Above     string    `json:"above_ceiling,omitempty"` // why the rate exceeds the ceiling, if it does
 	CPU       string    `json:"cpu"`
 
-	Lost     LostRow           `json:"lost"` // zeros where nobody disturbs
+	Lost     LostRow           `json:"lost"` // zero without disturbance
 	Counters []counters.Figure `json:"counters,omitempty"`
 	Neighbor *NeighborRow      `json:"neighbor,omitempty"`
 }
@@ -140,7 +140,7 @@ func (o *LLMOptions) row(a *Arm, t Test, s *llmSamples) LLMRow {
 	return r
 }
 
-// PlanName is how rows name a plan.
+// PlanName returns the name of a plan in rows.
 func PlanName(p *plans.Plan) string {
 	if p.Tuned {
 		return p.Name

@@ -24,10 +24,10 @@ type Arm struct {
 	counting counters.Set // nil unless Count was called
 }
 
-// Count makes the samples of the arm come with what the processor counts on its workers.
+// Count adds the processor's counters of the arm's workers to its samples.
 func (a *Arm) Count(from counters.Source) { a.counting = from.Open(a.Runner.Pool().Threads()) }
 
-// Close ends the runner.
+// Close closes the runner.
 func (a *Arm) Close() {
 	if a.counting != nil {
 		a.counting.Close()
@@ -35,7 +35,7 @@ func (a *Arm) Close() {
 	a.Runner.Close()
 }
 
-// counted reads the counters; zeros where nothing is counted.
+// counted returns the counters, or zeros without Count.
 func (a *Arm) counted() counters.Counts {
 	if a.counting == nil {
 		return counters.Counts{}
@@ -43,7 +43,7 @@ func (a *Arm) counted() counters.Counts {
 	return a.counting.Read()
 }
 
-// phasePUs are the PUs that run a test.
+// phasePUs returns the PUs that run a test.
 func (a *Arm) phasePUs(t Test) plans.PUSet {
 	if t.Prefill {
 		return a.Plan.Prefill.PUs
@@ -70,7 +70,7 @@ func (a *Arm) measure(ctx context.Context, vocab int, t Test) (rate float64, err
 	return rate, err
 }
 
-// prefill feeds a prompt chunk by chunk, and wants the logits behind it.
+// prefill reads a prompt chunk by chunk and computes the logits of its last row.
 func (a *Arm) prefill(ctx context.Context, l *pool.Leader, t Test, tokens []int32) error {
 	line := engine.NewLine(a.Runner, l)
 	if err := line.Pass(t.Depth); err != nil {

@@ -14,14 +14,14 @@ import (
 	"sandwich/topotree"
 )
 
-// llmCeiling is the rate at which a test would run if every op ran at the ceiling of its own arithmetic.
+// llmCeiling is the rate of a test in which every op runs at the ceiling of its own arithmetic.
 type llmCeiling struct {
 	rate   float64         // tokens per second
 	made   map[string]bool // the ceilings that bound some op
-	memory float64         // share of the time that is bound by memory
+	memory float64         // fraction of the time that is bound by memory
 }
 
-// ceilingOf fails where the profile lacks a ceiling.
+// ceilingOf returns the ceiling of a test. It fails if the profile lacks a ceiling.
 func ceilingOf(host *profiles.Profile, m *model.Model, p *plans.Plan, t Test) (llmCeiling, error) {
 	pus := p.Decode.PUs
 	if t.Prefill {
@@ -30,7 +30,7 @@ func ceilingOf(host *profiles.Profile, m *model.Model, p *plans.Plan, t Test) (l
 	return ceilingOver(host, m, p, pus, t.forwards(p.Chunk), t.counted())
 }
 
-// ceilingOver is the ceiling of forwards of so many tokens on some PUs.
+// ceilingOver returns the ceiling of forwards with the given number of tokens on some PUs.
 func ceilingOver(host *profiles.Profile, m *model.Model, p *plans.Plan, pus plans.PUSet, forwards []model.Rows,
 	tokens float64) (llmCeiling, error) {
 	work, err := model.NewWork(m, p)
@@ -45,7 +45,7 @@ func ceilingOver(host *profiles.Profile, m *model.Model, p *plans.Plan, pus plan
 	attention := attentionArithmetic(p.Attention)
 	if more, err := machine.CoreCeilings(set, isa, []string{attention}); err == nil {
 		maps.Copy(ceilings, more)
-	} else { // nobody measured it
+	} else { // not measured
 		attention = microkernel.ComputeF32.Ceiling()
 	}
 	out := llmCeiling{made: map[string]bool{}}
@@ -77,16 +77,16 @@ func ceilingOver(host *profiles.Profile, m *model.Model, p *plans.Plan, pus plan
 	return out, nil
 }
 
-// AtMost is the rate, in tokens a second, that a machine can have at most with a plan, if every op
-// of the model runs at the ceiling of its own arithmetic, and what that ceiling is made of. It fails
-// where the profile lacks a ceiling.
+// AtMost returns the rate, in tokens per second, of a test under a plan in which every op of the
+// model runs at the ceiling of its own arithmetic, and the names of the ceilings that bound some
+// op. It fails if the profile lacks a ceiling.
 func AtMost(host *profiles.Profile, m *model.Model, p *plans.Plan, t Test) (rate float64, ceiling string, err error) {
 	r, err := ceilingOf(host, m, p, t)
 	return r.rate, r.String(), err
 }
 
-// forwards are those of a prompt, chunk by chunk, or one step of generation in the middle of the
-// text: reading the cache grows evenly with the steps.
+// forwards returns the forwards of a prompt, chunk by chunk, or one decode step in the middle of
+// the test, because the time to read the cache grows linearly with the steps.
 func (t Test) forwards(chunk int) []model.Rows {
 	if !t.Prefill {
 		step := model.Rows{Heads: t.Batch}
@@ -103,10 +103,10 @@ func (t Test) forwards(chunk int) []model.Rows {
 	return out
 }
 
-// Middle is the position in the middle of what a test generates.
+// Middle returns the position in the middle of what a test generates.
 func (t Test) Middle() int { return t.Depth + (t.Tokens-1)/2 }
 
-// counted is the tokens of these forwards.
+// counted returns the number of tokens of these forwards.
 func (t Test) counted() float64 {
 	if t.Prefill {
 		return float64(t.Tokens)
@@ -114,10 +114,10 @@ func (t Test) counted() float64 {
 	return float64(t.Batch)
 }
 
-// String lists what the ceiling is made of.
+// String lists the ceilings that bound some op.
 func (r llmCeiling) String() string { return strings.Join(slices.Sorted(maps.Keys(r.made)), " + ") }
 
-// above says why a rate is higher than the ceiling; "" where it is not.
+// above explains a rate above the ceiling, or returns "" for other rates.
 func (r llmCeiling) above(rate float64) string {
 	switch {
 	case rate <= r.rate:

@@ -13,7 +13,7 @@ import (
 	"sandwich/topotree"
 )
 
-// ceilingHost has 1 TOP/s of int8, 200 GFLOP/s of float32 and 20 GB/s of memory.
+// ceilingHost returns a profile with 1 TOP/s of int8, 200 GFLOP/s of float32 and 20 GB/s of memory.
 func ceilingHost(t *testing.T) *profiles.Profile {
 	t.Helper()
 	machine, err := topotree.ReadSynthetic("l3:1 core:2 pu:1")
@@ -34,8 +34,8 @@ func ceilingHost(t *testing.T) *profiles.Profile {
 	return host
 }
 
-// TestCeilingIsTheSumOfItsOps: long prompts slow down by their attention, experts that no row takes
-// cost nothing, and generation reads its keys.
+// TestCeilingIsTheSumOfItsOps checks that attention slows down long prompts, that experts without
+// rows cost nothing, and that decode reads its keys.
 func TestCeilingIsTheSumOfItsOps(t *testing.T) {
 	host := ceilingHost(t)
 	shapeOf := func(preset string) plans.ModelShape {
@@ -95,7 +95,7 @@ func TestCeilingIsTheSumOfItsOps(t *testing.T) {
 	}
 }
 
-// TestAboveTheCeiling: what is faster than its ceiling has the reason.
+// TestAboveTheCeiling checks the explanation of rates above the ceiling.
 func TestAboveTheCeiling(t *testing.T) {
 	for _, c := range []struct {
 		rate, memory float64

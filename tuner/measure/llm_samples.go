@@ -8,7 +8,7 @@ import (
 	"sandwich/runtime/pool"
 )
 
-// shareGoal is the part of its fair share that a test keeps beside a neighbor.
+// shareGoal is the fraction of its fair share that a test should keep with a neighbor.
 func shareGoal(t Test) float64 {
 	if t.Prefill {
 		return 0.9
@@ -19,19 +19,20 @@ func shareGoal(t Test) float64 {
 // llmSamples are the tokens per second of one test under one plan.
 type llmSamples struct {
 	alone, disturbed []float64
-	taken            []float64 // parts of the PU's time that the neighbor took
+	taken            []float64 // fractions of the PU's time that the neighbor used
 
-	quiet, beset LostRow // of the samples without and beside the neighbor
+	quiet, beset LostRow // of the samples without and with the neighbor
 
 	counts  counters.Counts // of all samples without the neighbor
-	seconds float64         // they took
+	seconds float64         // duration of these samples
 }
 
-// settling is how long the neighbor runs before a sample begins, so that the kernel knows it.
+// settling is the time that the neighbor runs before a sample, so that the kernel's scheduler has
+// adapted.
 const settling = 60 * time.Millisecond
 
-// sample measures a test once, and then once beside the neighbor where there is one. The first
-// sample only warms up.
+// sample measures a test once, and once more with the neighbor if there is one. The first sample
+// only warms up.
 func (o *LLMOptions) sample(ctx context.Context, a *Arm, t Test, warming bool, to *llmSamples) error {
 	if o.Neighbor != nil {
 		a.calm(ctx)
@@ -68,11 +69,11 @@ func (o *LLMOptions) sample(ctx context.Context, a *Arm, t Test, warming bool, t
 	return nil
 }
 
-// NeighborRow is what a neighbor costs one test. Shares are of the medians.
+// NeighborRow is the effect of a neighbor on one test. Shares are of the medians.
 type NeighborRow struct {
 	PU        int       `json:"pu"`
-	Asked     float64   `json:"asked"` // part of the PU's time
-	Taken     float64   `json:"taken"` // what the neighbor got of it, median
+	Asked     float64   `json:"asked"` // fraction of the PU's time that the neighbor requests
+	Taken     float64   `json:"taken"` // fraction that the neighbor got, median
 	Rate      float64   `json:"tokens_per_second"`
 	Min       float64   `json:"min"`
 	Max       float64   `json:"max"`
@@ -83,11 +84,11 @@ type NeighborRow struct {
 	Lost      LostRow   `json:"lost"`
 }
 
-// LostRow is what was done about workers that lost their CPUs, over all samples of a test.
+// LostRow counts the work of workers that lost their CPUs, over all samples of a test.
 type LostRow struct {
-	Apart   uint64 `json:"chunks_apart"`     // computed into the memory of a worker at risk
+	Apart   uint64 `json:"chunks_apart"`     // computed into private buffers
 	Again   uint64 `json:"chunks_again"`     // computed twice, by another worker
-	LeftOut uint64 `json:"workers_left_out"` // times
+	LeftOut uint64 `json:"workers_left_out"` // number of times
 }
 
 func (r *LostRow) add(now, before pool.WorkerStats) {
@@ -96,23 +97,23 @@ func (r *LostRow) add(now, before pool.WorkerStats) {
 	r.LeftOut += now.Left - before.Left
 }
 
-// lost is what the arm's workers counted of it up to now.
+// lost returns the counters of the arm's workers.
 func (a *Arm) lost() pool.WorkerStats {
 	s := a.Runner.Pool().Stats()
 	return s.Total()
 }
 
-// calm waits until the workers have forgotten the neighbor of the sample before.
+// calm waits until the workers no longer react to the neighbor of the previous sample.
 func (a *Arm) calm(ctx context.Context) {
 	for began := time.Now(); ctx.Err() == nil && time.Since(began) < mostCalm && a.Runner.Pool().Stats().AtRisk; {
 		time.Sleep(settling)
 	}
 }
 
-// mostCalm bounds that wait on a machine that is never calm.
+// mostCalm bounds that wait.
 const mostCalm = 3 * time.Second
 
-// row is what the neighbor made of a test that runs at the given rate without it.
+// row returns the effect of the neighbor on a test that runs at the given rate without it.
 func (n Neighbor) row(alone, goal float64, pus []int, s *llmSamples) *NeighborRow {
 	sp := Summarize(s.disturbed)
 	fair := alone * n.fairPart(pus)

@@ -11,20 +11,20 @@ import (
 	"time"
 )
 
-// Neighbor is a stranger on the machine: a process that takes a part of one PU's time.
+// Neighbor is a noisy neighbor: a process that uses a fraction of one PU's time.
 type Neighbor struct {
 	PU     int
-	Part   float64 // of the PU's time, 0 to 1
+	Part   float64 // fraction of the PU's time, 0 to 1
 	Period time.Duration
 }
 
-// neighborPeriod is how often a neighbor takes its part where nothing else is said.
+// neighborPeriod is the default period in which a neighbor uses its fraction.
 const neighborPeriod = 20 * time.Millisecond
 
-// errNeighbor says what ParseNeighbor reads.
+// errNeighbor describes the syntax of ParseNeighbor.
 var errNeighbor = errors.New("give PU:PART%, such as 1:50%, with a period if you like, 1:50%/5ms")
 
-// ParseNeighbor reads PU:PART%[/PERIOD], such as 1:50% or 1:50%/5ms.
+// ParseNeighbor parses PU:PART%[/PERIOD], such as 1:50% or 1:50%/5ms.
 func ParseNeighbor(s string) (Neighbor, error) {
 	n := Neighbor{Period: neighborPeriod}
 	pu, rest, ok := strings.Cut(s, ":")
@@ -55,8 +55,9 @@ func (n Neighbor) String() string {
 	return fmt.Sprintf("%d:%g%%/%s", n.PU, 100*n.Part, n.Period)
 }
 
-// fairPart is what is left to a team of PUs beside the neighbor: 0.75 where it takes half of one
-// of two. One that wants more than half gets half where the team wants the PU all the time.
+// fairPart returns the fraction of the PUs' time that is left to a team with the neighbor: 0.75 if
+// it uses half of one of two. A neighbor that requests more than half gets half, because the team
+// always wants the PU.
 func (n Neighbor) fairPart(pus []int) float64 {
 	for _, pu := range pus {
 		if pu == n.PU {
@@ -66,7 +67,7 @@ func (n Neighbor) fairPart(pus []int) float64 {
 	return 1
 }
 
-// NeighborProcess is a running neighbor: a process that obeys Neighbor.Obey's orders.
+// NeighborProcess is a running neighbor: a process that runs Neighbor.Obey.
 type NeighborProcess struct {
 	neighbor Neighbor
 	command  *exec.Cmd
@@ -74,10 +75,10 @@ type NeighborProcess struct {
 	answers  *bufio.Reader
 }
 
-// ErrNoNeighbor says that the process of a neighbor could not begin.
+// ErrNoNeighbor is returned if the process of a neighbor could not start.
 var ErrNoNeighbor = errors.New("it cannot run there")
 
-// StartNeighbor starts the process of a neighbor, idle at first: a command that calls
+// StartNeighbor starts the process of a neighbor, idle at first. The command must call
 // Neighbor.Obey on its standard input and output.
 func StartNeighbor(n Neighbor, command *exec.Cmd) (*NeighborProcess, error) {
 	p := &NeighborProcess{neighbor: n, command: command}
@@ -100,13 +101,13 @@ func StartNeighbor(n Neighbor, command *exec.Cmd) (*NeighborProcess, error) {
 	return p, nil
 }
 
-// begin makes it take its part from now on.
+// begin makes the neighbor use its fraction from now on.
 func (p *NeighborProcess) begin() error {
 	_, err := io.WriteString(p.orders, "begin\n")
 	return err
 }
 
-// end makes it idle and returns the part of the PU's time that it took.
+// end makes the neighbor idle and returns the fraction of the PU's time that it used.
 func (p *NeighborProcess) end() (float64, error) {
 	if _, err := io.WriteString(p.orders, "end\n"); err != nil {
 		return 0, err
@@ -118,8 +119,8 @@ func (p *NeighborProcess) end() (float64, error) {
 	return strconv.ParseFloat(strings.TrimSpace(line), 64)
 }
 
-// Stop ends it.
+// Stop ends the process.
 func (p *NeighborProcess) Stop() {
 	p.orders.Close()
-	_ = p.command.Wait() // whatever way it ended
+	_ = p.command.Wait() // regardless of its exit status
 }

@@ -4,7 +4,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bindThread binds the calling thread to a PU.
+// bindThread pins the calling thread to a PU.
 func bindThread(pu int) error {
 	var set unix.CPUSet
 	set.Set(pu)

@@ -10,11 +10,11 @@ import (
 	"sandwich/runtime/pool"
 )
 
-// Obey takes orders on a thread of its own, bound to the PU: "begin" and "end", one a line. It
-// answers an "end" with the part of the PU's time that it took in between, and ends with its input.
-// An error says that the PU cannot be had.
+// Obey reads orders, "begin" and "end", one per line, on a thread pinned to the PU. It answers
+// "end" with the fraction of the PU's time that it used since "begin", and returns at the end of
+// its input. It returns an error if it cannot use the PU.
 func (n Neighbor) Obey(in io.Reader, out io.Writer) error {
-	runtime.LockOSThread() // for good: the thread keeps its binding
+	runtime.LockOSThread() // permanently: the thread keeps its affinity
 	if err := bindThread(n.PU); err != nil {
 		return fmt.Errorf("a neighbor on PU %d: %w", n.PU, err)
 	}
@@ -39,8 +39,8 @@ func (n Neighbor) Obey(in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// take burns the neighbor's part of each period, by the time that the kernel gave the thread,
-// until the next order. It returns the part that it got, and whether there was an order.
+// take uses the neighbor's fraction of each period, by the thread's CPU time, until the next order.
+// It returns the fraction that it got, and whether there was an order.
 func (n Neighbor) take(orders <-chan string) (part float64, open bool) {
 	began, used := time.Now(), pool.ThreadTime()
 	target := time.Duration(float64(n.Period) * n.Part)

@@ -40,7 +40,7 @@ func TestFairPart(t *testing.T) {
 		{Neighbor{PU: 5, Part: 0.5}, []int{0, 1}, 1},
 	} {
 		if got := c.n.fairPart(c.pus); got != c.want {
-			t.Errorf("%v beside %v: %v, want %v", c.pus, c.n, got, c.want)
+			t.Errorf("%v with %v: %v, want %v", c.pus, c.n, got, c.want)
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"sandwich/runtime/pool"
 )
 
-// OpRow is what ops of one name take of a forward, all layers together; its JSON is stable.
+// OpRow is the time of all ops of one name in a forward, over all layers. Its JSON is stable.
 type OpRow struct {
 	Test    string    `json:"test"` // pp512: a prompt of 512 tokens, chunk by chunk
 	Op      string    `json:"op"`   // its name without the layer
@@ -26,12 +26,12 @@ type OpRow struct {
 	Samples []float64 `json:"samples"`
 	Share   float64   `json:"share"`             // of the whole
 	GFLOPS  float64   `json:"gflops,omitempty"`  // of products and delta rules
-	OfPeak  float64   `json:"of_peak,omitempty"` // of attention and delta rules, each of its arithmetic's
-	Peak    float64   `json:"peak_gflops"`       // of float32, in turn with the forwards
-	// Ceiling is the least time: of products what the ports of the workers allow their kernels, of
-	// attention and delta rules their peak; 0 of what does little else than move rows.
+	OfPeak  float64   `json:"of_peak,omitempty"` // of attention and delta rules, relative to the peak of their arithmetic
+	Peak    float64   `json:"peak_gflops"`       // of float32, interleaved with the forwards
+	// Ceiling is the minimum time: that of the kernels' port throughput for products, that of the
+	// peak for attention and delta rules; 0 for ops that mainly move rows.
 	Ceiling float64 `json:"ceiling_seconds,omitempty"`
-	// Ports is the share of the time in which instructions of a class alone would keep their ports
+	// Ports has the fraction of the time for which instructions of one class would keep their ports
 	// busy.
 	Ports map[string]float64 `json:"ports,omitempty"`
 	Model string             `json:"model"`
@@ -42,14 +42,13 @@ type OpRow struct {
 // allOpsName is the op of the row of all ops together.
 const allOpsName = "all"
 
-// opClock notes how long every op takes, from a worker's passing one barrier to its passing the
-// next.
+// opClock records the duration of every op, from barrier to barrier of a worker.
 type opClock struct {
 	last time.Time
 	took []time.Duration // by op
 }
 
-// begin starts a forward of its own: times of ops add up otherwise, as those of chunks do.
+// begin starts a new forward; otherwise times of ops add up, as over chunks.
 func (c *opClock) begin() {
 	clear(c.took)
 	c.last = time.Now()
@@ -63,9 +62,8 @@ func (c *opClock) Passed(next int) (halt bool) {
 	return false
 }
 
-// Ops times the ops of prompts of so many tokens, chunk by chunk from an empty cache, `reps` times,
-// the f32 peak of the workers in turn with them. It is called inside Lead, and calls step after
-// each.
+// Ops times the ops of prompts, chunk by chunk from an empty cache, reps times, interleaved with
+// the float32 peak of the workers. It must be called inside Lead, and calls step after each prompt.
 func Ops(ctx context.Context, r *engine.Runner, l *pool.Leader, isa microkernel.ISA, ports *roofline.PortRates,
 	tokens, reps int, step func()) ([]OpRow, error) {
 	peak, err := attentionPeak(microkernel.AttendF32, isa)
@@ -88,7 +86,7 @@ func Ops(ctx context.Context, r *engine.Runner, l *pool.Leader, isa microkernel.
 			return nil, context.Cause(ctx)
 		}
 		if rep == 0 {
-			continue // it warms up
+			continue // warm-up
 		}
 		sums, all := make([]float64, len(rows)), 0.0
 		for i, took := range clock.took {
@@ -121,13 +119,13 @@ func Ops(ctx context.Context, r *engine.Runner, l *pool.Leader, isa microkernel.
 	return append(rows, allOps(rows, whole, top)), nil
 }
 
-// bound makes a peak the row's ceiling. Its GFLOPS are still FLOP.
+// bound sets the row's ceiling from a peak. GFLOPS must still hold FLOP.
 func (o *OpRow) bound(peak float64) {
 	o.Ceiling = o.GFLOPS / 1e9 / peak
 	o.OfPeak = o.Ceiling / o.Seconds
 }
 
-// allOps is the row of all ops together, whose ceiling is the sum of theirs.
+// allOps returns the row of all ops together, whose ceiling is the sum of theirs.
 func allOps(rows []OpRow, whole []float64, peak float64) OpRow {
 	all := OpRow{Op: allOpsName, Seconds: gate.Median(whole), Samples: whole, Share: 1, Peak: peak}
 	for _, r := range rows {
@@ -137,8 +135,8 @@ func allOps(rows []OpRow, whole []float64, peak float64) OpRow {
 	return all
 }
 
-// opRows are a row for each name, with the FLOP of a prompt in GFLOPS, and by op which of them it
-// is.
+// opRows returns a row for each name, with the FLOP of a prompt in GFLOPS, and the row index of
+// each op.
 func opRows(m *model.Model, tokens int) (rows []OpRow, at []int) {
 	for i := range m.Ops {
 		op := &m.Ops[i]
@@ -152,7 +150,7 @@ func opRows(m *model.Model, tokens int) (rows []OpRow, at []int) {
 			rows = append(rows, OpRow{Op: name})
 		}
 		n := tokens
-		if op.In == model.BufY { // of the last token alone
+		if op.In == model.BufY { // of the last token only
 			n = 1
 		}
 		rows[k].Count++
@@ -166,7 +164,7 @@ func opRows(m *model.Model, tokens int) (rows []OpRow, at []int) {
 	return rows, at
 }
 
-// portsOfOps sets the ceilings of the products, and in Ports the seconds of each class.
+// portsOfOps sets the ceilings of the products, and the seconds of each class in Ports.
 func portsOfOps(m *model.Model, p *plans.Plan, rows []OpRow, at []int, ports *roofline.PortRates, tokens int) {
 	workers := float64(len(p.Prefill.PUs))
 	for i := range m.Ops {
@@ -225,9 +223,9 @@ func promptOps(r *engine.Runner, l *pool.Leader, clock *opClock, tokens int) err
 	return nil
 }
 
-// peakOf is the FLOP/s of all workers on registers.
+// peakOf returns the FLOP/s of all workers on registers.
 func peakOf(l *pool.Leader, peak *microkernel.Peak, workers int) float64 {
-	const flop, calls = 4e6, 8 // of a worker: 20 to 200 microseconds a call
+	const flop, calls = 4e6, 8 // per worker: 20 to 200 microseconds per call
 	iters := max(1, int(flop/float64(peak.Ops)))
 	began := time.Now()
 	l.Run(func(w *pool.Worker) {

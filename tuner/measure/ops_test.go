@@ -7,7 +7,8 @@ import (
 	"sandwich/runtime/model"
 )
 
-// TestOpClock: times of ops add up over the chunks of a prompt, and begin anew with each forward.
+// TestOpClock checks that times of ops add up over the chunks of a prompt and restart with each
+// forward.
 func TestOpClock(t *testing.T) {
 	c := opClock{took: make([]time.Duration, 2)}
 	for range 2 {
@@ -22,8 +23,8 @@ func TestOpClock(t *testing.T) {
 	}
 }
 
-// TestOpRows: every op is of one row, rows count the layers, and the rate of a delta rule rests on
-// seven operations for each value of its state and token.
+// TestOpRows checks that every op is in one row, that rows count the layers, and that a delta rule
+// has seven operations per value of its state and token.
 func TestOpRows(t *testing.T) {
 	c, ok := model.Tiny("qwen35")
 	if !ok {

@@ -8,38 +8,39 @@ import (
 	"strings"
 )
 
-// Others watches how much of some PUs other processes take, and a hypervisor for other machines:
-// what the kernel says that a PU was busy, less what it says that threads of this process were.
-// Where it says nothing (no Linux, a sandbox) nobody is seen. `plan check --measure` asks it.
+// Others measures how much of some PUs other processes use, and a hypervisor for other machines:
+// the busy time of a PU minus that of the threads of this process. If the kernel does not report
+// these (no Linux, a sandbox), it reports no other use. `plan check --measure` uses it.
 type Others struct {
 	proc   string
 	pus    []int
 	before ledger
 }
 
-// ledger is what the kernel booked so far, in seconds.
+// ledger is the kernel's accounting so far, in seconds.
 type ledger struct {
 	uptime  float64
 	busy    map[int]float64 // by PU
 	threads map[string]spent
 }
 
-// spent is the time of a thread, and the PU that it was last on.
+// spent is the time of a thread, and the PU on which it last ran.
 type spent struct {
 	time float64
 	pu   int
 }
 
-// WatchOthers begins to watch some PUs. The threads that work meanwhile must be there until Share
-// is asked: what a thread did that has ended is no longer told apart.
+// WatchOthers starts watching some PUs. Threads that work meanwhile must exist until Share is
+// called, because the time of an ended thread is not known.
 func WatchOthers(pus []int) *Others { return watchOthers("/proc", pus) }
 
 func watchOthers(proc string, pus []int) *Others {
 	return &Others{proc, pus, readLedger(proc)}
 }
 
-// Share is the largest share of a PU that others took since WatchOthers, 0 to 1. Threads that are
-// not bound may have been on several PUs, so that it is no more than others took of all.
+// Share returns the largest fraction of a PU that others used since WatchOthers, 0 to 1. It does
+// not exceed the fraction that others used of all PUs, because unpinned threads may have run on
+// several.
 func (o *Others) Share() float64 {
 	after := readLedger(o.proc)
 	taken, all := map[int]float64{}, 0.0
@@ -89,15 +90,15 @@ func readLedger(proc string) ledger {
 	return l
 }
 
-// Columns of /proc/stat behind the name, of a thread's stat behind its name in brackets, and how
-// many steps a second both count in (proc(5); USER_HZ is 100 on every architecture of ours).
+// Columns of /proc/stat after the name, columns of a thread's stat after its name in parentheses,
+// and the ticks per second of both (proc(5); USER_HZ is 100 on all supported architectures).
 const (
 	statIdle, statWait, statSteal = 3, 4, 7
 	taskUser, taskSystem, taskPU  = 11, 12, 36
 	ticks                         = 100
 )
 
-// fieldsOf are the words of a file, without a name in brackets and what stands before it.
+// fieldsOf returns the words of a file after a name in parentheses, if there is one.
 func fieldsOf(proc, name string) []string {
 	text, _ := os.ReadFile(filepath.Join(proc, name))
 	if i := bytes.LastIndexByte(text, ')'); i >= 0 {
@@ -106,7 +107,7 @@ func fieldsOf(proc, name string) []string {
 	return strings.Fields(string(text))
 }
 
-// number is 0 of what is none.
+// number parses a number, or returns 0.
 func number(text string) float64 {
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil || v < 0 {

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// booked writes what a kernel says: seconds up, busy seconds of PUs 0 and 1 of which some were
-// stolen, and the seconds of a thread on a PU.
+// booked writes the files of a kernel: uptime, busy seconds of PUs 0 and 1 with stolen seconds, and
+// the seconds of a thread on a PU.
 func booked(t *testing.T, proc string, up, busy0, busy1, stolen1, own float64, on int) {
 	t.Helper()
 	for name, text := range map[string]string{
@@ -61,15 +61,15 @@ func TestOthersByTheBooks(t *testing.T) {
 	}
 }
 
-// TestLedgerOfThisKernel: the columns are where this kernel writes them, so that a thread that
-// works is booked to this process and to a PU.
+// TestLedgerOfThisKernel checks the columns of this kernel: a busy thread counts for this process
+// and for a PU.
 func TestLedgerOfThisKernel(t *testing.T) {
 	before := readLedger("/proc")
 	if runtime.GOOS != "linux" || len(before.busy) == 0 || slices.Max(slices.Collect(maps.Values(before.busy))) == 0 {
 		t.Skip("the books of Linux, which a sandbox may leave empty")
 	}
 	own, busy, wall := 0.0, 0.0, 0.0
-	// a PU that others use gives this thread less, and later
+	// on a PU shared with others this thread gets its time later
 	for began := time.Now(); time.Since(began) < 10*time.Second && (own < 0.2 || busy < 0.2); {
 		for piece := time.Now(); time.Since(piece) < 50*time.Millisecond; {
 		}

@@ -7,31 +7,31 @@ import (
 	"sandwich/runtime/engine"
 )
 
-// Score is how well a model predicts a text; its JSON is stable.
+// Score is how well a model predicts a text. Its JSON is stable.
 type Score struct {
-	Model      string  `json:"model"` // the caller's to fill in
+	Model      string  `json:"model"` // set by the caller
 	Window     int     `json:"ctx"`
 	Windows    int     `json:"windows"`
 	Tokens     int     `json:"tokens"` // scored
-	NLL        float64 `json:"nll"`    // mean negative log-likelihood of them
+	NLL        float64 `json:"nll"`    // mean negative log-likelihood
 	Error      float64 `json:"nll_error"`
 	Perplexity float64 `json:"perplexity"`
-	Rate       float64 `json:"tokens_per_second"` // evaluated, loading included; the caller's, too
+	Rate       float64 `json:"tokens_per_second"` // evaluated, including loading; set by the caller
 	sum, sum2  float64
 }
 
-// ScoreOptions say how a text is cut and fed.
+// ScoreOptions configure how a text is divided and evaluated.
 type ScoreOptions struct {
 	Window int   // tokens of a window
-	Start  int32 // token that each window starts with instead of its own; below 0: none
-	Chunk  int   // rows of a forward whose logits nobody wants
-	Rows   int   // of one whose logits all count
+	Start  int32 // replaces the first token of each window; below 0: none
+	Chunk  int   // rows of a forward without logits
+	Rows   int   // rows of a forward with logits
 	Step   func()
 }
 
-// ScoreText is the perplexity of a model on a text, as llama-perplexity estimates it: the tokens are
-// cut into windows, an incomplete last one being dropped, and the second half of each is scored. It
-// evaluates on a line of a runner with room for a window. `sandwich bench perplexity` prints it.
+// ScoreText returns the perplexity of a model on a text by the method of llama-perplexity: it
+// divides the tokens into windows, drops an incomplete last one, and scores the second half of
+// each. The runner of line must hold a window. `sandwich bench perplexity` prints the score.
 func ScoreText(ctx context.Context, line *engine.Line, ids []int32, o ScoreOptions) (*Score, error) {
 	out := &Score{Window: o.Window, Windows: len(ids) / o.Window}
 	for w := range out.Windows {
@@ -51,7 +51,7 @@ func ScoreText(ctx context.Context, line *engine.Line, ids []int32, o ScoreOptio
 	return out, nil
 }
 
-// add scores the ids behind the middle of a window, each from the logits one position before.
+// add scores the ids in the second half of a window, each from the logits of the position before.
 func (o *Score) add(ctx context.Context, line *engine.Line, ids []int32, chunk, rows int) error {
 	first := len(ids) / 2
 	line.Reset()
@@ -70,7 +70,7 @@ func (o *Score) add(ctx context.Context, line *engine.Line, ids []int32, chunk, 
 	})
 }
 
-// negativeLogLikelihood is -log softmax(logits)[id].
+// negativeLogLikelihood returns -log softmax(logits)[id].
 func negativeLogLikelihood(logits []float32, id int32) float64 {
 	best := float64(math.Inf(-1))
 	for _, v := range logits {

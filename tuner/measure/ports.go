@@ -6,16 +6,16 @@ import (
 	"sandwich/roofline"
 )
 
-// portUse is what the main loops of a kernel make of the ports of one core, each in seconds per
-// FLOP of a product. What is done once for all row tiles is left out: widening, and turning weights
-// into bytes for a matrix unit.
+// portUse is the use of a core's ports by the main loops of a kernel, in seconds per FLOP of a
+// product. It excludes work done once for all row tiles: widening, and converting weights to bytes
+// for a matrix unit.
 type portUse struct {
-	seconds float64                                 // at the least; 0 where nothing is known
-	busy    [microkernel.InstructionClasses]float64 // that each class would take alone
+	seconds float64                                 // minimum; 0 if unknown
+	busy    [microkernel.InstructionClasses]float64 // time that each class alone would take
 	busiest string
 }
 
-// portsOf is that of a product of m rows under a schedule.
+// portsOf returns the use of a product of m rows under a schedule.
 func portsOf(ports *roofline.PortRates, s plans.Schedule, m int) (u portUse) {
 	k := s.Kernel
 	if k.MR == 0 || !k.ISA.Generates() {

@@ -9,18 +9,17 @@ import (
 	"sandwich/runtime/gguf"
 )
 
-// ProductCeilings are what a machine allows.
+// ProductCeilings are the ceilings of products on a machine.
 type ProductCeilings struct {
 	Host    *profiles.Profile
 	machine *roofline.Machine
 	isa     string
-	streams map[int]float64 // bytes a second of the best product of one row with cold weights in this run, by threads
-	// Ports is what one core makes of each class of instructions, for ceilings of ports; zero where
-	// nobody measured it.
+	streams map[int]float64 // B/s of the best product of one row with cold weights in this run, by threads
+	// Ports has the port throughput of one core by class of instructions; zero if not measured.
 	Ports roofline.PortRates
 }
 
-// NewProductCeilings are those of kernels of an instruction set; "" is the widest.
+// NewProductCeilings returns the ceilings of kernels of an instruction set; "" is the widest.
 func NewProductCeilings(host *profiles.Profile, isa string) ProductCeilings {
 	if isa == "" {
 		isa = host.Features().Best().String()
@@ -28,8 +27,8 @@ func NewProductCeilings(host *profiles.Profile, isa string) ProductCeilings {
 	return ProductCeilings{Host: host, machine: roofline.NewMachine(host), isa: isa}
 }
 
-// weightBytes is the length of the weights of a product in a model file; 0 where the type is not
-// known. Figures from a file are those of float32 libraries.
+// weightBytes returns the size of the weights of a product in a model file, or 0 if the type is
+// unknown. Figures from a file are of float32 libraries.
 func (r *ProductRow) weightBytes() float64 {
 	t, err := gguf.ParseType(cmp.Or(r.Type, "f32"))
 	if err != nil {
@@ -38,8 +37,8 @@ func (r *ProductRow) weightBytes() float64 {
 	return float64(t.RowBytes(r.K)) * float64(r.N)
 }
 
-// Fill sets what follows from the figures of all products of a run: how fast cold weights were
-// read, and what the ceilings allow.
+// Fill sets the figures derived from all products of a run: the read rate of cold weights, and the
+// ceilings.
 func (g *ProductCeilings) Fill(rows []ProductRow) {
 	g.streams = map[int]float64{}
 	for i := range rows {
@@ -61,7 +60,7 @@ func (g *ProductCeilings) Fill(rows []ProductRow) {
 	}
 }
 
-// Peak is the multiply-add peak in FLOP/s, 0 where it is not known.
+// Peak returns the multiply-add peak in FLOP/s, or 0 if unknown.
 func (g ProductCeilings) Peak(compute string, threads int) float64 {
 	if c, err := microkernel.ParseCompute(compute); err == nil {
 		compute = c.Ceiling()
@@ -69,15 +68,15 @@ func (g ProductCeilings) Peak(compute string, threads int) float64 {
 	return g.machine.Peak(g.machine.First(threads), roofline.Path{ISA: g.isa, Type: compute}).Value
 }
 
-// memory is the bandwidth in bytes a second: the calibrated one, or what a product of this run
-// reached if that is more; 0 where it is not known.
+// memory returns the bandwidth in B/s: the calibrated one, or that of a product of this run if it
+// is higher; 0 if unknown.
 func (g ProductCeilings) memory(threads int) float64 {
 	return max(g.machine.Bandwidth(g.machine.First(threads), roofline.Local).Value, g.streams[threads])
 }
 
-// of is what the multiply-add peak and, for cold weights, the memory bandwidth allow a product, in
-// FLOP/s; 0 where a ceiling is not known. Hot weights may lie in any cache, whose bandwidth is no
-// bound that can be named.
+// of returns the FLOP/s that the multiply-add peak and, for cold weights, the memory bandwidth
+// allow a product; 0 if a ceiling is unknown. Hot weights have no memory ceiling, because they may
+// be in any cache.
 func (g ProductCeilings) of(r *ProductRow) float64 {
 	peak, bytes := g.Peak(cmp.Or(r.Compute, "f32"), r.Threads), r.weightBytes()
 	switch {
@@ -89,7 +88,7 @@ func (g ProductCeilings) of(r *ProductRow) float64 {
 	return min(peak, g.memory(r.Threads)*r.flop()/bytes)
 }
 
-// PerRow is the FLOP/s that one row of M allows while weights stream from memory.
+// PerRow returns the FLOP/s that one row of M allows while weights come from memory.
 func (g ProductCeilings) PerRow(r *ProductRow) float64 {
 	bytes := r.weightBytes()
 	if bytes == 0 {
@@ -98,7 +97,7 @@ func (g ProductCeilings) PerRow(r *ProductRow) float64 {
 	return g.memory(r.Threads) * 2 * float64(r.K) * float64(r.N) / bytes
 }
 
-// overOneRow sets how the time of each product compares with that of one row.
+// overOneRow sets the time of each product relative to that of one row.
 func overOneRow(rows []ProductRow) {
 	type product struct {
 		peer, typ, compute, weights string

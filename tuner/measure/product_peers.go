@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// productCell names one product; rounds of it by several libraries are compared.
+// productCell identifies one product, whose rounds by several libraries are compared.
 type productCell struct {
 	threads, m, n, k int
 	weights          string
@@ -13,8 +13,8 @@ type productCell struct {
 
 func (r *ProductRow) cell() productCell { return productCell{r.Threads, r.M, r.N, r.K, r.Weights} }
 
-// CompareProducts joins the rounds of our products, in the order of their first rounds, and puts
-// the figures of the peers and the time of one row beside them.
+// CompareProducts merges the rounds of this module's products, in the order of their first rounds,
+// and adds the figures of the peers and the time relative to one row.
 func CompareProducts(ours, peers []ProductRow) []ProductRow {
 	byCell := map[productCell]map[string][]float64{}
 	for i := range peers {
@@ -30,7 +30,7 @@ func CompareProducts(ours, peers []ProductRow) []ProductRow {
 	}
 	var out []ProductRow
 	var rates [][]float64
-	at := map[product]int{} // in out
+	at := map[product]int{} // indices in out
 	for _, r := range ours {
 		i, known := at[product{r.cell(), r.Peer}]
 		if !known {
@@ -49,7 +49,7 @@ func CompareProducts(ours, peers []ProductRow) []ProductRow {
 	return out
 }
 
-// join takes the medians of the rounds of a product and the best of the peers.
+// join sets the medians of the rounds of a product and the best of the peers.
 func (r *ProductRow) join(ours []float64, peers map[string][]float64) {
 	if len(ours) > 1 {
 		r.GFLOPS = Summarize(ours).Median
@@ -78,38 +78,38 @@ func (r *ProductRow) join(ours []float64, peers map[string][]float64) {
 	}
 }
 
-// knownPeers are the libraries that ../shared/peers can measure; a comparison says which of them
-// are missing.
+// knownPeers are the libraries that can be measured; a comparison reports which of them are
+// missing.
 var knownPeers = []string{"openblas", "blis", "dnnl_sgemm", "dnnl_matmul_any", "dnnl_ip_any", "xsmm_brgemm",
 	"mkl", "mkl_pack"}
 
-// AbsentPeers are the libraries that a comparison lacks.
+// AbsentPeers returns the libraries that a comparison lacks.
 func AbsentPeers(peers []ProductRow) []string {
 	return slices.DeleteFunc(slices.Clone(knownPeers), func(name string) bool {
 		return slices.ContainsFunc(peers, func(r ProductRow) bool { return r.Peer == name })
 	})
 }
 
-// LowestRatio is the ratio that no product may be surely below.
+// LowestRatio is the ratio that no product may be significantly below.
 const LowestRatio = 0.95
 
-// PeerSummary is what a comparison comes to on one number of threads.
+// PeerSummary is the result of a comparison on one number of threads.
 type PeerSummary struct {
 	Threads int
-	Means   []PeerMean   // over the best peer of each product first, then over each library
-	Judged  int          // products that have an interval
-	Below   []ProductRow // of them, those whose whole interval is below LowestRatio
+	Means   []PeerMean   // relative to the best peer of each product first, then to each library
+	Judged  int          // products with an interval
+	Below   []ProductRow // products whose whole interval is below LowestRatio
 }
 
-// PeerMean is the geometric mean of our GFLOP/s over a library's.
+// PeerMean is the geometric mean of this module's GFLOP/s relative to a library's.
 type PeerMean struct {
 	Name        string
 	Mean, Least float64
 	Products    int
 }
 
-// SummarizePeers sums compared rows up, by threads; numbers of threads that no peer has are left
-// out.
+// SummarizePeers summarizes compared rows by number of threads. It omits numbers of threads that no
+// peer has.
 func SummarizePeers(rows, peers []ProductRow) (out []PeerSummary) {
 	for _, threads := range threadsOf(rows) {
 		at := slices.DeleteFunc(slices.Clone(rows), func(r ProductRow) bool {
@@ -141,7 +141,7 @@ func SummarizePeers(rows, peers []ProductRow) (out []PeerSummary) {
 	return out
 }
 
-// geometricMean is over the products that have a ratio.
+// geometricMean returns the mean over the products that have a ratio.
 func geometricMean(name string, rows []ProductRow, ratio func(r *ProductRow) float64) PeerMean {
 	sum := 0.0
 	out := PeerMean{Name: name, Least: math.Inf(1)}

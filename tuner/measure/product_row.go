@@ -12,15 +12,15 @@ import (
 	"sandwich/plans"
 )
 
-// ProductRow is one product, of ours or of a peer; the first twelve fields are the columns of the
-// CSV. Its JSON is stable.
+// ProductRow is one product of this module or of a peer. The first twelve fields are the columns of
+// the CSV. Its JSON is stable.
 type ProductRow struct {
 	Peer    string  `json:"peer"`
 	Threads int     `json:"threads"`
 	M       int     `json:"M"`
 	N       int     `json:"N"`
 	K       int     `json:"K"`
-	GFLOPS  float64 `json:"gflops"` // of the median
+	GFLOPS  float64 `json:"gflops"` // at the median
 	Weights string  `json:"wmode"`  // cold or hot
 	Median  float64 `json:"med_s"`
 	Min     float64 `json:"min_s"`
@@ -32,10 +32,10 @@ type ProductRow struct {
 	Compute     string  `json:"compute,omitempty"`
 	Schedule    string  `json:"schedule,omitempty"`
 	Ceiling     float64 `json:"ceiling_gflops,omitempty"`
-	PortCeiling float64 `json:"port_ceiling_gflops,omitempty"` // what the ports of the cores allow this kernel
-	Busiest     string  `json:"busiest,omitempty"`             // the class of instructions that bounds it, or several
-	Rate        float64 `json:"gb_per_second,omitempty"`       // bytes of cold weights as a file has them, over the time
-	OneRow      float64 `json:"time_of_m1,omitempty"`          // the time in times of the same product with M = 1
+	PortCeiling float64 `json:"port_ceiling_gflops,omitempty"` // port throughput of the cores for this kernel
+	Busiest     string  `json:"busiest,omitempty"`             // instruction classes that bound it
+	Rate        float64 `json:"gb_per_second,omitempty"`       // bytes of cold weights in the file's format, over the time
+	OneRow      float64 `json:"time_of_m1,omitempty"`          // time relative to the same product with M = 1
 	Rounds      int     `json:"rounds,omitempty"`
 	Best        string  `json:"best_peer,omitempty"`
 	BestRate    float64 `json:"best_peer_gflops,omitempty"`
@@ -44,21 +44,21 @@ type ProductRow struct {
 	High        float64 `json:"ratio_high,omitempty"`
 
 	Rates map[string]float64 `json:"-"` // of every peer, at the median
-	under plans.Schedule     // of ours, where it was measured in this run
+	under plans.Schedule     // of this module, if measured in this run
 }
 
 // ProductHeader names the columns of the CSV.
 const ProductHeader = "peer,threads,M,N,K,gflops,wmode,med_s,min_s,max_s,reps,packed"
 
 const (
-	OurName   = "sandwich"    // the peer of our figures, alone or before a slash
+	OurName   = "sandwich"    // peer name of this module's figures, alone or before a slash
 	Cold, Hot = "cold", "hot" // whether weights come from memory at each call
 )
 
-// Ours tells whether the figure is sandwich's.
+// Ours reports whether the figure is of this module.
 func (r *ProductRow) Ours() bool { return r.Peer == OurName || strings.HasPrefix(r.Peer, OurName+"/") }
 
-// Row is the product under the name of a library, with weights that came from memory or not.
+// Row returns the product as a row under the name of a library, with cold or hot weights.
 func (p *ProductTime) Row(peer string, fromMemory bool) ProductRow {
 	sp := Summarize(p.Seconds)
 	r := ProductRow{Peer: peer, Threads: p.Threads, M: p.M, N: p.Key.N, K: p.Key.K, Weights: Hot, Median: sp.Median,
@@ -74,8 +74,8 @@ func (p *ProductTime) Row(peer string, fromMemory bool) ProductRow {
 
 func (r *ProductRow) flop() float64 { return 2 * float64(r.M) * float64(r.N) * float64(r.K) }
 
-// ReadProducts reads figures in the columns of ProductHeader; errors begin with the name of what is
-// read and say which line and column is wrong.
+// ReadProducts reads figures in the columns of ProductHeader. Errors begin with name and say which
+// line and column is wrong.
 func ReadProducts(name string, r io.Reader) ([]ProductRow, error) {
 	in := csv.NewReader(io.LimitReader(r, 64<<20))
 	in.FieldsPerRecord = strings.Count(ProductHeader, ",") + 1
@@ -100,13 +100,12 @@ func ReadProducts(name string, r io.Reader) ([]ProductRow, error) {
 	}
 }
 
-// parseProduct reads one line. Times may be 0, where they were too short for the digits that tools
-// print.
+// parseProduct parses one line. Times may be 0 if they are too short for the printed digits.
 func parseProduct(record []string) (ProductRow, error) {
 	r := ProductRow{Peer: record[0], Weights: record[6]}
 	if r.Peer == "" || len(r.Peer) > 64 || strings.ContainsFunc(r.Peer,
 		func(c rune) bool { return !unicode.IsPrint(c) }) {
-		return r, fmt.Errorf("the peer %.40q is no name of 1 to 64 printable characters", r.Peer)
+		return r, fmt.Errorf("the peer %.40q is not a name of 1 to 64 printable characters", r.Peer)
 	}
 	if r.Weights != Cold && r.Weights != Hot {
 		return r, fmt.Errorf("wmode is %.40q, not %s or %s", r.Weights, Cold, Hot)

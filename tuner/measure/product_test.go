@@ -8,8 +8,8 @@ import (
 	"sandwich/profiles"
 )
 
-// The interval of the median takes six values, and leaves out one at each end from nine on (2 *
-// 10/512 is below 5 %).
+// TestMedianInterval checks that the interval of the median needs six values and excludes one value
+// at each end from nine values on (2 * 10/512 is below 5 %).
 func TestMedianInterval(t *testing.T) {
 	values := []float64{9, 3, 7, 1, 5, 2, 8, 6, 4, 10, 11, 12}
 	for n, want := range map[int][2]float64{0: {}, 5: {}, 6: {1, 9}, 8: {1, 9}, 9: {2, 8}, 12: {3, 10}} {
@@ -20,7 +20,7 @@ func TestMedianInterval(t *testing.T) {
 	}
 }
 
-// What is wrong with a line of figures is named by its column.
+// TestParseProduct checks that errors name the column.
 func TestParseProduct(t *testing.T) {
 	const line = "someblas,1,16,64,128,12.5,cold,0.001,0.001,0.002,5,1"
 	if r, err := parseProduct(strings.Split(line, ",")); err != nil || r.Peer != "someblas" ||
@@ -44,8 +44,8 @@ func TestParseProduct(t *testing.T) {
 	}
 }
 
-// The ceiling of cold products follows the fastest product of one row where that beats the calibrated
-// bandwidth, and times are compared with those of one row.
+// TestCeilingsFollowTheRun checks that the ceiling of cold products follows the fastest product of
+// one row if it exceeds the calibrated bandwidth, and that times are relative to those of one row.
 func TestCeilingsFollowTheRun(t *testing.T) {
 	ceiling := func(kind, isa, typ, unit string, v float64) profiles.Ceiling {
 		return profiles.Ceiling{Kind: kind, ISA: isa, Type: typ, PUs: 1, Figure: profiles.NewFigure(unit, []float64{v})}

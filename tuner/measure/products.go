@@ -13,12 +13,12 @@ import (
 	"sandwich/tuner/search"
 )
 
-// ProductOptions say which matrix products TimeProducts times, and how.
+// ProductOptions configure TimeProducts.
 type ProductOptions struct {
 	Plan  *plans.Plan // its prefill PUs and schedules; every weight of its tables is timed
 	Rows  []int       // values of M
-	Cold  bool        // each call reads other weights, as serving does; otherwise the same ones again
-	Round int         // bytes of weights that cold calls go round; 0: 256 MiB
+	Cold  bool        // each call reads other weights, as in serving; otherwise the same ones
+	Round int         // bytes of weights through which cold calls cycle; 0: 256 MiB
 	Least time.Duration
 	Seed  uint64
 }
@@ -33,13 +33,13 @@ type ProductTime struct {
 	Seconds  []float64
 }
 
-// TimeProducts times single products on the GEMM, packed weights and pinned workers that serving
-// uses (rule 2), and gives each to visit as it is known. `sandwich bench gemm` prints them.
+// TimeProducts times single products on the GEMM, packed weights and pinned workers that serve
+// (rule 2), and calls visit with each. `sandwich bench gemm` prints them.
 func TimeProducts(ctx context.Context, o ProductOptions, visit func(ProductTime)) error {
 	return onWorkers(o, func(w *exec.Workers, l *pool.Leader) error { return timeProducts(ctx, o, w, l, visit) })
 }
 
-// onWorkers runs fn on the thread that leads workers of the plan's prefill PUs.
+// onWorkers runs fn on the thread that leads the workers of the plan's prefill PUs.
 func onWorkers(o ProductOptions, fn func(w *exec.Workers, l *pool.Leader) error) error {
 	w := exec.PlanWorkers(o.Plan)
 	w.PUs, w.Ranks = o.Plan.Prefill.PUs, nil // all of them on each product
@@ -52,13 +52,13 @@ func onWorkers(o ProductOptions, fn func(w *exec.Workers, l *pool.Leader) error)
 	return err
 }
 
-// coldBytes is what cold products go round where nothing else is said.
+// coldBytes is the default number of bytes through which cold products cycle.
 const coldBytes = 256 << 20
 
 func timeProducts(ctx context.Context, o ProductOptions, w *exec.Workers, l *pool.Leader,
 	visit func(ProductTime)) error {
 	for _, t := range o.Plan.Prefill.Tables {
-		if t.Class != "" { // TimeHeterogeneous is for them
+		if t.Class != "" { // see TimeHeterogeneous
 			continue
 		}
 		b, err := NewGemmBench(ctx, l, w, productSize(t.WeightKey, o), o.Seed)
@@ -74,7 +74,7 @@ func timeProducts(ctx context.Context, o ProductOptions, w *exec.Workers, l *poo
 	return nil
 }
 
-// productSize is the operands of one weight's products.
+// productSize returns the sizes of the operands of one weight's products.
 func productSize(key plans.WeightKey, o ProductOptions) GemmSize {
 	rows := 1
 	for _, m := range o.Rows {
@@ -98,7 +98,7 @@ func productSize(key plans.WeightKey, o ProductOptions) GemmSize {
 func (b *GemmBench) timeRows(key plans.WeightKey, o ProductOptions, visit func(ProductTime)) error {
 	w, ok := o.Plan.Weight(key)
 	if !ok {
-		return fmt.Errorf("the plan does not know the weight %s", key)
+		return fmt.Errorf("the plan has no weight %s", key)
 	}
 	for _, m := range o.Rows {
 		schedule, ok := o.Plan.Prefill.Lookup(key, m)

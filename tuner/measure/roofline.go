@@ -9,14 +9,14 @@ import (
 	"sandwich/topotree"
 )
 
-// RooflineRow is one op of a forward: what bounds it, how long it is predicted to take and how long
-// it took. Its JSON is stable.
+// RooflineRow is one op of a forward: its bound, its predicted and its measured duration. Its JSON
+// is stable.
 type RooflineRow struct {
 	Op      string `json:"op"` // its name without the layer
 	M       int    `json:"M"`
 	Phase   string `json:"phase"`
 	Context int    `json:"context"` // positions before the rows of each sequence
-	Count   int    `json:"count"`   // layers whose ops do the same
+	Count   int    `json:"count"`   // number of layers with equal ops
 	ISA     string `json:"isa"`
 	PUs     string `json:"pus"`
 	Type    string `json:"type,omitempty"` // of the weights
@@ -24,25 +24,25 @@ type RooflineRow struct {
 
 	FLOP      float64 `json:"flop"` // of one op
 	Bytes     float64 `json:"bytes"`
-	Intensity float64 `json:"intensity"` // FLOP per byte; 0 where it reads no memory
+	Intensity float64 `json:"intensity"` // FLOP per byte; 0 if it reads no memory
 	Regime    string  `json:"regime"`
 	Target    string  `json:"target"`
 	Split     string  `json:"split,omitempty"`
 	Ceiling   float64 `json:"ceiling_s"`           // at the ceiling
-	Predicted float64 `json:"predicted_s"`         // by the anchors
-	Without   float64 `json:"without_s,omitempty"` // at the ceiling, without the mechanism that was taken away
+	Predicted float64 `json:"predicted_s"`         // from the anchors
+	Without   float64 `json:"without_s,omitempty"` // at the ceiling, without the removed mechanism
 
-	Seconds float64 `json:"measured_s,omitempty"` // median; absent where nothing was measured
+	Seconds float64 `json:"measured_s,omitempty"` // median; absent if not measured
 	Min     float64 `json:"min_s,omitempty"`
 	Max     float64 `json:"max_s,omitempty"`
 	Samples int     `json:"samples,omitempty"`
-	Error   float64 `json:"error,omitempty"` // of the prediction: 0.1 is a tenth too long
+	Error   float64 `json:"error,omitempty"` // of the prediction, relative: 0.1 is 10 % too long
 
 	Model string `json:"model"`
 	CPU   string `json:"cpu"`
 }
 
-// GFLOPS is the measured rate, or where nothing was measured the predicted one.
+// GFLOPS returns the measured rate, or the predicted one without a measurement.
 func (r *RooflineRow) GFLOPS() float64 {
 	if r.Seconds > 0 {
 		return r.FLOP / r.Seconds / 1e9
@@ -50,19 +50,19 @@ func (r *RooflineRow) GFLOPS() float64 {
 	return r.FLOP / r.Predicted / 1e9
 }
 
-// RooflineOptions say of which forwards ops are predicted and measured.
+// RooflineOptions configure which forwards are predicted and measured.
 type RooflineOptions struct {
-	// forwards of so many rows: of sequences that generate, up to BatchMax of the plan, else of one
-	// prompt
+	// Rows are the rows of forwards: decoding sequences up to BatchMax of the plan, otherwise one
+	// prompt.
 	Rows    []int
 	Reps    int
 	Placer  model.Placer  // with the model, the plan and the machine
-	Assumed roofline.Near // what ops reach of the ceilings where no anchor says it
-	Without *model.Placer // places ops without a mechanism; nil: nothing is taken away
-	Step    func()        // after each forward
+	Assumed roofline.Near // fraction of the ceilings that ops reach without an anchor
+	Without *model.Placer // places ops without a mechanism; may be nil
+	Step    func()        // called after each forward
 }
 
-// Phase is that of a forward of m rows.
+// Phase returns the phase of a forward of m rows.
 func (o *RooflineOptions) Phase(m int) string {
 	if m <= o.Placer.Plan.BatchMax {
 		return model.Phases[1]
@@ -70,12 +70,12 @@ func (o *RooflineOptions) Phase(m int) string {
 	return model.Phases[0]
 }
 
-// forward is that of m rows.
+// forward returns the forward of m rows.
 func (o *RooflineOptions) forward(m int) Forward {
 	return Forward{o.Phase(m) == model.Phases[0], m, o.Placer.Context}
 }
 
-// forwards are those that are predicted, and their anchors.
+// forwards returns the predicted forwards and their anchors.
 func (o *RooflineOptions) forwards() (out []Forward) {
 	for _, m := range slices.Concat(o.Rows, o.anchors()) {
 		out = append(out, o.forward(m))
@@ -83,14 +83,14 @@ func (o *RooflineOptions) forwards() (out []Forward) {
 	return out
 }
 
-// Positions is how many KV positions the forwards need at most, over all sequences.
+// Positions returns the maximum number of KV positions of a forward, over all sequences.
 func (o *RooflineOptions) Positions() int { return ForwardPositions(o.forwards()) }
 
-// LogitRows is how many rows of a forward have logits at most.
+// LogitRows returns the maximum number of rows of a forward with logits.
 func (o *RooflineOptions) LogitRows() int { return ForwardLogits(o.forwards()) }
 
-// Predict says of every op of the forwards what bounds it and how long it takes, on a machine of
-// which no anchors are known.
+// Predict returns the bound and the duration of every op of the forwards, on a machine without
+// anchors.
 func (o *RooflineOptions) Predict() (rows []RooflineRow, err error) {
 	for _, m := range o.Rows {
 		list, _, err := o.predict(m, nil)
@@ -102,7 +102,7 @@ func (o *RooflineOptions) Predict() (rows []RooflineRow, err error) {
 	return rows, nil
 }
 
-// predict is Predict of one forward by anchors, and by op of the model which row it is.
+// predict predicts one forward by anchors. It also returns the row index of each op of the model.
 func (o *RooflineOptions) predict(m int, by *anchors) (rows []RooflineRow, at []int, err error) {
 	p := &o.Placer
 	phase := o.Phase(m)
@@ -151,7 +151,7 @@ func (o *RooflineOptions) predict(m int, by *anchors) (rows []RooflineRow, at []
 	return rows, at, nil
 }
 
-// pus are those of a phase.
+// pus returns the PUs of a phase.
 func (o *RooflineOptions) pus(phase string) topotree.CPUSet {
 	if phase == model.Phases[1] {
 		return topotree.NewCPUSet(o.Placer.Plan.Decode.PUs...)
@@ -159,7 +159,7 @@ func (o *RooflineOptions) pus(phase string) topotree.CPUSet {
 	return topotree.NewCPUSet(o.Placer.Plan.Prefill.PUs...)
 }
 
-// pace is what bounds ops of some PUs in an arithmetic.
+// pace returns the bounds of ops on some PUs in an arithmetic.
 func (o *RooflineOptions) pace(set topotree.CPUSet, compute string) roofline.Pace {
 	return o.Placer.Machine.Pace(set, roofline.Path{ISA: o.Placer.Plan.Widest(), Type: compute})
 }
@@ -172,19 +172,19 @@ func (r *RooflineRow) measured(samples []float64) {
 	}
 }
 
-// RooflineErrors says how far predictions are off.
+// RooflineErrors are the errors of predictions.
 type RooflineErrors struct {
-	Ops    int     `json:"ops"` // of at least Least
+	Ops    int     `json:"ops"` // that take at least Least
 	Least  float64 `json:"least_s"`
 	Median float64 `json:"median"`
 	P90    float64 `json:"p90"`
-	// Cases are ops of two instruction sets whose measured times differ by more than a tenth, and
-	// Right those where the faster one was predicted to be.
+	// Cases counts ops of two instruction sets whose measured times differ by more than a tenth.
+	// Right counts those whose faster one was predicted.
 	Cases int `json:"cases,omitempty"`
 	Right int `json:"right,omitempty"`
 }
 
-// ErrorsOf are those of ops that take so many seconds at least.
+// ErrorsOf returns the errors of ops that take at least least seconds.
 func ErrorsOf(rows []RooflineRow, least float64) RooflineErrors {
 	e := RooflineErrors{Least: least}
 	var off []float64

@@ -10,29 +10,28 @@ import (
 	"sandwich/topotree"
 )
 
-// Predictions rest on four forwards of the model itself, two of each phase, which run in turn with
-// those that are predicted (Agent.xpu appendix B has two anchors for an op). Products and attention
-// take from them what they reach of the ceilings. What has neither weights nor multiplications has no
-// ceiling to reach, and goes by a line through both forwards of its phase: lookups are plain Go, norms
-// chains of sums, rotations go to the cache in pieces, and the first op waits for who sleeps.
+// anchors are four forwards of the model, two of each phase, on which predictions are based. They
+// run interleaved with the predicted forwards (Agent.xpu appendix B has two anchors per op). For
+// products and attention they give the fraction of the ceilings that is reached. Ops without
+// weights or multiplications have no ceiling; they are predicted by a line through both forwards of
+// their phase.
 //
-// Anchors that were taken alone before the forwards were off where memory was faster then, and rows
-// timed in the caches of one PU came out a quarter to a half too short (RATIONALE).
+// Anchors measured separately, before the forwards, gave worse predictions, because memory
+// bandwidth changes over time.
 type anchors struct {
 	types map[string]roofline.Near // of products, by weight type
-	own   map[int]roofline.Near    // of what else multiplies, by op
-	lines map[int][2]lines         // of what only moves rows, by op
+	own   map[int]roofline.Near    // of other ops that multiply, by op
+	lines map[int][2]lines         // of ops that only move rows, by op
 	said  []string
 }
 
-// Rows of a prompt's anchors, at least and at most; those of a batch go by how many the plan lets
-// in.
+// Bounds of the rows of a prompt's anchors. Those of a batch depend on the plan's maximum.
 const (
 	anchorFew  = 32
 	anchorMany = 512
 )
 
-// anchorsOf are the rows of the anchors of a phase, the fewer first.
+// anchorsOf returns the rows of the anchors of a phase, ascending.
 func (o *RooflineOptions) anchorsOf(phase string) [2]int {
 	most := max(1, o.Placer.Plan.BatchMax)
 	if phase == model.Phases[1] {
@@ -43,7 +42,7 @@ func (o *RooflineOptions) anchorsOf(phase string) [2]int {
 	return [2]int{few, max(4*few, min(anchorMany, slices.Max(o.Rows)))}
 }
 
-// anchors are the rows of all of them.
+// anchors returns the rows of all anchors.
 func (o *RooflineOptions) anchors() (out []int) {
 	for _, phase := range model.Phases {
 		rows := o.anchorsOf(phase)
@@ -53,16 +52,16 @@ func (o *RooflineOptions) anchors() (out []int) {
 	return slices.Compact(out)
 }
 
-// Longest is the most rows of a forward that is run.
+// Longest returns the maximum number of rows of a forward.
 func (o *RooflineOptions) Longest() int { return max(slices.Max(o.Rows), slices.Max(o.anchors())) }
 
-// lines are the time of an op by rows, through two measured ones.
+// lines is the time of an op by rows, through two measured points.
 type lines struct {
 	m       [2]int
 	seconds [2]float64
 }
 
-// at is the time of m rows, half of the nearer anchor's at least.
+// at returns the time of m rows, at least half of the nearer anchor's.
 func (l *lines) at(m int) float64 {
 	few, many := l.seconds[0], l.seconds[1]
 	if l.m[0] == l.m[1] {
@@ -72,7 +71,8 @@ func (l *lines) at(m int) float64 {
 	return max(few+each*float64(m-l.m[0]), min(few, many)/2)
 }
 
-// near is what an op reaches of its ceilings with weights of a type, "" for none.
+// near returns the fraction of its ceilings that an op with weights of a type reaches; the type is
+// "" without weights.
 func (a *anchors) near(op int, typ string, assumed roofline.Near) roofline.Near {
 	if a == nil {
 		return assumed
@@ -87,7 +87,7 @@ func (a *anchors) near(op int, typ string, assumed roofline.Near) roofline.Near 
 	return n
 }
 
-// moving is how long an op takes that only moves m rows; false of others.
+// moving returns the seconds of an op that only moves m rows, or false for other ops.
 func (a *anchors) moving(op int, phase string, m int) (seconds float64, known bool) {
 	if a == nil {
 		return 0, false
@@ -97,14 +97,15 @@ func (a *anchors) moving(op int, phase string, m int) (seconds float64, known bo
 	return l.at(m), known
 }
 
-// anchored is a forward that others are predicted by: what its ops do, and how long they took.
+// anchored is a measured forward on which predictions are based: the work of its ops, and their
+// durations.
 type anchored struct {
 	works []model.OpWork
-	at    []int // by op, which of the works
+	at    []int // index of the work of each op
 	took  []float64
 }
 
-// op is the step of an op's works, all parts together, and its seconds.
+// op returns the step of an op's work, all parts together, and its seconds.
 func (f *anchored) op(op int) (a roofline.Anchor) {
 	w := f.at[op]
 	for _, part := range f.works[w].Parts {
@@ -114,7 +115,7 @@ func (f *anchored) op(op int) (a roofline.Anchor) {
 	return a
 }
 
-// anchorsBy makes anchors of the forwards, by their rows.
+// anchorsBy returns the anchors from measured forwards, by their rows.
 func (o *RooflineOptions) anchorsBy(forwards map[int]*anchored) *anchors {
 	a := &anchors{types: map[string]roofline.Near{}, own: map[int]roofline.Near{},
 		lines: map[int][2]lines{}}
@@ -122,7 +123,7 @@ func (o *RooflineOptions) anchorsBy(forwards map[int]*anchored) *anchors {
 	largest := map[string]int{} // op by type
 	for op := range prompt.at {
 		if slices.Index(prompt.at, prompt.at[op]) != op {
-			continue // it does what one before does
+			continue // equal to an earlier op
 		}
 		switch typ, multiplies := kindOf(&prompt.works[prompt.at[op]]); {
 		case !multiplies:
@@ -144,7 +145,7 @@ func (o *RooflineOptions) anchorsBy(forwards map[int]*anchored) *anchors {
 // mixedTypes is the type of an op whose weights have several.
 const mixedTypes = "several"
 
-// kindOf is the type of an op's weights, "" for none, and whether it multiplies.
+// kindOf returns the type of an op's weights, "" for none, and whether it multiplies.
 func kindOf(w *model.OpWork) (typ string, multiplies bool) {
 	for i, part := range w.Parts {
 		multiplies = multiplies || part.FLOP > 0
@@ -156,7 +157,7 @@ func kindOf(w *model.OpWork) (typ string, multiplies bool) {
 	return typ, multiplies
 }
 
-// linesOf are those of an op that only moves rows.
+// linesOf returns the lines of an op that only moves rows.
 func (o *RooflineOptions) linesOf(op int, forwards map[int]*anchored) (out [2]lines) {
 	for i, phase := range model.Phases {
 		out[i].m = o.anchorsOf(phase)
@@ -167,8 +168,9 @@ func (o *RooflineOptions) linesOf(op int, forwards map[int]*anchored) (out [2]li
 	return out
 }
 
-// reach finds what an op reaches of its ceilings. Products are bound by reading in the smallest batch;
-// other ops read keys and values or states of each sequence, and the larger batch says most of it.
+// reach determines the fraction of its ceilings that an op reaches. Products are bound by reading
+// in the smallest batch. Other ops read keys and values or states of each sequence, so that the
+// larger batch is more accurate.
 func (o *RooflineOptions) reach(a *anchors, op int, typ string, forwards map[int]*anchored) {
 	batch, prompts := o.anchorsOf(model.Phases[1]), o.anchorsOf(model.Phases[0])
 	memory := forwards[batch[0]].op(op)
@@ -190,7 +192,7 @@ func (o *RooflineOptions) reach(a *anchors, op int, typ string, forwards map[int
 	}
 	near, err := roofline.Reach(pace, memory, few, compute)
 	if err != nil {
-		return // its anchors are too much alike: what is assumed stays
+		return // its anchors are too similar: keep the assumed figures
 	}
 	what := work.Op + " reaches"
 	if typ == "" {
@@ -199,10 +201,10 @@ func (o *RooflineOptions) reach(a *anchors, op int, typ string, forwards map[int
 		a.types[typ], what = near, fmt.Sprintf("products of %s (%s) reach", typ, work.Op)
 	}
 	a.said = append(a.said, fmt.Sprintf("%s %.0f %% of what PUs %s read in a batch and %.0f %% of their %s peak in %s,"+
-		" in turn with what is predicted", what, 100*near.Read, set, 100*near.Peak, arithmetic, many))
+		" interleaved with the predicted forwards", what, 100*near.Read, set, 100*near.Peak, arithmetic, many))
 }
 
-// sentences are what predictions rest on.
+// sentences returns the basis of the predictions.
 func (a *anchors) sentences(set topotree.CPUSet) []string {
 	if len(a.lines) == 0 {
 		return a.said

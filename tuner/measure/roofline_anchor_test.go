@@ -11,7 +11,7 @@ import (
 	"sandwich/tuner/candidates"
 )
 
-// rooflineOf are options for a llama of 1.1b on a kunpeng920.
+// rooflineOf returns options for a llama of 1.1b on a kunpeng920.
 func rooflineOf(t *testing.T, rows ...int) *RooflineOptions {
 	t.Helper()
 	host, err := profiles.Builtin("kunpeng920")
@@ -43,8 +43,8 @@ func rooflineOf(t *testing.T, rows ...int) *RooflineOptions {
 		Placer: model.Placer{Model: ops, Plan: plan, Machine: roofline.NewMachine(profile), Context: 512}}
 }
 
-// planted is a forward of m rows on a machine on which ops reach what of their ceilings, and where
-// what only moves rows takes so long for the forward and so long for each row.
+// synthetic returns a forward of m rows on a machine on which ops reach the fractions near of their
+// ceilings, and ops that only move rows take each seconds per row plus all seconds per forward.
 func (o *RooflineOptions) synthetic(t *testing.T, m int, near roofline.Near, each, all float64) *anchored {
 	t.Helper()
 	works, at, _, err := o.Placer.Place(o.Phase(m), m)
@@ -66,8 +66,8 @@ func (o *RooflineOptions) synthetic(t *testing.T, m int, near roofline.Near, eac
 	return f
 }
 
-// TestAnchoredPredictions: four forwards say what every other takes, op by op, whatever their ops
-// reach of the ceilings.
+// TestAnchoredPredictions checks that four forwards predict every other exactly, op by op, for any
+// fraction of the ceilings.
 func TestAnchoredPredictions(t *testing.T) {
 	const each, all = 3e-7, 2e-5
 	for _, near := range []roofline.Near{{Peak: 0.8, Read: 0.9}, {Peak: 0.3, Read: 0.5}} {
@@ -99,8 +99,8 @@ func TestAnchoredPredictions(t *testing.T) {
 	}
 }
 
-// TestAnchorsOfBusyMachines: where forwards took as long for few rows as for many, or nothing at
-// all, predictions are finite and no less than none.
+// TestAnchorsOfBusyMachines checks that predictions are finite and not negative if forwards took as
+// long for few rows as for many, or no time.
 func TestAnchorsOfBusyMachines(t *testing.T) {
 	for _, seconds := range []float64{0, 1e-9, 1} {
 		o, forwards := rooflineOf(t, 1, 16, 2048), map[int]*anchored{}
@@ -126,7 +126,8 @@ func TestAnchorsOfBusyMachines(t *testing.T) {
 	}
 }
 
-// TestAnchorRows: the anchors of a phase are forwards of that phase, and run in one chunk.
+// TestAnchorRows checks that the anchors of a phase are forwards of that phase, and run in one
+// chunk.
 func TestAnchorRows(t *testing.T) {
 	o := rooflineOf(t, 1)
 	for _, most := range []int{0, 1, 2, 3, 16, 64, 256} {

@@ -14,21 +14,21 @@ import (
 	"sandwich/runtime/pool"
 )
 
-// RooflineArm is a model loaded under one instruction set, on a runner with room for Positions.
+// RooflineArm is a model loaded under one instruction set, on a runner that holds Positions.
 type RooflineArm struct {
 	Runner  *engine.Runner
 	Options RooflineOptions
 }
 
-// Energy is what forwards took of the whole package, in joules by their rows, all arms alike.
+// Energy is the energy of forwards of the whole package, in joules by their rows, over all arms.
 type Energy struct {
 	Joules  map[int]float64 // of one forward
-	Missing error           // why there are none; nil where Joules hold
+	Missing error           // why there are none; nil if Joules is valid
 }
 
-// Roofline predicts and measures the ops of forwards, by arm, and says what predictions rest on.
-// Forwards and their anchors, of all arms, run one at a time in turn: what a machine reads and
-// computes changes within seconds.
+// Roofline predicts and measures the ops of forwards, by arm, and returns the basis of the
+// predictions. It runs forwards and their anchors, of all arms, interleaved one at a time, because
+// the rates of a machine change within seconds.
 func Roofline(ctx context.Context, arms []RooflineArm) (rows [][]RooflineRow, rests []string, e Energy, err error) {
 	for i := range arms {
 		if arms[i].Options.Placer.Plan.TP() > 1 {
@@ -61,7 +61,7 @@ func Roofline(ctx context.Context, arms []RooflineArm) (rows [][]RooflineRow, re
 	return rows, rests, e, nil
 }
 
-// add notes the joules of a forward of m rows.
+// add adds the joules of a forward of m rows.
 func (e *Energy) add(m int, list []*rooflineRun) {
 	joules, forwards := 0.0, 0
 	for _, run := range list {
@@ -81,8 +81,8 @@ func (e *Energy) add(m int, list []*rooflineRun) {
 	}
 }
 
-// rooflineRuns are the forwards of all arms and their anchors, from the fewest rows, each behind
-// the same one of another arm.
+// rooflineRuns returns the forwards of all arms and their anchors, ascending by rows, with equal
+// forwards of different arms adjacent.
 func rooflineRuns(arms []RooflineArm) (list []*rooflineRun, err error) {
 	for i := range arms {
 		for k, m := range slices.Concat(arms[i].Options.Rows, arms[i].Options.anchors()) {
@@ -98,12 +98,12 @@ func rooflineRuns(arms []RooflineArm) (list []*rooflineRun, err error) {
 	return list, nil
 }
 
-// byRows sorts the fewest rows first, and leaves forwards of as many as they are.
+// byRows sorts by rows and keeps the order of equal ones.
 func byRows(list []*rooflineRun) {
 	slices.SortStableFunc(list, func(a, b *rooflineRun) int { return cmp.Compare(a.m, b.m) })
 }
 
-// otherWay has forwards of as many rows the other way round.
+// otherWay reverses the order of forwards with equal rows.
 func otherWay(list []*rooflineRun) []*rooflineRun {
 	out := slices.Clone(list)
 	slices.Reverse(out)
@@ -111,7 +111,7 @@ func otherWay(list []*rooflineRun) []*rooflineRun {
 	return out
 }
 
-// predicted are the forwards of an arm with what was measured, by its anchors.
+// predicted returns the predictions of an arm's forwards by its anchors, with the measurements.
 func predicted(arm *RooflineArm, list []*rooflineRun) (rows []RooflineRow, rests []string, err error) {
 	forwards := map[int]*anchored{}
 	for _, run := range list {
@@ -137,15 +137,15 @@ func predicted(arm *RooflineArm, list []*rooflineRun) (rows []RooflineRow, rests
 	return rows, by.sentences(o.pus(model.Phases[0])), nil
 }
 
-// Forwards of up to so many rows are short. Another like them runs before those that count, since
-// their activations would come from memory otherwise (other forwards ran since), and several count,
-// since what is there once in a forward has few samples.
+// Forwards of up to shortRows rows are short. A warm-up runs before the measured ones, because
+// other forwards evicted their activations; several are measured, because ops that occur once per
+// forward have few samples.
 const (
 	shortRows = 64
 	ofShort   = 3
 )
 
-// counting is how many forwards of m rows run in a turn, of which so many count.
+// counting returns the number of forwards of m rows per round, and how many of them are measured.
 func counting(m int, first bool) (all, count int) {
 	switch {
 	case m <= shortRows:
@@ -156,7 +156,7 @@ func counting(m int, first bool) (all, count int) {
 	return 1, 1
 }
 
-// RooflineForwards is how many forwards Roofline runs, each of which calls Step.
+// RooflineForwards returns the number of forwards that Roofline runs, each of which calls Step.
 func RooflineForwards(arms []RooflineArm) (n int) {
 	for i := range arms {
 		o := &arms[i].Options
@@ -174,15 +174,15 @@ func RooflineForwards(arms []RooflineArm) (n int) {
 type rooflineRun struct {
 	arm      *RooflineArm
 	m        int
-	anchor   bool // others are predicted by it
+	anchor   bool // predictions are based on it
 	works    []model.OpWork
-	at       []int // by op, which of the works
+	at       []int // index of the work of each op
 	batch    *kvcache.Batch
 	clock    opClock
 	samples  [][]float64 // by work
 	forwards int
 	joules   float64 // of all forwards
-	unknown  error   // why joules do not hold
+	unknown  error   // why joules is invalid
 }
 
 func newRooflineRun(arm *RooflineArm, m int) (*rooflineRun, error) {
@@ -199,7 +199,7 @@ func newRooflineRun(arm *RooflineArm, m int) (*rooflineRun, error) {
 	return t, nil
 }
 
-// turn runs those of a turn, the ones that count last.
+// turn runs the forwards of a round, the measured ones last.
 func (t *rooflineRun) turn(ctx context.Context, first bool) (err error) {
 	all, count := counting(t.m, first)
 	t.arm.Runner.Lead(func(l *pool.Leader) {
@@ -210,7 +210,7 @@ func (t *rooflineRun) turn(ctx context.Context, first bool) (err error) {
 	return err
 }
 
-// forward runs one, which counts or warms up. It is called inside Lead.
+// forward runs one measured or warm-up forward. It must be called inside Lead.
 func (t *rooflineRun) forward(ctx context.Context, l *pool.Leader, counts bool) error {
 	before, unknown := counters.Joules()
 	t.clock.begin()
@@ -234,7 +234,7 @@ func (t *rooflineRun) forward(ctx context.Context, l *pool.Leader, counts bool) 
 	return nil
 }
 
-// anchored is what the forward says of others.
+// anchored returns the forward as a basis of predictions.
 func (t *rooflineRun) anchored() *anchored {
 	f := &anchored{t.works, t.at, make([]float64, len(t.works))}
 	for i := range f.took {
@@ -243,8 +243,8 @@ func (t *rooflineRun) anchored() *anchored {
 	return f
 }
 
-// alike are the samples of a work, and of those that move rows in the same way: the last norm is
-// there once in a forward, and a few samples may all have been disturbed.
+// alike returns the samples of a work and of those that move rows in the same way, because the last
+// norm occurs once per forward, and a few samples may all be disturbed.
 func (t *rooflineRun) alike(i int) (samples []float64) {
 	w := &t.works[i]
 	if _, multiplies := kindOf(w); multiplies {

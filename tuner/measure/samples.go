@@ -6,7 +6,7 @@ import (
 	"sandwich/plans"
 )
 
-// Spread is the middle and the ends of some samples.
+// Spread is the median and the range of some samples.
 type Spread struct{ Median, Min, Max, P10, P90 float64 }
 
 // Summarize returns the spread of samples, zeros for none.
@@ -19,8 +19,8 @@ func Summarize(samples []float64) Spread {
 	return Spread{(s[(n-1)/2] + s[n/2]) / 2, s[0], s[n-1], s[n/10], s[n*9/10]}
 }
 
-// medianInterval is the 95 % interval of the median by order statistics (plans.MedianRank), which
-// assumes nothing about how noise is distributed; 0 and 0 below the six values that it needs.
+// medianInterval returns the 95 % interval of the median by order statistics (plans.MedianRank),
+// which assumes no distribution of the noise, or 0 and 0 for fewer than six samples.
 func medianInterval(samples []float64) (low, high float64) {
 	const least = 6
 	n := len(samples)

@@ -7,7 +7,8 @@ import (
 	"sandwich/profiles"
 )
 
-// The middle of an even number of samples is between two of them; the tenths are samples.
+// TestSummarize checks that the median of an even number of samples is between two of them, and
+// that percentiles are samples.
 func TestSummarize(t *testing.T) {
 	for _, c := range []struct {
 		samples []float64
@@ -28,7 +29,8 @@ func TestSummarize(t *testing.T) {
 	}
 }
 
-// Lengths of 0 are left out, and the largest test says how much cache it takes.
+// TestTests checks that lengths of 0 are omitted, and that the largest test determines the cache
+// size.
 func TestTests(t *testing.T) {
 	tests := Tests([]int{0, 100}, []int{10, 0}, nil, 3)
 	if len(tests) != 2 || tests[0] != (Test{"pp100", true, 100, 1, 0}) || tests[1] != (Test{"tg10", false, 10, 3, 0}) {
@@ -51,8 +53,8 @@ func TestTests(t *testing.T) {
 	}
 }
 
-// Every way adds up to what a plain loop does (AllReduce refuses else), also where ranks share PUs
-// and a matrix has fewer rows than a rank has workers.
+// TestAllReduce checks that every way has the sum of a plain loop (otherwise AllReduce fails), also
+// if ranks share PUs and a matrix has fewer rows than a rank has workers.
 func TestAllReduce(t *testing.T) {
 	host, err := profiles.Live()
 	if err != nil {

@@ -14,22 +14,22 @@ import (
 )
 
 const (
-	switchParked = 100 * time.Millisecond // how long the PUs of prefill alone are parked before they are needed
+	switchParked = 100 * time.Millisecond // how long the PUs that only prefill uses are parked before they are needed
 	switchPrompt = 32                     // tokens of the prefill between two decode phases
 )
 
-// SwitchPositions is how many KV positions a runner needs for Switch.
+// SwitchPositions is the number of KV positions that a runner needs for Switch.
 const SwitchPositions = 2 * kvcache.BlockTokens
 
-// SwitchRow is one direction of the hot switch; its JSON is stable.
+// SwitchRow is one direction of the hot switch. Its JSON is stable.
 type SwitchRow struct {
 	Test     string    `json:"test"`     // switch down: prefill to decode; switch up: decode to prefill, after 100 ms
 	Median   float64   `json:"median_s"` // from the end of the last op to the start of the next on all workers
 	P10      float64   `json:"p10_s"`
 	P90      float64   `json:"p90_s"`
 	Samples  []float64 `json:"samples"`
-	Switches uint64    `json:"switches"`    // in both directions, those that warmed up included
-	Moved    int64     `json:"moved_bytes"` // of weights, KV cache and activations: to another address or node
+	Switches uint64    `json:"switches"`    // in both directions, including warm-up
+	Moved    int64     `json:"moved_bytes"` // weights, KV cache and activations that changed their address or node
 	Prefill  string    `json:"prefill_pus"`
 	Decode   string    `json:"decode_pus"`
 	Model    string    `json:"model"`
@@ -38,14 +38,14 @@ type SwitchRow struct {
 	CPU      string    `json:"cpu"`
 }
 
-// switchGoals are what the medians are held against: 10 microseconds down, 100 up.
+// switchGoals are the goals of the medians: 10 microseconds down, 100 up.
 var switchGoals = [2]float64{10e-6, 100e-6}
 
-// ErrNoFewer says that a plan leaves nothing to park.
+// ErrNoFewer is returned for a plan that parks no PUs in decode.
 var ErrNoFewer = errors.New("needs more PUs for prefill than for decode")
 
-// FewerForDecode is the plan with decode on a part of the PUs of prefill: as it is where it says
-// so, else on the first PU of each rank. The error may be ErrNoFewer.
+// FewerForDecode returns the plan with decode on a part of the PUs of prefill: unchanged if it
+// already is, otherwise on the first PU of each rank. The error may be ErrNoFewer.
 func FewerForDecode(plan *plans.Plan) (*plans.Plan, error) {
 	if !slices.Equal(plan.Prefill.PUs, plan.Decode.PUs) {
 		return plan, nil
@@ -67,9 +67,9 @@ func FewerForDecode(plan *plans.Plan) (*plans.Plan, error) {
 	return &p, nil
 }
 
-// Switch measures the hot switch in both directions, reps times each way; step is called after each
-// of reps+1 samples. The names of model, plan and CPU are the caller's to fill in. `sandwich bench
-// llm --switch` prints the rows.
+// Switch measures the hot switch in both directions, reps times each. step is called after each of
+// reps+1 samples. The caller sets the names of model, plan and CPU. `sandwich bench llm --switch`
+// prints the rows.
 func Switch(ctx context.Context, r *engine.Runner, l *pool.Leader, plan *plans.Plan, reps int,
 	step func()) ([]SwitchRow, error) {
 	b := switchBench{runner: r, leader: l}
@@ -86,7 +86,7 @@ func Switch(ctx context.Context, r *engine.Runner, l *pool.Leader, plan *plans.P
 	return rows, nil
 }
 
-// switchBench runs a prefill and 100 ms of decode in turn.
+// switchBench alternates a prefill and 100 ms of decode.
 type switchBench struct {
 	samples  [2][]float64 // seconds: down, up
 	switches uint64
@@ -94,7 +94,7 @@ type switchBench struct {
 
 	runner *engine.Runner
 	leader *pool.Leader
-	ended  time.Time // of the last forward
+	ended  time.Time // end of the last forward
 }
 
 func (b *switchBench) run(ctx context.Context, reps int, step func()) error {
@@ -117,7 +117,7 @@ func (b *switchBench) run(ctx context.Context, reps int, step func()) error {
 		if err != nil {
 			return err
 		}
-		step() // not in a pause, of which it would be a tenth
+		step() // not within a pause, which it would lengthen by a tenth
 		for began := b.ended; b.ended.Sub(began) < switchParked; {
 			if _, err := b.forward(&decode); err != nil {
 				return err
@@ -130,7 +130,7 @@ func (b *switchBench) run(ctx context.Context, reps int, step func()) error {
 		if err != nil {
 			return err
 		}
-		if rep > 0 { // the first one warms up
+		if rep > 0 { // the first sample warms up
 			b.samples[0] = append(b.samples[0], down.Seconds())
 			b.samples[1] = append(b.samples[1], up.Seconds())
 		}
@@ -143,8 +143,8 @@ func (b *switchBench) run(ctx context.Context, reps int, step func()) error {
 	return err
 }
 
-// forward returns the pause before it: from the end of the last forward's last op to the start of
-// this one's first op on the last of its workers.
+// forward runs a forward and returns the pause before it: from the end of the last op of the
+// previous forward to the start of this one's first op on its last worker.
 func (b *switchBench) forward(batch *kvcache.Batch) (pause time.Duration, err error) {
 	last := b.ended
 	if _, err = b.runner.Forward(b.leader, batch, 0, nil); err != nil {

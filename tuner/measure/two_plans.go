@@ -23,12 +23,12 @@ import (
 
 const (
 	caseDepth    = 64                    // positions before the one that a sequence decodes
-	sampleLength = 40 * time.Millisecond // at least: long enough to average over the ticks of the system
-	mostForwards = 64                    // a sample
+	sampleLength = 40 * time.Millisecond // minimum, to average over the timer ticks of the system
+	mostForwards = 64                    // per sample
 	waitingSpin  = 50 * time.Microsecond
 )
 
-// CaseTest is a row of a gate as the other measurements know tests.
+// CaseTest returns a row of a gate as a Test.
 func CaseTest(c gate.Case) Test {
 	if c.Prefill {
 		return Test{Name: c.Name(), Prefill: true, Tokens: c.Rows, Batch: 1}
@@ -36,20 +36,20 @@ func CaseTest(c gate.Case) Test {
 	return Test{Name: c.Name(), Tokens: 2*caseDepth + 1, Batch: c.Rows}
 }
 
-// CeilingRate is the rate in tokens per second at which a test would run if every op ran at the ceiling
-// of its arithmetic. It fails where the profile lacks a ceiling.
+// CeilingRate returns the rate in tokens per second of a test in which every op runs at the ceiling
+// of its arithmetic. It fails if the profile lacks a ceiling.
 func CeilingRate(host *profiles.Profile, m *model.Model, p *plans.Plan, t Test) (float64, error) {
 	r, err := ceilingOf(host, m, p, t)
 	return r.rate, err
 }
 
-// TwoPlans holds two plans of one model ready to run, over one copy of the weights where the plans
+// TwoPlans holds two plans of one model ready to run, over one copy of the weights if the plans
 // allow that.
 type TwoPlans struct {
 	sides  [2]onePlan
 	copies []*exec.Assembly
 	pools  []*exec.Workers
-	times  map[gate.Case]int // forwards a sample
+	times  map[gate.Case]int // forwards per sample
 }
 
 // onePlan is a plan compiled over an assembly.
@@ -60,8 +60,8 @@ type onePlan struct {
 	active [phase.Count][]int
 }
 
-// OpenTwoPlans loads the model once for both plans, or twice where their weights cannot share one
-// copy: then both must fit.
+// OpenTwoPlans loads the model once for both plans, or twice if they cannot share one copy of the
+// weights.
 func OpenTwoPlans(ctx context.Context, file *gguf.File, a, b *plans.Plan, cases []gate.Case) (t *TwoPlans, err error) {
 	blocks, rows := 1, 1
 	for _, c := range cases {
@@ -97,17 +97,18 @@ func OpenTwoPlans(ctx context.Context, file *gguf.File, a, b *plans.Plan, cases 
 	return t, nil
 }
 
-// shareAssembly says that one assembly runs both plans: they share its weights, its cache and its
-// workers' code.
+// shareAssembly reports whether one assembly can run both plans with the same weights, cache and
+// worker code.
 func shareAssembly(a, b *plans.Plan) bool {
 	return exec.SharesWeights(a, b) && a.KV == b.KV && a.ISAOf("") == b.ISAOf("") &&
 		reflect.DeepEqual(a.Classes, b.Classes)
 }
 
-// ErrOutOfMemory: memory cannot hold two plans whose weights share no copy.
-var ErrOutOfMemory = errors.New("no room for two plans")
+// ErrOutOfMemory is returned if memory cannot hold two plans that share no copy of the weights.
+var ErrOutOfMemory = errors.New("not enough memory for two plans")
 
-// fitsInMemory refuses plans that memory has no room for together: this runner cannot decide.
+// fitsInMemory returns an error if the plans do not fit in memory together, so that this host
+// cannot compare them.
 func fitsInMemory(groups [][]*plans.Plan, blocks, rows int) error {
 	need := int64(0)
 	for _, g := range groups {
@@ -126,7 +127,7 @@ func fitsInMemory(groups [][]*plans.Plan, blocks, rows int) error {
 	return nil
 }
 
-// load opens the model for plans that share it.
+// load loads the model for plans that share it.
 func (t *TwoPlans) load(ctx context.Context, file *gguf.File, list []*plans.Plan, blocks, rows int) error {
 	first := *list[0]
 	w := exec.PlanWorkers(&first)
@@ -182,8 +183,7 @@ func (t *TwoPlans) Close() {
 	}
 }
 
-// Warm runs a case under both plans and sets how many forwards a sample has,
-// for both alike.
+// Warm runs a case under both plans and sets the number of forwards per sample, the same for both.
 func (t *TwoPlans) Warm(ctx context.Context, c gate.Case) error {
 	t.times[c] = 1
 	fastest := time.Hour
@@ -200,7 +200,8 @@ func (t *TwoPlans) Warm(ctx context.Context, c gate.Case) error {
 	return nil
 }
 
-// Sample runs a case under the baseline (side 0) or the candidate (1): tokens per second.
+// Sample runs a case under the baseline (side 0) or the candidate (1) and returns tokens per
+// second.
 func (t *TwoPlans) Sample(ctx context.Context, side int, c gate.Case) (rate float64, err error) {
 	s := &t.sides[side]
 	run, of := s.step, phase.Decode
@@ -219,7 +220,7 @@ func (t *TwoPlans) Sample(ctx context.Context, side int, c gate.Case) (rate floa
 	return rate, err
 }
 
-// tokens are the same for both sides.
+// tokens returns the same tokens for both sides.
 func (s *onePlan) tokens(n int) []int32 {
 	rng := rand.New(rand.NewPCG(1, 2))
 	out := make([]int32, n)
@@ -229,7 +230,7 @@ func (s *onePlan) tokens(n int) []int32 {
 	return out
 }
 
-// prompt reads prompts of n tokens chunk by chunk, or at once where the model does, each from an
+// prompt reads prompts of n tokens, chunk by chunk or at once as the model requires, each from an
 // empty cache.
 func (s *onePlan) prompt(ctx context.Context, l *pool.Leader, n, times int) (took time.Duration, err error) {
 	tokens, chunk := s.tokens(n), s.plan.Chunk
@@ -264,7 +265,7 @@ func (s *onePlan) prompt(ctx context.Context, l *pool.Leader, n, times int) (too
 	return took, nil
 }
 
-// step decodes one token of n sequences that have caseDepth positions each, time and again.
+// step decodes one token of n sequences after caseDepth positions each, times times.
 func (s *onePlan) step(ctx context.Context, l *pool.Leader, n, times int) (time.Duration, error) {
 	b := kvcache.Batch{Tokens: s.tokens(n)}
 	cache := s.on.NewCache()

@@ -135,8 +135,8 @@ func (s *scribe) latent() {
 	s.line("    text: %d groups of PUs reach each other sooner than the others", len(sets))
 }
 
-// matrices writes what the PUs of node i read from node j and, where it shows clusters that the
-// system hides, how long a cache line takes from PU to PU.
+// matrices writes the bandwidth from node to node and, if it shows clusters that the system hides,
+// the latency of a cache line from PU to PU.
 func (s *scribe) matrices() {
 	m := s.m
 	s.line("matrices:")

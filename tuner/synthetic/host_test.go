@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// A scribe writes down what a probe of a machine would have found.
+// A scribe writes the results of a probe of a machine.
 type scribe struct {
 	strings.Builder
 	m     *machine
@@ -17,8 +17,8 @@ type scribe struct {
 	noise float64
 }
 
-// hostYAML is the host.yaml, version 2, of a full probe. Each figure is off by a normal deviate,
-// cut at two sigma, times the noise.
+// hostYAML returns the host.yaml, version 2, of a full probe. Each figure has a normally
+// distributed error, limited to two sigma, of relative size noise.
 func (m *machine) hostYAML(seed uint64, noise float64) []byte {
 	s := &scribe{m: m, rng: rand.New(rand.NewPCG(seed, 0xbf58476d1ce4e5b9)), noise: noise}
 	s.host()
@@ -45,7 +45,7 @@ func (s *scribe) line(format string, args ...any) {
 	s.WriteByte('\n')
 }
 
-// noisy is a figure as it would be measured.
+// noisy returns a figure with measurement noise.
 func (s *scribe) noisy(truth float64) float64 {
 	for {
 		if x := s.rng.NormFloat64(); math.Abs(x) <= 2 {
@@ -54,13 +54,13 @@ func (s *scribe) noisy(truth float64) float64 {
 	}
 }
 
-// figure is the fields of a measured figure.
+// figure returns the fields of a measured figure.
 func (s *scribe) figure(truth float64, unit string) string {
 	v := s.noisy(truth)
 	return fmt.Sprintf(`median: %.6g, min: %.6g, max: %.6g, "n": 15, noise: 0.01, unit: %s`, v, 0.95*v, 1.05*v, unit)
 }
 
-// list writes PUs as Linux does, in quotes: "0-3,8".
+// list returns PUs in the format of Linux, in quotes: "0-3,8".
 func list(pus []int) string {
 	sorted := slices.Sorted(slices.Values(pus))
 	var parts []string
@@ -79,7 +79,7 @@ func list(pus []int) string {
 	return strconv.Quote(strings.Join(parts, ","))
 }
 
-// lists writes several sets of PUs.
+// lists returns several sets of PUs.
 func lists(sets [][]int) string {
 	var parts []string
 	for _, set := range sets {
@@ -88,7 +88,7 @@ func lists(sets [][]int) string {
 	return "[" + strings.Join(parts, ", ") + "]"
 }
 
-// row writes values in brackets.
+// row returns values in brackets.
 func row[T any](values []T, format string) string {
 	var parts []string
 	for _, v := range values {
@@ -149,7 +149,7 @@ func (s *scribe) levels() {
 			}
 			return core(p)
 		})
-		// Four E cores share an L2. That costs them nothing here.
+		// Four E cores share an L2, at no cost.
 		module := m.split(func(p int) int {
 			if core(p) < first {
 				return -1
@@ -207,7 +207,7 @@ func (s *scribe) memory() {
 	s.line("    matrix: [%s]", strings.Join(rows, ", "))
 }
 
-// nodePUs returns all PUs of a node, also those out of the cpuset.
+// nodePUs returns all PUs of a node, including those outside the cpuset.
 func (m *machine) nodePUs(n int) []int {
 	return m.split(func(p int) int {
 		if m.node(p) != n {
@@ -217,7 +217,7 @@ func (m *machine) nodePUs(n int) []int {
 	})[0]
 }
 
-// speedClasses returns the allowed PUs of each class of cores, the fastest first.
+// speedClasses returns the allowed PUs of each core type, the fastest first.
 func (m *machine) speedClasses() [][]int {
 	var fast, slow []int
 	for _, p := range m.allowed() {

@@ -7,23 +7,23 @@ import (
 	"slices"
 )
 
-// A use is what one byte that a PU reads takes of a limit.
+// A use is the part of a limit that one byte read by a PU consumes.
 type use struct {
 	limit int
 	share float64
 }
 
-// A traffic is PUs that read from memory at once.
+// A traffic is a set of PUs that read from memory at the same time.
 type traffic struct {
 	uses   [][]use   // of each PU
-	own    []float64 // B/s that each PU reads at most, whatever the others do
+	own    []float64 // B/s that each PU reads at most, regardless of the others
 	limits []limit
-	left   []float64 // of each limit, while rates works
+	left   []float64 // of each limit, during rates
 	weight []float64 // shares of the PUs that are not settled yet
 	full   []bool
 }
 
-// place sorts PUs by where they are, so that their numbers change nothing.
+// place sorts PUs by their location, so that their numbers have no effect.
 func (m *machine) place(pus []int) []int {
 	return slices.SortedFunc(slices.Values(pus), func(a, b int) int {
 		x, y := m.pus[a], m.pus[b]
@@ -31,7 +31,7 @@ func (m *machine) place(pus []int) []int {
 	})
 }
 
-// traffic says what each PU needs to read in turn from all nodes that nodesOf names.
+// traffic returns what each PU needs to read interleaved from all nodes that nodesOf returns.
 func (m *machine) traffic(pus []int, nodesOf func(pu int) []int) *traffic {
 	t := &traffic{uses: make([][]use, len(pus)), own: make([]float64, len(pus))}
 	atWork := make([]int, len(m.cores))
@@ -83,8 +83,8 @@ func (m *machine) traffic(pus []int, nodesOf func(pu int) []int) *traffic {
 	return t
 }
 
-// rates shares the limits among the PUs of a mask, each of which wants most B/s: all get the same
-// until a limit is full, those behind it stay there, and the others get more.
+// rates shares the limits among the PUs of a mask, each of which requests most B/s. All get the
+// same until a limit is full; its PUs then stay at their rate, and the others get more.
 func (t *traffic) rates(active uint64, most []float64) []float64 {
 	clear(t.weight)
 	for rest := active; rest != 0; rest &= rest - 1 {
@@ -134,7 +134,7 @@ func (t *traffic) blocked(i int) bool {
 	return false
 }
 
-// bandwidth is what PUs read together when they do nothing else.
+// bandwidth returns what PUs read together when they do nothing else.
 func (m *machine) bandwidth(pus []int, nodesOf func(pu int) []int) float64 {
 	t := m.traffic(m.place(pus), nodesOf)
 	sum := 0.0
@@ -146,7 +146,7 @@ func (m *machine) bandwidth(pus []int, nodesOf func(pu int) []int) float64 {
 
 func mask(n int) uint64 { return math.MaxUint64 >> (64 - n) }
 
-// speeds returns the float32 FLOP/s of each PU, were its sibling asleep.
+// speeds returns the float32 FLOP/s of each PU without its sibling.
 func (m *machine) speeds(pus []int) []float64 {
 	atWork := map[int]bool{}
 	for _, p := range pus {
@@ -160,7 +160,7 @@ func (m *machine) speeds(pus []int) []float64 {
 	return speeds
 }
 
-// peak is the float32 FLOP/s of PUs on registers.
+// peak returns the float32 FLOP/s of PUs on registers.
 func (m *machine) peak(pus []int) float64 {
 	sum := 0.0
 	pus = m.place(pus)
@@ -176,7 +176,7 @@ func (m *machine) peak(pus []int) float64 {
 	return sum
 }
 
-// barrier is the time in which PUs meet.
+// barrier returns the time of a barrier of PUs.
 func (m *machine) barrier(pus []int) float64 {
 	if len(pus) < 2 {
 		return 0
@@ -193,8 +193,8 @@ func (m *machine) barrier(pus []int) float64 {
 	return m.pair * factor * (1 + m.step*(math.Log2(float64(len(pus)))-1))
 }
 
-// allReduce is the time in which PUs sum a matrix of each rank and every rank gets the sum: all PUs
-// read a part of each matrix, write their part of the sum, meet, and read it all.
+// allReduce returns the time in which PUs sum a matrix of each rank and every rank gets the sum:
+// all PUs read a part of each matrix, write their part of the sum, run a barrier, and read it all.
 func (m *machine) allReduce(pus []int, ranks int, bytes float64) float64 {
 	if ranks < 2 {
 		return 0
@@ -217,7 +217,8 @@ func (m *machine) allReduce(pus []int, ranks int, bytes float64) float64 {
 	return 2*m.barrier(pus) + max((2*all+bytes)*perByte, m.crossing(pus, 2*all))
 }
 
-// crossing is the time that bytes take over the busiest link where everyone reads from everyone.
+// crossing returns the time that bytes take over the busiest link when all nodes read from all
+// nodes.
 func (m *machine) crossing(pus []int, bytes float64) float64 {
 	nodes := make([]float64, len(m.nodes))
 	sockets := make([]float64, len(m.nodes))

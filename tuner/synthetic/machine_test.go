@@ -25,7 +25,7 @@ var kinds = []string{
 	kindClusters, kindSNC, kindCCX, kindHybrid, kindSlowNode, kindHoles, kindThrottled, kindSockets,
 }
 
-// A place says where one PU is. Its position in machine.pus is the system's number of it.
+// A place is the location of one PU. Its index in machine.pus is the system's number of it.
 type place struct {
 	core    int
 	thread  int // 0 is the first PU of its core
@@ -36,18 +36,18 @@ type coreRate struct {
 	node    int
 	cluster int     // -1: it shares no link
 	slow    bool    // an E core, or throttled
-	peak    float64 // float32 FLOP/s on registers, of one PU while the other cores sleep
-	alone   float64 // B/s from its own node while the other cores sleep
+	peak    float64 // float32 FLOP/s on registers, of one PU while the other cores are idle
+	alone   float64 // B/s from its own node while the other cores are idle
 }
 
 // A limit is a bandwidth that PUs share.
 type limit struct {
 	rate float64 // B/s
-	knee float64 // PUs at work that cost nothing
-	cost float64 // the part that each further one takes away
+	knee float64 // number of active PUs without contention
+	cost float64 // fraction that each further PU costs
 }
 
-// at is the bandwidth while so many PUs read. Contention takes half at most.
+// at returns the bandwidth with the given number of readers. Contention costs at most half.
 func (l limit) at(pus float64) float64 {
 	if l.cost == 0 || pus <= l.knee {
 		return l.rate
@@ -55,7 +55,7 @@ func (l limit) at(pus float64) float64 {
 	return l.rate * max(0.5, math.Pow(1-l.cost, pus-l.knee))
 }
 
-// A machine is the truth, of which a host.yaml shows what a probe would see.
+// A machine is the ground truth; a host.yaml shows what a probe would measure.
 type machine struct {
 	seed     uint64
 	kind     string
@@ -63,28 +63,28 @@ type machine struct {
 	pus      []place
 	cores    []coreRate
 	clusters []limit
-	shown    bool // the clusters are L3 caches that the system shows
+	shown    bool // the clusters are L3 caches that the system reports
 	nodes    []limit
 	socketOf []int       // of each node
-	near     [][]float64 // what is left of a core's rate where a core of node i reads node j
-	inner    float64     // B/s from one node to another of its socket
-	outer    float64     // B/s from one socket to another
-	droop    float64     // part of the peak that is lost when every core is at work
-	pair     float64     // s, a barrier of two PUs
-	step     float64     // part of it that each doubling adds
+	near     [][]float64 // remaining fraction of a core's rate if a core of node i reads node j
+	inner    float64     // B/s between nodes of a socket
+	outer    float64     // B/s between sockets
+	droop    float64     // fraction of the peak that is lost when every core is active
+	pair     float64     // seconds of a barrier of two PUs
+	step     float64     // relative increase for each doubling
 	overNode float64     // factor of a barrier over nodes
 	overSock float64     // factor of a barrier over sockets
-	copies   float64     // bytes from cache to cache, of what a core reads from memory
-	l3       int         // B of one L3
+	copies   float64     // bandwidth from cache to cache relative to a core's from memory
+	l3       int         // bytes of one L3
 }
 
-// A shape is how many of each there are.
+// A shape has the number of each kind of part.
 type shape struct {
 	sockets  int
-	nodes    int // a socket
-	clusters int // a node
-	cores    int // a cluster
-	threads  int // a core
+	nodes    int // per socket
+	clusters int // per node
+	cores    int // per cluster
+	threads  int // per core
 	little   int // E cores, with one PU each
 }
 
@@ -172,8 +172,8 @@ func (m *machine) build(s shape) {
 	}
 }
 
-// number gives the PUs their numbers: siblings one behind the other or behind all first PUs,
-// sockets one behind the other or in turn.
+// number numbers the PUs: siblings adjacent or after all first PUs, sockets one after another or
+// interleaved.
 func (m *machine) number(rng *rand.Rand, s shape) {
 	order := make([]int, len(m.cores))
 	interleaved := s.sockets == 2 && rng.IntN(4) == 0
@@ -199,7 +199,7 @@ func (m *machine) number(rng *rand.Rand, s shape) {
 	}
 }
 
-// drawCores draws what each core can do.
+// drawCores draws the speed of each core.
 func (m *machine) drawCores(rng *rand.Rand) {
 	peak, alone := between(rng, 30e9, 150e9), between(rng, 5e9, 20e9)
 	littlePeak, littleAlone := between(rng, 0.4, 0.65), between(rng, 0.5, 0.8)
@@ -261,7 +261,7 @@ func (m *machine) drawLimits(rng *rand.Rand, s shape) {
 	m.outer = rate * float64(s.nodes) * between(rng, 0.12, 0.35)
 }
 
-// drawDistances draws what it costs to reach other nodes, and to meet.
+// drawDistances draws the costs of reaching other nodes and of barriers.
 func (m *machine) drawDistances(rng *rand.Rand) {
 	inside, outside := between(rng, 0.75, 0.95), between(rng, 0.45, 0.7)
 	for i, from := range m.socketOf {
@@ -284,7 +284,7 @@ func (m *machine) drawDistances(rng *rand.Rand) {
 	m.overSock = between(rng, 1.5, 2.2)
 }
 
-// punch takes PUs out of the cpuset, but for the first PU of each cluster and node.
+// punch removes PUs from the cpuset, except for the first PU of each cluster and node.
 func (m *machine) punch(rng *rand.Rand) {
 	kept := make([]bool, len(m.pus))
 	for _, sets := range [][][]int{m.split(m.cluster), m.split(m.node)} {
@@ -306,10 +306,10 @@ func (m *machine) node(p int) int    { return m.cores[m.pus[p].core].node }
 func (m *machine) socket(p int) int  { return m.socketOf[m.node(p)] }
 func (m *machine) cluster(p int) int { return m.cores[m.pus[p].core].cluster }
 
-// local is the node of a PU, as bandwidth asks for it.
+// local returns the node of a PU, in the form that bandwidth needs.
 func (m *machine) local(p int) []int { return []int{m.node(p)} }
 
-// split returns the PUs of each key, by their lowest PUs; those with keys below 0 are left out.
+// split returns the PUs of each key, ordered by their lowest PUs, without keys below 0.
 func (m *machine) split(key func(p int) int) [][]int {
 	var sets [][]int
 	index := map[int]int{}
@@ -345,8 +345,8 @@ func (m *machine) only(set []int) []int {
 	return slices.DeleteFunc(slices.Clone(set), func(p int) bool { return !m.pus[p].allowed })
 }
 
-// allowed returns the PUs that the cpuset allows, in their order of work: one of each core first,
-// fast ones before slow ones, then the siblings.
+// allowed returns the PUs that the cpuset allows, in the order in which they are used: one of each
+// core first, fast ones before slow ones, then the siblings.
 func (m *machine) allowed() []int {
 	all := make([]int, len(m.pus))
 	for p := range all {

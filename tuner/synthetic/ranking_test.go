@@ -14,7 +14,7 @@ import (
 	"sandwich/tuner/replay"
 )
 
-// shapeOf is the model that the simulator of this package runs.
+// shapeOf returns the shape of the model that the simulator of this package runs.
 func shapeOf(t *testing.T) plans.ModelShape {
 	t.Helper()
 	c, err := model.Preset("tinyllama-1.1b")
@@ -32,7 +32,7 @@ func shapeOf(t *testing.T) plans.ModelShape {
 	return s
 }
 
-// of is a configuration as the simulator takes it.
+// of converts a configuration for the simulator.
 func of(c *candidates.Config) configuration {
 	out := configuration{prefill: c.Prefill.Slice(), decode: c.Decode.Slice()}
 	for _, r := range c.Ranks {
@@ -45,11 +45,11 @@ func of(c *candidates.Config) configuration {
 	return out
 }
 
-// TestRanking: shown only a host.yaml with 3 % noise of a machine whose truth was written by
-// somebody who knew the format and the papers alone, the ranking has among its first ten a
-// configuration within 3 % of the best there is, on nine machines in ten of those on which it
-// matters: the median candidate is at least 15 % worse than the best. SANDWICH_SYNTHETIC says how
-// many machines.
+// TestRanking ranks machines by a host.yaml with 3 % noise. The ground truth was written
+// independently of the ranking, from the format and the papers. On nine of ten relevant machines
+// the first ten must contain a configuration within 3 % of the best; on a relevant machine the
+// median candidate is at least 15 % worse than the best. SANDWICH_SYNTHETIC sets the number of
+// machines.
 func TestRanking(t *testing.T) {
 	want := 4
 	if n, err := strconv.Atoi(os.Getenv("SANDWICH_SYNTHETIC")); err == nil {

@@ -11,13 +11,13 @@ import (
 
 const sanitySeeds = 48
 
-// whole is one rank whose pages lie on all nodes in turn.
+// whole returns one rank whose pages are interleaved over all nodes.
 func (m *machine) whole() configuration {
 	all := m.allowed()
 	return configuration{ranks: []rank{{all, m.allNodes()}}, prefill: all, decode: all}
 }
 
-// perNode is a rank for each node.
+// perNode returns one rank per node.
 func (m *machine) perNode() configuration {
 	all := m.allowed()
 	c := configuration{prefill: all, decode: all}
@@ -27,7 +27,7 @@ func (m *machine) perNode() configuration {
 	return c
 }
 
-// some is some of the allowed PUs, at least one.
+// some returns some of the allowed PUs, at least one.
 func (m *machine) some(rng *rand.Rand) []int {
 	all := m.allowed()
 	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
@@ -70,7 +70,8 @@ func TestPlant(t *testing.T) {
 	}
 }
 
-// What cores read near to them is bounded by cores, by clusters and by nodes, and by nothing else.
+// TestLocalBandwidth checks that the local bandwidth of cores is bounded by cores, clusters and
+// nodes only.
 func TestLocalBandwidth(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for seed := range uint64(sanitySeeds) {
@@ -111,7 +112,7 @@ func TestLocalBandwidth(t *testing.T) {
 	}
 }
 
-// No limit is broken, and each PU is held by one that is full.
+// TestLimits checks that no limit is exceeded, and that each PU is bounded by a full one.
 func TestLimits(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
 	for seed := range uint64(sanitySeeds) {
@@ -147,7 +148,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// All weights have to come out of the nodes for each token.
+// TestWeightsAreRead checks that all weights are read from the nodes for each token.
 func TestWeightsAreRead(t *testing.T) {
 	const weights = 4 * (22*44040192 + 32000*2048)
 	for seed := range uint64(sanitySeeds) {
@@ -197,7 +198,7 @@ func TestMoreBandwidth(t *testing.T) {
 	}
 }
 
-// renumbered is the same machine where the system calls PU p number[p].
+// renumbered returns the same machine with number[p] as the number of PU p.
 func (m *machine) renumbered(number []int) *machine {
 	other := *m
 	other.pus = make([]place, len(m.pus))

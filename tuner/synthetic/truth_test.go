@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	kernelShare = 0.8  // of the peak, which kernels reach
-	siblingGain = 0.1  // of the peak of a core, which its second PU adds
-	tiny        = 1e-9 // a share, or columns, that are only rounding
+	kernelShare = 0.8  // fraction of the peak that kernels reach
+	siblingGain = 0.1  // fraction of a core's peak that its second PU adds
+	tiny        = 1e-9 // shares or columns below it are rounding errors
 )
 
 // tinyllama-1.1b in float32.
@@ -23,8 +23,8 @@ const (
 	valueBytes   = 4
 	promptRows   = 161
 	decodeSteps  = 337
-	behind       = 330 // positions behind a row in decode
-	workerChunks = 8   // of one op for one worker
+	behind       = 330 // positions before a row in decode
+	workerChunks = 8   // per op and worker
 )
 
 // A rank has its weights and its cache on nodes; on several of them pages are interleaved.
@@ -32,30 +32,29 @@ type rank struct{ pus, nodes []int }
 
 type configuration struct {
 	ranks           []rank
-	prefill, decode []int // PUs at work
+	prefill, decode []int // active PUs
 }
 
-// A moment is which workers still have chunks of an op with so many FLOP a byte.
+// A moment is the set of workers that still have chunks of an op of some intensity.
 type moment struct {
 	active    uint64
 	intensity float64
 }
 
-// A phase is the workers of a configuration in prefill or in decode.
+// A phase is the set of workers of a configuration in prefill or in decode.
 type phase struct {
 	*traffic
-	speed  []float64 // float32 FLOP/s of kernels, of each worker, were its sibling asleep
+	speed  []float64 // float32 FLOP/s of kernels of each worker without its sibling
 	twin   []int     // the worker on the same core, or -1
 	rankOf []int     // of each worker
 	at     []int     // workers of each rank
 	parts  []int     // PUs of all ranks before each rank, and of all ranks
-	meet   float64   // s, a barrier
+	meet   float64   // seconds of a barrier
 	memo   map[moment][]float64
 	pus    []int
 }
 
-// phase puts PUs to work. It returns nil where that cannot be: a rank has none of them, or one is
-// out of the cpuset.
+// phase activates PUs. It returns nil if a rank has none of them or one is outside the cpuset.
 func (m *machine) phase(c configuration, pus []int) *phase {
 	p := &phase{pus: m.place(pus), at: make([]int, len(c.ranks)), parts: []int{0}, memo: map[moment][]float64{}}
 	rankOf := map[int]int{}
@@ -93,7 +92,7 @@ func (m *machine) phase(c configuration, pus []int) *phase {
 	return p
 }
 
-// reading returns the B/s of each worker that is active, in an op of an intensity.
+// reading returns the B/s of each active worker, in an op of an intensity.
 func (p *phase) reading(now moment) []float64 {
 	if known, ok := p.memo[now]; ok {
 		return known
@@ -111,8 +110,8 @@ func (p *phase) reading(now moment) []float64 {
 	return rates
 }
 
-// op returns the time of an op, for each byte that a column of it reads: from chunk to chunk, at
-// rates that hold until a worker finds no further chunk in its rank.
+// op returns the time of an op, per byte that one of its columns reads: chunk by chunk, at rates
+// that are constant until a worker finds no further chunk in its rank.
 func (p *phase) op(columns int, intensity float64) float64 {
 	next := make([]int, len(p.at))
 	left := make([]float64, len(p.pus))
@@ -152,8 +151,8 @@ func (p *phase) op(columns int, intensity float64) float64 {
 	return seconds
 }
 
-// forward is the time of one forward: of rows whose attention sees so many positions on average
-// and reads so many; the head makes one row.
+// forward returns the time of one forward of some rows, whose attention uses seen positions on
+// average and reads read; the head computes one row.
 func (p *phase) forward(rows, seen, read, reduce float64) float64 {
 	products := []struct{ columns, depth, count int }{
 		{hidden, hidden, 2}, {kvColumns, hidden, 2}, {ffn, hidden, 2}, {hidden, ffn, 1},
@@ -168,14 +167,14 @@ func (p *phase) forward(rows, seen, read, reduce float64) float64 {
 		layer += float64(product.count) * bytes * known[product.columns]
 		meetings += float64(product.count)
 	}
-	// A column of attention is one of the query's: two products with every position that it sees.
+	// A column of attention is one of the query's: two products with every position.
 	bytes := read * 2 * kvColumns * valueBytes / hidden
 	layer += bytes * p.op(hidden, rows*seen*4/bytes)
 	head := hidden * valueBytes * p.op(vocabulary, 2.0/valueBytes)
 	return layers*(layer+meetings*p.meet+reduce) + head + p.meet
 }
 
-// seconds is the time of one request. It is infinite where the configuration cannot run.
+// seconds returns the time of one request, or infinity if the configuration cannot run.
 func (m *machine) seconds(c configuration) float64 {
 	prefill, decode := m.phase(c, c.prefill), m.phase(c, c.decode)
 	if prefill == nil || decode == nil {
