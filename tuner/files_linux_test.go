@@ -14,7 +14,7 @@ import (
 	"sandwich/tuner/search"
 )
 
-// within fails the test where f does not return.
+// within fails the test if f does not return in time.
 func within(t *testing.T, what string, f func() error) error {
 	t.Helper()
 	done := make(chan error, 1)

@@ -284,7 +284,7 @@ func (c *gridCell) fastest() float64 {
 	return least
 }
 
-// Best returns the fastest schedule that was timed again, or false if there is none.
+// Best returns the fastest schedule that was timed again, or false without one.
 func (c *gridCell) Best() (best plans.Schedule, seconds float64, ok bool) {
 	return c.best(func(t gridTime) float64 {
 		if !t.Retimed {

@@ -8,8 +8,8 @@ import (
 	"sandwich/roofline"
 )
 
-// TestSMEPilot holds the built-in machine against what the paper gives, and says which of its
-// ablations follow from its figure 3 (docs/papers.md).
+// TestSMEPilot compares the built-in machine with the figures of the paper, and reports which of
+// its ablations follow from its figure 3 (docs/papers.md).
 func TestSMEPilot(t *testing.T) {
 	v := func(name string) float64 {
 		p, ok := readParams(t)["smepilot"][name]
@@ -22,7 +22,7 @@ func TestSMEPilot(t *testing.T) {
 		case float64:
 			return x
 		}
-		t.Fatalf("smepilot.%s is no number", name)
+		t.Fatalf("smepilot.%s is not a number", name)
 		return 0
 	}
 	host, err := profiles.Builtin("m4pro")

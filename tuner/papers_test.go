@@ -40,7 +40,7 @@ func readParams(t *testing.T) map[string]map[string]param {
 	return out
 }
 
-// kunpeng is figure 3a's machine with its assumed values varied by vary.
+// kunpeng returns the machine of figure 3a, with its assumed values varied by vary.
 func kunpeng(t *testing.T, list map[string]param, vary func() float64) *syntheticHost {
 	t.Helper()
 	v := func(name string) float64 {
@@ -51,7 +51,7 @@ func kunpeng(t *testing.T, list map[string]param, vary func() float64) *syntheti
 		var x float64
 		switch n := p.Value.(type) {
 		case int:
-			return float64(n) // counts stay
+			return float64(n) // counts are not varied
 		case float64:
 			x = n
 		}
@@ -80,8 +80,8 @@ func kunpeng(t *testing.T, list map[string]param, vary func() float64) *syntheti
 	return h
 }
 
-// figure3a predicts the five configurations of the figure: a rank a node, prefill and decode on the
-// same cores, as the paper's baselines have it.
+// figure3a predicts the five configurations of the figure: one rank per node, with prefill and
+// decode on the same cores, as in the paper's baselines.
 func figure3a(t *testing.T, h *syntheticHost) map[string]float64 {
 	t.Helper()
 	p := h.profile(t, 1, 0)
@@ -118,10 +118,10 @@ func figure3a(t *testing.T, h *syntheticHost) map[string]float64 {
 }
 
 // TestFigure3a predicts figure 3a of Sandwich at the values of docs/papers.params.yaml, and prints
-// in which share of the box around what is assumed the paper's order holds (docs/papers.md). It
-// holds what the model says at all: one core less in each cluster beats as many less at the end of
-// each node, all nodes beat half of them, and fast ones beat slow ones. SANDWICH_BOX says how many
-// machines are drawn.
+// in which fraction of the box around the assumed values the paper's order holds (docs/papers.md).
+// It checks the order that the model implies: one core less in each cluster beats removing the same
+// number at the end of each node, all nodes beat half of them, and fast ones beat slow ones.
+// SANDWICH_BOX sets the number of machines drawn.
 func TestFigure3a(t *testing.T) {
 	list := readParams(t)["kunpeng"]
 	order := []string{"SC-RM", "NUMA-RM", "NUMA", "fast NUMA", "slow NUMA"}

@@ -12,10 +12,11 @@ import (
 	"sandwich/tuner/replay"
 )
 
-// slowly asks how slow the machine would have to be for the paper's figures: a minute or two.
+// slowly enables a search, of a minute or two, for how slow the machine would have to be for the
+// paper's figures.
 var slowly = flag.Bool("slower-xpu", false, "find how slow a machine gives the figures of Agent.xpu")
 
-// xpuSeeds is how many traces each figure is the mean of.
+// xpuSeeds is the number of traces that each figure averages.
 const xpuSeeds = 8
 
 // xpu is the mixed workload of Agent.xpu section 6.2 on its machine.
@@ -25,7 +26,7 @@ type xpu struct {
 	cost  map[string]*Devices // by lanes
 }
 
-// newXPU takes both devices and the memory to be so many times slower than assumed.
+// newXPU returns the machine with both devices and the memory slower than assumed by a factor.
 func newXPU(t *testing.T, p map[string]param, name string, slower float64) *xpu {
 	t.Helper()
 	host, err := profiles.Builtin(p["machine"].Value.(string))
@@ -51,8 +52,8 @@ func newXPU(t *testing.T, p map[string]param, name string, slower float64) *xpu 
 	return x
 }
 
-// serve is what reactive requests see on the average of some traces: their latency and their wait
-// for the first forward, in seconds.
+// serve returns the mean latency of reactive requests over some traces, and their wait for the
+// first forward, in seconds.
 func (x *xpu) serve(t *testing.T, policy, lanes string, reactive, proactive float64) (latency, pending float64) {
 	t.Helper()
 	context, batch := x.p["context"].Value.(int), x.p["batch"].Value.(int)
@@ -81,8 +82,8 @@ func (x *xpu) serve(t *testing.T, policy, lanes string, reactive, proactive floa
 	return latency, pending
 }
 
-// most is the greatest share by which reactive latency falls if both devices and the memory are up
-// to ten times slower than assumed, in steps of a quarter, and where that is.
+// most returns the largest reduction of reactive latency if both devices and the memory are up to
+// ten times slower than assumed, in steps of a quarter, and the factor at which it occurs.
 func (x *xpu) most(t *testing.T, reactive, proactive float64) (percent, at float64) {
 	t.Helper()
 	for slower := 1.0; slower <= 10; slower += 0.25 {
@@ -96,9 +97,9 @@ func (x *xpu) most(t *testing.T, reactive, proactive float64) (percent, at float
 	return percent, at
 }
 
-// TestAgentXPU prints the table of docs/papers.md: by how much reactive requests are served sooner
-// than by continuous batching on the GPU, with two lanes and two classes, with the classes alone,
-// with the lanes alone, and had they the GPU for themselves.
+// TestAgentXPU prints the table of docs/papers.md: the reduction of reactive latency compared with
+// continuous batching on the GPU, with two lanes and two classes, with the classes only, with the
+// lanes only, and with the GPU for reactive requests only.
 func TestAgentXPU(t *testing.T) {
 	p := readParams(t)["agentxpu"]
 	host, err := profiles.Builtin(p["machine"].Value.(string))

@@ -10,8 +10,8 @@ import (
 	"sandwich/runtime/model"
 )
 
-// TestTunePooled: of a model that generates nothing only what it runs is searched and raced, on
-// texts packed into forwards; its plan is whole all the same.
+// TestTunePooled checks that only prefill of a pooled model is searched and raced, on texts packed
+// into forwards, and that its plan is complete.
 func TestTunePooled(t *testing.T) {
 	o := tiny(t)
 	c, ok := model.Tiny("bert")
@@ -58,8 +58,8 @@ func TestTunePooled(t *testing.T) {
 	}
 }
 
-// TestPackedPrompt: a forward of a race has several texts, each with its answer, and as many as
-// there is room for.
+// TestPackedPrompt checks that a forward of a race has several texts with one output each, and as
+// many as fit.
 func TestPackedPrompt(t *testing.T) {
 	for _, c := range []struct{ rows, batch, texts int }{
 		{512, 16, 4}, {512, 3, 3}, {64, 16, 1}, {500, 16, 4}, {512, 1, 1},

@@ -78,7 +78,7 @@ func (a *absent) Error() string { return a.why }
 // halving (Jamieson and Talwalkar 2016, section 2). Arms are compared by the gains of rounds that
 // both ran in, so that drift of the machine affects both sides. Each stage takes as many rounds as
 // all stages before it. After a stage, arms leave whose gain is significantly below the best arm's,
-// and then the slower arms if more than twice Keep remain. At most one partition besides the
+// and then the slower arms if more than twice Keep remain. At most one partition other than the
 // reference's is open. Race uses no clock other than the costs of the samples; equal samples give
 // equal races.
 func Race(ctx context.Context, run Runner, o RaceOptions) ([]Standing, error) {

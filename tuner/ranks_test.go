@@ -14,8 +14,8 @@ import (
 	"sandwich/tuner/candidates"
 )
 
-// TestHeat races two ranks against one, and says of those that are not taken by how much.
-func TestHeat(t *testing.T) {
+// TestRaceRanks races two ranks against one, and checks the reasons of those that are not taken.
+func TestRaceRanks(t *testing.T) {
 	o := tiny(t)
 	cores := o.Profile.CorePUs()
 	if len(cores) < 2 {
@@ -52,7 +52,7 @@ func TestHeat(t *testing.T) {
 		return out, run
 	}
 	o.Journal = filepath.Join(t.TempDir(), "x.journal")
-	out, run := raceRanks(time.Minute, false) // it ends long before
+	out, run := raceRanks(time.Minute, false) // the budget ends long before
 	arms := run.evidence.Finalists
 	if len(arms) < 6 {
 		t.Skip("this machine is too busy to compare ranks in 6 s")
@@ -67,8 +67,8 @@ func TestHeat(t *testing.T) {
 	}
 }
 
-// TestSeveralRanks: partitions near the best are raced, each once, and of far degrees only those
-// next to the best's.
+// TestSeveralRanks checks that partitions near the best are raced once each, and of distant degrees
+// only those adjacent to the best's.
 func TestSeveralRanks(t *testing.T) {
 	ranked := func(tp int, first int, score float64) *Ranked {
 		c := &candidates.Config{}
@@ -93,8 +93,9 @@ func TestSeveralRanks(t *testing.T) {
 	}
 }
 
-// TestTuneTwoPartitions: tables are searched in each partition, whole configurations of both race,
-// and with one besides the default's in memory at a time.
+// TestTuneTwoPartitions checks that tables are searched in each partition, that whole
+// configurations of both race, and that at most one partition other than the default's is in
+// memory.
 func TestTuneTwoPartitions(t *testing.T) {
 	o := tiny(t)
 	cores := o.Profile.CorePUs()

@@ -10,9 +10,9 @@ import (
 	"sandwich/plans/gate"
 )
 
-// TestJudgeRerun: of arms that ran beside the plan in rounds of unlike speed, those that are surely
-// faster beat it, those with several ranks only by what bits are worth; the rest does not, and
-// rounds that only one of both ran do not count.
+// TestJudgeRerun checks which arms beat the plan in rounds of different speed: those that are
+// significantly faster, and those with several ranks only if the gain outweighs the change of bits.
+// Rounds that only one of both ran do not count.
 func TestJudgeRerun(t *testing.T) {
 	tuning := &tuning{shape: plans.ModelShape{}}
 	home := &partition{tuning: tuning, def: &plans.Plan{Ranks: make([]plans.Rank, 1)}}
@@ -24,7 +24,7 @@ func TestJudgeRerun(t *testing.T) {
 	for i := range level {
 		level[i] = 1 + 0.3*rng.Float64()
 	}
-	// add is an arm whose forwards take so many times as long as the plan's.
+	// add adds an arm whose forwards take the given multiples of the plan's time.
 	add := func(name string, on *partition, prompts, tokens float64) {
 		a := &raceArm{Contender: Contender{Name: name}, on: on}
 		for i := range rounds {
@@ -46,7 +46,7 @@ func TestJudgeRerun(t *testing.T) {
 	want := map[string]map[string]gate.Finding{
 		"alike":         {"prefill": "", "decode": ""},
 		"faster tokens": {"prefill": gate.Improved, "decode": gate.Regressed},
-		"ranks":         {"prefill": gate.Improved, "decode": gate.Regressed}, // which 0.95 of the time are not worth
+		"ranks":         {"prefill": gate.Improved, "decode": gate.Regressed}, // 0.95 of the time does not outweigh the bits
 	}
 	if r.Rounds != rounds || len(r.Rows) != 7 || len(r.Beaten()) != 2 {
 		t.Fatalf("%d rounds, %d rows, %d beat the plan", r.Rounds, len(r.Rows), len(r.Beaten()))
@@ -68,7 +68,8 @@ func TestJudgeRerun(t *testing.T) {
 	}
 }
 
-// TestRerun: a plan that was tuned runs again beside every arm of its race, as often as was asked.
+// TestRerun checks that a tuned plan runs again with every arm of its race, for the requested
+// number of rounds.
 func TestRerun(t *testing.T) {
 	o := tiny(t)
 	var again *Rerun
@@ -103,11 +104,12 @@ func TestRerun(t *testing.T) {
 		}
 	}
 	if again.Rounds != o.Rerun || len(arms) == 0 || len(seen) != len(arms) {
-		t.Errorf("%d rounds of %v beside arms %v", again.Rounds, seen, arms)
+		t.Errorf("%d rounds of %v with arms %v", again.Rounds, seen, arms)
 	}
 }
 
-// TestEverySet: the sets of one rank are all but the empty one, and of two each has a PU of both.
+// TestEverySet checks that the sets of one rank are all but the empty one, and that each set of two
+// ranks has a PU of both.
 func TestEverySet(t *testing.T) {
 	texts := func(ranks ...plans.Rank) (out []string) {
 		for _, s := range setsOf(ranks) {
@@ -139,11 +141,12 @@ func TestEverySet(t *testing.T) {
 	}
 	won.phases[decode].winner.PUs = plans.PUSet{0, 1}
 	if f.addSet(won, plans.PUSet{0, 1}); len(f.arms) != 3 {
-		t.Error("the plan runs beside itself")
+		t.Error("the plan races itself")
 	}
 }
 
-// TestEvenSamples: short forwards are repeated until a sample takes a twelfth of the longest one.
+// TestEvenSamples checks that short forwards are repeated until a sample takes a twelfth of the
+// longest one.
 func TestEvenSamples(t *testing.T) {
 	f := &raceArms{tests: []raceTest{{prefill, 512, 1, 1.8}, {prefill, 64, 1, 0.25}, {decode, 1, 1, 0.03},
 		{decode, 4, 1, 0.0001}}}

@@ -11,8 +11,8 @@ import (
 	"sandwich/topotree"
 )
 
-// planted is a machine of the test's own: what it does is a law of planted_sim_test.go, and only
-// its host.yaml, with noise, is shown to the ranking.
+// syntheticHost is a machine whose behavior follows the laws of synthetic_sim_test.go. The ranking
+// sees only its host.yaml, with noise.
 type syntheticHost struct {
 	kind                        string
 	nodes, clusters, cores, smt int       // each per unit of the former

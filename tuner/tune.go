@@ -107,7 +107,7 @@ type tuning struct {
 	ranking *Ranking // simulated ranking of all service configurations
 	effort  search.Effort
 	shape   plans.ModelShape
-	random  *gguf.File // weights when there is no file; a part of the model if part is set
+	random  *gguf.File // weights without a file; a part of the model if part is set
 	part    string
 	journal *journal
 	wisdom  *wisdom
@@ -246,8 +246,8 @@ func (t *tuning) weights(ctx context.Context, most int64) (*gguf.File, error) {
 	return t.random, nil
 }
 
-// open loads a partition. At most one partition besides the default plan's is open; it closes the
-// previous one.
+// open loads a partition. It keeps the default plan's partition open and closes any
+// other.
 func (t *tuning) open(p *partition) error {
 	if p.opened() || p.failed != nil {
 		return p.failed

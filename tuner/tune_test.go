@@ -18,7 +18,7 @@ import (
 	"sandwich/tuner/search"
 )
 
-// tiny is a model that a test tunes in seconds.
+// tiny returns options for a model that a test tunes in seconds.
 func tiny(t *testing.T) Options {
 	t.Helper()
 	p, err := profiles.Live()
@@ -109,8 +109,8 @@ func TestTuneMakesAValidPlan(t *testing.T) {
 	}
 }
 
-// TestTuneKeepsThePathOfTheRates: bf16 weights are tuned in the path that their measured rates
-// give, and the bundle says so.
+// TestTuneKeepsThePathOfTheRates checks that bf16 weights are tuned in the path that follows from
+// their measured rates, and that the bundle records it.
 func TestTuneKeepsThePathOfTheRates(t *testing.T) {
 	o := tiny(t)
 	o.Type = model.Uniform(gguf.BF16)
@@ -138,8 +138,8 @@ func TestTuneKeepsThePathOfTheRates(t *testing.T) {
 	}
 }
 
-// TestTuneForRanks: tables are those of the shards that ranks hold, and the plan keeps the ranks
-// whichever of their PUs work.
+// TestTuneForRanks checks that tables are those of the shards of the ranks, and that the plan keeps
+// the ranks regardless of the active PUs.
 func TestTuneForRanks(t *testing.T) {
 	o := tiny(t)
 	o.TP = 2
@@ -265,9 +265,8 @@ func TestCompareStrategies(t *testing.T) {
 	}
 }
 
-// TestCompareGoesOn checks that a comparison repeats no trial of its journal when a strategy is
-// added, and that it refuses the journal of another seed. The budget is never used up, so that a
-// busy machine makes the same trials.
+// TestCompareGoesOn checks that a comparison does not repeat the trials of its journal, with any
+// additional strategies, and that it rejects a journal of another seed.
 func TestCompareGoesOn(t *testing.T) {
 	o := CompareOptions{Options: tiny(t), Key: plans.WeightKey{N: 192, K: 128, Type: "q4_0"}, MaxM: 8,
 		Strategies: []string{"cost-model"}}

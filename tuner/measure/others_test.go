@@ -41,7 +41,7 @@ func TestOthersByTheBooks(t *testing.T) {
 		on                 int
 		pus                []int
 	}{
-		{"nobody else", 10, 0, 0, 10, 0, 0, []int{0, 1}},
+		{"no other process", 10, 0, 0, 10, 0, 0, []int{0, 1}},
 		{"a neighbor on PU 1", 10, 4, 0, 10, 0.4, 0, []int{0, 1}},
 		{"a neighbor where the plan is not", 10, 4, 0, 10, 0, 0, []int{0}},
 		{"another machine", 10, 3, 3, 10, 0.3, 0, []int{0, 1}},

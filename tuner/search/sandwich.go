@@ -215,7 +215,7 @@ func (a *anchor) fineSteps(s space, cur *entry, end float64) error {
 	return nil
 }
 
-// step times the neighbor of a program along one dimension, or returns nil if there is none.
+// step times the neighbor of a program along one dimension, or returns nil at the limit.
 func (a *anchor) step(s space, cur *entry, d dim, up bool) (*entry, error) {
 	unit := [dims]int{dimK: s.unitK, dimN: cur.schedule.Kernel.NR, dimM: cur.schedule.Kernel.MR}[d]
 	v := s.size(cur.schedule, d)
