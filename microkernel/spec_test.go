@@ -42,7 +42,7 @@ func TestSpecRefusals(t *testing.T) {
 		"avx512/int8/q8_0/1x16/ku32/load":           "needs a dot product",
 		"avx512/int8/q8_0/1x128/ku32/load/madd":     "8 panels do not fit",
 		"avx512/int8/f32/1x16/ku32/load/vnni":       "quantized weights",
-		"avx512/f32/q8_0/1x16/ku8/load":             "block of 32",
+		"avx512/f32/q8_0/1x16/ku8/load":             "must be 32",
 		"avx512/f32/bf16/1x16/ku1/load":             "even",
 		"avx512/f32/f32/1x16/ku1/load/vnni":         "has no dot product",
 		"avx512/bf16/f32/1x16/ku4/load/dpbf16":      "bf16 path is for bf16 weights",
@@ -74,9 +74,9 @@ func TestSpecRefusals(t *testing.T) {
 		"avx512/f32/f32/1x16/k1/load":               "ku",
 		"avx512/f32/f32/1x16/ku1/gather":            "unknown form",
 		"avx512/f32/f32/1x16/ku1/load/turbo":        "turbo",
-		"avx512/f32/f32/1x16/ku1/load/pf64/pf128":   "that is written avx512/f32/f32/1x16/ku1/load/pf128",
-		"avx512/int8/q8_0/1x16/ku32/load/madd/vnni": "that is written avx512/int8/q8_0/1x16/ku32/load/vnni",
-		"avx512/f32/f32/+1x016/ku1/load":            "that is written avx512/f32/f32/1x16/ku1/load",
+		"avx512/f32/f32/1x16/ku1/load/pf64/pf128":   "write it as avx512/f32/f32/1x16/ku1/load/pf128",
+		"avx512/int8/q8_0/1x16/ku32/load/madd/vnni": "write it as avx512/int8/q8_0/1x16/ku32/load/vnni",
+		"avx512/f32/f32/+1x016/ku1/load":            "write it as avx512/f32/f32/1x16/ku1/load",
 		"avx512/f32/f32/99999999999999x16/ku1/load": "MR 99999999999999",
 	} {
 		var s Spec

@@ -15,8 +15,8 @@ type Anchor struct {
 // Reach turns peaks into effective ceilings from three anchors of one kind of op, in the order of
 // their intensity: the most memory-bound, one whose weights are unpacked for few rows, and the most
 // compute-bound (Agent.xpu appendix B, equations 2 and 3, which have two anchors and ops that are
-// bound by one ceiling alone; between the ridges an op feels both, and unpacking besides). Without a
-// second anchor (no seconds) unpacking costs nothing. It refuses anchors in the wrong order.
+// bound by one ceiling alone; between the ridges an op feels both, and unpacking besides). Without
+// a second anchor (no seconds) unpacking costs nothing. It refuses anchors in the wrong order.
 func Reach(p Pace, memory, few, compute Anchor) (Near, error) {
 	if !(memory.Seconds > 0 && compute.Seconds > 0 && p.Peak > 0 && p.Read > 0) {
 		return Near{}, errors.New("an anchor or a ceiling is missing")

@@ -218,10 +218,10 @@ func (m *Machine) readCeilings() {
 
 const memoryLevel = "memory"
 
-// Ceiling is the ceiling of a set of PUs on one path: the memory bandwidth that they share, their vector
-// units first, by class, and the profile's devices (sme, gpu, npu) behind them; a mixed ceiling
-// says what all reach together. It fails when the profile lacks the memory bandwidth or the peak,
-// naming what to do.
+// Ceiling is the ceiling of a set of PUs on one path: the memory bandwidth that they share, their
+// vector units first, by class, and the profile's devices (sme, gpu, npu) behind them; a mixed
+// ceiling says what all reach together. It fails when the profile lacks the memory bandwidth or the
+// peak, naming what to do.
 func (m *Machine) Ceiling(set topotree.CPUSet, path Path) (Ceiling, error) {
 	r, err := m.coreCeiling(set, path)
 	if err != nil {

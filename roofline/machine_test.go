@@ -122,8 +122,8 @@ func byCount(p *profiles.Profile, n int, match func(*profiles.Ceiling) bool) flo
 	return best[below] + (best[above]-best[below])*float64(n-below)/float64(above-below)
 }
 
-// TestSameCeilingsAsBefore: the PUs that a profile of version 1 counted have the ceilings that their
-// number had.
+// TestSameCeilingsAsBefore: the PUs that a profile of version 1 counted have the ceilings that
+// their number had.
 func TestSameCeilingsAsBefore(t *testing.T) {
 	hosts := map[string]*profiles.Profile{}
 	for _, name := range profiles.BuiltinNames() {

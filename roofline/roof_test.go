@@ -38,7 +38,8 @@ func TestRegimesOfSMEPilot(t *testing.T) {
 		p := m4.Place(c.work, c.out)
 		if p.Regime != c.regime || p.Target() != c.target || p.Ceiling != c.ceiling || !strings.Contains(p.Why, c.why) {
 			t.Errorf("%s: intensity %.2f: %v on %s under the %s ceiling: %s; want %v on %s under %s: %s",
-				c.name, c.work.Intensity(), p.Regime, p.Target(), p.Ceiling, p.Why, c.regime, c.target, c.ceiling, c.why)
+				c.name, c.work.Intensity(), p.Regime, p.Target(), p.Ceiling, p.Why, c.regime, c.target, c.ceiling,
+				c.why)
 		}
 	}
 	p := m4.Place(Work{FLOP: 1e9}, wide) // 1.85 of 4.77 are 1588 of 4096 columns, the nearest tile ends at 1584

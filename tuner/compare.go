@@ -220,7 +220,8 @@ func (t *partition) compareOne(p search.Problem, o CompareOptions, strategy stri
 		p.Anchors = o.HeldOut
 		budget = o.PerM * time.Duration(len(o.HeldOut))
 	}
-	t.rec.set = fmt.Sprintf("%s for %s %d", t.phases[prefill].sets[0].PUs, strategy, sigma) // each strategy has its own trials
+	// each strategy has its own trials
+	t.rec.set = fmt.Sprintf("%s for %s %d", t.phases[prefill].sets[0].PUs, strategy, sigma)
 	began := t.elapsed()
 	r, err := search.Search(t.ctx, p, t.rec, search.Options{Strategy: strategy, Effort: t.effort, Sigma: sigma,
 		Seed: t.o.Seed, Budget: budget, Alone: true, Clock: t.elapsed,

@@ -46,7 +46,8 @@ func TestJudgeRerun(t *testing.T) {
 	want := map[string]map[string]gate.Finding{
 		"alike":         {"prefill": "", "decode": ""},
 		"faster tokens": {"prefill": gate.Improved, "decode": gate.Regressed},
-		"ranks":         {"prefill": gate.Improved, "decode": gate.Regressed}, // 0.95 of the time does not outweigh the bits
+		// 0.95 of the time does not outweigh the bits
+		"ranks": {"prefill": gate.Improved, "decode": gate.Regressed},
 	}
 	if r.Rounds != rounds || len(r.Rows) != 7 || len(r.Beaten()) != 2 {
 		t.Fatalf("%d rounds, %d rows, %d beat the plan", r.Rounds, len(r.Rows), len(r.Beaten()))

@@ -136,7 +136,8 @@ func TestSubProblems(t *testing.T) {
 	for _, faster := range []float64{0.97, 1.03} {
 		for i, n := range widths(faster) {
 			if n != base[i] {
-				t.Errorf("a ceiling %v times as high changes sub-problem %d from %d to %d columns", faster, i, base[i], n)
+				t.Errorf("a ceiling %v times as high changes sub-problem %d from %d to %d columns", faster, i,
+					base[i], n)
 			}
 		}
 	}

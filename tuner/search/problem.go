@@ -108,10 +108,11 @@ func Polymerizations(threads int) [][2]int {
 type Anchor struct {
 	M        int
 	Schedule plans.Schedule
-	Seconds  []float64 // calls of the winner, scaled to the whole shape; empty if it was never timed and the incumbent stays
-	Stage    string    // stage that found it
-	Tried    int       // distinct schedules timed
-	Rival    float64   // seconds of the incumbent, 0 if not timed
+	// calls of the winner, scaled to the whole shape; empty if it was never timed and the incumbent stays
+	Seconds []float64
+	Stage   string  // stage that found it
+	Tried   int     // distinct schedules timed
+	Rival   float64 // seconds of the incumbent, 0 if not timed
 }
 
 // Fast returns Sample.Fast of the winner in seconds, or infinity if it was never timed.
