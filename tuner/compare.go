@@ -36,11 +36,12 @@ type CompareRow struct {
 	OfExhaustive float64 `json:"of_exhaustive,omitempty"` // Mean relative to the row exhaustive
 	Seconds      float64 `json:"seconds"`                 // of the search
 	// extrapolated to every M, for strategies that search each M separately
-	AllM       float64     `json:"seconds_all_m,omitempty"`
-	Trials     int         `json:"trials"`
-	Trial      float64     `json:"trial_seconds,omitempty"` // median
-	Rules      int         `json:"rules"`
-	Unfinished []int       `json:"unfinished,omitempty"` // held-out M at which the time ended before the grid was complete
+	AllM   float64 `json:"seconds_all_m,omitempty"`
+	Trials int     `json:"trials"`
+	Trial  float64 `json:"trial_seconds,omitempty"` // median
+	Rules  int     `json:"rules"`
+	// Held-out M at which the time ended before the grid was complete.
+	Unfinished []int       `json:"unfinished,omitempty"`
 	Held       []HeldPoint `json:"held_out"`
 	rules      []plans.Rule
 }
@@ -220,7 +221,7 @@ func (t *partition) compareOne(p search.Problem, o CompareOptions, strategy stri
 		p.Anchors = o.HeldOut
 		budget = o.PerM * time.Duration(len(o.HeldOut))
 	}
-	// each strategy has its own trials
+	// Each strategy has its own trials.
 	t.rec.set = fmt.Sprintf("%s for %s %d", t.phases[prefill].sets[0].PUs, strategy, sigma)
 	began := t.elapsed()
 	r, err := search.Search(t.ctx, p, t.rec, search.Options{Strategy: strategy, Effort: t.effort, Sigma: sigma,

@@ -41,8 +41,8 @@ func TestSMEPilot(t *testing.T) {
 		name      string
 		got, want float64
 	}{{"cpu", cpu.Peak, v("cpu")}, {"sme", sme.Peak, v("sme")}, {"mixed", ceiling.Mixed, v("mixed")},
-		{"read", ceiling.Bandwidth, v("read")}, {"sme_read", sme.Read, v("sme_read")}, {"cpu_f32", vectors,
-			v("cpu_f32")},
+		{"read", ceiling.Bandwidth, v("read")}, {"sme_read", sme.Read, v("sme_read")},
+		{"cpu_f32", vectors, v("cpu_f32")},
 		{"softmax", roofline.SoftmaxFLOP, v("softmax")}} {
 		if math.Abs(c.got/c.want-1) > 1e-9 {
 			t.Errorf("%s of the built-in m4pro is %g, the paper's %g", c.name, c.got, c.want)
@@ -63,8 +63,8 @@ func TestSMEPilot(t *testing.T) {
 	attention := roofline.Step{Work: roofline.Attention(4096, 4096, 0, 24, 8, 128, 16)}
 	attention.Between = attention.FLOP / (4 * 128) * roofline.SoftmaxFLOP
 	one := ceiling.Place(attention.Work, out)
-	ratio := ceiling.Stages(one, attention, vectors, true).Seconds / ceiling.Stages(one, attention, vectors,
-		false).Seconds
+	ratio := ceiling.Stages(one, attention, vectors, true).Seconds /
+		ceiling.Stages(one, attention, vectors, false).Seconds
 	if !(ratio > 1 && ratio <= 2 && v("no_pipeline") > 2) {
 		t.Errorf("the pipeline gains %.2f", ratio)
 	}

@@ -46,7 +46,7 @@ func TestJudgeRerun(t *testing.T) {
 	want := map[string]map[string]gate.Finding{
 		"alike":         {"prefill": "", "decode": ""},
 		"faster tokens": {"prefill": gate.Improved, "decode": gate.Regressed},
-		// 0.95 of the time does not outweigh the bits
+		// 0.95 of the time does not outweigh the bits.
 		"ranks": {"prefill": gate.Improved, "decode": gate.Regressed},
 	}
 	if r.Rounds != rounds || len(r.Rows) != 7 || len(r.Beaten()) != 2 {

@@ -174,8 +174,8 @@ func (c *enders) Pop() any          { return nil }
 
 // forward returns the seconds of a forward of some rows: op by op, rank by rank, with a barrier
 // after each op and two all-reduces per layer.
-func (h *syntheticHost) forward(s plans.ModelShape, c *candidates.Config, active topotree.CPUSet, rows,
-	context int) float64 {
+func (h *syntheticHost) forward(s plans.ModelShape, c *candidates.Config, active topotree.CPUSet,
+	rows, context int) float64 {
 	owner := map[int][]int{}
 	total := 0
 	for _, r := range c.Ranks {

@@ -265,8 +265,9 @@ func TestCompareStrategies(t *testing.T) {
 	}
 }
 
-// TestCompareGoesOn checks that a comparison does not repeat the trials of its journal, with any
-// additional strategies, and that it rejects a journal of another seed.
+// TestCompareGoesOn checks that a comparison repeats no trial of its journal when a strategy is
+// added, and that it rejects the journal of another seed. The budget is never used up, so that a
+// busy machine makes the same trials.
 func TestCompareGoesOn(t *testing.T) {
 	o := CompareOptions{Options: tiny(t), Key: plans.WeightKey{N: 192, K: 128, Type: "q4_0"}, MaxM: 8,
 		Strategies: []string{"cost-model"}}

@@ -118,8 +118,8 @@ func TestPUsAreNoFasterTogether(t *testing.T) {
 	for _, x := range []struct{ alone, more float64 }{{1.2, 1}, {0.8, 1}, {0.5, 1.6}} {
 		slowOne, slowTwo := times(x.alone)
 		if a, b := slowOne/one, slowTwo/two; a < 0.97*x.more || a > 1.03*x.more || b < 0.97*x.more || b > 1.03*x.more {
-			t.Errorf("alone %g of the ceiling: one PU takes %.2f times as long, two %.2f, want %g", x.alone, a, b,
-				x.more)
+			t.Errorf("alone %g of the ceiling: one PU takes %.2f times as long, two %.2f, want %g", x.alone, a,
+				b, x.more)
 		}
 	}
 }

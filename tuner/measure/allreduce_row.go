@@ -46,8 +46,8 @@ func AllReduce(ctx context.Context, host *profiles.Profile, o AllReduceOptions) 
 		s := Summarize(seconds)
 		rows = append(rows, AllReduceRow{Way: reduceArms[arm], Rows: o.Rows, Width: o.Width, Ranks: o.Ranks,
 			Threads: len(o.PUs), PUs: len(unique), Bytes: bytes, Median: s.Median, Min: s.Min, P10: s.P10, P90: s.P90,
-			Reps: len(seconds), Rate: float64(bytes) / s.Median, Ceiling: ceiling, CeilingOf: ceilingOf,
-			CPU: host.Host.CPUModel})
+			Reps: len(seconds), Rate: float64(bytes) / s.Median, Ceiling: ceiling,
+			CeilingOf: ceilingOf, CPU: host.Host.CPUModel})
 	}
 	return rows, nil
 }

@@ -78,8 +78,8 @@ type heterogeneousAttention struct {
 	own      *mem.Buffer            // the output of each worker
 }
 
-func newHeterogeneousAttention(b *attentionBench, isas []microkernel.ISA, group int) (u *heterogeneousAttention,
-	err error) {
+func newHeterogeneousAttention(b *attentionBench, isas []microkernel.ISA,
+	group int) (u *heterogeneousAttention, err error) {
 	u = &heterogeneousAttention{attentionBench: b, group: group}
 	kind, n := attention.Shape{Groups: []int{group}, Dot: b.Dot}, len(b.PUs)
 	if u.together, err = attention.New(isas, b.kv, kind, n, n); err != nil {

@@ -77,9 +77,8 @@ type heterogeneous struct {
 	on *gemm.Heterogeneous
 }
 
-func (b *GemmBench) timeHeterogeneous(w *exec.Workers, weight plans.WeightPlan, m int,
-	o ProductOptions) (r HeterogeneousRow,
-	err error) {
+func (b *GemmBench) timeHeterogeneous(w *exec.Workers, weight plans.WeightPlan, m int, o ProductOptions) (
+	r HeterogeneousRow, err error) {
 	u := heterogeneous{product: product{GemmBench: b, copies: 1, times: 1}}
 	if u.on, err = w.NewHeterogeneous(&o.Plan.Prefill, weight); err != nil {
 		return r, err

@@ -24,10 +24,11 @@ type OpRow struct {
 	Count   int       `json:"count"`
 	Seconds float64   `json:"seconds"` // median
 	Samples []float64 `json:"samples"`
-	Share   float64   `json:"share"`             // of the whole
-	GFLOPS  float64   `json:"gflops,omitempty"`  // of products and delta rules
-	OfPeak  float64   `json:"of_peak,omitempty"` // of attention and delta rules, relative to the peak of their arithmetic
-	Peak    float64   `json:"peak_gflops"`       // of float32, interleaved with the forwards
+	Share   float64   `json:"share"`            // of the whole
+	GFLOPS  float64   `json:"gflops,omitempty"` // of products and delta rules
+	// Of attention and delta rules, relative to the peak of their arithmetic.
+	OfPeak float64 `json:"of_peak,omitempty"`
+	Peak   float64 `json:"peak_gflops"` // of float32, interleaved with the forwards
 	// Ceiling is the minimum time: that of the kernels' port throughput for products, that of the
 	// peak for attention and delta rules; 0 for ops that mainly move rows.
 	Ceiling float64 `json:"ceiling_seconds,omitempty"`

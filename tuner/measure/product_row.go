@@ -34,14 +34,15 @@ type ProductRow struct {
 	Ceiling     float64 `json:"ceiling_gflops,omitempty"`
 	PortCeiling float64 `json:"port_ceiling_gflops,omitempty"` // port throughput of the cores for this kernel
 	Busiest     string  `json:"busiest,omitempty"`             // instruction classes that bound it
-	Rate        float64 `json:"gb_per_second,omitempty"`       // bytes of cold weights in the file's format, over the time
-	OneRow      float64 `json:"time_of_m1,omitempty"`          // time relative to the same product with M = 1
-	Rounds      int     `json:"rounds,omitempty"`
-	Best        string  `json:"best_peer,omitempty"`
-	BestRate    float64 `json:"best_peer_gflops,omitempty"`
-	Ratio       float64 `json:"ratio,omitempty"`
-	Low         float64 `json:"ratio_low,omitempty"` // 95 % interval, absent below six rounds
-	High        float64 `json:"ratio_high,omitempty"`
+	// Bytes of cold weights in the file's format, over the time.
+	Rate     float64 `json:"gb_per_second,omitempty"`
+	OneRow   float64 `json:"time_of_m1,omitempty"` // time relative to the same product with M = 1
+	Rounds   int     `json:"rounds,omitempty"`
+	Best     string  `json:"best_peer,omitempty"`
+	BestRate float64 `json:"best_peer_gflops,omitempty"`
+	Ratio    float64 `json:"ratio,omitempty"`
+	Low      float64 `json:"ratio_low,omitempty"` // 95 % interval, absent below six rounds
+	High     float64 `json:"ratio_high,omitempty"`
 
 	Rates map[string]float64 `json:"-"` // of every peer, at the median
 	under plans.Schedule     // of this module, if measured in this run

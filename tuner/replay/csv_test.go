@@ -26,9 +26,9 @@ func TestReadCSV(t *testing.T) {
 	for text, says := range map[string]string{
 		"-1,reactive,10,5":                   "line 1",
 		"at,prompt,output\n1,10":             "line 2",
-		"1,reactive,10,many":                 "no number",
+		"1,reactive,10,many":                 "not a number",
 		"at,prompt,output\n2,1,1\n1,1,1":     "sort the trace",
-		"at,prompt,output\nNaN,1,1":          "no time",
+		"at,prompt,output\nNaN,1,1":          "not a valid time",
 		"at,class,prompt,output\n1,slow,1,1": "class",
 		"at,at\n1,1":                         "prompt",
 		"at,prompt,output\n":                 "no request",

@@ -50,7 +50,7 @@ func Run(t Trace, c Cost, o Options) (*Report, error) {
 	r := &replay{cost: c, o: o, out: make([]Outcome, len(t)), left: make([][]time.Duration, len(t))}
 	if o.Sched.Forecast == nil {
 		believed := forecast(c)
-		// as in an engine that observes the recent durations of ops
+		// As in an engine that observes the recent durations of ops.
 		o.Sched.Forecast = func(rows, positions int) time.Duration {
 			return o.Pace.of(believed(rows, positions), r.now)
 		}

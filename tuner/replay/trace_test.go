@@ -172,7 +172,7 @@ func TestFiles(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                "no request",
 		`{"at":0,"prompt":0,"output":1}`:  "line 1",
-		`{"at":-1,"prompt":1,"output":1}`: "no time",
+		`{"at":-1,"prompt":1,"output":1}`: "not a valid time",
 		`{"at":1,"prompt":1,"output":1}` + "\n" + `{"at":0,"prompt":1,"output":1}`: "line 2",
 		`{"at":1,"class":"vip","prompt":1,"output":1}`:                             "vip",
 		`{"at":1,"prompt":1,"output":1,"colour":"red"}`:                            "colour",

@@ -108,8 +108,8 @@ func Polymerizations(threads int) [][2]int {
 type Anchor struct {
 	M        int
 	Schedule plans.Schedule
-	// calls of the winner, scaled to the whole shape; empty if it was never timed and the incumbent
-	// stays
+	// Calls of the winner, scaled to the whole shape; empty if it was never timed and the incumbent
+	// stays.
 	Seconds []float64
 	Stage   string  // stage that found it
 	Tried   int     // distinct schedules timed

@@ -62,7 +62,8 @@ func Products(w io.Writer, rows []measure.ProductRow, ceilings measure.ProductCe
 	legend := p.legendLines(float64(columns) * plotWidth)
 	top := 30.0 + 16*float64(len(legend))
 	width, height := max(560, float64(columns)*plotWidth), top+float64(lines)*plotHeight+8
-	p.f(`<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%.0f" viewBox="0 0 %.0f %.0f" font-family="DejaVu Sans, Helvetica, Arial, sans-serif" font-size="10">`, width, height, width, height)
+	p.f(`<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%.0f" viewBox="0 0 %.0f %.0f" font-family="DejaVu Sans, Helvetica, Arial, sans-serif" font-size="10">`, width, height,
+		width, height)
 	p.f(`<rect width="100%%" height="100%%" fill="#ffffff"/>`)
 	p.f(`<text x="10" y="20" font-size="13" font-weight="bold">GFLOP/s of C[M,N] = A[M,K] W[N,K]&#7488; over M: %s</text>`, escapeXML(ceilings.Host.Host.CPUModel))
 	p.legend(legend)
@@ -186,7 +187,8 @@ func (p *picture) legend(lines [][]string) {
 				p.f(`<line x1="%.0f" y1="%.0f" x2="%.0f" y2="%.0f" stroke="#555555" stroke-dasharray="2 2"/>`, x,
 					y-3, x+22, y-3)
 			case legendMarks:
-				p.f(`<circle cx="%.0f" cy="%.0f" r="3" fill="#555555"/><circle cx="%.0f" cy="%.0f" r="3" fill="#ffffff" stroke="#555555"/>`, x+6, y-3, x+17, y-3)
+				p.f(`<circle cx="%.0f" cy="%.0f" r="3" fill="#555555"/><circle cx="%.0f" cy="%.0f" r="3" fill="#ffffff" stroke="#555555"/>`, x+6, y-3,
+					x+17, y-3)
 			default:
 				p.f(`<line x1="%.0f" y1="%.0f" x2="%.0f" y2="%.0f" stroke="%s" stroke-width="%.1f"/>`, x, y-3, x+22,
 					y-3, p.colors[entry], strokeOf(entry))

@@ -166,7 +166,7 @@ func (s *Stage) open(ctx context.Context) (out []Figure, err error) {
 		whole.Elapsed.Seconds(), whole.Throughput(), over.Seconds()))
 	policies := slices.DeleteFunc(slices.Clone(s.Policies), func(p string) bool { return p == "fcfs" })
 	rates := map[string]float64{}
-	// the reactive requests alone under the first policy; all under each and fcfs
+	// The reactive requests alone under the first policy; all under each and fcfs.
 	for i, policy := range append(policies, "fcfs") {
 		err := s.with(ctx, policy, s.Aging, func(by Target) error {
 			if i == 0 {

@@ -106,8 +106,7 @@ func (s *Stage) tokens(ctx context.Context, by Target, r replay.Request, while f
 		err = failure
 	}
 	if err == nil && len(gaps) == 0 {
-		err = fmt.Errorf("goal %s: the reactive request gave fewer than two tokens in this time; "+
-			"raise --duration or --ctx",
+		err = fmt.Errorf("goal %s: the reactive request gave fewer than two tokens; raise --duration or --ctx",
 			GoalQuanta)
 	}
 	return gaps, err

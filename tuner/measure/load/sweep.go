@@ -40,8 +40,9 @@ type SweepRow struct {
 
 // Sweep simulates the load of a policy at multiples of its rate, or compares one simulation with
 // multiples of the service level. simulate returns the report at a multiple of the rate.
-func Sweep(by, policy string, slo replay.SLO, simulate func(scale float64) (*replay.Report, error)) ([]SweepRow,
-	error) {
+func Sweep(
+	by, policy string, slo replay.SLO, simulate func(scale float64) (*replay.Report, error),
+) ([]SweepRow, error) {
 	var out []SweepRow
 	var report *replay.Report
 	for _, scale := range sweepScales {
