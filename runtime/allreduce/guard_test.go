@@ -23,7 +23,7 @@ func TestAllReduceRaisesTheGuard(t *testing.T) {
 			rounds = 3
 		}
 		for range rounds {
-			p.RunElastic(func(w *pool.Worker) {
+			p.RunTolerant(func(w *pool.Worker) {
 				if step, back := w.Resumed(); back {
 					if step != 1 {
 						t.Errorf("a worker came back to step %d", step)
@@ -32,7 +32,7 @@ func TestAllReduceRaisesTheGuard(t *testing.T) {
 				}
 				s.write(w, &o, op, w.ID(), 0, rand.New(rand.NewPCG(w.Run(), 1)))
 				s.reduce.Finish(w, w.ID(), &o, 1, nil)
-				if !w.Guarded() {
+				if !w.Tolerant() {
 					t.Error("no guard was raised")
 				}
 			})

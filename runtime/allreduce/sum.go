@@ -181,7 +181,7 @@ func (a *Sum) finished(w *pool.Worker, c *sumCut, chunk int, number uint64, next
 		after(c.rowsOf(chunk))
 	}
 	if chunk == 0 {
-		w.Heed(next)
+		w.CheckRisk(next)
 	}
 	a.done.Raise(chunk, number)
 }

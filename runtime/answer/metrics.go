@@ -48,7 +48,7 @@ func (g *Generator) Metrics() []server.Metric {
 	gauge("plan_active_pus", "PUs at work in the present phase.", float64(len(s.Pool.Active)))
 	lost := s.Pool.Total()
 	counter("worker_chunks_apart_total", "Chunks of ops that workers at risk of losing their CPU computed into "+
-		"memory of their own.", float64(lost.Apart))
+		"memory of their own.", float64(lost.Private))
 	counter("worker_chunks_again_total", "Chunks of ops computed a second time, because the worker that had them "+
 		"lost its CPU.", float64(lost.Taken))
 	counter("worker_left_out_total", "Times a worker was left out until it had its CPU again.", float64(lost.Left))

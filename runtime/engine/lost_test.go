@@ -51,10 +51,10 @@ func TestLostWorkers(t *testing.T) {
 			if w.Taken == 0 {
 				t.Errorf("nothing was taken back: %+v", w)
 			}
-			all.Taken, all.Left, all.Apart = all.Taken+w.Taken, all.Left+w.Left, all.Apart+w.Apart
+			all.Taken, all.Left, all.Private = all.Taken+w.Taken, all.Left+w.Left, all.Private+w.Private
 		})
 	}
-	t.Logf("%d chunks apart, %d of them taken back, %d workers left out", all.Apart, all.Taken, all.Left)
+	t.Logf("%d chunks apart, %d of them taken back, %d workers left out", all.Private, all.Taken, all.Left)
 	if all.Taken == 0 || all.Left == all.Taken {
 		t.Error("nothing was taken back, or nobody was left out at a barrier: the test tests nothing")
 	}
@@ -237,7 +237,7 @@ func checkWaits(t *testing.T, c *lostCase) {
 	defer r.Close()
 	apart := func() uint64 {
 		s := r.Pool().Stats()
-		return s.Total().Apart
+		return s.Total().Private
 	}
 	var waited []model.Kind
 	r.Lead(func(l *pool.Leader) {

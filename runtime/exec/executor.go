@@ -85,7 +85,7 @@ type rank struct {
 // their CPUs. A *pool.Pool and the *pool.Leader of an engine's loop are teams.
 type Team interface {
 	Run(fn func(*pool.Worker))
-	RunElastic(fn func(*pool.Worker))
+	RunTolerant(fn func(*pool.Worker))
 }
 
 // Close frees the scratch memory. No Run may be in progress. It waits for workers that a Run ended
@@ -121,7 +121,7 @@ func (e *Executor) Run(team Team, b *kvcache.Batch, from int, gate Gate) (next i
 		return from, err
 	}
 	if len(e.ranks) <= pool.MostLists {
-		team.RunElastic(e.body)
+		team.RunTolerant(e.body)
 	} else {
 		team.Run(e.body)
 	}

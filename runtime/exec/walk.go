@@ -36,7 +36,7 @@ func (e *Executor) walkSteps(w *pool.Worker) {
 		p := k.advance()
 		k.run(p)
 		switch s := e.scopeAfter(p, k.more()); {
-		case w.Guarded():
+		case w.Tolerant():
 			k.meetTolerant(s)
 		case s == scopeRank:
 			w.LocalBarrier()
@@ -134,7 +134,7 @@ func (k *walker) run(p position) {
 	switch {
 	case !k.ops[p.op].Mode.PerRank():
 		k.runIn(&k.all, p)
-	case k.w.Guarded():
+	case k.w.Tolerant():
 		k.runEachRank(p)
 	default:
 		k.runIn(&k.own, p)

@@ -40,8 +40,8 @@ func TestForbiddenPUIsNamed(t *testing.T) {
 	}
 }
 
-// A worker whose PU the process loses is reported, keeps working, and is bound again when the PU
-// comes back.
+// TestPlacesFollowTheSystem checks that a worker whose PU the process loses is reported, keeps
+// working, and is bound again when the PU becomes available.
 func TestPlacesFollowTheSystem(t *testing.T) {
 	p := open(t, 2, Options{Pin: true})
 	pus := p.PUs()

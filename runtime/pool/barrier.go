@@ -6,9 +6,9 @@ import (
 	"sandwich/runtime/pool/internal/sys"
 )
 
-const fanIn = 8 // arrivals that share a counter; beyond it the barrier is a tree
+const fanIn = 8 // arrivals that share a counter; with more workers the barrier is a tree
 
-// node counts the arrivals of up to fanIn workers, or of as many nodes below it.
+// node counts the arrivals of up to fanIn workers or lower nodes.
 type node struct {
 	count  atomic.Int32
 	want   int32
@@ -16,10 +16,10 @@ type node struct {
 	_      [cacheLine - 12]byte
 }
 
-// barrier is a combining tree: neighbours meet at a leaf, the last of them goes on to its parent,
-// and the last at the root advances the event that everybody watches. Up to fanIn workers it is one
-// counter beside the event, so that the last arrival finds both in one cache line. Counters are
-// back at zero before the event advances, so the barrier can be entered again at once.
+// barrier is a combining tree: adjacent workers meet at a leaf, the last of them continues to its
+// parent, and the last one at the root advances the event that all wait on. Up to fanIn workers it
+// is one counter next to the event, so that the last worker finds both in one cache line. Counters
+// are zero again before the event advances, so the barrier can be entered again at once.
 type barrier struct {
 	_     [cacheLine]byte
 	root  atomic.Int32
@@ -52,7 +52,7 @@ func newBarrier(workers int) *barrier {
 	}
 }
 
-// arrive enters member and reports whether it was the last of all.
+// arrive enters a member and reports whether it was the last of all.
 func (b *barrier) arrive(member int) bool {
 	if len(b.nodes) == 0 {
 		if b.root.Add(1) < b.want {
@@ -74,7 +74,7 @@ func (b *barrier) arrive(member int) bool {
 	}
 }
 
-// reset forgets arrivals after a run that a panic cut short. No worker is inside.
+// reset forgets arrivals after a run that a panic ended early. No worker is inside.
 func (b *barrier) reset() {
 	b.root.Store(0)
 	for i := range b.nodes {
@@ -82,10 +82,10 @@ func (b *barrier) reset() {
 	}
 }
 
-// pass enters the barrier as member and returns when all have entered. It panics with errAborted,
-// to unwind the run, when some worker failed: that one advances the event without having arrived.
-// Where next is not negative and a worker is at risk, the last to arrive puts the team on its
-// guard.
+// pass enters the barrier as member and returns when all have entered. It panics with errAborted to
+// unwind the run if a worker failed: that worker advances the event without having arrived. If next
+// is not negative and a worker is at risk, the last worker that arrives starts preemption-tolerant
+// mode.
 func (b *barrier) pass(w *Worker, member, next int) {
 	old := b.epoch.Load()
 	if w.pool.aborting.Load() { // after the load: a later abort advances past old
@@ -93,7 +93,7 @@ func (b *barrier) pass(w *Worker, member, next int) {
 	}
 	w.barriers++
 	if b.arrive(member) {
-		w.Heed(next)
+		w.CheckRisk(next)
 		b.epoch.Advance()
 		return
 	}

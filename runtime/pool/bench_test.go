@@ -11,7 +11,7 @@ import (
 	"sandwich/runtime/pool/internal/sys"
 )
 
-// allCPUs is a pinned pool with a worker on every CPU this process may use.
+// allCPUs returns a pinned pool with a worker on every CPU that this process may use.
 func allCPUs(b *testing.B) *Pool {
 	allowed, err := sys.AllowedPUs()
 	if err != nil {
@@ -27,7 +27,8 @@ func reportMedian(b *testing.B, unit string, samples []time.Duration) {
 	b.ReportMetric(float64(samples[len(samples)*9/10])/1e3, "us-p90-"+unit)
 }
 
-// Medians of batches beside the mean, which on a shared machine tells of the neighbours.
+// BenchmarkBarrier reports the median of batches as well as the mean, which noisy neighbors affect
+// on a shared machine.
 func BenchmarkBarrier(b *testing.B) {
 	const batch = 100
 	p := allCPUs(b)
@@ -75,7 +76,7 @@ func BenchmarkNext(b *testing.B) {
 	})
 }
 
-// The whole of a run from a goroutine that is no worker, back to back.
+// BenchmarkRun measures runs from a goroutine that is not a worker, one after the other.
 func BenchmarkRun(b *testing.B) {
 	p := allCPUs(b)
 	b.ReportAllocs()
@@ -105,7 +106,7 @@ func BenchmarkLeaderRun(b *testing.B) {
 	reportMedian(b, "start", start)
 }
 
-// stamps are the times at which each worker began and ended its op.
+// stamps are the start and end of the op on each worker.
 type stamps [64]struct {
 	begin, end time.Duration
 	_          [cacheLine]byte
@@ -118,8 +119,8 @@ func (s *stamps) probe(w *Worker) {
 	at.end = w.waiter.pool.now()
 }
 
-// gap is the time from the end of the last op on any worker of from to the start of the next one on
-// all of to.
+// gap returns the time from the end of the last op on the workers of one run to the start of the
+// next one on all workers of another.
 func gap(before, after *stamps, from, to int) time.Duration {
 	var end, begin time.Duration
 	for i := range from {
@@ -131,9 +132,9 @@ func gap(before, after *stamps, from, to int) time.Duration {
 	return begin - end
 }
 
-// benchSwitch measures the hot switch the way it is promised: one worker decodes, all prefill, the
-// others parked for 100 ms before each switch up; from the end of the last op to the start of the
-// next on all workers.
+// benchSwitch measures the hot switch: one worker decodes, then all prefill, after the others were
+// parked for 100 ms. It measures from the end of the last op to the start of the next one on all
+// workers.
 func benchSwitch(b *testing.B, p *Pool, run func(func(*Worker)), set func([]int) (time.Duration, error)) {
 	var down, up []time.Duration
 	one := []int{0}
@@ -172,8 +173,8 @@ func BenchmarkSwitchLead(b *testing.B) {
 	p.Lead(func(l *Leader) { benchSwitch(b, p, l.Run, l.SetActive) })
 }
 
-// The pauses that spinning workers cause the garbage collector, with all workers but one in a
-// barrier and that one in a loop of Go code.
+// BenchmarkCollectWhileSpinning measures the pauses of the garbage collector with all workers but
+// one in a barrier and that one in a loop of Go code.
 func BenchmarkCollectWhileSpinning(b *testing.B) {
 	p := allCPUs(b)
 	for _, w := range p.workers {
@@ -216,7 +217,7 @@ func gcPauses() *metrics.Float64Histogram {
 	return sample[0].Value.Float64Histogram()
 }
 
-// quantile is the lower edge of the bucket that the rank-th smallest value is in.
+// quantile returns the lower bound of the bucket of the rank-th smallest value.
 func quantile(h *metrics.Float64Histogram, rank uint64) float64 {
 	for i, n := range h.Counts {
 		if rank < n {

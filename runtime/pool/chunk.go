@@ -8,10 +8,10 @@ import (
 	"sandwich/runtime/pool/internal/sys"
 )
 
-// Split cuts n items into parts contiguous ranges whose inner borders are multiples of align, as
-// equal as that allows (sizes differ by at most one align, before the tail), and returns range i: a
-// static partition, the same on every call. Late ranges may be empty when there are fewer blocks of
-// align than parts. align below 1 means 1.
+// Split divides n items into contiguous ranges whose inner borders are multiples of align and
+// returns range i of parts. Sizes differ by at most one align before the tail, and are equal on
+// every call. Late ranges are empty if there are fewer blocks of align than parts. align below 1
+// means 1.
 func Split(n, parts, i, align int) (lo, hi int) {
 	if align < 1 {
 		align = 1
@@ -29,29 +29,29 @@ func Split(n, parts, i, align int) (lo, hi int) {
 const (
 	chunkBits = 20
 	chunkMask = 1<<chunkBits - 1
-	maxChunks = 1 << (chunkBits - 1) // the rest is room for each worker's one look past the end
+	maxChunks = 1 << (chunkBits - 1) // the rest is for one attempt of each worker past the end
 	localBits = 12
 	localMask = 1<<localBits - 1
 )
 
-// MostLists is how many loops one phase of a team on its guard may have.
+// MostLists is the number of loops that one phase may have in preemption-tolerant mode.
 const MostLists = 1 << listBits
 
-// Counter hands out the chunks of one op to whichever worker comes next, so that a worker on a slow
-// or disturbed core takes fewer of them. The zero value is ready, and it needs no reset: the word
-// holds the barrier phase it was last used in beside the number of chunks given out, and the first
-// worker to come with a newer phase starts it over. The workers that share a Counter must therefore
-// pass a barrier they share between two uses of it; inside one phase it counts one loop.
+// Counter hands out the chunks of one op to the workers as they ask for them, so that a worker on a
+// slow or disturbed core takes fewer. The zero value is ready, and it needs no reset: the word has
+// the barrier phase of its last use and the number of chunks given out, and the first worker of a
+// newer phase starts it over. The workers that share a Counter must therefore pass a barrier that
+// they share between two uses of it; within one phase it serves one loop.
 type Counter struct {
-	List uint8 // which of the loops of a phase it is for, below MostLists, where a team on its guard has several
+	List uint8 // number of the loop in the phase, below MostLists, if preemption-tolerant mode has several
 	_    [cacheLine/2 - 8]byte
 	word atomic.Uint64 // phase << chunkBits | chunks given out
 	_    [cacheLine / 2]byte
 }
 
-// Next takes the next chunk of total items: the range [lo, hi), at most chunk long, and ok false
-// when none is left. All workers of the loop pass the same total and chunk. Every item is handed
-// out exactly once. A loop of more than 524,288 chunks gets larger ones.
+// Next takes the next chunk of total items: the range [lo, hi), at most chunk long. ok is false if
+// none is left. All workers of the loop pass the same total and chunk. Every item is handed out
+// exactly once. A loop of more than 524,288 chunks gets larger ones.
 func (w *Worker) Next(c *Counter, total, chunk int) (lo, hi int, ok bool) {
 	if chunk < 1 {
 		chunk = 1
@@ -63,15 +63,15 @@ func (w *Worker) Next(c *Counter, total, chunk int) (lo, hi int, ok bool) {
 		return total, total, false
 	}
 	w.Lap(true)
-	if w.joined {
+	if w.tolerant {
 		w.open(c)
 	}
 	n := int(c.take(w.tag))
-	if w.joined {
+	if w.tolerant {
 		if n*chunk >= total {
 			w.lap = 0
 			w.ceased()
-			if n, ok = w.team.guard.last(w); !ok {
+			if n, ok = w.team.membership.last(w); !ok {
 				return total, total, false
 			}
 		}
@@ -84,8 +84,8 @@ func (w *Worker) Next(c *Counter, total, chunk int) (lo, hi int, ok bool) {
 	return lo, min(lo+chunk, total), true
 }
 
-// Lap ends a chunk of work, and begins another one where there is more: that is where a worker that
-// was made slow waits. Next calls it; loops that hand out nothing call it themselves.
+// Lap ends a chunk of work and begins another one if there is more. A throttled worker waits there.
+// Next calls it; loops that hand out nothing call it themselves.
 func (w *Worker) Lap(more bool) {
 	if w.slow == 0 {
 		return
@@ -101,8 +101,8 @@ func (w *Worker) Lap(more bool) {
 	}
 }
 
-// take returns the number of chunks given out before this call in phase tag. Everybody else in the
-// phase writes only the same tag, so once it stands there an addition is enough.
+// take returns the number of chunks given out before this call in phase tag. All other workers in
+// the phase write only the same tag, so once the word has it an addition is enough.
 func (c *Counter) take(tag uint64) uint64 {
 	tag &= 1<<(64-chunkBits) - 1
 	for {
@@ -116,11 +116,11 @@ func (c *Counter) take(tag uint64) uint64 {
 	}
 }
 
-// nextGlobal is the phase after a global barrier: the same for workers whose groups passed
+// nextGlobal returns the phase after a global barrier: equal for workers whose groups passed
 // different numbers of local ones.
 func nextGlobal(tag uint64) uint64 { return (tag>>localBits + 1) << localBits }
 
-// nextLocal is the phase after a local barrier.
+// nextLocal returns the phase after a local barrier.
 func nextLocal(tag uint64) uint64 {
 	if tag&localMask == localMask {
 		panic(fmt.Sprintf("pool: more than %d local barriers without a global one", localMask))

@@ -34,7 +34,8 @@ func TestChunksCoverEachItemOnce(t *testing.T) {
 	}
 }
 
-// Groups that passed different numbers of local barriers agree on a counter after a global one.
+// TestChunksAfterUnevenLocalBarriers checks that groups that passed different numbers of local
+// barriers agree on a counter after a global one.
 func TestChunksAfterUnevenLocalBarriers(t *testing.T) {
 	p := open(t, 3, Options{})
 	if err := p.regroup([][]int{{0}, {1, 2}}); err != nil {

@@ -1,21 +1,21 @@
 // Package pool runs pinned worker threads in groups with local and global barriers.
 //
-// A [Pool] holds one goroutine per PU, each locked to an OS thread whose affinity is set and read
-// back. Work reaches the workers in one of two ways:
+// A [Pool] has one goroutine per PU, each locked to an OS thread whose affinity is set and read
+// back. There are two ways to run work:
 //
 //   - [Pool.Run] executes a function on every active worker at once and returns when all are done.
-//     The caller is a further thread: on a machine whose every CPU has a worker it competes with
-//     them for a moment.
-//   - [Pool.Lead] moves the calling program onto worker 0: its function runs on that worker's
-//     thread and dispatches with [Leader.Run], taking part itself. Between two runs no thread has
-//     to be woken, which is what makes a switch between prefill and decode workers cost
-//     microseconds. An engine's loop lives here.
+//     The caller is a further thread, which competes with the workers if every CPU has one.
+//   - [Pool.Lead] moves the caller to worker 0: its function runs on that worker's thread and
+//     starts runs with [Leader.Run] in which it takes part. No thread has to be woken between two
+//     runs, so a switch between prefill and decode workers takes microseconds. The loop of an
+//     engine runs there.
 //
-// Which workers take part is changed with SetActive (the hot switch), how they are grouped, from
-// one op to the next inside a run, with [Worker.Use]. Workers wait by spinning for at most
-// [Options.Spin], then in a futex; a worker that the kernel takes its CPU from while it spins stops
-// spinning for a while.
+// SetActive changes which workers take part (the hot switch). [Worker.Use] changes how they are
+// grouped, from one op to the next inside a run. Workers wait by spinning for at most
+// [Options.Spin], then in a futex. A worker that loses its CPU while it spins stops spinning for
+// some time.
 //
-// A run that can do without workers ([Pool.RunElastic]) goes on without those that lose their CPUs,
-// takes back what they were at, and lets them in again where it is then.
+// [Pool.RunTolerant] runs a function that can continue without some workers: in preemption-tolerant
+// mode the team continues without workers that lose their CPUs, reclaims their chunks, and lets
+// them rejoin at the current step.
 package pool

@@ -6,10 +6,10 @@ import (
 	"sandwich/runtime/pool/internal/sys"
 )
 
-// Flags are numbered words that workers raise and wait on: synchronization between those that share
-// data, where a barrier would make everybody wait. A flag holds the highest number it was raised to
-// and is never lowered, so that it needs no reset between uses; numbers made from Worker.Run are
-// higher in every later run, also after one that a panic cut short.
+// Flags are numbered words that workers raise and wait on: synchronization of the workers that
+// share data, without a barrier of all. A flag has the highest number to which it was raised and is
+// never lowered, so it needs no reset. Numbers made from Worker.Run are higher in every later run,
+// also after one that a panic ended early.
 type Flags struct{ list []flag }
 
 type flag struct {
@@ -17,8 +17,8 @@ type flag struct {
 	sys.Event
 }
 
-// NewFlags makes n flags, all at 0. Like a Grouping they stay with the pool. Not to be called from
-// inside a Run or Lead.
+// NewFlags makes n flags, all at 0. They stay with the pool. It must not be called inside a Run or
+// Lead.
 func (p *Pool) NewFlags(n int) *Flags {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -27,17 +27,16 @@ func (p *Pool) NewFlags(n int) *Flags {
 	return f
 }
 
-// Raise sets flag i to the given number, which is higher than any before it, and releases those who
-// wait for it. What the caller wrote before is visible to them.
+// Raise sets flag i to a number that is higher than any before it, and releases the workers that
+// wait for it. They see all earlier writes of the caller.
 func (f *Flags) Raise(i int, to uint64) {
 	e := &f.list[i]
 	e.at.Store(to)
 	e.Advance()
 }
 
-// Wait returns when flag i has been raised to the given number or beyond. It waits as a barrier
-// does: it spins up to the pool's limit, then sleeps, and it unwinds the run when another worker
-// failed.
+// Wait returns when flag i has been raised to the given number or beyond. Like a barrier it spins
+// up to the pool's limit, then sleeps, and it unwinds the run if another worker failed.
 func (f *Flags) Wait(w *Worker, i int, number uint64) {
 	e := &f.list[i]
 	parks := w.parks

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// A flag orders plain writes before Raise with reads after Wait; the race detector watches this
-// test. Workers form a ring, each waiting for its neighbour alone.
+// TestFlagsOrderMemory checks that a flag orders plain writes before Raise and reads after Wait,
+// for the race detector. Workers form a ring; each waits only for the next one.
 func TestFlagsOrderMemory(t *testing.T) {
 	for _, n := range sizes {
 		for _, spin := range []time.Duration{NoSpin, defaultSpin} {
 			p := open(t, n, Options{Spin: spin})
 			f := p.NewFlags(n)
-			cells := make([][3]int, n) // a neighbour is at most one round ahead
+			cells := make([][3]int, n) // the next worker is at most one round ahead
 			for range 3 {
 				p.Run(func(w *Worker) {
 					next := (w.ID() + 1) % n
@@ -24,10 +24,10 @@ func TestFlagsOrderMemory(t *testing.T) {
 						f.Raise(w.ID(), number)
 						f.Wait(w, next, number)
 						if got := cells[next][r%3]; got != r {
-							t.Errorf("%d workers, round %d: the neighbour's write reads %d", n, r, got)
+							t.Errorf("%d workers, round %d: the write of the previous worker reads %d", n, r, got)
 							return
 						}
-						w.Barrier() // the neighbour on the other side has read the cell
+						w.Barrier() // the previous worker has read the cell
 						w.Met()
 					}
 				})
@@ -36,7 +36,8 @@ func TestFlagsOrderMemory(t *testing.T) {
 	}
 }
 
-// Whoever waits for a worker that failed is released, and flags serve the next run.
+// TestFlagsUnwindFailedRun checks that workers that wait for a failed worker are released, and that
+// flags work in the next run.
 func TestFlagsUnwindFailedRun(t *testing.T) {
 	const n = 4
 	p := open(t, n, Options{})
@@ -56,7 +57,7 @@ func TestFlagsUnwindFailedRun(t *testing.T) {
 					panic(boom)
 				}
 				f.Wait(w, 0, w.Run())
-				t.Errorf("round %d: worker %d passed a flag that nobody raised", round, w.ID())
+				t.Errorf("round %d: worker %d passed a flag that was not raised", round, w.ID())
 			})
 		}()
 		p.Run(func(w *Worker) {
@@ -68,7 +69,8 @@ func TestFlagsUnwindFailedRun(t *testing.T) {
 	}
 }
 
-// Met lets counters be used again, whatever local barriers each group passed before.
+// TestMetStartsCountersOver checks that counters may be used again after Met, whatever local
+// barriers each group passed before.
 func TestMetStartsCountersOver(t *testing.T) {
 	const n, rounds = 3, 100
 	p := open(t, n, Options{})

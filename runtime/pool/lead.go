@@ -15,9 +15,9 @@ type Leader struct {
 }
 
 // Lead runs fn on the thread of worker 0 and returns when it returns. From there Leader.Run reaches
-// the other workers without waking or displacing a thread: the engine's loop. fn may block like any
-// goroutine. The pool is held meanwhile: other calls of Run, Lead and the setters wait. A panic of
-// fn comes back as a panic with a *Panic.
+// the other workers without waking or displacing a thread; an engine's loop runs there. fn may
+// block like any goroutine. Other calls of Run, Lead and the setters wait meanwhile. A panic of fn
+// comes back as a panic with a *Panic.
 func (p *Pool) Lead(fn func(l *Leader)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -35,7 +35,7 @@ func (p *Pool) Lead(fn func(l *Leader)) {
 	}
 }
 
-// lead is worker 0's answer to cmdLead.
+// lead executes cmdLead on worker 0.
 func (w *Worker) lead() {
 	l := &w.pool.leader
 	returned := false
@@ -49,7 +49,7 @@ func (w *Worker) lead() {
 	returned = true
 }
 
-// fail keeps why fn did not return; the panic of a run inside it as it is.
+// fail records why fn did not return; a *Panic of a run inside it is kept as it is.
 func (l *Leader) fail(w *Worker, value any) {
 	if e, ok := value.(*Panic); ok {
 		l.failed = e
@@ -58,14 +58,14 @@ func (l *Leader) fail(w *Worker, value any) {
 	}
 }
 
-// Run is Pool.Run with the leader as one of the workers. If worker 0 is not active the leader only
+// Run is Pool.Run with the leader as one of the workers. If worker 0 is not active, the leader only
 // waits.
 func (l *Leader) Run(fn func(w *Worker)) { l.run(fn, false) }
 
-func (l *Leader) run(fn func(w *Worker), elastic bool) {
+func (l *Leader) run(fn func(w *Worker), tolerant bool) {
 	p, w := l.p, l.p.workers[0]
 	began := p.now()
-	p.dispatch(fn, 0, elastic)
+	p.dispatch(fn, 0, tolerant)
 	settled := false
 	defer func() {
 		if !settled { // fn ended this goroutine: the others must still be waited for
@@ -73,7 +73,7 @@ func (l *Leader) run(fn func(w *Worker), elastic bool) {
 			l.failed = p.settle(began)
 		}
 	}()
-	if p.team.idOf[0] >= 0 && p.guarded {
+	if p.team.idOf[0] >= 0 && p.tolerant {
 		w.takePart()
 	} else if p.team.idOf[0] >= 0 {
 		w.enter()

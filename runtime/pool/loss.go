@@ -12,30 +12,30 @@ import (
 )
 
 const (
-	// A team on its guard may compute some 6 % slower, so that it must lose more than that by the
-	// losses of a worker, and not once: a 16th of the time drains away, and what is left has to
-	// fill a few turns of another thread.
-	lossGap   = 500 * time.Microsecond // a chunk or a wait of that length is worth asking the kernel
+	// Preemption-tolerant mode costs a few percent, so it starts only after a worker has lost more
+	// than that for some time: losses drain away at one part in lossDrain of the time, and the rest
+	// must reach lossMost.
+	lossGap   = 500 * time.Microsecond // length of a chunk or a wait after which the kernel is asked
 	lossDrain = 16
 	lossMost  = 10 * time.Millisecond
-	riskSpan  = time.Second // how long a worker is at risk after the last time that it was full
+	riskSpan  = time.Second // how long a worker is at risk after its losses reached lossMost
 
-	leaveAfter = 20 * time.Microsecond // how long a barrier waits for who holds nothing
+	leaveAfter = 20 * time.Microsecond // how long a barrier waits for workers without chunks
 
-	// How long somebody else may have a chunk: twice the longest of one's own in the phase, within
-	// these bounds.
+	// Bounds of the time for which another worker may hold a chunk: twice the longest chunk of the
+	// waiting worker in the phase.
 	leastPatience   = 30 * time.Microsecond
 	mostPatience    = 10 * time.Millisecond
 	mostDoubled     = 12
 	unknownPatience = 200 * time.Microsecond
 
-	guardSpin = 200 * time.Microsecond // a guarded worker naps beyond it
-	nap0      = 20 * time.Microsecond
+	tolerantSpin = 200 * time.Microsecond // after which a worker in preemption-tolerant mode sleeps briefly
+	nap0         = 20 * time.Microsecond
 )
 
-// suspect asks the kernel how long the thread waited for its CPU since the last look, and what a
-// hypervisor took of the CPU, which shows in no wait; of no account of waits, what the clock alone
-// says has to do: a gap, or nothing.
+// suspect asks the kernel how long the thread waited for its CPU since the last check, and how much
+// time a hypervisor took from the CPU, which no wait shows. Without an account of waits, the gap in
+// the clock counts instead.
 func (t *waiter) suspect(now, gap time.Duration) {
 	t.steal.Follow(int(t.pu.Load()))
 	stolen := t.steal.Since(now)
@@ -45,15 +45,15 @@ func (t *waiter) suspect(now, gap time.Duration) {
 	t.lost(now, max(gap, stolen))
 }
 
-// doubt notes that a wait, before which the worker had slept so many times, took so long that
-// somebody must have lost its CPU.
+// doubt notes that a wait took so long that a worker must have lost its CPU. parks is the number of
+// sleeps before the wait.
 func (w *Worker) doubt(parks uint64) {
 	if w.parks != parks && w.pool.now()-w.parked > lossGap {
 		w.pool.doubts.Add(1)
 	}
 }
 
-// interrupted says whether the kernel gave the thread's CPU to another one since the last look.
+// interrupted reports whether the kernel gave the thread's CPU to another one since the last check.
 func (t *waiter) interrupted() bool {
 	n := sys.InvoluntarySwitches()
 	rose := n > t.nivcsw
@@ -61,11 +61,11 @@ func (t *waiter) interrupted() bool {
 	return rose
 }
 
-// lost notes for how long the thread had lost its CPU since the last note. What a machine takes by
-// itself drains away meanwhile; beyond lossMost the thread is at risk.
+// lost adds the time for which the thread lost its CPU since the last call. A part of the elapsed
+// time drains away, for what a machine takes by itself; beyond lossMost the thread is at risk.
 func (t *waiter) lost(now, gap time.Duration) {
 	if t.spin == 0 {
-		return // there are more workers than PUs
+		return // more workers than PUs
 	}
 	t.losing = max(0, t.losing+gap-(now-t.noted)/lossDrain)
 	t.noted = now
@@ -76,7 +76,7 @@ func (t *waiter) lost(now, gap time.Duration) {
 	}
 }
 
-// atRisk says whether the next elastic run begins on guard.
+// atRisk reports whether the next run that may be preemption-tolerant starts in that mode.
 func (p *Pool) atRisk() bool {
 	if p.losses != nil {
 		return !p.losses.late(p.runs)
@@ -92,7 +92,7 @@ func (p *Pool) atRisk() bool {
 	return false
 }
 
-// watch is the wait of a guarded worker: it spins, and naps when that has taken long.
+// watch is the wait in preemption-tolerant mode: it spins, and sleeps briefly after some time.
 type watch struct {
 	w          *waiter
 	began, now time.Duration
@@ -106,26 +106,26 @@ func newWatch(t *waiter) watch {
 	return watch{w: t, began: now, now: now}
 }
 
-// waited is how long it has.
+// waited returns how long it has waited.
 func (s *watch) waited() time.Duration { return s.now - s.began }
 
-// look is called between two looks at what is waited for.
+// look is called between two checks of the condition.
 func (s *watch) look() {
 	sys.Pause(1)
 	if s.looks++; s.looks%clockSpins != 0 {
 		return
 	}
 	s.now = s.w.pool.now()
-	if s.waited() > guardSpin || s.w.spin == 0 {
+	if s.waited() > tolerantSpin || s.w.spin == 0 {
 		s.w.parks++
 		sys.Nap(nap0)
 		s.now = s.w.pool.now()
 	}
 }
 
-// losses make workers lose their CPUs at will: part of the times at which they might, for up to a
-// while. Then the team is on its guard, in part of the runs as soon as all have met and else from
-// the beginning, and all workers are at risk. Tests use it, and who wants to see that tokens stay
+// losses simulate that workers lose their CPUs: at a part of the points where that may happen, for
+// up to a duration. All workers are at risk then, and preemption-tolerant mode starts with the run
+// or, in a part of the runs, at a barrier. Tests use it, and users who want to see that tokens stay
 // the same.
 type losses struct {
 	seed uint64
@@ -149,7 +149,7 @@ func readLosses() (*losses, error) {
 }
 
 func parseLosses(text string) (*losses, error) {
-	wrong := errors.New("give SEED:PART%:DURATION, such as 7:1%:2ms, to make workers lose their CPUs at will")
+	wrong := errors.New("use SEED:PART%:DURATION, such as 7:1%:2ms, to simulate that workers lose their CPUs")
 	fields := strings.Split(text, ":")
 	if len(fields) != 3 {
 		return nil, wrong
@@ -163,7 +163,7 @@ func parseLosses(text string) (*losses, error) {
 	return &losses{seed: seed, part: uint64(part / 100 * (1 << 32)), most: most}, nil
 }
 
-// strike is called where a worker may be lost.
+// strike is called where a worker may lose its CPU.
 func (l *losses) strike(w *Worker) {
 	if l == nil {
 		return
@@ -175,7 +175,7 @@ func (l *losses) strike(w *Worker) {
 	}
 }
 
-// late tells whether the guard of a run is raised in its midst.
+// late reports whether preemption-tolerant mode of a run starts at a barrier instead of at once.
 func (l *losses) late(run uint64) bool { return mix(l.seed^run<<32)&(1<<32-1) < l.part }
 
 // mix is splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).

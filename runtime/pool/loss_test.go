@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A worker is at risk where somebody takes a good part of its CPU, and not where a machine has the
-// little to do that every machine has.
+// TestOnlyLossesAboveASixteenthPutAtRisk checks that a worker is at risk if another thread takes a
+// good part of its CPU, but not by the short interruptions that every machine has.
 func TestOnlyLossesAboveASixteenthPutAtRisk(t *testing.T) {
 	for _, test := range []struct {
 		name         string
@@ -33,7 +33,8 @@ func TestOnlyLossesAboveASixteenthPutAtRisk(t *testing.T) {
 	}
 }
 
-// What a worker lost over a long time in which nobody asked counts as that, and not as one loss.
+// TestOldLossesDoNotCount checks that losses over a long time without checks count as spread over
+// that time, not as one loss.
 func TestOldLossesDoNotCount(t *testing.T) {
 	w := waiter{pool: &Pool{}, spin: time.Millisecond}
 	if w.lost(time.Minute, time.Second); w.riskUntil > 0 {

@@ -8,8 +8,8 @@ import (
 	"sandwich/runtime/pool/internal/sys"
 )
 
-// TestMove binds a worker to another PU while it serves; what Places binds again is the new one,
-// and a PU that is refused changes nothing.
+// TestMove binds a worker to another PU while it serves. Places binds it to the new one again, and
+// a rejected PU changes nothing.
 func TestMove(t *testing.T) {
 	p := open(t, 2, Options{Pin: true})
 	pus := p.PUs()

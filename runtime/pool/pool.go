@@ -12,30 +12,30 @@ import (
 	"sandwich/runtime/pool/internal/sys"
 )
 
-// defaultSpin is how long a waiting worker spins before it sleeps when Options.Spin is zero.
+// defaultSpin is how long a waiting worker spins before it sleeps if Options.Spin is zero.
 const defaultSpin = 50 * time.Microsecond
 
-// NoSpin as Options.Spin makes waiting workers sleep at once: for emulated and for oversubscribed
+// NoSpin as Options.Spin makes waiting workers sleep at once, for emulated and oversubscribed
 // machines.
 const NoSpin time.Duration = -1
 
-// ErrClosed is the value Run, Lead and the setters refuse with once the pool is closed.
+// ErrClosed is the value with which Run, Lead and the setters panic or fail after Close.
 var ErrClosed = errors.New("the worker pool is closed")
 
-// Options of New. The zero value is an unpinned pool of the default spin limit.
+// Options configure New. The zero value is an unpinned pool with the default spin limit.
 type Options struct {
 	Spin time.Duration // longest spin of a waiting worker; 0 means defaultSpin, negative (NoSpin) none
-	Pin  bool          // bind worker i to PU pus[i]; ignored, and said by Note, where the system has no affinity calls
-	// opaque class of each worker (exec maps it to an ISA and a throughput); nil means class 0 for
-	// all
+	Pin  bool          // bind worker i to PU pus[i]; ignored, as Note reports, if the system cannot
+	// Class of each worker, which only callers interpret (exec: the worker kind); nil: class 0 for
+	// all.
 	Class []int
-	// makes workers slow, for tests of what divides work: after each chunk a worker waits until it
-	// has taken 1/Slow of its time; 0 or nil leaves it as it is
+	// Slow throttles workers to test the division of work: after each chunk a worker waits until
+	// the chunk has taken 1/Slow of its time. 0 or nil: no throttling.
 	Slow []float64
 }
 
-// Pool is a team of worker threads. Its methods may be called from any goroutine that is not inside
-// one of the pool's own functions; calls that run or reconfigure are serialised.
+// Pool is a set of worker threads. Its methods may be called from any goroutine outside the
+// functions that the pool runs. Calls that run or reconfigure are serialized.
 type Pool struct {
 	mu      sync.Mutex // held for the whole of a Run, a Lead or a reconfiguration
 	workers []*Worker
@@ -45,14 +45,14 @@ type Pool struct {
 	note    string
 	closed  bool
 
-	// The job. Written by the dispatcher, published to each worker by its door.
-	fn       func(*Worker)
-	team     *team
-	grouping *Grouping
-	timed    bool   // workers stamp the start of this run: the first one after a switch
-	tag      uint64 // barrier phase the next run starts in, see Counter
-	elastic  bool   // the run may go on without some of its workers
-	guarded  bool   // and does so if it must
+	// The run in progress. Set by the dispatcher, published to each worker by its commands.
+	fn          func(*Worker)
+	team        *team
+	grouping    *Grouping
+	timed       bool   // workers record the start of this run, the first one after a switch
+	tag         uint64 // barrier phase the next run starts in, see Counter
+	mayTolerate bool   // the run may continue without some of its workers
+	tolerant    bool   // the run is in preemption-tolerant mode
 
 	runs uint64 // runs ever dispatched
 
@@ -66,14 +66,14 @@ type Pool struct {
 	switches  switchRecord
 
 	_        [cacheLine]byte
-	aborting atomic.Bool // a worker failed in the present run: barriers let everybody out
+	aborting atomic.Bool // a worker failed in this run: barriers release all workers
 	_        [cacheLine]byte
-	pending  atomic.Int64 // workers that have not finished the present run; above them, see runOpen
+	pending  atomic.Int64 // workers that have not finished this run; higher bits: see runOpen
 	_        [cacheLine]byte
-	risk     atomic.Int64  // up to when some worker may lose its CPU again; 0: none
-	doubts   atomic.Uint64 // times a barrier took so long that somebody must have lost its CPU
-	away     atomic.Int64  // workers that were left out and have not come back
-	losses   *losses       // that are made at will
+	risk     atomic.Int64  // time until which a worker is at risk of losing its CPU; 0: none
+	doubts   atomic.Uint64 // barriers that took so long that a worker must have lost its CPU
+	away     atomic.Int64  // workers that were left out and have not rejoined
+	losses   *losses       // simulated ones
 	_        [cacheLine]byte
 	done     sys.Event // counts finished runs
 	_        [cacheLine]byte
@@ -82,11 +82,11 @@ type Pool struct {
 
 const cacheLine = 128 // two 64-byte lines: adjacent lines are fetched in pairs
 
-// New starts one worker per entry of pus and, with o.Pin, binds worker i to PU pus[i] and reads the
-// binding back. A PU may appear more than once; workers then never spin, nor do they when there are
-// more of them than CPUs this process may use. GOMAXPROCS becomes len(pus)+2 (never less than an
-// earlier pool needed), so that two goroutines can run beside spinning workers. Errors name the PU
-// that cannot be used and the ones that can.
+// New starts one worker per entry of pus. With o.Pin it binds worker i to PU pus[i] and reads the
+// binding back. A PU may appear more than once; workers then never spin, nor do they if there are
+// more of them than CPUs that this process may use. GOMAXPROCS becomes len(pus)+2, and never less
+// than an earlier pool needed, so that two goroutines can run while all workers spin. Errors name
+// the PU that cannot be used and those that can.
 func New(pus []int, o Options) (*Pool, error) {
 	if len(pus) == 0 {
 		return nil, errors.New("a worker pool needs at least one PU")
@@ -138,7 +138,7 @@ func New(pus []int, o Options) (*Pool, error) {
 	return p, nil
 }
 
-// checkPUs says which of pus this process may not use.
+// checkPUs returns an error for a PU that this process may not use.
 func checkPUs(pus, allowed []int) error {
 	if !sys.AffinitySupported {
 		return nil
@@ -152,9 +152,9 @@ func checkPUs(pus, allowed []int) error {
 	return nil
 }
 
-// spinLimits gives the spin limits of the workers and of the goroutine that waits in Run. Spinning
-// on a CPU that another worker needs only delays that worker, so a pool with more workers than CPUs
-// never spins and the caller spins only where a CPU is left for it.
+// spinLimits returns the spin limits of the workers and of the goroutine that waits in Run.
+// Spinning on a CPU that another worker needs delays that worker, so a pool with more workers than
+// CPUs never spins, and the caller spins only if a CPU is left for it.
 func spinLimits(pus []int, allowed int, asked time.Duration) (worker, caller time.Duration) {
 	spin := asked
 	switch {
@@ -180,8 +180,8 @@ var procs struct {
 	reserved int
 }
 
-// reserveProcs sets GOMAXPROCS to n, once: a later pool can only raise it. An explicit value also
-// ends Go's own updates of it, each of which stops the world.
+// reserveProcs sets GOMAXPROCS to n; a later pool can only raise it. An explicit value also ends
+// Go's own updates of it, each of which stops the world.
 func reserveProcs(n int) {
 	procs.Lock()
 	defer procs.Unlock()
@@ -191,7 +191,7 @@ func reserveProcs(n int) {
 	}
 }
 
-// startWorkers starts the goroutines and waits until each is bound. On an error none is left.
+// startWorkers starts the goroutines and waits until each is bound. After an error none is left.
 func (p *Pool) startWorkers() error {
 	ready := make(chan error, len(p.workers))
 	p.exited.Add(len(p.workers))
@@ -220,8 +220,8 @@ func (p *Pool) dismiss() {
 	p.exited.Wait()
 }
 
-// Close ends the workers and waits for them. A second call does nothing. It waits for a Run or Lead
-// under way.
+// Close ends the workers and waits for them and for a Run or Lead in progress. A second call does
+// nothing.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -230,7 +230,7 @@ func (p *Pool) Close() {
 	}
 }
 
-// Size is the number of workers, active or not.
+// Size returns the number of workers, active or not.
 func (p *Pool) Size() int { return len(p.workers) }
 
 // PUs returns the PU that each worker was given to New with, by worker index. Move does not change
@@ -246,7 +246,7 @@ func (p *Pool) Classes() []int {
 	return out
 }
 
-// Threads returns the system's number of each worker's thread, by worker index; zeros where threads
+// Threads returns the system's number of each worker's thread, by worker index; zeros if threads
 // have none.
 func (p *Pool) Threads() []int {
 	var out []int
@@ -259,10 +259,10 @@ func (p *Pool) Threads() []int {
 // isPinned reports whether every worker is bound to its PU.
 func (p *Pool) isPinned() bool { return p.pinned }
 
-// Note says in one sentence what was asked for and could not be had, or is empty.
+// Note returns one sentence about an option that the system does not support, or "".
 func (p *Pool) Note() string { return p.note }
 
-// now is the time since the pool was made; monotonic and free of allocation.
+// now returns the time since the pool was made. It is monotonic and does not allocate.
 func (p *Pool) now() time.Duration { return time.Since(p.begin) }
 
 // ThreadTime returns the processor time of the calling thread, or 0 if the system does not report

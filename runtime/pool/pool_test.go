@@ -15,8 +15,8 @@ import (
 	"sandwich/runtime/pool/internal/sys"
 )
 
-// open makes a pool of n workers on the PUs this process may use, round robin, and closes it with
-// the test.
+// open returns a pool of n workers on the PUs that this process may use, round robin, and closes it
+// with the test.
 func open(t testing.TB, n int, o Options) *Pool {
 	t.Helper()
 	allowed, err := sys.AllowedPUs()
@@ -58,7 +58,8 @@ func TestRunReachesEveryWorkerOnce(t *testing.T) {
 	}
 }
 
-// A barrier orders plain writes before it with reads after it; the race detector watches this test.
+// TestBarrierOrdersMemory checks that a barrier orders plain writes before it and reads after it,
+// for the race detector.
 func TestBarrierOrdersMemory(t *testing.T) {
 	for _, n := range sizes {
 		p := open(t, n, Options{})
@@ -69,7 +70,7 @@ func TestBarrierOrdersMemory(t *testing.T) {
 				cells[w.ID()] = r
 				w.Barrier()
 				if got := cells[(w.ID()+1)%n]; got != r {
-					t.Errorf("%d workers, round %d: the neighbour's write reads %d", n, r, got)
+					t.Errorf("%d workers, round %d: the write of the previous worker reads %d", n, r, got)
 					return
 				}
 				w.Barrier()
@@ -106,7 +107,8 @@ func TestLocalBarrierKeepsToItsGroup(t *testing.T) {
 	}
 }
 
-// Grouping changes between two ops of one run, and follows the active set.
+// TestUse checks that the grouping changes between two ops of one run and applies to the active
+// set.
 func TestUse(t *testing.T) {
 	p := open(t, 4, Options{})
 	pairs, err := p.NewGrouping([][]int{{0, 3}, {1, 2}})
@@ -174,7 +176,7 @@ func TestSetActiveThousandsOfTimes(t *testing.T) {
 	}
 }
 
-// Setters called while runs are under way wait for the op boundary.
+// TestReconfigureFromOutside checks that setters wait for the end of a run in progress.
 func TestReconfigureFromOutside(t *testing.T) {
 	p := open(t, 3, Options{})
 	stop := make(chan struct{})
@@ -223,7 +225,7 @@ func TestSetActiveRefuses(t *testing.T) {
 	}
 }
 
-// recoverPanic returns the *Panic that f ends with.
+// recoverPanic returns the *Panic with which f ends.
 func recoverPanic(t *testing.T, f func()) (e *Panic) {
 	t.Helper()
 	defer func() {

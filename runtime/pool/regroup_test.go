@@ -1,6 +1,6 @@
 package pool
 
-// regroup divides the workers between two runs, as tests of groups want it.
+// regroup divides the workers between two runs.
 func (p *Pool) regroup(groups [][]int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 // errAborted unwinds the workers of a run in which another worker failed.
 var errAborted = errors.New("another worker of the run failed")
 
-// Panic is the value that Run, Lead and Leader.Run panic with when the function panicked on a
+// Panic is the value with which Run, Lead and Leader.Run panic if the function panicked on a
 // worker. The pool stays usable.
 type Panic struct {
 	Value  any    // what the function panicked with; of several workers, the first one's
@@ -20,7 +20,7 @@ type Panic struct {
 	Stack  []byte // its stack at the time
 }
 
-// Error tells the worker, the value and the stack.
+// Error returns the worker, the value and the stack.
 func (e *Panic) Error() string {
 	return fmt.Sprintf("panic on worker %d (PU %d): %v\n\n%s", e.Worker, e.PU, e.Value, e.Stack)
 }
@@ -31,7 +31,7 @@ func (e *Panic) Unwrap() error {
 	return err
 }
 
-// newPanic describes what recover gave: nil means that the goroutine is ending.
+// newPanic describes the result of recover; nil means that the goroutine is ending.
 func (w *Worker) newPanic(value any) *Panic {
 	if value == nil {
 		value = errors.New("the function ended its goroutine with runtime.Goexit")
@@ -63,16 +63,16 @@ func (f *failure) take() *Panic {
 }
 
 // Run executes fn on every active worker at once and returns when all have returned. It allocates
-// nothing. If fn panics on a worker the others are released from their barriers, and Run panics
-// with a *Panic. Not to be called from inside fn or Lead; those would wait for themselves.
+// nothing. If fn panics on a worker, the others are released from their barriers, and Run panics
+// with a *Panic. It must not be called inside fn or Lead, which would deadlock.
 func (p *Pool) Run(fn func(w *Worker)) { p.run(fn, false) }
 
-func (p *Pool) run(fn func(w *Worker), elastic bool) {
+func (p *Pool) run(fn func(w *Worker), tolerant bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.mustBeOpen()
 	began := p.now()
-	p.dispatch(fn, -1, elastic)
+	p.dispatch(fn, -1, tolerant)
 	p.await(&p.caller)
 	if e := p.settle(began); e != nil {
 		panic(e)
@@ -85,17 +85,17 @@ func (p *Pool) mustBeOpen() {
 	}
 }
 
-// dispatch starts fn on the active workers except the one with index self, which takes part by its
-// own doing.
-func (p *Pool) dispatch(fn func(*Worker), self int, elastic bool) {
+// dispatch starts fn on the active workers except the one with index self, which takes part by
+// itself.
+func (p *Pool) dispatch(fn func(*Worker), self int, tolerant bool) {
 	p.fn = fn
 	p.runs++
-	p.elastic = elastic && len(p.team.active) > 1 && len(p.team.active) <= mostGuards
-	p.guarded = p.elastic && p.atRisk()
+	p.mayTolerate = tolerant && len(p.team.active) > 1 && len(p.team.active) <= mostMembers
+	p.tolerant = p.mayTolerate && p.atRisk()
 	command := cmdRun
-	if p.guarded {
+	if p.tolerant {
 		command = cmdJoin
-		p.team.guard.begin(p.tag >> localBits)
+		p.team.membership.begin(p.tag >> localBits)
 		p.pending.Store(runOpen)
 	} else {
 		p.pending.Store(int64(len(p.team.active)))
@@ -107,21 +107,21 @@ func (p *Pool) dispatch(fn func(*Worker), self int, elastic bool) {
 	}
 }
 
-// execute runs fn as this worker's part of the run and counts it finished, whatever way fn ends.
-// Left out, the worker takes part again as long as the run goes on.
+// execute runs fn as this worker's part of the run and counts it as finished however fn ends. A
+// worker that was left out rejoins while the run continues.
 func (w *Worker) execute(fn func(*Worker)) {
 	if w.attempt(fn) {
 		w.takePart()
 	}
 }
 
-// takePart runs the worker's part of the run that is open, from where it is now.
+// takePart runs the worker's part of a run that workers may join, from the current step.
 func (w *Worker) takePart() {
 	for w.join() && w.attempt(w.pool.fn) {
 	}
 }
 
-// fail records why fn did not return and releases the others. value is what recover gave.
+// fail records why fn did not return and releases the others. value is the result of recover.
 func (w *Worker) fail(value any) {
 	if value == errAborted {
 		return
@@ -134,13 +134,13 @@ func (w *Worker) fail(value any) {
 	}
 }
 
-// settle closes the run that began at the given time, after its last worker, and returns the panic
-// that cut it short.
+// settle ends the run that began at the given time, after its last worker, and returns the panic
+// that ended it early.
 func (p *Pool) settle(began time.Duration) *Panic {
 	p.fn = nil
 	top := p.tag
-	if p.guarded {
-		top = p.team.guard.phase() << localBits
+	if p.tolerant {
+		top = p.team.membership.phase() << localBits
 		p.timed = false
 	} else {
 		for _, index := range p.team.active {

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// A worker is at risk where a hypervisor takes a good part of its PU, be it that the kernel of the
-// guest never let another thread have it; a hundredth, or what was taken before, does not count.
+// TestStolenTimePutsAWorkerAtRisk checks that a worker is at risk if a hypervisor takes a good part
+// of its PU, even if no other thread of the guest had it. A hundredth, or time taken before, does
+// not count.
 func TestStolenTimePutsAWorkerAtRisk(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "stat")
 	says := func(hundredths int) {

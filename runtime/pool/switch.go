@@ -21,10 +21,10 @@ type switchRecord struct {
 }
 
 // SetActive chooses the workers (indices) that take part from the next run on; nil means all. Their
-// IDs follow the order of the list. The hot switch: the others sleep at once and are not woken by
-// runs, the chosen ones are woken now, and nothing is moved or allocated if the set was active
-// before. It returns how long a change took. A run under way is waited for, so it is not to be
-// called from inside one.
+// IDs follow the order of the list. The other workers sleep at once and runs do not wake them; the
+// chosen ones are woken now. If the set was active before, nothing is moved or allocated. SetActive
+// returns how long a change took. It waits for a run in progress, so it must not be called inside
+// one.
 func (p *Pool) SetActive(workers []int) (time.Duration, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -58,7 +58,7 @@ func (p *Pool) setActive(workers []int) (time.Duration, error) {
 func (p *Pool) adopt(t *team) {
 	p.team = t
 	for i, w := range p.workers {
-		leads := i == 0 && p.leader.fn != nil // it waits for the others' runs, active or not
+		leads := i == 0 && p.leader.fn != nil // it waits in runs of the others even if it is not active
 		if t.idOf[i] < 0 && !leads {
 			w.limit.Store(0)
 			continue
@@ -72,7 +72,7 @@ func (p *Pool) adopt(t *team) {
 	p.switches.active = t.active
 }
 
-// timeSwitch records the first run after a switch: what SetActive took plus the time from the
+// timeSwitch records the first run after a switch: the time of SetActive plus the time from the
 // dispatch of the run, which began at the given time, to its start on the last worker.
 func (p *Pool) timeSwitch(began time.Duration) {
 	p.timed = false
@@ -87,29 +87,29 @@ func (p *Pool) timeSwitch(began time.Duration) {
 	s.timed++
 }
 
-// Stats is what the pool counted since it was made. Worker counts are as of the end of each
-// worker's last run.
+// Stats is what the pool has counted since it was made. Counts of workers are as of the end of
+// their last run.
 type Stats struct {
 	Switches uint64 // changes of the active set
-	// of the latest switches, oldest first: SetActive itself plus dispatch to the last worker's
-	// start
+	// Durations of the latest switches, oldest first: SetActive plus dispatch to the start of the
+	// last worker.
 	Durations []time.Duration
 	Active    []int         // workers of the present set
-	AtRisk    bool          // the next elastic run begins on guard
+	AtRisk    bool          // the next run that may be preemption-tolerant starts in that mode
 	Workers   []WorkerStats // by worker index
 }
 
 // WorkerStats are the counts of one worker.
 type WorkerStats struct {
 	Barriers uint64 // barriers passed
-	Parks    uint64 // times it slept in the kernel after its spin limit
-	Backoffs uint64 // times it stopped spinning because the kernel had given its CPU to another thread
-	Taken    uint64 // chunks that it computed again for a worker that had lost its CPU
-	Left     uint64 // times it was left out of a run because it had lost its own
-	Apart    uint64 // chunks that it computed into its own memory because it was at risk
+	Parks    uint64 // sleeps in the kernel after the spin limit
+	Backoffs uint64 // periods without spinning after the kernel gave its CPU to another thread
+	Taken    uint64 // chunks reclaimed from a descheduled worker
+	Left     uint64 // times it was left out of a run after it lost its CPU
+	Private  uint64 // chunks computed into its private buffer
 }
 
-// Total are the counts of all workers together.
+// Total returns the sums over all workers.
 func (s *Stats) Total() (all WorkerStats) {
 	for _, w := range s.Workers {
 		all.Barriers += w.Barriers
@@ -117,7 +117,7 @@ func (s *Stats) Total() (all WorkerStats) {
 		all.Backoffs += w.Backoffs
 		all.Taken += w.Taken
 		all.Left += w.Left
-		all.Apart += w.Apart
+		all.Private += w.Private
 	}
 	return all
 }

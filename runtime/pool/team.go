@@ -6,17 +6,17 @@ import (
 	"slices"
 )
 
-// team is one set of active workers with everything a run by it needs, made once and kept: a switch
-// to a set that was used before exchanges a pointer.
+// team is one set of active workers with everything that its runs need. It is made once and kept,
+// so that a switch to a set that was active before exchanges a pointer.
 type team struct {
-	active  []int   // worker index by ID
-	idOf    []int32 // ID by worker index, -1 for workers that do not take part
-	barrier *barrier
-	guard   guard
-	layouts []layout // by Grouping.id
+	active     []int   // worker index by ID
+	idOf       []int32 // ID by worker index, -1 for workers that do not take part
+	barrier    *barrier
+	membership membership
+	layouts    []layout // by Grouping.id
 }
 
-// Grouping is a way to divide the workers into groups; made by Pool.NewGrouping and good for every
+// Grouping is a division of the workers into groups, made by Pool.NewGrouping and valid for every
 // active set.
 type Grouping struct {
 	id     int
@@ -37,17 +37,17 @@ type Group struct {
 	barrier  *barrier
 }
 
-// ID is the position of the group in the list given to NewGrouping. Active workers
-// that the list does not name form one further group.
+// ID returns the position of the group in the list given to NewGrouping. Active workers that are
+// not in the list form one more group.
 func (g *Group) ID() int { return g.id }
 
-// Size is the number of its workers that are active.
+// Size returns the number of its active workers.
 func (g *Group) Size() int { return g.size }
 
-// Members are the indices of its active workers, by GroupRank. They are not to be changed.
+// Members returns the indices of its active workers by GroupRank. The caller must not change them.
 func (g *Group) Members() []int { return g.members }
 
-// findTeam returns the team of these worker indices, made anew if the set was never active.
+// findTeam returns the team of the given worker indices, and makes it if the set was never active.
 func (p *Pool) findTeam(active []int) (*team, error) {
 	for _, t := range p.teams {
 		if slices.Equal(t.active, active) {
@@ -63,10 +63,10 @@ func (p *Pool) findTeam(active []int) (*team, error) {
 	return p.newTeam(active), nil
 }
 
-// newTeam makes the team of the given worker indices, which keep their order as IDs.
+// newTeam makes the team of the given worker indices, whose order gives the IDs.
 func (p *Pool) newTeam(active []int) *team {
 	t := &team{active: slices.Clone(active), idOf: make([]int32, len(p.workers)), barrier: newBarrier(len(active))}
-	t.guard.members = make([]member, len(active))
+	t.membership.members = make([]member, len(active))
 	for i := range t.idOf {
 		t.idOf[i] = -1
 	}
@@ -80,7 +80,7 @@ func (p *Pool) newTeam(active []int) *team {
 	return t
 }
 
-// apply divides the team's workers as g says.
+// apply divides the workers of the team as g says.
 func (t *team) apply(g *Grouping) layout {
 	l := layout{of: make([]int32, len(t.active)), rank: make([]int32, len(t.active))}
 	for id := range l.of {
@@ -113,7 +113,7 @@ func (t *team) apply(g *Grouping) layout {
 	return l
 }
 
-// abort lets every worker out of whatever barrier it waits in. Pool.aborting is set.
+// abort releases every worker from its barrier. Pool.aborting is set.
 func (t *team) abort() {
 	t.barrier.epoch.Advance()
 	for _, l := range t.layouts {
@@ -132,7 +132,7 @@ func (t *team) reset() {
 	}
 }
 
-// checkIndices says which entry is out of range or named twice.
+// checkIndices returns an error for an index that is out of range or repeated.
 func (p *Pool) checkIndices(indices ...int) error {
 	seen := make([]bool, len(p.workers))
 	for _, i := range indices {
@@ -147,9 +147,9 @@ func (p *Pool) checkIndices(indices ...int) error {
 	return nil
 }
 
-// NewGrouping prepares a division of the workers (groups of worker indices, each worker in at most
-// one) for Worker.Use. Equal divisions share one value. Not to be called from inside a
-// Run or Lead.
+// NewGrouping prepares a division of the workers for Worker.Use: groups of worker indices, each
+// worker in at most one. Equal divisions share one value. It must not be called inside a Run or
+// Lead.
 func (p *Pool) NewGrouping(groups [][]int) (*Grouping, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -176,8 +176,8 @@ func (p *Pool) newGrouping(groups [][]int) (*Grouping, error) {
 	return g, nil
 }
 
-// setGroups makes groups the division that every following run starts with; nil means one group of
-// all workers.
+// setGroups sets the division with which every following run starts; nil means one group of all
+// workers.
 func (p *Pool) setGroups(groups [][]int) error {
 	g, err := p.newGrouping(groups)
 	if err == nil {

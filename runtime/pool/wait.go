@@ -8,37 +8,37 @@ import (
 )
 
 const (
-	hotSpins   = 64                     // looks at the word before the first look at the clock
-	clockSpins = 8                      // looks between two looks at the clock
-	stallGap   = 20 * time.Microsecond  // two looks at the clock this far apart: somebody else had the CPU
-	minBackoff = 500 * time.Microsecond // how long a worker that lost its CPU sleeps instead of spinning, at first
+	hotSpins   = 64                     // reads of the word before the first read of the clock
+	clockSpins = 8                      // reads of the word between two reads of the clock
+	stallGap   = 20 * time.Microsecond  // gap between two reads of the clock that shows a lost CPU
+	minBackoff = 500 * time.Microsecond // first period without spinning of a worker that lost its CPU
 	maxBackoff = 8 * time.Millisecond
 )
 
 // waiter is the wait policy of one thread: spin up to a limit, then sleep in the kernel. A thread
-// that loses its CPU while it spins, seen as a gap in the clock and confirmed by the kernel's count
-// of involuntary context switches, sleeps at once for the next while: somebody needs that CPU,
-// perhaps the very worker being waited for, and a thread that slept is scheduled before one that
-// burned its share. Only its owner touches the plain fields.
+// that loses its CPU while it spins sleeps at once for some time: another thread needs that CPU,
+// perhaps the worker that it waits for, and the scheduler prefers a thread that slept. The loss
+// shows as a gap in the clock and is confirmed by the count of involuntary context switches. Only
+// the owner uses the plain fields.
 type waiter struct {
 	pool    *Pool
 	limit   atomic.Int64 // longest spin in nanoseconds; SetActive lowers it to 0 while the worker is not needed
 	spin    time.Duration
 	pu      atomic.Int64 // that a worker is bound to, or would be
-	nivcsw  int64        // involuntary context switches at the last look
+	nivcsw  int64        // involuntary context switches at the last check
 	delay   sys.Delay
 	steal   sys.Steal
-	backing bool // no spinning before calm
+	backing bool // in a period without spinning, until calm
 	calm    time.Duration
-	backoff time.Duration // length of the present or last such period
+	backoff time.Duration // length of the current or last period
 
 	parked    time.Duration // when it last went to sleep
-	waitedCPU time.Duration // what delay said at the last look
-	noted     time.Duration // when it last noted what it lost of its CPU
-	losing    time.Duration // and what of that has not drained away
-	riskUntil time.Duration // it may do so again
+	waitedCPU time.Duration // value of delay at the last check
+	noted     time.Duration // time of the last call of lost
+	losing    time.Duration // losses that have not drained away
+	riskUntil time.Duration // until when it is at risk
 
-	// published by Worker.publish
+	// Published by Worker.publish.
 	barriers, parks, backoffs, taken, left, offered uint64
 }
 
@@ -100,9 +100,8 @@ func (t *waiter) spinOn(e *sys.Event, old uint32, limit time.Duration) bool {
 	}
 }
 
-// preempted asks the kernel whether this thread lost its CPU to another one since the last look
-// and, if so, starts a period without spinning, twice as long as the one before if that ended only
-// just now.
+// preempted checks whether this thread lost its CPU to another one since the last check. If so, it
+// starts a period without spinning, twice as long as the one before if that ended just now.
 func (t *waiter) preempted(now, gap time.Duration) bool {
 	if !t.interrupted() {
 		if gap > lossGap { // no thread of this system had it

@@ -7,7 +7,7 @@ import (
 	"sandwich/runtime/pool/internal/sys"
 )
 
-// command is what a worker is asked to do when its door rings.
+// command is what a worker must do.
 type command int32
 
 const (
@@ -18,92 +18,95 @@ const (
 	cmdExit
 )
 
-// Worker is one thread of the pool as the function of a run sees it. It is valid only inside that
-// function and only on the goroutine it was given to.
+// Worker is a thread of the pool as the function of a run sees it. It is valid only inside that
+// function and on its goroutine.
 type Worker struct {
 	waiter
 	index int
 	class int
 	slow  float64       // Options.Slow
-	lap   time.Duration // when the present chunk began, where slow; 0 between loops
+	lap   time.Duration // start of the chunk if slow; 0 between loops
 
-	team   *team
-	id     int
-	layout *layout
-	thread atomic.Int64 // number of the system's thread
-	group  *Group
-	rank   int
-	tag    uint64 // barrier phase, see Counter
-	step   int    // that it came back with to the run, or -1
-	skip   int    // barriers in that step that the team has passed
-	joined bool   // it is a member of a guarded team; the pool may be in another run already
-	list   uint8  // of whose chunks it may have one, on guard
-	ended  uint64 // the last run whose end it reached
-	doubts uint64 // how many of Pool.doubts it has looked into
+	team     *team
+	id       int
+	layout   *layout
+	thread   atomic.Int64 // system's number of the thread
+	group    *Group
+	rank     int
+	tag      uint64 // barrier phase, see Counter
+	step     int    // at which it rejoined the run, or -1
+	skip     int    // barriers of that step that the team has passed already
+	tolerant bool   // member of a team in preemption-tolerant mode; the pool may be in another run already
+	list     uint8  // list of which it may have a chunk in preemption-tolerant mode
+	ended    uint64 // last run whose end it reached
+	doubts   uint64 // value of Pool.doubts at the last check
 
-	// On guard, of the chunk at hand: its number and when it was given; whether it is computed
-	// apart; and of the phase it is of, the longest so far.
+	// In preemption-tolerant mode: number and start of the chunk at hand, whether it is private,
+	// and the phase and the longest chunk in it.
 	chunk   uint64
 	since   time.Duration
-	apart   bool
+	private bool
 	timing  uint64
 	longest time.Duration
-	strikes uint64 // places at which it might have been made to lose its CPU
+	strikes uint64 // points of simulated losses
 
-	run     uint64        // number of the present run
-	started time.Duration // when the present run began here, if Pool.timed
+	run     uint64        // number of the run
+	started time.Duration // start of the run on this worker, if Pool.timed
 
 	_        [cacheLine]byte
-	commands sys.Event // counts the commands given to this worker
+	commands sys.Event // counts the commands to this worker
 	cmd      atomic.Int32
 	_        [cacheLine]byte
 
-	seen struct{ barriers, parks, backoffs, taken, left, offered atomic.Uint64 } // what Stats reads
+	seen struct{ barriers, parks, backoffs, taken, left, offered atomic.Uint64 } // read by Stats
 }
 
-// ID is the worker's number among the active ones, 0 to N-1, in the order given to SetActive.
+// ID returns the number of the worker among the active ones, 0 to N-1, in the order given to
+// SetActive.
 func (w *Worker) ID() int { return w.id }
 
-// N is the number of active workers.
+// N returns the number of active workers.
 func (w *Worker) N() int { return len(w.team.active) }
 
-// Team are the indices of the active workers, by ID. They are not to be changed.
+// Team returns the indices of the active workers by ID. The caller must not change them.
 func (w *Worker) Team() []int { return w.team.active }
 
-// Index is the worker's number in the pool, whoever is active.
+// Index returns the number of the worker in the pool, active or not.
 func (w *Worker) Index() int { return w.index }
 
 // PU returns the processing unit the worker is bound to.
 func (w *Worker) PU() int { return int(w.pu.Load()) }
 
-// Groups are those of the grouping in use, by ID. They are not to be changed.
+// Groups returns the groups of the grouping in use by ID. The caller must not change them.
 func (w *Worker) Groups() []*Group { return w.layout.groups }
 
-// Class is the opaque class given in Options.
+// Class returns the class given in Options.
 func (w *Worker) Class() int { return w.class }
 
-// Group is the worker's group under the grouping in use.
+// Group returns the group of the worker under the grouping in use.
 func (w *Worker) Group() *Group { return w.group }
 
-// Run is the number of the present run: the same for all its workers, and higher than that of any
-// earlier one.
+// Run returns the number of the run: equal for all its workers, and higher than that of any earlier
+// run.
 func (w *Worker) Run() uint64 { return w.run }
 
-// GroupRank is the worker's number inside its group, 0 to Group().Size()-1.
+// GroupRank returns the number of the worker inside its group, 0 to Group().Size()-1.
 func (w *Worker) GroupRank() int { return w.rank }
 
-// Barrier returns when every active worker has called it, or is left out of an elastic run.
+// Barrier returns when every active worker has called it, or was left out of a preemption-tolerant
+// run.
 func (w *Worker) Barrier() { w.BarrierTo(-1, nil) }
 
-// BarrierTo is Barrier where a step of an elastic run begins behind it, with that number: who comes
-// back begins with it. Of a guarded team the last to arrive calls last, unless it is nil, before
-// anybody goes on; where somebody comes back meanwhile, another one does so again.
+// BarrierTo is Barrier before step next of a run that may be preemption-tolerant: a worker that
+// rejoins starts with that step. In preemption-tolerant mode the last worker that arrives calls
+// last, unless it is nil, before any worker continues; if a worker rejoins meanwhile, another one
+// may call it again.
 func (w *Worker) BarrierTo(next int, last func(next int)) {
-	if w.joined {
+	if w.tolerant {
 		if w.skip > 0 {
 			w.skip--
 		} else {
-			w.team.guard.pass(w, next, last)
+			w.team.membership.pass(w, next, last)
 		}
 		return
 	}
@@ -111,12 +114,12 @@ func (w *Worker) BarrierTo(next int, last func(next int)) {
 	w.Met()
 }
 
-// Met tells that all active workers are known to have come to this point of the run, by a barrier
-// or by flags. Counters may then be used again.
+// Met tells the worker that all active workers have reached this point of the run, by a barrier or
+// by flags. Counters may be used again after it.
 func (w *Worker) Met() {
 	w.tag = nextGlobal(w.tag)
-	if w.joined { // the guard was raised here
-		w.enterGuard()
+	if w.tolerant { // preemption-tolerant mode started here
+		w.enterTolerant()
 	}
 	if d := w.pool.doubts.Load(); d != w.doubts {
 		w.doubts = d
@@ -124,10 +127,10 @@ func (w *Worker) Met() {
 	}
 }
 
-// LocalBarrier returns when every active worker of the group has called it, or every one of a
-// guarded team.
+// LocalBarrier returns when every active worker of the group has called it; in preemption-tolerant
+// mode, every active worker of the team.
 func (w *Worker) LocalBarrier() {
-	if w.joined {
+	if w.tolerant {
 		w.Barrier()
 		return
 	}
@@ -135,9 +138,8 @@ func (w *Worker) LocalBarrier() {
 	w.tag = nextLocal(w.tag)
 }
 
-// Use changes to another grouping for the rest of the run. All active workers do so between the
-// same two global barriers; it costs no synchronization of its own, because each grouping has
-// barriers of its own.
+// Use changes to another grouping for the rest of the run. All active workers call it between the
+// same two global barriers. It does not synchronize, because each grouping has barriers of its own.
 func (w *Worker) Use(g *Grouping) {
 	w.layout = &w.team.layouts[g.id]
 	w.group = w.layout.groups[w.layout.of[w.id]]
@@ -152,8 +154,8 @@ func (w *Worker) ring(c command) {
 
 func (w *Worker) start(ready chan<- error) { sys.OwnThread(func() { w.loop(ready) }) }
 
-// loop is the worker's goroutine, locked to its thread. The thread is not unlocked at the end, so
-// that the system thread with its changed affinity ends too.
+// loop is the goroutine of the worker, locked to its thread. It does not unlock the thread, so that
+// the system thread with its changed affinity ends too.
 func (w *Worker) loop(ready chan<- error) {
 	w.thread.Store(int64(sys.ThreadID()))
 	if w.pool.pinned {
@@ -164,7 +166,7 @@ func (w *Worker) loop(ready chan<- error) {
 	w.serve(0)
 }
 
-// serve answers the door until told to exit. at is the door's value of the last command answered.
+// serve executes commands until told to exit. at is the value of the event of the last command.
 func (w *Worker) serve(at uint32) {
 	w.nivcsw = sys.InvoluntarySwitches()
 	w.delay.Open()
@@ -176,14 +178,14 @@ func (w *Worker) serve(at uint32) {
 	defer func() {
 		w.delay.Close()
 		w.steal.Close()
-		if !ended { // the function of a run ended the goroutine with runtime.Goexit; another one takes the place
+		if !ended { // the function of a run called runtime.Goexit; another goroutine replaces this one
 			go w.replace(at)
 		}
 	}()
 	for {
 		w.wait(&w.commands, at)
 		at = w.commands.Load()
-		switch command(w.cmd.Swap(int32(cmdNone))) { // none: it was taken with an earlier ring
+		switch command(w.cmd.Swap(int32(cmdNone))) { // none: taken with an earlier command
 		case cmdExit:
 			ended = true
 			w.pool.exited.Done()
@@ -199,7 +201,7 @@ func (w *Worker) serve(at uint32) {
 	}
 }
 
-// replace takes over the door of a worker whose goroutine ended.
+// replace takes over from a worker whose goroutine ended.
 func (w *Worker) replace(at uint32) {
 	sys.OwnThread(func() {
 		w.thread.Store(int64(sys.ThreadID()))
@@ -212,12 +214,12 @@ func (w *Worker) replace(at uint32) {
 	})
 }
 
-// enter takes on the present team, grouping and phase.
+// enter takes over team, grouping and phase of the current run.
 func (w *Worker) enter() {
 	p := w.pool
 	w.team = p.team
 	w.id = int(p.team.idOf[w.index])
-	w.tag, w.run, w.step, w.skip, w.joined = p.tag, p.runs, -1, 0, false
+	w.tag, w.run, w.step, w.skip, w.tolerant = p.tag, p.runs, -1, 0, false
 	w.Use(p.grouping)
 	if p.timed {
 		w.started = p.now()

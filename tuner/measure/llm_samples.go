@@ -92,7 +92,7 @@ type LostRow struct {
 }
 
 func (r *LostRow) add(now, before pool.WorkerStats) {
-	r.Apart += now.Apart - before.Apart
+	r.Apart += now.Private - before.Private
 	r.Again += now.Taken - before.Taken
 	r.LeftOut += now.Left - before.Left
 }

@@ -167,7 +167,7 @@ func (a *Attention) run(w *pool.Worker, layer int, s scores, q, out tp.Rows, ste
 			switch own := unsafe.Add(scratch, a.scratch-a.private); {
 			case c.split >= 0:
 				a.runSplit(w, f, c, &job, u%f.kvHeads, scratch, own)
-			case w.Apart() && f.outBytes(&job) <= a.private-f.tableBytes(c.to):
+			case w.Private() && f.outBytes(&job) <= a.private-f.tableBytes(c.to):
 				f.runPrivate(w, c, &job, scratch, own)
 			default:
 				f.fused[w.Class()].Run(&job, scratch)
@@ -197,7 +197,7 @@ func (a *Attention) runSplit(w *pool.Worker, f *form, c *chunk, job *microkernel
 	s := &f.splits[c.split]
 	states := microkernel.AttentionStates{First: s.first, Memory: unsafe.Add(a.states,
 		(s.at*f.kvHeads+kvHead*s.states)*f.state)}
-	if w.Apart() && (1+c.to-c.from)*f.state <= a.private-f.tableBytes(c.to) {
+	if w.Private() && (1+c.to-c.from)*f.state <= a.private-f.tableBytes(c.to) {
 		f.splitPrivate(w, c, job, &states, scratch, own)
 	} else {
 		fused.RunRange(job, &states, c.from, c.to, scratch)

@@ -158,7 +158,7 @@ func (p *Throughput) timed(w *pool.Worker, c *sharedProduct, r *product, scratch
 // run computes the worker's assignment of an op, whose products are in its own memory, and then
 // helps workers that are late. It reports false if there is no assignment and the op is handed out.
 func (p *Throughput) run(w *pool.Worker, op int, list []sharedProduct, m int, members []int, id int,
-	parts []pool.Stretch, scratch unsafe.Pointer) bool {
+	parts []pool.Assignment, scratch unsafe.Pointer) bool {
 	s := p.assign(w, op, list, m, members, id)
 	if s.dynamic {
 		return false
@@ -177,7 +177,7 @@ func (p *Throughput) run(w *pool.Worker, op int, list []sharedProduct, m int, me
 // help takes chunks from the end of unfinished assignments, of the latest first, as long as their
 // workers would need longer than this one: a rate was wrong, or a worker lost its CPU.
 func (p *Throughput) help(w *pool.Worker, list []sharedProduct, s *assignment, members []int, id int,
-	parts []pool.Stretch, scratch unsafe.Pointer) {
+	parts []pool.Assignment, scratch unsafe.Pointer) {
 	own := &p.own[w.Index()]
 	if !p.divide(w, list, s.m, members) {
 		return
@@ -212,7 +212,7 @@ func (p *Throughput) help(w *pool.Worker, list []sharedProduct, s *assignment, m
 // several slices each if there are very many.
 func (s *assignment) chunks(list []sharedProduct, kind int) int {
 	n := s.slices(list, kind)
-	each := (n + pool.MaxPieces - 1) / pool.MaxPieces
+	each := (n + pool.MaxAssigned - 1) / pool.MaxAssigned
 	return (n + each - 1) / max(1, each)
 }
 
@@ -229,7 +229,7 @@ func (s *assignment) slices(list []sharedProduct, kind int) (n int) {
 // chunk computes chunk i of an assignment of a worker of some kind.
 func (p *Throughput) chunk(w *pool.Worker, s *assignment, list []sharedProduct, kind, i int, scratch unsafe.Pointer) {
 	n := s.slices(list, kind)
-	each := (n + pool.MaxPieces - 1) / pool.MaxPieces
+	each := (n + pool.MaxAssigned - 1) / pool.MaxAssigned
 	for at := i * each; at < min((i+1)*each, n); at++ {
 		left, from := at, 0
 		for j := range list {
@@ -277,7 +277,7 @@ func (r *Products) assigned(g *tp.Group, i int, op *model.Op, m int, adds bool) 
 
 // share lists, for each op that multiplies, the products that the workers compute together.
 func (r *Products) share(workers int) {
-	r.parts = make([]pool.Stretch, workers)
+	r.parts = make([]pool.Assignment, workers)
 	r.shared = make([][]sharedProduct, len(r.shard.Model.Ops))
 	for i := range r.shard.Model.Ops {
 		op := &r.shard.Model.Ops[i]

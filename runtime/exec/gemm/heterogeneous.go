@@ -13,7 +13,7 @@ import (
 type Heterogeneous struct {
 	list       []sharedProduct
 	throughput *Throughput
-	parts      []pool.Stretch // by worker
+	parts      []pool.Assignment // by worker
 }
 
 // NewHeterogeneous compiles the schedules that a phase has for a weight shape, for each kind.
@@ -21,7 +21,7 @@ type Heterogeneous struct {
 func NewHeterogeneous(kinds []Kind, kindOf []int, phase *plans.Phase, weight plans.WeightPlan) (*Heterogeneous,
 	error) {
 	u := &Heterogeneous{list: make([]sharedProduct, 1), throughput: newThroughput(1, 1, kindOf),
-		parts: make([]pool.Stretch, len(kindOf))}
+		parts: make([]pool.Assignment, len(kindOf))}
 	for i := range kinds {
 		s, err := newSchedules(&kinds[i], phase, weight.WeightKey, weight.Compute)
 		if err != nil {

@@ -11,7 +11,7 @@ import (
 // In * W[0]^T. The slices of all its weights form one list of chunks, so that small weights (k and
 // v) fill the gaps of large ones.
 func (r *Products) MatMul(g *tp.Group, i int, op *model.Op, m int, adds bool) {
-	if r.throughput != nil && !g.W.Guarded() { // an assignment would wait for a worker that is descheduled
+	if r.throughput != nil && !g.W.Tolerant() { // an assignment would wait for a worker that is descheduled
 		r.assigned(g, i, op, m, adds)
 		return
 	}
@@ -56,7 +56,7 @@ func (r *Products) weightsOf(g *tp.Group, p *product, j int, op *model.Op, m, t 
 // static reports whether the slices of a product are assigned to the group's workers in advance. In
 // preemption-tolerant mode they are not, since no other worker would compute those of a descheduled
 // one.
-func static(g *tp.Group, p *Gemm) bool { return p.static(g.N) && !g.W.Guarded() }
+func static(g *tp.Group, p *Gemm) bool { return p.static(g.N) && !g.W.Tolerant() }
 
 // findTask returns the product of an op and its slice that a task number stands for. Products whose
 // slices are assigned in advance are not counted.

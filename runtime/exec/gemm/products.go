@@ -22,7 +22,7 @@ type Products struct {
 	// Heterogeneous workers; nil otherwise.
 	throughput *Throughput
 	shared     [][]sharedProduct // by op
-	parts      []pool.Stretch    // assignments, by number in the group
+	parts      []pool.Assignment // assignments, by number in the group
 }
 
 // Compile compiles the schedules that a phase has for the weights of all ranks. Weights of one

@@ -34,7 +34,7 @@ func Commit(w *pool.Worker) {
 
 // Private reports whether the worker must compute a chunk with results of so many bytes into its
 // private buffer. It is false if they do not fit.
-func (g *Group) Private(bytes int) bool { return g.W.Apart() && bytes <= g.Scratch.PrivateBytes }
+func (g *Group) Private(bytes int) bool { return g.W.Private() && bytes <= g.Scratch.PrivateBytes }
 
 // Window is n elements of each of some rows.
 type Window struct {

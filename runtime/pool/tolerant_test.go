@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// relay is an elastic run whose result depends on every chunk of every step having been computed
-// from the one before, in place and once: cells of step s are made of two cells of step s-1, itself
-// and the one beside it.
+// relay is a preemption-tolerant run whose result requires that every chunk of every step was
+// computed from the step before, in place and once: a cell of step s is made of two adjacent cells
+// of step s-1.
 type relay struct {
 	cells, between []uint64
 	commits        []int32 // by step and chunk
 	own            [][]uint64
 	count          [2]Counter
 	steps, chunk   int
-	beside         func(step, i int) int
+	adjacent       func(step, i int) int
 	lose           func(w *Worker, step int) // between Offer and Commit
 }
 
@@ -28,7 +28,7 @@ func newRelay(p *Pool, cells, steps, chunk int) *relay {
 	for i := range r.own {
 		r.own[i] = make([]uint64, cells)
 	}
-	r.beside = func(_, i int) int { return (i + 1) % cells }
+	r.adjacent = func(_, i int) int { return (i + 1) % cells }
 	r.commits = make([]int32, steps*cells)
 	r.fill()
 	return r
@@ -41,7 +41,7 @@ func (r *relay) fill() {
 	clear(r.commits)
 }
 
-// want is what the cells are after so many steps.
+// want returns the cells after so many steps.
 func (r *relay) want(steps int) []uint64 {
 	now, then := make([]uint64, len(r.cells)), make([]uint64, len(r.cells))
 	for i := range now {
@@ -49,7 +49,7 @@ func (r *relay) want(steps int) []uint64 {
 	}
 	for s := range steps {
 		for i := range now {
-			then[i] = mix(now[i] ^ now[r.beside(s, i)]<<1)
+			then[i] = mix(now[i] ^ now[r.adjacent(s, i)]<<1)
 		}
 		for i := range now {
 			now[i] += then[i]
@@ -58,7 +58,7 @@ func (r *relay) want(steps int) []uint64 {
 	return now
 }
 
-// run is a worker's part: a step reads all cells, and behind a barrier in its midst adds to them in
+// run is a worker's part: a step reads all cells, and after a barrier in its middle adds to them in
 // place.
 func (r *relay) run(w *Worker) {
 	first, back := w.Resumed()
@@ -75,7 +75,7 @@ func (r *relay) run(w *Worker) {
 
 // read and add are the halves of a step for some of the cells.
 func (r *relay) read(w *Worker, step int, c *Counter, first, n int) {
-	r.loop(w, step, c, first, n, func(i int) uint64 { return mix(r.cells[i] ^ r.cells[r.beside(step, i)]<<1) },
+	r.loop(w, step, c, first, n, func(i int) uint64 { return mix(r.cells[i] ^ r.cells[r.adjacent(step, i)]<<1) },
 		func(i int, v uint64) { r.between[i] = v })
 }
 
@@ -91,14 +91,14 @@ func (r *relay) loop(w *Worker, step int, c *Counter, first, n int, compute func
 	own := r.own[w.Index()]
 	for lo, hi, ok := w.Next(c, n, r.chunk); ok; lo, hi, ok = w.Next(c, n, r.chunk) {
 		lo, hi := first+lo, first+hi
-		apart := w.Apart()
-		if apart && !raceEnabled { // the race detector would find that cells change under a lost worker
+		private := w.Private()
+		if private && !raceEnabled { // the race detector would report reads of cells that others change
 			w.Offer()
 		}
 		for i := lo; i < hi; i++ {
 			own[i] = compute(i)
 		}
-		if apart {
+		if private {
 			if raceEnabled {
 				w.Offer()
 			}
@@ -123,35 +123,35 @@ func (r *relay) check(t *testing.T, what string) {
 	}
 }
 
-// totals are what all workers counted of losses.
+// totals returns the counts of all workers about losses.
 func totals(p *Pool) WorkerStats {
 	s := p.Stats()
 	all := s.Total()
-	return WorkerStats{Taken: all.Taken, Left: all.Left, Apart: all.Apart}
+	return WorkerStats{Taken: all.Taken, Left: all.Left, Private: all.Private}
 }
 
-// guarded opens a pool that is always on its guard.
-func guarded(t *testing.T, n int, losses string) *Pool {
+// tolerantPool opens a pool that is always in preemption-tolerant mode.
+func tolerantPool(t *testing.T, n int, losses string) *Pool {
 	t.Helper()
 	t.Setenv(lossesVariable, losses)
 	return open(t, n, Options{})
 }
 
-func TestEveryChunkIsCommittedOnceWhoeverIsLost(t *testing.T) {
+func TestEveryChunkIsCommittedOnceWithLosses(t *testing.T) {
 	runs := 60
 	if testing.Short() {
 		runs = 20
 	}
 	var all WorkerStats
 	for _, n := range []int{2, 3, 5} {
-		p := guarded(t, n, fmt.Sprintf("%d:3%%:300us", n))
+		p := tolerantPool(t, n, fmt.Sprintf("%d:3%%:300us", n))
 		r := newRelay(p, 23, 12, 3)
 		for run := range runs {
 			r.fill()
 			if run%2 == 0 {
-				p.RunElastic(r.run)
+				p.RunTolerant(r.run)
 			} else {
-				p.Lead(func(l *Leader) { l.RunElastic(r.run) })
+				p.Lead(func(l *Leader) { l.RunTolerant(r.run) })
 			}
 			r.check(t, fmt.Sprintf("%d workers, run %d", n, run))
 		}
@@ -159,13 +159,14 @@ func TestEveryChunkIsCommittedOnceWhoeverIsLost(t *testing.T) {
 		all.Taken, all.Left = all.Taken+s.Taken, all.Left+s.Left
 	}
 	if all.Taken == 0 || all.Left == 0 {
-		t.Errorf("nothing was taken back: %+v", all)
+		t.Errorf("no chunk was reclaimed: %+v", all)
 	}
 }
 
-// All workers but one are lost for much longer than the run takes, whichever one it is.
+// TestOneWorkerEndsTheRunAlone checks that any one worker finishes a run while all others are
+// descheduled for much longer.
 func TestOneWorkerEndsTheRunAlone(t *testing.T) {
-	p := guarded(t, 3, "1:0%:1ms")
+	p := tolerantPool(t, 3, "1:0%:1ms")
 	for left := range 3 {
 		r := newRelay(p, 12, 6, 2)
 		r.lose = func(w *Worker, step int) {
@@ -177,29 +178,29 @@ func TestOneWorkerEndsTheRunAlone(t *testing.T) {
 			}
 		}
 		began := time.Now()
-		p.RunElastic(r.run)
+		p.RunTolerant(r.run)
 		r.check(t, fmt.Sprint("left with worker ", left))
 		if took := time.Since(began); took > 25*time.Millisecond {
 			t.Logf("left with worker %d: %v", left, took) // a busy machine
 		}
-		p.RunElastic(newRelay(p, 12, 6, 2).run) // while the others are away
-		p.Run(func(w *Worker) { w.Barrier() })  // which all take part in
+		p.RunTolerant(newRelay(p, 12, 6, 2).run) // while the others are away
+		p.Run(func(w *Worker) { w.Barrier() })   // which all take part in
 	}
 	if s := totals(p); s.Left < 4 {
 		t.Errorf("%d workers were left out, want 6 or so", s.Left)
 	}
 }
 
-// Chunks that take longer than anybody's patience come to their ends on a team that is on its
-// guard: its workers do not take them from each other for ever.
-func TestLongChunksAreNotTakenToAndFro(t *testing.T) {
-	p := guarded(t, 2, "1:0%:1ms")
+// TestLongChunksAreNotReclaimedForever checks that chunks that take longer than the patience of the
+// others are finished in preemption-tolerant mode.
+func TestLongChunksAreNotReclaimedForever(t *testing.T) {
+	p := tolerantPool(t, 2, "1:0%:1ms")
 	r := newRelay(p, 3, 3, 1)
 	r.lose = func(*Worker, int) { time.Sleep(3 * mostPatience) } // what every chunk takes
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		p.RunElastic(r.run)
+		p.RunTolerant(r.run)
 	}()
 	select {
 	case <-done:
@@ -208,12 +209,13 @@ func TestLongChunksAreNotTakenToAndFro(t *testing.T) {
 	}
 	r.check(t, "long chunks")
 	if s := totals(p); s.Taken > 6*9 { // of 6 phases
-		t.Errorf("taken back %d times", s.Taken)
+		t.Errorf("reclaimed %d times", s.Taken)
 	}
 }
 
-// A run that begins with everybody goes on its guard in its midst.
-func TestGuardIsRaisedWithinARun(t *testing.T) {
+// TestTolerantModeStartsWithinARun checks that a run that starts with all workers can enter
+// preemption-tolerant mode.
+func TestTolerantModeStartsWithinARun(t *testing.T) {
 	p := open(t, 2, Options{})
 	for range 20 {
 		p.risk.Store(0)
@@ -223,7 +225,7 @@ func TestGuardIsRaisedWithinARun(t *testing.T) {
 				time.Sleep(time.Millisecond)
 			}
 		}
-		p.RunElastic(func(w *Worker) {
+		p.RunTolerant(func(w *Worker) {
 			if _, back := w.Resumed(); !back && w.Index() == 1 {
 				w.riskUntil = p.now() + time.Minute
 				p.risk.Store(int64(w.riskUntil))
@@ -231,28 +233,28 @@ func TestGuardIsRaisedWithinARun(t *testing.T) {
 			r.run(w)
 		})
 		r.check(t, "raised")
-		if !p.guarded {
-			t.Fatal("the guard was not raised")
+		if !p.tolerant {
+			t.Fatal("preemption-tolerant mode did not start")
 		}
 	}
-	if s := totals(p); s.Apart == 0 {
-		t.Error("nothing was computed apart")
+	if s := totals(p); s.Private == 0 {
+		t.Error("no chunk was private")
 	}
 	p.Gather()
 	if p.risk.Store(int64(p.now() + time.Minute)); !p.atRisk() {
-		t.Error("a pool at risk begins its runs without a guard")
+		t.Error("a pool at risk does not start runs in preemption-tolerant mode")
 	}
 	if p.risk.Store(1); p.atRisk() || p.risk.Load() != 0 {
-		t.Error("the guard is not lowered when nobody has been lost for long")
+		t.Error("preemption-tolerant mode does not end long after the last loss")
 	}
 }
 
-// Undisturbed, an elastic run is a run: nothing is computed apart or twice.
-func TestUndisturbedNothingIsApartOrTwice(t *testing.T) {
+// TestUndisturbedRun checks that without losses no chunk of a run is private or computed twice.
+func TestUndisturbedRun(t *testing.T) {
 	p := open(t, 2, Options{Spin: NoSpin})
 	for range 50 {
 		r := newRelay(p, 40, 10, 3)
-		p.RunElastic(r.run)
+		p.RunTolerant(r.run)
 		r.check(t, "undisturbed")
 	}
 	if s := totals(p); s != (WorkerStats{}) {
@@ -260,9 +262,10 @@ func TestUndisturbedNothingIsApartOrTwice(t *testing.T) {
 	}
 }
 
-// A panic ends a guarded run on every worker, and later runs are whole.
-func TestAPanicEndsAGuardedRunForAll(t *testing.T) {
-	p := guarded(t, 3, "9:5%:200us")
+// TestPanicEndsTolerantRun checks that a panic ends a run in preemption-tolerant mode on every
+// worker, and that later runs are complete.
+func TestPanicEndsTolerantRun(t *testing.T) {
+	p := tolerantPool(t, 3, "9:5%:200us")
 	for run := range 30 {
 		r := newRelay(p, 12, 8, 2)
 		failing := errors.New("broken")
@@ -277,10 +280,10 @@ func TestAPanicEndsAGuardedRunForAll(t *testing.T) {
 					t.Errorf("run %d ended with %v", run, e)
 				}
 			}()
-			p.RunElastic(r.run)
+			p.RunTolerant(r.run)
 		}()
 		r = newRelay(p, 12, 8, 2)
-		p.RunElastic(r.run)
+		p.RunTolerant(r.run)
 		r.check(t, "after a panic")
 	}
 	p.Gather()
@@ -289,9 +292,9 @@ func TestAPanicEndsAGuardedRunForAll(t *testing.T) {
 	}
 }
 
-// Teams change while workers are away.
+// TestTeamsChangeWhileWorkersAreAway checks that teams change while workers are left out.
 func TestTeamsChangeWhileWorkersAreAway(t *testing.T) {
-	p := guarded(t, 3, "4:4%:500us")
+	p := tolerantPool(t, 3, "4:4%:500us")
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 60 {
 		active := rng.Perm(3)[:1+rng.IntN(3)]
@@ -299,7 +302,7 @@ func TestTeamsChangeWhileWorkersAreAway(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := newRelay(p, 12, 6, 1)
-		p.RunElastic(r.run)
+		p.RunTolerant(r.run)
 		r.check(t, fmt.Sprint(active))
 	}
 }

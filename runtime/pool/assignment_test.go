@@ -5,17 +5,17 @@ import (
 	"testing"
 )
 
-// TestStretch: whoever takes pieces, at whichever end, each is given out once in each phase.
-func TestStretch(t *testing.T) {
+// TestAssignment checks that workers at both ends get each chunk once in each phase.
+func TestAssignment(t *testing.T) {
 	const workers, rounds = 4, 200
 	p, err := New(make([]int, workers), Options{Spin: NoSpin})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	var parts [workers]Stretch
-	var taken [workers][MaxPieces]atomic.Int32
-	sizes := [workers]int{1, 0, MaxPieces, 17}
+	var parts [workers]Assignment
+	var taken [workers][MaxAssigned]atomic.Int32
+	sizes := [workers]int{1, 0, MaxAssigned, 17}
 	p.Run(func(w *Worker) {
 		for round := range rounds {
 			own := (w.ID() + round) % workers

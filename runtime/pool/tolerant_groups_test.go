@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// teams is a relay whose cells belong to groups of workers. In even steps these read their own
-// cells alone, and wait for nobody else between the halves; behind them they meet by a flag. In odd
-// steps they read each other's.
+// teams is a relay whose cells belong to groups of workers. In even steps a group reads only its
+// own cells and waits for no other group; after the step they meet by a flag. In odd steps they
+// read the cells of other groups.
 type teams struct {
 	*relay
 	grouping *Grouping
@@ -30,7 +30,7 @@ func newTeams(t *testing.T, p *Pool, sizes []int, cells, steps, chunk int) *team
 			groups[g], next = append(groups[g], next), next+1
 		}
 	}
-	r.beside = func(step, i int) int {
+	r.adjacent = func(step, i int) int {
 		for g := range sizes {
 			if lo, hi := Split(cells, len(sizes), g, 1); step%2 == 0 && i+1 == hi {
 				return lo
@@ -72,13 +72,13 @@ func (r *teams) run(w *Worker) {
 			w.Barrier()
 		}
 		r.each(w, func(g, lo, n int) { r.add(w, s, &r.counts[1][g], lo, n) })
-		if w.Guarded() || s%2 == 1 {
+		if w.Tolerant() || s%2 == 1 {
 			w.BarrierTo(s+1, nil)
 			continue
 		}
 		number := w.Run()<<16 | uint64(s)
 		if int(r.arrived[s].Add(1)) == w.N() {
-			w.Heed(s + 1)
+			w.CheckRisk(s + 1)
 			r.met.Raise(0, number)
 		}
 		r.met.Wait(w, 0, number)
@@ -86,10 +86,11 @@ func (r *teams) run(w *Worker) {
 	}
 }
 
-// each is for the cells of the worker's group, and on guard for those of the others, too.
+// each runs a function for the cells of the worker's group, and in preemption-tolerant mode for
+// those of the others too.
 func (r *teams) each(w *Worker, half func(g, lo, n int)) {
 	home, visits := w.Group().ID(), 1
-	if w.Guarded() {
+	if w.Tolerant() {
 		visits = len(r.sizes)
 	}
 	for k := range visits {
@@ -99,7 +100,7 @@ func (r *teams) each(w *Worker, half func(g, lo, n int)) {
 	}
 }
 
-func TestGroupsCommitEveryChunkOnceWhoeverIsLost(t *testing.T) {
+func TestGroupsCommitEveryChunkOnceWithLosses(t *testing.T) {
 	runs := 60
 	if testing.Short() {
 		runs = 20
@@ -109,22 +110,23 @@ func TestGroupsCommitEveryChunkOnceWhoeverIsLost(t *testing.T) {
 		for _, size := range sizes {
 			n += size
 		}
-		p := guarded(t, n, fmt.Sprintf("%d:6%%:300us", i))
+		p := tolerantPool(t, n, fmt.Sprintf("%d:6%%:300us", i))
 		r := newTeams(t, p, sizes, 23, 12, 2)
 		for run := range runs {
 			r.fill()
-			p.RunElastic(r.run)
+			p.RunTolerant(r.run)
 			r.check(t, fmt.Sprintf("groups of %v, run %d", sizes, run))
 		}
 		if s := totals(p); s.Taken == 0 || s.Left == 0 {
-			t.Errorf("groups of %v: nothing was taken back: %+v", sizes, s)
+			t.Errorf("groups of %v: no chunk was reclaimed: %+v", sizes, s)
 		}
 	}
 }
 
-// The only worker of a group is lost for much longer than the run takes: another group's end it.
+// TestALoneWorkersGroupIsHelped checks that other groups finish the run if the only worker of a
+// group is descheduled for much longer than the run takes.
 func TestALoneWorkersGroupIsHelped(t *testing.T) {
-	p := guarded(t, 2, "1:0%:1ms")
+	p := tolerantPool(t, 2, "1:0%:1ms")
 	for lost := range 2 {
 		r := newTeams(t, p, []int{1, 1}, 12, 6, 2)
 		r.lose = func(w *Worker, step int) {
@@ -139,18 +141,19 @@ func TestALoneWorkersGroupIsHelped(t *testing.T) {
 		taken, tries := totals(p).Taken, 0
 		for ; totals(p).Taken == taken && tries < 20; tries++ {
 			r.fill()
-			p.RunElastic(r.run)
+			p.RunTolerant(r.run)
 			r.check(t, fmt.Sprint("without worker ", lost))
 			p.Gather()
 		}
 		if tries == 20 {
-			t.Errorf("without worker %d nothing was taken back: %+v", lost, totals(p))
+			t.Errorf("without worker %d no chunk was reclaimed: %+v", lost, totals(p))
 		}
 	}
 }
 
-// A run of groups goes on its guard in its midst, where they meet by flags or at a barrier.
-func TestGroupsRaiseTheirGuardWithinARun(t *testing.T) {
+// TestGroupsStartTolerantModeWithinARun checks that a run of groups enters preemption-tolerant mode
+// where they meet by flags or at a barrier.
+func TestGroupsStartTolerantModeWithinARun(t *testing.T) {
 	p := open(t, 3, Options{})
 	r := newTeams(t, p, []int{1, 2}, 16, 20, 1)
 	for at := range 16 {
@@ -161,7 +164,7 @@ func TestGroupsRaiseTheirGuardWithinARun(t *testing.T) {
 				time.Sleep(time.Millisecond)
 			}
 		}
-		p.RunElastic(func(w *Worker) {
+		p.RunTolerant(func(w *Worker) {
 			if _, back := w.Resumed(); !back && w.Index() == 1 {
 				w.riskUntil = p.now() + time.Minute
 				p.risk.Store(int64(w.riskUntil))
@@ -170,22 +173,23 @@ func TestGroupsRaiseTheirGuardWithinARun(t *testing.T) {
 		})
 		r.check(t, fmt.Sprint("raised ", at))
 		p.Gather()
-		if !p.guarded {
-			t.Fatal("the guard was not raised")
+		if !p.tolerant {
+			t.Fatal("preemption-tolerant mode did not start")
 		}
 	}
-	if s := totals(p); s.Apart == 0 {
-		t.Error("nothing was computed apart")
+	if s := totals(p); s.Private == 0 {
+		t.Error("no chunk was private")
 	}
 }
 
-// Undisturbed, groups wait for their own alone, and nothing is computed apart or twice.
-func TestUndisturbedGroupsAreApart(t *testing.T) {
+// TestUndisturbedGroups checks that without losses groups wait only for their own workers, and no
+// chunk is private or computed twice.
+func TestUndisturbedGroups(t *testing.T) {
 	p := open(t, 4, Options{Spin: NoSpin})
 	r := newTeams(t, p, []int{2, 2}, 40, 10, 3)
 	for range 30 {
 		r.fill()
-		p.RunElastic(r.run)
+		p.RunTolerant(r.run)
 		r.check(t, "undisturbed")
 	}
 	if s := totals(p); s != (WorkerStats{}) {
