@@ -85,3 +85,66 @@ func TestFormats(t *testing.T) {
 		t.Errorf("status %d %+v", status, a)
 	}
 }
+
+// TestFormatLimits checks that a small body that asks for a large automaton is refused by the limit
+// and the field, while others are answered, and that the queue is asked first.
+func TestFormatLimits(t *testing.T) {
+	s := startServe(t, "--queue", "40")
+	const greedy = `{"type":"integer","multipleOf":40%02d,"minimum":-123456789012345,"maximum":987654321012345}`
+	var wg sync.WaitGroup
+	for i := range 12 {
+		wg.Go(func() {
+			status, a := s.chatAnswer(`"max_tokens":40,"json_schema":` + fmt.Sprintf(greedy, i))
+			if status != 400 || a.Error.Param != "json_schema" || !strings.Contains(a.Error.Message, "limit of 24 MiB") {
+				t.Errorf("status %d %+v", status, a)
+			}
+		})
+		wg.Go(func() {
+			status, a := s.chatAnswer(fmt.Sprintf(`"max_tokens":40,"json_schema":{"const":"answer %d"}`, i))
+			if want := fmt.Sprintf(`"answer %d"`, i); status != 200 || a.Choices[0].Message.Content != want {
+				t.Errorf("status %d %+v, want %s", status, a, want)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// TestStrictTools checks that what cannot be enforced of a tool's schema is named in warnings, with
+// the rest enforced, and refused where the tool is strict.
+func TestStrictTools(t *testing.T) {
+	s := startServe(t)
+	ask := func(strict bool) (int, string) {
+		body := fmt.Sprintf(`{"messages":[{"role":"user","content":"hi"}],"max_tokens":120,"tool_choice":"required",
+			"tools":[{"type":"function","function":{"name":"f","strict":%t,"parameters":{"type":"object","properties":{
+			"q":{"type":"string","pattern":"^(a|b)\\1$","maxLength":4},"n":{"type":"integer"}},"required":["q","n"],
+			"additionalProperties":false}}}]}`, strict)
+		status, text, _ := s.do(http.MethodPost, "/v1/chat/completions", body, "")
+		return status, text
+	}
+	if status, text := ask(true); status != 400 || !strings.Contains(text, "tools[0] (f) is strict") ||
+		!strings.Contains(text, "#/properties/q/pattern") {
+		t.Errorf("a strict tool: status %d %s", status, text)
+	}
+	status, text := ask(false)
+	var a struct {
+		Choices []struct {
+			Message struct {
+				Calls []struct{ Function struct{ Arguments string } } `json:"tool_calls"`
+			}
+		}
+		Warnings []string
+	}
+	if err := json.Unmarshal([]byte(text), &a); err != nil || status != 200 || len(a.Warnings) != 1 ||
+		!strings.Contains(a.Warnings[0], "tools[0] (f): #/properties/q/pattern") || len(a.Choices[0].Message.Calls) == 0 {
+		t.Fatalf("status %d %s", status, text)
+	}
+	var arguments struct {
+		Q *string
+		N *int
+	}
+	got := a.Choices[0].Message.Calls[0].Function.Arguments
+	if err := json.Unmarshal([]byte(got), &arguments); err != nil || arguments.Q == nil || arguments.N == nil ||
+		len([]rune(*arguments.Q)) > 4 {
+		t.Errorf("arguments %s: %v", got, err)
+	}
+}

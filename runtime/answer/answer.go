@@ -26,7 +26,6 @@ type Generator struct {
 	engine  *engine.Engine
 	tok     *tokenizer.Tokenizer
 	verdict plans.Judgement
-	large   chan struct{} // capacity 1: whoever reads a large grammar
 	forms   *forms
 	// vocab is what grammars spell answers with, made for the first request that needs it.
 	vocab func() *grammar.Vocab
@@ -55,8 +54,8 @@ func New(e *engine.Engine, tok *tokenizer.Tokenizer, told Model, parallel int, v
 	if id, ok := tok.EOS(); ok {
 		m.EOS = string(tok.Piece(id))
 	}
-	return &Generator{model: m, engine: e, tok: tok, verdict: verdict, large: make(chan struct{}, 1),
-		forms: newForms(formBytes),
+	return &Generator{model: m, engine: e, tok: tok, verdict: verdict,
+		forms: newForms(formBytes, newCompilations()),
 		vocab: sync.OnceValue(func() *grammar.Vocab { return Vocab(tok) })}
 }
 
@@ -79,13 +78,17 @@ func (g *Generator) Generate(
 		return res, err
 	}
 	parser, thinking := g.parted(&r)
-	form, err := g.constraint(ctx, &r, thinking)
-	if err != nil {
-		return res, err
-	}
-	if form != nil {
-		defer g.forms.put(form) // the engine follows no answer that it gave up
-		r.Constraint = form
+	if constrained(&r) {
+		var form *held
+		defer func() { g.forms.put(form) }() // the engine follows no answer that it gave up
+		r.Prepare = func(ctx context.Context) (api.Constraint, error) {
+			h, err := g.constraint(ctx, &r, thinking)
+			if err != nil {
+				return nil, err
+			}
+			form = h
+			return h, nil
+		}
 	}
 	if parser != nil {
 		return g.generateParted(ctx, r, parser, emit)

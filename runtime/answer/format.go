@@ -3,14 +3,15 @@ package answer
 import (
 	"bytes"
 	"context"
+	"errors"
 
 	"sandwich/runtime/api"
 	"sandwich/runtime/grammar"
 	"sandwich/runtime/tokenizer"
 )
 
-// Vocab is the vocabulary as grammars see it: control tokens stand behind a mark, which no
-// other token has.
+// Vocab returns the vocabulary of a tokenizer for grammars. Control tokens have a mark in front,
+// which no other token has.
 func Vocab(tok *tokenizer.Tokenizer) *grammar.Vocab {
 	text := make([][]byte, tok.Vocab())
 	var ends []int32
@@ -28,55 +29,52 @@ func Vocab(tok *tokenizer.Tokenizer) *grammar.Vocab {
 	return grammar.NewVocab(text, ends)
 }
 
-// largeGrammar is the length in bytes from which grammars are compiled one at a time.
-const largeGrammar = 64 << 10
+// constrained reports whether an answer has to follow a format, or calls of tools.
+func constrained(r *api.Request) bool { return r.Format.Kind != api.FreeText || mayCall(r) }
 
-// constraint holds an answer to its format, or to one of the calls that it may make; nil where any
-// text will do. Whoever gets one puts it back when the answer is over.
+// constraint returns a Matcher for the answer of a request that is constrained, and adds warnings
+// about what was left out of its schemas. The caller puts the Matcher back when the answer is over.
 func (g *Generator) constraint(ctx context.Context, r *api.Request, thinking bool) (*held, error) {
-	if r.Format.Kind == api.FreeText && !mayCall(r) {
-		return nil, nil
-	}
-	return g.forms.take(ctx, keyOf(r, thinking), g.vocab, func() (*grammar.Grammar, error) {
-		return g.compile(ctx, r, thinking)
-	})
-}
-
-// compile makes the grammar of an answer. Large ones are compiled one at a time.
-func (g *Generator) compile(ctx context.Context, r *api.Request, thinking bool) (*grammar.Grammar, error) {
-	size := len(r.Format.Text)
-	for _, t := range r.Tools {
-		size += len(t.Parameters)
-	}
-	if size >= largeGrammar {
-		select {
-		case g.large <- struct{}{}:
-			defer func() { <-g.large }()
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-	if mayCall(r) {
-		return g.callGrammar(r, thinking)
-	}
-	compiled, err := compileFormat(r.Format, g.vocab)
+	h, err := g.forms.take(ctx, keyOf(r, thinking), formSpec{class: r.Class, vocab: g.vocab,
+		compile: func(m *grammar.Meter) (*grammar.Grammar, []string, error) { return g.compile(m, r, thinking) }})
 	if err != nil {
-		return nil, unusable(r.Format.Param, err)
+		return nil, refusal(r, err)
 	}
-	return compiled, nil
+	for _, note := range h.of.notes {
+		r.Warnings.Add("%s", note)
+	}
+	return h, nil
 }
 
-// unusable refuses a field; what is wrong with it may quote it.
-func unusable(param string, err error) error {
+// compile makes the grammar of an answer, with warnings about what was left out.
+func (g *Generator) compile(m *grammar.Meter, r *api.Request, thinking bool) (
+	compiled *grammar.Grammar, warnings []string, err error) {
+	switch {
+	case mayCall(r):
+		return g.callGrammar(m, r, thinking)
+	case r.Format.Kind == api.JSONSchema:
+		compiled, err = m.FromSchema([]byte(r.Format.Text))
+	case r.Format.Kind == api.GBNF:
+		compiled, err = m.FromGBNF(r.Format.Text, g.vocab())
+	default:
+		compiled, err = m.FromSchema([]byte(anyObject))
+	}
+	return compiled, nil, err
+}
+
+// anyObject is the schema of the format json_object.
+const anyObject = `{"type":"object"}`
+
+// refusal names the field of a request whose grammar cannot be compiled. Errors of contexts stay as
+// they are.
+func refusal(r *api.Request, err error) error {
+	var bad *grammar.Error
+	if !errors.As(err, &bad) || bad.Unwrap() != nil {
+		return err
+	}
+	param := r.Format.Param
+	if r.Format.Kind == api.FreeText {
+		param = "tools"
+	}
 	return &api.InvalidError{Param: param, Message: "cannot be used: " + api.Printable(err.Error(), "")}
-}
-
-func compileFormat(f api.Format, vocab func() *grammar.Vocab) (*grammar.Grammar, error) {
-	switch f.Kind {
-	case api.JSONSchema:
-		return grammar.FromSchema([]byte(f.Text))
-	case api.GBNF:
-		return grammar.FromGBNF(f.Text, vocab())
-	}
-	return grammar.AnyObject(), nil
 }

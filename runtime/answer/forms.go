@@ -12,14 +12,17 @@ import (
 	"sandwich/runtime/grammar"
 )
 
-// formBytes bounds what is kept of grammars that nobody uses at the moment.
-const formBytes = 128 << 20
+// formBytes bounds what is kept of grammars that no request uses: their programs, masks and the
+// states of earlier answers.
+const formBytes = 24 << 20
 
 // forms keeps compiled grammars with the states and masks that answers made of them: an agent sends
-// the same tools with every request. Two requests that run at once share masks and have a Matcher
-// each, with its states; one that ends leaves its own to the next. What was used least recently
-// goes where there is no room.
+// the same tools with every request. Requests that run at the same time share masks and have a
+// Matcher each, with its states; one that ends leaves its own to the next. The grammars that were
+// used least recently are dropped where there is no room.
 type forms struct {
+	work *compilations
+
 	mu    sync.Mutex
 	left  int64 // bytes that may still be kept
 	byKey map[formKey]*form
@@ -30,16 +33,18 @@ type forms struct {
 
 type formKey [sha256.Size]byte
 
-// form is a grammar. Its fields belong to the lock of forms, but for what compiling sets before
-// ready is closed.
+// form is a grammar. Its fields belong to the lock of forms, but for those that compiling sets
+// before ready is closed.
 type form struct {
 	key   formKey
 	ready chan struct{}
 	err   error
 	g     *grammar.Grammar
+	notes []string // warnings for every request that uses it
+	size  int64    // bytes of the program
 	users int
 	idle  []*grammar.Matcher
-	bytes int64         // of the grammar with its masks, and of idle; 0 where idle is empty
+	bytes int64         // that are kept: of idle, and of the grammar while it has no users
 	place *list.Element // nil where idle is empty
 }
 
@@ -49,14 +54,26 @@ type held struct {
 	of *form
 }
 
-func newForms(bytes int64) *forms { return &forms{left: bytes, byKey: map[formKey]*form{}} }
+// newForms returns a cache that keeps so many bytes.
+func newForms(bytes int64, work *compilations) *forms {
+	f := &forms{work: work, left: bytes, byKey: map[formKey]*form{}}
+	work.programs.reclaim = f.reclaim
+	return f
+}
 
-// take is a Matcher of the form of a key. Of those who come for a new form at once, one compiles
-// it.
-func (f *forms) take(ctx context.Context, key formKey, v func() *grammar.Vocab,
-	compile func() (*grammar.Grammar, error)) (*held, error) {
+// formSpec says how a grammar is compiled, with the warnings about it, and by which vocabulary
+// answers are matched.
+type formSpec struct {
+	class   api.Class
+	vocab   func() *grammar.Vocab
+	compile func(m *grammar.Meter) (*grammar.Grammar, []string, error)
+}
+
+// take returns a Matcher of the form of a key. Of several requests that ask for a new form at the
+// same time, one compiles it.
+func (f *forms) take(ctx context.Context, key formKey, o formSpec) (*held, error) {
 	for {
-		t := f.form(key, compile)
+		t := f.form(ctx, key, o)
 		select {
 		case <-t.ready:
 		case <-ctx.Done():
@@ -64,22 +81,23 @@ func (f *forms) take(ctx context.Context, key formKey, v func() *grammar.Vocab,
 			return nil, ctx.Err()
 		}
 		if t.err == nil {
-			return &held{f.matcher(t, v), t}, nil
+			return &held{f.matcher(t, o.vocab), t}, nil
 		}
 		f.leave(t, nil)
 		if ctx.Err() != nil || !errors.Is(t.err, context.Canceled) && !errors.Is(t.err, context.DeadlineExceeded) {
 			return nil, t.err
 		}
-		// Who compiled it hung up: it is somebody else's turn.
+		// The request that compiled it ended: this one tries again.
 	}
 }
 
 // form finds a form, or compiles it.
-func (f *forms) form(key formKey, compile func() (*grammar.Grammar, error)) *form {
+func (f *forms) form(ctx context.Context, key formKey, o formSpec) *form {
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	if t := f.byKey[key]; t != nil {
+		defer f.mu.Unlock()
 		t.users++
+		f.count(t)
 		f.reused++
 		return t
 	}
@@ -87,18 +105,31 @@ func (f *forms) form(key formKey, compile func() (*grammar.Grammar, error)) *for
 	f.byKey[key] = t
 	f.compiled++
 	f.mu.Unlock()
+	var first *grammar.Matcher
 	defer func() { // also where compile panics
 		f.mu.Lock()
+		defer f.mu.Unlock()
 		if t.err != nil {
 			delete(f.byKey, key)
+		} else {
+			t.idle = append(t.idle, first)
+			f.count(t)
 		}
 		close(t.ready)
 	}()
-	t.g, t.err = compile()
+	g, size, err := f.work.run(ctx, source{class: o.class, compile: func(m *grammar.Meter) (*grammar.Grammar, error) {
+		g, notes, err := o.compile(m)
+		t.notes = notes
+		return g, err
+	}, finish: func(g *grammar.Grammar) {
+		first = g.Matcher(o.vocab()) // it prepares the vocabulary for the grammar
+		first.End()
+	}})
+	t.g, t.size, t.err = g, size, err
 	return t
 }
 
-// matcher is one that nobody uses, or a new one.
+// matcher returns an idle Matcher, or a new one.
 func (f *forms) matcher(t *form, v func() *grammar.Vocab) *grammar.Matcher {
 	f.mu.Lock()
 	n := len(t.idle)
@@ -106,15 +137,15 @@ func (f *forms) matcher(t *form, v func() *grammar.Vocab) *grammar.Matcher {
 		f.mu.Unlock()
 		return t.g.Matcher(v())
 	}
-	defer f.mu.Unlock()
 	m := t.idle[n-1]
 	t.idle = t.idle[:n-1]
 	f.count(t)
+	f.mu.Unlock()
 	m.Again()
 	return m
 }
 
-// put ends the use of a Matcher, whose answer nobody follows any more. Of nil it ends nothing.
+// put ends the use of a Matcher, whose answer is over. It does nothing for nil.
 func (f *forms) put(h *held) {
 	switch {
 	case h == nil:
@@ -128,30 +159,39 @@ func (f *forms) put(h *held) {
 // leave ends a use of a form, and keeps a Matcher of it where there is one.
 func (f *forms) leave(t *form, m *grammar.Matcher) {
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	t.users--
 	if m != nil {
 		t.idle = append(t.idle, m)
-		f.count(t)
 	}
-	for f.left < 0 {
-		f.drop(f.used.Back().Value.(*form))
+	var gone []*form
+	f.count(t)
+	for f.used.Len() > 0 && (f.left < 0 || f.work.memory.Short()) {
+		gone = f.drop(f.used.Back().Value.(*form), gone)
 	}
-	f.forget(t)
+	gone = f.forget(t, gone)
+	idle := t.users == 0
+	f.mu.Unlock()
+	for _, t := range gone {
+		f.work.drop(t.g, t.size)
+	}
+	if idle {
+		f.work.programs.retry()
+	}
 }
 
-// count notes that the idle matchers of a form are others now, and that it was used.
+// count records that the idle matchers or the users of a form changed, and that it was used.
 func (f *forms) count(t *form) {
 	bytes := int64(0)
-	if len(t.idle) > 0 {
-		bytes = t.g.Memory()
-	}
 	for _, m := range t.idle {
 		bytes += m.Memory()
+	}
+	if len(t.idle) > 0 && t.users == 0 {
+		bytes += t.g.Memory()
 	}
 	f.left -= bytes - t.bytes
 	t.bytes = bytes
 	switch {
+	case len(t.idle) == 0 && t.place == nil:
 	case len(t.idle) == 0:
 		f.used.Remove(t.place)
 		t.place = nil
@@ -162,19 +202,43 @@ func (f *forms) count(t *form) {
 	}
 }
 
-// drop gives up the idle matchers of a form.
-func (f *forms) drop(t *form) {
+// drop gives up the idle matchers of a form, and appends the form to gone where nothing is left.
+func (f *forms) drop(t *form, gone []*form) []*form {
 	t.idle = nil
 	f.count(t)
-	f.forget(t)
+	return f.forget(t, gone)
 }
 
-// forget gives up a form of which nothing is left or in use.
-func (f *forms) forget(t *form) {
-	if t.users == 0 && len(t.idle) == 0 && f.byKey[t.key] == t {
-		delete(f.byKey, t.key)
+// forget removes a form that has no users and no idle matchers, and appends it to gone where it has
+// a grammar.
+func (f *forms) forget(t *form, gone []*form) []*form {
+	if t.users > 0 || len(t.idle) > 0 || f.byKey[t.key] != t {
+		return gone
 	}
+	delete(f.byKey, t.key)
+	if t.g == nil {
+		return gone
+	}
+	return append(gone, t)
 }
+
+// reclaim drops the grammar that was used least recently of those that no request uses, and returns
+// the bytes of its program; 0 where there is none.
+func (f *forms) reclaim() int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for e := f.used.Back(); e != nil; e = e.Prev() {
+		if t := e.Value.(*form); t.users == 0 {
+			f.drop(t, nil)
+			t.g.Release()
+			return t.size
+		}
+	}
+	return 0
+}
+
+// kept returns the bytes that are kept of grammars that no request uses.
+func (f *forms) kept(limit int64) int64 { return limit - f.left }
 
 // keyOf tells the forms of requests apart: by all that a grammar is made of, and by the salt, so
 // that no key learns by the time that it takes what another asks for.
@@ -200,6 +264,7 @@ func keyOf(r *api.Request, thinking bool) (key formKey) {
 		text(r.ToolChoice.Names...)
 		for _, t := range r.Tools {
 			text(t.Name, t.Parameters)
+			h.Write([]byte{flag(t.Strict)})
 		}
 	}
 	h.Sum(key[:0])

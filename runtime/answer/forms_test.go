@@ -21,19 +21,33 @@ func bytesVocab() *grammar.Vocab {
 	return grammar.NewVocab(text, []int32{256})
 }
 
-// TestForms: a form is compiled once, also for those who come for it at once; its Matchers go from
-// one answer to the next and never to two; whoever hangs up holds nobody up.
+// testForms returns a cache of so many bytes with compilations of its own.
+func testForms(bytes int64) *forms { return newForms(bytes, newCompilations()) }
+
+// specOf returns how a schema is compiled.
+func specOf(schema string) formSpec {
+	compile := func(m *grammar.Meter) (*grammar.Grammar, []string, error) {
+		g, err := m.FromSchema([]byte(schema))
+		return g, nil, err
+	}
+	return formSpec{vocab: sync.OnceValue(bytesVocab), compile: compile}
+}
+
+// TestForms checks that a form is compiled once, also for several requests at the same time, that
+// its Matchers go from one answer to the next and never to two, and that a request that ends does
+// not hold up the others.
 func TestForms(t *testing.T) {
-	v := sync.OnceValue(bytesVocab)
-	f := newForms(1 << 20)
+	f := testForms(1 << 20)
 	var compiled atomic.Int64
 	begun, go_ := make(chan struct{}), make(chan struct{})
-	compile := func() (*grammar.Grammar, error) {
+	spec := specOf(`{"type":"integer"}`)
+	compile := spec.compile
+	spec.compile = func(m *grammar.Meter) (*grammar.Grammar, []string, error) {
 		if compiled.Add(1) == 1 {
 			close(begun)
 			<-go_
 		}
-		return grammar.FromSchema([]byte(`{"type":"integer"}`))
+		return compile(m)
 	}
 	key := keyOf(&api.Request{}, false)
 	var all sync.WaitGroup
@@ -42,7 +56,7 @@ func TestForms(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			for range 20 {
-				h, err := f.take(t.Context(), key, v, compile)
+				h, err := f.take(t.Context(), key, spec)
 				if err != nil {
 					t.Error(err)
 					return
@@ -66,7 +80,7 @@ func TestForms(t *testing.T) {
 	<-begun
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := f.take(gone, key, v, compile); !errors.Is(err, context.Canceled) {
+	if _, err := f.take(gone, key, spec); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 	close(go_)
@@ -77,35 +91,35 @@ func TestForms(t *testing.T) {
 	emptied(t, f)
 }
 
-// TestFormsThatFail: one that cannot be compiled leaves nothing; one whose compiler hung up is
-// compiled by the next.
+// TestFormsThatFail checks that a form that cannot be compiled leaves nothing, and that one whose
+// compiling request ended is compiled by the next.
 func TestFormsThatFail(t *testing.T) {
-	v := sync.OnceValue(bytesVocab)
-	f := newForms(1 << 20)
-	// next.
+	f := testForms(1 << 20)
 	other := keyOf(&api.Request{}, true)
-	object := func() (*grammar.Grammar, error) { return grammar.AnyObject(), nil }
+	object := specOf(anyObject)
+	failing := func(how func() error) formSpec {
+		spec := object
+		spec.compile = func(*grammar.Meter) (*grammar.Grammar, []string, error) { return nil, nil, how() }
+		return spec
+	}
 	refused := errors.New("refused")
 	for range 2 {
-		if _, err := f.take(t.Context(), other, v, func() (*grammar.Grammar, error) {
-			return nil,
-				refused
-		}); err != refused {
+		if _, err := f.take(t.Context(), other, failing(func() error { return refused })); err != refused {
 			t.Errorf("%v", err)
 		}
 		hung, waits := make(chan struct{}), make(chan error)
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() {
-			_, err := f.take(ctx, other, v, func() (*grammar.Grammar, error) {
+			_, err := f.take(ctx, other, failing(func() error {
 				close(hung)
 				<-ctx.Done()
-				return nil, ctx.Err()
-			})
+				return ctx.Err()
+			}))
 			waits <- err
 		}()
 		<-hung
 		go func() {
-			h, err := f.take(t.Context(), other, v, object)
+			h, err := f.take(t.Context(), other, object)
 			f.put(h)
 			waits <- err
 		}()
@@ -115,43 +129,71 @@ func TestFormsThatFail(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		f.mu.Lock()
-		if at := f.byKey[other]; at != nil && len(at.idle) > 0 {
-			f.drop(at)
-		}
-		f.mu.Unlock()
+		drained(f)
 	}
 	emptied(t, f)
+}
+
+// drained drops all that is kept of grammars that no request uses.
+func drained(f *forms) {
+	programs := &f.work.programs
+	programs.mu.Lock()
+	defer programs.mu.Unlock()
+	for n := f.reclaim(); n > 0; n = f.reclaim() {
+		programs.free += n
+	}
 }
 
 // emptied drops all that is kept, after which every byte is free.
 func emptied(t *testing.T, f *forms) {
 	t.Helper()
-	for len(f.byKey) > 0 {
-		for _, at := range f.byKey {
-			f.drop(at)
-		}
-	}
-	if f.left != 1<<20 || f.used.Len() != 0 {
-		t.Errorf("%d bytes left, %d forms", f.left, f.used.Len())
+	drained(f)
+	if f.left != 1<<20 || f.used.Len() != 0 || len(f.byKey) != 0 || f.work.programs.free != programBytes {
+		t.Errorf("%d bytes are left and %d for programs, %d forms", f.left, f.work.programs.free, len(f.byKey))
 	}
 }
 
-// TestFormsAreBounded: what is kept stays within its bytes, and what was used least recently goes.
+// TestFormsAreBounded checks that what is kept stays within its bytes, whatever answers add to a
+// grammar while others of its Matchers are idle, and that the form that was used least recently is
+// dropped.
 func TestFormsAreBounded(t *testing.T) {
+	const limit = 60 << 10
+	f := testForms(limit)
 	v := sync.OnceValue(bytesVocab)
-	f := newForms(40 << 10)
-	use := func(name string) {
-		h, err := f.take(t.Context(), keyOf(&api.Request{Format: api.Format{Text: name}}, false), v,
-			func() (*grammar.Grammar, error) { return grammar.FromGBNF(`root ::= "`+name+`"`, v()) })
+	spec := func(name string) formSpec {
+		return formSpec{vocab: v, compile: func(m *grammar.Meter) (*grammar.Grammar, []string, error) {
+			g, err := m.FromGBNF(`root ::= "`+name+`" [a-z]*`, v())
+			return g, nil, err
+		}}
+	}
+	key := func(name string) formKey { return keyOf(&api.Request{Format: api.Format{Text: name}}, false) }
+	take := func(name string) *held {
+		h, err := f.take(t.Context(), key(name), spec(name))
 		if err != nil {
 			t.Fatal(err)
 		}
+		return h
+	}
+	check := func() {
+		t.Helper()
+		kept := int64(0)
+		for _, at := range f.byKey {
+			for _, m := range at.idle {
+				kept += m.Memory()
+			}
+			if at.users == 0 {
+				kept += at.g.Memory()
+			}
+		}
+		if f.left < 0 || kept > limit || f.kept(limit) != kept {
+			t.Fatalf("%d bytes are kept, %d counted, %d may be", kept, f.kept(limit), limit)
+		}
+	}
+	use := func(name string) {
+		h := take(name)
 		h.Mask(100)
 		f.put(h)
-		if f.left < 0 {
-			t.Fatalf("%d bytes left", f.left)
-		}
+		check()
 	}
 	use("first")
 	for i := range 60 {
@@ -160,11 +202,21 @@ func TestFormsAreBounded(t *testing.T) {
 	}
 	before := f.compiled
 	if use("kept"); f.compiled != before {
-		t.Error("what was just used is gone")
+		t.Error("the form that was used last is gone")
 	}
 	if use("first"); f.compiled != before+1 {
-		t.Error("what was not used for long is still there: the test tests nothing")
+		t.Error("a form that was not used for long is still there: the test tests nothing")
 	}
+	a, b := take("kept"), take("kept")
+	f.put(a)
+	for range 200 { // masks are added to the grammar while a is idle
+		b.Mask(100)
+		if err := b.AcceptText([]byte("kept"[:1])); err != nil {
+			break
+		}
+	}
+	f.put(b)
+	check()
 }
 
 // TestFormKeys: requests share a form where all that a grammar is made of is equal.
@@ -181,6 +233,7 @@ func TestFormKeys(t *testing.T) {
 		func(r *api.Request) { r.Tools = r.Tools[:1] }, func(r *api.Request) { r.Tools = nil },
 		func(r *api.Request) { r.OneCall = true }, func(r *api.Request) { r.ToolChoice.Mode = api.ToolsRequired },
 		func(r *api.Request) { r.ToolChoice.Names = []string{"a"} }, func(r *api.Request) { r.Salt[0] = 1 },
+		func(r *api.Request) { r.Tools[0].Strict = true },
 		func(r *api.Request) { r.Format.Text = "x" }, func(r *api.Request) { r.Format.Kind = api.GBNF },
 	} {
 		r := base()

@@ -63,7 +63,7 @@ func (g *Generator) Metrics() []server.Metric {
 	g.forms.mu.Lock()
 	counter("grammars_compiled_total", "Grammars of formats and tools that were compiled.", float64(g.forms.compiled))
 	counter("grammars_reused_total", "Requests whose grammar was there already.", float64(g.forms.reused))
-	gauge("grammars_bytes", "Memory of grammars that no request uses at the moment.", float64(formBytes-g.forms.left))
+	gauge("grammars_bytes", "Memory of grammars that no request uses at the moment.", float64(g.forms.kept(formBytes)))
 	g.forms.mu.Unlock()
 	gauge("kv_blocks", "KV blocks of 64 positions.", float64(s.Scheduler.Blocks))
 	gauge("kv_blocks_free", "KV blocks that nobody holds.", float64(s.Scheduler.Free))

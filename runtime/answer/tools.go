@@ -14,21 +14,13 @@ func mayCall(r *api.Request) bool {
 	return r.Chat() && len(r.Tools) > 0 && r.ToolChoice.Mode != api.ToolsNone
 }
 
-// callGrammar is text and calls of the request's tools.
-func (g *Generator) callGrammar(r *api.Request, thinking bool) (*grammar.Grammar, error) {
+// callGrammar makes the grammar of text and calls of the request's tools.
+func (g *Generator) callGrammar(m *grammar.Meter, r *api.Request, thinking bool) (*grammar.Grammar, []string, error) {
 	if r.Format.Kind == api.GBNF {
-		return nil, &api.InvalidError{Param: r.Format.Param, Message: "cannot be used beside tools; " +
+		return nil, nil, &api.InvalidError{Param: r.Format.Param, Message: "cannot be used together with tools; " +
 			`leave one of them out or set tool_choice to "none"`}
 	}
-	compiled, err := g.tok.ToolFormat().Grammar(r, g.tok.Spans, thinking)
-	if err != nil {
-		param := "tools"
-		if r.Format.Kind != api.FreeText {
-			param = r.Format.Param
-		}
-		return nil, unusable(param, err)
-	}
-	return compiled, nil
+	return g.tok.ToolFormat().Grammar(m, r, g.tok.Spans, thinking)
 }
 
 // reasoningTail is so many tokens at the end of a prompt as may open reasoning.

@@ -5,6 +5,7 @@ type Tool struct {
 	Name        string
 	Description string
 	Parameters  string // JSON Schema of the arguments, as it was given; empty: any object
+	Strict      bool   // arguments follow Parameters in full, or the request is refused
 }
 
 // ToolCall is one call of a tool, in an answer or in the history of a chat.

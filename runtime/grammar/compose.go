@@ -2,6 +2,7 @@ package grammar
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 )
@@ -56,20 +57,11 @@ func AnyNumber(p Piece) Piece {
 	}
 }
 
-// Matching is the JSON that the schema at a path of a document allows, as FromSchema reads it; the
-// path is a JSON pointer and the empty one is the whole document.
+// Matching is the JSON that a part of a schema allows, as Schema.Matching reads it. Keywords that
+// are not supported are refused.
 func Matching(schema []byte, path string) Piece {
 	return func(b *builder) (expr, error) {
-		root, err := readSchema(schema, b.meter)
-		if err != nil {
-			return nil, err
-		}
-		c := newCompiler(b, root)
-		e, err := c.rules(path)
-		if err != nil {
-			return nil, c.where(err)
-		}
-		return e, nil
+		return NewSchema(schema, nil).Matching(path)(b)
 	}
 }
 
@@ -168,8 +160,22 @@ func Compose(p Piece) (*Grammar, error) { return NewMeter(context.Background(), 
 
 // Compose is the function Compose within the limits of the Meter.
 func (m *Meter) Compose(p Piece) (*Grammar, error) {
+	for {
+		g, err := m.compose(p, false)
+		var e *Error
+		if errors.As(err, &e) && e.schema != nil && e.none && !e.located {
+			_, err = m.compose(p, true)
+		}
+		if !errors.As(err, &e) || e.schema == nil || !e.schema.relax(e, "", true) {
+			return g, err
+		}
+	}
+}
+
+func (m *Meter) compose(p Piece, diagnosing bool) (*Grammar, error) {
 	m.begin()
 	b := newBuilder(m)
+	b.diagnosing = diagnosing
 	var e expr
 	err := guard(func() (err error) {
 		e, err = p(b)

@@ -147,6 +147,8 @@ type Error struct {
 	none          bool  // no value satisfies the schema, which is no fault of an alternative
 	limit         bool  // a limit of the Meter is exceeded, or its context ended
 	cause         error // of the context
+	schema        *Schema
+	located       bool // Path is that of the smallest part that nothing satisfies
 }
 
 // Unwrap returns the error of the context that ended the compilation; nil where it did not end.

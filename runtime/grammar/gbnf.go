@@ -1,7 +1,6 @@
 package grammar
 
 import (
-	"context"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -12,11 +11,6 @@ import (
 // groups, the repetitions *, +, ?, {n}, {n,} and {n,m}; tokens of the vocabulary as <text> and
 // <[id]>, and any but one as !<text>. A token that is text may be spelled by others. Without a
 // vocabulary tokens are refused.
-func FromGBNF(text string, v *Vocab) (*Grammar, error) {
-	return NewMeter(context.Background(), Limits{}).FromGBNF(text, v)
-}
-
-// FromGBNF is the function FromGBNF within the limits of the Meter.
 func (m *Meter) FromGBNF(text string, v *Vocab) (*Grammar, error) {
 	m.begin()
 	if !utf8.ValidString(text) {

@@ -29,7 +29,7 @@ func TestTokensOfGBNF(t *testing.T) {
 		"root ::= <[" + itoa(v.size-1) + "]> | <[300]>": "^(<note>|" +
 			regexp.QuoteMeta(string(v.text[300])) + ")$",
 	} {
-		g, err := FromGBNF(text, v)
+		g, err := fromGBNF(text, v)
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
@@ -50,11 +50,11 @@ func TestTokensOfGBNF(t *testing.T) {
 		"root ::= !<note>": "needs * or +", "root ::= <[-1]>": "line 1: ", "root ::= <[0]>": "ends an answer",
 		"root ::= (!<note>)*": "needs * or +",
 	} {
-		if _, err := FromGBNF(text, v); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := fromGBNF(text, v); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	if _, err := FromGBNF("root ::= <think>", nil); err == nil {
+	if _, err := fromGBNF("root ::= <think>", nil); err == nil {
 		t.Error("a token is taken without a vocabulary")
 	}
 }

@@ -1,6 +1,7 @@
 package grammar
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -71,6 +72,20 @@ func answer(t *testing.T, m *Matcher, r *rand.Rand, n int) (text string, cut boo
 	return string(out), !m.CanEnd()
 }
 
+// fromGBNF compiles a grammar within the default limits.
+func fromGBNF(text string, v *Vocab) (*Grammar, error) {
+	return NewMeter(context.Background(), Limits{}).FromGBNF(text, v)
+}
+
+// anyObject is the grammar of all JSON objects.
+func anyObject() *Grammar {
+	g, err := FromSchema([]byte(`{"type":"object"}`))
+	if err != nil {
+		panic(err) // it is a constant
+	}
+	return g
+}
+
 func schemaOf(t testing.TB, text string) *Grammar {
 	t.Helper()
 	g, err := FromSchema([]byte(text))
@@ -129,7 +144,7 @@ func TestAnswersEnd(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	tree := `{"$defs":{"node":{"type":"object","properties":{"name":{"type":"string"},"children":{"type":"array",
 		"items":{"$ref":"#/$defs/node"}}},"required":["name","children"]}},"$ref":"#/$defs/node"}`
-	for _, g := range []*Grammar{schemaOf(t, tree), AnyObject(), schemaOf(t, `{}`), schemaOf(t, `{"type":"array"}`)} {
+	for _, g := range []*Grammar{schemaOf(t, tree), anyObject(), schemaOf(t, `{}`), schemaOf(t, `{"type":"array"}`)} {
 		need := g.Matcher(v).Needs() + 1
 		for i := range 60 {
 			text, cut := answer(t, g.Matcher(v), r, need+i)
@@ -188,7 +203,7 @@ func TestGBNF(t *testing.T) {
 		"root ::= expr\nexpr ::= term (\"+\" term)*\nterm ::= [0-9]+ | \"(\" expr \")\"": `^[0-9+()]+$`,
 		"root ::= \"ab\"? \"\"":                                                          `^(ab)?$`,
 	} {
-		g, err := FromGBNF(text, nil)
+		g, err := fromGBNF(text, nil)
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
@@ -205,7 +220,7 @@ func TestGBNF(t *testing.T) {
 		"root ::= (\"a\"", "root ::= \"a\"{3,2}", "root ::= \"a\"{9999999999}", "root ::= \"\\q\"", "root ::= \"a\")",
 		"root ::= [b-a]", "root ::= (\"\"){1,1000}", "root ::= root", "root ::= \"\xff\"", strings.Repeat("root ::= (",
 			300)} {
-		if _, err := FromGBNF(text, nil); err == nil {
+		if _, err := fromGBNF(text, nil); err == nil {
 			t.Errorf("%q is taken", text)
 		}
 	}
@@ -215,10 +230,10 @@ func TestGBNF(t *testing.T) {
 func TestMaskIsAccept(t *testing.T) {
 	v := testVocab(2000, 4)
 	r := rand.New(rand.NewPCG(7, 8))
-	grammars := []*Grammar{AnyObject(), schemaOf(t, `{"type":"string","maxLength":9}`),
+	grammars := []*Grammar{anyObject(), schemaOf(t, `{"type":"string","maxLength":9}`),
 		schemaOf(t, `{"anyOf":[{"type":"string","maxLength":4},{"type":"string","pattern":"^[a-e ]*$"}]}`),
 		schemaOf(t, `{"properties":{"name":{"type":"string","minLength":3},"nam":{}}}`)}
-	if g, err := FromGBNF("root ::= .*", nil); err != nil {
+	if g, err := fromGBNF("root ::= .*", nil); err != nil {
 		t.Fatal(err)
 	} else {
 		grammars = append(grammars, g)
@@ -304,7 +319,7 @@ func TestMasksOfPatterns(t *testing.T) {
 	}
 	for _, text := range []string{`root ::= ([^"]+ "\n" | [^\n]* "x")`,
 		`root ::= ("a" [^"\\\x00-\x1f]* | [^x]*) "\n"`} {
-		g, err := FromGBNF(text, nil)
+		g, err := fromGBNF(text, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -79,7 +79,7 @@ func TestAmbiguousGrammars(t *testing.T) {
 		`root ::= ((("a"?){0,64}){0,64}){0,64} "b"`, `root ::= (("a"{1,1000}){1,1000}){1,1000} "b"`,
 		"root ::= x x x x x x x x \"b\"\nx ::= (\"a\" | y)*\ny ::= \"a\" x \"a\"",
 	} {
-		g, err := FromGBNF(text, nil)
+		g, err := fromGBNF(text, nil)
 		if err != nil {
 			t.Logf("%s: %v", text, err)
 			continue
@@ -144,7 +144,7 @@ func FuzzFromGBNF(f *testing.F) {
 		if len(text) > 4096 {
 			return
 		}
-		if g, err := FromGBNF(text, v); err == nil {
+		if g, err := fromGBNF(text, v); err == nil {
 			consistent(t, g, v, uint64(len(text)))
 		}
 	})

@@ -74,7 +74,7 @@ func TestLiveMemory(t *testing.T) {
 		var err error
 		most := peak(func() {
 			if strings.HasPrefix(text, "root") {
-				g, err = FromGBNF(text, v)
+				g, err = fromGBNF(text, v)
 			} else {
 				g, err = FromSchema([]byte(text))
 			}

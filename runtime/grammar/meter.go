@@ -13,8 +13,8 @@ type Limits struct {
 // Default limits of one compilation. They count memory and steps and no time, so that what is
 // refused does not depend on the load of the machine.
 const (
-	DefaultBytes = 24 << 20
-	DefaultWork  = 24 << 20
+	defaultBytes = 24 << 20
+	defaultWork  = 24 << 20
 )
 
 // Costs in bytes of the parts of a compilation: a value of the schema, a part of an expression, a
@@ -51,10 +51,10 @@ type Meter struct {
 // NewMeter returns a Meter for compilations that end when ctx does.
 func NewMeter(ctx context.Context, l Limits) *Meter {
 	if l.Bytes == 0 {
-		l.Bytes = DefaultBytes
+		l.Bytes = defaultBytes
 	}
 	if l.Work == 0 {
-		l.Work = DefaultWork
+		l.Work = defaultWork
 	}
 	return &Meter{ctx: ctx, limits: l}
 }

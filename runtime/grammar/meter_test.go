@@ -46,14 +46,14 @@ func TestSmallBodies(t *testing.T) {
 	for _, text := range smallBodies {
 		m := NewMeter(t.Context(), Limits{})
 		_, err := m.compiled(text)
-		if m.peak > DefaultBytes*3/2 || m.done > DefaultWork*3/2 {
+		if m.peak > defaultBytes*3/2 || m.done > defaultWork*3/2 {
 			t.Errorf("%.80s: %d bytes and %d steps", text, m.peak, m.done)
 		}
 		var e *Error
 		if !errors.As(err, &e) {
 			continue
 		}
-		if over := m.peak > DefaultBytes || m.done > DefaultWork; over != e.Limited() {
+		if over := m.peak > defaultBytes || m.done > defaultWork; over != e.Limited() {
 			t.Errorf("%.80s: %d bytes, %d steps, limited %v: %v", text, m.peak, m.done, e.Limited(), err)
 		}
 	}
@@ -135,7 +135,7 @@ func TestCompilationIsCanceled(t *testing.T) {
 			if !errors.Is(err, context.Canceled) || !errors.As(err, &e) || e.Limited() {
 				t.Errorf("%.80s after %d looks: %v", text, looks, err)
 			}
-			if m.done > due+DefaultWork/16 {
+			if m.done > due+defaultWork/16 {
 				t.Errorf("%.80s after %d looks: %d steps, due after %d", text, looks, m.done, due)
 			}
 		}

@@ -1,6 +1,7 @@
 package grammar
 
 import (
+	"errors"
 	"math"
 	"unsafe"
 )
@@ -81,6 +82,10 @@ type builder struct {
 	inside  int32
 	// unwritten is the bytes of expressions that are of no use once they are written.
 	unwritten int
+	// schemas are those that an answer may have to satisfy as a whole. diagnosing tells that one of
+	// them cannot be, and that rules stay apart to find out which of its parts.
+	schemas    []wholeSchema
+	diagnosing bool
 	// writing tells that rules are written, so that none may be made any more.
 	writing bool
 	// refused is why a rule cannot be written that was made.
@@ -91,6 +96,7 @@ type builder struct {
 
 type ruleDef struct {
 	path  string
+	of    *Schema // that the path leads into; nil where errors need not know
 	body  expr
 	start int32
 	end   int32
@@ -124,6 +130,10 @@ func (b *builder) link(root ruleID) (p *program, err error) {
 		p, err = b.finish(root)
 		return err
 	}, func() string { return b.rules[at].path })
+	var e *Error
+	if errors.As(err, &e) && e.schema == nil && e.Path == b.rules[at].path {
+		e.schema = b.rules[at].of
+	}
 	return p, err
 }
 
@@ -155,10 +165,15 @@ func (b *builder) writeRules(at *ruleID) {
 func (b *builder) finish(root ruleID) (*program, error) {
 	states, edges := b.size()
 	b.meter.work(8 * (states + edges))
-	b.inline(root)
-	b.meter.scratch(13*states, b.mergePrefixes)
+	if !b.diagnosing {
+		b.inline(root)
+		b.meter.scratch(13*states, b.mergePrefixes)
+	}
 	b.meter.scratch(40*states+8*edges, b.measure)
 	if err := b.checkLoops(); err != nil {
+		return nil, err
+	}
+	if err := b.unsatisfied(); err != nil {
 		return nil, err
 	}
 	start := b.rules[root].start

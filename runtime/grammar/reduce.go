@@ -73,6 +73,9 @@ func (b *builder) mergePrefixes() {
 			m.into[i] += 2
 		}
 	}
+	for _, w := range b.schemas {
+		m.into[b.rules[w.rule].start]++ // it is asked whether anything satisfies it
+	}
 	for i := range b.rules {
 		if !b.rules[i].inlined {
 			m.into[b.rules[i].start]++

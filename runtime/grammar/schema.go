@@ -29,21 +29,13 @@ func (m *Meter) FromSchema(schema []byte) (*Grammar, error) {
 	return g, nil
 }
 
-// AnyObject is the grammar of all JSON objects (the response format json_object).
-func AnyObject() *Grammar {
-	g, err := FromSchema([]byte(`{"type":"object"}`))
-	if err != nil {
-		panic(err) // it is a constant
-	}
-	return g
-}
-
 // compiler writes the rules of a schema, one for each of its parts, named by its path.
 type compiler struct {
 	*builder
 	root   *value
 	at     map[string]ruleID
-	inWork string // the path of the schema whose rule is being made
+	inWork string  // the path of the schema whose rule is being made
+	schema *Schema // of which keywords may be left out; nil: none may
 	// leaves are the rules of leafKey.
 	leaves map[string]ruleID
 	todo   []string
@@ -107,17 +99,33 @@ func (c *compiler) allRules(path string) (call, error) {
 		path := c.todo[len(c.todo)-1]
 		c.todo = c.todo[:len(c.todo)-1]
 		c.inWork = path
-		s, err := c.find(path)
-		if err != nil {
-			return call{}, err
+		e, err := c.exprAt(path)
+		for err != nil && c.schema != nil && c.schema.relax(err, path, false) {
+			e, err = c.exprAt(path)
 		}
-		e, err := c.expr(s, path)
 		if err != nil {
 			return call{}, err
 		}
 		c.define(c.at[path], e)
 	}
 	return root, nil
+}
+
+// exprAt is what the schema at a path allows.
+func (c *compiler) exprAt(path string) (expr, error) {
+	s, err := c.find(path)
+	if err != nil {
+		return nil, err
+	}
+	e, err := c.expr(s, path)
+	if refused := c.refused; refused != nil {
+		c.refused = nil
+		if refused.Path == "" {
+			refused.Path = show(path)
+		}
+		return nil, refused
+	}
+	return e, err
 }
 
 // refer returns the rule of the schema at a path, which is defined later.
@@ -138,6 +146,7 @@ func (c *compiler) refer(path string) (call, error) {
 	visible := c.visible(show(path))
 	c.meter.take(2*entryCost + 3*len(path) + len(visible) + len(key))
 	r := c.rule(visible)
+	c.builder.rules[r].of = c.schema
 	c.at[path] = r
 	if c.leaves[key] = r; len(c.leaves) > 1<<16 {
 		clear(c.leaves)

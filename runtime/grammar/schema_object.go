@@ -53,6 +53,13 @@ func (c *compiler) object(s *value, path string) (expr, error) {
 		return nil, refuse(show(path)+"/patternProperties", "it must be an object of at most %d expressions",
 			mostPatterns)
 	}
+	if patterns != nil {
+		for _, m := range patterns.members {
+			if _, err := c.compiled(show(path)+"/patternProperties/"+escapePointer(m.name), m.name); err != nil {
+				return nil, err
+			}
+		}
+	}
 	if err := w.declared(s, patterns); err != nil {
 		return nil, err
 	}

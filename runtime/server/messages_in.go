@@ -123,6 +123,7 @@ func (b *messagesBody) tools(c *call) *apiError {
 			Name        *string         `json:"name"`
 			Description *string         `json:"description"`
 			InputSchema json.RawMessage `json:"input_schema"`
+			Strict      *bool           `json:"strict"`
 		}
 		if e := decode(item, &t, fmt.Sprintf("tools[%d]", i)); e != nil {
 			return e
@@ -131,7 +132,7 @@ func (b *messagesBody) tools(c *call) *apiError {
 			c.Warnings.Add("tools[%d], %q, is not known here and was left out", i, clip(kind))
 			return nil
 		}
-		f := functionBody{Name: t.Name, Description: t.Description, Parameters: t.InputSchema}
+		f := functionBody{Name: t.Name, Description: t.Description, Parameters: t.InputSchema, Strict: t.Strict}
 		c.Tools = append(c.Tools, f.tool())
 		return nil
 	})

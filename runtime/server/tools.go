@@ -20,10 +20,11 @@ type functionBody struct {
 	Name        *string         `json:"name"`
 	Description *string         `json:"description"`
 	Parameters  json.RawMessage `json:"parameters"`
+	Strict      *bool           `json:"strict"`
 }
 
 func (f *functionBody) tool() api.Tool {
-	t := api.Tool{Name: stringOf(f.Name), Description: stringOf(f.Description)}
+	t := api.Tool{Name: stringOf(f.Name), Description: stringOf(f.Description), Strict: f.Strict != nil && *f.Strict}
 	if !isNull(f.Parameters) {
 		t.Parameters = string(f.Parameters)
 	}

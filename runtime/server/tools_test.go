@@ -54,6 +54,25 @@ func TestToolChoices(t *testing.T) {
 	}
 }
 
+// TestStrictTools checks that the field strict of a tool arrives, in the shapes of all APIs.
+func TestStrictTools(t *testing.T) {
+	g := &calling{}
+	s := New(g, Options{})
+	for path, body := range map[string]string{
+		chatPath:      chat(`"tools":[{"type":"function","function":{"name":"f","strict":STRICT}}]`),
+		responsesPath: `{"input":"x","tools":[{"type":"function","name":"f","strict":STRICT}]}`,
+		messagesPath: `{"max_tokens":9,"messages":[{"role":"user","content":"x"}],"tools":[{"name":"f","strict":STRICT,
+			"input_schema":{"type":"object"}}]}`,
+	} {
+		for _, strict := range []string{"true", "false", "null"} {
+			w := post(t, s, path, strings.ReplaceAll(body, "STRICT", strict))
+			if w.Code != 200 || len(g.last.Tools) != 1 || g.last.Tools[0].Strict != (strict == "true") {
+				t.Errorf("%s, strict %s: %d %s %+v", path, strict, w.Code, w.Body, g.last)
+			}
+		}
+	}
+}
+
 const twoTools = `"tools":[{"type":"function","function":{"name":"clock"}},{"type":"function","function":{"name":"pick",` +
 	`"parameters":{"type":"object","properties":{"z":{},"a":{}}}}}]`
 

@@ -1,6 +1,8 @@
 package toolcall
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -18,16 +20,51 @@ type Span struct {
 	Control bool // it is one control token
 }
 
-// Grammar is what an answer with tools must be: free text, or text of the request's format, and
-// calls as far as the choice allows or demands them. thinking tells that the prompt ends inside
-// reasoning. Errors are those of grammars.
-func (f *Format) Grammar(r *api.Request, spans Spans, thinking bool) (*grammar.Grammar, error) {
+// Grammar compiles what an answer with tools must be: free text, or text of the request's format,
+// and calls as far as the choice allows or demands them. thinking tells that the prompt ends inside
+// of reasoning.
+//
+// Keywords of a tool's schema that are not supported are left out, and warnings name them; where
+// the tool is strict they are refused. Errors are *api.InvalidError about a tool, and else those of
+// grammars.
+func (f *Format) Grammar(m *grammar.Meter, r *api.Request, spans Spans, thinking bool) (
+	g *grammar.Grammar, warnings []string, err error) {
 	w := &writer{Format: f, spans: spans, tools: readTools(r.Tools)}
-	g, err := grammar.Compose(w.answer(r, thinking))
-	if err != nil && w.relax() {
-		g, err = grammar.Compose(w.answer(r, thinking))
+	for i := range w.tools {
+		t := &w.tools[i]
+		field := fmt.Sprintf("tools[%d]", i)
+		var note func(path, reason string)
+		if !r.Tools[i].Strict {
+			note = func(path, reason string) {
+				text := fmt.Sprintf("%s (%s): %s of its parameters is not enforced: %s", field, t.name, path, reason)
+				if !slices.Contains(warnings, text) {
+					warnings = append(warnings, text)
+				}
+			}
+		}
+		t.schema = grammar.NewSchema(t.text, note)
 	}
-	return g, err
+	g, err = m.Compose(w.answer(r, thinking))
+	return g, warnings, w.refusal(err)
+}
+
+// refusal names the tool that an error is about.
+func (w *writer) refusal(err error) error {
+	var e *grammar.Error
+	if !errors.As(err, &e) || e.Schema() == nil {
+		return err
+	}
+	for i, t := range w.tools {
+		switch field := fmt.Sprintf("tools[%d]", i); {
+		case t.schema != e.Schema():
+		case e.Unwrap() != nil || e.Limited():
+			return fmt.Errorf("%s (%s): %w", field, t.name, err)
+		default:
+			return &api.InvalidError{Param: field, Message: fmt.Sprintf("(%s) is strict, and its parameters cannot be "+
+				"enforced: %s; change them or leave out strict", t.name, api.Printable(e.Error(), ""))}
+		}
+	}
+	return err
 }
 
 // answer is the whole of an answer.
@@ -47,19 +84,6 @@ func (w *writer) answer(r *api.Request, thinking bool) grammar.Piece {
 		return grammar.OneOf(w.notCall(), calls)
 	}
 	return grammar.InOrder(w.free(), grammar.Optional(calls))
-}
-
-// relax lets tools take any object whose schemas grammars cannot follow: an agent's request must
-// not fail for a keyword that one of its tools has. It tells whether there were any.
-func (w *writer) relax() bool {
-	any := false
-	for i := range w.tools {
-		t := &w.tools[i]
-		if _, err := grammar.Compose(grammar.Matching(t.schema, "")); err != nil {
-			t.schema, any = []byte(anyArguments), true
-		}
-	}
-	return any
 }
 
 // writer makes the pieces of a grammar.
@@ -133,7 +157,7 @@ func (w *writer) calls(r *api.Request) grammar.Piece {
 // need separators, required ones come first.
 func (w *writer) arguments(t *tool) grammar.Piece {
 	if w.args == nil {
-		return grammar.Matching(t.schema, "")
+		return t.schema.Matching("")
 	}
 	var must, may []grammar.Piece
 	var inOrder []grammar.Piece
@@ -182,12 +206,7 @@ var pointer = strings.NewReplacer("~", "~0", "/", "~1")
 
 func (w *writer) argument(t *tool, p *param) grammar.Piece {
 	a := w.args
-	path := "/properties/" + pointer.Replace(p.name)
-	schema := t.schema
-	if string(schema) == anyArguments {
-		schema, path = []byte("true"), "" // what the tool states cannot be followed
-	}
-	value := grammar.Matching(schema, path)
+	value := t.schema.Matching("/properties/" + pointer.Replace(p.name))
 	switch {
 	case p.text && a.raw:
 		value = w.rawText(p, strings.TrimRight(a.after, "\n"))

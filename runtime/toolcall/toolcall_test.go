@@ -121,7 +121,7 @@ func TestEveryFormatReadsWhatItWrites(t *testing.T) {
 
 func allows(t *testing.T, f *Format, r *api.Request, answer string) error {
 	t.Helper()
-	g, err := f.Grammar(r, letters, false)
+	g, _, err := f.Grammar(grammar.NewMeter(t.Context(), grammar.Limits{}), r, letters, false)
 	if err != nil {
 		t.Fatalf("%s: %v", f.Name, err)
 	}

@@ -7,13 +7,15 @@ import (
 	"strings"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/grammar"
 )
 
 // tool is a tool as grammars and parsers see it.
 type tool struct {
 	name   string
-	schema []byte
-	params []param // in the order of the schema, for formats with named arguments
+	text   []byte          // of the schema
+	schema *grammar.Schema // of grammars
+	params []param         // in the order of the schema, for formats with named arguments
 }
 
 type param struct {
@@ -24,7 +26,7 @@ type param struct {
 	choices  []string // the strings that it may be; nil: any
 }
 
-// anyArguments is the schema of a tool that states none, or one that grammars cannot follow.
+// anyArguments is the schema of a tool that states none.
 const anyArguments = `{"type":"object"}`
 
 // MaxTools is how many tools a request may have.
@@ -80,9 +82,9 @@ func nameLength(s string) int {
 func readTools(tools []api.Tool) []tool {
 	out := make([]tool, len(tools))
 	for i, t := range tools {
-		out[i] = tool{name: t.Name, schema: []byte(t.Parameters)}
+		out[i] = tool{name: t.Name, text: []byte(t.Parameters)}
 		if t.Parameters == "" || t.Parameters == "{}" || t.Parameters == "null" {
-			out[i].schema = []byte(anyArguments)
+			out[i].text = []byte(anyArguments)
 		}
 		out[i].params = readParams([]byte(t.Parameters))
 	}
@@ -118,7 +120,7 @@ func readParams(schema []byte) (out []param) {
 		}
 		_ = json.Unmarshal(raw, &p) // true and false are schemas, too
 		next := param{name: name.(string), required: required[name.(string)],
-			text: string(p.Type) == `"string"`, truth: string(p.Type) == `"boolean"`}
+			text: strings.EqualFold(string(p.Type), `"string"`), truth: strings.EqualFold(string(p.Type), `"boolean"`)}
 		for _, e := range p.Enum {
 			var s string
 			if json.Unmarshal(e, &s) == nil {

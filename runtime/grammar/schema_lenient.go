@@ -1,0 +1,347 @@
+package grammar
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Schema is a JSON Schema of which a grammar of several pieces uses some parts. It belongs to one
+// compilation at a time.
+type Schema struct {
+	text []byte
+	note func(path, reason string)
+	root *value // once it was read
+	left int    // how often it may still be relaxed
+	of   *compiler
+}
+
+// mostRelaxed is how many keywords of a schema are left out.
+const mostRelaxed = 64
+
+// NewSchema returns a Schema. Where note is nil, keywords that are not supported are refused. Else
+// they are left out, and all others are kept: note is called with the path and the reason for each.
+// It may be called again for the same path.
+func NewSchema(text []byte, note func(path, reason string)) *Schema {
+	return &Schema{text: text, note: note, left: mostRelaxed}
+}
+
+// Matching is the JSON that a part of the schema allows, as FromSchema reads it. The path is a JSON
+// pointer; the empty one is the whole schema. Where keywords may be left out, a part that does not
+// exist allows everything.
+func (s *Schema) Matching(path string) Piece {
+	return func(b *builder) (expr, error) {
+		if err := s.read(b); err != nil {
+			return nil, s.own(err)
+		}
+		if _, err := s.of.find(path); err != nil && s.note != nil {
+			return b.anyValue(), nil
+		}
+		e, err := s.of.rules(path)
+		if err != nil {
+			return nil, s.own(s.of.where(err))
+		}
+		if path == "" {
+			b.schemas = append(b.schemas, wholeSchema{s, e.rule})
+		}
+		return e, nil
+	}
+}
+
+// wholeSchema is a Schema that an answer may have to satisfy as a whole.
+type wholeSchema struct {
+	schema *Schema
+	rule   ruleID
+}
+
+// unsatisfied refuses a schema that no value satisfies, by the path of its smallest part that none
+// does.
+func (b *builder) unsatisfied() error {
+	for _, w := range b.schemas {
+		if !math.IsInf(b.states[b.rules[w.rule].start].dist, 1) {
+			continue
+		}
+		e := unsatisfied("#", "no value is found")
+		if none := w.schema.of.none; none != nil {
+			*e = *none
+			e.Path, e.located = w.schema.of.visible(e.Path), true
+		}
+		for i := 0; i < len(b.rules) && b.diagnosing && !e.located; i++ {
+			r := &b.rules[i]
+			if r.of == w.schema && len(r.path) > len(e.Path) && math.IsInf(b.states[r.start].dist, 1) {
+				e.Path = r.path
+			}
+		}
+		e.located = e.located || b.diagnosing
+		e.schema = w.schema
+		return e
+	}
+	return nil
+}
+
+// own names the schema in an error about it.
+func (s *Schema) own(err error) error {
+	var e *Error
+	if errors.As(err, &e) {
+		e.schema = s
+	}
+	return err
+}
+
+// Schema returns the Schema that the error is about; nil where it is about another part of the
+// grammar.
+func (e *Error) Schema() *Schema { return e.schema }
+
+// read parses the schema, and starts to compile it for a builder.
+func (s *Schema) read(b *builder) error {
+	if s.of != nil && s.of.builder == b {
+		return nil
+	}
+	if s.root == nil {
+		root, err := readSchema(s.text, b.meter)
+		var e *Error
+		switch {
+		case err == nil:
+		case s.note == nil || !errors.As(err, &e) || e.limit:
+			return err
+		default:
+			root = s.free("#", e.Message)
+		}
+		s.root = root
+	} else {
+		b.meter.take(2 * len(s.text)) // what was read is still there
+	}
+	s.of = newCompiler(b, s.root)
+	s.of.schema = s
+	return nil
+}
+
+// free notes that nothing of a schema of arguments can be kept, and returns that of any object.
+func (s *Schema) free(path, reason string) *value {
+	s.note(path, reason)
+	return ofType("object")
+}
+
+// relax leaves out what an error is about; false where it cannot. While the schema is read, at is
+// the path of the part that was compiled when the error came up; an error of a grammar that was
+// read (linked) names the part itself.
+func (s *Schema) relax(err error, at string, linked bool) bool {
+	var e *Error
+	if !errors.As(err, &e) || e.limit || s.note == nil || s.left == 0 {
+		return false
+	}
+	s.left--
+	path, ok := strings.CutPrefix(e.Path, "#")
+	switch {
+	case e.none && path == "":
+		s.root = s.free(e.Path, e.Message)
+		s.of.root = s.root
+		return true
+	case !ok:
+		path = at
+	}
+	if linked {
+		if v, err := s.of.find(path); err == nil && v.kind != kindString && v.kind != kindNumber {
+			at = path
+		}
+	}
+	return s.relaxAt(path, path == at, e.Message) || path != at && s.relaxAt(at, true, e.Message)
+}
+
+// relaxAt leaves out the keyword that a path leads to, or one of the schema that it leads to where
+// whole is set; false where there is none.
+func (s *Schema) relaxAt(path string, whole bool, reason string) bool {
+	holder, pointer := s.of.holder(path)
+	v, key := weaker(holder, pointer, whole)
+	switch v {
+	case nil:
+		return false
+	case removed:
+		v = holder.with(pointer[0], nil)
+	}
+	s.of.replace(path, v)
+	s.root = s.of.root
+	if key == "" && len(pointer) > 0 {
+		key = pointer[len(pointer)-1]
+		path = path[:strings.LastIndexByte(path, '/')]
+		pointer = pointer[:len(pointer)-1]
+	}
+	s.note(s.of.given(path, key, placeOf(holder, pointer)), reason)
+	return true
+}
+
+// placeOf returns the value that a pointer leads to; nil where there is none.
+func placeOf(v *value, pointer []string) *value {
+	for _, name := range pointer {
+		if v == nil {
+			return nil
+		}
+		v = child(v, name)
+	}
+	return v
+}
+
+// given returns the path of a keyword in the schema as it was given: that of a merged schema stands
+// in one of the schemas that were merged.
+func (c *compiler) given(path, key string, in *value) string {
+	visible := c.visible(show(path))
+	if strings.HasPrefix(path, "!") && in != nil && in.get(key) != nil {
+		from := strings.TrimPrefix(visible, "#")
+		if v, err := c.find(from); err == nil {
+			if at, ok := c.search(v, key, in.get(key), 0); ok {
+				return visible + at
+			}
+		}
+	}
+	if key != "" {
+		visible += "/" + escapePointer(key)
+	}
+	return visible
+}
+
+// search finds a keyword of a value in a schema and the schemas that hold for the same value.
+func (c *compiler) search(v *value, key string, x *value, depth int) (path string, ok bool) {
+	if v.kind != kindObject || depth > 8 {
+		return "", false
+	}
+	if v.get(key) == x {
+		return "/" + escapePointer(key), true
+	}
+	for _, name := range []string{"allOf", "anyOf", "oneOf"} {
+		list := v.get(name)
+		if list == nil {
+			continue
+		}
+		c.meter.work(len(list.list))
+		for i, y := range list.list {
+			if at, ok := c.search(y, key, x, depth+1); ok {
+				return "/" + name + "/" + itoa(i) + at, true
+			}
+		}
+	}
+	return "", false
+}
+
+// holder returns the document that a path leads into, and the pointer into it.
+func (c *compiler) holder(path string) (*value, []string) {
+	root := c.root
+	if strings.HasPrefix(path, "!") {
+		name, rest, below := strings.Cut(path, "/")
+		root, path = c.extra[name], ""
+		if below {
+			path = "/" + rest
+		}
+	}
+	names := strings.Split(path, "/")[1:]
+	for i, n := range names {
+		names[i] = pointerText.Replace(n)
+	}
+	return root, names
+}
+
+// replace puts another document in place of the one that a path leads into.
+func (c *compiler) replace(path string, v *value) {
+	if name, _, _ := strings.Cut(path, "/"); strings.HasPrefix(path, "!") {
+		c.extra[name] = v
+		return
+	}
+	c.root = v
+}
+
+// weaker returns a document in which one keyword of a schema is left out, and the keyword where the
+// pointer does not name it; nil where there is nothing to leave out. whole tells that the pointer
+// leads to the schema; else it leads to the keyword, or to a schema in its place.
+func weaker(root *value, pointer []string, whole bool) (v *value, key string) {
+	if len(pointer) == 0 {
+		return weakened(root)
+	}
+	if root == nil {
+		return nil, ""
+	}
+	next := child(root, pointer[0])
+	if next == nil {
+		return nil, ""
+	}
+	var with *value
+	switch {
+	case len(pointer) > 1:
+		if with, key = weaker(next, pointer[1:], whole); with == nil {
+			return nil, ""
+		}
+		if with == removed {
+			if root.kind == kindObject && (contains(named, pointer[0]) && pointer[0] != "patternProperties") {
+				with = next.with(pointer[1], &value{kind: kindBool, text: "true"})
+			} else {
+				with = next.with(pointer[1], nil)
+			}
+		}
+	case whole:
+		if with, key = weakened(next); with == nil {
+			return nil, ""
+		}
+	default:
+		return removed, ""
+	}
+	return root.with(pointer[0], with), key
+}
+
+// removed stands for a value that is left out of what holds it.
+var removed = &value{}
+
+// with returns a value in which a member or an item is another one. Without one, a member is left
+// out, and an item is the schema true.
+func (v *value) with(name string, x *value) *value {
+	out := *v
+	out.index = nil
+	if v.kind == kindArray {
+		i, _ := strconv.Atoi(name)
+		if x == nil {
+			x = &value{kind: kindBool, text: "true"}
+		}
+		out.list = slices.Clone(v.list)
+		out.list[i] = x
+		return &out
+	}
+	out.members = nil
+	for _, m := range v.members {
+		if m.name == name {
+			if x == nil {
+				continue
+			}
+			m.value = x
+		}
+		out.members = append(out.members, m)
+	}
+	return &out
+}
+
+// weakening are the keywords of a schema in the order in which they are left out where it is not
+// known which of them is at fault: those that are rarely supported first, and types last.
+var weakening = []string{"unevaluatedProperties", "unevaluatedItems", "not", "if", "dependentRequired",
+	"dependentSchemas", "dependencies", "contains", "uniqueItems", "propertyNames", "patternProperties", "pattern",
+	"format", "multipleOf", "oneOf", "minProperties", "maxProperties", "minLength", "maxLength", "minItems", "maxItems",
+	"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "allOf", "anyOf", "$ref", "$dynamicRef",
+	"$recursiveRef", "const", "enum", "required", "additionalProperties", "prefixItems", "items", "additionalItems",
+	"properties", "type"}
+
+// weakened returns a schema without the first of these keywords that it has, and which that is. The
+// schemas of a oneOf become those of an anyOf. What is no schema becomes true.
+func weakened(v *value) (*value, string) {
+	if v == nil || v.isTrue() {
+		return nil, ""
+	}
+	for _, key := range weakening {
+		x := v.get(key)
+		if x == nil {
+			continue
+		}
+		out := v.but(key)
+		if key == "oneOf" && v.get("anyOf") == nil {
+			out = out.and("anyOf", x)
+		}
+		return out, key
+	}
+	return &value{kind: kindBool, text: "true"}, ""
+}
