@@ -95,7 +95,8 @@ func TestFormatLimits(t *testing.T) {
 	for i := range 12 {
 		wg.Go(func() {
 			status, a := s.chatAnswer(`"max_tokens":40,"json_schema":` + fmt.Sprintf(greedy, i))
-			if status != 400 || a.Error.Param != "json_schema" || !strings.Contains(a.Error.Message, "limit of 24 MiB") {
+			if status != 400 || a.Error.Param != "json_schema" || !strings.Contains(a.Error.Message,
+				"limit of 24 MiB") {
 				t.Errorf("status %d %+v", status, a)
 			}
 		})
@@ -135,7 +136,8 @@ func TestStrictTools(t *testing.T) {
 		Warnings []string
 	}
 	if err := json.Unmarshal([]byte(text), &a); err != nil || status != 200 || len(a.Warnings) != 1 ||
-		!strings.Contains(a.Warnings[0], "tools[0] (f): #/properties/q/pattern") || len(a.Choices[0].Message.Calls) == 0 {
+		!strings.Contains(a.Warnings[0], "tools[0] (f): #/properties/q/pattern") ||
+			len(a.Choices[0].Message.Calls) == 0 {
 		t.Fatalf("status %d %s", status, text)
 	}
 	var arguments struct {
