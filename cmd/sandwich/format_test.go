@@ -137,7 +137,7 @@ func TestStrictTools(t *testing.T) {
 	}
 	if err := json.Unmarshal([]byte(text), &a); err != nil || status != 200 || len(a.Warnings) != 1 ||
 		!strings.Contains(a.Warnings[0], "tools[0] (f): #/properties/q/pattern") ||
-			len(a.Choices[0].Message.Calls) == 0 {
+		len(a.Choices[0].Message.Calls) == 0 {
 		t.Fatalf("status %d %s", status, text)
 	}
 	var arguments struct {
