@@ -165,8 +165,13 @@ func openTestRunnerBlocks(t testing.TB, file *gguf.File, o heuristic.Options, ch
 	return openTestRunnerContext(t, file, o, chunk, blocks, 0)
 }
 
+// openTestRunnerContext opens a model with workers that are not pinned where the options choose the
+// workers, or more threads than this process has PUs.
 func openTestRunnerContext(t testing.TB, file *gguf.File, o heuristic.Options, chunk, blocks, context int) *Runner {
 	t.Helper()
+	if o.Service == nil && o.Threads > len(liveHost(t).UsablePUs()) {
+		o.Service, o.Threads = crews(o.Threads), 0
+	}
 	plan, err := planFor(t, file, o)
 	if errors.Is(err, plans.ErrISA) {
 		t.Skip(err)
@@ -175,7 +180,6 @@ func openTestRunnerContext(t testing.TB, file *gguf.File, o heuristic.Options, c
 		t.Fatal(err)
 	}
 	plan.Chunk = chunk
-	// Workers that a test chose are more than there are PUs.
 	r, err := Open(t.Context(), RunnerOptions{Options: exec.Options{File: file, Plan: plan, Blocks: blocks,
 		LogitRows: chunk, Sequences: 8, Context: context,
 		Unpinned: o.Service != nil, Sync: testSync}})
@@ -188,18 +192,24 @@ func openTestRunnerContext(t testing.TB, file *gguf.File, o heuristic.Options, c
 // testSync is how the ranks of openTestRunner wait for each other.
 var testSync = tp.SyncB
 
-// planFor is the default plan of this host for a model.
-func planFor(t testing.TB, file *gguf.File, o heuristic.Options) (*plans.Plan, error) {
+// liveHost returns the profile of this machine.
+func liveHost(t testing.TB) *profiles.Profile {
 	t.Helper()
 	profile, err := profiles.Live()
 	if err != nil {
 		t.Fatal(err)
 	}
+	return profile
+}
+
+// planFor returns the default plan of this host for a model.
+func planFor(t testing.TB, file *gguf.File, o heuristic.Options) (*plans.Plan, error) {
+	t.Helper()
 	shape, err := model.ShapeOf(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return heuristic.Default(profile, shape, o)
+	return heuristic.Default(liveHost(t), shape, o)
 }
 
 func checkParity(t *testing.T, ref reference, line *Line, tol tolerance) {
