@@ -54,9 +54,6 @@ type Choice struct {
 	// Occupancy moves workers away from PUs that others use; nil where the plan names its PUs, or
 	// needs all of them.
 	Occupancy occupancy.Monitor
-
-	// measure replaces calibrate.Rates in tests, which then do not depend on the machine.
-	measure func(context.Context, *profiles.Profile, microkernel.ISA, ...string) ([]profiles.Ceiling, error)
 }
 
 // FromBundle is the plan of a bundle, verified for a host and a model.
