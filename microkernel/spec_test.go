@@ -42,7 +42,7 @@ func TestSpecRefusals(t *testing.T) {
 		"avx512/int8/q8_0/1x16/ku32/load":           "needs a dot product",
 		"avx512/int8/q8_0/1x128/ku32/load/madd":     "8 panels do not fit",
 		"avx512/int8/f32/1x16/ku32/load/vnni":       "quantized weights",
-		"avx512/f32/q8_0/1x16/ku8/load":             "must be 32",
+		"avx512/f32/q8_0/1x16/ku8/load":             "KU of a kernel for quantized weights must be 32",
 		"avx512/f32/bf16/1x16/ku1/load":             "even",
 		"avx512/f32/f32/1x16/ku1/load/vnni":         "has no dot product",
 		"avx512/bf16/f32/1x16/ku4/load/dpbf16":      "bf16 path is for bf16 weights",

@@ -34,9 +34,8 @@ type ScaleLayout struct {
 
 // SubLayout describes how a file stores the scales inside a block.
 type SubLayout struct {
-	At, Bytes int
-	// the largest scale; if signed, the magnitude of the most negative one
-	Most          int
+	At, Bytes     int
+	Most          int                                  // the largest scale, or magnitude of the most negative one
 	Odd, Negative bool                                 // scales are odd; may be negative
 	Get           func(p []byte, sub int) (a, b uint8) // the two bytes of a sub-block, as Subs defines them
 	Put           func(p []byte, sub int, s [2]uint8)  // the inverse, into zeros
