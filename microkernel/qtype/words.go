@@ -2,8 +2,8 @@ package qtype
 
 // The words that the codebook types may use are part of the file format and were chosen by its
 // authors. Each set is stored as a bit per word of digits, in base64, lowest bit first; the number
-// of a member is the number of members below it. A word's bit is at
-// the word read as a number, whose lowest digit is the first.
+// of a member is the number of members below it. The position of a word's bit is the word read as a
+// number, whose lowest digit is the first.
 const (
 	// gridIQ2XXS: 256 of the 3^8 words of iq2_xxs.
 	gridIQ2XXS = "" +
