@@ -24,7 +24,7 @@ type reduceFlags struct {
 	threads int
 	chunk   int // KiB
 	reps    int
-	roof    bool
+	ceiling bool
 }
 
 // reduceSizes are partial results of decode, of small batches and of prefill chunks.
@@ -43,7 +43,7 @@ runs from there until the sum may be read by all. Three ways take turns:
   barrier   one barrier, each worker sums its part, one barrier
   blocking  chunks of --chunk KiB one after the other, each between two barriers
 
-GB/s counts each partial read once and the sum written once. The roof is the bandwidth of the L3 between the ranks, or of
+GB/s counts each partial read once and the sum written once. The ceiling is the bandwidth of the L3 between the ranks, or of
 memory where it does not hold the matrices; what a worker finds in its own cache may exceed it.`,
 		Example: `  sandwich bench allreduce
   sandwich bench allreduce --sizes 1x4096,512x4096 --ranks 2 --format json
@@ -56,7 +56,7 @@ memory where it does not hold the matrices; what a worker finds in its own cache
 	fs.IntVarP(&f.threads, "threads", "t", 0, "workers in all (default: one on every core, at least one a rank)")
 	fs.IntVar(&f.chunk, "chunk", 32, "chunk of the blocking way in KiB")
 	fs.IntVarP(&f.reps, "reps", "r", 200, "samples of each way")
-	fs.BoolVar(&f.roof, "roof", true, "measure the roofs first (about 2 s)")
+	fs.BoolVar(&f.ceiling, "roof", true, "measure the ceilings first (about 2 s)")
 	format := formatFlag(c, "table", "json", "csv")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		sizes, err := f.check()
@@ -108,7 +108,7 @@ func (f *reduceFlags) run(ctx context.Context, sizes []reduceSize) ([]measure.Al
 	if err != nil {
 		return nil, err
 	}
-	if f.roof {
+	if f.ceiling {
 		if err := measureCeilings(ctx, host, calibrate.Options{}); err != nil {
 			return nil, err
 		}

@@ -45,7 +45,7 @@ func newBenchAttention() *cobra.Command {
 blocks at each call, four times the last-level cache in all, so that keys and values come from memory as they do in serving (--hot leaves
 that out). Prefill is a whole prompt, chunk by chunk from an empty cache.
 
-Both roofs are measured in turn with the calls, on the same workers: how fast they stream the memory of the same cache, and their
+Both ceilings are measured interleaved with the calls, on the same workers: how fast they stream the memory of the same cache, and their
 multiply-adds of its arithmetic on registers (tdpbf16: of float32). Groups are query heads that share a KV head.`,
 		Example: `  sandwich bench attention
   sandwich bench attention --model llama-3.1-8b --kv f16,q8_0 --decode 4096,32768 --prefill 0
@@ -68,7 +68,7 @@ multiply-adds of its arithmetic on registers (tdpbf16: of float32). Groups are q
 	fs.IntVar(&f.chunk, "chunk", 512, "tokens of a prefill chunk")
 	fs.IntSliceVarP(&f.threads, "threads", "t", []int{0}, "worker threads, such as 1,2; 0 takes one on every core")
 	fs.StringVar(&f.isa, "isa", "", "instruction set of the kernels (default: the widest); 1=avx2 for one worker: "+
-		"what unlike workers do together, over the sum of what each does while the others work on attention of their "+
+		"what heterogeneous workers do together, over the sum of what each does while the others work on attention of their "+
 		"own")
 	fs.BoolVar(&f.hot, "hot", false, "let decode steps read the same blocks again")
 	durationFlag(fs, &f.least, "least", 300*time.Millisecond, "least time for each figure")
@@ -82,7 +82,7 @@ multiply-adds of its arithmetic on registers (tdpbf16: of float32). Groups are q
 			return usageError(fmt.Errorf("--isa: %w", err))
 		}
 		if len(isas.Of) > 0 {
-			return unlikeAttentionReport.after(c, *format)(f.runUnlike(c.Context()))
+			return heterogeneousAttentionReport.after(c, *format)(f.runHeterogeneous(c.Context()))
 		}
 		return attentionReport.after(c, *format)(f.run(c.Context()))
 	}
@@ -173,8 +173,8 @@ func (f *attentionFlags) run(ctx context.Context) (rows []measure.AttentionRow, 
 	return rows, err
 }
 
-// runUnlike measures workers of several classes.
-func (f *attentionFlags) runUnlike(ctx context.Context) (rows []measure.HeterogeneousAttentionRow, err error) {
+// runHeterogeneous measures workers of several classes.
+func (f *attentionFlags) runHeterogeneous(ctx context.Context) (rows []measure.HeterogeneousAttentionRow, err error) {
 	err = f.each(func(_ *profiles.Profile, plan *plans.Plan, o measure.AttentionOptions, step func()) error {
 		return measure.TimeHeterogeneousAttention(ctx, plan, o, func(r measure.HeterogeneousAttentionRow) {
 			rows = append(rows, r)

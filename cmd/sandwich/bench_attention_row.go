@@ -41,8 +41,8 @@ func attentionCells(r *measure.AttentionRow) []string {
 		fmt.Sprintf("%.1f", r.GFLOPS), fmt.Sprintf("%.0f %% of %.0f", 100*r.OfPeak, r.Peak)}
 }
 
-// unlikeAttentionReport prints attention on unlike workers.
-var unlikeAttentionReport = report[measure.HeterogeneousAttentionRow]{
+// heterogeneousAttentionReport prints attention on heterogeneous workers.
+var heterogeneousAttentionReport = report[measure.HeterogeneousAttentionRow]{
 	columns: []string{"test", "heads", "kv", "by", "workers", "median", "each alone in that time", "of their sum",
 		"95 %"},
 	numbers: []int{5, 6, 7, 8},

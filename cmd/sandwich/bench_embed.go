@@ -21,7 +21,7 @@ type embedBenchFlags struct {
 	session           sessionFlags
 	texts, reps       int
 	shortest, longest int
-	roof              bool
+	ceiling           bool
 }
 
 func newBenchEmbed() *cobra.Command {
@@ -30,7 +30,7 @@ func newBenchEmbed() *cobra.Command {
 		Use:   "embed --model M",
 		Short: "Measure how fast an embedding or rerank model reads many texts",
 		Long: `Measure how fast the engine reads texts of random tokens, which it packs into full forwards as it packs those of
-a server's clients; beside it the roof, how full forwards were, what the kinds of ops took of them, and how fast the
+a server's clients; it also prints the ceiling, how full forwards were, what the kinds of ops took of them, and how fast the
 tokenizer makes tokens of the same texts.`,
 		Example: `  sandwich model synth --preset bert-base --type q8_0 -o bert.gguf
   sandwich bench embed --model bert.gguf
@@ -42,8 +42,8 @@ tokenizer makes tokens of the same texts.`,
 	fs.IntVar(&f.texts, "texts", 1000, "number of texts")
 	fs.IntVar(&f.shortest, "shortest", 20, "tokens of the shortest text")
 	fs.IntVar(&f.longest, "longest", 400, "tokens of the longest text")
-	fs.IntVarP(&f.reps, "reps", "r", 3, "samples, beside one to warm up")
-	fs.BoolVar(&f.roof, "roof", true, "measure the ceilings of this machine first, for the roof")
+	fs.IntVarP(&f.reps, "reps", "r", 3, "samples, in addition to one to warm up")
+	fs.BoolVar(&f.ceiling, "roof", true, "measure the ceilings of this machine first")
 	format := formatFlag(c, "table", "json", "csv")
 	c.RunE = func(c *cobra.Command, _ []string) error { return embedReport.after(c, *format)(f.run(c.Context())) }
 	return c
@@ -64,7 +64,7 @@ func (f *embedBenchFlags) run(ctx context.Context) ([]measure.EmbedRow, error) {
 		return nil, err
 	}
 	defer s.Close()
-	if f.roof {
+	if f.ceiling {
 		if err := measureCeilings(ctx, s.Profile, calibrate.Options{}); err != nil {
 			return nil, err
 		}
@@ -104,13 +104,13 @@ var embedReport = report[measure.EmbedRow]{
 		"encoding/s", "time by op"},
 	numbers: show.ColumnsFrom(3, 11),
 	cells: func(r *measure.EmbedRow) []string {
-		roof, of := "", ""
+		ceiling, of := "", ""
 		if r.Ceiling > 0 {
-			roof, of = fmt.Sprintf("%.0f (%s)", r.Ceiling, r.CeilingOf), show.Share(r.Rate/r.Ceiling)
+			ceiling, of = fmt.Sprintf("%.0f (%s)", r.Ceiling, r.CeilingOf), show.Share(r.Rate/r.Ceiling)
 		}
 		return []string{fmt.Sprint(r.Texts), fmt.Sprint(r.Tokens), r.Plan, fmt.Sprintf("%.0f", r.Rate),
 			fmt.Sprintf("%.0f", r.Min), fmt.Sprintf("%.0f", r.Max), fmt.Sprintf("%.1f", r.PerText),
-			show.Share(r.Fill), roof, of, fmt.Sprintf("%.0f", r.Encode), sharesText(r.Shares)}
+			show.Share(r.Fill), ceiling, of, fmt.Sprintf("%.0f", r.Encode), sharesText(r.Shares)}
 	},
 	header: "model,texts,tokens,plan,tokens_per_second,min,max,texts_per_second,fill,ceiling,encode_tokens_per_second",
 	line: func(r *measure.EmbedRow) string {

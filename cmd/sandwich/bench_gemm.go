@@ -34,7 +34,7 @@ type gemmFlags struct {
 	kernel  string // spec; "" leaves the choice to the default heuristic
 	cold    bool
 	round   int // MiB
-	roof    bool
+	ceiling bool
 	least   time.Duration
 	peers   string
 	ours    string
@@ -50,18 +50,18 @@ func newBenchGEMM() *cobra.Command {
 		Use:   "gemm",
 		Short: "Measure single matrix products on the code that serves",
 		Long: `Measure C[M,N] = A[M,K] W[N,K]^T on the packed weights, kernels and pinned workers that serving uses, under the
-untuned schedules. --cold gives each call other weights, 256 MiB in all or --cold-mib, as serving does. The roof of cold
+untuned schedules. --cold gives each call other weights, 256 MiB in all or --cold-mib, as serving does. The ceiling of cold
 products is the lesser of the multiply-add peak and of what memory allows: its measured bandwidth, or that of the fastest
 product of one row of the run. "of M=1" is the time in times of the same product with one row.
 
 --isa 1=avx2 makes worker 1 another class of worker: products are then divided by what each worker was measured to do,
-and timed in turn with chunks handed out, and with what each worker does while the others work on products of their own.
+and timed interleaved with chunks handed out, and with what each worker does while the others work on products of their own.
 
 --peers compares with the figures of other libraries for the same products, in the columns of --format csv, best peer of
 each product first, then each library over all products. A product that a file lists several times was measured in
 several rounds: figures are then medians, and from six rounds of both sides on the ratio has a 95 % interval (of the
-median, by order statistics over the rounds in turn). --ours takes our figures from such a file too, so that rounds of
-both sides can be made in turn.`,
+median, by order statistics over the interleaved rounds). --ours takes our figures from such a file too, so that rounds of
+both sides can be interleaved.`,
 		Example: `  sandwich bench gemm --threads 1
   sandwich bench gemm --shapes 4096x4096,14336x4096 --m 1,16,128 --type f32 --threads 1 --cold --format csv
   sandwich bench gemm --type f32,q8_0 --m 1,512 --peers peers.csv
@@ -84,7 +84,7 @@ both sides can be made in turn.`,
 	fs.BoolVar(&f.cold, "cold", false, "read the weights from memory at each call")
 	fs.IntVar(&f.round, "cold-mib", 256, "MiB of weights that cold calls go round; more than the last-level "+
 		"cache holds")
-	fs.BoolVar(&f.roof, "roof", true, "measure the roofs first (about 2 s)")
+	fs.BoolVar(&f.ceiling, "roof", true, "measure the ceilings first (about 2 s)")
 	durationFlag(fs, &f.least, "least", 150*time.Millisecond, "least time for each product")
 	fs.StringVar(&f.peers, "peers", "", "CSV of other libraries to compare with")
 	fs.StringVar(&f.ours, "ours", "", "CSV of earlier runs to take our figures from instead of measuring")
@@ -94,17 +94,17 @@ both sides can be made in turn.`,
 		if err != nil {
 			return usageError(err)
 		}
-		if unlike, err := f.unlike(*format); err != nil || unlike {
+		if heterogeneous, err := f.heterogeneous(*format); err != nil || heterogeneous {
 			if err != nil {
 				return err
 			}
-			return f.printUnlike(c.Context(), c.OutOrStdout(), *format)
+			return f.printHeterogeneous(c.Context(), c.OutOrStdout(), *format)
 		}
-		rows, roofs, err := f.rows(c.Context(), ours)
+		rows, ceilings, err := f.rows(c.Context(), ours)
 		if err != nil {
 			return err
 		}
-		return printGEMM(c.OutOrStdout(), rows, peers, roofs, *format)
+		return printGEMM(c.OutOrStdout(), rows, peers, ceilings, *format)
 	}
 	return c
 }
@@ -224,7 +224,8 @@ func weightKey(flag, shape, typ string) (plans.WeightKey, error) {
 	return plans.WeightKey{N: N, K: K, Type: t.String()}, nil
 }
 
-// rows are our figures, measured unless they were read, and the roofs of this machine.
+// rows returns the measured products, or those in read if it is not nil, and the ceilings of this
+// machine.
 func (f *gemmFlags) rows(ctx context.Context, read []measure.ProductRow) ([]measure.ProductRow,
 	measure.ProductCeilings, error) {
 	host, err := liveProfile()
@@ -235,62 +236,62 @@ func (f *gemmFlags) rows(ctx context.Context, read []measure.ProductRow) ([]meas
 	if err := session.checkOn(host); err != nil {
 		return nil, measure.ProductCeilings{}, usageError(err)
 	}
-	if f.roof {
+	if f.ceiling {
 		if err := measureCeilings(ctx, host, calibrate.Options{}); err != nil {
 			return nil, measure.ProductCeilings{}, err
 		}
 	}
-	roofs := measure.NewProductCeilings(host, f.isa)
-	if f.roof && read == nil {
-		if err := f.measurePorts(ctx, &roofs); err != nil {
-			return nil, roofs, err
+	ceilings := measure.NewProductCeilings(host, f.isa)
+	if f.ceiling && read == nil {
+		if err := f.measurePorts(ctx, &ceilings); err != nil {
+			return nil, ceilings, err
 		}
 	}
 	if read != nil {
-		roofs.Fill(read)
-		return read, roofs, nil
+		ceilings.Fill(read)
+		return read, ceilings, nil
 	}
 	var rows []measure.ProductRow
 	for _, typ := range f.types {
 		for _, t := range f.threads {
 			session.threads = t
-			if rows, err = f.measure(ctx, rows, roofs, session, typ); err != nil {
-				return nil, roofs, err
+			if rows, err = f.measure(ctx, rows, ceilings, session, typ); err != nil {
+				return nil, ceilings, err
 			}
 		}
 	}
-	roofs.Fill(rows)
-	return rows, roofs, nil
+	ceilings.Fill(rows)
+	return rows, ceilings, nil
 }
 
-// measurePorts sets the rates that port roofs are made of, of the instruction set of the kernels.
-func (f *gemmFlags) measurePorts(ctx context.Context, roofs *measure.ProductCeilings) (err error) {
-	isa := roofs.Host.Features().Best()
+// measurePorts sets the port rates of the instruction set of the kernels in ceilings.
+func (f *gemmFlags) measurePorts(ctx context.Context, ceilings *measure.ProductCeilings) (err error) {
+	isa := ceilings.Host.Features().Best()
 	if f.isa != "" {
 		if isa, err = microkernel.ParseISA(f.isa); err != nil {
 			return err
 		}
 	}
-	figures, err := calibrate.Ports(ctx, roofs.Host, isa)
-	roofs.Ports = roofline.PortsOf(figures, isa)
+	figures, err := calibrate.Ports(ctx, ceilings.Host, isa)
+	ceilings.Ports = roofline.PortsOf(figures, isa)
 	return err
 }
 
 // measure appends the products of one weight type on one number of threads.
-func (f *gemmFlags) measure(ctx context.Context, rows []measure.ProductRow, roofs measure.ProductCeilings,
+func (f *gemmFlags) measure(ctx context.Context, rows []measure.ProductRow, ceilings measure.ProductCeilings,
 	session sessionFlags, typ string) ([]measure.ProductRow, error) {
 	shape, err := f.model(typ)
 	if err != nil {
 		return nil, err
 	}
-	plan, err := session.untuned(roofs.Host, shape)
+	plan, err := session.untuned(ceilings.Host, shape)
 	if err != nil {
 		return nil, err
 	}
 	if f.kernel != "" {
 		kernel, err := microkernel.ParseSpec(f.kernel)
 		if err == nil {
-			err = heuristic.UseKernel(plan, roofs.Host, kernel)
+			err = heuristic.UseKernel(plan, ceilings.Host, kernel)
 		}
 		if err != nil {
 			return nil, usageError(fmt.Errorf("--kernel: %w", err))

@@ -34,14 +34,14 @@ func gemmReport(peers bool) *report[measure.ProductRow] {
 }
 
 // printGEMM writes our products, as they were measured in CSV, else compared with those of peers.
-func printGEMM(w io.Writer, ours, peers []measure.ProductRow, roofs measure.ProductCeilings, format string) error {
+func printGEMM(w io.Writer, ours, peers []measure.ProductRow, ceilings measure.ProductCeilings, format string) error {
 	p := gemmReport(len(peers) > 0)
 	if format == "csv" {
 		return p.print(w, ours, format)
 	}
 	rows := measure.CompareProducts(ours, peers)
 	if format == "svg" {
-		return chart.Products(w, rows, roofs)
+		return chart.Products(w, rows, ceilings)
 	}
 	if err := p.print(w, rows, format); err != nil || format != "table" || len(peers) == 0 {
 		return err

@@ -14,8 +14,8 @@ import (
 	"sandwich/tuner/measure"
 )
 
-// unlikeReport prints products on unlike workers.
-var unlikeReport = report[measure.HeterogeneousRow]{
+// heterogeneousReport prints products on heterogeneous workers.
+var heterogeneousReport = report[measure.HeterogeneousRow]{
 	columns: []string{"weight NxK", "type", "compute", "M", "workers", "GFLOP/s", "each alone", "of their sum", "95 %",
 		"in chunks", "each", "over chunks", "95 %"},
 	numbers: []int{3, 5, 7, 9, 10, 11},
@@ -41,8 +41,9 @@ var unlikeReport = report[measure.HeterogeneousRow]{
 	},
 }
 
-// unlike says that the workers of the products differ, and refuses what is not measured of them.
-func (f *gemmFlags) unlike(format string) (bool, error) {
+// heterogeneous reports whether the workers differ in kind, and returns an error for flags that
+// cannot be combined with such workers.
+func (f *gemmFlags) heterogeneous(format string) (bool, error) {
 	isas, err := plans.ParseWorkerISAs(f.isa)
 	if err != nil {
 		return false, usageError(fmt.Errorf("--isa: %w", err))
@@ -52,19 +53,19 @@ func (f *gemmFlags) unlike(format string) (bool, error) {
 	}
 	switch {
 	case f.peers != "" || f.ours != "":
-		return true, usageError(errors.New("unlike workers are not compared with other libraries: leave out " +
+		return true, usageError(errors.New("heterogeneous workers are not compared with other libraries: leave out " +
 			"--peers and " +
 			"--ours, or --isa for single workers"))
 	case f.kernel != "":
 		return true, usageError(errors.New("--kernel is for all workers: leave it out, or --isa for single ones"))
 	case format == "svg":
-		return true, usageError(errors.New("there is no picture of unlike workers: give --format table, json or csv"))
+		return true, usageError(errors.New("there is no picture of heterogeneous workers: give --format table, json or csv"))
 	}
 	return true, nil
 }
 
-// printUnlike measures products on unlike workers.
-func (f *gemmFlags) printUnlike(ctx context.Context, w io.Writer, format string) error {
+// printHeterogeneous measures products on heterogeneous workers.
+func (f *gemmFlags) printHeterogeneous(ctx context.Context, w io.Writer, format string) error {
 	host, err := liveProfile()
 	if err != nil {
 		return err
@@ -101,5 +102,5 @@ func (f *gemmFlags) printUnlike(ctx context.Context, w io.Writer, format string)
 			}
 		}
 	}
-	return unlikeReport.print(w, rows, format)
+	return heterogeneousReport.print(w, rows, format)
 }

@@ -13,17 +13,17 @@ import (
 func newBenchHeuristic() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "heuristic DIR...",
-		Short: "Judge the default heuristic on machines that somebody recorded",
+		Short: "Judge the default heuristic on recorded machines",
 		Long: `Print what an untuned plan would run on recorded machines, and what share of the speed of the best schedule of
 their grids it reaches. Each folder holds host.yaml, of probe --measure full, and journals of bench search (.jsonl, or
 packed as .jsonl.gz). Nothing is timed here, and the rules see a machine through its profile alone.
 
 The best is the fastest schedule that the search timed again; a choice was timed "again" or "once", where luck weighs
 more. One that was timed many times "interleaved" with the last few of the search is held against these. Schedules that run alike on so many rows and columns are one. A search tries most schedules on a part of the
-columns; a choice, made for all of them, is judged there only where it was not timed on all, beside what was timed there
-again. One that was timed "elsewhere", on another part, is held against the fastest there, which had luck besides. A choice that was not timed is judged by the
+columns; a choice, made for all of them, is judged there only where it was not timed on all, against what was timed there
+again. One that was timed "elsewhere", on another part, is held against the fastest there, which is biased upward. A choice that was not timed is judged by the
 "near"est schedule of the same kernel where that is at most one doubling of one size of its slice away, and the last
-line says by how much times of such neighbours differ in these grids; else it is a miss.`,
+line says by how much times of such schedules differ in these grids; else it is a miss.`,
 		Example: `  sandwich bench search --record here --budget-per-m 5s
   sandwich bench heuristic here
   sandwich bench heuristic machines/zen5-2c
@@ -49,7 +49,8 @@ line says by how much times of such neighbours differ in these grids; else it is
 	return c
 }
 
-// heuristicSummary is the geometric mean, the worst, what neighbours stand for, and the misses.
+// heuristicSummary returns the geometric mean and the minimum of the shares, the number of choices
+// judged by a similar schedule, and the number of choices missing from their grids.
 func heuristicSummary(rows []tuner.HeuristicRow) string {
 	logs, n, worst, near, scatter := 0.0, 0, math.Inf(1), 0, 0.0
 	for i := range rows {
@@ -67,7 +68,7 @@ func heuristicSummary(rows []tuner.HeuristicRow) string {
 		return text
 	}
 	if near > 0 {
-		text = fmt.Sprintf("%d choices are judged by a neighbour, whose times differ by %.1f %% at the most in the "+
+		text = fmt.Sprintf("%d choices are judged by a similar schedule, whose times differ by %.1f %% at the most in the "+
 			"median; %s", near, 100*scatter, text)
 	}
 	return fmt.Sprintf("geometric mean %.3f of the best of each grid, worst %.3f; %s", math.Exp(logs/float64(n)), worst,

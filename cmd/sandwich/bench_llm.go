@@ -27,42 +27,42 @@ type llmFlags struct {
 	threads []int
 	sync    []string
 	compare bool
-	roof    bool
+	ceiling bool
 	swap    bool
 	ops     bool // measure single ops
 	explain bool // say where ops run and measure nothing
 
-	counters  bool
-	source    counters.Source
-	clients   int
-	schema    string // that the clients' answers are held to
-	neighbour string
-	beside    *measure.NeighborProcess // runs while there is a neighbour
-	stranger  measure.Neighbor
+	counters        bool
+	source          counters.Source
+	clients         int
+	schema          string // that the clients' answers are held to
+	neighbor        string
+	neighborProcess *measure.NeighborProcess // runs while there is a neighbor
+	stranger        measure.Neighbor
 }
 
 const llmLong = `Measure tokens per second as llama-bench does: pp512 is a prompt of 512 tokens from an empty cache, tg64 is 64 tokens
-generated one by one, and tg64 @ d4096 the same behind 4096 positions (--depth), which nobody computes: how long attention
-takes does not depend on what it reads. Where a tuned plan is found, the untuned one runs in turn with it (--compare=false leaves it out).
+generated one by one, and tg64 @ d4096 the same after 4096 positions (--depth), which are not computed: how long attention
+takes does not depend on what it reads. Where a tuned plan is found, the untuned one runs interleaved with it (--compare=false leaves it out).
 
-The roof is the time that all products and attention would take, one after the other: each the longer of its arithmetic at
+The ceiling is the time that all products and attention would take, one after the other: each the longer of its arithmetic at
 the peak of its own arithmetic (attention's is the plan's, and grows with the context) and of its weights, or of its keys
 and values, at the bandwidth of memory. Of experts only those count that the rows are expected to reach. A
-model that fits the caches may exceed the roof of memory, which is then said in the place of a share.
+model that fits the caches may exceed the ceiling of memory, which is then said in the place of a share.
 
 --counters adds the figures of Sandwich (DAC '26), section 2.1, from perf events of the worker threads, and for each figure that this machine does
 not have the reason.
 
---neighbour PU:50% starts a process that takes half of one PU's time and measures each test in turn without and with it.
-The fair share is what the time that is left would give, 75 % of the undisturbed figure where the neighbour takes half of
+--neighbour PU:50% starts a process that takes half of one PU's time and measures each test without and with it, interleaved.
+The fair share is what the time that is left would give, 75 % of the undisturbed figure where that process takes half of
 one of two PUs; the goal is 90 % of the fair share of prompts and 80 % of that of generation at the median. It also tells
 how often a worker that had lost its PU was left out, how many chunks of ops a worker at risk computed into memory of its
-own ("apart"), and how many another one computed again; without the neighbour nothing is, which --format json shows.
+own ("apart"), and how many another one computed again; without that process nothing is, which --format json shows.
 
---ops times every op of the prompts instead. The roof of a product is that of the ports (see bench gemm); "ports by
+--ops times every op of the prompts instead. The ceiling of a product is that of the ports (see bench gemm); "ports by
 themselves": shares of the time in which its instructions of one class alone would keep their ports busy.
 
---explain says for every op of the tests where it runs and why, by the roofs of this machine, and measures none.
+--explain says for every op of the tests where it runs and why, by the ceilings of this machine, and measures none.
 --switch measures the hot switch instead: decode on a part of the PUs (one of each rank, unless the plan says which), prefill
 on all, whose other workers were parked for 100 ms; --reps times each way. It also tells how many bytes of weights, KV cache
 and activations were at another address or node afterwards.`
@@ -89,22 +89,22 @@ func newBenchLLM() *cobra.Command {
 	fs.IntSliceVarP(&f.prompt, "pp", "p", []int{512}, "lengths of prompts; 0 leaves them out")
 	fs.IntSliceVarP(&f.gen, "tg", "n", []int{64}, "numbers of generated tokens; 0 leaves them out")
 	fs.IntSliceVarP(&f.depth, "depth", "d", []int{0}, "positions of the KV cache that lie before each test; "+
-		"nobody computes them")
+		"they are not computed")
 	fs.IntVar(&f.batch, "batch", 1, "sequences that generate at the same time")
 	fs.IntVarP(&f.reps, "reps", "r", 5, "samples of each test")
 	fs.StringSliceVar(&f.sync, "sync", []string{"b"}, "how tensor-parallel ranks wait: b, for their own "+
 		"workers, or a, for all after each op; a,b compares")
-	fs.BoolVar(&f.compare, "compare", true, "beside a tuned plan, or one of several ranks, measure the untuned "+
-		"one of one rank, in turn")
-	fs.BoolVar(&f.roof, "roof", true, "measure the roofs first (about 2 s)")
+	fs.BoolVar(&f.compare, "compare", true, "with a tuned plan, or one of several ranks, also measure the untuned "+
+		"one of one rank, interleaved")
+	fs.BoolVar(&f.ceiling, "roof", true, "measure the ceilings first (about 2 s)")
 	fs.BoolVar(&f.counters, "counters", false, "count what the processor does: instructions per cycle, cache, "+
 		"TLB, remote and memory accesses of each test")
 	f.source = counters.System{}
-	fs.IntVar(&f.clients, "clients", 0, "measure -n with this many streaming clients of the HTTP server, in "+
-		"turn with as many requests in this process")
-	fs.StringVar(&f.schema, "schema", "", "file with a JSON Schema: measure -n with --clients answers under it, in "+
-		"turn with as many plain ones, in this process")
-	fs.StringVar(&f.neighbour, "neighbour", "", "measure beside a process that takes a part of one PU, such as 1:50%")
+	fs.IntVar(&f.clients, "clients", 0, "measure -n with this many streaming clients of the HTTP server, "+
+		"interleaved with as many requests in this process")
+	fs.StringVar(&f.schema, "schema", "", "file with a JSON Schema: measure -n with --clients answers under it, "+
+		"interleaved with as many plain ones, in this process")
+	fs.StringVar(&f.neighbor, "neighbour", "", "measure next to a process that takes a part of one PU, such as 1:50%")
 	fs.BoolVar(&f.swap, "switch", false, "measure the hot switch between prefill on all PUs and decode on some")
 	fs.BoolVar(&f.ops, "ops", false, "measure what each op of the prompts takes, and of a delta rule its rate")
 	fs.BoolVar(&f.explain, "explain", false, "say for each op of the tests its regime, where it runs, and why")
@@ -172,27 +172,27 @@ func (f *llmFlags) check() error {
 		return errors.New("--depth goes without --ops, --switch and --clients")
 	case f.schema != "" && f.clients == 0:
 		return errors.New("--schema goes with --clients: say how many answers are generated at once, such as 8")
-	case f.clients > 0 && (f.counters || f.neighbour != "" || f.batch > 1 || len(f.threads) > 1):
+	case f.clients > 0 && (f.counters || f.neighbor != "" || f.batch > 1 || len(f.threads) > 1):
 		return errors.New("--clients goes without --batch, --counters and --neighbour, and with one number of " +
 			"--threads")
-	case f.swap && (f.counters || f.neighbour != "" || f.clients > 0 || f.batch > 1 || len(f.threads) > 1):
+	case f.swap && (f.counters || f.neighbor != "" || f.clients > 0 || f.batch > 1 || len(f.threads) > 1):
 		return errors.New("--switch goes without --batch, --counters, --clients and --neighbour, and with one " +
 			"number of --threads")
-	case f.ops && (f.swap || f.counters || f.neighbour != "" || f.clients > 0 || f.batch > 1 || len(f.threads) > 1 ||
+	case f.ops && (f.swap || f.counters || f.neighbor != "" || f.clients > 0 || f.batch > 1 || len(f.threads) > 1 ||
 		slices.Max(append(f.prompt, 0)) == 0):
 		return errors.New("--ops wants -p, goes without --switch, --batch, --counters, --clients and " +
 			"--neighbour, and " +
 			"with one number of --threads")
-	case f.explain && (f.ops || f.swap || f.counters || f.neighbour != "" || f.clients > 0 || len(f.threads) > 1):
+	case f.explain && (f.ops || f.swap || f.counters || f.neighbor != "" || f.clients > 0 || len(f.threads) > 1):
 		return errors.New("--explain goes without --ops, --switch, --counters, --clients and --neighbour, and with " +
 			"one number of --threads")
 	case f.reps < 1 || f.reps > 10000:
 		return fmt.Errorf("--reps %d: give a number from 1 to 10000", f.reps)
 	}
-	if f.neighbour != "" {
-		f.session.firstPUs = true // the neighbour is on a PU that was named
+	if f.neighbor != "" {
+		f.session.firstPUs = true // the neighbor is on a PU that was named
 		var err error
-		f.stranger, err = parseNeighbour(f.neighbour)
+		f.stranger, err = parseNeighbor(f.neighbor)
 		return err
 	}
 	return nil
@@ -206,16 +206,16 @@ func (f *llmFlags) run(ctx context.Context) ([]measure.LLMRow, error) {
 		return nil, err
 	}
 	defer s.Close()
-	if f.roof {
+	if f.ceiling {
 		if err := measureCeilings(ctx, s.Profile, calibrate.Options{}); err != nil {
 			return nil, err
 		}
 	}
-	if f.neighbour != "" {
-		if f.beside, err = startNeighbour(ctx, f.stranger); err != nil {
+	if f.neighbor != "" {
+		if f.neighborProcess, err = startNeighbor(ctx, f.stranger); err != nil {
 			return nil, err
 		}
-		defer f.beside.Stop()
+		defer f.neighborProcess.Stop()
 	}
 	threads := f.threads
 	if len(threads) == 0 {
@@ -252,5 +252,5 @@ func (f *llmFlags) runThreads(ctx context.Context, s *session.Session) ([]measur
 	step, done := show.StepBar("bench llm", len(tests)*len(arms)*(f.reps+1))
 	defer done()
 	return measure.LLM(ctx, measure.LLMOptions{Arms: arms, Tests: tests, Reps: f.reps, Model: s.Name, Ops: ops,
-		Vocab: s.Shape.Vocab, Host: s.Profile, Neighbor: f.beside, Step: step})
+		Vocab: s.Shape.Vocab, Host: s.Profile, Neighbor: f.neighborProcess, Step: step})
 }

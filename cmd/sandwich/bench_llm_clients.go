@@ -18,8 +18,8 @@ import (
 	"sandwich/tuner/measure"
 )
 
-// runClients measures the first length of -n with f.clients requests at once, in turn in this
-// process and through the server on the loopback interface.
+// runClients measures the first length of -n with f.clients concurrent requests. It interleaves
+// requests in this process with requests through the server on the loopback interface.
 func (f *llmFlags) runClients(ctx context.Context) ([]measure.ClientsRow, error) {
 	s, err := f.openClients()
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"sandwich/tuner/measure"
 )
 
-// printNeighbours prints what a neighbour cost the tests, where there was one.
-func printNeighbours(w io.Writer, rows []measure.LLMRow) error {
+// printNeighbors prints how a noisy neighbor changed the results of the tests that ran with one.
+func printNeighbors(w io.Writer, rows []measure.LLMRow) error {
 	var table [][]string
 	for _, r := range rows {
 		n := r.Neighbor
@@ -30,13 +30,13 @@ func printNeighbours(w io.Writer, rows []measure.LLMRow) error {
 	if table == nil {
 		return nil
 	}
-	fmt.Fprintln(w, "\nbeside a neighbour:")
+	fmt.Fprintln(w, "\nwith a noisy neighbor:")
 	return show.Table(w, []string{"test", "threads", "plan", "its PU", "took", "tokens/s", "min", "max", "fair share",
 		"of it", "goal", "left out", "apart", "again"}, table, 1, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13)
 }
 
-// printLost says what was done about workers that lost their CPUs without a neighbour of ours:
-// nothing where nobody disturbs.
+// printLost prints how often workers lost their CPUs to processes other than the configured
+// neighbor, and how the engine reacted. It prints nothing if that did not happen.
 func printLost(w io.Writer, rows []measure.LLMRow) error {
 	var all measure.LostRow
 	for i := range rows {
@@ -46,7 +46,7 @@ func printLost(w io.Writer, rows []measure.LLMRow) error {
 	if all == (measure.LostRow{}) {
 		return nil
 	}
-	_, err := fmt.Fprintf(w, "\nsomebody else used these PUs: workers were left out %d times, %d chunks were computed "+
+	_, err := fmt.Fprintf(w, "\nanother process used these PUs: workers were left out %d times, %d chunks were computed "+
 		"apart and %d again\n", all.LeftOut, all.Apart, all.Again)
 	return err
 }

@@ -68,12 +68,12 @@ var opsReport = report[measure.OpRow]{
 		if r.OfPeak > 0 {
 			of = fmt.Sprintf("%.0f %%", 100*r.OfPeak)
 		}
-		roof, ofCeiling := "", ""
+		ceiling, ofCeiling := "", ""
 		if r.Ceiling > 0 {
-			roof, ofCeiling = profiles.FormatSeconds(r.Ceiling), fmt.Sprintf("%.0f %%", 100*r.Ceiling/r.Seconds)
+			ceiling, ofCeiling = profiles.FormatSeconds(r.Ceiling), fmt.Sprintf("%.0f %%", 100*r.Ceiling/r.Seconds)
 		}
 		return []string{r.Test, r.Op, fmt.Sprint(r.Count), profiles.FormatSeconds(r.Seconds),
-			fmt.Sprintf("%.1f %%", 100*r.Share), rate, of, roof, ofCeiling, portsText(r.Ports)}
+			fmt.Sprintf("%.1f %%", 100*r.Share), rate, of, ceiling, ofCeiling, portsText(r.Ports)}
 	},
 	header: "test,op,model,plan,count,seconds,share,gflops,peak_gflops",
 	line: func(r *measure.OpRow) string {

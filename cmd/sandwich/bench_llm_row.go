@@ -16,13 +16,13 @@ var llmReport = report[measure.LLMRow]{
 	columns: []string{"test", "threads", "plan", "tokens/s", "min", "max", "roof", "of roof", "roof made of"},
 	numbers: []int{1, 3, 4, 5, 6, 7},
 	cells: func(r *measure.LLMRow) []string {
-		roof, ofCeiling := "", ""
+		ceiling, ofCeiling := "", ""
 		if r.Ceiling > 0 {
-			roof = fmt.Sprintf("%.1f", r.Ceiling)
+			ceiling = fmt.Sprintf("%.1f", r.Ceiling)
 			ofCeiling = cmp.Or(r.Above, fmt.Sprintf("%.0f %%", 100*r.Rate/r.Ceiling))
 		}
 		return []string{testLabel(r), strconv.Itoa(r.Threads), r.Plan, fmt.Sprintf("%.2f", r.Rate), fmt.Sprintf("%.2f",
-			r.Min), fmt.Sprintf("%.2f", r.Max), roof, ofCeiling, r.CeilingOf}
+			r.Min), fmt.Sprintf("%.2f", r.Max), ceiling, ofCeiling, r.CeilingOf}
 	},
 	header: "model,test,threads,batch,plan,tokens_per_second,min,max,ceiling,samples",
 	line: func(r *measure.LLMRow) string {
@@ -50,7 +50,7 @@ func printLLM(w io.Writer, rows []measure.LLMRow, format string) error {
 	if err := printLost(w, rows); err != nil {
 		return err
 	}
-	return printNeighbours(w, rows)
+	return printNeighbors(w, rows)
 }
 
 // testLabel names the test of a row.

@@ -69,14 +69,14 @@ prompts are made anew by --seed:
 
 --simulate offers the arrivals to the engine in real time, which is measured, then runs them through the same scheduler
 on a virtual clock, where nothing is computed and a forward takes what its ops took in the run before, times the
-machine's pace in that second of the run (a neighbour that takes the CPUs for seconds fills every queue), and prints both:
+machine's pace in that second of the run (another process that takes the CPUs for seconds fills every queue), and prints both:
 where they agree a simulated objective is worth something. --sweep then goes through multiples of the arrivals' rate, or
 of the service level, on the virtual clock alone.
 
 --machine and --lanes simulate the arrivals on devices of a machine that need not be here: prefills on one and decode
-batches on the other, side by side, each op at the roof of its device.
+batches on the other, side by side, each op at the ceiling of its device.
 
---goal measures what two classes are to see, beside its bound, with runs of its own:
+--goal measures what two classes are to see, with its bound, in runs of its own:
   open      all at once to fcfs, then at 0.9 of that rate: the reactive ones alone, all under each policy and fcfs
   backlog   the reactive ones alone, then, under each policy or on a server, behind a proactive backlog that never ends
   quanta    a reactive request that decodes while proactive prompts of 2048 tokens (or --ctx) wait
@@ -115,7 +115,7 @@ batches on the other, side by side, each op at the roof of its device.
 	fs.StringVar(&f.record, "record", "", "file to write the arrivals to")
 	fs.StringVar(&f.replay, "replay", "", "file of recorded arrivals to offer instead")
 	fs.StringVar(&f.svg, "svg", "", "file for a picture of the last run, or of the sweep")
-	fs.StringSliceVar(&f.goals, "goal", nil, "measure goals beside their bounds: "+strings.Join(load.Goals(), ", "))
+	fs.StringSliceVar(&f.goals, "goal", nil, "measure goals and print their bounds: "+strings.Join(load.Goals(), ", "))
 	f.addDevices(fs)
 	format := formatFlag(c, "table", "json", "csv")
 	c.RunE = func(c *cobra.Command, _ []string) error {

@@ -42,7 +42,7 @@ func (f *loadFlags) checkGoals() error {
 	return nil
 }
 
-// measureGoals runs what the goals ask for and prints the figures beside their bounds.
+// measureGoals runs what the goals ask for and prints the figures with their bounds.
 func (f *loadFlags) measureGoals(ctx context.Context, out io.Writer, format string, t replay.Trace) error {
 	stage := load.Stage{Policies: slices.Compact(f.policies), Seed: f.seed, Parallel: f.sizes.Parallel,
 		During: f.during, Note: show.Notice, Aging: f.sizes.Aging}
@@ -149,7 +149,7 @@ func tableGoals(out io.Writer, figures []load.Figure, where string) error {
 		fmt.Fprint(out, "\nMeans over the seeds; in brackets the lowest and the highest of measured. A bound holds "+
 			"where it does for every seed.")
 	}
-	fmt.Fprintf(out, "\nmeasured is what was seen beside the other class by what was seen alone, or as it is where "+
+	fmt.Fprintf(out, "\nmeasured is what was seen together with the other class by what was seen alone, or as it is where "+
 		"nothing is alone.\n%d of %d bounds hold, %s.\n", met, bound, where)
 	return nil
 }

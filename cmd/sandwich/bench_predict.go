@@ -45,7 +45,7 @@ func newBenchPredict() *cobra.Command {
 (--prompts) and batches of sequences that generate a token each (--batches), behind --contexts positions, on --threads and by
 --tp ranks. Without a model it is the embedded one.
 
-Predictions rest on the roofs of this machine, and on three products of each weight type with 1, 32 and 512 rows and
+Predictions rest on the ceilings of this machine, and on three products of each weight type with 1, 32 and 512 rows and
 attention, measured on the files of --anchors-of (the model itself without it; --anchors is the time for that). Both are
 measured again before each model, since machines change from minute to minute; none of the forwards enters. A type that no
 such file has is predicted by what is assumed, which the report says. The last table says how far predictions are off.`,
@@ -263,7 +263,7 @@ func (f *predictFlags) anchorsFor(ctx context.Context, s *session.Session, path 
 	return all, nil
 }
 
-// anchorsOf measures those of a model, beside the roofs of a session.
+// anchorsOf measures the anchors of a model under the ceilings of a session.
 func (f *predictFlags) anchorsOf(ctx context.Context, of, s *session.Session) (*tuner.Calibration, error) {
 	ops, err := model.Of(of.File)
 	if err != nil {

@@ -77,7 +77,7 @@ func (f *recordFlags) keys() (out []plans.WeightKey, err error) {
 	return out, nil
 }
 
-// record makes the grids of a folder, and beside each what its searches reached.
+// record measures the grids of a folder and, for each, what its searches reached.
 func (f *recordFlags) record(ctx context.Context, o tuner.CompareOptions) error {
 	keys, err := f.keys()
 	if err != nil {

@@ -54,15 +54,15 @@ compute-bound), where it runs, how long it is predicted to take and how long it 
 forwards. Up to the plan's decode batch a forward is M sequences that each generate a token, beyond it one chunk of a prompt;
 --context positions lie before them.
 
-Predictions rest on the roofs of this machine and on four forwards that run in turn with the measured ones, batches of 2
+Predictions rest on the ceilings of this machine and on four forwards that are interleaved with the measured ones, batches of 2
 and of three quarters of the plan's and prompts of 32 and up to 512 tokens: the largest product of each weight type says what
-kernels reach of the roofs with it and what unpacking costs, and what only moves rows goes by a line. None of the measured
+kernels reach of the ceilings with it and what unpacking costs, and what only moves rows goes by a line. None of the measured
 forwards enters. The last line says how far they are off over ops of at least --least.
 
---each-isa avx512,avx2 runs the model under each of these instruction sets, over one copy of it, one forward at a time in
-turn, and says how often the faster one was predicted to be.
+--each-isa avx512,avx2 runs the model under each of these instruction sets, over one copy of it, one forward at a time,
+interleaved, and says how often the faster one was predicted to be.
 --machine predicts for any host.yaml or a built-in machine, and measures nothing; it also says from how many rows on an op
-runs elsewhere. --no-split, --no-pipeline and --pack-on-path then say how many times as long each op would take at its roof
+runs elsewhere. --no-split, --no-pipeline and --pack-on-path then say how many times as long each op would take at its ceiling
 without that mechanism (SMEPilot, section 5.4): its weights written and read once more, for the last. --svg draws the roofline with the ops
 on it. The energy of each forward is printed where the system has counters for it.`,
 		Example: `  sandwich bench roofline
@@ -73,7 +73,7 @@ on it. The energy of each forward is printed where the system has counters for i
 	}
 	f.session.add(c)
 	fs := c.Flags()
-	fs.StringVar(&f.each, "each-isa", "", "measure these instruction sets in turn, such as avx512,avx2")
+	fs.StringVar(&f.each, "each-isa", "", "measure these instruction sets, interleaved, such as avx512,avx2")
 	fs.StringVar(&f.machine, "machine", "", "predict for this host.yaml or built-in machine and measure nothing: "+
 		strings.Join(profiles.BuiltinNames(), ", "))
 	fs.StringVar(&f.typ, "type", "f16", "tensor type of the matrices, where the model is a preset")
@@ -81,10 +81,10 @@ on it. The energy of each forward is printed where the system has counters for i
 	fs.IntVar(&f.context, "context", 512, "positions before the rows of each sequence")
 	fs.IntVarP(&f.reps, "reps", "r", 5, "forwards of each number of rows")
 	fs.Duration("anchors", 0, "of builds that measured anchors before the forwards")
-	_ = fs.MarkDeprecated("anchors", "anchors run in turn with the forwards, as often as --reps says") // it is there
+	_ = fs.MarkDeprecated("anchors", "anchors are interleaved with the forwards, as often as --reps says") // it is there
 	durationFlag(fs, &f.least, "least", 50*time.Microsecond, "shortest op that is shown in the table and counts "+
 		"in the last line")
-	fs.BoolVar(&f.noSplit, "no-split", false, "with --machine: also without splitting ops between unlike workers")
+	fs.BoolVar(&f.noSplit, "no-split", false, "with --machine: also without splitting ops between heterogeneous workers")
 	fs.BoolVar(&f.noPipeline, "no-pipeline", false, "with --machine: also with the stages of attention one after the "+
 		"other")
 	fs.BoolVar(&f.packOnPath, "pack-on-path", false, "with --machine: also with weights packed at each use")
@@ -101,7 +101,7 @@ on it. The energy of each forward is printed where the system has counters for i
 		if f.svg != "" {
 			if err := outfile.Write(c.Context(), f.svg, func(w io.Writer) error {
 				return chart.Roofline(w, out.rows,
-					out.roofs)
+					out.ceilings)
 			}); err != nil {
 				return err
 			}
@@ -195,9 +195,8 @@ func (a *rooflineArm) close() {
 	}
 }
 
-// load opens the model, beside the arm that has it already where both compute its weights alike:
-// lookups of embeddings took 1.2 times as long in the copy that was loaded second, by the same
-// code.
+// load opens the model. It shares the weights of the first arm if both arms compute them alike,
+// since a second copy of the embeddings is slower to read.
 func (a *rooflineArm) load(ctx context.Context, before []rooflineArm) (said string, err error) {
 	o := &a.options
 	ro, loaded := a.session.RunnerOptions(kvcache.BlocksFor(o.Positions()), o.LogitRows())
@@ -247,7 +246,7 @@ func (f *rooflineFlags) ready(ctx context.Context, a *rooflineArm, out *roofline
 	if _, err := o.Predict(); err != nil {
 		return usageError(err) // before anything is loaded
 	}
-	out.roofs = append(out.roofs, ceilingsOf(o)...)
+	out.ceilings = append(out.ceilings, ceilingsOf(o)...)
 	return nil
 }
 
@@ -330,15 +329,15 @@ func (f *rooflineFlags) predict(out *rooflineOut) error {
 	for i := range out.rows {
 		out.rows[i].Model, out.rows[i].CPU = subject.Name, host.Host.CPUModel
 	}
-	out.roofs, out.rests = ceilingsOf(&o), append(notes, candidates.Assumptions(nil)...)
+	out.ceilings, out.rests = ceilingsOf(&o), append(notes, candidates.Assumptions(nil)...)
 	return nil
 }
 
-// packingMoves is how often the bytes of a weight that is packed on the way move beside being read:
-// they are written, and read again. Where a write fetches the line first it is 3.
+// packingMoves counts how often the bytes of a weight that is packed on the path move in addition
+// to the first read: one write and one read. With write-allocate caches the count is 3.
 const packingMoves = 2
 
-// changed refuses to take away what no op of the machine has.
+// changed returns an error if removing the mechanism that a flag names changes no op.
 func (f *rooflineFlags) changed(rows []measure.RooflineRow) error {
 	for i := range rows {
 		if r := &rows[i]; r.Without > r.Ceiling*(1+1e-9) {
@@ -356,7 +355,7 @@ func (f *rooflineFlags) changed(rows []measure.RooflineRow) error {
 	return nil
 }
 
-// ceilingsOf are the roofs that products and attention have.
+// ceilingsOf returns the ceilings that products and attention have.
 func ceilingsOf(o *measure.RooflineOptions) (out []chart.Ceiling) {
 	p := &o.Placer
 	set := topotree.NewCPUSet(p.Plan.Prefill.PUs...)

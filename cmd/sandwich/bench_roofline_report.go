@@ -16,12 +16,12 @@ import (
 
 // rooflineOut is what was found.
 type rooflineOut struct {
-	rows   []measure.RooflineRow
-	roofs  []chart.Ceiling
-	joules map[int]float64 // of a forward, by rows
-	energy error           // why there are none
-	rests  []string        // what predictions rest on, in sentences
-	least  float64
+	rows     []measure.RooflineRow
+	ceilings []chart.Ceiling
+	joules   map[int]float64 // of a forward, by rows
+	energy   error           // why there are none
+	rests    []string        // what predictions rest on, in sentences
+	least    float64
 
 	switches []model.Placed // of a machine that is not here: where ops run by rows
 }

@@ -16,7 +16,7 @@ func newDoctor() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say what on this host costs speed, and the remedy for each",
-		Long: `Look at what decides the speed of a model on this host beside its hardware: huge pages, CPU governor and boost,
+		Long: `Look at what decides the speed of a model on this host in addition to its hardware: huge pages, CPU governor and boost,
 CPU quota, cpusets and affinity, automatic NUMA balancing, memory per node, and what else runs here. Each
 finding comes with its remedy. It changes nothing and measures nothing.`,
 		Example: "  sandwich doctor\n  sandwich doctor --format json",

@@ -18,9 +18,9 @@ import (
 	"sandwich/runtime/session"
 )
 
-// doors are what clients reach of a server, from before its model is loaded until its last answer
-// has ended.
-type doors struct {
+// listeners holds the sockets and keys of a server, from before its model is loaded until its last
+// answer has ended.
+type listeners struct {
 	server   *server.Server
 	main     net.Listener
 	health   net.Listener // nil: none
@@ -30,10 +30,10 @@ type doors struct {
 	noHealth context.CancelFunc
 }
 
-// openDoors binds the addresses and reads the keys, so that a busy port or a bad file shows before
-// anything is loaded.
-func (f *serveFlags) openDoors() (*doors, error) {
-	d := &doors{keyFile: f.keys, hangUps: make(chan os.Signal, 1), noHealth: func() {}}
+// openListeners binds the addresses and reads the keys. It runs before the model is loaded, so that
+// a busy port or an unreadable file is reported at once.
+func (f *serveFlags) openListeners() (*listeners, error) {
+	d := &listeners{keyFile: f.keys, hangUps: make(chan os.Signal, 1), noHealth: func() {}}
 	signal.Notify(d.hangUps, syscall.SIGHUP)
 	var err error
 	if d.keys, err = readKeys(f.keys); err != nil {
@@ -60,9 +60,9 @@ func (f *serveFlags) openDoors() (*doors, error) {
 	return d, nil
 }
 
-// open serves until ctx ends and the answers under way are done; what comes out then is the error
-// of the listener.
-func (d *doors) open(ctx context.Context) <-chan error {
+// open serves until ctx ends and the requests in flight are done. The channel then receives the
+// error of the listener.
+func (d *listeners) open(ctx context.Context) <-chan error {
 	go d.reloadKeys()
 	if d.health != nil {
 		var ctx context.Context
@@ -78,14 +78,14 @@ func (d *doors) open(ctx context.Context) <-chan error {
 	return ended
 }
 
-func (d *doors) close() {
+func (d *listeners) close() {
 	signal.Stop(d.hangUps)
 	close(d.hangUps)
 	d.noHealth()
 }
 
-// reloadKeys reads the key file again at each SIGHUP. What cannot be read changes nothing.
-func (d *doors) reloadKeys() {
+// reloadKeys reads the key file again at each SIGHUP. If that fails, the keys stay as they were.
+func (d *listeners) reloadKeys() {
 	for range d.hangUps {
 		if d.keyFile == "" {
 			show.Notice("SIGHUP is ignored: there is no --api-key-file to read again")

@@ -71,7 +71,7 @@ func TestServeHangUp(t *testing.T) {
 	if rest, err := io.ReadAll(res.Body); err != nil || !strings.HasSuffix(string(rest), "data: [DONE]\n\n") {
 		t.Errorf("the answer under way was cut: %v", err)
 	}
-	write("# nobody\n")
+	write("# no keys\n")
 	hangUp("holds no key: write one a line; the keys stay as they were")
 	if code, _, _ := s.do("GET", "/v1/models", "", "new"); code != http.StatusOK {
 		t.Errorf("after a broken key file: status %d", code)
@@ -162,8 +162,8 @@ func health(url string) (code int, status, stage string) {
 	return res.StatusCode, h.Status, h.Stage
 }
 
-// TestHealthWhileLoading holds that a server answers from the start, on both doors, and says how
-// far loading is.
+// TestHealthWhileLoading checks that a server answers /health from the start on both listeners and
+// reports the progress of loading.
 func TestHealthWhileLoading(t *testing.T) {
 	model := filepath.Join(t.TempDir(), "m.gguf")
 	synth := exec.Command("sandwich", "model", "synth", "--preset", "llama-160m", "-o", model)
@@ -188,7 +188,7 @@ func TestHealthWhileLoading(t *testing.T) {
 			t.Errorf("run: stages %v, none is tuning", stages)
 		}
 		if code, _, _ := health("http://" + own); code != http.StatusOK {
-			t.Errorf("%s: the health door: status %d", args[0], code)
+			t.Errorf("%s: the health listener: status %d", args[0], code)
 		}
 		s.stop()
 	}

@@ -16,7 +16,7 @@ import (
 	"sandwich/cmd/sandwich/internal/show"
 )
 
-// embedFlags are what embed asks for beside the session.
+// embedFlags holds the flags of embed in addition to those of the session.
 type embedFlags struct {
 	session    sessionFlags
 	file       string

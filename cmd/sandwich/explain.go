@@ -247,7 +247,7 @@ func (s *story) printSteps(w io.Writer) error {
 		for _, x := range p.Places {
 			rounds = max(rounds, x.Over.Rounds)
 		}
-		add("raced in "+p.Phase, len(p.Places), "arms on whole forwards, in turn, up to %d rounds", rounds)
+		add("raced in "+p.Phase, len(p.Places), "arms on whole forwards, interleaved, up to %d rounds", rounds)
 	}
 	fmt.Fprintln(w)
 	if err := show.Table(w, []string{"step", "how many", "of " + strconv.FormatFloat(s.Spent, 'f', 1, 64) + " s"}, rows,
@@ -290,7 +290,7 @@ func (p *phaseStory) print(w io.Writer) error {
 			row = append(row, bundle.Samples(t.Samples))
 		}
 		if len(row) != tests {
-			continue // a test less than the others, by somebody's hand
+			continue // edited by hand: a test less than the others
 		}
 		over, behind, word := "", "", "won"
 		if x.Arm != plans.ArmDefault {

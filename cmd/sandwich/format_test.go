@@ -28,9 +28,9 @@ func (s *served) chatAnswer(fields string) (int, formatAnswer) {
 	return status, a
 }
 
-// TestFormats: answers of a model that never saw JSON are valid under a schema, alike in company
-// and alone; a grammar that allows everything changes no token; what cannot be used is a 400 with
-// the path of the keyword.
+// TestFormats checks that answers are valid under a schema even for a model that never saw JSON,
+// and that they are batch-invariant. A grammar that allows everything changes no token, and an
+// unusable schema gets status 400 with the path of the keyword.
 func TestFormats(t *testing.T) {
 	s := startServe(t)
 	const schema = `"response_format":{"type":"json_schema","json_schema":{"name":"fox","strict":true,"schema":{
@@ -65,7 +65,7 @@ func TestFormats(t *testing.T) {
 	for i := range alone {
 		wg.Go(func() {
 			if together := ask(i); together != alone[i] {
-				t.Errorf("in company %q, alone %q", together, alone[i])
+				t.Errorf("in a batch %q, alone %q", together, alone[i])
 			}
 		})
 	}

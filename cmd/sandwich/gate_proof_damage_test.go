@@ -36,8 +36,8 @@ var aboutFive, aboutOne = window{0.045, 0.055}, window{0.007, 0.013}
 // miss is how far an effect lies from the middle of the window.
 func (w window) miss(e *effect) float64 { return math.Abs(e.Slower - (w.low+w.high)/2) }
 
-// damage is a plan with something worse planted in one phase. Those of a family are listed by how
-// much worse they make it.
+// damage describes a plan with a known slowdown in one phase. The damages of a family are listed in
+// ascending order of slowdown.
 type damage struct {
 	name, kind, family string
 	prefill            bool
@@ -106,9 +106,10 @@ func (p *proof) look(t *testing.T, d *damage, list *[]effect, budget time.Durati
 	return &(*list)[i]
 }
 
-// pair runs the base and a damage in turn for some time and returns the effect on a row; where none
-// is named, on that of the damaged phase which it slows most. Half of the pairs then choose the row
-// and the rest say by how much, since the largest of several noisy figures is too large.
+// pair runs the base and a damaged plan interleaved for the budget and returns the effect on a row.
+// If row is empty, it takes the row of the damaged phase with the largest slowdown: half of the
+// pairs choose the row and the rest measure it, since the largest of several noisy figures is
+// biased.
 func (p *proof) pair(t *testing.T, d *damage, budget time.Duration, row string) effect {
 	began := time.Now()
 	file, _, err := session.OpenModel(*proofModel)

@@ -18,7 +18,7 @@ func (p *proof) report() string {
 		use := ""
 		switch {
 		case e.within(aboutFive):
-			use = "planted"
+			use = "used"
 		case e.within(aboutOne):
 			use = "for orientation"
 		}
@@ -68,7 +68,7 @@ func (p *proof) judge(t *testing.T) {
 		t.Errorf("%d improvements did not pass", n)
 	}
 	for _, what := range []string{runDrift, runTwo} {
-		if n := p.outcomes(what)["decided beside a neighbour"]; n > 0 {
+		if n := p.outcomes(what)["decided with a neighbor"]; n > 0 {
 			t.Errorf("%s: %d runs were decided", what, n)
 		}
 	}

@@ -34,8 +34,8 @@ const (
 	runEqual    = "equal"      // the same plan under another name: to pass
 	runImproved = "improved"   // the damage taken back: to pass
 	runSmall    = "1 %"        // for orientation
-	runDrift    = "drift"      // equal, beside a neighbour that takes more and more: undecidable
-	runTwo      = "two speeds" // equal, beside one that comes and goes
+	runDrift    = "drift"      // equal, next to a neighbor that takes more and more: undecidable
+	runTwo      = "two speeds" // equal, next to one that comes and goes
 )
 
 var proofCounts = []struct {
@@ -86,8 +86,9 @@ type gateRun struct {
 }
 
 // TestGateProof plants slowdowns whose true effect it establishes first and counts how many of them
-// `plan check --measure` catches, beside equal plans, improvements and neighbours. It needs a quiet
-// machine and some hours, and goes on where it was stopped; without -gate-proof it is skipped.
+// `plan check --measure` catches, together with equal plans, improvements and neighbors. It needs a
+// quiet machine and some hours, and goes on where it was stopped; without -gate-proof it is
+// skipped.
 func TestGateProof(t *testing.T) {
 	if *proofState == "" {
 		t.Skip("the proof of the gate takes hours: make gate-proof")
@@ -275,7 +276,7 @@ func (r *gateRun) outcome() string {
 	case r.Exit == gate.ExitUndecided && r.Noisy:
 		return "unfit runner"
 	case r.What == runDrift, r.What == runTwo:
-		return "decided beside a neighbour"
+		return "decided with a neighbor"
 	case r.Exit == gate.ExitFailed:
 		return "called regressed"
 	case r.Exit == gate.ExitUndecided:

@@ -23,7 +23,7 @@ import (
 // maxPromptBytes bounds a prompt read from standard input.
 const maxPromptBytes = 64 << 20
 
-// generateFlags are what generate asks for beside the session.
+// generateFlags holds the flags of generate in addition to those of the session.
 type generateFlags struct {
 	session   sessionFlags
 	prompt    string
@@ -122,7 +122,7 @@ func (f *generateFlags) check(c *cobra.Command) error {
 	return checkSampling(f.sampling)
 }
 
-// maxContext bounds what flags may ask for; the memory for it is checked besides.
+// maxContext limits the context that flags may request, in tokens; memory is checked separately.
 const maxContext = 1 << 24
 
 func (f *generateFlags) run(ctx context.Context, in io.Reader, out io.Writer, format string) error {

@@ -109,11 +109,11 @@ func (r *inspected) foresee(machine *machineFlags) error {
 		return err
 	}
 	for _, t := range measure.Tests([]int{512}, []int{64}, nil, 1) {
-		rate, roof, err := measure.AtMost(host, outline, plan, t)
+		rate, ceiling, err := measure.AtMost(host, outline, plan, t)
 		if err != nil {
 			return errors.Join(err)
 		}
-		r.AtMost = append(r.AtMost, speedCeiling{t.Name, rate, roof})
+		r.AtMost = append(r.AtMost, speedCeiling{t.Name, rate, ceiling})
 	}
 	return nil
 }
@@ -175,7 +175,7 @@ func (r *inspected) printVerdict(w io.Writer) {
 		fmt.Fprintf(w, "at most %.4g tokens/s of %s (%s)\n", t.Rate, t.Test, t.Ceiling)
 	}
 	if len(r.Assumed) > 0 {
-		fmt.Fprintf(w, "by figures of which %d are assumed, since nobody measured them here: `sandwich probe` does, "+
+		fmt.Fprintf(w, "by figures of which %d are assumed, since they were not measured here: `sandwich probe` does, "+
 			"and --profile takes what it wrote\n", len(r.Assumed))
 	}
 }

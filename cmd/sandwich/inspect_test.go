@@ -11,8 +11,8 @@ import (
 	"sandwich/runtime/gguf"
 )
 
-// TestInspectTellsTheTokenizer: what is wrong with a tokenizer is told beside what is wrong with
-// the model's sizes, and of a file that should have none it is not.
+// TestInspectTellsTheTokenizer checks that faults of the tokenizer are reported together with those
+// of the model's sizes, and not for a file that needs no tokenizer.
 func TestInspectTellsTheTokenizer(t *testing.T) {
 	for _, c := range []struct {
 		arch, tokenizer string

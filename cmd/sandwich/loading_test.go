@@ -15,7 +15,7 @@ import (
 // TestLoadingEndsWithItsContext ends a server's loading while it packs the weights: it stops there,
 // and gives back what it took.
 func TestLoadingEndsWithItsContext(t *testing.T) {
-	t.Setenv("XDG_DATA_HOME", t.TempDir()) // no plan of somebody's
+	t.Setenv("XDG_DATA_HOME", t.TempDir()) // no stored plans
 	before := mem.Total()
 	ctx, end := context.WithCancel(t.Context())
 	furthest := 0.0

@@ -17,7 +17,7 @@ type measureFlag string
 
 func (m *measureFlag) add(c *cobra.Command) {
 	c.Flags().StringVar((*string)(m), "measure", "",
-		"none; quick: roofs, about 2 s; full: also structure between PUs and nodes, 15 s on 2 PUs, 2 minutes on "+
+		"none; quick: ceilings, about 2 s; full: also structure between PUs and nodes, 15 s on 2 PUs, 2 minutes on "+
 			"192 or more (default quick for this machine)")
 }
 

@@ -13,9 +13,10 @@ import (
 	"sandwich/tuner/measure"
 )
 
-// newNeighbour is the child process of bench llm --neighbour. It is told "begin" and "end" on its
-// input, answers with the part of the PU's time that it took in between, and ends with its input.
-func newNeighbour() *cobra.Command {
+// newNeighbor returns the command of the child process of bench llm --neighbour. It is told "begin"
+// and "end" on its input, answers with the part of the PU's time that it took in between, and ends
+// with its input.
+func newNeighbor() *cobra.Command {
 	return &cobra.Command{
 		Use:   "neighbour PU:PART%/PERIOD",
 		Short: "Take a part of a PU's time (bench llm --neighbour starts this)",
@@ -25,7 +26,7 @@ func newNeighbour() *cobra.Command {
 		Hidden:  true,
 		Args:    exactArgs(1, "a PU and a part of its time, such as 1:50%"),
 		RunE: func(c *cobra.Command, args []string) error {
-			n, err := parseNeighbour(args[0])
+			n, err := parseNeighbor(args[0])
 			if err != nil {
 				return usageError(err)
 			}
@@ -34,8 +35,8 @@ func newNeighbour() *cobra.Command {
 	}
 }
 
-// parseNeighbour reads a neighbour as --neighbour and the child process have it.
-func parseNeighbour(text string) (measure.Neighbor, error) {
+// parseNeighbor parses the value of --neighbour, which is also the argument of the child process.
+func parseNeighbor(text string) (measure.Neighbor, error) {
 	n, err := measure.ParseNeighbor(text)
 	if err != nil {
 		err = fmt.Errorf("--neighbour %s: %w", show.Clip(text, 40), err)
@@ -43,8 +44,9 @@ func parseNeighbour(text string) (measure.Neighbor, error) {
 	return n, err
 }
 
-// startNeighbour starts this program as the neighbour, which ends with it.
-func startNeighbour(ctx context.Context, n measure.Neighbor) (*measure.NeighborProcess, error) {
+// startNeighbor starts this program as the neighbor. The child ends with
+// this process.
+func startNeighbor(ctx context.Context, n measure.Neighbor) (*measure.NeighborProcess, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err

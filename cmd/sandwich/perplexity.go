@@ -26,8 +26,8 @@ func newBenchPerplexity() *cobra.Command {
 	var window int
 	c := &cobra.Command{
 		Use:   "perplexity FILE",
-		Short: "Reckon how well a model predicts a text",
-		Long: `Reckon the perplexity of a model on a text, as llama-perplexity does: the text (without the newline that ends it) is
+		Short: "Estimate how well a model predicts a text",
+		Long: `Compute the perplexity of a model on a text, as llama-perplexity does: the text (without the newline that ends it) is
 tokenized as a whole and cut into windows of --ctx tokens, an incomplete last one being dropped. Each window starts
 with the token that starts a text and from an empty cache; the second half of it is scored. The answer is the
 exponential of the mean negative log-likelihood.`,

@@ -76,7 +76,7 @@ func (f *llmFlags) runExplain(ctx context.Context) (out []model.Placed, err erro
 		return nil, err
 	}
 	defer s.Close()
-	if f.roof {
+	if f.ceiling {
 		if err := measureCeilings(ctx, s.Profile, calibrate.Options{}); err != nil {
 			return nil, err
 		}

@@ -39,15 +39,15 @@ func newPlanCheck() *cobra.Command {
 		Use:   "check --baseline A --candidate B",
 		Short: "Gate a plan in CI: is the candidate sound, and no slower than the baseline?",
 		Long: `Gate a plan in CI. The structure comes first: hashes, the PUs of the plan's own host, the model, and the sentences of
---invariants. With --measure, on a host with the fingerprint of both plans, both then run in turn, the baseline twice in
+--invariants. With --measure, on a host with the fingerprint of both plans, both then run interleaved, the baseline twice in
 each round, until the interval of their ratio is narrow or --budget ends. Without --measure the samples that the bundles
 recorded when they were tuned are compared, and the answer says so.
 
 A row regressed where the 95 % interval of the ratio excludes 1, the ratio is more than --max-regress below 1, and the
 Mann-Whitney test agrees with Holm's correction over all rows. With --measure the ratio is the median of those of single
 rounds, so that a machine whose speed wanders from round to round may still decide. A row on which two equal arms differ
-by more than --ceiling is unmeasurable, and so is one beside other processes that take more than twice as much of a PU,
-or on a machine whose speed comes and goes (twice) or drifts (three times): a neighbour, not the plan. --waivers lets
+by more than --ceiling is unmeasurable, and so is one next to other processes that take more than twice as much of a PU,
+or on a machine whose speed comes and goes (twice) or drifts (three times): another process, not the plan. --waivers lets
 single rows be so, up to a ceiling and until a day. --self-test runs the baseline against itself slowed by twice
 --max-regress, and fails if that goes unnoticed.
 
@@ -65,7 +65,7 @@ Exit codes: 0 fine, 1 regressed or an invariant broken, 2 a plan or file cannot 
 	fs.StringVarP(&f.model, "model", "m", "", "GGUF file to measure with (default: the embedded model)")
 	fs.Var(&f.maxRegress, "max-regress", "how much slower the candidate may be")
 	fs.Var(&f.ceiling, "ceiling", "A/A spread above which a row is unmeasurable")
-	fs.BoolVar(&f.measure, "measure", false, "run both plans in turn on this host")
+	fs.BoolVar(&f.measure, "measure", false, "run both plans interleaved on this host")
 	fs.BoolVar(&f.selfTest, "self-test", false,
 		"plant a regression in place of the candidate, and fail if it goes unnoticed")
 	durationFlag(fs, &f.budget, "budget", 90*time.Second, "time of --measure")
@@ -193,7 +193,7 @@ func (f *checkFlags) run(ctx context.Context) (*checkReport, error) {
 		r.Rounds = max(r.Rounds, len(row.Candidate))
 	}
 	if f.selfTest {
-		r.judgeSelf(planted(o.MaxRegress))
+		r.judgeSelf(syntheticSlowdown(o.MaxRegress))
 	}
 	for _, w := range o.Waivers {
 		if !strings.Contains(rowNames(rows), "\n"+w.Row+"\n") {
@@ -216,11 +216,11 @@ func sideOf(path string, b *plans.Bundle) checkSide {
 	return checkSide{path, b.Plan.Name, b.Plan.Digest(), b.Plan.Fingerprint}
 }
 
-// planted is the slowdown of the self-test.
-func planted(maxRegress float64) float64 { return max(0.05, 2*maxRegress) }
+// syntheticSlowdown returns the slowdown of the self-test as a fraction.
+func syntheticSlowdown(maxRegress float64) float64 { return max(0.05, 2*maxRegress) }
 
-// judgeSelf turns the verdict on a planted regression round: silence is the failure. One loud row
-// is enough, since a neighbour may hide others.
+// judgeSelf sets the verdict of a self-test, which passes if the synthetic regression was found on
+// at least one row. Other processes may hide it on the others.
 func (r *checkReport) judgeSelf(slowdown float64) {
 	if r.Result == "regressed" {
 		r.Result, r.Exit = "fine", gate.ExitFine
@@ -284,7 +284,7 @@ func readInput(path, flag string, parse func(data []byte) error) error {
 // recorded compares what the bundles carry.
 func (f *checkFlags) recorded(a, b *plans.Bundle, r *checkReport) []gate.Row {
 	r.Notes = append(r.Notes, "recorded samples were compared: each plan's own, of the day it was tuned; --measure "+
-		"runs both in turn")
+		"runs both interleaved")
 	other := b
 	if f.selfTest {
 		other = a
@@ -298,7 +298,7 @@ func (f *checkFlags) recorded(a, b *plans.Bundle, r *checkReport) []gate.Row {
 		if f.selfTest {
 			row.Candidate = nil
 			for _, v := range row.Baseline {
-				row.Candidate = append(row.Candidate, v/(1+planted(float64(f.maxRegress))))
+				row.Candidate = append(row.Candidate, v/(1+syntheticSlowdown(float64(f.maxRegress))))
 			}
 			continue
 		}

@@ -26,7 +26,7 @@ type racer interface {
 	Sample(ctx context.Context, side int, c gate.Case) (float64, error)
 }
 
-// measured runs both plans in turn on this host.
+// measured runs both plans interleaved on this host.
 func (f *checkFlags) measured(ctx context.Context, a, b *plans.Bundle, r *checkReport) ([]gate.Row, error) {
 	host, err := liveProfile()
 	if err != nil {
@@ -76,7 +76,7 @@ func (f *checkFlags) measured(ctx context.Context, a, b *plans.Bundle, r *checkR
 	defer two.Close()
 	var arms racer = two
 	if f.selfTest {
-		arms = &slowed{two, planted(float64(f.maxRegress))}
+		arms = &slowed{two, syntheticSlowdown(float64(f.maxRegress))}
 	}
 	others := measure.WatchOthers(slices.Concat(a.Plan.PUs(), b.Plan.PUs()))
 	rows, err := f.race(ctx, arms, cases)
@@ -84,12 +84,12 @@ func (f *checkFlags) measured(ctx context.Context, a, b *plans.Bundle, r *checkR
 	whole, outline := model.Outline(a.Plan.Model)
 	for i := range rows {
 		rows[i].Others = taken
-		roof, err := 0.0, outline
+		ceiling, err := 0.0, outline
 		if err == nil {
-			roof, err = measure.CeilingRate(host, whole, &a.Plan, measure.CaseTest(cases[i]))
+			ceiling, err = measure.CeilingRate(host, whole, &a.Plan, measure.CaseTest(cases[i]))
 		}
 		if err == nil {
-			rows[i].BaselineCeiling, rows[i].CandidateCeiling = roof, roof
+			rows[i].BaselineCeiling, rows[i].CandidateCeiling = ceiling, ceiling
 		}
 	}
 	return rows, err
@@ -118,7 +118,7 @@ const (
 // The arms of a round, by side: the baseline, the baseline again, the candidate.
 var armSides = []int{0, 0, 1}
 
-// race runs both plans in turn until every row says enough or the budget ends.
+// race runs both plans interleaved until every row is decided or the budget ends.
 func (f *checkFlags) race(ctx context.Context, arms racer, cases []gate.Case) ([]gate.Row, error) {
 	for _, c := range cases {
 		if err := arms.Warm(ctx, c); err != nil {
@@ -172,7 +172,8 @@ func (*checkRunner) Open(context.Context, string) error { return nil }
 // Close implements tuner.Runner.
 func (*checkRunner) Close(string) {}
 
-// Sample implements tuner.Runner. What was reckoned since the last one counts too.
+// Sample implements tuner.Runner. The cost of a sample includes
+// the time since the previous one.
 func (r *checkRunner) Sample(ctx context.Context, arm, test int) (tuner.Timing, error) {
 	rate, err := r.arms.Sample(ctx, armSides[arm], r.cases[test])
 	t := tuner.Timing{Seconds: float64(r.cases[test].Rows) / rate, Cost: time.Since(r.last).Seconds()}

@@ -42,17 +42,17 @@ var checkColumns = []string{"row", "baseline", "candidate", "ratio", "95 %", "sp
 
 // cells of a row of the table.
 func checkCells(v *gate.RowVerdict) []string {
-	roof := "-"
+	ceiling := "-"
 	base, candidate := measure.Summarize(v.Row.Baseline), measure.Summarize(v.Row.Candidate)
 	if len(v.Row.Baseline) == 0 || len(v.Row.Candidate) == 0 {
 		return []string{v.Name, "-", "-", "-", "-", "-", "-", string(v.Finding)}
 	}
 	if v.CandidateCeiling > 0 {
-		roof = fmt.Sprintf("%.0f %%", 100*candidate.Median/v.CandidateCeiling)
+		ceiling = fmt.Sprintf("%.0f %%", 100*candidate.Median/v.CandidateCeiling)
 	}
 	return []string{v.Name, fmt.Sprintf("%.1f", base.Median), fmt.Sprintf("%.1f", candidate.Median),
 		fmt.Sprintf("%.3f", v.Ratio.Median), fmt.Sprintf("%.3f..%.3f", v.Ratio.Low, v.Ratio.High), show.Share(v.Share),
-		roof,
+		ceiling,
 		string(v.Finding)}
 }
 
@@ -145,7 +145,7 @@ type (
 	}
 )
 
-// printJUnit writes a case for each check and each row; a row that nobody could decide is skipped.
+// printJUnit writes a case for each check and each row; an undecidable row is skipped.
 func (r *checkReport) printJUnit(w io.Writer) error {
 	s := junitSuite{Name: "sandwich plan check", Time: strconv.FormatFloat(r.Seconds, 'f', 3, 64)}
 	for _, c := range r.Checks {

@@ -66,7 +66,7 @@ func newPlanSign() *cobra.Command {
 		Use:   "sign PLAN --key FILE",
 		Short: "Sign a plan with an ed25519 key",
 		Long: `Sign a plan with an ed25519 key: the signature is over MANIFEST.yaml, and by its hashes over everything else. It lies
-in the bundle as SIGNATURES.yaml, beside those of other keys. Keys are those of openssl.`,
+in the bundle as SIGNATURES.yaml, together with those of other keys. Keys are those of openssl.`,
 		Example: `  openssl genpkey -algorithm ed25519 -out release.pem
   openssl pkey -in release.pem -pubout -out release.pub
   sandwich plan sign llama.plan --key release.pem
@@ -108,7 +108,7 @@ func (k requiredKey) check(b *plans.Bundle) error {
 		return usageError(fmt.Errorf("%s %s: %w", k.flag, k.path, err))
 	}
 	if err := b.Signed(public); err != nil {
-		return withCode(exitInput, fmt.Errorf("%s: %w; take the plan from whoever holds that key", b.Plan.Name, err))
+		return withCode(exitInput, fmt.Errorf("%s: %w; take the plan from the holder of that key", b.Plan.Name, err))
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ with its digest: equal plans have equal digests, whenever and by whom they are p
 
 ` + places,
 		Example: `  sandwich plan push llama.plan registry.example/plans/llama:1
-  sandwich plan push llama.plan oci:shelf:llama-1`,
+  sandwich plan push llama.plan oci:releases:llama-1`,
 		Args: exactArgs(2, "a plan and a place"),
 	}
 	placeFlags(c, &o)
@@ -63,7 +63,7 @@ taken. What is no sound plan, or not signed by the --key, is refused and nothing
 
 ` + places,
 		Example: `  sandwich plan pull registry.example/plans/llama:1 -o llama.plan
-  sandwich plan pull oci:shelf@sha256:0f0c6ee1... --key release.pub -o llama.sandwich`,
+  sandwich plan pull oci:releases@sha256:0f0c6ee1... --key release.pub -o llama.sandwich`,
 		Args: exactArgs(1, "a place"),
 	}
 	c.Flags().StringVarP(&out, "output", "o", "",
@@ -98,8 +98,8 @@ func placeFlags(c *cobra.Command, o *oci.Options) {
 		"another host, as HOST or HOST:PORT, that the registry may send requests to; may be repeated")
 }
 
-// placeError gives what lies at a place and is no plan the exit code of unusable input; a registry
-// that does not answer, or a full disk, is a failure.
+// placeError gives an error the exit code of unusable input if the place holds no plan. Other
+// errors, such as a registry that does not answer or a full disk, keep the code of a failure.
 func placeError(err error) error {
 	if errors.Is(err, oci.ErrRefused) || errors.Is(err, fs.ErrNotExist) {
 		return usageError(err)

@@ -62,9 +62,9 @@ type sidecar struct {
 	}
 }
 
-// TestGenerateReproducesTheReference holds greedy tokens and logits of the exact path for every
-// reference model, from the command line to the file: one length of prompt a model, in turn; the
-// engine's TestParity holds all lengths of all models.
+// TestGenerateReproducesTheReference checks greedy tokens and logits of the exact path for every
+// reference model, from the command line to the file, with one prompt length for each model. The
+// engine's TestParity checks all lengths of all models.
 func TestGenerateReproducesTheReference(t *testing.T) {
 	for i, file := range refdata.Glob(t, "parity/ref/*.json") {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {

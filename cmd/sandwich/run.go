@@ -29,7 +29,7 @@ func newRun() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run",
 		Short: "Probe this machine, tune a model within a minute, and serve it",
-		Long: `The whole road in one command: probe this machine, tune the model (the embedded one without --model) unless a plan for
+		Long: `All steps in one command: probe this machine, tune the model (the embedded one without --model) unless a plan for
 it and this machine is there already, and serve it over the OpenAI-compatible API.`,
 		Example: `  sandwich run
   sandwich run --model llama.gguf --budget 5m`,

@@ -24,7 +24,7 @@ type serveFlags struct {
 	session     sessionFlags
 	sizes       serving
 	listen      string
-	health      string // address of the health door; "": none
+	health      string // address of the health listener; "": none
 	keys        string
 	clientConns int
 	strict      strictness
@@ -47,7 +47,7 @@ Requests that run at the same time share decode batches; a request beyond --para
 SIGTERM and Ctrl-C let the answers under way finish; SIGHUP reads --api-key-file again.
 
 /health answers 503 while the model loads, with the stage and its share, 200 when requests are taken,
-and 503 again until the last answer has ended. --health-listen gives it a door of its own, which answers however many clients there are.
+and 503 again until the last answer has ended. --health-listen serves it on a separate address, which answers however many clients there are.
 
 Each request has a line on stderr when it ends: id (also sent as X-Request-Id; a client's own is kept), route,
 status, tokens, times; no prompts, no answers, no keys. Two statuses are never sent: 499 is a client that hung up, 444
@@ -77,7 +77,7 @@ keys share nothing of the prefix cache.`,
 		"print the verdict on the plan and the memory by node, and load nothing")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if f.dryRun {
-			return f.rehearse(c.Context(), c.OutOrStdout())
+			return f.printDryRun(c.Context(), c.OutOrStdout())
 		}
 		return f.run(c.Context(), c.OutOrStdout(), f.open)
 	}
@@ -88,7 +88,7 @@ keys share nothing of the prefix cache.`,
 func (f *serveFlags) add(c *cobra.Command) {
 	fs := c.Flags()
 	fs.StringVar(&f.listen, "listen", "127.0.0.1:8080", "address and port")
-	fs.StringVar(&f.health, "health-listen", "", "address and port of a second door that answers /health and "+
+	fs.StringVar(&f.health, "health-listen", "", "address and port of a second listener that answers /health and "+
 		"nothing else")
 	fs.StringVar(&f.keys, "api-key-file", "", "file with one API key a line, class=proactive or class=NUMBER "+
 		"behind it where its requests can wait; any of them opens everything but /health")
@@ -132,15 +132,15 @@ func (f *serveFlags) check() error {
 	return f.access.check()
 }
 
-// run serves the session that open makes, until ctx ends and the answers under way are done. The
-// doors are open before the model is, and say how far it is.
+// run serves the session that open returns, until ctx ends and the requests in flight are done. The
+// listeners are open before the model is loaded and report the progress of loading.
 func (f *serveFlags) run(ctx context.Context, out io.Writer, open func(context.Context) (*session.Session,
 	error)) error {
 	if err := f.check(); err != nil {
 		return usageError(err)
 	}
 	show.Detach() // nothing that a server prints may stop it
-	d, err := f.openDoors()
+	d, err := f.openListeners()
 	if err != nil {
 		return err
 	}

@@ -48,9 +48,9 @@ func crowdClient(n int) *http.Client {
 	return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: n, MaxConnsPerHost: n}}
 }
 
-// TestServeTenThousand: ten thousand requests for one token, of both classes, prompts as long as
-// the context among them, as fast as 200 connections bring them: each is answered, or refused with
-// a time; and whoever is refused and comes again at the times he is told is let in.
+// TestServeTenThousand sends ten thousand requests for one token, of both classes and with prompts
+// up to the length of the context, over 200 connections. Each is answered, or refused with
+// Retry-After; a client that retries after the given times is admitted.
 func TestServeTenThousand(t *testing.T) {
 	const clients, requests = 200, 10_000
 	s := startServe(t, "--parallel", "2", "--queue", "20")

@@ -71,7 +71,7 @@ func TestServeEmbeddings(t *testing.T) {
 			}
 			for i, d := range a.Data {
 				if string(d.Embedding) != alone[(i+client)%len(alone)] {
-					t.Errorf("client %d: text %d has another vector in company", client, i)
+					t.Errorf("client %d: text %d has another vector in a batch", client, i)
 				}
 			}
 		})
@@ -180,7 +180,7 @@ func TestServeRerank(t *testing.T) {
 				Score float64 `json:"relevance_score"`
 			}
 		}
-		s.asked("/v1/rerank", `{"query":"who hunts","documents":["the fox","the hen","nobody"]}`, &a)
+		s.asked("/v1/rerank", `{"query":"who hunts","documents":["the fox","the hen","no one"]}`, &a)
 		if len(a.Results) != 3 || a.Results[0].Score < a.Results[1].Score || a.Results[1].Score < a.Results[2].Score ||
 			a.Results[0].Score == a.Results[2].Score {
 			t.Errorf("%s: %+v", family, a)

@@ -104,8 +104,8 @@ func planWarning(p *plans.Plan, v plans.Verdict) string {
 	return fmt.Sprintf("warning: the plan %s is %s: %s; %s", p.Name, v.Judgement, firstReason(v), remedy)
 }
 
-// rehearse prints what serving would do, and loads nothing.
-func (f *serveFlags) rehearse(ctx context.Context, w io.Writer) error {
+// printDryRun prints the verdict on the plan and the memory by node; it loads nothing.
+func (f *serveFlags) printDryRun(ctx context.Context, w io.Writer) error {
 	if err := f.check(); err != nil {
 		return usageError(err)
 	}

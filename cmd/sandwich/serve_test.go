@@ -163,9 +163,9 @@ func TestServe(t *testing.T) {
 	s.stop()
 }
 
-// TestServeCompany holds that equal requests get equal answers whoever else is served, and that a
-// full queue says when to come back.
-func TestServeCompany(t *testing.T) {
+// TestServeBatchInvariant checks that equal requests get equal answers regardless of the batch, and
+// that a full queue answers with Retry-After.
+func TestServeBatchInvariant(t *testing.T) {
 	s := startServe(t, "--parallel", "4", "--queue", "2")
 	const body = `{"prompt":"Once upon a time","max_tokens":120,"temperature":0,"ignore_eos":true}`
 	content := func(text string) string {
@@ -189,7 +189,7 @@ func TestServeCompany(t *testing.T) {
 			counts[code]++
 			switch {
 			case code == http.StatusOK && content(text) != alone:
-				t.Errorf("in company: %q, alone: %q", content(text), alone)
+				t.Errorf("in a batch: %q, alone: %q", content(text), alone)
 			case code == http.StatusTooManyRequests && header.Get("Retry-After") == "":
 				t.Error("429 without Retry-After")
 			}

@@ -49,7 +49,7 @@ func TestSoak(t *testing.T) {
 			end.preempted, end.recomputed)
 	}
 	if load.whole.Load() == 0 || load.begun.Load() == 0 {
-		t.Error("nobody stayed, or nobody hung up: the test tests nothing")
+		t.Error("no client read to the end, or none hung up: the test tests nothing")
 	}
 	s.stop()
 }

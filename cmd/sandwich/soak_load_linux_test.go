@@ -84,7 +84,7 @@ func (l *soakLoad) ask(rng *rand.Rand) {
 	case whole && got == q.answer:
 		l.whole.Add(1)
 	case whole || !strings.HasPrefix(q.answer, got):
-		l.t.Errorf("%q: %q in company, %q alone", q.Prompt, got, q.answer)
+		l.t.Errorf("%q: %q in a batch, %q alone", q.Prompt, got, q.answer)
 	case got == "":
 		l.aborted.Add(1)
 	default:

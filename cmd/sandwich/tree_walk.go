@@ -82,7 +82,7 @@ func streamTrees(ctx context.Context, w io.Writer, tree *topotree.Tree, bounds t
 		}
 		b.WriteString(separator)
 		if _, err := b.Write(line); err != nil {
-			return err // nobody reads on
+			return err // the reader has closed the pipe
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()

@@ -40,7 +40,7 @@ type tuneFlags struct {
 	allow   string
 	format  string
 	options tuner.Options
-	again   *tuner.Rerun // nil: nobody asked
+	again   *tuner.Rerun // nil without --rerun
 
 	simulation simulateFlags
 }
@@ -52,17 +52,17 @@ func newTune() *cobra.Command {
 		Short: "Search for the best plan for a model on this machine",
 		Long: `Search for the best plan for a model on this machine: which PUs work in each phase, and which kernel, slice and layout run
 which shape. Everything is timed on the code that serves. The plan is written to -o, else to the data folder, where
-serve, generate and bench find it. The untuned default is measured in turn with every candidate and stays in a phase
+serve, generate and bench find it. The untuned default is measured interleaved with every candidate and stays in a phase
 where none is faster by more than two equal arms differ. A plan at -o for the same host and model that was measured
-better than the new one stays, and the new one is written beside it as PLAN.1; --force replaces it.
+better than the new one stays, and the new one is written next to it as PLAN.1; --force replaces it.
 
 The model is a GGUF file, a config.json of Hugging Face, or the name of a preset: shapes are enough to tune for.
-Finished trials are kept in a journal beside the plan, so that a run that was interrupted goes on with --resume. The
+Finished trials are kept in a journal next to the plan, so that a run that was interrupted goes on with --resume. The
 winners of kernel searches are kept in the data folder by host and build: another model with matrices of the same shapes
 takes them over, and only its race runs anew. --forget removes them.
 
-Who is the best of many noisy figures had luck as well. --rerun 30 races every arm again beside the plan that was found,
-30 rounds in turn with none stopped early, and says which differ from it by a rank test corrected over all of them.
+The best of many noisy measurements is biased upward. --rerun 30 races every arm again together with the plan that was
+found, 30 interleaved rounds with none stopped early, and says which differ from it by a rank test corrected over all of them.
 With --every-set it races the plan's kernels on every other set of its PUs, too: by brute force what the ranking left out.`,
 		Example: `  sandwich tune --model llama.gguf
   sandwich tune --model llama-3.1-8b --type q4_0 --budget 30m -o llama.plan
@@ -92,7 +92,7 @@ With --every-set it races the plan's kernels on every other set of its PUs, too:
 	fs.BoolVar(&f.forget, "forget", false, "only remove what earlier runs' kernel searches left for those to come")
 	fs.BoolVar(&f.force, "force", false,
 		"replace the plan at -o even where it was measured better, is damaged, or is for another host or model")
-	fs.IntVar(&f.options.Rerun, "rerun", 0, "then race all arms again beside the plan for so many rounds, past the "+
+	fs.IntVar(&f.options.Rerun, "rerun", 0, "then race all arms again with the plan for so many rounds, past the "+
 		"budget, and exit 1 where one surely beats it")
 	fs.BoolVar(&f.options.EverySet, "every-set", false,
 		"with --rerun: the plan's kernels run on every other set of its PUs, too, of which there may be four")

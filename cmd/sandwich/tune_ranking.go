@@ -30,7 +30,7 @@ type rankingJSON struct {
 	Measured       []string           `json:"measured,omitempty"` // the anchors of this machine
 	Errors         *plans.TraceErrors `json:"prediction_errors,omitempty"`
 	Candidates     []candidateJSON    `json:"candidates"`
-	Classes        []tuner.ClassRow   `json:"classes,omitempty"` // kinds of cores, where they are unlike
+	Classes        []tuner.ClassRow   `json:"classes,omitempty"` // kinds of cores, where they differ
 	Placed         []model.Placed     `json:"placed,omitempty"`  // what each does under the best candidate
 }
 
@@ -127,7 +127,7 @@ func printRanking(w io.Writer, r *tuner.Ranking) error {
 	return nil
 }
 
-// printClasses shows unlike cores, and how they share the ops of the best configuration.
+// printClasses prints the kinds of cores and how they share the ops of the best configuration.
 func printClasses(w io.Writer, r *tuner.Ranking) error {
 	if len(r.Classes) == 0 {
 		return nil
@@ -142,6 +142,6 @@ func printClasses(w io.Writer, r *tuner.Ranking) error {
 	if err := show.Table(w, header, rows, 2, 3, 4); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\nUnder the first configuration, by the roofs of the classes:\n")
+	fmt.Fprintf(w, "\nUnder the first configuration, by the ceilings of the classes:\n")
 	return placedReport.print(w, r.Placed, "table")
 }

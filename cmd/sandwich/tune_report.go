@@ -52,7 +52,7 @@ func (f *tuneFlags) report(ctx context.Context, w io.Writer, b *plans.Bundle, pa
 // rerunFindings are what a rerun says of an arm, in the words of its table.
 var rerunFindings = map[gate.Finding]string{gate.Regressed: "beats the plan", gate.Improved: "slower"}
 
-// printRerun shows each arm beside the plan, if there was a rerun.
+// printRerun prints each arm compared with the plan, if there was a rerun.
 func (f *tuneFlags) printRerun(w io.Writer) error {
 	r := f.again
 	if r == nil {

@@ -253,7 +253,7 @@ func TestLikelyGainIsToldAsThat(t *testing.T) {
 }
 
 // Of arms that never ran in one round the story says that, and no figure.
-func TestArmsOfUnlikeRoundsAreNotCompared(t *testing.T) {
+func TestArmsOfDifferentRoundsAreNotCompared(t *testing.T) {
 	gains := []float64{0.02, 0.03, 0.02, 0.025, 0.02, 0.03, 0.02, 0.025}
 	b, _ := racedPlan(t, gains, gains, byTuned)
 	ranks := plans.Arm{Name: "prefill, tuned, 2 ranks", Test: "tg batch 1", Unit: "tokens/s", Rounds: []int{6, 7},

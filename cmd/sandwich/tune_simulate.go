@@ -84,8 +84,8 @@ func (s *simulateFlags) checkLoad() error {
 	return nil
 }
 
-// load reads or draws the requests; where nobody asked for any, as under run, they are the tuner's
-// own.
+// load reads or generates the requests. Without flags that specify requests, as under run, it
+// returns the defaults of the tuner.
 func (s *simulateFlags) load(seed uint64) (tuner.Load, error) {
 	if s.trace == "" {
 		return tuner.Load{Seed: seed}, nil
@@ -135,7 +135,7 @@ func namedMachine(name string) (*profiles.Profile, error) {
 	return p, usageError(err)
 }
 
-// anchorsWithin is about the time to measure what kernels reach of this machine's roofs.
+// anchorsWithin limits the time to measure which share of the ceilings kernels reach.
 const anchorsWithin = 10 * time.Second
 
 // runSimulation ranks and prints.
@@ -167,7 +167,7 @@ func (f *tuneFlags) runSimulation(ctx context.Context, w io.Writer) error {
 		TP: f.session.ranks, Threads: f.session.threads, Load: load,
 		Objective: f.simulation.objective, SLO: replay.SLO{TTFT: f.simulation.ttft, TPOT: f.simulation.tpot},
 		TopK: f.options.TopK}
-	if f.simulation.machine == "" && f.profile == "" { // this machine, at rest as far as anybody knows
+	if f.simulation.machine == "" && f.profile == "" { // this machine, assumed to be idle
 		if o.Anchors, err = tuner.Anchors(ctx, o, anchorsWithin); err != nil {
 			return err
 		}

@@ -17,7 +17,7 @@ func TestTuneIsInterrupted(t *testing.T) {
 	for name, signal := range map[string]syscall.Signal{"Ctrl-C": syscall.SIGINT, "kill -9": syscall.SIGKILL} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			host := filepath.Join(t.TempDir(), "host.yaml") // without roofs, so that nothing is measured but kernels
+			host := filepath.Join(t.TempDir(), "host.yaml") // without ceilings, so that nothing is measured but kernels
 			if code := run(t.Context(), []string{"probe", "--measure", "none", "-o", host}); code != exitOK {
 				t.Fatalf("probe: exit code %d", code)
 			}
@@ -74,8 +74,8 @@ func tuneUntilTrials(t *testing.T, dir, host string) (cmd *exec.Cmd, args []stri
 	return nil, nil, nil
 }
 
-// journalGrows waits until a journal beside plan holds some finished trials, and says no where the
-// search ends before.
+// journalGrows waits until a journal next to plan holds some finished trials. It returns false if
+// the search ends before that.
 func journalGrows(plan string) bool {
 	for range 1200 {
 		if data, err := os.ReadFile(plan + ".journal"); err == nil && bytes.Count(data, []byte("\n")) > 3 {

@@ -31,7 +31,8 @@ func (f *tuneFlags) settle(host *profiles.Profile, subject *session.Subject, nam
 	}
 }
 
-// inTheWay says what at path is no plan for this host and model; "" where there is nothing else.
+// inTheWay describes a plan at path that is damaged or is for another host or model; "" if there is
+// none.
 func inTheWay(path string, host *profiles.Profile, model string) string {
 	b, err := plans.Read(path)
 	switch {
@@ -47,15 +48,15 @@ func inTheWay(path string, host *profiles.Profile, model string) string {
 	return ""
 }
 
-// save writes the plan to -o and returns where it lies. A plan there that was measured better
-// stays, and the new one goes beside it, under a name that is not looked for; the error then says
-// so.
+// save writes the plan to -o and returns its path. If a plan with better measurements exists there,
+// save keeps it, writes the new one next to it under a name that no verb finds, and returns an
+// error that says so.
 func (f *tuneFlags) save(b *plans.Bundle, host *profiles.Profile) (string, error) {
 	var kept error
 	path := f.out
 	if old, err := plans.Read(path); err == nil && !f.force {
 		if kept = better(old, b, host); kept != nil {
-			path = beside(path)
+			path = freePath(path)
 			kept = fmt.Errorf("%s stays: %w; the new plan is %s, and --force replaces the old one", f.out, kept, path)
 		}
 	}
@@ -65,10 +66,10 @@ func (f *tuneFlags) save(b *plans.Bundle, host *profiles.Profile) (string, error
 	return path, kept
 }
 
-// better says why an old plan is worth more than a new one; nil where it is not. Gains over the
-// default are compared, which ran in turn with the plans: speeds of two days differ by what the
-// machine does beside. Another build may have another default, and a plan that asks for tuning
-// again has lost its claim.
+// better returns an error that says why an old plan is better than a new one; nil if it is not. It
+// compares gains over the default, which ran interleaved with the plans, since absolute speeds of
+// different days depend on other load. A plan of another build, or one that needs tuning again, is
+// never better.
 func better(old, fresh *plans.Bundle, host *profiles.Profile) error {
 	if !old.Plan.Tuned || old.Evidence.Build != fresh.Evidence.Build ||
 		plans.Verify(old, host, &fresh.Plan.Model).Judgement == plans.Retune {
@@ -106,9 +107,9 @@ func gainsText(outcomes []plans.Outcome) string {
 	return strings.Join(out, " and ")
 }
 
-// beside is the first free name PATH.1, PATH.2 and so on. It does not end as plans do, so that no
-// verb finds the plan there by itself.
-func beside(path string) string {
+// freePath returns the first free name of PATH.1, PATH.2 and so on. The name lacks the suffix of
+// plans, so no verb finds the plan by default.
+func freePath(path string) string {
 	path = filepath.Clean(path)
 	for n := 1; ; n++ {
 		name := fmt.Sprintf("%s.%d", path, n)

@@ -15,7 +15,7 @@ func verbs() []*cobra.Command {
 		newTree(),
 		newTune(),
 		newModel(),
-		newNeighbour(),
+		newNeighbor(),
 		newPlan(),
 		newVersion(),
 	}

@@ -48,8 +48,9 @@ func buildCommit() string {
 	return "unknown"
 }
 
-// programID tells builds apart, also those of one commit with unlike code: 16 hexadecimal digits of
-// what the linker wrote into this program to name it, or of its whole file where it wrote nothing.
+// programID identifies a build, also among builds of one commit with different code. It returns 16
+// hexadecimal digits of the build ID that the linker wrote, or of the hash of the file if there is
+// none.
 func programID() string {
 	path, err := os.Executable()
 	if err != nil {
