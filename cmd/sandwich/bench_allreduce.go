@@ -17,7 +17,7 @@ import (
 	"sandwich/tuner/measure"
 )
 
-// reduceFlags are what bench allreduce measures.
+// reduceFlags holds the flags of bench allreduce.
 type reduceFlags struct {
 	sizes   []string
 	ranks   []int

@@ -18,7 +18,7 @@ import (
 	"sandwich/tuner/measure"
 )
 
-// attentionFlags are what bench attention measures.
+// attentionFlags holds the flags of bench attention.
 type attentionFlags struct {
 	model   string
 	dims    []int

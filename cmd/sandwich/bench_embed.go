@@ -16,7 +16,7 @@ import (
 	"sandwich/tuner/measure"
 )
 
-// embedBenchFlags are what bench embed measures.
+// embedBenchFlags holds the flags of bench embed.
 type embedBenchFlags struct {
 	session           sessionFlags
 	texts, reps       int

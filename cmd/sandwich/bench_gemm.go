@@ -23,7 +23,7 @@ import (
 	"sandwich/tuner/measure"
 )
 
-// gemmFlags are what bench gemm measures.
+// gemmFlags holds the flags of bench gemm.
 type gemmFlags struct {
 	shapes  []string
 	rowsOf  []int // M

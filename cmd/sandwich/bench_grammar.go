@@ -23,7 +23,7 @@ import (
 	"sandwich/tuner/measure"
 )
 
-// grammarFlags are what bench grammar measures.
+// grammarFlags holds the flags of bench grammar.
 type grammarFlags struct {
 	schema, model   string
 	vocab           []int

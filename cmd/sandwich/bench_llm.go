@@ -16,7 +16,7 @@ import (
 	"sandwich/tuner/measure"
 )
 
-// llmFlags are what bench llm measures.
+// llmFlags holds the flags of bench llm.
 type llmFlags struct {
 	session sessionFlags
 	prompt  []int
@@ -125,7 +125,8 @@ func newBenchLLM() *cobra.Command {
 	return c
 }
 
-// instead is what a flag asks for in the place of tokens per second; nil where none does.
+// instead returns the measurement that a flag selects in place of tokens per second; nil if none
+// does.
 func (f *llmFlags) instead(format string) func(c *cobra.Command) error {
 	switch {
 	case f.explain:

@@ -13,8 +13,8 @@ import (
 	"sandwich/tuner/measure"
 )
 
-// runSchema measures the lengths of -n with f.clients answers at once, in turn plain and under the
-// schema.
+// runSchema measures the lengths of -n with f.clients concurrent answers. It interleaves plain
+// answers with answers under the schema.
 func (f *llmFlags) runSchema(ctx context.Context) ([]measure.ConstrainedRow, error) {
 	schema, err := os.ReadFile(f.schema)
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 	"sandwich/tuner/replay"
 )
 
-// loadFlags are what bench load offers to whom.
+// loadFlags holds the flags of bench load.
 type loadFlags struct {
 	session  sessionFlags
 	sizes    serving

@@ -79,7 +79,7 @@ func compareClocks(out io.Writer, rows []load.Row) error {
 	return nil
 }
 
-// orders counts the pairs of policies whose measured means lie apart, by class, for the first token
+// orders counts the pairs of policies whose measured means differ, by class, for the first token
 // and between tokens, and how many of them the virtual clock puts in the same order.
 func orders(rows []load.Row) (apart, alike int) {
 	simulated := map[[2]string]load.Row{}

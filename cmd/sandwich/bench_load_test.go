@@ -87,7 +87,7 @@ func TestClocksAreCompared(t *testing.T) {
 		r.Policy = "share"
 		return r
 	}
-	// Two policies whose TTFT and TPOT lie apart, and are simulated the other way round.
+	// Two policies whose TTFT and TPOT differ, and are simulated the other way round.
 	rows := []load.Row{row("wall", 1), row("virtual", 1.2), other(row("wall", 2)), other(row("virtual", 1.1))}
 	rows[1].TPOT.Mean = 1
 	if err := tableLoad(&out, rows, replay.SLO{}); err != nil {

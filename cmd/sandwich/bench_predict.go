@@ -24,7 +24,7 @@ import (
 	"sandwich/tuner/measure"
 )
 
-// predictFlags are what bench predict predicts and measures.
+// predictFlags holds the flags of bench predict.
 type predictFlags struct {
 	anchors  []string // files whose products are anchors; none: those of each model
 	prompts  []int

@@ -39,7 +39,7 @@ func (r *predictRow) workers() string {
 	return "PUs " + r.PUs
 }
 
-// predictOut is what was found.
+// predictOut holds the predicted and measured times.
 type predictOut struct {
 	rows  []predictRow
 	rests []string // what predictions rest on, in sentences

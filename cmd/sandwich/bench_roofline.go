@@ -28,7 +28,7 @@ import (
 	"sandwich/tuner/measure/chart"
 )
 
-// rooflineFlags are what bench roofline predicts and measures.
+// rooflineFlags holds the flags of bench roofline.
 type rooflineFlags struct {
 	session sessionFlags
 	machine string // predicted alone

@@ -14,7 +14,7 @@ import (
 	"sandwich/tuner/measure/chart"
 )
 
-// rooflineOut is what was found.
+// rooflineOut holds the results of bench roofline.
 type rooflineOut struct {
 	rows     []measure.RooflineRow
 	ceilings []chart.Ceiling
@@ -141,7 +141,7 @@ func (o *rooflineOut) table(w io.Writer) error {
 	return nil
 }
 
-// sentences are what stands below the table.
+// sentences returns the lines below the table.
 func (o *rooflineOut) sentences(e measure.RooflineErrors) (out []string) {
 	if e.Ops > 0 {
 		out = append(out, fmt.Sprintf("Of %d ops of at least %s predictions are off by %.0f %% at the median, "+

@@ -14,10 +14,10 @@ import (
 	"sandwich/profiles/occupancy"
 )
 
-// dataFolderText is how help and messages name the data folder.
+// dataFolderText names the data folder in help texts and messages.
 const dataFolderText = "the data folder"
 
-// dataFolder is where tune leaves plans and where the other verbs look for them:
+// dataFolder returns the folder where tune writes plans and the other verbs look for them:
 // $XDG_DATA_HOME/sandwich, else ~/.local/share/sandwich.
 func dataFolder() (string, error) {
 	if dir := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
@@ -30,12 +30,12 @@ func dataFolder() (string, error) {
 	return filepath.Join(home, ".local", "share", "sandwich"), nil
 }
 
-// asked is what the flags ask of the plan.
+// asked returns the properties of the plan that the flags set.
 func (f *sessionFlags) asked() *selection.Options {
 	o := &selection.Options{Path: f.plan, ISA: f.isa, KV: f.kv, Compute: f.compute, Attend: f.attention,
 		Threads: f.threads, TP: f.ranks}
 	o.Build = programID()
-	o.Folder, _ = dataFolder() // none, and then nothing is looked up or kept
+	o.Folder, _ = dataFolder() // empty on error: plans are neither looked up nor stored
 	if !f.firstPUs {
 		o.Occupancy = puMonitor()
 	}

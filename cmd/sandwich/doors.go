@@ -146,8 +146,8 @@ func listen(flag, addr string) (net.Listener, error) {
 	return ln, nil
 }
 
-// readKeys reads API keys, one a line, behind which may stand the class of requests that state
-// none; empty lines and lines that start with # do not count.
+// readKeys reads API keys, one per line. The class of requests that state none may follow the key.
+// Empty lines and lines that start with # are ignored.
 func readKeys(path string) ([]string, error) {
 	if path == "" {
 		return nil, nil

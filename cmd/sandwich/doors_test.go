@@ -30,7 +30,7 @@ func waitFor(t *testing.T, what string, ok func() bool) {
 	t.Fatalf("never: %s", what)
 }
 
-// TestServeHangUp holds that SIGHUP reads the keys again and costs no request, and that a broken
+// TestServeHangUp checks that SIGHUP reads the keys again and costs no request, and that a broken
 // key file changes nothing.
 func TestServeHangUp(t *testing.T) {
 	keys := filepath.Join(t.TempDir(), "keys")
@@ -91,7 +91,7 @@ func TestServeHangUpWithoutKeys(t *testing.T) {
 	s.stop()
 }
 
-// TestTuneHangUp holds that a lost terminal ends a tune as Ctrl-C does, and does not under nohup.
+// TestTuneHangUp checks that a lost terminal ends a tune as Ctrl-C does, and does not under nohup.
 func TestTuneHangUp(t *testing.T) {
 	// Under nohup these tests would hand on that SIGHUP is ignored; not once they hear it.
 	heard := make(chan os.Signal, 1)
@@ -194,7 +194,7 @@ func TestHealthWhileLoading(t *testing.T) {
 	}
 }
 
-// TestStopWhileLoading holds that SIGTERM does not wait for the model.
+// TestStopWhileLoading checks that SIGTERM does not wait for the model.
 func TestStopWhileLoading(t *testing.T) {
 	s := launch(t, "run", "--budget", "10m")
 	waitFor(t, "loading", func() bool { code, _, _ := health(s.url); return code == http.StatusServiceUnavailable })
@@ -216,7 +216,7 @@ func TestStopWhileLoading(t *testing.T) {
 	}
 }
 
-// TestAnnounce holds that the address that is bound is printed, and one that can be tried.
+// TestAnnounce checks that the address that is bound is printed, and one that can be tried.
 func TestAnnounce(t *testing.T) {
 	for addr, want := range map[string][2]string{
 		"127.0.0.1:8080": {"on http://127.0.0.1:8080; try:", "curl http://127.0.0.1:8080/"},

@@ -62,7 +62,7 @@ what serving under it takes in memory. --svg draws the machine's tree with both 
 	return c
 }
 
-// story is how a plan came about; its JSON is stable.
+// story describes how a plan was found. Its JSON form is stable.
 type story struct {
 	Plan     string             `json:"plan"`
 	State    plans.State        `json:"state"`
@@ -115,7 +115,7 @@ func newStory(b *plans.Bundle) (*story, error) {
 	return s, err
 }
 
-// placesText says in sentences what won, over what, and what cannot be told apart.
+// placesText says in sentences what won, over what, and what cannot be distinguished.
 func placesText(places []plans.Place, noise float64) string {
 	first, runner, second := places[0].Arm, plans.RunnerUp(places), ""
 	equal := fmt.Sprintf("two equal arms differ by up to %.1f %%", 100*noise)

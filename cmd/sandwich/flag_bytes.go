@@ -12,8 +12,8 @@ import (
 	"sandwich/runtime/mem"
 )
 
-// bytesFlag adds a flag that takes a size with its unit. A size of none, which is not what a flag
-// that was not given stands for, is kept as -1.
+// bytesFlag adds a flag that takes a size with its unit. It stores an explicit 0 as -1, to
+// distinguish it from a flag that was not given.
 func bytesFlag(fs *pflag.FlagSet, p *int64, name, usage string) {
 	fs.Var((*bytesValue)(p), name, usage)
 }

@@ -2,8 +2,8 @@ package main
 
 import "testing"
 
-// TestBytesFlag: sizes are read with their unit, none is kept apart from a flag that was not given,
-// and what is no size is refused.
+// TestBytesFlag checks that sizes are read with their unit, that 0 differs from a flag that was not
+// given, and that invalid sizes are rejected.
 func TestBytesFlag(t *testing.T) {
 	for text, want := range map[string]int64{"0": -1, "0GiB": -1, "512MiB": 512 << 20, "2 gib": 2 << 30, "1.5KB": 1500,
 		"7B": 7} {

@@ -33,7 +33,7 @@ type window struct{ low, high float64 }
 
 var aboutFive, aboutOne = window{0.045, 0.055}, window{0.007, 0.013}
 
-// miss is how far an effect lies from the middle of the window.
+// miss returns the distance of an effect from the middle of the window.
 func (w window) miss(e *effect) float64 { return math.Abs(e.Slower - (w.low+w.high)/2) }
 
 // damage describes a plan with a known slowdown in one phase. The damages of a family are listed in
@@ -47,11 +47,11 @@ type damage struct {
 // The widest interval of an effect that counts as true.
 const widestTruth = 0.01
 
-// missRefined is how far from the middle of its window an effect of a minute may lie for a longer
-// look to be worth its time.
+// missRefined is the largest distance from the middle of the window at which an effect measured for
+// a minute is measured again for longer.
 const missRefined = 0.008
 
-// mostTries is how many damages of a kind are established before the proof does without it.
+// mostTries limits the damages of a kind that are measured before the proof leaves the kind out.
 const mostTries = 4
 
 // establish finds a damage of a kind with an effect within the window. Families are halved by looks

@@ -58,7 +58,7 @@ type proof struct {
 	list []damage
 }
 
-// effect is how much slower a damage makes its worst row, with the 95 % interval, by pairs.
+// effect holds the slowdown of the worst row of a damage, with the 95 % interval over pairs.
 type effect struct {
 	Damage string  `json:"damage"`
 	Kind   string  `json:"kind"`
@@ -153,7 +153,8 @@ func (p *proof) save(t *testing.T) {
 	}
 }
 
-// order is what is still to be run, mixed, so that a proof that is stopped has some of each.
+// order returns the remaining runs in mixed order, so that an interrupted proof has some of each
+// kind.
 func (p *proof) order() (out []string) {
 	const rounds = 30
 	for i := range rounds {
@@ -270,7 +271,7 @@ func (p *proof) check(t *testing.T, a, b *plans.Plan, r *gateRun) {
 	}
 }
 
-// outcome is what a run counts for.
+// outcome returns the category that a run is counted in.
 func (r *gateRun) outcome() string {
 	switch {
 	case r.Exit == gate.ExitUndecided && r.Noisy:

@@ -13,7 +13,7 @@ import (
 	"sandwich/topotree"
 )
 
-// expectPinned holds that each of the first PUs of the machine has one thread that may run there
+// expectPinned checks that each of the first PUs of the machine has one thread that may run there
 // and nowhere else, and that was last seen there; and that no further PU has one.
 func expectPinned(t *testing.T, p guest.Process, pus int) {
 	t.Helper()
@@ -66,7 +66,7 @@ func boundPages(t *testing.T, p guest.Process) map[int]map[int]int {
 	return kib
 }
 
-// jsonText is how a text stands in JSON, without the quotes.
+// jsonText returns a text as encoded in JSON, without the quotes.
 func jsonText(t *testing.T, s string) string {
 	t.Helper()
 	b, err := json.Marshal(s)

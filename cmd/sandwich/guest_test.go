@@ -28,7 +28,7 @@ const (
 	// guestLimit bounds one step. Guests are slow and their host may be busy: it only ends what
 	// would hang.
 	guestLimit = 4 * time.Minute
-	// guestTokens is how many tokens are generated: each costs a second or so.
+	// guestTokens counts the tokens to generate; each takes about a second.
 	guestTokens = 8
 )
 
@@ -101,7 +101,7 @@ func step(name, args string) guest.Step {
 	return guest.Step{Name: name, Args: append([]string{guestProgram}, strings.Fields(args)...), Limit: guestLimit}
 }
 
-// result is what became of a step that had to end with this exit code.
+// result returns the output of a step and checks its exit code.
 func (g *guestRun) result(name string, code int) guest.Result {
 	g.t.Helper()
 	r, ok := g.results[name]
@@ -120,14 +120,14 @@ func (g *guestRun) decode(name string, out any) {
 	}
 }
 
-// refAnswer is what the reference says of one prompt.
+// refAnswer holds the reference answer to one prompt.
 type refAnswer struct {
 	prompt, greedy []int32
 	vocab, stored  int
 	logits         string // file
 }
 
-// guestReference is what generate is held to in guests: exact greedy tokens and logits.
+// guestReference holds the exact greedy tokens and logits that generate must reproduce in guests.
 func guestReference(t *testing.T) refAnswer {
 	t.Helper()
 	text, err := os.ReadFile(refdata.Path(t, "parity/ref/llama-f32.json"))
@@ -176,7 +176,7 @@ func (g *guestRun) expectExact(name string, a refAnswer) string {
 	return got.Text
 }
 
-// expectRefused holds that a step ended with this exit code, one line on stderr that names what is
+// expectRefused checks that a step ended with this exit code, one line on stderr that names what is
 // wrong, and nothing on stdout.
 func (g *guestRun) expectRefused(name string, code int, words string) {
 	g.t.Helper()
@@ -194,7 +194,7 @@ func probeStep() guest.Step {
 	return s
 }
 
-// expectMachine holds that probe found the nodes of m with their CPUs, memory and distances, in
+// expectMachine checks that probe found the nodes of m with their CPUs, memory and distances, in
 // JSON and in host.yaml.
 func (g *guestRun) expectMachine(m *guest.Machine) *profiles.Profile {
 	g.t.Helper()
@@ -226,7 +226,7 @@ func (g *guestRun) expectMachine(m *guest.Machine) *profiles.Profile {
 	return host
 }
 
-// probe is what is read of `probe --format json`.
+// probe holds the fields read from `probe --format json`.
 type probe struct {
 	Summary struct {
 		Packages  int

@@ -19,7 +19,7 @@ import (
 	"sandwich/tuner/measure"
 )
 
-// inspected is what `model inspect` prints; its JSON is stable.
+// inspected holds the output of `model inspect`. Its JSON form is stable.
 type inspected struct {
 	model.Report
 	Memory  *int64         `json:"memory_bytes,omitempty"` // one request of ContextOf tokens; absent if it does not run
@@ -28,7 +28,7 @@ type inspected struct {
 	Assumed []string       `json:"assumed,omitempty"` // of the machine, in sentences
 }
 
-// speedCeiling is how fast a machine can be at most.
+// speedCeiling is an upper bound of the speed of a machine.
 type speedCeiling struct {
 	Test    string  `json:"test"` // as bench llm names it
 	Rate    float64 `json:"tokens_per_second"`
@@ -180,7 +180,7 @@ func (r *inspected) printVerdict(w io.Writer) {
 	}
 }
 
-// panels is what the matrices of a type take as kernels read them; nothing where there are none.
+// panels returns the memory of the packed matrices of a type; "" if there are none.
 func panels(t model.TypeUse) string {
 	if t.Panels == 0 {
 		return ""

@@ -8,15 +8,15 @@ import (
 	"sandwich/runtime/mem"
 )
 
-// leastMemory is what loading a model needs at least of a limited address space: generated code and
+// leastMemory is the least address space, in bytes, that loading a model needs: generated code and
 // the heap of the Go runtime reserve it in blocks of 64 MiB.
 const leastMemory = 160 << 20
 
-// leastFiles is how many open files every verb needs at least: below it the Go runtime ends the
-// process when it first waits for a file or a connection.
+// leastFiles is the least number of open files that a verb needs: with fewer, the Go runtime ends
+// the process when it first waits for a file or a connection.
 const leastFiles = 16
 
-// checkOpenFiles refuses to go on where this process may open too few files.
+// checkOpenFiles returns an error if this process may open too few files.
 func checkOpenFiles() error {
 	n, ok := openFiles()
 	if !ok || n >= leastFiles {

@@ -13,8 +13,8 @@ import (
 	"sandwich/runtime/session"
 )
 
-// logitRows is how many positions of a prompt are computed at a time where all their logits are
-// wanted: the rows of a vocabulary of 150,000 take 600 KB each.
+// logitRows is the number of positions of a prompt per forward when all their logits are requested.
+// It bounds the memory for logits.
 const logitRows = 64
 
 // dumpLogits writes one line of JSON and then the logits after every position of the prompt, as

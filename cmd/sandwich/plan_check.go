@@ -20,7 +20,7 @@ import (
 	"sandwich/tuner/measure"
 )
 
-// checkFlags are what plan check asks for.
+// checkFlags holds the flags of plan check.
 type checkFlags struct {
 	baseline, candidate string
 	model               string

@@ -148,7 +148,7 @@ func (f *checkFlags) race(ctx context.Context, arms racer, cases []gate.Case) ([
 	return rows, nil
 }
 
-// rowOf is what a race says of a case.
+// rowOf returns the result of a race for a case.
 func rowOf(c gate.Case, out []tuner.Standing, test int) *gate.Row {
 	row := &gate.Row{Name: c.Name(), Phase: c.Phase(), Unit: "tokens/s", Why: c.Why}
 	for arm, list := range []*[]float64{&row.Baseline, &row.Again, &row.Candidate} {

@@ -79,7 +79,7 @@ func (r *checkReport) printText(w io.Writer) error {
 	return show.Sentence(w, strings.ToUpper(r.Result)+": "+r.Text)
 }
 
-// remarks are what the table has no room for.
+// remarks returns the lines printed below the table.
 func (r *checkReport) remarks() (out []string) {
 	for _, c := range r.Checks {
 		if !c.OK {

@@ -96,5 +96,5 @@ func printReviewMarkdown(w io.Writer, r *review.Review, names [2]string) {
 	fmt.Fprintf(w, "\n%s\n", show.Markdown(r.UnchangedText()))
 }
 
-// mostOpen is how many lines of a group a comment shows at once.
+// mostOpen limits the lines of a group that a comment shows unfolded.
 const mostOpen = 12

@@ -19,7 +19,7 @@ const (
 	defaultContext  = 4096
 )
 
-// memoryRow is what serving takes of one rank; its JSON is stable.
+// memoryRow holds the memory that serving needs for one rank. Its JSON form is stable.
 type memoryRow struct {
 	Rank        int   `json:"rank"`
 	Node        *int  `json:"numa_node"` // null: bound to none

@@ -107,7 +107,7 @@ func placeError(err error) error {
 	return withCode(exitFailed, err)
 }
 
-// planLabels are what a registry shows of a plan. Nothing of them depends on the day.
+// planLabels returns the labels of a plan in a registry. They do not depend on the date.
 func planLabels(b *plans.Bundle) map[string]string {
 	return map[string]string{
 		"org.opencontainers.image.title": b.Plan.Name,

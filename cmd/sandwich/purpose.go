@@ -7,7 +7,7 @@ import (
 	"sandwich/runtime/session"
 )
 
-// purpose is what a verb needs a model for.
+// purpose names the use that a verb makes of a model.
 type purpose uint8
 
 // Purposes.

@@ -47,7 +47,7 @@ func TestPerplexityOfTheEmbeddedModel(t *testing.T) {
 	}
 }
 
-// sidecar is what a parity model's reference file says of it.
+// sidecar holds the reference file of a parity model.
 type sidecar struct {
 	Model     string
 	NVocab    int `json:"n_vocab"`

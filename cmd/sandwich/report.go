@@ -9,8 +9,8 @@ import (
 	"sandwich/cmd/sandwich/internal/show"
 )
 
-// report is how the rows of a benchmark are printed: as JSON, whose names their types hold, as CSV,
-// or as a table.
+// report describes how to print the rows of a benchmark: as JSON with the field names of the row
+// type, as CSV, or as a table.
 type report[R any] struct {
 	title func(first *R) string // a line above the table; may be nil
 

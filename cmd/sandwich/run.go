@@ -18,7 +18,7 @@ import (
 	"sandwich/tuner"
 )
 
-// runFlags are what run asks for: serve's, and the time to tune.
+// runFlags holds the flags of run: those of serve, and the time to tune.
 type runFlags struct {
 	serve  serveFlags
 	budget time.Duration

@@ -23,7 +23,7 @@ import (
 	"sandwich/runtime/model"
 )
 
-// programs are what the test binary is under other names.
+// programs lists the commands that the test binary runs as under other names.
 var programs = map[string]func(){"sandwich": main}
 
 // TestMain makes this test binary stand in for the program, so that scripts run the real command
@@ -140,8 +140,8 @@ func flipByte(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(os.WriteFile(path, data, 0o644))
 }
 
-// TestEveryVerbHelps holds that each verb says what it is for, with an example, and refuses unknown
-// flags and arguments with exit code 2.
+// TestEveryVerbHelps checks that each verb says what it is for, with an example, and refuses
+// unknown flags and arguments with exit code 2.
 func TestEveryVerbHelps(t *testing.T) {
 	var walk func(path []string)
 	walk = func(path []string) {

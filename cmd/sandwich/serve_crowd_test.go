@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// sum is what a metric comes to over its labels.
+// sum adds up a metric over its labels.
 func (s *served) sum(name string) (sum float64) {
 	s.t.Helper()
 	_, text, _ := s.do("GET", "/metrics", "", "")
@@ -115,9 +115,9 @@ func TestServeTenThousand(t *testing.T) {
 	s.stop()
 }
 
-// TestServeHangUps: clients of both classes that hang up at any time, while their prompts are
-// halted and their sequences left out of batches too, leave nothing behind, and those that stay get
-// the answers that they get alone.
+// TestServeHangUps checks that clients of both classes that disconnect at any time, also while
+// their prompts are halted or their sequences wait, leak no resources, and that the other clients
+// get the answers that they get alone.
 func TestServeHangUps(t *testing.T) {
 	s := startServe(t, "--parallel", "3", "--mixed-cap", "1", "--queue", "100", "--op-bound", "1ms")
 	web := crowdClient(32)

@@ -19,7 +19,7 @@ func (s *served) asked(path, body string, into any) string {
 	return text
 }
 
-// TestServeMessages holds that Anthropic's API and OpenAI's give one answer to one question.
+// TestServeMessages checks that Anthropic's API and OpenAI's give one answer to one question.
 func TestServeMessages(t *testing.T) {
 	s := startServe(t)
 	const hello = `{"messages":[{"role":"user","content":"Hello!"}],"temperature":0,"max_tokens":60`
@@ -64,7 +64,7 @@ func TestServeMessages(t *testing.T) {
 	s.stop()
 }
 
-// TestServeVocabulary holds that the text of a chat, its tokens and the text of those agree with
+// TestServeVocabulary checks that the text of a chat, its tokens and the text of those agree with
 // what a chat is charged.
 func TestServeVocabulary(t *testing.T) {
 	s := startServe(t)
@@ -162,8 +162,8 @@ func TestServeMerges(t *testing.T) {
 	s.stop()
 }
 
-// TestServeChoices holds that a choice is what a request of its own gets: its text, its log
-// probabilities and its seed; and that the copies of a prompt share its blocks.
+// TestServeChoices checks that a choice equals the answer to a separate request in text, log
+// probabilities and seed, and that the copies of a prompt share its blocks.
 func TestServeChoices(t *testing.T) {
 	s := startServe(t)
 	type choice struct {
@@ -243,7 +243,7 @@ func (s *served) metric(name string) float64 {
 	return 0
 }
 
-// TestServeForms holds that requests of one form share its grammar, and get what they got alone.
+// TestServeForms checks that requests of one form share its grammar, and get what they got alone.
 func TestServeForms(t *testing.T) {
 	s := startServe(t)
 	const body = `{"messages":[{"role":"user","content":"Who?"}],"temperature":0,"max_tokens":40,"n":2,"response_format":` +

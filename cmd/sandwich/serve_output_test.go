@@ -57,7 +57,7 @@ func (s *served) models(requests int) {
 	web.CloseIdleConnections()
 }
 
-// TestServeUnreadLog holds that a server whose stderr is a pipe that nothing reads answers, counts
+// TestServeUnreadLog checks that a server whose stderr is a pipe that nothing reads answers, counts
 // the lines that it drops, and ends within --grace.
 func TestServeUnreadLog(t *testing.T) {
 	for _, format := range []string{"text", "json"} {
@@ -78,7 +78,7 @@ func TestServeUnreadLog(t *testing.T) {
 	}
 }
 
-// TestServeClosedOutput holds that readers of stdout and stderr may go away at any time.
+// TestServeClosedOutput checks that readers of stdout and stderr may go away at any time.
 func TestServeClosedOutput(t *testing.T) {
 	t.Run("stderr", func(t *testing.T) {
 		r, w := unreadPipe(t)
@@ -129,7 +129,7 @@ func TestServeClosedOutput(t *testing.T) {
 	})
 }
 
-// TestServeReopenedLog holds that a reader that comes late gets what was kept, the number of lines
+// TestServeReopenedLog checks that a reader that comes late gets what was kept, the number of lines
 // that were not, and all lines that follow.
 func TestServeReopenedLog(t *testing.T) {
 	r, w := unreadPipe(t)
@@ -151,7 +151,7 @@ func TestServeReopenedLog(t *testing.T) {
 	}
 }
 
-// TestServeFewDescriptors holds that connections of which the bodies do not arrive do not lock
+// TestServeFewDescriptors checks that connections of which the bodies do not arrive do not lock
 // others out where the process may open fewer descriptors than the table has places.
 func TestServeFewDescriptors(t *testing.T) {
 	sh, err := exec.LookPath("sh")

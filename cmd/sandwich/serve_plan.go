@@ -11,7 +11,7 @@ import (
 	"sandwich/runtime/session"
 )
 
-// strictness is what serve asks of its plan.
+// strictness says which plans serve accepts.
 type strictness string
 
 // What --strict may be: absent, given, or given as =optimal.

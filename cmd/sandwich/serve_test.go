@@ -26,7 +26,7 @@ type served struct {
 	stderr syncBuffer
 }
 
-// syncBuffer is what a process has written so far, to be read while it runs.
+// syncBuffer collects the output of a running process; it may be read concurrently.
 type syncBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -104,7 +104,7 @@ func (s *served) do(method, path, body, key string) (int, string, http.Header) {
 	return res.StatusCode, string(text), res.Header
 }
 
-// stop sends SIGTERM and holds that the server ends well.
+// stop sends SIGTERM and checks that the server ends well.
 func (s *served) stop() {
 	s.t.Helper()
 	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -258,7 +258,7 @@ func (s *served) status(field string) (bytes int64) {
 	return bytes << 10
 }
 
-// TestServeApart holds that one key cannot tell by what is cached what another one asked, that
+// TestServeApart checks that one key cannot tell by what is cached what another one asked, that
 // foreign pages run nothing, and that requests are logged without a word of theirs.
 func TestServeApart(t *testing.T) {
 	keys := filepath.Join(t.TempDir(), "keys")
@@ -323,7 +323,7 @@ func TestServeApart(t *testing.T) {
 	}
 }
 
-// TestServeDrains holds that SIGTERM lets an answer under way finish, and that keys are asked for.
+// TestServeDrains checks that SIGTERM lets an answer under way finish, and that keys are asked for.
 func TestServeDrains(t *testing.T) {
 	keys := filepath.Join(t.TempDir(), "keys")
 	if err := os.WriteFile(keys, []byte("# ours\nsecret\n"), 0o600); err != nil {

@@ -54,7 +54,7 @@ func (v *serving) checkService() error {
 	return nil
 }
 
-// sched is how the scheduler of an engine of these sizes works, its blocks and chunks aside.
+// sched returns the configuration of the scheduler, without blocks and chunks.
 func (v *serving) sched() sched.Config {
 	return sched.Config{MaxRunning: v.Parallel, Queue: v.Queue, Policy: v.Policy, MixedCap: v.MixedCap, Aging: v.Aging,
 		Quantum: v.Quantum, Bound: v.Bound, TPOT: v.TPOT}

@@ -15,7 +15,7 @@ import (
 	"sandwich/runtime/session"
 )
 
-// sessionFlags are what the verbs that run a model share: which model, under which plan, with which
+// sessionFlags holds the flags shared by the verbs that run a model: the model, the plan and
 // overrides.
 type sessionFlags struct {
 	model, plan      string

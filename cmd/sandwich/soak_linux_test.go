@@ -71,7 +71,7 @@ func (l *soakLoad) run(d time.Duration) {
 	l.http.CloseIdleConnections()
 }
 
-// footprint is what an idle server holds, and what it did so far.
+// footprint holds the resources of an idle server and its counters.
 type footprint struct {
 	requests, evicted, preempted, recomputed int
 	rss                                      int // bytes

@@ -17,7 +17,7 @@ import (
 	"sandwich/topotree/draw"
 )
 
-// treeFlags are what tree does with a machine.
+// treeFlags holds the flags of tree.
 type treeFlags struct {
 	source    machineFlags
 	apply     []string
@@ -31,7 +31,7 @@ type treeFlags struct {
 	format    string
 }
 
-// listed is how many trees --enumerate shows to people who did not say --limit.
+// listed is the default of --limit for the trees that --enumerate shows.
 const listed = 30
 
 func newTree() *cobra.Command {

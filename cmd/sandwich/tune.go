@@ -26,7 +26,7 @@ import (
 	"sandwich/tuner/search"
 )
 
-// tuneFlags are what tune asks for.
+// tuneFlags holds the flags of tune.
 type tuneFlags struct {
 	session sessionFlags
 	profile string
@@ -293,7 +293,7 @@ func (f *tuneFlags) tune(ctx context.Context, subject *session.Subject, host *pr
 	return b, path, errors.Join(kept, tuner.RemoveJournal(o.Journal))
 }
 
-// modelOrigin is how a plan names the model that it was made for.
+// modelOrigin returns the name of the model that a plan was tuned for, as the plan states it.
 func modelOrigin(arg string) string {
 	if arg == "" {
 		return demo.Name() + " (embedded)"
@@ -301,8 +301,9 @@ func modelOrigin(arg string) string {
 	return filepath.Base(arg)
 }
 
-// planPath is where the plan of a model lies in the data folder: by the model's name and the
-// shape's digest, so that files of equal name keep plans of their own.
+// planPath returns the path of the plan of a model in the data folder. The name contains the
+// model's name and the digest of its shape, so that different files of one name have separate
+// plans.
 func planPath(s *session.Subject) (string, error) {
 	dir, err := dataFolder()
 	if err != nil {

@@ -49,7 +49,7 @@ func (f *tuneFlags) report(ctx context.Context, w io.Writer, b *plans.Bundle, pa
 	return f.printRerun(w)
 }
 
-// rerunFindings are what a rerun says of an arm, in the words of its table.
+// rerunFindings maps the findings of a rerun to the words of its table.
 var rerunFindings = map[gate.Finding]string{gate.Regressed: "beats the plan", gate.Improved: "slower"}
 
 // printRerun prints each arm compared with the plan, if there was a rerun.

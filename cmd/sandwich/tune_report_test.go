@@ -60,7 +60,7 @@ const (
 	byTuned   = "tuned on PUs 0-1"
 )
 
-// The winner stands first and is marked, whatever its speed, and one sample has no interval.
+// The winner comes first and is marked regardless of its speed, and one sample has no interval.
 func TestRaceTable(t *testing.T) {
 	b, _ := racedPlan(t, []float64{0.03, -0.01, 0.02}, []float64{0.2}, byDefault)
 	_, rows := bundle.RaceTable(&b.Evidence, "prefill")

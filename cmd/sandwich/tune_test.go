@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// TestTuneIsInterrupted holds that a tune that is stopped keeps its journal, leaves no plan and
+// TestTuneIsInterrupted checks that a tune that is stopped keeps its journal, leaves no plan and
 // nothing half-written, and goes on with --resume.
 func TestTuneIsInterrupted(t *testing.T) {
 	for name, signal := range map[string]syscall.Signal{"Ctrl-C": syscall.SIGINT, "kill -9": syscall.SIGKILL} {

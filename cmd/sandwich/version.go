@@ -28,7 +28,7 @@ func newVersion() *cobra.Command {
 	}
 }
 
-// versionLine is what the verb version and the flag --version print.
+// versionLine returns the output of the verb version and the flag --version.
 func versionLine() string {
 	return fmt.Sprintf("sandwich %s commit %s %s %s/%s",
 		version, buildCommit(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
