@@ -13,7 +13,7 @@ import (
 	"sandwich/runtime/server"
 )
 
-// accessFlags say which browsers may use the server, and what is written down of its requests.
+// accessFlags holds the flags that limit access by browsers and configure the request log.
 type accessFlags struct {
 	hosts   []string
 	origins []string

@@ -27,7 +27,7 @@ type reduceFlags struct {
 	ceiling bool
 }
 
-// reduceSizes are partial results of decode, of small batches and of prefill chunks.
+// reduceSizes lists partial results of decode, of small batches and of prefill chunks.
 var reduceSizes = []string{"1x768", "1x4096", "8x4096", "64x2048", "512x768", "512x4096"}
 
 func newBenchAllReduce() *cobra.Command {

@@ -91,7 +91,7 @@ multiply-adds of its arithmetic on registers (tdpbf16: of float32). Groups are q
 
 const longestContext = 1 << 20
 
-// check refuses what cannot be measured and drops zeros from the lists of lengths.
+// check rejects flags that cannot be measured and drops zeros from the lists of lengths.
 func (f *attentionFlags) check(given func(flag string) bool) error {
 	if f.model != "" {
 		for _, flag := range []string{"head-dim", "group", "kv-heads"} {
@@ -184,8 +184,8 @@ func (f *attentionFlags) runHeterogeneous(ctx context.Context) (rows []measure.H
 	return rows, err
 }
 
-// each calls fn for each measurement: a number of threads, a type of cache, what attention adds up
-// by and a length of heads.
+// each calls fn for each combination of thread count, cache type, accumulation arithmetic and head
+// size.
 func (f *attentionFlags) each(fn func(host *profiles.Profile, plan *plans.Plan, o measure.AttentionOptions,
 	step func()) error) error {
 	host, err := liveProfile()
@@ -234,7 +234,7 @@ func (f *attentionFlags) option(host *profiles.Profile, plan *plans.Plan, dim in
 	return o
 }
 
-// mainISA is that of workers that no flag gives another one.
+// mainISA returns the instruction set of workers for which no flag names another one.
 func (f *attentionFlags) mainISA(host *profiles.Profile) microkernel.ISA {
 	if isas, err := plans.ParseWorkerISAs(f.isa); err == nil && isas.All != "" {
 		if isa, err := microkernel.ParseISA(isas.All); err == nil { // which was checked

@@ -119,7 +119,7 @@ var embedReport = report[measure.EmbedRow]{
 	},
 }
 
-// sharesText lists what takes a hundredth and more of the time, the most first.
+// sharesText lists the shares of at least 1 %, in descending order.
 func sharesText(shares map[string]float64) string {
 	kinds := slices.SortedFunc(maps.Keys(shares), func(a, b string) int {
 		if shares[a] > shares[b] {

@@ -40,7 +40,7 @@ type gemmFlags struct {
 	ours    string
 }
 
-// gemmShapes are the linear layers of the models that ../peers compares with.
+// gemmShapes lists the linear layers of the models that ../peers compares with.
 var gemmShapes = []string{"768x768", "3072x768", "2048x2048", "5632x2048", "2048x5632", "4096x4096", "14336x4096",
 	"4096x14336"}
 
@@ -185,13 +185,13 @@ func (f *gemmFlags) checkNumbers() error {
 	return nil
 }
 
-// benchShape is a model of some weights, for default plans of benchmarks.
+// benchShape returns a model of some weights, for default plans of benchmarks.
 func benchShape(name string, weights ...plans.WeightShape) plans.ModelShape {
 	return plans.ModelShape{Arch: "bench", Name: name, Hidden: 64, Layers: 1, Heads: 1, KVHeads: 1, HeadDim: 64,
 		FFN: 64, Vocab: 64, Weights: weights}
 }
 
-// model is a model that consists of the shapes to measure, each once, in one weight type.
+// model returns a model that consists of the shapes to measure, each once, in one weight type.
 func (f *gemmFlags) model(typ string) (plans.ModelShape, error) {
 	s := benchShape("gemm")
 	for i, text := range f.shapes {

@@ -13,7 +13,7 @@ import (
 	"sandwich/tuner/measure/chart"
 )
 
-// gemmReport prints products, with columns for what they are compared with where there are peers.
+// gemmReport prints products, with columns for the comparison if there are peers.
 func gemmReport(peers bool) *report[measure.ProductRow] {
 	p := &report[measure.ProductRow]{
 		columns: []string{"weight NxK", "type", "compute", "threads", "M", "weights", "GFLOP/s", "median", "min", "max",
@@ -85,8 +85,8 @@ func productCells(r *measure.ProductRow, peers bool) []string {
 	return append(line, r.Best, fmt.Sprintf("%.1f", r.BestRate), fmt.Sprintf("%.2f", r.Ratio), interval)
 }
 
-// printPeers writes what a comparison comes to: geometric means over the products, per number of
-// threads, and the products below the mark.
+// printPeers prints the result of a comparison: geometric means over the products by thread count,
+// and the products below the mark.
 func printPeers(w io.Writer, rows, peers []measure.ProductRow) error {
 	for _, s := range measure.SummarizePeers(rows, peers) {
 		fmt.Fprintf(w, "\n%s, geometric mean of our GFLOP/s over a library's\n", show.Plural(s.Threads, "thread"))

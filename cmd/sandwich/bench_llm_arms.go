@@ -13,8 +13,8 @@ import (
 
 var syncs = map[string]tp.Sync{"a": tp.SyncA, "b": tp.SyncB}
 
-// chooseArms is the chosen plan, with each way to wait where it has several ranks, and to compare
-// with it the untuned one of one rank.
+// chooseArms returns the chosen plan, one arm for each way to wait if it has several ranks, and the
+// untuned plan of one rank to compare with.
 func (f *llmFlags) chooseArms(s *session.Session) (chosen []*measure.Arm, err error) {
 	if err := f.session.choose(s); err != nil {
 		return nil, err

@@ -99,8 +99,8 @@ func startServer(g server.Generator) (addr string, stop func(), err error) {
 	return ln.Addr().String(), func() { cancel(); <-ended }, nil
 }
 
-// askServer streams one completion over a connection of its own. It only reads what arrives and
-// looks at it at the end: the client's work is not the server's cost.
+// askServer streams one completion over a separate connection. It inspects the answer only at the
+// end, so that the cost of the client is not attributed to the server.
 func askServer(ctx context.Context, addr string, prompt []int32, n int) error {
 	body, err := json.Marshal(map[string]any{"prompt": prompt, "max_tokens": n, "ignore_eos": true, "temperature": 0,
 		"stream":         true,

@@ -16,7 +16,7 @@ import (
 	"sandwich/tuner/measure"
 )
 
-// runOps measures what the ops of prompts take.
+// runOps measures the time of each op of the prompts.
 func (f *llmFlags) runOps(ctx context.Context) (rows []measure.OpRow, err error) {
 	s, err := f.openOne()
 	if err != nil {

@@ -127,7 +127,7 @@ batches on the other, side by side, each op at the ceiling of its device.
 	return c
 }
 
-// addArrivals gives the flags of what is offered.
+// addArrivals adds the flags that specify the arrivals.
 func (f *loadFlags) addArrivals(fs *pflag.FlagSet) {
 	fs.Float64Var(&f.rates[sched.Reactive], "reactive", 3, "reactive requests a minute")
 	fs.Float64Var(&f.rates[sched.Proactive], "proactive", 6, "proactive requests a minute")
@@ -138,7 +138,7 @@ func (f *loadFlags) addArrivals(fs *pflag.FlagSet) {
 	fs.IntVar(&f.seeds, "seeds", 1, "with --goal: so many runs, with this and the following seeds, and their spread")
 }
 
-// setsText lists the sets with what is known of them.
+// setsText lists the built-in sets with their properties.
 func setsText() string {
 	var b strings.Builder
 	b.WriteString("Lengths are named after the sets of Agent.xpu section 6.1; only these statistics are known here:\n")
@@ -198,7 +198,7 @@ func (f *loadFlags) check() error {
 	return nil
 }
 
-// arrivals are those that the flags ask for, at a multiple of their rates.
+// arrivals returns the arrivals that the flags specify, with their rates multiplied by scale.
 func (f *loadFlags) arrivals(scale float64) (replay.Trace, error) {
 	if f.replay != "" {
 		in, err := openInput(f.replay)
@@ -319,7 +319,7 @@ func (f *loadFlags) fit(t replay.Trace) replay.Trace {
 	return fit
 }
 
-// measurePolicy runs the arrivals on an engine of their own, and on the virtual clock.
+// measurePolicy runs the arrivals on a separate engine, and on the virtual clock.
 func (f *loadFlags) measurePolicy(ctx context.Context, s *session.Session, t replay.Trace) ([]*load.Run, error) {
 	sizes := f.sizes
 	target, closed, err := engineTarget(ctx, s, sizes)
@@ -356,7 +356,7 @@ func (f *loadFlags) measurePolicy(ctx context.Context, s *session.Session, t rep
 	return runs, err
 }
 
-// engineTarget is an engine of the session, of such sizes, that requests can be offered to.
+// engineTarget returns an engine of the session with the given sizes as a target of requests.
 func engineTarget(ctx context.Context, s *session.Session, sizes serving) (*load.Engine, func(), error) {
 	target := &load.Engine{}
 	sizes.Observe = target.Observe
@@ -368,13 +368,14 @@ func engineTarget(ctx context.Context, s *session.Session, sizes serving) (*load
 	return target, e.Close, nil
 }
 
-// server is the one that --url names.
+// server returns a client of the server at --url.
 func (f *loadFlags) server() *client.Server {
 	return &client.Server{URL: strings.TrimSuffix(f.url, "/"), Key: f.key}
 }
 
-// bisect finds by what its arrivals can be multiplied for 90 % of the reactive requests to meet the
-// service level, and returns the rate of all, in requests a minute: 0 where not even a tenth does.
+// bisect finds the largest factor of the arrival rate at which 90 % of the reactive requests meet
+// the service level. It returns the rate of all requests per minute, or 0 if even a tenth of the
+// rate fails.
 func (f *loadFlags) bisect(ctx context.Context, target load.Target) (float64, error) {
 	lo, hi, met := 0.1, 10.0, 0.0
 	for range f.goodput {

@@ -24,7 +24,7 @@ func (f *loadFlags) addDevices(fs *pflag.FlagSet) {
 	fs.StringVar(&f.typ, "type", "q8_0", "with --machine: tensor type of the matrices, where the model is a preset")
 }
 
-// checkDevices refuses what the devices of a machine that need not be here cannot do.
+// checkDevices rejects flags that do not apply to a simulated machine with devices.
 func (f *loadFlags) checkDevices() error {
 	switch {
 	case f.machine == "" && len(f.lanes) > 0:

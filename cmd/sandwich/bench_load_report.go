@@ -114,10 +114,10 @@ func csvLoad(out io.Writer, rows []load.Row) error {
 	return w.Error()
 }
 
-// clockNames are the clocks as tables call them.
+// clockNames maps the clocks to their names in tables.
 var clockNames = map[string]string{"wall": "measured", "virtual": "simulated"}
 
-// tableLoad shows what each class saw, then what became of whole requests and of the run.
+// tableLoad prints the times of each class, then the counts of requests and of the run.
 func tableLoad(out io.Writer, rows []load.Row, slo replay.SLO) error {
 	quantiles := func(line []string, list ...load.Quantiles) []string {
 		for _, q := range list {

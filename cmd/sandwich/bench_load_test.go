@@ -35,8 +35,9 @@ func loadArgs(more ...string) []string {
 		"96"}, more...)
 }
 
-// TestBenchLoad: real runs under two policies and the same arrivals on the virtual clock give rows
-// for both classes; what was recorded is offered again; the picture is XML with all requests.
+// TestBenchLoad checks that real runs under two policies and the same arrivals on the virtual clock
+// give rows for both classes, that a recording can be replayed, and that the picture is XML with
+// all requests.
 func TestBenchLoad(t *testing.T) {
 	if testing.Short() {
 		t.Skip("offers requests for seconds")
@@ -74,8 +75,8 @@ func TestBenchLoad(t *testing.T) {
 	}
 }
 
-// TestClocksAreCompared: tables call the clocks what they are, and say how many of the simulated
-// times are near the measured ones, and whether there were requests enough.
+// TestClocksAreCompared checks that tables name the clocks, count the simulated times near the
+// measured ones, and say whether there were enough requests.
 func TestClocksAreCompared(t *testing.T) {
 	row := func(clock string, times float64) load.Row {
 		q := load.Quantiles{Mean: times, P50: times, P90: times, P99: times}
@@ -104,7 +105,7 @@ func TestClocksAreCompared(t *testing.T) {
 	}
 }
 
-// TestBenchLoadGoals: every goal has a row in JSON, CSV and the table, and says what is bound.
+// TestBenchLoadGoals checks that every goal has a row with its bound in JSON, CSV and the table.
 func TestBenchLoadGoals(t *testing.T) {
 	if testing.Short() {
 		t.Skip("offers requests for seconds")
@@ -142,8 +143,9 @@ func TestBenchLoadGoals(t *testing.T) {
 	}
 }
 
-// TestBenchLoadSweep: the multiples of the rate serve the same requests, the share within the level
-// falls with the rate and rises with the level, and the picture has a line for each class.
+// TestBenchLoadSweep checks that all multiples of the rate serve the same requests, that the share
+// within the level falls with the rate and rises with the level, and that the picture has a line
+// for each class.
 func TestBenchLoadSweep(t *testing.T) {
 	if testing.Short() {
 		t.Skip("offers requests for seconds")

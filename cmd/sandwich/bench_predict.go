@@ -110,8 +110,8 @@ func (f *predictFlags) check() error {
 	return nil
 }
 
-// forwards are those of every arm, prompts first, for which a model of some context has positions;
-// 0: any.
+// forwards returns the forwards of every arm, prompts first, that fit a context of most positions;
+// 0 means no limit.
 func (f *predictFlags) forwards(most int) (out []measure.Forward) {
 	for _, prefill := range []bool{true, false} {
 		rows := f.batches
@@ -185,8 +185,8 @@ func (f *predictFlags) model(ctx context.Context, path string, out *predictOut) 
 	return nil
 }
 
-// arms are untuned plans on some numbers of threads and by some numbers of ranks. What the model
-// cannot be cut by is left out, which the report says.
+// arms returns untuned plans for each thread count and rank count. It omits rank counts that the
+// model cannot be divided by, and reports them.
 func (f *predictFlags) arms(s *session.Session, out *predictOut) (list []*plans.Plan, err error) {
 	longest := slices.Max(append(slices.Clone(f.prompts), 0))
 	add := func(o heuristic.Options) error {
@@ -226,7 +226,8 @@ func (f *predictFlags) arms(s *session.Session, out *predictOut) (list []*plans.
 	return list, nil
 }
 
-// anchorsFor are those of the files that hold a weight type of the model, or its own.
+// anchorsFor returns the anchors of the files that hold a weight type of the model, or those of the
+// model.
 func (f *predictFlags) anchorsFor(ctx context.Context, s *session.Session, path string) (*tuner.Calibration, error) {
 	if len(f.anchors) == 0 || slices.Equal(f.anchors, []string{path}) {
 		return f.anchorsOf(ctx, s, s)
@@ -273,7 +274,7 @@ func (f *predictFlags) anchorsOf(ctx context.Context, of, s *session.Session) (*
 	return c, usageError(err)
 }
 
-// weightTypes are those of the matrices that are multiplied by.
+// weightTypes returns the types of the matrices in products.
 func weightTypes(s plans.ModelShape) (out []string) {
 	for _, w := range s.Weights {
 		if w.Role != plans.RoleEmbed && !slices.Contains(out, w.Type) {
@@ -309,7 +310,7 @@ func (f *predictFlags) measure(ctx context.Context, s *session.Session, plan *pl
 	return nil
 }
 
-// newPredictRow is a forward that was predicted and measured.
+// newPredictRow returns the row of a forward that was predicted and measured.
 func newPredictRow(s *session.Session, plan *plans.Plan, x measure.Forward, predicted float64, sp measure.Spread,
 	reps int) predictRow {
 	r := predictRow{Model: s.Name, CPU: s.Profile.Host.CPUModel, TP: plan.TP(), Phase: model.Phases[0], Rows: x.Rows,

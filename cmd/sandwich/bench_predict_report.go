@@ -31,7 +31,7 @@ type predictRow struct {
 	name string
 }
 
-// workers says on what it ran.
+// workers describes the workers of the row.
 func (r *predictRow) workers() string {
 	if r.TP > 1 {
 		return fmt.Sprintf("PUs %s, TP %d", r.PUs, r.TP)
@@ -84,7 +84,7 @@ type predictJSON struct {
 	RestsOn []string        `json:"rests_on"`
 }
 
-// errors are those of each model, of each set of workers, of each phase, and of all.
+// errors returns the errors for each model, each set of workers, each phase, and overall.
 func (o *predictOut) errors() (out []predictErrors) {
 	groups := []func(r *predictRow) string{
 		func(r *predictRow) string { return r.Model },

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestPredictErrors: errors count without their signs, by groups in the order of the rows and of
-// all, and the table names them.
+// TestPredictErrors checks that errors are absolute values, grouped in the order of the rows and
+// overall, and that the table names them.
 func TestPredictErrors(t *testing.T) {
 	row := func(model string, tp int, phase string, off float64) predictRow {
 		return predictRow{Model: model, CPU: "a CPU", PUs: "0,1", TP: tp, Phase: phase, Rows: 4, Predicted: 1 + off,

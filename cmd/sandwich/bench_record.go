@@ -19,7 +19,7 @@ import (
 	"sandwich/tuner"
 )
 
-// recordFlags are the flags of bench search with which it records grids.
+// recordFlags holds the flags of bench search for recording grids.
 type recordFlags struct {
 	dir     string
 	weights []string
@@ -34,7 +34,7 @@ func (f *recordFlags) add(c *cobra.Command) {
 	c.Flags().StringSliceVar(&f.weights, "weights", names, "of --record: weights as NxK:TYPE")
 }
 
-// check refuses what --record leaves no room for, and fills in what it says by itself.
+// check rejects flags that conflict with --record and sets those that it implies.
 func (f *recordFlags) check(c *cobra.Command, o *tuner.CompareOptions) error {
 	if f.dir == "" {
 		if c.Flags().Changed("weights") {
@@ -58,7 +58,7 @@ func (f *recordFlags) check(c *cobra.Command, o *tuner.CompareOptions) error {
 	return nil
 }
 
-// keys are the weights to record.
+// keys returns the weights to record.
 func (f *recordFlags) keys() (out []plans.WeightKey, err error) {
 	for _, w := range f.weights {
 		shape, typ, ok := strings.Cut(w, ":")
@@ -116,8 +116,8 @@ func (f *recordFlags) record(ctx context.Context, o tuner.CompareOptions) error 
 	return err
 }
 
-// host is the profile in the folder; where there is none, this machine is probed in full and
-// written down.
+// host returns the profile in the folder. If there is none, it probes this machine in full and
+// writes the profile.
 func (f *recordFlags) host(ctx context.Context, live *profiles.Profile) (*profiles.Profile, error) {
 	path := filepath.Join(f.dir, tuner.HostFile)
 	p, err := profiles.Load(path)

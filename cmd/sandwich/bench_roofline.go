@@ -220,7 +220,7 @@ func (a *rooflineArm) load(ctx context.Context, before []rooflineArm) (said stri
 	return said, nil
 }
 
-// ready measures what predictions on this machine rest on.
+// ready measures the figures that predictions on this machine need.
 func (f *rooflineFlags) ready(ctx context.Context, a *rooflineArm, out *rooflineOut) error {
 	s, err := f.session.open()
 	if err != nil {
@@ -277,7 +277,7 @@ func (f *rooflineFlags) measure(ctx context.Context, arms []rooflineArm, out *ro
 	return nil
 }
 
-// predict is for a machine that need not be here.
+// predict predicts for a machine other than this one.
 func (f *rooflineFlags) predict(out *rooflineOut) error {
 	subject, err := session.OpenSubject(f.session.model, f.typ)
 	if err != nil {

@@ -26,7 +26,7 @@ type rooflineOut struct {
 	switches []model.Placed // of a machine that is not here: where ops run by rows
 }
 
-// rest notes what predictions rest on, each sentence once.
+// rest adds the assumptions of the predictions to the notes, each sentence once.
 func (o *rooflineOut) rest(sentences ...string) {
 	for _, s := range sentences {
 		if s != "" && !slices.Contains(o.rests, s) {

@@ -42,8 +42,8 @@ func (f *sessionFlags) asked() *selection.Options {
 	return o
 }
 
-// puMonitor is the monitor of the PUs of this machine: one for the process, whose reservations it
-// holds.
+// puMonitor returns the monitor of the PUs of this machine. The process has one, which holds its
+// reservations.
 var puMonitor = sync.OnceValue(func() occupancy.Monitor {
 	data, _ := dataFolder()
 	return occupancy.New(occupancy.Folders(data))
@@ -58,16 +58,16 @@ func (f *sessionFlags) choosePlan(host *profiles.Profile, shape plans.ModelShape
 	return c, usageError(err)
 }
 
-// untuned is the plan that runs where there is no other.
+// untuned returns the default plan.
 func (f *sessionFlags) untuned(host *profiles.Profile, shape plans.ModelShape) (*plans.Plan, error) {
 	plan, _, err := f.asked().Untuned(host, shape)
 	return plan, usageError(err)
 }
 
-// checkISA refuses an instruction set that is unknown or that this CPU lacks.
+// checkISA rejects an instruction set that is unknown or that this CPU lacks.
 func (f *sessionFlags) checkISA(host *profiles.Profile) error { return f.asked().CheckISA(host) }
 
-// oneClass refuses instruction sets of single workers where only one kind of worker is measured.
+// oneClass rejects instruction sets of single workers where only one kind of worker is measured.
 func (f *sessionFlags) oneClass() error {
 	isas, err := plans.ParseWorkerISAs(f.isa)
 	if err == nil && len(isas.Of) > 0 {
@@ -79,7 +79,7 @@ func (f *sessionFlags) oneClass() error {
 	return nil
 }
 
-// checkOn refuses flags that mean nothing, and those that this host cannot follow.
+// checkOn rejects flags without effect and flags that this host does not support.
 func (f *sessionFlags) checkOn(host *profiles.Profile) error {
 	if err := f.check(); err != nil {
 		return err

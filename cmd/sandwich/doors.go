@@ -117,7 +117,7 @@ func announce(w io.Writer, addr net.Addr, s *session.Session, keys []string) {
 	fmt.Fprintf(w, "curl http://%s%s%s -H 'Content-Type: application/json' -d '%s'\n", example, path, auth, body)
 }
 
-// tryOut is a request that the model is made for.
+// tryOut returns a request that suits the model.
 func tryOut(s *session.Session) (path, body string) {
 	switch {
 	case s.Scores:

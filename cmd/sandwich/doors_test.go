@@ -17,8 +17,7 @@ import (
 	"sandwich/runtime/session"
 )
 
-// waitFor waits for what another process does, two minutes at most: a machine whose CPUs are taken
-// away loads and tunes slowly.
+// waitFor waits up to two minutes for a condition in another process.
 func waitFor(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for range 24_000 {

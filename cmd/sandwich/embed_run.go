@@ -12,11 +12,11 @@ import (
 	"sandwich/runtime/tokenizer"
 )
 
-// maxEmbedContext is the most tokens of a text where no flag says it.
+// maxEmbedContext is the default limit of the tokens of a text.
 const maxEmbedContext = 8192
 
-// embed makes what was asked for of texts, or of --tokens, by an engine that has room for the
-// longest.
+// embed computes the results for texts, or for --tokens, on an engine with room for the longest
+// one.
 func (f *embedFlags) embed(ctx context.Context, s *session.Session, texts []string, began time.Time) (*embedded,
 	error) {
 	if f.context == 0 {
@@ -58,7 +58,7 @@ func (f *embedFlags) embed(ctx context.Context, s *session.Session, texts []stri
 	return a, nil
 }
 
-// ids are the tokens of each text, and how many the longest has.
+// ids returns the tokens of each text and the length of the longest.
 func (f *embedFlags) ids(ctx context.Context, s *session.Session, texts []string) (ids [][]int32, longest int,
 	err error) {
 	for _, list := range f.tokens {
@@ -95,7 +95,7 @@ func (f *embedFlags) ids(ctx context.Context, s *session.Session, texts []string
 	return ids, longest, nil
 }
 
-// floatBytes are numbers as little-endian float32.
+// floatBytes encodes numbers as little-endian float32.
 func floatBytes(row []float32) (out []byte) {
 	for _, v := range row {
 		out = binary.LittleEndian.AppendUint32(out, math.Float32bits(v))

@@ -19,7 +19,7 @@ const (
 	exitForeign = 4 // the plan does not fit this host
 )
 
-// coded is an error that knows its exit code.
+// coded is an error with an exit code.
 type coded struct {
 	error
 	code int
@@ -30,7 +30,7 @@ func (c coded) Unwrap() error { return c.error }
 // usageError marks an error of the input: flags, files, models.
 func usageError(err error) error { return withCode(exitInput, err) }
 
-// errSilent is the text of an error whose story was already told on stdout.
+// errSilent marks an error that was already reported on stdout.
 var errSilent = errors.New("")
 
 // silent ends a verb with an exit code and no further word.
@@ -43,8 +43,8 @@ func withCode(code int, err error) error {
 	return coded{err, code}
 }
 
-// exitCode is the code an error asks for: its own, 2 for a file or model that cannot be used, else
-// 1.
+// exitCode returns the exit code of an error: its own, 2 for a file or model that cannot be used,
+// else 1.
 func exitCode(err error) int {
 	var c coded
 	var path *fs.PathError

@@ -115,7 +115,8 @@ func newStory(b *plans.Bundle) (*story, error) {
 	return s, err
 }
 
-// placesText says in sentences what won, over what, and what cannot be distinguished.
+// placesText describes the winner, the arms that it beat, and those that cannot be distinguished
+// from it.
 func placesText(places []plans.Place, noise float64) string {
 	first, runner, second := places[0].Arm, plans.RunnerUp(places), ""
 	equal := fmt.Sprintf("two equal arms differ by up to %.1f %%", 100*noise)
@@ -153,8 +154,8 @@ func placesText(places []plans.Place, noise float64) string {
 	return text
 }
 
-// predictedText says what the simulation thought of the forwards that the winner of a phase was
-// raced on; "" where it knew none of them.
+// predictedText returns the predicted times of the forwards that the winner of a phase was raced
+// on; "" if none was predicted.
 func (s *story) predictedText(name string, pus plans.PUSet, tp int, tests []plans.Arm) string {
 	if s.Trace == nil {
 		return ""
@@ -179,7 +180,7 @@ func (s *story) predictedText(name string, pus plans.PUSet, tp int, tests []plan
 	return ""
 }
 
-// gainText is a gain with its interval.
+// gainText formats a gain with its interval.
 func gainText(g plans.Gain) string {
 	return fmt.Sprintf("%+.1f %% (%+.1f to %+.1f, n=%d)", 100*g.Median, 100*g.Low, 100*g.High, g.Rounds)
 }
@@ -220,7 +221,7 @@ func (s *story) print(w io.Writer, b *plans.Bundle) error {
 	return nil
 }
 
-// printSteps shows what was looked at from the tree to the race.
+// printSteps prints the number of candidates at each step from the tree to the race.
 func (s *story) printSteps(w io.Writer) error {
 	var rows [][]string
 	add := func(what string, n int, format string, args ...any) {
@@ -318,7 +319,7 @@ func (p *phaseStory) print(w io.Writer) error {
 	return show.Sentence(w, p.Phase+": "+show.Printable(p.Verdict)+".")
 }
 
-// rateText is a predicted rate; "" of a phase that the model does not have.
+// rateText formats a predicted rate; "" for a phase that the model does not have.
 func rateText(rate float64) string {
 	if rate == 0 {
 		return ""
@@ -326,12 +327,12 @@ func rateText(rate float64) string {
 	return fmt.Sprintf("%.4g", rate)
 }
 
-// intervalText is a gain with its interval for a column.
+// intervalText formats a gain with its interval for a column.
 func intervalText(g plans.Gain) string {
 	return fmt.Sprintf("%+.1f %% (%+.1f to %+.1f)", 100*g.Median, 100*g.Low, 100*g.High)
 }
 
-// printRejected lists what lost before it could enter the plan.
+// printRejected lists the candidates that were rejected before the plan was written.
 func printRejected(w io.Writer, b *plans.Bundle) error {
 	for _, r := range b.Evidence.Rejected {
 		if _, err := fmt.Fprintf(w, "rejected %s: %s\n", show.Printable(r.Candidate),

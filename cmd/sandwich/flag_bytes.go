@@ -21,7 +21,7 @@ func bytesFlag(fs *pflag.FlagSet, p *int64, name, usage string) {
 // bytesValue is a number of bytes on the command line.
 type bytesValue int64
 
-// units are those of sizes, the longer names first.
+// byteUnits lists the units of sizes, longer names first.
 var byteUnits = []struct {
 	name string
 	size float64

@@ -13,7 +13,7 @@ import (
 	"sandwich/cmd/sandwich/internal/show"
 )
 
-// flagError says what is wrong with a flag, and which flag was probably meant.
+// flagError describes the fault of a flag and suggests the flag that was probably meant.
 func flagError(c *cobra.Command, err error) error {
 	help := fmt.Sprintf("see '%s --help'", c.CommandPath())
 	var unknown *pflag.NotExistError
@@ -39,7 +39,7 @@ func flagError(c *cobra.Command, err error) error {
 	return usageError(err)
 }
 
-// wanted says what a flag takes, where the reason is only that the value does not parse.
+// wanted names the values that a flag accepts, if the error is only that the value does not parse.
 func wanted(f *pflag.Flag, err error) error {
 	if number := (*strconv.NumError)(nil); !errors.As(err, &number) {
 		return err

@@ -42,8 +42,8 @@ func durationFlag(fs *pflag.FlagSet, p *time.Duration, name string, value time.D
 	fs.Var((*durationValue)(p), name, usage)
 }
 
-// durationValue is a time on the command line. A bare number is refused by its unit: seconds would
-// be a guess, and --spin 50 is not meant to be one.
+// durationValue is a duration on the command line. It rejects a bare number, since the unit would
+// be a guess.
 type durationValue time.Duration
 
 func (d *durationValue) Set(text string) error {
@@ -55,7 +55,7 @@ func (d *durationValue) Set(text string) error {
 	return nil
 }
 
-// refusal names units of the size of what the flag holds, which is its default.
+// refusal suggests units that match the size of the default.
 func (d *durationValue) refusal(text string) error {
 	units := [2]string{"s", "m"}
 	if *d != 0 && time.Duration(*d) < time.Second {
@@ -73,7 +73,7 @@ func (d *durationValue) refusal(text string) error {
 func (d *durationValue) String() string { return time.Duration(*d).String() }
 func (d *durationValue) Type() string   { return "duration" }
 
-// exactArgs is cobra.ExactArgs with a sentence of what is missing and exit code 2.
+// exactArgs is cobra.ExactArgs with a message that names the missing argument, and exit code 2.
 func exactArgs(n int, what string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		switch {

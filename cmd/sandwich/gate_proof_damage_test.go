@@ -28,7 +28,7 @@ const (
 
 var kinds = []string{oneTable, onePhase, halfWidth}
 
-// window is the true effects that a proof wants.
+// window is the range of true effects that a proof needs.
 type window struct{ low, high float64 }
 
 var aboutFive, aboutOne = window{0.045, 0.055}, window{0.007, 0.013}
@@ -54,8 +54,9 @@ const missRefined = 0.008
 // mostTries limits the damages of a kind that are measured before the proof leaves the kind out.
 const mostTries = 4
 
-// establish finds a damage of a kind with an effect within the window. Families are halved by looks
-// of a minute; what comes near is paired for as long as its effect then counts as true.
+// establish finds a damage of a kind with an effect within the window. It bisects each family with
+// measurements of a minute, then measures candidates near the window until the interval is narrow
+// enough.
 func (p *proof) establish(t *testing.T, kind string, w window) {
 	tries, met := 0, map[string]bool{}
 	for _, first := range p.list {
@@ -83,7 +84,7 @@ func (p *proof) establish(t *testing.T, kind string, w window) {
 	}
 }
 
-// truth is the effect of a damage on a row that counts as true.
+// truth returns the measured effect of a damage on a row.
 func (p *proof) truth(t *testing.T, d *damage, row string) *effect {
 	e := p.look(t, d, &p.Established, *proofPairs, row)
 	if width := e.High - e.Low; !(width <= widestTruth) {
@@ -95,7 +96,8 @@ func (p *proof) truth(t *testing.T, d *damage, row string) *effect {
 	return e
 }
 
-// look is the effect of a damage by one of the lists, measured for a time where it is not there.
+// look returns the effect of a damage from a list, or measures it within the budget if the list
+// lacks it.
 func (p *proof) look(t *testing.T, d *damage, list *[]effect, budget time.Duration, row string) *effect {
 	i := slices.IndexFunc(*list, func(e effect) bool { return e.Damage == d.name })
 	if i < 0 {
@@ -164,7 +166,7 @@ func (p *proof) pair(t *testing.T, d *damage, budget time.Duration, row string) 
 	return worst
 }
 
-// halves are two of every four samples of a row, of each order of the sides, and the other two.
+// halves splits the samples of a row into two halves, each with both orders of the sides.
 func halves(r *gate.Row) (a, b gate.Row) {
 	for i := range r.Baseline {
 		half := []*gate.Row{&a, &b}[i/2%2]
@@ -174,7 +176,7 @@ func halves(r *gate.Row) (a, b gate.Row) {
 	return a, b
 }
 
-// damagesOf are the heuristic for this host and model, and damages of it in fine steps.
+// damagesOf returns the default plan for this host and model, and damages of it in fine steps.
 func damagesOf(t *testing.T) (*plans.Plan, *profiles.Profile, []damage) {
 	host, err := profiles.Live()
 	if err != nil {
@@ -276,7 +278,7 @@ func addHalfWidth(base, half *plans.Plan, add func(string, string, bool, func(*p
 	}
 }
 
-// bySize are the numbers of tables, from that of the smallest matrix up.
+// bySize returns the indices of tables in ascending order of matrix size.
 func bySize(tables []plans.Table) []int {
 	order := make([]int, len(tables))
 	for i := range order {
@@ -287,7 +289,7 @@ func bySize(tables []plans.Table) []int {
 	return order
 }
 
-// unevenParts are the parts of a matrix that one of n workers may get where each should get 1/n.
+// unevenParts returns the shares of a matrix that one of n workers gets in place of 1/n.
 func unevenParts(n int) (out []float64) {
 	for _, more := range []float64{0.04, 0.08, 0.12, 0.16, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.8} {
 		out = append(out, (1+more)/float64(n))
@@ -318,7 +320,7 @@ func low(t *plans.Table, tiles int) {
 	}
 }
 
-// spliced are the rules of a, with those of b for lo to hi rows.
+// spliced returns the rules of a, with those of b for lo to hi rows.
 func spliced(a, b *plans.Table, lo, hi int) (out []plans.Rule) {
 	starts := []int{lo, hi + 1}
 	for _, r := range slices.Concat(a.Rules, b.Rules) {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// report says in Markdown what was established and what came out so far.
+// report returns the effects and the results so far in Markdown.
 func (p *proof) report() string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "# The gate's proof\n\nHost %s, model %s, %s a run.\n\n", p.Fingerprint, p.Model, *proofBudget)
@@ -40,7 +40,7 @@ func (p *proof) report() string {
 	return out.String()
 }
 
-// outcomes counts what the runs of one kind came to.
+// outcomes counts the runs of one kind by their outcome.
 func (p *proof) outcomes(what string) map[string]int {
 	out := map[string]int{}
 	for i := range p.Runs {

@@ -108,7 +108,7 @@ func TestGateProof(t *testing.T) {
 	p.judge(t)
 }
 
-// runAll runs what is still to be run and is wanted.
+// runAll executes the remaining runs that wanted selects.
 func (p *proof) runAll(t *testing.T, wanted func(what string) bool) {
 	for _, what := range p.order() {
 		if wanted(what) && !p.run(t, what) {
@@ -172,8 +172,8 @@ func (p *proof) order() (out []string) {
 	return out
 }
 
-// damageOf is the effect whose turn it is in runs of a kind: those of the window that were
-// established, one kind of damage after another. Nil where there is none.
+// damageOf returns the next effect to use in runs of a kind, alternating between kinds of damage;
+// nil if there is none.
 func (p *proof) damageOf(what string) *effect {
 	w := aboutFive
 	if what == runSmall {
@@ -197,7 +197,7 @@ func (p *proof) damageOf(what string) *effect {
 	return fit[n%len(fit)]
 }
 
-// nearest is the established damage of a kind whose effect comes nearest to a window.
+// nearest returns the damage of a kind whose measured effect is nearest to a window.
 func (p *proof) nearest(kind string, w window) (best *effect) {
 	for i := range p.Established {
 		e := &p.Established[i]
@@ -208,7 +208,7 @@ func (p *proof) nearest(kind string, w window) (best *effect) {
 	return best
 }
 
-// run is one run of plan check; false where there is no damage for it.
+// run executes plan check once. It returns false if there is no damage for it.
 func (p *proof) run(t *testing.T, what string) bool {
 	a, b, r := p.base, *p.base, gateRun{What: what}
 	b.Name += " under another name"

@@ -231,7 +231,7 @@ func (t *timings) set(r api.Result) {
 	}
 }
 
-// promptIDs turns what was asked for into tokens.
+// promptIDs returns the tokens of the prompt.
 func (f *generateFlags) promptIDs(ctx context.Context, s *session.Session, in io.Reader) ([]int32, error) {
 	if f.ids {
 		return parseTokens(f.tokens, s.Shape.Vocab)
@@ -273,8 +273,8 @@ func parseTokens(list string, vocab int) ([]int32, error) {
 	return ids, nil
 }
 
-// fits refuses a prompt that leaves no room, and says when the model is used beyond what it was
-// trained for.
+// fits rejects a prompt that leaves no room for output, and warns if the context exceeds the
+// training context of the model.
 func (f *generateFlags) fits(s *session.Session, prompt int) error {
 	if f.context > 0 && prompt >= f.context {
 		return fmt.Errorf("the prompt has %d tokens but --ctx is %d: shorten it or raise --ctx", prompt, f.context)

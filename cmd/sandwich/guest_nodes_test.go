@@ -28,9 +28,9 @@ func walled(w guest.Walls, s guest.Step) guest.Step {
 	return s
 }
 
-// TestGuestFourNodes runs sandwich on an amd64 machine of four NUMA nodes: what probe finds, tokens
-// and logits of 1, 2 and 4 ranks, a plan tuned for one node and refused without it, and a server
-// whose pages and threads are looked at from outside, before and after it loses a node's CPUs.
+// TestGuestFourNodes runs sandwich on an amd64 machine of four NUMA nodes. It checks the output of
+// probe, tokens and logits of 1, 2 and 4 ranks, a plan that is tuned for one node and rejected
+// without it, and the pages and threads of a server before and after it loses the CPUs of a node.
 func TestGuestFourNodes(t *testing.T) {
 	ref := guestReference(t)
 	full := exactly("node-full", ref, "--tp 4 --threads 4")
@@ -103,7 +103,7 @@ func shrinkingServer(t *testing.T, ref refAnswer) guest.Step {
 // by 256 twice, and the output head of 320 by 256, all float32.
 const rankWeightsKiB = (2*(5*256*256+2*128*256) + 320*256) * 4 / 4 >> 10
 
-// checkServer holds what shrinkingServer must have done.
+// checkServer checks the results of shrinkingServer.
 func (g *guestRun) checkServer(text string) {
 	t := g.t
 	t.Helper()

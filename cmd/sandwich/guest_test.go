@@ -38,8 +38,8 @@ type guestRun struct {
 	results map[string]guest.Result
 }
 
-// bootGuest runs the steps in the machine, with the llama reference model, and returns what became
-// of them. The test is skipped where qemu, a kernel or the reference data is missing.
+// bootGuest runs the steps in the machine, with the llama reference model, and returns their
+// results. It skips the test if qemu, a kernel or the reference data is missing.
 func bootGuest(t *testing.T, m *guest.Machine, steps []guest.Step) *guestRun {
 	t.Helper()
 	tools, err := guest.Find(m)
@@ -96,7 +96,7 @@ func buildFor(t *testing.T, arch, pkg, to string) string {
 	return to
 }
 
-// step is a run of sandwich in the guest.
+// step returns a run of sandwich in the guest.
 func step(name, args string) guest.Step {
 	return guest.Step{Name: name, Args: append([]string{guestProgram}, strings.Fields(args)...), Limit: guestLimit}
 }
@@ -152,7 +152,7 @@ func guestReference(t *testing.T) refAnswer {
 // than the host has cores.
 const exactFlags = " --model " + guestModel + " --compute f32 --kv f32 --spin 0 "
 
-// exactly is a step that generates what the reference has.
+// exactly returns a step that generates the reference tokens.
 func exactly(name string, a refAnswer, flags string) guest.Step {
 	s := step(name, fmt.Sprintf("generate %s --tokens %s -n %d --ignore-eos --format json --logits "+
 		"/tmp/%s.logits %s", exactFlags, joinTokens(a.prompt), guestTokens, name, flags))
@@ -176,8 +176,8 @@ func (g *guestRun) expectExact(name string, a refAnswer) string {
 	return got.Text
 }
 
-// expectRefused checks that a step ended with this exit code, one line on stderr that names what is
-// wrong, and nothing on stdout.
+// expectRefused checks that a step ended with this exit code, with one line on stderr that names
+// the cause, and with nothing on stdout.
 func (g *guestRun) expectRefused(name string, code int, words string) {
 	g.t.Helper()
 	r := g.result(name, code)
@@ -187,7 +187,7 @@ func (g *guestRun) expectRefused(name string, code int, words string) {
 	g.t.Logf("%s: %s", name, strings.TrimSpace(r.Stderr))
 }
 
-// probe is a step that probes the machine; expectMachine reads it.
+// probeStep returns a step that probes the machine; expectMachine reads it.
 func probeStep() guest.Step {
 	s := step("probe", "probe --measure none --format json -o /tmp/host.yaml")
 	s.Read = []string{"/tmp/host.yaml"}

@@ -66,8 +66,8 @@ func newModelInspect() *cobra.Command {
 	return c
 }
 
-// inspect collects what is said of a file. The error is a machine that cannot be read, or a file
-// that was written to meanwhile.
+// inspect collects the properties of a file. It returns an error if the machine cannot be read or
+// the file changed meanwhile.
 func inspect(f *gguf.File, machine *machineFlags) (*inspected, error) {
 	report, err := model.Inspect(f, exec.MemoryOf)
 	if err != nil {

@@ -26,8 +26,8 @@ func checkOpenFiles() error {
 		"`ulimit -n 1024`", n))
 }
 
-// explainLimit adds to an error of the system what caused it, where that is a limit of this process
-// or of a file system, and the remedy.
+// explainLimit adds the cause and the remedy to an error of the system if a limit of this process
+// or of a file system caused it.
 func explainLimit(err error) error {
 	text := ""
 	switch {

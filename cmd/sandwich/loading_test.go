@@ -12,8 +12,8 @@ import (
 	"sandwich/runtime/session"
 )
 
-// TestLoadingEndsWithItsContext ends a server's loading while it packs the weights: it stops there,
-// and gives back what it took.
+// TestLoadingEndsWithItsContext cancels the loading of a server while it packs the weights, and
+// checks that loading stops and frees its memory.
 func TestLoadingEndsWithItsContext(t *testing.T) {
 	t.Setenv("XDG_DATA_HOME", t.TempDir()) // no stored plans
 	before := mem.Total()

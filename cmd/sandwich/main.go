@@ -73,7 +73,7 @@ func (w *checkedWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// knownVerb refuses what is no verb, and names the verb that was probably meant.
+// knownVerb rejects an unknown verb and names the verb that was probably meant.
 func knownVerb(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"sandwich/profiles/calibrate"
 )
 
-// measureFlag is --measure: how much of this machine is measured.
+// measureFlag is the value of --measure: how much of this machine to measure.
 type measureFlag string
 
 func (m *measureFlag) add(c *cobra.Command) {
@@ -21,8 +21,8 @@ func (m *measureFlag) add(c *cobra.Command) {
 			"192 or more (default quick for this machine)")
 }
 
-// apply measures the profile's machine, if it is this one. When it is interrupted the profile holds
-// what was measured until then.
+// apply measures the machine of the profile if it is this one. After an interrupt the profile holds
+// the figures measured so far.
 func (m measureFlag) apply(ctx context.Context, p *profiles.Profile, live bool) error {
 	switch m {
 	case "none":
@@ -46,8 +46,8 @@ func (m measureFlag) apply(ctx context.Context, p *profiles.Profile, live bool) 
 	return measureCeilings(ctx, p, calibrate.Options{})
 }
 
-// measureCeilings adds the ceilings of this machine to its profile. Ctrl-C keeps what was measured
-// until then.
+// measureCeilings adds the ceilings of this machine to its profile. After an interrupt the profile
+// holds the figures measured so far.
 func measureCeilings(ctx context.Context, p *profiles.Profile, o calibrate.Options) error {
 	update, done := show.FractionBar("measuring")
 	defer done()

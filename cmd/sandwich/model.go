@@ -90,7 +90,7 @@ func newModelSynth() *cobra.Command {
 	return c
 }
 
-// templateOf reads a chat template; no file is none.
+// templateOf reads a chat template; it returns "" if file is empty.
 func templateOf(file string) (string, error) {
 	if file == "" {
 		return "", nil

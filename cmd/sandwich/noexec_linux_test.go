@@ -24,8 +24,8 @@ const (
 
 func init() { programs[withoutExecName] = withoutExec }
 
-// withoutExec is the program on a machine that forbids executable memory: a seccomp filter refuses
-// PROT_EXEC to mmap and mprotect on every thread, as hardened sandboxes do.
+// withoutExec runs the program as on a machine that forbids executable memory: a seccomp filter
+// rejects PROT_EXEC for mmap and mprotect on every thread.
 func withoutExec() {
 	if err := forbidExec(); err != nil {
 		fmt.Fprintln(os.Stderr, "seccomp:", err)
@@ -65,8 +65,8 @@ func forbidExec() error {
 	return nil
 }
 
-// TestWithoutExec: where executable memory is forbidden, plain Go computes the same tokens, one
-// warning is given, and what measures this machine measures plain Go.
+// TestWithoutExec checks that without executable memory plain Go computes the same tokens, that one
+// warning is printed, and that measurements of this machine use plain Go.
 func TestWithoutExec(t *testing.T) {
 	prompt := []string{"generate", "--tokens", "1,22,333", "-n", "6", "--ignore-eos", "--threads", "1",
 		"--format", "json"}

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestServeOverflow: a request whose numbers overflow is answered with 500 and the layer, and the
-// server lives on.
+// TestServeOverflow checks that a request whose numbers overflow is answered with status 500 and
+// the layer, and that the server continues.
 func TestServeOverflow(t *testing.T) {
 	data, err := smallModel("small", "blk.1.ffn_down.weight")
 	if err != nil {

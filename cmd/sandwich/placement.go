@@ -30,7 +30,7 @@ func printPlacement(w io.Writer, places []engine.Placement) {
 	}
 }
 
-// hugeText says how much of what was loaded lies on huge pages; empty where that cannot be told.
+// hugeText formats the share of the loaded memory on huge pages; "" if it is unknown.
 func hugeText(r *engine.Runner, m engine.Memory) string {
 	n, err := r.Huge()
 	if all := m.Weights + m.KV + m.Activations; err == nil && n >= 0 && all > 0 {

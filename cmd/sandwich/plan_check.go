@@ -232,7 +232,8 @@ func (r *checkReport) judgeSelf(slowdown float64) {
 		show.Share(slowdown))
 }
 
-// structure refuses plans that cannot be compared and checks what the candidate must keep.
+// structure rejects plans that cannot be compared and checks the properties that the candidate must
+// keep.
 func (f *checkFlags) structure(a, b *plans.Bundle) ([]gate.Check, error) {
 	for _, side := range []struct {
 		path string
@@ -281,7 +282,7 @@ func readInput(path, flag string, parse func(data []byte) error) error {
 	return nil
 }
 
-// recorded compares what the bundles carry.
+// recorded compares the samples recorded in the bundles.
 func (f *checkFlags) recorded(a, b *plans.Bundle, r *checkReport) []gate.Row {
 	r.Notes = append(r.Notes, "recorded samples were compared: each plan's own, of the day it was tuned; --measure "+
 		"runs both interleaved")

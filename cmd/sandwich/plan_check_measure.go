@@ -181,9 +181,9 @@ func (r *checkRunner) Sample(ctx context.Context, arm, test int) (tuner.Timing, 
 	return t, err
 }
 
-// enough says that more samples of a row would change nothing: its interval is narrow against what
-// is allowed, and equal arms agree. It asks for the width and not for the answer, so that looking
-// often does not make an answer likelier.
+// enough reports whether a row needs no more samples: its interval is narrow compared with the
+// limit, and equal arms agree. It depends on the width and not on the verdict, so that repeated
+// checks do not bias the verdict.
 func (f *checkFlags) enough(row *gate.Row) bool {
 	return !row.Spread(true).Above(float64(f.ceiling)) && row.Estimate(true).Narrow(max(float64(f.maxRegress)/3, 0.005))
 }

@@ -67,7 +67,7 @@ func makeVariant(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(b.Write(ts.MkAbs(args[1])))
 }
 
-// spareFeature is one that the kernels of a plan do without; "" where they need all that there are.
+// spareFeature returns a CPU feature that the kernels of a plan do not need; "" if they need all.
 func spareFeature(p *plans.Plan, host *profiles.Profile) string {
 	for _, f := range host.Host.ISA {
 		less := *host
@@ -105,7 +105,7 @@ func conditions(name string) (bool, error) {
 	return spareFeature(p, host) != "", nil
 }
 
-// recordedArms are those of a race that the tuned arm won.
+// recordedArms returns the arms of a race that the tuned arm won.
 func recordedArms(rate, noise float64, rounds int) (out []plans.Arm) {
 	rng := rand.New(rand.NewPCG(uint64(rate), 5))
 	for _, test := range []struct{ phase, name string }{{"prefill", "pp512"}, {"decode", "tg batch 1"}} {
@@ -136,8 +136,8 @@ func (r *fakeRacer) Sample(_ context.Context, side int, _ gate.Case) (float64, e
 	return rate, nil
 }
 
-// TestRaceEnds: a quiet machine answers long before the budget ends, and a wild one is left alone
-// when it does.
+// TestRaceEnds checks that a race on a quiet machine ends long before the budget, and on a noisy
+// one at the end of the budget.
 func TestRaceEnds(t *testing.T) {
 	cases := []gate.Case{{Prefill: true, Rows: 512}, {Rows: 1}}
 	for name, c := range map[string]struct {
@@ -164,7 +164,8 @@ func TestRaceEnds(t *testing.T) {
 	}
 }
 
-// TestWorkflowsAreYAML: the workflow and the action parse, and run the script that the tests run.
+// TestWorkflowsAreYAML checks that the workflow and the action parse, and that they run the script
+// that the tests run.
 func TestWorkflowsAreYAML(t *testing.T) {
 	for name, want := range map[string]string{"workflow.yml": "./.github/actions/check-plans",
 		"action.yml": "check-plans.sh"} {

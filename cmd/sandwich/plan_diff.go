@@ -74,8 +74,8 @@ func printReview(w io.Writer, r *review.Review, names [2]string, format string) 
 	return show.Sentence(w, r.UnchangedText())
 }
 
-// printReviewMarkdown is a comment on a pull request: a heading, a table a group, kernels folded
-// where they are many.
+// printReviewMarkdown prints a comment for a pull request: a heading and a table for each group,
+// with long lists of kernels folded.
 func printReviewMarkdown(w io.Writer, r *review.Review, names [2]string) {
 	fmt.Fprintf(w, "### Plan diff: %s\n", show.Plural(r.Count(), "change"))
 	for _, g := range r.Groups {

@@ -30,13 +30,13 @@ type memoryRow struct {
 	Free        int64 `json:"free_bytes"` // on the node now; -1: not known, or another machine
 }
 
-// servingMemory is the table of what serving takes under a plan, before anything is loaded. Here
-// says that it is about this machine, whose free memory is looked up.
+// servingMemory returns the memory that serving under a plan needs, before anything is loaded. If
+// here is true, it looks up the free memory of this machine.
 func servingMemory(p *plans.Plan, context, parallel int, here bool) ([]memoryRow, error) {
 	return memoryOf(p, session.Sizes{Context: context, Parallel: parallel}, here)
 }
 
-// memoryOf is servingMemory with the sizes that a server was given.
+// memoryOf is servingMemory with the sizes of a server.
 func memoryOf(p *plans.Plan, sizes session.Sizes, here bool) ([]memoryRow, error) {
 	need, parallel := kvcache.BlocksFor(sizes.Context), sizes.Parallel
 	o := exec.Options{Plan: p, Blocks: need * parallel, LogitRows: parallel + 1, Sequences: sched.Residents(parallel),
@@ -66,7 +66,7 @@ func memoryOf(p *plans.Plan, sizes session.Sizes, here bool) ([]memoryRow, error
 	return out, nil
 }
 
-// servedContext is the most tokens of a request where no flag says otherwise.
+// servedContext returns the default limit of the tokens of a request.
 func servedContext(p *plans.Plan) int {
 	if p.Model.Context > 0 {
 		return min(defaultContext, p.Model.Context)
@@ -110,7 +110,7 @@ func printMemory(w io.Writer, rows []memoryRow) error {
 		1, 2, 3, 4, 5)
 }
 
-// memoryText is the memory of serving a plan on a line.
+// memoryText formats the memory of serving a plan on one line.
 func memoryText(p *plans.Plan) string {
 	rows, err := servingMemory(p, servedContext(p), defaultParallel, false)
 	if err != nil {

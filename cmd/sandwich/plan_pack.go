@@ -91,10 +91,10 @@ in the bundle as SIGNATURES.yaml, together with those of other keys. Keys are th
 	return c
 }
 
-// requiredKey is a public key that plans must be signed by; the zero value asks for nothing.
+// requiredKey is a public key that plans must be signed with; the zero value requires none.
 type requiredKey struct{ path, flag string }
 
-// check refuses a bundle that the key did not sign.
+// check rejects a bundle that the key did not sign.
 func (k requiredKey) check(b *plans.Bundle) error {
 	if k.path == "" {
 		return nil

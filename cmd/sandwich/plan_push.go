@@ -12,7 +12,7 @@ import (
 	"sandwich/plans"
 )
 
-// places says what a place is, in the help of both verbs.
+// places describes the syntax of a place, in the help of both verbs.
 const places = `A place is oci:FOLDER:TAG, an OCI image layout, or HOST/NAME:TAG, a repository of a registry; without
 :TAG it is latest, and @sha256:... in its stead names the bytes themselves. Passwords are those of ` + "`docker login`" + `.
 A registry is spoken to by TLS, except on a loopback address or with --plain-http, and no other host than it:

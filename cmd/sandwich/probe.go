@@ -79,7 +79,7 @@ Without one of --root, --hwloc, --synthetic, --profile and --machine it looks at
 	return c
 }
 
-// interrupted tells whether an error is Ctrl-C's.
+// interrupted reports whether Ctrl-C caused an error.
 func interrupted(ctx context.Context, err error) bool {
 	return errors.Is(err, context.Canceled) && ctx.Err() != nil
 }

@@ -17,7 +17,7 @@ const (
 	forBoth                  // the verb has a use for either
 )
 
-// suits refuses a model by what it makes of texts, and names the verbs that take it.
+// suits rejects a model that the verb cannot use, and names the verbs that accept it.
 func (p purpose) suits(s *session.Session) error {
 	switch {
 	case p == forText && s.Pooling != model.NoPooling:
@@ -30,7 +30,7 @@ func (p purpose) suits(s *session.Session) error {
 	return nil
 }
 
-// makes says what a pooled model makes.
+// makes names the output of a pooled model.
 func makes(scores bool) string {
 	if scores {
 		return "scores texts"

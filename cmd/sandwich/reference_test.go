@@ -92,8 +92,8 @@ func TestGenerateReproducesTheReference(t *testing.T) {
 	}
 }
 
-// TestGenerateByContext: LongRoPE turns by --ctx, whatever the prompt needs: the same tokens have
-// other logits where a sequence may be longer.
+// TestGenerateByContext checks that LongRoPE depends on --ctx and not on the length of the prompt:
+// the same tokens have other logits if the sequence may be longer.
 func TestGenerateByContext(t *testing.T) {
 	for name, most := range map[string]string{"phi3": "512", "phi3-short": "256"} {
 		var ref sidecar
@@ -118,8 +118,7 @@ func TestGenerateByContext(t *testing.T) {
 	}
 }
 
-// TestEmbedToAPipe: the numbers of embed --format f32 are the file's that it is sent to, byte by
-// byte.
+// TestEmbedToAPipe checks that embed --format f32 writes the same bytes to a pipe as to a file.
 func TestEmbedToAPipe(t *testing.T) {
 	var ref struct {
 		Model     string

@@ -105,7 +105,7 @@ func makeModel(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), data, 0o644))
 }
 
-// smallModel is a file of random float32 weights of which the named tensors are filled with a huge
+// smallModel returns a file of random float32 weights whose named tensors are filled with a huge
 // number.
 func smallModel(name string, huge ...string) ([]byte, error) {
 	c := model.Config{Name: name, Arch: "llama", Eps: 1e-5, RopeBase: 10000,
@@ -140,8 +140,8 @@ func flipByte(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(os.WriteFile(path, data, 0o644))
 }
 
-// TestEveryVerbHelps checks that each verb says what it is for, with an example, and refuses
-// unknown flags and arguments with exit code 2.
+// TestEveryVerbHelps checks that the help of each verb has a description and an example, and that
+// unknown flags and arguments get exit code 2.
 func TestEveryVerbHelps(t *testing.T) {
 	var walk func(path []string)
 	walk = func(path []string) {

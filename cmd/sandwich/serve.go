@@ -17,7 +17,7 @@ import (
 	"sandwich/runtime/session"
 )
 
-// maxParallel bounds the rows of a decode batch: each has a row of logits of its own.
+// maxParallel limits the rows of a decode batch, since each has a separate row of logits.
 const maxParallel = 512
 
 type serveFlags struct {
@@ -214,7 +214,8 @@ func (f *serveFlags) engine(ctx context.Context, s *session.Session) (*engine.En
 	return s.Engine(ctx, f.sizes.Sizes)
 }
 
-// report says on stderr what was loaded, and on a machine of several nodes where it lies.
+// report prints to stderr the model that was loaded, and on a machine of several nodes its
+// placement.
 func (f *serveFlags) report(s *session.Session, e *engine.Engine) {
 	m := e.Stats().Memory
 	line := fmt.Sprintf("%s: weights %s, KV cache %s for %d requests of up to %d tokens", s.Name,
@@ -240,7 +241,7 @@ func (f *serveFlags) report(s *session.Session, e *engine.Engine) {
 	}
 }
 
-// loaded is a session and the engine over it.
+// loaded holds a session and its engine.
 type loaded struct {
 	session *session.Session
 	engine  *engine.Engine

@@ -40,8 +40,8 @@ type embeddingAnswer struct {
 	}
 }
 
-// TestServeEmbeddings: the answer to each of many texts at once, from many clients, is the one that
-// a text gets alone; what is too long is refused or truncated; chat is refused by name.
+// TestServeEmbeddings checks that the answers to many texts from many clients equal those of single
+// texts, that long texts are rejected or truncated, and that chat is rejected by name.
 func TestServeEmbeddings(t *testing.T) {
 	s := startServe(t, "--model", pooledModel(t, "bert"))
 	if !strings.Contains(s.curl, "/v1/embeddings") {
@@ -111,8 +111,8 @@ func TestServeEmbeddings(t *testing.T) {
 	s.stop()
 }
 
-// TestServeWithoutCopies: a bound below one state is said, and no chat goes on from another's, as
-// it does where there is room.
+// TestServeWithoutCopies checks that a bound below one state is reported and that no chat continues
+// from a cached state, as it does with a larger bound.
 func TestServeWithoutCopies(t *testing.T) {
 	const without = "there is no room for copies of any: every text is computed from its beginning"
 	file := pooledModel(t, "qwen35")
@@ -170,7 +170,8 @@ func testLongPairs(t *testing.T, s *served, family string) {
 	}
 }
 
-// TestServeRerank: scores of pairs, best first; a model that generates refuses both by name.
+// TestServeRerank checks that the scores of pairs are sorted in descending order, and that a model
+// that generates rejects both endpoints by name.
 func TestServeRerank(t *testing.T) {
 	for _, family := range []string{"bert-rerank", "qwen3-rerank"} {
 		s := startServe(t, "--model", pooledModel(t, family))

@@ -65,7 +65,7 @@ func TestServeMessages(t *testing.T) {
 }
 
 // TestServeVocabulary checks that the text of a chat, its tokens and the text of those agree with
-// what a chat is charged.
+// the tokens counted in the usage of a chat.
 func TestServeVocabulary(t *testing.T) {
 	s := startServe(t)
 	const hello = `{"messages":[{"role":"user","content":"Hello!"}]`
@@ -226,7 +226,7 @@ func TestServeChoices(t *testing.T) {
 	s.stop()
 }
 
-// metric is the value of an unlabelled sample of /metrics.
+// metric returns the value of an unlabelled sample of /metrics.
 func (s *served) metric(name string) float64 {
 	s.t.Helper()
 	_, text, _ := s.do("GET", "/metrics", "", "")
@@ -243,7 +243,8 @@ func (s *served) metric(name string) float64 {
 	return 0
 }
 
-// TestServeForms checks that requests of one form share its grammar, and get what they got alone.
+// TestServeForms checks that requests with the same form share its grammar and get the answers that
+// they get alone.
 func TestServeForms(t *testing.T) {
 	s := startServe(t)
 	const body = `{"messages":[{"role":"user","content":"Who?"}],"temperature":0,"max_tokens":40,"n":2,"response_format":` +

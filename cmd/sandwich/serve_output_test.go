@@ -129,8 +129,8 @@ func TestServeClosedOutput(t *testing.T) {
 	})
 }
 
-// TestServeReopenedLog checks that a reader that comes late gets what was kept, the number of lines
-// that were not, and all lines that follow.
+// TestServeReopenedLog checks that a late reader gets the retained lines, the number of dropped
+// lines, and all lines that follow.
 func TestServeReopenedLog(t *testing.T) {
 	r, w := unreadPipe(t)
 	cmd := exec.Command("sandwich", "serve", "--listen", "127.0.0.1:0")

@@ -38,7 +38,7 @@ func (s *strictness) Set(text string) error {
 func (s *strictness) String() string { return string(*s) }
 func (s *strictness) Type() string   { return "strictness" }
 
-// refuses is why a plan with a verdict may not serve; nil where it may.
+// refuses returns the reason why a plan with a verdict may not serve; nil if it may.
 func (s strictness) refuses(plan *plans.Plan, v plans.Verdict) error {
 	switch {
 	case s == strictNo:
@@ -66,8 +66,8 @@ func firstReason(v plans.Verdict) string {
 	}
 }
 
-// open reads the model, chooses its plan and verifies it: a plan that costs speed serves with a
-// warning, unless --strict refuses it.
+// open reads the model, chooses its plan and verifies it. A plan that is slower than it could be
+// serves with a warning, unless --strict rejects it.
 func (f *serveFlags) open(context.Context) (*session.Session, error) {
 	s, err := f.session.open()
 	if err != nil {
@@ -92,7 +92,8 @@ func (f *serveFlags) open(context.Context) (*session.Session, error) {
 	return s, nil
 }
 
-// planWarning says of a plan from a bundle what costs speed, and the remedy; "" where nothing does.
+// planWarning returns the faults of a plan from a bundle that cost speed, and the remedy; "" if
+// there are none.
 func planWarning(p *plans.Plan, v plans.Verdict) string {
 	if len(v.Reasons) == 0 {
 		return ""

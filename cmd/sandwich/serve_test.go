@@ -17,7 +17,7 @@ import (
 	"testing"
 )
 
-// served is a `sandwich serve` of the embedded model in a process of its own.
+// served is a process that runs `sandwich serve` with the embedded model.
 type served struct {
 	t      *testing.T
 	cmd    *exec.Cmd
@@ -246,7 +246,7 @@ func (s *served) resetPeak() (resident int64, ok bool) {
 	return s.status("VmRSS"), err == nil
 }
 
-// status returns a field of the server's /proc/PID/status in bytes; 0 where there is none.
+// status returns a field of the server's /proc/PID/status in bytes; 0 if there is none.
 func (s *served) status(field string) (bytes int64) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
 	if err != nil {
@@ -258,8 +258,8 @@ func (s *served) status(field string) (bytes int64) {
 	return bytes << 10
 }
 
-// TestServeApart checks that one key cannot tell by what is cached what another one asked, that
-// foreign pages run nothing, and that requests are logged without a word of theirs.
+// TestServeApart checks that a key cannot learn from the cache what another key asked, that foreign
+// pages run nothing, and that the log contains no text of requests.
 func TestServeApart(t *testing.T) {
 	keys := filepath.Join(t.TempDir(), "keys")
 	if err := os.WriteFile(keys, []byte("first\nsecond\n"), 0o600); err != nil {

@@ -12,7 +12,7 @@ import (
 	"sandwich/runtime/session"
 )
 
-// serving are the sizes of an engine as flags.
+// serving holds the sizes of an engine as flags.
 type serving struct{ session.Sizes }
 
 // addService gives a verb the flags of how requests of two classes are served.

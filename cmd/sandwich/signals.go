@@ -11,8 +11,8 @@ import (
 // readsAgain annotates the verbs that take SIGHUP as the order to read their files again.
 const readsAgain = "reads-again"
 
-// endOnHangUp lets a lost terminal end a verb as Ctrl-C does, so that it keeps what it has, unless
-// the verb takes SIGHUP for something else, or runs under nohup.
+// endOnHangUp lets the loss of the terminal end a verb as Ctrl-C does, so that it keeps its
+// results, unless the verb handles SIGHUP or runs under nohup.
 func endOnHangUp(c *cobra.Command) {
 	if c.Annotations[readsAgain] != "" || signal.Ignored(syscall.SIGHUP) {
 		return

@@ -133,7 +133,7 @@ func (l *soakLoad) look(metrics string) footprint {
 	}
 }
 
-// metric is the sum of a metric over its labels.
+// metric returns the sum of a metric over its labels.
 func metric(t *testing.T, text, name string) (sum int) {
 	t.Helper()
 	found := regexp.MustCompile(`(?m)^(?:sandwich_)?`+name+`(?:\{.*\})? (\S+)$`).FindAllStringSubmatch(text, -1)

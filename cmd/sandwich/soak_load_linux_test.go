@@ -15,7 +15,7 @@ import (
 
 const soakClients = 12
 
-// soakLoad is the clients of a soak: each asks one of a few questions, whose greedy answers are
+// soakLoad holds the clients of a soak: each asks one of a few questions whose greedy answers are
 // known.
 type soakLoad struct {
 	t         *testing.T
@@ -28,7 +28,7 @@ type soakLoad struct {
 	whole, begun, aborted atomic.Int64
 }
 
-// question is a request and the answer it gets alone.
+// question holds a request and the answer that it gets alone.
 type question struct {
 	Prompt      string  `json:"prompt"`
 	MaxTokens   int     `json:"max_tokens"`

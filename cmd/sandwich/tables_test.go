@@ -13,7 +13,7 @@ import (
 	"sandwich/cmd/sandwich/internal/table"
 )
 
-// widest is the width of the longest line.
+// widest returns the width of the longest line.
 func widest(text string) (most int) {
 	for line := range strings.Lines(text) {
 		most = max(most, twwidth.Width(strings.TrimRight(line, "\n")))

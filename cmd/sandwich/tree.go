@@ -82,7 +82,7 @@ first. Of the PUs that removes leave, decode runs on those, and prefill on all.`
 	return c
 }
 
-// check refuses flags that do not go together or mean nothing.
+// check rejects flags that conflict or have no effect.
 func (f *treeFlags) check() error {
 	switch {
 	case f.enumerate && f.sections:

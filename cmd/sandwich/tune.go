@@ -181,7 +181,8 @@ func (f *tuneFlags) check() error {
 	return f.session.check()
 }
 
-// forgetTrials removes what kernel searches left in the data folder. It goes with no other flag.
+// forgetTrials removes the results of kernel searches from the data folder. It accepts no other
+// flag.
 func forgetTrials(c *cobra.Command) error {
 	others := 0
 	c.Flags().Visit(func(*pflag.Flag) { others++ })
@@ -200,7 +201,7 @@ func forgetTrials(c *cobra.Command) error {
 	return err
 }
 
-// live is this machine, if it can follow the flags.
+// live returns the profile of this machine if it supports the flags.
 func (f *tuneFlags) live() (*profiles.Profile, error) {
 	live, err := liveProfile()
 	if err != nil {
@@ -209,7 +210,7 @@ func (f *tuneFlags) live() (*profiles.Profile, error) {
 	return live, usageError(f.session.checkISA(live))
 }
 
-// host is the profile to tune on: this machine, with measured ceilings.
+// host returns the profile to tune on: this machine, with measured ceilings.
 func (f *tuneFlags) host(ctx context.Context, live *profiles.Profile) (*profiles.Profile, error) {
 	if f.profile == "" {
 		return live, f.probe(ctx, live)
@@ -218,7 +219,7 @@ func (f *tuneFlags) host(ctx context.Context, live *profiles.Profile) (*profiles
 	return p, usageError(err)
 }
 
-// probeShare is the part of the budget that measuring the machine may take.
+// probeShare limits the fraction of the budget for measuring the machine.
 const probeShare = 1. / 3
 
 // probe measures this machine, fully where there is structure between PUs and the budget has room
@@ -234,7 +235,8 @@ func (f *tuneFlags) probe(ctx context.Context, live *profiles.Profile) error {
 	return measureCeilings(ctx, live, calibrate.Options{Budget: min(calibrate.QuickBudget, f.options.Budget/10)})
 }
 
-// probeWords says whether so many PUs are measured fully, and what a person should know of it.
+// probeWords reports whether a machine with so many PUs is measured fully, and a notice for the
+// user.
 func probeWords(pus int, budget time.Duration) (full bool, words string) {
 	takes := calibrate.FullBudget(pus).Round(time.Second)
 	const spare = "`sandwich probe --measure full -o host.yaml` and --profile host.yaml do it once for all runs"
@@ -323,7 +325,7 @@ func planPath(s *session.Subject) (string, error) {
 	return filepath.Join(dir, fmt.Sprintf("%.60s-%.8s%s", name, digest, plans.Suffix)), nil
 }
 
-// checkPlanPath refuses, before minutes are spent, a place where the plan could not be written.
+// checkPlanPath rejects a path that the plan cannot be written to, before the search starts.
 func checkPlanPath(path string) error {
 	parent, err := os.Stat(filepath.Dir(path))
 	if err != nil {

@@ -100,7 +100,7 @@ func (f *tuneFlags) printRerun(w io.Writer) error {
 	return nil
 }
 
-// beaten is the error of a plan that lost its rerun, or of a rerun that was stopped.
+// beaten returns the error of a plan that lost its rerun, or of an interrupted rerun.
 func (f *tuneFlags) beaten(path string) error {
 	switch r := f.again; {
 	case r == nil:

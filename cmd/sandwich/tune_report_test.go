@@ -17,8 +17,8 @@ import (
 	"sandwich/tuner"
 )
 
-// racedPlan is a plan for this host that was raced: its speeds in both phases over those of the
-// default, by round.
+// racedPlan returns a plan for this host that was raced: its speeds in both phases over those of
+// the default, by round.
 func racedPlan(t *testing.T, prefill, decode []float64, winner string) (*plans.Bundle, *profiles.Profile) {
 	t.Helper()
 	host, err := profiles.Live()
@@ -138,8 +138,8 @@ func TestSaveKeepsTheBetterPlan(t *testing.T) {
 	save(poor, f.out)
 }
 
-// TestPrintRerun: the table says of each arm whether it beats the plan, and so does the error; a
-// rerun that was stopped is an error, too.
+// TestPrintRerun checks that the table and the error say of each arm whether it beats the plan, and
+// that an interrupted rerun is an error.
 func TestPrintRerun(t *testing.T) {
 	row := func(arm string, ratio float64, f gate.Finding) gate.RowVerdict {
 		return gate.RowVerdict{Row: gate.Row{Name: arm, Phase: "decode"}, Finding: f, P: 0.01,

@@ -20,7 +20,7 @@ import (
 	"sandwich/tuner/replay"
 )
 
-// simulateFlags say what configurations are ranked by, and on which machine.
+// simulateFlags holds the flags that set the objective of the ranking and the machine.
 type simulateFlags struct {
 	machine   string
 	simulate  bool
@@ -46,7 +46,7 @@ func (s *simulateFlags) add(fs *pflag.FlagSet) {
 	durationFlag(fs, &s.tpot, "slo-tpot", replay.DefaultSLO.TPOT, "time for each token after that")
 }
 
-// check refuses flags that do not go together.
+// check rejects flags that conflict.
 func (s *simulateFlags) check(changed func(string) bool) error {
 	if !s.simulate {
 		if changed("machine") {
@@ -68,7 +68,7 @@ func (s *simulateFlags) check(changed func(string) bool) error {
 	return s.checkLoad()
 }
 
-// checkLoad refuses what no request can follow.
+// checkLoad rejects a load that no request can follow.
 func (s *simulateFlags) checkLoad() error {
 	switch {
 	case s.requests < 1 || s.requests > 100000:
@@ -108,8 +108,8 @@ func (s *simulateFlags) load(seed uint64) (tuner.Load, error) {
 	return l, nil
 }
 
-// host is the machine to rank for: the one that is named, else that of --profile, else this one,
-// which is measured.
+// simulated returns the machine to rank for: the named one, else that of --profile, else this one,
+// which it measures.
 func (f *tuneFlags) simulated(ctx context.Context) (*profiles.Profile, error) {
 	name := f.simulation.machine
 	if name == "" {
@@ -122,7 +122,7 @@ func (f *tuneFlags) simulated(ctx context.Context) (*profiles.Profile, error) {
 	return namedMachine(name)
 }
 
-// namedMachine is a host.yaml or a built-in machine.
+// namedMachine returns a host.yaml or a built-in machine.
 func namedMachine(name string) (*profiles.Profile, error) {
 	if st, err := os.Stat(name); err == nil && !st.IsDir() {
 		p, err := profiles.Load(name)

@@ -14,9 +14,9 @@ import (
 	"sandwich/runtime/session"
 )
 
-// settle decides, before minutes are spent, where the plan goes: never silently over one for
-// another host or model, or over what cannot be read. In the data folder the next free name does,
-// since plans are found there by what they are for.
+// settle decides, before the search starts, where to write the plan. It never overwrites a plan for
+// another host or model, or an unreadable one, silently. In the data folder it takes the next free
+// name.
 func (f *tuneFlags) settle(host *profiles.Profile, subject *session.Subject, named bool) error {
 	base := strings.TrimSuffix(f.out, plans.Suffix)
 	for n := 1; ; n++ {
@@ -90,7 +90,7 @@ func better(old, fresh *plans.Bundle, host *profiles.Profile) error {
 		gainsText(was), gainsText(is), 100*noise)
 }
 
-// overall is the geometric mean of both phases' speed over the default's.
+// overall returns the geometric mean of the speed of both phases over the default's.
 func overall(outcomes []plans.Outcome) float64 {
 	product := 1.0
 	for _, o := range outcomes {

@@ -66,7 +66,7 @@ func programID() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// linkerID is the note in an ELF file that names a build of Go; nil where there is none.
+// linkerID returns the note in an ELF file that identifies a Go build; nil if there is none.
 func linkerID(path string) []byte {
 	f, err := elf.Open(path)
 	if err != nil {
