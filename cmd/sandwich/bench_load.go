@@ -304,7 +304,7 @@ func (f *loadFlags) measure(ctx context.Context, t replay.Trace) (runs []*load.R
 	return runs, nil
 }
 
-// fit cuts requests to the context, and says of how many it has done so.
+// fit cuts requests to the context and prints how many it cut.
 func (f *loadFlags) fit(t replay.Trace) replay.Trace {
 	fit, longer := t.Within(f.sizes.Context), 0
 	for i := range t {

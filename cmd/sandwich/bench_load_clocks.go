@@ -16,7 +16,7 @@ const (
 	manyRequests      = 200
 )
 
-// compareClocks says by how much the virtual clock is off, where both ran.
+// compareClocks prints the error of the virtual clock for runs on both clocks.
 func compareClocks(out io.Writer, rows []load.Row) error {
 	var cells [][]string
 	near, all, fewest, even := 0, 0, manyRequests, 0

@@ -69,7 +69,7 @@ var predictReport = report[predictRow]{
 	},
 }
 
-// predictErrors says how far predictions of some forwards are off, without their signs.
+// predictErrors holds the absolute relative errors of the predictions of some forwards.
 type predictErrors struct {
 	Of       string  `json:"of"`
 	Forwards int     `json:"forwards"`

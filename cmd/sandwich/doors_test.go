@@ -125,7 +125,7 @@ func TestTuneHangUp(t *testing.T) {
 	}
 }
 
-// launch starts a verb that serves, and returns at once; it knows no more than the address.
+// launch starts a verb that serves and returns at once, before the server is ready.
 func launch(t *testing.T, args ...string) *served {
 	t.Helper()
 	addr := freeAddress(t)

@@ -44,7 +44,7 @@ type damage struct {
 	plan               *plans.Plan
 }
 
-// The widest interval of an effect that counts as true.
+// widestTruth is the widest interval of an effect that is accepted as measured.
 const widestTruth = 0.01
 
 // missRefined is the largest distance from the middle of the window at which an effect measured for

@@ -69,7 +69,7 @@ type effect struct {
 	Pairs  int     `json:"pairs"`
 }
 
-// within says that an effect is one of those of a window.
+// within reports whether an effect is in a window.
 func (e *effect) within(w window) bool { return e.Slower >= w.low && e.Slower <= w.high }
 
 // gateRun is one run of plan check and what it said.
@@ -85,9 +85,9 @@ type gateRun struct {
 	When   string  `json:"when"`
 }
 
-// TestGateProof plants slowdowns whose true effect it establishes first and counts how many of them
-// `plan check --measure` catches, together with equal plans, improvements and neighbors. It needs a
-// quiet machine and some hours, and goes on where it was stopped; without -gate-proof it is
+// TestGateProof creates slowdowns whose true effect it measures first, and counts how many of them
+// `plan check --measure` detects among equal plans, improvements and noisy neighbors. It needs a
+// quiet machine and some hours, and resumes an interrupted proof; without -gate-proof it is
 // skipped.
 func TestGateProof(t *testing.T) {
 	if *proofState == "" {

@@ -160,7 +160,7 @@ func exactly(name string, a refAnswer, flags string) guest.Step {
 	return s
 }
 
-// expectExact holds tokens and logits of a step made by exactly, and returns its text.
+// expectExact checks tokens and logits of a step made by exactly, and returns its text.
 func (g *guestRun) expectExact(name string, a refAnswer) string {
 	g.t.Helper()
 	var got generated

@@ -86,7 +86,7 @@ func inspect(f *gguf.File, machine *machineFlags) (*inspected, error) {
 	return r, r.foresee(machine)
 }
 
-// foresee says in how much memory the model runs, and how fast at most.
+// foresee estimates the memory that the model needs and an upper bound of its speed.
 func (r *inspected) foresee(machine *machineFlags) error {
 	host, err := machine.read()
 	if err != nil {
@@ -157,7 +157,7 @@ func printReport(w io.Writer, r *inspected) error {
 	return show.Table(w, []string{"key", "value"}, rows)
 }
 
-// printVerdict says whether and how the model runs.
+// printVerdict prints whether and how the model runs.
 func (r *inspected) printVerdict(w io.Writer) {
 	if len(r.Reasons) == 1 {
 		fmt.Fprintf(w, "sandwich cannot run it: %s\n", show.Clip(r.Refused, 400))

@@ -8,7 +8,7 @@ import (
 	"sandwich/runtime/mem"
 )
 
-// printPlacement tells, a line for each rank, on which nodes its memory lies.
+// printPlacement prints for each rank the nodes that hold its memory.
 func printPlacement(w io.Writer, places []engine.Placement) {
 	for i, p := range places {
 		if p.On == nil {

@@ -7,7 +7,8 @@ import (
 	"sandwich/runtime/engine"
 )
 
-// What a machine of two nodes would show, one of which had no room for a half of a rank's weights.
+// twoNodes is the placement on a machine of two nodes, one of which lacked room for half of the
+// weights of a rank.
 var twoNodes = []engine.Placement{
 	{Rank: 0, What: "weights", Node: 0, Bytes: 2 << 30, On: map[int]int64{0: 2 << 30}},
 	{Rank: 0, What: "kv", Node: 0, Bytes: 1 << 30, On: map[int]int64{0: 1 << 30}},

@@ -19,7 +19,8 @@ type shownPlan struct {
 	Placed []model.Placed `json:"placed,omitempty"` // where ops run by the ceilings of the plan's host
 }
 
-// placedByPlan says for the ops of a plan where each runs, and from how many rows on elsewhere.
+// placedByPlan returns where each op of a plan runs, and the number of rows from which it runs
+// elsewhere.
 func placedByPlan(b *plans.Bundle) (out []model.Placed, err error) {
 	ops, err := model.Outline(b.Plan.Model)
 	if err != nil {
@@ -69,7 +70,7 @@ var placedReport = report[model.Placed]{
 	},
 }
 
-// runExplain says where the ops of the tests run, and why; nothing is run.
+// runExplain returns where the ops of the tests run, and why. It runs nothing.
 func (f *llmFlags) runExplain(ctx context.Context) (out []model.Placed, err error) {
 	s, err := f.openOne()
 	if err != nil {

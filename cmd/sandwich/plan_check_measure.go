@@ -115,7 +115,7 @@ const (
 	lookEvery       = 4
 )
 
-// The arms of a round, by side: the baseline, the baseline again, the candidate.
+// armSides maps the arms of a round to sides: the baseline, the baseline again, the candidate.
 var armSides = []int{0, 0, 1}
 
 // race runs both plans interleaved until every row is decided or the budget ends.

@@ -40,7 +40,7 @@ func (r *checkReport) title() string {
 
 var checkColumns = []string{"row", "baseline", "candidate", "ratio", "95 %", "spread", "of roof", "finding"}
 
-// cells of a row of the table.
+// checkCells returns the cells of a row of the table.
 func checkCells(v *gate.RowVerdict) []string {
 	ceiling := "-"
 	base, candidate := measure.Summarize(v.Row.Baseline), measure.Summarize(v.Row.Candidate)

@@ -79,8 +79,8 @@ func spareFeature(p *plans.Plan, host *profiles.Profile) string {
 	return ""
 }
 
-// conditions evaluates the conditions of scripts: [several-pus] holds where this process may use
-// more than one PU, [spare-isa] where this CPU has a feature that the default plan of the embedded
+// conditions evaluates the conditions of scripts: [several-pus] is true if this process may use
+// more than one PU, [spare-isa] if this CPU has a feature that the default plan of the embedded
 // model does not need.
 func conditions(name string) (bool, error) {
 	host, err := profiles.Live()

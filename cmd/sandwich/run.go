@@ -111,8 +111,8 @@ func (f *runFlags) tune(ctx context.Context, w io.Writer, s *session.Session) er
 	return bundle.Races(w, b)
 }
 
-// hasPlan says whether the data folder holds a plan for this host and model that need not be tuned
-// again: a tuned one, or one for which as much time was too little.
+// hasPlan reports whether the data folder holds a plan for this host and model that need not be
+// tuned again: a tuned one, or one for which the same budget was too small.
 func (f *runFlags) hasPlan(dir string, host *profiles.Profile, shape plans.ModelShape) bool {
 	_, b, err := plans.FindNewest(dir, host.Fingerprint(), shape.Digest())
 	if err != nil {

@@ -162,7 +162,7 @@ func TestEveryVerbHelps(t *testing.T) {
 	walk(nil)
 }
 
-// exits runs the program and holds its exit code: exits CODE ARGS...
+// exits runs the program and checks its exit code: exits CODE ARGS...
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	codeOf(ts, neg, append([]string{args[0], "sandwich"}, args[1:]...))
 }

@@ -177,8 +177,8 @@ func (f *serveFlags) run(ctx context.Context, out io.Writer, open func(context.C
 	return nil
 }
 
-// load opens the session and starts the engine over it. Packing the weights, which takes minutes
-// where they are large, ends with ctx.
+// load opens the session and starts the engine over it. The end of ctx stops the packing of
+// weights, which may take minutes.
 func (f *serveFlags) load(ctx context.Context, open func(context.Context) (*session.Session, error)) (*loaded, error) {
 	s, err := open(ctx)
 	if err != nil {
@@ -252,5 +252,5 @@ func (l *loaded) close() {
 	l.session.Close()
 }
 
-// errUnloaded says that the program was to end while it loaded its model.
+// errUnloaded reports that the program was stopped while it loaded its model.
 var errUnloaded = errors.New("stopped before the model was loaded")

@@ -139,8 +139,8 @@ func TestServeWithoutCopies(t *testing.T) {
 	}
 }
 
-// testLongPairs: of pairs that are too long it is said whether the document or the query is, and a
-// document is cut only as far as there is room for one.
+// testLongPairs checks that the error for a pair that is too long names the document or the query,
+// and that a document is cut only if the query leaves room.
 func testLongPairs(t *testing.T, s *served, family string) {
 	t.Helper()
 	long := strings.Repeat("fox ", 300)

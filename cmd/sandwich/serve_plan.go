@@ -11,7 +11,7 @@ import (
 	"sandwich/runtime/session"
 )
 
-// strictness says which plans serve accepts.
+// strictness is the policy of serve for plans with faults.
 type strictness string
 
 // What --strict may be: absent, given, or given as =optimal.

@@ -236,8 +236,8 @@ func TestServeHugePrompts(t *testing.T) {
 	s.stop()
 }
 
-// resetPeak makes the kernel forget the peak of the server's resident memory and returns the bytes
-// that are resident now; false where it cannot.
+// resetPeak resets the peak of the server's resident memory and returns the resident bytes; false
+// if the system does not support that.
 func (s *served) resetPeak() (resident int64, ok bool) {
 	err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", s.cmd.Process.Pid), []byte("5"), 0)
 	if err != nil {

@@ -59,7 +59,7 @@ func (f *sessionFlags) addModel(c *cobra.Command) {
 		"how long a waiting worker spins before it sleeps; 0 sleeps at once")
 }
 
-// open reads the model, this machine, and the plan, and says on stderr which plan it is.
+// open reads the model, this machine and the plan, and prints the name of the plan to stderr.
 func (f *sessionFlags) open() (*session.Session, error) {
 	s, err := f.load()
 	if err != nil {

@@ -16,10 +16,10 @@ import (
 
 var soakTime = flag.Duration("soak", 3*time.Second, "how long TestSoak keeps its load up")
 
-// TestSoak keeps twelve clients of both classes asking a server; a fifth of the requests are hung
-// up on. Every greedy answer must be the one its prompt gets alone, nothing may be computed twice
-// while KV blocks are free, and between loads nothing may be left: memory, goroutines and
-// descriptors stay where they were after the warm-up.
+// TestSoak sends requests of both classes from twelve clients; a fifth of the requests are
+// canceled. Every greedy answer must equal the one its prompt gets alone, nothing may be computed
+// twice while KV blocks are free, and between loads memory, goroutines and descriptors must return
+// to their values after the warm-up.
 func TestSoak(t *testing.T) {
 	s := startServe(t)
 	load := newSoakLoad(t, s)

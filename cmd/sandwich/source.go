@@ -29,7 +29,7 @@ func (m *machineFlags) add(c *cobra.Command) {
 	c.MarkFlagsMutuallyExclusive("root", "hwloc", "synthetic", "profile", "machine")
 }
 
-// live says whether the machine is the one this program runs on.
+// live reports whether the machine is the one this program runs on.
 func (m *machineFlags) live() bool {
 	return m.source() == profiles.Source{}
 }

@@ -222,8 +222,7 @@ func (f *tuneFlags) host(ctx context.Context, live *profiles.Profile) (*profiles
 // probeShare limits the fraction of the budget for measuring the machine.
 const probeShare = 1. / 3
 
-// probe measures this machine, fully where there is structure between PUs and the budget has room
-// for that.
+// probe measures this machine, in full if PUs have structure and the budget allows it.
 func (f *tuneFlags) probe(ctx context.Context, live *profiles.Profile) error {
 	full, words := probeWords(live.Allowed().Count(), f.options.Budget)
 	if words != "" {
@@ -251,8 +250,8 @@ func probeWords(pus int, budget time.Duration) (full bool, words string) {
 	return true, fmt.Sprintf("measuring how %d PUs hang together first takes about %s; %s", pus, takes, spare)
 }
 
-// tune searches, writes the plan and removes the journal. A plan comes with an error where an older
-// one stays at -o.
+// tune searches, writes the plan and removes the journal. It returns the plan with an error if an
+// older plan stays at -o.
 func (f *tuneFlags) tune(ctx context.Context, subject *session.Subject, host *profiles.Profile) (*plans.Bundle, string,
 	error) {
 	o := f.options

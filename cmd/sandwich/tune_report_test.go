@@ -60,7 +60,8 @@ const (
 	byTuned   = "tuned on PUs 0-1"
 )
 
-// The winner comes first and is marked regardless of its speed, and one sample has no interval.
+// TestRaceTable checks that the winner comes first and is marked regardless of its speed, and that
+// one sample has no interval.
 func TestRaceTable(t *testing.T) {
 	b, _ := racedPlan(t, []float64{0.03, -0.01, 0.02}, []float64{0.2}, byDefault)
 	_, rows := bundle.RaceTable(&b.Evidence, "prefill")
@@ -100,8 +101,8 @@ func TestVerdictText(t *testing.T) {
 	}
 }
 
-// A plan that was measured better stays at -o unless --force says otherwise, and the new one is not
-// lost.
+// TestSaveKeepsTheBetterPlan checks that a plan with better measurements stays at -o without
+// --force, and that the new one is not lost.
 func TestSaveKeepsTheBetterPlan(t *testing.T) {
 	gain, nothing := []float64{0.12, 0.12, 0.12}, []float64{0, 0, 0}
 	good, host := racedPlan(t, gain, gain, byTuned)
@@ -194,7 +195,8 @@ func TestPrintRerun(t *testing.T) {
 	}
 }
 
-// In the data folder a plan of another host leaves its name to it and takes the next one.
+// TestSettleInTheDataFolder checks that a plan takes the next free name in the data folder if a
+// plan of another host has its name.
 func TestSettleInTheDataFolder(t *testing.T) {
 	b, host := racedPlan(t, []float64{0}, []float64{0}, byDefault)
 	subject := &session.Subject{Shape: b.Plan.Model}
@@ -217,8 +219,8 @@ func TestSettleInTheDataFolder(t *testing.T) {
 	}
 }
 
-// A default that was measured and kept is a state of its own in serve's notice, and verify accepts
-// it as tuning's answer.
+// TestNoticeOfAKeptDefault checks that serve's notice distinguishes a default that was measured and
+// kept, and that verify accepts it as the result of tuning.
 func TestNoticeOfAKeptDefault(t *testing.T) {
 	b, host := racedPlan(t, []float64{0, 0, 0}, []float64{0, 0, 0}, byDefault)
 	c := selection.FromBundle("x.plan", b, host, &b.Plan.Model)
@@ -233,7 +235,8 @@ func TestNoticeOfAKeptDefault(t *testing.T) {
 	}
 }
 
-// A gain that is likely and not sure is told so, in the verdict and in the story.
+// TestLikelyGainIsToldAsThat checks that the verdict and the explanation call a gain likely if it
+// is not certain.
 func TestLikelyGainIsToldAsThat(t *testing.T) {
 	likely := []float64{0.03, -0.02, 0.04, 0.05, 0.01, -0.03, 0.06, 0.02, 0.07, -0.025, 0.03}
 	b, _ := racedPlan(t, likely, likely, byTuned)
@@ -252,7 +255,8 @@ func TestLikelyGainIsToldAsThat(t *testing.T) {
 	}
 }
 
-// Of arms that never ran in one round the story says that, and no figure.
+// TestArmsOfDifferentRoundsAreNotCompared checks that the explanation of arms without a common
+// round says so and gives no figure.
 func TestArmsOfDifferentRoundsAreNotCompared(t *testing.T) {
 	gains := []float64{0.02, 0.03, 0.02, 0.025, 0.02, 0.03, 0.02, 0.025}
 	b, _ := racedPlan(t, gains, gains, byTuned)

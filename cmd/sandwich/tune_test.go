@@ -48,8 +48,7 @@ func TestTuneIsInterrupted(t *testing.T) {
 }
 
 // tuneUntilTrials starts a search of three seconds and returns once its journal holds some finished
-// trials. On a machine that stood still meanwhile such a search may end without one; then one of
-// half a minute is started.
+// trials. On a slow machine such a search may end without one; then it starts one of half a minute.
 func tuneUntilTrials(t *testing.T, dir, host string) (cmd *exec.Cmd, args []string, stderr *bytes.Buffer) {
 	t.Helper()
 	for _, budget := range []string{"3s", "30s"} {
@@ -101,7 +100,8 @@ func names(t *testing.T, dir string) (out []string) {
 	return out
 }
 
-// More than two PUs are measured fully where the budget has room, and it is said what that takes.
+// TestProbeWords checks that more than two PUs are measured fully if the budget allows it, and that
+// the notice gives the time.
 func TestProbeWords(t *testing.T) {
 	for _, c := range []struct {
 		pus    int
