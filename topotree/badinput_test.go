@@ -162,7 +162,7 @@ func TestXMLRefuses(t *testing.T) {
 		"empty":            {strings.NewReader(""), "no topology element"},
 		"not xml":          {strings.NewReader("hello"), "no topology element"},
 		"another document": {strings.NewReader("<html/>"), "not a topology"},
-		"future":           {strings.NewReader(`<topology version="4.1"/>`), "none of 1.x, 2.x and 3.x"},
+		"future":           {strings.NewReader(`<topology version="4.1"/>`), "not 1.x, 2.x or 3.x"},
 		"no PU":            {strings.NewReader(xmlHead + `<object type="Machine" cpuset="0x3"/></topology>`), "no PU"},
 		"cut off":          {strings.NewReader(xmlHead + `<object type="Machine" cpuset="0x3">`), "not well-formed"},
 		"billion laughs":   {strings.NewReader(laughs), "not well-formed"},
