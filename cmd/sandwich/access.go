@@ -24,7 +24,8 @@ type accessFlags struct {
 func (f *accessFlags) add(c *cobra.Command) {
 	fs := c.Flags()
 	fs.StringArrayVar(&f.hosts, "allow-host", nil,
-		"name the server may be asked under, in addition to localhost and the address it listens on; * for any (repeatable)")
+		"name the server may be asked under, in addition to localhost and the address it listens on; "+
+			"* for any (repeatable)")
 	fs.StringArrayVar(&f.origins, "cors", nil,
 		"origin whose pages may use the server from a browser, such as http://localhost:3000; * for any (repeatable)")
 	fs.StringVar(&f.log, "log", "text", "how requests are logged on stderr: text, json or off")

@@ -68,7 +68,8 @@ multiply-adds of its arithmetic on registers (tdpbf16: of float32). Groups are q
 	fs.IntVar(&f.chunk, "chunk", 512, "tokens of a prefill chunk")
 	fs.IntSliceVarP(&f.threads, "threads", "t", []int{0}, "worker threads, such as 1,2; 0 takes one on every core")
 	fs.StringVar(&f.isa, "isa", "", "instruction set of the kernels (default: the widest); 1=avx2 for one worker: "+
-		"what heterogeneous workers do together, over the sum of what each does while the others work on attention of their "+
+		"what heterogeneous workers do together, over the sum of what each does while "+
+		"the others work on attention of their "+
 		"own")
 	fs.BoolVar(&f.hot, "hot", false, "let decode steps read the same blocks again")
 	durationFlag(fs, &f.least, "least", 300*time.Millisecond, "least time for each figure")

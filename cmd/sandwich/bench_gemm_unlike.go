@@ -59,7 +59,8 @@ func (f *gemmFlags) heterogeneous(format string) (bool, error) {
 	case f.kernel != "":
 		return true, usageError(errors.New("--kernel is for all workers: leave it out, or --isa for single ones"))
 	case format == "svg":
-		return true, usageError(errors.New("there is no picture of heterogeneous workers: give --format table, json or csv"))
+		return true,
+			usageError(errors.New("there is no picture of heterogeneous workers: give --format table, json or csv"))
 	}
 	return true, nil
 }

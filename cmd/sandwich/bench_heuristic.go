@@ -68,7 +68,8 @@ func heuristicSummary(rows []tuner.HeuristicRow) string {
 		return text
 	}
 	if near > 0 {
-		text = fmt.Sprintf("%d choices are judged by a similar schedule, whose times differ by %.1f %% at the most in the "+
+		text = fmt.Sprintf("%d choices are judged by a similar schedule, whose times differ by "+
+			"%.1f %% at the most in the "+
 			"median; %s", near, 100*scatter, text)
 	}
 	return fmt.Sprintf("geometric mean %.3f of the best of each grid, worst %.3f; %s", math.Exp(logs/float64(n)), worst,

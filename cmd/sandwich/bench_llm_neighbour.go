@@ -46,7 +46,8 @@ func printLost(w io.Writer, rows []measure.LLMRow) error {
 	if all == (measure.LostRow{}) {
 		return nil
 	}
-	_, err := fmt.Fprintf(w, "\nanother process used these PUs: workers were left out %d times, %d chunks were computed "+
-		"apart and %d again\n", all.LeftOut, all.Apart, all.Again)
+	_, err := fmt.Fprintf(w,
+		"\nanother process used these PUs: workers were left out %d times, %d chunks were computed "+
+			"apart and %d again\n", all.LeftOut, all.Apart, all.Again)
 	return err
 }

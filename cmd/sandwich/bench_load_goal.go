@@ -149,8 +149,9 @@ func tableGoals(out io.Writer, figures []load.Figure, where string) error {
 		fmt.Fprint(out, "\nMeans over the seeds; in brackets the lowest and the highest of measured. A bound holds "+
 			"where it does for every seed.")
 	}
-	fmt.Fprintf(out, "\nmeasured is what was seen together with the other class by what was seen alone, or as it is where "+
-		"nothing is alone.\n%d of %d bounds hold, %s.\n", met, bound, where)
+	fmt.Fprintf(out,
+		"\nmeasured is what was seen together with the other class by what was seen alone, or as it is where "+
+			"nothing is alone.\n%d of %d bounds hold, %s.\n", met, bound, where)
 	return nil
 }
 

@@ -81,10 +81,12 @@ on it. The energy of each forward is printed where the system has counters for i
 	fs.IntVar(&f.context, "context", 512, "positions before the rows of each sequence")
 	fs.IntVarP(&f.reps, "reps", "r", 5, "forwards of each number of rows")
 	fs.Duration("anchors", 0, "of builds that measured anchors before the forwards")
-	_ = fs.MarkDeprecated("anchors", "anchors are interleaved with the forwards, as often as --reps says") // it is there
+	// it is there
+	_ = fs.MarkDeprecated("anchors", "anchors are interleaved with the forwards, as often as --reps says")
 	durationFlag(fs, &f.least, "least", 50*time.Microsecond, "shortest op that is shown in the table and counts "+
 		"in the last line")
-	fs.BoolVar(&f.noSplit, "no-split", false, "with --machine: also without splitting ops between heterogeneous workers")
+	fs.BoolVar(&f.noSplit, "no-split", false,
+		"with --machine: also without splitting ops between heterogeneous workers")
 	fs.BoolVar(&f.noPipeline, "no-pipeline", false, "with --machine: also with the stages of attention one after the "+
 		"other")
 	fs.BoolVar(&f.packOnPath, "pack-on-path", false, "with --machine: also with weights packed at each use")
