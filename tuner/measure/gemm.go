@@ -87,7 +87,7 @@ func NewGemmBench(ctx context.Context, lead *pool.Leader, w *exec.Workers, s Gem
 	}{{&b.weights, s.Round + s.Copy}, {&b.input, 4 * s.Input}, {&b.rounded, s.Rounded},
 		{&b.output, 4 * s.Cells * s.Ranks}, {&b.scratch, s.Spare * w.Pool.Size()}} {
 		if *x.buffer, err = mem.Alloc(x.bytes, mem.Options{Node: mem.AnyNode, Huge: true}); err != nil {
-			return nil, fmt.Errorf("not enough memory for the operands of kernel trials: %w", err)
+			return nil, fmt.Errorf("kernel trials: %w", err)
 		}
 	}
 	return b, nil
