@@ -2,10 +2,12 @@
 // machine over bytes, and a Matcher says for each step of an answer which tokens of a vocabulary
 // may come next.
 //
-//	g, err := grammar.FromSchema(schema)          // once a request; refused by the path of the keyword
+//	meter := grammar.NewMeter(ctx, limits)        // bounds memory and work
+//	g, err := meter.FromSchema(schema)            // once a request; refused by the path of the keyword
 //	m := g.Matcher(vocab)                         // follows one answer
 //	mask := m.Mask(left)                          // the tokens allowed now, left to generate
 //	err = m.Accept(token)                         // the one that was drawn
+//	reusable := m.End()                           // the answer is over
 //
 // An expression (expr.go) is what both notations are read into. A program (program.go) is its rules
 // as automata whose edges are ranges of bytes, calls of rules, and loops with a counter. A position

@@ -32,20 +32,30 @@ func (f *Format) Grammar(m *grammar.Meter, r *api.Request, spans Spans, thinking
 	w := &writer{Format: f, spans: spans, tools: readTools(r.Tools)}
 	for i := range w.tools {
 		t := &w.tools[i]
-		field := fmt.Sprintf("tools[%d]", i)
-		var note func(path, reason string)
-		if !r.Tools[i].Strict {
-			note = func(path, reason string) {
-				text := fmt.Sprintf("%s (%s): %s of its parameters is not enforced: %s", field, t.name, path, reason)
-				if !slices.Contains(warnings, text) {
-					warnings = append(warnings, text)
-				}
+		t.warn = func(path, reason string) {
+			text := fmt.Sprintf("tools[%d] (%s): %s of its parameters is not enforced: %s", i, t.name, clip(path),
+				clip(reason))
+			if !slices.Contains(warnings, text) {
+				warnings = append(warnings, text)
 			}
+		}
+		note := t.warn
+		if r.Tools[i].Strict {
+			note = nil
 		}
 		t.schema = grammar.NewSchema(t.text, note)
 	}
 	g, err = m.Compose(w.answer(r, thinking))
 	return g, warnings, w.refusal(err)
+}
+
+// clip cuts a text that a schema may have made long.
+func clip(text string) string {
+	const most = 400
+	if len(text) > most {
+		return strings.ToValidUTF8(text[:most], "") + "..."
+	}
+	return text
 }
 
 // refusal names the tool that an error is about.
@@ -206,7 +216,13 @@ var pointer = strings.NewReplacer("~", "~0", "/", "~1")
 
 func (w *writer) argument(t *tool, p *param) grammar.Piece {
 	a := w.args
-	value := t.schema.Matching("/properties/" + pointer.Replace(p.name))
+	path := "/properties/" + pointer.Replace(p.name)
+	value := t.schema.Matching(path)
+	if p.text && len(p.choices) == 0 && (a.raw || a.quote != "") {
+		for _, key := range p.others {
+			t.warn("#"+path+"/"+key, "the model writes strings of arguments as they are")
+		}
+	}
 	switch {
 	case p.text && a.raw:
 		value = w.rawText(p, strings.TrimRight(a.after, "\n"))

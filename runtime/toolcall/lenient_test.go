@@ -150,6 +150,28 @@ func TestUnsupportedArguments(t *testing.T) {
 	}
 }
 
+// TestRawArguments checks that formats that write strings as they are enforce what says which
+// strings there are, and warn of what they do not enforce.
+func TestRawArguments(t *testing.T) {
+	const schema = `{"type":"object","properties":{"c":{"type":"string","const":"x y"},
+		"p":{"type":"string","pattern":"^a","maxLength":3,"minLength":null}},"required":["c","p",7]}`
+	g, warnings, err := compiled(t, "qwen3-coder", schema, true)
+	all := strings.Join(warnings, "\n")
+	if err != nil || len(warnings) != 2 || !strings.Contains(all, "#/properties/p/pattern of its parameters") ||
+		!strings.Contains(all, "#/properties/p/maxLength of its parameters") {
+		t.Fatalf("%v, %q", err, warnings)
+	}
+	f := named0(t, "qwen3-coder")
+	for arguments, want := range map[string]bool{`{"c":"x y","p":"long text"}`: true, `{"c":"z","p":"a"}`: false,
+		`{"c":"x y"}`: false} {
+		m := g.Matcher(grammar.NewVocab(nil, nil))
+		got := m.AcceptText([]byte(f.Write([]api.ToolCall{{Name: "f", Arguments: arguments}}))) == nil && m.CanEnd()
+		if m.End(); got != want {
+			t.Errorf("%s is taken: %v", arguments, got)
+		}
+	}
+}
+
 // TestLimitsOfTools checks that a tool whose schema exceeds the limits of a compilation is refused
 // with its name, strict or not.
 func TestLimitsOfTools(t *testing.T) {

@@ -16,6 +16,8 @@ type tool struct {
 	text   []byte          // of the schema
 	schema *grammar.Schema // of grammars
 	params []param         // in the order of the schema, for formats with named arguments
+	// warn says that a keyword, by its path, is not enforced.
+	warn func(path, reason string)
 }
 
 type param struct {
@@ -24,6 +26,7 @@ type param struct {
 	text     bool     // a string and nothing else
 	truth    bool     // a boolean
 	choices  []string // the strings that it may be; nil: any
+	others   []string // keywords of strings that are enforced only where strings are JSON
 }
 
 // anyArguments is the schema of a tool that states none.
@@ -91,18 +94,21 @@ func readTools(tools []api.Tool) []tool {
 	return out
 }
 
-// readParams are the properties of a schema in its order; none where it is not an object's.
+// readParams returns the properties of a schema in its order; none where it is not an object's.
 func readParams(schema []byte) (out []param) {
 	var s struct {
-		Properties json.RawMessage `json:"properties"`
-		Required   []string        `json:"required"`
+		Properties json.RawMessage   `json:"properties"`
+		Required   []json.RawMessage `json:"required"`
 	}
 	if json.Unmarshal(schema, &s) != nil {
 		return nil
 	}
 	required := map[string]bool{}
-	for _, name := range s.Required {
-		required[name] = true
+	for _, raw := range s.Required {
+		var name string
+		if json.Unmarshal(raw, &name) == nil {
+			required[name] = true
+		}
 	}
 	d := json.NewDecoder(bytes.NewReader(s.Properties))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
@@ -110,24 +116,38 @@ func readParams(schema []byte) (out []param) {
 	}
 	for d.More() {
 		name, err := d.Token()
-		var p struct {
-			Type json.RawMessage   `json:"type"`
-			Enum []json.RawMessage `json:"enum"`
-		}
 		var raw json.RawMessage
 		if err != nil || d.Decode(&raw) != nil {
 			return nil
 		}
-		_ = json.Unmarshal(raw, &p) // true and false are schemas, too
-		next := param{name: name.(string), required: required[name.(string)],
-			text: strings.EqualFold(string(p.Type), `"string"`), truth: strings.EqualFold(string(p.Type), `"boolean"`)}
-		for _, e := range p.Enum {
-			var s string
-			if json.Unmarshal(e, &s) == nil {
-				next.choices = append(next.choices, s)
-			}
-		}
-		out = append(out, next)
+		p := readParam(raw)
+		p.name, p.required = name.(string), required[name.(string)]
+		out = append(out, p)
 	}
 	return out
+}
+
+// readParam reads what the schema of a property says of a string or a truth value.
+func readParam(schema json.RawMessage) (p param) {
+	var s map[string]json.RawMessage
+	_ = json.Unmarshal(schema, &s) // true and false are schemas, too
+	p.text = strings.EqualFold(string(s["type"]), `"string"`)
+	p.truth = strings.EqualFold(string(s["type"]), `"boolean"`)
+	var list []json.RawMessage
+	_ = json.Unmarshal(s["enum"], &list)
+	if x, ok := s["const"]; ok && list == nil {
+		list = append(list, x)
+	}
+	for _, x := range list {
+		var text string
+		if json.Unmarshal(x, &text) == nil {
+			p.choices = append(p.choices, text)
+		}
+	}
+	for _, key := range []string{"pattern", "minLength", "maxLength"} {
+		if x, ok := s[key]; ok && string(x) != "null" {
+			p.others = append(p.others, key)
+		}
+	}
+	return p
 }
