@@ -162,12 +162,17 @@ func Compose(p Piece) (*Grammar, error) { return NewMeter(context.Background(), 
 func (m *Meter) Compose(p Piece) (*Grammar, error) {
 	for {
 		g, err := m.compose(p, false)
-		var e *Error
-		if errors.As(err, &e) && e.schema != nil && e.none && !e.located {
-			_, err = m.compose(p, true)
-		}
-		if !errors.As(err, &e) || e.schema == nil || !e.schema.relax(e, "", true) {
+		var e, located *Error
+		if !errors.As(err, &e) || e.schema == nil {
 			return g, err
+		}
+		if e.none && !e.located {
+			if _, again := m.compose(p, true); errors.As(again, &located) && located.schema != nil {
+				e, err = located, again
+			}
+		}
+		if !e.schema.relax(e, "", true) {
+			return nil, err
 		}
 	}
 }

@@ -177,7 +177,9 @@ func (b *builder) leftRecursion() error {
 				mark[to] = onTheWay
 				way = append(way, visit{state: to})
 			case enters:
-				return refuse(b.rules[i].path, "it begins with itself, which no answer could end")
+				e := refuse(b.rules[i].path, "it begins with itself, which no answer could end")
+				e.schema = b.rules[i].of
+				return e
 			}
 		}
 	}

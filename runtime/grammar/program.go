@@ -121,17 +121,23 @@ func (b *builder) define(r ruleID, e expr) { b.rules[r].body = e }
 
 // link writes all rules and makes the program that starts with root.
 func (b *builder) link(root ruleID) (p *program, err error) {
-	at := root // the rule that is written
+	at, finished := root, false // the rule that is written, and whether all are
 	err = guard(func() (err error) {
 		if b.refused != nil {
 			return b.refused
 		}
 		b.writeRules(&at)
+		finished = true
 		p, err = b.finish(root)
 		return err
-	}, func() string { return b.rules[at].path })
+	}, func() string {
+		if finished {
+			return b.rules[root].path
+		}
+		return b.rules[at].path
+	})
 	var e *Error
-	if errors.As(err, &e) && e.schema == nil && e.Path == b.rules[at].path {
+	if errors.As(err, &e) && e.schema == nil && !finished {
 		e.schema = b.rules[at].of
 	}
 	return p, err

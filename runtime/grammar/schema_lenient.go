@@ -14,7 +14,7 @@ type Schema struct {
 	text []byte
 	note func(path, reason string)
 	root *value // once it was read
-	left int    // how often it may still be relaxed
+	left int    // how often a keyword may still be left out; below 0: nothing of it is kept
 	of   *compiler
 }
 
@@ -107,7 +107,7 @@ func (s *Schema) read(b *builder) error {
 		case s.note == nil || !errors.As(err, &e) || e.limit:
 			return err
 		default:
-			root = s.free("#", e.Message)
+			root = s.free(e.Message)
 		}
 		s.root = root
 	} else {
@@ -119,8 +119,9 @@ func (s *Schema) read(b *builder) error {
 }
 
 // free notes that nothing of a schema of arguments can be kept, and returns that of any object.
-func (s *Schema) free(path, reason string) *value {
-	s.note(path, reason)
+func (s *Schema) free(reason string) *value {
+	s.left = -1
+	s.note("#", reason)
 	return ofType("object")
 }
 
@@ -129,25 +130,31 @@ func (s *Schema) free(path, reason string) *value {
 // read (linked) names the part itself.
 func (s *Schema) relax(err error, at string, linked bool) bool {
 	var e *Error
-	if !errors.As(err, &e) || e.limit || s.note == nil || s.left == 0 {
+	if !errors.As(err, &e) || e.limit || s.note == nil || s.left < 0 || s.left == 0 && !linked {
 		return false
 	}
-	s.left--
 	path, ok := strings.CutPrefix(e.Path, "#")
 	switch {
-	case e.none && path == "":
-		s.root = s.free(e.Path, e.Message)
-		s.of.root = s.root
+	case s.left == 0 || e.none && path == "":
+		s.root = s.free(e.Message)
 		return true
 	case !ok:
 		path = at
 	}
-	if linked {
-		if v, err := s.of.find(path); err == nil && v.kind != kindString && v.kind != kindNumber {
-			at = path
+	s.left--
+	if !linked {
+		return s.relaxAt(path, path == at, e.Message) || path != at && s.relaxAt(at, true, e.Message)
+	}
+	for ; path != ""; path = path[:strings.LastIndexByte(path, '/')] {
+		v, err := s.of.find(path)
+		if err == nil && s.relaxAt(path, v.kind != kindString && v.kind != kindNumber, e.Message) {
+			return true
 		}
 	}
-	return s.relaxAt(path, path == at, e.Message) || path != at && s.relaxAt(at, true, e.Message)
+	if !s.relaxAt("", true, e.Message) {
+		s.root = s.free(e.Message)
+	}
+	return true
 }
 
 // relaxAt leaves out the keyword that a path leads to, or one of the schema that it leads to where
@@ -162,14 +169,32 @@ func (s *Schema) relaxAt(path string, whole bool, reason string) bool {
 		v = holder.with(pointer[0], nil)
 	}
 	s.of.replace(path, v)
-	s.root = s.of.root
+	merged := strings.HasPrefix(path, "!")
 	if key == "" && len(pointer) > 0 {
 		key = pointer[len(pointer)-1]
 		path = path[:strings.LastIndexByte(path, '/')]
 		pointer = pointer[:len(pointer)-1]
 	}
-	s.note(s.of.given(path, key, placeOf(holder, pointer)), reason)
+	given := s.of.given(path, key, placeOf(holder, pointer))
+	if merged && key != "oneOf" {
+		s.leave(given)
+	}
+	s.root = s.of.root
+	s.note(given, reason)
 	return true
+}
+
+// leave leaves out a keyword of the schema as it was given, if it has it, so that it is not merged
+// again.
+func (s *Schema) leave(path string) {
+	root, pointer := s.of.holder(strings.TrimPrefix(path, "#"))
+	switch v, _ := weaker(root, pointer, false); {
+	case v == nil || len(pointer) == 0:
+	case v == removed:
+		s.of.root = root.with(pointer[0], nil)
+	default:
+		s.of.root = v
+	}
 }
 
 // placeOf returns the value that a pointer leads to; nil where there is none.

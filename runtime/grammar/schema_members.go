@@ -30,7 +30,8 @@ func (w *objectWriter) prepare() error {
 		if !counted {
 			return e
 		}
-		r := w.rule("")
+		r := w.rule(w.visible(show(w.path)))
+		w.builder.rules[r].of = w.schema
 		w.define(r, e)
 		return call{r}
 	}
