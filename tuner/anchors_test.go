@@ -81,7 +81,7 @@ func TestAnchorsFindTheCeilings(t *testing.T) {
 		p.Seconds = []float64{seconds}
 	}
 	c.estimate()
-	if c.out.known() || c.out.Error().Median > 1e-9 || !strings.Contains(c.out.Measured[0], "not believed") {
+	if c.out.known() || c.out.Error().Median > 1e-9 || !strings.Contains(c.out.Measured[0], "rejected") {
 		t.Errorf("%+v", c.out)
 	}
 }

@@ -26,7 +26,7 @@ func TestLongTracesAreCut(t *testing.T) {
 		if len(l.Trace) != c.kept || l.left != c.requests-c.kept {
 			t.Errorf("%+v: %d kept, %d left out", c, len(l.Trace), l.left)
 		}
-		if said := strings.Contains(l.String(), "come later"); said != (c.kept < c.requests) {
+		if said := strings.Contains(l.String(), "without the"); said != (c.kept < c.requests) {
 			t.Errorf("%+v: %s", c, &l)
 		}
 	}
