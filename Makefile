@@ -68,7 +68,7 @@ arm64: ## cross-build, and the kernel tests under qemu-user where it is installe
 	  (cd runtime/engine && qemu-aarch64 -cpu max ../../bin/engine-arm64.test -test.short -test.run 'TestParity/llama-(f16|q4_k)/(exact|default)'); \
 	else echo "skipped: arm64 kernel tests (qemu-aarch64 is not installed)"; fi
 
-bench: build ## the speed goals on this machine, each figure beside its roof
+bench: build ## the speed goals on this machine, each figure next to its ceiling
 	./$(BIN) bench gemm --threads 1
 	./$(BIN) bench llm
 
