@@ -113,12 +113,12 @@ func (r Ceiling) Place(w Work, o Output) Placement {
 		p.Targets, p.Why = []Target{best}, "tiles do not suffice for all"
 		p.divide(o)
 	}
-	p.reckon(r, w, o)
+	p.estimate(r, w, o)
 	return p
 }
 
 // reckon says how long it takes: a split as long as its later finisher.
-func (p *Placement) reckon(r Ceiling, w Work, o Output) {
+func (p *Placement) estimate(r Ceiling, w Work, o Output) {
 	all := p.Targets[0]
 	if len(p.Targets) > 1 {
 		_, n, tile := o.larger()

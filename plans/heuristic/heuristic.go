@@ -159,7 +159,7 @@ func (h host) schedule(k plans.WeightKey, t microkernel.WeightType, c microkerne
 }
 
 // maxTileColumns bounds the columns of a tile: four panels are as many streams as the prefetchers
-// of older cores follow beside the activations. Matrix units take panels one by one.
+// of older cores follow next to the activations. Matrix units take panels one by one.
 const (
 	maxTileColumns = 4 * microkernel.PanelWidth
 	maxUnitNR      = 8 * microkernel.PanelWidth

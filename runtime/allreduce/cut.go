@@ -79,7 +79,7 @@ func (r *reducer) number(w *pool.Worker) uint64 {
 }
 
 // tally counts within one sum. It needs no reset: the word holds the number of the sum it was last
-// used in next to the count, and who comes first with a newer number starts it over.
+// used in next to the count; the first worker with a newer number resets it.
 type tally struct{ word atomic.Uint64 }
 
 // lineTally is a tally that many workers use at once.
