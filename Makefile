@@ -25,7 +25,7 @@ TEST_L3 ?= 4 64 512
 test-caches: ## the tests as on machines with an L3 of each size in TEST_L3, in MiB
 	for mib in $(TEST_L3); do SANDWICH_TEST_L3=$$mib $(GO) test -tags testl3 ./... || exit 1; done
 
-test-numa: ## sandwich inside a Linux guest of four NUMA nodes and one of arm64 clusters (docs/numa.md); skipped without qemu
+test-numa: ## sandwich inside a Linux guest of four NUMA nodes and one of arm64 clusters (docs/contributing/test-numa.md); skipped without qemu
 	$(GO) vet -tags numa ./cmd/sandwich
 	$(GO) test -tags numa -run TestGuest -count=1 -timeout 30m -v ./cmd/sandwich
 
