@@ -1,4 +1,7 @@
 // Package spirv translates kernels of package devgen to SPIR-V 1.6 for Vulkan 1.3.
+//
+// Modules need the features bufferDeviceAddress, shaderInt64 if a kernel has bindings, and
+// shaderIntegerDotProduct; shaderFloat64 with SoftFMA.
 package spirv
 
 import (
@@ -20,5 +23,12 @@ type Options struct {
 // arguments of the dispatch: the device addresses of the bindings, 8 bytes each, then the push
 // words.
 func Emit(k *devgen.Kernel, o Options) ([]uint32, error) {
-	return nil, fmt.Errorf("kernel %s: no SPIR-V", k.Name)
+	if k.NeedsMatrixUnit() {
+		return nil, fmt.Errorf("kernel %s: SPIR-V has no matrix unit", k.Name)
+	}
+	k = devgen.Lower(k, devgen.Soft{Div: o.SoftDiv, Sqrt: o.SoftSqrt})
+	e := &emitter{module: newModule(), k: k, o: o}
+	e.declare()
+	e.body(k.Body)
+	return e.finish(), nil
 }
