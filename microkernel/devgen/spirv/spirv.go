@@ -1,7 +1,7 @@
 // Package spirv translates kernels of package devgen to SPIR-V 1.6 for Vulkan 1.3.
 //
-// Modules need the features bufferDeviceAddress, shaderInt64 if a kernel has bindings, and
-// shaderIntegerDotProduct; shaderFloat64 with SoftFMA.
+// Modules need the features bufferDeviceAddress and shaderIntegerDotProduct, and shaderFloat64 with
+// SoftFMA.
 package spirv
 
 import (
