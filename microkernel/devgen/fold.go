@@ -1,0 +1,55 @@
+package devgen
+
+import "math/bits"
+
+// fold returns the result of an operation on constants, or of one with a neutral operand. Float
+// operations are not folded.
+func (b *Builder) fold(o Op, args []Value) (Value, bool) {
+	if len(args) != 2 || infos[o].args[0] != U32 {
+		return 0, false
+	}
+	x, y := b.k.Values[args[0]], b.k.Values[args[1]]
+	if x.Const && y.Const {
+		return b.foldBoth(o, x.Bits, y.Bits)
+	}
+	if x.Const && (o == OpAdd || o == OpMul || o == OpOr || o == OpXor || o == OpAnd) {
+		return b.foldOne(o, args[1], x.Bits)
+	}
+	if y.Const {
+		return b.foldOne(o, args[0], y.Bits)
+	}
+	return 0, false
+}
+
+// foldBoth computes an integer operation.
+func (b *Builder) foldBoth(o Op, x, y uint32) (Value, bool) {
+	if (o == OpDiv || o == OpRem) && y == 0 {
+		return 0, false
+	}
+	r, isBool := Compute(o, x, y, 0)
+	if isBool {
+		return b.constant(Bool, r), true
+	}
+	return b.constant(U32, r), true
+}
+
+// foldOne simplifies an operation with the constant c as its second operand.
+func (b *Builder) foldOne(o Op, x Value, c uint32) (Value, bool) {
+	power := c != 0 && c&(c-1) == 0
+	n := b.U(bits.TrailingZeros32(c))
+	switch {
+	case c == 0 && (o == OpAdd || o == OpSub || o == OpOr || o == OpXor || o == OpShl || o == OpShr || o == OpSar):
+		return x, true
+	case c == 0 && (o == OpMul || o == OpAnd):
+		return b.U(0), true
+	case c == 1 && (o == OpMul || o == OpDiv):
+		return x, true
+	case power && o == OpMul:
+		return b.emit(Instr{Op: OpShl, Args: []Value{x, n}}, U32), true
+	case power && o == OpDiv:
+		return b.emit(Instr{Op: OpShr, Args: []Value{x, n}}, U32), true
+	case power && o == OpRem:
+		return b.And(x, b.U(int(c-1))), true
+	}
+	return 0, false
+}

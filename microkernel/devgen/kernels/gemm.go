@@ -1,0 +1,268 @@
+package kernels
+
+import (
+	"fmt"
+
+	"sandwich/microkernel/devgen"
+	"sandwich/microkernel/internal/kernel"
+	"sandwich/microkernel/qtype"
+)
+
+// Epilogue says what a matrix product does with its result.
+type Epilogue uint8
+
+// The epilogues.
+const (
+	Store Epilogue = iota // C = A*W (+ bias)
+	Add                   // C += A*W (+ bias)
+	Gated                 // C = unit(A*gate, A*up), a gated linear unit of two weights
+)
+
+// GEMM describes a product of rows of activations with packed weights, C[M, N] = A[M, K] * W[N,
+// K]^T, by the chain of its compute path.
+//
+// Bindings: a (rows of float32, or quantized activations for integer paths), w (panels), up (Gated:
+// panels of the same shape), bias (with Bias: N float32), c. Push words: m, n, k, a_stride,
+// w_stride (of panels), c_stride.
+type GEMM struct {
+	Weight   qtype.Type
+	Path     kernel.Compute
+	Epilogue Epilogue
+	Unit     GLU // of Gated
+	Bias     bool
+	Rows     int // rows of C per invocation, 1 to 16
+}
+
+const (
+	gemmPanels = 4 // panels of a workgroup
+	gemmSize   = gemmPanels * qtype.PanelWidth
+)
+
+// Grid returns the workgroups of a product of m rows and n columns.
+func (g GEMM) Grid(m, n int) [3]int { return [3]int{ceil(n, gemmSize), ceil(m, g.Rows), 1} }
+
+// Kernel builds the kernel.
+func (g GEMM) Kernel() (*devgen.Kernel, error) {
+	if err := g.check(); err != nil {
+		return nil, err
+	}
+	if g.Rows < 1 || g.Rows > 16 {
+		return nil, fmt.Errorf("device product: %d rows per invocation; use 1 to 16", g.Rows)
+	}
+	k := newProduct(g, "gemm", gemmSize)
+	k.build()
+	return k.Build()
+}
+
+// check returns why there is no such product.
+func (g GEMM) check() error {
+	if err := Supports(g.Weight); err != nil {
+		return err
+	}
+	switch {
+	case g.Path != kernel.ComputeF32 && g.Path != kernel.ComputeInt8 && g.Path != kernel.ComputeInt8Superblock:
+		return fmt.Errorf("device product: no kernel for path %s", g.Path)
+	case g.Path != kernel.ComputeF32 && g.Weight.Desc().Float != qtype.None:
+		return fmt.Errorf("device product: path %s needs quantized weights, not %s", g.Path, g.Weight)
+	case g.Path != kernel.ComputeF32 && g.Weight.Desc().Affine() && g.Weight.Desc().Span() != qtype.SubBlockK:
+		return fmt.Errorf("device product: path %s does not support weights of type %s", g.Path, g.Weight)
+	case g.Bias && g.Epilogue == Gated:
+		return fmt.Errorf("device product: a gated product has no bias")
+	}
+	return nil
+}
+
+// name returns a name that distinguishes the kernel.
+func (g GEMM) name(kind string) string {
+	s := fmt.Sprintf("%s_%s_%s_%s", kind, g.Weight, g.Path, [...]string{"store", "add", "gated"}[g.Epilogue])
+	if g.Epilogue == Gated {
+		s += "_" + g.Unit.String()
+	}
+	if g.Bias {
+		s += "_bias"
+	}
+	return identifier(s)
+}
+
+// identifier replaces what is not a letter, a digit or an underscore.
+func identifier(s string) string {
+	out := []byte(s)
+	for i, c := range out {
+		if c == '-' || c == '.' || c == ' ' {
+			out[i] = '_'
+		}
+	}
+	return string(out)
+}
+
+// product is a matrix product in construction.
+type product struct {
+	*devgen.Builder
+	g                         GEMM
+	a, bias, c                devgen.Buffer
+	w                         []devgen.Buffer
+	m, n, k                   devgen.Value
+	aStride, wStride, cStride devgen.Value
+}
+
+func newProduct(g GEMM, kind string, size int) *product {
+	p := &product{Builder: devgen.NewBuilder(g.name(kind), size), g: g}
+	p.a = p.Binding("a", devgen.Read)
+	p.w = append(p.w, p.Binding("w", devgen.Read))
+	access := devgen.Write
+	switch g.Epilogue {
+	case Gated:
+		p.w = append(p.w, p.Binding("up", devgen.Read))
+	case Add:
+		access = devgen.ReadWrite
+	}
+	if g.Bias {
+		p.bias = p.Binding("bias", devgen.Read)
+	}
+	p.c = p.Binding("c", access)
+	p.m, p.n, p.k = p.Push("m", devgen.U32), p.Push("n", devgen.U32), p.Push("k", devgen.U32)
+	p.aStride, p.wStride = p.Push("a_stride", devgen.U32), p.Push("w_stride", devgen.U32)
+	p.cStride = p.Push("c_stride", devgen.U32)
+	return p
+}
+
+// finish writes one element of C, given the sums of the weights.
+func (p *product) finish(row, column devgen.Value, sums []devgen.Value) {
+	at := p.MulAdd(row, p.cStride, column)
+	x := sums[0]
+	if p.g.Epilogue == Gated {
+		x = p.g.Unit.emit(p.Builder, sums[0], sums[1])
+	}
+	if p.g.Bias {
+		x = p.FAdd(x, p.LoadF(p.bias, column))
+	}
+	if p.g.Epilogue == Add {
+		x = p.FAdd(p.LoadF(p.c, at), x)
+	}
+	p.Store(p.c, at, x)
+}
+
+// tile is the part of one invocation: one column of some rows.
+type tile struct {
+	*product
+	column devgen.Value
+	rows   []devgen.Value // words at which the rows of A begin
+	panels []panel        // of each weight
+	acc    [][]devgen.Var // by weight and row
+}
+
+func (p *product) build() {
+	local := p.Builtin(devgen.LocalIndex)
+	panels := p.Shr(p.Add(p.n, p.U(qtype.PanelWidth-1)), p.U(4))
+	which := p.MulAdd(p.Builtin(devgen.GroupX), p.U(gemmPanels), p.Shr(local, p.U(4)))
+	lane := p.And(local, p.U(qtype.PanelWidth-1))
+	t := tile{product: p, column: p.MulAdd(which, p.U(qtype.PanelWidth), lane)}
+	first := p.Mul(p.Min(which, p.Sub(panels, p.U(1))), p.wStride)
+	for _, w := range p.w {
+		t.panels = append(t.panels, panel{Builder: p.Builder, d: p.g.Weight.Desc(), column: lane,
+			load: func(word devgen.Value) devgen.Value { return p.Load(w, p.Add(first, word)) }})
+		acc := make([]devgen.Var, p.g.Rows)
+		for r := range acc {
+			acc[r] = p.Var(p.F(0))
+		}
+		t.acc = append(t.acc, acc)
+	}
+	row0 := p.Mul(p.Builtin(devgen.GroupY), p.U(p.g.Rows))
+	for r := range p.g.Rows {
+		row := p.Min(p.Add(row0, p.U(r)), p.Sub(p.m, p.U(1)))
+		t.rows = append(t.rows, p.Mul(row, p.aStride))
+	}
+	switch p.g.Path {
+	case kernel.ComputeInt8:
+		t.blocks()
+	case kernel.ComputeInt8Superblock:
+		t.superblocks()
+	default:
+		t.wide()
+	}
+	for r := range p.g.Rows {
+		row := p.Add(row0, p.U(r))
+		p.If(p.AndBool(p.Less(row, p.m), p.Less(t.column, p.n)), func() {
+			sums := make([]devgen.Value, len(t.acc))
+			for i := range t.acc {
+				sums[i] = p.Get(t.acc[i][r])
+			}
+			p.finish(row, t.column, sums)
+		})
+	}
+}
+
+// blocks adds the chains of path int8: one FMA per block of 32 and span of the weights.
+func (t *tile) blocks() {
+	t.Range(t.Shr(t.k, t.U(5)), func(s devgen.Value) { t.block(s, t.acc, true) })
+}
+
+// superblocks adds the chains of path int8-256: a chain over the blocks of each superblock, added
+// by one FMA with the scale of its activations.
+func (t *tile) superblocks() {
+	const blocks = kernel.ActQ8Group / kernel.ActQ8Block
+	t.For(t.U(0), t.Shr(t.k, t.U(5)), t.U(blocks), func(first devgen.Value) {
+		sums := make([][]devgen.Var, len(t.acc))
+		for i := range sums {
+			for range t.acc[i] {
+				sums[i] = append(sums[i], t.Var(t.F(0)))
+			}
+		}
+		t.For(first, t.Add(first, t.U(blocks)), t.U(1), func(s devgen.Value) { t.block(s, sums, false) })
+		for r, row := range t.rows {
+			scale := t.LoadF(t.a, t.MulAdd(first, t.U(kernel.ActQ8Bytes/b32), row))
+			for i := range sums {
+				t.Set(t.acc[i][r], t.FMA(t.Get(sums[i][r]), scale, t.Get(t.acc[i][r])))
+			}
+		}
+	})
+}
+
+// block adds sub-block s of every row and weight to the chains. scaled multiplies the scales of the
+// weights by those of the activations.
+func (t *tile) block(s devgen.Value, acc [][]devgen.Var, scaled bool) {
+	d := t.g.Weight.Desc()
+	spans := qtype.SubBlockK / d.Span()
+	groups := qtype.SubBlockK / 4 / spans
+	type column struct {
+		words         [qtype.SubBlockK / 4]devgen.Value
+		scale, offset []devgen.Value
+	}
+	columns := make([]column, len(t.panels))
+	for i := range t.panels {
+		c, p := &columns[i], &t.panels[i]
+		sub := p.subBlock(s)
+		for g, u := range p.numbers(sub) {
+			c.words[g] = p.signed(u)
+		}
+		for n := range spans {
+			scale, offset := p.scales(sub, n)
+			c.scale, c.offset = append(c.scale, scale), append(c.offset, offset)
+		}
+	}
+	for r, row := range t.rows {
+		at := t.MulAdd(s, t.U(kernel.ActQ8Bytes/b32), row)
+		word := func(offset int) devgen.Value { return t.Add(at, t.U(offset/b32)) }
+		var q [qtype.SubBlockK / 4]devgen.Value
+		for g := range q {
+			q[g] = t.Load(t.a, word(kernel.ActQ+4*g))
+		}
+		for i := range columns {
+			c, sum := &columns[i], acc[i][r]
+			for n := range spans {
+				dot := t.U(0)
+				for g := n * groups; g < (n+1)*groups; g++ {
+					dot = t.Dot4(q[g], c.words[g], dot)
+				}
+				scale := c.scale[n]
+				if scaled {
+					scale = t.FMul(scale, t.LoadF(t.a, word(kernel.ActScale)))
+				}
+				t.Set(sum, t.FMA(t.FromInt(dot), scale, t.Get(sum)))
+				if d.Affine() {
+					t.Set(sum, t.FMA(t.LoadF(t.a, word(kernel.ActSum)), c.offset[n], t.Get(sum)))
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package kernels
+
+import (
+	"fmt"
+
+	"sandwich/microkernel/devgen"
+	"sandwich/microkernel/qtype"
+)
+
+// Supports returns why no device kernel reads weights of a type, or nil.
+func Supports(t qtype.Type) error {
+	d := t.Desc()
+	switch {
+	case !t.Known():
+		return fmt.Errorf("weight type %s is unknown", t)
+	case d.Float != qtype.None:
+		return nil
+	case d.Codebook != nil || d.Raw != nil || d.Unit != 0 || d.Made() || d.ScaleRaw.Get != nil:
+		return fmt.Errorf("no device kernel reads weights of type %s", t)
+	case d.Subs != qtype.NoSubs && d.Subs != qtype.PairSubs && d.Subs != qtype.SignedSubs:
+		return fmt.Errorf("no device kernel reads the scales of weight type %s", t)
+	}
+	return nil
+}
+
+// panel reads one column of a packed panel of a quantized type.
+type panel struct {
+	*devgen.Builder
+	d      *qtype.Desc
+	load   func(word devgen.Value) devgen.Value // of the panel
+	column devgen.Value
+}
+
+// subBlock is a sub-block of a panel: the words at which its block and it begin.
+type subBlock struct{ block, at devgen.Value }
+
+// subBlock returns sub-block s of the column, counted from k = 0.
+func (p *panel) subBlock(s devgen.Value) subBlock {
+	n := p.d.SubBlocks()
+	block := p.Mul(p.Div(s, p.U(n)), p.U(p.d.PanelBytes()/b32))
+	at := p.Add(block, p.U(p.d.HeadBytes()/b32))
+	if n > 1 {
+		at = p.Add(at, p.Mul(p.Rem(s, p.U(n)), p.U(p.d.SubBlockBytes()/b32)))
+	}
+	return subBlock{block, at}
+}
+
+// blockScale returns 16-bit scale n of a block.
+func (p *panel) blockScale(s subBlock, n int) devgen.Value {
+	word := p.load(p.Add(s.block, p.U(qtype.PanelWidth*n/2), p.Shr(p.column, p.U(1))))
+	return p.FloatFromHalf(p.half(word, p.column))
+}
+
+// half returns the half of a word that an even or odd index selects.
+func (p *panel) half(word, index devgen.Value) devgen.Value { return halfOf(p.Builder, word, index) }
+
+func halfOf(b *devgen.Builder, word, index devgen.Value) devgen.Value {
+	return b.And(b.Shr(word, b.Shl(b.And(index, b.U(1)), b.U(4))), b.U(0xffff))
+}
+
+// byte returns byte n*16 + column of a sub-block, shifted to the top byte of a word.
+func (p *panel) topByte(s subBlock, n int) devgen.Value {
+	word := p.load(p.Add(s.at, p.U(qtype.PanelWidth*n/b32), p.Shr(p.column, p.U(2))))
+	return p.Shl(word, p.Sub(p.U(24), p.Shl(p.And(p.column, p.U(3)), p.U(3))))
+}
+
+// scales returns the scale of span n of a sub-block and, of an affine type, the offset.
+func (p *panel) scales(s subBlock, n int) (scale, offset devgen.Value) {
+	scale = p.blockScale(s, 0)
+	unsigned := func(n int) devgen.Value { return p.FromInt(p.Shr(p.topByte(s, n), p.U(24))) }
+	switch p.d.Subs {
+	case qtype.PairSubs:
+		return p.FMul(scale, unsigned(0)), p.FNeg(p.FMul(p.blockScale(s, 1), unsigned(1)))
+	case qtype.SignedSubs:
+		return p.FMul(scale, p.FromInt(p.Sar(p.topByte(s, n), p.U(24)))), offset
+	}
+	if p.d.Affine() {
+		offset = p.blockScale(s, 1)
+	}
+	return scale, offset
+}
+
+// scaleAt returns scales for the span that a variable k of the sub-block belongs to.
+func (p *panel) scaleAt(s subBlock, k devgen.Value) (scale, offset devgen.Value) {
+	scale, offset = p.scales(s, 0)
+	if p.d.Span() < qtype.SubBlockK {
+		second, _ := p.scales(s, 1)
+		scale = p.Select(p.Less(k, p.U(p.d.Span())), scale, second)
+	}
+	return scale, offset
+}
+
+// numbers returns the stored numbers of the sub-block, four k per word, without sign.
+func (p *panel) numbers(s subBlock) (u [qtype.SubBlockK / 4]devgen.Value) {
+	words := map[int]devgen.Value{}
+	for g := range u {
+		u[g] = p.U(0)
+		for field := range p.d.Fields {
+			at, bit := p.d.Place(g, field)
+			if words[at] == 0 {
+				words[at] = p.load(p.Add(s.at, p.U(at/b32), p.column))
+			}
+			u[g] = p.Or(u[g], p.digits(words[at], p.U(bit), field))
+		}
+	}
+	return u
+}
+
+// digits returns the bits of a field of four k, from bit `bit` of each byte of a word.
+func (p *panel) digits(word, bit devgen.Value, field int) devgen.Value {
+	bits := p.d.Fields[field].Bits
+	if bits == 8 {
+		return word
+	}
+	mask := p.U((1<<bits - 1) * 0x01010101)
+	return p.Shl(p.And(p.Shr(word, bit), mask), p.U(p.d.Low(field)))
+}
+
+// group returns the stored numbers of group g, a variable, without sign.
+func (p *panel) group(s subBlock, g devgen.Value) devgen.Value {
+	u := p.U(0)
+	for field := range p.d.Fields {
+		bits := p.d.Fields[field].Bits
+		groups := p.U(8 / bits)
+		first, _ := p.d.Place(0, field)
+		word := p.load(p.Add(s.at, p.U(first/b32), p.Mul(p.Div(g, groups), p.U(qtype.PanelWidth)), p.column))
+		u = p.Or(u, p.digits(word, p.Mul(p.Rem(g, groups), p.U(bits)), field))
+	}
+	return u
+}
+
+// signed returns four numbers minus the zero-point, as signed bytes.
+func (p *panel) signed(u devgen.Value) devgen.Value { return signedBytes(p.Builder, p.d, u) }
+
+func signedBytes(b *devgen.Builder, d *qtype.Desc, u devgen.Value) devgen.Value {
+	const tops = 0x80808080
+	switch zero := d.ZeroPoint; zero {
+	case 0:
+		return u
+	case 128:
+		return b.Xor(u, b.U(tops))
+	default: // a borrow does not leave a byte, since numbers have less than eight bits
+		return b.Xor(b.Sub(b.Or(u, b.U(tops)), b.U(zero*0x01010101)), b.U(tops))
+	}
+}
