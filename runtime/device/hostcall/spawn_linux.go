@@ -131,8 +131,8 @@ func writeExecutable(image []byte, folder string) (string, error) {
 }
 
 // startChild starts the executable at path on an operating system thread that lives as long as
-// the child: the kernel sends the parent-death signal when the thread that forked ends, and no_new_privs
-// and the affinity are attributes of that thread.
+// the child: the kernel sends the parent-death signal when the thread that forked ends, and
+// no_new_privs and the affinity are attributes of that thread.
 func startChild(path string, shared *os.File, output io.Writer, ended func(error)) (*os.Process, error) {
 	cmd := exec.Command(path)
 	cmd.Args = []string{processName}
