@@ -1,0 +1,103 @@
+package device
+
+import (
+	"context"
+	"errors"
+
+	"sandwich/microkernel/devgen"
+)
+
+// Errors that drivers wrap.
+var (
+	// ErrLost says that the device can no longer be used; close it.
+	ErrLost = errors.New("the device is lost")
+	// ErrMemory says that the device has too little free memory.
+	ErrMemory = errors.New("the device has too little memory")
+	// ErrRefused says that the device cannot run a kernel.
+	ErrRefused = errors.New("the device refuses the kernel")
+)
+
+// Info describes a device.
+type Info struct {
+	Name        string // as the driver reports it
+	API         string // the interface through which it is driven, for display
+	Driver      string // version of the driver
+	MemoryBytes uint64
+	FreeBytes   uint64 // 0 if the driver does not report it
+	Unified     bool   // the device and the cores use the same memory
+	// HostVisible says that the device can use memory of this process; see [Usage].
+	HostVisible bool
+	// MatrixUnit says that the device runs kernels that need a matrix unit.
+	MatrixUnit bool
+	// Exact has the classes of arithmetic that the self-test found exact, those of Repaired included.
+	Exact Exactness
+	// Repaired has the classes that are exact by sequences of other operations.
+	Repaired Exactness
+}
+
+// Usage says who accesses a buffer.
+type Usage uint8
+
+const (
+	// DeviceLocal buffers are accessed by kernels and by [Device.Write] and [Device.Read].
+	DeviceLocal Usage = iota
+	// HostVisible buffers are also mapped into this process; see [Buffer.Host].
+	HostVisible
+)
+
+// Buffer is memory of a device.
+type Buffer interface {
+	// Bytes returns the size.
+	Bytes() uint64
+	// Host returns the memory of a HostVisible buffer, else nil. The device sees what was written
+	// before a submission, and the caller sees what the device wrote once the ticket is reached. It
+	// must not be used after Free or Close.
+	Host() []byte
+	// Free releases the memory. No pending submission may use it.
+	Free() error
+}
+
+// Program is a compiled kernel.
+type Program interface {
+	Kernel() *devgen.Kernel
+	// Free releases the program. No pending submission may use it.
+	Free() error
+}
+
+// Commands are recorded work. Buffers and programs in them must not be freed while it is used.
+type Commands interface {
+	// Free releases the commands, which must not be pending.
+	Free() error
+}
+
+// Ticket identifies a submission. Later submissions of a device have larger tickets.
+type Ticket uint64
+
+// Device is an open device. Its methods may be called concurrently.
+type Device interface {
+	Info() Info
+	// Alloc allocates zeroed memory. It returns an error that wraps [ErrMemory] if there is too
+	// little.
+	Alloc(bytes uint64, usage Usage) (Buffer, error)
+	// Write and Read copy between memory of this process and a buffer. They run after the
+	// submissions made before and return when the copy is complete.
+	Write(b Buffer, offset uint64, data []byte) error
+	Read(b Buffer, offset uint64, data []byte) error
+	// Compile compiles a kernel. It returns an error that wraps [ErrRefused] if the device cannot
+	// run it.
+	Compile(k *devgen.Kernel) (Program, error)
+	// Record prepares steps that run in order. Each step sees the writes of the steps before it.
+	Record(steps ...Step) (Commands, error)
+	// Submit starts recorded work after all earlier submissions. It does not wait.
+	Submit(c Commands) (Ticket, error)
+	// Reached reports whether a submission is complete.
+	Reached(t Ticket) bool
+	// Wait blocks until the submission is complete, the context ends or the device is lost.
+	Wait(ctx context.Context, t Ticket) error
+	// Lost returns a channel that is closed when the device is lost or closed.
+	Lost() <-chan struct{}
+	// Err returns why the device is lost, or nil.
+	Err() error
+	// Close releases the device and all that belongs to it.
+	Close() error
+}

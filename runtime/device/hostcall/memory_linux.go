@@ -1,0 +1,80 @@
+package hostcall
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// mappedPage is the largest page size of the supported systems.
+const mappedPage = 64 << 10
+
+// createMemfd creates an anonymous file. Tests replace it.
+var createMemfd = unix.MemfdCreate
+
+// sharedFile creates a file of size bytes for shared memory: an anonymous file, or an unlinked one
+// where anonymous files are forbidden. The file cannot shrink if it is anonymous, so that the child
+// cannot make the caller's accesses fail.
+func sharedFile(size int) (*os.File, error) {
+	const noExecSeal = 0x8 // MFD_NOEXEC_SEAL, Linux 6.3
+	fd, err := createMemfd("sandwich-shared", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|noExecSeal)
+	if errors.Is(err, unix.EINVAL) {
+		fd, err = createMemfd("sandwich-shared", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	}
+	if err != nil {
+		return unlinkedFile(size, err)
+	}
+	f := os.NewFile(uintptr(fd), "sandwich-shared")
+	if err := f.Truncate(int64(size)); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	_, err = unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("seal shared memory: %w", err), f.Close())
+	}
+	return f, nil
+}
+
+// unlinkedFile creates shared memory in /dev/shm. cause is why an anonymous file was refused.
+func unlinkedFile(size int, cause error) (*os.File, error) {
+	f, err := os.CreateTemp("/dev/shm", "sandwich-*")
+	if err != nil {
+		return nil, fmt.Errorf("no shared memory: anonymous file: %w; /dev/shm: %w", cause, err)
+	}
+	if err := errors.Join(os.Remove(f.Name()), f.Truncate(int64(size))); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// mapShared maps the file at the address, or returns an error if the range is in use.
+func mapShared(f *os.File, at uintptr, size int) (unsafe.Pointer, error) {
+	hint := *(*unsafe.Pointer)(unsafe.Pointer(&at)) // an address without memory: no pointer arithmetic
+	got, err := unix.MmapPtr(int(f.Fd()), 0, hint, uintptr(size), unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_SHARED|unix.MAP_FIXED_NOREPLACE)
+	if err != nil {
+		return nil, err
+	}
+	if uintptr(got) != at { // before Linux 4.17 the flag is a hint
+		return nil, errors.Join(unix.EEXIST, unix.MunmapPtr(got, uintptr(size)))
+	}
+	return got, nil
+}
+
+func unmapShared(at unsafe.Pointer, size int) error { return unix.MunmapPtr(at, uintptr(size)) }
+
+// futexWait sleeps while *word is value, at most for the duration. It may return early.
+func futexWait(word *uint32, value uint32, d time.Duration) {
+	limit := unix.NsecToTimespec(int64(d))
+	_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), 0, uintptr(value),
+		uintptr(unsafe.Pointer(&limit)), 0, 0)
+}
+
+// futexWake wakes all processes that sleep on word.
+func futexWake(word *uint32) {
+	_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), 1, 1<<30, 0, 0, 0)
+}

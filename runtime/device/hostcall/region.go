@@ -1,0 +1,125 @@
+package hostcall
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"sync/atomic"
+	"unsafe"
+)
+
+// Region is memory that both processes have mapped at the same address.
+type Region struct {
+	process *Process
+	at      unsafe.Pointer
+	size    int
+}
+
+// nextRegion is the number of 64 KiB units between the first address of regions and the next one.
+var nextRegion atomic.Uint64
+
+// regionsAfter is the distance from the first address of the mailboxes to the first of the regions.
+const regionsAfter = 64 << 30
+
+// Share maps size bytes of new, zeroed memory into both processes.
+func (p *Process) Share(size int) (*Region, error) {
+	if size <= 0 {
+		return nil, fmt.Errorf("cannot share %d bytes", size)
+	}
+	size = (size + mappedPage - 1) &^ (mappedPage - 1)
+	file, err := sharedFile(size)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }() // the mappings hold the memory
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, p.Err()
+	}
+	for range 16 {
+		units := uint64(size) / mappedPage
+		unit := nextRegion.Add(units) - units
+		at := machines[runtime.GOARCH].bases[0] + regionsAfter + uintptr(unit)*mappedPage
+		var base unsafe.Pointer
+		if base, err = mapShared(file, at, size); err != nil {
+			continue
+		}
+		if err = p.mapInChild(file, at, size); err == nil {
+			r := &Region{process: p, at: base, size: size}
+			p.regions[r] = true
+			return r, nil
+		}
+		err = errors.Join(err, unmapShared(base, size))
+		if p.Err() != nil {
+			break
+		}
+	}
+	return nil, fmt.Errorf("share %d bytes with a driver process: %w", size, err)
+}
+
+// mapInChild lets the child open the file through this process's descriptor and map it.
+func (p *Process) mapInChild(file *os.File, at uintptr, size int) error {
+	path := fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), file.Fd())
+	libc := p.LibC()
+	var functions [3]uint64
+	for i, name := range []string{"open", "mmap", "close"} {
+		var err error
+		if functions[i], err = libc.Symbol(name); err != nil {
+			return err
+		}
+	}
+	return p.Main().With(func(f *Frame) error {
+		const readWriteCloseOnExec = 0x80002
+		fd, err := f.Call(functions[0], f.String(path).Addr(), readWriteCloseOnExec)
+		if err != nil {
+			return err
+		}
+		if int32(fd) < 0 {
+			return errors.New("the driver process cannot open the caller's memory")
+		}
+		got, err := f.Call(functions[1], uint64(at), uint64(size), 3, mmapShared, fd, 0)
+		if err != nil {
+			return err
+		}
+		if _, err := f.Call(functions[2], fd); err != nil {
+			return err
+		}
+		if got != uint64(at) {
+			return errors.New("the driver process cannot map the caller's memory")
+		}
+		return nil
+	})
+}
+
+// Bytes returns the memory. The child may write at any time.
+func (r *Region) Bytes() []byte { return unsafe.Slice((*byte)(r.at), r.size) }
+
+// Addr returns the address of the memory in both processes.
+func (r *Region) Addr() uint64 { return uint64(uintptr(r.at)) }
+
+// Free unmaps the memory in both processes. Neither may use it any more.
+func (r *Region) Free() error {
+	p := r.process
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.regions[r] {
+		return nil // freed, or the process is closed
+	}
+	delete(p.regions, r)
+	err := r.unmap()
+	if p.closed || p.Err() != nil {
+		return err
+	}
+	unmap, symErr := p.LibC().Symbol("munmap")
+	if symErr != nil {
+		return errors.Join(err, symErr)
+	}
+	return errors.Join(err, p.Main().With(func(f *Frame) error {
+		_, err := f.Call(unmap, r.Addr(), uint64(r.size))
+		return err
+	}))
+}
+
+func (r *Region) unmap() error { return unmapShared(r.at, r.size) }

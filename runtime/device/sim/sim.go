@@ -1,0 +1,322 @@
+// Package sim implements a device in this process. In Exact mode it computes every kernel with the
+// interpreter of package interp; in Timed mode it waits as long as the configured device would take
+// and computes nothing. Both modes have configurable memory, costs and faults.
+package sim
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"sandwich/microkernel/devgen"
+	"sandwich/microkernel/devgen/interp"
+	"sandwich/runtime/device"
+	"sandwich/runtime/device/internal/queue"
+)
+
+// Mode says whether a device computes or waits.
+type Mode uint8
+
+// The modes.
+const (
+	Exact Mode = iota // compute, take no simulated time
+	Timed             // wait, compute nothing
+)
+
+// Config describes a simulated device. The zero value computes exactly with unlimited memory.
+type Config struct {
+	Mode        Mode
+	MemoryBytes uint64 // 0 is unlimited
+	Unified     bool
+
+	// Costs in Timed mode. A rate of 0 is infinite.
+	Compile        time.Duration // of a kernel
+	Launch         time.Duration // of a submission
+	CopyBytesPerS  float64       // of Write, Read and Copy
+	KernelDuration func(k *devgen.Kernel, groups [3]int, push []uint32) time.Duration
+
+	// Sleep replaces time.Sleep. It returns early with an error when the channel is closed.
+	Sleep func(d time.Duration, lost <-chan struct{}) error
+
+	// Refuse returns why a kernel cannot be compiled, or nil.
+	Refuse func(k *devgen.Kernel) error
+	// Fault returns what goes wrong in a submission.
+	Fault func(t device.Ticket) Fault
+}
+
+// Fault is what goes wrong in a submission.
+type Fault uint8
+
+// The faults.
+const (
+	None  Fault = iota
+	Crash       // the device is lost before the submission runs
+	Stall       // the submission ends only when the device is closed
+	NaN         // the buffers that the last launch writes are filled with NaN
+	Lie         // the submission is reported as complete but did not run
+)
+
+// Device is a simulated device.
+type Device struct {
+	config Config
+	queue  *queue.Queue
+
+	mu   sync.Mutex
+	used uint64
+	work map[device.Ticket][]device.Step // submitted, not complete
+}
+
+// New returns a simulated device.
+func New(c Config) *Device {
+	if c.Sleep == nil {
+		c.Sleep = sleep
+	}
+	d := &Device{config: c, work: map[device.Ticket][]device.Step{}}
+	d.queue = queue.New(d.run)
+	return d
+}
+
+func sleep(t time.Duration, lost <-chan struct{}) error {
+	if t <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(t)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-lost:
+		return device.ErrLost
+	}
+}
+
+// Info describes the device. Both modes report every class as exact.
+func (d *Device) Info() device.Info {
+	i := device.Info{Name: "simulated device", API: "sim", Driver: "1", MemoryBytes: d.config.MemoryBytes,
+		Unified: d.config.Unified, HostVisible: true, MatrixUnit: true, Exact: device.AllExact}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if i.MemoryBytes > 0 {
+		i.FreeBytes = i.MemoryBytes - d.used
+	}
+	return i
+}
+
+type buffer struct {
+	device *Device
+	data   []byte
+	host   bool
+	freed  bool
+}
+
+// Alloc allocates memory of this process.
+func (d *Device) Alloc(bytes uint64, usage device.Usage) (device.Buffer, error) {
+	if err := d.queue.Err(); err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if limit := d.config.MemoryBytes; bytes == 0 || limit > 0 && bytes > limit-d.used {
+		return nil, fmt.Errorf("%w: %d bytes asked, %d free", device.ErrMemory, bytes, limit-d.used)
+	}
+	d.used += bytes
+	return &buffer{device: d, data: make([]byte, bytes), host: usage == device.HostVisible}, nil
+}
+
+func (b *buffer) Bytes() uint64 { return uint64(len(b.data)) }
+
+func (b *buffer) Host() []byte {
+	if !b.host {
+		return nil
+	}
+	return b.data
+}
+
+func (b *buffer) Free() error {
+	b.device.mu.Lock()
+	defer b.device.mu.Unlock()
+	if !b.freed {
+		b.freed = true
+		b.device.used -= b.Bytes()
+	}
+	return nil
+}
+
+// Write copies data into a buffer.
+func (d *Device) Write(b device.Buffer, offset uint64, data []byte) error {
+	return d.transfer(b, offset, uint64(len(data)), func(at []byte) { copy(at, data) })
+}
+
+// Read copies data from a buffer.
+func (d *Device) Read(b device.Buffer, offset uint64, data []byte) error {
+	return d.transfer(b, offset, uint64(len(data)), func(at []byte) { copy(data, at) })
+}
+
+func (d *Device) transfer(b device.Buffer, offset, bytes uint64, move func(at []byte)) error {
+	if err := device.CheckRange(b, offset, bytes); err != nil {
+		return err
+	}
+	if err := d.queue.Drain(context.Background()); err != nil {
+		return err
+	}
+	if err := d.queue.Err(); err != nil {
+		return err
+	}
+	if err := d.wait(d.copyTime(bytes)); err != nil {
+		return err
+	}
+	move(b.(*buffer).data[offset : offset+bytes])
+	return nil
+}
+
+// wait lets simulated time pass.
+func (d *Device) wait(t time.Duration) error {
+	if d.config.Mode == Exact {
+		return nil
+	}
+	return d.config.Sleep(t, d.queue.Lost())
+}
+
+func (d *Device) copyTime(bytes uint64) time.Duration {
+	if d.config.CopyBytesPerS <= 0 {
+		return 0
+	}
+	return time.Duration(float64(bytes) / d.config.CopyBytesPerS * 1e9)
+}
+
+type program struct{ kernel *devgen.Kernel }
+
+func (p *program) Kernel() *devgen.Kernel { return p.kernel }
+func (p *program) Free() error            { return nil }
+
+// Compile validates the kernel.
+func (d *Device) Compile(k *devgen.Kernel) (device.Program, error) {
+	if err := d.queue.Err(); err != nil {
+		return nil, err
+	}
+	err := k.Validate()
+	if err == nil && d.config.Refuse != nil {
+		err = d.config.Refuse(k)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", device.ErrRefused, err)
+	}
+	return &program{k}, d.wait(d.config.Compile)
+}
+
+type commands struct{ steps []device.Step }
+
+func (c *commands) Free() error { return nil }
+
+// Record checks the steps.
+func (d *Device) Record(steps ...device.Step) (device.Commands, error) {
+	err := device.CheckSteps(steps, func(device.Launch) error { return nil }, func(device.Copy) error { return nil })
+	return &commands{steps}, err
+}
+
+// Submit queues the steps.
+func (d *Device) Submit(c device.Commands) (device.Ticket, error) {
+	return d.queue.Submit(func(t device.Ticket) error {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.work[t] = c.(*commands).steps
+		return nil
+	})
+}
+
+// Reached reports whether a submission is complete.
+func (d *Device) Reached(t device.Ticket) bool { return d.queue.Reached(t) }
+
+// Wait waits for a submission.
+func (d *Device) Wait(ctx context.Context, t device.Ticket) error { return d.queue.Wait(ctx, t) }
+
+// run executes a submission; the queue calls it in order.
+func (d *Device) run(t device.Ticket) error {
+	d.mu.Lock()
+	steps := d.work[t]
+	delete(d.work, t)
+	d.mu.Unlock()
+	fault := None
+	if d.config.Fault != nil {
+		fault = d.config.Fault(t)
+	}
+	switch fault {
+	case Crash:
+		return fmt.Errorf("%w: simulated crash", device.ErrLost)
+	case Stall:
+		<-d.queue.Lost()
+		return device.ErrLost
+	case Lie:
+		return nil
+	}
+	if err := d.wait(d.config.Launch); err != nil {
+		return err
+	}
+	for _, s := range steps {
+		if err := d.step(s); err != nil {
+			return fmt.Errorf("%w: %w", device.ErrLost, err)
+		}
+	}
+	if fault == NaN {
+		poison(steps)
+	}
+	return nil
+}
+
+func (d *Device) step(s device.Step) error {
+	switch s := s.(type) {
+	case device.Launch:
+		k := s.Program.Kernel()
+		if d.config.Mode == Timed {
+			if d.config.KernelDuration == nil {
+				return nil
+			}
+			return d.wait(d.config.KernelDuration(k, s.Groups, s.Push))
+		}
+		var buffers [][]byte
+		for _, b := range s.Buffers {
+			buffers = append(buffers, b.Buffer.(*buffer).data[b.Offset:])
+		}
+		return interp.Run(k, s.Groups, buffers, s.Push)
+	case device.Copy:
+		if err := d.wait(d.copyTime(s.Bytes)); err != nil {
+			return err
+		}
+		to, from := s.To.Buffer.(*buffer).data[s.To.Offset:], s.From.Buffer.(*buffer).data[s.From.Offset:]
+		copy(to[:s.Bytes], from[:s.Bytes])
+	}
+	return nil
+}
+
+// poison fills what the last launch writes with NaN.
+func poison(steps []device.Step) {
+	for i := len(steps) - 1; i >= 0; i-- {
+		l, ok := steps[i].(device.Launch)
+		if !ok {
+			continue
+		}
+		for j, b := range l.Buffers {
+			if l.Program.Kernel().Bindings[j].Access != devgen.Read {
+				data := b.Buffer.(*buffer).data[b.Offset:]
+				for at := range data {
+					data[at] = 0xFF
+				}
+			}
+		}
+		return
+	}
+}
+
+// Lost returns a channel that is closed when the device is lost or closed.
+func (d *Device) Lost() <-chan struct{} { return d.queue.Lost() }
+
+// Err returns why the device is lost, or nil.
+func (d *Device) Err() error { return d.queue.Err() }
+
+// Close ends the device.
+func (d *Device) Close() error {
+	d.queue.Lose(fmt.Errorf("%w: closed", device.ErrLost))
+	d.queue.Join()
+	return nil
+}
