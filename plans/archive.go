@@ -16,20 +16,22 @@ import (
 	"sandwich/profiles/retention"
 )
 
-// ArchiveSuffix ends the name of a packed bundle: one file, accepted wherever the folder is.
+// ArchiveSuffix is the file name suffix of a packed bundle: one file that is accepted wherever a
+// bundle folder is.
 const ArchiveSuffix = ".sandwich"
 
-// archiveNames are the files of a packed bundle in their order; the last one may be absent.
+// archiveNames lists the files of a packed bundle in their order. The last one is optional.
 var archiveNames = []string{manifestFile, planFile, hostFile, evidenceFile, signatureFile}
 
-// MaxArchive bounds a packed bundle in bytes: its files, a header and padding each, and the end.
+// MaxArchive is the maximum size of a packed bundle in bytes: its files with a header and padding
+// each, and the end mark.
 const MaxArchive = 5*(profiles.MaxYAMLBytes+1024) + 1024
 
-// opener returns one file of a bundle, refusing more than limit bytes. A file that is not there is
-// fs.ErrNotExist.
+// opener returns the content of one file of a bundle. It fails if the file has more than limit
+// bytes, and with fs.ErrNotExist if the bundle has no such file.
 type opener func(name string, limit int64) ([]byte, error)
 
-// openBundle finds the files of a bundle in a folder or in an archive.
+// openBundle returns an opener for the bundle at path, which is a folder or an archive.
 func openBundle(path string) (opener, error) {
 	st, err := os.Stat(path)
 	if err != nil {
@@ -51,14 +53,16 @@ func openBundle(path string) (opener, error) {
 	return files.open, nil
 }
 
+// file is a file of a bundle with its content.
 type file struct {
 	name string
 	data []byte
 }
 
-// files are those of a bundle, in any order.
+// files holds the files of a bundle in any order.
 type files []file
 
+// open returns the content of a file. It implements opener.
 func (f files) open(name string, limit int64) ([]byte, error) {
 	for _, x := range f {
 		if x.name == name && int64(len(x.data)) <= limit {
@@ -68,8 +72,8 @@ func (f files) open(name string, limit int64) ([]byte, error) {
 	return nil, fmt.Errorf("%s: %w", name, fs.ErrNotExist)
 }
 
-// readArchive takes a packed bundle apart. Nothing but what pack writes is accepted, byte for byte:
-// no links, devices, folders or other names, no padding, no other order.
+// readArchive splits a packed bundle into its files. It accepts only the bytes that pack writes: no
+// links, devices, folders, other names, padding or other order.
 func readArchive(data []byte) (files, error) {
 	var out files
 	r := tar.NewReader(bytes.NewReader(data))
@@ -82,7 +86,7 @@ func readArchive(data []byte) (files, error) {
 			return nil, damaged("it is neither a folder nor a packed plan (%v)", err)
 		}
 		if h.Typeflag != tar.TypeReg {
-			return nil, damaged("the packed plan has an entry %.40q that is no plain file", h.Name)
+			return nil, damaged("the packed plan has an entry %.40q that is not a regular file", h.Name)
 		}
 		if len(out) >= len(archiveNames) || h.Name != archiveNames[len(out)] {
 			return nil, damaged("the packed plan has an entry %.40q out of place", h.Name)
@@ -104,7 +108,8 @@ func readArchive(data []byte) (files, error) {
 	return out, nil
 }
 
-// pack writes an archive: equal files give equal bytes, whenever and by whom it is made.
+// pack returns the files as an archive. Equal files give equal bytes: the archive holds no times
+// and no owners.
 func (f files) pack() ([]byte, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
@@ -130,7 +135,7 @@ func (f files) pack() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// readFiles reads a sound bundle and keeps the bytes of its files.
+// readFiles reads and checks the bundle at path and returns its files as well.
 func readFiles(path string) (files, *Bundle, error) {
 	open, err := openBundle(path)
 	if err != nil {
@@ -150,7 +155,8 @@ func readFiles(path string) (files, *Bundle, error) {
 	return out, b, nil
 }
 
-// write puts the files at path: into one file where the name has ArchiveSuffix, else into a folder.
+// write writes the files to path: as an archive if the name ends in ArchiveSuffix, else as a
+// folder.
 func (f files) write(path string) error {
 	if !strings.HasSuffix(path, ArchiveSuffix) {
 		return f.writeFolder(filepath.Clean(path))
@@ -165,7 +171,7 @@ func (f files) write(path string) error {
 	return retention.WriteFile(path, data)
 }
 
-// Pack returns the bytes of the sound bundle at path as one file, for `plan push`.
+// Pack checks the bundle at path and returns it as an archive, for `plan push`.
 func Pack(path string) ([]byte, *Bundle, error) {
 	f, b, err := readFiles(path)
 	if err != nil {
@@ -178,9 +184,9 @@ func Pack(path string) ([]byte, *Bundle, error) {
 	return data, b, nil
 }
 
-// Unpack writes a packed bundle that came from elsewhere to a place, packed where the name says so,
-// when it is sound and accept, which may be nil, has nothing against it: `plan pull`. It refuses
-// with ErrDamaged.
+// Unpack checks a packed bundle from another machine and writes it to the path to, packed or as a
+// folder according to the name. It implements `plan pull`. The function accept may be nil; its
+// error rejects the bundle. An invalid bundle fails with ErrDamaged.
 func Unpack(data []byte, accept func(*Bundle) error, to string) error {
 	f, err := readArchive(data)
 	if err != nil {
@@ -199,8 +205,8 @@ func Unpack(data []byte, accept func(*Bundle) error, to string) error {
 	return nil
 }
 
-// Copy writes a sound bundle to another place, packed where the name says so, with its signatures:
-// `plan pack` and `plan unpack`.
+// Copy checks the bundle at from and writes it with its signatures to the path to, packed or as a
+// folder according to the name. It implements `plan pack` and `plan unpack`.
 func Copy(from, to string) error {
 	f, _, err := readFiles(from)
 	if err != nil {

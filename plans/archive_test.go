@@ -76,7 +76,7 @@ func TestDamageIsRefused(t *testing.T) {
 func TestPackingIsDeterministic(t *testing.T) {
 	a, b := packed(t), packed(t)
 	if !bytes.Equal(a, b) {
-		t.Fatal("equal plans give unlike archives")
+		t.Fatal("equal plans give distinct archives")
 	}
 	dir := writeBundle(t, testBundle(t))
 	file := filepath.Join(t.TempDir(), "y"+ArchiveSuffix)
@@ -234,14 +234,15 @@ func TestSign(t *testing.T) {
 		if err := append(other, file{signatureFile, sig}).write(path); err != nil {
 			t.Fatal(err)
 		}
-		if err := signed(one); !errors.Is(err, ErrSignature) || !strings.Contains(err.Error(), "other bytes") {
+		if err := signed(one); !errors.Is(err, ErrSignature) || !strings.Contains(err.Error(), "does not match the "+
+			"manifest") {
 			t.Errorf("a signature over other bytes: %v", err)
 		}
 	}
 }
 
-// TestRehashedBundle: whoever edits a plan and makes its hashes anew has a plan whose rules do not
-// cover a matrix refused all the same.
+// TestRehashedBundle checks that an edited plan with new hashes is rejected if its rules do not
+// cover a matrix.
 func TestRehashedBundle(t *testing.T) {
 	b := testBundle(t)
 	table := &b.Plan.Decode.Tables[0]
@@ -251,7 +252,7 @@ func TestRehashedBundle(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := decode(f.open); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(),
-		"the last rule is open") {
+		"the last rule must be open") {
 		t.Errorf("%v", err)
 	}
 }
@@ -269,7 +270,7 @@ func TestTwoWriters(t *testing.T) {
 				b := testBundle(t)
 				b.Plan.Name = strings.Repeat("x", i+1)
 				for range 10 {
-					_ = b.Write(path) // whoever finds the other's half gone may fail, and leaves nothing
+					_ = b.Write(path) // may fail if another writer removed the old bundle
 				}
 			}()
 		}

@@ -13,8 +13,8 @@ import (
 func TestPairsKeepTheirKernels(t *testing.T) {
 	h := hosttest.Cores(t, 2, hosttest.BF16...)
 	for want, spoil := range map[string]func(*Plan){
-		"computes in bf16 and the weight": func(p *Plan) { p.Weights[0].Compute = microkernel.ComputeF32 },
-		"computes in f32 and the weight in": func(p *Plan) {
+		"compute path bf16, but the weight": func(p *Plan) { p.Weights[0].Compute = microkernel.ComputeF32 },
+		"compute path f32, but the weight has": func(p *Plan) {
 			p.Decode.Tables[0].Rules[0].Schedule.Kernel = microkernel.Space(h.Features(), microkernel.AVX512,
 				microkernel.ComputeF32, microkernel.BF16)[0]
 		},
@@ -27,7 +27,7 @@ func TestPairsKeepTheirKernels(t *testing.T) {
 	}
 }
 
-// TestPairsAreShown: whoever looks at such a plan is told.
+// TestPairsAreShown checks that plan show and verify report bf16 rounding.
 func TestPairsAreShown(t *testing.T) {
 	b := testBundle(t)
 	b.Host = *hosttest.Cores(t, 4, hosttest.BF16...)

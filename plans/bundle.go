@@ -10,25 +10,26 @@ import (
 	"sandwich/profiles/retention"
 )
 
-// Bundle is a plan with the profile it was made on and the evidence for it: the folder NAME.plan.
+// Bundle is a plan with the profile of its host and the evidence for it: the folder NAME.plan.
 type Bundle struct {
 	Plan     Plan
 	Host     profiles.Profile
 	Evidence Evidence
-	Manifest Manifest // of the files as read; Write makes its own
+	Manifest Manifest // of the files that were read; Write makes a new one
 
-	manifest   []byte // as read: what signatures cover
+	manifest   []byte // the bytes that were read, which the signatures cover
 	signatures signatures
 }
 
-// Read reads a bundle, a folder or a packed one (ArchiveSuffix), and checks everything that can be
-// checked without a host or a model: hashes, limits, and that its parts belong together. Every
-// refusal is ErrDamaged, except that a path which does not exist stays fs.ErrNotExist.
+// Read reads a bundle, a folder or an archive, and checks everything that needs neither host nor
+// model: hashes, limits, and that its parts belong together. It fails with fs.ErrNotExist if path
+// does not exist, and with ErrDamaged if the bundle is invalid.
 func Read(path string) (*Bundle, error) {
 	_, b, err := readFiles(path)
 	return b, err
 }
 
+// decode reads and checks the files of a bundle.
 func decode(open opener) (*Bundle, error) {
 	m, raw, err := readManifest(open)
 	if err != nil {
@@ -49,7 +50,7 @@ func decode(open opener) (*Bundle, error) {
 			return nil, err
 		}
 	}
-	for i, part := range parts { // nothing is decoded before every byte was found intact
+	for i, part := range parts { // decode after the hashes of all files have been checked
 		if err := profiles.DecodeYAML(data[i], part.value); err != nil {
 			return nil, damaged("%s: %v", part.name, err)
 		}
@@ -71,12 +72,13 @@ func decode(open opener) (*Bundle, error) {
 	return b, err
 }
 
+// part is a file of a bundle and the value that it is decoded into.
 type part struct {
 	name  string
 	value any
 }
 
-// parts are the files under the manifest and what they hold.
+// parts returns the files that the manifest lists and the values that they hold.
 func (b *Bundle) parts() [3]part {
 	return [3]part{{planFile, &b.Plan}, {hostFile, &b.Host}, {evidenceFile, &b.Evidence}}
 }
@@ -98,10 +100,10 @@ func (b *Bundle) validate() error {
 	return nil
 }
 
-// Write writes the bundle to path, which must be absent or an older bundle, which is replaced: a
-// folder, or one file where the name has ArchiveSuffix. All is written and synced beside it and
-// renamed last, so that a full disk or a kill leaves what was there before. Equal bundles give
-// equal bytes; signatures are not kept, since they are of other ones.
+// Write writes the bundle to path, as an archive if the name ends in ArchiveSuffix, else as a
+// folder. The path must not exist or must hold a bundle, which is replaced. Write syncs a temporary
+// copy in the same folder and renames it last, so that a full disk or a crash keeps the old bundle.
+// Equal bundles give equal bytes. Signatures are dropped, since they cover other bytes.
 func (b *Bundle) Write(path string) error {
 	if err := b.validate(); err != nil {
 		return fmt.Errorf("write plan %s: %w", path, err)
@@ -116,8 +118,8 @@ func (b *Bundle) Write(path string) error {
 	return nil
 }
 
-// writeFolder writes the files into a new folder that replaces the bundle at dir. A symbolic link
-// stays a link: its target is replaced.
+// writeFolder writes the files into a new folder that replaces the bundle at dir. If dir is a
+// symbolic link, its target is replaced.
 func (f files) writeFolder(dir string) (err error) {
 	if dir, err = retention.Resolve(dir); err != nil {
 		return err
@@ -156,7 +158,7 @@ func (f files) writeFolder(dir string) (err error) {
 	return retention.SyncDir(parent)
 }
 
-// render gives the files of the bundle, the manifest last.
+// render returns the files of the bundle, the manifest last.
 func (b *Bundle) render() (files, error) {
 	m := Manifest{Format: manifestFormat, Version: Version}
 	var out files
@@ -175,7 +177,7 @@ func (b *Bundle) render() (files, error) {
 	return append(out, file{manifestFile, data}), nil
 }
 
-// replaceable refuses to replace anything but a bundle or an empty folder.
+// replaceable fails unless dir is absent, empty or a bundle.
 func replaceable(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -192,12 +194,11 @@ func replaceable(dir string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("the folder is not empty and holds no plan; name another one")
+	return fmt.Errorf("the folder is not empty and holds no plan; choose another path")
 }
 
-// swapIn puts tmp in the place of dir. Where dir exists, it is set aside first, since no portable
-// rename replaces a folder that has files; a kill between the two renames leaves both complete
-// under their temporary names.
+// swapIn replaces dir by tmp. If the system cannot exchange two folders, it renames dir first; a
+// crash between the two renames leaves both folders complete under their temporary names.
 func swapIn(tmp, dir string) error {
 	if _, err := os.Lstat(dir); errors.Is(err, os.ErrNotExist) {
 		return os.Rename(tmp, dir)
@@ -215,6 +216,7 @@ func swapIn(tmp, dir string) error {
 	return os.RemoveAll(old)
 }
 
+// writeSynced creates a file and syncs it to disk.
 func writeSynced(path string, data []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {

@@ -93,7 +93,7 @@ func TestBundleRoundTrip(t *testing.T) {
 	}
 	siblings, _ := os.ReadDir(filepath.Dir(dir))
 	if len(siblings) != 1 {
-		t.Errorf("left beside the bundle: %v", siblings)
+		t.Errorf("left next to the bundle: %v", siblings)
 	}
 }
 
@@ -120,7 +120,7 @@ func TestPlanHoldsNoMeasuredNumber(t *testing.T) {
 	}
 }
 
-// TestEveryByteIsGuarded damages each byte of a bundle in turn.
+// TestEveryByteIsGuarded damages each byte of a bundle, one at a time.
 func TestEveryByteIsGuarded(t *testing.T) {
 	dir := writeBundle(t, testBundle(t))
 	for name, text := range readAll(t, dir) {
@@ -280,7 +280,7 @@ func TestWriteReplacesOnlyBundles(t *testing.T) {
 	dir := t.TempDir()
 	os.WriteFile(filepath.Join(dir, "precious.txt"), []byte("x"), 0o600)
 	if err := testBundle(t).Write(dir); err == nil {
-		t.Fatal("a folder of somebody's files was replaced")
+		t.Fatal("a folder with other files was replaced")
 	}
 	if _, err := os.Stat(filepath.Join(dir, "precious.txt")); err != nil {
 		t.Error(err)

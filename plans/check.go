@@ -8,11 +8,11 @@ import (
 	"sandwich/topotree"
 )
 
-// Check tells whether the bundle may run here: whether this is the machine it was made on, with
-// every instruction and every PU that it uses, and whether the model has the shape it was made for.
-// host and shape may be nil where they are not known yet. The kinds of refusal are ErrISA,
-// ErrForeignHost and ErrForeignModel; Read has refused what is damaged. What only costs speed is
-// for Verify to say.
+// Check reports whether the bundle may run on a host and with a model. The host must be the machine
+// that the plan was made on, with every instruction and PU that the plan uses. The model must have
+// the shape that the plan was made for. host or shape may be nil; then it is not checked. Errors
+// are ErrISA, ErrForeignHost and ErrForeignModel. Differences that only cost speed are reported by
+// Verify.
 func Check(b *Bundle, host *profiles.Profile, shape *ModelShape) error {
 	if host != nil {
 		if err := b.Plan.CheckHost(host); err != nil {
@@ -28,7 +28,8 @@ func Check(b *Bundle, host *profiles.Profile, shape *ModelShape) error {
 	return nil
 }
 
-// sameMachine compares what makes tuned numbers void: architecture, CPU model and topology.
+// sameMachine compares the properties on which tuned numbers depend: architecture, CPU model and
+// topology.
 func sameMachine(made, here *profiles.Profile) error {
 	switch {
 	case made.Host.Arch != here.Host.Arch:
@@ -42,8 +43,8 @@ func sameMachine(made, here *profiles.Profile) error {
 	return nil
 }
 
-// CheckHost wants every instruction, every PU and every memory node that the plan uses: ErrISA or
-// ErrForeignHost.
+// CheckHost reports whether the host has every instruction, PU and memory node that the plan uses.
+// It fails with ErrISA or ErrForeignHost.
 func (p *Plan) CheckHost(host *profiles.Profile) error {
 	if need := p.Needs(); !host.Features().Has(need) {
 		return fmt.Errorf("%w: the plan %s needs %s, which this CPU (%s) lacks", ErrISA, p.Name,
@@ -51,21 +52,23 @@ func (p *Plan) CheckHost(host *profiles.Profile) error {
 	}
 	for i := range p.Classes {
 		if why := p.Classes[i].lacks(host.Features(), host.Machine); why != "" && !p.Classes[i].Optional {
-			return foreignHost("the plan %s has workers of class %s and %s", p.Name, p.Classes[i], why)
+			return foreignHost("the plan %s has workers of class %s, but %s", p.Name, p.Classes[i], why)
 		}
 	}
 	allowed := host.Allowed().Slice()
 	if missing := p.PUs().missing(allowed); len(missing) > 0 {
-		return foreignHost("the plan %s uses the PUs %s and this process may use %s", p.Name, missing, PUSet(allowed))
+		return foreignHost("the plan %s uses the PUs %s, but this process may use only %s", p.Name, missing,
+			PUSet(allowed))
 	}
 	if q := host.QuotaPUs(); q > 0 && max(len(p.Prefill.PUs), len(p.Decode.PUs)) > q {
-		return foreignHost("the plan %s uses %d PUs at once and the CPU quota pays for %d", p.Name,
+		return foreignHost("the plan %s uses %d PUs at once, but the CPU quota allows %d", p.Name,
 			max(len(p.Prefill.PUs), len(p.Decode.PUs)), q)
 	}
 	return p.checkNodes(host.Machine)
 }
 
-// checkNodes wants the memory node of every rank: it may be gone, or outside the cpuset.
+// checkNodes checks the memory node of each rank: the machine may lack it, or the cpuset may
+// exclude it.
 func (p *Plan) checkNodes(m *topotree.Machine) error {
 	var nodes PUSet
 	for _, n := range m.Memory {
@@ -77,18 +80,18 @@ func (p *Plan) checkNodes(m *topotree.Machine) error {
 		switch {
 		case r.NUMANode < 0 || len(nodes) == 0 || m.MayUse(r.NUMANode):
 		case m.Node(r.NUMANode) == nil:
-			return foreignHost("rank %d of the plan %s keeps its memory on NUMA node %d and this machine has "+
+			return foreignHost("rank %d of the plan %s keeps its memory on NUMA node %d, but this machine has "+
 				"the nodes %s", i, p.Name, r.NUMANode, nodes)
 		default:
-			return foreignHost("rank %d of the plan %s keeps its memory on NUMA node %d and the cpuset of this "+
-				"process leaves the nodes %s: widen it", i, p.Name, r.NUMANode, nodes)
+			return foreignHost("rank %d of the plan %s keeps its memory on NUMA node %d, but the cpuset of this "+
+				"process allows only the nodes %s: add the node to the cpuset", i, p.Name, r.NUMANode, nodes)
 		}
 	}
 	return nil
 }
 
-// checkModel compares digests, and says what differs and what the plan was made for:
-// ErrForeignModel.
+// checkModel compares the digest of a model with that of the plan's model. The error is
+// ErrForeignModel and names the differences.
 func (b *Bundle) checkModel(s *ModelShape) error {
 	p := &b.Plan
 	if p.Model.Digest() == s.Digest() {
@@ -102,14 +105,15 @@ func (b *Bundle) checkModel(s *ModelShape) error {
 		ErrForeignModel, p.Name, made, differenceText(&p.Model, s))
 }
 
-// Title is the model as messages name it.
+// Title returns the model's name as messages show it.
 func (s ModelShape) Title() string {
 	if s.Name != "" {
 		return fmt.Sprintf("%q", clip(s.Name))
 	}
-	return "a nameless " + clip(s.Arch)
+	return "an unnamed model of architecture " + clip(s.Arch)
 }
 
+// clip shortens a text of more than 60 bytes.
 func clip(s string) string {
 	if len(s) > 60 {
 		return s[:60] + "..."

@@ -58,10 +58,10 @@ func TestVerify(t *testing.T) {
 		{"a PU less", func(d *topotree.Description, _ *profiles.Identity) { d.Allowed = topotree.CPURange(0, 2) },
 			Invalid, ErrForeignHost, 4, "PUs 3"},
 		{"its node is gone", func(d *topotree.Description, _ *profiles.Identity) { d.Memory[0].ID = 1 }, Invalid,
-			ErrForeignHost, 4, "NUMA node 0 and this machine has the nodes 1"},
+			ErrForeignHost, 4, "NUMA node 0, but this machine has the nodes 1"},
 		{"its node is forbidden", func(d *topotree.Description, _ *profiles.Identity) {
 			d.Memory, d.Mems = append(d.Memory, topotree.MemoryNode{ID: 1, Bytes: 1 << 30}), topotree.NewCPUSet(1)
-		}, Invalid, ErrForeignHost, 4, "NUMA node 0 and the cpuset of this process leaves the nodes 1"},
+		}, Invalid, ErrForeignHost, 4, "NUMA node 0, but the cpuset of this process allows only the nodes 1"},
 		{"a small quota", func(d *topotree.Description, _ *profiles.Identity) { d.QuotaCPUs = 2 }, Invalid,
 			ErrForeignHost, 4, "quota"},
 	} {

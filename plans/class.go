@@ -9,24 +9,24 @@ import (
 	"sandwich/topotree"
 )
 
-// Class is a kind of worker that runs tables of its own (SMEPilot section 4.4: the targets that an
-// operator is divided among): those on some PUs. Workers on no PU of a class are the main ones,
-// whose tables name no class. How fast a class is is no part of a plan: it is measured where it
-// runs. heuristic.Default makes classes, exec.NewWorkers gives workers theirs.
+// Class is a worker kind: workers on some PUs that run their own schedule tables (SMEPilot section
+// 4.4). Workers on PUs of no class run the main tables, whose class is empty. Speeds of classes are
+// not part of a plan; they are measured on the host that runs it. heuristic.Default makes classes,
+// exec.NewWorkers assigns workers to them.
 type Class struct {
-	Name string          `json:"name"` // as tables name it
-	ISA  microkernel.ISA `json:"isa"`  // of the work beside its products; their kernels need no wider one
+	Name string          `json:"name"` // as in Table.Class
+	ISA  microkernel.ISA `json:"isa"`  // for operations other than products, and the widest of the kernels
 	PUs  PUSet           `json:"pus"`
-	Kind string          `json:"kind,omitempty"` // of core, as the tree names it; "": any
-	// Alone, the class is no reason to refuse a host that lacks its cores or its instructions: its
-	// workers then run the main tables.
+	Kind string          `json:"kind,omitempty"` // core type of the topology; "": any
+	// An optional class does not reject hosts that lack its cores or instructions: its workers then
+	// run the main tables.
 	Optional bool `json:"optional,omitempty"`
 }
 
-// MainClass is what people read where a worker is of no class.
+// MainClass is the name that messages show for workers without a class.
 const MainClass = "main"
 
-// maxClasses bounds the classes of a plan.
+// maxClasses is the maximum number of classes of a plan.
 const maxClasses = 16
 
 // classDoc is the one-line form in plan.yaml.
@@ -51,19 +51,19 @@ func (c *Class) UnmarshalYAML(unmarshal func(any) error) error {
 	return nil
 }
 
-// String is the class as `plan show` and messages name it: avx2 (avx2) on PUs 1.
+// String returns the class as `plan show` and messages show it: avx2 (avx2) on PUs 1.
 func (c Class) String() string {
 	text := fmt.Sprintf("%s (%s) on PUs %s", c.Name, c.ISA, c.PUs)
 	if c.Kind != "" {
 		text += ", cores " + c.Kind
 	}
 	if c.Optional {
-		text += ", or as " + MainClass
+		text += ", optional"
 	}
 	return text
 }
 
-// ClassOf is the name of the class of a PU; "" is the main one.
+// ClassOf returns the name of the class of a PU, "" for the main class.
 func (p *Plan) ClassOf(pu int) string {
 	for i := range p.Classes {
 		if slices.Contains(p.Classes[i].PUs, pu) {
@@ -73,7 +73,7 @@ func (p *Plan) ClassOf(pu int) string {
 	return ""
 }
 
-// class finds a class by its name.
+// class returns the class with a name, or nil.
 func (p *Plan) class(name string) *Class {
 	for i := range p.Classes {
 		if p.Classes[i].Name == name {
@@ -83,9 +83,9 @@ func (p *Plan) class(name string) *Class {
 	return nil
 }
 
-// Threads are the PUs of workers in the order of their numbers: those that work in both phases
-// first, so that worker 0, whose thread runs the engine's loop, takes part in both wherever they
-// overlap.
+// Threads returns the PUs of the workers in the order of the worker indexes. PUs that work in both
+// phases come first, so that worker 0, whose thread runs the engine's loop, takes part in both
+// phases where they overlap.
 func (p *Plan) Threads() (pus []int) {
 	for _, pu := range p.Decode.PUs {
 		if slices.Contains(p.Prefill.PUs, pu) {
@@ -100,7 +100,8 @@ func (p *Plan) Threads() (pus []int) {
 	return pus
 }
 
-// checkClasses wants classes that share no name and no PU, each with workers.
+// checkClasses checks that classes have distinct names, disjoint PUs and at least one worker each,
+// and that workers are left for the main class.
 func (p *Plan) checkClasses() error {
 	if len(p.Classes) > maxClasses {
 		return fmt.Errorf("%d classes of workers, more than %d", len(p.Classes), maxClasses)
@@ -113,13 +114,13 @@ func (p *Plan) checkClasses() error {
 		}
 		switch {
 		case c.Name == MainClass:
-			return fmt.Errorf("class %s: the name is that of workers without a class", c.Name)
+			return fmt.Errorf("class %s: the name is reserved for workers without a class", c.Name)
 		case p.class(c.Name) != &p.Classes[i]:
 			return fmt.Errorf("class %s is listed twice", c.Name)
 		case len(c.PUs) == 0:
 			return fmt.Errorf("class %s has no PU", c.Name)
 		case len(c.Kind) > 128:
-			return fmt.Errorf("class %s: its kind of core has a name of %d characters", c.Name, len(c.Kind))
+			return fmt.Errorf("class %s: kind has %d characters, more than 128", c.Name, len(c.Kind))
 		}
 		if err := c.PUs.check(); err != nil {
 			return fmt.Errorf("class %s: %w", c.Name, err)
@@ -129,18 +130,19 @@ func (p *Plan) checkClasses() error {
 		}
 		for _, pu := range c.PUs {
 			if of, ok := taken[pu]; ok {
-				return fmt.Errorf("PU %d is of the classes %s and %s", pu, of, c.Name)
+				return fmt.Errorf("PU %d is in the classes %s and %s", pu, of, c.Name)
 			}
 			taken[pu] = c.Name
 		}
 	}
 	if len(taken) == len(all) {
-		return fmt.Errorf("no PU is left for the main class: leave out the class whose tables are the main ones")
+		return fmt.Errorf("the classes cover all PUs: remove one class and make its tables the main ones")
 	}
 	return nil
 }
 
-// checkTables wants a table of each shape for the main class, and then one for each other class.
+// checkTables checks that a phase has a table of each shape for the main class, then one for each
+// other class.
 func (p *Plan) checkTables(ph *Phase, shapes []tableShape) error {
 	each := 1 + len(p.Classes)
 	if len(ph.Tables) != each*len(shapes) || len(ph.Tables) > maxTables {
@@ -163,7 +165,7 @@ func (p *Plan) checkTables(ph *Phase, shapes []tableShape) error {
 	return nil
 }
 
-// title names a table in messages.
+// title returns the name of a table for messages.
 func (t Table) title() string {
 	if t.Class == "" {
 		return t.WeightKey.String()
@@ -171,9 +173,9 @@ func (t Table) title() string {
 	return t.WeightKey.String() + " for class " + t.Class
 }
 
-// checkUnlike wants tables of one weight to give equal bits in all classes (rule 6), and to leave
-// it to exec how products are divided among unlike workers.
-func (p *Plan) checkUnlike(ph *Phase) error {
+// checkSameBits checks that the tables of a weight give equal bits in all classes (rule 6) and that
+// they do not assign slices to threads, which exec does for heterogeneous workers.
+func (p *Plan) checkSameBits(ph *Phase) error {
 	if len(p.Classes) == 0 {
 		return nil
 	}
@@ -184,17 +186,17 @@ func (p *Plan) checkUnlike(ph *Phase) error {
 		for _, r := range t.Rules {
 			k := r.Schedule.Kernel
 			if r.Schedule.WaysM+r.Schedule.WaysN > 0 {
-				return fmt.Errorf("table %s: ways lay slices on workers of one class, and this plan has %d: "+
+				return fmt.Errorf("table %s: ways need workers of one class, but this plan has %d: "+
 					"leave them out",
 					t.title(), 1+len(p.Classes))
 			}
 			if c != nil && !c.ISA.Covers(k.ISA) {
-				return fmt.Errorf("table %s: kernel %s needs %s, and the class has %s", t.title(), k, k.ISA, c.ISA)
+				return fmt.Errorf("table %s: kernel %s needs %s, but the class has %s", t.title(), k, k.ISA, c.ISA)
 			}
 			if f, ok := first[t.WeightKey]; !ok {
 				first[t.WeightKey] = k
 			} else if !k.SameBits(f) {
-				return fmt.Errorf("table %s: kernels %s and %s round differently, and all workers must give a product "+
+				return fmt.Errorf("table %s: kernels %s and %s round differently, but all workers must give a product "+
 					"the same bits: give the weight another path", t.title(), f, k)
 			}
 		}
@@ -202,7 +204,7 @@ func (p *Plan) checkUnlike(ph *Phase) error {
 	return nil
 }
 
-// lacks says why a host has no workers of the class; "" where it has.
+// lacks returns why a host has no workers of the class, or "" if it has them.
 func (c *Class) lacks(features microkernel.Features, m *topotree.Machine) string {
 	if !features.Supports(c.ISA) {
 		return "this CPU lacks " + c.ISA.String()
@@ -215,11 +217,11 @@ func (c *Class) lacks(features microkernel.Features, m *topotree.Machine) string
 			return ""
 		}
 	}
-	return fmt.Sprintf("the PUs %s of this host are not of its kind %q", c.PUs, clip(c.Kind))
+	return fmt.Sprintf("the PUs %s of this host are not cores of type %q", c.PUs, clip(c.Kind))
 }
 
-// FitClasses is the plan for a host: without the optional classes that the host lacks, whose
-// workers are then main ones. CheckHost refuses the other ones.
+// FitClasses returns the plan without the optional classes that a host lacks; their workers join
+// the main class. CheckHost rejects hosts that lack other classes.
 func (p *Plan) FitClasses(features microkernel.Features, m *topotree.Machine) *Plan {
 	if !slices.ContainsFunc(p.Classes, func(c Class) bool { return c.Optional && c.lacks(features, m) != "" }) {
 		return p
@@ -236,8 +238,8 @@ func (p *Plan) FitClasses(features microkernel.Features, m *topotree.Machine) *P
 	return &fit
 }
 
-// trimClasses leaves classes the PUs that still work. One without any is dropped with its tables;
-// where no main worker is left, the first class that has some becomes the main one.
+// trimClasses removes PUs that work in no phase from the classes. A class without PUs is removed
+// with its tables. If no main worker is left, the first class becomes the main one.
 func (p *Plan) trimClasses() {
 	if len(p.Classes) == 0 {
 		return
@@ -272,11 +274,11 @@ func (p *Plan) trimClasses() {
 	}
 }
 
-// ISAAt is the instruction set of the worker on a PU.
+// ISAAt returns the instruction set of the worker on a PU.
 func (p *Plan) ISAAt(pu int) microkernel.ISA { return p.ISAOf(p.ClassOf(pu)) }
 
-// ISAOf is the instruction set of the work beside products on workers of a class: for the main one
-// the widest that its kernels use.
+// ISAOf returns the instruction set that workers of a class use for operations other than products.
+// For the main class it is the widest that its kernels use.
 func (p *Plan) ISAOf(class string) microkernel.ISA {
 	if c := p.class(class); c != nil {
 		return c.ISA

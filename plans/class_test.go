@@ -10,8 +10,8 @@ import (
 	"sandwich/topotree"
 )
 
-// unlikePlan is the test plan with its second PU in a class of AVX2.
-func unlikePlan(t *testing.T) *Plan {
+// heterogeneousPlan is the test plan with its second PU in a class of AVX2.
+func heterogeneousPlan(t *testing.T) *Plan {
 	t.Helper()
 	p := testBundle(t).Plan
 	avx2, err := microkernel.ParseISA("avx2")
@@ -68,7 +68,7 @@ var narrowest struct {
 // TestClassesRoundTrip: what is written of classes is read again, fits the schema, and differs from
 // a plan without them.
 func TestClassesRoundTrip(t *testing.T) {
-	p := unlikePlan(t)
+	p := heterogeneousPlan(t)
 	text, err := profiles.EncodeYAML(p)
 	if err != nil {
 		t.Fatal(err)
@@ -109,22 +109,23 @@ func TestClassesRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, spoil := range map[string]func(p *Plan){
-		"is not 1 to 32 small letters": func(p *Plan) { p.Classes[0].Name = "Big" },
-		"the name is that of workers":  func(p *Plan) { p.Classes[0].Name = "main" },
-		"has no PU":                    func(p *Plan) { p.Classes[0].PUs = nil },
-		"which work in no phase":       func(p *Plan) { p.Classes[0].PUs = PUSet{77} },
-		"no PU is left for the main":   func(p *Plan) { p.Classes[0].PUs = p.PUs() },
-		"is listed twice":              func(p *Plan) { p.Classes = append(p.Classes, p.Classes[0]) },
-		"in each of 2 classes":         func(p *Plan) { p.Decode.Tables = p.Decode.Tables[1:] },
-		"where the weights have":       func(p *Plan) { p.Decode.Tables[0].Class = "little" },
-		"lay slices on workers of one": func(p *Plan) { setWays(&p.Prefill.Tables[0].Rules[0].Schedule, p) },
-		"and the class has avx2":       func(p *Plan) { p.Prefill.Tables[len(p.Prefill.Tables)-1].Rules = wide(p) },
-		"is of the classes little and x": func(p *Plan) {
+		"is not 1 to 32 lower-case letters": func(p *Plan) { p.Classes[0].Name = "Big" },
+		"the name is reserved for workers":  func(p *Plan) { p.Classes[0].Name = "main" },
+		"has no PU":                         func(p *Plan) { p.Classes[0].PUs = nil },
+		"which work in no phase":            func(p *Plan) { p.Classes[0].PUs = PUSet{77} },
+		"the classes cover all PUs":         func(p *Plan) { p.Classes[0].PUs = p.PUs() },
+		"is listed twice":                   func(p *Plan) { p.Classes = append(p.Classes, p.Classes[0]) },
+		"in each of 2 classes":              func(p *Plan) { p.Decode.Tables = p.Decode.Tables[1:] },
+		"where the weights have":            func(p *Plan) { p.Decode.Tables[0].Class = "little" },
+		"need workers of one class":         func(p *Plan) { setWays(&p.Prefill.Tables[0].Rules[0].Schedule, p) },
+		"but the class has " +
+			"avx2": func(p *Plan) { p.Prefill.Tables[len(p.Prefill.Tables)-1].Rules = wide(p) },
+		"is in the classes little and x": func(p *Plan) {
 			p.Classes = append(p.Classes, Class{"x", avx512, PUSet{1}, "",
 				false})
 		},
 	} {
-		p := unlikePlan(t)
+		p := heterogeneousPlan(t)
 		if spoil(p); p.Validate() == nil || !strings.Contains(p.Validate().Error(), want) {
 			t.Errorf("%v, want a refusal with %q", p.Validate(), want)
 		}
@@ -141,7 +142,7 @@ func wide(p *Plan) []Rule {
 
 // TestFitClasses: a class that the host lacks is refused, or its workers are main ones.
 func TestFitClasses(t *testing.T) {
-	p := unlikePlan(t)
+	p := heterogeneousPlan(t)
 	p.Classes[0].Kind = "atom"
 	m := &topotree.Machine{}
 	have := p.Needs()
@@ -174,7 +175,7 @@ func TestUseTrimsClasses(t *testing.T) {
 		classes int
 		isa     string
 	}{{PUSet{0, 1}, 1, "avx512"}, {PUSet{0}, 0, "avx512"}, {PUSet{1}, 0, "avx2"}} {
-		p := unlikePlan(t)
+		p := heterogeneousPlan(t)
 		s, err := NewService([]Rank{{PUs: c.pus, NUMANode: -1}}, c.pus, c.pus)
 		if err != nil {
 			t.Fatal(err)
@@ -194,9 +195,10 @@ func TestParseWorkerISAs(t *testing.T) {
 	if err != nil || w.All != "avx512" || w.Of[1].String() != "avx2" || w.Of[3].String() != "go" || len(w.Of) != 2 {
 		t.Errorf("%+v, %v", w, err)
 	}
-	for text, want := range map[string]string{"1=avx2,avx512": "stands first", "avx2,avx2": "stands first",
-		"x=avx2": "not the number of a worker", "-1=avx2": "not the number", "1=avx2,1=go": "twice", "1=mmx": "mmx",
-		"=avx2": "not the number", ",": ""} {
+	for text, want := range map[string]string{"1=avx2,avx512": "first, and only once", "avx2,avx2": "first, and " +
+		"only once",
+		"x=avx2": "not a worker index", "-1=avx2": "not a worker index", "1=avx2,1=go": "twice", "1=mmx": "mmx",
+		"=avx2": "not a worker index", ",": ""} {
 		if _, err := ParseWorkerISAs(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}

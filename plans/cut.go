@@ -6,45 +6,44 @@ import (
 	"strings"
 )
 
-// Span is the half-open range [Lo, Hi) of heads, rows or columns.
+// Span is a half-open range [Lo, Hi) of heads, rows or columns.
 type Span struct{ Lo, Hi int }
 
-// Len is the number of things in the span.
+// Len returns the number of elements in the span.
 func (s Span) Len() int { return s.Hi - s.Lo }
 
-// times is the span in units that are n times as small.
+// times returns the span in units of 1/n.
 func (s Span) times(n int) Span { return Span{s.Lo * n, s.Hi * n} }
 
-// Share is what one tensor-parallel rank holds of a model (ArcLight section 3). Of the KV heads it
-// holds those that its query heads read, so that neighbouring ranks may both hold one and compute
-// it alike; everything else is in one share only.
+// Share is the part of a model that one tensor-parallel rank holds (ArcLight section 3). A rank
+// holds the KV heads that its query heads read, so two adjacent ranks may hold and compute the same
+// KV head. Everything else belongs to one rank only.
 type Share struct {
 	Heads   Span // query heads: rows of q, columns of o
 	KVHeads Span // rows of k and v, and the cache
-	FFN     Span // rows of gate and up, columns of down; inside every expert where there are experts
+	FFN     Span // rows of gate and up, columns of down; of each expert if the model has experts
 	Vocab   Span // rows of the head
 }
 
-// RoleWhole begins the roles of matrices whose rows belong together, so that no rank can have its
-// own: of queries that are normalized across their heads, or of layers whose heads have unlike
-// sizes.
+// RoleWhole is the prefix of the roles of matrices that cannot be divided among ranks: queries that
+// are normalized across their heads, and layers whose heads have distinct sizes.
 const RoleWhole = "whole_"
 
-// Cut divides the model among ranks, in proportion to their weights (the numbers of their PUs).
-// Where columns of a matrix are cut, o and down, blocks of its type stay whole, so that shares may
-// be uneven. The error is one sentence on what cannot be divided so often.
+// Cut divides the model among ranks in proportion to weights, the numbers of their PUs.
+// Quantization blocks of o and down, whose columns are divided, stay whole, so shares may be
+// uneven. The error says which part of the model cannot be divided among so many ranks.
 func (s ModelShape) Cut(weights []int) ([]Share, error) {
 	ranks := len(weights)
 	if ranks < 1 {
-		return nil, fmt.Errorf("%d ranks: there must be at least one", ranks)
+		return nil, fmt.Errorf("%d ranks: use at least one", ranks)
 	}
 	if ranks == 1 {
 		return []Share{{Span{0, s.Heads}, Span{0, s.KVHeads}, Span{0, s.ffnWidth()}, Span{0, s.Vocab}}}, nil
 	}
 	for _, w := range s.Weights {
 		if strings.HasPrefix(w.Role, RoleWhole) {
-			return nil, fmt.Errorf("%d ranks: heads of %s models cannot be divided among ranks, since matrix %s has "+
-				"no part for each: use one rank", ranks, s.Arch, strings.TrimPrefix(w.Role, RoleWhole))
+			return nil, fmt.Errorf("%d ranks: heads of %s models cannot be divided among ranks, since matrix %s "+
+				"must stay whole: use one rank", ranks, s.Arch, strings.TrimPrefix(w.Role, RoleWhole))
 		}
 	}
 	unit := s.headUnit()
@@ -60,7 +59,7 @@ func (s ModelShape) Cut(weights []int) ([]Share, error) {
 	}
 	vocab := divide(s.Vocab, lineUnit, weights)
 	if vocab == nil {
-		return nil, fmt.Errorf("%d ranks: the vocabulary has only %d words: use fewer ranks", ranks, s.Vocab)
+		return nil, fmt.Errorf("%d ranks: the vocabulary has only %d tokens: use fewer ranks", ranks, s.Vocab)
 	}
 	group := max(1, s.Heads/max(1, s.KVHeads)) // query heads that read one KV head
 	shares := make([]Share, ranks)
@@ -72,8 +71,8 @@ func (s ModelShape) Cut(weights []int) ([]Share, error) {
 	return shares, nil
 }
 
-// Matrix tells which rows and columns of an n x k matrix of a role the share has. cut is false for
-// a matrix that stays whole, the router: all ranks compute it together.
+// Matrix returns the rows and columns of an n x k matrix of a role that belong to the share. cut is
+// false for a matrix that is not divided, such as the router: all ranks compute it together.
 func (sh Share) Matrix(role string, headDim, n, k int) (rows, cols Span, cut bool) {
 	rows, cols = Span{0, n}, Span{0, k}
 	switch role {
@@ -95,7 +94,7 @@ func (sh Share) Matrix(role string, headDim, n, k int) (rows, cols Span, cut boo
 	return rows, cols, true
 }
 
-// ffnWidth is what gate, up and down are cut along.
+// ffnWidth returns the dimension along which gate, up and down are divided.
 func (s ModelShape) ffnWidth() int {
 	if s.Experts > 0 {
 		return s.ExpertFFN
@@ -103,9 +102,10 @@ func (s ModelShape) ffnWidth() int {
 	return s.FFN
 }
 
-// headUnit is the number of heads between two places where o may be cut.
+// headUnit returns the smallest number of heads whose columns of o are whole quantization blocks.
 func (s ModelShape) headUnit() int { return lcm(s.HeadDim, s.blockOf("o")) / s.HeadDim }
 
+// tooFewHeads returns the error of a model that has too few heads for its ranks.
 func (s ModelShape) tooFewHeads(ranks, unit int) error {
 	if whole := s.Heads / unit; unit > 1 {
 		return fmt.Errorf("%d ranks: the %d heads can be cut in %d places only, since blocks of %d columns of o "+
@@ -114,11 +114,12 @@ func (s ModelShape) tooFewHeads(ranks, unit int) error {
 	return fmt.Errorf("%d ranks: the model has %d heads: use fewer ranks", ranks, s.Heads)
 }
 
-// lineUnit is the float32 values of a cache line: what is not bound to larger blocks is cut there.
+// lineUnit is the number of float32 values in a cache line. Dimensions without larger blocks are
+// divided at multiples of it.
 const lineUnit = 16
 
-// ffnUnit is the number of ffn columns between two places where down may be cut: its block, and
-// whole cache lines of activations where the width has enough of them.
+// ffnUnit returns the unit in which FFN columns are divided: the quantization block of down,
+// rounded up to whole cache lines of activations if the width has enough of them.
 func (s ModelShape) ffnUnit(ranks int) int {
 	block := s.blockOf("down")
 	if unit := lcm(block, lineUnit); s.ffnWidth()/unit >= ranks {
@@ -127,8 +128,8 @@ func (s ModelShape) ffnUnit(ranks int) int {
 	return block
 }
 
-// divide cuts n into one span for each weight, in proportion, at multiples of unit; nil where a
-// span would be empty.
+// divide cuts n into one span for each weight, in proportion to the weights and at multiples of
+// unit. It returns nil if a span would be empty.
 func divide(n, unit int, weights []int) []Span {
 	units, sum := n/unit, 0
 	if units < len(weights) {
@@ -151,16 +152,16 @@ func divide(n, unit int, weights []int) []Span {
 	return out
 }
 
-// rankWeight is a matrix as the ranks hold it.
+// rankWeight is a matrix as some ranks hold it.
 type rankWeight struct {
-	WeightKey           // of the shard: what schedules are kept for
-	Of        WeightKey // the whole matrix: what the compute path belongs to (rule 6)
-	Ranks     []int     // that hold such a shard, ascending
-	Together  bool      // the matrix is not cut: all ranks compute it together
+	WeightKey           // of the shard, which selects the schedule table
+	Of        WeightKey // of the whole matrix, which selects the compute path (rule 6)
+	Ranks     []int     // ranks with such a shard, ascending
+	Together  bool      // the matrix is not divided: all ranks compute it together
 }
 
-// rankWeights lists what runs as GEMM under a cut, each pair of shard and matrix once, sorted by
-// the shard.
+// rankWeights returns the matrices of all products for a division into shares, each pair of shard
+// and whole matrix once, sorted by shard.
 func (s ModelShape) rankWeights(shares []Share) []rankWeight {
 	var out []rankWeight
 	for _, w := range s.Weights {

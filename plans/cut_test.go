@@ -185,7 +185,7 @@ func TestRanksShareATable(t *testing.T) {
 	p := Plan{Weights: []WeightPlan{{q, microkernel.ComputeF32}, {k, microkernel.ComputeInt8}}}
 	if _, err := p.computeOf(tableShape{WeightKey: k, of: []WeightKey{k, q}}); err == nil ||
 		!strings.Contains(err.Error(),
-			"compute in int8 and in f32") {
+			"compute paths int8 and f32") {
 		t.Error(err)
 	}
 	if path, err := p.computeOf(tableShape{WeightKey: k, of: []WeightKey{q, q}}); path != microkernel.ComputeF32 ||

@@ -10,21 +10,21 @@ import (
 	"sandwich/runtime/phase"
 )
 
-// Change is one difference between two plans, found by structure and not by text.
+// Change is one difference between two plans. Plans are compared by structure, not as text.
 type Change struct {
 	Path  string `json:"path"`  // service.decode_pus, decode 768x768:q8_0 m 1-4
-	Group string `json:"group"` // what Path begins with, and its neighbours too: service, decode 768x768:q8_0
-	Item  string `json:"item"`  // the rest of it: decode_pus, m 1-4
-	Old   string `json:"old"`   // "" when it was not there
-	New   string `json:"new"`   // "" when it is gone
+	Group string `json:"group"` // first part of Path: service, decode 768x768:q8_0
+	Item  string `json:"item"`  // rest of Path: decode_pus, m 1-4
+	Old   string `json:"old"`   // "" if only the new plan has the item
+	New   string `json:"new"`   // "" if only the old plan has the item
 }
 
-// Digest is the hash of the content of plan.yaml: equal plans have equal digests however they are
-// formatted.
+// Digest returns the hash of the content of plan.yaml. Plans with equal content have equal digests
+// whatever their formatting.
 func (p *Plan) Digest() string { return profiles.Digest(p) }
 
-// Diff lists what separates plan b from plan a, in the order of plan.yaml. Plans with equal digests
-// have no difference, and others have at least one.
+// Diff returns the changes from plan a to plan b in the order of plan.yaml. The result is empty
+// exactly if the digests are equal.
 func Diff(a, b *Plan) []Change {
 	d := &differ{}
 	d.plan(a, b)
@@ -40,10 +40,10 @@ func Diff(a, b *Plan) []Change {
 	return d.changes
 }
 
+// differ collects changes.
 type differ struct{ changes []Change }
 
-// compare notes a difference. The fields of the plan itself and a range of M follow their group in
-// the path as people write them.
+// compare adds a change if x and y differ.
 func (d *differ) compare(group, item, x, y string) {
 	if x == y {
 		return
@@ -58,6 +58,7 @@ func (d *differ) compare(group, item, x, y string) {
 	d.changes = append(d.changes, Change{path, group, item, x, y})
 }
 
+// plan compares the top-level fields.
 func (d *differ) plan(a, b *Plan) {
 	d.compare("plan", "name", a.Name, b.Name)
 	d.compare("plan", "fingerprint", a.Fingerprint, b.Fingerprint)
@@ -70,6 +71,7 @@ func (d *differ) plan(a, b *Plan) {
 	d.compare("plan", "chunk", strconv.Itoa(a.Chunk), strconv.Itoa(b.Chunk))
 }
 
+// model compares the model shapes.
 func (d *differ) model(a, b *ModelShape) {
 	d.compare("model", "name", a.Name, b.Name)
 	if a.Digest() == b.Digest() {
@@ -80,6 +82,7 @@ func (d *differ) model(a, b *ModelShape) {
 	}
 }
 
+// service compares the service configurations.
 func (d *differ) service(a, b ServiceConfig) {
 	d.compare("service", "tp", strconv.Itoa(a.TP()), strconv.Itoa(b.TP()))
 	d.compare("service", "prefill_pus", a.PrefillPUs.String(), b.PrefillPUs.String())
@@ -89,6 +92,7 @@ func (d *differ) service(a, b ServiceConfig) {
 	}
 }
 
+// rankText describes rank i, or returns "" if there is none.
 func rankText(ranks []Rank, i int) string {
 	if i >= len(ranks) {
 		return ""
@@ -96,7 +100,7 @@ func rankText(ranks []Rank, i int) string {
 	return fmt.Sprintf("PUs %s on node %d", ranks[i].PUs, ranks[i].NUMANode)
 }
 
-// classes compares classes of workers by their names.
+// classes compares worker classes by name.
 func (d *differ) classes(a, b []Class) {
 	text := func(list []Class, name string) string {
 		for _, c := range list {
@@ -115,6 +119,7 @@ func (d *differ) classes(a, b []Class) {
 	}
 }
 
+// weights compares the compute paths of the weights.
 func (d *differ) weights(a, b []WeightPlan) {
 	text := func(list []WeightPlan, k WeightKey) string {
 		for _, w := range list {
@@ -129,7 +134,7 @@ func (d *differ) weights(a, b []WeightPlan) {
 	}
 }
 
-// keysOf is the union of the keys of two lists, sorted.
+// keysOf returns the sorted union of the keys of two lists.
 func keysOf[T any](a, b []T, key func(T) WeightKey) []WeightKey {
 	var keys []WeightKey
 	for _, x := range slices.Concat(a, b) {
@@ -139,9 +144,9 @@ func keysOf[T any](a, b []T, key func(T) WeightKey) []WeightKey {
 	return slices.Compact(keys)
 }
 
-// phase compares the tables of a phase, whose PUs are the service's, where they give different
-// schedules: the ranges of M of both sides are laid over each other, so that a rule that was merely
-// split is no difference.
+// phase compares the schedule tables of a phase; its PUs belong to the service configuration. It
+// compares the schedules of all ranges of M of both plans, so splitting a rule in two is not a
+// change.
 func (d *differ) phase(name string, a, b *Phase) {
 	find := func(p *Phase, class string, k WeightKey) *Table {
 		if t, ok := p.TableOf(class, k); ok {
@@ -166,6 +171,7 @@ func (d *differ) phase(name string, a, b *Phase) {
 	}
 }
 
+// table compares two schedule tables of a weight.
 func (d *differ) table(group string, a, b *Table) {
 	starts := []int{1}
 	for _, r := range slices.Concat(a.Rules, b.Rules) {
@@ -173,7 +179,7 @@ func (d *differ) table(group string, a, b *Table) {
 	}
 	slices.Sort(starts)
 	starts = slices.Compact(starts)
-	var open *Change // the difference of the range before, extended while it stays the same
+	var open *Change // change of the previous range, extended while the schedules stay the same
 	from := 0
 	flush := func(to int) {
 		if open != nil {
@@ -195,6 +201,7 @@ func (d *differ) table(group string, a, b *Table) {
 	flush(0)
 }
 
+// scheduleText returns the schedule of a table for m rows, or "".
 func scheduleText(t *Table, m int) string {
 	if s, ok := t.find(m); ok {
 		return s.String()

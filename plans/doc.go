@@ -1,7 +1,8 @@
-// Package plans owns the plan bundle: what it says, how it is read, written, checked, verified and
-// compared.
+// Package plans defines the plan bundle: its format, and how bundles are read, written, checked,
+// verified and compared.
 //
-// A bundle is a folder NAME.plan with plan.yaml (what to do), host.yaml (the profile it was made
-// on), evidence.yaml (why) and MANIFEST.yaml (hashes). It holds specifications and never machine
-// code: kernels are built from their Spec at load, so that a bundle may come from a stranger.
+// A bundle is a folder NAME.plan with plan.yaml (the plan), host.yaml (the profile of the host it
+// was made on), evidence.yaml (the measurements behind it) and MANIFEST.yaml (hashes). It holds
+// specifications and no machine code: kernels are generated from their Spec when a plan is loaded,
+// so loading a bundle from an untrusted source executes none of its bytes.
 package plans

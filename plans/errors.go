@@ -5,22 +5,23 @@ import (
 	"fmt"
 )
 
-// The kinds of refusal, for errors.Is. ExitCode maps them to the exit codes of DESIGN.md section 5.
+// Errors of this package, for errors.Is. ExitCode maps them to the exit codes of DESIGN.md section
+// 5.
 var (
-	// ErrDamaged: the bundle cannot be read, was changed after it was written, or holds what no
-	// plan can hold. Exit 2.
+	// ErrDamaged reports a bundle that cannot be read, that was changed after it was written, or
+	// whose content is invalid. Exit code 2.
 	ErrDamaged = errors.New("damaged plan")
-	// ErrForeignHost: the plan was made for another machine, or needs PUs that this process may not
-	// use. Exit 4.
+	// ErrForeignHost reports a plan that was made for another machine or that needs PUs which this
+	// process may not use. Exit code 4.
 	ErrForeignHost = errors.New("plan for another host")
-	// ErrForeignModel: the plan was made for a model of another shape. Exit 4.
+	// ErrForeignModel reports a plan for a model of another shape. Exit code 4.
 	ErrForeignModel = errors.New("plan for another model")
-	// ErrISA: the plan needs instructions that this CPU does not have. Exit 4.
+	// ErrISA reports a plan that needs instructions which this CPU lacks. Exit code 4.
 	ErrISA = errors.New("plan for another instruction set")
 )
 
-// ExitCode is the exit code of a verb that failed with err: 0 for nil, 2 for ErrDamaged and
-// ErrSignature, 4 for a plan that does not fit, 1 otherwise.
+// ExitCode returns the exit code of a command that failed with err: 0 for nil, 2 for ErrDamaged and
+// ErrSignature, 4 for a plan that does not fit the host or model, 1 otherwise.
 func ExitCode(err error) int {
 	switch {
 	case err == nil:
@@ -33,10 +34,12 @@ func ExitCode(err error) int {
 	return 1
 }
 
+// damaged returns an ErrDamaged with a message.
 func damaged(format string, a ...any) error {
 	return fmt.Errorf("%w: %s", ErrDamaged, fmt.Sprintf(format, a...))
 }
 
+// foreignHost returns an ErrForeignHost with a message.
 func foreignHost(format string, a ...any) error {
 	return fmt.Errorf("%w: %s", ErrForeignHost, fmt.Sprintf(format, a...))
 }

@@ -9,45 +9,45 @@ import (
 	"sandwich/profiles"
 )
 
-// Evidence is why a plan says what it says: raw samples, noise, what was tried and rejected.
-// Measured numbers live here and in the host profile, never in plan.yaml, so that two plans can be
-// compared as text.
+// Evidence records how a plan was found: samples, noise, candidates and rejections. Measured
+// numbers are stored here and in the host profile, not in plan.yaml, so that plans can be compared
+// as text.
 type Evidence struct {
 	Version  int     `yaml:"version" json:"version"`
 	Model    string  `yaml:"model,omitempty" json:"model,omitempty"` // file, preset or config.json
-	Build    string  `yaml:"build" json:"build"`                     // commit of the program that tuned
+	Build    string  `yaml:"build" json:"build"`                     // commit of the program that made the plan
 	Created  string  `yaml:"created" json:"created"`                 // RFC 3339, UTC
 	Strategy string  `yaml:"strategy" json:"strategy"`
 	Effort   string  `yaml:"effort" json:"effort"`
 	Seed     uint64  `yaml:"seed" json:"seed"`
 	Budget   float64 `yaml:"budget_s" json:"budget_s"`
 	Spent    float64 `yaml:"spent_s" json:"spent_s"`
-	Noise    float64 `yaml:"aa_noise" json:"aa_noise"` // A/A: two equal arms
+	Noise    float64 `yaml:"aa_noise" json:"aa_noise"` // difference of two equal arms
 	Trials   int     `yaml:"trials" json:"trials"`     // kernels timed
-	// when a search of kernels reuses a schedule for all larger M
+	// rule by which a kernel search reuses a schedule for all larger M
 	EarlyStop string     `yaml:"early_stop,omitempty" json:"early_stop,omitempty"`
 	Searches  []Search   `yaml:"searches,omitempty" json:"searches,omitempty"`
 	Kernels   []Trial    `yaml:"kernels,omitempty" json:"kernels,omitempty"`
 	Finalists []Arm      `yaml:"finalists,omitempty" json:"finalists,omitempty"`
 	Rejected  []Rejected `yaml:"rejected,omitempty" json:"rejected,omitempty"`
-	// how the raced configurations were found; nil: not recorded
+	// how the raced configurations were found; nil if not recorded
 	Trace *SearchTrace `yaml:"search_trace,omitempty" json:"search_trace,omitempty"`
 }
 
-// Search is how one kernel table came about.
+// Search records how one kernel table was found.
 type Search struct {
 	Phase    string    `json:"phase"` // prefill or decode
 	PUs      string    `json:"pus"`
 	Weight   WeightKey `json:"weight"`
-	Lengths  int       `json:"lengths"`            // M that were searched, or taken over from an equal search
+	Lengths  int       `json:"lengths"`            // number of M that were searched or copied from an equal search
 	Trials   int       `json:"trials"`             // kernels timed
-	Noise    float64   `json:"aa_noise"`           // A/A: median relative difference of the incumbent timed twice
-	Reopened []int     `json:"reopened,omitempty"` // M at which a crossed regime let all micro-kernels compete again
-	// first M that the early stop left to the schedule of smaller ones; 0: none
+	Noise    float64   `json:"aa_noise"`           // median relative difference of the incumbent timed twice
+	Reopened []int     `json:"reopened,omitempty"` // M at which all kernels were timed again, since the regime changed
+	// first M that uses the schedule of smaller M after the early stop; 0: none
 	Reused int `json:"reused_from,omitempty"`
-	Cut    int `json:"cut,omitempty"`  // lengths that the budget left to the untuned default
-	Kept   int `json:"kept,omitempty"` // lengths whose winners are those of an earlier run
-	// that it took
+	Cut    int `json:"cut,omitempty"`  // number of M that keep the default schedule, since the budget was spent
+	Kept   int `json:"kept,omitempty"` // number of M whose winners come from an earlier run
+	// duration of the search
 	Seconds float64 `json:"seconds,omitempty"`
 }
 
@@ -83,7 +83,7 @@ func (s *Search) UnmarshalYAML(unmarshal func(any) error) error {
 	return nil
 }
 
-// Trial is the winner of one (phase, weight, M).
+// Trial is the winner of a search for one phase, weight and M.
 type Trial struct {
 	Phase    string          `json:"phase"` // prefill or decode
 	Weight   WeightKey       `json:"weight"`
@@ -118,17 +118,18 @@ func (t *Trial) UnmarshalYAML(unmarshal func(any) error) error {
 	return nil
 }
 
-// Arm is one configuration measured on the real runtime, interleaved with the others.
+// Arm holds the measurements of one configuration in a race on the real runtime, interleaved with
+// the other arms.
 type Arm struct {
-	Name    string    `yaml:"name" json:"name"` // "winner", "default", "unpinned", or the scheme it stands for
+	Name    string    `yaml:"name" json:"name"` // phase and arm, such as "decode, default"; see ArmDefault
 	Test    string    `yaml:"test" json:"test"` // pp512, tg64
 	Unit    string    `yaml:"unit" json:"unit"` // tokens/s
 	Samples []float64 `yaml:"samples,flow" json:"samples"`
-	// rounds of the race that the samples were taken in, ascending; none: 0, 1, 2 and so on
+	// rounds in which the samples were taken, ascending; empty: 0, 1, 2 and so on
 	Rounds []int `yaml:"rounds,flow,omitempty" json:"rounds,omitempty"`
 }
 
-// at is the sample of a round.
+// at returns the sample of a round, and whether the arm has one.
 func (a *Arm) at(round int) (float64, bool) {
 	i := round
 	if len(a.Rounds) > 0 {
@@ -143,7 +144,7 @@ func (a *Arm) at(round int) (float64, bool) {
 	return a.Samples[i], true
 }
 
-// rounds are those that the samples were taken in.
+// rounds returns the rounds in which the samples were taken.
 func (a *Arm) rounds() []int {
 	if len(a.Rounds) > 0 {
 		return a.Rounds
@@ -161,13 +162,13 @@ func (a Arm) MarshalYAML() (any, error) {
 	return profiles.FlowYAML(plain(a))
 }
 
-// Rejected is a candidate that lost, and why.
+// Rejected is a candidate that was not chosen, with the reason.
 type Rejected struct {
 	Candidate string `yaml:"candidate" json:"candidate"`
 	Reason    string `yaml:"reason" json:"reason"`
 }
 
-// check validates the version, the date, the samples and the totals.
+// check validates version, date, samples and totals.
 func (e *Evidence) check() error {
 	if e.Version != Version {
 		return fmt.Errorf("evidence has version %d in a bundle of version %d", e.Version, Version)
@@ -182,7 +183,7 @@ func (e *Evidence) check() error {
 	}
 	for _, a := range e.Finalists {
 		if n := len(a.Rounds); n > 0 && (n != len(a.Samples) || !slices.IsSorted(a.Rounds) || a.Rounds[0] < 0) {
-			return fmt.Errorf("arm %.40q has %d samples of %d rounds, which must be as many and ascend", a.Name,
+			return fmt.Errorf("arm %.40q has %d samples and %d rounds; it needs one ascending round per sample", a.Name,
 				len(a.Samples), n)
 		}
 		for _, v := range a.Samples {
@@ -193,12 +194,14 @@ func (e *Evidence) check() error {
 	}
 	for _, s := range e.Searches {
 		if !(s.Noise >= 0) || math.IsInf(s.Noise, 0) || !(s.Seconds >= 0) || math.IsInf(s.Seconds, 0) {
-			return fmt.Errorf("the search of %s has a noise of %v and took %v s", s.Weight, s.Noise, s.Seconds)
+			return fmt.Errorf("the search of %s has the noise %v and the duration %v s; both must be finite and at "+
+				"least 0", s.Weight, s.Noise, s.Seconds)
 		}
 	}
 	for _, v := range []float64{e.Budget, e.Spent, e.Noise, float64(e.Trials)} {
 		if !(v >= 0) || math.IsInf(v, 0) {
-			return fmt.Errorf("evidence has a budget, time, noise or number of trials of %v", v)
+			return fmt.Errorf("evidence has a budget, time, noise or number of trials of %v; it must be finite and "+
+				"at least 0", v)
 		}
 	}
 	return e.Trace.check()

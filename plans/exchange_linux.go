@@ -2,7 +2,7 @@ package plans
 
 import "golang.org/x/sys/unix"
 
-// exchange swaps two paths in one step.
+// exchange swaps two paths atomically.
 func exchange(a, b string) error {
 	return unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE)
 }

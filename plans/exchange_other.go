@@ -4,5 +4,5 @@ package plans
 
 import "errors"
 
-// exchange swaps two paths in one step, which this system cannot do.
+// exchange fails: this system cannot swap two paths atomically.
 func exchange(a, b string) error { return errors.ErrUnsupported }

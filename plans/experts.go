@@ -2,12 +2,13 @@ package plans
 
 import "math"
 
-// Routed says that a weight is of experts, of which each row takes some.
+// Routed reports whether a weight belongs to experts, of which each row uses some.
 func (s ModelShape) Routed(w WeightShape) bool {
 	return s.Experts > 0 && (w.Role == "gate" || w.Role == "up" || w.Role == "down")
 }
 
-// PerRow is how many matrices of a weight a row is multiplied by: all, or its experts'.
+// PerRow returns the number of matrices of a weight that a row is multiplied by: all, or those of
+// its experts.
 func (s ModelShape) PerRow(w WeightShape) float64 {
 	if !s.Routed(w) {
 		return float64(w.Count)
@@ -15,7 +16,7 @@ func (s ModelShape) PerRow(w WeightShape) float64 {
 	return float64(w.Count) * float64(s.ExpertsUsed) / float64(s.Experts)
 }
 
-// Read is how many matrices of a weight a forward of m rows is expected to read.
+// Read returns the expected number of matrices of a weight that a forward of m rows reads.
 func (s ModelShape) Read(w WeightShape, m int) float64 {
 	if !s.Routed(w) {
 		return float64(w.Count)
@@ -23,9 +24,9 @@ func (s ModelShape) Read(w WeightShape, m int) float64 {
 	return float64(w.Count) * Reached(s.ExpertsUsed, s.Experts, m)
 }
 
-// Reached is the share of E experts, of which each row takes used, that m rows are expected to
-// reach: 1-(1-used/E)^m where they choose evenly and each for itself; real routers are less even
-// and reach fewer.
+// Reached returns the expected fraction of the experts that m rows use when each row uses some of
+// them: 1-(1-used/experts)^m. It assumes an even and independent choice; real routers are less even
+// and reach fewer experts.
 func Reached(used, experts, m int) float64 {
 	return 1 - math.Pow(1-float64(used)/float64(experts), float64(m))
 }

@@ -9,9 +9,9 @@ import (
 	"sandwich/profiles"
 )
 
-// Export writes the service configuration of a plan in the words of another tool, as text that the
-// tool or a shell reads, with comments on what is lost there. Memory is the bytes that serving
-// takes, for the targets that must be told.
+// Export translates the service configuration of a plan into the configuration of another tool, as
+// text with comments that name what the tool cannot express. Memory is the number of bytes that
+// serving needs, for targets with a memory limit.
 func Export(b *Bundle, target string, memory int64) (string, error) {
 	for _, t := range exports {
 		if t.name == target {
@@ -22,10 +22,10 @@ func Export(b *Bundle, target string, memory int64) (string, error) {
 			return e.text.String(), nil
 		}
 	}
-	return "", fmt.Errorf("there is no export to %.40q; choose one of %s", target, strings.Join(ExportTargets(), ", "))
+	return "", fmt.Errorf("unknown export target %.40q; use one of %s", target, strings.Join(ExportTargets(), ", "))
 }
 
-// ExportTargets lists what Export writes for.
+// ExportTargets returns the names of the targets of Export.
 func ExportTargets() (names []string) {
 	for _, t := range exports {
 		names = append(names, t.name)
@@ -33,21 +33,22 @@ func ExportTargets() (names []string) {
 	return names
 }
 
+// exports lists the targets of Export in the order of the help text.
 var exports = []struct {
 	name  string
 	write func(e *export)
 }{{"llama-server", toLlamaServer}, {"vllm", toVLLM}, {"numactl", toNumactl}, {"openmp", toOpenMP},
 	{"systemd", toSystemd}, {"kubernetes", toKubernetes}, {"env", toEnv}}
 
-// export is a text that grows.
+// export builds the text of one target.
 type export struct {
 	b      *Bundle
 	memory int64
 	text   strings.Builder
 }
 
-// note writes a comment; text of the plan cannot end it, since names have no control characters and
-// what else is printed is clipped and cleaned here.
+// note writes a comment line. It replaces control characters, so that text from the plan cannot end
+// the comment.
 func (e *export) note(format string, a ...any) {
 	clean := strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
@@ -58,18 +59,20 @@ func (e *export) note(format string, a ...any) {
 	fmt.Fprintf(&e.text, "# %s\n", clean)
 }
 
+// line writes a line.
 func (e *export) line(format string, a ...any) { fmt.Fprintf(&e.text, format+"\n", a...) }
 
-// lost notes what no other tool takes from a plan.
+// lost writes comments on the properties of a plan that no other tool keeps.
 func (e *export) lost() {
-	e.note("lost: the schedules of %s; the tool brings its own kernels", plural(len(e.b.Plan.Kernels()),
+	e.note("lost: the schedules of %s; the tool uses its own kernels", plural(len(e.b.Plan.Kernels()),
 		"micro-kernel"))
 	if e.b.Plan.TP() == 1 && e.b.Plan.Rounding() == "" {
-		e.note("lost: bit-equal logits in any company")
+		e.note("lost: batch-invariant logits")
 	}
 }
 
-// nodes are the memory nodes of the ranks, each once; none where a rank is bound to none.
+// nodes returns the memory nodes of the ranks without duplicates, or nil if a rank is bound to no
+// node.
 func (p *Plan) nodes() (out PUSet) {
 	for _, r := range p.Ranks {
 		if r.NUMANode < 0 {
@@ -81,7 +84,7 @@ func (p *Plan) nodes() (out PUSet) {
 	return slices.Compact(out)
 }
 
-// hexMask is a set of PUs as an affinity mask without 0x.
+// hexMask returns a set of PUs as a hexadecimal affinity mask without 0x.
 func hexMask(pus PUSet) string {
 	mask := new(big.Int)
 	for _, pu := range pus {
@@ -90,25 +93,25 @@ func hexMask(pus PUSet) string {
 	return mask.Text(16)
 }
 
-// toLlamaServer names the options of llama.cpp's tools/server/README.md: --threads and --cpu-mask
-// are those of generation, the -batch ones those of prompts.
+// toLlamaServer writes options of llama.cpp's llama-server (tools/server/README.md). --threads and
+// --cpu-mask apply to generation, the -batch options to prompts.
 func toLlamaServer(e *export) {
 	p := &e.b.Plan
 	e.lost()
-	e.note("lost: the switch between the phases is of masks; llama.cpp keeps two thread pools for it")
+	e.note("lost: the hot switch between the phases; llama.cpp keeps a thread pool for each phase")
 	if p.TP() > 1 {
-		e.note("lost: %d ranks; threads split all rows, and weights lie where they were first touched", p.TP())
+		e.note("lost: %d ranks; threads split all rows, and the kernel places weights on first touch", p.TP())
 	}
-	e.note("--poll 50 spins and then sleeps, which comes nearest to 50 microseconds of spinning; builds with OpenMP " +
-		"read neither it nor the masks: there GOMP_SPINCOUNT says how long, and GOMP_CPU_AFFINITY where, " +
-		"generation first")
+	e.note("--poll 50 spins and then sleeps, which is closest to 50 microseconds of spinning; builds with OpenMP " +
+		"ignore it and the masks: set GOMP_SPINCOUNT for the spinning; GOMP_CPU_AFFINITY lists the PUs, " +
+		"those of generation first")
 	words := []string{"llama-server",
 		fmt.Sprintf("--threads %d --cpu-mask %s --cpu-strict 1", len(p.Decode.PUs), hexMask(p.Decode.PUs)),
 		fmt.Sprintf("--threads-batch %d --cpu-mask-batch %s --cpu-strict-batch 1", len(p.Prefill.PUs),
 			hexMask(p.Prefill.PUs)),
 		fmt.Sprintf("--ubatch-size %d --cache-type-k %s --cache-type-v %s", p.Chunk, p.KV, p.KV)}
 	if p.KV.String() == "q8_0" {
-		words = append(words, "--flash-attn on") // a quantized cache of values needs it there
+		words = append(words, "--flash-attn on") // required by llama.cpp for a quantized value cache
 	}
 	words = append(words, "--poll 50")
 	if n := p.nodes(); len(n) > 0 && p.TP() == 1 {
@@ -120,8 +123,8 @@ func toLlamaServer(e *export) {
 	e.line("GOMP_CPU_AFFINITY=%q %s \\\n  --model MODEL.gguf", spaced(openMPOrder(p)), strings.Join(words, " \\\n  "))
 }
 
-// openMPOrder are the PUs of both phases as libgomp hands them to threads: those of generation
-// first, which is as many threads as it has.
+// openMPOrder returns the PUs of both phases in the order in which libgomp assigns them to threads.
+// The PUs of generation come first, since its threads are created in that order.
 func openMPOrder(p *Plan) PUSet {
 	order := slices.Clone(p.Decode.PUs)
 	for _, pu := range p.Prefill.PUs {
@@ -132,51 +135,52 @@ func openMPOrder(p *Plan) PUSet {
 	return order
 }
 
-// spaced is a list of PUs with spaces between them, in its order.
+// spaced returns a list of PUs separated by spaces, in its order.
 func spaced(pus PUSet) string { return strings.Trim(fmt.Sprint([]int(pus)), "[]") }
 
-// toVLLM names the variables of vLLM's guide to CPU: one list of PUs a rank, | between.
+// toVLLM writes the variables of vLLM's guide for CPUs: one list of PUs per rank, separated by |.
 func toVLLM(e *export) {
 	p := &e.b.Plan
 	e.lost()
 	if !slices.Equal(p.Prefill.PUs, p.Decode.PUs) {
-		e.note("lost: vLLM has one set of PUs for both phases; this is that of prefill (decode was %s)", p.Decode.PUs)
+		e.note("lost: vLLM has one set of PUs for both phases; these are the PUs of prefill (decode used %s)",
+			p.Decode.PUs)
 	}
-	e.note("lost: GGUF; name the model of the same weights in a format that vLLM reads")
+	e.note("lost: GGUF; use the same model in a format that vLLM reads")
 	var ranks []string
 	for _, r := range p.Ranks {
 		ranks = append(ranks, r.PUs.Intersect(p.Prefill.PUs).String())
 	}
 	kv := max(1, (p.Model.KVBytesPerToken(p.KV)*8*4096+1<<30-1)>>30)
-	e.note("the cache holds 8 requests of 4096 tokens, in whole GiB, of a type of vLLM's (the plan's is %s)",
+	e.note("the cache size is for 8 requests of 4096 tokens, in GiB, in vLLM's cache type (the plan uses %s)",
 		p.KV)
 	e.line("VLLM_CPU_OMP_THREADS_BIND='%s' \\\nVLLM_CPU_KVCACHE_SPACE=%d \\", strings.Join(ranks, "|"), kv)
 	e.line("vllm serve MODEL --tensor-parallel-size %d --max-num-batched-tokens %d", p.TP(), max(p.Chunk, 256))
 }
 
-// toNumactl binds any program, by numactl(8).
+// toNumactl writes a numactl(8) command that binds any program.
 func toNumactl(e *export) {
 	p := &e.b.Plan
 	e.lost()
-	e.note("lost: one binding for the whole process, of the PUs of both phases (prefill %s, decode %s)", p.Prefill.PUs,
+	e.note("lost: the whole process is bound to the PUs of both phases (prefill %s, decode %s)", p.Prefill.PUs,
 		p.Decode.PUs)
 	if p.TP() > 1 {
-		e.note("lost: which rank's memory lies on which node; pages lie where they are first touched")
+		e.note("lost: the memory node of each rank; the kernel places pages on first touch")
 	}
 	bind := ""
 	if n := p.nodes(); len(n) > 0 {
 		bind = " --membind=" + n.String()
 	} else {
-		e.note("the plan binds memory to no node, so neither does this line")
+		e.note("the plan does not bind memory to a node")
 	}
 	e.line("numactl --physcpubind=%s%s PROGRAM", p.PUs(), bind)
 }
 
-// toOpenMP names the variables of the OpenMP 5 specification, chapter 6.
+// toOpenMP writes variables of the OpenMP 5 specification, chapter 6.
 func toOpenMP(e *export) {
 	p := &e.b.Plan
 	e.lost()
-	e.note("lost: one set of PUs for both phases; this is that of prefill (decode was %s), and no memory is bound",
+	e.note("lost: separate PUs for each phase; these are the PUs of prefill (decode used %s); memory is not bound",
 		p.Decode.PUs)
 	var places []string
 	for _, pu := range p.Prefill.PUs {
@@ -189,12 +193,12 @@ func toOpenMP(e *export) {
 	e.line("export OMP_WAIT_POLICY=passive")
 }
 
-// toSystemd is a service that serves with this plan, by systemd.exec(5) and
+// toSystemd writes a unit that serves with this plan, see systemd.exec(5) and
 // systemd.resource-control(5).
 func toSystemd(e *export) {
 	p := &e.b.Plan
 	e.note("copy the plan to /etc/sandwich/PLAN.sandwich and the model to /var/lib/sandwich/MODEL.gguf")
-	e.note("nothing is lost: sandwich binds its workers itself, and the unit keeps others' settings from it")
+	e.note("nothing is lost: sandwich binds its workers itself; the unit only limits what it may use")
 	e.line("[Unit]\nDescription=Language model under a sandwich plan\nAfter=network.target\n")
 	e.line("[Service]\nExecStart=/usr/local/bin/sandwich serve --strict --plan /etc/sandwich/PLAN.sandwich " +
 		"--model /var/lib/sandwich/MODEL.gguf --listen 127.0.0.1:8080")
@@ -205,13 +209,13 @@ func toSystemd(e *export) {
 		e.line("AllowedMemoryNodes=%s", strings.ReplaceAll(n.String(), ",", " "))
 	}
 	if e.memory > 0 {
-		e.note("what serving takes by itself, and a quarter for the program and what it reads")
+		e.note("memory that serving needs, plus a quarter for the program and the page cache")
 		e.line("MemoryMax=%dM", (e.memory+e.memory/4)>>20+64)
 	}
 	e.line("LimitMEMLOCK=infinity\nTimeoutStopSec=45\n\n[Install]\nWantedBy=multi-user.target")
 }
 
-// toEnv is the service configuration as variables, for scripts.
+// toEnv writes the service configuration as shell variables.
 func toEnv(e *export) {
 	p := &e.b.Plan
 	e.lost()
@@ -228,24 +232,25 @@ func toEnv(e *export) {
 	e.line("SANDWICH_FINGERPRINT=%s", e.b.Host.Fingerprint())
 }
 
-// hostLabel is the fingerprint of a host as the value of a label: the first 16 digits.
+// hostLabel returns a label value for a host: the first 16 digits of its fingerprint.
 func hostLabel(host *profiles.Profile) string {
 	return strings.TrimPrefix(host.Fingerprint(), "sha256:")[:16]
 }
 
-// toKubernetes is a Deployment of guaranteed QoS, for a node whose kubelet has the static CPU
-// manager policy, and a NodeFeatureRule that labels the nodes that the plan is for.
+// toKubernetes writes a Deployment of guaranteed QoS, for nodes whose kubelet has the static CPU
+// manager policy, and a NodeFeatureRule that labels the nodes which the plan was made for.
 func toKubernetes(e *export) {
 	p := &e.b.Plan
 	cpus := len(p.PUs())
 	mib := (e.memory+e.memory/4)>>20 + 256
 	label := hostLabel(&e.b.Host)
-	e.note("lost: which PUs. The static CPU manager gives %s of its own choice, exclusively, and a plan", plural(cpus,
+	e.note("lost: the choice of PUs. The static CPU manager assigns any %s exclusively; a plan", plural(cpus,
 		"whole PU"))
-	e.note("names PUs by number: it serves where a node hands out %s (nothing else runs on it), and --strict", p.PUs())
-	e.note("refuses it elsewhere.")
+	e.note("names PUs by number. It works on a node that assigns the PUs %s (no other pod uses them); --strict",
+		p.PUs())
+	e.note("rejects it on other nodes.")
 	e.note("kubelet: --cpu-manager-policy=static --topology-manager-policy=single-numa-node")
-	e.note("a node says what it is in /etc/kubernetes/node-feature-discovery/features.d/sandwich:")
+	e.note("declare the host of each node in /etc/kubernetes/node-feature-discovery/features.d/sandwich:")
 	e.note("  sandwich.fingerprint=%s", label)
 	e.line(kubernetesRule, label)
 	e.line(kubernetesDeployment, label, cpus, mib, cpus, mib)

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestFullDisk lets every write beyond some kilobytes fail, in a process of its own, and asks that
-// the older bundle is still whole and nothing lies beside it.
+// TestFullDisk makes all writes beyond some kilobytes fail, in a separate process, and checks that
+// the old bundle is complete and no other file is left.
 func TestFullDisk(t *testing.T) {
 	if dir := os.Getenv("PLANS_FULL_DISK"); dir != "" {
 		if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: 4096, Max: 4096}); err != nil {

@@ -8,14 +8,14 @@ import (
 	"sandwich/microkernel"
 )
 
-// WorkerISAs says which instruction set the kernels of each worker use.
+// WorkerISAs selects the instruction set of each worker's kernels.
 type WorkerISAs struct {
-	All string                  // of those that Of does not name; "": the widest of the host
-	Of  map[int]microkernel.ISA // by number of worker
+	All string                  // for workers that are not in Of; "": the widest of the host
+	Of  map[int]microkernel.ISA // by worker index
 }
 
-// ParseWorkerISAs reads what --isa says: one instruction set for all (avx2), or for single workers
-// (1=avx2), or both (avx512,1=avx2).
+// ParseWorkerISAs parses the value of --isa: one instruction set for all workers (avx2), for single
+// workers (1=avx2), or both (avx512,1=avx2).
 func ParseWorkerISAs(text string) (WorkerISAs, error) {
 	w := WorkerISAs{}
 	if text == "" {
@@ -32,13 +32,13 @@ func ParseWorkerISAs(text string) (WorkerISAs, error) {
 		}
 		if !single {
 			if w.All = isa.String(); i > 0 {
-				return w, fmt.Errorf("%.80q: the instruction set of all workers stands first, and once", text)
+				return w, fmt.Errorf("%.80q: put the instruction set of all workers first, and only once", text)
 			}
 			continue
 		}
 		worker, err := strconv.Atoi(number)
 		if err != nil || worker < 0 {
-			return w, fmt.Errorf("%.40q is not the number of a worker with its instruction set, such as 1=avx2", part)
+			return w, fmt.Errorf("%.40q is not a worker index with an instruction set, such as 1=avx2", part)
 		}
 		if _, twice := w.Of[worker]; twice {
 			return w, fmt.Errorf("%.80q names worker %d twice", text, worker)
@@ -51,7 +51,8 @@ func ParseWorkerISAs(text string) (WorkerISAs, error) {
 	return w, nil
 }
 
-// Check refuses an instruction set that a CPU lacks, and workers that are not there.
+// Check fails with ErrISA if the CPU lacks a selected instruction set, and with ErrForeignHost if a
+// worker index is not below workers.
 func (w WorkerISAs) Check(have microkernel.Features, workers int) error {
 	if w.All != "" {
 		isa, err := microkernel.ParseISA(w.All)
@@ -67,7 +68,7 @@ func (w WorkerISAs) Check(have microkernel.Features, workers int) error {
 		case !have.Supports(isa):
 			return fmt.Errorf("%w: worker %d cannot run %s, this host has %v", ErrISA, worker, isa, have.ISAs())
 		case worker >= workers:
-			return fmt.Errorf("%w: there is no worker %d for %s: they are 0 to %d", ErrForeignHost, worker, isa,
+			return fmt.Errorf("%w: there is no worker %d for %s; the workers are 0 to %d", ErrForeignHost, worker, isa,
 				workers-1)
 		}
 	}

@@ -9,23 +9,25 @@ import (
 	"sandwich/profiles"
 )
 
-// KeyChange is one thing by which a plan knows its host and in which this host differs.
+// KeyChange is one property of the host that differs between the plan and this machine.
 type KeyChange struct {
 	Key       string `json:"key"`       // cpu_model, isa, pus, kernel, memory bandwidth of 2 PUs
-	Made      string `json:"made"`      // on the host that the plan was made on
-	Here      string `json:"here"`      // now
+	Made      string `json:"made"`      // value on the plan's host
+	Here      string `json:"here"`      // value on this host
 	Direction string `json:"direction"` // more, less, other
 }
 
-// The directions of a KeyChange, as seen from the plan.
+// Values of KeyChange.Direction: this host has more, less, or something else than the plan's
+// host.
 const (
 	keyMore  = "more"
 	keyLess  = "less"
 	keyOther = "other"
 )
 
-// KeyChanges lists what differs between the host of a plan and another one: what makes a plan void
-// first, then what it was tuned with, then settings, then ceilings that both profiles measured.
+// KeyChanges returns the differences between the plan's host and another one: first those that
+// invalidate a plan, then those that tuning depends on, then settings, then ceilings that both
+// profiles measured.
 func KeyChanges(made, here *profiles.Profile) (out []KeyChange) {
 	add := func(key, was, is, direction string) {
 		if was != is {
@@ -70,6 +72,7 @@ func KeyChanges(made, here *profiles.Profile) (out []KeyChange) {
 	return out
 }
 
+// direction compares two numbers.
 func direction(was, is float64) string {
 	switch {
 	case is > was:
@@ -80,7 +83,7 @@ func direction(was, is float64) string {
 	return keyOther
 }
 
-// quota is the PUs that are paid for; without one, all.
+// quota returns the number of PUs that the CPU quota allows, or all allowed PUs without a quota.
 func quota(p *profiles.Profile) int {
 	if q := p.QuotaPUs(); q > 0 {
 		return q
@@ -88,6 +91,7 @@ func quota(p *profiles.Profile) int {
 	return p.Allowed().Count()
 }
 
+// quotaText describes a CPU quota in PUs; 0 means none.
 func quotaText(pus int) string {
 	if pus == 0 {
 		return "none"
@@ -95,7 +99,7 @@ func quotaText(pus int) string {
 	return strconv.Itoa(pus) + " PUs"
 }
 
-// absent lists what a has and b lacks.
+// absent returns the elements of a that b lacks.
 func absent(a, b []string) (out []string) {
 	for _, s := range a {
 		if !slices.Contains(b, s) {

@@ -8,7 +8,7 @@ import (
 	"sandwich/profiles"
 )
 
-// The files of a bundle. Signatures, where there are any, lie beside them and cover the manifest.
+// Names of the files of a bundle. Signatures are optional and cover the manifest.
 const (
 	planFile     = "plan.yaml"
 	hostFile     = "host.yaml"
@@ -16,15 +16,15 @@ const (
 	manifestFile = "MANIFEST.yaml"
 )
 
-// Manifest lists the files of a bundle with two hashes each: of the bytes, which finds damage, and
-// of the content as canonical JSON, by which bundles are told apart whatever their formatting.
+// Manifest lists the files of a bundle with two hashes each. The hash of the bytes detects damage.
+// The hash of the content as canonical JSON identifies a bundle whatever its formatting.
 type Manifest struct {
 	Format  string         `yaml:"format" json:"format"` // always sandwich-plan
 	Version int            `yaml:"version" json:"version"`
 	Files   []ManifestFile `yaml:"files" json:"files"`
 }
 
-// ManifestFile is one line of a Manifest.
+// ManifestFile is an entry of a Manifest.
 type ManifestFile struct {
 	Name    string `yaml:"name" json:"name"`
 	SHA256  string `yaml:"sha256" json:"sha256"`   // of the bytes
@@ -33,7 +33,7 @@ type ManifestFile struct {
 
 const manifestFormat = "sandwich-plan"
 
-// Content is the content hash of the named file, or "" when the manifest does not list it.
+// Content returns the content hash of the named file, or "" if the manifest does not list it.
 func (m *Manifest) Content(name string) string {
 	for _, f := range m.Files {
 		if f.Name == name {
@@ -43,9 +43,9 @@ func (m *Manifest) Content(name string) string {
 	return ""
 }
 
-// readManifest reads and checks the manifest. A manifest that is not byte for byte what this
-// program writes counts as damaged: there is nobody else who writes one, and nothing else protects
-// the manifest itself.
+// readManifest reads and checks the manifest. A manifest that differs from what this program
+// writes, byte for byte, counts as damaged: no other program writes one, and no other hash protects
+// the manifest.
 func readManifest(open opener) (m *Manifest, raw []byte, err error) {
 	data, err := open(manifestFile, 64<<10)
 	if err != nil {
@@ -79,14 +79,14 @@ func (m *Manifest) bytes(open opener, name string) ([]byte, error) {
 		return nil, damaged("%s cannot be read: %v", name, err)
 	}
 	if got := profiles.DigestBytes(data); got != m.Files[i].SHA256 {
-		return nil, damaged("%s was changed after it was written (%s, the manifest says %.80s)", name, got,
+		return nil, damaged("%s was changed after it was written (hash %s, but the manifest lists %.80s)", name, got,
 			m.Files[i].SHA256)
 	}
 	return data, nil
 }
 
-// checkContent compares the content hash of a decoded file. A profile of an older version has that
-// of what was on file.
+// checkContent compares the content hash of a decoded file. For a migrated profile it uses the hash
+// of the version that was read.
 func (m *Manifest) checkContent(name string, v any) error {
 	var got string
 	if host, ok := v.(*profiles.Profile); ok {
@@ -100,12 +100,12 @@ func (m *Manifest) checkContent(name string, v any) error {
 		got = profiles.DigestBytes(content)
 	}
 	if want := m.Content(name); got != want {
-		return damaged("%s has the content %s, the manifest says %.80s", name, got, want)
+		return damaged("%s has the content hash %s, but the manifest lists %.80s", name, got, want)
 	}
 	return nil
 }
 
-// entry renders v as the named file of a bundle.
+// entry encodes v as the named file of a bundle.
 func entry(name string, v any) (ManifestFile, []byte, error) {
 	data, err := profiles.EncodeYAML(v)
 	if err != nil {

@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// modelDifference is one thing that tells two shapes apart, as both have it; "" on the side that
-// lacks it.
+// modelDifference is one difference between two model shapes. A value is "" if the shape lacks the
+// item.
 type modelDifference struct {
 	what, old, new string
 	role           string // of a weight; "" for a dimension
 }
 
-// modelDifferences lists dimensions and then weights, a role a line. It is not empty where the
-// digests differ.
+// modelDifferences returns differing dimensions, then differing weights by role. The result is not
+// empty if the digests differ.
 func modelDifferences(a, b *ModelShape) []modelDifference {
 	out := dimensionDifferences(a, b)
 	if weights := weightDifferences(a, b, false); len(weights) > 0 || len(out) > 0 {
-		return append(out, weights...) // how many there are of each follows from the layers
+		return append(out, weights...) // counts follow from the number of layers
 	}
 	if out = weightDifferences(a, b, true); len(out) > 0 {
 		return out
@@ -26,6 +26,7 @@ func modelDifferences(a, b *ModelShape) []modelDifference {
 	return []modelDifference{{"list of weights", a.Digest(), b.Digest(), ""}}
 }
 
+// dimensionDifferences returns the dimensions that differ.
 func dimensionDifferences(a, b *ModelShape) (out []modelDifference) {
 	for _, f := range []struct {
 		name string
@@ -44,6 +45,8 @@ func dimensionDifferences(a, b *ModelShape) (out []modelDifference) {
 	return out
 }
 
+// weightDifferences returns the roles whose weights differ, by shape and type, and by number if
+// counted is true.
 func weightDifferences(a, b *ModelShape, counted bool) (out []modelDifference) {
 	var roles []string
 	for _, w := range slices.Concat(a.Weights, b.Weights) {
@@ -60,7 +63,7 @@ func weightDifferences(a, b *ModelShape, counted bool) (out []modelDifference) {
 	return out
 }
 
-// roleText is the shapes and types of a role: one, or more in a file of mixed types.
+// roleText returns the shapes and types of the weights of a role, separated by commas.
 func roleText(s *ModelShape, role string, counted bool) string {
 	var out []string
 	for _, w := range s.Weights {
@@ -77,8 +80,8 @@ func roleText(s *ModelShape, role string, counted bool) string {
 	return strings.Join(slices.Compact(out), ", ")
 }
 
-// differenceText is a sentence's list of what differs, at most five things; roles that went from
-// the same type to the same other one are one thing.
+// differenceText describes the differences in part of a sentence, at most five of them. Roles whose
+// types changed in the same way count as one.
 func differenceText(a, b *ModelShape) string {
 	var out []string
 	roles := map[string][]string{} // by the types of both sides
@@ -102,7 +105,7 @@ func differenceText(a, b *ModelShape) string {
 	return strings.Join(out, ", ")
 }
 
-// typeChange is "q4_0, not q8_0" for a role whose shape stayed.
+// typeChange returns a text such as "q4_0, not q8_0" if only the type of a role's weights changed.
 func typeChange(d modelDifference) (string, bool) {
 	oldShape, oldTypes := shapeAndTypes(d.old)
 	newShape, newTypes := shapeAndTypes(d.new)
@@ -112,7 +115,7 @@ func typeChange(d modelDifference) (string, bool) {
 	return fmt.Sprintf("%s, not %s", newTypes, oldTypes), true
 }
 
-// shapeAndTypes takes a roleText apart.
+// shapeAndTypes splits the result of roleText.
 func shapeAndTypes(text string) (shape, types string) {
 	var shapes, names []string
 	for _, one := range strings.Split(text, ", ") {
@@ -122,6 +125,7 @@ func shapeAndTypes(text string) (shape, types string) {
 	return strings.Join(slices.Compact(shapes), ", "), strings.Join(names, " and ")
 }
 
+// orNone returns s, or "none" if it is empty.
 func orNone(s string) string {
 	if s == "" {
 		return "none"

@@ -9,16 +9,16 @@ import (
 	"strings"
 )
 
-// Suffix ends the name of every bundle folder.
+// Suffix is the suffix of the name of a bundle folder.
 const Suffix = ".plan"
 
-// maxCandidates bounds how many bundles of one folder are looked at.
+// maxCandidates is the maximum number of bundles in a folder that FindNewest reads.
 const maxCandidates = 4096
 
-// FindNewest returns the newest bundle in dir that was made for a host with this fingerprint and a
-// model with this digest, and its path. Bundles that are damaged, or for others, are passed over.
-// The age is that of the evidence; ties go to the name that sorts last. The error is fs.ErrNotExist
-// when there is none.
+// FindNewest returns the newest bundle in dir for a host fingerprint and a model digest, and its
+// path. It skips damaged bundles and those for other hosts and models. The age is the creation time
+// in the evidence; of equal ones the last by name is returned. The error is fs.ErrNotExist if there
+// is none.
 func FindNewest(dir, fingerprint, modelDigest string) (string, *Bundle, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

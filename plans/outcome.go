@@ -8,31 +8,32 @@ import (
 	"sandwich/runtime/phase"
 )
 
-// Arms that every race of a phase has beside the candidates. The name of an arm in the evidence is
-// that of its phase, a comma, and one of these or a candidate's, with WinnerMark before the one
-// that entered the plan.
+// Names of arms that each race of a phase has in addition to the candidates. The name of an arm
+// in the evidence is the phase, a comma, and one of these names or a candidate's. WinnerMark
+// precedes the name of the arm that entered the plan.
 const (
 	ArmDefault  = "default"
-	ArmAgain    = "default again" // the A/A arm
+	ArmAgain    = "default again" // equal to the default, to measure noise
 	ArmUnpinned = "unpinned"
 	WinnerMark  = "winner: "
 )
 
-// Gain is how much faster one arm ran than another, 0.1 for 10 %, over rounds in which both were
-// measured in turn.
+// Gain is the relative difference in speed of one arm over another, 0.1 for 10 %, from rounds in
+// which both were measured interleaved.
 type Gain struct {
-	Median float64 `json:"median"` // of the means of any two rounds
-	Low    float64 `json:"low"`    // it lies from Low to High with 95 % confidence over all such rounds; below
+	Median float64 `json:"median"` // Hodges-Lehmann estimate: median of the means of any two rounds
+	Low    float64 `json:"low"`    // Low and High are the 95 % confidence interval; below six rounds
 	High   float64 `json:"high"`
-	Rounds int     `json:"n"` // six rounds these are the least and the most, with one they say nothing
-	Chance float64 `json:"p"` // that equal arms show so much or more; 0.5 and above where this one was not faster
+	Rounds int     `json:"n"` // they are the least and the greatest difference
+	Chance float64 `json:"p"` // probability that equal arms show this gain or more
 }
 
-// far is the end of the interval that is further from nothing.
-func (g Gain) far() float64 { return max(math.Abs(g.Low), math.Abs(g.High)) }
+// maxAbs returns the larger absolute value of the ends of the interval.
+func (g Gain) maxAbs() float64 { return max(math.Abs(g.Low), math.Abs(g.High)) }
 
-// GainOver compares arms by their tests, round by round: what disturbs the machine meets both sides
-// of a round. Rounds that one side did not run count for neither.
+// GainOver compares two arms by their tests, round by round, so that a disturbance of the machine
+// affects both sides of a round. It ignores rounds that only one arm ran. The result is zero if the
+// arms have distinct tests or no common rounds.
 func GainOver(base, arm []Arm) Gain {
 	if len(base) == 0 || len(base) != len(arm) {
 		return Gain{}
@@ -47,7 +48,7 @@ func GainOver(base, arm []Arm) Gain {
 				break
 			}
 			if x <= 0 || y <= 0 {
-				return Gain{} // no speed: somebody wrote this evidence by hand
+				return Gain{} // invalid speed
 			}
 			logs += math.Log(y) - math.Log(x)
 		}
@@ -64,12 +65,13 @@ func GainOver(base, arm []Arm) Gain {
 	return Gain{math.Expm1(mid), math.Expm1(low), math.Expm1(high), n, chance(gains)}
 }
 
-// untuned is how the default plan ran, by both of its arms: the geometric mean of each round that
-// both ran, which has half the variance of one.
-func untuned(arms map[string][]Arm) []Arm { return both(arms[ArmDefault], arms[ArmAgain]) }
+// untuned returns the speed of the default plan from both of its arms: the geometric mean in rounds
+// that both ran, which has half the variance.
+func untuned(arms map[string][]Arm) []Arm { return meanOfArms(arms[ArmDefault], arms[ArmAgain]) }
 
-// both is the geometric mean of two arms in the rounds that both ran, and the first one in others.
-func both(x, y []Arm) []Arm {
+// meanOfArms returns the geometric mean of two arms in rounds that both ran, and the first arm's
+// samples in other rounds.
+func meanOfArms(x, y []Arm) []Arm {
 	if len(x) != len(y) {
 		return x
 	}
@@ -88,11 +90,11 @@ func both(x, y []Arm) []Arm {
 	return out
 }
 
-// Over is the gain of an arm of a race over the untuned plan.
+// Over returns the gain of an arm of a race over the default plan.
 func Over(arms map[string][]Arm, name string) Gain { return between(arms, ArmDefault, name) }
 
-// between is the gain of an arm of a race over another. The untuned plan is both of its arms,
-// unless one of them is what it is compared with.
+// between returns the gain of the arm name over the arm base. For the default plan it uses both of
+// its arms unless the other side is one of them.
 func between(arms map[string][]Arm, base, name string) Gain {
 	side := func(name, other string) []Arm {
 		if name == ArmDefault && other != ArmAgain {
@@ -103,17 +105,16 @@ func between(arms map[string][]Arm, base, name string) Gain {
 	return GainOver(side(base, name), side(name, base))
 }
 
-// exactHalves is how many samples MedianRank counts for.
+// exactHalves is the number of samples up to which MedianRank sums the binomial distribution.
 const exactHalves = 1000
 
-// MedianRank is how many of n sorted samples may be left out at either end for the rest to hold the
-// median with 95 % confidence: each sample is above it with an even chance, whatever their
-// distribution.
+// MedianRank returns how many of n sorted samples may be dropped at each end so that the rest
+// contains the median with 95 % confidence, for any distribution.
 func MedianRank(n int) int {
-	if n > exactHalves { // where the chance of none is less than a number can say, by the normal distribution
+	if n > exactHalves { // 0.5^n underflows: use the normal approximation
 		return int(float64(n)/2 - 0.98*math.Sqrt(float64(n)))
 	}
-	p := math.Pow(0.5, float64(n)) // that exactly k samples lie below the median
+	p := math.Pow(0.5, float64(n)) // probability that exactly k samples are below the median
 	sum := p
 	k := 0
 	for ; 2*sum <= 0.05; k++ {
@@ -123,41 +124,41 @@ func MedianRank(n int) int {
 	return max(0, k-1)
 }
 
-// Below fewRounds rounds only what is plain counts.
+// With fewer than fewRounds rounds, Noise is at least plainGain.
 const (
 	fewRounds = 3
 	plainGain = 0.1
 )
 
-// Noise is the gain that two equal arms may show in a race: a candidate must show more.
+// Noise returns the gain that two equal arms showed in a race. A candidate must show a larger one.
 func Noise(base, again []Arm) float64 {
 	g := GainOver(base, again)
 	if g.Rounds < fewRounds {
-		return max(plainGain, g.far())
+		return max(plainGain, g.maxAbs())
 	}
-	return g.far()
+	return g.maxAbs()
 }
 
-// Beats says whether a gain stands out of the noise.
+// Beats reports whether a gain is larger than noise and significant.
 func (g Gain) Beats(noise float64) bool { return g.Median > noise && g.Low > 0 }
 
-// likelyChance is how likely equal arms may show a gain that is taken all the same.
+// likelyChance is the largest Gain.Chance that Likely accepts.
 const likelyChance = 0.1
 
-// Likely says whether a gain is worth taking where being wrong costs no more than leaving it: nine
-// in ten gains of nothing are not taken, and hardly one that is a loss.
+// Likely reports whether a gain is more likely real than not, for decisions in which a wrong choice
+// costs no more than the right one gains. Of equal arms, one in ten passes.
 func (g Gain) Likely() bool { return g.Median > 0 && g.Rounds > fewRounds && g.Chance <= likelyChance }
 
-// Outcome is what the race of a phase came to.
+// Outcome is the result of the race of a phase.
 type Outcome struct {
 	Phase string  `json:"phase"`
-	Arm   string  `json:"arm"`          // that entered the plan
-	Kept  bool    `json:"default_kept"` // that arm is the default
-	Gain  Gain    `json:"gain"`         // over the default, which where it was kept is that of the best candidate
+	Arm   string  `json:"arm"`          // the arm that entered the plan
+	Kept  bool    `json:"default_kept"` // the arm is the default
+	Gain  Gain    `json:"gain"`         // over the default; of the best candidate if the default was kept
 	Noise float64 `json:"noise"`
 }
 
-// Over is how much faster than the default the phase became.
+// Over returns the gain of the phase over the default plan, 0 if the default was kept.
 func (o Outcome) Over() float64 {
 	if o.Kept {
 		return 0
@@ -165,7 +166,8 @@ func (o Outcome) Over() float64 {
 	return o.Gain.Median
 }
 
-// Outcomes tells from the arms what was decided: prefill, then decode, each if it was measured.
+// Outcomes derives the results of the races from the arms: prefill, then decode, each if it was
+// measured.
 func (e *Evidence) Outcomes() (out []Outcome) {
 	for _, p := range phase.All {
 		names, arms := e.Race(p.String())
@@ -194,8 +196,8 @@ func (e *Evidence) Outcomes() (out []Outcome) {
 	return out
 }
 
-// Race is the arms of a phase by name, an element a test, and the names in order; marks of winners
-// are left out.
+// Race returns the arms of a phase by name, one element per test, and the names in order. Names
+// have no WinnerMark.
 func (e *Evidence) Race(phase string) (names []string, arms map[string][]Arm) {
 	arms = map[string][]Arm{}
 	for _, a := range e.Finalists {
@@ -212,17 +214,17 @@ func (e *Evidence) Race(phase string) (names []string, arms map[string][]Arm) {
 	return names, arms
 }
 
-// State is how far a plan was measured, in the words that people read.
+// State describes in words how a plan was measured.
 type State string
 
-// The states of a plan.
+// States of a plan.
 const (
 	Untuned     State = "untuned"
 	Tuned       State = "tuned"
-	DefaultKept State = "default kept, measured" // nothing beat the default heuristic on this host
+	DefaultKept State = "default kept, measured" // no candidate was faster than the default plan
 )
 
-// State of the bundle's plan.
+// State returns the state of the bundle's plan.
 func (b *Bundle) State() State {
 	outcomes := b.Evidence.Outcomes()
 	switch {

@@ -68,7 +68,7 @@ func TestGainOfHostileSamples(t *testing.T) {
 		"huge":     GainOver(arm(1e-300, 1e-300), arm(1e300, 1e300)),
 		"nothing":  GainOver(arm(), arm()),
 		"no arm":   GainOver(nil, arm(1)),
-		"unlike":   GainOver(append(arm(1), arm(1)...), arm(1)),
+		"distinct": GainOver(append(arm(1), arm(1)...), arm(1)),
 	} {
 		for _, x := range []float64{g.Median, g.Low, g.High} {
 			if math.IsNaN(x) || math.IsInf(x, 0) {

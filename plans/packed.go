@@ -6,16 +6,16 @@ import (
 	"sandwich/microkernel"
 )
 
-// TypeBytes is what the multiplied matrices of one weight type take: in the file, and packed for
-// kernels, by one rank.
+// TypeBytes is the size in bytes of the multiplied matrices of one weight type: in the file, and
+// packed for kernels of one rank.
 type TypeBytes struct {
 	Type   string `json:"type"`
 	File   int64  `json:"file_bytes"`
 	Panels int64  `json:"panel_bytes"`
 }
 
-// Packed sums up the matrices that products run over, by type, in the order of the model. Types
-// that there are no kernels for are left out.
+// Packed returns the sizes of the matrices that products use, by type in the order of the model.
+// Types without kernels are left out.
 func (m ModelShape) Packed() (out []TypeBytes) {
 	for _, w := range m.Weights {
 		t, err := microkernel.ParseWeightType(w.Type)

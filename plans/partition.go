@@ -7,19 +7,19 @@ import (
 	"sandwich/microkernel"
 )
 
-// Partition tells whether the model can be cut for a number of equal tensor-parallel ranks: nil, or
-// one sentence why not. sandwich tree --sections --model asks it.
+// Partition reports whether the model can be divided among a number of equal tensor-parallel ranks.
+// The error says why not. `sandwich tree --sections --model` calls it.
 func (s ModelShape) Partition(ranks int) error {
 	if ranks > maxRanks {
-		return fmt.Errorf("%d ranks: %d at most", ranks, maxRanks)
+		return fmt.Errorf("%d ranks: use at most %d", ranks, maxRanks)
 	}
 	weights := make([]int, max(0, ranks))
 	_, err := s.Cut(weights)
 	return err
 }
 
-// blockOf is what a cut along the columns of a role must be a multiple of: the blocks of all types
-// that its weights have.
+// blockOf returns the unit of a division along the columns of a role: the least common multiple of
+// the blocks of its weight types.
 func (s ModelShape) blockOf(role string) int {
 	block := 1
 	for _, w := range s.Weights {
@@ -30,8 +30,8 @@ func (s ModelShape) blockOf(role string) int {
 	return block
 }
 
-// typeBlock is what a cut along k of a GGUF type must be a multiple of; types without kernels go by
-// the rule of their names.
+// typeBlock returns the unit of a division along k of a GGUF type. Types without kernels follow the
+// naming of their family.
 func typeBlock(name string) int {
 	t, err := microkernel.ParseWeightType(name)
 	switch lower := strings.ToLower(name); {
@@ -45,7 +45,7 @@ func typeBlock(name string) int {
 	return 1
 }
 
-// lcm of two positive numbers.
+// lcm returns the least common multiple of two positive numbers.
 func lcm(a, b int) int {
 	x, y := a, b
 	for y != 0 {

@@ -5,24 +5,24 @@ import (
 	"slices"
 )
 
-// Place is how an arm came out of the race of a phase.
+// Place is the result of one arm in the race of a phase.
 type Place struct {
 	Arm    string `json:"arm"`
 	Over   Gain   `json:"over_default"`
-	Behind Gain   `json:"behind_winner"` // how much faster than this arm the one ran that entered the plan
-	// the difference to the one that entered the plan is no more than two equal arms show; the one
-	// that entered has none, and nobody knows it of one that never ran in a round with it
+	Behind Gain   `json:"behind_winner"` // gain of the arm that entered the plan over this arm
+	// The difference to the arm that entered the plan is within noise. It is false for that arm
+	// itself and for arms that share no round with it.
 	Noise bool  `json:"noise"`
 	Tests []Arm `json:"tests"`
 }
 
-// Compared says whether an arm ran in a round with the one that entered the plan: two candidates do
-// not where memory held the default and one of them at a time.
+// Compared reports whether an arm ran in a round together with the arm that entered the plan. Two
+// candidates do not if memory held only the default and one of them at a time.
 func (p *Place) Compared() bool { return p.Behind.Rounds > 0 }
 
-// Places are the arms of the race of a phase: the one that entered the plan first, the others by
-// their gain over the default; noise is what two equal arms may differ by. Without a race, or where
-// nobody says which arm entered the plan, there are none.
+// Places returns the arms of the race of a phase: the arm that entered the plan first, the others
+// by their gain over the default. noise is the largest difference of two equal arms. The result is
+// nil without a race or a marked winner.
 func (e *Evidence) Places(phase string) (out []Place, noise float64) {
 	names, arms := e.Race(phase)
 	winner := ""
@@ -38,7 +38,8 @@ func (e *Evidence) Places(phase string) (out []Place, noise float64) {
 		p := Place{Arm: name, Over: Over(arms, name), Tests: arms[name]}
 		if name != winner {
 			p.Behind = between(arms, name, winner)
-			slower := p.Behind.Median < -noise && p.Behind.High < 0 // what won is: unpinned threads cannot enter
+			// faster than the winner: unpinned threads cannot enter a plan
+			slower := p.Behind.Median < -noise && p.Behind.High < 0
 			p.Noise = p.Compared() && !slower && !p.Behind.Beats(noise)
 		}
 		out = append(out, p)
@@ -52,8 +53,7 @@ func (e *Evidence) Places(phase string) (out []Place, noise float64) {
 	return out, noise
 }
 
-// RunnerUp is the best arm of some places that could have entered the plan in the place of the
-// first; nil where there is none.
+// RunnerUp returns the best arm after the first that could have entered the plan, or nil.
 func RunnerUp(places []Place) *Place {
 	for i := range places {
 		if i > 0 && places[i].Arm != ArmAgain && places[i].Arm != ArmUnpinned {

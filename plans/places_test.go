@@ -65,8 +65,8 @@ func TestSearchTraceIsChecked(t *testing.T) {
 	}
 }
 
-// Candidates that were raced beside the default one at a time have no rounds of their own to be
-// compared by, and nothing is said of them.
+// Candidates that were raced against the default one at a time share no rounds and are not
+// compared.
 func TestPlacesNeverInOneRound(t *testing.T) {
 	same := []float64{100, 101, 99, 100, 100, 101, 99, 100}
 	e := raceOf("prefill", "tuned on PUs 0-1", append(slices.Clone(raceNames), "two ranks"), map[string][]float64{

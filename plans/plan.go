@@ -6,37 +6,41 @@ import (
 	"sandwich/microkernel"
 )
 
-// Plan says what to do: which PUs work in which phase and which schedule runs which shape. It holds
-// no measured number, so that plans can be compared as text.
+// Plan assigns PUs to phases and schedules to shapes. It holds no measured number, so that plans
+// can be compared as text.
 type Plan struct {
 	Version     int                `yaml:"version" json:"version"`
 	Name        string             `yaml:"name" json:"name"`
-	Fingerprint string             `yaml:"fingerprint" json:"fingerprint"` // of the host profile
+	Fingerprint string             `yaml:"fingerprint" json:"fingerprint"` // of the host
 	Tuned       bool               `yaml:"tuned" json:"tuned"`             // false: made by plans/heuristic
 	KV          microkernel.KVType `yaml:"kv" json:"kv"`                   // f16, f32, q8_0
-	// what attention adds up by; absent: f32
+	// dot product of attention; absent: f32
 	Attention microkernel.AttentionDot `yaml:"attention,omitempty" json:"attention,omitempty"`
-	SeqMax    int                      `yaml:"seq_max" json:"seq_max"`     // prefill rows that were tuned for
-	BatchMax  int                      `yaml:"batch_max" json:"batch_max"` // decode rows that were tuned for
-	Chunk     int                      `yaml:"chunk" json:"chunk"`         // prefill chunk in tokens
-	Model     ModelShape               `yaml:"model" json:"model"`
-	Ranks     []Rank                   `yaml:"ranks" json:"ranks"`                         // they share every weight
-	Classes   []Class                  `yaml:"classes,omitempty" json:"classes,omitempty"` // of unlike workers
-	Weights   []WeightPlan             `yaml:"weights" json:"weights"`
-	Prefill   Phase                    `yaml:"prefill" json:"prefill"`
-	Decode    Phase                    `yaml:"decode" json:"decode"`
+	// largest number of prefill rows that was tuned
+	SeqMax int `yaml:"seq_max" json:"seq_max"`
+	// largest number of decode rows that was tuned
+	BatchMax int        `yaml:"batch_max" json:"batch_max"`
+	Chunk    int        `yaml:"chunk" json:"chunk"` // prefill chunk in tokens
+	Model    ModelShape `yaml:"model" json:"model"`
+	// tensor-parallel; they divide every weight
+	Ranks   []Rank       `yaml:"ranks" json:"ranks"`
+	Classes []Class      `yaml:"classes,omitempty" json:"classes,omitempty"` // heterogeneous workers
+	Weights []WeightPlan `yaml:"weights" json:"weights"`
+	Prefill Phase        `yaml:"prefill" json:"prefill"`
+	Decode  Phase        `yaml:"decode" json:"decode"`
 }
 
-// Phase is one of the two plans between which the runtime switches.
+// Phase holds the PUs and schedules of prefill or decode, between which the runtime switches.
 type Phase struct {
 	PUs    PUSet   `yaml:"pus" json:"pus"`       // active PUs
 	Tables []Table `yaml:"tables" json:"tables"` // by class, the main one first, then by key
 }
 
-// Table returns the main class's rules of weight k; false for a weight that the plan does not know.
+// Table returns the main class's table of weight k, and whether there is one.
 func (p *Phase) Table(k WeightKey) (*Table, bool) { return p.TableOf("", k) }
 
-// TableOf returns the rules of weight k for a class of workers; "" is the main one.
+// TableOf returns the table of weight k for a class of workers, and whether there is one. The main
+// class is "".
 func (p *Phase) TableOf(class string, k WeightKey) (*Table, bool) {
 	for i := range p.Tables {
 		if p.Tables[i].WeightKey == k && p.Tables[i].Class == class {
@@ -46,12 +50,12 @@ func (p *Phase) TableOf(class string, k WeightKey) (*Table, bool) {
 	return nil, false
 }
 
-// Lookup returns the schedule of weight k for m rows: of the rule that covers m, else of the
-// nearest one. It is false for a weight that the plan does not know. It allocates nothing; the
-// executor calls it for each operator.
+// Lookup returns the schedule of weight k for m rows: that of the rule that covers m, else of the
+// nearest rule. It returns false for a weight without a table. It does not allocate; the executor
+// calls it for each operator.
 func (p *Phase) Lookup(k WeightKey, m int) (Schedule, bool) { return p.LookupOf("", k, m) }
 
-// LookupOf is Lookup for a class of workers.
+// LookupOf returns the schedule of weight k for m rows on workers of a class; see Lookup.
 func (p *Phase) LookupOf(class string, k WeightKey, m int) (Schedule, bool) {
 	if t, ok := p.TableOf(class, k); ok {
 		return t.find(m)
@@ -59,8 +63,7 @@ func (p *Phase) LookupOf(class string, k WeightKey, m int) (Schedule, bool) {
 	return Schedule{}, false
 }
 
-// Weight returns what the plan says about a weight in both phases; false for a weight that it does
-// not know.
+// Weight returns the entry of a weight for both phases, and whether there is one.
 func (p *Plan) Weight(k WeightKey) (WeightPlan, bool) {
 	for _, w := range p.Weights {
 		if w.WeightKey == k {
@@ -70,7 +73,7 @@ func (p *Plan) Weight(k WeightKey) (WeightPlan, bool) {
 	return WeightPlan{}, false
 }
 
-// Arithmetics lists the data types of all arithmetic: float32, which attention has in any case, and
+// Arithmetics returns the data types of all arithmetic: float32, which attention always uses, and
 // the other paths of the weights.
 func (p *Plan) Arithmetics() []string {
 	out := []string{microkernel.ComputeF32.String()}
@@ -82,7 +85,7 @@ func (p *Plan) Arithmetics() []string {
 	return out
 }
 
-// Widest is the widest instruction set of its kernels.
+// Widest returns the name of the widest instruction set of the plan's kernels.
 func (p *Plan) Widest() string { return p.widestISA().String() }
 
 func (p *Plan) widestISA() microkernel.ISA {
@@ -93,7 +96,7 @@ func (p *Plan) widestISA() microkernel.ISA {
 	return widest
 }
 
-// Kernels lists the kernels of both phases, each once, in the order of the tables.
+// Kernels returns the kernels of both phases without duplicates, in the order of the tables.
 func (p *Plan) Kernels() []microkernel.Spec {
 	seen := map[microkernel.Spec]bool{}
 	var specs []microkernel.Spec
@@ -110,7 +113,7 @@ func (p *Plan) Kernels() []microkernel.Spec {
 	return specs
 }
 
-// PUs is the union of the PUs of both phases, sorted.
+// PUs returns the sorted union of the PUs of both phases.
 func (p *Plan) PUs() PUSet {
 	all := append(slices.Clone(p.Prefill.PUs), p.Decode.PUs...)
 	slices.Sort(all)

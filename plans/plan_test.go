@@ -57,7 +57,7 @@ func TestValidateNames(t *testing.T) {
 		"ways 3x1": func(p *Plan) {
 			p.Decode.Tables[0].Rules[0].Schedule.WaysM, p.Decode.Tables[0].Rules[0].Schedule.WaysN = 3, 1
 		},
-		"ways are -1x-2": func(p *Plan) {
+		"ways -1x-2 are not in": func(p *Plan) {
 			p.Decode.Tables[0].Rules[0].Schedule.WaysM, p.Decode.Tables[0].Rules[0].Schedule.WaysN = -1, -2
 		},
 		"seq_max is 0":  func(p *Plan) { p.SeqMax = 0 },
@@ -72,12 +72,12 @@ func TestValidateNames(t *testing.T) {
 			p.Prefill.Tables[0], p.Prefill.Tables[1] = p.Prefill.Tables[1],
 				p.Prefill.Tables[0]
 		},
-		"is not above":    func(p *Plan) { p.Prefill.Tables[0].Rules[1].MLo = 1 },
-		"last rule":       func(p *Plan) { p.Prefill.Tables[0].Rules[len(p.Prefill.Tables[0].Rules)-1].MHi = 1 << 19 },
-		"0 rules":         func(p *Plan) { p.Prefill.Tables[0].Rules = nil },
-		"unknown compute": func(p *Plan) { p.Weights[0].Compute = 9 },
-		"reads f16":       func(p *Plan) { p.Prefill.Tables[0].Rules[0].Schedule.Kernel.B = microkernel.F16 },
-		"widen":           func(p *Plan) { p.Prefill.Tables[0].Rules[0].Schedule.Widen = true },
+		"must start after": func(p *Plan) { p.Prefill.Tables[0].Rules[1].MLo = 1 },
+		"last rule":        func(p *Plan) { p.Prefill.Tables[0].Rules[len(p.Prefill.Tables[0].Rules)-1].MHi = 1 << 19 },
+		"0 rules":          func(p *Plan) { p.Prefill.Tables[0].Rules = nil },
+		"unknown compute":  func(p *Plan) { p.Weights[0].Compute = 9 },
+		"reads f16":        func(p *Plan) { p.Prefill.Tables[0].Rules[0].Schedule.Kernel.B = microkernel.F16 },
+		"widen":            func(p *Plan) { p.Prefill.Tables[0].Rules[0].Schedule.Widen = true },
 		"pack: a slice": func(p *Plan) {
 			s := &p.Prefill.Tables[0].Rules[0].Schedule
 			s.Pack, s.BM = true, s.Kernel.MR<<15

@@ -7,13 +7,14 @@ import (
 	"sandwich/topotree"
 )
 
-// PUSet is a list of OS indexes of PUs in ascending order, written as text: "0-3,8".
+// PUSet is a list of OS indexes of PUs in ascending order. Its text form is that of Linux cpusets:
+// "0-3,8".
 type PUSet []int
 
-// String is the list notation of Linux cpusets.
+// String returns the text form.
 func (s PUSet) String() string { return topotree.NewCPUSet(s...).String() }
 
-// MarshalText writes the text form.
+// MarshalText returns the text form. It fails if the list is not in ascending order.
 func (s PUSet) MarshalText() ([]byte, error) {
 	if err := s.check(); err != nil {
 		return nil, err
@@ -21,7 +22,7 @@ func (s PUSet) MarshalText() ([]byte, error) {
 	return []byte(s.String()), nil
 }
 
-// UnmarshalText reads the text form. Numbers of topotree.MaxPUs and above are refused.
+// UnmarshalText parses the text form. It fails on indexes of topotree.MaxPUs and above.
 func (s *PUSet) UnmarshalText(text []byte) error {
 	set, err := topotree.ParseCPUSet(string(text))
 	if err != nil {
@@ -31,14 +32,14 @@ func (s *PUSet) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// check refuses lists that are not in ascending order or name impossible PUs.
+// check fails if the list is not in ascending order or has an invalid index.
 func (s PUSet) check() error {
 	for i, pu := range s {
 		if pu < 0 || pu >= topotree.MaxPUs {
 			return fmt.Errorf("PU %d is not within 0..%d", pu, topotree.MaxPUs-1)
 		}
 		if i > 0 && pu <= s[i-1] {
-			return fmt.Errorf("PU %d follows PU %d: PUs are listed once each in ascending order", pu, s[i-1])
+			return fmt.Errorf("PU %d follows PU %d: list PUs in ascending order without duplicates", pu, s[i-1])
 		}
 	}
 	return nil
@@ -55,7 +56,7 @@ func (s PUSet) missing(host []int) PUSet {
 	return out
 }
 
-// Intersect is what two sets have in common.
+// Intersect returns the elements that s and o share.
 func (s PUSet) Intersect(o PUSet) (out PUSet) {
 	for _, pu := range s {
 		if slices.Contains(o, pu) {

@@ -7,7 +7,7 @@ import (
 	"sandwich/microkernel"
 )
 
-// Shares is what each rank of the plan holds of its model: a rank with more PUs holds more.
+// Shares returns the part of the model that each rank holds. A rank with more PUs holds more.
 func (p *Plan) Shares() ([]Share, error) {
 	weights := make([]int, len(p.Ranks))
 	for i, r := range p.Ranks {
@@ -16,7 +16,7 @@ func (p *Plan) Shares() ([]Share, error) {
 	return p.Model.Cut(weights)
 }
 
-// KeyOf is what a rank holds of a weight: the key of its table.
+// KeyOf returns the key of the part of a weight that a rank holds, which selects its table.
 func (p *Plan) KeyOf(rank int, w WeightShape) WeightKey {
 	key := w.Key()
 	if shares, err := p.Shares(); err == nil && len(shares) > 1 {
@@ -26,15 +26,15 @@ func (p *Plan) KeyOf(rank int, w WeightShape) WeightKey {
 	return key
 }
 
-// TableShape is a shape that each phase keeps a table for.
+// TableShape is a shape that needs a table in each phase.
 type TableShape struct {
 	WeightKey
 	Compute microkernel.Compute // of the whole matrices (rule 6)
-	Threads int                 // most PUs that work on one such product
-	Apart   bool                // each rank has products of its own; else all compute them together
+	Threads int                 // largest number of PUs that share one such product
+	PerRank bool                // each rank computes its own products; else all ranks share each product
 }
 
-// TableShapes lists the tables that each phase needs, in their order, for a set of active PUs.
+// TableShapes returns the tables that each phase needs for a set of active PUs, in their order.
 func (p *Plan) TableShapes(active PUSet) ([]TableShape, error) {
 	shares, err := p.Shares()
 	if err != nil {
@@ -48,20 +48,20 @@ func (p *Plan) TableShapes(active PUSet) ([]TableShape, error) {
 		}
 		out = append(out, TableShape{WeightKey: c.WeightKey, Compute: compute, Threads: slices.Max(p.threads(c,
 			active)),
-			Apart: !c.together})
+			PerRank: !c.together})
 	}
 	return out, nil
 }
 
-// tableShape is a shape that a table is kept for: matrices of one shape as the ranks hold them.
+// tableShape is the shape of a table with the matrices that use it.
 type tableShape struct {
 	WeightKey
 	of       []WeightKey // the whole matrices, which name the compute path
-	ranks    []int       // that hold it
-	together bool        // among them is a matrix that all ranks compute together
+	ranks    []int       // ranks that hold it
+	together bool        // all ranks together compute one of the matrices
 }
 
-// tableShapes lists the tables that each phase needs, sorted.
+// tableShapes returns the tables that each phase needs, sorted.
 func (s ModelShape) tableShapes(shares []Share) []tableShape {
 	var out []tableShape
 	for _, w := range s.rankWeights(shares) {
@@ -79,16 +79,16 @@ func (s ModelShape) tableShapes(shares []Share) []tableShape {
 	return out
 }
 
-// computeOf is the path that the plan gives the matrices of a table shape.
+// computeOf returns the compute path of the matrices of a table shape.
 func (p *Plan) computeOf(c tableShape) (path microkernel.Compute, err error) {
 	for i, k := range c.of {
 		w, ok := p.Weight(k)
 		switch {
 		case !ok:
-			return path, fmt.Errorf("weights says nothing of %s", k)
+			return path, fmt.Errorf("weights has no entry for %s", k)
 		case i > 0 && w.Compute != path:
-			return path, fmt.Errorf("the ranks hold shards %s of %s and of %s, which compute in %s and in %s: "+
-				"one table cannot serve both", c.WeightKey, c.of[0], k, path, w.Compute)
+			return path, fmt.Errorf("the ranks hold shards %s of %s and of %s, which use the compute paths %s and %s; "+
+				"give both weights one path", c.WeightKey, c.of[0], k, path, w.Compute)
 		}
 		path = w.Compute
 	}

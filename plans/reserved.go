@@ -10,28 +10,28 @@ import (
 )
 
 // Some fields are reserved for later builds, so that their plans do not need a new version. This
-// build reads and checks them. A value that means the same as its absence is dropped, so that equal
-// plans have equal digests; a value that this build cannot follow is refused. FORMAT.md lists them.
+// build reads and checks them. It drops a value that means the same as absence, so that equal plans
+// have equal digests, and rejects other values. FORMAT.md lists the fields.
 
-// activationBlock is how many values of a row of activations share a scale on the path int8, and
-// longBlock how many may where weights stand in blocks of as many.
+// activationBlock is the number of activations that share a scale on the path int8, longBlock that
+// on the path int8-256.
 const (
 	activationBlock = 32
 	longBlock       = microkernel.ActQ8Group
 )
 
-// legalBlocks are the blocks that a plan may ever name.
+// legalBlocks lists the activation blocks that the format allows.
 var legalBlocks = []int{16, 32, 64, 128, 256}
 
-// classPattern is what classes of workers may be called.
+// classPattern matches the names of worker classes.
 var classPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
 })
 
-// maxCopy bounds the bytes of a second copy: a number beyond it is no size of weights.
+// maxCopy is the maximum of second_copy in bytes.
 const maxCopy = 1 << 50
 
-// weightReserved is what a weight may say besides its path.
+// weightReserved holds the reserved fields of a weight.
 type weightReserved struct {
 	Block *int                           `yaml:"block,omitempty"` // activations that share a scale; absent: 32
 	Paths map[string]microkernel.Compute `yaml:"paths,omitempty"` // by class of workers; absent: compute for all
@@ -54,7 +54,7 @@ func (r weightReserved) check(c microkernel.Compute) error {
 		}
 	}
 	if len(r.Paths) > 0 {
-		return fmt.Errorf("paths by class of workers: all classes compute a weight on one path, for equal bits: " +
+		return fmt.Errorf("paths by class of workers: all classes compute a weight on one path to give equal bits: " +
 			"leave paths out")
 	}
 	return nil
@@ -62,18 +62,19 @@ func (r weightReserved) check(c microkernel.Compute) error {
 
 func checkClass(name string) error {
 	if !classPattern().MatchString(name) {
-		return fmt.Errorf("class %.40q is not 1 to 32 small letters, digits, - and _, a letter first", name)
+		return fmt.Errorf("class %.40q is not 1 to 32 lower-case letters, digits, - and _, starting with a letter",
+			name)
 	}
 	return nil
 }
 
-// checkWaysK wants every product to be one chain over k (rule 6).
+// checkWaysK requires that one thread adds up all of k (rule 6).
 func checkWaysK(ways string, k int) error {
 	switch {
 	case k < 1 || k > maxWays:
 		return fmt.Errorf("ways %.40q: the ways over k are not in 1..%d", ways, maxWays)
 	case k > 1:
-		return fmt.Errorf("ways %.40q: this build adds up k in one way: leave the third number out", ways)
+		return fmt.Errorf("ways %.40q: this build does not divide k among threads: leave out the third number", ways)
 	}
 	return nil
 }
@@ -108,7 +109,8 @@ func checkSecondCopy(bytes int64) error {
 	case bytes < 0 || bytes > maxCopy:
 		return fmt.Errorf("second_copy is %d bytes, not in 0..%d", bytes, int64(maxCopy))
 	case bytes > 0:
-		return fmt.Errorf("second_copy is %d bytes: this build keeps one copy of a weight: leave it out", bytes)
+		return fmt.Errorf("second_copy is %d bytes: this build keeps one copy of each weight: leave second_copy "+
+			"out", bytes)
 	}
 	return nil
 }
@@ -157,12 +159,13 @@ func (p placementDoc) check() error {
 	}
 	for _, op := range p.Ops {
 		if !opPattern().MatchString(op) {
-			return fmt.Errorf("op %.40q is not 1 to 32 small letters, digits and _, a letter first", op)
+			return fmt.Errorf("op %.40q is not 1 to 32 lower-case letters, digits and _, starting with a letter", op)
 		}
 	}
 	switch {
 	case !devicePattern().MatchString(p.Device):
-		return fmt.Errorf("device %.40q is not 1 to 64 small letters, digits, _ . : and -, a letter first", p.Device)
+		return fmt.Errorf("device %.40q is not 1 to 64 lower-case letters, digits, _ . : and -, starting with a "+
+			"letter", p.Device)
 	case p.Device != deviceCores:
 		return fmt.Errorf("device %s: this build runs every op on the cores: leave placement out", p.Device)
 	}

@@ -2,8 +2,8 @@ package plans
 
 import "sandwich/microkernel"
 
-// Rounding is that of the plan, with the rates behind a path of bf16, and behind what attention
-// adds up by, where the host's profile has them.
+// Rounding returns why the plan is not exact, with the measured rates behind its bf16 paths and its
+// attention dot product if the host profile has them. It returns "" for an exact plan.
 func (b *Bundle) Rounding() string {
 	why := b.pairRounding()
 	d, r := b.Plan.Attention, b.Host.AttendRates(b.Plan.widestISA())
@@ -29,8 +29,8 @@ func (b *Bundle) pairRounding() string {
 	return why
 }
 
-// Unit says of a plan with kernels on a matrix unit what the host's profile has of its rates; ""
-// where there are no such kernels, or no such rates.
+// Unit describes the measured rates of the matrix unit that the plan's kernels use. It returns ""
+// if no kernel uses one or the profile lacks the rates.
 func (b *Bundle) Unit() string {
 	for _, k := range b.Plan.Kernels() {
 		if !k.MatrixUnit() {

@@ -9,27 +9,28 @@ import (
 	"sandwich/profiles"
 )
 
-// Schedule says how one GEMM C[M,N] = A[M,K] W[N,K]^T runs (Sandwich section 4): the micro-kernel,
-// the slice that a thread works on at a time, and how slices are laid on threads.
+// Schedule specifies how one product C[M,N] = A[M,K] W[N,K]^T runs (Sandwich section 4): the
+// micro-kernel, the slice that a thread computes at a time, and the assignment of slices to
+// threads.
 type Schedule struct {
 	Kernel microkernel.Spec `json:"kernel"` // register tile MR x NR with its ISA, compute path and weight type
 	BM     int              `json:"bm"`     // slice rows, a multiple of MR; the last slice may be shorter
 	BN     int              `json:"bn"`     // slice columns, a multiple of NR
-	// slice depth, a multiple of 16 and of the quantization block; 0 is the whole of K
+	// slice depth, a multiple of 16 and of the quantization block; 0: all of K
 	BK int `json:"bk"`
-	// polymerization: ways over M and N; their product is the number of active threads.
+	// polymerization scheme: ways over M and N, whose product is the number of active threads
 	WaysM int `json:"ways_m"`
-	WaysN int `json:"ways_n"` // 0 and 0: slices are handed out dynamically
-	// the A slice is copied to rows that lie side by side, once for its BN columns
+	WaysN int `json:"ways_n"` // both 0: threads take slices dynamically
+	// copy the A slice to contiguous rows, once for its BN columns
 	Pack bool `json:"pack"`
-	// the B slice is dequantized once per slice into a float32 panel, and Kernel.B is f32
+	// dequantize the B slice into a float32 panel once; Kernel.B is then f32
 	Widen bool `json:"widen"`
 }
 
-// wholeK stands for BK = 0 in files.
+// wholeK is the text for BK = 0.
 const wholeK = "all"
 
-// scheduleYAML is the one-line form in plan.yaml.
+// scheduleYAML is the one-line form of a schedule in plan.yaml.
 type scheduleYAML struct {
 	Kernel string `yaml:"kernel"`
 	Slice  string `yaml:"slice"`          // BMxBNxBK, with "all" for the whole of K
@@ -79,7 +80,7 @@ func (y scheduleYAML) schedule() (Schedule, error) {
 		nil
 }
 
-// parseWays reads the ways over M and N, and over k where somebody spells them.
+// parseWays parses the ways over M and N, and over k if given.
 func parseWays(text string) ([]int, error) {
 	if strings.Count(text, "x") < 2 {
 		return dims("ways", text, 2)
@@ -91,7 +92,7 @@ func parseWays(text string) ([]int, error) {
 	return ways[:2], checkWaysK(text, ways[2])
 }
 
-// dims reads n numbers joined by x.
+// dims parses n numbers joined by x.
 func dims(what, text string, n int) ([]int, error) {
 	parts := strings.Split(text, "x")
 	if len(parts) != n {
@@ -108,7 +109,7 @@ func dims(what, text string, n int) ([]int, error) {
 	return out, nil
 }
 
-// String is the schedule as people read it in tables and in evidence.
+// String returns the schedule as tables and the evidence show it.
 func (s Schedule) String() string {
 	y := s.toYAML()
 	text := y.Kernel + " slice " + y.Slice
@@ -124,12 +125,12 @@ func (s Schedule) String() string {
 	return text
 }
 
-// ParseSchedule is the inverse of String, for journals of trials. It does not ask whether the
+// ParseSchedule parses the result of String, for journals of trials. It does not check whether the
 // schedule is legal for a matrix.
 func ParseSchedule(text string) (Schedule, error) {
 	words := strings.Fields(text)
 	if len(words) < 3 || words[1] != "slice" {
-		return Schedule{}, fmt.Errorf("schedule %.80q is not a kernel with its slice", text)
+		return Schedule{}, fmt.Errorf("schedule %.80q does not have the form KERNEL slice BMxBNxBK", text)
 	}
 	y, widen := scheduleYAML{Kernel: words[0], Slice: words[2]}, false
 	for rest := words[3:]; len(rest) > 0; rest = rest[1:] {
@@ -141,7 +142,8 @@ func ParseSchedule(text string) (Schedule, error) {
 		case rest[0] == "widened":
 			widen = true
 		default:
-			return Schedule{}, fmt.Errorf("schedule %.80q: %.20q is none of ways, packed and widened", text, rest[0])
+			return Schedule{}, fmt.Errorf("schedule %.80q: unknown word %.20q; use ways, packed or widened", text,
+				rest[0])
 		}
 	}
 	s, err := y.schedule()
@@ -149,7 +151,7 @@ func ParseSchedule(text string) (Schedule, error) {
 	return s, err
 }
 
-// Rule applies a schedule to the rows MLo <= M <= MHi; MHi 0 leaves the range open.
+// Rule applies a schedule to the rows MLo <= M <= MHi. MHi 0 means no upper limit.
 type Rule struct {
 	MLo      int      `json:"m_lo"`
 	MHi      int      `json:"m_hi"`
@@ -198,7 +200,7 @@ func (y ruleYAML) rule() (r Rule, err error) {
 	return r, nil
 }
 
-// span is the range of M in text: "5", "1-4", or "512-".
+// span returns the range of M as text: "5", "1-4", or "512-".
 func (r Rule) span() string {
 	switch r.MHi {
 	case r.MLo:
@@ -209,20 +211,20 @@ func (r Rule) span() string {
 	return fmt.Sprintf("%d-%d", r.MLo, r.MHi)
 }
 
-// Table holds the rules of one weight shape in ascending M, for one class of workers.
+// Table holds the rules of one weight shape for one class of workers in ascending M.
 type Table struct {
 	WeightKey
-	Class string `json:"class,omitempty"` // "": the main one
+	Class string `json:"class,omitempty"` // "": the main class
 	Rules []Rule `json:"rules"`
 }
 
 type tableDoc struct {
 	Weight keyText `yaml:"weight"`
-	Class  *string `yaml:"class,omitempty"` // of workers; absent: the main one
+	Class  *string `yaml:"class,omitempty"` // absent: the main class
 	Rules  []Rule  `yaml:"rules"`
 }
 
-// MarshalYAML writes the rules one a line.
+// MarshalYAML writes one rule per line.
 func (t Table) MarshalYAML() (any, error) {
 	d := tableDoc{Weight: keyText(t.WeightKey), Rules: t.Rules}
 	if t.Class != "" {
@@ -251,14 +253,14 @@ func (t *Table) UnmarshalYAML(unmarshal func(any) error) error {
 	return nil
 }
 
-// widens says that the kernel reads float32 where the weight is something else, which a file says
-// by naming both.
+// widens reports whether the kernel reads float32 and the weight has another type. The file does
+// not store it.
 func (s Schedule) widens(k WeightKey) bool {
 	return s.Kernel.B == microkernel.F32 && k.Type != microkernel.F32.String()
 }
 
-// find returns the schedule for m rows: of the rule that covers m, else of the nearest one; false
-// without rules.
+// find returns the schedule for m rows: that of the rule that covers m, else of the nearest rule;
+// false without rules.
 func (t *Table) find(m int) (Schedule, bool) {
 	if len(t.Rules) == 0 {
 		return Schedule{}, false
@@ -272,7 +274,7 @@ func (t *Table) find(m int) (Schedule, bool) {
 	return t.Rules[best].Schedule, true
 }
 
-// distance is how far m lies outside the rule, 0 inside.
+// distance returns how far m is outside the rule, 0 if inside.
 func distance(r *Rule, m int) int {
 	switch {
 	case m < r.MLo:
@@ -283,8 +285,8 @@ func distance(r *Rule, m int) int {
 	return 0
 }
 
-// Unpackings is how often every weight is unpacked in a product of m rows: once for each tile of
-// rows that reads it, or where a slice is widened first, for each slice.
+// Unpackings returns how often a product of m rows unpacks each weight: once per row tile, or once
+// per row slice if the slice is widened.
 func (s Schedule) Unpackings(m int) int {
 	high := s.Kernel.MR
 	if s.Widen {

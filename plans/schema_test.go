@@ -237,8 +237,8 @@ func TestReservedPlaces(t *testing.T) {
 	}{
 		{weight, weight + ", block: 32", "", true},
 		{weight, weight + ", block: 64", "block 64: this build quantizes activations in blocks of 32 or 256", true},
-		{weight, weight + ", block: 256", "block 256: weights of q8_0 stand in shorter blocks", true},
-		{weight, "'768x768:q8_0', compute: int8-256", "compute int8-256 is written int8 with block: 256", false},
+		{weight, weight + ", block: 256", "weights of type q8_0 have shorter blocks", true},
+		{weight, "'768x768:q8_0', compute: int8-256", "write compute int8-256 as int8 with block: 256", false},
 		{weight, weight + ", block: 48", "block is 48, not one of [16 32 64 128 256]", false},
 		{weight, weight + ", paths: {}", "", true},
 		{weight, weight + ", paths: {big: int8, gpu: bf16}", "paths by class of workers: all classes " +
@@ -247,7 +247,7 @@ func TestReservedPlaces(t *testing.T) {
 		{weight, weight + ", paths: {big: fp4}", `unknown compute path "fp4"`, false},
 		{table, table + "\n      class: ''", `class "" is not`, false},
 		{"ways: 1x2", "ways: 1x2x1", "", true},
-		{"ways: 1x2", "ways: 1x2x4", `ways "1x2x4": this build adds up k in one way`, true},
+		{"ways: 1x2", "ways: 1x2x4", `ways "1x2x4": this build does not divide k`, true},
 		{"ways: 1x2", "ways: 1x2x0", "ways over k are not in 1..", false},
 		{plan, plan + "\nsecond_copy: 0", "", true},
 		{plan, plan + "\nsecond_copy: 4096", "second_copy is 4096 bytes: this build keeps one copy", true},

@@ -8,9 +8,9 @@ import (
 // maxTraceCandidates bounds the candidates of a search trace.
 const maxTraceCandidates = 100
 
-// SearchTrace records how the raced configurations were found: trees of the machine, sections of
-// these, configurations of sections, and their ranking by simulation (Sandwich, sections 5.2 and
-// 5.3). The tuner writes it, `plan explain` prints it.
+// SearchTrace records how the raced configurations were found: topology trees, sections of the
+// trees, configurations of the sections, and their ranking by simulation (Sandwich, sections 5.2
+// and 5.3). The tuner writes it, `plan explain` prints it.
 type SearchTrace struct {
 	Trees          int      `yaml:"trees" json:"trees"`
 	Truncated      bool     `yaml:"truncated,omitempty" json:"truncated,omitempty"` // more trees exist
@@ -22,7 +22,7 @@ type SearchTrace struct {
 	Load           string   `yaml:"load" json:"load"`
 	Objective      string   `yaml:"objective" json:"objective"`
 	Assumed        []string `yaml:"assumed,omitempty" json:"assumed,omitempty"`
-	// what was measured for the predictions, and how wrong they were on products that were not
+	// measurements behind the predictions, and prediction errors on other products
 	Measured   []string         `yaml:"measured,omitempty" json:"measured,omitempty"`
 	Errors     *TraceErrors     `yaml:"errors,omitempty" json:"errors,omitempty"`
 	Candidates []TraceCandidate `yaml:"candidates" json:"candidates"` // best first
@@ -35,7 +35,7 @@ type TraceErrors struct {
 	P90      float64 `yaml:"p90" json:"p90"`
 }
 
-// String returns the errors as one sentence.
+// String describes the errors in one sentence.
 func (e *TraceErrors) String() string {
 	return fmt.Sprintf("predictions were off by %.0f %% at the median and %.0f %% at the 90th percentile on %d "+
 		"measured products that were not anchors", 100*e.Median, 100*e.P90, e.Products)

@@ -7,8 +7,8 @@ import (
 	"sandwich/runtime/phase"
 )
 
-// ServiceConfig is the service configuration of Sandwich section 5: ranks, which share every
-// weight, and the PUs of each phase. NewService makes one.
+// ServiceConfig is the service configuration of Sandwich section 5: tensor-parallel ranks and the
+// PUs of each phase. NewService makes one.
 type ServiceConfig struct {
 	Ranks                 []Rank
 	PrefillPUs, DecodePUs PUSet
@@ -20,29 +20,29 @@ type Rank struct {
 	NUMANode int   `yaml:"numa_node" json:"numa_node"` // -1: the machine has no nodes, or memory is not bound
 }
 
-// NewService is the only place that joins ranks and the PUs of both phases, so that nothing which
-// Validate would refuse goes further.
+// NewService returns a checked service configuration. All configurations are made here, so that
+// none is invalid.
 func NewService(ranks []Rank, prefill, decode PUSet) (ServiceConfig, error) {
 	s := ServiceConfig{Ranks: ranks, PrefillPUs: prefill, DecodePUs: decode}
 	return s, s.check()
 }
 
-// TP is the tensor-parallel degree: the ranks that share a weight, 1 where one has all of it.
+// TP returns the tensor-parallel degree: the number of ranks.
 func (s ServiceConfig) TP() int { return len(s.Ranks) }
 
-// Service is the service configuration that the plan stores in parts.
+// Service returns the service configuration, which the plan stores in parts.
 func (p *Plan) Service() ServiceConfig {
 	return ServiceConfig{Ranks: p.Ranks, PrefillPUs: p.Prefill.PUs, DecodePUs: p.Decode.PUs}
 }
 
-// Use gives the plan another service configuration. Its tables stay as they are, but for those of
-// classes without a worker.
+// Use replaces the service configuration of the plan. Tables stay as they are, except that tables
+// of classes without workers are removed.
 func (p *Plan) Use(s ServiceConfig) {
 	p.Ranks, p.Prefill.PUs, p.Decode.PUs = s.Ranks, s.PrefillPUs, s.DecodePUs
 	p.trimClasses()
 }
 
-// TP is the tensor-parallel degree of the plan's service configuration.
+// TP returns the tensor-parallel degree of the plan's service configuration.
 func (p *Plan) TP() int { return p.Service().TP() }
 
 type namedPUs struct {
@@ -74,7 +74,7 @@ func (s *ServiceConfig) check() error {
 			return fmt.Errorf("service: %s: %w", ph.name, err)
 		}
 		if len(ph.pus) == 0 {
-			return fmt.Errorf("service: no PU works in %s", ph.name)
+			return fmt.Errorf("service: %s has no PUs", ph.name)
 		}
 		if extra := ph.pus.missing(all); len(extra) > 0 {
 			return fmt.Errorf("service: %s uses the PUs %s, which belong to no rank", ph.name, extra)
@@ -85,7 +85,7 @@ func (s *ServiceConfig) check() error {
 
 func (r Rank) check() error {
 	if err := r.PUs.check(); err != nil {
-		return fmt.Errorf("names PUs wrongly: %w", err)
+		return fmt.Errorf("has invalid PUs: %w", err)
 	}
 	if len(r.PUs) == 0 {
 		return fmt.Errorf("has no PU")
@@ -96,22 +96,22 @@ func (r Rank) check() error {
 	return nil
 }
 
-// checkWork wants each rank to take part in both phases: its part of the weights has no other
-// owner.
+// checkWork checks that each rank takes part in both phases, since no other rank holds its part of
+// the weights.
 func (s *ServiceConfig) checkWork() error {
 	for i, r := range s.Ranks {
 		for _, ph := range s.phases() {
 			if len(r.PUs.Intersect(ph.pus)) == 0 {
 				return fmt.Errorf("service: rank %d (PUs %s) has no PU that works in %s (PUs %s), "+
-					"and nobody else holds its part of the weights", i, r.PUs, ph.name, ph.pus)
+					"but no other rank holds its part of the weights", i, r.PUs, ph.name, ph.pus)
 			}
 		}
 	}
 	return nil
 }
 
-// threads are the numbers of workers that products of a table shape may run on in a phase: those of
-// a rank, or all.
+// threads returns the possible numbers of workers of a product of a table shape in a phase: those
+// of each rank that holds it, and all if they compute it together.
 func (p *Plan) threads(c tableShape, active PUSet) []int {
 	var out []int
 	if c.together {

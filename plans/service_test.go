@@ -23,10 +23,10 @@ func TestNewServiceChecks(t *testing.T) {
 		"0 ranks":                   {nil, PUSet{0}, PUSet{0}},
 		"ranks share a PU":          {[]Rank{{PUSet{0, 1}, 0}, {PUSet{1, 2}, 0}}, PUSet{0, 2}, PUSet{0, 2}},
 		"rank 1 has no PU":          {[]Rank{{PUSet{0}, 0}, {nil, 0}}, PUSet{0}, PUSet{0}},
-		"rank 0 names PUs wrongly":  {[]Rank{{PUSet{1, 0}, 0}}, PUSet{0}, PUSet{0}},
+		"rank 0 has invalid PUs":    {[]Rank{{PUSet{1, 0}, 0}}, PUSet{0}, PUSet{0}},
 		"NUMA node -2":              {[]Rank{{PUSet{0}, -2}}, PUSet{0}, PUSet{0}},
 		"NUMA node 65537":           {[]Rank{{PUSet{0}, 65537}}, PUSet{0}, PUSet{0}},
-		"no PU works in prefill":    {two, nil, PUSet{0, 2}},
+		"prefill has no PUs":        {two, nil, PUSet{0, 2}},
 		"decode uses the PUs 9":     {two, PUSet{0, 2}, PUSet{0, 2, 9}},
 		"has no PU that works in d": {two, PUSet{0, 2}, PUSet{0, 1}},
 	} {
@@ -36,8 +36,8 @@ func TestNewServiceChecks(t *testing.T) {
 	}
 }
 
-// TestServiceHasOneMaker: no code but service.go joins ranks and PUs by itself. An empty one,
-// beside an error, is none; tests may make what they like.
+// TestServiceHasOneMaker checks that only service.go makes a ServiceConfig from ranks and PUs.
+// Empty values next to an error and tests are exempt.
 func TestServiceHasOneMaker(t *testing.T) {
 	files := 0
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {

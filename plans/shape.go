@@ -11,11 +11,11 @@ import (
 	"sandwich/profiles"
 )
 
-// ModelShape is what tuning must know of a model: dimensions and the shapes of its weights, no
-// value of any weight.
+// ModelShape holds what tuning needs to know about a model: dimensions and the shapes of its
+// weights, but no values of weights.
 type ModelShape struct {
 	Arch        string `yaml:"arch" json:"arch"` // llama, qwen2, qwen3, qwen3moe
-	Name        string `yaml:"name" json:"name"` // for people; no part of the digest
+	Name        string `yaml:"name" json:"name"` // for messages; not part of the digest
 	Hidden      int    `yaml:"hidden" json:"hidden"`
 	Layers      int    `yaml:"layers" json:"layers"`
 	Heads       int    `yaml:"heads" json:"heads"`
@@ -23,24 +23,25 @@ type ModelShape struct {
 	HeadDim     int    `yaml:"head_dim" json:"head_dim"`
 	FFN         int    `yaml:"ffn" json:"ffn"`
 	Vocab       int    `yaml:"vocab" json:"vocab"`
-	Context     int    `yaml:"context" json:"context"` // tokens the model was trained for
+	Context     int    `yaml:"context" json:"context"` // context length of the training
 	Tied        bool   `yaml:"tied" json:"tied"`       // the output head is the embedding
 	Experts     int    `yaml:"experts,omitempty" json:"experts,omitempty"`
 	ExpertsUsed int    `yaml:"experts_used,omitempty" json:"experts_used,omitempty"`
 	ExpertFFN   int    `yaml:"expert_ffn,omitempty" json:"expert_ffn,omitempty"`
-	// Values are the numbers that ops of the family follow from beside the sizes, by their GGUF
-	// key; no part of the digest.
+	// Values holds further parameters of the model's operations by GGUF key. They are not part of
+	// the digest.
 	Values  map[string][]float64 `yaml:"values,omitempty" json:"values,omitempty"`
 	Weights []WeightShape        `yaml:"weights" json:"weights"`
 }
 
-// WeightShape is one kind of matrix of a model: N rows (outputs) of K values, row-major as in GGUF.
+// WeightShape describes the matrices of one role, shape and type: N rows (outputs) of K values,
+// row-major as in GGUF.
 type WeightShape struct {
 	Role  string `json:"role"` // q k v o gate up down head embed router
 	N     int    `json:"n"`
 	K     int    `json:"k"`
 	Type  string `json:"type"`  // GGUF type name in lower case: f32 f16 bf16 q8_0 q4_0 ...
-	Count int    `json:"count"` // matrices of this role, shape and type in the model
+	Count int    `json:"count"` // number of such matrices in the model
 }
 
 // weightShapeDoc is the one-line form in plan.yaml.
@@ -65,30 +66,31 @@ func (w *WeightShape) UnmarshalYAML(unmarshal func(any) error) error {
 	return nil
 }
 
-// Pooled says that the model makes a vector or some scores of a text and generates none: it has no
-// head over its vocabulary. Nothing then runs the decode phase of its plans.
+// Pooled reports whether the model returns a vector or scores of a text and does not generate: it
+// has no output head. The decode phase of its plans is then unused.
 func (s ModelShape) Pooled() bool {
 	return len(s.Weights) > 0 && !slices.ContainsFunc(s.Weights, func(w WeightShape) bool { return w.Role == "head" })
 }
 
-// Key is what tuning tells weights apart by.
+// Key returns the key that identifies the weight in a plan.
 func (w WeightShape) Key() WeightKey { return WeightKey{w.N, w.K, w.Type} }
 
-// RoleEmbed is the role of the token embedding: rows are looked up, no GEMM runs over it. A tied
-// head is listed as role head beside it.
+// RoleEmbed is the role of the token embedding, whose rows are looked up and not multiplied. A tied
+// head is listed in addition with role head.
 const RoleEmbed = "embed"
 
-// WeightKey names a GEMM problem C[M,N] = A[M,K] W[N,K]^T up to M: what a kernel table is kept for.
+// WeightKey identifies a product C[M,N] = A[M,K] W[N,K]^T up to M. Each key has its own kernel
+// table.
 type WeightKey struct {
 	N    int    `json:"n"`
 	K    int    `json:"k"`
 	Type string `json:"type"`
 }
 
-// String is NxK:type, as in 4096x4096:q8_0.
+// String returns the key as NxK:type, for example 4096x4096:q8_0.
 func (k WeightKey) String() string { return fmt.Sprintf("%dx%d:%s", k.N, k.K, k.Type) }
 
-// parseWeightKey is the inverse of String.
+// parseWeightKey parses the result of String.
 func parseWeightKey(text string) (WeightKey, error) {
 	shape, typ, ok := strings.Cut(text, ":")
 	if !ok {
@@ -102,8 +104,8 @@ func parseWeightKey(text string) (WeightKey, error) {
 	return k, k.check()
 }
 
-// keyText is a WeightKey that files spell as text. It is a type of its own, since methods of
-// WeightKey would be those of every struct that embeds it.
+// keyText is a WeightKey that files store as text. It is a separate type, since structs that embed
+// WeightKey would inherit its marshalling methods.
 type keyText WeightKey
 
 func (k keyText) MarshalText() ([]byte, error) { return []byte(WeightKey(k).String()), nil }
@@ -119,7 +121,7 @@ func (k WeightKey) Compare(o WeightKey) int {
 	return cmp.Or(cmp.Compare(k.N, o.N), cmp.Compare(k.K, o.K), cmp.Compare(k.Type, o.Type))
 }
 
-// Unique lists the (N, K, type) that run as GEMM, each once, sorted.
+// Unique returns the keys of the weights that are multiplied, sorted and without duplicates.
 func (s ModelShape) Unique() []WeightKey {
 	var keys []WeightKey
 	for _, w := range s.Weights {
@@ -131,8 +133,8 @@ func (s ModelShape) Unique() []WeightKey {
 	return slices.Compact(keys)
 }
 
-// Digest is the sha256 over the canonical JSON of dimensions and weights. The name is left out, and
-// the order of the weights does not count.
+// Digest returns the SHA-256 hash of the canonical JSON of dimensions and weights. It does not
+// depend on the name or on the order of the weights.
 func (s ModelShape) Digest() string {
 	s.Name, s.Values = "", nil
 	s.Weights = slices.Clone(s.Weights)
@@ -142,8 +144,8 @@ func (s ModelShape) Digest() string {
 	return profiles.Digest(s)
 }
 
-// KVBytesPerToken is the size of the keys and values of one token for a cache of the given type, in
-// bytes, if all layers keep their own and never forget: at most that is what a token takes.
+// KVBytesPerToken returns an upper bound of the bytes that the keys and values of one token take in
+// a cache of the given type: all layers keep their own and drop none.
 func (s ModelShape) KVBytesPerToken(kv microkernel.KVType) int64 {
 	values := 2 * int64(s.Layers) * int64(s.KVHeads) * int64(s.HeadDim)
 	switch kv {
@@ -155,15 +157,14 @@ func (s ModelShape) KVBytesPerToken(kv microkernel.KVType) int64 {
 	return values * 2
 }
 
-// Bounds of a model that this program can address; beyond them a number is an attack or a typing
-// error.
+// Limits of dimensions that this program can address; larger numbers are errors or attacks.
 const (
 	maxDim    = 1 << 24
 	maxLayers = 1 << 12
 	maxCount  = 1 << 20
 )
 
-// Check refuses shapes that no model has, naming the field.
+// Check validates the shape. The error names the field.
 func (s ModelShape) Check() error {
 	for _, f := range []struct {
 		name      string
@@ -182,7 +183,7 @@ func (s ModelShape) Check() error {
 		return fmt.Errorf("model has no architecture")
 	}
 	if s.Heads%s.KVHeads != 0 {
-		return fmt.Errorf("model has %d heads, no multiple of its %d kv_heads", s.Heads, s.KVHeads)
+		return fmt.Errorf("model has %d heads, not a multiple of its %d kv_heads", s.Heads, s.KVHeads)
 	}
 	if len(s.Values) > maxLayers {
 		return fmt.Errorf("model lists %d values, more than %d", len(s.Values), maxLayers)
@@ -193,7 +194,7 @@ func (s ModelShape) Check() error {
 		}
 		for _, v := range list {
 			if math.IsNaN(v) || math.IsInf(v, 0) {
-				return fmt.Errorf("model value %.80q is %v, no finite number", key, v)
+				return fmt.Errorf("model value %.80q is %v, not a finite number", key, v)
 			}
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Summary is what `plan show` prints: the bundle in the words of a person, and as stable JSON.
+// Summary is the content of `plan show`, as text and as stable JSON.
 type Summary struct {
 	Name        string          `json:"name"`
 	Version     int             `json:"version"`
@@ -13,28 +13,28 @@ type Summary struct {
 	State       State           `json:"state"`
 	Exact       bool            `json:"exact"`
 	Rounding    string          `json:"rounding,omitempty"` // why it is not exact
-	Unit        string          `json:"unit,omitempty"`     // by which rates kernels are on a matrix unit
+	Unit        string          `json:"unit,omitempty"`     // measured rates of the matrix unit that kernels use
 	Fingerprint string          `json:"fingerprint"`
 	Content     string          `json:"content"` // hash of plan.yaml's content
 	CPU         string          `json:"cpu"`
-	ISA         []string        `json:"isa"` // what the kernels need
+	ISA         []string        `json:"isa"` // features that the kernels need
 	Model       string          `json:"model"`
-	Pooled      bool            `json:"pooled,omitempty"` // nothing runs its decode phase
+	Pooled      bool            `json:"pooled,omitempty"` // the decode phase is unused
 	ModelDigest string          `json:"model_digest"`
 	KV          string          `json:"kv"`
-	Attention   string          `json:"attention"` // what it adds up by
+	Attention   string          `json:"attention"` // its dot product
 	SeqMax      int             `json:"seq_max"`
 	BatchMax    int             `json:"batch_max"`
 	Chunk       int             `json:"chunk"`
 	Service     SummaryService  `json:"service"`
-	Classes     []Class         `json:"classes,omitempty"` // of workers that run tables of their own
+	Classes     []Class         `json:"classes,omitempty"` // of workers with their own tables
 	Weights     []SummaryWeight `json:"weights"`
 	Prefill     []SummaryTable  `json:"prefill"`
 	Decode      []SummaryTable  `json:"decode"`
 	Evidence    *EvidenceBrief  `json:"evidence,omitempty"` // nil for a default plan
 }
 
-// SummaryService is the service configuration with what follows from it.
+// SummaryService is the service configuration with derived values.
 type SummaryService struct {
 	Ranks      []Rank `json:"ranks"`
 	TP         int    `json:"tp"`
@@ -42,7 +42,7 @@ type SummaryService struct {
 	DecodePUs  PUSet  `json:"decode_pus"`
 }
 
-// SummaryWeight is a weight's path and the chain that follows from it.
+// SummaryWeight is a weight's compute path with the derived chain.
 type SummaryWeight struct {
 	WeightPlan
 	Chain Chain `json:"chain"`
@@ -51,7 +51,7 @@ type SummaryWeight struct {
 // SummaryTable is one kernel table in text.
 type SummaryTable struct {
 	Weight  string        `json:"weight"`
-	Class   string        `json:"class,omitempty"` // of workers; absent: the main one
+	Class   string        `json:"class,omitempty"` // absent: the main class
 	Compute string        `json:"compute"`
 	Rules   []SummaryRule `json:"rules"`
 }
@@ -66,7 +66,7 @@ type SummaryRule struct {
 	Widen  bool   `json:"widen"`
 }
 
-// EvidenceBrief is the part of the evidence that fits a screen.
+// EvidenceBrief summarizes the evidence.
 type EvidenceBrief struct {
 	Build     string    `json:"build"`
 	Created   string    `json:"created"`
@@ -83,7 +83,7 @@ type EvidenceBrief struct {
 	Rejected  int       `json:"rejected"`
 }
 
-// Show summarises the bundle.
+// Show returns a summary of the bundle.
 func (b *Bundle) Show() Summary {
 	p := &b.Plan
 	s := Summary{
@@ -128,7 +128,7 @@ func (p *Phase) summary() []SummaryTable {
 	return out
 }
 
-// Headline is the plan in one line, for logs and for serve's greeting.
+// Headline describes the plan in one line, for logs.
 func (p *Plan) Headline(state State) string {
 	how := string(state)
 	if why := p.Rounding(); why != "" {

@@ -13,14 +13,15 @@ import (
 	"sandwich/profiles"
 )
 
-// signatureFile lies beside the manifest and covers its bytes, and by them all others.
+// signatureFile holds signatures of the manifest's bytes, and so of all files that the manifest
+// lists.
 const signatureFile = "SIGNATURES.yaml"
 
-// ErrSignature: the bundle is not signed by the key that is asked for. Exit 2.
+// ErrSignature reports that the required key has not signed the bundle. Exit code 2.
 var ErrSignature = errors.New("plan is not signed by that key")
 
-// signatures is the content of signatureFile: ed25519 over the bytes of the manifest, one for each
-// key, so that `openssl pkeyutl -verify -rawin` checks one too.
+// signatures is the content of signatureFile: one Ed25519 signature of the manifest's bytes per
+// key. `openssl pkeyutl -verify -rawin` can check them too.
 type signatures struct {
 	Format  string      `yaml:"format"` // always sandwich-signatures
 	Version int         `yaml:"version"`
@@ -38,7 +39,7 @@ const (
 	maxSignatures    = 32
 )
 
-// readSignatures reads the signatures of a bundle; none is no error.
+// readSignatures reads the signatures of a bundle. A bundle without signatures is not an error.
 func readSignatures(open opener) (s signatures, err error) {
 	data, err := open(signatureFile, 64<<10)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -58,8 +59,8 @@ func readSignatures(open opener) (s signatures, err error) {
 	return s, nil
 }
 
-// Signed tells whether the bundle is signed by a key: nil, or ErrSignature with what is there
-// instead.
+// Signed checks that the key has signed the bundle. The error is ErrSignature and says which
+// signatures exist.
 func (b *Bundle) Signed(key ed25519.PublicKey) error {
 	name := base64.StdEncoding.EncodeToString(key)
 	for _, s := range b.signatures.List {
@@ -68,18 +69,18 @@ func (b *Bundle) Signed(key ed25519.PublicKey) error {
 		}
 		raw, err := base64.StdEncoding.DecodeString(s.Signature)
 		if err != nil || !ed25519.Verify(key, b.manifest, raw) {
-			return fmt.Errorf("%w: the signature of the key %s is over other bytes", ErrSignature, name)
+			return fmt.Errorf("%w: the signature of the key %s does not match the manifest", ErrSignature, name)
 		}
 		return nil
 	}
 	if n := len(b.signatures.List); n > 0 {
-		return fmt.Errorf("%w: it has signatures of %d other keys and none of %s", ErrSignature, n, name)
+		return fmt.Errorf("%w: it has signatures of %d other keys, but none of %s", ErrSignature, n, name)
 	}
 	return fmt.Errorf("%w: it has no signature", ErrSignature)
 }
 
-// Sign adds a signature to the bundle at path, a folder or an archive, in the place of an older one
-// of the same key.
+// Sign signs the bundle at path, a folder or an archive, and replaces an older signature of the
+// same key.
 func Sign(path string, key ed25519.PrivateKey) error {
 	f, b, err := readFiles(path)
 	if err != nil {
@@ -106,36 +107,38 @@ func Sign(path string, key ed25519.PrivateKey) error {
 	return nil
 }
 
-// ParsePrivateKey reads an ed25519 key as `openssl genpkey -algorithm ed25519` writes it.
+// ParsePrivateKey parses an Ed25519 key as written by `openssl genpkey -algorithm ed25519`.
 func ParsePrivateKey(data []byte) (ed25519.PrivateKey, error) {
 	block, _ := pem.Decode(data)
 	if block == nil || block.Type != "PRIVATE KEY" {
-		return nil, errors.New("it is no private key in PEM; make one with `openssl genpkey -algorithm ed25519`")
+		return nil, errors.New("not a private key in PEM; make one with `openssl genpkey -algorithm ed25519`")
 	}
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
-		return nil, errors.New("the private key cannot be read; make one with `openssl genpkey -algorithm ed25519`")
+		return nil, errors.New("invalid private key; make one with `openssl genpkey -algorithm ed25519`")
 	}
 	private, ok := key.(ed25519.PrivateKey)
 	if !ok {
-		return nil, errors.New("the private key is not of ed25519; make one with `openssl genpkey -algorithm ed25519`")
+		return nil, errors.New("the private key is not an Ed25519 key; make one with `openssl genpkey -algorithm " +
+			"ed25519`")
 	}
 	return private, nil
 }
 
-// ParsePublicKey reads an ed25519 key as `openssl pkey -pubout` writes it.
+// ParsePublicKey parses an Ed25519 key as written by `openssl pkey -pubout`.
 func ParsePublicKey(data []byte) (ed25519.PublicKey, error) {
 	block, _ := pem.Decode(data)
 	if block == nil || block.Type != "PUBLIC KEY" {
-		return nil, errors.New("it is no public key in PEM; `openssl pkey -pubout` writes that of a private key")
+		return nil, errors.New("not a public key in PEM; make one with `openssl pkey -pubout`")
 	}
 	key, err := x509.ParsePKIXPublicKey(block.Bytes)
 	if err != nil {
-		return nil, errors.New("the public key cannot be read; `openssl pkey -pubout` writes that of a private key")
+		return nil, errors.New("invalid public key; make one with `openssl pkey -pubout`")
 	}
 	public, ok := key.(ed25519.PublicKey)
 	if !ok {
-		return nil, errors.New("the public key is not of ed25519")
+		return nil, errors.New("the public key is not an Ed25519 key; make one with `openssl genpkey -algorithm " +
+			"ed25519`")
 	}
 	return public, nil
 }

@@ -5,19 +5,18 @@ import (
 	"slices"
 )
 
-// Statistics of paired differences by the ranks of their sizes (Wilcoxon's signed ranks; the
-// estimate and its interval by Hodges and Lehmann 1963). They ask that a difference of nothing has
-// even odds of being so far above zero as below it, which arms in turn have, and say more than the
-// median alone: of eleven rounds the interval is some 0.6 times as wide.
+// Statistics of paired differences: the Wilcoxon signed-rank test with the Hodges-Lehmann estimate
+// and its interval. They assume that differences of equal arms are symmetric about zero, which
+// holds for interleaved arms.
 
 const (
-	mostPaired = 400 // differences, whose means of two are 80,000; of more the median says enough
-	exactRanks = 50  // of so many differences at the most all outcomes are counted
+	mostPaired = 400 // with more differences the median is used: the number of pairs grows as the square
+	exactRanks = 50  // with more differences the distribution of rank sums is approximated
 )
 
-// estimate is the median of the means of any two differences, each with itself too, and the ends of
-// its 95 % interval; below six differences these are the least and the greatest. x is sorted and
-// has one at least.
+// estimate returns the Hodges-Lehmann estimate, the median of the means of all pairs including each
+// difference with itself, and its 95 % interval. Below six differences the interval is their range.
+// x must be sorted and not empty.
 func estimate(x []float64) (mid, low, high float64) {
 	n := len(x)
 	if n > mostPaired {
@@ -35,8 +34,8 @@ func estimate(x []float64) (mid, low, high float64) {
 	return (means[(all-1)/2] + means[all/2]) / 2, means[k], means[all-1-k]
 }
 
-// leastRankSum is the greatest sum of ranks above zero that n differences of nothing fall short of
-// or meet with 2.5 % at the most; 0 where even none is likelier.
+// leastRankSum returns the greatest k such that the sum of the positive ranks of n symmetric
+// differences is at most k with probability at most 2.5 %, or 0.
 func leastRankSum(n int) int {
 	if n > exactRanks {
 		mean, deviation := normalRanks(n)
@@ -54,8 +53,9 @@ func leastRankSum(n int) int {
 	return 0
 }
 
-// chance is how likely differences of nothing would have so great a sum of ranks above zero, or a
-// greater one. Differences of zero say nothing, and equal ones share their ranks.
+// chance returns the one-sided p-value of the signed-rank test: the probability that symmetric
+// differences have this sum of positive ranks or a greater one. Zero differences are dropped and
+// equal ones share their ranks.
 func chance(x []float64) float64 {
 	var sizes []float64
 	for _, v := range x {
@@ -64,7 +64,7 @@ func chance(x []float64) float64 {
 		}
 	}
 	slices.Sort(sizes)
-	ranks, above := make([]int, len(sizes)), 0 // twice the ranks, which are halves where sizes are equal
+	ranks, above := make([]int, len(sizes)), 0 // twice the ranks, since equal sizes share half ranks
 	for i, v := range sizes {
 		ranks[i] = twiceRank(sizes, v)
 	}
@@ -84,14 +84,15 @@ func chance(x []float64) float64 {
 	return min(1, sum)
 }
 
-// twiceRank is twice the mean of the ranks of a value among sorted ones.
+// twiceRank returns twice the mean rank of v among sorted values.
 func twiceRank(sorted []float64, v float64) int {
 	first, _ := slices.BinarySearch(sorted, v)
-	behind, _ := slices.BinarySearch(sorted, math.Nextafter(v, math.Inf(1)))
-	return first + 1 + behind
+	end, _ := slices.BinarySearch(sorted, math.Nextafter(v, math.Inf(1)))
+	return first + 1 + end
 }
 
-// rankSums is how likely each sum of ranks is where every rank counts with even odds.
+// rankSums returns the probability of each sum of ranks when each rank is counted with probability
+// 1/2.
 func rankSums(ranks []int) []float64 {
 	ways := []float64{1}
 	for _, rank := range ranks {
@@ -105,7 +106,7 @@ func rankSums(ranks []int) []float64 {
 	return ways
 }
 
-// normalRanks is the mean and the deviation of the sum of the ranks 1 to n so counted.
+// normalRanks returns the mean and standard deviation of that sum for the ranks 1 to n.
 func normalRanks(n int) (mean, deviation float64) {
 	m := float64(n)
 	return m * (m + 1) / 4, math.Sqrt(m * (m + 1) * (2*m + 1) / 24)

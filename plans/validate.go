@@ -9,8 +9,7 @@ import (
 	"sandwich/runtime/phase"
 )
 
-// Limits of what a plan may ask for. They lie far beyond any machine, and far below what would
-// exhaust one.
+// Limits of a plan. They are far above any machine and far below what would exhaust one.
 const (
 	maxTokens  = 1 << 20 // seq_max, batch_max, chunk
 	maxSlice   = 1 << 20 // bm, bn, bk
@@ -24,9 +23,8 @@ const (
 	maxPacked  = maxWidened // activations of a packed slice
 )
 
-// Validate refuses plans that no machine can run, naming what is wrong, before anything is built
-// from them. It asks neither whether this host can run the plan nor whether it fits a model: that
-// is Check.
+// Validate rejects plans that no machine can run. The error names the field. It does not compare
+// the plan with a host or a model; see Check.
 func (p *Plan) Validate() error {
 	if p.Version != Version {
 		return fmt.Errorf("version %d; this build writes version %d", p.Version, Version)
@@ -62,7 +60,7 @@ func (p *Plan) Validate() error {
 		return err
 	}
 	if n := len(p.Model.Weights) * p.TP(); n > maxPieces {
-		return fmt.Errorf("%d kinds of weights on %d ranks are more than %d table shapes", len(p.Model.Weights),
+		return fmt.Errorf("%d kinds of weights on %d ranks give more than %d table shapes", len(p.Model.Weights),
 			p.TP(), maxPieces)
 	}
 	shares, err := p.Shares()
@@ -87,7 +85,7 @@ func (p *Plan) phases() [2]namedPhase {
 	return [2]namedPhase{{phase.Prefill.String(), &p.Prefill}, {phase.Decode.String(), &p.Decode}}
 }
 
-// checkName keeps names printable and harmless in paths and metrics.
+// checkName checks that a name is printable and safe in paths and metrics.
 func checkName(name string) error {
 	if name == "" || len(name) > 128 {
 		return fmt.Errorf("the name has %d characters, not 1 to 128", len(name))
@@ -100,12 +98,12 @@ func checkName(name string) error {
 	return nil
 }
 
-// checkWeights wants one entry for each weight of the model, with a compute path that exists (rule
+// checkWeights checks that each weight of the model has one entry with a known compute path (rule
 // 6).
 func (p *Plan) checkWeights() error {
 	unique := p.Model.Unique()
 	if len(p.Weights) != len(unique) {
-		return fmt.Errorf("weights lists %d shapes and the model has %d", len(p.Weights), len(unique))
+		return fmt.Errorf("weights lists %d shapes, but the model has %d", len(p.Weights), len(unique))
 	}
 	for i, w := range p.Weights {
 		if w.WeightKey != unique[i] {
@@ -121,7 +119,8 @@ func (p *Plan) checkWeights() error {
 	return nil
 }
 
-// inexactWeight is the first weight whose compute path has other bits on other machines (rule 6).
+// inexactWeight returns the first weight whose compute path gives other bits on other machines
+// (rule 6).
 func (p *Plan) inexactWeight() (WeightPlan, bool) {
 	for _, w := range p.Weights {
 		if !w.Compute.Exact() {
@@ -131,7 +130,8 @@ func (p *Plan) inexactWeight() (WeightPlan, bool) {
 	return WeightPlan{}, false
 }
 
-// checkAttention wants a dot product that reads the cache and that the kernels of all workers have.
+// checkAttention checks that the dot product of attention reads the cache type and that the kernels
+// of all workers have it.
 func (p *Plan) checkAttention() error {
 	if _, err := microkernel.ParseAttentionDot(p.Attention.String()); err != nil {
 		return err
@@ -148,14 +148,14 @@ func (p *Plan) checkAttention() error {
 	return nil
 }
 
-// Exact says that rule 6 holds in full: the bits are those of any machine, on one rank and with
-// paths whose rounding no instruction decides.
+// Exact reports whether rule 6 holds in full: the plan gives the same bits on every machine. It
+// needs one rank and paths whose rounding does not depend on instructions.
 func (p *Plan) Exact() bool {
 	_, inexact := p.inexactWeight()
 	return p.TP() == 1 && !inexact && p.Attention.Exact()
 }
 
-// Rounding says in words why the plan is not exact; "" where it is.
+// Rounding returns why the plan is not exact, or "".
 func (p *Plan) Rounding() string {
 	if p.Exact() {
 		return ""
@@ -187,10 +187,10 @@ func (p *Plan) checkPhase(ph *Phase, shapes []tableShape) error {
 			return fmt.Errorf("table %s: %w", t.title(), err)
 		}
 	}
-	return p.checkUnlike(ph)
+	return p.checkSameBits(ph)
 }
 
-// check wants rules in ascending order without overlap, the last one open.
+// check checks that rules ascend without overlap and that only the last one is open.
 func (t *Table) check(compute microkernel.Compute, threads []int) error {
 	if len(t.Rules) < 1 || len(t.Rules) > maxRules {
 		return fmt.Errorf("%d rules, not 1..%d", len(t.Rules), maxRules)
@@ -202,9 +202,9 @@ func (t *Table) check(compute microkernel.Compute, threads []int) error {
 		case r.MLo < 1 || r.MLo > maxTokens || r.MHi < 0 || r.MHi > maxTokens:
 			return fmt.Errorf("rule for m %s is not within 1..%d", r.span(), maxTokens)
 		case r.MLo <= last || !open && r.MHi < r.MLo:
-			return fmt.Errorf("rule for m %s is not above the one before it", r.span())
+			return fmt.Errorf("rule for m %s must start after the previous rule", r.span())
 		case open != (i == len(t.Rules)-1):
-			return fmt.Errorf("rule for m %s: the last rule is open and no other is", r.span())
+			return fmt.Errorf("rule for m %s: the last rule must be open, and no other", r.span())
 		}
 		last = r.MHi
 		if err := r.Schedule.check(t.WeightKey, compute, threads); err != nil {
@@ -214,19 +214,19 @@ func (t *Table) check(compute microkernel.Compute, threads []int) error {
 	return nil
 }
 
-// Fits says why a schedule cannot run a weight in a path on a number of threads; the tuner asks it
-// of what earlier runs kept.
+// Fits reports whether a schedule can run a weight with a compute path and a number of threads. The
+// error says why not. The tuner calls it for stored results.
 func (s Schedule) Fits(k WeightKey, compute microkernel.Compute, threads int) error {
 	return s.check(k, compute, []int{threads})
 }
 
-// check tells whether the schedule can run the weight on one of the numbers of threads.
+// check checks whether the schedule can run the weight with one of the numbers of threads.
 func (s Schedule) check(k WeightKey, compute microkernel.Compute, threads []int) error {
 	if err := s.Kernel.Validate(); err != nil {
 		return err
 	}
 	if got := s.Kernel.Compute; got != compute {
-		return fmt.Errorf("kernel %s computes in %s and the weight in %s", s.Kernel, got, compute)
+		return fmt.Errorf("kernel %s has the compute path %s, but the weight has %s", s.Kernel, got, compute)
 	}
 	if err := s.checkWiden(k); err != nil {
 		return err
@@ -237,19 +237,20 @@ func (s Schedule) check(k WeightKey, compute microkernel.Compute, threads []int)
 	switch {
 	case s.WaysM == 0 && s.WaysN == 0:
 	case s.WaysM < 1 || s.WaysN < 1 || s.WaysM > maxWays || s.WaysN > maxWays:
-		return fmt.Errorf("ways are %dx%d", s.WaysM, s.WaysN)
+		return fmt.Errorf("ways %dx%d are not in 1..%d", s.WaysM, s.WaysN, maxWays)
 	case !slices.Contains(threads, s.WaysM*s.WaysN):
-		return fmt.Errorf("ways %dx%d do not make the %d active threads", s.WaysM, s.WaysN, threads[0])
+		return fmt.Errorf("the product of the ways %dx%d is not the number of active threads, %d", s.WaysM, s.WaysN,
+			threads[0])
 	}
 	return nil
 }
 
-// checkWiden compares the weight type of kernel and weight: they differ exactly when the slice is
+// checkWiden checks that kernel and weight have the same type, or distinct types if the slice is
 // widened.
 func (s Schedule) checkWiden(k WeightKey) error {
 	if !s.Widen {
 		if got := s.Kernel.B.String(); got != k.Type {
-			return fmt.Errorf("kernel %s reads %s and the weight is %.20q", s.Kernel, got, k.Type)
+			return fmt.Errorf("kernel %s reads %s, but the weight is %.20q", s.Kernel, got, k.Type)
 		}
 		return nil
 	}
@@ -269,8 +270,8 @@ func (s Schedule) checkWiden(k WeightKey) error {
 	return nil
 }
 
-// checkSlice wants bm and bn to be multiples of the tile, and bk of 16 and of the quantization
-// block.
+// checkSlice checks that bm and bn are multiples of the register tile, and bk of 16 and of the
+// quantization block.
 func (s Schedule) checkSlice(k WeightKey) error {
 	for _, d := range []struct {
 		name    string
@@ -285,7 +286,7 @@ func (s Schedule) checkSlice(k WeightKey) error {
 		return err
 	}
 	if k.K%t.Block() != 0 {
-		return fmt.Errorf("k %d is no multiple of the %s block of %d", k.K, k.Type, t.Block())
+		return fmt.Errorf("k %d is not a multiple of the %s block of %d", k.K, k.Type, t.Block())
 	}
 	unit := max(16, t.KStep())
 	depth := s.BK
@@ -301,8 +302,8 @@ func (s Schedule) checkSlice(k WeightKey) error {
 	return nil
 }
 
-// Needs is what a host must have to run the plan's kernels, but for those of classes that may be
-// left out.
+// Needs returns the features that a host needs to run the plan's kernels, without those of optional
+// classes.
 func (p *Plan) Needs() microkernel.Features {
 	f := p.Attention.Needs()
 	for _, ph := range p.phases() {
@@ -318,7 +319,7 @@ func (p *Plan) Needs() microkernel.Features {
 	return f
 }
 
-// lacking names the features in need that have lacks, sorted.
+// lacking returns the names of the features that are in need but not in have, sorted.
 func lacking(need, have microkernel.Features) []string {
 	return slices.Sorted(strings.SplitSeq((need &^ have).String(), ","))
 }

@@ -9,29 +9,29 @@ import (
 	"sandwich/profiles"
 )
 
-// Judgement is the answer of Verify in a word.
+// Judgement is the result of Verify.
 type Judgement string
 
-// The judgements, best first.
+// Judgements, best first.
 const (
-	Optimal    Judgement = "OPTIMAL"    // made here, under these settings, by tuning
-	Suboptimal Judgement = "SUBOPTIMAL" // runs as it did; something costs speed or was never measured
-	Retune     Judgement = "RETUNE"     // runs, and what it was tuned for has changed
+	Optimal    Judgement = "OPTIMAL"    // tuned on this host with these settings
+	Suboptimal Judgement = "SUBOPTIMAL" // runs, but settings cost speed or the plan was not tuned
+	Retune     Judgement = "RETUNE"     // runs, but the host has changed since tuning
 	Invalid    Judgement = "INVALID"    // must not run
 )
 
-// Verdict is what Verify found.
+// Verdict is the result of Verify with its reasons.
 type Verdict struct {
 	Judgement Judgement `json:"verdict"`
 	Reasons   []string  `json:"reasons"`            // one sentence each; empty when optimal
-	Rounding  string    `json:"rounding,omitempty"` // why a plan that may run is not exact; "" where it is
-	// by what this host differs from the plan's; nil where no host was given
+	Rounding  string    `json:"rounding,omitempty"` // why the plan is not exact; "" if it is
+	// differences from the plan's host; nil if no host was given
 	Keys []KeyChange `json:"keys,omitempty"`
-	Err  error       `json:"-"` // the refusal behind INVALID
+	Err  error       `json:"-"` // the error of an INVALID plan
 }
 
-// ExitCode is 0 for OPTIMAL and SUBOPTIMAL, 1 for RETUNE, and for INVALID 2 when damaged and 4 when
-// the plan does not fit.
+// ExitCode returns the exit code of `plan verify`: 0 for OPTIMAL and SUBOPTIMAL, 1 for RETUNE, and
+// for INVALID 2 if the plan is damaged and 4 if it does not fit.
 func (v Verdict) ExitCode() int {
 	switch v.Judgement {
 	case Retune:
@@ -42,8 +42,8 @@ func (v Verdict) ExitCode() int {
 	return 0
 }
 
-// VerifyDir reads the bundle in dir and verifies it; a damaged one is INVALID. The error is for
-// folders that do not exist or cannot be opened.
+// VerifyDir reads and verifies the bundle at dir. A damaged bundle gives INVALID; the error reports
+// a path that does not exist or cannot be opened.
 func VerifyDir(dir string, host *profiles.Profile, shape *ModelShape) (Verdict, *Bundle, error) {
 	b, err := Read(dir)
 	switch {
@@ -55,8 +55,8 @@ func VerifyDir(dir string, host *profiles.Profile, shape *ModelShape) (Verdict, 
 	return Verify(b, host, shape), b, nil
 }
 
-// Verify judges a bundle against a host and a model without reading a weight; either may be nil. It
-// looks at identities and settings, and at the ceilings of both profiles where both were measured.
+// Verify judges a bundle against a host and a model without reading weights. host or shape may be
+// nil. It compares identities, settings, and the ceilings that both profiles measured.
 func Verify(b *Bundle, host *profiles.Profile, shape *ModelShape) Verdict {
 	var keys []KeyChange
 	if host != nil {
@@ -67,7 +67,7 @@ func Verify(b *Bundle, host *profiles.Profile, shape *ModelShape) Verdict {
 	}
 	var retune, sub []string
 	if !b.Plan.Tuned {
-		sub = append(sub, "the plan was never tuned; it is the default plan")
+		sub = append(sub, "the plan was not tuned; it is the default plan")
 	}
 	if host != nil {
 		retune = append(retune, drift(&b.Plan, &b.Host, host)...)
@@ -89,25 +89,25 @@ func Verify(b *Bundle, host *profiles.Profile, shape *ModelShape) Verdict {
 	return v
 }
 
-// drift names what the search would have looked at and has changed: the PUs it could choose from,
-// and instructions it did not have.
+// drift describes changes in what the tuner could choose from: the usable PUs, and instructions
+// that the plan's host lacked.
 func drift(p *Plan, made, here *profiles.Profile) []string {
 	var out []string
 	if a, b := made.UsablePUs(), here.UsablePUs(); !slices.Equal(a, b) {
-		out = append(out, fmt.Sprintf("the plan was tuned with the PUs %s to choose from and this process may "+
+		out = append(out, fmt.Sprintf("the plan was tuned with the PUs %s available, but this process may "+
 			"use %s", PUSet(a), PUSet(b)))
 	}
 	if gained := lacking(here.Features(), made.Features()); here.Features()&^made.Features() != 0 {
-		out = append(out, fmt.Sprintf("this host has %s, which the tuned one lacked", strings.Join(gained, ", ")))
+		out = append(out, fmt.Sprintf("this host has %s, which the plan's host lacked", strings.Join(gained, ", ")))
 	}
 	return out
 }
 
-// driftLimit is the relative change of a measured ceiling, beyond its noise, from which a plan
-// should be tuned again.
+// driftLimit is the relative change of a measured ceiling, in addition to its noise, above which a
+// plan should be tuned again.
 const driftLimit = 0.15
 
-// ceilingPair is a ceiling that both profiles measured, with values that noise does not explain.
+// ceilingPair is a ceiling that both profiles measured with significantly different values.
 type ceilingPair struct{ made, here profiles.Ceiling }
 
 func (c ceilingPair) name() string {
@@ -116,7 +116,7 @@ func (c ceilingPair) name() string {
 
 func (c ceilingPair) change() float64 { return c.here.Median/c.made.Median - 1 }
 
-// ceilingPairs compares ceilings that were measured in both profiles. Slower and faster both count:
+// ceilingPairs returns the ceilings that differ between two profiles. Slower and faster both count:
 // either moves the ridge between the regimes.
 func ceilingPairs(made, here *profiles.Profile) (out []ceilingPair) {
 	for _, a := range made.Ceilings {
@@ -137,16 +137,16 @@ func ceilingPairs(made, here *profiles.Profile) (out []ceilingPair) {
 
 func ceilingDrift(made, here *profiles.Profile) (out []string) {
 	for _, c := range ceilingPairs(made, here) {
-		out = append(out, fmt.Sprintf("%s is %+.0f %% against what was measured when the plan was tuned", c.name(),
+		out = append(out, fmt.Sprintf("%s is %+.0f %% from the value measured when the plan was tuned", c.name(),
 			c.change()*100))
 	}
 	return out
 }
 
-// setting is one of the operating system that differs.
+// setting is an operating system setting that differs.
 type setting struct{ key, name, was, is string }
 
-// settings lists those that both sides know.
+// settings returns the settings that are known on both hosts and differ.
 func settings(made, here profiles.Identity) (out []setting) {
 	for _, f := range []setting{
 		{"kernel", "kernel", made.Kernel, here.Kernel}, {"microcode", "microcode", made.Microcode, here.Microcode},

@@ -7,25 +7,25 @@ import (
 	"sandwich/profiles"
 )
 
-// WeightPlan is what a weight keeps through both phases and all M: its compute path, from which its
-// chain of additions follows (rule 6).
+// WeightPlan is the compute path of a weight in both phases and for all M. The path determines the
+// chain of additions (rule 6).
 type WeightPlan struct {
 	WeightKey
 	Compute microkernel.Compute `json:"compute"`
 }
 
-// Chain is how a product over k is added up (rule 6).
+// Chain is the order in which the terms of a product are added over k (rule 6).
 type Chain uint8
 
-// The chains.
+// Values of Chain.
 const (
-	ChainWide  Chain = iota // over dequantized values
-	ChainBlock              // each scale block summed, then one fused multiply-add by its scale
-	ChainGroup              // the block chains of 256 k, then one fused multiply-add by the scale of their activations
-	ChainPair               // each pair of k added by a dot product of bfloat16, with the rounding of the instruction
+	ChainWide  Chain = iota // one fused multiply-add per dequantized value
+	ChainBlock              // a sum per scale block, then one fused multiply-add by its scale
+	ChainGroup              // the sums of the blocks in 256 k, then one fused multiply-add by their activation scale
+	ChainPair               // a bfloat16 dot product per pair of k, rounded as the instruction does
 )
 
-// String is the name that people read.
+// String returns the name of the chain.
 func (c Chain) String() string {
 	if names := [...]string{"wide", "block", "group", "pair"}; int(c) < len(names) {
 		return names[c]
@@ -36,7 +36,7 @@ func (c Chain) String() string {
 // MarshalText writes the name.
 func (c Chain) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
-// ChainOf is the chain of additions of a compute path.
+// ChainOf returns the chain of additions of a compute path.
 func ChainOf(c microkernel.Compute) Chain {
 	switch c {
 	case microkernel.ComputeInt8:
@@ -74,7 +74,7 @@ func (w *WeightPlan) UnmarshalYAML(unmarshal func(any) error) error {
 	}
 	*w = WeightPlan{WeightKey(d.Weight), d.Compute}
 	if d.Compute == microkernel.ComputeInt8Superblock {
-		return fmt.Errorf("weight %s: compute %s is written %s with block: %d", w.WeightKey, d.Compute,
+		return fmt.Errorf("weight %s: write compute %s as %s with block: %d", w.WeightKey, d.Compute,
 			d.Compute.Arithmetic(), longBlock)
 	}
 	if err := d.weightReserved.check(d.Compute); err != nil {
@@ -85,7 +85,7 @@ func (w *WeightPlan) UnmarshalYAML(unmarshal func(any) error) error {
 	}
 	w.Compute = microkernel.ComputeInt8Superblock
 	if t, err := microkernel.ParseWeightType(w.Type); err == nil && !w.Compute.Takes(t) {
-		return fmt.Errorf("weight %s: block %d: weights of %s stand in shorter blocks: leave block out", w.WeightKey,
+		return fmt.Errorf("weight %s: block %d: weights of type %s have shorter blocks: leave block out", w.WeightKey,
 			longBlock, w.Type)
 	}
 	return nil

@@ -6,19 +6,19 @@ import (
 	"sandwich/microkernel"
 )
 
-// AttendRates is what the attention of one core reaches on blocks in its caches, by what it adds up
-// by: FLOP/s of its two products. Whether a dot product is worth its rounding is for
-// plans/heuristic to say.
+// AttendRates holds the FLOP/s of the attention of one core on cached blocks, by dot product.
+// plans/heuristic decides whether a dot product is worth its rounding.
 type AttendRates map[microkernel.AttentionDot]float64
 
-// AttendType is the type of a ceiling of attention by a dot product.
+// AttendType returns the ceiling type of attention with a dot product on prompts.
 func AttendType(d microkernel.AttentionDot) string { return "attend-" + d.String() }
 
-// AttendStepType is the same of one query head of one token, the least that generation has.
+// AttendStepType returns the ceiling type of attention with one query head of one token, the
+// smallest job of generation.
 func AttendStepType(d microkernel.AttentionDot) string { return AttendType(d) + "-step" }
 
-// AttendCache is the type of cache that the attention of a dot product is measured on: half
-// precision, but for integers, which read no other than q8_0.
+// AttendCache returns the cache type with which the attention of a dot product is measured: f16, or
+// q8_0 for integer dot products, which read no other type.
 func AttendCache(d microkernel.AttentionDot) microkernel.KVType {
 	if d.Reads(microkernel.KVF16) != nil {
 		return microkernel.KVQ8
@@ -26,12 +26,12 @@ func AttendCache(d microkernel.AttentionDot) microkernel.KVType {
 	return microkernel.KVF16
 }
 
-// AttendRates reads what was measured of the attention of prompts on one PU with the kernels of an
-// instruction set. Each is the best of its samples, as in PairRates. What is quoted or assumed does
-// not count.
+// AttendRates returns the measured rates of attention on prompts with one PU and the kernels of an
+// instruction set. Each is the best of its samples; see PairRates. Quoted and assumed figures are
+// ignored.
 func (p *Profile) AttendRates(isa microkernel.ISA) AttendRates { return p.attendRates(isa, AttendType) }
 
-// AttendStepRates reads the same of the attention of single tokens.
+// AttendStepRates returns the measured rates of attention on single tokens; see AttendRates.
 func (p *Profile) AttendStepRates(isa microkernel.ISA) AttendRates {
 	return p.attendRates(isa, AttendStepType)
 }
@@ -51,8 +51,8 @@ func (p *Profile) attendRates(isa microkernel.ISA, typeOf func(microkernel.Atten
 	return rates
 }
 
-// Gain compares a dot product with float32, as in "attention by tdpbf16 reaches 812.4 GFLOP/s on a
-// core, 4.13 times the 196.7 of f32".
+// Gain compares a dot product with float32, for example "attention by tdpbf16 reaches 812.4 GFLOP/s
+// on a core, 4.13 times the 196.7 of f32".
 func (r AttendRates) Gain(d microkernel.AttentionDot) string {
 	f32 := r[microkernel.AttendF32]
 	return fmt.Sprintf("attention by %s reaches %.4g GFLOP/s on a core, %.2f times the %.4g of f32", d, r[d]/1e9,

@@ -9,15 +9,15 @@ import (
 	"sandwich/topotree"
 )
 
-// builtin is a machine of the papers. Counts of packages, nodes and cores come from where its notes
-// say; what no source gives is assumed, and said to be.
+// builtin is a machine of the papers. Its notes name the sources of the numbers of packages, nodes
+// and cores; values without a source are assumed and marked so.
 type builtin struct {
 	arch, model string // uname's architecture; CPU model
 	isa         []string
 	packages    int
 	nodes       int   // per package
 	memory      int64 // per node
-	l3          int64 // one per node, over all parts that are not apart; 0: none, or the parts have their own
+	l3          int64 // one per node, shared by all parts that are not outside; 0: none, or the parts have their own
 	parts       []part
 	number      numbering
 	ceilings    []Ceiling
@@ -25,36 +25,38 @@ type builtin struct {
 	notes       []string
 }
 
-// part is a run of equal cores in each node.
+// part is a group of equal cores in each node.
 type part struct {
 	cores, smt int
 	l2         int64
 	l2Cores    int // cores that share an L2
 	l3         int64
-	l3Cores    int    // cores that share an L3 of their own; 0: the node's
-	apart      bool   // outside of the node's L3
+	l3Cores    int    // cores that share an L3; 0: they use the node's
+	outside    bool   // not connected to the node's L3
 	coreType   string // "" on machines with one type; types are listed from the fastest
 }
 
-// numbering gives the PU of thread t of core c of package p, where a package has cores cores and
-// there are packages of them.
+// numbering returns the PU index of thread t of core c of package p, on a machine of some packages
+// with some cores each.
 type numbering func(packages, cores, p, c, t int) int
 
-// blockwise numbers package by package, second threads after all first ones, as most firmware does.
+// blockwise numbers package by package, all first threads before the second ones, as most firmware
+// does.
 func blockwise(packages, cores, p, c, t int) int { return t*packages*cores + p*cores + c }
 
 // interleaved numbers the first core of each package, then the second of each, as some vendors do.
 func interleaved(packages, cores, p, c, t int) int { return t*packages*cores + c*packages + p }
 
-// BuiltinNames lists the built-in machines, sorted.
+// BuiltinNames returns the sorted names of the built-in machines.
 func BuiltinNames() []string { return slices.Sorted(maps.Keys(builtins)) }
 
-// Builtin returns a built-in machine by name. Its figures are quoted or assumed, never measured.
-// The error lists the names.
+// Builtin returns a built-in machine by name. Its figures are quoted or assumed, not measured. The
+// error lists the names.
 func Builtin(name string) (*Profile, error) {
 	b, ok := builtins[name]
 	if !ok {
-		return nil, fmt.Errorf("no built-in machine %.40q; there are %s", name, strings.Join(BuiltinNames(), ", "))
+		return nil, fmt.Errorf("unknown built-in machine %.40q; use one of %s", name, strings.Join(BuiltinNames(),
+			", "))
 	}
 	m, err := b.machine(name)
 	if err != nil {
@@ -65,11 +67,11 @@ func Builtin(name string) (*Profile, error) {
 	return p, nil
 }
 
-// builder collects the sets of a machine under construction.
+// builder collects the PU sets of a machine.
 type builder struct {
 	b     *builtin
 	cores int // per package
-	next  int // core of the present package
+	next  int // next core of the current package
 	pkg   int
 	pus   map[topotree.Kind]map[int64][]topotree.CPUSet // by kind and size
 	types map[string][]int
@@ -130,7 +132,7 @@ func (w *builder) node() topotree.CPUSet {
 				w.add(topotree.KindL3, p.l3, topotree.NewCPUSet(l3...))
 				l3 = nil
 			}
-			if !p.apart {
+			if !p.outside {
 				shared = append(shared, core...)
 			}
 		}

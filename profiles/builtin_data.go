@@ -6,7 +6,7 @@ const (
 	gib = 1 << 30
 )
 
-// The sources that the notes and figures of built-in machines name.
+// Sources named in the notes and figures of built-in machines.
 const (
 	sandwichPaper = "Sandwich (DAC 2026), section 6 and figure 3"
 	arcLightPaper = "ArcLight (ACL 2026 demonstrations), table 1 and section 4"
@@ -15,8 +15,8 @@ const (
 	restAssumed   = "assumed: true for cache and memory sizes, PU numbering, and every figure without a source"
 )
 
-// assumedFigure is a figure that no source gives: the arithmetic of clock, ports and channels,
-// times what such machines reach.
+// assumedFigure returns a figure without a source: the theoretical value from clock, ports and
+// channels, times a typical efficiency.
 func assumedFigure(v float64, unit string) Figure {
 	return Figure{Median: v, Unit: unit, Assumed: true}
 }
@@ -25,7 +25,7 @@ func quotedFigure(v float64, unit, source string) Figure {
 	return Figure{Median: v, Unit: unit, Source: source}
 }
 
-// vector is the assumed peak of one core and of all, in FLOP/s of float32.
+// vector returns the assumed float32 peaks of one core and of all cores; core is in FLOP/s.
 func vector(isa string, core float64, cores int) []Ceiling {
 	return []Ceiling{
 		{Kind: Compute, ISA: isa, Type: "f32", PUs: 1, Figure: assumedFigure(core, "FLOP/s")},
@@ -33,7 +33,7 @@ func vector(isa string, core float64, cores int) []Ceiling {
 	}
 }
 
-// integer is the assumed int8 peak of one core and of all, in OP/s.
+// integer returns the assumed int8 peaks of one core and of all cores; core is in OP/s.
 func integer(isa string, core float64, cores int) []Ceiling {
 	return []Ceiling{
 		{Kind: Compute, ISA: isa, Type: "int8", PUs: 1, Figure: assumedFigure(core, "OP/s")},
@@ -41,7 +41,7 @@ func integer(isa string, core float64, cores int) []Ceiling {
 	}
 }
 
-// memoryRead is the read bandwidth of one core, assumed, and of all.
+// memoryRead returns the read bandwidth of one core, which is assumed, and of all cores.
 func memoryRead(core float64, cores int, all Figure) []Ceiling {
 	return []Ceiling{
 		{Kind: Bandwidth, Level: "memory", PUs: 1, Figure: assumedFigure(core, "B/s")},
@@ -169,7 +169,7 @@ var builtins = map[string]*builtin{
 		parts: []part{
 			{cores: 4, smt: 2, l2: 2 * mib, l2Cores: 1, coreType: "performance"},
 			{cores: 8, smt: 1, l2: 2 * mib, l2Cores: 4, coreType: "efficiency"},
-			{cores: 2, smt: 1, l2: 2 * mib, l2Cores: 2, apart: true, coreType: "low-power"},
+			{cores: 2, smt: 1, l2: 2 * mib, l2Cores: 2, outside: true, coreType: "low-power"},
 		},
 		ceilings: ceilings(
 			[]Ceiling{
@@ -186,8 +186,8 @@ var builtins = map[string]*builtin{
 	},
 }
 
-// ultraNumbers gives the threads of the four performance cores adjacent numbers, and the
-// single-threaded cores the ones after them.
+// ultraNumbers gives the threads of the four performance cores adjacent numbers and the
+// single-threaded cores the numbers after them.
 func ultraNumbers(_, _, _, c, t int) int {
 	const performance = 4
 	if c < performance {

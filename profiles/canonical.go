@@ -10,9 +10,9 @@ import (
 	"unicode/utf8"
 )
 
-// CanonicalJSON renders v as JSON with sorted keys, no white space and no HTML escapes. Hashes are
-// taken over this text and never over YAML, so that a file may be reformatted, or its struct fields
-// reordered, without becoming another one.
+// CanonicalJSON encodes v as JSON with sorted keys, without white space and HTML escapes. Hashes
+// are computed from this text, so that reformatting a file or reordering struct fields does not
+// change them.
 func CanonicalJSON(v any) ([]byte, error) {
 	var raw bytes.Buffer
 	enc := json.NewEncoder(&raw)
@@ -28,7 +28,8 @@ func CanonicalJSON(v any) ([]byte, error) {
 	return decodedJSON(text)
 }
 
-// decodedJSON is canonical JSON of any text: through values, which takes four times as long.
+// decodedJSON returns the canonical form of any JSON text. It decodes the text into values, which
+// is slower than sorter.
 func decodedJSON(text []byte) ([]byte, error) {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.UseNumber()
@@ -45,12 +46,12 @@ func decodedJSON(text []byte) ([]byte, error) {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
 }
 
-// sorter copies compact JSON, as encoding/json writes it, and sorts the keys of its objects.
+// sorter copies compact JSON as written by encoding/json and sorts the keys of its objects.
 type sorter struct {
 	text []byte
 	at   int
 	out  []byte
-	odd  bool // a key or text that needs more than copying
+	odd  bool // a key or string cannot be copied as it is
 }
 
 func (s *sorter) value() {
@@ -78,8 +79,8 @@ func (s *sorter) peek() byte {
 	return 0
 }
 
-// string is a text with its quotes. Characters by number and bytes that are no UTF-8 are odd: they
-// may be written otherwise the second time.
+// string copies a string with its quotes. It sets odd for \u escapes and invalid UTF-8, which
+// decoding and encoding may change.
 func (s *sorter) string() []byte {
 	from := s.at
 	for s.at++; s.at < len(s.text) && s.text[s.at] != '"'; s.at++ {
@@ -142,12 +143,11 @@ func (s *sorter) object() {
 	s.out = append(append(s.out[:begin], all...), '}')
 }
 
-// inner is a text without its quotes.
+// inner returns a string without its quotes.
 func inner(text []byte) []byte { return text[1 : len(text)-1] }
 
-// Digest is the sha256 of the canonical JSON of v, as "sha256:" and 64 hexadecimal digits. It
-// panics when v cannot be rendered as JSON, which for the plain data of this program is a
-// programming error.
+// Digest returns the SHA-256 hash of the canonical JSON of v as "sha256:" and 64 hexadecimal
+// digits. It panics if v cannot be encoded.
 func Digest(v any) string {
 	b, err := CanonicalJSON(v)
 	if err != nil {
@@ -156,7 +156,7 @@ func Digest(v any) string {
 	return DigestBytes(b)
 }
 
-// DigestBytes is the sha256 of b in the notation of Digest.
+// DigestBytes returns the SHA-256 hash of b in the format of Digest.
 func DigestBytes(b []byte) string {
 	sum := sha256.Sum256(b)
 	return "sha256:" + hex.EncodeToString(sum[:])

@@ -1,3 +1,3 @@
-// Package profiles is a TopoTree plus measured ceilings, per host; it also carries the built-in
-// machines of the papers.
+// Package profiles describes hosts: a topology with the ceilings that were measured on it. It also
+// has the built-in machines of the papers.
 package profiles

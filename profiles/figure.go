@@ -11,22 +11,21 @@ import (
 	"sandwich/topotree"
 )
 
-// Figure is one number about a machine and where it comes from. Exactly one of three holds: it was
-// measured (N samples, N > 0), it is quoted (Source names the publication), or it is Assumed.
-// Nothing assumed is ever printed as measured.
+// Figure is a number about a machine and its origin. Exactly one holds: it was measured (N > 0
+// samples), it is quoted (Source names the publication), or it is Assumed.
 type Figure struct {
 	Median float64 `yaml:"median" json:"median"`
 	Min    float64 `yaml:"min,omitempty" json:"min,omitempty"`
 	Max    float64 `yaml:"max,omitempty" json:"max,omitempty"`
 	N      int     `yaml:"n,omitempty" json:"n,omitempty"` // samples
-	// half the interquartile range over the median, 0.02 = 2 %
+	// half the interquartile range divided by the median: 0.02 for 2 %
 	Noise   float64 `yaml:"noise,omitempty" json:"noise,omitempty"`
 	Unit    string  `yaml:"unit" json:"unit"` // FLOP/s, OP/s, B/s, s
 	Source  string  `yaml:"source,omitempty" json:"source,omitempty"`
 	Assumed bool    `yaml:"assumed,omitempty" json:"assumed,omitempty"`
 }
 
-// NewFigure summarises samples. It panics on none.
+// NewFigure summarizes samples. It panics if there are none.
 func NewFigure(unit string, samples []float64) Figure {
 	s := slices.Clone(samples)
 	slices.Sort(s)
@@ -37,7 +36,7 @@ func NewFigure(unit string, samples []float64) Figure {
 	return f
 }
 
-// quantile interpolates linearly in sorted samples.
+// quantile interpolates linearly between sorted samples.
 func quantile(sorted []float64, q float64) float64 {
 	x := q * float64(len(sorted)-1)
 	i := int(x)
@@ -47,7 +46,7 @@ func quantile(sorted []float64, q float64) float64 {
 	return sorted[i] + (x-float64(i))*(sorted[i+1]-sorted[i])
 }
 
-// round4 keeps four significant digits: more would be noise, and would make files unreadable.
+// round4 rounds to four significant digits.
 func round4(x float64) float64 {
 	if x == 0 || math.IsInf(x, 0) || math.IsNaN(x) {
 		return x
@@ -59,11 +58,10 @@ func round4(x float64) float64 {
 	return math.Round(x*mag) / mag
 }
 
-// Measured tells whether the figure was measured on the machine that it describes.
+// Measured reports whether the figure was measured on the machine that it describes.
 func (f Figure) Measured() bool { return f.N > 0 }
 
-// Provenance says in a word or two where the figure comes from: "measured", "assumed", or the
-// source.
+// Provenance returns the origin of the figure: "measured", "assumed", or the source.
 func (f Figure) Provenance() string {
 	switch {
 	case f.Measured():
@@ -74,69 +72,70 @@ func (f Figure) Provenance() string {
 	return f.Source
 }
 
-// Check refuses figures that no machine has, naming what it is about.
+// Check validates the figure. what names it in the error.
 func (f Figure) Check(what string) error {
 	for _, v := range []float64{f.Median, f.Min, f.Max, f.Noise} {
 		if math.IsNaN(v) || math.IsInf(v, 0) || v < 0 || v > 1e21 {
-			return fmt.Errorf("%s: %v is no figure of a machine", what, v)
+			return fmt.Errorf("%s: invalid value %v", what, v)
 		}
 	}
 	if f.N < 0 || f.N > 1e6 {
-		return fmt.Errorf("%s: %d samples", what, f.N)
+		return fmt.Errorf("%s: invalid number of samples %d", what, f.N)
 	}
 	if !f.Measured() && f.Source == "" && !f.Assumed {
-		return fmt.Errorf("%s: neither measured (n), nor quoted (source), nor marked assumed", what)
+		return fmt.Errorf("%s: the figure has no origin; set n, source or assumed", what)
 	}
 	if f.Measured() && (f.Source != "" || f.Assumed) {
-		return fmt.Errorf("%s: measured and quoted or assumed at once", what)
+		return fmt.Errorf("%s: the figure is measured and also quoted or assumed; keep one", what)
 	}
 	return nil
 }
 
 // Kinds of ceiling.
 const (
-	Compute   = "compute"   // FLOP/s (f32, bf16) or OP/s (int8: two per multiply-add)
+	Compute   = "compute"   // FLOP/s (f32, bf16) or OP/s (int8), two per multiply-add
 	Bandwidth = "bandwidth" // B/s read
 )
 
-// L1Loads is the level of loads from L1 that nothing asks for ahead. Other levels are read with
-// prefetches, which take up the ports of loads: of L1 some machines read half as much so.
+// L1Loads is the level of loads from L1 without prefetches. Other levels are read with prefetches,
+// which occupy load ports and halve the rate from L1 on some machines.
 const L1Loads = "l1-loads"
 
-// Weights is the level of weights that one PU reads from memory and multiplies one row by, asking
-// for nothing ahead, and WeightsAhead the same where each line is asked for once,
+// Weights is the level of weights that one PU reads from memory and multiplies by one row, without
+// prefetches. WeightsAhead is the same with one prefetch of each line,
 // microkernel.MaxSinglePrefetch bytes ahead.
 const (
 	Weights      = "weights"
 	WeightsAhead = "weights-ahead"
 )
 
-// WeightsShallow is the level of weights that one PU reads from memory and multiplies nine rows
-// by, in blocks of k of which the next is asked for meanwhile, of half of L1; and WeightsDeep the
-// same in blocks of an eighth of L2 (FewRowBlocks).
+// WeightsShallow is the level of weights that one PU reads from memory and multiplies by nine rows
+// in blocks of half of L1, with a prefetch of the next block. WeightsDeep is the same in blocks of
+// an eighth of L2 (FewRowBlocks).
 const (
 	WeightsShallow = "weights-shallow"
 	WeightsDeep    = "weights-deep"
 )
 
-// FewRowBlocks are the bytes of weights in the blocks that few rows may pass over, by the caches of
-// a PU: those that leave most of L1 to the activations, and those that need fewer calls. The probe
-// compares them (WeightsShallow, WeightsDeep), and the default heuristic choose.
+// FewRowBlocks returns the bytes of two sizes of blocks of weights for few rows: shallow ones leave
+// most of L1 to the activations, deep ones need fewer calls. l1 and l2 are the cache sizes of a PU
+// in bytes. The probe compares both, and plans/heuristic chooses by its figures.
 func FewRowBlocks(l1, l2 int) (shallow, deep int) { return l1 / 2, l2 / 8 }
 
-// Ceiling is one roof of the machine with a number of PUs at work.
+// Ceiling is one ceiling of the roofline model with a number of active PUs.
 type Ceiling struct {
 	Kind string `yaml:"kind" json:"kind"`
-	// "" is the vector units; else sme, amx, npu, gpu
+	// "": the vector units; else sme, amx, npu, gpu
 	Device string `yaml:"device,omitempty" json:"device,omitempty"`
 	ISA    string `yaml:"isa,omitempty" json:"isa,omitempty"` // compute: avx512, avx2, neon, go
-	// compute: f32, f16, bf16, int8, attend-f32, ports-dot; beside a matrix unit int8-vectors,
-	// int8-kernel
-	Type  string `yaml:"type,omitempty" json:"type,omitempty"`
-	Level string `yaml:"level,omitempty" json:"level,omitempty"` // bandwidth: l1, l1-loads, l2, l3, memory, weights, weights-ahead, -shallow, -deep
-	// at work, one per core first; of a device its units
+	// compute: f32, f16, bf16, int8, attend-f32, ports-dot; on CPUs with a matrix unit also
+	// int8-vectors, int8-kernel
+	Type string `yaml:"type,omitempty" json:"type,omitempty"`
+	// bandwidth: l1, l1-loads, l2, l3, memory, weights, weights-ahead, -shallow, -deep
+	Level string `yaml:"level,omitempty" json:"level,omitempty"`
+	// number of active PUs, one per core first; for a device its units
 	PUs    int             `yaml:"pus" json:"pus"`
-	CPUs   topotree.CPUSet `yaml:"cpus,omitempty" json:"cpus,omitzero"` // which ones; empty where no source says
+	CPUs   topotree.CPUSet `yaml:"cpus,omitempty" json:"cpus,omitzero"` // the active PUs; empty if unknown
 	Figure `yaml:",inline"`
 }
 
@@ -151,19 +150,20 @@ var _ yaml.Marshaler = Ceiling{}
 func (c Ceiling) check() error {
 	what := fmt.Sprintf("ceiling %s %s%s%s%s with %d PUs", c.Kind, c.Device, c.ISA, c.Type, c.Level, c.PUs)
 	if c.Kind != Compute && c.Kind != Bandwidth {
-		return fmt.Errorf("%s: the kind is neither %s nor %s", what, Compute, Bandwidth)
+		return fmt.Errorf("%s: unknown kind; use %s or %s", what, Compute, Bandwidth)
 	}
 	if c.PUs < 1 || c.PUs > MaxPU {
-		return fmt.Errorf("%s: PUs out of range", what)
+		return fmt.Errorf("%s: pus is not in 1..%d", what, MaxPU)
 	}
 	if !c.CPUs.IsEmpty() && c.CPUs.Count() != c.PUs {
-		return fmt.Errorf("%s: its cpus are %.40s", what, c.CPUs)
+		return fmt.Errorf("%s: cpus lists another number of PUs: %.40s", what, c.CPUs)
 	}
 	return c.Figure.Check(what)
 }
 
-// Matrix is a square table between parts of the machine, row i column j: bandwidth of the cores of
-// node i reading memory of node j, or the cache-line round trip between PUs i and j.
+// Matrix is a square table between parts of the machine: value [i][j] is, for example, the
+// bandwidth of the cores of node i when they read the memory of node j, or the round trip of a
+// cache line between PUs i and j.
 type Matrix struct {
 	// NodeMatrix, LatencyMatrix, ComputeMatrix, CacheMatrix, MemoryMatrix
 	Name  string      `yaml:"name" json:"name"`
@@ -171,14 +171,14 @@ type Matrix struct {
 	Unit  string      `yaml:"unit" json:"unit"`
 	Rows  []MatrixRow `yaml:"rows" json:"rows"`
 	N     int         `yaml:"n,omitempty" json:"n,omitempty"`
-	Noise float64     `yaml:"noise,omitempty" json:"noise,omitempty"` // the median of Noises
-	// of each value: half the interquartile range over the median
+	Noise float64     `yaml:"noise,omitempty" json:"noise,omitempty"` // median of Noises
+	// half the interquartile range of each value divided by its median
 	Noises  []MatrixRow `yaml:"noises,omitempty" json:"noises,omitempty"`
 	Source  string      `yaml:"source,omitempty" json:"source,omitempty"`
 	Assumed bool        `yaml:"assumed,omitempty" json:"assumed,omitempty"`
 }
 
-// MatrixRow is one row of a Matrix, written on one line. 0 means not measured.
+// MatrixRow is one row of a Matrix. 0 means not measured.
 type MatrixRow []float64
 
 // MarshalYAML writes the row on one line.
@@ -212,14 +212,14 @@ func (m Matrix) checkRows(rows []MatrixRow) error {
 	return nil
 }
 
-// MaxPU is the highest PU number that any file of ours may name: one less than topotree.MaxPUs.
+// MaxPU is the highest PU index in any file: topotree.MaxPUs - 1.
 const MaxPU = 16383
 
-// Units are the devices at work, the vector units as "cpu" among others. A mixed ceiling, of more
-// than one, bounds them together and is no unit beside them.
+// Units returns the active devices, "cpu" for the vector units. A ceiling of several devices bounds
+// them together.
 func (c Ceiling) Units() []string { return strings.Split(c.Device, "+") }
 
-// Name says what the ceiling is of: avx512/f32, sme/f16, memory, l2.
+// Name returns the subject of the ceiling: avx512/f32, sme/f16, memory, l2.
 func (c Ceiling) Name() string {
 	if c.Kind == Bandwidth {
 		return c.Level

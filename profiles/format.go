@@ -2,7 +2,7 @@ package profiles
 
 import "fmt"
 
-// FormatRate writes a figure with a decimal prefix: 187 GFLOP/s, 16.9 GB/s, 85 ns.
+// FormatRate formats a figure with a decimal prefix: 187 GFLOP/s, 16.9 GB/s, 85 ns.
 func FormatRate(v float64, unit string) string {
 	if unit == "s" {
 		return FormatSeconds(v)
@@ -18,7 +18,7 @@ func FormatRate(v float64, unit string) string {
 	return fmt.Sprintf("%.3g %s", v, unit)
 }
 
-// FormatSeconds writes a time of any length: 85 ns, 1.2 ms, 3 days.
+// FormatSeconds formats a duration in seconds: 85 ns, 1.2 ms, 3 days.
 func FormatSeconds(v float64) string {
 	switch {
 	case v >= 48*3600:

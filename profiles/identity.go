@@ -9,13 +9,12 @@ import (
 	"strings"
 )
 
-// Identity is what a machine calls itself and the settings of it that change speed. "" means that
-// the machine does not say.
+// Identity holds the names of a machine and the settings that affect its speed. "" means unknown.
 type Identity struct {
 	Arch string `yaml:"arch" json:"arch"` // as in GOARCH: amd64, arm64
-	// for people and for the fingerprint; never decides what code runs
+	// for messages and the fingerprint; never used to select code
 	CPUModel  string   `yaml:"cpu_model" json:"cpu_model"`
-	ISA       []string `yaml:"isa,flow" json:"isa"` // sorted features by CPUID and XCR0, or HWCAP
+	ISA       []string `yaml:"isa,flow" json:"isa"` // sorted features from CPUID and XCR0, or HWCAP
 	Kernel    string   `yaml:"kernel,omitempty" json:"kernel,omitempty"`
 	Microcode string   `yaml:"microcode,omitempty" json:"microcode,omitempty"`
 	// kernel.numa_balancing: 0 off, 1 on, 2 tiering
@@ -25,7 +24,7 @@ type Identity struct {
 	Governor string `yaml:"governor,omitempty" json:"governor,omitempty"`
 	// bytes of the first core's L1 data cache
 	L1D int64 `yaml:"l1d,omitempty" json:"l1d,omitempty"`
-	// topology and caches may be made up
+	// topology and cache sizes may be inaccurate
 	Hypervisor bool `yaml:"hypervisor,omitempty" json:"hypervisor,omitempty"`
 }
 
@@ -40,16 +39,16 @@ func liveIdentity(root fs.FS) Identity {
 	return id
 }
 
-// savedIdentity describes a machine from its saved sysfs and procfs: what their files say, and no
-// instruction set, since files do not prove what the operating system enabled.
+// savedIdentity describes a machine from its saved sysfs and procfs. The instruction set stays
+// empty, since files do not show what the operating system enabled.
 func savedIdentity(root fs.FS) Identity {
 	var id Identity
 	readSettings(root, &id)
 	return id
 }
 
-// readSettings fills in what procfs and sysfs under root say. Missing files leave fields empty:
-// containers and other kernels hide many of them.
+// readSettings reads procfs and sysfs under root. Missing files leave fields empty, since
+// containers and some kernels hide them.
 func readSettings(root fs.FS, id *Identity) {
 	cpuinfo(read(root, "proc/cpuinfo"), id)
 	id.Kernel = line(read(root, "proc/sys/kernel/osrelease"))
@@ -59,7 +58,7 @@ func readSettings(root fs.FS, id *Identity) {
 	id.L1D = firstL1D(root)
 }
 
-// firstL1D is the size of the L1 data cache of cpu0 in bytes, 0 when sysfs does not tell.
+// firstL1D returns the size of the L1 data cache of cpu0 in bytes, 0 if unknown.
 func firstL1D(root fs.FS) int64 {
 	dirs, _ := fs.Glob(root, "sys/devices/system/cpu/cpu0/cache/index*")
 	for _, d := range dirs {
@@ -73,7 +72,7 @@ func firstL1D(root fs.FS) int64 {
 	return 0
 }
 
-// cpuinfo reads /proc/cpuinfo of x86 and arm64.
+// cpuinfo parses /proc/cpuinfo of x86 and arm64.
 func cpuinfo(text []byte, id *Identity) {
 	var implementer, part string
 	sc := bufio.NewScanner(bytes.NewReader(text))
@@ -102,14 +101,14 @@ func cpuinfo(text []byte, id *Identity) {
 	}
 }
 
+// setOnce sets *dst if it is empty.
 func setOnce(dst *string, v string) {
 	if *dst == "" {
 		*dst = v
 	}
 }
 
-// armModel names the server cores that people meet; others keep their numbers, which tell machines
-// apart as well.
+// armModel returns the name of a common server core, else its implementer and part numbers.
 func armModel(implementer, part string) string {
 	names := map[string]string{
 		"0x41/0xd0c": "Neoverse-N1", "0x41/0xd40": "Neoverse-V1", "0x41/0xd49": "Neoverse-N2",
@@ -125,7 +124,7 @@ func armModel(implementer, part string) string {
 	return "ARM " + key
 }
 
-// governors lists the cpufreq governors in use.
+// governors returns the cpufreq governors in use, joined by "+".
 func governors(root fs.FS) string {
 	policies, _ := fs.Glob(root, "sys/devices/system/cpu/cpufreq/policy*/scaling_governor")
 	if len(policies) == 0 {
@@ -140,7 +139,7 @@ func governors(root fs.FS) string {
 	return strings.Join(sortedKeys(seen), "+")
 }
 
-// read returns at most 4 MiB of a file, nothing when it cannot be read.
+// read returns at most 4 MiB of a file, or nil if it cannot be read.
 func read(root fs.FS, name string) []byte {
 	f, err := root.Open(name)
 	if err != nil {
@@ -154,7 +153,7 @@ func read(root fs.FS, name string) []byte {
 	return data
 }
 
-// line is the first line without surrounding blanks and NUL bytes, which some kernels leave in
+// line returns the first line without surrounding blanks and NUL bytes, which some kernels leave in
 // sysfs.
 func line(b []byte) string {
 	if i := bytes.IndexByte(b, '\n'); i >= 0 {
@@ -163,7 +162,7 @@ func line(b []byte) string {
 	return strings.TrimSpace(strings.Trim(string(b), "\x00"))
 }
 
-// bracketed picks the chosen word of "always [madvise] never".
+// bracketed returns the selected word of a text such as "always [madvise] never".
 func bracketed(s string) string {
 	if _, rest, ok := strings.Cut(s, "["); ok {
 		word, _, _ := strings.Cut(rest, "]")

@@ -9,8 +9,8 @@ import (
 	"sandwich/microkernel"
 )
 
-// liveISA lists what this processor can do and this operating system lets it do, sorted: the
-// features that kernels are gated on, and the matrix extensions that are only reported.
+// liveISA returns the sorted features of this processor that the operating system enables: those
+// that kernels need, and matrix extensions that are only reported.
 func liveISA() []string {
 	set := map[string]bool{}
 	for name := range strings.SplitSeq(microkernel.Host().String(), ",") {
@@ -19,15 +19,15 @@ func liveISA() []string {
 		}
 	}
 	for _, name := range matrixExtensions() {
-		if _, err := microkernel.ParseFeatures(name); err != nil { // else Host has asked the system as well
+		if _, err := microkernel.ParseFeatures(name); err != nil { // known features were checked by Host
 			set[name] = true
 		}
 	}
 	return sortedKeys(set)
 }
 
-// features translates names to the set that kernels are gated on. Names it does not know (amx_tile,
-// sme) gate nothing and are passed over.
+// features converts names to the feature set that kernels need. It ignores unknown names such as
+// amx_tile and sme.
 func features(names []string) microkernel.Features {
 	var f microkernel.Features
 	for _, n := range names {
@@ -38,10 +38,10 @@ func features(names []string) microkernel.Features {
 	return f
 }
 
-// sortedKeys lists the keys of a set.
+// sortedKeys returns the sorted keys of a set.
 func sortedKeys(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }
 
-// readAtMost reads up to limit bytes and drops the rest.
+// readAtMost reads up to limit bytes and ignores the rest.
 func readAtMost(r io.Reader, limit int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(r, limit))
 }

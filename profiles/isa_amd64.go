@@ -6,8 +6,8 @@ import (
 	"github.com/klauspost/cpuid/v2"
 )
 
-// matrixExtensions names the AMX features that CPUID reports. They are told to people; kernels are
-// gated on what the operating system lets this process use of them.
+// matrixExtensions returns the AMX features that CPUID reports, for messages. Kernels depend on
+// what the operating system enables for this process.
 func matrixExtensions() []string {
 	var names []string
 	for id, name := range map[cpuid.FeatureID]string{
@@ -20,5 +20,5 @@ func matrixExtensions() []string {
 	return names
 }
 
-// brandName is the processor's own name, for systems whose /proc is hidden.
+// brandName returns the processor's name, for systems that hide /proc.
 func brandName() string { return strings.TrimSpace(cpuid.CPU.BrandName) }

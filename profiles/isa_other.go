@@ -8,7 +8,7 @@ import (
 	"github.com/klauspost/cpuid/v2"
 )
 
-// matrixExtensions names the matrix and scalable vector extensions that are reported.
+// matrixExtensions returns the scalable vector extensions, for messages.
 func matrixExtensions() []string {
 	if runtime.GOARCH == "arm64" && cpuid.CPU.Supports(cpuid.SVE) {
 		return []string{"sve"}
@@ -16,5 +16,5 @@ func matrixExtensions() []string {
 	return nil
 }
 
-// brandName is the processor's own name, for systems whose /proc is hidden.
+// brandName returns the processor's name, for systems that hide /proc.
 func brandName() string { return cpuid.CPU.BrandName }

@@ -9,8 +9,7 @@ import (
 	"sandwich/topotree"
 )
 
-// machineDoc is a topotree.Machine in a file: its description, and the digest of the tree that must
-// come out when it is built again.
+// machineDoc is a topotree.Machine in a file: its description, and the digest of its tree.
 type machineDoc struct {
 	topotree.Description `yaml:",inline"`
 	Tree                 string `yaml:"tree_digest" json:"tree_digest"`
@@ -20,18 +19,18 @@ func newMachineDoc(m *topotree.Machine) machineDoc {
 	return machineDoc{Description: m.Describe(), Tree: m.Tree.Digest().String()}
 }
 
-// machine builds the tree and compares it with the digest on file, which who writes one by hand
-// leaves out.
+// machine builds the tree and compares it with the digest in the file. Hand-written files may leave
+// the digest out.
 func (d *machineDoc) machine() (*topotree.Machine, error) {
 	if math.IsNaN(d.QuotaCPUs) || d.QuotaCPUs < 0 || d.QuotaCPUs > topotree.MaxPUs {
-		return nil, fmt.Errorf("machine: a quota of %v CPUs", d.QuotaCPUs)
+		return nil, fmt.Errorf("machine: invalid quota of %v CPUs", d.QuotaCPUs)
 	}
 	m, err := d.Description.Machine()
 	if err != nil {
 		return nil, err
 	}
 	if got := m.Tree.Digest().String(); d.Tree != "" && got != d.Tree {
-		return nil, fmt.Errorf("machine: the tree has the digest %s and the file says %.40q", got, d.Tree)
+		return nil, fmt.Errorf("machine: the tree has the digest %s, but the file has %.40q", got, d.Tree)
 	}
 	return m, nil
 }
@@ -46,7 +45,7 @@ func (p Profile) document() (document, error) {
 		Ceilings: p.Ceilings, Sets: p.Sets, Latent: p.Latent, Matrices: p.Matrices, Notes: p.Notes}, nil
 }
 
-// MarshalYAML writes the form of host.yaml.
+// MarshalYAML returns the content of host.yaml.
 func (p Profile) MarshalYAML() (any, error) { return p.document() }
 
 // MarshalJSON writes the fields of host.yaml as JSON.
@@ -58,9 +57,8 @@ func (p Profile) MarshalJSON() ([]byte, error) {
 	return json.Marshal(d)
 }
 
-// UnmarshalYAML reads the form of host.yaml and builds the tree. The version is looked at before
-// anything else; what an older one lacks is made up for here, so that nobody else knows of
-// versions.
+// UnmarshalYAML parses host.yaml and builds the tree. It migrates version 1, so that no other code
+// depends on the version.
 func (p *Profile) UnmarshalYAML(unmarshal func(any) error) error {
 	var d document
 	if err := unmarshal(&d); err != nil {

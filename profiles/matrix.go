@@ -6,12 +6,12 @@ import (
 	"sandwich/topotree"
 )
 
-// MatrixNames are the matrices that a full probe may measure.
+// MatrixNames returns the names of the matrices that a full probe may measure.
 func MatrixNames() []string {
 	return []string{LatencyMatrix, ComputeMatrix, CacheMatrix, MemoryMatrix, NodeMatrix}
 }
 
-// Meaning says what the matrix holds, for people; "" for one that is not known.
+// Meaning describes the values of the matrix for users, "" if the name is unknown.
 func (m Matrix) Meaning() string {
 	switch m.Name {
 	case LatencyMatrix:
@@ -28,7 +28,7 @@ func (m Matrix) Meaning() string {
 	return ""
 }
 
-// Values lists what was measured, ascending; of nodes the diagonal counts too.
+// Values returns the measured values in ascending order. The diagonal counts only for NodeMatrix.
 func (m Matrix) Values() []float64 {
 	var out []float64
 	for i, row := range m.Rows {
@@ -42,8 +42,7 @@ func (m Matrix) Values() []float64 {
 	return out
 }
 
-// HiddenSets are the innermost clusters that were found and the tree does not show, to be drawn in
-// it.
+// HiddenSets returns the innermost measured clusters that the tree does not show, for drawings.
 func (p *Profile) HiddenSets() []topotree.CPUSet {
 	for _, l := range p.Latent {
 		if l.Known == "" {

@@ -7,12 +7,11 @@ import (
 	"sandwich/topotree"
 )
 
-// fromVersion1 makes a profile of version 1 one of this version. Version 1 said of a ceiling how
-// many PUs were at work and not which: they were the first ones in the order in which PUs are put
-// to work. It named saturation domains after the level of the tree, and it had none of the other
-// figures of sets: what it does not say stays unknown.
+// fromVersion1 converts a profile of version 1. Version 1 stored the number of active PUs of a
+// ceiling, but not the PUs, which were the first ones in the order of RankedPUs. It named
+// saturation domains after tree levels and had no other figures of PU sets; those stay unknown.
 func (p *Profile) fromVersion1() {
-	if content, err := CanonicalJSON(p); err == nil { // what has no JSON, such as NaN, Check refuses
+	if content, err := CanonicalJSON(p); err == nil { // Check rejects values without JSON form, such as NaN
 		p.read = DigestBytes(content)
 	}
 	p.Version = Version
@@ -29,8 +28,8 @@ func (p *Profile) fromVersion1() {
 	}
 }
 
-// version1Domain translates "numa 3", "l3 7" and "l3 of PU 8"; a name that it does not know is left
-// for Check to refuse.
+// version1Domain translates "numa 3", "l3 7" and "l3 of PU 8". It returns unknown names unchanged;
+// Check rejects them.
 func version1Domain(m *topotree.Machine, f *SetFigure) string {
 	kind, number, _ := strings.Cut(f.Domain, " ")
 	switch kind {
@@ -49,7 +48,6 @@ func version1Domain(m *topotree.Machine, f *SetFigure) string {
 	return f.Domain
 }
 
-// ReadDigest is the digest of the content of the file that the profile was decoded from, where that
-// is of an older version: what the manifest of its bundle holds. It is "" where the profile itself
-// has the digest.
+// ReadDigest returns the content digest of the file from which the profile was read if it had an
+// older version: the manifest of its bundle has this digest. Otherwise it returns "".
 func (p *Profile) ReadDigest() string { return p.read }

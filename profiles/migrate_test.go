@@ -8,8 +8,7 @@ import (
 	"sandwich/topotree"
 )
 
-// version1 is a file as the build before this version wrote it, of two nodes whose PUs are numbered
-// in turn.
+// version1 is a file of version 1, of a machine with two nodes whose PU numbers are interleaved.
 const version1 = `version: 1
 host:
   arch: amd64
@@ -56,7 +55,7 @@ func digested(t *testing.T, text string) string {
 		t.Fatal("a wrong digest was accepted")
 	}
 	_, rest, _ := strings.Cut(err.Error(), "has the digest ")
-	digest, _, _ := strings.Cut(rest, " ")
+	digest, _, _ := strings.Cut(rest, ",")
 	return strings.Replace(text, "DIGEST", digest, 1)
 }
 
@@ -118,13 +117,16 @@ func TestRecordedMachines(t *testing.T) {
 
 func TestSetFigureRefused(t *testing.T) {
 	for want, spoil := range map[string]func(*SetFigure){
-		"the domain is none of":   func(f *SetFigure) { f.Domain = "node 007" },
-		"the instruction set or":  func(f *SetFigure) { f.Name = Peak },
-		"0 flows":                 func(f *SetFigure) { f.Name = Flows },
-		"its flows are of PUs 0 ": func(f *SetFigure) { f.Name, f.Flows = Flows, []Flow{{CPUs: cpus(0)}} },
-		"a flow of PUs 0":         func(f *SetFigure) { f.Name, f.Flows = Flows, []Flow{{CPUs: cpus(0), Node: -2}} },
-		"1 ranks sum":             func(f *SetFigure) { f.Name, f.Ranks, f.Bytes = AllReduce, 1, 64 },
-		"2 ranks sum 0 bytes":     func(f *SetFigure) { f.Name, f.Ranks = AllReduce, 2 },
+		"unknown domain":                       func(f *SetFigure) { f.Domain = "node 007" },
+		"isa or type is missing":               func(f *SetFigure) { f.Name = Peak },
+		"0 flows":                              func(f *SetFigure) { f.Name = Flows },
+		"the union of the PUs of the flows, 0": func(f *SetFigure) { f.Name, f.Flows = Flows, []Flow{{CPUs: cpus(0)}} },
+		"invalid flow of PUs 0": func(f *SetFigure) {
+			f.Name, f.Flows = Flows, []Flow{{CPUs: cpus(0),
+				Node: -2}}
+		},
+		"number of ranks 1":  func(f *SetFigure) { f.Name, f.Ranks, f.Bytes = AllReduce, 1, 64 },
+		"ranks 2 or bytes 0": func(f *SetFigure) { f.Name, f.Ranks = AllReduce, 2 },
 	} {
 		p := structured(t)
 		spoil(&p.Sets[0])
@@ -135,7 +137,7 @@ func TestSetFigureRefused(t *testing.T) {
 	p := structured(t)
 	p.Ceilings = []Ceiling{{Kind: Compute, ISA: "avx2", Type: "f32", PUs: 2, CPUs: cpus(0),
 		Figure: assumedFigure(1, "FLOP/s")}}
-	if err := p.Check(); err == nil || !strings.Contains(err.Error(), "its cpus are 0") {
+	if err := p.Check(); err == nil || !strings.Contains(err.Error(), "cpus lists another number of PUs: 0") {
 		t.Errorf("two PUs of which one is named: %v", err)
 	}
 }

@@ -6,19 +6,16 @@ import (
 	"sandwich/microkernel"
 )
 
-// PairRates are two multiply-add peaks of one instruction set, measured on one machine with equally
-// many PUs at work. Whether they are worth their rounding is for plans/heuristic to say.
+// PairRates holds two multiply-add peaks of one instruction set, measured with the same number of
+// PUs. plans/heuristic decides whether bf16 is worth its rounding.
 type PairRates struct {
 	F32, BF16 float64 // FLOP/s
 	PUs       int
 }
 
-// PairRates reads the rates of an instruction set, with the fewest PUs that both were measured
-// with: their ratio is a matter of a core's ports, and more PUs only add the noise of their
-// meeting. Each is the best of its samples: what else runs on a machine slows a core down and never
-// speeds it up, and medians of 1 ms samples on a machine with twice as much work as cores gave
-// ratios of 0.47 to 0.89 for 0.51. It is false where either was not measured; what is quoted or
-// assumed does not count.
+// PairRates returns the measured rates of an instruction set with the smallest number of PUs for
+// which both exist. Each is the best of its samples, since other load only slows a core down. It
+// returns false if either was not measured; quoted and assumed figures are ignored.
 func (p *Profile) PairRates(isa microkernel.ISA) (PairRates, bool) {
 	rates := map[int]*PairRates{}
 	for _, c := range p.Ceilings {
@@ -44,8 +41,8 @@ func (p *Profile) PairRates(isa microkernel.ISA) (PairRates, bool) {
 	return best, best.PUs > 0
 }
 
-// String compares the rates, as in "bf16 reaches 405.6 GFLOP/s on 1 PU, 1.97 times the 205.5 of
-// f32".
+// String compares the rates, for example "bf16 reaches 405.6 GFLOP/s on 1 PU, 1.97 times the 205.5
+// of f32".
 func (r PairRates) String() string {
 	pus := "PU"
 	if r.PUs > 1 {

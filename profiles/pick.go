@@ -7,14 +7,14 @@ import (
 	"sandwich/topotree"
 )
 
-// PULoad is the share of time for which other processes use PUs, by PU. 1 is all of it. A PU that
-// another instance of this program holds counts 1 more, whether it is busy or not.
+// PULoad is the fraction of time for which other processes use each PU, by PU index. A PU that
+// another instance of this program reserves counts 1 more, whether it is busy or not.
 type PULoad map[int]float64
 
-// idleLoad is the load below which a PU counts as idle: what the system itself does there.
+// idleLoad is the load below which a PU counts as idle.
 const idleLoad = 0.25
 
-// level sorts loads into steps: noise must not decide between PUs of about the same load.
+// level rounds a load to a step, so that noise does not decide between PUs of similar load.
 func level(load float64) int {
 	if load < idleLoad {
 		return 0
@@ -22,14 +22,14 @@ func level(load float64) int {
 	return int(load / idleLoad)
 }
 
-// LeavesChoice reports whether n workers, 0 for one a core, can be on different sets of PUs.
+// LeavesChoice reports whether n workers (0: one per core) can run on distinct sets of PUs.
 func (p *Profile) LeavesChoice(n int) bool {
 	n, candidates := p.candidates(n)
 	return n > 0 && n < len(candidates)
 }
 
-// candidates returns the PUs of which n workers take some, the best first: one of each core, or all
-// where there are more workers than cores. n is 0 for one worker a core, within the quota.
+// candidates returns the PUs for n workers, best first: one of each core, or all PUs if there are
+// more workers than cores. For n = 0 it returns the number of cores within the quota.
 func (p *Profile) candidates(n int) (int, []rankedPU) {
 	ranked := p.rankedPUs()
 	cores := firstOfCores(ranked)
@@ -45,7 +45,7 @@ func (p *Profile) candidates(n int) (int, []rankedPU) {
 	return n, ranked
 }
 
-// firstOfCores counts the PUs that are the first of their core; they come first.
+// firstOfCores returns the number of PUs that are the first of their core. They precede all others.
 func firstOfCores(ranked []rankedPU) int {
 	n := 0
 	for n < len(ranked) && ranked[n].sibling == 0 {
@@ -54,8 +54,8 @@ func firstOfCores(ranked []rankedPU) int {
 	return n
 }
 
-// PickPUs returns PUs for n workers, 0 for one a core, sorted: the best ones where these are idle,
-// else idle ones that are close to each other in the tree, else those with the least load.
+// PickPUs returns sorted PUs for n workers (0: one per core): the best ones if they are idle, else
+// idle ones that are close to each other in the tree, else those with the least load.
 func (p *Profile) PickPUs(n int, load PULoad) []int {
 	n, candidates := p.candidates(n)
 	levels := p.levels(load)
@@ -70,6 +70,7 @@ func (p *Profile) PickPUs(n int, load PULoad) []int {
 	return sortedPUs(candidates[:min(n, len(candidates))])
 }
 
+// sortedPUs returns the sorted indexes of ranked PUs.
 func sortedPUs(ranked []rankedPU) []int {
 	out := make([]int, len(ranked))
 	for i, r := range ranked {
@@ -79,7 +80,7 @@ func sortedPUs(ranked []rankedPU) []int {
 	return out
 }
 
-// ByLoad returns PUs with those of the least load first, and in their order among equal loads.
+// ByLoad returns PUs sorted by load. PUs with similar load keep their order.
 func (p *Profile) ByLoad(pus []int, load PULoad) []int {
 	levels := p.levels(load)
 	out := slices.Clone(pus)
@@ -87,8 +88,8 @@ func (p *Profile) ByLoad(pus []int, load PULoad) []int {
 	return out
 }
 
-// levels returns the level of each allowed PU: of its own load, or of half of that of another PU of
-// its core, with which it shares the core.
+// levels returns the load level of each allowed PU. Half of the load of another PU on the same core
+// counts, too.
 func (p *Profile) levels(load PULoad) map[int]int {
 	out := map[int]int{}
 	for pu := range p.Machine.Allowed.All() {
@@ -109,8 +110,8 @@ func (p *Profile) levels(load PULoad) map[int]int {
 	return out
 }
 
-// closestIdle returns the idle candidates of the smallest part of the tree that has n of them of
-// the fastest core type; nil where no part has.
+// closestIdle returns the idle candidates in the smallest part of the tree that has n of them with
+// the fastest core type, or nil.
 func (p *Profile) closestIdle(candidates []rankedPU, levels map[int]int, n int) []rankedPU {
 	var idle topotree.CPUSet
 	for _, c := range candidates {
@@ -138,9 +139,9 @@ func (p *Profile) closestIdle(candidates []rankedPU, levels map[int]int, n int) 
 	return out
 }
 
-// SparePU returns the PU to which a worker on pu moves when another process uses that: an idle one
-// of the same core type, on a core where none of used is, and as close as possible in the tree. ok
-// is false where there is none.
+// SparePU returns the PU to which a worker on pu moves if another process uses that PU: an idle PU
+// of the same core type, on a core without PUs in used, as close as possible in the tree. ok is
+// false if there is none.
 func (p *Profile) SparePU(pu int, used, allowed []int, load PULoad) (to int, ok bool) {
 	taken := topotree.NewCPUSet(append(slices.Clone(used), pu)...)
 	for _, o := range p.Machine.Objects {
@@ -162,7 +163,7 @@ func (p *Profile) SparePU(pu int, used, allowed []int, load PULoad) (to int, ok 
 	if len(idle) == 0 {
 		return 0, false
 	}
-	p.Machine.Tree.Walk(func(n *topotree.Node, _ int) bool { // each deeper part is closer
+	p.Machine.Tree.Walk(func(n *topotree.Node, _ int) bool { // deeper nodes are closer
 		if !n.CPUs.Contains(pu) {
 			return false
 		}

@@ -6,11 +6,11 @@ import (
 	"sandwich/microkernel"
 )
 
-// portPrefix begins the types of ceilings that say how many instructions of some classes one core
-// makes in a second: "ports-dot", or in turn "ports-logic+logic+dot".
+// portPrefix is the prefix of ceiling types for the throughput of instruction classes on one core:
+// "ports-dot", or "ports-logic+logic+dot" for an interleaved mix.
 const portPrefix = "ports-"
 
-// PortType is the type of a ceiling of instructions of the classes in turn.
+// PortType returns the ceiling type of an interleaved mix of instruction classes.
 func PortType(mix []microkernel.InstructionClass) string {
 	names := make([]string, len(mix))
 	for i, c := range mix {
@@ -19,8 +19,8 @@ func PortType(mix []microkernel.InstructionClass) string {
 	return portPrefix + strings.Join(names, "+")
 }
 
-// PortMix is the inverse of PortType; nothing for ceilings of other types, and where this build
-// does not know a class.
+// PortMix returns the instruction classes of a type made by PortType. It returns nil for other
+// types and unknown classes.
 func (c *Ceiling) PortMix() (mix []microkernel.InstructionClass) {
 	names, ok := strings.CutPrefix(c.Type, portPrefix)
 	if !ok {

@@ -13,11 +13,11 @@ import (
 	"sandwich/topotree"
 )
 
-// Version is the schema version of host.yaml that is written. Version 1 is read too (see
-// fromVersion1); readers refuse others by name. FORMAT.md describes the fields.
+// Version is the schema version of host.yaml that is written. Version 1 is migrated (fromVersion1);
+// others are rejected. FORMAT.md describes the fields.
 const Version = 2
 
-// Profile is a machine and what it can do: host.yaml.
+// Profile describes a machine and its measured performance: the content of host.yaml.
 type Profile struct {
 	Version  int
 	Host     Identity
@@ -25,14 +25,14 @@ type Profile struct {
 	Ceilings []Ceiling
 	Matrices []Matrix
 	Sets     []SetFigure // figures of PU sets: peaks, saturation curves, flows, barriers, all-reduces
-	Latent   []Latent    // structure found in the matrices
-	Probe    *Probe      // how the measured figures came about; nil when nothing was measured
-	Notes    []string    // one sentence each: what was assumed, what could not be measured
+	Latent   []Latent    // clusters found in the matrices
+	Probe    *Probe      // how the figures were measured; nil if nothing was
+	Notes    []string    // sentences on assumptions and on what could not be measured
 
-	read string // digest of the content as it was read from a file of an older version; "" otherwise
+	read string // content digest of a file of an older version; "" otherwise
 }
 
-// document is the form of a Profile in YAML and, for hashes, in JSON.
+// document is the form of a Profile in YAML and in JSON, which is used for hashes.
 type document struct {
 	Version  int         `yaml:"version" json:"version"`
 	Host     Identity    `yaml:"host" json:"host"`
@@ -45,7 +45,7 @@ type document struct {
 	Notes    []string    `yaml:"notes,omitempty" json:"notes,omitempty"`
 }
 
-// Live describes the machine this program runs on, without measuring anything.
+// Live describes the machine that this program runs on. It measures nothing.
 func Live() (*Profile, error) {
 	m, err := topotree.ReadLive()
 	if err != nil {
@@ -54,8 +54,8 @@ func Live() (*Profile, error) {
 	return New(m, liveIdentity(os.DirFS("/"))), nil
 }
 
-// New makes a profile of a machine that a reader described, without any ceiling. What the identity
-// does not say is taken from the machine.
+// New returns a profile of a machine without ceilings. It fills empty fields of the identity from
+// the machine.
 func New(m *topotree.Machine, id Identity) *Profile {
 	setOnce(&id.Arch, goArch(m.Arch))
 	setOnce(&id.CPUModel, m.Model)
@@ -63,7 +63,7 @@ func New(m *topotree.Machine, id Identity) *Profile {
 	return &Profile{Version: Version, Host: id, Machine: m}
 }
 
-// goArch translates the name that uname prints.
+// goArch translates a machine name of uname to GOARCH.
 func goArch(uname string) string {
 	switch uname {
 	case "x86_64":
@@ -74,7 +74,7 @@ func goArch(uname string) string {
 	return uname
 }
 
-// Load reads host.yaml. It refuses what Check refuses.
+// Load reads and checks host.yaml.
 func Load(path string) (*Profile, error) {
 	data, err := retention.ReadRegular(path, MaxYAMLBytes)
 	if err != nil {
@@ -88,7 +88,7 @@ func Load(path string) (*Profile, error) {
 	return p, nil
 }
 
-// Parse reads the text of host.yaml.
+// Parse parses and checks the text of host.yaml.
 func Parse(data []byte) (*Profile, error) {
 	var p Profile
 	if err := DecodeYAML(data, &p); err != nil {
@@ -100,7 +100,7 @@ func Parse(data []byte) (*Profile, error) {
 	return &p, nil
 }
 
-// Save replaces the file at path by the profile, as retention.WriteTo does.
+// Save writes the profile to path and replaces an existing file; see retention.WriteTo.
 func (p *Profile) Save(path string) error { return retention.WriteTo(path, p.Encode) }
 
 // Encode writes the text of host.yaml. Equal profiles give equal bytes.
@@ -113,16 +113,16 @@ func (p *Profile) Encode(w io.Writer) error {
 	return err
 }
 
-// Check refuses profiles that describe no machine, naming what is wrong.
+// Check validates the profile. The error names the invalid part.
 func (p *Profile) Check() error {
 	if p.Version != Version {
 		return errVersion(p.Version)
 	}
 	if p.Machine == nil || p.Machine.Tree == nil {
-		return fmt.Errorf("it describes no machine")
+		return fmt.Errorf("the profile describes no machine")
 	}
 	if len(p.Host.ISA) > 256 {
-		return fmt.Errorf("it names %d instruction set features", len(p.Host.ISA))
+		return fmt.Errorf("the profile lists %d instruction set features, more than 256", len(p.Host.ISA))
 	}
 	for _, c := range p.Ceilings {
 		if err := c.check(); err != nil {
@@ -141,9 +141,9 @@ func errVersion(v int) error {
 	return fmt.Errorf("version %d; this build reads versions 1 and %d", v, Version)
 }
 
-// Fingerprint is the hash by which a plan knows its host: over the architecture, CPU model,
-// instruction set, tree digest, allowed PUs and quota. Settings, everything measured and the
-// kernel's version do not count.
+// Fingerprint returns the hash that identifies a host in plans: of architecture, CPU model,
+// instruction set, tree digest, allowed PUs and quota. Settings, measurements and the kernel
+// version do not change it.
 func (p *Profile) Fingerprint() string {
 	return Digest(struct {
 		Arch    string   `json:"arch"`
@@ -156,29 +156,29 @@ func (p *Profile) Fingerprint() string {
 		p.Machine.Allowed.String(), p.Machine.QuotaPUs()})
 }
 
-// Features is the set that kernels are gated on, from the recorded instruction set; never from the
-// CPU model.
+// Features returns the features that kernels may use, from the recorded instruction set and not
+// from the CPU model.
 func (p *Profile) Features() microkernel.Features { return features(p.Host.ISA) }
 
-// Allowed is the set of PUs that this process may use.
+// Allowed returns the PUs that this process may use.
 func (p *Profile) Allowed() topotree.CPUSet { return p.Machine.Allowed }
 
-// QuotaPUs is how many PUs the CPU quota pays for, 0 without a quota.
+// QuotaPUs returns the number of PUs that the CPU quota allows, 0 without a quota.
 func (p *Profile) QuotaPUs() int { return p.Machine.QuotaPUs() }
 
-// UsablePUs lists the allowed PUs, cut to the quota: one PU of each core first, of fast cores
-// before slow ones, and SMT siblings only when a quota leaves room for them. The result is sorted.
-// Where the quota leaves a choice an untuned plan may run on other PUs (PickPUs).
+// UsablePUs returns the allowed PUs within the quota, sorted. It prefers one PU per core and fast
+// cores, and uses SMT siblings only if the quota permits more PUs than cores. An untuned plan may
+// use other PUs if the quota leaves a choice (PickPUs).
 func (p *Profile) UsablePUs() []int { return p.FirstPUs(0) }
 
-// CorePUs returns the PUs of UsablePUs with one PU per core: SMT siblings share the multipliers, so
+// CorePUs returns the PUs of UsablePUs with one PU per core. SMT siblings share the multipliers, so
 // dense arithmetic gains little from a second thread.
 func (p *Profile) CorePUs() []int {
 	ranked := p.rankedPUs()
 	return p.cut(ranked[:firstOfCores(ranked)], 0)
 }
 
-// RankedPUs returns the PUs of UsablePUs in the order in which they are best put to work.
+// RankedPUs returns the PUs of UsablePUs, best first.
 func (p *Profile) RankedPUs() []int {
 	ranked := p.rankedPUs()
 	if q := p.QuotaPUs(); q > 0 {
@@ -191,9 +191,10 @@ func (p *Profile) RankedPUs() []int {
 	return pus
 }
 
-// FirstPUs returns the best n of the usable PUs, sorted; all of them for n <= 0 or n too large.
+// FirstPUs returns the best n usable PUs, sorted; all of them if n <= 0 or n is too large.
 func (p *Profile) FirstPUs(n int) []int { return p.cut(p.rankedPUs(), n) }
 
+// cut returns at most n of the ranked PUs within the quota, sorted.
 func (p *Profile) cut(ranked []rankedPU, n int) []int {
 	keep := len(ranked)
 	if q := p.QuotaPUs(); q > 0 {
@@ -205,14 +206,15 @@ func (p *Profile) cut(ranked []rankedPU, n int) []int {
 	return sortedPUs(ranked[:keep])
 }
 
-// rankedPU is an allowed PU with what decides how early it is used.
+// rankedPU is an allowed PU with the properties by which it is ranked.
 type rankedPU struct {
 	pu       int
-	sibling  int // how many allowed PUs of its core have lower numbers
+	sibling  int // number of allowed PUs of its core with lower indexes
 	coreType int // 0 is the fastest
-	place    int // from left to right in the tree, so that a cut stays within as few nodes and caches as possible
+	place    int // position in the tree, so that a prefix spans few nodes and caches
 }
 
+// rankedPUs returns the allowed PUs, best first.
 func (p *Profile) rankedPUs() []rankedPU {
 	m := p.Machine
 	sibling := map[int]int{}

@@ -8,24 +8,24 @@ import (
 	"sandwich/topotree"
 )
 
-// Names of the figures of PU sets.
+// Names of figures of PU sets.
 const (
 	Peak       = "peak"       // FLOP/s or OP/s of multiply-adds on registers
-	Saturation = "saturation" // B/s that the PUs read together from the memory nearest to them
-	Flows      = "flows"      // B/s of several flows at once, all together
-	Barrier    = "barrier"    // seconds from one barrier of the worker pool to the next
-	AllReduce  = "all-reduce" // seconds to sum one matrix of each rank and to hand the sum to all
+	Saturation = "saturation" // B/s that the PUs together read from their nearest memory
+	Flows      = "flows"      // B/s of several concurrent flows together
+	Barrier    = "barrier"    // seconds per barrier of the worker pool
+	AllReduce  = "all-reduce" // seconds to sum one matrix of each rank and distribute the sum
 )
 
-// Interleaved is the node of a flow whose pages lie on all nodes in turn.
+// Interleaved is the node of a flow whose pages are interleaved over all nodes.
 const Interleaved = -1
 
-// SetFigure is a figure of one set of PUs at work. Which fields it has beside domain and cpus
-// depends on its name.
+// SetFigure is a figure of a set of active PUs. The name determines which fields other than domain
+// and cpus are set.
 type SetFigure struct {
 	Name   string          `yaml:"name" json:"name"`
-	Domain string          `yaml:"domain" json:"domain"` // what the PUs are part of
-	CPUs   topotree.CPUSet `yaml:"cpus" json:"cpus"`     // the PUs at work
+	Domain string          `yaml:"domain" json:"domain"` // part of the machine that has the PUs
+	CPUs   topotree.CPUSet `yaml:"cpus" json:"cpus"`     // active PUs
 	ISA    string          `yaml:"isa,omitempty" json:"isa,omitempty"`
 	Type   string          `yaml:"type,omitempty" json:"type,omitempty"`
 	Flows  []Flow          `yaml:"flows,omitempty" json:"flows,omitempty"`
@@ -34,10 +34,11 @@ type SetFigure struct {
 	Figure `yaml:",inline"`
 }
 
-// Flow is PUs that read the memory of one node, or of all nodes in turn.
+// Flow is a set of PUs that read the memory of one node, or memory that is interleaved over all
+// nodes.
 type Flow struct {
 	CPUs topotree.CPUSet `yaml:"cpus" json:"cpus"`
-	Node int             `yaml:"node" json:"node"` // the system's number, or Interleaved
+	Node int             `yaml:"node" json:"node"` // OS index, or Interleaved
 }
 
 // MarshalYAML writes a figure on one line.
@@ -46,18 +47,18 @@ func (f SetFigure) MarshalYAML() (any, error) {
 	return FlowYAML(plain(f))
 }
 
-// MachineDomain is all PUs.
+// MachineDomain is the domain of all PUs.
 const MachineDomain = "machine"
 
-// NodeDomain is the PUs of a memory node.
+// NodeDomain returns the domain of the PUs of a memory node.
 func NodeDomain(id int) string { return "node " + strconv.Itoa(id) }
 
-// ClusterDomain is the PUs that share a last-level cache. They are named by the lowest of them,
-// since caches have no number that every system tells.
+// ClusterDomain returns the domain of the PUs that share a last-level cache. It is named after the
+// lowest PU, since not all systems number caches.
 func ClusterDomain(cpus topotree.CPUSet) string { return clusterPrefix + strconv.Itoa(cpus.First()) }
 
-// GroupDomain is PUs of which a measurement found that they belong together, named by the lowest of
-// them.
+// GroupDomain returns the domain of PUs that a measurement found to form a cluster, named after the
+// lowest PU.
 func GroupDomain(cpus topotree.CPUSet) string { return groupPrefix + strconv.Itoa(cpus.First()) }
 
 const (
@@ -65,8 +66,8 @@ const (
 	groupPrefix   = "group of PU "
 )
 
-// checkDomain refuses a domain of a saturation curve that has none of the fixed names: readers find
-// curves by them.
+// checkDomain rejects domains of saturation curves other than the fixed names, by which readers
+// find curves.
 func checkDomain(name string) error {
 	if name == MachineDomain {
 		return nil
@@ -78,7 +79,7 @@ func checkDomain(name string) error {
 			}
 		}
 	}
-	return fmt.Errorf("the domain is none of machine, node N, %sP and %sP", clusterPrefix, groupPrefix)
+	return fmt.Errorf("unknown domain; use machine, node N, %sP or %sP", clusterPrefix, groupPrefix)
 }
 
 const (
@@ -89,13 +90,13 @@ const (
 func (f SetFigure) check() error {
 	what := fmt.Sprintf("%.40s of %.40s with PUs %.40s", f.Name, f.Domain, f.CPUs)
 	if f.CPUs.IsEmpty() {
-		return fmt.Errorf("%s: no PU is named", what)
+		return fmt.Errorf("%s: cpus is empty", what)
 	}
 	var err error
 	switch f.Name {
 	case Peak:
 		if f.ISA == "" || f.Type == "" {
-			err = fmt.Errorf("the instruction set or the data type is missing")
+			err = fmt.Errorf("isa or type is missing")
 		}
 	case Saturation:
 		err = checkDomain(f.Domain)
@@ -104,10 +105,10 @@ func (f SetFigure) check() error {
 	case Barrier:
 	case AllReduce:
 		if f.Ranks < 2 || f.Ranks > MaxPU || f.Bytes < 1 || f.Bytes > maxReduce {
-			err = fmt.Errorf("%d ranks sum %d bytes", f.Ranks, f.Bytes)
+			err = fmt.Errorf("invalid number of ranks %d or bytes %d", f.Ranks, f.Bytes)
 		}
 	default:
-		err = fmt.Errorf("the name is none of %s, %s, %s, %s and %s", Peak, Saturation, Flows, Barrier, AllReduce)
+		err = fmt.Errorf("unknown name; use %s, %s, %s, %s or %s", Peak, Saturation, Flows, Barrier, AllReduce)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
@@ -117,17 +118,17 @@ func (f SetFigure) check() error {
 
 func (f SetFigure) checkFlows() error {
 	if len(f.Flows) == 0 || len(f.Flows) > maxFlows {
-		return fmt.Errorf("%d flows", len(f.Flows))
+		return fmt.Errorf("%d flows, not in 1..%d", len(f.Flows), maxFlows)
 	}
 	var all topotree.CPUSet
 	for _, flow := range f.Flows {
 		if flow.CPUs.IsEmpty() || flow.CPUs.Intersects(all) || flow.Node < Interleaved || flow.Node > MaxPU {
-			return fmt.Errorf("a flow of PUs %.40s from node %d", flow.CPUs, flow.Node)
+			return fmt.Errorf("invalid flow of PUs %.40s from node %d", flow.CPUs, flow.Node)
 		}
 		all = all.Union(flow.CPUs)
 	}
 	if !all.Equal(f.CPUs) {
-		return fmt.Errorf("its flows are of PUs %.40s", all)
+		return fmt.Errorf("cpus is not the union of the PUs of the flows, %.40s", all)
 	}
 	return nil
 }

@@ -8,8 +8,8 @@ import (
 	"sandwich/topotree"
 )
 
-// Source names a machine by one of its fields; none of them is the machine that the program runs
-// on.
+// Source selects a machine by one of its fields. The zero value selects the machine that the
+// program runs on.
 type Source struct {
 	Root      string // folder with the sys/ and proc/ of a saved Linux machine
 	HWLoc     string // hwloc XML export
@@ -18,7 +18,7 @@ type Source struct {
 	Builtin   string // name of a built-in machine
 }
 
-// Read returns the profile of the machine, without measuring anything.
+// Read returns the profile of the machine. It measures nothing.
 func (s Source) Read() (*Profile, error) {
 	switch {
 	case s == Source{}:
@@ -48,7 +48,7 @@ func (s Source) readDescription() (*topotree.Machine, error) {
 		return topotree.ReadSynthetic(s.Synthetic)
 	}
 	if st, err := os.Stat(s.HWLoc); err == nil && st.IsDir() {
-		return nil, fmt.Errorf("%s is a folder: name an hwloc XML file, or use --root for a folder with sys/ "+
+		return nil, fmt.Errorf("%s is a folder: use an hwloc XML file, or --root for a folder with sys/ "+
 			"and proc/", s.HWLoc)
 	}
 	f, err := retention.OpenRegular(s.HWLoc)

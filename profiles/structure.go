@@ -9,43 +9,43 @@ import (
 	"sandwich/topotree"
 )
 
-// Names of the matrices that calibrate measures.
+// Names of the matrices that package calibrate measures.
 const (
-	LatencyMatrix = "pu-latency"        // ns of a cache line from PU i to PU j and back
-	ComputeMatrix = "pu-contention-fma" // share of its multiply-add speed that a PU keeps while the other works
+	LatencyMatrix = "pu-latency"        // ns for a cache line from PU i to PU j and back
+	ComputeMatrix = "pu-contention-fma" // fraction of its multiply-add rate that a PU keeps while the other is active
 	// the same for reads of 0.6 of a last-level cache: two PUs that share one do not fit
 	CacheMatrix  = "pu-contention-cache"
 	MemoryMatrix = "pu-contention-memory" // the same for reads of memory
 	NodeMatrix   = "node-bandwidth"       // B/s that all PUs of node i read from the memory of node j
 )
 
-// More than any probe writes is refused.
+// Limits of a profile, above what a probe writes.
 const (
 	maxLatents    = 64
 	maxSetFigures = 4096
 )
 
-// Latent is structure that a measured matrix shows, whether the tree knows it or not: a candidate
-// for group, or the name of the level that it is.
+// Latent is a clustering of PUs found in a measured matrix. It is a candidate for the group
+// transform, or confirms a level of the tree.
 type Latent struct {
 	Matrix string            `yaml:"matrix" json:"matrix"`
 	Sets   []topotree.CPUSet `yaml:"sets,flow" json:"sets"`
-	// typical value between clusters over the one within
+	// typical value between clusters divided by that within clusters
 	Contrast float64 `yaml:"contrast,omitempty" json:"contrast,omitempty"`
-	// the same difference in standard deviations of the residue
+	// difference of the two values in standard deviations of the residuals
 	Effect float64 `yaml:"effect,omitempty" json:"effect,omitempty"`
-	// the level of the tree that shows it already
+	// level of the tree with the same clusters
 	Known string `yaml:"known,omitempty" json:"known,omitempty"`
-	// the transform that makes it, as text
+	// text of the transform that adds the clusters to the tree
 	Group string `yaml:"group,omitempty" json:"group,omitempty"`
-	Text  string `yaml:"text" json:"text"` // one sentence for people
+	Text  string `yaml:"text" json:"text"` // description in one sentence
 }
 
-// Probe says how the measured figures came about.
+// Probe records how the figures were measured.
 type Probe struct {
 	Mode    string  `yaml:"mode" json:"mode"` // quick, full
 	Seconds float64 `yaml:"seconds" json:"seconds"`
-	// it was stopped: what is missing was not measured
+	// the probe was interrupted; missing figures were not measured
 	Partial bool `yaml:"partial,omitempty" json:"partial,omitempty"`
 }
 
@@ -53,11 +53,11 @@ func (l Latent) check() error {
 	what := fmt.Sprintf("latent structure of matrix %.40s", l.Matrix)
 	for _, v := range []float64{l.Contrast, l.Effect} {
 		if math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
-			return fmt.Errorf("%s: %v is no contrast", what, v)
+			return fmt.Errorf("%s: invalid contrast or effect %v", what, v)
 		}
 	}
 	if len(l.Sets) == 0 || len(l.Sets) > topotree.MaxPUs {
-		return fmt.Errorf("%s: %d clusters", what, len(l.Sets))
+		return fmt.Errorf("%s: invalid number of clusters %d", what, len(l.Sets))
 	}
 	if l.Group != "" {
 		if _, err := topotree.ParseTransform(l.Group); err != nil {
@@ -67,10 +67,10 @@ func (l Latent) check() error {
 	return nil
 }
 
-// checkStructure refuses what no measurement can have found.
+// checkStructure validates figures of PU sets and clusterings.
 func (p *Profile) checkStructure() error {
 	if len(p.Sets) > maxSetFigures || len(p.Latent) > maxLatents {
-		return fmt.Errorf("%d figures of PU sets and %d clusterings are more than any probe writes", len(p.Sets),
+		return fmt.Errorf("%d figures of PU sets or %d clusterings are too many", len(p.Sets),
 			len(p.Latent))
 	}
 	for _, f := range p.Sets {
@@ -86,7 +86,7 @@ func (p *Profile) checkStructure() error {
 	return nil
 }
 
-// Matrix returns the matrix of a name, nil when there is none.
+// Matrix returns the matrix with a name, or nil.
 func (p *Profile) Matrix(name string) *Matrix {
 	i := slices.IndexFunc(p.Matrices, func(m Matrix) bool { return m.Name == name })
 	if i < 0 {
@@ -95,9 +95,9 @@ func (p *Profile) Matrix(name string) *Matrix {
 	return &p.Matrices[i]
 }
 
-// Groups lists the group transforms that measurements propose and the tree does not show yet, the
-// best supported first: what an enumeration tries first. Clusters that nobody wrote a transform for
-// get the one that makes them, if there is one.
+// Groups returns the group transforms that measurements propose and the tree lacks, the largest
+// effect first; an enumeration tries them first. For clusters without a stored transform it derives
+// one if possible.
 func (p *Profile) Groups() []topotree.Transform {
 	found := slices.Clone(p.Latent)
 	slices.SortStableFunc(found, func(a, b Latent) int { return cmp.Compare(b.Effect, a.Effect) })
@@ -113,8 +113,8 @@ func (p *Profile) Groups() []topotree.Transform {
 	return out
 }
 
-// grouping is the transform that makes clusters out of the PUs that may be used, "" where none does
-// or the tree shows them.
+// grouping returns the transform that makes clusters of the usable PUs, or "" if there is none or
+// the tree has the clusters.
 func (p *Profile) grouping(sets []topotree.CPUSet) string {
 	tree, err := p.Machine.Usable()
 	if err != nil {
@@ -126,8 +126,8 @@ func (p *Profile) grouping(sets []topotree.CPUSet) string {
 	return ""
 }
 
-// treeDigest is the digest of the machine as the system describes it: colors that a measurement
-// gave do not make it another host.
+// treeDigest returns the digest of the tree without measured colors, which do not change the
+// identity of a host.
 func (p *Profile) treeDigest() string {
 	if len(p.Machine.Measured) > 0 {
 		if plain, err := p.Machine.WithMeasured(nil); err == nil {

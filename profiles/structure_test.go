@@ -104,14 +104,14 @@ func TestGroupsOfSets(t *testing.T) {
 
 func TestStructureRefused(t *testing.T) {
 	for want, spoil := range map[string]func(*Profile){
-		"the name is none of":        func(p *Profile) { p.Sets[0].Name = "speed" },
-		"no PU is named":             func(p *Profile) { p.Sets[0].CPUs = topotree.CPUSet{} },
-		"neither measured":           func(p *Profile) { p.Sets[0].N = 0 },
-		"0 clusters":                 func(p *Profile) { p.Latent[0].Sets = nil },
-		"is no contrast":             func(p *Profile) { p.Latent[0].Contrast = -1 },
-		"group(0":                    func(p *Profile) { p.Latent[0].Group = "group(0,1" },
-		"1 rows for 2 items":         func(p *Profile) { p.Matrices[0].Noises = p.Matrices[0].Noises[:1] },
-		"more than any probe writes": func(p *Profile) { p.Latent = make([]Latent, 1000) },
+		"unknown name":         func(p *Profile) { p.Sets[0].Name = "speed" },
+		"cpus is empty":        func(p *Profile) { p.Sets[0].CPUs = topotree.CPUSet{} },
+		"has no origin":        func(p *Profile) { p.Sets[0].N = 0 },
+		"number of clusters 0": func(p *Profile) { p.Latent[0].Sets = nil },
+		"invalid contrast":     func(p *Profile) { p.Latent[0].Contrast = -1 },
+		"group(0":              func(p *Profile) { p.Latent[0].Group = "group(0,1" },
+		"1 rows for 2 items":   func(p *Profile) { p.Matrices[0].Noises = p.Matrices[0].Noises[:1] },
+		"are too many":         func(p *Profile) { p.Latent = make([]Latent, 1000) },
 	} {
 		p := structured(t)
 		spoil(p)

@@ -6,13 +6,13 @@ import (
 	"sandwich/microkernel"
 )
 
-// UnitRates are what one PU of a machine with a matrix unit for bytes makes of an instruction set,
-// in OP/s: of the unit alone, of a kernel for q8_0 weights on it with all that it loads, stores and
-// scales, of the dot products of vectors, and of a kernel of these for the same product.
+// UnitRates holds int8 rates of one PU with a matrix unit, in OP/s: of the unit alone, of a q8_0
+// kernel on it including loads, stores and scales, of the vector dot products, and of a vector
+// kernel for the same product.
 type UnitRates struct{ Unit, Kernel, Vectors, VectorKernel float64 }
 
-// UnitRates reads those of an instruction set, by the best samples, as PairRates does. It is false
-// where one of them was not measured.
+// UnitRates returns the rates of an instruction set from the best samples; see PairRates. It
+// returns false if one of them was not measured.
 func (p *Profile) UnitRates(isa microkernel.ISA) (r UnitRates, ok bool) {
 	for _, c := range p.Ceilings {
 		if c.Kind != Compute || c.Device != "" || c.ISA != isa.String() || !c.Measured() || c.PUs != 1 {

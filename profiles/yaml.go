@@ -12,9 +12,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Limits on a YAML document that may come from a stranger. A yaml.v3 node costs about 160 bytes of
-// memory, so the bound that matters is the number of nodes; each node needs one of the separators
-// counted by separators.
+// Limits of YAML documents from untrusted sources. A yaml.v3 node takes about 160 bytes, so the
+// number of nodes bounds the memory.
 const (
 	// MaxYAMLBytes is the largest document DecodeYAML reads.
 	MaxYAMLBytes = 16 << 20
@@ -22,13 +21,13 @@ const (
 	maxYAMLDepth = 32
 )
 
-// ErrYAML is wrapped by every refusal of DecodeYAML.
+// ErrYAML is wrapped by every error of DecodeYAML.
 var ErrYAML = errors.New("unusable YAML")
 
-// DecodeYAML decodes one document into out. Documents that are too large, have anchors or aliases,
-// are nested absurdly, have fields that out does not know, keys that occur twice, or a second
-// document are refused with ErrYAML. Memory stays within some hundred bytes per node and
-// maxYAMLNodes nodes, whatever the input.
+// DecodeYAML decodes one document into out. It rejects documents that are too large or too deeply
+// nested, have anchors, aliases, unknown fields or duplicate keys, or are followed by a second
+// document; the error is ErrYAML. Memory is limited to some hundred bytes per node and maxYAMLNodes
+// nodes.
 func DecodeYAML(data []byte, out any) error {
 	if len(data) > MaxYAMLBytes {
 		return fmt.Errorf("%w: %d bytes, the limit is %d", ErrYAML, len(data), MaxYAMLBytes)
@@ -50,18 +49,19 @@ func DecodeYAML(data []byte, out any) error {
 	}
 	var more yaml.Node
 	if err := dec.Decode(&more); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("%w: something follows the first document", ErrYAML)
+		return fmt.Errorf("%w: there is more than one document", ErrYAML)
 	}
 	return nil
 }
 
-// wholeText looks at the nodes of a text before they become values, so that it is parsed once.
+// wholeText checks the nodes of a document before they are decoded, so that the text is parsed
+// once.
 type wholeText struct {
 	out  any
 	seen bool
 }
 
-// UnmarshalYAML is called by the decoder with everything but null.
+// UnmarshalYAML implements yaml.Unmarshaler; the decoder calls it for everything but null.
 func (d *wholeText) UnmarshalYAML(decode func(any) error) error {
 	d.seen = true
 	var root nodeOf
@@ -74,7 +74,7 @@ func (d *wholeText) UnmarshalYAML(decode func(any) error) error {
 	return decode(d.out)
 }
 
-// nodeOf takes a node as it was parsed.
+// nodeOf receives a node as it was parsed.
 type nodeOf struct{ node *yaml.Node }
 
 func (x *nodeOf) UnmarshalYAML(n *yaml.Node) error {
@@ -82,14 +82,13 @@ func (x *nodeOf) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// unknownField is how the YAML package says that a field has no place in a Go type, whose name
-// means nothing to a reader.
+// unknownField matches the yaml package's error for an unknown field, which contains the name of a
+// Go type.
 var unknownField = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`field (\S+) not found in type \S+`)
 })
 
-// oneLine joins the lines of an error of the YAML package, which may list one for each field, and
-// keeps the first few.
+// oneLine joins the lines of an error of the yaml package and truncates the result.
 func oneLine(err error) string {
 	text := strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "yaml: unmarshal errors:")), " ")
 	text = unknownField().ReplaceAllString(text, "unknown field $1")
@@ -99,8 +98,8 @@ func oneLine(err error) string {
 	return text
 }
 
-// separators bounds the number of nodes of a document from above: a node starts at the beginning of
-// the text, or after one of these.
+// separators returns an upper bound of the number of nodes: each node follows one of these
+// characters or starts the text.
 func separators(data []byte) int {
 	n := 1
 	for _, c := range data {
@@ -112,8 +111,7 @@ func separators(data []byte) int {
 	return n
 }
 
-// plainNode refuses anchors, aliases, custom tags and deep nesting: no file of ours has them, and
-// they are what YAML bombs are made of.
+// plainNode rejects anchors, aliases, custom tags and deep nesting, which YAML bombs consist of.
 func plainNode(n *yaml.Node, depth int) error {
 	switch {
 	case depth > maxYAMLDepth:
@@ -131,7 +129,7 @@ func plainNode(n *yaml.Node, depth int) error {
 	return nil
 }
 
-// EncodeYAML renders v with two-space indentation. Equal values give equal bytes.
+// EncodeYAML encodes v with an indentation of two spaces. Equal values give equal bytes.
 func EncodeYAML(v any) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := yaml.NewEncoder(&buf)
@@ -145,8 +143,8 @@ func EncodeYAML(v any) ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// FlowYAML encodes v as a node in flow style, one line in the file: for rows of tables. v must not
-// have a MarshalYAML method itself.
+// FlowYAML encodes v as a node in flow style, one line in the file. v must not have a MarshalYAML
+// method.
 func FlowYAML(v any) (*yaml.Node, error) {
 	var n yaml.Node
 	if err := n.Encode(v); err != nil {

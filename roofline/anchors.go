@@ -6,72 +6,72 @@ import (
 	"math"
 )
 
-// Anchor is a measured step.
+// Anchor is a step with its measured duration.
 type Anchor struct {
 	Step
 	Seconds float64
 }
 
-// Reach turns peaks into effective ceilings from three anchors of one kind of op, in the order of
-// their intensity: the most memory-bound, one whose weights are unpacked for few rows, and the most
-// compute-bound (Agent.xpu appendix B, equations 2 and 3, which have two anchors and ops that are
-// bound by one ceiling alone; between the ridges an op feels both, and unpacking besides). Without
-// a second anchor (no seconds) unpacking costs nothing. It refuses anchors in the wrong order.
-func Reach(p Pace, memory, few, compute Anchor) (Near, error) {
+// FitEfficiency computes the efficiency of one kind of operator from three anchors in the order of
+// their intensity: the most memory-bound one, one that unpacks weights for few rows, and the most
+// compute-bound one (Agent.xpu appendix B, equations 2 and 3, extended by the overlap of both
+// bounds and by unpacking). few.Seconds may be 0; unpacking then costs nothing. It fails if a rate
+// or anchor is missing or the intensities are in the wrong order.
+func FitEfficiency(p Limits, memory, few, compute Anchor) (Efficiency, error) {
 	if !(memory.Seconds > 0 && compute.Seconds > 0 && p.Peak > 0 && p.Read > 0) {
-		return Near{}, errors.New("an anchor or a ceiling is missing")
+		return Efficiency{}, errors.New("an anchor or a ceiling is missing")
 	}
 	if !(memory.Intensity() < compute.Intensity()) {
-		return Near{}, fmt.Errorf("the memory-bound anchor (intensity %g) must lie below the compute-bound one (%g)",
+		return Efficiency{}, fmt.Errorf("the memory-bound anchor (intensity %g) must lie below the compute-bound "+
+			"one (%g)",
 			memory.Intensity(), compute.Intensity())
 	}
-	n := Near{Peak: 1, Read: 1}
-	const rounds = 50 // three are enough where ceilings lie apart
+	n := Efficiency{Peak: 1, Read: 1}
+	const rounds = 50 // enough to converge if both ceilings matter at one anchor
 	for range rounds {
-		read := beside(memory.Seconds, timeOf(p.times(memory.Step, n)))
+		read := remainder(memory.Seconds, timeOf(p.times(memory.Step, n)))
 		n.Read = share(memory.Bytes / p.Read / read)
 		below, _, _ := p.times(compute.Step, n)
-		left := beside(compute.Seconds, below) - compute.Unpacked*n.Unpack/p.Peak
+		left := remainder(compute.Seconds, below) - compute.Unpacked*n.Unpack/p.Peak
 		n.Peak = share(compute.FLOP / p.Peak / math.Max(left, compute.Seconds/3))
 		if few.Seconds > 0 && few.Unpacked > 0 {
 			below, _, _ = p.times(few.Step, n)
-			unpack := (beside(few.Seconds, below)*p.Peak - few.FLOP/n.Peak) / few.Unpacked
+			unpack := (remainder(few.Seconds, below)*p.Peak - few.FLOP/n.Peak) / few.Unpacked
 			n.Unpack = math.Max(0, math.Min(unpack, p.mostUnpack(n, memory, compute)))
 		}
 	}
 	return n, nil
 }
 
-// ReachAlone is the share of its bandwidth that one PU reaches with a memory-bound op when it is
-// alone (Near.Alone), where p is its pace and n what the op reaches of other ceilings.
-func ReachAlone(p Pace, n Near, memory Anchor) float64 {
+// FitAlone returns the fraction of its bandwidth that a single active PU reaches with a
+// memory-bound operator (Efficiency.Alone). p holds the limits of the PU, n the efficiency at other
+// ceilings.
+func FitAlone(p Limits, n Efficiency, memory Anchor) float64 {
 	if !(memory.Seconds > 0 && memory.Bytes > 0 && p.Read > 0 && p.Peak > 0) {
 		return 0
 	}
-	read := beside(memory.Seconds, timeOf(p.times(memory.Step, n)))
+	read := remainder(memory.Seconds, timeOf(p.times(memory.Step, n)))
 	return share(memory.Bytes / p.Read / read)
 }
 
-// mostUnpack bounds what unpacking a value costs by the other anchors: the one that is bound by
-// reading takes no longer than it did, and the one that is bound by multiplying reaches its peak.
-// Few rows and many unpack nearly as often for each multiplication, so that a second anchor that
-// was disturbed says anything of it: multiplications at three times the peak and single rows at
-// half their speed were seen.
-func (p Pace) mostUnpack(n Near, memory, compute Anchor) float64 {
+// mostUnpack returns an upper bound of the cost of unpacking a value: the memory-bound anchor must
+// not take longer than measured, and the compute-bound anchor must not exceed its peak. It limits
+// the effect of a disturbed anchor.
+func (p Limits) mostUnpack(n Efficiency, memory, compute Anchor) float64 {
 	most := math.Inf(1)
 	if memory.Unpacked > 0 {
 		most = (memory.Seconds*p.Peak - memory.FLOP/n.Peak) / memory.Unpacked
 	}
 	if compute.Unpacked > 0 {
 		below, _, _ := p.times(compute.Step, n)
-		most = math.Min(most, (beside(compute.Seconds, below)*p.Peak-compute.FLOP)/compute.Unpacked)
+		most = math.Min(most, (remainder(compute.Seconds, below)*p.Peak-compute.FLOP)/compute.Unpacked)
 	}
 	return most
 }
 
-// timeOf is the time of multiplying among the parts of a step.
+// timeOf returns the compute time of the parts of a step.
 func timeOf(_, work, _ float64) float64 { return work }
 
-// share bounds what may be reached of a ceiling: somewhat more than all of it where the ceiling was
-// measured beside something else, or where a part of what was read lay in a cache.
+// share limits an efficiency. It permits somewhat more than 1, for ceilings that were measured
+// under load and for data that was partly cached.
 func share(v float64) float64 { return math.Min(math.Max(v, 0.01), 1.5) }

@@ -9,23 +9,23 @@ import (
 	"sandwich/topotree"
 )
 
-// Places of what is read, beside the number of a memory node.
+// Memory that is read, in addition to the indexes of memory nodes.
 const (
-	Interleaved = profiles.Interleaved // the pages lie on all nodes in turn
-	Local       = -2                   // each PU reads the memory nearest to it
+	Interleaved = profiles.Interleaved // pages that are interleaved over all nodes
+	Local       = -2                   // the nearest memory of each PU
 )
 
-// domain is PUs that share a way to memory.
+// domain is a set of PUs that share a path to memory.
 type domain struct {
 	name string
 	node int
 	pus  topotree.CPUSet
 }
 
-// Bandwidth is what a set of PUs reads together, in B/s, from a memory node, from the nearest one
-// (Local), or from pages that lie on all nodes in turn (Interleaved). It is never above the sum of
-// what the domains of the set (nodes, last-level caches, found groups) were seen to reach. More PUs
-// may read less: they contend.
+// Bandwidth returns the total read bandwidth of a set of PUs in B/s, from a memory node, from the
+// nearest memory (Local), or from interleaved pages (Interleaved). It is at most the sum of the
+// highest recorded figures of the set's domains: nodes, last-level caches and measured clusters.
+// More PUs may read less, since they contend.
 func (m *Machine) Bandwidth(set topotree.CPUSet, node int) Answer {
 	if set.IsEmpty() {
 		return Answer{}
@@ -39,8 +39,8 @@ func (m *Machine) Bandwidth(set topotree.CPUSet, node int) Answer {
 	return m.remote(set, node)
 }
 
-// local is the figure of the set itself, else the sum over its memory nodes where saturation was
-// recorded, else by the number of PUs.
+// local returns the figure of the set, else the sum over its memory nodes if saturation was
+// recorded, else a figure by the number of PUs.
 func (m *Machine) local(set topotree.CPUSet) Answer {
 	for _, r := range m.memory {
 		if r.set.Equal(set) {
@@ -53,8 +53,8 @@ func (m *Machine) local(set topotree.CPUSet) Answer {
 	return m.capped(set, m.byCount(memoryLevel, set.Count()))
 }
 
-// byNodes adds up the nodes of a set; unknown where nothing was recorded within any one of them. A
-// node without a figure is taken for the slowest of the others.
+// byNodes returns the sum over the nodes of a set. It is unknown if no node has a figure; a node
+// without one counts as the slowest of the others.
 func (m *Machine) byNodes(set topotree.CPUSet) Answer {
 	if len(m.memory) == 0 {
 		return Answer{}
@@ -77,12 +77,13 @@ func (m *Machine) byNodes(set topotree.CPUSet) Answer {
 		out = Answer{out.Value + a.Value, out.Assumed || a.Assumed, a.From}
 	}
 	if !left.IsEmpty() {
-		return Answer{} // PUs of no node
+		return Answer{} // some PUs belong to no node
 	}
 	return out
 }
 
-// within is what PUs of one domain read: the figure of the set itself, else by what it looks like.
+// within returns the bandwidth of PUs of one domain: the figure of the set, else that of similar
+// sets.
 func (m *Machine) within(d domain, part topotree.CPUSet) Answer {
 	for _, r := range m.memory {
 		if r.set.Equal(part) {
@@ -92,8 +93,8 @@ func (m *Machine) within(d domain, part topotree.CPUSet) Answer {
 	return m.byDemand(d, part, m.alike(d, m.look(d, part)))
 }
 
-// look is what of a set decides how fast it reads: how many PUs, and how they are spread over
-// last-level caches and cores.
+// look holds the properties of a set that determine its bandwidth: the number of PUs, and their
+// spread over last-level caches and cores.
 type look struct {
 	pus           int
 	caches, perPU float64
@@ -104,13 +105,14 @@ func (m *Machine) look(d domain, set topotree.CPUSet) look {
 	return look{n, m.spread(d, set), float64(m.coresOf(set)) / float64(n)}
 }
 
-// alike is linear in the number of PUs between recorded sets of a domain, of each size the one that
-// is spread most alike. It is unknown beyond the largest set, unless that is all of the domain.
+// alike interpolates linearly by the number of PUs between recorded sets of a domain, using for
+// each size the one with the most similar spread. It is unknown beyond the largest set unless that
+// set covers the domain.
 func (m *Machine) alike(d domain, want look) Answer {
 	return m.alikeOf(d, want, func(r recorded) float64 { return r.value })
 }
 
-// alikeOf is alike of another value of the recorded sets.
+// alikeOf is alike for another value of the recorded sets.
 func (m *Machine) alikeOf(d domain, want look, of func(recorded) float64) Answer {
 	far := func(r recorded) float64 {
 		have := m.look(d, r.set)
@@ -135,10 +137,10 @@ func (m *Machine) alikeOf(d domain, want look, of func(recorded) float64) Answer
 	if !c.known() || float64(want.pus) > c.last() && !m.saturated(d) {
 		return Answer{}
 	}
-	return Answer{c.at(float64(want.pus)), assumed, "by PUs at work between recorded sets of " + d.name}
+	return Answer{c.at(float64(want.pus)), assumed, "by active PUs between recorded sets of " + d.name}
 }
 
-// likeOthers is the least that such PUs of another node read.
+// likeOthers returns the lowest bandwidth of similar PUs of another node.
 func (m *Machine) likeOthers(d domain, part topotree.CPUSet) Answer {
 	var least Answer
 	for _, other := range m.nodes {
@@ -149,12 +151,13 @@ func (m *Machine) likeOthers(d domain, part topotree.CPUSet) Answer {
 		}
 	}
 	if least.Known() {
-		least.Assumed, least.From = true, "like the slowest of the nodes that were measured"
+		least.Assumed, least.From = true, "as the slowest measured node"
 	}
 	return least
 }
 
-// spread is the share of the last-level caches of a domain that a set could touch and does.
+// spread returns the fraction of a domain's last-level caches that the set uses, of those that it
+// could use.
 func (m *Machine) spread(d domain, set topotree.CPUSet) float64 {
 	all, touched := 0, 0
 	for _, c := range m.clusters {
@@ -171,26 +174,26 @@ func (m *Machine) spread(d domain, set topotree.CPUSet) float64 {
 	return float64(touched) / float64(min(all, set.Count()))
 }
 
-// byCount is a ceiling over the number of PUs at work.
+// byCount returns a ceiling by the number of active PUs.
 func (m *Machine) byCount(level string, pus int) Answer {
 	c := m.reads[level]
 	if c == nil {
 		return Answer{}
 	}
-	a := Answer{Value: c.at(float64(pus)), From: "by the number of PUs at work"}
+	a := Answer{Value: c.at(float64(pus)), From: "by the number of active PUs"}
 	for _, f := range m.profile.Ceilings {
 		if f.Kind == profiles.Bandwidth && f.Device == "" && f.Level == level && !f.Measured() {
 			a.Assumed = true
 		}
 	}
 	if float64(pus) > c.last() {
-		a.Assumed, a.From = true, fmt.Sprintf("flat beyond the %g PUs that a figure is of", c.last())
+		a.Assumed, a.From = true, fmt.Sprintf("constant beyond the largest measured number of PUs, %g", c.last())
 	}
 	return a
 }
 
-// Read is what a set of PUs reads from a level of the caches (l1, l2, l3), each PU its own data, or
-// from memory.
+// Read returns the read bandwidth of a set of PUs in B/s from a cache level (l1, l2, l3), each PU
+// its own data, or from memory.
 func (m *Machine) Read(set topotree.CPUSet, level string) Answer {
 	if level == memoryLevel {
 		return m.Bandwidth(set, Local)
@@ -203,9 +206,8 @@ func (m *Machine) Read(set topotree.CPUSet, level string) Answer {
 	return m.byCount(level, set.Count())
 }
 
-// Saturation is the most that PUs of a domain, or parts of it, were seen to read together from the
-// memory nearest to them. The domain is named as in a profile: node N, cluster of PU P, group of PU
-// P.
+// Saturation returns the highest recorded bandwidth of PUs of a domain from their nearest memory.
+// The name is that of a profile: node N, cluster of PU P, group of PU P.
 func (m *Machine) Saturation(name string) Answer {
 	for _, d := range slices.Concat(m.nodes, m.clusters, m.groups) {
 		if d.name == name {
@@ -225,9 +227,8 @@ func (m *Machine) saturation(d domain) Answer {
 	return most
 }
 
-// capped bounds an answer by the sum over the domains of a set, for each way of dividing it into
-// domains of which all were saturated: only a figure of all PUs of a domain says what it cannot
-// exceed.
+// capped limits an answer to the sum over the domains of a set, for each division into domains that
+// were measured with all cores.
 func (m *Machine) capped(set topotree.CPUSet, a Answer) Answer {
 	for _, parts := range [][]domain{m.nodes, m.clusters, m.groups} {
 		sum, assumed, left := 0.0, false, set
@@ -237,19 +238,19 @@ func (m *Machine) capped(set topotree.CPUSet, a Answer) Answer {
 			}
 			top := m.saturation(d)
 			if !m.saturated(d) {
-				left = set // nothing bounds this part
+				left = set // no limit is known
 				break
 			}
 			sum, assumed, left = sum+top.Value, assumed || top.Assumed, left.Minus(d.pus)
 		}
 		if left.IsEmpty() && sum < a.Value {
-			a = Answer{sum, assumed, "the sum of what its domains reach"}
+			a = Answer{sum, assumed, "the sum of the limits of its domains"}
 		}
 	}
 	return a
 }
 
-// saturated tells whether a figure is of every core of a domain.
+// saturated reports whether a domain was measured with all its cores.
 func (m *Machine) saturated(d domain) bool {
 	cores := m.coresOf(d.pus.Intersect(m.profile.Allowed()))
 	for _, r := range m.memory {

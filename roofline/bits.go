@@ -2,8 +2,8 @@ package roofline
 
 import "sandwich/microkernel"
 
-// Bits is the bits per value of a weight type as a file stores it, scales included: 32 for f32, 8.5
-// for q8_0; 32 also for a type without kernels.
+// Bits returns the bits per value of a weight type in a file, including scales: 32 for f32, 8.5 for
+// q8_0. For a type without kernels it returns 32.
 func Bits(weightType string) float64 {
 	t, err := microkernel.ParseWeightType(weightType)
 	if err != nil {

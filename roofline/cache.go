@@ -5,30 +5,30 @@ import (
 	"sandwich/topotree"
 )
 
-// Sizes of caches where the machine does not tell: what every server core of the last decade has.
+// Sizes of caches that the machine does not describe.
 const (
 	assumedL1 = 32 << 10
 	assumedL2 = 512 << 10
 )
 
-// More than any core has: larger sizes are somebody's typing error.
+// Upper limits of cache sizes; larger values are errors.
 const (
 	mostL1 = 1 << 20
 	mostL2 = 64 << 20
 )
 
-// L1 is the bytes of first-level data cache of a core.
+// L1 returns the bytes of the L1 data cache of a core.
 func (m *Machine) L1() Answer {
 	if size := m.profile.Host.L1D; size > 0 {
 		return Answer{Value: float64(min(size, mostL1)), From: "the host"}
 	}
-	return Answer{assumedL1, true, "assumed of any core"}
+	return Answer{assumedL1, true, "assumed for any core"}
 }
 
-// L2 is the bytes of second-level cache that the core of a PU may count on: of one that several
-// cores share, as clusters of efficient cores do, its part.
+// L2 returns the bytes of L2 that the core of a PU may use. Cores that share an L2 have equal parts
+// of it.
 func (m *Machine) L2(pu int) Answer {
-	out := Answer{assumedL2, true, "assumed of any core"}
+	out := Answer{assumedL2, true, "assumed for any core"}
 	if m.profile.Machine == nil {
 		return out
 	}
@@ -41,7 +41,7 @@ func (m *Machine) L2(pu int) Answer {
 	return out
 }
 
-// coresIn counts the cores within a set.
+// coresIn returns the number of cores within a set.
 func coresIn(p *profiles.Profile, set topotree.CPUSet) int {
 	n := 0
 	for _, o := range p.Machine.Objects {

@@ -7,8 +7,8 @@ import (
 	"sandwich/topotree"
 )
 
-// TestCaches: a core counts on its own caches and on its part of a shared one, and what nobody
-// tells is said to be assumed.
+// TestCaches checks that a core has its own caches and its part of a shared one, and that unknown
+// sizes are marked as assumed.
 func TestCaches(t *testing.T) {
 	all := topotree.CPURange(0, 5)
 	d := topotree.Description{Source: "test", Arch: "x86_64", Online: all, Levels: []topotree.LevelData{

@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// curve is a figure over a number of PUs, from the points that a profile holds.
+// curve is a figure as a function of the number of PUs, given by points of a profile.
 type curve struct {
 	x []float64 // ascending
 	y []float64
 }
 
-// add keeps the larger of two figures of one x: of rates since what else runs on a machine never
-// speeds it up, of times since the farther of two sets of one size bounds both.
+// add adds a point and keeps the larger of two values at one x. Of rates that is the less disturbed
+// one, of times an upper bound for both sets.
 func (c *curve) add(x, y float64) {
 	i, found := slices.BinarySearch(c.x, x)
 	if found {
@@ -24,9 +24,8 @@ func (c *curve) add(x, y float64) {
 
 func (c *curve) known() bool { return len(c.x) > 0 }
 
-// at is linear between two points, which is exact for compute and near for bandwidth; below the
-// first point proportional to x; beyond the last point flat, since nothing says that more PUs are
-// faster.
+// at interpolates linearly between two points. Below the first point it is proportional to x,
+// beyond the last point constant.
 func (c *curve) at(x float64) float64 {
 	if len(c.x) == 0 || x <= 0 {
 		return 0
@@ -43,14 +42,14 @@ func (c *curve) at(x float64) float64 {
 	return c.between(i, x)
 }
 
-// between is on the line through the points i-1 and i.
+// between interpolates on the line through the points i-1 and i.
 func (c *curve) between(i int, x float64) float64 {
 	share := (x - c.x[i-1]) / (c.x[i] - c.x[i-1])
 	return c.y[i-1] + share*(c.y[i]-c.y[i-1])
 }
 
-// growing is at, but it keeps the slope of the last two points beyond them and the first point
-// below it: for times, which start at some latency and go on growing.
+// growing is at for durations: constant below the first point, and with the slope of the last two
+// points beyond them.
 func (c *curve) growing(x float64) float64 {
 	switch n := len(c.x); {
 	case n == 0:
@@ -63,14 +62,14 @@ func (c *curve) growing(x float64) float64 {
 	return c.at(x)
 }
 
-// rise lifts each point to the highest before it.
+// rise raises each point to the highest before it.
 func (c *curve) rise() {
 	for i := 1; i < len(c.y); i++ {
 		c.y[i] = math.Max(c.y[i], c.y[i-1])
 	}
 }
 
-// last is the largest x of a point.
+// last returns the largest x of a point.
 func (c *curve) last() float64 {
 	if len(c.x) == 0 {
 		return 0

@@ -7,8 +7,8 @@ import (
 	"sandwich/topotree"
 )
 
-// inner are the domains inside a node that have ways to memory of their own: groups that a
-// measurement found, else last-level caches where the node has several.
+// inner returns the domains inside a node that have separate paths to memory: measured clusters,
+// else last-level caches if the node has several.
 func (m *Machine) inner(d domain) []domain {
 	for _, list := range [][]domain{m.groups, m.clusters} {
 		var within []domain
@@ -24,9 +24,8 @@ func (m *Machine) inner(d domain) []domain {
 	return nil
 }
 
-// demand is what the inner domains of a node would read if the node set no bound: the sum of their
-// own curves at as many PUs as the set has in each, past the knee too. It is 0 where none of them
-// has a curve.
+// demand returns the bandwidth that the inner domains of a node would reach if the node were no
+// limit: the sum of their own curves. It is 0 if some inner domain has no curve.
 func (m *Machine) demand(d domain, set topotree.CPUSet) float64 {
 	inner := m.inner(d)
 	if len(inner) == 0 {
@@ -51,8 +50,8 @@ func (m *Machine) demand(d domain, set topotree.CPUSet) float64 {
 	return sum
 }
 
-// reach is what PUs of one inner domain read: the figure of the set, else by the domain's curve,
-// else by those of its peers, of which the middle one.
+// reach returns the bandwidth of PUs of one inner domain: the figure of the set, else by the
+// domain's curve, else the median of its peers' curves.
 func (m *Machine) reach(c domain, part topotree.CPUSet, peers []domain) float64 {
 	for _, r := range m.memory {
 		if r.set.Equal(part) {
@@ -80,19 +79,18 @@ func (m *Machine) reach(c domain, part topotree.CPUSet, peers []domain) float64 
 	return values[len(values)/2]
 }
 
-// curved tells whether a domain was measured with all its cores and with no more PUs than n:
-// between such figures its curve is known, below the least one only that there is one.
+// curved reports whether a domain was measured with all its cores and with at most n PUs, so that
+// its curve is known at n.
 func (m *Machine) curved(d domain, n int) bool {
 	return m.saturated(d) && slices.ContainsFunc(m.memory, func(r recorded) bool {
 		return r.set.In(d.pus) && r.set.Count() <= n
 	})
 }
 
-// byDemand corrects a figure that goes by the number of PUs for where they are. The recorded sets
-// of a node are mostly its first PUs, which fill one inner domain after the other: the same number,
-// one short in each domain, asks more of the node where domains contend inside. It scales by what
-// the inner domains of the wanted set reach over those of the recorded sets, up to what the node
-// was seen to give wherever it, and not its inner domains, was the bound.
+// byDemand corrects a bandwidth that depends on the number of PUs for their placement. Recorded
+// sets of a node are mostly its first PUs, which fill one inner domain after another; the same
+// number spread over the domains demands more of the node. The answer is scaled by the ratio of
+// demands, up to the highest bandwidth recorded when the node was the limit.
 func (m *Machine) byDemand(d domain, part topotree.CPUSet, a Answer) Answer {
 	want := m.demand(d, part)
 	if want <= 0 || !a.Known() {
@@ -117,11 +115,11 @@ func (m *Machine) byDemand(d domain, part topotree.CPUSet, a Answer) Answer {
 		value = math.Min(value, top)
 	}
 	if math.Abs(value-a.Value) > 1e-9*a.Value {
-		a.Value, a.From = value, "by what its clusters reach with so many PUs each"
+		a.Value, a.From = value, "by the bandwidth of its clusters"
 	}
 	return a
 }
 
-// nodeBound is the share of what its inner domains ask for below which a node is the bound itself,
-// and not the noise of their figures.
+// nodeBound is the fraction of the demand of its inner domains below which a node is assumed to be
+// the limit.
 const nodeBound = 0.9

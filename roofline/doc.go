@@ -1,8 +1,8 @@
-// Package roofline is pure arithmetic: the multi-ceiling roofline, its regimes, placement and
-// partition ratio.
+// Package roofline implements the multi-ceiling roofline model: regimes, placement of operators and
+// partition ratios.
 //
-// One memory ceiling is shared by several compute ceilings (vector cores, matrix units, mixed),
-// after SMEPilot section 3.2; effective ceilings come from two anchors, after Agent.xpu appendix B.
-// Machine answers what a set of PUs can do. Nothing here measures: figures come from a host
-// profile, and every function is a formula.
+// Several compute ceilings (vector cores, matrix units, devices, mixed) share one memory ceiling,
+// after SMEPilot section 3.2. Efficiencies are fitted to anchors, after Agent.xpu appendix B.
+// Machine returns the rates of sets of PUs. The package measures nothing: all figures come from a
+// host profile.
 package roofline

@@ -8,9 +8,10 @@ import (
 	"sandwich/topotree"
 )
 
-// remote is what a set reads from one node: the PUs of each node reach what the matrix of nodes has
-// for the pair, or less if they read less from their own memory; together no more than the node
-// gives to anybody. Where the matrix was not measured remote reads are taken as local ones.
+// remote returns the bandwidth of a set from one node. The PUs of each node reach the value of the
+// node matrix for the pair, or their local bandwidth if that is lower; all together at most the
+// highest rate recorded for the node. If the matrix was not measured, remote reads are assumed as
+// fast as local ones.
 func (m *Machine) remote(set topotree.CPUSet, node int) Answer {
 	if m.nodeIndex(node) < 0 && !slices.Contains(m.items(), node) {
 		return Answer{}
@@ -47,7 +48,7 @@ func (m *Machine) remote(set topotree.CPUSet, node int) Answer {
 	return out
 }
 
-// items are the nodes of the matrix of nodes.
+// items returns the nodes of the node matrix.
 func (m *Machine) items() []int {
 	if matrix := m.profile.Matrix(profiles.NodeMatrix); matrix != nil {
 		return matrix.Items
@@ -59,7 +60,7 @@ func (m *Machine) nodeIndex(node int) int {
 	return slices.IndexFunc(m.nodes, func(d domain) bool { return d.node == node })
 }
 
-// gives is the most that anybody was seen to read from a node; 0 where nothing is known.
+// gives returns the highest bandwidth that was recorded for reads from a node, 0 if unknown.
 func (m *Machine) gives(node int) float64 {
 	most := 0.0
 	if to := slices.Index(m.items(), node); to >= 0 {
@@ -73,10 +74,9 @@ func (m *Machine) gives(node int) float64 {
 	return most
 }
 
-// Flows is what several flows read at once, all together, in B/s. It is the figure of these very
-// flows where there is one; else the sum of each alone, no more from any node than it gives, less
-// what the recorded combination among them that loses most was seen to lose: links are shared by
-// flows of unlike ends, and only a measurement tells which.
+// Flows returns the total bandwidth of concurrent flows in B/s. If it was not recorded, it is the
+// sum of the single flows, limited by the rate of each node, less the largest loss of a recorded
+// combination among them, since flows between other nodes may share links.
 func (m *Machine) Flows(flows ...profiles.Flow) Answer {
 	if r := m.flow(flows); r != nil {
 		return r.answer()
@@ -95,10 +95,11 @@ func (m *Machine) Flows(flows ...profiles.Flow) Answer {
 			sum.Assumed = sum.Assumed || !f.Measured()
 		}
 	}
-	return Answer{math.Max(0, sum.Value-loss), sum.Assumed, "the sum of its flows, less what some were seen to lose"}
+	return Answer{math.Max(0, sum.Value-loss), sum.Assumed, "the sum of its flows, less the recorded loss of some " +
+		"of them"}
 }
 
-// alone is the sum of flows that share nothing but the node they end at.
+// alone returns the sum of flows that share nothing but their source node.
 func (m *Machine) alone(flows []profiles.Flow) (Answer, bool) {
 	ends, out := map[int]float64{}, Answer{}
 	for _, f := range flows {
@@ -122,7 +123,7 @@ func (m *Machine) alone(flows []profiles.Flow) (Answer, bool) {
 	return out, len(flows) > 0
 }
 
-// flow is the recorded figure of exactly these flows; nil where there is none.
+// flow returns the recorded figure of exactly these flows, or nil.
 func (m *Machine) flow(flows []profiles.Flow) *recorded {
 	for _, f := range m.profile.Sets {
 		if f.Name == profiles.Flows && len(f.Flows) == len(flows) && contains(flows, f.Flows) {
@@ -132,7 +133,7 @@ func (m *Machine) flow(flows []profiles.Flow) *recorded {
 	return nil
 }
 
-// contains tells whether each of some flows is among others.
+// contains reports whether all flows of some are in flows.
 func contains(flows, some []profiles.Flow) bool {
 	for _, a := range some {
 		if !slices.ContainsFunc(flows, func(b profiles.Flow) bool { return a.Node == b.Node && a.CPUs.Equal(b.CPUs) }) {

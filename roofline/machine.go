@@ -10,33 +10,32 @@ import (
 	"sandwich/topotree"
 )
 
-// Answer is what a Machine says, and how far it can be trusted. The zero Answer says that nothing
-// is known.
+// Answer is a rate of a Machine with its origin. The zero Answer means unknown.
 type Answer struct {
 	Value   float64
-	Assumed bool   // it rests on a figure that is quoted or assumed, or on a rule where nothing was measured
-	From    string // in a few words where it comes from
+	Assumed bool   // derived from a figure that is quoted or assumed, or by a rule without measurements
+	From    string // origin in a few words
 }
 
-// Known tells whether there is an answer.
+// Known reports whether the rate is known.
 func (a Answer) Known() bool { return a.From != "" }
 
-// Machine says what a set of PUs can do. Each answer is a measurement where the profile has one of
-// that very set; else it comes from the nearest recorded sets, by the rule that the method states.
-// It only reads the profile that it was made of, and may be asked by several goroutines at once.
+// Machine returns rates of sets of PUs from a profile. A rate is the measurement of the same set if
+// the profile has one; otherwise it is derived from the most similar recorded sets by the rule that
+// each method states. A Machine only reads its profile and may be used concurrently.
 type Machine struct {
 	profile  *profiles.Profile
-	core     map[int]int             // by PU the lowest PU of its core
-	twins    map[int]topotree.CPUSet // by PU that is not the first of its core: the PUs before it
-	cores    int                     // that are allowed
-	class    map[int]int             // by PU
+	core     map[int]int             // lowest PU of its core, by PU
+	twins    map[int]topotree.CPUSet // preceding PUs of its core, by PU, except for first PUs
+	cores    int                     // number of allowed cores
+	class    map[int]int             // index in classes, by PU
 	classes  []Class
 	peaks    map[Path]*peaks
-	reads    map[string]*curve // by level, over the number of PUs
-	memory   []recorded        // sets of PUs that read the memory nearest to them
+	reads    map[string]*curve // bandwidth by level, as a function of the number of PUs
+	memory   []recorded        // bandwidth of sets of PUs from their nearest memory
 	nodes    []domain
-	clusters []domain // of PUs that share a last-level cache
-	groups   []domain // of PUs that a measurement found to belong together
+	clusters []domain // PUs that share a last-level cache
+	groups   []domain // measured clusters
 }
 
 // recorded is a figure of one set of PUs.
@@ -46,20 +45,20 @@ type recorded struct {
 	figure profiles.Figure
 }
 
-// answer is the figure itself.
+// answer returns the figure as an Answer.
 func (r recorded) answer() Answer {
 	return Answer{Value: r.value, Assumed: !r.figure.Measured(), From: r.figure.Provenance() + " with these PUs"}
 }
 
-// Class is a kind of worker: PUs that the system or a measurement says to be of one speed. Classes
-// are numbered from the fastest.
+// Class is a worker kind: PUs of equal speed according to the system or a measurement. Classes are
+// numbered from the fastest.
 type Class struct {
 	ID   int
-	Name string // "" where all PUs are of one class
+	Name string // "" if all PUs belong to one class
 }
 
-// NewMachine reads a profile. It takes any profile that Check accepts, and one without a
-// description of the machine: there every PU is a core of its own.
+// NewMachine returns the Machine of a profile that Check accepts, or of one without a topology, in
+// which every PU counts as a core.
 func NewMachine(p *profiles.Profile) *Machine {
 	m := &Machine{profile: p, core: map[int]int{}, class: map[int]int{},
 		twins: map[int]topotree.CPUSet{},
@@ -72,7 +71,7 @@ func NewMachine(p *profiles.Profile) *Machine {
 	return m
 }
 
-// describe takes cores, classes and domains from the description of the machine.
+// describe derives cores, classes and domains from the topology.
 func (m *Machine) describe(t *topotree.Machine) {
 	cores := map[int]bool{}
 	for _, o := range t.Objects {
@@ -106,7 +105,7 @@ func (m *Machine) describe(t *topotree.Machine) {
 		}
 	}
 	for _, l := range m.profile.Latent {
-		if l.Known == "" { // the innermost that the tree does not show
+		if l.Known == "" { // the innermost clusters that the tree lacks
 			for _, set := range l.Sets {
 				m.groups = append(m.groups, domain{profiles.GroupDomain(set), -1, set})
 			}
@@ -115,7 +114,7 @@ func (m *Machine) describe(t *topotree.Machine) {
 	}
 }
 
-// classify numbers the classes by core type and measured speed, fastest first.
+// classify numbers the classes by core type and measured speed, the fastest first.
 func (m *Machine) classify(t *topotree.Machine) {
 	type key struct{ core, measured int }
 	sets := map[key][]int{}
@@ -149,7 +148,7 @@ func (m *Machine) classify(t *topotree.Machine) {
 	}
 }
 
-// Class is the kind of worker that a PU is.
+// Class returns the worker kind of a PU.
 func (m *Machine) Class(pu int) Class {
 	if len(m.classes) == 0 {
 		return Class{}
@@ -157,7 +156,7 @@ func (m *Machine) Class(pu int) Class {
 	return m.classes[m.class[pu]]
 }
 
-// Classes lists the kinds of workers, fastest first; one at least.
+// Classes returns the worker kinds, fastest first; at least one.
 func (m *Machine) Classes() []Class {
 	if len(m.classes) == 0 {
 		return []Class{{}}
@@ -165,7 +164,7 @@ func (m *Machine) Classes() []Class {
 	return slices.Clone(m.classes)
 }
 
-// First are the n PUs that are put to work first, or as many as may be used.
+// First returns the best n usable PUs, or all if there are fewer.
 func (m *Machine) First(n int) topotree.CPUSet {
 	if m.profile.Machine == nil {
 		return topotree.CPURange(0, n-1)
@@ -173,7 +172,7 @@ func (m *Machine) First(n int) topotree.CPUSet {
 	return topotree.NewCPUSet(m.profile.FirstPUs(n)...)
 }
 
-// coreOf names a PU's core by the lowest of its PUs.
+// coreOf returns the lowest PU of a PU's core, which identifies the core.
 func (m *Machine) coreOf(pu int) int {
 	if c, ok := m.core[pu]; ok {
 		return c
@@ -181,7 +180,7 @@ func (m *Machine) coreOf(pu int) int {
 	return pu
 }
 
-// coresOf counts the cores that a set touches.
+// coresOf returns the number of cores that a set uses.
 func (m *Machine) coresOf(set topotree.CPUSet) int {
 	n := set.Count()
 	if len(m.twins) == 0 {
@@ -195,7 +194,7 @@ func (m *Machine) coresOf(set topotree.CPUSet) int {
 	return n
 }
 
-// readCeilings sorts out the ceilings and the figures of sets that are of reading.
+// readCeilings collects the bandwidth figures of the profile.
 func (m *Machine) readCeilings() {
 	for _, c := range m.profile.Ceilings {
 		if c.Kind != profiles.Bandwidth || c.Device != "" || c.Median <= 0 {
@@ -218,17 +217,17 @@ func (m *Machine) readCeilings() {
 
 const memoryLevel = "memory"
 
-// Ceiling is the ceiling of a set of PUs on one path: the memory bandwidth that they share, their
-// vector units first, by class, and the profile's devices (sme, gpu, npu) behind them; a mixed
-// ceiling says what all reach together. It fails when the profile lacks the memory bandwidth or the
-// peak, naming what to do.
+// Ceiling returns the ceilings of a set of PUs for one path: the memory bandwidth that all targets
+// share, the vector units first, with their classes, then the profile's devices (sme, gpu, npu),
+// and the mixed ceiling of all of them. It fails if the profile lacks the memory bandwidth or the
+// peak.
 func (m *Machine) Ceiling(set topotree.CPUSet, path Path) (Ceiling, error) {
 	r, err := m.coreCeiling(set, path)
 	if err != nil {
 		return r, err
 	}
 	r.Targets[0].Parts = m.parts(set, path)
-	together := map[int]float64{} // by the number of units at once
+	together := map[int]float64{} // by number of concurrent devices
 	for _, c := range m.profile.Ceilings {
 		switch units := c.Units(); {
 		case c.Kind != profiles.Compute || c.Device == "" || c.Type != path.Type:
@@ -239,11 +238,11 @@ func (m *Machine) Ceiling(set topotree.CPUSet, path Path) (Ceiling, error) {
 				Read: m.deviceReads(c.Device)})
 		}
 	}
-	r.Mixed = together[len(r.Targets)] // of fewer units it says nothing about all
+	r.Mixed = together[len(r.Targets)] // a figure of fewer devices does not bound all
 	return r, nil
 }
 
-// deviceReads is what a device reads of the memory of the host; 0 where nobody says.
+// deviceReads returns the bandwidth of a device from the memory of the host, 0 if unknown.
 func (m *Machine) deviceReads(device string) (most float64) {
 	for _, c := range m.profile.Ceilings {
 		if c.Kind == profiles.Bandwidth && c.Device == device && c.Level == memoryLevel {
@@ -253,7 +252,7 @@ func (m *Machine) deviceReads(device string) (most float64) {
 	return most
 }
 
-// parts are the classes of a set.
+// parts returns the classes of a set.
 func (m *Machine) parts(set topotree.CPUSet, path Path) (out []Part) {
 	for _, class := range m.Classes() {
 		var pus topotree.CPUSet
@@ -270,18 +269,18 @@ func (m *Machine) parts(set topotree.CPUSet, path Path) (out []Part) {
 	return out
 }
 
-// coreCeiling is the ceiling of a set of PUs without devices.
+// coreCeiling returns the ceiling of a set of PUs without devices.
 func (m *Machine) coreCeiling(set topotree.CPUSet, path Path) (Ceiling, error) {
 	bandwidth, peak := m.Bandwidth(set, Local), m.Peak(set, path)
 	if !bandwidth.Known() || !peak.Known() {
-		return Ceiling{}, fmt.Errorf("the profile has no ceiling of memory and of %s; "+
+		return Ceiling{}, fmt.Errorf("the profile lacks the ceiling of memory or of %s; "+
 			"measure them with `sandwich probe --measure quick`", path)
 	}
 	return Ceiling{Bandwidth: bandwidth.Value, Targets: []Target{{Name: path.String(), Peak: peak.Value}}}, nil
 }
 
-// CoreCeilings are the ceilings of a set of PUs for some data types on one instruction set, without
-// devices.
+// CoreCeilings returns the ceilings of a set of PUs for some data types on one instruction set,
+// without devices.
 func (m *Machine) CoreCeilings(set topotree.CPUSet, isa string, types []string) (map[string]Ceiling, error) {
 	out := map[string]Ceiling{}
 	for _, typ := range types {

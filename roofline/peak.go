@@ -11,27 +11,26 @@ import (
 	"sandwich/topotree"
 )
 
-// Path is an arithmetic on an instruction set: avx512 (avx2, neon, go) and f32 (int8, bf16, f16).
+// Path is an instruction set (avx512, avx2, neon, go) and a data type (f32, int8, bf16, f16).
 type Path struct{ ISA, Type string }
 
-// String is the path as ceilings are named.
+// String returns the path as ceilings are named.
 func (p Path) String() string { return p.ISA + "/" + p.Type }
 
-// peaks is what is known of one path.
+// peaks holds the figures of one path.
 type peaks struct {
-	recorded []recorded      // of sets that are named; values rise from a set to a larger one around it
-	weight   map[int]float64 // by core its speed over that of the fastest class; 1 where it is missing
-	unlike   bool            // there are classes whose speed on this path is not known
-	cores    curve           // over the weight of cores with one PU at work each
-	siblings curve           // what more the further PUs of a core give, over their weight
-	measured bool            // all points were
+	recorded []recorded      // figures of known sets; values do not fall from a set to a superset
+	weight   map[int]float64 // speed relative to the fastest class, by core; 1 if missing
+	unknown  bool            // the speed of some class on this path is unknown
+	cores    curve           // as a function of the weight of cores with one active PU each
+	siblings curve           // additional rate of SMT siblings, as a function of their weight
+	measured bool            // all points were measured
 }
 
-// Peak is the multiply-add rate of a set of PUs in FLOP/s or OP/s. A core counts by the speed of
-// its class. The rate is linear between the recorded numbers of such cores and flat beyond; SMT
-// siblings add what they added where they were recorded. It is never below that of a recorded part
-// of the set, and never above that of a recorded set around it, so that the peak of a superset is
-// never below that of a subset.
+// Peak returns the multiply-add rate of a set of PUs in FLOP/s or OP/s. A core counts by the speed
+// of its class. The rate is linear between recorded numbers of cores and constant beyond; SMT
+// siblings add what they added in recorded sets. It is at least that of a recorded subset and at
+// most that of a recorded superset, so that a superset never has a lower peak.
 func (m *Machine) Peak(set topotree.CPUSet, path Path) Answer {
 	p := m.peaks[path]
 	if p == nil || !p.cores.known() || set.IsEmpty() {
@@ -51,19 +50,20 @@ func (m *Machine) Peak(set topotree.CPUSet, path Path) Answer {
 	}
 	cores, siblings := m.weigh(set, p.weight)
 	rate := p.cores.at(cores) + p.siblings.at(siblings)
-	a := Answer{math.Max(low, math.Min(rate, high)), !p.measured || p.unlike, "by cores and their class"}
+	a := Answer{math.Max(low, math.Min(rate, high)), !p.measured || p.unknown, "by cores and their class"}
 	switch {
 	case cores > p.cores.last()*(1+1e-9):
-		a.Assumed, a.From = true, fmt.Sprintf("flat beyond the %.3g cores that a figure is of", p.cores.last())
+		a.Assumed, a.From = true, fmt.Sprintf("constant beyond the largest measured number of cores, %.3g",
+			p.cores.last())
 	case siblings > p.siblings.last()*(1+1e-9):
-		a.Assumed, a.From = true, "by cores and their class; of so many SMT siblings there is no figure"
-	case p.unlike:
-		a.From = "by cores, of unlike classes taken as equal"
+		a.Assumed, a.From = true, "by cores and their class; no figure has so many SMT siblings"
+	case p.unknown:
+		a.From = "by cores, assuming equal speed of all classes"
 	}
 	return a
 }
 
-// weigh is the weight of the cores of a set, and of the further PUs that work on these cores.
+// weigh returns the weight of the cores of a set, and of the SMT siblings on them.
 func (m *Machine) weigh(set topotree.CPUSet, weight map[int]float64) (cores, siblings float64) {
 	seen := map[int]bool{}
 	for pu := range set.All() {
@@ -82,7 +82,7 @@ func (m *Machine) weigh(set topotree.CPUSet, weight map[int]float64) (cores, sib
 	return cores, siblings
 }
 
-// readPeaks collects the peaks of every path of the profile.
+// readPeaks collects the peaks of all paths of the profile.
 func (m *Machine) readPeaks() {
 	for path, list := range m.recordedPeaks() {
 		m.peaks[path] = &peaks{recorded: list, measured: true}
@@ -98,14 +98,14 @@ func (m *Machine) readPeaks() {
 		}
 	}
 	for path, p := range m.peaks {
-		p.weight, p.unlike = m.weights(path, singles)
+		p.weight, p.unknown = m.weights(path, singles)
 		m.fit(path, p)
 		p.order()
 	}
 }
 
-// recordedPeaks lists the figures of named sets by path; the path of a ceiling without a named set
-// has an empty list.
+// recordedPeaks returns the figures of known sets by path. A path whose ceilings name no set has an
+// empty list.
 func (m *Machine) recordedPeaks() map[Path][]recorded {
 	out := map[Path][]recorded{}
 	for _, c := range m.profile.Ceilings {
@@ -123,6 +123,7 @@ func (m *Machine) recordedPeaks() map[Path][]recorded {
 	return out
 }
 
+// named returns the figure as a list, empty if it has no set or no value.
 func named(set topotree.CPUSet, f profiles.Figure) []recorded {
 	if set.IsEmpty() || f.Median <= 0 {
 		return nil
@@ -139,7 +140,7 @@ func (m *Machine) fit(path Path, p *peaks) {
 		points = append(points, point{cores, siblings, r.value})
 		p.measured = p.measured && r.figure.Measured()
 	}
-	for _, c := range m.profile.Ceilings { // of a number of PUs, one on each core first
+	for _, c := range m.profile.Ceilings { // ceilings of a number of PUs, one on each core first
 		ours := c.Kind == profiles.Compute && c.Device == "" && (Path{c.ISA, c.Type}) == path
 		if ours && c.CPUs.IsEmpty() && c.Median > 0 {
 			cores := float64(c.PUs)
@@ -162,7 +163,7 @@ func (m *Machine) fit(path Path, p *peaks) {
 	}
 	last, slope := p.cores.last(), p.cores.at(p.cores.last())/p.cores.last()
 	for _, q := range points {
-		if q.cores > last { // more cores were recorded with siblings alone, which add to cores that scale at best
+		if q.cores > last { // only recorded with siblings: assume at most linear scaling
 			p.cores.add(q.cores, math.Min(q.rate, slope*q.cores))
 		}
 	}
@@ -175,8 +176,7 @@ func (m *Machine) fit(path Path, p *peaks) {
 	p.siblings.rise()
 }
 
-// order lets values rise from a set to a larger one around it: what disturbed the measurement of
-// the larger set did not disturb that of its part.
+// order raises the value of each set to those of its subsets, since a lower value was disturbed.
 func (p *peaks) order() {
 	slices.SortStableFunc(p.recorded, func(a, b recorded) int { return cmp.Compare(a.set.Count(), b.set.Count()) })
 	for i := range p.recorded {
@@ -189,11 +189,11 @@ func (p *peaks) order() {
 	}
 }
 
-// weights are the speeds of cores over that of the fastest class: by the figure of the core itself,
-// else by those of its class, both with one PU at work. Where this path has no figure of some
-// class, the path that has figures of most classes speaks for it, since a slow clock slows them
-// all.
-func (m *Machine) weights(path Path, singles map[Path]map[int][]float64) (weight map[int]float64, unlike bool) {
+// weights returns the speeds of cores relative to the fastest class: by the figure of the core,
+// else by those of its class, each with one active PU. If the path lacks figures of some class, the
+// path with figures of most classes is used, since clock rates affect all paths. unknown reports
+// that speeds of the path itself are missing.
+func (m *Machine) weights(path Path, singles map[Path]map[int][]float64) (weight map[int]float64, unknown bool) {
 	covered := func(p Path) int {
 		classes := map[int]bool{}
 		for core := range singles[p] {
@@ -208,7 +208,7 @@ func (m *Machine) weights(path Path, singles map[Path]map[int][]float64) (weight
 			from = other
 		}
 	}
-	unlike = len(m.classes) > 1 && (from != path || covered(from) < len(m.classes))
+	unknown = len(m.classes) > 1 && (from != path || covered(from) < len(m.classes))
 	own, sums := map[int]float64{}, map[int][]float64{}
 	for core, rates := range singles[from] {
 		own[core] = mean(rates)
@@ -220,7 +220,7 @@ func (m *Machine) weights(path Path, singles map[Path]map[int][]float64) (weight
 	}
 	weight = map[int]float64{}
 	if fastest <= 0 {
-		return weight, unlike
+		return weight, unknown
 	}
 	for pu := range m.class {
 		core := m.coreOf(pu)
@@ -230,10 +230,10 @@ func (m *Machine) weights(path Path, singles map[Path]map[int][]float64) (weight
 			weight[core] = mean(rates) / fastest
 		}
 	}
-	return weight, unlike
+	return weight, unknown
 }
 
-// mean sums in ascending order, so that the order of PUs does not show.
+// mean sums in ascending order, so that the result does not depend on the order of PUs.
 func mean(values []float64) float64 {
 	sum := 0.0
 	for _, v := range slices.Sorted(slices.Values(values)) {

@@ -10,14 +10,14 @@ import (
 	"sandwich/topotree"
 )
 
-// Output is what an operator writes, as far as it may be divided.
+// Output describes how the output of an operator may be divided.
 type Output struct {
-	Rows, Columns         int // 0 columns: it is not divided
-	TileRows, TileColumns int // the larger of the tiles of all who may share it; 0: 1
+	Rows, Columns         int // 0 columns: not divided
+	TileRows, TileColumns int // largest tile of all targets that may share it; 0: 1
 }
 
-// larger is the dimension that is divided: the larger one, so that regions stay compact (SMEPilot
-// section 4.1).
+// larger returns the dimension that is divided: the larger one, so that regions stay compact
+// (SMEPilot section 4.1).
 func (o Output) larger() (name string, n, tile int) {
 	if o.Rows > o.Columns {
 		return "rows", o.Rows, max(1, o.TileRows)
@@ -25,26 +25,26 @@ func (o Output) larger() (name string, n, tile int) {
 	return "columns", o.Columns, max(1, o.TileColumns)
 }
 
-// Piece is what one party of an operator does.
+// Piece is the part of an operator that one target or class of cores computes.
 type Piece struct {
-	Name    string          // of the target, or the class of its cores
-	PUs     topotree.CPUSet // none of a unit
-	Drivers int             // cores that drive a unit and do nothing else; 0 of cores
-	Outputs int             // of the divided dimension
+	Name    string          // target, or class of cores
+	PUs     topotree.CPUSet // empty for a unit
+	Drivers int             // cores that drive a unit and do nothing else; 0 for cores
+	Outputs int             // number in the divided dimension
 }
 
-// Placement is where an operator should run, and what the model expects of it.
+// Placement is where an operator should run, with its predicted duration.
 type Placement struct {
 	Regime  Regime
-	Targets []Target // one, or all of them where they share the operator
-	Divided string   // rows or columns; "" where one party does it all
-	Split   []Piece  // by target, and of cores by class
+	Targets []Target // one, or all if they share the operator
+	Divided string   // rows or columns; "" if not divided
+	Split   []Piece  // by target, cores by class
 	Seconds float64  // predicted, at the ceiling
 	Ceiling string   // "memory" or "compute": which ceiling the placement hits
-	Why     string   // in a few words
+	Why     string   // reason in a few words
 }
 
-// Target is the name of where it runs.
+// Target returns the names of the targets.
 func (p Placement) Target() string {
 	var names []string
 	for _, t := range p.Targets {
@@ -53,12 +53,12 @@ func (p Placement) Target() string {
 	return strings.Join(names, " + ")
 }
 
-// OffCores tells whether a matrix unit or a device takes part.
+// OffCores reports whether a matrix unit or a device takes part.
 func (p Placement) OffCores() bool {
 	return slices.ContainsFunc(p.Targets, func(t Target) bool { return t.Units > 0 })
 }
 
-// SplitText is the split as people read it; "" where one party does it all.
+// SplitText describes the split, or returns "" if the operator is not divided.
 func (p Placement) SplitText() string {
 	var parts []string
 	for _, s := range p.Split {
@@ -74,11 +74,10 @@ func (p Placement) SplitText() string {
 	return strings.Join(parts, " + ") + " " + p.Divided
 }
 
-// Place decides by the three regimes of SMEPilot section 3.2: memory-bound work stays on the cores,
-// of whatever class (matrix units use the memory worse), ridge-crossing work goes to the fastest
-// target alone, and compute-bound work is spread over all targets where the measured ceiling of all
-// at once is above that of the fastest, and where each of them finds whole tiles. Ceilings are
-// never added up. It panics on a ceiling without targets.
+// Place chooses targets by the three regimes of SMEPilot section 3.2. Memory-bound work stays on
+// the cores of all classes. Ridge-crossing work runs on the fastest target alone. Compute-bound
+// work is spread over all targets if the measured mixed ceiling is above the fastest target's and
+// each gets whole tiles. Ceilings are never added. It panics on a ceiling without targets.
 func (r Ceiling) Place(w Work, o Output) Placement {
 	cores, best := r.Targets[0], r.Targets[0]
 	for _, t := range r.Targets[1:] {
@@ -89,35 +88,36 @@ func (r Ceiling) Place(w Work, o Output) Placement {
 	p := Placement{Regime: r.Regime(w), Targets: []Target{best}}
 	switch {
 	case w.FLOP == 0:
-		p.Regime, p.Targets, p.Why = MemoryBound, []Target{cores}, "it moves activations alone"
+		p.Regime, p.Targets, p.Why = MemoryBound, []Target{cores}, "it only moves activations"
 	case p.Regime == MemoryBound:
 		p.Targets, p.Why = []Target{cores}, fmt.Sprintf("%s, below the ridge of %s", perByte(w.Intensity()),
 			number(r.Ridge(cores)))
 	case len(r.Targets) == 1:
 		p.Why = fmt.Sprintf("%s, above the ridge of %s", perByte(w.Intensity()), number(r.Ridge(cores)))
 	case p.Regime == RidgeCrossing && r.Seconds(best, w) > r.Seconds(cores, w):
-		p.Targets, p.Why = []Target{cores}, best.Name+" would have more peak, and reads less"
+		p.Targets, p.Why = []Target{cores}, best.Name+" has a higher peak but less bandwidth"
 	case p.Regime == RidgeCrossing:
-		p.Why = fmt.Sprintf("%s: memory bounds %s, so that nobody can add to it", perByte(w.Intensity()), best.Name)
+		p.Why = fmt.Sprintf("%s: memory bounds %s, so other targets add nothing", perByte(w.Intensity()), best.Name)
 	case r.Mixed == 0:
-		p.Why = "nobody measured what all reach at once"
+		p.Why = "the mixed ceiling was not measured"
 	case r.Mixed <= best.Peak:
-		p.Why = "all at once are no faster"
+		p.Why = "all targets together are not faster"
 	default:
 		p.Targets = r.Targets
-		p.Why = fmt.Sprintf("%s, above the ridge of %s; all at once reach %s of the fastest", perByte(w.Intensity()),
+		p.Why = fmt.Sprintf("%s, above the ridge of %s; all targets together reach %s of the fastest",
+			perByte(w.Intensity()),
 			number(r.Ridge(best)), number(r.Mixed/best.Peak))
 	}
 	p.divide(o)
 	if len(p.Targets) > 1 && p.Split == nil {
-		p.Targets, p.Why = []Target{best}, "tiles do not suffice for all"
+		p.Targets, p.Why = []Target{best}, "there are too few tiles for all targets"
 		p.divide(o)
 	}
 	p.estimate(r, w, o)
 	return p
 }
 
-// reckon says how long it takes: a split as long as its later finisher.
+// estimate sets the predicted duration; a split takes as long as its last target.
 func (p *Placement) estimate(r Ceiling, w Work, o Output) {
 	all := p.Targets[0]
 	if len(p.Targets) > 1 {
@@ -139,7 +139,7 @@ func (p *Placement) estimate(r Ceiling, w Work, o Output) {
 	}
 }
 
-// outputsOf is what a target does, all classes of it.
+// outputsOf returns the number of outputs of a target, with all its classes.
 func (p *Placement) outputsOf(t Target) (n int) {
 	for _, s := range p.Split {
 		if (t.Units > 0) == (s.Drivers > 0) && (t.Units == 0 || s.Name == t.Name) {
@@ -149,8 +149,8 @@ func (p *Placement) outputsOf(t Target) (n int) {
 	return n
 }
 
-// divide splits the output among the targets, and what cores do among their classes. It leaves
-// Split empty where a target would find no whole tile.
+// divide splits the output among the targets, and the part of the cores among their classes. Split
+// stays empty if a target would get no whole tile.
 func (p *Placement) divide(o Output) {
 	p.Split, p.Divided = nil, ""
 	name, n, tile := o.larger()
@@ -178,8 +178,8 @@ func (p *Placement) divide(o Output) {
 	}
 }
 
-// pieces divides what cores do among their classes: by what they multiply, and where memory is the
-// bound by what they read. A class that would have no whole tile is left out.
+// pieces divides the part of the cores among their classes: by compute peaks, or by bandwidth if
+// memory-bound. A class without a whole tile is left out.
 func (t Target) pieces(n, tile int, g Regime) (out []Piece) {
 	sides := make([]Side, len(t.Parts))
 	for i, c := range t.Parts {
@@ -199,25 +199,25 @@ func (t Target) pieces(n, tile int, g Regime) (out []Piece) {
 	return out
 }
 
-// divide is Split with a list of its own.
+// divide is Split with a new slice.
 func divide(n int, sides []Side) []int {
 	out := make([]int, len(sides))
 	Split(n, sides, out)
 	return out
 }
 
-// perByte is an intensity as people read it.
+// perByte formats an intensity.
 func perByte(intensity float64) string {
 	if math.IsInf(intensity, 1) {
-		return "no byte moves"
+		return "no bytes move"
 	}
 	return number(intensity) + " FLOP/B"
 }
 
 func number(v float64) string { return strconv.FormatFloat(v, 'g', 3, 64) }
 
-// Alone is the ceiling of parties that never share an op: cores are those of the fastest class, and
-// what all reach at once counts for nothing.
+// Alone returns the ceiling without shared operators: only cores of the fastest class, and no mixed
+// ceiling.
 func (r Ceiling) Alone() Ceiling {
 	r.Mixed, r.Targets = 0, slices.Clone(r.Targets)
 	if cores := &r.Targets[0]; len(cores.Parts) > 1 {
@@ -235,10 +235,10 @@ func (r Ceiling) Alone() Ceiling {
 	return r
 }
 
-// Stages places attention on a machine with a matrix unit, where memory is not the bound: the unit
-// makes scores and values, and the cores, whose vectors do so many FLOP/s, softmax between them.
-// Tiles pass through one behind the other, so that the longer stage is the time of both; in
-// sequence it is their sum (SMEPilot section 4.2). Elsewhere it changes nothing.
+// Stages predicts attention on a matrix unit: the unit computes the products, and the vectors of
+// the cores, which reach vectors FLOP/s, compute softmax. If tiles pass through both stages in a
+// pipeline, the longer stage is the duration; in sequence it is the sum (SMEPilot section 4.2).
+// Placements without a unit are returned unchanged.
 func (r Ceiling) Stages(p Placement, s Step, vectors float64, sequence bool) Placement {
 	unit := slices.IndexFunc(p.Targets, func(t Target) bool { return t.Units > 0 })
 	if unit < 0 || vectors <= 0 {
@@ -247,14 +247,14 @@ func (r Ceiling) Stages(p Placement, s Step, vectors float64, sequence bool) Pla
 	cores := r.Targets[0]
 	p.Targets, p.Split, p.Divided = []Target{p.Targets[unit]}, nil, ""
 	products, softmax := r.Seconds(p.Targets[0], s.Work), s.Between/vectors
-	p.Seconds, p.Why = math.Max(products, softmax), "tiles pass through both stages"
+	p.Seconds, p.Why = math.Max(products, softmax), "tiles pass through both stages in a pipeline"
 	if sequence {
-		p.Seconds, p.Why = products+softmax, "one stage behind the other"
+		p.Seconds, p.Why = products+softmax, "one stage after the other"
 	}
 	p.Why = fmt.Sprintf("products take %s of the time of softmax on %s: %s", number(products/softmax), cores.Name,
 		p.Why)
 	return p
 }
 
-// tiles is n rounded up to whole tiles.
+// tiles rounds n up to whole tiles.
 func tiles(n, tile int) float64 { return float64((n + tile - 1) / tile * tile) }

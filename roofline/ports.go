@@ -5,20 +5,20 @@ import (
 	"sandwich/profiles"
 )
 
-// PortRates is how many instructions one core makes in a second, as calibrate measured it.
+// PortRates holds measured instructions per second of one core.
 type PortRates struct {
-	// Alone is that of each class by itself; 0 where it is not known.
+	// Alone is the rate of each class by itself; 0 if unknown.
 	Alone [microkernel.InstructionClasses]float64
-	// Together, the same both ways round, is that of two classes at a time where they get into each
-	// other's way; 0 where they do not, or where it is not known.
+	// Together is the total rate of two classes that share ports, in both orders of the indexes; 0
+	// if they do not share ports or it is unknown.
 	Together [microkernel.InstructionClasses][microkernel.InstructionClasses]float64
 }
 
-// Ports are those of an instruction set, zero where nobody measured them.
+// Ports returns the port throughputs of an instruction set, zero if not measured.
 func (m *Machine) Ports(isa microkernel.ISA) PortRates { return PortsOf(m.profile.Ceilings, isa) }
 
-// PortsOf reads the rates of an instruction set, each by its best sample: what else runs slows a
-// core down and never speeds it up.
+// PortsOf returns the port throughputs in a list of ceilings, each from its best sample, since
+// other load only slows a core down.
 func PortsOf(ceilings []profiles.Ceiling, isa microkernel.ISA) (r PortRates) {
 	each := func(take func(mix []microkernel.InstructionClass, rate float64)) {
 		for i := range ceilings {
@@ -41,11 +41,12 @@ func PortsOf(ceilings []profiles.Ceiling, isa microkernel.ISA) (r PortRates) {
 	return r
 }
 
-// unhindered is the share of its rate alone from which a class counts as not held up by another.
+// unhindered is the fraction of its rate alone above which a class counts as not slowed by another
+// one.
 const unhindered = 0.95
 
-// mixed notes at which rate the instructions of a mix of two classes were made, the second of which
-// is its last: nothing where one of them is made about as fast as alone.
+// mixed sets Together from the rate of a mix of two classes, unless one of them runs about as fast
+// as alone. The last instruction of the mix is the second class.
 func (r *PortRates) mixed(mix []microkernel.InstructionClass, rate float64) {
 	first, second := mix[0], mix[len(mix)-1]
 	each := rate / float64(len(mix))
@@ -55,11 +56,11 @@ func (r *PortRates) mixed(mix []microkernel.InstructionClass, rate float64) {
 	r.Together[first][second], r.Together[second][first] = rate, rate
 }
 
-// Known says that there are rates to go by.
+// Known reports whether there are rates.
 func (r *PortRates) Known() bool { return r.Alone[microkernel.MultiplyInstruction] > 0 }
 
-// Cycles is how long so many instructions take their busiest port, in cycles of two multiply-adds:
-// those of vector arithmetic, and loads.
+// Cycles returns the cycles of the busiest ports for some instructions: of vector arithmetic, and
+// of loads. A cycle is the time of two multiply-adds.
 func (r *PortRates) Cycles(c microkernel.InstructionCounts) (arithmetic, loads float64) {
 	var rest microkernel.InstructionCounts
 	for i := range microkernel.InstructionClasses {
@@ -73,11 +74,11 @@ func (r *PortRates) Cycles(c microkernel.InstructionCounts) (arithmetic, loads f
 	return arithmetic * cycles, loads * cycles
 }
 
-// Seconds is the least time in which one core makes so many instructions, and what needs it: a
-// class, two classes that share ports ("dot+shuffle"), or all of vector arithmetic ("vector"), of
-// which no more are made than of the fastest two classes. What the figures of single classes and
-// pairs do not show is left out (how many instructions a core takes in, ports that three classes
-// share), as are classes without a rate, so that the ceiling is rather too high than too low.
+// Seconds returns the minimum time of some instructions on one core, and the resource that limits
+// it: a class, two classes that share ports ("dot+shuffle"), or all vector arithmetic ("vector"),
+// which is limited to the rate of the fastest two classes. It ignores limits that single classes
+// and pairs do not show, such as the issue width, and classes without a rate, so it is a lower
+// bound.
 func (r *PortRates) Seconds(c microkernel.InstructionCounts) (seconds float64, busiest string) {
 	least := func(n, rate float64, name func() string) {
 		if t := n / rate; rate > 0 && t > seconds {
@@ -103,7 +104,8 @@ func (r *PortRates) Seconds(c microkernel.InstructionCounts) (seconds float64, b
 	return seconds, busiest
 }
 
-// vectors is how much of vector arithmetic the fastest two classes are, or the fastest alone.
+// vectors returns the total rate of the fastest two classes of vector arithmetic, or of the fastest
+// one.
 func (r *PortRates) vectors() (most float64) {
 	for i := range microkernel.InstructionClasses {
 		if !i.Arithmetic() || !(r.Alone[i] > 0) {

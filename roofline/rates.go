@@ -7,29 +7,27 @@ import (
 	"sandwich/profiles"
 )
 
-// CoreRates is what one core does in a cycle, as the profile measured it: the figures that the
-// default heuristic weigh register tiles by. A cycle is the time in which it makes two vector
-// multiply-adds of float32. A rate of zero was not measured.
+// CoreRates holds measured rates of one core per cycle, by which the heuristic compares register
+// tiles. A cycle is the time of two vector multiply-adds of float32. A zero rate was not measured.
 type CoreRates struct {
 	Loads float64 // vectors from L1
-	Reads float64 // vectors from L1 where each line is asked for ahead, too: what older profiles know
-	Dots  float64 // dot products of bytes, in the time of one multiply-add of float32
-	Pairs float64 // multiply-adds of bf16 pairs, in the time of one of float32
-	// Where there is a matrix unit for bytes, its dot products as Dots counts them, and how many
-	// times as fast as on vectors a kernel for q8_0 weights is on it, with all that both load,
-	// store and scale. Zero for both where there is none.
+	Reads float64 // vectors from L1 with prefetches; older profiles have this only
+	Dots  float64 // dot products of bytes per multiply-add of float32
+	Pairs float64 // multiply-adds of bf16 pairs per multiply-add of float32
+	// Rate of the matrix unit for bytes, in the units of Dots, and gain of a q8_0 kernel on it over
+	// one on vectors, including loads, stores and scales. Both are 0 without a unit.
 	Unit, UnitGain float64
-	// How many times as fast one row is multiplied by weights from memory where each line of them
-	// is asked for once ahead, instead of never, and the bytes in a cycle without.
+	// Gain of prefetching each line of weights from memory once, for products of one row, and bytes
+	// per cycle without prefetches.
 	Ahead, Stream float64
-	// How many times as fast nine rows are multiplied by weights from memory in deep blocks, as in
-	// shallow ones (profiles.FewRowBlocks).
+	// Gain of deep over shallow blocks of weights from memory, for products of nine rows
+	// (profiles.FewRowBlocks).
 	Deep  float64
-	Ports PortRates // zero where nobody measured them
+	Ports PortRates // zero if not measured
 }
 
-// Rates are those of an instruction set. Each is made of the best samples with the fewest PUs at
-// work: what else runs slows a core down and never speeds it up, and the rates are ratios.
+// Rates returns the rates of an instruction set. Each uses the best samples with the smallest
+// number of PUs, since other load only slows a core down.
 func (m *Machine) Rates(isa microkernel.ISA) (r CoreRates) {
 	peak := m.best(profiles.Compute, isa.String(), microkernel.ComputeF32.String())
 	lanes := float64(isa.Lanes())
@@ -47,15 +45,15 @@ func (m *Machine) Rates(isa microkernel.ISA) (r CoreRates) {
 	}
 	r.Ahead, r.Stream = m.times(profiles.WeightsAhead, profiles.Weights), m.onePU(profiles.Weights)*cycle
 	r.Deep = m.times(profiles.WeightsDeep, profiles.WeightsShallow)
-	if p, ok := m.profile.PairRates(isa); ok { // by which the path is chosen too
+	if p, ok := m.profile.PairRates(isa); ok { // the choice of the path uses the same rates
 		r.Pairs = p.BF16 / p.F32
 	}
 	return r
 }
 
-// times is how many times as fast one PU is at one level as at another, by the medians and by the
-// best samples alike (their geometric mean): where a machine is disturbed either of both ratios
-// wanders by a tenth, and not together. 0 where one was not measured.
+// times returns how many times as fast one PU reads at one level as at another, 0 if unknown. It is
+// the geometric mean of the ratios of the medians and of the best samples, which disturbances
+// affect independently.
 func (m *Machine) times(level, than string) float64 {
 	medians := m.onePU(level) / m.onePU(than)
 	best := m.best(profiles.Bandwidth, "", level) / m.best(profiles.Bandwidth, "", than)
@@ -65,8 +63,8 @@ func (m *Machine) times(level, than string) float64 {
 	return 0
 }
 
-// onePU is what one PU reads of a level in the median, since the memory is others' too and best
-// samples are those of moments without them; 0 where that was not measured.
+// onePU returns the median bandwidth of one PU at a level, 0 if unknown. It is not the best sample,
+// since the memory is usually shared.
 func (m *Machine) onePU(level string) float64 {
 	for _, c := range m.profile.Ceilings {
 		if c.Kind == profiles.Bandwidth && c.Level == level && c.PUs == 1 && c.Measured() {
@@ -76,8 +74,8 @@ func (m *Machine) onePU(level string) float64 {
 	return 0
 }
 
-// best is the fastest sample of a measured ceiling with the fewest PUs, a PU; 0 where there is
-// none. what is a type of data or a level.
+// best returns the fastest sample per PU of a measured ceiling with the smallest number of PUs, 0
+// if unknown. what is a data type or a level.
 func (m *Machine) best(kind, isa, what string) (rate float64) {
 	fewest := 0
 	for _, c := range m.profile.Ceilings {

@@ -2,19 +2,19 @@ package roofline
 
 import "math"
 
-// Side is one of the parties that share an operator: how fast it is and how coarse.
+// Side is a participant in an operator, with its speed and granularity.
 type Side struct {
-	Rate  float64 // outputs a second, or whatever is proportional to it; 0: it takes none
-	Tile  int     // what its parts are multiples of, at least 1: its kernel's tile along the split dimension
-	Least int     // and the least of them, where that is more than a tile
+	Rate  float64 // outputs per second, or a value proportional to it; 0: gets no part
+	Tile  int     // granularity of its part, at least 1: its kernel's tile along the split dimension
+	Least int     // minimum part if larger than a tile
 }
 
-// Split divides n outputs among sides in the ratio of their rates (SMEPilot equation 1) rounded to
-// their tiles, so that the side that finishes last does so as early as it can: side i gets the next
-// part[i] outputs, a multiple of its tile but for the last part that is not empty, whose last tile
-// may be short and costs a whole one. A side whose part would be less than its tile, or its Least,
-// gets none. part is as long as sides; where no side has a rate, the first takes all. exec calls it
-// for each product.
+// Split divides n outputs among sides in the ratio of their rates (SMEPilot equation 1), rounded to
+// their tiles so that the last side finishes as early as possible. Side i gets the next part[i]
+// outputs, a multiple of its tile; only the last nonempty part may end with a short tile, which
+// costs a whole one. A side whose part would be less than its tile or its Least gets none. part
+// must be as long as sides. If no side has a rate, the first one gets all. exec calls Split for
+// each product, so it does not allocate.
 func Split(n int, sides []Side, part []int) {
 	clear(part)
 	for split(n, sides, part); leaveOut(n, sides, part); {
@@ -25,11 +25,11 @@ func Split(n int, sides []Side, part []int) {
 	}
 }
 
-// leftOut marks a part of nothing.
+// leftOut marks a side that gets no part.
 const leftOut = -1
 
-// leaveOut marks the slowest of the sides whose part is too small for it, another one where that
-// would be the fastest of all, and empties the parts of the rest; false where no part is too small.
+// leaveOut marks the slowest of the sides whose part is too small, or another side if that is the
+// fastest of all, and clears the other parts. It returns false if no part is too small.
 func leaveOut(n int, sides []Side, part []int) bool {
 	fastest, slowest, small := 0, -1, false
 	for i := range sides {
@@ -57,9 +57,9 @@ func leaveOut(n int, sides []Side, part []int) bool {
 	return true
 }
 
-// split is Split among the sides that are not left out, whatever their Least.
+// split divides n among the sides that are not left out, ignoring Least.
 func split(n int, sides []Side, part []int) {
-	low, high := 0.0, math.Inf(1) // times that do not suffice, and that do
+	low, high := 0.0, math.Inf(1) // durations that are too short and long enough
 	for i := range sides {
 		if sides[i].takes(part[i]) {
 			high = math.Min(high, float64(n+sides[i].Tile)/sides[i].Rate)
@@ -69,7 +69,7 @@ func split(n int, sides []Side, part []int) {
 		part[0] = max(n, 0)
 		return
 	}
-	const steps = 48 // halvings: far below a tile of any machine
+	const steps = 48 // bisections, enough for any tile
 	for range steps {
 		if t := (low + high) / 2; within(t, n, sides, part, false) >= n {
 			high = t
@@ -77,7 +77,7 @@ func split(n int, sides []Side, part []int) {
 			low = t
 		}
 	}
-	left := within(high, n, sides, part, true) - n // beyond what there is
+	left := within(high, n, sides, part, true) - n // excess over n
 	for i := len(sides) - 1; i >= 0; i-- {
 		if tile := sides[i].Tile; left >= tile && part[i] > 0 {
 			less := min(left/tile, part[i]/tile) * tile
@@ -85,17 +85,17 @@ func split(n int, sides []Side, part []int) {
 			left -= less
 		}
 	}
-	for i := len(part) - 1; i >= 0 && left > 0; i-- { // less than any tile: the last one is short
+	for i := len(part) - 1; i >= 0 && left > 0; i-- { // the last tile is short
 		if part[i] > 0 {
 			part[i], left = part[i]-left, 0
 		}
 	}
 }
 
-// takes says that a side is one to divide among.
+// takes reports whether a side gets a part.
 func (s *Side) takes(part int) bool { return part != leftOut && usable(s.Rate) }
 
-// End is when the last of the sides is done with its part of a division.
+// End returns the time at which the last side finishes its part.
 func End(sides []Side, part []int) (last float64) {
 	for i := range sides {
 		if part[i] > 0 {
@@ -105,10 +105,10 @@ func End(sides []Side, part []int) (last float64) {
 	return last
 }
 
-// EndInChunks is when n outputs are done that are handed out in equal chunks, each to the side that
-// is free first: what a division has to beat. It is infinite where no side has a rate.
+// EndInChunks returns the time at which n outputs are finished if the first free side takes the
+// next of equal chunks, for comparison with End. It is infinite if no side has a rate.
 func EndInChunks(n, chunks int, sides []Side) (last float64) {
-	low, high := 0.0, math.Inf(1) // times before and from which all chunks are begun
+	low, high := 0.0, math.Inf(1) // bounds of the time at which the last chunk starts
 	for i := range sides {
 		if usable(sides[i].Rate) {
 			high = math.Min(high, float64(n)/sides[i].Rate)
@@ -126,7 +126,7 @@ func EndInChunks(n, chunks int, sides []Side) (last float64) {
 			low = t
 		}
 	}
-	next := math.Inf(1) // end of the last one to be begun
+	next := math.Inf(1) // end of the chunk that starts last
 	for i := range sides {
 		if r := sides[i].Rate; usable(r) {
 			k := math.Floor(low*r/each) + 1
@@ -142,7 +142,7 @@ func EndInChunks(n, chunks int, sides []Side) (last float64) {
 	return last
 }
 
-// begunBy is how many chunks of so many outputs the sides have begun by a time.
+// begunBy returns how many chunks the sides have started by time t.
 func begunBy(t, each float64, sides []Side) (n int) {
 	for i := range sides {
 		if r := sides[i].Rate; usable(r) {
@@ -152,11 +152,11 @@ func begunBy(t, each float64, sides []Side) (n int) {
 	return n
 }
 
-// usable tells a rate that something can be divided by.
+// usable reports whether a rate is positive and finite.
 func usable(rate float64) bool { return rate > 0 && !math.IsInf(rate, 1) }
 
-// within is how many outputs, n and a tile at most of each side, the sides have done by a time, and
-// their parts then, where they are asked for.
+// within returns how many outputs the sides have finished by time t, each at most n rounded up to
+// its tile. With parts it stores their parts.
 func within(t float64, n int, sides []Side, part []int, parts bool) (done int) {
 	for i := range sides {
 		s := &sides[i]

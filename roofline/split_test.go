@@ -21,13 +21,13 @@ func TestSplit(t *testing.T) {
 		{"other side idle", 64, []Side{side(0, 16), side(1, 16)}, []int{0, 64}},
 		{"one tile cannot be shared", 16, []Side{side(2, 16), side(1, 16)}, []int{16, 0}},
 		{"one tile for the faster", 16, []Side{side(1, 16), side(2, 16)}, []int{0, 16}},
-		{"unlike tiles", 96, []Side{side(2, 32), side(1, 8)}, []int{64, 32}},
+		{"distinct tiles", 96, []Side{side(2, 32), side(1, 8)}, []int{64, 32}},
 		{"a slow side below its tile", 64, []Side{side(9, 16), side(1, 64)}, []int{64, 0}},
 		{"the last tile is short", 40, []Side{side(1, 16), side(1, 16)}, []int{32, 8}},
 		{"nothing", 0, []Side{side(1, 16), side(1, 16)}, []int{0, 0}},
 		{"no rate", 32, []Side{side(0, 16), side(0, 16)}, []int{32, 0}},
 		{"infinite is no rate", 32, []Side{side(inf, 16), side(1, 16)}, []int{0, 32}},
-		{"nor what is no number", 32, []Side{side(math.NaN(), 16), side(1, 16)}, []int{0, 32}},
+		{"not a number", 32, []Side{side(math.NaN(), 16), side(1, 16)}, []int{0, 32}},
 		{"a part below the least", 64, []Side{{9, 1, 16}, {1, 1, 6}}, []int{58, 6}},
 		{"one that is too slow for it", 64, []Side{{9, 1, 16}, {1, 1, 8}}, []int{64, 0}},
 		{"fewer outputs than the least", 4, []Side{{1, 1, 6}, {2, 1, 14}}, []int{0, 4}},
@@ -42,8 +42,8 @@ func TestSplit(t *testing.T) {
 
 func side(rate float64, tile int) Side { return Side{Rate: rate, Tile: tile} }
 
-// TestSplitLeavesOut: every part is as large as its side wants it, and nobody alone would end
-// sooner.
+// TestSplitLeavesOut checks that each part is at least as large as its side requires and that no
+// side alone would finish earlier.
 func TestSplitLeavesOut(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 4000 {
@@ -128,7 +128,8 @@ func best(n int, sides []Side) float64 {
 	return least
 }
 
-// TestEndInChunks: as if each chunk went to whoever is free first, one after the other.
+// TestEndInChunks compares EndInChunks with a simulation in which the first free side takes the
+// next chunk.
 func TestEndInChunks(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for range 4000 {

@@ -8,11 +8,10 @@ import (
 	"sandwich/topotree"
 )
 
-// Spread is what a set of PUs reads together from pages that lie on some nodes in turn, in B/s: the
-// figure of such a flow where it was recorded, else by a rule. The PUs of a node take the pages one
-// after the other, those that are far away longer (the harmonic mean over the nodes): a core has so
-// many line-fill buffers, and keeps them busy longer. All nodes' PUs add up, and no node gives more
-// than it was seen to.
+// Spread returns the bandwidth of a set of PUs in B/s from pages that are interleaved over some
+// nodes: the recorded figure of such a flow, else an estimate. In the estimate the PUs of a node
+// read the pages one after another (the harmonic mean over the nodes), the rates of all nodes' PUs
+// add up, and no node exceeds its recorded maximum.
 func (m *Machine) Spread(set topotree.CPUSet, nodes []int) Answer {
 	if len(nodes) == 1 {
 		return m.Bandwidth(set, nodes[0])
@@ -23,7 +22,7 @@ func (m *Machine) Spread(set topotree.CPUSet, nodes []int) Answer {
 			return r.answer()
 		}
 	}
-	a := m.inTurn(set, nodes)
+	a := m.harmonic(set, nodes)
 	if !everywhere || !a.Known() {
 		return a
 	}
@@ -31,18 +30,18 @@ func (m *Machine) Spread(set topotree.CPUSet, nodes []int) Answer {
 	if around == nil {
 		return a
 	}
-	if whole := m.inTurn(around.set, nodes); whole.Value > 0 {
+	if whole := m.harmonic(around.set, nodes); whole.Value > 0 {
 		a.Value *= around.value / whole.Value
-		a.From = "by the rule, as far off as it is for the PUs that were measured"
+		a.From = "by the harmonic mean, scaled to the measured PUs"
 	}
-	if near := m.local(around.set); near.Value > 0 { // fewer PUs lose no more to the links than all do
+	if near := m.local(around.set); near.Value > 0 { // fewer PUs lose at most the same fraction to links
 		a.Value = math.Max(a.Value, m.local(set).Value*math.Min(1, around.value/near.Value))
 	}
 	return a
 }
 
-// inTurn is the rule of Spread.
-func (m *Machine) inTurn(set topotree.CPUSet, nodes []int) Answer {
+// harmonic is the estimate of Spread.
+func (m *Machine) harmonic(set topotree.CPUSet, nodes []int) Answer {
 	out := Answer{Assumed: true, From: "the harmonic mean over the nodes"}
 	left := set
 	for _, d := range m.nodes {
@@ -75,8 +74,7 @@ func (m *Machine) inTurn(set topotree.CPUSet, nodes []int) Answer {
 	return out
 }
 
-// flowAround is the recorded interleaved flow of the smallest set around a set; nil where there is
-// none.
+// flowAround returns the recorded interleaved flow of the smallest superset, or nil.
 func (m *Machine) flowAround(set topotree.CPUSet) *recorded {
 	var best *recorded
 	for _, f := range m.profile.Sets {

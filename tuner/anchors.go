@@ -29,7 +29,7 @@ var (
 // Calibration is what three measured products of each weight type show about its ceilings on this
 // machine (Agent.xpu appendix B), with the errors of predictions of other products.
 type Calibration struct {
-	Types    map[string]roofline.Near // by weight type; a type is absent if the assumed figures predict better
+	Types    map[string]roofline.Efficiency // by weight type; a type is absent if the assumed figures predict better
 	Measured []string                 // sentences for the user
 	Errors   []float64                // relative errors of products that are not anchors, ascending
 }
@@ -37,7 +37,7 @@ type Calibration struct {
 func (c *Calibration) known() bool { return c != nil && len(c.Types) > 0 }
 
 // near returns the fractions of the ceilings by kind of op, or nil without a calibration.
-func (c *Calibration) near() map[string]roofline.Near {
+func (c *Calibration) near() map[string]roofline.Efficiency {
 	if c == nil {
 		return nil
 	}
@@ -67,7 +67,7 @@ func Anchors(ctx context.Context, o SimulateOptions, within time.Duration) (*Cal
 		return nil, err
 	}
 	c := &calibration{plan: plan, predictor: predictor, pus: topotree.NewCPUSet(plan.Prefill.PUs...),
-		out: &Calibration{Types: map[string]roofline.Near{}}}
+		out: &Calibration{Types: map[string]roofline.Efficiency{}}}
 	ctx, cancel := context.WithTimeoutCause(ctx, within, errNoTime)
 	defer cancel()
 	c.least = max(leastAnchor, min(mostAnchor, within/anchorParts))
@@ -149,15 +149,15 @@ func (c *calibration) one() []int {
 }
 
 // reachAlone returns the fraction that a memory-bound anchor of one PU shows for single PUs.
-func (c *calibration) reachAlone(compute string, near roofline.Near, memory roofline.Anchor) float64 {
+func (c *calibration) reachAlone(compute string, near roofline.Efficiency, memory roofline.Anchor) float64 {
 	if memory.Seconds <= 0 || len(c.one()) == 0 {
 		return 0
 	}
-	return roofline.ReachAlone(c.predictor.Pace(compute, topotree.NewCPUSet(c.one()...)), near, memory)
+	return roofline.FitAlone(c.predictor.Pace(compute, topotree.NewCPUSet(c.one()...)), near, memory)
 }
 
 // sayAlone returns a part of a sentence, or "" if no anchor was measured on one PU.
-func (c *calibration) sayAlone(near roofline.Near) string {
+func (c *calibration) sayAlone(near roofline.Efficiency) string {
 	if near.Alone <= 0 {
 		return ""
 	}
@@ -212,7 +212,7 @@ func (c *calibration) estimate() {
 			anchors[i] = roofline.Anchor{Step: c.predictor.ProductStep(m, t.Key), Seconds: find(c.took, t.Key, m)}
 		}
 		pace := c.predictor.Pace(t.Compute.Ceiling(), c.pus)
-		near, err := roofline.Reach(pace, anchors[0], anchors[1], anchors[2])
+		near, err := roofline.FitEfficiency(pace, anchors[0], anchors[1], anchors[2])
 		if err != nil {
 			continue
 		}

@@ -38,7 +38,7 @@ func (c *calibration) attention(ctx context.Context, o SimulateOptions) error {
 		return err
 	}
 	pace := c.predictor.Pace(microkernel.ComputeF32.String(), topotree.NewCPUSet(c.plan.Prefill.PUs...))
-	near, err := roofline.Reach(pace, decode, roofline.Anchor{}, prefill)
+	near, err := roofline.FitEfficiency(pace, decode, roofline.Anchor{}, prefill)
 	if err != nil {
 		return nil
 	}

@@ -34,12 +34,12 @@ func TestAnchorsFindTheCeilings(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := &calibration{plan: plan, predictor: predictor, pus: topotree.NewCPUSet(plan.Prefill.PUs...),
-		out: &Calibration{Types: map[string]roofline.Near{}}}
+		out: &Calibration{Types: map[string]roofline.Efficiency{}}}
 	tables := c.byBytes()
 	if first, last := tables[0].WeightKey, tables[len(tables)-1].WeightKey; first.K != 5632 || last.N != 32000 {
 		t.Fatalf("anchors are products of %s, and the last is %s", first, last)
 	}
-	predictor.Calibrate(map[string]roofline.Near{"q8_0": {Peak: 0.2, Read: 0.5, Alone: 0.3}})
+	predictor.Calibrate(map[string]roofline.Efficiency{"q8_0": {Peak: 0.2, Read: 0.5, Alone: 0.3}})
 	for i, w := range tables {
 		path, _ := plan.Weight(w.WeightKey)
 		for _, m := range []int{1, 16, 32, 512} {
@@ -71,7 +71,7 @@ func TestAnchorsFindTheCeilings(t *testing.T) {
 	}
 	// Disturbed anchors are rejected if the assumed figures predict better.
 	predictor.Calibrate(nil)
-	c.out = &Calibration{Types: map[string]roofline.Near{}}
+	c.out = &Calibration{Types: map[string]roofline.Efficiency{}}
 	for i := range c.took {
 		p := &c.took[i]
 		seconds := predictor.Product(p.M, p.Key, p.Compute.String(), c.pus)

@@ -75,7 +75,7 @@ func (f *Forecast) Seconds(plan *plans.Plan, list []measure.Forward) (out []floa
 // Add adds the weight types of another calibration that this one lacks.
 func (c *Calibration) Add(other *Calibration) {
 	if c.Types == nil {
-		c.Types = map[string]roofline.Near{}
+		c.Types = map[string]roofline.Efficiency{}
 	}
 	for typ, near := range other.Types {
 		if _, known := c.Types[typ]; !known {

@@ -66,9 +66,9 @@ func TestForecast(t *testing.T) {
 		t.Error("all configurations are alike: the test shows nothing")
 	}
 	c := &Calibration{Errors: []float64{0.3}}
-	c.Add(&Calibration{Types: map[string]roofline.Near{"f32": {Peak: 0.4, Read: 0.4}, "": {Peak: 0.4, Read: 0.4}},
+	c.Add(&Calibration{Types: map[string]roofline.Efficiency{"f32": {Peak: 0.4, Read: 0.4}, "": {Peak: 0.4, Read: 0.4}},
 		Errors: []float64{0.1}})
-	c.Add(&Calibration{Types: map[string]roofline.Near{"f32": {Peak: 0.9, Read: 0.9}}})
+	c.Add(&Calibration{Types: map[string]roofline.Efficiency{"f32": {Peak: 0.9, Read: 0.9}}})
 	if e := c.Error(); e == nil || math.Abs(e.Median-0.2) > 1e-9 {
 		t.Errorf("errors of two calibrations are %v", e)
 	}

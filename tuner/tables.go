@@ -113,7 +113,7 @@ func (b *tableBench) ready(j *job, p search.Problem) (err error) {
 		return err
 	}
 	var groups *pool.Grouping
-	if j.shape.Apart {
+	if j.shape.PerRank {
 		groups = t.workers.Grouping()
 	}
 	b.bench.Use(groups)

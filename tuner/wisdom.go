@@ -249,7 +249,7 @@ func (t *partition) problemName(j *job, p *search.Problem) string {
 		cold = fmt.Sprintf("2^%d bytes", bits.Len64(uint64(n)))
 	}
 	ranks := 1
-	if j.shape.Apart {
+	if j.shape.PerRank {
 		ranks = len(t.def.Ranks)
 	}
 	return fmt.Sprintf("%s %s %s on PUs %s, %d threads x %d, %s, %s, %s", p.Phase, p.Key, p.Compute, j.pus, p.Threads,

@@ -10,14 +10,14 @@ import (
 	"sandwich/runtime/phase"
 )
 
-// Case is a forward that is measured under both plans.
+// Case is a forward that the gate measures with both plans.
 type Case struct {
 	Prefill bool
 	Rows    int    // tokens of a prompt, or sequences that decode together
-	Why     string // always, or what differs there
+	Why     string // "always", or how the plans differ at this size
 }
 
-// Name is that of the row, in the words of a tuned plan's evidence.
+// Name returns the name of the row, as in the evidence of a tuned plan.
 func (c Case) Name() string {
 	if c.Prefill {
 		return fmt.Sprintf("pp%d", c.Rows)
@@ -25,7 +25,7 @@ func (c Case) Name() string {
 	return fmt.Sprintf("tg batch %d", c.Rows)
 }
 
-// ParseCase reads a name that Name wrote; false for others, which bundles may hold too.
+// ParseCase parses the result of Name. It returns false for other names, which bundles may contain.
 func ParseCase(name string) (c Case, ok bool) {
 	const most = 1 << 20
 	for _, format := range []string{"pp%d", "tg batch %d"} {
@@ -38,7 +38,7 @@ func ParseCase(name string) (c Case, ok bool) {
 	return Case{}, false
 }
 
-// Phase of the case.
+// Phase returns the name of the phase of the case.
 func (c Case) Phase() string {
 	if c.Prefill {
 		return phase.Prefill.String()
@@ -46,16 +46,16 @@ func (c Case) Phase() string {
 	return phase.Decode.String()
 }
 
-// Sizes of the cases that are always measured, and how many more a phase may have.
+// Sizes of the cases that are always measured, and the maximum number of further cases per phase.
 const (
 	prompt    = 512
 	batchRows = 8
 	maxMore   = 3
 )
 
-// Cases are pp512, one sequence, a batch (of a model that generates), and where the plans have
-// other schedules the numbers of rows that show most of that: each counts the bytes of the weights
-// whose schedules differ there and that no row before it shows.
+// Cases returns the forwards to measure: a prompt of 512 tokens, and for models that generate one
+// sequence and a batch. It adds numbers of rows at which the schedules of the plans differ most, by
+// the bytes of the weights concerned that no earlier case covers.
 func Cases(a, b *plans.Plan) []Case {
 	context := min(orMany(a.Model.Context), orMany(b.Model.Context))
 	out, phases := []Case{{true, min(prompt, context), "always"}}, []bool{true}
@@ -77,6 +77,7 @@ func Cases(a, b *plans.Plan) []Case {
 	return out
 }
 
+// orMany returns n, or a full prompt if n is 0.
 func orMany(n int) int {
 	if n == 0 {
 		return prompt
@@ -84,7 +85,7 @@ func orMany(n int) int {
 	return n
 }
 
-// difference is a range of M in which a weight has two schedules.
+// difference is a range of M in which the plans have distinct schedules for a weight.
 type difference struct {
 	lo, hi int
 	bytes  float64
@@ -93,6 +94,7 @@ type difference struct {
 
 func (d *difference) covers(m int) bool { return m >= d.lo && m <= d.hi }
 
+// more returns the additional cases of a phase.
 func more(a, b *plans.Plan, prefill bool, own []Case, context int) (out []Case) {
 	x, y, most := &a.Decode, &b.Decode, min(a.BatchMax, b.BatchMax)
 	if prefill {
@@ -109,7 +111,7 @@ func more(a, b *plans.Plan, prefill bool, own []Case, context int) (out []Case) 
 			show(c.Rows)
 			continue
 		}
-		show(min(c.Rows, a.Chunk, b.Chunk)) // the chunks of a prompt
+		show(min(c.Rows, a.Chunk, b.Chunk)) // a prompt runs in chunks
 	}
 	for range maxMore {
 		best, bytes := 0, 0.0
@@ -128,7 +130,7 @@ func more(a, b *plans.Plan, prefill bool, own []Case, context int) (out []Case) 
 	return out
 }
 
-// gain is how much of what was not shown yet a number of rows would show.
+// gain returns the bytes of the differences that m rows would cover and that are not covered yet.
 func gain(list []difference, m int) (sum float64) {
 	for i := range list {
 		if !list[i].shown && list[i].covers(m) {
@@ -138,13 +140,13 @@ func gain(list []difference, m int) (sum float64) {
 	return sum
 }
 
-// differences lays the tables of a phase over each other.
+// differences compares the tables of a phase and returns the ranges of M in which they differ.
 func differences(x, y *plans.Phase, most int) (out []difference) {
 	for i := range x.Tables {
 		t := &x.Tables[i]
 		u, ok := y.TableOf(t.Class, t.WeightKey)
 		if !ok {
-			continue // cut otherwise: every row shows it
+			continue // the plans divide the weight differently: every row covers it
 		}
 		starts := []int{1}
 		for _, r := range slices.Concat(t.Rules, u.Rules) {

@@ -71,7 +71,7 @@ func TestUnfitRunners(t *testing.T) {
 		for _, candidate := range []float64{0.95, 1} {
 			for seed := range uint64(20) {
 				v := judgeOne(simulated(seed, 60, 0.01, candidate, speed))
-				if v.Finding != Unmeasurable || !strings.Contains(v.Text, "above the ceiling of ") {
+				if v.Finding != Unmeasurable || !strings.Contains(v.Text, "above the limit of ") {
 					t.Fatalf("%s, candidate %v: %s, %s (spread %v)", name, candidate, v.Finding, v.Text, v.Spread)
 				}
 			}
@@ -143,10 +143,10 @@ func TestInputRefused(t *testing.T) {
 	}{
 		{good, "clock", time.Unix(0, 0)},
 		{"version: 2\n", "version 2", now},
-		{strings.Replace(good, "10%", "10", 1), "share", now},
-		{strings.Replace(good, "10%", "-1%", 1), "share", now},
-		{strings.Replace(good, "10%", "NaN%", 1), "share", now},
-		{strings.Replace(good, "2026-12-31", "soon", 1), "no day", now},
+		{strings.Replace(good, "10%", "10", 1), "percentage", now},
+		{strings.Replace(good, "10%", "-1%", 1), "percentage", now},
+		{strings.Replace(good, "10%", "NaN%", 1), "percentage", now},
+		{strings.Replace(good, "2026-12-31", "soon", 1), "not a date", now},
 		{strings.Replace(good, "because", `" "`, 1), "reason", now},
 		{strings.Replace(good, "row: a", "row: a, row: b", 1), "already defined", now},
 		{"version: 1\nwaivers: &a [*a]\n", "anchor", now},

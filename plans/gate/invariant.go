@@ -14,20 +14,22 @@ import (
 	"sandwich/topotree"
 )
 
-// Subject is what invariants are asked of: a plan with its host, and the memory that serving takes.
+// Subject is what invariants are checked on: a plan with its host, and the memory that serving
+// needs.
 type Subject struct {
 	Bundle *plans.Bundle
 	Memory int64 // bytes
 }
 
-// An invariant is one sentence of a small language. The pattern's groups go to holds, whose error
-// says how the plan breaks it.
+// invariant is one kind of sentence. holds receives the groups of the pattern; its error says how
+// the plan violates the invariant.
 type invariant struct {
 	example string
 	pattern func() *regexp.Regexp
 	holds   func(s *Subject, arg []string) error
 }
 
+// invariants lists all kinds of sentences.
 var invariants = []invariant{
 	{"decode uses no SMT sibling", sentence(`^(prefill|decode) uses no SMT sibling$`), noSibling},
 	{"decode uses at most 8 PUs", sentence(`^(prefill|decode) uses at most ([0-9]{1,5}) PUs?$`), atMost},
@@ -44,7 +46,7 @@ var invariants = []invariant{
 	}},
 	{"the plan is tuned", sentence(`^the plan is tuned$`), func(s *Subject, _ []string) error {
 		if !s.Bundle.Plan.Tuned {
-			return errors.New("it holds the default heuristic")
+			return errors.New("it is the default plan")
 		}
 		return nil
 	}},
@@ -56,12 +58,12 @@ var invariants = []invariant{
 	}},
 }
 
-// sentence is a pattern that is compiled when an invariant is first read.
+// sentence returns a pattern that is compiled on first use.
 func sentence(pattern string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
 }
 
-// Invariant is a sentence that a plan must keep.
+// Invariant is a condition that a plan must satisfy, written as a sentence.
 type Invariant struct {
 	Text string
 	arg  []string
@@ -70,8 +72,8 @@ type Invariant struct {
 
 const maxInvariants = 256
 
-// ParseInvariants reads a file with a list of sentences. A sentence that is none of the language is
-// refused with all that are.
+// ParseInvariants parses a file with a list of invariants. The error for an unknown sentence lists
+// the known forms.
 func ParseInvariants(data []byte) ([]Invariant, error) {
 	var doc struct {
 		Version    int      `yaml:"version"`
@@ -95,6 +97,7 @@ func ParseInvariants(data []byte) ([]Invariant, error) {
 	return out, nil
 }
 
+// parseInvariant parses one sentence.
 func parseInvariant(text string) (Invariant, error) {
 	var known []string
 	for i := range invariants {
@@ -103,11 +106,11 @@ func parseInvariant(text string) (Invariant, error) {
 		}
 		known = append(known, strconv.Quote(invariants[i].example))
 	}
-	return Invariant{}, fmt.Errorf("invariant %.80q is none that can be checked; write it as one of %s", text,
+	return Invariant{}, fmt.Errorf("unknown invariant %.80q; use one of %s", text,
 		strings.Join(known, ", "))
 }
 
-// Check asks the invariant of a plan.
+// Check checks the invariant on a plan.
 func (v Invariant) Check(s *Subject) Check {
 	c := Check{Name: v.Text, OK: true}
 	if err := v.rule.holds(s, v.arg); err != nil {
@@ -130,7 +133,7 @@ func noSibling(s *Subject, arg []string) error {
 			continue
 		}
 		if both := o.CPUs.Intersect(pus); both.Count() > 1 {
-			return fmt.Errorf("the PUs %s are of one core", both)
+			return fmt.Errorf("the PUs %s belong to one core", both)
 		}
 	}
 	return nil
@@ -162,7 +165,7 @@ func memory(s *Subject, arg []string) error {
 	}
 	unit := map[string]float64{"MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}[arg[2]]
 	if float64(s.Memory) >= limit*unit {
-		return fmt.Errorf("serving takes %.2f %s", float64(s.Memory)/unit, arg[2])
+		return fmt.Errorf("serving needs %.2f %s", float64(s.Memory)/unit, arg[2])
 	}
 	return nil
 }

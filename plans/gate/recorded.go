@@ -7,13 +7,13 @@ import (
 	"sandwich/runtime/phase"
 )
 
-// Recorded makes rows of the samples that two bundles carry: of the arms that entered the plans, in
-// tests that both were measured in, each when its plan was tuned. They were not interleaved, so
-// that Options.Interleaved is false for them.
+// Recorded returns rows of the samples in the evidence of two bundles: those of the arms that
+// entered the plans, for tests that both races ran. The samples are not interleaved, so
+// Options.Interleaved must be false for them.
 func Recorded(a, b *plans.Bundle) (rows []Row) {
 	for _, p := range phase.All {
-		x, again := winner(&a.Evidence, p.String())
-		y, and := winner(&b.Evidence, p.String())
+		x, xNoise := winner(&a.Evidence, p.String())
+		y, yNoise := winner(&b.Evidence, p.String())
 		for _, base := range x {
 			for _, arm := range y {
 				if arm.Test != base.Test || arm.Unit != base.Unit {
@@ -21,22 +21,22 @@ func Recorded(a, b *plans.Bundle) (rows []Row) {
 				}
 				rows = append(rows, Row{Name: base.Test, Phase: p.String(), Unit: base.Unit, Why: "recorded",
 					Baseline: base.Samples, Candidate: arm.Samples,
-					Recorded: max(again[base.Test], and[base.Test])})
+					Recorded: max(xNoise[base.Test], yNoise[base.Test])})
 			}
 		}
 	}
 	return rows
 }
 
-// winner is the tests of the arm that entered the plan, and by test how far the two equal arms of
-// that race lay apart.
+// winner returns the tests of the arm that entered the plan, and for each test the largest
+// difference of the two equal arms of the race.
 func winner(e *plans.Evidence, phase string) (tests []plans.Arm, spread map[string]float64) {
 	_, arms := e.Race(phase)
 	spread = map[string]float64{}
 	for _, x := range arms[plans.ArmDefault] {
 		for _, y := range arms[plans.ArmAgain] {
 			if x.Test == y.Test {
-				spread[x.Test] = ratio(rounds(x.Samples), rounds(y.Samples), true).far()
+				spread[x.Test] = ratio(rounds(x.Samples), rounds(y.Samples), true).maxDeviation()
 			}
 		}
 	}

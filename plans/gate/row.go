@@ -7,75 +7,78 @@ import (
 	"time"
 )
 
-// Row is the samples of one case, all rates: more is better.
+// Row holds the samples of one case. All samples are rates: more is better.
 type Row struct {
 	Name  string `json:"row"`   // pp512, tg batch 8
 	Phase string `json:"phase"` // prefill, decode
 	Unit  string `json:"unit"`  // tokens/s
-	Why   string `json:"why"`   // the row is there: always, or where the plans differ
+	Why   string `json:"why"`   // why the row is measured; see Case.Why
 
 	Baseline  []float64 `json:"baseline_samples"`
-	Again     []float64 `json:"again_samples"` // the baseline once more: the A/A arm
+	Again     []float64 `json:"again_samples"` // a second arm of the baseline, to measure noise
 	Candidate []float64 `json:"candidate_samples"`
-	// Spread of equal arms that was found elsewhere, where Again has nothing; 0: none
+	// Spread of equal arms from another measurement, used if Again is empty; 0: none
 	Recorded float64 `json:"recorded_spread,omitempty"`
-	// the largest share of a PU that other processes took meanwhile; 0: none, or not known
+	// largest fraction of a PU that other processes used in the meantime; 0: none or unknown
 	Others float64 `json:"others,omitempty"`
 
-	// the rate at the machine's ceilings of the same minutes; 0: unknown
+	// rate at the ceilings that were measured at the same time; 0: unknown
 	BaselineCeiling  float64 `json:"baseline_ceiling,omitempty"`
 	CandidateCeiling float64 `json:"candidate_ceiling,omitempty"`
 }
 
-// Finding is what a row came to.
+// Finding is the conclusion for a row.
 type Finding string
 
-// The findings.
+// Values of Finding.
 const (
 	Fine         Finding = "ok"
 	Improved     Finding = "improved"
 	Regressed    Finding = "regressed"
-	Unmeasurable Finding = "unmeasurable" // equal arms differ by more than the ceiling
-	Undecided    Finding = "undecided"    // slower than allowed by the median, and not proven
-	HostChanged  Finding = "host changed" // slower, and by no more than the machine's ceilings
+	Unmeasurable Finding = "unmeasurable" // equal arms differ by more than the noise limit
+	Undecided    Finding = "undecided"    // the median is slower than allowed, but the difference is not significant
+	HostChanged  Finding = "host changed" // slower, but no more than the ceilings of the machine
 )
 
-// RowVerdict is a row with what was concluded from it.
+// RowVerdict is a row with its conclusion.
 type RowVerdict struct {
 	Row
 	Finding   Finding  `json:"finding"`
 	Ratio     Interval `json:"ratio"` // candidate over baseline
-	P         float64  `json:"p"`     // Mann-Whitney, corrected by Holm over the rows
-	Spread             // A/A
-	OfCeiling float64  `json:"ratio_of_roofs,omitempty"`
-	Waived    string   `json:"waived,omitempty"` // the reason of the waiver, where one holds
+	P         float64  `json:"p"`     // p-value with Holm's correction over the rows
+	Spread             // of equal arms
+	OfCeiling float64  `json:"ratio_of_ceilings,omitempty"` // ratio relative to the ceilings of the machine
+	Waived    string   `json:"waived,omitempty"`            // reason of the waiver, if one applies
 	Text      string   `json:"text"`
 }
 
-// Options of Judge.
+// Options configures Judge.
 type Options struct {
-	MaxRegress  float64 // 0.03: the median may be 3 % lower
-	Ceiling     float64 // of the A/A spread: DefaultCeiling
-	Interleaved bool    // samples of a round were taken in the same moments
+	MaxRegress  float64 // allowed decrease of the median: 0.03 for 3 %
+	Ceiling     float64 // limit of the spread of equal arms, such as DefaultCeiling
+	Interleaved bool    // samples with one index were taken in the same round
 	Waivers     []Waiver
 	Now         time.Time // for the expiry of waivers
 }
 
-// DefaultCeiling is the A/A spread above which a row is unmeasurable by default.
+// DefaultCeiling is the default limit of the spread of equal arms, above which a row is
+// unmeasurable.
 const DefaultCeiling = 0.07
 
-// level is the chance of a false alarm that is accepted for all rows together.
+// level is the accepted probability of a false alarm for all rows together.
 const level = 0.05
 
-// leastRounds is how many samples of each side a row needs to say anything: with four the
-// Mann-Whitney test can prove nothing.
+// leastRounds is the minimum number of samples per side. With four, the Mann-Whitney test cannot
+// reach significance.
 const leastRounds = 5
 
-// Estimate is the ratio of the candidate to the baseline of a row: what decides when enough was
-// measured.
-func (r *Row) Estimate(inTurn bool) Interval { return ratio(r.base(), rounds(r.Candidate), inTurn) }
+// Estimate returns the ratio of the candidate to the baseline of a row. interleaved reports whether
+// samples with one index were taken in the same round.
+func (r *Row) Estimate(interleaved bool) Interval {
+	return ratio(r.base(), rounds(r.Candidate), interleaved)
+}
 
-// base is all samples of the baseline, a list a round.
+// base returns all samples of the baseline by round.
 func (r *Row) base() arm {
 	if len(r.Again) == len(r.Baseline) {
 		return rounds(r.Baseline, r.Again)
@@ -83,15 +86,15 @@ func (r *Row) base() arm {
 	return rounds(r.Baseline)
 }
 
-// proven is the probability that sides which are alike differ as much.
-func (r *Row) proven(inTurn bool) float64 {
-	if base, candidate := r.base(), rounds(r.Candidate); inTurn && len(base) == len(candidate) {
+// pValue returns the p-value of the difference between baseline and candidate.
+func (r *Row) pValue(interleaved bool) float64 {
+	if base, candidate := r.base(), rounds(r.Candidate); interleaved && len(base) == len(candidate) {
 		return rankTest(base, candidate)
 	}
 	return mannWhitney(slices.Concat(r.Baseline, r.Again), r.Candidate)
 }
 
-// Judge concludes from the samples of all rows.
+// Judge draws a conclusion for each row.
 func Judge(rows []Row, o Options) []RowVerdict {
 	out := make([]RowVerdict, len(rows))
 	p := make([]float64, len(rows))
@@ -99,7 +102,7 @@ func Judge(rows []Row, o Options) []RowVerdict {
 		r := &rows[i]
 		out[i] = RowVerdict{Row: *r, Ratio: r.Estimate(o.Interleaved)}
 		out[i].Spread = r.Spread(o.Interleaved)
-		p[i] = r.proven(o.Interleaved)
+		p[i] = r.pValue(o.Interleaved)
 	}
 	for i, corrected := range holm(p) {
 		out[i].P = corrected
@@ -121,7 +124,7 @@ func (v *RowVerdict) judge(o Options) {
 		case !o.Now.Before(w.Expires):
 			v.Text += fmt.Sprintf("; its waiver expired on %s", w.Expires.Format(time.DateOnly))
 		case v.Above(w.Ceiling):
-			v.Text += fmt.Sprintf("; its waiver holds up to %s", percent(w.Ceiling))
+			v.Text += fmt.Sprintf("; its waiver allows at most %s", percent(w.Ceiling))
 		default:
 			v.Waived = w.Reason
 			v.Text += "; waived: " + w.Reason
@@ -136,7 +139,7 @@ func (v *RowVerdict) find(o Options) (Finding, string) {
 	case n < leastRounds:
 		return Unmeasurable, fmt.Sprintf("%d samples are too few", n)
 	case slices.ContainsFunc(slices.Concat(v.Baseline, v.Again, v.Candidate), bad):
-		return Unmeasurable, "a sample is no rate"
+		return Unmeasurable, "a sample is not a positive number"
 	case v.Above(o.Ceiling):
 		return Unmeasurable, v.Spread.text(o.Ceiling)
 	}
@@ -155,7 +158,7 @@ func (v *RowVerdict) find(o Options) (Finding, string) {
 		return Regressed, fmt.Sprintf("%s slower, at most %s is allowed", percent(1-v.Ratio.Median),
 			percent(o.MaxRegress))
 	case 1-v.Ratio.Median > o.MaxRegress:
-		return Undecided, fmt.Sprintf("%s slower by the median, which is not proven; give a larger --budget",
+		return Undecided, fmt.Sprintf("the median is %s slower, which is not significant; use a larger --budget",
 			percent(1-v.Ratio.Median))
 	case v.Ratio.Low > 1 && proven:
 		return Improved, fmt.Sprintf("%s faster", percent(v.Ratio.Median-1))
@@ -163,5 +166,5 @@ func (v *RowVerdict) find(o Options) (Finding, string) {
 	return Fine, ""
 }
 
-// percent is a share as people read it.
+// percent formats a fraction as a percentage.
 func percent(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Median of samples, NaN of none. It sorts its argument.
+// Median returns the median of samples, NaN if there are none. It sorts its argument.
 func Median(x []float64) float64 {
 	if len(x) == 0 {
 		return math.NaN()
@@ -16,33 +16,33 @@ func Median(x []float64) float64 {
 	return (x[(len(x)-1)/2] + x[len(x)/2]) / 2
 }
 
-// Interval is an estimate with the range that holds the truth with 95 % confidence.
+// Interval is an estimate with its 95 % confidence interval.
 type Interval struct {
 	Median float64 `json:"median"`
 	Low    float64 `json:"low"`
 	High   float64 `json:"high"`
 }
 
-// scaled multiplies an interval.
+// scaled multiplies an interval by a factor.
 func (i Interval) scaled(by float64) Interval {
 	return Interval{i.Median * by, i.Low * by, i.High * by}
 }
 
-// Narrow says that the interval reaches no further than by from its estimate.
+// Narrow reports whether both ends of the interval are within by of the estimate.
 func (i Interval) Narrow(by float64) bool {
 	return i.Median > 0 && i.High-i.Median <= by && i.Median-i.Low <= by
 }
 
-// far is how far from 1 the interval reaches.
-func (i Interval) far() float64 { return max(math.Abs(i.Low-1), math.Abs(i.High-1)) }
+// maxDeviation returns the largest deviation of the interval from 1.
+func (i Interval) maxDeviation() float64 { return max(math.Abs(i.Low-1), math.Abs(i.High-1)) }
 
-// resamples of a bootstrap: the ends of an interval are its 50th and 1950th.
+// resamples is the number of resamples of a bootstrap.
 const resamples = 2000
 
-// arm is the samples of one side, a list a round: what was taken together is drawn together.
+// arm holds the samples of one side by round. Samples of a round are resampled together.
 type arm [][]float64
 
-// rounds makes an arm of lists of equal meaning, sample by sample.
+// rounds returns an arm whose round i has sample i of each list.
 func rounds(lists ...[]float64) arm {
 	n := math.MaxInt
 	for _, l := range lists {
@@ -64,13 +64,13 @@ func (a arm) all() (out []float64) {
 	return out
 }
 
-// drawn is a sample and the round that it is drawn with.
+// drawn is a sample with its round.
 type drawn struct {
 	value float64
 	round int
 }
 
-// sorted lists the samples in order, so that the median of a draw is found by counting.
+// sorted returns the samples in ascending order, for medianOf.
 func (a arm) sorted() (out []drawn) {
 	for i, r := range a {
 		for _, v := range r {
@@ -81,7 +81,7 @@ func (a arm) sorted() (out []drawn) {
 	return out
 }
 
-// draw takes as many rounds as there are, with replacement: how often each.
+// draw draws as many rounds as there are, with replacement, and counts each in times.
 func draw(rng *rand.Rand, times []int) {
 	clear(times)
 	for range times {
@@ -89,7 +89,7 @@ func draw(rng *rand.Rand, times []int) {
 	}
 }
 
-// medianOf is the median of sorted samples, each as often as its round was drawn.
+// medianOf returns the median of sorted samples, each counted as often as its round was drawn.
 func medianOf(list []drawn, times []int) float64 {
 	total := 0
 	for _, d := range list {
@@ -108,18 +108,18 @@ func medianOf(list []drawn, times []int) float64 {
 	return math.NaN()
 }
 
-// ratio is that of y to x with its percentile bootstrap interval (Efron 1979). inTurn says that
-// round i of both was taken in the same moments: it is then the median of what the rounds say one
-// by one, and rounds are drawn for both alike; else that of y over that of x. Equal samples give
-// equal intervals: the generator is seeded with a constant. Where there is nothing to compare, or
-// samples that are no rates, all is 0.
-func ratio(x, y arm, inTurn bool) Interval {
+// ratio returns the ratio of y to x with its percentile bootstrap interval (Efron 1979). For
+// interleaved arms it is the median of the ratios within rounds, and rounds are drawn for both arms
+// together; otherwise it is the ratio of the medians. The random generator has a fixed seed, so
+// equal samples give equal intervals. The result is zero if there is nothing to compare or a sample
+// is not a rate.
+func ratio(x, y arm, interleaved bool) Interval {
 	if len(x) == 0 || len(y) == 0 {
 		return Interval{}
 	}
 	rng := rand.New(rand.NewPCG(2026, uint64(min(len(x), len(y)))))
 	var out Interval
-	if inTurn && len(x) == len(y) {
+	if interleaved && len(x) == len(y) {
 		q := quotients(x, y)
 		out = bootstrap(Median(q.all()), drawsOf(rng, q))
 	} else {
@@ -134,7 +134,7 @@ func ratio(x, y arm, inTurn bool) Interval {
 	return out
 }
 
-// drawsOf returns the median of another draw of the rounds at each call.
+// drawsOf returns a function that returns the median of a new resample at each call.
 func drawsOf(rng *rand.Rand, a arm) func() float64 {
 	list, times := a.sorted(), make([]int, len(a))
 	return func() float64 {
@@ -143,7 +143,7 @@ func drawsOf(rng *rand.Rand, a arm) func() float64 {
 	}
 }
 
-// bootstrap is an estimate with the range of the middle 95 % of draws.
+// bootstrap returns an estimate with the interval of the middle 95 % of resamples.
 func bootstrap(estimate float64, one func() float64) Interval {
 	draws := make([]float64, resamples)
 	for i := range draws {
@@ -154,9 +154,9 @@ func bootstrap(estimate float64, one func() float64) Interval {
 	return Interval{estimate, draws[tail], draws[resamples-1-tail]}
 }
 
-// mannWhitney is the two-sided probability that samples of one source differ in rank as much as x
-// and y do (Mann and Whitney 1947): exact without ties up to exactRanks, else by the normal
-// approximation with corrections for ties and continuity.
+// mannWhitney returns the two-sided p-value of the Mann-Whitney U test. It is exact without ties up
+// to exactRanks samples; otherwise it uses the normal approximation with corrections for ties and
+// continuity.
 func mannWhitney(x, y []float64) float64 {
 	n, m := len(x), len(y)
 	if n == 0 || m == 0 {
@@ -178,8 +178,7 @@ func mannWhitney(x, y []float64) float64 {
 
 const exactRanks = 40
 
-// rankSum is U of x over y, with half a point for equal values, and the sum of t^3-t over groups of
-// t equal values.
+// rankSum returns the U statistic of x over y, and the sum of t^3-t over groups of t equal values.
 func rankSum(x, y []float64) (u, ties float64) {
 	type value struct {
 		v   float64
@@ -211,9 +210,9 @@ func rankSum(x, y []float64) (u, ties float64) {
 	return sum - float64(len(x)*(len(x)+1))/2, ties
 }
 
-// exactU is twice the chance of at most u, from the number of ways that n of n+m ranks have each U.
+// exactU returns the two-sided probability of at most u for samples of n and m values without ties.
 func exactU(n, m, u int) float64 {
-	ways := make([][]float64, n+1) // by how many ranks are taken and the U they make
+	ways := make([][]float64, n+1) // by number of ranks taken and their U
 	for i := range ways {
 		ways[i] = make([]float64, n*m+1)
 	}
@@ -239,7 +238,7 @@ func exactU(n, m, u int) float64 {
 	return min(1, 2*tail/total)
 }
 
-// holm corrects probabilities for being several (Holm 1979): compare them with one level.
+// holm returns p-values with Holm's correction for multiple comparisons.
 func holm(p []float64) []float64 {
 	order := make([]int, len(p))
 	for i := range order {

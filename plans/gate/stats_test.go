@@ -76,30 +76,30 @@ func TestHolm(t *testing.T) {
 	}
 }
 
-// TestIntervalsHoldTheTruth: of intervals with 95 % confidence nearly all hold the true ratio, in
-// turn under a drift that both sides share, too.
+// TestIntervalsHoldTheTruth checks that nearly all intervals with 95 % confidence contain the true
+// ratio, for interleaved arms also under a drift that both sides share.
 func TestIntervalsHoldTheTruth(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
-	for _, inTurn := range []bool{false, true} {
+	for _, interleaved := range []bool{false, true} {
 		held := 0
 		const runs = 200
 		for range runs {
 			var x, y []float64
 			for i := range 30 {
 				drift := 1.0
-				if inTurn {
+				if interleaved {
 					drift += float64(i) / 60
 				}
 				x = append(x, 100*drift*(1+0.03*rng.NormFloat64()))
 				y = append(y, 95*drift*(1+0.03*rng.NormFloat64()))
 			}
-			r := ratio(rounds(x), rounds(y), inTurn)
+			r := ratio(rounds(x), rounds(y), interleaved)
 			if r.Low <= 0.95 && 0.95 <= r.High {
 				held++
 			}
 		}
 		if held < runs*90/100 {
-			t.Errorf("interleaved %v: %d of %d intervals hold the truth", inTurn, held, runs)
+			t.Errorf("interleaved %v: %d of %d intervals hold the truth", interleaved, held, runs)
 		}
 	}
 }

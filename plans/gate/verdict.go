@@ -7,18 +7,18 @@ const (
 	ExitFine      = 0
 	ExitFailed    = 1 // regressed, or an invariant is violated
 	ExitUnusable  = 2
-	ExitUndecided = 3 // or the runner is unfit
-	ExitForeign   = 4 // --measure on another host
+	ExitUndecided = 3 // too few samples or too much noise
+	ExitForeign   = 4 // --measure on a host that the plan is not for
 )
 
-// Check is one thing about the structure of the candidate, and whether it holds.
+// Check is the result of one structural check of the candidate.
 type Check struct {
 	Name string `json:"check"`
 	OK   bool   `json:"ok"`
 	Text string `json:"text,omitempty"`
 }
 
-// Verdict is the whole answer.
+// Verdict is the result of the gate.
 type Verdict struct {
 	Result string       `json:"result"` // fine, regressed, failed, undecidable
 	Exit   int          `json:"exit"`
@@ -27,9 +27,9 @@ type Verdict struct {
 	Rows   []RowVerdict `json:"rows"`
 }
 
-// Decide sums up. A violated check and a proven regression fail, whatever else could not be
-// measured; then a row that is unmeasurable or undecided and not waived leaves all undecided. Rows
-// that are missing altogether leave it undecided too, unless the plans are equal.
+// Decide combines checks and rows into a verdict. A failed check or a significant regression fails.
+// Otherwise a row that is unmeasurable or undecided without a waiver makes the verdict undecidable,
+// and so does a comparison without rows unless the plans are equal.
 func Decide(checks []Check, rows []RowVerdict, equal bool) Verdict {
 	v := Verdict{Checks: checks, Rows: rows}
 	broken, slower, open := 0, 0, 0
@@ -48,7 +48,7 @@ func Decide(checks []Check, rows []RowVerdict, equal bool) Verdict {
 	}
 	switch {
 	case broken > 0:
-		v.Result, v.Exit, v.Text = "failed", ExitFailed, count(broken, "check")+" of the structure failed"
+		v.Result, v.Exit, v.Text = "failed", ExitFailed, count(broken, "structural check")+" failed"
 		if slower > 0 {
 			v.Text += ", and " + count(slower, "row") + " regressed"
 		}
@@ -59,7 +59,7 @@ func Decide(checks []Check, rows []RowVerdict, equal bool) Verdict {
 			"row")+" could not be decided on this runner"
 	case len(rows) == 0 && !equal:
 		v.Result, v.Exit, v.Text = "undecidable", ExitUndecided,
-			"the plans differ and share no samples to compare; use --measure on the host they are for"
+			"the plans differ and have no common samples; use --measure on the plans' host"
 	case len(rows) == 0:
 		v.Result, v.Text = "fine", "the plans are equal"
 	default:

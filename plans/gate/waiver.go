@@ -9,11 +9,11 @@ import (
 	"sandwich/profiles"
 )
 
-// Waiver lets a row stay undecided on a runner where it is known to be noisy: up to a ceiling,
-// until a day, for a reason. It never waives a proven regression.
+// Waiver permits a row to stay undecided on a noisy runner, up to a limit of noise and until a
+// date. It does not waive a significant regression.
 type Waiver struct {
 	Row     string
-	Ceiling float64 // of the A/A spread
+	Ceiling float64 // limit of the spread of equal arms
 	Expires time.Time
 	Reason  string
 }
@@ -27,12 +27,12 @@ type waiverDoc struct {
 
 const maxWaivers = 256
 
-// earliest is before any plan of this format was made: a clock that says less is wrong, and under
-// it no waiver would ever expire.
+// earliest is a date before any plan of this format. An earlier clock is wrong, and with it no
+// waiver would expire.
 var earliest = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// ParseWaivers reads a file of waivers. Every field is needed; now is the clock of this machine,
-// which must be plausible.
+// ParseWaivers parses a file of waivers. All fields are required. now is the current time, which
+// must be plausible.
 func ParseWaivers(data []byte, now time.Time) ([]Waiver, error) {
 	var doc struct {
 		Version int         `yaml:"version"`
@@ -46,7 +46,7 @@ func ParseWaivers(data []byte, now time.Time) ([]Waiver, error) {
 			len(doc.Waivers), maxWaivers)
 	}
 	if len(doc.Waivers) > 0 && now.Before(earliest) {
-		return nil, fmt.Errorf("waivers expire and the clock of this machine says %s: set it",
+		return nil, fmt.Errorf("the clock of this machine says %s, so waivers cannot expire: set the clock",
 			now.UTC().Format(time.DateOnly))
 	}
 	var out []Waiver
@@ -57,22 +57,22 @@ func ParseWaivers(data []byte, now time.Time) ([]Waiver, error) {
 			return nil, fmt.Errorf("waiver %d: ceiling: %w", i+1, err)
 		}
 		if w.Expires, err = time.Parse(time.DateOnly, d.Expires); err != nil {
-			return nil, fmt.Errorf("waiver %d: expires is %.40q, no day as in 2026-12-31", i+1, d.Expires)
+			return nil, fmt.Errorf("waiver %d: expires is %.40q, not a date such as 2026-12-31", i+1, d.Expires)
 		}
 		if w.Row == "" || w.Reason == "" {
-			return nil, fmt.Errorf("waiver %d: row and reason must say something", i+1)
+			return nil, fmt.Errorf("waiver %d: row or reason is empty", i+1)
 		}
 		out = append(out, w)
 	}
 	return out, nil
 }
 
-// ParsePercent reads a share with its unit, such as 3% or 2.5 %, within 0 and 100.
+// ParsePercent parses a percentage from 0 to 100, such as 3% or 2.5 %, and returns a fraction.
 func ParsePercent(text string) (float64, error) {
 	number, ok := strings.CutSuffix(strings.TrimSpace(text), "%")
 	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
 	if err != nil || !ok || !(v >= 0 && v <= 100) {
-		return 0, fmt.Errorf("%.40q is no share from 0%% to 100%%, such as 3%%", text)
+		return 0, fmt.Errorf("%.40q is not a percentage from 0%% to 100%%, such as 3%%", text)
 	}
 	return v / 100, nil
 }

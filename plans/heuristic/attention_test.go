@@ -83,15 +83,15 @@ func TestAttentionWords(t *testing.T) {
 	scaled := Options{KV: "q8_0"}
 	if AttentionKnown(h, microkernel.AVX512, scaled) || !AttentionOpen(h, llama160m("q8_0"), scaled) ||
 		AttentionOpen(h, llama160m("q8_0"), Options{KV: "f32"}) {
-		t.Error("integers are open, and nobody measured them")
+		t.Error("integers are open, and were not measured")
 	}
 	delete(rates, "tdpbf16")
 	h = hosttest.Attending(t, rates, hosttest.Tiles...)
-	if got := choiceOn(h); !strings.Contains(got, "in float32") {
+	if got := choiceOn(h); !strings.Contains(got, "uses float32") {
 		t.Error(got)
 	}
 	if AttentionKnown(h, microkernel.AVX512, Options{}) {
-		t.Error("nobody measured tiles")
+		t.Error("tiles were not measured")
 	}
 }
 

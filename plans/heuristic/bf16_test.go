@@ -99,7 +99,7 @@ func TestPairsByMeasuredRates(t *testing.T) {
 		if p := mustDefault(t, h, mixedShape(), Options{Compute: "f32"}); !p.Exact() {
 			t.Errorf("%s: --compute f32 is not exact", name)
 		}
-		for i := range h.Ceilings { // what somebody assumed is no reason to round
+		for i := range h.Ceilings { // assumed figures do not justify rounding
 			h.Ceilings[i].N, h.Ceilings[i].Assumed = 0, true
 		}
 		if p := mustDefault(t, h, mixedShape(), Options{}); !p.Exact() {

@@ -11,15 +11,15 @@ import (
 	"sandwich/profiles"
 )
 
-// kind is workers that run the same tables: those on cores of one type with one instruction set.
+// kind is a worker kind: workers on cores of one type with one instruction set.
 type kind struct {
-	core int // of Machine.CoreTypes, -1 where the tree names none
+	core int // index in Machine.CoreTypes, -1 if unknown
 	isa  microkernel.ISA
 	pus  plans.PUSet
 }
 
-// kinds sorts the workers of a plan, the fastest cores first and of those the widest vectors: the
-// first kind is the plan's main class.
+// kinds groups the workers of a plan by kind, sorted by core type (fastest first), then by vector
+// width (widest first). The first kind is the plan's main class.
 func (o Options) kinds(p *profiles.Profile, threads []int, isas plans.WorkerISAs) ([]kind, error) {
 	widest := p.Features().Best()
 	if isas.All != "" {
@@ -60,8 +60,7 @@ func (o Options) kinds(p *profiles.Profile, threads []int, isas plans.WorkerISAs
 	return list, nil
 }
 
-// addClasses adds classes of workers for all kinds but the first, with tables by the default
-// heuristic for their cores and their instruction sets.
+// addClasses adds a worker class with default tables for each kind but the first.
 func addClasses(p *plans.Plan, host *profiles.Profile, list []kind) error {
 	for _, k := range list[1:] {
 		c := plans.Class{Name: className(p, host, k, list[0]), ISA: k.isa, PUs: k.pus}
@@ -80,8 +79,8 @@ func addClasses(p *plans.Plan, host *profiles.Profile, list []kind) error {
 	return nil
 }
 
-// className is the instruction set of the class, the type of its cores, or both: what tells it from
-// the main one.
+// className returns a unique class name from the instruction set and core type by which the class
+// differs from the main one.
 func className(p *plans.Plan, host *profiles.Profile, k, main kind) string {
 	var parts []string
 	if k.core != main.core && k.core >= 0 {
@@ -110,7 +109,7 @@ func className(p *plans.Plan, host *profiles.Profile, k, main kind) string {
 	return name
 }
 
-// mainPU stands for the cores of the first kind: where there is no other, for all that may be used.
+// mainPU returns the PU whose caches represent the first kind.
 func mainPU(p *profiles.Profile, list []kind) int {
 	if len(list) == 1 {
 		return firstPU(p)

@@ -64,7 +64,7 @@ func TestWorkersWithoutPairs(t *testing.T) {
 	}
 	_, err := Default(h, model, Options{ISA: "1=avx2", Compute: "bf16"})
 	if err == nil || !strings.Contains(err.Error(), "has none") {
-		t.Errorf("bf16 beside AVX2: %v", err)
+		t.Errorf("bf16 with AVX2 workers: %v", err)
 	}
 }
 

@@ -11,26 +11,26 @@ import (
 	"sandwich/topotree"
 )
 
-// Options narrow what Default chooses. The zero value leaves everything to it.
+// Options restricts the choices of Default. The zero value leaves all choices to Default.
 type Options struct {
-	Compute  string               // auto (or ""), f32, int8, int8-256, bf16: for weights that have the path
+	Compute  string               // auto (or ""), f32, int8, int8-256, bf16; applies to weights that have the path
 	KV       string               // f16 (or ""), f32, q8_0
-	ISA      string               // of workers, as plans.ParseWorkerISAs reads it; "" for the widest
-	Like     *plans.Plan          // whose workers keep their instruction sets, instead of ISA
-	Attend   string               // auto (or ""), or what attention adds up by
-	Threads  int                  // 0: one PU per core that may be used
-	Load     profiles.PULoad      // by other processes, where Threads or a quota leaves a choice of PUs
+	ISA      string               // of workers, see plans.ParseWorkerISAs; "": the widest
+	Like     *plans.Plan          // use the instruction sets of this plan's workers instead of ISA
+	Attend   string               // dot product of attention; auto (or "")
+	Threads  int                  // 0: one PU per usable core
+	Load     profiles.PULoad      // of other processes, for the choice of PUs under Threads or a quota
 	TP       int                  // tensor-parallel ranks; 0: one
-	Service  *plans.ServiceConfig // instead of Threads and TP: ranks and PUs that were chosen already
-	Weights  []plans.WeightPlan   // paths that were chosen already, before Compute
+	Service  *plans.ServiceConfig // ranks and PUs; replaces Threads and TP
+	Weights  []plans.WeightPlan   // compute paths; take precedence over Compute
 	SeqMax   int                  // 0: 2048, at most the model's context
 	BatchMax int                  // 0: 16
 }
 
-// Default is the untuned plan: one PU of every core that may be used, in both phases, one rank
-// unless asked for more, slices handed out dynamically, and schedules by heuristic from the
-// sizes of the caches. The errors are about the model (a weight type without kernels) and about
-// options (an instruction set that the host lacks).
+// Default returns the untuned plan: one PU of every usable core in both phases, one rank unless
+// Options.TP is set, dynamic assignment of slices, and schedules by heuristic from cache sizes and
+// measured rates. It fails if a weight type has no kernels or the host lacks an instruction set in
+// the options.
 func Default(p *profiles.Profile, s plans.ModelShape, o Options) (*plans.Plan, error) {
 	isas, err := o.isas(p)
 	if err != nil {
@@ -57,7 +57,7 @@ func Default(p *profiles.Profile, s plans.ModelShape, o Options) (*plans.Plan, e
 		return nil, err
 	}
 	for _, k := range list[1:] {
-		h.beside = append(h.beside, k.isa)
+		h.others = append(h.others, k.isa)
 	}
 	if o.KV != "" {
 		if plan.KV, err = microkernel.ParseKVType(o.KV); err != nil {
@@ -92,8 +92,8 @@ func Default(p *profiles.Profile, s plans.ModelShape, o Options) (*plans.Plan, e
 	return plan, nil
 }
 
-// addDefaults adds the weights, and the tables of what the ranks hold of them. Both phases get the
-// same rules: without measurement nothing tells them apart but M.
+// addDefaults adds the weights and the tables of the main class. Both phases get the same rules,
+// since without measurements they differ by M only.
 func addDefaults(p *plans.Plan, o Options, h host) error {
 	for _, k := range p.Model.Unique() {
 		c, err := o.pathOf(k, h)
@@ -123,7 +123,8 @@ func addTables(p *plans.Plan, h host, class string) error {
 	return nil
 }
 
-// table makes the rules of a table shape for the largest group of threads that works on it.
+// table returns the rules of a table shape for the largest group of threads that shares such a
+// product.
 func (h host) table(c plans.TableShape) ([]plans.Rule, error) {
 	t, err := microkernel.ParseWeightType(c.Type)
 	if err != nil {
@@ -133,7 +134,7 @@ func (h host) table(c plans.TableShape) ([]plans.Rule, error) {
 	return h.rules(c.WeightKey, t, c.Compute)
 }
 
-// pathOf is the path that a weight keeps, or a new one.
+// pathOf returns the compute path of a weight: that in the options, else the default.
 func (o Options) pathOf(k plans.WeightKey, h host) (microkernel.Compute, error) {
 	for _, w := range o.Weights {
 		if w.WeightKey == k {
@@ -147,8 +148,8 @@ func (o Options) pathOf(k plans.WeightKey, h host) (microkernel.Compute, error) 
 	return defaultCompute(o.Compute, t, h)
 }
 
-// defaultCompute picks the path of a weight where nobody says: int8 for quantized weights and bf16
-// for weights of that type where it is the faster path, else f32.
+// defaultCompute returns the default compute path of a weight type: int8 for quantized weights and
+// bf16 for weights of that type if it is the faster path, else f32.
 func defaultCompute(option string, t microkernel.WeightType, h host) (microkernel.Compute, error) {
 	switch option {
 	case "", "auto":
@@ -167,29 +168,30 @@ func defaultCompute(option string, t microkernel.WeightType, h host) (microkerne
 	switch {
 	case c.Takes(t):
 	case c == microkernel.ComputeInt8:
-		return microkernel.ComputeF32, nil // weights that are not quantized have no integers
+		return microkernel.ComputeF32, nil // not quantized
 	default:
-		return defaultCompute("", t, h) // the others as ever
+		return defaultCompute("", t, h) // a type without this path
 	}
 	return c, nil
 }
 
-// checkCompute refuses bf16, and long blocks of activations, where the model or the CPU has none.
+// checkCompute rejects bf16 and int8-256 if the model has no weights for the path or the CPU no
+// kernels.
 func (h host) checkCompute(option string, s plans.ModelShape) error {
 	switch option {
 	case microkernel.ComputeInt8Superblock.String():
-		return h.checkLong(s)
+		return h.checkSuperblock(s)
 	case microkernel.ComputeBF16.String():
 	default:
 		return nil
 	}
 	if !has(s, microkernel.BF16) {
-		return fmt.Errorf("compute %s is for models with bf16 weights, and %s has none: leave it out",
+		return fmt.Errorf("compute %s is for models with bf16 weights, but %s has none: leave --compute out",
 			option, s.Title())
 	}
 	if !h.hasPairs() {
-		return fmt.Errorf("compute %s needs a dot product of bfloat16 (avx512_bf16, or bf16 on arm64), and %s "+
-			"on this CPU (%s) has none: leave it out", option, h.isa, h.features)
+		return fmt.Errorf("compute %s needs a dot product of bfloat16 (avx512_bf16, or bf16 on arm64), but %s "+
+			"on this CPU (%s) has none: leave --compute out", option, h.isa, h.features)
 	}
 	return nil
 }
@@ -197,7 +199,7 @@ func (h host) checkCompute(option string, s plans.ModelShape) error {
 // Service returns the ranks and PUs of the default plan without making the plan.
 func Service(p *profiles.Profile, o Options) (plans.ServiceConfig, error) { return o.service(p) }
 
-// service is the service configuration that the options ask for.
+// service returns the service configuration for the options.
 func (o Options) service(p *profiles.Profile) (plans.ServiceConfig, error) {
 	if o.Service != nil {
 		return *o.Service, nil
@@ -220,9 +222,9 @@ func (o Options) service(p *profiles.Profile) (plans.ServiceConfig, error) {
 	return plans.NewService(ranks, pus, pus)
 }
 
-// ranks divides the PUs. Fewer threads than cores do not change where ranks are: they are made of
-// the whole machine, each on a node of its own where there are enough, and keep their first PUs
-// with the least load, one rank after the other.
+// ranks divides the PUs among ranks. Fewer threads than cores do not move ranks: ranks are made
+// from all cores, each on its own node if there are enough, and then keep their PUs with the least
+// load.
 func (o Options) ranks(p *profiles.Profile, pus plans.PUSet) ([]plans.Rank, error) {
 	cores := plans.PUSet(p.CorePUs())
 	if o.TP <= 1 || o.TP > len(pus) || len(pus) >= len(cores) {
@@ -245,17 +247,17 @@ func (o Options) pus(p *profiles.Profile) (plans.PUSet, error) {
 	usable := p.UsablePUs()
 	switch {
 	case o.Threads < 0:
-		return nil, fmt.Errorf("%d threads; give at least 1, or 0 for one per core", o.Threads)
+		return nil, fmt.Errorf("%d threads; use at least 1, or 0 for one per core", o.Threads)
 	case len(usable) == 0:
-		return nil, fmt.Errorf("%w: this process may use no PU", plans.ErrForeignHost)
+		return nil, fmt.Errorf("%w: no PU is available to this process", plans.ErrForeignHost)
 	case o.Threads > len(usable):
-		return nil, fmt.Errorf("%w: %d threads do not fit the %d PUs that may be used (%s)", plans.ErrForeignHost,
+		return nil, fmt.Errorf("%w: %d threads are more than the %d usable PUs (%s)", plans.ErrForeignHost,
 			o.Threads, len(usable), plans.PUSet(usable))
 	}
 	return p.PickPUs(o.Threads, o.Load), nil
 }
 
-// commonNode is the NUMA node that holds all PUs, -1 when there is none.
+// commonNode returns the NUMA node that holds all PUs, or -1.
 func commonNode(m *topotree.Machine, pus plans.PUSet) int {
 	return m.CommonNode(topotree.NewCPUSet(pus...))
 }

@@ -1,8 +1,5 @@
-// Package heuristic makes default plans, without tuning: ranks along the machine's tree, compute
-// paths by what the CPU has, and for every shape a kernel and slices by default heuristic, from
-// what a roofline.Machine says of caches. A tuner starts from such a plan, and searches start from
-// its slices and order candidates by its estimate of cycles; engines that have no plan serve with
-// it.
-//
-// Both estimates of cycles are in cycles.go, over one struct of figures.
+// Package heuristic makes default plans without tuning: ranks along the topology tree, compute
+// paths by the features of the CPU, and for every shape a kernel and slices from the cache sizes
+// and rates of a roofline.Machine. Engines without a tuned plan run a default plan. A tuner starts
+// from it; searches of schedules start from its slices and order candidates by its cycle estimates.
 package heuristic

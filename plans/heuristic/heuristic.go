@@ -12,20 +12,20 @@ import (
 	"sandwich/roofline"
 )
 
-// host is what the default heuristic look at.
+// host holds the properties of a machine that the heuristic uses.
 type host struct {
 	Cores
 	features microkernel.Features
 	isa      microkernel.ISA
-	beside   []microkernel.ISA               // of other workers of the plan
-	pairs    profiles.PairRates              // zero where they were not measured
-	attend   profiles.AttendRates            // of prompts, as far as it was measured
+	others   []microkernel.ISA               // of the plan's other worker kinds
+	pairs    profiles.PairRates              // zero if not measured
+	attend   profiles.AttendRates            // of prompts, as far as measured
 	steps    profiles.AttendRates            // of single tokens
-	spaces   map[spaceKey][]microkernel.Spec // what candidates has listed so far
-	chosen   map[choice]microkernel.Spec     // what kernel has found so far
+	spaces   map[spaceKey][]microkernel.Spec // results of candidates
+	chosen   map[choice]microkernel.Spec     // results of kernel
 }
 
-// isas are the instruction sets that the options ask for, refused where the host lacks one.
+// isas returns the instruction sets in the options. It fails if the host lacks one.
 func (o Options) isas(p *profiles.Profile) (plans.WorkerISAs, error) {
 	isas, err := plans.ParseWorkerISAs(o.ISA)
 	if err != nil {
@@ -34,7 +34,7 @@ func (o Options) isas(p *profiles.Profile) (plans.WorkerISAs, error) {
 	return isas, isas.Check(p.Features(), math.MaxInt)
 }
 
-// newHost looks at a machine under an instruction set, with the caches of a PU.
+// newHost returns the properties of a machine for an instruction set, with the caches of a PU.
 func newHost(p *profiles.Profile, isa microkernel.ISA, pu int) (host, error) {
 	have := p.Features()
 	h := host{features: have, isa: isa, spaces: map[spaceKey][]microkernel.Spec{},
@@ -48,13 +48,13 @@ func newHost(p *profiles.Profile, isa microkernel.ISA, pu int) (host, error) {
 	return h, nil
 }
 
-// coresOf asks for the caches of a PU, and for the rates of an instruction set.
+// coresOf returns the cache sizes of a PU and the rates of an instruction set.
 func coresOf(p *profiles.Profile, isa microkernel.ISA, pu int) Cores {
 	m := roofline.NewMachine(p)
 	return Cores{L1: int(m.L1().Value), L2: int(m.L2(pu).Value), Rates: ratesOf(m.Rates(isa))}
 }
 
-// firstPU is the first usable PU, -1 where there is none.
+// firstPU returns the first usable PU, or -1.
 func firstPU(p *profiles.Profile) int {
 	if usable := p.UsablePUs(); len(usable) > 0 {
 		return usable[0]
@@ -68,7 +68,7 @@ type spaceKey struct {
 	b       microkernel.WeightType
 }
 
-// candidates lists the tiles that kernel chooses from.
+// candidates returns the kernels that kernel chooses from.
 func (h host) candidates(k spaceKey) []microkernel.Spec {
 	list, ok := h.spaces[k]
 	if !ok {
@@ -80,13 +80,11 @@ func (h host) candidates(k spaceKey) []microkernel.Spec {
 	return list
 }
 
-// integers says that int8 arithmetic serves a quantized type better than float32 on this CPU: at M
-// = 1 it must keep up with the memory, at M = 512 with float32. With VPDPBUSD, and with SDOT of
-// arm64, it does both for every type. The multiply-add of AVX-512 takes more instructions for
-// eight-bit weights, whose signs it must move, than float32 does: q8_0 reaches 0.79 of float32 at M
-// = 512, the other types 0.77 (iq4_nl) to 1.45 (q4_0), and at M = 1 they need it. AVX2 has a third
-// port for integers. It asks the CPU and not the instruction set of the plan, so that --isa changes
-// no bits.
+// integers reports whether int8 arithmetic is the better path for a quantized type on this CPU: it
+// must keep up with memory at M = 1 and with float32 at M = 512. Dot product instructions
+// (VPDPBUSD, SDOT) do for every type. With AVX-512 multiply-adds, types of eight bits need more
+// instructions than float32 and are excluded. AVX2 cores have a third port for integers. The choice
+// depends on the CPU and not on the instruction set of the plan, so that --isa changes no bits.
 func (h host) integers(t microkernel.WeightType) bool {
 	switch {
 	case h.features.Has(microkernel.HasVNNI), h.features.Has(microkernel.HasAVXVNNI),
@@ -98,15 +96,14 @@ func (h host) integers(t microkernel.WeightType) bool {
 	return h.features.Has(microkernel.HasAVX2)
 }
 
-// rangeEnds are the last M of the ranges below the open one, which is laid out for openM rows.
+// rangeEnds lists the last M of each range of rows. The last, open range is laid out for openM
+// rows.
 var rangeEnds = []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24, 28, 32, 64, 96, 128, 192, 256, 384, 512}
 
 const openM = 1024
 
-// widenFrom is the M from which a slice of narrow weights is widened once instead of in every tile.
-// Measured on 2048x2048, one core, weights from memory: q8_0 and q4_0 gain 3 % at 40 rows and 25 %
-// at 64; f16, which one instruction converts, breaks even at 96; bf16, which is widened by shifts,
-// still loses 14 % at 128.
+// widenFrom returns the M from which a slice of weights is dequantized once instead of in every
+// tile.
 func widenFrom(t microkernel.WeightType) int {
 	switch {
 	case t.Quantized():
@@ -117,7 +114,7 @@ func widenFrom(t microkernel.WeightType) int {
 	return 257
 }
 
-// rules makes the table of a weight: adjacent ranges of one schedule are one rule.
+// rules returns the rules of a weight. Adjacent ranges with equal schedules become one rule.
 func (h host) rules(k plans.WeightKey, t microkernel.WeightType, c microkernel.Compute) ([]plans.Rule, error) {
 	var rules []plans.Rule
 	lo := 1
@@ -140,7 +137,7 @@ func (h host) rules(k plans.WeightKey, t microkernel.WeightType, c microkernel.C
 	return rules, nil
 }
 
-// schedule is the heuristic for m rows.
+// schedule returns the default schedule for m rows.
 func (h host) schedule(k plans.WeightKey, t microkernel.WeightType, c microkernel.Compute, m int) (plans.Schedule,
 	error) {
 	widen := c == microkernel.ComputeF32 && t != microkernel.F32 && m >= widenFrom(t) && h.isa.Generates()
@@ -158,23 +155,23 @@ func (h host) schedule(k plans.WeightKey, t microkernel.WeightType, c microkerne
 	return s, nil
 }
 
-// maxTileColumns bounds the columns of a tile: four panels are as many streams as the prefetchers
-// of older cores follow next to the activations. Matrix units take panels one by one.
+// maxTileColumns limits the columns of a tile to four panels, as many streams as the prefetchers of
+// older cores follow in addition to the activations. Matrix units read one panel at a time, up to
+// maxUnitNR columns.
 const (
 	maxTileColumns = 4 * microkernel.PanelWidth
 	maxUnitNR      = 8 * microkernel.PanelWidth
 )
 
-// choice is what a tile is chosen for.
+// choice is the key of a choice of kernel.
 type choice struct {
 	b     microkernel.WeightType
 	c     microkernel.Compute
-	m, n  int // n beyond the widest tile counts as that
+	m, n  int // n is capped at the widest tile
 	widen bool
 }
 
-// kernel is best, asked once for weights of one type: a model has several, whose n is beyond every
-// tile.
+// kernel returns the best kernel for m rows and n columns. It caches results.
 func (h host) kernel(b microkernel.WeightType, c microkernel.Compute, m, n int, widen bool) (microkernel.Spec,
 	error) {
 	key := choice{b, c, m, min(n, maxUnitNR), widen}
@@ -188,9 +185,8 @@ func (h host) kernel(b microkernel.WeightType, c microkernel.Compute, m, n int, 
 	return s, err
 }
 
-// best picks the tile for m rows among the legal ones: by estimated time, then the most rows that
-// fit, since a kernel runs fewer rows as well. Where the instruction set has no such kernel,
-// narrower ones are asked.
+// best returns the legal kernel with the lowest estimated time; of equal ones that with the most
+// rows. If the instruction set has no such kernel, it tries narrower ones.
 func (h host) best(w choice) (microkernel.Spec, error) {
 	rates := h.ratesFor(w)
 	for _, isa := range h.isas() {
@@ -202,12 +198,12 @@ func (h host) best(w choice) (microkernel.Spec, error) {
 		}
 		list := h.candidates(spaceKey{isa, w.c, w.b})
 		for s := range rates.likely(w, list) {
-			asks := rates.prefetched(s, w.m, w.widen)
-			cycles := rates.rowCycles(asks, w.m, w.widen)
+			form := rates.prefetched(s, w.m, w.widen)
+			cycles := rates.rowCycles(form, w.m, w.widen)
 			if s.DequantizesOnce() {
 				cycles *= onceGain
 			}
-			take(asks, cycles)
+			take(form, cycles)
 			if each := rates.tileCycles(s, s.MR) / float64(s.MR); vectors == 0 || each < vectors {
 				vectors = each
 			}
@@ -223,8 +219,8 @@ func (h host) best(w choice) (microkernel.Spec, error) {
 	return microkernel.Spec{}, fmt.Errorf("no %s kernel for %s weights in %s", h.isa, w.b, w.c)
 }
 
-// ratesFor is the rates that tiles are weighed by: those of ports for integers, and where
-// multiplying takes longer than reading. Counting instructions takes milliseconds of a start.
+// ratesFor returns the rates for a choice. Port throughputs are used only for integer kernels with
+// more than streamTo rows, since counting instructions takes milliseconds at startup.
 func (h host) ratesFor(w choice) Rates {
 	r := h.Rates
 	if !w.c.Quantizes() || w.m <= streamTo {
@@ -233,12 +229,11 @@ func (h host) ratesFor(w choice) Rates {
 	return r
 }
 
-// unlikely is how many times the best one's time a tile may take by the formulas that stand for its
-// instructions, to have these counted, which takes some 0.1 ms. Ports have moved tiles by up to
-// 1.19.
+// unlikely is the ratio to the lowest formula estimate above which a kernel's instructions are not
+// counted. It is larger than the corrections that counting makes.
 const unlikely = 1.35
 
-// likely are the tiles on vectors that may be the best: all where no rates of ports are known.
+// likely returns the vector kernels that may be the best: all if port throughputs are unknown.
 func (r Rates) likely(w choice, list []microkernel.Spec) iter.Seq[microkernel.Spec] {
 	all := w.filled(list, false)
 	if !r.Ports.Known() {
@@ -246,26 +241,26 @@ func (r Rates) likely(w choice, list []microkernel.Spec) iter.Seq[microkernel.Sp
 	}
 	by, least := r, math.Inf(1)
 	by.Ports = roofline.PortRates{}
-	reckoned := func(s microkernel.Spec) float64 { return by.rowCycles(by.prefetched(s, w.m, w.widen), w.m, w.widen) }
+	estimated := func(s microkernel.Spec) float64 { return by.rowCycles(by.prefetched(s, w.m, w.widen), w.m, w.widen) }
 	for s := range all {
-		least = min(least, reckoned(s))
+		least = min(least, estimated(s))
 	}
 	return func(yield func(microkernel.Spec) bool) {
 		for s := range all {
-			if reckoned(s) <= unlikely*least && !yield(s) {
+			if estimated(s) <= unlikely*least && !yield(s) {
 				return
 			}
 		}
 	}
 }
 
-// filled are the tiles on a matrix unit or those on vectors of which no panel would stay empty,
-// with those that unpack once where there are many rows.
+// filled returns the kernels on a matrix unit, or those on vectors, whose panels all have columns.
+// Kernels with cached dequantization are included from residentFrom rows.
 func (w choice) filled(list []microkernel.Spec, unit bool) iter.Seq[microkernel.Spec] {
 	return func(yield func(microkernel.Spec) bool) {
 		for _, s := range list {
 			if s.DequantizesOnce() && w.m < residentFrom {
-				continue // too few rows share what was unpacked
+				continue // too few rows share the unpacked weights
 			}
 			if s.MatrixUnit() == unit && s.NR < w.n+microkernel.PanelWidth && !yield(s) {
 				return
@@ -274,15 +269,15 @@ func (w choice) filled(list []microkernel.Spec, unit bool) iter.Seq[microkernel.
 	}
 }
 
-// larger says which of two tiles that take equally long is the one to have.
+// larger reports whether s is preferred to another kernel with the same estimate.
 func larger(s, than microkernel.Spec) bool {
 	if s.NR == than.NR {
 		return s.MR > than.MR
 	}
-	return s.MatrixUnit() && s.NR > than.NR // panels share what is done for the rows
+	return s.MatrixUnit() && s.NR > than.NR // panels share the work per row
 }
 
-// isas is the instruction set and the ones below it that the host has, widest first.
+// isas returns the instruction set and the narrower ones that the host has, widest first.
 func (h host) isas() []microkernel.ISA {
 	all := h.features.ISAs()
 	for i, isa := range all {
@@ -293,9 +288,9 @@ func (h host) isas() []microkernel.ISA {
 	return []microkernel.ISA{h.isa}
 }
 
-// plain leaves axes that only measurement can decide at their ordinary value: four k, or pairs of
-// them, an iteration, and broadcasts into registers, or lanes of registers where the multiply-add
-// takes them. Matrix units are taken for bytes where their rate was measured.
+// plain reports whether a kernel has default values of the parameters that only measurements can
+// decide: unrolling by four k or four pairs, and the ordinary form. Kernels on matrix units are
+// included for int8 if their rate was measured.
 func (h host) plain(s microkernel.Spec) bool {
 	if s.MatrixUnit() {
 		return s.Compute == microkernel.ComputeInt8 && h.UnitGain > 0

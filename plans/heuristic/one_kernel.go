@@ -8,8 +8,8 @@ import (
 	"sandwich/profiles"
 )
 
-// UseKernel gives every rule of a plan one micro-kernel, with slices by the default heuristic: for
-// benchmarks that compare kernels. All weights must be of the kernel's type and compute path.
+// UseKernel sets the kernel of every rule of a plan, with default slices, for benchmarks that
+// compare kernels. All weights must have the kernel's type and compute path.
 func UseKernel(p *plans.Plan, host *profiles.Profile, kernel microkernel.Spec) error {
 	if err := kernel.Validate(); err != nil {
 		return err

@@ -20,9 +20,8 @@ func portRates(t *testing.T, alone map[string]float64) (r Rates) {
 	return r
 }
 
-// TestTilesByPorts: tiles follow the rates of instructions. The dearer loads are beside dot
-// products, the more a narrow tile loses, which loads activations for few columns; and the
-// slower unpacking is, the more a tile of few rows loses, which unpacks for few rows.
+// TestTilesByPorts checks that tiles follow measured port throughputs. Slow loads favor wide tiles,
+// since a narrow tile loads activations for few columns; slow unpacking favors tiles of many rows.
 func TestTilesByPorts(t *testing.T) {
 	narrow, wide := "avx512/int8/q6_k/13x16/ku32/load/vnni", "avx512/int8/q6_k/4x48/ku32/load/vnni"
 	cost := func(text string, loads, logic float64) float64 {
@@ -70,6 +69,6 @@ func TestPortCyclesByHand(t *testing.T) {
 		t.Error("cycles of a tile of floats")
 	}
 	if got := (Rates{}).tileCycles(s, 6); got < 24 {
-		t.Errorf("reckoned: %g cycles, want 24 and more", got)
+		t.Errorf("estimated: %g cycles, want 24 and more", got)
 	}
 }

@@ -9,13 +9,12 @@ import (
 	"sandwich/topotree"
 )
 
-// MakeRanks divides PUs among n ranks: along the sections of the machine's tree where one has n
-// parts of these PUs (Sandwich 5.3), else into contiguous ranges of its leaves. Each rank is bound
-// to the NUMA node that holds all of its PUs, if one does.
+// MakeRanks divides PUs among n ranks: along a section of the topology tree that has n parts of
+// these PUs (Sandwich 5.3), else into contiguous ranges of the tree's leaves. Each rank is bound to
+// the NUMA node that holds all of its PUs, if there is one.
 func MakeRanks(p *profiles.Profile, pus plans.PUSet, n int) ([]plans.Rank, error) {
 	if n < 1 || n > len(pus) {
-		return nil, fmt.Errorf("%d ranks on %d PUs (%s): each rank needs a PU of its own, and there must be at "+
-			"least one", n, len(pus), pus)
+		return nil, fmt.Errorf("%d ranks on %d PUs (%s): use from 1 rank to as many as PUs", n, len(pus), pus)
 	}
 	if n == 1 {
 		return []plans.Rank{{PUs: pus, NUMANode: commonNode(p.Machine, pus)}}, nil
@@ -29,7 +28,7 @@ func MakeRanks(p *profiles.Profile, pus plans.PUSet, n int) ([]plans.Rank, error
 	return out, nil
 }
 
-// alongTree cuts PUs in n parts, none of them empty.
+// alongTree divides PUs into n nonempty parts.
 func alongTree(m *topotree.Machine, pus plans.PUSet, n int) []plans.PUSet {
 	order := pus
 	if tree, err := m.Usable(); err == nil {
@@ -47,7 +46,7 @@ func alongTree(m *topotree.Machine, pus plans.PUSet, n int) []plans.PUSet {
 	return out
 }
 
-// partsOf is what each rank of a section has of the PUs; nil where some are in none.
+// partsOf returns the PUs of each rank of a section, or nil if some PU is in no rank.
 func partsOf(s topotree.Section, pus plans.PUSet) (out []plans.PUSet) {
 	found := 0
 	for _, r := range s.Ranks {
@@ -62,7 +61,7 @@ func partsOf(s topotree.Section, pus plans.PUSet) (out []plans.PUSet) {
 	return out
 }
 
-// leaves orders PUs as the tree does, so that neighbours in the list share caches and nodes.
+// leaves returns the PUs in the order of the tree, so that adjacent ones share caches and nodes.
 func leaves(tree *topotree.Tree, pus plans.PUSet) (out plans.PUSet) {
 	tree.Walk(func(n *topotree.Node, _ int) bool {
 		if n.Kind == topotree.KindPU {
@@ -78,17 +77,17 @@ func leaves(tree *topotree.Tree, pus plans.PUSet) (out plans.PUSet) {
 	return out
 }
 
-// FirstOfEach takes n of the active PUs: the first of each rank, then the second of each, and so
-// on.
+// FirstOfEach returns n of the active PUs in ascending order: the first of each rank, then the
+// second of each, and so on.
 func FirstOfEach(ranks []plans.Rank, active plans.PUSet, n int) (out plans.PUSet) {
-	for turn := 0; len(out) < n; turn++ {
+	for index := 0; len(out) < n; index++ {
 		for _, r := range ranks {
 			seen := 0
 			for _, pu := range active {
 				if !slices.Contains(r.PUs, pu) {
 					continue
 				}
-				if seen == turn && len(out) < n {
+				if seen == index && len(out) < n {
 					out = append(out, pu)
 				}
 				seen++

@@ -9,8 +9,8 @@ import (
 	"sandwich/profiles"
 )
 
-// TestMakeRanks: ranks follow the nodes of a machine where they divide so, and are ranges of
-// neighbours otherwise.
+// TestMakeRanks checks that ranks follow the nodes of a machine if their number fits, and are
+// ranges of adjacent PUs otherwise.
 func TestMakeRanks(t *testing.T) {
 	p, err := profiles.Builtin("kunpeng920")
 	if err != nil {

@@ -8,29 +8,27 @@ import (
 	"sandwich/roofline"
 )
 
-// Rates is what the estimates of cycles know of a core of the machine; where one was not measured,
-// costFigures has what is assumed.
+// Rates holds measured rates of a core for cycle estimates. A zero rate was not measured;
+// costFigures then applies.
 type Rates roofline.CoreRates
 
-// ratesOf keeps rates within what cores are built for: a figure that something disturbed, or that
-// somebody made up, bends a plan and does not break it.
+// ratesOf limits rates to plausible values, so that a disturbed measurement cannot make a plan
+// unusable.
 func ratesOf(r roofline.CoreRates) Rates {
 	loads := r.Loads * portsReached
 	if loads == 0 {
 		loads = r.Reads
 	}
 	return Rates{Ports: r.Ports, Loads: clip(loads, 1, 2),
-		Dots:  clip(r.Dots, 0.25, 1), // beyond it a matrix unit was measured
+		Dots:  clip(r.Dots, 0.25, 1), // a higher rate is that of a matrix unit
 		Pairs: clip(r.Pairs, 0.25, 2), Unit: clip(r.Unit, 0.05, 64), UnitGain: clip(r.UnitGain, 0.05, 16),
 		Ahead: clip(r.Ahead, 0.25, 4), Stream: clip(r.Stream, 0.25, 64), Deep: clip(r.Deep, 0.25, 4)}
 }
 
-// portsReached is the share of measured load ports that a kernel is taken to keep busy: reckoned
-// from the time of tiles of 14x16 in q4_0, which load the most, some 1.5 vectors a cycle of the 1.6
-// to 1.9 that a Sapphire Rapids loads from L1.
+// portsReached is the fraction of measured load throughput that a kernel is assumed to reach.
 const portsReached = 0.8
 
-// RatesKnown says that a profile has the rates that tiles are weighed by.
+// RatesKnown reports whether a profile has the rates that the choice of kernels uses.
 func RatesKnown(p *profiles.Profile, isa microkernel.ISA) bool {
 	r := roofline.NewMachine(p).Rates(isa)
 	unit := microkernel.PeakSpec{ISA: isa, Type: microkernel.Int8Kernel}
@@ -38,7 +36,7 @@ func RatesKnown(p *profiles.Profile, isa microkernel.ISA) bool {
 	return known && (r.UnitGain > 0 || !slices.Contains(microkernel.PeakSpecs(p.Features()), unit))
 }
 
-// clip leaves a rate that was not measured at zero.
+// clip limits a rate to [least, most], and returns 0 for a rate that was not measured.
 func clip(rate, least, most float64) float64 {
 	if !(rate > 0) {
 		return 0
@@ -46,7 +44,7 @@ func clip(rate, least, most float64) float64 {
 	return min(max(rate, least), most)
 }
 
-// or is a rate, or the assumed one where there is none.
+// or returns rate, or assumed if rate is 0.
 func or(rate, assumed float64) float64 {
 	if rate == 0 {
 		return assumed

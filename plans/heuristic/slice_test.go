@@ -36,7 +36,8 @@ func TestSlicesEndTogether(t *testing.T) {
 	}
 }
 
-// busiest hands out slices in turn, rows first, and gives the most columns that one thread gets.
+// busiest assigns slices to threads one after another, rows first, and returns the most columns of
+// a thread.
 func busiest(s plans.Schedule, n, m, threads int) int {
 	rows := (m + s.BM - 1) / s.BM
 	columns := make([]int, threads)

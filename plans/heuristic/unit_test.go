@@ -81,9 +81,9 @@ func TestUnitByMeasuredRate(t *testing.T) {
 	}
 }
 
-// TestLongBlocksBesideUnit: activations share scales over 256 values unless a matrix unit is the
-// faster one, or may be: it has no such kernels.
-func TestLongBlocksBesideUnit(t *testing.T) {
+// TestSuperblocksWithUnit checks that activations share scales over 256 values unless a matrix
+// unit, which has no such kernels, is or may be faster.
+func TestSuperblocksWithUnit(t *testing.T) {
 	for kernel, want := range map[float64]microkernel.Compute{0: microkernel.ComputeInt8,
 		400: microkernel.ComputeInt8Superblock, 800: microkernel.ComputeInt8} {
 		h := unitHost(t, 136, 4074, 540, kernel, 400)
@@ -95,14 +95,14 @@ func TestLongBlocksBesideUnit(t *testing.T) {
 	}
 }
 
-// TestLongBlocksRefused: who asks for them where nothing has them is told.
-func TestLongBlocksRefused(t *testing.T) {
+// TestSuperblocksRefused: who asks for them where nothing has them is told.
+func TestSuperblocksRefused(t *testing.T) {
 	for want, c := range map[string]struct {
 		isa []string
 		typ string
 	}{
 		"is for models with weights in blocks of 256": {[]string{"avx2"}, "q8_0"},
-		"has no kernels of it":                        {[]string{"neon", "dotprod"}, "q4_k"},
+		"has no kernels for it":                       {[]string{"neon", "dotprod"}, "q4_k"},
 	} {
 		_, err := Default(hosttest.Cores(t, 2, c.isa...), llama160m(c.typ), Options{Compute: "int8-256"})
 		if err == nil || !strings.Contains(err.Error(), want) {

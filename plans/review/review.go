@@ -112,9 +112,9 @@ func (r *Review) service(a, b *plans.Bundle, by map[string][]plans.Change) {
 		l := Line{strings.ReplaceAll(c.Item, "_pus", " PUs"), c.Old, c.New}
 		switch c.Item {
 		case "prefill_pus":
-			l.Old, l.New = a.InWords(a.Plan.Prefill.PUs), b.InWords(b.Plan.Prefill.PUs)
+			l.Old, l.New = a.DescribePUs(a.Plan.Prefill.PUs), b.DescribePUs(b.Plan.Prefill.PUs)
 		case "decode_pus":
-			l.Old, l.New = a.InWords(a.Plan.Decode.PUs), b.InWords(b.Plan.Decode.PUs)
+			l.Old, l.New = a.DescribePUs(a.Plan.Decode.PUs), b.DescribePUs(b.Plan.Decode.PUs)
 		case "tp":
 			l.Item = "ranks"
 		}

@@ -9,10 +9,9 @@ import (
 	"sandwich/profiles"
 )
 
-// What attention is measured on: the query heads of some tokens that share a KV head, as a chunk of
-// a prompt has them, or one head of one token, the fewest rows that generation has, over blocks
-// that fit a second-level cache, of half precision or, for integers, of q8_0. A call takes some 100
-// microseconds, or less.
+// Sizes of the attention jobs that are measured: the query heads of some tokens of a prompt that
+// share a KV head, or one head of one token, over blocks that fit into L2. The cache type is that
+// of profiles.AttendCache. A call takes about 100 microseconds or less.
 const (
 	attendDim    = 128
 	attendGroup  = 4
@@ -21,10 +20,10 @@ const (
 	attendHead   = 4.0 * attendDim * attendBlocks * microkernel.KVBlock // FLOP of a token
 )
 
-// attendFigures are the attention of the first worker by each dot product that this CPU has; none
-// where there is nothing to choose, or no generated code to choose between. Those of single tokens
-// come first and follow each other: they are compared with each other, and tiles leave a slower
-// clock behind.
+// attendFigures returns figures of the first worker's attention with each dot product of this CPU.
+// It returns none if there is only one dot product or no generated code. Figures of single tokens
+// come first and follow each other, since tiles may lower the clock afterwards and these figures
+// are compared.
 func (b *bench) attendFigures(isa microkernel.ISA, window time.Duration) (out []*figure, err error) {
 	if !isa.Generates() {
 		return nil, nil
@@ -57,7 +56,7 @@ func (b *bench) attendFigures(isa microkernel.ISA, window time.Duration) (out []
 	return out, nil
 }
 
-// attendTests are the types of its figures, and the tokens of a job and their query heads.
+// attendTests lists the ceiling types with the numbers of tokens and query heads of a job.
 var attendTests = []struct {
 	typ  func(microkernel.AttentionDot) string
 	rows [2]int
@@ -66,7 +65,8 @@ var attendTests = []struct {
 	{profiles.AttendType, [2]int{attendTokens, attendGroup}},
 }
 
-// attendWork makes the memory of a job of so many tokens and query heads, and calls of it.
+// attendWork allocates a job with some tokens and query heads and returns a function that runs it
+// repeatedly.
 func (b *bench) attendWork(a *microkernel.Attention, l microkernel.KVLayout, isa microkernel.ISA, rows [2]int,
 	window time.Duration) (func(int) float64, error) {
 	v, err := microkernel.NewVec(isa)
@@ -90,7 +90,7 @@ func (b *bench) attendWork(a *microkernel.Attention, l microkernel.KVLayout, isa
 	for i := range attendBlocks {
 		*(*int32)(unsafe.Add(unsafe.Pointer(table), 4*i)) = int32(i)
 		block := unsafe.Add(kv, i*pitch)
-		const some = 16 // of the positions, that q has values for
+		const some = 16 // positions per call, limited by the values in q
 		for pos := 0; pos < microkernel.KVBlock; pos += some {
 			v.StoreK(l, block, pos, q, some, row)
 			v.StoreV(l, unsafe.Add(block, l.KBytes()), pos, q, some, row)

@@ -11,38 +11,38 @@ import (
 	"sandwich/topotree"
 )
 
-// figure is one ceiling under measurement.
+// figure is one ceiling that is being measured.
 type figure struct {
 	ceiling profiles.Ceiling
-	workers []int            // the first n workers
-	warm    func(worker int) // runs on each worker before a pass; its time does not count; may be nil
-	// work does a few milliseconds of work and returns how much, in operations or bytes
+	workers []int            // active workers
+	warm    func(worker int) // runs on each worker before a pass, outside the measured time; may be nil
+	// work runs for a few milliseconds and returns the number of operations or bytes
 	work func(worker int) float64
-	// a sample has so many passes, of warm and work each: 0 is one
+	// passes of warm and work per sample; 0: one
 	passes  int
 	samples []float64
 }
 
-// bench holds the workers, the memory and the notes of a measurement.
+// bench holds the workers, memory and notes of a measurement.
 type bench struct {
 	pool    *pool.Pool
 	profile *profiles.Profile
-	buffer  *mem.Buffer   // of bandwidth; nil until it is needed
-	buffers []*mem.Buffer // all, which free returns
-	left    int           // bytes that further buffers may have
-	flushes bool          // mem.CanFlush
+	buffer  *mem.Buffer   // for bandwidth; nil until needed
+	buffers []*mem.Buffer // all buffers, which free releases
+	left    int           // bytes left for further buffers
+	flushes bool          // caches can be flushed (mem.CanFlush)
 	stamps  []stamp
 	notes   []string
-	// of the samples of one worker: how long they took, and how much of that the worker had its PU
+	// total duration of samples with one worker, and the CPU time of the worker in them
 	wall, used time.Duration
 }
 
-// stamp is the work of one worker in one pass. Each lies in cache lines of its own.
+// stamp records the work of one worker in one pass. It is padded to separate cache lines.
 type stamp struct {
 	from, to time.Time
-	used     time.Duration // of the PU's time
+	used     time.Duration // CPU time
 	done     float64
-	at       int // where reads of a large region continue
+	at       int // offset at which reads of a large region continue
 	_        [128]byte
 }
 
@@ -53,13 +53,13 @@ func newBench(p *pool.Pool, host *profiles.Profile) *bench {
 
 func (b *bench) free() {
 	for _, m := range b.buffers {
-		_ = m.Free() // fails for no reason that a caller could handle
+		_ = m.Free() // the caller could not handle an error
 	}
 }
 
 // run takes one sample: the work of all workers divided by the time from the first start to the
-// last end, summed over the passes of the figure. For a single worker, time in which other threads
-// had its PU does not count: heuristics compare rates of one worker, also on a busy machine.
+// last end, summed over the passes of the figure. For a single worker only its CPU time counts, so
+// that rates of one worker are comparable on a busy machine.
 func (b *bench) run(f *figure) (float64, error) {
 	if _, err := b.pool.SetActive(f.workers); err != nil {
 		return 0, err
@@ -72,7 +72,7 @@ func (b *bench) run(f *figure) (float64, error) {
 	return work / seconds, nil
 }
 
-// pass runs warm and work once on the workers of a figure, which are active.
+// pass runs warm and work once on the active workers of a figure.
 func (b *bench) pass(f *figure) (work, seconds float64) {
 	b.pool.Run(func(w *pool.Worker) {
 		s := &b.stamps[w.Index()]
@@ -103,33 +103,32 @@ func (b *bench) pass(f *figure) (work, seconds float64) {
 	return done, last.Sub(first).Seconds()
 }
 
-// ofOne returns the work of a single worker and the time in which it had its PU.
+// ofOne returns the work of a single worker and its CPU time in seconds.
 func (b *bench) ofOne(s *stamp) (work, seconds float64) {
 	wall := s.to.Sub(s.from)
 	used := s.used
-	if used <= 0 || used > wall { // not known
+	if used <= 0 || used > wall { // unknown
 		used = wall
 	}
 	b.wall, b.used = b.wall+wall, b.used+used
 	return s.done, used.Seconds()
 }
 
-// sharedPU is the share of the time in which a single worker had its PU below which the profile
-// says that others had it too.
+// sharedPU is the ratio of CPU time to duration of single-worker samples below which the profile
+// notes that other processes used the PU.
 const sharedPU = 0.9
 
-// sharedNote says so.
+// sharedNote returns the note on other processes, if any.
 func (b *bench) sharedNote() []string {
 	share := b.used.Seconds() / b.wall.Seconds()
 	if !(share < sharedPU) {
 		return nil
 	}
-	return []string{fmt.Sprintf("something else was running: the first PU was this process's for %.0f %% of the time, "+
-		"which figures of one PU are corrected for and those of several are not", 100*share)}
+	return []string{fmt.Sprintf("another process was running: this process had the first PU for %.0f %% of the time; "+
+		"figures of one PU are corrected for this, those of several are not", 100*share)}
 }
 
-// counts are the numbers of PUs that are measured: all of them up to eight, then powers of two, and
-// the whole.
+// counts returns the numbers of PUs to measure: all up to eight, then powers of two, and n.
 func counts(n int) []int {
 	var out []int
 	for c := 1; c < n; {
@@ -143,8 +142,8 @@ func counts(n int) []int {
 	return append(out, n)
 }
 
-// counts are the numbers of workers that are measured: those of their number, and one on every
-// core, where a curve bends since siblings share multipliers.
+// counts returns the numbers of workers to measure. It includes the number of cores, where the
+// curve bends since SMT siblings share multipliers.
 func (b *bench) counts() []int {
 	out := counts(b.pool.Size())
 	if cores := len(b.profile.CorePUs()); cores > 0 && cores < b.pool.Size() && !slices.Contains(out, cores) {
@@ -154,7 +153,7 @@ func (b *bench) counts() []int {
 	return out
 }
 
-// pusOf are the PUs of workers.
+// pusOf returns the PUs of workers.
 func (b *bench) pusOf(workers []int) topotree.CPUSet {
 	var out []int
 	for _, w := range workers {
@@ -163,7 +162,7 @@ func (b *bench) pusOf(workers []int) topotree.CPUSet {
 	return topotree.NewCPUSet(out...)
 }
 
-// firstWorkers is [0, n).
+// firstWorkers returns the worker indexes [0, n).
 func firstWorkers(n int) []int {
 	out := make([]int, n)
 	for i := range out {

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// TestOneWorkerBesideOthers: the time that others had a worker's PU is no part of its sample, and
-// the profile says so where it was much; what the system does not tell is taken for none.
-func TestOneWorkerBesideOthers(t *testing.T) {
+// TestOneWorkerWithOthers checks that time in which other threads had a worker's PU is not part of
+// its sample, that the profile notes a large share, and that unknown times count as none.
+func TestOneWorkerWithOthers(t *testing.T) {
 	const ms = time.Millisecond
 	for _, c := range []struct {
 		wall, used time.Duration

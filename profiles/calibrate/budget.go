@@ -4,13 +4,11 @@ import (
 	"sandwich/runtime/mem"
 )
 
-// mostMemory is the number of bytes that the buffers of a measurement have together at most, over
-// all workers.
+// mostMemory is the maximum of bytes that all buffers of a measurement take together.
 const mostMemory = 256 << 20
 
-// memoryBudget returns the bytes that the buffers of a measurement may have together: at most
-// mostMemory, and at most a quarter of the memory that free says is available; less than 0 means
-// that it is not known.
+// memoryBudget returns the bytes that the buffers of a measurement may take: a quarter of free, the
+// available memory, but at most mostMemory. A negative free means unknown.
 func memoryBudget(free int64) int {
 	if free < 0 {
 		return mostMemory
@@ -18,7 +16,7 @@ func memoryBudget(free int64) int {
 	return int(min(mostMemory, free/4))
 }
 
-// alloc maps a buffer that free returns to the system, and takes its size from the budget.
+// alloc maps a buffer, which free releases, and subtracts its size from the budget.
 func (b *bench) alloc(size int, huge bool) (*mem.Buffer, error) {
 	buf, err := mem.Alloc(size, mem.Options{Node: mem.AnyNode, Huge: huge})
 	if err != nil {
@@ -29,15 +27,15 @@ func (b *bench) alloc(size int, huge bool) (*mem.Buffer, error) {
 	return buf, nil
 }
 
-// leavesCaches reports whether the last-level caches, of so many bytes, keep nothing of a region
-// between two passes over it.
+// leavesCaches reports whether last-level caches of caches bytes keep nothing of a region between
+// two passes over it.
 func leavesCaches(bytes, caches int) bool { return bytes >= 2*caches }
 
-// leastSample is the number of bytes that a worker reads for one sample at least where the caches
-// are flushed before each pass.
+// leastSample is the minimum number of bytes that a worker reads per sample if the caches are
+// flushed before each pass.
 const leastSample = 8 << 20
 
-// passes returns the number of passes of a sample whose passes read so many bytes each.
+// passes returns the number of passes per sample if each pass reads the given number of bytes.
 func passes(bytes int) int {
 	if bytes <= 0 {
 		return 1
@@ -45,18 +43,18 @@ func passes(bytes int) int {
 	return max(1, leastSample/bytes)
 }
 
-// stretch is how a worker walks through its memory: in calls that generated code makes at once.
+// stretch walks through a memory region in calls of generated code.
 type stretch struct {
-	region []byte // a whole number of calls
-	call   int    // bytes
-	most   int    // bytes of one pass
-	flush  bool   // before each pass; else a pass continues where the one before ended
+	region []byte // a multiple of call
+	call   int    // bytes per call
+	most   int    // bytes per pass
+	flush  bool   // flush caches before each pass; else a pass continues where the previous one ended
 }
 
-// newStretch divides memory into calls of at most callBytes, and passes into whole calls. A pass
-// over memory that is flushed ends with it.
+// newStretch divides memory into calls of at most callBytes, and passes into whole calls. With
+// flush a pass reads the region at most once.
 func newStretch(memory []byte, most int, flush bool) stretch {
-	const calls, block = 4, 1024 // a reader reads whole blocks
+	const calls, block = 4, 1024 // readers read whole blocks
 	call := max(block, min(callBytes, len(memory)/calls)&^(block-1))
 	s := stretch{region: memory[:len(memory)/call*call], call: call, most: max(call, most/call*call), flush: flush}
 	if flush {
@@ -65,7 +63,7 @@ func newStretch(memory []byte, most int, flush bool) stretch {
 	return s
 }
 
-// prepare removes the memory of the next pass from all caches if the stretch asks for that.
+// prepare removes the memory of the next pass from all caches if flush is set.
 func (s *stretch) prepare(at *int) {
 	if s.flush {
 		*at = 0
@@ -85,11 +83,11 @@ func (s *stretch) pass(at *int, read func([]byte)) float64 {
 	return float64(s.most)
 }
 
-// cacheNote says what a figure of memory is where the caches hold part of it and cannot be flushed.
+// cacheNote returns the note for memory figures that caches may have falsified.
 func cacheNote(what string, bytes int) string {
 	return what + " was read from " + mem.FormatBytes(int64(bytes)) +
 		", which the last-level caches partly hold: the figure is an upper bound"
 }
 
-// share returns the number of bytes of a buffer that each of n workers has to itself.
+// share returns the number of bytes of a buffer for each of n workers.
 func share(buffer *mem.Buffer, n int) int { return buffer.Len() / n &^ (1<<12 - 1) }

@@ -14,13 +14,12 @@ import (
 	"sandwich/runtime/pool"
 )
 
-// Options of Measure. The zero value is the quick probe.
+// Options configures Measure. The zero value selects the quick probe.
 type Options struct {
-	// 0: 1.5 s with the preparation; at least three samples of each figure are taken whatever it
-	// says
+	// total duration; 0: QuickBudget. At least three samples of each figure are taken regardless.
 	Budget   time.Duration
-	Samples  int                                      // of each figure at most; 0: 9
-	Progress func(done, total float64, figure string) // called between samples, never at the same time; may be nil
+	Samples  int                                      // maximum per figure; 0: 9
+	Progress func(done, total float64, figure string) // called between samples, not concurrently; may be nil
 }
 
 const (
@@ -31,13 +30,12 @@ const (
 	leastSamples   = 3
 )
 
-var errNoPU = errors.New("calibrate: this process may use no PU")
+var errNoPU = errors.New("calibrate: no PU is available to this process")
 
 // Measure replaces the measured ceilings of a profile of this machine: the multiply-add peak of
-// every instruction set and data type, and read bandwidth of caches and memory, for 1 to n PUs.
-// Quoted and assumed figures of other kinds stay. When ctx ends it stops between two samples and
-// keeps what it has, returning ctx's error. It fails when a worker cannot be bound to its PU:
-// figures of unpinned threads say nothing about the machine.
+// each instruction set and data type, and read bandwidth of caches and memory, for 1 to n PUs.
+// Quoted and assumed ceilings stay. If ctx is canceled, Measure stops between two samples, keeps
+// the figures so far and returns ctx's error. It fails if a worker cannot be pinned to its PU.
 func Measure(ctx context.Context, p *profiles.Profile, o Options) error {
 	began := time.Now()
 	pus := p.RankedPUs()
@@ -72,13 +70,14 @@ func Measure(ctx context.Context, p *profiles.Profile, o Options) error {
 	return err
 }
 
-// notePrefix marks the notes of a measurement, which the next one replaces.
+// notePrefix marks the notes of a measurement. The next measurement replaces them.
 const notePrefix = "measurement: "
 
-// busyLimit is the noise of a figure from which the profile says that something else was running.
+// busyLimit is the noise of a figure above which the profile notes that another process was
+// running.
 const busyLimit = 0.1
 
-// busyNotes names the noisiest figure where it is noisy.
+// busyNotes returns a note on the noisiest figure if its noise exceeds busyLimit.
 func busyNotes(ceilings []profiles.Ceiling) []string {
 	var worst profiles.Ceiling
 	for _, c := range ceilings {
@@ -89,14 +88,13 @@ func busyNotes(ceilings []profiles.Ceiling) []string {
 	if worst.Noise < busyLimit {
 		return nil
 	}
-	return []string{fmt.Sprintf("something else was running: %s with %d PUs varied by %.0f %% around its "+
+	return []string{fmt.Sprintf("another process was running: %s with %d PUs varied by %.0f %% around its "+
 		"median; measure again on a quiet machine", worst.Name(), worst.PUs, worst.Noise*100)}
 }
 
-// sample takes samples of all figures in passes until each has enough or the budget is spent. In a
-// pass the figures of one set of workers follow each other, and a first round of them is thrown
-// away: it warms clocks and caches, and a hypervisor finds cores for those that slept. Samples of
-// one and two PUs in turn had both virtual PUs on one core in most pairs of two probes of six.
+// sample takes samples of all figures until each has enough or the budget is spent. Figures with
+// the same workers are sampled one after another. A first round is discarded, since it warms clocks
+// and caches and wakes virtual CPUs.
 func (b *bench) sample(ctx context.Context, figures []*figure, o Options, began time.Time) error {
 	o.Budget, o.Samples = cmp.Or(max(0, o.Budget), QuickBudget), cmp.Or(max(0, o.Samples), defaultSamples)
 	sets := bySet(figures)
@@ -104,7 +102,7 @@ func (b *bench) sample(ctx context.Context, figures []*figure, o Options, began 
 	sampling := time.Now()
 	for taken := 0; taken < o.Samples; taken += leastSamples {
 		if taken > 0 && time.Since(began)+time.Since(sampling)*leastSamples/time.Duration(taken) > o.Budget {
-			return nil // one more pass would not fit
+			return nil // another pass would exceed the budget
 		}
 		for _, set := range sets {
 			if taken == 0 || len(sets) > 1 {
@@ -138,9 +136,10 @@ func (b *bench) round(ctx context.Context, figures []*figure, tell func(*figure)
 	return nil
 }
 
+// add appends a sample.
 func (f *figure) add(rate float64) { f.samples = append(f.samples, rate) }
 
-// bySet parts figures by the workers that they are of, the fewest first.
+// bySet groups figures by their workers, the smallest sets first.
 func bySet(figures []*figure) (out [][]*figure) {
 	list := slices.Clone(figures)
 	slices.SortStableFunc(list, func(a, b *figure) int {
@@ -155,7 +154,7 @@ func bySet(figures []*figure) (out [][]*figure) {
 	return out
 }
 
-// progress is how many samples were taken.
+// progress counts samples and reports them.
 type progress struct {
 	tell      func(done, total float64, figure string)
 	done, all int
@@ -172,7 +171,7 @@ func (p *progress) next(f *figure) {
 	p.done++
 }
 
-// replaced is the old ceilings without those that were measured, and the new ones.
+// replaced returns the ceilings of old that were not measured, and the new figures.
 func replaced(old []profiles.Ceiling, figures []*figure) []profiles.Ceiling {
 	var out []profiles.Ceiling
 	for _, c := range old {

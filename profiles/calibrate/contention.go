@@ -10,13 +10,15 @@ import (
 	"sandwich/runtime/mem"
 )
 
+// Durations and sizes of contention samples.
 const (
 	computeWindow = 400 * time.Microsecond
 	memoryWindow  = 3 * time.Millisecond
-	readChunk     = 256 << 10 // bytes of one call of the reader
+	readChunk     = 256 << 10 // bytes per call of the reader
 )
 
-// measureCompute fills ComputeMatrix: two PUs that share a core's multipliers keep about half.
+// measureCompute fills ComputeMatrix. Two PUs that share the multipliers of a core keep about half
+// of their rate.
 func (f *full) measureCompute(ctx context.Context, until time.Time) error {
 	host := microkernel.Host()
 	specs := microkernel.PeakSpecs(host)
@@ -34,7 +36,7 @@ func (f *full) measureCompute(ctx context.Context, until time.Time) error {
 		}})
 }
 
-// measureMemory fills MemoryMatrix: PUs behind one narrow link to memory keep less.
+// measureMemory fills MemoryMatrix. PUs that share a narrow link to memory keep less of their rate.
 func (f *full) measureMemory(ctx context.Context, until time.Time) error {
 	if err := f.memory.reason; err != nil {
 		return fmt.Errorf("%w: %w", errUnmeasured, err)
@@ -46,7 +48,8 @@ func (f *full) measureMemory(ctx context.Context, until time.Time) error {
 		}})
 }
 
-// cachePart is how much of a last-level cache each of two PUs reads: one fits, two do not.
+// cachePart is the fraction of a last-level cache that each of two PUs reads: one region fits, two
+// do not.
 const cachePart = 0.6
 
 // measureCache fills CacheMatrix.
@@ -82,10 +85,10 @@ func (f *full) measureCache(ctx context.Context, until time.Time) error {
 		}})
 }
 
-// maxCache bounds what is read of one cache.
+// maxCache limits the bytes that are read of one cache.
 const maxCache = 288 << 20
 
-// sides runs a figure on one or two workers and samples the rate of each.
+// sides runs a figure on one or two workers and appends the rate of each.
 func (f *full) sides(t *trial, fig *figure) error {
 	if _, err := f.run(fig); err != nil {
 		return err
@@ -101,13 +104,12 @@ func (f *full) sides(t *trial, fig *figure) error {
 	return nil
 }
 
-// mostFlushed is the number of bytes that a worker flushes before a pass at most: some milliseconds
-// of reading.
+// mostFlushed is the maximum number of bytes that a worker flushes before a pass.
 const mostFlushed = 32 << 20
 
-// readFor is reads of the workers' slices for a while. A sample continues where the one before
-// ended, so that the caches hold nothing of what it reads. Where they could hold a region, the
-// beginning of each slice is flushed instead, and a pass reads it at most once.
+// readFor returns a figure that reads the workers' slices for a time. A sample continues where the
+// previous one ended, so that caches hold nothing of it. If the caches could hold a region, the
+// beginning of each slice is flushed instead and read at most once per pass.
 func (f *full) readFor(workers []int, window time.Duration) *figure {
 	fig := &figure{workers: workers}
 	slice := func(w int) []byte {

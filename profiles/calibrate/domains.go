@@ -13,15 +13,15 @@ import (
 	"sandwich/topotree"
 )
 
-// domainWindow is how long a set of PUs reads for one sample.
+// domainWindow is the duration of one sample of a set of PUs.
 const domainWindow = 4 * time.Millisecond
 
 // measureNodes fills NodeMatrix: all PUs of node i read the memory of node j. Items are the nodes
-// that were reached; a row of a node without PUs stays 0.
+// that could be read; the row of a node without PUs is 0.
 func (f *full) measureNodes(ctx context.Context, until time.Time) error {
 	regions := f.memory.regions
 	if len(regions) == 0 || regions[0].node < 0 {
-		return fmt.Errorf("%w: the machine describes no memory node that can be read", errUnmeasured)
+		return fmt.Errorf("%w: the machine has no memory node that can be read", errUnmeasured)
 	}
 	type cell struct{ i, j int }
 	var trials []*trial
@@ -65,17 +65,17 @@ func (f *full) measureNodes(ctx context.Context, until time.Time) error {
 	return err
 }
 
-// domain is a named set of PUs, in the order in which they are put to work.
+// domain is a named list of PUs, best first.
 type domain struct {
 	name string
 	pus  []int
 }
 
-// maxDomains of one kind are measured, evenly over the machine.
+// maxDomains is the maximum number of domains of one kind, spread evenly over the machine.
 const maxDomains = 16
 
-// saturationDomains are the NUMA nodes, and the last-level caches where they hold other PUs than a
-// node.
+// saturationDomains returns the NUMA nodes, the last-level caches whose PUs are not those of a
+// node, and measured clusters.
 func (f *full) saturationDomains() []domain {
 	var out []domain
 	seen := map[string]bool{}
@@ -112,7 +112,7 @@ func (f *full) saturationDomains() []domain {
 	return out
 }
 
-// hiddenGroups are the innermost clusters that the matrices so far show and the tree does not.
+// hiddenGroups returns the innermost clusters that the matrices so far show and the tree lacks.
 func (f *full) hiddenGroups() []topotree.CPUSet {
 	tree, err := f.profile.Machine.Usable()
 	if err != nil {
@@ -132,8 +132,8 @@ func (f *full) hiddenGroups() []topotree.CPUSet {
 	return nil
 }
 
-// spreadSets are, for each node of several last-level caches, one PU and two PUs of each: sets of
-// one size with the first PUs of the node, which share fewer caches.
+// spreadSets returns, for each node with several last-level caches, sets with one PU and with two
+// PUs of each cache. Compared with the first PUs of the node, they share fewer caches.
 func (f *full) spreadSets() []domain {
 	var out []domain
 	for _, n := range memoryNodes(f.profile.Machine) {
@@ -152,11 +152,12 @@ func (f *full) spreadSets() []domain {
 	return out
 }
 
-// bendLimit is by how much of its height a curve may miss the line through its neighbors before
-// more points are taken.
+// bendLimit is the relative distance of a point from the line through its neighbors above which
+// more points are measured.
 const bendLimit = 0.05
 
-// bends are the numbers of PUs in the middle of the gaps beside each point at which a curve bends.
+// bends returns the numbers of PUs halfway between each point at which a curve bends and its
+// neighbors.
 func bends(n []int, y []float64) []int {
 	var out []int
 	middle := func(i int) {
@@ -174,7 +175,7 @@ func bends(n []int, y []float64) []int {
 	return out
 }
 
-// objectName is the kind with the system's number, or the first PU where there is none.
+// objectName returns the kind of an object with its OS index, or with its first PU if it has none.
 func objectName(k topotree.Kind, id int, cpus topotree.CPUSet) string {
 	if id >= 0 {
 		return k.String() + " " + strconv.Itoa(id)
@@ -182,8 +183,8 @@ func objectName(k topotree.Kind, id int, cpus topotree.CPUSet) string {
 	return k.String() + " of PU " + strconv.Itoa(cpus.First())
 }
 
-// measureSaturation takes the curve of each domain: what 1 to n of its PUs read from the memory
-// nearest to them; then more points where it bends.
+// measureSaturation measures the curve of each domain: the bandwidth of 1 to n of its PUs from
+// their nearest memory, then more points where the curve bends.
 func (f *full) measureSaturation(ctx context.Context, until time.Time) error {
 	if err := f.memory.reason; err != nil {
 		return fmt.Errorf("%w: %w", errUnmeasured, err)
@@ -216,7 +217,7 @@ func (f *full) measureSaturation(ctx context.Context, until time.Time) error {
 	return f.figuresOf(ctx, until, profiles.Saturation, "B/s", more, take)
 }
 
-// countsOf are the numbers of a domain's PUs that are measured, one on every core among them.
+// countsOf returns the numbers of a domain's PUs to measure, including the number of cores.
 func (f *full) countsOf(pus []int) []int {
 	out := counts(len(pus))
 	if cores := f.coresAmong(pus); !slices.Contains(out, cores) {
@@ -226,7 +227,7 @@ func (f *full) countsOf(pus []int) []int {
 	return out
 }
 
-// curveOf is what was measured of the first PUs of a domain.
+// curveOf returns the measured points of a domain's curve.
 func (f *full) curveOf(d domain) (n []int, y []float64) {
 	for count := range len(d.pus) {
 		set := topotree.NewCPUSet(d.pus[:count+1]...)
@@ -240,7 +241,7 @@ func (f *full) curveOf(d domain) (n []int, y []float64) {
 	return n, y
 }
 
-// figuresOf samples a figure of each set of PUs and adds those that got a sample.
+// figuresOf samples a figure for each set of PUs and adds those with samples.
 func (f *full) figuresOf(ctx context.Context, until time.Time, name, unit string, sets []domain,
 	take func(workers []int) (float64, error)) error {
 	trials := make([]*trial, len(sets))
@@ -268,8 +269,8 @@ func (f *full) figuresOf(ctx context.Context, until time.Time, name, unit string
 	return err
 }
 
-// barrierSets are, for each level of the tree, the PUs of its first node and one PU of each of its
-// nodes, and the first PUs of the machine in growing numbers.
+// barrierSets returns, for each level of the tree, the PUs of its first node and one PU of each of
+// its nodes, and increasing numbers of PUs of the machine.
 func (f *full) barrierSets() []domain {
 	var out []domain
 	seen := map[string]bool{}
@@ -302,27 +303,27 @@ func (f *full) barrierSets() []domain {
 		add("one PU of each "+level[0].Kind.String(), topotree.NewCPUSet(first...))
 	}
 	all := f.coresFirst(f.profile.Allowed())
-	for _, n := range f.countsOf(all) { // how it grows
+	for _, n := range f.countsOf(all) {
 		add(profiles.MachineDomain, topotree.NewCPUSet(all[:n]...))
 	}
 	return out
 }
 
-// barrierTime is about how long barriers are counted for one sample.
+// barrierTime is the approximate duration of one sample of barriers.
 const barrierTime = 500 * time.Microsecond
 
-// measureBarriers times the barrier of the worker pool on sets of PUs.
+// measureBarriers measures the barrier of the worker pool on sets of PUs.
 func (f *full) measureBarriers(ctx context.Context, until time.Time) error {
 	sets := f.barrierSets()
 	if len(sets) == 0 {
-		return fmt.Errorf("%w: the CPU quota pays for one PU", errUnmeasured)
+		return fmt.Errorf("%w: the CPU quota allows one PU only", errUnmeasured)
 	}
 	slices.SortStableFunc(sets, func(a, b domain) int { return len(a.pus) - len(b.pus) })
 	return f.figuresOf(ctx, until, profiles.Barrier, "s", sets, f.barrier)
 }
 
-// barrier samples the seconds from one barrier to the next: as many as barrierTime holds, judged by
-// the first ten.
+// barrier returns the seconds per barrier from one sample. Ten barriers determine how many fit into
+// barrierTime.
 func (f *full) barrier(workers []int) (float64, error) {
 	if _, err := f.pool.SetActive(workers); err != nil {
 		return 0, err

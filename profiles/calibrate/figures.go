@@ -14,7 +14,7 @@ import (
 	"sandwich/topotree"
 )
 
-// figures lists everything the quick probe measures.
+// figures returns all figures of the quick probe.
 func (b *bench) figures() ([]*figure, error) {
 	out, err := b.computeFigures()
 	if err != nil {
@@ -24,12 +24,12 @@ func (b *bench) figures() ([]*figure, error) {
 	return append(out, bw...), err
 }
 
-// peakTime is how long a worker multiplies for one sample: long against the skew between workers,
-// short against a scheduler's time slice.
+// peakTime is the duration of one sample of a peak: long compared with the skew between workers,
+// short compared with a time slice of the scheduler.
 const peakTime = 3 * time.Millisecond
 
-// computeFigures are the multiply-add peaks. Plain Go counts only where there is nothing else, as
-// where the system forbids executable memory.
+// computeFigures returns the multiply-add peaks. Plain Go is measured only if there is no generated
+// code, for example if the system forbids executable memory.
 func (b *bench) computeFigures() ([]*figure, error) {
 	var out []*figure
 	for _, s := range microkernel.PeakSpecs(microkernel.Host()) {
@@ -45,10 +45,11 @@ func (b *bench) computeFigures() ([]*figure, error) {
 	return append(out, attend...), err
 }
 
-// peakFigures are one peak with each number of PUs; that of plain Go, which is not generated code,
-// where the system forbids executable memory.
+// peakFigures returns figures of one peak for each number of PUs, and whether it runs generated
+// code.
 func (b *bench) peakFigures(s microkernel.PeakSpec, window time.Duration) (out []*figure, generated bool, err error) {
-	// of these the ratio is all that counts, and a unit that is wrong is one that is not used
+	// int8 types are compared with each other on one PU; if a kernel fails its self-test, the unit
+	// is not used
 	alone := slices.Contains(microkernel.Int8Types(), s.Type)
 	k, err := microkernel.NewPeak(s, microkernel.Host())
 	if err != nil && alone {
@@ -84,7 +85,7 @@ func (b *bench) peakFigures(s microkernel.PeakSpec, window time.Duration) (out [
 	return out, k.Spec.ISA.Generates(), nil
 }
 
-// otherTypes are the first worker of each core type but that of the first worker.
+// otherTypes returns the first worker of each core type other than that of worker 0.
 func (b *bench) otherTypes() []int {
 	var out []int
 	pus := b.pool.PUs()
@@ -96,7 +97,7 @@ func (b *bench) otherTypes() []int {
 	return out
 }
 
-// peakUnit is what the peak of a data type counts.
+// peakUnit returns the unit of the peak of a data type.
 func peakUnit(typ string) string {
 	if strings.HasPrefix(typ, microkernel.ComputeInt8.String()) {
 		return "OP/s"
@@ -104,7 +105,7 @@ func peakUnit(typ string) string {
 	return "FLOP/s"
 }
 
-// peakWork multiplies for a while in calls of some ten microseconds.
+// peakWork returns a function that multiplies for a time in calls of some ten microseconds.
 func peakWork(k *microkernel.Peak, window time.Duration) func(int) float64 {
 	iters := min(2000, max(1, 32<<20/k.Ops))
 	return func(int) float64 {
@@ -116,15 +117,15 @@ func peakWork(k *microkernel.Peak, window time.Duration) func(int) float64 {
 	}
 }
 
-// level is a place to read from.
+// level is a level of the memory hierarchy to read from.
 type level struct {
 	name  string
-	bytes int // each worker's own region
-	total int // bytes a worker reads for one sample
+	bytes int // region of each worker
+	total int // bytes that a worker reads per sample
 }
 
-// bandwidthFigures are reads of each worker's own region of one buffer, sized for a level of the
-// hierarchy.
+// bandwidthFigures returns figures of reads from each worker's region of one buffer, sized for a
+// level of the hierarchy.
 func (b *bench) bandwidthFigures() ([]*figure, error) {
 	host := microkernel.Host()
 	reader, err := microkernel.NewReader(host.Best(), host)
@@ -150,9 +151,8 @@ func (b *bench) bandwidthFigures() ([]*figure, error) {
 	return append(append(out, load), panels...), err
 }
 
-// cacheFigures are reads of the second and third level. A region of the third level is at least
-// twice as large as the second; numbers of workers for which the buffer is too small for that are
-// left out.
+// cacheFigures returns figures of L2 and L3 reads. A region for L3 is at least twice as large as
+// L2; numbers of workers for which the buffer is too small are left out.
 func (b *bench) cacheFigures(reader *microkernel.Reader) (out []*figure) {
 	const sample = 32 << 20
 	c := b.cacheSizes()
@@ -181,8 +181,8 @@ func (b *bench) cacheFigures(reader *microkernel.Reader) (out []*figure) {
 	return out
 }
 
-// readFigure is reads of a level by the first workers, each of which has a region of the buffer
-// that begins at its index times part.
+// readFigure returns a figure of reads of a level by the first workers. The region of worker i
+// starts at i*part in the buffer.
 func (b *bench) readFigure(r *microkernel.Reader, l level, workers, part int) *figure {
 	f := b.bandwidthFigure(l.name, workers)
 	f.work = func(worker int) float64 {
@@ -201,23 +201,22 @@ func (b *bench) readFigure(r *microkernel.Reader, l level, workers, part int) *f
 	return f
 }
 
-// bandwidthFigure is a figure of bandwidth of the first workers, without its work.
+// bandwidthFigure returns a figure of bandwidth of the first workers, without its work.
 func (b *bench) bandwidthFigure(level string, workers int) *figure {
 	first := firstWorkers(workers)
 	return &figure{ceiling: profiles.Ceiling{Kind: profiles.Bandwidth, Level: level, PUs: workers,
 		CPUs: b.pusOf(first), Figure: profiles.Figure{Unit: "B/s"}}, workers: first}
 }
 
-// callBytes bounds one call of generated code to well below 200 microseconds.
+// callBytes limits one call of generated code to well below 200 microseconds.
 const callBytes = 1 << 20
 
-// memorySample is the number of bytes that a worker reads from memory for one sample at most: some
-// milliseconds.
+// memorySample is the maximum number of bytes that a worker reads from memory per sample.
 const memorySample = 96 << 20
 
-// memoryFigure is reads of memory by the first workers. Each walks through its own share of the
-// buffer. Where the last-level caches could hold what the workers read, the share is flushed before
-// each pass.
+// memoryFigure returns a figure of memory reads by the first workers, each from its share of the
+// buffer. If the last-level caches could hold what the workers read, shares are flushed before each
+// pass.
 func (b *bench) memoryFigure(r *microkernel.Reader, workers int) *figure {
 	caches, part := b.cacheSizes().llc, share(b.buffer, b.pool.Size())
 	flush := !leavesCaches(workers*part, caches) && b.flushes
@@ -243,20 +242,20 @@ func (b *bench) memoryFigure(r *microkernel.Reader, workers int) *figure {
 	return f
 }
 
-// leastShare is the number of bytes of the buffer that each worker has at least: it holds an L1.
+// leastShare is the minimum number of bytes of the buffer per worker, enough for an L1.
 const leastShare = 64 << 10
 
-// prepareBuffer maps the buffer of bandwidth, the budget's rest, and faults it in.
+// prepareBuffer maps the buffer for bandwidth with the rest of the budget and faults it in.
 func (b *bench) prepareBuffer() (err error) {
 	n := b.pool.Size()
-	const hugePage = 2 << 20 // which the size is rounded up to
+	const hugePage = 2 << 20 // sizes are rounded up to it
 	if b.buffer, err = b.alloc(max(b.left&^(hugePage-1), n*leastShare), true); err != nil {
 		return err
 	}
 	return b.touch(share(b.buffer, n))
 }
 
-// touch lets each worker fault in its own share, so that it lies on the worker's node.
+// touch lets each worker fault in its share, so that the share is placed on the worker's node.
 func (b *bench) touch(share int) error {
 	if _, err := b.pool.SetActive(firstWorkers(b.pool.Size())); err != nil {
 		return err
@@ -265,13 +264,14 @@ func (b *bench) touch(share int) error {
 	return nil
 }
 
-// cacheSizes in bytes; 0 where the machine does not tell.
+// cacheSizes holds cache sizes in bytes, 0 if unknown.
 type cacheSizes struct {
-	l1, l2 int // that one core has to itself
-	l3     int // one core's part of its L3
+	l1, l2 int // per core
+	l3     int // L3 divided by the cores that share it
 	llc    int // all last-level caches of the measured PUs together
 }
 
+// cacheSizes returns the cache sizes of the first worker's PU.
 func (b *bench) cacheSizes() cacheSizes {
 	m := b.profile.Machine
 	c := cacheSizes{l1: 32 << 10}
@@ -305,7 +305,7 @@ func (b *bench) cacheSizes() cacheSizes {
 	return c
 }
 
-// coresIn counts the cores within a set; where no core is described every PU is one.
+// coresIn returns the number of cores within a set, or of PUs if no core is described.
 func coresIn(m *topotree.Machine, set topotree.CPUSet) int {
 	n := 0
 	for _, o := range m.Objects {

@@ -12,34 +12,33 @@ import (
 	"sandwich/runtime/pool"
 )
 
-// FullOptions of Full. The zero value is the full probe.
+// FullOptions configures Full. The zero value selects the full probe.
 type FullOptions struct {
-	Budget time.Duration // 0: FullBudget of the allowed PUs
-	// seconds; called between samples, never at the same time; may be nil
+	Budget time.Duration // 0: FullBudget for the allowed PUs
+	// in seconds; called between samples, not concurrently; may be nil
 	Progress func(done, total float64, figure string)
 
-	// Tests set these: the most samples of each figure, 0 for as many as the budget has time for,
-	// and the time after which a round trip between PUs is lost, 0 for lostAfter.
+	// For tests: the maximum number of samples per figure, 0 for as many as the budget permits; and
+	// the time after which a round trip between PUs is abandoned, 0 for lostAfter.
 	samples  int
 	patience time.Duration
 }
 
-// FullBudget is the time of the measurements of a full probe on that many PUs, without the
-// preparation of memory: 15 s on 2 PUs, 110 s on 192 and on any larger machine. Where not all pairs
-// fit, whole domains of the machine are sampled. A machine that is disturbed, so that not every
-// figure has a sample by then, may take as long again; what is missing after that stays unmeasured
-// and is noted.
+// FullBudget returns the duration of a full probe on a number of PUs, without the preparation of
+// memory. If not all pairs of PUs can be measured in this time, whole domains of the machine are
+// sampled. If a disturbed machine leaves figures without samples, the probe may take up to twice as
+// long; figures that are still missing are noted.
 func FullBudget(pus int) time.Duration {
 	return min(14*time.Second+time.Duration(pus)*time.Second/2, 110*time.Second)
 }
 
-// full is a full probe under way.
+// full is a full probe in progress.
 type full struct {
 	*bench
 	memory   *memory
 	tell     func(seconds float64, figure string)
-	samples  int           // of each trial at most
-	patience time.Duration // after which a round trip is lost
+	samples  int           // maximum per trial
+	patience time.Duration // time after which a round trip is abandoned
 	matrices []profiles.Matrix
 	sets     []profiles.SetFigure
 	solo     map[int][]float64 // multiply-add rates of single PUs, by PU
@@ -50,24 +49,24 @@ func newFull(workers *pool.Pool, p *profiles.Profile) *full {
 		solo: map[int][]float64{}}
 }
 
-// stage is one part of the probe with its share of the budget.
+// stage is one part of the probe with its fraction of the budget.
 type stage struct {
 	name    string
 	share   float64
-	between bool // it takes two PUs
+	between bool // needs two PUs
 	run     func(ctx context.Context, until time.Time) error
 }
 
-// errUnmeasured ends a stage that cannot be measured here; its text becomes a note.
+// errUnmeasured ends a stage that cannot be measured on this machine. Its text becomes a note.
 var errUnmeasured = errors.New("not measured")
 
-// Full measures everything that Measure does, and the structure of the machine: cache-line round
-// trips between PUs, contention of pairs for the multiply-add units, for last-level caches and for
-// memory, bandwidth from each NUMA node to each and of several such flows at once, peaks by class
-// and set, saturation curves, barriers and all-reduces. Structure found in the matrices is added to
-// the profile as candidates for group, speeds that differ as colors. It runs on allowed PUs only.
-// When ctx ends it stops between two samples, keeps what it has, marks the profile as partial and
-// returns ctx's error.
+// Full measures what Measure does, and the structure of the machine: cache-line round trips between
+// PUs; contention of pairs of PUs for multipliers, last-level caches and memory; bandwidth between
+// NUMA nodes, of one flow and of several; peaks by class and set; saturation curves; barriers and
+// all-reduces. It adds clusters found in the matrices to the profile as candidates for the group
+// transform, and distinct speeds as colors. It runs on allowed PUs only. If ctx is canceled, Full
+// stops between two samples, keeps the figures so far, marks the profile as partial and returns
+// ctx's error.
 func Full(ctx context.Context, p *profiles.Profile, o FullOptions) error {
 	began := time.Now()
 	if o.Budget <= 0 {
@@ -78,26 +77,26 @@ func Full(ctx context.Context, p *profiles.Profile, o FullOptions) error {
 		tell = func(seconds float64, figure string) { o.Progress(seconds, o.Budget.Seconds(), figure) }
 	}
 	p.Sets, p.Latent, p.Matrices = nil, nil, nil
-	roofs := o.Budget * 15 / 100
-	err := Measure(ctx, p, Options{Budget: roofs, Samples: cmp.Or(o.samples, 25), Progress: func(done, total float64,
+	ceilings := o.Budget * 15 / 100
+	err := Measure(ctx, p, Options{Budget: ceilings, Samples: cmp.Or(o.samples, 25), Progress: func(done, total float64,
 		figure string) {
-		tell(roofs.Seconds()*done/total, figure)
+		tell(ceilings.Seconds()*done/total, figure)
 	}})
 	if err == nil {
-		err = structure(ctx, p, o, o.Budget-roofs, func(seconds float64, figure string) {
-			tell(roofs.Seconds()+seconds, figure)
+		err = structure(ctx, p, o, o.Budget-ceilings, func(seconds float64, figure string) {
+			tell(ceilings.Seconds()+seconds, figure)
 		})
 	}
 	p.Probe = newProbe("full", began, err)
 	return err
 }
 
-// newProbe says how a measurement came about.
+// newProbe returns the record of a measurement.
 func newProbe(mode string, began time.Time, err error) *profiles.Probe {
 	return &profiles.Probe{Mode: mode, Seconds: math.Round(time.Since(began).Seconds()*10) / 10, Partial: err != nil}
 }
 
-// structure measures what Measure does not.
+// structure measures everything except what Measure measures.
 func structure(ctx context.Context, p *profiles.Profile, o FullOptions, budget time.Duration,
 	tell func(float64, string)) error {
 	workers, err := pool.New(p.Allowed().Slice(), pool.Options{Pin: true})
@@ -123,8 +122,7 @@ func structure(ctx context.Context, p *profiles.Profile, o FullOptions, budget t
 	return err
 }
 
-// stages runs one after the other until ctx ends. A stage that cannot be measured here leaves a
-// note.
+// stages runs all stages until ctx is canceled. A stage that cannot be measured leaves a note.
 func (f *full) stages(ctx context.Context, budget time.Duration) error {
 	list := []stage{
 		{"cache line round trips", 0.28, true, f.measureLatency},
@@ -141,7 +139,7 @@ func (f *full) stages(ctx context.Context, budget time.Duration) error {
 	spent, tell := 0.0, f.tell
 	alone := f.pool.Size() == 1
 	if alone {
-		f.notes = append(f.notes, "one PU is allowed: there is nothing between PUs to measure")
+		f.notes = append(f.notes, "one PU is allowed: figures between PUs are not measured")
 	}
 	for _, s := range list {
 		if alone && s.between {

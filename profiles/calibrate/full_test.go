@@ -273,8 +273,8 @@ func TestManyWorkers(t *testing.T) {
 
 func TestLostRoundTrip(t *testing.T) {
 	l := &line{patience: lostAfter}
-	if l.bounce(0, 0, 1); l.turn.Load() != 1 {
-		t.Fatalf("turn %d", l.turn.Load())
+	if l.bounce(0, 0, 1); l.count.Load() != 1 {
+		t.Fatalf("count %d", l.count.Load())
 	}
 	if l.bounce(0, 1, 1) || !l.lost.Load() {
 		t.Error("a partner that never answers was waited for")

@@ -12,25 +12,27 @@ import (
 	"sandwich/runtime/pool"
 )
 
+// Sizes of a sample of round trips.
 const (
-	bursts       = 5                     // of a sample, which is their median, against interrupts
-	burstTrips   = 100                   // round trips of one burst
-	lostAfter    = 20 * time.Millisecond // full.patience outside tests
-	looksPerLook = 1 << 12               // looks at the line between two looks at the clock
+	bursts       = 5                     // per sample, which is their median
+	burstTrips   = 100                   // round trips per burst
+	lostAfter    = 20 * time.Millisecond // default of full.patience
+	spinsPerTime = 1 << 12               // reads of the line between two reads of the clock
 )
 
-// line is a cache line that two workers write in turn. The neighbors stay empty: prefetchers fetch
-// lines in pairs.
+// line is a cache line that two workers write alternately. Adjacent lines stay unused, since
+// prefetchers fetch lines in pairs.
 type line struct {
-	_    [128]byte
-	turn atomic.Uint32
-	lost atomic.Bool // one of both waited longer than patience: the kernel took the other's PU
-	_    [128]byte
+	_     [128]byte
+	count atomic.Uint32
+	lost  atomic.Bool // a worker waited longer than patience, since the other one was descheduled
+	_     [128]byte
 
 	patience time.Duration
 }
 
-// lineAt places a line at the beginning of memory that lies on a node of choice.
+// lineAt returns a line at the beginning of b, which determines its node, or on the heap if b is
+// too short.
 func lineAt(b []byte) *line {
 	if len(b) < int(unsafe.Sizeof(line{})) {
 		return new(line)
@@ -38,11 +40,11 @@ func lineAt(b []byte) *line {
 	return (*line)(unsafe.Pointer(&b[0]))
 }
 
-// await spins until it is turn n; false when the sample is lost.
+// await spins until count is n. It returns false if the sample is abandoned.
 func (l *line) await(n uint32) bool {
 	var since time.Time
-	for looks := 1; l.turn.Load() != n; looks++ {
-		if looks%looksPerLook != 0 {
+	for spins := 1; l.count.Load() != n; spins++ {
+		if spins%spinsPerTime != 0 {
 			continue
 		}
 		if since.IsZero() {
@@ -56,30 +58,32 @@ func (l *line) await(n uint32) bool {
 	return true
 }
 
-// bounce is one side of the game: the even side waits for even turns and makes them odd.
+// bounce runs one side of the exchange: side 0 waits for even counts and makes them odd, side 1 the
+// reverse.
 func (l *line) bounce(side uint32, from, trips uint32) bool {
 	for n := from; n < from+trips; n++ {
 		if !l.await(2*n + side) {
 			return false
 		}
-		l.turn.Store(2*n + side + 1)
+		l.count.Store(2*n + side + 1)
 	}
 	return true
 }
 
-// measureLatency fills LatencyMatrix: nanoseconds for a cache line to go from PU i to PU j and
+// measureLatency fills LatencyMatrix: the nanoseconds for a cache line to go from PU i to PU j and
 // back.
 func (f *full) measureLatency(ctx context.Context, until time.Time) error {
 	return f.pairs(ctx, until, pairing{name: profiles.LatencyMatrix, unit: "ns", take: f.roundTrip})
 }
 
-// roundTrip samples a pair of workers: the median of some bursts. A lost sample is left out.
+// roundTrip takes one sample of a pair of workers: the median of some bursts. An abandoned sample
+// is dropped.
 func (f *full) roundTrip(t *trial) error {
 	if len(t.workers) < 2 {
-		return nil // one PU alone sends no line
+		return nil // needs two PUs
 	}
 	l := lineAt(f.memory.near(f.pool.PUs()[t.workers[0]]))
-	l.turn.Store(0)
+	l.count.Store(0)
 	l.lost.Store(false)
 	l.patience = f.patience
 	if _, err := f.pool.SetActive(t.workers); err != nil {
@@ -104,7 +108,7 @@ func (f *full) roundTrip(t *trial) error {
 	return nil
 }
 
-// median of a few values; NaN of none.
+// median returns the median of some values, NaN if there are none.
 func median(v []float64) float64 {
 	if len(v) == 0 {
 		return math.NaN()

@@ -10,8 +10,8 @@ import (
 	"sandwich/topotree"
 )
 
-// interpret looks for structure in what was measured: clusters in the matrices, PUs that share a
-// core, PUs and nodes of unlike speed.
+// interpret derives structure from the figures: clusters in the matrices, PUs that share a core,
+// and classes of PUs and nodes of distinct speed.
 func (f *full) interpret() error {
 	p := f.profile
 	tree, err := p.Machine.Usable()
@@ -37,7 +37,7 @@ func (f *full) interpret() error {
 	return nil
 }
 
-// latent is the structure that one matrix shows, the innermost clusters first.
+// latent returns the clusterings that one matrix shows, the innermost first.
 func latent(tree *topotree.Tree, m profiles.Matrix) ([]profiles.Latent, error) {
 	rows := make([][]float64, len(m.Rows))
 	for i, r := range m.Rows {
@@ -66,12 +66,12 @@ func latent(tree *topotree.Tree, m profiles.Matrix) ([]profiles.Latent, error) {
 	return out, nil
 }
 
-// SharedCore is the share of multiply-add speed below which two PUs are on one core: siblings keep
-// about half, cores of their own nearly all.
+// SharedCore is the fraction of its multiply-add rate below which a PU is assumed to share a core
+// with the other PU.
 const SharedCore = 0.75
 
-// sharedCores finds PUs that share multipliers where a matrix is too small, or a core too rare, for
-// clustering to tell them from noise.
+// sharedCores finds PUs that share multipliers if a matrix is too small for clustering, or too few
+// cores are shared.
 func sharedCores(m profiles.Matrix) []topotree.Clustering {
 	var sets []topotree.CPUSet
 	var within, between []float64
@@ -98,27 +98,26 @@ func sharedCores(m profiles.Matrix) []topotree.Clustering {
 	if len(sets) == 0 {
 		return nil
 	}
-	c := topotree.Clustering{Sets: sets, Contrast: 1 / median(within)} // against cores that keep all of their speed
+	// compared with cores that keep all of their rate
+	c := topotree.Clustering{Sets: sets, Contrast: 1 / median(within)}
 	if len(between) > 0 {
 		c.Contrast = median(between) / median(within)
 	}
 	return []topotree.Clustering{c}
 }
 
-// classStep is by how much speeds must differ at least to be another class: less is nobody's reason
-// to treat PUs apart.
+// classStep is the minimum ratio of the speeds of two classes.
 const classStep = 1.12
 
-// noiseStep is how many times the noise of a speed the difference must be: on a disturbed machine
-// nothing is told apart.
+// noiseStep is the minimum difference of the speeds of two classes in multiples of their noise.
 const noiseStep = 4
 
 // speed is the measured speed of a PU or of its memory.
 type speed struct{ rate, noise float64 }
 
-// speedClasses are the PUs of equal speed, the fastest first: by the multiply-add rate of single
-// PUs, then by the bandwidth of their memory node. A PU of which nothing is known puts an end to
-// telling PUs apart by that speed.
+// speedClasses groups PUs of equal speed, the fastest first: by the multiply-add rate of single
+// PUs, then by the bandwidth of their memory node. If the speed of some PU is unknown, that kind of
+// speed is ignored.
 func speedClasses(solo map[int][]float64, nodes *profiles.Matrix, m *topotree.Machine) []topotree.MeasuredClass {
 	compute := map[int]speed{}
 	for pu, samples := range solo {
@@ -166,9 +165,9 @@ func speedClasses(solo map[int][]float64, nodes *profiles.Matrix, m *topotree.Ma
 	return out
 }
 
-// steps numbers speeds from the fastest class down: a new class begins where the next slower one is
-// slower by classStep and beyond the noise. nil when all are of one class, or the speed of some PU
-// is not known.
+// steps numbers classes of speed from the fastest down: a new class starts where the next PU is
+// slower by classStep and by more than the noise. It returns nil if all PUs belong to one class or
+// the speed of some PU is unknown.
 func steps(speeds map[int]speed, pus topotree.CPUSet) map[int]int {
 	order := pus.Slice()
 	for _, pu := range order {
@@ -194,7 +193,7 @@ func steps(speeds map[int]speed, pus topotree.CPUSet) map[int]int {
 	return out
 }
 
-// knownColors tells whether the tree's colors set the classes apart already.
+// knownColors reports whether the tree's colors separate the classes already.
 func knownColors(tree *topotree.Tree, classes []topotree.MeasuredClass) bool {
 	for _, info := range tree.Palette() {
 		hits := 0
@@ -210,5 +209,5 @@ func knownColors(tree *topotree.Tree, classes []topotree.MeasuredClass) bool {
 	return true
 }
 
-// round3 keeps a thousandth.
+// round3 rounds to three decimals.
 func round3(v float64) float64 { return math.Round(v*1e3) / 1e3 }

@@ -12,17 +12,17 @@ import (
 	"sandwich/topotree"
 )
 
-// memory is a region on each NUMA node and the parts of it that workers read.
+// memory holds a region on each NUMA node and the parts of it that workers read.
 type memory struct {
 	machine *topotree.Machine
 	reader  *microkernel.Reader
-	regions []*region // one for each node, or a single one of node mem.AnyNode
-	slices  [][]byte  // what each worker reads, by worker index
-	flush   bool      // before each pass: the last-level caches could hold a region
-	reason  error     // why there is none
+	regions []*region // one per node, or a single one with node mem.AnyNode
+	slices  [][]byte  // read by each worker, by worker index
+	flush   bool      // flush before each pass, since the last-level caches could hold a region
+	reason  error     // why there are no regions
 }
 
-// region is the memory on one node.
+// region is memory on one node.
 type region struct {
 	node int
 	cpus topotree.CPUSet
@@ -31,11 +31,11 @@ type region struct {
 
 func (r *region) bytes() []byte { return r.buf.Bytes() }
 
-// worthRegion is the number of bytes of a region below which a node is not measured.
+// worthRegion is the minimum size in bytes of the region of a node that is measured.
 const worthRegion = 16 << 20
 
-// prepareMemory maps the regions and faults them in. Nodes that cannot be measured become notes; if
-// there are no others, reason says why.
+// prepareMemory maps the regions and faults them in. Nodes that cannot be measured are noted. If
+// none can, reason says why.
 func (f *full) prepareMemory() (*memory, error) {
 	host := microkernel.Host()
 	reader, err := microkernel.NewReader(host.Best(), host)
@@ -77,8 +77,8 @@ func (f *full) prepareMemory() (*memory, error) {
 	return m, nil
 }
 
-// memoryNodes returns the nodes that hold memory of the machine, one for nodes with the same PUs;
-// one of unknown place where the machine describes none.
+// memoryNodes returns the nodes with memory, one for nodes with the same PUs. If the machine
+// describes none, it returns one with node mem.AnyNode.
 func memoryNodes(m *topotree.Machine) []topotree.MemoryNode {
 	nodes := m.Localities()
 	for _, n := range m.Memory {
@@ -94,10 +94,10 @@ func memoryNodes(m *topotree.Machine) []topotree.MemoryNode {
 	return out
 }
 
-// regionSize returns the bytes of the region of one of so many nodes, where all nodes together
-// leave others bytes for other buffers. Figures between nodes need a region on each, so that the
-// full probe may use mostMemory per node; a quarter of what is available to the process, and of
-// what is free on the node, bounds it too.
+// regionSize returns the bytes of the region of a node. nodes is the number of nodes, and others
+// the bytes that all nodes together leave for other buffers. Figures between nodes need a region on
+// each node, so mostMemory applies per node. The size is also limited to a quarter of the available
+// memory and of the free memory of the node.
 func regionSize(n topotree.MemoryNode, nodes, others int) int {
 	size := mostMemory
 	if free := mem.Available(); free >= 0 {
@@ -110,7 +110,7 @@ func regionSize(n topotree.MemoryNode, nodes, others int) int {
 	return max(0, size) &^ (2*readChunk - 1)
 }
 
-// fault lets the PUs of the node, or all where it has none, touch the region.
+// fault lets the PUs of the node, or all if it has none, touch the region.
 func (f *full) fault(r *region) error {
 	var workers []int
 	for i, pu := range f.pool.PUs() {
@@ -119,7 +119,7 @@ func (f *full) fault(r *region) error {
 		}
 	}
 	if len(workers) == 0 {
-		workers = firstWorkers(f.pool.Size()) // none of its PUs is allowed; others may read it
+		workers = firstWorkers(f.pool.Size()) // none of its PUs is allowed
 	}
 	if _, err := f.pool.SetActive(workers); err != nil {
 		return err
@@ -133,11 +133,11 @@ func (f *full) fault(r *region) error {
 
 func (m *memory) free() {
 	for _, r := range m.regions {
-		_ = r.buf.Free() // unmapping what was mapped cannot fail in a way that anybody could act on
+		_ = r.buf.Free() // the caller could not handle an error
 	}
 }
 
-// of is the region nearest to a PU; nil where there is none.
+// of returns the region nearest to a PU, or nil.
 func (m *memory) of(pu int) *region {
 	for _, r := range m.regions {
 		if r.cpus.Contains(pu) {
@@ -150,7 +150,7 @@ func (m *memory) of(pu int) *region {
 	return nil
 }
 
-// near is a little memory near a PU, empty where there is none.
+// near returns memory near a PU, which may be empty.
 func (m *memory) near(pu int) []byte {
 	if r := m.of(pu); r != nil {
 		return r.bytes()
@@ -158,7 +158,7 @@ func (m *memory) near(pu int) []byte {
 	return nil
 }
 
-// assign divides each region among the workers that are near it.
+// assign divides each region among the workers nearest to it.
 func (m *memory) assign(pus, workers []int) {
 	sharers := map[*region][]int{}
 	for _, w := range workers {
@@ -178,7 +178,7 @@ func (m *memory) divide(r *region, workers []int) {
 	}
 }
 
-// lastCache is the size in bytes of the last-level cache of a PU, 0 when it is not described.
+// lastCache returns the size in bytes of the last-level cache of a PU, 0 if unknown.
 func lastCache(m *topotree.Machine, pu int) int {
 	for _, k := range []topotree.Kind{topotree.KindL4, topotree.KindL3, topotree.KindL2} {
 		for _, o := range m.Objects {
@@ -190,8 +190,8 @@ func lastCache(m *topotree.Machine, pu int) int {
 	return 0
 }
 
-// nodeCaches returns the size of all last-level caches of the PUs of a memory node together; those
-// of the whole machine for memory without PUs, which is read from everywhere.
+// nodeCaches returns the total size of the last-level caches of the PUs of a memory node, or of the
+// whole machine for memory without PUs.
 func nodeCaches(m *topotree.Machine, cpus topotree.CPUSet) int {
 	if cpus.IsEmpty() {
 		cpus = m.Online
@@ -210,8 +210,8 @@ func nodeCaches(m *topotree.Machine, cpus topotree.CPUSet) int {
 	return 0
 }
 
-// coresFirst orders PUs so that one of each core comes before the second of any, and cuts them to
-// the CPU quota.
+// coresFirst orders PUs so that the first PUs of all cores precede the second ones, and limits them
+// to the CPU quota.
 func (f *full) coresFirst(set topotree.CPUSet) []int {
 	m := f.profile.Machine
 	sibling := map[int]int{}
@@ -230,7 +230,7 @@ func (f *full) coresFirst(set topotree.CPUSet) []int {
 	return pus
 }
 
-// workersOf translates PUs to worker indexes.
+// workersOf converts PUs to worker indexes.
 func (f *full) workersOf(pus []int) []int {
 	out := make([]int, len(pus))
 	for i, pu := range pus {

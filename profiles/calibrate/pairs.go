@@ -11,20 +11,19 @@ import (
 	"sandwich/topotree"
 )
 
-// maxItems bounds the PUs of a matrix between pairs, so that a profile stays a file that a person
-// can open.
+// maxItems is the maximum number of PUs of a matrix, which limits the size of a profile.
 const maxItems = 192
 
-// pairing is a quantity between two PUs.
+// pairing is a quantity that is measured between two PUs.
 type pairing struct {
 	name, unit string
-	take       func(t *trial) error // samples a trial of two workers into t.a and t.b, or of one worker into t.a
-	// the value is the share of the single rate that both keep; singles are measured too
+	take       func(t *trial) error // appends a sample of two workers to t.a and t.b, or of one worker to t.a
+	// the value is the fraction of the single rate that both keep; singles are measured too
 	share bool
 }
 
-// pairs measures a quantity between all allowed PUs, or between those of whole domains where there
-// is no time for all, and adds its matrix.
+// pairs measures a quantity between all allowed PUs and adds its matrix. If there is too little
+// time for all pairs, it measures those of whole domains.
 func (f *full) pairs(ctx context.Context, until time.Time, q pairing) error {
 	pus := f.pool.PUs()
 	fit, err := f.pairsThatFit(until, q)
@@ -52,8 +51,8 @@ func (f *full) pairs(ctx context.Context, until time.Time, q pairing) error {
 	return err
 }
 
-// pairsThatFit estimates how many pairs the time allows with the least number of samples, from a
-// few pairs far and near.
+// pairsThatFit estimates how many pairs can be measured in the time with the minimum number of
+// samples. It times a few pairs.
 func (f *full) pairsThatFit(until time.Time, q pairing) (int, error) {
 	n := f.pool.Size()
 	probes := [][]int{{0, 1}, {0, n - 1}, {n / 2, n - 1}, {0, n / 2}}
@@ -77,7 +76,7 @@ func (f *full) pairsThatFit(until time.Time, q pairing) (int, error) {
 	return int(time.Until(until) / max(each, time.Microsecond) / leastSamples), nil
 }
 
-// itemsOfPairs is how many things have at most that many pairs; at least two.
+// itemsOfPairs returns the largest number of items with at most that many pairs, at least two.
 func itemsOfPairs(pairs int) int {
 	n := 2
 	for (n+1)*n/2 <= pairs {
@@ -86,7 +85,7 @@ func itemsOfPairs(pairs int) int {
 	return n
 }
 
-// addMatrix makes a symmetric matrix of the trials between pairs. Pairs without a sample stay 0.
+// addMatrix adds a symmetric matrix of the trials of pairs. Pairs without a sample are 0.
 func (f *full) addMatrix(q pairing, items []int, trials []*trial) {
 	m := profiles.Matrix{Name: q.name, Items: items, Unit: q.unit}
 	for range items {
@@ -128,7 +127,7 @@ func (f *full) addMatrix(q pairing, items []int, trials []*trial) {
 	f.matrices = append(f.matrices, m)
 }
 
-// shares is what both PUs keep on average of the rate they have alone, one value per sample.
+// shares returns, per sample, the mean fraction of their single rates that two PUs keep.
 func shares(t *trial, single map[int]float64) []float64 {
 	a, b := single[t.workers[0]], single[t.workers[1]]
 	var out []float64
@@ -140,9 +139,9 @@ func shares(t *trial, single map[int]float64) []float64 {
 	return out
 }
 
-// sampled picks at most n allowed PUs: all of them where they fit, else whole nodes of the highest
-// level of which two or more fit, evenly over the machine, so that structure within a node and
-// between nodes can both be seen; ascending.
+// sampled returns at most n allowed PUs in ascending order: all if they fit, else whole nodes of
+// the highest tree level of which at least two fit, spread evenly over the machine, so that the
+// matrix shows structure within and between nodes.
 func sampled(m *topotree.Machine, n int) []int {
 	all := m.Allowed.Slice()
 	if len(all) <= n {
@@ -154,7 +153,7 @@ func sampled(m *topotree.Machine, n int) []int {
 			continue
 		}
 		if largest < min(8, n/2) {
-			break // too small to hide anything
+			break // too small to have structure
 		}
 		take := n / largest
 		var out []int
@@ -167,7 +166,7 @@ func sampled(m *topotree.Machine, n int) []int {
 	return all[:n]
 }
 
-// allowedBlocks are the allowed PUs of each node at a depth, and the size of the largest.
+// allowedBlocks returns the allowed PUs of each node at a depth, and the size of the largest set.
 func allowedBlocks(m *topotree.Machine, depth int) (blocks []topotree.CPUSet, largest int) {
 	for _, node := range m.Tree.Level(depth) {
 		if s := node.CPUs.Intersect(m.Allowed); !s.IsEmpty() {

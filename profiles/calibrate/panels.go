@@ -7,24 +7,23 @@ import (
 	"sandwich/profiles"
 )
 
-// panelSample is what the first worker reads of panels for one sample: a millisecond or two by one
-// row, some five by several.
+// panelSample is the number of bytes of panels that the first worker reads per sample.
 const panelSample = 32 << 20
 
-// assumedL2 stands for an L2 that the system does not tell the size of.
+// assumedL2 is the size of an L2 cache of unknown size.
 const assumedL2 = 1 << 20
 
-// panels read a region in whole calls of so many bytes.
+// panels reads a region in calls of some bytes.
 type panels struct {
 	level string
 	bytes int
 	read  func([]byte)
 }
 
-// panelFigures are reads of weights from memory by one worker: as it multiplies one row by them,
-// with and without prefetches, and as it multiplies several rows by shallow and by deep blocks of
-// them. Which of two is faster depends on the machine. There are none without generated code, or
-// where the caches may hold the memory and cannot be flushed.
+// panelFigures returns figures of one worker that reads weights from memory: multiplied by one row
+// with and without prefetches, and by several rows in shallow and in deep blocks. Which one is
+// faster depends on the machine. It returns none without generated code, or if the caches may hold
+// the memory and cannot be flushed.
 func (b *bench) panelFigures(isa microkernel.ISA) (out []*figure, err error) {
 	if !isa.Generates() {
 		return nil, nil
@@ -37,11 +36,11 @@ func (b *bench) panelFigures(isa microkernel.ISA) (out []*figure, err error) {
 	if err != nil {
 		return nil, err
 	}
-	at := 0 // samples of all walk through the region one after the other
+	at := 0 // shared offset: all samples walk through the region one after another
 	for _, p := range list {
 		walk := stretch{region: region, call: p.bytes, most: panelSample / p.bytes * p.bytes, flush: flush}
 		if walk.most > len(region) || walk.most == 0 {
-			continue // blocks of an L2 larger than any
+			continue // a block does not fit
 		}
 		f := b.bandwidthFigure(p.level, 1)
 		f.warm = func(int) { walk.prepare(&at) }
@@ -51,7 +50,7 @@ func (b *bench) panelFigures(isa microkernel.ISA) (out []*figure, err error) {
 	return out, nil
 }
 
-// panels are the readers of panels, none where the machine runs no generated code.
+// panels returns the readers of panels, or none without generated code.
 func (b *bench) panels(isa microkernel.ISA) (out []panels, err error) {
 	for _, ask := range []struct {
 		level string
@@ -78,12 +77,12 @@ func (b *bench) panels(isa microkernel.ISA) (out []panels, err error) {
 	return out, nil
 }
 
-// leastCold is the number of bytes of memory for panels where the caches are small or are flushed.
+// leastCold is the number of bytes of memory for panels if the caches are small or are flushed.
 const leastCold = 128 << 20
 
-// cold returns memory of which the caches hold nothing when a sample reads it: the buffer of
-// bandwidth, or as much of its own. With flush the caller flushes it before each pass. It returns
-// nil where there is too little memory for that.
+// cold returns memory of which the caches hold nothing when a sample reads it: the buffer for
+// bandwidth, or a new one. If flush is true, the caller must flush it before each pass. It returns
+// nil if there is too little memory.
 func (b *bench) cold() (region []byte, flush bool, err error) {
 	llc := b.cacheSizes().llc
 	buffer := b.buffer

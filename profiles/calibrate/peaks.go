@@ -10,18 +10,17 @@ import (
 	"sandwich/runtime/pool"
 )
 
-// A short measurement: some 20 ms for each figure.
+// Duration and number of samples of a short measurement.
 const (
 	shortSample  = time.Millisecond
 	shortSamples = 15
 )
 
-// Rates is the multiply-add peaks of one instruction set in some data types, what its attention
-// reaches by each dot product where there are several, what its vectors load from L1, what it reads
-// of weights from memory, and how many instructions of each class it makes, on the first PU alone
-// and in turn, so that clocks and neighbours bear on all alike: for choices between them that
-// cannot wait for Measure. What the CPU lacks is left out. It fails where Measure does.
-// plans/selection asks before it makes an untuned plan.
+// Rates measures one PU for decisions that cannot wait for Measure: the multiply-add peaks of an
+// instruction set in some data types, attention with each dot product if there are several, L1
+// loads, reads of weights from memory, and instruction throughput by class. Samples are
+// interleaved, so that disturbances affect all figures. Unsupported figures are left out. Errors
+// are those of Measure. plans/selection calls it before it makes an untuned plan.
 func Rates(ctx context.Context, p *profiles.Profile, isa microkernel.ISA, types ...string) ([]profiles.Ceiling,
 	error) {
 	pus := p.FirstPUs(1)
@@ -41,7 +40,7 @@ func Rates(ctx context.Context, p *profiles.Profile, isa microkernel.ISA, types 
 		attend, err = b.attendFigures(isa, shortSample)
 		figures = append(figures, attend...)
 	}
-	if err == nil && isa == microkernel.Host().Best() { // readers are of the widest
+	if err == nil && isa == microkernel.Host().Best() { // readers use the widest instruction set
 		var first []*figure
 		first, err = b.firstReads(isa)
 		figures = append(figures, first...)
@@ -49,8 +48,8 @@ func Rates(ctx context.Context, p *profiles.Profile, isa microkernel.ISA, types 
 	if err != nil {
 		return nil, fmt.Errorf("calibrate: %w", err)
 	}
-	// Three samples of each are taken whatever the budget says; this one is spent only where the PU
-	// is taken away.
+	// Three samples of each are taken regardless of the budget, which is exceeded only if the PU is
+	// preempted.
 	err = b.sample(ctx, figures, Options{Samples: shortSamples, Budget: 15 * shortSamples * shortSample}, time.Now())
 	if err != nil {
 		return replaced(nil, figures), err
@@ -75,7 +74,7 @@ func (b *bench) shortPeaks(isa microkernel.ISA, types []string) (figures []*figu
 	return figures, nil
 }
 
-// firstReads are what one worker loads from L1, and reads of weights from memory.
+// firstReads returns figures of the first worker's L1 loads and reads of weights.
 func (b *bench) firstReads(isa microkernel.ISA) ([]*figure, error) {
 	panels, err := b.panelFigures(isa)
 	if err == nil {
@@ -88,8 +87,7 @@ func (b *bench) firstReads(isa microkernel.ISA) ([]*figure, error) {
 	return append([]*figure{load}, panels...), err
 }
 
-// loads is what one worker loads from L1, each sample about as long as a short one of a peak. The
-// worker needs a buffer.
+// loads returns a figure of one worker's L1 loads. The worker needs a buffer.
 func (b *bench) loads() (*figure, error) {
 	loader, err := microkernel.NewLoader(microkernel.Host().Best(), microkernel.Host())
 	if err != nil {
@@ -100,10 +98,10 @@ func (b *bench) loads() (*figure, error) {
 	return b.readFigure(loader, l, 1, 0), nil
 }
 
-// firstLevel is most of the L1 of a core.
+// firstLevel returns a region of three quarters of L1.
 func (b *bench) firstLevel() level { return level{"l1", b.cacheSizes().l1 / 4 * 3 &^ 1023, 64 << 20} }
 
-// alone maps the buffer of a worker that measures no other bandwidth than that of L1.
+// alone maps the buffer of a worker that measures only L1 bandwidth.
 func (b *bench) alone() (err error) {
 	bytes := b.firstLevel().bytes
 	if b.buffer, err = b.alloc(bytes, false); err == nil {

@@ -12,9 +12,9 @@ import (
 	"sandwich/runtime/pool"
 )
 
-// Ports is how many instructions of each class, and of two classes in turn, the first PU makes in a
-// second, as ceilings that roofline.PortsOf reads; none of classes that it has no instruction of.
-// `bench gemm` makes port roofs of them. It fails where Measure does.
+// Ports measures the instructions per second of each class, and of interleaved mixes of two
+// classes, on the first PU. It returns ceilings for roofline.PortsOf and leaves out classes without
+// an instruction. `bench gemm` derives port ceilings from them. Errors are those of Measure.
 func Ports(ctx context.Context, p *profiles.Profile, isa microkernel.ISA) ([]profiles.Ceiling, error) {
 	pus := p.FirstPUs(1)
 	if len(pus) == 0 {
@@ -29,11 +29,10 @@ func Ports(ctx context.Context, p *profiles.Profile, isa microkernel.ISA) ([]pro
 	return replaced(nil, figures), err
 }
 
-// portSamples is how many samples of 1 ms the probe takes of each of some thirty mixes: the best
-// counts, and all of them are some 0.2 s.
+// portSamples is the number of samples of each mix that the probe takes.
 const portSamples = 5
 
-// samplePorts takes the rates of all classes in turn, and then those of mixes of two.
+// samplePorts measures the rates of all classes, then of mixes of two.
 func (b *bench) samplePorts(ctx context.Context, isa microkernel.ISA, samples int) ([]*figure, error) {
 	var alone, pairs []*figure
 	var rates [microkernel.InstructionClasses]float64
@@ -65,7 +64,8 @@ func (b *bench) samplePortsOf(ctx context.Context, figures []*figure, samples in
 	return nil
 }
 
-// portFigure is the rate of a mix of instructions, nil where there is no such instruction.
+// portFigure returns a figure of a mix of instruction classes, or nil if the instruction set lacks
+// one of them.
 func (b *bench) portFigure(isa microkernel.ISA, mix ...microkernel.InstructionClass) *figure {
 	k, err := microkernel.NewPort(isa, microkernel.Host(), mix...)
 	if err != nil {
@@ -77,9 +77,8 @@ func (b *bench) portFigure(isa microkernel.ISA, mix ...microkernel.InstructionCl
 		work: peakWork(k, shortSample)}
 }
 
-// portPairs are mixes of each two classes that may share ports, in about the proportion of their
-// rates, so that neither is what the other waits for; the faster one is first, as often as it is
-// needed.
+// portPairs returns mixes of two classes that may share ports, approximately in the ratio of their
+// rates so that neither dominates. The faster one comes first, as often as needed.
 func portPairs(rates *[microkernel.InstructionClasses]float64) (mixes [][]microkernel.InstructionClass) {
 	const most = 4
 	for a := range microkernel.InstructionClasses {

@@ -15,13 +15,14 @@ import (
 	"sandwich/topotree"
 )
 
-// The matrices of an all-reduce: one row of a decode step to a prefill chunk of a small model.
+// Sizes of the matrices of an all-reduce: from one row of a decode step to a prefill chunk of a
+// small model.
 const reduceWidth = 4096
 
 var reduceRows = []int{1, 16, 256}
 
-// reduceRanks are the numbers of ranks that are measured: powers of two up to eight, the memory
-// nodes, no more than PUs.
+// reduceRanks returns the numbers of ranks to measure: powers of two up to eight and the number of
+// memory nodes, at most pus.
 func (f *full) reduceRanks(pus int) []int {
 	ranks := []int{2, 4, 8, len(memoryNodes(f.profile.Machine))}
 	slices.Sort(ranks)
@@ -40,7 +41,7 @@ func (f *full) reduceBytes() int {
 	return (ranks[len(ranks)-1] + 1) * reduceMatrix()
 }
 
-// reduction is one size on one number of ranks, whose workers are those of f in order.
+// reduction is an all-reduce of one size on a number of ranks.
 type reduction struct {
 	sum     *allreduce.Sum
 	job     allreduce.Job
@@ -48,13 +49,13 @@ type reduction struct {
 	ranks   int
 }
 
-// measureReduces times the sum that serving makes between ranks, each of which has as many of the
+// measureReduces measures the all-reduce that serving uses between ranks with equal numbers of
 // cores.
 func (f *full) measureReduces(ctx context.Context, until time.Time) error {
 	workers := f.workersOf(f.onePerCore())
 	all := f.reduceRanks(len(workers))
 	if len(all) == 0 {
-		return fmt.Errorf("%w: it takes two cores", errUnmeasured)
+		return fmt.Errorf("%w: it needs two cores", errUnmeasured)
 	}
 	vec, err := microkernel.NewVec(microkernel.Host().Best())
 	if err != nil {
@@ -65,7 +66,7 @@ func (f *full) measureReduces(ctx context.Context, until time.Time) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUnmeasured, err)
 	}
-	defer func() { _ = buf.Free() }() // unmapping what was mapped cannot fail in a way that anybody could act on
+	defer func() { _ = buf.Free() }() // the caller could not handle an error
 	matrix := func(i int) allreduce.Matrix {
 		return allreduce.Matrix{Base: unsafe.Add(buf.Pointer(), i*bytes), Stride: stride}
 	}
@@ -97,15 +98,15 @@ func (f *full) measureReduces(ctx context.Context, until time.Time) error {
 	return err
 }
 
-// reduce takes one sample, from the start of the first worker to the end of the last. Before it
-// each worker writes its part of its rank's matrix, as a product would have.
+// reduce takes one sample, from the start of the first worker to the end of the last. Before it,
+// each worker writes its part of its rank's matrix, as a product would.
 func (f *full) reduce(vec *microkernel.Vec, r *reduction) (float64, error) {
 	if _, err := f.pool.SetActive(r.workers); err != nil {
 		return 0, err
 	}
 	f.pool.Run(func(w *pool.Worker) {
 		rank := w.ID() * r.ranks / w.N()
-		first := (rank*w.N() + r.ranks - 1) / r.ranks // the lowest ID of the rank, and that of the next one
+		first := (rank*w.N() + r.ranks - 1) / r.ranks // lowest ID of the rank; next: of the following rank
 		next := ((rank+1)*w.N() + r.ranks - 1) / r.ranks
 		lo, hi := pool.Split(r.job.Rows, next-first, w.ID()-first, 1)
 		part := r.job.Partials[rank]
@@ -131,13 +132,13 @@ func (f *full) reduce(vec *microkernel.Vec, r *reduction) (float64, error) {
 	return last.Sub(first).Seconds(), nil
 }
 
-// onePerCore is the first allowed PU of each core, within the quota.
+// onePerCore returns the first allowed PU of each core, within the quota.
 func (f *full) onePerCore() []int {
 	pus := f.coresFirst(f.profile.Machine.Allowed)
 	return pus[:f.coresAmong(pus)]
 }
 
-// coresAmong is how many PUs of a list stand before the second of any core.
+// coresAmong returns how many PUs of a list precede the second PU of any core.
 func (f *full) coresAmong(pus []int) int {
 	seen := map[int]bool{}
 	for i, pu := range pus {

@@ -12,8 +12,7 @@ import (
 	"sandwich/topotree"
 )
 
-// classSets are the allowed PUs by core type and by the speed that was measured so far, the fastest
-// first.
+// classSets returns the allowed PUs by core type and measured speed, the fastest first.
 func (f *full) classSets() []topotree.CPUSet {
 	m := f.profile.Machine
 	var nodes *profiles.Matrix
@@ -37,8 +36,8 @@ func (f *full) classSets() []topotree.CPUSet {
 	return out
 }
 
-// peakSets are of each class one PU, one core with its siblings, and one PU of each core; one PU of
-// each last-level cache; and all PUs.
+// peakSets returns, for each class, one PU, one core with its siblings, and one PU of each core;
+// then one PU of each last-level cache; and all PUs.
 func (f *full) peakSets() []domain {
 	var out []domain
 	seen := map[string]bool{}
@@ -51,7 +50,7 @@ func (f *full) peakSets() []domain {
 	for _, class := range f.classSets() {
 		pus := f.coresFirst(class)
 		if len(pus) == 0 {
-			continue // the quota pays for no such PU
+			continue // the quota excludes the class
 		}
 		name := fmt.Sprintf("class of PU %d", class.First())
 		add(name, pus[:1])
@@ -67,7 +66,7 @@ func (f *full) peakSets() []domain {
 	return out
 }
 
-// oneOfEach is the first n PUs of each of some objects.
+// oneOfEach returns the first n PUs of each object, within the quota.
 func (f *full) oneOfEach(objects []topotree.Object, n int) []int {
 	var out []int
 	for _, o := range objects {
@@ -80,7 +79,7 @@ func (f *full) oneOfEach(objects []topotree.Object, n int) []int {
 	return out
 }
 
-// clusterObjects are the last-level caches above the second level.
+// clusterObjects returns the last-level caches above L2.
 func clusterObjects(m *topotree.Machine) []topotree.Object {
 	var out []topotree.Object
 	for _, k := range []topotree.Kind{topotree.KindL4, topotree.KindL3} {
@@ -96,7 +95,7 @@ func clusterObjects(m *topotree.Machine) []topotree.Object {
 	return out
 }
 
-// hasCeiling tells whether Measure took the peak of these very PUs.
+// hasCeiling reports whether Measure has the peak of the same PUs.
 func (f *full) hasCeiling(s microkernel.PeakSpec, set domain) bool {
 	cpus := topotree.NewCPUSet(set.pus...)
 	return slices.ContainsFunc(f.profile.Ceilings, func(c profiles.Ceiling) bool {
@@ -104,7 +103,7 @@ func (f *full) hasCeiling(s microkernel.PeakSpec, set domain) bool {
 	})
 }
 
-// measurePeaks takes the multiply-add peaks of sets that their number does not tell.
+// measurePeaks measures the multiply-add peaks of sets that Measure does not cover.
 func (f *full) measurePeaks(ctx context.Context, until time.Time) error {
 	host := microkernel.Host()
 	type subject struct {
@@ -120,7 +119,7 @@ func (f *full) measurePeaks(ctx context.Context, until time.Time) error {
 			return err
 		}
 		if !spec.ISA.Generates() && len(trials) > 0 {
-			continue // plain Go counts only where there is nothing else
+			continue // plain Go is measured only without generated code
 		}
 		for _, set := range f.peakSets() {
 			if f.hasCeiling(k.Spec, set) {
@@ -146,13 +145,13 @@ func (f *full) measurePeaks(ctx context.Context, until time.Time) error {
 	return err
 }
 
-// maxFlowNodes bounds the nodes between which flows are measured: their pairs grow with the square.
+// maxFlowNodes limits the nodes between which flows are measured, since pairs grow quadratically.
 const maxFlowNodes = 8
 
-// flowSets are what shares links: for each pair of nodes both ways at once, for each node all
-// others at once, and the PUs of each node and of all nodes on pages that lie on all of them.
+// flowSets returns sets of flows that share links: each pair of nodes in both directions, all other
+// nodes to each node, and the PUs of each node and of all nodes on interleaved pages.
 func (f *full) flowSets() [][]profiles.Flow {
-	var nodes []profiles.Flow // of each node its own
+	var nodes []profiles.Flow // each node from its own memory
 	for _, r := range f.memory.regions {
 		if pus := f.coresFirst(r.cpus); len(pus) > 0 && r.node >= 0 && len(nodes) < maxFlowNodes {
 			nodes = append(nodes, profiles.Flow{CPUs: topotree.NewCPUSet(pus...), Node: r.node})
@@ -180,12 +179,12 @@ func (f *full) flowSets() [][]profiles.Flow {
 		}
 	}
 	if q := f.profile.QuotaPUs(); q > 0 && all.Count() > q {
-		return nil // no two nodes may work at once for long
+		return nil // the quota does not permit two active nodes
 	}
 	return append(out, []profiles.Flow{{CPUs: all, Node: profiles.Interleaved}})
 }
 
-// measureFlows takes what several flows read together.
+// measureFlows measures the total bandwidth of concurrent flows.
 func (f *full) measureFlows(ctx context.Context, until time.Time) error {
 	var trials []*trial
 	of := map[*trial][]profiles.Flow{}
@@ -213,8 +212,8 @@ func (f *full) measureFlows(ctx context.Context, until time.Time) error {
 	return err
 }
 
-// readFlows divides the memory among the workers of flows and returns their reads. Pages that lie
-// on all nodes are read as a chunk of each node's region after the other.
+// readFlows divides the memory among the workers of flows and returns a figure of their reads.
+// Interleaved pages are read as one chunk of each node's region after another.
 func (f *full) readFlows(flows []profiles.Flow) *figure {
 	mixed := map[int]bool{}
 	ends := map[int][]int{}
@@ -258,7 +257,7 @@ func (f *full) readFlows(flows []profiles.Flow) *figure {
 	return fig
 }
 
-// mixedPart returns the part of a region that a worker reads of pages that lie on all nodes.
+// mixedPart returns the part of a region that a worker reads for interleaved pages.
 func (f *full) mixedPart(region, worker int) []byte {
 	b := f.memory.regions[region].bytes()
 	part := max(readChunk, len(b)/f.pool.Size()&^(readChunk-1))
@@ -266,8 +265,7 @@ func (f *full) mixedPart(region, worker int) []byte {
 	return b[at:][:part]
 }
 
-// readMixed reads a chunk of a worker's part of each region after the other, as readFor does of
-// one.
+// readMixed reads a chunk of a worker's part of each region after another; see readFor.
 func (f *full) readMixed(w int) float64 {
 	at, done := &f.stamps[w].at, 0
 	for began := time.Now(); time.Since(began) < domainWindow; done += readChunk {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// trial is one thing that is sampled again and again: a pair of PUs, one PU, a set of PUs. take
-// returns up to two values; samples of a disturbed machine may be NaN.
+// trial is a set of workers that is sampled repeatedly: one PU, a pair, or a set. A sample has up
+// to two values; on a disturbed machine they may be NaN.
 type trial struct {
 	workers []int
 	a, b    []float64
@@ -15,16 +15,15 @@ type trial struct {
 
 const (
 	mostSamples = 51
-	fewTrials   = 64 // so few get one sample each even when the time is up, within as much time again
+	fewTrials   = 64 // up to this number, each trial gets one sample even if that doubles the time
 )
 
-// rounds takes one sample of each trial after the other, in an order that changes, so that a
-// disturbance of the machine does not look like structure of neighbors. With few trials a first
-// round warms up. It ends when every trial has its samples, when the time is up, or with ctx's
-// error.
+// rounds takes one sample of each trial per round, in random order, so that a disturbance of the
+// machine does not look like structure. With few trials the first round warms up and is discarded.
+// It ends when every trial has its samples, at the time until, or with ctx's error.
 func (f *full) rounds(ctx context.Context, trials []*trial, until time.Time, take func(*trial) error) error {
 	few := len(trials) <= fewTrials
-	late := until.Add(max(0, time.Until(until))) // nothing goes on after that
+	late := until.Add(max(0, time.Until(until))) // hard limit
 	for round := range f.samples {
 		order := rand.New(rand.NewPCG(1, uint64(round))).Perm(len(trials))
 		for _, i := range order {

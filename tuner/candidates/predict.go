@@ -19,9 +19,9 @@ const nearCeiling = 0.8
 
 // Calibrate sets the fractions of the ceilings that products of some weight types, and attention
 // under "", reach. Others keep the assumed fraction.
-func (p *Predictor) Calibrate(near map[string]roofline.Near) { p.near = near }
+func (p *Predictor) Calibrate(near map[string]roofline.Efficiency) { p.near = near }
 
-func (p *Predictor) nearOf(weight string) roofline.Near {
+func (p *Predictor) nearOf(weight string) roofline.Efficiency {
 	if n, ok := p.near[weight]; ok {
 		return n
 	}
@@ -30,11 +30,11 @@ func (p *Predictor) nearOf(weight string) roofline.Near {
 
 // AssumedNear returns the fractions of the ceilings that kernels are assumed to reach without a
 // measurement.
-func AssumedNear() roofline.Near { return roofline.Near{Peak: nearCeiling, Read: nearCeiling} }
+func AssumedNear() roofline.Efficiency { return roofline.Efficiency{Peak: nearCeiling, Read: nearCeiling} }
 
 // Pace returns the bounds of ops of an arithmetic on some PUs.
-func (p *Predictor) Pace(compute string, pus topotree.CPUSet) roofline.Pace {
-	return roofline.Pace{Peak: p.peaksOf(pus)[slices.Index(p.types, compute)], Read: p.read(pus, nil),
+func (p *Predictor) Pace(compute string, pus topotree.CPUSet) roofline.Limits {
+	return roofline.Limits{Peak: p.peaksOf(pus)[slices.Index(p.types, compute)], Read: p.read(pus, nil),
 		Alone: p.alone(pus, nil)}
 }
 
@@ -74,7 +74,7 @@ type Predictor struct {
 	peaks   map[string][]float64
 	waits   map[string]float64
 	caches  map[string][]roofline.Cache
-	near    map[string]roofline.Near // measured fractions of the ceilings by weight type
+	near    map[string]roofline.Efficiency // measured fractions of the ceilings by weight type
 	works   map[shareKey]*work
 	sums    map[sumKey]float64
 }
@@ -239,7 +239,7 @@ func (p *Predictor) cachesOf(set topotree.CPUSet) []roofline.Cache {
 	key := set.Key()
 	v, ok := p.caches[key]
 	if !ok {
-		v = p.machine.Pace(set, roofline.Path{ISA: p.isa, Type: p.types[0]}).Caches
+		v = p.machine.Limits(set, roofline.Path{ISA: p.isa, Type: p.types[0]}).Caches
 		p.caches[key] = v
 	}
 	return v
@@ -318,7 +318,7 @@ func (p *Predictor) forward(ph *phase, k forwardKey) float64 {
 		r := &ph.ranks[i]
 		sum := 0.0
 		for _, t := range p.tasks(r.work, k) {
-			pace := roofline.Pace{Peak: r.peaks[t.typ], Read: r.read, Alone: r.alone, Caches: r.caches}
+			pace := roofline.Limits{Peak: r.peaks[t.typ], Read: r.read, Alone: r.alone, Caches: r.caches}
 			sum += pace.Seconds(t.Step, p.nearOf(t.weight))
 		}
 		slowest = math.Max(slowest, sum)

@@ -54,7 +54,7 @@ func costOn(t *testing.T, shape plans.ModelShape, prefill, decode topotree.CPUSe
 
 // costBy is like costOn with given fractions of the ceilings.
 func costBy(t *testing.T, shape plans.ModelShape, prefill, decode topotree.CPUSet,
-	near map[string]roofline.Near) *Cost {
+	near map[string]roofline.Efficiency) *Cost {
 	t.Helper()
 	p := twoPUs(t)
 	plan, err := heuristic.Default(p, shape, heuristic.Options{})
@@ -110,7 +110,7 @@ func TestPUsAreNoFasterTogether(t *testing.T) {
 	shape := shapeOf(t, "tinyllama-1.1b", "f32")
 	first, both := topotree.CPURange(0, 0), topotree.CPURange(0, 1)
 	times := func(alone float64) (one, two float64) {
-		near := map[string]roofline.Near{"f32": {Peak: 0.8, Read: 0.8, Alone: alone}}
+		near := map[string]roofline.Efficiency{"f32": {Peak: 0.8, Read: 0.8, Alone: alone}}
 		c := costBy(t, shape, both, first, near)
 		return c.Decode([]int{0}).Seconds(), costBy(t, shape, both, both, near).Decode([]int{0}).Seconds()
 	}

@@ -56,7 +56,7 @@ func (c *Config) Even() bool {
 
 // Assumptions returns the assumptions of all predictions. near has the measured fractions of the
 // ceilings by weight type, and of attention under "".
-func Assumptions(near map[string]roofline.Near) []string {
+func Assumptions(near map[string]roofline.Efficiency) []string {
 	who := "kernels reach"
 	if _, ok := near[""]; ok {
 		who = "products of weight types without anchors reach"

@@ -57,7 +57,7 @@ type RooflineOptions struct {
 	Rows    []int
 	Reps    int
 	Placer  model.Placer  // with the model, the plan and the machine
-	Assumed roofline.Near // fraction of the ceilings that ops reach without an anchor
+	Assumed roofline.Efficiency // fraction of the ceilings that ops reach without an anchor
 	Without *model.Placer // places ops without a mechanism; may be nil
 	Step    func()        // called after each forward
 }
@@ -160,8 +160,8 @@ func (o *RooflineOptions) pus(phase string) topotree.CPUSet {
 }
 
 // pace returns the bounds of ops on some PUs in an arithmetic.
-func (o *RooflineOptions) pace(set topotree.CPUSet, compute string) roofline.Pace {
-	return o.Placer.Machine.Pace(set, roofline.Path{ISA: o.Placer.Plan.Widest(), Type: compute})
+func (o *RooflineOptions) pace(set topotree.CPUSet, compute string) roofline.Limits {
+	return o.Placer.Machine.Limits(set, roofline.Path{ISA: o.Placer.Plan.Widest(), Type: compute})
 }
 
 func (r *RooflineRow) measured(samples []float64) {

@@ -19,8 +19,8 @@ import (
 // Anchors measured separately, before the forwards, gave worse predictions, because memory
 // bandwidth changes over time.
 type anchors struct {
-	types map[string]roofline.Near // of products, by weight type
-	own   map[int]roofline.Near    // of other ops that multiply, by op
+	types map[string]roofline.Efficiency // of products, by weight type
+	own   map[int]roofline.Efficiency    // of other ops that multiply, by op
 	lines map[int][2]lines         // of ops that only move rows, by op
 	said  []string
 }
@@ -73,7 +73,7 @@ func (l *lines) at(m int) float64 {
 
 // near returns the fraction of its ceilings that an op with weights of a type reaches; the type is
 // "" without weights.
-func (a *anchors) near(op int, typ string, assumed roofline.Near) roofline.Near {
+func (a *anchors) near(op int, typ string, assumed roofline.Efficiency) roofline.Efficiency {
 	if a == nil {
 		return assumed
 	}
@@ -117,7 +117,7 @@ func (f *anchored) op(op int) (a roofline.Anchor) {
 
 // anchorsBy returns the anchors from measured forwards, by their rows.
 func (o *RooflineOptions) anchorsBy(forwards map[int]*anchored) *anchors {
-	a := &anchors{types: map[string]roofline.Near{}, own: map[int]roofline.Near{},
+	a := &anchors{types: map[string]roofline.Efficiency{}, own: map[int]roofline.Efficiency{},
 		lines: map[int][2]lines{}}
 	prompt := forwards[o.anchorsOf(model.Phases[0])[1]]
 	largest := map[string]int{} // op by type
@@ -190,7 +190,7 @@ func (o *RooflineOptions) reach(a *anchors, op int, typ string, forwards map[int
 			pace.Seconds(roofline.Step{Moved: anchor.Moved, Touched: anchor.Touched}, o.Assumed)
 		anchor.Seconds -= min(around, anchor.Seconds/2)
 	}
-	near, err := roofline.Reach(pace, memory, few, compute)
+	near, err := roofline.FitEfficiency(pace, memory, few, compute)
 	if err != nil {
 		return // its anchors are too similar: keep the assumed figures
 	}

@@ -45,7 +45,7 @@ func rooflineOf(t *testing.T, rows ...int) *RooflineOptions {
 
 // synthetic returns a forward of m rows on a machine on which ops reach the fractions near of their
 // ceilings, and ops that only move rows take each seconds per row plus all seconds per forward.
-func (o *RooflineOptions) synthetic(t *testing.T, m int, near roofline.Near, each, all float64) *anchored {
+func (o *RooflineOptions) synthetic(t *testing.T, m int, near roofline.Efficiency, each, all float64) *anchored {
 	t.Helper()
 	works, at, _, err := o.Placer.Place(o.Phase(m), m)
 	if err != nil {
@@ -70,7 +70,7 @@ func (o *RooflineOptions) synthetic(t *testing.T, m int, near roofline.Near, eac
 // fraction of the ceilings.
 func TestAnchoredPredictions(t *testing.T) {
 	const each, all = 3e-7, 2e-5
-	for _, near := range []roofline.Near{{Peak: 0.8, Read: 0.9}, {Peak: 0.3, Read: 0.5}} {
+	for _, near := range []roofline.Efficiency{{Peak: 0.8, Read: 0.9}, {Peak: 0.3, Read: 0.5}} {
 		o, forwards := rooflineOf(t, 1, 4, 16, 64, 256, 1024), map[int]*anchored{}
 		for _, m := range o.anchors() {
 			forwards[m] = o.synthetic(t, m, near, each, all)

@@ -50,14 +50,14 @@ func Print(w io.Writer, b *plans.Bundle, memory string) {
 		exact = s.Rounding
 	}
 	fmt.Fprintf(w, "%s: %s, %s\n", s.Name, s.State, exact)
-	decode, tables := fmt.Sprintf("%s, up to %d rows", b.InWords(s.Service.DecodePUs), s.BatchMax), len(s.Decode)
+	decode, tables := fmt.Sprintf("%s, up to %d rows", b.DescribePUs(s.Service.DecodePUs), s.BatchMax), len(s.Decode)
 	if s.Pooled {
 		decode, tables = "none: the model reads texts and generates nothing", 0
 	}
 	rows := [][]string{
 		{"model", fmt.Sprintf("%s, %s cache", s.Model, s.KV)},
 		{"host", fmt.Sprintf("%s, needs %s", s.CPU, show.OrNone(strings.Join(s.ISA, " ")))},
-		{"prefill", fmt.Sprintf("%s, up to %d rows, chunks of %d tokens", b.InWords(s.Service.PrefillPUs), s.SeqMax,
+		{"prefill", fmt.Sprintf("%s, up to %d rows, chunks of %d tokens", b.DescribePUs(s.Service.PrefillPUs), s.SeqMax,
 			s.Chunk)},
 		{"decode", decode},
 		{"ranks", ranksText(s.Service.Ranks)},

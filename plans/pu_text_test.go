@@ -24,7 +24,7 @@ func TestPUWords(t *testing.T) {
 		{"numa:2 l3:2 core:4 pu:1", "0-7", "node 0"},
 		{"numa:4 l3:2 core:4 pu:1", "8-23", "node 1 and node 2"},
 		{"pack:2 numa:2 l3:2 core:4 pu:1", "0,4,8,12,16,20,24,28", "one core of each L3"},
-		{"core:4 pu:1", "9", "1 PU, some of them not of this machine"},
+		{"core:4 pu:1", "9", "1 PU, some of which this machine lacks"},
 	} {
 		m, err := topotree.ReadSynthetic(c.machine)
 		if err != nil {
@@ -34,7 +34,7 @@ func TestPUWords(t *testing.T) {
 		if err := pus.UnmarshalText([]byte(c.pus)); err != nil {
 			t.Fatal(err)
 		}
-		if got := puWords(profiles.New(m, profiles.Identity{}), pus); got != c.want {
+		if got := describePUs(profiles.New(m, profiles.Identity{}), pus); got != c.want {
 			t.Errorf("%s of %q: %q, want %q", c.pus, c.machine, got, c.want)
 		}
 	}

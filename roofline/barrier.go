@@ -8,15 +8,15 @@ import (
 	"sandwich/topotree"
 )
 
-// assumedBarrier is the seconds of a barrier of some threads where none was measured.
+// assumedBarrier is the duration of a barrier in seconds if none was measured.
 const assumedBarrier = 2e-6
 
-// Barrier is the seconds from one barrier of a set of PUs to the next. Between recorded numbers of
-// PUs it is linear, and beyond the last it grows as it did before; it is never below that of a
-// recorded part of the set nor above that of a recorded set around it. One PU waits for nobody.
+// Barrier returns the seconds per barrier of a set of PUs. It is linear between recorded numbers of
+// PUs and continues the slope beyond the last one. It is at least that of a recorded subset and at
+// most that of a recorded superset.
 func (m *Machine) Barrier(set topotree.CPUSet) Answer {
 	if set.Count() < 2 {
-		return Answer{From: "one PU waits for nobody"}
+		return Answer{From: "one PU needs no barrier"}
 	}
 	var c curve
 	low, high, assumed := 0.0, math.Inf(1), false
@@ -37,7 +37,7 @@ func (m *Machine) Barrier(set topotree.CPUSet) Answer {
 		}
 	}
 	if !c.known() {
-		return Answer{assumedBarrier, true, "assumed of any threads"}
+		return Answer{assumedBarrier, true, "assumed for any threads"}
 	}
 	c.rise()
 	n := float64(set.Count())
@@ -48,13 +48,13 @@ func (m *Machine) Barrier(set topotree.CPUSet) Answer {
 	return a
 }
 
-// AllReduce is the seconds in which some ranks sum a matrix of so many bytes from each of them and
-// have the sum. Between recorded sizes and numbers of ranks it is linear; below the smallest size
-// it is that of the smallest, beyond the largest it grows as it did before. Without a record it is
-// two barriers of a PU of each rank, and all matrices read once at the bandwidth of as many PUs.
+// AllReduce returns the seconds in which ranks sum a matrix of some bytes from each of them and
+// receive the sum. It is linear between recorded sizes and numbers of ranks, constant below the
+// smallest size, and continues the slope beyond the largest. Without records it is two barriers of
+// one PU per rank plus reading all matrices once.
 func (m *Machine) AllReduce(bytes int64, ranks int) Answer {
 	if ranks < 2 || bytes <= 0 {
-		return Answer{From: "there is nothing to sum"}
+		return Answer{From: "there is only one rank"}
 	}
 	sizes, assumed := map[int]*curve{}, false
 	for _, f := range m.profile.Sets {

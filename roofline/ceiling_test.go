@@ -28,12 +28,12 @@ func TestRegimesOfSMEPilot(t *testing.T) {
 		{"prefill", MatMul(512, 14336, 4096, 16), wide, ComputeBound, "cpu + sme", "compute", "reach 1.46 of " +
 			"the fastest"},
 		{"just above the highest ridge", Work{FLOP: 12, Bytes: 1}, wide, ComputeBound, "cpu + sme", "memory",
-			"all at once"},
+			"all targets together"},
 		{"decode attention", Attention(1, 4096, 0, 32, 8, 128, 16), wide, MemoryBound, "cpu", "memory", "below"},
-		{"nothing moves", Work{FLOP: 1e9}, wide, ComputeBound, "cpu + sme", "compute", "no byte moves"},
-		{"row-wise", Work{}, Output{}, MemoryBound, "cpu", "compute", "activations alone"},
+		{"nothing moves", Work{FLOP: 1e9}, wide, ComputeBound, "cpu + sme", "compute", "no bytes move"},
+		{"row-wise", Work{}, Output{}, MemoryBound, "cpu", "compute", "only moves activations"},
 		{"one tile", Work{FLOP: 1e9}, Output{Rows: 16, Columns: 48, TileRows: 16, TileColumns: 48}, ComputeBound, "sme",
-			"compute", "tiles do not suffice"},
+			"compute", "too few tiles"},
 	} {
 		p := m4.Place(c.work, c.out)
 		if p.Regime != c.regime || p.Target() != c.target || p.Ceiling != c.ceiling || !strings.Contains(p.Why, c.why) {
@@ -52,11 +52,11 @@ func TestRegimesOfSMEPilot(t *testing.T) {
 	}
 }
 
-// TestCeilingsAreNeverAddedUp: nobody shares an op where no ceiling of all at once is known, or
-// where it is no higher; and a unit that would be slower by its own reading is left alone.
+// TestCeilingsAreNeverAddedUp checks that targets share an operator only if a measured mixed
+// ceiling is higher, and that a unit with too little bandwidth is not used.
 func TestCeilingsAreNeverAddedUp(t *testing.T) {
 	out := Output{Rows: 512, Columns: 4096}
-	for mixed, why := range map[float64]string{0: "nobody measured", 2.9e12: "no faster"} {
+	for mixed, why := range map[float64]string{0: "not measured", 2.9e12: "not faster"} {
 		r := m4
 		r.Mixed = mixed
 		if p := r.Place(Work{FLOP: 1e9}, out); p.Target() != "sme" || !strings.Contains(p.Why, why) {
@@ -142,7 +142,7 @@ func TestSecondsMeetAtTheRidge(t *testing.T) {
 
 // TestReach: three steps of known shares give these shares back, on both sides of the ridge.
 func TestReach(t *testing.T) {
-	p := Pace{Peak: 1e12, Read: 2e10}
+	p := Limits{Peak: 1e12, Read: 2e10}
 	step := func(m float64) Step {
 		tiles := math.Ceil(m / 8)
 		if m > 64 {
@@ -150,37 +150,38 @@ func TestReach(t *testing.T) {
 		}
 		return Step{Work: Work{FLOP: 2e7 * m, Bytes: 1e7}, Unpacked: 1e7 * tiles}
 	}
-	for _, want := range []Near{{0.9, 0.8, 4, 0}, {0.5, 1, 0, 0}, {0.8, 0.6, 12, 0}} {
+	for _, want := range []Efficiency{{0.9, 0.8, 4, 0}, {0.5, 1, 0, 0}, {0.8, 0.6, 12, 0}} {
 		anchor := func(m float64) Anchor { return Anchor{step(m), p.Seconds(step(m), want)} }
-		got, err := Reach(p, anchor(1), anchor(32), anchor(512))
+		got, err := FitEfficiency(p, anchor(1), anchor(32), anchor(512))
 		if err != nil || math.Abs(got.Peak/want.Peak-1) > 1e-3 || math.Abs(got.Read/want.Read-1) > 1e-3 ||
 			math.Abs(got.Unpack-want.Unpack) > 0.05 {
 			t.Errorf("%+v, %v; want %+v", got, err, want)
 		}
-		if two, err := Reach(p, anchor(1), Anchor{}, anchor(512)); err != nil || two.Unpack != 0 {
+		if two, err := FitEfficiency(p, anchor(1), Anchor{}, anchor(512)); err != nil || two.Unpack != 0 {
 			t.Errorf("two anchors: %+v, %v", two, err)
 		}
-		if _, err := Reach(p, anchor(512), anchor(32), anchor(1)); err == nil {
+		if _, err := FitEfficiency(p, anchor(512), anchor(32), anchor(1)); err == nil {
 			t.Error("anchors in the wrong order were accepted")
 		}
-		if _, err := Reach(p, anchor(1), anchor(32), Anchor{Step: step(512)}); err == nil {
+		if _, err := FitEfficiency(p, anchor(1), anchor(32), Anchor{Step: step(512)}); err == nil {
 			t.Error("an anchor without a time was accepted")
 		}
 	}
-	if n, _ := Reach(p, Anchor{step(1), 1e-9}, Anchor{}, Anchor{step(512), 1e-9}); n.Peak > 1.5 || n.Read > 1.5 {
+	if n, _ := FitEfficiency(p, Anchor{step(1), 1e-9}, Anchor{}, Anchor{step(512), 1e-9}); n.Peak > 1.5 ||
+		n.Read > 1.5 {
 		t.Errorf("faster than any ceiling: %+v", n)
 	}
 }
 
-// TestReachOfDisturbedAnchors: where few rows took three times as long as they should, because
-// somebody disturbed them, predictions of the other two anchors stay what they are.
-func TestReachOfDisturbedAnchors(t *testing.T) {
-	p, want := Pace{Peak: 1e12, Read: 2e10}, Near{0.8, 0.6, 4, 0}
+// TestFitOfDisturbedAnchors checks that a disturbed anchor of few rows does not change the
+// predictions of the other two anchors.
+func TestFitOfDisturbedAnchors(t *testing.T) {
+	p, want := Limits{Peak: 1e12, Read: 2e10}, Efficiency{0.8, 0.6, 4, 0}
 	anchor := func(m, times float64) Anchor {
 		s := Step{Work: Work{FLOP: 2e7 * m, Bytes: 1e7}, Unpacked: 1e7 * math.Ceil(m/14)}
 		return Anchor{s, times * p.Seconds(s, want)}
 	}
-	n, err := Reach(p, anchor(1, 1), anchor(32, 3), anchor(512, 1))
+	n, err := FitEfficiency(p, anchor(1, 1), anchor(32, 3), anchor(512, 1))
 	if err != nil || n.Peak > 1.001 {
 		t.Errorf("%+v, %v", n, err)
 	}
@@ -194,14 +195,14 @@ func TestReachOfDisturbedAnchors(t *testing.T) {
 // TestReachAlone: an anchor on one PU gives its share back, which bounds few PUs and leaves those
 // alone that the memory bounds.
 func TestReachAlone(t *testing.T) {
-	want := Near{Peak: 0.9, Read: 1.2, Alone: 0.7}
+	want := Efficiency{Peak: 0.9, Read: 1.2, Alone: 0.7}
 	step := Step{Work: Work{FLOP: 2e7, Bytes: 1e7}}
-	on := func(pus float64) Pace {
-		return Pace{Peak: 1e12 * pus, Read: math.Min(3.5e10, 3e10*pus), Alone: 3e10 * pus}
+	on := func(pus float64) Limits {
+		return Limits{Peak: 1e12 * pus, Read: math.Min(3.5e10, 3e10*pus), Alone: 3e10 * pus}
 	}
 	one := on(1)
-	near := Near{Peak: 0.9, Read: 1.2}
-	near.Alone = ReachAlone(one, near, Anchor{step, one.Seconds(step, want)})
+	near := Efficiency{Peak: 0.9, Read: 1.2}
+	near.Alone = FitAlone(one, near, Anchor{step, one.Seconds(step, want)})
 	if math.Abs(near.Alone-0.7) > 1e-3 {
 		t.Errorf("the anchor of one PU says %g", near.Alone)
 	}
@@ -210,20 +211,21 @@ func TestReachAlone(t *testing.T) {
 			t.Errorf("%g PUs read %g B/s, want %g", pus, got, rate)
 		}
 	}
-	if got := ReachAlone(one, near, Anchor{Step: step}); got != 0 {
+	if got := FitAlone(one, near, Anchor{Step: step}); got != 0 {
 		t.Errorf("without a time it is %g", got)
 	}
 }
 
 // TestActivationsLieInTheCachesThatHoldThem: and cost nothing where none is known.
 func TestActivationsLieInTheCachesThatHoldThem(t *testing.T) {
-	p := Pace{Peak: 1, Read: 1, Caches: []Cache{{100, 50}, {1000, 10}, {math.Inf(1), 1}}}
+	p := Limits{Peak: 1, Read: 1, Caches: []Cache{{100, 50}, {1000, 10}, {math.Inf(1), 1}}}
 	for _, c := range []struct{ touched, want float64 }{{0, 2}, {100, 2}, {200, 6}, {2000, 0.1 + 4.5 + 50}} {
-		if got := p.Seconds(Step{Moved: 100, Touched: c.touched}, Near{1, 1, 0, 0}); math.Abs(got-c.want) > 1e-12 {
+		if got := p.Seconds(Step{Moved: 100, Touched: c.touched}, Efficiency{1, 1, 0,
+			0}); math.Abs(got-c.want) > 1e-12 {
 			t.Errorf("%g bytes touched: %g s, want %g", c.touched, got, c.want)
 		}
 	}
-	if got := (Pace{Peak: 1, Read: 1}).Seconds(Step{Moved: 100}, Near{1, 1, 0, 0}); got != 0 {
+	if got := (Limits{Peak: 1, Read: 1}).Seconds(Step{Moved: 100}, Efficiency{1, 1, 0, 0}); got != 0 {
 		t.Errorf("without caches: %g s", got)
 	}
 }

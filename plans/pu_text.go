@@ -8,17 +8,17 @@ import (
 	"sandwich/topotree"
 )
 
-// puWords says in the words of a machine what a set of its PUs is, so that a reviewer need not know
-// their numbers: "all 8 cores", "one core of each cluster", "node 0", "3 of 8 cores", with SMT
-// siblings said where cores have all of theirs.
-func puWords(host *profiles.Profile, pus PUSet) string {
+// describePUs describes a set of PUs by the parts of the machine, so that readers need not know
+// their numbers: "all 8 cores", "one core of each cluster", "node 0", "3 of 8 cores". It mentions
+// SMT siblings if cores have all of theirs in the set.
+func describePUs(host *profiles.Profile, pus PUSet) string {
 	m := host.Machine
 	set := topotree.NewCPUSet(pus...)
 	if m == nil || len(pus) == 0 {
 		return plural(len(pus), "PU")
 	}
 	if missing := pus.missing(m.Tree.Root().CPUs.Slice()); len(missing) > 0 {
-		return plural(len(pus), "PU") + ", some of them not of this machine"
+		return plural(len(pus), "PU") + ", some of which this machine lacks"
 	}
 	cores := units(m, topotree.KindCore, set.Union(m.Tree.Root().CPUs))
 	threads, touched, wide := 1, 0, 0
@@ -41,10 +41,10 @@ func puWords(host *profiles.Profile, pus PUSet) string {
 	case wide > 0:
 		smt = fmt.Sprintf(", %d of them with SMT siblings", wide)
 	}
-	return coresInWords(host, set, cores, touched) + smt
+	return coresDescribePUs(host, set, cores, touched) + smt
 }
 
-func coresInWords(host *profiles.Profile, set topotree.CPUSet, cores []topotree.CPUSet, touched int) string {
+func coresDescribePUs(host *profiles.Profile, set topotree.CPUSet, cores []topotree.CPUSet, touched int) string {
 	if touched == len(cores) {
 		if touched == 1 {
 			return "the only core"
@@ -57,7 +57,7 @@ func coresInWords(host *profiles.Profile, set topotree.CPUSet, cores []topotree.
 		if full != "" {
 			return full
 		}
-		if even > 0 && (least == 0 || even <= least) { // the innermost level of the fewest cores says most
+		if even > 0 && (least == 0 || even <= least) { // prefer the innermost level with the fewest cores
 			best, least = fmt.Sprintf("%s of each %s", plural(even, "core"), level.name), even
 		}
 	}
@@ -67,15 +67,15 @@ func coresInWords(host *profiles.Profile, set topotree.CPUSet, cores []topotree.
 	return fmt.Sprintf("%d of %d cores", touched, len(cores))
 }
 
-// level is a kind of part that a machine has several of.
+// level is a kind of part that a machine has several of, such as packages.
 type level struct {
 	name  string
-	names []string // of each
+	names []string // of the parts; "" if a part has none
 	parts []topotree.CPUSet
 }
 
-// levels lists the parts of a machine that a set may be told by, outermost first, and groups that
-// were measured last.
+// levels returns the kinds of parts by which a set is described, outermost first, and measured
+// clusters last.
 func levels(host *profiles.Profile) (out []level) {
 	m := host.Machine
 	add := func(name string, parts []topotree.CPUSet, names []string) {
@@ -112,7 +112,7 @@ func levels(host *profiles.Profile) (out []level) {
 	return out
 }
 
-// privateCaches says that each part is one core's.
+// privateCaches reports whether each part belongs to one core.
 func privateCaches(m *topotree.Machine, parts []topotree.CPUSet) bool {
 	for _, p := range parts {
 		if len(units(m, topotree.KindCore, p)) > 1 {
@@ -122,8 +122,9 @@ func privateCaches(m *topotree.Machine, parts []topotree.CPUSet) bool {
 	return true
 }
 
-// spread tells whether the set is whole parts, by name, and else how many cores it has of each
-// part, 0 where they differ or where parts are no larger than that.
+// spread compares a set with the parts of a level. full names the parts if the set consists of at
+// most two whole ones. Otherwise even is the number of cores that the set has in each part, or 0 if
+// the numbers differ or the parts are whole.
 func (l level) spread(set topotree.CPUSet, cores []topotree.CPUSet) (full string, even int) {
 	var whole []string
 	uniform, larger := -1, false
@@ -164,7 +165,7 @@ func (l level) spread(set topotree.CPUSet, cores []topotree.CPUSet) (full string
 	return "", 0
 }
 
-// units lists the parts of one kind that have PUs among some.
+// units returns the sets of the objects of a kind that intersect a set.
 func units(m *topotree.Machine, kind topotree.Kind, among topotree.CPUSet) (out []topotree.CPUSet) {
 	for _, o := range m.Objects {
 		if o.Kind == kind && o.CPUs.Intersects(among) {
@@ -174,6 +175,7 @@ func units(m *topotree.Machine, kind topotree.Kind, among topotree.CPUSet) (out 
 	return out
 }
 
+// plural returns "1 core" or "2 cores".
 func plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -181,7 +183,7 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// InWords is a set of PUs with what it is on the bundle's host.
-func (b *Bundle) InWords(pus PUSet) string {
-	return pus.String() + " (" + puWords(&b.Host, pus) + ")"
+// DescribePUs returns the text form of a set of PUs with its description on the bundle's host.
+func (b *Bundle) DescribePUs(pus PUSet) string {
+	return pus.String() + " (" + describePUs(&b.Host, pus) + ")"
 }

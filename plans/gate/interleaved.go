@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// quotients are the ratios of every sample of y to every sample of x of the same round. What slows
-// a machine down for some rounds meets both sides of each and leaves them alone.
+// quotients returns the ratios of each sample of y to each sample of x in the same round. A
+// disturbance that lasts a round affects both sides and leaves the ratios unchanged.
 func quotients(x, y arm) arm {
 	out := make(arm, len(x))
 	for i := range x {
@@ -20,9 +20,9 @@ func quotients(x, y arm) arm {
 	return out
 }
 
-// rankTest is the two-sided probability that samples of y rank as far from those of x of the same
-// rounds as they do: the rank sum of Mann and Whitney over samples freed of the level of their
-// round, against labels exchanged within rounds (aligned ranks; Hodges and Lehmann 1962).
+// rankTest returns the two-sided p-value of an aligned rank test (Hodges and Lehmann 1962): the
+// level of each round is subtracted from its samples, and the rank sum of y is compared with those
+// of all exchanges of labels within rounds. x and y must have equally many rounds.
 func rankTest(x, y arm) float64 {
 	var list []aligned
 	for i := range x {
@@ -50,14 +50,14 @@ func rankTest(x, y arm) float64 {
 	return math.Erfc(max(0, math.Abs(over)-0.5) / math.Sqrt(2*variance))
 }
 
-// aligned is a sample less the level of its round.
+// aligned is the logarithm of a sample minus the level of its round.
 type aligned struct {
 	value float64
 	round int
 	ofY   bool
 }
 
-// midranks are the ranks of the values, their mean where several are equal.
+// midranks returns the ranks of the values; equal values share their mean rank.
 func midranks(list []aligned) []float64 {
 	order := make([]int, len(list))
 	for i := range order {
@@ -78,15 +78,14 @@ func midranks(list []aligned) []float64 {
 	return out
 }
 
-// mostExchanged is of how many samples all exchanges are counted; of more their sum is as good as
-// normal. Of ten rounds it is not: an arm that is the faster one in all of them has a probability
-// of 0.002, and 0.007 where the sum is taken for normal.
+// mostExchanged is the number of samples up to which rankTest uses the exact distribution. Above it
+// the normal approximation is accurate enough.
 const mostExchanged = 200
 
-// exchanges is the probability itself that rankTest is about: of all ways to exchange the labels
-// within rounds, the share in which the ranks of y sum to as far from what is to be expected.
+// exchanges returns the exact p-value of rankTest: the fraction of all exchanges of labels within
+// rounds whose rank sum deviates from its mean at least as much as the observed one.
 func exchanges(rank []float64, list []aligned, rounds int) float64 {
-	twice, ofY := make([][]int, rounds), make([]int, rounds) // midranks are halves
+	twice, ofY := make([][]int, rounds), make([]int, rounds) // doubled, since midranks may be halves
 	seen := 0
 	for i, a := range list {
 		r := int(math.Round(2 * rank[i]))
@@ -96,7 +95,7 @@ func exchanges(rank []float64, list []aligned, rounds int) float64 {
 			seen += r
 		}
 	}
-	chances, mean := []float64{1}, 0.0 // by sum
+	chances, mean := []float64{1}, 0.0 // probabilities by sum
 	for i, ranks := range twice {
 		chances = convolve(chances, draws(ranks, ofY[i]))
 		for _, r := range ranks {
@@ -112,13 +111,13 @@ func exchanges(rank []float64, list []aligned, rounds int) float64 {
 	return min(p, 1)
 }
 
-// draws are the chances of each sum of k of some numbers.
+// draws returns the probability of each sum of k of the numbers drawn without replacement.
 func draws(numbers []int, k int) []float64 {
 	most := 0
 	for _, n := range numbers {
 		most += n
 	}
-	ways := make([][]float64, k+1) // by how many were drawn, and their sum
+	ways := make([][]float64, k+1) // by number of draws and sum
 	for i := range ways {
 		ways[i] = make([]float64, most+1)
 	}
@@ -140,7 +139,7 @@ func draws(numbers []int, k int) []float64 {
 	return ways[k]
 }
 
-// convolve are the chances of the sums of two independent numbers.
+// convolve returns the probabilities of the sums of two independent numbers.
 func convolve(a, b []float64) []float64 {
 	out := make([]float64, len(a)+len(b)-1)
 	for j, y := range b {
@@ -154,15 +153,15 @@ func convolve(a, b []float64) []float64 {
 	return out
 }
 
-// RoundsFor is how many rounds of two interleaved arms can prove a difference among so many rows:
-// with fewer, even an arm that is the faster one in each of them has a probability above the level
-// after Holm's correction.
+// RoundsFor returns the number of rounds of two interleaved arms that can prove a difference among
+// so many rows. With fewer rounds, even an arm that wins every round is not significant after
+// Holm's correction.
 func RoundsFor(rows int) int {
 	return max(leastRounds, int(math.Floor(math.Log2(2*float64(max(1, rows))/level)))+1)
 }
 
-// exchanged is by how much the ranks of y sum to more than is to be expected where any samples of
-// a round may be those of y, and the variance of that sum.
+// exchanged returns the difference between the rank sum of y and its mean over all exchanges of
+// labels within rounds, and the variance of the sum.
 func exchanged(rank []float64, list []aligned, rounds int) (over, variance float64) {
 	type sums struct{ n, ofY, all, squares, y float64 }
 	by := make([]sums, rounds)
