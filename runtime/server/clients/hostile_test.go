@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// many are n pieces, in which # is their number.
+// many returns n copies of a text, in which # is the index.
 func many(n int, piece string) string {
 	out := make([]string, n)
 	for i := range out {
@@ -23,13 +23,13 @@ func many(n int, piece string) string {
 	return strings.Join(out, ",")
 }
 
-// hostile asks one server.
+// hostile sends requests to one server.
 type hostile struct {
 	url string
 }
 
-// post returns the status and the whole answer, or its first most bytes where most is not 0, after
-// which the reader is gone.
+// post returns the status and the whole answer, or the first most bytes if most is not 0, after
+// which it closes the connection.
 func (h hostile) post(ctx context.Context, path, key, body string, most int64) (int, string, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, h.url+path, strings.NewReader(body))
 	if err != nil {
@@ -64,7 +64,8 @@ func tool(name, parameters string) string {
 	return `{"type":"function","function":{"name":"` + name + `","parameters":` + parameters + `}}`
 }
 
-// hostileRequests are what breaks servers: what each is answered with, and a part of that.
+// hostileRequests are requests that break servers, with the expected status and a part of the
+// answer.
 var hostileRequests = []struct {
 	name, path, body string
 	status           int
@@ -107,7 +108,8 @@ var hostileRequests = []struct {
 
 const chatPath = "/v1/chat/completions"
 
-// TestHostile: each gets a clear answer while somebody else is served, and the server goes on.
+// TestHostile checks that each request gets a clear answer while another client is served, and that
+// the server stays up.
 func TestHostile(t *testing.T) {
 	h := hostile{start(t, "--ctx", "4096")}
 	ctx, stop := context.WithCancel(t.Context())
@@ -149,7 +151,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// chains goes on from an answer of another key, and from a chain of 10^4.
+// chains continues an answer of another key, and a chain of 10^4 answers.
 func (h hostile) chains(t *testing.T, ctx context.Context) {
 	last := ""
 	ask := func(key, before string) (int, string) {
@@ -188,7 +190,7 @@ func (h hostile) chains(t *testing.T, ctx context.Context) {
 	}
 }
 
-// stops leaves streams inside of a call.
+// stops closes streams in the middle of a call.
 func (h hostile) stops(t *testing.T, ctx context.Context) {
 	body := withTools(tool("write_file",
 		`{"type":"object","properties":{"path":{"type":"string","minLength":2000}},"required":["path"]}`),
@@ -215,7 +217,7 @@ func (h hostile) stops(t *testing.T, ctx context.Context) {
 		}
 		text, _ := io.ReadAll(resp.Body)
 		resp.Body.Close()
-		if n := inFlight(text); n <= 2 { // the neighbour's, and this one
+		if n := inFlight(text); n <= 2 { // the other client's request, and this one
 			return
 		}
 		time.Sleep(100 * time.Millisecond)
@@ -223,7 +225,7 @@ func (h hostile) stops(t *testing.T, ctx context.Context) {
 	t.Error("streams whose readers left are still in flight after a minute")
 }
 
-// inFlight reads the requests in flight from /metrics.
+// inFlight reads the number of running requests from /metrics.
 func inFlight(text []byte) int {
 	lines := bufio.NewScanner(bytes.NewReader(text))
 	for lines.Scan() {
