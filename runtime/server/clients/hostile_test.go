@@ -94,12 +94,12 @@ var hostileRequests = []struct {
 		"begins with itself"},
 	{"tools of equal names", chatPath, withTools(tool("f", `{}`)+","+tool("f", `{}`), ""), 400, "tools[1]"},
 	{"broken arguments in history", chatPath,
-		`{"messages":[{"role":"user","content":"x"},{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{\"a\":"}}]},{"role":"tool","tool_call_id":"a","content":"1"}]}`, 400, "messages[1].tool_calls[0].function.arguments"},
+		`{"messages":[{"role":"user","content":"x"},{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{\"a\":"}}]},{"role":"tool","tool_call_id":"a","content":"1"}],"max_tokens":3}`, 200, "messages[1].tool_calls[0].function.arguments"},
 	{"a result without a call", chatPath,
-		`{"messages":[{"role":"user","content":"x"},{"role":"tool","tool_call_id":"z","content":"1"}]}`, 400,
+		`{"messages":[{"role":"user","content":"x"},{"role":"tool","tool_call_id":"z","content":"1"}],"max_tokens":3}`, 200,
 		"messages[1].tool_call_id"},
 	{"a result without a call, Anthropic", "/v1/messages",
-		`{"max_tokens":3,"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"z","content":"1"}]}]}`, 400, "tool_use_id"},
+		`{"max_tokens":3,"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"z","content":"1"}]}]}`, 200, "messages[0].content[0].tool_use_id"},
 	{"a schema of a tool that nothing satisfies", chatPath,
 		withTools(tool("f", `{"type":"object","required":["a"],"properties":{"a":false}}`),
 			`,"tool_choice":"required"`), 0, ""},
@@ -113,16 +113,16 @@ const chatPath = "/v1/chat/completions"
 func TestHostile(t *testing.T) {
 	h := hostile{start(t, "--ctx", "4096")}
 	ctx, stop := context.WithCancel(t.Context())
-	var neighbour sync.WaitGroup
+	var other sync.WaitGroup
 	var worst time.Duration
 	asked := 0
-	neighbour.Go(func() {
+	other.Go(func() {
 		for ctx.Err() == nil {
 			began := time.Now()
 			status, text, err := h.post(ctx, chatPath, otherKey,
 				`{"messages":[{"role":"user","content":"Hi"}],"max_tokens":4}`, 0)
 			if ctx.Err() == nil && (err != nil || status != 200) {
-				t.Errorf("the neighbour: %d %s %v", status, text, err)
+				t.Errorf("the other: %d %s %v", status, text, err)
 				return
 			}
 			worst = max(worst, time.Since(began))
@@ -144,8 +144,8 @@ func TestHostile(t *testing.T) {
 	h.chains(t, ctx)
 	h.stops(t, ctx)
 	stop()
-	neighbour.Wait()
-	t.Logf("the neighbour asked %d times and waited %v at most", asked, worst.Round(time.Millisecond))
+	other.Wait()
+	t.Logf("the other client sent %d requests and waited %v at most", asked, worst.Round(time.Millisecond))
 	if status, text, err := h.post(t.Context(), chatPath, key, `{`+user+`}`, 0); status != 200 {
 		t.Errorf("afterwards: %d %s %v", status, text, err)
 	}
