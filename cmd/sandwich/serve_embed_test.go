@@ -93,13 +93,12 @@ func TestServeEmbeddings(t *testing.T) {
 		{"/v1/embeddings", `{"input":[[2],[]]}`, "text 1: the text is empty"},
 		{"/v1/embeddings", `{"input":[4096]}`, "outside the vocabulary"},
 		{"/v1/embeddings", `{"input":[-1]}`, "outside the vocabulary"},
-		{"/v1/embeddings", `{"input":[4294967296]}`, "4294967296, which is no token id"},
+		{"/v1/embeddings", `{"input":[4294967296]}`, "4294967296, which is not a token id"},
 		{"/v1/embeddings", fmt.Sprintf(`{"input":[%s"a"]}`, strings.Repeat(`"a",`, 100_000)), "more than the 2048"},
 		{"/v1/embeddings", fmt.Sprintf(`{"input":%q}`, strings.Repeat("fox ", 9000)), "the text has at least 51"},
-		{"/v1/embeddings", `{"input":"a","dimensions":65}`, "the model makes 64 numbers"},
-		{"/v1/chat/completions", `{"messages":[{"role":"user","content":"hi"}]}`, "the model bert makes " +
-			"embeddings and " +
-			"generates no text: use /v1/embeddings"},
+		{"/v1/embeddings", `{"input":"a","dimensions":65}`, "vectors have 64 dimensions"},
+		{"/v1/chat/completions", `{"messages":[{"role":"user","content":"hi"}]}`, "the model bert computes " +
+			"embeddings and does not generate text: use /v1/embeddings"},
 		{"/v1/completions", `{"prompt":"hi"}`, "use /v1/embeddings"},
 		{"/v1/messages", `{"messages":[{"role":"user","content":"hi"}],"max_tokens":3}`, "use /v1/embeddings"},
 		{"/v1/rerank", `{"query":"a","documents":["b"]}`, "bert: this model makes embeddings and no scores"},

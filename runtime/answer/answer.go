@@ -1,8 +1,8 @@
-// Package answer answers requests of the API with an engine: it makes prompts of chats, holds
-// answers to their formats and tools, parts them into reasoning, text and calls, and counts.
+// Package answer turns API requests into answers with an engine: it renders prompts, enforces
+// formats and tool calls, splits answers into reasoning, text and calls, and collects metrics.
 //
-// It is what stands between server, which speaks HTTP and knows no engine, and engine, which runs
-// tokens and knows no formats.
+// Package server handles HTTP and knows no engine; package engine runs tokens and knows no formats.
+// This package connects them.
 package answer
 
 import (
@@ -19,32 +19,32 @@ import (
 	"sandwich/runtime/tokenizer"
 )
 
-// Generator answers requests over an engine and the tokenizer of its model. It is what package
-// server asks of whoever generates; serve and bench llm make one.
+// Generator implements server.Generator with an engine and the tokenizer of its model. Methods may
+// be called concurrently.
 type Generator struct {
 	model   server.ModelInfo
 	engine  *engine.Engine
 	tok     *tokenizer.Tokenizer
 	verdict plans.Judgement
 	forms   *forms
-	// vocab is what grammars spell answers with, made for the first request that needs it.
+	// vocab returns the vocabulary for grammars, built on first use.
 	vocab func() *grammar.Vocab
 }
 
-// Model is what New is told of a model, for its clients.
+// Model describes a model to its clients.
 type Model struct {
-	Name, Template, Arch, Type, Digest string // as server.ModelInfo has them
+	Name, Template, Arch, Type, Digest string // like the fields of server.ModelInfo
 	Parameters, Bytes                  int64
 }
 
-// New returns the Generator of an engine, which stays the caller's and must outlive it. The sizes
-// of the model and the tokens around a text come from the engine and the tokenizer; so many
-// requests run at the same time. The verdict is what plan verify said of the plan that the engine
-// runs under.
+// New returns a Generator for an engine. The caller keeps ownership of the engine, which must
+// outlive the Generator. Sizes of the model and tokens around texts come from the engine and the
+// tokenizer. parallel is the number of requests that run at the same time. verdict is the result of
+// plan verify for the engine's plan.
 func New(e *engine.Engine, tok *tokenizer.Tokenizer, told Model, parallel int, verdict plans.Judgement) *Generator {
 	m := server.ModelInfo{ID: told.Name, Created: time.Now(), Context: e.Context(), Parallel: parallel,
 		Arch: told.Arch, Type: told.Type, Digest: told.Digest, Parameters: told.Parameters, Bytes: told.Bytes,
-		Template: strings.Clone(told.Template)} // its file may be unmapped by then
+		Template: strings.Clone(told.Template)} // the memory of the model file may be unmapped later
 	if e.Pooled() {
 		m.Vector, m.Scores = e.Runner().Model.Outputs, e.Runner().Model.Scores
 	}
@@ -59,15 +59,16 @@ func New(e *engine.Engine, tok *tokenizer.Tokenizer, told Model, parallel int, v
 		vocab: sync.OnceValue(func() *grammar.Vocab { return Vocab(tok) })}
 }
 
-// Ready says why no request is taken at present.
+// Ready returns an error that states why the engine accepts no requests at present, or nil.
 func (g *Generator) Ready() error { return g.engine.Ready() }
 
-// Models lists the one model that is served.
+// Models returns the model that is served.
 func (g *Generator) Models() []server.ModelInfo {
 	return []server.ModelInfo{g.model}
 }
 
-// Generate runs one request of the API on the engine.
+// Generate runs one request and calls emit for each token. Errors are those of Prompt, of the
+// engine, and *api.InvalidError for formats that cannot be enforced.
 func (g *Generator) Generate(
 	ctx context.Context, r api.Request, emit func(api.Token) error,
 ) (res api.Result, err error) {
@@ -80,7 +81,7 @@ func (g *Generator) Generate(
 	parser, thinking := g.parted(&r)
 	if constrained(&r) {
 		var form *held
-		defer func() { g.forms.put(form) }() // the engine follows no answer that it gave up
+		defer func() { g.forms.put(form) }() // the engine no longer uses the constraint of an abandoned answer
 		r.Prepare = func(ctx context.Context) (api.Constraint, error) {
 			h, err := g.constraint(ctx, &r, thinking)
 			if err != nil {

@@ -8,10 +8,10 @@ import (
 	"sandwich/runtime/grammar"
 )
 
-// Bounds on the compilations of the process. At most shortAtOnce run at a time under the limits
-// shortBytes and shortWork, which nearly all grammars need no more than; those that do begin again
-// under the default limits, longAtOnce at a time, so that they do not delay the others.
-// programBytes bounds the automata of all grammars, whether answers use them or not.
+// Bounds on the compilations of the process. At most shortAtOnce compilations run at a time under
+// the limits shortBytes and shortWork, which suffice for nearly all grammars. Those that exceed
+// them start again under the default limits, longAtOnce at a time, so that they do not delay the
+// others. programBytes bounds the automata of all grammars, whether in use or not.
 const (
 	shortAtOnce  = 2
 	shortBytes   = 2 << 20
@@ -20,12 +20,12 @@ const (
 	programBytes = 32 << 20
 )
 
-// compilations share the CPU and the memory for grammars among requests. Their methods may be
-// called concurrently.
+// compilations share CPU time and memory for grammars among requests. Methods may be called
+// concurrently.
 type compilations struct {
 	memory      *grammar.Memory
-	short, long gate // of compilations
-	programs    gate // of bytes
+	short, long gate // number of compilations
+	programs    gate // bytes of automata
 }
 
 func newCompilations() *compilations {
@@ -33,16 +33,16 @@ func newCompilations() *compilations {
 		programs: gate{free: programBytes}}
 }
 
-// source is what a grammar is compiled from.
+// source is the input of a compilation.
 type source struct {
 	class   api.Class
 	compile func(m *grammar.Meter) (*grammar.Grammar, error)
-	// finish is called with the grammar before other compilations go on; it may take a while.
+	// finish is called with the grammar before the next compilation starts; it may take long.
 	finish func(g *grammar.Grammar)
 }
 
-// run compiles a grammar and takes the bytes of its program, which drop returns. It waits for its
-// turn and for memory, until ctx ends. Errors are those of compile and of ctx.
+// run compiles a grammar and reserves the bytes of its program, which drop returns. It waits for
+// other compilations and for memory until ctx ends. Errors are those of compile and of ctx.
 func (c *compilations) run(ctx context.Context, s source) (g *grammar.Grammar, bytes int64, err error) {
 	g, bytes, err = c.attempt(ctx, s, &c.short, grammar.Limits{Bytes: shortBytes, Work: shortWork, Memory: c.memory})
 	var refused *grammar.Error
@@ -55,7 +55,7 @@ func (c *compilations) run(ctx context.Context, s source) (g *grammar.Grammar, b
 	return g, bytes, err
 }
 
-// attempt is run in a lane of compilations and under its limits.
+// attempt compiles within one queue of compilations and under its limits.
 func (c *compilations) attempt(ctx context.Context, s source, lane *gate, limits grammar.Limits) (
 	g *grammar.Grammar, bytes int64, err error) {
 	if err := lane.acquire(ctx, s.class, 1); err != nil {
@@ -73,7 +73,7 @@ func (c *compilations) attempt(ctx context.Context, s source, lane *gate, limits
 	return g, bytes, nil
 }
 
-// drop gives up a grammar that takes so many bytes.
+// drop releases a grammar and the bytes reserved for it.
 func (c *compilations) drop(g *grammar.Grammar, bytes int64) {
 	g.Release()
 	c.programs.release(bytes)

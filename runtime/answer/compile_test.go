@@ -24,8 +24,8 @@ func waiters(g *gate, n int) {
 	}
 }
 
-// TestGate checks that units go to reactive requests first and in each class to the first, that a
-// request that ends gives its place and its units back, and that unused ones are reclaimed.
+// TestGate checks that units go to reactive requests first and in each class in order of arrival,
+// that requests that end return their units, and that unused units are reclaimed.
 func TestGate(t *testing.T) {
 	spare := int64(2)
 	g := &gate{free: 3, reclaim: func() int64 { n := spare; spare = 0; return n }}
@@ -61,7 +61,7 @@ func TestGate(t *testing.T) {
 		t.Errorf("served %s, want that the client that hung up ends", got)
 	}
 	g.release(1)
-	waiters(g, 3) // a small request does not pass a large one
+	waiters(g, 3) // a small request does not overtake a large one
 	g.release(4)
 	got := []string{<-served, <-served}
 	slices.Sort(got)
@@ -79,15 +79,15 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// hungry is a schema that needs more than a short compilation may take, and greedy one that exceeds
-// all limits.
+// hungry is a schema that exceeds the limits of a short compilation, greedy one that exceeds all
+// limits.
 const (
 	hungry = `{"type":"integer","multipleOf":4093}`
 	greedy = `{"type":"integer","multipleOf":4093,"minimum":-123456789012345,"maximum":987654321012345}`
 )
 
-// TestLanes checks that small schemas are compiled while a long compilation runs, that a schema
-// gets the larger limits, and that one that exceeds them is refused and leaves nothing.
+// TestLanes checks that small schemas are compiled during a long compilation, that a schema gets
+// the larger limits, and that one that exceeds them is refused and frees its memory.
 func TestLanes(t *testing.T) {
 	c := newCompilations()
 	var begun sync.Once
@@ -134,8 +134,8 @@ func TestLanes(t *testing.T) {
 	}
 }
 
-// TestProgramsWait checks that a compilation waits for the memory of programs until other requests
-// end, that idle grammars give way, and that a client that hangs up waits no more.
+// TestProgramsWait checks that a compilation waits for memory of programs until other requests end,
+// that idle grammars are dropped, and that a canceled client stops waiting.
 func TestProgramsWait(t *testing.T) {
 	f := testForms(formBytes)
 	f.work.programs.free = 512 << 10
@@ -186,7 +186,7 @@ func TestProgramsWait(t *testing.T) {
 		waits <- err
 	}()
 	waiters(&f.work.programs, 1)
-	for _, h := range inUse { // they become idle, and give way
+	for _, h := range inUse { // become idle and are dropped
 		f.put(h)
 	}
 	if err := <-waits; err != nil {

@@ -7,7 +7,7 @@ import (
 	"sandwich/runtime/api"
 )
 
-// Embed reads texts to their end.
+// Embed returns the vectors or scores of texts.
 func (g *Generator) Embed(ctx context.Context, r api.Embedding) (v api.Vectors, err error) {
 	if err := g.engine.Reads(&r); err != nil {
 		return v, g.named(err)
@@ -18,21 +18,20 @@ func (g *Generator) Embed(ctx context.Context, r api.Embedding) (v api.Vectors, 
 	return g.engine.Embed(ctx, r)
 }
 
-// generates refuses requests for text of a model that makes none, and names the endpoint that it is
-// served for.
+// generates returns an error for models that do not generate text; it names the endpoint to use.
 func (g *Generator) generates() error {
 	switch m := g.engine.Runner().Model; {
 	case !m.Pooled():
 		return nil
 	case m.Scores:
-		return &api.InvalidError{Model: true, Message: fmt.Sprintf("the model %s scores texts and generates none: use "+
-			"/v1/rerank", g.model.ID)}
+		return &api.InvalidError{Model: true, Message: fmt.Sprintf("the model %s scores texts and does not generate "+
+			"text: use /v1/rerank", g.model.ID)}
 	}
-	return &api.InvalidError{Model: true, Message: fmt.Sprintf("the model %s makes embeddings and generates no text: "+
-		"use /v1/embeddings", g.model.ID)}
+	return &api.InvalidError{Model: true, Message: fmt.Sprintf("the model %s computes embeddings and does not "+
+		"generate text: use /v1/embeddings", g.model.ID)}
 }
 
-// named says which model it is that refuses.
+// named adds the name of the model to an error that names no field.
 func (g *Generator) named(err error) error {
 	if invalid, ok := err.(*api.InvalidError); ok && invalid.Param == "" {
 		return &api.InvalidError{Model: true, Message: fmt.Sprintf("%s: %s", g.model.ID, invalid.Message)}

@@ -10,8 +10,8 @@ import (
 	"sandwich/runtime/tokenizer"
 )
 
-// Vocab returns the vocabulary of a tokenizer for grammars. Control tokens have a mark in front,
-// which no other token has.
+// Vocab returns the vocabulary of a tokenizer for grammars. Control tokens are prefixed with
+// grammar.ControlMark; other tokens that contain the mark are left out.
 func Vocab(tok *tokenizer.Tokenizer) *grammar.Vocab {
 	text := make([][]byte, tok.Vocab())
 	var ends []int32
@@ -19,7 +19,7 @@ func Vocab(tok *tokenizer.Tokenizer) *grammar.Vocab {
 		switch {
 		case tok.IsEOG(id):
 			ends = append(ends, id)
-			text[id] = append([]byte(grammar.ControlMark), tok.Piece(id)...) // for errors that name it
+			text[id] = append([]byte(grammar.ControlMark), tok.Piece(id)...) // named in error messages
 		case tok.IsControl(id):
 			text[id] = append([]byte(grammar.ControlMark), tok.Piece(id)...)
 		case !bytes.Contains(tok.Piece(id), []byte(grammar.ControlMark)):
@@ -29,11 +29,11 @@ func Vocab(tok *tokenizer.Tokenizer) *grammar.Vocab {
 	return grammar.NewVocab(text, ends)
 }
 
-// constrained reports whether an answer has to follow a format, or calls of tools.
+// constrained reports whether an answer must follow a format or may call tools.
 func constrained(r *api.Request) bool { return r.Format.Kind != api.FreeText || mayCall(r) }
 
-// constraint returns a Matcher for the answer of a request that is constrained, and adds warnings
-// about what was left out of its schemas. The caller puts the Matcher back when the answer is over.
+// constraint returns a Matcher for the answer of a constrained request and records warnings about
+// unenforced parts of its schemas. The caller must return the Matcher when the answer is over.
 func (g *Generator) constraint(ctx context.Context, r *api.Request, thinking bool) (*held, error) {
 	h, err := g.forms.take(ctx, keyOf(r, thinking), formSpec{class: r.Class, vocab: g.vocab,
 		compile: func(m *grammar.Meter) (*grammar.Grammar, []string, error) { return g.compile(m, r, thinking) }})
@@ -46,7 +46,7 @@ func (g *Generator) constraint(ctx context.Context, r *api.Request, thinking boo
 	return h, nil
 }
 
-// compile makes the grammar of an answer, with warnings about what was left out.
+// compile returns the grammar of an answer and warnings about what it does not enforce.
 func (g *Generator) compile(m *grammar.Meter, r *api.Request, thinking bool) (
 	compiled *grammar.Grammar, warnings []string, err error) {
 	switch {
@@ -65,8 +65,8 @@ func (g *Generator) compile(m *grammar.Meter, r *api.Request, thinking bool) (
 // anyObject is the schema of the format json_object.
 const anyObject = `{"type":"object"}`
 
-// refusal names the field of a request whose grammar cannot be compiled. Errors of contexts stay as
-// they are.
+// refusal names the request field whose grammar cannot be compiled. Errors of contexts are returned
+// unchanged.
 func refusal(r *api.Request, err error) error {
 	var bad *grammar.Error
 	if !errors.As(err, &bad) || bad.Unwrap() != nil {

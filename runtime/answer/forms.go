@@ -12,19 +12,19 @@ import (
 	"sandwich/runtime/grammar"
 )
 
-// formBytes bounds what is kept of grammars that no request uses: their programs, masks and the
-// states of earlier answers.
+// formBytes bounds the memory of grammars that no request uses: their programs, masks and matchers
+// of finished answers.
 const formBytes = 24 << 20
 
-// forms keeps compiled grammars with the states and masks that answers made of them: an agent sends
-// the same tools with every request. Requests that run at the same time share masks and have a
-// Matcher each, with its states; one that ends leaves its own to the next. The grammars that were
-// used least recently are dropped where there is no room.
+// forms caches compiled grammars with the masks and states that answers computed, because agents
+// send the same tools with every request. Concurrent requests share masks; each has its own
+// Matcher, which is kept for later requests when it ends. The least recently used grammars are
+// dropped when memory runs out.
 type forms struct {
 	work *compilations
-
+	// bytes that may still be cached
 	mu    sync.Mutex
-	left  int64 // bytes that may still be kept
+	left  int64 // of *form with idle matchers, most recently used first
 	byKey map[formKey]*form
 	used  list.List // of *form with idle matchers, the latest used first
 
@@ -33,44 +33,43 @@ type forms struct {
 
 type formKey [sha256.Size]byte
 
-// form is a grammar. Its fields belong to the lock of forms, but for those that compiling sets
-// before ready is closed.
+// form is a cached grammar. The lock of forms guards its fields, except those that the compilation
+// sets before it closes ready.
 type form struct {
 	key   formKey
 	ready chan struct{}
 	err   error
 	g     *grammar.Grammar
-	notes []string // warnings for every request that uses it
+	notes []string // warnings for each request that uses the grammar
 	size  int64    // bytes of the program
 	users int
 	idle  []*grammar.Matcher
-	bytes int64         // that are kept: of idle, and of the grammar while it has no users
-	place *list.Element // nil where idle is empty
+	bytes int64         // cached bytes: of idle, and of the grammar while it has no users
+	place *list.Element // nil if idle is empty
 }
 
-// held is a Matcher in use.
+// held is a Matcher in use by an answer.
 type held struct {
 	*grammar.Matcher
 	of *form
 }
 
-// newForms returns a cache that keeps so many bytes.
+// newForms returns a cache that holds up to bytes.
 func newForms(bytes int64, work *compilations) *forms {
 	f := &forms{work: work, left: bytes, byKey: map[formKey]*form{}}
 	work.programs.reclaim = f.reclaim
 	return f
 }
 
-// formSpec says how a grammar is compiled, with the warnings about it, and by which vocabulary
-// answers are matched.
+// formSpec states how to compile a grammar and which vocabulary its answers use.
 type formSpec struct {
 	class   api.Class
 	vocab   func() *grammar.Vocab
 	compile func(m *grammar.Meter) (*grammar.Grammar, []string, error)
 }
 
-// take returns a Matcher of the form of a key. Of several requests that ask for a new form at the
-// same time, one compiles it.
+// take returns a Matcher for a key. If several requests need the same new grammar, one of them
+// compiles it.
 func (f *forms) take(ctx context.Context, key formKey, o formSpec) (*held, error) {
 	for {
 		t := f.form(ctx, key, o)
@@ -87,11 +86,11 @@ func (f *forms) take(ctx context.Context, key formKey, o formSpec) (*held, error
 		if ctx.Err() != nil || !errors.Is(t.err, context.Canceled) && !errors.Is(t.err, context.DeadlineExceeded) {
 			return nil, t.err
 		}
-		// The request that compiled it ended: this one tries again.
+		// The request that compiled the grammar was cancelled: try again.
 	}
 }
 
-// form finds a form, or compiles it.
+// form returns the cached form of a key or compiles it.
 func (f *forms) form(ctx context.Context, key formKey, o formSpec) *form {
 	f.mu.Lock()
 	if t := f.byKey[key]; t != nil {
@@ -101,12 +100,12 @@ func (f *forms) form(ctx context.Context, key formKey, o formSpec) *form {
 		f.reused++
 		return t
 	}
-	t := &form{key: key, ready: make(chan struct{}), users: 1, err: errors.New("its compiler gave up")}
+	t := &form{key: key, ready: make(chan struct{}), users: 1, err: errors.New("the compilation was aborted")}
 	f.byKey[key] = t
 	f.compiled++
 	f.mu.Unlock()
 	var first *grammar.Matcher
-	defer func() { // also where compile panics
+	defer func() { // also after a panic in compile
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if t.err != nil {
@@ -122,7 +121,7 @@ func (f *forms) form(ctx context.Context, key formKey, o formSpec) *form {
 		t.notes = notes
 		return g, err
 	}, finish: func(g *grammar.Grammar) {
-		first = g.Matcher(o.vocab()) // it prepares the vocabulary for the grammar
+		first = g.Matcher(o.vocab()) // prepares the vocabulary for the grammar
 		first.End()
 	}})
 	t.g, t.size, t.err = g, size, err
@@ -145,7 +144,7 @@ func (f *forms) matcher(t *form, v func() *grammar.Vocab) *grammar.Matcher {
 	return m
 }
 
-// put ends the use of a Matcher, whose answer is over. It does nothing for nil.
+// put ends the use of a Matcher whose answer is over. It does nothing for nil.
 func (f *forms) put(h *held) {
 	switch {
 	case h == nil:
@@ -156,7 +155,7 @@ func (f *forms) put(h *held) {
 	}
 }
 
-// leave ends a use of a form, and keeps a Matcher of it where there is one.
+// leave ends a use of a form and caches m unless it is nil.
 func (f *forms) leave(t *form, m *grammar.Matcher) {
 	f.mu.Lock()
 	t.users--
@@ -179,7 +178,8 @@ func (f *forms) leave(t *form, m *grammar.Matcher) {
 	}
 }
 
-// count records that the idle matchers or the users of a form changed, and that it was used.
+// count updates the cached bytes of a form after a change of its matchers or users, and marks it as
+// recently used.
 func (f *forms) count(t *form) {
 	bytes := int64(0)
 	for _, m := range t.idle {
@@ -202,15 +202,15 @@ func (f *forms) count(t *form) {
 	}
 }
 
-// drop gives up the idle matchers of a form, and appends the form to gone where nothing is left.
+// drop releases the idle matchers of a form. It appends the form to gone if nothing else holds it.
 func (f *forms) drop(t *form, gone []*form) []*form {
 	t.idle = nil
 	f.count(t)
 	return f.forget(t, gone)
 }
 
-// forget removes a form that has no users and no idle matchers, and appends it to gone where it has
-// a grammar.
+// forget removes a form without users and idle matchers, and appends it to gone if it has a
+// grammar.
 func (f *forms) forget(t *form, gone []*form) []*form {
 	if t.users > 0 || len(t.idle) > 0 || f.byKey[t.key] != t {
 		return gone
@@ -222,8 +222,8 @@ func (f *forms) forget(t *form, gone []*form) []*form {
 	return append(gone, t)
 }
 
-// reclaim drops the grammar that was used least recently of those that no request uses, and returns
-// the bytes of its program; 0 where there is none.
+// reclaim drops the least recently used grammar that no request uses and returns the bytes of its
+// program, or 0 if there is none.
 func (f *forms) reclaim() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -237,11 +237,12 @@ func (f *forms) reclaim() int64 {
 	return 0
 }
 
-// kept returns the bytes that are kept of grammars that no request uses.
+// kept returns the cached bytes of grammars that no request uses.
 func (f *forms) kept(limit int64) int64 { return limit - f.left }
 
-// keyOf tells the forms of requests apart: by all that a grammar is made of, and by the salt, so
-// that no key learns by the time that it takes what another asks for.
+// keyOf returns the cache key of a request's grammar: a hash of everything that determines the
+// grammar, and of the salt, so that clients cannot learn about each other's formats from compile
+// times.
 func keyOf(r *api.Request, thinking bool) (key formKey) {
 	h := sha256.New()
 	text := func(parts ...string) {

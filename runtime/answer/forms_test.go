@@ -12,7 +12,7 @@ import (
 	"sandwich/runtime/grammar"
 )
 
-// bytesVocab has a token for each byte, and one that ends.
+// bytesVocab returns a vocabulary with a token for each byte and an end token.
 func bytesVocab() *grammar.Vocab {
 	text := make([][]byte, 257)
 	for i := range 256 {
@@ -21,10 +21,10 @@ func bytesVocab() *grammar.Vocab {
 	return grammar.NewVocab(text, []int32{256})
 }
 
-// testForms returns a cache of so many bytes with compilations of its own.
+// testForms returns a cache of so many bytes with its own compilations.
 func testForms(bytes int64) *forms { return newForms(bytes, newCompilations()) }
 
-// specOf returns how a schema is compiled.
+// specOf returns how to compile a schema.
 func specOf(schema string) formSpec {
 	compile := func(m *grammar.Meter) (*grammar.Grammar, []string, error) {
 		g, err := m.FromSchema([]byte(schema))
@@ -33,9 +33,9 @@ func specOf(schema string) formSpec {
 	return formSpec{vocab: sync.OnceValue(bytesVocab), compile: compile}
 }
 
-// TestForms checks that a form is compiled once, also for several requests at the same time, that
-// its Matchers go from one answer to the next and never to two, and that a request that ends does
-// not hold up the others.
+// TestForms checks that a form is compiled once, also for concurrent requests, that its Matchers
+// are reused by later answers and never shared, and that a request that ends does not delay the
+// others.
 func TestForms(t *testing.T) {
 	f := testForms(1 << 20)
 	var compiled atomic.Int64
@@ -91,8 +91,8 @@ func TestForms(t *testing.T) {
 	emptied(t, f)
 }
 
-// TestFormsThatFail checks that a form that cannot be compiled leaves nothing, and that one whose
-// compiling request ended is compiled by the next.
+// TestFormsThatFail checks that a failed compilation leaves nothing, and that the next request
+// compiles a form whose compiling request was canceled.
 func TestFormsThatFail(t *testing.T) {
 	f := testForms(1 << 20)
 	other := keyOf(&api.Request{}, true)
@@ -134,7 +134,7 @@ func TestFormsThatFail(t *testing.T) {
 	emptied(t, f)
 }
 
-// drained drops all that is kept of grammars that no request uses.
+// drained drops all cached grammars that no request uses.
 func drained(f *forms) {
 	programs := &f.work.programs
 	programs.mu.Lock()
@@ -144,7 +144,7 @@ func drained(f *forms) {
 	}
 }
 
-// emptied drops all that is kept, after which every byte is free.
+// emptied drops the whole cache, after which every byte is free.
 func emptied(t *testing.T, f *forms) {
 	t.Helper()
 	drained(f)
@@ -153,9 +153,8 @@ func emptied(t *testing.T, f *forms) {
 	}
 }
 
-// TestFormsAreBounded checks that what is kept stays within its bytes, whatever answers add to a
-// grammar while others of its Matchers are idle, and that the form that was used least recently is
-// dropped.
+// TestFormsAreBounded checks that the cache stays within its limit while answers add masks to a
+// grammar with idle Matchers, and that the least recently used form is dropped.
 func TestFormsAreBounded(t *testing.T) {
 	const limit = 60 << 10
 	f := testForms(limit)
@@ -219,7 +218,8 @@ func TestFormsAreBounded(t *testing.T) {
 	check()
 }
 
-// TestFormKeys: requests share a form where all that a grammar is made of is equal.
+// TestFormKeys checks that requests share a form if and only if everything that determines the
+// grammar is equal.
 func TestFormKeys(t *testing.T) {
 	base := func() *api.Request {
 		return &api.Request{Messages: []api.Message{}, Tools: []api.Tool{{Name: "a", Parameters: "b"}, {Name: "c"}}}

@@ -8,25 +8,24 @@ import (
 	"sandwich/runtime/api"
 )
 
-// gate lends out a number of units, to reactive requests first and in each class to the one that
-// came first. Its methods may be called concurrently.
+// gate is a weighted semaphore with two priorities: reactive requests come first, then proactive
+// ones, each class in order of arrival. Methods may be called concurrently.
 type gate struct {
 	mu      sync.Mutex
 	free    int64
 	waiting [2][]*waiter // by class
-	// reclaim frees units that no request uses, if there are any, and returns how many. It is
-	// called with the lock held, and may be nil.
+	// reclaim frees units that no request uses and returns how many, 0 if there are none. It is
+	// called with the lock held and may be nil.
 	reclaim func() int64
 }
 
-// waiter is a request for units.
+// waiter is a request that waits for units.
 type waiter struct {
 	units   int64
 	granted chan struct{}
 }
 
-// acquire takes units, which may be more than there are for a moment only, and waits for them until
-// ctx ends.
+// acquire takes units, waiting for them until ctx ends. units must not exceed the total.
 func (g *gate) acquire(ctx context.Context, class api.Class, units int64) error {
 	g.mu.Lock()
 	if g.first(class) && g.fits(units) {
@@ -47,18 +46,18 @@ func (g *gate) acquire(ctx context.Context, class api.Class, units int64) error 
 	if i := slices.Index(g.waiting[class], w); i >= 0 {
 		g.waiting[class] = slices.Delete(g.waiting[class], i, i+1)
 	} else {
-		g.free += units // granted meanwhile
+		g.free += units // granted concurrently
 	}
 	g.grant()
 	return ctx.Err()
 }
 
-// first reports whether a new request of a class has none before it.
+// first reports whether a new request of a class would be the first in the queue.
 func (g *gate) first(class api.Class) bool {
 	return len(g.waiting[api.Reactive]) == 0 && (class == api.Reactive || len(g.waiting[api.Proactive]) == 0)
 }
 
-// fits reports whether there are units enough, after those that no request uses are reclaimed.
+// fits reports whether enough units are free, after reclaiming unused ones if necessary.
 func (g *gate) fits(units int64) bool {
 	for g.free < units {
 		if g.reclaim == nil {
@@ -81,10 +80,10 @@ func (g *gate) release(units int64) {
 	g.grant()
 }
 
-// retry lets requests go on for which units can be reclaimed now.
+// retry grants requests for which units can be reclaimed now.
 func (g *gate) retry() { g.release(0) }
 
-// grant lends units to those that wait, in order.
+// grant gives units to waiting requests in order.
 func (g *gate) grant() {
 	for class := range g.waiting {
 		for len(g.waiting[class]) > 0 {

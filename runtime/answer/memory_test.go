@@ -14,8 +14,8 @@ import (
 	"sandwich/runtime/grammar"
 )
 
-// smallBodies are schemas of some hundred bytes that ask for large automata; each has a number in
-// place of %d, so that no two are equal.
+// smallBodies are short schemas that need large automata; each has a number in place of %d, so that
+// no two are equal.
 var smallBodies = []string{
 	`{"type":"integer","multipleOf":40%02d}`,
 	`{"type":"integer","multipleOf":40%02d,"minimum":-123456789012345,"maximum":987654321012345}`,
@@ -28,7 +28,7 @@ var smallBodies = []string{
 }
 
 // TestConcurrentBodies checks that the heap stays small while many requests with such schemas are
-// compiled and held at the same time, of which some wait for the memory of others.
+// compiled and held concurrently, some of which wait for memory of others.
 func TestConcurrentBodies(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(20))
 	live := func() int64 {

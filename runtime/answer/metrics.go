@@ -9,7 +9,7 @@ import (
 	"sandwich/runtime/server"
 )
 
-// Metrics are the engine's counters and gauges for /metrics.
+// Metrics returns the counters and gauges of the engine for /metrics.
 func (g *Generator) Metrics() []server.Metric {
 	s := g.engine.Stats()
 	var out []server.Metric
@@ -36,19 +36,19 @@ func (g *Generator) Metrics() []server.Metric {
 	counter("engine_recomputed_tokens_total", "Positions computed again after their blocks were lost.",
 		float64(s.Scheduler.RecomputedTokens))
 	counter("engine_prefill_stops_total", "Prefills halted between two ops.", float64(s.Scheduler.Stops))
-	counter("engine_quanta_total", "Quanta of proactive prefill beside reactive work.", float64(s.Scheduler.Quanta))
+	counter("engine_quanta_total", "Quanta of proactive prefill next to reactive work.", float64(s.Scheduler.Quanta))
 	counter("engine_promotions_total", "Proactive requests that aged.", float64(s.Scheduler.Promotions))
 	counter("engine_rejections_total", "Requests the scheduler refused.", float64(s.Scheduler.Rejections))
 	counter("plan_switches_total", "Hot switches between the prefill and the decode plan.", float64(s.Pool.Switches))
 	if n := len(s.Pool.Durations); n > 0 {
 		gauge("plan_switch_last_seconds", "Duration of the latest hot switch.", s.Pool.Durations[n-1].Seconds())
 	}
-	gauge("plan_verdict", "1 for what plan verify said of the plan when it began to serve.", 1,
+	gauge("plan_verdict", "1 for the verdict of plan verify when the plan was loaded.", 1,
 		[2]string{"verdict", string(g.verdict)})
-	gauge("plan_active_pus", "PUs at work in the present phase.", float64(len(s.Pool.Active)))
+	gauge("plan_active_pus", "Active PUs of the current phase.", float64(len(s.Pool.Active)))
 	lost := s.Pool.Total()
 	counter("worker_chunks_apart_total", "Chunks of ops that workers at risk of losing their CPU computed into "+
-		"memory of their own.", float64(lost.Private))
+		"private buffers.", float64(lost.Private))
 	counter("worker_chunks_again_total", "Chunks of ops computed a second time, because the worker that had them "+
 		"lost its CPU.", float64(lost.Taken))
 	counter("worker_left_out_total", "Times a worker was left out until it had its CPU again.", float64(lost.Left))
@@ -66,7 +66,7 @@ func (g *Generator) Metrics() []server.Metric {
 	gauge("grammars_bytes", "Memory of grammars that no request uses at the moment.", float64(g.forms.kept(formBytes)))
 	g.forms.mu.Unlock()
 	gauge("kv_blocks", "KV blocks of 64 positions.", float64(s.Scheduler.Blocks))
-	gauge("kv_blocks_free", "KV blocks that nobody holds.", float64(s.Scheduler.Free))
+	gauge("kv_blocks_free", "KV blocks that no sequence holds.", float64(s.Scheduler.Free))
 	gauge("memory_bytes", "Memory off the Go heap.", float64(s.Memory.Weights), [2]string{"what", "weights"})
 	gauge("memory_bytes", "Memory off the Go heap.", float64(s.Memory.KV), [2]string{"what", "kv"})
 	gauge("memory_bytes", "Memory off the Go heap.", float64(s.Memory.Activations), [2]string{"what", "activations"})
@@ -76,7 +76,7 @@ func (g *Generator) Metrics() []server.Metric {
 	return out
 }
 
-// placementMetrics are the gauges of where memory lies.
+// placementMetrics returns the gauges of memory placement.
 func placementMetrics(places []engine.Placement) (out []server.Metric) {
 	misplaced := 0
 	gauge := func(name, help string, v float64, labels ...[2]string) {
@@ -92,10 +92,10 @@ func placementMetrics(places []engine.Placement) (out []server.Metric) {
 		if p.Node == mem.AnyNode {
 			continue
 		}
-		gauge("remote_fraction", "Part of the memory that is not on the node its rank binds it to, from a "+
+		gauge("remote_fraction", "Fraction of the memory outside the node that its rank binds it to, from a "+
 			"sample of pages.", p.Remote, labels...)
 	}
 	out = append(out, server.Metric{Name: "sandwich_memory_fallbacks_total", Counter: true, Value: float64(misplaced),
-		Help: "Buffers that the node they were bound to had no room for, in whole or in part."})
+		Help: "Buffers that are partly or completely on another node because theirs had too little free memory."})
 	return out
 }

@@ -7,7 +7,7 @@ import (
 	"sandwich/runtime/mem"
 )
 
-// TestPlacementMetrics: a machine of two nodes, one of which had no room for a half of a rank's
+// TestPlacementMetrics uses a machine of two nodes, one of which lacked memory for half of a rank's
 // weights.
 func TestPlacementMetrics(t *testing.T) {
 	places := append([]engine.Placement{

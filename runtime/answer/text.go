@@ -8,19 +8,19 @@ import (
 	"sandwich/runtime/tokenizer"
 )
 
-// Prompt is the tokens of a request.
+// Prompt returns the token ids of a request's prompt.
 func (g *Generator) Prompt(ctx context.Context, r *api.Request) ([]int32, error) {
 	ids, err := g.engine.Prompt(ctx, r)
 	return ids, ofTemplate(err)
 }
 
-// Render is the text of a chat.
+// Render returns the text of a chat, as its template renders it.
 func (g *Generator) Render(ctx context.Context, r *api.Request) (string, error) {
 	text, err := g.engine.Render(ctx, r)
 	return text, ofTemplate(err)
 }
 
-// ofTemplate makes an error printable that may quote the template, which is the model file's.
+// ofTemplate makes an error printable that may quote the template of the model file.
 func ofTemplate(err error) error {
 	var invalid *api.InvalidError
 	if errors.As(err, &invalid) {
@@ -29,12 +29,14 @@ func ofTemplate(err error) error {
 	return err
 }
 
-// Encode turns text into tokens, of any number.
+// Encode returns the tokens of text. special adds the tokens that surround texts, parse recognizes
+// control tokens in text. The length is not limited.
 func (g *Generator) Encode(ctx context.Context, text string, special, parse bool) ([]int32, error) {
 	return g.engine.Encode(ctx, text, tokenizer.EncodeOptions{AddSpecial: special, ParseSpecial: parse})
 }
 
-// Decode turns tokens into text.
+// Decode returns the text of tokens, control tokens included, or an *api.InvalidError for an id
+// outside the vocabulary.
 func (g *Generator) Decode(ids []int32) (string, error) {
 	for _, id := range ids {
 		if int(id) >= g.tok.Vocab() {
@@ -44,5 +46,5 @@ func (g *Generator) Decode(ids []int32) (string, error) {
 	return g.tok.Decode(ids, true), nil
 }
 
-// Piece is the bytes of a token.
+// Piece returns the bytes of a token.
 func (g *Generator) Piece(id int32) string { return string(g.tok.Piece(id)) }

@@ -9,12 +9,12 @@ import (
 	"sandwich/runtime/toolcall"
 )
 
-// mayCall tells whether the answer may call tools.
+// mayCall reports whether the answer may call tools.
 func mayCall(r *api.Request) bool {
 	return r.Chat() && len(r.Tools) > 0 && r.ToolChoice.Mode != api.ToolsNone
 }
 
-// callGrammar makes the grammar of text and calls of the request's tools.
+// callGrammar compiles the grammar of text and calls of the request's tools.
 func (g *Generator) callGrammar(m *grammar.Meter, r *api.Request, thinking bool) (*grammar.Grammar, []string, error) {
 	if r.Format.Kind == api.GBNF {
 		return nil, nil, &api.InvalidError{Param: r.Format.Param, Message: "cannot be used together with tools; " +
@@ -23,11 +23,11 @@ func (g *Generator) callGrammar(m *grammar.Meter, r *api.Request, thinking bool)
 	return g.tok.ToolFormat().Grammar(m, r, g.tok.Spans, thinking)
 }
 
-// reasoningTail is so many tokens at the end of a prompt as may open reasoning.
+// reasoningTail is the number of tokens at the end of a prompt that may open reasoning.
 const reasoningTail = 8
 
-// parted parts the answer of a chat into reasoning, text and calls as it comes; nil where it is all
-// text.
+// parted returns a Parser that splits the answer of a chat into reasoning, text and calls, or nil
+// if the answer is only text. thinking reports that the prompt ends inside reasoning.
 func (g *Generator) parted(r *api.Request) (p *toolcall.Parser, thinking bool) {
 	f := g.tok.ToolFormat()
 	if !r.Chat() || !f.Reasons() && !mayCall(r) {
@@ -42,7 +42,7 @@ func (g *Generator) parted(r *api.Request) (p *toolcall.Parser, thinking bool) {
 	return f.NewParser(tools, thinking, func() string { return rand.Text()[:9] }), thinking
 }
 
-// generateParted runs a request whose answer p parts.
+// generateParted runs a request and splits its answer with p.
 func (g *Generator) generateParted(ctx context.Context, r api.Request, p *toolcall.Parser,
 	emit func(api.Token) error) (api.Result, error) {
 	r.Control = mayCall(&r) || g.tok.ToolFormat().HasControl(g.tok.Spans)

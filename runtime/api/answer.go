@@ -2,44 +2,45 @@ package api
 
 import "time"
 
-// Token is one generated token as it becomes visible.
+// Token is one generated token, sent as soon as its text is known.
 type Token struct {
-	TokenLogprob                // of the token drawn; all but its ID only where Request.Logprobs
-	Text         string         // that it completed: whole runes, nothing of a stop string; may be empty
-	Reasoning    string         // that it completed, apart from the text of the answer
-	Calls        []CallDelta    // what it adds to calls of tools
-	Top          []TokenLogprob // the likeliest tokens, descending; Request.TopLogprobs of them
-	Prompt       bool           // it is one of the prompt, with no Text; the log probability of the first is NaN
+	TokenLogprob                // of the sampled token; without Request.Logprobs only ID is set
+	Text         string         // text that the token completes: whole runes without stop strings; may be empty
+	Reasoning    string         // reasoning that the token completes, separate from the text
+	Calls        []CallDelta    // additions to tool calls
+	Top          []TokenLogprob // the Request.TopLogprobs most likely tokens, in descending order
+	Prompt       bool           // a prompt token, without Text; the log probability of the first one is NaN
 }
 
-// NoToken is the ID of a Token that only carries the text that was held back behind the last one.
+// NoToken is the ID of a Token that carries only text held back after the last token.
 const NoToken = -1
 
-// TokenLogprob is a token and the natural logarithm of its probability before sampling limits.
+// TokenLogprob is a token with the natural logarithm of its probability before top-k, top-p and
+// min-p apply.
 type TokenLogprob struct {
 	ID      int32
-	Piece   string // its bytes; not always valid UTF-8, and not always what it adds to the text
+	Piece   string // bytes of the token; may be invalid UTF-8 and may differ from the text that it adds
 	Logprob float32
 }
 
-// Finish is why an answer ended.
+// Finish is the reason why an answer ended.
 type Finish string
 
 const (
-	FinishStop   Finish = "stop"   // at an end-of-generation token or a stop string
-	FinishLength Finish = "length" // at MaxTokens or the end of the context
-	FinishCalls  Finish = "tool_calls"
+	FinishStop   Finish = "stop"       // end-of-generation token or stop string
+	FinishLength Finish = "length"     // MaxTokens or the end of the context was reached
+	FinishCalls  Finish = "tool_calls" // the answer calls tools
 )
 
-// Result sums an answer up.
+// Result describes a finished answer.
 type Result struct {
 	Finish       Finish
-	StopString   string // that ended it; empty: none did
+	StopString   string // the stop string that ended the answer; empty if none did
 	PromptTokens int
-	CachedTokens int           // of the prompt, whose keys and values were already there
-	Tokens       int           // generated
-	Arrived      time.Time     // it was taken in, the earlier of two before the other
-	Queued       time.Duration // until its first forward began
-	FirstToken   time.Duration // from submission
-	Total        time.Duration // from submission to the last token
+	CachedTokens int           // prompt tokens taken from the prefix cache
+	Tokens       int           // generated tokens
+	Arrived      time.Time     // when the engine accepted the request
+	Queued       time.Duration // from arrival to the start of the first forward
+	FirstToken   time.Duration // from arrival to the first token
+	Total        time.Duration // from arrival to the last token
 }

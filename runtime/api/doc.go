@@ -1,9 +1,7 @@
-// Package api holds what a request asks for, what it gets, and how it is refused: the types that
-// every door (HTTP endpoints, the command line) and the engine share, so that a request is written
-// down once. It is a leaf: it imports nothing of ours, and nothing here computes but Printable,
-// which the errors that quote a file share.
+// Package api defines requests, answers and errors that the HTTP endpoints, the command line and
+// the engine share. It is a leaf package: it imports no other package of the module.
 //
-// A door makes a Request, whoever has the tokenizer turns its messages or text into token ids, and
-// the engine answers with Tokens and a Result, or with one of the errors here, for which every door
-// has an answer of its own.
+// An endpoint builds a Request, the owner of the tokenizer turns its messages or text into token
+// ids, and the engine returns Tokens and a Result, or one of the errors of this package. Each
+// endpoint maps these errors to its protocol.
 package api

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Normalize gives a vector the length 1: how embeddings are compared. One of zeros stays. The sum
-// of squares is taken in float64, in ascending order.
+// Normalize scales v in place to Euclidean length 1. A zero vector stays zero. The sum of squares
+// is computed in float64 in ascending order, so results are the same on every machine.
 func Normalize(v []float32) {
 	sum := 0.0
 	for _, x := range v {
@@ -22,28 +22,30 @@ func Normalize(v []float32) {
 	}
 }
 
-// Embedding asks a pooled model for the vectors, or the scores, of texts. They come as one of Texts
-// and Prompts; what runs it reads Prompts alone, which are made of the other before.
+// Embedding is a request for the vectors or scores of texts. Callers set either Texts or Prompts.
+// The engine reads only Prompts; the owner of the tokenizer derives them from Texts.
 type Embedding struct {
 	Texts    []string
 	Prompts  [][]int32 // token ids
-	Rank     bool      // scores are wanted: how well each of Texts answers Query
+	Rank     bool      // return scores of how well each of Texts answers Query instead of vectors
 	Query    string
-	Truncate bool // what is longer than the context is cut, and not refused
+	Truncate bool // cut texts that exceed the context instead of refusing them
 	Class    Class
-	Priority int32             // as that of a Request
-	Salt     [sha256.Size]byte // as that of a Request
+	Priority int32             // like Request.Priority
+	Salt     [sha256.Size]byte // like Request.Salt
 }
 
-// Vectors are what a pooled model makes of texts, raw.
+// Vectors is the result of an Embedding. Rows are not normalized.
 type Vectors struct {
-	Rows         [][]float32 // of each text, in their order
-	Tokens       int         // of all texts
-	CachedTokens int         // of them, those that were computed before
+	Rows         [][]float32 // one row per text, in request order
+	Tokens       int         // tokens of all texts
+	CachedTokens int         // of Tokens, those taken from the prefix cache
 	Queued       time.Duration
 }
 
-// Unpooled refuses a request for vectors of a model that makes none.
+// Unpooled returns the error for a request for vectors or scores, named by what, of a model that
+// only generates text.
 func Unpooled(what string) error {
-	return &InvalidError{Message: "this model generates text and makes no " + what + ": its file names no pooling"}
+	return &InvalidError{Message: "this model generates text and cannot return " + what +
+		": its file has no pooling type"}
 }

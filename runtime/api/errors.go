@@ -10,25 +10,26 @@ import (
 // ErrClosed reports that the server is shutting down.
 var ErrClosed = errors.New("the server is shutting down")
 
-// QueueFullError refuses a request that may come again later.
+// QueueFullError refuses a request because the queue is full. The client may send it again after
+// RetryAfter.
 type QueueFullError struct{ RetryAfter time.Duration }
 
 func (e *QueueFullError) Error() string {
 	return fmt.Sprintf("the queue is full: try again in %v", e.RetryAfter)
 }
 
-// TooLongError refuses a request that exceeds the context.
+// TooLongError refuses a request that exceeds the context. Counts are in tokens.
 type TooLongError struct {
 	PromptTokens, MaxTokens, Context int
 	AtLeast                          bool   // PromptTokens is a lower bound, at least Context
-	Text                             bool   // there is no answer: a text is read
-	Of                               string // which text it is; empty: the one there is
-	Param                            string // the field at fault, which nothing truncates; empty: that of the text
+	Text                             bool   // the request is an embedding or a score and generates nothing
+	Of                               string // name of the text that is too long; empty if the request has only one
+	Param                            string // field that cannot be truncated; empty if the text can
 }
 
-// Error returns a text that agents recognize, and then shorten the conversation instead of sending
-// it again: for prompts and for max_tokens the words and figures are those of Anthropic's API, and
-// the code is OpenAI's.
+// Error returns a text that agents recognize, so that they shorten the conversation instead of
+// sending it again. The wording for prompts and for max_tokens is that of Anthropic's API, the code
+// in parentheses is OpenAI's.
 func (e *TooLongError) Error() string {
 	switch {
 	case e.Text:
@@ -42,12 +43,12 @@ func (e *TooLongError) Error() string {
 	if e.AtLeast {
 		remedy = "the prompt has at least that many tokens; " + remedy
 	}
-	// An answer takes one token of the context at least.
+	// An answer takes at least one token of the context.
 	const text = "prompt is too long: %d tokens > %d maximum (context_length_exceeded); %s"
 	return fmt.Sprintf(text, e.PromptTokens, min(e.Context, e.PromptTokens-1), remedy)
 }
 
-// ofText returns the text for an embedding or a score.
+// ofText returns the message for an embedding or a score.
 func (e *TooLongError) ofText() string {
 	atLeast := ""
 	if e.AtLeast {
@@ -61,11 +62,11 @@ func (e *TooLongError) ofText() string {
 	return fmt.Sprintf(text, cmp.Or(e.Of, "the text"), atLeast, e.PromptTokens, e.Context, remedy)
 }
 
-// InvalidError refuses a request for what it holds.
+// InvalidError refuses a request because of its content.
 type InvalidError struct {
-	Param   string // the field at fault, which Message goes on from; empty where Message says it all
+	Param   string // field at fault; Error puts it before Message. Empty if Message names everything.
 	Message string
-	Model   bool // the model that was asked is at fault, which Message names
+	Model   bool // the requested model is at fault; Message names it
 }
 
 func (e *InvalidError) Error() string {
@@ -75,7 +76,7 @@ func (e *InvalidError) Error() string {
 	return e.Param + " " + e.Message
 }
 
-// UnavailableError refuses every request until the machine is as it was.
+// UnavailableError refuses every request while the process may use none of the PUs of its plan.
 type UnavailableError struct{ Reason string }
 
 func (e *UnavailableError) Error() string { return e.Reason }

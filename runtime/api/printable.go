@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// unprintable tells whether a terminal would obey a character in place of showing it: the controls
-// C0 and C1, DEL, and the bidirectional controls of Unicode (UAX 9).
+// unprintable reports whether a terminal interprets a character instead of displaying it: C0 and C1
+// controls, DEL, and the bidirectional controls of Unicode (UAX 9).
 func unprintable(r rune) bool {
 	switch {
 	case r < 0x20, 0x7F <= r && r < 0xA0, r == 0x061C, r == 0x200E, r == 0x200F,
@@ -17,9 +17,9 @@ func unprintable(r rune) bool {
 	return false
 }
 
-// Printable is a text that a file may have written, for people to read: characters that a terminal
-// would obey, and bytes that are no UTF-8, stand in it in hexadecimal, as \uXXXX and \xXX. Those of
-// keep stay as they are. What quotes a model, a plan or a template passes through here.
+// Printable returns s with control characters and invalid UTF-8 bytes escaped as \uXXXX and \xXX.
+// Characters in keep stay as they are. Use it for text from models, plans or templates before it
+// reaches a terminal or a log.
 func Printable(s, keep string) string {
 	bad := func(r rune) bool { return r == utf8.RuneError || unprintable(r) && !strings.ContainsRune(keep, r) }
 	if strings.IndexFunc(s, bad) < 0 {

@@ -4,36 +4,36 @@ package api
 type Tool struct {
 	Name        string
 	Description string
-	Parameters  string // JSON Schema of the arguments, as it was given; empty: any object
-	Strict      bool   // arguments follow Parameters in full, or the request is refused
+	Parameters  string // JSON Schema of the arguments, unchanged from the request; empty: any object
+	Strict      bool   // enforce Parameters completely, or refuse the request
 }
 
-// ToolCall is one call of a tool, in an answer or in the history of a chat.
+// ToolCall is a call of a tool, in an answer or in the history of a chat.
 type ToolCall struct {
 	ID        string // links the result to the call
-	Name      string
+	Name      string // links the result to the call
 	Arguments string // a JSON object
-}
+} // a JSON object
 
-// ToolChoice says whether an answer calls tools. The zero value leaves it to the model.
+// ToolChoice states whether an answer calls tools. The zero value lets the model decide.
 type ToolChoice struct {
 	Mode  ToolMode
-	Names []string // of the tools that may be called; none: any
+	Names []string // tools that may be called; empty: all
 }
 
-// ToolMode is how far an answer is free to call tools.
+// ToolMode states whether an answer may or must call tools.
 type ToolMode uint8
 
-// What a client may choose.
+// Modes of tool use.
 const (
-	ToolsAuto     ToolMode = iota // text, calls, or both
-	ToolsNone                     // text alone
-	ToolsRequired                 // a call
+	ToolsAuto     ToolMode = iota // text, calls or both
+	ToolsNone                     // text only
+	ToolsRequired                 // at least one call
 )
 
-// CallDelta is what a token adds to a call of an answer.
+// CallDelta is the part of a tool call that one token adds.
 type CallDelta struct {
-	Index     int    // of the call in its answer
-	ID, Name  string // with the first one of a call alone
-	Arguments string // to append
+	Index     int    // index of the call in its answer
+	ID, Name  string // set in the first delta of a call only
+	Arguments string // to append to the arguments so far
 }

@@ -12,17 +12,17 @@ const (
 	maxWarningBytes = 300
 )
 
-// Warnings collects the parts of a request that were left out, moved or replaced, for the client
-// that sent it. Its methods may be called concurrently, and on a nil *Warnings, which discards.
+// Warnings collects what was left out of a request, moved or replaced, to be reported to its
+// client. Methods may be called concurrently, and on a nil *Warnings, which discards all.
 type Warnings struct {
 	mu   sync.Mutex
 	list []string
 	more int // warnings beyond maxWarnings
 }
 
-// Add records one warning. It names the field first, as an InvalidError does:
-// "messages[2].content[1]: an image was left out; only text is supported". Characters that a
-// terminal would obey are escaped, long texts are cut, and a warning is listed once.
+// Add records a warning that starts with the field, like an InvalidError: "messages[2].content[1]:
+// an image was left out; only text is supported". It escapes control characters, cuts long texts
+// and drops repetitions.
 func (w *Warnings) Add(format string, args ...any) {
 	if w == nil {
 		return
@@ -42,8 +42,8 @@ func (w *Warnings) Add(format string, args ...any) {
 	}
 }
 
-// List returns the warnings in the order in which they were added. Where there were too many, the
-// last entry counts those that are missing.
+// List returns the warnings in the order of Add. If there were too many, the last entry is the
+// number of those missing.
 func (w *Warnings) List() []string {
 	if w == nil {
 		return nil

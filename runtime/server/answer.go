@@ -9,7 +9,7 @@ import (
 	"sandwich/runtime/api"
 )
 
-// answer holds what all chunks of one answer have in common.
+// answer holds the fields that all objects of one answer share.
 type answer struct {
 	id      string
 	model   string
@@ -17,6 +17,7 @@ type answer struct {
 	chat    bool
 }
 
+// newAnswer returns the fields of a new answer with a random id.
 func newAnswer(model string, chat bool) *answer {
 	prefix := "cmpl-"
 	if chat {
@@ -40,19 +41,21 @@ type whole struct {
 	got  []gathered // by choice
 }
 
-// gathered is a choice of a whole answer.
+// gathered collects one choice of an answer.
 type gathered struct {
 	text      []byte
 	reasoning []byte
 	calls     []api.ToolCall
-	tokens    []api.Token // where logprobs are wanted
+	tokens    []api.Token // only if log probabilities are requested
 	end       api.Finish
 }
 
+// newWhole returns a writer of the answer to c.
 func newWhole(s *stream, c *call) *whole {
 	return &whole{stream: s, call: c, got: make([]gathered, c.choices())}
 }
 
+// token adds a token to choice i.
 func (a *whole) token(i int, t api.Token) error {
 	g := &a.got[i]
 	g.text = append(g.text, t.Text...)
@@ -69,6 +72,7 @@ func (a *whole) token(i int, t api.Token) error {
 	return nil
 }
 
+// ended records why choice i ended.
 func (a *whole) ended(i int, r *api.Result) { a.got[i].end = r.Finish }
 
 // finish writes the object.
@@ -94,6 +98,7 @@ func (a *whole) finish(r *api.Result) {
 	writeJSON(a.w, http.StatusOK, append(b, '}'))
 }
 
+// appendMessage appends the message of a chat choice with its log probabilities.
 func (a *whole) appendMessage(b []byte, g *gathered) []byte {
 	b = append(b, `,"message":{"role":"assistant","content":`...)
 	if text := string(g.text); len(g.calls) > 0 && text == "" {
@@ -112,6 +117,8 @@ func (a *whole) appendMessage(b []byte, g *gathered) []byte {
 	return append(b, "null"...)
 }
 
+// appendText appends the text of completion choice i, after its prompt if the client wants it
+// echoed.
 func (a *whole) appendText(b []byte, i int) []byte {
 	g, before := &a.got[i], echoed{}
 	if a.call.echo != nil {
@@ -125,7 +132,7 @@ func (a *whole) appendText(b []byte, i int) []byte {
 	return append(b, "null"...)
 }
 
-// appendCalls appends the calls of a whole answer.
+// appendCalls appends the tool calls of a complete message, or nothing if there are none.
 func appendCalls(b []byte, calls []api.ToolCall) []byte {
 	for i, c := range calls {
 		if b = append(b, ','); i == 0 {

@@ -100,7 +100,7 @@ func TestCompletionLogprobs(t *testing.T) {
 	}
 }
 
-// Every field arrives where it belongs, in the forms clients use.
+// TestRequestFields checks that every field reaches the Generator, in the forms that clients use.
 func TestRequestFields(t *testing.T) {
 	f := &fake{words: []string{"x"}}
 	w := post(t, New(f, Options{}), "/v1/chat/completions", `{
@@ -131,7 +131,7 @@ func TestRequestFields(t *testing.T) {
 	}
 
 	post(t, New(f, Options{}), "/v1/completions", `{"prompt":["p"],"stop":"s"}`)
-	drawn := f.request().Sampling.Seed // for lack of one
+	drawn := f.request().Sampling.Seed // a random seed
 	want = &api.Request{
 		Text: "p", Stop: []string{"s"}, MaxTokens: 16,
 		Sampling: api.Sampling{Temperature: 1, TopP: 1, RepeatPenalty: 1, Seed: drawn},
@@ -162,10 +162,10 @@ func TestModelsHealthAndMethods(t *testing.T) {
 		{"GET", "/v1/models", 200, `"id":"tales-6m","object":"model"`},
 		{"GET", "/v1/models/tales-6m", 200, `"max_model_len":512`},
 		{"GET", "/v1/models/other", 404, `"code":"model_not_found"`},
-		{"DELETE", "/v1/models/tales-6m", 405, "takes GET"},
-		{"GET", "/v1/chat/completions", 405, "takes POST, not GET"},
+		{"DELETE", "/v1/models/tales-6m", 405, "accepts GET"},
+		{"GET", "/v1/chat/completions", 405, "accepts POST, not GET"},
 		{"HEAD", "/v1/completions", 405, ""},
-		{"PUT", "/v1/completions", 405, "takes POST"},
+		{"PUT", "/v1/completions", 405, "accepts POST"},
 		{"GET", "/", 200, "sandwich is running\n"},
 		{"HEAD", "/", 200, ""},
 		{"POST", "/", 405, `"code":"method_not_allowed"`},
@@ -206,7 +206,7 @@ func TestAPIKeys(t *testing.T) {
 	}
 }
 
-// A list of keys without a key in it locks the server; it does not open it.
+// A list of keys without a valid key locks the server; it does not open it.
 func TestBlankAPIKeys(t *testing.T) {
 	s := New(&fake{}, Options{APIKeys: []string{""}})
 	for _, header := range []string{"", "Bearer", "Bearer "} {

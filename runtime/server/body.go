@@ -12,11 +12,12 @@ import (
 	"sandwich/runtime/server/conntable"
 )
 
-// budget bounds the bytes of all bodies in memory at the same time.
+// budget bounds the total size in bytes of all request bodies in memory.
 type budget struct {
 	left atomic.Int64
 }
 
+// take reserves n bytes and reports whether they were available.
 func (b *budget) take(n int64) bool {
 	if b.left.Add(-n) >= 0 {
 		return true
@@ -25,10 +26,10 @@ func (b *budget) take(n int64) bool {
 	return false
 }
 
-// readBody reads the whole body within Options.MaxBody bytes, which are counted after
-// decompression, and within the time that its connection allows. Memory is taken from the budget as
-// bytes arrive. The caller calls release when it no longer uses the bytes. Reading to the end also
-// lets net/http notice that the client hangs up.
+// readBody reads the whole body. It accepts up to Options.MaxBody bytes after decompression, takes
+// memory from the budget as bytes arrive, and observes the deadline of the connection. The caller
+// must call release when it no longer uses body. Reading to the end also lets net/http detect a
+// client that closes the connection.
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request) (body []byte, release func(), fail *apiError) {
 	if r.ContentLength > s.opts.MaxBody {
 		w.Header().Set("Connection", "close")
@@ -41,7 +42,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) (body []byte, 
 	var taken int64
 	release = func() { s.bodies.left.Add(taken) }
 	var buf bytes.Buffer
-	const first, block = 4 << 10, 32 << 10 // most bodies that do not arrive hold little memory
+	const first, block = 4 << 10, 32 << 10 // small first step: bodies that never arrive take little memory
 	for step := int64(first); ; step = block - taken%block {
 		if !s.bodies.take(step) {
 			release()
@@ -68,38 +69,40 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) (body []byte, 
 	return body, release, nil
 }
 
-// byteOrderMark may begin a text in UTF-8.
+// byteOrderMark may precede a text in UTF-8.
 var byteOrderMark = []byte("\ufeff")
 
+// tooLarge returns the error for a body above Options.MaxBody.
 func (s *Server) tooLarge() *apiError {
 	return newError(http.StatusRequestEntityTooLarge, typeInvalid, "body_too_large",
 		"the body is larger than the %d bytes accepted", s.opts.MaxBody)
 }
 
-// unreadable returns the answer to a body that could not be read from a connection.
+// unreadable returns the error for a body that could not be read completely.
 func (s *Server) unreadable(c *conntable.Conn, err error) *apiError {
 	var over *http.MaxBytesError
 	var corrupt *gzipError
 	switch {
 	case c.Displaced():
-		return newError(statusDisplaced, typeLimit, "too_many_connections", "the connection was closed for another one")
+		return newError(statusDisplaced, typeLimit, "too_many_connections",
+			"the connection was closed to make room for another one")
 	case errors.As(err, &over):
 		return s.tooLarge()
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return newError(http.StatusRequestTimeout, typeInvalid, "", "the body did not arrive within %v and one second "+
-			"more for each %d bytes", s.opts.BodyTimeout, conntable.MinBodyRate)
+		return newError(http.StatusRequestTimeout, typeInvalid, "",
+			"the body did not arrive within %v plus one second for each %d bytes",
+			s.opts.BodyTimeout, conntable.MinBodyRate)
 	case errors.As(err, &corrupt):
 		return newError(http.StatusBadRequest, typeInvalid, "", "%v", corrupt)
 	}
 	return newError(http.StatusBadRequest, typeInvalid, "", "the body cannot be read: %v", err)
 }
 
-// discardMost bounds what is discarded of a body so that its connection can be used again.
+// discardMost bounds the unread bytes of a body that are read and discarded to keep the connection.
 const discardMost = 256 << 10
 
-// endBody sends the answer to a request whose body the handler has not read to its end, and
-// discards the rest of the body. late says that the body was given up, so that the answer does not
-// wait for the rest of it.
+// endBody sends the answer to a request whose body was not read completely and discards the rest of
+// the body. late states that reading timed out, so that the answer does not wait for the rest.
 func endBody(c *conntable.Conn, w http.ResponseWriter, r *http.Request, late bool) {
 	if !c.Receives() {
 		return
@@ -111,7 +114,7 @@ func endBody(c *conntable.Conn, w http.ResponseWriter, r *http.Request, late boo
 		}
 		if !r.Close && r.ContentLength <= discardMost {
 			if _, err := io.CopyN(io.Discard, r.Body, discardMost); err == io.EOF {
-				return // the connection can be used again
+				return // the connection can be reused
 			}
 		}
 	}

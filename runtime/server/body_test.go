@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestLateBodies holds that answers arrive however long their bodies took, and status 408 too.
+// TestLateBodies checks that slow bodies get an answer, also with status 408.
 func TestLateBodies(t *testing.T) {
 	f := &fake{words: []string{"x"}}
 	url, _ := start(t, f, Options{WriteTimeout: 50 * time.Millisecond, BodyTimeout: 400 * time.Millisecond})
@@ -57,8 +57,8 @@ func TestLateBodies(t *testing.T) {
 	}
 }
 
-// TestRefusedSlowBody holds that a request that is refused is answered although its body does not
-// arrive, and that its connection can be used again where the body arrives.
+// TestRefusedSlowBody checks that a refused request is answered before its body arrives, and that
+// the connection can be reused if the body arrives.
 func TestRefusedSlowBody(t *testing.T) {
 	url, _ := start(t, &fake{}, Options{})
 	const refused = "POST /nothing HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\n{"

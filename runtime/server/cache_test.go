@@ -9,7 +9,7 @@ import (
 	"sandwich/runtime/api"
 )
 
-// cached is a Generator that says what is cached of a prompt.
+// cached is a Generator that reports cached prompt tokens.
 type cached struct {
 	fake
 	queue api.Queue
@@ -20,7 +20,8 @@ func (g *cached) Generate(ctx context.Context, r api.Request, emit func(api.Toke
 	return g.fake.Generate(ctx, r, emit)
 }
 
-// TestCacheHeader: header and log say how much of a prompt is cached and where it differs.
+// TestCacheHeader checks that header and log report the cached part of a prompt and where it
+// differs.
 func TestCacheHeader(t *testing.T) {
 	for _, c := range []struct {
 		queue api.Queue
@@ -55,8 +56,8 @@ func TestCacheHeader(t *testing.T) {
 	}
 }
 
-// TestBillingBlock: a block by which a client accounts is not part of the prompt, whatever its
-// figures; the rest of the system prompt is.
+// TestBillingBlock checks that a client's accounting block is removed from the system prompt and
+// the rest stays.
 func TestBillingBlock(t *testing.T) {
 	const header = `{"type":"text","text":"x-anthropic-billing-header: cc_version=1; cch=00001;"}`
 	for _, c := range []struct{ system, said, warning string }{
@@ -65,7 +66,7 @@ func TestBillingBlock(t *testing.T) {
 		{`[` + header + `]`, "user a\n", ""},
 		{`[{"type":"text","text":"\n x-anthropic-billing-header: cch=2"},"S"]`, "system S\nuser a\n", ""},
 		{`[{"type":"text","text":"x-anthropic-billing-header: cch=2\nBe brief."},"S"]`, "system S\nuser a\n",
-			"system: a block that begins with x-anthropic-billing-header: was left out, and it has more lines"},
+			"system: a block of several lines that starts with x-anthropic-billing-header: was left out"},
 		{`[{"type":"text","text":"Explain x-anthropic-billing-header: to me."}]`,
 			"system Explain x-anthropic-billing-header: to me.\nuser a\n", ""},
 		{`"x-anthropic-billing-header: is a header."`, "system x-anthropic-billing-header: is a header.\nuser a\n", ""},

@@ -10,30 +10,30 @@ import (
 	"sandwich/runtime/api"
 )
 
-// A request may want several answers: n of each of its prompts. They are choices 0, 1, ... of one
-// answer, n to a prompt. Copy k of a prompt draws with the seed and k added, so that it is what a
-// request of its own with that seed would get. It begins when the first copy has its first token:
-// the blocks of the prompt are there by then, and it computes what is behind the last whole one.
+// A request may ask for n answers to each of its prompts. They become choices 0, 1, ... of one
+// answer, n per prompt. Choice k of a prompt adds k to the seed, so it equals the answer to a
+// single request with that seed. Choices after the first start when the first one has its first
+// token: the KV blocks of the prompt are cached by then.
 
-// maxChoices bounds the answers of one request.
+// maxChoices bounds the choices of one request.
 const maxChoices = 128
 
-// prompted is one of several prompts: text, or tokens.
+// prompted is one of several prompts: a text or token ids.
 type prompted struct {
 	text string
 	ids  []int32
 }
 
-// echoed is a prompt as it stands before its answers.
+// echoed is a prompt that is returned before its answers.
 type echoed struct {
 	text   string
-	offset int // of its first token: below 0 where tokens stand for more than the text
+	offset int // of the first token in bytes; negative if tokens represent more than the text
 }
 
-// choices are how many answers a call wants.
+// choices returns the number of answers that a call asks for.
 func (c *call) choices() int { return c.n * max(1, len(c.prompts)) }
 
-// group is the choices of a call while they run.
+// group runs the choices of one call.
 type group struct {
 	*Server
 	x      *exchange
@@ -41,14 +41,14 @@ type group struct {
 	w      writer
 	ctx    context.Context
 	fail   context.CancelCauseFunc
-	places chan struct{} // as many as the Generator runs at once
+	places chan struct{} // a slot for each request that the Generator runs at the same time
 	runs   sync.WaitGroup
-	mu     sync.Mutex // guards what is below, and one call of w at a time
+	mu     sync.Mutex // guards total and calls of w
 	total  api.Result
 }
 
-// answer runs the choices of a call and has w write them. It returns their sum, or the first error,
-// which ends them all.
+// answer runs the choices of a call and passes their tokens to w. It returns the sum of the
+// results, or the first error, which also cancels the other choices.
 func (s *Server) answer(ctx context.Context, x *exchange, c *call, w writer) (api.Result, error) {
 	g := &group{Server: s, x: x, call: c, w: w, places: make(chan struct{}, max(1, s.gen.Models()[0].Parallel))}
 	g.ctx, g.fail = context.WithCancelCause(ctx)
@@ -69,7 +69,7 @@ func (s *Server) answer(ctx context.Context, x *exchange, c *call, w writer) (ap
 	return g.total, nil
 }
 
-// take waits for a place among those that run.
+// take waits for a free slot; it returns false if the call ended.
 func (g *group) take() bool {
 	select {
 	case g.places <- struct{}{}:
@@ -79,7 +79,7 @@ func (g *group) take() bool {
 	}
 }
 
-// leave gives a place back. It keeps what a Generator panics with from ending the process.
+// leave frees a slot. It turns a panic of the Generator into an error of the call.
 func (g *group) leave() {
 	if p := recover(); p != nil {
 		g.fail(fmt.Errorf("%v", p))
@@ -87,7 +87,7 @@ func (g *group) leave() {
 	<-g.places
 }
 
-// prompt runs the choices of a prompt.
+// prompt runs the choices of prompt p.
 func (g *group) prompt(p int) {
 	r, err := g.request(p)
 	if err != nil {
@@ -107,7 +107,7 @@ func (g *group) prompt(p int) {
 	}))
 }
 
-// request is what the choices of a prompt share.
+// request returns the request that the choices of prompt p share.
 func (g *group) request(p int) (r api.Request, err error) {
 	c := g.call
 	r = c.Request
@@ -137,8 +137,8 @@ func (g *group) request(p int) (r api.Request, err error) {
 	return r, nil
 }
 
-// one runs a choice to its end and calls begun when its prompt is computed. Once the first choice
-// was let in, a full queue makes the others wait.
+// one runs choice i to its end. It calls begun once the prompt is computed. Choices after the first
+// wait while the queue is full, because the request as a whole was already accepted.
 func (g *group) one(i int, r api.Request, begun func()) {
 	r.Sampling.Seed += uint64(i % g.call.n)
 	if i > 0 {
@@ -171,7 +171,7 @@ func (g *group) one(i int, r api.Request, begun func()) {
 	}
 }
 
-// pause waits for a queue to become shorter.
+// pause waits for d, limited to 50 ms through 1 s; it returns false if the call ended.
 func (g *group) pause(d time.Duration) bool {
 	select {
 	case <-time.After(min(max(d, 50*time.Millisecond), time.Second)):
@@ -181,7 +181,7 @@ func (g *group) pause(d time.Duration) bool {
 	}
 }
 
-// add counts an answer in the sum: a prompt counts once, whatever the number of its answers.
+// add adds the result of choice i to the total. Prompt tokens count once per prompt.
 func (g *group) add(i int, r *api.Result) {
 	t := &g.total
 	tokens, prompt, cached := t.Tokens+r.Tokens, t.PromptTokens, t.CachedTokens

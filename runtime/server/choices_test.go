@@ -15,16 +15,15 @@ import (
 	"sandwich/runtime/api"
 )
 
-// seeded is a Generator that says which prompt it goes on from and its seed, and notes what runs at
-// once.
+// seeded is a Generator that returns its prompt and seed and records concurrent requests.
 type seeded struct {
 	fake
 	mu     sync.Mutex
 	at     int
 	most   int
-	begun  bool // somebody has a token
-	early  bool // a copy ran before
-	full   int  // so many are refused, of those that are no first choice
+	begun  bool // a request has its first token
+	early  bool // a later choice ran before the first token
+	full   int  // number of later choices to refuse
 	fail   int32
 	failed atomic.Int32
 }
@@ -86,8 +85,8 @@ func (s *seeded) Generate(ctx context.Context, r api.Request, emit func(api.Toke
 
 var nan = float32(math.NaN())
 
-// Choices come in order whatever ends first, n to a prompt; copies draw with seeds of their own,
-// begin behind the first one's first token, and count their prompt once.
+// Choices are ordered by index regardless of which ends first, n per prompt. Later choices have
+// their own seeds, start after the first token of the first one and count their prompt once.
 func TestChoices(t *testing.T) {
 	const body = `{"prompt":["a",[98],"c"],"n":3,"seed":100,"max_tokens":4`
 	want := []string{"a 100", "a 101", "a 102", "b 100", "b 101", "b 102", "c 100", "c 101", "c 102"}
@@ -107,7 +106,7 @@ func TestChoices(t *testing.T) {
 	if g.early || g.most > 4 || g.most < 2 {
 		t.Errorf("a copy ran before the prompt was there: %v; %d ran at once", g.early, g.most)
 	}
-	g.full = 5 // a full queue makes those wait whose request was let in
+	g.full = 5 // after the first choice a full queue makes choices wait
 	w := post(t, New(g, Options{}), "/v1/completions", body+`,"stream":true,"stream_options":{"include_usage":true}}`)
 	texts := make([]string, len(want))
 	all := chunks(t, w.Body)
@@ -137,8 +136,8 @@ func TestChoices(t *testing.T) {
 	}
 }
 
-// The prompt stands before each of its answers, with the log probabilities of its tokens where they
-// are wanted; the first has none.
+// Echoed prompts precede each of their answers, with log probabilities of their tokens if
+// requested; the first token has none.
 func TestEcho(t *testing.T) {
 	s := New(&seeded{}, Options{})
 	v := parsed(t, post(t, s, "/v1/completions", `{"prompt":["ab",[99,100]],"echo":true,"seed":1,"n":2}`).Body.Bytes())

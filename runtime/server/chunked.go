@@ -2,21 +2,22 @@ package server
 
 import "sandwich/runtime/api"
 
-// chunked writes the choices of a chat or a text as they come, in chunks of one choice each.
+// chunked streams the choices of a chat or completion as chunks, each with one choice.
 type chunked struct {
 	*stream
 	call   *call
 	head   []byte  // `data: {...,"choices":[`
 	states []chunk // by choice
-	warned int     // warnings that are written; below 0 before the first chunk
+	warned int     // number of warnings written; negative before the first chunk
 }
 
-// chunk is how far a choice is.
+// chunk is the state of one streamed choice.
 type chunk struct {
-	started bool // its role, or the prompt before it, is written
+	started bool // the role or the echoed prompt was written
 	offset  int  // bytes of the tokens so far, for text_offset
 }
 
+// newChunked returns a streaming writer of the answer to c.
 func newChunked(s *stream, c *call) *chunked {
 	object := "text_completion"
 	if s.chat {
@@ -28,8 +29,8 @@ func newChunked(s *stream, c *call) *chunked {
 	return w
 }
 
-// waiting is a comment, or a chunk of the first choice that adds nothing to it and says how far the
-// prompt is.
+// waiting writes a comment, or, once parts of the prompt are computed, an empty chunk of the first
+// choice with the progress.
 func (s *chunked) waiting() {
 	if s.read.Done == 0 {
 		s.comment()
@@ -42,7 +43,7 @@ func (s *chunked) waiting() {
 	s.buf = append(appendProgress(append(s.buf[:len(s.buf)-len("}\n\n")], ','), s.read), "}\n\n"...)
 }
 
-// token writes one token; the error says that the client cannot be reached.
+// token writes one token. An error means that the client cannot be reached.
 func (s *chunked) token(i int, t api.Token) error {
 	if t.Text == "" && t.Reasoning == "" && len(t.Calls) == 0 && !s.call.Logprobs {
 		return nil
@@ -54,16 +55,16 @@ func (s *chunked) token(i int, t api.Token) error {
 	return s.flush()
 }
 
-// ended writes why a choice ended.
+// ended writes the finish reason of choice i.
 func (s *chunked) ended(i int, r *api.Result) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.begin(i)
 	s.appendChoice(i, &api.Token{}, r.Finish)
-	_ = s.flush() // a client that left after the last token has what it wanted
+	_ = s.flush() // the client already has all tokens
 }
 
-// finish writes the usage where it is wanted, and the end.
+// finish writes the usage, if requested, and the end of the stream.
 func (s *chunked) finish(r *api.Result) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,8 +78,8 @@ func (s *chunked) finish(r *api.Result) {
 	_ = s.flush()
 }
 
-// begin writes the header, and what a choice begins with, once: the role of a chat, the prompt
-// where it is wanted.
+// begin writes the header and the start of choice i once: the role of a chat message or the echoed
+// prompt.
 func (s *chunked) begin(i int) {
 	st := &s.states[i]
 	if st.started {
@@ -100,6 +101,7 @@ func (s *chunked) begin(i int) {
 	}
 }
 
+// appendChoice adds a chunk with token t of choice i, or with its finish reason end.
 func (s *chunked) appendChoice(i int, t *api.Token, end api.Finish) {
 	b := appendInt(append(append(s.buf, s.head...), `{"index":`...), i)
 	switch {
@@ -131,8 +133,8 @@ func (s *chunked) appendChoice(i int, t *api.Token, end api.Finish) {
 	s.closeChunk(end != "")
 }
 
-// closeChunk ends a chunk. The first one has the warnings of the request; the last one of a choice
-// has all of them again if more came since.
+// closeChunk ends a chunk. The first chunk carries the warnings of the request; the last chunk of a
+// choice repeats all of them if more were added since.
 func (s *chunked) closeChunk(last bool) {
 	if s.warned < 0 || last {
 		list := s.call.Warnings.List()
@@ -147,7 +149,7 @@ func (s *chunked) closeChunk(last bool) {
 	s.buf = append(s.buf, "}\n\n"...)
 }
 
-// appendDelta appends what a token adds to the message of a chat.
+// appendDelta appends what a token adds to a chat message.
 func appendDelta(b []byte, t *api.Token) []byte {
 	if t.Reasoning != "" {
 		b = append(appendString(append(b, `"reasoning_content":`...), t.Reasoning), ',')

@@ -9,33 +9,33 @@ import (
 	"sandwich/runtime/api"
 )
 
-// A request is reactive unless it says otherwise: by priority, by service_tier, or by a header,
-// for clients that cannot change their body; where it says nothing, its key does. What one
-// request says twice it must say alike. A number is a place in the class, too.
+// Requests are reactive by default. A client may state another class by the field priority, the
+// field service_tier or a header, else the class of its API key applies. Contradicting statements
+// in one request are refused. A number also sets the priority within the class.
 
-// priorityHeader states class and place like the field priority.
+// priorityHeader states class and priority like the field priority.
 const priorityHeader = "X-Sandwich-Priority"
 
-// Headers of an answer that say how the request stood when it came.
+// Response headers with the state of the queue when the request arrived.
 const (
-	queuePlace = "X-Sandwich-Queue-Place" // requests that wait before it
-	queueWait  = "X-Sandwich-Queue-Wait"  // seconds that it will wait, as far as is known
-	queueFirst = "X-Sandwich-First-Token" // seconds until its first token, likewise
-	queueCache = "X-Sandwich-Cache"       // what of its prompt is cached, and where it differs from that
+	queuePlace = "X-Sandwich-Queue-Place" // number of requests that run earlier
+	queueWait  = "X-Sandwich-Queue-Wait"  // estimated seconds until the request runs
+	queueFirst = "X-Sandwich-First-Token" // estimated seconds until the first token
+	queueCache = "X-Sandwich-Cache"       // cached tokens of the prompt and the first token that differs
 )
 
-// urgency is what a request or its key states: a class, and a place in it.
+// urgency is the class and the priority that a request or an API key states.
 type urgency struct {
 	class    api.Class
 	priority int32
-	number   bool // the place is stated, too
+	number   bool // priority was stated as a number
 }
 
-// named is the urgency of who states a class and no place in it.
+// named returns the urgency of a class stated without a number.
 func named(c api.Class) urgency { return urgency{class: c, priority: int32(c)} }
 
-// parseUrgency reads a class by name, or a number as vLLM counts, where lower is earlier and
-// what is above 0 can wait.
+// parseUrgency reads a class name, or a number as in vLLM: lower numbers run earlier, numbers above
+// 0 are proactive.
 func parseUrgency(text string) (u urgency, ok bool) {
 	switch text {
 	case api.Reactive.String():
@@ -51,16 +51,16 @@ func parseUrgency(text string) (u urgency, ok bool) {
 	return u, err == nil
 }
 
-const wantClass = `must be "reactive", "proactive" or a whole number from -2147483648 to 2147483647, ` +
-	"of which those above 0 are proactive and the lower ones go first"
+const wantClass = `must be "reactive", "proactive" or an integer from -2147483648 to 2147483647; ` +
+	"numbers above 0 are proactive, and lower numbers run first"
 
-// class reads the fields that state one.
+// class reads the fields that state a class.
 func (b *common) class(c *call) *apiError {
 	if !isNull(b.Priority) {
 		text := string(b.Priority)
 		if text[0] == '"' && json.Unmarshal(b.Priority, &text) == nil {
 			if _, err := strconv.Atoi(text); err == nil {
-				text = "" // a number in quotes is no name
+				text = "" // a quoted number is not a class name
 			}
 		}
 		if n, whole := parseWhole(text); whole {
@@ -80,14 +80,15 @@ func (b *common) class(c *call) *apiError {
 	return nil
 }
 
-// state notes an urgency that the request states, maybe in one more place.
+// state records the urgency that the request states in the field or header where. It returns an
+// error if it contradicts an earlier statement.
 func (c *call) state(u urgency, where, value string) *apiError {
 	switch {
 	case c.stated && c.Class != u.class:
-		return invalid(where, "is %s, which says %s, but the request says %s elsewhere; say it once", clip(value),
+		return invalid(where, "is %s, which means %s, but the request states %s elsewhere; state it once", clip(value),
 			u.class, c.Class)
 	case c.placed && u.number && c.Priority != u.priority:
-		return invalid(where, "is %s, but the request says %d elsewhere; say it once", clip(value), c.Priority)
+		return invalid(where, "is %s, but the request states %d elsewhere; state it once", clip(value), c.Priority)
 	case !c.placed:
 		c.Priority = u.priority
 	}
@@ -95,7 +96,7 @@ func (c *call) state(u urgency, where, value string) *apiError {
 	return nil
 }
 
-// classify gives a call its urgency: of its body, its header, or its key.
+// classify sets the class and priority of a call from its body, its header, or its API key.
 func (c *call) classify(h http.Header, ofKey urgency) *apiError {
 	if text := strings.TrimSpace(h.Get(priorityHeader)); text != "" {
 		u, ok := parseUrgency(text)
@@ -110,7 +111,7 @@ func (c *call) classify(h http.Header, ofKey urgency) *apiError {
 	return nil
 }
 
-// keyOf parts a line of a key file as CheckKey wants it.
+// keyOf splits a line of a key file; see CheckKey.
 func keyOf(line string) (key string, u urgency, ok bool) {
 	key, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 	if rest = strings.TrimSpace(rest); rest == "" {
@@ -121,8 +122,8 @@ func keyOf(line string) (key string, u urgency, ok bool) {
 	return key, u, ok && stated
 }
 
-// CheckKey says whether a line of a key file is one: the key, and behind it nothing or the urgency
-// of requests that state none, as class=proactive or class=7.
+// CheckKey reports whether a line of a key file is valid: a key, optionally followed by the default
+// class or priority of its requests, such as class=proactive or class=7.
 func CheckKey(line string) bool {
 	_, _, ok := keyOf(line)
 	return ok

@@ -12,14 +12,14 @@ import (
 	"sandwich/runtime/api"
 )
 
-// TestClasses: a request is as urgent as its body, its header or its key says, and what one
-// request says twice it says alike.
+// TestClasses checks that body, header or key determine the class of a request, and that
+// contradictions are refused.
 func TestClasses(t *testing.T) {
 	f := &fake{words: []string{"a"}}
 	s := New(f, Options{APIKeys: []string{"now", "later class=proactive", "also class=reactive", "last class=7"}})
 	for _, c := range []struct {
 		fields, header, key string
-		want                string // a class and a place in it, or what the 400 says
+		want                string // class and priority, or a part of the error
 	}{
 		{``, "", "now", "reactive 0"}, {``, "", "later", "proactive 1"}, {``, "", "also", "reactive 0"},
 		{``, "", "last", "proactive 7"}, {`"priority":3,`, "", "last", "proactive 3"}, {``, "-2", "last", "reactive -2"},
@@ -83,7 +83,7 @@ func scrape(t *testing.T, s *Server, key string) string {
 	return w.Body.String()
 }
 
-// standing is a Generator that says how a request stands.
+// standing is a Generator that reports a state of the queue.
 type standing struct {
 	fake
 	ahead int
@@ -95,7 +95,7 @@ func (g *standing) Generate(ctx context.Context, r api.Request, emit func(api.To
 	return g.fake.Generate(ctx, r, emit)
 }
 
-// TestQueueHeaders: streamed or not, an answer says how its request stood in the queue.
+// TestQueueHeaders checks the queue headers of streamed and other answers.
 func TestQueueHeaders(t *testing.T) {
 	for _, c := range []struct {
 		ahead       int

@@ -16,7 +16,7 @@ import (
 
 const getHealth = "GET /health HTTP/1.1\r\nHost: x\r\n\r\n"
 
-// dialFrom connects from one of this machine's loopback addresses.
+// dialFrom connects from a loopback address of this machine.
 func dialFrom(t *testing.T, from, url string) net.Conn {
 	t.Helper()
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
@@ -28,7 +28,7 @@ func dialFrom(t *testing.T, from, url string) net.Conn {
 	return c
 }
 
-// ask sends one request and returns the status, 0 where no answer came in time.
+// ask sends one request and returns the status, or 0 if no answer arrived in time.
 func ask(t *testing.T, c net.Conn, request string, within time.Duration) int {
 	t.Helper()
 	c.SetDeadline(time.Now().Add(within))
@@ -52,8 +52,8 @@ func closed(c net.Conn) bool {
 	return n == 0 && err != nil && !(errors.As(err, &timeout) && timeout.Timeout())
 }
 
-// The oldest connection that only waits gives way, one that sends its header
-// slowly after those that send nothing, and a busy one never.
+// The oldest waiting connection is displaced first, then those that send their header slowly; busy
+// ones never.
 func TestIdleConnectionsGiveWay(t *testing.T) {
 	f := &fake{words: []string{"x"}, first: make(chan struct{}), started: make(chan struct{}, 1)}
 	url, _ := start(t, f, Options{MaxConns: 4, ClientConns: 4})
@@ -73,7 +73,7 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 		if code := ask(t, newcomer, getHealth, 20*time.Second); code != 200 {
 			t.Fatalf("newcomer %d: status %d", i, code)
 		}
-		io.WriteString(newcomer, "GET /health HT") // it is not idle
+		io.WriteString(newcomer, "GET /health HT") // no longer idle
 		if !closed(next) {
 			t.Fatalf("newcomer %d: the connection that had to give way is open", i)
 		}
@@ -84,7 +84,7 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 	}
 }
 
-// Where every connection is busy, a new one is refused with the reason, and served later.
+// If every connection is busy, a new one is refused with the reason, and served later.
 func TestConnectionBound(t *testing.T) {
 	f := &fake{words: []string{"x"}, first: make(chan struct{}), started: make(chan struct{}, 2)}
 	url, _ := start(t, f, Options{MaxConns: 2, ClientConns: 3})
@@ -107,9 +107,8 @@ func TestConnectionBound(t *testing.T) {
 	})
 }
 
-// A client that opens many connections at once is served on the newest, whether the
-// others are silent or have begun a header, and one whose request is there is never
-// the one that gives way.
+// A client that opens many connections at once is served on the newest one, whether the others are
+// silent or have sent a part of a header. A connection with a complete request is never displaced.
 func TestBurstOfOneClient(t *testing.T) {
 	url, _ := start(t, &fake{}, Options{MaxConns: 100, ClientConns: 8})
 	asked := dial(t, url)
@@ -128,8 +127,8 @@ func TestBurstOfOneClient(t *testing.T) {
 	}
 }
 
-// A client that has its bound of busy connections is refused, with the reason;
-// another one is served, and so is the first when it has ended one.
+// A client with its limit of busy connections is refused with the reason. Another client is served,
+// and so is the first one after one of its requests has ended.
 func TestClientBound(t *testing.T) {
 	f := &fake{words: []string{"x"}, first: make(chan struct{}), started: make(chan struct{}, 2)}
 	url, _ := start(t, f, Options{MaxConns: 100, ClientConns: 2})
@@ -155,7 +154,7 @@ func TestClientBound(t *testing.T) {
 	})
 }
 
-// scarce is a listener whose system has no further descriptors while fails is above 0.
+// scarce is a listener whose process has no further descriptors while fails is positive.
 type scarce struct {
 	net.Listener
 	fails atomic.Int64
@@ -170,7 +169,7 @@ func (s *scarce) Accept() (net.Conn, error) {
 	return c, err
 }
 
-// A system without descriptors counts as full: an idle connection gives way.
+// If descriptors run out, an idle connection is displaced.
 func TestOutOfDescriptors(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

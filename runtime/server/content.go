@@ -7,54 +7,55 @@ import (
 	"strings"
 )
 
-// content is what a message, or the result of a tool, says in text.
+// content is the text of a message or of a tool result.
 type content struct {
 	texts  []string
 	lost   []gap // parts that cannot be used
 	notes  []gap // parts of which only the text is used
-	nested bool  // it is that of a document, which holds no further documents
+	nested bool  // the content belongs to a document, which cannot contain documents
 }
 
-// gap is a part of a request that cannot be used.
+// gap describes a part of a request that cannot be used.
 type gap struct {
-	at   string // its path
-	what string // for warnings: "an image", "null", ...
-	data bool   // it is JSON that is no part of any kind
+	at   string // path of the part
+	what string // description for warnings: "an image", "null", ...
+	data bool   // JSON that is not a content part of any kind
 
-	// For a refusal: the field at fault, below at, and what is wrong with it.
+	// Error text: the field at fault, relative to at, and what is wrong with it.
 	field, fault string
 }
 
-// empty reports whether the gap is content without anything in it.
+// empty reports whether the part is empty content.
 func (g *gap) empty() bool { return g.what == whatNull || g.what == whatEmpty }
 
-// maxGaps bounds the gaps of one message; the first ones are reported.
+// maxGaps bounds the gaps recorded for one message; later ones are dropped.
 const maxGaps = 16
 
+// lose records a part that cannot be used.
 func (c *content) lose(g gap) {
 	if len(c.lost) < maxGaps {
 		c.lost = append(c.lost, g)
 	}
 }
 
-// loseKind records a part of a kind that is not text.
+// loseKind records a part whose type is not text.
 func (c *content) loseKind(at, kind string) {
 	c.lose(gap{at: at, what: kindNamed(kind), field: ".type",
 		fault: fmt.Sprintf("is %q; only text is supported", clip(kind))})
 }
 
-// text returns the texts of all parts, separated by line breaks as other servers do.
+// text returns the texts of all parts, separated by line breaks.
 func (c *content) text() string { return strings.Join(c.texts, "\n") }
 
-// usable reports whether the content holds what the client sent, perhaps an empty string. Blank
-// text next to parts that cannot be used does not count.
+// usable reports whether the content holds usable text, which may be an empty string. Blank text
+// next to unusable parts does not count.
 func (c *content) usable() bool {
 	says := func(text string) bool { return strings.TrimSpace(text) != "" }
 	return len(c.texts) > 0 && (len(c.lost) == 0 || slices.ContainsFunc(c.texts, says))
 }
 
-// orPlaceholder returns the text, or what stands in the conversation for content of which nothing
-// can be used, so that the model sees that there was some.
+// orPlaceholder returns the text, or a placeholder if no part is usable, so that the model sees
+// that something was there.
 func (c *content) orPlaceholder() string {
 	if !c.usable() {
 		for _, g := range c.lost {
@@ -66,17 +67,20 @@ func (c *content) orPlaceholder() string {
 	return c.text()
 }
 
+// Descriptions of empty content.
 const (
 	whatNull  = "null"
 	whatEmpty = "an empty list"
 )
 
-// readContent reads a string, a part, or a list of parts. What cannot be used is in lost.
+// readContent reads a string, a content part or a list of parts. Unusable parts are recorded in
+// lost.
 func readContent(raw json.RawMessage, at string) (c content, e *apiError) {
 	e = c.read(raw, at)
 	return c, e
 }
 
+// read adds the content of raw, located at path at.
 func (c *content) read(raw json.RawMessage, at string) *apiError {
 	switch {
 	case isNull(raw):
@@ -99,7 +103,7 @@ func (c *content) read(raw json.RawMessage, at string) *apiError {
 	return nil
 }
 
-// readResult reads the content of a result, which may also be any JSON.
+// readResult reads the content of a tool result, which may also be arbitrary JSON.
 func readResult(raw json.RawMessage, at string) (c content, e *apiError) {
 	c, e = readContent(raw, at)
 	if len(c.texts) == 0 && !slices.ContainsFunc(c.lost, func(g gap) bool { return !g.data }) {
@@ -108,7 +112,7 @@ func readResult(raw json.RawMessage, at string) (c content, e *apiError) {
 	return c, e
 }
 
-// contentPart is a part of content, of any kind.
+// contentPart is a part of content of any type.
 type contentPart struct {
 	Type    string          `json:"type"`
 	Text    json.RawMessage `json:"text"`
@@ -117,7 +121,7 @@ type contentPart struct {
 	Content json.RawMessage `json:"content"`
 }
 
-// part adds one part: a string, or an object of some kind.
+// part adds one part: a string or an object.
 func (c *content) part(raw json.RawMessage, at string) *apiError {
 	if text, ok := stringIn(raw); ok {
 		c.texts = append(c.texts, text)
@@ -128,7 +132,7 @@ func (c *content) part(raw json.RawMessage, at string) *apiError {
 		c.lose(gap{at: at, what: whatOf(raw), data: true, fault: "must be an object"})
 		return nil
 	}
-	_ = json.Unmarshal(raw, &p) // a type of a wrong kind stays empty
+	_ = json.Unmarshal(raw, &p) // a type that is not a string stays empty
 	if p.Type == "refusal" {
 		p.Text = p.Refusal
 	}
@@ -148,7 +152,7 @@ func (c *content) part(raw json.RawMessage, at string) *apiError {
 	return nil
 }
 
-// textless describes a part of text that has none.
+// textless describes a text part without text.
 func (p *contentPart) textless(at string) gap {
 	g := gap{at: at, what: "a part without text", field: ".text", fault: "is missing"}
 	switch {
@@ -160,18 +164,18 @@ func (p *contentPart) textless(at string) gap {
 	return g
 }
 
-// textKinds are the kinds of parts that are text.
+// textKinds lists the types of parts that hold text.
 var textKinds = map[string]bool{"": true, "text": true, "input_text": true, "output_text": true,
 	"summary_text": true, "reasoning_text": true, "refusal": true}
 
-// document adds the text of a document or of a search result, where it has some.
+// document adds the text of a document or search result, or records it as unusable if it has none.
 func (c *content) document(p *contentPart, at string) *apiError {
 	var source struct {
 		Type    string          `json:"type"`
 		Data    json.RawMessage `json:"data"`
 		Content json.RawMessage `json:"content"`
 	}
-	_ = json.Unmarshal(p.Source, &source) // of a search result it is a string
+	_ = json.Unmarshal(p.Source, &source) // a string in search results
 	text := p.Content
 	switch source.Type {
 	case "text":
@@ -189,7 +193,7 @@ func (c *content) document(p *contentPart, at string) *apiError {
 	return e
 }
 
-// stringIn returns the string that raw holds.
+// stringIn decodes a JSON string and reports whether raw is one.
 func stringIn(raw json.RawMessage) (text string, ok bool) {
 	if len(raw) == 0 || raw[0] != '"' {
 		return "", false
@@ -197,14 +201,14 @@ func stringIn(raw json.RawMessage) (text string, ok bool) {
 	return text, json.Unmarshal(raw, &text) == nil
 }
 
-// kinds are the kinds of parts that agents send and that a model of text cannot read.
+// kinds describes the part types that a text model cannot read.
 var kinds = map[string]string{
 	"image": "an image", "image_url": "an image", "input_image": "an image", "image_file": "an image",
 	"audio": "an audio part", "input_audio": "an audio part", "file": "a file", "input_file": "a file",
 	"video": "a video", "video_url": "a video", "input_video": "a video", "document": "a document",
 }
 
-// kindNamed describes a part by its kind.
+// kindNamed describes a part type in words.
 func kindNamed(kind string) string {
 	if what, known := kinds[kind]; known {
 		return what
@@ -212,7 +216,7 @@ func kindNamed(kind string) string {
 	return fmt.Sprintf("a part of the unknown kind %q", clip(kind))
 }
 
-// whatOf describes a JSON value that is of no use where it stands.
+// whatOf describes the type of an unusable JSON value.
 func whatOf(raw json.RawMessage) string {
 	switch {
 	case isNull(raw):

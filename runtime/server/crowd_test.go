@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// crowdSize is how many connections a test may hold: both ends of each are in
-// this process.
+// crowdSize is the number of connections that a test may hold; both ends of each are in this
+// process.
 func crowdSize(t *testing.T, want int) int {
 	t.Helper()
 	var limit syscall.Rlimit
@@ -33,8 +33,8 @@ func crowdSize(t *testing.T, want int) int {
 	return want
 }
 
-// probe asks a listener for its health many times, each time on a new connection. The bound is far
-// above the usual times, because other processes use this machine.
+// probe requests /health many times, each time on a new connection. The time limit is far above the
+// usual times, because other processes use this machine.
 func probe(t *testing.T, what, url string) {
 	t.Helper()
 	probeFrom(t, what, "127.0.0.1", url)
@@ -61,7 +61,7 @@ func probeFrom(t *testing.T, what, from, url string) {
 	}
 }
 
-// crowded serves f on two doors.
+// crowded serves f on two listeners.
 func crowded(t *testing.T, f *fake, o Options) (url, health string, srv *Server) {
 	t.Helper()
 	url, srv = start(t, f, o)
@@ -81,23 +81,23 @@ func crowded(t *testing.T, f *fake, o Options) (url, health string, srv *Server)
 	return url, "http://" + ln.Addr().String(), srv
 }
 
-// Thousands of idle connections lock nobody out, be they of one address or of many.
-func TestHealthBesideIdleConnections(t *testing.T) {
+// Thousands of idle connections of one or many addresses do not lock out other clients.
+func TestHealthDuringIdleConnections(t *testing.T) {
 	url, health, _ := crowded(t, &fake{words: []string{"x"}}, Options{})
 	n := crowdSize(t, 4096)
 	for i := range n {
 		c := dialFrom(t, fmt.Sprintf("127.0.0.%d", 1+i%8), url)
 		if i%2 == 0 {
-			ask(t, c, getHealth, 20*time.Second) // kept alive
+			ask(t, c, getHealth, 20*time.Second) // keep-alive
 		}
 	}
-	what := fmt.Sprintf("beside %d idle connections", n)
-	probe(t, what+", main door", url)
-	probe(t, what+", own door", health)
+	what := fmt.Sprintf("with %d idle connections", n)
+	probe(t, what+", main listener", url)
+	probe(t, what+", health listener", health)
 }
 
-// Thousands of clients that send their header a byte at a time do not either.
-func TestHealthBesideSlowConnections(t *testing.T) {
+// Thousands of clients that send their header byte by byte do not lock out other clients.
+func TestHealthDuringSlowConnections(t *testing.T) {
 	n := crowdSize(t, 2000)
 	url, health, _ := crowded(t, &fake{words: []string{"x"}}, Options{MaxConns: n, ClientConns: n})
 	slow := make([]net.Conn, n)
@@ -109,32 +109,32 @@ func TestHealthBesideSlowConnections(t *testing.T) {
 	wg.Go(func() {
 		for i := 0; ctx.Err() == nil; i++ {
 			for _, c := range slow {
-				_, _ = c.Write([]byte{("GET /" + strings.Repeat("x", 1<<16))[i]}) // fails once the server cut it
+				_, _ = c.Write([]byte{("GET /" + strings.Repeat("x", 1<<16))[i]}) // fails after the server closed it
 			}
 			time.Sleep(50 * time.Millisecond)
 		}
 	})
 	defer wg.Wait()
 	defer stop()
-	what := fmt.Sprintf("beside %d slow connections", n)
-	probe(t, what+", main door", url)
-	probe(t, what+", own door", health)
+	what := fmt.Sprintf("with %d slow connections", n)
+	probe(t, what+", main listener", url)
+	probe(t, what+", health listener", health)
 }
 
-// TestHealthBesideSlowBodies holds that thousands of connections whose bodies do not arrive, of
+// TestHealthDuringSlowBodies holds that thousands of connections whose bodies do not arrive, of
 // five addresses, lock out neither a sixth address nor one of the five.
-func TestHealthBesideSlowBodies(t *testing.T) {
+func TestHealthDuringSlowBodies(t *testing.T) {
 	url, health, _ := crowded(t, &fake{words: []string{"x"}}, Options{})
 	n := crowdSize(t, 5120)
 	attackers(t, url, n/5)
 	for _, from := range []string{"127.0.0.7", "127.0.0.2"} {
-		probeFrom(t, fmt.Sprintf("beside %d slow bodies, from %s", n, from), from, url)
+		probeFrom(t, fmt.Sprintf("with %d slow bodies, from %s", n, from), from, url)
 	}
-	probe(t, fmt.Sprintf("beside %d slow bodies, own listener", n), health)
+	probe(t, fmt.Sprintf("with %d slow bodies, health listener", n), health)
 }
 
-// Clients that hang up in the middle of a stream leave nothing behind.
-func TestHealthBesideHangUps(t *testing.T) {
+// Clients that disconnect during a stream leave no resources behind.
+func TestHealthAfterHangUps(t *testing.T) {
 	f := &fake{words: strings.SplitAfter(strings.Repeat("word ", 100_000), " "), delay: 2 * time.Millisecond}
 	url, health, srv := crowded(t, f, Options{})
 	const n = 300
@@ -154,17 +154,17 @@ func TestHealthBesideHangUps(t *testing.T) {
 			}
 		})
 	}
-	probe(t, "beside 300 hang-ups, main door", url)
+	probe(t, "with 300 hang-ups, main listener", url)
 	wg.Wait()
-	probe(t, "after 300 hang-ups, own door", health)
+	probe(t, "after 300 hang-ups, health listener", health)
 	eventually(t, "every Generate is cancelled", func() bool { return f.cancels.Load() == n && f.running.Load() == 0 })
 	if left := srv.bodies.left.Load(); left != srv.opts.BodyBudget {
 		t.Errorf("%d bytes of bodies are still held", srv.opts.BodyBudget-left)
 	}
 }
 
-// The health door shows health and nothing else, and asks for no key.
-func TestHealthDoor(t *testing.T) {
+// The health listener serves /health only and requires no key.
+func TestHealthListener(t *testing.T) {
 	_, health, _ := crowded(t, &fake{words: []string{"x"}}, Options{APIKeys: []string{"secret"}})
 	for path, want := range map[string]int{"/health": 200, "/metrics": 404, "/v1/models": 404, "/": 404} {
 		if code, text, _ := get(t, health+path); code != want {

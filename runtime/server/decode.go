@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// decode reads JSON into v and refuses a wrong type with the name of the field. It leaves fields
-// that v does not have to checkFields. within is the path of v in the body, "" for the body itself.
+// decode reads JSON into v. Errors name the field with the wrong type. within is the path of v in
+// the body, "" for the body itself. Unknown fields are left to checkFields.
 func decode(data []byte, v any, within string) *apiError {
 	err := json.Unmarshal(data, v)
 	if err == nil {
@@ -35,7 +35,7 @@ func decode(data []byte, v any, within string) *apiError {
 	return newError(http.StatusBadRequest, typeInvalid, "", "the body is not valid JSON: %v", err)
 }
 
-// fieldOf is the path of a field as clients know it: encoding/json names embedded structs, too.
+// fieldOf removes embedded structs, which encoding/json includes, from the path of a field of v.
 func fieldOf(v any, path string) string {
 	head, rest, deeper := strings.Cut(path, ".")
 	if t := reflect.TypeOf(v).Elem(); deeper && t.Kind() == reflect.Struct {
@@ -46,6 +46,7 @@ func fieldOf(v any, path string) string {
 	return path
 }
 
+// join joins the path of a value and the name of one of its fields.
 func join(within, field string) string {
 	if within == "" || field == "" {
 		return within + field
@@ -53,7 +54,7 @@ func join(within, field string) string {
 	return within + "." + field
 }
 
-// wanted names the JSON type that goes into a Go type.
+// wanted describes the JSON type for a Go type.
 func wanted(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Bool:
@@ -70,7 +71,7 @@ func wanted(t reflect.Type) string {
 	return fmt.Sprintf("an integer of %d bits", t.Bits())
 }
 
-// article makes encoding/json's description of a value readable.
+// article adds an article to encoding/json's description of a value.
 func article(value string) string {
 	switch value {
 	case "array":
@@ -87,7 +88,8 @@ func article(value string) string {
 	return strings.TrimPrefix(value, "number ")
 }
 
-// wrongValue is encoding/json's description of a value of a wrong type; "" for other errors.
+// wrongValue returns encoding/json's description of a value of the wrong type, or "" for other
+// errors.
 func wrongValue(err error) string {
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {
@@ -96,10 +98,10 @@ func wrongValue(err error) string {
 	return ""
 }
 
-// isNull reports whether a field is absent or null, which mean the same.
+// isNull reports whether a field is absent or null; both mean the same.
 func isNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
 
-// isEmpty reports whether a field asks for nothing: absent, null, "", [] or {}.
+// isEmpty reports whether a field has no content: absent, null, "", [] or {}.
 func isEmpty(raw json.RawMessage) bool {
 	var compact bytes.Buffer
 	if isNull(raw) || json.Compact(&compact, raw) != nil {
@@ -109,9 +111,8 @@ func isEmpty(raw json.RawMessage) bool {
 	return s == `""` || s == "[]" || s == "{}"
 }
 
-// each calls f for every element of a JSON list with at most most elements,
-// without ever holding all of them decoded: three bytes of JSON can be a hundred
-// in memory.
+// each calls f for each element of a JSON list with at most most elements. It decodes one element
+// at a time, because decoded lists can take many times the memory of their JSON.
 func each(raw json.RawMessage, name string, most int, f func(i int, item json.RawMessage) *apiError) *apiError {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	if t, err := dec.Token(); err != nil || t != json.Delim('[') {
@@ -132,7 +133,7 @@ func each(raw json.RawMessage, name string, most int, f func(i int, item json.Ra
 	return nil
 }
 
-// number checks an optional number against its range; absent gives the default.
+// number checks an optional number against its range and returns def if it is absent.
 func number(v *float64, name string, lo, hi, def float64) (float32, *apiError) {
 	if v == nil {
 		return float32(def), nil
@@ -143,7 +144,7 @@ func number(v *float64, name string, lo, hi, def float64) (float32, *apiError) {
 	return float32(*v), nil
 }
 
-// integer checks an optional integer against its range; absent gives the default.
+// integer checks an optional integer against its range and returns def if it is absent.
 func integer(v *wholeNumber, name string, lo, hi, def int64) (int, *apiError) {
 	if v == nil {
 		return int(def), nil

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// slowBody is a request of which the body does not arrive.
+// slowBody is a request whose body does not arrive.
 const slowBody = "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" +
 	"Content-Length: 100\r\n\r\n{"
 
@@ -26,8 +26,8 @@ func attackers(t *testing.T, url string, n int) (all []net.Conn) {
 	return all
 }
 
-// TestSlowBodiesGiveWay holds that connections whose bodies do not arrive give way at once to those
-// of their own and of other addresses, and that requests that are answered or arrive do not.
+// TestSlowBodiesGiveWay checks that connections whose bodies do not arrive are displaced by those
+// of their own and of other addresses, and that requests that are answered or arrive are not.
 func TestSlowBodiesGiveWay(t *testing.T) {
 	f := &fake{words: []string{"x"}, first: make(chan struct{}), started: make(chan struct{}, 4)}
 	var j journal
@@ -80,7 +80,8 @@ func TestSlowBodiesGiveWay(t *testing.T) {
 	}
 }
 
-// TestSlowBodyKinds holds that no kind of request with a body that does not arrive occupies places.
+// TestSlowBodyKinds checks that no kind of request with a body that does not arrive occupies
+// connections.
 func TestSlowBodyKinds(t *testing.T) {
 	const rest = " HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
 	for name, request := range map[string]string{
@@ -118,11 +119,11 @@ func TestSlowBodyKinds(t *testing.T) {
 	}
 }
 
-// TestShutdownDoesNotWaitForSlowBodies holds that bodies that do not arrive do not use up the
-// grace.
+// TestShutdownDoesNotWaitForSlowBodies checks that bodies that do not arrive do not use up the
+// grace period.
 func TestShutdownDoesNotWaitForSlowBodies(t *testing.T) {
 	url, srv := start(t, &fake{}, Options{Grace: time.Hour, BodyTimeout: time.Hour})
 	io.WriteString(dial(t, url), slowBody)
 	eventually(t, "the body is read", func() bool { return srv.bodies.left.Load() < srv.opts.BodyBudget })
-	// The cleanup of start ends the server.
+	// The cleanup of start shuts the server down.
 }

@@ -14,8 +14,8 @@ import (
 	"sandwich/runtime/api"
 )
 
-// MaxTexts is the most texts of one request for embeddings, as OpenAI has it, or documents of one
-// for scores.
+// MaxTexts bounds the texts of an embeddings request, as in OpenAI's API, and the documents of a
+// rerank request.
 const MaxTexts = 2048
 
 // readFields are the fields that requests for embeddings and for scores share.
@@ -27,11 +27,11 @@ type readFields struct {
 	Priority    json.RawMessage `json:"priority"`
 	CacheSalt   *string         `json:"cache_salt"`
 
-	cut bool // what is too long is truncated
+	cut bool // truncate texts that are too long
 }
 
-// unread are fields of this API's relatives (vLLM, TEI, Jina, Cohere, Voyage) that change what is
-// made of a text, with the value under which they do not.
+// unread lists fields of other servers (vLLM, TEI, Jina, Cohere, Voyage) that would change the
+// result, each with the value that does not.
 var unread = map[string]string{
 	"normalize":            "true",
 	"normalized":           "true",
@@ -48,7 +48,7 @@ var unread = map[string]string{
 	"rank_fields":          `["text"]`,
 }
 
-// call is what the fields ask for.
+// call returns a checked call with the shared fields.
 func (b *readFields) call(data []byte, known map[string]bool) (*call, *apiError) {
 	unknown, e := checkFields(data, known, unread)
 	if e == nil {
@@ -64,7 +64,7 @@ func (b *readFields) call(data []byte, known map[string]bool) (*call, *apiError)
 	return c, (&common{Priority: b.Priority, ServiceTier: b.ServiceTier}).class(c)
 }
 
-// truncation reads whether what is too long is cut: true, or END as Cohere and NVIDIA have it.
+// truncation reads whether texts are cut: true, or END in the APIs of Cohere and NVIDIA.
 func (b *readFields) truncation() *apiError {
 	var end string
 	switch {
@@ -81,28 +81,28 @@ func (b *readFields) truncation() *apiError {
 	return invalid("truncate", `must be true or "END" to cut the end of what is too long, or false or "NONE"`)
 }
 
-// asked are the texts of a call for whoever reads them.
+// asked completes a request for the texts of a call.
 func (b *readFields) asked(c *call, texts api.Embedding) api.Embedding {
 	texts.Truncate, texts.Salt = b.cut, c.Salt
 	texts.Class, texts.Priority = c.Class, c.Priority
 	return texts
 }
 
-// embedBody is the body of /v1/embeddings, as OpenAI has it, with the names of llama-server and
-// vLLM beside.
+// embedBody is the body of /v1/embeddings, with the additional names of llama-server and vLLM.
 type embedBody struct {
 	readFields
 	Input      json.RawMessage `json:"input"`
 	Content    json.RawMessage `json:"content"`
 	Format     *string         `json:"encoding_format"`
 	Dimensions *wholeNumber    `json:"dimensions"`
-	Normalize  *wholeNumber    `json:"embd_normalize"` // -1: as the model makes them, 2: of length 1
+	Normalize  *wholeNumber    `json:"embd_normalize"` // -1: unchanged, 2: Euclidean length 1
 
 	texts api.Embedding
 }
 
 var embedFields = jsonNames[embedBody]()
 
+// parse checks the body.
 func (b *embedBody) parse(data []byte) (*call, *apiError) {
 	if e := decode(data, b, ""); e != nil {
 		return nil, e
@@ -125,7 +125,7 @@ func (b *embedBody) parse(data []byte) (*call, *apiError) {
 	return c, parseInput(b.Input, &b.texts)
 }
 
-// parseInput takes a string, a list of strings, a list of token ids, or a list of such lists.
+// parseInput reads a string, a list of strings, a list of token ids, or a list of such lists.
 func parseInput(raw json.RawMessage, to *api.Embedding) *apiError {
 	const accepted = "must be a string, a list of strings, a list of token ids or a list of such lists"
 	raw = bytes.TrimSpace(raw)
@@ -144,7 +144,7 @@ func parseInput(raw json.RawMessage, to *api.Embedding) *apiError {
 		return invalid("input", "is an empty list; send at least one text")
 	case '"', '[':
 	default:
-		raw = append(append([]byte{'['}, raw...), ']') // one text of ids
+		raw = append(append([]byte{'['}, raw...), ']') // one text given as token ids
 	}
 	return each(raw, "input", MaxTexts, func(_ int, item json.RawMessage) *apiError {
 		if first == '"' {
@@ -155,14 +155,14 @@ func parseInput(raw json.RawMessage, to *api.Embedding) *apiError {
 			to.Texts = append(to.Texts, text)
 			return nil
 		}
-		// encoding/json would read null as 0
+		// encoding/json would read null as 0.
 		if item[0] != '[' || bytes.IndexByte(item, 'n') >= 0 {
 			return invalid("input", accepted)
 		}
 		ids, err := parseIDs(item)
 		if err != nil {
 			if value, is := strings.CutPrefix(wrongValue(err), "number "); is {
-				return invalid("input", "holds %s, which is no token id", clip(value))
+				return invalid("input", "contains %s, which is not a token id", clip(value))
 			}
 			return invalid("input", accepted)
 		}
@@ -171,7 +171,7 @@ func parseInput(raw json.RawMessage, to *api.Embedding) *apiError {
 	})
 }
 
-// embeddings is the handler of /v1/embeddings.
+// embeddings handles /v1/embeddings.
 func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) {
 	var b embedBody
 	s.answering(w, r, b.parse, func(x *exchange, r *http.Request, c *call) {
@@ -197,16 +197,17 @@ func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// wider refuses more numbers than the model makes, if it makes vectors at all.
+// wider returns an error if the request asks for more dimensions than the model's vectors have.
 func (s *Server) wider(dimensions *wholeNumber) *apiError {
 	m := s.gen.Models()[0]
 	if n := dimensions; n != nil && m.Vector > 0 && !m.Scores && *n > wholeNumber(m.Vector) {
-		return invalid("dimensions", "is %d and the model makes %d numbers", *n, m.Vector)
+		return invalid("dimensions", "is %d, but the model's vectors have %d dimensions", *n, m.Vector)
 	}
 	return nil
 }
 
-// read has texts read, and answers where they are refused; param is the field that holds them.
+// read returns the vectors of texts, or writes an error and returns false. param is the field that
+// holds the texts.
 func (s *Server) read(x *exchange, r *http.Request, texts api.Embedding, param string) (v api.Vectors, ok bool) {
 	v, err := s.gen.Embed(r.Context(), texts)
 	switch {
@@ -225,6 +226,7 @@ func (s *Server) read(x *exchange, r *http.Request, texts api.Embedding, param s
 	return v, true
 }
 
+// appendEmbeddings appends the response to an embeddings request.
 func appendEmbeddings(b []byte, model string, v *api.Vectors, coded bool) []byte {
 	b = append(b, `{"object":"list","data":[`...)
 	for i, row := range v.Rows {
@@ -253,6 +255,7 @@ func appendRead(b []byte, v *api.Vectors) []byte {
 	return append(b, '}')
 }
 
+// appendFloats appends numbers as a JSON list.
 func appendFloats(b []byte, row []float32) []byte {
 	b = append(b, '[')
 	for i, v := range row {
@@ -264,8 +267,8 @@ func appendFloats(b []byte, row []float32) []byte {
 	return append(b, ']')
 }
 
-// appendCoded appends numbers as the base64 of little-endian float32, which is what OpenAI's Python
-// client asks for.
+// appendCoded appends numbers as base64 of little-endian float32, the default of OpenAI's Python
+// client.
 func appendCoded(b []byte, row []float32) []byte {
 	raw := make([]byte, 0, 4*len(row))
 	for _, v := range row {
@@ -274,5 +277,5 @@ func appendCoded(b []byte, row []float32) []byte {
 	return append(base64.StdEncoding.AppendEncode(append(b, '"'), raw), '"')
 }
 
-// descending orders results by score, and equal ones by index.
+// descending orders results by score, then by index.
 func descending(a, b ranked) int { return cmp.Or(cmp.Compare(b.score, a.score), a.index-b.index) }

@@ -12,8 +12,8 @@ import (
 	"sandwich/runtime/api"
 )
 
-// TestEmbeddings: every form of input, and the numbers as lists and as OpenAI's Python client asks
-// for them.
+// TestEmbeddings checks all forms of input, and numbers as lists and as base64, which OpenAI's
+// Python client requests.
 func TestEmbeddings(t *testing.T) {
 	f := &fake{vector: 3}
 	s := New(f, Options{})
@@ -72,8 +72,7 @@ func TestEmbeddings(t *testing.T) {
 	}
 }
 
-// TestOllamaEmbeddings: both of ollama's endpoints; what is too long is truncated unless it says
-// otherwise.
+// TestOllamaEmbeddings checks both of ollama's endpoints; long texts are truncated by default.
 func TestOllamaEmbeddings(t *testing.T) {
 	f := &fake{vector: 3}
 	s := New(f, Options{})
@@ -88,7 +87,7 @@ func TestOllamaEmbeddings(t *testing.T) {
 		t.Errorf("status %d: %s", w.Code, w.Body)
 	}
 	w = post(t, s, "/api/embed", `{"input":"a","dimensions":9}`)
-	if w.Code != 400 || !strings.Contains(w.Body.String(), "the model makes 3 numbers") {
+	if w.Code != 400 || !strings.Contains(w.Body.String(), "vectors have 3 dimensions") {
 		t.Errorf("status %d: %s", w.Code, w.Body)
 	}
 }
@@ -112,7 +111,8 @@ func vectorOf(t *testing.T, raw json.RawMessage) (v []float32) {
 	return v
 }
 
-// TestRerank: documents by score, with what Jina's, Cohere's and llama-server's clients send.
+// TestRerank checks the order by score and the fields of Jina's, Cohere's and llama-server's
+// clients.
 func TestRerank(t *testing.T) {
 	f := &fake{vector: 3}
 	s := New(f, Options{})
@@ -135,7 +135,7 @@ func TestRerank(t *testing.T) {
 	}
 }
 
-// TestTruncation: what Cohere's and NVIDIA's clients say, too.
+// TestTruncation checks the values of Cohere's and NVIDIA's clients, too.
 func TestTruncation(t *testing.T) {
 	f := &fake{vector: 3}
 	s := New(f, Options{})
@@ -157,7 +157,7 @@ func TestTruncation(t *testing.T) {
 	}
 }
 
-// TestEmbeddingsRefused: what cannot be is a 400 that names the field.
+// TestEmbeddingsRefused checks that invalid requests get status 400 and the name of the field.
 func TestEmbeddingsRefused(t *testing.T) {
 	s := New(&fake{vector: 3}, Options{})
 	many := `["a"` + strings.Repeat(`,"a"`, MaxTexts) + `]`
@@ -168,8 +168,8 @@ func TestEmbeddingsRefused(t *testing.T) {
 		{"/v1/embeddings", `{"input":[1,"a"]}`, "input must be a string, a list"},
 		{"/v1/embeddings", `{"input":["a",1]}`, "input must be a string, a list"},
 		{"/v1/embeddings", `{"input":[null]}`, "input must be a string, a list"},
-		{"/v1/embeddings", `{"input":[1.5]}`, "input holds 1.5, which is no token id"},
-		{"/v1/embeddings", `{"input":[[1],[99999999999]]}`, "input holds 99999999999, which is no token id"},
+		{"/v1/embeddings", `{"input":[1.5]}`, "input contains 1.5, which is not a token id"},
+		{"/v1/embeddings", `{"input":[[1],[99999999999]]}`, "input contains 99999999999, which is not a token id"},
 		{"/v1/embeddings", `{"input":[[1,"a"]]}`, "input must be a string, a list"},
 		{"/v1/embeddings", `{"input":"a","model":7}`, "model must be a string, not a number"},
 		{"/v1/embeddings", `{"input":"a","truncate":"START"}`, `truncate must be true or \"END\"`},
@@ -182,17 +182,17 @@ func TestEmbeddingsRefused(t *testing.T) {
 		{"/v1/embeddings", `{"input":"a","dimensions":2.5}`, "dimensions must be an integer of 64 bits, not 2.5"},
 		{"/v1/embeddings", `{"input":"a","dimensions":9223372036854775808}`, "dimensions must be an integer of 64"},
 		{"/v1/embeddings", `{"input":` + many + `}`, fmt.Sprintf("more than the %d elements", MaxTexts)},
-		{"/v1/embeddings", `{"input":"a","dimensions":4}`, "dimensions is 4 and the model makes 3 numbers"},
+		{"/v1/embeddings", `{"input":"a","dimensions":4}`, "vectors have 3 dimensions"},
 		{"/v1/embeddings", `{"input":"a","dimensions":0}`, "dimensions is 0 and must be at least 1"},
 		{"/v1/embeddings", `{"input":"a","encoding_format":"hex"}`, `encoding_format is \"hex\"`},
-		{"/v1/embeddings", `{"input":"a","dimension":4}`, "dimensions was probably meant"},
+		{"/v1/embeddings", `{"input":"a","dimension":4}`, "did you mean dimensions"},
 		{"/v1/rerank", `{"documents":["a"]}`, "query is missing"},
 		{"/v1/rerank", `{"query":"q"}`, "documents is missing"},
 		{"/v1/rerank", `{"query":"q","documents":[]}`, "documents is an empty list"},
 		{"/v1/rerank", `{"query":"q","documents":[1]}`, "documents must be a list of strings"},
 		{"/v1/rerank", `{"query":"q","documents":["a"],"top_n":0}`, "top_n is 0"},
 		{"/v1/rerank", `{"query":"q","documents":["a"],"top_n":-5}`, "top_n is -5"},
-		{"/v1/rerank", `{"query":"q","documents":["a"],"top_k":1}`, "top_n was probably meant"},
+		{"/v1/rerank", `{"query":"q","documents":["a"],"top_k":1}`, "did you mean top_n"},
 		{"/v1/rerank", `{"query":"q","documents":["a"],"truncate":"START"}`, "truncate must be true"},
 		{"/v1/rerank", `{"query":"q","documents":["a"],"max_tokens_per_doc":9}`, "max_tokens_per_doc is not"},
 		{"/v1/rerank", `{"query":"q","documents":` + many + `}`, "documents has more than the"},
@@ -216,8 +216,8 @@ func TestEmbeddingsRefused(t *testing.T) {
 	}
 }
 
-// FuzzReadBodies: whatever is sent is refused in the right shape or becomes texts inside the
-// bounds.
+// FuzzReadBodies checks that every body is refused in the right format or yields texts within the
+// limits.
 func FuzzReadBodies(f *testing.F) {
 	for _, seed := range []string{`{"input":"a"}`, `{"input":[[1],[2,3]]}`, `{"input":["a",null]}`,
 		`{"input":[[null]]}`,

@@ -9,13 +9,13 @@ import (
 	"sandwich/runtime/api"
 )
 
-// Answers are appended to byte slices field by field: a stream writes one small object per token,
-// and reflection would take longer than everything else.
+// Answers are appended to byte slices field by field, because a stream writes a small object per
+// token and reflection would dominate its cost.
 
 const hexDigits = "0123456789abcdef"
 
-// appendString appends s as a JSON string. Bytes that are not valid UTF-8 become U+FFFD. Line
-// separators of Unicode are escaped: many readers of streams end a line there.
+// appendString appends s as a JSON string. Invalid UTF-8 becomes U+FFFD. Unicode line separators
+// are escaped because many stream readers split lines at them.
 func appendString(b []byte, s string) []byte {
 	b = append(b, '"')
 	done := 0
@@ -57,13 +57,14 @@ func appendString(b []byte, s string) []byte {
 	return append(append(b, s[done:]...), '"')
 }
 
-// Line separators of Unicode.
+// Unicode line separators.
 const (
 	nextLine           = '\u0085'
 	lineSeparator      = '\u2028'
 	paragraphSeparator = '\u2029'
 )
 
+// separatorEscape returns the JSON escape of a line separator.
 func separatorEscape(r rune) string {
 	switch r {
 	case nextLine:
@@ -74,8 +75,8 @@ func separatorEscape(r rune) string {
 	return `\u2029`
 }
 
-// escapeSeparators escapes line separators of Unicode in JSON that other code has written. Valid
-// JSON has them only inside of strings. It returns b itself where there are none.
+// escapeSeparators escapes Unicode line separators in JSON; in valid JSON they occur only inside
+// strings. It returns b itself if it contains none.
 func escapeSeparators(b []byte) []byte {
 	if !bytes.Contains(b, []byte("\u0085")) && !bytes.Contains(b, []byte("\u2028")) &&
 		!bytes.Contains(b, []byte("\u2029")) {
@@ -87,10 +88,10 @@ func escapeSeparators(b []byte) []byte {
 	return b
 }
 
+// appendInt appends a decimal integer.
 func appendInt(b []byte, v int) []byte { return strconv.AppendInt(b, int64(v), 10) }
 
-// appendLogprob appends a log probability; JSON has no infinity, and -9999 is
-// what OpenAI sends in its place.
+// appendLogprob appends a log probability. JSON has no infinity; OpenAI sends -9999 instead.
 func appendLogprob(b []byte, v float32) []byte {
 	if math.IsNaN(float64(v)) || v < -9999 {
 		v = -9999
@@ -98,6 +99,7 @@ func appendLogprob(b []byte, v float32) []byte {
 	return strconv.AppendFloat(b, float64(min(v, 0)), 'g', -1, 32)
 }
 
+// appendBytes appends the bytes of s as a JSON list of numbers.
 func appendBytes(b []byte, s string) []byte {
 	b = append(b, '[')
 	for i := range len(s) {
@@ -122,12 +124,14 @@ func appendChatToken(b []byte, t *api.Token) []byte {
 	return append(b, "]}"...)
 }
 
+// appendTokenFields appends the fields of a token without braces.
 func appendTokenFields(b []byte, t *api.TokenLogprob) []byte {
 	b = appendString(append(b, `"token":`...), t.Piece)
 	b = appendLogprob(append(b, `,"logprob":`...), t.Logprob)
 	return appendBytes(append(b, `,"bytes":`...), t.Piece)
 }
 
+// appendChatLogprobs appends the logprobs of a chat choice.
 func appendChatLogprobs(b []byte, tokens []api.Token) []byte {
 	b = append(b, `{"content":[`...)
 	for i := range tokens {
@@ -139,8 +143,8 @@ func appendChatLogprobs(b []byte, tokens []api.Token) []byte {
 	return append(b, `],"refusal":null}`...)
 }
 
-// appendTextLogprobs appends the logprobs of a completion. offset is where the
-// first token begins in the answer, in bytes.
+// appendTextLogprobs appends the logprobs of a completion. offset is the position in bytes of the
+// first token in the answer.
 func appendTextLogprobs(b []byte, tokens []api.Token, offset int) []byte {
 	list := func(name string, f func(t *api.Token)) {
 		b = append(append(b, name...), `:[`...)
@@ -175,8 +179,8 @@ func appendTextLogprobs(b []byte, tokens []api.Token, offset int) []byte {
 	return append(b, '}')
 }
 
-// appendTop appends alternatives as one object, whose keys must differ: the
-// likeliest of tokens that look alike stays.
+// appendTop appends alternatives as one object. Of tokens with equal text it keeps the most likely
+// one, because keys must differ.
 func appendTop(b []byte, top []api.TokenLogprob) []byte {
 	b = append(b, '{')
 	for i := range top {
@@ -196,6 +200,7 @@ func appendTop(b []byte, top []api.TokenLogprob) []byte {
 	return append(b, '}')
 }
 
+// appendUsage appends the token counts of a generation as an object.
 func appendUsage(b []byte, r *api.Result) []byte {
 	b = appendInt(append(b, `{"prompt_tokens":`...), r.PromptTokens)
 	b = appendInt(append(b, `,"completion_tokens":`...), r.Tokens)

@@ -13,7 +13,7 @@ import (
 	"sandwich/runtime/api"
 )
 
-// apiError is an answer in OpenAI's error shape.
+// apiError is an error response in OpenAI's format.
 type apiError struct {
 	status     int
 	Message    string  `json:"message"`
@@ -23,7 +23,7 @@ type apiError struct {
 	retryAfter int     // seconds; 0: no header
 }
 
-// errorShape writes an error as the API of a route does; nil: as OpenAI's.
+// errorShape encodes an error in the format of an API; nil: OpenAI's.
 type errorShape func(*apiError) []byte
 
 func (e *apiError) Error() string { return e.Message }
@@ -33,11 +33,12 @@ const (
 	typeServer  = "server_error"
 	typeLimit   = "rate_limit_error"
 
-	// Never sent; the log and /metrics have them in place of an answer.
-	statusDisplaced = 444 // the server closed the connection for another one
-	statusHungUp    = 499 // the client left
+	// Statuses for the log and /metrics that are never sent.
+	statusDisplaced = 444 // the server closed the connection to make room for another one
+	statusHungUp    = 499 // the client closed the connection
 )
 
+// newError returns an error of a kind, with an optional code.
 func newError(status int, kind, code, format string, args ...any) *apiError {
 	e := &apiError{status: status, Type: kind, Message: fmt.Sprintf(format, args...)}
 	if code != "" {
@@ -46,15 +47,15 @@ func newError(status int, kind, code, format string, args ...any) *apiError {
 	return e
 }
 
-// invalid is a 400 about one parameter.
+// invalid returns a 400 error about one parameter.
 func invalid(param, format string, args ...any) *apiError {
 	e := newError(http.StatusBadRequest, typeInvalid, "", "%s %s", param, fmt.Sprintf(format, args...))
 	e.Param = &param
 	return e
 }
 
-// asAPIError gives an error of the Generator its answer. chat names the
-// parameter that holds the prompt.
+// asAPIError converts an error of the Generator. chat selects the name of the parameter that holds
+// the prompt.
 func asAPIError(err error, chat bool) *apiError {
 	prompt := "prompt"
 	if chat {
@@ -101,19 +102,19 @@ func asAPIError(err error, chat bool) *apiError {
 	return newError(http.StatusInternalServerError, typeServer, "", "generation failed: %v", err)
 }
 
-// body returns the JSON of the error. It does not escape <, > and &, since some clients look for
-// "N tokens > M maximum" in the raw body.
+// body returns the JSON of the error. It does not escape <, > and &, because some clients search
+// the raw body for "N tokens > M maximum".
 func (e *apiError) body() []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(struct { // of strings
+	_ = enc.Encode(struct { // encoding strings cannot fail
 		Error *apiError `json:"error"`
 	}{e})
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// bodyFor is the error in the shape of the API that w answers.
+// bodyFor returns the error in the format of the API that w serves.
 func (e *apiError) bodyFor(w http.ResponseWriter) []byte {
 	if x, ok := w.(*exchange); ok && x.shape != nil {
 		return x.shape(e)
@@ -121,6 +122,7 @@ func (e *apiError) bodyFor(w http.ResponseWriter) []byte {
 	return e.body()
 }
 
+// write sends the error as the whole response. It sends nothing to displaced connections.
 func (e *apiError) write(w http.ResponseWriter) {
 	if x, ok := w.(*exchange); ok {
 		x.failed = e
@@ -139,7 +141,7 @@ func (e *apiError) write(w http.ResponseWriter) {
 	writeJSON(w, e.status, e.bodyFor(w))
 }
 
-// writeJSON writes a whole answer.
+// writeJSON sends a complete JSON response.
 func writeJSON(w http.ResponseWriter, status int, body []byte) {
 	body = escapeSeparators(body)
 	h := w.Header()
@@ -149,8 +151,8 @@ func writeJSON(w http.ResponseWriter, status int, body []byte) {
 	w.Write(body)
 }
 
-// hungUp reports whether the client of the request left, as opposed to the
-// server cutting it.
+// hungUp reports whether the client closed the connection, rather than the server ending the
+// request.
 func hungUp(ctx context.Context) bool {
 	return ctx.Err() != nil && !errors.Is(context.Cause(ctx), api.ErrClosed)
 }

@@ -11,32 +11,34 @@ import (
 	"sandwich/runtime/api"
 )
 
-// exchange is one request and its answer: the ResponseWriter of its handlers,
-// which remembers what the metrics and the log say of it.
+// exchange is one HTTP request with its response. It is the ResponseWriter of the handlers and
+// records what metrics and log report.
 type exchange struct {
 	http.ResponseWriter
 	id     string
-	route  string // one of few, whatever the client asked for
+	route  string // path pattern of the route: one of a fixed set
 	method string
 	begun  time.Time
 	status int
-	salt   [sha256.Size]byte // of the key that it came with
+	salt   [sha256.Size]byte // of the API key
 	class  api.Class
-	ofKey  urgency    // of requests that state none
-	failed *apiError  // what it was answered, if it was
-	shape  errorShape // of its route
+	ofKey  urgency    // default urgency of the API key
+	failed *apiError  // the error response, if any
+	shape  errorShape // error format of the route
 
-	warnings *api.Warnings // of the request, for a header; may be nil
+	warnings *api.Warnings // for a header; may be nil
 
-	// Of a generation.
+	// Fields of generation requests.
 	stream      bool
-	result      *api.Result // nil where it did not end well
-	tokens      int         // so far
+	result      *api.Result // nil unless the generation succeeded
+	tokens      int         // number of tokens so far
 	first, last time.Time
 }
 
 const requestID = "X-Request-Id"
 
+// newExchange returns the exchange of a request. It takes over the client's request id if that is
+// valid.
 func newExchange(w http.ResponseWriter, r *http.Request, route string) *exchange {
 	x := &exchange{ResponseWriter: w, route: route, method: clip(r.Method), begun: time.Now(), status: http.StatusOK}
 	if x.id = r.Header.Get(requestID); !isCleanID(x.id) {
@@ -46,7 +48,7 @@ func newExchange(w http.ResponseWriter, r *http.Request, route string) *exchange
 	return x
 }
 
-// isCleanID says whether a client's own id may stand in the log and in a header.
+// isCleanID reports whether a client's request id may appear in the log and in a header.
 func isCleanID(id string) bool {
 	for i := range len(id) {
 		c := id[i]
@@ -59,7 +61,7 @@ func isCleanID(id string) bool {
 	return id != "" && len(id) <= 128
 }
 
-// WriteHeader sends the header, with the warnings that were collected up to now.
+// WriteHeader sends the header with the warnings collected so far.
 func (x *exchange) WriteHeader(status int) {
 	x.status = status
 	if list := x.warnings.List(); len(list) > 0 {
@@ -68,10 +70,10 @@ func (x *exchange) WriteHeader(status int) {
 	x.ResponseWriter.WriteHeader(status)
 }
 
-// Unwrap lets http.ResponseController reach the connection.
+// Unwrap lets http.ResponseController access the connection.
 func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 
-// token notes that a token came.
+// token records the time of a token.
 func (x *exchange) token(now time.Time) {
 	if x.tokens++; x.tokens == 1 {
 		x.first = now
@@ -79,8 +81,8 @@ func (x *exchange) token(now time.Time) {
 	x.last = now
 }
 
-// log writes the one line of the exchange. It holds nothing of what was asked or
-// answered, and no key. What only probes ask for is of interest to few.
+// log writes one line about the exchange. It contains no prompt, answer or key. Successful probes
+// are logged at level Debug.
 func (x *exchange) log(l *slog.Logger) {
 	if l == nil {
 		return
@@ -121,7 +123,7 @@ func (x *exchange) log(l *slog.Logger) {
 	l.LogAttrs(context.Background(), level, "request", a...)
 }
 
-// millis is a duration to the microsecond, as a number that every reader of logs can add up.
+// millis returns a duration in milliseconds with microsecond resolution.
 func millis(name string, d time.Duration) slog.Attr {
 	return slog.Float64(name, float64(d.Microseconds())/1000)
 }

@@ -10,7 +10,7 @@ import (
 	"sandwich/runtime/api"
 )
 
-// namedHistogram is one histogram, or one for each class of requests.
+// namedHistogram is a metric with one histogram, or one for each class of requests.
 type namedHistogram struct {
 	name, help string
 	of         []histogram
@@ -21,8 +21,8 @@ var (
 	escapeLabel = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
 )
 
-// exposition writes samples in the text format of Prometheus, version 0.0.4.
-// Samples of one name stand together under one header, in a stable order.
+// exposition writes samples in the Prometheus text format, version 0.0.4. Samples are sorted by
+// name and labels; each name has one header.
 func exposition(samples []Metric, hists []namedHistogram) []byte {
 	slices.SortStableFunc(samples, func(a, b Metric) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), slices.CompareFunc(a.Labels, b.Labels, func(x, y [2]string) int {
@@ -53,6 +53,7 @@ func exposition(samples []Metric, hists []namedHistogram) []byte {
 	return out
 }
 
+// appendTo appends the buckets, sum and count of h.
 func (h *histogram) appendTo(out []byte, name string, labels [][2]string) []byte {
 	var n uint64
 	for i, c := range h.counts {
@@ -68,11 +69,13 @@ func (h *histogram) appendTo(out []byte, name string, labels [][2]string) []byte
 	return appendSample(out, name+"_count", labels, float64(n))
 }
 
+// appendHeader appends the help and type of a metric.
 func appendHeader(out []byte, name, help, kind string) []byte {
 	out = append(out, "# HELP "+name+" "+escapeHelp.Replace(help)+"\n"...)
 	return append(out, "# TYPE "+name+" "+kind+"\n"...)
 }
 
+// appendSample appends one sample.
 func appendSample(out []byte, name string, labels [][2]string, v float64) []byte {
 	out = append(out, name...)
 	for i, l := range labels {
@@ -90,6 +93,7 @@ func appendSample(out []byte, name string, labels [][2]string, v float64) []byte
 	return append(out, '\n')
 }
 
+// formatFloat formats a sample value.
 func formatFloat(v float64) string {
 	switch {
 	case math.IsInf(v, 1):

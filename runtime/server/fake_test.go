@@ -17,20 +17,20 @@ import (
 	"sandwich/runtime/api"
 )
 
-// fake is a Generator that says what it is told to.
+// fake is a Generator with a scripted answer.
 type fake struct {
-	words  []string      // the answer, a token each
+	words  []string      // the answer, one per token
 	delay  time.Duration // before each token
-	first  chan struct{} // nil, or the first token waits for it (a long prefill)
+	first  chan struct{} // if not nil, the first token waits for it (a long prefill)
 	err    error         // instead of an answer
 	endErr error         // after the answer
-	ready  error         // what Ready says
+	ready  error         // result of Ready
 
 	mu       sync.Mutex
 	last     *api.Request
 	embedded *api.Embedding
 	vector   int           // ModelInfo.Vector
-	started  chan struct{} // gets one for each Generate, where not nil
+	started  chan struct{} // if not nil, receives a value for each Generate
 	cancels  atomic.Int64
 	running  atomic.Int64
 	finished atomic.Int64
@@ -91,8 +91,7 @@ func (f *fake) Generate(ctx context.Context, r api.Request, emit func(api.Token)
 	return api.Result{Finish: end, PromptTokens: 7, CachedTokens: 3, Tokens: len(out)}, nil
 }
 
-// Embed makes a vector of the length of each text and of how many there are, two numbers beside one
-// another.
+// Embed returns for each text a vector of its length and the number of texts.
 func (f *fake) Embed(_ context.Context, r api.Embedding) (v api.Vectors, err error) {
 	f.mu.Lock()
 	f.embedded = &r
@@ -108,7 +107,7 @@ func (f *fake) Embed(_ context.Context, r api.Embedding) (v api.Vectors, err err
 	return v, f.err
 }
 
-// Prompt is a token for each byte of the messages or the text.
+// Prompt returns a token for each byte of the messages or the text.
 func (f *fake) Prompt(_ context.Context, r *api.Request) ([]int32, error) {
 	if r.Prompt != nil {
 		return r.Prompt, f.err
@@ -124,7 +123,7 @@ func (f *fake) Render(_ context.Context, r *api.Request) (string, error) {
 	return "<s>" + r.Messages[0].Content, f.err
 }
 
-// Encode is a token for each byte, and one more before them where special.
+// Encode returns a token for each byte, and one more before them if special.
 func (f *fake) Encode(_ context.Context, text string, special, _ bool) (ids []int32, err error) {
 	if special {
 		ids = append(ids, 1)
@@ -159,7 +158,7 @@ func (f *fake) request() *api.Request {
 	return f.last
 }
 
-// start serves g on a real socket with Serve and its limits.
+// start serves g on a socket with Serve.
 func start(t *testing.T, g Generator, o Options) (url string, srv *Server) {
 	t.Helper()
 	srv = New(g, o)
@@ -211,7 +210,7 @@ func chunks(t *testing.T, r io.Reader) (out []map[string]any) {
 	return out
 }
 
-// at walks into decoded JSON by field names and indexes.
+// at selects a value of decoded JSON by field names and indexes.
 func at(v any, path ...any) any {
 	for _, p := range path {
 		switch p := p.(type) {
@@ -237,7 +236,7 @@ func parsed(t *testing.T, data []byte) (v any) {
 	return v
 }
 
-// eventually waits for something another goroutine does.
+// eventually waits for a condition that another goroutine establishes.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for range 2000 {

@@ -10,15 +10,16 @@ import (
 	"sync"
 )
 
-// encoding/json passes over what it has no place for. In a request that would
-// drop, without a word, a grammar that the answer has to follow or a temperature
-// with a slip in its spelling. So every name of the body is looked at.
+// encoding/json ignores unknown fields. A request with a misspelled temperature or an unsupported
+// grammar would then get a different answer than it asked for. The functions in this file check
+// every field name of a body.
 
-// maxFields bounds the names of one body; the longest lists of known fields are half as long.
+// maxFields bounds the fields of a body; it is twice the length of the longest list of known
+// fields.
 const maxFields = 256
 
-// unsupported are fields of this API's relatives that change what is answered,
-// with the value under which they do not; "" stands for false.
+// unsupported lists fields of other servers that would change the answer, each with the value that
+// does not; "" stands for false.
 var unsupported = map[string]string{
 	"structured_outputs":         "",
 	"format":                     "",
@@ -49,8 +50,8 @@ var unsupported = map[string]string{
 	"lora":                       "",
 }
 
-// harmless are fields that clients send and that change nothing here: accounts
-// and hints, and settings of a sampler that the fields above switch on.
+// harmless lists fields that clients send and that have no effect: accounting, hints, and
+// parameters of samplers that the fields above enable.
 var harmless = sync.OnceValue(func() map[string]bool {
 	return fieldSet(`
 	metadata store function_call reasoning verbosity audio prediction
@@ -70,6 +71,7 @@ var (
 	completionFields = jsonNames[completionBody]()
 )
 
+// fieldSet returns the words of a list as a set.
 func fieldSet(list string) map[string]bool {
 	set := map[string]bool{}
 	for _, name := range strings.Fields(list) {
@@ -78,8 +80,7 @@ func fieldSet(list string) map[string]bool {
 	return set
 }
 
-// jsonNames are the fields that encoding/json fills in a struct, listed when they are first asked
-// for.
+// jsonNames returns a function that lists the JSON fields of a struct, computed on first use.
 func jsonNames[T any]() func() map[string]bool {
 	return sync.OnceValue(func() map[string]bool {
 		set := map[string]bool{}
@@ -92,10 +93,9 @@ func jsonNames[T any]() func() map[string]bool {
 	})
 }
 
-// checkFields looks at the names of a body that encoding/json has accepted. It
-// refuses what would change the answer, and what a known field was probably meant
-// by; it returns the other names that known does not hold. more are lists like unsupported, of one
-// endpoint.
+// checkFields checks the field names of a valid JSON body. It returns an error for unsupported
+// fields and for probable misspellings of known fields, and the names of all other unknown fields.
+// more lists further unsupported fields of an endpoint, like unsupported.
 func checkFields(body []byte, known map[string]bool, more ...map[string]string) (unknown []string, e *apiError) {
 	n := 0
 	for name, value := range members(body) {
@@ -117,14 +117,14 @@ func checkFields(body []byte, known map[string]bool, more ...map[string]string) 
 			return nil, invalid(name, "is not supported and would change the answer; leave it out")
 		}
 		if meant := nearest(name, known); meant != "" {
-			return nil, invalid(name, "is not a field of this API; %s was probably meant", meant)
+			return nil, invalid(name, "is not a field of this API; did you mean %s?", meant)
 		}
 		unknown = append(unknown, clip(name))
 	}
 	return unknown, nil
 }
 
-// isNeutral says whether an unsupported field asks for nothing.
+// isNeutral reports whether an unsupported field has a value without effect.
 func isNeutral(value json.RawMessage, neutral string) bool {
 	if isEmpty(value) || string(value) == cmp.Or(neutral, "false") {
 		return true
@@ -134,17 +134,17 @@ func isNeutral(value json.RawMessage, neutral string) bool {
 	return err == nil && e == nil && v == n
 }
 
-// nameSet remembers a bounded number of names.
+// nameSet is a bounded set of names. Methods may be called concurrently.
 type nameSet struct {
 	mu    sync.Mutex
 	names map[string]bool
 }
 
-// maxNames is how many unknown fields are named in the life of a server: clients
-// have few, and one that makes names up must fill neither memory nor the log.
+// maxNames bounds the unknown fields that a server logs, so that clients that invent names fill
+// neither memory nor the log.
 const maxNames = 64
 
-// add reports whether name is new and there was room for it.
+// add adds a name and reports whether it was new and the set had room.
 func (s *nameSet) add(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,7 +158,7 @@ func (s *nameSet) add(name string) bool {
 	return true
 }
 
-// clip shortens what is repeated from the body in a message.
+// clip shortens client input that is quoted in a message.
 func clip(s string) string {
 	if len(s) > 40 {
 		return strings.ToValidUTF8(s[:40], "") + "..."

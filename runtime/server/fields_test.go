@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// TestFieldsRefused: what would be dropped in silence and change the answer is refused by name.
+// TestFieldsRefused checks that fields that would be ignored and would change the answer are
+// refused by name.
 func TestFieldsRefused(t *testing.T) {
 	s := New(&fake{words: []string{"x"}}, Options{})
 	for field, has := range map[string]string{
@@ -22,28 +23,28 @@ func TestFieldsRefused(t *testing.T) {
 		`"skip_special_tokens":false`:        "skip_special_tokens",
 		`"chat_template_kwargs":[1]`:         "chat_template_kwargs",
 		`"reasoning_effort":"loud"`:          "reasoning_effort",
-		`"chat_template_kwarg":{}`:           "chat_template_kwargs was",
+		`"chat_template_kwarg":{}`:           "did you mean chat_template_kwargs?",
 		`"stop_token_ids":[1]`:               "stop_token_ids",
-		`"temprature":0`:                     "temperature was probably meant",
-		`"tempreature":0`:                    "temperature was",
-		`"Temperature":0`:                    "temperature was",
-		`"TEMPERATURE":0`:                    "temperature was",
-		`"top-p":1`:                          "top_p was",
-		`"topp":1`:                           "top_p was",
-		`"max_token":1`:                      "max_tokens was",
-		`"maxtokens":1`:                      "max_tokens was",
-		`"stpo":"a"`:                         "stop was",
-		`"stops":"a"`:                        "stop was",
-		`"sede":1`:                           "seed was",
-		`"N":2`:                              "n was",
-		`"respones_format":{}`:               "response_format was",
-		`"gramar":""`:                        "grammar was",
-		`"guided_jsn":1`:                     "guided_json was",
-		`"repeat_penality":1.1`:              "repeat_penalty was",
-		`"tem\u0070rature":0`:                "temperature was",
-		`"\u017feed":1`:                      "seed was",
-		`"temp\u0000rature":0`:               "temperature was",
-		`"num_predict":3`:                    "n_predict was",
+		`"temprature":0`:                     "did you mean temperature",
+		`"tempreature":0`:                    "did you mean temperature?",
+		`"Temperature":0`:                    "did you mean temperature?",
+		`"TEMPERATURE":0`:                    "did you mean temperature?",
+		`"top-p":1`:                          "did you mean top_p?",
+		`"topp":1`:                           "did you mean top_p?",
+		`"max_token":1`:                      "did you mean max_tokens?",
+		`"maxtokens":1`:                      "did you mean max_tokens?",
+		`"stpo":"a"`:                         "did you mean stop?",
+		`"stops":"a"`:                        "did you mean stop?",
+		`"sede":1`:                           "did you mean seed?",
+		`"N":2`:                              "did you mean n?",
+		`"respones_format":{}`:               "did you mean response_format?",
+		`"gramar":""`:                        "did you mean grammar?",
+		`"guided_jsn":1`:                     "did you mean guided_json?",
+		`"repeat_penality":1.1`:              "did you mean repeat_penalty?",
+		`"tem\u0070rature":0`:                "did you mean temperature?",
+		`"\u017feed":1`:                      "did you mean seed?",
+		`"temp\u0000rature":0`:               "did you mean temperature?",
+		`"num_predict":3`:                    "did you mean n_predict?",
 	} {
 		for path, body := range map[string]string{chatPath: chatOnce, "/v1/completions": `{"prompt":"p"}`} {
 			w := post(t, s, path, strings.TrimSuffix(body, "}")+","+field+"}")
@@ -68,8 +69,8 @@ func TestFieldsRefused(t *testing.T) {
 	}
 }
 
-// TestFieldsAccepted: what clients of this API's relatives send without asking for anything goes
-// through.
+// TestFieldsAccepted checks that fields of other servers' clients are accepted if they have no
+// effect.
 func TestFieldsAccepted(t *testing.T) {
 	f := &fake{words: []string{"x"}}
 	s := New(f, Options{})
@@ -119,7 +120,7 @@ func TestEdits(t *testing.T) {
 	}
 }
 
-// FuzzMembers checks the walk over an object against encoding/json.
+// FuzzMembers compares members with encoding/json.
 func FuzzMembers(f *testing.F) {
 	for _, seed := range []string{
 		chatOnce, `{}`, ` { "a" : [ { "b" : "}\"]," } , 1e5 ] , "a":"\\" ,"\u0061":null,"c":-0.5,"d":true}`, `[1]`,

@@ -24,7 +24,7 @@ func sendAs(s http.Handler, path, body string, headers ...string) *httptest.Resp
 	return w
 }
 
-// TestRoot holds that / says that the server runs: without a key, and before the model is loaded.
+// TestRoot checks that / reports a running server, without a key and before the model is loaded.
 func TestRoot(t *testing.T) {
 	url, _ := start(t, nil, Options{APIKeys: []string{"secret"}})
 	for method, want := range map[string]string{"GET": "sandwich is running\n", "HEAD": ""} {
@@ -44,8 +44,8 @@ func TestRoot(t *testing.T) {
 	}
 }
 
-// TestFormDeclaredJSON holds that JSON as curl -d sends it is taken where the APIs that clients
-// know take it, and that no page of another site profits.
+// TestFormDeclaredJSON checks that JSON declared as a form, as by curl -d, is accepted where other
+// servers accept it, but not from pages of other sites.
 func TestFormDeclaredJSON(t *testing.T) {
 	s := New(&fake{words: []string{"x"}}, Options{})
 	const form = "application/x-www-form-urlencoded"
@@ -102,8 +102,8 @@ func gzipped(t *testing.T, parts ...string) string {
 	return buf.String()
 }
 
-// TestContentCodings holds that gzip bodies are taken, that the limit counts what comes out of
-// them, and that other codings are refused with the one that is taken.
+// TestContentCodings checks that gzip bodies are accepted, that the limit counts decompressed
+// bytes, and that other encodings are refused.
 func TestContentCodings(t *testing.T) {
 	s := New(&fake{words: []string{"x"}}, Options{MaxBody: 64 << 10})
 	zipped := gzipped(t, chatOnce)
@@ -146,7 +146,7 @@ func TestContentCodings(t *testing.T) {
 	}
 }
 
-// TestByteOrderMark holds that a mark before the JSON is ignored, and only there.
+// TestByteOrderMark checks that a mark before the JSON is ignored, and only there.
 func TestByteOrderMark(t *testing.T) {
 	const mark = "\ufeff"
 	s := New(&fake{words: []string{"x"}}, Options{})
@@ -162,7 +162,7 @@ func TestByteOrderMark(t *testing.T) {
 	}
 }
 
-// TestNeutralTypical holds that a sampler that is not here is accepted where it is off.
+// TestNeutralTypical checks that an unsupported sampler is accepted if it is off.
 func TestNeutralTypical(t *testing.T) {
 	s := New(&fake{words: []string{"x"}}, Options{})
 	for value, want := range map[string]int{"1": 200, "1.0": 200, "null": 200, "0.9": 400} {
@@ -173,7 +173,7 @@ func TestNeutralTypical(t *testing.T) {
 	}
 }
 
-// TestReasoningInHistory holds that both names of what an assistant reasoned are read.
+// TestReasoningInHistory checks both names of an assistant's reasoning.
 func TestReasoningInHistory(t *testing.T) {
 	f := &fake{words: []string{"x"}}
 	s := New(f, Options{})
@@ -190,7 +190,7 @@ func TestReasoningInHistory(t *testing.T) {
 	}
 }
 
-// TestToolChoiceByName holds that a string may name a tool.
+// TestToolChoiceByName checks that a string may name a tool.
 func TestToolChoiceByName(t *testing.T) {
 	g := &calling{}
 	s := New(g, Options{})

@@ -8,8 +8,8 @@ import (
 	"sandwich/runtime/api"
 )
 
-// format is what the answer must be, under whichever of its names: OpenAI's response_format,
-// llama-server's grammar and json_schema, vLLM's guided ones.
+// format returns the form of the answer. It reads OpenAI's response_format, llama-server's grammar
+// and json_schema, and vLLM's guided_json, guided_grammar and guided_choice, and refuses conflicts.
 func (b *common) format() (api.Format, *apiError) {
 	var given []api.Format
 	f, e := responseFormat(b.ResponseFormat)
@@ -27,7 +27,7 @@ func (b *common) format() (api.Format, *apiError) {
 		text := string(g.raw)
 		var quoted string
 		if json.Unmarshal(g.raw, &quoted) == nil {
-			text = quoted // vLLM takes it as a string, too
+			text = quoted // vLLM also accepts a quoted schema
 		}
 		given = append(given, api.Format{Kind: api.JSONSchema, Text: text, Param: g.name})
 	}
@@ -46,7 +46,7 @@ func (b *common) format() (api.Format, *apiError) {
 		switch {
 		case g.Kind == api.FreeText:
 		case f.Kind != api.FreeText && g != f:
-			return f, invalid(g.Param, "is given beside %s; an answer has one form", f.Param)
+			return f, invalid(g.Param, "cannot be combined with %s; send one of them", f.Param)
 		default:
 			f = g
 		}
@@ -63,7 +63,7 @@ func responseFormat(raw json.RawMessage) (f api.Format, e *apiError) {
 	}
 	var r struct {
 		Type       string          `json:"type"`
-		Schema     json.RawMessage `json:"schema"` // as llama-server takes it
+		Schema     json.RawMessage `json:"schema"` // llama-server's name
 		JSONSchema *struct {
 			Schema json.RawMessage `json:"schema"`
 		} `json:"json_schema"`
@@ -84,15 +84,15 @@ func responseFormat(raw json.RawMessage) (f api.Format, e *apiError) {
 		}
 	case "json_schema":
 		if isNull(schema) {
-			return f, invalid(field, "needs json_schema.schema, the schema of the answer")
+			return f, invalid(field, "lacks json_schema.schema, the schema of the answer")
 		}
 	default:
-		return f, invalid(field, "%q is not supported; there are text, json_object and json_schema", clip(r.Type))
+		return f, invalid(field, "%q is not supported; use text, json_object or json_schema", clip(r.Type))
 	}
 	return api.Format{Kind: api.JSONSchema, Text: string(schema), Param: field}, nil
 }
 
-// alternatives is a grammar of any of the texts.
+// alternatives returns a GBNF grammar that matches any of the texts.
 func alternatives(texts []string) string {
 	quoted := make([]string, len(texts))
 	for i, t := range texts {
@@ -105,6 +105,7 @@ func alternatives(texts []string) string {
 	return "root ::= " + strings.Join(quoted, " | ")
 }
 
+// hex8 returns the code point of r in eight hexadecimal digits.
 func hex8(r rune) string {
 	h := strconv.FormatInt(int64(r), 16)
 	return strings.Repeat("0", 8-len(h)) + h

@@ -6,7 +6,7 @@ import (
 	"sandwich/runtime/api"
 )
 
-// Every name of a format reaches the generator as one.
+// Every name of a format yields the same request.
 func TestFormats(t *testing.T) {
 	f := &fake{words: []string{"x"}}
 	s := New(f, Options{})

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// FuzzBodies checks that whatever is sent to either endpoint is either refused
-// in the right shape or becomes a request inside every bound.
+// FuzzBodies checks that every body is refused in the right format or becomes a request within all
+// limits.
 func FuzzBodies(f *testing.F) {
 	for _, seed := range []string{
 		chatOnce, chatStream,
@@ -70,7 +70,7 @@ func FuzzBodies(f *testing.F) {
 	})
 }
 
-// FuzzString checks the JSON string writer against encoding/json.
+// FuzzString compares appendString with encoding/json.
 func FuzzString(f *testing.F) {
 	for _, seed := range []string{"", "plain", "\"\\\n\r\t\x00\x1f\x7f", "né \u2028 \U0001f600", "\xff\xc3",
 		"a\xffb\xe2\x82"} {

@@ -12,7 +12,7 @@ import (
 	"sandwich/runtime/api"
 )
 
-// generate is the handler of a generation endpoint.
+// generate returns the handler of /v1/chat/completions or /v1/completions.
 func (s *Server) generate(chat bool) func(http.ResponseWriter, *http.Request) {
 	parse := parseCompletion
 	if chat {
@@ -30,7 +30,7 @@ func (s *Server) generate(chat bool) func(http.ResponseWriter, *http.Request) {
 	}
 }
 
-// answering reads and checks the body of a generation and has it answered.
+// answering reads and checks the body of a request, sets its class and salt, and calls answer.
 func (s *Server) answering(w http.ResponseWriter, r *http.Request, parse func([]byte) (*call, *apiError),
 	answer func(*exchange, *http.Request, *call)) {
 	s.counters.inFlight.Add(1)
@@ -61,19 +61,18 @@ func (s *Server) answering(w http.ResponseWriter, r *http.Request, parse func([]
 	answer(x, r, c)
 }
 
-// writer writes an answer as one API has it: the tokens of each choice, the end of each, and the
-// sum of them. One method is called at a time.
+// writer writes an answer in the format of one API. Methods are not called concurrently.
 type writer interface {
 	token(choice int, t api.Token) error
 	ended(choice int, r *api.Result)
 	finish(sum *api.Result)
 }
 
-// written has a call answered by a writer over out.
+// written runs a call and writes its answer with w to out.
 func (s *Server) written(x *exchange, r *http.Request, c *call, out *stream, w writer) {
 	defer out.close()
 	if !c.stream {
-		out.close() // nothing is written before the end
+		out.close() // no heartbeat: nothing is written before the end
 	}
 	c.Queued = func(q api.Queue) {
 		out.queued(q)
@@ -94,7 +93,8 @@ func (s *Server) written(x *exchange, r *http.Request, c *call, out *stream, w w
 	}
 }
 
-// saltOf parts the keys, and within a key what the client parts by cache_salt.
+// saltOf returns the salt of the prefix cache for a call: that of its API key, combined with
+// cache_salt if the client sets it.
 func saltOf(x *exchange, c *call) [sha256.Size]byte {
 	if c.cacheSalt == "" {
 		return x.salt
@@ -102,8 +102,7 @@ func saltOf(x *exchange, c *call) [sha256.Size]byte {
 	return sha256.Sum256(append(x.salt[:], c.cacheSalt...))
 }
 
-// note logs what was ignored of a request, and for those who look closely what
-// was asked for, without a word of the prompt.
+// note logs ignored fields and, at level Debug, the parameters of a request without its prompt.
 func (s *Server) note(x *exchange, c *call, body int) {
 	l := s.opts.Log
 	if l == nil {
@@ -111,7 +110,7 @@ func (s *Server) note(x *exchange, c *call, body int) {
 	}
 	for _, name := range c.unknown {
 		if s.unknown.add(name) {
-			l.Warn("a field of a request is not known and was ignored; further requests with it are not named",
+			l.Warn("ignored an unknown field of a request; it is logged once",
 				"id", x.id, "field", name)
 		}
 	}
@@ -124,8 +123,8 @@ func (s *Server) note(x *exchange, c *call, body int) {
 		"stops", len(c.Stop), "ignore_eos", c.IgnoreEOS, "logprobs", c.Logprobs, "top_logprobs", c.TopLogprobs)
 }
 
-// cacheValue tells how many tokens of a prompt are cached, how many it has and, if that is known,
-// the index of the first token that differs from the most similar text of late.
+// cacheValue returns the number of cached tokens, the length of the prompt and, if known, the index
+// of the first token that differs from the most similar recent prompt.
 func cacheValue(q api.Queue) string {
 	value := fmt.Sprintf("hit=%d; prompt=%d", q.Cached, q.Prompt)
 	if q.Diverged >= 0 {
@@ -134,7 +133,7 @@ func cacheValue(q api.Queue) string {
 	return value
 }
 
-// noteCache logs the same.
+// noteCache logs the same figures at level Debug.
 func (s *Server) noteCache(x *exchange, q api.Queue) {
 	if l := s.opts.Log; l != nil && q.Prompt > 0 && l.Enabled(context.Background(), slog.LevelDebug) {
 		a := []any{"id", x.id, "hit", q.Cached, "prompt", q.Prompt}
@@ -145,7 +144,7 @@ func (s *Server) noteCache(x *exchange, q api.Queue) {
 	}
 }
 
-// refused answers what was asked of the Generator beside an answer, and was refused.
+// refused writes an error of the Generator for a request that generates nothing.
 func (s *Server) refused(x *exchange, r *http.Request, err error) {
 	if hungUp(r.Context()) {
 		x.status = statusHungUp
@@ -154,13 +153,14 @@ func (s *Server) refused(x *exchange, r *http.Request, err error) {
 	asAPIError(causeOf(r.Context(), err), true).write(x)
 }
 
+// finished counts a successful generation.
 func (s *Server) finished(x *exchange, r *api.Result) {
 	x.result = r
 	s.counters.finished(r, x.class, time.Since(x.begun))
 }
 
-// timed wraps the emit of a choice to observe the times between its tokens. What comes behind the
-// last token is text that was held back, and counts as one for lack of an id.
+// timed wraps emit to observe the times between tokens of a choice. Text held back after the last
+// token counts as a token.
 func (s *Server) timed(x *exchange, emit func(api.Token) error) func(api.Token) error {
 	var last time.Time
 	return func(t api.Token) error {
@@ -179,7 +179,7 @@ func (s *Server) timed(x *exchange, emit func(api.Token) error) func(api.Token) 
 	}
 }
 
-// setQueue writes the state of a request when it came into the header of its answer.
+// setQueue sets the response headers with the state of the queue.
 func setQueue(h http.Header, q api.Queue) {
 	if q.Prompt > 0 {
 		h.Set(queueCache, cacheValue(q))
@@ -194,8 +194,8 @@ func setQueue(h http.Header, q api.Queue) {
 	}
 }
 
-// causeOf prefers the reason why the server cut a request to the error that the
-// cut made.
+// causeOf returns the cause if ctx has ended, else err: the reason why the server ended a request
+// is more useful than the error that this caused.
 func causeOf(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -7,47 +7,40 @@ import (
 	"sandwich/runtime/api"
 )
 
-// Generator produces text for requests; the engine stands behind it.
+// Generator produces the answers. Methods may be called concurrently.
 type Generator interface {
-	// Generate runs one request to its end. It calls emit once for each token,
-	// in order, one call at a time, and returns after the last call. emit may
-	// block for Options.WriteTimeout while a client does not read, so it must
-	// not be called from the loop that serves other requests. Generate stops
-	// soon after ctx ends or emit fails, during prefill too, and then returns an
-	// error that wraps the cause.
+	// Generate runs one request. It calls emit for each token, in order and not concurrently, and
+	// returns after the last call. emit may block for Options.WriteTimeout while a client does not
+	// read, so Generate must not call it from a loop that serves other requests. Generate returns
+	// soon after ctx ends or emit fails, also during prefill, with an error that wraps the cause.
 	//
-	// The errors of package api have answers of their own; any other error is
-	// answered with status 500.
+	// Errors of package api are mapped to their HTTP statuses; any other error becomes status 500.
 	Generate(ctx context.Context, r api.Request, emit func(api.Token) error) (api.Result, error)
 
-	// Embed reads texts to their end and returns what a pooled model makes of each. Its errors are
-	// those of Generate.
+	// Embed returns the vectors or scores of texts. Errors are like those of Generate.
 	Embed(ctx context.Context, r api.Embedding) (api.Vectors, error)
 
-	// Models lists what is served; the first one answers every request. There
-	// is at least one.
+	// Models lists the served models. There is at least one; the first one answers all requests.
 	Models() []ModelInfo
 
-	// Metrics are added to those of the server at each scrape.
+	// Metrics returns additional metrics for /metrics.
 	Metrics() []Metric
 
 	texter
 }
 
-// texter is what a Generator makes of text without generating any. Its errors are those of
-// Generate.
+// texter has the methods of a Generator that generate nothing. Errors are like those of Generate.
 type texter interface {
-	// Prompt is the tokens that a request comes to. A request that holds them as its Prompt is not
-	// read again.
+	// Prompt returns the token ids of a request's prompt. It returns an existing Prompt unchanged.
 	Prompt(ctx context.Context, r *api.Request) ([]int32, error)
-	// Render is the text that the messages and tools of a chat come to.
+	// Render returns the text of a chat after its template is applied.
 	Render(ctx context.Context, r *api.Request) (string, error)
-	// Encode turns text into tokens: special adds what the model wants around a text, parse
-	// recognizes control tokens that are spelled out.
+	// Encode returns the tokens of text. special adds the tokens that the model expects around a
+	// text; parse recognizes control tokens in text.
 	Encode(ctx context.Context, text string, special, parse bool) ([]int32, error)
-	// Decode turns tokens into text, control tokens spelled out.
+	// Decode returns the text of tokens, control tokens included.
 	Decode(ids []int32) (string, error)
-	// Piece is the bytes of a token of the vocabulary.
+	// Piece returns the bytes of a token.
 	Piece(id int32) string
 }
 
@@ -58,18 +51,18 @@ type ModelInfo struct {
 	Context  int // tokens
 	Parallel int // requests that run at the same time
 
-	Vector     int    // numbers that a pooled model makes of a text; 0: it generates
-	Scores     bool   // they are scores
-	Arch       string // its family, as its file names it
-	Type       string // the type of most of its weights
+	Vector     int    // dimensions of the vectors of a pooled model; 0: the model generates text
+	Scores     bool   // the vectors are scores
+	Arch       string // architecture, as the model file names it
+	Type       string // type of most weights
 	Parameters int64
-	Bytes      int64  // of its file
-	Digest     string // of what its shapes are
+	Bytes      int64  // size of the model file
+	Digest     string // of the model's shapes
 
-	// Template is the source of the chat template that the model brings along, BOS and EOS are the
-	// tokens around a text; empty: there is none.
+	// Template is the source of the model's chat template; BOS and EOS are the tokens around a
+	// text. Empty: none.
 	Template, BOS, EOS string
 }
 
-// readier is a Generator that can say why it takes no requests at present.
+// readier is a Generator that can report why it accepts no requests at present.
 type readier interface{ Ready() error }

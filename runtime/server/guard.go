@@ -8,17 +8,16 @@ import (
 	"strings"
 )
 
-// A browser lets any page send requests to any address that its user can reach. This file keeps
-// such pages out by three headers: the Host, which shows a name that the page's owner rebinds to
-// this address; the Origin; and a Content-Type that browsers send to other sites only after a
-// preflight.
+// Browsers let any web page send requests to any address that the user can reach. This file keeps
+// such pages out by three headers: Host, which reveals DNS rebinding; Origin; and Content-Type,
+// because browsers send JSON to other origins only after a preflight.
 
-// anything in Options.Hosts or Options.Origins allows everything.
+// anything in Options.Hosts or Options.Origins allows every value.
 const anything = "*"
 
-// HostsOf are the names under which a server that listens on addr is asked, with
-// those of more. On an address that other machines reach, where names are not
-// known, they are nil, which allows every name, unless more says otherwise.
+// HostsOf returns the allowed Host names of a server that listens on addr: the loopback names, the
+// address itself, and more. It returns nil, which allows every name, if addr is reachable from
+// other machines and more is empty.
 func HostsOf(addr net.Addr, more []string) []string {
 	host, _, err := net.SplitHostPort(addr.String())
 	if err != nil {
@@ -30,7 +29,8 @@ func HostsOf(addr net.Addr, more []string) []string {
 	return append([]string{"localhost", "127.0.0.1", "::1", host}, more...)
 }
 
-// hostAllowed checks the Host header without its port. What sends none is no browser.
+// hostAllowed checks the Host header, ignoring its port. Requests without Host do not come from
+// browsers and are allowed.
 func (s *Server) hostAllowed(r *http.Request) bool {
 	if len(s.opts.Hosts) == 0 || r.Host == "" {
 		return true
@@ -40,7 +40,7 @@ func (s *Server) hostAllowed(r *http.Request) bool {
 		func(h string) bool { return h == anything || strings.EqualFold(hostName(h), name) })
 }
 
-// hostName takes the port, the brackets of an IPv6 address and the dot at the end from a host.
+// hostName removes the port, the brackets of an IPv6 address and a trailing dot from a host.
 func hostName(host string) string {
 	if strings.HasPrefix(host, "[") {
 		name, _, _ := strings.Cut(host[1:], "]")
@@ -52,15 +52,15 @@ func hostName(host string) string {
 	return strings.TrimSuffix(host, ".")
 }
 
-// originAllowed says whether Options.Origins names the page that sent r.
+// originAllowed reports whether Options.Origins contains the origin of r.
 func (s *Server) originAllowed(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	return slices.ContainsFunc(s.opts.Origins,
 		func(o string) bool { return o == anything || strings.EqualFold(o, origin) })
 }
 
-// share writes the headers that let the pages of Options.Origins read the answer,
-// errors included, and reports whether r is a preflight, which it then answers.
+// share writes the CORS headers for pages of Options.Origins, also for errors. It answers preflight
+// requests and reports whether r was one.
 func (s *Server) share(w http.ResponseWriter, r *http.Request, rt route) (preflight bool) {
 	if len(s.opts.Origins) == 0 {
 		return false
@@ -83,8 +83,8 @@ func (s *Server) share(w http.ResponseWriter, r *http.Request, rt route) (prefli
 	return true
 }
 
-// allowedHeaders adds what a page asks for to what the API reads: clients send
-// headers of their own, which change nothing here.
+// allowedHeaders returns the request headers that the API reads and those that a page asks for.
+// Other headers have no effect.
 func allowedHeaders(asked string) string {
 	own := "Authorization, Content-Type, " + keyHeader + ", " + requestID + ", " + priorityHeader
 	if asked == "" || len(asked) > 2048 {
@@ -93,28 +93,28 @@ func allowedHeaders(asked string) string {
 	return own + ", " + asked
 }
 
-// refusal checks everything about r but its body.
+// refusal checks everything about r except its body.
 func (s *Server) refusal(x *exchange, r *http.Request, rt route, known bool) *apiError {
 	allowed := r.Method == rt.method || (rt.method == http.MethodGet && r.Method == http.MethodHead)
 	switch {
 	case !rt.open && !s.authorized(x, r):
 		return newError(http.StatusUnauthorized, typeInvalid, "invalid_api_key",
-			"a valid API key is needed; send it as the header Authorization: Bearer KEY or X-Api-Key: KEY")
+			"a valid API key is required; send the header Authorization: Bearer KEY or X-Api-Key: KEY")
 	case !known:
-		return newError(http.StatusNotFound, typeInvalid, "not_found", "there is no %q here; there are %s",
+		return newError(http.StatusNotFound, typeInvalid, "not_found", "unknown path %q; the paths are %s",
 			clip(r.URL.Path), s.paths())
 	case !allowed:
 		x.Header().Set("Allow", rt.method)
-		return newError(http.StatusMethodNotAllowed, typeInvalid, "method_not_allowed", "%s takes %s, not %s",
+		return newError(http.StatusMethodNotAllowed, typeInvalid, "method_not_allowed", "%s accepts %s, not %s",
 			x.route, rt.method, x.method)
 	case rt.method == http.MethodGet:
-		return nil // reading changes nothing, and a page cannot see the answer unless it may
+		return nil // reading changes nothing, and pages cannot read the answer without CORS
 	}
 	if origin := r.Header.Get("Origin"); origin != "" && !sameOrigin(origin, r.Host) && !s.originAllowed(r) {
 		return newError(http.StatusForbidden, typeInvalid, "origin_not_allowed",
-			"pages of %q may not use this server; start it with --cors and their origin to let them", clip(origin))
+			"pages of %q may not use this server; allow their origin with --cors", clip(origin))
 	}
-	// A form of a page always has a Content-Type, and a request of its scripts has an Origin.
+	// HTML forms always send a Content-Type, and scripts send an Origin.
 	if kind := r.Header.Get("Content-Type"); kind != "" && !isJSON(kind) && !(rt.form && isPlainForm(kind, r.Header)) {
 		return newError(http.StatusUnsupportedMediaType, typeInvalid, "unsupported_media_type",
 			"the body is sent as %q; send JSON with the header Content-Type: application/json", clip(kind))
@@ -127,9 +127,10 @@ func (s *Server) refusal(x *exchange, r *http.Request, rt route, known bool) *ap
 	return nil
 }
 
-// isPlainForm reports whether a body of this Content-Type is JSON that a program such as curl -d
-// declares as a form by default. Browsers send forms of pages with an Origin or with Sec-Fetch-
-// headers; older ones send neither, but they encode braces and quotes, which is not valid JSON.
+// isPlainForm reports whether a body of this Content-Type may be JSON that a program such as curl
+// -d declares as a form by default. Browsers send forms with an Origin or with Sec-Fetch- headers;
+// older browsers send neither, but they encode braces and quotes, so that the body is not valid
+// JSON.
 func isPlainForm(contentType string, h http.Header) bool {
 	kind, _, err := mime.ParseMediaType(contentType)
 	if err != nil || kind != "application/x-www-form-urlencoded" || h.Get("Origin") != "" {
@@ -143,13 +144,14 @@ func isPlainForm(contentType string, h http.Header) bool {
 	return true
 }
 
-// sameOrigin says whether a page of this server itself sends the request. The
-// scheme is left out: what ends TLS in front of the server changes it.
+// sameOrigin reports whether origin is this server. It ignores the scheme, which a TLS proxy in
+// front of the server changes.
 func sameOrigin(origin, host string) bool {
 	_, from, ok := strings.Cut(origin, "://")
 	return ok && strings.EqualFold(from, host)
 }
 
+// isJSON reports whether a Content-Type is JSON.
 func isJSON(contentType string) bool {
 	kind, _, err := mime.ParseMediaType(contentType)
 	return err == nil && (kind == "application/json" || strings.HasSuffix(kind, "+json"))

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// visit sends a request with the given headers to a server that knows itself as localhost:8080.
+// visit sends a request with headers to a server whose host name is localhost:8080.
 func visit(s http.Handler, method, path string, headers ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, path, strings.NewReader(chatOnce))
 	r.Host = "localhost:8080"
@@ -25,7 +25,7 @@ func visit(s http.Handler, method, path string, headers ...string) *httptest.Res
 
 const chatPath = "/v1/chat/completions"
 
-// TestContentTypes holds that what a page may send without asking the server first runs nothing.
+// TestContentTypes checks that requests that pages may send without a preflight run nothing.
 func TestContentTypes(t *testing.T) {
 	f := &fake{words: []string{"x"}}
 	s := New(f, Options{})
@@ -46,7 +46,7 @@ func TestContentTypes(t *testing.T) {
 	}
 }
 
-// TestHosts holds that a name rebound to a loopback address reaches nothing.
+// TestHosts checks that a name rebound to a loopback address is refused.
 func TestHosts(t *testing.T) {
 	loopback := &net.TCPAddr{IP: net.ParseIP("127.0.0.5"), Port: 8080}
 	s := New(&fake{words: []string{"x"}}, Options{Hosts: HostsOf(loopback, []string{"Box.lan"})})
@@ -84,8 +84,8 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// TestOrigins holds that a foreign page has no use of the server, whatever it calls its body,
-// unless it is named.
+// TestOrigins checks that pages of other origins are refused, whatever their Content-Type, unless
+// the origin is allowed.
 func TestOrigins(t *testing.T) {
 	for _, c := range []struct {
 		name, origin string
@@ -122,7 +122,7 @@ func TestOrigins(t *testing.T) {
 	}
 }
 
-// TestPreflight holds that a preflight, which has no key, is answered to named pages only.
+// TestPreflight checks that preflights, which have no key, are answered for allowed origins only.
 func TestPreflight(t *testing.T) {
 	ask := func(o Options, origin string) *httptest.ResponseRecorder {
 		o.APIKeys = []string{"secret"}
@@ -149,7 +149,7 @@ func TestPreflight(t *testing.T) {
 			t.Errorf("%s: status %d, %v", name, w.Code, w.Header())
 		}
 	}
-	// A page reads why it was refused, too.
+	// Pages can also read errors.
 	w = visit(New(&fake{}, Options{APIKeys: []string{"secret"}, Origins: []string{"*"}}), "POST", chatPath, "Origin",
 		"https://a.example")
 	if w.Code != 401 || w.Header().Get("Access-Control-Allow-Origin") != "https://a.example" {
@@ -157,8 +157,7 @@ func TestPreflight(t *testing.T) {
 	}
 }
 
-// TestSalts holds that what a key leaves in the prefix cache is salted by it, and parted further by
-// cache_salt.
+// TestSalts checks that the API key and cache_salt determine the salt of the prefix cache.
 func TestSalts(t *testing.T) {
 	f := &fake{words: []string{"x"}}
 	salt := func(s *Server, key, fields string) [32]byte {

@@ -11,22 +11,22 @@ import (
 	"sandwich/runtime/toolcall"
 )
 
-// history builds the messages of a request from the elements of a conversation, for every API. It
-// keeps what can be used of each element and adds a warning, path first, for each part that it
-// leaves out or replaces: a client sends its whole conversation with every request, so one element
-// that is refused would end the session. Only a last message of the user of which nothing can be
-// used is refused.
+// history builds the messages of a request from a conversation, for every API. It keeps all usable
+// parts and adds a warning, path first, for each part that it leaves out or replaces. Clients send
+// the whole conversation with every request, so refusing one old element would end the session.
+// Only a last user message without any usable part is refused.
 type history struct {
 	warn     *api.Warnings
 	messages []api.Message
-	refusal  *apiError // of the last message of the user; nil where something usable follows it
+	refusal  *apiError // error of an unusable last user message; nil if usable messages follow
 	calls    callIndex
-	moved    map[int][]api.Message // results that come later than their call's message, by its index
-	late     int                   // how many these are
+	moved    map[int][]api.Message // results that do not directly follow their call's message, by its index
+	late     int                   // number of moved results
 	owner    int                   // index of the last message that is not a result
 }
 
-// end returns the messages, or why the request is refused. field is the field that holds them.
+// end returns the messages, or the error with which the request is refused. field is the field that
+// holds the messages.
 func (h *history) end(field string) ([]api.Message, *apiError) {
 	if h.refusal == nil && len(h.messages) == 0 {
 		return nil, invalid(field, "is empty; send at least one message")
@@ -34,8 +34,8 @@ func (h *history) end(field string) ([]api.Message, *apiError) {
 	return h.ordered(), h.refusal
 }
 
-// ordered returns the messages with each result next to the message that has its call: templates
-// find it nowhere else.
+// ordered returns the messages with each result directly after the message with its call, where
+// templates expect it.
 func (h *history) ordered() []api.Message {
 	if h.moved == nil {
 		return h.messages
@@ -52,8 +52,8 @@ func (h *history) ordered() []api.Message {
 	return out
 }
 
-// object decodes an element of the conversation, which must be an object. Fields of a wrong type
-// stay empty, with a warning. ok is false, and the element is lost, where it is not an object.
+// object decodes an element of the conversation. Fields of the wrong type stay empty, with a
+// warning. It returns false and records the element as unusable if raw is not an object.
 func (h *history) object(raw json.RawMessage, v any, at string) (ok bool) {
 	if isNull(raw) || raw[0] != '{' {
 		h.leave(at, whatOf(raw))
@@ -64,7 +64,7 @@ func (h *history) object(raw json.RawMessage, v any, at string) (ok bool) {
 	return true
 }
 
-// fields decodes an object. Of a field of a wrong type, the rest of the object is still decoded.
+// fields decodes an object. Fields of the wrong type are skipped with a warning.
 func (h *history) fields(raw json.RawMessage, v any, at string) {
 	var wrong *json.UnmarshalTypeError
 	if errors.As(json.Unmarshal(raw, v), &wrong) {
@@ -73,9 +73,9 @@ func (h *history) fields(raw json.RawMessage, v any, at string) {
 	}
 }
 
-// leave records a part that cannot be used.
+// leave records an unusable part.
 func (h *history) leave(at, what string) {
-	h.warn.Add("%s: %s was left out; only text, calls of tools and their results are used", at, what)
+	h.warn.Add("%s: %s was left out; only text, tool calls and their results are used", at, what)
 }
 
 // report records the parts of a content that were left out or replaced.
@@ -88,54 +88,54 @@ func (h *history) report(c *content) {
 		}
 	}
 	for _, g := range c.notes {
-		h.warn.Add("%s: of %s only the text was used", g.at, g.what)
+		h.warn.Add("%s: only the text of %s was used", g.at, g.what)
 	}
 }
 
-// refuse keeps why a message of the user cannot be used, in case nothing usable follows it.
+// refuse records the error of an unusable user message; it applies if no usable message follows.
 func (h *history) refuse(c *content) {
 	g := c.lost[0]
-	h.refusal = invalid(g.at+g.field, "%s; the last message of the user holds nothing that can be used", g.fault)
+	h.refusal = invalid(g.at+g.field, "%s; the last user message has no usable content", g.fault)
 }
 
-// role returns the role that templates know for one that a client sent. A role that is not known
-// counts as the user's, who may do least.
+// role returns the template role for a role that a client sent. Unknown roles become user, the role
+// with the fewest privileges.
 func (h *history) role(role *string, at string) string {
 	known, ok := roles[stringOf(role)]
 	switch {
 	case ok:
 		return known
 	case role == nil:
-		h.warn.Add("%s.role: is missing; the message was read as one of the user", at)
+		h.warn.Add("%s.role: is missing; the message was read as a user message", at)
 	default:
-		h.warn.Add("%s.role: %q is not known; the message was read as one of the user", at, clip(*role))
+		h.warn.Add("%s.role: %q is unknown; the message was read as a user message", at, clip(*role))
 	}
 	return "user"
 }
 
-// turnRole is role for an API in which results are no messages.
+// turnRole is like role, for APIs in which tool results are not messages.
 func (h *history) turnRole(role *string, at string) string {
 	known := h.role(role, at)
 	if known == "tool" {
-		h.warn.Add("%s.role: %q is not a role of this API; the message was read as one of the user", at, *role)
+		h.warn.Add("%s.role: %q is not a role of this API; the message was read as a user message", at, *role)
 		known = "user"
 	}
 	return known
 }
 
-// say adds a message of the system or of the user.
+// say adds a system or user message.
 func (h *history) say(role string, c *content) {
 	h.report(c)
 	switch {
 	case c.usable():
 		h.add(api.Message{Role: role, Content: c.text()})
-	case role == "user": // stays, so that roles alternate as before
+	case role == "user": // stays so that roles still alternate
 		h.add(api.Message{Role: role, Content: c.orPlaceholder()})
 		h.refuse(c)
 	}
 }
 
-// answer adds a message of the assistant, which may have calls and reasoning instead of text.
+// answer adds an assistant message, which may have calls and reasoning instead of text.
 func (h *history) answer(m api.Message, c *content) {
 	said := m.Calls != nil || m.Reasoning != ""
 	if said {
@@ -152,8 +152,8 @@ func (h *history) answer(m api.Message, c *content) {
 	}
 }
 
-// result adds the result of a call. One whose call is not in the conversation before it becomes a
-// message of the user that says which call it answers: templates show results only after calls.
+// result adds the result of a call. If the call is not in the conversation, the result becomes a
+// user message that names the call, because templates show results only after calls.
 func (h *history) result(id, name string, c *content, at string) {
 	h.report(c)
 	text := c.orPlaceholder()
@@ -163,7 +163,7 @@ func (h *history) result(id, name string, c *content, at string) {
 			h.add(m)
 			return
 		}
-		h.warn.Add("%s: other messages are between this result and its call, to which it was moved", at)
+		h.warn.Add("%s: the result does not follow its call and was moved there", at)
 		if h.moved == nil {
 			h.moved = map[int][]api.Message{}
 		}
@@ -178,13 +178,13 @@ func (h *history) result(id, name string, c *content, at string) {
 	case name != "":
 		of = fmt.Sprintf("a call of %q", clip(name))
 	}
-	h.warn.Add("%s: %s is not in the conversation before this result, which was kept as text of the user", at, of)
+	h.warn.Add("%s: the conversation does not contain %s before this result, which was kept as user text", at, of)
 	text = fmt.Sprintf("[result of %s, which is not in this conversation]\n%s", of, text)
 	h.add(api.Message{Role: "user", Content: text})
 }
 
-// add appends a message. What follows a message of the user that cannot be used makes the request
-// usable, unless it is the system's.
+// add appends a message. A message that is not the system's cancels the refusal of an earlier user
+// message.
 func (h *history) add(m api.Message) {
 	if m.Role != "tool" {
 		h.owner = len(h.messages)
@@ -194,8 +194,8 @@ func (h *history) add(m api.Message) {
 	}
 }
 
-// roles maps the roles that clients send to those that templates know: developer is the newer name
-// of system, function the older one of tool.
+// roles maps client roles to template roles. developer is the newer name of system, function the
+// older name of tool.
 var roles = map[string]string{
 	"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool",
 	"function": "tool",
@@ -204,21 +204,22 @@ var roles = map[string]string{
 // callIndex finds the calls that results belong to.
 type callIndex struct {
 	byID map[string]indexedCall // the latest call of each id
-	open []indexedCall          // without a result yet, in their order
-	made int                    // ids made for calls without one
+	open []indexedCall          // calls without a result, in order
+	made int                    // number of generated ids
 }
 
+// indexedCall is a call of the conversation.
 type indexedCall struct {
 	id, name string
-	owner    int  // index of the message that has the call
-	made     bool // the client sent no id
+	owner    int  // index of the message with the call
+	made     bool // the id was generated
 }
 
-// maxOpen bounds the calls without a result that results without an id are matched with.
+// maxOpen bounds the calls without a result that are kept for matching.
 const maxOpen = 1024
 
-// add records a call and returns its id, which is made up where it has none: nine digits, as some
-// templates demand.
+// add records a call and returns its id. Calls without an id get one of nine digits, as some
+// templates require.
 func (x *callIndex) add(id, name string, owner int) string {
 	made := id == ""
 	for _, taken := x.byID[id]; id == "" || made && taken; _, taken = x.byID[id] {
@@ -237,9 +238,10 @@ func (x *callIndex) add(id, name string, owner int) string {
 	return id
 }
 
-// answered returns the call that a result belongs to: the first one without a result that has its
-// id, else one that had a result already. Where the client sent no id with the result or with the
-// call, it is the first one without a result that has its name, or any.
+// answered returns the call that a result belongs to. It prefers the first open call with the id of
+// the result, then any call with that id. If the client sent no id with the result or with the
+// call, it is the first open call with the name of the result, or the first one if the result has
+// no name.
 func (x *callIndex) answered(id, name string) (c indexedCall, known bool) {
 	called, sent := x.byID[id]
 	i := slices.IndexFunc(x.open, func(c indexedCall) bool {
@@ -256,13 +258,13 @@ func (x *callIndex) answered(id, name string) (c indexedCall, known bool) {
 	return c, true
 }
 
-// cutNote stands next to the arguments of a call that are not a JSON object.
+// cutNote explains call arguments that are not a JSON object to the model.
 const cutNote = "these arguments were cut off or are not valid; the call was not run as it stands here"
 
-// call adds a call of the conversation to calls. Arguments that are not a JSON object, as a limit
-// on the length of an answer leaves them, become an object that shows their text: many templates
-// read arguments as JSON. A call without a name is left out. owner is the index of the message that
-// will have the calls.
+// call appends a call to calls. Arguments that are not a JSON object, for example because the
+// answer reached its length limit, become an object that quotes them, because many templates parse
+// arguments as JSON. A call without a name is left out. owner is the index of the message that will
+// hold the calls.
 func (h *history) call(calls []api.ToolCall, owner int, id, name, arguments, at string) []api.ToolCall {
 	if name == "" {
 		h.warn.Add("%s: a call without a name was left out", at)
@@ -273,15 +275,15 @@ func (h *history) call(calls []api.ToolCall, owner int, id, name, arguments, at 
 		arguments = "{}"
 	}
 	if err := json.Unmarshal([]byte(arguments), &object); err != nil {
-		h.warn.Add("%s: the arguments of the call of %q are not a JSON object; the model sees their text and that "+
-			"the call was cut", at, clip(name))
+		h.warn.Add("%s: the arguments of the call of %q are not a JSON object; the model sees them as text with a "+
+			"note", at, clip(name))
 		text := appendString([]byte(`{"cut_arguments":`), arguments)
 		arguments = string(append(appendString(append(text, `,"note":`...), cutNote), '}'))
 	}
 	return append(calls, api.ToolCall{ID: h.calls.add(id, name, owner), Name: name, Arguments: arguments})
 }
 
-// callBody is a call in a message of /v1/chat/completions and of ollama.
+// callBody is a call in a message of /v1/chat/completions or /api/chat.
 type callBody struct {
 	ID       string        `json:"id"`
 	Function *functionCall `json:"function"`
@@ -291,13 +293,13 @@ type callBody struct {
 	} `json:"custom"`
 }
 
-// functionCall is the function that a call names. Arguments are an object, or a string that holds
-// one.
+// functionCall is a called function. Arguments are an object, or a string that contains one.
 type functionCall struct {
 	Name      string          `json:"name"`
 	Arguments json.RawMessage `json:"arguments"`
 }
 
+// arguments returns the arguments as text.
 func (f *functionCall) arguments() string {
 	if text, ok := stringIn(f.Arguments); ok {
 		return text
@@ -305,7 +307,8 @@ func (f *functionCall) arguments() string {
 	return string(f.Arguments)
 }
 
-// callList reads the calls of a message. old is the one call of the API before tools.
+// callList reads the calls of a message. old is the call in the field function_call, which predates
+// tools.
 func (h *history) callList(raw json.RawMessage, old *functionCall, at string) (calls []api.ToolCall, e *apiError) {
 	if old != nil {
 		calls = h.call(calls, len(h.messages), "", old.Name, old.arguments(), join(at, "function_call"))
@@ -338,7 +341,7 @@ func (h *history) callList(raw json.RawMessage, old *functionCall, at string) (c
 	return calls, e
 }
 
-// inputArguments returns the arguments of a tool that takes text and no JSON.
+// inputArguments returns the JSON arguments of a tool whose input is plain text.
 func inputArguments(input string) string {
 	return string(append(appendString([]byte(`{"input":`), input), '}'))
 }

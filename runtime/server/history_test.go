@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// understood sends a body and returns the messages that the Generator got, one a line, and the
-// warnings.
+// understood sends a body and returns the messages that the Generator received, one per line, and
+// the warnings.
 func understood(t *testing.T, path, body string) (said, warnings string) {
 	t.Helper()
 	f := &fake{words: []string{"x"}}
@@ -33,24 +33,24 @@ func understood(t *testing.T, path, body string) (said, warnings string) {
 	return said, warnings
 }
 
-// messagesOf is a body with messages.
+// messagesOf returns a body with messages.
 func messagesOf(list string) string { return `{"messages":[` + list + `]}` }
 
 const orphan = "[result of the call \"gone\", which is not in this conversation]\n"
 
-// cutCall is what a call of f with cut arguments becomes.
+// cutCall returns what a call of f with truncated arguments becomes.
 func cutCall(id, text string) string {
 	return id + `=f({"cut_arguments":` + text + `,"note":"` + cutNote + `"})`
 }
 
-// TestHistoryKept sends conversations with parts that cannot be used: the rest is used, and a
-// warning begins with the path of each part.
+// TestHistoryKept sends conversations with unusable parts: the rest is used, and a warning names
+// the path of each part.
 func TestHistoryKept(t *testing.T) {
 	const user, chatCall = `{"role":"user","content":"a"}`, `{"role":"assistant","content":null,"tool_calls":[{"id":"c",` +
 		`"function":{"name":"f","arguments":%s}}]},{"role":"tool","tool_call_id":"c","content":"r"}`
 	call := func(arguments string) string { return user + "," + fmt.Sprintf(chatCall, arguments) }
 	for _, c := range []struct{ path, body, said, warning string }{
-		// Calls that were cut.
+		// Truncated calls.
 		{chatPath, messagesOf(call(`"{\"v\": \"abc"`)), "user a\nassistant  " + cutCall("c", `"{\"v\": \"abc"`) +
 			"\ntool r of c=f\n", "messages[1].tool_calls[0].function.arguments: "},
 		{chatPath, messagesOf(call(`"[1]"`)), "user a\nassistant  " + cutCall("c", `"[1]"`) + "\ntool r of c=f\n",
@@ -68,7 +68,7 @@ func TestHistoryKept(t *testing.T) {
 			"user a\nassistant  " + cutCall("000000001", `"{x"`) + "\ntool r of 000000001=f\n",
 			"messages[1].tool_calls[0].function.arguments: "},
 
-		// Results whose call is gone.
+		// Results without their call.
 		{chatPath, messagesOf(user + `,{"role":"tool","tool_call_id":"gone","content":"r"}`),
 			"user a\nuser " + orphan + "r\n", "messages[1].tool_call_id: "},
 		{chatPath, messagesOf(user + `,{"role":"function","name":"g","content":"r"}`),
@@ -82,17 +82,17 @@ func TestHistoryKept(t *testing.T) {
 		{"/api/chat", messagesOf(`{"role":"tool","tool_call_id":"gone","content":"r"},` + user),
 			"user " + orphan + "r\nuser a\n", "messages[0].tool_call_id: "},
 
-		// Results that other messages separate from their call.
+		// Results that do not directly follow their call.
 		{chatPath, messagesOf(user + `,{"role":"assistant","tool_calls":[{"id":"c","function":{"name":"f"}},{"id":"d",
 			"function":{"name":"g"}}]},{"role":"tool","tool_call_id":"c","content":"1"},{"role":"assistant","content":"b"},
 			{"role":"tool","tool_call_id":"d","content":"2"},{"role":"tool","tool_call_id":"c","content":"3"},` + user),
 			"user a\nassistant  c=f({}) d=g({})\ntool 1 of c=f\ntool 2 of d=g\ntool 3 of c=f\nassistant b\nuser a\n",
-			"messages[4].tool_call_id: other messages\nmessages[5].tool_call_id: other messages"},
+			"messages[4].tool_call_id: the result does not\nmessages[5].tool_call_id: the result does not follow"},
 		{responsesPath, `{"input":[{"type":"function_call","call_id":"c","name":"f"},{"role":"user","content":"a"},
 			{"type":"function_call_output","call_id":"c","output":"1"}]}`, "assistant  c=f({})\ntool 1 of c=f\nuser a\n",
-			"input[2].call_id: other messages"},
+			"input[2].call_id: the result does not follow its call"},
 
-		// Missing and repeated ids, and the one call of older clients.
+		// Missing and repeated ids, and function_call of older clients.
 		{chatPath, messagesOf(user + `,{"role":"assistant","tool_calls":[{"function":{"name":"f"}},{"id":"","function":
 			{"name":"g"}}]},{"role":"tool","content":"1"},{"role":"tool","name":"g","content":"2"}`),
 			"user a\nassistant  000000001=f({}) 000000002=g({})\ntool 1 of 000000001=f\ntool 2 of 000000002=g\n", ""},
@@ -121,7 +121,7 @@ func TestHistoryKept(t *testing.T) {
 	}
 }
 
-// covers reports whether each wanted line begins a warning, and no warning is unexpected.
+// covers reports whether each expected line is the start of a warning and no other warning exists.
 func covers(warnings, want string) bool {
 	for line := range strings.SplitSeq(want, "\n") {
 		if line != "" && !strings.HasPrefix("\n"+warnings, "\n"+line) && !strings.Contains(warnings, "\n"+line) {
@@ -131,8 +131,8 @@ func covers(warnings, want string) bool {
 	return (warnings == "") == (want == "")
 }
 
-// TestContentKept sends content of every kind in the middle of a conversation and in a last message
-// that has text as well.
+// TestContentKept sends content of every type in the middle of a conversation and in a last message
+// that also has text.
 func TestContentKept(t *testing.T) {
 	const image = `{"type":"image_url","image_url":{"url":"data:image/png;base64,AA=="}}`
 	for _, c := range []struct{ content, said, warning string }{
@@ -146,7 +146,7 @@ func TestContentKept(t *testing.T) {
 		{`[{"type":"input_audio","input_audio":{}}]`, "(an audio part was left out)", "[0]: an audio part was left out"},
 		{`[{"type":"hologram","depth":3}]`, `(a part of the unknown kind "hologram" was left out)`,
 			`[0]: a part of the unknown kind "hologram" was left out`},
-		{`[{"type":"markdown","text":"t"}]`, "t", `[0]: of a part of the unknown kind "markdown" only the text was used`},
+		{`[{"type":"markdown","text":"t"}]`, "t", `[0]: only the text of a part of the unknown kind "markdown" was used`},
 		{`[{"type":"text"},{"type":"text","text":"t"}]`, "t", "[0]: a part without text was left out"},
 		{`[{"type":"text","text":7},"t"]`, "t", "[0]: a part without text was left out"},
 		{`[7,"t"]`, "t", "[0]: a number was left out"}, {`true`, "(a boolean was left out)", ": a boolean was left out"},
@@ -177,8 +177,8 @@ func TestContentKept(t *testing.T) {
 	}
 }
 
-// TestUnusable checks that a last message of the user of which nothing can be used is refused with
-// its path, if nothing usable follows it.
+// TestUnusable checks that an unusable last user message is refused with its path unless a usable
+// message follows.
 func TestUnusable(t *testing.T) {
 	const image = `{"role":"user","content":[{"type":"image","source":{}}]}`
 	s := New(&fake{words: []string{"x"}}, Options{})
@@ -213,8 +213,8 @@ func TestUnusable(t *testing.T) {
 	}
 }
 
-// TestHistoryBounds: bodies that would take memory or time out of proportion stay refused, and deep
-// nesting is not followed.
+// TestHistoryBounds checks that bodies that would take disproportionate memory or time are refused,
+// and that nested documents are ignored.
 func TestHistoryBounds(t *testing.T) {
 	s := New(&fake{words: []string{"x"}}, Options{})
 	deep := strings.Repeat(`{"type":"document","source":{"type":"content","content":[`, 3000) +

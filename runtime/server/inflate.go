@@ -9,10 +9,11 @@ import (
 	"strings"
 )
 
+// codingGzip is the only supported Content-Encoding.
 const codingGzip = "gzip"
 
-// contentCoding returns how a body is compressed: "" or codingGzip. It reports false for every
-// other coding, which it returns as the client sent it.
+// contentCoding returns how a body is compressed: "" or codingGzip. For other encodings it returns
+// the header value and false.
 func contentCoding(h http.Header) (coding string, known bool) {
 	sent := strings.Join(h.Values("Content-Encoding"), ", ")
 	switch strings.ToLower(strings.TrimSpace(sent)) {
@@ -24,15 +25,15 @@ func contentCoding(h http.Header) (coding string, known bool) {
 	return sent, false
 }
 
-// inflated decompresses a body. Read fails with *http.MaxBytesError as soon as more than the
-// accepted bytes come out, and with *gzipError where the body is not valid gzip.
+// inflated decompresses a body. Read fails with *http.MaxBytesError if the output exceeds most
+// bytes, and with *gzipError if the body is not valid gzip.
 type inflated struct {
 	from       io.Reader
 	z          *gzip.Reader
 	most, left int64
 }
 
-// gzipError says that a body is not what its Content-Encoding says.
+// gzipError reports a body that is not valid gzip despite its Content-Encoding.
 type gzipError struct{ err error }
 
 func (e *gzipError) Error() string {
@@ -55,7 +56,7 @@ func (r *inflated) Read(p []byte) (n int, err error) {
 	return n, gzipFailure(err)
 }
 
-// gzipFailure wraps errors of the format, unlike those of the connection.
+// gzipFailure wraps errors of the gzip format and leaves errors of the connection unchanged.
 func gzipFailure(err error) error {
 	var over *http.MaxBytesError
 	if err == nil || err == io.EOF || errors.As(err, &over) || errors.Is(err, os.ErrDeadlineExceeded) {

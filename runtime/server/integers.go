@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// wholeNumber is an integer of a request. JSON may write it as 8, 8.0 or 0.8e1, which many clients
-// do that have one type for all numbers.
+// wholeNumber is an integer of a request. It also accepts 8.0 and 0.8e1, because clients with a
+// single number type write such values.
 type wholeNumber int64
 
 func (n *wholeNumber) UnmarshalJSON(data []byte) error {
@@ -25,7 +25,7 @@ func (n *wholeNumber) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// kindOf describes a JSON value as encoding/json does in its errors.
+// kindOf describes a JSON value like encoding/json does in its errors.
 func kindOf(value string) string {
 	switch value[0] {
 	case '{':
@@ -40,9 +40,9 @@ func kindOf(value string) string {
 	return "number " + clip(value)
 }
 
-// parseWhole returns the integer that a JSON number stands for. It reports false for numbers with a
-// fraction, numbers that do not fit, and everything that is no number. Its time does not depend on
-// the exponent.
+// parseWhole returns the integer value of a JSON number. It returns false for numbers with a
+// fraction, numbers out of range, and text that is not a number. Its running time does not depend
+// on the exponent.
 func parseWhole(text string) (int64, bool) {
 	if v, err := strconv.ParseInt(text, 10, 64); err == nil && text[0] != '+' {
 		return v, true
@@ -54,11 +54,11 @@ func parseWhole(text string) (int64, bool) {
 	if strings.Trim(digits, "0123456789") != "" || before == "" {
 		return 0, false
 	}
-	point := 0 // how many digits the exponent moves before the point
+	point := 0 // position of the decimal point
 	if scaled {
 		var err error
 		if point, err = strconv.Atoi(exponent); err != nil {
-			point = math.MaxInt32 // further than any digits reach
+			point = math.MaxInt32 // beyond any number of digits
 			if strings.HasPrefix(exponent, "-") {
 				point = -math.MaxInt32
 			}
@@ -82,10 +82,10 @@ func parseWhole(text string) (int64, bool) {
 	return v, err == nil
 }
 
-// maxDigits is the number of decimal digits of the largest integers.
+// maxDigits is the number of decimal digits of the largest int64.
 const maxDigits = 19
 
-// cutAny slices text around the first of some characters.
+// cutAny cuts text around the first of some characters.
 func cutAny(text, chars string) (before, after string, found bool) {
 	if i := strings.IndexAny(text, chars); i >= 0 {
 		return text[:i], text[i+1:], true
@@ -93,12 +93,12 @@ func cutAny(text, chars string) (before, after string, found bool) {
 	return text, "", false
 }
 
-// parseIDs reads a JSON list of token ids, which encoding/json has accepted as JSON.
+// parseIDs reads a JSON list of token ids. raw must be valid JSON.
 func parseIDs(raw json.RawMessage) (ids []int32, err error) {
 	if err = json.Unmarshal(raw, &ids); err == nil {
 		return ids, nil
 	}
-	var numbers []wholeNumber // slower, for lists with numbers such as 1.0
+	var numbers []wholeNumber // slower; accepts numbers such as 1.0
 	if json.Unmarshal(raw, &numbers) != nil {
 		return nil, err
 	}

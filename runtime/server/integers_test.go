@@ -32,7 +32,7 @@ func TestParseWhole(t *testing.T) {
 	}
 }
 
-// TestParseWholeTime holds that neither digits nor exponents without end take long.
+// TestParseWholeTime checks that long digits and exponents do not take long.
 func TestParseWholeTime(t *testing.T) {
 	const digits = 4 << 20
 	begun := time.Now()
@@ -49,8 +49,8 @@ func TestParseWholeTime(t *testing.T) {
 	}
 }
 
-// wholeFields are bodies with %s in place of an integer that 2 is valid for, by path, with
-// the field that an error has to name.
+// wholeFields has bodies with %s in place of an integer for which 2 is valid, by path, with the
+// field that an error must name.
 var wholeFields = []struct{ path, body, field string }{
 	{"/v1/chat/completions", `{"max_tokens":%s,` + hiMessages + `}`, "max_tokens"},
 	{"/v1/chat/completions", `{"max_completion_tokens":%s,` + hiMessages + `}`, "max_completion_tokens"},
@@ -84,8 +84,8 @@ var wholeFields = []struct{ path, body, field string }{
 	{"/api/embed", `{"input":"x","dimensions":%s}`, "dimensions"},
 }
 
-// TestWholeNumbers holds that every integer of a request may be written as a number without a
-// fraction in any form, and that the refusal of others names the field.
+// TestWholeNumbers checks that every integer of a request may be written as any number without a
+// fraction, and that errors name the field.
 func TestWholeNumbers(t *testing.T) {
 	s := New(&fake{words: []string{"x"}}, Options{})
 	for _, c := range wholeFields {

@@ -9,20 +9,20 @@ import (
 	"sandwich/runtime/api"
 )
 
-// keyHeader holds a key where Authorization does not.
+// keyHeader is the alternative to Authorization: Bearer.
 const keyHeader = "X-Api-Key"
 
-// keyring is the digests of the keys that open the API. It is never changed, only
-// replaced, so that a request sees either the old keys or the new.
+// keyring holds the digests of the accepted keys. It is immutable; SetKeys replaces it atomically.
 type keyring []keyDigest
 
+// keyDigest is the SHA-256 digest of a key.
 type keyDigest struct {
 	sum [sha256.Size]byte
-	of  urgency // of requests that state none
+	of  urgency // default urgency of requests with this key
 }
 
-// SetKeys replaces the keys, given as CheckKey wants them; with none, no key is asked for.
-// Requests that were let in with the old ones go on.
+// SetKeys replaces the accepted keys, which are lines in the format of CheckKey. Without keys, the
+// API is open. Running requests continue. It may be called concurrently with requests.
 func (s *Server) SetKeys(keys []string) {
 	if len(keys) == 0 {
 		s.keys.Store(nil)
@@ -30,24 +30,23 @@ func (s *Server) SetKeys(keys []string) {
 	}
 	ring := keyring{}
 	for _, line := range keys {
-		if k, u, ok := keyOf(line); k != "" && ok { // a blank line of a file opens nothing
+		if k, u, ok := keyOf(line); k != "" && ok { // blank lines are not keys
 			ring = append(ring, keyDigest{sha256.Sum256([]byte(k)), u})
 		}
 	}
 	s.keys.Store(&ring)
 }
 
-// authorized compares the key with every accepted one in time that depends on
-// neither: digests have one length, and no comparison ends the loop. The digest
-// becomes the salt of what the request leaves in the prefix cache, so that one
-// key's cache tells nothing of another's.
+// authorized compares the key of a request with every accepted key, in time that depends on
+// neither. It sets the key's digest as the salt of the prefix cache, so that keys cannot observe
+// each other's cached prefixes.
 func (s *Server) authorized(x *exchange, r *http.Request) bool {
 	ring := s.keys.Load()
 	if ring == nil {
 		return true
 	}
 	scheme, key, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if scheme == "" { // as clients of Anthropic's API send it
+	if scheme == "" { // clients of Anthropic's API
 		scheme, key = "Bearer", r.Header.Get(keyHeader)
 	}
 	x.salt = sha256.Sum256([]byte(strings.TrimSpace(key)))

@@ -18,7 +18,7 @@ func rawPost(body string) string {
 		"Content-Length: %d\r\n\r\n%s", len(body), body)
 }
 
-// A client that writes its whole request before it reads gets the refusal, not a reset.
+// A client that writes its whole request before it reads receives the error response, not a reset.
 func TestRefusalReachesClientThatWritesFirst(t *testing.T) {
 	open, _ := start(t, &fake{words: []string{"x"}}, Options{})
 	keyed, _ := start(t, &fake{words: []string{"x"}}, Options{APIKeys: []string{"secret"}})
@@ -64,7 +64,7 @@ func TestRefusalReachesClientThatWritesFirst(t *testing.T) {
 	}
 }
 
-// A client that never ends its refused body is cut after a bounded time.
+// A client that never ends its refused body is disconnected after a bounded time.
 func TestLingerIsBounded(t *testing.T) {
 	url, _ := start(t, &fake{words: []string{"x"}}, Options{})
 	conn := dial(t, url)

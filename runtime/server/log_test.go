@@ -17,7 +17,7 @@ import (
 	"sandwich/runtime/api"
 )
 
-// journal is a log that a test reads.
+// journal is a log that a test can read.
 type journal struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -39,7 +39,7 @@ func (j *journal) text() string {
 	return j.buf.String()
 }
 
-// lines are the records with this message.
+// lines returns the records with a message.
 func (j *journal) lines(t *testing.T, msg string) (out []map[string]any) {
 	t.Helper()
 	for line := range strings.Lines(j.text()) {
@@ -54,7 +54,7 @@ func (j *journal) lines(t *testing.T, msg string) (out []map[string]any) {
 	return out
 }
 
-// timedFake says how long a request waited.
+// timedFake reports how long a request waited.
 type timedFake struct{ fake }
 
 func (f *timedFake) Generate(ctx context.Context, r api.Request, emit func(api.Token) error) (api.Result, error) {
@@ -63,7 +63,8 @@ func (f *timedFake) Generate(ctx context.Context, r api.Request, emit func(api.T
 	return result, err
 }
 
-// TestRequestLog: one line a request, with figures and without a word of prompt, answer or key.
+// TestRequestLog checks that each request has one line with figures and without prompt, answer or
+// key.
 func TestRequestLog(t *testing.T) {
 	const private = "xyzzy"
 	body := strings.Replace(chatOnce, "hi", private, 1)
@@ -106,7 +107,8 @@ func TestRequestLog(t *testing.T) {
 	}
 }
 
-// TestLogLevels: refusals have their line, probes and parameters only where they are asked for.
+// TestLogLevels checks that refusals have a line, and that probes and parameters appear only at
+// level Debug.
 func TestLogLevels(t *testing.T) {
 	var j journal
 	s := New(&fake{words: []string{"x"}}, Options{Log: j.logger(slog.LevelInfo)})
@@ -125,7 +127,8 @@ func TestLogLevels(t *testing.T) {
 	}
 }
 
-// TestHangUpIsLogged: a client that leaves has a line with status 499 and what it had.
+// TestHangUpIsLogged checks that a client that disconnects has a line with status 499 and its token
+// count.
 func TestHangUpIsLogged(t *testing.T) {
 	for _, body := range []string{chatOnce, chatStream} {
 		var j journal
@@ -144,8 +147,7 @@ func TestHangUpIsLogged(t *testing.T) {
 	}
 }
 
-// TestRequestIDs: a client's own id is kept where it is short and clean, and replaced where it is
-// not.
+// TestRequestIDs checks that a client's request id is kept if it is valid, and replaced otherwise.
 func TestRequestIDs(t *testing.T) {
 	s := New(&fake{words: []string{"x"}}, Options{})
 	for id, kept := range map[string]bool{
@@ -163,7 +165,7 @@ func TestRequestIDs(t *testing.T) {
 	}
 }
 
-// TestUnknownFieldsAreNamedOnce: hostile names neither break the log nor fill it.
+// TestUnknownFieldsAreNamedOnce checks that field names can neither break the log nor fill it.
 func TestUnknownFieldsAreNamedOnce(t *testing.T) {
 	var j journal
 	s := New(&fake{words: []string{"x"}}, Options{Log: slog.New(slog.NewTextHandler(&j, nil))})
@@ -196,7 +198,7 @@ func TestUnknownFieldsAreNamedOnce(t *testing.T) {
 	}
 }
 
-// TestDroppedLines holds that lines that the log lost are counted in the metrics.
+// TestDroppedLines checks that dropped log lines are counted in the metrics.
 func TestDroppedLines(t *testing.T) {
 	s := New(&fake{}, Options{LogDropped: func() int64 { return 7 }})
 	text := serve(s, "GET", "/metrics", "").Body.String()

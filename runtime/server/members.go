@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// members goes over the names and values of the object that body is, which has to
-// be valid JSON; of anything else there are none. It copies no value.
+// members iterates over the fields of a JSON object without copying values. body must be valid
+// JSON; anything but an object yields nothing.
 func members(body []byte) iter.Seq2[string, json.RawMessage] {
 	return func(yield func(string, json.RawMessage) bool) {
 		i := skipSpace(body, 0)
@@ -20,7 +20,7 @@ func members(body []byte) iter.Seq2[string, json.RawMessage] {
 			if json.Unmarshal(body[i:end], &name) != nil {
 				return
 			}
-			at := skipSpace(body, skipSpace(body, end)+1) // behind the colon
+			at := skipSpace(body, skipSpace(body, end)+1) // after the colon
 			end = skipValue(body, at)
 			if i = skipSpace(body, end); !yield(name, body[at:end]) || body[i] != ',' {
 				return
@@ -29,6 +29,7 @@ func members(body []byte) iter.Seq2[string, json.RawMessage] {
 	}
 }
 
+// skipSpace returns the index of the first byte at or after i that is not white space.
 func skipSpace(b []byte, i int) int {
 	for i < len(b) && (b[i] == ' ' || b[i] == '\t' || b[i] == '\n' || b[i] == '\r') {
 		i++
@@ -36,7 +37,7 @@ func skipSpace(b []byte, i int) int {
 	return i
 }
 
-// skipValue returns where the value at i ends.
+// skipValue returns the end of the JSON value at i.
 func skipValue(b []byte, i int) int {
 	depth := 0
 	for {

@@ -11,8 +11,8 @@ import (
 	"sandwich/runtime/toolcall"
 )
 
-// messagesBody is the body of /v1/messages, in Anthropic's shape. What else its clients send is
-// taken and changes nothing: prefixes are cached without being asked for.
+// messagesBody is the body of /v1/messages in Anthropic's format. Other fields are accepted and
+// ignored; prompt caching is always on.
 type messagesBody struct {
 	Model         *string         `json:"model"`
 	Stream        *bool           `json:"stream"`
@@ -39,7 +39,7 @@ type messagesBody struct {
 
 var messagesFields = jsonNames[messagesBody]()
 
-// parseMessagesCall checks the body of /v1/messages and of its count_tokens.
+// parseMessagesCall checks the body of /v1/messages and /v1/messages/count_tokens.
 func parseMessagesCall(data []byte) (*call, *apiError) {
 	var b messagesBody
 	if e := decode(data, &b, ""); e != nil {
@@ -50,7 +50,7 @@ func parseMessagesCall(data []byte) (*call, *apiError) {
 		return nil, e
 	}
 	if !isEmpty(b.MCPServers) {
-		return nil, invalid("mcp_servers", "are not asked from here; send their tools as tools")
+		return nil, invalid("mcp_servers", "are not supported; send their tools as tools")
 	}
 	shared := common{Stream: b.Stream, MaxTokens: b.MaxTokens, Temperature: b.Temperature, TopP: b.TopP, TopK: b.TopK,
 		ResponseFormat: b.OutputFormat}
@@ -81,7 +81,7 @@ func parseMessagesCall(data []byte) (*call, *apiError) {
 	return c, b.messages(&c.Request)
 }
 
-// choice reads {"type":"auto"}, "any", "none", and "tool" with a name.
+// choice reads the tool choice: auto, any, none, or tool with a name.
 func (b *messagesBody) choice(r *api.Request) *apiError {
 	if isNull(b.ToolChoice) {
 		return nil
@@ -112,7 +112,7 @@ func (b *messagesBody) choice(r *api.Request) *apiError {
 	return nil
 }
 
-// tools reads tools with a schema. Those that Anthropic defines are left out with a warning.
+// tools reads tools with a schema. Tools that Anthropic defines are left out with a warning.
 func (b *messagesBody) tools(c *call) *apiError {
 	if isEmpty(b.Tools) {
 		return checkTools(&c.Request)
@@ -129,7 +129,7 @@ func (b *messagesBody) tools(c *call) *apiError {
 			return e
 		}
 		if kind := stringOf(t.Type); kind != "" && kind != "custom" {
-			c.Warnings.Add("tools[%d], %q, is not known here and was left out", i, clip(kind))
+			c.Warnings.Add("tools[%d]: the type %q is not supported; the tool was left out", i, clip(kind))
 			return nil
 		}
 		f := functionBody{Name: t.Name, Description: t.Description, Parameters: t.InputSchema, Strict: t.Strict}
@@ -142,13 +142,13 @@ func (b *messagesBody) tools(c *call) *apiError {
 	return e
 }
 
-// messages is the handler of /v1/messages.
+// messages handles /v1/messages.
 func (s *Server) messages(w http.ResponseWriter, r *http.Request) {
 	s.answering(w, r, parseMessagesCall, func(x *exchange, r *http.Request, c *call) {
 		out := newStream(newAnswer(s.gen.Models()[0].ID, true), x, &s.opts)
 		out.failure = "event: error\ndata: "
 		defer out.close()
-		if c.stream { // the length of the prompt stands in the first event
+		if c.stream { // the first event states the length of the prompt
 			var err error
 			if c.Prompt, err = s.gen.Prompt(r.Context(), &c.Request); err != nil {
 				if x.status = statusHungUp; !hungUp(r.Context()) {
@@ -163,7 +163,7 @@ func (s *Server) messages(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// countTokens is the handler of /v1/messages/count_tokens.
+// countTokens handles /v1/messages/count_tokens.
 func (s *Server) countTokens(w http.ResponseWriter, r *http.Request) {
 	s.answering(w, r, parseMessagesCall, func(x *exchange, r *http.Request, c *call) {
 		ids, err := s.gen.Prompt(r.Context(), &c.Request)
@@ -176,8 +176,8 @@ func (s *Server) countTokens(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// billingPrefix begins a block of the system prompt by which a client of Anthropic's API accounts.
-// It changes with every request, so it would keep the prompt from being found in the cache.
+// billingPrefix starts a block of the system prompt that a client uses for accounting. The block
+// changes with every request and would defeat the prefix cache.
 const billingPrefix = "x-anthropic-billing-header:"
 
 // messages reads system and messages. If the last message is the assistant's and has text, the
@@ -207,14 +207,15 @@ func (b *messagesBody) messages(r *api.Request) *apiError {
 	case strings.TrimSpace(last.Content) != "" && last.Calls == nil:
 		r.Continue = true
 	case last.Calls == nil && last.Reasoning == "" && len(r.Messages) > 1:
-		r.Messages = r.Messages[:len(r.Messages)-1] // which is empty, and would be answered by itself
+		r.Messages = r.Messages[:len(r.Messages)-1] // an empty message would be answered by itself
 	default:
-		h.warn.Add("messages: the last one is the assistant's and has no text to continue; a new answer was begun")
+		h.warn.Add("messages: the last message is the assistant's and has no text to continue; " +
+			"a new answer was started")
 	}
 	return nil
 }
 
-// anthropicSystem adds the system prompt: a string, or a list of blocks.
+// anthropicSystem adds the system prompt: a string or a list of blocks.
 func (h *history) anthropicSystem(raw json.RawMessage) *apiError {
 	switch {
 	case isEmpty(raw):
@@ -236,15 +237,14 @@ func (h *history) anthropicSystem(raw json.RawMessage) *apiError {
 		if billing := strings.HasPrefix(text, billingPrefix); !billing || !strings.Contains(text, "\n") {
 			return billing
 		}
-		h.warn.Add("system: a block that begins with %s was left out, and it has more lines than that", billingPrefix)
+		h.warn.Add("system: a block of several lines that starts with %s was left out", billingPrefix)
 		return true
 	})
 	h.say("system", &c)
 	return nil
 }
 
-// anthropic adds a message of /v1/messages: one of ours, and one for each result of a tool, in
-// their order.
+// anthropic adds a message of /v1/messages: one message, and one for each tool result, in order.
 func (h *history) anthropic(raw json.RawMessage, at string) *apiError {
 	var b struct {
 		Role    *string         `json:"role"`
@@ -273,16 +273,16 @@ func (h *history) anthropic(raw json.RawMessage, at string) *apiError {
 	return e
 }
 
-// blockTurn is a message of /v1/messages while its blocks are read.
+// blockTurn is a message of /v1/messages whose blocks are being read.
 type blockTurn struct {
 	*history
 	role    string
-	message api.Message // of the assistant
+	message api.Message // calls and reasoning of an assistant message
 	content content
-	added   bool // a part of it is in the history
+	added   bool // a part of the message is in the history
 }
 
-// flush adds what was read since the last flush to the history.
+// flush adds the blocks read since the last flush to the history.
 func (t *blockTurn) flush(last bool) {
 	switch c := &t.content; {
 	case t.role == "assistant":
@@ -320,7 +320,7 @@ func (t *blockTurn) block(raw json.RawMessage, at string) *apiError {
 		t.added = true
 		var c content
 		var e *apiError
-		if !isNull(b.Content) { // a tool may have nothing to say
+		if !isNull(b.Content) { // a tool may return nothing
 			c, e = readResult(b.Content, at+".content")
 		}
 		t.result(b.ToolUseID, "", &c, at+".tool_use_id")

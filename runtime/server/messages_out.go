@@ -7,20 +7,20 @@ import (
 	"sandwich/runtime/api"
 )
 
-// blocks writes an answer as blocks of content, as /v1/messages has it: thinking, text, tool_use.
-// Where it is streamed each step is an event.
+// blocks writes an answer as content blocks of /v1/messages: thinking, text, tool_use. A stream has
+// an event for each step.
 type blocks struct {
 	*stream
 	call  *call
 	begun bool
-	whole []byte // the blocks so far, where it is not streamed
-	n     int    // blocks that are whole
-	kind  string // of the one at hand; "": there is none
-	id    string // of a call
+	whole []byte // the finished blocks, if not streamed
+	n     int    // number of finished blocks
+	kind  string // type of the open block; "": none
+	id    string // of the open tool call
 	name  string
-	text  []byte // of the one at hand, where it is not streamed
+	text  []byte // of the open block, if not streamed
 
-	warned int // warnings that are written
+	warned int // number of warnings written
 }
 
 // appendHead appends the message up to its content.
@@ -32,13 +32,15 @@ func (m *blocks) appendHead(b []byte) []byte {
 	return append(appendWarnings(b, list), `,"content":[`...)
 }
 
+// appendBlockUsage appends the usage field with token counts.
 func appendBlockUsage(b []byte, prompt, cached, tokens int) []byte {
 	b = appendInt(append(b, `"usage":{"input_tokens":`...), prompt-cached)
 	b = appendInt(append(b, `,"cache_creation_input_tokens":0,"cache_read_input_tokens":`...), cached)
 	return append(appendInt(append(b, `,"output_tokens":`...), tokens), '}')
 }
 
-// event begins an event, whose JSON goes on in what is appended to m.buf.
+// event starts an event and, before the first event, message_start. The caller appends further
+// fields to m.buf and closes the object.
 func (m *blocks) event(kind string) {
 	if !m.begun {
 		m.begun = true
@@ -51,8 +53,8 @@ func (m *blocks) event(kind string) {
 	m.buf = append(append(m.buf, kind...), '"')
 }
 
-// ping is Anthropic's event for waiting, and says how far the prompt is. The message begins before
-// it only where its length is known.
+// ping writes Anthropic's keep-alive event, with the progress of the prompt once parts of it are
+// computed.
 func (m *blocks) ping() {
 	if m.read.Done == 0 {
 		m.buf = append(m.buf, "event: ping\ndata: {\"type\":\"ping\"}\n\n"...)
@@ -62,7 +64,7 @@ func (m *blocks) ping() {
 	m.buf = append(appendProgress(append(m.buf, ','), m.read), "}\n\n"...)
 }
 
-// token adds a token to the block that it belongs to.
+// token adds a token to its block.
 func (m *blocks) token(_ int, t api.Token) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -89,7 +91,7 @@ func (m *blocks) token(_ int, t api.Token) error {
 	return m.flush()
 }
 
-// open begins a block, unless one of its kind is at hand.
+// open starts a block of a type, unless one is open.
 func (m *blocks) open(kind string) {
 	if m.kind == kind {
 		return
@@ -104,10 +106,10 @@ func (m *blocks) open(kind string) {
 	m.buf = append(m.appendBlock(append(m.buf, `,"content_block":`...), "", []byte("{}")), "}\n\n"...)
 }
 
-// appendBlock appends the block at hand.
+// appendBlock appends the open block.
 func (m *blocks) appendBlock(b []byte, text string, input []byte) []byte {
 	switch m.kind {
-	case "thinking": // a signature is for who checks it
+	case "thinking": // the signature is empty: clients cannot verify it
 		b = appendString(append(b, `{"type":"thinking","signature":"","thinking":`...), text)
 	case "text":
 		b = appendString(append(b, `{"type":"text","text":`...), text)
@@ -119,7 +121,7 @@ func (m *blocks) appendBlock(b []byte, text string, input []byte) []byte {
 	return append(b, '}')
 }
 
-// add goes on with the block at hand.
+// add appends to the open block.
 func (m *blocks) add(delta, text string) {
 	if !m.call.stream {
 		m.text = append(m.text, text...)
@@ -134,8 +136,8 @@ func (m *blocks) add(delta, text string) {
 	m.buf = append(appendString(m.buf, text), "}}\n\n"...)
 }
 
-// shut ends the block at hand. Of a whole answer a call that was cut is left out, for its input
-// would be no JSON.
+// shut ends the open block. If the answer is not streamed, it drops a truncated call, whose input
+// would be invalid JSON.
 func (m *blocks) shut(cut bool) {
 	if m.kind == "" {
 		return
@@ -159,7 +161,7 @@ func (m *blocks) shut(cut bool) {
 	m.n++
 }
 
-// stopReason is why the answer ended, and the stop string that ended it.
+// stopReason returns why the answer ended, in Anthropic's terms.
 func stopReason(r *api.Result) (reason string) {
 	switch {
 	case r.Finish == api.FinishLength:
@@ -172,6 +174,7 @@ func stopReason(r *api.Result) (reason string) {
 	return "end_turn"
 }
 
+// appendStop appends the stop reason and the stop string.
 func appendStop(b []byte, r *api.Result) []byte {
 	reason := stopReason(r)
 	b = appendString(append(b, `"stop_reason":`...), reason)
@@ -182,7 +185,7 @@ func appendStop(b []byte, r *api.Result) []byte {
 	return append(b, "null"...)
 }
 
-// finish writes the end of the answer, or all of it.
+// finish writes the end of the answer, or all of it if it is not streamed.
 func (m *blocks) finish(r *api.Result) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -205,10 +208,10 @@ func (m *blocks) finish(r *api.Result) {
 	m.event("message_stop")
 	m.buf = append(m.buf, "}\n\n"...)
 	m.header()
-	_ = m.flush() // a client that left after the last token has what it wanted
+	_ = m.flush() // the client already has all tokens
 }
 
-// anthropicError writes an error as Anthropic's API does.
+// anthropicError encodes an error in Anthropic's format.
 func anthropicError(e *apiError) []byte {
 	kind, known := map[int]string{
 		http.StatusBadRequest: typeInvalid, http.StatusUnauthorized: "authentication_error",

@@ -34,7 +34,7 @@ func TestMessages(t *testing.T) {
 		at(v, "content", 3, "id") != "c1" || at(v, "stop_reason") != "tool_use" || at(v, "stop_sequence") != nil ||
 		at(v, "usage", "input_tokens") != 4.0 || at(v, "usage", "cache_read_input_tokens") != 3.0 ||
 		at(v, "usage", "output_tokens") != 7.0 ||
-		at(v, "warnings", 0) != `tools[2], "web_search_20250305", is not known here and was left out` {
+		at(v, "warnings", 0) != `tools[2]: the type "web_search_20250305" is not supported; the tool was left out` {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 	r, m := g.last, g.last.Messages
@@ -46,7 +46,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// events reads a whole stream in Anthropic's shape, where each event says its name twice.
+// events reads a whole stream in Anthropic's format, in which each event states its type twice.
 func events(t *testing.T, text string) (out []map[string]any) {
 	t.Helper()
 	for e := range strings.SplitSeq(strings.TrimSuffix(text, "\n\n"), "\n\n") {
@@ -61,7 +61,7 @@ func events(t *testing.T, text string) (out []map[string]any) {
 }
 
 // Blocks are numbered from 0, one is open at a time, deltas add up, and the message ends with its
-// reason.
+// stop reason.
 func TestMessagesStream(t *testing.T) {
 	g := &calling{}
 	w := post(t, New(g, Options{}), messagesPath,
@@ -98,7 +98,7 @@ func TestMessagesStream(t *testing.T) {
 	}
 }
 
-// An answer says why it ended, and goes on with what is said of it.
+// An answer states its stop reason, and continues a last assistant message.
 func TestMessagesEnds(t *testing.T) {
 	f := &fake{words: []string{"one", " two"}}
 	s := New(f, Options{})
@@ -113,7 +113,7 @@ func TestMessagesEnds(t *testing.T) {
 		`"stop_reason":"stop_sequence","stop_sequence":"\n"` {
 		t.Error(got)
 	}
-	// A call that was cut is left out where it would have to be JSON.
+	// A truncated call is left out if it would have to be JSON.
 	w := httptest.NewRecorder()
 	m := &blocks{stream: &stream{answer: newAnswer("m", true), w: w}, call: &call{}}
 	m.id, m.name, m.kind = "c", "pick", "tool_use"
@@ -150,13 +150,13 @@ func TestMessagesRefused(t *testing.T) {
 		{user(`[{"type":"tool_use","id":"a","name":"f","input":{}}]`) + "}", "messages[0].content[0].type"},
 		{user(`[7]`) + "}", "content[0] must be an object"}, {user(`[{"type":"text"}]`) + "}", "text is missing"},
 		{user(`"x"`) + `,"system":7}`, "system must be a string"},
-		{user(`"x"`) + `,"stop_sequences":[""]}`, "stop_sequences must not hold"},
+		{user(`"x"`) + `,"stop_sequences":[""]}`, "stop_sequences must not contain"},
 		{user(`"x"`) + `,"tool_choice":{"type":"all"}}`, "tool_choice.type"},
 		{user(`"x"`) + `,"tool_choice":{"type":"tool"}}`, "tool_choice.name is missing"},
 		{user(`"x"`) + `,"tool_choice":{"type":"any"}}`, "tool_choice"},
 		{user(`"x"`) + `,"tools":[{"name":"f"},{"name":"f"}]}`, "tools[1]"},
 		{user(`"x"`) + `,"mcp_servers":[{"name":"f"}]}`, "mcp_servers"},
-		{user(`"x"`) + `,"max_token":5}`, "max_tokens was probably meant"},
+		{user(`"x"`) + `,"max_token":5}`, "did you mean max_tokens"},
 	} {
 		w := post(t, s, messagesPath, c.body)
 		v := parsed(t, w.Body.Bytes())
@@ -181,7 +181,7 @@ func TestMessagesRefused(t *testing.T) {
 	}
 }
 
-// A key comes in either header; what is refused before a body is read has the shape of its API.
+// Both headers may hold a key. Errors before the body is read have the format of their API.
 func TestKeyHeaders(t *testing.T) {
 	s := New(&calling{}, Options{APIKeys: []string{"ours"}})
 	for _, c := range []struct {
@@ -198,7 +198,7 @@ func TestKeyHeaders(t *testing.T) {
 			t.Errorf("%s %q: %d %s", c.header, c.value, w.Code, w.Body)
 		}
 	}
-	// An empty header opens nothing, and both headers are not mixed.
+	// An empty header is not a key, and the two headers are not combined.
 	if w := visit(s, "GET", "/v1/models", "Authorization", "Bearer theirs", "X-Api-Key", "ours"); w.Code != 401 {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}

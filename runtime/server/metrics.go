@@ -11,23 +11,23 @@ import (
 	"sandwich/runtime/api"
 )
 
-// Metric is one sample of the Generator for /metrics.
+// Metric is one sample for /metrics.
 type Metric struct {
-	Name    string // snake case, with the prefix sandwich_ and the unit
+	Name    string // snake case with the prefix sandwich_ and the unit
 	Help    string
-	Counter bool        // only ever grows; otherwise a gauge
-	Labels  [][2]string // name and value
+	Counter bool        // never decreases; else a gauge
+	Labels  [][2]string // pairs of name and value
 	Value   float64
 }
 
-// counters are the server's own figures.
+// counters are the metrics of the HTTP server. Methods may be called concurrently.
 type counters struct {
 	mu       sync.Mutex
 	requests map[requestLabel]uint64
-	latency  histogram    // whole generation
-	ttft     [2]histogram // to the first token, by class
-	gap      [2]histogram // between tokens of a request, by class
-	queue    [2]histogram // until the first forward, by class
+	latency  histogram    // of a whole generation
+	ttft     [2]histogram // time to the first token, by class
+	gap      [2]histogram // time between tokens of a request, by class
+	queue    [2]histogram // time to the first forward, by class
 
 	inFlight atomic.Int64
 	prompt   total
@@ -35,32 +35,35 @@ type counters struct {
 	tokens   total
 }
 
-// total is a counter of the text format: it never falls.
+// total is a counter that never decreases.
 type total struct{ n atomic.Int64 }
 
-// add adds n and ignores a negative n.
+// add adds n; it ignores negative values.
 func (t *total) add(n int) {
 	if n > 0 {
 		t.n.Add(int64(n))
 	}
 }
 
+// value returns the sum.
 func (t *total) value() float64 { return float64(t.n.Load()) }
 
+// requestLabel has the labels of the request counter.
 type requestLabel struct {
 	path   string
 	status int
 }
 
-// histogram has fixed buckets from a millisecond to ten minutes.
+// histogram has fixed buckets from 1 ms to 10 min; sum is in seconds.
 type histogram struct {
 	counts [len(bounds) + 1]uint64
 	sum    float64
 }
 
+// bounds are the upper bounds of the buckets in seconds.
 var bounds = [...]float64{.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 20, 60, 120, 300, 600}
 
-// observe counts a duration; a negative one counts as 0, so that the sum never falls.
+// observe counts a duration. Negative durations count as 0, so that the sum never decreases.
 func (h *histogram) observe(d time.Duration) {
 	s, i := max(0, d).Seconds(), 0
 	for i < len(bounds) && s > bounds[i] {
@@ -70,6 +73,7 @@ func (h *histogram) observe(d time.Duration) {
 	h.sum += s
 }
 
+// request counts a response.
 func (c *counters) request(path string, status int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -79,12 +83,14 @@ func (c *counters) request(path string, status int) {
 	c.requests[requestLabel{path, status}]++
 }
 
+// observe counts a duration in h.
 func (c *counters) observe(h *histogram, d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	h.observe(d)
 }
 
+// finished counts a successful generation that took the given time.
 func (c *counters) finished(r *api.Result, class api.Class, took time.Duration) {
 	c.prompt.add(r.PromptTokens)
 	c.cached.add(r.CachedTokens)
@@ -93,8 +99,7 @@ func (c *counters) finished(r *api.Result, class api.Class, took time.Duration) 
 	c.observe(&c.queue[class], r.Queued)
 }
 
-// collect lists the server's own samples and those of the Go runtime that tell
-// whether the server lives well beside the workers.
+// collect returns the server's metrics and those of the Go runtime.
 func (c *counters) collect(bodyBytes int64) (out []Metric, hists []namedHistogram) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -135,6 +140,7 @@ func (c *counters) collect(bodyBytes int64) (out []Metric, hists []namedHistogra
 	}
 }
 
+// metrics handles /metrics.
 func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 	own, hists := s.counters.collect(s.opts.BodyBudget - s.bodies.left.Load())
 	if s.opts.LogDropped != nil {

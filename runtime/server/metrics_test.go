@@ -9,7 +9,7 @@ import (
 	"sandwich/runtime/api"
 )
 
-// TestCountersNeverFall feeds negative values, as a faulty Generator might return them.
+// TestCountersNeverFall passes negative values, as a faulty Generator might return them.
 func TestCountersNeverFall(t *testing.T) {
 	var c counters
 	r := api.Result{PromptTokens: 9, CachedTokens: 3, Tokens: 2, Queued: time.Second}

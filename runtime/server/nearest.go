@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// nearest is the field that name is probably a slip of: equal but for case, or by
-// few edits. Edits count for less than half of the shorter name, for two edits
-// from a short one are another word. Of fields as near, one that is known.
+// nearest returns the field that name is probably a misspelling of, or "". Fields match if they
+// differ only in case or by fewer than three edits, and by less than half of the shorter name.
+// Known fields win over unsupported ones at the same distance.
 func nearest(name string, known map[string]bool) string {
 	if len(name) > 64 {
 		return ""
@@ -21,7 +21,7 @@ func nearest(name string, known map[string]bool) string {
 	return meant
 }
 
-// closest is the field that fewest edits part from name, and how many do; "" where none is near.
+// closest returns the field with the fewest edits from name and their number; "" if none is close.
 func closest(name string, fields iter.Seq[string]) (meant string, least int) {
 	least = 3
 	for field := range fields {
@@ -39,8 +39,8 @@ func closest(name string, fields iter.Seq[string]) (meant string, least int) {
 	return meant, least
 }
 
-// edits is the distance of Damerau and Levenshtein, where no part is edited twice:
-// characters put in, left out, changed, or swapped with their neighbour.
+// edits returns the Damerau-Levenshtein distance with non-overlapping edits: insertions, deletions,
+// substitutions, and swaps of adjacent characters.
 func edits(a, b string) int {
 	s, t := []rune(a), []rune(b)
 	before, row, next := make([]int, len(t)+1), make([]int, len(t)+1), make([]int, len(t)+1)

@@ -29,8 +29,7 @@ func send(t *testing.T, ctx context.Context, url, body string) (*http.Response, 
 	return http.DefaultClient.Do(r)
 }
 
-// A client that hangs up while its prompt is computed cancels Generate, whether
-// it streams or not.
+// A client that disconnects during prefill cancels Generate, whether it streams or not.
 func TestHangUpInPrefill(t *testing.T) {
 	for _, body := range []string{chatOnce, chatStream} {
 		f := &fake{words: []string{"x"}, first: make(chan struct{}), started: make(chan struct{}, 1)}
@@ -69,7 +68,7 @@ func TestHangUpInStream(t *testing.T) {
 	resp.Body.Close()
 }
 
-// A client that stops reading is cut after WriteTimeout.
+// A client that stops reading is disconnected after WriteTimeout.
 func TestClientThatDoesNotRead(t *testing.T) {
 	f := &fake{words: make([]string, 4096)}
 	for i := range f.words {
@@ -99,7 +98,7 @@ func TestConcurrentStreams(t *testing.T) {
 			}
 			defer resp.Body.Close()
 			if i%8 == 7 {
-				return // hangs up at once
+				return // disconnects at once
 			}
 			text, sc := "", bufio.NewScanner(resp.Body)
 			for sc.Scan() {
@@ -123,7 +122,7 @@ func TestConcurrentStreams(t *testing.T) {
 	}
 }
 
-// endless is a body without end that counts what is taken of it.
+// endless is an endless body that counts the bytes read.
 type endless struct{ taken atomic.Int64 }
 
 func (e *endless) Read(p []byte) (int, error) {
@@ -134,8 +133,8 @@ func (e *endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A body of a gigabyte is refused for its announced length, or after MaxBody
-// bytes where none is announced, and costs no memory beyond that.
+// A body of a gigabyte is refused by its Content-Length, or after MaxBody bytes if it has none, and
+// takes no memory beyond that.
 func TestHugeBody(t *testing.T) {
 	url, srv := start(t, &fake{words: []string{"x"}}, Options{MaxBody: 1 << 20})
 	var before, after runtime.MemStats
@@ -151,8 +150,8 @@ func TestHugeBody(t *testing.T) {
 		resp, err := http.DefaultTransport.RoundTrip(r)
 		switch {
 		case err != nil:
-			// The server closed the connection while the client still wrote; that
-			// is a refusal as well.
+			// The server closed the connection while the client was writing; that is a refusal as
+			// well.
 		case resp.StatusCode != http.StatusRequestEntityTooLarge:
 			t.Errorf("length %d: status %d", length, resp.StatusCode)
 		default:
@@ -168,7 +167,7 @@ func TestHugeBody(t *testing.T) {
 	}
 	eventually(t, "the bytes are given back", func() bool { return srv.bodies.left.Load() == srv.opts.BodyBudget })
 
-	// Without a network between, the status is certain.
+	// Without a network in between, the status is certain.
 	for _, body := range []string{strings.Repeat(" ", 1<<20) + chatOnce} {
 		if w := post(t, srv, "/v1/chat/completions", body); w.Code != http.StatusRequestEntityTooLarge ||
 			!strings.Contains(w.Body.String(), "1048576 bytes") {
@@ -207,7 +206,7 @@ func dial(t *testing.T, url string) net.Conn {
 	return c
 }
 
-// Clients that send their header or body a byte at a time, or nothing, are cut.
+// Clients that send their header or body byte by byte, or nothing, are disconnected.
 func TestSlowClients(t *testing.T) {
 	url, _ := start(t, &fake{words: []string{"x"}}, Options{
 		HeaderTimeout: 100 * time.Millisecond, BodyTimeout: 100 * time.Millisecond, IdleTimeout: 100 * time.Millisecond,
@@ -234,8 +233,8 @@ func TestSlowClients(t *testing.T) {
 	}
 }
 
-// drain runs Serve, starts one stream, ends Serve and returns what the client
-// still gets and how long it took.
+// drain runs Serve, starts one stream, ends Serve and returns what the client receives and how long
+// it took.
 func drain(t *testing.T, f *fake, o Options) (string, *Server) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -283,8 +282,7 @@ func TestShutdownCutsAfterGrace(t *testing.T) {
 	}
 }
 
-// A stream that waits for its first token shows that it lives, and still tells
-// how it failed.
+// A stream that waits for its first token sends keep-alive comments and still reports its error.
 func TestHeartbeat(t *testing.T) {
 	f := &fake{words: []string{"x"}, first: make(chan struct{})}
 	url, _ := start(t, f, Options{Heartbeat: 10 * time.Millisecond})
@@ -318,7 +316,7 @@ func TestHeartbeat(t *testing.T) {
 	}
 }
 
-// Two requests on one connection: deadlines of the first do not reach the second.
+// With two requests on one connection, deadlines of the first do not affect the second.
 func TestKeepAlive(t *testing.T) {
 	url, _ := start(t, &fake{words: []string{"x"}, delay: 30 * time.Millisecond},
 		Options{WriteTimeout: 60 * time.Millisecond, BodyTimeout: 40 * time.Millisecond})

@@ -10,7 +10,7 @@ import (
 	"sandwich/runtime/api"
 )
 
-// ollamaEmbedBody is the body of /api/embed, and with a prompt that of the older /api/embeddings.
+// ollamaEmbedBody is the body of /api/embed and, with a prompt, of the older /api/embeddings.
 type ollamaEmbedBody struct {
 	readFields
 	Input      json.RawMessage `json:"input"`
@@ -24,6 +24,7 @@ type ollamaEmbedBody struct {
 
 var ollamaEmbedFields = jsonNames[ollamaEmbedBody]()
 
+// parse checks the body.
 func (b *ollamaEmbedBody) parse(data []byte) (*call, *apiError) {
 	if e := decode(data, b, ""); e != nil {
 		return nil, e
@@ -35,7 +36,7 @@ func (b *ollamaEmbedBody) parse(data []byte) (*call, *apiError) {
 	case b.Dimensions != nil && *b.Dimensions < 0:
 		return nil, invalid("dimensions", "is %d and must not be negative", *b.Dimensions)
 	}
-	if isNull(b.Truncate) { // as ollama has it
+	if isNull(b.Truncate) { // ollama's default
 		b.cut = true
 	}
 	if b.Prompt != nil {
@@ -45,8 +46,8 @@ func (b *ollamaEmbedBody) parse(data []byte) (*call, *apiError) {
 	return c, parseInput(b.Input, &b.texts)
 }
 
-// embed is the handler of /api/embed, whose vectors have length 1, and of /api/embeddings, whose
-// one vector is as the model makes it.
+// embed handles /api/embed, which returns vectors of length 1, and /api/embeddings, which returns
+// the model's vector unchanged.
 func (s *Server) embed(w http.ResponseWriter, r *http.Request) {
 	var b ollamaEmbedBody
 	old := strings.HasSuffix(r.URL.Path, "/embeddings")

@@ -10,9 +10,9 @@ import (
 	"sandwich/runtime/toolcall"
 )
 
-// ollamaBody is the body of /api/chat and /api/generate, in ollama's shape.
+// ollamaBody is the body of /api/chat and /api/generate in ollama's format.
 type ollamaBody struct {
-	Model       *string         `json:"model"`
+	Model       *string         `json:"model"`  // default true
 	Stream      *bool           `json:"stream"` // true where it is not said
 	Messages    json.RawMessage `json:"messages"`
 	Tools       json.RawMessage `json:"tools"`
@@ -33,7 +33,7 @@ type ollamaBody struct {
 	Shift       json.RawMessage `json:"shift"`
 }
 
-// ollamaOptions are those that change an answer here.
+// ollamaOptions are the options that affect an answer.
 type ollamaOptions struct {
 	NumPredict       *wholeNumber    `json:"num_predict"`
 	NumCtx           *wholeNumber    `json:"num_ctx"`
@@ -48,8 +48,8 @@ type ollamaOptions struct {
 	FrequencyPenalty *float64        `json:"frequency_penalty"`
 }
 
-// ollamaSampler are options that would change an answer and are not followed, with the value under
-// which they do not. All others say how ollama runs a model.
+// ollamaSampler lists unsupported options that would change an answer, each with the value that
+// does not. All other options concern how ollama runs a model.
 var ollamaSampler = map[string]string{"mirostat": "0", "tfs_z": "1", "typical_p": "1", "repeat_last_n": "64",
 	"penalize_newline": "false", "num_keep": "0"}
 
@@ -58,18 +58,18 @@ var (
 	ollamaOptKeys = jsonNames[ollamaOptions]()
 )
 
-// What ollama draws with where a request does not say it.
+// ollama's defaults of sampling parameters.
 var (
 	ollamaTemperature = 0.8
 	ollamaTopP        = 0.9
 	ollamaTopK        = wholeNumber(40)
 )
 
-// ollamaCall is a request of ollama's API while it is read and answered.
+// ollamaCall is a request of ollama's API.
 type ollamaCall struct {
 	*call
 	chat    bool
-	context int // of the model that is served
+	context int // context of the served model in tokens
 	empty   bool
 }
 
@@ -87,19 +87,19 @@ func (o *ollamaCall) parse(data []byte) (*call, *apiError) {
 	case stringOf(b.Suffix) != "":
 		return nil, invalid("suffix", "is not supported; leave it out")
 	case stringOf(b.Template) != "":
-		return nil, invalid("template", "is not supported; send raw and a prompt that is written out")
+		return nil, invalid("template", "is not supported; send a rendered prompt with raw set to true")
 	case !isEmpty(b.Images) && strings.TrimSpace(stringOf(b.Prompt)) == "":
-		return nil, invalid("images", "are not supported; the model reads text")
+		return nil, invalid("images", "are not supported; the model reads only text")
 	}
 	if e := o.settings(&b); e != nil {
 		return nil, e
 	}
 	o.unknown, o.stream = unknown, b.Stream == nil || *b.Stream
 	if !isEmpty(b.Context) {
-		o.Warnings.Add("context is not read; send what was said before to /api/chat")
+		o.Warnings.Add("context: is not supported; send earlier messages to /api/chat")
 	}
 	if !isEmpty(b.Images) {
-		o.Warnings.Add("images: were left out; the model reads text")
+		o.Warnings.Add("images: were left out; the model reads only text")
 	}
 	how, e := thinks(b.Think, "think")
 	if e == nil {
@@ -137,16 +137,16 @@ func (o *ollamaCall) settings(b *ollamaBody) *apiError {
 		}
 		for name, value := range members(b.Options) {
 			if neutral, known := ollamaSampler[name]; known && !ollamaOptKeys()[name] && !isNeutral(value, neutral) {
-				warnings = append(warnings, fmt.Sprintf("options.%s is not followed", name))
+				warnings = append(warnings, fmt.Sprintf("options.%s: is not supported and was ignored", name))
 			}
 		}
 	}
 	if opts.NumCtx != nil && *opts.NumCtx > wholeNumber(o.context) {
-		warnings = append(warnings, fmt.Sprintf("options.num_ctx asks for %d tokens; the server holds %d (--ctx)",
+		warnings = append(warnings, fmt.Sprintf("options.num_ctx: asks for %d tokens, but the context has %d (--ctx)",
 			*opts.NumCtx, o.context))
 	}
 	if opts.NumPredict != nil && *opts.NumPredict < 0 {
-		opts.NumPredict = nil // -1 and -2: as many as the context leaves
+		opts.NumPredict = nil // -1 and -2: up to the end of the context
 	}
 	if opts.Temperature == nil {
 		opts.Temperature = &ollamaTemperature
@@ -179,8 +179,8 @@ func (o *ollamaCall) settings(b *ollamaBody) *apiError {
 	return nil
 }
 
-// ollamaMessage is a message of a chat. Its calls may have no ids: then results follow them in
-// their order, or name the tool.
+// ollamaMessage is a message of a chat. Calls may lack ids; results then follow them in order or
+// name the tool.
 type ollamaMessage struct {
 	Role       *string         `json:"role"`
 	Content    json.RawMessage `json:"content"`
@@ -223,12 +223,12 @@ func (h *history) ollama(raw json.RawMessage, at string) *apiError {
 	var c content
 	var e *apiError
 	if isNull(m.Content) {
-		c.texts = []string{""} // as its clients send a message of pictures or calls
+		c.texts = []string{""} // messages with only images or calls have no content
 	} else if c, e = read(m.Content, at+".content"); e != nil {
 		return e
 	}
 	if !isEmpty(m.Images) {
-		c.lose(gap{at: at + ".images", what: "an image", fault: "are not supported; the model reads text"})
+		c.lose(gap{at: at + ".images", what: "an image", fault: "are not supported; the model reads only text"})
 	}
 	switch role {
 	case "tool":
@@ -240,13 +240,14 @@ func (h *history) ollama(raw json.RawMessage, at string) *apiError {
 		}
 	default:
 		if !isEmpty(m.ToolCalls) {
-			h.warn.Add("%s.tool_calls: belong to messages of the assistant and were left out", at)
+			h.warn.Add("%s.tool_calls: only assistant messages may have calls; they were left out", at)
 		}
 		h.say(role, &c)
 	}
 	return e
 }
 
+// tools reads the tools of a chat.
 func (o *ollamaCall) tools(raw json.RawMessage) *apiError {
 	if isEmpty(raw) {
 		return nil
@@ -269,14 +270,14 @@ func (o *ollamaCall) tools(raw json.RawMessage) *apiError {
 	return e
 }
 
-// ollama is the handler of /api/chat and /api/generate.
+// ollama returns the handler of /api/chat or /api/generate.
 func (s *Server) ollama(chat bool) func(http.ResponseWriter, *http.Request) {
 	return func(w http.ResponseWriter, r *http.Request) {
 		o := &ollamaCall{chat: chat, context: s.gen.Models()[0].Context}
 		s.answering(w, r, o.parse, func(x *exchange, r *http.Request, c *call) {
 			out := newStream(newAnswer(s.gen.Models()[0].ID, chat), x, &s.opts)
 			lines := newLines(out, o)
-			if o.empty { // how its clients have a model loaded
+			if o.empty { // clients load a model with an empty request
 				out.close()
 				lines.loaded()
 				return
@@ -286,10 +287,10 @@ func (s *Server) ollama(chat bool) func(http.ResponseWriter, *http.Request) {
 	}
 }
 
-// ollamaError writes an error as ollama does.
+// ollamaError encodes an error in ollama's format.
 func ollamaError(e *apiError) []byte {
 	return append(appendString([]byte(`{"error":`), e.Message), '}')
 }
 
-// isOllama tells the paths of ollama's API, of which most are not here.
+// isOllama reports whether a path belongs to ollama's API, including unsupported endpoints.
 func isOllama(path string) bool { return strings.HasPrefix(path, "/api/") }

@@ -7,20 +7,21 @@ import (
 	"time"
 )
 
-// ollamaVersion is the version of ollama whose API the paths below /api follow; clients look at it.
+// ollamaVersion is the version of ollama whose API is implemented; clients check it.
 const ollamaVersion = "0.12.11"
 
+// ollamaVersion handles /api/version.
 func (s *Server) ollamaVersion(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, []byte(`{"version":"`+ollamaVersion+`"}`))
 }
 
-// details describe a model as /api/tags, /api/ps and /api/show do.
+// details describes a model for /api/tags, /api/ps and /api/show.
 func (m *ModelInfo) details() object {
 	return object{"parent_model": "", "format": "gguf", "family": m.Arch, "families": []string{m.Arch},
 		"parameter_size": count(m.Parameters), "quantization_level": m.Type}
 }
 
-// count is a number of parameters for people.
+// count formats a number of parameters.
 func count(n int64) string {
 	switch f := float64(n); {
 	case n >= 1e9:
@@ -31,12 +32,13 @@ func count(n int64) string {
 	return fmt.Sprint(n)
 }
 
+// listed returns the entry of a model in a list.
 func (m *ModelInfo) listed() object {
 	return object{"name": m.ID, "model": m.ID, "modified_at": m.Created.UTC().Format(time.RFC3339Nano),
 		"size": m.Bytes, "digest": m.Digest, "details": m.details()}
 }
 
-// tags is the handler of /api/tags: the models there are.
+// tags handles /api/tags: the available models.
 func (s *Server) tags(w http.ResponseWriter, _ *http.Request) {
 	list := []object{}
 	for _, m := range s.gen.Models() {
@@ -46,7 +48,7 @@ func (s *Server) tags(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, body)
 }
 
-// ps is the handler of /api/ps: the models that are loaded, which are all of them, for good.
+// ps handles /api/ps: the loaded models, which never expire.
 func (s *Server) ps(w http.ResponseWriter, _ *http.Request) {
 	list := []object{}
 	for _, m := range s.gen.Models() {
@@ -60,7 +62,7 @@ func (s *Server) ps(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, body)
 }
 
-// show is the handler of /api/show.
+// show handles /api/show.
 func (s *Server) show(w http.ResponseWriter, r *http.Request) {
 	s.answering(w, r, func(data []byte) (*call, *apiError) {
 		var b struct {

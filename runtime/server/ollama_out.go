@@ -9,22 +9,23 @@ import (
 	"sandwich/runtime/api"
 )
 
-// lines writes an answer as ollama does: an object a line while it streams, or one in all. Calls
-// are written whole.
+// lines writes an answer in ollama's format: one JSON object per line while streaming, else a
+// single object. Calls are written when they are complete.
 type lines struct {
 	*stream
 	asked     *ollamaCall
-	text      []byte // of a whole answer
+	text      []byte // if not streamed
 	reasoning []byte
-	tokens    []api.Token // of a whole answer, where log probabilities are wanted
+	tokens    []api.Token // if not streamed and log probabilities are requested
 	calls     []api.ToolCall
-	sent      int // calls that are written
+	sent      int // number of calls written
 }
 
+// newLines returns a writer of the answer to o.
 func newLines(s *stream, o *ollamaCall) *lines {
 	l := &lines{stream: s, asked: o}
 	s.kind, s.failure, s.failed = "application/x-ndjson", "", "\n"
-	// Its clients read every line as an object: one that adds nothing keeps them waiting.
+	// ollama's clients parse every line as an object, so an empty answer serves as keep-alive.
 	s.pulse = func() {
 		if l.line("", "", nil, nil); s.read.Done > 0 {
 			l.buf = append(appendProgress(append(l.buf[:len(l.buf)-len("}\n")], ','), s.read), "}\n"...)
@@ -33,14 +34,14 @@ func newLines(s *stream, o *ollamaCall) *lines {
 	return l
 }
 
-// begin appends what all objects begin with.
+// begin appends the fields at the start of every object.
 func (l *lines) begin(b []byte) []byte {
 	b = appendString(append(b, `{"model":`...), l.model)
 	b = append(append(b, `,"created_at":"`...), time.Now().UTC().Format(time.RFC3339Nano)...)
 	return append(b, '"')
 }
 
-// content appends text, reasoning and calls as the endpoint has them.
+// content appends text, reasoning and calls in the format of the endpoint.
 func (l *lines) content(b []byte, text, reasoning string, calls []api.ToolCall) []byte {
 	field, end := `,"response":`, ""
 	if l.asked.chat {
@@ -64,7 +65,7 @@ func (l *lines) content(b []byte, text, reasoning string, calls []api.ToolCall) 
 	return append(b, end...)
 }
 
-// logprobs appends those of tokens, where they are wanted.
+// logprobs appends the log probabilities of tokens, if requested.
 func (l *lines) logprobs(b []byte, tokens []api.Token) []byte {
 	if !l.asked.Logprobs {
 		return b
@@ -79,7 +80,7 @@ func (l *lines) logprobs(b []byte, tokens []api.Token) []byte {
 	return append(b, ']')
 }
 
-// line adds an object of a stream.
+// line adds an object of the stream.
 func (l *lines) line(text, reasoning string, calls []api.ToolCall, tokens []api.Token) {
 	l.buf = l.content(l.begin(l.buf), text, reasoning, calls)
 	if len(tokens) > 0 {
@@ -88,6 +89,7 @@ func (l *lines) line(text, reasoning string, calls []api.ToolCall, tokens []api.
 	l.buf = append(l.buf, ",\"done\":false}\n"...)
 }
 
+// token adds a token to the answer.
 func (l *lines) token(_ int, t api.Token) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -123,7 +125,7 @@ func (l *lines) token(_ int, t api.Token) error {
 	return l.flush()
 }
 
-// whole are the calls whose arguments are an object; one that was cut has none.
+// whole returns the calls whose arguments are complete JSON.
 func (l *lines) whole(calls []api.ToolCall) (out []api.ToolCall) {
 	for _, c := range calls {
 		if c.Arguments == "" {
@@ -136,7 +138,7 @@ func (l *lines) whole(calls []api.ToolCall) (out []api.ToolCall) {
 	return out
 }
 
-// finish writes the last object, with the times of the answer.
+// finish writes the last object, with durations in nanoseconds.
 func (l *lines) finish(r *api.Result) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -176,14 +178,15 @@ func (l *lines) finish(r *api.Result) {
 	}
 	l.buf = b
 	l.header()
-	_ = l.flush() // a client that left after the last token has what it wanted
+	_ = l.flush() // the client already has all tokens
 }
 
+// done appends the fields that end an answer.
 func (l *lines) done(b []byte, reason string) []byte {
 	return appendString(append(b, `,"done":true,"done_reason":`...), reason)
 }
 
-// loaded answers a request that asks for nothing.
+// loaded answers a request without content.
 func (l *lines) loaded() {
 	writeJSON(l.w, http.StatusOK, append(l.done(l.content(l.begin(nil), "", "", nil), "load"), "}\n"...))
 }

@@ -11,7 +11,7 @@ import (
 	"sandwich/runtime/api"
 )
 
-// objects reads a stream of one object a line.
+// objects reads a stream with one object per line.
 func objects(t *testing.T, w *httptest.ResponseRecorder) (out []any) {
 	t.Helper()
 	for line := range strings.Lines(w.Body.String()) {
@@ -94,7 +94,7 @@ func TestOllamaGenerate(t *testing.T) {
 			t.Errorf("%s: %v", path, v)
 		}
 	}
-	// A line that adds nothing keeps a client waiting, since it reads each as an object.
+	// An empty object keeps a client waiting, because clients parse each line as an object.
 	slow := &fake{words: []string{"x"}, delay: 60 * time.Millisecond}
 	w = post(t, New(slow, Options{Heartbeat: 10 * time.Millisecond}), "/api/generate", `{"prompt":"Hi"}`)
 	if all := objects(t, w); len(all) < 4 || at(all[0], "response") != "" || at(all[0], "done") != false {
@@ -116,7 +116,7 @@ func TestOllamaModels(t *testing.T) {
 	}
 }
 
-// Every refusal is a sentence in the field error.
+// Every error is a sentence in the field error.
 func TestOllamaRefused(t *testing.T) {
 	s := New(&calling{}, Options{})
 	for body, has := range map[string]string{
@@ -130,7 +130,7 @@ func TestOllamaRefused(t *testing.T) {
 		`{"messages":[{"role":"user","content":"x"}],"options":7}`: "options must be " +
 			"an object",
 		`{"prompt":"x","suffix":"y"}`: "suffix is not", `{"prompt":"x","template":"y"}`: "template is not",
-		`{"prompt":" ","images":["aGk="]}`: "images are not", `{"promt":"x"}`: "prompt was probably meant",
+		`{"prompt":" ","images":["aGk="]}`: "images are not", `{"promt":"x"}`: "did you mean prompt",
 	} {
 		w := post(t, s, "/api/chat", body)
 		message, _ := at(parsed(t, w.Body.Bytes()), "error").(string)

@@ -9,17 +9,17 @@ import (
 	"sandwich/runtime/api"
 )
 
-// Bounds of what one request may ask for. They keep the work of a request
-// proportional to its tokens: every stop string is looked for at every token.
+// Limits of one request. They bound the work per token; for example, every stop string is compared
+// at every token.
 const (
 	MaxStops       = 64   // stop strings
-	MaxStopBytes   = 1024 // bytes of each
-	MaxTopLogprobs = 20   // alternatives a token
-	MaxMessages    = 8192 // turns of a chat
-	MaxParts       = 4096 // text parts of one message
+	MaxStopBytes   = 1024 // bytes of each stop string
+	MaxTopLogprobs = 20   // alternatives per token
+	MaxMessages    = 8192 // messages of a chat
+	MaxParts       = 4096 // parts of one message
 )
 
-// common are the fields both endpoints share.
+// common are the fields that /v1/chat/completions and /v1/completions share.
 type common struct {
 	told
 	Model         *string `json:"model"`
@@ -63,6 +63,7 @@ type common struct {
 	Suffix              *string         `json:"suffix"`
 }
 
+// chatBody is the body of /v1/chat/completions.
 type chatBody struct {
 	common
 	Messages            json.RawMessage `json:"messages"`
@@ -73,34 +74,35 @@ type chatBody struct {
 	TopLogprobs         *wholeNumber    `json:"top_logprobs"`
 }
 
+// completionBody is the body of /v1/completions.
 type completionBody struct {
 	common
 	Prompt   json.RawMessage `json:"prompt"`
 	Logprobs *wholeNumber    `json:"logprobs"`
 }
 
-// call is a checked request and how its answer is wanted.
+// call is a checked request with the options of its answer.
 type call struct {
 	api.Request
 	stream bool
-	usage  bool // a last chunk with the usage
+	usage  bool // send the usage in a last chunk
 
-	progress bool // of the prompt is wanted, as often as it is known
+	progress bool // report the progress of the prompt as often as possible
 
-	n       int        // answers to each prompt
-	prompts []prompted // where there are several, instead of the request's own
-	echo    []echoed   // by prompt, where they stand before the answers; filled as they are known
+	n       int        // answers per prompt
+	prompts []prompted // several prompts; nil: the prompt of Request
+	echo    []echoed   // by prompt, if prompts are echoed; filled when known
 
-	stated    bool     // Class is the client's
-	placed    bool     // and Priority is
-	seeded    bool     // Sampling.Seed is the client's
-	cacheSalt string   // parts the prefix cache further than keys do
-	unknown   []string // fields that were ignored
+	stated    bool     // the client states Class
+	placed    bool     // the client states Priority
+	seeded    bool     // the client sets Sampling.Seed
+	cacheSalt string   // separates prefix caches further than API keys do
+	unknown   []string // ignored fields
 
-	custom map[string]bool // tools that take text (/v1/responses)
+	custom map[string]bool // tools that accept plain text (/v1/responses)
 }
 
-// newCall returns a call whose parser may add warnings.
+// newCall returns a call that collects warnings.
 func newCall() *call { return &call{Request: api.Request{Warnings: new(api.Warnings)}} }
 
 const maxInt32 = math.MaxInt32
@@ -116,11 +118,11 @@ func parseChat(data []byte) (*call, *apiError) {
 		return nil, e
 	}
 	if b.echoes() {
-		return nil, invalid("echo", "is for /v1/completions; leave it out")
+		return nil, invalid("echo", "is supported by /v1/completions only; leave it out")
 	}
 	c.Logprobs = b.Logprobs != nil && *b.Logprobs
 	if c.TopLogprobs > 0 && !c.Logprobs {
-		return nil, invalid("top_logprobs", "needs logprobs to be true")
+		return nil, invalid("top_logprobs", "requires logprobs to be true")
 	}
 	if c.Messages, e = parseMessages(b.Messages, c.Warnings); e != nil {
 		return nil, e
@@ -132,7 +134,7 @@ func parseChat(data []byte) (*call, *apiError) {
 		c.Continue = true
 		if last := c.Messages[len(c.Messages)-1]; last.Role != "assistant" || last.Content == "" || last.Calls != nil {
 			return nil, invalid("continue_final_message",
-				"needs a last message of the assistant with text to go on with")
+				"requires a last message of the assistant with text to continue")
 		}
 	}
 	return c, nil
@@ -146,7 +148,7 @@ func parseCompletion(data []byte) (*call, *apiError) {
 		return nil, e
 	}
 	if c.MaxTokens == 0 && b.NPredict == nil && b.MaxTokens == nil {
-		c.MaxTokens = 16 // the default of this endpoint
+		c.MaxTokens = 16 // the endpoint's default
 	}
 	c.Logprobs = b.Logprobs != nil
 	if c.TopLogprobs, e = integer(b.Logprobs, "logprobs", 0, MaxTopLogprobs, 0); e != nil {
@@ -156,7 +158,7 @@ func parseCompletion(data []byte) (*call, *apiError) {
 		return nil, e
 	}
 	if c.choices() > maxChoices {
-		return nil, invalid("prompt", "and n ask for %d answers; at most %d are given at once", c.choices(), maxChoices)
+		return nil, invalid("prompt", "and n ask for %d answers; at most %d are allowed", c.choices(), maxChoices)
 	}
 	if b.echoes() {
 		c.echo = make([]echoed, max(1, len(c.prompts)))
@@ -166,10 +168,11 @@ func parseCompletion(data []byte) (*call, *apiError) {
 	return c, nil
 }
 
+// echoes reports whether the client asks to echo the prompt.
 func (b *common) echoes() bool { return b.Echo != nil && *b.Echo }
 
-// parseCommon reads a body into v, which holds b, and checks what is in b and the names of the
-// rest.
+// parseCommon decodes a body into v, which contains b, and checks the fields of b and the names of
+// all fields.
 func parseCommon(data []byte, v any, b *common, known map[string]bool) (*call, *apiError) {
 	if e := decode(data, v, ""); e != nil {
 		return nil, e
@@ -189,13 +192,13 @@ func parseCommon(data []byte, v any, b *common, known map[string]bool) (*call, *
 	return c, nil
 }
 
-// offered refuses by name what asks for more than text.
+// offered returns an error for fields whose feature is not supported.
 func (b *common) offered() *apiError {
 	switch {
 	case !isEmpty(b.Functions):
 		return invalid("functions", "are not supported; send them as tools")
 	case b.BestOf != nil && *b.BestOf != 1 && (b.N == nil || *b.BestOf != *b.N):
-		return invalid("best_of", "is %d, and no answers are drawn to be dropped; leave it out", *b.BestOf)
+		return invalid("best_of", "is %d, but answers are not ranked; leave it out", *b.BestOf)
 	case b.Suffix != nil && *b.Suffix != "":
 		return invalid("suffix", "is not supported; leave it out")
 	}
@@ -207,12 +210,13 @@ func (b *common) offered() *apiError {
 	return nil
 }
 
+// check checks the values of the fields and returns the call.
 func (b *common) check() (*call, *apiError) {
 	c := newCall()
 	c.stream = b.Stream != nil && *b.Stream
 	if o := b.StreamOptions; o != nil {
 		if !c.stream {
-			return nil, invalid("stream_options", "is only allowed where stream is true")
+			return nil, invalid("stream_options", "is only allowed if stream is true")
 		}
 		c.usage = o.IncludeUsage != nil && *o.IncludeUsage
 	}
@@ -250,8 +254,8 @@ func (b *common) check() (*call, *apiError) {
 	return c, nil
 }
 
-// limit is how many tokens are wanted at most, under the newest of its names that
-// is given; 0 for no limit but the context, which clients of llama-server write as -1.
+// limit returns the maximum number of tokens, under the newest of its names that is set; 0 means no
+// limit but the context. llama-server's clients write -1 for that.
 func (b *common) limit() (int, *apiError) {
 	limit := 0
 	for _, f := range []struct {
@@ -261,10 +265,10 @@ func (b *common) limit() (int, *apiError) {
 		{b.NPredict, "n_predict"}, {b.MaxTokens, "max_tokens"}, {b.MaxCompletionTokens, "max_completion_tokens"},
 	} {
 		if f.v != nil && *f.v == -1 {
-			continue // as llama-server and its clients say: up to the end of the context
+			continue // llama-server: up to the end of the context
 		}
 		if f.v != nil && *f.v == 0 && b.echoes() {
-			continue // the prompt is all that is wanted
+			continue // only the prompt is wanted
 		}
 		n, e := integer(f.v, f.name, 1, maxInt32, int64(limit))
 		if e != nil {
@@ -275,6 +279,7 @@ func (b *common) limit() (int, *apiError) {
 	return limit, nil
 }
 
+// sampling returns the sampling parameters.
 func (b *common) sampling() (s api.Sampling, e *apiError) {
 	penalty, name := b.RepetitionPenalty, "repetition_penalty"
 	if penalty == nil {
@@ -297,7 +302,7 @@ func (b *common) sampling() (s api.Sampling, e *apiError) {
 			return s, e
 		}
 	}
-	// -1 is how some clients say off; no vocabulary is as large as the bound.
+	// -1 disables top-k for some clients; no vocabulary exceeds the upper bound.
 	if s.TopK, e = integer(b.TopK, "top_k", -1, maxInt32, 0); e != nil {
 		return s, e
 	}
@@ -309,8 +314,7 @@ func (b *common) sampling() (s api.Sampling, e *apiError) {
 	return s, nil
 }
 
-// parseBias reads {"ID": bias} and, as llama-server has it, [[ID, bias], ...], where false bans a
-// token.
+// parseBias reads {"ID": bias} or llama-server's [[ID, bias], ...], in which false bans a token.
 func parseBias(raw json.RawMessage) (map[int32]float32, *apiError) {
 	const field = "logit_bias"
 	if isEmpty(raw) {
@@ -325,9 +329,9 @@ func parseBias(raw json.RawMessage) (map[int32]float32, *apiError) {
 		v, wrong := strconv.ParseFloat(value, 64)
 		switch {
 		case err != nil || n < 0:
-			return invalid(field, "has %q where a token id belongs", clip(id))
+			return invalid(field, "contains %q, which is not a token id", clip(id))
 		case wrong != nil || !(v >= -100 && v <= 100):
-			return invalid(field, "gives token %d %s; a bias is a number from -100 to 100", n, clip(value))
+			return invalid(field, "gives token %d the bias %s; use a number from -100 to 100", n, clip(value))
 		case len(bias) == maxBias:
 			return invalid(field, "has more than the %d tokens accepted", maxBias)
 		}
@@ -338,7 +342,7 @@ func parseBias(raw json.RawMessage) (map[int32]float32, *apiError) {
 		return bias, each(raw, field, maxBias, func(_ int, item json.RawMessage) *apiError {
 			var pair []json.RawMessage
 			if json.Unmarshal(item, &pair) != nil || len(pair) != 2 {
-				return invalid(field, "must be an object of token ids, or a list of pairs of an id and a bias")
+				return invalid(field, "must be an object from token ids to biases or a list of pairs of id and bias")
 			}
 			id := string(pair[0])
 			if n, whole := parseWhole(id); whole {
@@ -348,7 +352,7 @@ func parseBias(raw json.RawMessage) (map[int32]float32, *apiError) {
 		})
 	}
 	if raw[0] != '{' {
-		return nil, invalid(field, "must be an object of token ids, or a list of pairs of an id and a bias")
+		return nil, invalid(field, "must be an object from token ids to biases or a list of pairs of id and bias")
 	}
 	for id, value := range members(raw) {
 		if e := put(id, string(value)); e != nil {
@@ -358,10 +362,10 @@ func parseBias(raw json.RawMessage) (map[int32]float32, *apiError) {
 	return bias, nil
 }
 
-// maxBias bounds the tokens that a request may make more or less likely: each costs at each token.
+// maxBias bounds the biased tokens of a request, each of which costs time per generated token.
 const maxBias = 1024
 
-// parseStop takes a string or a list of strings.
+// parseStop reads a string or a list of strings.
 func parseStop(raw json.RawMessage, name string) ([]string, *apiError) {
 	if isNull(raw) {
 		return nil, nil
@@ -379,9 +383,9 @@ func parseStop(raw json.RawMessage, name string) ([]string, *apiError) {
 		case json.Unmarshal(item, &s) != nil || isNull(item):
 			return invalid(name, "must be a string or a list of strings")
 		case s == "":
-			return invalid(name, "must not hold an empty string")
+			return invalid(name, "must not contain an empty string")
 		case len(s) > MaxStopBytes:
-			return invalid(name, "holds a string of %d bytes; at most %d are accepted", len(s), MaxStopBytes)
+			return invalid(name, "contains a string of %d bytes; at most %d are accepted", len(s), MaxStopBytes)
 		}
 		stops = append(stops, s)
 		return nil

@@ -10,7 +10,7 @@ import (
 	"sandwich/runtime/api"
 )
 
-// reading is a Generator whose prompt takes a while.
+// reading is a Generator with a long prefill.
 type reading struct{ fake }
 
 func (g *reading) Generate(ctx context.Context, r api.Request, emit func(api.Token) error) (api.Result, error) {
@@ -22,9 +22,8 @@ func (g *reading) Generate(ctx context.Context, r api.Request, emit func(api.Tok
 	return g.fake.Generate(ctx, r, emit)
 }
 
-// TestProgress holds that a stream whose prompt takes long says how far it is, in a way that leaves
-// its text and its events as they are; that its header says when the first token is due; and that
-// one that is not streamed is left alone.
+// TestProgress checks that a stream with a long prompt reports progress without changing its text
+// and events, that its header predicts the first token, and that other answers are unaffected.
 func TestProgress(t *testing.T) {
 	s := New(&reading{fake{words: []string{"a", "b"}}}, Options{Heartbeat: 50 * time.Millisecond})
 	for path, c := range map[string]struct{ body, text, end string }{
@@ -47,7 +46,8 @@ func TestProgress(t *testing.T) {
 			}
 		}
 	}
-	// Who asks for it hears of every part, also of a prompt that is short; chunks stay chunks.
+	// Clients that ask for progress get each step, also for short prompts; chunks keep their
+	// format.
 	s = New(&reading{fake{words: []string{"a", "b"}}}, Options{Heartbeat: time.Minute})
 	w := post(t, s, chatPath, strings.TrimSuffix(chatStream, "}")+`,"return_progress":true}`)
 	text, parts := "", 0
@@ -66,8 +66,7 @@ func TestProgress(t *testing.T) {
 	if text != "ab" || parts != 8 {
 		t.Errorf("%q after %d parts", text, parts)
 	}
-	// The events of Anthropic's API stay in order: what waits for a message that has begun is a
-	// ping.
+	// Anthropic's events stay in order: progress is a ping after the start of the message.
 	w = post(t, New(&reading{fake{words: []string{"a"}}}, Options{Heartbeat: 50 * time.Millisecond}), messagesPath,
 		`{"messages":[{"role":"user","content":"x"}],"stream":true}`)
 	kinds := ""

@@ -12,17 +12,16 @@ import (
 type messageBody struct {
 	Role       *string         `json:"role"`
 	Content    json.RawMessage `json:"content"`
-	Name       *string         `json:"name"` // shown for results alone
+	Name       *string         `json:"name"` // used for tool results only
 	ToolCalls  json.RawMessage `json:"tool_calls"`
-	OldCall    *functionCall   `json:"function_call"` // of the API before tools
+	OldCall    *functionCall   `json:"function_call"` // predates tool_calls
 	ToolCallID *string         `json:"tool_call_id"`
 	Reasoning  *string         `json:"reasoning_content"`
 	Refusal    json.RawMessage `json:"refusal"`
-	Thought    json.RawMessage `json:"reasoning"` // the same, as vLLM and OpenRouter name it
+	Thought    json.RawMessage `json:"reasoning"` // vLLM's and OpenRouter's name of reasoning_content
 }
 
-// reasoning returns what an assistant reasoned before its message, under either of its names. Forms
-// of it other than text are ignored.
+// reasoning returns the reasoning of an assistant message. Values other than text are ignored.
 func (b *messageBody) reasoning() string {
 	text := stringOf(b.Reasoning)
 	if text == "" {
@@ -31,8 +30,7 @@ func (b *messageBody) reasoning() string {
 	return text
 }
 
-// parseMessages reads the messages of a chat. What cannot be used of them is left out with a
-// warning.
+// parseMessages reads the messages of a chat. Unusable parts are left out with a warning.
 func parseMessages(raw json.RawMessage, warn *api.Warnings) ([]api.Message, *apiError) {
 	if isNull(raw) {
 		return nil, invalid("messages", "is missing; send a list of messages")
@@ -68,7 +66,7 @@ func (h *history) chat(raw json.RawMessage, at string) *apiError {
 	}
 	if role != "assistant" {
 		if !isEmpty(b.ToolCalls) {
-			h.warn.Add("%s.tool_calls: belong to messages of the assistant and were left out", at)
+			h.warn.Add("%s.tool_calls: only assistant messages may have calls; they were left out", at)
 		}
 		h.say(role, &c)
 		return nil
@@ -80,7 +78,7 @@ func (h *history) chat(raw json.RawMessage, at string) *apiError {
 	return e
 }
 
-// parsePrompt takes a string, a list of token ids, or a list of these.
+// parsePrompt reads a string, a list of token ids, or a list of these.
 func parsePrompt(raw json.RawMessage, c *call) *apiError {
 	const field = "prompt"
 	if isNull(raw) {
@@ -108,7 +106,7 @@ func parsePrompt(raw json.RawMessage, c *call) *apiError {
 	return e
 }
 
-// onePrompt takes a string or a list of token ids.
+// onePrompt reads a string or a list of token ids.
 func onePrompt(raw json.RawMessage) (p prompted, e *apiError) {
 	const field, accepted = "prompt", "must be a string or a list of token ids, or a list of these"
 	switch {
@@ -127,7 +125,7 @@ func onePrompt(raw json.RawMessage) (p prompted, e *apiError) {
 	}
 	for _, t := range p.ids {
 		if t < 0 {
-			return p, invalid(field, "holds the token id %d; ids are not negative", t)
+			return p, invalid(field, "contains the negative token id %d", t)
 		}
 	}
 	return p, nil

@@ -8,21 +8,20 @@ import (
 	"sandwich/runtime/api"
 )
 
-// readiness is where a server stands between its start and its end: it loads,
-// it is ready, or it drains. It counts the answers under way, so that a server
-// that drains knows when the last one has ended.
+// readiness is the state of a server: loading, ready or draining. It counts running requests, so
+// that draining ends when the last one has finished.
 type readiness struct {
 	mu       sync.Mutex
 	ready    bool
-	stage    string  // of loading
-	share    float64 // of that stage
+	stage    string  // current stage of loading
+	share    float64 // completed fraction of the stage
 	draining bool
 	answers  int
-	ended    chan struct{} // closed when draining and no answer is under way
+	ended    chan struct{} // closed once the server drains and no request runs
 }
 
-// Progress says how far loading is: what is done now, and which share of that.
-// It may be called from several goroutines, whose shares may come out of order.
+// Progress reports the current stage of loading and its completed fraction. It may be called
+// concurrently; a smaller fraction of the same stage is ignored.
 func (s *Server) Progress(stage string, share float64) {
 	r := &s.readiness
 	r.mu.Lock()
@@ -33,16 +32,16 @@ func (s *Server) Progress(stage string, share float64) {
 	r.share = min(max(r.share, share), 1)
 }
 
-// Ready lets requests in, which g answers from now on. It is called once, on a
-// server that New made without a Generator.
+// Ready starts to accept requests, which g answers. It must be called once on a server that New
+// created without a Generator.
 func (s *Server) Ready(g Generator) {
 	r := &s.readiness
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s.gen, r.ready = g, true // the lock is what lets enter's callers read gen
+	s.gen, r.ready = g, true // enter's lock orders this write before reads of gen
 }
 
-// enter counts an answer that begins, or refuses it.
+// enter counts a request, or returns an error if the server is not ready.
 func (r *readiness) enter() *apiError {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -58,7 +57,7 @@ func (r *readiness) enter() *apiError {
 	return nil
 }
 
-// leave ends what enter began.
+// leave ends a request.
 func (r *readiness) leave() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -68,8 +67,8 @@ func (r *readiness) leave() {
 	}
 }
 
-// drain lets no further answer begin and returns what is closed when the last one
-// has ended.
+// drain refuses further requests and returns a channel that is closed when the last running one has
+// ended.
 func (r *readiness) drain() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -82,7 +81,7 @@ func (r *readiness) drain() <-chan struct{} {
 	return r.ended
 }
 
-// unready is the body of /health where the server is not ready; nil: it is.
+// unready returns the body of /health if the server is not ready, else nil.
 func (r *readiness) unready() []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -97,6 +96,7 @@ func (r *readiness) unready() []byte {
 	return append(b, '}')
 }
 
+// health handles /health.
 func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	if body := s.readiness.unready(); body != nil {
 		writeJSON(w, http.StatusServiceUnavailable, body)
@@ -112,10 +112,10 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, []byte(`{"status":"ok"}`))
 }
 
-// admitted serves a request that needs the model, where the server takes it.
+// admitted serves a request that needs the model, if the server is ready.
 func (s *Server) admitted(w http.ResponseWriter, r *http.Request, serve http.HandlerFunc) {
 	if fail := s.readiness.enter(); fail != nil {
-		w.Header().Set("Connection", "close") // whoever asks again had better ask a server that is ready
+		w.Header().Set("Connection", "close") // the client should reconnect to a server that is ready
 		fail.write(w)
 		return
 	}

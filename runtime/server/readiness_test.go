@@ -25,12 +25,12 @@ func get(t *testing.T, url string) (int, string, http.Header) {
 	return resp.StatusCode, string(text), resp.Header
 }
 
-// A server whose model is not there yet says how far it is, and refuses everything
-// else until it is ready.
+// A server without its model reports the progress of loading and refuses other requests until it is
+// ready.
 func TestHealthWhileLoading(t *testing.T) {
 	url, srv := start(t, nil, Options{})
 	srv.Progress("packing weights", 0.42)
-	srv.Progress("packing weights", 0.3) // of a slower worker
+	srv.Progress("packing weights", 0.3) // from a slower worker
 	const want = `{"status":"loading","stage":"packing weights","progress":0.42}`
 	if code, text, _ := get(t, url+"/health"); code != 503 || text != want {
 		t.Errorf("loading: status %d %s", code, text)
@@ -56,8 +56,8 @@ func TestHealthWhileLoading(t *testing.T) {
 	resp.Body.Close()
 }
 
-// While a server drains it goes on listening: health says so and requests are
-// refused, until the last answer has ended.
+// A draining server keeps listening: /health reports the state and requests are refused until the
+// last answer has ended.
 func TestListensWhileDraining(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -69,7 +69,7 @@ func TestListensWhileDraining(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- srv.Serve(ctx, ln) }()
 	url := "http://" + ln.Addr().String()
-	dial(t, url) // and somebody who never says anything
+	dial(t, url) // a client that sends nothing
 	resp, err := send(t, t.Context(), url, chatStream)
 	if err != nil {
 		t.Fatal(err)
@@ -103,7 +103,7 @@ func TestListensWhileDraining(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	if took := time.Since(begun); took > 4*time.Second { // net/http gives a silent connection 5 s
+	if took := time.Since(begun); took > 4*time.Second { // net/http allows a silent connection 5 s
 		t.Errorf("Serve took %v after the last answer", took)
 	}
 	if _, err := net.Dial("tcp", ln.Addr().String()); err == nil {
@@ -111,7 +111,7 @@ func TestListensWhileDraining(t *testing.T) {
 	}
 }
 
-// New keys hold for the next request; an answer under way goes on.
+// New keys apply to the next request; running answers continue.
 func TestSetKeys(t *testing.T) {
 	f := &fake{words: []string{"x"}, first: make(chan struct{}), started: make(chan struct{}, 1)}
 	url, srv := start(t, f, Options{APIKeys: []string{"old"}})

@@ -25,11 +25,11 @@ func many(n int, item string) string { return "[" + strings.Repeat(item+",", n-1
 
 const hiMessages = `"messages":[{"role":"user","content":"hi"}]`
 
-// chat and text are bodies of the two endpoints with these fields.
+// chat and text return bodies of the two endpoints with the given fields.
 func chat(fields string) string { return `{` + hiMessages + `,` + fields + `}` }
 func text(fields string) string { return `{"prompt":"p",` + fields + `}` }
 
-// badBodies are what is refused, with the parameter at fault and a part of the sentence.
+// badBodies are refused bodies with the parameter at fault and a part of the error.
 var badBodies = []struct{ path, body, param, has string }{
 	{"chat", ``, "", "not valid JSON"},
 	{"chat", `{`, "", "not valid JSON"},
@@ -55,12 +55,12 @@ var badBodies = []struct{ path, body, param, has string }{
 		"must be a string"},
 	{"chat", `{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{}}]}]}`,
 		"messages[0].content[0].type", "only text"},
-	{"chat", chat(`"tools":[{"function":{"name":"f"}},{"function":{"name":"f"}}]`), "tools[1]", "so is tools[0]"},
+	{"chat", chat(`"tools":[{"function":{"name":"f"}},{"function":{"name":"f"}}]`), "tools[1]", "which tools[0] also has"},
 	{"chat", chat(`"tools":[{"type":"web_search"}]`), "tools[0].type", "only functions"},
 	{"chat", chat(`"tools":[{"function":{"name":"f"}}],"tool_choice":{"function":{"name":"g"}}`), "tool_choice",
-		"none of the tools"},
-	{"chat", chat(`"tool_choice":"required"`), "tool_choice", "there are no tools"},
-	{"chat", chat(`"tool_choice":"perhaps"`), "tool_choice", "must be auto"},
+		"unknown tool"},
+	{"chat", chat(`"tool_choice":"required"`), "tool_choice", "tools is empty"},
+	{"chat", chat(`"tool_choice":"perhaps"`), "tool_choice", "use auto"},
 	{"chat", chat(`"continue_final_message":true`), "continue_final_message", "last message of the assistant"},
 	{"chat", `{"messages":` + many(MaxMessages+1, `{"role":"user","content":""}`) + `}`, "messages", "more than"},
 	{"chat", chat(`"temperature":"hot"`), "temperature", "must be a number, not a string"},
@@ -86,7 +86,7 @@ var badBodies = []struct{ path, body, param, has string }{
 	{"chat", chat(`"seed":"x"`), "seed", "must be an integer"},
 	{"chat", chat(`"seed":1e400`), "seed", "must be an integer"},
 	{"chat", chat(`"stream":"yes"`), "stream", "must be true or false"},
-	{"chat", chat(`"stream_options":{"include_usage":true}`), "stream_options", "only allowed where stream"},
+	{"chat", chat(`"stream_options":{"include_usage":true}`), "stream_options", "only allowed if stream"},
 	{"chat", chat(`"stream":true,"stream_options":{"include_usage":1}`), "stream_options.include_usage",
 		"true or false"},
 	{"chat", chat(`"stream":true,"stream_options":7`), "stream_options", "must be an object"},
@@ -98,21 +98,21 @@ var badBodies = []struct{ path, body, param, has string }{
 	{"chat", chat(`"stop":` + many(10_000, `"a"`)), "stop", "more than the 64"},
 	{"chat", chat(`"stop":"` + strings.Repeat("a", 2000) + `"`), "stop", "2000 bytes"},
 	{"chat", chat(`"logprobs":1`), "logprobs", "true or false"},
-	{"chat", chat(`"top_logprobs":3`), "top_logprobs", "needs logprobs"},
+	{"chat", chat(`"top_logprobs":3`), "top_logprobs", "requires logprobs"},
 	{"chat", chat(`"logprobs":true,"top_logprobs":21`), "top_logprobs", "between 0 and 20"},
 	{"chat", chat(`"logit_bias":{"5":101}`), "logit_bias", "from -100 to 100"},
 	{"chat", chat(`"logit_bias":{"5":"x"}`), "logit_bias", "from -100 to 100"},
-	{"chat", chat(`"logit_bias":{"the":1}`), "logit_bias", "where a token id belongs"},
-	{"chat", chat(`"logit_bias":{"-1":1}`), "logit_bias", "where a token id belongs"},
+	{"chat", chat(`"logit_bias":{"the":1}`), "logit_bias", "which is not a token id"},
+	{"chat", chat(`"logit_bias":{"-1":1}`), "logit_bias", "which is not a token id"},
 	{"chat", chat(`"logit_bias":[[5]]`), "logit_bias", "list of pairs"},
 	{"chat", chat(`"logit_bias":7`), "logit_bias", "list of pairs"},
 	{"chat", chat(`"logit_bias":` + many(maxBias+1, `[5,1]`)), "logit_bias", "more than the 1024"},
-	{"chat", chat(`"echo":true`), "echo", "is for /v1/completions"},
+	{"chat", chat(`"echo":true`), "echo", "is supported by /v1/completions only"},
 	{"chat", chat(`"tools":[{}]`), "tools[0].function", "is missing"},
 	{"chat", chat(`"functions":[{}]`), "functions", "not supported"},
 	{"chat", chat(`"response_format":{"type":"xml"}`), "response_format", "not supported"},
-	{"chat", chat(`"response_format":{"type":"json_schema"}`), "response_format", "needs json_schema.schema"},
-	{"chat", chat(`"response_format":{"type":"json_object"},"grammar":"root ::= \"a\""`), "grammar", "one form"},
+	{"chat", chat(`"response_format":{"type":"json_schema"}`), "response_format", "lacks json_schema.schema"},
+	{"chat", chat(`"response_format":{"type":"json_object"},"grammar":"root ::= \"a\""`), "grammar", "send one of them"},
 	{"chat", chat(`"response_format":[]`), "response_format", ""},
 	{"chat", chat(`"modalities":["audio"]`), "modalities", "not supported"},
 	{"chat", chat(`"user":{}`), "user", "must be a string"},
@@ -137,7 +137,7 @@ var badBodies = []struct{ path, body, param, has string }{
 	{"text", text(`"best_of":3`), "best_of", "leave it out"},
 }
 
-// Every refusal is a 400 in OpenAI's shape that names the parameter.
+// Every refusal is a 400 in OpenAI's format that names the parameter.
 func TestBadBodies(t *testing.T) {
 	s := New(&fake{words: []string{"x"}}, Options{})
 	for _, c := range badBodies {
@@ -187,7 +187,7 @@ func TestGeneratorErrors(t *testing.T) {
 			}
 		}
 	}
-	// After the first token the status is out; the error is the last event.
+	// After the first token the status was sent; the error is the last event.
 	w := post(t, New(&fake{words: []string{"a"}, endErr: errors.New("boom")}, Options{}), "/v1/chat/completions",
 		body+`,"stream":true}`)
 	if w.Code != 200 || !strings.HasSuffix(w.Body.String(), `"param":null,"code":null}}`+"\n\n") ||
@@ -196,7 +196,7 @@ func TestGeneratorErrors(t *testing.T) {
 	}
 }
 
-// TestNotReady asks for the health of a server whose Generator takes no requests.
+// TestNotReady requests the health of a server whose Generator accepts no requests.
 func TestNotReady(t *testing.T) {
 	s := New(&fake{ready: &api.UnavailableError{Reason: `no "PU" is left`}}, Options{})
 	if w := serve(s, "GET", "/health", ""); w.Code != 503 ||

@@ -9,8 +9,8 @@ import (
 	"sandwich/runtime/api"
 )
 
-// rankBody is the body of /v1/rerank, in the shape of Jina and Cohere, which llama-server and vLLM
-// take too.
+// rankBody is the body of /v1/rerank in the format of Jina and Cohere, which llama-server and vLLM
+// share.
 type rankBody struct {
 	readFields
 	Query           *string         `json:"query"`
@@ -24,6 +24,7 @@ type rankBody struct {
 
 var rankFields = jsonNames[rankBody]()
 
+// parse checks the body.
 func (b *rankBody) parse(data []byte) (*call, *apiError) {
 	if e := decode(data, b, ""); e != nil {
 		return nil, e
@@ -71,8 +72,7 @@ type ranked struct {
 	score float32
 }
 
-// rerank is the handler of /v1/rerank: documents by their scores, as the model has them, the best
-// first.
+// rerank handles /v1/rerank: it returns documents by descending score.
 func (s *Server) rerank(w http.ResponseWriter, r *http.Request) {
 	var b rankBody
 	s.answering(w, r, b.parse, func(x *exchange, r *http.Request, c *call) {
@@ -92,6 +92,7 @@ func (s *Server) rerank(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
+// appendRanked appends the response.
 func (b *rankBody) appendRanked(out []byte, model string, v *api.Vectors, results []ranked) []byte {
 	out = appendString(append(out, `{"object":"list","model":`...), model)
 	out = append(appendRead(append(out, ','), v), `,"results":[`...)

@@ -10,8 +10,7 @@ import (
 	"sandwich/runtime/api"
 )
 
-// responsesBody is the body of /v1/responses. What else its clients send is taken and changes
-// nothing.
+// responsesBody is the body of /v1/responses. Other fields are accepted and ignored.
 type responsesBody struct {
 	Model              *string         `json:"model"`
 	Stream             *bool           `json:"stream"`
@@ -48,19 +47,19 @@ type responsesBody struct {
 
 var responsesFields = jsonNames[responsesBody]()
 
-// asking is a request of /v1/responses while it is read and answered.
+// asking is a request of /v1/responses.
 type asking struct {
 	*call
 	body      responsesBody
 	answers   *store
-	most      int64             // bytes of what it may go on from
-	salt      [32]byte          // of its key
-	before    *turn             // that it goes on from, which it holds
-	kept      []json.RawMessage // items of its own, for the turn that it becomes
+	most      int64             // maximum size in bytes of the answers that it continues
+	salt      [32]byte          // of the API key
+	before    *turn             // the answer that it continues, held until end
+	kept      []json.RawMessage // own items, to be stored with the answer
 	store     bool
-	reasoning string // that the next item of the assistant comes with
+	reasoning string // for the next assistant message
 	history   history
-	spaced    map[string]spaced // tools of namespaces, by what the model calls them
+	spaced    map[string]spaced // tools of namespaces, by qualified name
 }
 
 // parse checks the body.
@@ -77,9 +76,10 @@ func (a *asking) parse(data []byte) (*call, *apiError) {
 	case b.Background != nil && *b.Background:
 		return nil, invalid("background", "is not supported; leave it out")
 	case !isEmpty(b.Conversation):
-		return nil, invalid("conversation", "is not supported; go on with previous_response_id")
+		return nil, invalid("conversation", "is not supported; continue with previous_response_id")
 	case !isEmpty(b.Prompt):
-		return nil, invalid("prompt", "is not supported, for no templates are kept here; send instructions and input")
+		return nil, invalid("prompt", "is not supported: the server stores no prompt templates; "+
+			"send instructions and input")
 	}
 	shared := common{Stream: b.Stream, MaxTokens: b.MaxOutputTokens, Temperature: b.Temperature, TopP: b.TopP,
 		Seed: b.Seed, ServiceTier: b.ServiceTier}
@@ -112,10 +112,10 @@ func (a *asking) parse(data []byte) (*call, *apiError) {
 	return a.call, a.messages()
 }
 
-// end lets go of the answer that the request went on from.
+// end releases the answer that the request continues.
 func (a *asking) end() { a.answers.release(a.before) }
 
-// responses is the handler of /v1/responses.
+// responses handles /v1/responses.
 func (s *Server) responses(w http.ResponseWriter, r *http.Request) {
 	a := &asking{answers: s.answers, most: s.opts.MaxBody, salt: w.(*exchange).salt}
 	defer a.end()
@@ -127,8 +127,8 @@ func (s *Server) responses(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// messages reads instructions, the turns that the request continues, and input. Instructions apply
-// to this request alone.
+// messages reads the instructions, the turns that the request continues, and the input.
+// Instructions apply to this request only.
 func (a *asking) messages() *apiError {
 	b, h := &a.body, &a.history
 	h.warn = a.Warnings
@@ -139,8 +139,8 @@ func (a *asking) messages() *apiError {
 	read := func(item json.RawMessage, at string) *apiError {
 		e := a.item(item, at)
 		if len(h.messages)+h.late > MaxMessages {
-			return invalid(at, "makes more than the %d messages accepted; begin anew, with what matters of them "+
-				"as input", MaxMessages)
+			return invalid(at, "exceeds the %d messages accepted; start a new conversation with the relevant "+
+				"messages as input", MaxMessages)
 		}
 		return e
 	}
@@ -163,14 +163,14 @@ func (a *asking) messages() *apiError {
 		}
 	}
 	if h.refusal == nil && len(h.messages) == before {
-		return invalid("input", "holds nothing that the model sees; send text or at least one message")
+		return invalid("input", "contains no text or message; send at least one")
 	}
 	var e *apiError
 	a.Messages, e = h.end("input")
 	return e
 }
 
-// earlier reads the turns that the request goes on from.
+// earlier reads the turns that the request continues.
 func (a *asking) earlier(read func(item json.RawMessage, at string) *apiError) *apiError {
 	const field = "previous_response_id"
 	id := stringOf(a.body.PreviousResponseID)
@@ -188,8 +188,8 @@ func (a *asking) earlier(read func(item json.RawMessage, at string) *apiError) *
 		bytes += t.bytes
 	}
 	if bytes > a.most {
-		return invalid(field, "goes on from more than the %d bytes accepted; begin anew, with what matters of them as "+
-			"input", a.most)
+		return invalid(field, "continues more than the %d bytes accepted; start a new conversation with the "+
+			"relevant messages as input", a.most)
 	}
 	for _, t := range a.before.chain() {
 		for _, item := range slices.Concat(t.input, t.output) {
@@ -198,11 +198,11 @@ func (a *asking) earlier(read func(item json.RawMessage, at string) *apiError) *
 			}
 		}
 	}
-	a.kept = nil // they are in their own turns
+	a.kept = nil // stored with their own turns
 	return nil
 }
 
-// item adds an item of the input to the history. It decodes the kind before the rest of the item.
+// item adds an item of the input to the history.
 func (a *asking) item(raw json.RawMessage, at string) *apiError {
 	h := &a.history
 	if _, text := stringIn(raw); text {
@@ -219,7 +219,7 @@ func (a *asking) item(raw json.RawMessage, at string) *apiError {
 	if head.Type == "item_reference" || head.Type == "" && head.Role == nil && head.ID != "" {
 		stored := a.answers.item(a.salt, head.ID)
 		if stored == nil {
-			h.warn.Add("%s.id: no stored answer has the item %q, which was left out", at, clip(head.ID))
+			h.warn.Add("%s.id: no stored answer contains the item %q, which was left out", at, clip(head.ID))
 			return nil
 		}
 		raw, head.Type, head.Role = stored, "", nil
@@ -261,7 +261,7 @@ func (a *asking) messageItem(raw json.RawMessage, role, at string) *apiError {
 	return e
 }
 
-// callItem adds a call to the message of the assistant before it, or to a new one.
+// callItem adds a call to the preceding assistant message, or to a new one.
 func (a *asking) callItem(raw json.RawMessage, at string) {
 	var item struct {
 		Type      string          `json:"type"`
@@ -303,15 +303,15 @@ func (a *asking) outputItem(raw json.RawMessage, at string) *apiError {
 	a.history.fields(raw, &item, at)
 	var c content
 	var e *apiError
-	if !isNull(item.Output) { // a tool may have nothing to say
+	if !isNull(item.Output) { // a tool may return nothing
 		c, e = readResult(item.Output, at+".output")
 	}
 	a.history.result(item.CallID, "", &c, at+".call_id")
 	return e
 }
 
-// reasoningItem keeps the reasoning of the answer that follows it; templates decide whether a model
-// sees it again.
+// reasoningItem keeps reasoning for the next assistant message. The template decides whether the
+// model sees it.
 func (a *asking) reasoningItem(raw json.RawMessage, at string) *apiError {
 	var item struct {
 		Content json.RawMessage `json:"content"`
@@ -323,7 +323,7 @@ func (a *asking) reasoningItem(raw json.RawMessage, at string) *apiError {
 		list, field = item.Summary, at+".summary"
 	}
 	if isEmpty(list) {
-		return nil // encrypted, or without text
+		return nil // encrypted or empty
 	}
 	c, e := readContent(list, field)
 	a.history.report(&c)

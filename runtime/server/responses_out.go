@@ -10,26 +10,27 @@ import (
 	"sandwich/runtime/api"
 )
 
-// response writes an answer as items of /v1/responses: reasoning, a message, calls. Where it is
-// streamed each step is an event; the whole answer is the object of the last one.
+// response writes an answer as items of /v1/responses: reasoning, messages and calls. A stream has
+// an event for each step; its last event contains the whole answer.
 type response struct {
 	*stream
 	asked  *asking
-	seq    int
-	items  []map[string]any // that are whole
-	kind   string           // of the item at hand; "": there is none
+	seq    int              // next sequence number plus one; 0 before the first event
+	items  []map[string]any // finished items
+	kind   string           // type of the open item; "": none
 	id     string
-	callID string
-	name   string // of a call
-	text   []byte // of the item at hand
-	probs  []byte // logprobs of the message at hand: elements of a list
-	early  []byte // of tokens that completed no text yet
+	callID string // of the open call
+	name   string // of the open call
+	text   []byte // of the open item
+	probs  []byte // log probabilities of the open message: list elements
+	early  []byte // log probabilities of tokens without text so far
 }
 
+// object is a JSON object.
 type object = map[string]any
 
-// waiting is a comment, or one more event that the answer is under way, which says how far the
-// prompt is.
+// waiting writes a comment or, once parts of the prompt are computed, an in_progress event with the
+// progress.
 func (r *response) waiting() {
 	if r.read.Done == 0 {
 		r.comment()
@@ -39,6 +40,7 @@ func (r *response) waiting() {
 		"prompt_progress": json.RawMessage(appendProgress(nil, r.read)[len(`"prompt_progress":`):])})
 }
 
+// object returns the response object with its finished items, and the usage if result is not nil.
 func (r *response) object(status string, result *api.Result) object {
 	items := r.items
 	if items == nil {
@@ -68,9 +70,10 @@ func (r *response) object(status string, result *api.Result) object {
 	return o
 }
 
-// unique is the part that the ids of the answer and of its items share.
+// unique returns the part that the ids of the answer and of its items share.
 func (r *response) unique() string { return r.answer.id[len("chatcmpl-"):] }
 
+// orElse returns raw, or other if raw is null.
 func orElse(raw json.RawMessage, other string) json.RawMessage {
 	if isNull(raw) {
 		return json.RawMessage(other)
@@ -78,7 +81,7 @@ func orElse(raw json.RawMessage, other string) json.RawMessage {
 	return raw
 }
 
-// event adds an event to what is sent next.
+// event adds an event to the buffer if the answer is streamed.
 func (r *response) event(kind string, o object) {
 	if !r.asked.stream {
 		return
@@ -90,12 +93,12 @@ func (r *response) event(kind string, o object) {
 	}
 	o["type"], o["sequence_number"] = kind, r.seq-1
 	r.seq++
-	text, _ := json.Marshal(o) // maps of text and numbers
+	text, _ := json.Marshal(o) // marshaling maps of strings and numbers cannot fail
 	r.buf = append(append(r.buf, "event: "+kind+"\ndata: "...), text...)
 	r.buf = append(r.buf, "\n\n"...)
 }
 
-// token adds a token to the item that it belongs to.
+// token adds a token to its item.
 func (r *response) token(_ int, t api.Token) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -135,7 +138,7 @@ func (r *response) token(_ int, t api.Token) error {
 	return r.flush()
 }
 
-// comma parts what is appended next to a list from what is in it.
+// comma separates further elements from those of a list.
 func comma(elements []byte) []byte {
 	if len(elements) > 0 {
 		elements = append(elements, ',')
@@ -143,26 +146,26 @@ func comma(elements []byte) []byte {
 	return elements
 }
 
-// elements are a JSON list.
+// elements returns a JSON list of encoded elements.
 func elements(of []byte) json.RawMessage {
 	return append(append([]byte{'['}, of...), ']')
 }
 
-// add appends text to the item at hand.
+// add appends text to the open item.
 func (r *response) add(text, event string, o object) {
 	r.text = append(r.text, text...)
 	if text == "" || r.kind == "custom_tool_call" {
-		return // the text of a custom tool is known when its JSON is whole
+		return // the input of a custom tool is known when its JSON is complete
 	}
 	o["item_id"], o["output_index"], o["delta"] = r.id, len(r.items), text
 	r.event(event, o)
 }
 
-// itemPrefixes begin the ids of items by their kind.
+// itemPrefixes has the id prefixes of items by type.
 var itemPrefixes = map[string]string{"message": "msg_", "reasoning": "rs_", "function_call": "fc_",
 	"custom_tool_call": "ctc_"}
 
-// open begins an item, unless one of its kind is at hand.
+// open starts an item of a type, unless one is open.
 func (r *response) open(kind string) {
 	if r.kind == kind {
 		return
@@ -182,7 +185,7 @@ func (r *response) open(kind string) {
 	}
 }
 
-// part is the one part of the item at hand; nil where its kind has none.
+// part returns the content part of the open item, or nil if items of its type have none.
 func (r *response) part(text string) object {
 	switch r.kind {
 	case "message":
@@ -193,7 +196,7 @@ func (r *response) part(text string) object {
 	return nil
 }
 
-// item is the item at hand.
+// item returns the open item.
 func (r *response) item(status string) object {
 	text := string(r.text)
 	o := object{"type": r.kind, "id": r.id, "status": status}
@@ -204,7 +207,7 @@ func (r *response) item(status string) object {
 		o["summary"], o["content"] = []any{}, []any{r.part(text)}
 	case "custom_tool_call":
 		var arguments struct{ Input string }
-		_ = json.Unmarshal(r.text, &arguments) // of a call that was cut there is none
+		_ = json.Unmarshal(r.text, &arguments) // empty if the call was truncated
 		o["call_id"], o["input"] = r.callID, arguments.Input
 		r.asked.named(r.name, o)
 	default:
@@ -214,7 +217,7 @@ func (r *response) item(status string) object {
 	return o
 }
 
-// shut ends the item at hand.
+// shut ends the open item.
 func (r *response) shut(status string) {
 	if r.kind == "" {
 		return
@@ -259,7 +262,7 @@ func (r *response) finish(result *api.Result) {
 	} else {
 		o["completed_at"] = time.Now().Unix()
 	}
-	body, _ := json.Marshal(o) // maps of text and numbers
+	body, _ := json.Marshal(o) // marshaling maps of strings and numbers cannot fail
 	if r.asked.store {
 		r.keep(o["id"].(string), body)
 	}
@@ -269,15 +272,15 @@ func (r *response) finish(result *api.Result) {
 	}
 	r.event("response."+status, object{"response": json.RawMessage(body)})
 	r.header()
-	_ = r.flush() // a client that left after the last token has what it wanted
+	_ = r.flush() // the client already has all tokens
 }
 
-// keep stores the answer for those who go on from it.
+// keep stores the answer for later requests that continue it.
 func (r *response) keep(id string, body []byte) {
 	a := r.asked
 	t := &turn{id: id, salt: a.salt, before: a.before, body: body}
 	for _, item := range a.kept {
-		t.input = append(t.input, slices.Clone(item)) // the memory of the body is given back
+		t.input = append(t.input, slices.Clone(item)) // do not retain the memory of the body
 	}
 	for _, item := range r.items {
 		text, _ := json.Marshal(item)

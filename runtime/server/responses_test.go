@@ -25,7 +25,7 @@ func TestResponses(t *testing.T) {
 	if at(v, "status") != "completed" || at(v, "output", 0, "type") != "reasoning" ||
 		at(v, "output", 1, "content", 0, "text") != "On it." || at(v, "output", 2, "type") != "custom_tool_call" ||
 		at(v, "output", 3, "call_id") != "c1" || at(v, "usage", "input_tokens_details", "cached_tokens") != 3.0 ||
-		!strings.Contains(w.Body.String(), `tools[2], \"web_search\", is not run here`) {
+		!strings.Contains(w.Body.String(), `tools[2]: the type \"web_search\" is not`) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 	m := g.last.Messages
@@ -35,7 +35,8 @@ func TestResponses(t *testing.T) {
 	}
 }
 
-// Events are numbered from 0, deltas add up to what is done, and the last event has the whole.
+// Events are numbered from 0, deltas add up to the final item, and the last event has the whole
+// answer.
 func TestResponsesStream(t *testing.T) {
 	w := post(t, New(&calling{}, Options{}), responsesPath, `{"input":"Hi","stream":true,
 		"tools":[{"type":"function","name":"pick"},{"type":"function","name":"clock"}]}`)
@@ -103,8 +104,8 @@ func TestResponsesRefused(t *testing.T) {
 	}
 }
 
-// Tools of a namespace are called by a name of both, and named apart again in the answer and in the
-// history.
+// Tools of a namespace are called by a qualified name, which the answer and the history split
+// again.
 func TestResponsesNamespaces(t *testing.T) {
 	g := &calling{}
 	const tools = `"tools":[{"type":"namespace","name":"crm","description":"d","tools":[{"type":"function","name":"pick",
@@ -114,7 +115,7 @@ func TestResponsesNamespaces(t *testing.T) {
 		{"type":"function_call","call_id":"a","name":"pick","namespace":"crm","arguments":"{}"},
 		{"type":"function_call_output","call_id":"a","output":"3"}],"tool_choice":{"type":"function","namespace":"crm",
 		"name":"pick"},`+tools+`}`)
-	if w.Code != 200 || !strings.Contains(w.Body.String(), `tools[0].tools[2], \"web_search\", is not run here`) {
+	if w.Code != 200 || !strings.Contains(w.Body.String(), `tools[0].tools[2]: the type \"web_search\" is not`) {
 		t.Fatalf("%d %s", w.Code, w.Body)
 	}
 	r := g.last
@@ -156,7 +157,7 @@ func (c *spacedCalls) Generate(_ context.Context, _ api.Request, emit func(api.T
 	return api.Result{Finish: api.FinishCalls}, nil
 }
 
-// Log probabilities stand beside the text that their tokens make, in events and in the whole.
+// Log probabilities accompany the text of their tokens, in events and in the whole answer.
 func TestResponsesLogprobs(t *testing.T) {
 	g := &fake{words: []string{"On", " it", "."}}
 	const body = `{"input":"x","include":["message.output_text.logprobs"],"top_logprobs":2`

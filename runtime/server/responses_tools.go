@@ -7,21 +7,21 @@ import (
 	"sandwich/runtime/toolcall"
 )
 
-// customTool is the schema of a tool that takes text and no JSON.
+// customTool is the schema of a tool that accepts plain text.
 const customTool = `{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],` +
 	`"additionalProperties":false}`
 
-// responseTool is a tool of /v1/responses, or a namespace of some.
+// responseTool is a tool of /v1/responses, or a namespace of tools.
 type responseTool struct {
 	Type *string `json:"type"`
 	functionBody
 	Tools json.RawMessage `json:"tools"`
 }
 
-// spaced is a tool of a namespace.
+// spaced is a tool in a namespace.
 type spaced struct{ namespace, name string }
 
-// within is what the model calls a tool of a namespace.
+// within returns the name under which the model calls a tool of a namespace.
 func within(namespace, name string) string {
 	if namespace == "" || name == "" {
 		return name
@@ -29,8 +29,8 @@ func within(namespace, name string) string {
 	return namespace + "__" + name
 }
 
-// tools reads functions, custom tools and namespaces of these. Those that OpenAI runs itself are
-// left out with a warning.
+// tools reads functions, custom tools and namespaces. Tools that OpenAI runs itself are left out
+// with a warning.
 func (a *asking) tools() *apiError {
 	a.custom, a.spaced = map[string]bool{}, map[string]spaced{}
 	if isEmpty(a.body.Tools) {
@@ -45,7 +45,7 @@ func (a *asking) tools() *apiError {
 	return e
 }
 
-// tool adds one tool, or those of a namespace.
+// tool adds one tool, or the tools of a namespace.
 func (a *asking) tool(item json.RawMessage, at, namespace string) *apiError {
 	var t responseTool
 	if e := decode(item, &t, at); e != nil {
@@ -65,7 +65,7 @@ func (a *asking) tool(item json.RawMessage, at, namespace string) *apiError {
 		tool.Parameters = customTool
 		a.custom[within(namespace, tool.Name)] = true
 	default:
-		a.Warnings.Add("%s, %q, is not run here and was left out", at, clip(kind))
+		a.Warnings.Add("%s: the type %q is not supported; the tool was left out", at, clip(kind))
 		return nil
 	}
 	if len(a.Tools) == toolcall.MaxTools {
@@ -79,7 +79,7 @@ func (a *asking) tool(item json.RawMessage, at, namespace string) *apiError {
 	return nil
 }
 
-// named puts the name of a tool that was called into an item, as the client has it.
+// named sets the name and namespace of a called tool in an item, as the client sent them.
 func (a *asking) named(called string, item object) {
 	item["name"] = called
 	if s, ok := a.spaced[called]; ok {

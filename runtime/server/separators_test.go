@@ -12,7 +12,7 @@ import (
 
 const separators = "a\u2028b\u2029c\u0085d"
 
-// separating is a Generator whose every text has line separators of Unicode.
+// separating is a Generator whose texts contain Unicode line separators.
 type separating struct{ fake }
 
 func (g *separating) Generate(_ context.Context, r api.Request, emit func(api.Token) error) (api.Result, error) {
@@ -42,8 +42,8 @@ func (g *separating) Models() []ModelInfo {
 	return m
 }
 
-// TestLineSeparators holds that no answer and no stream has a line separator of Unicode that is not
-// escaped, and that what is sent means the same.
+// TestLineSeparators checks that answers and streams escape all Unicode line separators and keep
+// the meaning.
 func TestLineSeparators(t *testing.T) {
 	s := New(&separating{}, Options{})
 	const chatBody = `{%s,"logprobs":true,"top_logprobs":1,` + hiMessages + `}`

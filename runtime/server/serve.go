@@ -12,21 +12,20 @@ import (
 	"sandwich/runtime/server/conntable"
 )
 
-// lastWord is what a handler that was cut has to tell its client, and a socket to
-// send what was written.
+// lastWord bounds the time for canceled handlers to send their error and for sockets to send
+// buffered data.
 const lastWord = 2 * time.Second
 
-// Serve answers on ln until ctx ends, then lets the answers under way finish for
-// Options.Grace, cuts those that have not, and returns nil. From the moment ctx
-// ends until it returns, /health says 503, and so do new requests. It closes ln
-// and returns an error only where ln fails.
+// Serve serves HTTP on ln until ctx ends. It then waits for running answers up to Options.Grace,
+// cancels the rest and returns nil. While it waits, /health and new requests get status 503. It
+// closes ln and returns an error only if ln fails.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	base, cut := context.WithCancelCause(context.Background())
 	defer cut(nil)
 	table := conntable.New(ln, conntable.Options{Most: s.opts.MaxConns, MostClient: s.opts.ClientConns,
 		WriteTimeout: s.opts.WriteTimeout, Refusal: tooManyConnections})
 	if l := s.opts.Log; l != nil && table.Most() < s.opts.MaxConns {
-		l.Warn("the limit of open files (ulimit -n) bounds the connections; raise it to serve more",
+		l.Warn("the limit of open files (ulimit -n) reduces the number of connections; raise it",
 			"connections", table.Most(), "wanted", s.opts.MaxConns)
 	}
 	srv := &http.Server{
@@ -56,15 +55,15 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	return nil
 }
 
-// tooManyConnections is the answer to a connection for which there is no place.
+// tooManyConnections returns the response to a connection that exceeds a limit.
 func tooManyConnections(bound string) []byte {
 	body := newError(http.StatusServiceUnavailable, typeLimit, "too_many_connections",
-		"%s has as many requests under way as are accepted; try again later", bound).body()
+		"%s has reached the limit of requests in progress; try again later", bound).body()
 	return fmt.Appendf(nil, "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n"+
 		"Retry-After: 1\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 }
 
-// connState is the hook of that name of an http.Server over a table.
+// connState returns the ConnState hook of an http.Server for a table.
 func connState(table *conntable.Table) func(net.Conn, http.ConnState) {
 	return func(c net.Conn, state http.ConnState) {
 		switch state {
@@ -76,8 +75,8 @@ func connState(table *conntable.Table) func(net.Conn, http.ConnState) {
 	}
 }
 
-// drain ends srv when the last answer has ended. Until then it goes on listening and tells clients
-// that the server ends.
+// drain shuts srv down when the last answer has ended. Until then it accepts connections and tells
+// clients that the server is shutting down.
 func (s *Server) drain(srv *http.Server, table *conntable.Table, cut context.CancelCauseFunc) {
 	until := time.Now().Add(s.opts.Grace)
 	ended := s.readiness.drain()
@@ -85,7 +84,7 @@ func (s *Server) drain(srv *http.Server, table *conntable.Table, cut context.Can
 	select {
 	case <-ended:
 	case <-time.After(s.opts.Grace):
-		cut(api.ErrClosed) // ends every Generate; the handlers then say so to their clients
+		cut(api.ErrClosed) // ends every Generate; the handlers send an error
 		select {
 		case <-ended:
 		case <-time.After(lastWord):
@@ -100,7 +99,7 @@ func (s *Server) drain(srv *http.Server, table *conntable.Table, cut context.Can
 	}
 }
 
-// dismissStalled closes connections whose requests may never be complete, until stop is called.
+// dismissStalled closes connections whose requests may never complete, until stop is called.
 func dismissStalled(table *conntable.Table) (stop func()) {
 	ctx, stop := context.WithCancel(context.Background())
 	go func() {
@@ -118,9 +117,8 @@ func dismissStalled(table *conntable.Table) (stop func()) {
 	return stop
 }
 
-// ServeHealth answers /health, and nothing else, on a listener of its own until ctx ends. It
-// answers probes however many clients the other listener has, asks for no key, and shows nothing
-// that would need one. It closes ln and returns an error only where ln fails.
+// ServeHealth serves /health alone on a separate listener until ctx ends. It is independent of the
+// load of the main listener and needs no key. It closes ln and returns an error only if ln fails.
 func (s *Server) ServeHealth(ctx context.Context, ln net.Listener) error {
 	const timeout = 5 * time.Second
 	table := conntable.New(ln, conntable.Options{Most: healthConns, MostClient: healthConns, WriteTimeout: timeout,

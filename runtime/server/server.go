@@ -15,36 +15,37 @@ import (
 	"sandwich/runtime/server/conntable"
 )
 
-// Options of a server. A zero field takes the default named beside it.
+// Options configures a server. Zero fields take the defaults given after each field.
 type Options struct {
-	APIKeys []string // as CheckKey wants them; any of them opens everything but /health; none: no key is asked for
-	Hosts   []string // names that the Host header may hold, whatever the port; none, or "*": any
-	Origins []string // whose pages a browser lets read the answers (CORS); "*": any; none: only the server's own
+	APIKeys []string // lines in the format of CheckKey; required except for /health; none: no key is required
+	Hosts   []string // allowed names in the Host header; none, or "*": any
+	Origins []string // origins whose pages may read answers (CORS); "*": any; none: only the server's own
 
-	MaxBody    int64 // bytes of one body; 8 MiB
-	BodyBudget int64 // bytes of all bodies in memory; 256 MiB
-	MaxHeader  int   // bytes of a header; 64 KiB
+	MaxBody    int64 // maximum bytes of one body; 8 MiB
+	BodyBudget int64 // maximum bytes of all bodies in memory; 256 MiB
+	MaxHeader  int   // maximum bytes of a header; 64 KiB
 
-	// MaxConns bounds the connections at the same time; 4096. Beyond it an idle connection or one
-	// without progress is closed for a new one. Where all are busy the new one is refused.
+	// MaxConns bounds the open connections; 4096. Above it, the server closes an idle connection or
+	// one without progress to accept a new one, or refuses the new one if all are busy.
 	MaxConns int
 
-	// ClientConns bounds those of one address, or of one /64 network of IPv6 addresses, in the same
-	// way; a quarter of MaxConns. A proxy needs one connection for each request under way.
+	// ClientConns bounds the connections of one address, or of one IPv6 /64 network, in the same
+	// way; a quarter of MaxConns. A proxy needs one connection for each running request.
 	ClientConns int
 
-	HeaderTimeout time.Duration // to send the header; 10 s
-	BodyTimeout   time.Duration // to send the body, and a second more for each conntable.MinBodyRate bytes of it; 60 s
+	HeaderTimeout time.Duration // to receive a header; 10 s
+	BodyTimeout   time.Duration // to receive a body, plus one second for each conntable.MinBodyRate bytes; 60 s
 	WriteTimeout  time.Duration // for one write to a client; 30 s
-	IdleTimeout   time.Duration // between two requests; 2 min
-	Heartbeat     time.Duration // a quiet stream gets a comment this often; 10 s
-	Grace         time.Duration // for answers under way when Serve ends; 30 s
+	IdleTimeout   time.Duration // between two requests of a connection; 2 min
+	Heartbeat     time.Duration // interval of keep-alive comments in a quiet stream; 10 s
+	Grace         time.Duration // for running answers at shutdown; 30 s
 
-	Log        *slog.Logger // a line for each request, more of them at level Debug; nil: none
-	LogDropped func() int64 // lines that Log or ErrorLog could not write, for /metrics; nil: not known
+	Log        *slog.Logger // receives a line for each request, more at level Debug; nil: no log
+	LogDropped func() int64 // number of lines that Log or ErrorLog dropped, for /metrics; nil: unknown
 	ErrorLog   *log.Logger  // of net/http; nil: the standard logger
 }
 
+// withDefaults returns the options with defaults for zero fields.
 func (o Options) withDefaults() Options {
 	duration := func(v *time.Duration, d time.Duration) {
 		if *v <= 0 {
@@ -75,30 +76,31 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Server answers the API of the package comment. It is an http.Handler; Serve
-// runs it on a listener with the limits of its Options.
+// Server implements the API of the package comment. It is an http.Handler; Serve runs it on a
+// listener with the limits of its Options.
 type Server struct {
-	gen       Generator // set before readiness lets the first request in
+	gen       Generator // set before readiness admits the first request
 	opts      Options
-	keys      atomic.Pointer[keyring] // nil: no key is asked for
+	keys      atomic.Pointer[keyring] // nil: no key is required
 	routes    map[string]route
 	bodies    budget
 	counters  counters
 	readiness readiness
 	answers   *store
-	unknown   nameSet // fields of requests that were ignored
+	unknown   nameSet // unknown fields that were logged
 }
 
 // route is the handler of a path.
 type route struct {
 	method string // GET (and HEAD) or POST
-	open   bool   // needs no key
-	form   bool   // takes JSON that is declared as a form, as curl -d sends it
+	open   bool   // requires no key
+	form   bool   // accepts JSON that is declared as a form, as by curl -d
 	serve  func(w http.ResponseWriter, r *http.Request)
 	shape  errorShape
 }
 
-// New returns a server over g. Without a g it says that it is loading, until Ready.
+// New returns a server over g. If g is nil, the server reports that it is loading until Ready is
+// called.
 func New(g Generator, o Options) *Server {
 	s := &Server{opts: o.withDefaults(), answers: newStore(storedBytes)}
 	s.bodies.left.Store(s.opts.BodyBudget)
@@ -140,9 +142,9 @@ func New(g Generator, o Options) *Server {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.Path
 	if _, full := s.routes["/v1"+path]; full {
-		path = "/v1" + path // as clients write it whose base address has no /v1
+		path = "/v1" + path // for clients whose base URL lacks /v1
 	} else if bare := strings.TrimPrefix(path, "/v1"); s.routes[bare].serve != nil {
-		path = bare // and as those whose base address has it
+		path = bare // for clients whose base URL has /v1
 	}
 	rt, known := s.routes[path]
 	if !known {
@@ -162,7 +164,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 	if !s.hostAllowed(r) {
 		newError(http.StatusMisdirectedRequest, typeInvalid, "host_not_allowed",
-			"this server is not known as %q; start it with --allow-host and that name to let it be",
+			"the host name %q is not allowed; allow it with --allow-host",
 			clip(hostName(r.Host))).write(x)
 		return
 	}
@@ -180,7 +182,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.admitted(x, r, rt.serve)
 }
 
-// root is the handler of /, which clients of ollama ask to see whether a server runs.
+// root handles /, which ollama's clients request to check that a server runs.
 func (s *Server) root(w http.ResponseWriter, _ *http.Request) {
 	const text = "sandwich is running\n"
 	h := w.Header()
@@ -189,8 +191,8 @@ func (s *Server) root(w http.ResponseWriter, _ *http.Request) {
 	io.WriteString(w, text)
 }
 
-// below is the route of a path that ends in an id, and its name in the metrics, which a scan of
-// paths must not grow.
+// below returns the route of a path that ends in an id, and a name for the metrics that does not
+// depend on the id.
 func (s *Server) below(path, method string) (rt route, name string, known bool) {
 	switch {
 	case strings.HasPrefix(path, "/v1/models/"):
@@ -205,11 +207,12 @@ func (s *Server) below(path, method string) (rt route, name string, known bool) 
 	return route{method: http.MethodGet, serve: s.stored}, responsesPrefix + "{id}", true
 }
 
-// paths are what there is, for who asks for something else.
+// paths lists the known paths for an error message.
 func (s *Server) paths() string {
 	return strings.Join(slices.Sorted(maps.Keys(s.routes)), ", ")
 }
 
+// appendModel appends a model of /v1/models.
 func appendModel(b []byte, m *ModelInfo) []byte {
 	b = appendString(append(b, `{"id":`...), m.ID)
 	b = strconv.AppendInt(append(b, `,"object":"model","created":`...), m.Created.Unix(), 10)
@@ -217,6 +220,7 @@ func appendModel(b []byte, m *ModelInfo) []byte {
 	return append(b, '}')
 }
 
+// models handles /v1/models.
 func (s *Server) models(w http.ResponseWriter, r *http.Request) {
 	b := []byte(`{"object":"list","data":[`)
 	for i, m := range s.gen.Models() {
@@ -228,6 +232,7 @@ func (s *Server) models(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, append(b, "]}"...))
 }
 
+// model handles /v1/models/{id}.
 func (s *Server) model(w http.ResponseWriter, r *http.Request) {
 	id := strings.TrimPrefix(r.URL.Path, "/v1/models/")
 	for _, m := range s.gen.Models() {
@@ -236,5 +241,5 @@ func (s *Server) model(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	newError(http.StatusNotFound, typeInvalid, "model_not_found", "there is no model %q here", clip(id)).write(w)
+	newError(http.StatusNotFound, typeInvalid, "model_not_found", "unknown model %q; see /v1/models", clip(id)).write(w)
 }

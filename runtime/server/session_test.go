@@ -9,14 +9,14 @@ import (
 	"testing"
 )
 
-// mishap is what goes wrong once in a session and then stays in its history.
+// mishap is an element that goes wrong in a session and then stays in its history.
 type mishap struct {
 	name     string
 	elements string // of the history, from the mishap on
-	unusable bool   // its last element is a message of the user of which nothing can be used
+	unusable bool   // its last element is a user message without usable content
 }
 
-// sessions are the histories of three agents, as each of them sends one, and mishaps of their API.
+// sessions are the histories of three agents, one per API, with mishaps of that API.
 var sessions = []struct {
 	name, path, field string
 	mishaps           []mishap
@@ -99,9 +99,9 @@ var sessions = []struct {
 	}},
 }
 
-// TestSessionsGoOn injects each mishap at each position of each session and sends the session as it
-// grows from there on, whole and streamed. Every request is answered, except where the last message
-// of the user cannot be used, and no other text of the session is lost.
+// TestSessionsGoOn inserts each mishap at each position of each session and sends the growing
+// session from there on, whole and streamed. Every request is answered unless its last user message
+// is unusable, and no other text of the session is lost.
 func TestSessionsGoOn(t *testing.T) {
 	for _, s := range sessions {
 		text, err := os.ReadFile("testdata/sessions/" + s.name + ".json")
@@ -124,7 +124,7 @@ func TestSessionsGoOn(t *testing.T) {
 					last := m.unusable && !slices.ContainsFunc(grown[at+len(elements):end], seen)
 					want := map[bool]int{true: 400, false: 200}[last]
 					if at+len(elements) == end && at == 0 && !m.unusable && !seen(grown[end-1]) {
-						continue // nothing but what is left out
+						continue // only parts that are left out
 					}
 					name := fmt.Sprintf("%s, %s at %d of %d", s.name, m.name, at, end)
 					sendSession(t, s.path, s.field, name, grown[:end], want)
@@ -134,7 +134,7 @@ func TestSessionsGoOn(t *testing.T) {
 	}
 }
 
-// seen reports whether an element of a session is more than a message of the system or reasoning.
+// seen reports whether an element of a session is more than a system message or reasoning.
 func seen(element json.RawMessage) bool {
 	var e struct{ Type, Role string }
 	_ = json.Unmarshal(element, &e)

@@ -9,57 +9,59 @@ import (
 	"sync"
 )
 
-// storedBytes bounds what is kept of the answers of /v1/responses.
+// storedBytes bounds the memory of stored answers of /v1/responses.
 const storedBytes = 64 << 20
 
-// storedOverhead is what an answer takes beside its text.
+// storedOverhead estimates the bytes of an answer in addition to its text.
 const storedOverhead = 1 << 10
 
-// store keeps answers of /v1/responses and what they were asked with, so that a request may go on
-// behind one by its id, and name an item of it. An answer holds what its turn added and points to
-// the one before it: a chain takes memory as its text does. Where there is no room, the key that
-// holds most loses the answer that was used least recently of those that nobody went on from.
+// store keeps answers of /v1/responses with their input, so that later requests can continue an
+// answer or reference its items by id. An answer holds only its own turn and points to the answer
+// before it, so a chain takes memory proportional to its text. If memory is full, the API key that
+// uses most loses its least recently used answer without a successor.
 type store struct {
 	mu     sync.Mutex
 	left   int64
 	byID   map[string]*turn
-	items  map[string]*turn // by the ids of items of their output
+	items  map[string]*turn // by the ids of the output items
 	owners map[[sha256.Size]byte]*owner
 }
 
-// owner is the answers of one key.
+// owner has the answers of one API key.
 type owner struct {
 	bytes  int64
-	leaves list.List // of *turn that nobody went on from, the latest used first
+	leaves list.List // of *turn without successor, most recently used first
 }
 
-// turn is one answer. What is read of it without the lock never changes.
+// turn is one stored answer. Fields read without the lock never change.
 type turn struct {
 	id     string
 	salt   [sha256.Size]byte
 	before *turn
-	input  []json.RawMessage // items, references resolved
+	input  []json.RawMessage // with references resolved
 	output []json.RawMessage
 	body   []byte // the whole answer
 
 	bytes int64
-	after int           // turns and requests that go on from it
-	leaf  *list.Element // among its owner's leaves; nil where after is not 0, or it is gone
-	gone  bool          // nobody may ask for it any more
+	after int           // number of turns and requests that continue it
+	leaf  *list.Element // element of the owner's leaves; nil if after > 0 or the turn is gone
+	gone  bool          // can no longer be requested
 }
 
+// newStore returns a store that keeps up to bytes.
 func newStore(bytes int64) *store {
 	return &store{left: bytes, byID: map[string]*turn{}, items: map[string]*turn{},
 		owners: map[[sha256.Size]byte]*owner{}}
 }
 
-// get is the answer of an id to the key that it was made for; nil where there is none.
+// get returns the answer with an id, or nil if the API key with this salt has none.
 func (s *store) get(salt [sha256.Size]byte, id string) *turn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.find(salt, id)
 }
 
+// find is get with the lock held.
 func (s *store) find(salt [sha256.Size]byte, id string) *turn {
 	t := s.byID[id]
 	if t == nil || t.salt != salt {
@@ -68,7 +70,7 @@ func (s *store) find(salt [sha256.Size]byte, id string) *turn {
 	return t
 }
 
-// hold is get for a request that goes on from the answer, which is kept until release.
+// hold is like get for a request that continues the answer, and keeps it until release.
 func (s *store) hold(salt [sha256.Size]byte, id string) *turn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,14 +81,14 @@ func (s *store) hold(salt [sha256.Size]byte, id string) *turn {
 	return t
 }
 
-// release ends what hold began. Of nil it ends nothing.
+// release ends hold. t may be nil.
 func (s *store) release(t *turn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.shrink(t, true)
 }
 
-// grow notes that something goes on from t.
+// grow records that a turn or request continues t.
 func (s *store) grow(t *turn) {
 	if t.after++; t.leaf != nil {
 		s.owners[t.salt].leaves.Remove(t.leaf)
@@ -94,7 +96,8 @@ func (s *store) grow(t *turn) {
 	}
 }
 
-// shrink notes that something no longer goes on from t, just used or not.
+// shrink records that a turn or request that continued t is gone. used states whether t counts as
+// recently used.
 func (s *store) shrink(t *turn, used bool) {
 	for t != nil {
 		if t.after--; t.after > 0 {
@@ -113,7 +116,7 @@ func (s *store) shrink(t *turn, used bool) {
 	}
 }
 
-// forget drops an answer that nothing goes on from; it returns the one before it.
+// forget drops an answer without successors and returns the one before it.
 func (s *store) forget(t *turn) *turn {
 	s.hide(t)
 	o := s.owners[t.salt]
@@ -128,7 +131,7 @@ func (s *store) forget(t *turn) *turn {
 	return t.before
 }
 
-// hide lets nobody ask for an answer any more.
+// hide makes an answer unavailable to requests.
 func (s *store) hide(t *turn) {
 	t.gone = true
 	delete(s.byID, t.id)
@@ -139,7 +142,7 @@ func (s *store) hide(t *turn) {
 	}
 }
 
-// put keeps an answer, unless it alone exceeds what may be kept.
+// put stores an answer. It returns false if there is no room for it.
 func (s *store) put(t *turn) bool {
 	t.bytes = storedOverhead + int64(len(t.body))
 	for _, items := range [][]json.RawMessage{t.input, t.output} {
@@ -172,7 +175,7 @@ func (s *store) put(t *turn) bool {
 	return true
 }
 
-// makeRoom drops answers until so many bytes are free, unless too many are in use.
+// makeRoom drops answers until so many bytes are free. It returns false if too many are in use.
 func (s *store) makeRoom(bytes int64) bool {
 	for s.left < bytes {
 		var most *owner
@@ -189,7 +192,7 @@ func (s *store) makeRoom(bytes int64) bool {
 	return true
 }
 
-// remove forgets an answer at its client's wish. Those that went on from it stay.
+// remove deletes an answer at the client's request. Answers that continue it stay.
 func (s *store) remove(salt [sha256.Size]byte, id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -205,7 +208,7 @@ func (s *store) remove(salt [sha256.Size]byte, id string) bool {
 	return true
 }
 
-// item is the item of an id, in an answer to the same key; nil where there is none.
+// item returns the item with an id from an answer to the same API key, or nil.
 func (s *store) item(salt [sha256.Size]byte, id string) json.RawMessage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -219,6 +222,7 @@ func (s *store) item(salt [sha256.Size]byte, id string) json.RawMessage {
 	return nil
 }
 
+// itemID returns the id of an item, or "".
 func itemID(item json.RawMessage) string {
 	var named struct {
 		ID string `json:"id"`
@@ -227,7 +231,7 @@ func itemID(item json.RawMessage) string {
 	return named.ID
 }
 
-// chain is the turns up to t, the first one first. Of nil there are none.
+// chain returns the turns up to t, oldest first; none if t is nil.
 func (t *turn) chain() []*turn {
 	n := 0
 	for at := t; at != nil; at = at.before {
@@ -243,12 +247,13 @@ func (t *turn) chain() []*turn {
 
 const responsesPrefix = "/v1/responses/"
 
+// noResponse returns the error for an unknown answer.
 func noResponse(status int, id string) *apiError {
-	return newError(status, typeInvalid, "response_not_found", "there is no answer %q; it was not stored, belongs to "+
-		"another key, or gave way to later ones", clip(id))
+	return newError(status, typeInvalid, "response_not_found", "unknown response %q; it was not stored, belongs to "+
+		"another API key, or was evicted", clip(id))
 }
 
-// stored is the handler of GET /v1/responses/{id}.
+// stored handles GET /v1/responses/{id}.
 func (s *Server) stored(w http.ResponseWriter, r *http.Request) {
 	id := strings.TrimPrefix(r.URL.Path, responsesPrefix)
 	t := s.answers.get(w.(*exchange).salt, id)
@@ -259,7 +264,7 @@ func (s *Server) stored(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, t.body)
 }
 
-// forgotten is the handler of DELETE /v1/responses/{id}.
+// forgotten handles DELETE /v1/responses/{id}.
 func (s *Server) forgotten(w http.ResponseWriter, r *http.Request) {
 	id := strings.TrimPrefix(r.URL.Path, responsesPrefix)
 	if !s.answers.remove(w.(*exchange).salt, id) {

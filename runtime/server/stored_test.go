@@ -19,7 +19,7 @@ func as(s *Server, key, method, path, body string) *httptest.ResponseRecorder {
 	return w
 }
 
-// answered posts a request of /v1/responses and returns the answer, which must be good.
+// answered posts a request of /v1/responses and returns the answer, which must succeed.
 func answered(t *testing.T, s *Server, key, body string) any {
 	t.Helper()
 	w := as(s, key, "POST", responsesPath, body)
@@ -29,8 +29,8 @@ func answered(t *testing.T, s *Server, key, body string) any {
 	return parsed(t, w.Body.Bytes())
 }
 
-// A request goes on from an answer by its id: with all that was said before it, its own
-// instructions, and the calls whose results it brings.
+// A request continues an answer by its id: with all earlier turns, its own instructions, and the
+// calls of the results that it sends.
 func TestPreviousResponse(t *testing.T) {
 	g := &calling{}
 	s := New(g, Options{APIKeys: []string{"ours", "theirs"}})
@@ -50,7 +50,7 @@ func TestPreviousResponse(t *testing.T) {
 		at(two, "store") != true {
 		t.Errorf("got  %s\nwant %s\n%v", got, want, two)
 	}
-	// An item stands for itself by its id, also twice and behind another answer.
+	// An id stands for its item, also twice and after another answer.
 	item := at(one, "output", 1, "id").(string)
 	answered(t, s, "ours", `{"input":[{"type":"item_reference","id":"`+item+`"},{"role":"user","content":"x"}]}`)
 	if m := g.last.Messages; len(m) != 2 || m[0].Role != "assistant" || m[0].Content != "On it." {
@@ -84,14 +84,14 @@ func TestPreviousResponse(t *testing.T) {
 	if code, _ := get("GET", "ours", id); code != 404 {
 		t.Errorf("a deleted answer is still there: %d", code)
 	}
-	answered(t, s, "ours", `{"input":"x","previous_response_id":"`+last+`"}`) // what went on from it stays
+	answered(t, s, "ours", `{"input":"x","previous_response_id":"`+last+`"}`) // the continuation stays
 	if len(g.last.Messages) != 6 {
 		t.Errorf("%+v", g.last.Messages)
 	}
 }
 
-// A chain of 10^4 answers takes memory as its text does, and is refused where it has more messages
-// than a request may.
+// A chain of 10^4 answers takes memory proportional to its text, and is refused if it exceeds the
+// messages of a request.
 func TestLongChain(t *testing.T) {
 	f := &fake{words: []string{"x"}}
 	s := New(f, Options{})
@@ -120,8 +120,8 @@ func TestLongChain(t *testing.T) {
 	}
 }
 
-// What is kept stays within its bound; whoever holds most loses what was used least, and never what
-// a request or a later answer rests on.
+// Stored answers stay within their limit. The key that uses most loses its least recently used
+// answers, but none that a request or a later answer continues.
 func TestStoreBounds(t *testing.T) {
 	s := newStore(20 * storedOverhead)
 	put := func(key byte, id string, before *turn) *turn {
@@ -149,13 +149,13 @@ func TestStoreBounds(t *testing.T) {
 	}
 	if have(1, "root") || have(1, "leaf") || s.item([32]byte{1}, "item leaf") != nil ||
 		s.item([32]byte{2}, "item small") == nil || s.item([32]byte{1}, "item small") != nil {
-		t.Error("a chain that nobody uses stays, or an item of another key is given away")
+		t.Error("a chain that nothing uses stays, or an item of another key is given away")
 	}
 	if s.put(&turn{id: "huge", body: make([]byte, 21*storedOverhead)}) {
 		t.Error("more than there is room for was kept")
 	}
-	// An answer that is deleted, and one that gave way while a request went on from it, are freed
-	// when nothing rests on them.
+	// A deleted answer, and one evicted while a request continued it, are freed when they have no
+	// successor.
 	for len(s.byID) > 0 {
 		for id, t := range s.byID {
 			s.remove(t.salt, id)
@@ -166,7 +166,7 @@ func TestStoreBounds(t *testing.T) {
 	}
 }
 
-// A stream that ended badly leaves nothing to go on from.
+// A failed stream stores nothing.
 func TestFailedIsNotStored(t *testing.T) {
 	s := New(&fake{words: []string{"a"}, endErr: api.ErrClosed}, Options{})
 	post(t, s, responsesPath, `{"input":"x","stream":true}`)

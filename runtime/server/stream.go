@@ -8,32 +8,32 @@ import (
 	"sandwich/runtime/api"
 )
 
-// stream is the connection of an answer, which writers of all APIs write to: server-sent events, or
-// one object. Nothing is written before the
-// first token, so that a refusal still has its status; where the first token
-// takes long, comments keep proxies and clients from giving up.
+// stream is the connection that an answer is written to, for writers of all APIs: server-sent
+// events or one object. Nothing is written before the first token, so that errors still have their
+// status. If the first token takes long, comments keep proxies and clients from timing out.
 type stream struct {
 	*answer
 	w       http.ResponseWriter
 	rc      *http.ResponseController
 	opts    *Options
-	kind    string // the Content-Type of what streams
-	failure string // what stands before the JSON of an error
-	failed  string // and behind it
-	pulse   func() // adds to buf what keeps a client waiting, and what is read of the prompt, under mu
-	eager   bool   // which is wanted as often as it is known
+	kind    string // Content-Type of a stream
+	failure string // prefix of an error's JSON
+	failed  string // suffix of an error's JSON
+	pulse   func() // adds a keep-alive message, with the progress of the prompt, to buf; called with mu held
+	eager   bool   // report every progress
 	began   time.Time
 
-	mu     sync.Mutex // the heartbeat writes beside Generate
+	mu     sync.Mutex // guards the rest; the heartbeat writes concurrently with Generate
 	buf    []byte
-	opened bool // the header is written
+	opened bool // the header was written
 	over   bool
-	soon   bool         // the next beat is for the header
-	read   api.Progress // of the prompt
+	soon   bool         // the next heartbeat sends the header
+	read   api.Progress // progress of the prompt
 	last   time.Time
 	beat   *time.Timer
 }
 
+// newStream returns the stream of an answer.
 func newStream(a *answer, w http.ResponseWriter, o *Options) *stream {
 	s := &stream{answer: a, w: w, rc: http.NewResponseController(w), opts: o, kind: "text/event-stream",
 		failure: "data: ", failed: "\n\n", began: time.Now(), last: time.Now()}
@@ -43,7 +43,7 @@ func newStream(a *answer, w http.ResponseWriter, o *Options) *stream {
 	return s
 }
 
-// start begins the heartbeat, once what writes over the stream is made.
+// start starts the heartbeat. It must be called after the writer has set pulse.
 func (s *stream) start() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,8 +52,8 @@ func (s *stream) start() {
 	}
 }
 
-// queued says in the header how the request stood when it came, where that is not written yet. The
-// header of a stream whose first token is far goes out soon, when a refusal would have come.
+// queued sets the queue headers unless the header was sent. If the first token is far away, it
+// schedules the header soon after the point at which a refusal would have occurred.
 func (s *stream) queued(q api.Queue) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,11 +67,11 @@ func (s *stream) queued(q api.Queue) {
 	}
 }
 
-// longPrompt is which part of Options.Heartbeat a prompt takes at least whose progress is told, and
-// how often it is.
+// longPrompt determines how often progress is reported: every Options.Heartbeat/longPrompt, and
+// only for prompts that take longer than that.
 const longPrompt = 10
 
-// progress tells how far the prompt is, on a stream that is open for waiting so long.
+// progress reports the progress of the prompt on an open stream.
 func (s *stream) progress(p api.Progress) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,10 +81,10 @@ func (s *stream) progress(p api.Progress) {
 	}
 	s.pulse()
 	s.header()
-	_ = s.flush() // Generate finds out by its context or its next token
+	_ = s.flush() // Generate notices by its context or its next token
 }
 
-// appendProgress appends how far the prompt is, in the words of llama-server.
+// appendProgress appends the progress of the prompt in llama-server's format.
 func appendProgress(b []byte, p api.Progress) []byte {
 	b = appendInt(append(b, `"prompt_progress":{"total":`...), p.Total)
 	b = appendInt(append(b, `,"cache":`...), p.Cached)
@@ -92,8 +92,8 @@ func appendProgress(b []byte, p api.Progress) []byte {
 	return append(appendInt(append(b, `,"time_ms":`...), int(p.Took.Milliseconds())), '}')
 }
 
-// fail ends the stream with an error, or answers with its status where nothing
-// was written yet. It returns the status for the count.
+// fail ends the stream with an error, or sends it as the response if nothing was written yet. It
+// returns the status for the metrics.
 func (s *stream) fail(e *apiError) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,21 +107,23 @@ func (s *stream) fail(e *apiError) int {
 	return e.status
 }
 
-// ended is told of the end of each choice; what writes one at a time learns it from finish.
+// ended ignores the end of a choice, for writers with one choice.
 func (s *stream) ended(int, *api.Result) {}
 
-// close stops the heartbeat of a stream whose client left.
+// close stops the heartbeat.
 func (s *stream) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.end()
 }
 
+// end stops the heartbeat with the lock held.
 func (s *stream) end() {
 	s.over = true
 	s.beat.Stop()
 }
 
+// header sends the header of a stream once.
 func (s *stream) header() {
 	if s.opened {
 		return
@@ -134,7 +136,7 @@ func (s *stream) header() {
 	s.w.WriteHeader(http.StatusOK)
 }
 
-// flush sends what was gathered. It fails where the client takes nothing for Options.WriteTimeout.
+// flush sends the buffer. It fails if the client does not read for Options.WriteTimeout.
 func (s *stream) flush() error {
 	s.last = time.Now()
 	_, err := s.w.Write(escapeSeparators(s.buf))
@@ -145,10 +147,10 @@ func (s *stream) flush() error {
 	return s.rc.Flush()
 }
 
-// comment is what readers of events pass over.
+// comment adds a comment, which readers of events ignore.
 func (s *stream) comment() { s.buf = append(s.buf, ": waiting\n\n"...) }
 
-// heartbeat writes a comment where nothing was written for a while.
+// heartbeat sends a keep-alive message if nothing was sent for a while.
 func (s *stream) heartbeat() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,7 +162,7 @@ func (s *stream) heartbeat() {
 		s.header()
 		s.pulse()
 		if s.flush() != nil {
-			return // Generate finds out by its context or its next token
+			return // Generate notices by its context or its next token
 		}
 		quiet = 0
 	}

@@ -13,7 +13,7 @@ import (
 	"sandwich/runtime/api"
 )
 
-// sink is a connection that takes everything.
+// sink is a connection that accepts everything.
 type sink struct{ header http.Header }
 
 func (s *sink) Header() http.Header         { return s.header }
@@ -50,8 +50,7 @@ func TestTokenDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// BenchmarkToken is the server's share of one streamed token, system calls of
-// the connection left out.
+// BenchmarkToken measures the server's time for one streamed token, without system calls.
 func BenchmarkToken(b *testing.B) {
 	for name, logprobs := range map[string]bool{"plain": false, "logprobs": true} {
 		b.Run(name, func(b *testing.B) {
@@ -67,8 +66,8 @@ func BenchmarkToken(b *testing.B) {
 	}
 }
 
-// BenchmarkStreams is the rate at which 32 clients on real sockets get tokens
-// from a Generator that costs nothing, their own reading included.
+// BenchmarkStreams measures the rate at which 32 clients on sockets receive tokens from a Generator
+// without cost, including the clients' own reading.
 func BenchmarkStreams(b *testing.B) {
 	f := &fake{words: strings.SplitAfter(strings.Repeat("token ", 1000), " ")[:1000]}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

@@ -7,14 +7,14 @@ import (
 	"sandwich/runtime/api"
 )
 
-// Patterns by which agents recognize that they have to shorten the conversation or max_tokens.
+// Patterns by which agents recognize that they must shorten the conversation or max_tokens.
 var (
 	promptPattern = regexp.MustCompile(`prompt is too long: (\d+) tokens > (\d+) maximum`)
 	limitPattern  = regexp.MustCompile(`input length and max_tokens exceed context limit: (\d+) \+ (\d+) > (\d+)`)
 )
 
-// TestContextOverflow checks the answer of each API shape to a prompt, or a prompt and max_tokens,
-// beyond the context, whole and streamed.
+// TestContextOverflow checks each API's response to prompts, and prompts with max_tokens, that
+// exceed the context, whole and streamed.
 func TestContextOverflow(t *testing.T) {
 	long := &api.TooLongError{PromptTokens: 5000, MaxTokens: 8, Context: 4096}
 	limit := &api.TooLongError{PromptTokens: 4000, MaxTokens: 100, Context: 4096}

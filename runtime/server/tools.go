@@ -9,13 +9,14 @@ import (
 	"sandwich/runtime/toolcall"
 )
 
-// toolBody is a tool of a chat completion. Its schema is kept as it was given, for models see the
+// toolBody is a tool of a chat completion. Its schema stays as it was sent, because models see the
 // order of its properties.
 type toolBody struct {
 	Type     *string       `json:"type"`
 	Function *functionBody `json:"function"`
 }
 
+// functionBody is a function that a tool describes.
 type functionBody struct {
 	Name        *string         `json:"name"`
 	Description *string         `json:"description"`
@@ -23,6 +24,7 @@ type functionBody struct {
 	Strict      *bool           `json:"strict"`
 }
 
+// tool returns the tool of a request.
 func (f *functionBody) tool() api.Tool {
 	t := api.Tool{Name: stringOf(f.Name), Description: stringOf(f.Description), Strict: f.Strict != nil && *f.Strict}
 	if !isNull(f.Parameters) {
@@ -31,6 +33,7 @@ func (f *functionBody) tool() api.Tool {
 	return t
 }
 
+// stringOf returns *s, or "" if s is nil.
 func stringOf(s *string) string {
 	if s == nil {
 		return ""
@@ -67,7 +70,7 @@ func (b *chatBody) tools(r *api.Request) (e *apiError) {
 	return e
 }
 
-// checkTools refuses tools that calls could not name.
+// checkTools returns an error for tools that are invalid or cannot be chosen.
 func checkTools(r *api.Request) *apiError {
 	err := toolcall.Check(r.Tools, r.ToolChoice)
 	var refused *api.InvalidError
@@ -77,6 +80,7 @@ func checkTools(r *api.Request) *apiError {
 	return nil
 }
 
+// toolModes maps the values of tool_choice.
 var toolModes = map[string]api.ToolMode{"auto": api.ToolsAuto, "none": api.ToolsNone,
 	"required": api.ToolsRequired, "any": api.ToolsRequired}
 
@@ -108,20 +112,20 @@ func parseToolChoice(raw json.RawMessage) (c api.ToolChoice, e *apiError) {
 	case choice.Type == "allowed_tools":
 		return choice.allowed()
 	case plain && choice.name() == "":
-		return api.ToolChoice{Mode: mode}, nil // as other APIs write it
+		return api.ToolChoice{Mode: mode}, nil // format of other APIs
 	case choice.name() == "" && choice.Type != "" && choice.Type != "function" && choice.Type != "custom":
-		return c, invalid(field, "demands %q, which is not run here; name a function or leave it out",
+		return c, invalid(field, "has the unsupported type %q; name a function or leave it out",
 			clip(choice.Type))
 	case choice.name() == "":
-		return c, invalid(field, "names no tool; send {\"type\":\"function\",\"function\":{\"name\":...}}")
+		return c, invalid(field, "lacks the name of a tool; send {\"type\":\"function\",\"function\":{\"name\":...}}")
 	}
 	return api.ToolChoice{Mode: api.ToolsRequired, Names: []string{choice.name()}}, nil
 }
 
-// choiceBody names a tool, or those among which an answer may choose.
+// choiceBody names a tool, or the tools that an answer may choose among.
 type choiceBody struct {
 	Type     string `json:"type"`
-	Name     string `json:"name"` // as /v1/responses has it
+	Name     string `json:"name"` // in /v1/responses
 	Space    string `json:"namespace"`
 	Function struct {
 		Name string `json:"name"`
@@ -131,9 +135,10 @@ type choiceBody struct {
 	Allowed *choiceBody  `json:"allowed_tools"` // in /v1/chat/completions
 }
 
+// name returns the qualified name of the tool.
 func (b *choiceBody) name() string { return within(b.Space, b.Function.Name+b.Name) }
 
-// allowed reads a choice among some of the tools. Those that are not run here have no name.
+// allowed reads a choice among some tools. Tools of unsupported types have no name and are skipped.
 func (b *choiceBody) allowed() (c api.ToolChoice, e *apiError) {
 	if b.Allowed != nil {
 		b = b.Allowed
@@ -151,7 +156,7 @@ func (b *choiceBody) allowed() (c api.ToolChoice, e *apiError) {
 		}
 	}
 	if c.Names == nil {
-		return c, invalid("tool_choice.tools", "names no function")
+		return c, invalid("tool_choice.tools", "contains no function; name at least one")
 	}
 	return c, nil
 }

@@ -9,7 +9,7 @@ import (
 	"sandwich/runtime/api"
 )
 
-// calling is a Generator that thinks, talks and calls twice.
+// calling is a Generator that reasons, writes text and makes two calls.
 type calling struct{ fake }
 
 func (c *calling) Generate(_ context.Context, r api.Request, emit func(api.Token) error) (api.Result, error) {
@@ -26,7 +26,7 @@ func (c *calling) Generate(_ context.Context, r api.Request, emit func(api.Token
 	return api.Result{Finish: api.FinishCalls, PromptTokens: 7, CachedTokens: 3, Tokens: 7}, nil
 }
 
-// Tools may be chosen from by several names; those that others run cannot be demanded.
+// Requests may choose among several tools; tools of unsupported types cannot be required.
 func TestToolChoices(t *testing.T) {
 	g := &calling{}
 	s := New(g, Options{})
@@ -42,9 +42,9 @@ func TestToolChoices(t *testing.T) {
 		}
 	}
 	for choice, has := range map[string]string{
-		`{"type":"web_search"}`:                    "not run here",
-		`{"type":"function"}`:                      "names no tool",
-		`{"type":"allowed_tools","mode":"auto"}`:   "names no function",
+		`{"type":"web_search"}`:                    "unsupported type",
+		`{"type":"function"}`:                      "lacks the name",
+		`{"type":"allowed_tools","mode":"auto"}`:   "contains no function",
 		`{"type":"allowed_tools","mode":"always"}`: "must be auto or required",
 	} {
 		if w := post(t, s, chatPath, chat(twoTools+`,"tool_choice":`+choice)); w.Code != 400 ||
@@ -54,7 +54,7 @@ func TestToolChoices(t *testing.T) {
 	}
 }
 
-// TestStrictTools checks that the field strict of a tool arrives, in the shapes of all APIs.
+// TestStrictTools checks that strict reaches the Generator from all APIs.
 func TestStrictTools(t *testing.T) {
 	g := &calling{}
 	s := New(g, Options{})

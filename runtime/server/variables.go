@@ -7,19 +7,19 @@ import (
 	"sandwich/runtime/api"
 )
 
-// told is what a request tells the chat template of its model, beside messages and tools.
+// told has the fields of a request that set variables of the chat template.
 type told struct {
-	Kwargs json.RawMessage `json:"chat_template_kwargs"` // as vLLM, SGLang and llama-server have it
+	Kwargs json.RawMessage `json:"chat_template_kwargs"` // of vLLM, SGLang and llama-server
 	Think  *bool           `json:"enable_thinking"`
 	Effort *string         `json:"reasoning_effort"`
 }
 
-// efforts are the words that APIs have for how long a model reasons.
+// efforts are the accepted values of reasoning_effort.
 const efforts = " none minimal low medium high xhigh max "
 
-// tell puts what is told into a request: whether it reasons, under both of the names that templates
-// have for that, how long, and behind them what chat_template_kwargs says. A template that knows
-// none of them is not changed by them.
+// tell sets the template variables of a request: whether the model reasons, under both names that
+// templates use, for how long, and then chat_template_kwargs. Templates ignore variables that they
+// do not know.
 func (t *told) tell(r *api.Request, effortField string) *apiError {
 	b := []byte{'{'}
 	put := func(name, value string) {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestToldToTemplates: whether and how long to reason reaches the template from every API, under
-// the names that templates have for it, and chat_template_kwargs have the last word.
+// TestToldToTemplates checks that reasoning settings reach the template from every API under the
+// names that templates use, and that chat_template_kwargs override them.
 func TestToldToTemplates(t *testing.T) {
 	f := &fake{words: []string{"x"}}
 	s := New(f, Options{})
@@ -42,7 +42,7 @@ func TestToldToTemplates(t *testing.T) {
 			}
 			continue
 		}
-		var a, b map[string]any // what comes last holds, as templates read it
+		var a, b map[string]any // later values win, as in templates
 		if err := json.Unmarshal([]byte(got), &a); err != nil {
 			t.Fatalf("%s: %v", got, err)
 		}

@@ -6,14 +6,14 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of what is written beside answers: a token of JSON takes up to thirty times its text.
+// Limits of tokenization requests. JSON of tokens takes up to thirty times the size of their text.
 const (
 	maxTokenize   = 1 << 20 // bytes of text
 	maxDetokenize = 1 << 18 // tokens
 )
 
-// tokenizeBody is the body of /tokenize, as llama-server has it (content) and as vLLM has it
-// (prompt, or the fields of a chat).
+// tokenizeBody is the body of /tokenize in the format of llama-server (content) or vLLM (prompt, or
+// the fields of a chat).
 type tokenizeBody struct {
 	Model            *string         `json:"model"`
 	Content          *string         `json:"content"`
@@ -28,6 +28,7 @@ type tokenizeBody struct {
 
 var tokenizeFields = jsonNames[tokenizeBody]()
 
+// parse checks the body.
 func (b *tokenizeBody) parse(data []byte) (*call, *apiError) {
 	if e := decode(data, b, ""); e != nil {
 		return nil, e
@@ -50,12 +51,12 @@ func (b *tokenizeBody) parse(data []byte) (*call, *apiError) {
 		return nil, invalid("content", "is missing; send content, prompt or messages")
 	}
 	if len(c.Text) > maxTokenize {
-		return nil, invalid("content", "has %d bytes; at most %d are taken at once", len(c.Text), maxTokenize)
+		return nil, invalid("content", "has %d bytes; at most %d are accepted", len(c.Text), maxTokenize)
 	}
 	return c, nil
 }
 
-// tokenize is the handler of /tokenize.
+// tokenize handles /tokenize.
 func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) {
 	var b tokenizeBody
 	s.answering(w, r, b.parse, func(x *exchange, r *http.Request, c *call) {
@@ -77,7 +78,7 @@ func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// appendTokens appends the answer in both shapes, which agree on its list of tokens.
+// appendTokens appends the response in a format that serves clients of both servers.
 func (s *Server) appendTokens(b []byte, ids []int32, asked *tokenizeBody) []byte {
 	list := func(f func(id int32)) {
 		b = append(b, '[')
@@ -100,7 +101,7 @@ func (s *Server) appendTokens(b []byte, ids []int32, asked *tokenizeBody) []byte
 		b = append(appendInt(append(b, `{"id":`...), int(id)), `,"piece":`...)
 		if utf8.ValidString(piece) {
 			b = append(appendString(b, piece), '}')
-		} else { // the bytes, of which only more tokens make text
+		} else { // bytes that are not text without the next token
 			b = append(appendBytes(b, piece), '}')
 		}
 	})
@@ -120,6 +121,7 @@ type detokenizeBody struct {
 
 var detokenizeFields = jsonNames[detokenizeBody]()
 
+// parseDetokenize checks the body of /detokenize.
 func parseDetokenize(data []byte) (*call, *apiError) {
 	var b detokenizeBody
 	if e := decode(data, &b, ""); e != nil {
@@ -136,14 +138,14 @@ func parseDetokenize(data []byte) (*call, *apiError) {
 	return c, each(b.Tokens, "tokens", maxDetokenize, func(_ int, item json.RawMessage) *apiError {
 		id, whole := parseWhole(string(item))
 		if !whole || id < 0 || id > maxInt32 {
-			return invalid("tokens", "holds %s, which is not a token id", clip(string(item)))
+			return invalid("tokens", "contains %s, which is not a token id", clip(string(item)))
 		}
 		c.Prompt = append(c.Prompt, int32(id))
 		return nil
 	})
 }
 
-// detokenize is the handler of /detokenize: content as llama-server has it, prompt as vLLM has it.
+// detokenize handles /detokenize: content is llama-server's field, prompt is vLLM's.
 func (s *Server) detokenize(w http.ResponseWriter, r *http.Request) {
 	s.answering(w, r, parseDetokenize, func(x *exchange, r *http.Request, c *call) {
 		text, err := s.gen.Decode(c.Prompt)
@@ -157,7 +159,7 @@ func (s *Server) detokenize(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// applyTemplate is the handler of /apply-template: the text that a chat comes to.
+// applyTemplate handles /apply-template: the text of a chat after its template is applied.
 func (s *Server) applyTemplate(w http.ResponseWriter, r *http.Request) {
 	s.answering(w, r, parseChat, func(x *exchange, r *http.Request, c *call) {
 		text, err := s.gen.Render(r.Context(), &c.Request)
@@ -170,8 +172,7 @@ func (s *Server) applyTemplate(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// props is the handler of /props, in llama-server's shape: the model, and what a request gets that
-// says nothing.
+// props handles /props in llama-server's format: the model and the default parameters.
 func (s *Server) props(w http.ResponseWriter, _ *http.Request) {
 	m := s.gen.Models()[0]
 	unsaid, _ := (&common{}).check()

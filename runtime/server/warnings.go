@@ -2,15 +2,15 @@ package server
 
 import "fmt"
 
-// warningsHeader names the parts of a request that were left out or changed. Its value is a JSON
-// array of the warnings in ASCII.
+// warningsHeader names the response header with warnings about parts of a request that were left
+// out or changed. Its value is a JSON array in ASCII.
 const warningsHeader = "X-Sandwich-Warnings"
 
-// maxWarningsHeader bounds the value of warningsHeader in bytes: proxies refuse long headers.
+// maxWarningsHeader bounds the header value in bytes, because proxies refuse long headers.
 const maxWarningsHeader = 2048
 
-// warningsValue returns the value of warningsHeader. Warnings that exceed maxWarningsHeader are
-// counted in its last element.
+// warningsValue returns the header value. If the warnings exceed maxWarningsHeader, the last
+// element counts those that are missing.
 func warningsValue(list []string) string {
 	const reserve = len(`,"999 more are in the body"]`)
 	var value []byte
@@ -41,8 +41,8 @@ func appendASCII(b []byte, s string) []byte {
 	return b
 }
 
-// appendWarnings appends the field "warnings" to a JSON object that has other fields already; an
-// empty list appends nothing.
+// appendWarnings appends the field "warnings" to a JSON object that already has fields; an empty
+// list appends nothing.
 func appendWarnings(b []byte, list []string) []byte {
 	for i, w := range list {
 		if b = append(b, ','); i == 0 {

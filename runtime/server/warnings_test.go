@@ -22,17 +22,17 @@ func (g *warner) Generate(ctx context.Context, r api.Request, emit func(api.Toke
 	})
 }
 
-const wantWarnings = `["messages[0].content[0]: an image was left out; only text, calls of tools and their results are ` +
+const wantWarnings = `["messages[0].content[0]: an image was left out; only text, tool calls and their results are ` +
 	`used","early: \u00e9"]`
 
-// TestWarningsOut checks where each API writes warnings, whole and streamed: those known by then in
-// the header and in what comes first, all of them at the end.
+// TestWarningsOut checks where each API writes warnings, whole and streamed: those known at the
+// time in the header and in the first object, all of them at the end.
 func TestWarningsOut(t *testing.T) {
 	const content = `"content":[{"type":"image_url"},{"type":"text","text":"t"}]`
 	for _, c := range []struct {
 		path, field string
-		all, first  []any // places of the list in the whole answer, and in a first object of the stream
-		last        []any // and in the last but skip objects
+		all, first  []any // paths of the list in the whole answer, and in the first object of the stream
+		last        []any // and in the last object but skip
 		skip        int
 	}{
 		{chatPath, "messages", []any{"warnings"}, []any{"warnings"}, []any{"warnings"}, 0},
@@ -67,7 +67,7 @@ func TestWarningsOut(t *testing.T) {
 	}
 }
 
-// streamed returns the JSON objects of a stream of events or of lines.
+// streamed returns the JSON objects of a stream of events or lines.
 func streamed(t *testing.T, text string) (out []any) {
 	t.Helper()
 	for line := range strings.Lines(text) {
@@ -83,8 +83,8 @@ func streamed(t *testing.T, text string) (out []any) {
 	return out
 }
 
-// TestNoWarnings: an answer without warnings has neither field nor header, and each of several
-// choices that end names those that came late.
+// TestNoWarnings checks that an answer without warnings has neither field nor header, and that each
+// of several ending choices lists the later ones.
 func TestNoWarnings(t *testing.T) {
 	for _, path := range []string{chatPath, messagesPath, "/api/chat"} {
 		w := post(t, New(&fake{words: []string{"a"}}, Options{}), path, chatOnce)
@@ -99,8 +99,8 @@ func TestNoWarnings(t *testing.T) {
 	}
 }
 
-// TestWarningsBeside checks the endpoints that make no answer.
-func TestWarningsBeside(t *testing.T) {
+// TestWarningsWithoutAnswer checks the endpoints that generate no answer.
+func TestWarningsWithoutAnswer(t *testing.T) {
 	for _, path := range []string{"/apply-template", "/tokenize", messagesPath + "/count_tokens"} {
 		w := post(t, New(&fake{}, Options{}), path, messagesOf(`{"role":"king","content":"x"}`))
 		if list, _ := at(parsed(t, w.Body.Bytes()), "warnings").([]any); w.Code != 200 || len(list) != 1 ||
@@ -110,7 +110,7 @@ func TestWarningsBeside(t *testing.T) {
 	}
 }
 
-// TestWarningsHeaderBounds: the header holds ASCII alone and has a bound, whatever clients send.
+// TestWarningsHeaderBounds checks that the header is ASCII and bounded.
 func TestWarningsHeaderBounds(t *testing.T) {
 	w := new(api.Warnings)
 	for i := range 100 {

@@ -7,8 +7,8 @@ import (
 	"sandwich/runtime/api"
 )
 
-// Declaration returns a tool as templates show it: one line of JSON in the order in which OpenAI
-// documents it, with characters instead of \u escapes.
+// Declaration returns a tool as chat templates show it: one line of JSON with the fields in
+// OpenAI's documented order and characters instead of \u escapes.
 func Declaration(t *api.Tool) string {
 	var b strings.Builder
 	b.WriteString(`{"type": "function", "function": {"name": ` + plainQuote(t.Name))
@@ -21,10 +21,10 @@ func Declaration(t *api.Tool) string {
 	return b.String()
 }
 
-// plainQuote returns a JSON string with as few escapes as fit on one line.
+// plainQuote returns text as a JSON string on one line, with as few escapes as possible.
 func plainQuote(text string) string { return plainJSON(quote(text)) }
 
-// How models without a format of their own are told of tools.
+// Text that explains tools to models without a tool-call format of their own.
 const (
 	toolsIntro = "You can call functions. Each line between <tools> and </tools> describes one of them as JSON.\n" +
 		"<tools>\n"
@@ -42,7 +42,7 @@ func (f *Format) Explanation(tools []api.Tool) (intro, declarations, outro strin
 	return toolsIntro, b.String(), toolsOutro + f.Write(example)
 }
 
-// Write returns calls as the model writes them.
+// Write returns calls in the model's own syntax, for the history of a chat.
 func (f *Format) Write(calls []api.ToolCall) string {
 	var b strings.Builder
 	b.WriteString(f.open)
@@ -58,6 +58,8 @@ func (f *Format) Write(calls []api.ToolCall) string {
 	return b.String()
 }
 
+// writeArguments writes a JSON object of arguments. Formats with named arguments get them one by
+// one; invalid JSON is cut off at the error.
 func (f *Format) writeArguments(b *strings.Builder, arguments string) {
 	if f.args == nil {
 		b.WriteString(arguments)
@@ -80,6 +82,7 @@ func (f *Format) writeArguments(b *strings.Builder, arguments string) {
 	}
 }
 
+// argument returns one value in the syntax of named arguments.
 func (f *Format) argument(value json.RawMessage) string {
 	var text string
 	switch {

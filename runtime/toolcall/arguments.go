@@ -6,17 +6,17 @@ import (
 	"unicode/utf8"
 )
 
-// reader turns the arguments of one call into JSON as they come.
+// reader converts the arguments of one call to JSON while they arrive.
 type reader struct {
 	f *Format
 	t *tool
 
-	// Of a JSON object, and of single values: what is open.
+	// State within a JSON object.
 	begun         bool
 	depth         int
 	quoted, slash bool
 
-	// Of arguments one by one.
+	// State within named arguments.
 	at    argState
 	count int
 	kind  param
@@ -28,13 +28,13 @@ const (
 	atEntry argState = iota
 	atKey
 	atValue
-	atText // inside a string that stands as it is
+	atText // inside a string that is not quoted as JSON
 )
 
 func newReader(f *Format, t *tool) reader { return reader{f: f, t: t} }
 
-// read takes what it can of buf: the JSON that it makes, what is left, and whether the arguments
-// are whole.
+// read consumes buf as far as possible. It returns the JSON produced, the unread rest of buf, and
+// whether the arguments are complete.
 func (r *reader) read(buf string) (text, rest string, done bool) {
 	if r.f.args == nil {
 		return r.readObject(buf)
@@ -48,7 +48,7 @@ func (r *reader) read(buf string) (text, rest string, done bool) {
 	}
 }
 
-// readObject passes a JSON object on as it is.
+// readObject copies a JSON object unchanged up to its closing brace.
 func (r *reader) readObject(buf string) (text, rest string, done bool) {
 	if !r.begun {
 		buf = strings.TrimLeft(buf, " \t\r\n")
@@ -79,7 +79,7 @@ func (r *reader) readObject(buf string) (text, rest string, done bool) {
 	return buf, "", false
 }
 
-// step reads one key, one value, or a stretch of one; more tells to call it again.
+// step reads one key, one value or a part of a value; more tells the caller to call it again.
 func (r *reader) step(buf string) (text, rest string, more, done bool) {
 	switch r.at {
 	case atEntry:
@@ -92,6 +92,7 @@ func (r *reader) step(buf string) (text, rest string, more, done bool) {
 	return r.rawText(buf)
 }
 
+// entry reads up to the next key, or detects the end of the arguments.
 func (r *reader) entry(buf string) (text, rest string, more, done bool) {
 	buf = strings.TrimLeft(buf, " \t\r\n")
 	if buf == "" {
@@ -117,9 +118,10 @@ func (r *reader) entry(buf string) (text, rest string, more, done bool) {
 	return "", buf, false, false
 }
 
+// key reads the name of an argument and selects its parameter.
 func (r *reader) key(buf string) (text, rest string, more, done bool) {
-	sign := strings.Fields(r.f.args.middle)[0]
-	i := strings.Index(buf, sign)
+	signature := strings.Fields(r.f.args.middle)[0]
+	i := strings.Index(buf, signature)
 	if i < 0 {
 		return "", buf, false, false
 	}
@@ -143,6 +145,7 @@ func (r *reader) key(buf string) (text, rest string, more, done bool) {
 	return text + quote(name) + ": ", buf[i+n:], true, false
 }
 
+// value reads a whole value, or the start of an unquoted string.
 func (r *reader) value(buf string) (text, rest string, more, done bool) {
 	a := r.f.args
 	if r.kind.text && a.raw {
@@ -177,7 +180,7 @@ func (r *reader) value(buf string) (text, rest string, more, done bool) {
 	return plain(buf[:n], a.python), buf[n:], true, false
 }
 
-// rawText passes a string on, escaped, up to its end.
+// rawText copies an unquoted string, with JSON escapes, up to its end.
 func (r *reader) rawText(buf string) (text, rest string, more, done bool) {
 	end := strings.TrimRight(r.f.args.after, "\n")
 	if r.f.args.quote != "" {
@@ -196,11 +199,11 @@ func (r *reader) rawText(buf string) (text, rest string, more, done bool) {
 	return text + `"`, buf[at+len(end):], true, false
 }
 
-// valueLength is the length of the value that text begins with, which is JSON or Python; false
-// where it may go on.
+// valueLength returns the length of the JSON or Python value at the start of text. whole is false
+// if the value may continue after the end of text.
 func valueLength(text string) (n int, whole bool) {
 	depth := 0
-	var open byte // the quote of the string at hand
+	var open byte // quote character of the open string, 0 outside strings
 	for i := 0; i < len(text); i++ {
 		c := text[i]
 		switch {
@@ -227,7 +230,7 @@ func valueLength(text string) (n int, whole bool) {
 	return 0, false
 }
 
-// plain is a value as JSON; what is no value is a string.
+// plain returns a value as JSON. Text that is not a JSON value becomes a string.
 func plain(value string, python bool) string {
 	if python {
 		switch value {
@@ -248,7 +251,7 @@ func plain(value string, python bool) string {
 	return quote(value)
 }
 
-// quote is a text as a JSON string.
+// quote returns text as a JSON string.
 func quote(text string) string {
 	var b strings.Builder
 	e := json.NewEncoder(&b)

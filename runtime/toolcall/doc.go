@@ -1,11 +1,11 @@
-// Package toolcall knows how models write calls of tools: one row a family (formats.go), which a
-// model's chat template is recognised by.
+// Package toolcall reads and writes tool calls in the syntax of each model family. Each family is a
+// row of a table in formats.go and is recognized by the chat template.
 //
-// A Format makes the grammar that an answer with tools must be in (grammar.go): free text up to the
-// marker that begins a call, and from its first byte on a call of one of the tools with arguments
-// that its schema allows. A Parser (parser.go) reads such an answer as it comes and parts it into
-// reasoning, text and calls; what does not parse is text. Explanation and Write (adapt.go) are the
-// texts of tools and calls in a chat whose template cannot show them.
+// A Format compiles the grammar of an answer with tools (grammar.go): free text up to the marker of
+// a call, then a call of one of the tools with arguments that match its schema. A Parser
+// (parser.go) splits such an answer into reasoning, text and calls while it arrives; text that does
+// not parse as a call stays text. Explanation and Write (adapt.go) produce the text of tools and
+// calls for templates that cannot show them.
 //
-// The package is pure: it knows neither tokenizers nor requests under way.
+// The package does not depend on a tokenizer or on running requests.
 package toolcall

@@ -10,26 +10,26 @@ import (
 	"sandwich/runtime/grammar"
 )
 
-// Spans parts a text into control tokens of a vocabulary and what stands between them. It is the
-// tokenizer's knowledge: a marker may be one token that letters cannot spell.
+// Spans splits text into control tokens of the vocabulary and the text between them. The tokenizer
+// implements it, because a control token cannot be spelled with ordinary tokens.
 type Spans func(text string) []Span
 
-// Span is a piece of a text.
+// Span is a part of a text.
 type Span struct {
 	Text    string
-	Control bool // it is one control token
+	Control bool // the span is one control token
 }
 
-// Grammar compiles what an answer with tools must be: free text, or text of the request's format,
-// and calls as far as the choice allows or demands them. thinking tells that the prompt ends inside
-// of reasoning.
+// Grammar compiles the grammar of an answer with tools: free text, or text in the request's format,
+// and calls as the tool choice allows or requires them. thinking states that the prompt ends inside
+// reasoning.
 //
-// Keywords of a tool's schema that are not supported are left out, and warnings name them; where
-// the tool is strict they are refused. Errors are *api.InvalidError about a tool, and else those of
-// grammars.
+// Unsupported keywords of a tool's schema are left out and named in warnings; strict tools with
+// such keywords are refused. Errors about a tool are *api.InvalidError, unenforced are errors of
+// package grammar.
 func (f *Format) Grammar(m *grammar.Meter, r *api.Request, spans Spans, thinking bool) (
 	g *grammar.Grammar, warnings []string, err error) {
-	w := &writer{Format: f, spans: spans, tools: readTools(r.Tools)}
+	w := &builder{Format: f, spans: spans, tools: readTools(r.Tools)}
 	for i := range w.tools {
 		t := &w.tools[i]
 		t.warn = func(path, reason string) {
@@ -49,7 +49,7 @@ func (f *Format) Grammar(m *grammar.Meter, r *api.Request, spans Spans, thinking
 	return g, warnings, w.refusal(err)
 }
 
-// clip cuts a text that a schema may have made long.
+// clip shortens a text that may quote a long schema.
 func clip(text string) string {
 	const most = 400
 	if len(text) > most {
@@ -58,8 +58,8 @@ func clip(text string) string {
 	return text
 }
 
-// refusal names the tool that an error is about.
-func (w *writer) refusal(err error) error {
+// refusal adds the tool to an error about its schema.
+func (w *builder) refusal(err error) error {
 	var e *grammar.Error
 	if !errors.As(err, &e) || e.Schema() == nil {
 		return err
@@ -77,15 +77,15 @@ func (w *writer) refusal(err error) error {
 	return err
 }
 
-// answer is the whole of an answer.
-func (w *writer) answer(r *api.Request, thinking bool) grammar.Piece {
+// answer returns the grammar of the whole answer.
+func (w *builder) answer(r *api.Request, thinking bool) grammar.Piece {
 	calls := w.calls(r)
 	switch {
 	case r.ToolChoice.Mode == api.ToolsRequired && !thinking:
 		return calls
 	case r.ToolChoice.Mode == api.ToolsRequired:
 		rest := grammar.OneOf(grammar.Exactly(""), grammar.Exactly("\n"), grammar.Exactly("\n\n"))
-		return grammar.InOrder(w.text(w.reasoned), w.literal(w.reasoned), rest, calls)
+		return grammar.InOrder(w.text(w.reasoningEnd), w.literal(w.reasoningEnd), rest, calls)
 	case r.Format.Kind == api.JSONObject:
 		return grammar.OneOf(grammar.Matching([]byte(anyArguments), ""), calls)
 	case r.Format.Kind == api.JSONSchema:
@@ -96,15 +96,15 @@ func (w *writer) answer(r *api.Request, thinking bool) grammar.Piece {
 	return grammar.InOrder(w.free(), grammar.Optional(calls))
 }
 
-// writer makes the pieces of a grammar.
-type writer struct {
+// builder builds the parts of a grammar.
+type builder struct {
 	*Format
 	spans Spans
 	tools []tool
 }
 
-// literal is a text of the format, with its control tokens.
-func (w *writer) literal(text string) grammar.Piece {
+// literal matches a text of the format, including its control tokens.
+func (w *builder) literal(text string) grammar.Piece {
 	var all []grammar.Piece
 	for _, s := range w.spans(text) {
 		if s.Control {
@@ -116,18 +116,18 @@ func (w *writer) literal(text string) grammar.Piece {
 	return grammar.InOrder(all...)
 }
 
-// text is text in which the marker does not appear.
-func (w *writer) text(until ...string) grammar.Piece {
+// text matches text that contains neither the marker of calls nor any of until.
+func (w *builder) text(until ...string) grammar.Piece {
 	if w.marker != "" {
 		until = append(until, w.marker)
 	}
 	return grammar.Without(until...)
 }
 
-// free is text and the control tokens around reasoning and text, without a call.
-func (w *writer) free() grammar.Piece {
+// free matches text without calls, and the control tokens around reasoning and text.
+func (w *builder) free() grammar.Piece {
 	var marks []grammar.Piece
-	for _, m := range []string{w.reasoning, w.reasoned, w.says} {
+	for _, m := range []string{w.reasoning, w.reasoningEnd, w.textMark} {
 		for _, s := range w.spans(m) {
 			if s.Control {
 				marks = append(marks, w.literal(m))
@@ -135,7 +135,7 @@ func (w *writer) free() grammar.Piece {
 			}
 		}
 	}
-	if w.reasoned == "<|end|>" {
+	if w.reasoningEnd == "<|end|>" {
 		marks = append(marks, w.literal("<|start|>assistant"))
 	}
 	if len(marks) == 0 {
@@ -144,10 +144,11 @@ func (w *writer) free() grammar.Piece {
 	return grammar.InOrder(w.text(), grammar.AnyNumber(grammar.InOrder(grammar.OneOf(marks...), w.text())))
 }
 
-// notCall is text where a call is told by its first character.
-func (w *writer) notCall() grammar.Piece { return grammar.NotBeginning(w.first) }
+// notCall matches text that does not start like a call.
+func (w *builder) notCall() grammar.Piece { return grammar.NotBeginning(w.first) }
 
-func (w *writer) calls(r *api.Request) grammar.Piece {
+// calls matches one or more calls of the allowed tools.
+func (w *builder) calls(r *api.Request) grammar.Piece {
 	var each []grammar.Piece
 	for _, t := range w.tools {
 		if len(r.ToolChoice.Names) == 0 || slices.Contains(r.ToolChoice.Names, t.name) {
@@ -163,9 +164,9 @@ func (w *writer) calls(r *api.Request) grammar.Piece {
 	return grammar.InOrder(w.literal(w.open), all, w.literal(w.close))
 }
 
-// arguments are those of a tool: an object, or one by one in the order of the schema. Where they
-// need separators, required ones come first.
-func (w *writer) arguments(t *tool) grammar.Piece {
+// arguments matches the arguments of a tool: a JSON object, or named arguments in schema order. If
+// named arguments have separators, required ones come first.
+func (w *builder) arguments(t *tool) grammar.Piece {
 	if w.args == nil {
 		return t.schema.Matching("")
 	}
@@ -188,8 +189,8 @@ func (w *writer) arguments(t *tool) grammar.Piece {
 	return w.separated(must, may)
 }
 
-// separated are all of must and any of may, with separators between them.
-func (w *writer) separated(must, may []grammar.Piece) grammar.Piece {
+// separated matches all of must and any of may, with separators between them.
+func (w *builder) separated(must, may []grammar.Piece) grammar.Piece {
 	between := w.literal(w.args.between)
 	rest := func(may []grammar.Piece) grammar.Piece {
 		var out []grammar.Piece
@@ -212,14 +213,16 @@ func (w *writer) separated(must, may []grammar.Piece) grammar.Piece {
 	return grammar.InOrder(append(out, rest(may))...)
 }
 
+// pointer escapes a property name for a JSON pointer.
 var pointer = strings.NewReplacer("~", "~0", "/", "~1")
 
-func (w *writer) argument(t *tool, p *param) grammar.Piece {
+// argument matches one named argument.
+func (w *builder) argument(t *tool, p *param) grammar.Piece {
 	a := w.args
 	path := "/properties/" + pointer.Replace(p.name)
 	value := t.schema.Matching(path)
 	if p.text && len(p.choices) == 0 && (a.raw || a.quote != "") {
-		for _, key := range p.others {
+		for _, key := range p.unenforced {
 			t.warn("#"+path+"/"+key, "the model writes strings of arguments as they are")
 		}
 	}
@@ -228,14 +231,14 @@ func (w *writer) argument(t *tool, p *param) grammar.Piece {
 		value = w.rawText(p, strings.TrimRight(a.after, "\n"))
 	case p.text && a.quote != "":
 		value = grammar.InOrder(w.literal(a.quote), w.rawText(p, a.quote), w.literal(a.quote))
-	case p.truth && a.python:
+	case p.boolean && a.python:
 		value = grammar.OneOf(grammar.Exactly("True"), grammar.Exactly("False"))
 	}
 	return grammar.InOrder(w.literal(a.before), grammar.Exactly(p.name), w.literal(a.middle), value, w.literal(a.after))
 }
 
-// rawText is a string as it stands, up to its end.
-func (w *writer) rawText(p *param, end string) grammar.Piece {
+// rawText matches an unquoted string up to its end mark.
+func (w *builder) rawText(p *param, end string) grammar.Piece {
 	if len(p.choices) == 0 {
 		return grammar.Without(end)
 	}

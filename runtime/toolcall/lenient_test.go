@@ -12,7 +12,7 @@ import (
 	"sandwich/runtime/grammar"
 )
 
-// compiled compiles the grammar of a call of a tool that is required.
+// compiled compiles the grammar of a required call of a tool.
 func compiled(t *testing.T, format, schema string, strict bool) (*grammar.Grammar, []string, error) {
 	t.Helper()
 	r := &api.Request{Tools: []api.Tool{{Name: "other"}, {Name: "f", Parameters: schema, Strict: strict}},
@@ -20,7 +20,7 @@ func compiled(t *testing.T, format, schema string, strict bool) (*grammar.Gramma
 	return named0(t, format).Grammar(grammar.NewMeter(t.Context(), grammar.Limits{}), r, letters, false)
 }
 
-// takes reports whether a call with the arguments may be an answer.
+// takes reports whether an answer may call the tool with the arguments.
 func takes(g *grammar.Grammar, arguments string) bool {
 	m := g.Matcher(grammar.NewVocab(nil, nil))
 	defer m.End()
@@ -28,14 +28,14 @@ func takes(g *grammar.Grammar, arguments string) bool {
 	return m.AcceptText([]byte(call)) == nil && m.CanEnd()
 }
 
-// TestUnsupportedKeywords checks that of a tool's schema that is not supported in full all other
-// parts are enforced, that warnings name what is not, and that a strict tool is refused by path.
+// TestUnsupportedKeywords checks that supported parts of a partly unsupported schema are enforced,
+// that warnings name the other parts, and that a strict tool is refused with the path.
 func TestUnsupportedKeywords(t *testing.T) {
 	for _, c := range []struct {
 		schema   string
-		paths    []string // that are not enforced
+		paths    []string // of keywords that are not enforced
 		yes, no  []string // arguments
-		anything bool     // also arguments of no object of the schema's
+		anything bool     // also arguments that match no object of the schema
 	}{
 		{`{"type":"object","properties":{"q":{"type":"string","pattern":"^(a|b)\\1$","maxLength":3},"n":{"type":"integer"}},
 			"required":["q","n"],"additionalProperties":false}`, []string{"#/properties/q/pattern"},
@@ -98,8 +98,8 @@ func TestUnsupportedKeywords(t *testing.T) {
 	}
 }
 
-// TestNormalizedSchemas checks that keywords that are null count as missing, and that types may be
-// written in capitals, in tools of every kind of format.
+// TestNormalizedSchemas checks that null keywords count as absent and that types may be upper case,
+// for every kind of format.
 func TestNormalizedSchemas(t *testing.T) {
 	const schema = `{"type":"OBJECT","properties":{"q":{"type":"STRING","enum":null,"description":null},
 		"n":{"type":["INTEGER","null"],"format":null},"o":{"type":"TYPE_UNSPECIFIED"}},"required":null,"enum":null,
@@ -130,8 +130,8 @@ func TestNormalizedSchemas(t *testing.T) {
 	}
 }
 
-// TestUnsupportedArguments checks formats that write arguments one by one: what is left out of one
-// schema changes no other argument.
+// TestUnsupportedArguments checks formats with named arguments: an unsupported keyword of one
+// argument does not affect the others.
 func TestUnsupportedArguments(t *testing.T) {
 	const schema = `{"type":"object","properties":{"a":{"type":"array","items":{"pattern":"(a)\\1","type":"string"}},
 		"n":{"type":"integer"}},"required":["a","n"]}`
@@ -150,8 +150,8 @@ func TestUnsupportedArguments(t *testing.T) {
 	}
 }
 
-// TestRawArguments checks that formats that write strings as they are enforce what says which
-// strings there are, and warn of what they do not enforce.
+// TestRawArguments checks that formats with unquoted strings enforce enum and const and warn of the
+// keywords that they do not enforce.
 func TestRawArguments(t *testing.T) {
 	const schema = `{"type":"object","properties":{"c":{"type":"string","const":"x y"},
 		"p":{"type":"string","pattern":"^a","maxLength":3,"minLength":null}},"required":["c","p",7]}`
@@ -172,8 +172,8 @@ func TestRawArguments(t *testing.T) {
 	}
 }
 
-// TestLimitsOfTools checks that a tool whose schema exceeds the limits of a compilation is refused
-// with its name, strict or not.
+// TestLimitsOfTools checks that a tool whose schema exceeds the limits of compilation is refused by
+// name, strict or not.
 func TestLimitsOfTools(t *testing.T) {
 	const schema = `{"type":"object","properties":{"n":{"type":"integer","multipleOf":4093,
 		"minimum":-123456789012345,"maximum":987654321012345}}}`
@@ -186,8 +186,8 @@ func TestLimitsOfTools(t *testing.T) {
 	}
 }
 
-// TestPatternUnsupportedCase reads the recorded request of a strict tool with a reference to a
-// group.
+// TestPatternUnsupportedCase reads the recorded request of a strict tool whose pattern has a
+// backreference.
 func TestPatternUnsupportedCase(t *testing.T) {
 	body, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "cases", "requests",
 		"pattern-unsupported.chat.json"))

@@ -6,30 +6,30 @@ import (
 	"sandwich/runtime/api"
 )
 
-// Delta is what a piece of an answer adds to it.
+// Delta is the text, reasoning and calls that a part of an answer adds.
 type Delta struct {
 	Text, Reasoning string
 	Calls           []api.CallDelta
 }
 
-// Parser reads one answer as it comes. It never fails: what begins as a call and does not go on as
-// one is text.
+// Parser splits one answer into reasoning, text and calls while it arrives. It never fails: a call
+// that turns out to be malformed becomes text. A Parser must not be used concurrently.
 type Parser struct {
 	f     *Format
-	calls bool            // calls are looked for
+	calls bool            // look for calls
 	kinds map[string]tool // by name
 	newID func() string
 
-	buf   string // not read yet
-	state state
-	raw   string // of a call until its name is whole, should it be none
-	name  string // behind raw
-	blank string // held back at the end of the text: a call may follow
-	said  bool   // there was text
-	count int    // calls so far
-	mused bool   // there was reasoning
-	args  reader // of the call at hand
-	out   Delta
+	buf          string // unread input
+	state        state
+	raw          string // call syntax read before the name; becomes text if the call is malformed
+	name         string // name of the call so far
+	held         string // trailing white space that is held back because a call may follow
+	hasText      bool   // the answer has text or calls
+	count        int    // calls so far
+	hasReasoning bool   // the answer has reasoning
+	args         reader // arguments of the current call
+	out          Delta
 }
 
 type state uint8
@@ -37,17 +37,18 @@ type state uint8
 const (
 	inText state = iota
 	inReasoning
-	inOpening // of a call, up to its name
+	inOpening // before the name of a call
 	inName
 	inMiddle
 	inArguments
 	inAfter
-	behind // a whole call
-	over   // behind the end of all calls
+	afterCall
+	afterCalls
 )
 
-// NewParser reads an answer in the format. tools are those that may be called, none where calls are
-// text; thinking tells that the prompt ends inside reasoning; newID names calls.
+// NewParser returns a Parser for one answer. tools are the tools that may be called; without tools,
+// calls are text. thinking states that the prompt ends inside reasoning. newID returns the ID of
+// each call.
 func (f *Format) NewParser(tools []api.Tool, thinking bool, newID func() string) *Parser {
 	p := &Parser{f: f, calls: len(tools) > 0, kinds: map[string]tool{}, newID: newID}
 	for _, t := range tools {
@@ -59,10 +60,10 @@ func (f *Format) NewParser(tools []api.Tool, thinking bool, newID func() string)
 	return p
 }
 
-// Calls is how many calls have begun.
+// Calls returns the number of calls that have begun.
 func (p *Parser) Calls() int { return p.count }
 
-// Push reads more of the answer.
+// Push reads the next part of the answer and returns what it adds.
 func (p *Parser) Push(text string) Delta {
 	p.buf += text
 	for p.step() {
@@ -70,28 +71,29 @@ func (p *Parser) Push(text string) Delta {
 	return p.take()
 }
 
-// End reads what was held back at the end of the answer.
+// End returns what was held back at the end of the answer.
 func (p *Parser) End() Delta {
 	switch p.state {
 	case inText:
-		p.say(p.buf)
-		p.out.Text += p.blank
+		p.addText(p.buf)
+		p.out.Text += p.held
 	case inReasoning:
 		p.out.Reasoning += p.buf
 	case inOpening, inName, inMiddle:
-		p.out.Text += p.blank + p.raw + p.name + p.buf
+		p.out.Text += p.held + p.raw + p.name + p.buf
 	}
-	p.buf, p.blank, p.raw, p.name = "", "", "", ""
+	p.buf, p.held, p.raw, p.name = "", "", "", ""
 	return p.take()
 }
 
+// take returns the output since the last take.
 func (p *Parser) take() Delta {
 	out := p.out
 	p.out = Delta{}
 	return out
 }
 
-// step reads as much as one state takes; false where more of the answer is needed.
+// step advances by one state; it returns false if it needs more input.
 func (p *Parser) step() bool {
 	switch p.state {
 	case inText:
@@ -116,24 +118,24 @@ func (p *Parser) step() bool {
 		return p.expect(p.f.middle, inArguments)
 	case inArguments:
 		text, rest, done := p.args.read(p.buf)
-		p.argue(text)
+		p.addArguments(text)
 		p.buf = rest
 		if done {
 			p.state = inAfter
 		}
 		return done
 	case inAfter:
-		return p.expect(p.f.after, behind)
-	case over:
+		return p.expect(p.f.after, afterCall)
+	case afterCalls:
 		p.buf = ""
 		return false
 	}
-	return p.stepBehind()
+	return p.stepAfterCall()
 }
 
 // stepText reads text up to a mark.
 func (p *Parser) stepText() bool {
-	if p.calls && p.f.marker == "" && !p.said {
+	if p.calls && p.f.marker == "" && !p.hasText {
 		p.buf = strings.TrimLeft(p.buf, " \t\r\n")
 		if p.buf == "" {
 			return false
@@ -147,14 +149,14 @@ func (p *Parser) stepText() bool {
 	if p.calls && p.f.marker != "" {
 		marks = append(marks, p.f.marker)
 	}
-	if p.f.reasoning != "" && (!p.said || p.f.says != "") {
+	if p.f.reasoning != "" && (!p.hasText || p.f.textMark != "") {
 		marks = append(marks, strings.TrimRight(p.f.reasoning, "\n"))
 	}
-	if p.f.says != "" {
-		marks = append(marks, p.f.says, "<|start|>assistant")
+	if p.f.textMark != "" {
+		marks = append(marks, p.f.textMark, "<|start|>assistant")
 	}
 	at, mark := find(p.buf, marks)
-	p.say(p.buf[:at])
+	p.addText(p.buf[:at])
 	p.buf = p.buf[at:]
 	switch {
 	case mark == "":
@@ -170,38 +172,39 @@ func (p *Parser) stepText() bool {
 	return true
 }
 
-// say adds text, without blanks at its begin and its end.
-func (p *Parser) say(text string) {
-	if !p.said {
+// addText adds text, without white space at its start and end.
+func (p *Parser) addText(text string) {
+	if !p.hasText {
 		text = strings.TrimLeft(text, " \t\r\n")
 	}
 	if text == "" {
 		return
 	}
-	p.said = true
-	text = p.blank + text
-	p.blank = ""
+	p.hasText = true
+	text = p.held + text
+	p.held = ""
 	if p.calls {
 		end := len(strings.TrimRight(text, " \t\r\n"))
-		p.blank = text[end:]
+		p.held = text[end:]
 		text = text[:end]
 	}
 	p.out.Text += text
 }
 
+// stepReasoning reads reasoning up to its end mark or a call.
 func (p *Parser) stepReasoning() bool {
-	marks := []string{p.f.reasoned}
+	marks := []string{p.f.reasoningEnd}
 	if p.calls && p.f.marker != "" {
 		marks = append(marks, p.f.marker)
 	}
 	at, mark := find(p.buf, marks)
-	p.muse(p.buf[:at])
+	p.addReasoning(p.buf[:at])
 	p.buf = p.buf[at:]
 	switch mark {
 	case "":
 		return false
-	case p.f.reasoned:
-		p.buf, p.blank = p.buf[len(mark):], ""
+	case p.f.reasoningEnd:
+		p.buf, p.held = p.buf[len(mark):], ""
 		p.state = inText
 	default:
 		p.state, p.raw = inOpening, ""
@@ -209,23 +212,23 @@ func (p *Parser) stepReasoning() bool {
 	return true
 }
 
-// muse adds reasoning, without blanks at its begin and its end.
-func (p *Parser) muse(text string) {
-	if !p.mused {
+// addReasoning adds reasoning, without white space at its start and end.
+func (p *Parser) addReasoning(text string) {
+	if !p.hasReasoning {
 		text = strings.TrimLeft(text, " \t\r\n")
 	}
 	if text == "" {
 		return
 	}
-	p.mused = true
-	text = p.blank + text
+	p.hasReasoning = true
+	text = p.held + text
 	end := len(strings.TrimRight(text, " \t\r\n"))
 	p.out.Reasoning += text[:end]
-	p.blank = text[end:]
+	p.held = text[end:]
 }
 
-// expect reads a text of the format, whatever its blanks, and goes on with the next state. Another
-// text ends the call.
+// expect reads a fixed text of the format, ignoring white space, and enters the next state. Other
+// input ends the call.
 func (p *Parser) expect(text string, next state) bool {
 	n, whole, ok := prefix(p.buf, text)
 	if !ok {
@@ -247,7 +250,7 @@ func (p *Parser) expect(text string, next state) bool {
 	return true
 }
 
-// begin begins a call; read is what stood behind its name.
+// begin starts a call; read is the input after its name.
 func (p *Parser) begin(read string) {
 	t, known := p.kinds[p.name]
 	if !known {
@@ -257,12 +260,12 @@ func (p *Parser) begin(read string) {
 	}
 	p.out.Calls = append(p.out.Calls, api.CallDelta{Index: p.count, ID: p.newID(), Name: p.name})
 	p.count++
-	p.raw, p.name, p.blank, p.said = "", "", "", true
+	p.raw, p.name, p.held, p.hasText = "", "", "", true
 	p.args = newReader(p.f, &t)
 }
 
-// argue adds to the arguments of the call at hand.
-func (p *Parser) argue(text string) {
+// addArguments adds to the arguments of the current call.
+func (p *Parser) addArguments(text string) {
 	if text == "" {
 		return
 	}
@@ -274,15 +277,15 @@ func (p *Parser) argue(text string) {
 	p.out.Calls = append(p.out.Calls, api.CallDelta{Index: p.count - 1, Arguments: text})
 }
 
-// broken takes what there is, and all that follows, as text.
+// broken turns a malformed call and the rest of the answer into text.
 func (p *Parser) broken() {
-	p.state, p.calls, p.said = inText, false, true
-	p.out.Text += p.blank + p.raw + p.name
-	p.raw, p.name, p.blank = "", "", ""
+	p.state, p.calls, p.hasText = inText, false, true
+	p.out.Text += p.held + p.raw + p.name
+	p.raw, p.name, p.held = "", "", ""
 }
 
-// stepBehind goes on behind a call with another one, or with nothing that is of interest.
-func (p *Parser) stepBehind() bool {
+// stepAfterCall reads what follows a call: another call, the end of all calls, or text.
+func (p *Parser) stepAfterCall() bool {
 	p.buf = strings.TrimLeft(p.buf, " \t\r\n")
 	if p.buf == "" {
 		return false
@@ -290,7 +293,7 @@ func (p *Parser) stepBehind() bool {
 	if p.f.close != "" {
 		if _, whole, ok := prefix(p.buf, p.f.close); ok {
 			if whole {
-				p.state = over
+				p.state = afterCalls
 			}
 			return whole
 		}
@@ -308,8 +311,8 @@ func (p *Parser) stepBehind() bool {
 	return true
 }
 
-// find is where the first of the marks is in text. Without one it is where one may begin that the
-// end of the text cuts.
+// find returns the position of the first mark in text. If text contains no mark, at is the start of
+// a possible mark that is cut off by the end of text, or len(text), and mark is empty.
 func find(text string, marks []string) (at int, mark string) {
 	at = len(text)
 	for _, m := range marks {
@@ -333,8 +336,8 @@ func find(text string, marks []string) (at int, mark string) {
 
 func isBlank(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
 
-// prefix tells whether text begins as want does, blanks aside: how many bytes of text were read for
-// it, and whether all of want was there.
+// prefix reports whether text starts with want, ignoring white space. It returns the bytes of text
+// that it matched and whether want is complete. If text ends early, ok is true and whole is false.
 func prefix(text, want string) (n int, whole, ok bool) {
 	j := 0
 	for j < len(want) {
@@ -354,7 +357,7 @@ func prefix(text, want string) (n int, whole, ok bool) {
 		n++
 		j++
 	}
-	for end := len(want); end > 0 && isBlank(want[end-1]); end-- { // as many as it ends with
+	for end := len(want); end > 0 && isBlank(want[end-1]); end-- { // skip as much as want ends with
 		if n == len(text) {
 			return n, false, true
 		}

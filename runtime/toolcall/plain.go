@@ -8,8 +8,8 @@ import (
 )
 
 // plainJSON returns valid JSON on one line, with characters instead of \u escapes where JSON allows
-// them. Line separators and halves of surrogate pairs stay escaped. JSON that is on one line
-// already keeps its spaces.
+// them. Line separators and unpaired surrogates stay escaped. Spaces of JSON that is already on one
+// line stay.
 func plainJSON(text string) string {
 	if !strings.ContainsAny(text, "\\\n\r\t\u0085\u2028\u2029") {
 		return text
@@ -34,8 +34,8 @@ func plainJSON(text string) string {
 	return b.String()
 }
 
-// plainBlank returns white space between tokens of JSON: as it was if it is on one line, else a
-// space after a comma or a colon and nothing elsewhere.
+// plainBlank returns the replacement for white space between JSON tokens: unchanged if it is on one
+// line, else a space after a comma or a colon, and nothing elsewhere.
 func plainBlank(blank, before, after string) string {
 	switch {
 	case !strings.ContainsAny(blank, "\n\r\t"):
@@ -83,7 +83,7 @@ func plainEscape(b *strings.Builder, s string) int {
 			size = 12
 		}
 	}
-	if size == 6 && c == utf8.RuneError && !strings.EqualFold(s[2:6], "fffd") {
+	if size == 6 && c == utf8.RuneError && !strings.EqualFold(s[2:6], "fffd") { // unpaired surrogate
 		b.WriteString(s[:6]) // half of a pair
 		return 6
 	}
@@ -100,10 +100,10 @@ func unit(s string) (rune, bool) {
 	return rune(n), err == nil
 }
 
-// short has the escapes of two characters.
+// short maps characters to their two-character escapes.
 var short = map[rune]string{'"': `\"`, '\\': `\\`, '\n': `\n`, '\r': `\r`, '\t': `\t`, '\b': `\b`, '\f': `\f`}
 
-// writePlain writes a character of a string; was is its spelling.
+// writePlain writes a character of a string; was is its original spelling.
 func writePlain(b *strings.Builder, c rune, was string) {
 	escape, isShort := short[c]
 	switch {
@@ -114,7 +114,7 @@ func writePlain(b *strings.Builder, c rune, was string) {
 	case c == 0x85 || c == 0x2028 || c == 0x2029:
 		b.WriteString(`\u` + hex4(c))
 	case c == utf8.RuneError && !strings.HasPrefix(was, `\`):
-		b.WriteString(was) // perhaps invalid UTF-8
+		b.WriteString(was) // may be invalid UTF-8
 	default:
 		b.WriteRune(c)
 	}

@@ -31,7 +31,7 @@ func TestPlainJSON(t *testing.T) {
 	}
 }
 
-// TestExplanation: each declaration takes one line, in characters.
+// TestExplanation checks that each declaration takes one line without \u escapes.
 func TestExplanation(t *testing.T) {
 	tools := []api.Tool{
 		{Name: "f", Description: "a < b\n\u2028", Parameters: "{\n  \"type\": \"object\",\n  \"properties\": {\"x\": " +
@@ -51,7 +51,7 @@ func TestExplanation(t *testing.T) {
 	}
 }
 
-// FuzzPlainJSON: the value stays the same, on one line.
+// FuzzPlainJSON checks that the value stays the same, on one line.
 func FuzzPlainJSON(f *testing.F) {
 	for _, text := range []string{`{"a": "\u00e9\ud83d\ude00\ud83d"}`, "[1,\n \"\\u000a\\u2028\"]", `"\\\u0022"`} {
 		f.Add(text)

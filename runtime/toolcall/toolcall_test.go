@@ -24,20 +24,20 @@ var clock = api.Tool{Name: "clock"}
 
 var tools = []api.Tool{weather, clock}
 
-// calls are what is written and read back, with equal arguments.
+// calls are written and read back, with equal arguments.
 var calls = []api.ToolCall{
 	{Name: "get_weather", Arguments: `{"city": "Zürich \"x\" </p> ,)}", "unit": "kelvin", "days": 3}`},
 	{Name: "clock", Arguments: `{}`},
 	{Name: "get_weather", Arguments: `{"city": "a\nb", "deep": true, "where": ["a, b", "c]"]}`},
 }
 
-// reading is what a parser made of an answer.
+// reading is the result of parsing an answer.
 type reading struct {
 	Delta
 	calls []api.ToolCall
 }
 
-// readAnswer reads an answer in stretches of so many bytes.
+// readAnswer parses an answer in chunks of so many bytes.
 func readAnswer(p *Parser, text string, stretch int) (out reading) {
 	add := func(d Delta) {
 		out.Text += d.Text
@@ -76,7 +76,7 @@ func letters(text string) []Span { return []Span{{Text: text}} }
 
 func allFormats() []Format { return formats }
 
-// What a format writes its parser reads, whatever the stretches, and its grammar allows.
+// A parser reads what its format writes, for all chunk sizes, and the grammar allows it.
 func TestEveryFormatReadsWhatItWrites(t *testing.T) {
 	for _, f := range allFormats() {
 		list := calls
@@ -135,7 +135,7 @@ func allows(t *testing.T, f *Format, r *api.Request, answer string) error {
 	return nil
 }
 
-// outputs is a corpus of answers, broken ones included.
+// outputs is a corpus of answers, including malformed ones.
 var outputs = []struct {
 	format, answer  string
 	text, reasoning string
@@ -147,8 +147,8 @@ var outputs = []struct {
 	{"hermes", "a <tool", "a <tool", "", nil},
 	{"hermes", "<tool_call>", "<tool_call>", "", nil},
 	{"hermes", "<tool_call>nonsense</tool_call>", "<tool_call>nonsense</tool_call>", "", nil},
-	{"hermes", `<tool_call>{"name": "nobody", "arguments": {}}</tool_call>`,
-		`<tool_call>{"name": "nobody", "arguments": {}}</tool_call>`, "", nil},
+	{"hermes", `<tool_call>{"name": "unknown", "arguments": {}}</tool_call>`,
+		`<tool_call>{"name": "unknown", "arguments": {}}</tool_call>`, "", nil},
 	{"hermes", `<tool_call>{"name":"clock","arguments":{}}</tool_call>`, "", "",
 		[]api.ToolCall{{Name: "clock", Arguments: "{}"}}},
 	{"hermes", "hi\n\n<tool_call>\n{\"name\": \"clock\", \"arguments\": {\"a\": \"}\\\"", "hi", "",
@@ -191,13 +191,13 @@ func TestOutputs(t *testing.T) {
 	}
 }
 
-// named0 is a format by its name, with reasoning between <think> and </think> where it has none.
+// named0 returns a format by name, with reasoning between <think> and </think> if it has none.
 func named0(t *testing.T, name string) *Format {
 	t.Helper()
 	for _, f := range formats {
 		if f.Name == name {
 			if f.reasoning == "" {
-				f.reasoning, f.reasoned = "<think>", "</think>"
+				f.reasoning, f.reasoningEnd = "<think>", "</think>"
 			}
 			return &f
 		}
@@ -206,7 +206,7 @@ func named0(t *testing.T, name string) *Format {
 	return nil
 }
 
-// Real templates are recognised.
+// Templates of published models are recognized.
 func TestOf(t *testing.T) {
 	files := refdata.Glob(t, "parity2/templates/*.jinja")
 	want := map[string]string{"GLM": "glm", "Qwen3-Coder": "qwen3-coder", "Qwen3.5": "qwen3-coder",
@@ -244,11 +244,11 @@ func TestCheck(t *testing.T) {
 		choice api.ToolChoice
 		has    string
 	}{
-		{[]api.Tool{clock, weather, clock}, api.ToolChoice{}, "tools[2] is named clock, and so is tools[0]"},
-		{[]api.Tool{{Name: "a b"}}, api.ToolChoice{}, "names have"},
+		{[]api.Tool{clock, weather, clock}, api.ToolChoice{}, "tools[2] has the name clock, which tools[0] also has"},
+		{[]api.Tool{{Name: "a b"}}, api.ToolChoice{}, "invalid name"},
 		{[]api.Tool{{Name: "a", Parameters: "{"}}, api.ToolChoice{}, "not valid JSON"},
-		{tools, api.ToolChoice{Mode: api.ToolsRequired, Names: []string{"x"}}, "none of the tools"},
-		{nil, api.ToolChoice{Mode: api.ToolsRequired}, "no tools"},
+		{tools, api.ToolChoice{Mode: api.ToolsRequired, Names: []string{"x"}}, "unknown tool"},
+		{nil, api.ToolChoice{Mode: api.ToolsRequired}, "tools is empty"},
 	} {
 		if err := Check(c.tools, c.choice); err == nil || !strings.Contains(err.Error(), c.has) {
 			t.Errorf("%v, want %q", err, c.has)
@@ -259,8 +259,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// FuzzParser reads any bytes in any stretches: arguments that are whole are JSON, and nothing
-// panics.
+// FuzzParser reads arbitrary bytes in arbitrary chunks: complete arguments are valid JSON, and
+// nothing panics.
 func FuzzParser(f *testing.F) {
 	for _, c := range outputs {
 		f.Add(c.answer, uint8(3))

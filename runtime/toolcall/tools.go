@@ -10,32 +10,34 @@ import (
 	"sandwich/runtime/grammar"
 )
 
-// tool is a tool as grammars and parsers see it.
+// tool is a tool with its schema prepared for grammars and parsers.
 type tool struct {
 	name   string
-	text   []byte          // of the schema
-	schema *grammar.Schema // of grammars
-	params []param         // in the order of the schema, for formats with named arguments
-	// warn says that a keyword, by its path, is not enforced.
+	text   []byte          // JSON of the schema
+	schema *grammar.Schema // the compiled form for grammars
+	params []param         // properties in schema order, for named arguments
+	// warn records that the keyword at path is not enforced.
 	warn func(path, reason string)
 }
 
+// param is a property of a tool's schema.
 type param struct {
-	name     string
-	required bool
-	text     bool     // a string and nothing else
-	truth    bool     // a boolean
-	choices  []string // the strings that it may be; nil: any
-	others   []string // keywords of strings that are enforced only where strings are JSON
+	name       string
+	required   bool
+	text       bool     // the type is string
+	boolean    bool     // the type is boolean
+	choices    []string // strings from enum or const; nil: any
+	unenforced []string // keywords that are enforced only for strings written as JSON
 }
 
-// anyArguments is the schema of a tool that states none.
+// anyArguments is the schema of a tool without parameters.
 const anyArguments = `{"type":"object"}`
 
-// MaxTools is how many tools a request may have.
+// MaxTools is the maximum number of tools of a request.
 const MaxTools = 1024
 
-// Check refuses tools that calls could not name.
+// Check returns an *api.InvalidError for tools with invalid, duplicate or unparsable declarations
+// and for a choice that names an unknown tool or requires a call without tools.
 func Check(tools []api.Tool, choice api.ToolChoice) error {
 	refuse := func(i int, format string, args ...any) error {
 		return &api.InvalidError{Param: fmt.Sprintf("tools[%d]", i), Message: fmt.Sprintf(format, args...)}
@@ -43,10 +45,10 @@ func Check(tools []api.Tool, choice api.ToolChoice) error {
 	seen := map[string]int{}
 	for i, t := range tools {
 		if !isName(t.Name) {
-			return refuse(i, "is named %.40q; names have 1 to 128 letters, digits, and of _-./ any", t.Name)
+			return refuse(i, "has the invalid name %.40q; use 1 to 128 letters, digits and characters of _-./", t.Name)
 		}
 		if j, twice := seen[t.Name]; twice {
-			return refuse(i, "is named %s, and so is tools[%d]; a call could mean either", t.Name, j)
+			return refuse(i, "has the name %s, which tools[%d] also has; tool names must be unique", t.Name, j)
 		}
 		seen[t.Name] = i
 		if t.Parameters != "" && !json.Valid([]byte(t.Parameters)) {
@@ -55,21 +57,22 @@ func Check(tools []api.Tool, choice api.ToolChoice) error {
 	}
 	for _, name := range choice.Names {
 		if _, known := seen[name]; !known {
-			return &api.InvalidError{Param: "tool_choice", Message: fmt.Sprintf("names %.40q, which is none of "+
-				"the tools; it must be auto, none, required or the name of a tool", name)}
+			return &api.InvalidError{Param: "tool_choice", Message: fmt.Sprintf("names the unknown tool %.40q; "+
+				"use auto, none, required or the name of a tool", name)}
 		}
 	}
 	if choice.Mode == api.ToolsRequired && len(tools) == 0 {
-		return &api.InvalidError{Param: "tool_choice", Message: "demands a call, but there are no tools"}
+		return &api.InvalidError{Param: "tool_choice", Message: "requires a call, but tools is empty"}
 	}
 	return nil
 }
 
+// isName reports whether s is a valid tool name.
 func isName(s string) bool {
 	return s != "" && len(s) <= 128 && nameLength(s) == len(s)
 }
 
-// nameLength is how many bytes of s may belong to a name.
+// nameLength returns the number of leading bytes of s that may occur in a tool name.
 func nameLength(s string) int {
 	for i := range len(s) {
 		switch c := s[i]; {
@@ -81,7 +84,7 @@ func nameLength(s string) int {
 	return len(s)
 }
 
-// readTools reads the schemas of tools.
+// readTools prepares the schemas of tools.
 func readTools(tools []api.Tool) []tool {
 	out := make([]tool, len(tools))
 	for i, t := range tools {
@@ -94,7 +97,8 @@ func readTools(tools []api.Tool) []tool {
 	return out
 }
 
-// readParams returns the properties of a schema in its order; none where it is not an object's.
+// readParams returns the properties of a schema in order, or nil if it is not the schema of an
+// object.
 func readParams(schema []byte) (out []param) {
 	var s struct {
 		Properties json.RawMessage   `json:"properties"`
@@ -127,12 +131,12 @@ func readParams(schema []byte) (out []param) {
 	return out
 }
 
-// readParam reads what the schema of a property says of a string or a truth value.
+// readParam reads the keywords of a property that concern strings and booleans.
 func readParam(schema json.RawMessage) (p param) {
-	var s map[string]json.RawMessage
-	_ = json.Unmarshal(schema, &s) // true and false are schemas, too
+	var s map[string]json.RawMessage // the schema may also be true or false
+	_ = json.Unmarshal(schema, &s)   // true and false are schemas, too
 	p.text = strings.EqualFold(string(s["type"]), `"string"`)
-	p.truth = strings.EqualFold(string(s["type"]), `"boolean"`)
+	p.boolean = strings.EqualFold(string(s["type"]), `"boolean"`)
 	var list []json.RawMessage
 	_ = json.Unmarshal(s["enum"], &list)
 	if x, ok := s["const"]; ok && list == nil {
@@ -146,7 +150,7 @@ func readParam(schema json.RawMessage) (p param) {
 	}
 	for _, key := range []string{"pattern", "minLength", "maxLength"} {
 		if x, ok := s[key]; ok && string(x) != "null" {
-			p.others = append(p.others, key)
+			p.unenforced = append(p.unenforced, key)
 		}
 	}
 	return p

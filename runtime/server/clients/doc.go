@@ -1,5 +1,4 @@
-// Package clients talks to a running sandwich server through the official
-// OpenAI client, as a user's program would. It is a module of its own, so that
-// the client is no dependency of sandwich; `make clients` runs it.
-// The clients in JavaScript beside it are npm's, the agents in agents/ too.
+// Package clients tests a running sandwich server with the official OpenAI client. It is a separate
+// module, so that the client is not a dependency of sandwich; `make clients` runs it, together with
+// the JavaScript clients in this folder and the agents in agents/.
 package clients

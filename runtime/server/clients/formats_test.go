@@ -8,9 +8,9 @@ import (
 	"github.com/openai/openai-go/option"
 )
 
-// TestFormatsTellApart asks for answers under a oneOf of each two formats, and of a format beside
-// an expression and a length, at temperatures 0 and 1: one of them holds and not both, for another
-// program.
+// TestFormatsTellApart asks for answers under a oneOf of each two formats, and of a format with a
+// pattern and a length, at temperatures 0 and 1. An independent validator confirms that exactly one
+// of them holds.
 func TestFormatsTellApart(t *testing.T) {
 	c := connect(t)
 	kinds := []object{{"pattern": "^\\$\\{[a-z]+\\}$"}, {"maxLength": 12}}

@@ -18,8 +18,8 @@ import (
 
 const key, otherKey = "sk-test", "sk-other"
 
-// connect returns a client of the server at SANDWICH_URL (key in
-// SANDWICH_API_KEY), or of one that it starts with more arguments of serve.
+// connect returns a client of the server at SANDWICH_URL (key in SANDWICH_API_KEY), or of one that
+// it starts with additional arguments of serve.
 func connect(t *testing.T, args ...string) openai.Client {
 	t.Helper()
 	if url := os.Getenv("SANDWICH_URL"); url != "" {
@@ -28,9 +28,8 @@ func connect(t *testing.T, args ...string) openai.Client {
 	return client(start(t, args...), key)
 }
 
-// start starts a server from the binary SANDWICH_BIN, by default bin/sandwich of
-// this repository, with the embedded model, and returns its address. It takes the
-// keys key and otherKey.
+// start starts a server from the binary SANDWICH_BIN, by default bin/sandwich of this repository,
+// with the embedded model, and returns its address. The server accepts the keys key and otherKey.
 func start(t *testing.T, args ...string) string {
 	t.Helper()
 	bin := os.Getenv("SANDWICH_BIN")

@@ -19,17 +19,17 @@ var schemas = flag.Int("schemas", 0, "schemas that TestSchemas asks answers of; 
 
 var first = flag.Int("first", 0, "the schema to begin with, for runs in parts")
 
-// batch is how many requests run at once.
+// batch is the number of concurrent requests.
 const batch = 8
 
-// tally is what became of the answers.
+// tally counts the outcomes of answers.
 type tally struct {
 	sync.Mutex
 	whole, cut, refused int
 	why                 map[string]int
 }
 
-// isWhole counts an answer, and says whether it came to its end.
+// isWhole counts an answer and reports whether it is complete.
 func (c *tally) isWhole(finish string) bool {
 	c.Lock()
 	defer c.Unlock()
@@ -55,7 +55,7 @@ func (c *tally) refuse(err error) {
 	c.why[fmt.Sprintf("%.90s", message)]++
 }
 
-// inBatches calls f for 0 to n-1, so many at once.
+// inBatches calls f for 0 to n-1, up to batch at a time.
 func inBatches(n int, f func(i int)) {
 	var all sync.WaitGroup
 	next := make(chan int)
@@ -73,7 +73,7 @@ func inBatches(n int, f func(i int)) {
 	all.Wait()
 }
 
-// validator is the schema as another program understands it.
+// validator is a schema compiled by an independent validator.
 func validator(t *testing.T, schema any) *jsonschema.Schema {
 	t.Helper()
 	text, err := json.Marshal(schema)
@@ -104,8 +104,8 @@ func valid(s *jsonschema.Schema, text string) error {
 	return s.Validate(doc)
 }
 
-// TestSchemas asks for answers under generated schemas, at temperatures 0 and 1 and eight at once:
-// each that is finished is valid for another program, and few are cut.
+// TestSchemas asks for answers under generated schemas, at temperatures 0 and 1 and eight at once.
+// An independent validator accepts each complete answer, and few are truncated.
 func TestSchemas(t *testing.T) {
 	if *schemas == 0 {
 		t.Skip("it takes minutes: make schemas")
@@ -147,7 +147,7 @@ func TestSchemas(t *testing.T) {
 	}
 }
 
-// TestUnsatisfiable: what no answer can satisfy is refused by its path.
+// TestUnsatisfiable checks that unsatisfiable schemas are refused with the path.
 func TestUnsatisfiable(t *testing.T) {
 	c := connect(t)
 	for _, schema := range []string{
@@ -169,7 +169,7 @@ func TestUnsatisfiable(t *testing.T) {
 	}
 }
 
-// TestToolSets asks for calls of generated tools: each call names one of them and has arguments
+// TestToolSets asks for calls of generated tools. Each call names one of them and has arguments
 // that its schema allows.
 func TestToolSets(t *testing.T) {
 	if *schemas == 0 {
@@ -223,7 +223,8 @@ func TestToolSets(t *testing.T) {
 	}
 }
 
-// maker draws schemas as programs send them. It shares no code with the tests of runtime/grammar.
+// maker generates schemas as programs send them. It shares no code with the tests of
+// runtime/grammar.
 type maker struct{ *rand.Rand }
 
 type object = map[string]any
@@ -232,7 +233,7 @@ func (m maker) pick(of ...string) string { return of[m.IntN(len(of))] }
 
 func (m maker) chance(percent int) bool { return m.IntN(100) < percent }
 
-// root is a schema with definitions, some of which refer to themselves.
+// root returns a schema with definitions, some of which are recursive.
 func (m maker) root() any {
 	s := m.value(3).(object)
 	if m.chance(4) {
@@ -289,7 +290,7 @@ func (m maker) value(depth int) any {
 	return m.scalar()
 }
 
-// tagged is an object that a property tells from others.
+// tagged returns an object with a discriminating property.
 func (m maker) tagged(kind string, depth int) object {
 	s := m.object(depth)
 	s["properties"].(object)["kind"] = object{"const": kind}
@@ -297,7 +298,7 @@ func (m maker) tagged(kind string, depth int) object {
 	return s
 }
 
-// open is an object that says nothing of other properties.
+// open returns an object that does not restrict other properties.
 func (m maker) open(depth int) object {
 	s := m.object(depth)
 	delete(s, "additionalProperties")

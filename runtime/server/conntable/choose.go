@@ -2,34 +2,33 @@ package conntable
 
 import "time"
 
-// Tiers order connections by how readily they give way to a new one.
+// Tiers order connections by how early they are displaced by a new one.
 const (
 	tierIdle     = iota // waits for a request
 	tierStalled         // has been open for longer than patience and sends too slowly
 	tierFresh           // has not been open for longer than patience
 	tierUnread          // has sent a part of a header that is not read yet
 	tierUnproven        // has sent a part of a body that is not read yet, or a body for less than bodyCredit
-	tierKept            // never gives way
+	tierKept            // never displaced
 )
 
 const (
-	// patience is how long a connection may be without progress before it counts as stalled.
+	// patience is the time without progress after which a connection counts as stalled.
 	patience = time.Second
 
-	// MinBodyRate is the least rate of a request body in bytes per second. A slower body counts as
-	// stalled, and it ends with status 408 when it is slower on average after the time that
-	// Receive grants to every body. Mobile networks of the second generation are five
-	// times as fast.
+	// MinBodyRate is the minimum rate of a request body in bytes per second. A slower body counts
+	// as stalled; it ends with status 408 if its average rate is lower after the time that Receive
+	// grants to every body.
 	MinBodyRate = 1 << 10
 
 	// bodyCredit bounds the time for which bytes that arrived early count as progress.
 	bodyCredit = 2 * time.Second
 
-	// mostLooks bounds the connections of each state that are compared for a new one.
+	// mostLooks bounds the connections of each state that are compared to find one to displace.
 	mostLooks = 64
 )
 
-// tier returns how readily a connection gives way. The caller holds the table's lock.
+// tier returns the tier of a connection. The caller holds the table's lock.
 func (c *Conn) tier(now time.Time) int {
 	age := now.Sub(c.began)
 	switch {
@@ -48,11 +47,11 @@ func (c *Conn) tier(now time.Time) int {
 	return tierFresh
 }
 
-// choose returns the connection that gives way: of the lowest tier, of the client with the most
-// connections among these, and without progress for longest among these. It compares the mostLooks
-// connections of each state that have been without progress for longest. Connections of
-// tierUnread and tierUnproven give way only where their client has more than crowd connections. The
-// result is nil where no connection gives way.
+// choose returns the connection to displace, or nil if there is none: the lowest tier first, within
+// it the client with the most connections, and of these the connection that has been without
+// progress for longest. It compares the mostLooks connections of each state that have been without
+// progress for longest. Connections of tierUnread and tierUnproven are displaced only if their
+// client has more than crowd connections.
 func (q *queues) choose(now time.Time, crowd int) (best *Conn) {
 	least := tierKept
 	precedes := func(c *Conn, tier int) bool {
@@ -79,7 +78,7 @@ func (q *queues) choose(now time.Time, crowd int) (best *Conn) {
 	return best
 }
 
-// before reports whether c gives way before another connection of its tier.
+// before reports whether c is displaced before another connection of its tier.
 func (c *Conn) before(other *Conn) bool {
 	if c.client.open != other.client.open {
 		return c.client.open > other.client.open

@@ -49,7 +49,7 @@ func TestClientOf(t *testing.T) {
 	}
 }
 
-// TestChoose holds the order in which connections give way.
+// TestChoose checks the order in which connections are displaced.
 func TestChoose(t *testing.T) {
 	now := time.Now()
 	type given struct {
@@ -66,7 +66,7 @@ func TestChoose(t *testing.T) {
 		name  string
 		crowd int
 		conns []given
-		want  int // index of the connection that gives way; -1: none
+		want  int // index of the displaced connection; -1: none
 	}{
 		{"none", 0, nil, -1},
 		{"busy", 0, []given{{"a", stateBusy, true, time.Hour, time.Hour, 0}}, -1},
@@ -106,7 +106,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// TestDescriptorsBoundTable holds that a table is no larger than the process can serve.
+// TestDescriptorsBoundTable checks that a table is no larger than the process can serve.
 func TestDescriptorsBoundTable(t *testing.T) {
 	free, known := freeDescriptors()
 	if !known {

@@ -8,56 +8,57 @@ import (
 	"time"
 )
 
-// States of a connection. In every state but stateBusy it waits for its client and may give way.
+// States of a connection. In every state but stateBusy it waits for its client and may be
+// displaced.
 const (
 	stateIdle    = iota // nothing has arrived since it was opened or since the last answer
 	stateHeader         // a header has begun to arrive
-	stateLingers        // the request is refused, and the rest of its body is discarded
+	stateLingers        // the request was refused, and the rest of its body is discarded
 	stateBody           // the body of a request is arriving
 	stateBusy           // a request is being answered
 	states       = stateBusy
 )
 
-// Conn is one connection of the table. A nil *Conn stands for a request that did not come over one
-// (in tests); its methods do nothing.
+// Conn is one connection of a Table. A nil *Conn represents a request that did not arrive through a
+// Table, as in tests; its methods do nothing.
 type Conn struct {
 	net.Conn
 	table   *Table
 	client  *client
 	watched atomic.Bool // Read reports what arrives to the table
 
-	halfClosed bool // of the goroutine that serves the connection
+	halfClosed bool // used by the serving goroutine only
 
-	// The table's lock guards what follows.
+	// The table's lock guards the following fields.
 	state     int
 	used      bool             // a request has arrived
 	began     time.Time        // start of the state
-	since     time.Time        // start of the state, or the last bytes of a body
-	covered   time.Time        // until then the bytes of a body that arrived are fast enough
-	allowance time.Duration    // for a body, whatever its rate
-	got       int64            // bytes of a body
+	since     time.Time        // start of the state, or arrival of the last bytes of a body
+	covered   time.Time        // the body arrived fast enough up to this time
+	allowance time.Duration    // time for a body regardless of its rate
+	got       int64            // bytes of the body received
 	places    [2]*list.Element // in the queues of the table and of the client; nil: busy or gone
-	gone      bool             // not in the table
+	gone      bool             // removed from the table
 }
 
 type contextKey struct{}
 
-// ConnContext returns a context with a connection of a table. It is the hook of that name of an
-// http.Server.
+// ConnContext adds a connection of a Table to a context. It is used as http.Server.ConnContext.
 func ConnContext(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, contextKey{}, c)
 }
 
-// Of returns the connection of the context of a request, or nil where it came over no table.
+// Of returns the connection of a request's context, or nil if the request did not arrive through a
+// Table.
 func Of(ctx context.Context) *Conn {
 	c, _ := ctx.Value(contextKey{}).(*Conn)
 	return c
 }
 
-// Active notes that the header of a request is complete. Read notices earlier that one has begun.
+// Active records that the header of a request is complete. Read detects earlier that one has begun.
 func (t *Table) Active(c net.Conn) { t.enter(c, stateBusy) }
 
-// Idle notes that the answer to a request is complete.
+// Idle records that the answer to a request is complete.
 func (t *Table) Idle(c net.Conn) { t.enter(c, stateIdle) }
 
 func (t *Table) enter(nc net.Conn, state int) {
@@ -69,11 +70,11 @@ func (t *Table) enter(nc net.Conn, state int) {
 	}
 }
 
-// Receive begins a body. It has to arrive within the allowance and one more second for each
-// MinBodyRate bytes of it.
+// Receive starts a body. It must arrive within the allowance plus one second for each MinBodyRate
+// bytes.
 func (c *Conn) Receive(allowance time.Duration) { c.take(stateBody, allowance) }
 
-// Discard begins the end of a body that nothing reads any more.
+// Discard records that the handler no longer reads the body.
 func (c *Conn) Discard() { c.take(stateLingers, lingerTime) }
 
 func (c *Conn) take(state int, allowance time.Duration) {
@@ -87,17 +88,17 @@ func (c *Conn) take(state int, allowance time.Duration) {
 	c.extend()
 }
 
-// extend moves the read deadline to where the bytes that arrived allow it.
+// extend moves the read deadline according to the bytes that arrived.
 func (c *Conn) extend() {
 	_ = c.Conn.SetReadDeadline(c.began.Add(c.allowance + bodyTime(c.got)))
 }
 
-// bodyTime returns how long bytes of a body may take.
+// bodyTime returns the time allowed for bytes of a body.
 func bodyTime(bytes int64) time.Duration {
 	return time.Duration(float64(bytes) / MinBodyRate * float64(time.Second))
 }
 
-// Received ends a body: it is complete, and from now on a silent client is not at fault.
+// Received records that the body is complete; a silent client is no longer at fault.
 func (c *Conn) Received() {
 	if c == nil {
 		return
@@ -108,7 +109,7 @@ func (c *Conn) Received() {
 	_ = c.Conn.SetReadDeadline(time.Time{})
 }
 
-// Receives reports whether a body has begun and is not complete.
+// Receives reports whether a body has started and is not complete.
 func (c *Conn) Receives() bool {
 	if c == nil {
 		return false
@@ -118,7 +119,7 @@ func (c *Conn) Receives() bool {
 	return c.state == stateBody && !c.gone
 }
 
-// Displaced reports whether the table closed the connection for another one.
+// Displaced reports whether the table closed the connection to make room for another one.
 func (c *Conn) Displaced() bool {
 	if c == nil {
 		return false
@@ -128,7 +129,7 @@ func (c *Conn) Displaced() bool {
 	return c.gone
 }
 
-// Read tells the table what arrives.
+// Read reads from the client and records the progress in the table.
 func (c *Conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if n > 0 && c.watched.Load() {
@@ -137,7 +138,7 @@ func (c *Conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// arrived notes that bytes arrived while the connection waited for its client.
+// arrived records that bytes arrived while the connection waited for its client.
 func (c *Conn) arrived(n int) {
 	c.table.mu.Lock()
 	defer c.table.mu.Unlock()
@@ -161,13 +162,13 @@ func (c *Conn) arrived(n int) {
 	}
 }
 
-// Write fails where the client takes nothing for the table's write timeout.
+// Write fails if the client reads nothing for the table's write timeout.
 func (c *Conn) Write(p []byte) (int, error) {
 	_ = c.Conn.SetWriteDeadline(time.Now().Add(c.table.options.WriteTimeout))
 	return c.Conn.Write(p)
 }
 
-// Close removes the connection from the table, too.
+// Close closes the connection and removes it from the table.
 func (c *Conn) Close() error {
 	err := c.Conn.Close()
 	c.table.mu.Lock()

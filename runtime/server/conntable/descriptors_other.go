@@ -2,5 +2,6 @@
 
 package conntable
 
-// freeDescriptors returns how many descriptors the process may still open, if that is known.
+// freeDescriptors returns how many more descriptors the process may open, and whether that is
+// known.
 func freeDescriptors() (n int, known bool) { return 0, false }

@@ -7,7 +7,8 @@ import (
 	"syscall"
 )
 
-// freeDescriptors returns how many descriptors the process may still open.
+// freeDescriptors returns how many more descriptors the process may open, and whether that is
+// known.
 func freeDescriptors() (n int, known bool) {
 	var limit syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil || uint64(limit.Cur) > 1<<30 {

@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// Bounds of what a client may still send after its request was refused. An answer is lost where its
-// connection is closed while bytes of the client are unread: TCP then resets the connection, and
-// many clients write everything before they read.
+// Bounds of what a client may still send after its request was refused. If a connection is closed
+// while bytes of the client are unread, TCP resets it and the answer is lost, and many clients
+// write everything before they read.
 const (
 	lingerTime  = 4 * time.Second
 	lingerBytes = 256 << 20
 )
 
-// linger discards what the peer sends, within bounds, until it closes the connection.
+// linger discards the peer's data, within bounds, until the peer closes the connection.
 func linger(c net.Conn) {
 	_ = c.SetReadDeadline(time.Now().Add(lingerTime))
 	_, _ = io.CopyN(io.Discard, c, lingerBytes)
 }
 
-// CloseWrite ends the answer and lingers. net/http calls it, too, before it closes a connection
+// CloseWrite ends the answer and lingers. net/http also calls it before it closes a connection
 // whose body it does not read to the end.
 func (c *Conn) CloseWrite() error {
 	if c.halfClosed {
@@ -45,8 +45,8 @@ func closeWrite(c net.Conn) error {
 	return errors.ErrUnsupported
 }
 
-// refuse tells the client of a connection that has no place to come back later. The number of
-// clients that are told at the same time is bounded; the connections of others are only closed.
+// refuse sends the refusal to a connection above a limit. The number of connections that are
+// refused concurrently is bounded; others are closed without an answer.
 func (t *Table) refuse(c net.Conn, bound string) {
 	select {
 	case t.refusals <- struct{}{}:

@@ -1,9 +1,9 @@
 // Package conntable bounds the connections of an HTTP server, in total and per client address, and
 // keeps clients that send slowly from occupying them.
 //
-// A Table is the listener of an http.Server, whose hooks call ConnContext, Active and Idle. The
-// handler finds the connection of a request with Of and tells it of the body: Receive when it
-// begins, Received when it is complete, Discard when nothing reads the rest of it.
+// A Table is the listener of an http.Server whose hooks call ConnContext, Active and Idle. The
+// handler gets the connection of a request with Of and reports the state of the body: Receive when
+// it starts, Received when it is complete, Discard when the rest of it will not be read.
 package conntable
 
 import (
@@ -16,11 +16,10 @@ import (
 	"time"
 )
 
-// Table is a listener that bounds how many connections are open, in total and per client address.
+// Table is a listener that bounds the number of open connections, in total and per client address.
 //
-// Accept never waits for a place. Where a bound is reached, the connection that most readily gives
-// way is closed for the new one (see tier). Where none gives way, the new connection is refused
-// with status 503.
+// Accept never waits for a free place. At a bound, it displaces the first connection in the order
+// of tiers. If none can be displaced, it refuses the new connection with Options.Refusal.
 type Table struct {
 	net.Listener
 	options  Options
@@ -32,7 +31,7 @@ type Table struct {
 	waiting queues
 }
 
-// queues holds connections by state, those without progress for longest first.
+// queues holds connections by state, ordered by time without progress, longest first.
 type queues [states]list.List
 
 // client is the state of one client address. The table's lock guards it.
@@ -42,17 +41,18 @@ type client struct {
 	waiting queues
 }
 
-// Options of a table. All are needed.
+// Options configures a Table. All fields are required.
 type Options struct {
-	Most         int           // connections
-	MostClient   int           // connections of one client address
+	Most         int           // maximum number of connections
+	MostClient   int           // maximum number of connections of one client address
 	WriteTimeout time.Duration // for one write to a connection
 
-	// Refusal returns the whole answer to a connection beyond a bound, which it names.
+	// Refusal returns the complete response to a connection above the bound that its argument
+	// names.
 	Refusal func(bound string) []byte
 }
 
-// New returns a table over ln. The bounds shrink in proportion where the process may not open as
+// New returns a Table over ln. It lowers both bounds in proportion if the process may not open as
 // many descriptors.
 func New(ln net.Listener, o Options) *Table {
 	refusals := 64
@@ -66,13 +66,13 @@ func New(ln net.Listener, o Options) *Table {
 		clients: make(map[netip.Prefix]*client)}
 }
 
-// Most returns the greatest number of connections.
+// Most returns the maximum number of connections.
 func (t *Table) Most() int { return t.options.Most }
 
-// spareDescriptors is how many descriptors are left to the rest of the process.
+// spareDescriptors is the number of descriptors reserved for the rest of the process.
 const spareDescriptors = 32
 
-// Accept returns the next connection that has a place in the table. It refuses others itself.
+// Accept returns the next connection that is admitted and refuses others itself.
 func (t *Table) Accept() (net.Conn, error) {
 	for {
 		raw, err := t.Listener.Accept()
@@ -90,7 +90,7 @@ func (t *Table) Accept() (net.Conn, error) {
 	}
 }
 
-// freeOne closes the connection that most readily gives way. It reports whether there was one.
+// freeOne displaces a connection and reports whether there was one.
 func (t *Table) freeOne() bool {
 	t.mu.Lock()
 	victim := t.waiting.choose(time.Now(), t.options.Most)
@@ -107,7 +107,7 @@ func (t *Table) freeOne() bool {
 func (t *Table) admit(raw net.Conn) *Conn {
 	c, victim, bound := t.add(raw)
 	if victim != nil {
-		go victim.Conn.Close() // which waits for a pending read to return
+		go victim.Conn.Close() // waits for a pending read to return
 	}
 	if c == nil {
 		t.refuse(raw, bound)
@@ -115,8 +115,8 @@ func (t *Table) admit(raw net.Conn) *Conn {
 	return c
 }
 
-// add adds a connection to the table in place of victim, if that is not nil. Where there is no
-// place it returns a nil connection and the bound that was reached.
+// add adds a connection to the table in place of victim, if that is not nil. If a bound is reached,
+// it returns a nil connection and the name of the bound.
 func (t *Table) add(raw net.Conn) (c, victim *Conn, bound string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -142,7 +142,7 @@ func (t *Table) add(raw net.Conn) (c, victim *Conn, bound string) {
 	return c, victim, ""
 }
 
-// client returns the state of a client address, which is empty for a new one.
+// client returns the state of a client address, creating it if necessary.
 func (t *Table) client(prefix netip.Prefix) *client {
 	cl := t.clients[prefix]
 	if cl == nil {
@@ -159,8 +159,8 @@ func (t *Table) forget(cl *client) {
 	}
 }
 
-// clientOf returns the client of an address: the address itself, or its network of 64 bits in IPv6,
-// which one host has to itself. It is invalid for a socket without an address.
+// clientOf returns the client of an address: an IPv4 address or an IPv6 /64 network, which usually
+// belongs to one host. The result is invalid for sockets without an address.
 func clientOf(a net.Addr) netip.Prefix {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {
@@ -205,13 +205,13 @@ func (t *Table) drop(c *Conn) {
 	t.forget(c.client)
 }
 
-// DismissStalled closes connections whose requests may never be complete.
+// DismissStalled closes connections whose requests may never complete.
 func (t *Table) DismissStalled() { t.dismiss(tierStalled, stateBody) }
 
 // DismissWaiting closes every connection without a complete request.
 func (t *Table) DismissWaiting() { t.dismiss(tierKept, stateIdle, stateHeader, stateBody) }
 
-// dismiss closes the connections in some states that give way at least as readily as a tier.
+// dismiss closes the connections in the given states up to a tier.
 func (t *Table) dismiss(worst int, states ...int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hasUnread reports whether bytes of the client are in the socket and unread.
+// hasUnread reports whether the socket has unread bytes.
 func (c *Conn) hasUnread() (unread bool) {
 	sc, ok := c.Conn.(syscall.Conn)
 	if !ok {
