@@ -2,7 +2,7 @@ package jinja
 
 import "unicode/utf8"
 
-// attribute returns v.name: a method, or an element of that name.
+// attribute returns v.name: a method of v, or its element with that name.
 func (r *run) attribute(v any, name string) any {
 	strict(v)
 	switch v := v.(type) {
@@ -30,9 +30,9 @@ func (m *meter) element(d *Dict, key any) any {
 		return value
 	}
 	if s, ok := plain(key); ok {
-		return undefined("there is no '" + clip(s, 60) + "'")
+		return undefined("missing key '" + clip(s, 60) + "'")
 	}
-	return undefined("there is no such key")
+	return undefined("missing key")
 }
 
 // item returns v[key].
@@ -48,7 +48,7 @@ func (r *run) item(v, key any) any {
 	}
 	i, ok := number(key).(int)
 	if !ok {
-		return undefined("there is no such element")
+		return undefined("index out of range")
 	}
 	switch v := v.(type) {
 	case *List:
@@ -62,7 +62,7 @@ func (r *run) item(v, key any) any {
 		text, _ := asText(v)
 		return r.character(text, i)
 	}
-	return undefined("there is no such element")
+	return undefined("index out of range")
 }
 
 func (m *meter) character(t Text, i int) any {
@@ -72,18 +72,18 @@ func (m *meter) character(t Text, i int) any {
 		i += n
 	}
 	if i < 0 || i >= n {
-		return undefined("there is no such character")
+		return undefined("index out of range")
 	}
 	if n == len(s) {
 		return m.cut(t, i, i+1).Value()
 	}
-	m.scan(4 * len(s)) // each character is decoded on the way
+	m.scan(4 * len(s)) // finding the offset decodes each character
 	from := byteOffset(s, i)
 	_, size := utf8.DecodeRuneInString(s[from:])
 	return m.cut(t, from, from+size).Value()
 }
 
-// byteOffset returns where character i of s starts; len(s) if there are no more than i.
+// byteOffset returns the offset in bytes of character i of s, or len(s) if s is shorter.
 func byteOffset(s string, i int) int {
 	from := 0
 	for ; i > 0 && from < len(s); i-- {
@@ -130,7 +130,7 @@ func (r *run) slice(v any, bounds [3]any) any {
 	return &List{items, l.tuple}
 }
 
-// sliceBounds fits the bounds of a slice to a length, as Python does.
+// sliceBounds resolves the bounds of a slice for a sequence of the given length, as Python does.
 func sliceBounds(bounds [3]any, length int) (from, to, step int) {
 	given := func(i, otherwise int) int {
 		if bounds[i] == nil {
@@ -139,12 +139,12 @@ func sliceBounds(bounds [3]any, length int) (from, to, step int) {
 		strict(bounds[i])
 		n, ok := number(bounds[i]).(int)
 		if !ok {
-			fail("the bounds of a slice are whole numbers")
+			fail("a slice bound is not an integer")
 		}
 		return n
 	}
 	if step = given(2, 1); step == 0 {
-		fail("a slice cannot advance by 0")
+		fail("a slice step cannot be 0")
 	}
 	step = max(step, -length-1)
 	low, high := 0, length

@@ -1,9 +1,9 @@
 package jinja
 
-// arguments are what a filter, test, method, function or macro is called with, by position or by
-// name.
+// arguments are the positional and named arguments of a call to a filter, test, method, function or
+// macro.
 type arguments struct {
-	who        string // for errors
+	who        string // name of the called function, for errors
 	m          *meter
 	positional []any
 	named      []namedValue
@@ -14,7 +14,7 @@ type namedValue struct {
 	value any
 }
 
-// value returns argument i, and whether it was given.
+// value returns the argument at position i or with the given name, and whether it was given.
 func (a *arguments) value(i int, name string) (any, bool) {
 	if i >= 0 && i < len(a.positional) {
 		return a.positional[i], true
@@ -28,7 +28,7 @@ func (a *arguments) value(i int, name string) (any, bool) {
 	return nil, false
 }
 
-// need returns argument i, which must be given.
+// need returns an argument and fails if it was not given.
 func (a *arguments) need(i int, name string) any {
 	v, ok := a.value(i, name)
 	if !ok {
@@ -37,7 +37,8 @@ func (a *arguments) need(i int, name string) any {
 	return v
 }
 
-// text returns argument i as a string without origins, or otherwise where it is not given or None.
+// text returns a string argument without its origins. It returns otherwise if the argument is
+// missing or None.
 func (a *arguments) text(i int, name, otherwise string) string {
 	v, ok := a.value(i, name)
 	if !ok || v == nil {
@@ -46,7 +47,7 @@ func (a *arguments) text(i int, name, otherwise string) string {
 	s, ok := plain(v)
 	if !ok {
 		strict(v)
-		fail("%s takes a string as %s", a.who, name)
+		fail("%s needs a string as argument %s", a.who, name)
 	}
 	return s
 }
@@ -59,7 +60,7 @@ func (a *arguments) integer(i int, name string, otherwise int) int {
 	n, ok := number(v).(int)
 	if !ok {
 		strict(v)
-		fail("%s takes a whole number as %s", a.who, name)
+		fail("%s needs an integer as argument %s", a.who, name)
 	}
 	return n
 }
@@ -71,7 +72,7 @@ func (a *arguments) flag(i int, name string, otherwise bool) bool {
 	return otherwise
 }
 
-// after are the arguments from position i on, and those with names.
+// after returns the positional arguments starting at position i, and all named ones.
 func (a *arguments) after(i int) *arguments {
 	rest := *a
 	rest.positional = a.positional[min(i, len(a.positional)):]

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// tight are the limits that the tokenizer gives to a short conversation.
+// tight are the limits that the tokenizer sets for a short conversation.
 var tight = Limits{Time: 2 * time.Second, Steps: 5_000_000, Bytes: 16 << 20, Text: 256 << 10, Depth: 64}
 
 func nested(opening string, n int, inside, closing string) string {
@@ -22,7 +22,7 @@ func loops(n int, body string) string {
 
 const big = "{% set x = 'ab' * 100000 %}"
 
-// bombs make much work, text or memory of little, or nest deep.
+// bombs are small templates that need much work, text or memory, or nest deeply.
 var bombs = map[string]string{
 	"empty loops":      loops(4, ""),
 	"writing loops":    loops(2, "0123456789"),
@@ -123,7 +123,7 @@ var bombs = map[string]string{
 	"long source":       strings.Repeat("x", 10<<20),
 }
 
-// TestBombs: each is refused with one sentence, within the time and memory of its limits.
+// TestBombs checks that each bomb fails with one sentence within the limits of time and memory.
 func TestBombs(t *testing.T) {
 	var slowest, largest string
 	var most time.Duration
@@ -163,8 +163,7 @@ func explode(ctx context.Context, source string) error {
 	return err
 }
 
-// TestAbandoned: a rendering ends soon after its context does, whatever it is at, and gives the
-// cause.
+// TestAbandoned checks that a rendering ends soon after its context and returns the cause.
 func TestAbandoned(t *testing.T) {
 	gone := errors.New("the client left")
 	for _, name := range []string{"empty loops", "sorting", "searching", "counting", "slicing",
@@ -187,7 +186,7 @@ func TestAbandoned(t *testing.T) {
 	}
 }
 
-// TestRaised: raise_exception's message comes out whole, or clipped, on one line.
+// TestRaised checks that the message of raise_exception is returned on one line, clipped if long.
 func TestRaised(t *testing.T) {
 	for source, want := range map[string]string{
 		"{{ raise_exception('Roles  must\n alternate') }}": "Roles must alternate",

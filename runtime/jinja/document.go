@@ -8,10 +8,11 @@ import (
 	"io"
 )
 
-// maxDocumentDepth is how deep a document may be nested.
+// maxDocumentDepth is the largest nesting depth of a JSON document.
 const maxDocumentDepth = 128
 
-// FromJSON reads one JSON value as templates see it: objects keep the order of their keys.
+// FromJSON parses one JSON value into the values that templates use. Objects keep the order of
+// their keys.
 func FromJSON(text []byte) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
@@ -20,14 +21,14 @@ func FromJSON(text []byte) (any, error) {
 		return nil, err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("something follows the value")
+		return nil, errors.New("unexpected data after the JSON value")
 	}
 	return v, nil
 }
 
 func readDocument(d *json.Decoder, depth int) (any, error) {
 	if depth > maxDocumentDepth {
-		return nil, fmt.Errorf("it is nested more than %d deep", maxDocumentDepth)
+		return nil, fmt.Errorf("the JSON value is nested more than %d levels deep", maxDocumentDepth)
 	}
 	token, err := d.Token()
 	if err != nil {

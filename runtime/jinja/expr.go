@@ -1,7 +1,7 @@
 package jinja
 
-// expression is a node of an expression's tree. It is evaluated through frame.eval alone, which
-// pays for it.
+// expression is a node of an expression tree. Only frame.eval calls its method eval, after it has
+// charged a step.
 type expression interface{ eval(f *frame) any }
 
 // eval evaluates one expression.
@@ -62,7 +62,7 @@ func (c *conditional) eval(f *frame) any {
 	case c.no != nil:
 		return f.eval(c.no)
 	}
-	return undefined("the inline if has no else")
+	return undefined("the conditional expression has no else")
 }
 
 type logic struct {
@@ -108,7 +108,7 @@ func (u *unary) eval(f *frame) any {
 		return n
 	}
 	strict(v)
-	fail("the sign %s does not go with a %s", u.op, typeName(v))
+	fail("cannot apply the sign %s to a %s", u.op, typeName(v))
 	return nil
 }
 
@@ -122,7 +122,7 @@ func (b *arithmetic) eval(f *frame) any {
 	return f.arithmetic(b.op, x, f.eval(b.b))
 }
 
-// compare is a chain: a < b < c is a < b and b < c.
+// compare is a chain of comparisons: a < b < c means a < b and b < c.
 type compare struct {
 	first expression
 	ops   []string
@@ -182,7 +182,7 @@ type argumentList struct {
 	star, starStar expression
 }
 
-// evaluate makes the arguments of a call to who.
+// evaluate returns the arguments of a call to who.
 func (a *argumentList) evaluate(f *frame, who string) *arguments {
 	out := &arguments{who: who, m: &f.meter}
 	f.items(len(a.positional) + 2*len(a.named))
@@ -200,7 +200,7 @@ func (a *argumentList) evaluate(f *frame, who string) *arguments {
 	if a.starStar != nil {
 		d, ok := f.eval(a.starStar).(*Dict)
 		if !ok {
-			fail("** takes a mapping")
+			fail("** needs a mapping")
 		}
 		f.items(2 * len(d.entries))
 		for _, e := range d.entries {
@@ -217,7 +217,7 @@ type callExpr struct {
 
 func (c *callExpr) eval(f *frame) any { return c.call(f, nil) }
 
-// call calls, with a caller where the call is that of a call block.
+// call evaluates the call. caller is the body of a call block, or nil.
 func (c *callExpr) call(f *frame, caller any) any {
 	of := f.eval(c.of)
 	target, ok := of.(callable)
@@ -235,7 +235,7 @@ func (c *callExpr) call(f *frame, caller any) any {
 }
 
 type filterExpr struct {
-	of        expression // nil: what the block collected
+	of        expression // nil: the text that the block collected
 	name      string
 	arguments argumentList
 }

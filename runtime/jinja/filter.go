@@ -10,7 +10,7 @@ import (
 
 type filterFunc func(r *run, in any, a *arguments) any
 
-// filters are set by init, as some of them call others by name.
+// filters is set by init, because some filters call others by name.
 var filters map[string]filterFunc
 
 func init() {
@@ -32,19 +32,19 @@ func init() {
 	}
 }
 
-// filter applies a filter by its name.
+// filter applies the filter with the given name.
 func (r *run) filter(name string, in any, a *arguments) any {
 	f, ok := filters[name]
 	if !ok {
-		fail("there is no filter %s", clip(name, 40))
+		fail("unknown filter %s", clip(name, 40))
 	}
 	a.who = name
 	r.spend(1)
 	return f(r, in, a)
 }
 
-// onRunes makes a filter of a mapping of characters, which start returns for each text. Changes of
-// case make a text grow by half at most.
+// onRunes returns a filter that maps characters. It calls start for each text to get the mapping. A
+// change of case makes a text at most half as long again.
 func onRunes(start func() func(rune) rune) filterFunc {
 	return func(r *run, in any, _ *arguments) any {
 		t := r.textOf(in)
@@ -54,7 +54,7 @@ func onRunes(start func() func(rune) rune) filterFunc {
 	}
 }
 
-// onMethod makes a filter of a method of strings.
+// onMethod returns a filter that calls a method of strings.
 func onMethod(name string) filterFunc {
 	return func(r *run, in any, a *arguments) any { return stringMethods[name](r, r.textOf(in), a) }
 }
@@ -70,11 +70,11 @@ func filterAbs(r *run, in any, _ *arguments) any {
 		return math.Abs(n)
 	}
 	strict(in)
-	fail("abs takes a number")
+	fail("abs needs a number")
 	return nil
 }
 
-// filterAttr looks up attributes alone, not elements.
+// filterAttr returns an attribute, but never an element of a mapping.
 func filterAttr(r *run, in any, a *arguments) any {
 	name := a.text(0, "name", "")
 	if _, ok := in.(*Dict); ok && method(in, name) == nil {
@@ -147,7 +147,8 @@ func filterInt(r *run, in any, a *arguments) any {
 	return 0
 }
 
-// withoutPrefix fits a number to strconv, which knows prefixes only where the base is not given.
+// withoutPrefix returns arguments for strconv.ParseInt, which accepts a prefix such as 0x only for
+// base 0.
 func withoutPrefix(s string, base int) (digits string, ofBase, bits int) {
 	prefix := map[int]string{2: "0b", 8: "0o", 16: "0x"}[base]
 	if n := len(prefix); n > 0 && len(s) > n && strings.EqualFold(s[:n], prefix) {
@@ -156,13 +157,14 @@ func withoutPrefix(s string, base int) (digits string, ofBase, bits int) {
 	return s, base, 64
 }
 
-// titleWords is the filter, whose words start after spaces, hyphens and brackets; those of the
-// method start after every non-letter.
+// titleWords maps characters for the filter title, whose words start after spaces, hyphens and
+// brackets. For the method title, words start after any non-letter.
 func titleWords() func(rune) rune {
 	return capitals(func(c rune) bool { return isSpace(c) || strings.ContainsRune("-({[<", c) })
 }
 
-// capitals returns a mapping to upper case after separators and at the start, else to lower case.
+// capitals returns a mapping that raises the first character and those after separators, and lowers
+// all others.
 func capitals(separates func(rune) bool) func(rune) rune {
 	starts := true
 	return func(c rune) rune {
@@ -178,7 +180,7 @@ func upper() func(rune) rune { return unicode.ToUpper }
 
 func lower() func(rune) rune { return unicode.ToLower }
 
-// capitalize returns a mapping that changes the first character to upper case and others to lower.
+// capitalize returns a mapping that raises the first character and lowers all others.
 func capitalize() func(rune) rune {
 	return capitals(func(rune) bool { return false })
 }
@@ -190,7 +192,7 @@ func filterFormat(r *run, in any, a *arguments) any {
 	return r.printf(r.textOf(in), &List{a.positional, true}).Value()
 }
 
-// filterIndent indents all lines but the first, blank ones excepted, unless it is told otherwise.
+// filterIndent indents lines. By default it skips the first line and blank lines.
 func filterIndent(r *run, in any, a *arguments) any {
 	pad := "    "
 	if width, ok := a.value(0, "width"); ok {
@@ -224,7 +226,7 @@ func filterRound(_ *run, in any, a *arguments) any {
 	n := number(in)
 	if n == nil {
 		strict(in)
-		fail("round takes a number")
+		fail("round needs a number")
 	}
 	scale := math.Pow(10, float64(a.integer(0, "precision", 0)))
 	f := toFloat(n) * scale
@@ -263,7 +265,7 @@ func filterReverse(r *run, in any, _ *arguments) any {
 	return &List{items: items}
 }
 
-// copy is a list of its own with the same elements.
+// copy returns a copy of items.
 func (m *meter) copy(items []any) []any {
 	m.items(len(items))
 	return slices.Clone(items)

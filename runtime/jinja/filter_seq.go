@@ -12,19 +12,19 @@ func filterFirst(r *run, in any, _ *arguments) any {
 	if items := r.iterate(in); len(items) > 0 {
 		return items[0]
 	}
-	return undefined("there is no first element")
+	return undefined("the sequence has no first element")
 }
 
 func filterLast(r *run, in any, _ *arguments) any {
 	if items := r.iterate(in); len(items) > 0 {
 		return items[len(items)-1]
 	}
-	return undefined("there is no last element")
+	return undefined("the sequence has no last element")
 }
 
 func filterList(r *run, in any, _ *arguments) any { return &List{items: r.copy(r.iterate(in))} }
 
-// pairs are the entries of a mapping as tuples.
+// pairs returns the entries of a mapping as (key, value) tuples.
 func (m *meter) pairs(d *Dict) []any {
 	m.items(4 * len(d.entries))
 	pairs := make([]any, len(d.entries))
@@ -40,7 +40,7 @@ func filterItems(r *run, in any, _ *arguments) any {
 	}
 	d, ok := in.(*Dict)
 	if !ok {
-		fail("items takes a mapping")
+		fail("items needs a mapping")
 	}
 	return &List{items: r.pairs(d)}
 }
@@ -49,7 +49,7 @@ func filterDictsort(r *run, in any, a *arguments) any {
 	strict(in)
 	d, ok := in.(*Dict)
 	if !ok {
-		fail("dictsort takes a mapping")
+		fail("dictsort needs a mapping")
 	}
 	by := 0
 	if a.text(1, "by", "key") == "value" {
@@ -67,7 +67,7 @@ func filterSort(r *run, in any, a *arguments) any {
 	return &List{items: items}
 }
 
-// sort orders items by their keys, which are made once.
+// sort sorts items by key, which it calls once per item.
 func (r *run) sort(items []any, key func(any) any, caseful, reverse bool) {
 	type keyed struct{ key, item any }
 	r.items(2 * len(items))
@@ -86,7 +86,7 @@ func (r *run) sort(items []any, key func(any) any, caseful, reverse bool) {
 	}
 }
 
-// folded is a key of which case does not matter.
+// folded returns a sort key in lower case, unless caseful is set.
 func (m *meter) folded(key any, caseful bool) any {
 	s, ok := plain(key)
 	if !ok || caseful {
@@ -96,8 +96,8 @@ func (m *meter) folded(key any, caseful bool) any {
 	return strings.ToLower(s)
 }
 
-// getter returns what looks up the attribute that argument i names: one name, or several with dots
-// between them.
+// getter returns a function that looks up the attribute named by argument i, or the identity if the
+// argument is missing. The attribute may be a path of names separated by dots.
 func (r *run) getter(a *arguments, i int) func(any) any {
 	path, ok := a.value(i, "attribute")
 	if !ok || path == nil {
@@ -107,8 +107,8 @@ func (r *run) getter(a *arguments, i int) func(any) any {
 	return r.path(path, otherwise)
 }
 
-// path looks up one key after the other; otherwise, if there is one, stands for what is missing at
-// each.
+// path returns a function that looks up the keys of a path one after another. If otherwise is not
+// nil, it replaces a missing value at each step.
 func (r *run) path(path, otherwise any) func(any) any {
 	keys := []any{path}
 	if s, ok := plain(path); ok {
@@ -148,7 +148,7 @@ func filterJoin(r *run, in any, a *arguments) any {
 	return r.join(r.textOf(between), values).Value()
 }
 
-// join puts the texts of values together.
+// join concatenates the texts of values, with between as separator.
 func (r *run) join(between Text, values []any) Text {
 	out := &builder{m: &r.meter}
 	for i, v := range values {
@@ -160,7 +160,7 @@ func (r *run) join(between Text, values []any) Text {
 	return out.text()
 }
 
-// filterMap maps by an attribute or by a filter.
+// filterMap maps each item to an attribute or to the result of a filter.
 func filterMap(r *run, in any, a *arguments) any {
 	change := r.getter(a, -1)
 	if len(a.positional) > 0 {
@@ -179,7 +179,7 @@ func filterMap(r *run, in any, a *arguments) any {
 	return &List{items: out}
 }
 
-// choose is select, reject and, byAttribute, selectattr and rejectattr.
+// choose returns select or reject or, if byAttribute is set, selectattr or rejectattr.
 func choose(keep, byAttribute bool) filterFunc {
 	return func(r *run, in any, a *arguments) any {
 		key, at := func(v any) any { return v }, 0
@@ -203,7 +203,7 @@ func choose(keep, byAttribute bool) filterFunc {
 	}
 }
 
-// extreme is max (sign 1) or min (-1).
+// extreme returns the filter max (sign 1) or min (sign -1).
 func extreme(sign int) filterFunc {
 	return func(r *run, in any, a *arguments) any {
 		items, caseful, key := r.iterate(in), a.flag(0, "case_sensitive", false), r.getter(a, 1)
@@ -246,7 +246,7 @@ func filterUnique(r *run, in any, a *arguments) any {
 	return &List{items: kept}
 }
 
-// filterGroupby makes pairs of a key and the items that have it, in the order of the keys.
+// filterGroupby returns pairs of a key and the items with that key, in the order of the keys.
 func filterGroupby(r *run, in any, a *arguments) any {
 	key := r.getter(a, 0)
 	items := r.copy(r.iterate(in))

@@ -17,14 +17,14 @@ func (r *run) format(layout Text, a *arguments) Text {
 		at += from
 		out.writePart(layout, from, at)
 		from = at + 1
-		if from < len(s) && s[from] == s[at] { // a doubled brace is a brace
+		if from < len(s) && s[from] == s[at] { // a doubled brace is a literal brace
 			out.writePart(layout, at, from)
 			from++
 			continue
 		}
 		n := closingBrace(s[from:])
 		if s[at] == '}' || n < 0 {
-			fail("format has a brace without its partner")
+			fail("a format string has an unmatched brace")
 		}
 		out.writeText(r.field(s[from:from+n], a, &next))
 		from += n + 1
@@ -33,8 +33,8 @@ func (r *run) format(layout Text, a *arguments) Text {
 	return out.text()
 }
 
-// closingBrace is where the field that s starts with ends; a field may hold one more inside its
-// spec.
+// closingBrace returns the end of the field that s starts with, or -1. The spec of a field may
+// contain another field.
 func closingBrace(s string) int {
 	depth := 0
 	for i := range len(s) {
@@ -50,7 +50,8 @@ func closingBrace(s string) int {
 	return -1
 }
 
-// field returns the text of one {name!conversion:spec}.
+// field returns the text of one {name!conversion:spec}. next is the index of the next automatic
+// field.
 func (r *run) field(field string, a *arguments, next *int) Text {
 	r.scan(len(field))
 	name, layout, _ := strings.Cut(field, ":")
@@ -65,13 +66,13 @@ func (r *run) field(field string, a *arguments, next *int) Text {
 		v = r.textOf(v).Value()
 	case "":
 	default:
-		fail("format has an unknown conversion %s", clip(conversion, 20))
+		fail("a format string has the unknown conversion %s", clip(conversion, 20))
 	}
 	if strings.Contains(layout, "{") {
 		at := strings.IndexByte(layout, '{')
 		end := closingBrace(layout[at+1:])
 		if end < 0 || strings.ContainsAny(layout[at+1:at+1+end], "{:!") {
-			fail("format has fields inside a field inside a field")
+			fail("a format string nests fields more than two levels deep")
 		}
 		inner := r.str(r.fieldValue(layout[at+1:at+1+end], a, next))
 		r.text(len(layout) + len(inner))
@@ -80,7 +81,7 @@ func (r *run) field(field string, a *arguments, next *int) Text {
 	return r.formatted(readSpec(layout), v)
 }
 
-// fieldValue is the argument that a field names, or an attribute or element of it.
+// fieldValue returns the argument that a field names, or one of its attributes or elements.
 func (r *run) fieldValue(name string, a *arguments, next *int) any {
 	end := strings.IndexAny(name, ".[")
 	if end < 0 {
@@ -97,7 +98,7 @@ func (r *run) fieldValue(name string, a *arguments, next *int) any {
 	}
 	v, ok := a.value(i, first)
 	if !ok {
-		fail("format has no argument for %s", clip(first, 40))
+		fail("format: missing argument %s", clip(first, 40))
 	}
 	for path != "" {
 		r.spend(1)
@@ -111,7 +112,7 @@ func (r *run) fieldValue(name string, a *arguments, next *int) any {
 		}
 		end := strings.IndexByte(path, ']')
 		if end < 0 {
-			fail("format has a bracket without its partner")
+			fail("a format string has an unmatched bracket")
 		}
 		var key any = path[1:end]
 		if n, err := strconv.Atoi(path[1:end]); err == nil {
@@ -119,13 +120,13 @@ func (r *run) fieldValue(name string, a *arguments, next *int) any {
 		}
 		v, path = r.item(v, key), path[end+1:]
 		if path != "" && path[0] != '.' && path[0] != '[' {
-			fail("format cannot read a field")
+			fail("a format string has an invalid field name")
 		}
 	}
 	return v
 }
 
-// printf implements the operator % of strings.
+// printf implements the operator % for strings.
 func (r *run) printf(layout Text, values any) Text {
 	out := &builder{m: &r.meter}
 	tuple, ok := values.(*List)
@@ -135,7 +136,7 @@ func (r *run) printf(layout Text, values any) Text {
 	used := 0
 	next := func() any {
 		if used >= len(tuple.items) {
-			fail("a format has more verbs than there are values")
+			fail("not enough values for a format string")
 		}
 		used++
 		return tuple.items[used-1]
@@ -154,12 +155,13 @@ func (r *run) printf(layout Text, values any) Text {
 		out.writeText(r.formatted(sp, v))
 	}
 	if _, isDict := values.(*Dict); !isDict && used < len(tuple.items) {
-		fail("a format has fewer verbs than there are values")
+		fail("too many values for a format string")
 	}
 	return out.text()
 }
 
-// verb reads what follows a %: [(key)][flags][width][.precision]verb, and the value for it.
+// verb parses [(key)][flags][width][.precision]verb after a % and returns the spec, its value and
+// the rest of s.
 func (r *run) verb(s string, values any, next func() any) (sp spec, v any, rest string) {
 	r.spend(1)
 	sp = spec{fill: ' ', align: '>', precision: -1}
@@ -167,7 +169,7 @@ func (r *run) verb(s string, values any, next func() any) (sp spec, v any, rest 
 	if keyed = keyed && strings.HasPrefix(s, "("); keyed {
 		end := strings.IndexByte(s, ')')
 		if end < 0 {
-			fail("a format has a bracket without its partner")
+			fail("a format string has an unmatched bracket")
 		}
 		v = r.element(d, s[1:end])
 		strict(v)
@@ -202,7 +204,7 @@ func (r *run) verb(s string, values any, next func() any) (sp spec, v any, rest 
 		sp.precision = max(0, number())
 	}
 	if s == "" || strings.IndexByte("sdiufFeEgGxXorac%", s[0]) < 0 {
-		fail("a format has an unknown verb %s", clip(s, 10))
+		fail("a format string has the unknown verb %s", clip(s, 10))
 	}
 	sp.verb, rest = s[0], s[1:]
 	if sp.verb == '%' {
@@ -214,7 +216,7 @@ func (r *run) verb(s string, values any, next func() any) (sp spec, v any, rest 
 	return r.verbValue(sp, v, rest)
 }
 
-// verbValue turns a value into what the verb takes, and the verb into one of str.format.
+// verbValue converts a value to the type that the verb formats, and the verb to one of str.format.
 func (r *run) verbValue(sp spec, v any, rest string) (spec, any, string) {
 	switch sp.verb {
 	case 's':
@@ -231,14 +233,14 @@ func (r *run) verbValue(sp spec, v any, rest string) (spec, any, string) {
 		sp.verb = 'd'
 		if f, ok := number(v).(float64); ok {
 			if !(f > -(1<<62) && f < 1<<62) {
-				fail("a whole number is too large")
+				fail("integer overflow")
 			}
 			v = int(f)
 		}
 	}
 	if sp.verb != 's' && sp.verb != 'c' && number(v) == nil {
 		strict(v)
-		fail("the verb %%%c takes a number, not a %s", sp.verb, typeName(v))
+		fail("the verb %%%c needs a number, not a %s", sp.verb, typeName(v))
 	}
 	if sp.verb == 's' && sp.fill == '0' {
 		sp.fill, sp.align = ' ', '>'

@@ -4,12 +4,12 @@ import (
 	"strings"
 )
 
-// function is a callable that is written in Go.
+// function is a callable implemented in Go.
 type function func(r *run, a *arguments) any
 
 func (f function) call(r *run, a *arguments) any { return f(r, a) }
 
-// globals are the functions that every template sees.
+// globals are the functions available to every template.
 var globals = map[string]any{
 	"range":           function(makeRange),
 	"dict":            function(makeDict),
@@ -20,7 +20,7 @@ var globals = map[string]any{
 	"strftime_now":    function(strftimeNow),
 }
 
-const maxRaised = 300 // bytes of raise_exception's message that are kept
+const maxRaised = 300 // limit of raise_exception's message in bytes
 
 func raiseException(r *run, a *arguments) any {
 	text := r.str(a.need(0, "message"))
@@ -36,14 +36,14 @@ func makeRange(r *run, a *arguments) any {
 	n := 0
 	switch {
 	case step == 0:
-		fail("range cannot advance by 0")
+		fail("the step of range cannot be 0")
 	case step > 0 && to > from:
 		n = int((uint(to)-uint(from)-1)/uint(step)) + 1
 	case step < 0 && from > to:
 		n = int((uint(from)-uint(to)-1)/-uint(step)) + 1
 	}
 	r.items(n)
-	r.take(max(0, n) * 8) // the numbers lie behind the elements
+	r.take(max(0, n) * 8) // each element refers to an integer on the heap
 	items := make([]any, n)
 	for i := range items {
 		items[i] = from + i*step
@@ -51,7 +51,7 @@ func makeRange(r *run, a *arguments) any {
 	return &List{items: items}
 }
 
-// makeDict is dict(mapping, name=value, ...).
+// makeDict implements dict(mapping, name=value, ...).
 func makeDict(r *run, a *arguments) any {
 	d := &Dict{}
 	if len(a.positional) > 0 {
@@ -63,7 +63,7 @@ func makeDict(r *run, a *arguments) any {
 	return d
 }
 
-// update puts the entries of a mapping, or of pairs, into d.
+// update copies the entries of a mapping, or of a sequence of pairs, to d.
 func update(r *run, d *Dict, from any) {
 	if other, ok := from.(*Dict); ok {
 		for _, e := range other.entries {
@@ -74,13 +74,14 @@ func update(r *run, d *Dict, from any) {
 	for _, item := range r.iterate(from) {
 		pair := r.iterate(item)
 		if len(pair) != 2 {
-			fail("dict takes a mapping or pairs")
+			fail("dict needs a mapping or pairs")
 		}
 		r.put(d, pair[0], pair[1])
 	}
 }
 
-// makeJoiner gives a function that returns nothing once and then always the separator.
+// makeJoiner returns a function that returns an empty string at its first call and the separator
+// afterwards.
 func makeJoiner(_ *run, a *arguments) any {
 	between, used := any(", "), false
 	if v, ok := a.value(0, "sep"); ok {
@@ -95,7 +96,7 @@ func makeJoiner(_ *run, a *arguments) any {
 	})
 }
 
-// cycler goes round its values.
+// cycler returns its values cyclically.
 type cycler struct {
 	items []any
 	at    int
@@ -103,7 +104,7 @@ type cycler struct {
 
 func makeCycler(_ *run, a *arguments) any {
 	if len(a.positional) == 0 {
-		fail("cycler takes at least one value")
+		fail("cycler needs at least one value")
 	}
 	return &cycler{items: a.positional}
 }

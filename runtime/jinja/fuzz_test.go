@@ -10,9 +10,8 @@ import (
 	"time"
 )
 
-// FuzzTemplate: no template panics, outlasts its limits or writes more than they allow, and marked
-// strings give the same text. The seeds are the templates that are compared with Jinja2, and the
-// bombs.
+// FuzzTemplate checks that no template panics or exceeds its limits, and that marked strings render
+// as the same text. The seeds are the templates of TestJinja2 and the bombs.
 func FuzzTemplate(f *testing.F) {
 	raw, err := os.ReadFile(filepath.Join("testdata", "jinja2.json"))
 	if err != nil {

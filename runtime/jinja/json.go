@@ -6,14 +6,14 @@ import (
 	"strconv"
 )
 
-// jsonWriter writes what tojson gives: Python's json.dumps with ensure_ascii off, as transformers
-// defines it for chat templates. Another space or escape would be other tokens than the model was
-// trained on.
+// jsonWriter writes the output of tojson: Python's json.dumps with ensure_ascii off, as
+// transformers defines it for chat templates. Any difference in spaces or escapes would change the
+// tokens that the model was trained on.
 type jsonWriter struct {
 	*builder
 	comma, colon string
-	lines        bool   // one element a line
-	pad          string // of one level
+	lines        bool   // write one element per line
+	pad          string // indentation of one level
 	sort         bool
 }
 
@@ -31,7 +31,7 @@ func filterJSON(r *run, in any, a *arguments) any {
 	if separators, ok := a.value(2, "separators"); ok && separators != nil {
 		pair := r.iterate(separators)
 		if len(pair) != 2 {
-			fail("tojson: separators are a pair")
+			fail("tojson needs a pair of separators")
 		}
 		w.comma, w.colon = r.str(pair[0]), r.str(pair[1])
 	}
@@ -131,7 +131,7 @@ func (w *jsonWriter) line(level int) {
 	}
 }
 
-// jsonEscapes has the escapes of JSON strings by byte.
+// jsonEscapes maps a byte to its escape in JSON strings, or to an empty string.
 var jsonEscapes = func() (table [256]string) {
 	for c := range ' ' {
 		table[c] = `\u00` + hexText(int(c), 2)

@@ -28,11 +28,11 @@ type token struct {
 	line int
 }
 
-// lexer cuts the source into tokens, and the white space around tags as Jinja2 does.
+// lexer splits the source into tokens and removes the white space around tags as Jinja2 does.
 type lexer struct {
 	rest      string
 	line      int
-	lineStart bool // what was read last ended a line
+	lineStart bool // whether rest starts at the beginning of a line
 	tokens    []token
 }
 
@@ -52,7 +52,7 @@ func (l *lexer) fail(format string, args ...any) {
 	fail("line %d: "+format, append([]any{l.line}, args...)...)
 }
 
-// skip moves past n bytes and returns them.
+// skip advances by n bytes and returns them.
 func (l *lexer) skip(n int) string {
 	s := l.rest[:n]
 	l.rest = l.rest[n:]
@@ -63,7 +63,7 @@ func (l *lexer) skip(n int) string {
 	return s
 }
 
-// next reads text up to a tag, and the tag.
+// next reads the text before the next tag, and the tag.
 func (l *lexer) next() {
 	at := opening(l.rest)
 	if at == len(l.rest) {
@@ -105,7 +105,7 @@ func (l *lexer) next() {
 	}
 }
 
-// opening returns where the first tag of s starts, or len(s).
+// opening returns the position of the first tag of s, or len(s).
 func opening(s string) int {
 	for from := 0; ; {
 		i := strings.IndexByte(s[from:], '{')
@@ -131,8 +131,8 @@ func (l *lexer) comment() {
 	l.close("#}")
 }
 
-// close reads the end of a tag with its sign, and the white space that goes with it. False if none
-// stands here.
+// close reads the end of a tag with its sign, and the white space that it removes. It returns false
+// if rest does not start with the end of a tag.
 func (l *lexer) close(brackets string) bool {
 	switch {
 	case strings.HasPrefix(l.rest, "-"+brackets):
@@ -151,7 +151,7 @@ func (l *lexer) close(brackets string) bool {
 	return true
 }
 
-// raw reads a whole raw block, whose opening bracket was read. False if none starts here.
+// raw reads a whole raw block after its opening bracket. It returns false if the tag is not raw.
 func (l *lexer) raw() bool {
 	after, ok := strings.CutPrefix(strings.TrimLeftFunc(l.rest, isSpace), "raw")
 	after = strings.TrimLeftFunc(after, isSpace)
@@ -187,13 +187,13 @@ func (l *lexer) raw() bool {
 		l.add(data, text)
 		l.skip(len(l.rest) - len(strings.TrimLeftFunc(after, isSpace)))
 		if !l.close("%}") {
-			l.fail("endraw stands alone in its tag")
+			l.fail("unexpected text after endraw")
 		}
 		return true
 	}
 }
 
-// tag reads the inside of a tag up to its closing bracket, which counts only outside other
+// tag reads the tokens of a tag and its closing bracket, which is recognized only outside other
 // brackets.
 func (l *lexer) tag(closing kind, brackets string) {
 	for nested := 0; ; {
@@ -230,7 +230,7 @@ func startsName(s string) bool {
 	return unicode.IsLetter(r)
 }
 
-// symbol reads an operator and returns how it changes the nesting of brackets.
+// symbol reads an operator and returns the change of the bracket depth.
 func (l *lexer) symbol() int {
 	n := 1
 	switch two := l.rest[:min(2, len(l.rest))]; two {
@@ -240,7 +240,7 @@ func (l *lexer) symbol() int {
 	s := l.rest[:n]
 	if n == 1 && !strings.Contains("+-/*%~[](){}><=.:|,;", s) {
 		r, _ := utf8.DecodeRuneInString(l.rest)
-		l.fail("%q has no meaning in a tag", r)
+		l.fail("unexpected character %q in a tag", r)
 	}
 	l.add(symbol, s)
 	l.skip(n)
@@ -290,5 +290,5 @@ func isHex(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
 }
 
-// isSpace is white space as Python's strings know it.
+// isSpace reports whether Python's string methods treat r as white space.
 func isSpace(r rune) bool { return unicode.IsSpace(r) || r >= 0x1c && r <= 0x1f }

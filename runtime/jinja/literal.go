@@ -23,7 +23,7 @@ func (l *lexer) quoted(quote byte) {
 var simpleEscapes = map[byte]string{'\n': "", '\\': "\\", '\'': "'", '"': "\"", 'a': "\a", 'b': "\b", 'f': "\f",
 	'n': "\n", 'r': "\r", 't': "\t", 'v': "\v"}
 
-// unescape decodes the backslashes of a literal as Python does: one that means nothing stays.
+// unescape decodes backslash escapes as Python does: it keeps an unknown escape unchanged.
 func unescape(s string) string {
 	var out strings.Builder
 	for {
@@ -63,8 +63,8 @@ func unescape(s string) string {
 	}
 }
 
-// octalDigits counts the digits at the start of s that belong to an octal escape whose first was
-// read.
+// octalDigits returns the number of digits at the start of s that continue an octal escape after
+// its first digit.
 func octalDigits(s string) int {
 	n := 0
 	for n < 2 && n < len(s) && s[n] >= '0' && s[n] <= '7' {

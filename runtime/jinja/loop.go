@@ -4,7 +4,7 @@ type forBlock struct {
 	line      int
 	target    target
 	over      expression
-	only      expression // nil: all
+	only      expression // the condition of the loop; nil for none
 	recursive bool
 	body      []statement
 	otherwise []statement
@@ -39,7 +39,7 @@ func (s *forBlock) run(f *frame, over any, depth int) {
 	}
 }
 
-// chosen are the items that the loop's "if" lets through.
+// chosen returns the items that satisfy the condition of the loop.
 func (s *forBlock) chosen(f *frame, items []any) []any {
 	f.items(len(items))
 	kept := make([]any, 0, len(items))
@@ -54,14 +54,14 @@ func (s *forBlock) chosen(f *frame, items []any) []any {
 	return kept
 }
 
-// loop is the variable of that name. Called, it runs a recursive loop over other items.
+// loop is the variable loop. A call runs the body of a recursive loop over other items.
 type loop struct {
 	block   *forBlock
 	frame   *frame
 	items   []any
 	at      int
 	depth   int
-	changed []any // what loop.changed was last called with
+	changed []any // the arguments of the last call of loop.changed
 }
 
 func (l *loop) call(r *run, a *arguments) any {
@@ -76,9 +76,9 @@ func (l *loop) call(r *run, a *arguments) any {
 }
 
 func (l *loop) attribute(name string) any {
-	neighbour := func(at int, what string) any {
+	adjacent := func(at int, what string) any {
 		if at < 0 || at >= len(l.items) {
-			return undefined("there is no " + what + " item")
+			return undefined("the loop has no " + what + " item")
 		}
 		return l.items[at]
 	}
@@ -102,13 +102,13 @@ func (l *loop) attribute(name string) any {
 	case "depth0":
 		return l.depth
 	case "previtem":
-		return neighbour(l.at-1, "previous")
+		return adjacent(l.at-1, "previous")
 	case "nextitem":
-		return neighbour(l.at+1, "next")
+		return adjacent(l.at+1, "next")
 	case "cycle":
 		return function(func(_ *run, a *arguments) any {
 			if len(a.positional) == 0 {
-				fail("loop.cycle takes at least one value")
+				fail("loop.cycle needs at least one value")
 			}
 			return a.positional[l.at%len(a.positional)]
 		})

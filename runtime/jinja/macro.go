@@ -1,6 +1,6 @@
 package jinja
 
-// callable is what a template can call. The caller bounds the depth of calls.
+// callable is a value that a template can call. The caller of call limits the depth of calls.
 type callable interface {
 	call(r *run, a *arguments) any
 }
@@ -22,7 +22,7 @@ func (s *macroBlock) exec(f *frame) jump {
 	return onward
 }
 
-// macro is a macro, or the body of a call block, with the variables around its definition.
+// macro is a macro, or the body of a call block, with the scope of its definition.
 type macro struct {
 	name   string
 	params []parameter
@@ -57,7 +57,7 @@ func (m *macro) call(r *run, a *arguments) any {
 	return f.out.text().Value()
 }
 
-// rest binds the arguments that have no parameter, and the caller.
+// rest binds varargs, kwargs and caller.
 func (m *macro) rest(f *frame, a *arguments) {
 	more := &List{tuple: true}
 	if len(a.positional) > len(m.params) {

@@ -7,33 +7,34 @@ import (
 	"time"
 )
 
-// Limits bound one rendering.
+// Limits bound one rendering. All are needed; a limit of 0 allows nothing.
 type Limits struct {
 	Time  time.Duration
-	Steps int // expressions evaluated, elements touched, pieces of text scanned
-	Bytes int // of all values made, together: what a template dropped is not given back
-	Text  int // bytes of one string, and of the result
-	Depth int // calls inside calls, values inside values
+	Steps int // expressions evaluated, elements accessed, and 64-byte units of text scanned
+	Bytes int // total size of all values created, including those that are no longer used
+	Text  int // size in bytes of one string and of the output
+	Depth int // nesting of calls and of values
 }
 
-// LimitError says which limit a template ran into.
+// LimitError reports the limit that a template exceeded.
 type LimitError struct{ What string }
 
 func (e *LimitError) Error() string { return e.What }
 
-// RaisedError is what the template refused by raise_exception.
+// RaisedError is the message of a call of raise_exception.
 type RaisedError struct{ Message string }
 
 func (e *RaisedError) Error() string { return e.Message }
 
-// failure carries an error out of the depths of parser and evaluator, as in text/template: nearly
-// every function of an interpreter can fail, and a template cannot catch anything. Parse and Render
-// turn it back into an error.
+// failure carries an error from parser or evaluator to Parse or Render by a panic, as in
+// text/template, because nearly every function of an interpreter can fail and templates cannot
+// catch errors.
 type failure struct{ err error }
 
 func fail(format string, args ...any) { panic(failure{fmt.Errorf(format, args...)}) }
 
-// caught recovers a failure into err. Any other panic is a fault of this package and goes on.
+// caught recovers a failure and stores it in err, after place has added its position. It passes
+// other panics on.
 func caught(err *error, place func(error) error) {
 	switch p := recover().(type) {
 	case nil:
@@ -45,31 +46,32 @@ func caught(err *error, place func(error) error) {
 }
 
 const (
-	lookEvery    = 256 // steps between two looks at the context: some ten microseconds
-	bytesPerStep = 64  // text scanned at the price of one step
-	itemBytes    = 16  // an element of a list
-	entryBytes   = 96  // an entry of a dict or a scope, with its share of the index
+	lookEvery    = 256 // steps between two checks of the context, about ten microseconds
+	bytesPerStep = 64  // bytes of text that are scanned for one step
+	itemBytes    = 16  // size of a list element
+	entryBytes   = 96  // size of an entry of a dict or a scope, including its share of the index
 )
 
-// meter is what a rendering may still spend. Nothing is evaluated, copied or scanned past it.
+// meter holds the remaining steps and bytes of a rendering. Work is charged before it is done.
 type meter struct {
 	ctx    context.Context
 	limits Limits
 	steps  int
 	bytes  int
 	depth  int
-	unseen int // steps since the last look at ctx
+	unseen int // steps since the last check of ctx
 
 	matches map[Origin][]string
 }
 
-// Limits of the matches that are kept.
+// Limits of the recorded matches.
 const (
-	maxMatches = 8   // of one origin
-	matchBytes = 100 // of one match
+	maxMatches = 8   // per origin
+	matchBytes = 100 // per match
 )
 
-// found records that the template found a text of its own in a text of one source.
+// found records that the template found the text part, which the template contains, in a text from
+// one source.
 func (m *meter) found(in, part Text) {
 	if len(in.Spans) != 1 || len(part.Spans) > 0 || part.Plain == "" || len(part.Plain) > matchBytes {
 		return
@@ -87,10 +89,10 @@ func (m *meter) stop(format string, args ...any) {
 	panic(failure{&LimitError{fmt.Sprintf(format, args...)}})
 }
 
-// spend pays for work.
+// spend charges steps. It fails if the rendering has used all of them or ctx has ended.
 func (m *meter) spend(steps int) {
 	if m.steps -= steps; m.steps < 0 {
-		m.stop("it takes more than %d steps", m.limits.Steps)
+		m.stop("the template takes more than %d steps", m.limits.Steps)
 	}
 	if m.unseen += steps; m.unseen >= lookEvery {
 		m.unseen = 0
@@ -100,38 +102,38 @@ func (m *meter) spend(steps int) {
 	}
 }
 
-// take pays for memory.
+// take charges bytes of memory.
 func (m *meter) take(bytes int) {
 	if m.bytes -= bytes; m.bytes < 0 {
-		m.stop("its values take more than %d bytes", m.limits.Bytes)
+		m.stop("the values of the template take more than %d bytes", m.limits.Bytes)
 	}
 }
 
-// scan pays for reading n bytes of text.
+// scan charges the steps for reading n bytes of text.
 func (m *meter) scan(n int) { m.spend(1 + n/bytesPerStep) }
 
-// text pays for a string of n bytes, before it is made.
+// text charges a string of n bytes. It must be called before the string is created.
 func (m *meter) text(n int) {
 	if n < 0 || n > m.limits.Text {
-		m.stop("it makes a text of more than %d bytes", m.limits.Text)
+		m.stop("the template creates a text of more than %d bytes", m.limits.Text)
 	}
 	m.scan(n)
 	m.take(n)
 }
 
-// items pays for a list of n elements, before it is made.
+// items charges a list of n elements. It must be called before the list is created.
 func (m *meter) items(n int) {
 	if n < 0 || n > m.limits.Bytes/itemBytes {
-		m.stop("it makes a list of more than %d elements", m.limits.Bytes/itemBytes)
+		m.stop("the template creates a list of more than %d elements", m.limits.Bytes/itemBytes)
 	}
 	m.spend(1 + n)
 	m.take(n * itemBytes)
 }
 
-// enter and leave bound recursion.
+// enter starts a nested call or value and fails beyond the depth limit; leave ends it.
 func (m *meter) enter() {
 	if m.depth++; m.depth > m.limits.Depth {
-		m.stop("it nests more than %d deep", m.limits.Depth)
+		m.stop("the template nests more than %d levels deep", m.limits.Depth)
 	}
 }
 

@@ -2,10 +2,10 @@ package jinja
 
 import "slices"
 
-// Methods of lists and mappings. Those that change a value are refused by transformers' sandbox,
-// but templates that were made for other programs use them.
+// Methods of lists and mappings. transformers' sandbox refuses methods that change a value, but
+// templates for other programs use them.
 
-// method returns a method of v bound to it, or nil.
+// method returns the method of v with the given name, bound to v, or nil.
 func method(v any, name string) any {
 	if t, ok := asText(v); ok {
 		if m, ok := stringMethods[name]; ok {
@@ -30,7 +30,7 @@ func method(v any, name string) any {
 
 var listMethods = map[string]func(r *run, l *List, a *arguments) any{
 	"append": func(r *run, l *List, a *arguments) any {
-		r.items(2) // it may be copied to a place twice as large
+		r.items(2) // append may copy the list to twice the space
 		l.items = append(l.items, a.need(0, "object"))
 		return nil
 	},
@@ -46,7 +46,7 @@ var listMethods = map[string]func(r *run, l *List, a *arguments) any{
 			i += len(l.items)
 		}
 		if i < 0 || i >= len(l.items) {
-			fail("pop has no element to take")
+			fail("pop: index out of range")
 		}
 		v := l.items[i]
 		r.items(len(l.items))
@@ -69,7 +69,7 @@ var listMethods = map[string]func(r *run, l *List, a *arguments) any{
 				return i
 			}
 		}
-		fail("index: the value is not in the list")
+		fail("index: the list does not contain the value")
 		return nil
 	},
 }
@@ -114,12 +114,12 @@ var dictMethods = map[string]func(r *run, d *Dict, a *arguments) any{
 		key := a.need(0, "key")
 		v, ok := r.lookup(d, key)
 		if ok {
-			r.items(len(d.entries)) // those behind it move
+			r.items(len(d.entries)) // drop moves later entries
 			d.drop(key)
 			return v
 		}
 		if v, ok = a.value(1, "default"); !ok {
-			fail("pop: there is no such key")
+			fail("pop: the mapping does not contain the key")
 		}
 		return v
 	},

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// pieces collects parts of a text, which share its bytes.
+// pieces collects parts of a text. They share the bytes of the text.
 type pieces struct {
 	m     *meter
 	of    Text
@@ -23,12 +23,12 @@ func separator(a *arguments) (between string, given bool) {
 		return "", false
 	}
 	if between = a.text(0, "sep", ""); between == "" {
-		fail("%s cannot part a text by nothing", a.who)
+		fail("%s needs a separator that is not empty", a.who)
 	}
 	return between, true
 }
 
-// split cuts at a separator, or at runs of white space, from the left.
+// split splits a text at a separator or, by default, at runs of white space, from the left.
 func split(r *run, t Text, a *arguments) any {
 	between, given := separator(a)
 	p, s := &pieces{m: &r.meter, of: t}, t.Plain
@@ -58,7 +58,7 @@ func split(r *run, t Text, a *arguments) any {
 	return &List{items: p.items}
 }
 
-// rsplit is split from the right.
+// rsplit splits like split, but from the right.
 func rsplit(r *run, t Text, a *arguments) any {
 	between, given := separator(a)
 	p, s := &pieces{m: &r.meter, of: t}, t.Plain
@@ -90,7 +90,7 @@ func rsplit(r *run, t Text, a *arguments) any {
 	return &List{items: p.items}
 }
 
-// splitLines cuts at the ends of lines, of which \r\n is one.
+// splitLines splits a text at line ends; \r\n is a single line end.
 func splitLines(r *run, t Text, a *arguments) any {
 	keep := a.flag(0, "keepends", false)
 	p, s := &pieces{m: &r.meter, of: t}, t.Plain
@@ -119,8 +119,9 @@ func endsLine(c rune) bool {
 	return c >= '\n' && c <= '\r' || c >= 0x1c && c <= 0x1e || c == 0x85 || c == 0x2028 || c == 0x2029
 }
 
-// partition cuts in three: before the separator, it, and after it. Where there is none, the first
-// part has all or, backwards, the last.
+// partition returns a method that splits a text into the part before the separator, the separator
+// and the part after it. Without a separator the first part is the whole text or, if backwards, the
+// last.
 func partition(index func(s, sub string) int, backwards bool) stringMethod {
 	return func(r *run, t Text, a *arguments) any {
 		between, given := separator(a)

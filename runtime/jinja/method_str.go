@@ -6,10 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// stringMethod is a method of Python's str. Reading self is paid for before; what it makes is not.
+// stringMethod is a method of Python's str. The caller has charged for reading self; the method
+// charges for its result.
 type stringMethod func(r *run, self Text, a *arguments) any
 
-// stringMethods are set by init, as format looks up attributes, which may be methods.
+// stringMethods is set by init, because format looks up attributes, which may be methods.
 var stringMethods map[string]stringMethod
 
 func init() {
@@ -40,7 +41,7 @@ func init() {
 			values := r.iterate(a.need(0, "iterable"))
 			for _, v := range values {
 				if strict(v); !isText(v) {
-					fail("join takes strings, not a %s", typeName(v))
+					fail("join needs strings, not a %s", typeName(v))
 				}
 			}
 			return r.join(t, values).Value()
@@ -72,7 +73,7 @@ func init() {
 	}
 }
 
-// ask makes a method that only reads the text.
+// ask returns a method that only reads the text.
 func ask(about func(r *run, s string, a *arguments) any) stringMethod {
 	return func(r *run, self Text, a *arguments) any { return about(r, self.Plain, a) }
 }
@@ -94,8 +95,7 @@ func swapCase() func(rune) rune {
 	}
 }
 
-// removed returns the bytes from from up to to of a text, of which the others were given by the
-// template if found.
+// removed returns the bytes [from, to) of a text. If found, the template contains the other bytes.
 func (r *run) removed(t Text, from, to int, found bool) Text {
 	if found {
 		r.found(t, Text{Plain: t.Plain[:from] + t.Plain[to:]})
@@ -103,7 +103,7 @@ func (r *run) removed(t Text, from, to int, found bool) Text {
 	return r.cut(t, from, to)
 }
 
-// strip removes white space, or the given characters, at the ends.
+// strip returns a method that removes white space, or the given characters, at the ends of a text.
 func strip(left, right bool) stringMethod {
 	return func(r *run, t Text, a *arguments) any {
 		drop := isSpace
@@ -148,7 +148,7 @@ func find(index func(s, sub string) int, must bool) stringMethod {
 		at := index(s[from:], sub)
 		if at < 0 {
 			if must {
-				fail("the text is not found")
+				fail("the substring is not found")
 			}
 			return -1
 		}
@@ -206,12 +206,13 @@ func every(is func(rune) bool) stringMethod {
 	})
 }
 
-// pad fills up to a width; left returns how many of the missing characters go in front.
+// pad returns a method that fills a text up to a width. left returns the number of missing
+// characters to add on the left.
 func pad(left func(lack, width int) int) stringMethod {
 	return func(r *run, t Text, a *arguments) any {
 		fill := a.text(1, "fillchar", " ")
 		if utf8.RuneCountInString(fill) != 1 {
-			fail("%s takes one character to fill with", a.who)
+			fail("%s needs one fill character", a.who)
 		}
 		width := a.integer(0, "width", 80)
 		lack := max(0, width-utf8.RuneCountInString(t.Plain))

@@ -64,7 +64,7 @@ func (r *run) arithmetic(op string, x, y any) any {
 		r.items(len(l.items) + len(k.items))
 		return &List{slices.Concat(l.items, k.items), l.tuple}
 	}
-	fail("the operator %s does not go with %s and %s", op, typeName(x), typeName(y))
+	fail("cannot apply the operator %s to %s and %s", op, typeName(x), typeName(y))
 	return nil
 }
 
@@ -86,8 +86,8 @@ func toFloat(n any) float64 {
 	return n.(float64)
 }
 
-// integers computes with whole numbers, rounded down as in Python. Results beyond 64 bits are
-// refused.
+// integers computes with integers. Division rounds down as in Python. Overflow of 64 bits is an
+// error.
 func integers(op string, a, b int) any {
 	if b == 0 && (op == "//" || op == "%") {
 		fail("division by zero")
@@ -123,7 +123,7 @@ func integers(op string, a, b int) any {
 		}
 	}
 	if !ok {
-		fail("a whole number is too large")
+		fail("integer overflow")
 	}
 	return c
 }
@@ -153,7 +153,7 @@ func floats(op string, a, b float64) any {
 	return math.Pow(a, b)
 }
 
-// compare is one comparison.
+// compare evaluates one comparison.
 func (m *meter) compare(op string, a, b any) bool {
 	switch op {
 	case "==":
@@ -180,7 +180,7 @@ func (m *meter) compare(op string, a, b any) bool {
 	}
 }
 
-// order is negative if a comes before b, 0 if they are equal.
+// order returns a negative number if a sorts before b, 0 if they are equal, else a positive one.
 func (m *meter) order(a, b any) int {
 	m.spend(1)
 	strict(a)
@@ -207,7 +207,7 @@ func (m *meter) order(a, b any) int {
 			return cmp.Compare(len(a.items), len(b.items))
 		}
 	}
-	fail("%s and %s have no order", typeName(a), typeName(b))
+	fail("%s and %s cannot be compared", typeName(a), typeName(b))
 	return 0
 }
 

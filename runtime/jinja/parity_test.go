@@ -12,10 +12,10 @@ import (
 	"sandwich/runtime/refdata"
 )
 
-// ample are the limits of tests that are not about them.
+// ample are limits for tests of other properties.
 var ample = Limits{Time: time.Minute, Steps: 5_000_000, Bytes: 32 << 20, Text: 1 << 20, Depth: 64}
 
-// fromJSON reads a document with the order of its keys.
+// fromJSON parses a document.
 func fromJSON(t *testing.T, raw []byte) any {
 	t.Helper()
 	v, err := FromJSON(raw)

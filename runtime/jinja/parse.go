@@ -2,7 +2,7 @@ package jinja
 
 import "slices"
 
-// maxNesting bounds how deep the source nests tags, brackets and operators, and with that the
+// maxNesting limits the nesting of tags, brackets and operators in the source, and therefore the
 // recursion over its tree.
 const maxNesting = 300
 
@@ -15,7 +15,7 @@ type parser struct {
 
 func (p *parser) current() token { return p.tokens[p.at] }
 
-// next returns the current token and moves past it. The last one is never passed.
+// next returns the current token and advances. It never advances past the last token.
 func (p *parser) next() token {
 	t := p.tokens[p.at]
 	if t.kind != eof {
@@ -29,7 +29,7 @@ func (p *parser) is(k kind, text string) bool {
 	return t.kind == k && t.text == text
 }
 
-// accept moves past a token if it is this one.
+// accept advances if the current token has the given kind and text.
 func (p *parser) accept(k kind, text string) bool {
 	if !p.is(k, text) {
 		return false
@@ -53,27 +53,27 @@ func (p *parser) found() string {
 
 func (p *parser) expect(k kind, text string) {
 	if !p.accept(k, text) {
-		p.fail("%s stands where %s should", p.found(), text)
+		p.fail("expected %s, found %s", text, p.found())
 	}
 }
 
 func (p *parser) expectName() string {
 	if p.current().kind != name {
-		p.fail("%s stands where a name should", p.found())
+		p.fail("expected a name, found %s", p.found())
 	}
 	return p.next().text
 }
 
 func (p *parser) enter() {
 	if p.depth++; p.depth > maxNesting {
-		p.fail("it nests more than %d deep", maxNesting)
+		p.fail("the template nests more than %d levels deep", maxNesting)
 	}
 }
 
 func (p *parser) leave() { p.depth-- }
 
-// body reads statements up to a tag that has one of these names, which is left to be read, or
-// without names to the end.
+// body reads statements up to a tag with one of the given names, which it does not consume. Without
+// names it reads up to the end.
 func (p *parser) body(ends ...string) []statement {
 	p.enter()
 	defer p.leave()
@@ -99,15 +99,15 @@ func (p *parser) body(ends ...string) []statement {
 			p.at++
 			body = append(body, p.block(t.line))
 		default:
-			p.fail("%s stands where text should", p.found())
+			p.fail("expected text, found %s", p.found())
 		}
 	}
 }
 
-// close is the end of a tag.
+// close reads the end of a tag.
 func (p *parser) close() { p.expect(blockClose, "%}") }
 
-// bodyTo reads the rest of a tag, its body and its end tag.
+// bodyTo reads the rest of a tag, the body and the end tag.
 func (p *parser) bodyTo(end string) []statement {
 	p.close()
 	body := p.body(end)
@@ -136,7 +136,7 @@ func (p *parser) block(line int) statement {
 		}
 		call, ok := p.expression().(*callExpr)
 		if !ok {
-			p.fail("the tag call takes a call")
+			p.fail("the tag call needs a call")
 		}
 		return &callBlock{line, params, call, p.bodyTo("endcall")}
 	case "filter":
@@ -219,7 +219,7 @@ func (p *parser) withBlock(line int) statement {
 	return s
 }
 
-// target is what values are assigned to: a name, an attribute of a namespace, or several of them.
+// target reads an assignment target: a name, an attribute of a namespace, or a tuple of targets.
 func (p *parser) target() target {
 	p.enter()
 	defer p.leave()
@@ -237,7 +237,7 @@ func (p *parser) target() target {
 			break
 		}
 		if p.is(name, "in") || p.is(symbol, "=") || p.is(symbol, ")") {
-			return t // a comma at the end makes a tuple of one
+			return t // a trailing comma makes a tuple of one element
 		}
 	}
 	if len(t.parts) == 1 {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// tuple reads an expression, or several with commas between them. Without conditionals an "if"
-// after it is left alone: it belongs to the for tag.
+// tuple reads an expression, or several separated by commas. If conditionals is false, it does not
+// consume a following "if", which belongs to the for tag.
 func (p *parser) tuple(conditionals bool) expression {
 	one := p.expression
 	if !conditionals {
@@ -26,7 +26,7 @@ func (p *parser) tuple(conditionals bool) expression {
 	return &listExpr{items, true}
 }
 
-// expression reads one expression: the lowest rank is the conditional.
+// expression reads one expression. The conditional has the lowest precedence.
 func (p *parser) expression() expression {
 	p.enter()
 	defer p.leave()
@@ -41,8 +41,8 @@ func (p *parser) expression() expression {
 	return c
 }
 
-// ranks are the binary operators, from those that bind least. "not" and comparisons stand between
-// the second and the third.
+// ranks lists the binary operators in order of increasing precedence. "not" and comparisons are
+// between the second and the third rank.
 var ranks = [][]string{{"or"}, {"and"}, {"+", "-"}, {"~"}, {"*", "/", "//", "%"}, {"**"}}
 
 const (
@@ -50,7 +50,7 @@ const (
 	rankTilde = 3
 )
 
-// operator accepts one of these operators.
+// operator accepts one of the given operators.
 func (p *parser) operator(of []string) (string, bool) {
 	t := p.current()
 	if t.kind != symbol && t.kind != name {
@@ -75,7 +75,8 @@ func (p *parser) binary(rank int) expression {
 	return p.chain(rank)
 }
 
-// chain reads operands of one rank. Each operator makes the tree deeper, so each counts as nesting.
+// chain reads a sequence of operators of one rank. Each operator makes the tree deeper, so each
+// counts as a level of nesting.
 func (p *parser) chain(rank int) expression {
 	depth := p.depth
 	defer func() { p.depth = depth }()
@@ -129,8 +130,8 @@ func (p *parser) comparison() expression {
 	return c
 }
 
-// unary reads a sign or a primary with what follows it. A sign binds tighter than filters: -1|abs
-// is (-1)|abs.
+// unary reads a sign or a primary expression and its suffixes. A sign has a higher precedence than
+// filters: -1|abs is (-1)|abs.
 func (p *parser) unary(withFilters bool) expression {
 	depth := p.depth
 	defer func() { p.depth = depth }()
@@ -171,7 +172,7 @@ func (p *parser) primary() expression {
 		return variable(t.text)
 	case quoted:
 		text := t.text
-		for p.current().kind == quoted { // neighbours are one string
+		for p.current().kind == quoted { // adjacent literals are one string
 			text += p.next().text
 		}
 		return literal{text}
@@ -192,11 +193,11 @@ func (p *parser) primary() expression {
 			return p.dict()
 		}
 	}
-	p.at-- // eof is never passed, but nothing else comes before it here
+	p.at-- // eof does not advance, and every other token was consumed
 	if p.tokens[p.at].kind == eof {
 		p.fail("the template ends inside a tag")
 	}
-	p.fail("%s stands where a value should", p.found())
+	p.fail("expected a value, found %s", p.found())
 	return nil
 }
 
@@ -206,16 +207,16 @@ func (p *parser) number(t token) any {
 		if f, err := strconv.ParseFloat(text, 64); err == nil {
 			return f
 		}
-		p.fail("%s is no number", clip(t.text, 40))
+		p.fail("%s is not a number", clip(t.text, 40))
 	}
 	base := 10
 	if len(text) > 1 && text[1] > '9' {
-		base = 0 // by its prefix
+		base = 0 // ParseInt reads the prefix
 	}
 	if n, err := strconv.ParseInt(text, base, 64); err == nil {
 		return int(n)
 	}
-	p.fail("%s is no number", clip(t.text, 40))
+	p.fail("%s is not a number", clip(t.text, 40))
 	return nil
 }
 
@@ -269,7 +270,7 @@ func (p *parser) postfix(e expression) expression {
 		default:
 			return e
 		}
-		p.enter() // unary gives it back
+		p.enter() // unary restores the depth
 	}
 }
 
@@ -283,7 +284,7 @@ func (p *parser) subscript(of expression) expression {
 		case bounds[colons] == nil:
 			bounds[colons] = p.tuple(true)
 		default:
-			p.fail("%s stands where ] should", p.found())
+			p.fail("expected ], found %s", p.found())
 		}
 	}
 	if colons > 0 {
@@ -323,8 +324,8 @@ func (p *parser) arguments() argumentList {
 	return a
 }
 
-// filters reads a chain of filters over e; nil stands for what a block collected, whose first
-// filter has no bar.
+// filters reads a chain of filters over e. e is nil for the text that a block collects; the first
+// filter then has no bar.
 func (p *parser) filters(e expression) expression {
 	for first := e == nil; first && p.current().kind == name || p.accept(symbol, "|"); first = false {
 		p.enter()
@@ -337,14 +338,15 @@ func (p *parser) filters(e expression) expression {
 	return e
 }
 
-// blockFilters are those of a tag over what its body writes; nil if there are none.
+// blockFilters reads the filters of a tag for the output of its body. It returns nil if there are
+// none.
 func (p *parser) blockFilters() expression {
 	depth := p.depth
 	defer func() { p.depth = depth }()
 	return p.filters(nil)
 }
 
-// test reads what follows "is".
+// test reads a test after "is".
 func (p *parser) test(of expression) expression {
 	t := &testExpr{of: of, negated: p.accept(name, "not")}
 	t.name = p.expectName()

@@ -7,10 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// spec is how a value is formatted, by str.format or by the operator %.
+// spec is a format specification of str.format or of the operator %.
 type spec struct {
 	fill      rune
-	align     byte // < > ^ =, 0: as the type has it
+	align     byte // < > ^ =, 0: default of the type
 	sign      byte // + or space, 0: only minus
 	alternate bool
 	zero      bool
@@ -23,7 +23,7 @@ type spec struct {
 // maxPrecision is more digits than any float has.
 const maxPrecision = 1000
 
-// readSpec reads [[fill]align][sign][#][0][width][,][.precision][verb].
+// readSpec parses [[fill]align][sign][#][0][width][,][.precision][verb].
 func readSpec(s string) spec {
 	sp, whole := spec{fill: ' ', precision: -1}, s
 	if n := byteOffset(s, 1); len(s) > n && strings.IndexByte("<>^=", s[n]) >= 0 {
@@ -54,12 +54,12 @@ func readSpec(s string) spec {
 	}
 	sp.verb = next("bcdeEfFgGnosxX%")
 	if s != "" {
-		fail("a format cannot be read: %s", clip(whole, 40))
+		fail("invalid format specification %s", clip(whole, 40))
 	}
 	return sp
 }
 
-// leadingNumber reads digits. A number that fits nowhere stays one.
+// leadingNumber parses the digits at the start of s and returns the rest. It clips large numbers.
 func leadingNumber(s string) (n int, rest string) {
 	for s != "" && s[0] >= '0' && s[0] <= '9' {
 		n = min(n*10+int(s[0]-'0'), math.MaxInt32)
@@ -68,14 +68,14 @@ func leadingNumber(s string) (n int, rest string) {
 	return n, s
 }
 
-// formatted formats a value by a spec.
+// formatted formats a value.
 func (r *run) formatted(sp spec, v any) Text {
 	n := number(v)
 	if _, isBool := v.(bool); n == nil || sp.verb == 's' || isBool && sp.verb == 0 {
 		t := r.textOf(v)
 		if n == nil && sp.verb != 0 && sp.verb != 's' {
 			strict(v)
-			fail("a %s cannot be formatted as %c", typeName(v), sp.verb)
+			fail("cannot format a %s as %c", typeName(v), sp.verb)
 		}
 		if sp.precision >= 0 {
 			t = r.cut(t, 0, byteOffset(t.Plain, sp.precision))
@@ -86,7 +86,7 @@ func (r *run) formatted(sp spec, v any) Text {
 		return r.pad(sp, t)
 	}
 	if sp.precision > maxPrecision {
-		r.stop("it formats a number with more than %d digits", maxPrecision)
+		r.stop("the template formats a number with more than %d digits", maxPrecision)
 	}
 	if sp.align == 0 {
 		sp.align = '>'
@@ -167,7 +167,7 @@ func (sp spec) float(f float64) string {
 	return head + suffix
 }
 
-// shortest is %g as C has it: Go changes to exponents at 21 digits, C at the precision.
+// shortest formats like %g in C: Go changes to exponents at 21 digits, C at the precision.
 func shortest(s string, f float64, precision int, verb byte) string {
 	exponent := 0
 	if f != 0 {
@@ -184,7 +184,7 @@ func shortest(s string, f float64, precision int, verb byte) string {
 	return s
 }
 
-// grouped puts the separator between thousands.
+// grouped inserts the separator between thousands.
 func (sp spec) grouped(digits string) string {
 	if sp.grouping == "" {
 		return digits

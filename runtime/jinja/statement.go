@@ -1,22 +1,22 @@
 package jinja
 
-// frame is where statements run: the variables they see and the text they write to.
+// frame is the environment of statements: their variables and their output.
 type frame struct {
 	*run
 	scope     *scope
 	out       *builder
-	collected any // text of the block that filters are applied to
+	collected any // input of the filters of a block
 }
 
-// scope holds the variables of a loop's round, a macro's call or another block; those outside it
-// are seen through it.
+// scope holds the variables of one iteration of a loop, a macro call or another block. Variables of
+// outer scopes are visible in it.
 type scope struct {
 	vars  []namedValue
 	outer *scope
-	kept  bool // something that a template can keep refers to it, so it is paid for as memory
+	kept  bool // a value refers to the scope, so its memory was charged
 }
 
-// keep marks a scope, and those around it, as referred to by a value.
+// keep marks a scope and its outer scopes as referred to by a value, and charges their memory.
 func (m *meter) keep(s *scope) {
 	for ; s != nil && !s.kept; s = s.outer {
 		s.kept = true
@@ -24,8 +24,8 @@ func (m *meter) keep(s *scope) {
 	}
 }
 
-// find returns where a variable stands in the scope, or -1. Few scopes hold more than five: a map
-// would cost more.
+// find returns the index of a variable in the scope, or -1. Scopes rarely have more than five
+// variables, for which a linear search is faster than a map.
 func (m *meter) find(s *scope, name string) int {
 	m.spend(1 + len(s.vars)/8)
 	for i := range s.vars {
@@ -47,7 +47,8 @@ func (m *meter) assign(s *scope, name string, value any) {
 	s.vars = append(s.vars, namedValue{name, value})
 }
 
-// again is the frame of a loop's next round, in the scope of the last one if nothing holds that.
+// again prepares the frame for the next iteration of a loop. It reuses the scope unless a value
+// refers to it.
 func (f *frame) again() {
 	f.spend(2)
 	if f.scope.kept {
@@ -58,13 +59,13 @@ func (f *frame) again() {
 	f.scope.vars = f.scope.vars[:0]
 }
 
-// inner is a frame with variables of its own.
+// inner returns a frame with a new scope inside the frame's scope.
 func (f *frame) inner() *frame {
 	f.spend(2)
 	return &frame{run: f.run, scope: &scope{outer: f.scope}, out: f.out}
 }
 
-// collect runs a body in a scope of its own and returns what it wrote, as a value.
+// collect runs a body in a new scope and returns its output as a value.
 func (f *frame) collect(body []statement) any {
 	inner := f.inner()
 	inner.out = &builder{m: &f.meter}
@@ -72,8 +73,8 @@ func (f *frame) collect(body []statement) any {
 	return inner.out.text().Value()
 }
 
-// jump is how a body ended: at its end, or by break or continue. As a statement it is one of these
-// two.
+// jump is the way a body ended: normally, by break or by continue. As a statement it is break or
+// continue.
 type jump string
 
 const (
@@ -83,7 +84,7 @@ const (
 
 type statement interface{ exec(f *frame) jump }
 
-// exec runs statements up to the first that jumps.
+// exec runs statements until one of them jumps.
 func (f *frame) exec(body []statement) jump {
 	for _, s := range body {
 		f.spend(1)
@@ -135,7 +136,7 @@ func (s *ifBlock) exec(f *frame) jump {
 	return f.exec(s.otherwise)
 }
 
-// target is a name, an attribute of a named namespace, or a tuple of targets.
+// target is a name, an attribute of a namespace, or a tuple of targets.
 type target struct {
 	name, attribute string
 	parts           []target
@@ -146,7 +147,7 @@ func (t target) assign(f *frame, value any) {
 	case t.parts != nil:
 		items := f.iterate(value)
 		if len(items) != len(t.parts) {
-			fail("%d values do not go into %d names", len(items), len(t.parts))
+			fail("cannot assign %d values to %d names", len(items), len(t.parts))
 		}
 		for i, part := range t.parts {
 			part.assign(f, items[i])
@@ -154,7 +155,7 @@ func (t target) assign(f *frame, value any) {
 	case t.attribute != "":
 		ns, ok := variable(t.name).eval(f).(*namespace)
 		if !ok {
-			fail("only the attributes of a namespace can be set, which %s is not", clip(t.name, 40))
+			fail("cannot set an attribute of %s, which is not a namespace", clip(t.name, 40))
 		}
 		f.put(&ns.Dict, t.attribute, value)
 	default:
@@ -165,7 +166,7 @@ func (t target) assign(f *frame, value any) {
 type setBlock struct {
 	line    int
 	target  target
-	value   expression // nil: the body's text, through the filters
+	value   expression // nil: the output of body after filters
 	filters expression
 	body    []statement
 }
@@ -180,7 +181,7 @@ func (s *setBlock) exec(f *frame) jump {
 	return onward
 }
 
-// filtered is what a body writes, through filters if there are any.
+// filtered returns the output of a body after the filters, which may be nil.
 func (f *frame) filtered(filters expression, body []statement) any {
 	text := f.collect(body)
 	if filters == nil {
@@ -203,8 +204,8 @@ func (s *filterBlock) exec(f *frame) jump {
 	return onward
 }
 
-// withBlock is a scope with some variables. The generation tag, which marks what the assistant
-// wrote, is one with none.
+// withBlock is a block with a scope and some variables. The generation tag, which marks text of the
+// assistant, is one without variables.
 type withBlock struct {
 	line    int
 	targets []target

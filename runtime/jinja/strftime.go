@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// timeLayouts are conversions of strftime as layouts of package time.
+// timeLayouts maps conversions of strftime to layouts of package time.
 var timeLayouts = map[byte]string{
 	'd': "02", 'e': "_2", 'b': "Jan", 'h': "Jan", 'B': "January", 'm': "01", 'Y': "2006", 'y': "06",
 	'H': "15", 'I': "03", 'M': "04", 'S': "05", 'A': "Monday", 'a': "Mon", 'p': "PM", 'P': "pm", 'j': "002",
@@ -16,7 +16,7 @@ var timeLayouts = map[byte]string{
 	'Z': "MST", 'z': "-0700", 'n': "\n", 't': "\t",
 }
 
-// timeNumbers are conversions of strftime that package time has no layout for, with their format.
+// timeNumbers maps conversions of strftime without such a layout to a format and a value.
 var timeNumbers = map[byte]struct {
 	format string
 	of     func(t time.Time) int
@@ -31,11 +31,11 @@ var timeNumbers = map[byte]struct {
 	'w': {"%d", func(t time.Time) int { return int(t.Weekday()) }},
 	'k': {"%2d", time.Time.Hour},
 	'l': {"%2d", func(t time.Time) int { return (t.Hour()+11)%12 + 1 }},
-	'f': {"%06d", func(t time.Time) int { return t.Nanosecond() / 1000 }}, // of Python
+	'f': {"%06d", func(t time.Time) int { return t.Nanosecond() / 1000 }}, // Python only
 	's': {"%d", func(t time.Time) int { return int(t.Unix()) }},
 }
 
-// strftimeNow formats the time of the rendering in the time zone of the process.
+// strftimeNow formats the time of the rendering in the local time zone.
 func strftimeNow(r *run, a *arguments) any {
 	layout := a.text(0, "format", "")
 	a.need(0, "format")
@@ -46,14 +46,14 @@ func strftimeNow(r *run, a *arguments) any {
 		if !ok || verb == "" {
 			return out.String()
 		}
-		unpadded := verb[0] == '-' && len(verb) > 1 // of glibc
+		unpadded := verb[0] == '-' && len(verb) > 1 // glibc extension
 		if unpadded {
 			verb = verb[1:]
 		}
 		layout = verb[1:]
 		value, known := formatTime(r.now, verb[0])
 		if !known {
-			fail("strftime_now does not know %%%s", clip(verb, 4))
+			fail("strftime_now does not support %%%s", clip(verb, 4))
 		}
 		if _, err := strconv.Atoi(strings.TrimSpace(value)); err == nil && unpadded {
 			value = strings.TrimLeft(value[:len(value)-1], "0 ") + value[len(value)-1:]

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestStrftime compares conversions with what strftime of the C library and of Python gives.
+// TestStrftime compares conversions with the output of strftime in C and in Python.
 func TestStrftime(t *testing.T) {
 	berlin := time.FixedZone("CEST", 2*60*60)
 	for _, c := range []struct {

@@ -7,39 +7,42 @@ import (
 	"time"
 )
 
-// maxSource bounds a template's source. The largest in use have 17 KB.
+// maxSource is the largest size of a template in bytes. The largest in use have 17 KB.
 const maxSource = 128 << 10
 
-// Template is a parsed template, safe for concurrent use.
+// Template is a parsed template. It is safe for concurrent use.
 type Template struct{ body []statement }
 
-// Parse reads a template.
+// Parse parses a template. Errors name the line.
 func Parse(source string) (t *Template, err error) {
 	if len(source) > maxSource {
-		return nil, fmt.Errorf("it has %d bytes, more than %d", len(source), maxSource)
+		return nil, fmt.Errorf("the template has %d bytes, more than the limit of %d", len(source), maxSource)
 	}
 	defer caught(&err, func(err error) error { return err })
 	p := &parser{tokens: lex(source)}
 	return &Template{p.body()}, nil
 }
 
-// run is one rendering.
+// run is the state of one rendering.
 type run struct {
 	meter
 	now  time.Time // for strftime_now
-	line int       // of the statement at work, for errors
+	line int       // line of the current statement, for errors
 }
 
-// Output is what a template wrote.
+// Output is the result of a rendering.
 type Output struct {
 	Text
-	// Matches has, by origin, texts of the template that it looked for in a marked text and found.
+	// Matches lists, by origin, the texts of the template that it searched for in a marked text and
+	// found.
 	Matches map[Origin][]string
 }
 
-// Render runs the template over variables. It ends soon after ctx does, with its cause.
+// Render runs the template with the given variables and time. It returns the cause of ctx soon
+// after ctx ends, a *LimitError if the template exceeds a limit, and a *RaisedError if it calls
+// raise_exception.
 func (t *Template) Render(ctx context.Context, vars *Dict, now time.Time, limits Limits) (o Output, err error) {
-	late := &LimitError{fmt.Sprintf("it takes more than %v", limits.Time)}
+	late := &LimitError{fmt.Sprintf("the template takes more than %v", limits.Time)}
 	ctx, cancel := context.WithTimeoutCause(ctx, limits.Time, late)
 	defer cancel()
 	r := &run{now: now, meter: meter{ctx: ctx, limits: limits, steps: limits.Steps, bytes: limits.Bytes}}
@@ -55,7 +58,7 @@ func (t *Template) Render(ctx context.Context, vars *Dict, now time.Time, limits
 	return Output{out.text(), r.matches}, nil
 }
 
-// place adds the line to errors that are about one.
+// place adds the current line to an error, unless the template raised it or ctx ended.
 func (r *run) place(err error) error {
 	var raised *RaisedError
 	if errors.As(err, &raised) || r.ctx.Err() != nil {

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// now is the time at which the references were made.
+// now is the time for which the references were rendered.
 var now = time.Date(2025, 3, 14, 15, 9, 26, 0, time.UTC)
 
-// TestJinja2 compares with what Jinja2 3.1.6 made of the same templates and variables, and where it
-// fails, fails.
+// TestJinja2 compares with the output or the failure of Jinja2 3.1.6 for the same templates and
+// variables.
 func TestJinja2(t *testing.T) {
 	raw, err := os.ReadFile(filepath.Join("testdata", "jinja2.json"))
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 
 type testFunc func(r *run, v any, a *arguments) bool
 
-// tests are set by init, as two of them look into the others.
+// tests is set by init, because two tests look up others.
 var tests map[string]testFunc
 
 func init() {
@@ -44,11 +44,11 @@ func init() {
 	}
 }
 
-// test applies a test by its name.
+// test applies the test with the given name.
 func (r *run) test(name string, v any, a *arguments) bool {
 	t, ok := tests[name]
 	if !ok {
-		fail("there is no test %s", clip(name, 40))
+		fail("unknown test %s", clip(name, 40))
 	}
 	a.who = name
 	r.spend(1)
@@ -65,7 +65,7 @@ func isText(v any) bool {
 	return ok
 }
 
-// isSequence: Python's undefined values have a length and elements, namely none.
+// isSequence reports whether v is a sequence. Undefined values are empty sequences, as in Python.
 func isSequence(v any) bool {
 	switch v.(type) {
 	case string, *Text, *List, *Dict, undefined:
@@ -90,12 +90,12 @@ func remainder(v, by any) int {
 	a, ok := number(v).(int)
 	b, both := number(by).(int)
 	if !ok || !both {
-		fail("odd, even and divisibleby take whole numbers")
+		fail("odd, even and divisibleby need integers")
 	}
 	return integers("%", a, b).(int)
 }
 
-// cased is Python's islower and isupper: letters of one case, none of the other.
+// cased implements Python's islower and isupper: v has letters of one case and none of the other.
 func (r *run) cased(v any, not, is func(rune) bool) bool {
 	s := r.str(v)
 	r.scan(len(s))

@@ -7,30 +7,30 @@ import (
 	"unicode/utf8"
 )
 
-// Origin identifies where a part of a text comes from. Callers number their sources from 1; 0 is
-// the template itself.
+// Origin identifies the source of a part of a text. Callers number their sources from 1; 0 is the
+// template.
 type Origin int32
 
-// Span says that the bytes from From up to To of a text have an origin other than the template.
+// Span is a range [From, To) of a text, in bytes, with an origin other than the template.
 type Span struct {
 	From, To int
 	Origin   Origin
 }
 
-// Text is a string and the origins of its parts. Spans ascend, are not empty and do not overlap;
-// the bytes outside them come from the template. The spans of a Text never change.
+// Text is a string with the origins of its parts. Spans are in ascending order, not empty and do
+// not overlap; bytes outside them come from the template. The spans of a Text must not be changed.
 //
-// In the interpreter a string with spans is a *Text and one without is a string, so that texts of
-// the template cost what strings cost.
+// The interpreter represents a string with spans as *Text and one without as string, so that text
+// of the template costs no more than a string.
 type Text struct {
 	Plain string
 	Spans []Span
 }
 
-// spanBytes is the memory that a span takes.
+// spanBytes is the size of a Span in memory.
 const spanBytes = 24
 
-// Marked returns a text that comes from one source.
+// Marked returns a text from one source.
 func Marked(plain string, o Origin) Text {
 	if plain == "" || o == 0 {
 		return Text{Plain: plain}
@@ -38,7 +38,7 @@ func Marked(plain string, o Origin) Text {
 	return Text{plain, []Span{{0, len(plain), o}}}
 }
 
-// Value returns the text as templates see it: a string.
+// Value returns the text as a template value: a string.
 func (t Text) Value() any {
 	if len(t.Spans) == 0 {
 		return t.Plain
@@ -46,7 +46,7 @@ func (t Text) Value() any {
 	return &t
 }
 
-// Slice returns the bytes from from up to to.
+// Slice returns the bytes [from, to) with their origins.
 func (t Text) Slice(from, to int) Text {
 	part := Text{Plain: t.Plain[from:to]}
 	if spans := t.within(from, to); len(spans) > 0 {
@@ -55,7 +55,7 @@ func (t Text) Slice(from, to int) Text {
 	return part
 }
 
-// within returns the spans that overlap the bytes from from up to to.
+// within returns the spans that overlap the bytes [from, to).
 func (t Text) within(from, to int) []Span {
 	if len(t.Spans) == 0 || from >= to {
 		return nil
@@ -65,8 +65,8 @@ func (t Text) within(from, to int) []Span {
 	return t.Spans[first : first+n]
 }
 
-// shifted appends spans, cut to the bytes from from up to to and shifted by the offset by. It joins
-// parts of one origin that touch.
+// shifted appends spans to dst, clipped to the bytes [from, to) and shifted by the offset by. It
+// joins adjacent spans of the same origin.
 func shifted(dst, spans []Span, from, to, by int) []Span {
 	for _, s := range spans {
 		s.From, s.To = max(s.From, from)+by, min(s.To, to)+by
@@ -87,8 +87,8 @@ func (t Text) origin(at int) Origin {
 	return 0
 }
 
-// Mark gives every string in a value one origin, keys of mappings included. Lists and mappings are
-// changed in place and must not be in use by a rendering.
+// Mark sets the origin of every string in a value, including keys of mappings, and returns the
+// value. It changes lists and mappings in place; no rendering may be using them.
 func Mark(v any, o Origin) any {
 	switch v := v.(type) {
 	case string:
@@ -127,7 +127,7 @@ func plain(v any) (s string, ok bool) {
 	return "", false
 }
 
-// cut returns a slice of a text and charges for its spans.
+// cut returns a slice of a text and charges its spans.
 func (m *meter) cut(t Text, from, to int) Text {
 	if len(t.Spans) == 0 {
 		return Text{Plain: t.Plain[from:to]}
@@ -145,15 +145,15 @@ func (m *meter) concat(a, b Text) Text {
 	t := Text{Plain: a.Plain + b.Plain}
 	if n := len(a.Spans) + len(b.Spans); n > 0 {
 		m.spend(n / 8)
-		m.take(max(0, n*spanBytes-size)) // spans of ordinary texts take less than their bytes
+		m.take(max(0, n*spanBytes-size)) // the charge for the bytes covers the spans of ordinary texts
 		t.Spans = append(make([]Span, 0, n), a.Spans...)
 		t.Spans = shifted(t.Spans, b.Spans, 0, len(b.Plain), len(a.Plain))
 	}
 	return t
 }
 
-// mapRunes applies a function to each character, in order. The text may grow by half, which the
-// caller pays for.
+// mapRunes applies a function to each character in order. The caller charges the result, which may
+// be half as long again.
 func mapRunes(t Text, change func(rune) rune) Text {
 	if len(t.Spans) == 0 {
 		return Text{Plain: strings.Map(change, t.Plain)}

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// spelled writes a text with each part of an origin in brackets: [1:abc].
+// spelled formats a text with its origins in brackets: [1:abc].
 func spelled(t Text) string {
 	var out strings.Builder
 	at := 0
@@ -104,7 +104,7 @@ func TestOrigins(t *testing.T) {
 	}
 }
 
-// TestMatches: what a template finds in a marked text is reported, what it only looks for is not.
+// TestMatches checks that Output reports text found in a marked text, but not a failed search.
 func TestMatches(t *testing.T) {
 	for source, want := range map[string]string{
 		"{{ '/no' in a }}{{ '/yes' in a }}":                     "/no",
@@ -126,7 +126,7 @@ func TestMatches(t *testing.T) {
 	}
 }
 
-// TestMarkedParity: templates write the same text whether the strings they read are marked or not.
+// TestMarkedParity checks that marking strings does not change the output.
 func TestMarkedParity(t *testing.T) {
 	raw, err := os.ReadFile(filepath.Join("testdata", "jinja2.json"))
 	if err != nil {
@@ -157,7 +157,7 @@ func TestMarkedParity(t *testing.T) {
 	}
 }
 
-// TestMarkedBombs: spans do not get around the limits.
+// TestMarkedBombs checks that spans count against the limits.
 func TestMarkedBombs(t *testing.T) {
 	const spans = "{% set x = (a * 20000) | list | join('.') %}"
 	for name, source := range map[string]string{

@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// Values are nil, bool, int, float64, string, *List, *Dict and what templates alone make:
-// undefined, *namespace, callables.
+// Values are nil, bool, int, float64, string, *List and *Dict, and values that only templates
+// create: undefined, *namespace and callables.
 
-// List is a list or a tuple of Python.
+// List is a Python list or tuple.
 type List struct {
 	items []any
 	tuple bool
@@ -18,7 +18,7 @@ type List struct {
 // NewList returns a list of values.
 func NewList(items ...any) *List { return &List{items: items} }
 
-// Dict is a mapping that keeps the order in which keys came.
+// Dict is a mapping that keeps the insertion order of its keys.
 type Dict struct {
 	index   map[any]int
 	entries []dictEntry
@@ -26,7 +26,7 @@ type Dict struct {
 
 type dictEntry struct{ key, value any }
 
-// Set puts a value in a mapping that no rendering sees yet.
+// Set sets a value and returns d. It must not be called during a rendering.
 func (d *Dict) Set(key string, value any) *Dict {
 	d.put(key, value)
 	return d
@@ -45,7 +45,7 @@ func (d *Dict) put(key, value any) {
 	d.entries = append(d.entries, dictEntry{key, value})
 }
 
-// get returns the value of a key, and whether there is one.
+// get returns the value of a key and whether d contains the key.
 func (d *Dict) get(key any) (any, bool) {
 	if i, ok := d.index[hashKey(key)]; ok {
 		return d.entries[i].value, true
@@ -68,7 +68,7 @@ func (d *Dict) drop(key any) {
 	}
 }
 
-// hashKey makes one key of those that are equal in Python: 1, 1.0 and True.
+// hashKey maps keys that are equal in Python, such as 1, 1.0 and True, to the same key.
 func hashKey(key any) any {
 	switch k := key.(type) {
 	case bool:
@@ -89,7 +89,7 @@ func hashKey(key any) any {
 	return key
 }
 
-// payHash pays for the hash of a key.
+// payHash charges the steps for hashing a key.
 func (m *meter) payHash(key any) {
 	if s, ok := plain(key); ok {
 		m.scan(len(s))
@@ -98,13 +98,13 @@ func (m *meter) payHash(key any) {
 	}
 }
 
-// lookup pays for a look into a mapping.
+// lookup charges for a look-up and does it.
 func (m *meter) lookup(d *Dict, key any) (any, bool) {
 	m.payHash(key)
 	return d.get(key)
 }
 
-// put pays for an entry and sets it.
+// put charges for an entry and sets it.
 func (m *meter) put(d *Dict, key, value any) {
 	m.payHash(key)
 	before := len(d.entries)
@@ -117,8 +117,8 @@ func (m *meter) put(d *Dict, key, value any) {
 // namespace is a mapping whose attributes templates can set.
 type namespace struct{ Dict }
 
-// undefined is a name or an element that does not exist; it says why. It is false, empty and prints
-// as nothing, and everything else that is done with it fails.
+// undefined is the value of a name or an element that does not exist; it contains the reason. It is
+// false, empty and prints as nothing; every other operation fails.
 type undefined string
 
 // strict fails if v is undefined.
@@ -155,7 +155,7 @@ func typeName(v any) string {
 	return "function"
 }
 
-// truth is Python's bool.
+// truth converts a value to bool as Python does.
 func truth(v any) bool {
 	switch v := v.(type) {
 	case nil, undefined:
@@ -178,7 +178,8 @@ func truth(v any) bool {
 	return true
 }
 
-// number returns v as an int or a float64, or nil. Booleans are numbers, as in Python.
+// number returns v as an int or a float64, or nil if v is not a number. Booleans are numbers, as in
+// Python.
 func number(v any) any {
 	switch v := v.(type) {
 	case int, float64:
@@ -192,7 +193,7 @@ func number(v any) any {
 	return nil
 }
 
-// iterate returns the elements of a value. The result belongs to the value.
+// iterate returns the elements of a value. The caller must not change the result.
 func (m *meter) iterate(v any) []any {
 	switch v := v.(type) {
 	case undefined:
@@ -217,7 +218,7 @@ func (m *meter) iterate(v any) []any {
 	return nil
 }
 
-// characters returns the characters of a text.
+// characters returns the characters of a text as values.
 func (m *meter) characters(t Text) []any {
 	n := m.runes(t.Plain)
 	m.items(2 * n) // an element and a string header for each
@@ -230,7 +231,7 @@ func (m *meter) characters(t Text) []any {
 	return list
 }
 
-// runes counts the characters of a string.
+// runes returns the number of characters of a string.
 func (m *meter) runes(s string) int {
 	m.scan(len(s))
 	return utf8.RuneCountInString(s)
@@ -253,7 +254,7 @@ func (m *meter) length(v any) int {
 	return 0
 }
 
-// equal compares as == does.
+// equal implements the operator ==.
 func (m *meter) equal(a, b any) bool {
 	m.spend(1)
 	if x, y := number(a), number(b); x != nil && y != nil {
@@ -284,7 +285,7 @@ func (m *meter) equal(a, b any) bool {
 		b, ok := b.(*Dict)
 		return ok && m.equalDicts(a, b)
 	case function:
-		return false // methods are made anew each time
+		return false // each look-up creates a new method
 	}
 	return a == b
 }
@@ -323,7 +324,7 @@ func (m *meter) contains(in, v any) bool {
 		part, ok := asText(v)
 		if !ok {
 			strict(v)
-			fail("a %s cannot be in a str", typeName(v))
+			fail("a str cannot contain a %s", typeName(v))
 		}
 		m.scan(len(text.Plain) + len(part.Plain))
 		if !strings.Contains(text.Plain, part.Plain) {
@@ -343,7 +344,7 @@ func (m *meter) contains(in, v any) bool {
 	return false
 }
 
-// clip shortens text for a message.
+// clip shortens text for an error message.
 func clip(s string, most int) string {
 	if len(s) > most {
 		s = strings.ToValidUTF8(s[:most], "") + "..."

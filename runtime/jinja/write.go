@@ -8,25 +8,25 @@ import (
 	"unicode/utf8"
 )
 
-// builder collects text, and pays for it.
+// builder collects text with its origins, and charges for it.
 type builder struct {
 	strings.Builder
 	spans []Span
 	m     *meter
 }
 
-// text returns what was written.
+// text returns the collected text.
 func (b *builder) text() Text { return Text{b.String(), b.spans} }
 
 func (b *builder) write(s string) {
 	if len(s) > b.m.limits.Text-b.Len() {
-		b.m.stop("it makes a text of more than %d bytes", b.m.limits.Text)
+		b.m.stop("the template creates a text of more than %d bytes", b.m.limits.Text)
 	}
 	b.m.text(len(s))
 	b.WriteString(s)
 }
 
-// writePart writes the bytes of t from from up to to.
+// writePart writes the bytes [from, to) of t.
 func (b *builder) writePart(t Text, from, to int) {
 	at := b.Len()
 	b.write(t.Plain[from:to])
@@ -40,12 +40,13 @@ func (b *builder) writePart(t Text, from, to int) {
 // writeText writes a text.
 func (b *builder) writeText(t Text) { b.writePart(t, 0, len(t.Plain)) }
 
-// writeFor writes s in place of the byte of t at at, such as its escape.
+// writeFor writes s as a replacement of one byte of t, such as its escape, with the origin of that
+// byte.
 func (b *builder) writeFor(t Text, at int, s string) {
 	b.writeText(Marked(s, t.origin(at)))
 }
 
-// escape writes a text with the bytes replaced that have an escape.
+// escape writes a text and replaces bytes by their escapes.
 func (b *builder) escape(t Text, escapes *[256]string) {
 	from := 0
 	for i := range len(t.Plain) {
@@ -71,7 +72,7 @@ func (r *run) write(b *builder, v any) {
 	}
 }
 
-// textOf returns a value as {{ }} writes it.
+// textOf returns the text that {{ }} writes for a value.
 func (r *run) textOf(v any) Text {
 	if t, ok := asText(v); ok {
 		return t
@@ -81,7 +82,7 @@ func (r *run) textOf(v any) Text {
 	return b.text()
 }
 
-// str is textOf without origins.
+// str returns the text that {{ }} writes for a value, without origins.
 func (r *run) str(v any) string { return r.textOf(v).Plain }
 
 // repr writes a value as Python's repr does.
@@ -184,8 +185,8 @@ func hexText(n, digits int) string {
 	return strings.Repeat("0", max(0, digits-len(s))) + s
 }
 
-// floatText is a float as Python prints it: the shortest that reads back, with ".0" where it would
-// look whole.
+// floatText formats a float as Python does: the shortest text that parses to the same value, with
+// ".0" if it has no fraction.
 func floatText(f float64) string {
 	switch {
 	case math.IsNaN(f):

@@ -54,7 +54,7 @@ func BenchmarkStream(b *testing.B) {
 	}
 }
 
-// BenchmarkNew is what start-up pays.
+// BenchmarkNew measures reading a vocabulary.
 func BenchmarkNew(b *testing.B) {
 	for _, name := range vocabs {
 		b.Run(name, func(b *testing.B) {
@@ -72,8 +72,8 @@ func BenchmarkNew(b *testing.B) {
 	}
 }
 
-// BenchmarkMergeWord is the two ways of merging by the length of the word; shortWord is where they
-// cross.
+// BenchmarkMergeWord measures both merge algorithms by word length; shortWord is the length at
+// which they take the same time.
 func BenchmarkMergeWord(b *testing.B) {
 	tok := vocab(b, "gpt-2")
 	text := strings.ReplaceAll(english(b)[:1<<16], " ", "")

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// loadBPE reads a byte-level BPE vocabulary: tokens in the byte spelling of bytelevel.go, and merge
-// rules "left right" in order of rank (Sennrich et al. 2016; Radford et al. 2019).
+// loadBPE reads a byte-level BPE vocabulary: tokens in the spelling that bytelevel.go defines, and
+// merge rules "left right" ordered by rank (Sennrich et al. 2016; Radford et al. 2019).
 func (t *Tokenizer) loadBPE(meta Metadata, texts []string) error {
 	name, ok := meta.String(keyPre)
 	if !ok {
@@ -58,7 +58,8 @@ func (t *Tokenizer) loadBytePieces(texts []string) {
 	}
 }
 
-// loadMerges reads the rules, whose parts spell gives the bytes of, if text can hold them.
+// loadMerges reads the merge rules. It converts both parts of a rule to bytes with spell and skips
+// rules with a part that spell rejects, because text never contains such a symbol.
 func (t *Tokenizer) loadMerges(meta Metadata, spell func(dst []byte, part string) ([]byte, bool)) error {
 	rules, ok := meta.Strings(keyMerges)
 	if !ok {
@@ -82,7 +83,7 @@ func (t *Tokenizer) loadMerges(meta Metadata, spell func(dst []byte, part string
 		n := len(pair)
 		pair, rightOK = spell(pair, rule[cut+1:])
 		if !leftOK || !rightOK {
-			continue // text never holds such a symbol
+			continue
 		}
 		left, right := t.syms.intern(pair[:n]), t.syms.intern(pair[n:])
 		t.merge.add(left, right, uint32(rank), t.syms.intern(pair))
@@ -100,7 +101,7 @@ func totalBytes(texts []string) (n int) {
 	return n
 }
 
-// encodeBPE appends the tokens of text, which holds no special tokens.
+// encodeBPE appends the tokens of text, which must not contain special tokens.
 func (t *Tokenizer) encodeBPE(dst []int32, sc *scratch, text string, _ bool) []int32 {
 	t.split.each(text, func(word string) bool {
 		dst = t.encodeWord(dst, sc, word)
@@ -118,7 +119,7 @@ func (t *Tokenizer) encodeWord(dst []int32, sc *scratch, text string) []int32 {
 	word := slices.Grow(sc.word[:0], len(text))
 	for i := range len(text) {
 		id := t.byteSyms[text[i]]
-		if id < 0 { // a byte that no rule and no token has: nothing merges across it
+		if id < 0 { // no token and no rule contains the byte, so nothing merges across it
 			dst = t.appendMerged(dst, sc, word)
 			dst = t.appendByte(dst, text[i])
 			word = word[:0]

@@ -3,10 +3,10 @@ package tokenizer
 import "unicode/utf8"
 
 // Byte-level BPE (GPT-2) spells every byte as one printable character, so that a vocabulary is
-// plain text: the printable bytes of Latin-1 stand for themselves, the other 68 are numbered
-// upwards from U+0100.
+// plain text. The printable bytes of Latin-1 spell themselves; the other 68 are numbered upwards
+// from U+0100.
 
-// byteOfRune is the inverse of that spelling: byteOfRune[r] is the byte that r spells, or -1.
+// byteOfRune maps a character of the spelling to the byte that it spells, or to -1.
 var byteOfRune = func() (table [0x144]int16) {
 	for i := range table {
 		table[i] = -1
@@ -27,8 +27,8 @@ func printableLatin1(b int) bool {
 	return b >= '!' && b <= '~' || b >= 0xA1 && b <= 0xAC || b >= 0xAE
 }
 
-// appendByteLevel appends the bytes that text spells. ok is false if text holds a character outside
-// the spelling; dst is then unchanged.
+// appendByteLevel appends the bytes that text spells. If text contains a character outside the
+// spelling, it returns dst unchanged and false.
 func appendByteLevel(dst []byte, text string) (_ []byte, ok bool) {
 	mark := len(dst)
 	for i := 0; i < len(text); {

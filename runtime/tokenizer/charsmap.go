@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// charsMap is SentencePiece's precompiled map of characters: a double array (Yata et al.: A compact
-// static double-array keeping character codes, 2007) from strings to their normal forms, which are
-// strings that end in a zero.
+// charsMap is SentencePiece's precompiled character map: a double-array trie (Yata et al.: A
+// compact static double-array keeping character codes, 2007) from strings to their normal forms.
+// Each normal form ends in a zero byte.
 type charsMap struct {
 	nodes []uint32
 	forms string
 }
 
-// readCharsMap reads the map of a vocabulary, nil where it has none.
+// readCharsMap reads the character map of a vocabulary. It returns nil if there is none.
 func readCharsMap(meta Metadata) (*charsMap, error) {
 	raw, ok := meta.Ints(keyCharsMap)
 	if !ok || len(raw) == 0 {
@@ -24,7 +24,7 @@ func readCharsMap(meta Metadata) (*charsMap, error) {
 	for i, v := range raw {
 		blob[i] = byte(v)
 	}
-	damaged := fmt.Errorf("the map of characters of the vocabulary (%s) is damaged: copy or download the file again",
+	damaged := fmt.Errorf("the character map of the vocabulary (%s) is damaged: copy or download the file again",
 		keyCharsMap)
 	if len(blob) < 4 {
 		return nil, damaged
@@ -40,7 +40,8 @@ func readCharsMap(meta Metadata) (*charsMap, error) {
 	return m, nil
 }
 
-// node is an entry of the array; one that is outside leads nowhere.
+// node returns the fields of an array entry. For an index out of range it returns an entry that
+// matches no character.
 func (m *charsMap) node(at uint32) (base, check uint32, leaf bool) {
 	if uint64(at) >= uint64(len(m.nodes)) {
 		return 0, 1 << 31, false
@@ -49,7 +50,8 @@ func (m *charsMap) node(at uint32) (base, check uint32, leaf bool) {
 	return v >> 10 << (v & (1 << 9) >> 6), v & (1<<31 | 0xff), v>>8&1 > 0
 }
 
-// prefix is the normal form of the longest string of the map that text begins with.
+// prefix returns the normal form of the longest string in the map that text starts with, and the
+// length of that string in bytes. ok is false if there is no such string.
 func (m *charsMap) prefix(text string) (form string, n int, ok bool) {
 	at, _, _ := m.node(0)
 	found := uint32(0)

@@ -13,9 +13,8 @@ import (
 	"sandwich/runtime/toolcall"
 )
 
-// ErrMessages is wrapped by errors that say that the template refuses this conversation in all
-// versions that were tried (raise_exception). The fault lies with the caller of the API, not with
-// the model.
+// ErrMessages is wrapped by errors that report that the template refuses the conversation in every
+// version that was tried (raise_exception). The caller of the API is at fault, not the model.
 var ErrMessages = errors.New("the chat template refuses the messages")
 
 // Limits of a conversation and of its rendered text.
@@ -26,22 +25,22 @@ const (
 	messageBytes = 256 // allowance for a message, in addition to its text
 )
 
-// Conversation is what a chat template renders.
+// Conversation is the input of a chat template.
 type Conversation struct {
 	Messages []api.Message
-	Tools    []api.Tool // shown to the model as the template does, or by a system text of our own
-	// Variables are further ones that the template may read: a JSON object, or empty. Those that
-	// every template is given come before them.
+	Tools    []api.Tool // shown to the model by the template, or in a system text written by package chat
+	// Variables is a JSON object with additional variables for the template, or empty. Standard
+	// variables override variables of the same name.
 	Variables string
-	Reply     bool          // the text ends where the assistant's reply starts
-	Warnings  *api.Warnings // collects what had to be moved or left out; may be nil
+	Reply     bool          // end the text where the assistant's reply starts
+	Warnings  *api.Warnings // collects what was moved or left out; may be nil
 }
 
-// Chat renders a conversation as the text the model was trained on, by tokenizer.chat_template, or
-// by the format that ChatFormat names if the model has none. The text may start with BOS spelled
-// out; EncodeChat takes care of that. Where the template refuses the messages or does not show a
-// system, user or tool text, messages are merged and rendered again (package chat). A rendering
-// ends soon after ctx does, with its cause.
+// Chat renders a conversation with tokenizer.chat_template, or with the format that ChatFormat
+// names if the model has no template. The text may start with the spelling of BOS; EncodeChat does
+// not add a second one. If the template refuses the messages or does not show a system, user or
+// tool text, Chat merges messages and renders them again (package chat). It returns the cause of
+// ctx soon after ctx ends.
 func (t *Tokenizer) Chat(ctx context.Context, c Conversation) (Prompt, error) {
 	if err := checkMessages(c.Messages); err != nil {
 		return Prompt{}, err
@@ -59,16 +58,17 @@ func (t *Tokenizer) Chat(ctx context.Context, c Conversation) (Prompt, error) {
 	return newPrompt(h, a.out), nil
 }
 
-// attempt is a version of a conversation as the template rendered it.
+// attempt is a version of a conversation, the template's output for it and the texts that the
+// output lacks.
 type attempt struct {
 	version *chat.Version
 	out     jinja.Output
 	missing []jinja.Origin
 }
 
-// tryVersions returns the first rendered version that misses no text, else the one that misses the
-// fewest. Without any it returns the error of the first version. It tries further versions for as
-// long as one rendering may take.
+// tryVersions returns the first rendered version that shows every text, or else the version that
+// lacks the fewest texts. If no version renders, it returns the error of the first one. It tries
+// further versions until the time limit of one rendering has passed.
 func tryVersions(ctx context.Context, h *chat.History,
 	render func(*chat.Version) (jinja.Output, error)) (best attempt, err error) {
 	limited, cancel := context.WithTimeout(ctx, renderTime)
@@ -98,14 +98,14 @@ func tryVersions(ctx context.Context, h *chat.History,
 	return best, err
 }
 
-// ToolFormat returns how the model writes calls of tools.
+// ToolFormat returns the format in which the model writes tool calls.
 func (t *Tokenizer) ToolFormat() *toolcall.Format { return t.calls() }
 
-// Spans parts a text into control tokens of the vocabulary and what stands between them.
+// Spans splits a text into control tokens of the vocabulary and the text between them.
 func (t *Tokenizer) Spans(text string) (out []toolcall.Span) {
 	for text != "" {
 		at, n, id := t.special.find(text, len(text))
-		for n > 0 && !t.IsControl(id) { // a token of ordinary text
+		for n > 0 && !t.IsControl(id) { // skip tokens of ordinary text
 			rest := text[at+n:]
 			next, m, id2 := t.special.find(rest, len(rest))
 			at, n, id = at+n+next, m, id2
@@ -130,8 +130,8 @@ func (t *Tokenizer) ChatIDs(ctx context.Context, msgs []api.Message, addGenerati
 	return t.EncodeChat(context.Background(), prompt, 0)
 }
 
-// ChatFormat names how Chat renders: "template" for the model's own, else "chatml", "llama-3",
-// "llama-2" or "plain".
+// ChatFormat returns the name of the format that Chat renders: "template" for the model's own
+// template, else "chatml", "llama-3", "llama-2" or "plain".
 func (t *Tokenizer) ChatFormat() string {
 	format, err := t.chat()
 	if err != nil {
@@ -142,10 +142,10 @@ func (t *Tokenizer) ChatFormat() string {
 
 func checkMessages(msgs []api.Message) error {
 	if len(msgs) == 0 {
-		return fmt.Errorf("%w: there are none", ErrMessages)
+		return fmt.Errorf("%w: the conversation is empty; send at least one message", ErrMessages)
 	}
 	if len(msgs) > maxMessages {
-		return fmt.Errorf("%w: %d of them, more than %d", ErrMessages, len(msgs), maxMessages)
+		return fmt.Errorf("%w: %d messages are more than the limit of %d", ErrMessages, len(msgs), maxMessages)
 	}
 	total := 0
 	for _, m := range msgs {
@@ -155,26 +155,27 @@ func checkMessages(msgs []api.Message) error {
 		}
 	}
 	if total > maxChatText {
-		return fmt.Errorf("%w: %d bytes of text, more than %d", ErrMessages, total, maxChatText)
+		return fmt.Errorf("%w: the messages have %d bytes of text, more than the limit of %d", ErrMessages, total,
+			maxChatText)
 	}
 	return nil
 }
 
-// chatFormat renders conversations one way.
+// chatFormat is a named way to render conversations.
 type chatFormat struct {
 	name   string
 	render renderFunc
 }
 
-// renderFunc renders a version of a history.
+// renderFunc renders one version of a conversation.
 type renderFunc func(ctx context.Context, t *Tokenizer, h *chat.History, v *chat.Version, c Conversation) (
 	jinja.Output, error)
 
-// readChat decides on the format. A template is compiled when it is first used: most programs that
-// load a tokenizer never chat.
+// readChat selects the chat format. A template is parsed when it is first used, because most
+// programs that load a tokenizer never render a conversation.
 func (t *Tokenizer) readChat(meta Metadata) {
 	source, ok := meta.String(keyTemplate)
-	source = strings.Clone(source) // the file may be unmapped by then
+	source = strings.Clone(source) // the file may be unmapped before the template is parsed
 	t.calls = sync.OnceValue(func() *toolcall.Format { return toolcall.Of(source) })
 	spelled := source
 	if ok && source != "" {

@@ -25,7 +25,7 @@ func chatty(t *testing.T, template string) *Tokenizer {
 	return tok
 }
 
-// said makes a conversation of roles and texts in turn.
+// said returns a conversation from alternating roles and texts.
 func said(words ...string) (msgs []api.Message) {
 	for i := 0; i < len(words); i += 2 {
 		msgs = append(msgs, api.Message{Role: words[i], Content: words[i+1]})
@@ -114,8 +114,8 @@ func TestChatRefusal(t *testing.T) {
 	}
 }
 
-// TestChatHostile: a template that fails or is stopped is the model's fault, said in one sentence.
-// The bombs are in package jinja.
+// TestChatHostile checks the error of a template that fails or is stopped: it blames the model in
+// one sentence. Package jinja tests templates that consume resources.
 func TestChatHostile(t *testing.T) {
 	for name, c := range map[string]struct{ template, want string }{
 		"lists of lists": {"{% set l=range(10000)|list %}{{ (l" + strings.Repeat("+l", 200) + ")|length }}", "stopped"},
@@ -150,7 +150,7 @@ func TestChatLong(t *testing.T) {
 	}
 }
 
-// TestChatAbandoned: a rendering ends when its request does, and says so.
+// TestChatAbandoned checks that a rendering ends with its request and returns the cause.
 func TestChatAbandoned(t *testing.T) {
 	tok := chatty(t, "{% for i in range(100000) %}{% for j in range(1000) %}{% endfor %}{% endfor %}")
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -173,7 +173,7 @@ func TestChatIDs(t *testing.T) {
 		"template writes BOS, model does not ask": {spelled, false, []int32{256, 'a', 257}},
 		"template writes BOS, model asks":         {spelled, true, []int32{256, 'a', 257}},
 		"model asks":                              {silent, true, []int32{256, 'a', 257}},
-		"nobody asks":                             {silent, false, []int32{'a', 257}},
+		"no flag":                                 {silent, false, []int32{'a', 257}},
 	} {
 		c.tok.addBOS = c.addBOS
 		got, err := c.tok.ChatIDs(t.Context(), msgs, false)

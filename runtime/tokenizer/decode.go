@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// Piece returns the bytes of one token, special tokens written out; nil for an id outside the
-// vocabulary. They may be part of a UTF-8 sequence. The caller must not change them.
+// Piece returns the bytes of one token, with special tokens spelled out, or nil for an id outside
+// the vocabulary. The bytes may be part of a UTF-8 sequence. The caller must not change them.
 func (t *Tokenizer) Piece(id int32) []byte {
 	if !t.known(id) {
 		return nil
@@ -14,9 +14,9 @@ func (t *Tokenizer) Piece(id int32) []byte {
 	return t.syms.bytes(id)
 }
 
-// Decode is the inverse of Encode: the joined pieces of ids, with control tokens only if special is
-// set, and without the space that SPM puts before a text. The bytes are exact, so that the result
-// need not be UTF-8; Stream makes text.
+// Decode returns the joined pieces of ids, with control tokens only if special is set and without
+// the space that SPM puts before a text. It is the inverse of Encode. The bytes are exact, so the
+// result may not be valid UTF-8; Stream returns valid text.
 func (t *Tokenizer) Decode(ids []int32, special bool) string {
 	var text strings.Builder
 	strip := t.isSPM && t.addSpace
@@ -34,22 +34,22 @@ func (t *Tokenizer) Decode(ids []int32, special bool) string {
 	return text.String()
 }
 
-// Stream turns the tokens of one running reply into text, piece by piece. It is UTF-8 at every
-// point: bytes of a character that is not complete are held back, and bytes that are no UTF-8
-// become U+FFFD, one each. Control tokens yield nothing unless Special is set. The space that
-// starts a first SPM piece is kept, since a reply continues a text.
+// Stream converts the tokens of one reply to text as they arrive. Its output is always valid UTF-8:
+// it holds back the bytes of an incomplete character, and replaces each invalid byte with U+FFFD.
+// Control tokens yield nothing unless Special is set. A Stream keeps the space that starts a first
+// SPM piece, because a reply continues a text. It must not be used concurrently.
 type Stream struct {
-	// Special writes out control tokens.
+	// Special makes control tokens part of the text.
 	Special bool
 
 	t       *Tokenizer
-	pending []byte // the start of one character, at most three bytes
+	pending []byte // the start of one character, at most three bytes between calls
 }
 
-// NewStream starts a reply.
+// NewStream returns a stream for one reply.
 func (t *Tokenizer) NewStream() *Stream { return &Stream{t: t, pending: make([]byte, 0, 64)} }
 
-// Push returns the text that token id completes, which is often its piece and may be empty.
+// Push adds a token and returns the text that it completes, which may be empty.
 func (s *Stream) Push(id int32) string {
 	if !s.Special && s.t.IsControl(id) {
 		return ""
@@ -62,11 +62,12 @@ func (s *Stream) Push(id int32) string {
 	return s.take(false)
 }
 
-// Flush returns what is held back, as U+FFFD, when the reply is over. The stream can then be used
-// for another one.
+// Flush ends the reply: it returns the bytes that were held back, as U+FFFD. The stream can then be
+// used for another reply.
 func (s *Stream) Flush() string { return s.take(true) }
 
-// take removes whole characters from pending; with all, everything.
+// take removes the complete characters from pending and returns them; if all is set, it removes
+// everything.
 func (s *Stream) take(all bool) string {
 	var text strings.Builder
 	rest := s.pending

@@ -5,21 +5,21 @@ import (
 	"strings"
 )
 
-// Encode appends the ids of text to dst and returns it. Text that is not UTF-8 is encoded byte by
-// byte where it is not. Time is n log n in the length of the text at worst.
+// Encode appends the ids of text to dst and returns the result. Bytes that are not valid UTF-8 are
+// encoded one by one. It takes O(n log n) time in the length of the text.
 func (t *Tokenizer) Encode(dst []int32, text string, o EncodeOptions) []int32 {
 	dst, _ = t.EncodeContext(context.Background(), dst, text, o)
 	return dst
 }
 
-// EncodeContext appends the ids of text as Encode does, and returns soon after ctx ended, with its
-// error.
+// EncodeContext appends the ids of text as Encode does. It returns the error of ctx soon after ctx
+// ends.
 func (t *Tokenizer) EncodeContext(ctx context.Context, dst []int32, text string, o EncodeOptions) ([]int32, error) {
 	return t.encodeText(ctx, dst, guardedText{text: text}, o)
 }
 
-// encodeText appends the ids of a text. Text between special tokens is encoded as a whole, guarded
-// or not.
+// encodeText appends the ids of a text. Each part between special tokens is encoded as a whole,
+// even if only some of it is guarded.
 func (t *Tokenizer) encodeText(ctx context.Context, dst []int32, text guardedText, o EncodeOptions) ([]int32, error) {
 	sc := t.scratches.Get().(*scratch)
 	defer t.release(sc)
@@ -55,10 +55,10 @@ func (t *Tokenizer) encodeText(ctx context.Context, dst []int32, text guardedTex
 	return dst, ctx.Err()
 }
 
-// EncodePair encodes a query with a document that may answer it, as rerank models read them: by the
-// model's template, else [BOS] query [EOS] [SEP] document [EOS], without the tokens that the model
-// does not ask for. Control tokens that query and document spell are text. It stops as
-// EncodeContext does, and as EncodeOptions.Limit says.
+// EncodePair encodes a query and a document in the form that rerank models read: the model's
+// template, or else [BOS] query [EOS] [SEP] document [EOS] without the tokens that the model does
+// not ask for. Control tokens spelled in query or document are encoded as text. It stops early as
+// EncodeContext and EncodeOptions.Limit describe.
 func (t *Tokenizer) EncodePair(ctx context.Context, query, document string, limit int) ([]int32, error) {
 	o := EncodeOptions{Limit: limit}
 	if t.pair != "" {
@@ -85,7 +85,7 @@ func (t *Tokenizer) EncodePair(ctx context.Context, query, document string, limi
 	return ids, err
 }
 
-// fillPair puts a query and a document into a template of pairs.
+// fillPair replaces {query} and {document} in a template.
 func fillPair(template, query, document string) (filled guardedText) {
 	var text strings.Builder
 	for template != "" {
@@ -107,7 +107,8 @@ func fillPair(template, query, document string) (filled guardedText) {
 	return filled
 }
 
-// readPair reads how pairs of texts are parted. A text of WordPiece ends in what would part it.
+// readPair reads how a query and a document are separated. WordPiece needs no separator: every text
+// ends in [SEP].
 func (t *Tokenizer) readPair(meta Metadata) {
 	t.pair, _ = meta.String(keyPairTemplate)
 	t.pair = strings.Clone(t.pair)
@@ -118,7 +119,7 @@ func (t *Tokenizer) readPair(meta Metadata) {
 	t.addSep = ok && t.ending == "" && flagOr(meta, keyAddSep, true)
 }
 
-// Truncate cuts a text to n tokens, n at least 1. The token that ends every text stays at the end.
+// Truncate shortens ids to n tokens, n at least 1. If Encode adds EOS, the last token stays EOS.
 func (t *Tokenizer) Truncate(ids []int32, n int) []int32 {
 	if len(ids) <= n {
 		return ids
@@ -131,9 +132,9 @@ func (t *Tokenizer) Truncate(ids []int32, n int) []int32 {
 	return ids
 }
 
-// TruncatePair cuts a pair of EncodePair to n tokens: the last ones of the document go, and what
-// follows the document stays, unless nothing else would be left. n is more than the tokens of the
-// query with an empty document. The error is ctx's.
+// TruncatePair shortens the result of EncodePair to n tokens. It drops the last tokens of the
+// document and keeps what follows the document, unless nothing else would be left. n must be more
+// than the number of tokens of the query with an empty document. The error is the error of ctx.
 func (t *Tokenizer) TruncatePair(ctx context.Context, ids []int32, query string, n int) ([]int32, error) {
 	if len(ids) <= n {
 		return ids, nil
@@ -153,7 +154,7 @@ func (t *Tokenizer) TruncatePair(ctx context.Context, ids []int32, query string,
 	return append(ids[:keep:keep], after...)[:n], nil
 }
 
-// scratch is the state of one EncodeContext, whose memory is reused.
+// scratch is the state of one EncodeContext call. Its memory is reused by later calls.
 type scratch struct {
 	word []int32
 	heap []uint64 // of a long word; see mergeLong
@@ -162,15 +163,15 @@ type scratch struct {
 
 	done  <-chan struct{}
 	limit int  // tokens; 0 for none
-	work  int  // symbols since done was last looked at
-	ended bool // the rest is not needed
+	work  int  // symbols since done was last polled
+	ended bool // the caller does not need further tokens
 }
 
 func (sc *scratch) begin(ctx context.Context, limit int) {
 	sc.done, sc.limit, sc.work, sc.ended = ctx.Done(), limit, 0, false
 }
 
-// made accounts for n symbols of work, and for the number of tokens so far.
+// made adds n symbols of work and ends encoding if the number of tokens exceeds the limit.
 func (sc *scratch) made(n, tokens int) {
 	if sc.limit > 0 && tokens > sc.limit {
 		sc.ended = true
@@ -178,7 +179,7 @@ func (sc *scratch) made(n, tokens int) {
 	sc.poll(n)
 }
 
-// poll accounts for n symbols of work and reports whether it is time to return, whatever is left.
+// poll adds n symbols of work and reports whether encoding must stop now.
 func (sc *scratch) poll(n int) bool {
 	if sc.work += n; sc.work >= pollEvery {
 		sc.work = 0
@@ -191,10 +192,12 @@ func (sc *scratch) poll(n int) bool {
 	return sc.ended
 }
 
-// pollEvery is about a millisecond of work.
+// pollEvery is the number of symbols between two checks of the context, about a millisecond of
+// work.
 const pollEvery = 1 << 13
 
-// keepScratch is the largest word, in symbols, whose memory is kept for the next call.
+// keepScratch is the capacity of the largest word, in symbols, whose memory is kept for later
+// calls.
 const keepScratch = 1 << 16
 
 func (t *Tokenizer) release(sc *scratch) {

@@ -23,7 +23,7 @@ func longTokenizers(t *testing.T) map[string]*Tokenizer {
 	return map[string]*Tokenizer{"SPM": spm, "BPE": bpe}
 }
 
-// TestLimit: text of any shape is left soon after it has too many tokens.
+// TestLimit checks that encoding stops soon after the limit, for several kinds of text.
 func TestLimit(t *testing.T) {
 	const n, limit = 1 << 20, 100
 	for name, tok := range longTokenizers(t) {
@@ -43,7 +43,7 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// TestEncodeContext: nobody waits for the tokens of an abandoned request, however long its words.
+// TestEncodeContext checks that encoding stops when the context ends, also inside a long word.
 func TestEncodeContext(t *testing.T) {
 	const n = 4 << 20
 	gone, leave := context.WithCancel(t.Context())
@@ -69,8 +69,8 @@ func TestEncodeContext(t *testing.T) {
 	}
 }
 
-// TestLongWordMemory: a word without end takes at most 24 bytes for each of its own, beside its
-// tokens.
+// TestLongWordMemory checks that encoding a long word takes at most 24 bytes of memory per byte of
+// text, in addition to its tokens.
 func TestLongWordMemory(t *testing.T) {
 	const n = 4 << 20
 	text := strings.Repeat("a", n)

@@ -10,10 +10,10 @@ import (
 	"sandwich/runtime/jinja"
 )
 
-// fallbackMarks has the tokens that the formats of models without a template spell.
+// fallbackMarks contains the special tokens that the fallback formats write.
 const fallbackMarks = "<|im_start|><|im_end|><|start_header_id|><|end_header_id|><|eot_id|><s></s>"
 
-// fallbackFormat guesses the format of a model without a template from the tokens it has.
+// fallbackFormat selects a format for a model without a template by the tokens in its vocabulary.
 func (t *Tokenizer) fallbackFormat() *chatFormat {
 	has := func(texts ...string) bool {
 		for _, text := range texts {
@@ -34,7 +34,7 @@ func (t *Tokenizer) fallbackFormat() *chatFormat {
 	return &chatFormat{"plain", enclosed("%s: ", "\n")}
 }
 
-// markedText collects text with its origins.
+// markedText collects text and the origins of its parts.
 type markedText struct {
 	strings.Builder
 	spans []jinja.Span
@@ -52,8 +52,8 @@ func (b *markedText) output() jinja.Output {
 	return jinja.Output{Text: jinja.Text{Plain: b.String(), Spans: b.spans}}
 }
 
-// enclosed returns a format of which all messages look the same: an opening with the role, the
-// text, a closing.
+// enclosed returns a format that writes every message as opening, content and closing. opening is a
+// format string with a verb for the role.
 func enclosed(opening, closing string) renderFunc {
 	return func(_ context.Context, _ *Tokenizer, _ *chat.History, v *chat.Version, c Conversation) (jinja.Output,
 		error) {
@@ -70,8 +70,8 @@ func enclosed(opening, closing string) renderFunc {
 	}
 }
 
-// renderLlama2 is the format of Llama 2 (Touvron et al. 2023): system text inside the first
-// instruction, every exchange between <s> and </s>.
+// renderLlama2 writes the format of Llama 2 (Touvron et al. 2023): the system text is part of the
+// first instruction, and each exchange is enclosed in <s> and </s>.
 func renderLlama2(_ context.Context, _ *Tokenizer, _ *chat.History, v *chat.Version, _ Conversation) (jinja.Output,
 	error) {
 	var text markedText
@@ -103,7 +103,7 @@ func renderLlama2(_ context.Context, _ *Tokenizer, _ *chat.History, v *chat.Vers
 	return text.output(), nil
 }
 
-// trimmed returns a text without white space at its ends.
+// trimmed returns a text without leading and trailing white space.
 func trimmed(t jinja.Text) jinja.Text {
 	to := len(strings.TrimRightFunc(t.Plain, unicode.IsSpace))
 	from := to - len(strings.TrimLeftFunc(t.Plain[:to], unicode.IsSpace))

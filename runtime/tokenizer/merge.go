@@ -9,10 +9,10 @@ import (
 // noRank is the rank of a pair that does not merge.
 const noRank = ^uint32(0)
 
-// mergeTable says which pairs of neighbouring symbols join to one, and in which order: the pair of
-// lowest rank first, the left-most first among equal ranks. Both BPE (rank: number of the merge
-// rule) and SPM (rank: position of the joined token's score, best first) are this one procedure.
-// Built once, then only read.
+// mergeTable maps pairs of adjacent symbols to the symbol that they merge into and to a rank. The
+// pair with the lowest rank merges first; among equal ranks the left-most. BPE uses the index of
+// the merge rule as rank, SPM the position of the joined token's score, best first. A mergeTable is
+// read-only after it is built.
 type mergeTable struct {
 	slots []mergeSlot // open addressing, a power of two; key 0 is free
 	used  int
@@ -35,14 +35,14 @@ func newMergeTable(capacity int) *mergeTable {
 
 func pairKey(left, right int32) uint64 { return uint64(uint32(left)+1)<<32 | uint64(uint32(right)) }
 
-// home is the first slot to look at for key. The seed keeps a hostile vocabulary from choosing its
-// collisions.
+// home returns the first slot to probe for key. The seed prevents a hostile vocabulary from
+// choosing colliding keys.
 func (m *mergeTable) home(key uint64) uint64 {
 	hi, lo := bits.Mul64(key^m.seed, 0x9E3779B97F4A7C15)
 	return (hi ^ lo) & uint64(len(m.slots)-1)
 }
 
-// add enters a rule; a pair that has one keeps it.
+// add stores a rule, unless the pair has one already.
 func (m *mergeTable) add(left, right int32, rank uint32, joined int32) {
 	if 2*m.used >= len(m.slots) {
 		old := m.slots
@@ -60,7 +60,7 @@ func (m *mergeTable) add(left, right int32, rank uint32, joined int32) {
 	}
 }
 
-// at returns the slot of key, or the free one where it would go.
+// at returns the slot of key, or the free slot where key would be stored.
 func (m *mergeTable) at(key uint64) *mergeSlot {
 	mask := uint64(len(m.slots) - 1)
 	for i := m.home(key); ; i = (i + 1) & mask {
@@ -70,7 +70,7 @@ func (m *mergeTable) at(key uint64) *mergeSlot {
 	}
 }
 
-// look returns the rank and the joined symbol of a pair, or noRank.
+// look returns the rank of a pair and the symbol that it merges into, or noRank and -1.
 func (m *mergeTable) look(left, right int32) (rank uint32, joined int32) {
 	if s := m.at(pairKey(left, right)); s.key != 0 {
 		return s.rank, s.joined
@@ -78,13 +78,12 @@ func (m *mergeTable) look(left, right int32) (rank uint32, joined int32) {
 	return noRank, -1
 }
 
-// shortWord is the length in symbols up to which looking through all pairs beats a heap. By
-// BenchmarkMergeWord on GPT-2's rules it takes two thirds of the time at 8 to 48 symbols; words are
-// hardly ever longer.
+// shortWord is the longest word, in symbols, for which a linear search of all pairs is faster than
+// a heap (BenchmarkMergeWord). Longer words are rare.
 const shortWord = 48
 
-// merge joins the symbols of one word until no pair is left and returns what remains, in the same
-// memory.
+// merge joins the symbols of one word until no pair merges and returns the remaining symbols, in
+// the same memory.
 func (m *mergeTable) merge(sc *scratch, word []int32) []int32 {
 	if len(word) <= shortWord {
 		return m.mergeShort(word)
@@ -92,7 +91,7 @@ func (m *mergeTable) merge(sc *scratch, word []int32) []int32 {
 	return m.mergeLong(sc, word)
 }
 
-// mergeShort looks through all ranks for each join: quadratic, but without any memory traffic.
+// mergeShort searches all ranks for each join. It takes quadratic time but allocates nothing.
 func (m *mergeTable) mergeShort(word []int32) []int32 {
 	var ranks [shortWord]uint32 // ranks[i] is the rank of the pair (i, i+1)
 	var joins [shortWord]int32
@@ -124,13 +123,13 @@ func (m *mergeTable) mergeShort(word []int32) []int32 {
 	return word
 }
 
-// mergeLong keeps the candidates in a heap: n log n, for words without spaces of any length. A word
-// of megabytes is what hostile clients send, so that it takes 4 bytes a symbol and 8 a candidate: a
-// candidate is only rank << 32 | position of the left symbol. One whose pair has changed is known
-// by its rank; a pair that has changed to one of equal rank has its turn there all the same. Where
-// nobody wants the rest any more it returns what is joined by then.
+// mergeLong keeps the candidate pairs in a heap and takes O(n log n) time. Hostile clients send
+// words of megabytes, so it uses only 4 bytes per symbol and 8 per candidate: a candidate is
+// rank<<32 | position of the left symbol. A candidate whose pair has changed is recognized by its
+// rank; if the new pair has the same rank, the candidate is valid for it. If encoding is canceled,
+// mergeLong returns the symbols joined so far.
 func (m *mergeTable) mergeLong(sc *scratch, word []int32) []int32 {
-	sc.heap = slices.Grow(sc.heap[:0], 2*len(word)) // each join takes one away and adds two at most
+	sc.heap = slices.Grow(sc.heap[:0], 2*len(word)) // each join removes one candidate and adds at most two
 	for i := 0; i+1 < len(word) && !sc.poll(1); i++ {
 		m.consider(sc, word[i], word[i+1], i)
 	}
@@ -165,8 +164,8 @@ func (m *mergeTable) mergeLong(sc *scratch, word []int32) []int32 {
 	return slices.DeleteFunc(word, func(s int32) bool { return s < 0 })
 }
 
-// consider puts a pair, the left symbol of which is at the given position, at the heap's end if it
-// merges.
+// consider appends the pair whose left symbol is at the given position to the heap's slice, and
+// reports whether the pair merges. The caller restores the heap order.
 func (m *mergeTable) consider(sc *scratch, left, right int32, at int) bool {
 	rank, _ := m.look(left, right)
 	if rank == noRank {
@@ -176,9 +175,9 @@ func (m *mergeTable) consider(sc *scratch, left, right int32, at int) bool {
 	return true
 }
 
-// fuse puts the symbol that two were joined to, those at the places at and right, at the first of
-// their places. Of the others none holds a symbol; the second and the last hold the number of
-// places, negative, by which after and before find the neighbours.
+// fuse replaces the symbols at the positions at and right with joined, which is stored at at and
+// extends to end. The second and the last position store the negated number of positions, from
+// which the functions after and before find the adjacent symbols.
 func fuse(word []int32, at, right, end int, joined int32) {
 	word[at] = joined
 	for _, i := range [...]int{right, at + 1, end - 1} {
@@ -186,7 +185,7 @@ func fuse(word []int32, at, right, end int, joined int32) {
 	}
 }
 
-// after is where the next symbol is, or len(word).
+// after returns the position of the next symbol, or len(word).
 func after(word []int32, at int) int {
 	if at+1 < len(word) && word[at+1] < 0 {
 		return at - int(word[at+1])
@@ -194,7 +193,7 @@ func after(word []int32, at int) int {
 	return at + 1
 }
 
-// before is where the symbol is that ends at the given place, which is not the first.
+// before returns the position of the symbol that ends at position at, which must not be 0.
 func before(word []int32, at int) int {
 	if word[at-1] < 0 {
 		return at + int(word[at-1])
@@ -202,8 +201,8 @@ func before(word []int32, at int) int {
 	return at - 1
 }
 
-// heapArity is four: half the levels of a binary heap, and the four children lie in one cache line
-// or two.
+// heapArity is 4: the heap has half the levels of a binary heap, and four children lie in one or
+// two cache lines.
 const heapArity = 4
 
 func (sc *scratch) popHeap() {

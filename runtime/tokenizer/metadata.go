@@ -1,7 +1,7 @@
 package tokenizer
 
-// Metadata is the part of a GGUF file the tokenizer reads; *gguf.File satisfies it and tests feed
-// maps. Each method returns false when the key is absent or holds another type.
+// Metadata is the part of a GGUF file that the tokenizer reads. *gguf.File implements it; tests use
+// maps. Each method returns false if the key is absent or has another type.
 type Metadata interface {
 	String(key string) (string, bool)
 	Uint(key string) (uint64, bool)
@@ -11,7 +11,7 @@ type Metadata interface {
 	Ints(key string) ([]int32, bool)
 }
 
-// The metadata keys of the GGUF specification that describe a vocabulary.
+// Metadata keys of the GGUF specification that describe a vocabulary.
 const (
 	keyModel      = "tokenizer.ggml.model"
 	keyPre        = "tokenizer.ggml.pre"
@@ -41,25 +41,25 @@ const (
 	keyCharsMap     = "tokenizer.ggml.precompiled_charsmap"
 )
 
-// attr is a set of token attributes; the values are the ones of llama.cpp, so that its reference
-// data can be compared.
+// attr is a set of token attributes. The values equal llama.cpp's, so that its reference data can
+// be compared.
 type attr uint8
 
 const (
-	attrUnknown attr = 1 << iota // stands for text the vocabulary cannot spell
-	attrUnused                   // padding of the embedding matrix; never produced, spelled as nothing
+	attrUnknown attr = 1 << iota // represents text that the vocabulary cannot spell
+	attrUnused                   // padding of the embedding matrix; never produced, decoded as nothing
 	attrNormal                   // produced by merging
-	attrControl                  // steers the model; recognized in text only on request
-	attrUser                     // added after training; recognized in text always
+	attrControl                  // controls the model; recognized in text only on request
+	attrUser                     // added after training; always recognized in text
 	attrByte                     // byte fallback, spelled <0xXX>
-	attrStrips                   // takes the spaces behind it in a text with it
+	attrStrips                   // removes the white space after it from the text
 
-	// attrSpecial are the tokens that text spells out whole and merging never produces.
+	// attrSpecial are the tokens that are spelled out in text and that merging never produces.
 	attrSpecial = attrUnknown | attrControl | attrUser
 )
 
-// attrOfType maps tokenizer.ggml.token_type (1 to 6) to attributes. Other values are treated as
-// undefined: never produced.
+// attrOfType converts a value of tokenizer.ggml.token_type (1 to 6) to attributes. It returns 0 for
+// other values: such a token is never produced.
 func attrOfType(typ int32) attr {
 	switch typ {
 	case 1:

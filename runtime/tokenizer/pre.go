@@ -2,18 +2,18 @@ package tokenizer
 
 import "unicode/utf8"
 
-// preTokenizer is what tokenizer.ggml.pre stands for.
+// preTokenizer is the meaning of a value of tokenizer.ggml.pre.
 type preTokenizer struct {
 	split     splitter
-	wholeWord bool // words that are tokens are not merged: some cannot be reached by merging
-	addBOS    bool // unless the file says otherwise
+	wholeWord bool // do not merge a word that is a token: merging cannot produce some of these
+	addBOS    bool // default of tokenizer.ggml.add_bos_token
 }
 
-// cutter calls f for the words of text in order, which are all of it, until f returns false, which
-// it returns too.
+// cutter splits text into words and calls f for each in order, until f returns false. Together the
+// words are the whole text. It returns the last result of f.
 type cutter func(text string, f func(word string) bool) bool
 
-// splitter cuts text into words in stages: every word of a stage is cut on by those behind it.
+// splitter cuts text into words in stages: each stage splits the words of the previous one.
 type splitter []cutter
 
 func (s splitter) each(text string, f func(word string) bool) bool {
@@ -26,7 +26,8 @@ func (s splitter) each(text string, f func(word string) bool) bool {
 	return s[0](text, func(word string) bool { return s[1:].each(word, f) })
 }
 
-// stages are those of scanners: what one finds is a word, and so is what it leaves between.
+// stages returns a splitter with one stage per scanner. What a scanner matches is a word, and so is
+// the text between two matches.
 func stages(scanners ...scanner) (s splitter) {
 	for _, scan := range scanners {
 		s = append(s, scan.cut)
@@ -35,7 +36,7 @@ func stages(scanners ...scanner) (s splitter) {
 }
 
 func (s scanner) cut(text string, f func(word string) bool) bool {
-	from := 0 // of what no match has had
+	from := 0 // end of the last match
 	for at := 0; at < len(text); {
 		n := s(text[at:])
 		if n <= 0 {
@@ -52,7 +53,7 @@ func (s scanner) cut(text string, f func(word string) bool) bool {
 	return from == len(text) || f(text[from:])
 }
 
-// The families of pre-tokenizers.
+// Families of pre-tokenizers.
 var (
 	gpt2      = preTokenizer{split: stages(scanGPT2)}
 	llama3    = preTokenizer{split: stages(scanLlama3)}
@@ -64,7 +65,7 @@ var (
 	bloom     = preTokenizer{split: stages(scanBloom)}
 )
 
-// preTokenizers by the names that GGUF files use for them.
+// preTokenizers maps the values of tokenizer.ggml.pre to pre-tokenizers.
 var preTokenizers = map[string]preTokenizer{
 	"gpt-2": gpt2, "phi-2": gpt2, "mpt": gpt2, "olmo": gpt2, "trillion": gpt2, "exaone4": gpt2, "jina-v2-code": gpt2,
 	"granite-docling": gpt2, "jais": gpt2,

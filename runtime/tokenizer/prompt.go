@@ -13,10 +13,10 @@ type Prompt struct {
 	Text string
 
 	guarded []span // parts that users and tools wrote, ascending
-	end     int    // where the text of the last message ends
+	end     int    // end of the last message's text in Text
 }
 
-// span is the part of a text from byte from up to byte to.
+// span is the range [from, to) of a text, in bytes.
 type span struct{ from, to int }
 
 func newPrompt(h *chat.History, out jinja.Output) Prompt {
@@ -32,17 +32,19 @@ func newPrompt(h *chat.History, out jinja.Output) Prompt {
 	return p
 }
 
-// Continued returns the prompt up to the end of the last message's text, without white space there
-// and without what the template writes after it.
+// Continued returns the prompt up to the end of the last message's text, without trailing white
+// space and without what the template writes after the message. A reply then continues that
+// message.
 func (p Prompt) Continued() Prompt {
 	p.Text = p.Text[:p.end]
 	return p
 }
 
-// EncodeChat encodes a prompt: BOS comes first, once, if the model asks for it (whether or not the
-// template writes it), EOS is not added. Control tokens are recognized where the template, a system
-// message or the assistant spells them, not in the text of users and tools and not across its ends.
-// It stops as EncodeContext does, and as EncodeOptions.Limit says.
+// EncodeChat encodes a prompt. If the model asks for BOS, the result starts with exactly one,
+// whether or not the template writes it; EOS is not added. Control tokens are recognized where the
+// template, a system message or the assistant spells them. They are not recognized in the text of
+// users and tools, nor across its boundaries. It stops early as EncodeContext and
+// EncodeOptions.Limit describe.
 func (t *Tokenizer) EncodeChat(ctx context.Context, p Prompt, limit int) ([]int32, error) {
 	var ids []int32
 	text := guardedText{text: p.Text, guarded: p.guarded}
@@ -56,23 +58,23 @@ func (t *Tokenizer) EncodeChat(ctx context.Context, p Prompt, limit int) ([]int3
 	return t.encodeText(ctx, ids, text, EncodeOptions{ParseSpecial: true, Limit: limit})
 }
 
-// guardedText is the text to encode: the bytes of text from from on, of which those in guarded must
-// not yield control tokens.
+// guardedText is a text to encode: the bytes of text starting at from. Control tokens are not
+// recognized in the ranges guarded.
 type guardedText struct {
 	text    string
 	from    int
 	guarded []span
 }
 
-// guards finds special tokens in texts of which parts are guarded.
+// guards finds special tokens in a text with guarded parts.
 type guards struct {
-	trusted *matcher // in parts that are not
-	guarded *matcher // in those that are
+	trusted *matcher // tokens to recognize outside guarded parts
+	guarded *matcher // tokens to recognize in guarded parts
 }
 
-// newGuards returns the guards of a format that spells the given marks. Tokens that are added to
-// the vocabulary for text (user-defined ones) are recognized everywhere, except those that the
-// format spells as marks, such as <|User|>: to the model they are control tokens.
+// newGuards returns the guards for a chat format whose source is spelled. User-defined tokens are
+// recognized everywhere, unless the format writes them as markup, such as <|User|>: to the model
+// they are control tokens.
 func (t *Tokenizer) newGuards(spelled string) *guards {
 	g := &guards{newMatcher(), newMatcher()}
 	t.special.each(0, nil, func(text string, id int32) {
@@ -85,7 +87,7 @@ func (t *Tokenizer) newGuards(spelled string) *guards {
 	return g
 }
 
-// isMarkup reports whether a token looks like markup: <...> or [...].
+// isMarkup reports whether a token has the form <...> or [...].
 func isMarkup(text string) bool {
 	if len(text) < 3 {
 		return false
@@ -94,8 +96,9 @@ func isMarkup(text string) bool {
 	return first == '<' && last == '>' || first == '[' && last == ']'
 }
 
-// find returns the first special token at or after from: where it starts, its length in bytes and
-// its id. Without one it returns (len(text), 0, -1). Calls come with ascending from.
+// find returns the first special token at or after from: its position, its length in bytes and its
+// id. If there is none it returns (len(text), 0, -1). Successive calls must use ascending values of
+// from.
 func (g *guards) find(t *guardedText, from int) (at, n int, token int32) {
 	for from < len(t.text) {
 		for len(t.guarded) > 0 && t.guarded[0].to <= from {

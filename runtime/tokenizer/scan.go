@@ -6,29 +6,30 @@ import (
 	"unicode/utf8"
 )
 
-// The pre-tokenizers cut text into words; merging never crosses a word. They are written by hand
-// because the published regular expressions need a look-ahead that Go's regexp lacks, and because
-// they run over every prompt. Each takes the rest of a text, which must not be empty, and returns
-// the length in bytes of its first word; all of them only look ahead. Characters are classed by
-// Go's Unicode tables (15.0; llama.cpp's, 15.1, have 622 more letters, the ideographs of extension
-// I). A byte that is no UTF-8 is classed as U+FFFD is: a symbol.
+// Pre-tokenizers split text into words; merging never crosses the boundary of a word. They are
+// written by hand, because the published regular expressions need a look-ahead that Go's regexp
+// lacks and because they process every prompt. Each scanner takes the rest of a text, which must
+// not be empty, and returns the length in bytes of its first word, without looking at earlier text.
+// Characters are classified by Go's Unicode 15.0 tables; llama.cpp's Unicode 15.1 has 622 more
+// letters, the ideographs of extension I. A byte that is not valid UTF-8 is classified as U+FFFD, a
+// symbol.
 
-// scanner returns the length in bytes of the word that text begins with; 0 where none does, and -n
-// where none begins in the next n bytes either.
+// scanner returns the length in bytes of the word that text starts with. It returns 0 if text does
+// not start with a word, and -n if no word starts in the first n bytes either.
 type scanner func(text string) int
 
-// class is what the pre-tokenizers tell apart.
+// class is the class of a character in the patterns of the pre-tokenizers.
 type class uint8
 
 const (
-	other  class = iota // neither of the following: punctuation, symbols, marks, controls
+	other  class = iota // none of the following: punctuation, symbols, marks, controls
 	letter              // \p{L}
 	number              // \p{N}
 	space               // \s: White_Space
 )
 
-// classes of all runes; built when the first character outside ASCII is met. Pages without letters
-// stay untouched memory.
+// classes returns the class of every rune. The table is built when the first non-ASCII character is
+// classified; pages without letters are never written and take no memory.
 var classes = sync.OnceValue(func() *[unicode.MaxRune + 1]class {
 	table := new([unicode.MaxRune + 1]class)
 	mark := func(ranges *unicode.RangeTable, c class) {
@@ -63,8 +64,8 @@ var asciiClasses = func() (table [utf8.RuneSelf]class) {
 	return table
 }()
 
-// classAt returns the class and the length in bytes of the character at i; length 0 at the end of
-// text.
+// classAt returns the class and the length in bytes of the character at i. The length is 0 at the
+// end of text.
 func classAt(text string, i int) (class, int) {
 	if i >= len(text) {
 		return other, 0
@@ -76,7 +77,7 @@ func classAt(text string, i int) (class, int) {
 	return classes()[r], n
 }
 
-// runOf returns where the characters of class c that start at i end.
+// runOf returns the end of the run of characters of class c that starts at i.
 func runOf(text string, i int, c class) int {
 	for {
 		got, n := classAt(text, i)
@@ -87,7 +88,7 @@ func runOf(text string, i int, c class) int {
 	}
 }
 
-// scanGPT2 is the pre-tokenizer of GPT-2 (Radford et al. 2019, encoder.py):
+// scanGPT2 implements the pre-tokenizer of GPT-2 (Radford et al. 2019, encoder.py):
 //
 //	's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
 func scanGPT2(text string) int {
@@ -104,16 +105,16 @@ func scanGPT2(text string) int {
 	return spaces(text)
 }
 
-// scanLlama3 is the pre-tokenizer of Llama 3 (tokenizer.json, pre_tokenizer "Split"):
+// scanLlama3 implements the pre-tokenizer of Llama 3 (tokenizer.json, pre_tokenizer "Split"):
 //
 //	(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
 func scanLlama3(text string) int { return scanSplit(text, 3, true) }
 
-// scanQwen2 is the pre-tokenizer of Qwen 2 and 3: that of Llama 3 with \p{N} in place of
-// \p{N}{1,3}.
+// scanQwen2 implements the pre-tokenizer of Qwen 2 and 3, which is that of Llama 3 with \p{N} in
+// place of \p{N}{1,3}.
 func scanQwen2(text string) int { return scanSplit(text, 1, true) }
 
-// scanSeedCoder is scanQwen2 whose symbols leave the line ends behind them alone.
+// scanSeedCoder is scanQwen2, except that a run of symbols does not include the line ends after it.
 func scanSeedCoder(text string) int { return scanSplit(text, 1, false) }
 
 func scanSplit(text string, maxDigits int, lineEnds bool) int {
@@ -146,7 +147,7 @@ func scanSplit(text string, maxDigits int, lineEnds bool) int {
 	return linesOrSpaces(text)
 }
 
-// numbers is \p{N}{1,most} at the start of text.
+// numbers matches \p{N}{1,most}.
 func numbers(text string, most int) (n int) {
 	for range most {
 		c, more := classAt(text, n)
@@ -158,9 +159,9 @@ func numbers(text string, most int) (n int) {
 	return n
 }
 
-// contraction returns the length of 's 't 're 've 'm 'll 'd at the start of text, else 0. With fold
-// the letters may be capitals; only ASCII ones, as in llama.cpp (full case folding would add the
-// long s, U+017F).
+// contraction returns the length of 's, 't, 're, 've, 'm, 'll or 'd at the start of text, or 0. If
+// fold is set it ignores the case of ASCII letters, as llama.cpp does (full case folding would add
+// the long s, U+017F).
 func contraction(text string, fold bool) int {
 	if len(text) < 2 || text[0] != '\'' {
 		return 0
@@ -185,8 +186,7 @@ func contraction(text string, fold bool) int {
 	return 0
 }
 
-// spaces is \s+(?!\S)|\s+ at the start of text: white space before a word leaves its last character
-// to that word.
+// spaces matches \s+(?!\S)|\s+: the last white-space character before a word belongs to that word.
 func spaces(text string) int {
 	end, last := 0, 0
 	for {
@@ -205,8 +205,8 @@ func spaces(text string) int {
 	return end
 }
 
-// linesOrSpaces is \s*[\r\n]+|\s+(?!\S)|\s+ at the start of text: white space up to and with its
-// last line end, if any.
+// linesOrSpaces matches \s*[\r\n]+|\s+(?!\S)|\s+: white space up to its last line end, if it has
+// one.
 func linesOrSpaces(text string) int {
 	lines := 0
 	for end := 0; ; {

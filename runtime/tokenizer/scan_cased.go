@@ -1,21 +1,21 @@
 package tokenizer
 
-// Pre-tokenizers that cut words where the case changes. As in llama.cpp, a letter outside ASCII
-// counts as of either case.
+// Pre-tokenizers that split words where the case changes. As in llama.cpp, a letter outside ASCII
+// counts as both upper and lower case.
 
-// cased is such a pre-tokenizer.
+// cased is a pre-tokenizer that splits words where the case changes.
 type cased struct {
-	upper, lower func(r rune) bool // a word is some of the one and then some of the other
-	contractions bool              // a word ends with them
-	digits       int               // most of a number
-	slashes      bool              // symbols take those behind them, as they do line ends
-	first        func(r rune) bool // words of these alone come first; nil for none
+	upper, lower func(r rune) bool // a word is a run of upper and then a run of lower
+	contractions bool              // a contraction belongs to the word before it
+	digits       int               // the most digits of a word
+	slashes      bool              // a run of symbols includes slashes after it, in addition to line ends
+	first        func(r rune) bool // runs of these characters are words and take precedence; may be nil
 }
 
 // o200k is the pre-tokenizer of GPT-4o (tiktoken, o200k_base), Llama 4 and gpt-oss.
 var o200k = cased{upper: notLowerASCII, lower: notUpperASCII, contractions: true, digits: 3, slashes: true}
 
-// tekken is that of Mistral's models since Nemo.
+// tekken is the pre-tokenizer of Mistral's models since Nemo.
 var tekken = cased{upper: notLowerASCII, lower: notUpperASCII, digits: 1, slashes: true}
 
 var youtu = cased{upper: letterOrMark, lower: letterOrMark, contractions: true, digits: 1, slashes: true}
@@ -62,7 +62,8 @@ func (p *cased) scan(text string) int {
 	return linesOrSpaces(text)
 }
 
-// words is the word that text begins with, with one character in front of it or none.
+// words returns the length of the word at the start of text, optionally with one other character
+// before its letters. first is the first character of text, size its length.
 func (p *cased) words(text string, first rune, size int) int {
 	if first != '\r' && first != '\n' && !isLetter(first) && !isNumber(first) {
 		if n, ends := p.word(text, size); n > size && (ends || !p.upper(first) && !p.lower(first)) {
@@ -75,10 +76,10 @@ func (p *cased) words(text string, first rune, size int) int {
 	return 0
 }
 
-// word is upper* lower+ from i on, or else upper+ lower*; ends says that it was the first. Where it
-// is neither the answer is i.
+// word matches upper*lower+|upper+lower* at i. ends reports whether the first alternative matched.
+// If neither matches it returns i.
 func (p *cased) word(text string, i int) (end int, ends bool) {
-	last := i // behind the last of the run that may be lower
+	last := i // end of the last upper character that is also a lower one
 	at := i
 	for {
 		r, n := runeAt(text, at)

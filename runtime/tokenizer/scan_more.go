@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// Parts of the other pre-tokenizers.
+//Building blocks of the other pre-tokenizers.
 
-// runeAt is the character at i and its length, 0 at the end of text.
+// runeAt returns the character at i and its length in bytes, which is 0 at the end of text.
 func runeAt(text string, i int) (rune, int) {
 	if i >= len(text) {
 		return 0, 0
@@ -19,7 +19,7 @@ func runeAt(text string, i int) (rune, int) {
 	return utf8.DecodeRuneInString(text[i:])
 }
 
-// while is where the characters from i on that are in a set end.
+// while returns the end of the run of characters in a set that starts at i.
 func while(text string, i int, in func(rune) bool) int {
 	for {
 		r, n := runeAt(text, i)
@@ -47,7 +47,7 @@ func isCased(r rune) bool  { return unicode.In(r, unicode.Lu, unicode.Ll, unicod
 
 func between(r, lo, hi rune) bool { return r >= lo && r <= hi }
 
-// falconMark is [\p{P}\$\+<=>\^~\|`], defaultMark the same without the grave accent.
+// falconMark matches [\p{P}\$\+<=>\^~\|`]; defaultMark matches the same without the grave accent.
 func falconMark(r rune) bool  { return r == '`' || defaultMark(r) }
 func defaultMark(r rune) bool { return isPunct(r) || strings.ContainsRune("$+<=>^~|", r) }
 
@@ -60,7 +60,7 @@ func deepseekMark(r rune) bool {
 
 func deepseekEast(r rune) bool { return between(r, 0x0800, 0x9FA5) || between(r, 0xAC00, 0xD7FF) }
 
-// scanYoutuFirst is a run of Hangul, of East Asian punctuation, of Bopomofo, or of kana and Han.
+// scanYoutuFirst matches a run of Hangul, East Asian punctuation, Bopomofo, or kana and Han.
 func scanYoutuFirst(text string) int {
 	for _, in := range []func(rune) bool{
 		func(r rune) bool { return between(r, 0xAC00, 0xD7A3) || between(r, 0x3131, 0x318E) },
@@ -77,12 +77,12 @@ func scanYoutuFirst(text string) int {
 	return 0
 }
 
-// runIn is a run of characters of a set.
+// runIn returns a scanner for a run of characters in a set.
 func runIn(in func(rune) bool) scanner {
 	return func(text string) int { return while(text, 0, in) }
 }
 
-// spaceThen is \s? and a run of characters of a set.
+// spaceThen returns a scanner for \s? and a run of characters in a set.
 func spaceThen(in func(rune) bool) scanner {
 	return func(text string) int {
 		if r, n := runeAt(text, 0); isSpace(r) {
@@ -101,7 +101,7 @@ func lineEnd(text string) int {
 	return 0
 }
 
-// spacesAtEnd is \s+$.
+// spacesAtEnd matches \s+$.
 func spacesAtEnd(text string) int {
 	if n := while(text, 0, isSpace); n < len(text) {
 		return -n
@@ -112,7 +112,7 @@ func spacesAtEnd(text string) int {
 func oneNumber(text string) int    { return numbers(text, 1) }
 func threeNumbers(text string) int { return numbers(text, 3) }
 
-// threeDigits is [0-9][0-9][0-9].
+// threeDigits matches [0-9]{3}.
 func threeDigits(text string) int {
 	for i := range 3 {
 		if i >= len(text) || text[i] < '0' || text[i] > '9' {
@@ -122,7 +122,8 @@ func threeDigits(text string) int {
 	return 3
 }
 
-// groupsOfThree cuts before every three of the last digits of a number: (?=(\d{3})+(?!\d)).
+// groupsOfThree splits numbers into groups of three digits, counted from the end:
+// (?=(\d{3})+(?!\d)).
 func groupsOfThree(text string, f func(word string) bool) bool {
 	from := 0
 	for at := 0; at < len(text); {
@@ -139,7 +140,7 @@ func groupsOfThree(text string, f func(word string) bool) bool {
 	return from == len(text) || f(text[from:])
 }
 
-// scanBloom is " ?[^(\s|.,!?…。，、।۔،)]+".
+// scanBloom matches " ?[^(\s|.,!?…。，、।۔،)]+".
 func scanBloom(text string) int {
 	in := func(r rune) bool { return !isSpace(r) && !strings.ContainsRune("(|.,!?…。，、।۔،)", r) }
 	if text[0] == ' ' {
@@ -150,7 +151,7 @@ func scanBloom(text string) int {
 	return while(text, 0, in)
 }
 
-// scanQwen35 is scanQwen2 whose words hold marks too.
+// scanQwen35 is scanQwen2, except that words include combining marks.
 func scanQwen35(text string) int {
 	if n := contraction(text, true); n > 0 {
 		return n
@@ -180,10 +181,10 @@ func scanQwen35(text string) int {
 
 func isLineEnd(r rune) bool { return r == '\r' || r == '\n' }
 
-// scanDeepSeek3 is the last stage of DeepSeek V3's pre-tokenizer (its tokenizer.json).
+// scanDeepSeek3 is the last stage of DeepSeek V3's pre-tokenizer (see its tokenizer.json).
 func scanDeepSeek3(text string) int {
 	first, size := runeAt(text, 0)
-	symbol := func(r rune) bool { return r != '~' && unicode.In(r, unicode.P, unicode.S) } // llama.cpp's ~ is neither
+	symbol := func(r rune) bool { return r != '~' && unicode.In(r, unicode.P, unicode.S) } // llama.cpp excludes ~
 	if first == '~' || first < utf8.RuneSelf && symbol(first) {
 		ascii := func(r rune) bool { return between(r, 'A', 'Z') || between(r, 'a', 'z') }
 		if n := while(text, 1, ascii); n > 1 {
@@ -211,7 +212,7 @@ func scanDeepSeek3(text string) int {
 	return 0
 }
 
-// sentinel is <sentinel:[0-9]+>.
+// sentinel matches <sentinel:[0-9]+>.
 func sentinel(text string) int {
 	const begin = "<sentinel:"
 	if !strings.HasPrefix(text, begin) {
@@ -224,7 +225,7 @@ func sentinel(text string) int {
 	return n + 1
 }
 
-// imageTokens is (IMGIMG)((A|B|C|D|E|F|G|H|I){1,4})Z.
+// imageTokens matches IMGIMG[A-I]{1,4}Z.
 func imageTokens(text string) int {
 	const begin = "IMGIMG"
 	if !strings.HasPrefix(text, begin) {
@@ -237,7 +238,7 @@ func imageTokens(text string) int {
 	return n + 1
 }
 
-// tabOrSpaces is ([\t\n]|    |  ).
+// tabOrSpaces matches [\t\n]|    |  .
 func tabOrSpaces(text string) int {
 	switch {
 	case text[0] == '\t' || text[0] == '\n':
@@ -250,7 +251,7 @@ func tabOrSpaces(text string) int {
 	return 0
 }
 
-// chameleonMark is [\p{P}!-/:-@\[-`{-~].
+// chameleonMark matches [\p{P}!-/:-@\[-`{-~].
 func chameleonMark(text string) int {
 	r, n := runeAt(text, 0)
 	if isPunct(r) || between(r, '!', '/') || between(r, ':', '@') || between(r, '[', '`') || between(r, '{', '~') {

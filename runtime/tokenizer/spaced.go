@@ -2,8 +2,8 @@ package tokenizer
 
 import "strings"
 
-// loadSpacedBPE reads the vocabulary of Gemma 4: pieces as SPM's, with marks for spaces and bytes
-// to fall back to, which are merged by rules. Text is cut at runs of line ends alone.
+// loadSpacedBPE reads the vocabulary of Gemma 4: SPM pieces with marks for spaces and byte
+// fallback, which merge by rules. Text is split at runs of line ends only.
 func (t *Tokenizer) loadSpacedBPE(meta Metadata, texts []string) error {
 	t.isSPM, t.addBOS, t.cutSpaces = true, true, true
 	t.bos, t.eos, t.unknown = -1, -1, -1
@@ -18,13 +18,13 @@ func (t *Tokenizer) loadSpacedBPE(meta Metadata, texts []string) error {
 	return nil
 }
 
-// appendSpaced appends the bytes that a piece spells.
+// appendSpaced appends the bytes of a piece in which spaceMark spells a space.
 func appendSpaced(dst []byte, piece string) ([]byte, bool) {
 	return append(dst, strings.ReplaceAll(piece, spaceMark, " ")...), true
 }
 
-// encodeSpacedBPE appends the tokens of text, which holds no special tokens. A run of line ends
-// that is a token is taken whole.
+// encodeSpacedBPE appends the tokens of text, which must not contain special tokens. A run of line
+// ends that is a token is not merged.
 func (t *Tokenizer) encodeSpacedBPE(dst []int32, sc *scratch, text string, _ bool) []int32 {
 	for len(text) > 0 && !sc.ended {
 		n := len(text) - len(strings.TrimLeft(text, "\n"))

@@ -5,28 +5,29 @@ import (
 	"strings"
 )
 
-// matcher finds the special tokens that a text spells out: the left-most, and of those that start
-// there the longest. It is a trie whose nodes are numbered from 1; a node's children form a list.
+// matcher finds special tokens spelled out in a text: the left-most, and among those that start at
+// the same place the longest. It is a trie; node 0 is the root, and the children of a node form a
+// list.
 type matcher struct {
 	nodes  []matchNode
-	starts [256]bool // bytes that start a token
-	only   int       // the one byte that starts all tokens, or -1
+	starts [256]bool // whether a token starts with the byte
+	only   int       // the byte that all tokens start with, or -1
 }
 
 type matchNode struct {
-	token   int32 // id, or -1 where no token ends
+	token   int32 // id of the token that ends here, or -1
 	child   int32 // first child, 0 for none
 	sibling int32 // next child of the same parent, 0 for none
 	b       byte
-	free    bool // the token may end anywhere
+	free    bool // the token may extend past the end given to find
 }
 
 func newMatcher() *matcher {
 	return &matcher{nodes: []matchNode{{token: -1}}, only: -1}
 }
 
-// add enters a token; the first token of a spelling stays. A free token may end after the end that
-// find is given.
+// add adds a token; if the text has one already, the first stays. A free token may extend past the
+// end that is given to find.
 func (m *matcher) add(text string, token int32, free bool) {
 	if text == "" {
 		return
@@ -62,7 +63,7 @@ func (m *matcher) child(at int32, b byte) int32 {
 	return 0
 }
 
-// each calls f for each token below a node whose spelling is prefix.
+// each calls f for each token at or below a node. prefix is the spelling of the node.
 func (m *matcher) each(node int32, prefix []byte, f func(text string, token int32)) {
 	if token := m.nodes[node].token; token >= 0 {
 		f(string(prefix), token)
@@ -72,15 +73,15 @@ func (m *matcher) each(node int32, prefix []byte, f func(text string, token int3
 	}
 }
 
-// has reports whether a token has the spelling text.
+// has reports whether a token is spelled text.
 func (m *matcher) has(text string) bool {
 	n, _ := m.prefix(text, len(text))
 	return text != "" && n == len(text)
 }
 
-// find returns the first special token that starts in the first end bytes of text and, unless it is
-// free, ends there: where it starts, its length in bytes and its id. Without one it returns (end,
-// 0, -1).
+// find returns the first special token that starts in the first end bytes of text: its position,
+// its length in bytes and its id. Tokens that are not free must also end there. If there is none it
+// returns (end, 0, -1).
 func (m *matcher) find(text string, end int) (at, n int, token int32) {
 	if len(m.nodes) == 1 {
 		return end, 0, -1
@@ -102,8 +103,8 @@ func (m *matcher) find(text string, end int) (at, n int, token int32) {
 	return end, 0, -1
 }
 
-// prefix returns the longest special token at the start of text, or 0 bytes. Tokens that are not
-// free have at most end bytes.
+// prefix returns the length and the id of the longest special token at the start of text, or (0,
+// -1). Tokens that are not free must end in the first end bytes.
 func (m *matcher) prefix(text string, end int) (n int, token int32) {
 	token = -1
 	at := int32(0)
@@ -118,9 +119,9 @@ func (m *matcher) prefix(text string, end int) (n int, token int32) {
 	return n, token
 }
 
-// endTexts are the spellings of tokens that end a reply. GGUF names only one or two of them by id,
-// and models stop with others as well; the list is the one of llama.cpp (for the vocabularies read
-// here), so that generation ends at the same token.
+// endTexts lists the spellings of tokens that end a reply. GGUF names only one or two of them by
+// id, and models also stop with others. The list is llama.cpp's for the supported vocabularies, so
+// that generation ends at the same token.
 var endTexts = []string{
 	"<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>", "</s>", "<|eom_id|>",
 	"<EOT>", "_<EOT>", "[EOT]", "[EOS]", "<|end_of_text|>", "<end_of_utterance>", "<eos>", "<｜end▁of▁sentence｜>",
@@ -129,20 +130,20 @@ var endTexts = []string{
 	"<turn|>", gemma4Result,
 }
 
-// gemma4Result opens the result of a tool, which Gemma 4 leaves to the caller.
+// gemma4Result opens the result of a tool call, which the caller of Gemma 4 writes.
 const gemma4Result = "<|tool_response>"
 
-// infillEndTexts end a reply too (they start the next file of a fill-in-the-middle prompt) but keep
-// their attributes.
+// infillEndTexts also end a reply, because they start the next file of a fill-in-the-middle prompt.
+// They keep their attributes.
 var infillEndTexts = []string{
 	"<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]",
 	"<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>",
 	"<|file_sep|>",
 }
 
-// notEnds returns texts of endTexts that do not end the replies of a vocabulary: where tokens end
-// single messages of a reply, such as its reasoning, <|end|> does not end the reply, and Gemma 4
-// has </s> as text.
+// notEnds returns the texts of endTexts that do not end a reply in the given vocabulary. If single
+// messages of a reply, such as its reasoning, end in <|end|>, then <|end|> does not end the reply.
+// In Gemma 4 </s> is ordinary text.
 func notEnds(texts []string) map[string]bool {
 	has := func(text string) bool { return slices.Contains(texts, text) }
 	call := has("<|call|>") || has("<|calls|>")

@@ -8,16 +8,16 @@ import (
 	"unicode/utf8"
 )
 
-// spaceMark is how SPM vocabularies write a space. Symbols and text are kept with plain spaces.
+// spaceMark spells a space in SPM vocabularies. Symbols and text are stored with plain spaces.
 const spaceMark = "▁"
 
-// maxSPMPiece bounds the length in bytes of a mergeable token, so that the ways to cut all of them
-// stay countable. The longest in use are runs of sixteen spaces.
+// maxSPMPiece is the largest length in bytes of a mergeable token. It bounds the number of ways to
+// split a token in two. The longest tokens in use are runs of sixteen spaces.
 const maxSPMPiece = 1024
 
-// loadSPM reads a SentencePiece vocabulary (Kudo and Richardson 2018) of BPE type: tokens with
-// scores. Two neighbouring symbols join if together they are a token; the join of the best score
-// comes first.
+// loadSPM reads a SentencePiece vocabulary (Kudo and Richardson 2018) of type BPE: tokens with
+// scores. Two adjacent symbols merge if together they are a token; the pair with the best score
+// merges first.
 func (t *Tokenizer) loadSPM(meta Metadata, texts []string) error {
 	scores, ok := meta.Floats(keyScores)
 	if !ok {
@@ -29,7 +29,7 @@ func (t *Tokenizer) loadSPM(meta Metadata, texts []string) error {
 			len(texts), len(scores))
 	}
 	t.isSPM, t.addSpace, t.addBOS = true, true, true
-	t.unknown, t.bos, t.eos = 0, 1, 2 // SentencePiece's own numbers
+	t.unknown, t.bos, t.eos = 0, 1, 2 // SentencePiece's defaults
 	if v, ok := meta.Bool(keyAddSpace); ok {
 		t.addSpace = v
 	}
@@ -43,7 +43,8 @@ func (t *Tokenizer) loadSPM(meta Metadata, texts []string) error {
 	return nil
 }
 
-// loadSpacedPieces fills symbols and byte tokens and returns the ids that merging may produce.
+// loadSpacedPieces fills the symbols and the byte tokens and returns the ids that merging may
+// produce.
 func (t *Tokenizer) loadSpacedPieces(texts []string, scores []float32) (mergeable []int32, err error) {
 	t.syms = newSymbols(len(texts), totalBytes(texts))
 	for b := range t.byteSyms {
@@ -81,7 +82,7 @@ func (t *Tokenizer) loadSpacedPieces(texts []string, scores []float32) (mergeabl
 	return mergeable, nil
 }
 
-// rankScores turns scores into ranks by id: best score first, equal scores equal ranks.
+// rankScores returns the rank of each id: 0 for the best score, and the same rank for equal scores.
 func rankScores(ids []int32, scores []float32) map[int32]uint32 {
 	order := slices.Clone(ids)
 	slices.SortFunc(order, func(a, b int32) int {
@@ -104,8 +105,8 @@ func rankScores(ids []int32, scores []float32) map[int32]uint32 {
 	return ranks
 }
 
-// joinPieces enters every cut of every token into two symbols: tokens, or single characters that
-// are none.
+// joinPieces adds a merge rule for every split of every token into two symbols. A symbol is a token
+// or a single character.
 func (t *Tokenizer) joinPieces(ids []int32, ranks map[int32]uint32) {
 	t.merge = newMergeTable(4 * len(ids))
 	t.cutSpaces = true
@@ -118,7 +119,7 @@ func (t *Tokenizer) joinPieces(ids []int32, ranks map[int32]uint32) {
 	for _, id := range ids {
 		piece := bytes.Clone(t.syms.bytes(id))
 		if t.syms.find(piece) != id {
-			continue // spelled like an earlier token
+			continue // an earlier token has the same spelling
 		}
 		for i := 0; i < len(piece); {
 			_, n := utf8.DecodeRune(piece[i:])
@@ -138,8 +139,8 @@ func (t *Tokenizer) joinPieces(ids []int32, ranks map[int32]uint32) {
 	}
 }
 
-// encodeSPM appends the tokens of text, which holds no special tokens. SPM has no words: merging
-// runs over the whole text, which is cut only where no token can cross.
+// encodeSPM appends the tokens of text, which must not contain special tokens. SPM has no words:
+// merging runs over the whole text, which is split only where no token can cross.
 func (t *Tokenizer) encodeSPM(dst []int32, sc *scratch, text string, afterSpecial bool) []int32 {
 	if strings.Contains(text, spaceMark) {
 		text = strings.ReplaceAll(text, spaceMark, " ")
@@ -161,8 +162,8 @@ func (t *Tokenizer) encodeSPM(dst []int32, sc *scratch, text string, afterSpecia
 	return t.flushSPM(dst, sc)
 }
 
-// pushSPM adds one character to the word; one that no token has ends the word and falls back to
-// bytes.
+// pushSPM adds one character to the word. A character that is in no token ends the word and is
+// encoded byte by byte.
 func (t *Tokenizer) pushSPM(dst []int32, sc *scratch, char string) []int32 {
 	id := t.spaceSym
 	if char != " " {
@@ -188,7 +189,7 @@ func (t *Tokenizer) flushSPM(dst []int32, sc *scratch) []int32 {
 	return dst
 }
 
-// byteToken reads the spelling <0xXX> of a byte token.
+// byteToken returns the byte of a byte token, which is spelled <0xXX>.
 func byteToken(text string) (byte, bool) {
 	if len(text) != 6 || text[:3] != "<0x" || text[5] != '>' {
 		return 0, false

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestStrips: special tokens of a Phi-3 take the spaces behind them with them, by the model's name
-// and not in others; of its own first tokens only </s> does.
+// TestStrips checks that special tokens of Phi-3 remove the white space after them, and that tokens
+// of other models do not; among <unk>, <s> and </s> only </s> does.
 func TestStrips(t *testing.T) {
 	meta := pieceSPM("▁", "a", "<|end|>")
 	types := meta[keyTypes].([]int32)

@@ -6,13 +6,13 @@ import (
 )
 
 // symbols are byte strings numbered from 0: first the tokens of the vocabulary in order, then the
-// inner symbols, strings that occur while merging but are no token. All bytes lie in one block.
+// inner symbols, which occur while merging but are not tokens. All bytes lie in one block.
 type symbols struct {
 	blob  []byte
 	start []uint32 // symbol i is blob[start[i]:start[i+1]]
 
 	// index is a hash table of symbol number + 1 by bytes (open addressing, a power of two slots, 0
-	// is free). Only symbols that merging may produce are in it.
+	// is free). It contains only symbols that merging may produce.
 	index []int32
 	used  int
 	seed  maphash.Seed
@@ -31,10 +31,10 @@ func newSymbols(capacity, bytes int) *symbols {
 	}
 }
 
-// count is the number of symbols.
+// count returns the number of symbols.
 func (s *symbols) count() int { return len(s.start) - 1 }
 
-// bytes returns symbol id; the caller must not change it.
+// bytes returns the bytes of symbol id. The caller must not change them.
 func (s *symbols) bytes(id int32) []byte {
 	from, to := s.start[id], s.start[id+1]
 	return s.blob[from:to:to]
@@ -47,8 +47,7 @@ func (s *symbols) add(b []byte) int32 {
 	return int32(s.count() - 1)
 }
 
-// enter makes symbol id findable by its bytes. Where two symbols have the same bytes the first one
-// stays.
+// enter adds symbol id to the index. If two symbols have the same bytes, the index keeps the first.
 func (s *symbols) enter(id int32) {
 	if 2*s.used >= len(s.index) {
 		s.grow()
@@ -70,7 +69,7 @@ func (s *symbols) grow() {
 	}
 }
 
-// slot is where b is in the index, or the free slot where it would go.
+// slot returns the position of b in the index, or of the free slot where b would be stored.
 func (s *symbols) slot(b []byte) (slot int, found bool) {
 	mask := uint64(len(s.index) - 1)
 	for at := maphash.Bytes(s.seed, b) & mask; ; at = (at + 1) & mask {
@@ -84,7 +83,7 @@ func (s *symbols) slot(b []byte) (slot int, found bool) {
 	}
 }
 
-// find returns the symbol with these bytes, or -1.
+// find returns the indexed symbol with the given bytes, or -1.
 func (s *symbols) find(b []byte) int32 {
 	if slot, found := s.slot(b); found {
 		return s.index[slot] - 1
@@ -92,7 +91,7 @@ func (s *symbols) find(b []byte) int32 {
 	return -1
 }
 
-// findString is find without a copy of the string.
+// findString is like find, without a copy of the string.
 func (s *symbols) findString(text string) int32 {
 	mask := uint64(len(s.index) - 1)
 	for at := maphash.String(s.seed, text) & mask; ; at = (at + 1) & mask {
@@ -106,7 +105,7 @@ func (s *symbols) findString(text string) int32 {
 	}
 }
 
-// intern returns the symbol with these bytes, as a new inner symbol if need be.
+// intern returns the symbol with the given bytes. It adds an inner symbol if there is none.
 func (s *symbols) intern(b []byte) int32 {
 	if id := s.find(b); id >= 0 {
 		return id

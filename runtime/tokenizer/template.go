@@ -15,18 +15,17 @@ import (
 	"sandwich/runtime/toolcall"
 )
 
-// Limits of one rendering. In addition to the messages a template writes a few kilobytes in
-// practice.
+// Limits of one rendering. A template typically writes a few kilobytes in addition to the messages.
 const (
 	renderTime  = 2 * time.Second
 	renderSteps = 5_000_000 // plus 64 for each byte of the messages
 	renderSpare = 256 << 10 // bytes of text, plus four times the messages
-	renderMade  = 16 << 20  // bytes of all values made, plus 64 times the messages
-	renderMost  = 512 << 20
-	renderDepth = 64 // macros inside macros, lists inside lists
+	renderMade  = 16 << 20  // bytes of all values created, plus 64 times the messages
+	renderMost  = 512 << 20 // upper bound of renderMade plus its share of the messages
+	renderDepth = 64        // nesting of macro calls and of lists
 )
 
-// renderLimits are those of a conversation of so many bytes.
+// renderLimits returns the limits for a conversation of the given size in bytes.
 func renderLimits(input int) jinja.Limits {
 	return jinja.Limits{
 		Time: renderTime, Steps: renderSteps + 64*input, Depth: renderDepth,
@@ -37,11 +36,11 @@ func renderLimits(input int) jinja.Limits {
 // now is the clock of strftime_now; tests replace it.
 var now = time.Now
 
-// chatTemplate is a model's own template, safe for concurrent use.
+// chatTemplate is the template of a model. It is safe for concurrent use.
 type chatTemplate struct{ *jinja.Template }
 
-// render runs the template over a version of a conversation. Templates differ in whether the
-// arguments of calls are an object or its text: where the first fails, the other one is tried.
+// render runs the template on a version of a conversation. Some templates expect the arguments of a
+// call as an object, others as JSON text: if rendering with objects fails, render tries text.
 func (c chatTemplate) render(ctx context.Context, t *Tokenizer, h *chat.History, v *chat.Version,
 	talk Conversation) (jinja.Output, error) {
 	out, err := c.renderCalls(ctx, t, h, v, talk, readArguments)
@@ -94,7 +93,7 @@ func (c chatTemplate) renderCalls(ctx context.Context, t *Tokenizer, h *chat.His
 	return out, renderError(ctx, err)
 }
 
-// variables reads those that a conversation comes with.
+// variables parses the additional variables of a conversation.
 func variables(text string, o jinja.Origin) (*jinja.Dict, error) {
 	if text == "" {
 		return new(jinja.Dict), nil
@@ -104,7 +103,7 @@ func variables(text string, o jinja.Origin) (*jinja.Dict, error) {
 		jinja.Mark(vars, o)
 		return vars, nil
 	}
-	return nil, fmt.Errorf("%w: the variables are not a JSON object", ErrMessages)
+	return nil, fmt.Errorf("%w: the template variables are not a JSON object", ErrMessages)
 }
 
 func sizeOf(m *chat.Message) int {
@@ -115,7 +114,7 @@ func sizeOf(m *chat.Message) int {
 	return size
 }
 
-// messageValue returns a message as templates see it.
+// messageValue returns the value of a message in the form that templates read.
 func messageValue(m *chat.Message, arguments func(string) (any, error)) (*jinja.Dict, error) {
 	value := new(jinja.Dict).Set("role", m.Role).Set("content", m.Content().Value())
 	if m.Reasoning != "" {
@@ -143,10 +142,11 @@ func messageValue(m *chat.Message, arguments func(string) (any, error)) (*jinja.
 	return value.Set("tool_calls", jinja.NewList(calls...)), nil
 }
 
-// callIDLength is what the templates of Mistral demand; others take any.
+// callIDLength is the length of a call id that Mistral's templates require. Other templates accept
+// any length.
 const callIDLength = 9
 
-// callID returns an id of a call that every template accepts: ids of another length are hashed.
+// callID returns an id that every template accepts. It hashes ids of another length.
 func callID(id jinja.Text) jinja.Text {
 	if len(id.Plain) == callIDLength {
 		return id
@@ -155,7 +155,7 @@ func callID(id jinja.Text) jinja.Text {
 	return jinja.Text{Plain: hex.EncodeToString(sum[:])[:callIDLength]}
 }
 
-// toolList returns the tools as templates see them, and the bytes that they take.
+// toolList returns the tools in the form that templates read, and their size in bytes.
 func toolList(tools []api.Tool) (*jinja.List, int, error) {
 	items := make([]any, len(tools))
 	size := 0
@@ -171,7 +171,8 @@ func toolList(tools []api.Tool) (*jinja.List, int, error) {
 	return jinja.NewList(items...), size, nil
 }
 
-// renderError says whose fault an error of a template is.
+// renderError adds to an error of a template whether the conversation, a limit or the template
+// caused it.
 func renderError(ctx context.Context, err error) error {
 	var raised *jinja.RaisedError
 	var limit *jinja.LimitError

@@ -9,59 +9,59 @@ import (
 	"sandwich/runtime/toolcall"
 )
 
-// Tokenizer turns text into token ids and back as llama.cpp does on the same GGUF file. It is safe
-// for concurrent use.
+// Tokenizer converts text to token ids and back as llama.cpp does with the same GGUF file. It is
+// safe for concurrent use.
 type Tokenizer struct {
-	syms  *symbols // the tokens, spelled as they are written out, and the inner symbols of merging
+	syms  *symbols // the tokens as they are decoded, and the inner symbols of merging
 	attrs []attr   // by token id
 	merge *mergeTable
 
 	encode    func(t *Tokenizer, dst []int32, sc *scratch, text string, afterSpecial bool) []int32
 	split     splitter // BPE: the pre-tokenizer
-	wholeWord bool     // BPE: a word that is a token is taken as it is, without merging (Llama 3)
-	isSPM     bool     // SPM: pieces start with their space
+	wholeWord bool     // BPE: a word that is a token is not merged (Llama 3)
+	isSPM     bool     // pieces start with a space
 	addSpace  bool     // SPM: a space is put before text that starts the input or follows a special token
-	cutSpaces bool     // SPM: no token holds a space after something else, so that text may be cut before spaces
+	cutSpaces bool     // SPM: no token has a space after another character, so text may be split before spaces
 	spaceSym  int32    // SPM: the symbol of a space, or -1
-	// symbol of a single byte: what BPE starts from and SPM falls back to; -1 if the vocabulary has
-	// none
+	// byteSyms maps a byte to its symbol: BPE starts with them and SPM falls back to them. It is -1
+	// if the vocabulary has none.
 	byteSyms [256]int32
 
-	pieces *trie    // WordPiece and Unigram: the tokens by their spelling
+	pieces *trie    // WordPiece and Unigram: tokens by spelling
 	uni    *unigram // Unigram
-	loose  bool     // nothing follows from the length of a text
-	// keys of the tokens that AddSpecial puts around any text; empty where flags decide
+	loose  bool     // the length of a text does not bound its number of tokens
+	// starting and ending are the keys of the tokens that AddSpecial puts around any text. They are
+	// empty if flags decide.
 	starting, ending string
 
 	user    *matcher // tokens recognized in any text
-	special *matcher // all tokens that text spells out whole
+	special *matcher // all tokens that are spelled out in text
 
-	widest            int   // bytes of text that one token may stand for; see WidestToken
+	widest            int   // the result of WidestToken
 	bos, eos, unknown int32 // -1 for none
 	addBOS, addEOS    bool
 	ends              map[int32]bool
-	pair              string // template of a query and a document; "" for none
-	sep               int32  // what parts them, where addSep
+	pair              string // template of a query and a document; may be empty
+	sep               int32  // separates query and document if addSep is set
 	addSep            bool
 
 	chat  func() (*chatFormat, error)
-	calls func() *toolcall.Format // how the model writes calls of tools
-	// guards finds special tokens in texts of which users wrote parts.
+	calls func() *toolcall.Format // the format of tool calls
+	// guards finds special tokens in texts with parts that users wrote.
 	guards func() *guards
 
 	scratches sync.Pool
 }
 
-// EncodeOptions says how Encode treats special tokens.
+// EncodeOptions controls how Encode treats special tokens.
 type EncodeOptions struct {
-	AddSpecial   bool // put BOS before and EOS behind the text where the model asks for them
-	ParseSpecial bool // recognize control tokens spelled out in the text (chat templates); user-defined ones always are
-	Limit        int  // stop soon after so many tokens, when it is known that they are too many; 0: none
+	AddSpecial   bool // add BOS before and EOS after the text if the model asks for them
+	ParseSpecial bool // recognize control tokens in the text (chat templates); user-defined tokens always are
+	Limit        int  // stop soon after the number of tokens exceeds Limit; 0 means no limit
 }
 
-// New reads the vocabulary of a model. It fails, naming what it met, on an unknown
-// tokenizer.ggml.model or .pre, an SPM vocabulary without scores, and metadata that contradict
-// themselves. Called by engine and cmd, once per model.
+// New reads the vocabulary of a model. It returns an error for an unknown tokenizer.ggml.model or
+// tokenizer.ggml.pre, for an SPM vocabulary without scores, and for inconsistent metadata.
 func New(meta Metadata) (*Tokenizer, error) {
 	texts, ok := meta.Strings(keyTokens)
 	if !ok || len(texts) == 0 {
@@ -92,8 +92,8 @@ func New(meta Metadata) (*Tokenizer, error) {
 		err = fmt.Errorf("the model does not name its tokenizer (%s): use a GGUF file converted with its "+
 			"tokenizer", keyModel)
 	default:
-		err = fmt.Errorf("tokenizer %q (%s) is not supported: only llama (SPM), gpt2 (byte-level BPE), gemma4 (SPM's "+
-			"pieces, merged by rules), bert (WordPiece) and t5 (Unigram) are", model, keyModel)
+		err = fmt.Errorf("tokenizer %q (%s) is not supported; supported are llama (SPM), gpt2 (byte-level BPE), "+
+			"gemma4 (SPM pieces merged by rules), bert (WordPiece) and t5 (Unigram)", model, keyModel)
 	}
 	if err != nil {
 		return nil, err
@@ -110,7 +110,7 @@ func New(meta Metadata) (*Tokenizer, error) {
 	return t, nil
 }
 
-// maxTokens and maxVocabBytes bound what a vocabulary may take; the largest in use have 262,144
+// maxTokens and maxVocabBytes bound the size of a vocabulary. The largest in use have 262,144
 // tokens.
 const (
 	maxTokens     = 1 << 19
@@ -133,8 +133,8 @@ func readAttrs(meta Metadata, n int) ([]attr, error) {
 	return attrs, nil
 }
 
-// readSpecial reads the ids and flags of BOS, EOS and unknown, over the defaults that the load
-// function has set.
+// readSpecial reads the ids and flags of BOS, EOS and the unknown token. Values in the file replace
+// the defaults of the load function.
 func (t *Tokenizer) readSpecial(meta Metadata, texts []string) error {
 	for _, k := range []struct {
 		key string
@@ -148,11 +148,11 @@ func (t *Tokenizer) readSpecial(meta Metadata, texts []string) error {
 		if ok {
 			*id = int32(v)
 		}
-		if int(*id) >= len(texts) { // a default that this vocabulary is too small for
+		if int(*id) >= len(texts) { // the vocabulary is too small for the default
 			*id = -1
 		}
 	}
-	if t.ending == "" { // else a text always stands between both
+	if t.ending == "" { // otherwise both tokens are always added
 		t.addBOS, t.addEOS = flagOr(meta, keyAddBOS, t.addBOS), flagOr(meta, keyAddEOS, t.addEOS)
 	}
 	if t.addBOS && t.bos < 0 {
@@ -171,8 +171,8 @@ func flagOr(meta Metadata, key string, otherwise bool) bool {
 	return otherwise
 }
 
-// readEnds collects the tokens that end a reply. One known by its spelling becomes a control token
-// if the file says otherwise.
+// readEnds collects the tokens that end a reply. A token that is known by its spelling becomes a
+// control token, even if the file has another type for it.
 func (t *Tokenizer) readEnds(meta Metadata, texts []string) {
 	byText := make(map[string]bool)
 	for _, text := range endTexts {
@@ -216,8 +216,8 @@ func (t *Tokenizer) fillMatchers(texts []string) {
 	}
 }
 
-// readStrips marks the special tokens of Phi-3 that take the spaces behind them with them. No key
-// of a file says it: llama.cpp goes by the model's name, too.
+// readStrips marks the special tokens of Phi-3 that remove the white space after them. No key of a
+// GGUF file has this property; like llama.cpp, readStrips goes by the model's name.
 func (t *Tokenizer) readStrips(meta Metadata, texts []string) {
 	name, _ := meta.String(keyName)
 	if name = strings.ToLower(name); !strings.Contains(name, "phi-3") && !strings.Contains(name, "phi3") {
@@ -231,8 +231,8 @@ func (t *Tokenizer) readStrips(meta Metadata, texts []string) {
 	}
 }
 
-// appendMerged merges the symbols of one word and appends what remains. Inner symbols, which are no
-// tokens, are spelled by bytes.
+// appendMerged merges the symbols of one word and appends the resulting tokens. Inner symbols,
+// which are not tokens, are encoded byte by byte.
 func (t *Tokenizer) appendMerged(dst []int32, sc *scratch, word []int32) []int32 {
 	if len(word) > 1 {
 		word = t.merge.merge(sc, word)
@@ -253,8 +253,8 @@ func (t *Tokenizer) appendMerged(dst []int32, sc *scratch, word []int32) []int32
 	return dst
 }
 
-// appendByte appends the token of a byte that nothing else spells, or unknown where the vocabulary
-// has none. A vocabulary with neither drops the byte.
+// appendByte appends the token of a byte that no other token spells, or the unknown token if there
+// is none. If the vocabulary has neither, it drops the byte.
 func (t *Tokenizer) appendByte(dst []int32, b byte) []int32 {
 	if id := t.byteSyms[b]; id >= 0 && int(id) < len(t.attrs) {
 		return append(dst, id)
@@ -265,7 +265,7 @@ func (t *Tokenizer) appendByte(dst []int32, b byte) []int32 {
 	return dst
 }
 
-// measure is what WidestToken answers.
+// measure computes the result of WidestToken.
 func (t *Tokenizer) measure() (widest int) {
 	if t.loose {
 		return 0
@@ -279,33 +279,32 @@ func (t *Tokenizer) measure() (widest int) {
 		text := t.syms.bytes(int32(id))
 		n := len(text)
 		if t.isSPM {
-			n += bytes.Count(text, []byte(" ")) * (len(spaceMark) - 1) // text may spell its spaces so
+			n += bytes.Count(text, []byte(" ")) * (len(spaceMark) - 1) // text may spell a space as spaceMark
 		}
 		widest = max(widest, n)
 	}
 	return widest
 }
 
-// WidestToken is the most bytes of text that one token stands for, so that text of n bytes has at
-// least n/WidestToken() of them. It is 0 where a vocabulary passes over bytes that it has no token
-// for, so that nothing follows from a length.
+// WidestToken returns the largest number of bytes of text that one token encodes: a text of n bytes
+// has at least n/WidestToken() tokens. It returns 0 if the vocabulary drops bytes without a token,
+// so that the length of a text implies no bound.
 func (t *Tokenizer) WidestToken() int { return t.widest }
 
-// Vocab is the number of tokens; ids run from 0 to Vocab()-1.
+// Vocab returns the number of tokens. Ids run from 0 to Vocab()-1.
 func (t *Tokenizer) Vocab() int { return len(t.attrs) }
 
-// BOS is the token that starts a text; false if the model has none. It says nothing about whether
-// Encode adds it.
+// BOS returns the token that starts a text, or false if the model has none. Encode adds it only if
+// the model asks for it.
 func (t *Tokenizer) BOS() (int32, bool) { return t.bos, t.bos >= 0 }
 
-// EOS is the token that ends a text; false if the model has none.
+// EOS returns the token that ends a text, or false if the model has none.
 func (t *Tokenizer) EOS() (int32, bool) { return t.eos, t.eos >= 0 }
 
-// IsEOG reports whether generation ends with this token (EOS, end of turn, end of message and their
-// like).
+// IsEOG reports whether the token ends generation: EOS, end of turn, end of message and similar.
 func (t *Tokenizer) IsEOG(id int32) bool { return t.ends[id] }
 
-// IsControl reports whether the token steers the model and is no part of the text.
+// IsControl reports whether the token controls the model and is not part of the text.
 func (t *Tokenizer) IsControl(id int32) bool {
 	return t.known(id) && t.attrs[id]&(attrControl|attrUnknown) != 0
 }

@@ -1,11 +1,11 @@
 package tokenizer
 
-// trie finds the tokens that a text begins with. Its edges are one hash table, (node, byte) ->
-// node, so that a step is one look-up whatever the number of children; node 0 is the root.
+// trie finds the tokens that a text starts with. All edges are in one hash table, (node, byte) ->
+// node, so a step takes one look-up regardless of the number of children. Node 0 is the root.
 type trie struct {
 	edges  []edge // open addressing, a power of two
 	used   int
-	tokens []int32 // by node: the token that ends there, -1 for none
+	tokens []int32 // by node: the token that ends at the node, or -1
 }
 
 type edge struct {
@@ -21,7 +21,7 @@ func newTrie(bytes int) *trie {
 	return &trie{edges: make([]edge, size), tokens: []int32{-1}}
 }
 
-// add enters a token; the first token of a spelling stays. An empty one is not entered.
+// add adds a token. If the text has one already, the first stays. Empty tokens are ignored.
 func (t *trie) add(text []byte, token int32) {
 	at := int32(0)
 	for _, b := range text {
@@ -44,7 +44,7 @@ func (t *trie) add(text []byte, token int32) {
 
 func key(node int32, b byte) uint64 { return (uint64(node)<<8 | uint64(b)) + 1 }
 
-// slot is where the edge is, or the free slot where it would go.
+// slot returns the position of an edge, or of the free slot where it would be stored.
 func (t *trie) slot(node int32, b byte) int {
 	k := key(node, b)
 	mask := uint64(len(t.edges) - 1)
@@ -66,13 +66,13 @@ func (t *trie) grow() {
 	}
 }
 
-// step goes from a node along a byte; ok is false where no token goes on so.
+// step follows the edge labeled b from a node. ok is false if there is none.
 func (t *trie) step(node int32, b byte) (next int32, ok bool) {
 	e := &t.edges[t.slot(node, b)]
 	return e.node, e.key != 0
 }
 
-// longest is the longest token that text begins with, and its length; 0 where there is none.
+// longest returns the length and the id of the longest token that text starts with, or (0, -1).
 func (t *trie) longest(text []byte) (n int, token int32) {
 	token = -1
 	at := int32(0)

@@ -8,20 +8,21 @@ import (
 	"unicode/utf8"
 )
 
-// unigram is what a Unigram vocabulary has beside its tokens.
+// unigram is the additional state of a Unigram vocabulary.
 type unigram struct {
-	scores  []float64 // by token; 0 for those of users, which are taken first
-	unknown float64   // score of a character that no token has
-	merge   bool      // spaces that follow each other are one, and none stands at the ends
-	chars   *charsMap // how text is normalized; nil: not at all
-	user    *trie     // tokens that stay as they are
+	scores  []float64 // by token; 0 for user-defined tokens, which always win
+	unknown float64   // score of a character that is in no token
+	merge   bool      // collapse runs of spaces and remove them at both ends
+	chars   *charsMap // normalization of characters; nil for none
+	user    *trie     // user-defined tokens, which are not normalized
 }
 
-// unknownPenalty is how much less likely than any token an unknown character is.
+// unknownPenalty is the difference between the lowest score of a token and the score of an unknown
+// character.
 const unknownPenalty = 10
 
-// loadUnigram reads a Unigram vocabulary (Kudo: Subword Regularization, 2018): tokens with
-// logarithms of probabilities, of which a text is cut into the likeliest sequence (Viterbi).
+// loadUnigram reads a Unigram vocabulary (Kudo: Subword Regularization, 2018): tokens with log
+// probabilities. A text is split into its most probable sequence of tokens (Viterbi).
 func (t *Tokenizer) loadUnigram(meta Metadata, texts []string) error {
 	scores, ok := meta.Floats(keyScores)
 	if !ok || len(scores) < len(texts) {
@@ -29,7 +30,7 @@ func (t *Tokenizer) loadUnigram(meta Metadata, texts []string) error {
 			"tokenizer", len(texts), len(scores), keyScores)
 	}
 	t.isSPM, t.loose = true, true
-	t.unknown, t.bos, t.eos = 2, -1, 1 // those of T5
+	t.unknown, t.bos, t.eos = 2, -1, 1 // defaults of T5
 	t.addEOS = true
 	t.addSpace, _ = meta.Bool(keyAddSpace)
 	t.encode = (*Tokenizer).encodeUnigram
@@ -70,19 +71,20 @@ func (t *Tokenizer) loadUnigram(meta Metadata, texts []string) error {
 	return nil
 }
 
-// best is the likeliest way to cut a text up to a place: its last token, and where that begins.
+// best is the most probable split of a text up to a position: its score, its last token and the
+// start of that token.
 type best struct {
 	score float64
 	from  int32
 	token int32
 }
 
-// encodeUnigram appends the tokens of text, which holds no special tokens. Runs of unknown
-// characters are one unknown token.
+// encodeUnigram appends the tokens of text, which must not contain special tokens. A run of unknown
+// characters becomes one unknown token.
 func (t *Tokenizer) encodeUnigram(dst []int32, sc *scratch, text string, _ bool) []int32 {
 	for len(text) > 0 && !sc.ended {
-		// Nothing joins what is further apart than this, so that memory is bounded: a text is cut
-		// in front of a space where it has one, else anywhere between characters.
+		// To bound memory, a text is processed in parts of limited size. A part ends before a
+		// space, or at any character if it has no space.
 		n := cutBefore(text, maxUnigramText)
 		dst = t.viterbi(dst, sc, t.normalize(sc, text[:n]))
 		text = text[n:]
@@ -90,10 +92,10 @@ func (t *Tokenizer) encodeUnigram(dst []int32, sc *scratch, text string, _ bool)
 	return dst
 }
 
-// maxUnigramText is the most bytes of text that are cut into tokens at once.
+// maxUnigramText is the largest part of a text, in bytes, that viterbi processes at once.
 const maxUnigramText = 1 << 20
 
-// cutBefore is a length of at most n bytes at which text can be cut.
+// cutBefore returns a length of at most n bytes at which text may be split.
 func cutBefore(text string, n int) int {
 	if len(text) <= n {
 		return len(text)
@@ -107,7 +109,7 @@ func cutBefore(text string, n int) int {
 	return n
 }
 
-// viterbi appends the likeliest tokens of a normalized text.
+// viterbi appends the most probable sequence of tokens of a normalized text.
 func (t *Tokenizer) viterbi(dst []int32, sc *scratch, text []byte) []int32 {
 	if len(text) == 0 {
 		return dst
@@ -128,7 +130,7 @@ func (t *Tokenizer) viterbi(dst []int32, sc *scratch, text []byte) []int32 {
 		at += size
 	}
 	first := len(dst)
-	unknown := false // was the last one
+	unknown := false // whether the previous token was unknown
 	for at := int32(len(text)); at > 0; at = sc.best[at].from {
 		b := &sc.best[at]
 		if is := b.token == t.unknown; !is || !unknown {
@@ -143,8 +145,8 @@ func (t *Tokenizer) viterbi(dst []int32, sc *scratch, text []byte) []int32 {
 	return dst
 }
 
-// relax goes on from a place with every token that begins there, and says whether one of them is
-// the one character of so many bytes.
+// relax extends the best split at a position by every token that starts there. It reports whether
+// one of these tokens is the single character of the given size.
 func (t *Tokenizer) relax(all []best, text []byte, at, size int) (single bool) {
 	node := int32(0)
 	for i := at; i < len(text); i++ {
@@ -166,8 +168,8 @@ func (b *best) better(score float64, from int, token int32) {
 	}
 }
 
-// normalize writes text as the model was trained on it: characters by the map, spaces as the
-// vocabulary wants them.
+// normalize converts text to the form that the model was trained on: it maps characters and inserts
+// or collapses spaces. The result is valid until the next call.
 func (t *Tokenizer) normalize(sc *scratch, text string) []byte {
 	out := sc.text[:0]
 	inWord, begun := false, false
@@ -202,7 +204,7 @@ func (t *Tokenizer) normalize(sc *scratch, text string) []byte {
 	return out
 }
 
-// prefix normalizes what text begins with, and says how many bytes of it that is.
+// prefix returns the normal form of the first part of text and the length of that part in bytes.
 func (u *unigram) prefix(text string) (normal string, n int) {
 	if n, token := u.user.longest([]byte(text[:min(len(text), maxSPMPiece)])); token >= 0 {
 		return text[:n], n

@@ -58,7 +58,7 @@ func readJSON(tb testing.TB, path string, into any) {
 	}
 }
 
-// strings of strings-NAME.json and of the tokenize cases beside the parity references.
+// strings of strings-NAME.json and of the tokenize cases next to the parity references.
 type encodeCase struct {
 	Category string  `json:"category"`
 	Text     string  `json:"text"`

@@ -9,18 +9,18 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Numbers of BERT's special tokens, for files that do not name them.
+// Default ids of BERT's special tokens.
 const (
 	bertUnknown = 100
 	bertFirst   = 101 // [CLS]
 	bertEnd     = 102 // [SEP]
 )
 
-// loadWordPiece reads the vocabulary of BERT (Devlin et al. 2018; Schuster and Nakajima 2012):
-// words are cut into the longest tokens from the left, of which the first of a word begins with the
-// word mark. A text stands between [CLS] and [SEP].
+// loadWordPiece reads the vocabulary of BERT (Devlin et al. 2018; Schuster and Nakajima 2012).
+// Words are split into the longest tokens from the left; the first token of a word starts with the
+// word mark. A text is enclosed in [CLS] and [SEP].
 func (t *Tokenizer) loadWordPiece(texts []string) error {
-	t.isSPM, t.addSpace = true, true // pieces that begin words have a space
+	t.isSPM, t.addSpace = true, true // pieces that start a word start with a space
 	t.loose = true
 	t.unknown, t.bos, t.eos = bertUnknown, bertFirst, bertEnd
 	t.addBOS, t.addEOS = true, true
@@ -43,9 +43,9 @@ func (t *Tokenizer) loadWordPiece(texts []string) error {
 	return nil
 }
 
-// encodeWordPiece appends the tokens of text, which holds no special tokens: words are what stands
-// between spaces, and each punctuation mark and Chinese character alone; letters are small and
-// without accents; controls are dropped.
+// encodeWordPiece appends the tokens of text, which must not contain special tokens. Words are
+// separated by white space; each punctuation mark and each Chinese character is a word. Letters are
+// lowered and lose their accents. Control characters are dropped.
 func (t *Tokenizer) encodeWordPiece(dst []int32, sc *scratch, text string, _ bool) []int32 {
 	sc.text = sc.text[:0]
 	for _, r := range text {
@@ -70,8 +70,8 @@ func (t *Tokenizer) encodeWordPiece(dst []int32, sc *scratch, text string, _ boo
 	return t.flushWord(dst, sc)
 }
 
-// unaccented is the first character of what a character is composed of, as llama.cpp has it: of a
-// letter with accents the letter, of a Hangul syllable its first consonant.
+// unaccented returns the first character of the canonical decomposition of r, as llama.cpp does:
+// the letter without its accents, or the first consonant of a Hangul syllable.
 func unaccented(r rune) rune {
 	if r < utf8.RuneSelf {
 		return r
@@ -89,7 +89,7 @@ func unaccented(r rune) rune {
 	return r
 }
 
-// standsAlone says whether a character is a word of its own.
+// standsAlone reports whether a character is a word by itself.
 func standsAlone(r rune) bool {
 	switch {
 	case unicode.Is(unicode.P, r), r < 0x7F && unicode.Is(unicode.S, r):
@@ -102,13 +102,13 @@ func standsAlone(r rune) bool {
 		r >= 0x2F800 && r <= 0x2FA1F
 }
 
-// flushWord cuts the word that stands in the scratch. One that cannot be cut to its end is unknown
-// as a whole.
+// flushWord appends the tokens of the word in sc.text. A word that cannot be split completely
+// becomes one unknown token.
 func (t *Tokenizer) flushWord(dst []int32, sc *scratch) []int32 {
 	if len(sc.text) == 0 {
 		return dst
 	}
-	before, word := len(dst), append(sc.text, 0) // room for the space in front
+	before, word := len(dst), append(sc.text, 0) // reserve a byte for the leading space
 	copy(word[1:], sc.text)
 	word[0] = ' '
 	for len(word) > 0 {
