@@ -13,7 +13,7 @@ import (
 	"sandwich/runtime/server"
 )
 
-// accessFlags holds the flags that limit access by browsers and configure the request log.
+// accessFlags holds the flags of browser access and of the request log.
 type accessFlags struct {
 	hosts   []string
 	origins []string
@@ -24,38 +24,40 @@ type accessFlags struct {
 func (f *accessFlags) add(c *cobra.Command) {
 	fs := c.Flags()
 	fs.StringArrayVar(&f.hosts, "allow-host", nil,
-		"name the server may be asked under, in addition to localhost and the address it listens on; "+
-			"* for any (repeatable)")
+		"host name that requests may use, in addition to localhost and the listening address; * allows any "+
+			"(may be repeated)")
 	fs.StringArrayVar(&f.origins, "cors", nil,
-		"origin whose pages may use the server from a browser, such as http://localhost:3000; * for any (repeatable)")
-	fs.StringVar(&f.log, "log", "text", "how requests are logged on stderr: text, json or off")
+		"origin whose pages may use the server from a browser, such as http://localhost:3000; * allows any "+
+			"(may be repeated)")
+	fs.StringVar(&f.log, "log", "text", "format of the request log on stderr: text, json or off")
 	fs.BoolVarP(&f.verbose, "verbose", "v", false,
-		"log each request's parameters too (never its text), and probes of /health and /metrics")
+		"also log the parameters of each request (never its text), and requests of /health and /metrics")
 }
 
 func (f *accessFlags) check() error {
 	switch f.log {
 	case "text", "json", "off":
 	default:
-		return fmt.Errorf("--log %s: give text, json or off", show.Clip(f.log, 40))
+		return fmt.Errorf("--log %s is unknown; give text, json or off", show.Clip(f.log, 40))
 	}
 	for _, h := range f.hosts {
 		if h == "" || strings.ContainsAny(h, "/@ ") {
-			return fmt.Errorf("--allow-host %q: give a host name, such as box.lan, or *", show.Clip(h, 40))
+			return fmt.Errorf("--allow-host %q is not a host name; give one such as box.lan, or *", show.Clip(h, 40))
 		}
 	}
 	for _, o := range f.origins {
-		// As browsers send it: scheme and host, and the port unless it is the scheme's own.
+		// Browsers send scheme and host, and the port unless it is the default of the scheme.
 		u, err := url.Parse(o)
 		if o != "*" && (err != nil || u.Host == "" || u.Scheme+"://"+u.Host != o) {
-			return fmt.Errorf("--cors %q: give scheme and host as browsers send them, such as http://localhost:3000",
+			return fmt.Errorf("--cors %q is not an origin; give scheme and host as browsers send them, such as "+
+				"http://localhost:3000",
 				show.Clip(o, 40))
 		}
 	}
 	return nil
 }
 
-// options completes those of a server that listens on addr.
+// options returns o with the access and log options of a server that listens on addr.
 func (f *accessFlags) options(o server.Options, addr net.Addr) server.Options {
 	o.Hosts, o.Origins = server.HostsOf(addr, f.hosts), f.origins
 	level := slog.LevelInfo

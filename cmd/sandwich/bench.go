@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 func newBench() *cobra.Command {
@@ -29,6 +30,12 @@ func newBench() *cobra.Command {
 		newBenchRoofline(), newBenchSearch(), newBenchHeuristic(),
 		renamed(newBenchHeuristic(), "thumb", "bench heuristic"))
 	return c
+}
+
+// ceilingFlag adds --ceiling: whether to measure the ceilings before a benchmark.
+func ceilingFlag(fs *pflag.FlagSet, p *bool) {
+	fs.BoolVar(p, "ceiling", true, "measure the ceilings first (about 2 s)")
+	renamedFlag(fs, "roof", "ceiling")
 }
 
 // renamed returns a verb under its former name: hidden, with one line on stderr that states the new

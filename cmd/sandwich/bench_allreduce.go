@@ -27,36 +27,38 @@ type reduceFlags struct {
 	ceiling bool
 }
 
-// reduceSizes lists partial results of decode, of small batches and of prefill chunks.
+// reduceSizes lists the default matrices: partial results of decode steps, small batches and
+// prefill chunks.
 var reduceSizes = []string{"1x768", "1x4096", "8x4096", "64x2048", "512x768", "512x4096"}
 
 func newBenchAllReduce() *cobra.Command {
 	var f reduceFlags
 	c := &cobra.Command{
 		Use:   "allreduce",
-		Short: "Measure how the partial results of tensor-parallel ranks are added up",
-		Long: `Measure the sum of one partial matrix per rank, as tensor parallelism needs it after each attention and feed-forward
-block. Every worker writes its share of its rank's partial first, so that the data lies in its own cache, and the time
-runs from there until the sum may be read by all. Three ways take turns:
+		Short: "Measure the all-reduce of the partial results of tensor-parallel ranks",
+		Long: `Measure the sum of one partial matrix per rank, which tensor parallelism computes after each attention and feed-forward
+block. Every worker first writes its part of its rank's matrix, so that the data is in its own cache. The time runs from
+then until all workers may read the sum. Three methods are measured, interleaved:
 
-  shifted   what serving does: ranks start at chunks of their own, flags per chunk, chunks as large as the size asks
+  shifted   the method of serving: each rank starts at a different chunk, with a flag per chunk; the size sets the chunks
   barrier   one barrier, each worker sums its part, one barrier
   blocking  chunks of --chunk KiB one after the other, each between two barriers
 
-GB/s counts each partial read once and the sum written once. The ceiling is the bandwidth of the L3 between the ranks, or of
-memory where it does not hold the matrices; what a worker finds in its own cache may exceed it.`,
+GB/s counts each partial matrix read once and the sum written once. The ceiling is the bandwidth of the L3 that the ranks
+share, or of memory if the matrices do not fit it. Data in a worker's own cache may exceed the ceiling.`,
 		Example: `  sandwich bench allreduce
   sandwich bench allreduce --sizes 1x4096,512x4096 --ranks 2 --format json
-  sandwich bench allreduce --ranks 4,8 --reps 50          # more ranks than PUs share them`,
+  sandwich bench allreduce --ranks 4,8 --reps 50          # with fewer PUs than ranks, ranks share PUs`,
 		Args: exactArgs(0, ""),
 	}
 	fs := c.Flags()
 	fs.StringSliceVar(&f.sizes, "sizes", reduceSizes, "matrices as ROWSxWIDTH")
-	fs.IntSliceVar(&f.ranks, "ranks", nil, "numbers of ranks (default: 2, 4, 8 ... up to the PUs; 2 at least)")
-	fs.IntVarP(&f.threads, "threads", "t", 0, "workers in all (default: one on every core, at least one a rank)")
-	fs.IntVar(&f.chunk, "chunk", 32, "chunk of the blocking way in KiB")
-	fs.IntVarP(&f.reps, "reps", "r", 200, "samples of each way")
-	fs.BoolVar(&f.ceiling, "roof", true, "measure the ceilings first (about 2 s)")
+	fs.IntSliceVar(&f.ranks, "ranks", nil, "numbers of ranks (default: 2, 4, 8 ... up to the number of PUs, at "+
+		"least 2)")
+	fs.IntVarP(&f.threads, "threads", "t", 0, "total number of workers (default: one per core, at least one per rank)")
+	fs.IntVar(&f.chunk, "chunk", 32, "chunk size of the blocking method in KiB")
+	fs.IntVarP(&f.reps, "reps", "r", 200, "samples of each method")
+	ceilingFlag(fs, &f.ceiling)
 	format := formatFlag(c, "table", "json", "csv")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		sizes, err := f.check()
@@ -90,7 +92,7 @@ func (f *reduceFlags) check() ([]reduceSize, error) {
 	}
 	switch {
 	case len(sizes) == 0:
-		return nil, errors.New("give at least one of --sizes")
+		return nil, errors.New("--sizes is empty; give at least one matrix, such as 512x4096")
 	case f.threads < 0 || f.threads > 4*maxReduceRanks:
 		return nil, fmt.Errorf("--threads %d: give a number from 1 to %d", f.threads, 4*maxReduceRanks)
 	case f.chunk < 1 || f.chunk > 1<<20:
@@ -142,7 +144,8 @@ var reduceReport = report[measure.AllReduceRow]{
 	title: func(r *measure.AllReduceRow) string {
 		return r.CPU + ", " + time.Now().UTC().Format("2006-01-02 15:04 UTC")
 	},
-	columns: []string{"size", "ranks", "threads", "way", "bytes", "median", "p10", "p90", "GB/s", "of roof", "roof"},
+	columns: []string{"size", "ranks", "threads", "method", "bytes", "median", "p10", "p90", "GB/s", "of ceiling",
+		"ceiling"},
 	numbers: []int{1, 4, 5, 6, 7, 8, 9},
 	cells: func(r *measure.AllReduceRow) []string {
 		ofCeiling := ""

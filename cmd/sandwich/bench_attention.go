@@ -40,13 +40,14 @@ func newBenchAttention() *cobra.Command {
 	var f attentionFlags
 	c := &cobra.Command{
 		Use:   "attention",
-		Short: "Measure attention alone, decode against streaming and prefill against multiply-adds",
-		Long: `Measure the attention of one layer on the paged cache, kernels and pinned workers that serving uses. A decode step reads other
-blocks at each call, four times the last-level cache in all, so that keys and values come from memory as they do in serving (--hot leaves
-that out). Prefill is a whole prompt, chunk by chunk from an empty cache.
+		Short: "Measure attention: decode relative to streaming, prefill relative to multiply-adds",
+		Long: `Measure the attention of one layer with the paged cache, kernels and pinned workers of serving. Each decode step reads
+different blocks, four times the last-level cache in total, so that keys and values come from memory as they do in
+serving; --hot reads the same blocks again. Prefill is a whole prompt, chunk by chunk, from an empty cache.
 
-Both ceilings are measured interleaved with the calls, on the same workers: how fast they stream the memory of the same cache, and their
-multiply-adds of its arithmetic on registers (tdpbf16: of float32). Groups are query heads that share a KV head.`,
+Both ceilings are measured on the same workers, interleaved with the calls: the bandwidth of streaming the cache's memory,
+and the rate of multiply-adds on registers in the arithmetic of the attention (for tdpbf16: in float32). A group is the
+query heads that share a KV head.`,
 		Example: `  sandwich bench attention
   sandwich bench attention --model llama-3.1-8b --kv f16,q8_0 --decode 4096,32768 --prefill 0
   sandwich bench attention --head-dim 128 --group 4 --threads 1,2 --format csv
@@ -59,20 +60,19 @@ multiply-adds of its arithmetic on registers (tdpbf16: of float32). Groups are q
 	fs.IntSliceVar(&f.groups, "group", []int{1, 2, 4, 8}, "query heads of each KV head")
 	fs.IntVar(&f.kvHeads, "kv-heads", 4, "KV heads")
 	fs.StringSliceVar(&f.kv, "kv", []string{"f16"}, "types of the KV cache: f16, f32, q8_0")
-	fs.StringSliceVar(&f.by, "by", []string{"auto"}, "what attention adds up by: f32, dpbf16, tdpbf16, dpbusd (of "+
-		"--kv q8_0), or auto, what "+
-		"an untuned plan of a quantized model takes")
-	fs.IntSliceVar(&f.decode, "decode", []int{512, 2048, 4096, 8192}, "contexts of decode steps; 0 leaves them out")
-	fs.IntSliceVar(&f.prefill, "prefill", []int{512, 2048, 8192}, "lengths of prompts; 0 leaves them out")
+	fs.StringSliceVar(&f.by, "by", []string{"auto"}, "dot products of attention: f32, dpbf16, tdpbf16, dpbusd (with "+
+		"--kv "+
+		"q8_0), or auto, the choice of the default plan of a quantized model")
+	fs.IntSliceVar(&f.decode, "decode", []int{512, 2048, 4096, 8192}, "context lengths of decode steps; 0 measures "+
+		"none")
+	fs.IntSliceVar(&f.prefill, "prefill", []int{512, 2048, 8192}, "prompt lengths; 0 measures none")
 	fs.IntVar(&f.batch, "batch", 1, "sequences of a decode step")
 	fs.IntVar(&f.chunk, "chunk", 512, "tokens of a prefill chunk")
-	fs.IntSliceVarP(&f.threads, "threads", "t", []int{0}, "worker threads, such as 1,2; 0 takes one on every core")
-	fs.StringVar(&f.isa, "isa", "", "instruction set of the kernels (default: the widest); 1=avx2 for one worker: "+
-		"what heterogeneous workers do together, over the sum of what each does while "+
-		"the others work on attention of their "+
-		"own")
-	fs.BoolVar(&f.hot, "hot", false, "let decode steps read the same blocks again")
-	durationFlag(fs, &f.least, "least", 300*time.Millisecond, "least time for each figure")
+	fs.IntSliceVarP(&f.threads, "threads", "t", []int{0}, "worker threads, such as 1,2; 0 means one per core")
+	fs.StringVar(&f.isa, "isa", "", "instruction set of the kernels (default: the widest); 1=avx2 sets it for worker "+
+		"1 and compares the rate of all workers on one attention with the sum of their rates on separate ones")
+	fs.BoolVar(&f.hot, "hot", false, "read the same blocks in every decode step")
+	durationFlag(fs, &f.least, "least", 300*time.Millisecond, "minimum time per figure")
 	format := formatFlag(c, "table", "json", "csv")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := f.check(c.Flags().Changed); err != nil {
@@ -97,7 +97,7 @@ func (f *attentionFlags) check(given func(flag string) bool) error {
 	if f.model != "" {
 		for _, flag := range []string{"head-dim", "group", "kv-heads"} {
 			if given(flag) {
-				return fmt.Errorf("--%s and --model both name heads: give one of them", flag)
+				return fmt.Errorf("--%s and --model both set the heads; give one of them", flag)
 			}
 		}
 		if err := f.readModel(); err != nil {
@@ -113,24 +113,25 @@ func (f *attentionFlags) check(given func(flag string) bool) error {
 		{"--prefill", f.prefill, 0, longestContext}, {"--batch", []int{f.batch}, 1, maxParallel},
 		{"--chunk", []int{f.chunk}, 1, 1 << 16}, {"--threads", f.threads, 0, profiles.MaxPU}} {
 		if len(list.values) == 0 {
-			return fmt.Errorf("%s is empty: give a number from %d to %d", list.flag, list.least, list.top)
+			return fmt.Errorf("%s is empty; give a number from %d to %d", list.flag, list.least, list.top)
 		}
 		for _, v := range list.values {
 			if v < list.least || v > list.top {
-				return fmt.Errorf("%s %d: give numbers from %d to %d", list.flag, v, list.least, list.top)
+				return fmt.Errorf("%s %d is out of range; give numbers from %d to %d", list.flag, v, list.least,
+					list.top)
 			}
 		}
 	}
 	zero := func(n int) bool { return n == 0 }
 	f.decode, f.prefill = slices.DeleteFunc(f.decode, zero), slices.DeleteFunc(f.prefill, zero)
 	if len(f.decode)+len(f.prefill) == 0 {
-		return errors.New("nothing to measure: give --decode or --prefill a length")
+		return errors.New("--decode and --prefill select no test; give one of them a length above 0")
 	}
 	if f.least <= 0 || f.least > time.Minute {
-		return fmt.Errorf("--least %s: give a time up to 1m", f.least)
+		return fmt.Errorf("--least %s is out of range; give a time above 0, at most 1m", f.least)
 	}
 	if len(f.by) == 0 {
-		return errors.New("--by is empty: give auto, f32, dpbf16, tdpbf16 or dpbusd")
+		return errors.New("--by is empty; give auto, f32, dpbf16, tdpbf16 or dpbusd")
 	}
 	for _, name := range f.by {
 		if _, err := microkernel.ParseAttentionDot(name); err != nil && name != "auto" {
@@ -138,7 +139,7 @@ func (f *attentionFlags) check(given func(flag string) bool) error {
 		}
 	}
 	if len(f.kv) == 0 {
-		return errors.New("--kv is empty: give f16, f32 or q8_0")
+		return errors.New("--kv is empty; give f16, f32 or q8_0")
 	}
 	for _, name := range f.kv {
 		kv, err := microkernel.ParseKVType(name)
@@ -174,7 +175,7 @@ func (f *attentionFlags) run(ctx context.Context) (rows []measure.AttentionRow, 
 	return rows, err
 }
 
-// runHeterogeneous measures workers of several classes.
+// runHeterogeneous measures workers of several kinds.
 func (f *attentionFlags) runHeterogeneous(ctx context.Context) (rows []measure.HeterogeneousAttentionRow, err error) {
 	err = f.each(func(_ *profiles.Profile, plan *plans.Plan, o measure.AttentionOptions, step func()) error {
 		return measure.TimeHeterogeneousAttention(ctx, plan, o, func(r measure.HeterogeneousAttentionRow) {
@@ -185,15 +186,15 @@ func (f *attentionFlags) runHeterogeneous(ctx context.Context) (rows []measure.H
 	return rows, err
 }
 
-// each calls fn for each combination of thread count, cache type, accumulation arithmetic and head
-// size.
+// each calls fn for each combination of thread count, KV cache type, dot product and head
+// dimension.
 func (f *attentionFlags) each(fn func(host *profiles.Profile, plan *plans.Plan, o measure.AttentionOptions,
 	step func()) error) error {
 	host, err := liveProfile()
 	if err != nil {
 		return err
 	}
-	// of whose plan only the workers and what attention adds up by are used
+	// Only the workers and the dot product of the plan of this shape are used.
 	shape := benchShape("attention", plans.WeightShape{Role: "q", N: 64, K: 64, Type: "q8_0", Count: 1})
 	figures := len(f.threads) * len(f.dims) * len(f.kv) * len(f.groups) * len(f.by) * (len(f.decode) + len(f.prefill))
 	step, done := show.StepBar("bench attention", figures)
@@ -212,7 +213,7 @@ func (f *attentionFlags) each(fn func(host *profiles.Profile, plan *plans.Plan, 
 				for _, dim := range f.dims {
 					err := fn(host, plan, f.option(host, plan, dim), step)
 					if errors.Is(err, mem.ErrNoMemory) {
-						return usageError(fmt.Errorf("%w: give shorter contexts, fewer --kv-heads or a smaller "+
+						return usageError(fmt.Errorf("%w; give shorter contexts, fewer --kv-heads or a smaller "+
 							"--batch", err))
 					}
 					if err != nil {
@@ -235,10 +236,10 @@ func (f *attentionFlags) option(host *profiles.Profile, plan *plans.Plan, dim in
 	return o
 }
 
-// mainISA returns the instruction set of workers for which no flag names another one.
+// mainISA returns the instruction set of the workers that --isa does not list individually.
 func (f *attentionFlags) mainISA(host *profiles.Profile) microkernel.ISA {
 	if isas, err := plans.ParseWorkerISAs(f.isa); err == nil && isas.All != "" {
-		if isa, err := microkernel.ParseISA(isas.All); err == nil { // which was checked
+		if isa, err := microkernel.ParseISA(isas.All); err == nil { // always: check parsed it
 			return isa
 		}
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 var attentionReport = report[measure.AttentionRow]{
-	columns: []string{"test", "heads", "kv", "by", "threads", "median", "min", "max", "tokens/s", "GB/s",
+	columns: []string{"test", "heads", "kv", "dot", "threads", "median", "min", "max", "tokens/s", "GB/s",
 		"of streaming",
 		"GFLOP/s", "of peak"},
 	numbers: []int{4, 5, 6, 7, 8, 9, 10, 11, 12},
@@ -43,7 +43,7 @@ func attentionCells(r *measure.AttentionRow) []string {
 
 // heterogeneousAttentionReport prints attention on heterogeneous workers.
 var heterogeneousAttentionReport = report[measure.HeterogeneousAttentionRow]{
-	columns: []string{"test", "heads", "kv", "by", "workers", "median", "each alone in that time", "of their sum",
+	columns: []string{"test", "heads", "kv", "dot", "workers", "median", "each alone in that time", "of their sum",
 		"95 %"},
 	numbers: []int{5, 6, 7, 8},
 	cells: func(r *measure.HeterogeneousAttentionRow) []string {

@@ -29,9 +29,9 @@ func newBenchEmbed() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "embed --model M",
 		Short: "Measure how fast an embedding or rerank model reads many texts",
-		Long: `Measure how fast the engine reads texts of random tokens, which it packs into full forwards as it packs those of
-a server's clients; it also prints the ceiling, how full forwards were, what the kinds of ops took of them, and how fast the
-tokenizer makes tokens of the same texts.`,
+		Long: `Measure how fast the engine reads texts of random tokens. The engine packs them into full forwards, as it does for the
+clients of a server. The output also has the ceiling, the fill of the forwards, the share of time by kind of op, and the
+rate at which the tokenizer encodes the same texts.`,
 		Example: `  sandwich model synth --preset bert-base --type q8_0 -o bert.gguf
   sandwich bench embed --model bert.gguf
   sandwich bench embed --model qwen3-embedding-0.6b.gguf --texts 200 --shortest 20 --longest 40 --format json`,
@@ -42,8 +42,8 @@ tokenizer makes tokens of the same texts.`,
 	fs.IntVar(&f.texts, "texts", 1000, "number of texts")
 	fs.IntVar(&f.shortest, "shortest", 20, "tokens of the shortest text")
 	fs.IntVar(&f.longest, "longest", 400, "tokens of the longest text")
-	fs.IntVarP(&f.reps, "reps", "r", 3, "samples, in addition to one to warm up")
-	fs.BoolVar(&f.ceiling, "roof", true, "measure the ceilings of this machine first")
+	fs.IntVarP(&f.reps, "reps", "r", 3, "samples, after one warm-up run")
+	ceilingFlag(fs, &f.ceiling)
 	format := formatFlag(c, "table", "json", "csv")
 	c.RunE = func(c *cobra.Command, _ []string) error { return embedReport.after(c, *format)(f.run(c.Context())) }
 	return c
@@ -100,7 +100,8 @@ func (f *embedBenchFlags) run(ctx context.Context) ([]measure.EmbedRow, error) {
 
 var embedReport = report[measure.EmbedRow]{
 	title: func(r *measure.EmbedRow) string { return r.Model + " on " + r.CPU },
-	columns: []string{"texts", "tokens", "plan", "tokens/s", "min", "max", "texts/s", "fill", "roof", "of roof",
+	columns: []string{"texts", "tokens", "plan", "tokens/s", "min", "max", "texts/s", "fill", "ceiling",
+		"of ceiling",
 		"encoding/s", "time by op"},
 	numbers: show.ColumnsFrom(3, 11),
 	cells: func(r *measure.EmbedRow) []string {

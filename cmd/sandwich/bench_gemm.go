@@ -31,7 +31,7 @@ type gemmFlags struct {
 	threads []int
 	compute string
 	isa     string
-	kernel  string // spec; "" leaves the choice to the default heuristic
+	kernel  string // spec; "" uses the kernel of the default plan
 	cold    bool
 	round   int // MiB
 	ceiling bool
@@ -40,7 +40,7 @@ type gemmFlags struct {
 	ours    string
 }
 
-// gemmShapes lists the linear layers of the models that ../peers compares with.
+// gemmShapes lists the linear layers of the models used for comparisons with other libraries.
 var gemmShapes = []string{"768x768", "3072x768", "2048x2048", "5632x2048", "2048x5632", "4096x4096", "14336x4096",
 	"4096x14336"}
 
@@ -48,20 +48,21 @@ func newBenchGEMM() *cobra.Command {
 	var f gemmFlags
 	c := &cobra.Command{
 		Use:   "gemm",
-		Short: "Measure single matrix products on the code that serves",
-		Long: `Measure C[M,N] = A[M,K] W[N,K]^T on the packed weights, kernels and pinned workers that serving uses, under the
-untuned schedules. --cold gives each call other weights, 256 MiB in all or --cold-mib, as serving does. The ceiling of cold
-products is the lesser of the multiply-add peak and of what memory allows: its measured bandwidth, or that of the fastest
-product of one row of the run. "of M=1" is the time in times of the same product with one row.
+		Short: "Measure single matrix products",
+		Long: `Measure C[M,N] = A[M,K] W[N,K]^T with the packed weights, kernels and pinned workers of serving, under the schedules of
+the default plan. --cold uses different weights in each call, as serving does, 256 MiB in total or --cold-mib. The
+ceiling of a cold product is the smaller of the multiply-add peak and the memory bound, which follows from the measured
+bandwidth or from the fastest one-row product of the run. "of M=1" is the time divided by that of the same product with
+one row.
 
---isa 1=avx2 makes worker 1 another class of worker: products are then divided by what each worker was measured to do,
-and timed interleaved with chunks handed out, and with what each worker does while the others work on products of their own.
+--isa 1=avx2 gives worker 1 another instruction set. Products are then divided by the measured rate of each worker. They
+are timed interleaved with products handed out in chunks, and with each worker computing a separate product.
 
---peers compares with the figures of other libraries for the same products, in the columns of --format csv, best peer of
-each product first, then each library over all products. A product that a file lists several times was measured in
-several rounds: figures are then medians, and from six rounds of both sides on the ratio has a 95 % interval (of the
-median, by order statistics over the interleaved rounds). --ours takes our figures from such a file too, so that rounds of
-both sides can be interleaved.`,
+--peers compares with figures of other libraries for the same products. The file has the columns of --format csv. The
+output lists the best peer per product, then each library over all products. If a file lists a product several times,
+each line is one round: figures are medians over rounds, and with six rounds or more on both sides the ratio has a 95 %
+interval (of the median, by order statistics over the interleaved rounds). --ours reads our figures from such a file, so
+that rounds of both sides can be interleaved.`,
 		Example: `  sandwich bench gemm --threads 1
   sandwich bench gemm --shapes 4096x4096,14336x4096 --m 1,16,128 --type f32 --threads 1 --cold --format csv
   sandwich bench gemm --type f32,q8_0 --m 1,512 --peers peers.csv
@@ -74,20 +75,21 @@ both sides can be interleaved.`,
 	fs.StringSliceVar(&f.shapes, "shapes", gemmShapes, "weights as NxK")
 	fs.IntSliceVar(&f.rowsOf, "m", []int{1, 16, 128, 512}, "rows M")
 	fs.StringSliceVar(&f.types, "type", []string{"f32"}, "types of the weights")
-	fs.IntSliceVarP(&f.threads, "threads", "t", []int{0}, "worker threads, such as 1,2; 0 takes one on every core")
-	fs.StringVar(&f.compute, "compute", "auto", "arithmetic of weights: auto, f32, int8 (quantized ones), "+
-		"int8-256 (those in blocks of 256) or bf16 (those of bf16)")
-	fs.StringVar(&f.isa, "isa", "", "instruction set of the kernels, or of single workers: 1=avx2 "+
-		"(default: the widest)")
-	fs.StringVar(&f.kernel, "kernel", "", "micro-kernel to measure instead of the one that the default heuristic "+
-		"choose, as plans spell it")
+	fs.IntSliceVarP(&f.threads, "threads", "t", []int{0}, "worker threads, such as 1,2; 0 means one per core")
+	fs.StringVar(&f.compute, "compute", "auto", "arithmetic by weight: auto, f32, int8 (quantized weights), "+
+		"int8-256 (weights in blocks of 256) or bf16 (bf16 weights)")
+	fs.StringVar(&f.isa, "isa", "", "instruction set of the kernels (default: the widest); 1=avx2 sets that of "+
+		"worker 1")
+	fs.StringVar(&f.kernel, "kernel", "", "micro-kernel to measure, as plans spell it (default: the choice of the "+
+		"default "+
+		"plan)")
 	fs.BoolVar(&f.cold, "cold", false, "read the weights from memory at each call")
-	fs.IntVar(&f.round, "cold-mib", 256, "MiB of weights that cold calls go round; more than the last-level "+
-		"cache holds")
-	fs.BoolVar(&f.ceiling, "roof", true, "measure the ceilings first (about 2 s)")
-	durationFlag(fs, &f.least, "least", 150*time.Millisecond, "least time for each product")
-	fs.StringVar(&f.peers, "peers", "", "CSV of other libraries to compare with")
-	fs.StringVar(&f.ours, "ours", "", "CSV of earlier runs to take our figures from instead of measuring")
+	fs.IntVar(&f.round, "cold-mib", 256, "MiB of weights that cold calls cycle through; should exceed the last-level "+
+		"cache")
+	ceilingFlag(fs, &f.ceiling)
+	durationFlag(fs, &f.least, "least", 150*time.Millisecond, "minimum time per product")
+	fs.StringVar(&f.peers, "peers", "", "CSV file with figures of other libraries")
+	fs.StringVar(&f.ours, "ours", "", "CSV file with our figures of earlier runs; nothing is measured")
 	format := formatFlag(c, "table", "json", "csv", "svg")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		peers, ours, err := f.check()
@@ -109,7 +111,7 @@ both sides can be interleaved.`,
 	return c
 }
 
-// check reads the files that the flags name: figures of peers, and ours.
+// check validates the flags and reads the files of --peers and --ours.
 func (f *gemmFlags) check() (peers, ours []measure.ProductRow, err error) {
 	if err := f.checkNumbers(); err != nil {
 		return nil, nil, err
@@ -119,7 +121,7 @@ func (f *gemmFlags) check() (peers, ours []measure.ProductRow, err error) {
 			return nil, nil, err
 		}
 		if peers = slices.DeleteFunc(peers, func(r measure.ProductRow) bool { return r.Ours() }); len(peers) == 0 {
-			return nil, nil, fmt.Errorf("--peers %s has no line of another library: the columns are %s",
+			return nil, nil, fmt.Errorf("--peers %s has no line of another library; its columns must be %s",
 				show.Clip(f.peers, 200), measure.ProductHeader)
 		}
 	}
@@ -128,14 +130,14 @@ func (f *gemmFlags) check() (peers, ours []measure.ProductRow, err error) {
 			return nil, nil, err
 		}
 		if ours = slices.DeleteFunc(ours, func(r measure.ProductRow) bool { return !r.Ours() }); len(ours) == 0 {
-			return nil, nil, fmt.Errorf("--ours %s has no line of sandwich: write it by bench gemm --format csv",
+			return nil, nil, fmt.Errorf("--ours %s has no line of sandwich; write it with bench gemm --format csv",
 				show.Clip(f.ours, 200))
 		}
 	}
 	return peers, ours, nil
 }
 
-// readProducts reads a CSV of figures.
+// readProducts reads a CSV file of measured products. flag names the flag in errors.
 func readProducts(flag, path string) ([]measure.ProductRow, error) {
 	f, err := retention.OpenRegular(path)
 	if err != nil {
@@ -147,7 +149,7 @@ func readProducts(flag, path string) ([]measure.ProductRow, error) {
 
 func (f *gemmFlags) checkNumbers() error {
 	if len(f.types) == 0 || len(f.shapes) == 0 {
-		return errors.New("give at least one --type and one --shapes")
+		return errors.New("--type or --shapes is empty; give at least one value of each")
 	}
 	for _, t := range f.types {
 		if _, err := f.model(t); err != nil {
@@ -155,16 +157,16 @@ func (f *gemmFlags) checkNumbers() error {
 		}
 	}
 	if len(f.rowsOf) == 0 || len(f.threads) == 0 {
-		return errors.New("give at least one --m and one --threads")
+		return errors.New("--m or --threads is empty; give at least one value of each")
 	}
 	for _, m := range f.rowsOf {
 		if m < 1 || m > 1<<16 {
-			return fmt.Errorf("--m %d: give numbers of rows from 1 to %d", m, 1<<16)
+			return fmt.Errorf("--m %d is out of range; give numbers of rows from 1 to %d", m, 1<<16)
 		}
 	}
 	for _, t := range f.threads {
 		if t < 0 {
-			return fmt.Errorf("--threads %d: give numbers of at least 1", t)
+			return fmt.Errorf("--threads %d is negative; give 0 for one per core, or numbers from 1", t)
 		}
 	}
 	if f.kernel != "" {
@@ -177,15 +179,16 @@ func (f *gemmFlags) checkNumbers() error {
 		}
 	}
 	if f.round < 64 || f.round > 1<<16 {
-		return fmt.Errorf("--cold-mib %d: give 64 to %d", f.round, 1<<16)
+		return fmt.Errorf("--cold-mib %d is out of range; give a number from 64 to %d", f.round, 1<<16)
 	}
 	if f.least <= 0 || f.least > time.Minute {
-		return fmt.Errorf("--least %s: give a time up to 1m", f.least)
+		return fmt.Errorf("--least %s is out of range; give a time above 0, at most 1m", f.least)
 	}
 	return nil
 }
 
-// benchShape returns a model of some weights, for default plans of benchmarks.
+// benchShape returns a model shape with the given weights, from which benchmarks derive a default
+// plan.
 func benchShape(name string, weights ...plans.WeightShape) plans.ModelShape {
 	return plans.ModelShape{Arch: "bench", Name: name, Hidden: 64, Layers: 1, Heads: 1, KVHeads: 1, HeadDim: 64,
 		FFN: 64, Vocab: 64, Weights: weights}
@@ -215,8 +218,8 @@ func weightKey(flag, shape, typ string) (plans.WeightKey, error) {
 	N, err1 := strconv.Atoi(n)
 	K, err2 := strconv.Atoi(k)
 	if !ok || err1 != nil || err2 != nil || N < 1 || K < 1 || N > 1<<20 || K > 1<<20 {
-		return plans.WeightKey{}, fmt.Errorf("%s %q: give a weight as NxK, such as 4096x4096, of at most %d a "+
-			"side", flag, show.Clip(shape, 40), 1<<20)
+		return plans.WeightKey{}, fmt.Errorf("%s %q is not a weight; give NxK, such as 4096x4096, with N and K "+
+			"up to %d", flag, show.Clip(shape, 40), 1<<20)
 	}
 	if block, _ := t.Block(); K%block != 0 {
 		return plans.WeightKey{}, fmt.Errorf("%s %s: K must be a multiple of %d for %s", flag, shape, block, t)
@@ -309,7 +312,7 @@ func (f *gemmFlags) measure(ctx context.Context, rows []measure.ProductRow, ceil
 		step()
 	})
 	if errors.Is(err, mem.ErrNoMemory) {
-		err = usageError(fmt.Errorf("%w: give smaller --shapes, fewer rows or a smaller --cold-mib", err))
+		err = usageError(fmt.Errorf("%w; give smaller --shapes, fewer rows or a smaller --cold-mib", err))
 	}
 	return rows, err
 }

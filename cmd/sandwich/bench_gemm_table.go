@@ -17,7 +17,7 @@ import (
 func gemmReport(peers bool) *report[measure.ProductRow] {
 	p := &report[measure.ProductRow]{
 		columns: []string{"weight NxK", "type", "compute", "threads", "M", "weights", "GFLOP/s", "median", "min", "max",
-			"roof", "of roof", "of ports", "busiest", "GB/s", "of M=1"},
+			"ceiling", "of ceiling", "of ports", "busiest", "GB/s", "of M=1"},
 		numbers: []int{3, 4, 6, 7, 8, 9, 10, 11, 12, 14, 15, 17, 18},
 		cells:   func(r *measure.ProductRow) []string { return productCells(r, peers) },
 		header:  measure.ProductHeader,
@@ -33,7 +33,8 @@ func gemmReport(peers bool) *report[measure.ProductRow] {
 	return p
 }
 
-// printGEMM writes our products, as they were measured in CSV, else compared with those of peers.
+// printGEMM writes our products. CSV holds them as measured; the other formats compare them with
+// those of peers.
 func printGEMM(w io.Writer, ours, peers []measure.ProductRow, ceilings measure.ProductCeilings, format string) error {
 	p := gemmReport(len(peers) > 0)
 	if format == "csv" {
@@ -47,8 +48,8 @@ func printGEMM(w io.Writer, ours, peers []measure.ProductRow, ceilings measure.P
 		return err
 	}
 	if !slices.ContainsFunc(rows, func(r measure.ProductRow) bool { return r.Best != "" }) {
-		_, err := fmt.Fprintln(w, "\nnone of these products is among those of the peers: compare the columns "+
-			"threads, M, N, K and wmode")
+		_, err := fmt.Fprintln(w, "\nno peer has any of these products; compare the columns threads, M, N, K and "+
+			"wmode of the files")
 		return err
 	}
 	return printPeers(w, rows, peers)
@@ -85,8 +86,8 @@ func productCells(r *measure.ProductRow, peers bool) []string {
 	return append(line, r.Best, fmt.Sprintf("%.1f", r.BestRate), fmt.Sprintf("%.2f", r.Ratio), interval)
 }
 
-// printPeers prints the result of a comparison: geometric means over the products by thread count,
-// and the products below the mark.
+// printPeers prints the geometric means of the ratios by thread count and library, and the products
+// whose interval is below measure.LowestRatio.
 func printPeers(w io.Writer, rows, peers []measure.ProductRow) error {
 	for _, s := range measure.SummarizePeers(rows, peers) {
 		fmt.Fprintf(w, "\n%s, geometric mean of our GFLOP/s over a library's\n", show.Plural(s.Threads, "thread"))
@@ -99,7 +100,7 @@ func printPeers(w io.Writer, rows, peers []measure.ProductRow) error {
 		}
 		switch {
 		case s.Judged == 0:
-			fmt.Fprintln(w, "  no intervals: they take six rounds of both sides")
+			fmt.Fprintln(w, "  no intervals: they need six rounds of both sides")
 		case len(names) == 0:
 			fmt.Fprintf(w, "  no product has its 95 %% interval below %.2f\n", measure.LowestRatio)
 		default:

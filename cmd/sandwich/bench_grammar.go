@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -34,30 +35,30 @@ func newBenchGrammar() *cobra.Command {
 	var f grammarFlags
 	c := &cobra.Command{
 		Use:   "grammar",
-		Short: "Measure what answers under a JSON Schema cost a token",
-		Long: `Measure what answers under a grammar cost a token: making its mask, applying it and sampling, and going
-on behind the token that was drawn. Logits are random; each answer is a request of its own, whose masks are made
-anew; "first mask" has what is found before the first forward, too. Times are processor time of one thread.
+		Short: "Measure the cost per token of answers under a JSON Schema",
+		Long: `Measure the cost per token of answers under a grammar: computing the token mask, applying it and sampling, and advancing
+past the sampled token. Logits are random. Each answer is a separate request that computes its masks anew. "first mask"
+includes the work before the first forward. Times are CPU time of one thread.
 
-Without --schema any object, a record, a recursive tree, formats and patterns, strings of several patterns at once,
-strings that must not match ("refused"), passwords of four look-aheads, patterns under lengths, multiples of 4093,
-a form of 60 properties, an enum of 10^4, a tool set of 200 KB, and free text before one of its calls are measured;
-without --model made-up vocabularies of 32,000 and 150,000 tokens are taken. "again" is the 99th percentile of a mask that was made
-before, "sample" what a draw at temperature 1 of the 40 likeliest takes, without a mask and with one.`,
+Without --schema a built-in set is measured: any object, a record, a recursive tree, formats and patterns, strings of
+several patterns at once, strings that must not match ("refused"), passwords with four look-aheads, patterns with length
+limits, multiples of 4093, a form of 60 properties, an enum of 10,000 values, a tool set of 200 KB, and free text before
+a tool call. Without --model the vocabularies are synthetic. "again" is the 99th percentile for a mask that is cached;
+"sample" is the time to sample at temperature 1 from the 40 most likely tokens, without a mask and with one.`,
 		Example: `  sandwich bench grammar
   sandwich bench grammar --schema tools.json --model llama.gguf --answers 50 --format csv`,
 		Args: exactArgs(0, ""),
 	}
 	fs := c.Flags()
 	fs.StringVar(&f.schema, "schema", "", "file with a JSON Schema")
-	fs.StringVarP(&f.model, "model", "m", "", "GGUF file whose vocabulary is taken")
-	fs.IntSliceVar(&f.vocab, "vocab", []int{32_000, 150_000}, "tokens of the made-up vocabularies")
-	fs.IntVar(&f.answers, "answers", 20, "answers for each schema")
-	fs.IntVar(&f.tokens, "tokens", 200, "most tokens of an answer")
+	fs.StringVarP(&f.model, "model", "m", "", "GGUF file whose vocabulary to use")
+	fs.IntSliceVar(&f.vocab, "vocab", []int{32_000, 150_000}, "sizes of the synthetic vocabularies in tokens")
+	fs.IntVar(&f.answers, "answers", 20, "answers per schema")
+	fs.IntVar(&f.tokens, "tokens", 200, "maximum number of tokens of an answer")
 	format := formatFlag(c, "table", "json", "csv")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if f.model != "" && c.Flags().Changed("vocab") {
-			return usageError(fmt.Errorf("--vocab and --model both name a vocabulary: give one of them"))
+			return usageError(errors.New("--vocab and --model both set the vocabulary; give one of them"))
 		}
 		return grammarReport.after(c, *format)(f.run(c.Context()))
 	}
@@ -75,7 +76,8 @@ func (f *grammarFlags) run(ctx context.Context) ([]measure.GrammarRow, error) {
 	}
 	for _, n := range limits {
 		if n.value < n.least || n.value > n.up {
-			return nil, usageError(fmt.Errorf("--%s %d: give a number from %d to %d", n.flag, n.value, n.least, n.up))
+			return nil, usageError(fmt.Errorf("--%s %d is out of range; give a number from %d to %d", n.flag, n.value,
+				n.least, n.up))
 		}
 	}
 	sources := measure.GrammarSources()

@@ -14,16 +14,23 @@ func newBenchHeuristic() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "heuristic DIR...",
 		Short: "Judge the default heuristic on recorded machines",
-		Long: `Print what an untuned plan would run on recorded machines, and what share of the speed of the best schedule of
-their grids it reaches. Each folder holds host.yaml, of probe --measure full, and journals of bench search (.jsonl, or
-packed as .jsonl.gz). Nothing is timed here, and the rules see a machine through its profile alone.
+		Long: `Compare the default plan with the search results of recorded machines: print what the default plan runs for each weight
+and M, and its share of the speed of the best schedule. Each folder holds host.yaml, as probe --measure full writes it,
+and journals of bench search (.jsonl or .jsonl.gz). Nothing is timed. The heuristic sees only the profile of a machine.
 
-The best is the fastest schedule that the search timed again; a choice was timed "again" or "once", where luck weighs
-more. One that was timed many times "interleaved" with the last few of the search is held against these. Schedules that run alike on so many rows and columns are one. A search tries most schedules on a part of the
-columns; a choice, made for all of them, is judged there only where it was not timed on all, against what was timed there
-again. One that was timed "elsewhere", on another part, is held against the fastest there, which is biased upward. A choice that was not timed is judged by the
-"near"est schedule of the same kernel where that is at most one doubling of one size of its slice away, and the last
-line says by how much times of such schedules differ in these grids; else it is a miss.`,
+The best schedule is the fastest that the search timed repeatedly. The column "timed" says how the choice of the
+heuristic is judged:
+
+  again        by repeated timings
+  once         by one timing, which is noisier
+  interleaved  by timings interleaved with the last schedules of the search, and compared with these
+  elsewhere    on a different part of the columns, compared with the fastest schedule there, which is biased upward
+  near         by the most similar schedule of the same kernel, if one size of the slice differs by at most a factor of 2
+  missing      not at all: the grid has no such schedule
+
+Schedules that run identically on that many rows and columns count as one. The search times most schedules on a part of
+the columns; a choice for all columns is judged on such a part only if it was not timed on all. The last line says by how
+much the times of schedules judged as "near" differ in these grids.`,
 		Example: `  sandwich bench search --record here --budget-per-m 5s
   sandwich bench heuristic here
   sandwich bench heuristic machines/zen5-2c
@@ -68,9 +75,8 @@ func heuristicSummary(rows []tuner.HeuristicRow) string {
 		return text
 	}
 	if near > 0 {
-		text = fmt.Sprintf("%d choices are judged by a similar schedule, whose times differ by "+
-			"%.1f %% at the most in the "+
-			"median; %s", near, 100*scatter, text)
+		text = fmt.Sprintf("%d choices are judged by a similar schedule, whose median times differ by "+
+			"up to %.1f %%; %s", near, 100*scatter, text)
 	}
 	return fmt.Sprintf("geometric mean %.3f of the best of each grid, worst %.3f; %s", math.Exp(logs/float64(n)), worst,
 		text)

@@ -53,7 +53,7 @@ model that fits the caches may exceed the ceiling of memory, which is then said 
 --counters adds the figures of Sandwich (DAC '26), section 2.1, from perf events of the worker threads, and for each figure that this machine does
 not have the reason.
 
---neighbour PU:50% starts a process that takes half of one PU's time and measures each test without and with it, interleaved.
+--neighbor PU:50% starts a process that takes half of one PU's time and measures each test without and with it, interleaved.
 The fair share is what the time that is left would give, 75 % of the undisturbed figure where that process takes half of
 one of two PUs; the goal is 90 % of the fair share of prompts and 80 % of that of generation at the median. It also tells
 how often a worker that had lost its PU was left out, how many chunks of ops a worker at risk computed into memory of its
@@ -77,7 +77,7 @@ func newBenchLLM() *cobra.Command {
   sandwich bench llm --model llama.gguf -p 512,128 -n 64 --threads 1,2 --reps 5 --format json
   sandwich bench llm --model llama.gguf --batch 8
   sandwich bench llm --model llama.gguf -p 512 -n 32 --depth 0,4096,32768 --kv q8_0
-  sandwich bench llm --model llama.gguf --threads 2 --neighbour 1:50%
+  sandwich bench llm --model llama.gguf --threads 2 --neighbor 1:50%
   sandwich bench llm --model llama.gguf --clients 32 -n 64
   sandwich bench llm --model llama.gguf --clients 8 --schema answer.json -n 128
   sandwich bench llm --model llama.gguf --threads 2 --switch --reps 50`,
@@ -96,7 +96,7 @@ func newBenchLLM() *cobra.Command {
 		"workers, or a, for all after each op; a,b compares")
 	fs.BoolVar(&f.compare, "compare", true, "with a tuned plan, or one of several ranks, also measure the untuned "+
 		"one of one rank, interleaved")
-	fs.BoolVar(&f.ceiling, "roof", true, "measure the ceilings first (about 2 s)")
+	ceilingFlag(fs, &f.ceiling)
 	fs.BoolVar(&f.counters, "counters", false, "count what the processor does: instructions per cycle, cache, "+
 		"TLB, remote and memory accesses of each test")
 	f.source = counters.System{}
@@ -104,7 +104,8 @@ func newBenchLLM() *cobra.Command {
 		"interleaved with as many requests in this process")
 	fs.StringVar(&f.schema, "schema", "", "file with a JSON Schema: measure -n with --clients answers under it, "+
 		"interleaved with as many plain ones, in this process")
-	fs.StringVar(&f.neighbor, "neighbour", "", "measure next to a process that takes a part of one PU, such as 1:50%")
+	fs.StringVar(&f.neighbor, "neighbor", "", "measure next to a process that takes a share of one PU, such as 1:50%")
+	renamedFlag(fs, "neighbour", "neighbor")
 	fs.BoolVar(&f.swap, "switch", false, "measure the hot switch between prefill on all PUs and decode on some")
 	fs.BoolVar(&f.ops, "ops", false, "measure what each op of the prompts takes, and of a delta rule its rate")
 	fs.BoolVar(&f.explain, "explain", false, "say for each op of the tests its regime, where it runs, and why")
@@ -174,18 +175,18 @@ func (f *llmFlags) check() error {
 	case f.schema != "" && f.clients == 0:
 		return errors.New("--schema goes with --clients: say how many answers are generated at once, such as 8")
 	case f.clients > 0 && (f.counters || f.neighbor != "" || f.batch > 1 || len(f.threads) > 1):
-		return errors.New("--clients goes without --batch, --counters and --neighbour, and with one number of " +
+		return errors.New("--clients goes without --batch, --counters and --neighbor, and with one number of " +
 			"--threads")
 	case f.swap && (f.counters || f.neighbor != "" || f.clients > 0 || f.batch > 1 || len(f.threads) > 1):
-		return errors.New("--switch goes without --batch, --counters, --clients and --neighbour, and with one " +
+		return errors.New("--switch goes without --batch, --counters, --clients and --neighbor, and with one " +
 			"number of --threads")
 	case f.ops && (f.swap || f.counters || f.neighbor != "" || f.clients > 0 || f.batch > 1 || len(f.threads) > 1 ||
 		slices.Max(append(f.prompt, 0)) == 0):
 		return errors.New("--ops wants -p, goes without --switch, --batch, --counters, --clients and " +
-			"--neighbour, and " +
+			"--neighbor, and " +
 			"with one number of --threads")
 	case f.explain && (f.ops || f.swap || f.counters || f.neighbor != "" || f.clients > 0 || len(f.threads) > 1):
-		return errors.New("--explain goes without --ops, --switch, --counters, --clients and --neighbour, and with " +
+		return errors.New("--explain goes without --ops, --switch, --counters, --clients and --neighbor, and with " +
 			"one number of --threads")
 	case f.reps < 1 || f.reps > 10000:
 		return fmt.Errorf("--reps %d: give a number from 1 to 10000", f.reps)

@@ -57,7 +57,7 @@ var opsReport = report[measure.OpRow]{
 	title: func(r *measure.OpRow) string {
 		return fmt.Sprintf("%s on %s, %s, float32 multiply-adds %.0f GFLOP/s", r.Model, r.CPU, r.Plan, r.Peak)
 	},
-	columns: []string{"test", "op", "of them", "time", "share", "GFLOP/s", "of peak", "roof", "of roof",
+	columns: []string{"test", "op", "of them", "time", "share", "GFLOP/s", "of peak", "ceiling", "of ceiling",
 		"ports by themselves"},
 	numbers: []int{2, 3, 4, 5, 6, 7, 8},
 	cells: func(r *measure.OpRow) []string {

@@ -13,7 +13,7 @@ import (
 
 var llmReport = report[measure.LLMRow]{
 	title:   func(r *measure.LLMRow) string { return r.Model + " on " + r.CPU },
-	columns: []string{"test", "threads", "plan", "tokens/s", "min", "max", "roof", "of roof", "roof made of"},
+	columns: []string{"test", "threads", "plan", "tokens/s", "min", "max", "ceiling", "of ceiling", "ceiling by"},
 	numbers: []int{1, 3, 4, 5, 6, 7},
 	cells: func(r *measure.LLMRow) []string {
 		ceiling, ofCeiling := "", ""

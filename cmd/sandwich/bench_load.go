@@ -272,7 +272,7 @@ func (f *loadFlags) run(ctx context.Context, out io.Writer, format string) error
 	return printLoad(out, format, runs, f.slo)
 }
 
-// measure runs the arrivals under each policy, or on the server.
+// measure offers the arrivals under each policy, or to the server.
 func (f *loadFlags) measure(ctx context.Context, t replay.Trace) (runs []*load.Run, err error) {
 	if f.url != "" {
 		target := f.server()
@@ -379,7 +379,7 @@ func (f *loadFlags) server() *client.Server {
 func (f *loadFlags) bisect(ctx context.Context, target load.Target) (float64, error) {
 	lo, hi, met := 0.1, 10.0, 0.0
 	for range f.goodput {
-		mid := (lo * hi) / max(lo, (lo+hi)/2) // the harmonic mean: more runs at rates that are borne
+		mid := (lo * hi) / max(lo, (lo+hi)/2) // the harmonic mean, which favors the lower rates
 		t, err := f.arrivals(mid)
 		if err != nil {
 			return 0, err

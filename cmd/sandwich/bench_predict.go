@@ -26,12 +26,12 @@ import (
 
 // predictFlags holds the flags of bench predict.
 type predictFlags struct {
-	anchors  []string // files whose products are anchors; none: those of each model
+	anchors  []string // files whose products are anchors; empty: the model itself
 	prompts  []int
 	batches  []int
 	contexts []int
-	threads  []int // arms of one rank; none: one thread, and the untuned plan's
-	tp       []int // arms of several
+	threads  []int // arms with one rank; empty: one thread, and the threads of the untuned plan
+	tp       []int // arms with several ranks
 	reps     int
 	within   time.Duration
 }
@@ -40,29 +40,31 @@ func newBenchPredict() *cobra.Command {
 	f := predictFlags{}
 	c := &cobra.Command{
 		Use:   "predict [MODEL.gguf...]",
-		Short: "Predict and measure whole forwards of models: how far the ranking of configurations is off",
-		Long: `Predict how long forwards take, as tune does before it races configurations, then run them under untuned plans: prompts
-(--prompts) and batches of sequences that generate a token each (--batches), behind --contexts positions, on --threads and by
---tp ranks. Without a model it is the embedded one.
+		Short: "Predict and measure whole forwards of models, and report the errors of the predictions",
+		Long: `Predict how long forwards take, as tune does before it races configurations, then measure them under untuned plans:
+prompts (--prompts) and batches of sequences that generate one token each (--batches), after --contexts positions, with
+--threads threads and --tp ranks. The default model is the embedded one.
 
-Predictions rest on the ceilings of this machine, and on three products of each weight type with 1, 32 and 512 rows and
-attention, measured on the files of --anchors-of (the model itself without it; --anchors is the time for that). Both are
-measured again before each model, since machines change from minute to minute; none of the forwards enters. A type that no
-such file has is predicted by what is assumed, which the report says. The last table says how far predictions are off.`,
+Predictions use the ceilings of this machine and anchors: for each weight type three products with 1, 32 and 512 rows,
+and attention, measured on the files of --anchors-of (default: the model itself) within the time of --anchors. Both are
+measured again before each model, because the speed of a machine changes over minutes. The measured forwards are not
+used. For a weight type that none of the files has, the prediction uses assumptions, which the report lists. The last
+table has the errors of the predictions.`,
 		Example: `  sandwich bench predict
   sandwich bench predict llama-160m.gguf qwen3-0.6b.gguf --anchors-of tinyllama-1.1b.gguf
   sandwich bench predict llama.gguf --threads 1,2,8 --tp 2 --batches 1,8 --contexts 128,4096 --format csv`,
 	}
 	fs := c.Flags()
 	fs.StringSliceVar(&f.anchors, "anchors-of", nil, "GGUF files whose products are the anchors (default: the model)")
-	fs.IntSliceVar(&f.prompts, "prompts", []int{16, 64, 256}, "tokens of prompts; 0: none")
-	fs.IntSliceVar(&f.batches, "batches", []int{1, 4, 16}, "sequences that generate a token each; 0: none")
+	fs.IntSliceVar(&f.prompts, "prompts", []int{16, 64, 256}, "prompt lengths in tokens; 0 measures none")
+	fs.IntSliceVar(&f.batches, "batches", []int{1, 4, 16}, "batch sizes in sequences; 0 measures none")
 	fs.IntSliceVar(&f.contexts, "contexts", []int{128, 1024}, "positions before the rows of each sequence")
-	fs.IntSliceVarP(&f.threads, "threads", "t", nil, "worker threads of one rank (default: 1, and as the untuned plan "+
-		"has them)")
-	fs.IntSliceVar(&f.tp, "tp", []int{2}, "tensor-parallel ranks on all threads; 1: none")
+	fs.IntSliceVarP(&f.threads, "threads", "t", nil, "worker threads of one rank (default: 1, and those of the "+
+		"untuned "+
+		"plan)")
+	fs.IntSliceVar(&f.tp, "tp", []int{2}, "numbers of tensor-parallel ranks on all threads; 1 measures none")
 	fs.IntVarP(&f.reps, "reps", "r", 5, "runs of each forward")
-	durationFlag(fs, &f.within, "anchors", 10*time.Second, "time to measure the anchors of a file")
+	durationFlag(fs, &f.within, "anchors", 10*time.Second, "time to measure the anchors of each file")
 	format := formatFlag(c, "table", "json", "csv")
 	c.RunE = func(c *cobra.Command, models []string) error {
 		if err := f.check(); err != nil {
@@ -95,17 +97,17 @@ func (f *predictFlags) check() error {
 		}
 		for _, v := range list.values {
 			if v < least || v > list.most {
-				return fmt.Errorf("--%s %d: give numbers from %d to %d", list.flag, v, least, list.most)
+				return fmt.Errorf("--%s %d is out of range; give numbers from %d to %d", list.flag, v, least, list.most)
 			}
 		}
 	}
 	switch {
 	case len(f.forwards(0)) == 0:
-		return errors.New("nothing to predict: give --prompts or --batches above 0")
+		return errors.New("--prompts and --batches select no forward; give one of them a number above 0")
 	case f.reps < 1 || f.reps > 10000:
-		return fmt.Errorf("--reps %d: give a number from 1 to 10000", f.reps)
+		return fmt.Errorf("--reps %d is out of range; give a number from 1 to 10000", f.reps)
 	case f.within <= 0 || f.within > 10*time.Minute:
-		return fmt.Errorf("--anchors %s: give a time up to 10m", f.within)
+		return fmt.Errorf("--anchors %s is out of range; give a time above 0, at most 10m", f.within)
 	}
 	return nil
 }
@@ -144,7 +146,7 @@ func (f *predictFlags) model(ctx context.Context, path string, out *predictOut) 
 	defer s.Close()
 	list := f.forwards(s.Shape.Context)
 	if len(list) == 0 {
-		return usageError(fmt.Errorf("%s has a context of %d, for which all --contexts are too long", s.Name,
+		return usageError(fmt.Errorf("all --contexts exceed the context of %s, %d tokens; give smaller ones", s.Name,
 			s.Shape.Context))
 	}
 	if err := measureCeilings(ctx, s.Profile, calibrate.Options{}); err != nil {
@@ -206,7 +208,7 @@ func (f *predictFlags) arms(s *session.Session, out *predictOut) (list []*plans.
 		if err := add(heuristic.Options{}); err != nil {
 			return nil, usageError(err)
 		}
-		if len(list[1].Prefill.PUs) == 1 { // which is what there is
+		if len(list[1].Prefill.PUs) == 1 { // both plans are equal
 			list = list[:1]
 		}
 	}
@@ -220,7 +222,7 @@ func (f *predictFlags) arms(s *session.Session, out *predictOut) (list []*plans.
 			continue
 		}
 		if err := add(heuristic.Options{TP: n}); err != nil {
-			out.rest(fmt.Sprintf("%s: %d ranks were left out: %v", s.Name, n, err))
+			out.rest(fmt.Sprintf("%s: %d ranks were not measured: %v", s.Name, n, err))
 		}
 	}
 	return list, nil
@@ -258,7 +260,7 @@ func (f *predictFlags) anchorsFor(ctx context.Context, s *session.Session, path 
 		all.Add(c)
 	}
 	if all == nil {
-		return nil, usageError(fmt.Errorf("no file of --anchors-of has weights of %s: %s", s.Name,
+		return nil, usageError(fmt.Errorf("no file of --anchors-of has a weight type of %s; give files with %s", s.Name,
 			strings.Join(types, ", ")))
 	}
 	return all, nil

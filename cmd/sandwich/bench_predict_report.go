@@ -19,14 +19,14 @@ type predictRow struct {
 	PUs       string  `json:"pus"`
 	TP        int     `json:"tp"`
 	Phase     string  `json:"phase"`
-	Rows      int     `json:"rows"`    // of a prompt, or sequences
+	Rows      int     `json:"rows"`    // tokens of a prompt, or sequences of a batch
 	Context   int     `json:"context"` // positions before the rows of each sequence
 	Predicted float64 `json:"predicted_s"`
 	Seconds   float64 `json:"measured_s"` // median
 	Min       float64 `json:"min_s"`
 	Max       float64 `json:"max_s"`
 	Samples   int     `json:"samples"`
-	Error     float64 `json:"error"` // of the prediction: 0.1 is a tenth too long
+	Error     float64 `json:"error"` // relative error of the prediction; 0.1 is 10 % too long
 
 	name string
 }
@@ -42,9 +42,10 @@ func (r *predictRow) workers() string {
 // predictOut holds the predicted and measured times.
 type predictOut struct {
 	rows  []predictRow
-	rests []string // what predictions rest on, in sentences
+	rests []string // what the predictions assume, one sentence each
 }
 
+// rest adds a sentence to the assumptions unless they contain it.
 func (o *predictOut) rest(sentence string) {
 	if !slices.Contains(o.rests, sentence) {
 		o.rests = append(o.rests, sentence)
@@ -53,7 +54,7 @@ func (o *predictOut) rest(sentence string) {
 
 var predictReport = report[predictRow]{
 	title:   func(r *predictRow) string { return "untuned plans on " + r.CPU },
-	columns: []string{"model", "on", "forward", "predicted", "measured", "least to greatest", "off"},
+	columns: []string{"model", "on", "forward", "predicted", "measured", "min to max", "error"},
 	numbers: []int{3, 4, 5, 6},
 	cells: func(r *predictRow) []string {
 		return []string{r.Model, r.workers(), r.name, profiles.FormatSeconds(r.Predicted),
@@ -80,7 +81,7 @@ type predictErrors struct {
 // predictJSON is the stable JSON of bench predict.
 type predictJSON struct {
 	Rows    []predictRow    `json:"rows"`
-	Errors  []predictErrors `json:"errors"` // of groups of the rows, and last of all
+	Errors  []predictErrors `json:"errors"` // by group of rows; the last entry covers all rows
 	RestsOn []string        `json:"rests_on"`
 }
 
@@ -132,12 +133,12 @@ func (o *predictOut) print(w io.Writer, format string) error {
 		table = append(table, []string{e.Of, strconv.Itoa(e.Forwards), fmt.Sprintf("%.0f %%", 100*e.Median),
 			fmt.Sprintf("%.0f %%", 100*e.P90)})
 	}
-	columns := []string{"predictions of", "forwards", "off at the median", "nine in ten by less than"}
+	columns := []string{"predictions of", "forwards", "median error", "90th percentile"}
 	if err := show.Table(w, columns, table, 1, 2, 3); err != nil {
 		return err
 	}
 	fmt.Fprintln(w)
-	fmt.Fprintln(w, "Predictions rest on:")
+	fmt.Fprintln(w, "Predictions are based on:")
 	for _, line := range o.rests {
 		if err := show.Sentence(w, "- "+show.Printable(line)); err != nil {
 			return err

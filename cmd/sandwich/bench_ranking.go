@@ -19,18 +19,18 @@ func newBenchRanking() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "ranking",
 		Short: "Time the ranking of all service configurations on machines of growing size",
-		Long: `Rank all service configurations, as tune --simulate does, on machines like ` + tuner.GrowthMachine + ` of growing size, and print how
-many trees, sections and configurations each has and what the ranking took in time and in memory.`,
+		Long: `Rank all service configurations, as tune --simulate does, on machines of growing size that are built like
+` + tuner.GrowthMachine + `. Print the numbers of trees, sections and configurations of each, and the time and memory of the ranking.`,
 		Example: `  sandwich bench ranking
   sandwich bench ranking --pus 48,1024 --model llama-3.1-8b --type q4_K_M --format json`,
 		Args: exactArgs(0, ""),
 	}
 	fs := c.Flags()
 	model := fs.StringP("model", "m", "llama-3.1-8b", "GGUF file, config.json or preset")
-	typ := fs.String("type", "f32", "tensor type of the matrices, where the model is a preset")
-	sizes := fs.IntSlice("pus", []int{48, 96, 192, 384, 768, 1024}, "sizes: multiples of 48 or of 64")
-	fs.StringVar(&simulation.trace, "trace", replay.Usual, "requests to rank by, as tune --simulate has them")
-	fs.IntVar(&simulation.requests, "requests", 90, "requests of a built-in trace")
+	typ := fs.String("type", "f32", "tensor type of the matrices of a preset")
+	sizes := fs.IntSlice("pus", []int{48, 96, 192, 384, 768, 1024}, "machine sizes in PUs, multiples of 48 or 64")
+	fs.StringVar(&simulation.trace, "trace", replay.Usual, "requests to rank for, as for tune --simulate")
+	fs.IntVar(&simulation.requests, "requests", 90, "number of requests of a built-in trace")
 	format := formatFlag(c, "table", "json", "csv")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		simulation.objective, simulation.ttft, simulation.tpot = replay.Latency, replay.DefaultSLO.TTFT,
@@ -43,6 +43,7 @@ many trees, sections and configurations each has and what the ranking took in ti
 	return c
 }
 
+// growth ranks the configurations of machines of each size for a model.
 func growth(ctx context.Context, model, typ string, f *simulateFlags, sizes []int) (rows []tuner.GrowthRow, err error) {
 	subject, err := session.OpenSubject(model, typ)
 	if err != nil {

@@ -30,21 +30,21 @@ func (f *recordFlags) add(c *cobra.Command) {
 	for _, k := range tuner.DefaultWeights() {
 		names = append(names, k.String())
 	}
-	c.Flags().StringVar(&f.dir, "record", "", "record grids of this machine in this folder")
-	c.Flags().StringSliceVar(&f.weights, "weights", names, "of --record: weights as NxK:TYPE")
+	c.Flags().StringVar(&f.dir, "record", "", "folder to record the grids of this machine in")
+	c.Flags().StringSliceVar(&f.weights, "weights", names, "with --record: weights as NxK:TYPE")
 }
 
 // check rejects flags that conflict with --record and sets those that it implies.
 func (f *recordFlags) check(c *cobra.Command, o *tuner.CompareOptions) error {
 	if f.dir == "" {
 		if c.Flags().Changed("weights") {
-			return errors.New("--weights goes with --record; name one weight by --shape and --type")
+			return errors.New("--weights needs --record; name a single weight with --shape and --type")
 		}
 		return nil
 	}
 	for _, name := range []string{"shape", "type", "journal"} {
 		if c.Flags().Changed(name) {
-			return fmt.Errorf("--%s does not go with --record, which has --weights and names its own files", name)
+			return fmt.Errorf("--%s cannot be combined with --record; use --weights", name)
 		}
 	}
 	if !c.Flags().Changed("strategies") {
@@ -63,7 +63,8 @@ func (f *recordFlags) keys() (out []plans.WeightKey, err error) {
 	for _, w := range f.weights {
 		shape, typ, ok := strings.Cut(w, ":")
 		if !ok {
-			return nil, fmt.Errorf("--weights %s: give weights as NxK:TYPE, such as 2048x2048:q8_0", show.Clip(w, 40))
+			return nil, fmt.Errorf("--weights %s is not a weight; give NxK:TYPE, such as 2048x2048:q8_0", show.Clip(w,
+				40))
 		}
 		k, err := weightKey("--weights", shape, typ)
 		if err != nil {
@@ -72,12 +73,13 @@ func (f *recordFlags) keys() (out []plans.WeightKey, err error) {
 		out = append(out, k)
 	}
 	if len(out) == 0 {
-		return nil, errors.New("--weights: name at least one")
+		return nil, errors.New("--weights is empty; give at least one weight, such as 2048x2048:q8_0")
 	}
 	return out, nil
 }
 
-// record measures the grids of a folder and, for each, what its searches reached.
+// record measures the grid of each weight and the results of the searches on it, and writes both to
+// the folder.
 func (f *recordFlags) record(ctx context.Context, o tuner.CompareOptions) error {
 	keys, err := f.keys()
 	if err != nil {
@@ -100,7 +102,7 @@ func (f *recordFlags) record(ctx context.Context, o tuner.CompareOptions) error 
 	r := tuner.RecordOptions{CompareOptions: o, Here: live, Dir: f.dir, Weights: keys}
 	r.Recorded = func(name string, rows []tuner.CompareRow) error {
 		if rows == nil {
-			show.Notice(name + " was recorded already")
+			show.Notice(name + " is already recorded")
 			return nil
 		}
 		show.Notice("recorded " + name)
@@ -122,7 +124,7 @@ func (f *recordFlags) host(ctx context.Context, live *profiles.Profile) (*profil
 	path := filepath.Join(f.dir, tuner.HostFile)
 	p, err := profiles.Load(path)
 	if err == nil && len(p.Ceilings) == 0 {
-		err = fmt.Errorf("%s holds no measured rates; write it anew by `sandwich probe --measure full -o %s`", path,
+		err = fmt.Errorf("%s holds no measured rates; write it again with `sandwich probe --measure full -o %s`", path,
 			path)
 	}
 	if !errors.Is(err, fs.ErrNotExist) {

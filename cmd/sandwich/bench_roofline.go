@@ -31,40 +31,41 @@ import (
 // rooflineFlags holds the flags of bench roofline.
 type rooflineFlags struct {
 	session sessionFlags
-	machine string // predicted alone
+	machine string // machine to predict for; "" measures this one
 	typ     string
 	each    string
-	isas    []string // of each; that of --isa without it
+	isas    []string // those of --each-isa, else that of --isa
 	rows    []int
 	context int
 	reps    int
 	least   time.Duration
 	svg     string
 
-	noSplit, noPipeline, packOnPath bool // what --machine predicts without
+	noSplit, noPipeline, packOnPath bool // mechanisms that a prediction for --machine leaves out
 }
 
 func newBenchRoofline() *cobra.Command {
 	f := rooflineFlags{}
 	c := &cobra.Command{
 		Use:   "roofline",
-		Short: "Predict and measure each op of a model: its regime, its time, and how far the prediction is off",
-		Long: `Print for each op of a model and each number of rows M what bounds it (memory-bound, ridge-crossing or
-compute-bound), where it runs, how long it is predicted to take and how long it took, as the median over layers and
-forwards. Up to the plan's decode batch a forward is M sequences that each generate a token, beyond it one chunk of a prompt;
---context positions lie before them.
+		Short: "Predict and measure each op of a model, and report its regime and the error of the prediction",
+		Long: `Print for each op of a model and each number of rows M its regime (memory-bound, ridge-crossing or compute-bound), the
+workers or matrix unit that runs it, and its predicted and measured time, the median over layers and forwards. Up to the
+decode batch of the plan a forward consists of M sequences that generate one token each; above, it is one chunk of a
+prompt. --context positions precede the rows.
 
-Predictions rest on the ceilings of this machine and on four forwards that are interleaved with the measured ones, batches of 2
-and of three quarters of the plan's and prompts of 32 and up to 512 tokens: the largest product of each weight type says what
-kernels reach of the ceilings with it and what unpacking costs, and what only moves rows goes by a line. None of the measured
-forwards enters. The last line says how far they are off over ops of at least --least.
+Predictions use the ceilings of this machine and four calibration forwards: batches of 2 and of three quarters of the
+plan's batch, and prompts of 32 and up to 512 tokens. The largest product of each weight type gives the share of the
+ceiling that kernels reach and the cost of unpacking; ops that only move rows follow a line. The calibration forwards are
+interleaved with the measured ones, which are not used. The last line has the errors over ops of at least --least.
 
---each-isa avx512,avx2 runs the model under each of these instruction sets, over one copy of it, one forward at a time,
-interleaved, and says how often the faster one was predicted to be.
---machine predicts for any host.yaml or a built-in machine, and measures nothing; it also says from how many rows on an op
-runs elsewhere. --no-split, --no-pipeline and --pack-on-path then say how many times as long each op would take at its ceiling
-without that mechanism (SMEPilot, section 5.4): its weights written and read once more, for the last. --svg draws the roofline with the ops
-on it. The energy of each forward is printed where the system has counters for it.`,
+--each-isa avx512,avx2 runs the model with each of these instruction sets, interleaved, over one copy of the weights, and
+reports how often the prediction names the faster one.
+
+--machine predicts for a host.yaml or a built-in machine and measures nothing; it also reports from how many rows on an
+op runs elsewhere. --no-split, --no-pipeline and --pack-on-path then report the slowdown of each op at its ceiling without
+that mechanism (SMEPilot, section 5.4); for --pack-on-path the weights are written and read once more. --svg draws the
+roofline with the ops. The energy of each forward is printed if the system has counters for it.`,
 		Example: `  sandwich bench roofline
   sandwich bench roofline --model llama.gguf --rows 1,16,512 --svg roofline.svg
   sandwich bench roofline --model llama.gguf --each-isa avx512,avx2 --format csv
@@ -73,24 +74,22 @@ on it. The energy of each forward is printed where the system has counters for i
 	}
 	f.session.add(c)
 	fs := c.Flags()
-	fs.StringVar(&f.each, "each-isa", "", "measure these instruction sets, interleaved, such as avx512,avx2")
-	fs.StringVar(&f.machine, "machine", "", "predict for this host.yaml or built-in machine and measure nothing: "+
+	fs.StringVar(&f.each, "each-isa", "", "instruction sets to measure, interleaved, such as avx512,avx2")
+	fs.StringVar(&f.machine, "machine", "", "host.yaml or built-in machine to predict for; nothing is measured: "+
 		strings.Join(profiles.BuiltinNames(), ", "))
-	fs.StringVar(&f.typ, "type", "f16", "tensor type of the matrices, where the model is a preset")
+	fs.StringVar(&f.typ, "type", "f16", "tensor type of the matrices of a preset")
 	fs.IntSliceVar(&f.rows, "rows", []int{1, 4, 16, 64, 256, 1024}, "rows of the forwards")
 	fs.IntVar(&f.context, "context", 512, "positions before the rows of each sequence")
-	fs.IntVarP(&f.reps, "reps", "r", 5, "forwards of each number of rows")
-	fs.Duration("anchors", 0, "of builds that measured anchors before the forwards")
-	// it is there
-	_ = fs.MarkDeprecated("anchors", "anchors are interleaved with the forwards, as often as --reps says")
-	durationFlag(fs, &f.least, "least", 50*time.Microsecond, "shortest op that is shown in the table and counts "+
-		"in the last line")
+	fs.IntVarP(&f.reps, "reps", "r", 5, "forwards per number of rows")
+	ignoredFlag(fs, "anchors", "anchors are interleaved with the forwards, --reps times")
+	durationFlag(fs, &f.least, "least", 50*time.Microsecond, "shortest op to show in the table and to count in the "+
+		"last line")
 	fs.BoolVar(&f.noSplit, "no-split", false,
-		"with --machine: also without splitting ops between heterogeneous workers")
-	fs.BoolVar(&f.noPipeline, "no-pipeline", false, "with --machine: also with the stages of attention one after the "+
-		"other")
-	fs.BoolVar(&f.packOnPath, "pack-on-path", false, "with --machine: also with weights packed at each use")
-	fs.StringVar(&f.svg, "svg", "", "file for a picture of the roofline with the ops on it")
+		"with --machine: also predict without splitting ops between heterogeneous workers")
+	fs.BoolVar(&f.noPipeline, "no-pipeline", false, "with --machine: also predict with the stages of attention in "+
+		"sequence")
+	fs.BoolVar(&f.packOnPath, "pack-on-path", false, "with --machine: also predict with weights packed at each use")
+	fs.StringVar(&f.svg, "svg", "", "SVG file to write the roofline with the ops to")
 	format := formatFlag(c, "table", "json", "csv")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := f.check(); err != nil {
@@ -121,33 +120,33 @@ func (f *rooflineFlags) check() error {
 	f.rows = slices.Compact(f.rows)
 	for _, m := range f.rows {
 		if m < 1 || m > mostRows {
-			return fmt.Errorf("--rows %d: give numbers from 1 to %d", m, mostRows)
+			return fmt.Errorf("--rows %d is out of range; give numbers from 1 to %d", m, mostRows)
 		}
 	}
 	switch {
 	case len(f.rows) == 0:
-		return errors.New("--rows is empty: give numbers of rows, such as 1,16,512")
+		return errors.New("--rows is empty; give numbers of rows, such as 1,16,512")
 	case f.context < 0 || f.context > 1<<20:
-		return fmt.Errorf("--context %d: give positions from 0 to %d", f.context, 1<<20)
+		return fmt.Errorf("--context %d is out of range; give a number of positions from 0 to %d", f.context, 1<<20)
 	case f.reps < 1 || f.reps > 10000:
-		return fmt.Errorf("--reps %d: give a number from 1 to 10000", f.reps)
+		return fmt.Errorf("--reps %d is out of range; give a number from 1 to 10000", f.reps)
 	case f.machine == "" && (f.noSplit || f.noPipeline || f.packOnPath):
-		return errors.New("--no-split, --no-pipeline and --pack-on-path go with --machine: nothing here runs without " +
-			"them")
+		return errors.New("--no-split, --no-pipeline and --pack-on-path need --machine")
 	case f.noSplit && f.noPipeline || f.noSplit && f.packOnPath || f.noPipeline && f.packOnPath:
-		return errors.New("take away one mechanism at a time: give one of --no-split, --no-pipeline, --pack-on-path")
+		return errors.New("--no-split, --no-pipeline and --pack-on-path exclude each other; give one of them")
 	}
 	if f.each == "" {
 		f.isas = []string{f.session.isa}
 		return nil
 	}
 	if f.session.isa != "" || f.machine != "" {
-		return errors.New("--each-isa goes without --isa and --machine")
+		return errors.New("--each-isa cannot be combined with --isa or --machine")
 	}
 	f.isas = strings.Split(f.each, ",")
 	for i, isa := range f.isas {
 		if f.isas[i] = strings.TrimSpace(isa); f.isas[i] == "" || slices.Contains(f.isas[:i], f.isas[i]) {
-			return fmt.Errorf("--each-isa %s: give each instruction set once, such as avx512,avx2", show.Clip(f.each,
+			return fmt.Errorf("--each-isa %s has an empty or repeated name; give each instruction set once, such as "+
+				"avx512,avx2", show.Clip(f.each,
 				40))
 		}
 	}
@@ -161,7 +160,7 @@ func (f *rooflineFlags) run(ctx context.Context) (*rooflineOut, error) {
 	}
 	arms := make([]rooflineArm, len(f.isas))
 	defer func() {
-		for i := range slices.Backward(arms) { // the first one lends
+		for i := range slices.Backward(arms) { // the first one owns shared weights
 			arms[i].close()
 		}
 	}()
@@ -197,8 +196,9 @@ func (a *rooflineArm) close() {
 	}
 }
 
-// load opens the model. It shares the weights of the first arm if both arms compute them alike,
-// since a second copy of the embeddings is slower to read.
+// load opens the model. If both arms compute the weights in the same way, it shares the weights
+// of the first arm, since a second copy of the embeddings would be slower to read. Otherwise it
+// returns a sentence that says why the arm has a separate copy.
 func (a *rooflineArm) load(ctx context.Context, before []rooflineArm) (said string, err error) {
 	o := &a.options
 	ro, loaded := a.session.RunnerOptions(kvcache.BlocksFor(o.Positions()), o.LogitRows())
@@ -208,7 +208,7 @@ func (a *rooflineArm) load(ctx context.Context, before []rooflineArm) (said stri
 		if exec.SharesWeights(first.session.Plan, a.session.Plan) {
 			ro.Beside = first.runner
 		} else {
-			said = fmt.Sprintf("%s computes weights in another way than %s, and reads a copy of its own",
+			said = fmt.Sprintf("%s computes weights differently from %s and reads a separate copy of them",
 				a.session.Plan.Widest(), first.session.Plan.Widest())
 		}
 	}
@@ -238,7 +238,7 @@ func (f *rooflineFlags) ready(ctx context.Context, a *rooflineArm, out *roofline
 	if err != nil {
 		return err
 	}
-	// what a narrower instruction set than the widest reaches is not probed
+	// The probe measures the widest instruction set only.
 	profile, assumed := candidates.Complete(s.Profile, s.Plan.Widest(), s.Plan.Arithmetics())
 	out.rest(assumed...)
 	a.options = measure.RooflineOptions{Rows: f.rows, Reps: f.reps, Assumed: candidates.AssumedNear(),
@@ -279,7 +279,7 @@ func (f *rooflineFlags) measure(ctx context.Context, arms []rooflineArm, out *ro
 	return nil
 }
 
-// predict predicts for a machine other than this one.
+// predict predicts for the machine of --machine.
 func (f *rooflineFlags) predict(out *rooflineOut) error {
 	subject, err := session.OpenSubject(f.session.model, f.typ)
 	if err != nil {
@@ -294,7 +294,7 @@ func (f *rooflineFlags) predict(out *rooflineOut) error {
 	if err != nil {
 		return usageError(err)
 	}
-	ceilings := f.session.compute // of products, whatever kernels there are
+	ceilings := f.session.compute // arithmetic of all products, also if no kernel has it
 	if ceilings == "auto" {
 		ceilings = ""
 	}
@@ -348,16 +348,17 @@ func (f *rooflineFlags) changed(rows []measure.RooflineRow) error {
 	}
 	switch {
 	case f.noSplit:
-		return fmt.Errorf("--no-split: on %s no op is split between unlike workers", f.machine)
+		return fmt.Errorf("--no-split changes nothing: no op is split between heterogeneous workers on %s", f.machine)
 	case f.noPipeline:
-		return fmt.Errorf("--no-pipeline: on %s no attention of these rows has stages on unlike units", f.machine)
+		return fmt.Errorf("--no-pipeline changes nothing: no attention with these rows has stages on different "+
+			"units on %s", f.machine)
 	case f.packOnPath:
-		return errors.New("--pack-on-path: none of these ops reads weights from memory")
+		return errors.New("--pack-on-path changes nothing: none of these ops reads weights from memory")
 	}
 	return nil
 }
 
-// ceilingsOf returns the ceilings that products and attention have.
+// ceilingsOf returns the ceilings of products and attention.
 func ceilingsOf(o *measure.RooflineOptions) (out []chart.Ceiling) {
 	p := &o.Placer
 	set := topotree.NewCPUSet(p.Plan.Prefill.PUs...)
@@ -368,7 +369,7 @@ func ceilingsOf(o *measure.RooflineOptions) (out []chart.Ceiling) {
 	for _, typ := range types {
 		r, err := p.Machine.Ceiling(set, roofline.Path{ISA: p.Plan.Widest(), Type: typ})
 		if err != nil {
-			continue // no op stands on it
+			continue // no op has this ceiling
 		}
 		for _, t := range r.Targets {
 			out = append(out, chart.Ceiling{Name: t.Name, Peak: t.Peak, Bandwidth: r.Bandwidth})

@@ -18,12 +18,12 @@ import (
 type rooflineOut struct {
 	rows     []measure.RooflineRow
 	ceilings []chart.Ceiling
-	joules   map[int]float64 // of a forward, by rows
-	energy   error           // why there are none
-	rests    []string        // what predictions rest on, in sentences
-	least    float64
+	joules   map[int]float64 // energy of a forward in joules, by rows
+	energy   error           // why joules is empty
+	rests    []string        // what the predictions are based on, one sentence each
+	least    float64         // shortest op that is shown, in seconds
 
-	switches []model.Placed // of a machine that is not here: where ops run by rows
+	switches []model.Placed // with --machine: where ops run, by rows
 }
 
 // rest adds the assumptions of the predictions to the notes, each sentence once.
@@ -39,7 +39,7 @@ var rooflineReport = report[measure.RooflineRow]{
 	title: func(r *measure.RooflineRow) string {
 		return fmt.Sprintf("%s on %s, PUs %s, %d positions before the rows", r.Model, r.CPU, r.PUs, r.Context)
 	},
-	columns: []string{"M", "op", "regime", "runs on", "FLOP/B", "predicted", "measured", "off"},
+	columns: []string{"M", "op", "regime", "runs on", "FLOP/B", "predicted", "measured", "error"},
 	numbers: []int{0, 4, 5, 6, 7},
 	cells: func(r *measure.RooflineRow) []string {
 		intensity, took, off := "", "", ""
@@ -70,8 +70,8 @@ var rooflineReport = report[measure.RooflineRow]{
 // rooflineJSON is the stable JSON of bench roofline.
 type rooflineJSON struct {
 	Rows    []measure.RooflineRow   `json:"rows"`
-	Errors  *measure.RooflineErrors `json:"errors,omitempty"`             // absent where nothing was measured
-	Placed  []model.Placed          `json:"placed,omitempty"`             // of a machine that is not here, by rows
+	Errors  *measure.RooflineErrors `json:"errors,omitempty"`             // absent if nothing was measured
+	Placed  []model.Placed          `json:"placed,omitempty"`             // with --machine: by rows
 	Joules  map[int]float64         `json:"joules_per_forward,omitempty"` // by rows
 	RestsOn []string                `json:"rests_on"`
 }
@@ -105,7 +105,7 @@ func (o *rooflineOut) print(w io.Writer, format string) error {
 	return nil
 }
 
-// table leaves out ops that are too short to count.
+// table prints the ops of at least o.least seconds and the number of shorter ones.
 func (o *rooflineOut) table(w io.Writer) error {
 	var shown []measure.RooflineRow
 	short := 0
@@ -135,7 +135,7 @@ func (o *rooflineOut) table(w io.Writer) error {
 		return err
 	}
 	if short > 0 {
-		fmt.Fprintf(w, "and %s of less than %s\n", show.Plural(short, "op"), profiles.FormatSeconds(o.least))
+		fmt.Fprintf(w, "not shown: %s of less than %s\n", show.Plural(short, "op"), profiles.FormatSeconds(o.least))
 	}
 	fmt.Fprintln(w)
 	return nil
@@ -144,25 +144,23 @@ func (o *rooflineOut) table(w io.Writer) error {
 // sentences returns the lines below the table.
 func (o *rooflineOut) sentences(e measure.RooflineErrors) (out []string) {
 	if e.Ops > 0 {
-		out = append(out, fmt.Sprintf("Of %d ops of at least %s predictions are off by %.0f %% at the median, "+
-			"nine in ten "+
-			"by less than %.0f %%.", e.Ops, profiles.FormatSeconds(e.Least), 100*e.Median, 100*e.P90))
+		out = append(out, fmt.Sprintf("The median error of the predictions over %d ops of at least %s is %.0f %%, "+
+			"the 90th percentile %.0f %%.", e.Ops, profiles.FormatSeconds(e.Least), 100*e.Median, 100*e.P90))
 	}
 	if e.Cases > 0 {
-		out = append(out, fmt.Sprintf("In %d of %d cases that differ by more than 10 %% the faster instruction "+
-			"set was "+
-			"predicted to be.", e.Right, e.Cases))
+		out = append(out, fmt.Sprintf("The prediction names the faster instruction set in %d of %d cases that differ "+
+			"by more than 10 %%.", e.Right, e.Cases))
 	}
 	for _, m := range slices.Sorted(maps.Keys(o.joules)) {
-		out = append(out, fmt.Sprintf("A forward of M = %d took %.3g J, of the whole package.", m, o.joules[m]))
+		out = append(out, fmt.Sprintf("A forward of M = %d took %.3g J (whole package).", m, o.joules[m]))
 	}
 	if o.energy != nil {
-		out = append(out, "Energy is not known: "+o.energy.Error()+".")
+		out = append(out, "Energy is unknown: "+o.energy.Error()+".")
 	}
 	if e.Ops == 0 {
-		out = append(out, "Nothing of this was measured.")
+		out = append(out, "Nothing was measured.")
 	}
-	out = append(out, "Predictions rest on:")
+	out = append(out, "Predictions are based on:")
 	for _, r := range o.rests {
 		out = append(out, "- "+show.Printable(r))
 	}

@@ -23,15 +23,15 @@ func newBenchSearch() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "search",
 		Short: "Compare the kernel searches of the papers on one weight shape",
-		Long: `Search kernels for one weight with each strategy, each with the whole budget and nothing to lean on, and judge what they
-found on numbers of rows that none of them was asked for. Strategies that search every M by itself are asked for these
-numbers only; "all M" is what they would take for every one. --sigma gives the sandwich strategy one row for each size of
-its sliding window.
+		Long: `Search kernels for one weight with each strategy, each with the whole budget and without earlier results, and compare the
+schedules on numbers of rows that no strategy was asked for. Strategies that search each M separately are asked for these
+numbers only; "all M" is the estimated time for every M. --sigma runs the sandwich strategy once per size of its sliding
+window.
 
---record makes a folder of grids that bench heuristic judges default heuristic by: host.yaml, of probe --measure full, and for
-each of --weights what was timed (TYPE-NxK.jsonl.gz) and what that reached (TYPE-NxK.csv). It times --budget-per-m at
-each of 10 numbers of rows of each weight, always with what an untuned plan would run there. An interrupted run goes on
-where it stopped when it is started again; a folder of another machine or of another version of this program is refused.
+--record writes a folder of grids for bench heuristic: host.yaml, as probe --measure full writes it, and for each of
+--weights the timings (TYPE-NxK.jsonl.gz) and the results of the strategies (TYPE-NxK.csv). It spends --budget-per-m on
+each of 10 numbers of rows of each weight, and always times the choice of the default plan. The same command resumes an
+interrupted recording. A folder of another machine or another version of this program is refused.
 
 ` + strategiesText(),
 		Example: `  sandwich bench search --shape 2048x2048 --type q8_0 --budget 30s
@@ -43,19 +43,19 @@ where it stopped when it is started again; a folder of another machine or of ano
 	fs := c.Flags()
 	shape := fs.String("shape", "2048x2048", "weight as NxK")
 	typ := fs.String("type", "f32", "type of the weight")
-	fs.StringVar(&o.Compute, "compute", "auto", "arithmetic of weights: auto, f32, int8 (quantized ones), "+
-		"int8-256 (those in blocks of 256) or bf16 (those of bf16)")
+	fs.StringVar(&o.Compute, "compute", "auto", "arithmetic by weight: auto, f32, int8 (quantized weights), "+
+		"int8-256 (weights in blocks of 256) or bf16 (bf16 weights)")
 	fs.StringVar(&o.ISA, "isa", "", "instruction set of the kernels (default: the widest)")
-	fs.IntVarP(&o.Threads, "threads", "t", 0, "worker threads (default: one on every core)")
-	fs.IntVar(&o.MaxM, "seq-max", 2048, "most rows to search for")
-	durationFlag(fs, &o.Budget, "budget", 90*time.Second, "time of each strategy")
+	fs.IntVarP(&o.Threads, "threads", "t", 0, "worker threads (default: one per core)")
+	fs.IntVar(&o.MaxM, "seq-max", 2048, "maximum number of rows to search for")
+	durationFlag(fs, &o.Budget, "budget", 90*time.Second, "time per strategy")
 	durationFlag(fs, &o.PerM, "budget-per-m", time.Minute,
-		"time of each held-out M for strategies that search every M by itself")
+		"time per held-out M for strategies that search each M separately")
 	fs.StringVar(&o.Effort, "effort", "standard", "quick, standard or full")
 	fs.StringSliceVar(&o.Strategies, "strategies", search.Strategies(), "strategies to compare")
 	fs.IntSliceVar(&o.Sigmas, "sigma", []int{search.DefaultSigma}, "sizes of the sliding window")
-	fs.StringVar(&o.Journal, "journal", "", "file that keeps finished trials: the same command, with more "+
-		"strategies or after an interruption, goes on with it")
+	fs.StringVar(&o.Journal, "journal", "", "file for finished trials; the same command with more strategies, or "+
+		"after an interruption, resumes from it")
 	fs.Uint64Var(&o.Seed, "seed", 1, "seed of the searches")
 	record.add(c)
 	format := formatFlag(c, "table", "json", "csv")
@@ -79,6 +79,7 @@ where it stopped when it is started again; a folder of another machine or of ano
 	return c
 }
 
+// strategiesText lists the strategies with a description of each, for help texts.
 func strategiesText() string {
 	var b strings.Builder
 	for _, name := range search.Strategies() {
@@ -93,23 +94,24 @@ func checkCompare(o *tuner.CompareOptions) error {
 	}
 	for _, s := range o.Strategies {
 		if search.About(s) == "" {
-			return fmt.Errorf("--strategies %s: use %s", show.Clip(s, 40), strings.Join(search.Strategies(), ", "))
+			return fmt.Errorf("--strategies %s is unknown; use %s", show.Clip(s, 40), strings.Join(search.Strategies(),
+				", "))
 		}
 	}
 	for _, s := range o.Sigmas {
 		if s < 1 || s > 1<<16 {
-			return fmt.Errorf("--sigma %d: give numbers from 1 to %d", s, 1<<16)
+			return fmt.Errorf("--sigma %d is out of range; give numbers from 1 to %d", s, 1<<16)
 		}
 	}
 	switch {
 	case o.MaxM < 1 || o.MaxM > 1<<16:
-		return fmt.Errorf("--seq-max %d: give a number of rows from 1 to %d", o.MaxM, 1<<16)
+		return fmt.Errorf("--seq-max %d is out of range; give a number of rows from 1 to %d", o.MaxM, 1<<16)
 	case o.Budget < 100*time.Millisecond || o.Budget > 100*time.Hour:
-		return fmt.Errorf("--budget %s: give a time from 100ms to 100h", o.Budget)
+		return fmt.Errorf("--budget %s is out of range; give a time from 100ms to 100h", o.Budget)
 	case o.PerM < time.Millisecond || o.PerM > 100*time.Hour:
-		return fmt.Errorf("--budget-per-m %s: give a time from 1ms to 100h", o.PerM)
+		return fmt.Errorf("--budget-per-m %s is out of range; give a time from 1ms to 100h", o.PerM)
 	case len(o.Strategies) == 0 || len(o.Sigmas) == 0:
-		return errors.New("give at least one of --strategies and of --sigma")
+		return errors.New("--strategies or --sigma is empty; give at least one value of each")
 	}
 	return nil
 }
@@ -120,7 +122,7 @@ func compareSearches(ctx context.Context, o tuner.CompareOptions) ([]tuner.Compa
 		return nil, err
 	}
 	f := sessionFlags{isa: o.ISA, compute: o.Compute, threads: o.Threads}
-	if err := f.oneClass(); err != nil {
+	if err := f.oneKind(); err != nil {
 		return nil, usageError(err)
 	}
 	if err := f.checkOn(host); err != nil {

@@ -25,7 +25,7 @@ func dataFolder() (string, error) {
 	}
 	home, err := os.UserHomeDir()
 	if err != nil || home == "" {
-		return "", errors.New("no data folder: neither XDG_DATA_HOME nor HOME is set")
+		return "", errors.New("there is no data folder; set XDG_DATA_HOME or HOME")
 	}
 	return filepath.Join(home, ".local", "share", "sandwich"), nil
 }
@@ -67,11 +67,11 @@ func (f *sessionFlags) untuned(host *profiles.Profile, shape plans.ModelShape) (
 // checkISA rejects an instruction set that is unknown or that this CPU lacks.
 func (f *sessionFlags) checkISA(host *profiles.Profile) error { return f.asked().CheckISA(host) }
 
-// oneClass rejects instruction sets of single workers where only one kind of worker is measured.
-func (f *sessionFlags) oneClass() error {
+// oneKind rejects instruction sets of single workers, for verbs that measure one kind of worker.
+func (f *sessionFlags) oneKind() error {
 	isas, err := plans.ParseWorkerISAs(f.isa)
 	if err == nil && len(isas.Of) > 0 {
-		err = errors.New("this measures workers of one kind: give one instruction set")
+		err = errors.New("this measures workers of one kind; give one instruction set")
 	}
 	if err != nil {
 		return fmt.Errorf("--isa %s: %w", show.Clip(f.isa, 80), err)
@@ -100,9 +100,9 @@ func planError(err error) error {
 	case err == nil:
 		return nil
 	case code == exitForeign:
-		err = fmt.Errorf("%w; `sandwich tune` makes a plan for this host and model", err)
+		err = fmt.Errorf("%w; create a plan for this host and model with `sandwich tune`", err)
 	case code == exitInput:
-		err = fmt.Errorf("%w; copy it again, or make it again with `sandwich tune`", err)
+		err = fmt.Errorf("%w; copy it again, or create it again with `sandwich tune`", err)
 	}
 	return withCode(code, err)
 }

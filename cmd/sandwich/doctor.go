@@ -15,10 +15,10 @@ func newDoctor() *cobra.Command {
 	var root string
 	c := &cobra.Command{
 		Use:   "doctor",
-		Short: "Say what on this host costs speed, and the remedy for each",
-		Long: `Look at what decides the speed of a model on this host in addition to its hardware: huge pages, CPU governor and boost,
-CPU quota, cpusets and affinity, automatic NUMA balancing, memory per node, and what else runs here. Each
-finding comes with its remedy. It changes nothing and measures nothing.`,
+		Short: "List host settings that reduce speed, with remedies",
+		Long: `Check the settings of this host that affect the speed of a model: huge pages, CPU governor and boost, CPU quota, cpusets
+and affinity, automatic NUMA balancing, free memory per node, and other running processes. Each finding has a remedy.
+Nothing is changed or measured.`,
 		Example: "  sandwich doctor\n  sandwich doctor --format json",
 		Args:    exactArgs(0, ""),
 	}
@@ -56,11 +56,11 @@ func printFindings(w io.Writer, findings []doctor.Finding) error {
 	}
 	switch costs {
 	case 0:
-		fmt.Fprintln(w, "\nnothing here costs speed that a setting could give back")
+		fmt.Fprintln(w, "\nno setting of this host reduces speed")
 	case 1:
-		fmt.Fprintln(w, "\n1 finding costs speed")
+		fmt.Fprintln(w, "\n1 finding reduces speed")
 	default:
-		fmt.Fprintf(w, "\n%d findings cost speed\n", costs)
+		fmt.Fprintf(w, "\n%d findings reduce speed\n", costs)
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ import (
 	"sandwich/cmd/sandwich/internal/show"
 )
 
-// embedFlags holds the flags of embed in addition to those of the session.
+// embedFlags holds the flags of embed.
 type embedFlags struct {
 	session    sessionFlags
 	file       string
@@ -31,12 +31,12 @@ func newEmbed() *cobra.Command {
 	f := embedFlags{session: sessionFlags{wants: forVector}}
 	c := &cobra.Command{
 		Use:   "embed TEXT...",
-		Short: "Print the embeddings of texts, or the scores that a rerank model gives them",
-		Long: `Print what an embedding or a rerank model makes of texts: those named, the lines of a file (--file, - for standard
-input), or token ids (--tokens, complete: nothing is added to them; may be given several times).
+		Short: "Print the embeddings of texts, or their scores by a rerank model",
+		Long: `Print the embeddings of texts, or the scores of a rerank model. The texts are the arguments, the lines of a file (--file;
+- reads standard input), or token ids (--tokens, to which nothing is added; may be repeated).
 
-Embeddings have length 1 unless --raw is given; scores are as the model has them. --format f32 writes them one behind
-the other as little-endian float32. With --compute f32 --kv f32 the arithmetic is exact.`,
+Embeddings have length 1 unless --raw is given; scores are printed as the model computes them. --format f32 writes the
+vectors one after the other as little-endian float32. With --compute f32 --kv f32 the arithmetic is exact.`,
 		Example: `  sandwich embed --model bge-small.gguf "the rain in Spain" "stays mainly in the plain"
   sandwich embed --model nomic-embed.gguf --file texts.txt --dimensions 256 --format f32 >vectors.f32
   sandwich embed --model bert.gguf --tokens 101,7592,102 --raw --compute f32 --kv f32`,
@@ -44,19 +44,22 @@ the other as little-endian float32. With --compute f32 --kv f32 the arithmetic i
 	}
 	f.session.add(c)
 	fs := c.Flags()
-	fs.StringVar(&f.file, "file", "", "file with one text a line; - reads standard input")
-	fs.StringArrayVar(&f.tokens, "tokens", nil, "token ids of a text, such as 1,2,3; may be given several times")
-	fs.BoolVar(&f.raw, "raw", false, "embeddings as the model makes them, of any length")
-	fs.IntVar(&f.dimensions, "dimensions", 0, "only so many of the first numbers of an embedding (default: all)")
-	fs.BoolVar(&f.truncate, "truncate", false, "cut texts that are too long, instead of refusing them")
-	fs.IntVar(&f.context, "ctx", 0, "most tokens of a text (default: what the model was trained for, 8192 at most)")
+	fs.StringVar(&f.file, "file", "", "file with one text per line; - reads standard input")
+	fs.StringArrayVar(&f.tokens, "tokens", nil, "token ids of a text, such as 1,2,3; may be repeated")
+	fs.BoolVar(&f.raw, "raw", false, "do not normalize embeddings to length 1")
+	fs.IntVar(&f.dimensions, "dimensions", 0, "number of leading elements of an embedding to print (default: all)")
+	fs.BoolVar(&f.truncate, "truncate", false, "shorten texts that exceed the context, instead of refusing them")
+	fs.IntVar(&f.context, "ctx", 0, "maximum number of tokens of a text (default: the training context of the "+
+		"model, at "+
+		"most 8192)")
 	format := formatFlag(c, "text", "json", "f32")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if f.context < 0 || f.context > maxContext {
-			return usageError(fmt.Errorf("--ctx %d: give a number of tokens up to %d", f.context, maxContext))
+			return usageError(fmt.Errorf("--ctx %d is out of range; give a number of tokens up to %d", f.context,
+				maxContext))
 		}
 		if fs.Changed("dimensions") && f.dimensions < 1 {
-			return usageError(fmt.Errorf("--dimensions %d: give a number of at least 1", f.dimensions))
+			return usageError(fmt.Errorf("--dimensions %d is too small; give a number of at least 1", f.dimensions))
 		}
 		return f.run(c.Context(), c.InOrStdin(), c.OutOrStdout(), args, *format)
 	}
@@ -102,10 +105,10 @@ func (f *embedFlags) run(ctx context.Context, in io.Reader, out io.Writer, texts
 	return a.print(out, format)
 }
 
-// maxTexts bounds how many texts are embedded in one go.
+// maxTexts limits the number of texts of one run.
 const maxTexts = 1 << 20
 
-// read lists the texts that were asked for.
+// read returns the texts that the arguments or --file specify. It returns none for --tokens.
 func (f *embedFlags) read(in io.Reader, texts []string) ([]string, error) {
 	given := 0
 	for _, yes := range []bool{len(texts) > 0, f.file != "", len(f.tokens) > 0} {
@@ -115,7 +118,7 @@ func (f *embedFlags) read(in io.Reader, texts []string) ([]string, error) {
 	}
 	switch {
 	case given != 1:
-		return nil, errors.New("give texts, a file of them with --file, or token ids with --tokens")
+		return nil, errors.New("give exactly one of: texts as arguments, --file, --tokens")
 	case f.file == "":
 		return texts, nil
 	case f.file != "-":
@@ -134,9 +137,9 @@ func (f *embedFlags) read(in io.Reader, texts []string) ([]string, error) {
 		}
 		switch {
 		case len(texts) > maxTexts:
-			return nil, fmt.Errorf("%s has more than %d lines: embed them in several goes", f.file, maxTexts)
+			return nil, fmt.Errorf("%s has more than %d lines; split it into several files", f.file, maxTexts)
 		case err == io.EOF && len(texts) == 0:
-			return nil, fmt.Errorf("%s holds no text", f.file)
+			return nil, fmt.Errorf("%s is empty; write one text per line", f.file)
 		case err == io.EOF:
 			return texts, nil
 		case err != nil:
@@ -152,12 +155,12 @@ func (a *embedded) print(out io.Writer, format string) error {
 	w := bufio.NewWriter(out)
 	switch format {
 	case "json":
-		if err := json.NewEncoder(w).Encode(a); err != nil { // on one line: the lists are long
+		if err := json.NewEncoder(w).Encode(a); err != nil { // on one line, since the lists are long
 			return err
 		}
 	case "f32":
 		for i := range a.Embeddings {
-			_, _ = w.Write(floatBytes(a.Embeddings[i].Embedding)) // Flush tells
+			_, _ = w.Write(floatBytes(a.Embeddings[i].Embedding)) // Flush returns the error
 		}
 	default:
 		for i := range a.Embeddings {

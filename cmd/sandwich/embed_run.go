@@ -15,8 +15,8 @@ import (
 // maxEmbedContext is the default limit of the tokens of a text.
 const maxEmbedContext = 8192
 
-// embed computes the results for texts, or for --tokens, on an engine with room for the longest
-// one.
+// embed computes the results for texts, or for --tokens, on an engine whose context fits the
+// longest one.
 func (f *embedFlags) embed(ctx context.Context, s *session.Session, texts []string, began time.Time) (*embedded,
 	error) {
 	if f.context == 0 {
@@ -36,7 +36,8 @@ func (f *embedFlags) embed(ctx context.Context, s *session.Session, texts []stri
 		Dimensions: e.Runner().Model.Outputs, Embeddings: make([]embeddedText, 0, len(ids))}
 	switch {
 	case f.dimensions > a.Dimensions:
-		return nil, usageError(fmt.Errorf("--dimensions %d: the model makes %d numbers", f.dimensions, a.Dimensions))
+		return nil, usageError(fmt.Errorf("--dimensions %d exceeds the %d elements of the model's embeddings",
+			f.dimensions, a.Dimensions))
 	case f.dimensions > 0:
 		a.Dimensions = f.dimensions
 	}
@@ -83,10 +84,10 @@ func (f *embedFlags) ids(ctx context.Context, s *session.Session, texts []string
 	for i := range ids {
 		switch n := len(ids[i]); {
 		case n == 0:
-			return nil, 0, fmt.Errorf("text %d is empty: it comes to no token", i)
+			return nil, 0, fmt.Errorf("text %d is empty; give at least one token", i)
 		case n > f.context && !f.truncate:
-			return nil, 0, fmt.Errorf("text %d has %d tokens and the context holds %d: shorten it, or cut it with "+
-				"--truncate", i, n, f.context)
+			return nil, 0, fmt.Errorf("text %d has %d tokens, which exceeds the context of %d; shorten it, or "+
+				"give --truncate", i, n, f.context)
 		case n > f.context:
 			ids[i] = s.Tok.Truncate(ids[i], f.context)
 		}

@@ -27,15 +27,16 @@ type coded struct {
 
 func (c coded) Unwrap() error { return c.error }
 
-// usageError marks an error of the input: flags, files, models.
+// usageError gives an error the exit code of unusable input, such as flags, files and models.
 func usageError(err error) error { return withCode(exitInput, err) }
 
 // errSilent marks an error that was already reported on stdout.
 var errSilent = errors.New("")
 
-// silent ends a verb with an exit code and no further word.
+// silent returns an error that sets the exit code and prints nothing.
 func silent(code int) error { return coded{errSilent, code} }
 
+// withCode gives an error an exit code; nil stays nil.
 func withCode(code int, err error) error {
 	if err == nil {
 		return nil

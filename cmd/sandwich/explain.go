@@ -27,15 +27,15 @@ func newPlanExplain() *cobra.Command {
 	var rejected bool
 	c := &cobra.Command{
 		Use:   "explain PLAN",
-		Short: "Tell how a plan came about: what was looked at, what won, over what and by how much",
-		Long: `Tell how a plan came about, from its own record: the trees, sections and configurations that were looked at, what
-the simulation said of them, what was raced, which arm won over which and by how much, which differences are noise, and
-what serving under it takes in memory. --svg draws the machine's tree with both phases on it.`,
+		Short: "Explain how a plan was found: candidates, winner, and its lead over the others",
+		Long: `Explain how a plan was found, from the record in the plan: the trees, sections and configurations that were considered,
+their simulated speed, the arms that were raced, the winner with its lead over the other arms, the differences that are
+noise, and the memory that serving takes. --svg draws the machine's tree with the PUs of both phases.`,
 		Example: `  sandwich plan explain llama.plan --svg llama.svg`,
 		Args:    exactArgs(1, "a plan"),
 	}
-	c.Flags().StringVar(&svg, "svg", "", "file for a picture of the machine with both phases on it")
-	c.Flags().BoolVar(&rejected, "rejected", false, "list what was rejected, and why")
+	c.Flags().StringVar(&svg, "svg", "", "SVG file to write the machine with both phases to")
+	c.Flags().BoolVar(&rejected, "rejected", false, "list the rejected candidates with reasons")
 	format := formatFlag(c, "text", "json")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		b, err := plans.Read(args[0])
@@ -66,7 +66,7 @@ what serving under it takes in memory. --svg draws the machine's tree with both 
 type story struct {
 	Plan     string             `json:"plan"`
 	State    plans.State        `json:"state"`
-	Trace    *plans.SearchTrace `json:"search_trace,omitempty"` // absent: not recorded by the build that tuned
+	Trace    *plans.SearchTrace `json:"search_trace,omitempty"` // absent if the build that tuned the plan did not record it
 	Tables   int                `json:"kernel_tables"`
 	Trials   int                `json:"kernel_trials"`
 	Kept     int                `json:"kernel_lengths_of_earlier_runs"`
@@ -74,11 +74,11 @@ type story struct {
 	Spent    float64            `json:"spent_s"`
 	Budget   float64            `json:"budget_s"`
 	Phases   []phaseStory       `json:"phases"`
-	Memory   []memoryRow        `json:"memory"` // that serve takes with its own --ctx and --parallel
+	Memory   []memoryRow        `json:"memory"` // with the default --ctx and --parallel of serve
 	Rejected int                `json:"rejected"`
 }
 
-// phaseStory is the race of a phase.
+// phaseStory holds the result of the race of a phase.
 type phaseStory struct {
 	Phase    string        `json:"phase"`
 	PUs      plans.PUSet   `json:"pus"`
@@ -120,24 +120,26 @@ func newStory(b *plans.Bundle) (*story, error) {
 func placesText(places []plans.Place, noise float64) string {
 	first, runner, second := places[0].Arm, plans.RunnerUp(places), ""
 	equal := fmt.Sprintf("two equal arms differ by up to %.1f %%", 100*noise)
-	text := fmt.Sprintf("%s ran alone", first)
+	text := fmt.Sprintf("%s was the only arm", first)
 	if runner != nil {
 		second = runner.Arm
-		text = fmt.Sprintf("%s won over the runner-up, %s, by %s; %s", first, second, gainText(runner.Behind), equal)
+		text = fmt.Sprintf("%s is faster than the runner-up, %s, by %s; %s", first, second, gainText(runner.Behind),
+			equal)
 		switch {
 		case !runner.Compared():
-			text = fmt.Sprintf("%s and the runner-up, %s, never ran in one round: over the default they are at %s and "+
+			text = fmt.Sprintf("%s and the runner-up, %s, share no round; relative to the default they are at %s and "+
 				"%s, and %s", first, second, gainText(places[0].Over), gainText(runner.Over), equal)
 		case runner.Noise && first != plans.ArmDefault && runner.Behind.Likely():
-			text = fmt.Sprintf("%s is likely faster than the runner-up, %s, whose bits it has: %s, which equal arms "+
-				"show once in %.0f races; %s", first, second, gainText(runner.Behind), 1/runner.Behind.Chance, equal)
+			text = fmt.Sprintf("%s is likely faster than the runner-up, %s, with identical logits: %s, which equal "+
+				"arms show in one of %.0f races; %s", first, second, gainText(runner.Behind), 1/runner.Behind.Chance,
+				equal)
 		case runner.Noise:
-			text = fmt.Sprintf("%s and the runner-up, %s, cannot be told apart: %s, and %s", first, second,
+			text = fmt.Sprintf("%s and the runner-up, %s, do not differ measurably: %s, and %s", first, second,
 				gainText(runner.Behind), equal)
 		}
 	}
 	if first == plans.ArmDefault && runner != nil {
-		text += "; the default stays where nothing is likely faster"
+		text += "; the default is kept unless an arm is likely faster"
 	}
 	var alike []string
 	for _, p := range places[1:] {
@@ -145,17 +147,17 @@ func placesText(places []plans.Place, noise float64) string {
 			alike = append(alike, p.Arm)
 		}
 		if p.Arm == plans.ArmUnpinned && p.Compared() && !p.Noise {
-			text += fmt.Sprintf("; against threads that are bound to nothing it is %s", gainText(p.Behind))
+			text += fmt.Sprintf("; relative to unpinned threads it is %s", gainText(p.Behind))
 		}
 	}
 	if len(alike) > 0 {
-		text += "; noise too is the difference to " + strings.Join(alike, " and to ")
+		text += "; within noise is also the difference to " + strings.Join(alike, " and to ")
 	}
 	return text
 }
 
-// predictedText returns the predicted times of the forwards that the winner of a phase was raced
-// on; "" if none was predicted.
+// predictedText compares the predicted rate of the winner of a phase with the measured one; it
+// returns "" if there is no prediction.
 func (s *story) predictedText(name string, pus plans.PUSet, tp int, tests []plans.Arm) string {
 	if s.Trace == nil {
 		return ""
@@ -171,8 +173,8 @@ func (s *story) predictedText(name string, pus plans.PUSet, tp int, tests []plan
 		for _, t := range tests {
 			if t.Test == test && len(t.Samples) > 0 {
 				ran := measure.Summarize(t.Samples).Median
-				return fmt.Sprintf("; of %s the simulation had said %.4g tokens/s, and it ran at %.4g (%+.0f "+
-					"%%)", test, rate,
+				return fmt.Sprintf("; for %s the simulation predicted %.4g tokens/s, measured were %.4g "+
+					"(%+.0f %%)", test, rate,
 					ran, 100*(ran/rate-1))
 			}
 		}
@@ -207,7 +209,7 @@ func (s *story) print(w io.Writer, b *plans.Bundle) error {
 		return err
 	}
 	if s.Trace != nil && len(s.Trace.Assumed) > 0 {
-		fmt.Fprintln(w, "\nThe simulation rests on:")
+		fmt.Fprintln(w, "\nThe simulation is based on:")
 		list := s.Trace.Measured
 		if e := s.Trace.Errors; e != nil {
 			list = append(slices.Clone(list), e.String())
@@ -230,28 +232,28 @@ func (s *story) printSteps(w io.Writer) error {
 	if r := s.Trace; r != nil {
 		more := ""
 		if r.Truncated {
-			more = ", and there are more"
+			more = ", truncated"
 		}
-		add("trees", r.Trees, "of the machine, by what they group and remove%s", more)
-		add("sections", r.Sections, "of these trees with distinct cuts")
-		add("configurations", r.Configurations, "that model, memory and quota allow, %d of distinct cost",
+		add("trees", r.Trees, "of the machine, by grouped and removed nodes%s", more)
+		add("sections", r.Sections, "distinct cuts of these trees")
+		add("configurations", r.Configurations, "that fit model, memory and quota, %d with distinct costs",
 			r.DistinctCosts)
 		add("simulated", r.Simulated, "%s; by %s, in %.2g s", r.Load, r.Objective, r.Seconds)
 	}
 	kept := ""
 	if s.Kept > 0 {
-		kept = fmt.Sprintf(", and %d lengths that earlier runs had finished", s.Kept)
+		kept = fmt.Sprintf(", and %d row counts from earlier runs", s.Kept)
 	}
-	add("kernel tables", s.Tables, "of %d kernels timed in %.3g s%s", s.Trials, s.Searched, kept)
+	add("kernel tables", s.Tables, "from %d kernels timed in %.3g s%s", s.Trials, s.Searched, kept)
 	for _, p := range s.Phases {
 		rounds := 0
 		for _, x := range p.Places {
 			rounds = max(rounds, x.Over.Rounds)
 		}
-		add("raced in "+p.Phase, len(p.Places), "arms on whole forwards, interleaved, up to %d rounds", rounds)
+		add("raced in "+p.Phase, len(p.Places), "arms on whole forwards, interleaved, in up to %d rounds", rounds)
 	}
 	fmt.Fprintln(w)
-	if err := show.Table(w, []string{"step", "how many", "of " + strconv.FormatFloat(s.Spent, 'f', 1, 64) + " s"}, rows,
+	if err := show.Table(w, []string{"step", "count", "total " + strconv.FormatFloat(s.Spent, 'f', 1, 64) + " s"}, rows,
 		1); err != nil {
 		return err
 	}
@@ -273,14 +275,14 @@ func (s *story) printSteps(w io.Writer) error {
 		"decode tokens/s" + off, "latency" + off, "memory"}, rows, 0, 2, 5, 6, 7, 8)
 }
 
-// print shows the race of a phase, an arm a row.
+// print prints the race of a phase, one arm per row.
 func (p *phaseStory) print(w io.Writer) error {
 	header := []string{p.Phase + ", tokens/s"}
 	for _, t := range p.Places[0].Tests {
 		header = append(header, strings.TrimPrefix(t.Test, "tg "))
 	}
 	tests := len(header)
-	header = append(header, "n", "over the default", "behind the first", "")
+	header = append(header, "n", "over the default", "behind the winner", "")
 	var rows [][]string
 	for i, x := range p.Places {
 		row := []string{"  " + x.Arm}
@@ -291,9 +293,9 @@ func (p *phaseStory) print(w io.Writer) error {
 			row = append(row, bundle.Samples(t.Samples))
 		}
 		if len(row) != tests {
-			continue // edited by hand: a test less than the others
+			continue // the file was edited and lacks a test of the other arms
 		}
-		over, behind, word := "", "", "won"
+		over, behind, word := "", "", "winner"
 		if x.Arm != plans.ArmDefault {
 			over = intervalText(x.Over)
 		}
@@ -301,7 +303,7 @@ func (p *phaseStory) print(w io.Writer) error {
 			behind, word = intervalText(x.Behind), "slower"
 			switch {
 			case !x.Compared():
-				behind, word = "", "not in one round"
+				behind, word = "", "no common round"
 			case x.Noise && x.Behind.Likely() && p.Places[0].Arm != plans.ArmDefault:
 				word = "likely slower"
 			case x.Noise:
@@ -346,7 +348,7 @@ func printRejected(w io.Writer, b *plans.Bundle) error {
 // writePhases writes a picture of the machine of a plan that marks the PUs of both phases.
 func writePhases(ctx context.Context, path string, b *plans.Bundle) error {
 	if b.Host.Machine == nil || b.Host.Machine.Tree == nil {
-		return usageError(fmt.Errorf("--svg: the plan's profile does not describe its machine"))
+		return usageError(fmt.Errorf("--svg cannot be drawn: the profile in the plan has no machine tree"))
 	}
 	p := &b.Plan
 	prefill, decode := topotree.NewCPUSet(p.Prefill.PUs...), topotree.NewCPUSet(p.Decode.PUs...)

@@ -12,13 +12,13 @@ import (
 	"sandwich/runtime/mem"
 )
 
-// bytesFlag adds a flag that takes a size with its unit. It stores an explicit 0 as -1, to
+// bytesFlag adds a flag whose value is a size with a unit. It stores an explicit 0 as -1, to
 // distinguish it from a flag that was not given.
 func bytesFlag(fs *pflag.FlagSet, p *int64, name, usage string) {
 	fs.Var((*bytesValue)(p), name, usage)
 }
 
-// bytesValue is a number of bytes on the command line.
+// bytesValue is a pflag.Value for a number of bytes.
 type bytesValue int64
 
 // byteUnits lists the units of sizes, longer names first.
@@ -46,7 +46,7 @@ func (b *bytesValue) Set(text string) error {
 	case unit == 0:
 		return fmt.Errorf("give a unit, such as %sMiB or %sGiB", number, number)
 	case n*unit >= 1<<60 || n*unit < 1:
-		return errors.New("give a size that memory can have, such as 512MiB")
+		return errors.New("the size is out of range; give a size such as 512MiB")
 	}
 	*b = bytesValue(n * unit)
 	return nil

@@ -24,12 +24,12 @@ func flagError(c *cobra.Command, err error) error {
 		if short := unknown.GetSpecifiedShortnames(); short != "" {
 			name, dashes = short, "-"
 		}
-		err = fmt.Errorf("there is no flag %s%s: %s%s", dashes, show.Clip(name, 40), hint.Remedy(c.Flags(), name), help)
+		err = fmt.Errorf("unknown flag %s%s: %s%s", dashes, show.Clip(name, 40), hint.Remedy(c.Flags(), name), help)
 	case errors.As(err, &bad):
 		f := bad.GetFlag()
 		all := f.Shorthand + bad.GetValue() // -tb 4 reads as -t b
 		if text := hint.Remedy(c.Flags(), all); f.Shorthand != "" && text != "" {
-			err = fmt.Errorf("there is no flag -%s: %s%s", show.Clip(all, 40), text, help)
+			err = fmt.Errorf("unknown flag -%s: %s%s", show.Clip(all, 40), text, help)
 			break
 		}
 		err = fmt.Errorf("--%s %s: %w (%s)", f.Name, show.Clip(bad.GetValue(), 40), wanted(f, bad.Unwrap()), help)
@@ -50,9 +50,9 @@ func wanted(f *pflag.Flag, err error) error {
 	case strings.HasPrefix(t, "float"):
 		return errors.New("give a number")
 	case strings.HasSuffix(t, "Slice"):
-		return errors.New("give whole numbers, separated by commas")
+		return errors.New("give integers, separated by commas")
 	case strings.HasPrefix(t, "uint"):
-		return errors.New("give a whole number from 0 on")
+		return errors.New("give an integer of at least 0")
 	}
-	return errors.New("give a whole number")
+	return errors.New("give an integer")
 }

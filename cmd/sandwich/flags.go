@@ -12,14 +12,14 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// formatFlag adds --format with its choices, the first being the default.
+// formatFlag adds --format, whose default is the first choice, and returns its value.
 func formatFlag(c *cobra.Command, choices ...string) *string {
 	f := &formatValue{choices[0], choices}
 	c.Flags().Var(f, "format", "output format: "+strings.Join(choices, ", "))
 	return &f.format
 }
 
-// formatValue is a pflag.Value that takes nothing but its choices.
+// formatValue is a pflag.Value that accepts only its choices.
 type formatValue struct {
 	format  string
 	choices []string
@@ -36,7 +36,7 @@ func (f *formatValue) Set(format string) error {
 func (f *formatValue) String() string { return f.format }
 func (f *formatValue) Type() string   { return "string" }
 
-// durationFlag adds a flag that takes a time with its unit.
+// durationFlag adds a flag whose value is a duration with a unit.
 func durationFlag(fs *pflag.FlagSet, p *time.Duration, name string, value time.Duration, usage string) {
 	*p = value
 	fs.Var((*durationValue)(p), name, usage)
@@ -65,7 +65,7 @@ func (d *durationValue) refusal(text string) error {
 		return fmt.Errorf("give a time, such as 10%s or 10%s", units[0], units[1])
 	}
 	if len(text) > 20 {
-		return errors.New("give a time that is shorter to write")
+		return errors.New("the value is too long; give a duration such as 10s")
 	}
 	return fmt.Errorf("give a unit, such as %s%s or %s%s", text, units[0], text, units[1])
 }
@@ -86,7 +86,7 @@ func exactArgs(n int, what string) cobra.PositionalArgs {
 	}
 }
 
-// someArgs asks for at least one.
+// someArgs requires at least one argument.
 func someArgs(what string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) > 0 {

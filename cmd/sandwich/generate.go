@@ -23,7 +23,7 @@ import (
 // maxPromptBytes bounds a prompt read from standard input.
 const maxPromptBytes = 64 << 20
 
-// generateFlags holds the flags of generate in addition to those of the session.
+// generateFlags holds the flags of generate.
 type generateFlags struct {
 	session   sessionFlags
 	prompt    string
@@ -43,11 +43,11 @@ func newGenerate() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "generate -p TEXT",
 		Short: "Continue a prompt and print the text",
-		Long: `Continue a prompt and print what the model adds, as it comes. The prompt is text (-p, or -p - for standard
-input), one chat message (--chat), or token ids (--tokens, complete: nothing is added to them).
+		Long: `Continue a prompt and print the generated text as it arrives. The prompt is text (-p; -p - reads standard input), one chat
+message (--chat), or token ids (--tokens, to which nothing is added).
 
-With --compute f32 --kv f32 the arithmetic is exact; --logits writes, after one line of JSON with the vocabulary and the
-number of positions, the logits behind every position of the prompt as little-endian float32.`,
+With --compute f32 --kv f32 the arithmetic is exact. --logits writes one line of JSON with the size of the vocabulary and
+the number of positions, then the logits after each position of the prompt as little-endian float32.`,
 		Example: `  sandwich generate -p "Once upon a time"
   sandwich generate --model llama.gguf --chat -p "Why is the sky blue?" -n 200 --temperature 0.7
   sandwich generate --model llama.gguf --tokens 1,15043,3186 -n 48 --compute f32 --kv f32 --format json
@@ -58,11 +58,12 @@ number of positions, the logits behind every position of the prompt as little-en
 	fs := c.Flags()
 	fs.StringVarP(&f.prompt, "prompt", "p", "", "text to continue; - reads standard input")
 	fs.StringVar(&f.tokens, "tokens", "", "token ids to continue, such as 1,2,3")
-	fs.BoolVar(&f.chat, "chat", false, "take the prompt as a user's message, in the model's chat format")
-	fs.IntVarP(&f.count, "predict", "n", 64, "most tokens to generate")
-	fs.IntVar(&f.context, "ctx", 0, "most tokens in all (default: what the prompt and -n need)")
-	fs.BoolVar(&f.ignoreEOS, "ignore-eos", false, "go on behind an end-of-text token")
-	fs.StringArrayVar(&f.stop, "stop", nil, "end before this text; may be given several times")
+	fs.BoolVar(&f.chat, "chat", false, "format the prompt as a user message by the model's chat template")
+	fs.IntVarP(&f.count, "predict", "n", 64, "maximum number of tokens to generate")
+	fs.IntVar(&f.context, "ctx", 0, "maximum number of tokens of prompt and output (default: what the prompt and -n "+
+		"need)")
+	fs.BoolVar(&f.ignoreEOS, "ignore-eos", false, "continue after an end-of-text token")
+	fs.StringArrayVar(&f.stop, "stop", nil, "stop before this text; may be repeated")
 	fs.StringVar(&f.logits, "logits", "", "write the logits of every prompt position to this file")
 	addSampling(c, &f.sampling)
 	format := formatFlag(c, "text", "json")
@@ -75,31 +76,34 @@ number of positions, the logits behind every position of the prompt as little-en
 	return c
 }
 
-// addSampling adds the flags of how tokens are drawn.
+// addSampling adds the sampling flags.
 func addSampling(c *cobra.Command, s *api.Sampling) {
 	fs := c.Flags()
-	fs.Float32Var(&s.Temperature, "temperature", 0, "0 takes the likeliest token; larger values spread the choice")
-	fs.IntVar(&s.TopK, "top-k", 0, "draw from the k likeliest tokens only; 0 is off")
-	fs.Float32Var(&s.TopP, "top-p", 1, "draw from the likeliest tokens that make up this probability; 1 is off")
-	fs.Float32Var(&s.MinP, "min-p", 0, "leave out tokens less likely than this share of the likeliest; 0 is off")
-	fs.Float32Var(&s.RepeatPenalty, "repeat-penalty", 1, "divides the logits of tokens that were generated "+
-		"before; 1 is off")
-	fs.Uint64Var(&s.Seed, "seed", 1, "seed of the draws")
+	fs.Float32Var(&s.Temperature, "temperature", 0, "sampling temperature; 0 takes the most likely token")
+	fs.IntVar(&s.TopK, "top-k", 0, "sample from the k most likely tokens; 0 disables the limit")
+	fs.Float32Var(&s.TopP, "top-p", 1, "sample from the most likely tokens with this total probability; 1 disables "+
+		"the limit")
+	fs.Float32Var(&s.MinP, "min-p", 0, "exclude tokens less likely than this fraction of the most likely one; 0 "+
+		"disables the "+
+		"limit")
+	fs.Float32Var(&s.RepeatPenalty, "repeat-penalty", 1, "divisor of the logits of tokens that were generated "+
+		"before; 1 disables it")
+	fs.Uint64Var(&s.Seed, "seed", 1, "seed of the sampling")
 }
 
 func checkSampling(s api.Sampling) error {
 	in := func(v, lo, hi float32) bool { return v >= lo && v <= hi } // false for NaN
 	switch {
 	case !in(s.Temperature, 0, 100):
-		return fmt.Errorf("--temperature %v: give a number from 0 to 100", s.Temperature)
+		return fmt.Errorf("--temperature %v is out of range; give a number from 0 to 100", s.Temperature)
 	case s.TopK < 0:
-		return fmt.Errorf("--top-k %d: give 0 or more", s.TopK)
+		return fmt.Errorf("--top-k %d is negative; give 0 or more", s.TopK)
 	case !in(s.TopP, 0, 1):
-		return fmt.Errorf("--top-p %v: give a number from 0 to 1", s.TopP)
+		return fmt.Errorf("--top-p %v is out of range; give a number from 0 to 1", s.TopP)
 	case !in(s.MinP, 0, 1):
-		return fmt.Errorf("--min-p %v: give a number from 0 to 1", s.MinP)
+		return fmt.Errorf("--min-p %v is out of range; give a number from 0 to 1", s.MinP)
 	case !in(s.RepeatPenalty, 0.01, 100):
-		return fmt.Errorf("--repeat-penalty %v: give a number from 0.01 to 100", s.RepeatPenalty)
+		return fmt.Errorf("--repeat-penalty %v is out of range; give a number from 0.01 to 100", s.RepeatPenalty)
 	}
 	return nil
 }
@@ -111,13 +115,13 @@ func (f *generateFlags) check(c *cobra.Command) error {
 	case given("prompt") == f.ids:
 		return errors.New("give either a prompt with -p TEXT or token ids with --tokens 1,2,3")
 	case f.ids && strings.TrimSpace(f.tokens) == "":
-		return errors.New("--tokens is empty: give ids such as 1,2,3")
+		return errors.New("--tokens is empty; give ids such as 1,2,3")
 	case f.chat && f.ids:
 		return errors.New("--chat needs a message with -p TEXT")
 	case f.count < 0 || f.count > maxContext:
-		return fmt.Errorf("-n %d: give a number of tokens from 0 to %d", f.count, maxContext)
+		return fmt.Errorf("-n %d is out of range; give a number of tokens from 0 to %d", f.count, maxContext)
 	case f.context < 0 || f.context > maxContext:
-		return fmt.Errorf("--ctx %d: give a number of tokens up to %d", f.context, maxContext)
+		return fmt.Errorf("--ctx %d is out of range; give a number of tokens up to %d", f.context, maxContext)
 	}
 	return checkSampling(f.sampling)
 }
@@ -151,7 +155,7 @@ func (f *generateFlags) run(ctx context.Context, in io.Reader, out io.Writer, fo
 		}
 	}
 	if format == "json" {
-		return json.NewEncoder(out).Encode(answer) // on one line: the lists of tokens are long
+		return json.NewEncoder(out).Encode(answer) // on one line, since the lists of tokens are long
 	}
 	return nil
 }
@@ -201,7 +205,7 @@ func (f *generateFlags) generate(ctx context.Context, s *session.Session, a *gen
 		if s.Tok == nil {
 			fmt.Fprintf(w, "%d ", t.ID)
 		}
-		_, _ = w.WriteString(t.Text) // Flush tells
+		_, _ = w.WriteString(t.Text) // Flush returns the error
 		return w.Flush()
 	})
 	if stream && len(a.Tokens) > 0 && !strings.HasSuffix(text.String(), "\n") {
@@ -246,26 +250,27 @@ func (f *generateFlags) promptIDs(ctx context.Context, s *session.Session, in io
 			return nil, fmt.Errorf("standard input: %w", err)
 		}
 		if len(data) > maxPromptBytes {
-			return nil, fmt.Errorf("standard input has more than %d MiB: no context holds that", maxPromptBytes>>20)
+			return nil, fmt.Errorf("standard input has more than %d MiB; give a shorter prompt", maxPromptBytes>>20)
 		}
-		text = strings.TrimSuffix(string(data), "\n") // which echo and editors add
+		text = strings.TrimSuffix(string(data), "\n") // echo and editors add it
 	}
 	if f.chat {
 		return s.Tok.ChatIDs(ctx, []api.Message{{Role: "user", Content: text}}, true)
 	}
 	ids := s.Tok.Encode(nil, text, tokenizer.EncodeOptions{AddSpecial: true, ParseSpecial: true})
 	if len(ids) == 0 {
-		return nil, errors.New("the prompt is empty: give some text with -p")
+		return nil, errors.New("the prompt is empty; give text with -p")
 	}
 	return ids, nil
 }
 
+// parseTokens parses a comma-separated list of token ids below vocab.
 func parseTokens(list string, vocab int) ([]int32, error) {
 	var ids []int32
 	for word := range strings.SplitSeq(list, ",") {
 		id, err := strconv.Atoi(strings.TrimSpace(word))
 		if err != nil || id < 0 || id >= vocab {
-			return nil, fmt.Errorf("--tokens: %q is not a token of this model: give numbers from 0 to %d, "+
+			return nil, fmt.Errorf("--tokens: %q is not a token of this model; give numbers from 0 to %d, "+
 				"separated by commas", show.Clip(word, 20), vocab-1)
 		}
 		ids = append(ids, int32(id))
@@ -277,13 +282,13 @@ func parseTokens(list string, vocab int) ([]int32, error) {
 // training context of the model.
 func (f *generateFlags) fits(s *session.Session, prompt int) error {
 	if f.context > 0 && prompt >= f.context {
-		return fmt.Errorf("the prompt has %d tokens but --ctx is %d: shorten it or raise --ctx", prompt, f.context)
+		return fmt.Errorf("the prompt has %d tokens but --ctx is %d; shorten it or raise --ctx", prompt, f.context)
 	}
 	if f.context > 0 {
 		f.count = min(f.count, f.context-prompt)
 	}
 	if all := prompt + f.count; s.Shape.Context > 0 && all > s.Shape.Context {
-		fmt.Fprintf(os.Stderr, "note: %d tokens are more than the %d this model was trained for\n", all,
+		fmt.Fprintf(os.Stderr, "note: %d tokens exceed the training context of this model, %d\n", all,
 			s.Shape.Context)
 	}
 	return nil

@@ -59,7 +59,7 @@ func TestGuestFourNodes(t *testing.T) {
 	}
 	t.Logf("node-full: %s", strings.TrimSpace(g.results["node-full"].Stderr))
 	g.expectRefused("cpus-gone", exitForeign, "uses the PUs 12-15, but this process may use only 0-11")
-	g.expectRefused("node-forbidden", exitForeign, "on NUMA node 3, but the cpuset of this process allows only the " +
+	g.expectRefused("node-forbidden", exitForeign, "on NUMA node 3, but the cpuset of this process allows only the "+
 		"nodes 0-2")
 	g.checkServer(text)
 }

@@ -22,10 +22,10 @@ import (
 // inspected holds the output of `model inspect`. Its JSON form is stable.
 type inspected struct {
 	model.Report
-	Memory  *int64         `json:"memory_bytes,omitempty"` // one request of ContextOf tokens; absent if it does not run
+	Memory  *int64         `json:"memory_bytes,omitempty"` // for one request of Context tokens; absent if the model does not run
 	Context int            `json:"memory_context,omitempty"`
 	AtMost  []speedCeiling `json:"at_most,omitempty"`
-	Assumed []string       `json:"assumed,omitempty"` // of the machine, in sentences
+	Assumed []string       `json:"assumed,omitempty"` // assumptions on the machine, one sentence each
 }
 
 // speedCeiling is an upper bound of the speed of a machine.
@@ -39,9 +39,10 @@ func newModelInspect() *cobra.Command {
 	var machine machineFlags
 	c := &cobra.Command{
 		Use:   "inspect MODEL.gguf",
-		Short: "Print what a GGUF file holds and whether sandwich runs it",
-		Long: "Print what a GGUF file holds, whether sandwich runs it, in how much memory, and how fast this " +
-			"machine, or one that\nthe flags name, can be at most; and if it does not run, every reason.",
+		Short: "Print the contents of a GGUF file and whether sandwich runs it",
+		Long: "Print the contents of a GGUF file and whether sandwich runs it. If so, print the memory that it\n" +
+			"needs and an upper bound of its speed on this machine, or on the machine that the flags name.\n" +
+			"Otherwise print all reasons.",
 		Example: "  sandwich model inspect llama.gguf\n  sandwich model inspect llama.gguf --format json\n" +
 			"  sandwich model inspect llama.gguf --profile host.yaml",
 		Args: exactArgs(1, "a GGUF file"),
@@ -131,12 +132,12 @@ func printReport(w io.Writer, r *inspected) error {
 			s.Hidden, s.Layers, s.Heads, s.KVHeads, s.HeadDim, s.FFN, s.Vocab, s.Context, s.Tied)
 		bounded := ""
 		if r.KVBounded > 0 {
-			bounded = fmt.Sprintf(" and %s a sequence for layers that forget", mem.FormatBytes(r.KVBounded))
+			bounded = fmt.Sprintf(" and %s per sequence for windowed layers", mem.FormatBytes(r.KVBounded))
 		}
 		if r.State > 0 {
-			bounded += fmt.Sprintf(" and %s a sequence for the states of its layers", mem.FormatBytes(r.State))
+			bounded += fmt.Sprintf(" and %s per sequence for recurrent states", mem.FormatBytes(r.State))
 		}
-		fmt.Fprintf(w, "KV cache: %s a token%s (f16)\n", mem.FormatBytes(r.KVPerToken), bounded)
+		fmt.Fprintf(w, "KV cache: %s per token%s (f16)\n", mem.FormatBytes(r.KVPerToken), bounded)
 	}
 	r.printVerdict(w)
 	var rows [][]string
@@ -162,7 +163,7 @@ func (r *inspected) printVerdict(w io.Writer) {
 	if len(r.Reasons) == 1 {
 		fmt.Fprintf(w, "sandwich cannot run it: %s\n", show.Clip(r.Refused, 400))
 	} else if len(r.Reasons) > 1 {
-		fmt.Fprintf(w, "sandwich cannot run it, for %d reasons:\n", len(r.Reasons))
+		fmt.Fprintf(w, "sandwich cannot run it for %d reasons:\n", len(r.Reasons))
 		for _, reason := range r.Reasons {
 			fmt.Fprintf(w, "  - %s\n", show.Clip(reason, 400))
 		}
@@ -170,17 +171,19 @@ func (r *inspected) printVerdict(w io.Writer) {
 	if r.Memory == nil {
 		return
 	}
-	fmt.Fprintf(w, "runs in %s for one request of %d tokens\n", mem.FormatBytes(*r.Memory), r.Context)
+	fmt.Fprintf(w, "needs %s for one request of %d tokens\n", mem.FormatBytes(*r.Memory), r.Context)
 	for _, t := range r.AtMost {
-		fmt.Fprintf(w, "at most %.4g tokens/s of %s (%s)\n", t.Rate, t.Test, t.Ceiling)
+		fmt.Fprintf(w, "at most %.4g tokens/s in %s (%s)\n", t.Rate, t.Test, t.Ceiling)
 	}
 	if len(r.Assumed) > 0 {
-		fmt.Fprintf(w, "by figures of which %d are assumed, since they were not measured here: `sandwich probe` does, "+
-			"and --profile takes what it wrote\n", len(r.Assumed))
+		fmt.Fprintf(w, "%d figures of the machine are assumed; `sandwich probe -o host.yaml` measures them, and "+
+			"--profile "+
+			"host.yaml uses the result\n", len(r.Assumed))
 	}
 }
 
-// panels returns the memory of the packed matrices of a type; "" if there are none.
+// panels formats the memory of the packed matrices of a type and its ratio to that in the file; it
+// returns "" if there are none.
 func panels(t model.TypeUse) string {
 	if t.Panels == 0 {
 		return ""

@@ -8,15 +8,15 @@ import (
 	"sandwich/runtime/mem"
 )
 
-// leastMemory is the least address space, in bytes, that loading a model needs: generated code and
-// the heap of the Go runtime reserve it in blocks of 64 MiB.
+// leastMemory is the minimum address space in bytes for loading a model: generated code and the
+// heap of the Go runtime reserve address space in blocks of 64 MiB.
 const leastMemory = 160 << 20
 
-// leastFiles is the least number of open files that a verb needs: with fewer, the Go runtime ends
-// the process when it first waits for a file or a connection.
+// leastFiles is the minimum limit of open files. With a lower one the Go runtime ends the process
+// when it first waits for a file or a connection.
 const leastFiles = 16
 
-// checkOpenFiles returns an error if this process may open too few files.
+// checkOpenFiles returns an error if the limit of open files is too low.
 func checkOpenFiles() error {
 	n, ok := openFiles()
 	if !ok || n >= leastFiles {
@@ -32,8 +32,8 @@ func explainLimit(err error) error {
 	text := ""
 	switch {
 	case errors.Is(err, syscall.ENOSPC):
-		text = "free some space, or write to another place"
-	case errors.Is(err, mem.ErrNoMemory): // it names the limit
+		text = "free some space, or write to another file system"
+	case errors.Is(err, mem.ErrNoMemory): // the error names the limit
 	case errors.Is(err, syscall.ENOMEM):
 		text = mem.LimitNote()
 	case errors.Is(err, syscall.EMFILE):
@@ -48,7 +48,7 @@ func explainLimit(err error) error {
 	return withCode(exitCode(err), fmt.Errorf("%w: %s", err, text))
 }
 
-// openFiles returns how many files this process may open; false where that is not known.
+// openFiles returns the limit of open files of this process; false if it is unknown.
 func openFiles() (uint64, bool) {
 	var limit syscall.Rlimit
 	err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit)

@@ -42,7 +42,7 @@ func run(ctx context.Context, args []string) int {
 	clean.Flush()
 	defer show.FlushStderr()
 	if lost := cmp.Or(out.err, show.FlushStdout()); err == nil && lost != nil {
-		err = usageError(lost) // of tables and help texts, whose printers do not look
+		err = usageError(lost) // printers of tables and help texts ignore write errors
 	}
 	if err == nil {
 		return exitOK
@@ -53,13 +53,14 @@ func run(ctx context.Context, args []string) int {
 		return exitFailed
 	}
 	if !errors.Is(err, errSilent) {
-		line := strings.Join(strings.Fields(err.Error()), " ") // whatever a library says
+		line := strings.Join(strings.Fields(err.Error()), " ") // errors of libraries may have several lines
 		fmt.Fprintln(show.Stderr(), "sandwich:", show.Printable(line))
 	}
 	return exitCode(err)
 }
 
-// checkedWriter remembers the first error, so that no output that was lost ends with exit code 0.
+// checkedWriter keeps the first error, so that a verb whose output was lost does not end with exit
+// code 0.
 type checkedWriter struct {
 	to  io.Writer
 	err error
@@ -82,7 +83,7 @@ func knownVerb(c *cobra.Command, args []string) error {
 	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
 		meant = fmt.Sprintf(" did you mean '%s %s'?", c.CommandPath(), near[0])
 	}
-	return usageError(fmt.Errorf("there is no verb %q:%s see '%s --help'", show.Clip(args[0], 40), meant,
+	return usageError(fmt.Errorf("unknown verb %q:%s see '%s --help'", show.Clip(args[0], 40), meant,
 		c.CommandPath()))
 }
 
@@ -90,12 +91,12 @@ func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "sandwich",
 		Short: "Tune and serve language models on CPUs",
-		Long: `sandwich finds out what a CPU machine really is, searches for the best way to serve one
-language model on it, writes the answer down as a plan, and serves with it.`,
-		Example: `  sandwich probe                                  # what this machine is
-  sandwich tune --model llama.gguf                # search, and write a plan for this machine
-  sandwich serve --model llama.gguf               # an OpenAI-compatible server under that plan
-  sandwich run                                    # all of it with the embedded model`,
+		Long: `sandwich measures a CPU machine, searches for the best way to serve a language model on it,
+writes the result as a plan, and serves with that plan.`,
+		Example: `  sandwich probe                                  # describe and measure this machine
+  sandwich tune --model llama.gguf                # write a plan for this machine
+  sandwich serve --model llama.gguf               # serve the OpenAI API under that plan
+  sandwich run                                    # all steps with the embedded model`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          knownVerb,

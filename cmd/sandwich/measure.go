@@ -12,13 +12,13 @@ import (
 	"sandwich/profiles/calibrate"
 )
 
-// measureFlag is the value of --measure: how much of this machine to measure.
+// measureFlag is the value of --measure: the extent of the measurement of this machine.
 type measureFlag string
 
 func (m *measureFlag) add(c *cobra.Command) {
 	c.Flags().StringVar((*string)(m), "measure", "",
-		"none; quick: ceilings, about 2 s; full: also structure between PUs and nodes, 15 s on 2 PUs, 2 minutes on "+
-			"192 or more (default quick for this machine)")
+		"none; quick: ceilings, about 2 s; full: also the structure between PUs and nodes, 15 s on 2 PUs, 2 minutes "+
+			"on 192 or more (default: quick for this machine)")
 }
 
 // apply measures the machine of the profile if it is this one. After an interrupt the profile holds
@@ -29,14 +29,14 @@ func (m measureFlag) apply(ctx context.Context, p *profiles.Profile, live bool) 
 		return nil
 	case "", "quick", "full":
 	default:
-		return usageError(fmt.Errorf("unknown --measure %q: use none, quick or full", string(m)))
+		return usageError(fmt.Errorf("unknown --measure %q; use none, quick or full", string(m)))
 	}
 	if !live {
 		if m == "" {
 			return nil
 		}
-		return usageError(errors.New("only the machine this runs on can be measured: leave --measure out, or " +
-			"the flag that names another machine"))
+		return usageError(errors.New("--measure measures this machine only; leave it out, or the flag that names " +
+			"another machine"))
 	}
 	if m == "full" {
 		update, done := show.FractionBar("measuring")

@@ -18,7 +18,7 @@ import (
 func newModel() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "model",
-		Short: "Look into a GGUF file, or make one with random weights",
+		Short: "Inspect a GGUF file, or write one with random weights",
 		Example: `  sandwich model inspect llama.gguf
   sandwich model synth --preset llama-160m --type q8_0 -o llama-160m.gguf`,
 		Args: knownVerb,
@@ -34,10 +34,10 @@ func newModelSynth() *cobra.Command {
 	var layers, experts int
 	c := &cobra.Command{
 		Use:   "synth --preset NAME -o MODEL.gguf",
-		Short: "Write a valid GGUF file of random weights, to tune and benchmark without a download",
-		Long: "Write a valid GGUF file of random weights, the same bytes for the same preset, type and " +
-			"seed.\n\nPresets: " +
-			strings.Join(model.PresetNames(), ", ") + ".\nA small one of each family is called FAMILY-tiny: " +
+		Short: "Write a GGUF file with random weights, for tuning and benchmarks",
+		Long: "Write a valid GGUF file with random weights. Equal presets, types and seeds give equal " +
+			"bytes.\n\nPresets: " +
+			strings.Join(model.PresetNames(), ", ") + ".\nEach family also has a small preset FAMILY-tiny: " +
 			strings.Join(model.Families(), ", "),
 		Example: "  sandwich model synth --preset tinyllama-1.1b --type q8_0 -o tiny-q8.gguf\n  sandwich model " +
 			"synth --preset tinyllama-1.1b --type q4_K_M -o tiny-q4km.gguf\n  sandwich model synth --preset " +
@@ -45,21 +45,20 @@ func newModelSynth() *cobra.Command {
 		Args: exactArgs(0, ""),
 	}
 	c.Flags().StringVar(&preset, "preset", "", "model shape: "+strings.Join(model.PresetNames(), ", "))
-	c.Flags().StringVar(&typ, "type", "q8_0", "tensor type of the matrices, or a mix as llama-quantize makes "+
-		"it: q4_K_M, q5_K_M, mxfp4_moe")
-	c.Flags().IntVar(&layers, "layers", 0, "keep so many of the first layers (default: all)")
-	c.Flags().IntVar(&experts, "experts", 0, "keep so many experts of a layer (default: all)")
+	c.Flags().StringVar(&typ, "type", "q8_0", "tensor type of the matrices, or a mix as of llama-quantize: "+
+		"q4_K_M, q5_K_M, mxfp4_moe")
+	c.Flags().IntVar(&layers, "layers", 0, "number of leading layers to keep (default: all)")
+	c.Flags().IntVar(&experts, "experts", 0, "number of experts per layer to keep (default: all)")
 	c.Flags().Uint64Var(&seed, "seed", 1, "seed of the random weights")
-	c.Flags().StringVar(&template, "template", "", "file with the chat template, in Jinja (default: one in the "+
-		"manner of the family)")
-	c.Flags().StringVar(&template, "chat-template", "", "what --template was called before")
-	c.Flags().Lookup("chat-template").Hidden = true
-	c.Flags().StringVar(&vocabulary, "tokenizer-of", "", "GGUF file whose tokenizer the model gets, so that texts "+
-		"have as many tokens as there (default: an invented one of the family's kind)")
+	c.Flags().StringVar(&template, "template", "", "file with the chat template, in Jinja (default: one typical "+
+		"of the family)")
+	renamedFlag(c.Flags(), "chat-template", "template")
+	c.Flags().StringVar(&vocabulary, "tokenizer-of", "", "GGUF file whose tokenizer to copy (default: a synthetic "+
+		"one of the family's kind)")
 	c.Flags().StringVarP(&out, "output", "o", "", "file to write")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if preset == "" || out == "" {
-			return usageError(fmt.Errorf("give --preset and -o; presets are %s",
+			return usageError(fmt.Errorf("--preset or -o is missing; give both; presets are %s",
 				strings.Join(model.PresetNames(), ", ")))
 		}
 		config, err := model.Preset(preset)
@@ -105,7 +104,7 @@ func templateOf(file string) (string, error) {
 	return string(text), nil
 }
 
-// borrow gives the model the tokenizer of a file.
+// borrow returns the configuration with the tokenizer of a GGUF file.
 func borrow(config model.Config, file string) (model.Config, error) {
 	f, err := gguf.Open(file)
 	if err != nil {

@@ -26,21 +26,22 @@ func newBenchPerplexity() *cobra.Command {
 	var window int
 	c := &cobra.Command{
 		Use:   "perplexity FILE",
-		Short: "Estimate how well a model predicts a text",
-		Long: `Compute the perplexity of a model on a text, as llama-perplexity does: the text (without the newline that ends it) is
-tokenized as a whole and cut into windows of --ctx tokens, an incomplete last one being dropped. Each window starts
-with the token that starts a text and from an empty cache; the second half of it is scored. The answer is the
-exponential of the mean negative log-likelihood.`,
+		Short: "Measure the perplexity of a model on a text",
+		Long: `Compute the perplexity of a model on a text, as llama-perplexity does: the text (without its final newline) is tokenized
+as a whole and cut into windows of --ctx tokens; an incomplete last window is dropped. Each window starts from an empty
+cache with the token that begins a text, and its second half is scored. The result is the exponential of the mean
+negative log-likelihood.`,
 		Example: "  sandwich bench perplexity book.txt\n  sandwich bench perplexity wiki.txt --model llama.gguf " +
 			"--ctx 512 --format json",
 		Args: exactArgs(1, "a text file"),
 	}
 	f.add(c)
-	c.Flags().IntVar(&window, "ctx", 256, "tokens of a window")
+	c.Flags().IntVar(&window, "ctx", 256, "window length in tokens")
 	format := formatFlag(c, "table", "json", "csv")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if window < 4 || window > 1<<20 {
-			return usageError(fmt.Errorf("--ctx %d: give a number of tokens from 4 to %d", window, 1<<20))
+			return usageError(fmt.Errorf("--ctx %d is out of range; give a number of tokens from 4 to %d", window,
+				1<<20))
 		}
 		text, err := readText(args[0])
 		if err != nil {
@@ -71,7 +72,8 @@ func readText(path string) (string, error) {
 		return "", fmt.Errorf("%s: %w", path, err)
 	}
 	if len(data) > maxTextBytes {
-		return "", fmt.Errorf("%s has more than %d MiB: cut it, some hundred KB are enough", path, maxTextBytes>>20)
+		return "", fmt.Errorf("%s has more than %d MiB; shorten it: a few hundred KB are enough", path,
+			maxTextBytes>>20)
 	}
 	return strings.TrimSuffix(string(data), "\n"), nil
 }
@@ -83,7 +85,7 @@ func perplexity(ctx context.Context, s *session.Session, text string, window int
 	}
 	ids := s.Tok.Encode(nil, text, tokenizer.EncodeOptions{AddSpecial: true})
 	if len(ids) < window {
-		return nil, usageError(fmt.Errorf("the text has %d tokens, less than one window of %d: take a longer "+
+		return nil, usageError(fmt.Errorf("the text has %d tokens, less than one window of %d; give a longer "+
 			"text or a smaller --ctx", len(ids), window))
 	}
 	o := measure.ScoreOptions{Window: window, Start: -1, Chunk: s.Plan.Chunk, Rows: min(logitRows, s.Plan.Chunk)}

@@ -16,11 +16,10 @@ import (
 // shownPlan is the stable JSON of plan show.
 type shownPlan struct {
 	plans.Summary
-	Placed []model.Placed `json:"placed,omitempty"` // where ops run by the ceilings of the plan's host
+	Placed []model.Placed `json:"placed,omitempty"` // where ops run, by the ceilings of the plan's host
 }
 
-// placedByPlan returns where each op of a plan runs, and the number of rows from which it runs
-// elsewhere.
+// placedByPlan returns where each op of a plan runs, by ranges of rows.
 func placedByPlan(b *plans.Bundle) (out []model.Placed, err error) {
 	ops, err := model.Outline(b.Plan.Model)
 	if err != nil {
@@ -40,12 +39,12 @@ func placedByPlan(b *plans.Bundle) (out []model.Placed, err error) {
 	return out, nil
 }
 
-// printPlaced writes where ops run.
+// printPlaced prints where the ops of a plan run.
 func printPlaced(w io.Writer, b *plans.Bundle) error {
 	fmt.Fprintln(w)
 	list, err := placedByPlan(b)
 	if err != nil {
-		return show.Sentence(w, "Where ops run, and why, cannot be said: "+err.Error()+".")
+		return show.Sentence(w, "Where ops run is unknown: "+err.Error()+".")
 	}
 	return placedReport.print(w, list, "table")
 }
@@ -70,7 +69,7 @@ var placedReport = report[model.Placed]{
 	},
 }
 
-// runExplain returns where the ops of the tests run, and why. It runs nothing.
+// runExplain returns where the ops of the tests run, with reasons. It runs none of them.
 func (f *llmFlags) runExplain(ctx context.Context) (out []model.Placed, err error) {
 	s, err := f.openOne()
 	if err != nil {

@@ -20,9 +20,10 @@ import (
 func newPlan() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "plan",
-		Short: "Look at plans, verify and compare them",
-		Long: `A plan is a folder NAME.plan: what to do (plan.yaml), the profile of the host it was made on (host.yaml), why
-(evidence.yaml), and the hashes of these (MANIFEST.yaml). These verbs read plans and no weight.`,
+		Short: "Show, verify, compare and distribute plans",
+		Long: `A plan is a folder NAME.plan with the specification (plan.yaml), the profile of the host that it was tuned on (host.yaml),
+the measurements behind it (evidence.yaml), and the hashes of these files (MANIFEST.yaml). The verbs of plan read plans
+and no weights.`,
 		Example: `  sandwich plan show llama.plan
   sandwich plan verify llama.plan --model llama.gguf
   sandwich plan diff before.plan after.plan --exit-code`,
@@ -38,11 +39,11 @@ func newPlanShow() *cobra.Command {
 	var kernels bool
 	c := &cobra.Command{
 		Use:   "show PLAN",
-		Short: "Print what a plan says, how it was found, and where its ops run",
-		Long: `Print what a plan says and how it was found. Behind it stands where ops run and why, by the ceilings of the plan's
-host: below the ridge of the cores memory is the bound and they do the work, of whatever class; between that and the
-ridge of a matrix unit it does it alone; above both they share it, by what was measured of all at once, along the larger
-output dimension and in whole tiles (SMEPilot, sections 3.2 and 4.1).`,
+		Short: "Print the contents of a plan, how it was found, and where its ops run",
+		Long: `Print the contents of a plan and how it was found, then where each op runs and why, by the ceilings of the plan's host.
+Below the ridge of the cores an op is memory-bound and runs on the cores. Between this ridge and that of a matrix unit it
+runs on the matrix unit. Above both it is split between them along the larger output dimension, in whole tiles, by their
+measured joint rates (SMEPilot, sections 3.2 and 4.1).`,
 		Example: `  sandwich plan show llama.plan --kernels
   sandwich plan show llama.plan --format json | jq .evidence`,
 		Args: exactArgs(1, "a plan"),
@@ -55,7 +56,7 @@ output dimension and in whole tiles (SMEPilot, sections 3.2 and 4.1).`,
 			return planError(err)
 		}
 		if *format == "json" {
-			placed, _ := placedByPlan(b) // without ceilings there is nothing to say
+			placed, _ := placedByPlan(b) // a profile without ceilings gives no placement
 			return show.JSON(c.OutOrStdout(), shownPlan{b.Show(), placed})
 		}
 		bundle.Print(c.OutOrStdout(), b, memoryText(&b.Plan))
@@ -77,14 +78,14 @@ func newPlanVerify() *cobra.Command {
 	key := requiredKey{flag: "--key"}
 	c := &cobra.Command{
 		Use:   "verify PLAN",
-		Short: "Say whether a plan is sound and fits this host and a model: OPTIMAL, SUBOPTIMAL, RETUNE or INVALID",
-		Long: `Say whether a plan is sound and fits: the hashes, this host (or the one of --host), and the model of --model.
+		Short: "Check whether a plan is sound and fits this host and a model",
+		Long: `Check whether a plan is sound and fits: its hashes, this host (or the one of --host), and the model of --model.
 
-What differs from the host that the plan was made on is listed key by key, and the memory that serving takes, by node,
-with the --ctx and --parallel that serve has by itself; nothing is loaded. Where the plan runs on this host, its kernels
-are built as at load, and the time that takes is printed.
+The output lists each difference from the host that the plan was made on, and the memory that serving takes by node with
+the default --ctx and --parallel of serve. No weights are loaded. If the plan runs on this host, its kernels are built as
+at load time, and the build time is printed.
 
-OPTIMAL and SUBOPTIMAL exit with 0, RETUNE with 1, INVALID with 2 for a damaged plan and 4 for one that is for another
+Exit codes: 0 for OPTIMAL and SUBOPTIMAL, 1 for RETUNE, and for INVALID 2 if the plan is damaged, 4 if it is for another
 host, instruction set or model.`,
 		Example: `  sandwich plan verify llama.plan
   sandwich plan verify llama.plan --host server.yaml --model llama.gguf`,
@@ -92,7 +93,7 @@ host, instruction set or model.`,
 	}
 	c.Flags().StringVar(&host, "host", "", "host.yaml to verify against (default: this machine)")
 	c.Flags().StringVar(&modelArg, "model", "", "GGUF file to verify against (default: no model)")
-	c.Flags().StringVar(&key.path, "key", "", "public key, PEM, that must have signed the plan")
+	c.Flags().StringVar(&key.path, "key", "", "PEM file with the public key that must have signed the plan")
 	format := formatFlag(c, "text", "json")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		verdict, err := verifyPlan(args[0], host, modelArg, key)
@@ -116,17 +117,17 @@ host, instruction set or model.`,
 	return c
 }
 
-// verified is the answer of plan verify; its JSON is stable.
+// verified is the result of plan verify. Its JSON form is stable.
 type verified struct {
 	plans.Verdict
-	Kernels *builtKernels     `json:"kernels,omitempty"` // absent where the plan does not run on this host
-	Memory  []memoryRow       `json:"memory,omitempty"`  // that serve takes with its own --ctx and --parallel
-	Packed  []plans.TypeBytes `json:"packed,omitempty"`  // weights as kernels read them
+	Kernels *builtKernels     `json:"kernels,omitempty"` // absent if the plan does not run on this host
+	Memory  []memoryRow       `json:"memory,omitempty"`  // with the default --ctx and --parallel of serve
+	Packed  []plans.TypeBytes `json:"packed,omitempty"`  // sizes of packed weights
 }
 
-// builtKernels is the time to build everything that serving under a plan runs.
+// builtKernels holds the time to build all kernels of a plan.
 type builtKernels struct {
-	Count   int     `json:"count"` // those of matrix products; attention and row-wise kernels are built with them
+	Count   int     `json:"count"` // kernels of matrix products; attention and row-wise kernels are not counted
 	Seconds float64 `json:"seconds"`
 }
 
@@ -165,7 +166,7 @@ func verifyPlan(dir, host, modelPath string, key requiredKey) (*verified, error)
 	return v, err
 }
 
-// buildKernels builds a plan's kernels as loading it does.
+// buildKernels builds the kernels of a plan, as loading it does.
 func buildKernels(p *plans.Plan) (*builtKernels, error) {
 	began := time.Now()
 	if err := exec.BuildPlan(p); err != nil {

@@ -37,19 +37,23 @@ func newPlanCheck() *cobra.Command {
 	f := checkFlags{maxRegress: 0.03, ceiling: gate.DefaultCeiling}
 	c := &cobra.Command{
 		Use:   "check --baseline A --candidate B",
-		Short: "Gate a plan in CI: is the candidate sound, and no slower than the baseline?",
-		Long: `Gate a plan in CI. The structure comes first: hashes, the PUs of the plan's own host, the model, and the sentences of
---invariants. With --measure, on a host with the fingerprint of both plans, both then run interleaved, the baseline twice in
-each round, until the interval of their ratio is narrow or --budget ends. Without --measure the samples that the bundles
-recorded when they were tuned are compared, and the answer says so.
+		Short: "Check in CI that a candidate plan is sound and not slower than a baseline",
+		Long: `Compare a candidate plan with a baseline in CI. The structure is checked first: hashes, the PUs of the plan's host, the
+model, and the invariants of --invariants. With --measure, on a host with the fingerprint of both plans, both plans then
+run interleaved, the baseline twice per round, until the interval of their ratio is narrow or --budget ends. Without
+--measure the samples recorded in the bundles are compared, and the output says so.
 
-A row regressed where the 95 % interval of the ratio excludes 1, the ratio is more than --max-regress below 1, and the
-Mann-Whitney test agrees with Holm's correction over all rows. With --measure the ratio is the median of those of single
-rounds, so that a machine whose speed wanders from round to round may still decide. A row on which two equal arms differ
-by more than --ceiling is unmeasurable, and so is one next to other processes that take more than twice as much of a PU,
-or on a machine whose speed comes and goes (twice) or drifts (three times): another process, not the plan. --waivers lets
-single rows be so, up to a ceiling and until a day. --self-test runs the baseline against itself slowed by twice
---max-regress, and fails if that goes unnoticed.
+A row is regressed if the 95 % interval of the ratio excludes 1, the ratio is more than --max-regress below 1, and the
+Mann-Whitney test with Holm's correction over all rows agrees. With --measure the ratio is the median of the ratios of
+single rounds, so that slow changes of the machine's speed cancel out. A row is unmeasurable, because of other processes
+and not the plan, if
+
+  - two equal arms differ by more than --ceiling,
+  - other processes take more than twice that share of a PU,
+  - the speed of the machine fluctuates by more than twice or drifts by more than three times that share.
+
+--waivers allows named rows to be unmeasurable, up to a limit and until a date. --self-test compares the baseline with
+itself slowed down by twice --max-regress, and fails if the slowdown is not detected.
 
 Exit codes: 0 fine, 1 regressed or an invariant broken, 2 a plan or file cannot be used, 3 undecidable on this runner,
 4 --measure on another host than that of the plans.`,
@@ -60,18 +64,18 @@ Exit codes: 0 fine, 1 regressed or an invariant broken, 2 a plan or file cannot 
 		Args: exactArgs(0, ""),
 	}
 	fs := c.Flags()
-	fs.StringVar(&f.baseline, "baseline", "", "plan to compare with, as on the main branch")
-	fs.StringVar(&f.candidate, "candidate", "", "plan to judge")
+	fs.StringVar(&f.baseline, "baseline", "", "plan to compare with, such as that of the main branch")
+	fs.StringVar(&f.candidate, "candidate", "", "plan to check")
 	fs.StringVarP(&f.model, "model", "m", "", "GGUF file to measure with (default: the embedded model)")
-	fs.Var(&f.maxRegress, "max-regress", "how much slower the candidate may be")
-	fs.Var(&f.ceiling, "ceiling", "A/A spread above which a row is unmeasurable")
+	fs.Var(&f.maxRegress, "max-regress", "maximum slowdown of the candidate")
+	fs.Var(&f.ceiling, "ceiling", "spread of equal arms above which a row is unmeasurable")
 	fs.BoolVar(&f.measure, "measure", false, "run both plans interleaved on this host")
 	fs.BoolVar(&f.selfTest, "self-test", false,
-		"plant a regression in place of the candidate, and fail if it goes unnoticed")
+		"replace the candidate by a slowed baseline, and fail if the slowdown is not detected")
 	durationFlag(fs, &f.budget, "budget", 90*time.Second, "time of --measure")
-	fs.StringVar(&f.waivers, "waivers", "", "YAML file of rows that may be unmeasurable")
-	fs.StringVar(&f.invariants, "invariants", "", "YAML file of sentences that the candidate must keep")
-	fs.StringVar(&f.report, "report", "", "print the answer of an earlier run, from its JSON, in another format")
+	fs.StringVar(&f.waivers, "waivers", "", "YAML file with rows that may be unmeasurable")
+	fs.StringVar(&f.invariants, "invariants", "", "YAML file with invariants that the candidate must satisfy")
+	fs.StringVar(&f.report, "report", "", "JSON output of an earlier run, to print in another format")
 	format := formatFlag(c, "table", "json", "junit", "markdown", "csv")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		f.began = time.Now()
@@ -90,7 +94,7 @@ Exit codes: 0 fine, 1 regressed or an invariant broken, 2 a plan or file cannot 
 	return c
 }
 
-// percentValue is a share on the command line, with its unit.
+// percentValue is a pflag.Value for a share in percent.
 type percentValue float64
 
 func (p *percentValue) Set(text string) (err error) {
@@ -105,19 +109,19 @@ func (p *percentValue) Type() string   { return "share" }
 func (f *checkFlags) check() error {
 	switch {
 	case f.baseline == "" || f.candidate == "":
-		return errors.New("name two plans: --baseline A --candidate B")
+		return errors.New("--baseline or --candidate is missing; give two plans: --baseline A --candidate B")
 	case f.budget < 5*time.Second || f.budget > 24*time.Hour:
-		return fmt.Errorf("--budget %s: give a time from 5s to 24h", f.budget)
+		return fmt.Errorf("--budget %s is out of range; give a time from 5s to 24h", f.budget)
 	case !f.measure && f.model != "":
-		return errors.New("--model goes with --measure: recorded samples need none")
+		return errors.New("--model needs --measure; leave it out to compare recorded samples")
 	}
 	return nil
 }
 
-// checkReport is the answer of plan check; its JSON is stable.
+// checkReport is the result of plan check. Its JSON form is stable.
 type checkReport struct {
 	gate.Verdict
-	Mode      string    `json:"mode"` // recorded, measured
+	Mode      string    `json:"mode"` // recorded or measured
 	SelfTest  bool      `json:"self_test"`
 	Baseline  checkSide `json:"baseline"`
 	Candidate checkSide `json:"candidate"`
@@ -127,7 +131,7 @@ type checkReport struct {
 	Seconds   float64   `json:"seconds"`
 }
 
-// parse reads what --format json printed.
+// parse parses the output of --format json.
 func (r *checkReport) parse(data []byte) error {
 	exits := map[string]int{"fine": gate.ExitFine, "regressed": gate.ExitFailed, "failed": gate.ExitFailed,
 		"undecidable": gate.ExitUndecided}
@@ -135,12 +139,12 @@ func (r *checkReport) parse(data []byte) error {
 	dec.DisallowUnknownFields()
 	err := dec.Decode(r)
 	if exit, known := exits[r.Result]; err != nil || !known || exit != r.Exit || r.Baseline.Path == "" {
-		return errors.New("it is no answer of `sandwich plan check --format json`")
+		return errors.New("the file is not the output of `sandwich plan check --format json`")
 	}
 	return nil
 }
 
-// checkSide names one of the two plans.
+// checkSide identifies one of the two plans.
 type checkSide struct {
 	Path        string `json:"path"`
 	Name        string `json:"name"`
@@ -197,7 +201,7 @@ func (f *checkFlags) run(ctx context.Context) (*checkReport, error) {
 	}
 	for _, w := range o.Waivers {
 		if !strings.Contains(rowNames(rows), "\n"+w.Row+"\n") {
-			r.Notes = append(r.Notes, fmt.Sprintf("no row is named %q, for which there is a waiver", w.Row))
+			r.Notes = append(r.Notes, fmt.Sprintf("the waiver for %q matches no row", w.Row))
 		}
 	}
 	r.Seconds = time.Since(f.began).Seconds()
@@ -224,11 +228,11 @@ func syntheticSlowdown(maxRegress float64) float64 { return max(0.05, 2*maxRegre
 func (r *checkReport) judgeSelf(slowdown float64) {
 	if r.Result == "regressed" {
 		r.Result, r.Exit = "fine", gate.ExitFine
-		r.Text = fmt.Sprintf("self-test passed: a planted slowdown of %s was caught", show.Share(slowdown))
+		r.Text = fmt.Sprintf("self-test passed: a synthetic slowdown of %s was detected", show.Share(slowdown))
 		return
 	}
 	r.Result, r.Exit = "undecidable", gate.ExitUndecided
-	r.Text = fmt.Sprintf("self-test failed: a planted slowdown of %s went unnoticed on this runner",
+	r.Text = fmt.Sprintf("self-test failed: a synthetic slowdown of %s was not detected on this runner",
 		show.Share(slowdown))
 }
 
@@ -241,8 +245,8 @@ func (f *checkFlags) structure(a, b *plans.Bundle) ([]gate.Check, error) {
 	}{{f.baseline, a}, {f.candidate, b}} {
 		if err := side.b.Plan.CheckHost(&side.b.Host); err != nil {
 			return nil,
-				usageError(fmt.Errorf("%s does not fit the host that it says it was made on: %w; make it again "+
-					"with `sandwich tune`", side.path, err))
+				usageError(fmt.Errorf("%s does not fit the host recorded in it: %w; create it again with "+
+					"`sandwich tune`", side.path, err))
 		}
 	}
 	if err := plans.Check(b, nil, &a.Plan.Model); err != nil {
@@ -284,14 +288,14 @@ func readInput(path, flag string, parse func(data []byte) error) error {
 
 // recorded compares the samples recorded in the bundles.
 func (f *checkFlags) recorded(a, b *plans.Bundle, r *checkReport) []gate.Row {
-	r.Notes = append(r.Notes, "recorded samples were compared: each plan's own, of the day it was tuned; --measure "+
+	r.Notes = append(r.Notes, "the samples that each plan recorded when it was tuned were compared; --measure "+
 		"runs both interleaved")
 	other := b
 	if f.selfTest {
 		other = a
 	}
 	if !f.selfTest && a.Plan.Digest() == b.Plan.Digest() {
-		return nil // one plan that was measured twice
+		return nil // both are the same plan
 	}
 	rows := gate.Recorded(a, other)
 	for i := range rows {
@@ -308,7 +312,7 @@ func (f *checkFlags) recorded(a, b *plans.Bundle, r *checkReport) []gate.Row {
 		if !ok || err != nil {
 			continue
 		}
-		// of one plan on both hosts: what is left is the machine
+		// One plan on both hosts: the ceilings differ only by the machine.
 		x, errX := measure.CeilingRate(&a.Host, m, &a.Plan, measure.CaseTest(c))
 		y, errY := measure.CeilingRate(&b.Host, m, &a.Plan, measure.CaseTest(c))
 		if errX == nil && errY == nil {
@@ -316,7 +320,7 @@ func (f *checkFlags) recorded(a, b *plans.Bundle, r *checkReport) []gate.Row {
 		}
 	}
 	if a.Plan.Fingerprint != b.Plan.Fingerprint {
-		r.Notes = append(r.Notes, "the plans are of different hosts: "+a.Host.Host.CPUModel+" and "+
+		r.Notes = append(r.Notes, "the plans are for different hosts: "+a.Host.Host.CPUModel+" and "+
 			b.Host.Host.CPUModel)
 	}
 	return rows

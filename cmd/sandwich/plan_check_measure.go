@@ -20,7 +20,7 @@ import (
 
 // racer runs forwards of two plans of one model: side 0 is the baseline, 1 the candidate.
 type racer interface {
-	// Warm runs a case under both plans before anything of it is measured.
+	// Warm runs a case under both plans before it is measured.
 	Warm(ctx context.Context, c gate.Case) error
 	// Sample runs a case and returns its rate in tokens per second.
 	Sample(ctx context.Context, side int, c gate.Case) (float64, error)
@@ -38,8 +38,8 @@ func (f *checkFlags) measured(ctx context.Context, a, b *plans.Bundle, r *checkR
 		}
 		if side.Plan.Fingerprint != host.Fingerprint() {
 			return nil, withCode(exitForeign,
-				fmt.Errorf("--measure needs the host of both plans, and %s is of another"+
-					" one (%s): run it there, or leave --measure out", side.Plan.Name,
+				fmt.Errorf("--measure needs the host of both plans, but %s is for another"+
+					" one (%s); run it there, or leave --measure out", side.Plan.Name,
 					show.Clip(side.Host.Host.CPUModel, 60)))
 		}
 	}
@@ -53,7 +53,7 @@ func (f *checkFlags) measured(ctx context.Context, a, b *plans.Bundle, r *checkR
 		return nil, usageError(err)
 	}
 	if err := plans.Check(a, nil, &shape); err != nil {
-		return nil, withCode(exitInput, fmt.Errorf("%w; name the model with --model", err))
+		return nil, withCode(exitInput, fmt.Errorf("%w; give the model with --model", err))
 	}
 	if err := measureCeilings(ctx, host, calibrate.Options{}); err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func (f *checkFlags) measured(ctx context.Context, a, b *plans.Bundle, r *checkR
 	return rows, err
 }
 
-// slowed is a racer whose candidate takes a known share longer: the regression of the self-test.
+// slowed is a racer that slows the candidate down by a known share, for the self-test.
 type slowed struct {
 	racer
 	by float64
@@ -109,7 +109,7 @@ func (s *slowed) Sample(ctx context.Context, side int, c gate.Case) (float64, er
 	return rate, err
 }
 
-// Rounds of a race: the first look comes after leastRaceRounds, others every lookEvery.
+// Rounds of a race: it may end after leastRaceRounds and then after every lookEvery rounds.
 const (
 	leastRaceRounds = 12
 	lookEvery       = 4
@@ -163,7 +163,7 @@ func rowOf(c gate.Case, out []tuner.Standing, test int) *gate.Row {
 type checkRunner struct {
 	arms  racer
 	cases []gate.Case
-	last  time.Time // when the sample before ended
+	last  time.Time // end of the previous sample
 }
 
 // Open implements tuner.Runner.
@@ -172,8 +172,7 @@ func (*checkRunner) Open(context.Context, string) error { return nil }
 // Close implements tuner.Runner.
 func (*checkRunner) Close(string) {}
 
-// Sample implements tuner.Runner. The cost of a sample includes
-// the time since the previous one.
+// Sample implements tuner.Runner. The cost of a sample includes the time since the previous one.
 func (r *checkRunner) Sample(ctx context.Context, arm, test int) (tuner.Timing, error) {
 	rate, err := r.arms.Sample(ctx, armSides[arm], r.cases[test])
 	t := tuner.Timing{Seconds: float64(r.cases[test].Rows) / rate, Cost: time.Since(r.last).Seconds()}

@@ -30,7 +30,7 @@ func (r *checkReport) print(w io.Writer, format string) error {
 func (r *checkReport) title() string {
 	how := "samples recorded when each was tuned"
 	if r.Mode == "measured" {
-		how = fmt.Sprintf("measured in turn in %s", show.Plural(r.Rounds, "round"))
+		how = fmt.Sprintf("measured interleaved in %s", show.Plural(r.Rounds, "round"))
 	}
 	if r.SelfTest {
 		return fmt.Sprintf("self-test of %s against itself, slowed: %s", r.Baseline.Path, how)
@@ -38,7 +38,7 @@ func (r *checkReport) title() string {
 	return fmt.Sprintf("%s against %s: %s", r.Candidate.Path, r.Baseline.Path, how)
 }
 
-var checkColumns = []string{"row", "baseline", "candidate", "ratio", "95 %", "spread", "of roof", "finding"}
+var checkColumns = []string{"row", "baseline", "candidate", "ratio", "95 %", "spread", "of ceiling", "finding"}
 
 // checkCells returns the cells of a row of the table.
 func checkCells(v *gate.RowVerdict) []string {
@@ -122,7 +122,7 @@ func (r *checkReport) printMarkdown(w io.Writer) error {
 	return nil
 }
 
-// The parts of JUnit's XML that CI systems read.
+// The elements of JUnit's XML that CI systems read.
 type (
 	junitSuite struct {
 		XMLName  xml.Name    `xml:"testsuite"`
@@ -183,13 +183,13 @@ func (r *checkReport) printJUnit(w io.Writer) error {
 	return err
 }
 
-// printCSV writes one line a row, for programs that look for change points over many runs.
+// printCSV writes one line per row, for programs that detect changes over many runs.
 func (r *checkReport) printCSV(w io.Writer) error {
 	out := csv.NewWriter(w)
 	number := func(x float64) string { return strconv.FormatFloat(x, 'g', 6, 64) }
 	lines := [][]string{{"baseline", "candidate", "mode", "row", "phase", "baseline_median", "candidate_median",
 		"ratio",
-		"low", "high", "p", "aa_noise", "baseline_roof", "candidate_roof", "rounds", "finding"}}
+		"low", "high", "p", "aa_noise", "baseline_ceiling", "candidate_ceiling", "rounds", "finding"}}
 	for _, v := range r.Rows {
 		base, candidate := measure.Summarize(v.Row.Baseline), measure.Summarize(v.Row.Candidate)
 		if len(v.Row.Baseline) == 0 || len(v.Row.Candidate) == 0 {

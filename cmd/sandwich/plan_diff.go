@@ -15,18 +15,17 @@ func newPlanDiff() *cobra.Command {
 	var exit, kernels bool
 	c := &cobra.Command{
 		Use:   "diff A B",
-		Short: "Print what separates two plans, for a reviewer",
-		Long: `Print what separates two plans, one line a change: the service configuration with PUs in the words of the machine, the
-kernels by weight and rows, what was expected of both when they were tuned, and their hosts. What did not change is only
-counted, and a difference within the noise of its measurement is none.`,
+		Short: "Print the differences between two plans for a reviewer",
+		Long: `Print the differences between two plans, one line per change: the service configuration with PUs in terms of the machine,
+the kernels by weight and rows, the expected speed of both when they were tuned, and their hosts. Unchanged parts are
+counted. A difference within the noise of its measurement is not a change.`,
 		Example: `  sandwich plan diff old.plan new.plan
   sandwich plan diff old.plan new.plan --exit-code --format markdown`,
 		Args: exactArgs(2, "two plans"),
 	}
-	c.Flags().BoolVar(&exit, "exit-code", false, "exit with 1 where the plans differ")
+	c.Flags().BoolVar(&exit, "exit-code", false, "exit with 1 if the plans differ")
 	c.Flags().BoolVar(&kernels, "kernels", false,
-		"list every schedule that changed, not tables that changed throughout "+
-			"in one line")
+		"list every changed schedule, also of tables that changed completely")
 	format := formatFlag(c, "text", "json", "markdown")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		a, err := plans.Read(args[0])

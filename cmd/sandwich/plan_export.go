@@ -15,14 +15,14 @@ func newPlanExport() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "export PLAN --to TARGET",
 		Short: "Write the service configuration as the flags or manifest of another tool",
-		Long: `Write the service configuration of a plan as what people already run takes: ` +
-			strings.Join(plans.ExportTargets(), ", ") + `. Comments say what
-cannot be expressed there.`,
+		Long: `Write the service configuration of a plan in the format of another tool: ` +
+			strings.Join(plans.ExportTargets(), ", ") + `.
+Comments list the properties that the format cannot express.`,
 		Example: `  sandwich plan export llama.plan --to llama-server
   sandwich plan export llama.plan --to systemd >/etc/systemd/system/sandwich.service`,
 		Args: exactArgs(1, "a plan"),
 	}
-	c.Flags().StringVar(&to, "to", "", strings.Join(plans.ExportTargets(), ", "))
+	c.Flags().StringVar(&to, "to", "", "target: "+strings.Join(plans.ExportTargets(), ", "))
 	c.RunE = func(c *cobra.Command, args []string) error {
 		b, err := plans.Read(args[0])
 		if err != nil {

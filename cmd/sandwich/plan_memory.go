@@ -13,7 +13,7 @@ import (
 	"sandwich/runtime/session"
 )
 
-// The sizes that serve has where no flag says otherwise, and that plan verify assumes.
+// Default sizes of serve, which plan verify assumes.
 const (
 	defaultParallel = 8
 	defaultContext  = 4096
@@ -22,27 +22,27 @@ const (
 // memoryRow holds the memory that serving needs for one rank. Its JSON form is stable.
 type memoryRow struct {
 	Rank        int   `json:"rank"`
-	Node        *int  `json:"numa_node"` // null: bound to none
+	Node        *int  `json:"numa_node"` // null if the rank is bound to no node
 	Weights     int64 `json:"weights_bytes"`
 	KV          int64 `json:"kv_bytes"`
 	Activations int64 `json:"activation_bytes"`
 	Total       int64 `json:"total_bytes"`
-	Free        int64 `json:"free_bytes"` // on the node now; -1: not known, or another machine
+	Free        int64 `json:"free_bytes"` // free now on the node; -1 if unknown or for another machine
 }
 
-// servingMemory returns the memory that serving under a plan needs, before anything is loaded. If
-// here is true, it looks up the free memory of this machine.
+// servingMemory estimates the memory that serving under a plan takes, by rank, without loading the
+// model. If here is true, it also looks up the free memory of this machine.
 func servingMemory(p *plans.Plan, context, parallel int, here bool) ([]memoryRow, error) {
 	return memoryOf(p, session.Sizes{Context: context, Parallel: parallel}, here)
 }
 
-// memoryOf is servingMemory with the sizes of a server.
+// memoryOf is servingMemory for the sizes of a server.
 func memoryOf(p *plans.Plan, sizes session.Sizes, here bool) ([]memoryRow, error) {
 	need, parallel := kvcache.BlocksFor(sizes.Context), sizes.Parallel
 	o := exec.Options{Plan: p, Blocks: need * parallel, LogitRows: parallel + 1, Sequences: sched.Residents(parallel),
 		StateBytes: sizes.StateBytes}
 	if here {
-		o.Least = need // of a smaller memory serve takes less
+		o.Least = need // serve uses fewer blocks if memory is short
 	}
 	list, err := exec.ForecastMemory(o)
 	if err != nil {
@@ -66,7 +66,7 @@ func memoryOf(p *plans.Plan, sizes session.Sizes, here bool) ([]memoryRow, error
 	return out, nil
 }
 
-// servedContext returns the default limit of the tokens of a request.
+// servedContext returns the default limit of tokens per request under a plan.
 func servedContext(p *plans.Plan) int {
 	if p.Model.Context > 0 {
 		return min(defaultContext, p.Model.Context)
@@ -74,7 +74,7 @@ func servedContext(p *plans.Plan) int {
 	return defaultContext
 }
 
-// totalMemory sums the ranks up.
+// totalMemory returns the total over all ranks in bytes.
 func totalMemory(rows []memoryRow) (sum int64) {
 	for _, r := range rows {
 		sum += r.Total
@@ -82,7 +82,7 @@ func totalMemory(rows []memoryRow) (sum int64) {
 	return sum
 }
 
-// printMemory shows the table, a rank a row.
+// printMemory prints a table with one rank per row.
 func printMemory(w io.Writer, rows []memoryRow) error {
 	var table [][]string
 	add := func(name string, r memoryRow) {
@@ -106,15 +106,15 @@ func printMemory(w io.Writer, rows []memoryRow) error {
 	if len(rows) > 1 {
 		add("all", sum)
 	}
-	return show.Table(w, []string{"memory", "weights", "KV cache", "activations", "together", "free there"}, table,
+	return show.Table(w, []string{"memory", "weights", "KV cache", "activations", "total", "free"}, table,
 		1, 2, 3, 4, 5)
 }
 
-// memoryText formats the memory of serving a plan on one line.
+// memoryText describes the memory of serving under a plan in one line.
 func memoryText(p *plans.Plan) string {
 	rows, err := servingMemory(p, servedContext(p), defaultParallel, false)
 	if err != nil {
-		return "not known: " + err.Error()
+		return "unknown: " + err.Error()
 	}
 	return fmt.Sprintf("%s to serve %d requests of up to %d tokens", mem.FormatBytes(totalMemory(rows)),
 		defaultParallel,

@@ -17,9 +17,9 @@ func newPlanPack() *cobra.Command {
 	var out string
 	c := &cobra.Command{
 		Use:   "pack PLAN -o FILE" + plans.ArchiveSuffix,
-		Short: "Write a plan as one file, which every verb takes for the folder",
-		Long: `Write a plan as one file NAME.sandwich, an uncompressed tar of its files: equal plans give equal bytes. Signatures go
-with it. Every verb that takes a plan takes the file.`,
+		Short: "Write a plan as one file that every verb accepts",
+		Long: `Write a plan as one file NAME.sandwich, an uncompressed tar of its files with the signatures. Equal plans give equal bytes.
+Every verb that takes a plan also takes this file.`,
 		Example: `  sandwich plan pack llama.plan -o llama.sandwich`,
 		Args:    exactArgs(1, "a plan"),
 	}
@@ -30,7 +30,7 @@ with it. Every verb that takes a plan takes the file.`,
 			out = strings.TrimSuffix(strings.TrimRight(args[0], "/"), plans.Suffix) + plans.ArchiveSuffix
 		}
 		if !strings.HasSuffix(out, plans.ArchiveSuffix) {
-			return usageError(fmt.Errorf("-o %s: a packed plan is named NAME%s", show.Clip(out, 60),
+			return usageError(fmt.Errorf("-o %s lacks the suffix of a packed plan; give NAME%s", show.Clip(out, 60),
 				plans.ArchiveSuffix))
 		}
 		return planError(plans.Copy(args[0], out))
@@ -42,7 +42,7 @@ func newPlanUnpack() *cobra.Command {
 	var out string
 	c := &cobra.Command{
 		Use:     "unpack FILE" + plans.ArchiveSuffix,
-		Short:   "Write a packed plan as a folder, to be read and committed",
+		Short:   "Write a packed plan as a folder",
 		Example: "  sandwich plan unpack llama.sandwich\n  sandwich plan unpack llama.sandwich -o plans/llama.plan",
 		Args:    exactArgs(1, "a packed plan"),
 	}
@@ -52,7 +52,8 @@ func newPlanUnpack() *cobra.Command {
 			out = strings.TrimSuffix(args[0], plans.ArchiveSuffix) + plans.Suffix
 		}
 		if strings.HasSuffix(out, plans.ArchiveSuffix) {
-			return usageError(fmt.Errorf("-o %s: an unpacked plan is a folder NAME%s", show.Clip(out, 60),
+			return usageError(fmt.Errorf("-o %s has the suffix of a packed plan; give a folder NAME%s", show.Clip(out,
+				60),
 				plans.Suffix))
 		}
 		return planError(plans.Copy(args[0], out))
@@ -65,19 +66,19 @@ func newPlanSign() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "sign PLAN --key FILE",
 		Short: "Sign a plan with an ed25519 key",
-		Long: `Sign a plan with an ed25519 key: the signature is over MANIFEST.yaml, and by its hashes over everything else. It lies
-in the bundle as SIGNATURES.yaml, together with those of other keys. Keys are those of openssl.`,
+		Long: `Sign a plan with an ed25519 key. The signature is over MANIFEST.yaml, whose hashes cover all other files. It is stored in
+the bundle as SIGNATURES.yaml, together with the signatures of other keys. openssl creates the keys.`,
 		Example: `  openssl genpkey -algorithm ed25519 -out release.pem
   openssl pkey -in release.pem -pubout -out release.pub
   sandwich plan sign llama.plan --key release.pem
   sandwich plan verify llama.plan --key release.pub`,
 		Args: exactArgs(1, "a plan"),
 	}
-	c.Flags().StringVar(&key, "key", "", "private key, PEM")
+	c.Flags().StringVar(&key, "key", "", "PEM file with the private key")
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		if key == "" {
-			return usageError(errors.New("name the private key with --key; `openssl genpkey " +
-				"-algorithm ed25519` makes one"))
+			return usageError(errors.New("--key is missing; give a private key, which `openssl genpkey " +
+				"-algorithm ed25519` creates"))
 		}
 		var private ed25519.PrivateKey
 		if err := readInput(key, "--key", func(data []byte) (err error) {
@@ -108,7 +109,7 @@ func (k requiredKey) check(b *plans.Bundle) error {
 		return usageError(fmt.Errorf("%s %s: %w", k.flag, k.path, err))
 	}
 	if err := b.Signed(public); err != nil {
-		return withCode(exitInput, fmt.Errorf("%s: %w; take the plan from the holder of that key", b.Plan.Name, err))
+		return withCode(exitInput, fmt.Errorf("%s: %w; get the plan from the owner of that key", b.Plan.Name, err))
 	}
 	return nil
 }

@@ -12,24 +12,24 @@ import (
 	"sandwich/plans"
 )
 
-// places describes the syntax of a place, in the help of both verbs.
-const places = `A place is oci:FOLDER:TAG, an OCI image layout, or HOST/NAME:TAG, a repository of a registry; without
-:TAG it is latest, and @sha256:... in its stead names the bytes themselves. Passwords are those of ` + "`docker login`" + `.
-A registry is spoken to by TLS, except on a loopback address or with --plain-http, and no other host than it:
-where it sends a request on to another one (as many do for blobs and tokens), --allow-host names that one.`
+// places describes the syntax of a location, for the help of both verbs.
+const places = `A location is oci:FOLDER:TAG, an OCI image layout, or HOST/NAME:TAG, a repository of a registry. The default tag is
+latest; @sha256:... instead of :TAG names a digest. Credentials are those of ` + "`docker login`" + `. Connections to a registry use
+TLS, except on a loopback address or with --plain-http. Only this host is contacted: if it redirects requests to another
+host, as many registries do for blobs and tokens, --allow-host must name that host.`
 
 func newPlanPush() *cobra.Command {
 	var o oci.Options
 	c := &cobra.Command{
-		Use:   "push PLAN PLACE",
-		Short: "Put a plan into a registry or an OCI layout",
-		Long: `Put a plan, with its signatures, into a registry or an OCI layout, as an artifact of its own type, and print the place
-with its digest: equal plans have equal digests, whenever and by whom they are pushed.
+		Use:   "push PLAN LOCATION",
+		Short: "Push a plan to a registry or an OCI layout",
+		Long: `Push a plan with its signatures to a registry or an OCI layout, as an artifact with a type of its own, and print the
+location with its digest. Equal plans have equal digests.
 
 ` + places,
 		Example: `  sandwich plan push llama.plan registry.example/plans/llama:1
   sandwich plan push llama.plan oci:releases:llama-1`,
-		Args: exactArgs(2, "a plan and a place"),
+		Args: exactArgs(2, "a plan and a location"),
 	}
 	placeFlags(c, &o)
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -56,19 +56,20 @@ func newPlanPull() *cobra.Command {
 	var out string
 	key := requiredKey{flag: "--key"}
 	c := &cobra.Command{
-		Use:   "pull PLACE",
-		Short: "Take a plan from a registry or an OCI layout",
-		Long: `Take a plan, with its signatures, from a registry or an OCI layout, and print the place with the digest of what was
-taken. What is no sound plan, or not signed by the --key, is refused and nothing is written.
+		Use:   "pull LOCATION",
+		Short: "Pull a plan from a registry or an OCI layout",
+		Long: `Pull a plan with its signatures from a registry or an OCI layout, and print the location with the digest of the plan. A
+plan that is damaged or not signed by --key is refused, and nothing is written.
 
 ` + places,
 		Example: `  sandwich plan pull registry.example/plans/llama:1 -o llama.plan
   sandwich plan pull oci:releases@sha256:0f0c6ee1... --key release.pub -o llama.sandwich`,
-		Args: exactArgs(1, "a place"),
+		Args: exactArgs(1, "a location"),
 	}
 	c.Flags().StringVarP(&out, "output", "o", "",
-		"folder, or NAME"+plans.ArchiveSuffix+", to write (default: the last part of the place with "+plans.Suffix+")")
-	c.Flags().StringVar(&key.path, "key", "", "public key, PEM, that must have signed the plan")
+		"folder, or NAME"+plans.ArchiveSuffix+", to write (default: the last part of the location with "+
+			""+plans.Suffix+")")
+	c.Flags().StringVar(&key.path, "key", "", "PEM file with the public key that must have signed the plan")
 	placeFlags(c, &o)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		place, err := oci.ParsePlace(args[0], o)
@@ -92,13 +93,13 @@ taken. What is no sound plan, or not signed by the --key, is refused and nothing
 }
 
 func placeFlags(c *cobra.Command, o *oci.Options) {
-	durationFlag(c.Flags(), &o.Timeout, "timeout", time.Minute, "time for all that is sent and received")
-	c.Flags().BoolVar(&o.PlainHTTP, "plain-http", false, "speak to the registry without TLS")
+	durationFlag(c.Flags(), &o.Timeout, "timeout", time.Minute, "time limit of the whole transfer")
+	c.Flags().BoolVar(&o.PlainHTTP, "plain-http", false, "connect to the registry without TLS")
 	c.Flags().StringArrayVar(&o.Hosts, "allow-host", nil,
-		"another host, as HOST or HOST:PORT, that the registry may send requests to; may be repeated")
+		"HOST or HOST:PORT that the registry may redirect requests to; may be repeated")
 }
 
-// placeError gives an error the exit code of unusable input if the place holds no plan. Other
+// placeError gives an error the exit code of unusable input if the location has no plan. Other
 // errors, such as a registry that does not answer or a full disk, keep the code of a failure.
 func placeError(err error) error {
 	if errors.Is(err, oci.ErrRefused) || errors.Is(err, fs.ErrNotExist) {

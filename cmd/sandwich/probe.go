@@ -23,17 +23,16 @@ func newProbe() *cobra.Command {
 	var measure measureFlag
 	c := &cobra.Command{
 		Use:   "probe",
-		Short: "Find out what a machine is: its tree, its allowed PUs and its measured ceilings",
-		Long: `Find out what a machine is: packages, memory nodes, caches, cores and PUs, which PUs this process may
-use, and how fast they compute and read memory (--measure). With -o the answer is written as a host profile, which
-tune, tree and plan verify take.
+		Short: "Describe a machine: its tree, its allowed PUs and its measured ceilings",
+		Long: `Describe a machine: packages, NUMA nodes, caches, cores and PUs, the PUs that this process may use, and with --measure
+their compute rates and memory bandwidth. -o writes the result as a host profile for tune, tree and plan verify.
 
---measure full also finds structure that the system does not show: it measures how long a cache line takes from each PU
-to each, what two PUs at work leave each other, bandwidth from node to node, and how memory saturates. --matrix shows
-one of the matrices as a heat map, in the terminal or as a picture: ` + strings.Join(profiles.MatrixNames(), ", ") + `.
-Ctrl-C stops measuring and shows what there is until then. No PU is used that this process may not use.
+--measure full also detects structure that the system does not report, by measuring the cache-line latency between PUs,
+the interference of two busy PUs, the bandwidth between nodes, and the saturation of memory. --matrix prints one of the
+matrices as a heat map, in the terminal or as SVG: ` + strings.Join(profiles.MatrixNames(), ", ") + `.
+Ctrl-C stops the measurement and prints the results so far. Only PUs that this process may use are measured.
 
-Without one of --root, --hwloc, --synthetic, --profile and --machine it looks at this machine.`,
+The default is this machine; --root, --hwloc, --synthetic, --profile and --machine select another one.`,
 		Example: `  sandwich probe
   sandwich probe -o host.yaml
   sandwich probe --format json | jq .summary
@@ -46,7 +45,7 @@ Without one of --root, --hwloc, --synthetic, --profile and --machine it looks at
 	source.add(c)
 	measure.add(c)
 	c.Flags().StringVarP(&out, "output", "o", "", "write the host profile to this file")
-	c.Flags().StringVar(&matrix, "matrix", "", "show this measured matrix only")
+	c.Flags().StringVar(&matrix, "matrix", "", "print only this measured matrix")
 	format := formatFlag(c, "tree", "table", "json", "yaml", "svg")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		p, err := source.read()
@@ -58,7 +57,7 @@ Without one of --root, --hwloc, --synthetic, --profile and --machine it looks at
 			return stopped
 		}
 		if stopped != nil {
-			show.Notice("stopped: what follows was measured until then")
+			show.Notice("stopped; the results are partial")
 		}
 		if out != "" {
 			if err := outfile.Write(c.Context(), out, p.Encode); err != nil {
@@ -92,7 +91,8 @@ func printMatrix(w io.Writer, p *profiles.Profile, name, format string) error {
 	for _, other := range p.Matrices {
 		have = append(have, other.Name)
 	}
-	return usageError(fmt.Errorf("--matrix %s: the profile has %s; --measure full measures matrices", name,
+	return usageError(fmt.Errorf("--matrix %s is not in the profile, which has: %s; measure matrices with --measure "+
+		"full", name,
 		show.OrNone(strings.Join(have, ", "))))
 }
 
@@ -117,16 +117,16 @@ func printProfile(w io.Writer, p *profiles.Profile, format string) error {
 	return machine.Print(w, p)
 }
 
-// probeReport is the stable JSON of probe: the machine as topotree reports it, then what the
-// profile adds.
+// probeReport is the JSON output of probe: the report of the machine and the figures of the
+// profile. Its form is stable.
 type probeReport struct {
 	topotree.Report
 	Host        profiles.Identity    `json:"host"`
 	Fingerprint string               `json:"fingerprint"`
-	Usable      topotree.CPUSet      `json:"usable"`          // what a plan would use: allowed, cut to the quota
-	Probe       *profiles.Probe      `json:"probe,omitempty"` // how the figures came about; partial when it was stopped
+	Usable      topotree.CPUSet      `json:"usable"`          // PUs that a plan may use: allowed, limited by the quota
+	Probe       *profiles.Probe      `json:"probe,omitempty"` // how the figures were measured; partial after an interrupt
 	Ceilings    []profiles.Ceiling   `json:"ceilings,omitempty"`
 	PUSets      []profiles.SetFigure `json:"pu_sets,omitempty"` // saturation curves, barriers
-	Latent      []profiles.Latent    `json:"latent,omitempty"`  // structure that the matrices show
+	Latent      []profiles.Latent    `json:"latent,omitempty"`  // structure detected in the matrices
 	Matrices    []profiles.Matrix    `json:"matrices,omitempty"`
 }

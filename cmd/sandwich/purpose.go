@@ -7,24 +7,24 @@ import (
 	"sandwich/runtime/session"
 )
 
-// purpose names the use that a verb makes of a model.
+// purpose is the use that a verb makes of a model.
 type purpose uint8
 
 // Purposes.
 const (
-	forText   purpose = iota // it generates
-	forVector                // it makes one vector, or scores, of a text
-	forBoth                  // the verb has a use for either
+	forText   purpose = iota // generate text
+	forVector                // compute embeddings or scores
+	forBoth                  // either
 )
 
 // suits rejects a model that the verb cannot use, and names the verbs that accept it.
 func (p purpose) suits(s *session.Session) error {
 	switch {
 	case p == forText && s.Pooling != model.NoPooling:
-		return fmt.Errorf("%s %s and generates no text: use it with `sandwich embed` or `sandwich serve`", s.Name,
+		return fmt.Errorf("%s %s and generates no text; use it with `sandwich embed` or `sandwich serve`", s.Name,
 			makes(s.Scores))
 	case p == forVector && s.Pooling == model.NoPooling:
-		return fmt.Errorf("%s generates text and its file names no pooling (%s.pooling_type): give --model an "+
+		return fmt.Errorf("%s generates text, since its file has no %s.pooling_type; give --model an "+
 			"embedding or a rerank model", s.Name, s.Shape.Arch)
 	}
 	return nil
@@ -35,5 +35,5 @@ func makes(scores bool) string {
 	if scores {
 		return "scores texts"
 	}
-	return "makes embeddings"
+	return "computes embeddings"
 }

@@ -18,7 +18,7 @@ import (
 	"sandwich/tuner"
 )
 
-// runFlags holds the flags of run: those of serve, and the time to tune.
+// runFlags holds the flags of run.
 type runFlags struct {
 	serve  serveFlags
 	budget time.Duration
@@ -29,16 +29,17 @@ func newRun() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run",
 		Short: "Probe this machine, tune a model within a minute, and serve it",
-		Long: `All steps in one command: probe this machine, tune the model (the embedded one without --model) unless a plan for
-it and this machine is there already, and serve it over the OpenAI-compatible API.`,
+		Long: `Probe this machine, tune the model unless a plan for it and this machine exists, and serve it over the OpenAI-compatible
+API. The default model is the embedded one.`,
 		Example: `  sandwich run
   sandwich run --model llama.gguf --budget 5m`,
 		Args:        exactArgs(0, ""),
 		Annotations: map[string]string{readsAgain: "yes"},
 	}
 	f.serve.session.addModel(c)
-	c.Flags().IntVarP(&f.serve.session.threads, "threads", "t", 0, "most PUs to use (default: all that are allowed)")
-	durationFlag(c.Flags(), &f.budget, "budget", 40*time.Second, "time to tune; 0 serves untuned")
+	c.Flags().IntVarP(&f.serve.session.threads, "threads", "t", 0, "maximum number of PUs to use (default: all "+
+		"allowed ones)")
+	durationFlag(c.Flags(), &f.budget, "budget", 40*time.Second, "time to tune; 0 serves under the default plan")
 	f.serve.add(c)
 	c.RunE = func(c *cobra.Command, _ []string) error { return f.run(c.Context(), c.OutOrStdout()) }
 	return c
@@ -46,12 +47,13 @@ it and this machine is there already, and serve it over the OpenAI-compatible AP
 
 func (f *runFlags) run(ctx context.Context, w io.Writer) error {
 	if f.budget != 0 && (f.budget < time.Second || f.budget > 100*time.Hour) {
-		return usageError(fmt.Errorf("--budget %s: give a time from 1s to 100h, or 0 for no tuning", f.budget))
+		return usageError(fmt.Errorf("--budget %s is out of range; give a time from 1s to 100h, or 0 for no tuning",
+			f.budget))
 	}
 	return f.serve.run(ctx, w, func(ctx context.Context) (*session.Session, error) { return f.open(ctx, w) })
 }
 
-// open reads the model, tunes it where that is needed, and chooses the plan.
+// open reads the model, tunes it if there is no good plan for it, and chooses the plan.
 func (f *runFlags) open(ctx context.Context, w io.Writer) (*session.Session, error) {
 	s, err := f.serve.session.load()
 	if err != nil {
@@ -78,7 +80,7 @@ func (f *runFlags) prepare(ctx context.Context, w io.Writer, s *session.Session)
 	return f.serve.session.choose(s)
 }
 
-// tune makes a plan for the session's model in the data folder, unless a good one is there.
+// tune writes a plan for the session's model to the data folder, unless it has a good one.
 func (f *runFlags) tune(ctx context.Context, w io.Writer, s *session.Session) error {
 	subject := &session.Subject{Name: s.Name, File: s.File, Shape: s.Shape}
 	t := tuneFlags{session: f.serve.session}
@@ -94,7 +96,7 @@ func (f *runFlags) tune(ctx context.Context, w io.Writer, s *session.Session) er
 		return err
 	}
 	t.options = tuner.Options{Budget: f.budget, Seed: 1, Began: time.Now()}
-	fmt.Fprintf(w, "tuning %s for this machine, %s; later runs start at once\n", s.Name, f.budget)
+	fmt.Fprintf(w, "tuning %s for this machine, %s; later runs use the plan\n", s.Name, f.budget)
 	s.Stages.At("measuring the machine", 0)
 	if err := t.probe(ctx, s.Profile); err != nil {
 		return err

@@ -39,24 +39,24 @@ func newServe() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve a model over an OpenAI-compatible HTTP API",
-		Long: `Serve a model: /v1/chat/completions, /v1/completions, /v1/responses, /v1/messages, /v1/models, ollama's /api/chat
-and /api/generate, /health and /metrics;
-of an embedding model /v1/embeddings, of a rerank model /v1/rerank (docs/clients.md has them all).
-Requests that run at the same time share decode batches; a request beyond --parallel waits, one beyond --queue gets
-429 with Retry-After.
-SIGTERM and Ctrl-C let the answers under way finish; SIGHUP reads --api-key-file again.
+		Long: `Serve a model over HTTP: /v1/chat/completions, /v1/completions, /v1/responses, /v1/messages, /v1/models, ollama's
+/api/chat and /api/generate, /health and /metrics; an embedding model over /v1/embeddings, a rerank model over /v1/rerank
+(docs/clients.md lists all endpoints). Concurrent requests share decode batches. A request beyond --parallel waits; one
+beyond --queue gets status 429 with Retry-After. SIGTERM and Ctrl-C let running requests finish. SIGHUP reads
+--api-key-file again.
 
-/health answers 503 while the model loads, with the stage and its share, 200 when requests are taken,
-and 503 again until the last answer has ended. --health-listen serves it on a separate address, which answers however many clients there are.
+/health returns 503 with the stage and its progress while the model loads, 200 while requests are accepted, and 503 while
+the last requests finish. --health-listen serves it on a separate address that is independent of the number of clients.
 
-Each request has a line on stderr when it ends: id (also sent as X-Request-Id; a client's own is kept), route,
-status, tokens, times; no prompts, no answers, no keys. Two statuses are never sent: 499 is a client that hung up, 444
-a connection without progress that was closed for a new one. Probes of /health and /metrics show with -v. Lines that
-the reader of stderr does not take in time are dropped and counted (sandwich_log_dropped_total in /metrics).
+Each request is logged on stderr when it ends, with its id (also sent as X-Request-Id; an id of the client is kept),
+route, status, tokens and times, and without prompts, answers or keys. Two statuses appear only in the log: 499 if the
+client disconnected, 444 if a connection without progress was closed for a new one. -v also logs requests of /health and
+/metrics. Log lines that the reader of stderr does not take in time are dropped and counted (sandwich_log_dropped_total
+in /metrics).
 
-Pages of other sites are kept out: bodies are application/json, on a loopback address the Host is localhost or the
-address (--allow-host adds names), and foreign origins are refused (--cors admits them). Requests with different API
-keys share nothing of the prefix cache.`,
+Requests from pages of other sites are refused: bodies must be application/json, on a loopback address the Host must be
+localhost or the address (--allow-host adds names), and foreign origins are refused (--cors admits them). Requests with
+different API keys share no prefix cache.`,
 		Example: `  sandwich serve
   sandwich serve --model llama.gguf --listen 0.0.0.0:8080 --api-key-file keys.txt
   sandwich serve --listen 0.0.0.0:8080 --api-key-file keys.txt --health-listen 0.0.0.0:8081
@@ -68,13 +68,13 @@ keys share nothing of the prefix cache.`,
 	}
 	f.session.add(c)
 	f.add(c)
-	c.Flags().Var(&f.strict, "strict", "refuse to serve without a tuned plan that plan verify calls OPTIMAL or "+
-		"SUBOPTIMAL; --strict=optimal wants OPTIMAL")
+	c.Flags().Var(&f.strict, "strict", "serve only under a tuned plan that plan verify calls OPTIMAL or "+
+		"SUBOPTIMAL; --strict=optimal requires OPTIMAL")
 	c.Flags().Lookup("strict").NoOptDefVal = string(strictGood)
 	f.key.flag = "--require-key"
-	c.Flags().StringVar(&f.key.path, "require-key", "", "public key, PEM, that must have signed the plan")
+	c.Flags().StringVar(&f.key.path, "require-key", "", "PEM file with the public key that must have signed the plan")
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false,
-		"print the verdict on the plan and the memory by node, and load nothing")
+		"print the verdict on the plan and the memory by node, without loading the model")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if f.dryRun {
 			return f.printDryRun(c.Context(), c.OutOrStdout())
@@ -84,25 +84,25 @@ keys share nothing of the prefix cache.`,
 	return c
 }
 
-// add gives a verb the flags of the engine's sizes and the address.
+// add adds the flags that serve and run share.
 func (f *serveFlags) add(c *cobra.Command) {
 	fs := c.Flags()
 	fs.StringVar(&f.listen, "listen", "127.0.0.1:8080", "address and port")
-	fs.StringVar(&f.health, "health-listen", "", "address and port of a second listener that answers /health and "+
-		"nothing else")
-	fs.StringVar(&f.keys, "api-key-file", "", "file with one API key a line, class=proactive or class=NUMBER "+
-		"behind it where its requests can wait; any of them opens everything but /health")
+	fs.StringVar(&f.health, "health-listen", "", "address and port of a second listener that serves only /health")
+	fs.StringVar(&f.keys, "api-key-file", "", "file with one API key per line, followed by class=proactive or "+
+		"class=NUMBER if its requests can wait; all endpoints but /health then require a key")
 	fs.IntVar(&f.clientConns, "client-connections", 0,
-		"connections of one client address; those without progress give way to new ones (default 1024, or twice "+
-			"--parallel and --queue)")
-	fs.IntVar(&f.sizes.Parallel, "parallel", defaultParallel, "requests that run at the same time")
-	fs.IntVar(&f.sizes.Context, "ctx", 0, "most tokens of a request, prompt and answer (default 4096, or what "+
-		"the model was trained for)")
-	fs.IntVar(&f.sizes.Queue, "queue", 64, "requests that may wait")
-	bytesFlag(fs, &f.sizes.StateBytes, "state-bytes", "memory for copies of states, from which texts that begin "+
-		"alike go on, of a model whose layers have a state, such as 2GiB; 0: none (default: room for some)")
+		"maximum number of connections per client address; connections without progress are closed for new ones "+
+			"(default: 1024, or twice --parallel plus --queue)")
+	fs.IntVar(&f.sizes.Parallel, "parallel", defaultParallel, "maximum number of concurrent requests")
+	fs.IntVar(&f.sizes.Context, "ctx", 0, "maximum number of tokens per request, prompt and answer (default: 4096, or "+
+		"the training context of the model if smaller)")
+	fs.IntVar(&f.sizes.Queue, "queue", 64, "maximum number of waiting requests")
+	bytesFlag(fs, &f.sizes.StateBytes, "state-bytes", "memory for checkpoints of recurrent states, from which "+
+		"requests "+
+		"with equal beginnings resume, such as 2GiB; 0 disables them (default: a few checkpoints)")
 	f.sizes.addService(fs)
-	durationFlag(fs, &f.grace, "grace", 30*time.Second, "how long answers under way may take after SIGTERM")
+	durationFlag(fs, &f.grace, "grace", 30*time.Second, "time limit for running requests after SIGTERM")
 	f.access.add(c)
 }
 
@@ -110,24 +110,24 @@ func (f *serveFlags) check() error {
 	s := &f.sizes
 	switch {
 	case s.Parallel < 1 || s.Parallel > maxParallel:
-		return fmt.Errorf("--parallel %d: give a number from 1 to %d", s.Parallel, maxParallel)
+		return fmt.Errorf("--parallel %d is out of range; give a number from 1 to %d", s.Parallel, maxParallel)
 	case s.Context < 0 || s.Context > maxContext:
-		return fmt.Errorf("--ctx %d: give a number of tokens up to %d", s.Context, maxContext)
+		return fmt.Errorf("--ctx %d is out of range; give a number of tokens up to %d", s.Context, maxContext)
 	case s.Queue < 0 || s.Queue > 1<<20:
-		return fmt.Errorf("--queue %d: give a number from 0 to %d", s.Queue, 1<<20)
+		return fmt.Errorf("--queue %d is out of range; give a number from 0 to %d", s.Queue, 1<<20)
 	case f.clientConns < 0 || f.clientConns > 1<<20:
-		return fmt.Errorf("--client-connections %d: give a number from 1 to %d", f.clientConns, 1<<20)
+		return fmt.Errorf("--client-connections %d is out of range; give a number from 1 to %d", f.clientConns, 1<<20)
 	case f.grace <= 0:
-		return errors.New("--grace needs a duration above 0, such as 30s")
+		return errors.New("--grace is not above 0; give a duration such as 30s")
 	}
 	if err := s.checkService(); err != nil {
 		return err
 	}
 	if _, _, err := net.SplitHostPort(f.listen); err != nil {
-		return fmt.Errorf("--listen %s: give address:port, such as 127.0.0.1:8080", f.listen)
+		return fmt.Errorf("--listen %s is not an address; give address:port, such as 127.0.0.1:8080", f.listen)
 	}
 	if _, _, err := net.SplitHostPort(f.health); err != nil && f.health != "" {
-		return fmt.Errorf("--health-listen %s: give address:port, such as 127.0.0.1:8081", f.health)
+		return fmt.Errorf("--health-listen %s is not an address; give address:port, such as 127.0.0.1:8081", f.health)
 	}
 	return f.access.check()
 }
@@ -139,7 +139,7 @@ func (f *serveFlags) run(ctx context.Context, out io.Writer, open func(context.C
 	if err := f.check(); err != nil {
 		return usageError(err)
 	}
-	show.Detach() // nothing that a server prints may stop it
+	show.Detach() // output must never block or stop a server
 	d, err := f.openListeners()
 	if err != nil {
 		return err
@@ -207,7 +207,7 @@ func (f *serveFlags) engine(ctx context.Context, s *session.Session) (*engine.En
 			f.sizes.Context = s.ContextLimit(maxEmbedContext)
 		}
 	} else if s.Shape.Context > 0 && f.sizes.Context > s.Shape.Context {
-		show.Notice(fmt.Sprintf("note: --ctx %d is more than the %d tokens this model was trained for",
+		show.Notice(fmt.Sprintf("note: --ctx %d exceeds the training context of this model, %d tokens",
 			f.sizes.Context, s.Shape.Context))
 	}
 	f.sizes.Note = func(text string) { show.Notice("note: " + text) }
@@ -224,14 +224,13 @@ func (f *serveFlags) report(s *session.Session, e *engine.Engine) {
 	show.Notice(show.Join(", ", line, hugeText(e.Runner(), m)))
 	switch {
 	case m.State == 0 && f.sizes.StateBytes != 0:
-		show.Notice("note: --state-bytes changes nothing here: the layers of this model have no states")
+		show.Notice("note: --state-bytes has no effect: this model has no recurrent states")
 	case m.State > 0 && m.Copies > 0:
-		show.Notice(fmt.Sprintf("its layers have a state of %s for each sequence; copies of states that texts go "+
-			"on from have room: %d", mem.FormatBytes(m.State), m.Copies))
+		show.Notice(fmt.Sprintf("recurrent states take %s per sequence; there is memory for %d checkpoints",
+			mem.FormatBytes(m.State), m.Copies))
 	case m.State > 0:
-		show.Notice(fmt.Sprintf("its layers have a state of %s for each sequence, and there is no room for copies of "+
-			"any: every text is computed from its beginning; give --state-bytes more than that",
-			mem.FormatBytes(m.State)))
+		show.Notice(fmt.Sprintf("recurrent states take %s per sequence, and there is no memory for checkpoints: every "+
+			"request is computed from its beginning; raise --state-bytes", mem.FormatBytes(m.State)))
 	}
 	if s.Profile.Machine.Summary().NUMALocalities < 2 {
 		return

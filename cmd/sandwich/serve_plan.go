@@ -11,10 +11,10 @@ import (
 	"sandwich/runtime/session"
 )
 
-// strictness is the policy of serve for plans with faults.
+// strictness is the value of --strict: which plans serve accepts.
 type strictness string
 
-// What --strict may be: absent, given, or given as =optimal.
+// Values of --strict: absent, given without a value, and optimal.
 const (
 	strictNo      strictness = ""
 	strictGood    strictness = "good"
@@ -44,9 +44,9 @@ func (s strictness) refuses(plan *plans.Plan, v plans.Verdict) error {
 	case s == strictNo:
 	case !plan.Tuned:
 		return withCode(exitForeign, errors.New(
-			"--strict: no tuned plan fits this host and model; make one with `sandwich tune`"))
+			"--strict: no tuned plan fits this host and model; create one with `sandwich tune`"))
 	case v.Judgement == plans.Retune:
-		return withCode(exitFailed, fmt.Errorf("--strict: the plan %s asks for tuning again: %s", plan.Name,
+		return withCode(exitFailed, fmt.Errorf("--strict: the plan %s must be tuned again: %s", plan.Name,
 			v.Reasons[0]))
 	case s == strictOptimal && v.Judgement != plans.Optimal:
 		return withCode(exitFailed, fmt.Errorf("--strict=optimal: the plan %s is %s: %s", plan.Name, v.Judgement,
@@ -55,10 +55,11 @@ func (s strictness) refuses(plan *plans.Plan, v plans.Verdict) error {
 	return nil
 }
 
+// firstReason returns the first reason of a verdict and the number of others.
 func firstReason(v plans.Verdict) string {
 	switch n := len(v.Reasons); n {
 	case 0:
-		return "no reason is known"
+		return "no reason is recorded"
 	case 1:
 		return v.Reasons[0]
 	default:
@@ -77,7 +78,7 @@ func (f *serveFlags) open(context.Context) (*session.Session, error) {
 	switch {
 	case err != nil || f.key.path == "":
 	case s.Bundle == nil:
-		err = usageError(errors.New("--require-key: no plan that could be signed fits this host and model; name one " +
+		err = usageError(errors.New("--require-key: there is no signed plan for this host and model; give one " +
 			"with --plan"))
 	default:
 		err = f.key.check(s.Bundle)
@@ -92,15 +93,15 @@ func (f *serveFlags) open(context.Context) (*session.Session, error) {
 	return s, nil
 }
 
-// planWarning returns the faults of a plan from a bundle that cost speed, and the remedy; "" if
-// there are none.
+// planWarning returns a warning with the reasons why a plan is not optimal and the remedy; "" if it
+// is.
 func planWarning(p *plans.Plan, v plans.Verdict) string {
 	if len(v.Reasons) == 0 {
 		return ""
 	}
-	remedy := "`sandwich plan verify` lists what costs speed"
+	remedy := "`sandwich plan verify` lists the reasons"
 	if v.Judgement == plans.Retune {
-		remedy = "`sandwich tune` makes it anew"
+		remedy = "create it again with `sandwich tune`"
 	}
 	return fmt.Sprintf("warning: the plan %s is %s: %s; %s", p.Name, v.Judgement, firstReason(v), remedy)
 }

@@ -8,11 +8,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// readsAgain annotates the verbs that take SIGHUP as the order to read their files again.
+// readsAgain annotates verbs that reload files on SIGHUP.
 const readsAgain = "reads-again"
 
-// endOnHangUp lets the loss of the terminal end a verb as Ctrl-C does, so that it keeps its
-// results, unless the verb handles SIGHUP or runs under nohup.
+// endOnHangUp cancels the context of a verb on SIGHUP, as Ctrl-C does, so that the verb keeps its
+// results when the terminal closes. It has no effect on verbs that handle SIGHUP or run under
+// nohup.
 func endOnHangUp(c *cobra.Command) {
 	if c.Annotations[readsAgain] != "" || signal.Ignored(syscall.SIGHUP) {
 		return

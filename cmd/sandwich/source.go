@@ -11,13 +11,14 @@ import (
 	"sandwich/profiles"
 )
 
-// machineFlags name the machine a verb speaks of: this one, a saved one, or one described in text.
+// machineFlags holds the flags that select a machine: this one, a saved one, or one described in
+// text.
 type machineFlags struct {
 	root, hwloc, synthetic, profile, builtin string
-	given                                    func(flag string) bool // nil where there are no flags
+	given                                    func(flag string) bool // nil if no flags were added
 }
 
-// add gives a verb the flags of probe.
+// add adds the flags.
 func (m *machineFlags) add(c *cobra.Command) {
 	f := c.Flags()
 	m.given = f.Changed
@@ -29,7 +30,7 @@ func (m *machineFlags) add(c *cobra.Command) {
 	c.MarkFlagsMutuallyExclusive("root", "hwloc", "synthetic", "profile", "machine")
 }
 
-// live reports whether the machine is the one this program runs on.
+// live reports whether the flags select this machine.
 func (m *machineFlags) live() bool {
 	return m.source() == profiles.Source{}
 }
@@ -43,7 +44,7 @@ func (m *machineFlags) read() (*profiles.Profile, error) {
 	if m.live() {
 		for _, flag := range []string{"root", "hwloc", "synthetic", "profile", "machine"} {
 			if m.given != nil && m.given(flag) {
-				return nil, usageError(fmt.Errorf("--%s names nothing: leave it out for this machine", flag))
+				return nil, usageError(fmt.Errorf("--%s is empty; leave it out for this machine", flag))
 			}
 		}
 		return liveProfile()
@@ -52,14 +53,14 @@ func (m *machineFlags) read() (*profiles.Profile, error) {
 	return p, usageError(err)
 }
 
-var warnedOfMachine sync.Once
+var warnOnce sync.Once
 
-// liveProfile describes the machine that this program runs on. What is wrong with the description
-// is said once on stderr.
+// liveProfile returns the profile of this machine without measured figures. It prints a warning
+// about the profile to stderr, once per process.
 func liveProfile() (*profiles.Profile, error) {
 	p, err := profiles.Live()
 	if err == nil && p.Machine.Warning != "" {
-		warnedOfMachine.Do(func() { show.Notice("warning: " + p.Machine.Warning) })
+		warnOnce.Do(func() { show.Notice("warning: " + p.Machine.Warning) })
 	}
 	return p, err
 }

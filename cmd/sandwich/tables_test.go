@@ -33,7 +33,7 @@ func TestTablesFit(t *testing.T) {
 		"bench attention":  {Header: attentionReport.columns, Numbers: attentionReport.numbers},
 		"bench allreduce":  {Header: reduceReport.columns, Numbers: reduceReport.numbers},
 		"bench search":     {Header: searchReport.columns, Numbers: searchReport.numbers},
-		"probe": {Header: []string{"roof", "of", "PUs", "median", "min to max", "source"},
+		"probe": {Header: []string{"ceiling", "of", "PUs", "median", "min to max", "source"},
 			Numbers: []int{2, 3, 4}},
 		"probe objects": {Header: []string{"object", "id", "size", "cpus"}, Numbers: []int{1, 2}},
 		"tree walk":     {Header: []string{"PUs", "transforms", "digest"}, Numbers: []int{0}},

@@ -31,21 +31,21 @@ type treeFlags struct {
 	format    string
 }
 
-// listed is the default of --limit for the trees that --enumerate shows.
+// listed is the default of --limit: how many trees --enumerate lists.
 const listed = 30
 
 func newTree() *cobra.Command {
 	var f treeFlags
 	c := &cobra.Command{
 		Use:   "tree",
-		Short: "Show the TopoTree of a machine, transform it, list its sections, or enumerate the space of trees",
-		Long: `Show the TopoTree of a machine (Sandwich section 5). --apply transforms it: group(n,t,d) puts n nodes, taken with
-stride t, under new nodes at depth d; remove(n,d) drops the n right-most children at depth d of every parent,
+		Short: "Show the TopoTree of a machine, transform it, list its sections, or enumerate its transforms",
+		Long: `Show the TopoTree of a machine (Sandwich section 5). --apply transforms it: group(n,t,d) puts n nodes, taken with stride
+t, under new nodes at depth d; remove(n,d) removes the n right-most children at depth d of every parent,
 remove(n,d,color) only under parents of that color; only(color) keeps the PUs of one color. The root is depth 0.
 
---sections lists the cuts of the tree into ranks, with --model those that the model can be partitioned by. --enumerate
-walks every tree that transforms reach, each equivalence class once; group transforms that a full probe proposed come
-first. Of the PUs that removes leave, decode runs on those, and prefill on all.`,
+--sections lists the cuts of the tree into ranks, with --model only those that can partition the model. --enumerate lists
+all trees that transforms reach, each equivalence class once, starting with the groups that a full probe proposed. After
+a remove, decode uses the remaining PUs and prefill uses all.`,
 		Example: `  sandwich tree --machine kunpeng920
   sandwich tree --machine kunpeng920 --apply "group(4,1,4)" --apply "remove(1,5)" --sections --model tinyllama-1.1b
   sandwich tree --machine kunpeng920 --enumerate --format json | jq .kept
@@ -54,20 +54,20 @@ first. Of the PUs that removes leave, decode runs on those, and prefill on all.`
 	}
 	f.source.add(c)
 	fs := c.Flags()
-	fs.StringArrayVar(&f.apply, "apply", nil, "transform to apply, such as group(4,1,3); may be given several times")
-	fs.BoolVar(&f.enumerate, "enumerate", false, "walk all trees that transforms make of it")
+	fs.StringArrayVar(&f.apply, "apply", nil, "transform to apply, such as group(4,1,3); may be repeated")
+	fs.BoolVar(&f.enumerate, "enumerate", false, "enumerate the trees that transforms reach")
 	fs.BoolVar(&f.sections, "sections", false, "list the cuts into ranks")
 	fs.StringVar(&f.model, "model", "", "with --sections: GGUF file, config.json or preset that the ranks must "+
-		"be able to share")
+		"be able to partition")
 	fs.StringVar(&f.typ, "type", "q8_0", "weight type of a preset, or a mix such as q4_K_M")
 	fs.IntVar(&f.ranks, "ranks", 0, "with --format svg: outline the nodes of this depth as ranks")
-	fs.IntVar(&f.limit, "limit", 0, fmt.Sprintf("list this many trees, 0 all of them; counts are complete "+
-		"(default %d, all in JSON)", listed))
-	fs.IntVar(&f.bounds.MaxGroups, "max-groups", 2, "with --enumerate: levels of groups, 0 for none")
-	fs.IntVar(&f.bounds.MaxColors, "max-colors", 3, "with --enumerate: classes of one depth that remove treats "+
-		"separately")
-	fs.IntVar(&f.bounds.MinPUs, "min-pus", 0, "with --enumerate: leave out trees with fewer PUs")
-	fs.IntVar(&f.bounds.MaxTrees, "max-trees", 0, "with --enumerate: end the walk after this many trees; 0 is no end")
+	fs.IntVar(&f.limit, "limit", 0, fmt.Sprintf("number of trees to list, 0 for all; counts are complete "+
+		"(default: %d, in JSON all)", listed))
+	fs.IntVar(&f.bounds.MaxGroups, "max-groups", 2, "with --enumerate: maximum number of group levels, 0 for none")
+	fs.IntVar(&f.bounds.MaxColors, "max-colors", 3, "with --enumerate: maximum number of colors of one depth that "+
+		"remove treats separately")
+	fs.IntVar(&f.bounds.MinPUs, "min-pus", 0, "with --enumerate: minimum number of PUs of a tree")
+	fs.IntVar(&f.bounds.MaxTrees, "max-trees", 0, "with --enumerate: maximum number of trees; 0 means no limit")
 	format := formatFlag(c, "tree", "table", "json", "svg")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		f.format = *format
@@ -86,25 +86,25 @@ first. Of the PUs that removes leave, decode runs on those, and prefill on all.`
 func (f *treeFlags) check() error {
 	switch {
 	case f.enumerate && f.sections:
-		return errors.New("give either --enumerate or --sections")
+		return errors.New("--enumerate and --sections exclude each other; give one of them")
 	case f.format == "svg" && (f.enumerate || f.sections):
-		return errors.New("--format svg draws one tree: leave --enumerate and --sections out")
+		return errors.New("--format svg draws one tree; leave --enumerate and --sections out")
 	case f.model != "" && !f.sections:
-		return errors.New("--model keeps the sections that a model can be partitioned by: give --sections too")
+		return errors.New("--model needs --sections; give both")
 	case f.ranks != 0 && f.format != "svg":
-		return errors.New("--ranks outlines ranks in a picture: give --format svg too")
+		return errors.New("--ranks needs --format svg; give both")
 	}
 	for name, v := range map[string]int{"limit": f.limit, "ranks": f.ranks, "max-groups": f.bounds.MaxGroups,
 		"min-pus": f.bounds.MinPUs, "max-trees": f.bounds.MaxTrees} {
 		if v < 0 {
-			return fmt.Errorf("--%s %d: give 0 or more", name, v)
+			return fmt.Errorf("--%s %d is negative; give 0 or more", name, v)
 		}
 	}
 	if f.bounds.MaxColors < 1 {
-		return fmt.Errorf("--max-colors %d: give 1 or more", f.bounds.MaxColors)
+		return fmt.Errorf("--max-colors %d is too small; give 1 or more", f.bounds.MaxColors)
 	}
 	if f.bounds.MaxGroups == 0 {
-		f.bounds.MaxGroups = -1 // 0 means the default there
+		f.bounds.MaxGroups = -1 // 0 would mean the default
 	}
 	return nil
 }
@@ -122,7 +122,7 @@ func (f *treeFlags) run(ctx context.Context, w io.Writer) error {
 		return f.printSections(w, tree)
 	case f.format == "svg":
 		if f.ranks > tree.Depth() {
-			return usageError(fmt.Errorf("--ranks %d: the tree has depths 0 to %d", f.ranks, tree.Depth()))
+			return usageError(fmt.Errorf("--ranks %d is not a depth of the tree; give 0 to %d", f.ranks, tree.Depth()))
 		}
 		return draw.SVG(w, tree, draw.Options{Title: p.Host.CPUModel, Ranks: f.ranks})
 	case f.format == "json":
@@ -137,7 +137,7 @@ func (f *treeFlags) run(ctx context.Context, w io.Writer) error {
 	return err
 }
 
-// depthsText numbers the levels for those who write transforms.
+// depthsText lists the depths and kinds of the levels, for use in transforms.
 func depthsText(t *topotree.Tree) string {
 	words := make([]string, t.Depth()+1)
 	for d := range words {
@@ -146,7 +146,7 @@ func depthsText(t *topotree.Tree) string {
 	return strings.Join(words, ", ")
 }
 
-// read returns the profile, and its tree of the PUs that a plan may use with the transforms
+// read returns the profile of the machine and the tree of its usable PUs with the transforms
 // applied.
 func (f *treeFlags) read() (*profiles.Profile, *topotree.Tree, error) {
 	p, err := f.source.read()
@@ -171,7 +171,7 @@ func (f *treeFlags) read() (*profiles.Profile, *topotree.Tree, error) {
 	return p, tree, nil
 }
 
-// printLevels shows the levels of a tree, a row each.
+// printLevels prints the levels of a tree, one per row.
 func printLevels(w io.Writer, t *topotree.Tree) error {
 	var rows [][]string
 	for d := range t.Depth() + 1 {
@@ -187,7 +187,7 @@ func printLevels(w io.Writer, t *topotree.Tree) error {
 		}
 		note := ""
 		if virtual > 0 {
-			note = fmt.Sprintf("%d of them stand in for a level that is not there", virtual)
+			note = fmt.Sprintf("%d of them fill in for a missing level", virtual)
 		}
 		for _, n := range level {
 			for _, o := range t.MemoryOnly(n) {
@@ -203,10 +203,10 @@ func printLevels(w io.Writer, t *topotree.Tree) error {
 			distinct(pus), size, note})
 	}
 	fmt.Fprintf(w, "%s, %d PUs\n\n", transformsText(t.Transforms()), t.PUs())
-	return show.Table(w, []string{"depth", "kind", "nodes", "PUs a node", "size", ""}, rows, 0, 2, 4)
+	return show.Table(w, []string{"depth", "kind", "nodes", "PUs per node", "size", ""}, rows, 0, 2, 4)
 }
 
-// distinct lists the different numbers among some, ascending.
+// distinct lists the distinct numbers in ascending order.
 func distinct(numbers []int) string {
 	var words []string
 	for _, n := range slices.Compact(slices.Sorted(slices.Values(numbers))) {
@@ -215,14 +215,14 @@ func distinct(numbers []int) string {
 	return strings.Join(words, ", ")
 }
 
-// treeJSON is the stable JSON of one tree.
+// treeJSON is the JSON form of a tree. It is stable.
 type treeJSON struct {
 	Digest     topotree.Digest      `json:"digest"`
 	Transforms []topotree.Transform `json:"transforms"`
 	PUs        int                  `json:"pus"`
-	CPUs       *topotree.CPUSet     `json:"cpus,omitempty"` // not in an enumeration, which builds no tree
+	CPUs       *topotree.CPUSet     `json:"cpus,omitempty"` // absent in an enumeration, which builds no trees
 	Colors     []topotree.ColorInfo `json:"colors,omitempty"`
-	// memory without PUs, with the nodes that are nearest to it
+	// MemoryOnly lists the nodes without PUs, with the nodes nearest to each.
 	MemoryOnly []topotree.MemoryOnly `json:"memory_only,omitempty"`
 	Tree       *topotree.Node        `json:"tree,omitempty"`
 }
@@ -238,17 +238,19 @@ func newTreeJSON(t *topotree.Tree) treeJSON {
 	return j
 }
 
+// briefTree returns the fields of a tree that do not need its nodes.
 func briefTree(t *topotree.Tree) treeJSON {
 	return treeJSON{Digest: t.Digest(), Transforms: append([]topotree.Transform{}, t.Transforms()...), PUs: t.PUs()}
 }
 
+// transformsText lists transforms, separated by spaces.
 func transformsText(xs []topotree.Transform) string {
 	words := make([]string, len(xs))
 	for i, x := range xs {
 		words[i] = x.String()
 	}
 	if len(words) == 0 {
-		return "as it is"
+		return "untransformed"
 	}
 	return strings.Join(words, " ")
 }

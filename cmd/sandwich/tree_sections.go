@@ -12,14 +12,14 @@ import (
 	"sandwich/topotree"
 )
 
-// sectionOut is a section that a model cannot be partitioned by.
+// sectionOut is a section that cannot partition the model, with the reason.
 type sectionOut struct {
 	Depth  int           `json:"depth"`
 	Kind   topotree.Kind `json:"kind"`
 	Reason string        `json:"reason"`
 }
 
-// printSections lists the cuts of a tree, with --model those that the model can be partitioned by.
+// printSections lists the sections of a tree, with --model only those that can partition the model.
 func (f *treeFlags) printSections(w io.Writer, tree *topotree.Tree) error {
 	sections := tree.Sections()
 	var out []sectionOut
@@ -45,17 +45,18 @@ func (f *treeFlags) printSections(w io.Writer, tree *topotree.Tree) error {
 		rows = append(rows, sectionRow(s))
 	}
 	fmt.Fprintf(w, "%s, %d PUs\n\n", transformsText(tree.Transforms()), tree.PUs())
-	if err := show.Table(w, []string{"depth", "cut at", "ranks", "prefill PUs a rank", "decode PUs a rank", ""}, rows,
+	if err := show.Table(w, []string{"depth", "cut at", "ranks", "prefill PUs per rank", "decode PUs per rank", ""},
+		rows,
 		0, 2); err != nil {
 		return err
 	}
 	for _, s := range out {
-		fmt.Fprintf(w, "left out: depth %d, %s: %s\n", s.Depth, s.Kind, s.Reason)
+		fmt.Fprintf(w, "excluded: depth %d, %s: %s\n", s.Depth, s.Kind, s.Reason)
 	}
 	return nil
 }
 
-// fitting parts sections into those that a model can be partitioned by and the others.
+// fitting separates the sections that can partition a model from the others.
 func fitting(sections []topotree.Section, shape plans.ModelShape) (in []topotree.Section, out []sectionOut) {
 	for _, s := range sections {
 		if err := shape.Partition(s.TP); err != nil {

@@ -15,12 +15,12 @@ import (
 	"sandwich/topotree"
 )
 
-// walk enumerates the space of trees twice: once to count and time it, once to list it, so that no
-// tree has to be kept however many there are.
+// walk enumerates the trees twice, once to count and time them and once to list them, so that it
+// keeps no tree in memory.
 func (f *treeFlags) walk(ctx context.Context, w io.Writer, tree *topotree.Tree) error {
 	if len(tree.Full().Transforms()) != len(tree.Transforms()) {
-		return usageError(fmt.Errorf("--enumerate starts from a tree that has all its PUs: leave out the " +
-			"removes of --apply"))
+		return usageError(fmt.Errorf("--enumerate needs a tree with all its PUs; leave out the removes of " +
+			"--apply"))
 	}
 	var stats topotree.Stats
 	bounds := f.bounds
@@ -54,9 +54,9 @@ func (f *treeFlags) walk(ctx context.Context, w io.Writer, tree *topotree.Tree) 
 	}
 	cut := ""
 	if stats.Truncated {
-		cut = ", ended by --max-trees"
+		cut = ", limited by --max-trees"
 	}
-	_, err := fmt.Fprintf(w, "\ngenerated %d, duplicates by digest %d, kept %d%s, of %d ways to group, in %s\n",
+	_, err := fmt.Fprintf(w, "\ngenerated %d, duplicates by digest %d, kept %d%s, %d groupings, in %s\n",
 		stats.Generated, stats.Duplicates, stats.Kept, cut, stats.Groups, profiles.FormatSeconds(seconds))
 	return err
 }

@@ -40,7 +40,7 @@ type tuneFlags struct {
 	allow   string
 	format  string
 	options tuner.Options
-	again   *tuner.Rerun // nil without --rerun
+	again   *tuner.Rerun // result of --rerun; nil without it
 
 	simulation simulateFlags
 }
@@ -50,20 +50,21 @@ func newTune() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "tune",
 		Short: "Search for the best plan for a model on this machine",
-		Long: `Search for the best plan for a model on this machine: which PUs work in each phase, and which kernel, slice and layout run
-which shape. Everything is timed on the code that serves. The plan is written to -o, else to the data folder, where
-serve, generate and bench find it. The untuned default is measured interleaved with every candidate and stays in a phase
-where none is faster by more than two equal arms differ. A plan at -o for the same host and model that was measured
-better than the new one stays, and the new one is written next to it as PLAN.1; --force replaces it.
+		Long: `Search for the best plan for a model on this machine: the PUs of each phase, and the kernel, slice and layout for each
+shape, timed on the code that serves. The plan is written to -o, else to the data folder, where serve, generate and bench
+find it. The default plan is measured interleaved with every candidate. It is kept in a phase unless another arm is faster
+by more than two equal arms differ. If a plan for the same host and model at -o was measured better, it is kept and the
+new plan is written next to it as PLAN.1; --force replaces it.
 
-The model is a GGUF file, a config.json of Hugging Face, or the name of a preset: shapes are enough to tune for.
-Finished trials are kept in a journal next to the plan, so that a run that was interrupted goes on with --resume. The
-winners of kernel searches are kept in the data folder by host and build: another model with matrices of the same shapes
-takes them over, and only its race runs anew. --forget removes them.
+The model is a GGUF file, a config.json of Hugging Face, or a preset: shapes suffice for tuning. Finished trials are
+journaled next to the plan; --resume continues an interrupted run. The results of kernel searches are stored in the data
+folder by host and build. Another model with weights of the same shapes reuses them, and only its race runs again.
+--forget removes them.
 
-The best of many noisy measurements is biased upward. --rerun 30 races every arm again together with the plan that was
-found, 30 interleaved rounds with none stopped early, and says which differ from it by a rank test corrected over all of them.
-With --every-set it races the plan's kernels on every other set of its PUs, too: by brute force what the ranking left out.`,
+The best of many noisy measurements is biased upward. --rerun 30 therefore races every arm again with the selected plan,
+in 30 interleaved rounds that none leaves early, and reports which arms differ from it by a rank test with a correction
+over all of them. With --every-set it also races the plan's kernels on every other set of its PUs, including those that
+the ranking excluded.`,
 		Example: `  sandwich tune --model llama.gguf
   sandwich tune --model llama-3.1-8b --type q4_0 --budget 30m -o llama.plan
   sandwich tune --model llama.gguf -o llama.plan --resume
@@ -74,29 +75,28 @@ With --every-set it races the plan's kernels on every other set of its PUs, too:
 	}
 	f.session.addModel(c)
 	fs := c.Flags()
-	fs.IntVarP(&f.session.threads, "threads", "t", 0, "most PUs to use (default: all that are allowed)")
+	fs.IntVarP(&f.session.threads, "threads", "t", 0, "maximum number of PUs to use (default: all allowed ones)")
 	fs.StringVar(&f.profile, "profile", "", "host.yaml of this machine (default: a quick probe)")
-	fs.StringVar(&f.typ, "type", "q8_0", "tensor type of the matrices, or a mix such as q4_K_M, where the model "+
-		"is a preset")
+	fs.StringVar(&f.typ, "type", "q8_0", "tensor type of the matrices of a preset, or a mix such as q4_K_M")
 	fs.StringVarP(&f.out, "output", "o", "", "plan to write, such as llama.plan (default: in the data folder)")
-	fs.IntVar(&f.options.SeqMax, "seq-max", 2048, "most rows of a prefill to tune for")
-	fs.IntVar(&f.options.BatchMax, "batch-max", 16, "most rows of a decode batch to tune for")
-	durationFlag(fs, &f.options.Budget, "budget", tuner.DefaultBudget, "time for everything")
-	fs.StringVar(&f.options.Effort, "effort", "", "quick, standard or full (default: what suits the budget)")
-	fs.IntVar(&f.options.TopK, "top-k", 10, "sets of active PUs that are measured for each phase")
-	fs.StringVar(&f.options.Strategy, "strategy", "sandwich", strings.Join(search.Strategies(), ", "))
+	fs.IntVar(&f.options.SeqMax, "seq-max", 2048, "maximum number of rows of a prefill to tune for")
+	fs.IntVar(&f.options.BatchMax, "batch-max", 16, "maximum number of rows of a decode batch to tune for")
+	durationFlag(fs, &f.options.Budget, "budget", tuner.DefaultBudget, "total time")
+	fs.StringVar(&f.options.Effort, "effort", "", "quick, standard or full (default: by the budget)")
+	fs.IntVar(&f.options.TopK, "top-k", 10, "number of sets of active PUs to measure per phase")
+	fs.StringVar(&f.options.Strategy, "strategy", "sandwich", "kernel search: "+strings.Join(search.Strategies(), ", "))
 	fs.Uint64Var(&f.options.Seed, "seed", 1, "seed of the search")
-	fs.BoolVar(&f.resume, "resume", false, "go on with the journal of an interrupted run with the same flags")
-	fs.BoolVar(&f.explain, "explain", false, "tell how the plan came about, as plan explain does of a stored one")
-	fs.StringVar(&f.svg, "svg", "", "file for a picture of the machine with both phases on it")
-	fs.BoolVar(&f.forget, "forget", false, "only remove what earlier runs' kernel searches left for those to come")
+	fs.BoolVar(&f.resume, "resume", false, "continue an interrupted run with the same flags from its journal")
+	fs.BoolVar(&f.explain, "explain", false, "explain how the plan was found, as plan explain does")
+	fs.StringVar(&f.svg, "svg", "", "SVG file to write the machine with both phases to")
+	fs.BoolVar(&f.forget, "forget", false, "remove the stored results of kernel searches, and tune nothing")
 	fs.BoolVar(&f.force, "force", false,
-		"replace the plan at -o even where it was measured better, is damaged, or is for another host or model")
-	fs.IntVar(&f.options.Rerun, "rerun", 0, "then race all arms again with the plan for so many rounds, past the "+
-		"budget, and exit 1 where one surely beats it")
+		"replace the plan at -o even if it was measured better, is damaged, or is for another host or model")
+	fs.IntVar(&f.options.Rerun, "rerun", 0, "number of rounds, beyond the budget, in which to race all arms again "+
+		"with the plan; exit with 1 if one is significantly faster")
 	fs.BoolVar(&f.options.EverySet, "every-set", false,
-		"with --rerun: the plan's kernels run on every other set of its PUs, too, of which there may be four")
-	fs.StringVar(&f.allow, "allow", "", "tp: several ranks for any gain (default: for 10 %, since they change "+
+		"with --rerun: also race the plan's kernels on every other set of its PUs; a plan may have at most four PUs")
+	fs.StringVar(&f.allow, "allow", "", "tp: accept several ranks for any gain (default: for 10 %, since they change "+
 		"the rounding of logits)")
 	f.simulation.add(fs)
 	format := formatFlag(c, "text", "json")
@@ -109,7 +109,7 @@ With --every-set it races the plan's kernels on every other set of its PUs, too:
 			return usageError(err)
 		}
 		if !c.Flags().Changed("seq-max") {
-			f.options.SeqMax = 0 // 2048, or the model's context where that is less
+			f.options.SeqMax = 0 // the smaller of 2048 and the context of the model
 		}
 		return f.run(c.Context(), c.OutOrStdout())
 	}
@@ -158,21 +158,22 @@ func (f *tuneFlags) check() error {
 	o := &f.options
 	switch {
 	case o.SeqMax < 0 || o.SeqMax > 1<<20:
-		return fmt.Errorf("--seq-max %d: give a number of rows from 1 to %d", o.SeqMax, 1<<20)
+		return fmt.Errorf("--seq-max %d is out of range; give a number of rows from 1 to %d", o.SeqMax, 1<<20)
 	case o.BatchMax < 1 || o.BatchMax > maxParallel:
-		return fmt.Errorf("--batch-max %d: give a number of rows from 1 to %d", o.BatchMax, maxParallel)
+		return fmt.Errorf("--batch-max %d is out of range; give a number of rows from 1 to %d", o.BatchMax, maxParallel)
 	case o.Budget < time.Second || o.Budget > 100*time.Hour:
-		return fmt.Errorf("--budget %s: give a time from 1s to 100h", o.Budget)
+		return fmt.Errorf("--budget %s is out of range; give a time from 1s to 100h", o.Budget)
 	case f.allow != "" && f.allow != "tp":
-		return fmt.Errorf("--allow %q: there is tp to allow", f.allow)
+		return fmt.Errorf("--allow %q is unknown; give tp", f.allow)
 	case o.TopK < 1 || o.TopK > 1000:
-		return fmt.Errorf("--top-k %d: give a number from 1 to 1000", o.TopK)
+		return fmt.Errorf("--top-k %d is out of range; give a number from 1 to 1000", o.TopK)
 	case !slices.Contains(search.Strategies(), o.Strategy):
-		return fmt.Errorf("unknown --strategy %q: use %s", o.Strategy, strings.Join(search.Strategies(), ", "))
+		return fmt.Errorf("--strategy %q is unknown; use %s", o.Strategy, strings.Join(search.Strategies(), ", "))
 	case o.Rerun != 0 && (o.Rerun < tuner.LeastRerun || o.Rerun > 10000):
-		return fmt.Errorf("--rerun %d: give a number of rounds from %d to 10000", o.Rerun, tuner.LeastRerun)
+		return fmt.Errorf("--rerun %d is out of range; give a number of rounds from %d to 10000", o.Rerun,
+			tuner.LeastRerun)
 	case o.EverySet && o.Rerun == 0:
-		return errors.New("--every-set is for a rerun: give --rerun 30 with it")
+		return errors.New("--every-set needs --rerun; give --rerun 30 too")
 	case o.Effort != "":
 		if _, err := search.ParseEffort(o.Effort); err != nil {
 			return fmt.Errorf("--effort: %w", err)
@@ -181,13 +182,12 @@ func (f *tuneFlags) check() error {
 	return f.session.check()
 }
 
-// forgetTrials removes the results of kernel searches from the data folder. It accepts no other
-// flag.
+// forgetTrials removes the results of kernel searches from the data folder. It rejects other flags.
 func forgetTrials(c *cobra.Command) error {
 	others := 0
 	c.Flags().Visit(func(*pflag.Flag) { others++ })
 	if others > 1 {
-		return usageError(errors.New("--forget tunes nothing: give it alone, and then tune"))
+		return usageError(errors.New("--forget cannot be combined with other flags; give it alone"))
 	}
 	dir, err := dataFolder()
 	if err != nil {
@@ -197,11 +197,11 @@ func forgetTrials(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(c.OutOrStdout(), "%d kernel trials of earlier runs are forgotten\n", n)
+	_, err = fmt.Fprintf(c.OutOrStdout(), "removed %d kernel trials of earlier runs\n", n)
 	return err
 }
 
-// live returns the profile of this machine if it supports the flags.
+// live returns the profile of this machine, or an error if the machine does not support the flags.
 func (f *tuneFlags) live() (*profiles.Profile, error) {
 	live, err := liveProfile()
 	if err != nil {
@@ -222,7 +222,7 @@ func (f *tuneFlags) host(ctx context.Context, live *profiles.Profile) (*profiles
 // probeShare limits the fraction of the budget for measuring the machine.
 const probeShare = 1. / 3
 
-// probe measures this machine, in full if PUs have structure and the budget allows it.
+// probe measures this machine, in full if it has more than two PUs and the budget allows it.
 func (f *tuneFlags) probe(ctx context.Context, live *profiles.Profile) error {
 	full, words := probeWords(live.Allowed().Count(), f.options.Budget)
 	if words != "" {
@@ -234,20 +234,20 @@ func (f *tuneFlags) probe(ctx context.Context, live *profiles.Profile) error {
 	return measureCeilings(ctx, live, calibrate.Options{Budget: min(calibrate.QuickBudget, f.options.Budget/10)})
 }
 
-// probeWords reports whether a machine with so many PUs is measured fully, and a notice for the
-// user.
+// probeWords reports whether to measure a machine with the given number of PUs in full. words is a
+// notice for the user; "" if there is nothing to choose.
 func probeWords(pus int, budget time.Duration) (full bool, words string) {
 	takes := calibrate.FullBudget(pus).Round(time.Second)
-	const spare = "`sandwich probe --measure full -o host.yaml` and --profile host.yaml do it once for all runs"
+	const spare = "to do it once for all runs, use `sandwich probe --measure full -o host.yaml` and --profile host.yaml"
 	switch {
 	case pus <= 2:
 		return false, ""
 	case takes.Seconds() > probeShare*budget.Seconds():
-		return false, fmt.Sprintf("measuring how %d PUs hang together takes about %s, for which --budget %s has "+
-			"no room; %s",
+		return false, fmt.Sprintf("measuring the structure of %d PUs takes about %s, too long for --budget %s; "+
+			"%s",
 			pus, takes, budget, spare)
 	}
-	return true, fmt.Sprintf("measuring how %d PUs hang together first takes about %s; %s", pus, takes, spare)
+	return true, fmt.Sprintf("measuring the structure of %d PUs first, about %s; %s", pus, takes, spare)
 }
 
 // tune searches, writes the plan and removes the journal. It returns the plan with an error if an
@@ -260,7 +260,7 @@ func (f *tuneFlags) tune(ctx context.Context, subject *session.Subject, host *pr
 	o.Threads, o.TP = f.session.threads, f.session.ranks
 	o.ISA, o.Compute, o.KV, o.Attend = f.session.isa, f.session.compute, f.session.kv, f.session.attention
 	o.Journal, o.Resume, o.Build = tuner.JournalPath(f.out), f.resume, buildCommit()
-	if dir, err := dataFolder(); err == nil { // without one nothing is kept
+	if dir, err := dataFolder(); err == nil { // without a data folder nothing is stored
 		o.Wisdom = tuner.WisdomPath(dir, host, programID())
 	}
 	var err error
@@ -274,14 +274,14 @@ func (f *tuneFlags) tune(ctx context.Context, subject *session.Subject, host *pr
 		line(p.String())
 		f.session.loading.At("tuning", p.Elapsed.Seconds()/p.Budget.Seconds())
 	}
-	o.Warn = func(err error) { show.Notice(err.Error() + "; tuning goes on without them") }
+	o.Warn = func(err error) { show.Notice(err.Error() + "; tuning continues without them") }
 	o.Reran = func(r *tuner.Rerun) { f.again = r }
 	b, err := tuner.Tune(ctx, o)
 	done()
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return nil, "", fmt.Errorf("interrupted; finished trials are kept in %s: "+
-			"the same command with --resume goes on", o.Journal)
+		return nil, "", fmt.Errorf("interrupted; finished trials are stored in %s; "+
+			"run the same command with --resume to continue", o.Journal)
 	case errors.Is(err, tuner.ErrJournal):
 		return nil, "", usageError(err)
 	case err != nil:
@@ -308,10 +308,11 @@ func modelOrigin(arg string) string {
 func planPath(s *session.Subject) (string, error) {
 	dir, err := dataFolder()
 	if err != nil {
-		return "", usageError(fmt.Errorf("%w: name the plan with -o", err))
+		return "", usageError(fmt.Errorf("%w, or give the path of the plan with -o", err))
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", fmt.Errorf("the data folder: %w: name the plan with -o, or set XDG_DATA_HOME", err)
+		return "", fmt.Errorf("the data folder cannot be created: %w; give the path of the plan with -o, or set "+
+			"XDG_DATA_HOME", err)
 	}
 	name := strings.Map(func(r rune) rune {
 		if r == '-' || r == '_' || r == '.' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
@@ -331,7 +332,7 @@ func checkPlanPath(path string) error {
 		return fmt.Errorf("-o %s: %w", path, err)
 	}
 	if !parent.IsDir() {
-		return fmt.Errorf("-o %s: %s is no folder", path, filepath.Dir(path))
+		return fmt.Errorf("-o %s: %s is not a folder; give a path in a folder", path, filepath.Dir(path))
 	}
 	st, err := os.Stat(path)
 	switch {
@@ -340,10 +341,10 @@ func checkPlanPath(path string) error {
 	case err != nil:
 		return err
 	case !st.IsDir():
-		return fmt.Errorf("-o %s: a file is there, and a plan is a folder; name another -o", path)
+		return fmt.Errorf("-o %s is a file, but a plan is a folder; give another path", path)
 	}
 	if _, err := os.Stat(filepath.Join(path, "MANIFEST.yaml")); err != nil {
-		return fmt.Errorf("-o %s: a folder that is no plan is there; name another -o", path)
+		return fmt.Errorf("-o %s is a folder without a plan; give another path", path)
 	}
 	return nil
 }

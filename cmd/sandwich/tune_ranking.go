@@ -15,7 +15,7 @@ import (
 	"sandwich/tuner/replay"
 )
 
-// rankingJSON is the stable JSON of a simulated ranking.
+// rankingJSON is the JSON form of a simulated ranking. It is stable.
 type rankingJSON struct {
 	Trees          int                `json:"trees"`
 	Sections       int                `json:"sections"`
@@ -27,11 +27,11 @@ type rankingJSON struct {
 	Objective      string             `json:"objective"`
 	Note           string             `json:"note,omitempty"`
 	Assumed        []string           `json:"assumed"`
-	Measured       []string           `json:"measured,omitempty"` // the anchors of this machine
+	Measured       []string           `json:"measured,omitempty"` // anchors measured on this machine
 	Errors         *plans.TraceErrors `json:"prediction_errors,omitempty"`
 	Candidates     []candidateJSON    `json:"candidates"`
-	Classes        []tuner.ClassRow   `json:"classes,omitempty"` // kinds of cores, where they differ
-	Placed         []model.Placed     `json:"placed,omitempty"`  // what each does under the best candidate
+	Classes        []tuner.ClassRow   `json:"classes,omitempty"` // kinds of cores, if there are several
+	Placed         []model.Placed     `json:"placed,omitempty"`  // where ops run under the best candidate
 }
 
 type candidateJSON struct {
@@ -87,6 +87,7 @@ func newRankingJSON(r *tuner.Ranking, host *profiles.Profile) rankingJSON {
 	return out
 }
 
+// printRanking prints the best candidates and the assumptions of the simulation.
 func printRanking(w io.Writer, r *tuner.Ranking) error {
 	fmt.Fprintf(w, "simulated: %s\n%s; objective %s\n\n", r, r.Load, r.Objective)
 	var rows [][]string
@@ -113,9 +114,9 @@ func printRanking(w io.Writer, r *tuner.Ranking) error {
 	if err := printClasses(w, r); err != nil {
 		return err
 	}
-	rests := "\nNothing of this was measured. It rests on:"
+	rests := "\nNothing was measured. The simulation is based on:"
 	if e := r.Anchors.Error(); e != nil {
-		rests = "\nNothing of this was run. It rests on:"
+		rests = "\nNo configuration was run. The simulation is based on:"
 		for _, m := range append(slices.Clone(r.Anchors.Measured), e.String()) {
 			rests += "\n- " + m
 		}
@@ -138,10 +139,10 @@ func printClasses(w io.Writer, r *tuner.Ranking) error {
 			profiles.FormatRate(c.Read, "B/s")})
 	}
 	fmt.Fprintln(w)
-	header := []string{"class", "PUs", "float32 together", "of the fastest core", "reads together"}
+	header := []string{"cores", "PUs", "float32, joint", "of the fastest core", "read, joint"}
 	if err := show.Table(w, header, rows, 2, 3, 4); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\nUnder the first configuration, by the ceilings of the classes:\n")
+	fmt.Fprintf(w, "\nUnder the first configuration, by the ceilings of the kinds of cores:\n")
 	return placedReport.print(w, r.Placed, "table")
 }

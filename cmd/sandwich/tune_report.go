@@ -15,6 +15,7 @@ import (
 	"sandwich/tuner"
 )
 
+// report prints the plan that was written to path, and the rerun.
 func (f *tuneFlags) report(ctx context.Context, w io.Writer, b *plans.Bundle, path string) error {
 	if f.svg != "" {
 		if err := writePhases(ctx, f.svg, b); err != nil {
@@ -43,14 +44,14 @@ func (f *tuneFlags) report(ctx context.Context, w io.Writer, b *plans.Bundle, pa
 		return err
 	}
 	if tale.Rejected > 0 {
-		fmt.Fprintf(w, "\n`sandwich plan explain %s --rejected` lists the %d candidates that were rejected, and why.\n",
+		fmt.Fprintf(w, "\n`sandwich plan explain %s --rejected` lists the %d rejected candidates with reasons.\n",
 			path, tale.Rejected)
 	}
 	return f.printRerun(w)
 }
 
 // rerunFindings maps the findings of a rerun to the words of its table.
-var rerunFindings = map[gate.Finding]string{gate.Regressed: "beats the plan", gate.Improved: "slower"}
+var rerunFindings = map[gate.Finding]string{gate.Regressed: "faster than the plan", gate.Improved: "slower"}
 
 // printRerun prints each arm compared with the plan, if there was a rerun.
 func (f *tuneFlags) printRerun(w io.Writer) error {
@@ -59,9 +60,9 @@ func (f *tuneFlags) printRerun(w io.Writer) error {
 		return nil
 	}
 	if len(r.Rows)+len(r.Same) == 0 {
-		return show.Sentence(w, "\nNothing was run again: "+r.Why+".")
+		return show.Sentence(w, "\nThere was no rerun: "+r.Why+".")
 	}
-	fmt.Fprintf(w, "\nagain, %s in turn:\n", show.Plural(r.Rounds, "round"))
+	fmt.Fprintf(w, "\nrerun, %s, interleaved:\n", show.Plural(r.Rounds, "round"))
 	var rows [][]string
 	var apart []string
 	for i, v := range slices.Concat(r.Rows, r.Same) {
@@ -71,9 +72,9 @@ func (f *tuneFlags) printRerun(w io.Writer) error {
 			if finding != "" {
 				apart = append(apart, fmt.Sprintf("%s by %s in %s", v.Name, over, v.Phase))
 			}
-			finding = "runs as the plan does"
+			finding = "equal to the plan"
 		} else if finding == "" {
-			finding = "no sure difference"
+			finding = "no significant difference"
 		}
 		rows = append(rows, []string{v.Phase, v.Name, over,
 			fmt.Sprintf("%+.1f to %+.1f %%", 100*(1/v.Ratio.High-1), 100*(1/v.Ratio.Low-1)),
@@ -83,34 +84,36 @@ func (f *tuneFlags) printRerun(w io.Writer) error {
 		return err
 	}
 	if len(apart) > 0 {
-		if err := show.Sentence(w, "Arms that run as the plan does differ from it all the same, "+
-			strings.Join(apart, " and ")+": differences so small say nothing here."); err != nil {
+		if err := show.Sentence(w, "Arms that are equal to the plan differ from it: "+
+			strings.Join(apart, " and ")+". Differences of this size are not significant here."); err != nil {
 			return err
 		}
 	}
 	if need := gate.RoundsFor(len(r.Rows)); r.Rounds < need {
-		if err := show.Sentence(w, fmt.Sprintf("%s cannot prove a difference among %s, however large it is; %d can.",
+		if err := show.Sentence(w, fmt.Sprintf("%s cannot show a difference among %s, however large it is; %d can.",
 			show.Plural(r.Rounds, "round"), show.Plural(len(r.Rows), "comparison"), need)); err != nil {
 			return err
 		}
 	}
 	if r.Why != "" {
-		return show.Sentence(w, fmt.Sprintf("Of %d rounds: %s.", f.options.Rerun, r.Why))
+		return show.Sentence(w, fmt.Sprintf("The rerun of %d rounds is incomplete: %s.", f.options.Rerun, r.Why))
 	}
 	return nil
 }
 
-// beaten returns the error of a plan that lost its rerun, or of an interrupted rerun.
+// beaten returns an error if an arm was faster than the plan in the rerun, or if the rerun is
+// incomplete.
 func (f *tuneFlags) beaten(path string) error {
 	switch r := f.again; {
 	case r == nil:
 		return nil
 	case len(r.Beaten()) > 0:
 		v := r.Beaten()[0]
-		return fmt.Errorf("run again, %s beats %s in %s by %.1f %% (p %.3f): tune with a larger --budget", v.Name, path,
+		return fmt.Errorf("in the rerun %s is faster than %s in %s by %.1f %% (p %.3f); tune with a larger --budget",
+			v.Name, path,
 			v.Phase, 100*(1/v.Ratio.Median-1), v.P)
 	case r.Why != "":
-		return fmt.Errorf("%s is written, but its rerun is not whole: %s", path, r.Why)
+		return fmt.Errorf("%s was written, but its rerun is incomplete: %s", path, r.Why)
 	}
 	return nil
 }

@@ -127,7 +127,7 @@ func TestSaveKeepsTheBetterPlan(t *testing.T) {
 	save(poor, f.out+".2", "12 %")
 	undecided := *poor
 	undecided.Plan.Tuned = false
-	save(&undecided, f.out+".3", "was not, for lack of time")
+	save(&undecided, f.out+".3", "there was no time to tune the new plan")
 	if back, err := plans.Read(f.out); err != nil || back.State() != plans.Tuned {
 		t.Errorf("the better plan is gone: %v", err)
 	}
@@ -153,13 +153,13 @@ func TestPrintRerun(t *testing.T) {
 		t.Fatal(err, f.beaten("x.plan"))
 	}
 	words := strings.Join(strings.Fields(text.String()), " ")
-	for _, want := range []string{"again, 30 rounds in turn:", "decode slow -9.1 % -9.9 to -8.3 % 0.010 slower",
-		"decode alike +0.0 % -1.0 to +1.0 % 0.010 no sure difference"} {
+	for _, want := range []string{"rerun, 30 rounds, interleaved:", "decode slow -9.1 % -9.9 to -8.3 % 0.010 slower",
+		"decode alike +0.0 % -1.0 to +1.0 % 0.010 no significant difference"} {
 		if !strings.Contains(words, want) {
 			t.Errorf("no %q in\n%s", want, text.String())
 		}
 	}
-	if strings.Contains(words, "cannot prove") {
+	if strings.Contains(words, "cannot show") {
 		t.Errorf("30 rounds are said to be too few:\n%s", text.String())
 	}
 	f.again.Same = []gate.RowVerdict{row("default again", 0.98, gate.Regressed), row("default", 1, gate.Fine)}
@@ -168,16 +168,16 @@ func TestPrintRerun(t *testing.T) {
 		t.Errorf("arms that are the plan: %v, %v", err, f.beaten("x.plan"))
 	}
 	words = strings.Join(strings.Fields(text.String()), " ")
-	for _, want := range []string{"default again +2.0 % +1.0 to +3.1 % 0.010 runs as the plan does",
-		"default +0.0 % -1.0 to +1.0 % 0.010 runs as the plan does",
-		"differ from it all the same, default again by +2.0 % in decode: differences so small say nothing"} {
+	for _, want := range []string{"default again +2.0 % +1.0 to +3.1 % 0.010 equal to the plan",
+		"default +0.0 % -1.0 to +1.0 % 0.010 equal to the plan",
+		"differ from it: default again by +2.0 % in decode. Differences of this size are not significant"} {
 		if !strings.Contains(words, want) {
 			t.Errorf("no %q in\n%s", want, text.String())
 		}
 	}
 	f.again.Rows = append(f.again.Rows, row("better", 0.9, gate.Regressed))
 	err := f.beaten("x.plan")
-	if err == nil || !strings.Contains(err.Error(), "better beats x.plan in decode by 11.1 %") {
+	if err == nil || !strings.Contains(err.Error(), "better is faster than x.plan in decode by 11.1 %") {
 		t.Errorf("a plan that was beaten: %v", err)
 	}
 	f.again.Rounds = 6
@@ -185,12 +185,12 @@ func TestPrintRerun(t *testing.T) {
 	if err := f.printRerun(&text); err != nil {
 		t.Fatal(err)
 	}
-	if want := "6 rounds cannot prove a difference among 3 comparisons, however large it is; 7 can."; !strings.Contains(
+	if want := "6 rounds cannot show a difference among 3 comparisons, however large it is; 7 can."; !strings.Contains(
 		text.String(), want) {
 		t.Errorf("no %q in\n%s", want, text.String())
 	}
 	f.again = &tuner.Rerun{Why: "it was interrupted"}
-	if err := f.beaten("x.plan"); err == nil || !strings.Contains(err.Error(), "x.plan is written") {
+	if err := f.beaten("x.plan"); err == nil || !strings.Contains(err.Error(), "x.plan was written") {
 		t.Errorf("a rerun that was stopped: %v", err)
 	}
 }
@@ -245,8 +245,8 @@ func TestLikelyGainIsToldAsThat(t *testing.T) {
 		t.Errorf("the verdict: %s", text)
 	}
 	places, noise := b.Evidence.Places("prefill")
-	story := "likely faster than the runner-up, default, whose bits it has: +2.1 % (-0.3 to +4.5, n=11), which equal " +
-		"arms show once in 20 races"
+	story := "likely faster than the runner-up, default, with identical logits: +2.1 % (-0.3 to +4.5, n=11), which " +
+		"equal arms show in one of 20 races"
 	if text := placesText(places, noise); !strings.Contains(text, story) {
 		t.Errorf("the story: %s", text)
 	}
@@ -270,7 +270,7 @@ func TestArmsOfDifferentRoundsAreNotCompared(t *testing.T) {
 	b.Evidence.Finalists = append(b.Evidence.Finalists, ranks)
 	places, noise := b.Evidence.Places("prefill")
 	text := placesText(places, noise)
-	if !strings.Contains(text, "tuned, 2 ranks, never ran in one round: over the default they are at +2.") {
+	if !strings.Contains(text, "tuned, 2 ranks, share no round; relative to the default they are at +2.") {
 		t.Errorf("the story: %s", text)
 	}
 	var table strings.Builder
@@ -278,7 +278,7 @@ func TestArmsOfDifferentRoundsAreNotCompared(t *testing.T) {
 	if err := p.print(&table); err != nil {
 		t.Fatal(err)
 	}
-	if text := table.String(); !strings.Contains(text, "not in one round") || strings.Contains(text, "n=0") {
+	if text := table.String(); !strings.Contains(text, "no common round") || strings.Contains(text, "n=0") {
 		t.Error(text)
 	}
 }

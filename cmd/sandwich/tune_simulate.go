@@ -20,7 +20,7 @@ import (
 	"sandwich/tuner/replay"
 )
 
-// simulateFlags holds the flags that set the objective of the ranking and the machine.
+// simulateFlags holds the flags of the ranking: machine, requests and objective.
 type simulateFlags struct {
 	machine   string
 	simulate  bool
@@ -33,59 +33,62 @@ type simulateFlags struct {
 }
 
 func (s *simulateFlags) add(fs *pflag.FlagSet) {
-	fs.BoolVar(&s.simulate, "simulate", false, "rank all service configurations by simulation and race none")
-	fs.StringVar(&s.machine, "machine", "", "with --simulate: host.yaml of any machine, or a built-in one: "+
+	fs.BoolVar(&s.simulate, "simulate", false, "rank all service configurations by simulation, without a race")
+	fs.StringVar(&s.machine, "machine", "", "with --simulate: host.yaml or built-in machine to rank for: "+
 		strings.Join(profiles.BuiltinNames(), ", "))
-	fs.StringVar(&s.trace, "trace", replay.Usual, "requests to rank by: a file (JSON lines or CSV: at, class, prompt, "+
+	fs.StringVar(&s.trace, "trace", replay.Usual, "requests to rank for: a file (JSON lines or CSV: at, class, "+
+		"prompt, "+
 		"output) or one of "+strings.Join(replay.Workloads(), ", "))
-	fs.IntVar(&s.requests, "requests", 90, "requests of a built-in trace")
-	fs.Float64Var(&s.rate, "rate", 0, "requests a second of a built-in trace, as a Poisson process (default: for "+
-		"latency one after the other, else 0.7 of what all PUs can serve)")
-	fs.StringVar(&s.objective, "objective", replay.Latency, strings.Join(replay.Objectives(), ", "))
-	durationFlag(fs, &s.ttft, "slo-ttft", replay.DefaultSLO.TTFT, "time to the first token that a request may wait")
-	durationFlag(fs, &s.tpot, "slo-tpot", replay.DefaultSLO.TPOT, "time for each token after that")
+	fs.IntVar(&s.requests, "requests", 90, "number of requests of a built-in trace")
+	fs.Float64Var(&s.rate, "rate", 0, "requests per second of a built-in trace, as a Poisson process (default: for "+
+		"latency one at a time, else 0.7 of the capacity of all PUs)")
+	fs.StringVar(&s.objective, "objective", replay.Latency, "objective of the ranking: "+
+		""+strings.Join(replay.Objectives(), ", "))
+	durationFlag(fs, &s.ttft, "slo-ttft", replay.DefaultSLO.TTFT, "service level: maximum time to the first token")
+	durationFlag(fs, &s.tpot, "slo-tpot", replay.DefaultSLO.TPOT, "service level: maximum time per output token")
 }
 
 // check rejects flags that conflict.
 func (s *simulateFlags) check(changed func(string) bool) error {
 	if !s.simulate {
 		if changed("machine") {
-			return errors.New("--machine goes with --simulate: a race runs on this machine alone")
+			return errors.New("--machine needs --simulate; without it tune races on this machine")
 		}
 		return s.checkLoad()
 	}
 	for _, name := range []string{"output", "resume", "force", "budget", "effort", "strategy"} {
 		if changed(name) {
-			return fmt.Errorf("--%s is for a race, and --simulate runs none: leave one of them out", name)
+			return fmt.Errorf("--%s cannot be combined with --simulate, which runs no race; leave one of them out",
+				name)
 		}
 	}
 	switch {
 	case s.machine == "" && changed("machine"):
-		return errors.New("--machine names nothing: leave it out for this machine")
+		return errors.New("--machine is empty; leave it out for this machine")
 	case s.machine != "" && changed("profile"):
-		return errors.New("give either --machine or --profile")
+		return errors.New("--machine and --profile exclude each other; give one of them")
 	}
 	return s.checkLoad()
 }
 
-// checkLoad rejects a load that no request can follow.
+// checkLoad rejects values of the request flags that are out of range.
 func (s *simulateFlags) checkLoad() error {
 	switch {
 	case s.requests < 1 || s.requests > 100000:
-		return fmt.Errorf("--requests %d: give a number from 1 to 100000", s.requests)
+		return fmt.Errorf("--requests %d is out of range; give a number from 1 to 100000", s.requests)
 	case !(s.rate >= 0 && s.rate <= 1e6):
-		return fmt.Errorf("--rate %g: give requests a second, up to a million", s.rate)
+		return fmt.Errorf("--rate %g is out of range; give requests per second, from 0 to 1000000", s.rate)
 	case !slices.Contains(replay.Objectives(), s.objective):
-		return fmt.Errorf("--objective: unknown objective %q; choose one of %s", s.objective,
+		return fmt.Errorf("--objective %q is unknown; choose one of %s", s.objective,
 			strings.Join(replay.Objectives(), ", "))
 	case s.ttft <= 0 || s.tpot <= 0:
-		return errors.New("--slo-ttft and --slo-tpot: give times above 0, such as 2s and 100ms")
+		return errors.New("--slo-ttft or --slo-tpot is not above 0; give times such as 2s and 100ms")
 	}
 	return nil
 }
 
-// load reads or generates the requests. Without flags that specify requests, as under run, it
-// returns the defaults of the tuner.
+// load returns the requests that the flags specify, or the defaults of the tuner if --trace is
+// empty, as for the verb run.
 func (s *simulateFlags) load(seed uint64) (tuner.Load, error) {
 	if s.trace == "" {
 		return tuner.Load{Seed: seed}, nil
@@ -108,8 +111,8 @@ func (s *simulateFlags) load(seed uint64) (tuner.Load, error) {
 	return l, nil
 }
 
-// simulated returns the machine to rank for: the named one, else that of --profile, else this one,
-// which it measures.
+// simulated returns the machine to rank for: that of --machine, else that of --profile, else this
+// one, which it measures.
 func (f *tuneFlags) simulated(ctx context.Context) (*profiles.Profile, error) {
 	name := f.simulation.machine
 	if name == "" {
@@ -122,7 +125,7 @@ func (f *tuneFlags) simulated(ctx context.Context) (*profiles.Profile, error) {
 	return namedMachine(name)
 }
 
-// namedMachine returns a host.yaml or a built-in machine.
+// namedMachine returns the machine of a host.yaml or a built-in machine.
 func namedMachine(name string) (*profiles.Profile, error) {
 	if st, err := os.Stat(name); err == nil && !st.IsDir() {
 		p, err := profiles.Load(name)
@@ -135,10 +138,10 @@ func namedMachine(name string) (*profiles.Profile, error) {
 	return p, usageError(err)
 }
 
-// anchorsWithin limits the time to measure which share of the ceilings kernels reach.
+// anchorsWithin limits the time to measure the share of the ceilings that kernels reach.
 const anchorsWithin = 10 * time.Second
 
-// runSimulation ranks and prints.
+// runSimulation ranks all configurations by simulation and prints the best ones.
 func (f *tuneFlags) runSimulation(ctx context.Context, w io.Writer) error {
 	subject, err := session.OpenSubject(f.session.model, f.typ)
 	if err != nil {

@@ -110,9 +110,9 @@ func TestProbeWords(t *testing.T) {
 		words  string
 	}{
 		{2, time.Hour, false, ""},
-		{4, 10 * time.Minute, true, "measuring how 4 PUs hang together first takes about 16s"},
-		{4, 40 * time.Second, false, "takes about 16s, for which --budget 40s has no room"},
-		{192, 10 * time.Minute, true, "192 PUs hang together first takes about 1m50s"},
+		{4, 10 * time.Minute, true, "measuring the structure of 4 PUs first, about 16s"},
+		{4, 40 * time.Second, false, "takes about 16s, too long for --budget 40s"},
+		{192, 10 * time.Minute, true, "the structure of 192 PUs first, about 1m50s"},
 	} {
 		full, words := probeWords(c.pus, c.budget)
 		if full != c.full || !strings.Contains(words, c.words) || (words == "") != (c.words == "") {

@@ -25,7 +25,8 @@ func (f *tuneFlags) settle(host *profiles.Profile, subject *session.Subject, nam
 		case why == "" || f.force:
 			return nil
 		case named || n > 99:
-			return usageError(fmt.Errorf("-o %s: %s is there: name another -o, or replace it with --force", f.out, why))
+			return usageError(fmt.Errorf("-o %s: %s exists there; give another path, or replace it with --force",
+				f.out, why))
 		}
 		f.out = fmt.Sprintf("%s-%d%s", base, n, plans.Suffix)
 	}
@@ -57,7 +58,7 @@ func (f *tuneFlags) save(b *plans.Bundle, host *profiles.Profile) (string, error
 	if old, err := plans.Read(path); err == nil && !f.force {
 		if kept = better(old, b, host); kept != nil {
 			path = freePath(path)
-			kept = fmt.Errorf("%s stays: %w; the new plan is %s, and --force replaces the old one", f.out, kept, path)
+			kept = fmt.Errorf("%s is kept: %w; the new plan is %s; --force replaces the old one", f.out, kept, path)
 		}
 	}
 	if err := b.Write(path); err != nil {
@@ -76,7 +77,7 @@ func better(old, fresh *plans.Bundle, host *profiles.Profile) error {
 		return nil
 	}
 	if !fresh.Plan.Tuned {
-		return errors.New("it was measured, and the new plan was not, for lack of time")
+		return errors.New("it was tuned, and there was no time to tune the new plan")
 	}
 	was, is := old.Evidence.Outcomes(), fresh.Evidence.Outcomes()
 	if len(was) == 0 || len(is) == 0 {
@@ -86,7 +87,7 @@ func better(old, fresh *plans.Bundle, host *profiles.Profile) error {
 	if overall(was)/overall(is)-1 <= noise {
 		return nil
 	}
-	return fmt.Errorf("it was measured %s faster than the default, the new plan %s, and noise is %.0f %%",
+	return fmt.Errorf("it was measured %s faster than the default, the new plan %s, with a noise of %.0f %%",
 		gainsText(was), gainsText(is), 100*noise)
 }
 
@@ -99,6 +100,7 @@ func overall(outcomes []plans.Outcome) float64 {
 	return math.Sqrt(product)
 }
 
+// gainsText lists the gains of the phases over the default.
 func gainsText(outcomes []plans.Outcome) string {
 	var out []string
 	for _, o := range outcomes {

@@ -2,7 +2,7 @@ package main
 
 import "github.com/spf13/cobra"
 
-// verbs lists the commands, one file each.
+// verbs returns the top-level commands.
 func verbs() []*cobra.Command {
 	return []*cobra.Command{
 		newProbe(),

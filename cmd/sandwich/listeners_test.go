@@ -60,7 +60,7 @@ func TestServeHangUp(t *testing.T) {
 	}
 	defer res.Body.Close()
 	write("new\nnewer\n")
-	hangUp("SIGHUP: 2 keys of")
+	hangUp("SIGHUP: loaded 2 keys from")
 	for key, want := range map[string]int{"old": http.StatusUnauthorized, "new": http.StatusOK,
 		"newer": http.StatusOK} {
 		if code, _, _ := s.do("GET", "/v1/models", "", key); code != want {
@@ -71,7 +71,7 @@ func TestServeHangUp(t *testing.T) {
 		t.Errorf("the answer under way was cut: %v", err)
 	}
 	write("# no keys\n")
-	hangUp("holds no key: write one a line; the keys stay as they were")
+	hangUp("has no key; write one per line; the keys are unchanged")
 	if code, _, _ := s.do("GET", "/v1/models", "", "new"); code != http.StatusOK {
 		t.Errorf("after a broken key file: status %d", code)
 	}
@@ -219,8 +219,8 @@ func TestStopWhileLoading(t *testing.T) {
 func TestAnnounce(t *testing.T) {
 	for addr, want := range map[string][2]string{
 		"127.0.0.1:8080": {"on http://127.0.0.1:8080; try:", "curl http://127.0.0.1:8080/"},
-		"0.0.0.0:80":     {"on http://0.0.0.0:80, every interface of this machine; try:", "curl http://127.0.0.1:80/"},
-		"[::]:80":        {"on http://[::]:80, every interface of this machine; try:", "curl http://127.0.0.1:80/"},
+		"0.0.0.0:80":     {"on http://0.0.0.0:80, all interfaces of this machine; try:", "curl http://127.0.0.1:80/"},
+		"[::]:80":        {"on http://[::]:80, all interfaces of this machine; try:", "curl http://127.0.0.1:80/"},
 		"192.0.2.7:80":   {"on http://192.0.2.7:80; try:", "curl http://192.0.2.7:80/"},
 	} {
 		bound, err := net.ResolveTCPAddr("tcp", addr)

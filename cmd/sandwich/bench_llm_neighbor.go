@@ -32,7 +32,7 @@ func printNeighbors(w io.Writer, rows []measure.LLMRow) error {
 	}
 	fmt.Fprintln(w, "\nwith a noisy neighbor:")
 	return show.Table(w, []string{"test", "threads", "plan", "its PU", "took", "tokens/s", "min", "max", "fair share",
-		"of it", "goal", "left out", "apart", "again"}, table, 1, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13)
+		"of it", "goal", "skipped", "private", "again"}, table, 1, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13)
 }
 
 // printLost prints how often workers lost their CPUs to processes other than the configured
@@ -47,7 +47,7 @@ func printLost(w io.Writer, rows []measure.LLMRow) error {
 		return nil
 	}
 	_, err := fmt.Fprintf(w,
-		"\nanother process used these PUs: workers were left out %d times, %d chunks were computed "+
-			"apart and %d again\n", all.LeftOut, all.Apart, all.Again)
+		"\nanother process used these PUs: workers were skipped %d times, %d chunks were computed "+
+			"in private buffers and %d again\n", all.LeftOut, all.Apart, all.Again)
 	return err
 }

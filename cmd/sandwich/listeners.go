@@ -18,14 +18,14 @@ import (
 	"sandwich/runtime/session"
 )
 
-// listeners holds the sockets and keys of a server, from before its model is loaded until its last
-// answer has ended.
+// listeners holds the listeners and API keys of a server. It exists from before the model is loaded
+// until the last request has ended.
 type listeners struct {
 	server   *server.Server
 	main     net.Listener
-	health   net.Listener // nil: none
+	health   net.Listener // nil without --health-listen
 	keys     []string
-	keyFile  string         // "": none
+	keyFile  string         // "" without --api-key-file
 	hangUps  chan os.Signal // SIGHUP
 	noHealth context.CancelFunc
 }
@@ -49,10 +49,10 @@ func (f *serveFlags) openListeners() (*listeners, error) {
 		}
 	}
 	if addr := d.main.Addr(); len(d.keys) == 0 && !isLoopback(addr) {
-		show.Notice(fmt.Sprintf("warning: other machines can reach %s, and no key is asked for: "+
+		show.Notice(fmt.Sprintf("warning: other machines can reach %s without an API key; "+
 			"give --api-key-file, or --listen 127.0.0.1:8080", addr))
 	}
-	// One proxy may bring every request that runs or waits, and keep as many connections again.
+	// A proxy may have a connection per running or waiting request, and as many idle ones.
 	conns := max(4096, 4*2*(f.sizes.Parallel+f.sizes.Queue))
 	d.server = server.New(nil, f.access.options(server.Options{
 		APIKeys: d.keys, Grace: f.grace, MaxConns: conns, ClientConns: f.clientConns,
@@ -66,7 +66,8 @@ func (d *listeners) open(ctx context.Context) <-chan error {
 	go d.reloadKeys()
 	if d.health != nil {
 		var ctx context.Context
-		ctx, d.noHealth = context.WithCancel(context.Background()) // until close: it tells of the end, too
+		// The listener lives until close, since /health also reports the shutdown.
+		ctx, d.noHealth = context.WithCancel(context.Background())
 		go func() {
 			if err := d.server.ServeHealth(ctx, d.health); err != nil {
 				show.Notice("--health-listen: " + err.Error())
@@ -78,34 +79,35 @@ func (d *listeners) open(ctx context.Context) <-chan error {
 	return ended
 }
 
+// close stops the reloading of keys and the health listener.
 func (d *listeners) close() {
 	signal.Stop(d.hangUps)
 	close(d.hangUps)
 	d.noHealth()
 }
 
-// reloadKeys reads the key file again at each SIGHUP. If that fails, the keys stay as they were.
+// reloadKeys reads the key file at each SIGHUP. If that fails, the keys are unchanged.
 func (d *listeners) reloadKeys() {
 	for range d.hangUps {
 		if d.keyFile == "" {
-			show.Notice("SIGHUP is ignored: there is no --api-key-file to read again")
+			show.Notice("SIGHUP is ignored, since there is no --api-key-file to reload")
 			continue
 		}
 		keys, err := readKeys(d.keyFile)
 		if err != nil {
-			show.Notice(fmt.Sprintf("SIGHUP: %v; the keys stay as they were", err))
+			show.Notice(fmt.Sprintf("SIGHUP: %v; the keys are unchanged", err))
 			continue
 		}
 		d.server.SetKeys(keys)
-		show.Notice(fmt.Sprintf("SIGHUP: %s of %s hold from now on", show.Plural(len(keys), "key"), d.keyFile))
+		show.Notice(fmt.Sprintf("SIGHUP: loaded %s from %s", show.Plural(len(keys), "key"), d.keyFile))
 	}
 }
 
-// announce prints that requests are answered from now on, and one to try.
+// announce prints the address of the server and an example request.
 func announce(w io.Writer, addr net.Addr, s *session.Session, keys []string) {
 	bound, example := addr.String(), addr.String()
 	if h, port, err := net.SplitHostPort(example); err == nil && net.ParseIP(h).IsUnspecified() {
-		bound += ", every interface of this machine"
+		bound += ", all interfaces of this machine"
 		example = net.JoinHostPort("127.0.0.1", port)
 	}
 	auth := ""
@@ -117,7 +119,7 @@ func announce(w io.Writer, addr net.Addr, s *session.Session, keys []string) {
 	fmt.Fprintf(w, "curl http://%s%s%s -H 'Content-Type: application/json' -d '%s'\n", example, path, auth, body)
 }
 
-// tryOut returns a request that suits the model.
+// tryOut returns an example request that suits the model.
 func tryOut(s *session.Session) (path, body string) {
 	switch {
 	case s.Scores:
@@ -134,10 +136,12 @@ func isLoopback(addr net.Addr) bool {
 	return ok && tcp.IP.IsLoopback()
 }
 
+// listen opens a TCP listener. flag names the flag in errors.
 func listen(flag, addr string) (net.Listener, error) {
 	ln, err := net.Listen("tcp", addr)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("%s is taken by another program: choose another port with %s, such as %s 127.0.0.1:8081",
+		return nil, fmt.Errorf("%s is in use by another program; choose another port with %s, such as %s "+
+			"127.0.0.1:8081",
 			addr, flag, flag)
 	}
 	if err != nil {
@@ -146,7 +150,7 @@ func listen(flag, addr string) (net.Listener, error) {
 	return ln, nil
 }
 
-// readKeys reads API keys, one per line. The class of requests that state none may follow the key.
+// readKeys reads API keys, one per line. The default class of the requests of a key may follow it.
 // Empty lines and lines that start with # are ignored.
 func readKeys(path string) ([]string, error) {
 	if path == "" {
@@ -165,14 +169,14 @@ func readKeys(path string) ([]string, error) {
 			continue
 		}
 		if !server.CheckKey(key) {
-			return nil, fmt.Errorf("--api-key-file %s, line %d: behind a key may stand class=proactive or "+
-				"class=NUMBER, nothing else",
+			return nil, fmt.Errorf("--api-key-file %s, line %d: only class=proactive or class=NUMBER may follow "+
+				"a key",
 				path, n)
 		}
 		keys = append(keys, key)
 	}
 	if len(keys) == 0 {
-		return nil, fmt.Errorf("--api-key-file %s holds no key: write one a line", path)
+		return nil, fmt.Errorf("--api-key-file %s has no key; write one per line", path)
 	}
 	return keys, nil
 }

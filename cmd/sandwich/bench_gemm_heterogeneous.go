@@ -53,14 +53,16 @@ func (f *gemmFlags) heterogeneous(format string) (bool, error) {
 	}
 	switch {
 	case f.peers != "" || f.ours != "":
-		return true, usageError(errors.New("heterogeneous workers are not compared with other libraries: leave out " +
-			"--peers and " +
-			"--ours, or --isa for single workers"))
+		return true, usageError(errors.New("--peers and --ours cannot be combined with --isa for single workers; " +
+			"leave one of them out"))
 	case f.kernel != "":
-		return true, usageError(errors.New("--kernel is for all workers: leave it out, or --isa for single ones"))
+		return true, usageError(errors.New("--kernel cannot be combined with --isa for single workers; leave one of " +
+			"them out"))
 	case format == "svg":
 		return true,
-			usageError(errors.New("there is no picture of heterogeneous workers: give --format table, json or csv"))
+			usageError(errors.New("--format svg cannot be combined with --isa for single workers; give table, json " +
+				"or " +
+				"csv"))
 	}
 	return true, nil
 }
@@ -96,7 +98,7 @@ func (f *gemmFlags) printHeterogeneous(ctx context.Context, w io.Writer, format 
 			})
 			done()
 			if errors.Is(err, mem.ErrNoMemory) {
-				return usageError(fmt.Errorf("%w: give smaller --shapes, fewer rows or a smaller --cold-mib", err))
+				return usageError(fmt.Errorf("%w; give smaller --shapes, fewer rows or a smaller --cold-mib", err))
 			}
 			if err != nil {
 				return err
