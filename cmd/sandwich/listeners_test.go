@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"sandwich/runtime/session"
+	"sandwich/cmd/sandwich/internal/cli/exit"
 )
 
 // waitFor waits up to two minutes for a condition in another process.
@@ -110,7 +110,7 @@ func TestTuneHangUp(t *testing.T) {
 	}
 	c, stderr := start("env")
 	_ = c.Process.Signal(syscall.SIGHUP)
-	if err := c.Wait(); c.ProcessState.ExitCode() != exitFailed || !strings.Contains(stderr.String(), "interrupted") {
+	if err := c.Wait(); c.ProcessState.ExitCode() != exit.Failed || !strings.Contains(stderr.String(), "interrupted") {
 		t.Errorf("SIGHUP: %v: %s", err, stderr)
 	}
 	if _, err := exec.LookPath("nohup"); err != nil {
@@ -120,7 +120,7 @@ func TestTuneHangUp(t *testing.T) {
 	_ = c.Process.Signal(syscall.SIGHUP)
 	time.Sleep(200 * time.Millisecond)
 	_ = c.Process.Signal(syscall.SIGTERM) // a process that SIGHUP ended would not hear this one
-	if err := c.Wait(); c.ProcessState.ExitCode() != exitFailed || !strings.Contains(stderr.String(), "interrupted") {
+	if err := c.Wait(); c.ProcessState.ExitCode() != exit.Failed || !strings.Contains(stderr.String(), "interrupted") {
 		t.Errorf("SIGHUP under nohup, then SIGTERM: %v: %s", err, stderr)
 	}
 }
@@ -212,30 +212,5 @@ func TestStopWhileLoading(t *testing.T) {
 	text := s.stderr.String()
 	if !strings.Contains(text, "stopped before the model was loaded") && !strings.Contains(text, "interrupted") {
 		t.Errorf("stderr: %s", text)
-	}
-}
-
-// TestAnnounce checks that the address that is bound is printed, and one that can be tried.
-func TestAnnounce(t *testing.T) {
-	for addr, want := range map[string][2]string{
-		"127.0.0.1:8080": {"on http://127.0.0.1:8080; try:", "curl http://127.0.0.1:8080/"},
-		"0.0.0.0:80":     {"on http://0.0.0.0:80, all interfaces of this machine; try:", "curl http://127.0.0.1:80/"},
-		"[::]:80":        {"on http://[::]:80, all interfaces of this machine; try:", "curl http://127.0.0.1:80/"},
-		"192.0.2.7:80":   {"on http://192.0.2.7:80; try:", "curl http://192.0.2.7:80/"},
-	} {
-		bound, err := net.ResolveTCPAddr("tcp", addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var out strings.Builder
-		announce(&out, bound, &session.Session{Name: "m"}, nil)
-		for _, w := range want {
-			if !strings.Contains(out.String(), w) {
-				t.Errorf("%s: %s\nhas no %q", addr, &out, w)
-			}
-		}
-		if got, want := isLoopback(bound), addr == "127.0.0.1:8080"; got != want {
-			t.Errorf("%s is a loopback address: %v", addr, got)
-		}
 	}
 }
