@@ -46,12 +46,17 @@ func (c call) check(t *testing.T, name string, want []byte) {
 		if err := by.run(c, buffers); err != nil {
 			t.Fatalf("%s: %v", by.name, err)
 		}
+		compared := false
 		for i, b := range c.kernel.Bindings {
 			if b.Name == name {
+				compared = true
 				compare(t, by.name+" "+c.kernel.Name, buffers[i], want)
 			} else if b.Access == devgen.Read && !bytes.Equal(buffers[i], c.buffers[i]) {
 				t.Fatalf("%s %s writes %s", by.name, c.kernel.Name, b.Name)
 			}
+		}
+		if !compared {
+			t.Fatalf("%s has no binding %s", c.kernel.Name, name)
 		}
 	}
 }
