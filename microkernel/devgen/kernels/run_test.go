@@ -11,6 +11,8 @@ import (
 	"sandwich/microkernel"
 	"sandwich/microkernel/devgen"
 	"sandwich/microkernel/devgen/interp"
+	"sandwich/microkernel/devgen/ptx"
+	"sandwich/microkernel/devgen/ptx/ptxtest"
 	"sandwich/microkernel/qtype"
 )
 
@@ -67,6 +69,13 @@ var runners = []struct {
 	run  func(c call, buffers [][]byte) error
 }{
 	{"interp", func(c call, buffers [][]byte) error { return interp.Run(c.kernel, c.grid, buffers, c.push) }},
+	{"ptx", func(c call, buffers [][]byte) error {
+		text, err := ptx.Emit(c.kernel, 80)
+		if err != nil {
+			return err
+		}
+		return ptxtest.Run(text, c.grid, buffers, c.push)
+	}},
 }
 
 func compare(t *testing.T, what string, got, want []byte) {
