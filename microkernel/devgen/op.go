@@ -28,9 +28,10 @@ const (
 	OpFDiv // correctly rounded
 	OpFSqrt
 
-	OpFromInt // f32 of a signed word
-	OpBits    // u32 with the bits of an f32
-	OpFloat   // f32 with the bits of a u32
+	OpFromInt  // f32 of a signed word
+	OpFromHalf // f32 of the float16 in the low bits; the bits above it are zeros
+	OpBits     // u32 with the bits of an f32
+	OpFloat    // f32 with the bits of a u32
 
 	OpEqual // bool
 	OpLess  // unsigned
@@ -105,7 +106,8 @@ var infos = [ops]opInfo{
 	OpFMul: {name: "fmul", args: f2, result: F32}, OpFMA: {name: "fma", args: f3, result: F32},
 	OpFDiv: {name: "fdiv", args: f2, result: F32}, OpFSqrt: {name: "fsqrt", args: f1, result: F32},
 
-	OpFromInt: {name: "fromint", args: u1, result: F32}, OpBits: {name: "bits", args: f1, result: U32},
+	OpFromInt: {name: "fromint", args: u1, result: F32}, OpFromHalf: {name: "fromhalf", args: u1, result: F32},
+	OpBits:  {name: "bits", args: f1, result: U32},
 	OpFloat: {name: "float", args: u1, result: F32},
 
 	OpEqual: {name: "equal", args: u2, result: Bool}, OpLess: {name: "less", args: u2, result: Bool},

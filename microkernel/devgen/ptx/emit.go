@@ -52,6 +52,10 @@ func (e *emitter) instr(in *devgen.Instr) error {
 	case devgen.OpPush:
 		e.line("ld.param.%s %s, [%s]", e.typeOf(in.Dst[0]), e.register(in.Dst[0]),
 			e.parameter(len(e.k.Bindings)+int(in.Index)))
+	case devgen.OpFromHalf:
+		h := e.temporary('h')
+		e.line("cvt.u16.u32 %s, %s", h, e.operand(in.Args[0]))
+		e.line("cvt.f32.f16 %s, %s", e.register(in.Dst[0]), h)
 	case devgen.OpSelect:
 		return e.selection(in)
 	case devgen.OpIf:

@@ -48,13 +48,14 @@ func Emit(k *devgen.Kernel, t Target) (string, error) {
 }
 
 // emitter translates one kernel. Register %rN, %fN or %pN holds value N, %xN and %yN variable N of
-// integers and of floats, and %tN, %qN and %dN are temporary; %dN also holds the address of
+// integers and of floats, and %tN, %hN, %qN and %dN are temporary; %dN also holds the address of
 // binding N.
 type emitter struct {
 	k       *devgen.Kernel
 	text    strings.Builder
 	shared  []int // offsets of the shared arrays in bytes
 	words   int   // temporaries
+	halves  int
 	preds   int
 	doubles int
 	labels  int
@@ -74,9 +75,9 @@ func (e *emitter) label() string {
 
 func (e *emitter) place(label string) { e.text.WriteString(label + ":\n") }
 
-// temporary returns a new register: a word (t), a predicate (q) or an address (d).
+// temporary returns a new register: a word (t), half a word (h), a predicate (q) or an address (d).
 func (e *emitter) temporary(class byte) string {
-	n := map[byte]*int{'t': &e.words, 'q': &e.preds, 'd': &e.doubles}[class]
+	n := map[byte]*int{'t': &e.words, 'h': &e.halves, 'q': &e.preds, 'd': &e.doubles}[class]
 	*n++
 	return fmt.Sprintf("%%%c%d", class, *n-1)
 }
@@ -136,7 +137,7 @@ func (e *emitter) assemble(t Target, shared int) string {
 		typ, name string
 		n         int
 	}{{"b32", "r", values}, {"f32", "f", values}, {"pred", "p", values}, {"b32", "x", vars}, {"f32", "y", vars},
-		{"b32", "t", e.words}, {"pred", "q", e.preds}, {"b64", "d", e.doubles}} {
+		{"b32", "t", e.words}, {"b16", "h", e.halves}, {"pred", "q", e.preds}, {"b64", "d", e.doubles}} {
 		if r.n > 0 {
 			fmt.Fprintf(&b, "\t.reg .%s %%%s<%d>;\n", r.typ, r.name, r.n)
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"sandwich/microkernel/internal/ref"
+	"sandwich/microkernel/qtype"
 )
 
 func f32(x uint64) float32  { return math.Float32frombits(uint32(x)) }
@@ -43,6 +44,8 @@ var functions = map[string]func(x, y, z uint64) uint64{
 	"div.rn.f32":         func(x, y, _ uint64) uint64 { return bits(f32(x) / f32(y)) },
 	"sqrt.rn.f32":        func(x, _, _ uint64) uint64 { return bits(float32(math.Sqrt(float64(f32(x))))) },
 	"cvt.rn.f32.s32":     func(x, _, _ uint64) uint64 { return bits(float32(int32(x))) },
+	"cvt.u16.u32":        func(x, _, _ uint64) uint64 { return uint64(uint16(x)) },
+	"cvt.f32.f16":        func(x, _, _ uint64) uint64 { return bits(qtype.FloatFromHalf(uint16(x))) },
 	"setp.eq.u32":        func(x, y, _ uint64) uint64 { return truth(x == y) },
 	"setp.lt.u32":        func(x, y, _ uint64) uint64 { return truth(x < y) },
 	"setp.ge.u32":        func(x, y, _ uint64) uint64 { return truth(x >= y) },
