@@ -13,9 +13,11 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// apply runs an operation of two words on every pair of a list by the interpreter.
-func apply(t *testing.T, soft devgen.Soft, pairs [][2]uint32, op func(b *devgen.Builder, x, y devgen.Value) devgen.Value,
-) []uint32 {
+// binaryOp builds an operation of two words.
+type binaryOp = func(b *devgen.Builder, x, y devgen.Value) devgen.Value
+
+// apply runs an operation on every pair of a list by the interpreter.
+func apply(t *testing.T, soft devgen.Soft, pairs [][2]uint32, op binaryOp) []uint32 {
 	t.Helper()
 	b := devgen.NewBuilder("apply", 64)
 	in, out := b.Binding("in", devgen.Read), b.Binding("out", devgen.Write)
@@ -79,17 +81,15 @@ func same(x, y uint32) bool {
 func TestLowerIsExact(t *testing.T) {
 	pairs := oddFloats(60000)
 	f := math.Float32frombits
-	for i, got := range apply(t, devgen.Soft{Div: true}, pairs, func(b *devgen.Builder, x, y devgen.Value) devgen.Value {
-		return b.Bits(b.FDiv(b.Float(x), b.Float(y)))
-	}) {
+	div := func(b *devgen.Builder, x, y devgen.Value) devgen.Value { return b.Bits(b.FDiv(b.Float(x), b.Float(y))) }
+	for i, got := range apply(t, devgen.Soft{Div: true}, pairs, div) {
 		x, y := f(pairs[i][0]), f(pairs[i][1])
 		if want := math.Float32bits(x / y); !same(got, want) {
 			t.Fatalf("%g / %g (%#x / %#x) = %#x, want %#x", x, y, pairs[i][0], pairs[i][1], got, want)
 		}
 	}
-	for i, got := range apply(t, devgen.Soft{Sqrt: true}, pairs, func(b *devgen.Builder, x, _ devgen.Value) devgen.Value {
-		return b.Bits(b.FSqrt(b.Float(x)))
-	}) {
+	sqrt := func(b *devgen.Builder, x, _ devgen.Value) devgen.Value { return b.Bits(b.FSqrt(b.Float(x))) }
+	for i, got := range apply(t, devgen.Soft{Sqrt: true}, pairs, sqrt) {
 		x := f(pairs[i][0])
 		if want := math.Float32bits(float32(math.Sqrt(float64(x)))); !same(got, want) {
 			t.Fatalf("sqrt %g (%#x) = %#x, want %#x", x, pairs[i][0], got, want)
@@ -125,9 +125,8 @@ func TestHalves(t *testing.T) {
 
 // TestIntegers compares operations on variables and on constants with each other and with Go.
 func TestIntegers(t *testing.T) {
-	type binary = func(b *devgen.Builder, x, y devgen.Value) devgen.Value
 	list := map[string]struct {
-		op   binary
+		op   binaryOp
 		want func(x, y uint32) uint32
 	}{
 		"add": {func(b *devgen.Builder, x, y devgen.Value) devgen.Value { return b.Add(x, y) },
@@ -162,7 +161,8 @@ func TestIntegers(t *testing.T) {
 			})
 			for i, p := range pairs {
 				if want := o.want(p[0], c); variable[i] != want || constant[i] != want {
-					t.Fatalf("%s(%d, %d) = %d, with a constant %d, want %d", name, p[0], c, variable[i], constant[i], want)
+					t.Fatalf("%s(%d, %d) = %d, with a constant %d, want %d", name, p[0], c, variable[i], constant[i],
+						want)
 				}
 			}
 		}

@@ -17,7 +17,7 @@ type Soft struct {
 // which are exact on every device. A kernel without these operations is returned as it is.
 func Lower(k *Kernel, soft Soft) *Kernel {
 	found := false
-	Walk(k.Body, func(in *Instr) { found = found || soft.replaces(in.Op) })
+	walk(k.Body, func(in *Instr) { found = found || soft.replaces(in.Op) })
 	if !found {
 		return k
 	}

@@ -28,7 +28,7 @@ func TestRunRefuses(t *testing.T) {
 			b.StoreShared(s, local, local)
 			b.Store(out, local, b.LoadShared(s, b.Xor(local, b.U(1))))
 		}, "which invocation 1 wrote without a barrier since"},
-		"missing barrier before a write": {func(b *devgen.Builder, local devgen.Value, s devgen.Array, _, out devgen.Buffer) {
+		"late write": {func(b *devgen.Builder, local devgen.Value, s devgen.Array, _, out devgen.Buffer) {
 			b.StoreShared(s, local, local)
 			b.Barrier()
 			b.Store(out, local, b.LoadShared(s, b.Xor(local, b.U(1))))
@@ -88,11 +88,12 @@ func TestRunArguments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if Run(k, [3]int{1, 1, 1}, nil, []uint32{1}) == nil || Run(k, [3]int{1, 1, 1}, [][]byte{make([]byte, 4)}, nil) == nil {
+	one := [3]int{1, 1, 1}
+	if Run(k, one, nil, []uint32{1}) == nil || Run(k, one, [][]byte{make([]byte, 4)}, nil) == nil {
 		t.Error("arguments are missing; want an error")
 	}
 	memory := make([]byte, 4)
-	if err := Run(k, [3]int{1, 1, 1}, [][]byte{memory}, []uint32{0x01020304}); err != nil || memory[0] != 4 {
+	if err := Run(k, one, [][]byte{memory}, []uint32{0x01020304}); err != nil || memory[0] != 4 {
 		t.Errorf("%v, memory %v", err, memory)
 	}
 }

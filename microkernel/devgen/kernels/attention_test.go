@@ -78,7 +78,8 @@ func TestRotate(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 0))
 	for _, o := range []Rotate{
 		{HeadDim: 64, Rotated: 64, Neox: true}, {HeadDim: 64, Rotated: 64},
-		{HeadDim: 40, Rotated: 24, Neox: true, QNorm: true, KNorm: true}, {HeadDim: 128, Rotated: 128, Neox: true, KNorm: true},
+		{HeadDim: 40, Rotated: 24, Neox: true, QNorm: true, KNorm: true},
+		{HeadDim: 128, Rotated: 128, Neox: true, KNorm: true},
 		{HeadDim: 16},
 	} {
 		t.Run(fmt.Sprint(o), func(t *testing.T) { testRotate(t, r, o) })

@@ -84,7 +84,8 @@ func spoil(x []float32, n int) {
 }
 
 func TestNormRefuses(t *testing.T) {
-	for _, o := range []Norm{{}, {Norm: true}, {Float: true}, {Norm: true, Float: true, Path: microkernel.ComputeBF16}} {
+	bf16 := Norm{Norm: true, Float: true, Path: microkernel.ComputeBF16}
+	for _, o := range []Norm{{}, {Norm: true}, {Float: true}, bf16} {
 		if k, err := o.Kernel(); err == nil {
 			t.Errorf("%+v gives %s, want an error", o, k.Name)
 		}
@@ -111,8 +112,8 @@ func TestRows(t *testing.T) {
 			}
 		}
 		k, err = GatherRows()
-		call{build(t, k, err), RowGrid(n, 2), [][]byte{dst, src, index}, pushed(n, n+1, n+2, float32(1.5))}.check(t, "dst",
-			want)
+		call{build(t, k, err), RowGrid(n, 2), [][]byte{dst, src, index},
+			pushed(n, n+1, n+2, float32(1.5))}.check(t, "dst", want)
 
 		dst = words(n + 3)
 		want = bytes.Clone(dst)

@@ -149,7 +149,7 @@ func (t *tensor) planWeights(local devgen.Value, weight int) {
 	for first := 0; first < total; first += tensorSize {
 		i := t.Add(local, t.U(first))
 		panel, c := t.Div(i, t.U(chunks)), t.Rem(i, t.U(chunks))
-		// Lines of numbers are placed so that the lanes of a warp read different banks, see numbers.
+		// Lines of numbers are placed so that lanes of a warp read different banks, see numbers.
 		line := t.Sub(c, t.U(planes))
 		moved := t.Xor(line, t.And(t.Shr(line, t.U(2)), t.U(2)))
 		to := t.Select(t.Less(c, t.U(planes)), c, t.Add(moved, t.U(planes)))

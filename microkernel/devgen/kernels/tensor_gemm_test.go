@@ -17,7 +17,8 @@ func tensorVariants(typ qtype.Type) []TensorGEMM {
 	return []TensorGEMM{
 		{Weight: typ, Path: int8, Rows: 128}, {Weight: typ, Path: superblock, Rows: 32},
 		{Weight: typ, Path: int8, Epilogue: Add, Bias: true, Rows: 64},
-		{Weight: typ, Path: int8, Epilogue: Gated, Rows: 32}, {Weight: typ, Path: superblock, Epilogue: Gated, Rows: 64},
+		{Weight: typ, Path: int8, Epilogue: Gated, Rows: 32},
+		{Weight: typ, Path: superblock, Epilogue: Gated, Rows: 64},
 	}
 }
 

@@ -22,8 +22,8 @@ const (
 func Emit(k *devgen.Kernel, t Target) (string, error) {
 	switch {
 	case t < leastTarget:
-		return "", fmt.Errorf("kernel %s: devices of compute capability %d are not supported; use %d or later", k.Name, t,
-			leastTarget)
+		return "", fmt.Errorf("kernel %s: devices of compute capability %d are not supported; use %d or later", k.Name,
+			t, leastTarget)
 	case t < matrixTarget && k.NeedsMatrixUnit():
 		return "", fmt.Errorf("kernel %s needs a device of compute capability %d, not %d", k.Name, matrixTarget, t)
 	}
