@@ -2,9 +2,13 @@ package devgen
 
 import "math/bits"
 
-// fold returns the result of an operation on constants, or of one with a neutral operand. Float
-// operations are not folded.
+// fold returns the result of an operation on constants, or of one with a neutral operand.
+// Float arithmetic is not folded.
 func (b *Builder) fold(o Op, args []Value) (Value, bool) {
+	if d := b.k.Values[args[0]]; len(args) == 1 && d.Const && o != OpFSqrt {
+		r, _ := Compute(o, d.Bits, 0, 0)
+		return b.constant(infos[o].result, r), true
+	}
 	if len(args) != 2 || infos[o].args[0] != U32 {
 		return 0, false
 	}

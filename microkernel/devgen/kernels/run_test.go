@@ -11,6 +11,8 @@ import (
 	"sandwich/microkernel"
 	"sandwich/microkernel/devgen"
 	"sandwich/microkernel/devgen/interp"
+	"sandwich/microkernel/devgen/ptx"
+	"sandwich/microkernel/devgen/ptx/ptxtest"
 	"sandwich/microkernel/qtype"
 )
 
@@ -46,12 +48,17 @@ func (c call) check(t *testing.T, name string, want []byte) {
 		if err := by.run(c, buffers); err != nil {
 			t.Fatalf("%s: %v", by.name, err)
 		}
+		compared := false
 		for i, b := range c.kernel.Bindings {
 			if b.Name == name {
+				compared = true
 				compare(t, by.name+" "+c.kernel.Name, buffers[i], want)
 			} else if b.Access == devgen.Read && !bytes.Equal(buffers[i], c.buffers[i]) {
 				t.Fatalf("%s %s writes %s", by.name, c.kernel.Name, b.Name)
 			}
+		}
+		if !compared {
+			t.Fatalf("%s has no binding %s", c.kernel.Name, name)
 		}
 	}
 }
@@ -62,6 +69,13 @@ var runners = []struct {
 	run  func(c call, buffers [][]byte) error
 }{
 	{"interp", func(c call, buffers [][]byte) error { return interp.Run(c.kernel, c.grid, buffers, c.push) }},
+	{"ptx", func(c call, buffers [][]byte) error {
+		text, err := ptx.Emit(c.kernel, 80)
+		if err != nil {
+			return err
+		}
+		return ptxtest.Run(text, c.grid, buffers, c.push)
+	}},
 }
 
 func compare(t *testing.T, what string, got, want []byte) {
