@@ -16,6 +16,7 @@ import (
 	"sandwich/runtime/engine"
 	"sandwich/runtime/grammar"
 	"sandwich/runtime/server"
+	"sandwich/runtime/textio"
 	"sandwich/runtime/tokenizer"
 )
 
@@ -24,6 +25,7 @@ import (
 type Generator struct {
 	model   server.ModelInfo
 	engine  *engine.Engine
+	text    *textio.Adapter // of engine
 	tok     *tokenizer.Tokenizer
 	verdict plans.Judgement
 	forms   *forms
@@ -54,7 +56,7 @@ func New(e *engine.Engine, tok *tokenizer.Tokenizer, told Model, parallel int, v
 	if id, ok := tok.EOS(); ok {
 		m.EOS = string(tok.Piece(id))
 	}
-	return &Generator{model: m, engine: e, tok: tok, verdict: verdict,
+	return &Generator{model: m, engine: e, text: textio.New(e, tok), tok: tok, verdict: verdict,
 		forms: newForms(formBytes, newCompilations()),
 		vocab: sync.OnceValue(func() *grammar.Vocab { return Vocab(tok) })}
 }
@@ -94,5 +96,5 @@ func (g *Generator) Generate(
 	if parser != nil {
 		return g.generateParted(ctx, r, parser, emit)
 	}
-	return g.engine.Generate(ctx, r, emit)
+	return g.text.Generate(ctx, r, emit)
 }

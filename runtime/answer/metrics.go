@@ -83,7 +83,7 @@ func placementMetrics(places []engine.Placement) (out []server.Metric) {
 		out = append(out, server.Metric{Name: "sandwich_memory_" + name, Help: help, Labels: labels, Value: v})
 	}
 	for _, p := range places {
-		if p.Fell {
+		if p.Misplaced {
 			misplaced++
 		}
 		labels := [][2]string{{"rank", strconv.Itoa(p.Rank)}, {"what", p.What}}

@@ -274,7 +274,7 @@ func seen(a model.Attn) func(pos, p int) bool {
 	}
 }
 
-// placed adds what an embedding has beside the rows of tokens.
+// placed adds the rows of token type and position to an embedding.
 func (o *oracle) placed(op *model.Op, pos int, x []float64) []float64 {
 	for i := range x {
 		if op.Types != nil {

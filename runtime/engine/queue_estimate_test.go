@@ -39,8 +39,9 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// TestOutlook: what is cached, and who runs or waits before, counts in when a first token is due.
-func TestOutlook(t *testing.T) {
+// TestQueueEstimate checks that cached tokens and the requests that run or wait before change the
+// predicted time to the first token.
+func TestQueueEstimate(t *testing.T) {
 	o := tinyOptions(t)
 	o.Parallel, o.Queue = 1, 8
 	e := open(t, o)
@@ -50,7 +51,7 @@ func TestOutlook(t *testing.T) {
 		e.mu.Lock()
 		e.lookUp(j)
 		e.mu.Unlock()
-		return e.outlook(j).First
+		return e.queueEstimate(j).First
 	}
 	if again, fresh := due(tinyPrompt(1, 200)), due(tinyPrompt(4, 200)); again >= fresh || again <= 0 {
 		t.Errorf("due in %v, and in %v where the prompt is cached", fresh, again)
@@ -91,7 +92,7 @@ func TestOutlook(t *testing.T) {
 			}
 			time.Sleep(5 * time.Millisecond)
 		case <-time.After(10 * time.Second):
-			t.Fatal("nobody said how it stands")
+			t.Fatal("Request.Queued was not called")
 		}
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"sandwich/runtime/mem"
 )
 
-// TestBeside: a runner of another instruction set over the weights of one that is open computes the
-// same bits, holds no weights of its own, and leaves the other as it was.
-func TestBeside(t *testing.T) {
+// TestSharedWeights checks that a runner of another instruction set over the weights of an open one
+// computes the same bits, holds no weights of its own, and leaves the other runner usable.
+func TestSharedWeights(t *testing.T) {
 	for _, typ := range []gguf.Type{gguf.F32, gguf.Q8_0} {
 		t.Run(typ.String(), func(t *testing.T) {
 			file, o := smallModel(t, "qwen3", typ), heuristic.Options{Threads: 1}
@@ -29,25 +29,26 @@ func TestBeside(t *testing.T) {
 			plan.Chunk = 64
 			first := openTestRunner(t, file, o, 64)
 			want := logitsOf(t, first, 64)
-			beside, err := Open(t.Context(), RunnerOptions{Options: exec.Options{Plan: plan}, Beside: first})
+			shared, err := Open(t.Context(), RunnerOptions{Options: exec.Options{Plan: plan}, SharedWith: first})
 			if err != nil {
 				t.Fatal(err)
 			}
-			a, b := first.assembly, beside.assembly
+			a, b := first.assembly, shared.assembly
 			if a.Weights != b.Weights || a.Buffers != b.Buffers || a.KV[0] != b.KV[0] {
 				t.Error("it has weights, activations or a cache of its own")
 			}
-			same(t, "beside", want, logitsOf(t, beside, 7))
+			same(t, "shared weights", want, logitsOf(t, shared, 7))
 			same(t, "the first again", want, logitsOf(t, first, 64))
-			beside.Close()
+			shared.Close()
 			same(t, "the first alone", want, logitsOf(t, first, 64))
 			first.Close()
 		})
 	}
 }
 
-// TestBesideOtherCache: a plan that keeps another cache gets one of its own, and gives it back.
-func TestBesideOtherCache(t *testing.T) {
+// TestSharedWeightsOtherCache checks that a plan with another KV type allocates its own cache and
+// frees it.
+func TestSharedWeightsOtherCache(t *testing.T) {
 	file, o := smallModel(t, "qwen3", gguf.Q8_0), heuristic.Options{Threads: 1}
 	first := openTestRunner(t, file, o, 64)
 	defer first.Close()
@@ -60,23 +61,23 @@ func TestBesideOtherCache(t *testing.T) {
 	}
 	plan.Chunk = 64
 	held := mem.Total()
-	beside, err := Open(t.Context(), RunnerOptions{Options: exec.Options{Plan: plan}, Beside: first})
+	shared, err := Open(t.Context(), RunnerOptions{Options: exec.Options{Plan: plan}, SharedWith: first})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if first.assembly.KV[0] == beside.assembly.KV[0] {
-		t.Error("caches of unlike numbers are one")
+	if first.assembly.KV[0] == shared.assembly.KV[0] {
+		t.Error("caches of different types are shared")
 	}
-	same(t, "beside", want, logitsOf(t, beside, 64))
+	same(t, "shared weights", want, logitsOf(t, shared, 64))
 	same(t, "the first again", f16, logitsOf(t, first, 64))
-	beside.Close()
+	shared.Close()
 	if more := mem.Total() - held; more != 0 {
 		t.Errorf("%d bytes are still allocated", more)
 	}
 }
 
-// TestBesideOtherWeights: weights that are computed in another way are refused.
-func TestBesideOtherWeights(t *testing.T) {
+// TestSharedWeightsRefused checks that sharing weights with another arithmetic is refused.
+func TestSharedWeightsRefused(t *testing.T) {
 	file := smallModel(t, "qwen3", gguf.Q8_0)
 	first := openTestRunner(t, file, heuristic.Options{Threads: 1, Compute: "int8"}, 64)
 	defer first.Close()
@@ -85,9 +86,9 @@ func TestBesideOtherWeights(t *testing.T) {
 		t.Fatal(err)
 	}
 	held := mem.Total()
-	if r, err := Open(t.Context(), RunnerOptions{Options: exec.Options{Plan: plan}, Beside: first}); err == nil {
+	if r, err := Open(t.Context(), RunnerOptions{Options: exec.Options{Plan: plan}, SharedWith: first}); err == nil {
 		r.Close()
-		t.Error("a plan in float32 opened beside one in integers")
+		t.Error("a plan in float32 shares the weights of one in integers")
 	}
 	if more := mem.Total() - held; more != 0 {
 		t.Errorf("%d bytes are still allocated", more)

@@ -7,48 +7,49 @@ import (
 	"sandwich/runtime/pool"
 )
 
-// Line is one sequence on a runner of its own, without a scheduler: what perplexity, benchmarks and
-// logits dumps use. Methods are called inside Runner.Lead.
-type Line struct {
+// Sequence runs one sequence of tokens on a Runner without a scheduler, for perplexity, benchmarks
+// and logits dumps. Its methods must be called inside Runner.Lead.
+type Sequence struct {
 	r     *Runner
 	l     *pool.Leader
 	cache *kvcache.Cache
 	seq   *kvcache.Sequence
 	pos   int
-	fed   []int32 // the tokens up to pos
+	fed   []int32 // tokens of the positions below pos
 	batch kvcache.Batch
 }
 
-// NewLine returns an empty sequence that may use every KV block of the runner.
-func NewLine(r *Runner, l *pool.Leader) *Line {
-	line := &Line{r: r, l: l, cache: r.assembly.NewCache()}
+// NewSequence returns an empty sequence that may use all KV blocks of the runner.
+func NewSequence(r *Runner, l *pool.Leader) *Sequence {
+	line := &Sequence{r: r, l: l, cache: r.assembly.NewCache()}
 	line.seq = line.cache.Open(kvcache.Salt{})
 	return line
 }
 
 // Reset empties the sequence.
-func (s *Line) Reset() {
+func (s *Sequence) Reset() {
 	s.cache.Free(s.seq)
 	s.seq, s.pos = s.cache.Open(kvcache.Salt{}), 0
 }
 
-// Pos is the number of tokens fed so far.
-func (s *Line) Pos() int { return s.pos }
+// Pos returns the number of tokens in the sequence.
+func (s *Sequence) Pos() int { return s.pos }
 
-// Wanted says for which tokens of a Feed logits are computed.
+// Wanted selects the tokens of a Feed for which logits are computed.
 type Wanted uint8
 
-// What a Feed may want.
+// Selections of logits.
 const (
 	LastLogits Wanted = iota
 	AllLogits
 	NoLogits
 )
 
-// Feed appends tokens in prefill chunks of at most the given size, or at once where the model reads
-// a text at once, and calls visit for each wanted position with its logits, which are valid during
-// the call.
-func (s *Line) Feed(tokens []int32, chunk int, want Wanted, visit func(pos int, logits []float32) error) error {
+// Feed appends tokens in prefill chunks of at most chunk tokens, or in one chunk if the model needs
+// a whole text in one forward. It calls visit for each wanted position with its logits, which are
+// valid during the call, and returns visit's error. It fails if the tokens do not fit the context,
+// and with *OverflowError.
+func (s *Sequence) Feed(tokens []int32, chunk int, want Wanted, visit func(pos int, logits []float32) error) error {
 	if s.r.Model.AtOnce() {
 		chunk = len(tokens)
 	}
@@ -69,9 +70,9 @@ func (s *Line) Feed(tokens []int32, chunk int, want Wanted, visit func(pos int, 
 	return nil
 }
 
-// Pool forgets what was fed and returns what a pooled model answers to a text, raw, valid until the
-// next forward.
-func (s *Line) Pool(tokens []int32, chunk int) (answer []float32, err error) {
+// Pool resets the sequence, feeds a text and returns the output row of a pooled model, without
+// post-processing. The row is valid until the next forward.
+func (s *Sequence) Pool(tokens []int32, chunk int) (answer []float32, err error) {
 	s.Reset()
 	err = s.Feed(tokens, chunk, LastLogits, func(_ int, row []float32) error {
 		answer = row
@@ -80,9 +81,9 @@ func (s *Line) Pool(tokens []int32, chunk int) (answer []float32, err error) {
 	return answer, err
 }
 
-// Step appends one token in the decode phase and returns the logits behind it, valid until the next
+// Step appends one token in the decode phase and returns its logits, which are valid until the next
 // forward.
-func (s *Line) Step(token int32) ([]float32, error) {
+func (s *Sequence) Step(token int32) ([]float32, error) {
 	if err := s.forward([]int32{token}, false, false, true); err != nil {
 		return nil, err
 	}
@@ -90,8 +91,9 @@ func (s *Line) Step(token int32) ([]float32, error) {
 	return s.r.Logits(0), nil
 }
 
-// Pass goes on behind n positions that nobody computed (kvcache.Cache.Pass).
-func (s *Line) Pass(n int) error {
+// Pass advances the sequence by n positions without computing them, for benchmarks at a given
+// length (kvcache.Cache.Pass).
+func (s *Sequence) Pass(n int) error {
 	if !s.cache.Reserve(s.seq, s.pos+n) {
 		return s.tooLong(n)
 	}
@@ -101,17 +103,20 @@ func (s *Line) Pass(n int) error {
 	return nil
 }
 
-// tooLong says that n more tokens are too many.
-func (s *Line) tooLong(n int) error {
+// tooLong returns the error for n more tokens than the context has room for.
+func (s *Sequence) tooLong(n int) error {
 	return fmt.Errorf("%d tokens do not fit a context of %d", s.pos+n, s.r.Blocks()*kvcache.BlockTokens)
 }
 
-func (s *Line) advance(n int) {
+// advance counts n tokens as computed.
+func (s *Sequence) advance(n int) {
 	s.cache.Advance(s.seq, n)
 	s.pos += n
 }
 
-func (s *Line) forward(tokens []int32, prefill, all, last bool) error {
+// forward runs one batch of tokens. all asks for the logits of all of them, last for those of the
+// last one.
+func (s *Sequence) forward(tokens []int32, prefill, all, last bool) error {
 	if most := s.r.Blocks() * kvcache.BlockTokens; s.pos+len(tokens) > most || !s.cache.Reserve(s.seq,
 		s.pos+len(tokens)) {
 		return s.tooLong(len(tokens))
@@ -132,7 +137,7 @@ func (s *Line) forward(tokens []int32, prefill, all, last bool) error {
 		return err
 	}
 	for i, row := range b.LogitRows {
-		if !s.r.sound(i) {
+		if !s.r.finite(i) {
 			fed := func(pos int) (int32, bool) { return s.fed[pos], true }
 			return s.r.overflow(s.l, b.Spans[0].Tables, s.pos+int(row), fed)
 		}

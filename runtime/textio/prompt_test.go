@@ -1,6 +1,7 @@
-package engine
+package textio
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -52,14 +53,33 @@ func (v vocabulary) Ints(key string) ([]int32, bool) {
 	return types, true
 }
 
-// prompter returns an engine that can make prompts and nothing else.
-func prompter(t *testing.T, template string) *Engine {
+// tokens is an engine that answers with fixed tokens.
+type tokens []api.Token
+
+func (tokens) Context() int { return 4096 }
+
+func (l tokens) Generate(_ context.Context, r api.Request, emit func(api.Token) error) (api.Result, error) {
+	res := api.Result{PromptTokens: len(r.Prompt), Finish: api.FinishLength}
+	for _, t := range l {
+		res.Tokens++
+		if err := emit(t); errors.Is(err, api.ErrStop) {
+			res.Finish = api.FinishStop
+			return res, nil
+		} else if err != nil {
+			return res, err
+		}
+	}
+	return res, nil
+}
+
+// prompter returns an adapter with a byte-level vocabulary and a chat template.
+func prompter(t *testing.T, template string) *Adapter {
 	t.Helper()
 	tok, err := tokenizer.New(vocabulary{template})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Engine{tok: tok, context: 4096, large: make(chan struct{}, 1)}
+	return New(tokens(nil), tok)
 }
 
 func message(role, text string) api.Message { return api.Message{Role: role, Content: text} }

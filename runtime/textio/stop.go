@@ -1,14 +1,14 @@
-package engine
+package textio
 
 import "strings"
 
-// stopper holds text back while it could still become a stop string, so that no part of one is ever
-// sent.
+// stopper finds stop strings in text that arrives in pieces. It holds back the end of the text
+// while that may be the beginning of a stop string, so that no part of a stop string is sent.
 type stopper struct {
 	stops   []string
 	longest int
 	held    string
-	found   string // the one that ended the answer
+	found   string // stop string that ended the answer
 }
 
 func newStopper(stops []string) *stopper {
@@ -22,9 +22,9 @@ func newStopper(stops []string) *stopper {
 	return s
 }
 
-// push takes new text and returns what can be sent, and whether a stop string was found: the text
-// then ends before it. Of several, the one that is complete first counts, so that the answer does
-// not depend on where tokens are cut.
+// push adds text and returns the text that can be sent, and whether a stop string was found; the
+// text to send then ends before it. If there are several, the one that is complete first wins, so
+// that the answer does not depend on where tokens begin and end.
 func (s *stopper) push(text string) (send string, stopped bool) {
 	if len(s.stops) == 0 {
 		return text, false
@@ -46,7 +46,7 @@ func (s *stopper) push(text string) (send string, stopped bool) {
 	return send, false
 }
 
-// tail is the length of the longest end of the held text that begins a stop string.
+// tail returns the length of the longest suffix of the held text that is a prefix of a stop string.
 func (s *stopper) tail() int {
 	longest := 0
 	for _, stop := range s.stops {
@@ -60,7 +60,7 @@ func (s *stopper) tail() int {
 	return longest
 }
 
-// flush returns what is still held: the generation ended otherwise.
+// flush returns the text that is held back, when the answer ends without a stop string.
 func (s *stopper) flush() string {
 	send := s.held
 	s.held = ""

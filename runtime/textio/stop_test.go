@@ -1,4 +1,4 @@
-package engine
+package textio
 
 import (
 	"math/rand/v2"

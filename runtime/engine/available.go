@@ -12,27 +12,27 @@ import (
 	"sandwich/topotree"
 )
 
-// standing is what the system leaves to the engine at one time.
-type standing struct {
+// available describes the CPUs that the system leaves to the engine at one time.
+type available struct {
 	places pool.Places
-	quota  float64 // CPU time per time that cgroups grant; 0: all of it
+	quota  float64 // CPU quota of the cgroup, in CPUs; 0: unlimited
 }
 
-func (s standing) equal(o standing) bool {
+func (s available) equal(o available) bool {
 	return slices.Equal(s.places.Lost, o.places.Lost) && slices.Equal(s.places.Allowed, o.places.Allowed) &&
 		s.quota == o.quota
 }
 
-// standingOf asks the system.
-func standingOf(p *pool.Pool) (standing, error) {
+// readAvailable asks the system for the available CPUs.
+func readAvailable(p *pool.Pool) (available, error) {
 	places, err := p.Places()
-	return standing{places, topotree.ReadQuota(os.DirFS("/"))}, err
+	return available{places, topotree.ReadQuota(os.DirFS("/"))}, err
 }
 
-// team chooses the workers of a phase that are worth running: those on their own PUs, and of the
-// others, which now share what is left, as many as there are PUs for them; no more than the quota
-// pays for, and at least one of each rank that has any.
-func (s standing) team(workers []int, ranks [][]int) []int {
+// team returns the workers of a phase that should run: those whose PUs are available, and of the
+// others as many as there are further available PUs; in all at most as many as the quota pays for,
+// and at least one of each rank.
+func (s available) team(workers []int, ranks [][]int) []int {
 	var left []int
 	for _, w := range workers {
 		if !slices.Contains(s.places.Lost, w) {
@@ -57,7 +57,7 @@ func (s standing) team(workers []int, ranks [][]int) []int {
 	return left
 }
 
-// firstOf returns the first worker of a list that is among members, -1 where there is none.
+// firstOf returns the first worker of a list that is a member, -1 if there is none.
 func firstOf(workers, members []int) int {
 	for _, w := range workers {
 		if slices.Contains(members, w) {
@@ -67,44 +67,46 @@ func firstOf(workers, members []int) int {
 	return -1
 }
 
-// refusal says why new requests are refused: nil while at least one PU of the plan is left.
-func (s standing) refusal(pus []int) error {
+// refusal returns the error for new requests if no PU of the plan is available, else nil.
+func (s available) refusal(pus []int) error {
 	if len(s.places.Lost) < len(pus) {
 		return nil
 	}
-	const text = "the system took every PU of the plan (%v) away and leaves %v: " +
-		"widen the cpuset, or serve again under a plan for what is left"
+	const text = "no PU of the plan (%v) is available; this process may use %v: " +
+		"extend the cpuset, or restart with a plan for the available PUs"
 	return &api.UnavailableError{Reason: fmt.Sprintf(text, pus, s.places.Allowed)}
 }
 
-// note says in one sentence what changed since before.
-func (s standing) note(before standing, pus []int) string {
+// note returns a sentence about what changed, empty if nothing did.
+func (s available) note(before available, pus []int) string {
 	var parts []string
 	if !slices.Equal(s.places.Lost, before.places.Lost) {
 		parts = append(parts, placesNote(s.places, pus))
 	}
-	first := before.places.Allowed == nil // nothing changed yet: a quota that is enough needs no word
+	first := before.places.Allowed == nil // at the start a sufficient quota is not reported
 	if s.quota != before.quota && !(first && topotree.QuotaPUs(s.quota) >= len(pus)) {
 		parts = append(parts, s.quotaNote(len(pus)))
 	}
 	return strings.Join(parts, "; ")
 }
 
-func (s standing) quotaNote(workers int) string {
+// quotaNote describes the quota for the number of workers of the plan.
+func (s available) quotaNote(workers int) string {
 	pays := topotree.QuotaPUs(s.quota)
 	switch {
 	case s.quota == 0:
-		return "there is no CPU quota any more"
+		return "the CPU quota was removed"
 	case pays < workers:
-		return fmt.Sprintf("the CPU quota is %.0f %% now, which pays for %d of the plan's %d PUs: raise it, or "+
+		return fmt.Sprintf("the CPU quota is now %.0f %%, which suffices for %d of the plan's %d PUs: raise it, or "+
 			"make a plan for it with sandwich tune", 100*s.quota, pays, workers)
 	}
-	return fmt.Sprintf("the CPU quota is %.0f %% now, enough for the plan's %d PUs", 100*s.quota, workers)
+	return fmt.Sprintf("the CPU quota is now %.0f %%, enough for the plan's %d PUs", 100*s.quota, workers)
 }
 
+// placesNote describes which PUs of the plan are unavailable.
 func placesNote(p pool.Places, pus []int) string {
 	if len(p.Lost) == 0 {
-		return "every PU of the plan may be used again"
+		return "all PUs of the plan are available again"
 	}
 	var lost []string
 	if len(p.At) == len(pus) {
@@ -113,7 +115,7 @@ func placesNote(p pool.Places, pus []int) string {
 	for _, w := range p.Lost {
 		lost = append(lost, strconv.Itoa(pus[w]))
 	}
-	return fmt.Sprintf("the system took PU %s of the plan away, this process may use %v; widen the cpuset, or "+
+	return fmt.Sprintf("PU %s of the plan became unavailable, this process may use %v; extend the cpuset, or "+
 		"make a plan for it with sandwich tune",
 		strings.Join(lost, ", "), p.Allowed)
 }
