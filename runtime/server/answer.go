@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/server/jsontext"
 )
 
 // answer holds the fields that all objects of one answer share.
@@ -28,10 +29,10 @@ func newAnswer(model string, chat bool) *answer {
 
 // appendHead appends the fields before "choices".
 func (a *answer) appendHead(b []byte, object string) []byte {
-	b = appendString(append(b, `{"id":`...), a.id)
-	b = appendString(append(b, `,"object":`...), object)
+	b = jsontext.AppendString(append(b, `{"id":`...), a.id)
+	b = jsontext.AppendString(append(b, `,"object":`...), object)
 	b = strconv.AppendInt(append(b, `,"created":`...), a.created, 10)
-	return appendString(append(b, `,"model":`...), a.model)
+	return jsontext.AppendString(append(b, `,"model":`...), a.model)
 }
 
 // whole writes an answer as one JSON object.
@@ -86,16 +87,16 @@ func (a *whole) finish(r *api.Result) {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendInt(append(b, `{"index":`...), i)
+		b = jsontext.AppendInt(append(b, `{"index":`...), i)
 		if a.chat {
 			b = a.appendMessage(b, &a.got[i])
 		} else {
 			b = a.appendText(b, i)
 		}
-		b = append(appendString(append(b, `,"finish_reason":`...), string(a.got[i].end)), '}')
+		b = append(jsontext.AppendString(append(b, `,"finish_reason":`...), string(a.got[i].end)), '}')
 	}
 	b = appendWarnings(appendUsage(append(b, `],"usage":`...), r), a.call.Warnings.List())
-	writeJSON(a.w, http.StatusOK, append(b, '}'))
+	jsontext.Write(a.w, http.StatusOK, append(b, '}'))
 }
 
 // appendMessage appends the message of a chat choice with its log probabilities.
@@ -104,11 +105,11 @@ func (a *whole) appendMessage(b []byte, g *gathered) []byte {
 	if text := string(g.text); len(g.calls) > 0 && text == "" {
 		b = append(b, "null"...)
 	} else {
-		b = appendString(b, text)
+		b = jsontext.AppendString(b, text)
 	}
 	b = append(b, `,"refusal":null`...)
 	if len(g.reasoning) > 0 {
-		b = appendString(append(b, `,"reasoning_content":`...), string(g.reasoning))
+		b = jsontext.AppendString(append(b, `,"reasoning_content":`...), string(g.reasoning))
 	}
 	b = append(appendCalls(b, g.calls), `},"logprobs":`...)
 	if a.call.Logprobs {
@@ -124,7 +125,7 @@ func (a *whole) appendText(b []byte, i int) []byte {
 	if a.call.echo != nil {
 		before = a.call.echo[i/a.call.n]
 	}
-	b = appendString(append(b, `,"text":`...), before.text+string(g.text))
+	b = jsontext.AppendString(append(b, `,"text":`...), before.text+string(g.text))
 	b = append(b, `,"logprobs":`...)
 	if a.call.Logprobs {
 		return appendTextLogprobs(b, g.tokens, before.offset)
@@ -138,9 +139,9 @@ func appendCalls(b []byte, calls []api.ToolCall) []byte {
 		if b = append(b, ','); i == 0 {
 			b = append(b, `"tool_calls":[`...)
 		}
-		b = appendString(append(b, `{"id":`...), c.ID)
-		b = appendString(append(b, `,"type":"function","function":{"name":`...), c.Name)
-		b = append(appendString(append(b, `,"arguments":`...), c.Arguments), "}}"...)
+		b = jsontext.AppendString(append(b, `{"id":`...), c.ID)
+		b = jsontext.AppendString(append(b, `,"type":"function","function":{"name":`...), c.Name)
+		b = append(jsontext.AppendString(append(b, `,"arguments":`...), c.Arguments), "}}"...)
 	}
 	if len(calls) > 0 {
 		b = append(b, ']')

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"unicode/utf8"
 
+	"sandwich/runtime/server/apierr"
 	"sandwich/runtime/server/conntable"
 )
 
@@ -30,7 +31,7 @@ func (b *budget) take(n int64) bool {
 // memory from the budget as bytes arrive, and observes the deadline of the connection. The caller
 // must call release when it no longer uses body. Reading to the end also lets net/http detect a
 // client that closes the connection.
-func (s *Server) readBody(w http.ResponseWriter, r *http.Request) (body []byte, release func(), fail *apiError) {
+func (s *Server) readBody(w http.ResponseWriter, r *http.Request) (body []byte, release func(), fail *apierr.Error) {
 	if r.ContentLength > s.opts.MaxBody {
 		w.Header().Set("Connection", "close")
 		return nil, nil, s.tooLarge()
@@ -47,9 +48,10 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) (body []byte, 
 		if !s.bodies.take(step) {
 			release()
 			w.Header().Set("Connection", "close")
-			e := newError(http.StatusServiceUnavailable, typeLimit, "busy", "too many large requests at once; "+
-				"try again later")
-			e.retryAfter = 1
+			e := apierr.New(http.StatusServiceUnavailable, apierr.TypeLimit, "busy",
+				"too many large requests at once; "+
+					"try again later")
+			e.RetryAfter = 1
 			return nil, nil, e
 		}
 		taken += step
@@ -64,7 +66,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) (body []byte, 
 	body = bytes.TrimPrefix(buf.Bytes(), byteOrderMark)
 	if !utf8.Valid(body) {
 		release()
-		return nil, nil, newError(http.StatusBadRequest, typeInvalid, "", "the body is not valid UTF-8")
+		return nil, nil, apierr.New(http.StatusBadRequest, apierr.TypeInvalid, "", "the body is not valid UTF-8")
 	}
 	return body, release, nil
 }
@@ -73,29 +75,29 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) (body []byte, 
 var byteOrderMark = []byte("\ufeff")
 
 // tooLarge returns the error for a body above Options.MaxBody.
-func (s *Server) tooLarge() *apiError {
-	return newError(http.StatusRequestEntityTooLarge, typeInvalid, "body_too_large",
+func (s *Server) tooLarge() *apierr.Error {
+	return apierr.New(http.StatusRequestEntityTooLarge, apierr.TypeInvalid, "body_too_large",
 		"the body is larger than the %d bytes accepted", s.opts.MaxBody)
 }
 
 // unreadable returns the error for a body that could not be read completely.
-func (s *Server) unreadable(c *conntable.Conn, err error) *apiError {
+func (s *Server) unreadable(c *conntable.Conn, err error) *apierr.Error {
 	var over *http.MaxBytesError
 	var corrupt *gzipError
 	switch {
 	case c.Displaced():
-		return newError(statusDisplaced, typeLimit, "too_many_connections",
+		return apierr.New(apierr.StatusDisplaced, apierr.TypeLimit, "too_many_connections",
 			"the connection was closed to make room for another one")
 	case errors.As(err, &over):
 		return s.tooLarge()
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return newError(http.StatusRequestTimeout, typeInvalid, "",
+		return apierr.New(http.StatusRequestTimeout, apierr.TypeInvalid, "",
 			"the body did not arrive within %v plus one second for each %d bytes",
 			s.opts.BodyTimeout, conntable.MinBodyRate)
 	case errors.As(err, &corrupt):
-		return newError(http.StatusBadRequest, typeInvalid, "", "%v", corrupt)
+		return apierr.New(http.StatusBadRequest, apierr.TypeInvalid, "", "%v", corrupt)
 	}
-	return newError(http.StatusBadRequest, typeInvalid, "", "the body cannot be read: %v", err)
+	return apierr.New(http.StatusBadRequest, apierr.TypeInvalid, "", "the body cannot be read: %v", err)
 }
 
 // discardMost bounds the unread bytes of a body that are read and discarded to keep the connection.

@@ -1,6 +1,10 @@
 package server
 
-import "sandwich/runtime/api"
+import (
+	"sandwich/runtime/api"
+
+	"sandwich/runtime/server/jsontext"
+)
 
 // chunked streams the choices of a chat or completion as chunks, each with one choice.
 type chunked struct {
@@ -89,7 +93,7 @@ func (s *chunked) begin(i int) {
 	s.header()
 	switch {
 	case s.chat:
-		s.buf = appendInt(append(append(s.buf, s.head...), `{"index":`...), i)
+		s.buf = jsontext.AppendInt(append(append(s.buf, s.head...), `{"index":`...), i)
 		s.buf = append(s.buf, `,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]`...)
 		s.closeChunk(false)
 	case s.call.echo != nil:
@@ -103,10 +107,10 @@ func (s *chunked) begin(i int) {
 
 // appendChoice adds a chunk with token t of choice i, or with its finish reason end.
 func (s *chunked) appendChoice(i int, t *api.Token, end api.Finish) {
-	b := appendInt(append(append(s.buf, s.head...), `{"index":`...), i)
+	b := jsontext.AppendInt(append(append(s.buf, s.head...), `{"index":`...), i)
 	switch {
 	case !s.chat:
-		b = appendString(append(b, `,"text":`...), t.Text)
+		b = jsontext.AppendString(append(b, `,"text":`...), t.Text)
 	case end != "":
 		b = append(b, `,"delta":{}`...)
 	default:
@@ -127,7 +131,7 @@ func (s *chunked) appendChoice(i int, t *api.Token, end api.Finish) {
 	if end == "" {
 		b = append(b, "null}]"...)
 	} else {
-		b = append(appendString(b, string(end)), "}]"...)
+		b = append(jsontext.AppendString(b, string(end)), "}]"...)
 	}
 	s.buf = b
 	s.closeChunk(end != "")
@@ -152,26 +156,26 @@ func (s *chunked) closeChunk(last bool) {
 // appendDelta appends what a token adds to a chat message.
 func appendDelta(b []byte, t *api.Token) []byte {
 	if t.Reasoning != "" {
-		b = append(appendString(append(b, `"reasoning_content":`...), t.Reasoning), ',')
+		b = append(jsontext.AppendString(append(b, `"reasoning_content":`...), t.Reasoning), ',')
 	}
 	if t.Text != "" || t.Reasoning == "" && len(t.Calls) == 0 {
-		b = append(appendString(append(b, `"content":`...), t.Text), ',')
+		b = append(jsontext.AppendString(append(b, `"content":`...), t.Text), ',')
 	}
 	for i, c := range t.Calls {
 		if i == 0 {
 			b = append(b, `"tool_calls":[`...)
 		}
-		b = appendInt(append(b, `{"index":`...), c.Index)
+		b = jsontext.AppendInt(append(b, `{"index":`...), c.Index)
 		b = append(b, ',')
 		if c.Name != "" {
-			b = appendString(append(b, `"id":`...), c.ID)
+			b = jsontext.AppendString(append(b, `"id":`...), c.ID)
 			b = append(b, `,"type":"function",`...)
 		}
 		b = append(b, `"function":{`...)
 		if c.Name != "" {
-			b = append(appendString(append(b, `"name":`...), c.Name), ',')
+			b = append(jsontext.AppendString(append(b, `"name":`...), c.Name), ',')
 		}
-		b = append(appendString(append(b, `"arguments":`...), c.Arguments), "}},"...)
+		b = append(jsontext.AppendString(append(b, `"arguments":`...), c.Arguments), "}},"...)
 	}
 	if len(t.Calls) > 0 {
 		b = append(b[:len(b)-1], "],"...)

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/server/apierr"
+	"sandwich/runtime/server/jsontext"
 )
 
 // Requests are reactive by default. A client may state another class by the field priority, the
@@ -55,20 +57,20 @@ const wantClass = `must be "reactive", "proactive" or an integer from -214748364
 	"numbers above 0 are proactive, and lower numbers run first"
 
 // class reads the fields that state a class.
-func (b *common) class(c *call) *apiError {
-	if !isNull(b.Priority) {
+func (b *common) class(c *call) *apierr.Error {
+	if !jsontext.IsNull(b.Priority) {
 		text := string(b.Priority)
 		if text[0] == '"' && json.Unmarshal(b.Priority, &text) == nil {
 			if _, err := strconv.Atoi(text); err == nil {
 				text = "" // a quoted number is not a class name
 			}
 		}
-		if n, whole := parseWhole(text); whole {
+		if n, whole := jsontext.ParseInteger(text); whole {
 			text = strconv.FormatInt(n, 10)
 		}
 		u, ok := parseUrgency(text)
 		if !ok {
-			return invalid("priority", wantClass)
+			return apierr.Invalid("priority", wantClass)
 		}
 		if e := c.state(u, "priority", text); e != nil {
 			return e
@@ -82,13 +84,15 @@ func (b *common) class(c *call) *apiError {
 
 // state records the urgency that the request states in the field or header where. It returns an
 // error if it contradicts an earlier statement.
-func (c *call) state(u urgency, where, value string) *apiError {
+func (c *call) state(u urgency, where, value string) *apierr.Error {
 	switch {
 	case c.stated && c.Class != u.class:
-		return invalid(where, "is %s, which means %s, but the request states %s elsewhere; state it once", clip(value),
+		return apierr.Invalid(where, "is %s, which means %s, but the request states %s elsewhere; state it once",
+			jsontext.Clip(value),
 			u.class, c.Class)
 	case c.placed && u.number && c.Priority != u.priority:
-		return invalid(where, "is %s, but the request states %d elsewhere; state it once", clip(value), c.Priority)
+		return apierr.Invalid(where, "is %s, but the request states %d elsewhere; state it once",
+			jsontext.Clip(value), c.Priority)
 	case !c.placed:
 		c.Priority = u.priority
 	}
@@ -97,11 +101,11 @@ func (c *call) state(u urgency, where, value string) *apiError {
 }
 
 // classify sets the class and priority of a call from its body, its header, or its API key.
-func (c *call) classify(h http.Header, ofKey urgency) *apiError {
+func (c *call) classify(h http.Header, ofKey urgency) *apierr.Error {
 	if text := strings.TrimSpace(h.Get(priorityHeader)); text != "" {
 		u, ok := parseUrgency(text)
 		if !ok {
-			return invalid(priorityHeader, wantClass)
+			return apierr.Invalid(priorityHeader, wantClass)
 		}
 		return c.state(u, priorityHeader, text)
 	}

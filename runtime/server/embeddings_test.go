@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/server/apierr"
 )
 
 // TestEmbeddings checks all forms of input, and numbers as lists and as base64, which OpenAI's
@@ -227,8 +228,8 @@ func FuzzReadBodies(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		var e embedBody
 		var r rankBody
-		for _, parse := range []func([]byte) (*call, *apiError){e.parse, r.parse} {
-			if _, e := parse(body); e != nil && (e.status != 400 || e.Message == "" || !json.Valid(e.body())) {
+		for _, parse := range []func([]byte) (*call, *apierr.Error){e.parse, r.parse} {
+			if _, e := parse(body); e != nil && (e.Status != 400 || e.Message == "" || !json.Valid(e.Body())) {
 				t.Fatalf("refusal %+v", e)
 			}
 		}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/server/apierr"
+	"sandwich/runtime/server/jsontext"
 )
 
 // exchange is one HTTP request with its response. It is the ResponseWriter of the handlers and
@@ -22,9 +24,9 @@ type exchange struct {
 	status int
 	salt   [sha256.Size]byte // of the API key
 	class  api.Class
-	ofKey  urgency    // default urgency of the API key
-	failed *apiError  // the error response, if any
-	shape  errorShape // error format of the route
+	ofKey  urgency       // default urgency of the API key
+	failed *apierr.Error // the error response, if any
+	shape  apierr.Format // error format of the route
 
 	warnings *api.Warnings // for a header; may be nil
 
@@ -40,7 +42,8 @@ const requestID = "X-Request-Id"
 // newExchange returns the exchange of a request. It takes over the client's request id if that is
 // valid.
 func newExchange(w http.ResponseWriter, r *http.Request, route string) *exchange {
-	x := &exchange{ResponseWriter: w, route: route, method: clip(r.Method), begun: time.Now(), status: http.StatusOK}
+	x := &exchange{ResponseWriter: w, route: route, method: jsontext.Clip(r.Method), begun: time.Now(),
+		status: http.StatusOK}
 	if x.id = r.Header.Get(requestID); !isCleanID(x.id) {
 		x.id = "req-" + rand.Text()
 	}
@@ -72,6 +75,16 @@ func (x *exchange) WriteHeader(status int) {
 
 // Unwrap lets http.ResponseController access the connection.
 func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
+
+// RecordError records an error response for the log.
+func (x *exchange) RecordError(e *apierr.Error) {
+	if x.failed = e; e.Status == apierr.StatusDisplaced {
+		x.status = e.Status
+	}
+}
+
+// ErrorFormat returns the error format of the route; nil: OpenAI's.
+func (x *exchange) ErrorFormat() apierr.Format { return x.shape }
 
 // token records the time of a token.
 func (x *exchange) token(now time.Time) {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/server/metrics"
 )
 
 // fake is a Generator with a scripted answer.
@@ -148,8 +149,8 @@ func (f *fake) Models() []ModelInfo {
 		Template: "{{ messages }}", BOS: "<s>"}}
 }
 
-func (f *fake) Metrics() []Metric {
-	return []Metric{{Name: "sandwich_switches_total", Help: "Hot switches.", Counter: true, Value: 3}}
+func (f *fake) Metrics() []metrics.Metric {
+	return []metrics.Metric{{Name: "sandwich_switches_total", Help: "Hot switches.", Counter: true, Value: 3}}
 }
 
 func (f *fake) request() *api.Request {

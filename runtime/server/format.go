@@ -6,11 +6,14 @@ import (
 	"strings"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/server/apierr"
+	"sandwich/runtime/server/fields"
+	"sandwich/runtime/server/jsontext"
 )
 
 // format returns the form of the answer. It reads OpenAI's response_format, llama-server's grammar
 // and json_schema, and vLLM's guided_json, guided_grammar and guided_choice, and refuses conflicts.
-func (b *common) format() (api.Format, *apiError) {
+func (b *common) format() (api.Format, *apierr.Error) {
 	var given []api.Format
 	f, e := responseFormat(b.ResponseFormat)
 	if e != nil {
@@ -21,7 +24,7 @@ func (b *common) format() (api.Format, *apiError) {
 		raw  json.RawMessage
 		name string
 	}{{b.JSONSchema, "json_schema"}, {b.GuidedJSON, "guided_json"}} {
-		if isEmpty(g.raw) {
+		if jsontext.IsEmpty(g.raw) {
 			continue
 		}
 		text := string(g.raw)
@@ -46,7 +49,7 @@ func (b *common) format() (api.Format, *apiError) {
 		switch {
 		case g.Kind == api.FreeText:
 		case f.Kind != api.FreeText && g != f:
-			return f, invalid(g.Param, "cannot be combined with %s; send one of them", f.Param)
+			return f, apierr.Invalid(g.Param, "cannot be combined with %s; send one of them", f.Param)
 		default:
 			f = g
 		}
@@ -56,9 +59,9 @@ func (b *common) format() (api.Format, *apiError) {
 
 // responseFormat reads {"type":"text"}, {"type":"json_object"} and
 // {"type":"json_schema","json_schema":{"schema":{...}}}.
-func responseFormat(raw json.RawMessage) (f api.Format, e *apiError) {
+func responseFormat(raw json.RawMessage) (f api.Format, e *apierr.Error) {
 	const field = "response_format"
-	if isNull(raw) {
+	if jsontext.IsNull(raw) {
 		return f, nil
 	}
 	var r struct {
@@ -68,7 +71,7 @@ func responseFormat(raw json.RawMessage) (f api.Format, e *apiError) {
 			Schema json.RawMessage `json:"schema"`
 		} `json:"json_schema"`
 	}
-	if e := decode(raw, &r, field); e != nil {
+	if e := fields.Decode(raw, &r, field); e != nil {
 		return f, e
 	}
 	schema := r.Schema
@@ -79,15 +82,16 @@ func responseFormat(raw json.RawMessage) (f api.Format, e *apiError) {
 	case "text", "":
 		return f, nil
 	case "json_object":
-		if isNull(schema) {
+		if jsontext.IsNull(schema) {
 			return api.Format{Kind: api.JSONObject, Param: field}, nil
 		}
 	case "json_schema":
-		if isNull(schema) {
-			return f, invalid(field, "lacks json_schema.schema, the schema of the answer")
+		if jsontext.IsNull(schema) {
+			return f, apierr.Invalid(field, "lacks json_schema.schema, the schema of the answer")
 		}
 	default:
-		return f, invalid(field, "%q is not supported; use text, json_object or json_schema", clip(r.Type))
+		return f, apierr.Invalid(field, "%q is not supported; use text, json_object or json_schema",
+			jsontext.Clip(r.Type))
 	}
 	return api.Format{Kind: api.JSONSchema, Text: string(schema), Param: field}, nil
 }

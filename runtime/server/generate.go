@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/server/apierr"
 )
 
 // generate returns the handler of /v1/chat/completions or /v1/completions.
@@ -31,19 +32,19 @@ func (s *Server) generate(chat bool) func(http.ResponseWriter, *http.Request) {
 }
 
 // answering reads and checks the body of a request, sets its class and salt, and calls answer.
-func (s *Server) answering(w http.ResponseWriter, r *http.Request, parse func([]byte) (*call, *apiError),
+func (s *Server) answering(w http.ResponseWriter, r *http.Request, parse func([]byte) (*call, *apierr.Error),
 	answer func(*exchange, *http.Request, *call)) {
-	s.counters.inFlight.Add(1)
-	defer s.counters.inFlight.Add(-1)
+	s.counters.InFlight.Add(1)
+	defer s.counters.InFlight.Add(-1)
 	body, release, fail := s.readBody(w, r)
 	if fail != nil {
-		fail.write(w)
+		fail.Write(w)
 		return
 	}
 	defer release()
 	c, fail := parse(body)
 	if fail != nil {
-		fail.write(w)
+		fail.Write(w)
 		return
 	}
 	x := w.(*exchange)
@@ -52,7 +53,7 @@ func (s *Server) answering(w http.ResponseWriter, r *http.Request, parse func([]
 	}
 	x.warnings = c.Warnings
 	if fail = c.classify(r.Header, x.ofKey); fail != nil {
-		fail.write(w)
+		fail.Write(w)
 		return
 	}
 	x.class = c.Class
@@ -83,10 +84,10 @@ func (s *Server) written(x *exchange, r *http.Request, c *call, out *stream, w w
 	out.start()
 	result, err := s.answer(r.Context(), x, c, w)
 	switch {
-	case hungUp(r.Context()):
-		x.status = statusHungUp
+	case apierr.ClientGone(r.Context()):
+		x.status = apierr.StatusClientGone
 	case err != nil:
-		x.status = out.fail(asAPIError(causeOf(r.Context(), err), out.chat))
+		x.status = out.fail(apierr.From(causeOf(r.Context(), err), out.chat))
 	default:
 		s.finished(x, &result)
 		w.finish(&result)
@@ -146,17 +147,17 @@ func (s *Server) noteCache(x *exchange, q api.Queue) {
 
 // refused writes an error of the Generator for a request that generates nothing.
 func (s *Server) refused(x *exchange, r *http.Request, err error) {
-	if hungUp(r.Context()) {
-		x.status = statusHungUp
+	if apierr.ClientGone(r.Context()) {
+		x.status = apierr.StatusClientGone
 		return
 	}
-	asAPIError(causeOf(r.Context(), err), true).write(x)
+	apierr.From(causeOf(r.Context(), err), true).Write(x)
 }
 
 // finished counts a successful generation.
 func (s *Server) finished(x *exchange, r *api.Result) {
 	x.result = r
-	s.counters.finished(r, x.class, time.Since(x.begun))
+	s.counters.Finished(r, x.class, time.Since(x.begun))
 }
 
 // timed wraps emit to observe the times between tokens of a choice. Text held back after the last
@@ -168,9 +169,9 @@ func (s *Server) timed(x *exchange, emit func(api.Token) error) func(api.Token) 
 			now := time.Now()
 			switch {
 			case x.tokens == 0:
-				s.counters.observe(&s.counters.ttft[x.class], now.Sub(x.begun))
+				s.counters.FirstToken(x.class, now.Sub(x.begun))
 			case !last.IsZero():
-				s.counters.observe(&s.counters.gap[x.class], now.Sub(last))
+				s.counters.BetweenTokens(x.class, now.Sub(last))
 			}
 			last = now
 			x.token(now)

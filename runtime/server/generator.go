@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/server/metrics"
 )
 
 // Generator produces the answers. Methods may be called concurrently.
@@ -24,7 +25,7 @@ type Generator interface {
 	Models() []ModelInfo
 
 	// Metrics returns additional metrics for /metrics.
-	Metrics() []Metric
+	Metrics() []metrics.Metric
 
 	texter
 }

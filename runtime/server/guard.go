@@ -6,6 +6,9 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"sandwich/runtime/server/apierr"
+	"sandwich/runtime/server/jsontext"
 )
 
 // Browsers let any web page send requests to any address that the user can reach. This file keeps
@@ -94,35 +97,36 @@ func allowedHeaders(asked string) string {
 }
 
 // refusal checks everything about r except its body.
-func (s *Server) refusal(x *exchange, r *http.Request, rt route, known bool) *apiError {
+func (s *Server) refusal(x *exchange, r *http.Request, rt route, known bool) *apierr.Error {
 	allowed := r.Method == rt.method || (rt.method == http.MethodGet && r.Method == http.MethodHead)
 	switch {
 	case !rt.open && !s.authorized(x, r):
-		return newError(http.StatusUnauthorized, typeInvalid, "invalid_api_key",
+		return apierr.New(http.StatusUnauthorized, apierr.TypeInvalid, "invalid_api_key",
 			"a valid API key is required; send the header Authorization: Bearer KEY or X-Api-Key: KEY")
 	case !known:
-		return newError(http.StatusNotFound, typeInvalid, "not_found", "unknown path %q; the paths are %s",
-			clip(r.URL.Path), s.paths())
+		return apierr.New(http.StatusNotFound, apierr.TypeInvalid, "not_found", "unknown path %q; the paths are %s",
+			jsontext.Clip(r.URL.Path), s.paths())
 	case !allowed:
 		x.Header().Set("Allow", rt.method)
-		return newError(http.StatusMethodNotAllowed, typeInvalid, "method_not_allowed", "%s accepts %s, not %s",
+		return apierr.New(http.StatusMethodNotAllowed, apierr.TypeInvalid, "method_not_allowed",
+			"%s accepts %s, not %s",
 			x.route, rt.method, x.method)
 	case rt.method == http.MethodGet:
 		return nil // reading changes nothing, and pages cannot read the answer without CORS
 	}
 	if origin := r.Header.Get("Origin"); origin != "" && !sameOrigin(origin, r.Host) && !s.originAllowed(r) {
-		return newError(http.StatusForbidden, typeInvalid, "origin_not_allowed",
-			"pages of %q may not use this server; allow their origin with --cors", clip(origin))
+		return apierr.New(http.StatusForbidden, apierr.TypeInvalid, "origin_not_allowed",
+			"pages of %q may not use this server; allow their origin with --cors", jsontext.Clip(origin))
 	}
 	// HTML forms always send a Content-Type, and scripts send an Origin.
 	if kind := r.Header.Get("Content-Type"); kind != "" && !isJSON(kind) && !(rt.form && isPlainForm(kind, r.Header)) {
-		return newError(http.StatusUnsupportedMediaType, typeInvalid, "unsupported_media_type",
-			"the body is sent as %q; send JSON with the header Content-Type: application/json", clip(kind))
+		return apierr.New(http.StatusUnsupportedMediaType, apierr.TypeInvalid, "unsupported_media_type",
+			"the body is sent as %q; send JSON with the header Content-Type: application/json", jsontext.Clip(kind))
 	}
 	if coding, known := contentCoding(r.Header); !known {
 		x.Header().Set("Accept-Encoding", codingGzip)
-		return newError(http.StatusUnsupportedMediaType, typeInvalid, "unsupported_media_type",
-			"the body is sent with Content-Encoding: %s; send it uncompressed or with gzip", clip(coding))
+		return apierr.New(http.StatusUnsupportedMediaType, apierr.TypeInvalid, "unsupported_media_type",
+			"the body is sent with Content-Encoding: %s; send it uncompressed or with gzip", jsontext.Clip(coding))
 	}
 	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"net/http"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/server/apierr"
+	"sandwich/runtime/server/jsontext"
 )
 
 // blocks writes an answer as content blocks of /v1/messages: thinking, text, tool_use. A stream has
@@ -25,8 +27,8 @@ type blocks struct {
 
 // appendHead appends the message up to its content.
 func (m *blocks) appendHead(b []byte) []byte {
-	b = appendString(append(b, `{"id":`...), "msg_"+m.answer.id[len("chatcmpl-"):])
-	b = appendString(append(b, `,"type":"message","role":"assistant","model":`...), m.model)
+	b = jsontext.AppendString(append(b, `{"id":`...), "msg_"+m.answer.id[len("chatcmpl-"):])
+	b = jsontext.AppendString(append(b, `,"type":"message","role":"assistant","model":`...), m.model)
 	list := m.call.Warnings.List()
 	m.warned = len(list)
 	return append(appendWarnings(b, list), `,"content":[`...)
@@ -34,9 +36,9 @@ func (m *blocks) appendHead(b []byte) []byte {
 
 // appendBlockUsage appends the usage field with token counts.
 func appendBlockUsage(b []byte, prompt, cached, tokens int) []byte {
-	b = appendInt(append(b, `"usage":{"input_tokens":`...), prompt-cached)
-	b = appendInt(append(b, `,"cache_creation_input_tokens":0,"cache_read_input_tokens":`...), cached)
-	return append(appendInt(append(b, `,"output_tokens":`...), tokens), '}')
+	b = jsontext.AppendInt(append(b, `"usage":{"input_tokens":`...), prompt-cached)
+	b = jsontext.AppendInt(append(b, `,"cache_creation_input_tokens":0,"cache_read_input_tokens":`...), cached)
+	return append(jsontext.AppendInt(append(b, `,"output_tokens":`...), tokens), '}')
 }
 
 // event starts an event and, before the first event, message_start. The caller appends further
@@ -102,7 +104,7 @@ func (m *blocks) open(kind string) {
 		return
 	}
 	m.event("content_block_start")
-	m.buf = appendInt(append(m.buf, `,"index":`...), m.n)
+	m.buf = jsontext.AppendInt(append(m.buf, `,"index":`...), m.n)
 	m.buf = append(m.appendBlock(append(m.buf, `,"content_block":`...), "", []byte("{}")), "}\n\n"...)
 }
 
@@ -110,12 +112,12 @@ func (m *blocks) open(kind string) {
 func (m *blocks) appendBlock(b []byte, text string, input []byte) []byte {
 	switch m.kind {
 	case "thinking": // the signature is empty: clients cannot verify it
-		b = appendString(append(b, `{"type":"thinking","signature":"","thinking":`...), text)
+		b = jsontext.AppendString(append(b, `{"type":"thinking","signature":"","thinking":`...), text)
 	case "text":
-		b = appendString(append(b, `{"type":"text","text":`...), text)
+		b = jsontext.AppendString(append(b, `{"type":"text","text":`...), text)
 	default:
-		b = appendString(append(b, `{"type":"tool_use","id":`...), m.id)
-		b = appendString(append(b, `,"name":`...), m.name)
+		b = jsontext.AppendString(append(b, `{"type":"tool_use","id":`...), m.id)
+		b = jsontext.AppendString(append(b, `,"name":`...), m.name)
 		b = append(append(b, `,"input":`...), input...)
 	}
 	return append(b, '}')
@@ -131,9 +133,9 @@ func (m *blocks) add(delta, text string) {
 		return
 	}
 	m.event("content_block_delta")
-	m.buf = appendInt(append(m.buf, `,"index":`...), m.n)
+	m.buf = jsontext.AppendInt(append(m.buf, `,"index":`...), m.n)
 	m.buf = append(append(m.buf, `,"delta":{"type":`...), delta...)
-	m.buf = append(appendString(m.buf, text), "}}\n\n"...)
+	m.buf = append(jsontext.AppendString(m.buf, text), "}}\n\n"...)
 }
 
 // shut ends the open block. If the answer is not streamed, it drops a truncated call, whose input
@@ -144,7 +146,7 @@ func (m *blocks) shut(cut bool) {
 	}
 	if m.call.stream {
 		m.event("content_block_stop")
-		m.buf = append(appendInt(append(m.buf, `,"index":`...), m.n), "}\n\n"...)
+		m.buf = append(jsontext.AppendInt(append(m.buf, `,"index":`...), m.n), "}\n\n"...)
 	} else {
 		input := m.text
 		if m.kind == "tool_use" && len(input) == 0 && !cut {
@@ -177,10 +179,10 @@ func stopReason(r *api.Result) (reason string) {
 // appendStop appends the stop reason and the stop string.
 func appendStop(b []byte, r *api.Result) []byte {
 	reason := stopReason(r)
-	b = appendString(append(b, `"stop_reason":`...), reason)
+	b = jsontext.AppendString(append(b, `"stop_reason":`...), reason)
 	b = append(b, `,"stop_sequence":`...)
 	if reason == "stop_sequence" {
-		return appendString(b, r.StopString)
+		return jsontext.AppendString(b, r.StopString)
 	}
 	return append(b, "null"...)
 }
@@ -195,7 +197,7 @@ func (m *blocks) finish(r *api.Result) {
 		b := append(append(m.appendHead(nil), m.whole...), "],"...)
 		b = append(appendStop(b, r), ',')
 		b = append(appendBlockUsage(b, r.PromptTokens, r.CachedTokens, r.Tokens), '}')
-		writeJSON(m.w, http.StatusOK, b)
+		jsontext.Write(m.w, http.StatusOK, b)
 		return
 	}
 	m.event("message_delta")
@@ -212,16 +214,16 @@ func (m *blocks) finish(r *api.Result) {
 }
 
 // anthropicError encodes an error in Anthropic's format.
-func anthropicError(e *apiError) []byte {
+func anthropicError(e *apierr.Error) []byte {
 	kind, known := map[int]string{
-		http.StatusBadRequest: typeInvalid, http.StatusUnauthorized: "authentication_error",
+		http.StatusBadRequest: apierr.TypeInvalid, http.StatusUnauthorized: "authentication_error",
 		http.StatusForbidden: "permission_error", http.StatusNotFound: "not_found_error",
-		http.StatusRequestEntityTooLarge: "request_too_large", http.StatusTooManyRequests: typeLimit,
+		http.StatusRequestEntityTooLarge: "request_too_large", http.StatusTooManyRequests: apierr.TypeLimit,
 		http.StatusServiceUnavailable: "overloaded_error", http.StatusInternalServerError: "api_error",
-	}[e.status]
+	}[e.Status]
 	if !known {
-		kind = typeInvalid
+		kind = apierr.TypeInvalid
 	}
-	b := appendString([]byte(`{"type":"error","error":{"type":`), kind)
-	return append(appendString(append(b, `,"message":`...), e.Message), "}}"...)
+	b := jsontext.AppendString([]byte(`{"type":"error","error":{"type":`), kind)
+	return append(jsontext.AppendString(append(b, `,"message":`...), e.Message), "}}"...)
 }

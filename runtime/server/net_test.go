@@ -113,7 +113,7 @@ func TestConcurrentStreams(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	eventually(t, "nothing runs", func() bool { return srv.counters.inFlight.Load() == 0 })
+	eventually(t, "nothing runs", func() bool { return srv.counters.InFlight.Load() == 0 })
 	if got := f.finished.Load() + f.cancels.Load(); got != 32 {
 		t.Errorf("%d requests ended, want 32", got)
 	}

@@ -5,6 +5,10 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"sandwich/runtime/server/apierr"
+	"sandwich/runtime/server/fields"
+	"sandwich/runtime/server/jsontext"
 )
 
 // ollamaVersion is the version of ollama whose API is implemented; clients check it.
@@ -12,7 +16,7 @@ const ollamaVersion = "0.12.11"
 
 // ollamaVersion handles /api/version.
 func (s *Server) ollamaVersion(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, []byte(`{"version":"`+ollamaVersion+`"}`))
+	jsontext.Write(w, http.StatusOK, []byte(`{"version":"`+ollamaVersion+`"}`))
 }
 
 // details describes a model for /api/tags, /api/ps and /api/show.
@@ -45,7 +49,7 @@ func (s *Server) tags(w http.ResponseWriter, _ *http.Request) {
 		list = append(list, m.listed())
 	}
 	body, _ := json.Marshal(object{"models": list})
-	writeJSON(w, http.StatusOK, body)
+	jsontext.Write(w, http.StatusOK, body)
 }
 
 // ps handles /api/ps: the loaded models, which never expire.
@@ -59,20 +63,20 @@ func (s *Server) ps(w http.ResponseWriter, _ *http.Request) {
 		list = append(list, o)
 	}
 	body, _ := json.Marshal(object{"models": list})
-	writeJSON(w, http.StatusOK, body)
+	jsontext.Write(w, http.StatusOK, body)
 }
 
 // show handles /api/show.
 func (s *Server) show(w http.ResponseWriter, r *http.Request) {
-	s.answering(w, r, func(data []byte) (*call, *apiError) {
+	s.answering(w, r, func(data []byte) (*call, *apierr.Error) {
 		var b struct {
 			Model, Name *string
 		}
-		if e := decode(data, &b, ""); e != nil {
+		if e := fields.Decode(data, &b, ""); e != nil {
 			return nil, e
 		}
-		if stringOf(b.Model)+stringOf(b.Name) == "" {
-			return nil, invalid("model", "is missing; send its name")
+		if fields.String(b.Model)+fields.String(b.Name) == "" {
+			return nil, apierr.Invalid("model", "is missing; send its name")
 		}
 		return &call{}, nil
 	}, func(x *exchange, _ *http.Request, _ *call) {
@@ -85,6 +89,6 @@ func (s *Server) show(w http.ResponseWriter, r *http.Request) {
 			"modified_at": m.Created.UTC().Format(time.RFC3339Nano), "details": m.details(), "capabilities": can,
 			"model_info": object{"general.architecture": m.Arch, "general.parameter_count": m.Parameters,
 				m.Arch + ".context_length": m.Context}})
-		writeJSON(x, http.StatusOK, body)
+		jsontext.Write(x, http.StatusOK, body)
 	})
 }

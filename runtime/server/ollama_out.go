@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/server/jsontext"
 )
 
 // lines writes an answer in ollama's format: one JSON object per line while streaming, else a
@@ -36,7 +37,7 @@ func newLines(s *stream, o *ollamaCall) *lines {
 
 // begin appends the fields at the start of every object.
 func (l *lines) begin(b []byte) []byte {
-	b = appendString(append(b, `{"model":`...), l.model)
+	b = jsontext.AppendString(append(b, `{"model":`...), l.model)
 	b = append(append(b, `,"created_at":"`...), time.Now().UTC().Format(time.RFC3339Nano)...)
 	return append(b, '"')
 }
@@ -47,16 +48,16 @@ func (l *lines) content(b []byte, text, reasoning string, calls []api.ToolCall) 
 	if l.asked.chat {
 		field, end = `,"message":{"role":"assistant","content":`, "}"
 	}
-	b = appendString(append(b, field...), text)
+	b = jsontext.AppendString(append(b, field...), text)
 	if reasoning != "" {
-		b = appendString(append(b, `,"thinking":`...), reasoning)
+		b = jsontext.AppendString(append(b, `,"thinking":`...), reasoning)
 	}
 	for i, c := range calls {
 		if b = append(b, ','); i == 0 {
 			b = append(b, `"tool_calls":[`...)
 		}
-		b = appendString(append(b, `{"id":`...), c.ID)
-		b = appendString(append(b, `,"function":{"name":`...), c.Name)
+		b = jsontext.AppendString(append(b, `{"id":`...), c.ID)
+		b = jsontext.AppendString(append(b, `,"function":{"name":`...), c.Name)
 		b = append(append(append(b, `,"arguments":`...), c.Arguments...), "}}"...)
 	}
 	if len(calls) > 0 {
@@ -173,7 +174,7 @@ func (l *lines) finish(r *api.Result) {
 	}
 	b = append(b, "}\n"...)
 	if !l.asked.stream {
-		writeJSON(l.w, http.StatusOK, b)
+		jsontext.Write(l.w, http.StatusOK, b)
 		return
 	}
 	l.buf = b
@@ -183,10 +184,10 @@ func (l *lines) finish(r *api.Result) {
 
 // done appends the fields that end an answer.
 func (l *lines) done(b []byte, reason string) []byte {
-	return appendString(append(b, `,"done":true,"done_reason":`...), reason)
+	return jsontext.AppendString(append(b, `,"done":true,"done_reason":`...), reason)
 }
 
 // loaded answers a request without content.
 func (l *lines) loaded() {
-	writeJSON(l.w, http.StatusOK, append(l.done(l.content(l.begin(nil), "", "", nil), "load"), "}\n"...))
+	jsontext.Write(l.w, http.StatusOK, append(l.done(l.content(l.begin(nil), "", "", nil), "load"), "}\n"...))
 }

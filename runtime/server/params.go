@@ -7,6 +7,9 @@ import (
 	"strconv"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/server/apierr"
+	"sandwich/runtime/server/fields"
+	"sandwich/runtime/server/jsontext"
 )
 
 // Limits of one request. They bound the work per token; for example, every stop string is compared
@@ -16,7 +19,6 @@ const (
 	MaxStopBytes   = 1024 // bytes of each stop string
 	MaxTopLogprobs = 20   // alternatives per token
 	MaxMessages    = 8192 // messages of a chat
-	MaxParts       = 4096 // parts of one message
 )
 
 // common are the fields that /v1/chat/completions and /v1/completions share.
@@ -27,59 +29,64 @@ type common struct {
 	StreamOptions *struct {
 		IncludeUsage *bool `json:"include_usage"`
 	} `json:"stream_options"`
-	MaxTokens           *wholeNumber    `json:"max_tokens"`
-	MaxCompletionTokens *wholeNumber    `json:"max_completion_tokens"`
-	NPredict            *wholeNumber    `json:"n_predict"`
-	Temperature         *float64        `json:"temperature"`
-	TopP                *float64        `json:"top_p"`
-	MinP                *float64        `json:"min_p"`
-	TopK                *wholeNumber    `json:"top_k"`
-	RepetitionPenalty   *float64        `json:"repetition_penalty"`
-	RepeatPenalty       *float64        `json:"repeat_penalty"`
-	FrequencyPenalty    *float64        `json:"frequency_penalty"`
-	PresencePenalty     *float64        `json:"presence_penalty"`
-	Seed                *wholeNumber    `json:"seed"`
-	Stop                json.RawMessage `json:"stop"`
-	N                   *wholeNumber    `json:"n"`
-	LogitBias           json.RawMessage `json:"logit_bias"`
-	IgnoreEOS           *bool           `json:"ignore_eos"`
-	ReturnProgress      *bool           `json:"return_progress"`
-	ServiceTier         *string         `json:"service_tier"`
-	Priority            json.RawMessage `json:"priority"`
-	User                *string         `json:"user"`
-	CacheSalt           *string         `json:"cache_salt"`
-	Tools               json.RawMessage `json:"tools"`
-	Functions           json.RawMessage `json:"functions"`
-	ToolChoice          json.RawMessage `json:"tool_choice"`
-	ResponseFormat      json.RawMessage `json:"response_format"`
-	JSONSchema          json.RawMessage `json:"json_schema"`
-	Grammar             *string         `json:"grammar"`
-	GuidedJSON          json.RawMessage `json:"guided_json"`
-	GuidedGrammar       *string         `json:"guided_grammar"`
-	GuidedChoice        []string        `json:"guided_choice"`
-	Modalities          []string        `json:"modalities"`
-	Echo                *bool           `json:"echo"`
-	BestOf              *wholeNumber    `json:"best_of"`
-	Suffix              *string         `json:"suffix"`
+	MaxTokens           *jsontext.Integer `json:"max_tokens"`
+	MaxCompletionTokens *jsontext.Integer `json:"max_completion_tokens"`
+	NPredict            *jsontext.Integer `json:"n_predict"`
+	Temperature         *float64          `json:"temperature"`
+	TopP                *float64          `json:"top_p"`
+	MinP                *float64          `json:"min_p"`
+	TopK                *jsontext.Integer `json:"top_k"`
+	RepetitionPenalty   *float64          `json:"repetition_penalty"`
+	RepeatPenalty       *float64          `json:"repeat_penalty"`
+	FrequencyPenalty    *float64          `json:"frequency_penalty"`
+	PresencePenalty     *float64          `json:"presence_penalty"`
+	Seed                *jsontext.Integer `json:"seed"`
+	Stop                json.RawMessage   `json:"stop"`
+	N                   *jsontext.Integer `json:"n"`
+	LogitBias           json.RawMessage   `json:"logit_bias"`
+	IgnoreEOS           *bool             `json:"ignore_eos"`
+	ReturnProgress      *bool             `json:"return_progress"`
+	ServiceTier         *string           `json:"service_tier"`
+	Priority            json.RawMessage   `json:"priority"`
+	User                *string           `json:"user"`
+	CacheSalt           *string           `json:"cache_salt"`
+	Tools               json.RawMessage   `json:"tools"`
+	Functions           json.RawMessage   `json:"functions"`
+	ToolChoice          json.RawMessage   `json:"tool_choice"`
+	ResponseFormat      json.RawMessage   `json:"response_format"`
+	JSONSchema          json.RawMessage   `json:"json_schema"`
+	Grammar             *string           `json:"grammar"`
+	GuidedJSON          json.RawMessage   `json:"guided_json"`
+	GuidedGrammar       *string           `json:"guided_grammar"`
+	GuidedChoice        []string          `json:"guided_choice"`
+	Modalities          []string          `json:"modalities"`
+	Echo                *bool             `json:"echo"`
+	BestOf              *jsontext.Integer `json:"best_of"`
+	Suffix              *string           `json:"suffix"`
 }
 
 // chatBody is the body of /v1/chat/completions.
 type chatBody struct {
 	common
-	Messages            json.RawMessage `json:"messages"`
-	ParallelToolCalls   *bool           `json:"parallel_tool_calls"`
-	Continue            *bool           `json:"continue_final_message"`
-	AddGenerationPrompt *bool           `json:"add_generation_prompt"`
-	Logprobs            *bool           `json:"logprobs"`
-	TopLogprobs         *wholeNumber    `json:"top_logprobs"`
+	Messages            json.RawMessage   `json:"messages"`
+	ParallelToolCalls   *bool             `json:"parallel_tool_calls"`
+	Continue            *bool             `json:"continue_final_message"`
+	AddGenerationPrompt *bool             `json:"add_generation_prompt"`
+	Logprobs            *bool             `json:"logprobs"`
+	TopLogprobs         *jsontext.Integer `json:"top_logprobs"`
 }
 
 // completionBody is the body of /v1/completions.
 type completionBody struct {
 	common
-	Prompt   json.RawMessage `json:"prompt"`
-	Logprobs *wholeNumber    `json:"logprobs"`
+	Prompt   json.RawMessage   `json:"prompt"`
+	Logprobs *jsontext.Integer `json:"logprobs"`
 }
+
+var (
+	chatFields       = fields.Names[chatBody]()
+	completionFields = fields.Names[completionBody]()
+)
 
 // call is a checked request with the options of its answer.
 type call struct {
@@ -108,21 +115,21 @@ func newCall() *call { return &call{Request: api.Request{Warnings: new(api.Warni
 const maxInt32 = math.MaxInt32
 
 // parseChat checks the body of /v1/chat/completions.
-func parseChat(data []byte) (*call, *apiError) {
+func parseChat(data []byte) (*call, *apierr.Error) {
 	var b chatBody
 	c, e := parseCommon(data, &b, &b.common, chatFields())
 	if e != nil {
 		return nil, e
 	}
-	if c.TopLogprobs, e = integer(b.TopLogprobs, "top_logprobs", 0, MaxTopLogprobs, 0); e != nil {
+	if c.TopLogprobs, e = fields.Integer(b.TopLogprobs, "top_logprobs", 0, MaxTopLogprobs, 0); e != nil {
 		return nil, e
 	}
 	if b.echoes() {
-		return nil, invalid("echo", "is supported by /v1/completions only; leave it out")
+		return nil, apierr.Invalid("echo", "is supported by /v1/completions only; leave it out")
 	}
 	c.Logprobs = b.Logprobs != nil && *b.Logprobs
 	if c.TopLogprobs > 0 && !c.Logprobs {
-		return nil, invalid("top_logprobs", "requires logprobs to be true")
+		return nil, apierr.Invalid("top_logprobs", "requires logprobs to be true")
 	}
 	if c.Messages, e = parseMessages(b.Messages, c.Warnings); e != nil {
 		return nil, e
@@ -133,7 +140,7 @@ func parseChat(data []byte) (*call, *apiError) {
 	if b.Continue != nil && *b.Continue || b.AddGenerationPrompt != nil && !*b.AddGenerationPrompt {
 		c.Continue = true
 		if last := c.Messages[len(c.Messages)-1]; last.Role != "assistant" || last.Content == "" || last.Calls != nil {
-			return nil, invalid("continue_final_message",
+			return nil, apierr.Invalid("continue_final_message",
 				"requires a last message of the assistant with text to continue")
 		}
 	}
@@ -141,7 +148,7 @@ func parseChat(data []byte) (*call, *apiError) {
 }
 
 // parseCompletion checks the body of /v1/completions.
-func parseCompletion(data []byte) (*call, *apiError) {
+func parseCompletion(data []byte) (*call, *apierr.Error) {
 	var b completionBody
 	c, e := parseCommon(data, &b, &b.common, completionFields())
 	if e != nil {
@@ -151,14 +158,15 @@ func parseCompletion(data []byte) (*call, *apiError) {
 		c.MaxTokens = 16 // the endpoint's default
 	}
 	c.Logprobs = b.Logprobs != nil
-	if c.TopLogprobs, e = integer(b.Logprobs, "logprobs", 0, MaxTopLogprobs, 0); e != nil {
+	if c.TopLogprobs, e = fields.Integer(b.Logprobs, "logprobs", 0, MaxTopLogprobs, 0); e != nil {
 		return nil, e
 	}
 	if e := parsePrompt(b.Prompt, c); e != nil {
 		return nil, e
 	}
 	if c.choices() > maxChoices {
-		return nil, invalid("prompt", "and n ask for %d answers; at most %d are allowed", c.choices(), maxChoices)
+		return nil, apierr.Invalid("prompt", "and n ask for %d answers; at most %d are allowed", c.choices(),
+			maxChoices)
 	}
 	if b.echoes() {
 		c.echo = make([]echoed, max(1, len(c.prompts)))
@@ -173,11 +181,11 @@ func (b *common) echoes() bool { return b.Echo != nil && *b.Echo }
 
 // parseCommon decodes a body into v, which contains b, and checks the fields of b and the names of
 // all fields.
-func parseCommon(data []byte, v any, b *common, known map[string]bool) (*call, *apiError) {
-	if e := decode(data, v, ""); e != nil {
+func parseCommon(data []byte, v any, b *common, known map[string]bool) (*call, *apierr.Error) {
+	if e := fields.Decode(data, v, ""); e != nil {
 		return nil, e
 	}
-	unknown, e := checkFields(data, known)
+	unknown, e := fields.Check(data, known)
 	if e != nil {
 		return nil, e
 	}
@@ -193,34 +201,34 @@ func parseCommon(data []byte, v any, b *common, known map[string]bool) (*call, *
 }
 
 // offered returns an error for fields whose feature is not supported.
-func (b *common) offered() *apiError {
+func (b *common) offered() *apierr.Error {
 	switch {
-	case !isEmpty(b.Functions):
-		return invalid("functions", "are not supported; send them as tools")
+	case !jsontext.IsEmpty(b.Functions):
+		return apierr.Invalid("functions", "are not supported; send them as tools")
 	case b.BestOf != nil && *b.BestOf != 1 && (b.N == nil || *b.BestOf != *b.N):
-		return invalid("best_of", "is %d, but answers are not ranked; leave it out", *b.BestOf)
+		return apierr.Invalid("best_of", "is %d, but answers are not ranked; leave it out", *b.BestOf)
 	case b.Suffix != nil && *b.Suffix != "":
-		return invalid("suffix", "is not supported; leave it out")
+		return apierr.Invalid("suffix", "is not supported; leave it out")
 	}
 	for _, m := range b.Modalities {
 		if m != "text" {
-			return invalid("modalities", "%q is not supported; the answer is text", clip(m))
+			return apierr.Invalid("modalities", "%q is not supported; the answer is text", jsontext.Clip(m))
 		}
 	}
 	return nil
 }
 
 // check checks the values of the fields and returns the call.
-func (b *common) check() (*call, *apiError) {
+func (b *common) check() (*call, *apierr.Error) {
 	c := newCall()
 	c.stream = b.Stream != nil && *b.Stream
 	if o := b.StreamOptions; o != nil {
 		if !c.stream {
-			return nil, invalid("stream_options", "is only allowed if stream is true")
+			return nil, apierr.Invalid("stream_options", "is only allowed if stream is true")
 		}
 		c.usage = o.IncludeUsage != nil && *o.IncludeUsage
 	}
-	var e *apiError
+	var e *apierr.Error
 	if c.MaxTokens, e = b.limit(); e != nil {
 		return nil, e
 	}
@@ -230,7 +238,7 @@ func (b *common) check() (*call, *apiError) {
 	if c.Sampling.Bias, e = parseBias(b.LogitBias); e != nil {
 		return nil, e
 	}
-	if c.n, e = integer(b.N, "n", 1, maxChoices, 1); e != nil {
+	if c.n, e = fields.Integer(b.N, "n", 1, maxChoices, 1); e != nil {
 		return nil, e
 	}
 	if e = b.tell(&c.Request, "reasoning_effort"); e != nil {
@@ -256,10 +264,10 @@ func (b *common) check() (*call, *apiError) {
 
 // limit returns the maximum number of tokens, under the newest of its names that is set; 0 means no
 // limit but the context. llama-server's clients write -1 for that.
-func (b *common) limit() (int, *apiError) {
+func (b *common) limit() (int, *apierr.Error) {
 	limit := 0
 	for _, f := range []struct {
-		v    *wholeNumber
+		v    *jsontext.Integer
 		name string
 	}{
 		{b.NPredict, "n_predict"}, {b.MaxTokens, "max_tokens"}, {b.MaxCompletionTokens, "max_completion_tokens"},
@@ -270,7 +278,7 @@ func (b *common) limit() (int, *apiError) {
 		if f.v != nil && *f.v == 0 && b.echoes() {
 			continue // only the prompt is wanted
 		}
-		n, e := integer(f.v, f.name, 1, maxInt32, int64(limit))
+		n, e := fields.Integer(f.v, f.name, 1, maxInt32, int64(limit))
 		if e != nil {
 			return 0, e
 		}
@@ -280,7 +288,7 @@ func (b *common) limit() (int, *apiError) {
 }
 
 // sampling returns the sampling parameters.
-func (b *common) sampling() (s api.Sampling, e *apiError) {
+func (b *common) sampling() (s api.Sampling, e *apierr.Error) {
 	penalty, name := b.RepetitionPenalty, "repetition_penalty"
 	if penalty == nil {
 		penalty, name = b.RepeatPenalty, "repeat_penalty"
@@ -298,12 +306,12 @@ func (b *common) sampling() (s api.Sampling, e *apiError) {
 		{&s.FrequencyPenalty, b.FrequencyPenalty, "frequency_penalty", -2, 2, 0},
 		{&s.PresencePenalty, b.PresencePenalty, "presence_penalty", -2, 2, 0},
 	} {
-		if *f.to, e = number(f.v, f.name, f.lo, f.hi, f.def); e != nil {
+		if *f.to, e = fields.Number(f.v, f.name, f.lo, f.hi, f.def); e != nil {
 			return s, e
 		}
 	}
 	// -1 disables top-k for some clients; no vocabulary exceeds the upper bound.
-	if s.TopK, e = integer(b.TopK, "top_k", -1, maxInt32, 0); e != nil {
+	if s.TopK, e = fields.Integer(b.TopK, "top_k", -1, maxInt32, 0); e != nil {
 		return s, e
 	}
 	s.TopK = max(s.TopK, 0)
@@ -315,13 +323,13 @@ func (b *common) sampling() (s api.Sampling, e *apiError) {
 }
 
 // parseBias reads {"ID": bias} or llama-server's [[ID, bias], ...], in which false bans a token.
-func parseBias(raw json.RawMessage) (map[int32]float32, *apiError) {
+func parseBias(raw json.RawMessage) (map[int32]float32, *apierr.Error) {
 	const field = "logit_bias"
-	if isEmpty(raw) {
+	if jsontext.IsEmpty(raw) {
 		return nil, nil
 	}
 	bias := map[int32]float32{}
-	put := func(id, value string) *apiError {
+	put := func(id, value string) *apierr.Error {
 		if value == "false" {
 			value = "-100"
 		}
@@ -329,32 +337,35 @@ func parseBias(raw json.RawMessage) (map[int32]float32, *apiError) {
 		v, wrong := strconv.ParseFloat(value, 64)
 		switch {
 		case err != nil || n < 0:
-			return invalid(field, "contains %q, which is not a token id", clip(id))
+			return apierr.Invalid(field, "contains %q, which is not a token id", jsontext.Clip(id))
 		case wrong != nil || !(v >= -100 && v <= 100):
-			return invalid(field, "gives token %d the bias %s; use a number from -100 to 100", n, clip(value))
+			return apierr.Invalid(field, "gives token %d the bias %s; use a number from -100 to 100", n,
+				jsontext.Clip(value))
 		case len(bias) == maxBias:
-			return invalid(field, "has more than the %d tokens accepted", maxBias)
+			return apierr.Invalid(field, "has more than the %d tokens accepted", maxBias)
 		}
 		bias[int32(n)] = float32(v)
 		return nil
 	}
 	if raw[0] == '[' {
-		return bias, each(raw, field, maxBias, func(_ int, item json.RawMessage) *apiError {
+		return bias, fields.Each(raw, field, maxBias, func(_ int, item json.RawMessage) *apierr.Error {
 			var pair []json.RawMessage
 			if json.Unmarshal(item, &pair) != nil || len(pair) != 2 {
-				return invalid(field, "must be an object from token ids to biases or a list of pairs of id and bias")
+				return apierr.Invalid(field, "must be an object from token ids to biases or a list of pairs of id "+
+					"and bias")
 			}
 			id := string(pair[0])
-			if n, whole := parseWhole(id); whole {
+			if n, whole := jsontext.ParseInteger(id); whole {
 				id = strconv.FormatInt(n, 10)
 			}
 			return put(id, string(pair[1]))
 		})
 	}
 	if raw[0] != '{' {
-		return nil, invalid(field, "must be an object from token ids to biases or a list of pairs of id and bias")
+		return nil, apierr.Invalid(field, "must be an object from token ids to biases or a list of pairs of id and "+
+			"bias")
 	}
-	for id, value := range members(raw) {
+	for id, value := range jsontext.Members(raw) {
 		if e := put(id, string(value)); e != nil {
 			return nil, e
 		}
@@ -366,26 +377,26 @@ func parseBias(raw json.RawMessage) (map[int32]float32, *apiError) {
 const maxBias = 1024
 
 // parseStop reads a string or a list of strings.
-func parseStop(raw json.RawMessage, name string) ([]string, *apiError) {
-	if isNull(raw) {
+func parseStop(raw json.RawMessage, name string) ([]string, *apierr.Error) {
+	if jsontext.IsNull(raw) {
 		return nil, nil
 	}
 	if raw[0] == '"' {
 		raw = json.RawMessage("[" + string(raw) + "]")
 	}
 	if raw[0] != '[' {
-		return nil, invalid(name, "must be a string or a list of strings")
+		return nil, apierr.Invalid(name, "must be a string or a list of strings")
 	}
 	var stops []string
-	e := each(raw, name, MaxStops, func(i int, item json.RawMessage) *apiError {
+	e := fields.Each(raw, name, MaxStops, func(i int, item json.RawMessage) *apierr.Error {
 		var s string
 		switch {
-		case json.Unmarshal(item, &s) != nil || isNull(item):
-			return invalid(name, "must be a string or a list of strings")
+		case json.Unmarshal(item, &s) != nil || jsontext.IsNull(item):
+			return apierr.Invalid(name, "must be a string or a list of strings")
 		case s == "":
-			return invalid(name, "must not contain an empty string")
+			return apierr.Invalid(name, "must not contain an empty string")
 		case len(s) > MaxStopBytes:
-			return invalid(name, "contains a string of %d bytes; at most %d are accepted", len(s), MaxStopBytes)
+			return apierr.Invalid(name, "contains a string of %d bytes; at most %d are accepted", len(s), MaxStopBytes)
 		}
 		stops = append(stops, s)
 		return nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/server/jsontext"
 )
 
 // response writes an answer as items of /v1/responses: reasoning, messages and calls. A stream has
@@ -49,9 +50,9 @@ func (r *response) object(status string, result *api.Result) object {
 	a := r.asked
 	o := object{"id": "resp_" + r.unique(), "object": "response", "created_at": r.created,
 		"status": status, "model": r.model, "output": items, "error": nil, "incomplete_details": nil,
-		"instructions": a.body.Instructions, "metadata": orElse(a.body.Metadata, "{}"),
+		"instructions": a.body.Instructions, "metadata": jsontext.OrElse(a.body.Metadata, "{}"),
 		"parallel_tool_calls": !a.OneCall,
-		"tools":               []any{}, "tool_choice": orElse(a.body.ToolChoice, `"auto"`),
+		"tools":               []any{}, "tool_choice": jsontext.OrElse(a.body.ToolChoice, `"auto"`),
 		"temperature": a.Sampling.Temperature,
 		"top_p":       a.Sampling.TopP, "previous_response_id": nil, "store": a.store,
 		"max_output_tokens": a.body.MaxOutputTokens, "top_logprobs": a.TopLogprobs, "background": false}
@@ -72,14 +73,6 @@ func (r *response) object(status string, result *api.Result) object {
 
 // unique returns the part that the ids of the answer and of its items share.
 func (r *response) unique() string { return r.answer.id[len("chatcmpl-"):] }
-
-// orElse returns raw, or other if raw is null.
-func orElse(raw json.RawMessage, other string) json.RawMessage {
-	if isNull(raw) {
-		return json.RawMessage(other)
-	}
-	return raw
-}
 
 // event adds an event to the buffer if the answer is streamed.
 func (r *response) event(kind string, o object) {
@@ -107,12 +100,12 @@ func (r *response) token(_ int, t api.Token) error {
 		r.add(t.Reasoning, "response.reasoning_text.delta", object{"content_index": 0})
 	}
 	if r.asked.Logprobs && t.ID != api.NoToken && t.Reasoning == "" && len(t.Calls) == 0 {
-		r.early = appendChatToken(comma(r.early), &t)
+		r.early = appendChatToken(jsontext.Comma(r.early), &t)
 	}
 	if t.Text != "" {
 		r.open("message")
 		if len(r.early) > 0 {
-			r.probs = append(comma(r.probs), r.early...)
+			r.probs = append(jsontext.Comma(r.probs), r.early...)
 		}
 		r.add(t.Text, "response.output_text.delta", object{"content_index": 0, "logprobs": elements(r.early)})
 	}
@@ -136,14 +129,6 @@ func (r *response) token(_ int, t api.Token) error {
 	}
 	r.header()
 	return r.flush()
-}
-
-// comma separates further elements from those of a list.
-func comma(elements []byte) []byte {
-	if len(elements) > 0 {
-		elements = append(elements, ',')
-	}
-	return elements
 }
 
 // elements returns a JSON list of encoded elements.
@@ -267,7 +252,7 @@ func (r *response) finish(result *api.Result) {
 		r.keep(o["id"].(string), body)
 	}
 	if !r.asked.stream {
-		writeJSON(r.w, http.StatusOK, body)
+		jsontext.Write(r.w, http.StatusOK, body)
 		return
 	}
 	r.event("response."+status, object{"response": json.RawMessage(body)})

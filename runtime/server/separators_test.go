@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/server/jsontext"
 )
 
 const separators = "a\u2028b\u2029c\u0085d"
@@ -87,7 +88,7 @@ func TestEscapeSeparators(t *testing.T) {
 		``: ``, `{"a":"é€\u2028"}`: `{"a":"é€\u2028"}`, "\"\u0085\u0085\"": `"\u0085\u0085"`,
 		"{\"\u2029\":\"\\\\\u2028\"}": `{"\u2029":"\\\u2028"}`,
 	} {
-		got := string(escapeSeparators([]byte(text)))
+		got := string(jsontext.EscapeSeparators([]byte(text)))
 		var before, after any
 		if got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
@@ -97,7 +98,7 @@ func TestEscapeSeparators(t *testing.T) {
 			t.Errorf("%q: means %v, want %v", text, after, before)
 		}
 	}
-	if got, want := string(appendString(nil, "x\u0085é\u2028\u2029\u2030")), `"x\u0085é\u2028\u2029‰"`; got != want {
+	if got, want := string(jsontext.AppendString(nil, "x\u0085é\u2028\u2029\u2030")), `"x\u0085é\u2028\u2029‰"`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }

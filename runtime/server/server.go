@@ -12,7 +12,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"sandwich/runtime/server/apierr"
 	"sandwich/runtime/server/conntable"
+	"sandwich/runtime/server/jsontext"
+	"sandwich/runtime/server/metrics"
 )
 
 // Options configures a server. Zero fields take the defaults given after each field.
@@ -84,7 +87,7 @@ type Server struct {
 	keys      atomic.Pointer[keyring] // nil: no key is required
 	routes    map[string]route
 	bodies    budget
-	counters  counters
+	counters  metrics.Counters
 	readiness readiness
 	answers   *store
 	unknown   nameSet // unknown fields that were logged
@@ -96,7 +99,7 @@ type route struct {
 	open   bool   // requires no key
 	form   bool   // accepts JSON that is declared as a form, as by curl -d
 	serve  func(w http.ResponseWriter, r *http.Request)
-	shape  errorShape
+	shape  apierr.Format
 }
 
 // New returns a server over g. If g is nil, the server reports that it is loading until Ready is
@@ -155,24 +158,24 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength != 0 {
 		c := conntable.Of(r.Context())
 		c.Receive(s.opts.BodyTimeout)
-		defer func() { endBody(c, w, r, x.failed != nil && x.failed.status == http.StatusRequestTimeout) }()
+		defer func() { endBody(c, w, r, x.failed != nil && x.failed.Status == http.StatusRequestTimeout) }()
 	}
 	defer func() {
-		s.counters.request(path, x.status)
+		s.counters.Request(path, x.status)
 		x.log(s.opts.Log)
 	}()
 
 	if !s.hostAllowed(r) {
-		newError(http.StatusMisdirectedRequest, typeInvalid, "host_not_allowed",
+		apierr.New(http.StatusMisdirectedRequest, apierr.TypeInvalid, "host_not_allowed",
 			"the host name %q is not allowed; allow it with --allow-host",
-			clip(hostName(r.Host))).write(x)
+			jsontext.Clip(hostName(r.Host))).Write(x)
 		return
 	}
 	if s.share(x, r, rt) {
 		return
 	}
 	if e := s.refusal(x, r, rt, known); e != nil {
-		e.write(x)
+		e.Write(x)
 		return
 	}
 	if rt.open {
@@ -214,9 +217,9 @@ func (s *Server) paths() string {
 
 // appendModel appends a model of /v1/models.
 func appendModel(b []byte, m *ModelInfo) []byte {
-	b = appendString(append(b, `{"id":`...), m.ID)
+	b = jsontext.AppendString(append(b, `{"id":`...), m.ID)
 	b = strconv.AppendInt(append(b, `,"object":"model","created":`...), m.Created.Unix(), 10)
-	b = appendInt(append(b, `,"owned_by":"sandwich","max_model_len":`...), m.Context)
+	b = jsontext.AppendInt(append(b, `,"owned_by":"sandwich","max_model_len":`...), m.Context)
 	return append(b, '}')
 }
 
@@ -229,7 +232,7 @@ func (s *Server) models(w http.ResponseWriter, r *http.Request) {
 		}
 		b = appendModel(b, &m)
 	}
-	writeJSON(w, http.StatusOK, append(b, "]}"...))
+	jsontext.Write(w, http.StatusOK, append(b, "]}"...))
 }
 
 // model handles /v1/models/{id}.
@@ -237,9 +240,25 @@ func (s *Server) model(w http.ResponseWriter, r *http.Request) {
 	id := strings.TrimPrefix(r.URL.Path, "/v1/models/")
 	for _, m := range s.gen.Models() {
 		if m.ID == id {
-			writeJSON(w, http.StatusOK, appendModel(nil, &m))
+			jsontext.Write(w, http.StatusOK, appendModel(nil, &m))
 			return
 		}
 	}
-	newError(http.StatusNotFound, typeInvalid, "model_not_found", "unknown model %q; see /v1/models", clip(id)).write(w)
+	apierr.New(http.StatusNotFound, apierr.TypeInvalid, "model_not_found", "unknown model %q; see /v1/models",
+		jsontext.Clip(id)).Write(w)
+}
+
+// metrics handles /metrics.
+func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
+	var own []metrics.Metric
+	if s.opts.LogDropped != nil {
+		own = append(own, metrics.Metric{Name: "sandwich_log_dropped_total", Counter: true,
+			Value: float64(s.opts.LogDropped()),
+			Help:  "Log lines dropped because stderr was not read."})
+	}
+	text := s.counters.Text(s.opts.BodyBudget-s.bodies.left.Load(), append(own, s.gen.Metrics()...))
+	h := w.Header()
+	h.Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	h.Set("Content-Length", strconv.Itoa(len(text)))
+	w.Write(text)
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/server/apierr"
+	"sandwich/runtime/server/jsontext"
 )
 
 // stream is the connection that an answer is written to, for writers of all APIs: server-sent
@@ -86,25 +88,25 @@ func (s *stream) progress(p api.Progress) {
 
 // appendProgress appends the progress of the prompt in llama-server's format.
 func appendProgress(b []byte, p api.Progress) []byte {
-	b = appendInt(append(b, `"prompt_progress":{"total":`...), p.Total)
-	b = appendInt(append(b, `,"cache":`...), p.Cached)
-	b = appendInt(append(b, `,"processed":`...), p.Done)
-	return append(appendInt(append(b, `,"time_ms":`...), int(p.Took.Milliseconds())), '}')
+	b = jsontext.AppendInt(append(b, `"prompt_progress":{"total":`...), p.Total)
+	b = jsontext.AppendInt(append(b, `,"cache":`...), p.Cached)
+	b = jsontext.AppendInt(append(b, `,"processed":`...), p.Done)
+	return append(jsontext.AppendInt(append(b, `,"time_ms":`...), int(p.Took.Milliseconds())), '}')
 }
 
 // fail ends the stream with an error, or sends it as the response if nothing was written yet. It
 // returns the status for the metrics.
-func (s *stream) fail(e *apiError) int {
+func (s *stream) fail(e *apierr.Error) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.end()
 	if !s.opened {
-		e.write(s.w)
-		return e.status
+		e.Write(s.w)
+		return e.Status
 	}
-	s.buf = append(append(append(s.buf, s.failure...), e.bodyFor(s.w)...), s.failed...)
+	s.buf = append(append(append(s.buf, s.failure...), e.BodyFor(s.w)...), s.failed...)
 	s.flush()
-	return e.status
+	return e.Status
 }
 
 // ended ignores the end of a choice, for writers with one choice.
@@ -139,7 +141,7 @@ func (s *stream) header() {
 // flush sends the buffer. It fails if the client does not read for Options.WriteTimeout.
 func (s *stream) flush() error {
 	s.last = time.Now()
-	_, err := s.w.Write(escapeSeparators(s.buf))
+	_, err := s.w.Write(jsontext.EscapeSeparators(s.buf))
 	s.buf = s.buf[:0]
 	if err != nil {
 		return err

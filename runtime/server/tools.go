@@ -6,6 +6,9 @@ import (
 	"fmt"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/server/apierr"
+	"sandwich/runtime/server/fields"
+	"sandwich/runtime/server/jsontext"
 	"sandwich/runtime/toolcall"
 )
 
@@ -26,39 +29,32 @@ type functionBody struct {
 
 // tool returns the tool of a request.
 func (f *functionBody) tool() api.Tool {
-	t := api.Tool{Name: stringOf(f.Name), Description: stringOf(f.Description), Strict: f.Strict != nil && *f.Strict}
-	if !isNull(f.Parameters) {
+	t := api.Tool{Name: fields.String(f.Name), Description: fields.String(f.Description), Strict: f.Strict != nil &&
+		*f.Strict}
+	if !jsontext.IsNull(f.Parameters) {
 		t.Parameters = string(f.Parameters)
 	}
 	return t
 }
 
-// stringOf returns *s, or "" if s is nil.
-func stringOf(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
-}
-
 // tools reads tools, tool_choice and parallel_tool_calls.
-func (b *chatBody) tools(r *api.Request) (e *apiError) {
+func (b *chatBody) tools(r *api.Request) (e *apierr.Error) {
 	if r.ToolChoice, e = parseToolChoice(b.ToolChoice); e != nil {
 		return e
 	}
 	r.OneCall = b.ParallelToolCalls != nil && !*b.ParallelToolCalls
-	if !isEmpty(b.Tools) {
-		e = each(b.Tools, "tools", toolcall.MaxTools, func(i int, item json.RawMessage) *apiError {
+	if !jsontext.IsEmpty(b.Tools) {
+		e = fields.Each(b.Tools, "tools", toolcall.MaxTools, func(i int, item json.RawMessage) *apierr.Error {
 			at := fmt.Sprintf("tools[%d]", i)
 			var t toolBody
-			if e := decode(item, &t, at); e != nil {
+			if e := fields.Decode(item, &t, at); e != nil {
 				return e
 			}
 			switch {
 			case t.Type != nil && *t.Type != "function":
-				return invalid(at+".type", "is %q; only functions are supported", clip(*t.Type))
+				return apierr.Invalid(at+".type", "is %q; only functions are supported", jsontext.Clip(*t.Type))
 			case t.Function == nil:
-				return invalid(at+".function", "is missing")
+				return apierr.Invalid(at+".function", "is missing")
 			}
 			r.Tools = append(r.Tools, t.Function.tool())
 			return nil
@@ -71,11 +67,11 @@ func (b *chatBody) tools(r *api.Request) (e *apiError) {
 }
 
 // checkTools returns an error for tools that are invalid or cannot be chosen.
-func checkTools(r *api.Request) *apiError {
+func checkTools(r *api.Request) *apierr.Error {
 	err := toolcall.Check(r.Tools, r.ToolChoice)
 	var refused *api.InvalidError
 	if errors.As(err, &refused) {
-		return invalid(refused.Param, "%s", refused.Message)
+		return apierr.Invalid(refused.Param, "%s", refused.Message)
 	}
 	return nil
 }
@@ -86,9 +82,9 @@ var toolModes = map[string]api.ToolMode{"auto": api.ToolsAuto, "none": api.Tools
 
 // parseToolChoice reads "auto", "none", "required", the name of a tool, and
 // {"function":{"name":...}}.
-func parseToolChoice(raw json.RawMessage) (c api.ToolChoice, e *apiError) {
+func parseToolChoice(raw json.RawMessage) (c api.ToolChoice, e *apierr.Error) {
 	const field = "tool_choice"
-	if isNull(raw) {
+	if jsontext.IsNull(raw) {
 		return c, nil
 	}
 	if raw[0] == '"' {
@@ -99,12 +95,12 @@ func parseToolChoice(raw json.RawMessage) (c api.ToolChoice, e *apiError) {
 		case ok:
 			return api.ToolChoice{Mode: m}, nil
 		case mode == "":
-			return c, invalid(field, "is empty and must be auto, none, required or the name of a tool")
+			return c, apierr.Invalid(field, "is empty and must be auto, none, required or the name of a tool")
 		}
 		return api.ToolChoice{Mode: api.ToolsRequired, Names: []string{mode}}, nil
 	}
 	var choice choiceBody
-	if e := decode(raw, &choice, field); e != nil {
+	if e := fields.Decode(raw, &choice, field); e != nil {
 		return c, e
 	}
 	mode, plain := toolModes[choice.Type]
@@ -114,10 +110,11 @@ func parseToolChoice(raw json.RawMessage) (c api.ToolChoice, e *apiError) {
 	case plain && choice.name() == "":
 		return api.ToolChoice{Mode: mode}, nil // format of other APIs
 	case choice.name() == "" && choice.Type != "" && choice.Type != "function" && choice.Type != "custom":
-		return c, invalid(field, "has the unsupported type %q; name a function or leave it out",
-			clip(choice.Type))
+		return c, apierr.Invalid(field, "has the unsupported type %q; name a function or leave it out",
+			jsontext.Clip(choice.Type))
 	case choice.name() == "":
-		return c, invalid(field, "lacks the name of a tool; send {\"type\":\"function\",\"function\":{\"name\":...}}")
+		return c, apierr.Invalid(field, "lacks the name of a tool; send "+
+			"{\"type\":\"function\",\"function\":{\"name\":...}}")
 	}
 	return api.ToolChoice{Mode: api.ToolsRequired, Names: []string{choice.name()}}, nil
 }
@@ -139,7 +136,7 @@ type choiceBody struct {
 func (b *choiceBody) name() string { return within(b.Space, b.Function.Name+b.Name) }
 
 // allowed reads a choice among some tools. Tools of unsupported types have no name and are skipped.
-func (b *choiceBody) allowed() (c api.ToolChoice, e *apiError) {
+func (b *choiceBody) allowed() (c api.ToolChoice, e *apierr.Error) {
 	if b.Allowed != nil {
 		b = b.Allowed
 	}
@@ -148,7 +145,7 @@ func (b *choiceBody) allowed() (c api.ToolChoice, e *apiError) {
 	case "required":
 		c.Mode = api.ToolsRequired
 	default:
-		return c, invalid("tool_choice.mode", "is %q and must be auto or required", clip(b.Mode))
+		return c, apierr.Invalid("tool_choice.mode", "is %q and must be auto or required", jsontext.Clip(b.Mode))
 	}
 	for i := range b.Tools {
 		if name := b.Tools[i].name(); name != "" {
@@ -156,7 +153,7 @@ func (b *choiceBody) allowed() (c api.ToolChoice, e *apiError) {
 		}
 	}
 	if c.Names == nil {
-		return c, invalid("tool_choice.tools", "contains no function; name at least one")
+		return c, apierr.Invalid("tool_choice.tools", "contains no function; name at least one")
 	}
 	return c, nil
 }

@@ -5,6 +5,9 @@ import (
 	"strings"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/server/apierr"
+	"sandwich/runtime/server/fields"
+	"sandwich/runtime/server/jsontext"
 )
 
 // told has the fields of a request that set variables of the chat template.
@@ -20,18 +23,19 @@ const efforts = " none minimal low medium high xhigh max "
 // tell sets the template variables of a request: whether the model reasons, under both names that
 // templates use, for how long, and then chat_template_kwargs. Templates ignore variables that they
 // do not know.
-func (t *told) tell(r *api.Request, effortField string) *apiError {
+func (t *told) tell(r *api.Request, effortField string) *apierr.Error {
 	b := []byte{'{'}
 	put := func(name, value string) {
 		if len(b) > 1 {
 			b = append(b, ',')
 		}
-		b = append(append(appendString(b, name), ':'), value...)
+		b = append(append(jsontext.AppendString(b, name), ':'), value...)
 	}
 	think := t.Think
-	if word := stringOf(t.Effort); word != "" {
+	if word := fields.String(t.Effort); word != "" {
 		if strings.Contains(word, " ") || !strings.Contains(efforts, " "+word+" ") {
-			return invalid(effortField, "is %q and must be one of%s", clip(word), strings.TrimRight(efforts, " "))
+			return apierr.Invalid(effortField, "is %q and must be one of%s", jsontext.Clip(word),
+				strings.TrimRight(efforts, " "))
 		}
 		if word == "none" && think == nil {
 			think = new(bool)
@@ -47,11 +51,11 @@ func (t *told) tell(r *api.Request, effortField string) *apiError {
 		put("enable_thinking", value)
 		put("thinking", value)
 	}
-	if !isEmpty(t.Kwargs) {
+	if !jsontext.IsEmpty(t.Kwargs) {
 		if t.Kwargs[0] != '{' {
-			return invalid("chat_template_kwargs", "must be an object")
+			return apierr.Invalid("chat_template_kwargs", "must be an object")
 		}
-		for name, value := range members(t.Kwargs) {
+		for name, value := range jsontext.Members(t.Kwargs) {
 			put(name, string(value))
 		}
 	}
@@ -62,15 +66,15 @@ func (t *told) tell(r *api.Request, effortField string) *apiError {
 }
 
 // thinks reads Anthropic's thinking and ollama's think: whether the model reasons, or how long.
-func thinks(raw json.RawMessage, field string) (t told, e *apiError) {
+func thinks(raw json.RawMessage, field string) (t told, e *apierr.Error) {
 	yes, no := true, false
 	switch {
-	case isNull(raw):
+	case jsontext.IsNull(raw):
 	case raw[0] == '{':
 		var how struct {
 			Type string `json:"type"`
 		}
-		if e := decode(raw, &how, field); e != nil {
+		if e := fields.Decode(raw, &how, field); e != nil {
 			return t, e
 		}
 		switch how.Type {
@@ -80,14 +84,15 @@ func thinks(raw json.RawMessage, field string) (t told, e *apiError) {
 			t.Think = &no
 		case "adaptive":
 		default:
-			return t, invalid(field+".type", "is %q and must be enabled, disabled or adaptive", clip(how.Type))
+			return t, apierr.Invalid(field+".type", "is %q and must be enabled, disabled or adaptive",
+				jsontext.Clip(how.Type))
 		}
 	case raw[0] == '"':
 		t.Effort = new(string)
-		e = decode(raw, t.Effort, field)
+		e = fields.Decode(raw, t.Effort, field)
 	default:
 		t.Think = new(bool)
-		e = decode(raw, t.Think, field)
+		e = fields.Decode(raw, t.Think, field)
 	}
 	return t, e
 }

@@ -1,6 +1,10 @@
 package server
 
-import "fmt"
+import (
+	"fmt"
+
+	"sandwich/runtime/server/jsontext"
+)
 
 // warningsHeader names the response header with warnings about parts of a request that were left
 // out or changed. Its value is a JSON array in ASCII.
@@ -17,17 +21,17 @@ func warningsValue(list []string) string {
 	for i, w := range list {
 		quoted := appendASCII(nil, w)
 		if len(value)+len(quoted)+reserve > maxWarningsHeader {
-			value = appendASCII(comma(value), fmt.Sprintf("%d more are in the body", len(list)-i))
+			value = appendASCII(jsontext.Comma(value), fmt.Sprintf("%d more are in the body", len(list)-i))
 			break
 		}
-		value = append(comma(value), quoted...)
+		value = append(jsontext.Comma(value), quoted...)
 	}
 	return "[" + string(value) + "]"
 }
 
 // appendASCII appends s as a JSON string of printable ASCII characters.
 func appendASCII(b []byte, s string) []byte {
-	for _, r := range string(appendString(nil, s)) {
+	for _, r := range string(jsontext.AppendString(nil, s)) {
 		switch {
 		case r < 0x80:
 			b = append(b, byte(r))
@@ -48,7 +52,7 @@ func appendWarnings(b []byte, list []string) []byte {
 		if b = append(b, ','); i == 0 {
 			b = append(b, `"warnings":[`...)
 		}
-		b = appendString(b, w)
+		b = jsontext.AppendString(b, w)
 	}
 	if len(list) > 0 {
 		b = append(b, ']')

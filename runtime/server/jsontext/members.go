@@ -1,4 +1,4 @@
-package server
+package jsontext
 
 import (
 	"encoding/json"
@@ -6,31 +6,31 @@ import (
 	"strings"
 )
 
-// members iterates over the fields of a JSON object without copying values. body must be valid
+// Members iterates over the fields of a JSON object without copying values. body must be valid
 // JSON; anything but an object yields nothing.
-func members(body []byte) iter.Seq2[string, json.RawMessage] {
+func Members(body []byte) iter.Seq2[string, json.RawMessage] {
 	return func(yield func(string, json.RawMessage) bool) {
-		i := skipSpace(body, 0)
+		i := SkipSpace(body, 0)
 		if i == len(body) || body[i] != '{' {
 			return
 		}
-		for i = skipSpace(body, i+1); body[i] == '"'; i = skipSpace(body, i+1) {
+		for i = SkipSpace(body, i+1); body[i] == '"'; i = SkipSpace(body, i+1) {
 			end := skipValue(body, i)
 			var name string
 			if json.Unmarshal(body[i:end], &name) != nil {
 				return
 			}
-			at := skipSpace(body, skipSpace(body, end)+1) // after the colon
+			at := SkipSpace(body, SkipSpace(body, end)+1) // after the colon
 			end = skipValue(body, at)
-			if i = skipSpace(body, end); !yield(name, body[at:end]) || body[i] != ',' {
+			if i = SkipSpace(body, end); !yield(name, body[at:end]) || body[i] != ',' {
 				return
 			}
 		}
 	}
 }
 
-// skipSpace returns the index of the first byte at or after i that is not white space.
-func skipSpace(b []byte, i int) int {
+// SkipSpace returns the index of the first byte at or after i that is not white space.
+func SkipSpace(b []byte, i int) int {
 	for i < len(b) && (b[i] == ' ' || b[i] == '\t' || b[i] == '\n' || b[i] == '\r') {
 		i++
 	}

@@ -1,4 +1,4 @@
-package server
+package fields
 
 import (
 	"cmp"
@@ -8,6 +8,9 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"sandwich/runtime/server/apierr"
+	"sandwich/runtime/server/jsontext"
 )
 
 // encoding/json ignores unknown fields. A request with a misspelled temperature or an unsupported
@@ -66,11 +69,6 @@ var harmless = sync.OnceValue(func() map[string]bool {
 `)
 })
 
-var (
-	chatFields       = jsonNames[chatBody]()
-	completionFields = jsonNames[completionBody]()
-)
-
 // fieldSet returns the words of a list as a set.
 func fieldSet(list string) map[string]bool {
 	set := map[string]bool{}
@@ -80,8 +78,8 @@ func fieldSet(list string) map[string]bool {
 	return set
 }
 
-// jsonNames returns a function that lists the JSON fields of a struct, computed on first use.
-func jsonNames[T any]() func() map[string]bool {
+// Names returns a function that lists the JSON fields of a struct, computed on first use.
+func Names[T any]() func() map[string]bool {
 	return sync.OnceValue(func() map[string]bool {
 		set := map[string]bool{}
 		for _, f := range reflect.VisibleFields(reflect.TypeFor[T]()) {
@@ -93,14 +91,14 @@ func jsonNames[T any]() func() map[string]bool {
 	})
 }
 
-// checkFields checks the field names of a valid JSON body. It returns an error for unsupported
+// Check checks the field names of a valid JSON body. It returns an error for unsupported
 // fields and for probable misspellings of known fields, and the names of all other unknown fields.
 // more lists further unsupported fields of an endpoint, like unsupported.
-func checkFields(body []byte, known map[string]bool, more ...map[string]string) (unknown []string, e *apiError) {
+func Check(body []byte, known map[string]bool, more ...map[string]string) (unknown []string, e *apierr.Error) {
 	n := 0
-	for name, value := range members(body) {
+	for name, value := range jsontext.Members(body) {
 		if n++; n > maxFields {
-			return nil, newError(http.StatusBadRequest, typeInvalid, "",
+			return nil, apierr.New(http.StatusBadRequest, apierr.TypeInvalid, "",
 				"the body has more than the %d fields accepted", maxFields)
 		}
 		if known[name] || harmless()[name] {
@@ -111,57 +109,25 @@ func checkFields(body []byte, known map[string]bool, more ...map[string]string) 
 			neutral, refused = more[i][name]
 		}
 		switch {
-		case refused && isNeutral(value, neutral):
+		case refused && Neutral(value, neutral):
 			continue
 		case refused:
-			return nil, invalid(name, "is not supported and would change the answer; leave it out")
+			return nil, apierr.Invalid(name, "is not supported and would change the answer; leave it out")
 		}
 		if meant := nearest(name, known); meant != "" {
-			return nil, invalid(name, "is not a field of this API; did you mean %s?", meant)
+			return nil, apierr.Invalid(name, "is not a field of this API; did you mean %s?", meant)
 		}
-		unknown = append(unknown, clip(name))
+		unknown = append(unknown, jsontext.Clip(name))
 	}
 	return unknown, nil
 }
 
-// isNeutral reports whether an unsupported field has a value without effect.
-func isNeutral(value json.RawMessage, neutral string) bool {
-	if isEmpty(value) || string(value) == cmp.Or(neutral, "false") {
+// Neutral reports whether an unsupported field has a value without effect.
+func Neutral(value json.RawMessage, neutral string) bool {
+	if jsontext.IsEmpty(value) || string(value) == cmp.Or(neutral, "false") {
 		return true
 	}
 	v, err := strconv.ParseFloat(string(value), 64)
 	n, e := strconv.ParseFloat(neutral, 64)
 	return err == nil && e == nil && v == n
-}
-
-// nameSet is a bounded set of names. Methods may be called concurrently.
-type nameSet struct {
-	mu    sync.Mutex
-	names map[string]bool
-}
-
-// maxNames bounds the unknown fields that a server logs, so that clients that invent names fill
-// neither memory nor the log.
-const maxNames = 64
-
-// add adds a name and reports whether it was new and the set had room.
-func (s *nameSet) add(name string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.names[name] || len(s.names) == maxNames {
-		return false
-	}
-	if s.names == nil {
-		s.names = map[string]bool{}
-	}
-	s.names[name] = true
-	return true
-}
-
-// clip shortens client input that is quoted in a message.
-func clip(s string) string {
-	if len(s) > 40 {
-		return strings.ToValidUTF8(s[:40], "") + "..."
-	}
-	return s
 }

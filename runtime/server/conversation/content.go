@@ -1,15 +1,19 @@
-package server
+package conversation
 
 import (
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
+
+	"sandwich/runtime/server/apierr"
+	"sandwich/runtime/server/fields"
+	"sandwich/runtime/server/jsontext"
 )
 
-// content is the text of a message or of a tool result.
-type content struct {
-	texts  []string
+// Content is the text of a message or of a tool result.
+type Content struct {
+	Texts  []string
 	lost   []gap // parts that cannot be used
 	notes  []gap // parts of which only the text is used
 	nested bool  // the content belongs to a document, which cannot contain documents
@@ -28,36 +32,48 @@ type gap struct {
 // empty reports whether the part is empty content.
 func (g *gap) empty() bool { return g.what == whatNull || g.what == whatEmpty }
 
+// MaxParts bounds the parts of one message.
+const MaxParts = 4096
+
 // maxGaps bounds the gaps recorded for one message; later ones are dropped.
 const maxGaps = 16
 
 // lose records a part that cannot be used.
-func (c *content) lose(g gap) {
+func (c *Content) lose(g gap) {
 	if len(c.lost) < maxGaps {
 		c.lost = append(c.lost, g)
 	}
 }
 
 // loseKind records a part whose type is not text.
-func (c *content) loseKind(at, kind string) {
+func (c *Content) loseKind(at, kind string) {
 	c.lose(gap{at: at, what: kindNamed(kind), field: ".type",
-		fault: fmt.Sprintf("is %q; only text is supported", clip(kind))})
+		fault: fmt.Sprintf("is %q; only text is supported", jsontext.Clip(kind))})
 }
 
-// text returns the texts of all parts, separated by line breaks.
-func (c *content) text() string { return strings.Join(c.texts, "\n") }
+// LoseEmpty records an empty list.
+func (c *Content) LoseEmpty(at string) { c.lose(gap{at: at, what: whatEmpty, fault: "is empty"}) }
 
-// usable reports whether the content holds usable text, which may be an empty string. Blank text
+// LoseField records an unusable field that belongs to a message, described by what.
+func (c *Content) LoseField(at, what, fault string) { c.lose(gap{at: at, what: what, fault: fault}) }
+
+// Blank reports whether nothing was read.
+func (c *Content) Blank() bool { return c.Texts == nil && c.lost == nil }
+
+// text returns the texts of all parts, separated by line breaks.
+func (c *Content) text() string { return strings.Join(c.Texts, "\n") }
+
+// Usable reports whether the content holds usable text, which may be an empty string. Blank text
 // next to unusable parts does not count.
-func (c *content) usable() bool {
+func (c *Content) Usable() bool {
 	says := func(text string) bool { return strings.TrimSpace(text) != "" }
-	return len(c.texts) > 0 && (len(c.lost) == 0 || slices.ContainsFunc(c.texts, says))
+	return len(c.Texts) > 0 && (len(c.lost) == 0 || slices.ContainsFunc(c.Texts, says))
 }
 
 // orPlaceholder returns the text, or a placeholder if no part is usable, so that the model sees
 // that something was there.
-func (c *content) orPlaceholder() string {
-	if !c.usable() {
+func (c *Content) orPlaceholder() string {
+	if !c.Usable() {
 		for _, g := range c.lost {
 			if !g.empty() {
 				return "(" + g.what + " was left out)"
@@ -73,28 +89,28 @@ const (
 	whatEmpty = "an empty list"
 )
 
-// readContent reads a string, a content part or a list of parts. Unusable parts are recorded in
+// ReadContent reads a string, a content part or a list of parts. Unusable parts are recorded in
 // lost.
-func readContent(raw json.RawMessage, at string) (c content, e *apiError) {
+func ReadContent(raw json.RawMessage, at string) (c Content, e *apierr.Error) {
 	e = c.read(raw, at)
 	return c, e
 }
 
 // read adds the content of raw, located at path at.
-func (c *content) read(raw json.RawMessage, at string) *apiError {
+func (c *Content) read(raw json.RawMessage, at string) *apierr.Error {
 	switch {
-	case isNull(raw):
+	case jsontext.IsNull(raw):
 		c.lose(gap{at: at, what: whatNull, fault: "is missing"})
 	case raw[0] == '"' || raw[0] == '{':
-		return c.part(raw, at)
+		return c.AddPart(raw, at)
 	case raw[0] == '[':
 		n := 0
-		e := each(raw, at, MaxParts, func(i int, item json.RawMessage) *apiError {
+		e := fields.Each(raw, at, MaxParts, func(i int, item json.RawMessage) *apierr.Error {
 			n++
-			return c.part(item, fmt.Sprintf("%s[%d]", at, i))
+			return c.AddPart(item, fmt.Sprintf("%s[%d]", at, i))
 		})
 		if n == 0 {
-			c.lose(gap{at: at, what: whatEmpty, fault: "is empty"})
+			c.LoseEmpty(at)
 		}
 		return e
 	default:
@@ -103,11 +119,11 @@ func (c *content) read(raw json.RawMessage, at string) *apiError {
 	return nil
 }
 
-// readResult reads the content of a tool result, which may also be arbitrary JSON.
-func readResult(raw json.RawMessage, at string) (c content, e *apiError) {
-	c, e = readContent(raw, at)
-	if len(c.texts) == 0 && !slices.ContainsFunc(c.lost, func(g gap) bool { return !g.data }) {
-		c = content{texts: []string{string(raw)}}
+// ReadResult reads the content of a tool result, which may also be arbitrary JSON.
+func ReadResult(raw json.RawMessage, at string) (c Content, e *apierr.Error) {
+	c, e = ReadContent(raw, at)
+	if len(c.Texts) == 0 && !slices.ContainsFunc(c.lost, func(g gap) bool { return !g.data }) {
+		c = Content{Texts: []string{string(raw)}}
 	}
 	return c, e
 }
@@ -121,10 +137,10 @@ type contentPart struct {
 	Content json.RawMessage `json:"content"`
 }
 
-// part adds one part: a string or an object.
-func (c *content) part(raw json.RawMessage, at string) *apiError {
-	if text, ok := stringIn(raw); ok {
-		c.texts = append(c.texts, text)
+// AddPart adds one part: a string or an object.
+func (c *Content) AddPart(raw json.RawMessage, at string) *apierr.Error {
+	if text, ok := jsontext.String(raw); ok {
+		c.Texts = append(c.Texts, text)
 		return nil
 	}
 	var p contentPart
@@ -136,10 +152,10 @@ func (c *content) part(raw json.RawMessage, at string) *apiError {
 	if p.Type == "refusal" {
 		p.Text = p.Refusal
 	}
-	text, ok := stringIn(p.Text)
+	text, ok := jsontext.String(p.Text)
 	switch {
 	case ok:
-		if c.texts = append(c.texts, text); !textKinds[p.Type] && len(c.notes) < maxGaps {
+		if c.Texts = append(c.Texts, text); !textKinds[p.Type] && len(c.notes) < maxGaps {
 			c.notes = append(c.notes, gap{at: at, what: kindNamed(p.Type)})
 		}
 	case textKinds[p.Type]:
@@ -156,7 +172,7 @@ func (c *content) part(raw json.RawMessage, at string) *apiError {
 func (p *contentPart) textless(at string) gap {
 	g := gap{at: at, what: "a part without text", field: ".text", fault: "is missing"}
 	switch {
-	case !isNull(p.Text):
+	case !jsontext.IsNull(p.Text):
 		g.fault = "must be a string, not " + whatOf(p.Text)
 	case p.Type == "":
 		g.field, g.data = ".type", true
@@ -169,7 +185,7 @@ var textKinds = map[string]bool{"": true, "text": true, "input_text": true, "out
 	"summary_text": true, "reasoning_text": true, "refusal": true}
 
 // document adds the text of a document or search result, or records it as unusable if it has none.
-func (c *content) document(p *contentPart, at string) *apiError {
+func (c *Content) document(p *contentPart, at string) *apierr.Error {
 	var source struct {
 		Type    string          `json:"type"`
 		Data    json.RawMessage `json:"data"`
@@ -183,22 +199,14 @@ func (c *content) document(p *contentPart, at string) *apiError {
 	case "content":
 		text = source.Content
 	}
-	inner := content{nested: true}
+	inner := Content{nested: true}
 	e := inner.read(text, at)
-	if inner.usable() {
-		c.texts = append(c.texts, inner.text())
+	if inner.Usable() {
+		c.Texts = append(c.Texts, inner.text())
 	} else {
 		c.loseKind(at, p.Type)
 	}
 	return e
-}
-
-// stringIn decodes a JSON string and reports whether raw is one.
-func stringIn(raw json.RawMessage) (text string, ok bool) {
-	if len(raw) == 0 || raw[0] != '"' {
-		return "", false
-	}
-	return text, json.Unmarshal(raw, &text) == nil
 }
 
 // kinds describes the part types that a text model cannot read.
@@ -213,13 +221,13 @@ func kindNamed(kind string) string {
 	if what, known := kinds[kind]; known {
 		return what
 	}
-	return fmt.Sprintf("a part of the unknown kind %q", clip(kind))
+	return fmt.Sprintf("a part of the unknown kind %q", jsontext.Clip(kind))
 }
 
 // whatOf describes the type of an unusable JSON value.
 func whatOf(raw json.RawMessage) string {
 	switch {
-	case isNull(raw):
+	case jsontext.IsNull(raw):
 		return whatNull
 	case raw[0] == '"':
 		return "a string"

@@ -1,7 +1,8 @@
-package server
+// Package metrics counts HTTP requests and generations and writes them in the Prometheus text
+// format.
+package metrics
 
 import (
-	"net/http"
 	"runtime/metrics"
 	"strconv"
 	"sync"
@@ -20,8 +21,8 @@ type Metric struct {
 	Value   float64
 }
 
-// counters are the metrics of the HTTP server. Methods may be called concurrently.
-type counters struct {
+// Counters are the metrics of the HTTP server. Methods may be called concurrently.
+type Counters struct {
 	mu       sync.Mutex
 	requests map[requestLabel]uint64
 	latency  histogram    // of a whole generation
@@ -29,7 +30,7 @@ type counters struct {
 	gap      [2]histogram // time between tokens of a request, by class
 	queue    [2]histogram // time to the first forward, by class
 
-	inFlight atomic.Int64
+	InFlight atomic.Int64
 	prompt   total
 	cached   total
 	tokens   total
@@ -73,8 +74,8 @@ func (h *histogram) observe(d time.Duration) {
 	h.sum += s
 }
 
-// request counts a response.
-func (c *counters) request(path string, status int) {
+// Request counts a response.
+func (c *Counters) Request(path string, status int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.requests == nil {
@@ -84,14 +85,14 @@ func (c *counters) request(path string, status int) {
 }
 
 // observe counts a duration in h.
-func (c *counters) observe(h *histogram, d time.Duration) {
+func (c *Counters) observe(h *histogram, d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	h.observe(d)
 }
 
-// finished counts a successful generation that took the given time.
-func (c *counters) finished(r *api.Result, class api.Class, took time.Duration) {
+// Finished counts a successful generation that took the given time.
+func (c *Counters) Finished(r *api.Result, class api.Class, took time.Duration) {
 	c.prompt.add(r.PromptTokens)
 	c.cached.add(r.CachedTokens)
 	c.tokens.add(r.Tokens)
@@ -99,8 +100,21 @@ func (c *counters) finished(r *api.Result, class api.Class, took time.Duration) 
 	c.observe(&c.queue[class], r.Queued)
 }
 
+// Text returns all metrics in the Prometheus text format. bodyBytes is the memory of request
+// bodies.
+func (c *Counters) Text(bodyBytes int64, more []Metric) []byte {
+	own, histograms := c.collect(bodyBytes)
+	return exposition(append(own, more...), histograms)
+}
+
+// FirstToken observes the time from a request to its first token.
+func (c *Counters) FirstToken(class api.Class, d time.Duration) { c.observe(&c.ttft[class], d) }
+
+// BetweenTokens observes the time between two tokens of a request.
+func (c *Counters) BetweenTokens(class api.Class, d time.Duration) { c.observe(&c.gap[class], d) }
+
 // collect returns the server's metrics and those of the Go runtime.
-func (c *counters) collect(bodyBytes int64) (out []Metric, hists []namedHistogram) {
+func (c *Counters) collect(bodyBytes int64) (out []Metric, hists []namedHistogram) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for l, n := range c.requests {
@@ -111,7 +125,7 @@ func (c *counters) collect(bodyBytes int64) (out []Metric, hists []namedHistogra
 	add := func(name, help string, counter bool, v float64) {
 		out = append(out, Metric{Name: name, Help: help, Counter: counter, Value: v})
 	}
-	add("sandwich_http_requests_in_flight", "Generation requests being answered.", false, float64(c.inFlight.Load()))
+	add("sandwich_http_requests_in_flight", "Generation requests being answered.", false, float64(c.InFlight.Load()))
 	add("sandwich_http_body_bytes", "Memory held by request bodies.", false, float64(bodyBytes))
 	add("sandwich_prompt_tokens_total", "Prompt tokens of finished requests.", true, c.prompt.value())
 	add("sandwich_cached_prompt_tokens_total", "Prompt tokens that were reused, not computed.", true, c.cached.value())
@@ -138,18 +152,4 @@ func (c *counters) collect(bodyBytes int64) (out []Metric, hists []namedHistogra
 		{"sandwich_time_between_tokens_seconds", "Time between two tokens of a request.", c.gap[:]},
 		{"sandwich_queue_seconds", "Time from the request to its first forward.", c.queue[:]},
 	}
-}
-
-// metrics handles /metrics.
-func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
-	own, hists := s.counters.collect(s.opts.BodyBudget - s.bodies.left.Load())
-	if s.opts.LogDropped != nil {
-		own = append(own, Metric{Name: "sandwich_log_dropped_total", Counter: true, Value: float64(s.opts.LogDropped()),
-			Help: "Log lines dropped because stderr was not read."})
-	}
-	text := exposition(append(own, s.gen.Metrics()...), hists)
-	h := w.Header()
-	h.Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-	h.Set("Content-Length", strconv.Itoa(len(text)))
-	w.Write(text)
 }

@@ -1,4 +1,4 @@
-package server
+package metrics
 
 import (
 	"math"
@@ -11,13 +11,12 @@ import (
 
 // TestCountersNeverFall passes negative values, as a faulty Generator might return them.
 func TestCountersNeverFall(t *testing.T) {
-	var c counters
+	var c Counters
 	r := api.Result{PromptTokens: 9, CachedTokens: 3, Tokens: 2, Queued: time.Second}
-	c.finished(&r, api.Reactive, time.Second)
+	c.Finished(&r, api.Reactive, time.Second)
 	bad := api.Result{PromptTokens: -9, CachedTokens: -3, Tokens: math.MinInt, Queued: math.MinInt64}
-	c.finished(&bad, api.Reactive, -time.Hour)
-	samples, hists := c.collect(0)
-	text := string(exposition(samples, hists))
+	c.Finished(&bad, api.Reactive, -time.Hour)
+	text := string(c.Text(0, nil))
 	for _, want := range []string{
 		"sandwich_prompt_tokens_total 9\n", "sandwich_cached_prompt_tokens_total 3\n",
 		"sandwich_completion_tokens_total 2\n",

@@ -1,4 +1,4 @@
-package server
+package jsontext
 
 import (
 	"encoding/json"
@@ -8,20 +8,20 @@ import (
 	"strings"
 )
 
-// wholeNumber is an integer of a request. It also accepts 8.0 and 0.8e1, because clients with a
+// Integer is an integer of a request. It also accepts 8.0 and 0.8e1, because clients with a
 // single number type write such values.
-type wholeNumber int64
+type Integer int64
 
-func (n *wholeNumber) UnmarshalJSON(data []byte) error {
+func (n *Integer) UnmarshalJSON(data []byte) error {
 	text := string(data)
 	if text == "null" {
 		return nil
 	}
-	v, ok := parseWhole(text)
+	v, ok := ParseInteger(text)
 	if !ok {
 		return &json.UnmarshalTypeError{Value: kindOf(text), Type: reflect.TypeFor[int64]()}
 	}
-	*n = wholeNumber(v)
+	*n = Integer(v)
 	return nil
 }
 
@@ -37,13 +37,13 @@ func kindOf(value string) string {
 	case 't', 'f':
 		return "bool"
 	}
-	return "number " + clip(value)
+	return "number " + Clip(value)
 }
 
-// parseWhole returns the integer value of a JSON number. It returns false for numbers with a
+// ParseInteger returns the integer value of a JSON number. It returns false for numbers with a
 // fraction, numbers out of range, and text that is not a number. Its running time does not depend
 // on the exponent.
-func parseWhole(text string) (int64, bool) {
+func ParseInteger(text string) (int64, bool) {
 	if v, err := strconv.ParseInt(text, 10, 64); err == nil && text[0] != '+' {
 		return v, true
 	}
@@ -93,18 +93,18 @@ func cutAny(text, chars string) (before, after string, found bool) {
 	return text, "", false
 }
 
-// parseIDs reads a JSON list of token ids. raw must be valid JSON.
-func parseIDs(raw json.RawMessage) (ids []int32, err error) {
+// ParseTokenIDs reads a JSON list of token ids. raw must be valid JSON.
+func ParseTokenIDs(raw json.RawMessage) (ids []int32, err error) {
 	if err = json.Unmarshal(raw, &ids); err == nil {
 		return ids, nil
 	}
-	var numbers []wholeNumber // slower; accepts numbers such as 1.0
+	var numbers []Integer // slower; accepts numbers such as 1.0
 	if json.Unmarshal(raw, &numbers) != nil {
 		return nil, err
 	}
 	ids = ids[:0]
 	for _, n := range numbers {
-		if n != wholeNumber(int32(n)) {
+		if n != Integer(int32(n)) {
 			return nil, &json.UnmarshalTypeError{Value: "number " + strconv.FormatInt(int64(n), 10),
 				Type: reflect.TypeFor[int32]()}
 		}
