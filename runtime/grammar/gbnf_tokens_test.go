@@ -47,7 +47,7 @@ func TestTokensOfGBNF(t *testing.T) {
 	for text, want := range map[string]string{
 		"root ::= <nosuch>": "line 1: ", "root ::=\n<think": "line 2: ", "root ::= <[99999999]>": "line 1: ",
 		"root ::= <[5>": "line 1: ", "root ::= <|end|>": "ends the answer",
-		"root ::= !\"a\"": "expected a token after !",
+		"root ::= !\"a\"":  "expected a token after !",
 		"root ::= !<note>": "needs * or +", "root ::= <[-1]>": "line 1: ", "root ::= <[0]>": "ends the answer",
 		"root ::= (!<note>)*": "needs * or +",
 	} {
