@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// nameClass is a part of the names that an object allows.
+// nameClass is a subset of the names that an object allows.
 type nameClass struct {
-	mod, rest      int      // by the number of characters, as in texts
+	mod, rest      int      // by the number of characters; see texts
 	want, unwanted []string // by expressions
 }
 
-// of returns the names of a class among some.
+// of restricts a set of texts to the class.
 func (n nameClass) of(t texts) texts {
 	t.mod, t.rest = n.mod, n.rest
 	t.want = append(t.want[:len(t.want):len(t.want)], n.want...)
@@ -19,8 +19,8 @@ func (n nameClass) of(t texts) texts {
 	return t
 }
 
-// nameClasses parts the additional names of an object into n classes, each of which has a name:
-// names of different classes differ. It is refused where there are fewer than n names.
+// nameClasses partitions the additional names of an object into n classes that all contain a name.
+// It returns an error if there are fewer than n names.
 func (w *objectWriter) nameClasses(n int) ([]nameClass, error) {
 	for _, classes := range [][]nameClass{byLength(n), byCharacter(n, 0), byCharacter(n, 1), byCharacter(n, 2)} {
 		all := true
@@ -40,7 +40,7 @@ func (w *objectWriter) nameClasses(n int) ([]nameClass, error) {
 	return w.byName(n)
 }
 
-// has reports whether there is an additional name of a class.
+// has reports whether a class contains an additional name.
 func (w *objectWriter) has(class nameClass) (bool, error) {
 	for _, e := range w.extras {
 		ok, err := w.inhabited(show(w.path), class.of(e.names))
@@ -51,7 +51,7 @@ func (w *objectWriter) has(class nameClass) (bool, error) {
 	return false, nil
 }
 
-// byLength returns classes by what the number of characters leaves when it is divided by n.
+// byLength returns classes by the number of characters modulo n.
 func byLength(n int) (out []nameClass) {
 	for i := range n {
 		out = append(out, nameClass{mod: n, rest: i})
@@ -59,11 +59,11 @@ func byLength(n int) (out []nameClass) {
 	return out
 }
 
-// letters are the characters by which names are told apart, those that many names have first.
+// letters are the characters that distinguish names, common ones first.
 const letters = "etaoinsrhldcumfpgwybvkxjqz0123456789ETAOINSRHLDCUMFPGWYBVKXJQZ_-"
 
-// byCharacter returns classes by the character after the first skip ones: names without such a
-// character are of the first class.
+// byCharacter returns classes by the character after the first skip ones. Names without that
+// character are in the first class.
 func byCharacter(n, skip int) []nameClass {
 	sets := make([]string, n)
 	for i, r := range letters {
@@ -98,13 +98,13 @@ func (w *objectWriter) byName(n int) (out []nameClass, err error) {
 		return nil, err
 	}
 	if !ok {
-		return nil, unsatisfied(show(w.path)+"/minProperties", "it demands %d names that differ, and there are only %d",
+		return nil, unsatisfied(show(w.path)+"/minProperties", "it requires %d distinct names, but there are only %d",
 			w.least, len(w.props)+len(out))
 	}
 	return append(out, rest), nil
 }
 
-// example returns an additional name of a class, as short as any.
+// example returns one of the shortest additional names of a class.
 func (w *objectWriter) example(class nameClass) (name string, ok bool, err error) {
 	for _, e := range w.extras {
 		name, ok, err = w.shortest(show(w.path), class.of(e.names))

@@ -5,24 +5,25 @@ import (
 	"slices"
 )
 
-// Unlike items that are no constants are told apart by what each begins with, leaves when divided,
-// or how long it is: an array has one item of each such class at most, so that some arrays are
-// missing and none is wrong.
+// Distinct items that are not constants are distinguished by their first letter, their remainder or
+// their length. An array has at most one item of each such class, so that some valid arrays cannot
+// be generated.
 
 const (
-	// fewClasses is among how many classes items are drawn in any order.
+	// fewClasses is the number of classes whose items may appear in any order.
 	fewClasses = mostInAnyOrder
-	// mostClassesUnlike is how many unlike items may be demanded of what is told apart by classes;
-	// above fewClasses they stand in the order of their classes.
-	mostClassesUnlike = 64
+	// mostDistinctClasses is the largest number of distinct items. Above fewClasses, the items
+	// appear in the order of their classes.
+	mostDistinctClasses = 64
 )
 
-// unlike is the arrays of items of a schema of which no two are equal.
-func (c *compiler) unlike(s *value, path string, least, most int) (expr, error) {
+// distinctByClass returns an expression for arrays of distinct items.
+func (c *compiler) distinctByClass(s *value, path string, least, most int) (expr, error) {
 	n := max(fewClasses, least)
-	if n > mostClassesUnlike {
-		return nil, refuse(show(path)+"/uniqueItems", "%d unlike items at most may be demanded where they are no "+
-			"constants, not %d", mostClassesUnlike, least)
+	if n > mostDistinctClasses {
+		return nil, refuse(show(path)+"/uniqueItems",
+			"at most %d distinct items that are not constants are supported; "+
+				"minItems is %d", mostDistinctClasses, least)
 	}
 	item := located{s.get("items"), path + "/items"}
 	if item.schema == nil {
@@ -43,7 +44,7 @@ func (c *compiler) unlike(s *value, path string, least, most int) (expr, error) 
 		return nil, err
 	}
 	if len(list) == 0 {
-		return nothing{}, nil // no type is left of its items
+		return nothing{}, nil // the items have no type
 	}
 	c.partly = c.partly || least > 1
 	u := &uniqueWriter{many: -1, least: least, most: most, inside: make([]bool, len(list))}
@@ -58,14 +59,14 @@ func (c *compiler) unlike(s *value, path string, least, most int) (expr, error) 
 		u.most = len(u.list)
 	}
 	if least > u.most {
-		return nil, refuse(show(path)+"/uniqueItems", "items of this kind are told apart in %d classes, and minItems "+
-			"is %d", len(u.list), least)
+		return nil, refuse(show(path)+"/uniqueItems",
+			"only %d distinct items of this kind are supported; minItems is %d",
+			len(u.list), least)
 	}
-	return c.unlikeItems(u), nil
+	return c.distinctItems(u), nil
 }
 
-// classesOf are up to about n schemas of which no two hold for equal values, to be merged with a
-// flat one.
+// classesOf returns about n schemas that are pairwise disjoint, to be merged with a flat schema.
 func (c *compiler) classesOf(flat *value, path string, n, depth int) (out []*value, err error) {
 	names := typeNames
 	if flat.kind == kindObject {
@@ -111,7 +112,7 @@ func (c *compiler) classesOf(flat *value, path string, n, depth int) (out []*val
 	return out, nil
 }
 
-// spread leaves about n classes of several types, some of each.
+// spread selects n classes evenly from all types.
 func spread(all []*value, names []string, n int) (out []*value) {
 	step := float64(len(all)) / float64(n)
 	for i := range n {
@@ -120,11 +121,11 @@ func spread(all []*value, names []string, n int) (out []*value) {
 	return out
 }
 
-// firstLetters are classes of what a text begins with, about as many words in each.
+// firstLetters are classes of first letters with about as many words in each.
 var firstLetters = []string{"sSjJ08", "cCnN19", "pPlLqQ2", "aAmM3", "dDbB4", "rRtTwW5", "eEfFhH6"}
 
-// textClasses are classes of strings: by their first letter, their last, or their length, whichever
-// parts those of a schema into the most classes.
+// textClasses returns classes of strings by first letter, last letter or length, whichever gives
+// the most classes.
 func (c *compiler) textClasses(s *value, path string, n int) ([]*value, error) {
 	class := func(pattern string) *value {
 		return ofType("string").and(moreTexts, &value{kind: kindArray, list: texted([]string{pattern})})
@@ -172,7 +173,7 @@ func (c *compiler) textClasses(s *value, path string, n int) ([]*value, error) {
 	return best, nil
 }
 
-// restClasses are classes of whole numbers by what they leave when divided.
+// restClasses returns classes of whole numbers by their remainder modulo n.
 func restClasses(n int) (out []*value) {
 	for i := range n {
 		rule := &value{kind: kindArray, list: []*value{{kind: kindNumber, text: itoa(n)},
@@ -182,8 +183,8 @@ func restClasses(n int) (out []*value) {
 	return out
 }
 
-// rangeClasses are classes of numbers: ranges as wide as each other between two bounds, and powers
-// of two where there are none.
+// rangeClasses returns classes of numbers: ranges of equal width between the bounds, or a default
+// range if a bound is missing.
 func (c *compiler) rangeClasses(s *value, path string, n int) (out []*value) {
 	least, most := big.NewRat(-1, 1), new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), uint(n-2)))
 	even := false
@@ -218,8 +219,8 @@ func (c *compiler) rangeClasses(s *value, path string, n int) (out []*value) {
 	return out
 }
 
-// memberClasses are classes of objects by a member that all of them have: the first whose values
-// are of many classes.
+// memberClasses returns classes of objects by the value of a required member: the first one whose
+// values have enough classes.
 func (c *compiler) memberClasses(s *value, path string, n, depth int) []*value {
 	plain := []*value{ofType("object")}
 	p := s.get("properties")

@@ -2,15 +2,15 @@ package grammar
 
 import "sync"
 
-// shelf keeps the masks that answers under one grammar made, for others of them: each answer has
-// states of its own, and a mask is the larger part of what a state takes and nearly all of the
-// time. Its bytes are those of the Memory of the grammar.
-type shelf struct {
+// maskCache stores the masks of a grammar for all of its answers. Each answer has separate states,
+// but a mask takes most of the memory of a state and nearly all of the time. Memory limits its
+// size.
+type maskCache struct {
 	memory *Memory
 	mu     sync.Mutex
 	by     map[maskKey]keptMask
 	bytes  int64
-	// followed is what was found ahead.
+	// followed caches the results of Grammar.ahead.
 	followed map[followedKey]*followed
 }
 
@@ -19,28 +19,28 @@ type maskKey struct {
 	of stackName
 }
 
-// keptMask is a mask without regard to the tokens left, and the greatest cost after one of its
+// keptMask is a mask for an unlimited number of tokens, and the largest cost after one of its
 // tokens.
 type keptMask struct {
 	mask   *Mask
 	masked float64
 }
 
-func (s *shelf) get(key maskKey) (keptMask, bool) {
+func (s *maskCache) get(key maskKey) (keptMask, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k, ok := s.by[key]
 	return k, ok
 }
 
-func (s *shelf) found(key followedKey) *followed {
+func (s *maskCache) found(key followedKey) *followed {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.followed[key]
 }
 
-// room reserves bytes; the lock is held.
-func (s *shelf) room(n int64) bool {
+// room reserves bytes. The caller holds s.mu.
+func (s *maskCache) room(n int64) bool {
 	if !s.memory.take(n) {
 		return false
 	}
@@ -48,8 +48,8 @@ func (s *shelf) room(n int64) bool {
 	return true
 }
 
-// put keeps a mask, where there is room for it.
-func (s *shelf) put(key maskKey, k keptMask) bool {
+// put stores a mask. It returns false if it does not fit.
+func (s *maskCache) put(key maskKey, k keptMask) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, met := s.by[key]; met {
@@ -65,20 +65,20 @@ func (s *shelf) put(key maskKey, k keptMask) bool {
 	return true
 }
 
-// memory returns about how many bytes a kept mask takes.
+// memory returns about how many bytes a cached mask takes.
 func (m *Mask) memory() int64 { return int64(8*len(m.bits)) + 128 }
 
-// Kept returns about how many bytes the masks take that answers under the grammar share.
+// Kept returns about how many bytes the cached masks of the grammar take.
 func (g *Grammar) Kept() int64 {
 	g.masks.mu.Lock()
 	defer g.masks.mu.Unlock()
 	return g.masks.bytes
 }
 
-// Memory returns about how many bytes the grammar takes, with the masks that it keeps.
+// Memory returns about how many bytes the grammar takes, including its cached masks.
 func (g *Grammar) Memory() int64 { return g.program.bytes + g.Kept() }
 
-// Release drops the masks that the grammar keeps. Its answers may go on and keep masks again.
+// Release drops the cached masks. Running answers continue and may cache masks again.
 func (g *Grammar) Release() {
 	s := &g.masks
 	s.mu.Lock()

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Unlike items that are no constants, several of which are demanded.
-func TestUnlikeItems(t *testing.T) {
+// TestDistinctItems checks arrays of at least two distinct items that are not constants.
+func TestDistinctItems(t *testing.T) {
 	manyTaken(t, testVocab(800, 6), 91, 90, 70, func(r schemaMaker) object {
 		item := func() any {
 			return r.pick(object{"type": "integer"}, object{"type": "integer", "minimum": 1, "maximum": 49},
@@ -32,7 +32,7 @@ func TestUnlikeItems(t *testing.T) {
 	})
 }
 
-// Multiples beside multiples, and what is none.
+// TestMultiplesTogether checks multiples together with negated multiples.
 func TestMultiplesTogether(t *testing.T) {
 	manyTaken(t, testVocab(800, 6), 92, 120, 110, func(r schemaMaker) object {
 		of := func() object { return object{"multipleOf": 1 + r.IntN(12)} }
