@@ -29,8 +29,6 @@ type Generator struct {
 func (v Generator) Legal(k kernel.Spec) error {
 	s := spec{k}
 	switch {
-	case s.Compute == kernel.ComputeInt8K && s.Dot != kernel.AMX:
-		return fmt.Errorf("the path %s has no kernels of dot product %s", s.Compute, s.Dot)
 	case s.Dot == kernel.TDPBF16:
 		return s.validateBF16Tile()
 	case s.Dot == kernel.AMX && s.Compute == kernel.ComputeInt8K:
