@@ -288,7 +288,7 @@ func (s Schedule) checkSlice(k WeightKey) error {
 	if k.K%t.Block() != 0 {
 		return fmt.Errorf("k %d is not a multiple of the %s block of %d", k.K, k.Type, t.Block())
 	}
-	unit := max(16, t.KStep())
+	unit := max(16, s.Kernel.Compute.KStep(t))
 	depth := s.BK
 	if depth == 0 {
 		depth = k.K

@@ -76,7 +76,7 @@ both sides can be interleaved.`,
 	fs.StringSliceVar(&f.types, "type", []string{"f32"}, "types of the weights")
 	fs.IntSliceVarP(&f.threads, "threads", "t", []int{0}, "worker threads, such as 1,2; 0 takes one on every core")
 	fs.StringVar(&f.compute, "compute", "auto", "arithmetic of weights: auto, f32, int8 (quantized ones), "+
-		"int8-256 (those in blocks of 256) or bf16 (those of bf16)")
+		"int8-256 or int8-k (those in blocks of 256), bf16 or bf16-tile (those of bf16)")
 	fs.StringVar(&f.isa, "isa", "", "instruction set of the kernels, or of single workers: 1=avx2 "+
 		"(default: the widest)")
 	fs.StringVar(&f.kernel, "kernel", "", "micro-kernel to measure instead of the one that the default heuristic "+

@@ -44,7 +44,7 @@ where it stopped when it is started again; a folder of another machine or of ano
 	shape := fs.String("shape", "2048x2048", "weight as NxK")
 	typ := fs.String("type", "f32", "type of the weight")
 	fs.StringVar(&o.Compute, "compute", "auto", "arithmetic of weights: auto, f32, int8 (quantized ones), "+
-		"int8-256 (those in blocks of 256) or bf16 (those of bf16)")
+		"int8-256 or int8-k (those in blocks of 256), bf16 or bf16-tile (those of bf16)")
 	fs.StringVar(&o.ISA, "isa", "", "instruction set of the kernels (default: the widest)")
 	fs.IntVarP(&o.Threads, "threads", "t", 0, "worker threads (default: one on every core)")
 	fs.IntVar(&o.MaxM, "seq-max", 2048, "most rows to search for")

@@ -51,7 +51,8 @@ func (f *sessionFlags) addModel(c *cobra.Command) {
 	fs.StringVar(&f.kv, "kv", "", "type of the KV cache: f16, f32 or q8_0 (default: as the plan says, f16 without one)")
 	fs.StringVar(&f.compute, "compute", "auto", "arithmetic of weights: auto (the faster by the rates of this "+
 		"CPU), f32 (exact), int8 (quantized ones), int8-256 (those in blocks of 256, whose activations share a scale "+
-		"as long), bf16 (those of bf16, on a CPU with its dot products)")
+		"as long), int8-k (the same ones, with exact integer sums), bf16 or bf16-tile (those of bf16, on a CPU with its "+
+		"dot products or tile products)")
 	fs.StringVar(&f.attention, "attention", "auto", "what attention adds up by: auto (the faster by the rates of "+
 		"this CPU, where weights are not multiplied in f32), f32 (exact), the dot products of bfloat16 dpbf16 "+
 		"(avx512_bf16) and tdpbf16 (amx), or that of integers dpbusd (avx512_vnni, --kv q8_0)")
@@ -116,8 +117,9 @@ func (f *sessionFlags) check() error {
 		return usageError(fmt.Errorf("--tp %d: give a number of at least 1", f.ranks))
 	case f.spin < 0 || f.spin > time.Second:
 		return usageError(fmt.Errorf("--spin %s: give a duration from 0 to 1s", f.spin))
-	case !slices.Contains([]string{"", "auto", "f32", "int8", "int8-256", "bf16"}, f.compute):
-		return usageError(fmt.Errorf("--compute %s: give auto, f32, int8, int8-256 or bf16", show.Clip(f.compute, 20)))
+	case !slices.Contains([]string{"", "auto", "f32", "int8", "int8-256", "int8-k", "bf16", "bf16-tile"}, f.compute):
+		return usageError(fmt.Errorf("--compute %s: give auto, f32, int8, int8-256, int8-k, bf16 or bf16-tile",
+			show.Clip(f.compute, 20)))
 	case f.attention != "" && f.attention != "auto":
 		if _, err := microkernel.ParseAttentionDot(f.attention); err != nil {
 			return usageError(fmt.Errorf("--attention: %w", err))

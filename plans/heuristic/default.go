@@ -13,7 +13,7 @@ import (
 
 // Options restricts the choices of Default. The zero value leaves all choices to Default.
 type Options struct {
-	Compute  string               // auto (or ""), f32, int8, int8-256, bf16; applies to weights that have the path
+	Compute  string               // auto (or "") or a path; applies to weights that have the path
 	KV       string               // f16 (or ""), f32, q8_0
 	ISA      string               // of workers, see plans.ParseWorkerISAs; "": the widest
 	Like     *plans.Plan          // use the instruction sets of this plan's workers instead of ISA
@@ -181,6 +181,10 @@ func (h host) checkCompute(option string, s plans.ModelShape) error {
 	switch option {
 	case microkernel.ComputeInt8Superblock.String():
 		return h.checkSuperblock(s)
+	case microkernel.ComputeInt8K.String():
+		return h.checkIntegers(s)
+	case microkernel.ComputeBF16Tile.String():
+		return h.checkTiles(s)
 	case microkernel.ComputeBF16.String():
 	default:
 		return nil

@@ -210,7 +210,11 @@ func (h host) best(w choice) (microkernel.Spec, error) {
 		}
 		for s := range w.filled(list, true) {
 			s = h.prefetched(s, w.m, w.widen)
-			take(s, h.unitCycles(s, w.m, vectors))
+			if s.KeepsSums() {
+				take(s, rates.keptCycles(s, w.m))
+			} else {
+				take(s, h.unitCycles(s, w.m, vectors))
+			}
 		}
 		if least > 0 {
 			return best, nil
@@ -293,7 +297,7 @@ func (h host) isas() []microkernel.ISA {
 // included for int8 if their rate was measured.
 func (h host) plain(s microkernel.Spec) bool {
 	if s.MatrixUnit() {
-		return s.Compute == microkernel.ComputeInt8 && h.UnitGain > 0
+		return s.KeepsSums() || s.Compute == microkernel.ComputeInt8 && h.UnitGain > 0
 	}
 	ku := 4
 	if s.Compute == microkernel.ComputeBF16 {
