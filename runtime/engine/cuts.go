@@ -12,7 +12,11 @@ import (
 // plan lists the steps of the forward that begins. It cuts ops that are predicted to take longer
 // than the bound of the forward into several steps. For a resumed forward it cuts the ops that have
 // not begun again, since their predictions may have changed.
-func (c *cores) plan(act *sched.Action) {
+func (c *lane) plan(act *sched.Action) {
+	if c.device != nil {
+		c.planOnDevice(act)
+		return
+	}
 	p, cuts := &c.gate, &c.cuts[act.Set]
 	p.quantum = act.Quantum
 	l, ops := loadOf(&c.batch), c.runner.Model.Ops
@@ -44,7 +48,6 @@ func (c *cores) plan(act *sched.Action) {
 			p.steps = append(p.steps, a)
 		}
 	}
-	c.runner.Cut(*cuts)
 	for s := len(p.steps) - 2; s >= 0; s-- { // add the steps up to the next place to halt
 		if i := p.steps[s].op; !c.runner.haltsAfter(i) && (i >= len(*cuts) || (*cuts)[i] == 0) {
 			p.steps[s].takes += p.steps[s+1].takes
@@ -55,7 +58,7 @@ func (c *cores) plan(act *sched.Action) {
 // cut sets the number of steps of op i, the last of cuts. If op i would exceed the bound together
 // with the ops since the last place to halt, it adds a place to halt before op i. It returns the
 // predicted time between the last place to halt and the end of op i.
-func (c *cores) cut(cuts []uint16, i int, since, takes, bound time.Duration) time.Duration {
+func (c *lane) cut(cuts []uint16, i int, since, takes, bound time.Duration) time.Duration {
 	if since > 0 && since+takes > bound {
 		cuts[i-1], since = max(cuts[i-1], 1), 0
 	}
@@ -71,7 +74,7 @@ func (c *cores) cut(cuts []uint16, i int, since, takes, bound time.Duration) tim
 // refine divides the steps of the op in which a halted forward continues, if they are now predicted
 // to exceed the bound, and returns the op after it. Steps have equal shares of an op, so each can
 // be divided into equal shares without omitting or repeating a column.
-func (c *cores) refine(act *sched.Action, l cost.Load) (first int) {
+func (c *lane) refine(act *sched.Action, l cost.Load) (first int) {
 	cuts, at := c.cuts[act.Set], c.next
 	if len(cuts) < c.runner.Ops() {
 		return c.runner.Ops() // the forward was not cut

@@ -9,7 +9,7 @@ import (
 
 // drawAll draws a token for each request whose known tokens the forward has computed, and ends the
 // requests whose numbers overflowed. It appends the events for the scheduler.
-func (c *cores) drawAll(act *sched.Action, events []sched.Event) []sched.Event {
+func (c *lane) drawAll(act *sched.Action, events []sched.Event) []sched.Event {
 	var failed []overflowed
 	if act.Kind == sched.Decode {
 		first := 0
@@ -23,8 +23,8 @@ func (c *cores) drawAll(act *sched.Action, events []sched.Event) []sched.Event {
 		for i, row := range c.batch.LogitRows {
 			if act.Last && int(row) == act.N-1 {
 				events, failed = c.drawRows(j, i, 1, events, failed)
-			} else if c.runner.finite(i) {
-				c.score(j, act.Pos+int(row), c.runner.Logits(i))
+			} else if c.finite(i) {
+				c.score(j, act.Pos+int(row), c.logits(i))
 			} else {
 				events, failed = c.failRow(j, int(row), events, failed)
 				break
@@ -37,11 +37,11 @@ func (c *cores) drawAll(act *sched.Action, events []sched.Event) []sched.Event {
 
 // drawRows continues a request from its rows of logits: the row of its last known token and one for
 // each forced token that the forward computed.
-func (c *cores) drawRows(
+func (c *lane) drawRows(
 	j *job, first, rows int, events []sched.Event, failed []overflowed,
 ) ([]sched.Event, []overflowed) {
 	for i := first; i < first+rows; i++ {
-		if !c.runner.finite(i) {
+		if !c.finite(i) {
 			return c.failRow(j, int(c.batch.LogitRows[i]), events, failed)
 		}
 	}
@@ -50,11 +50,11 @@ func (c *cores) drawRows(
 		j.out.close(api.FinishLength, nil)
 		return append(events, sched.Event{Kind: sched.Finish, ID: j.id}), failed
 	}
-	return append(events, c.draw(j, rows-1, c.runner.Logits(first+rows-1))), failed
+	return append(events, c.draw(j, rows-1, c.logits(first+rows-1))), failed
 }
 
 // failRow ends a request whose numbers overflowed in a row.
-func (c *cores) failRow(j *job, row int, events []sched.Event, failed []overflowed) ([]sched.Event, []overflowed) {
+func (c *lane) failRow(j *job, row int, events []sched.Event, failed []overflowed) ([]sched.Event, []overflowed) {
 	delete(c.jobs, j.id)
 	return append(events, sched.Event{Kind: sched.Finish, ID: j.id}), append(failed, overflowed{j, row})
 }

@@ -193,7 +193,7 @@ func (r *embedCall) cancel() {
 }
 
 // answer passes its output row to each text that ended in the forward.
-func (c *cores) answer(act *sched.Action, events []sched.Event) []sched.Event {
+func (c *lane) answer(act *sched.Action, events []sched.Event) []sched.Event {
 	spans := c.batch.Spans
 	at := 0
 	for i, row := range c.batch.LogitRows {
@@ -206,11 +206,11 @@ func (c *cores) answer(act *sched.Action, events []sched.Event) []sched.Event {
 		}
 		delete(c.jobs, j.id)
 		events = append(events, sched.Event{Kind: sched.Finish, ID: j.id})
-		if !c.runner.finite(i) {
+		if !c.finite(i) {
 			j.out.close("", &OverflowError{})
 			continue
 		}
-		j.vector = slices.Clone(c.runner.Logits(i))
+		j.vector = slices.Clone(c.logits(i))
 		j.out.close(api.FinishStop, nil)
 	}
 	return events

@@ -15,6 +15,7 @@ import (
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
 	"sandwich/runtime/phase"
+	"sandwich/runtime/pool"
 	"sandwich/runtime/sched"
 )
 
@@ -25,6 +26,7 @@ type Options struct {
 	Parallel int // requests that run at once
 	Queue    int // requests that may wait in addition
 	Service
+	Accelerator DeviceOptions
 
 	IsEnd     func(id int32) bool // reports whether a token ends an answer or a message
 	Observe   func(f Forward)     // is called by the loop after each forward; must not block
@@ -70,13 +72,16 @@ type Engine struct {
 	embedCalls int // running calls of Embed
 	maxEmbeds  int // limit of embedCalls
 
-	cores   cores // lane that the driver runs forwards on
-	observe func(f Forward)
-	wake    chan struct{} // capacity 1
-	ended   chan struct{}
-	begin   time.Time
-	batch   kvcache.Batch
-	once    sync.Once // of Close
+	cores    lane // forwards that run on the cores
+	onDevice lane // forwards of the phases that the device serves, if there is one
+	lanes    lanes
+	leader   *pool.Leader
+	observe  func(f Forward)
+	lost     func(err error)
+	wake     chan struct{} // capacity 1
+	ended    chan struct{}
+	begin    time.Time
+	once     sync.Once // of Close
 }
 
 // job is a request that has not ended.
@@ -141,8 +146,13 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 		r.Close()
 		return nil, err
 	}
+	accelerator, err := openDevice(r, &o)
+	if err != nil {
+		r.Close()
+		return nil, err
+	}
 	costs := newCosts(r.Model, o.Plan, o.Profile)
-	config := sched.Config{Lanes: []sched.Lane{sched.CoresLane()}, Stores: r.assembly.Stores,
+	config := sched.Config{Lanes: o.Accelerator.lanes(), Stores: r.assembly.Stores,
 		MaxRunning: o.Parallel, Queue: o.Queue,
 		Chunk: o.Plan.Chunk, LogitRows: o.LogitRows, Policy: o.Policy, MixedCap: o.MixedCap, Aging: o.Aging,
 		Quantum: o.Quantum, Bound: o.Bound,
@@ -154,6 +164,7 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 	}
 	scheduler, err := sched.New(config)
 	if err != nil {
+		closeDevice(accelerator)
 		r.Close()
 		return nil, err
 	}
@@ -162,10 +173,10 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 		buffer: newSampleBuffer(r.assembly.Workers.Kernels.Vec, r.Model.Dims.Vocab),
 		jobs:   map[sched.ID]*job{}, maxEmbeds: most, wake: make(chan struct{}, 1), ended: make(chan struct{}),
 		begin: time.Now(),
-		sched: scheduler, observe: o.Observe,
+		sched: scheduler, observe: o.Observe, lost: o.Accelerator.Lost,
 	}
 	e.cores.Engine, e.cores.costs = e, costs
-	e.driver = sched.NewDriver(e.sched, &e.mu, wall{e}, &e.cores)
+	e.driver = sched.NewDriver(e.sched, &e.mu, wall{e}, e.executor(accelerator))
 	return e, nil
 }
 
@@ -196,9 +207,11 @@ func (e *Engine) shut() {
 	e.closing = true
 	e.mu.Unlock()
 	e.cores.gate.stop.Store(true)
+	e.stopDevice()
 	e.poke()
 	<-e.ended
 	e.watch.close()
+	closeDevice(e.onDevice.device)
 	e.runner.Close()
 }
 

@@ -72,7 +72,7 @@ func loadOf(b *kvcache.Batch) cost.Load {
 }
 
 // learn updates the table of costs with the step times of the forward that ended.
-func (c *cores) learn(act *sched.Action) {
+func (c *lane) learn(act *sched.Action) {
 	of := act.Kind.Phase()
 	l := loadOf(&c.batch)
 	var inside time.Duration
@@ -93,7 +93,10 @@ func (c *cores) learn(act *sched.Action) {
 			all += c.costs.Op(of, a.op, l) / time.Duration(a.of)
 		}
 		for _, a := range c.gate.steps[s.from:s.to] {
-			share := float64(c.costs.Op(of, a.op, l)/time.Duration(a.of)) / float64(max(all, 1))
+			share := 1 / float64(s.to-s.from) // without predictions
+			if all > 0 {
+				share = float64(c.costs.Op(of, a.op, l)/time.Duration(a.of)) / float64(all)
+			}
 			c.costs.Observe(a.op, a.of, time.Duration(share*float64(s.took)))
 		}
 	}

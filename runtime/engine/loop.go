@@ -6,6 +6,8 @@ import (
 
 	"sandwich/runtime/api"
 	"sandwich/runtime/cost"
+	"sandwich/runtime/kvcache"
+	"sandwich/runtime/offload"
 	"sandwich/runtime/pool"
 	"sandwich/runtime/sched"
 )
@@ -15,7 +17,7 @@ func (e *Engine) loop() {
 	defer close(e.ended)
 	defer e.endAll()
 	e.runner.Lead(func(l *pool.Leader) {
-		e.cores.leader = l
+		e.leader = l
 		e.driver.Drive()
 	})
 }
@@ -61,13 +63,17 @@ func internalError(p any) error {
 	return &InternalError{Value: p}
 }
 
-// cores is the scheduler's lane for the CPU cores. It runs forwards on the runner, from the thread
-// of worker 0.
-type cores struct {
+// lane runs the forwards of one lane of the scheduler: on the cores, from the thread of worker 0, or
+// on a device, in a goroutine of its own.
+type lane struct {
 	*Engine
-	leader *pool.Leader
-	gate   forwardGate // of the forward in flight
-	costs  *cost.Table // of ops, measured in this process
+	device *offload.Runner // nil: the lane runs on the cores
+	batch  kvcache.Batch   // of the forward in flight
+	set    int             // of activations of that forward
+	base   int             // of the sets on the cores that are the lane's own
+	again  bool            // the lane has no sets of its own: a resumed forward starts again
+	gate   forwardGate     // of the forward in flight
+	costs  *cost.Table     // of ops, measured in this process
 	cuts   [sched.Sets][]uint16
 	margin margin
 	next   int           // step from which the forward runs, then the step at which it ended
@@ -78,7 +84,7 @@ type cores struct {
 
 // Carry carries out the scheduler's actions that run no forward. A preempted request needs no
 // action here, since its prefill starts again.
-func (c *cores) Carry(a *sched.Action) {
+func (c *lane) Carry(a *sched.Action) {
 	switch a.Kind {
 	case sched.Halt:
 		c.gate.stop.Store(true)
@@ -94,17 +100,18 @@ func (c *cores) Carry(a *sched.Action) {
 // Begin makes the batch of a forward and records the start of requests whose first forward it is.
 // That may be a decode: a prompt of one token, or with all tokens but the last cached, needs no
 // prefill.
-func (c *cores) Begin(act *sched.Action) {
+func (c *lane) Begin(act *sched.Action) {
 	c.gate.stop.Store(false)
 	c.sched.Fill(act.Lane, &c.batch)
-	c.runner.useTeams(c.watch.team())
-	c.runner.Use(int(act.Set))
-	c.next = 0
+	c.set, c.next = int(act.Set), 0
 	j := c.jobs[act.ID]
-	if j != nil && act.Kind == sched.Resume {
+	planned := *act
+	if act.Kind == sched.Resume && (c.again || j != nil && j.resumeAt == 0) {
+		planned.Kind = sched.Prefill
+	} else if j != nil && act.Kind == sched.Resume {
 		c.next = j.resumeAt
 	}
-	c.plan(act)
+	c.plan(&planned)
 	if j != nil && act.Kind != sched.Decode {
 		j.begin(act.Pos)
 	}
@@ -132,10 +139,16 @@ func (j *job) queued() time.Duration {
 }
 
 // Run executes a forward from the op at which it halted, or from the first.
-func (c *cores) Run(f *sched.Action) (lane sched.LaneID, done bool) {
+func (c *lane) Run(f *sched.Action) (lane sched.LaneID, done bool) {
 	began := time.Now()
 	if c.gap = 0; !c.ended.IsZero() {
 		c.gap = began.Sub(c.ended)
+	}
+	c.runner.useTeams(c.watch.team())
+	c.runner.Use(c.base + c.set)
+	c.runner.Cut(c.cuts[c.set])
+	if d := c.onDevice.device; d != nil {
+		d.CoresWrite(&c.batch)
 	}
 	c.gate.start(c.next)
 	next, err := c.runner.Forward(c.leader, &c.batch, c.next, &c.gate)
@@ -148,7 +161,7 @@ func (c *cores) Run(f *sched.Action) (lane sched.LaneID, done bool) {
 }
 
 // End records where a forward halted, or draws the tokens of one that is complete.
-func (c *cores) End(act *sched.Action, done bool, events []sched.Event) []sched.Event {
+func (c *lane) End(act *sched.Action, done bool, events []sched.Event) []sched.Event {
 	c.counts.add(act, c.took)
 	c.learn(act)
 	if c.observe != nil {

@@ -96,7 +96,7 @@ type overflowed struct {
 // fail ends jobs whose numbers overflowed, each with the place of the overflow. It keeps the lock
 // for some milliseconds, since the sequences hold their blocks only until the next step of the
 // scheduler.
-func (c *cores) fail(list []overflowed) {
+func (c *lane) fail(list []overflowed) {
 	for _, u := range list {
 		for i := range c.batch.Spans {
 			s := &c.batch.Spans[i]

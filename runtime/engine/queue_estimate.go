@@ -53,7 +53,7 @@ func (e *Engine) prefill(from, to int) (took time.Duration, chunks int) {
 		if from += n; from == to {
 			l.Heads = 1
 		}
-		took += e.cores.costs.Forward(phase.Prefill, l)
+		took += e.prefillCosts().Forward(phase.Prefill, l)
 	}
 	return took, chunks
 }

@@ -34,9 +34,9 @@ type Runner struct {
 	Plan  *plans.Plan
 
 	assembly *exec.Assembly
-	sets     [sched.Sets]*exec.Buffers // activations: the assembly's, and those that Reserve allocates
-	use      int                       // index of the set of the next forward
-	phases   [2]phaseTeam              // by phase.Phase
+	sets     [2 * sched.Sets]*exec.Buffers // activations: the assembly's, and those that Reserve allocates
+	use      int                           // index of the set of the next forward
+	phases   [2]phaseTeam                  // by phase.Phase
 	last     *exec.Executor
 	active   []int // workers of the last forward
 	replans  []replanned
@@ -63,7 +63,7 @@ func Open(ctx context.Context, o RunnerOptions) (*Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Runner{Model: a.Model, Plan: a.Plan, assembly: a, sets: [sched.Sets]*exec.Buffers{a.Buffers},
+	r := &Runner{Model: a.Model, Plan: a.Plan, assembly: a, sets: [2 * sched.Sets]*exec.Buffers{a.Buffers},
 		replanner: o.Replan}
 	if err := r.compile(); err != nil {
 		r.Close()
@@ -91,7 +91,7 @@ func (r *Runner) compile() (err error) {
 // Reserve allocates all sets of activations that a scheduler may use. An engine calls it at its
 // start, so that serving allocates no buffers. It must not be called inside Lead.
 func (r *Runner) Reserve(ctx context.Context) (err error) {
-	for i := range r.sets {
+	for i := range sched.Sets {
 		if r.sets[i] != nil {
 			continue
 		}
@@ -103,6 +103,15 @@ func (r *Runner) Reserve(ctx context.Context) (err error) {
 		}
 	}
 	return nil
+}
+
+// reserveMore allocates as many sets again, for a second lane on the cores. On an error there may be
+// fewer.
+func (r *Runner) reserveMore() (err error) {
+	for i := sched.Sets; i < len(r.sets) && err == nil; i++ {
+		r.sets[i], err = r.assembly.NewBuffers()
+	}
+	return err
 }
 
 // Lead runs loop on the thread of worker 0, which starts forwards without a thread wake-up. Forward
@@ -195,8 +204,10 @@ func (r *Runner) Close() {
 	for _, old := range r.replans {
 		closeAll(old.executors)
 	}
-	if r.sets[1] != nil {
-		r.sets[1].Free()
+	for _, set := range r.sets[1:] {
+		if set != nil {
+			set.Free()
+		}
 	}
 	r.assembly.Close()
 }

@@ -13,6 +13,7 @@ type Counts struct {
 	Requests, PromptTokens, GeneratedTokens int64
 	Prefills, Decodes                       int64 // forwards; each part of a halted prefill counts
 	PrefillTime, DecodeTime                 time.Duration
+	LostDevices                             int64 // devices that failed
 }
 
 // add counts a forward and its duration.
@@ -49,7 +50,7 @@ type Forward struct {
 }
 
 // report calls the observer with the forward that ended.
-func (c *cores) report(act *sched.Action, done bool) {
+func (c *lane) report(act *sched.Action, done bool) {
 	f := Forward{Began: c.ended.Add(-c.took), Ended: c.ended, Prefill: act.Kind != sched.Decode,
 		Quantum: act.Quantum > 0, Halted: !done, Whole: done && act.Kind != sched.Resume, Load: loadOf(&c.batch)}
 	add := func(id sched.ID, n int) {

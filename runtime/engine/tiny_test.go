@@ -103,7 +103,7 @@ func (e *Engine) forward(l *pool.Leader) *sched.Action {
 
 // run runs the forward that the driver planned.
 func (e *Engine) run(l *pool.Leader, act *sched.Action) {
-	e.cores.leader = l
+	e.leader = l
 	e.driver.Run(act)
 }
 

@@ -20,9 +20,9 @@ import (
 // the last one remembers a window, by whole blocks.
 type ends struct{}
 
-func (ends) Name() string                     { return "ends" }
+func (ends) Name() string            { return "ends" }
 func (ends) Reads(block, b int) bool { return b == 0 || b == block-1 }
-func (ends) Most() int                        { return 2 }
+func (ends) Most() int               { return 2 }
 
 func init() {
 	near := kvcache.Window{Positions: 70}

@@ -170,6 +170,9 @@ func openShared(o *Options) (*Assembly, error) {
 // NewCache returns an idle bookkeeping of the KV cache, for callers without a scheduler.
 func (a *Assembly) NewCache() *kvcache.Cache { return kvcache.New(a.rows, a.Stores) }
 
+// Rows returns the most rows of a forward.
+func (a *Assembly) Rows() int { return a.rows }
+
 // NewBuffers allocates activations of the same sizes as Buffers, for a forward that runs while
 // another one is halted.
 func (a *Assembly) NewBuffers() (*Buffers, error) {
