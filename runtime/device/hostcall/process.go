@@ -200,3 +200,10 @@ func (p *Process) Close() error {
 	}
 	return errors.Join(errs...)
 }
+
+// Output returns the end of what the child printed.
+func (p *Process) Output() string {
+	p.output.mu.Lock()
+	defer p.output.mu.Unlock()
+	return string(p.output.kept)
+}
