@@ -162,15 +162,16 @@ func TestRefused(t *testing.T) {
 // TestNoDriver checks the error on hosts without the library.
 func TestNoDriver(t *testing.T) {
 	defer func(saved []string) { libraries = saved }(libraries)
-	libraries = []string{"libno-such-cuda.so.1"}
 	if _, err := hostcall.Interpreter(); err != nil {
 		t.Skip(err)
 	}
-	if _, err := (driver{}).List(t.Context()); err == nil || !strings.Contains(err.Error(), "no CUDA driver on this host") {
-		t.Errorf("%v", err)
-	}
-	libraries = []string{"libc.so.6"}
-	if _, err := (driver{}).List(t.Context()); err == nil || !strings.Contains(err.Error(), "cuInit") {
-		t.Errorf("%v", err)
+	for library, want := range map[string]string{
+		"libno-such-cuda.so.1": "no CUDA driver on this host",
+		"libc.so.6":            "cuInit",
+	} {
+		libraries = []string{library}
+		if _, err := (driver{}).List(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", library, err, want)
+		}
 	}
 }

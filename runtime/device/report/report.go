@@ -52,8 +52,8 @@ func Devices(ctx context.Context) []Device {
 }
 
 func describe(id string, i device.Info) Device {
-	return Device{ID: id, Name: i.Name, API: i.API, Driver: i.Driver, MemoryBytes: i.MemoryBytes, FreeBytes: i.FreeBytes,
-		Unified: i.Unified, HostVisible: i.HostVisible, MatrixUnit: i.MatrixUnit}
+	return Device{ID: id, Name: i.Name, API: i.API, Driver: i.Driver, MemoryBytes: i.MemoryBytes,
+		FreeBytes: i.FreeBytes, Unified: i.Unified, HostVisible: i.HostVisible, MatrixUnit: i.MatrixUnit}
 }
 
 // test opens the device and fills in what the self-test and the measurement find.
@@ -114,7 +114,8 @@ func (d *Device) write(b *strings.Builder) {
 	}
 	if r := d.Rates; r != nil {
 		line("memory rate", "%.1f GB/s read by a kernel", r.ReadBytesPerSecond/1e9)
-		line("copy rate", "%.1f GB/s to the device, %.1f GB/s from it", r.WriteBytesPerSecond/1e9, r.CopyBackBytesPerSecond/1e9)
+		line("copy rate", "%.1f GB/s to the device, %.1f GB/s from it", r.WriteBytesPerSecond/1e9,
+			r.CopyBackBytesPerSecond/1e9)
 		line("launch", "%v alone, %v each of %d in one submission", microseconds(r.LaunchSeconds),
 			microseconds(r.StepSeconds), launchesPerSubmission)
 		line("compile", "%v for a small kernel", microseconds(r.CompileSeconds))

@@ -49,8 +49,11 @@ func TestDevices(t *testing.T) {
 		t.Fatalf("%+v", all)
 	}
 	a := all[0]
-	if a.ID != "a:0" || a.Problem != "" || !a.Unified || a.MemoryBytes != 40<<20 || len(a.Exact) != 7 || a.Rates == nil {
+	if a.ID != "a:0" || a.Problem != "" || !a.Unified || a.MemoryBytes != 40<<20 || len(a.Exact) != 7 {
 		t.Errorf("%+v", a)
+	}
+	if a.Rates == nil {
+		t.Error("no rates")
 	} else if r := *a.Rates; r.ReadBytesPerSecond <= 0 || r.WriteBytesPerSecond <= 0 || r.CopyBackBytesPerSecond <= 0 ||
 		r.LaunchSeconds <= 0 || r.StepSeconds <= 0 {
 		t.Errorf("%+v", r)
@@ -68,7 +71,8 @@ func TestDevices(t *testing.T) {
 		"a:0        simulated device (sim, driver 1)\n  memory       0.0 GiB, 0.0 GiB free, shared with the cores\n",
 		"  exact        fma, product,",
 		"b          no device: load libb.so: not found\n",
-		"c:0        simulated device (sim, driver 1)\n  memory       1.0 GiB\n  problem      device c:0: it lacks a feature\n",
+		"c:0        simulated device (sim, driver 1)\n  memory       1.0 GiB\n",
+		"  problem      device c:0: it lacks a feature\n",
 		"alone, ",
 	} {
 		if !strings.Contains(out.String(), want) {
@@ -80,7 +84,8 @@ func TestDevices(t *testing.T) {
 // TestText checks what is written of a device with repaired and inexact classes, and of no drivers.
 func TestText(t *testing.T) {
 	var out bytes.Buffer
-	all := []Device{{ID: "x:0", Name: "X", Exact: []string{"fma"}, Repaired: []string{"fma"}, Inexact: []string{"product"}}}
+	fma := []string{"fma"}
+	all := []Device{{ID: "x:0", Name: "X", Exact: fma, Repaired: fma, Inexact: []string{"product"}}}
 	if err := Write(&out, all); err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,8 @@ func (in *instance) create() error {
 		}
 		err := in.functions.lookUp(f, get, in.handle, "vkEnumeratePhysicalDevices", "vkGetPhysicalDeviceProperties2",
 			"vkGetPhysicalDeviceFeatures2", "vkGetPhysicalDeviceMemoryProperties",
-			"vkEnumerateDeviceExtensionProperties", "vkGetPhysicalDeviceQueueFamilyProperties", "vkCreateDevice", "vkGetDeviceProcAddr")
+			"vkEnumerateDeviceExtensionProperties", "vkGetPhysicalDeviceQueueFamilyProperties", "vkCreateDevice",
+			"vkGetDeviceProcAddr")
 		if err != nil {
 			return err
 		}

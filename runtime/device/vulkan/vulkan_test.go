@@ -141,7 +141,7 @@ func TestFaults(t *testing.T) {
 				t.Fatal(err)
 			}
 			launch := device.Launch{Program: program, Groups: [3]int{1 << 30, 1, 1},
-				Buffers: []device.Slice{{Buffer: b}}, Push: []uint32{60_000}} // lavapipe ends loops after 65,535 iterations
+				Buffers: []device.Slice{{Buffer: b}}, Push: []uint32{60_000}} // lavapipe runs at most 65,535
 			commands, err := d.Record(launch)
 			if err != nil {
 				t.Fatal(err)
