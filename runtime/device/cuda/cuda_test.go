@@ -78,6 +78,24 @@ func TestDevice(t *testing.T) {
 	devicetest.Run(t, open)
 }
 
+// TestRealDevice tests the device of this host.
+func TestRealDevice(t *testing.T) {
+	infos, err := driver{}.List(t.Context())
+	if err != nil || len(infos) == 0 {
+		t.Skipf("no CUDA device: %v", err)
+	}
+	devicetest.Run(t, open)
+	d := open(t)
+	info := d.Info()
+	t.Logf("%+v", info)
+	if info.Exact != device.AllExact {
+		t.Errorf("exact: %v", info.Exact)
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestUnregisteredMemory checks transfers where the driver cannot register memory of this process.
 func TestUnregisteredMemory(t *testing.T) {
 	useStub(t, "fail:cuMemHostRegister_v2:1")

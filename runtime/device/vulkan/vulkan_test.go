@@ -131,7 +131,7 @@ func TestFaults(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := open(t, remote.Options{Stall: 300 * time.Millisecond,
-				Options: hostcall.Options{CallLimit: 500 * time.Millisecond}})
+				Options: hostcall.Options{CallLimit: 2 * time.Second}})
 			program, err := d.Compile(longKernel(t))
 			if err != nil {
 				t.Fatal(err)
