@@ -75,6 +75,7 @@ type runner struct {
 // errSkipped says that a runner cannot run a kernel, such as one for a matrix unit.
 var errSkipped = errors.New("skipped")
 
+// runners run each call: the interpreters and, by TestMain, the devices of this host.
 var runners = []runner{
 	{"interp", func(c call, buffers [][]byte) error { return interp.Run(c.kernel, c.grid, buffers, c.push) }},
 	{"ptx", func(c call, buffers [][]byte) error {
