@@ -40,6 +40,7 @@ finding comes with its remedy. It changes nothing and measures nothing.`,
 		}
 		return printFindings(c.OutOrStdout(), findings)
 	}
+	c.AddCommand(newDoctorDevices())
 	return c
 }
 
