@@ -17,8 +17,8 @@ import (
 type RowGEMM GEMM
 
 const (
-	slices  = 16 // blocks of k at a time
-	rowGEMM = slices * qtype.PanelWidth
+	rowSlices = 16 // blocks of k at a time
+	rowGEMM   = rowSlices * qtype.PanelWidth
 )
 
 // Grid returns the workgroups of a product of m rows and n columns.
@@ -39,7 +39,7 @@ func (g RowGEMM) Kernel() (*devgen.Kernel, error) {
 	}
 	r := rowProduct{product: newProduct(GEMM(g), "rows", rowGEMM), d: g.Weight.Desc()}
 	r.locate()
-	r.For(r.U(0), r.blocks, r.U(slices), func(first devgen.Value) {
+	r.For(r.U(0), r.blocks, r.U(rowSlices), func(first devgen.Value) {
 		r.sums(first)
 		r.Barrier()
 		r.chains(first)
@@ -144,7 +144,7 @@ func (r *rowProduct) chains(first devgen.Value) {
 		at := r.rowAt(row)
 		superblocks := r.g.Path == kernel.ComputeInt8Superblock
 		const blocks = kernel.ActQ8Group / kernel.ActQ8Block
-		for i := range slices {
+		for i := range rowSlices {
 			s := r.Add(first, r.U(i))
 			r.If(r.Less(s, r.blocks), func() {
 				actScale := r.LoadF(r.a, r.act(at, s, kernel.ActScale))
