@@ -14,6 +14,11 @@ func allKernels(t *testing.T) (list []*devgen.Kernel) {
 		for _, g := range gemmVariants(typ) {
 			add(g.Kernel())
 		}
+		if typ.Quantized() {
+			for _, g := range rowVariants(typ) {
+				add(g.Kernel())
+			}
+		}
 		add(Embed{Type: typ, Packed: true}.Kernel())
 		add(Embed{Type: typ}.Kernel())
 	}

@@ -23,11 +23,11 @@ func TestNorm(t *testing.T) {
 		{Path: microkernel.ComputeInt8}, {Path: microkernel.ComputeInt8Superblock},
 	} {
 		for _, rows := range []int{1, 3, 9} {
-			n := 32 * (1 + r.IntN(9))
+			n := 32 * (1 + r.IntN(80))
 			if o.Path == microkernel.ComputeInt8Superblock {
-				n = 256 * (1 + r.IntN(2))
+				n = 256 * (1 + r.IntN(10))
 			} else if o.Path == microkernel.ComputeF32 {
-				n = 1 + r.IntN(70)
+				n = 1 + r.IntN(300)
 			}
 			const eps = float32(1e-5)
 			xRow, outRow := n+r.IntN(3), n+r.IntN(3)
@@ -47,7 +47,7 @@ func TestNorm(t *testing.T) {
 			}
 			k, err := o.Kernel()
 			c := call{kernel: build(t, k, err), grid: o.Grid(rows), buffers: [][]byte{x},
-				push: pushed(rows, n, xRow, outRow, qRow, eps)}
+				push: pushed(n, xRow, outRow, qRow, eps)}
 			if o.Norm {
 				c.buffers = append(c.buffers, weight)
 			}

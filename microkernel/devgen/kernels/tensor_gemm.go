@@ -10,7 +10,7 @@ import (
 )
 
 // TensorGEMM is a GEMM by integer paths on tensor cores, with the same bindings, push words and
-// bits. Rows is the number of rows of a workgroup: 32, 64 or 128.
+// bits. Rows is the number of rows of a workgroup: 32, 64 or 128. Panels is not used.
 //
 // The tiles of a workgroup pass through shared memory in stages of 32 k, which are copied
 // asynchronously ahead of use. Each block of 32 is summed exactly by one multiplication of
@@ -49,8 +49,7 @@ func (g TensorGEMM) Kernel() (*devgen.Kernel, error) {
 	case g.Rows != 32 && g.Rows != 64 && g.Rows != 128:
 		return nil, fmt.Errorf("device product: %d rows per workgroup on tensor cores; use 32, 64 or 128", g.Rows)
 	}
-	kind := fmt.Sprint("tensor", g.Rows)
-	t := tensor{product: newProduct(GEMM(g), kind, tensorSize), d: g.Weight.Desc(), warpPanels: g.warpPanels()}
+	t := tensor{product: newProduct(GEMM(g), "tensor", tensorSize), d: g.Weight.Desc(), warpPanels: g.warpPanels()}
 	t.locate()
 	t.run()
 	t.write()

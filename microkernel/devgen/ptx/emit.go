@@ -11,7 +11,6 @@ import (
 var plain = map[devgen.Op]string{
 	devgen.OpAdd: "add.u32", devgen.OpSub: "sub.u32", devgen.OpMul: "mul.lo.u32", devgen.OpDiv: "div.u32",
 	devgen.OpRem: "rem.u32", devgen.OpAnd: "and.b32", devgen.OpOr: "or.b32", devgen.OpXor: "xor.b32",
-	devgen.OpDot4: "dp4a.s32.s32",
 	devgen.OpFAdd: "add.rn.f32", devgen.OpFSub: "sub.rn.f32", devgen.OpFMul: "mul.rn.f32", devgen.OpFMA: "fma.rn.f32",
 	devgen.OpFDiv: "div.rn.f32", devgen.OpFSqrt: "sqrt.rn.f32",
 	devgen.OpFromInt: "cvt.rn.f32.s32", devgen.OpBits: "mov.b32", devgen.OpFloat: "mov.b32",
@@ -52,6 +51,9 @@ func (e *emitter) instr(in *devgen.Instr) error {
 	case devgen.OpPush:
 		e.line("ld.param.%s %s, [%s]", e.typeOf(in.Dst[0]), e.register(in.Dst[0]),
 			e.parameter(len(e.k.Bindings)+int(in.Index)))
+	case devgen.OpDot4:
+		e.line("dp4a.s32.s32 %s, %s, %s, %s", e.register(in.Dst[0]), e.inRegister(in.Args[0]), e.inRegister(in.Args[1]),
+			e.inRegister(in.Args[2]))
 	case devgen.OpFromHalf:
 		h := e.temporary('h')
 		e.line("cvt.u16.u32 %s, %s", h, e.operand(in.Args[0]))

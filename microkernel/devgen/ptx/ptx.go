@@ -8,14 +8,26 @@ import (
 	"sandwich/microkernel/devgen"
 )
 
-// Target is a compute capability: 75 for sm_75. MMA and asynchronous copies need 80.
+// Target is the compute capability of a device: 75 for sm_75. MMA and asynchronous copies need 80.
 type Target int
 
-// The targets.
 const (
 	matrixTarget Target = 80
 	leastTarget  Target = 61 // has dp4a
 )
+
+// targets are the targets that texts name, which PTX 7.0 knows. Later devices run them too.
+var targets = []Target{matrixTarget, 75, 70, leastTarget}
+
+// named returns the target that a text for a device names.
+func (t Target) named() Target {
+	for _, n := range targets {
+		if n <= t {
+			return n
+		}
+	}
+	return leastTarget
+}
 
 // Emit returns the text of a module with the kernel as an entry of its name. Its parameters are the
 // arguments of the dispatch: the addresses of the bindings, then the push words.
@@ -44,7 +56,7 @@ func Emit(k *devgen.Kernel, t Target) (string, error) {
 	if err := e.body(k.Body); err != nil {
 		return "", fmt.Errorf("kernel %s: %w", k.Name, err)
 	}
-	return e.assemble(t, at), nil
+	return e.assemble(t.named(), at), nil
 }
 
 // emitter translates one kernel. Register %rN, %fN or %pN holds value N, %xN and %yN variable N of
