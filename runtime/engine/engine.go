@@ -160,7 +160,7 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 			return costs.Forward(phase.Decode, cost.Load{Rows: rows, Heads: rows, Positions: positions})
 		}}
 	if r.Model.Pooled() {
-		config.Texts, config.Whole, config.Queue = true, r.Model.AtOnce(), most*maxTexts
+		config.Texts, config.Whole, config.Queue = true, r.Model.WholeText(), most*maxTexts
 	}
 	scheduler, err := sched.New(config)
 	if err != nil {

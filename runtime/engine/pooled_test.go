@@ -154,7 +154,7 @@ func pooledInBatch(t *testing.T, r *Runner) (out [][]float32) {
 	r.Lead(func(l *pool.Leader) {
 		own := NewSequence(r, l)
 		prompt, read := exactPrompt(1)[:exactTokens], 0
-		if !r.Model.AtOnce() {
+		if !r.Model.WholeText() {
 			read = exactTokens / 2
 			if err := own.Feed(prompt[:read], read, NoLogits, nil); err != nil {
 				t.Error(err)

@@ -50,7 +50,7 @@ const (
 // valid during the call, and returns visit's error. It fails if the tokens do not fit the context,
 // and with *OverflowError.
 func (s *Sequence) Feed(tokens []int32, chunk int, want Wanted, visit func(pos int, logits []float32) error) error {
-	if s.r.Model.AtOnce() {
+	if s.r.Model.WholeText() {
 		chunk = len(tokens)
 	}
 	for len(tokens) > 0 {

@@ -95,7 +95,7 @@ func Open(ctx context.Context, o Options) (*Assembly, error) {
 	}
 	a := &Assembly{Model: m, Plan: o.Plan, Shards: shards, Workers: o.Workers, ownWorkers: o.Workers == nil,
 		sync: o.Sync, rows: o.rows(m), logits: o.LogitRows, context: o.Context}
-	if m.Learned() && o.Context > m.Dims.Context {
+	if m.LearnedPositions() && o.Context > m.Dims.Context {
 		return nil, fmt.Errorf("the model has learned %d positions, and a context of %d needs more: lower --ctx",
 			m.Dims.Context, o.Context)
 	}
