@@ -15,6 +15,7 @@ import (
 	"sandwich/profiles/retention"
 	"sandwich/runtime/model"
 	"sandwich/runtime/server"
+	"sandwich/runtime/server/request"
 	"sandwich/runtime/session"
 )
 
@@ -164,7 +165,7 @@ func readKeys(path string) ([]string, error) {
 		if key == "" || strings.HasPrefix(key, "#") {
 			continue
 		}
-		if !server.CheckKey(key) {
+		if !request.CheckKey(key) {
 			return nil, fmt.Errorf("--api-key-file %s, line %d: behind a key may stand class=proactive or "+
 				"class=NUMBER, nothing else",
 				path, n)

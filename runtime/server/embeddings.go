@@ -13,8 +13,11 @@ import (
 
 	"sandwich/runtime/api"
 	"sandwich/runtime/server/apierr"
+	"sandwich/runtime/server/exchange"
 	"sandwich/runtime/server/fields"
+	"sandwich/runtime/server/generation"
 	"sandwich/runtime/server/jsontext"
+	"sandwich/runtime/server/request"
 )
 
 // MaxTexts bounds the texts of an embeddings request, as in OpenAI's API, and the documents of a
@@ -52,7 +55,7 @@ var unread = map[string]string{
 }
 
 // call returns a checked call with the shared fields.
-func (b *readFields) call(data []byte, known map[string]bool) (*call, *apierr.Error) {
+func (b *readFields) call(data []byte, known map[string]bool) (*request.Call, *apierr.Error) {
 	unknown, e := fields.Check(data, known, unread)
 	if e == nil {
 		e = b.truncation()
@@ -60,11 +63,11 @@ func (b *readFields) call(data []byte, known map[string]bool) (*call, *apierr.Er
 	if e != nil {
 		return nil, e
 	}
-	c := &call{unknown: unknown}
+	c := &request.Call{Unknown: unknown}
 	if b.CacheSalt != nil {
-		c.cacheSalt = *b.CacheSalt
+		c.CacheSalt = *b.CacheSalt
 	}
-	return c, (&common{Priority: b.Priority, ServiceTier: b.ServiceTier}).class(c)
+	return c, (&request.Common{Priority: b.Priority, ServiceTier: b.ServiceTier}).ReadClass(c)
 }
 
 // truncation reads whether texts are cut: true, or END in the APIs of Cohere and NVIDIA.
@@ -85,7 +88,7 @@ func (b *readFields) truncation() *apierr.Error {
 }
 
 // asked completes a request for the texts of a call.
-func (b *readFields) asked(c *call, texts api.Embedding) api.Embedding {
+func (b *readFields) asked(c *request.Call, texts api.Embedding) api.Embedding {
 	texts.Truncate, texts.Salt = b.cut, c.Salt
 	texts.Class, texts.Priority = c.Class, c.Priority
 	return texts
@@ -106,7 +109,7 @@ type embedBody struct {
 var embedFields = fields.Names[embedBody]()
 
 // parse checks the body.
-func (b *embedBody) parse(data []byte) (*call, *apierr.Error) {
+func (b *embedBody) parse(data []byte) (*request.Call, *apierr.Error) {
 	if e := fields.Decode(data, b, ""); e != nil {
 		return nil, e
 	}
@@ -177,7 +180,7 @@ func parseInput(raw json.RawMessage, to *api.Embedding) *apierr.Error {
 // embeddings handles /v1/embeddings.
 func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) {
 	var b embedBody
-	s.answering(w, r, b.parse, func(x *exchange, r *http.Request, c *call) {
+	s.Handle(w, r, b.parse, func(x *exchange.Exchange, r *http.Request, c *request.Call) {
 		if e := s.wider(b.Dimensions); e != nil {
 			e.Write(x)
 			return
@@ -196,13 +199,13 @@ func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) {
 			v.Rows[i] = row
 		}
 		coded := b.Format != nil && *b.Format == "base64"
-		jsontext.Write(x, http.StatusOK, appendEmbeddings(nil, s.gen.Models()[0].ID, &v, coded))
+		jsontext.Write(x, http.StatusOK, appendEmbeddings(nil, s.Gen.Models()[0].ID, &v, coded))
 	})
 }
 
 // wider returns an error if the request asks for more dimensions than the model's vectors have.
 func (s *Server) wider(dimensions *jsontext.Integer) *apierr.Error {
-	m := s.gen.Models()[0]
+	m := s.Gen.Models()[0]
 	if n := dimensions; n != nil && m.Vector > 0 && !m.Scores && *n > jsontext.Integer(m.Vector) {
 		return apierr.Invalid("dimensions", "is %d, but the model's vectors have %d dimensions", *n, m.Vector)
 	}
@@ -211,21 +214,22 @@ func (s *Server) wider(dimensions *jsontext.Integer) *apierr.Error {
 
 // read returns the vectors of texts, or writes an error and returns false. param is the field that
 // holds the texts.
-func (s *Server) read(x *exchange, r *http.Request, texts api.Embedding, param string) (v api.Vectors, ok bool) {
-	v, err := s.gen.Embed(r.Context(), texts)
+func (s *Server) read(x *exchange.Exchange, r *http.Request, texts api.Embedding, param string) (v api.Vectors,
+	ok bool) {
+	v, err := s.Gen.Embed(r.Context(), texts)
 	switch {
 	case apierr.ClientGone(r.Context()):
-		x.status = apierr.StatusClientGone
+		x.Status = apierr.StatusClientGone
 		return v, false
 	case err != nil:
-		e := apierr.From(causeOf(r.Context(), err), false)
+		e := apierr.From(generation.Cause(r.Context(), err), false)
 		if e.Status == http.StatusBadRequest && (e.Param == nil || *e.Param == "prompt") {
 			e.Param = &param
 		}
 		e.Write(x)
 		return v, false
 	}
-	s.finished(x, &api.Result{PromptTokens: v.Tokens, CachedTokens: v.CachedTokens, Queued: v.Queued})
+	s.Finished(x, &api.Result{PromptTokens: v.Tokens, CachedTokens: v.CachedTokens, Queued: v.Queued})
 	return v, true
 }
 

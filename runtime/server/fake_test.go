@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/server/generation"
 	"sandwich/runtime/server/metrics"
 )
 
@@ -144,8 +145,9 @@ func (f *fake) Decode(ids []int32) (text string, err error) {
 
 func (f *fake) Piece(id int32) string { return string([]byte{byte(id)}) }
 
-func (f *fake) Models() []ModelInfo {
-	return []ModelInfo{{ID: "tales-6m", Created: time.Unix(1700000000, 0), Context: 512, Parallel: 4, Vector: f.vector,
+func (f *fake) Models() []generation.ModelInfo {
+	return []generation.ModelInfo{{ID: "tales-6m", Created: time.Unix(1700000000, 0), Context: 512, Parallel: 4,
+		Vector:   f.vector,
 		Template: "{{ messages }}", BOS: "<s>"}}
 }
 
@@ -160,7 +162,7 @@ func (f *fake) request() *api.Request {
 }
 
 // start serves g on a socket with Serve.
-func start(t *testing.T, g Generator, o Options) (url string, srv *Server) {
+func start(t *testing.T, g generation.Generator, o Options) (url string, srv *Server) {
 	t.Helper()
 	srv = New(g, o)
 	ts := httptest.NewUnstartedServer(http.NotFoundHandler())

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"sandwich/runtime/server/apierr"
+	"sandwich/runtime/server/request"
 )
 
 // FuzzBodies checks that every body is refused in the right format or becomes a request within all
@@ -34,11 +35,12 @@ func FuzzBodies(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		a := &asking{answers: newStore(storedBytes)}
-		for _, parse := range []func([]byte) (*call, *apierr.Error){parseChat, parseCompletion, parseMessagesCall,
+		for _, parse := range []func([]byte) (*request.Call, *apierr.Error){parseChat, parseCompletion,
+			parseMessagesCall,
 			a.parse, (&ollamaCall{chat: true}).parse, (&ollamaCall{}).parse} {
 			c, e := parse(body)
-			if e == nil && (c.choices() < 1 || c.choices() > maxChoices || len(c.Sampling.Bias) > maxBias) {
-				t.Fatalf("%d choices, a bias for %d tokens", c.choices(), len(c.Sampling.Bias))
+			if e == nil && (c.Choices() < 1 || c.Choices() > request.MaxChoices || len(c.Sampling.Bias) > 1024) {
+				t.Fatalf("%d choices, a bias for %d tokens", c.Choices(), len(c.Sampling.Bias))
 			}
 			if e != nil {
 				if e.Status != 400 || e.Message == "" || e.Type != apierr.TypeInvalid || !json.Valid(e.Body()) {
@@ -54,11 +56,11 @@ func FuzzBodies(f *testing.F) {
 				}
 			}
 			if s.RepeatPenalty <= 0 || s.TopK < 0 || c.MaxTokens < 0 || c.TopLogprobs < 0 ||
-				c.TopLogprobs > MaxTopLogprobs || len(c.Stop) > MaxStops {
+				c.TopLogprobs > request.MaxTopLogprobs || len(c.Stop) > request.MaxStops {
 				t.Fatalf("request %+v", c.Request)
 			}
 			for _, stop := range c.Stop {
-				if stop == "" || len(stop) > MaxStopBytes {
+				if stop == "" || len(stop) > request.MaxStopBytes {
 					t.Fatalf("stop string of %d bytes", len(stop))
 				}
 			}

@@ -10,8 +10,11 @@ import (
 	"sandwich/runtime/api"
 	"sandwich/runtime/server/apierr"
 	"sandwich/runtime/server/conversation"
+	"sandwich/runtime/server/exchange"
 	"sandwich/runtime/server/fields"
+	"sandwich/runtime/server/generation"
 	"sandwich/runtime/server/jsontext"
+	"sandwich/runtime/server/request"
 	"sandwich/runtime/toolcall"
 )
 
@@ -44,7 +47,7 @@ type messagesBody struct {
 var messagesFields = fields.Names[messagesBody]()
 
 // parseMessagesCall checks the body of /v1/messages and /v1/messages/count_tokens.
-func parseMessagesCall(data []byte) (*call, *apierr.Error) {
+func parseMessagesCall(data []byte) (*request.Call, *apierr.Error) {
 	var b messagesBody
 	if e := fields.Decode(data, &b, ""); e != nil {
 		return nil, e
@@ -56,24 +59,25 @@ func parseMessagesCall(data []byte) (*call, *apierr.Error) {
 	if !jsontext.IsEmpty(b.MCPServers) {
 		return nil, apierr.Invalid("mcp_servers", "are not supported; send their tools as tools")
 	}
-	shared := common{Stream: b.Stream, MaxTokens: b.MaxTokens, Temperature: b.Temperature, TopP: b.TopP, TopK: b.TopK,
+	shared := request.Common{Stream: b.Stream, MaxTokens: b.MaxTokens, Temperature: b.Temperature, TopP: b.TopP,
+		TopK:           b.TopK,
 		ResponseFormat: b.OutputFormat}
 	if b.OutputConfig != nil && !jsontext.IsNull(b.OutputConfig.Format) {
 		shared.ResponseFormat = b.OutputConfig.Format
 	}
-	c, e := shared.check()
+	c, e := shared.Check()
 	if e != nil {
 		return nil, e
 	}
-	c.unknown = unknown
-	how, e := thinks(b.Thinking, "thinking")
+	c.Unknown = unknown
+	how, e := request.ParseThinking(b.Thinking, "thinking")
 	if e == nil {
-		e = how.tell(&c.Request, "thinking")
+		e = how.Apply(&c.Request, "thinking")
 	}
 	if e != nil {
 		return nil, e
 	}
-	if c.Stop, e = parseStop(b.StopSequences, "stop_sequences"); e != nil {
+	if c.Stop, e = request.ParseStop(b.StopSequences, "stop_sequences"); e != nil {
 		return nil, e
 	}
 	if e = b.choice(&c.Request); e != nil {
@@ -118,9 +122,9 @@ func (b *messagesBody) choice(r *api.Request) *apierr.Error {
 }
 
 // tools reads tools with a schema. Tools that Anthropic defines are left out with a warning.
-func (b *messagesBody) tools(c *call) *apierr.Error {
+func (b *messagesBody) tools(c *request.Call) *apierr.Error {
 	if jsontext.IsEmpty(b.Tools) {
-		return checkTools(&c.Request)
+		return request.CheckTools(&c.Request)
 	}
 	e := fields.Each(b.Tools, "tools", toolcall.MaxTools, func(i int, item json.RawMessage) *apierr.Error {
 		var t struct {
@@ -137,46 +141,46 @@ func (b *messagesBody) tools(c *call) *apierr.Error {
 			c.Warnings.Add("tools[%d]: the type %q is not supported; the tool was left out", i, jsontext.Clip(kind))
 			return nil
 		}
-		f := functionBody{Name: t.Name, Description: t.Description, Parameters: t.InputSchema, Strict: t.Strict}
-		c.Tools = append(c.Tools, f.tool())
+		f := request.Function{Name: t.Name, Description: t.Description, Parameters: t.InputSchema, Strict: t.Strict}
+		c.Tools = append(c.Tools, f.Tool())
 		return nil
 	})
 	if e == nil {
-		e = checkTools(&c.Request)
+		e = request.CheckTools(&c.Request)
 	}
 	return e
 }
 
 // messages handles /v1/messages.
 func (s *Server) messages(w http.ResponseWriter, r *http.Request) {
-	s.answering(w, r, parseMessagesCall, func(x *exchange, r *http.Request, c *call) {
-		out := newStream(newAnswer(s.gen.Models()[0].ID, true), x, &s.opts)
-		out.failure = "event: error\ndata: "
-		defer out.close()
-		if c.stream { // the first event states the length of the prompt
+	s.Handle(w, r, parseMessagesCall, func(x *exchange.Exchange, r *http.Request, c *request.Call) {
+		out := exchange.NewStream(exchange.NewAnswer(s.Gen.Models()[0].ID, true), x, s.Limits.Heartbeat)
+		out.ErrorPrefix = "event: error\ndata: "
+		defer out.Close()
+		if c.Stream { // the first event states the length of the prompt
 			var err error
-			if c.Prompt, err = s.gen.Prompt(r.Context(), &c.Request); err != nil {
-				if x.status = apierr.StatusClientGone; !apierr.ClientGone(r.Context()) {
-					x.status = out.fail(apierr.From(causeOf(r.Context(), err), true))
+			if c.Prompt, err = s.Gen.Prompt(r.Context(), &c.Request); err != nil {
+				if x.Status = apierr.StatusClientGone; !apierr.ClientGone(r.Context()) {
+					x.Status = out.Fail(apierr.From(generation.Cause(r.Context(), err), true))
 				}
 				return
 			}
 		}
-		m := &blocks{stream: out, call: c}
-		out.pulse = m.ping
-		s.written(x, r, c, out, m)
+		m := &blocks{Stream: out, call: c}
+		out.KeepAlive = m.ping
+		s.Respond(x, r, c, out, m)
 	})
 }
 
 // countTokens handles /v1/messages/count_tokens.
 func (s *Server) countTokens(w http.ResponseWriter, r *http.Request) {
-	s.answering(w, r, parseMessagesCall, func(x *exchange, r *http.Request, c *call) {
-		ids, err := s.gen.Prompt(r.Context(), &c.Request)
+	s.Handle(w, r, parseMessagesCall, func(x *exchange.Exchange, r *http.Request, c *request.Call) {
+		ids, err := s.Gen.Prompt(r.Context(), &c.Request)
 		if err != nil {
-			s.refused(x, r, err)
+			s.Refuse(x, r, err)
 			return
 		}
-		out := appendWarnings(jsontext.AppendInt([]byte(`{"input_tokens":`), len(ids)), c.Warnings.List())
+		out := exchange.AppendWarnings(jsontext.AppendInt([]byte(`{"input_tokens":`), len(ids)), c.Warnings.List())
 		jsontext.Write(x, http.StatusOK, append(out, '}'))
 	})
 }
@@ -195,7 +199,7 @@ func (b *messagesBody) messages(r *api.Request) *apierr.Error {
 	if jsontext.IsNull(b.Messages) {
 		return apierr.Invalid("messages", "is missing; send a list of messages")
 	}
-	e := fields.Each(b.Messages, "messages", MaxMessages, func(i int, item json.RawMessage) *apierr.Error {
+	e := fields.Each(b.Messages, "messages", request.MaxMessages, func(i int, item json.RawMessage) *apierr.Error {
 		return addMessage(&h, item, fmt.Sprintf("messages[%d]", i))
 	})
 	if e != nil {

@@ -6,14 +6,16 @@ import (
 
 	"sandwich/runtime/api"
 	"sandwich/runtime/server/apierr"
+	"sandwich/runtime/server/exchange"
 	"sandwich/runtime/server/jsontext"
+	"sandwich/runtime/server/request"
 )
 
 // blocks writes an answer as content blocks of /v1/messages: thinking, text, tool_use. A stream has
 // an event for each step.
 type blocks struct {
-	*stream
-	call  *call
+	*exchange.Stream
+	call  *request.Call
 	begun bool
 	whole []byte // the finished blocks, if not streamed
 	n     int    // number of finished blocks
@@ -27,11 +29,11 @@ type blocks struct {
 
 // appendHead appends the message up to its content.
 func (m *blocks) appendHead(b []byte) []byte {
-	b = jsontext.AppendString(append(b, `{"id":`...), "msg_"+m.answer.id[len("chatcmpl-"):])
-	b = jsontext.AppendString(append(b, `,"type":"message","role":"assistant","model":`...), m.model)
+	b = jsontext.AppendString(append(b, `{"id":`...), "msg_"+m.Answer.ID[len("chatcmpl-"):])
+	b = jsontext.AppendString(append(b, `,"type":"message","role":"assistant","model":`...), m.Model)
 	list := m.call.Warnings.List()
 	m.warned = len(list)
-	return append(appendWarnings(b, list), `,"content":[`...)
+	return append(exchange.AppendWarnings(b, list), `,"content":[`...)
 }
 
 // appendBlockUsage appends the usage field with token counts.
@@ -47,29 +49,29 @@ func (m *blocks) event(kind string) {
 	if !m.begun {
 		m.begun = true
 		m.event("message_start")
-		m.buf = append(m.appendHead(append(m.buf, `,"message":`...)), `],"stop_reason":null,"stop_sequence":null,`...)
-		m.buf = appendBlockUsage(m.buf, len(m.call.Prompt), 0, 0)
-		m.buf = append(m.buf, "}}\n\n"...)
+		m.Buf = append(m.appendHead(append(m.Buf, `,"message":`...)), `],"stop_reason":null,"stop_sequence":null,`...)
+		m.Buf = appendBlockUsage(m.Buf, len(m.call.Prompt), 0, 0)
+		m.Buf = append(m.Buf, "}}\n\n"...)
 	}
-	m.buf = append(append(append(m.buf, "event: "...), kind...), "\ndata: {\"type\":\""...)
-	m.buf = append(append(m.buf, kind...), '"')
+	m.Buf = append(append(append(m.Buf, "event: "...), kind...), "\ndata: {\"type\":\""...)
+	m.Buf = append(append(m.Buf, kind...), '"')
 }
 
 // ping writes Anthropic's keep-alive event, with the progress of the prompt once parts of it are
 // computed.
 func (m *blocks) ping() {
-	if m.read.Done == 0 {
-		m.buf = append(m.buf, "event: ping\ndata: {\"type\":\"ping\"}\n\n"...)
+	if m.PromptProgress.Done == 0 {
+		m.Buf = append(m.Buf, "event: ping\ndata: {\"type\":\"ping\"}\n\n"...)
 		return
 	}
 	m.event("ping")
-	m.buf = append(appendProgress(append(m.buf, ','), m.read), "}\n\n"...)
+	m.Buf = append(exchange.AppendProgress(append(m.Buf, ','), m.PromptProgress), "}\n\n"...)
 }
 
-// token adds a token to its block.
-func (m *blocks) token(_ int, t api.Token) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+// Token adds a token to its block.
+func (m *blocks) Token(_ int, t api.Token) error {
+	m.Mu.Lock()
+	defer m.Mu.Unlock()
 	if t.Reasoning != "" {
 		m.open("thinking")
 		m.add(`"thinking_delta","thinking":`, t.Reasoning)
@@ -86,11 +88,11 @@ func (m *blocks) token(_ int, t api.Token) error {
 		}
 		m.add(`"input_json_delta","partial_json":`, c.Arguments)
 	}
-	if !m.call.stream || len(m.buf) == 0 {
+	if !m.call.Stream || len(m.Buf) == 0 {
 		return nil
 	}
-	m.header()
-	return m.flush()
+	m.SendHeader()
+	return m.Flush()
 }
 
 // open starts a block of a type, unless one is open.
@@ -100,12 +102,12 @@ func (m *blocks) open(kind string) {
 	}
 	m.shut(false)
 	m.kind, m.text = kind, m.text[:0]
-	if !m.call.stream {
+	if !m.call.Stream {
 		return
 	}
 	m.event("content_block_start")
-	m.buf = jsontext.AppendInt(append(m.buf, `,"index":`...), m.n)
-	m.buf = append(m.appendBlock(append(m.buf, `,"content_block":`...), "", []byte("{}")), "}\n\n"...)
+	m.Buf = jsontext.AppendInt(append(m.Buf, `,"index":`...), m.n)
+	m.Buf = append(m.appendBlock(append(m.Buf, `,"content_block":`...), "", []byte("{}")), "}\n\n"...)
 }
 
 // appendBlock appends the open block.
@@ -125,7 +127,7 @@ func (m *blocks) appendBlock(b []byte, text string, input []byte) []byte {
 
 // add appends to the open block.
 func (m *blocks) add(delta, text string) {
-	if !m.call.stream {
+	if !m.call.Stream {
 		m.text = append(m.text, text...)
 		return
 	}
@@ -133,9 +135,9 @@ func (m *blocks) add(delta, text string) {
 		return
 	}
 	m.event("content_block_delta")
-	m.buf = jsontext.AppendInt(append(m.buf, `,"index":`...), m.n)
-	m.buf = append(append(m.buf, `,"delta":{"type":`...), delta...)
-	m.buf = append(jsontext.AppendString(m.buf, text), "}}\n\n"...)
+	m.Buf = jsontext.AppendInt(append(m.Buf, `,"index":`...), m.n)
+	m.Buf = append(append(m.Buf, `,"delta":{"type":`...), delta...)
+	m.Buf = append(jsontext.AppendString(m.Buf, text), "}}\n\n"...)
 }
 
 // shut ends the open block. If the answer is not streamed, it drops a truncated call, whose input
@@ -144,9 +146,9 @@ func (m *blocks) shut(cut bool) {
 	if m.kind == "" {
 		return
 	}
-	if m.call.stream {
+	if m.call.Stream {
 		m.event("content_block_stop")
-		m.buf = append(jsontext.AppendInt(append(m.buf, `,"index":`...), m.n), "}\n\n"...)
+		m.Buf = append(jsontext.AppendInt(append(m.Buf, `,"index":`...), m.n), "}\n\n"...)
 	} else {
 		input := m.text
 		if m.kind == "tool_use" && len(input) == 0 && !cut {
@@ -187,30 +189,30 @@ func appendStop(b []byte, r *api.Result) []byte {
 	return append(b, "null"...)
 }
 
-// finish writes the end of the answer, or all of it if it is not streamed.
-func (m *blocks) finish(r *api.Result) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.end()
+// Finish writes the end of the answer, or all of it if it is not streamed.
+func (m *blocks) Finish(r *api.Result) {
+	m.Mu.Lock()
+	defer m.Mu.Unlock()
+	m.Stop()
 	m.shut(r.Finish == api.FinishLength)
-	if !m.call.stream {
+	if !m.call.Stream {
 		b := append(append(m.appendHead(nil), m.whole...), "],"...)
 		b = append(appendStop(b, r), ',')
 		b = append(appendBlockUsage(b, r.PromptTokens, r.CachedTokens, r.Tokens), '}')
-		jsontext.Write(m.w, http.StatusOK, b)
+		jsontext.Write(m.W, http.StatusOK, b)
 		return
 	}
 	m.event("message_delta")
-	m.buf = append(appendStop(append(m.buf, `,"delta":{`...), r), '}')
+	m.Buf = append(appendStop(append(m.Buf, `,"delta":{`...), r), '}')
 	if list := m.call.Warnings.List(); len(list) > m.warned {
-		m.buf = appendWarnings(m.buf, list)
+		m.Buf = exchange.AppendWarnings(m.Buf, list)
 	}
-	m.buf = append(m.buf, ',')
-	m.buf = append(appendBlockUsage(m.buf, r.PromptTokens, r.CachedTokens, r.Tokens), "}\n\n"...)
+	m.Buf = append(m.Buf, ',')
+	m.Buf = append(appendBlockUsage(m.Buf, r.PromptTokens, r.CachedTokens, r.Tokens), "}\n\n"...)
 	m.event("message_stop")
-	m.buf = append(m.buf, "}\n\n"...)
-	m.header()
-	_ = m.flush() // the client already has all tokens
+	m.Buf = append(m.Buf, "}\n\n"...)
+	m.SendHeader()
+	_ = m.Flush() // the client already has all tokens
 }
 
 // anthropicError encodes an error in Anthropic's format.

@@ -9,8 +9,10 @@ import (
 
 	"sandwich/runtime/api"
 	"sandwich/runtime/server/apierr"
+	"sandwich/runtime/server/exchange"
 	"sandwich/runtime/server/fields"
 	"sandwich/runtime/server/jsontext"
+	"sandwich/runtime/server/request"
 )
 
 // ollamaEmbedBody is the body of /api/embed and, with a prompt, of the older /api/embeddings.
@@ -28,7 +30,7 @@ type ollamaEmbedBody struct {
 var ollamaEmbedFields = fields.Names[ollamaEmbedBody]()
 
 // parse checks the body.
-func (b *ollamaEmbedBody) parse(data []byte) (*call, *apierr.Error) {
+func (b *ollamaEmbedBody) parse(data []byte) (*request.Call, *apierr.Error) {
 	if e := fields.Decode(data, b, ""); e != nil {
 		return nil, e
 	}
@@ -54,7 +56,7 @@ func (b *ollamaEmbedBody) parse(data []byte) (*call, *apierr.Error) {
 func (s *Server) embed(w http.ResponseWriter, r *http.Request) {
 	var b ollamaEmbedBody
 	old := strings.HasSuffix(r.URL.Path, "/embeddings")
-	s.answering(w, r, b.parse, func(x *exchange, r *http.Request, c *call) {
+	s.Handle(w, r, b.parse, func(x *exchange.Exchange, r *http.Request, c *request.Call) {
 		if e := s.wider(b.Dimensions); e != nil {
 			e.Write(x)
 			return
@@ -67,7 +69,7 @@ func (s *Server) embed(w http.ResponseWriter, r *http.Request) {
 			jsontext.Write(x, http.StatusOK, append(appendFloats([]byte(`{"embedding":`), v.Rows[0]), '}'))
 			return
 		}
-		out := append(jsontext.AppendString([]byte(`{"model":`), s.gen.Models()[0].ID), `,"embeddings":[`...)
+		out := append(jsontext.AppendString([]byte(`{"model":`), s.Gen.Models()[0].ID), `,"embeddings":[`...)
 		for i, row := range v.Rows {
 			if i > 0 {
 				out = append(out, ',')
@@ -78,7 +80,7 @@ func (s *Server) embed(w http.ResponseWriter, r *http.Request) {
 			api.Normalize(row)
 			out = appendFloats(out, row)
 		}
-		out = strconv.AppendInt(append(out, `],"total_duration":`...), int64(time.Since(x.begun)), 10)
+		out = strconv.AppendInt(append(out, `],"total_duration":`...), int64(time.Since(x.Start)), 10)
 		out = jsontext.AppendInt(append(out, `,"load_duration":0,"prompt_eval_count":`...), v.Tokens)
 		jsontext.Write(x, http.StatusOK, append(out, '}'))
 	})

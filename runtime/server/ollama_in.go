@@ -9,8 +9,10 @@ import (
 	"sandwich/runtime/api"
 	"sandwich/runtime/server/apierr"
 	"sandwich/runtime/server/conversation"
+	"sandwich/runtime/server/exchange"
 	"sandwich/runtime/server/fields"
 	"sandwich/runtime/server/jsontext"
+	"sandwich/runtime/server/request"
 	"sandwich/runtime/toolcall"
 )
 
@@ -71,14 +73,14 @@ var (
 
 // ollamaCall is a request of ollama's API.
 type ollamaCall struct {
-	*call
+	*request.Call
 	chat    bool
 	context int // context of the served model in tokens
 	empty   bool
 }
 
 // parse checks the body.
-func (o *ollamaCall) parse(data []byte) (*call, *apierr.Error) {
+func (o *ollamaCall) parse(data []byte) (*request.Call, *apierr.Error) {
 	var b ollamaBody
 	if e := fields.Decode(data, &b, ""); e != nil {
 		return nil, e
@@ -98,37 +100,37 @@ func (o *ollamaCall) parse(data []byte) (*call, *apierr.Error) {
 	if e := o.settings(&b); e != nil {
 		return nil, e
 	}
-	o.unknown, o.stream = unknown, b.Stream == nil || *b.Stream
+	o.Unknown, o.Stream = unknown, b.Stream == nil || *b.Stream
 	if !jsontext.IsEmpty(b.Context) {
 		o.Warnings.Add("context: is not supported; send earlier messages to /api/chat")
 	}
 	if !jsontext.IsEmpty(b.Images) {
 		o.Warnings.Add("images: were left out; the model reads only text")
 	}
-	how, e := thinks(b.Think, "think")
+	how, e := request.ParseThinking(b.Think, "think")
 	if e == nil {
-		e = how.tell(&o.Request, "think")
+		e = how.Apply(&o.Request, "think")
 	}
 	if e != nil {
 		return nil, e
 	}
 	o.Logprobs = b.Logprobs != nil && *b.Logprobs
-	if o.TopLogprobs, e = fields.Integer(b.TopLogprobs, "top_logprobs", 0, MaxTopLogprobs, 0); e != nil {
+	if o.TopLogprobs, e = fields.Integer(b.TopLogprobs, "top_logprobs", 0, request.MaxTopLogprobs, 0); e != nil {
 		return nil, e
 	}
 	if o.chat {
-		return o.call, o.messages(&b)
+		return o.Call, o.messages(&b)
 	}
 	o.empty = fields.String(b.Prompt) == ""
 	if b.Raw != nil && *b.Raw {
 		o.Text = fields.String(b.Prompt)
-		return o.call, nil
+		return o.Call, nil
 	}
 	if s := fields.String(b.System); s != "" {
 		o.Messages = append(o.Messages, api.Message{Role: "system", Content: s})
 	}
 	o.Messages = append(o.Messages, api.Message{Role: "user", Content: fields.String(b.Prompt)})
-	return o.call, nil
+	return o.Call, nil
 }
 
 // settings reads options and format.
@@ -162,11 +164,12 @@ func (o *ollamaCall) settings(b *ollamaBody) *apierr.Error {
 	if opts.TopK == nil {
 		opts.TopK = &ollamaTopK
 	}
-	shared := common{MaxTokens: opts.NumPredict, Temperature: opts.Temperature, TopK: opts.TopK, TopP: opts.TopP,
+	shared := request.Common{MaxTokens: opts.NumPredict, Temperature: opts.Temperature, TopK: opts.TopK,
+		TopP: opts.TopP,
 		MinP: opts.MinP, Seed: opts.Seed, Stop: opts.Stop, RepeatPenalty: opts.RepeatPenalty,
 		PresencePenalty: opts.PresencePenalty, FrequencyPenalty: opts.FrequencyPenalty}
 	var e *apierr.Error
-	if o.call, e = shared.check(); e != nil {
+	if o.Call, e = shared.Check(); e != nil {
 		return e
 	}
 	for _, w := range warnings {
@@ -200,7 +203,7 @@ type ollamaMessage struct {
 // messages reads messages and tools.
 func (o *ollamaCall) messages(b *ollamaBody) *apierr.Error {
 	h := conversation.History{Warn: o.Warnings}
-	e := fields.Each(jsontext.OrElse(b.Messages, "[]"), "messages", MaxMessages, func(i int,
+	e := fields.Each(jsontext.OrElse(b.Messages, "[]"), "messages", request.MaxMessages, func(i int,
 		item json.RawMessage) *apierr.Error {
 		return addOllamaMessage(&h, item, fmt.Sprintf("messages[%d]", i))
 	})
@@ -259,7 +262,7 @@ func (o *ollamaCall) tools(raw json.RawMessage) *apierr.Error {
 		return nil
 	}
 	e := fields.Each(raw, "tools", toolcall.MaxTools, func(i int, item json.RawMessage) *apierr.Error {
-		var t toolBody
+		var t request.Tool
 		at := fmt.Sprintf("tools[%d]", i)
 		if e := fields.Decode(item, &t, at); e != nil {
 			return e
@@ -267,11 +270,11 @@ func (o *ollamaCall) tools(raw json.RawMessage) *apierr.Error {
 		if t.Function == nil {
 			return apierr.Invalid(at+".function", "is missing")
 		}
-		o.Tools = append(o.Tools, t.Function.tool())
+		o.Tools = append(o.Tools, t.Function.Tool())
 		return nil
 	})
 	if e == nil {
-		e = checkTools(&o.Request)
+		e = request.CheckTools(&o.Request)
 	}
 	return e
 }
@@ -279,16 +282,16 @@ func (o *ollamaCall) tools(raw json.RawMessage) *apierr.Error {
 // ollama returns the handler of /api/chat or /api/generate.
 func (s *Server) ollama(chat bool) func(http.ResponseWriter, *http.Request) {
 	return func(w http.ResponseWriter, r *http.Request) {
-		o := &ollamaCall{chat: chat, context: s.gen.Models()[0].Context}
-		s.answering(w, r, o.parse, func(x *exchange, r *http.Request, c *call) {
-			out := newStream(newAnswer(s.gen.Models()[0].ID, chat), x, &s.opts)
+		o := &ollamaCall{chat: chat, context: s.Gen.Models()[0].Context}
+		s.Handle(w, r, o.parse, func(x *exchange.Exchange, r *http.Request, c *request.Call) {
+			out := exchange.NewStream(exchange.NewAnswer(s.Gen.Models()[0].ID, chat), x, s.Limits.Heartbeat)
 			lines := newLines(out, o)
 			if o.empty { // clients load a model with an empty request
-				out.close()
+				out.Close()
 				lines.loaded()
 				return
 			}
-			s.written(x, r, c, out, lines)
+			s.Respond(x, r, c, out, lines)
 		})
 	}
 }

@@ -7,8 +7,11 @@ import (
 	"time"
 
 	"sandwich/runtime/server/apierr"
+	"sandwich/runtime/server/exchange"
 	"sandwich/runtime/server/fields"
+	"sandwich/runtime/server/generation"
 	"sandwich/runtime/server/jsontext"
+	"sandwich/runtime/server/request"
 )
 
 // ollamaVersion is the version of ollama whose API is implemented; clients check it.
@@ -20,7 +23,7 @@ func (s *Server) ollamaVersion(w http.ResponseWriter, _ *http.Request) {
 }
 
 // details describes a model for /api/tags, /api/ps and /api/show.
-func (m *ModelInfo) details() object {
+func details(m *generation.ModelInfo) object {
 	return object{"parent_model": "", "format": "gguf", "family": m.Arch, "families": []string{m.Arch},
 		"parameter_size": count(m.Parameters), "quantization_level": m.Type}
 }
@@ -37,16 +40,16 @@ func count(n int64) string {
 }
 
 // listed returns the entry of a model in a list.
-func (m *ModelInfo) listed() object {
+func listed(m *generation.ModelInfo) object {
 	return object{"name": m.ID, "model": m.ID, "modified_at": m.Created.UTC().Format(time.RFC3339Nano),
-		"size": m.Bytes, "digest": m.Digest, "details": m.details()}
+		"size": m.Bytes, "digest": m.Digest, "details": details(m)}
 }
 
 // tags handles /api/tags: the available models.
 func (s *Server) tags(w http.ResponseWriter, _ *http.Request) {
 	list := []object{}
-	for _, m := range s.gen.Models() {
-		list = append(list, m.listed())
+	for _, m := range s.Gen.Models() {
+		list = append(list, listed(&m))
 	}
 	body, _ := json.Marshal(object{"models": list})
 	jsontext.Write(w, http.StatusOK, body)
@@ -55,8 +58,8 @@ func (s *Server) tags(w http.ResponseWriter, _ *http.Request) {
 // ps handles /api/ps: the loaded models, which never expire.
 func (s *Server) ps(w http.ResponseWriter, _ *http.Request) {
 	list := []object{}
-	for _, m := range s.gen.Models() {
-		o := m.listed()
+	for _, m := range s.Gen.Models() {
+		o := listed(&m)
 		delete(o, "modified_at")
 		o["expires_at"], o["size_vram"] = time.Unix(1<<33, 0).UTC().Format(time.RFC3339), 0
 		o["context_length"] = m.Context
@@ -68,7 +71,7 @@ func (s *Server) ps(w http.ResponseWriter, _ *http.Request) {
 
 // show handles /api/show.
 func (s *Server) show(w http.ResponseWriter, r *http.Request) {
-	s.answering(w, r, func(data []byte) (*call, *apierr.Error) {
+	s.Handle(w, r, func(data []byte) (*request.Call, *apierr.Error) {
 		var b struct {
 			Model, Name *string
 		}
@@ -78,15 +81,15 @@ func (s *Server) show(w http.ResponseWriter, r *http.Request) {
 		if fields.String(b.Model)+fields.String(b.Name) == "" {
 			return nil, apierr.Invalid("model", "is missing; send its name")
 		}
-		return &call{}, nil
-	}, func(x *exchange, _ *http.Request, _ *call) {
-		m := s.gen.Models()[0]
+		return &request.Call{}, nil
+	}, func(x *exchange.Exchange, _ *http.Request, _ *request.Call) {
+		m := s.Gen.Models()[0]
 		can := []string{"completion", "tools"}
 		if m.Vector > 0 {
 			can = []string{"embedding"}
 		}
 		body, _ := json.Marshal(object{"modelfile": "", "parameters": "", "template": m.Template, "license": "",
-			"modified_at": m.Created.UTC().Format(time.RFC3339Nano), "details": m.details(), "capabilities": can,
+			"modified_at": m.Created.UTC().Format(time.RFC3339Nano), "details": details(&m), "capabilities": can,
 			"model_info": object{"general.architecture": m.Arch, "general.parameter_count": m.Parameters,
 				m.Arch + ".context_length": m.Context}})
 		jsontext.Write(x, http.StatusOK, body)

@@ -10,6 +10,7 @@ import (
 	"sandwich/runtime/server/conversation"
 	"sandwich/runtime/server/fields"
 	"sandwich/runtime/server/jsontext"
+	"sandwich/runtime/server/request"
 )
 
 // messageBody is a message of /v1/chat/completions.
@@ -40,7 +41,7 @@ func parseMessages(raw json.RawMessage, warn *api.Warnings) ([]api.Message, *api
 		return nil, apierr.Invalid("messages", "is missing; send a list of messages")
 	}
 	h := conversation.History{Warn: warn}
-	e := fields.Each(raw, "messages", MaxMessages, func(i int, item json.RawMessage) *apierr.Error {
+	e := fields.Each(raw, "messages", request.MaxMessages, func(i int, item json.RawMessage) *apierr.Error {
 		return addChatMessage(&h, item, fmt.Sprintf("messages[%d]", i))
 	})
 	if e != nil {
@@ -83,7 +84,7 @@ func addChatMessage(h *conversation.History, raw json.RawMessage, at string) *ap
 }
 
 // parsePrompt reads a string, a list of token ids, or a list of these.
-func parsePrompt(raw json.RawMessage, c *call) *apierr.Error {
+func parsePrompt(raw json.RawMessage, c *request.Call) *apierr.Error {
 	const field = "prompt"
 	if jsontext.IsNull(raw) {
 		return apierr.Invalid(field, "is missing")
@@ -96,39 +97,39 @@ func parsePrompt(raw json.RawMessage, c *call) *apierr.Error {
 	}
 	if !several {
 		p, e := onePrompt(raw)
-		c.Text, c.Prompt = p.text, p.ids
+		c.Text, c.Prompt = p.Text, p.IDs
 		return e
 	}
-	e := fields.Each(raw, field, maxChoices, func(_ int, item json.RawMessage) *apierr.Error {
+	e := fields.Each(raw, field, request.MaxChoices, func(_ int, item json.RawMessage) *apierr.Error {
 		p, e := onePrompt(item)
-		c.prompts = append(c.prompts, p)
+		c.Prompts = append(c.Prompts, p)
 		return e
 	})
-	if len(c.prompts) == 1 {
-		c.Text, c.Prompt, c.prompts = c.prompts[0].text, c.prompts[0].ids, nil
+	if len(c.Prompts) == 1 {
+		c.Text, c.Prompt, c.Prompts = c.Prompts[0].Text, c.Prompts[0].IDs, nil
 	}
 	return e
 }
 
 // onePrompt reads a string or a list of token ids.
-func onePrompt(raw json.RawMessage) (p prompted, e *apierr.Error) {
+func onePrompt(raw json.RawMessage) (p request.Prompt, e *apierr.Error) {
 	const field, accepted = "prompt", "must be a string or a list of token ids, or a list of these"
 	switch {
 	case raw[0] == '"':
-		e = fields.Decode(raw, &p.text, field)
+		e = fields.Decode(raw, &p.Text, field)
 		return p, e
 	case raw[0] != '[':
 		return p, apierr.Invalid(field, accepted)
 	}
 	var err error
-	if p.ids, err = jsontext.ParseTokenIDs(raw); err != nil || bytes.IndexByte(raw,
+	if p.IDs, err = jsontext.ParseTokenIDs(raw); err != nil || bytes.IndexByte(raw,
 		'n') >= 0 { // null would be read as 0
 		return p, apierr.Invalid(field, accepted)
 	}
-	if len(p.ids) == 0 {
+	if len(p.IDs) == 0 {
 		return p, apierr.Invalid(field, "is empty")
 	}
-	for _, t := range p.ids {
+	for _, t := range p.IDs {
 		if t < 0 {
 			return p, apierr.Invalid(field, "contains the negative token id %d", t)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"sandwich/runtime/api"
 	"sandwich/runtime/server/apierr"
+	"sandwich/runtime/server/generation"
 	"sandwich/runtime/server/jsontext"
 )
 
@@ -36,11 +37,11 @@ func (s *Server) Progress(stage string, share float64) {
 
 // Ready starts to accept requests, which g answers. It must be called once on a server that New
 // created without a Generator.
-func (s *Server) Ready(g Generator) {
+func (s *Server) Ready(g generation.Generator) {
 	r := &s.readiness
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s.gen, r.ready = g, true // enter's lock orders this write before reads of gen
+	s.Gen, r.ready = g, true // enter's lock orders this write before reads of gen
 }
 
 // enter counts a request, or returns an error if the server is not ready.
@@ -105,7 +106,7 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 		jsontext.Write(w, http.StatusServiceUnavailable, body)
 		return
 	}
-	if g, ok := s.gen.(readier); ok {
+	if g, ok := s.Gen.(generation.Readier); ok {
 		if err := g.Ready(); err != nil {
 			body := jsontext.AppendString([]byte(`{"status":"unavailable","reason":`), err.Error())
 			jsontext.Write(w, http.StatusServiceUnavailable, append(body, '}'))

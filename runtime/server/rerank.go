@@ -8,8 +8,10 @@ import (
 
 	"sandwich/runtime/api"
 	"sandwich/runtime/server/apierr"
+	"sandwich/runtime/server/exchange"
 	"sandwich/runtime/server/fields"
 	"sandwich/runtime/server/jsontext"
+	"sandwich/runtime/server/request"
 )
 
 // rankBody is the body of /v1/rerank in the format of Jina and Cohere, which llama-server and vLLM
@@ -28,7 +30,7 @@ type rankBody struct {
 var rankFields = fields.Names[rankBody]()
 
 // parse checks the body.
-func (b *rankBody) parse(data []byte) (*call, *apierr.Error) {
+func (b *rankBody) parse(data []byte) (*request.Call, *apierr.Error) {
 	if e := fields.Decode(data, b, ""); e != nil {
 		return nil, e
 	}
@@ -78,7 +80,7 @@ type ranked struct {
 // rerank handles /v1/rerank: it returns documents by descending score.
 func (s *Server) rerank(w http.ResponseWriter, r *http.Request) {
 	var b rankBody
-	s.answering(w, r, b.parse, func(x *exchange, r *http.Request, c *call) {
+	s.Handle(w, r, b.parse, func(x *exchange.Exchange, r *http.Request, c *request.Call) {
 		v, ok := s.read(x, r, b.asked(c, api.Embedding{Texts: b.documents, Query: *b.Query, Rank: true}), "documents")
 		if !ok {
 			return
@@ -91,7 +93,7 @@ func (s *Server) rerank(w http.ResponseWriter, r *http.Request) {
 		if b.TopN != nil && *b.TopN < jsontext.Integer(len(results)) {
 			results = results[:*b.TopN]
 		}
-		jsontext.Write(x, http.StatusOK, b.appendRanked(nil, s.gen.Models()[0].ID, &v, results))
+		jsontext.Write(x, http.StatusOK, b.appendRanked(nil, s.Gen.Models()[0].ID, &v, results))
 	})
 }
 

@@ -10,8 +10,10 @@ import (
 	"sandwich/runtime/api"
 	"sandwich/runtime/server/apierr"
 	"sandwich/runtime/server/conversation"
+	"sandwich/runtime/server/exchange"
 	"sandwich/runtime/server/fields"
 	"sandwich/runtime/server/jsontext"
+	"sandwich/runtime/server/request"
 )
 
 // responsesBody is the body of /v1/responses. Other fields are accepted and ignored.
@@ -53,7 +55,7 @@ var responsesFields = fields.Names[responsesBody]()
 
 // asking is a request of /v1/responses.
 type asking struct {
-	*call
+	*request.Call
 	body      responsesBody
 	answers   *store
 	most      int64             // maximum size in bytes of the answers that it continues
@@ -67,7 +69,7 @@ type asking struct {
 }
 
 // parse checks the body.
-func (a *asking) parse(data []byte) (*call, *apierr.Error) {
+func (a *asking) parse(data []byte) (*request.Call, *apierr.Error) {
 	b := &a.body
 	if e := fields.Decode(data, b, ""); e != nil {
 		return nil, e
@@ -85,35 +87,35 @@ func (a *asking) parse(data []byte) (*call, *apierr.Error) {
 		return nil, apierr.Invalid("prompt", "is not supported: the server stores no prompt templates; "+
 			"send instructions and input")
 	}
-	shared := common{Stream: b.Stream, MaxTokens: b.MaxOutputTokens, Temperature: b.Temperature, TopP: b.TopP,
+	shared := request.Common{Stream: b.Stream, MaxTokens: b.MaxOutputTokens, Temperature: b.Temperature, TopP: b.TopP,
 		Seed: b.Seed, ServiceTier: b.ServiceTier}
 	if b.Text != nil {
 		shared.ResponseFormat = b.Text.Format
 	}
-	if a.call, e = shared.check(); e != nil {
+	if a.Call, e = shared.Check(); e != nil {
 		return nil, e
 	}
-	a.unknown = unknown
-	how := told{Kwargs: b.Kwargs}
+	a.Unknown = unknown
+	how := request.TemplateOptions{Kwargs: b.Kwargs}
 	if b.Reasoning != nil {
 		how.Effort = b.Reasoning.Effort
 	}
-	if e = how.tell(&a.Request, "reasoning.effort"); e != nil {
+	if e = how.Apply(&a.Request, "reasoning.effort"); e != nil {
 		return nil, e
 	}
-	if a.TopLogprobs, e = fields.Integer(b.TopLogprobs, "top_logprobs", 0, MaxTopLogprobs, 0); e != nil {
+	if a.TopLogprobs, e = fields.Integer(b.TopLogprobs, "top_logprobs", 0, request.MaxTopLogprobs, 0); e != nil {
 		return nil, e
 	}
 	a.Logprobs = a.TopLogprobs > 0 || slices.Contains(b.Include, "message.output_text.logprobs")
 	a.store = b.Store == nil || *b.Store
 	a.OneCall = b.ParallelToolCalls != nil && !*b.ParallelToolCalls
-	if a.ToolChoice, e = parseToolChoice(b.ToolChoice); e != nil {
+	if a.ToolChoice, e = request.ParseToolChoice(b.ToolChoice); e != nil {
 		return nil, e
 	}
 	if e := a.tools(); e != nil {
 		return nil, e
 	}
-	return a.call, a.messages()
+	return a.Call, a.messages()
 }
 
 // end releases the answer that the request continues.
@@ -121,13 +123,13 @@ func (a *asking) end() { a.answers.release(a.before) }
 
 // responses handles /v1/responses.
 func (s *Server) responses(w http.ResponseWriter, r *http.Request) {
-	a := &asking{answers: s.answers, most: s.opts.MaxBody, salt: w.(*exchange).salt}
+	a := &asking{answers: s.answers, most: s.Limits.MaxBody, salt: w.(*exchange.Exchange).Salt}
 	defer a.end()
-	s.answering(w, r, a.parse, func(x *exchange, r *http.Request, c *call) {
-		out := newStream(newAnswer(s.gen.Models()[0].ID, true), x, &s.opts)
-		w := &response{stream: out, asked: a}
-		out.pulse = w.waiting
-		s.written(x, r, c, out, w)
+	s.Handle(w, r, a.parse, func(x *exchange.Exchange, r *http.Request, c *request.Call) {
+		out := exchange.NewStream(exchange.NewAnswer(s.Gen.Models()[0].ID, true), x, s.Limits.Heartbeat)
+		w := &response{Stream: out, asked: a}
+		out.KeepAlive = w.waiting
+		s.Respond(x, r, c, out, w)
 	})
 }
 
@@ -142,9 +144,9 @@ func (a *asking) messages() *apierr.Error {
 	before := h.Len()
 	read := func(item json.RawMessage, at string) *apierr.Error {
 		e := a.item(item, at)
-		if h.Len() > MaxMessages {
+		if h.Len() > request.MaxMessages {
 			return apierr.Invalid(at, "exceeds the %d messages accepted; start a new conversation with the relevant "+
-				"messages as input", MaxMessages)
+				"messages as input", request.MaxMessages)
 		}
 		return e
 	}
@@ -160,7 +162,7 @@ func (a *asking) messages() *apierr.Error {
 			return e
 		}
 	default:
-		if e := fields.Each(b.Input, "input", MaxMessages, func(i int, item json.RawMessage) *apierr.Error {
+		if e := fields.Each(b.Input, "input", request.MaxMessages, func(i int, item json.RawMessage) *apierr.Error {
 			return read(item, fmt.Sprintf("input[%d]", i))
 		}); e != nil {
 			return e
@@ -281,7 +283,7 @@ func (a *asking) callItem(raw json.RawMessage, at string) {
 	if item.Type == "custom_tool_call" {
 		arguments = conversation.InputArguments(item.Input)
 	}
-	name := within(item.Namespace, item.Name)
+	name := request.QualifiedName(item.Namespace, item.Name)
 	if h.AddCall(item.CallID, name, arguments, a.reasoning, at+".arguments") {
 		a.reasoning = ""
 	}

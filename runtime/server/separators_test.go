@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/server/generation"
 	"sandwich/runtime/server/jsontext"
 )
 
@@ -37,7 +38,7 @@ func (g *separating) Render(context.Context, *api.Request) (string, error) { ret
 func (g *separating) Decode([]int32) (string, error)                       { return separators, nil }
 func (g *separating) Piece(int32) string                                   { return separators }
 
-func (g *separating) Models() []ModelInfo {
+func (g *separating) Models() []generation.ModelInfo {
 	m := g.fake.Models()
 	m[0].Template, m[0].BOS, m[0].Arch = separators, separators, separators
 	return m

@@ -14,6 +14,8 @@ import (
 
 	"sandwich/runtime/server/apierr"
 	"sandwich/runtime/server/conntable"
+	"sandwich/runtime/server/exchange"
+	"sandwich/runtime/server/generation"
 	"sandwich/runtime/server/jsontext"
 	"sandwich/runtime/server/metrics"
 )
@@ -82,15 +84,12 @@ func (o Options) withDefaults() Options {
 // Server implements the API of the package comment. It is an http.Handler; Serve runs it on a
 // listener with the limits of its Options.
 type Server struct {
-	gen       Generator // set before readiness admits the first request
+	*generation.Runner
 	opts      Options
 	keys      atomic.Pointer[keyring] // nil: no key is required
 	routes    map[string]route
-	bodies    budget
-	counters  metrics.Counters
 	readiness readiness
 	answers   *store
-	unknown   nameSet // unknown fields that were logged
 }
 
 // route is the handler of a path.
@@ -104,9 +103,11 @@ type route struct {
 
 // New returns a server over g. If g is nil, the server reports that it is loading until Ready is
 // called.
-func New(g Generator, o Options) *Server {
-	s := &Server{opts: o.withDefaults(), answers: newStore(storedBytes)}
-	s.bodies.left.Store(s.opts.BodyBudget)
+func New(g generation.Generator, o Options) *Server {
+	o = o.withDefaults()
+	limits := generation.Limits{MaxBody: o.MaxBody, BodyBudget: o.BodyBudget, BodyTimeout: o.BodyTimeout,
+		Heartbeat: o.Heartbeat}
+	s := &Server{opts: o, answers: newStore(storedBytes), Runner: generation.NewRunner(limits, o.Log)}
 	s.SetKeys(o.APIKeys)
 	s.Progress("starting", 0)
 	if g != nil {
@@ -153,16 +154,16 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !known {
 		rt, path, known = s.below(path, r.Method)
 	}
-	x := newExchange(w, r, path)
-	x.shape = rt.shape
+	x := exchange.NewExchange(w, r, path)
+	x.Format = rt.shape
 	if r.ContentLength != 0 {
 		c := conntable.Of(r.Context())
 		c.Receive(s.opts.BodyTimeout)
-		defer func() { endBody(c, w, r, x.failed != nil && x.failed.Status == http.StatusRequestTimeout) }()
+		defer func() { generation.EndBody(c, w, r, x.Err != nil && x.Err.Status == http.StatusRequestTimeout) }()
 	}
 	defer func() {
-		s.counters.Request(path, x.status)
-		x.log(s.opts.Log)
+		s.Counters.Request(path, x.Status)
+		x.Log(s.opts.Log)
 	}()
 
 	if !s.hostAllowed(r) {
@@ -216,7 +217,7 @@ func (s *Server) paths() string {
 }
 
 // appendModel appends a model of /v1/models.
-func appendModel(b []byte, m *ModelInfo) []byte {
+func appendModel(b []byte, m *generation.ModelInfo) []byte {
 	b = jsontext.AppendString(append(b, `{"id":`...), m.ID)
 	b = strconv.AppendInt(append(b, `,"object":"model","created":`...), m.Created.Unix(), 10)
 	b = jsontext.AppendInt(append(b, `,"owned_by":"sandwich","max_model_len":`...), m.Context)
@@ -226,7 +227,7 @@ func appendModel(b []byte, m *ModelInfo) []byte {
 // models handles /v1/models.
 func (s *Server) models(w http.ResponseWriter, r *http.Request) {
 	b := []byte(`{"object":"list","data":[`)
-	for i, m := range s.gen.Models() {
+	for i, m := range s.Gen.Models() {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -238,7 +239,7 @@ func (s *Server) models(w http.ResponseWriter, r *http.Request) {
 // model handles /v1/models/{id}.
 func (s *Server) model(w http.ResponseWriter, r *http.Request) {
 	id := strings.TrimPrefix(r.URL.Path, "/v1/models/")
-	for _, m := range s.gen.Models() {
+	for _, m := range s.Gen.Models() {
 		if m.ID == id {
 			jsontext.Write(w, http.StatusOK, appendModel(nil, &m))
 			return
@@ -256,7 +257,7 @@ func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 			Value: float64(s.opts.LogDropped()),
 			Help:  "Log lines dropped because stderr was not read."})
 	}
-	text := s.counters.Text(s.opts.BodyBudget-s.bodies.left.Load(), append(own, s.gen.Metrics()...))
+	text := s.Counters.Text(s.BodyMemory(), append(own, s.Gen.Metrics()...))
 	h := w.Header()
 	h.Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	h.Set("Content-Length", strconv.Itoa(len(text)))

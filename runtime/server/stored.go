@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"sandwich/runtime/server/apierr"
+	"sandwich/runtime/server/exchange"
 	"sandwich/runtime/server/jsontext"
 )
 
@@ -260,7 +261,7 @@ func noResponse(status int, id string) *apierr.Error {
 // stored handles GET /v1/responses/{id}.
 func (s *Server) stored(w http.ResponseWriter, r *http.Request) {
 	id := strings.TrimPrefix(r.URL.Path, responsesPrefix)
-	t := s.answers.get(w.(*exchange).salt, id)
+	t := s.answers.get(w.(*exchange.Exchange).Salt, id)
 	if t == nil {
 		noResponse(http.StatusNotFound, id).Write(w)
 		return
@@ -271,7 +272,7 @@ func (s *Server) stored(w http.ResponseWriter, r *http.Request) {
 // forgotten handles DELETE /v1/responses/{id}.
 func (s *Server) forgotten(w http.ResponseWriter, r *http.Request) {
 	id := strings.TrimPrefix(r.URL.Path, responsesPrefix)
-	if !s.answers.remove(w.(*exchange).salt, id) {
+	if !s.answers.remove(w.(*exchange.Exchange).Salt, id) {
 		noResponse(http.StatusNotFound, id).Write(w)
 		return
 	}

@@ -6,8 +6,10 @@ import (
 	"unicode/utf8"
 
 	"sandwich/runtime/server/apierr"
+	"sandwich/runtime/server/exchange"
 	"sandwich/runtime/server/fields"
 	"sandwich/runtime/server/jsontext"
+	"sandwich/runtime/server/request"
 )
 
 // Limits of tokenization requests. JSON of tokens takes up to thirty times the size of their text.
@@ -33,7 +35,7 @@ type tokenizeBody struct {
 var tokenizeFields = fields.Names[tokenizeBody]()
 
 // parse checks the body.
-func (b *tokenizeBody) parse(data []byte) (*call, *apierr.Error) {
+func (b *tokenizeBody) parse(data []byte) (*request.Call, *apierr.Error) {
 	if e := fields.Decode(data, b, ""); e != nil {
 		return nil, e
 	}
@@ -41,8 +43,8 @@ func (b *tokenizeBody) parse(data []byte) (*call, *apierr.Error) {
 		return parseChat(data)
 	}
 	unknown, e := fields.Check(data, tokenizeFields())
-	c := newCall()
-	c.unknown = unknown
+	c := request.New()
+	c.Unknown = unknown
 	switch {
 	case e != nil:
 		return nil, e
@@ -63,21 +65,21 @@ func (b *tokenizeBody) parse(data []byte) (*call, *apierr.Error) {
 // tokenize handles /tokenize.
 func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) {
 	var b tokenizeBody
-	s.answering(w, r, b.parse, func(x *exchange, r *http.Request, c *call) {
+	s.Handle(w, r, b.parse, func(x *exchange.Exchange, r *http.Request, c *request.Call) {
 		var ids []int32
 		var err error
 		if c.Chat() {
-			ids, err = s.gen.Prompt(r.Context(), &c.Request)
+			ids, err = s.Gen.Prompt(r.Context(), &c.Request)
 		} else {
 			parse := b.ParseSpecial == nil || *b.ParseSpecial
-			ids, err = s.gen.Encode(r.Context(), c.Text, b.AddSpecial, parse)
+			ids, err = s.Gen.Encode(r.Context(), c.Text, b.AddSpecial, parse)
 		}
 		if err != nil {
-			s.refused(x, r, err)
+			s.Refuse(x, r, err)
 			return
 		}
 		out := s.appendTokens(nil, ids, &b)
-		out = appendWarnings(out[:len(out)-1], c.Warnings.List())
+		out = exchange.AppendWarnings(out[:len(out)-1], c.Warnings.List())
 		jsontext.Write(x, http.StatusOK, append(out, '}'))
 	})
 }
@@ -95,13 +97,13 @@ func (s *Server) appendTokens(b []byte, ids []int32, asked *tokenizeBody) []byte
 		b = append(b, ']')
 	}
 	b = jsontext.AppendInt(append(b, `{"count":`...), len(ids))
-	b = append(jsontext.AppendInt(append(b, `,"max_model_len":`...), s.gen.Models()[0].Context), `,"tokens":`...)
+	b = append(jsontext.AppendInt(append(b, `,"max_model_len":`...), s.Gen.Models()[0].Context), `,"tokens":`...)
 	list(func(id int32) {
 		if !asked.WithPieces {
 			b = jsontext.AppendInt(b, int(id))
 			return
 		}
-		piece := s.gen.Piece(id)
+		piece := s.Gen.Piece(id)
 		b = append(jsontext.AppendInt(append(b, `{"id":`...), int(id)), `,"piece":`...)
 		if utf8.ValidString(piece) {
 			b = append(jsontext.AppendString(b, piece), '}')
@@ -110,7 +112,7 @@ func (s *Server) appendTokens(b []byte, ids []int32, asked *tokenizeBody) []byte
 		}
 	})
 	if b = append(b, `,"token_strs":`...); asked.ReturnTokenStrs {
-		list(func(id int32) { b = jsontext.AppendString(b, s.gen.Piece(id)) })
+		list(func(id int32) { b = jsontext.AppendString(b, s.Gen.Piece(id)) })
 	} else {
 		b = append(b, "null"...)
 	}
@@ -126,7 +128,7 @@ type detokenizeBody struct {
 var detokenizeFields = fields.Names[detokenizeBody]()
 
 // parseDetokenize checks the body of /detokenize.
-func parseDetokenize(data []byte) (*call, *apierr.Error) {
+func parseDetokenize(data []byte) (*request.Call, *apierr.Error) {
 	var b detokenizeBody
 	if e := fields.Decode(data, &b, ""); e != nil {
 		return nil, e
@@ -138,10 +140,10 @@ func parseDetokenize(data []byte) (*call, *apierr.Error) {
 	if jsontext.IsNull(b.Tokens) {
 		return nil, apierr.Invalid("tokens", "is missing; send a list of token ids")
 	}
-	c := &call{unknown: unknown}
+	c := &request.Call{Unknown: unknown}
 	return c, fields.Each(b.Tokens, "tokens", maxDetokenize, func(_ int, item json.RawMessage) *apierr.Error {
 		id, whole := jsontext.ParseInteger(string(item))
-		if !whole || id < 0 || id > maxInt32 {
+		if !whole || id < 0 || id > request.MaxInt32 {
 			return apierr.Invalid("tokens", "contains %s, which is not a token id", jsontext.Clip(string(item)))
 		}
 		c.Prompt = append(c.Prompt, int32(id))
@@ -151,10 +153,10 @@ func parseDetokenize(data []byte) (*call, *apierr.Error) {
 
 // detokenize handles /detokenize: content is llama-server's field, prompt is vLLM's.
 func (s *Server) detokenize(w http.ResponseWriter, r *http.Request) {
-	s.answering(w, r, parseDetokenize, func(x *exchange, r *http.Request, c *call) {
-		text, err := s.gen.Decode(c.Prompt)
+	s.Handle(w, r, parseDetokenize, func(x *exchange.Exchange, r *http.Request, c *request.Call) {
+		text, err := s.Gen.Decode(c.Prompt)
 		if err != nil {
-			s.refused(x, r, err)
+			s.Refuse(x, r, err)
 			return
 		}
 		quoted := jsontext.AppendString(nil, text)
@@ -165,21 +167,21 @@ func (s *Server) detokenize(w http.ResponseWriter, r *http.Request) {
 
 // applyTemplate handles /apply-template: the text of a chat after its template is applied.
 func (s *Server) applyTemplate(w http.ResponseWriter, r *http.Request) {
-	s.answering(w, r, parseChat, func(x *exchange, r *http.Request, c *call) {
-		text, err := s.gen.Render(r.Context(), &c.Request)
+	s.Handle(w, r, parseChat, func(x *exchange.Exchange, r *http.Request, c *request.Call) {
+		text, err := s.Gen.Render(r.Context(), &c.Request)
 		if err != nil {
-			s.refused(x, r, err)
+			s.Refuse(x, r, err)
 			return
 		}
-		out := appendWarnings(jsontext.AppendString([]byte(`{"prompt":`), text), c.Warnings.List())
+		out := exchange.AppendWarnings(jsontext.AppendString([]byte(`{"prompt":`), text), c.Warnings.List())
 		jsontext.Write(x, http.StatusOK, append(out, '}'))
 	})
 }
 
 // props handles /props in llama-server's format: the model and the default parameters.
 func (s *Server) props(w http.ResponseWriter, _ *http.Request) {
-	m := s.gen.Models()[0]
-	unsaid, _ := (&common{}).check()
+	m := s.Gen.Models()[0]
+	unsaid, _ := (&request.Common{}).Check()
 	p := unsaid.Sampling
 	body, _ := json.Marshal(object{
 		"default_generation_settings": object{"n_ctx": m.Context, "params": object{

@@ -43,11 +43,13 @@ func Decode(data []byte, v any, within string) *apierr.Error {
 
 // PathOf removes embedded structs, which encoding/json includes, from the path of a field of v.
 func PathOf(v any, path string) string {
-	head, rest, deeper := strings.Cut(path, ".")
-	if t := reflect.TypeOf(v).Elem(); deeper && t.Kind() == reflect.Struct {
-		if f, has := t.FieldByName(head); has && f.Anonymous {
-			return rest
+	for t := reflect.TypeOf(v).Elem(); t.Kind() == reflect.Struct; {
+		head, rest, deeper := strings.Cut(path, ".")
+		f, has := t.FieldByName(head)
+		if !deeper || !has || !f.Anonymous {
+			break
 		}
+		path, t = rest, f.Type
 	}
 	return path
 }

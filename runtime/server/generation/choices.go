@@ -1,4 +1,4 @@
-package server
+package generation
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/server/exchange"
+	"sandwich/runtime/server/request"
 )
 
 // A request may ask for n answers to each of its prompts. They become choices 0, 1, ... of one
@@ -15,29 +17,11 @@ import (
 // single request with that seed. Choices after the first start when the first one has its first
 // token: the KV blocks of the prompt are cached by then.
 
-// maxChoices bounds the choices of one request.
-const maxChoices = 128
-
-// prompted is one of several prompts: a text or token ids.
-type prompted struct {
-	text string
-	ids  []int32
-}
-
-// echoed is a prompt that is returned before its answers.
-type echoed struct {
-	text   string
-	offset int // of the first token in bytes; negative if tokens represent more than the text
-}
-
-// choices returns the number of answers that a call asks for.
-func (c *call) choices() int { return c.n * max(1, len(c.prompts)) }
-
 // group runs the choices of one call.
 type group struct {
-	*Server
-	x      *exchange
-	call   *call
+	*Runner
+	x      *exchange.Exchange
+	call   *request.Call
 	w      writer
 	ctx    context.Context
 	fail   context.CancelCauseFunc
@@ -49,14 +33,14 @@ type group struct {
 
 // answer runs the choices of a call and passes their tokens to w. It returns the sum of the
 // results, or the first error, which also cancels the other choices.
-func (s *Server) answer(ctx context.Context, x *exchange, c *call, w writer) (api.Result, error) {
-	g := &group{Server: s, x: x, call: c, w: w, places: make(chan struct{}, max(1, s.gen.Models()[0].Parallel))}
+func (s *Runner) answer(ctx context.Context, x *exchange.Exchange, c *request.Call, w writer) (api.Result, error) {
+	g := &group{Runner: s, x: x, call: c, w: w, places: make(chan struct{}, max(1, s.Gen.Models()[0].Parallel))}
 	g.ctx, g.fail = context.WithCancelCause(ctx)
 	defer g.fail(nil)
-	if c.choices() == 1 {
+	if c.Choices() == 1 {
 		g.prompt(0)
 	}
-	for p := 0; c.choices() > 1 && p < c.choices()/c.n && g.take(); p++ {
+	for p := 0; c.Choices() > 1 && p < c.Choices()/c.N && g.take(); p++ {
 		g.runs.Go(func() {
 			defer g.leave()
 			g.prompt(p)
@@ -94,9 +78,9 @@ func (g *group) prompt(p int) {
 		g.fail(err)
 		return
 	}
-	first := p * g.call.n
+	first := p * g.call.N
 	g.one(first, r, sync.OnceFunc(func() {
-		for i := first + 1; i < first+g.call.n; i++ {
+		for i := first + 1; i < first+g.call.N; i++ {
 			g.runs.Go(func() {
 				if g.take() {
 					defer g.leave()
@@ -111,28 +95,28 @@ func (g *group) prompt(p int) {
 func (g *group) request(p int) (r api.Request, err error) {
 	c := g.call
 	r = c.Request
-	if len(c.prompts) > 0 {
-		r.Text, r.Prompt = c.prompts[p].text, c.prompts[p].ids
+	if len(c.Prompts) > 0 {
+		r.Text, r.Prompt = c.Prompts[p].Text, c.Prompts[p].IDs
 	}
-	if c.n == 1 && c.echo == nil {
+	if c.N == 1 && c.Echo == nil {
 		return r, nil
 	}
-	if r.Prompt, err = g.gen.Prompt(g.ctx, &r); err != nil || c.echo == nil {
+	if r.Prompt, err = g.Gen.Prompt(g.ctx, &r); err != nil || c.Echo == nil {
 		return r, err
 	}
-	e := echoed{text: r.Text}
-	if e.text == "" {
-		if e.text, err = g.gen.Decode(r.Prompt); err != nil {
+	e := request.Echo{Text: r.Text}
+	if e.Text == "" {
+		if e.Text, err = g.Gen.Decode(r.Prompt); err != nil {
 			return r, err
 		}
 	}
-	if e.offset = len(e.text); r.OfPrompt {
+	if e.Offset = len(e.Text); r.OfPrompt {
 		for _, id := range r.Prompt {
-			e.offset -= len(g.gen.Piece(id))
+			e.Offset -= len(g.Gen.Piece(id))
 		}
 	}
 	g.mu.Lock()
-	c.echo[p] = e
+	c.Echo[p] = e
 	g.mu.Unlock()
 	return r, nil
 }
@@ -140,13 +124,13 @@ func (g *group) request(p int) (r api.Request, err error) {
 // one runs choice i to its end. It calls begun once the prompt is computed. Choices after the first
 // wait while the queue is full, because the request as a whole was already accepted.
 func (g *group) one(i int, r api.Request, begun func()) {
-	r.Sampling.Seed += uint64(i % g.call.n)
+	r.Sampling.Seed += uint64(i % g.call.N)
 	if i > 0 {
 		r.Queued, r.Progress = nil, nil
 	}
-	emit := g.timed(g.x, func(t api.Token) error { return g.w.token(i, t) })
+	emit := g.timed(g.x, func(t api.Token) error { return g.w.Token(i, t) })
 	for {
-		res, err := g.gen.Generate(g.ctx, r, func(t api.Token) error {
+		res, err := g.Gen.Generate(g.ctx, r, func(t api.Token) error {
 			if !t.Prompt {
 				begun()
 			}
@@ -166,7 +150,7 @@ func (g *group) one(i int, r api.Request, begun func()) {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		g.add(i, &res)
-		g.w.ended(i, &res)
+		g.w.Ended(i, &res)
 		return
 	}
 }
@@ -188,7 +172,7 @@ func (g *group) add(i int, r *api.Result) {
 	if i == 0 {
 		*t = *r
 	}
-	if i%g.call.n == 0 {
+	if i%g.call.N == 0 {
 		prompt += r.PromptTokens
 		cached += r.CachedTokens
 	}

@@ -1,4 +1,4 @@
-package server
+package request
 
 import (
 	"encoding/json"
@@ -10,8 +10,8 @@ import (
 	"sandwich/runtime/server/jsontext"
 )
 
-// told has the fields of a request that set variables of the chat template.
-type told struct {
+// TemplateOptions has the fields of a request that set variables of the chat template.
+type TemplateOptions struct {
 	Kwargs json.RawMessage `json:"chat_template_kwargs"` // of vLLM, SGLang and llama-server
 	Think  *bool           `json:"enable_thinking"`
 	Effort *string         `json:"reasoning_effort"`
@@ -20,10 +20,10 @@ type told struct {
 // efforts are the accepted values of reasoning_effort.
 const efforts = " none minimal low medium high xhigh max "
 
-// tell sets the template variables of a request: whether the model reasons, under both names that
+// Apply sets the template variables of a request: whether the model reasons, under both names that
 // templates use, for how long, and then chat_template_kwargs. Templates ignore variables that they
 // do not know.
-func (t *told) tell(r *api.Request, effortField string) *apierr.Error {
+func (t *TemplateOptions) Apply(r *api.Request, effortField string) *apierr.Error {
 	b := []byte{'{'}
 	put := func(name, value string) {
 		if len(b) > 1 {
@@ -65,8 +65,9 @@ func (t *told) tell(r *api.Request, effortField string) *apierr.Error {
 	return nil
 }
 
-// thinks reads Anthropic's thinking and ollama's think: whether the model reasons, or how long.
-func thinks(raw json.RawMessage, field string) (t told, e *apierr.Error) {
+// ParseThinking reads Anthropic's thinking and ollama's think: whether the model reasons, or how
+// long.
+func ParseThinking(raw json.RawMessage, field string) (t TemplateOptions, e *apierr.Error) {
 	yes, no := true, false
 	switch {
 	case jsontext.IsNull(raw):

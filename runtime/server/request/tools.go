@@ -1,9 +1,8 @@
-package server
+package request
 
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 
 	"sandwich/runtime/api"
 	"sandwich/runtime/server/apierr"
@@ -12,23 +11,23 @@ import (
 	"sandwich/runtime/toolcall"
 )
 
-// toolBody is a tool of a chat completion. Its schema stays as it was sent, because models see the
+// Tool is a tool of a chat completion. Its schema stays as it was sent, because models see the
 // order of its properties.
-type toolBody struct {
-	Type     *string       `json:"type"`
-	Function *functionBody `json:"function"`
+type Tool struct {
+	Type     *string   `json:"type"`
+	Function *Function `json:"function"`
 }
 
-// functionBody is a function that a tool describes.
-type functionBody struct {
+// Function is a function that a tool describes.
+type Function struct {
 	Name        *string         `json:"name"`
 	Description *string         `json:"description"`
 	Parameters  json.RawMessage `json:"parameters"`
 	Strict      *bool           `json:"strict"`
 }
 
-// tool returns the tool of a request.
-func (f *functionBody) tool() api.Tool {
+// Tool returns the tool of a request.
+func (f *Function) Tool() api.Tool {
 	t := api.Tool{Name: fields.String(f.Name), Description: fields.String(f.Description), Strict: f.Strict != nil &&
 		*f.Strict}
 	if !jsontext.IsNull(f.Parameters) {
@@ -37,37 +36,8 @@ func (f *functionBody) tool() api.Tool {
 	return t
 }
 
-// tools reads tools, tool_choice and parallel_tool_calls.
-func (b *chatBody) tools(r *api.Request) (e *apierr.Error) {
-	if r.ToolChoice, e = parseToolChoice(b.ToolChoice); e != nil {
-		return e
-	}
-	r.OneCall = b.ParallelToolCalls != nil && !*b.ParallelToolCalls
-	if !jsontext.IsEmpty(b.Tools) {
-		e = fields.Each(b.Tools, "tools", toolcall.MaxTools, func(i int, item json.RawMessage) *apierr.Error {
-			at := fmt.Sprintf("tools[%d]", i)
-			var t toolBody
-			if e := fields.Decode(item, &t, at); e != nil {
-				return e
-			}
-			switch {
-			case t.Type != nil && *t.Type != "function":
-				return apierr.Invalid(at+".type", "is %q; only functions are supported", jsontext.Clip(*t.Type))
-			case t.Function == nil:
-				return apierr.Invalid(at+".function", "is missing")
-			}
-			r.Tools = append(r.Tools, t.Function.tool())
-			return nil
-		})
-	}
-	if e == nil {
-		e = checkTools(r)
-	}
-	return e
-}
-
-// checkTools returns an error for tools that are invalid or cannot be chosen.
-func checkTools(r *api.Request) *apierr.Error {
+// CheckTools returns an error for tools that are invalid or cannot be chosen.
+func CheckTools(r *api.Request) *apierr.Error {
 	err := toolcall.Check(r.Tools, r.ToolChoice)
 	var refused *api.InvalidError
 	if errors.As(err, &refused) {
@@ -80,9 +50,9 @@ func checkTools(r *api.Request) *apierr.Error {
 var toolModes = map[string]api.ToolMode{"auto": api.ToolsAuto, "none": api.ToolsNone,
 	"required": api.ToolsRequired, "any": api.ToolsRequired}
 
-// parseToolChoice reads "auto", "none", "required", the name of a tool, and
+// ParseToolChoice reads "auto", "none", "required", the name of a tool, and
 // {"function":{"name":...}}.
-func parseToolChoice(raw json.RawMessage) (c api.ToolChoice, e *apierr.Error) {
+func ParseToolChoice(raw json.RawMessage) (c api.ToolChoice, e *apierr.Error) {
 	const field = "tool_choice"
 	if jsontext.IsNull(raw) {
 		return c, nil
@@ -133,7 +103,7 @@ type choiceBody struct {
 }
 
 // name returns the qualified name of the tool.
-func (b *choiceBody) name() string { return within(b.Space, b.Function.Name+b.Name) }
+func (b *choiceBody) name() string { return QualifiedName(b.Space, b.Function.Name+b.Name) }
 
 // allowed reads a choice among some tools. Tools of unsupported types have no name and are skipped.
 func (b *choiceBody) allowed() (c api.ToolChoice, e *apierr.Error) {
@@ -156,4 +126,12 @@ func (b *choiceBody) allowed() (c api.ToolChoice, e *apierr.Error) {
 		return c, apierr.Invalid("tool_choice.tools", "contains no function; name at least one")
 	}
 	return c, nil
+}
+
+// QualifiedName returns the name under which the model calls a tool of a namespace.
+func QualifiedName(namespace, name string) string {
+	if namespace == "" || name == "" {
+		return name
+	}
+	return namespace + "__" + name
 }

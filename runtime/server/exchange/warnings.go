@@ -1,4 +1,4 @@
-package server
+package exchange
 
 import (
 	"fmt"
@@ -6,9 +6,9 @@ import (
 	"sandwich/runtime/server/jsontext"
 )
 
-// warningsHeader names the response header with warnings about parts of a request that were left
+// WarningsHeader names the response header with warnings about parts of a request that were left
 // out or changed. Its value is a JSON array in ASCII.
-const warningsHeader = "X-Sandwich-Warnings"
+const WarningsHeader = "X-Sandwich-Warnings"
 
 // maxWarningsHeader bounds the header value in bytes, because proxies refuse long headers.
 const maxWarningsHeader = 2048
@@ -45,9 +45,9 @@ func appendASCII(b []byte, s string) []byte {
 	return b
 }
 
-// appendWarnings appends the field "warnings" to a JSON object that already has fields; an empty
+// AppendWarnings appends the field "warnings" to a JSON object that already has fields; an empty
 // list appends nothing.
-func appendWarnings(b []byte, list []string) []byte {
+func AppendWarnings(b []byte, list []string) []byte {
 	for i, w := range list {
 		if b = append(b, ','); i == 0 {
 			b = append(b, `"warnings":[`...)

@@ -1,4 +1,4 @@
-package server
+package request
 
 import (
 	"encoding/json"
@@ -15,30 +15,22 @@ import (
 // field service_tier or a header, else the class of its API key applies. Contradicting statements
 // in one request are refused. A number also sets the priority within the class.
 
-// priorityHeader states class and priority like the field priority.
-const priorityHeader = "X-Sandwich-Priority"
+// PriorityHeader states class and priority like the field priority.
+const PriorityHeader = "X-Sandwich-Priority"
 
-// Response headers with the state of the queue when the request arrived.
-const (
-	queuePlace = "X-Sandwich-Queue-Place" // number of requests that run earlier
-	queueWait  = "X-Sandwich-Queue-Wait"  // estimated seconds until the request runs
-	queueFirst = "X-Sandwich-First-Token" // estimated seconds until the first token
-	queueCache = "X-Sandwich-Cache"       // cached tokens of the prompt and the first token that differs
-)
-
-// urgency is the class and the priority that a request or an API key states.
-type urgency struct {
-	class    api.Class
-	priority int32
+// Urgency is the class and the priority that a request or an API key states.
+type Urgency struct {
+	Class    api.Class
+	Priority int32
 	number   bool // priority was stated as a number
 }
 
 // named returns the urgency of a class stated without a number.
-func named(c api.Class) urgency { return urgency{class: c, priority: int32(c)} }
+func named(c api.Class) Urgency { return Urgency{Class: c, Priority: int32(c)} }
 
 // parseUrgency reads a class name, or a number as in vLLM: lower numbers run earlier, numbers above
 // 0 are proactive.
-func parseUrgency(text string) (u urgency, ok bool) {
+func parseUrgency(text string) (u Urgency, ok bool) {
 	switch text {
 	case api.Reactive.String():
 		return named(api.Reactive), true
@@ -46,9 +38,9 @@ func parseUrgency(text string) (u urgency, ok bool) {
 		return named(api.Proactive), true
 	}
 	n, err := strconv.ParseInt(text, 10, 32)
-	u = urgency{priority: int32(n), number: true}
+	u = Urgency{Priority: int32(n), number: true}
 	if n > 0 {
-		u.class = api.Proactive
+		u.Class = api.Proactive
 	}
 	return u, err == nil
 }
@@ -56,8 +48,8 @@ func parseUrgency(text string) (u urgency, ok bool) {
 const wantClass = `must be "reactive", "proactive" or an integer from -2147483648 to 2147483647; ` +
 	"numbers above 0 are proactive, and lower numbers run first"
 
-// class reads the fields that state a class.
-func (b *common) class(c *call) *apierr.Error {
+// ReadClass reads the fields that state a class.
+func (b *Common) ReadClass(c *Call) *apierr.Error {
 	if !jsontext.IsNull(b.Priority) {
 		text := string(b.Priority)
 		if text[0] == '"' && json.Unmarshal(b.Priority, &text) == nil {
@@ -84,39 +76,39 @@ func (b *common) class(c *call) *apierr.Error {
 
 // state records the urgency that the request states in the field or header where. It returns an
 // error if it contradicts an earlier statement.
-func (c *call) state(u urgency, where, value string) *apierr.Error {
+func (c *Call) state(u Urgency, where, value string) *apierr.Error {
 	switch {
-	case c.stated && c.Class != u.class:
+	case c.stated && c.Class != u.Class:
 		return apierr.Invalid(where, "is %s, which means %s, but the request states %s elsewhere; state it once",
 			jsontext.Clip(value),
-			u.class, c.Class)
-	case c.placed && u.number && c.Priority != u.priority:
+			u.Class, c.Class)
+	case c.placed && u.number && c.Priority != u.Priority:
 		return apierr.Invalid(where, "is %s, but the request states %d elsewhere; state it once",
 			jsontext.Clip(value), c.Priority)
 	case !c.placed:
-		c.Priority = u.priority
+		c.Priority = u.Priority
 	}
-	c.Class, c.stated, c.placed = u.class, true, c.placed || u.number
+	c.Class, c.stated, c.placed = u.Class, true, c.placed || u.number
 	return nil
 }
 
-// classify sets the class and priority of a call from its body, its header, or its API key.
-func (c *call) classify(h http.Header, ofKey urgency) *apierr.Error {
-	if text := strings.TrimSpace(h.Get(priorityHeader)); text != "" {
+// Classify sets the class and priority of a call from its body, its header, or its API key.
+func (c *Call) Classify(h http.Header, ofKey Urgency) *apierr.Error {
+	if text := strings.TrimSpace(h.Get(PriorityHeader)); text != "" {
 		u, ok := parseUrgency(text)
 		if !ok {
-			return apierr.Invalid(priorityHeader, wantClass)
+			return apierr.Invalid(PriorityHeader, wantClass)
 		}
-		return c.state(u, priorityHeader, text)
+		return c.state(u, PriorityHeader, text)
 	}
 	if !c.stated {
-		c.Class, c.Priority = ofKey.class, ofKey.priority
+		c.Class, c.Priority = ofKey.Class, ofKey.Priority
 	}
 	return nil
 }
 
-// keyOf splits a line of a key file; see CheckKey.
-func keyOf(line string) (key string, u urgency, ok bool) {
+// ParseKey splits a line of a key file; see CheckKey.
+func ParseKey(line string) (key string, u Urgency, ok bool) {
 	key, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 	if rest = strings.TrimSpace(rest); rest == "" {
 		return key, named(api.Reactive), true
@@ -129,6 +121,6 @@ func keyOf(line string) (key string, u urgency, ok bool) {
 // CheckKey reports whether a line of a key file is valid: a key, optionally followed by the default
 // class or priority of its requests, such as class=proactive or class=7.
 func CheckKey(line string) bool {
-	_, _, ok := keyOf(line)
+	_, _, ok := ParseKey(line)
 	return ok
 }

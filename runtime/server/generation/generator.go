@@ -1,4 +1,4 @@
-package server
+package generation
 
 import (
 	"context"
@@ -65,5 +65,5 @@ type ModelInfo struct {
 	Template, BOS, EOS string
 }
 
-// readier is a Generator that can report why it accepts no requests at present.
-type readier interface{ Ready() error }
+// Readier is a Generator that can report why it accepts no requests at present.
+type Readier interface{ Ready() error }

@@ -1,4 +1,4 @@
-package server
+package exchange
 
 import (
 	"math"
@@ -16,8 +16,8 @@ func appendLogprob(b []byte, v float32) []byte {
 	return strconv.AppendFloat(b, float64(min(v, 0)), 'g', -1, 32)
 }
 
-// appendChatToken appends one element of a chat's logprobs.content.
-func appendChatToken(b []byte, t *api.Token) []byte {
+// AppendChatToken appends one element of a chat's logprobs.content.
+func AppendChatToken(b []byte, t *api.Token) []byte {
 	b = appendTokenFields(append(b, '{'), &t.TokenLogprob)
 	b = append(b, `,"top_logprobs":[`...)
 	for i := range t.Top {
@@ -36,21 +36,21 @@ func appendTokenFields(b []byte, t *api.TokenLogprob) []byte {
 	return jsontext.AppendBytes(append(b, `,"bytes":`...), t.Piece)
 }
 
-// appendChatLogprobs appends the logprobs of a chat choice.
-func appendChatLogprobs(b []byte, tokens []api.Token) []byte {
+// AppendChatLogprobs appends the logprobs of a chat choice.
+func AppendChatLogprobs(b []byte, tokens []api.Token) []byte {
 	b = append(b, `{"content":[`...)
 	for i := range tokens {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendChatToken(b, &tokens[i])
+		b = AppendChatToken(b, &tokens[i])
 	}
 	return append(b, `],"refusal":null}`...)
 }
 
-// appendTextLogprobs appends the logprobs of a completion. offset is the position in bytes of the
+// AppendTextLogprobs appends the logprobs of a completion. offset is the position in bytes of the
 // first token in the answer.
-func appendTextLogprobs(b []byte, tokens []api.Token, offset int) []byte {
+func AppendTextLogprobs(b []byte, tokens []api.Token, offset int) []byte {
 	list := func(name string, f func(t *api.Token)) {
 		b = append(append(b, name...), `:[`...)
 		for i := range tokens {
@@ -105,8 +105,8 @@ func appendTop(b []byte, top []api.TokenLogprob) []byte {
 	return append(b, '}')
 }
 
-// appendUsage appends the token counts of a generation as an object.
-func appendUsage(b []byte, r *api.Result) []byte {
+// AppendUsage appends the token counts of a generation as an object.
+func AppendUsage(b []byte, r *api.Result) []byte {
 	b = jsontext.AppendInt(append(b, `{"prompt_tokens":`...), r.PromptTokens)
 	b = jsontext.AppendInt(append(b, `,"completion_tokens":`...), r.Tokens)
 	b = jsontext.AppendInt(append(b, `,"total_tokens":`...), r.PromptTokens+r.Tokens)

@@ -1,4 +1,4 @@
-package server
+package generation
 
 import (
 	"bytes"
@@ -27,18 +27,18 @@ func (b *budget) take(n int64) bool {
 	return false
 }
 
-// readBody reads the whole body. It accepts up to Options.MaxBody bytes after decompression, takes
+// readBody reads the whole body. It accepts up to Limits.MaxBody bytes after decompression, takes
 // memory from the budget as bytes arrive, and observes the deadline of the connection. The caller
 // must call release when it no longer uses body. Reading to the end also lets net/http detect a
 // client that closes the connection.
-func (s *Server) readBody(w http.ResponseWriter, r *http.Request) (body []byte, release func(), fail *apierr.Error) {
-	if r.ContentLength > s.opts.MaxBody {
+func (s *Runner) readBody(w http.ResponseWriter, r *http.Request) (body []byte, release func(), fail *apierr.Error) {
+	if r.ContentLength > s.Limits.MaxBody {
 		w.Header().Set("Connection", "close")
 		return nil, nil, s.tooLarge()
 	}
-	src := io.Reader(http.MaxBytesReader(w, r.Body, s.opts.MaxBody))
-	if coding, _ := contentCoding(r.Header); coding == codingGzip {
-		src = &inflated{from: src, most: s.opts.MaxBody, left: s.opts.MaxBody}
+	src := io.Reader(http.MaxBytesReader(w, r.Body, s.Limits.MaxBody))
+	if coding, _ := ContentCoding(r.Header); coding == CodingGzip {
+		src = &inflated{from: src, most: s.Limits.MaxBody, left: s.Limits.MaxBody}
 	}
 	var taken int64
 	release = func() { s.bodies.left.Add(taken) }
@@ -74,14 +74,14 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) (body []byte, 
 // byteOrderMark may precede a text in UTF-8.
 var byteOrderMark = []byte("\ufeff")
 
-// tooLarge returns the error for a body above Options.MaxBody.
-func (s *Server) tooLarge() *apierr.Error {
+// tooLarge returns the error for a body above Limits.MaxBody.
+func (s *Runner) tooLarge() *apierr.Error {
 	return apierr.New(http.StatusRequestEntityTooLarge, apierr.TypeInvalid, "body_too_large",
-		"the body is larger than the %d bytes accepted", s.opts.MaxBody)
+		"the body is larger than the %d bytes accepted", s.Limits.MaxBody)
 }
 
 // unreadable returns the error for a body that could not be read completely.
-func (s *Server) unreadable(c *conntable.Conn, err error) *apierr.Error {
+func (s *Runner) unreadable(c *conntable.Conn, err error) *apierr.Error {
 	var over *http.MaxBytesError
 	var corrupt *gzipError
 	switch {
@@ -93,7 +93,7 @@ func (s *Server) unreadable(c *conntable.Conn, err error) *apierr.Error {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return apierr.New(http.StatusRequestTimeout, apierr.TypeInvalid, "",
 			"the body did not arrive within %v plus one second for each %d bytes",
-			s.opts.BodyTimeout, conntable.MinBodyRate)
+			s.Limits.BodyTimeout, conntable.MinBodyRate)
 	case errors.As(err, &corrupt):
 		return apierr.New(http.StatusBadRequest, apierr.TypeInvalid, "", "%v", corrupt)
 	}
@@ -103,9 +103,9 @@ func (s *Server) unreadable(c *conntable.Conn, err error) *apierr.Error {
 // discardMost bounds the unread bytes of a body that are read and discarded to keep the connection.
 const discardMost = 256 << 10
 
-// endBody sends the answer to a request whose body was not read completely and discards the rest of
+// EndBody sends the answer to a request whose body was not read completely and discards the rest of
 // the body. late states that reading timed out, so that the answer does not wait for the rest.
-func endBody(c *conntable.Conn, w http.ResponseWriter, r *http.Request, late bool) {
+func EndBody(c *conntable.Conn, w http.ResponseWriter, r *http.Request, late bool) {
 	if !c.Receives() {
 		return
 	}

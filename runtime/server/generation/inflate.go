@@ -1,4 +1,4 @@
-package server
+package generation
 
 import (
 	"compress/gzip"
@@ -9,18 +9,18 @@ import (
 	"strings"
 )
 
-// codingGzip is the only supported Content-Encoding.
-const codingGzip = "gzip"
+// CodingGzip is the only supported Content-Encoding.
+const CodingGzip = "gzip"
 
-// contentCoding returns how a body is compressed: "" or codingGzip. For other encodings it returns
+// ContentCoding returns how a body is compressed: "" or codingGzip. For other encodings it returns
 // the header value and false.
-func contentCoding(h http.Header) (coding string, known bool) {
+func ContentCoding(h http.Header) (coding string, known bool) {
 	sent := strings.Join(h.Values("Content-Encoding"), ", ")
 	switch strings.ToLower(strings.TrimSpace(sent)) {
 	case "", "identity":
 		return "", true
-	case codingGzip, "x-gzip":
-		return codingGzip, true
+	case CodingGzip, "x-gzip":
+		return CodingGzip, true
 	}
 	return sent, false
 }

@@ -1,4 +1,4 @@
-package server
+package request
 
 import (
 	"encoding/json"
@@ -13,7 +13,7 @@ import (
 
 // format returns the form of the answer. It reads OpenAI's response_format, llama-server's grammar
 // and json_schema, and vLLM's guided_json, guided_grammar and guided_choice, and refuses conflicts.
-func (b *common) format() (api.Format, *apierr.Error) {
+func (b *Common) format() (api.Format, *apierr.Error) {
 	var given []api.Format
 	f, e := responseFormat(b.ResponseFormat)
 	if e != nil {
