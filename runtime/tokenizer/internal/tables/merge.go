@@ -1,4 +1,4 @@
-package tokenizer
+package tables
 
 import (
 	"math/bits"
@@ -9,11 +9,11 @@ import (
 // noRank is the rank of a pair that does not merge.
 const noRank = ^uint32(0)
 
-// mergeTable maps pairs of adjacent symbols to the symbol that they merge into and to a rank. The
+// MergeTable maps pairs of adjacent symbols to the symbol that they merge into and to a rank. The
 // pair with the lowest rank merges first; among equal ranks the left-most. BPE uses the index of
 // the merge rule as rank, SPM the position of the joined token's score, best first. A mergeTable is
 // read-only after it is built.
-type mergeTable struct {
+type MergeTable struct {
 	slots []mergeSlot // open addressing, a power of two; key 0 is free
 	used  int
 	seed  uint64
@@ -25,25 +25,26 @@ type mergeSlot struct {
 	joined int32
 }
 
-func newMergeTable(capacity int) *mergeTable {
+// NewMergeTable returns a table with space for capacity rules. It grows as needed.
+func NewMergeTable(capacity int) *MergeTable {
 	size := 1024
 	for size < 2*capacity {
 		size *= 2
 	}
-	return &mergeTable{slots: make([]mergeSlot, size), seed: rand.Uint64()}
+	return &MergeTable{slots: make([]mergeSlot, size), seed: rand.Uint64()}
 }
 
 func pairKey(left, right int32) uint64 { return uint64(uint32(left)+1)<<32 | uint64(uint32(right)) }
 
 // home returns the first slot to probe for key. The seed prevents a hostile vocabulary from
 // choosing colliding keys.
-func (m *mergeTable) home(key uint64) uint64 {
+func (m *MergeTable) home(key uint64) uint64 {
 	hi, lo := bits.Mul64(key^m.seed, 0x9E3779B97F4A7C15)
 	return (hi ^ lo) & uint64(len(m.slots)-1)
 }
 
-// add stores a rule, unless the pair has one already.
-func (m *mergeTable) add(left, right int32, rank uint32, joined int32) {
+// Add stores a rule, unless the pair has one already.
+func (m *MergeTable) Add(left, right int32, rank uint32, joined int32) {
 	if 2*m.used >= len(m.slots) {
 		old := m.slots
 		m.slots = make([]mergeSlot, 2*len(old))
@@ -61,7 +62,7 @@ func (m *mergeTable) add(left, right int32, rank uint32, joined int32) {
 }
 
 // at returns the slot of key, or the free slot where key would be stored.
-func (m *mergeTable) at(key uint64) *mergeSlot {
+func (m *MergeTable) at(key uint64) *mergeSlot {
 	mask := uint64(len(m.slots) - 1)
 	for i := m.home(key); ; i = (i + 1) & mask {
 		if s := &m.slots[i]; s.key == key || s.key == 0 {
@@ -71,7 +72,7 @@ func (m *mergeTable) at(key uint64) *mergeSlot {
 }
 
 // look returns the rank of a pair and the symbol that it merges into, or noRank and -1.
-func (m *mergeTable) look(left, right int32) (rank uint32, joined int32) {
+func (m *MergeTable) look(left, right int32) (rank uint32, joined int32) {
 	if s := m.at(pairKey(left, right)); s.key != 0 {
 		return s.rank, s.joined
 	}
@@ -82,17 +83,17 @@ func (m *mergeTable) look(left, right int32) (rank uint32, joined int32) {
 // a heap (BenchmarkMergeWord). Longer words are rare.
 const shortWord = 48
 
-// merge joins the symbols of one word until no pair merges and returns the remaining symbols, in
+// Merge joins the symbols of one word until no pair merges and returns the remaining symbols, in
 // the same memory.
-func (m *mergeTable) merge(sc *scratch, word []int32) []int32 {
+func (m *MergeTable) Merge(w *Work, word []int32) []int32 {
 	if len(word) <= shortWord {
 		return m.mergeShort(word)
 	}
-	return m.mergeLong(sc, word)
+	return m.mergeLong(w, word)
 }
 
 // mergeShort searches all ranks for each join. It takes quadratic time but allocates nothing.
-func (m *mergeTable) mergeShort(word []int32) []int32 {
+func (m *MergeTable) mergeShort(word []int32) []int32 {
 	var ranks [shortWord]uint32 // ranks[i] is the rank of the pair (i, i+1)
 	var joins [shortWord]int32
 	for i := 0; i+1 < len(word); i++ {
@@ -128,36 +129,36 @@ func (m *mergeTable) mergeShort(word []int32) []int32 {
 // rank<<32 | position of the left symbol. A candidate whose pair has changed is recognized by its
 // rank; if the new pair has the same rank, the candidate is valid for it. If encoding is canceled,
 // mergeLong returns the symbols joined so far.
-func (m *mergeTable) mergeLong(sc *scratch, word []int32) []int32 {
-	sc.heap = slices.Grow(sc.heap[:0], 2*len(word)) // each join removes one candidate and adds at most two
-	for i := 0; i+1 < len(word) && !sc.poll(1); i++ {
-		m.consider(sc, word[i], word[i+1], i)
+func (m *MergeTable) mergeLong(w *Work, word []int32) []int32 {
+	w.heap = slices.Grow(w.heap[:0], 2*len(word)) // each join removes one candidate and adds at most two
+	for i := 0; i+1 < len(word) && !w.Poll(1); i++ {
+		m.consider(w, word[i], word[i+1], i)
 	}
-	for i := (len(sc.heap) - 2) / heapArity; i >= 0 && len(sc.heap) > 1; i-- {
-		siftDown(sc.heap, i)
+	for i := (len(w.heap) - 2) / heapArity; i >= 0 && len(w.heap) > 1; i-- {
+		siftDown(w.heap, i)
 	}
-	for len(sc.heap) > 0 && !sc.poll(1) {
-		at := int(uint32(sc.heap[0]))
+	for len(w.heap) > 0 && !w.Poll(1) {
+		at := int(uint32(w.heap[0]))
 		right := after(word, at)
 		if word[at] < 0 || right == len(word) {
-			sc.popHeap()
+			w.popHeap()
 			continue
 		}
 		rank, joined := m.look(word[at], word[right])
-		if uint64(rank)<<32|uint64(at) != sc.heap[0] {
-			sc.popHeap()
+		if uint64(rank)<<32|uint64(at) != w.heap[0] {
+			w.popHeap()
 			continue
 		}
-		sc.popHeap()
+		w.popHeap()
 		end := after(word, right)
 		fuse(word, at, right, end, joined)
-		if end < len(word) && m.consider(sc, joined, word[end], at) {
-			siftUp(sc.heap, len(sc.heap)-1)
+		if end < len(word) && m.consider(w, joined, word[end], at) {
+			siftUp(w.heap, len(w.heap)-1)
 		}
 		if at > 0 {
 			before := before(word, at)
-			if m.consider(sc, word[before], joined, before) {
-				siftUp(sc.heap, len(sc.heap)-1)
+			if m.consider(w, word[before], joined, before) {
+				siftUp(w.heap, len(w.heap)-1)
 			}
 		}
 	}
@@ -166,12 +167,12 @@ func (m *mergeTable) mergeLong(sc *scratch, word []int32) []int32 {
 
 // consider appends the pair whose left symbol is at the given position to the heap's slice, and
 // reports whether the pair merges. The caller restores the heap order.
-func (m *mergeTable) consider(sc *scratch, left, right int32, at int) bool {
+func (m *MergeTable) consider(w *Work, left, right int32, at int) bool {
 	rank, _ := m.look(left, right)
 	if rank == noRank {
 		return false
 	}
-	sc.heap = append(sc.heap, uint64(rank)<<32|uint64(at))
+	w.heap = append(w.heap, uint64(rank)<<32|uint64(at))
 	return true
 }
 
@@ -205,12 +206,12 @@ func before(word []int32, at int) int {
 // two cache lines.
 const heapArity = 4
 
-func (sc *scratch) popHeap() {
-	last := len(sc.heap) - 1
-	sc.heap[0] = sc.heap[last]
-	sc.heap = sc.heap[:last]
+func (w *Work) popHeap() {
+	last := len(w.heap) - 1
+	w.heap[0] = w.heap[last]
+	w.heap = w.heap[:last]
 	if last > 1 {
-		siftDown(sc.heap, 0)
+		siftDown(w.heap, 0)
 	}
 }
 

@@ -1,4 +1,4 @@
-package tokenizer
+package pretok
 
 // Pre-tokenizers that split words where the case changes. As in llama.cpp, a letter outside ASCII
 // counts as both upper and lower case.

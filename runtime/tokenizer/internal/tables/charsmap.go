@@ -1,48 +1,37 @@
-package tokenizer
+package tables
 
 import (
 	"encoding/binary"
-	"fmt"
 	"strings"
 )
 
-// charsMap is SentencePiece's precompiled character map: a double-array trie (Yata et al.: A
+// CharsMap is SentencePiece's precompiled character map: a double-array trie (Yata et al.: A
 // compact static double-array keeping character codes, 2007) from strings to their normal forms.
 // Each normal form ends in a zero byte.
-type charsMap struct {
+type CharsMap struct {
 	nodes []uint32
 	forms string
 }
 
-// readCharsMap reads the character map of a vocabulary. It returns nil if there is none.
-func readCharsMap(meta Metadata) (*charsMap, error) {
-	raw, ok := meta.Ints(keyCharsMap)
-	if !ok || len(raw) == 0 {
-		return nil, nil
-	}
-	blob := make([]byte, len(raw))
-	for i, v := range raw {
-		blob[i] = byte(v)
-	}
-	damaged := fmt.Errorf("the character map of the vocabulary (%s) is damaged: copy or download the file again",
-		keyCharsMap)
+// NewCharsMap parses a precompiled character map. It returns false if the map is damaged.
+func NewCharsMap(blob []byte) (*CharsMap, bool) {
 	if len(blob) < 4 {
-		return nil, damaged
+		return nil, false
 	}
 	size := uint64(binary.LittleEndian.Uint32(blob))
 	if blob = blob[4:]; size%4 != 0 || size > uint64(len(blob)) {
-		return nil, damaged
+		return nil, false
 	}
-	m := &charsMap{nodes: make([]uint32, size/4), forms: string(blob[size:])}
+	m := &CharsMap{nodes: make([]uint32, size/4), forms: string(blob[size:])}
 	for i := range m.nodes {
 		m.nodes[i] = binary.LittleEndian.Uint32(blob[4*i:])
 	}
-	return m, nil
+	return m, true
 }
 
 // node returns the fields of an array entry. For an index out of range it returns an entry that
 // matches no character.
-func (m *charsMap) node(at uint32) (base, check uint32, leaf bool) {
+func (m *CharsMap) node(at uint32) (base, check uint32, leaf bool) {
 	if uint64(at) >= uint64(len(m.nodes)) {
 		return 0, 1 << 31, false
 	}
@@ -50,9 +39,9 @@ func (m *charsMap) node(at uint32) (base, check uint32, leaf bool) {
 	return v >> 10 << (v & (1 << 9) >> 6), v & (1<<31 | 0xff), v>>8&1 > 0
 }
 
-// prefix returns the normal form of the longest string in the map that text starts with, and the
+// Prefix returns the normal form of the longest string in the map that text starts with, and the
 // length of that string in bytes. ok is false if there is no such string.
-func (m *charsMap) prefix(text string) (form string, n int, ok bool) {
+func (m *CharsMap) Prefix(text string) (form string, n int, ok bool) {
 	at, _, _ := m.node(0)
 	found := uint32(0)
 	for i := range len(text) {
