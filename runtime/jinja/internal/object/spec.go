@@ -1,4 +1,4 @@
-package jinja
+package object
 
 import (
 	"math"
@@ -7,14 +7,14 @@ import (
 	"unicode/utf8"
 )
 
-// spec is a format specification of str.format or of the operator %.
-type spec struct {
-	fill      rune
-	align     byte // < > ^ =, 0: default of the type
+// Spec is a format specification of str.format or of the operator %.
+type Spec struct {
+	Fill      rune
+	Align     byte // < > ^ =, 0: default of the type
 	sign      byte // + or space, 0: only minus
 	alternate bool
-	zero      bool
-	width     int
+	Zero      bool
+	Width     int
 	grouping  string
 	precision int // -1: not given
 	verb      byte
@@ -23,14 +23,14 @@ type spec struct {
 // maxPrecision is more digits than any float has.
 const maxPrecision = 1000
 
-// readSpec parses [[fill]align][sign][#][0][width][,][.precision][verb].
-func readSpec(s string) spec {
-	sp, whole := spec{fill: ' ', precision: -1}, s
-	if n := byteOffset(s, 1); len(s) > n && strings.IndexByte("<>^=", s[n]) >= 0 {
-		sp.fill, _ = utf8.DecodeRuneInString(s)
-		sp.align, s = s[n], s[n+1:]
+// ReadSpec parses [[fill]align][sign][#][0][width][,][.precision][verb].
+func ReadSpec(s string) Spec {
+	sp, whole := Spec{Fill: ' ', precision: -1}, s
+	if n := ByteOffset(s, 1); len(s) > n && strings.IndexByte("<>^=", s[n]) >= 0 {
+		sp.Fill, _ = utf8.DecodeRuneInString(s)
+		sp.Align, s = s[n], s[n+1:]
 	} else if s != "" && strings.IndexByte("<>^=", s[0]) >= 0 {
-		sp.align, s = s[0], s[1:]
+		sp.Align, s = s[0], s[1:]
 	}
 	next := func(set string) byte {
 		if s == "" || strings.IndexByte(set, s[0]) < 0 {
@@ -42,10 +42,10 @@ func readSpec(s string) spec {
 	}
 	sp.sign = next("+- ")
 	sp.alternate = next("#") != 0
-	if next("0") != 0 && sp.align == 0 {
-		sp.zero, sp.fill, sp.align = true, '0', '='
+	if next("0") != 0 && sp.Align == 0 {
+		sp.Zero, sp.Fill, sp.Align = true, '0', '='
 	}
-	sp.width, s = leadingNumber(s)
+	sp.Width, s = leadingNumber(s)
 	if c := next(",_"); c != 0 {
 		sp.grouping = string(c)
 	}
@@ -54,7 +54,7 @@ func readSpec(s string) spec {
 	}
 	sp.verb = next("bcdeEfFgGnosxX%")
 	if s != "" {
-		fail("invalid format specification %s", clip(whole, 40))
+		Fail("invalid format specification %s", Clip(whole, 40))
 	}
 	return sp
 }
@@ -68,44 +68,44 @@ func leadingNumber(s string) (n int, rest string) {
 	return n, s
 }
 
-// formatted formats a value.
-func (r *run) formatted(sp spec, v any) Text {
-	n := number(v)
+// Formatted formats a value.
+func (m *Meter) Formatted(sp Spec, v any) Text {
+	n := Number(v)
 	if _, isBool := v.(bool); n == nil || sp.verb == 's' || isBool && sp.verb == 0 {
-		t := r.textOf(v)
+		t := m.TextOf(v)
 		if n == nil && sp.verb != 0 && sp.verb != 's' {
-			strict(v)
-			fail("cannot format a %s as %c", typeName(v), sp.verb)
+			Strict(v)
+			Fail("cannot format a %s as %c", TypeName(v), sp.verb)
 		}
 		if sp.precision >= 0 {
-			t = r.cut(t, 0, byteOffset(t.Plain, sp.precision))
+			t = m.Cut(t, 0, ByteOffset(t.Plain, sp.precision))
 		}
-		if sp.align == 0 {
-			sp.align = '<'
+		if sp.Align == 0 {
+			sp.Align = '<'
 		}
-		return r.pad(sp, t)
+		return m.Pad(sp, t)
 	}
 	if sp.precision > maxPrecision {
-		r.stop("the template formats a number with more than %d digits", maxPrecision)
+		m.stop("the template formats a number with more than %d digits", maxPrecision)
 	}
-	if sp.align == 0 {
-		sp.align = '>'
+	if sp.Align == 0 {
+		sp.Align = '>'
 	}
 	i, whole := n.(int)
 	if whole && strings.IndexByte("eEfFgG%", sp.verb) < 0 {
-		return r.pad(sp, Text{Plain: sp.integer(i)})
+		return m.Pad(sp, Text{Plain: sp.integer(i)})
 	}
-	return r.pad(sp, Text{Plain: sp.signed(sp.float(toFloat(n)))})
+	return m.Pad(sp, Text{Plain: sp.signed(sp.float(ToFloat(n)))})
 }
 
-func (sp spec) signed(s string) string {
+func (sp Spec) signed(s string) string {
 	if sp.sign != 0 && sp.sign != '-' && !strings.HasPrefix(s, "-") {
 		return string(sp.sign) + s
 	}
 	return s
 }
 
-func (sp spec) integer(n int) string {
+func (sp Spec) integer(n int) string {
 	prefix, base := "", 10
 	switch sp.verb {
 	case 'b':
@@ -132,7 +132,7 @@ func (sp spec) integer(n int) string {
 	return sp.signed(s)
 }
 
-func (sp spec) float(f float64) string {
+func (sp Spec) float(f float64) string {
 	precision := sp.precision
 	if precision < 0 {
 		precision = 6
@@ -185,7 +185,7 @@ func shortest(s string, f float64, precision int, verb byte) string {
 }
 
 // grouped inserts the separator between thousands.
-func (sp spec) grouped(digits string) string {
+func (sp Spec) grouped(digits string) string {
 	if sp.grouping == "" {
 		return digits
 	}
@@ -199,24 +199,24 @@ func (sp spec) grouped(digits string) string {
 	return out.String()
 }
 
-// pad fills t up to the width.
-func (m *meter) pad(sp spec, t Text) Text {
-	lack := sp.width - m.runes(t.Plain)
+// Pad fills t up to the width.
+func (m *Meter) Pad(sp Spec, t Text) Text {
+	lack := sp.Width - m.Runes(t.Plain)
 	if lack <= 0 {
 		return t
 	}
-	fill := Text{Plain: m.repeat(string(sp.fill), lack)}
-	n := lack * utf8.RuneLen(sp.fill)
-	switch sp.align {
+	fill := Text{Plain: m.Repeat(string(sp.Fill), lack)}
+	n := lack * utf8.RuneLen(sp.Fill)
+	switch sp.Align {
 	case '<':
-		return m.concat(t, fill)
+		return m.Concat(t, fill)
 	case '^':
-		half := lack / 2 * utf8.RuneLen(sp.fill)
-		return m.concat(m.concat(m.cut(fill, 0, half), t), m.cut(fill, half, n))
+		half := lack / 2 * utf8.RuneLen(sp.Fill)
+		return m.Concat(m.Concat(m.Cut(fill, 0, half), t), m.Cut(fill, half, n))
 	case '=':
 		if t.Plain != "" && strings.IndexByte("+- ", t.Plain[0]) >= 0 {
-			return m.concat(m.concat(m.cut(t, 0, 1), fill), m.cut(t, 1, len(t.Plain)))
+			return m.Concat(m.Concat(m.Cut(t, 0, 1), fill), m.Cut(t, 1, len(t.Plain)))
 		}
 	}
-	return m.concat(fill, t)
+	return m.Concat(fill, t)
 }

@@ -1,10 +1,12 @@
-package jinja
+package library
 
 import (
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
+
+	"sandwich/runtime/jinja/internal/object"
 )
 
 // timeLayouts maps conversions of strftime to layouts of package time.
@@ -36,13 +38,13 @@ var timeNumbers = map[byte]struct {
 }
 
 // strftimeNow formats the time of the rendering in the local time zone.
-func strftimeNow(r *run, a *arguments) any {
+func strftimeNow(r *Run, a *Arguments) any {
 	layout := a.text(0, "format", "")
 	a.need(0, "format")
-	out := &builder{m: &r.meter}
+	out := &object.Builder{Meter: &r.Meter}
 	for {
 		text, verb, ok := strings.Cut(layout, "%")
-		out.write(text)
+		out.Print(text)
 		if !ok || verb == "" {
 			return out.String()
 		}
@@ -51,14 +53,14 @@ func strftimeNow(r *run, a *arguments) any {
 			verb = verb[1:]
 		}
 		layout = verb[1:]
-		value, known := formatTime(r.now, verb[0])
+		value, known := formatTime(r.Now, verb[0])
 		if !known {
-			fail("strftime_now does not support %%%s", clip(verb, 4))
+			object.Fail("strftime_now does not support %%%s", object.Clip(verb, 4))
 		}
 		if _, err := strconv.Atoi(strings.TrimSpace(value)); err == nil && unpadded {
 			value = strings.TrimLeft(value[:len(value)-1], "0 ") + value[len(value)-1:]
 		}
-		out.write(value)
+		out.Print(value)
 	}
 }
 

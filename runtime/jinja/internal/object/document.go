@@ -1,4 +1,4 @@
-package jinja
+package object
 
 import (
 	"bytes"
@@ -56,7 +56,7 @@ func readItems(d *json.Decoder, depth int) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		list.items = append(list.items, item)
+		list.Items = append(list.Items, item)
 	}
 	_, err := d.Token()
 	return list, err

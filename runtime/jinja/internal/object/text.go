@@ -1,9 +1,10 @@
-package jinja
+package object
 
 import (
 	"slices"
 	"sort"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -27,8 +28,8 @@ type Text struct {
 	Spans []Span
 }
 
-// spanBytes is the size of a Span in memory.
-const spanBytes = 24
+// SpanBytes is the size of a Span in memory.
+const SpanBytes = 24
 
 // Marked returns a text from one source.
 func Marked(plain string, o Origin) Text {
@@ -94,19 +95,19 @@ func Mark(v any, o Origin) any {
 	case string:
 		return Marked(v, o).Value()
 	case *List:
-		for i := range v.items {
-			v.items[i] = Mark(v.items[i], o)
+		for i := range v.Items {
+			v.Items[i] = Mark(v.Items[i], o)
 		}
 	case *Dict:
-		for i, e := range v.entries {
-			v.entries[i] = dictEntry{Mark(e.key, o), Mark(e.value, o)}
+		for i, e := range v.Entries {
+			v.Entries[i] = dictEntry{Mark(e.Key, o), Mark(e.Value, o)}
 		}
 	}
 	return v
 }
 
-// asText returns a string value with its spans; ok is false for other values.
-func asText(v any) (t Text, ok bool) {
+// AsText returns a string value with its spans; ok is false for other values.
+func AsText(v any) (t Text, ok bool) {
 	switch v := v.(type) {
 	case string:
 		return Text{Plain: v}, true
@@ -116,8 +117,8 @@ func asText(v any) (t Text, ok bool) {
 	return Text{}, false
 }
 
-// plain returns a string value without its spans; ok is false for other values.
-func plain(v any) (s string, ok bool) {
+// Plain returns a string value without its spans; ok is false for other values.
+func Plain(v any) (s string, ok bool) {
 	switch v := v.(type) {
 	case string:
 		return v, true
@@ -127,34 +128,9 @@ func plain(v any) (s string, ok bool) {
 	return "", false
 }
 
-// cut returns a slice of a text and charges its spans.
-func (m *meter) cut(t Text, from, to int) Text {
-	if len(t.Spans) == 0 {
-		return Text{Plain: t.Plain[from:to]}
-	}
-	n := len(t.within(from, to))
-	m.spend(1 + n/8)
-	m.take(n * spanBytes)
-	return t.Slice(from, to)
-}
-
-// concat returns a followed by b.
-func (m *meter) concat(a, b Text) Text {
-	size := len(a.Plain) + len(b.Plain)
-	m.text(size)
-	t := Text{Plain: a.Plain + b.Plain}
-	if n := len(a.Spans) + len(b.Spans); n > 0 {
-		m.spend(n / 8)
-		m.take(max(0, n*spanBytes-size)) // the charge for the bytes covers the spans of ordinary texts
-		t.Spans = append(make([]Span, 0, n), a.Spans...)
-		t.Spans = shifted(t.Spans, b.Spans, 0, len(b.Plain), len(a.Plain))
-	}
-	return t
-}
-
-// mapRunes applies a function to each character in order. The caller charges the result, which may
+// MapRunes applies a function to each character in order. The caller charges the result, which may
 // be half as long again.
-func mapRunes(t Text, change func(rune) rune) Text {
+func MapRunes(t Text, change func(rune) rune) Text {
 	if len(t.Spans) == 0 {
 		return Text{Plain: strings.Map(change, t.Plain)}
 	}
@@ -183,3 +159,22 @@ func mapRunes(t Text, change func(rune) rune) Text {
 	spans = slices.DeleteFunc(spans, func(s Span) bool { return s.From == s.To })
 	return Text{string(out), spans}
 }
+
+// ByteOffset returns the offset in bytes of character i of s, or len(s) if s is shorter.
+func ByteOffset(s string, i int) int {
+	from := 0
+	for ; i > 0 && from < len(s); i-- {
+		_, size := utf8.DecodeRuneInString(s[from:])
+		from += size
+	}
+	return from
+}
+
+// IsText reports whether a value is a string.
+func IsText(v any) bool {
+	_, ok := Plain(v)
+	return ok
+}
+
+// IsSpace reports whether Python's string methods treat r as white space.
+func IsSpace(r rune) bool { return unicode.IsSpace(r) || r >= 0x1c && r <= 0x1f }
