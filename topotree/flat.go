@@ -7,7 +7,7 @@ import (
 )
 
 // readLive reads the machine of this process from its sysfs and procfs. mask is the affinity of the
-// process. A description that cannot be used is replaced by a flat tree of the mask.
+// process. If the description is unusable, it returns a flat tree of the mask.
 func readLive(fsys fs.FS, mask CPUSet) (*Machine, error) {
 	m, err := readSysfs(&sysfs{fsys: fsys, m: &Machine{Source: "live linux"}, live: true, affinity: mask})
 	if err == nil {
@@ -15,12 +15,12 @@ func readLive(fsys fs.FS, mask CPUSet) (*Machine, error) {
 	}
 	reason := err.Error()
 	if errors.Is(err, ErrNotLinux) {
-		reason = "/" + cpuDir + " is not there"
+		reason = "/" + cpuDir + " does not exist"
 	}
 	return readFlat(fsys, mask, reason)
 }
 
-// readFlat returns a machine of one package and one memory node, with a core for each PU of the
+// readFlat returns a machine with one package and one memory node, and a core for each PU of the
 // mask.
 func readFlat(fsys fs.FS, mask CPUSet, reason string) (*Machine, error) {
 	r := &sysfs{fsys: fsys, m: &Machine{Source: "affinity mask", Online: mask}, live: true, affinity: mask}
