@@ -7,6 +7,7 @@ import (
 	"sandwich/microkernel"
 	"sandwich/plans"
 	"sandwich/profiles"
+	"sandwich/roofline"
 )
 
 // attendGain is the minimum gain in prompt throughput over float32 for which a less exact dot
@@ -68,7 +69,7 @@ func (h host) mayRound(kv microkernel.KVType, paths []microkernel.Compute) bool 
 // single tokens.
 func alternatives(kv microkernel.KVType) (dots []microkernel.AttentionDot) {
 	for _, d := range microkernel.AttentionDots() {
-		if d != microkernel.AttendF32 && profiles.AttendCache(d) == kv {
+		if d != microkernel.AttendF32 && profiles.AttentionCache(d) == kv {
 			dots = append(dots, d)
 		}
 	}
@@ -84,7 +85,7 @@ func pathsOf(weights []plans.WeightPlan) (paths []microkernel.Compute) {
 
 // bestAttention returns the fastest dot product for a type of cache that reaches attendGain on
 // prompts (r) and attendStepLoss on single tokens (steps).
-func bestAttention(kv microkernel.KVType, r, steps profiles.AttendRates) microkernel.AttentionDot {
+func bestAttention(kv microkernel.KVType, r, steps roofline.AttentionRates) microkernel.AttentionDot {
 	best, least := microkernel.AttendF32, attendGain*r[microkernel.AttendF32]
 	for _, d := range alternatives(kv) {
 		if least > 0 && r[d] >= max(least, r[best]) && steps[d] > 0 &&

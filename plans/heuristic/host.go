@@ -15,9 +15,9 @@ type host struct {
 	features microkernel.Features
 	isa      microkernel.ISA
 	others   []microkernel.ISA               // of the plan's other worker kinds
-	pairs    profiles.PairRates              // zero if not measured
-	attend   profiles.AttendRates            // of prompts, as far as measured
-	steps    profiles.AttendRates            // of single tokens
+	bf16     roofline.BF16Rates              // zero if not measured
+	attend   roofline.AttentionRates         // of prompts, as far as measured
+	steps    roofline.AttentionRates         // of single tokens
 	spaces   map[spaceKey][]microkernel.Spec // results of candidates
 	chosen   map[choice]microkernel.Spec     // results of kernel
 }
@@ -30,15 +30,15 @@ func newHost(p *profiles.Profile, isa microkernel.ISA, pu int) (host, error) {
 	if !have.Supports(isa) {
 		return h, fmt.Errorf("%w: this host has no %s, it has %v", plans.ErrISA, h.isa, have.ISAs())
 	}
-	h.pairs, _ = p.PairRates(h.isa)
-	h.attend, h.steps = p.AttendRates(h.isa), p.AttendStepRates(h.isa)
-	h.Cores = coresOf(p, h.isa, pu)
+	m := roofline.NewMachine(p)
+	h.bf16, _ = m.BF16Rates(isa)
+	h.attend, h.steps = m.AttentionRates(isa), m.AttentionStepRates(isa)
+	h.Cores = coresOf(m, isa, pu)
 	return h, nil
 }
 
 // coresOf returns the cache sizes of a PU and the rates of an instruction set.
-func coresOf(p *profiles.Profile, isa microkernel.ISA, pu int) Cores {
-	m := roofline.NewMachine(p)
+func coresOf(m *roofline.Machine, isa microkernel.ISA, pu int) Cores {
 	return Cores{L1: int(m.L1().Value), L2: int(m.L2(pu).Value), Rates: ratesOf(m.Rates(isa))}
 }
 

@@ -7,10 +7,11 @@ import (
 	"sandwich/microkernel"
 	"sandwich/plans"
 	"sandwich/profiles"
+	"sandwich/roofline"
 )
 
 // Choice describes the path of bf16 weights at the measured rates, and why.
-func Choice(r profiles.PairRates) string {
+func Choice(r roofline.BF16Rates) string {
 	if worthwhile(r) {
 		return fmt.Sprintf("bf16 weights use bf16 dot products, with different rounding "+
 			"(--compute f32 is exact): %s", r)
@@ -47,7 +48,7 @@ func (o Options) mainHost(p *profiles.Profile) (host, error) {
 }
 
 // AttentionChoice describes the dot product that attention uses at the measured rates, and why.
-func AttentionChoice(o Options, r, steps profiles.AttendRates) string {
+func AttentionChoice(o Options, r, steps roofline.AttentionRates) string {
 	kv, _ := o.cache() // AttentionOpen has checked it
 	best := bestAttention(kv, r, steps)
 	if best == microkernel.AttendF32 {
@@ -85,7 +86,8 @@ func AttentionOpen(p *profiles.Profile, s plans.ModelShape, o Options) bool {
 // depends for the cache of the options.
 func AttentionKnown(p *profiles.Profile, isa microkernel.ISA, o Options) bool {
 	kv, err := o.cache()
-	r, steps := p.AttendRates(isa), p.AttendStepRates(isa)
+	m := roofline.NewMachine(p)
+	r, steps := m.AttentionRates(isa), m.AttentionStepRates(isa)
 	for _, d := range append(alternatives(kv), microkernel.AttendF32) {
 		if d.On(isa, p.Features()) && (r[d] == 0 || steps[d] == 0) {
 			return false

@@ -5,7 +5,7 @@ import (
 
 	"sandwich/microkernel"
 	"sandwich/plans"
-	"sandwich/profiles"
+	"sandwich/roofline"
 )
 
 // pathOf returns the compute path of a weight: that in the options, else the default.
@@ -30,7 +30,7 @@ func defaultCompute(option string, t microkernel.WeightType, h host) (microkerne
 		if t.Quantized() && h.integers(t) {
 			return h.integerPath(t), nil
 		}
-		if t == microkernel.BF16 && worthwhile(h.pairs) && h.hasPairs() {
+		if t == microkernel.BF16 && worthwhile(h.bf16) && h.hasPairs() {
 			return microkernel.ComputeBF16, nil
 		}
 		return microkernel.ComputeF32, nil
@@ -127,7 +127,7 @@ func (h host) integers(t microkernel.WeightType) bool {
 const pairGain = 1.3
 
 // worthwhile reports whether bf16 weights should use bf16 dot products.
-func worthwhile(r profiles.PairRates) bool { return r.F32 > 0 && r.BF16 >= pairGain*r.F32 }
+func worthwhile(r roofline.BF16Rates) bool { return r.F32 > 0 && r.BF16 >= pairGain*r.F32 }
 
 // has reports whether a product of the model uses weights of a type.
 func has(s plans.ModelShape, t microkernel.WeightType) bool {

@@ -12,6 +12,7 @@ import (
 	"sandwich/plans/heuristic"
 	"sandwich/profiles"
 	"sandwich/profiles/occupancy"
+	"sandwich/roofline"
 )
 
 // Options holds the user's choices other than host and model. The zero value selects defaults.
@@ -133,16 +134,17 @@ func (o *Options) Untuned(host *profiles.Profile, shape plans.ModelShape) (plan 
 func (o *Options) choices(host *profiles.Profile, pairs, attention bool, failed error) string {
 	var said []string
 	best := host.Features().Best()
-	if r, ok := host.PairRates(best); pairs && ok {
+	if r, ok := roofline.NewMachine(host).BF16Rates(best); pairs && ok {
 		said = append(said, heuristic.Choice(r))
 	} else if pairs && failed != nil {
-		said = append(said, "bf16 weights are multiplied in float32, since the rate of bf16 could not be measured: "+
+		said = append(said, "bf16 weights use float32, since the rate of bf16 could not be measured: "+
 			failed.Error())
 	}
-	if r := host.AttendRates(best); attention && len(r) > 0 {
-		said = append(said, heuristic.AttentionChoice(o.heuristic(), r, host.AttendStepRates(best)))
+	if r := roofline.NewMachine(host).AttentionRates(best); attention && len(r) > 0 {
+		said = append(said, heuristic.AttentionChoice(o.heuristic(), r,
+			roofline.NewMachine(host).AttentionStepRates(best)))
 	} else if attention && failed != nil {
-		said = append(said, "attention adds up in float32, since other rates could not be measured: "+failed.Error())
+		said = append(said, "attention uses float32, since other rates could not be measured: "+failed.Error())
 	}
 	return strings.Join(said, "; ")
 }
