@@ -4,13 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 )
-
-// verify makes each transform check the resulting tree. Tests of this package enable it.
-var verify = os.Getenv("SANDWICH_VERIFY") == "1"
 
 // Apply returns the result of a transform of t. The error says why the transform does not fit. Both
 // trees share unchanged nodes.
@@ -58,21 +54,6 @@ func (t *Tree) ApplyAll(xs ...Transform) (*Tree, error) {
 
 func (t *Tree) setRoot(root *Node) {
 	t.root, t.digest, t.pus = root, root.digest, root.CPUs.Count()
-}
-
-// materialize builds the nodes of a tree that Enumerate described by transforms only. These
-// transforms always fit, so it returns no error.
-func (t *Tree) materialize() {
-	root := t.base.Root()
-	for _, x := range t.transforms() {
-		e := editor{tree: t, x: x}
-		root = e.edit(root, 0)
-	}
-	t.root = root
-	if verify && (root.digest != t.digest || root.CPUs.Count() != t.pus) {
-		panic(fmt.Sprintf("topotree: %v gives digest %s with %d PUs, expected %s with %d",
-			t.transforms(), root.digest, root.CPUs.Count(), t.digest, t.pus))
-	}
 }
 
 // editor applies one transform to the nodes of a tree.
@@ -263,21 +244,6 @@ func (e editor) only(n *Node) *Node {
 	return e.withChildren(n, children)
 }
 
-// checkAlike returns an error if two nodes of a level have the same color but distinct shapes.
-func checkAlike(level []*Node, depth int) error {
-	alike := map[Color]*Node{}
-	for _, n := range level {
-		first, seen := alike[n.Color]
-		if !seen {
-			alike[n.Color] = n
-		} else if first.digest != n.digest {
-			return fmt.Errorf("%s nodes %s and %s at depth %d have color %s but distinct shapes",
-				n.Kind, clip(first.CPUs.String()), clip(n.CPUs.String()), depth, n.Color)
-		}
-	}
-	return nil
-}
-
 // compareNodes defines the canonical order of siblings: by color, digest, and position in the
 // fundamental tree, where equal nodes are ordered by their lowest PU.
 func compareNodes(a, b *Node) int {
@@ -287,8 +253,8 @@ func compareNodes(a, b *Node) int {
 // Full returns t without its removals, only with its groups. Trees from one Enumerate with equal
 // groups share the result.
 func (t *Tree) Full() *Tree {
-	if t.choice != nil {
-		return t.choice.of.skeleton().full
+	if t.lazy != nil {
+		return t.lazy.full()
 	}
 	ops := t.transforms()
 	groups := slices.DeleteFunc(slices.Clone(ops), func(x Transform) bool { return x.Op != OpGroup })

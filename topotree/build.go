@@ -95,12 +95,6 @@ func checkDisjoint(objects []Object) error {
 	return nil
 }
 
-// levelSet is one level of a new tree: its disjoint objects, limited to online PUs.
-type levelSet struct {
-	kind    Kind
-	objects []Object
-}
-
 // buildTree builds and colors the tree of the PUs in keep.
 func buildTree(m *Machine, keep CPUSet) (*Tree, []Crossing, error) {
 	levels := levelsOf(m, keep)
@@ -164,19 +158,6 @@ func numaLevel(m *Machine, keep CPUSet) []Object {
 		covered = covered.Union(o.CPUs)
 		return false
 	})
-}
-
-func ownersOf(objects []Object, size int) []int {
-	owner := make([]int, size)
-	for i := range owner {
-		owner[i] = -1
-	}
-	for i, o := range objects {
-		for c := range o.CPUs.All() {
-			owner[c] = i
-		}
-	}
-	return owner
 }
 
 type builder struct {
@@ -266,4 +247,18 @@ func sortObjects(m *Machine) {
 		return at(a.CPUs) - at(b.CPUs)
 	})
 	slices.SortStableFunc(m.Memory, func(a, b MemoryNode) int { return a.ID - b.ID })
+}
+
+// Usable returns the tree of the PUs that a plan may use: Tree if all are allowed, else Tree
+// without the other PUs, with colors refined if that breaks the symmetry. It fails if no PU is
+// allowed.
+func (m *Machine) Usable() (*Tree, error) {
+	if m.Online.In(m.Allowed) {
+		return m.Tree, nil
+	}
+	if !m.Online.Intersects(m.Allowed) {
+		return nil, fmt.Errorf("no online CPU is allowed: cpuset and affinity permit %q of %s", m.Allowed, m.Online)
+	}
+	t, _, err := buildTree(m, m.Online.Intersect(m.Allowed))
+	return t, err
 }

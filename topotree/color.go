@@ -108,3 +108,12 @@ type ColorInfo struct {
 
 // isShape reports whether the color results only from a broken symmetry.
 func (i ColorInfo) isShape() bool { return slices.Contains(i.Origins, OriginShape) }
+
+func sortedKeys[V any](m map[Color]V) []Color {
+	keys := make([]Color, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

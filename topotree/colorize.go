@@ -227,12 +227,3 @@ func canonical(n *Node) {
 		canonical(c)
 	}
 }
-
-func sortedKeys[V any](m map[Color]V) []Color {
-	keys := make([]Color, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}

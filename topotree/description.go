@@ -109,3 +109,10 @@ func checkDistances(d *Distances) error {
 	}
 	return nil
 }
+
+// WithMeasured returns the machine with a tree that is also colored by measured classes.
+func (m *Machine) WithMeasured(classes []MeasuredClass) (*Machine, error) {
+	d := m.Describe()
+	d.Measured = classes
+	return d.Machine()
+}

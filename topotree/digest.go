@@ -73,21 +73,3 @@ func merkle(l label, children []childCount) Digest {
 	sum := sha256.Sum256(b)
 	return Digest(sum[:16])
 }
-
-func (t *Tree) labelOf(n *Node) label {
-	l := label{kind: n.Kind, virtual: n.Virtual, color: n.Color}
-	if !t.info.interchangeable {
-		l.offsets = n.offsets
-	}
-	return l
-}
-
-// seal computes the digest of a node whose children have theirs.
-func (t *Tree) seal(n *Node) *Node {
-	children := make([]childCount, len(n.Children))
-	for i, c := range n.Children {
-		children[i] = childCount{c.digest, 1}
-	}
-	n.digest = merkle(t.labelOf(n), children)
-	return n
-}

@@ -185,7 +185,7 @@ func (w *walk) offer(digest Digest, pus int, spell func() *choice) {
 		return
 	}
 	w.stats.Kept++
-	t := &Tree{base: w.tree.Base(), info: w.tree.info, choice: spell(), digest: digest, pus: pus}
+	t := &Tree{base: w.tree.Base(), info: w.tree.info, lazy: spell(), digest: digest, pus: pus}
 	if digest == w.tree.digest {
 		t = w.tree
 	}

@@ -65,14 +65,6 @@ func numberList(numbers []int) string {
 	return b.String()
 }
 
-// MemoryOnly is a NUMA node without PUs (CXL memory, HBM in flat mode) with its nearest nodes.
-type MemoryOnly struct {
-	Node     int   `json:"node"`
-	Bytes    int64 `json:"bytes"`
-	Nearest  []int `json:"nearest,omitempty"`  // nearest nodes with PUs; empty if unknown
-	Distance int   `json:"distance,omitempty"` // distance from these to the node; 10 is local
-}
-
 // MemoryOnly returns the NUMA nodes without PUs that are not device memory, with the nodes nearest
 // to each by the distance table.
 func (m *Machine) MemoryOnly() []MemoryOnly {
@@ -119,4 +111,33 @@ func (m *Machine) nearest(n MemoryNode) (nodes []int, distance int) {
 		}
 	}
 	return nodes, distance
+}
+
+// MayUse reports whether pages can be placed on a memory node: it exists and the cpuset permits it.
+func (m *Machine) MayUse(node int) bool {
+	return m.Node(node) != nil && (m.Mems.IsEmpty() || m.Mems.Contains(node))
+}
+
+// CommonNode returns the usable memory node that contains all PUs, or -1. It also returns -1 if
+// several nodes have the same PUs, since memory bound to one of them could not use the others.
+func (m *Machine) CommonNode(pus CPUSet) int {
+	for _, n := range m.Memory {
+		if pus.In(n.CPUs) && m.MayUse(n.ID) {
+			if len(m.nodesOn(n.CPUs)) > 1 {
+				return -1
+			}
+			return n.ID
+		}
+	}
+	return -1
+}
+
+// Node returns the memory node with an index, or nil.
+func (m *Machine) Node(id int) *MemoryNode {
+	for i := range m.Memory {
+		if m.Memory[i].ID == id {
+			return &m.Memory[i]
+		}
+	}
+	return nil
 }

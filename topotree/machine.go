@@ -1,9 +1,5 @@
 package topotree
 
-import (
-	"fmt"
-)
-
 // Object is a hardware object: a package, die, NUMA node, cache, cluster or core with its online
 // PUs.
 type Object struct {
@@ -96,54 +92,4 @@ type Machine struct {
 	Warning   string   // a note that users of the live machine must see; also in Notes
 
 	Tree *Tree // all online PUs
-}
-
-// Usable returns the tree of the PUs that a plan may use: Tree if all are allowed, else Tree
-// without the other PUs, with colors refined if that breaks the symmetry. It fails if no PU is
-// allowed.
-func (m *Machine) Usable() (*Tree, error) {
-	if m.Online.In(m.Allowed) {
-		return m.Tree, nil
-	}
-	if !m.Online.Intersects(m.Allowed) {
-		return nil, fmt.Errorf("no online CPU is allowed: cpuset and affinity permit %q of %s", m.Allowed, m.Online)
-	}
-	t, _, err := buildTree(m, m.Online.Intersect(m.Allowed))
-	return t, err
-}
-
-// WithMeasured returns the machine with a tree that is also colored by measured classes.
-func (m *Machine) WithMeasured(classes []MeasuredClass) (*Machine, error) {
-	d := m.Describe()
-	d.Measured = classes
-	return d.Machine()
-}
-
-// MayUse reports whether pages can be placed on a memory node: it exists and the cpuset permits it.
-func (m *Machine) MayUse(node int) bool {
-	return m.Node(node) != nil && (m.Mems.IsEmpty() || m.Mems.Contains(node))
-}
-
-// CommonNode returns the usable memory node that contains all PUs, or -1. It also returns -1 if
-// several nodes have the same PUs, since memory bound to one of them could not use the others.
-func (m *Machine) CommonNode(pus CPUSet) int {
-	for _, n := range m.Memory {
-		if pus.In(n.CPUs) && m.MayUse(n.ID) {
-			if len(m.nodesOn(n.CPUs)) > 1 {
-				return -1
-			}
-			return n.ID
-		}
-	}
-	return -1
-}
-
-// Node returns the memory node with an index, or nil.
-func (m *Machine) Node(id int) *MemoryNode {
-	for i := range m.Memory {
-		if m.Memory[i].ID == id {
-			return &m.Memory[i]
-		}
-	}
-	return nil
 }

@@ -111,3 +111,22 @@ func cut(inner, outer []Object) []Object {
 	}
 	return out
 }
+
+// levelSet is one level of a new tree: its disjoint objects, limited to online PUs.
+type levelSet struct {
+	kind    Kind
+	objects []Object
+}
+
+func ownersOf(objects []Object, size int) []int {
+	owner := make([]int, size)
+	for i := range owner {
+		owner[i] = -1
+	}
+	for i, o := range objects {
+		for c := range o.CPUs.All() {
+			owner[c] = i
+		}
+	}
+	return owner
+}

@@ -32,13 +32,3 @@ func ReadQuota(fsys fs.FS) float64 {
 	}
 	return r.m.QuotaCPUs
 }
-
-// readQuota applies the quota of one mounted hierarchy.
-func (r *sysfs) readQuota(mount cgroupMount, groups map[string]string) {
-	if mount.cpu {
-		r.quotaV1(mount, groups["cpu"])
-	}
-	if mount.v2 {
-		r.quotaV2(mount, groups[""])
-	}
-}

@@ -1,6 +1,9 @@
 package topotree
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // skeleton is a flat copy of the tree before removals. It gives the PUs of a choice without
 // building a tree for each of the many choices of an enumeration.
@@ -98,3 +101,19 @@ func (c *choice) cpus() CPUSet {
 	keep(0)
 	return trimmed(words)
 }
+
+// build returns the root of the tree t of the choice. Enumerate uses only transforms that fit.
+func (c *choice) build(t *Tree) *Node {
+	root := t.base.Root()
+	for _, x := range t.transforms() {
+		root = editor{tree: t, x: x}.edit(root, 0)
+	}
+	if verify && (root.digest != t.digest || root.CPUs.Count() != t.pus) {
+		panic(fmt.Sprintf("topotree: %v gives digest %s with %d PUs, expected %s with %d",
+			t.transforms(), root.digest, root.CPUs.Count(), t.digest, t.pus))
+	}
+	return root
+}
+
+// full returns the tree of the choice without removals.
+func (c *choice) full() *Tree { return c.of.skeleton().full }

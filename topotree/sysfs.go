@@ -22,30 +22,6 @@ const (
 var ErrNotLinux = errors.New("no sys/devices/system/cpu below this root: use the folder that contains sys/ and " +
 	"proc/ of a saved Linux machine")
 
-// ReadSysfs reads a saved copy of the sysfs and procfs of a Linux machine below the root of fsys.
-// It reads at most a few MiB of each file and follows no absolute paths. The affinity in
-// proc/self/status determines the allowed PUs.
-func ReadSysfs(fsys fs.FS) (*Machine, error) {
-	return readSysfs(&sysfs{fsys: fsys, m: &Machine{Source: "linux sysfs"}})
-}
-
-func readSysfs(r *sysfs) (*Machine, error) {
-	if !r.exists(cpuDir) {
-		return nil, ErrNotLinux
-	}
-	steps := []func() error{r.readOnline, r.readIdentity, r.readCPUs, r.readNodes, r.readCoreTypes, r.readAllowed}
-	for _, step := range steps {
-		if err := step(); err != nil {
-			return nil, fmt.Errorf("reading sysfs: %w", err)
-		}
-	}
-	m, err := finish(r.m)
-	if err != nil {
-		return nil, fmt.Errorf("reading sysfs: %w", err)
-	}
-	return m, nil
-}
-
 // sysfs is the state of one reader.
 type sysfs struct {
 	fsys     fs.FS
@@ -158,4 +134,9 @@ func sizeBytes(text string) int64 {
 		return 0
 	}
 	return n << shift
+}
+
+// note records an assumption of the reader.
+func (r *sysfs) note(format string, args ...any) {
+	r.m.Notes = append(r.m.Notes, fmt.Sprintf(format, args...))
 }

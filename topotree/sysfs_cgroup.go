@@ -159,3 +159,13 @@ func (r *sysfs) quota(quota, period string) {
 		r.m.QuotaCPUs = cpus
 	}
 }
+
+// readQuota applies the quota of one mounted hierarchy.
+func (r *sysfs) readQuota(mount cgroupMount, groups map[string]string) {
+	if mount.cpu {
+		r.quotaV1(mount, groups["cpu"])
+	}
+	if mount.v2 {
+		r.quotaV2(mount, groups[""])
+	}
+}

@@ -131,8 +131,3 @@ func (r *sysfs) readAffinity() {
 		}
 	}
 }
-
-// note records an assumption of the reader.
-func (r *sysfs) note(format string, args ...any) {
-	r.m.Notes = append(r.m.Notes, fmt.Sprintf(format, args...))
-}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+
+	"os"
 )
 
 // Node is a node of a tree: a shared resource, or a PU at the leaves. Nodes are immutable, since
@@ -29,11 +31,19 @@ type Tree struct {
 	base   *Tree // the fundamental tree; nil in the fundamental tree itself
 	info   *treeInfo
 	ops    []Transform
-	choice *choice // replaces ops in a tree of Enumerate
+	lazy   lazyTree // replaces ops in a tree of Enumerate
 	digest Digest
 	pus    int
 	once   sync.Once // protects root
 	root   *Node
+}
+
+// lazyTree describes a tree whose nodes have not been built.
+type lazyTree interface {
+	transforms() []Transform
+	cpus() CPUSet
+	full() *Tree         // the tree without its removals
+	build(t *Tree) *Node // builds the nodes of t
 }
 
 // treeInfo is shared by all trees that were made from one fundamental tree.
@@ -50,9 +60,12 @@ func (n *Node) SameShape(o *Node) bool { return n.digest == o.digest }
 
 // Root returns the root node, which has depth 0.
 func (t *Tree) Root() *Node {
-	t.once.Do(t.materialize)
+	t.once.Do(t.build)
 	return t.root
 }
+
+// build sets the root of a tree that Enumerate described by transforms only.
+func (t *Tree) build() { t.root = t.lazy.build(t) }
 
 // Base returns the fundamental tree from which t was made; t itself if it is fundamental.
 func (t *Tree) Base() *Tree {
@@ -66,8 +79,8 @@ func (t *Tree) Base() *Tree {
 func (t *Tree) Transforms() []Transform { return slices.Clone(t.transforms()) }
 
 func (t *Tree) transforms() []Transform {
-	if t.choice != nil {
-		return t.choice.transforms()
+	if t.lazy != nil {
+		return t.lazy.transforms()
 	}
 	return t.ops
 }
@@ -98,8 +111,8 @@ func (t *Tree) PUs() int { return t.pus }
 
 // CPUs returns the PUs in the tree. For a tree of Enumerate it does not build the nodes.
 func (t *Tree) CPUs() CPUSet {
-	if t.choice != nil {
-		return t.choice.cpus()
+	if t.lazy != nil {
+		return t.lazy.cpus()
 	}
 	return t.Root().CPUs
 }
@@ -226,4 +239,48 @@ func checkChildren(n *Node, depth int) error {
 			n.Color, color)
 	}
 	return nil
+}
+
+func (t *Tree) labelOf(n *Node) label {
+	l := label{kind: n.Kind, virtual: n.Virtual, color: n.Color}
+	if !t.info.interchangeable {
+		l.offsets = n.offsets
+	}
+	return l
+}
+
+// seal computes the digest of a node whose children have theirs.
+func (t *Tree) seal(n *Node) *Node {
+	children := make([]childCount, len(n.Children))
+	for i, c := range n.Children {
+		children[i] = childCount{c.digest, 1}
+	}
+	n.digest = merkle(t.labelOf(n), children)
+	return n
+}
+
+// checkAlike returns an error if two nodes of a level have the same color but distinct shapes.
+func checkAlike(level []*Node, depth int) error {
+	alike := map[Color]*Node{}
+	for _, n := range level {
+		first, seen := alike[n.Color]
+		if !seen {
+			alike[n.Color] = n
+		} else if first.digest != n.digest {
+			return fmt.Errorf("%s nodes %s and %s at depth %d have color %s but distinct shapes",
+				n.Kind, clip(first.CPUs.String()), clip(n.CPUs.String()), depth, n.Color)
+		}
+	}
+	return nil
+}
+
+// verify makes each transform check the resulting tree. Tests of this package enable it.
+var verify = os.Getenv("SANDWICH_VERIFY") == "1"
+
+// MemoryOnly is a NUMA node without PUs (CXL memory, HBM in flat mode) with its nearest nodes.
+type MemoryOnly struct {
+	Node     int   `json:"node"`
+	Bytes    int64 `json:"bytes"`
+	Nearest  []int `json:"nearest,omitempty"`  // nearest nodes with PUs; empty if unknown
+	Distance int   `json:"distance,omitempty"` // distance from these to the node; 10 is local
 }

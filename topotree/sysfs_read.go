@@ -40,3 +40,27 @@ func readFlat(fsys fs.FS, mask CPUSet, reason string) (*Machine, error) {
 	}
 	return finish(r.m)
 }
+
+func readSysfs(r *sysfs) (*Machine, error) {
+	if !r.exists(cpuDir) {
+		return nil, ErrNotLinux
+	}
+	steps := []func() error{r.readOnline, r.readIdentity, r.readCPUs, r.readNodes, r.readCoreTypes, r.readAllowed}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return nil, fmt.Errorf("reading sysfs: %w", err)
+		}
+	}
+	m, err := finish(r.m)
+	if err != nil {
+		return nil, fmt.Errorf("reading sysfs: %w", err)
+	}
+	return m, nil
+}
+
+// ReadSysfs reads a saved copy of the sysfs and procfs of a Linux machine below the root of fsys.
+// It reads at most a few MiB of each file and follows no absolute paths. The affinity in
+// proc/self/status determines the allowed PUs.
+func ReadSysfs(fsys fs.FS) (*Machine, error) {
+	return readSysfs(&sysfs{fsys: fsys, m: &Machine{Source: "linux sysfs"}})
+}
