@@ -1,23 +1,26 @@
 package topotree
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
-// skeleton is the tree that a removal starts from, written out so that the PUs which a choice keeps
-// are found without building a tree: an enumeration offers a million of them.
+// skeleton is a flat copy of the tree before removals. It gives the PUs of a choice without
+// building a tree for each of the many choices of an enumeration.
 type skeleton struct {
-	full  *Tree  // the groups alone
+	full  *Tree  // with groups only
 	nodes []bone // parents first, children from left to right
-	words int    // of the set of all PUs
+	words int    // words of the set of all PUs
 }
 
 // bone is a node of the skeleton.
 type bone struct {
 	class int // index of its class in removal.index
 	kids  []int32
-	pu    int // of a leaf
+	pu    int // PU of a leaf
 }
 
-// skeleton is built when it is first asked for.
+// skeleton returns the skeleton, which it builds on first use.
 func (r *removal) skeleton() *skeleton {
 	r.once.Do(func() {
 		start := r.w.tree.Base()
@@ -41,7 +44,7 @@ func (r *removal) skeleton() *skeleton {
 	return r.bones
 }
 
-// grown applies groups to the fundamental tree; removals of one walk that were grouped alike share
+// grown applies groups to the fundamental tree. Removals of one enumeration with equal groups share
 // the tree.
 func (w *walk) grown(base *Tree, groups []Transform) *Tree {
 	w.mu.Lock()
@@ -52,7 +55,7 @@ func (w *walk) grown(base *Tree, groups []Transform) *Tree {
 		}
 	}
 	t := base
-	for i, x := range groups { // Enumerate offers only transforms that fit
+	for i, x := range groups { // Enumerate uses only transforms that fit
 		next := &Tree{base: base, info: w.tree.info, ops: groups[: i+1 : i+1]}
 		next.once.Do(func() {})
 		next.setRoot(editor{tree: next, x: x}.edit(t.Root(), 0))
@@ -62,7 +65,7 @@ func (w *walk) grown(base *Tree, groups []Transform) *Tree {
 	return t
 }
 
-// grow writes a node out and returns its index.
+// grow appends a node with its descendants and returns its index.
 func (s *skeleton) grow(r *removal, n *Node, depth int) int32 {
 	at := len(s.nodes)
 	b := bone{pu: n.CPUs.First()}
@@ -80,7 +83,7 @@ func (s *skeleton) grow(r *removal, n *Node, depth int) int32 {
 	return int32(at)
 }
 
-// cpus are the PUs that the choice keeps.
+// cpus returns the PUs that the choice keeps.
 func (c *choice) cpus() CPUSet {
 	s := c.of.skeleton()
 	words := make([]uint64, s.words)
@@ -98,3 +101,19 @@ func (c *choice) cpus() CPUSet {
 	keep(0)
 	return trimmed(words)
 }
+
+// build returns the root of the tree t of the choice. Enumerate uses only transforms that fit.
+func (c *choice) build(t *Tree) *Node {
+	root := t.base.Root()
+	for _, x := range t.transforms() {
+		root = editor{tree: t, x: x}.edit(root, 0)
+	}
+	if verify && (root.digest != t.digest || root.CPUs.Count() != t.pus) {
+		panic(fmt.Sprintf("topotree: %v gives digest %s with %d PUs, expected %s with %d",
+			t.transforms(), root.digest, root.CPUs.Count(), t.digest, t.pus))
+	}
+	return root
+}
+
+// full returns the tree of the choice without removals.
+func (c *choice) full() *Tree { return c.of.skeleton().full }

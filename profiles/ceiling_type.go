@@ -35,3 +35,19 @@ func (c *Ceiling) PortMix() (mix []microkernel.InstructionClass) {
 	}
 	return mix
 }
+
+// AttentionType returns the ceiling type of attention with a dot product on prompts.
+func AttentionType(d microkernel.AttentionDot) string { return "attend-" + d.String() }
+
+// AttentionStepType returns the ceiling type of attention with one query head of one token, the
+// smallest job of generation.
+func AttentionStepType(d microkernel.AttentionDot) string { return AttentionType(d) + "-step" }
+
+// AttentionCache returns the cache type with which the attention of a dot product is measured: f16,
+// or q8_0 for integer dot products, which read no other type.
+func AttentionCache(d microkernel.AttentionDot) microkernel.KVType {
+	if d.Reads(microkernel.KVF16) != nil {
+		return microkernel.KVQ8
+	}
+	return microkernel.KVF16
+}

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// checkLoad reports other work: a plan that is tuned next to it is tuned for it.
+// checkLoad reports the load of other processes, which affects tuning.
 func checkLoad(h Host) []Finding {
 	load, err := strconv.ParseFloat(readWord(h.Root, "proc/loadavg"), 64)
 	if err != nil || !h.Live {
@@ -20,7 +20,7 @@ func checkLoad(h Host) []Finding {
 	return one("other load", OK, found, "")
 }
 
-// checkSteal reads how much time the hypervisor gave to others since boot.
+// checkSteal reports the time that the hypervisor gave to other guests since boot.
 func checkSteal(h Host) []Finding {
 	fields := strings.Fields(readLine(h.Root, "proc/stat"))
 	if len(fields) < 9 || fields[0] != "cpu" {
