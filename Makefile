@@ -10,7 +10,7 @@ SOAKTIME ?= 10m
 GATE_STATE ?= gate-proof.json
 HAVE_CC  := $(shell command -v gcc cc clang 2>/dev/null | head -1)
 
-.PHONY: results build run test test-caches check race lint vet fmt arm64 bench fuzz golden size clean clients schemas agents test-numa soak gate-proof histories losses divisions test-registry
+.PHONY: results amx-check build run test test-caches check race lint vet fmt arm64 bench fuzz golden size clean clients schemas agents test-numa soak gate-proof histories losses divisions test-registry device-check device-check-build
 
 build: ## the one static binary, at bin/sandwich
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/sandwich
@@ -113,8 +113,23 @@ agents: build ## qwen-code, opencode and codex, non-interactively through a prox
 	cd runtime/server/clients && npm ci && cd agents && npm install --no-package-lock && cd .. && \
 	  AGENT_MODEL=$(AGENT_MODEL) node --test-reporter=spec agents.test.mjs
 
+DEVICE_CHECK := bin/device-check
+DEVICE_PACKAGES := libvulkan1 libegl1 libglvnd0 libopengl0 libgl1 libglx0 libgles2
+device-check: device-check-build ## test the devices of a machine with an NVIDIA driver (docs/devices.md); PART selects parts
+	$(DEVICE_CHECK)/device-check $(PART)
+
+device-check-build: build ## everything device-check runs, in one folder; also carries the Vulkan loader where apt-get exists
+	mkdir -p $(DEVICE_CHECK)/packages
+	cp $(BIN) .ci/device-check $(DEVICE_CHECK)
+	for package in runtime/device/hostcall runtime/device/cuda runtime/device/vulkan microkernel/devgen/kernels; do \
+	  $(GO) test -c -trimpath -ldflags '-s -w' -o $(DEVICE_CHECK)/$$(basename $$package).test ./$$package || exit 1; done
+	-cd $(DEVICE_CHECK)/packages && apt-get download $(DEVICE_PACKAGES)
+
 golden: ## rewrite golden files from what the code prints now; review the diff
 	$(GO) test ./topotree ./plans ./cmd/sandwich -update
+
+amx-check: ## products and prompts on each compute path, for a machine with AMX; uses bin/sandwich as it is (PARTS: test gemm onednn llm models)
+	sh docs/results/amx-check.sh ./$(BIN) $(PARTS)
 
 results: ## write docs/results/MACHINE.md from the CSV files of docs/results/data
 	$(GO) run ./cmd/sandwich/internal/results docs/results

@@ -3,6 +3,7 @@ package microkernel
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"unsafe"
@@ -11,6 +12,7 @@ import (
 	amd64gemm "sandwich/microkernel/internal/amd64/gemm"
 	"sandwich/microkernel/internal/jit"
 	"sandwich/microkernel/internal/kernel"
+	"sandwich/microkernel/internal/ref"
 )
 
 // tileMachine runs kernels of Dot AMX on a CPU without AMX. Every tile instruction in the machine
@@ -38,6 +40,7 @@ type tileSite struct {
 // kernel; and the generated code knows its address.
 var tileState struct {
 	args  *amd64gemm.AMXArgs
+	spec  Spec
 	reg   [16]uint64 // by number; the stack pointer and the frame pointer stay
 	mask  [8]uint64
 	vec   [32][64]byte
@@ -185,7 +188,7 @@ func (m *tileMachine) patch(s Spec, leave []byte) []byte {
 	out := len(code)
 	code = append(code, leave...)
 	for i, p := range places {
-		for code[p.from] != 0xC4 || p.from+tileLength(code[p.from:]) != p.to {
+		for code[p.from] != 0xC4 || code[p.from+1]&31 != 2 || p.from+tileLength(code[p.from:]) != p.to {
 			p.from++ // a jump, or padding before the head of a loop, neither of which is listed
 		}
 		site := &m.sites[first+i]
@@ -221,13 +224,10 @@ func tileLength(b []byte) int {
 // run is Kernel.Run.
 func (m *tileMachine) run(k *Kernel) func(g *GemmArgs) {
 	return func(g *GemmArgs) {
-		if tileState.args == nil {
-			tileState.args = amd64gemm.NewAMXArgs()
+		if tileState.args == nil || tileState.spec != k.Spec() {
+			tileState.args, tileState.spec = amd64gemm.NewAMXArgs(k.Spec()), k.Spec()
 		}
 		args := tileState.args
-		for i := range unsafe.Slice((*byte)(unsafe.Pointer(args)), unsafe.Sizeof(*args)) {
-			*(*byte)(unsafe.Add(unsafe.Pointer(args), i)) = 0xA5
-		}
 		args.Run(&k.tiles, g, func(f jit.Func, args unsafe.Pointer) {
 			tileState.site = 0
 			for f.Call(args); tileState.site != 0; m.resume.Call(unsafe.Pointer(&tileState)) {
@@ -276,6 +276,8 @@ func (m *tileMachine) step(site tileSite) error {
 		return m.move(reg, m.address(b, true), pp == 3)
 	case opcode == 0x5E && register:
 		return m.dot(pp, reg, rm, vvvv)
+	case key == [2]byte{0x5C, 2} && register:
+		return m.dotBF16(reg, rm, vvvv)
 	}
 	return fmt.Errorf("% x is no instruction of AMX that is known here", b)
 }
@@ -366,8 +368,8 @@ func (m *tileMachine) move(t int, a stridedAddress, load bool) error {
 	return m.used(t)
 }
 
-// dot is a product of tiles of bytes: x and y are signed as pp says.
-func (m *tileMachine) dot(pp byte, dst, x, y int) error {
+// fit returns an error if the instruction faults because sizes of tiles do not match.
+func (m *tileMachine) fit(dst, x, y int) error {
 	rows, bytes := m.size(dst)
 	xRows, xBytes := m.size(x)
 	yRows, yBytes := m.size(y)
@@ -377,6 +379,39 @@ func (m *tileMachine) dot(pp byte, dst, x, y int) error {
 	case rows != xRows || bytes != yBytes || xBytes != 4*yRows || bytes%4 != 0:
 		return fmt.Errorf("%d rows of %d bytes from %d of %d and %d of %d", rows, bytes, xRows, xBytes, yRows, yBytes)
 	}
+	return m.used(dst)
+}
+
+// dotBF16 computes a product of tiles of bfloat16 (Intel SDM volume 2, TDPBF16PS).
+func (m *tileMachine) dotBF16(dst, x, y int) error {
+	if err := m.fit(dst, x, y); err != nil {
+		return err
+	}
+	rows, bytes := m.size(dst)
+	_, pairs := m.size(x)
+	float := func(b []byte) float32 { return ref.FromBF16(binary.LittleEndian.Uint16(b)) }
+	for r := range rows {
+		for c := 0; c < bytes; c += 4 {
+			var even, odd float32
+			for k := 0; k < pairs; k += 4 {
+				a, b := m.tiles[x][r][k:], m.tiles[y][k/4][c:]
+				even, odd = ref.FMAFlush(float(a), float(b), even), ref.FMAFlush(float(a[2:]), float(b[2:]), odd)
+			}
+			out := m.tiles[dst][r][c:]
+			sum := math.Float32frombits(binary.LittleEndian.Uint32(out))
+			binary.LittleEndian.PutUint32(out, math.Float32bits(ref.AddFlush(sum, ref.AddFlush(even, odd))))
+		}
+	}
+	return nil
+}
+
+// dot is a product of tiles of bytes: x and y are signed as pp says.
+func (m *tileMachine) dot(pp byte, dst, x, y int) error {
+	if err := m.fit(dst, x, y); err != nil {
+		return err
+	}
+	rows, bytes := m.size(dst)
+	_, xBytes := m.size(x)
 	number := func(b byte, signed bool) int32 {
 		if signed {
 			return int32(int8(b))

@@ -175,3 +175,50 @@ func TestAMXPeak(t *testing.T) {
 		t.Errorf("%d products of tiles do %d operations in %s", n, ops, text)
 	}
 }
+
+// unitSpecs are kernels whose sums stay in tiles: of whole pairs of row tiles with all panels, and
+// smaller ones.
+func unitSpecs(c Compute, b WeightType, dot Dot) (out []Spec) {
+	for _, size := range [][2]int{{32, 64}, {16, 48}, {5, 16}} {
+		out = append(out, Spec{ISA: AVX512, Compute: c, B: b, MR: size[0], NR: size[1], KU: 32, Dot: dot})
+	}
+	out[0] = out[0].WithSpread()
+	return out
+}
+
+// TestAMXSumsStayInTiles runs the machine code of the paths whose sums stay in tile registers
+// against the plain-Go definition: every number of rows around tiles, columns around panels, cuts
+// of k, and for bf16 an odd end of k.
+func TestAMXSumsStayInTiles(t *testing.T) {
+	if !Host().Has(HasAVX512) || jit.Race {
+		t.Skip("needs AVX-512")
+	}
+	r := rand.New(rand.NewPCG(9, 11))
+	check := func(s Spec, blocks func() (k int, cuts []int)) {
+		m := &tileMachine{t: t}
+		run := m.run(m.kernel(s))
+		for _, rows := range []int{1 + r.IntN(15), 16, 17 + r.IntN(15), 32, 33 + r.IntN(40)} {
+			k, cuts := blocks()
+			newProblem(t, r, s, rows, 1+r.IntN(2*s.NR), k).checkRun(run, cuts)
+		}
+		if m.release == 0 {
+			t.Errorf("%s: no tile was used", s)
+		}
+		if Host().Has(HasAMX) {
+			checkSpec(t, r, s)
+		}
+	}
+	for _, b := range allWeightTypes() {
+		if !ComputeInt8K.Takes(b) {
+			continue
+		}
+		for _, s := range unitSpecs(ComputeInt8K, b, AMX) {
+			check(s, func() (int, []int) { return 512, []int{256} })
+		}
+	}
+	for _, s := range unitSpecs(ComputeBF16Tile, BF16, TDPBF16) {
+		check(s, func() (int, []int) { return 64 + r.IntN(64), []int{32 * (1 + r.IntN(2))} })
+		check(s, func() (int, []int) { return 1 + r.IntN(31), nil })
+		check(s, func() (int, []int) { return 600, nil })
+	}
+}

@@ -14,7 +14,7 @@ type BlockReader struct {
 	blocks int // of nearly equal depth, as each asks for as much as it reads
 	stride int // of panels
 	kernel *Kernel
-	a      []ActQ8
+	a      []byte
 	c      []float32
 }
 
@@ -49,8 +49,8 @@ func NewBlockReader(isa ISA, bytes int) (*BlockReader, error) {
 	steps := max(1, bytes/(PanelOffset(Q8_0, ActQ8Block)*best.NR/PanelWidth)) // of a block
 	r := &BlockReader{Spec: best, Bytes: l.Bytes(), stride: l.PanelStride(), kernel: k,
 		blocks: (blockSteps + steps - 1) / steps,
-		a:      make([]ActQ8, blockRows*blockStride), c: make([]float32, blockRows*best.NR)}
-	fillTrial(nil, r.a, Q8_0)
+		a:      make([]byte, blockRows*blockStride*ActQ8Bytes), c: make([]float32, blockRows*best.NR)}
+	new(trial).rows(r.a, ComputeInt8)
 	return r, nil
 }
 

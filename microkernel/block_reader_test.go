@@ -44,7 +44,7 @@ func TestBlockReader(t *testing.T) {
 			}
 			b := kerneltest.Guarded(t, r.Bytes)
 			for n := 0; n < r.Spec.NR; n += PanelWidth {
-				fillTrial(b[n/PanelWidth*r.stride:][:PanelOffset(Q8_0, blockDepth)], nil, Q8_0)
+				new(trial).panels(b[n/PanelWidth*r.stride:][:PanelOffset(Q8_0, blockDepth)], Q8_0)
 			}
 			for i := range r.c {
 				r.c[i] = float32(math.NaN())

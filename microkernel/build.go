@@ -60,9 +60,10 @@ func loadTiles(specs []Spec) error {
 			continue
 		}
 		_ = s.EachTile(func(t Spec) error {
-			if _, have := tileCache.funcs[t]; !have && !seen[t] {
-				seen[t] = true
-				missing = append(missing, t)
+			code := t.Code()
+			if _, have := tileCache.funcs[code]; !have && !seen[code] {
+				seen[code] = true
+				missing = append(missing, code)
 			}
 			return nil
 		})
@@ -117,7 +118,7 @@ func cachedTiles(s Spec) []jit.Func {
 	}
 	var out []jit.Func
 	_ = s.EachTile(func(t Spec) error {
-		out = append(out, tileCache.funcs[t])
+		out = append(out, tileCache.funcs[t.Code()])
 		return nil
 	})
 	return out
@@ -132,8 +133,8 @@ func Build(s Spec) (*Kernel, error) {
 	return ks[0], nil
 }
 
-// tileCache holds every tile function of the process by its spec with the MR and NR of the tile:
-// kernels that differ only in size share their tails.
+// tileCache holds every tile function of the process by its spec with the MR and NR of the tile, or
+// the spec whose code serves it (Spec.Code): kernels that differ only in size share their tails.
 var tileCache struct {
 	sync.Mutex
 	funcs map[Spec]jit.Func

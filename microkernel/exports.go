@@ -51,6 +51,8 @@ const (
 	ComputeBF16 = kernel.ComputeBF16
 
 	ComputeInt8Superblock = kernel.ComputeInt8Superblock
+	ComputeInt8K          = kernel.ComputeInt8K
+	ComputeBF16Tile       = kernel.ComputeBF16Tile
 	Computes              = kernel.Computes // their number
 )
 
@@ -68,6 +70,7 @@ const (
 	DPBF16  = kernel.DPBF16
 	BFMMLA  = kernel.BFMMLA
 	BFDot   = kernel.BFDot
+	TDPBF16 = kernel.TDPBF16
 )
 
 // MaxSinglePrefetch is the largest prefetch distance in bytes at which a kernel requests each line

@@ -45,11 +45,15 @@ func newProblem(t *testing.T, r *rand.Rand, s Spec, m, n, k int) *problem {
 	p.aStride = row + 4*r.IntN(20)
 	p.a = kerneltest.Guarded(t, (m-1)*p.aStride+row)
 	for i := range m {
+		if s.Compute == ComputeInt8K {
+			randomActQ8K(r, p.a[i*p.aStride:][:row])
+			continue
+		}
 		if s.Compute.Quantizes() {
 			randomActQ8(r, p.a[i*p.aStride:][:row], s.Compute)
 			continue
 		}
-		if s.Compute == ComputeBF16 {
+		if s.Compute.RoundsBF16() {
 			randomBF16(r, p.a[i*p.aStride:][:row], k)
 			continue
 		}
@@ -95,6 +99,21 @@ func randomActQ8(r *rand.Rand, row []byte, c Compute) {
 			}
 		}
 		setSums(q, c)
+	}
+}
+
+// randomActQ8K is a row of superblocks.
+func randomActQ8K(r *rand.Rand, row []byte) {
+	for b := range len(row) / kernel.ActQ8KBytes {
+		q := kernel.ActQ8KAt(unsafe.Pointer(&row[0]), b)
+		q.Scale = r.Float32() * 0.1
+		for i := range q.Q {
+			q.Q[i] = int8(r.IntN(255) - 127)
+			if r.IntN(3) == 0 {
+				q.Q[i] = []int8{-127, 127}[r.IntN(2)]
+			}
+		}
+		q.SetSums()
 	}
 }
 

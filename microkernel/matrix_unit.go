@@ -26,7 +26,7 @@ type unitPeak struct {
 	kernel *Kernel
 	args   GemmArgs // without C
 	panels []byte
-	a      []ActQ8
+	a      []byte
 	c      sync.Pool // of []float32: of each caller alone
 }
 
@@ -49,9 +49,11 @@ func newUnitPeak(s PeakSpec, f Features) (*Peak, error) {
 		return &Peak{Spec: PeakSpec{Go, ComputeF32.String()}, Ops: goPeakOps}, nil
 	}
 	u := &unitPeak{kernel: k, panels: make([]byte, spec.NR/PanelWidth*PanelOffset(spec.B, unitDepth)),
-		a: make([]ActQ8, unitRows*unitDepth/ActQ8Block)}
-	fillTrial(u.panels, u.a, spec.B)
-	u.args = GemmArgs{A: unsafe.Pointer(&u.a[0]), AStride: unitDepth / ActQ8Block * ActQ8Bytes,
+		a: make([]byte, unitRows*spec.Compute.ActRowBytes(unitDepth))}
+	var operands trial
+	operands.panels(u.panels, spec.B)
+	operands.rows(u.a, spec.Compute)
+	u.args = GemmArgs{A: unsafe.Pointer(&u.a[0]), AStride: spec.Compute.ActRowBytes(unitDepth),
 		B: unsafe.Pointer(&u.panels[0]), BStride: PanelOffset(spec.B, unitDepth), CStride: 4 * spec.NR, M: unitRows,
 		N: spec.NR, K1: unitDepth}
 	u.c.New = func() any { c := make([]float32, unitRows*spec.NR); return &c }

@@ -1,13 +1,9 @@
 package plans
 
 import (
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"sandwich/profiles"
-	"sandwich/profiles/retention"
 )
 
 // Bundle is a plan with the profile of its host and the evidence for it: the folder NAME.plan.
@@ -118,46 +114,6 @@ func (b *Bundle) Write(path string) error {
 	return nil
 }
 
-// writeFolder writes the files into a new folder that replaces the bundle at dir. If dir is a
-// symbolic link, its target is replaced.
-func (f files) writeFolder(dir string) (err error) {
-	if dir, err = retention.Resolve(dir); err != nil {
-		return err
-	}
-	dir = filepath.Clean(dir)
-	if err := replaceable(dir); err != nil {
-		return err
-	}
-	parent := filepath.Dir(dir)
-	if err := os.MkdirAll(parent, 0o755); err != nil {
-		return err
-	}
-	tmp, err := os.MkdirTemp(parent, "."+filepath.Base(dir)+".tmp-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			os.RemoveAll(tmp)
-		}
-	}()
-	if err := os.Chmod(tmp, 0o755); err != nil {
-		return err
-	}
-	for _, x := range f {
-		if err := writeSynced(filepath.Join(tmp, x.name), x.data); err != nil {
-			return err
-		}
-	}
-	if err := retention.SyncDir(tmp); err != nil {
-		return err
-	}
-	if err := swapIn(tmp, dir); err != nil {
-		return err
-	}
-	return retention.SyncDir(parent)
-}
-
 // render returns the files of the bundle, the manifest last.
 func (b *Bundle) render() (files, error) {
 	m := Manifest{Format: manifestFormat, Version: Version}
@@ -177,51 +133,22 @@ func (b *Bundle) render() (files, error) {
 	return append(out, file{manifestFile, data}), nil
 }
 
-// replaceable fails unless dir is absent, empty or a bundle.
-func replaceable(dir string) error {
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
+// readFiles reads and checks the bundle at path and returns its files as well.
+func readFiles(path string) (files, *Bundle, error) {
+	open, err := openBundle(path)
 	if err != nil {
-		return err
+		return nil, nil, fmt.Errorf("read plan %s: %w", path, err)
 	}
-	if len(entries) == 0 {
-		return nil
-	}
-	for _, e := range entries {
-		if e.Name() == manifestFile {
-			return nil
+	var out files
+	b, err := decode(func(name string, limit int64) ([]byte, error) {
+		data, err := open(name, limit)
+		if err == nil {
+			out = append(out, file{name, data})
 		}
-	}
-	return fmt.Errorf("the folder is not empty and holds no plan; choose another path")
-}
-
-// swapIn replaces dir by tmp. If the system cannot exchange two folders, it renames dir first; a
-// crash between the two renames leaves both folders complete under their temporary names.
-func swapIn(tmp, dir string) error {
-	if _, err := os.Lstat(dir); errors.Is(err, os.ErrNotExist) {
-		return os.Rename(tmp, dir)
-	}
-	if exchange(tmp, dir) == nil {
-		return os.RemoveAll(tmp)
-	}
-	old := tmp + ".old"
-	if err := os.Rename(dir, old); err != nil {
-		return err
-	}
-	if err := os.Rename(tmp, dir); err != nil {
-		return errors.Join(err, os.Rename(old, dir))
-	}
-	return os.RemoveAll(old)
-}
-
-// writeSynced creates a file and syncs it to disk.
-func writeSynced(path string, data []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+		return data, err
+	})
 	if err != nil {
-		return err
+		return nil, nil, fmt.Errorf("read plan %s: %w", path, err)
 	}
-	_, werr := f.Write(data)
-	return errors.Join(werr, f.Sync(), f.Close())
+	return out, b, nil
 }

@@ -112,11 +112,3 @@ func (s ModelShape) Title() string {
 	}
 	return "an unnamed model of architecture " + clip(s.Arch)
 }
-
-// clip shortens a text of more than 60 bytes.
-func clip(s string) string {
-	if len(s) > 60 {
-		return s[:60] + "..."
-	}
-	return s
-}

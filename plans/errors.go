@@ -43,3 +43,6 @@ func damaged(format string, a ...any) error {
 func foreignHost(format string, a ...any) error {
 	return fmt.Errorf("%w: %s", ErrForeignHost, fmt.Sprintf(format, a...))
 }
+
+// ErrSignature reports that the required key has not signed the bundle. Exit code 2.
+var ErrSignature = errors.New("plan is not signed by that key")

@@ -1,18 +1,31 @@
 package plans
 
-import "fmt"
-
-// check validates the dimensions and the type of a weight.
-func (k WeightKey) check() error {
-	if k.N < 1 || k.N > maxDim || k.K < 1 || k.K > maxDim {
-		return fmt.Errorf("shape %dx%d is not within 1..%d", k.N, k.K, maxDim)
-	}
-	if k.Type == "" || len(k.Type) > 16 {
-		return fmt.Errorf("type %.40q is not a tensor type", k.Type)
-	}
-	return nil
-}
-
 // Version is the schema version of the bundles that this build writes, and of each of their files.
 // Older versions are read and migrated (migrate.go).
 const Version = 3
+
+// Limits of a plan. They are far above any machine and far below what would exhaust one.
+const (
+	maxTokens  = 1 << 20 // seq_max, batch_max, chunk
+	maxSlice   = 1 << 20 // bm, bn, bk
+	maxWays    = 1 << 14
+	maxTables  = 256
+	maxRules   = 4096
+	maxRanks   = 1024
+	maxNode    = 1 << 16    // of NUMA
+	maxPieces  = 1 << 14    // weights times ranks
+	maxWidened = 16 << 20   // float32 values of a widened slice: 64 MiB per thread
+	maxPacked  = maxWidened // activations of a packed slice
+)
+
+// Limits of dimensions that this program can address; larger numbers are errors or attacks.
+const (
+	maxDim    = 1 << 24
+	maxLayers = 1 << 12
+	maxCount  = 1 << 20
+)
+
+const manifestFormat = "sandwich-plan"
+
+// firstVersion is the earliest schema version that this build reads.
+const firstVersion = 1

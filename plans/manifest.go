@@ -8,14 +8,6 @@ import (
 	"sandwich/profiles"
 )
 
-// Names of the files of a bundle. Signatures are optional and cover the manifest.
-const (
-	planFile     = "plan.yaml"
-	hostFile     = "host.yaml"
-	evidenceFile = "evidence.yaml"
-	manifestFile = "MANIFEST.yaml"
-)
-
 // Manifest lists the files of a bundle with two hashes each. The hash of the bytes detects damage.
 // The hash of the content as canonical JSON identifies a bundle whatever its formatting.
 type Manifest struct {
@@ -30,8 +22,6 @@ type ManifestFile struct {
 	SHA256  string `yaml:"sha256" json:"sha256"`   // of the bytes
 	Content string `yaml:"content" json:"content"` // of the canonical JSON
 }
-
-const manifestFormat = "sandwich-plan"
 
 // Content returns the content hash of the named file, or "" if the manifest does not list it.
 func (m *Manifest) Content(name string) string {

@@ -2,9 +2,6 @@ package plans
 
 import "fmt"
 
-// firstVersion is the earliest schema version that this build reads.
-const firstVersion = 1
-
 // older reads the files of an earlier version. Content hashes of its manifests cover the JSON of
 // plan and evidence, so both are decoded into types that spell the fields as that version did.
 type older struct {

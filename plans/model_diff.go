@@ -124,11 +124,3 @@ func shapeAndTypes(text string) (shape, types string) {
 	}
 	return strings.Join(slices.Compact(shapes), ", "), strings.Join(names, " and ")
 }
-
-// orNone returns s, or "none" if it is empty.
-func orNone(s string) string {
-	if s == "" {
-		return "none"
-	}
-	return s
-}

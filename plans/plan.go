@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"sandwich/microkernel"
+	"sandwich/runtime/phase"
 )
 
 // Plan assigns PUs to phases and schedules to shapes. It holds no measured number, so that plans
@@ -118,4 +119,38 @@ func (p *Plan) PUs() PUSet {
 	all := append(slices.Clone(p.Prefill.PUs), p.Decode.PUs...)
 	slices.Sort(all)
 	return slices.Compact(all)
+}
+
+// planDoc is plan.yaml with its reserved fields.
+type planDoc struct {
+	plainPlan  `yaml:",inline"`
+	Placement  []placementDoc `yaml:"placement,omitempty"`   // ops on devices; absent: every op runs on the cores
+	SecondCopy int64          `yaml:"second_copy,omitempty"` // bytes of weights kept in a second layout; absent: 0
+}
+
+type plainPlan Plan
+
+// UnmarshalYAML reads a plan of the current version.
+func (p *Plan) UnmarshalYAML(unmarshal func(any) error) error {
+	var d planDoc
+	if err := unmarshal(&d); err != nil {
+		return err
+	}
+	if err := checkPlacement(d.Placement); err != nil {
+		return err
+	}
+	if err := checkSecondCopy(d.SecondCopy); err != nil {
+		return err
+	}
+	*p = Plan(d.plainPlan)
+	return nil
+}
+
+type namedPhase struct {
+	name  string
+	phase *Phase
+}
+
+func (p *Plan) phases() [2]namedPhase {
+	return [2]namedPhase{{phase.Prefill.String(), &p.Prefill}, {phase.Decode.String(), &p.Decode}}
 }

@@ -175,14 +175,6 @@ func units(m *topotree.Machine, kind topotree.Kind, among topotree.CPUSet) (out 
 	return out
 }
 
-// plural returns "1 core" or "2 cores".
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
 // DescribePUs returns the text form of a set of PUs with its description on the bundle's host.
 func (b *Bundle) DescribePUs(pus PUSet) string {
 	return pus.String() + " (" + describePUs(&b.Host, pus) + ")"

@@ -94,3 +94,16 @@ func (p *Plan) computeOf(c tableShape) (path microkernel.Compute, err error) {
 	}
 	return path, nil
 }
+
+// threads returns the possible numbers of workers of a product of a table shape in a phase: those
+// of each rank that holds it, and all if they compute it together.
+func (p *Plan) threads(c tableShape, active PUSet) []int {
+	var out []int
+	if c.together {
+		out = append(out, len(active))
+	}
+	for _, r := range c.ranks {
+		out = append(out, len(p.Ranks[r].PUs.Intersect(active)))
+	}
+	return out
+}

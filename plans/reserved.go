@@ -79,31 +79,6 @@ func checkWaysK(ways string, k int) error {
 	return nil
 }
 
-// planDoc is plan.yaml with its reserved fields.
-type planDoc struct {
-	plainPlan  `yaml:",inline"`
-	Placement  []placementDoc `yaml:"placement,omitempty"`   // ops on devices; absent: every op runs on the cores
-	SecondCopy int64          `yaml:"second_copy,omitempty"` // bytes of weights kept in a second layout; absent: 0
-}
-
-type plainPlan Plan
-
-// UnmarshalYAML reads a plan of the current version.
-func (p *Plan) UnmarshalYAML(unmarshal func(any) error) error {
-	var d planDoc
-	if err := unmarshal(&d); err != nil {
-		return err
-	}
-	if err := checkPlacement(d.Placement); err != nil {
-		return err
-	}
-	if err := checkSecondCopy(d.SecondCopy); err != nil {
-		return err
-	}
-	*p = Plan(d.plainPlan)
-	return nil
-}
-
 func checkSecondCopy(bytes int64) error {
 	switch {
 	case bytes < 0 || bytes > maxCopy:

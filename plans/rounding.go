@@ -1,12 +1,15 @@
 package plans
 
-import "sandwich/microkernel"
+import (
+	"sandwich/microkernel"
+	"sandwich/roofline"
+)
 
 // Rounding returns why the plan is not exact, with the measured rates behind its bf16 paths and its
 // attention dot product if the host profile has them. It returns "" for an exact plan.
 func (b *Bundle) Rounding() string {
 	why := b.pairRounding()
-	d, r := b.Plan.Attention, b.Host.AttendRates(b.Plan.widestISA())
+	d, r := b.Plan.Attention, roofline.NewMachine(&b.Host).AttentionRates(b.Plan.widestISA())
 	if !d.Exact() && r[d] > 0 && r[microkernel.AttendF32] > 0 {
 		why += ": " + r.Gain(d)
 	}
@@ -22,7 +25,7 @@ func (b *Bundle) pairRounding() string {
 		if k.Compute != microkernel.ComputeBF16 {
 			continue
 		}
-		if r, ok := b.Host.PairRates(k.ISA); ok {
+		if r, ok := roofline.NewMachine(&b.Host).BF16Rates(k.ISA); ok {
 			return why + ": " + r.String()
 		}
 	}
@@ -36,7 +39,7 @@ func (b *Bundle) Unit() string {
 		if !k.MatrixUnit() {
 			continue
 		}
-		if r, ok := b.Host.UnitRates(k.ISA); ok {
+		if r, ok := roofline.NewMachine(&b.Host).MatrixUnitRates(k.ISA); ok {
 			return r.String()
 		}
 	}

@@ -92,23 +92,6 @@ func parseWays(text string) ([]int, error) {
 	return ways[:2], checkWaysK(text, ways[2])
 }
 
-// dims parses n numbers joined by x.
-func dims(what, text string, n int) ([]int, error) {
-	parts := strings.Split(text, "x")
-	if len(parts) != n {
-		return nil, fmt.Errorf("%s %.40q is not %d numbers joined by x", what, text, n)
-	}
-	out := make([]int, n)
-	for i, p := range parts {
-		v, err := strconv.Atoi(p)
-		if err != nil {
-			return nil, fmt.Errorf("%s %.40q: %.20q is not a number", what, text, p)
-		}
-		out[i] = v
-	}
-	return out, nil
-}
-
 // String returns the schedule as tables and the evidence show it.
 func (s Schedule) String() string {
 	y := s.toYAML()

@@ -30,21 +30,6 @@ func NewService(ranks []Rank, prefill, decode PUSet) (ServiceConfig, error) {
 // TP returns the tensor-parallel degree: the number of ranks.
 func (s ServiceConfig) TP() int { return len(s.Ranks) }
 
-// Service returns the service configuration, which the plan stores in parts.
-func (p *Plan) Service() ServiceConfig {
-	return ServiceConfig{Ranks: p.Ranks, PrefillPUs: p.Prefill.PUs, DecodePUs: p.Decode.PUs}
-}
-
-// Use replaces the service configuration of the plan. Tables stay as they are, except that tables
-// of classes without workers are removed.
-func (p *Plan) Use(s ServiceConfig) {
-	p.Ranks, p.Prefill.PUs, p.Decode.PUs = s.Ranks, s.PrefillPUs, s.DecodePUs
-	p.trimClasses()
-}
-
-// TP returns the tensor-parallel degree of the plan's service configuration.
-func (p *Plan) TP() int { return p.Service().TP() }
-
 type namedPUs struct {
 	name string
 	pus  PUSet
@@ -110,15 +95,10 @@ func (s *ServiceConfig) checkWork() error {
 	return nil
 }
 
-// threads returns the possible numbers of workers of a product of a table shape in a phase: those
-// of each rank that holds it, and all if they compute it together.
-func (p *Plan) threads(c tableShape, active PUSet) []int {
-	var out []int
-	if c.together {
-		out = append(out, len(active))
-	}
-	for _, r := range c.ranks {
-		out = append(out, len(p.Ranks[r].PUs.Intersect(active)))
-	}
-	return out
+// Service returns the service configuration, which the plan stores in parts.
+func (p *Plan) Service() ServiceConfig {
+	return ServiceConfig{Ranks: p.Ranks, PrefillPUs: p.Prefill.PUs, DecodePUs: p.Decode.PUs}
 }
+
+// TP returns the tensor-parallel degree of the plan's service configuration.
+func (p *Plan) TP() int { return p.Service().TP() }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"sandwich/microkernel"
 	"sandwich/profiles"
@@ -79,48 +78,6 @@ func (w WeightShape) Key() WeightKey { return WeightKey{w.N, w.K, w.Type} }
 // head is listed in addition with role head.
 const RoleEmbed = "embed"
 
-// WeightKey identifies a product C[M,N] = A[M,K] W[N,K]^T up to M. Each key has its own kernel
-// table.
-type WeightKey struct {
-	N    int    `json:"n"`
-	K    int    `json:"k"`
-	Type string `json:"type"`
-}
-
-// String returns the key as NxK:type, for example 4096x4096:q8_0.
-func (k WeightKey) String() string { return fmt.Sprintf("%dx%d:%s", k.N, k.K, k.Type) }
-
-// parseWeightKey parses the result of String.
-func parseWeightKey(text string) (WeightKey, error) {
-	shape, typ, ok := strings.Cut(text, ":")
-	if !ok {
-		return WeightKey{}, fmt.Errorf("weight %.40q is not NxK:type", text)
-	}
-	d, err := dims("weight", shape, 2)
-	if err != nil {
-		return WeightKey{}, err
-	}
-	k := WeightKey{d[0], d[1], typ}
-	return k, k.check()
-}
-
-// keyText is a WeightKey that files store as text. It is a separate type, since structs that embed
-// WeightKey would inherit its marshalling methods.
-type keyText WeightKey
-
-func (k keyText) MarshalText() ([]byte, error) { return []byte(WeightKey(k).String()), nil }
-
-func (k *keyText) UnmarshalText(text []byte) error {
-	key, err := parseWeightKey(string(text))
-	*k = keyText(key)
-	return err
-}
-
-// Compare orders keys by N, K and type.
-func (k WeightKey) Compare(o WeightKey) int {
-	return cmp.Or(cmp.Compare(k.N, o.N), cmp.Compare(k.K, o.K), cmp.Compare(k.Type, o.Type))
-}
-
 // Unique returns the keys of the weights that are multiplied, sorted and without duplicates.
 func (s ModelShape) Unique() []WeightKey {
 	var keys []WeightKey
@@ -156,13 +113,6 @@ func (s ModelShape) KVBytesPerToken(kv microkernel.KVType) int64 {
 	}
 	return values * 2
 }
-
-// Limits of dimensions that this program can address; larger numbers are errors or attacks.
-const (
-	maxDim    = 1 << 24
-	maxLayers = 1 << 12
-	maxCount  = 1 << 20
-)
 
 // Check validates the shape. The error names the field.
 func (s ModelShape) Check() error {
@@ -210,4 +160,61 @@ func (s ModelShape) Check() error {
 		}
 	}
 	return nil
+}
+
+// Routed reports whether a weight belongs to experts, of which each row uses some.
+func (s ModelShape) Routed(w WeightShape) bool {
+	return s.Experts > 0 && (w.Role == "gate" || w.Role == "up" || w.Role == "down")
+}
+
+// PerRow returns the number of matrices of a weight that a row is multiplied by: all, or those of
+// its experts.
+func (s ModelShape) PerRow(w WeightShape) float64 {
+	if !s.Routed(w) {
+		return float64(w.Count)
+	}
+	return float64(w.Count) * float64(s.ExpertsUsed) / float64(s.Experts)
+}
+
+// Read returns the expected number of matrices of a weight that a forward of m rows reads.
+func (s ModelShape) Read(w WeightShape, m int) float64 {
+	if !s.Routed(w) {
+		return float64(w.Count)
+	}
+	return float64(w.Count) * Reached(s.ExpertsUsed, s.Experts, m)
+}
+
+// Reached returns the expected fraction of the experts that m rows use when each row uses some of
+// them: 1-(1-used/experts)^m. It assumes an even and independent choice; real routers are less even
+// and reach fewer experts.
+func Reached(used, experts, m int) float64 {
+	return 1 - math.Pow(1-float64(used)/float64(experts), float64(m))
+}
+
+// TypeBytes is the size in bytes of the multiplied matrices of one weight type: in the file, and
+// packed for kernels of one rank.
+type TypeBytes struct {
+	Type   string `json:"type"`
+	File   int64  `json:"file_bytes"`
+	Panels int64  `json:"panel_bytes"`
+}
+
+// Packed returns the sizes of the matrices that products use, by type in the order of the model.
+// Types without kernels are left out.
+func (m ModelShape) Packed() (out []TypeBytes) {
+	for _, w := range m.Weights {
+		t, err := microkernel.ParseWeightType(w.Type)
+		if err != nil || w.Role == RoleEmbed {
+			continue
+		}
+		at := slices.IndexFunc(out, func(b TypeBytes) bool { return b.Type == w.Type })
+		if at < 0 {
+			at = len(out)
+			out = append(out, TypeBytes{Type: w.Type})
+		}
+		l := microkernel.Layout{Type: t, N: w.N, K: w.K}
+		out[at].File += int64(w.Count * w.N * t.RowBytes(w.K))
+		out[at].Panels += int64(w.Count * l.Bytes())
+	}
+	return out
 }

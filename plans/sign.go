@@ -13,52 +13,6 @@ import (
 	"sandwich/profiles"
 )
 
-// signatureFile holds signatures of the manifest's bytes, and so of all files that the manifest
-// lists.
-const signatureFile = "SIGNATURES.yaml"
-
-// ErrSignature reports that the required key has not signed the bundle. Exit code 2.
-var ErrSignature = errors.New("plan is not signed by that key")
-
-// signatures is the content of signatureFile: one Ed25519 signature of the manifest's bytes per
-// key. `openssl pkeyutl -verify -rawin` can check them too.
-type signatures struct {
-	Format  string      `yaml:"format"` // always sandwich-signatures
-	Version int         `yaml:"version"`
-	List    []signature `yaml:"signatures"`
-}
-
-type signature struct {
-	Key       string `yaml:"key"` // the public key, base64
-	Signature string `yaml:"ed25519"`
-}
-
-const (
-	signatureFormat  = "sandwich-signatures"
-	signatureVersion = 1
-	maxSignatures    = 32
-)
-
-// readSignatures reads the signatures of a bundle. A bundle without signatures is not an error.
-func readSignatures(open opener) (s signatures, err error) {
-	data, err := open(signatureFile, 64<<10)
-	if errors.Is(err, fs.ErrNotExist) {
-		return signatures{Format: signatureFormat, Version: signatureVersion}, nil
-	}
-	if err != nil {
-		return s, damaged("%s cannot be read: %v", signatureFile, err)
-	}
-	if err := profiles.DecodeYAML(data, &s); err != nil {
-		return s, damaged("%s: %v", signatureFile, err)
-	}
-	if s.Format != signatureFormat || s.Version != signatureVersion || len(s.List) > maxSignatures {
-		return s,
-			damaged("%s has format %.40q, version %d and %d signatures; this build reads %s, version %d, at most %d",
-				signatureFile, s.Format, s.Version, len(s.List), signatureFormat, signatureVersion, maxSignatures)
-	}
-	return s, nil
-}
-
 // Signed checks that the key has signed the bundle. The error is ErrSignature and says which
 // signatures exist.
 func (b *Bundle) Signed(key ed25519.PublicKey) error {
@@ -141,4 +95,43 @@ func ParsePublicKey(data []byte) (ed25519.PublicKey, error) {
 			"ed25519`")
 	}
 	return public, nil
+}
+
+// signatures is the content of signatureFile: one Ed25519 signature of the manifest's bytes per
+// key. `openssl pkeyutl -verify -rawin` can check them too.
+type signatures struct {
+	Format  string      `yaml:"format"` // always sandwich-signatures
+	Version int         `yaml:"version"`
+	List    []signature `yaml:"signatures"`
+}
+
+type signature struct {
+	Key       string `yaml:"key"` // the public key, base64
+	Signature string `yaml:"ed25519"`
+}
+
+const (
+	signatureFormat  = "sandwich-signatures"
+	signatureVersion = 1
+	maxSignatures    = 32
+)
+
+// readSignatures reads the signatures of a bundle. A bundle without signatures is not an error.
+func readSignatures(open opener) (s signatures, err error) {
+	data, err := open(signatureFile, 64<<10)
+	if errors.Is(err, fs.ErrNotExist) {
+		return signatures{Format: signatureFormat, Version: signatureVersion}, nil
+	}
+	if err != nil {
+		return s, damaged("%s cannot be read: %v", signatureFile, err)
+	}
+	if err := profiles.DecodeYAML(data, &s); err != nil {
+		return s, damaged("%s: %v", signatureFile, err)
+	}
+	if s.Format != signatureFormat || s.Version != signatureVersion || len(s.List) > maxSignatures {
+		return s,
+			damaged("%s has format %.40q, version %d and %d signatures; this build reads %s, version %d, at most %d",
+				signatureFile, s.Format, s.Version, len(s.List), signatureFormat, signatureVersion, maxSignatures)
+	}
+	return s, nil
 }

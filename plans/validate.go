@@ -6,21 +6,6 @@ import (
 	"strings"
 
 	"sandwich/microkernel"
-	"sandwich/runtime/phase"
-)
-
-// Limits of a plan. They are far above any machine and far below what would exhaust one.
-const (
-	maxTokens  = 1 << 20 // seq_max, batch_max, chunk
-	maxSlice   = 1 << 20 // bm, bn, bk
-	maxWays    = 1 << 14
-	maxTables  = 256
-	maxRules   = 4096
-	maxRanks   = 1024
-	maxNode    = 1 << 16    // of NUMA
-	maxPieces  = 1 << 14    // weights times ranks
-	maxWidened = 16 << 20   // float32 values of a widened slice: 64 MiB per thread
-	maxPacked  = maxWidened // activations of a packed slice
 )
 
 // Validate rejects plans that no machine can run. The error names the field. It does not compare
@@ -74,15 +59,6 @@ func (p *Plan) Validate() error {
 		}
 	}
 	return nil
-}
-
-type namedPhase struct {
-	name  string
-	phase *Phase
-}
-
-func (p *Plan) phases() [2]namedPhase {
-	return [2]namedPhase{{phase.Prefill.String(), &p.Prefill}, {phase.Decode.String(), &p.Decode}}
 }
 
 // checkName checks that a name is printable and safe in paths and metrics.
@@ -288,7 +264,7 @@ func (s Schedule) checkSlice(k WeightKey) error {
 	if k.K%t.Block() != 0 {
 		return fmt.Errorf("k %d is not a multiple of the %s block of %d", k.K, k.Type, t.Block())
 	}
-	unit := max(16, t.KStep())
+	unit := max(16, s.Kernel.Compute.KStep(t))
 	depth := s.BK
 	if depth == 0 {
 		depth = k.K

@@ -19,15 +19,17 @@ type Chain uint8
 
 // Values of Chain.
 const (
-	ChainWide  Chain = iota // one fused multiply-add per dequantized value
-	ChainBlock              // a sum per scale block, then one fused multiply-add by its scale
-	ChainGroup              // the sums of the blocks in 256 k, then one fused multiply-add by their activation scale
-	ChainPair               // a bfloat16 dot product per pair of k, rounded as the instruction does
+	ChainWide    Chain = iota // one fused multiply-add per dequantized value
+	ChainBlock                // a sum per scale block, then one fused multiply-add by its scale
+	ChainGroup                // the sums of the blocks in 256 k, then one fused multiply-add by their activation scale
+	ChainPair                 // a bfloat16 dot product per pair of k, rounded as the instruction does
+	ChainInteger              // the exact integer sum of 256 k, then one fused multiply-add by its scales
+	ChainTile                 // a tile product of bfloat16 per 32 k, rounded as the instruction does
 )
 
 // String returns the name of the chain.
 func (c Chain) String() string {
-	if names := [...]string{"wide", "block", "group", "pair"}; int(c) < len(names) {
+	if names := [...]string{"wide", "block", "group", "pair", "integer", "tile"}; int(c) < len(names) {
 		return names[c]
 	}
 	return fmt.Sprintf("chain(%d)", uint8(c))
@@ -43,8 +45,12 @@ func ChainOf(c microkernel.Compute) Chain {
 		return ChainBlock
 	case microkernel.ComputeInt8Superblock:
 		return ChainGroup
+	case microkernel.ComputeInt8K:
+		return ChainInteger
 	case microkernel.ComputeBF16:
 		return ChainPair
+	case microkernel.ComputeBF16Tile:
+		return ChainTile
 	}
 	return ChainWide
 }
@@ -58,10 +64,10 @@ type weightPlanDoc struct {
 
 // MarshalYAML writes the weight on one line.
 func (w WeightPlan) MarshalYAML() (any, error) {
-	d := weightPlanDoc{Weight: keyText(w.WeightKey), Compute: w.Compute.Arithmetic()}
+	d := weightPlanDoc{Weight: keyText(w.WeightKey), Compute: w.Compute}
 	if w.Compute == microkernel.ComputeInt8Superblock {
 		block := longBlock
-		d.Block = &block
+		d.Compute, d.Block = w.Compute.Arithmetic(), &block
 	}
 	return profiles.FlowYAML(d)
 }

@@ -55,7 +55,7 @@ func BuiltinNames() []string { return slices.Sorted(maps.Keys(builtins)) }
 func Builtin(name string) (*Profile, error) {
 	b, ok := builtins[name]
 	if !ok {
-		return nil, fmt.Errorf("unknown built-in machine %.40q; use one of %s", name, strings.Join(BuiltinNames(),
+		return nil, fmt.Errorf("no built-in machine is named %.40q; use one of %s", name, strings.Join(BuiltinNames(),
 			", "))
 	}
 	m, err := b.machine(name)

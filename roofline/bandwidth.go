@@ -15,13 +15,6 @@ const (
 	Local       = -2                   // the nearest memory of each PU
 )
 
-// domain is a set of PUs that share a path to memory.
-type domain struct {
-	name string
-	node int
-	pus  topotree.CPUSet
-}
-
 // Bandwidth returns the total read bandwidth of a set of PUs in B/s, from a memory node, from the
 // nearest memory (Local), or from interleaved pages (Interleaved). It is at most the sum of the
 // highest recorded figures of the set's domains: nodes, last-level caches and measured clusters.

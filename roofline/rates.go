@@ -40,12 +40,12 @@ func (m *Machine) Rates(isa microkernel.ISA) (r CoreRates) {
 	r.Reads = m.best(profiles.Bandwidth, "", "l1") * cycle / (4 * lanes)
 	r.Ports = m.Ports(isa)
 	r.Dots = m.best(profiles.Compute, isa.String(), microkernel.ComputeInt8.String()) / peak / 4
-	if u, ok := m.profile.UnitRates(isa); ok {
+	if u, ok := m.MatrixUnitRates(isa); ok {
 		r.Unit, r.UnitGain, r.Dots = u.Unit/peak/4, u.Kernel/u.VectorKernel, u.Vectors/peak/4
 	}
 	r.Ahead, r.Stream = m.times(profiles.WeightsAhead, profiles.Weights), m.onePU(profiles.Weights)*cycle
 	r.Deep = m.times(profiles.WeightsDeep, profiles.WeightsShallow)
-	if p, ok := m.profile.PairRates(isa); ok { // the choice of the path uses the same rates
+	if p, ok := m.BF16Rates(isa); ok { // the choice of the path uses the same rates
 		r.Pairs = p.BF16 / p.F32
 	}
 	return r

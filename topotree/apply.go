@@ -4,16 +4,12 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 )
 
-// verify makes every transform check the tree it made. Tests of this package turn it on.
-var verify = os.Getenv("SANDWICH_VERIFY") == "1"
-
-// Apply returns the tree that a transform makes of t, or one sentence on why it does not fit. Nodes
-// that did not change are shared.
+// Apply returns the result of a transform of t. The error says why the transform does not fit. Both
+// trees share unchanged nodes.
 func (t *Tree) Apply(x Transform) (*Tree, error) {
 	if err := x.check(); err != nil {
 		return nil, err
@@ -60,28 +56,13 @@ func (t *Tree) setRoot(root *Node) {
 	t.root, t.digest, t.pus = root, root.digest, root.CPUs.Count()
 }
 
-// materialize builds the nodes of a tree that Enumerate described by its transforms alone.
-// Enumerate offers only transforms that fit, so there is no error to return.
-func (t *Tree) materialize() {
-	root := t.base.Root()
-	for _, x := range t.transforms() {
-		e := editor{tree: t, x: x}
-		root = e.edit(root, 0)
-	}
-	t.root = root
-	if verify && (root.digest != t.digest || root.CPUs.Count() != t.pus) {
-		panic(fmt.Sprintf("topotree: %v gives digest %s with %d PUs, enumeration promised %s with %d",
-			t.transforms(), root.digest, root.CPUs.Count(), t.digest, t.pus))
-	}
-}
-
 // editor applies one transform to the nodes of a tree.
 type editor struct {
-	tree *Tree // the tree to be, for sealing
+	tree *Tree // the new tree, for computing digests
 	x    Transform
 }
 
-// fits reports in a sentence why the transform cannot be applied to t.
+// fits returns an error if the transform cannot be applied to t.
 func (e editor) fits(t *Tree) error {
 	x := e.x
 	if x.Op == OpOnly {
@@ -114,7 +95,7 @@ func (e editor) fits(t *Tree) error {
 	return nil
 }
 
-// colorsOf lists the colors of a level for a message.
+// colorsOf lists the colors of a level for an error message.
 func colorsOf(level []*Node) string {
 	colors := map[Color]bool{}
 	for _, n := range level {
@@ -129,8 +110,8 @@ func colorsOf(level []*Node) string {
 
 func (e editor) touches(parent *Node) bool { return e.x.Color == "" || e.x.Color == parent.Color }
 
-// edit returns the transformed node; n itself when nothing below it changes, nil when all its PUs
-// go.
+// edit returns the transformed node: n itself if nothing below it changes, nil if it loses all its
+// PUs.
 func (e editor) edit(n *Node, depth int) *Node {
 	switch {
 	case e.x.Op == OpOnly:
@@ -155,8 +136,8 @@ func (e editor) edit(n *Node, depth int) *Node {
 	return e.withChildren(n, children)
 }
 
-// withChildren copies a node with other children. The color stays: it names the class the node came
-// from.
+// withChildren returns a copy of a node with other children. It keeps the color, which identifies
+// the class of the original node.
 func (e editor) withChildren(n *Node, children []*Node) *Node {
 	out := *n
 	out.Children = slices.Clone(children)
@@ -173,7 +154,7 @@ func unionOf(nodes []*Node) CPUSet {
 	return UnionOf(sets)
 }
 
-// group makes the new nodes of one parent.
+// group returns the new nodes of one parent.
 func (e editor) group(children []*Node) []*Node {
 	n, t := e.x.N, e.x.T
 	var out []*Node
@@ -189,8 +170,8 @@ func (e editor) group(children []*Node) []*Node {
 	return out
 }
 
-// sealGroup completes a group node whose children are set: color, PUs, and the positions of the
-// fundamental children it holds, through nested groups.
+// sealGroup completes a group node whose children are set: its color, PUs, and the positions of the
+// fundamental children that it holds directly or through nested groups.
 func (e editor) sealGroup(g *Node) *Node {
 	var positions []int
 	for _, c := range g.Children {
@@ -207,8 +188,8 @@ func (e editor) sealGroup(g *Node) *Node {
 	return e.tree.seal(g)
 }
 
-// positions returns where a node, or the fundamental nodes a group took, stood among the
-// fundamental siblings.
+// positions returns the positions among fundamental siblings of a node, or of the fundamental nodes
+// of a group.
 func (n *Node) positions() []int {
 	if n.offsets == nil {
 		return []int{n.pos}
@@ -220,7 +201,8 @@ func (n *Node) positions() []int {
 	return out
 }
 
-// keep returns the PUs of n that have the color of the transform, and whether that is all of them.
+// keep returns the PUs of n that have the color of the transform, and whether these are all of
+// them.
 func (e editor) keep(n *Node) (CPUSet, bool) {
 	if len(n.Children) == 0 {
 		if n.Color != "" && e.x.Color.Union(n.Color) == e.x.Color {
@@ -262,32 +244,17 @@ func (e editor) only(n *Node) *Node {
 	return e.withChildren(n, children)
 }
 
-// checkAlike returns an error when two nodes of a level share a color and differ in shape.
-func checkAlike(level []*Node, depth int) error {
-	alike := map[Color]*Node{}
-	for _, n := range level {
-		first, seen := alike[n.Color]
-		if !seen {
-			alike[n.Color] = n
-		} else if first.digest != n.digest {
-			return fmt.Errorf("%s nodes %s and %s at depth %d share color %s and differ in shape",
-				n.Kind, clip(first.CPUs.String()), clip(n.CPUs.String()), depth, n.Color)
-		}
-	}
-	return nil
-}
-
-// compareNodes is the canonical order of siblings: color, digest, then the place in the fundamental
-// tree, where equals stand by their lowest PU.
+// compareNodes defines the canonical order of siblings: by color, digest, and position in the
+// fundamental tree, where equal nodes are ordered by their lowest PU.
 func compareNodes(a, b *Node) int {
 	return cmp.Or(cmp.Compare(a.Color, b.Color), bytes.Compare(a.digest[:], b.digest[:]), cmp.Compare(a.pos, b.pos))
 }
 
-// Full returns the tree that t was before anything was removed: its groups alone. Trees out of
-// Enumerate that were grouped alike share it.
+// Full returns t without its removals, only with its groups. Trees from one Enumerate with equal
+// groups share the result.
 func (t *Tree) Full() *Tree {
-	if t.choice != nil {
-		return t.choice.of.skeleton().full
+	if t.lazy != nil {
+		return t.lazy.full()
 	}
 	ops := t.transforms()
 	groups := slices.DeleteFunc(slices.Clone(ops), func(x Transform) bool { return x.Op != OpGroup })
@@ -295,7 +262,7 @@ func (t *Tree) Full() *Tree {
 		return t
 	}
 	full := t.Base()
-	for i, x := range groups { // nothing was removed before them, so they fit again
+	for i, x := range groups { // groups precede removals, so they fit
 		next := &Tree{base: t.Base(), info: t.info, ops: groups[: i+1 : i+1]}
 		next.once.Do(func() {})
 		next.setRoot(editor{tree: next, x: x}.edit(full.Root(), 0))
@@ -304,10 +271,9 @@ func (t *Tree) Full() *Tree {
 	return full
 }
 
-// Interchangeable returns the fundamental tree marked so that groups of different strides count as
-// one: for machines where a measurement proved siblings interchangeable. Without it a group node
-// hashes which siblings it took, since telling group(4,1,d) from group(4,6,d) is the point of
-// latent structure.
+// Interchangeable returns the fundamental tree with a mark that makes groups of different strides
+// equal, for machines whose siblings were measured to be interchangeable. Without the mark the
+// digest of a group includes which siblings it took.
 func (t *Tree) Interchangeable() *Tree {
 	base := t.Base()
 	info := *base.info

@@ -199,12 +199,12 @@ func TestXMLRefuses(t *testing.T) {
 
 func TestSyntheticRefuses(t *testing.T) {
 	for text, want := range map[string]string{
-		"": "no level", "pack:0": "at least 1", "pack:-1": "at least 1", "pack:x": "at least 1",
+		"": "there is no level", "pack:0": "at least 1", "pack:-1": "at least 1", "pack:x": "at least 1",
 		"blob:2 pu:2":          "is not a level",
 		"core:1000000000 pu:1": "more than 16384 PUs", "pack:1000 numa:1000 core:1000": "more than 16384 PUs",
 		"pu:2 core:2": "below the PUs", "core:2 core:2 pu:1": "occurs twice",
-		"pack:2 pu:2(indexes=0,1)": "2 indexes for 4",
-		"pu:2(indexes=1,1)":        "one number twice", "pu:2(indexes=0,-1)": "list of numbers", "pu:2(": "parentheses",
+		"pack:2 pu:2(indexes=0,1)": "has 2 indexes for 4",
+		"pu:2(indexes=1,1)":        "duplicate index", "pu:2(indexes=0,-1)": "list of numbers", "pu:2(": "parentheses",
 		"pu:2)":               "parentheses",
 		"l3:1(size=abc) pu:1": "not a size", "[numa pu:2": "no closing bracket", strings.Repeat("group:1 ",
 			40) + "pu:1": "more than 32 levels",

@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// finish turns what a reader filled in (Online, Objects, Memory, CoreTypes, Distances) into a
-// complete Machine: it cleans the objects, orders the levels, colors and builds the tree. Every
-// reader ends here, so that the same machine gives the same tree from every reader.
+// finish completes a Machine from the fields that a reader filled (Online, Objects, Memory,
+// CoreTypes, Distances): it cleans the objects, orders the levels, and colors and builds the tree.
+// All readers use it, so that they give the same tree for the same machine.
 func finish(m *Machine) (*Machine, error) {
 	if m.Online.IsEmpty() {
-		return nil, fmt.Errorf("the description names no online CPU")
+		return nil, fmt.Errorf("the description has no online CPU")
 	}
 	objects, err := cleanObjects(m.Objects, m.Memory, m.Online)
 	if err != nil {
@@ -29,8 +29,8 @@ func finish(m *Machine) (*Machine, error) {
 	return m, nil
 }
 
-// cleanObjects drops what is offline or said twice, dies and clusters that add nothing, and refuses
-// objects of one kind that overlap without being equal.
+// cleanObjects removes offline PUs, duplicates, and dies and clusters that add nothing. It fails if
+// objects of one kind overlap without being equal.
 func cleanObjects(objects []Object, memory []MemoryNode, online CPUSet) ([]Object, error) {
 	byKind := map[Kind][]Object{}
 	seen := map[Kind]map[string]bool{KindNUMA: {}}
@@ -64,8 +64,8 @@ func cleanObjects(objects []Object, memory []MemoryNode, online CPUSet) ([]Objec
 	return out, nil
 }
 
-// redundant reports whether an object of a kind that firmware makes up freely has the set of a
-// better known one.
+// redundant reports whether an object of an unreliable kind has the same PUs as one of a reliable
+// kind.
 func redundant(o Object, seen map[Kind]map[string]bool, online CPUSet) bool {
 	key := o.CPUs.Key()
 	if o.CPUs.Count() == 1 || o.CPUs.Equal(online) {
@@ -86,19 +86,13 @@ func checkDisjoint(objects []Object) error {
 	for i, o := range objects {
 		for c := range o.CPUs.All() {
 			if j, taken := owner[c]; taken {
-				return fmt.Errorf("%s %s and %s overlap without being equal: the description contradicts itself",
+				return fmt.Errorf("%s %s and %s overlap without being equal: the description is inconsistent",
 					o.Kind, objects[j].CPUs, o.CPUs)
 			}
 			owner[c] = i
 		}
 	}
 	return nil
-}
-
-// levelSet is one level of the tree to be: its objects, disjoint, within the online PUs.
-type levelSet struct {
-	kind    Kind
-	objects []Object
 }
 
 // buildTree builds and colors the tree of the PUs in keep.
@@ -110,7 +104,7 @@ func buildTree(m *Machine, keep CPUSet) (*Tree, []Crossing, error) {
 		last := &levels[len(levels)-1]
 		last.objects = append(last.objects, Object{Kind: KindPU, ID: c, CPUs: NewCPUSet(c)})
 	}
-	owners := make([][]int, len(levels)) // per level: PU -> index of its object, -1 for none
+	owners := make([][]int, len(levels)) // by level and PU: index of the object, -1 for none
 	for i, level := range levels {
 		owners[i] = ownersOf(level.objects, keep.Last()+1)
 	}
@@ -120,7 +114,7 @@ func buildTree(m *Machine, keep CPUSet) (*Tree, []Crossing, error) {
 	return t, crossings, err
 }
 
-// levelsOf collects the levels below the machine and above the PUs, in the usual order.
+// levelsOf returns the levels between the machine and the PUs in the usual order.
 func levelsOf(m *Machine, keep CPUSet) []levelSet {
 	byKind := map[Kind][]Object{KindNUMA: numaLevel(m, keep)}
 	for _, o := range m.Objects {
@@ -144,8 +138,8 @@ func levelsOf(m *Machine, keep CPUSet) []levelSet {
 	return levels
 }
 
-// numaLevel returns the NUMA nodes that can be a level: non-empty, one for each set of PUs, and no
-// set that holds the set of another (memory of a whole package next to its nodes).
+// numaLevel returns the NUMA nodes that can form a level: nonempty, one per set of PUs, and none
+// whose set contains that of another node.
 func numaLevel(m *Machine, keep CPUSet) []Object {
 	var out []Object
 	for _, n := range m.Localities() {
@@ -166,25 +160,12 @@ func numaLevel(m *Machine, keep CPUSet) []Object {
 	})
 }
 
-func ownersOf(objects []Object, size int) []int {
-	owner := make([]int, size)
-	for i := range owner {
-		owner[i] = -1
-	}
-	for i, o := range objects {
-		for c := range o.CPUs.All() {
-			owner[c] = i
-		}
-	}
-	return owner
-}
-
 type builder struct {
 	levels []levelSet
 	owners [][]int
 }
 
-// node makes the node of o, whose children stand at level.
+// node builds the node of o, whose children are at level.
 func (b builder) node(o Object, level int, virtual bool) *Node {
 	n := &Node{Kind: o.Kind, ID: o.ID, CPUs: o.CPUs, Bytes: o.Bytes, Virtual: virtual}
 	if level == len(b.levels) {
@@ -202,10 +183,9 @@ func (b builder) node(o Object, level int, virtual bool) *Node {
 	return n
 }
 
-// childAt returns the object of a level that holds PU c, cut to rest. Where this part of the
-// machine lacks the level (CPUs in no NUMA node, cores without an L3), a virtual object takes its
-// place so that depths stay aligned: it covers all such PUs of the parent at the level of a cache
-// or node, and a single core below.
+// childAt returns the object of a level that contains PU c, limited to rest. If this part of the
+// machine lacks the level, it returns a virtual object, so that all PUs have the same depth: at the
+// level of a cache or node it covers all such PUs of the parent, below that a single core.
 func (b builder) childAt(c, level int, rest CPUSet) (Object, bool) {
 	objects, owner := b.levels[level].objects, b.owners[level]
 	if i := owner[c]; i >= 0 {
@@ -235,8 +215,8 @@ func (b builder) coreOf(c int) CPUSet {
 	return NewCPUSet(c)
 }
 
-// sortObjects puts objects and memory nodes in tree order, ties by kind and id, for reports that
-// compare equal.
+// sortObjects sorts objects and memory nodes in tree order, equal ones by kind and ID, so that
+// reports are comparable.
 func sortObjects(m *Machine) {
 	order := map[int]int{}
 	var walk func(n *Node)
@@ -267,4 +247,18 @@ func sortObjects(m *Machine) {
 		return at(a.CPUs) - at(b.CPUs)
 	})
 	slices.SortStableFunc(m.Memory, func(a, b MemoryNode) int { return a.ID - b.ID })
+}
+
+// Usable returns the tree of the PUs that a plan may use: Tree if all are allowed, else Tree
+// without the other PUs, with colors refined if that breaks the symmetry. It fails if no PU is
+// allowed.
+func (m *Machine) Usable() (*Tree, error) {
+	if m.Online.In(m.Allowed) {
+		return m.Tree, nil
+	}
+	if !m.Online.Intersects(m.Allowed) {
+		return nil, fmt.Errorf("no online CPU is allowed: cpuset and affinity permit %q of %s", m.Allowed, m.Online)
+	}
+	t, _, err := buildTree(m, m.Online.Intersect(m.Allowed))
+	return t, err
 }

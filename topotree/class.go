@@ -6,9 +6,8 @@ import (
 	"slices"
 )
 
-// class stands for all nodes of one depth and color: they are isomorphic, so whatever a transform
-// does to one it does to each. A tree of a thousand PUs has some ten classes, and Enumerate works
-// on classes alone.
+// class represents all nodes of one depth and color. They are isomorphic, so transforms affect them
+// alike. A tree has few classes, and Enumerate works on classes only.
 type class struct {
 	label
 	digest Digest
@@ -16,13 +15,13 @@ type class struct {
 	kids   []kid // in canonical order
 }
 
-// kid is one child of every node of a class.
+// kid is one child of each node of a class.
 type kid struct {
 	*class
-	pos int // as Node.pos
+	pos int // see Node.pos
 }
 
-// classOf returns the class of a node, sharing classes of equal digest.
+// classOf returns the class of a node. Nodes with equal digests share a class.
 func classOf(t *Tree, n *Node, known map[Digest]*class) *class {
 	if c, ok := known[n.digest]; ok {
 		return c
@@ -36,7 +35,7 @@ func classOf(t *Tree, n *Node, known map[Digest]*class) *class {
 	return c
 }
 
-// classTree is a tree of classes under construction by transforms.
+// classTree is a tree of classes that transforms are applied to.
 type classTree struct {
 	root            *class
 	ops             []Transform
@@ -59,7 +58,7 @@ func (q classTree) seal(c *class) *class {
 	return c
 }
 
-// labelOf returns what a class hashes in addition to its children.
+// labelOf returns what the hash of a class covers in addition to its children.
 func (q classTree) labelOf(c *class) label {
 	l := c.label
 	if q.interchangeable {
@@ -68,8 +67,7 @@ func (q classTree) labelOf(c *class) label {
 	return l
 }
 
-// levels returns the distinct classes of every depth, each level in the order of first sight from
-// the left.
+// levels returns the distinct classes of each depth in the order of their first occurrence.
 func (q classTree) levels() [][]*class {
 	levels := [][]*class{{q.root}}
 	for {
@@ -88,7 +86,8 @@ func (q classTree) levels() [][]*class {
 	}
 }
 
-// group applies group(n,t,d); false when it does not fit or would mix colors unevenly.
+// group applies group(n,t,d). It returns false if the group does not fit or would mix colors
+// unevenly.
 func (q classTree) group(x Transform, levels [][]*class) (classTree, bool) {
 	for _, parent := range levels[x.D-1] {
 		if len(parent.kids)%(x.N*x.T) != 0 {
@@ -126,7 +125,7 @@ func (q classTree) group(x Transform, levels [][]*class) (classTree, bool) {
 	return out, true
 }
 
-// groupOf makes the group of every t-th of n kids from the first, and gives equal groups one class.
+// groupOf makes the group of every t-th of n kids from the first. Equal groups share a class.
 func (q classTree) groupOf(from []kid, x Transform, alike map[Color]*class) (kid, bool) {
 	g := &class{label: label{kind: KindGroup}}
 	var positions []int
@@ -163,7 +162,7 @@ func sortKids(kids []kid) {
 	})
 }
 
-// only keeps the PUs of one color; nil when none has it.
+// only keeps the PUs of one color. It returns nil if no PU has it.
 func (q classTree) only(c *class, color Color, memo map[*class]*class) *class {
 	if out, ok := memo[c]; ok {
 		return out

@@ -6,15 +6,16 @@ import (
 	"slices"
 )
 
-// Clustering is one partition that a measured matrix supports: the latent structure that firmware
-// does not show (Kunpeng's clusters of four, hidden SMT, EPYC's CCX under a hypervisor).
+// Clustering is a partition of PUs that a measured matrix supports, and that firmware may not show:
+// Kunpeng's clusters of four cores, hidden SMT siblings, EPYC's core complexes in a virtual
+// machine.
 type Clustering struct {
 	Sets     []CPUSet `json:"sets"`     // at least two PUs each, ordered by lowest PU
-	Contrast float64  `json:"contrast"` // typical value between neighboring clusters / within a cluster
-	Effect   float64  `json:"effect"`   // the same difference of logarithms, in standard deviations of the residue
+	Contrast float64  `json:"contrast"` // typical value between neighboring clusters divided by that within a cluster
+	Effect   float64  `json:"effect"`   // difference of their logarithms in standard deviations of the residuals
 }
 
-// Size returns the number of PUs per cluster, 0 when clusters differ in size.
+// Size returns the number of PUs per cluster, 0 if clusters differ in size.
 func (c Clustering) Size() int {
 	for _, s := range c.Sets {
 		if s.Count() != c.Sets[0].Count() {
@@ -24,18 +25,18 @@ func (c Clustering) Size() int {
 	return c.Sets[0].Count()
 }
 
-// FindClusters looks for clusters in a symmetric matrix between PUs, where a smaller value means
-// closer: cache-line round trips, or the share of its speed that a PU keeps while the other works.
-// It returns the partitions that stand out of the noise, the innermost first, each made of whole
-// clusters of the one before; none when the matrix is noise. m[i][j] belongs to pus[i] and pus[j];
-// the diagonal is not looked at; values that are NaN or not positive were not measured.
+// FindClusters returns the clusterings of a symmetric matrix between PUs that are significant, the
+// innermost first; each consists of whole clusters of the previous one. Smaller values mean closer
+// PUs: round trips of a cache line, or the fraction of its rate that a PU keeps while the other is
+// active. m[i][j] belongs to pus[i] and pus[j]. The diagonal is ignored; values that are NaN or not
+// positive count as not measured.
 //
-// Method: average-linkage clustering of the logarithms; of the cuts before the largest jumps of the
-// linkage the finest is taken in which every cluster has two members and stands apart, by an effect
-// that noise does not reach (see effectNeeded).
+// The method is average-linkage clustering of the logarithms. Of the cuts before the largest jumps
+// of the linkage it takes the finest one in which each cluster has at least two members and the
+// effect exceeds effectNeeded.
 func FindClusters(pus []int, m [][]float64) ([]Clustering, error) {
 	if len(m) != len(pus) {
-		return nil, fmt.Errorf("a matrix of %d rows for %d PUs", len(m), len(pus))
+		return nil, fmt.Errorf("the matrix has %d rows for %d PUs", len(m), len(pus))
 	}
 	for i, row := range m {
 		if len(row) != len(pus) {
@@ -77,7 +78,7 @@ func FindClusters(pus []int, m [][]float64) ([]Clustering, error) {
 	}
 }
 
-// logMatrix takes logarithms, since noise and contrast are both relative, and averages the two
+// logMatrix returns the logarithms, since noise and contrast are relative, and averages the two
 // directions.
 func logMatrix(m [][]float64) [][]float64 {
 	usable := func(v float64) bool { return v > 0 && !math.IsInf(v, 1) }
@@ -103,19 +104,18 @@ func logMatrix(m [][]float64) [][]float64 {
 	return out
 }
 
-// effectNeeded is how many standard deviations clusters among n things must stand apart. Clustering
-// picks the closest pairs, so it sees an effect in pure noise too, the more the fewer things there
-// are. With this bound and minContrast, TestNoiseHasNoClusters finds clusters in none of its random
-// matrices.
+// effectNeeded returns the minimum effect in standard deviations for clusters of n PUs. Since
+// clustering selects the closest pairs, pure noise has an effect, too, which is larger for fewer
+// PUs.
 func effectNeeded(n int) float64 { return 2.25 + 10/float64(n) + 80/float64(n*n) }
 
-const minContrast = 1.1 // a smaller difference is not a bottleneck, however significant
+const minContrast = 1.1 // smaller differences do not matter even if significant
 
-// finestCut clusters groups further and returns the finest partition of them (lists of group
-// indexes) that stands out, with its effect and contrast; nil when none does.
+// finestCut clusters groups further and returns their finest significant partition as lists of
+// group indexes, with its effect and contrast, or nil.
 func finestCut(logs [][]float64, groups [][]int) (part [][]int, effect, contrast float64) {
 	if len(groups) < 4 {
-		return nil, 0, 0 // with three things, two pairs are impossible
+		return nil, 0, 0 // fewer than four groups have no two pairs
 	}
 	d := blockMeans(logs, groups)
 	merges := averageLinkage(d)
@@ -131,7 +131,7 @@ func finestCut(logs [][]float64, groups [][]int) (part [][]int, effect, contrast
 	return part, effect, contrast
 }
 
-// blockMeans averages the matrix over pairs of groups; NaN where nothing was measured.
+// blockMeans returns the mean of the matrix for each pair of groups, NaN if not measured.
 func blockMeans(logs [][]float64, groups [][]int) [][]float64 {
 	out := make([][]float64, len(groups))
 	for a := range groups {

@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// Color is a set of basic colors, kept as a comparable value: a node's color is the set of the
-// colors of the PUs under it, so that a node made by group inherits the set of its children's
-// colors (Sandwich 5.2.1). A basic color is an index into Tree.Palette. Colors order by their basic
-// colors, the lowest first; basic colors are numbered from the fastest class to the slowest.
+// Color is a comparable set of basic colors. A node's color is the union of the colors of its PUs,
+// so a node made by group has the union of its children's colors (Sandwich 5.2.1). A basic color is
+// an index into Tree.Palette; basic colors are numbered from the fastest class to the slowest.
+// Colors are ordered by their basic colors.
 type Color string
 
-// basicColor returns the color that holds index alone; index must be in [0, 65535].
+// basicColor returns the color with one basic color, which must be in [0, 65535].
 func basicColor(index int) Color {
 	return Color(binary.BigEndian.AppendUint16(nil, uint16(index)))
 }
@@ -28,10 +28,10 @@ func (c Color) Basics() []int {
 	return out
 }
 
-// Has reports whether basic color index is part of c.
+// Has reports whether c contains a basic color.
 func (c Color) Has(index int) bool { return slices.Contains(c.Basics(), index) }
 
-// Union returns the set of the basic colors of both.
+// Union returns the union of two colors.
 func (c Color) Union(o Color) Color {
 	if c == o || o == "" {
 		return c
@@ -45,7 +45,7 @@ func (c Color) Union(o Color) Color {
 	return Color(b)
 }
 
-// String writes the basic colors joined by plus signs: "0", "0+2".
+// String returns the basic colors joined by plus signs: "0", "0+2".
 func (c Color) String() string {
 	parts := make([]string, 0, len(c)/2)
 	for _, index := range c.Basics() {
@@ -54,7 +54,7 @@ func (c Color) String() string {
 	return strings.Join(parts, "+")
 }
 
-// parseColor reads what String writes.
+// parseColor parses the result of String.
 func parseColor(text string) (Color, error) {
 	var c Color
 	for part := range strings.SplitSeq(text, "+") {
@@ -68,10 +68,10 @@ func parseColor(text string) (Color, error) {
 	return c, nil
 }
 
-// MarshalText writes what String writes.
+// MarshalText returns the result of String.
 func (c Color) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
-// UnmarshalText reads what String writes.
+// UnmarshalText parses the result of String.
 func (c *Color) UnmarshalText(text []byte) error {
 	if len(text) == 0 {
 		*c = ""
@@ -88,14 +88,15 @@ func (c *Color) UnmarshalText(text []byte) error {
 // ColorOrigin says why a color exists.
 type ColorOrigin string
 
-// The origins of colors. Architecture and measured classes are what remove may single out; a shape
-// color exists only because offline, disallowed or different PUs broke the symmetry of a class.
+// Origins of colors. remove and only may select colors of core types, distances and measured
+// classes. A shape color exists only because offline, disallowed or different PUs broke the
+// symmetry of a class.
 const (
 	OriginUniform  ColorOrigin = "uniform"   // the only class
 	OriginCoreType ColorOrigin = "core-type" // fast and slow cores
 	OriginDistance ColorOrigin = "distance"  // NUMA distance classes, or memory speed
-	OriginMeasured ColorOrigin = "measured"  // a class that a measurement gave
-	OriginShape    ColorOrigin = "shape"     // split off because the shape differs
+	OriginMeasured ColorOrigin = "measured"  // measured speed
+	OriginShape    ColorOrigin = "shape"     // distinct shape
 )
 
 // ColorInfo describes one basic color of a tree.
@@ -105,5 +106,14 @@ type ColorInfo struct {
 	CPUs    CPUSet        `json:"cpus" yaml:"cpus"`
 }
 
-// isShape reports whether the color exists only through a broken symmetry.
+// isShape reports whether the color results only from a broken symmetry.
 func (i ColorInfo) isShape() bool { return slices.Contains(i.Origins, OriginShape) }
+
+func sortedKeys[V any](m map[Color]V) []Color {
+	keys := make([]Color, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

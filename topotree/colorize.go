@@ -11,15 +11,15 @@ import (
 // painter assigns basic colors to PUs and refines them.
 type painter struct {
 	tree   *Tree
-	color  map[int]int // PU -> basic color
+	color  map[int]int // basic color by PU
 	infos  []ColorInfo
 	splits []string
 }
 
-// colorTree colors a freshly built tree and seals it: first by core type and NUMA distance class,
-// then split wherever nodes of one depth and color differ in shape, the deepest level first, until
-// each color is symmetric and tileable (Sandwich 5.2). Colors are numbered by what they are, never
-// by PU number, so that a renumbered machine gets the same colors.
+// colorTree colors a new tree and computes its digests: first by core type and NUMA distance class,
+// then it splits colors whose nodes at some depth differ in shape, the deepest level first, until
+// each color is symmetric and tileable (Sandwich 5.2). The numbering depends on properties and not
+// on PU indexes, so that a renumbered machine gets the same colors.
 func colorTree(m *Machine, root *Node) (*Tree, error) {
 	t := &Tree{root: root, pus: root.CPUs.Count(), info: &treeInfo{memoryOnly: m.MemoryOnly()}}
 	t.once.Do(func() {})
@@ -28,8 +28,8 @@ func colorTree(m *Machine, root *Node) (*Tree, error) {
 	return t, p.finish()
 }
 
-// finish refines the colors to a fixed point, sorts children into the canonical order and publishes
-// the tree.
+// finish refines the colors to a fixed point, sorts children into canonical order and completes the
+// tree.
 func (p *painter) finish() error {
 	for {
 		p.paint(p.tree.root)
@@ -37,7 +37,7 @@ func (p *painter) finish() error {
 			break
 		}
 		if len(p.infos) > 1<<16-1 {
-			return fmt.Errorf("the machine needs more than %d colors: no two of its parts are alike", 1<<16-1)
+			return fmt.Errorf("the machine needs more than %d colors, since its parts are all distinct", 1<<16-1)
 		}
 	}
 	for c, basic := range p.color {
@@ -49,11 +49,11 @@ func (p *painter) finish() error {
 	return p.tree.Check()
 }
 
-// baseKey is what colors a PU before shapes are looked at: indexes of its core type, NUMA distance
-// class and measured class, each counted from the fastest.
+// baseKey determines the color of a PU before shapes are compared: the indexes of its core type,
+// NUMA distance class and measured class, each counted from the fastest.
 type baseKey struct{ coreType, distance, measured int }
 
-// base gives each PU the color of its classes.
+// base assigns the color of its classes to each PU.
 func (p *painter) base(m *Machine, keep CPUSet) {
 	distances := distanceClasses(m)
 	keys := map[int]baseKey{}
@@ -65,7 +65,7 @@ func (p *painter) base(m *Machine, keep CPUSet) {
 			slices.IndexFunc(m.Measured, func(t MeasuredClass) bool { return t.CPUs.Contains(c) }),
 		}
 		if k.measured < 0 {
-			k.measured = len(m.Measured) // in no class: the last one
+			k.measured = len(m.Measured) // PUs without a class form the last one
 		}
 		k.coreType, k.distance = max(0, k.coreType), max(0, k.distance)
 		keys[c] = k
@@ -85,7 +85,7 @@ func (p *painter) base(m *Machine, keep CPUSet) {
 	}
 }
 
-// info names the color of a key after the classes that tell anything apart.
+// info names the color of a key after the kinds of classes that the machine distinguishes.
 func (k baseKey) info(m *Machine, distances int) ColorInfo {
 	var names []string
 	var info ColorInfo
@@ -111,7 +111,7 @@ func (k baseKey) info(m *Machine, distances int) ColorInfo {
 	return info
 }
 
-// paint colors and seals every node bottom-up.
+// paint colors all nodes and computes digests bottom-up.
 func (p *painter) paint(n *Node) {
 	if len(n.Children) == 0 {
 		n.Color = basicColor(p.color[n.ID])
@@ -125,15 +125,15 @@ func (p *painter) paint(n *Node) {
 	p.tree.seal(n)
 }
 
-// shapeClass is one digest among the nodes of one depth and color.
+// shapeClass counts the nodes of one depth and color with the same digest.
 type shapeClass struct {
 	digest Digest
 	pus    int
 	nodes  int
 }
 
-// split finds the deepest level on which nodes of one color differ and gives their PUs colors of
-// their own. It reports whether it split anything.
+// split finds the deepest level with nodes of one color but distinct shapes and gives each shape
+// its own color. It reports whether there was one.
 func (p *painter) split() bool {
 	for depth := p.tree.Depth(); depth >= 0; depth-- {
 		level := p.tree.Level(depth)
@@ -147,7 +147,7 @@ func (p *painter) split() bool {
 			list[i].nodes++
 			classes[n.Color] = list
 		}
-		rank := map[int]int{} // PU -> rank of its node's shape
+		rank := map[int]int{} // rank of its node's shape, by PU
 		for _, color := range sortedKeys(classes) {
 			if list := classes[color]; len(list) > 1 {
 				p.rankShapes(level, color, list, rank)
@@ -161,7 +161,7 @@ func (p *painter) split() bool {
 	return false
 }
 
-// rankShapes orders the shapes of one color, the largest first, and notes each PU's rank.
+// rankShapes sorts the shapes of one color, the largest first, and stores each PU's rank.
 func (p *painter) rankShapes(level []*Node, color Color, list []shapeClass, rank map[int]int) {
 	slices.SortFunc(list, func(a, b shapeClass) int {
 		return cmp.Or(cmp.Compare(b.nodes, a.nodes), cmp.Compare(b.pus, a.pus), bytes.Compare(a.digest[:], b.digest[:]))
@@ -173,8 +173,8 @@ func (p *painter) rankShapes(level []*Node, color Color, list []shapeClass, rank
 		}
 		text += fmt.Sprintf("%d with %d PUs", s.nodes, s.pus)
 	}
-	p.splits = append(p.splits, fmt.Sprintf("%s nodes of color %s are not alike (%s): each shape got a color of "+
-		"its own", level[0].Kind, color, text))
+	p.splits = append(p.splits, fmt.Sprintf("%s nodes of color %s have distinct shapes (%s); each shape got its "+
+		"own color", level[0].Kind, color, text))
 	for _, n := range level {
 		if n.Color != color {
 			continue
@@ -186,7 +186,7 @@ func (p *painter) rankShapes(level []*Node, color Color, list []shapeClass, rank
 	}
 }
 
-// recolor renumbers every PU by (old color, rank), keeping the order of the old colors.
+// recolor renumbers PUs by old color and rank, in the order of the old colors.
 func (p *painter) recolor(rank map[int]int) {
 	type key struct{ old, rank int }
 	var used []key
@@ -215,8 +215,8 @@ func (p *painter) recolor(rank map[int]int) {
 	p.infos = infos
 }
 
-// canonical sorts children by (color, digest, lowest PU) and numbers them: the order that group and
-// remove count in.
+// canonical sorts children by color, digest and lowest PU, the order in which group and remove
+// count, and numbers them.
 func canonical(n *Node) {
 	slices.SortFunc(n.Children, func(a, b *Node) int {
 		return cmp.Or(cmp.Compare(a.Color, b.Color), bytes.Compare(a.digest[:], b.digest[:]),
@@ -226,13 +226,4 @@ func canonical(n *Node) {
 		c.pos = i
 		canonical(c)
 	}
-}
-
-func sortedKeys[V any](m map[Color]V) []Color {
-	keys := make([]Color, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }

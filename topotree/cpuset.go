@@ -6,17 +6,17 @@ import (
 	"math/bits"
 )
 
-// MaxPUs bounds the PU numbers that any reader accepts. Linux stops at 8192; the bound keeps one
-// set at 2 KiB.
+// MaxPUs is the limit of PU indexes in all readers. Linux supports 8192. The limit bounds the size
+// of a set to 2 KiB.
 const MaxPUs = 16384
 
-// CPUSet is a set of PU numbers in [0, MaxPUs). The zero value is empty. A CPUSet is never changed
-// after it was made: every operation returns a new one, so sets may be shared between trees.
+// CPUSet is a set of PU indexes in [0, MaxPUs). The zero value is the empty set. A CPUSet is
+// immutable: operations return new sets, so sets may be shared.
 type CPUSet struct {
-	words []uint64 // no trailing zero words, so that equal sets have equal words
+	words []uint64 // without trailing zero words, so that equal sets have equal words
 }
 
-// NewCPUSet returns the set of the given PU numbers; numbers outside [0, MaxPUs) are left out.
+// NewCPUSet returns the set of the given PU indexes, ignoring those outside [0, MaxPUs).
 func NewCPUSet(cpus ...int) CPUSet {
 	top := -1
 	for _, c := range cpus {
@@ -36,7 +36,7 @@ func NewCPUSet(cpus ...int) CPUSet {
 	return CPUSet{words}
 }
 
-// CPURange returns {from, ..., to}, clipped to [0, MaxPUs); empty when to < from.
+// CPURange returns {from, ..., to}, limited to [0, MaxPUs). It is empty if to < from.
 func CPURange(from, to int) CPUSet {
 	from, to = max(from, 0), min(to, MaxPUs-1)
 	if to < from {
@@ -69,7 +69,7 @@ func (s CPUSet) Count() int {
 	return n
 }
 
-// IsEmpty reports whether the set has no PU.
+// IsEmpty reports whether the set is empty.
 func (s CPUSet) IsEmpty() bool { return len(s.words) == 0 }
 
 // Contains reports whether cpu is in the set.
@@ -77,7 +77,7 @@ func (s CPUSet) Contains(cpu int) bool {
 	return cpu >= 0 && cpu/64 < len(s.words) && s.words[cpu/64]>>(cpu%64)&1 == 1
 }
 
-// First returns the lowest PU number, -1 when the set is empty.
+// First returns the lowest PU index, -1 if the set is empty.
 func (s CPUSet) First() int {
 	for i, w := range s.words {
 		if w != 0 {
@@ -87,7 +87,7 @@ func (s CPUSet) First() int {
 	return -1
 }
 
-// Last returns the highest PU number, -1 when the set is empty.
+// Last returns the highest PU index, -1 if the set is empty.
 func (s CPUSet) Last() int {
 	if len(s.words) == 0 {
 		return -1
@@ -96,7 +96,7 @@ func (s CPUSet) Last() int {
 	return top*64 + 63 - bits.LeadingZeros64(s.words[top])
 }
 
-// Equal reports whether both sets hold the same PUs.
+// Equal reports whether the sets are equal.
 func (s CPUSet) Equal(o CPUSet) bool {
 	if len(s.words) != len(o.words) {
 		return false
@@ -145,7 +145,7 @@ func (s CPUSet) Union(o CPUSet) CPUSet {
 	return CPUSet{words}
 }
 
-// UnionOf returns the CPUs that are in any of some sets.
+// UnionOf returns the union of sets.
 func UnionOf(sets []CPUSet) CPUSet {
 	size := 0
 	for _, s := range sets {
@@ -201,7 +201,7 @@ func (s CPUSet) Slice() []int {
 	return out
 }
 
-// Key returns the set as a string that can be a map key. It is not for people; String is.
+// Key returns the set as a string for use as a map key. It is not printable; see String.
 func (s CPUSet) Key() string {
 	b := make([]byte, 0, len(s.words)*8)
 	for _, w := range s.words {

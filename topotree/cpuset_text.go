@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// maxSetText bounds the text of one set. The kernel's longest list (every second of 8192 PUs) has
+// maxSetText limits the text of one set. The kernel's longest list, every second of 8192 PUs, has
 // 24 KiB.
 const maxSetText = 1 << 17
 
-// String returns the set as the kernel writes lists: "0-3,8". The empty set is "".
+// String returns the set as a Linux CPU list: "0-3,8". The empty set is "".
 func (s CPUSet) String() string {
 	var b strings.Builder
 	from, to := -1, -1
@@ -39,15 +39,15 @@ func (s CPUSet) String() string {
 	return b.String()
 }
 
-// ParseCPUSet reads a list such as "0-3,8" or "0-31:2/8" (the kernel's used:group stride). Blank
-// text is the empty set.
+// ParseCPUSet parses a Linux CPU list such as "0-3,8" or "0-31:2/8" (used:group stride). Blank text
+// is the empty set.
 func ParseCPUSet(text string) (CPUSet, error) {
 	text = trimKernel(text)
 	if text == "" {
 		return CPUSet{}, nil
 	}
 	if len(text) > maxSetText {
-		return CPUSet{}, fmt.Errorf("CPU list of %d bytes is longer than any machine needs (limit %d)",
+		return CPUSet{}, fmt.Errorf("CPU list of %d bytes exceeds the limit of %d",
 			len(text), maxSetText)
 	}
 	words := make([]uint64, MaxPUs/64)
@@ -73,7 +73,7 @@ func setListPart(words []uint64, part string) error {
 		}
 	}
 	if to < from {
-		return fmt.Errorf("range %q runs backwards", clip(part))
+		return fmt.Errorf("range %q is descending", clip(part))
 	}
 	used, group := 1, 1
 	if strided {
@@ -83,7 +83,7 @@ func setListPart(words []uint64, part string) error {
 			group, err = parsePU(g)
 		}
 		if err != nil || !ok || used < 1 || group < used {
-			return fmt.Errorf("stride %q is not used/group", clip(part))
+			return fmt.Errorf("stride %q does not have the form used/group", clip(part))
 		}
 	}
 	for c := from; c <= to; c++ {
@@ -109,16 +109,16 @@ func parsePU(text string) (int, error) {
 	return n, nil
 }
 
-// parseCPUMask reads a bitmap in 32-bit hexadecimal words, the highest first: the kernel's
-// "00ff,ffffffff" and hwloc's "0x00010000,,0x0", where an empty word is zero. hwloc's infinite
-// "0xf...f" is refused: a machine's sets are finite.
+// parseCPUMask parses a bitmap in 32-bit hexadecimal words, the highest first: the kernel's
+// "00ff,ffffffff" and hwloc's "0x00010000,,0x0", where an empty word is zero. It rejects hwloc's
+// infinite "0xf...f".
 func parseCPUMask(text string) (CPUSet, error) {
 	text = trimKernel(text)
 	if text == "" {
 		return CPUSet{}, nil
 	}
 	if len(text) > maxSetText {
-		return CPUSet{}, fmt.Errorf("CPU mask of %d bytes is longer than any machine needs (limit %d)",
+		return CPUSet{}, fmt.Errorf("CPU mask of %d bytes exceeds the limit of %d",
 			len(text), maxSetText)
 	}
 	parts := strings.Split(text, ",")
@@ -142,7 +142,7 @@ func parseCPUMask(text string) (CPUSet, error) {
 	return set.compact(), nil
 }
 
-// compact copies the words so that a small set does not keep a large backing array alive.
+// compact copies the words, so that a small set does not retain a large array.
 func (s CPUSet) compact() CPUSet {
 	if len(s.words) == 0 {
 		return CPUSet{}
@@ -150,10 +150,10 @@ func (s CPUSet) compact() CPUSet {
 	return CPUSet{append(make([]uint64, 0, len(s.words)), s.words...)}
 }
 
-// MarshalText writes the list form, so that JSON and YAML hold "0-3,8".
+// MarshalText returns the list form, for JSON and YAML.
 func (s CPUSet) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText reads the list form.
+// UnmarshalText parses the list form.
 func (s *CPUSet) UnmarshalText(text []byte) error {
 	set, err := ParseCPUSet(string(text))
 	if err != nil {
@@ -163,13 +163,12 @@ func (s *CPUSet) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// trimKernel drops what surrounds a value in sysfs: blanks, newlines, and the NUL byte that some
-// kernels leave behind the newline.
+// trimKernel removes blanks, newlines and NUL bytes around a value from sysfs.
 func trimKernel(text string) string {
 	return strings.Trim(text, " \t\r\n\x00")
 }
 
-// clip shortens hostile text for an error message.
+// clip shortens untrusted text for an error message.
 func clip(text string) string {
 	if len(text) > 60 {
 		return text[:57] + "..."
@@ -177,7 +176,7 @@ func clip(text string) string {
 	return text
 }
 
-// Brief writes the set for a line of text: a long one as its beginning and size.
+// Brief returns the list form; a long one is replaced by its beginning and the number of PUs.
 func (s CPUSet) Brief() string {
 	const most = 40
 	text := s.String()

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Description is a machine as plain data, for host.yaml and built-in machines: Machine.Describe
-// writes it and Description.Machine reads it back through the same checks as any other reader. The
-// tree itself is not stored; it follows from the objects.
+// Description is a machine as plain data, for host.yaml and built-in machines. Machine.Describe
+// makes one, and Description.Machine converts it back with the same checks as other readers. It
+// does not contain the tree, which follows from the objects.
 type Description struct {
 	Source    string          `json:"source" yaml:"source"`
 	Arch      string          `json:"arch" yaml:"arch"`
@@ -15,8 +15,8 @@ type Description struct {
 	Kernel    string          `json:"kernel,omitempty" yaml:"kernel,omitempty"`
 	Online    CPUSet          `json:"online" yaml:"online"`
 	Offline   CPUSet          `json:"offline,omitzero" yaml:"offline,omitempty"`
-	Allowed   CPUSet          `json:"allowed" yaml:"allowed"`              // empty means all online
-	Mems      CPUSet          `json:"mems,omitzero" yaml:"mems,omitempty"` // empty means every node
+	Allowed   CPUSet          `json:"allowed" yaml:"allowed"`              // empty: all online
+	Mems      CPUSet          `json:"mems,omitzero" yaml:"mems,omitempty"` // empty: all nodes
 	QuotaCPUs float64         `json:"quota_cpus,omitempty" yaml:"quota_cpus,omitempty"`
 	Levels    []LevelData     `json:"levels" yaml:"levels"`
 	Memory    []MemoryNode    `json:"memory" yaml:"memory"`
@@ -26,7 +26,7 @@ type Description struct {
 	Notes     []string        `json:"notes,omitempty" yaml:"notes,omitempty"`
 }
 
-// LevelData holds the objects of one kind and size. IDs[i] belongs to Sets[i]; IDs may be left out.
+// LevelData holds the objects of one kind and size. IDs[i] belongs to Sets[i]; IDs may be empty.
 type LevelData struct {
 	Kind  Kind     `json:"kind" yaml:"kind"`
 	Bytes int64    `json:"bytes,omitempty" yaml:"bytes,omitempty"` // of each object
@@ -70,7 +70,7 @@ func (d Description) Machine() (*Machine, error) {
 	}
 	for _, l := range d.Levels {
 		if l.Kind == KindMachine || l.Kind == KindNUMA || l.Kind >= KindPU {
-			return nil, fmt.Errorf("machine description: %s is not a level to list: NUMA nodes belong under "+
+			return nil, fmt.Errorf("machine description: invalid level %s: NUMA nodes belong under "+
 				"memory, PUs under online", l.Kind)
 		}
 		if len(l.IDs) != 0 && len(l.IDs) != len(l.Sets) {
@@ -108,4 +108,11 @@ func checkDistances(d *Distances) error {
 		}
 	}
 	return nil
+}
+
+// WithMeasured returns the machine with a tree that is also colored by measured classes.
+func (m *Machine) WithMeasured(classes []MeasuredClass) (*Machine, error) {
+	d := m.Describe()
+	d.Measured = classes
+	return d.Machine()
 }

@@ -9,17 +9,17 @@ import (
 	"slices"
 )
 
-// Digest is the Merkle hash of a tree or subtree: blind to sibling order and to PU numbers,
-// sensitive to kind, color, shape, and to which siblings a group took (Sandwich 5.2.3).
+// Digest is the Merkle hash of a tree or subtree. It depends on kind, color, shape, and on which
+// siblings a group took, but not on the order of siblings or PU indexes (Sandwich 5.2.3).
 type Digest [16]byte
 
 // String returns the digest in hexadecimal.
 func (d Digest) String() string { return hex.EncodeToString(d[:]) }
 
-// MarshalText writes the hexadecimal form.
+// MarshalText returns the hexadecimal form.
 func (d Digest) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalText reads the hexadecimal form.
+// UnmarshalText parses the hexadecimal form.
 func (d *Digest) UnmarshalText(text []byte) error {
 	b, err := hex.DecodeString(string(text))
 	if err != nil || len(b) != len(d) {
@@ -32,13 +32,13 @@ func (d *Digest) UnmarshalText(text []byte) error {
 // Digest returns the Merkle hash of the whole tree.
 func (t *Tree) Digest() Digest { return t.digest }
 
-// childCount is one distinct child shape of a node and how often it occurs.
+// childCount is a distinct child shape of a node with its number of occurrences.
 type childCount struct {
 	digest Digest
 	count  int
 }
 
-// label returns what a node's hash covers in addition to its children.
+// label is what a node's hash covers in addition to its children.
 type label struct {
 	kind    Kind
 	virtual bool
@@ -46,8 +46,8 @@ type label struct {
 	offsets []int // nil for hardware
 }
 
-// merkle hashes one node from its label and the multiset of its children's digests. It sorts
-// children in place.
+// merkle hashes a node from its label and the multiset of its children's digests. It sorts children
+// in place.
 func merkle(l label, children []childCount) Digest {
 	if len(children) > 1 {
 		slices.SortFunc(children, func(a, b childCount) int { return bytes.Compare(a.digest[:], b.digest[:]) })
@@ -72,22 +72,4 @@ func merkle(l label, children []childCount) Digest {
 	}
 	sum := sha256.Sum256(b)
 	return Digest(sum[:16])
-}
-
-func (t *Tree) labelOf(n *Node) label {
-	l := label{kind: n.Kind, virtual: n.Virtual, color: n.Color}
-	if !t.info.interchangeable {
-		l.offsets = n.offsets
-	}
-	return l
-}
-
-// seal computes the digest of a node whose children have theirs.
-func (t *Tree) seal(n *Node) *Node {
-	children := make([]childCount, len(n.Children))
-	for i, c := range n.Children {
-		children[i] = childCount{c.digest, 1}
-	}
-	n.digest = merkle(t.labelOf(n), children)
-	return n
 }

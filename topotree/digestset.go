@@ -2,15 +2,15 @@ package topotree
 
 import "encoding/binary"
 
-// digestSet is a set of digests in an open-addressed table: digests are uniform already, so that
-// the first bytes are the hash. It costs 16 to 43 bytes a member, a third of a map.
+// digestSet is a set of digests in an open-addressed table that uses the first bytes of a digest as
+// hash. It takes less memory per member than a map.
 type digestSet struct {
 	slots []Digest // the zero digest marks a free slot
 	count int
 }
 
-// add puts a digest into the set; false when it is there already. The zero digest cannot be told
-// from a free slot: it is never a member, which costs one duplicate in 2^128.
+// add adds a digest and reports whether it is new. The zero digest marks a free slot and is never a
+// member.
 func (s *digestSet) add(d Digest) bool {
 	if 4*(s.count+1) > 3*len(s.slots) {
 		s.grow()
@@ -24,7 +24,7 @@ func (s *digestSet) add(d Digest) bool {
 	return true
 }
 
-// find returns the slot of a digest, or the free one where it belongs.
+// find returns the slot of a digest, or the free slot for it.
 func (s *digestSet) find(d Digest) int {
 	mask := len(s.slots) - 1
 	at := int(binary.LittleEndian.Uint64(d[:8])) & mask

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// distanceClasses sorts the NUMA nodes that have PUs into classes of equal standing, the best
-// first: nodes whose rows and columns of the distance table hold the same values, and whose local
-// memory firmware rates alike. One class (or none) means that distance tells nothing apart.
+// distanceClasses groups the NUMA nodes with PUs into classes, the best first. Nodes of a class
+// have the same values in their rows and columns of the distance table and the same local memory
+// rates in firmware. One class or none means that distances do not matter.
 func distanceClasses(m *Machine) []CPUSet {
 	type standing struct {
 		key  string
@@ -24,7 +24,7 @@ func distanceClasses(m *Machine) []CPUSet {
 		mbps, ns := localAccess(n)
 		s.key = fmt.Sprintf("%08d %08d %s", 99999999-mbps, ns, s.key)
 		if i := slices.IndexFunc(all, func(o standing) bool { return o.cpus.Intersects(s.cpus) }); i >= 0 {
-			continue // a second memory of the same PUs; the first has the lower id
+			continue // another node with the same PUs
 		}
 		all = append(all, s)
 	}
@@ -55,8 +55,8 @@ func compareText(a, b string) int {
 	return 0
 }
 
-// distanceKey returns the sorted row and column of a node as text, and their sum. Nodes without PUs
-// are left out: what is far from a GPU's memory is no slower for the CPU's.
+// distanceKey returns the sorted row and column of a node as text, and their sum. It ignores nodes
+// without PUs, since distances from them do not affect the CPU.
 func distanceKey(m *Machine, id int) (string, int) {
 	d := m.Distances
 	if d == nil {
@@ -82,8 +82,8 @@ func distanceKey(m *Machine, id int) (string, int) {
 	return fmt.Sprint(row, col), sum
 }
 
-// localAccess returns the bandwidth (MB/s) and latency (ns) that HMAT states for a node reached
-// from itself.
+// localAccess returns the bandwidth (MB/s) and latency (ns) that HMAT states for accesses from the
+// node itself.
 func localAccess(n MemoryNode) (mbps, ns int) {
 	for _, a := range n.Access {
 		if slices.Contains(a.Initiators, n.ID) && a.ReadMBps > 0 {

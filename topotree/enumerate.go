@@ -6,38 +6,38 @@ import (
 	"sync"
 )
 
-// Bounds limit the space that Enumerate walks. The zero value is the default space of the paper.
+// Bounds limits the trees that Enumerate yields. The zero value selects the default space of the
+// paper.
 type Bounds struct {
-	// MaxGroups is how many group levels a tree may have; 0 means 2, -1 means none.
+	// MaxGroups is the maximum number of group levels of a tree; 0 means 2, -1 means none.
 	MaxGroups int
-	// MaxColors is how many classes of one depth remove may treat separately; 0 means 3. Where a
-	// depth has more, remove acts on all of them alike.
+	// MaxColors is the maximum number of classes of one depth that remove treats separately; 0
+	// means 3. With more classes, remove affects all of them alike.
 	MaxColors int
-	// MinPUs leaves out trees with fewer PUs.
+	// MinPUs excludes trees with fewer PUs.
 	MinPUs int
-	// MaxTrees ends the walk after so many trees; 0 means no limit. Stats.Truncated says whether it
-	// did.
+	// MaxTrees limits the number of trees; 0 means no limit. Stats.Truncated reports whether it
+	// took effect.
 	MaxTrees int
-	// First are group transforms to try before all others, those that a measurement proposed.
+	// First lists group transforms to try first, such as those that a measurement proposed.
 	First []Transform
-	// Stats, when not nil, is filled while the walk goes on.
+	// Stats, if not nil, is updated during the enumeration.
 	Stats *Stats
 }
 
-// Stats counts what Enumerate did.
+// Stats holds counts of an enumeration.
 type Stats struct {
 	Generated  int  `json:"generated"`  // trees made by transforms
-	Duplicates int  `json:"duplicates"` // of these, equivalent to an earlier one, by digest
-	Kept       int  `json:"kept"`       // trees that the walk offered
-	Groups     int  `json:"groups"`     // distinct trees before removing, the ungrouped one included
+	Duplicates int  `json:"duplicates"` // of these, equivalent to an earlier one
+	Kept       int  `json:"kept"`       // trees that were yielded
+	Groups     int  `json:"groups"`     // distinct trees without removals, including the ungrouped one
 	Truncated  bool `json:"truncated,omitempty"`
 }
 
-// Enumerate walks every tree that transforms make of t, each equivalence class once (Sandwich
-// 5.2.2): groups first, then only and remove, until no new candidate emerges. Every tree it offers
-// is remove-derived; the empty remove counts, so t itself comes first. Trees are described by their
-// transforms and built when first looked at, so that only digests accumulate. t must have nothing
-// removed yet.
+// Enumerate yields the trees that transforms make of t, one per equivalence class (Sandwich 5.2.2):
+// groups first, then only and remove, until there are no new candidates. The first tree is t
+// itself. Trees are described by their transforms and built on first use, so that only digests take
+// memory during the enumeration. t must have no removals.
 func Enumerate(t *Tree, b Bounds) iter.Seq[*Tree] {
 	return func(yield func(*Tree) bool) {
 		w := newWalk(t, b, yield)
@@ -58,8 +58,8 @@ type walk struct {
 	seen  digestSet
 	done  bool
 
-	mu    sync.Mutex // guards fulls
-	fulls []*Tree    // the trees that are grouped and lost nothing
+	mu    sync.Mutex // protects fulls
+	fulls []*Tree    // grouped trees without removals
 }
 
 func newWalk(t *Tree, b Bounds, yield func(*Tree) bool) *walk {
@@ -79,7 +79,7 @@ func newWalk(t *Tree, b Bounds, yield func(*Tree) bool) *walk {
 	return w
 }
 
-// groups walks the group trees breadth first, and the removes of each.
+// groups walks the grouped trees breadth first, and the removals of each.
 func (w *walk) groups(start classTree) {
 	known := map[Digest]bool{start.root.digest: true}
 	frontier := []classTree{start}
@@ -107,8 +107,8 @@ func (w *walk) groups(start classTree) {
 	}
 }
 
-// groupsOf returns every group of q that fits, the measured ones first. A group of all children of
-// every parent is left out: it is the parent again.
+// groupsOf returns all groups of q that fit, the measured ones first. It skips groups of all
+// children of each parent, which equal the parent.
 func (w *walk) groupsOf(q classTree) []classTree {
 	levels := q.levels()
 	var out []classTree
@@ -149,7 +149,7 @@ func gcd(a, b int) int {
 	return a
 }
 
-// removes walks what remove and only make of one group tree.
+// removes walks the results of remove and only on one grouped tree.
 func (w *walk) removes(q classTree) {
 	newRemoval(w, q).walk()
 	basics := w.tree.Palette()
@@ -171,7 +171,7 @@ func (w *walk) removes(q classTree) {
 	}
 }
 
-// offer hands a candidate out unless an equivalent one came before.
+// offer yields a candidate unless an equivalent one was yielded before.
 func (w *walk) offer(digest Digest, pus int, spell func() *choice) {
 	if pus < w.b.MinPUs {
 		return
@@ -185,7 +185,7 @@ func (w *walk) offer(digest Digest, pus int, spell func() *choice) {
 		return
 	}
 	w.stats.Kept++
-	t := &Tree{base: w.tree.Base(), info: w.tree.info, choice: spell(), digest: digest, pus: pus}
+	t := &Tree{base: w.tree.Base(), info: w.tree.info, lazy: spell(), digest: digest, pus: pus}
 	if digest == w.tree.digest {
 		t = w.tree
 	}

@@ -2,12 +2,11 @@ package topotree
 
 import "fmt"
 
-// Kind is what a node of a tree stands for.
+// Kind is the kind of a tree node.
 type Kind uint8
 
-// The kinds, in the nesting order that most machines have. The builder reorders levels where a
-// machine differs. KindGroup is a latent structure: made by group, or a Group that hwloc could not
-// name.
+// Kinds of nodes, in the usual nesting order; the builder reorders levels if a machine differs.
+// KindGroup is a node made by group, or a Group of hwloc without a known type.
 const (
 	KindMachine Kind = iota
 	KindPackage
@@ -34,20 +33,20 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind(%d)", uint8(k))
 }
 
-// ParseKind reads a name that String wrote.
+// ParseKind parses the result of String.
 func ParseKind(text string) (Kind, error) {
 	for k, name := range kindNames {
 		if name == text {
 			return Kind(k), nil
 		}
 	}
-	return 0, fmt.Errorf("%q is not a kind of node: one of %v", clip(text), kindNames)
+	return 0, fmt.Errorf("unknown kind of node %q; use one of %v", clip(text), kindNames)
 }
 
-// MarshalText writes the name.
+// MarshalText returns the name.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// UnmarshalText reads the name.
+// UnmarshalText parses the name.
 func (k *Kind) UnmarshalText(text []byte) error {
 	v, err := ParseKind(string(text))
 	if err != nil {

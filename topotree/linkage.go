@@ -6,15 +6,14 @@ import (
 	"slices"
 )
 
-// merge joins two clusters, named by their lowest members, at a mean distance.
+// merge joins two clusters, identified by their lowest members, at a mean distance.
 type merge struct {
 	into, from int
 	height     float64
 }
 
 // averageLinkage clusters agglomeratively by mean distance over the measured pairs and returns the
-// merges from the closest to the farthest. Each step looks only at cached nearest neighbors, some
-// n^2 work in all.
+// merges, the closest first. It caches nearest neighbors and takes about n^2 steps.
 func averageLinkage(d [][]float64) []merge {
 	n := len(d)
 	sum, count := make([][]float64, n), make([][]float64, n)
@@ -78,8 +77,7 @@ func averageLinkage(d [][]float64) []merge {
 	return out
 }
 
-// candidateCuts returns after how many merges to stop: before each of the largest jumps of the
-// linkage.
+// candidateCuts returns the numbers of merges before the largest jumps of the linkage.
 func candidateCuts(merges []merge, n int) []int {
 	const most = 12
 	type jump struct {
@@ -87,7 +85,7 @@ func candidateCuts(merges []merge, n int) []int {
 		size float64
 	}
 	var jumps []jump
-	for i := (n + 1) / 2; i < len(merges); i++ { // fewer merges leave a PU alone
+	for i := (n + 1) / 2; i < len(merges); i++ { // with fewer merges some PU is alone
 		jumps = append(jumps, jump{i, merges[i].height - merges[i-1].height})
 	}
 	slices.SortFunc(jumps, func(a, b jump) int { return cmp.Compare(b.size, a.size) })
@@ -115,11 +113,12 @@ func partitionAt(merges []merge, n, cut int) [][]int {
 	return slices.DeleteFunc(members, func(c []int) bool { return len(c) == 0 })
 }
 
-// separation measures how far clusters stand apart: the mean over clusters of (mean distance to the
-// nearest other cluster - mean distance within), in standard deviations of the values around their
-// block's mean, and the same difference as a ratio. Both are 0 when one cluster stands apart by
-// less than half the mean: it is a part of another, cut off by chance. Blocks between far clusters
-// have means of their own, so that an outer structure (NUMA) does not drown an inner one.
+// separation measures the distance between clusters: the mean over clusters of the difference
+// between the mean distance to the nearest other cluster and the mean distance within, in standard
+// deviations of the values around the mean of their block, and as a ratio. Both are 0 if one
+// cluster's difference is less than half the mean, since it is then probably part of another
+// cluster. Blocks of distant clusters have separate means, so that an outer structure such as NUMA
+// does not hide an inner one.
 func separation(d [][]float64, part [][]int) (effect, contrast float64) {
 	block := func(a, b []int) (mean, squares, n float64) {
 		var sum float64
@@ -146,7 +145,7 @@ func separation(d [][]float64, part [][]int) (effect, contrast float64) {
 	for a := range part {
 		within, s, n := block(part[a], part[a])
 		squares += s
-		freedom += n - 2 // both directions of a pair are one value
+		freedom += n - 2 // the two directions of a pair count as one value
 		near := math.Inf(1)
 		for b := range part {
 			if b == a {

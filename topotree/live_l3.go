@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// testL3 names the environment variable of builds for tests (make test-caches) that sets the size
-// in MiB of every L3 of the machine that ReadLive reads. A machine without an L3 gets one.
+// testL3 is the environment variable that sets the size in MiB of each L3 of the machine that
+// ReadLive returns, in builds for tests (make test-caches). A machine without an L3 gets one.
 const testL3 = "SANDWICH_TEST_L3"
 
 func init() {

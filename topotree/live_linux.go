@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ReadLive reads the machine this process runs on. The affinity of the process decides which PUs
-// are allowed. Where sysfs is missing or contradicts itself the machine is a flat tree of these
-// PUs, and its Warning says so.
+// ReadLive reads the machine that this process runs on. The affinity of the process determines the
+// allowed PUs. If sysfs is missing or inconsistent, the result is a flat tree of these PUs, and
+// Warning says so.
 func ReadLive() (*Machine, error) {
 	mask, err := affinity(os.Getpid())
 	if err != nil {
@@ -30,12 +30,12 @@ func ReadLive() (*Machine, error) {
 	return m, nil
 }
 
-// editLive changes the machine that ReadLive returns. It is nil except in builds for tests, see
+// editLive changes the machine that ReadLive returns. It is nil except in builds for tests; see
 // live_l3.go.
 var editLive func(*Machine) (*Machine, error)
 
-// affinity returns the PUs on which the main thread of a process may run. The mask holds MaxPUs:
-// the kernel refuses the mask of x/sys, which has 1024 bits, on larger machines.
+// affinity returns the PUs on which the main thread of a process may run. The mask has MaxPUs bits,
+// since the kernel rejects shorter masks on larger machines.
 func affinity(pid int) (CPUSet, error) {
 	words := make([]uint64, MaxPUs/64)
 	n, _, errno := unix.Syscall(unix.SYS_SCHED_GETAFFINITY, uintptr(pid), uintptr(len(words)*8),

@@ -6,11 +6,10 @@ import (
 	"strings"
 )
 
-// Localities returns the NUMA nodes that have PUs, nodes with equal PUs as one: it has the lowest
-// number of them, with the caches and access classes of that node, and the memory of all. NUMA
-// emulation makes such nodes, and machines with two kinds of memory at the same PUs have them.
-// Nodes without PUs and the memory of devices are left out.
-// The result is sorted by number.
+// Localities returns the NUMA nodes with PUs, sorted by index. Nodes with the same PUs, as made by
+// NUMA emulation or two kinds of memory, count as one: it has the lowest index, the caches and
+// access classes of that node, and the memory of all. Nodes without PUs and device memory are left
+// out.
 func (m *Machine) Localities() []MemoryNode {
 	var out []MemoryNode
 	at := map[string]int{}
@@ -34,7 +33,7 @@ func (m *Machine) Localities() []MemoryNode {
 	return out
 }
 
-// nodesOn returns the numbers of the NUMA nodes that have exactly these PUs, ascending.
+// nodesOn returns the indexes of the NUMA nodes with exactly these PUs, ascending.
 func (m *Machine) nodesOn(pus CPUSet) []int {
 	var ids []int
 	for _, n := range m.Memory {
@@ -46,7 +45,7 @@ func (m *Machine) nodesOn(pus CPUSet) []int {
 	return ids
 }
 
-// numberList writes ascending numbers as "0-3,8".
+// numberList formats ascending numbers as "0-3,8".
 func numberList(numbers []int) string {
 	var b strings.Builder
 	for i := 0; i < len(numbers); {
@@ -66,16 +65,8 @@ func numberList(numbers []int) string {
 	return b.String()
 }
 
-// MemoryOnly is a NUMA node without PUs (CXL, HBM in flat mode) as seen from the nodes with PUs.
-type MemoryOnly struct {
-	Node     int   `json:"node"`
-	Bytes    int64 `json:"bytes"`
-	Nearest  []int `json:"nearest,omitempty"`  // nodes with PUs at the least distance; none where it is not known
-	Distance int   `json:"distance,omitempty"` // from these to the node, 10 would be local
-}
-
-// MemoryOnly returns the NUMA nodes without PUs that are not the memory of a device, with the nodes
-// that are nearest to each by the distance table.
+// MemoryOnly returns the NUMA nodes without PUs that are not device memory, with the nodes nearest
+// to each by the distance table.
 func (m *Machine) MemoryOnly() []MemoryOnly {
 	var out []MemoryOnly
 	for _, n := range m.Memory {
@@ -89,8 +80,8 @@ func (m *Machine) MemoryOnly() []MemoryOnly {
 	return out
 }
 
-// nearest returns the localities at the least distance to a node, and that distance. Where several
-// are at it, the initiators of the best access class (ACPI HMAT) decide.
+// nearest returns the localities nearest to a node, and their distance. Among several, the
+// initiators of the best access class (ACPI HMAT) are preferred.
 func (m *Machine) nearest(n MemoryNode) (nodes []int, distance int) {
 	d := m.Distances
 	if d == nil {
@@ -103,7 +94,7 @@ func (m *Machine) nearest(n MemoryNode) (nodes []int, distance int) {
 			continue
 		}
 		switch far := d.Matrix[from][to]; {
-		case far <= 0: // not stated
+		case far <= 0: // unknown
 		case len(nodes) == 0 || far < distance:
 			nodes, distance = []int{p.ID}, far
 		case far == distance:
@@ -120,4 +111,33 @@ func (m *Machine) nearest(n MemoryNode) (nodes []int, distance int) {
 		}
 	}
 	return nodes, distance
+}
+
+// MayUse reports whether pages can be placed on a memory node: it exists and the cpuset permits it.
+func (m *Machine) MayUse(node int) bool {
+	return m.Node(node) != nil && (m.Mems.IsEmpty() || m.Mems.Contains(node))
+}
+
+// CommonNode returns the usable memory node that contains all PUs, or -1. It also returns -1 if
+// several nodes have the same PUs, since memory bound to one of them could not use the others.
+func (m *Machine) CommonNode(pus CPUSet) int {
+	for _, n := range m.Memory {
+		if pus.In(n.CPUs) && m.MayUse(n.ID) {
+			if len(m.nodesOn(n.CPUs)) > 1 {
+				return -1
+			}
+			return n.ID
+		}
+	}
+	return -1
+}
+
+// Node returns the memory node with an index, or nil.
+func (m *Machine) Node(id int) *MemoryNode {
+	for i := range m.Memory {
+		if m.Memory[i].ID == id {
+			return &m.Memory[i]
+		}
+	}
+	return nil
 }

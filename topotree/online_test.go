@@ -121,8 +121,8 @@ func TestFlatMachine(t *testing.T) {
 		bytes int64
 		want  string
 	}{
-		"no sysfs":            {fixture{}.with(memory), NewCPUSet(0, 1), 8 << 30, "is not there"},
-		"no sysfs, no procfs": {fixture{}, NewCPUSet(3, 70), 0, "is not there"},
+		"no sysfs":            {fixture{}.with(memory), NewCPUSet(0, 1), 8 << 30, "does not exist"},
+		"no sysfs, no procfs": {fixture{}, NewCPUSet(3, 70), 0, "does not exist"},
 		"overlapping caches":  {overlap.with(memory), CPURange(0, 7), 8 << 30, "overlap without being equal"},
 		"a mask of garbage": {fixture{cpuDir + "/cpu0/topology/thread_siblings": "xyz"}, CPURange(0, 3), 0,
 			"not a 32-bit hexadecimal word"},

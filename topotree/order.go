@@ -5,11 +5,10 @@ import (
 	"strings"
 )
 
-// orderLevels sorts levels so that each one's objects lie inside the objects of the level above.
-// Levels start in the usual order and move only where the machine differs: an L3 over two NUMA
-// nodes goes above them, a node that holds several packages goes above those. Where no order works,
-// the inner objects are cut at the borders of the outer ones. Each departure is recorded; no PU is
-// lost either way.
+// orderLevels sorts levels so that the objects of each are inside objects of the level above. It
+// starts with the usual order and moves levels if the machine differs, for example an L3 that spans
+// two NUMA nodes. If no order works, it splits the inner objects at the borders of the outer ones.
+// It records each deviation and drops no PU.
 func orderLevels(levels []levelSet) ([]levelSet, []Crossing) {
 	var crossings []Crossing
 	for i := 1; i < len(levels); i++ {
@@ -18,10 +17,10 @@ func orderLevels(levels []levelSet) ([]levelSet, []Crossing) {
 			if holds(above.objects, below.objects) || !holds(below.objects, above.objects) {
 				break
 			}
-			if below.kind != KindGroup && above.kind != KindGroup { // a group's place says nothing unusual
+			if below.kind != KindGroup && above.kind != KindGroup { // groups have no usual level
 				crossings = append(crossings, Crossing{
 					Outer: below.kind, Inner: above.kind,
-					Text: fmt.Sprintf("%s stands above %s: %s", below.kind, above.kind, spanText(below, above)),
+					Text: fmt.Sprintf("%s is above %s: %s", below.kind, above.kind, spanText(below, above)),
 				})
 			}
 			levels[j-1], levels[j] = below, above
@@ -34,7 +33,7 @@ func orderLevels(levels []levelSet) ([]levelSet, []Crossing) {
 			}
 			crossings = append(crossings, Crossing{
 				Outer: levels[j].kind, Inner: levels[i].kind, Cut: true,
-				Text: fmt.Sprintf("%s crosses %s and was cut at its borders: %s", levels[i].kind, levels[j].kind,
+				Text: fmt.Sprintf("%s crosses %s and was split at its borders: %s", levels[i].kind, levels[j].kind,
 					spanText(levels[i], levels[j])),
 			})
 			levels[i].objects = cut(levels[i].objects, levels[j].objects)
@@ -43,7 +42,7 @@ func orderLevels(levels []levelSet) ([]levelSet, []Crossing) {
 	return levels, crossings
 }
 
-// holds reports whether every inner object lies inside one outer object or outside all of them.
+// holds reports whether each inner object is inside one outer object or outside all of them.
 func holds(outer, inner []Object) bool {
 	owner := ownersOf(outer, lastOf(outer)+1)
 	for _, in := range inner {
@@ -71,7 +70,7 @@ func lastOf(objects []Object) int {
 	return last
 }
 
-// spanText names the first object of big that touches several objects of small.
+// spanText describes the first object of big that overlaps several objects of small.
 func spanText(big, small levelSet) string {
 	for _, b := range big.objects {
 		var touched []string
@@ -88,8 +87,7 @@ func spanText(big, small levelSet) string {
 	return fmt.Sprintf("%s does not nest in %s", small.kind, big.kind)
 }
 
-// cut splits each inner object at the borders of the outer ones. Pieces keep the id of the object
-// they came from.
+// cut splits inner objects at the borders of outer ones. The parts keep the ID of their object.
 func cut(inner, outer []Object) []Object {
 	owner := ownersOf(outer, lastOf(outer)+1)
 	var out []Object
@@ -112,4 +110,23 @@ func cut(inner, outer []Object) []Object {
 		}
 	}
 	return out
+}
+
+// levelSet is one level of a new tree: its disjoint objects, limited to online PUs.
+type levelSet struct {
+	kind    Kind
+	objects []Object
+}
+
+func ownersOf(objects []Object, size int) []int {
+	owner := make([]int, size)
+	for i := range owner {
+		owner[i] = -1
+	}
+	for i, o := range objects {
+		for c := range o.CPUs.All() {
+			owner[c] = i
+		}
+	}
+	return owner
 }

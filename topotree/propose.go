@@ -2,17 +2,17 @@ package topotree
 
 import "fmt"
 
-// Proposal says what a measured clustering means for a tree.
+// Proposal relates a measured clustering to a tree.
 type Proposal struct {
-	// the tree shows the clusters already, as this kind of node; KindMachine when not
+	// kind of the tree nodes with the same clusters; KindMachine if there are none
 	Known Kind `json:"known,omitempty"`
-	// the group transform that makes exactly these clusters; zero when none does
+	// group transform that makes exactly these clusters; zero if there is none
 	Group Transform `json:"group,omitzero"`
-	Text  string    `json:"text"` // one sentence for people
+	Text  string    `json:"text"` // description in one sentence
 }
 
-// Propose finds out whether t shows the clusters already, and if not which group transform makes
-// exactly them. PUs that the measurement left out (not allowed, or not sampled) count neither way.
+// Propose finds the level of t with the clusters, or else the group transform that makes exactly
+// them. PUs that were not measured are ignored.
 func Propose(t *Tree, c Clustering) Proposal {
 	var measured CPUSet
 	want := map[string]bool{}
@@ -56,10 +56,10 @@ func Propose(t *Tree, c Clustering) Proposal {
 				}
 				x := Group(n, stride, d)
 				if g, err := t.Apply(x); err == nil && matches(g.Level(d)) {
-					return Proposal{Group: x, Text: fmt.Sprintf("%s are hidden structure: %s makes them", about, x)}
+					return Proposal{Group: x, Text: fmt.Sprintf("%s are not in the tree; %s adds them", about, x)}
 				}
 			}
 		}
 	}
-	return Proposal{Text: about + " fit no level and no regular grouping of the tree"}
+	return Proposal{Text: about + " match no level and no regular grouping of the tree"}
 }

@@ -5,13 +5,13 @@ import (
 	"math"
 )
 
-// idleQuota is how much of a CPU a quota must grant beyond whole ones before another PU is put to
-// work for it: what it is throttled by would cost more than it brings.
+// idleQuota is the minimum fraction of a CPU beyond whole ones for which a quota adds another PU;
+// for less, throttling costs more than the PU gains.
 const idleQuota = 0.1
 
-// QuotaPUs returns how many PUs the CPU quota pays for, at least 1; 0 when there is no quota. A
-// fraction counts as a PU: all of them are throttled together for a part of each period, and still
-// do more than one less without pauses (measured: 1.4 times at 150 %, 1.1 times at 120 %).
+// QuotaPUs returns the number of PUs that a CPU quota allows, at least 1, or 0 without a quota. A
+// fraction counts as a PU: all PUs are throttled together for a part of each period, which is still
+// faster than one PU less.
 func QuotaPUs(cpus float64) int {
 	if cpus <= 0 {
 		return 0
@@ -19,11 +19,11 @@ func QuotaPUs(cpus float64) int {
 	return max(1, int(math.Ceil(cpus-idleQuota)))
 }
 
-// QuotaPUs is QuotaPUs of the machine's quota.
+// QuotaPUs returns the number of PUs that the machine's quota allows; see the function QuotaPUs.
 func (m *Machine) QuotaPUs() int { return QuotaPUs(m.QuotaCPUs) }
 
-// ReadQuota reads what cgroups grant to this process at present: CPU time per time, 0 when
-// unlimited. fsys holds sys/ and proc/.
+// ReadQuota returns the current CPU quota of this process in CPUs, 0 if unlimited. fsys contains
+// sys/ and proc/.
 func ReadQuota(fsys fs.FS) float64 {
 	r := sysfs{fsys: fsys, m: &Machine{}}
 	groups := r.cgroupPaths()
@@ -31,14 +31,4 @@ func ReadQuota(fsys fs.FS) float64 {
 		r.readQuota(mount, groups)
 	}
 	return r.m.QuotaCPUs
-}
-
-// readQuota narrows the quota by one mounted hierarchy.
-func (r *sysfs) readQuota(mount cgroupMount, groups map[string]string) {
-	if mount.cpu {
-		r.quotaV1(mount, groups["cpu"])
-	}
-	if mount.v2 {
-		r.quotaV2(mount, groups[""])
-	}
 }

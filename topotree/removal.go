@@ -5,45 +5,44 @@ import (
 	"sync"
 )
 
-// removal walks all combinations of removes on one classTree, the deepest level outermost: since
-// children of one color are isomorphic, the right-most n in canonical order are the same whatever
-// else is removed, so removes of different depths commute and n + m removes at one depth are
-// remove(n+m). The product over the levels is therefore the whole closure.
+// removal enumerates all combinations of removes on one classTree, the deepest level outermost.
+// Children of one color are isomorphic, so removes of different depths commute, and removes of n
+// and m children at one depth are remove(n+m). The product over the levels is therefore complete.
 type removal struct {
 	w      *walk
 	q      classTree
 	levels []removalLevel // by depth
-	first  []int          // by depth: where its classes start in index and counts
-	index  []classAt      // every class
+	first  []int          // by depth: start of its classes in index and counts
+	index  []classAt      // all classes
 	counts []uint16       // children taken from each class
-	kids   []childCount   // room for one node's children
-	taken  uint64         // bit per class, as in index: loses children under the current choice
+	kids   []childCount   // buffer for one node's children
+	taken  uint64         // bit per class in index: loses children in the current choice
 
-	once  sync.Once // guards bones
+	once  sync.Once // protects bones
 	bones *skeleton
 }
 
-// maxTracked is how many classes the bit sets can tell apart; machines with more (none symmetric
-// enough to have many plans) do without the short cut of emit.
+// maxTracked is the number of classes that the bit sets can hold; machines with more do not use the
+// shortcut of emit.
 const maxTracked = 64
 
-// classAt names a class by the depth and color of its nodes.
+// classAt identifies a class by the depth and color of its nodes.
 type classAt struct {
 	depth int
 	color Color
 }
 
-// removalLevel holds the classes of one depth and what they became under the current choice.
+// removalLevel holds the classes of one depth and their state in the current choice.
 type removalLevel struct {
 	old   []*class
-	now   []class  // of the same index, reused from choice to choice
-	reach []uint64 // per class: itself and all classes that are left below it
+	now   []class  // with the same index, reused for each choice
+	reach []uint64 // per class: itself and all remaining classes below it
 	runs  [][]run  // per class: its kids from left to right
-	alike bool     // too many colors: remove acts on all of them together
-	limit int      // alike: children every class can lose
+	alike bool     // too many colors: remove affects all of them
+	limit int      // if alike: number of children that each class can lose
 }
 
-// run is a stretch of alike kids: their class, by index in the next level, and how many.
+// run is a sequence of equal kids: the index of their class in the next level, and their number.
 type run struct{ class, count int }
 
 func newRemoval(w *walk, q classTree) *removal {
@@ -82,7 +81,7 @@ func newRemoval(w *walk, q classTree) *removal {
 	return r
 }
 
-// bit returns the bit of class i at depth d, 0 when there are too many classes.
+// bit returns the bit of class i at depth d, 0 if there are too many classes.
 func (r *removal) bit(d, i int) uint64 {
 	if len(r.index) > maxTracked {
 		return 0
@@ -92,8 +91,8 @@ func (r *removal) bit(d, i int) uint64 {
 
 func (r *removal) walk() { r.choose(len(r.levels)-2, 0) }
 
-// choose sets how many children class i at depth d loses, then goes on to the next class, then to
-// the depth above.
+// choose sets how many children class i at depth d loses, then continues with the next class, then
+// with the depth above.
 func (r *removal) choose(d, i int) {
 	if d < 0 {
 		r.emit()
@@ -120,8 +119,7 @@ func (r *removal) choose(d, i int) {
 	}
 }
 
-// rebuild makes class i of depth d from the current classes below it, without its n right-most
-// kids.
+// rebuild makes class i of depth d from the current classes below it, without its last n kids.
 func (r *removal) rebuild(d, i, n int) {
 	l, below := &r.levels[d], &r.levels[d+1]
 	bit := r.bit(d, i)
@@ -149,8 +147,8 @@ func (r *removal) rebuild(d, i, n int) {
 	}
 }
 
-// futile reports whether the current choice takes children from nodes that are gone altogether: the
-// same tree comes out of the choice that leaves them alone.
+// futile reports whether the current choice removes children of nodes that are removed themselves.
+// Another choice gives the same tree.
 func (r *removal) futile() bool { return r.taken&^r.levels[0].reach[0] != 0 }
 
 func (r *removal) emit() {
@@ -163,13 +161,13 @@ func (r *removal) emit() {
 	r.w.offer(root.digest, root.pus, func() *choice { return &choice{r, slices.Clone(r.counts)} })
 }
 
-// choice is what one candidate removes. It stays small, since an enumeration hands out a million.
+// choice is the removals of one candidate. It is small, since an enumeration makes very many.
 type choice struct {
 	of     *removal
 	counts []uint16
 }
 
-// transforms spells the choice out, the deepest remove first.
+// transforms returns the choice as transforms, the deepest remove first.
 func (c *choice) transforms() []Transform {
 	r := c.of
 	ops := slices.Clone(r.q.ops)

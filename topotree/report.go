@@ -1,8 +1,7 @@
 package topotree
 
-// Report is the stable JSON of `sandwich probe --format json`: counts and CPU sets with the
-// meanings that hwloc gives them. Sets are the objects as the machine has them, before any level
-// was reordered or cut.
+// Report is the stable JSON of `sandwich probe --format json`: counts and CPU sets as hwloc defines
+// them. Sets are those of the objects before levels were reordered or split.
 type Report struct {
 	Summary   Summary      `json:"summary"`
 	Sets      Sets         `json:"sets"`
@@ -12,7 +11,7 @@ type Report struct {
 	Crossings []Crossing   `json:"crossings"`
 	CoreTypes []CoreType   `json:"core_types,omitempty"`
 	Memory    []MemoryNode `json:"memory"`
-	// memory without PUs, with the nodes that are nearest to it
+	// memory without PUs, with its nearest nodes
 	MemoryOnly []MemoryOnly `json:"memory_only,omitempty"`
 	Distances  *Distances   `json:"distances,omitempty"`
 	Colors     []ColorInfo  `json:"colors"`
@@ -22,7 +21,7 @@ type Report struct {
 	Tree       *Node        `json:"tree"`
 }
 
-// Summary holds the counts of a machine.
+// Summary holds counts of a machine.
 type Summary struct {
 	Source           string `json:"source"`
 	Arch             string `json:"arch"`
@@ -30,12 +29,12 @@ type Summary struct {
 	Kernel           string `json:"kernel,omitempty"`
 	Packages         int    `json:"packages"`
 	Dies             int    `json:"dies"`
-	NUMANodes        int    `json:"numa_nodes"`        // GPU memory is not counted
+	NUMANodes        int    `json:"numa_nodes"`        // without device memory
 	NUMALocalities   int    `json:"numa_localities"`   // distinct non-empty CPU sets of nodes
-	MemoryOnlyNodes  int    `json:"memory_only_nodes"` // nodes without PUs that are not a GPU's
-	DeviceNodes      int    `json:"device_nodes"`      // nodes that are a GPU's memory
+	MemoryOnlyNodes  int    `json:"memory_only_nodes"` // without device memory
+	DeviceNodes      int    `json:"device_nodes"`      // memory of devices
 	MemorySideCaches int    `json:"memory_side_caches"`
-	LLCLevel         int    `json:"llc_level"` // 0 when no cache is described
+	LLCLevel         int    `json:"llc_level"` // 0 if no cache is described
 	LLC              int    `json:"llc"`
 	L4               int    `json:"l4"`
 	L3               int    `json:"l3"`
@@ -46,13 +45,13 @@ type Summary struct {
 	AllowedPUs       int    `json:"allowed_pus"`
 }
 
-// NumberedSet is a CPU set with the number the system gives its owner; null where it gives none.
+// NumberedSet is a CPU set with the OS index of its object, null if there is none.
 type NumberedSet struct {
 	OS   *int   `json:"os"`
 	CPUs CPUSet `json:"cpus"`
 }
 
-// Sets holds the CPU set of every object, in tree order.
+// Sets holds the CPU sets of all objects in tree order.
 type Sets struct {
 	Machine CPUSet        `json:"machine"`
 	Package []NumberedSet `json:"package"`
@@ -66,7 +65,7 @@ type Sets struct {
 	Core    []CPUSet      `json:"core"`
 }
 
-// Report returns the machine as the probe prints it.
+// Report returns the machine as `sandwich probe` prints it.
 func (m *Machine) Report() Report {
 	r := Report{
 		Summary: m.Summary(),
@@ -139,7 +138,7 @@ func (m *Machine) Summary() Summary {
 	return s
 }
 
-// sets returns the CPU sets of one kind in tree order, an empty list when there are none.
+// sets returns the CPU sets of one kind in tree order, an empty list if there are none.
 func (m *Machine) sets(kind Kind) []CPUSet {
 	out := []CPUSet{}
 	for _, o := range m.Objects {

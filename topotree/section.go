@@ -2,24 +2,24 @@ package topotree
 
 import "slices"
 
-// Rank is one thread group of a section: a node of the cut with the PUs of both phases.
+// Rank is one thread group of a section: a node with the PUs of both phases.
 type Rank struct {
-	Prefill CPUSet   `json:"prefill"` // PUs of the node before anything was removed
-	Decode  CPUSet   `json:"decode"`  // PUs that stay
-	NUMA    []int    `json:"numa"`    // ids of the nodes its prefill PUs are on, -1 for CPUs in no node
-	LLC     []CPUSet `json:"llc"`     // the last-level caches they use; a rank may have part of one
+	Prefill CPUSet   `json:"prefill"` // PUs of the node before removals
+	Decode  CPUSet   `json:"decode"`  // PUs that are left
+	NUMA    []int    `json:"numa"`    // NUMA nodes of the prefill PUs, -1 for PUs in no node
+	LLC     []CPUSet `json:"llc"`     // last-level caches that they use, whole or in part
 	Color   Color    `json:"color"`
 }
 
-// Section is a level-wise horizontal cut of a tree (Sandwich 5.3): its nodes are the ranks of one
-// parallel scheme that both phases share. Prefill runs on the full PUs of each rank, decode on
-// those that remove left.
+// Section is a horizontal cut through a tree (Sandwich 5.3): its nodes are the ranks of one
+// parallel scheme for both phases. Prefill runs on all PUs of each rank, decode on those that
+// remain after removals.
 type Section struct {
 	Depth   int    `json:"depth"`
 	Kind    Kind   `json:"kind"`
 	TP      int    `json:"tp"`      // tensor-parallel degree: the number of ranks
 	Even    bool   `json:"even"`    // all ranks have equal PU counts, in prefill and in decode
-	Repeats bool   `json:"repeats"` // cuts exactly as the section above it does
+	Repeats bool   `json:"repeats"` // has the same ranks as the section above
 	Ranks   []Rank `json:"ranks"`   // ordered by lowest PU
 }
 
@@ -37,9 +37,8 @@ func (s Section) union(of func(Rank) CPUSet) CPUSet {
 	return all
 }
 
-// Sections cuts the pair (full tree, t) at every depth, from the root down. A node that lost all
-// its PUs is no rank and serves neither phase: without PUs in decode its share of the weights would
-// have no owner there.
+// Sections returns the section of each depth, from the root down. A node without remaining PUs is
+// no rank in either phase, since its part of the weights would have no PU in decode.
 func (t *Tree) Sections() []Section {
 	full := t.Full()
 	c := cutter{numa: full.LevelOf(KindNUMA), llc: full.lastCacheLevel(), full: full}
@@ -62,7 +61,7 @@ func sameCut(a, b Section) bool {
 	})
 }
 
-// lastCacheLevel returns the depth of the largest cache that the tree shows, -1 when it shows none.
+// lastCacheLevel returns the depth of the largest cache of the tree, -1 if there is none.
 func (t *Tree) lastCacheLevel() int {
 	for _, kind := range []Kind{KindL4, KindL3, KindL2} {
 		if d := t.LevelOf(kind); d >= 0 {
@@ -72,10 +71,10 @@ func (t *Tree) lastCacheLevel() int {
 	return -1
 }
 
-// cutter knows, per PU, the NUMA node and last-level cache above it.
+// cutter maps PUs to their NUMA node and last-level cache.
 type cutter struct {
 	full      *Tree
-	numa, llc int // depths, -1 when the tree has no such level
+	numa, llc int // depths, -1 if the tree has no such level
 	nodeOf    map[int]*Node
 	cacheOf   map[int]*Node
 }
@@ -95,7 +94,7 @@ func (c *cutter) leaf() {
 }
 
 func (c *cutter) section(nodes, full []*Node, depth int) Section {
-	owner := map[int]*Node{} // PU -> node of the full tree
+	owner := map[int]*Node{} // node of the full tree, by PU
 	for _, n := range full {
 		for cpu := range n.CPUs.All() {
 			owner[cpu] = n

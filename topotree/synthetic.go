@@ -15,16 +15,16 @@ const (
 // synthLevel is one level of a synthetic string.
 type synthLevel struct {
 	kind    Kind
-	skip    bool // a first-level cache or the machine: no level of the tree
+	skip    bool // an L1 cache or the machine, which are no tree levels
 	arity   int
 	bytes   int64
 	indexes []int
 }
 
-// ReadSynthetic reads an hwloc synthetic string: levels from the package down, "type:count", where
-// count is per parent, with optional attributes: "pack:2 numa:2(memory=64GiB) l3:4(size=16MiB)
-// core:4 pu:2(indexes=0,8,1,9)". A node in brackets, "[numa]", is attached to the level before it.
-// The string must end in PUs; "core:4" alone stands for one PU per core.
+// ReadSynthetic parses an hwloc synthetic string: levels from the package down as "type:count",
+// where count is per parent, with optional attributes: "pack:2 numa:2(memory=64GiB)
+// l3:4(size=16MiB) core:4 pu:2(indexes=0,8,1,9)". A node in brackets, "[numa]", is attached to the
+// preceding level. The string must end with PUs; a last level "core:4" implies one PU per core.
 func ReadSynthetic(text string) (*Machine, error) {
 	levels, err := parseSynthetic(text)
 	if err != nil {
@@ -56,7 +56,7 @@ func parseSynthetic(text string) ([]synthLevel, error) {
 			return nil, err
 		}
 		if len(levels) > 0 && levels[len(levels)-1].kind == KindPU {
-			return nil, fmt.Errorf("%q stands below the PUs", clip(w))
+			return nil, fmt.Errorf("%q is below the PUs", clip(w))
 		}
 		if level.arity > MaxPUs || total*level.arity > MaxPUs {
 			return nil, fmt.Errorf("more than %d PUs by %q", MaxPUs, clip(w))
@@ -67,7 +67,7 @@ func parseSynthetic(text string) ([]synthLevel, error) {
 		}
 	}
 	if len(levels) == 0 {
-		return nil, fmt.Errorf("no level: write for example pack:1 l3:1 core:4 pu:2")
+		return nil, fmt.Errorf("there is no level; use for example pack:1 l3:1 core:4 pu:2")
 	}
 	if levels[len(levels)-1].kind != KindPU {
 		levels = append(levels, synthLevel{kind: KindPU, arity: 1})
@@ -115,7 +115,7 @@ func synthWords(text string) ([]string, error) {
 func parseSynthLevel(word string) (synthLevel, error) {
 	level := synthLevel{arity: 1}
 	head := word
-	if inner, ok := strings.CutPrefix(word, "["); ok { // memory attached to the level above
+	if inner, ok := strings.CutPrefix(word, "["); ok { // memory attached to the preceding level
 		if head, ok = strings.CutSuffix(inner, "]"); !ok {
 			return level, fmt.Errorf("%q has no closing bracket", clip(word))
 		}
@@ -172,7 +172,7 @@ func synthKind(name string) (kind Kind, skip, ok bool) {
 	return 0, false, false
 }
 
-// attributes reads "size=32KiB indexes=0,2,1,3"; attributes that do not matter here are skipped.
+// attributes parses "size=32KiB indexes=0,2,1,3" and ignores other attributes.
 func (l *synthLevel) attributes(body string) error {
 	for field := range strings.FieldsSeq(body) {
 		name, value, _ := strings.Cut(field, "=")
@@ -198,7 +198,7 @@ func (l *synthLevel) attributes(body string) error {
 	return nil
 }
 
-// synthBytes reads a size with an optional unit; all units are powers of 1024.
+// synthBytes parses a size with an optional unit. Units are powers of 1024.
 func synthBytes(text string) (int64, error) {
 	digits := strings.TrimRight(text, "kKmMgGtTiIbB")
 	shift := 0
@@ -261,7 +261,7 @@ func expand(m *Machine, levels []synthLevel) error {
 	return nil
 }
 
-// numbers returns the system's numbers of count objects of a level: as given, else in order.
+// numbers returns the OS indexes of count objects of a level: as given, else in order.
 func (l synthLevel) numbers(count int) ([]int, error) {
 	if l.indexes == nil {
 		out := make([]int, count)
@@ -271,12 +271,12 @@ func (l synthLevel) numbers(count int) ([]int, error) {
 		return out, nil
 	}
 	if len(l.indexes) != count {
-		return nil, fmt.Errorf("%d indexes for %d of %s", len(l.indexes), count, l.kind)
+		return nil, fmt.Errorf("level %s has %d indexes for %d objects", l.kind, len(l.indexes), count)
 	}
 	sorted := slices.Clone(l.indexes)
 	slices.Sort(sorted)
 	if len(slices.Compact(sorted)) != count {
-		return nil, fmt.Errorf("indexes of %s name one number twice", l.kind)
+		return nil, fmt.Errorf("level %s has a duplicate index", l.kind)
 	}
 	return l.indexes, nil
 }

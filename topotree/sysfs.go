@@ -13,50 +13,26 @@ const (
 	cpuDir  = "sys/devices/system/cpu"
 	nodeDir = "sys/devices/system/node"
 
-	maxSysfsFile = 1 << 18 // the longest file of a topology is a list of CPUs
+	maxSysfsFile = 1 << 18 // the longest topology files are lists of CPUs
 	maxProcFile  = 1 << 23 // /proc/cpuinfo of thousands of CPUs
 	maxDirNames  = 1 << 16
 )
 
-// ErrNotLinux is returned for a root that holds no Linux CPU description.
-var ErrNotLinux = errors.New("no sys/devices/system/cpu below this root: name the folder that holds sys/ and " +
+// ErrNotLinux reports a root without a Linux CPU description.
+var ErrNotLinux = errors.New("no sys/devices/system/cpu below this root: use the folder that contains sys/ and " +
 	"proc/ of a saved Linux machine")
 
-// ReadSysfs reads a saved copy of a Linux machine from the sysfs and procfs below the root of fsys.
-// It reads no file of more than a few MiB and follows no absolute path. The affinity in
-// proc/self/status decides which PUs are allowed.
-func ReadSysfs(fsys fs.FS) (*Machine, error) {
-	return readSysfs(&sysfs{fsys: fsys, m: &Machine{Source: "linux sysfs"}})
-}
-
-func readSysfs(r *sysfs) (*Machine, error) {
-	if !r.exists(cpuDir) {
-		return nil, ErrNotLinux
-	}
-	steps := []func() error{r.readOnline, r.readIdentity, r.readCPUs, r.readNodes, r.readCoreTypes, r.readAllowed}
-	for _, step := range steps {
-		if err := step(); err != nil {
-			return nil, fmt.Errorf("reading sysfs: %w", err)
-		}
-	}
-	m, err := finish(r.m)
-	if err != nil {
-		return nil, fmt.Errorf("reading sysfs: %w", err)
-	}
-	return m, nil
-}
-
-// sysfs is one reading in progress.
+// sysfs is the state of one reader.
 type sysfs struct {
 	fsys     fs.FS
 	m        *Machine
-	live     bool   // fsys is the system that runs this process, and affinity is what the kernel returned
-	affinity CPUSet // PUs on which the process may run; empty when not known
-	modular  bool   // the CPU is of the family whose thread siblings are cores
+	live     bool   // fsys belongs to the running system, and affinity comes from the kernel
+	affinity CPUSet // PUs on which the process may run; empty if unknown
+	modular  bool   // CPU family whose thread siblings are cores
 }
 
-// text returns the trimmed content of a file, "" when it is missing, dangling or unreadable: sysfs
-// of different kernels differ in almost every file, so absence is never an error here.
+// text returns the trimmed content of a file, or "" if it is missing, a dangling link or
+// unreadable. The files of sysfs depend on the kernel, so a missing file is never an error here.
 func (r *sysfs) text(path string) string { return r.bounded(path, maxSysfsFile) }
 
 func (r *sysfs) bounded(path string, limit int64) string {
@@ -72,7 +48,7 @@ func (r *sysfs) bounded(path string, limit int64) string {
 	return trimKernel(string(b))
 }
 
-// number returns an integer file, or missing.
+// number returns the integer in a file, or missing.
 func (r *sysfs) number(path string, missing int) int {
 	n, err := strconv.Atoi(r.text(path))
 	if err != nil {
@@ -86,7 +62,7 @@ func (r *sysfs) exists(path string) bool {
 	return err == nil
 }
 
-// names returns the entries of a folder, nil when it cannot be read.
+// names returns the entries of a folder, nil if it cannot be read.
 func (r *sysfs) names(path string) []string {
 	f, err := r.fsys.Open(path)
 	if err != nil {
@@ -105,7 +81,7 @@ func (r *sysfs) names(path string) []string {
 	return names
 }
 
-// numbered returns the numbers n of the entries prefix+n of a folder, unordered.
+// numbered returns the numbers n of the entries named prefix+n of a folder, unordered.
 func (r *sysfs) numbered(path, prefix string) []int {
 	var out []int
 	for _, name := range r.names(path) {
@@ -120,8 +96,8 @@ func (r *sysfs) numbered(path, prefix string) []int {
 	return out
 }
 
-// set reads a CPU set from the first of the named files that has content. A name that ends in
-// "list" holds a list, any other a mask.
+// set reads a CPU set from the first of the named files with content. A file whose name ends in
+// "list" contains a list, any other a mask.
 func (r *sysfs) set(dir string, names ...string) (CPUSet, error) {
 	for _, name := range names {
 		path := dir + "/" + name
@@ -142,7 +118,7 @@ func (r *sysfs) set(dir string, names ...string) (CPUSet, error) {
 	return CPUSet{}, nil
 }
 
-// sizeBytes reads "32768K", "1M" or a bare number; 0 when there is none.
+// sizeBytes parses "32768K", "1M" or a plain number; 0 if invalid.
 func sizeBytes(text string) int64 {
 	shift := 0
 	switch {
@@ -158,4 +134,9 @@ func sizeBytes(text string) int64 {
 		return 0
 	}
 	return n << shift
+}
+
+// note records an assumption of the reader.
+func (r *sysfs) note(format string, args ...any) {
+	r.m.Notes = append(r.m.Notes, fmt.Sprintf(format, args...))
 }

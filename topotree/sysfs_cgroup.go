@@ -7,9 +7,9 @@ import (
 )
 
 // readAllowed finds the PUs that this process may use, the CPU quota, and the memory nodes of the
-// cpuset. The affinity of the process decides where it is known. The cpuset of its cgroup (v2, v1,
-// or the older cpuset file system) decides otherwise, and narrows the affinity of a saved copy. The
-// kernel has applied it to the affinity of a live process.
+// cpuset. The affinity of the process determines the PUs if it is known; for a saved copy the
+// cpuset of the cgroup (v2, v1, or the older cpuset file system) limits it further. The affinity of
+// a live process already includes the cpuset.
 func (r *sysfs) readAllowed() error {
 	r.m.Allowed = r.m.Online
 	if !r.affinity.IsEmpty() {
@@ -33,7 +33,7 @@ func (r *sysfs) readAllowed() error {
 	return nil
 }
 
-// restrictMems notes which memory nodes a cpuset leaves, where it leaves out any.
+// restrictMems records the memory nodes that a cpuset permits if it excludes any.
 func (r *sysfs) restrictMems(list string) {
 	var all []int
 	for _, n := range r.m.Memory {
@@ -45,9 +45,9 @@ func (r *sysfs) restrictMems(list string) {
 	}
 }
 
-// restrict narrows Allowed by the list of a cpuset and reports whether it did. A list that cannot
-// be read or leaves nothing is ignored: an empty cpuset inherits the CPUs of its parent, and the
-// list may belong to another namespace.
+// restrict limits Allowed to the list of a cpuset and reports whether it did. It ignores a list
+// that is invalid or leaves no PU: an empty cpuset inherits the CPUs of its parent, and the list
+// may belong to another namespace.
 func (r *sysfs) restrict(list string) bool {
 	set, err := ParseCPUSet(list)
 	if err != nil || !set.Intersects(r.m.Allowed) {
@@ -57,7 +57,7 @@ func (r *sysfs) restrict(list string) bool {
 	return true
 }
 
-// cgroupMount is one mounted hierarchy; dir is relative to the root of the machine.
+// cgroupMount is one mounted hierarchy. dir is relative to the root of the machine.
 type cgroupMount struct {
 	dir             string
 	v2, cpuset, cpu bool
@@ -88,7 +88,7 @@ func (r *sysfs) cgroupMounts() []cgroupMount {
 	return out
 }
 
-// cgroupPaths maps a controller ("" for v2) to the group of this process.
+// cgroupPaths returns the group of this process by controller ("" for v2).
 func (r *sysfs) cgroupPaths() map[string]string {
 	out := map[string]string{}
 	if p := r.text("proc/self/cpuset"); p != "" {
@@ -106,8 +106,8 @@ func (r *sysfs) cgroupPaths() map[string]string {
 	return out
 }
 
-// ancestors lists the folders of a group from the mount's root down. In a container the path may be
-// the host's and lead nowhere below the mount; then only the root of the mount is there to read.
+// ancestors returns the folders of a group from the mount's root down. In a container the path may
+// be that of the host and not exist below the mount; then only the root of the mount is readable.
 func (m cgroupMount) ancestors(group string) []string {
 	dirs := []string{m.dir}
 	at := m.dir
@@ -120,8 +120,8 @@ func (m cgroupMount) ancestors(group string) []string {
 	return dirs
 }
 
-// allow narrows Allowed by the deepest group that names CPUs. Version 1 is read as configured,
-// since its effective_cpus is not updated at once after a CPU was plugged in or out.
+// allow limits Allowed by the deepest group that lists CPUs. Of version 1 it reads the configured
+// list, since effective_cpus is updated late after CPU hotplug.
 func (r *sysfs) allow(m cgroupMount, group string) {
 	dirs := m.ancestors(group)
 	for i := len(dirs) - 1; i >= 0; i-- {
@@ -133,7 +133,8 @@ func (r *sysfs) allow(m cgroupMount, group string) {
 	}
 }
 
-// quotaV2 takes the smallest cpu.max ("quota period", microseconds) on the way to the group.
+// quotaV2 applies the smallest cpu.max ("quota period" in microseconds) of the group and its
+// ancestors.
 func (r *sysfs) quotaV2(m cgroupMount, group string) {
 	for _, dir := range m.ancestors(group) {
 		if f := strings.Fields(r.text(dir + "/cpu.max")); len(f) == 2 {
@@ -156,5 +157,15 @@ func (r *sysfs) quota(quota, period string) {
 	}
 	if cpus := q / p; r.m.QuotaCPUs == 0 || cpus < r.m.QuotaCPUs {
 		r.m.QuotaCPUs = cpus
+	}
+}
+
+// readQuota applies the quota of one mounted hierarchy.
+func (r *sysfs) readQuota(mount cgroupMount, groups map[string]string) {
+	if mount.cpu {
+		r.quotaV1(mount, groups["cpu"])
+	}
+	if mount.v2 {
+		r.quotaV2(mount, groups[""])
 	}
 }

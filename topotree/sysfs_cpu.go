@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// cpuSets collects, per kind, the sets found so far and the PUs they cover, so that files of a PU
-// that a sibling already described are not read again.
+// cpuSets collects the sets of each kind and the PUs that they cover, so that files of a PU are not
+// read again after a sibling has described it.
 type cpuSets struct {
 	objects []Object
 	covered map[Kind]CPUSet
@@ -19,7 +19,7 @@ func (s *cpuSets) add(o Object) {
 
 func (s *cpuSets) has(kind Kind, c int) bool { return s.covered[kind].Contains(c) }
 
-// readCPUs reads topology and cache folders of every online PU.
+// readCPUs reads the topology and cache folders of all online PUs.
 func (r *sysfs) readCPUs() error {
 	sets := &cpuSets{covered: map[Kind]CPUSet{}}
 	bare := 0
@@ -46,13 +46,13 @@ func (r *sysfs) readCPUs() error {
 	return nil
 }
 
-// topologyFile is one sharing set of a PU's topology folder; its file names differ by kernel age,
-// lists first.
+// topologyFile describes a sharing set in a PU's topology folder. File names depend on the kernel
+// version; lists come first.
 type topologyFile struct {
 	kind    Kind
 	id      string
 	files   []string
-	mayLack bool // firmware makes these up: ids below 0 and the own CPU alone mean nothing
+	mayLack bool // unreliable in firmware: ids below 0 and sets of one CPU are ignored
 }
 
 var topologyFiles = []topologyFile{
@@ -87,8 +87,8 @@ func (r *sysfs) readTopology(sets *cpuSets, c int, dir string) error {
 	return nil
 }
 
-// withSelf cuts a sharing set to the online PUs. A set that does not name its own PU (all-zero
-// masks of old kernels) means this PU alone.
+// withSelf limits a sharing set to online PUs. A set without its own PU, as in all-zero masks of
+// old kernels, means this PU only.
 func (r *sysfs) withSelf(set CPUSet, c int) CPUSet {
 	if !set.Contains(c) {
 		return NewCPUSet(c)
@@ -116,10 +116,9 @@ func (r *sysfs) readCaches(sets *cpuSets, c int, dir string) error {
 	return nil
 }
 
-// sharers reads which online PUs share a cache of PU c. The kernel prints list and mask from one
-// set. Where a saved copy has them disagree, a set without c is no set of c's, and else the
-// narrower knows less (dumps list c alone for caches that their masks show as shared), so that the
-// wider holds.
+// sharers returns the online PUs that share a cache of PU c. List and mask should be equal. If a
+// saved copy has distinct ones, a set without c is ignored; otherwise the larger set is used, since
+// some dumps list c only.
 func (r *sysfs) sharers(at string, c int) (CPUSet, error) {
 	list, err := r.set(at, "shared_cpu_list")
 	if err != nil {
@@ -136,8 +135,7 @@ func (r *sysfs) sharers(at string, c int) (CPUSet, error) {
 	return list, nil
 }
 
-// cacheKind maps a cache level to a kind; first-level caches belong to a core and are no level of
-// the tree.
+// cacheKind maps a cache level to a kind. L1 caches belong to a core and form no tree level.
 func cacheKind(level int) (Kind, bool) {
 	switch level {
 	case 2:

@@ -74,9 +74,9 @@ func modelOf(info map[string]string) string {
 	return ""
 }
 
-// readCoreTypes sorts heterogeneous cores into classes: by the kernel's own names where it has
-// them, else by capacity, else by base frequency, else by maximum frequency where the best is 10 %
-// ahead (favored cores of one kind differ less).
+// readCoreTypes groups heterogeneous cores into types: by the kernel's names if present, else by
+// capacity, base frequency, or maximum frequency if the best is 10 % higher, since favored cores of
+// one type differ by less.
 func (r *sysfs) readCoreTypes() error {
 	type named struct{ file, name string }
 	var types []CoreType
@@ -111,15 +111,14 @@ func (r *sysfs) readCoreTypes() error {
 	return nil
 }
 
-// cpuSpeed is what the system says about the speed of one PU; 0 where it says nothing.
+// cpuSpeed holds the speed figures of one PU in sysfs; 0 means unknown.
 type cpuSpeed struct{ cpu, capacity, maxMHz, baseMHz int }
 
-// classifySpeeds returns the classes of PUs of different speed, the fastest first; one class or
-// none when all are alike.
+// classifySpeeds returns the core types by speed, fastest first; at most one if all PUs are equal.
 func classifySpeeds(cpus []cpuSpeed) []CoreType {
 	for _, by := range []struct {
 		value func(cpuSpeed) int
-		slack int // values within slack percent of a class's best belong to it
+		slack int // values within slack percent of a type's best belong to it
 	}{
 		{func(s cpuSpeed) int { return s.capacity }, 0},
 		{func(s cpuSpeed) int { return s.baseMHz }, 0},
@@ -140,7 +139,7 @@ func classify(cpus []cpuSpeed, value func(cpuSpeed) int, slack int) []CoreType {
 	for _, s := range sorted {
 		v := value(s)
 		if v <= 0 {
-			return nil // not stated for every PU: says nothing
+			return nil // not known for all PUs
 		}
 		if len(types) == 0 || v < best-best*slack/100 {
 			types = append(types, CoreType{Name: fmt.Sprintf("type %d", len(types))})
@@ -155,7 +154,7 @@ func classify(cpus []cpuSpeed, value func(cpuSpeed) int, slack int) []CoreType {
 	return types
 }
 
-// fill notes the best figures of the PUs of a type.
+// fill stores the best figures of the PUs of a type.
 func (t *CoreType) fill(cpus []cpuSpeed) {
 	for _, s := range cpus {
 		if t.CPUs.Contains(s.cpu) {

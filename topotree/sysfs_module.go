@@ -2,16 +2,16 @@ package topotree
 
 import "fmt"
 
-// A module (AMD family 15h) is two cores that share a front end, an FPU and an L2. Linux calls the
-// two thread siblings, as if they were hyperthreads of one core; the first-level caches tell them
-// apart. Hyperthreads share both of them; the cores of a module share the instruction cache and
-// have a data cache each.
+// A module (AMD family 15h) is two cores that share a front end, an FPU and an L2. Linux reports
+// the two cores as thread siblings, like hyperthreads of one core. The L1 caches distinguish the
+// two cases: hyperthreads share both, the cores of a module share the instruction cache and have
+// separate data caches.
 
-// family15h is AMD's family of modules as /proc/cpuinfo spells it.
+// family15h is AMD's family of modules as written in /proc/cpuinfo.
 const family15h = "21"
 
-// addModule adds each of the siblings as a core, and the module as a cluster unless the kernel
-// names one: the node to group and remove by where no L2 of the same PUs makes it redundant.
+// addModule adds each sibling as a core, and the module as a cluster unless the kernel has one. The
+// cluster is redundant if an L2 has the same PUs.
 func (r *sysfs) addModule(sets *cpuSets, siblings CPUSet) {
 	for p := range siblings.All() {
 		sets.add(Object{Kind: KindCore, ID: r.coreID(p), CPUs: NewCPUSet(p)})
@@ -21,10 +21,9 @@ func (r *sysfs) addModule(sets *cpuSets, siblings CPUSet) {
 	}
 }
 
-// isModule reports whether thread siblings are cores. Where cache maps are missing, or show no
-// first-level cache as shared (hypervisors and old kernels do so for hyperthreads, too), they are
-// cores only if the CPU is of the family that has modules and the kernel numbers them as cores
-// in addition to calling them siblings.
+// isModule reports whether thread siblings are cores. If cache maps are missing or show no shared
+// L1 cache, as some hypervisors and old kernels do for hyperthreads, the siblings are cores only if
+// the CPU family has modules and the kernel gives them distinct core IDs.
 func (r *sysfs) isModule(siblings CPUSet) bool {
 	if siblings.Count() < 2 {
 		return false
@@ -39,13 +38,13 @@ func (r *sysfs) isModule(siblings CPUSet) bool {
 	return r.modular && r.distinctCoreIDs(siblings)
 }
 
-// l1Sharing is what the cache maps say about a first-level cache of thread siblings.
+// l1Sharing is the sharing of an L1 cache among thread siblings according to cache maps.
 type l1Sharing int
 
 const (
-	l1Unknown l1Sharing = iota // not said of every sibling
-	l1Own                      // each has one to itself
-	l1Shared                   // at least two have one in common
+	l1Unknown l1Sharing = iota // not known for all siblings
+	l1Own                      // each has its own
+	l1Shared                   // at least two share one
 )
 
 func (r *sysfs) firstLevel(kind string, siblings CPUSet) l1Sharing {
@@ -61,8 +60,7 @@ func (r *sysfs) firstLevel(kind string, siblings CPUSet) l1Sharing {
 	return sharing
 }
 
-// firstLevelOf returns the PUs that share the first-level cache of a PU; none where the system does
-// not say.
+// firstLevelOf returns the PUs that share the L1 cache of a PU, empty if unknown.
 func (r *sysfs) firstLevelOf(p int, kind string) CPUSet {
 	dir := fmt.Sprintf("%s/cpu%d/cache", cpuDir, p)
 	for _, index := range r.numbered(dir, "index") {
@@ -90,7 +88,7 @@ func (r *sysfs) distinctCoreIDs(siblings CPUSet) bool {
 	return true
 }
 
-// coreID returns the kernel's number of a PU's core, -1 where it has none.
+// coreID returns the kernel's core ID of a PU, -1 if unknown.
 func (r *sysfs) coreID(p int) int {
 	return max(r.number(fmt.Sprintf("%s/cpu%d/topology/core_id", cpuDir, p), -1), -1)
 }

@@ -9,16 +9,16 @@ import (
 
 const maxNodes = 4096
 
-// readNodes reads the NUMA nodes, their memory, caches, HMAT access classes and distances. A
+// readNodes reads the NUMA nodes with their memory, caches, HMAT access classes and distances. A
 // machine without node folders has one implicit node.
 func (r *sysfs) readNodes() error {
 	ids := r.numbered(nodeDir, "node")
 	slices.Sort(ids)
 	if len(ids) > maxNodes {
-		return fmt.Errorf("%s holds %d nodes, beyond the limit of %d", nodeDir, len(ids), maxNodes)
+		return fmt.Errorf("%s has %d nodes, above the limit of %d", nodeDir, len(ids), maxNodes)
 	}
 	if len(ids) == 0 {
-		r.note("the kernel describes no NUMA node: all CPUs count as one")
+		r.note("the kernel describes no NUMA node: all CPUs count as one node")
 		r.m.Memory = []MemoryNode{{ID: 0, CPUs: r.m.Online, Bytes: r.memTotal("proc/meminfo")}}
 		return nil
 	}
@@ -49,8 +49,8 @@ func (r *sysfs) readNodes() error {
 }
 
 // separateNodes makes the CPU sets of any two nodes equal or disjoint. Nodes with the same CPUs, as
-// NUMA emulation makes them, stay one locality. CPUs in several different sets stay in the smallest
-// one, and with the lowest number among sets of one size.
+// in NUMA emulation, stay one locality. CPUs in several distinct sets stay in the smallest one, and
+// of equally large ones in that with the lowest index.
 func (r *sysfs) separateNodes() {
 	places := r.m.Localities()
 	for _, p := range places {
@@ -77,22 +77,21 @@ func (r *sysfs) separateNodes() {
 	}
 }
 
-// giveAllMemory lets the only node have all memory that the kernel counts. Guests whose memory
-// came after their start (seen under Firecracker) count what their zones had at the start in the
-// node's own file, less than half of what is there.
+// giveAllMemory assigns all memory of the kernel to the only node. In guests with hot-plugged
+// memory (seen with Firecracker) the node's file counts only the memory at boot.
 func (r *sysfs) giveAllMemory(only *MemoryNode) {
 	all := r.memTotal("proc/meminfo")
 	if all <= only.Bytes {
 		return
 	}
 	if only.Bytes > 0 {
-		r.note("node %d counts %.1f of the %.1f GiB that the kernel has, and is the only one: all are its own",
+		r.note("node %d is the only node, but counts %.1f of the %.1f GiB of the kernel: it gets all of them",
 			only.ID, float64(only.Bytes)/(1<<30), float64(all)/(1<<30))
 	}
 	only.Bytes = all
 }
 
-// memTotal finds "MemTotal: N kB" in a meminfo file and returns bytes, 0 when it is not there.
+// memTotal returns the value of "MemTotal: N kB" in a meminfo file in bytes, 0 if missing.
 func (r *sysfs) memTotal(path string) int64 {
 	for line := range strings.SplitSeq(r.text(path), "\n") {
 		_, after, ok := strings.Cut(line, "MemTotal:")
@@ -108,7 +107,7 @@ func (r *sysfs) memTotal(path string) int64 {
 	return 0
 }
 
-// deviceNodes returns the nodes that are the memory of a GPU, as its driver says.
+// deviceNodes returns the nodes that are memory of a GPU according to its driver.
 func (r *sysfs) deviceNodes() map[int]bool {
 	const dir = "proc/driver/nvidia/gpus"
 	out := map[int]bool{}
@@ -154,8 +153,8 @@ func (r *sysfs) memoryAccess(dir string) []MemoryAccess {
 	return out
 }
 
-// readDistances reads the distance rows. The columns are the online nodes in ascending order; a
-// table that does not fit (hotplug during the copy) is left out with a note.
+// readDistances reads the distance rows. Columns are the online nodes in ascending order. A table
+// of another size, as after hotplug during the copy, is dropped with a note.
 func (r *sysfs) readDistances(ids []int) {
 	var matrix [][]int
 	for _, id := range ids {
@@ -170,7 +169,7 @@ func (r *sysfs) readDistances(ids []int) {
 		}
 		if len(row) != len(ids) {
 			if len(ids) > 1 {
-				r.note("the distance row of node %d does not name %d nodes: distances are not used", id, len(ids))
+				r.note("the distance row of node %d does not have %d values: distances are ignored", id, len(ids))
 			}
 			return
 		}

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// cpuFolders sorts the cpuN folders of a machine by what they say about their CPU.
+// cpuFolders groups the cpuN folders of a machine.
 type cpuFolders struct {
 	all       CPUSet
-	described CPUSet // with a topology folder, and not switched off
-	bare      CPUSet // without a topology folder, and not switched off
+	described CPUSet // online with a topology folder
+	bare      CPUSet // online without a topology folder
 	off       CPUSet // cpuN/online is 0
 }
 
@@ -35,9 +35,9 @@ func (r *sysfs) cpuFolders() (cpuFolders, error) {
 	return cpuFolders{NewCPUSet(numbers...), NewCPUSet(described...), NewCPUSet(bare...), NewCPUSet(off...)}, nil
 }
 
-// readOnline finds the PUs. A CPU that has a topology folder and is not switched off counts, even
-// where the list of online CPUs disagrees: containers (LXC) renumber that list. Of CPUs without a
-// topology folder those count that the list names.
+// readOnline finds the online PUs: CPUs with a topology folder that are not offline, even if the
+// list of online CPUs disagrees, since containers (LXC) renumber that list; and listed CPUs without
+// a topology folder.
 func (r *sysfs) readOnline() error {
 	folders, err := r.cpuFolders()
 	if err != nil {
@@ -53,7 +53,7 @@ func (r *sysfs) readOnline() error {
 		online = listed
 	}
 	switch {
-	case r.live: // the kernel runs this process there, whatever the files say
+	case r.live: // the affinity from the kernel is reliable
 		online = online.Union(r.affinity.Minus(folders.off))
 	case !r.affinity.IsEmpty() && !r.affinity.Intersects(online):
 		online = online.Union(r.affinity.Intersect(folders.bare))
@@ -76,8 +76,8 @@ func (r *sysfs) readOnline() error {
 	return nil
 }
 
-// listedOnline returns the kernel's list of online CPUs; empty where it has none, or where the list
-// cannot be read and topology folders say which CPUs there are.
+// listedOnline returns the kernel's list of online CPUs. It is empty if there is none, or if it is
+// invalid and topology folders exist.
 func (r *sysfs) listedOnline(folders cpuFolders) (CPUSet, error) {
 	listed, err := ParseCPUSet(r.text(cpuDir + "/online"))
 	switch {
@@ -90,8 +90,8 @@ func (r *sysfs) listedOnline(folders cpuFolders) (CPUSet, error) {
 	return CPUSet{}, nil
 }
 
-// checkListed compares the list of online CPUs with the folders. CPUs that are listed without a
-// folder are an error unless this process may run on none of them: then the copy is incomplete.
+// checkListed compares the list of online CPUs with the folders. Listed CPUs without a folder are
+// an error for an incomplete copy, unless this process may run on none of them.
 func (r *sysfs) checkListed(listed, folders CPUSet) error {
 	missing := listed.Minus(folders)
 	if missing.IsEmpty() || folders.IsEmpty() {
@@ -106,7 +106,7 @@ func (r *sysfs) checkListed(listed, folders CPUSet) error {
 	return nil
 }
 
-// present returns the kernel's list of present CPUs, or the CPUs with a folder where it has none.
+// present returns the kernel's list of present CPUs, or the CPUs with a folder if there is no list.
 func (r *sysfs) present(folders CPUSet) CPUSet {
 	if set, err := ParseCPUSet(r.text(cpuDir + "/present")); err == nil && !set.IsEmpty() {
 		return set
@@ -114,7 +114,7 @@ func (r *sysfs) present(folders CPUSet) CPUSet {
 	return folders
 }
 
-// readAffinity reads the affinity of the process from proc/self/status unless the caller gave it.
+// readAffinity reads the affinity of the process from proc/self/status unless the caller set it.
 func (r *sysfs) readAffinity() {
 	if !r.affinity.IsEmpty() {
 		return
@@ -130,9 +130,4 @@ func (r *sysfs) readAffinity() {
 			r.note("the affinity in proc/self/status is ignored: %v", err)
 		}
 	}
-}
-
-// note records something that the reader had to assume.
-func (r *sysfs) note(format string, args ...any) {
-	r.m.Notes = append(r.m.Notes, fmt.Sprintf(format, args...))
 }

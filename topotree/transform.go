@@ -6,40 +6,39 @@ import (
 	"strings"
 )
 
-// Op names a transform.
+// Op is the name of a transform.
 type Op string
 
-// The transforms. OpOnly is "each color alone": it keeps the PUs of one color.
+// Transforms. OpOnly keeps the PUs of one color.
 const (
 	OpGroup  Op = "group"
 	OpRemove Op = "remove"
 	OpOnly   Op = "only"
 )
 
-// Transform is one step from a tree to another, with the text forms group(n,t,d), remove(n,d),
-// remove(n,d,color) and only(color). The root is depth 0.
+// Transform is one step from a tree to another. Its text forms are group(n,t,d), remove(n,d),
+// remove(n,d,color) and only(color). The root has depth 0.
 //
-// group(n,t,d): inside each parent at depth d-1, children are taken in blocks of n*t; the r-th new
-// node of a block takes children r, r+t, r+2t, ..., n of them. New nodes stand at depth d and push
-// the old ones down.
+// group(n,t,d): inside each parent at depth d-1, children are taken in blocks of n*t. The r-th new
+// node of a block takes the n children r, r+t, r+2t and so on. New nodes have depth d, and the old
+// ones move down.
 //
-// remove(n,d): every node at depth d-1 (of the color, when one is named) loses its n right-most
-// children.
+// remove(n,d): every node at depth d-1, or those of a color, loses its last n children.
 type Transform struct {
 	Op    Op
-	N     int   // group: nodes taken together; remove: children that go
+	N     int   // group: nodes per group; remove: number of removed children
 	T     int   // group: stride
-	D     int   // group: depth of the new nodes; remove: depth of the children that go
-	Color Color // remove: the color of the parents, "" for all; only: the color that stays
+	D     int   // group: depth of the new nodes; remove: depth of the removed children
+	Color Color // remove: color of the parents, "" for all; only: color that is kept
 }
 
 // Group returns group(n,t,d).
 func Group(n, t, d int) Transform { return Transform{Op: OpGroup, N: n, T: t, D: d} }
 
-// Remove returns remove(n,d), acting on every color.
+// Remove returns remove(n,d), which affects all colors.
 func Remove(n, d int) Transform { return Transform{Op: OpRemove, N: n, D: d} }
 
-// RemoveColor returns remove(n,d,color), acting on parents of one color.
+// RemoveColor returns remove(n,d,color), which affects parents of one color.
 func RemoveColor(n, d int, color Color) Transform {
 	return Transform{Op: OpRemove, N: n, D: d, Color: color}
 }
@@ -47,7 +46,7 @@ func RemoveColor(n, d int, color Color) Transform {
 // Only returns only(color).
 func Only(color Color) Transform { return Transform{Op: OpOnly, Color: color} }
 
-// String returns the text form, which ParseTransform reads.
+// String returns the text form.
 func (x Transform) String() string {
 	switch {
 	case x.Op == OpGroup:
@@ -60,10 +59,10 @@ func (x Transform) String() string {
 	return fmt.Sprintf("remove(%d,%d,%s)", x.N, x.D, x.Color)
 }
 
-// MarshalText writes the text form.
+// MarshalText returns the text form.
 func (x Transform) MarshalText() ([]byte, error) { return []byte(x.String()), nil }
 
-// UnmarshalText reads the text form.
+// UnmarshalText parses the text form.
 func (x *Transform) UnmarshalText(text []byte) error {
 	v, err := ParseTransform(string(text))
 	if err != nil {
@@ -73,7 +72,7 @@ func (x *Transform) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// ParseTransform reads group(n,t,d), remove(n,d), remove(n,d,color) or only(color).
+// ParseTransform parses group(n,t,d), remove(n,d), remove(n,d,color) or only(color).
 func ParseTransform(text string) (Transform, error) {
 	bad := func(why string) (Transform, error) {
 		return Transform{}, fmt.Errorf("transform %q: %s", clip(text), why)
@@ -81,7 +80,7 @@ func ParseTransform(text string) (Transform, error) {
 	name, rest, ok := strings.Cut(strings.TrimSpace(text), "(")
 	body, closed := strings.CutSuffix(rest, ")")
 	if !ok || !closed {
-		return bad("write group(n,t,d), remove(n,d), remove(n,d,color) or only(color)")
+		return bad("use group(n,t,d), remove(n,d), remove(n,d,color) or only(color)")
 	}
 	args := strings.Split(body, ",")
 	x := Transform{Op: Op(strings.TrimSpace(name))}
@@ -93,7 +92,7 @@ func ParseTransform(text string) (Transform, error) {
 		numbers = []*int{&x.N, &x.D}
 	case x.Op == OpOnly && len(args) == 1:
 	default:
-		return bad("write group(n,t,d), remove(n,d), remove(n,d,color) or only(color)")
+		return bad("use group(n,t,d), remove(n,d), remove(n,d,color) or only(color)")
 	}
 	for i, p := range numbers {
 		n, err := strconv.Atoi(strings.TrimSpace(args[i]))
@@ -111,7 +110,7 @@ func ParseTransform(text string) (Transform, error) {
 	return x, x.check()
 }
 
-// check refuses arguments that fit no tree.
+// check rejects arguments that fit no tree.
 func (x Transform) check() error {
 	switch {
 	case x.Op == OpOnly:
@@ -119,11 +118,11 @@ func (x Transform) check() error {
 	case x.D < 1:
 		return fmt.Errorf("%s: the depth must be at least 1, since the root is depth 0", x)
 	case x.Op == OpGroup && (x.N < 2 || x.T < 1):
-		return fmt.Errorf("%s: a group takes at least 2 nodes, with a stride of at least 1", x)
+		return fmt.Errorf("%s: a group needs at least 2 nodes and a stride of at least 1", x)
 	case x.Op == OpRemove && x.N < 1:
-		return fmt.Errorf("%s: remove takes at least 1 child away", x)
+		return fmt.Errorf("%s: remove needs at least 1 child", x)
 	case x.Op != OpGroup && x.Op != OpRemove:
-		return fmt.Errorf("%s: no such transform", x)
+		return fmt.Errorf("%s: unknown transform", x)
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ func TestTransformsThatDoNotFit(t *testing.T) {
 		"remove(1,3,7)":  "remove(1,3,7): no node at depth 2 has color 7, only 0",
 		"only(3)":        "only(3): no PU has that color",
 		"remove(1,6)":    "remove(1,6): the tree ends at depth 5",
-		"remove(1,3,0)+": "write group(n,t,d)",
+		"remove(1,3,0)+": "use group(n,t,d)",
 	} {
 		x, err := ParseTransform(text)
 		if err == nil {

@@ -4,18 +4,20 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+
+	"os"
 )
 
-// Node is one node of a tree: a shared resource, or a PU at the leaves. Nodes are immutable:
-// nothing may write to a node after its tree was made, since trees share them.
+// Node is a node of a tree: a shared resource, or a PU at the leaves. Nodes are immutable, since
+// trees share them.
 type Node struct {
 	Kind     Kind    `json:"kind"`
-	ID       int     `json:"id"` // the system's number; -1 where it has none
+	ID       int     `json:"id"` // OS index, -1 if unknown
 	Color    Color   `json:"color"`
 	CPUs     CPUSet  `json:"cpus"`
-	Bytes    int64   `json:"bytes,omitempty"`   // cache size, or memory of a NUMA node; 0 when unknown
-	Stride   int     `json:"stride,omitempty"`  // t of the group that made the node; 0 for hardware
-	Virtual  bool    `json:"virtual,omitempty"` // stands in for a level that this part of the machine lacks
+	Bytes    int64   `json:"bytes,omitempty"`   // size of a cache or of the memory of a NUMA node; 0 if unknown
+	Stride   int     `json:"stride,omitempty"`  // stride of the group that made the node; 0 for hardware
+	Virtual  bool    `json:"virtual,omitempty"` // placeholder for a level that this part of the machine lacks
 	Children []*Node `json:"children,omitempty"`
 
 	pos     int   // index among the siblings of the fundamental tree
@@ -23,20 +25,28 @@ type Node struct {
 	digest  Digest
 }
 
-// Tree is a TopoTree: a fundamental tree read from a machine, or what transforms made of one. It is
-// immutable and safe for use by many goroutines.
+// Tree is a TopoTree: a fundamental tree from a reader, or the result of transforms. It is
+// immutable and may be used concurrently.
 type Tree struct {
-	base   *Tree // the fundamental tree; nil on the fundamental tree itself
+	base   *Tree // the fundamental tree; nil in the fundamental tree itself
 	info   *treeInfo
 	ops    []Transform
-	choice *choice // stands for ops in a tree out of Enumerate
+	lazy   lazyTree // replaces ops in a tree of Enumerate
 	digest Digest
 	pus    int
-	once   sync.Once // guards root
+	once   sync.Once // protects root
 	root   *Node
 }
 
-// treeInfo is what all trees made from one fundamental tree share.
+// lazyTree describes a tree whose nodes have not been built.
+type lazyTree interface {
+	transforms() []Transform
+	cpus() CPUSet
+	full() *Tree         // the tree without its removals
+	build(t *Tree) *Node // builds the nodes of t
+}
+
+// treeInfo is shared by all trees that were made from one fundamental tree.
 type treeInfo struct {
 	palette         []ColorInfo
 	splits          []string
@@ -44,16 +54,20 @@ type treeInfo struct {
 	memoryOnly      []MemoryOnly
 }
 
-// SameShape tells whether two nodes are alike but for the numbers of what is in them (see Digest).
+// SameShape reports whether two nodes are equal except for the indexes of their objects (see
+// Digest).
 func (n *Node) SameShape(o *Node) bool { return n.digest == o.digest }
 
-// Root returns the root node, of depth 0.
+// Root returns the root node, which has depth 0.
 func (t *Tree) Root() *Node {
-	t.once.Do(t.materialize)
+	t.once.Do(t.build)
 	return t.root
 }
 
-// Base returns the fundamental tree this one was made from; itself for a fundamental tree.
+// build sets the root of a tree that Enumerate described by transforms only.
+func (t *Tree) build() { t.root = t.lazy.build(t) }
+
+// Base returns the fundamental tree from which t was made; t itself if it is fundamental.
 func (t *Tree) Base() *Tree {
 	if t.base == nil {
 		return t
@@ -61,24 +75,24 @@ func (t *Tree) Base() *Tree {
 	return t.base
 }
 
-// Transforms returns, in order, what leads from Base to this tree.
+// Transforms returns the transforms that lead from Base to t, in order.
 func (t *Tree) Transforms() []Transform { return slices.Clone(t.transforms()) }
 
 func (t *Tree) transforms() []Transform {
-	if t.choice != nil {
-		return t.choice.transforms()
+	if t.lazy != nil {
+		return t.lazy.transforms()
 	}
 	return t.ops
 }
 
-// Palette describes the basic colors; Color indexes it.
+// Palette returns the basic colors, indexed by Color.Basics.
 func (t *Tree) Palette() []ColorInfo { return t.info.palette }
 
-// Splits says in sentences where broken symmetry split a color; empty on a symmetric machine.
+// Splits describes where broken symmetry split a color; empty on a symmetric machine.
 func (t *Tree) Splits() []string { return t.info.splits }
 
-// MemoryOnly returns the memory without PUs that is nearest to a NUMA node of the tree. Memory with
-// several nearest nodes belongs to the first of them.
+// MemoryOnly returns the memory nodes without PUs that are nearest to a NUMA node of the tree.
+// Memory with several nearest nodes belongs to the first of them.
 func (t *Tree) MemoryOnly(n *Node) []MemoryOnly {
 	if n.Kind != KindNUMA || n.Virtual {
 		return nil
@@ -95,16 +109,15 @@ func (t *Tree) MemoryOnly(n *Node) []MemoryOnly {
 // PUs returns the number of PUs in the tree.
 func (t *Tree) PUs() int { return t.pus }
 
-// CPUs returns the PUs in the tree. Of a tree out of Enumerate they are worked out without building
-// its nodes.
+// CPUs returns the PUs in the tree. For a tree of Enumerate it does not build the nodes.
 func (t *Tree) CPUs() CPUSet {
-	if t.choice != nil {
-		return t.choice.cpus()
+	if t.lazy != nil {
+		return t.lazy.cpus()
 	}
 	return t.Root().CPUs
 }
 
-// Depth returns the depth of the PUs. The root is depth 0.
+// Depth returns the depth of the PUs. The root has depth 0.
 func (t *Tree) Depth() int {
 	d := 0
 	for n := t.Root(); len(n.Children) > 0; n = n.Children[0] {
@@ -113,7 +126,7 @@ func (t *Tree) Depth() int {
 	return d
 }
 
-// Level returns the nodes of depth d from left to right; nil when the tree is not that deep.
+// Level returns the nodes of depth d in order; nil if the tree is not that deep.
 func (t *Tree) Level(d int) []*Node {
 	if d < 0 {
 		return nil
@@ -129,7 +142,7 @@ func (t *Tree) Level(d int) []*Node {
 	return level
 }
 
-// LevelOf returns the shallowest depth that holds nodes of a kind, -1 when there is none.
+// LevelOf returns the lowest depth with nodes of a kind, -1 if there is none.
 func (t *Tree) LevelOf(kind Kind) int {
 	d := 0
 	for n := t.Root(); ; n = n.Children[0] {
@@ -143,8 +156,8 @@ func (t *Tree) LevelOf(kind Kind) int {
 	}
 }
 
-// Walk calls visit for every node with its depth, parents first. It does not descend below a node
-// for which visit returns false.
+// Walk calls visit for all nodes with their depths, parents first. It skips the descendants of a
+// node for which visit returns false.
 func (t *Tree) Walk(visit func(n *Node, depth int) bool) {
 	var walk func(n *Node, depth int)
 	walk = func(n *Node, depth int) {
@@ -158,17 +171,17 @@ func (t *Tree) Walk(visit func(n *Node, depth int) bool) {
 	walk(t.Root(), 0)
 }
 
-// Check returns an error that names the first broken invariant, nil for a sound tree:
-// the root is a machine; children part their parent's PUs; leaves are single PUs, all of one depth;
-// one depth holds one kind; a node's color holds its children's colors; nodes of one depth and
-// color are isomorphic ("symmetric and tileable", Sandwich 5.2).
+// Check returns an error for the first broken invariant: the root is a machine; children partition
+// their parent's PUs; leaves are single PUs of one depth; nodes of one depth have one kind; a
+// node's color is the union of its children's colors; nodes of one depth and color are isomorphic
+// ("symmetric and tileable", Sandwich 5.2).
 func (t *Tree) Check() error {
 	root := t.Root()
 	if root.Kind != KindMachine {
 		return fmt.Errorf("the root is a %s, not a machine", root.Kind)
 	}
 	if root.CPUs.Count() != t.pus {
-		return fmt.Errorf("the tree counts %d PUs and holds %d", t.pus, root.CPUs.Count())
+		return fmt.Errorf("the tree counts %d PUs but has %d", t.pus, root.CPUs.Count())
 	}
 	level := []*Node{root}
 	for depth := 0; len(level) > 0; depth++ {
@@ -187,7 +200,7 @@ func (t *Tree) Check() error {
 func checkLevel(level []*Node, depth int) error {
 	for _, n := range level {
 		if n.Kind != level[0].Kind {
-			return fmt.Errorf("depth %d holds both %s and %s", depth, level[0].Kind, n.Kind)
+			return fmt.Errorf("depth %d has nodes of kind %s and %s", depth, level[0].Kind, n.Kind)
 		}
 		if n.CPUs.IsEmpty() {
 			return fmt.Errorf("%s %d at depth %d has no PU", n.Kind, n.ID, depth)
@@ -219,10 +232,55 @@ func checkChildren(n *Node, depth int) error {
 		color = color.Union(c.Color)
 	}
 	if !union.Equal(n.CPUs) {
-		return fmt.Errorf("%s at depth %d has PUs %s and its children %s", n.Kind, depth, n.CPUs, union)
+		return fmt.Errorf("%s at depth %d has PUs %s, but its children have %s", n.Kind, depth, n.CPUs, union)
 	}
 	if n.Color.Union(color) != n.Color {
-		return fmt.Errorf("%s %s at depth %d has color %s and its children %s", n.Kind, n.CPUs, depth, n.Color, color)
+		return fmt.Errorf("%s %s at depth %d has color %s, but its children have %s", n.Kind, n.CPUs, depth,
+			n.Color, color)
 	}
 	return nil
+}
+
+func (t *Tree) labelOf(n *Node) label {
+	l := label{kind: n.Kind, virtual: n.Virtual, color: n.Color}
+	if !t.info.interchangeable {
+		l.offsets = n.offsets
+	}
+	return l
+}
+
+// seal computes the digest of a node whose children have theirs.
+func (t *Tree) seal(n *Node) *Node {
+	children := make([]childCount, len(n.Children))
+	for i, c := range n.Children {
+		children[i] = childCount{c.digest, 1}
+	}
+	n.digest = merkle(t.labelOf(n), children)
+	return n
+}
+
+// checkAlike returns an error if two nodes of a level have the same color but distinct shapes.
+func checkAlike(level []*Node, depth int) error {
+	alike := map[Color]*Node{}
+	for _, n := range level {
+		first, seen := alike[n.Color]
+		if !seen {
+			alike[n.Color] = n
+		} else if first.digest != n.digest {
+			return fmt.Errorf("%s nodes %s and %s at depth %d have color %s but distinct shapes",
+				n.Kind, clip(first.CPUs.String()), clip(n.CPUs.String()), depth, n.Color)
+		}
+	}
+	return nil
+}
+
+// verify makes each transform check the resulting tree. Tests of this package enable it.
+var verify = os.Getenv("SANDWICH_VERIFY") == "1"
+
+// MemoryOnly is a NUMA node without PUs (CXL memory, HBM in flat mode) with its nearest nodes.
+type MemoryOnly struct {
+	Node     int   `json:"node"`
+	Bytes    int64 `json:"bytes"`
+	Nearest  []int `json:"nearest,omitempty"`  // nearest nodes with PUs; empty if unknown
+	Distance int   `json:"distance,omitempty"` // distance from these to the node; 10 is local
 }

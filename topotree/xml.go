@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// Bounds of an XML description. The largest machine Linux runs on has some 60,000 objects in some
-// 20 MiB.
+// Limits of an XML description, above those of the largest machines that Linux supports.
 const (
 	maxXMLBytes   = 64 << 20
 	maxXMLObjects = 1 << 17
@@ -19,9 +18,9 @@ const (
 	maxXMLText    = 1 << 20
 )
 
-// ReadXML reads an hwloc XML export of format 1.x, 2.x or 3.x. Document type declarations are
-// skipped and no entity but the five of XML is expanded; size, depth and number of objects are
-// bounded.
+// ReadXML parses an hwloc XML export of format 1.x, 2.x or 3.x. It ignores document type
+// declarations and expands no entities except the five of XML. Size, depth and number of objects
+// are limited.
 func ReadXML(in io.Reader) (*Machine, error) {
 	x := xmlReader{m: &Machine{}}
 	if err := x.read(&limited{in: in, left: maxXMLBytes}); err != nil {
@@ -37,7 +36,7 @@ func ReadXML(in io.Reader) (*Machine, error) {
 	return m, nil
 }
 
-// limited is an io.LimitReader that fails loudly instead of ending the document early.
+// limited is an io.LimitReader that returns an error at the limit.
 type limited struct {
 	in   io.Reader
 	left int
@@ -52,14 +51,14 @@ func (l *limited) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// element is one open element.
+// element is an open element.
 type element struct {
-	name   string // of the tag
-	kind   string // type of an object
+	name   string // tag name
+	kind   string // type of the object
 	caches []MemoryCache
 }
 
-// xmlReader is one reading in progress.
+// xmlReader is the state of one reader.
 type xmlReader struct {
 	m       *Machine
 	version string
@@ -70,8 +69,8 @@ type xmlReader struct {
 	puList  []int
 	allowed CPUSet
 
-	inNode    bool // infos are of the last of m.Memory
-	inGroup   bool // infos are of the last of m.Objects, a group
+	inNode    bool // infos belong to the last of m.Memory
+	inGroup   bool // infos belong to the last of m.Objects, a group
 	table     xmlDistances
 	text      strings.Builder
 	coreTypes []xmlCoreType
@@ -82,7 +81,7 @@ func (x *xmlReader) read(in io.Reader) error {
 	dec.Strict = true
 	dec.CharsetReader = func(charset string, in io.Reader) (io.Reader, error) {
 		if strings.EqualFold(charset, "us-ascii") || strings.EqualFold(charset, "iso-8859-1") {
-			return in, nil // hwloc writes ASCII whatever it declares
+			return in, nil // hwloc writes ASCII regardless of the declaration
 		}
 		return nil, fmt.Errorf("encoding %q is not UTF-8", clip(charset))
 	}
@@ -110,12 +109,12 @@ func (x *xmlReader) read(in io.Reader) error {
 		}
 	}
 	if !x.started {
-		return fmt.Errorf("no topology element: export one with lstopo --of xml")
+		return fmt.Errorf("there is no topology element; export one with lstopo --of xml")
 	}
 	return nil
 }
 
-// attrs is the attribute list of one element.
+// attrs is the attribute list of an element.
 type attrs []xml.Attr
 
 func (a attrs) get(name string) string {
@@ -200,8 +199,8 @@ func (x *xmlReader) close() error {
 	return nil
 }
 
-// info takes a name and value from an object, a CPU kind or the topology (3.0 moved most of them
-// there).
+// info processes a name and value of an object, a CPU kind or the topology, which has most of them
+// since format 3.0.
 func (x *xmlReader) info(name, value string) {
 	if len(x.stack) > 1 && x.stack[len(x.stack)-2].name == "cpukind" {
 		x.coreTypes[len(x.coreTypes)-1].info(name, value)
@@ -215,7 +214,7 @@ func (x *xmlReader) info(name, value string) {
 	case "CPUVendor":
 		if x.m.Arch == "" && (strings.HasSuffix(value, "Intel") || strings.HasSuffix(value, "AMD") ||
 			value == "HygonGenuine") {
-			x.m.Arch = "x86_64" // exports of a CPUID dump do not say it
+			x.m.Arch = "x86_64" // exports of a CPUID dump lack the architecture
 		}
 	case "CPUModel":
 		if x.m.Model == "" {

@@ -20,13 +20,13 @@ func (d *xmlDistances) addIndexes(text string) error {
 	for field := range strings.FieldsSeq(text) {
 		n, err := strconv.Atoi(strings.TrimPrefix(field, "NUMANode:"))
 		if err != nil {
-			d.kind = "" // indexes of other types of objects
+			d.kind = "" // indexes of other object types
 			return nil
 		}
 		d.indexes = append(d.indexes, n)
 	}
 	if len(d.indexes) > maxDistanceNodes {
-		return fmt.Errorf("a distance table of more than %d nodes", maxDistanceNodes)
+		return fmt.Errorf("a distance table has more than %d nodes", maxDistanceNodes)
 	}
 	return nil
 }
@@ -38,13 +38,13 @@ func (d *xmlDistances) addValues(text string) error {
 			n = 0
 		}
 		if d.values = append(d.values, n); len(d.values) > maxDistanceNodes*maxDistanceNodes {
-			return fmt.Errorf("a distance table of more than %d nodes", maxDistanceNodes)
+			return fmt.Errorf("a distance table has more than %d nodes", maxDistanceNodes)
 		}
 	}
 	return nil
 }
 
-// latency takes one value of format 1.x, which divides by latency_base.
+// latency adds one value of format 1.x, which is divided by latency_base.
 func (d *xmlDistances) latency(text string) {
 	v, err := strconv.ParseFloat(text, 64)
 	base, err2 := strconv.ParseFloat(d.base, 64)
@@ -55,9 +55,8 @@ func (d *xmlDistances) latency(text string) {
 	d.values = append(d.values, int(v*base+0.5))
 }
 
-// finish keeps the table when it is one between all NUMA nodes. Format 1.x names no nodes: the
-// order is that of the document, where the table itself comes before them, so the nodes are filled
-// in by bind.
+// finish keeps the table if it covers all NUMA nodes. Format 1.x does not name the nodes: they are
+// those of the document in order, which follow the table, so bindDistances adds them.
 func (d *xmlDistances) finish(m *Machine) {
 	n := len(d.indexes)
 	if d.kind == "" && d.by == "" && d.base != "" {
@@ -75,8 +74,8 @@ func (d *xmlDistances) finish(m *Machine) {
 	m.Distances = out
 }
 
-// bindDistances gives a table of format 1.x its nodes, in the order of the document; a table that
-// does not fit them is dropped.
+// bindDistances assigns the nodes of the document to a table of format 1.x, and drops a table of
+// another size.
 func bindDistances(m *Machine) {
 	d := m.Distances
 	if d == nil || len(d.Nodes) > 0 {

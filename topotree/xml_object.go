@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// objectNames maps the type of an object to a kind. Types that are not here (I/O devices, Misc,
-// first-level caches) are no part of the tree.
+// objectNames maps the type of an object to a kind. Other types (I/O devices, Misc, L1 caches) are
+// not part of the tree.
 var objectNames = map[string]Kind{
 	"Package": KindPackage, "Socket": KindPackage, "Die": KindDie, "Group": KindGroup, "Core": KindCore,
 	"L2Cache": KindL2, "L3Cache": KindL3, "L4Cache": KindL4,
@@ -64,7 +64,7 @@ func (x *xmlReader) openObject(a attrs) error {
 	return nil
 }
 
-// cpuset reads a set, without what 1.x marks as offline.
+// cpuset returns a set without the PUs that format 1.x marks as offline.
 func (x *xmlReader) cpuset(a attrs, name string) (CPUSet, error) {
 	set, err := parseCPUMask(a.get(name))
 	if err != nil {

@@ -137,7 +137,7 @@ func (g *guestRun) checkServer(text string) {
 			t.Errorf("/metrics has no %s: %s", want, r.Seen[measured].Body)
 		}
 	}
-	if !strings.Contains(r.Stderr, "took PU 12, 13, 14, 15 of the plan away") {
+	if !strings.Contains(r.Stderr, "PU 12, 13, 14, 15 of the plan became unavailable") {
 		t.Errorf("the server said nothing of PUs that it lost: %s", r.Stderr)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"sandwich/microkernel/internal/ref"
+	"sandwich/microkernel/qtype"
 )
 
 // Compute returns the result of an operation on words with a result that is a word, a float32 or a
@@ -37,6 +38,8 @@ func Compute(o Op, x, y, z uint32) (result uint32, isBool bool) {
 		return dot4(x, y, z), false
 	case OpFromInt:
 		return math.Float32bits(float32(int32(x))), false
+	case OpFromHalf:
+		return math.Float32bits(qtype.FloatFromHalf(uint16(x))), false
 	case OpBits, OpFloat:
 		return x, false
 	case OpEqual:

@@ -2,13 +2,23 @@ package devgen
 
 import "math/bits"
 
-// fold returns the result of an operation on constants, or of one with a neutral operand. Float
-// operations are not folded.
+// fold returns the result of an operation on constants, or of one with a neutral operand.
+// Float arithmetic is not folded.
 func (b *Builder) fold(o Op, args []Value) (Value, bool) {
-	if len(args) != 2 || infos[o].args[0] != U32 {
+	if d := b.k.Values[args[0]]; len(args) == 1 && d.Const && o != OpFSqrt {
+		r, _ := Compute(o, d.Bits, 0, 0)
+		return b.constant(infos[o].result, r), true
+	}
+	if len(args) != 2 {
 		return 0, false
 	}
 	x, y := b.k.Values[args[0]], b.k.Values[args[1]]
+	switch infos[o].args[0] {
+	case F32:
+		return 0, false
+	case Bool:
+		return b.foldBool(o, args[0], args[1])
+	}
 	if x.Const && y.Const {
 		return b.foldBoth(o, x.Bits, y.Bits)
 	}
@@ -19,6 +29,21 @@ func (b *Builder) fold(o Op, args []Value) (Value, bool) {
 		return b.foldOne(o, args[0], y.Bits)
 	}
 	return 0, false
+}
+
+// foldBool simplifies an operation on bools of which one is a constant.
+func (b *Builder) foldBool(o Op, x, y Value) (Value, bool) {
+	if b.k.Values[x].Const {
+		x, y = y, x
+	}
+	switch d := b.k.Values[y]; {
+	case !d.Const:
+		return 0, false
+	case (d.Bits != 0) == (o == OpAndBool): // neutral
+		return x, true
+	default:
+		return y, true
+	}
 }
 
 // foldBoth computes an integer operation.

@@ -85,8 +85,8 @@ type Kernel struct {
 // so many bytes of push constants.
 const MaxArgumentBytes = 128
 
-// ArgumentBytes returns the size of the arguments of a dispatch.
-func (k *Kernel) ArgumentBytes() int { return 8*len(k.Bindings) + 4*len(k.Push) }
+// argumentBytes returns the size of the arguments of a dispatch.
+func (k *Kernel) argumentBytes() int { return 8*len(k.Bindings) + 4*len(k.Push) }
 
 // SharedBytes returns the size of the memory that a workgroup shares.
 func (k *Kernel) SharedBytes() (n int) {
@@ -100,14 +100,14 @@ func (k *Kernel) SharedBytes() (n int) {
 // SPIR-V of this package cannot express.
 func (k *Kernel) NeedsMatrixUnit() bool {
 	found := false
-	Walk(k.Body, func(in *Instr) { found = found || in.Op == OpMMA || in.Op == OpCopyAsync })
+	walk(k.Body, func(in *Instr) { found = found || in.Op == OpMMA || in.Op == OpCopyAsync })
 	return found
 }
 
-// Walk calls f for each instruction, nested ones included, in order.
-func Walk(body []Instr, f func(in *Instr)) {
+// walk calls f for each instruction, nested ones included, in order.
+func walk(body []Instr, f func(in *Instr)) {
 	for i := range body {
 		f(&body[i])
-		Walk(body[i].Body, f)
+		walk(body[i].Body, f)
 	}
 }

@@ -10,13 +10,14 @@ import (
 type Soft struct {
 	Div  bool
 	Sqrt bool
+	Half bool // the conversion of float16
 }
 
 // Lower returns the kernel with the named operations replaced by sequences of integer operations,
 // which are exact on every device. A kernel without these operations is returned as it is.
 func Lower(k *Kernel, soft Soft) *Kernel {
 	found := false
-	Walk(k.Body, func(in *Instr) { found = found || soft.replaces(in.Op) })
+	walk(k.Body, func(in *Instr) { found = found || soft.replaces(in.Op) })
 	if !found {
 		return k
 	}
@@ -32,16 +33,21 @@ func Lower(k *Kernel, soft Soft) *Kernel {
 	return &b.k
 }
 
-func (s Soft) replaces(o Op) bool { return s.Div && o == OpFDiv || s.Sqrt && o == OpFSqrt }
+func (s Soft) replaces(o Op) bool {
+	return s.Div && o == OpFDiv || s.Sqrt && o == OpFSqrt || s.Half && o == OpFromHalf
+}
 
 func (b *Builder) lower(soft Soft, body []Instr) {
 	for _, in := range body {
 		if soft.replaces(in.Op) {
 			var bits Value
-			if in.Op == OpFDiv {
+			switch in.Op {
+			case OpFDiv:
 				bits = b.softDiv(b.Bits(in.Args[0]), b.Bits(in.Args[1]))
-			} else {
+			case OpFSqrt:
 				bits = b.softSqrt(b.Bits(in.Args[0]))
+			default:
+				bits = b.softHalf(in.Args[0])
 			}
 			b.append(Instr{Op: OpFloat, Dst: in.Dst, Args: []Value{bits}})
 			continue
@@ -142,4 +148,16 @@ func (b *Builder) softSqrt(x Value) Value {
 	result = b.Select(same, x, result)
 	return b.Select(b.OrBool(b.Less(inf, x), b.Less(inf, abs)),
 		b.Select(b.Equal(abs, b.U(0)), x, b.U(arith.NaNBits)), result)
+}
+
+// softHalf returns the bits of the float32 of a float16.
+func (b *Builder) softHalf(h Value) Value {
+	sign := b.Shl(b.And(h, b.U(0x8000)), b.U(16))
+	e, m := b.And(h, b.U(0x7c00)), b.And(h, b.U(0x3ff))
+	small := b.Bits(b.FMul(b.FromInt(m), b.F(0x1p-24)))
+	normal := b.Add(b.Shl(b.And(h, b.U(0x7fff)), b.U(13)), b.U(112<<23))
+	quiet := b.Select(b.Equal(m, b.U(0)), b.U(0), b.U(arith.QuietBit))
+	special := b.Or(b.U(arith.InfBits), b.Or(b.Shl(m, b.U(13)), quiet))
+	abs := b.Select(b.Equal(e, b.U(0)), small, b.Select(b.Equal(e, b.U(0x7c00)), special, normal))
+	return b.Or(sign, abs)
 }

@@ -43,16 +43,7 @@ func (b *Builder) Exp(x Value) Value {
 func (b *Builder) power(k Value) Value { return b.Float(b.Shl(b.Add(k, b.U(127)), b.U(23))) }
 
 // FloatFromHalf returns a float16, in the low bits of h without bits above it, as a float32.
-func (b *Builder) FloatFromHalf(h Value) Value {
-	sign := b.Shl(b.And(h, b.U(0x8000)), b.U(16))
-	e, m := b.And(h, b.U(0x7c00)), b.And(h, b.U(0x3ff))
-	small := b.Bits(b.FMul(b.FromInt(m), b.F(0x1p-24)))
-	normal := b.Add(b.Shl(b.And(h, b.U(0x7fff)), b.U(13)), b.U(112<<23))
-	quiet := b.Select(b.Equal(m, b.U(0)), b.U(0), b.U(arith.QuietBit))
-	special := b.Or(b.U(arith.InfBits), b.Or(b.Shl(m, b.U(13)), quiet))
-	abs := b.Select(b.Equal(e, b.U(0)), small, b.Select(b.Equal(e, b.U(0x7c00)), special, normal))
-	return b.Float(b.Or(sign, abs))
-}
+func (b *Builder) FloatFromHalf(h Value) Value { return b.op(OpFromHalf, h) }
 
 // HalfFromFloat returns x rounded to float16, ties to even, in the low bits of a word. Overflow
 // gives infinity, a NaN stays a quiet NaN with the upper bits of its payload.

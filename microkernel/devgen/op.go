@@ -28,9 +28,10 @@ const (
 	OpFDiv // correctly rounded
 	OpFSqrt
 
-	OpFromInt // f32 of a signed word
-	OpBits    // u32 with the bits of an f32
-	OpFloat   // f32 with the bits of a u32
+	OpFromInt  // f32 of a signed word
+	OpFromHalf // f32 of the float16 in the low bits; the bits above it are zeros
+	OpBits     // u32 with the bits of an f32
+	OpFloat    // f32 with the bits of a u32
 
 	OpEqual // bool
 	OpLess  // unsigned
@@ -52,11 +53,11 @@ const (
 	OpFor     // Body for Dst[0] = Args[0]; below Args[1]; by Args[2], unsigned
 	OpBarrier // all invocations of the workgroup; orders shared memory
 
-	// OpMMA multiplies signed bytes by the 32 invocations of an aligned group: D = A*B + C with A of
-	// 16 rows, B of 8 columns and 16 or 32 k, in the fragments of mma.m16n8k16 and m16n8k32. With
-	// g = lane/4 and t = lane%4, words 0 and 1 of A have k 4t..4t+3 of rows g and g+8, words 2 and 3
-	// the same of k 16 more; word i of B has k 16i+4t..+3 of column g; words 0 to 3 of C and D are
-	// (g, 2t), (g, 2t+1), (g+8, 2t), (g+8, 2t+1).
+	// OpMMA multiplies signed bytes by the 32 invocations of an aligned group: D = A*B + C with A
+	// of 16 rows, B of 8 columns and 16 or 32 k, in the fragments of mma.m16n8k16 and m16n8k32.
+	// With g = lane/4 and t = lane%4, words 0 and 1 of A have k 4t..4t+3 of rows g and g+8, words 2
+	// and 3 the same of k 16 more; word i of B has k 16i+4t..+3 of column g; words 0 to 3 of C and
+	// D are (g, 2t), (g, 2t+1), (g+8, 2t), (g+8, 2t+1).
 	OpMMA
 	// OpCopyAsync begins to copy four words from word Args[1] of binding Index to word Args[0] of
 	// shared array Array; both are multiples of four.
@@ -105,7 +106,8 @@ var infos = [ops]opInfo{
 	OpFMul: {name: "fmul", args: f2, result: F32}, OpFMA: {name: "fma", args: f3, result: F32},
 	OpFDiv: {name: "fdiv", args: f2, result: F32}, OpFSqrt: {name: "fsqrt", args: f1, result: F32},
 
-	OpFromInt: {name: "fromint", args: u1, result: F32}, OpBits: {name: "bits", args: f1, result: U32},
+	OpFromInt: {name: "fromint", args: u1, result: F32}, OpFromHalf: {name: "fromhalf", args: u1, result: F32},
+	OpBits:  {name: "bits", args: f1, result: U32},
 	OpFloat: {name: "float", args: u1, result: F32},
 
 	OpEqual: {name: "equal", args: u2, result: Bool}, OpLess: {name: "less", args: u2, result: Bool},

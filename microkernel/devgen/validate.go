@@ -14,8 +14,8 @@ func (k *Kernel) Validate() error {
 		return fmt.Errorf("a kernel has no name")
 	case k.Size < 1 || k.Size > 1024:
 		return fmt.Errorf("kernel %s: workgroups of %d invocations are not supported; use 1 to 1024", k.Name, k.Size)
-	case k.ArgumentBytes() > MaxArgumentBytes:
-		return fmt.Errorf("kernel %s: %d bytes of arguments exceed %d", k.Name, k.ArgumentBytes(), MaxArgumentBytes)
+	case k.argumentBytes() > MaxArgumentBytes:
+		return fmt.Errorf("kernel %s: %d bytes of arguments exceed %d", k.Name, k.argumentBytes(), MaxArgumentBytes)
 	case k.SharedBytes() > maxShared:
 		return fmt.Errorf("kernel %s: %d bytes of shared memory exceed %d", k.Name, k.SharedBytes(), maxShared)
 	}

@@ -173,6 +173,22 @@ func (d *Desc) Scales(scales [2]float32, subs [2]uint8, k int) (scale, offset fl
 	return scales[0], 0
 }
 
+// IntegerScales returns the integer scale of element k of a sub-block, 1 if the type has none, and
+// the integer to subtract after it was multiplied by the scale of offsets. The type is not one of
+// FloatSubs; subs is as for Scales.
+func (d *Desc) IntegerScales(subs [2]uint8, k int) (scale, offset int) {
+	s := subs[k/d.Span()]
+	switch d.Subs {
+	case PairSubs:
+		return int(subs[0]), int(subs[1])
+	case NibbleSubs:
+		return int(s & 15), int(s >> 4)
+	case SignedSubs, OddSubs, ParitySubs:
+		return int(int8(s)), 0
+	}
+	return 1, 0
+}
+
 // FloatSubShift is the left shift that makes a byte of FloatSubs a float32, before the unit.
 const FloatSubShift = 20
 

@@ -7,6 +7,7 @@ import (
 	"sandwich/microkernel"
 	"sandwich/plans"
 	"sandwich/profiles"
+	"sandwich/roofline"
 )
 
 // attendGain is the minimum gain in prompt throughput over float32 for which a less exact dot
@@ -52,9 +53,6 @@ func (h host) bestAttention(kv microkernel.KVType) microkernel.AttentionDot {
 	return d
 }
 
-// workers returns the instruction sets of all worker kinds, the main class first.
-func (h host) workers() []microkernel.ISA { return append([]microkernel.ISA{h.isa}, h.others...) }
-
 // mayRound reports whether attention may use a dot product other than float32: some product is not
 // computed in float32 already, and the CPU has one for the cache type. If all products use float32
 // or the cache is float32, exact results are wanted.
@@ -71,7 +69,7 @@ func (h host) mayRound(kv microkernel.KVType, paths []microkernel.Compute) bool 
 // single tokens.
 func alternatives(kv microkernel.KVType) (dots []microkernel.AttentionDot) {
 	for _, d := range microkernel.AttentionDots() {
-		if d != microkernel.AttendF32 && profiles.AttendCache(d) == kv {
+		if d != microkernel.AttendF32 && profiles.AttentionCache(d) == kv {
 			dots = append(dots, d)
 		}
 	}
@@ -87,7 +85,7 @@ func pathsOf(weights []plans.WeightPlan) (paths []microkernel.Compute) {
 
 // bestAttention returns the fastest dot product for a type of cache that reaches attendGain on
 // prompts (r) and attendStepLoss on single tokens (steps).
-func bestAttention(kv microkernel.KVType, r, steps profiles.AttendRates) microkernel.AttentionDot {
+func bestAttention(kv microkernel.KVType, r, steps roofline.AttentionRates) microkernel.AttentionDot {
 	best, least := microkernel.AttendF32, attendGain*r[microkernel.AttendF32]
 	for _, d := range alternatives(kv) {
 		if least > 0 && r[d] >= max(least, r[best]) && steps[d] > 0 &&
@@ -96,60 +94,4 @@ func bestAttention(kv microkernel.KVType, r, steps profiles.AttendRates) microke
 		}
 	}
 	return best
-}
-
-// AttentionChoice describes the dot product that attention uses at the measured rates, and why.
-func AttentionChoice(o Options, r, steps profiles.AttendRates) string {
-	kv, _ := o.cache() // AttentionOpen has checked it
-	best := bestAttention(kv, r, steps)
-	if best == microkernel.AttendF32 {
-		return fmt.Sprintf("attention uses float32: no other dot product is %g times as fast on prompts and keeps "+
-			"%g of the rate on single tokens", attendGain, attendStepLoss)
-	}
-	return fmt.Sprintf("%s, with different rounding (--attention f32 is exact)", r.Gain(best))
-}
-
-// cache returns the type of the KV cache in the options.
-func (o Options) cache() (microkernel.KVType, error) {
-	if o.KV == "" {
-		return microkernel.KVF16, nil
-	}
-	return microkernel.ParseKVType(o.KV)
-}
-
-// AttentionOpen reports whether the dot product of attention depends on measured rates.
-func AttentionOpen(p *profiles.Profile, s plans.ModelShape, o Options) bool {
-	h, err := o.mainHost(p)
-	if err != nil || o.Attend != "" && o.Attend != "auto" {
-		return false
-	}
-	kv, err := o.cache()
-	if err != nil {
-		return false
-	}
-	var paths []microkernel.Compute
-	for _, k := range s.Unique() {
-		c, err := o.pathOf(k, h)
-		if err != nil {
-			return false
-		}
-		if k.Type == microkernel.BF16.String() && PairsOpen(p, s, o) {
-			c = microkernel.ComputeBF16 // possible, depending on rates
-		}
-		paths = append(paths, c)
-	}
-	return h.mayRound(kv, paths)
-}
-
-// AttentionKnown reports whether a profile has the rates on which the dot product of attention
-// depends for the cache of the options.
-func AttentionKnown(p *profiles.Profile, isa microkernel.ISA, o Options) bool {
-	kv, err := o.cache()
-	r, steps := p.AttendRates(isa), p.AttendStepRates(isa)
-	for _, d := range append(alternatives(kv), microkernel.AttendF32) {
-		if d.On(isa, p.Features()) && (r[d] == 0 || steps[d] == 0) {
-			return false
-		}
-	}
-	return err == nil
 }

@@ -8,6 +8,7 @@ import (
 	"sandwich/microkernel"
 	"sandwich/plans/internal/hosttest"
 	"sandwich/profiles"
+	"sandwich/roofline"
 )
 
 // TestDefaultAttention: a dot product is taken where measured rates make it worth its rounding and
@@ -96,5 +97,6 @@ func TestAttentionWords(t *testing.T) {
 }
 
 func choiceOn(h *profiles.Profile) string {
-	return AttentionChoice(Options{}, h.AttendRates(microkernel.AVX512), h.AttendStepRates(microkernel.AVX512))
+	return AttentionChoice(Options{}, roofline.NewMachine(h).AttentionRates(microkernel.AVX512),
+		roofline.NewMachine(h).AttentionStepRates(microkernel.AVX512))
 }

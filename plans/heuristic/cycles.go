@@ -40,7 +40,7 @@ func CyclesPerOp(s microkernel.Spec, rows int) float64 {
 		loads = v + fma
 	}
 	switch {
-	case s.Compute == microkernel.ComputeBF16:
+	case s.Compute.RoundsBF16():
 		loads /= 2 // packed in pairs of k
 	case s.B != microkernel.F32:
 		other = core.unpacking * v // once per tile and vector
@@ -148,7 +148,7 @@ func (r Rates) work(s microkernel.Spec) (unpack, row float64) {
 		}
 		return 96 + 64*planes + 8*subs, 32
 	}
-	if s.Compute == microkernel.ComputeBF16 {
+	if s.Compute.RoundsBF16() {
 		return 8, 32 / or(r.Pairs, core.pairs)
 	}
 	unpack = 4

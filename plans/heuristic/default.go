@@ -8,24 +8,7 @@ import (
 	"sandwich/plans"
 	"sandwich/profiles"
 	"sandwich/runtime/sched"
-	"sandwich/topotree"
 )
-
-// Options restricts the choices of Default. The zero value leaves all choices to Default.
-type Options struct {
-	Compute  string               // auto (or ""), f32, int8, int8-256, bf16; applies to weights that have the path
-	KV       string               // f16 (or ""), f32, q8_0
-	ISA      string               // of workers, see plans.ParseWorkerISAs; "": the widest
-	Like     *plans.Plan          // use the instruction sets of this plan's workers instead of ISA
-	Attend   string               // dot product of attention; auto (or "")
-	Threads  int                  // 0: one PU per usable core
-	Load     profiles.PULoad      // of other processes, for the choice of PUs under Threads or a quota
-	TP       int                  // tensor-parallel ranks; 0: one
-	Service  *plans.ServiceConfig // ranks and PUs; replaces Threads and TP
-	Weights  []plans.WeightPlan   // compute paths; take precedence over Compute
-	SeqMax   int                  // 0: 2048, at most the model's context
-	BatchMax int                  // 0: 16
-}
 
 // Default returns the untuned plan: one PU of every usable core in both phases, one rank unless
 // Options.TP is set, dynamic assignment of slices, and schedules by heuristic from cache sizes and
@@ -92,110 +75,6 @@ func Default(p *profiles.Profile, s plans.ModelShape, o Options) (*plans.Plan, e
 	return plan, nil
 }
 
-// addDefaults adds the weights and the tables of the main class. Both phases get the same rules,
-// since without measurements they differ by M only.
-func addDefaults(p *plans.Plan, o Options, h host) error {
-	for _, k := range p.Model.Unique() {
-		c, err := o.pathOf(k, h)
-		if err != nil {
-			return fmt.Errorf("weight %s: %w", k, err)
-		}
-		p.Weights = append(p.Weights, plans.WeightPlan{WeightKey: k, Compute: c})
-	}
-	return addTables(p, h, "")
-}
-
-// addTables adds the tables of a class of workers.
-func addTables(p *plans.Plan, h host, class string) error {
-	shapes, err := p.TableShapes(p.Prefill.PUs)
-	if err != nil {
-		return err
-	}
-	for _, c := range shapes {
-		rules, err := h.table(c)
-		if err != nil {
-			return fmt.Errorf("weight %s: %w", c.WeightKey, err)
-		}
-		p.Prefill.Tables = append(p.Prefill.Tables, plans.Table{WeightKey: c.WeightKey, Class: class, Rules: rules})
-		p.Decode.Tables = append(p.Decode.Tables, plans.Table{WeightKey: c.WeightKey, Class: class,
-			Rules: slices.Clone(rules)})
-	}
-	return nil
-}
-
-// table returns the rules of a table shape for the largest group of threads that shares such a
-// product.
-func (h host) table(c plans.TableShape) ([]plans.Rule, error) {
-	t, err := microkernel.ParseWeightType(c.Type)
-	if err != nil {
-		return nil, err
-	}
-	h.Threads = c.Threads
-	return h.rules(c.WeightKey, t, c.Compute)
-}
-
-// pathOf returns the compute path of a weight: that in the options, else the default.
-func (o Options) pathOf(k plans.WeightKey, h host) (microkernel.Compute, error) {
-	for _, w := range o.Weights {
-		if w.WeightKey == k {
-			return w.Compute, nil
-		}
-	}
-	t, err := microkernel.ParseWeightType(k.Type)
-	if err != nil {
-		return microkernel.ComputeF32, err
-	}
-	return defaultCompute(o.Compute, t, h)
-}
-
-// defaultCompute returns the default compute path of a weight type: int8 for quantized weights and
-// bf16 for weights of that type if it is the faster path, else f32.
-func defaultCompute(option string, t microkernel.WeightType, h host) (microkernel.Compute, error) {
-	switch option {
-	case "", "auto":
-		if t.Quantized() && h.integers(t) {
-			return h.integerPath(t), nil
-		}
-		if t == microkernel.BF16 && worthwhile(h.pairs) && h.hasPairs() {
-			return microkernel.ComputeBF16, nil
-		}
-		return microkernel.ComputeF32, nil
-	}
-	c, err := microkernel.ParseCompute(option)
-	if err != nil {
-		return c, err
-	}
-	switch {
-	case c.Takes(t):
-	case c == microkernel.ComputeInt8:
-		return microkernel.ComputeF32, nil // not quantized
-	default:
-		return defaultCompute("", t, h) // a type without this path
-	}
-	return c, nil
-}
-
-// checkCompute rejects bf16 and int8-256 if the model has no weights for the path or the CPU no
-// kernels.
-func (h host) checkCompute(option string, s plans.ModelShape) error {
-	switch option {
-	case microkernel.ComputeInt8Superblock.String():
-		return h.checkSuperblock(s)
-	case microkernel.ComputeBF16.String():
-	default:
-		return nil
-	}
-	if !has(s, microkernel.BF16) {
-		return fmt.Errorf("compute %s is for models with bf16 weights, but %s has none: leave --compute out",
-			option, s.Title())
-	}
-	if !h.hasPairs() {
-		return fmt.Errorf("compute %s needs a dot product of bfloat16 (avx512_bf16, or bf16 on arm64), but %s "+
-			"on this CPU (%s) has none: leave --compute out", option, h.isa, h.features)
-	}
-	return nil
-}
-
 // Service returns the ranks and PUs of the default plan without making the plan.
 func Service(p *profiles.Profile, o Options) (plans.ServiceConfig, error) { return o.service(p) }
 
@@ -255,9 +134,4 @@ func (o Options) pus(p *profiles.Profile) (plans.PUSet, error) {
 			o.Threads, len(usable), plans.PUSet(usable))
 	}
 	return p.PickPUs(o.Threads, o.Load), nil
-}
-
-// commonNode returns the NUMA node that holds all PUs, or -1.
-func commonNode(m *topotree.Machine, pus plans.PUSet) int {
-	return m.CommonNode(topotree.NewCPUSet(pus...))
 }

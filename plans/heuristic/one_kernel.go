@@ -6,6 +6,7 @@ import (
 	"sandwich/microkernel"
 	"sandwich/plans"
 	"sandwich/profiles"
+	"sandwich/roofline"
 )
 
 // UseKernel sets the kernel of every rule of a plan, with default slices, for benchmarks that
@@ -23,7 +24,7 @@ func UseKernel(p *plans.Plan, host *profiles.Profile, kernel microkernel.Spec) e
 				w.WeightKey, w.Compute)
 		}
 	}
-	cores := coresOf(host, kernel.ISA, firstPU(host))
+	cores := coresOf(roofline.NewMachine(host), kernel.ISA, firstPU(host))
 	for _, phase := range []*plans.Phase{&p.Prefill, &p.Decode} {
 		cores.Threads = len(phase.PUs)
 		for _, t := range phase.Tables {

@@ -97,3 +97,8 @@ func FirstOfEach(ranks []plans.Rank, active plans.PUSet, n int) (out plans.PUSet
 	slices.Sort(out)
 	return out
 }
+
+// commonNode returns the NUMA node that holds all PUs, or -1.
+func commonNode(m *topotree.Machine, pus plans.PUSet) int {
+	return m.CommonNode(topotree.NewCPUSet(pus...))
+}

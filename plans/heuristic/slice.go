@@ -30,6 +30,8 @@ func (c Cores) Slice(kernel microkernel.Spec, widen bool, k plans.WeightKey, m i
 
 func (c Cores) layOut(s *plans.Schedule, k plans.WeightKey, t microkernel.WeightType, m int) {
 	switch {
+	case m > streamTo && s.Kernel.KeepsSums():
+		c.prepared(s, k, t, m)
 	case m <= streamTo || s.Kernel.Spread && m < residentFrom:
 		c.stream(s, k, t, m)
 	case m < residentFrom || s.Widen:
@@ -104,8 +106,13 @@ func (c Cores) block(s *plans.Schedule, k plans.WeightKey, t microkernel.WeightT
 
 // share reduces slices, columns first, until every thread has several.
 func (c Cores) share(s *plans.Schedule, k plans.WeightKey, m int) {
+	c.shareAmong(s, k, m, chunksPerThread)
+}
+
+// shareAmong is share for so many slices per thread.
+func (c Cores) shareAmong(s *plans.Schedule, k plans.WeightKey, m, chunks int) {
 	mr, nr := s.Kernel.MR, s.Kernel.NR
-	for want := c.Threads * chunksPerThread; slicesOf(*s, k.N, m) < want && (s.BN > nr || s.BM > 4*mr); {
+	for want := c.Threads * chunks; slicesOf(*s, k.N, m) < want && (s.BN > nr || s.BM > 4*mr); {
 		if s.BN > nr {
 			s.BN = max(nr, s.BN/2/nr*nr)
 		} else {

@@ -11,27 +11,27 @@ import (
 	"sandwich/plans/gate"
 )
 
-// Review is a diff as a person reads it; Changes are those of the plan itself. Its JSON is stable.
+// Review is a diff for readers; Changes has all changes of the plan. Its JSON form is stable.
 type Review struct {
 	Changes   []plans.Change `json:"changes"`
 	Groups    []Group        `json:"groups"`
 	Unchanged []string       `json:"unchanged"`
 }
 
-// Group is what changed of one thing.
+// Group holds the changes of one part of the plan.
 type Group struct {
 	Name  string `json:"group"`
 	Lines []Line `json:"lines"`
 }
 
-// Line is one change; what only one plan has is empty in the other.
+// Line is one change. A side is empty if its plan lacks the item.
 type Line struct {
 	Item string `json:"item"`
 	Old  string `json:"old"`
 	New  string `json:"new"`
 }
 
-// Count is how many lines there are: 0 where the plans are equal.
+// Count returns the number of lines, 0 for equal plans.
 func (r *Review) Count() (n int) {
 	for _, g := range r.Groups {
 		n += len(g.Lines)
@@ -45,10 +45,10 @@ func (r *Review) add(name string, lines ...Line) {
 	}
 }
 
-// UnchangedText is what did not change, counted.
+// UnchangedText lists what did not change, with counts.
 func (r *Review) UnchangedText() string { return "unchanged: " + strings.Join(r.Unchanged, ", ") }
 
-// same counts what did not change.
+// same records the number of unchanged items.
 func (r *Review) same(unchanged, all int, what string) {
 	switch {
 	case all == 0 || unchanged == 0:
@@ -59,7 +59,7 @@ func (r *Review) same(unchanged, all int, what string) {
 	}
 }
 
-// Of compares two bundles for a reviewer; all lists every change of a schedule.
+// Of compares two bundles; all includes every change of a schedule.
 func Of(a, b *plans.Bundle, all bool) *Review {
 	r := &Review{Changes: plans.Diff(&a.Plan, &b.Plan), Groups: []Group{}, Unchanged: []string{}}
 	if r.Changes == nil {
@@ -92,7 +92,7 @@ func Of(a, b *plans.Bundle, all bool) *Review {
 	return r
 }
 
-// tablesOf counts the tables that either side has.
+// tablesOf returns the number of distinct tables of both sides.
 func tablesOf(a, b *plans.Phase) int {
 	n := len(a.Tables)
 	for _, t := range b.Tables {
@@ -145,9 +145,9 @@ func plainLines(changes []plans.Change) (out []Line) {
 // mostRanges is how many ranges of M of one table are told one by one, unless all are asked for.
 const mostRanges = 3
 
-// kernelLines is a line a change of what differs only: the rows that changed alike are one line,
-// and so are weights that changed alike, named by the first of them. A table that changed in many
-// ranges is told by its micro-kernels, and one that only one plan has is one line.
+// kernelLines returns one line per distinct change: rows that changed alike share a line, and so do
+// weights, which are named by the first of them. A table with changes in many ranges is described
+// by its kernels, and a table of only one plan takes one line.
 func kernelLines(changes []plans.Change, all bool) (out []Line) {
 	var names []string
 	lines := map[string][]Line{} // by weight
@@ -182,7 +182,7 @@ func kernelLines(changes []plans.Change, all bool) (out []Line) {
 	return out
 }
 
-// tableLines are the changes of one table.
+// tableLines returns the changes of one table.
 func tableLines(changes []plans.Change, all bool) (out []Line) {
 	if c := changes[0]; c.Old == "" || c.New == "" {
 		return []Line{{"", present(c.Old), present(c.New)}}
@@ -228,7 +228,7 @@ func present(schedule string) string {
 	return "a table"
 }
 
-// scheduleDifference leaves out of two schedules in words what both have.
+// scheduleDifference removes the common parts of two schedule texts.
 func scheduleDifference(a, b string) (string, string) {
 	x, y := scheduleFields(a), scheduleFields(b)
 	var left, right []string
@@ -241,7 +241,7 @@ func scheduleDifference(a, b string) (string, string) {
 	return strings.Join(left, ", "), strings.Join(right, ", ")
 }
 
-// lackingParts are the parts of a kernel's name that another one lacks.
+// lackingParts returns the parts of a kernel's name that another name lacks.
 func lackingParts(a, b string) string {
 	var out []string
 	other := strings.Split(b, "/")
@@ -256,7 +256,7 @@ func lackingParts(a, b string) string {
 	return strings.Join(out, "/")
 }
 
-// scheduleFields are the kernel, slice, ways and copies of a schedule in words.
+// scheduleFields returns the kernel, slice, ways and copies of a schedule text.
 func scheduleFields(text string) [4]string {
 	words := strings.Fields(text)
 	out := [4]string{words[0], "", "dynamic", "not copied"}
@@ -273,7 +273,7 @@ func scheduleFields(text string) [4]string {
 	return out
 }
 
-// expectations compares what both were measured at: noise is no difference.
+// expectations compares the measured speeds of both plans; differences within noise are ignored.
 func (r *Review) expectations(a, b *plans.Bundle) {
 	rows := gate.Judge(gate.Recorded(a, b), gate.Options{Ceiling: gate.DefaultCeiling})
 	var lines []Line
@@ -301,7 +301,7 @@ func (r *Review) host(a, b *plans.Bundle) {
 	}
 }
 
-// weightItem names a change of a weight's table.
+// weightItem returns the name of a change of a weight's table.
 func weightItem(weight, item string) string {
 	if item == "" {
 		return weight

@@ -9,14 +9,13 @@ import (
 	"sandwich/plans/heuristic"
 )
 
-// adapt applies the flags that a plan can follow and refuses those that contradict what it was
-// tuned for.
+// adapt applies the flags that a plan permits and rejects those that contradict its tuning.
 func (o *Options) adapt(p, asked *plans.Plan) error {
 	if o.Compute != "auto" && o.Compute != "" && !slices.Equal(p.Weights, asked.Weights) {
-		return fmt.Errorf("the plan %s does not compute in %s throughout", p.Name, o.Compute)
+		return fmt.Errorf("the plan %s does not use the path %s for all weights", p.Name, o.Compute)
 	}
 	if o.Attend != "" && o.Attend != "auto" && p.Attention != asked.Attention {
-		return fmt.Errorf("the plan %s adds up attention by %s", p.Name, p.Attention)
+		return fmt.Errorf("the plan %s uses attention by %s", p.Name, p.Attention)
 	}
 	if err := o.matchISA(p, asked); err != nil {
 		return err
@@ -40,8 +39,8 @@ func (o *Options) adapt(p, asked *plans.Plan) error {
 	return nil
 }
 
-// matchISA refuses a plan whose workers run other instruction sets than those asked for: its tables
-// were tuned for them. asked is the untuned plan under the same flags.
+// matchISA rejects a plan whose workers use instruction sets other than the requested ones, since
+// its tables were tuned for them. asked is the untuned plan with the same flags.
 func (o *Options) matchISA(p, asked *plans.Plan) error {
 	if o.ISA == "" {
 		return nil
@@ -66,14 +65,14 @@ func (o *Options) matchISA(p, asked *plans.Plan) error {
 	return nil
 }
 
-// cutThreads keeps n PUs of each phase, taking one of each rank after another. Slices are then
-// handed out dynamically, since a static scheme is made for its number of threads.
+// cutThreads keeps n PUs of each phase, one of each rank after another. Threads then take slices
+// dynamically, since static schemes depend on the number of threads.
 func cutThreads(p *plans.Plan, n int) error {
 	if most := max(len(p.Prefill.PUs), len(p.Decode.PUs)); n > most {
 		return fmt.Errorf("the plan %s uses %d PUs, fewer than --threads %d", p.Name, most, n)
 	}
 	if ranks := p.TP(); n < ranks {
-		return fmt.Errorf("the plan %s has %d ranks, which --threads %d leaves without a thread of their own",
+		return fmt.Errorf("the plan %s has %d ranks, but --threads %d leaves some without a thread",
 			p.Name, ranks, n)
 	}
 	keep := func(pus plans.PUSet) plans.PUSet {

@@ -12,10 +12,10 @@ import (
 	"sandwich/plans/heuristic"
 	"sandwich/profiles"
 	"sandwich/profiles/occupancy"
+	"sandwich/roofline"
 )
 
-// Options are what the user asked for in addition to host and model; the zero value asks for
-// nothing.
+// Options holds the user's choices other than host and model. The zero value selects defaults.
 type Options struct {
 	Path   string // of the bundle to run under; "" takes the newest of Folder that fits, else a heuristic
 	Folder string // where plans and rates are kept; "" where there is none
@@ -28,21 +28,21 @@ type Options struct {
 	Threads int    // 0: as the plan says
 	TP      int    // ranks; 0: as the plan says
 
-	// Occupancy tells which PUs are in use, for untuned plans that do not use them all; nil: the
-	// first ones are taken.
+	// Occupancy reports which PUs are in use, for untuned plans that do not use all PUs; nil: use
+	// the first ones.
 	Occupancy occupancy.Monitor
 
-	// measure replaces calibrate.Rates in tests, which then do not depend on the machine.
+	// measure replaces calibrate.Rates in tests.
 	measure func(context.Context, *profiles.Profile, microkernel.ISA, ...string) ([]profiles.Ceiling, error)
 }
 
-// BundleError is a refusal of the bundle that was asked for; plans.ExitCode tells its kind.
+// BundleError reports that the requested bundle cannot be used; plans.ExitCode classifies it.
 type BundleError struct{ Err error }
 
 func (e *BundleError) Error() string { return e.Err.Error() }
 func (e *BundleError) Unwrap() error { return e.Err }
 
-// Choice is the plan to run under.
+// Choice is the plan to run.
 type Choice struct {
 	Plan    *plans.Plan
 	Path    string // of its bundle; "" for the untuned default
@@ -51,17 +51,17 @@ type Choice struct {
 	Verdict plans.Verdict
 	Bundle  *plans.Bundle // nil for the untuned default
 
-	// Occupancy moves workers away from PUs that others use; nil where the plan names its PUs, or
-	// needs all of them.
+	// Occupancy moves workers away from PUs that other processes use; nil if the plan fixes its PUs
+	// or needs all of them.
 	Occupancy occupancy.Monitor
 }
 
-// FromBundle is the plan of a bundle, verified for a host and a model.
+// FromBundle returns the plan of a bundle, verified for a host and a model.
 func FromBundle(path string, b *plans.Bundle, host *profiles.Profile, shape *plans.ModelShape) *Choice {
 	return &Choice{Plan: &b.Plan, Path: path, State: b.State(), Verdict: plans.Verify(b, host, shape), Bundle: b}
 }
 
-// String names the plan on one line, with what to do about it.
+// String describes the plan in one line, with a recommendation.
 func (c *Choice) String() string {
 	switch {
 	case c.Path == "":
@@ -72,9 +72,8 @@ func (c *Choice) String() string {
 	return c.Path + ": " + c.Plan.Headline(c.State)
 }
 
-// Choose returns the plan to run under: the one asked for, else the newest of the data folder
-// for this host and model that the other flags allow, else the untuned default. It reserves the PUs
-// of the plan.
+// Choose returns the plan to run and reserves its PUs: the requested one, else the newest of the
+// data folder for this host and model that the other flags permit, else the untuned default.
 func (o *Options) Choose(host *profiles.Profile, shape plans.ModelShape) (*Choice, error) {
 	c, err := o.choose(host, shape)
 	if err == nil {
@@ -105,10 +104,10 @@ func (o *Options) choose(host *profiles.Profile, shape plans.ModelShape) (*Choic
 		Occupancy: o.monitor(host)}, nil
 }
 
-// Untuned returns the plan that runs where there is no other, by this machine's rates, and why it
-// multiplies bf16 weights, and adds up attention, as it does where the flags leave that open.
-// Without a folder that keeps them rates are measured only where bits depend on them. Where the
-// plan does not need all PUs it runs on those that other processes use least at this time.
+// Untuned returns the default plan with the measured rates of this machine, and describes the
+// choices that depend on rates: the path of bf16 weights and the dot product of attention. Without
+// a data folder it measures rates only if they affect results. If the plan does not need all PUs,
+// it uses those with the least load.
 func (o *Options) Untuned(host *profiles.Profile, shape plans.ModelShape) (plan *plans.Plan,
 	paths string, err error) {
 	options := o.heuristic()
@@ -131,25 +130,26 @@ func (o *Options) Untuned(host *profiles.Profile, shape plans.ModelShape) (plan 
 	return plan, paths, err
 }
 
-// choices says what measured rates decide of what is open, or that they could not be measured.
+// choices describes what the measured rates decide, or that they could not be measured.
 func (o *Options) choices(host *profiles.Profile, pairs, attention bool, failed error) string {
 	var said []string
 	best := host.Features().Best()
-	if r, ok := host.PairRates(best); pairs && ok {
+	if r, ok := roofline.NewMachine(host).BF16Rates(best); pairs && ok {
 		said = append(said, heuristic.Choice(r))
 	} else if pairs && failed != nil {
-		said = append(said, "bf16 weights are multiplied in float32, since the rate of bf16 could not be measured: "+
+		said = append(said, "bf16 weights use float32, since the rate of bf16 could not be measured: "+
 			failed.Error())
 	}
-	if r := host.AttendRates(best); attention && len(r) > 0 {
-		said = append(said, heuristic.AttentionChoice(o.heuristic(), r, host.AttendStepRates(best)))
+	if r := roofline.NewMachine(host).AttentionRates(best); attention && len(r) > 0 {
+		said = append(said, heuristic.AttentionChoice(o.heuristic(), r,
+			roofline.NewMachine(host).AttentionStepRates(best)))
 	} else if attention && failed != nil {
-		said = append(said, "attention adds up in float32, since other rates could not be measured: "+failed.Error())
+		said = append(said, "attention uses float32, since other rates could not be measured: "+failed.Error())
 	}
 	return strings.Join(said, "; ")
 }
 
-// tilesOpen says that measured rates would weigh the tiles of an untuned plan, and can be kept.
+// tilesOpen reports whether measured rates affect the tiles of an untuned plan and can be stored.
 func (o *Options) tilesOpen(host *profiles.Profile) bool {
 	best := host.Features().Best()
 	return o.Folder != "" && best.Generates() && (o.ISA == "" || o.ISA == best.String())
@@ -159,8 +159,8 @@ func (o *Options) heuristic() heuristic.Options {
 	return heuristic.Options{Compute: o.Compute, KV: o.KV, Attend: o.Attend, ISA: o.ISA, Threads: o.Threads, TP: o.TP}
 }
 
-// byDefault returns the default plan under the flags, by the ceilings that the profile has, on
-// ranks and PUs that were chosen already or, where service is nil, on the first ones.
+// byDefault returns the default plan for the flags and the profile's ceilings, with the given ranks
+// and PUs, or the first PUs if service is nil.
 func (o *Options) byDefault(host *profiles.Profile, shape plans.ModelShape, service *plans.ServiceConfig) (*plans.Plan,
 	error) {
 	if err := o.check(host, shape); err != nil {
@@ -171,7 +171,7 @@ func (o *Options) byDefault(host *profiles.Profile, shape plans.ModelShape, serv
 	return heuristic.Default(host, shape, options)
 }
 
-// check refuses numbers of workers and ranks that the host or the model does not have.
+// check rejects numbers of workers and ranks that the host or the model does not permit.
 func (o *Options) check(host *profiles.Profile, shape plans.ModelShape) error {
 	if err := o.CheckThreads(host); err != nil {
 		return err
@@ -179,8 +179,8 @@ func (o *Options) check(host *profiles.Profile, shape plans.ModelShape) error {
 	return o.checkRanks(host, shape)
 }
 
-// checkRanks refuses a number of ranks that the model cannot be cut for or that the PUs do not
-// suffice for.
+// checkRanks rejects a number of ranks among which the model cannot be divided or for which there
+// are too few PUs.
 func (o *Options) checkRanks(host *profiles.Profile, shape plans.ModelShape) error {
 	if o.TP <= 1 {
 		return nil
@@ -199,7 +199,7 @@ func (o *Options) checkRanks(host *profiles.Profile, shape plans.ModelShape) err
 	return nil
 }
 
-// CheckThreads refuses more workers than PUs.
+// CheckThreads rejects more workers than PUs.
 func (o *Options) CheckThreads(host *profiles.Profile) error {
 	if usable := host.UsablePUs(); o.Threads > len(usable) {
 		return fmt.Errorf("--threads %d: this process may use %d PUs (%s), give no more", o.Threads, len(usable),
@@ -208,8 +208,8 @@ func (o *Options) CheckThreads(host *profiles.Profile) error {
 	return nil
 }
 
-// CheckISA refuses instruction sets that are unknown, that this CPU lacks, or that are for workers
-// which are not there.
+// CheckISA rejects instruction sets that are unknown or that this CPU lacks, and worker indexes
+// that are too large.
 func (o *Options) CheckISA(host *profiles.Profile) error {
 	isas, err := plans.ParseWorkerISAs(o.ISA)
 	if err != nil {
@@ -231,7 +231,7 @@ func (o *Options) CheckISA(host *profiles.Profile) error {
 	return nil
 }
 
-// workers is how many there are without a plan that says it.
+// workers returns the number of workers without a plan.
 func (o *Options) workers(host *profiles.Profile) int {
 	if o.Threads > 0 {
 		return o.Threads
@@ -239,7 +239,7 @@ func (o *Options) workers(host *profiles.Profile) int {
 	return len(host.CorePUs())
 }
 
-// named reads and checks the plan that was asked for.
+// named reads and checks the requested plan.
 func (o *Options) named(host *profiles.Profile, shape plans.ModelShape, fallback *plans.Plan) (*Choice,
 	error) {
 	b, err := plans.Read(o.Path)
@@ -257,8 +257,7 @@ func (o *Options) named(host *profiles.Profile, shape plans.ModelShape, fallback
 	return c, nil
 }
 
-// stored looks into the data folder. Whatever is wrong with what lies there, the default plan
-// runs instead.
+// stored returns the newest usable plan of the data folder, or the default plan if there is none.
 func (o *Options) stored(host *profiles.Profile, shape plans.ModelShape, fallback *plans.Plan) *Choice {
 	if o.Folder == "" {
 		return nil
@@ -277,8 +276,9 @@ func (o *Options) stored(host *profiles.Profile, shape plans.ModelShape, fallbac
 	return c
 }
 
-// Replan makes plans for the remaining PUs of a plan (engine.RunnerOptions.Replan): the
-// arithmetic of the weights stays, so that sequences under way keep their bits.
+// Replan returns a function that makes plans for the remaining PUs of a plan
+// (engine.RunnerOptions.Replan). It keeps the arithmetic of the weights, so that running sequences
+// keep their results.
 func (o *Options) Replan(host *profiles.Profile, shape plans.ModelShape,
 	plan *plans.Plan) func(*plans.ServiceConfig) (*plans.Plan, error) {
 	options := heuristic.Options{Compute: o.Compute, KV: plan.KV.String(), Attend: plan.Attention.String(), Like: plan,

@@ -1,5 +1,4 @@
-// Package selection finds the plan that a model runs under on a host: the bundle that was asked
-// for, else the newest stored one that the other wishes allow, else the heuristic, by this
-// machine's rates where the arithmetic of weights depends on them. Its errors name the flags of the
-// verbs.
+// Package selection selects the plan for a model on a host: the requested bundle, else the newest
+// stored one that the other flags permit, else the default plan, with measured rates if the
+// arithmetic depends on them. Its errors name the flags of the commands.
 package selection

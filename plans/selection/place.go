@@ -10,8 +10,8 @@ import (
 	"sandwich/profiles/occupancy"
 )
 
-// monitor returns what tells which PUs are in use, nil where there is nothing to choose: no PU may
-// be left out, or nothing tells.
+// monitor returns the monitor of PU usage, or nil if the choice of PUs is fixed or usage is
+// unknown.
 func (o *Options) monitor(host *profiles.Profile) occupancy.Monitor {
 	if o.Occupancy == nil || !host.LeavesChoice(o.Threads) {
 		return nil
@@ -19,8 +19,8 @@ func (o *Options) monitor(host *profiles.Profile) occupancy.Monitor {
 	return o.Occupancy
 }
 
-// place chooses ranks and PUs for the untuned plan by the load of other processes, and reserves the
-// PUs. It returns nil where there is nothing to choose.
+// place chooses ranks and PUs of the untuned plan by the load of other processes, and reserves the
+// PUs. It returns nil if the choice of PUs is fixed.
 func (o *Options) place(host *profiles.Profile) (*plans.ServiceConfig, error) {
 	monitor := o.monitor(host)
 	if monitor == nil {
@@ -57,8 +57,8 @@ func (o *Options) place(host *profiles.Profile) (*plans.ServiceConfig, error) {
 	}
 }
 
-// reserve reserves the PUs of a plan, so that other instances with a choice take others. PUs that
-// another instance holds are used all the same.
+// reserve reserves the PUs of a plan, so that other instances choose other ones. It also uses PUs
+// that another instance has reserved.
 func (o *Options) reserve(plan *plans.Plan) {
 	if o.Occupancy == nil {
 		return

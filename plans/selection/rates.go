@@ -14,11 +14,11 @@ import (
 	"sandwich/profiles/retention"
 )
 
-// rated returns the host with the rates of a core that default plans need for tiles, for the path
-// of bf16 weights and, where the caller asks, for attention, and with no other ceiling. They are
-// measured once per build, in some 100 ms, and stored in the folder: a rate near a threshold must
-// not change the plan, or the bits, of a model from start to start. Rates that the file lacks are
-// measured and added. Without a folder they are measured each time.
+// rated returns the host with the rates that default plans need for tiles, the path of bf16 weights
+// and, if requested, attention, and without other ceilings. Rates are measured once per build and
+// stored in the data folder, so that a rate near a threshold does not change the plan or its
+// results between starts. Missing rates are measured and added. Without a data folder they are
+// measured each time.
 func (o *Options) rated(host *profiles.Profile, attention bool) (*profiles.Profile, error) {
 	p := *host
 	p.Ceilings = nil
@@ -44,7 +44,7 @@ func (o *Options) rated(host *profiles.Profile, attention bool) (*profiles.Profi
 	return &p, err
 }
 
-// added is what is kept and, of what was measured, what is not.
+// added returns the stored ceilings and those measured ones that are not stored.
 func added(kept, measured []profiles.Ceiling) []profiles.Ceiling {
 	all := slices.Clone(kept)
 	for _, c := range measured {
@@ -61,7 +61,7 @@ const (
 	ratesSuffix = ".yaml"
 )
 
-// ratesStem is what the names of a host's rates begin with; "" where there is no folder.
+// ratesStem returns the prefix of the file names of a host's rates, "" without a data folder.
 func (o *Options) ratesStem(host *profiles.Profile) string {
 	if o.Folder == "" {
 		return ""
@@ -69,7 +69,7 @@ func (o *Options) ratesStem(host *profiles.Profile) string {
 	return filepath.Join(o.Folder, ratesPrefix+strings.TrimPrefix(host.Fingerprint(), "sha256:")[:16])
 }
 
-// ratesPath is where this build's rates of a host are kept; "" where there is no folder.
+// ratesPath returns the file of this build's rates of a host, "" without a data folder.
 func (o *Options) ratesPath(host *profiles.Profile) string {
 	stem := o.ratesStem(host)
 	switch {
@@ -81,7 +81,7 @@ func (o *Options) ratesPath(host *profiles.Profile) string {
 	return stem + "-" + o.Build + ratesSuffix
 }
 
-// keepRates writes this build's rates of a host, and lets go of those of builds long gone.
+// keepRates writes this build's rates of a host and deletes those of old builds.
 func (o *Options) keepRates(host, rates *profiles.Profile) error {
 	path := o.ratesPath(host)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

@@ -11,7 +11,7 @@ import (
 
 // Sizes of the attention jobs that are measured: the query heads of some tokens of a prompt that
 // share a KV head, or one head of one token, over blocks that fit into L2. The cache type is that
-// of profiles.AttendCache. A call takes about 100 microseconds or less.
+// of profiles.AttentionCache. A call takes about 100 microseconds or less.
 const (
 	attendDim    = 128
 	attendGroup  = 4
@@ -33,7 +33,7 @@ func (b *bench) attendFigures(isa microkernel.ISA, window time.Duration) (out []
 			if !d.On(isa, microkernel.Host()) {
 				continue
 			}
-			layout := microkernel.KVLayout{HeadDim: attendDim, Elem: profiles.AttendCache(d)}.For(d)
+			layout := microkernel.KVLayout{HeadDim: attendDim, Elem: profiles.AttentionCache(d)}.For(d)
 			a, err := microkernel.NewAttention(isa, layout, microkernel.AttentionForm{Dot: d})
 			if err != nil {
 				return nil, err
@@ -61,8 +61,8 @@ var attendTests = []struct {
 	typ  func(microkernel.AttentionDot) string
 	rows [2]int
 }{
-	{profiles.AttendStepType, [2]int{1, 1}},
-	{profiles.AttendType, [2]int{attendTokens, attendGroup}},
+	{profiles.AttentionStepType, [2]int{1, 1}},
+	{profiles.AttentionType, [2]int{attendTokens, attendGroup}},
 }
 
 // attendWork allocates a job with some tokens and query heads and returns a function that runs it

@@ -91,3 +91,6 @@ func cacheNote(what string, bytes int) string {
 
 // share returns the number of bytes of a buffer for each of n workers.
 func share(buffer *mem.Buffer, n int) int { return buffer.Len() / n &^ (1<<12 - 1) }
+
+// callBytes limits one call of generated code to well below 200 microseconds.
+const callBytes = 1 << 20

@@ -1,9 +1,14 @@
+// Package calibrate measures the machine that the program runs on and stores the figures in a
+// profile.
+//
+// It uses kernels from the same generators as serving, on workers that are pinned to allowed PUs.
+// Each figure has a median, a range and a number of samples. Samples of distinct figures are
+// interleaved, so that a disturbance affects all of them.
 package calibrate
 
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,24 +18,6 @@ import (
 	"sandwich/profiles"
 	"sandwich/runtime/pool"
 )
-
-// Options configures Measure. The zero value selects the quick probe.
-type Options struct {
-	// total duration; 0: QuickBudget. At least three samples of each figure are taken regardless.
-	Budget   time.Duration
-	Samples  int                                      // maximum per figure; 0: 9
-	Progress func(done, total float64, figure string) // called between samples, not concurrently; may be nil
-}
-
-const (
-	// QuickBudget is the time of the quick probe.
-	QuickBudget = 1500 * time.Millisecond
-
-	defaultSamples = 9
-	leastSamples   = 3
-)
-
-var errNoPU = errors.New("calibrate: no PU is available to this process")
 
 // Measure replaces the measured ceilings of a profile of this machine: the multiply-add peak of
 // each instruction set and data type, and read bandwidth of caches and memory, for 1 to n PUs.
@@ -92,99 +79,108 @@ func busyNotes(ceilings []profiles.Ceiling) []string {
 		"median; measure again on a quiet machine", worst.Name(), worst.PUs, worst.Noise*100)}
 }
 
-// sample takes samples of all figures until each has enough or the budget is spent. Figures with
-// the same workers are sampled one after another. A first round is discarded, since it warms clocks
-// and caches and wakes virtual CPUs.
-func (b *bench) sample(ctx context.Context, figures []*figure, o Options, began time.Time) error {
-	o.Budget, o.Samples = cmp.Or(max(0, o.Budget), QuickBudget), cmp.Or(max(0, o.Samples), defaultSamples)
-	sets := bySet(figures)
-	p := progress{tell: o.Progress, all: o.Samples * len(figures)}
-	sampling := time.Now()
-	for taken := 0; taken < o.Samples; taken += leastSamples {
-		if taken > 0 && time.Since(began)+time.Since(sampling)*leastSamples/time.Duration(taken) > o.Budget {
-			return nil // another pass would exceed the budget
-		}
-		for _, set := range sets {
-			if taken == 0 || len(sets) > 1 {
-				if err := b.round(ctx, set, p.about, func(*figure, float64) {}); err != nil {
-					return err
-				}
-			}
-			for range min(leastSamples, o.Samples-taken) {
-				if err := b.round(ctx, set, p.next, (*figure).add); err != nil {
-					return err
-				}
-			}
-		}
+// figures returns all figures of the quick probe.
+func (b *bench) figures() ([]*figure, error) {
+	out, err := b.computeFigures()
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	bw, err := b.bandwidthFigures()
+	return append(out, bw...), err
 }
 
-// round takes one sample of each figure.
-func (b *bench) round(ctx context.Context, figures []*figure, tell func(*figure), keep func(*figure, float64)) error {
-	for _, f := range figures {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		tell(f)
-		rate, err := b.run(f)
+// computeFigures returns the multiply-add peaks. Plain Go is measured only if there is no generated
+// code, for example if the system forbids executable memory.
+func (b *bench) computeFigures() ([]*figure, error) {
+	var out []*figure
+	for _, s := range microkernel.PeakSpecs(microkernel.Host()) {
+		peak, generated, err := b.peakFigures(s, peakTime)
 		if err != nil {
-			return fmt.Errorf("calibrate %s: %w", f.ceiling.Name(), err)
+			return nil, err
 		}
-		keep(f, rate)
+		if len(out) == 0 || generated {
+			out = append(out, peak...)
+		}
 	}
-	return nil
+	attend, err := b.attendFigures(microkernel.Host().Best(), peakTime)
+	return append(out, attend...), err
 }
 
-// add appends a sample.
-func (f *figure) add(rate float64) { f.samples = append(f.samples, rate) }
+// peakFigures returns figures of one peak for each number of PUs, and whether it runs generated
+// code.
+func (b *bench) peakFigures(s microkernel.PeakSpec, window time.Duration) (out []*figure, generated bool, err error) {
+	// int8 types are compared with each other on one PU; if a kernel fails its self-test, the unit
+	// is not used
+	alone := slices.Contains(microkernel.Int8Types(), s.Type)
+	k, err := microkernel.NewPeak(s, microkernel.Host())
+	if err != nil && alone {
+		b.notes = append(b.notes, err.Error())
+		return nil, true, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	if k.Spec != s && len(b.notes) == 0 {
+		b.notes = append(b.notes, "this system forbids executable memory to the process: the figures are those "+
+			"of plain Go")
+	}
+	unit := peakUnit(k.Spec.Type)
+	add := func(workers []int) {
+		out = append(out, &figure{
+			ceiling: profiles.Ceiling{Kind: profiles.Compute, ISA: k.Spec.ISA.String(), Type: k.Spec.Type,
+				PUs:  len(workers),
+				CPUs: b.pusOf(workers), Figure: profiles.Figure{Unit: unit}},
+			workers: workers, work: peakWork(k, window),
+		})
+	}
+	if alone {
+		add(firstWorkers(1))
+		return out, k.Spec.ISA.Generates(), nil
+	}
+	for _, n := range b.counts() {
+		add(firstWorkers(n))
+	}
+	for _, w := range b.otherTypes() {
+		add([]int{w})
+	}
+	return out, k.Spec.ISA.Generates(), nil
+}
 
-// bySet groups figures by their workers, the smallest sets first.
-func bySet(figures []*figure) (out [][]*figure) {
-	list := slices.Clone(figures)
-	slices.SortStableFunc(list, func(a, b *figure) int {
-		return cmp.Or(len(a.workers)-len(b.workers), slices.Compare(a.workers, b.workers))
-	})
-	for i, f := range list {
-		if i == 0 || !slices.Equal(f.workers, list[i-1].workers) {
-			out = append(out, nil)
+// otherTypes returns the first worker of each core type other than that of worker 0.
+func (b *bench) otherTypes() []int {
+	var out []int
+	pus := b.pool.PUs()
+	for _, t := range b.profile.Machine.CoreTypes {
+		if i := slices.IndexFunc(pus, t.CPUs.Contains); i > 0 && !t.CPUs.Contains(pus[0]) {
+			out = append(out, i)
 		}
-		out[len(out)-1] = append(out[len(out)-1], f)
 	}
 	return out
 }
 
-// progress counts samples and reports them.
-type progress struct {
-	tell      func(done, total float64, figure string)
-	done, all int
-}
-
-func (p *progress) about(f *figure) {
-	if p.tell != nil {
-		p.tell(float64(p.done), float64(p.all), f.ceiling.Name())
+// bandwidthFigures returns figures of reads from each worker's region of one buffer, sized for a
+// level of the hierarchy.
+func (b *bench) bandwidthFigures() ([]*figure, error) {
+	host := microkernel.Host()
+	reader, err := microkernel.NewReader(host.Best(), host)
+	if err != nil {
+		return nil, err
 	}
-}
-
-func (p *progress) next(f *figure) {
-	p.about(f)
-	p.done++
-}
-
-// replaced returns the ceilings of old that were not measured, and the new figures.
-func replaced(old []profiles.Ceiling, figures []*figure) []profiles.Ceiling {
-	var out []profiles.Ceiling
-	for _, c := range old {
-		if !c.Measured() {
-			out = append(out, c)
-		}
+	if err := b.prepareBuffer(); err != nil {
+		return nil, err
 	}
-	for _, f := range figures {
-		if len(f.samples) > 0 {
-			c := f.ceiling
-			c.Figure = profiles.NewFigure(c.Unit, f.samples)
-			out = append(out, c)
-		}
+	var out []*figure
+	for _, c := range b.counts() {
+		out = append(out, b.readFigure(reader, b.firstLevel(), c, share(b.buffer, b.pool.Size())))
 	}
-	return out
+	out = append(out, b.cacheFigures(reader)...)
+	for _, c := range b.counts() {
+		out = append(out, b.memoryFigure(reader, c))
+	}
+	load, err := b.loads()
+	if err != nil {
+		return nil, err
+	}
+	panels, err := b.panelFigures(host.Best())
+	return append(append(out, load), panels...), err
 }

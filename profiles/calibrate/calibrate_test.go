@@ -187,7 +187,8 @@ func TestRates(t *testing.T) {
 		return !d.On(isa, microkernel.Host())
 	})
 	if a.Native() && len(dots) > 1 {
-		for _, typeOf := range []func(microkernel.AttentionDot) string{profiles.AttendStepType, profiles.AttendType} {
+		for _, typeOf := range []func(microkernel.AttentionDot) string{profiles.AttentionStepType,
+			profiles.AttentionType} {
 			for _, d := range dots {
 				want = append(want, typeOf(d))
 			}

@@ -10,13 +10,6 @@ import (
 	"sandwich/runtime/mem"
 )
 
-// Durations and sizes of contention samples.
-const (
-	computeWindow = 400 * time.Microsecond
-	memoryWindow  = 3 * time.Millisecond
-	readChunk     = 256 << 10 // bytes per call of the reader
-)
-
 // measureCompute fills ComputeMatrix. Two PUs that share the multipliers of a core keep about half
 // of their rate.
 func (f *full) measureCompute(ctx context.Context, until time.Time) error {

@@ -1,11 +1,11 @@
 package calibrate
 
 import (
-	"cmp"
-	"fmt"
-	"slices"
 	"strings"
 	"time"
+
+	"cmp"
+	"fmt"
 
 	"sandwich/microkernel"
 	"sandwich/profiles"
@@ -14,88 +14,9 @@ import (
 	"sandwich/topotree"
 )
 
-// figures returns all figures of the quick probe.
-func (b *bench) figures() ([]*figure, error) {
-	out, err := b.computeFigures()
-	if err != nil {
-		return nil, err
-	}
-	bw, err := b.bandwidthFigures()
-	return append(out, bw...), err
-}
-
 // peakTime is the duration of one sample of a peak: long compared with the skew between workers,
 // short compared with a time slice of the scheduler.
 const peakTime = 3 * time.Millisecond
-
-// computeFigures returns the multiply-add peaks. Plain Go is measured only if there is no generated
-// code, for example if the system forbids executable memory.
-func (b *bench) computeFigures() ([]*figure, error) {
-	var out []*figure
-	for _, s := range microkernel.PeakSpecs(microkernel.Host()) {
-		peak, generated, err := b.peakFigures(s, peakTime)
-		if err != nil {
-			return nil, err
-		}
-		if len(out) == 0 || generated {
-			out = append(out, peak...)
-		}
-	}
-	attend, err := b.attendFigures(microkernel.Host().Best(), peakTime)
-	return append(out, attend...), err
-}
-
-// peakFigures returns figures of one peak for each number of PUs, and whether it runs generated
-// code.
-func (b *bench) peakFigures(s microkernel.PeakSpec, window time.Duration) (out []*figure, generated bool, err error) {
-	// int8 types are compared with each other on one PU; if a kernel fails its self-test, the unit
-	// is not used
-	alone := slices.Contains(microkernel.Int8Types(), s.Type)
-	k, err := microkernel.NewPeak(s, microkernel.Host())
-	if err != nil && alone {
-		b.notes = append(b.notes, err.Error())
-		return nil, true, nil
-	}
-	if err != nil {
-		return nil, false, err
-	}
-	if k.Spec != s && len(b.notes) == 0 {
-		b.notes = append(b.notes, "this system forbids executable memory to the process: the figures are those "+
-			"of plain Go")
-	}
-	unit := peakUnit(k.Spec.Type)
-	add := func(workers []int) {
-		out = append(out, &figure{
-			ceiling: profiles.Ceiling{Kind: profiles.Compute, ISA: k.Spec.ISA.String(), Type: k.Spec.Type,
-				PUs:  len(workers),
-				CPUs: b.pusOf(workers), Figure: profiles.Figure{Unit: unit}},
-			workers: workers, work: peakWork(k, window),
-		})
-	}
-	if alone {
-		add(firstWorkers(1))
-		return out, k.Spec.ISA.Generates(), nil
-	}
-	for _, n := range b.counts() {
-		add(firstWorkers(n))
-	}
-	for _, w := range b.otherTypes() {
-		add([]int{w})
-	}
-	return out, k.Spec.ISA.Generates(), nil
-}
-
-// otherTypes returns the first worker of each core type other than that of worker 0.
-func (b *bench) otherTypes() []int {
-	var out []int
-	pus := b.pool.PUs()
-	for _, t := range b.profile.Machine.CoreTypes {
-		if i := slices.IndexFunc(pus, t.CPUs.Contains); i > 0 && !t.CPUs.Contains(pus[0]) {
-			out = append(out, i)
-		}
-	}
-	return out
-}
 
 // peakUnit returns the unit of the peak of a data type.
 func peakUnit(typ string) string {
@@ -124,63 +45,6 @@ type level struct {
 	total int // bytes that a worker reads per sample
 }
 
-// bandwidthFigures returns figures of reads from each worker's region of one buffer, sized for a
-// level of the hierarchy.
-func (b *bench) bandwidthFigures() ([]*figure, error) {
-	host := microkernel.Host()
-	reader, err := microkernel.NewReader(host.Best(), host)
-	if err != nil {
-		return nil, err
-	}
-	if err := b.prepareBuffer(); err != nil {
-		return nil, err
-	}
-	var out []*figure
-	for _, c := range b.counts() {
-		out = append(out, b.readFigure(reader, b.firstLevel(), c, share(b.buffer, b.pool.Size())))
-	}
-	out = append(out, b.cacheFigures(reader)...)
-	for _, c := range b.counts() {
-		out = append(out, b.memoryFigure(reader, c))
-	}
-	load, err := b.loads()
-	if err != nil {
-		return nil, err
-	}
-	panels, err := b.panelFigures(host.Best())
-	return append(append(out, load), panels...), err
-}
-
-// cacheFigures returns figures of L2 and L3 reads. A region for L3 is at least twice as large as
-// L2; numbers of workers for which the buffer is too small are left out.
-func (b *bench) cacheFigures(reader *microkernel.Reader) (out []*figure) {
-	const sample = 32 << 20
-	c := b.cacheSizes()
-	own := share(b.buffer, b.pool.Size())
-	for _, n := range b.counts() {
-		if c.l2 > 0 {
-			out = append(out, b.readFigure(reader, level{"l2", min(c.l2/2, own) &^ 1023, sample}, n, own))
-		}
-	}
-	l2, missing := cmp.Or(c.l2, assumedL2), 0
-	for _, n := range b.counts() {
-		part := share(b.buffer, n)
-		bytes := min(c.l3/2, 8*l2, part) &^ 1023
-		switch {
-		case c.l3 == 0 || c.l3 < 4*l2:
-		case bytes < 2*l2:
-			missing++
-		default:
-			out = append(out, b.readFigure(reader, level{"l3", bytes, sample}, n, part))
-		}
-	}
-	if missing > 0 {
-		b.notes = append(b.notes, fmt.Sprintf("the L3 was not read by the %d largest numbers of PUs: the probe has %s "+
-			"of memory for all", missing, mem.FormatBytes(int64(b.buffer.Len()))))
-	}
-	return out
-}
-
 // readFigure returns a figure of reads of a level by the first workers. The region of worker i
 // starts at i*part in the buffer.
 func (b *bench) readFigure(r *microkernel.Reader, l level, workers, part int) *figure {
@@ -207,9 +71,6 @@ func (b *bench) bandwidthFigure(level string, workers int) *figure {
 	return &figure{ceiling: profiles.Ceiling{Kind: profiles.Bandwidth, Level: level, PUs: workers,
 		CPUs: b.pusOf(first), Figure: profiles.Figure{Unit: "B/s"}}, workers: first}
 }
-
-// callBytes limits one call of generated code to well below 200 microseconds.
-const callBytes = 1 << 20
 
 // memorySample is the maximum number of bytes that a worker reads from memory per sample.
 const memorySample = 96 << 20
@@ -318,3 +179,50 @@ func coresIn(m *topotree.Machine, set topotree.CPUSet) int {
 	}
 	return n
 }
+
+// loads returns a figure of one worker's L1 loads. The worker needs a buffer.
+func (b *bench) loads() (*figure, error) {
+	loader, err := microkernel.NewLoader(microkernel.Host().Best(), microkernel.Host())
+	if err != nil {
+		return nil, err
+	}
+	l := b.firstLevel()
+	l.name = profiles.L1Loads
+	return b.readFigure(loader, l, 1, 0), nil
+}
+
+// firstLevel returns a region of three quarters of L1.
+func (b *bench) firstLevel() level { return level{"l1", b.cacheSizes().l1 / 4 * 3 &^ 1023, 64 << 20} }
+
+// cacheFigures returns figures of L2 and L3 reads. A region for L3 is at least twice as large as
+// L2; numbers of workers for which the buffer is too small are left out.
+func (b *bench) cacheFigures(reader *microkernel.Reader) (out []*figure) {
+	const sample = 32 << 20
+	c := b.cacheSizes()
+	own := share(b.buffer, b.pool.Size())
+	for _, n := range b.counts() {
+		if c.l2 > 0 {
+			out = append(out, b.readFigure(reader, level{"l2", min(c.l2/2, own) &^ 1023, sample}, n, own))
+		}
+	}
+	l2, missing := cmp.Or(c.l2, assumedL2), 0
+	for _, n := range b.counts() {
+		part := share(b.buffer, n)
+		bytes := min(c.l3/2, 8*l2, part) &^ 1023
+		switch {
+		case c.l3 == 0 || c.l3 < 4*l2:
+		case bytes < 2*l2:
+			missing++
+		default:
+			out = append(out, b.readFigure(reader, level{"l3", bytes, sample}, n, part))
+		}
+	}
+	if missing > 0 {
+		b.notes = append(b.notes, fmt.Sprintf("the L3 was not read by the %d largest numbers of PUs: the probe has %s "+
+			"of memory for all", missing, mem.FormatBytes(int64(b.buffer.Len()))))
+	}
+	return out
+}
+
+// assumedL2 is the size of an L2 cache of unknown size.
+const assumedL2 = 1 << 20

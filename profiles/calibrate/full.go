@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"sandwich/profiles"
@@ -32,23 +31,6 @@ func FullBudget(pus int) time.Duration {
 	return min(14*time.Second+time.Duration(pus)*time.Second/2, 110*time.Second)
 }
 
-// full is a full probe in progress.
-type full struct {
-	*bench
-	memory   *memory
-	tell     func(seconds float64, figure string)
-	samples  int           // maximum per trial
-	patience time.Duration // time after which a round trip is abandoned
-	matrices []profiles.Matrix
-	sets     []profiles.SetFigure
-	solo     map[int][]float64 // multiply-add rates of single PUs, by PU
-}
-
-func newFull(workers *pool.Pool, p *profiles.Profile) *full {
-	return &full{bench: newBench(workers, p), tell: func(float64, string) {}, samples: mostSamples, patience: lostAfter,
-		solo: map[int][]float64{}}
-}
-
 // stage is one part of the probe with its fraction of the budget.
 type stage struct {
 	name    string
@@ -56,9 +38,6 @@ type stage struct {
 	between bool // needs two PUs
 	run     func(ctx context.Context, until time.Time) error
 }
-
-// errUnmeasured ends a stage that cannot be measured on this machine. Its text becomes a note.
-var errUnmeasured = errors.New("not measured")
 
 // Full measures what Measure does, and the structure of the machine: cache-line round trips between
 // PUs; contention of pairs of PUs for multipliers, last-level caches and memory; bandwidth between
@@ -89,11 +68,6 @@ func Full(ctx context.Context, p *profiles.Profile, o FullOptions) error {
 	}
 	p.Probe = newProbe("full", began, err)
 	return err
-}
-
-// newProbe returns the record of a measurement.
-func newProbe(mode string, began time.Time, err error) *profiles.Probe {
-	return &profiles.Probe{Mode: mode, Seconds: math.Round(time.Since(began).Seconds()*10) / 10, Partial: err != nil}
 }
 
 // structure measures everything except what Measure measures.

@@ -2,22 +2,12 @@ package calibrate
 
 import (
 	"context"
-	"math"
-	"slices"
 	"sync/atomic"
 	"time"
 	"unsafe"
 
 	"sandwich/profiles"
 	"sandwich/runtime/pool"
-)
-
-// Sizes of a sample of round trips.
-const (
-	bursts       = 5                     // per sample, which is their median
-	burstTrips   = 100                   // round trips per burst
-	lostAfter    = 20 * time.Millisecond // default of full.patience
-	spinsPerTime = 1 << 12               // reads of the line between two reads of the clock
 )
 
 // line is a cache line that two workers write alternately. Adjacent lines stay unused, since
@@ -106,14 +96,4 @@ func (f *full) roundTrip(t *trial) error {
 		t.a = append(t.a, median(took[:]))
 	}
 	return nil
-}
-
-// median returns the median of some values, NaN if there are none.
-func median(v []float64) float64 {
-	if len(v) == 0 {
-		return math.NaN()
-	}
-	s := slices.Clone(v)
-	slices.Sort(s)
-	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
 }

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 
+	"time"
+
 	"sandwich/microkernel"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/pool"
@@ -210,31 +212,9 @@ func nodeCaches(m *topotree.Machine, cpus topotree.CPUSet) int {
 	return 0
 }
 
-// coresFirst orders PUs so that the first PUs of all cores precede the second ones, and limits them
-// to the CPU quota.
-func (f *full) coresFirst(set topotree.CPUSet) []int {
-	m := f.profile.Machine
-	sibling := map[int]int{}
-	for _, o := range m.Objects {
-		if o.Kind == topotree.KindCore {
-			for i, pu := range o.CPUs.Intersect(m.Allowed).Slice() {
-				sibling[pu] = i
-			}
-		}
-	}
-	pus := set.Intersect(m.Allowed).Slice()
-	slices.SortStableFunc(pus, func(a, b int) int { return sibling[a] - sibling[b] })
-	if q := m.QuotaPUs(); q > 0 {
-		pus = pus[:min(q, len(pus))]
-	}
-	return pus
-}
-
-// workersOf converts PUs to worker indexes.
-func (f *full) workersOf(pus []int) []int {
-	out := make([]int, len(pus))
-	for i, pu := range pus {
-		out[i] = slices.Index(f.pool.PUs(), pu)
-	}
-	return out
-}
+// Durations and sizes of contention samples.
+const (
+	computeWindow = 400 * time.Microsecond
+	memoryWindow  = 3 * time.Millisecond
+	readChunk     = 256 << 10 // bytes per call of the reader
+)

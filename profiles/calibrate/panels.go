@@ -10,9 +10,6 @@ import (
 // panelSample is the number of bytes of panels that the first worker reads per sample.
 const panelSample = 32 << 20
 
-// assumedL2 is the size of an L2 cache of unknown size.
-const assumedL2 = 1 << 20
-
 // panels reads a region in calls of some bytes.
 type panels struct {
 	level string

@@ -10,12 +10,6 @@ import (
 	"sandwich/runtime/pool"
 )
 
-// Duration and number of samples of a short measurement.
-const (
-	shortSample  = time.Millisecond
-	shortSamples = 15
-)
-
 // Rates measures one PU for decisions that cannot wait for Measure: the multiply-add peaks of an
 // instruction set in some data types, attention with each dot product if there are several, L1
 // loads, reads of weights from memory, and instruction throughput by class. Samples are
@@ -86,20 +80,6 @@ func (b *bench) firstReads(isa microkernel.ISA) ([]*figure, error) {
 	load, err := b.loads()
 	return append([]*figure{load}, panels...), err
 }
-
-// loads returns a figure of one worker's L1 loads. The worker needs a buffer.
-func (b *bench) loads() (*figure, error) {
-	loader, err := microkernel.NewLoader(microkernel.Host().Best(), microkernel.Host())
-	if err != nil {
-		return nil, err
-	}
-	l := b.firstLevel()
-	l.name = profiles.L1Loads
-	return b.readFigure(loader, l, 1, 0), nil
-}
-
-// firstLevel returns a region of three quarters of L1.
-func (b *bench) firstLevel() level { return level{"l1", b.cacheSizes().l1 / 4 * 3 &^ 1023, 64 << 20} }
 
 // alone maps the buffer of a worker that measures only L1 bandwidth.
 func (b *bench) alone() (err error) {

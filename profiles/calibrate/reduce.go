@@ -12,7 +12,6 @@ import (
 	"sandwich/runtime/allreduce"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/pool"
-	"sandwich/topotree"
 )
 
 // Sizes of the matrices of an all-reduce: from one row of a decode step to a prefill chunk of a
@@ -130,28 +129,4 @@ func (f *full) reduce(vec *microkernel.Vec, r *reduction) (float64, error) {
 		}
 	}
 	return last.Sub(first).Seconds(), nil
-}
-
-// onePerCore returns the first allowed PU of each core, within the quota.
-func (f *full) onePerCore() []int {
-	pus := f.coresFirst(f.profile.Machine.Allowed)
-	return pus[:f.coresAmong(pus)]
-}
-
-// coresAmong returns how many PUs of a list precede the second PU of any core.
-func (f *full) coresAmong(pus []int) int {
-	seen := map[int]bool{}
-	for i, pu := range pus {
-		core := pu
-		for _, o := range f.profile.Machine.Objects {
-			if o.Kind == topotree.KindCore && o.CPUs.Contains(pu) {
-				core = o.CPUs.First()
-			}
-		}
-		if seen[core] {
-			return i
-		}
-		seen[core] = true
-	}
-	return len(pus)
 }

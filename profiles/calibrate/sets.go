@@ -66,35 +66,6 @@ func (f *full) peakSets() []domain {
 	return out
 }
 
-// oneOfEach returns the first n PUs of each object, within the quota.
-func (f *full) oneOfEach(objects []topotree.Object, n int) []int {
-	var out []int
-	for _, o := range objects {
-		pus := f.coresFirst(o.CPUs)
-		out = append(out, pus[:min(n, len(pus))]...)
-	}
-	if q := f.profile.QuotaPUs(); q > 0 {
-		out = out[:min(q, len(out))]
-	}
-	return out
-}
-
-// clusterObjects returns the last-level caches above L2.
-func clusterObjects(m *topotree.Machine) []topotree.Object {
-	var out []topotree.Object
-	for _, k := range []topotree.Kind{topotree.KindL4, topotree.KindL3} {
-		for _, o := range m.Objects {
-			if o.Kind == k {
-				out = append(out, o)
-			}
-		}
-		if len(out) > 0 {
-			break
-		}
-	}
-	return out
-}
-
 // hasCeiling reports whether Measure has the peak of the same PUs.
 func (f *full) hasCeiling(s microkernel.PeakSpec, set domain) bool {
 	cpus := topotree.NewCPUSet(set.pus...)

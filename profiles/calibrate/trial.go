@@ -2,8 +2,15 @@ package calibrate
 
 import (
 	"context"
+	"errors"
+	"math"
 	"math/rand/v2"
 	"time"
+
+	"sandwich/profiles"
+	"sandwich/runtime/pool"
+
+	"slices"
 )
 
 // trial is a set of workers that is sampled repeatedly: one PU, a pair, or a set. A sample has up
@@ -45,4 +52,42 @@ func (f *full) rounds(ctx context.Context, trials []*trial, until time.Time, tak
 		}
 	}
 	return nil
+}
+
+// full is a full probe in progress.
+type full struct {
+	*bench
+	memory   *memory
+	tell     func(seconds float64, figure string)
+	samples  int           // maximum per trial
+	patience time.Duration // time after which a round trip is abandoned
+	matrices []profiles.Matrix
+	sets     []profiles.SetFigure
+	solo     map[int][]float64 // multiply-add rates of single PUs, by PU
+}
+
+func newFull(workers *pool.Pool, p *profiles.Profile) *full {
+	return &full{bench: newBench(workers, p), tell: func(float64, string) {}, samples: mostSamples, patience: lostAfter,
+		solo: map[int][]float64{}}
+}
+
+// errUnmeasured ends a stage that cannot be measured on this machine. Its text becomes a note.
+var errUnmeasured = errors.New("not measured")
+
+// Sizes of a sample of round trips.
+const (
+	bursts       = 5                     // per sample, which is their median
+	burstTrips   = 100                   // round trips per burst
+	lostAfter    = 20 * time.Millisecond // default of full.patience
+	spinsPerTime = 1 << 12               // reads of the line between two reads of the clock
+)
+
+// median returns the median of some values, NaN if there are none.
+func median(v []float64) float64 {
+	if len(v) == 0 {
+		return math.NaN()
+	}
+	s := slices.Clone(v)
+	slices.Sort(s)
+	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
 }

@@ -9,7 +9,7 @@ import (
 	"sandwich/profiles"
 )
 
-// Level is how much a finding matters.
+// Level is the severity of a finding.
 type Level string
 
 // The levels.
@@ -19,7 +19,7 @@ const (
 	Costs Level = "costs" // costs speed, and there is a remedy
 )
 
-// Finding is what one check found.
+// Finding is the result of one check.
 type Finding struct {
 	Check  string `json:"check"`
 	Level  Level  `json:"level"`
@@ -27,14 +27,14 @@ type Finding struct {
 	Remedy string `json:"remedy,omitempty"`
 }
 
-// Host is the machine that is looked at.
+// Host is the machine to check.
 type Host struct {
 	Profile *profiles.Profile
 	Root    fs.FS // holds sys/ and proc/
 	Live    bool  // Root is that of this machine, now
 }
 
-// Diagnose runs every check, in the order in which people should care.
+// Diagnose runs all checks and returns their findings in order of importance.
 func Diagnose(h Host) []Finding {
 	var out []Finding
 	for _, check := range []func(Host) []Finding{
@@ -51,7 +51,7 @@ func one(check string, level Level, found, remedy string) []Finding {
 	return []Finding{{check, level, found, remedy}}
 }
 
-// readLine is the first line of a small file, empty where it cannot be read.
+// readLine returns the first line of a small file, "" if it cannot be read.
 func readLine(root fs.FS, name string) string {
 	f, err := root.Open(name)
 	if err != nil {
@@ -64,7 +64,7 @@ func readLine(root fs.FS, name string) string {
 	return first
 }
 
-// readWord is the first word of a small file.
+// readWord returns the first word of a small file.
 func readWord(root fs.FS, name string) string {
 	if words := strings.Fields(readLine(root, name)); len(words) > 0 {
 		return words[0]

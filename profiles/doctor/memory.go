@@ -34,7 +34,7 @@ func checkNUMABalancing(h Host) []Finding {
 		"sysctl kernel.numa_balancing=0")
 }
 
-// checkMemory says how much memory each node has, and what this process may still take.
+// checkMemory reports the memory of each node and how much this process may still allocate.
 func checkMemory(h Host) []Finding {
 	var out []Finding
 	m := h.Profile.Machine
@@ -74,7 +74,7 @@ func checkMemory(h Host) []Finding {
 	return out
 }
 
-// nodeless lists the online CPUs that no memory node holds, none where the machine describes no
+// nodeless returns the online CPUs that no memory node contains; empty if the machine describes no
 // nodes.
 func nodeless(m *topotree.Machine) []topotree.CPUSet {
 	var held topotree.CPUSet

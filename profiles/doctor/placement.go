@@ -14,8 +14,8 @@ import (
 	"sandwich/topotree"
 )
 
-// checkPlacement looks at sandwich processes of this machine: on which nodes what they bound to a
-// node lies. Nothing to say where there is one node.
+// checkPlacement reports sandwich processes whose node-bound memory is on other nodes. It reports
+// nothing on a machine with one node.
 func checkPlacement(h Host) []Finding {
 	if h.Profile.Machine.Summary().NUMALocalities < 2 {
 		return nil
@@ -45,7 +45,7 @@ func checkPlacement(h Host) []Finding {
 	return out
 }
 
-// bound is the memory of a process that was bound to nodes.
+// bound is the memory of a process that is bound to nodes.
 type bound struct {
 	on     map[int]int64 // bytes by node
 	remote int64         // bytes on other nodes than asked for
@@ -106,8 +106,8 @@ func readBound(root fs.FS, name string) (b bound) {
 	return b
 }
 
-// checkShared reports PUs to which workers of several sandwich processes are bound, or a worker and
-// a running thread of another program: each of them gets a part of the PU, though others may idle.
+// checkShared reports PUs to which workers of several sandwich processes, or a worker and a running
+// thread of another program, are bound. Each of them gets only a part of the PU.
 func checkShared(h Host) []Finding {
 	const check = "shared PUs"
 	users := occupancy.BoundThreads(h.Root, programName)
@@ -147,5 +147,5 @@ func checkShared(h Host) []Finding {
 		"which takes idle PUs, or on PUs of its own (taskset -c "+idle.Brief()+", a cpuset)")
 }
 
-// programName is the name of a process of this program in /proc.
+// programName is the name of this program's processes in /proc.
 const programName = "sandwich"

@@ -41,8 +41,8 @@ func BoundThreads(root fs.FS, idle string) map[int][]Process {
 	return out
 }
 
-// boundTo finds in the status of a thread the only PU that it may use. ok is false where there are
-// several, for a thread of the kernel, and for one that sleeps unless idle is set.
+// boundTo returns the only PU that a thread may use according to its status. ok is false if there
+// are several, for a kernel thread, and for a sleeping thread unless idle is set.
 func boundTo(status string, idle bool) (pu int, ok bool) {
 	values := map[string]string{}
 	for line := range strings.Lines(status) {
@@ -57,7 +57,7 @@ func boundTo(status string, idle bool) (pu int, ok bool) {
 	return set.First(), true
 }
 
-// readSmall returns a file of at most 64 KiB, "" where it cannot be read.
+// readSmall returns a file of at most 64 KiB, "" if it cannot be read.
 func readSmall(root fs.FS, name string) string {
 	f, err := root.Open(name)
 	if err != nil {

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Folders returns where instances of this program reserve PUs, the best place first: the runtime
-// folder of the user, then the data folder, in which machines that share it have folders of their
-// own. data is "" without a data folder.
+// Folders returns the folders in which instances of this program may reserve PUs, in order of
+// preference: the runtime folder of the user, then a folder per machine in the data folder. data is
+// "" without a data folder.
 func Folders(data string) []string {
 	var out []string
 	runtime := os.Getenv("XDG_RUNTIME_DIR")

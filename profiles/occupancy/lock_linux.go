@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// locks is a file of which a process locks the byte at the number of each PU that it holds. The
-// kernel releases the locks when the process ends. One open file serves for all PUs.
+// locks is a file in which a process locks the byte at the index of each PU that it holds. The
+// kernel releases the locks when the process ends. One open file serves all PUs.
 type locks struct{ file *os.File }
 
-// openLocks opens or makes the file in a folder, which is made where it is missing.
+// openLocks opens or creates the file in a folder, which it creates if missing.
 func openLocks(folder string) (*locks, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, err
@@ -29,8 +29,8 @@ func openLocks(folder string) (*locks, error) {
 	return &locks{f}, nil
 }
 
-// hold locks the byte of a PU. It returns errTaken where another process has locked it, and another
-// error where the file system has no locks.
+// hold locks the byte of a PU. It returns errTaken if another process has locked it, and another
+// error if the file system has no locks.
 func (l *locks) hold(pu int) error {
 	err := l.set(pu, unix.F_WRLCK)
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {

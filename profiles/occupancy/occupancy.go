@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// Monitor tells which PUs are in use, and reserves PUs for this process. Methods may be called from
-// any goroutine.
+// Monitor reports which PUs are in use and reserves PUs for this process. Methods may be called
+// concurrently.
 type Monitor interface {
-	// Load returns the share of time, 0 to 1, for which each PU was busy since the last call. The
-	// first call measures for a fraction of a second. The map belongs to the caller; it is empty
-	// where the system does not tell.
+	// Load returns the fraction of time, 0 to 1, for which each PU was busy since the last call.
+	// The first call measures for a fraction of a second. The caller owns the map; it is empty if
+	// usage is unknown.
 	Load() map[int]float64
 
 	// Bound returns the PUs to which a running thread of another process is bound. It reads the
@@ -24,10 +24,10 @@ type Monitor interface {
 	Bound() map[int]bool
 
 	// Hold reserves a PU and reports whether no other process holds it. A PU that this process
-	// holds stays held. Where reservations cannot be made every PU is granted.
+	// holds stays reserved. If reservations are impossible, every PU is granted.
 	Hold(pu int) bool
 
-	// Release gives up a reservation. All of them end with the process.
+	// Release ends a reservation. All reservations end with the process.
 	Release(pu int)
 }
 
@@ -45,10 +45,10 @@ type System struct {
 	held  map[int]bool
 }
 
-// window is how long the first call of Load measures. The kernel counts in steps of 10 ms.
+// window is the duration of the first measurement of Load. The kernel counts in ticks of 10 ms.
 const window = 200 * time.Millisecond
 
-// leastTicks is the least time, in steps of the kernel, between two readings that are compared.
+// leastTicks is the minimum time between two compared readings, in kernel ticks.
 const leastTicks = 10
 
 // New returns the Monitor of this machine. Reservations are locks in a file of the first of

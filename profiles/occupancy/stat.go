@@ -8,22 +8,22 @@ import (
 	"strings"
 )
 
-// usage is the time of a PU since the start of the machine, in steps of 10 ms.
+// usage is the time of a PU since boot in ticks of 10 ms.
 type usage struct{ busy, total float64 }
 
-// times is the usage of each PU.
+// times holds the usage of each PU.
 type times map[int]usage
 
-// Columns of a line of /proc/stat after its name (proc(5)). The columns after steal count time
-// again that user and nice have.
+// Columns of a line of /proc/stat after its name (proc(5)). Later columns are included in user and
+// nice.
 const (
 	statIdle, statWait = 3, 4
 	statColumns        = 8
 	maxStat            = 16 << 20
 )
 
-// readTimes reads proc/stat. It returns nil where the numbers of PUs in it are not the machine's:
-// lxcfs shows containers a file of its own with the PUs renumbered.
+// readTimes reads proc/stat. It returns nil in containers in which lxcfs shows a file with
+// renumbered PUs.
 func readTimes(root fs.FS) times {
 	if renumbered(root) {
 		return nil

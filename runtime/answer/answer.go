@@ -15,15 +15,17 @@ import (
 	"sandwich/runtime/api"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/grammar"
-	"sandwich/runtime/server"
+	"sandwich/runtime/server/generation"
+	"sandwich/runtime/textio"
 	"sandwich/runtime/tokenizer"
 )
 
-// Generator implements server.Generator with an engine and the tokenizer of its model. Methods may
-// be called concurrently.
+// Generator implements generation.Generator with an engine and the tokenizer of its model. Methods
+// may be called concurrently.
 type Generator struct {
-	model   server.ModelInfo
+	model   generation.ModelInfo
 	engine  *engine.Engine
+	text    *textio.Adapter // of engine
 	tok     *tokenizer.Tokenizer
 	verdict plans.Judgement
 	forms   *forms
@@ -33,7 +35,7 @@ type Generator struct {
 
 // Model describes a model to its clients.
 type Model struct {
-	Name, Template, Arch, Type, Digest string // like the fields of server.ModelInfo
+	Name, Template, Arch, Type, Digest string // like the fields of generation.ModelInfo
 	Parameters, Bytes                  int64
 }
 
@@ -42,7 +44,7 @@ type Model struct {
 // tokenizer. parallel is the number of requests that run at the same time. verdict is the result of
 // plan verify for the engine's plan.
 func New(e *engine.Engine, tok *tokenizer.Tokenizer, told Model, parallel int, verdict plans.Judgement) *Generator {
-	m := server.ModelInfo{ID: told.Name, Created: time.Now(), Context: e.Context(), Parallel: parallel,
+	m := generation.ModelInfo{ID: told.Name, Created: time.Now(), Context: e.Context(), Parallel: parallel,
 		Arch: told.Arch, Type: told.Type, Digest: told.Digest, Parameters: told.Parameters, Bytes: told.Bytes,
 		Template: strings.Clone(told.Template)} // the memory of the model file may be unmapped later
 	if e.Pooled() {
@@ -54,7 +56,7 @@ func New(e *engine.Engine, tok *tokenizer.Tokenizer, told Model, parallel int, v
 	if id, ok := tok.EOS(); ok {
 		m.EOS = string(tok.Piece(id))
 	}
-	return &Generator{model: m, engine: e, tok: tok, verdict: verdict,
+	return &Generator{model: m, engine: e, text: textio.New(e, tok), tok: tok, verdict: verdict,
 		forms: newForms(formBytes, newCompilations()),
 		vocab: sync.OnceValue(func() *grammar.Vocab { return Vocab(tok) })}
 }
@@ -63,8 +65,8 @@ func New(e *engine.Engine, tok *tokenizer.Tokenizer, told Model, parallel int, v
 func (g *Generator) Ready() error { return g.engine.Ready() }
 
 // Models returns the model that is served.
-func (g *Generator) Models() []server.ModelInfo {
-	return []server.ModelInfo{g.model}
+func (g *Generator) Models() []generation.ModelInfo {
+	return []generation.ModelInfo{g.model}
 }
 
 // Generate runs one request and calls emit for each token. Errors are those of Prompt, of the
@@ -94,5 +96,5 @@ func (g *Generator) Generate(
 	if parser != nil {
 		return g.generateParted(ctx, r, parser, emit)
 	}
-	return g.engine.Generate(ctx, r, emit)
+	return g.text.Generate(ctx, r, emit)
 }

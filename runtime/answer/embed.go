@@ -9,10 +9,10 @@ import (
 
 // Embed returns the vectors or scores of texts.
 func (g *Generator) Embed(ctx context.Context, r api.Embedding) (v api.Vectors, err error) {
-	if err := g.engine.Reads(&r); err != nil {
+	if err := g.engine.CheckEmbedding(&r); err != nil {
 		return v, g.named(err)
 	}
-	if r.Prompts, err = g.engine.Prompts(ctx, &r); err != nil {
+	if r.Prompts, err = g.text.Prompts(ctx, &r); err != nil {
 		return v, err
 	}
 	return g.engine.Embed(ctx, r)

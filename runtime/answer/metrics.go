@@ -6,18 +6,18 @@ import (
 	"sandwich/runtime/api"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/mem"
-	"sandwich/runtime/server"
+	"sandwich/runtime/server/metrics"
 )
 
 // Metrics returns the counters and gauges of the engine for /metrics.
-func (g *Generator) Metrics() []server.Metric {
+func (g *Generator) Metrics() []metrics.Metric {
 	s := g.engine.Stats()
-	var out []server.Metric
+	var out []metrics.Metric
 	counter := func(name, help string, v float64, labels ...[2]string) {
-		out = append(out, server.Metric{Name: "sandwich_" + name, Help: help, Counter: true, Labels: labels, Value: v})
+		out = append(out, metrics.Metric{Name: "sandwich_" + name, Help: help, Counter: true, Labels: labels, Value: v})
 	}
 	gauge := func(name, help string, v float64, labels ...[2]string) {
-		out = append(out, server.Metric{Name: "sandwich_" + name, Help: help, Labels: labels, Value: v})
+		out = append(out, metrics.Metric{Name: "sandwich_" + name, Help: help, Labels: labels, Value: v})
 	}
 	phase := func(p string) [2]string { return [2]string{"phase", p} }
 	counter("engine_requests_total", "Requests submitted to the engine.", float64(s.Requests))
@@ -77,13 +77,13 @@ func (g *Generator) Metrics() []server.Metric {
 }
 
 // placementMetrics returns the gauges of memory placement.
-func placementMetrics(places []engine.Placement) (out []server.Metric) {
+func placementMetrics(places []engine.Placement) (out []metrics.Metric) {
 	misplaced := 0
 	gauge := func(name, help string, v float64, labels ...[2]string) {
-		out = append(out, server.Metric{Name: "sandwich_memory_" + name, Help: help, Labels: labels, Value: v})
+		out = append(out, metrics.Metric{Name: "sandwich_memory_" + name, Help: help, Labels: labels, Value: v})
 	}
 	for _, p := range places {
-		if p.Fell {
+		if p.Misplaced {
 			misplaced++
 		}
 		labels := [][2]string{{"rank", strconv.Itoa(p.Rank)}, {"what", p.What}}
@@ -95,7 +95,7 @@ func placementMetrics(places []engine.Placement) (out []server.Metric) {
 		gauge("remote_fraction", "Fraction of the memory outside the node that its rank binds it to, from a "+
 			"sample of pages.", p.Remote, labels...)
 	}
-	out = append(out, server.Metric{Name: "sandwich_memory_fallbacks_total", Counter: true, Value: float64(misplaced),
+	out = append(out, metrics.Metric{Name: "sandwich_memory_fallbacks_total", Counter: true, Value: float64(misplaced),
 		Help: "Buffers that are partly or completely on another node because theirs had too little free memory."})
 	return out
 }

@@ -13,7 +13,7 @@ func TestPlacementMetrics(t *testing.T) {
 	places := append([]engine.Placement{
 		{Rank: 0, What: "weights", Node: 0},
 		{Rank: 0, What: "kv", Node: 0},
-		{Rank: 1, What: "weights", Node: 1, Remote: 0.5, Fell: true, Moved: 4096},
+		{Rank: 1, What: "weights", Node: 1, Remote: 0.5, Misplaced: true, Moved: 4096},
 	}, engine.Placement{Rank: 2, What: "weights",
 		Node: mem.AnyNode})
 	remote, moved := 0, 0.0

@@ -10,13 +10,13 @@ import (
 
 // Prompt returns the token ids of a request's prompt.
 func (g *Generator) Prompt(ctx context.Context, r *api.Request) ([]int32, error) {
-	ids, err := g.engine.Prompt(ctx, r)
+	ids, err := g.text.Prompt(ctx, r)
 	return ids, ofTemplate(err)
 }
 
 // Render returns the text of a chat, as its template renders it.
 func (g *Generator) Render(ctx context.Context, r *api.Request) (string, error) {
-	text, err := g.engine.Render(ctx, r)
+	text, err := g.text.Render(ctx, r)
 	return text, ofTemplate(err)
 }
 
@@ -32,7 +32,7 @@ func ofTemplate(err error) error {
 // Encode returns the tokens of text. special adds the tokens that surround texts, parse recognizes
 // control tokens in text. The length is not limited.
 func (g *Generator) Encode(ctx context.Context, text string, special, parse bool) ([]int32, error) {
-	return g.engine.Encode(ctx, text, tokenizer.EncodeOptions{AddSpecial: special, ParseSpecial: parse})
+	return g.text.Encode(ctx, text, tokenizer.EncodeOptions{AddSpecial: special, ParseSpecial: parse})
 }
 
 // Decode returns the text of tokens, control tokens included, or an *api.InvalidError for an id

@@ -46,7 +46,7 @@ func (g *Generator) parted(r *api.Request) (p *toolcall.Parser, thinking bool) {
 func (g *Generator) generateParted(ctx context.Context, r api.Request, p *toolcall.Parser,
 	emit func(api.Token) error) (api.Result, error) {
 	r.Control = mayCall(&r) || g.tok.ToolFormat().HasControl(g.tok.Spans)
-	res, err := g.engine.Generate(ctx, r, func(t api.Token) error {
+	res, err := g.text.Generate(ctx, r, func(t api.Token) error {
 		d := p.Push(t.Text)
 		t.Text, t.Reasoning, t.Calls = d.Text, d.Reasoning, d.Calls
 		return emit(t)

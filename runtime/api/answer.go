@@ -1,6 +1,9 @@
 package api
 
-import "time"
+import (
+	"errors"
+	"time"
+)
 
 // Token is one generated token, sent as soon as its text is known.
 type Token struct {
@@ -10,7 +13,12 @@ type Token struct {
 	Calls        []CallDelta    // additions to tool calls
 	Top          []TokenLogprob // the Request.TopLogprobs most likely tokens, in descending order
 	Prompt       bool           // a prompt token, without Text; the log probability of the first one is NaN
+	End          bool           // an end-of-generation token that ended the answer; it has no Text
 }
+
+// ErrStop is an error that an emit function returns to end an answer early, with the reason
+// FinishStop and without an error.
+var ErrStop = errors.New("the answer ends here")
 
 // NoToken is the ID of a Token that carries only text held back after the last token.
 const NoToken = -1

@@ -29,7 +29,7 @@ type Info struct {
 	HostVisible bool
 	// MatrixUnit says that the device runs kernels that need a matrix unit.
 	MatrixUnit bool
-	// Exact has the classes of arithmetic that the self-test found exact, those of Repaired included.
+	// Exact has the classes of arithmetic that are exact by the self-test, Repaired included.
 	Exact Exactness
 	// Repaired has the classes that are exact by sequences of other operations.
 	Repaired Exactness

@@ -15,7 +15,7 @@ func TestNothingToPrefill(t *testing.T) {
 	for _, c := range []struct{ tokens, cached int }{{129, 128}, {65, 64}, {193, 192}, {1, 0}, {130, 128}} {
 		r := api.Request{Prompt: tinyPrompt(uint64(c.tokens), c.tokens), MaxTokens: 2, IgnoreEOS: true}
 		generate(t, e, r)
-		_, _, res := generate(t, e, r)
+		_, res := generate(t, e, r)
 		if res.CachedTokens != c.cached || res.Queued < 0 || res.Queued > res.FirstToken {
 			t.Errorf("%d tokens again: %+v, want %d cached", c.tokens, res, c.cached)
 		}

@@ -13,11 +13,10 @@ import (
 	"sandwich/runtime/pool"
 )
 
-// TestAChatGoesOn: of a conversation that is sent again with one more message, what follows the
-// longest beginning that both have and one block are computed at most, whether all layers remember
-// everything or some forget, whether the answer came back whole or without its reasoning, and after
-// a request that lost its blocks in the middle of its answer, as long as nobody took them. The
-// answers are those of a fresh engine.
+// TestAChatGoesOn checks that a conversation which is sent again with one more message reuses the
+// longest common prefix up to one block: with and without windowed layers, after an answer with and
+// without its reasoning, and after a canceled request. The answers must equal those of a fresh
+// engine.
 func TestAChatGoesOn(t *testing.T) {
 	skipUnderRace(t)
 	for _, family := range []string{"llama", "gemma3", "gemma4", "gpt-oss", "llama4", "deepseek2"} {
@@ -64,8 +63,8 @@ func TestAChatGoesOn(t *testing.T) {
 	}
 }
 
-// TestFamiliesHeld: a prefill of a family that was halted after every op gives what it gives
-// without halts, and so it does where ops are cut.
+// TestFamiliesHeld checks that a prefill which halts after every op computes the same bits as one
+// without halts, with and without cut ops.
 func TestFamiliesHeld(t *testing.T) {
 	skipUnderRace(t)
 	for _, family := range []string{"gemma3", "gemma4", "gemma4-moe", "gpt-oss", "llama4", "deepseek2",
@@ -82,10 +81,9 @@ func TestFamiliesHeld(t *testing.T) {
 	}
 }
 
-// TestAChatGoesOnBehindAPreemption: a conversation whose answer lost its blocks to a more urgent
-// request, which took few of them, finds the others when it goes on and when it is sent again, with
-// layers that remember everything, that forget, and that have a state; its tokens are those of a
-// fresh engine.
+// TestAChatGoesOnBehindAPreemption checks that a preempted conversation reuses the blocks that were
+// not taken, when it resumes and when it is sent again, for full, windowed and recurrent layers.
+// Its tokens must equal those of a fresh engine.
 func TestAChatGoesOnBehindAPreemption(t *testing.T) {
 	skipUnderRace(t)
 	for _, family := range []string{"llama", "gemma3", "qwen35"} {
@@ -114,7 +112,7 @@ func TestAChatGoesOnBehindAPreemption(t *testing.T) {
 		}
 		again := api.Request{Prompt: slices.Concat(long.Prompt, answer[100:], exactPrompt(3)[:30]), MaxTokens: 20,
 			IgnoreEOS: true}
-		got, _, res := generate(t, e, again)
+		got, res := generate(t, e, again)
 		if res.CachedTokens < len(long.Prompt)-kvcache.BlockTokens {
 			t.Errorf("%s: %d of %d equal tokens were reused", family, res.CachedTokens, len(long.Prompt))
 		}

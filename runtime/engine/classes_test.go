@@ -15,27 +15,27 @@ import (
 	"sandwich/runtime/sched"
 )
 
-// TestCompanyChangesNothing: a request's tokens and their log probabilities are those of the
-// request alone, to the bit, whatever the policy: halted again and again in ops that are cut, in
-// batches with others, after it lost its blocks, and aged.
-func TestCompanyChangesNothing(t *testing.T) {
+// TestBatchInvariant checks that tokens and log probabilities of a request are those of the request
+// alone, to the bit, under every policy: with halts in cut ops, in batches with others, after
+// preemption and after aging.
+func TestBatchInvariant(t *testing.T) {
 	seeds := uint64(12)
 	if raceEnabled {
 		seeds = 4 // one a policy
 	}
-	companyChangesNothing(t, microkernel.AttendF32, seeds)
+	batchInvariant(t, microkernel.AttendF32, seeds)
 }
 
-// TestCompanyChangesNothingByDots: nor where attention adds up by a dot product.
-func TestCompanyChangesNothingByDots(t *testing.T) {
+// TestBatchInvariantByDots is TestBatchInvariant with attention by other dot products.
+func TestBatchInvariantByDots(t *testing.T) {
 	skipUnderRace(t)
 	for _, d := range attentionDots() {
-		t.Run(d.String(), func(t *testing.T) { companyChangesNothing(t, d, 6) })
+		t.Run(d.String(), func(t *testing.T) { batchInvariant(t, d, 6) })
 	}
 }
 
-// companyChangesNothing is TestCompanyChangesNothing with so many seeds.
-func companyChangesNothing(t *testing.T, dot microkernel.AttentionDot, seeds uint64) {
+// batchInvariant runs TestBatchInvariant with a dot product of attention and a number of seeds.
+func batchInvariant(t *testing.T, dot microkernel.AttentionDot, seeds uint64) {
 	tinyOptions := func(t testing.TB) Options {
 		o := tinyOptions(t)
 		if dot.Reads(o.Plan.KV) != nil { // whose heads are too short
@@ -52,7 +52,7 @@ func companyChangesNothing(t *testing.T, dot microkernel.AttentionDot, seeds uin
 			Sampling: api.Sampling{Temperature: 1, Seed: uint64(i)}})
 	}
 	alone := byHand(t, tinyOptions(t))
-	var want [][]step
+	var want [][]drawnToken
 	alone.runner.Lead(func(l *pool.Leader) {
 		for _, r := range requests {
 			j := alone.enter(t, r)
@@ -104,8 +104,9 @@ func companyChangesNothing(t *testing.T, dot microkernel.AttentionDot, seeds uin
 	}
 }
 
-// TestQuantaEnd: beside a reactive request that decodes, a proactive prompt runs in quanta, each of
-// which ends at an op, and both get to their ends. What steps take is learned on the way.
+// TestQuantaEnd checks that a proactive prompt runs in quanta next to a reactive request that
+// decodes, that each quantum ends at an op, and that both requests complete while the times of
+// steps are learned.
 func TestQuantaEnd(t *testing.T) {
 	o := tinyOptions(t)
 	o.Quantum, o.Bound = 0.5, 20*time.Microsecond
@@ -120,7 +121,7 @@ func TestQuantaEnd(t *testing.T) {
 			Class: sched.Proactive})
 		for act := e.forward(l); act != nil; act = e.forward(l) {
 			if act.ID == slow.id && act.Kind != sched.Decode && e.jobs[quick.id] != nil && act.Quantum <= 0 {
-				t.Errorf("a prefill beside a reactive request has no quantum: %+v", act)
+				t.Errorf("a prefill next to a reactive request has no quantum: %+v", act)
 			}
 		}
 	})
@@ -133,8 +134,8 @@ func TestQuantaEnd(t *testing.T) {
 	checkIdle(t, e)
 }
 
-// TestAPolicyThatNobodyKnows is refused when an engine is made.
-func TestAPolicyThatNobodyKnows(t *testing.T) {
+// TestUnknownPolicy checks that New refuses an unknown policy.
+func TestUnknownPolicy(t *testing.T) {
 	o := tinyOptions(t)
 	o.Policy = "beauty"
 	if e, err := newEngine(t.Context(), o); err == nil {

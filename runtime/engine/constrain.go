@@ -8,12 +8,12 @@ import (
 	"sandwich/runtime/api"
 )
 
-// allowedSet has a bit for each token that may be drawn; nil has all.
+// allowedSet has a bit for each token that may be drawn; nil allows all.
 type allowedSet []uint64
 
 func (a allowedSet) has(id int) bool { return a == nil || id/64 < len(a) && a[id/64]>>(id%64)&1 != 0 }
 
-// only is the token of a set of one.
+// only returns the single token of a set of count 1.
 func (a allowedSet) only(count int) (int32, bool) {
 	for i, w := range a {
 		if w != 0 && count == 1 {
@@ -23,13 +23,13 @@ func (a allowedSet) only(count int) (int32, bool) {
 	return 0, false
 }
 
-// gather makes a short row of the logits that are allowed, in the working memory of the draft, and
-// notes their tokens. Where few are, nothing else of the row is looked at.
-func (d *draft) gather(logits []float32, allowed allowedSet) []float32 {
+// gather copies the logits of allowed tokens to the front of d.logits and their ids to d.tokens,
+// and returns the copied logits.
+func (d *sampleBuffer) gather(logits []float32, allowed allowedSet) []float32 {
 	if d.tokens == nil {
 		d.tokens = make([]int32, len(d.logits))
 	}
-	n := 0 // never ahead of j, so that the row may be the draft's own
+	n := 0 // never above j, so that logits may be d.logits itself
 	for i, w := range allowed {
 		if w == math.MaxUint64 && 64*i+64 <= len(logits) {
 			copy(d.logits[n:], logits[64*i:64*i+64])
@@ -51,17 +51,17 @@ func (d *draft) gather(logits []float32, allowed allowedSet) []float32 {
 	return d.logits[:n]
 }
 
-// manyAllowed is how many tokens a set has of which the likeliest are first looked for among all.
+// manyAllowed is the number of allowed tokens from which nextOf first ranks the whole vocabulary.
 const manyAllowed = 4096
 
-// nextOf draws a token of a set. The draw is that from a row in which all other logits are -Inf.
-func (s *sampler) nextOf(logits []float32, allowed allowedSet, d *draft) int32 {
+// nextOf draws a token of a set. The result is the same as with all other logits set to -Inf.
+func (s *sampler) nextOf(logits []float32, allowed allowedSet, d *sampleBuffer) int32 {
 	count := 0
 	for _, w := range allowed {
 		count += bits.OnesCount64(w)
 	}
 	if id, ok := allowed.only(count); ok {
-		return id // whatever its logit: nothing is drawn
+		return id // whatever its logit is
 	}
 	greedy := !(s.Temperature > 0) || s.TopK == 1
 	if count >= manyAllowed {
@@ -89,9 +89,10 @@ func (s *sampler) nextOf(logits []float32, allowed allowedSet, d *draft) int32 {
 	return s.draw(s.limit(c))
 }
 
-// rankOf is rank of the tokens of a set, the likeliest of all among them; not ok where so many
-// others are as likely that the set is better looked at alone.
-func (d *draft) rankOf(
+// rankOf ranks the tokens of a set that contains the likeliest token of all, whose logit is best.
+// It returns false if too many tokens outside the set are nearly as likely; the caller then ranks
+// the gathered set.
+func (d *sampleBuffer) rankOf(
 	logits []float32, allowed allowedSet, best float32, k int, temperature float32,
 ) ([]candidate, bool) {
 	for _, width := range []float32{4, 8, 20} {
@@ -115,23 +116,24 @@ func (d *draft) rankOf(
 	return nil, false
 }
 
-// allowed are the tokens that may follow; nil for all.
+// allowed returns the tokens that the constraint of the request allows next; nil allows all.
 func (j *job) allowed() allowedSet {
 	if j.req.Constraint == nil {
 		return nil
 	}
-	return j.req.Constraint.Allowed(j.limit - j.made)
+	return j.req.Constraint.Allowed(j.limit - j.generated)
 }
 
-// only is the next token where no other is allowed and nobody wants its logits.
+// only returns the next token if the constraint allows no other and its logits are not requested.
 func (j *job) only() (int32, bool) {
 	if j.req.Constraint == nil || j.req.Logprobs {
 		return 0, false
 	}
-	return j.req.Constraint.Only(j.limit - j.made)
+	return j.req.Constraint.Only(j.limit - j.generated)
 }
 
-// follows goes on behind a token. It tells whether the answer is whole with it.
+// follows passes a token to the constraint of the request. It reports whether the answer is
+// complete with it.
 func (j *job) follows(id int32) (whole bool, err error) {
 	c := j.req.Constraint
 	if c == nil {

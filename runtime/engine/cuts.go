@@ -9,23 +9,27 @@ import (
 	"sandwich/runtime/sched"
 )
 
-// plan lists the steps of the forward that begins, and cuts the ops of a new one that are
-// predicted to last longer than its bound. Of a resumed one, whose cut may have been made when the
-// machine was faster, ops that did not begin are cut anew.
-func (c *cores) plan(act *sched.Action) {
-	p, cuts := &c.pace, &c.cuts[act.Set]
+// plan lists the steps of the forward that begins. It cuts ops that are predicted to take longer
+// than the bound of the forward into several steps. For a resumed forward it cuts the ops that have
+// not begun again, since their predictions may have changed.
+func (c *lane) plan(act *sched.Action) {
+	if c.device != nil {
+		c.planOnDevice(act)
+		return
+	}
+	p, cuts := &c.gate, &c.cuts[act.Set]
 	p.quantum = act.Quantum
 	l, ops := loadOf(&c.batch), c.runner.Model.Ops
-	first := 0 // op that did not begin
+	first := 0 // first op that has not begun
 	if act.Kind == sched.Resume {
 		first = c.refine(act, l)
 	} else {
 		*cuts = (*cuts)[:0]
 	}
-	p.ahead = p.ahead[:0]
-	var since time.Duration // the forward could halt
+	p.steps = p.steps[:0]
+	var since time.Duration // predicted time since the last place to halt
 	for i := range ops {
-		a := ahead{op: i, of: 1}
+		a := plannedStep{op: i, of: 1}
 		if act.Bound > 0 || act.Quantum > 0 {
 			a.takes = c.costs.Op(phase.Prefill, i, l)
 		}
@@ -35,26 +39,26 @@ func (c *cores) plan(act *sched.Action) {
 		}
 		if i < len(*cuts) {
 			a.of = max(1, int((*cuts)[i]))
-			if c.runner.meets(i) || (*cuts)[i] > 0 {
+			if c.runner.haltsAfter(i) || (*cuts)[i] > 0 {
 				since = 0
 			}
 		}
 		a.takes /= time.Duration(a.of)
 		for range a.of {
-			p.ahead = append(p.ahead, a)
+			p.steps = append(p.steps, a)
 		}
 	}
-	c.runner.Cut(*cuts)
-	for s := len(p.ahead) - 2; s >= 0; s-- { // what a gate that lets step s begin lets run
-		if i := p.ahead[s].op; !c.runner.meets(i) && (i >= len(*cuts) || (*cuts)[i] == 0) {
-			p.ahead[s].takes += p.ahead[s+1].takes
+	for s := len(p.steps) - 2; s >= 0; s-- { // add the steps up to the next place to halt
+		if i := p.steps[s].op; !c.runner.haltsAfter(i) && (i >= len(*cuts) || (*cuts)[i] == 0) {
+			p.steps[s].takes += p.steps[s+1].takes
 		}
 	}
 }
 
-// cut gives op i, the last of cuts, its steps. Where ranks go on without each other for longer than
-// the bound together, they meet before it. It returns how long they do so behind it.
-func (c *cores) cut(cuts []uint16, i int, since, takes, bound time.Duration) time.Duration {
+// cut sets the number of steps of op i, the last of cuts. If op i would exceed the bound together
+// with the ops since the last place to halt, it adds a place to halt before op i. It returns the
+// predicted time between the last place to halt and the end of op i.
+func (c *lane) cut(cuts []uint16, i int, since, takes, bound time.Duration) time.Duration {
 	if since > 0 && since+takes > bound {
 		cuts[i-1], since = max(cuts[i-1], 1), 0
 	}
@@ -67,13 +71,13 @@ func (c *cores) cut(cuts []uint16, i int, since, takes, bound time.Duration) tim
 	return since + takes
 }
 
-// refine divides each of the steps of the op in which a halted forward goes on, where they became
-// too long, and returns the op behind it: steps of equal shares can be cut into equal shares again,
-// so that no column of the op is left out or computed twice.
-func (c *cores) refine(act *sched.Action, l cost.Load) (first int) {
+// refine divides the steps of the op in which a halted forward continues, if they are now predicted
+// to exceed the bound, and returns the op after it. Steps have equal shares of an op, so each can
+// be divided into equal shares without omitting or repeating a column.
+func (c *lane) refine(act *sched.Action, l cost.Load) (first int) {
 	cuts, at := c.cuts[act.Set], c.next
 	if len(cuts) < c.runner.Ops() {
-		return c.runner.Ops() // it was not to be cut
+		return c.runner.Ops() // the forward was not cut
 	}
 	for ; at >= max(1, int(cuts[first])); first++ {
 		at -= max(1, int(cuts[first]))
@@ -90,19 +94,19 @@ func (c *cores) refine(act *sched.Action, l cost.Load) (first int) {
 	return first + 1
 }
 
-// margin is by how much steps exceed their predictions at times: about the largest ratio of twenty.
-// Beside it ops are cut, so that the bound holds for what steps take, not for what is believed of
-// them: a hypervisor, or a neighbour, makes single ones several times as long.
+// margin estimates the 95th percentile of the ratio of a step's measured to its predicted time.
+// Predictions are multiplied by it before ops are cut, since a hypervisor or a noisy neighbor can
+// make single steps several times as long.
 type margin float64
 
-// Of twenty steps nineteen lower the margin as much as the twentieth raises it, and no neighbour
-// makes cuts finer than a quarter.
+// One step above the margin raises it about as much as nineteen steps below lower it. mostMargin
+// limits the effect of noisy neighbors on the number of steps.
 const (
 	marginUp, marginDown = 1.1, 0.995
 	mostMargin           = 4
 )
 
-// note takes in what a step took.
+// note updates the margin with a measured and a predicted time.
 func (m *margin) note(took, predicted time.Duration) {
 	*m = max(*m, 1)
 	if float64(took) > float64(*m)*float64(predicted) {
@@ -113,10 +117,11 @@ func (m *margin) note(took, predicted time.Duration) {
 	*m = min(max(*m, 1), mostMargin)
 }
 
-// steps is into how many an op is cut; a margin that has seen none is 1.
+// steps returns the number of steps into which an op with a predicted time is cut. The zero margin
+// counts as 1.
 func (m margin) steps(takes, bound time.Duration) int {
 	return int(min(float64(max(m, 1))*float64(takes)/float64(bound)+1-1e-9, mostCuts))
 }
 
-// mostCuts bounds the steps of one op.
+// mostCuts is the limit of steps of one op.
 const mostCuts = 512

@@ -33,13 +33,13 @@ func TestCutsAreRefined(t *testing.T) {
 				e.run(l, act)
 				continue
 			}
-			next, steps := e.cores.next, len(e.cores.pace.ahead)
-			a := e.cores.pace.ahead
+			next, steps := e.cores.next, len(e.cores.gate.steps)
+			a := e.cores.gate.steps
 			if act.Kind == sched.Resume && next > 0 && a[next].op == a[next-1].op && before > 0 && a[next].of > before {
 				finer++
 			}
-			before = e.cores.pace.ahead[next].of
-			e.cores.pace.stop.Store(true)
+			before = e.cores.gate.steps[next].of
+			e.cores.gate.stop.Store(true)
 			e.run(l, act)
 			if e.cores.next != next+1 && e.cores.next != steps { // which a head that is not wanted ends with
 				t.Errorf("a forward that was to halt behind step %d went to %d of %d", next, e.cores.next, steps)
@@ -54,8 +54,8 @@ func TestCutsAreRefined(t *testing.T) {
 	})
 }
 
-// TestMargin: the margin finds what nineteen of twenty steps stay below, beside their predictions,
-// and forgets a disturbance.
+// TestMargin checks that the margin approaches the 95th percentile of the ratio of measured to
+// predicted times, and falls again after a disturbance.
 func TestMargin(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 9))
 	var m margin

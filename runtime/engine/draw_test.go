@@ -50,8 +50,8 @@ func (p *pathSet) Accept(id int32) error {
 
 func (p *pathSet) MustEnd() bool { return p.length == 40 }
 
-// TestForcedTokens: where one token alone is allowed nothing is drawn and no forward waited for,
-// and answers are those that drawing gives, alone, in company, and while blocks are short.
+// TestForcedTokens checks that a token which is the only one allowed is sent without a forward, and
+// that answers equal those of drawing: alone, in a batch, and while blocks are short.
 func TestForcedTokens(t *testing.T) {
 	o := tinyOptions(t)
 	o.Context = 128
@@ -62,7 +62,7 @@ func TestForcedTokens(t *testing.T) {
 		if i%2 == 1 {
 			r.Sampling = api.Sampling{Temperature: 0.9, TopK: 50, PresencePenalty: 0.5, Seed: uint64(i)}
 		}
-		tokens, _, res := generate(t, e, r)
+		tokens, res := generate(t, e, r)
 		return tokens, res
 	}
 	before := e.Stats().Decodes
@@ -89,7 +89,7 @@ func TestForcedTokens(t *testing.T) {
 	all.Wait()
 	for i := range plain {
 		told, _ := ask(i, true, true)
-		for name, got := range map[string][]int32{"forced": forced[i], "in company": together[i], "logprobs": told} {
+		for name, got := range map[string][]int32{"forced": forced[i], "in a batch": together[i], "logprobs": told} {
 			if !slices.Equal(got, plain[i]) {
 				t.Errorf("request %d: drawn %v, %s %v", i, plain[i], name, got)
 			}

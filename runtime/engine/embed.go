@@ -4,34 +4,33 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"sandwich/runtime/api"
 	"sandwich/runtime/sched"
-	"sandwich/runtime/tokenizer"
 )
 
-// Texts that a pooled model reads at once at most, beside those of Options.Parallel: short ones
-// fill a forward only together.
-const leastTexts = 64
+// minTexts is the least limit of texts that run at once on a pooled model, whatever
+// Options.Parallel is: short texts fill a forward only together.
+const minTexts = 64
 
-// maxTexts is the most texts of one request.
+// maxTexts is the limit of texts per request.
 const maxTexts = 1 << 20
 
-// windowForwards is how many forwards' rows of one request stand in the scheduler at once: one runs
-// while the next one waits, and what others ask for comes soon after.
+// windowForwards is the number of forwards for which one request submits texts to the scheduler in
+// advance. It is small, so that texts of other requests do not wait long.
 const windowForwards = 4
 
-// Pooled tells an engine of a model that makes vectors or scores of texts: Embed, not Generate.
+// Pooled reports whether the model computes vectors or scores of texts. Such an engine supports
+// Embed and not Generate.
 func (e *Engine) Pooled() bool { return e.runner.Model.Pooled() }
 
-// Embed reads texts and returns what the model makes of each, raw, in their order: forwards take on
-// texts of all requests that are there, and none of them changes another's numbers. It returns when
-// all are read, or with ctx's error when ctx ends, at the next op of the model. Refusals are those
-// of Generate, with the number of the text; of the texts only the token ids are read.
+// Embed returns the output row of a pooled model for each text of token ids, in order and without
+// post-processing. Forwards combine texts of all running requests; the results do not depend on
+// that. It returns when all texts are done, or with ctx's error when ctx ends, at the next op of
+// the model. Errors are those of Generate, with the number of the text.
 func (e *Engine) Embed(ctx context.Context, req api.Embedding) (api.Vectors, error) {
-	if err := e.Reads(&req); err != nil {
+	if err := e.CheckEmbedding(&req); err != nil {
 		return api.Vectors{}, err
 	}
 	if len(req.Prompts) > maxTexts {
@@ -47,13 +46,13 @@ func (e *Engine) Embed(ctx context.Context, req api.Embedding) (api.Vectors, err
 		return api.Vectors{}, err
 	}
 	defer e.leave()
-	r := reading{e: e, req: &req, jobs: make([]*job, 0, len(req.Prompts))}
+	r := embedCall{e: e, req: &req, jobs: make([]*job, 0, len(req.Prompts))}
 	defer r.cancel()
 	return r.run(ctx)
 }
 
-// Reads refuses what the model does not make of texts.
-func (e *Engine) Reads(req *api.Embedding) error {
+// CheckEmbedding returns an error if the model does not compute what the request asks for.
+func (e *Engine) CheckEmbedding(req *api.Embedding) error {
 	m := e.runner.Model
 	switch {
 	case !m.Pooled() && req.Rank:
@@ -71,12 +70,13 @@ func (e *Engine) Reads(req *api.Embedding) error {
 	return nil
 }
 
-// readable checks a text against the context and the vocabulary. Of one that was encoded here the
-// tokens are counted as far as Prompts does.
+// readable returns an error for a text that is empty, exceeds the context or has a token outside
+// the vocabulary. encoded says that the text was encoded up to twice the context only, so that its
+// length is a lower bound.
 func (e *Engine) readable(text []int32, encoded bool) error {
 	switch n := len(text); {
 	case n == 0:
-		return &api.InvalidError{Message: "the text is empty: it comes to no token"}
+		return &api.InvalidError{Message: "the text is empty: give at least one token"}
 	case n > e.context:
 		return &api.TooLongError{PromptTokens: n, Context: e.context, Text: true,
 			AtLeast: encoded && n >= 2*e.context}
@@ -84,7 +84,7 @@ func (e *Engine) readable(text []int32, encoded bool) error {
 	return e.inVocabulary(text)
 }
 
-// inText names the text that is refused where there are several.
+// inText adds the number of the text to an error if there are several texts.
 func inText(err error, i, of int) error {
 	if of < 2 {
 		return err
@@ -100,32 +100,34 @@ func inText(err error, i, of int) error {
 	return err
 }
 
-// admit counts a request in, unless as many run and wait as may.
+// admit counts a call of Embed. It returns *api.QueueFullError at the limit.
 func (e *Engine) admit() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.readers >= e.most {
+	if e.embedCalls >= e.maxEmbeds {
 		return &api.QueueFullError{RetryAfter: time.Second}
 	}
-	e.readers++
+	e.embedCalls++
 	return nil
 }
 
+// leave ends a call that admit counted.
 func (e *Engine) leave() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.readers--
+	e.embedCalls--
 }
 
-// reading is a request for vectors under way.
-type reading struct {
+// embedCall is a running call of Embed.
+type embedCall struct {
 	e     *Engine
 	req   *api.Embedding
-	jobs  []*job // of the texts that were submitted
-	ahead int    // tokens of those that are not read yet
+	jobs  []*job // of the submitted texts; nil where a text is done
+	ahead int    // tokens of submitted texts that are not done
 }
 
-func (r *reading) run(ctx context.Context) (out api.Vectors, err error) {
+// run submits the texts and collects their rows in order.
+func (r *embedCall) run(ctx context.Context) (out api.Vectors, err error) {
 	for i, text := range r.req.Prompts {
 		if err := r.submit(); err != nil {
 			return out, err
@@ -146,7 +148,7 @@ func (r *reading) run(ctx context.Context) (out api.Vectors, err error) {
 	return out, nil
 }
 
-// ended waits until a text was read, and says why it was not.
+// ended waits until a job has ended and returns its error, or ctx's error if ctx ends first.
 func (j *job) ended(ctx context.Context) error {
 	for {
 		select {
@@ -160,8 +162,8 @@ func (j *job) ended(ctx context.Context) error {
 	}
 }
 
-// submit hands on as many texts as there is room for, one at least.
-func (r *reading) submit() error {
+// submit passes texts to the scheduler while they fit the window, at least one.
+func (r *embedCall) submit() error {
 	window := windowForwards * r.e.runner.Plan.Chunk
 	for next := len(r.jobs); next < len(r.req.Prompts); next++ {
 		text := r.req.Prompts[next]
@@ -181,8 +183,8 @@ func (r *reading) submit() error {
 	return nil
 }
 
-// cancel withdraws what is still live.
-func (r *reading) cancel() {
+// cancel ends the jobs that have not ended.
+func (r *embedCall) cancel() {
 	for _, j := range r.jobs {
 		if j != nil {
 			r.e.cancel(j)
@@ -190,8 +192,8 @@ func (r *reading) cancel() {
 	}
 }
 
-// answer gives each text that ended in the forward what the model made of it.
-func (c *cores) answer(act *sched.Action, events []sched.Event) []sched.Event {
+// answer passes its output row to each text that ended in the forward.
+func (c *lane) answer(act *sched.Action, events []sched.Event) []sched.Event {
 	spans := c.batch.Spans
 	at := 0
 	for i, row := range c.batch.LogitRows {
@@ -200,91 +202,16 @@ func (c *cores) answer(act *sched.Action, events []sched.Event) []sched.Event {
 		}
 		j := c.jobs[act.Rows[at].ID]
 		if j == nil {
-			continue // nobody wants it any more
+			continue // canceled
 		}
 		delete(c.jobs, j.id)
 		events = append(events, sched.Event{Kind: sched.Finish, ID: j.id})
-		if !c.runner.sound(i) {
+		if !c.finite(i) {
 			j.out.close("", &OverflowError{})
 			continue
 		}
-		j.vector = slices.Clone(c.runner.Logits(i))
+		j.vector = slices.Clone(c.logits(i))
 		j.out.close(api.FinishStop, nil)
 	}
 	return events
-}
-
-// Prompts turns the texts of a request into tokens, on as many cores as there are, unless ctx ends.
-// It needs Options.Tokenizer. Errors are those of Prompt.
-func (e *Engine) Prompts(ctx context.Context, r *api.Embedding) ([][]int32, error) {
-	if r.Prompts != nil {
-		return e.cut(r, r.Prompts), nil
-	}
-	out, errs := make([][]int32, len(r.Texts)), make([]error, len(r.Texts))
-	// Only what is longer than the context has to be counted, up to twice of it.
-	o := tokenizer.EncodeOptions{AddSpecial: true, ParseSpecial: true, Limit: 2 * e.context}
-	e.each(len(r.Texts), func(i int) {
-		out[i], errs[i] = e.inTurn(ctx, r.Texts[i], func() ([]int32, error) {
-			if r.Rank {
-				return e.tok.EncodePair(ctx, r.Query, r.Texts[i], o.Limit)
-			}
-			return e.tok.EncodeContext(ctx, nil, r.Texts[i], o)
-		})
-	})
-	for _, err := range errs {
-		if err != nil {
-			return nil, err
-		}
-	}
-	if r.Rank && slices.ContainsFunc(out, func(ids []int32) bool { return len(ids) > e.context }) {
-		return e.cutPairs(ctx, r, out, o.Limit)
-	}
-	return e.cut(r, out), nil
-}
-
-// cutPairs truncates the documents of pairs where that is wanted, and refuses a query that leaves
-// no room for any.
-func (e *Engine) cutPairs(ctx context.Context, r *api.Embedding, pairs [][]int32, limit int) ([][]int32, error) {
-	alone, err := e.tok.EncodePair(ctx, r.Query, "", limit)
-	if n := len(alone); err == nil && n >= e.context {
-		err = &api.TooLongError{PromptTokens: n, Context: e.context, Text: true, AtLeast: n >= limit,
-			Of: "the query without a document", Param: "query"}
-	}
-	for i := 0; r.Truncate && err == nil && i < len(pairs); i++ {
-		pairs[i], err = e.tok.TruncatePair(ctx, pairs[i], r.Query, e.context)
-	}
-	return pairs, err
-}
-
-// fewTexts are encoded by the goroutine that asks.
-const fewTexts = 8
-
-// each calls f for the numbers up to n.
-func (e *Engine) each(n int, f func(i int)) {
-	if n <= fewTexts {
-		for i := range n {
-			f(i)
-		}
-		return
-	}
-	var group sync.WaitGroup
-	const goroutines = 4
-	for g := range goroutines {
-		group.Go(func() {
-			for i := g; i < n; i += goroutines {
-				f(i)
-			}
-		})
-	}
-	group.Wait()
-}
-
-// cut truncates texts where that is wanted.
-func (e *Engine) cut(r *api.Embedding, texts [][]int32) [][]int32 {
-	if r.Truncate {
-		for i := range texts {
-			texts[i] = e.tok.Truncate(texts[i], e.context)
-		}
-	}
-	return texts
 }

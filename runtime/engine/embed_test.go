@@ -38,9 +38,9 @@ func someTexts(seed uint64, n, longest int) (list [][]int32) {
 	return list
 }
 
-// TestEmbedInCompany: texts of many requests of both classes share forwards, and each gets the bits
-// that it gets alone.
-func TestEmbedInCompany(t *testing.T) {
+// TestEmbedInBatch checks that texts of many requests of both classes share forwards, and that each
+// gets the bits that it gets alone.
+func TestEmbedInBatch(t *testing.T) {
 	skipUnderRace(t)
 	for _, family := range []string{"bert", "qwen3-embedding", "bert-rerank"} {
 		t.Run(family, func(t *testing.T) {
@@ -94,7 +94,7 @@ func TestEmbedRefuses(t *testing.T) {
 		texts [][]int32
 		want  string
 	}{
-		{[][]int32{{1}, {}}, "text 1: the text is empty: it comes to no token"},
+		{[][]int32{{1}, {}}, "text 1: the text is empty: give at least one token"},
 		{[][]int32{{1}, {2}, {tinyVocab}}, "text 2: token 0 of the prompt has id 384, outside the vocabulary of 384"},
 		{[][]int32{make([]int32, 257)}, "the text has 257 tokens and the context holds 256; shorten it, or have it " +
 			"truncated"},
@@ -120,8 +120,8 @@ func TestEmbedRefuses(t *testing.T) {
 	}
 }
 
-// TestEmbedEnds: a request that nobody waits for leaves nothing behind, and one beyond those that
-// may wait is told to come again.
+// TestEmbedEnds checks that a canceled request frees its resources, and that a request beyond the
+// limit is refused with a time to retry.
 func TestEmbedEnds(t *testing.T) {
 	o := optionsFor(t, pooledFile(t, "bert"))
 	o.Parallel, o.Queue = 1, 1
@@ -138,7 +138,7 @@ func TestEmbedEnds(t *testing.T) {
 	}
 	for readers := 0; readers < 2; runtime.Gosched() {
 		e.mu.Lock()
-		readers = e.readers
+		readers = e.embedCalls
 		e.mu.Unlock()
 	}
 	var full *api.QueueFullError

@@ -15,29 +15,32 @@ import (
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
 	"sandwich/runtime/phase"
+	"sandwich/runtime/pool"
 	"sandwich/runtime/sched"
-	"sandwich/runtime/tokenizer"
 )
 
-// Options of New.
+// Options configures New. Functions that are nil are not called.
 type Options struct {
 	RunnerOptions
-	Tokenizer *tokenizer.Tokenizer
-	Context   int // most tokens of one request, prompt and answer
-	Parallel  int // requests that run at once
-	Queue     int // requests that may wait beside them
+	Context  int // limit of a request in tokens, prompt and answer
+	Parallel int // requests that run at once
+	Queue    int // requests that may wait in addition
 	Service
-	Observe   func(f Forward)   // hears of each forward as it ends, and must not block; may be nil
-	Profile   *profiles.Profile // whose roofs predict ops that did not run yet; may be nil
-	Note      func(text string) // hears, in one sentence, what changed on the machine while serving; may be nil
-	Displaced func(err error)   // hears an *api.UnavailableError once no PU of the plan is left; may be nil
+	Accelerator DeviceOptions
 
-	// Occupancy moves workers away from PUs that other processes use, with Profile; nil: they stay
-	// where the plan puts them.
+	IsEnd     func(id int32) bool // reports whether a token ends an answer or a message
+	Observe   func(f Forward)     // is called by the loop after each forward; must not block
+	Profile   *profiles.Profile   // its ceilings predict ops that have not run yet; may be nil
+	Note      func(text string)   // is called with a sentence when the available CPUs change
+	Displaced func(err error)     // is called with *api.UnavailableError when no PU of the plan is left
+
+	// Occupancy moves workers away from PUs that other processes use. It needs Profile; nil leaves
+	// workers on the PUs of the plan.
 	Occupancy occupancy.Monitor
 }
 
-// Service is how requests of two classes are served: the fields of sched.Config of these names.
+// Service configures how reactive and proactive requests share the engine. The fields are those of
+// sched.Config with the same names.
 type Service struct {
 	Policy   string
 	MixedCap int
@@ -47,61 +50,66 @@ type Service struct {
 	TPOT     time.Duration
 }
 
-// Engine runs many requests at once on one Runner: one goroutine, on worker 0's thread, drives the
-// pure scheduler with the wall clock and runs the forwards it asks for.
+// Engine runs many requests at once on one Runner. One goroutine, on the thread of worker 0, drives
+// the scheduler with the wall clock and runs the forwards that it plans. Exported methods may be
+// called concurrently.
 type Engine struct {
 	runner  *Runner
-	tok     *tokenizer.Tokenizer
+	isEnd   func(id int32) bool
 	context int
-	draft   *draft
-	large   chan struct{} // capacity 1: whoever encodes a large text
+	buffer  *sampleBuffer
 	recent  recentTexts
-	watch   watch // over the PUs that the system leaves
+	watch   watch // of the available CPUs
 
-	mu      sync.Mutex // guards everything below
-	sched   *sched.Scheduler
-	driver  *sched.Driver
-	jobs    map[sched.ID]*job
-	lastID  sched.ID
-	closing bool
-	failed  error
-	counts  Counts
-	readers int // requests for vectors, run or wait
-	most    int // of them
+	mu         sync.Mutex // guards the fields up to the next blank line
+	sched      *sched.Scheduler
+	driver     *sched.Driver
+	jobs       map[sched.ID]*job
+	lastID     sched.ID
+	closing    bool
+	failed     error
+	counts     Counts
+	embedCalls int // running calls of Embed
+	maxEmbeds  int // limit of embedCalls
 
-	cores   cores // what the driver has forwards run on
-	observe func(f Forward)
-	wake    chan struct{} // capacity 1
-	ended   chan struct{}
-	begin   time.Time
-	batch   kvcache.Batch
-	once    sync.Once // of Close
+	cores    lane // forwards that run on the cores
+	onDevice lane // forwards of the phases that the device serves, if there is one
+	lanes    lanes
+	leader   *pool.Leader
+	observe  func(f Forward)
+	lost     func(err error)
+	wake     chan struct{} // capacity 1
+	ended    chan struct{}
+	begin    time.Time
+	once     sync.Once // of Close
 }
 
-// job is a live request.
+// job is a request that has not ended.
 type job struct {
-	id      sched.ID
-	req     *api.Request
-	sampler *sampler
-	out     mailbox
-	placed  chan struct{} // closed when it has a place in the queue; nil where nothing waits for that
-	made    int
-	limit   int
-	scored  int // position of the prompt up to which log probabilities were given
-	read    int // positions of the prompt that are computed
-	arrived time.Time
-	started time.Time // of its first forward; set before the first token
-	cached  int       // positions that were there before it
-	hit     int       // positions that were cached when it came; set where Request.Queued is
-	known   []int32   // on its way to the scheduler
-	forced  []int32   // given out, since no others were allowed, and not yet known to it
-	line    []int32   // memory of forced
-	said    []int32   // tokens of the answer, for recentTexts
-	halted  int       // op at which its prefill goes on when it is resumed
-	vector  []float32 // what a pooled model made of it; set before out is closed
+	id        sched.ID
+	req       *api.Request
+	sampler   *sampler
+	out       mailbox
+	placed    chan struct{} // closed when the scheduler has queued the job; nil if no caller waits for it
+	generated int           // tokens
+	limit     int           // of generated
+	scored    int           // prompt positions whose log probabilities have been sent
+	computed  int           // prompt positions
+	arrived   time.Time
+	started   time.Time // start of its first forward; set before the first token
+	cached    int       // prompt positions that were cached at started
+
+	cachedOnArrival int       // prompt positions; set if Request.Queued is set
+	known           []int32   // tokens of the event that goes to the scheduler
+	forced          []int32   // tokens sent because no other was allowed, that are not computed yet
+	forcedMemory    []int32   // backing array of forced
+	output          []int32   // generated tokens, for recentTexts
+	resumeAt        int       // op at which its halted prefill continues
+	vector          []float32 // output row of a pooled model; set before out is closed
 }
 
-// New starts an engine. Errors are those of Open, which ctx ends, and sizes below one.
+// New starts an engine. It returns the errors of Open, which ctx cancels, and an error for sizes
+// below one.
 func New(ctx context.Context, o Options) (*Engine, error) {
 	e, err := newEngine(ctx, o)
 	if err != nil {
@@ -112,11 +120,11 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	return e, nil
 }
 
-// newEngine makes an engine whose loop does not run yet.
+// newEngine returns an engine whose loop does not run yet.
 func newEngine(ctx context.Context, o Options) (*Engine, error) {
 	if o.Parallel < 1 || o.Context < 1 {
-		return nil, fmt.Errorf("an engine needs at least one parallel request and one token of context, got %d "+
-			"and %d", o.Parallel, o.Context)
+		return nil, fmt.Errorf("%d parallel requests and a context of %d tokens: use at least one of each",
+			o.Parallel, o.Context)
 	}
 	most := o.Parallel + o.Queue
 	shape, err := model.ConfigOf(o.File)
@@ -124,9 +132,9 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 		return nil, err
 	}
 	if shape.Pooling != model.NoPooling {
-		o.Parallel = max(o.Parallel, leastTexts)
+		o.Parallel = max(o.Parallel, minTexts)
 	}
-	o.LogitRows = max(o.LogitRows, o.Parallel+1) // an aged request has a place of its own
+	o.LogitRows = max(o.LogitRows, o.Parallel+1) // an aged request runs in addition
 	o.Blocks = max(o.Blocks, kvcache.BlocksFor(o.Context+1))
 	o.RunnerOptions.Context = max(o.RunnerOptions.Context, o.Context)
 	o.Sequences = sched.Residents(o.Parallel)
@@ -138,8 +146,13 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 		r.Close()
 		return nil, err
 	}
+	accelerator, err := openDevice(r, &o)
+	if err != nil {
+		r.Close()
+		return nil, err
+	}
 	costs := newCosts(r.Model, o.Plan, o.Profile)
-	config := sched.Config{Lanes: []sched.Lane{sched.CoresLane()}, Stores: r.assembly.Stores,
+	config := sched.Config{Lanes: o.Accelerator.lanes(), Stores: r.assembly.Stores,
 		MaxRunning: o.Parallel, Queue: o.Queue,
 		Chunk: o.Plan.Chunk, LogitRows: o.LogitRows, Policy: o.Policy, MixedCap: o.MixedCap, Aging: o.Aging,
 		Quantum: o.Quantum, Bound: o.Bound,
@@ -147,27 +160,27 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 			return costs.Forward(phase.Decode, cost.Load{Rows: rows, Heads: rows, Positions: positions})
 		}}
 	if r.Model.Pooled() {
-		config.Texts, config.Whole, config.Queue = true, r.Model.AtOnce(), most*maxTexts
+		config.Texts, config.Whole, config.Queue = true, r.Model.WholeText(), most*maxTexts
 	}
 	scheduler, err := sched.New(config)
 	if err != nil {
+		closeDevice(accelerator)
 		r.Close()
 		return nil, err
 	}
 	e := &Engine{
-		runner: r, tok: o.Tokenizer, context: o.Context, watch: newWatch(r, &o),
-		draft: newDraft(r.assembly.Workers.Kernels.Vec, r.Model.Dims.Vocab),
-		jobs:  map[sched.ID]*job{}, most: most, wake: make(chan struct{}, 1), ended: make(chan struct{}),
+		runner: r, isEnd: o.IsEnd, context: o.Context, watch: newWatch(r, &o),
+		buffer: newSampleBuffer(r.assembly.Workers.Kernels.Vec, r.Model.Dims.Vocab),
+		jobs:   map[sched.ID]*job{}, maxEmbeds: most, wake: make(chan struct{}, 1), ended: make(chan struct{}),
 		begin: time.Now(),
-		large: make(chan struct{}, 1),
-		sched: scheduler, observe: o.Observe,
+		sched: scheduler, observe: o.Observe, lost: o.Accelerator.Lost,
 	}
 	e.cores.Engine, e.cores.costs = e, costs
-	e.driver = sched.NewDriver(e.sched, &e.mu, wall{e}, &e.cores)
+	e.driver = sched.NewDriver(e.sched, &e.mu, wall{e}, e.executor(accelerator))
 	return e, nil
 }
 
-// Ready says why new requests are refused, nil where they are not.
+// Ready returns the error with which new requests are refused, nil if they are accepted.
 func (e *Engine) Ready() error {
 	e.mu.Lock()
 	failed := e.failed
@@ -178,27 +191,31 @@ func (e *Engine) Ready() error {
 	return e.watch.refused()
 }
 
-// Runner gives access to what the engine runs on, for its statistics.
+// Runner returns the runner of the engine, for its statistics.
 func (e *Engine) Runner() *Runner { return e.runner }
 
-// Context is the most tokens of one request.
+// Context returns the limit of a request in tokens, prompt and answer.
 func (e *Engine) Context() int { return e.context }
 
-// Close ends what is live with api.ErrClosed, ends the loop and frees everything. Further calls
-// wait for the first one.
+// Close ends all requests with api.ErrClosed, stops the loop and frees the engine's memory. Further
+// calls wait for the first one.
 func (e *Engine) Close() { e.once.Do(e.shut) }
 
+// shut implements Close.
 func (e *Engine) shut() {
 	e.mu.Lock()
 	e.closing = true
 	e.mu.Unlock()
-	e.cores.pace.stop.Store(true)
+	e.cores.gate.stop.Store(true)
+	e.stopDevice()
 	e.poke()
 	<-e.ended
 	e.watch.close()
+	closeDevice(e.onDevice.device)
 	e.runner.Close()
 }
 
+// poke wakes the loop if it waits.
 func (e *Engine) poke() {
 	select {
 	case e.wake <- struct{}{}:
@@ -206,12 +223,14 @@ func (e *Engine) poke() {
 	}
 }
 
-// Generate runs one request and calls emit for each token in order, from the caller's goroutine. It
-// returns when the answer is complete; when ctx ends, at the next op of the model, with ctx's
-// error; or with emit's error. MaxTokens beyond the context is cut to what the context leaves; of
-// its prompt only the token ids are read. Refusals are *api.QueueFullError, *api.TooLongError,
-// *api.InvalidError, api.ErrClosed, *api.UnavailableError while no PU of the plan may be used, and
-// *InternalError once the engine failed; *OverflowError ends a request whose numbers overflow.
+// Generate runs one request of token ids and calls emit for each token in order, from the caller's
+// goroutine; tokens have no text. It returns when the answer is complete; when ctx ends, at the
+// next op of the model, with ctx's error; when emit returns api.ErrStop; or with another error of
+// emit.
+// MaxTokens is reduced to the tokens that the context leaves. A request is refused with
+// *api.QueueFullError, *api.TooLongError, *api.InvalidError, api.ErrClosed, *api.UnavailableError
+// while no PU of the plan is available, or *InternalError after a failure of the engine.
+// *OverflowError ends a request whose numbers overflow.
 func (e *Engine) Generate(ctx context.Context, req api.Request, emit func(api.Token) error) (api.Result, error) {
 	limit, err := e.admissible(&req)
 	if err != nil {
@@ -234,18 +253,18 @@ func (e *Engine) Generate(ctx context.Context, req api.Request, emit func(api.To
 		return api.Result{}, err
 	}
 	if req.Queued != nil {
-		q := e.outlook(j)
-		q.Prompt, q.Cached, q.Diverged = len(req.Prompt), j.hit, diverged
+		q := e.queueEstimate(j)
+		q.Prompt, q.Cached, q.Diverged = len(req.Prompt), j.cachedOnArrival, diverged
 		req.Queued(q)
 	}
-	defer e.cancel(j) // where it is still live: ctx ended, emit failed or panicked, a stop string appeared
+	defer e.cancel(j) // if it has not ended: ctx ended, or emit failed, panicked or ended the answer
 	if req.Prepare != nil {
 		if err := e.prepare(ctx, j); err != nil {
 			return api.Result{}, err
 		}
 	}
 	res, err := e.follow(ctx, j, emit)
-	if len(j.said) > 0 {
+	if len(j.output) > 0 {
 		e.remember(j)
 	}
 	return res, err
@@ -274,7 +293,7 @@ func (e *Engine) admissible(req *api.Request) (limit int, err error) {
 		}
 	}
 	if req.PromptOnly {
-		return 1, nil // which no draw follows
+		return 1, nil // no token is drawn
 	}
 	limit = e.context - n
 	if req.MaxTokens > 0 {
@@ -283,7 +302,7 @@ func (e *Engine) admissible(req *api.Request) (limit int, err error) {
 	return limit, nil
 }
 
-// inVocabulary refuses ids that are no tokens.
+// inVocabulary returns an error for a prompt with an id outside the vocabulary.
 func (e *Engine) inVocabulary(prompt []int32) error {
 	vocab := e.runner.Model.Dims.Vocab
 	for i, id := range prompt {
@@ -295,7 +314,7 @@ func (e *Engine) inVocabulary(prompt []int32) error {
 	return nil
 }
 
-// submit hands a job to the scheduler, which may refuse it before this returns.
+// submit passes a job to the scheduler, which may refuse it before submit returns.
 func (e *Engine) submit(j *job) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -312,7 +331,7 @@ func (e *Engine) submit(j *job) error {
 	j.id = e.lastID
 	e.jobs[j.id], j.arrived = j, time.Now()
 	if j.req.OfPrompt {
-		j.out.put(step{id: j.req.Prompt[0], logprob: float32(math.NaN()), prompt: true})
+		j.out.put(drawnToken{id: j.req.Prompt[0], logprob: float32(math.NaN()), prompt: true})
 	}
 	if j.req.Queued != nil {
 		e.lookUp(j)
@@ -328,21 +347,24 @@ func (e *Engine) submit(j *job) error {
 	return nil
 }
 
-// ends are the positions of a prompt at which another one that begins like it may go on elsewhere:
-// behind each message, and behind all of it.
+// ends returns the positions of a prompt at which a later prompt with the same beginning is likely
+// to diverge: after each message, and at the end.
 func (e *Engine) ends(prompt []int32) (list []int) {
 	if e.Pooled() {
 		return nil
 	}
 	for i, id := range prompt {
-		if e.tok != nil && e.tok.IsEOG(id) {
+		if e.isEndToken(id) {
 			list = append(list, i+1)
 		}
 	}
 	return append(list, len(prompt))
 }
 
-// cancel withdraws a job that is still live.
+// isEndToken reports whether a token ends an answer or a message.
+func (e *Engine) isEndToken(id int32) bool { return e.isEnd != nil && e.isEnd(id) }
+
+// cancel ends a job that has not ended.
 func (e *Engine) cancel(j *job) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -2,18 +2,18 @@ package engine
 
 import "fmt"
 
-// InternalError ends every request of an engine in which a forward or the loop panicked; the engine
-// takes no more.
+// InternalError is the error of every request of an engine whose loop or forward panicked. The
+// engine refuses further requests with it.
 type InternalError struct {
-	Value any    // what it panicked with
-	Stack []byte // where; nil when unknown
+	Value any    // value of the panic
+	Stack []byte // stack of the goroutine that panicked; nil when unknown
 }
 
 func (e *InternalError) Error() string {
 	return fmt.Sprintf("the engine stopped after an internal error, restart it: %v", e.Value)
 }
 
-// Unwrap returns the value if it is an error.
+// Unwrap returns the value of the panic if that is an error.
 func (e *InternalError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err

@@ -9,7 +9,7 @@ import (
 	"sandwich/runtime/gguf"
 )
 
-// attentionDots are the dot products beside float32 that attention may add up by on this CPU.
+// attentionDots returns the dot products of attention on this CPU, without float32.
 func attentionDots() (dots []microkernel.AttentionDot) {
 	host := microkernel.Host()
 	for _, d := range microkernel.AttentionDots() {
@@ -20,8 +20,8 @@ func attentionDots() (dots []microkernel.AttentionDot) {
 	return dots
 }
 
-// TestBitEqualAttention is TestBitEqual for attention by other dot products: not across
-// vector widths, but across threads, chunks, company, and prefill against decode.
+// TestBitEqualAttention is TestBitEqual for attention by other dot products, which are not equal
+// across vector widths: it compares threads, chunks, batches, and prefill with decode.
 func TestBitEqualAttention(t *testing.T) {
 	skipUnderRace(t)
 	dots := attentionDots()

@@ -17,9 +17,9 @@ func hasPairs() bool {
 	return host.Has(microkernel.HasBF16) || host.Has(microkernel.HasArmBF16)
 }
 
-// TestBitEqualPairs is TestBitEqual for the bf16 path, which is exact on one machine: not across
-// vector widths, of which it has one, but across threads, chunks and company. In the mixed file
-// some products that share their input read it in two forms.
+// TestBitEqualPairs is TestBitEqual for the bf16 path, which has one vector width: it compares
+// threads, chunks and batches. In the mixed file some products that share their input read it in
+// two forms.
 func TestBitEqualPairs(t *testing.T) {
 	skipUnderRace(t)
 	if !hasPairs() {

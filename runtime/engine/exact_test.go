@@ -64,9 +64,9 @@ func long(t *testing.T) {
 	t.Cleanup(func() { exactTokens = before })
 }
 
-// TestBitEqual is rule 6: the logits of a request do not depend on threads, chunks, company in the
-// batch, or vector width. One arm is the reference; every other must match it to the bit, in
-// prefill and in the decode steps behind it.
+// TestBitEqual checks rule 6: the logits of a request do not depend on threads, chunks, other
+// requests of the batch, or vector width. One arm is the reference; every other must match it to
+// the bit, in prefill and in the decode steps after it.
 func TestBitEqual(t *testing.T) {
 	skipUnderRace(t)
 	for _, c := range []struct {
@@ -149,7 +149,7 @@ func logitsAlone(t *testing.T, file *gguf.File, o heuristic.Options, chunk int) 
 func logitsOf(t *testing.T, r *Runner, chunk int) (out [][]float32) {
 	t.Helper()
 	r.Lead(func(l *pool.Leader) {
-		line := NewLine(r, l)
+		line := NewSequence(r, l)
 		keep := func(_ int, logits []float32) error {
 			out = append(out, append([]float32(nil), logits...))
 			return nil
@@ -165,7 +165,7 @@ func logitsOf(t *testing.T, r *Runner, chunk int) (out [][]float32) {
 }
 
 // fourSteps generates behind a prompt, and keeps the logits.
-func fourSteps(t *testing.T, line *Line, keep func(row int, logits []float32) error) {
+func fourSteps(t *testing.T, line *Sequence, keep func(row int, logits []float32) error) {
 	t.Helper()
 	for token := range int32(4) {
 		logits, err := line.Step(token + 5)
@@ -177,8 +177,7 @@ func fourSteps(t *testing.T, line *Line, keep func(row int, logits []float32) er
 	}
 }
 
-// logitsInBatch gives the prompt seven neighbours of other prompts and lengths, and decodes all of
-// them together.
+// logitsInBatch decodes the prompt together with seven prompts of other contents and lengths.
 func logitsInBatch(t *testing.T, file *gguf.File, o heuristic.Options, n int) (out [][]float32) {
 	t.Helper()
 	const perSequence = 10 // blocks
@@ -188,9 +187,9 @@ func logitsInBatch(t *testing.T, file *gguf.File, o heuristic.Options, n int) (o
 		return pooledInBatch(t, r)
 	}
 	r.Lead(func(l *pool.Leader) {
-		lines := make([]*Line, n)
+		lines := make([]*Sequence, n)
 		for i := range lines {
-			lines[i] = NewLine(r, l)
+			lines[i] = NewSequence(r, l)
 			if i > 0 { // of one cache
 				lines[i].cache = lines[0].cache
 				lines[i].seq = lines[0].cache.Open(kvcache.Salt{})

@@ -12,9 +12,9 @@ import (
 	"sandwich/runtime/pool"
 )
 
-// BenchmarkExperts is two layers of qwen3-30b-a3b with a quarter of its experts: a prefill of 512
-// tokens, which spreads them over all experts, and a decode step, which reads the weights of eight.
-// The roof of decode is memory bandwidth; MB/s counts the weights that a step reads.
+// BenchmarkExperts measures two layers of qwen3-30b-a3b with a quarter of its experts: a prefill of
+// 512 tokens, which reaches all experts, and a decode step, which reads the weights of eight. The
+// ceiling of decode is memory bandwidth; MB/s counts the weights that a step reads.
 func BenchmarkExperts(b *testing.B) {
 	c, err := model.Preset("qwen3-30b-a3b")
 	if err != nil {
@@ -35,7 +35,7 @@ func BenchmarkExperts(b *testing.B) {
 	for _, threads := range []int{1, 2} {
 		r := openTestRunner(b, file, heuristic.Options{Threads: threads}, 512)
 		r.Lead(func(l *pool.Leader) {
-			line := NewLine(r, l)
+			line := NewSequence(r, l)
 			prompt := tinyPrompt(1, 512)
 			b.Run(fmt.Sprintf("prefill512/threads%d", threads), func(b *testing.B) {
 				for b.Loop() {

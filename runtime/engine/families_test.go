@@ -43,12 +43,12 @@ func fileOf(t testing.TB, c model.Config, typ gguf.Type) *gguf.File {
 	return f
 }
 
-// TestFamiliesBitEqual is rule 6 for every family: chunks, threads, width and company.
+// TestFamiliesBitEqual checks rule 6 for every family: chunks, threads, vector width and batches.
 func TestFamiliesBitEqual(t *testing.T) {
 	skipUnderRace(t)
 	for i, family := range model.Families() {
 		t.Run(family, func(t *testing.T) {
-			if c, _ := model.Tiny(family); c.Temper > 0 || c.Windows.Chunk > 0 { // far positions are other ones
+			if c, _ := model.Tiny(family); c.AttnTemperature > 0 || c.Windows.Chunk > 0 { // far positions are other ones
 				long(t)
 			}
 			o, typ := heuristic.Options{Compute: "f32", KV: "f32", Threads: 1}, gguf.F32
@@ -147,7 +147,7 @@ func TestFamiliesOracle(t *testing.T) {
 			r := openTestRunner(t, file, heuristic.Options{Compute: "f32", KV: "f32", Threads: 2}, 64)
 			defer r.Close()
 			r.Lead(func(l *pool.Leader) {
-				err = NewLine(r, l).Feed(prompt, 64, LastLogits, func(_ int, got []float32) error {
+				err = NewSequence(r, l).Feed(prompt, 64, LastLogits, func(_ int, got []float32) error {
 					for i, w := range want {
 						if d := math.Abs(float64(got[i]) - w); d > 2e-3*max(1, math.Abs(w)) {
 							return fmt.Errorf("logit %d is %v, the oracle's %v", i, got[i], w)

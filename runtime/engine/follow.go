@@ -2,15 +2,15 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
 	"sandwich/runtime/api"
 )
 
-// follow passes a job's tokens on until it ends, or until nobody wants more of them.
+// follow calls emit for each token of a job until the job ends, ctx ends or emit returns an error.
 func (e *Engine) follow(ctx context.Context, j *job, emit func(api.Token) error) (api.Result, error) {
-	text := newTranscript(e.tok, j.req)
 	res, told := api.Result{PromptTokens: len(j.req.Prompt)}, 0
 	for {
 		select {
@@ -22,8 +22,7 @@ func (e *Engine) follow(ctx context.Context, j *job, emit func(api.Token) error)
 		steps, end := j.out.take()
 		for _, s := range steps {
 			if s.prompt {
-				send, _ := text.push(s)
-				if err := emit(send); err != nil {
+				if err := emit(s.token()); err != nil {
 					return res, err
 				}
 				continue
@@ -33,17 +32,15 @@ func (e *Engine) follow(ctx context.Context, j *job, emit func(api.Token) error)
 				e.remember(j)
 			}
 			if j.req.Queued != nil {
-				j.said = append(j.said, s.id)
+				j.output = append(j.output, s.id)
 			}
 			res.Tokens++
 			res.Total = s.at.Sub(j.arrived)
-			send, stopped := text.push(s)
-			if err := emit(send); err != nil {
-				return res, err
-			}
-			if stopped {
-				res.StopString = text.stop.found
+			switch err := emit(s.token()); {
+			case errors.Is(err, api.ErrStop):
 				return e.finish(res, j, api.FinishStop), nil
+			case err != nil:
+				return res, err
 			}
 		}
 		if end == nil {
@@ -52,31 +49,25 @@ func (e *Engine) follow(ctx context.Context, j *job, emit func(api.Token) error)
 		if end.err != nil {
 			return res, end.err
 		}
-		rest, stopped := text.flush()
-		if stopped {
-			end.reason, res.StopString = api.FinishStop, text.stop.found
-		}
-		if rest != "" {
-			if err := emit(api.Token{TokenLogprob: api.TokenLogprob{ID: api.NoToken}, Text: rest}); err != nil {
-				return res, err
-			}
-		}
+
 		return e.finish(res, j, end.reason), nil
 	}
 }
 
-// remember keeps the computed tokens of a request, so that later ones can be compared with them.
+// remember records the tokens of a request whose client asked for its queue position, so that later
+// prompts can be compared with them (recentTexts).
 func (e *Engine) remember(j *job) {
 	if j.req.Queued == nil {
 		return
 	}
-	ids := j.req.Prompt // which no one changes
-	if len(j.said) > 0 {
-		ids = slices.Concat(ids, j.said)
+	ids := j.req.Prompt // a private copy
+	if len(j.output) > 0 {
+		ids = slices.Concat(ids, j.output)
 	}
 	e.recent.add(j.req.Salt, ids)
 }
 
+// finish returns the result of a job that ended for a reason.
 func (e *Engine) finish(res api.Result, j *job, reason api.Finish) api.Result {
 	res.Finish = reason
 	res.CachedTokens = j.cached
@@ -84,13 +75,13 @@ func (e *Engine) finish(res api.Result, j *job, reason api.Finish) api.Result {
 	return res
 }
 
-// progress tells how far the prompt is, as long as nothing else can be told; it returns up to where
-// it did.
+// progress reports how many tokens of the prompt are computed, until the first token is generated.
+// told is the number reported before; it returns the new one.
 func (j *job) progress(told int, res *api.Result) int {
-	read := min(j.out.told(), len(j.req.Prompt))
-	if j.req.Progress != nil && res.Tokens == 0 && read > told {
-		j.req.Progress(api.Progress{Total: len(j.req.Prompt), Done: read, Cached: j.cached,
+	done := min(j.out.computedPrompt(), len(j.req.Prompt))
+	if j.req.Progress != nil && res.Tokens == 0 && done > told {
+		j.req.Progress(api.Progress{Total: len(j.req.Prompt), Done: done, Cached: j.cached,
 			Took: time.Since(j.arrived)})
 	}
-	return read
+	return done
 }

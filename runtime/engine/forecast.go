@@ -11,32 +11,33 @@ import (
 	"sandwich/topotree"
 )
 
-// Rates of a machine of which nothing was measured: FLOP and bytes a second. They matter until the
+// Rates of a machine without measured ceilings, in FLOP/s and bytes/s. They are used until the
 // first forward has run.
 const (
 	unknownPeak      = 1e10
 	unknownBandwidth = 5e9
 )
 
-// exactPath is the arithmetic of attention, and of weights for which the plan names none.
+// exactPath is the path of attention, and of weights for which the plan names none.
 const exactPath = "f32"
 
-// newCosts is a table of the model's ops that believes in the roofs of the profile (nil, or without
-// ceilings: in rates that every machine has) until it learns.
+// newCosts returns a table that predicts the time of the model's ops. Until ops are measured,
+// predictions follow from the ceilings of the profile; if the profile is nil or has no ceilings,
+// from rates that every machine reaches.
 func newCosts(m *model.Model, plan *plans.Plan, p *profiles.Profile) *cost.Table {
-	var roofs [2]map[string]roofline.Ceiling
+	var ceilings [2]map[string]roofline.Ceiling
 	if p != nil {
 		machine := roofline.NewMachine(p)
 		for i, pus := range []plans.PUSet{plan.Prefill.PUs, plan.Decode.PUs} {
-			// Without a ceiling the map is nil, and what is unknown is believed.
-			roofs[i], _ = machine.CoreCeilings(topotree.NewCPUSet(pus...), plan.Widest(), plan.Arithmetics())
+			// An error leaves a nil map: costs then follow from the unknown rates.
+			ceilings[i], _ = machine.CoreCeilings(topotree.NewCPUSet(pus...), plan.Widest(), plan.Arithmetics())
 		}
 	}
 	index := map[string]int{}
 	var classes []cost.Class
 	ops := make([]int, len(m.Ops))
 	for i := range m.Ops {
-		c := classOf(m, plan, &m.Ops[i], roofs)
+		c := classOf(m, plan, &m.Ops[i], ceilings)
 		at, known := index[c.Name]
 		if !known {
 			at = len(classes)
@@ -48,15 +49,15 @@ func newCosts(m *model.Model, plan *plans.Plan, p *profiles.Profile) *cost.Table
 	return cost.New(classes, ops)
 }
 
-// classOf is the class of an op: its kind, and what it multiplies.
-func classOf(m *model.Model, plan *plans.Plan, op *model.Op, roofs [2]map[string]roofline.Ceiling) cost.Class {
+// classOf returns the cost class of an op, which is named by the kind of the op and its weights.
+func classOf(m *model.Model, plan *plans.Plan, op *model.Op, ceilings [2]map[string]roofline.Ceiling) cost.Class {
 	c := cost.Class{Name: op.Kind.String(), Attend: op.Kind == model.OpAttention,
 		Head: op.Kind == model.OpGather || op.Wanted || op.Kind == model.OpPool || op.Kind == model.OpSoftmax}
 	if c.Attend {
 		c.Name += fmt.Sprintf(" %+v", op.Attn)
 	}
 	for phase := range c.Prior {
-		c.Prior[phase] = priorOf(m, plan, op, roofs[phase])
+		c.Prior[phase] = priorOf(m, plan, op, ceilings[phase])
 	}
 	for _, wi := range op.W {
 		w := &m.Weights[wi]
@@ -65,17 +66,17 @@ func classOf(m *model.Model, plan *plans.Plan, op *model.Op, roofs [2]map[string
 	return c
 }
 
-// priorOf is what the roofs say of an op.
-func priorOf(m *model.Model, plan *plans.Plan, op *model.Op, roofs map[string]roofline.Ceiling) (p cost.Prior) {
-	roof := func(path string) (peak, bandwidth float64) {
-		if r, ok := roofs[path]; ok && r.Targets[0].Peak > 0 && r.Bandwidth > 0 {
+// priorOf predicts the cost of an op from ceilings by path.
+func priorOf(m *model.Model, plan *plans.Plan, op *model.Op, ceilings map[string]roofline.Ceiling) (p cost.Prior) {
+	ceiling := func(path string) (peak, bandwidth float64) {
+		if r, ok := ceilings[path]; ok && r.Targets[0].Peak > 0 && r.Bandwidth > 0 {
 			return r.Targets[0].Peak, r.Bandwidth
 		}
 		return unknownPeak, unknownBandwidth
 	}
 	d := m.Dims
 	if op.Kind == model.OpAttention {
-		peak, bandwidth := roof(exactPath)
+		peak, bandwidth := ceiling(exactPath)
 		h := op.Heads
 		p.Position = max(4*float64(h.Q*h.Dim)/peak, 4*float64(h.KV*h.Dim)/bandwidth/float64(h.Q))
 		return p
@@ -87,7 +88,7 @@ func priorOf(m *model.Model, plan *plans.Plan, op *model.Op, roofs map[string]ro
 		if chosen, ok := plan.Weight(key); ok {
 			path = chosen.Compute.Ceiling()
 		}
-		peak, bandwidth := roof(path)
+		peak, bandwidth := ceiling(path)
 		values := float64(w.N) * float64(w.K)
 		rows := 1.0
 		if w.Stack > 1 {

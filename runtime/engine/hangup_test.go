@@ -32,7 +32,7 @@ func TestRandomCancels(t *testing.T) {
 		return api.Request{Prompt: prompt, MaxTokens: 15, IgnoreEOS: true, Class: api.Class(i / kinds % 2)}
 	}
 	for i := range want {
-		want[i], _, _ = generate(t, e, request(i))
+		want[i], _ = generate(t, e, request(i))
 	}
 	var all sync.WaitGroup
 	var whole atomic.Int32
@@ -105,7 +105,7 @@ func TestThousandHangups(t *testing.T) {
 	if st := e.Stats(); st.Prefills == 0 || st.Requests < 10 {
 		t.Errorf("%d prefills for %d requests: the test tests nothing", st.Prefills, st.Requests)
 	}
-	if ids, _, _ := generate(t, e, api.Request{Prompt: tinyPrompt(1, 8), MaxTokens: 4,
+	if ids, _ := generate(t, e, api.Request{Prompt: tinyPrompt(1, 8), MaxTokens: 4,
 		IgnoreEOS: true}); len(ids) != 4 {
 		t.Errorf("the engine gave %d tokens afterwards", len(ids))
 	}

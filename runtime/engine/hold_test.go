@@ -66,7 +66,7 @@ func checkHeld(t *testing.T, r *Runner, l *pool.Leader, places int, cuts []uint1
 	}
 	want := [][]float32{slices.Clone(r.Logits(0)), slices.Clone(r.Logits(1))}
 
-	stop := &pace{}
+	stop := &forwardGate{}
 	stop.stop.Store(true)
 	other := kvcache.Batch{Prefill: true, Tokens: exactPrompt(2)[:24], LogitRows: []int32{23},
 		Spans: []kvcache.Span{{Rows: 24, Tables: table(1, 3)}}}
@@ -103,15 +103,14 @@ func checkHeld(t *testing.T, r *Runner, l *pool.Leader, places int, cuts []uint1
 		[][]float32{r.Logits(0), r.Logits(1)})
 }
 
-// TestReactiveInterrupts: somebody who waits does not wait for the chunk of a prompt that nobody
-// waits for. That prefill halts at the next op, goes on there afterwards, and gives the tokens it
-// gives alone.
+// TestReactiveInterrupts checks that a reactive request halts a proactive prefill at the next op,
+// and that the prefill resumes there and gives the tokens that it gives alone.
 func TestReactiveInterrupts(t *testing.T) {
 	background := api.Request{Prompt: tinyPrompt(1, 90), MaxTokens: 6, IgnoreEOS: true, Class: sched.Proactive}
 	urgent := api.Request{Prompt: tinyPrompt(2, 40), MaxTokens: 6, IgnoreEOS: true}
 	e := open(t, tinyOptions(t))
-	wantBackground, _, _ := generate(t, e, background)
-	wantUrgent, _, _ := generate(t, e, urgent)
+	wantBackground, _ := generate(t, e, background)
+	wantUrgent, _ := generate(t, e, urgent)
 
 	e = byHand(t, tinyOptions(t))
 	e.runner.Lead(func(l *pool.Leader) {
@@ -125,8 +124,8 @@ func TestReactiveInterrupts(t *testing.T) {
 		set := act.Set
 		quick := e.enter(t, urgent)
 		e.run(l, act)
-		if slow.halted != 1 {
-			t.Errorf("the prefill halted at op %d, want 1", slow.halted)
+		if slow.resumeAt != 1 {
+			t.Errorf("the prefill halted at op %d, want 1", slow.resumeAt)
 		}
 		if act := e.forward(l); act == nil || act.Kind != sched.Prefill || act.ID != quick.id || act.Set == set {
 			t.Errorf("then ran %+v, not the urgent prefill on another set than %d", act, set)
@@ -159,14 +158,14 @@ func TestHeldIsDropped(t *testing.T) {
 	background := api.Request{Prompt: tinyPrompt(1, 150), MaxTokens: 4, IgnoreEOS: true, Class: sched.Proactive}
 	o := tinyOptions(t)
 	o.Blocks = 5 // of 64: background needs 3, the urgent one below 4
-	want, _, _ := generate(t, open(t, o), background)
+	want, _ := generate(t, open(t, o), background)
 	halt := func(e *Engine, l *pool.Leader, urgent api.Request) *job {
 		slow := e.enter(t, background)
 		act := e.driver.Next()
 		e.enter(t, urgent)
 		e.run(l, act)
-		if slow.halted != 1 {
-			t.Errorf("the prefill halted at op %d, want 1", slow.halted)
+		if slow.resumeAt != 1 {
+			t.Errorf("the prefill halted at op %d, want 1", slow.resumeAt)
 		}
 		return slow
 	}

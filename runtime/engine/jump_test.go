@@ -24,7 +24,7 @@ func TestClockJumps(t *testing.T) {
 	o := tinyOptions(t)
 	o.Queue, o.Aging = 100, time.Millisecond
 	e := open(t, o)
-	want, _, _ := generate(t, e, api.Request{Prompt: tinyPrompt(1, 90), MaxTokens: 20, IgnoreEOS: true})
+	want, _ := generate(t, e, api.Request{Prompt: tinyPrompt(1, 90), MaxTokens: 20, IgnoreEOS: true})
 	for _, by := range []time.Duration{-time.Hour, time.Hour, -time.Hour} {
 		before := e.Stats().Scheduler.Promotions
 		var all sync.WaitGroup
@@ -35,7 +35,7 @@ func TestClockJumps(t *testing.T) {
 				}
 				class := api.Class(i % 2)
 				req := api.Request{Prompt: tinyPrompt(1, 90), MaxTokens: 20, IgnoreEOS: true, Class: class}
-				got, _, _ := generate(t, e, req)
+				got, _ := generate(t, e, req)
 				if !slices.Equal(got, want) {
 					t.Errorf("%s: %s request %d got %v, want %v", by, class, i, got, want)
 				}
@@ -43,7 +43,7 @@ func TestClockJumps(t *testing.T) {
 		}
 		all.Wait()
 		if e.Stats().Scheduler.Promotions == before {
-			t.Errorf("%s: nobody aged", by)
+			t.Errorf("%s: no request aged", by)
 		}
 	}
 	checkIdleSoon(t, e)
@@ -56,7 +56,7 @@ func TestHangUpWhileEvicted(t *testing.T) {
 	o.MixedCap = 1
 	urgent := api.Request{Prompt: tinyPrompt(2, 40), MaxTokens: 6, IgnoreEOS: true}
 	background := api.Request{Prompt: tinyPrompt(1, 20), MaxTokens: 40, IgnoreEOS: true, Class: sched.Proactive}
-	want, _, _ := generate(t, open(t, o), urgent)
+	want, _ := generate(t, open(t, o), urgent)
 	e := byHand(t, o)
 	e.runner.Lead(func(l *pool.Leader) {
 		slow := e.enter(t, background)
@@ -64,7 +64,7 @@ func TestHangUpWhileEvicted(t *testing.T) {
 		quick := e.enter(t, urgent)
 		for e.Stats().Scheduler.Evictions == 0 {
 			if e.forward(l) == nil {
-				t.Error("nobody was evicted")
+				t.Error("no request was evicted")
 				return
 			}
 		}
@@ -75,7 +75,7 @@ func TestHangUpWhileEvicted(t *testing.T) {
 			}
 		}
 		if got, _ := quick.drained(); !slices.Equal(got, want) {
-			t.Errorf("beside it: %v, want %v", got, want)
+			t.Errorf("the other request: %v, want %v", got, want)
 		}
 	})
 	checkIdle(t, e)

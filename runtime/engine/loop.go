@@ -6,28 +6,32 @@ import (
 
 	"sandwich/runtime/api"
 	"sandwich/runtime/cost"
+	"sandwich/runtime/kvcache"
+	"sandwich/runtime/offload"
 	"sandwich/runtime/pool"
 	"sandwich/runtime/sched"
 )
 
-// loop drives the scheduler until Close. It runs on worker 0's own thread.
+// loop drives the scheduler until Close, on the thread of worker 0.
 func (e *Engine) loop() {
 	defer close(e.ended)
 	defer e.endAll()
 	e.runner.Lead(func(l *pool.Leader) {
-		e.cores.leader = l
+		e.leader = l
 		e.driver.Drive()
 	})
 }
 
-// wall is the clock of an engine: time since its start.
+// wall is the clock of an engine. It counts from the engine's start.
 type wall struct{ e *Engine }
 
+// Now returns the time since the engine's start.
 func (w wall) Now() time.Duration { return time.Since(w.e.begin) }
 
+// Wait waits for a request if the scheduler is idle. It returns false when the engine closes.
 func (w wall) Wait(idle bool) bool {
 	if idle {
-		w.e.cores.ended = time.Time{} // what follows did not wait for the engine
+		w.e.cores.ended = time.Time{} // the idle time is no overhead between forwards
 		<-w.e.wake
 	}
 	w.e.mu.Lock()
@@ -35,7 +39,8 @@ func (w wall) Wait(idle bool) bool {
 	return !w.e.closing
 }
 
-// endAll tells every live request that its tokens end here, and every later one.
+// endAll ends all requests, with *InternalError if the loop panicked and else with api.ErrClosed,
+// and makes submit refuse later ones with the same error.
 func (e *Engine) endAll() {
 	failure := api.ErrClosed
 	if p := recover(); p != nil {
@@ -50,7 +55,7 @@ func (e *Engine) endAll() {
 	}
 }
 
-// internalError says what the loop or a worker panicked with.
+// internalError returns an *InternalError with the value of a panic of the loop or a worker.
 func internalError(p any) error {
 	if w, ok := p.(*pool.Panic); ok {
 		return &InternalError{Value: w.Value, Stack: w.Stack}
@@ -58,26 +63,31 @@ func internalError(p any) error {
 	return &InternalError{Value: p}
 }
 
-// cores is the lane of the cores: it runs forwards on the runner, from worker 0's thread.
-type cores struct {
+// lane runs the forwards of one lane of the scheduler: on the cores, from the thread of worker 0, or
+// on a device, in a goroutine of its own.
+type lane struct {
 	*Engine
-	leader *pool.Leader
-	pace   pace        // of the forward in flight
-	costs  *cost.Table // of ops, as they were in this process
+	device *offload.Runner // nil: the lane runs on the cores
+	batch  kvcache.Batch   // of the forward in flight
+	set    int             // of activations of that forward
+	base   int             // of the sets on the cores that are the lane's own
+	again  bool            // the lane has no sets of its own: a resumed forward starts again
+	gate   forwardGate     // of the forward in flight
+	costs  *cost.Table     // of ops, measured in this process
 	cuts   [sched.Sets][]uint16
 	margin margin
-	next   int           // step at which the forward goes on, and where it ended
-	took   time.Duration // the last forward
-	ended  time.Time     // of the last forward; zero after a rest
-	gap    time.Duration // between the two last ones
+	next   int           // step from which the forward runs, then the step at which it ended
+	took   time.Duration // duration of the last forward
+	ended  time.Time     // end of the last forward; zero after the engine was idle
+	gap    time.Duration // between the last two forwards
 }
 
-// Carry carries refusals and halts out. Of who was preempted nothing has to be forgotten:
-// it begins again.
-func (c *cores) Carry(a *sched.Action) {
+// Carry carries out the scheduler's actions that run no forward. A preempted request needs no
+// action here, since its prefill starts again.
+func (c *lane) Carry(a *sched.Action) {
 	switch a.Kind {
 	case sched.Halt:
-		c.pace.stop.Store(true)
+		c.gate.stop.Store(true)
 	case sched.Reject:
 		c.reject(a)
 	case sched.Placed:
@@ -87,24 +97,25 @@ func (c *cores) Carry(a *sched.Action) {
 	}
 }
 
-// Begin makes the batch of a forward and notes the requests whose first forward it is. That may
-// be a decode: a prompt of which all but the last token is cached, or that has one token, needs
-// no prefill.
-func (c *cores) Begin(act *sched.Action) {
-	c.pace.stop.Store(false)
+// Begin makes the batch of a forward and records the start of requests whose first forward it is.
+// That may be a decode: a prompt of one token, or with all tokens but the last cached, needs no
+// prefill.
+func (c *lane) Begin(act *sched.Action) {
+	c.gate.stop.Store(false)
 	c.sched.Fill(act.Lane, &c.batch)
-	c.runner.restrict(c.watch.team())
-	c.runner.Use(int(act.Set))
-	c.next = 0
+	c.set, c.next = int(act.Set), 0
 	j := c.jobs[act.ID]
-	if j != nil && act.Kind == sched.Resume {
-		c.next = j.halted
+	planned := *act
+	if act.Kind == sched.Resume && (c.again || j != nil && j.resumeAt == 0) {
+		planned.Kind = sched.Prefill
+	} else if j != nil && act.Kind == sched.Resume {
+		c.next = j.resumeAt
 	}
-	c.plan(act)
+	c.plan(&planned)
 	if j != nil && act.Kind != sched.Decode {
 		j.begin(act.Pos)
 	}
-	for i, r := range act.Rows { // of a decode batch, or of a prefill of texts
+	for i, r := range act.Rows { // of a decode batch, or of a prefill of several texts
 		if j := c.jobs[r.ID]; j != nil {
 			j.begin(c.batch.Spans[i].Pos)
 		}
@@ -128,32 +139,38 @@ func (j *job) queued() time.Duration {
 }
 
 // Run executes a forward from the op at which it halted, or from the first.
-func (c *cores) Run(f *sched.Action) (lane sched.LaneID, done bool) {
+func (c *lane) Run(f *sched.Action) (lane sched.LaneID, done bool) {
 	began := time.Now()
 	if c.gap = 0; !c.ended.IsZero() {
 		c.gap = began.Sub(c.ended)
 	}
-	c.pace.start(c.next)
-	next, err := c.runner.Forward(c.leader, &c.batch, c.next, &c.pace)
+	c.runner.useTeams(c.watch.team())
+	c.runner.Use(c.base + c.set)
+	c.runner.Cut(c.cuts[c.set])
+	if d := c.onDevice.device; d != nil {
+		d.CoresWrite(&c.batch)
+	}
+	c.gate.start(c.next)
+	next, err := c.runner.Forward(c.leader, &c.batch, c.next, &c.gate)
 	if err != nil {
-		panic(err) // batches come from the scheduler and tokens were checked: this is a bug, not an input
+		panic(err) // the scheduler made the batch and submit checked the tokens, so this is a bug
 	}
 	c.ended = time.Now()
 	c.next, c.took = next, c.ended.Sub(began)
-	return f.Lane, next == len(c.pace.ahead)
+	return f.Lane, next == len(c.gate.steps)
 }
 
-// End notes where a forward halted, or draws the tokens it gives.
-func (c *cores) End(act *sched.Action, done bool, events []sched.Event) []sched.Event {
+// End records where a forward halted, or draws the tokens of one that is complete.
+func (c *lane) End(act *sched.Action, done bool, events []sched.Event) []sched.Event {
 	c.counts.add(act, c.took)
 	c.learn(act)
 	if c.observe != nil {
-		c.tell(act, done)
+		c.report(act, done)
 	}
 	if !done {
-		events[len(events)-1].Ahead = c.pace.next(c.next)
+		events[len(events)-1].Ahead = c.gate.next(c.next)
 		if j := c.jobs[act.ID]; j != nil {
-			j.halted = c.next
+			j.resumeAt = c.next
 		}
 		return events
 	}
@@ -161,12 +178,13 @@ func (c *cores) End(act *sched.Action, done bool, events []sched.Event) []sched.
 		return c.answer(act, events)
 	}
 	if j := c.jobs[act.ID]; j != nil && act.Kind != sched.Decode {
-		j.read = act.Pos + act.N
-		j.out.tell(j.read)
+		j.computed = act.Pos + act.N
+		j.out.report(j.computed)
 	}
 	return c.drawAll(act, events)
 }
 
+// reject ends a request that the scheduler refused.
 func (e *Engine) reject(a *sched.Action) {
 	j, live := e.jobs[a.ID]
 	if !live {

@@ -56,7 +56,7 @@ func TestLostWorkers(t *testing.T) {
 	}
 	t.Logf("%d chunks apart, %d of them taken back, %d workers left out", all.Private, all.Taken, all.Left)
 	if all.Taken == 0 || all.Left == all.Taken {
-		t.Error("nothing was taken back, or nobody was left out at a barrier: the test tests nothing")
+		t.Error("no work was reclaimed, or no worker was left out at a barrier: the test tests nothing")
 	}
 }
 
@@ -84,7 +84,7 @@ func (c *lostCase) options(threads int) heuristic.Options {
 	return heuristic.Options{Threads: threads}
 }
 
-// undisturbed is what comes out where nobody is lost, of one rank by one worker.
+// undisturbed returns the logits of one rank with one worker, without preemption.
 func (c *lostCase) undisturbed(t *testing.T, file *gguf.File) [][]float32 {
 	r := openTestRunner(t, file, c.options(1), lostChunk)
 	defer r.Close()
@@ -129,7 +129,7 @@ func lostFile(t *testing.T, arch string) *gguf.File {
 // chunks before.
 func lostLogits(t *testing.T, r *Runner) (out [][]float32) {
 	r.Lead(func(l *pool.Leader) {
-		line := NewLine(r, l)
+		line := NewSequence(r, l)
 		keep := func(_ int, logits []float32) error {
 			out = append(out, append([]float32(nil), logits...))
 			return nil
@@ -170,7 +170,7 @@ func haltLost(t *testing.T, c *lostCase) {
 		var got [][]float32
 		halts := 0
 		r.Lead(func(l *pool.Leader) {
-			line := NewLine(r, l)
+			line := NewSequence(r, l)
 			prompt := exactPrompt(1)[:2*lostChunk+9]
 			for len(prompt) > 0 {
 				n := min(len(prompt), lostChunk)
@@ -190,7 +190,7 @@ func haltLost(t *testing.T, c *lostCase) {
 }
 
 // haltingForward is a prefill forward that is halted behind every few steps, and goes on.
-func haltingForward(t *testing.T, line *Line, tokens []int32, round int) (halts int) {
+func haltingForward(t *testing.T, line *Sequence, tokens []int32, round int) (halts int) {
 	r, n := line.r, len(tokens)
 	if !line.cache.Reserve(line.seq, line.pos+n) {
 		t.Error("no block for the prompt")
@@ -241,7 +241,7 @@ func checkWaits(t *testing.T, c *lostCase) {
 	}
 	var waited []model.Kind
 	r.Lead(func(l *pool.Leader) {
-		line := NewLine(r, l)
+		line := NewSequence(r, l)
 		line.cache.Reserve(line.seq, lostChunk)
 		line.cache.Cover(line.seq, lostChunk)
 		b := kvcache.Batch{Prefill: true, Tokens: exactPrompt(1)[:lostChunk], LogitRows: []int32{int32(lostChunk - 1)}}

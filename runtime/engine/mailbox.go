@@ -5,38 +5,44 @@ import (
 	"time"
 
 	"sandwich/runtime/api"
-	"sandwich/runtime/tokenizer"
 )
 
-// step is one drawn token on its way to the request's goroutine.
-type step struct {
+// drawnToken is a token that the loop passes to the goroutine of its request.
+type drawnToken struct {
 	id      int32
 	at      time.Time // when it was drawn
-	special bool      // not part of the text: an end-of-generation token
-	prompt  bool      // of the prompt
+	end     bool      // an end-of-generation token, which is not part of the text
+	prompt  bool      // a token of the prompt
 	logprob float32
 	top     []api.TokenLogprob
 }
 
-// ending says why a job's tokens end.
+// token returns the token as emit gets it.
+func (s *drawnToken) token() api.Token {
+	return api.Token{TokenLogprob: api.TokenLogprob{ID: s.id, Logprob: s.logprob}, Top: s.top, Prompt: s.prompt,
+		End: s.end}
+}
+
+// ending holds why a job's tokens end.
 type ending struct {
 	reason api.Finish
 	err    error
 }
 
-// mailbox carries a job's tokens from the loop to the goroutine that asked for them, so that a slow
-// client never holds the loop up. It holds at most as many as the request may generate.
+// mailbox passes a job's tokens from the loop to the goroutine of the request. It is unbounded up
+// to the request's token limit, so that a slow client does not block the loop. Its methods may be
+// called concurrently.
 type mailbox struct {
-	mu    sync.Mutex
-	steps []step
-	spare []step
-	end   *ending
-	read  int           // positions of the prompt that are computed
-	ready chan struct{} // capacity 1
-	stop  func()        // called when the tokens end; may be nil
+	mu     sync.Mutex
+	steps  []drawnToken
+	spare  []drawnToken
+	end    *ending
+	prompt int           // positions of the prompt that are computed
+	ready  chan struct{} // capacity 1
+	stop   func()        // called when the tokens end; may be nil
 }
 
-// onEnd has stop called when the tokens end, at once where they did.
+// onEnd sets a function that is called when the tokens end; it calls it at once if they have ended.
 func (m *mailbox) onEnd(stop func()) {
 	m.mu.Lock()
 	m.stop = stop
@@ -47,21 +53,22 @@ func (m *mailbox) onEnd(stop func()) {
 	}
 }
 
-// tell says how far the prompt is.
-func (m *mailbox) tell(read int) {
+// report sets how many positions of the prompt are computed.
+func (m *mailbox) report(positions int) {
 	m.mu.Lock()
-	m.read = read
+	m.prompt = positions
 	m.mu.Unlock()
 	m.ring()
 }
 
-func (m *mailbox) told() int {
+// computedPrompt returns the number that report has set last.
+func (m *mailbox) computedPrompt() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.read
+	return m.prompt
 }
 
-func (m *mailbox) put(s step) {
+func (m *mailbox) put(s drawnToken) {
 	m.mu.Lock()
 	m.steps = append(m.steps, s)
 	m.mu.Unlock()
@@ -88,58 +95,12 @@ func (m *mailbox) ring() {
 	}
 }
 
-// take empties the mailbox; the slice is valid until the next take but one.
-func (m *mailbox) take() ([]step, *ending) {
+// take returns and removes all tokens, and the end of the job if it has ended. The slice is valid
+// until the second next call.
+func (m *mailbox) take() ([]drawnToken, *ending) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	out := m.steps
 	m.steps, m.spare = m.spare[:0], out
 	return out, m.end
-}
-
-// transcript turns tokens into text: whole runes, held back where a stop string may begin.
-type transcript struct {
-	stream *tokenizer.Stream
-	stop   *stopper
-	pieces *tokenizer.Tokenizer // names tokens where their log probabilities are wanted
-}
-
-func newTranscript(t *tokenizer.Tokenizer, r *api.Request) *transcript {
-	out := &transcript{stop: newStopper(r.Stop)}
-	if t != nil {
-		out.stream = t.NewStream()
-		out.stream.Special = r.Control
-	}
-	if r.Logprobs {
-		out.pieces = t
-	}
-	return out
-}
-
-func (t *transcript) push(s step) (api.Token, bool) {
-	out := api.Token{TokenLogprob: api.TokenLogprob{ID: s.id, Logprob: s.logprob}, Top: s.top, Prompt: s.prompt}
-	if t.pieces != nil {
-		out.Piece = string(t.pieces.Piece(s.id))
-		for i := range s.top {
-			s.top[i].Piece = string(t.pieces.Piece(s.top[i].ID))
-		}
-	}
-	if s.special || s.prompt || t.stream == nil {
-		return out, false
-	}
-	var stopped bool
-	out.Text, stopped = t.stop.push(t.stream.Push(s.id))
-	return out, stopped
-}
-
-// flush returns the text held back at the end, and whether a stop string cut it.
-func (t *transcript) flush() (text string, stopped bool) {
-	if t.stream == nil {
-		return "", false
-	}
-	text, stopped = t.stop.push(t.stream.Flush())
-	if !stopped {
-		text += t.stop.flush()
-	}
-	return text, stopped
 }

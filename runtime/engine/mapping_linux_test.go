@@ -57,7 +57,7 @@ func TestServingNeverReadsTheFile(t *testing.T) {
 			}
 			e := open(t, o)
 			req := api.Request{Prompt: tinyPrompt(1, 40), MaxTokens: 8, IgnoreEOS: true}
-			before, _, _ := generate(t, e, req)
+			before, _ := generate(t, e, req)
 			size := f.Size()
 			if err := os.Truncate(path, 0); err != nil {
 				t.Fatal(err)
@@ -68,7 +68,7 @@ func TestServingNeverReadsTheFile(t *testing.T) {
 				t.Fatal(err)
 			}
 			req.Prompt = tinyPrompt(1, 40)
-			if after, _, _ := generate(t, e, req); !slices.Equal(after, before) {
+			if after, _ := generate(t, e, req); !slices.Equal(after, before) {
 				t.Errorf("tokens %v, before the file was overwritten %v", after, before)
 			}
 		})

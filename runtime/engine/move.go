@@ -13,21 +13,21 @@ import (
 )
 
 const (
-	// A worker is crowded in an interval in which it waited for its PU, and others used that PU,
-	// for at least these shares of the time.
+	// A worker is crowded in an interval if it waited for its PU, and other threads used that PU,
+	// for at least these shares of the interval.
 	crowdedWait  = 0.15
 	crowdedOther = 0.15
 
-	firstPatience = 2  // intervals for which a worker is crowded before it moves for the first time
-	mostPatience  = 64 // and after many moves
-	calmIntervals = 60 // after which a worker counts as one that never moved
-	boundEvery    = 16 // intervals between two looks at the threads of all processes
+	firstPatience = 2  // crowded intervals before the first move of a worker
+	mostPatience  = 64 // limit of crowded intervals before later moves
+	calmIntervals = 60 // intervals without crowding that reset the patience
+	boundEvery    = 16 // intervals between two scans of the threads of all processes
 )
 
-// mover moves workers away from PUs that other threads use, to idle ones. It compares
-// what the kernel says of the workers with what it says of the PUs. Instances that move at the same
-// time may meet again on another PU, so how long a worker waits before it moves has a random part
-// that grows with each move. Its methods are called by one goroutine.
+// mover moves workers away from PUs that other threads use, to idle PUs. It compares the scheduling
+// statistics of the workers with the load of their PUs. Several instances may move to the same PU
+// at the same time, so the delay before a move has a random part that grows with each move. Its
+// methods are called by one goroutine.
 type mover struct {
 	monitor occupancy.Monitor
 	profile *profiles.Profile
@@ -39,21 +39,21 @@ type mover struct {
 	workers []crowding
 }
 
-// threads are the workers as a mover sees them; *pool.Pool has these methods.
+// threads are the methods of *pool.Pool that a mover uses.
 type threads interface {
 	Waits() []pool.Wait
 	Move(worker, pu int) error
 }
 
-// crowding is how a worker fared up to now.
+// crowding is the history of one worker.
 type crowding struct {
 	crowded  int // intervals in a row
 	calm     int // intervals in a row
-	patience int // crowded intervals before it moves
-	base     int // least patience
+	patience int // crowded intervals before a move: base plus a random part
+	base     int
 }
 
-// newMover returns nil where workers stay where they are.
+// newMover returns nil if workers may not move.
 func newMover(o *Options, p threads) *mover {
 	if o.Occupancy == nil || o.Profile == nil || o.Unpinned {
 		return nil
@@ -61,8 +61,8 @@ func newMover(o *Options, p threads) *mover {
 	return &mover{monitor: o.Occupancy, profile: o.Profile, pool: p, random: rand.IntN}
 }
 
-// look is called once an interval with the PU of each worker and the PUs that the process may use.
-// It moves crowded workers and returns a sentence for each move.
+// look moves crowded workers and returns a sentence for each move. It is called once per interval
+// with the PU of each worker and the PUs that the process may use.
 func (m *mover) look(now time.Time, at, allowed []int) (notes []string) {
 	if m == nil {
 		return nil
@@ -93,7 +93,7 @@ func (m *mover) look(now time.Time, at, allowed []int) (notes []string) {
 		}
 		ok = ok && m.move(i, at[i], to)
 		if !ok {
-			continue // it tries again in the next interval
+			continue // look tries again in the next interval
 		}
 		notes = append(notes, fmt.Sprintf("PU %d is shared with other threads: worker %d moved to PU %d", at[i], i, to))
 		at[i] = to
@@ -102,7 +102,7 @@ func (m *mover) look(now time.Time, at, allowed []int) (notes []string) {
 	return notes
 }
 
-// spare reserves the idle PU to which a worker moves under a load.
+// spare reserves an idle PU for a worker, given the load of the PUs.
 func (m *mover) spare(worker int, at, allowed []int, load map[int]float64) (to int, ok bool) {
 	used := profiles.PULoad{}
 	maps.Copy(used, load)
@@ -115,9 +115,9 @@ func (m *mover) spare(worker int, at, allowed []int, load map[int]float64) (to i
 	}
 }
 
-// unbound reserves a PU for a worker where every PU is in use and another thread is bound to that
-// of the worker: one to which no thread is bound, since the threads that run there can go
-// elsewhere.
+// unbound reserves a PU for a worker when every PU is in use and another thread is bound to the
+// worker's PU. It chooses a PU to which no thread is bound, since the threads that run there can be
+// migrated.
 func (m *mover) unbound(worker int, at, allowed []int) (to int, ok bool) {
 	load := map[int]float64{}
 	for pu, other := range m.monitor.Bound() {
@@ -131,8 +131,8 @@ func (m *mover) unbound(worker int, at, allowed []int) (to int, ok bool) {
 	return m.spare(worker, at, allowed, load)
 }
 
-// move binds a worker to a PU that is reserved and gives up the reservation of the one that it
-// leaves; where it is refused the other way round.
+// move binds a worker to a reserved PU and releases the PU that it leaves. If binding fails, it
+// releases the reserved PU and returns false.
 func (m *mover) move(worker, from, to int) bool {
 	if err := m.pool.Move(worker, to); err != nil {
 		m.monitor.Release(to)
@@ -156,7 +156,7 @@ func (w *crowding) note(crowded bool, random func(int) int) bool {
 	return w.crowded >= w.patience
 }
 
-// settle begins anew with a patience of base intervals to twice as many.
+// settle resets the history and sets a random patience from base to 2*base intervals.
 func (w *crowding) settle(base int, random func(int) int) {
 	*w = crowding{base: base, patience: base + random(base+1)}
 }

@@ -36,9 +36,9 @@ func (o *oracle) op(op *model.Op, tokens []int32) {
 		o.matMul(op)
 	case model.OpRotate:
 		o.rotate(op, op.Rope, op.QNorm, o.x[model.BufQ])
-		if op.Temper != nil {
+		if op.AttnTemperature != nil {
 			for pos, row := range o.x[model.BufQ] {
-				o.x[model.BufQ][pos] = scaled(row, float32(op.Temper.At(pos)))
+				o.x[model.BufQ][pos] = scaled(row, float32(op.AttnTemperature.At(pos)))
 			}
 		}
 		o.keep(op)
@@ -167,11 +167,11 @@ func activated(act model.Activation, x, y float64) float64 {
 
 // keep makes the keys and values of a layer, unless it has none.
 func (o *oracle) keep(op *model.Op) {
-	if op.Keeper != op.Layer {
+	if op.KVLayer != op.Layer {
 		return
 	}
 	k, v := o.x[model.BufK], o.x[model.BufV]
-	if op.KeyVal {
+	if op.KeysAsValues {
 		v = nil
 		for _, row := range k {
 			v = append(v, slices.Clone(row))
@@ -227,7 +227,7 @@ func (o *oracle) rotate(op *model.Op, rope *model.Rope, norm *model.Vector, rows
 
 func (o *oracle) attention(op *model.Op) {
 	d := op.Heads
-	q, k, v := o.x[model.BufQ], o.kept[op.Keeper][0], o.kept[op.Keeper][1]
+	q, k, v := o.x[model.BufQ], o.kept[op.KVLayer][0], o.kept[op.KVLayer][1]
 	out, sees := make([][]float64, len(q)), seen(op.Attn)
 	for pos := range q {
 		out[pos] = make([]float64, d.Q*d.Dim)
@@ -267,21 +267,21 @@ func (o *oracle) attention(op *model.Op) {
 func seen(a model.Attn) func(pos, p int) bool {
 	remembered := remembers(a)
 	return func(pos, p int) bool {
-		if a.Both {
+		if a.Bidirectional {
 			return a.Window == 0 || max(pos-p, p-pos) <= a.Window/2
 		}
 		return p <= pos && remembered(pos, p) && (a.Window == 0 || pos-p < a.Window)
 	}
 }
 
-// placed adds what an embedding has beside the rows of tokens.
+// placed adds the rows of token type and position to an embedding.
 func (o *oracle) placed(op *model.Op, pos int, x []float64) []float64 {
 	for i := range x {
 		if op.Types != nil {
 			x[i] += float64(op.Types.Data[i])
 		}
-		if op.Places != nil {
-			x[i] += float64(op.Places.Data[pos*len(x)+i])
+		if op.PosEmbed != nil {
+			x[i] += float64(op.PosEmbed.Data[pos*len(x)+i])
 		}
 	}
 	return x

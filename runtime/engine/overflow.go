@@ -12,11 +12,11 @@ import (
 	"sandwich/runtime/pool"
 )
 
-// OverflowError ends a request whose numbers leave the range that they are computed or cached in:
-// no token can be drawn from what is no number. Other requests go on.
+// OverflowError ends a request whose activations or cached values exceed the range of their type,
+// so that its logits are not finite. Other requests continue.
 type OverflowError struct {
-	Place  string // "layer 3 (ffn down)"; empty where it was not found
-	Narrow string // type of the KV cache, where that is what is too narrow
+	Place  string // op of the first overflow, such as "layer 3 (ffn down)"; empty if it was not found
+	Narrow string // type of the KV cache, if the overflow is there; else empty
 }
 
 func (e *OverflowError) Error() string {
@@ -33,11 +33,12 @@ func (e *OverflowError) Error() string {
 		"get the file again from its source", in)
 }
 
-// sound tells whether the numbers behind LogitRows[i] of the last Forward that ended are finite.
-func (r *Runner) sound(i int) bool { return r.last.Sound(i) }
+// finite reports whether all numbers that led to LogitRows[i] of the last complete Forward are
+// finite.
+func (r *Runner) finite(i int) bool { return r.last.Sound(i) }
 
-// overflow looks for the place where the token at a position of a sequence overflows. The
-// activations of the last forward are lost.
+// overflow runs the token at a position of a sequence again and returns an *OverflowError with the
+// first place of an overflow. It overwrites the activations of the last forward.
 func (r *Runner) overflow(l *pool.Leader, tables kvcache.Tables, pos int, token func(pos int) (int32, bool)) error {
 	p := &r.phases[1]
 	if _, err := l.SetActive(p.active); err != nil {
@@ -61,7 +62,7 @@ func overflowAt(found *exec.Overflow, plan *plans.Plan) *OverflowError {
 	return &OverflowError{Place: placeOf(found.Op)}
 }
 
-// opWords are ops in the words of a reader.
+// opWords describes ops in error messages, by their names.
 var opWords = map[string]string{
 	"embed": "the embedding", "output_norm": "the output norm", "head": "the head",
 	"attn_norm": "attention norm", "qkv": "attention q, k and v", "rotate": "rotation", "attention": "attention",
@@ -73,7 +74,7 @@ var opWords = map[string]string{
 	"experts.gate_up": "experts gate and up", "experts.down": "experts down", "combine": "sum of experts",
 }
 
-// placeOf says where an op stands in the model; its name has the layer that its weights are of.
+// placeOf describes an op with its layer, which is part of its name.
 func placeOf(op *model.Op) string {
 	rest, inLayer := strings.CutPrefix(op.Name, "blk.")
 	if !inLayer {
@@ -83,19 +84,19 @@ func placeOf(op *model.Op) string {
 	return fmt.Sprintf("layer %s (%s)", layer, wordsOf(name))
 }
 
-// wordsOf is the op's own name where a family calls it by one that is not listed.
+// wordsOf returns the description of an op by its name, or the name if it has none.
 func wordsOf(name string) string { return cmp.Or(opWords[name], name) }
 
-// unsound is a job whose row of the last forward holds what is no number.
-type unsound struct {
+// overflowed is a job whose row of the last forward is not finite.
+type overflowed struct {
 	job *job
 	row int // of the batch
 }
 
-// fail ends the jobs whose numbers overflowed, each with the place. Their sequences hold their
-// blocks until the next step of the scheduler, for which the lock is kept meanwhile: some
-// milliseconds that only a broken model costs.
-func (c *cores) fail(list []unsound) {
+// fail ends jobs whose numbers overflowed, each with the place of the overflow. It keeps the lock
+// for some milliseconds, since the sequences hold their blocks only until the next step of the
+// scheduler.
+func (c *lane) fail(list []overflowed) {
 	for _, u := range list {
 		for i := range c.batch.Spans {
 			s := &c.batch.Spans[i]

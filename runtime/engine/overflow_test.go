@@ -58,7 +58,7 @@ func everywhere(int, int) bool { return true }
 
 // TestOverflowNamesTheLayer: a request whose numbers overflow fails with the place, in one chunk
 // and in several, whatever the number of ranks, also where a norm would make zeros of the numbers;
-// a Line says the same.
+// a Sequence says the same.
 func TestOverflowNamesTheLayer(t *testing.T) {
 	skipUnderRace(t)
 	for _, c := range []struct {
@@ -128,7 +128,7 @@ func checkOverflow(t *testing.T, f *gguf.File, ranks []int, want string) {
 	}
 	defer r.Close()
 	r.Lead(func(l *pool.Leader) {
-		line := NewLine(r, l)
+		line := NewSequence(r, l)
 		err = line.Feed(tinyPrompt(3, 40), 16, LastLogits, func(int, []float32) error { return nil })
 	})
 	if err == nil || !strings.Contains(err.Error(), want) {
@@ -191,7 +191,7 @@ func TestOverflowLeavesOthersAlone(t *testing.T) {
 		t.Errorf("an early token of a long prompt: %v", err)
 	}
 	for i := range reqs[1:] {
-		if ids, _, _ := generate(t, e, reqs[1+i]); !slices.Equal(ids, sound[1+i]) {
+		if ids, _ := generate(t, e, reqs[1+i]); !slices.Equal(ids, sound[1+i]) {
 			t.Error("a request after the failed one drew other tokens")
 		}
 	}

@@ -94,14 +94,14 @@ func TestParity2(t *testing.T) {
 				t.Run(arm.name, func(t *testing.T) {
 					r := openTestRunnerContext(t, file, arm.o, 64, 9, ref.Context)
 					defer r.Close()
-					r.Lead(func(l *pool.Leader) { checkParity2(t, &ref, NewLine(r, l), arm.tol) })
+					r.Lead(func(l *pool.Leader) { checkParity2(t, &ref, NewSequence(r, l), arm.tol) })
 				})
 			}
 		})
 	}
 }
 
-func checkParity2(t *testing.T, ref *reference2, line *Line, tol tolerance) {
+func checkParity2(t *testing.T, ref *reference2, line *Sequence, tol tolerance) {
 	var d distance
 	for _, seq := range ref.Sequences {
 		want := seq.Refs["ref_f32_dequant"]

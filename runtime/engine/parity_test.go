@@ -114,7 +114,7 @@ func TestParity(t *testing.T) {
 				t.Run(arm.name, func(t *testing.T) {
 					r := openTestRunner(t, file, arm.o, 64)
 					defer r.Close()
-					r.Lead(func(l *pool.Leader) { checkParity(t, ref, NewLine(r, l), arm.tol) })
+					r.Lead(func(l *pool.Leader) { checkParity(t, ref, NewSequence(r, l), arm.tol) })
 				})
 			}
 		})
@@ -212,7 +212,7 @@ func planFor(t testing.TB, file *gguf.File, o heuristic.Options) (*plans.Plan, e
 	return heuristic.Default(liveHost(t), shape, o)
 }
 
-func checkParity(t *testing.T, ref reference, line *Line, tol tolerance) {
+func checkParity(t *testing.T, ref reference, line *Sequence, tol tolerance) {
 	var d distance
 	for _, seq := range ref.Sequences {
 		want := seq.Refs["ref_f32_dequant"]
@@ -234,7 +234,9 @@ func checkParity(t *testing.T, ref reference, line *Line, tol tolerance) {
 	d.check(t, tol)
 }
 
-func checkGreedy(t *testing.T, line *Line, length int, next int32, want []int32, margins []float64, margin float64) {
+func checkGreedy(
+	t *testing.T, line *Sequence, length int, next int32, want []int32, margins []float64, margin float64,
+) {
 	for i, w := range want {
 		if margins[i] <= margin {
 			return
@@ -264,7 +266,7 @@ type distance struct {
 // feed reads a text from an empty line and adds the logits whose reference is stored: row
 // stored(pos) of rows, or none where that is negative. It returns the likeliest token behind the
 // text.
-func (d *distance) feed(line *Line, text []int32, stored func(pos int) int, rows []float32, vocab int) (next int32,
+func (d *distance) feed(line *Sequence, text []int32, stored func(pos int) int, rows []float32, vocab int) (next int32,
 	err error) {
 	line.Reset()
 	err = line.Feed(text, 64, AllLogits, func(pos int, logits []float32) error {

@@ -33,7 +33,7 @@ func TestParityTypes(t *testing.T) {
 				t.Run(arm.name, func(t *testing.T) {
 					r := openTestRunner(t, file, arm.o, 64)
 					defer r.Close()
-					r.Lead(func(l *pool.Leader) { checkParity(t, ref, NewLine(r, l), arm.tol) })
+					r.Lead(func(l *pool.Leader) { checkParity(t, ref, NewSequence(r, l), arm.tol) })
 				})
 			}
 		})

@@ -6,19 +6,19 @@ import (
 	"sandwich/runtime/mem"
 )
 
-// Placement is where one kind of a rank's memory lies.
+// Placement describes where one kind of a rank's memory is.
 type Placement struct {
-	Rank   int
-	What   string // weights, kv or activations
-	Node   int    // NUMA node it is bound to, mem.AnyNode where it is not
-	Bytes  int64
-	On     map[int]int64 // bytes by node, from a sample of pages; nil where the system does not tell
-	Remote float64       // fraction on other nodes than Node
-	Moved  int64         // bytes that are at another address or node than at the start: hot switches move none
-	Fell   bool          // Node had no room for a part of it when it was allocated
+	Rank      int
+	What      string // weights, kv or activations
+	Node      int    // NUMA node that the memory is bound to; mem.AnyNode if it is not bound
+	Bytes     int64
+	On        map[int]int64 // bytes by node, from a sample of pages; nil if the system cannot report it
+	Remote    float64       // fraction on other nodes than Node
+	Moved     int64         // bytes that are at another address or node than at the start; 0 in normal operation
+	Misplaced bool          // Node had no room for a part of the memory when it was allocated
 }
 
-// placed is a piece of memory with where it lay at the start.
+// placed is a buffer with its placement at the start.
 type placed struct {
 	rank   int
 	what   string
@@ -27,11 +27,11 @@ type placed struct {
 }
 
 const (
-	placePages = 64   // looked up in each buffer: a few microseconds
-	fallLimit  = 0.01 // fraction of remote pages from which on a buffer counts as misplaced
+	placePages     = 64   // pages sampled in each buffer
+	misplacedLimit = 0.01 // fraction of remote pages from which a buffer counts as misplaced
 )
 
-// notePlaces remembers where everything lies. Everything has been touched.
+// notePlaces records the placement of all buffers. All their pages must have been touched.
 func (r *Runner) notePlaces() error {
 	for rank := range r.assembly.Shards.Ranks() {
 		for _, p := range []placed{
@@ -49,8 +49,8 @@ func (r *Runner) notePlaces() error {
 	return nil
 }
 
-// Placement tells where the memory of each rank lies now, and what of it moved since the start: a
-// sample of pages of each buffer is looked up.
+// Placement returns where the memory of each rank is now, and how much of it moved since the start,
+// from a sample of pages of each buffer.
 func (r *Runner) Placement() ([]Placement, error) {
 	out := make([]Placement, 0, len(r.placed))
 	for _, p := range r.placed {
@@ -59,13 +59,13 @@ func (r *Runner) Placement() ([]Placement, error) {
 			return nil, fmt.Errorf("the %s of rank %d: %w", p.what, p.rank, err)
 		}
 		out = append(out, Placement{Rank: p.rank, What: p.what, Node: p.buffer.Node(), Bytes: now.Bytes(), On: now.On(),
-			Remote: now.Remote(), Moved: now.Moved(p.start), Fell: p.start.Remote() >= fallLimit})
+			Remote: now.Remote(), Moved: now.Moved(p.start), Misplaced: p.start.Remote() >= misplacedLimit})
 	}
 	return out, nil
 }
 
-// Huge is how many bytes of weights, KV cache and activations lie on transparent huge pages, -1
-// where the system does not tell. It takes some milliseconds per gigabyte.
+// Huge returns how many bytes of weights, KV cache and activations are on transparent huge pages,
+// -1 if the system cannot report it. It takes some milliseconds per gigabyte.
 func (r *Runner) Huge() (int64, error) {
 	var all []*mem.Buffer
 	for _, p := range r.placed {
@@ -77,7 +77,7 @@ func (r *Runner) Huge() (int64, error) {
 // MisplacedNotes returns one sentence for each memory that is not on the requested node.
 func MisplacedNotes(places []Placement) (notes []string) {
 	for _, p := range places {
-		if p.Fell {
+		if p.Misplaced {
 			notes = append(notes, fmt.Sprintf("%.0f %% of the %s of rank %d (%s) are not on node %d, which had "+
 				"no room: free memory there or lower --ctx; until then this rank waits for another node's memory",
 				100*p.Remote, p.What, p.Rank, mem.FormatBytes(p.Bytes), p.Node))
@@ -86,5 +86,5 @@ func MisplacedNotes(places []Placement) (notes []string) {
 	return notes
 }
 
-// Placement is Runner.Placement; api.ErrClosed once the engine is closing.
+// Placement returns Runner.Placement, or api.ErrClosed after Close was called.
 func (e *Engine) Placement() ([]Placement, error) { return e.watch.placement() }

@@ -10,9 +10,9 @@ import (
 	"sandwich/runtime/sched"
 )
 
-// TestServingAllocatesNoBuffers: everything off the heap is there and touched when an engine
-// starts. Prompts, decode batches, full queues and a prefill that is halted for somebody else take
-// nothing more.
+// TestServingAllocatesNoBuffers checks that all memory outside the Go heap is allocated and touched
+// when an engine starts. Prompts, decode batches, full queues and a halted prefill allocate nothing
+// more.
 func TestServingAllocatesNoBuffers(t *testing.T) {
 	skipUnderRace(t)
 	e := byHand(t, tinyOptions(t))

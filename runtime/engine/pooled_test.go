@@ -82,7 +82,7 @@ func TestPooled2(t *testing.T) {
 func poolAlone(t *testing.T, r *Runner, tokens []int32, chunk int) (out []float32) {
 	t.Helper()
 	r.Lead(func(l *pool.Leader) {
-		row, err := NewLine(r, l).Pool(tokens, chunk)
+		row, err := NewSequence(r, l).Pool(tokens, chunk)
 		if err != nil {
 			t.Error(err)
 		}
@@ -148,13 +148,13 @@ func TestPooledBitEqual(t *testing.T) {
 	}
 }
 
-// pooledInBatch gives the text neighbours on both sides, in one forward.
+// pooledInBatch computes the text between two other texts, in one forward.
 func pooledInBatch(t *testing.T, r *Runner) (out [][]float32) {
 	t.Helper()
 	r.Lead(func(l *pool.Leader) {
-		own := NewLine(r, l)
+		own := NewSequence(r, l)
 		prompt, read := exactPrompt(1)[:exactTokens], 0
-		if !r.Model.AtOnce() {
+		if !r.Model.WholeText() {
 			read = exactTokens / 2
 			if err := own.Feed(prompt[:read], read, NoLogits, nil); err != nil {
 				t.Error(err)
@@ -163,7 +163,7 @@ func pooledInBatch(t *testing.T, r *Runner) (out [][]float32) {
 		b := kvcache.Batch{Prefill: true}
 		add := func(seq *kvcache.Sequence, tokens []int32, pos int) {
 			if !own.cache.Reserve(seq, pos+len(tokens)) {
-				t.Error("no blocks for a neighbour")
+				t.Error("no blocks for another text")
 			}
 			own.cache.Cover(seq, pos+len(tokens))
 			b.AddSpan(seq, kvcache.Span{Row: len(b.Tokens), Rows: len(tokens), Pos: pos})

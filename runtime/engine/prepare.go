@@ -6,8 +6,9 @@ import (
 	"sandwich/runtime/sched"
 )
 
-// prepare makes the constraint of a job once the scheduler has a place for it, and lets it run.
-// Errors are those of Prepare, the refusal of the scheduler, and the error of ctx.
+// prepare calls the request's Prepare to make the constraint of a job when the scheduler has queued
+// it, and then lets the job run. It returns the error of Prepare, the refusal of the scheduler or
+// the error of ctx.
 func (e *Engine) prepare(ctx context.Context, j *job) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -26,7 +27,7 @@ func (e *Engine) prepare(ctx context.Context, j *job) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.jobs[j.id] == j { // else it ended meanwhile, which its mailbox says
+	if e.jobs[j.id] == j { // else the job has ended, and its mailbox holds the reason
 		j.req.Constraint = c
 		e.driver.Post(sched.Event{Kind: sched.Ready, ID: j.id})
 		e.poke()
@@ -34,7 +35,7 @@ func (e *Engine) prepare(ctx context.Context, j *job) error {
 	return nil
 }
 
-// cause returns why the tokens ended, or else why ctx did.
+// cause returns the error with which the job ended, or else the error of ctx.
 func (m *mailbox) cause(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

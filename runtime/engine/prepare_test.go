@@ -74,7 +74,7 @@ func TestPrepare(t *testing.T) {
 	// The one row is promised to the request that prepares, but it is free.
 	if _, err := e.Generate(t.Context(), api.Request{Prompt: tinyPrompt(2, 9), MaxTokens: 2, IgnoreEOS: true},
 		func(api.Token) error { return nil }); err != nil {
-		t.Errorf("a request beside one that prepares: %v", err)
+		t.Errorf("a request next to one that prepares: %v", err)
 	}
 	full := newPreparing()
 	var refused *api.QueueFullError

@@ -78,13 +78,13 @@ func TestRanksParity(t *testing.T) {
 			}
 			r := openTestRunner(t, file, c.o, 64)
 			defer r.Close()
-			r.Lead(func(l *pool.Leader) { checkParity(t, ref, NewLine(r, l), c.tol) })
+			r.Lead(func(l *pool.Leader) { checkParity(t, ref, NewSequence(r, l), c.tol) })
 		})
 	}
 }
 
-// TestRanksBitEqual is rule 6 inside one partition: whoever works for the ranks, in what chunks and
-// company, and however they wait for each other, the logits are the same bits.
+// TestRanksBitEqual checks rule 6 within one partition: the logits have the same bits for all
+// assignments of workers to ranks, chunks, batches and ways of waiting.
 func TestRanksBitEqual(t *testing.T) {
 	skipUnderRace(t)
 	for _, c := range []struct {
@@ -221,13 +221,13 @@ func TestRanksServe(t *testing.T) {
 	}
 	want := make([][]int32, 4)
 	for i := range want {
-		want[i], _, _ = generate(t, e, request(i))
+		want[i], _ = generate(t, e, request(i))
 	}
 	var all sync.WaitGroup
 	for i := range want {
 		all.Go(func() {
-			if got, _, _ := generate(t, e, request(i)); !slices.Equal(got, want[i]) {
-				t.Errorf("request %d in company: %v, alone %v", i, got, want[i])
+			if got, _ := generate(t, e, request(i)); !slices.Equal(got, want[i]) {
+				t.Errorf("request %d in a batch: %v, alone %v", i, got, want[i])
 			}
 		})
 	}
@@ -264,7 +264,7 @@ func TestKeepRanks(t *testing.T) {
 		{[]int{0, 1, 2, 3}, []int{2, 3}, []int{0, 1, 2}},
 		{[]int{1, 3}, []int{1}, []int{1, 3}},
 	} {
-		s := standing{places: pool.Places{Lost: c.lost}}
+		s := available{places: pool.Places{Lost: c.lost}}
 		if got := s.team(c.workers, e.runner.assembly.Workers.Ranks()); !slices.Equal(got, c.want) {
 			t.Errorf("of %v, %v are lost: %v, want %v", c.workers, c.lost, got, c.want)
 		}
@@ -287,7 +287,7 @@ func TestRanksCut(t *testing.T) {
 	e.runner.Lead(func(l *pool.Leader) {
 		want, j := aloneAndAgain(t, e, l, req)
 		act := e.driver.Next()
-		cuts, steps := e.cores.cuts[act.Set], len(e.cores.pace.ahead)
+		cuts, steps := e.cores.cuts[act.Set], len(e.cores.gate.steps)
 		if slices.Max(cuts) < 2 || steps <= e.runner.Ops() {
 			t.Errorf("%d steps of %d ops, cuts %d", steps, e.runner.Ops(), cuts)
 		}

@@ -6,28 +6,30 @@ import (
 	"sync"
 )
 
-// Bounds of recentTexts.
+// Limits of recentTexts.
 const (
 	maxRecent       = 64      // texts
 	maxRecentTokens = 1 << 20 // tokens of all texts: 4 MiB
 )
 
 // recentTexts holds the tokens of the texts that were computed last, prompt and answer, whether or
-// not their blocks are still cached. The prefix cache knows blocks by their hashes and cannot say
-// where a prompt differs from what is cached. The zero value is empty. Its methods may be called
-// concurrently.
+// not their blocks are still cached. It finds where a prompt diverges from them, which the prefix
+// cache cannot: that knows only hashes of blocks. The zero value is empty. Its methods may be
+// called concurrently.
 type recentTexts struct {
 	mu     sync.Mutex
-	texts  []recentText // the latest last
-	tokens int          // of all
+	texts  []recentText // oldest first
+	tokens int          // of all texts
 }
 
+// recentText is a text and the salt of the API key that it belongs to.
 type recentText struct {
 	salt [sha256.Size]byte
 	ids  []int32
 }
 
-// add keeps a text, whose memory it owns from here on. Texts that it begins with are forgotten.
+// add stores a text and takes ownership of ids. It removes texts that are a prefix of the new one,
+// and the oldest ones beyond the limits.
 func (t *recentTexts) add(salt [sha256.Size]byte, ids []int32) {
 	if len(ids) == 0 || len(ids) > maxRecentTokens {
 		return
@@ -52,16 +54,16 @@ func (t *recentTexts) add(salt [sha256.Size]byte, ids []int32) {
 	t.texts = slices.Delete(t.texts, 0, gone)
 }
 
-// diverged returns the index of the first token of a prompt that differs from the text of its salt
-// that it has the longest beginning in common with. It returns -1 if there is no such text, the
-// prompt continues all of it, or it continues the prompt.
+// diverged returns the index of the first token of a prompt that differs from the stored text of
+// the same salt with which it shares the longest prefix. It returns -1 if there is no such text, or
+// if one of the two is a prefix of the other.
 func (t *recentTexts) diverged(salt [sha256.Size]byte, prompt []int32) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	most, differs := -1, false
 	for i := len(t.texts) - 1; i >= 0 && most < len(prompt); i-- {
 		ids := t.texts[i].ids
-		// A text that differs at most, or ends there, has no more in common.
+		// A text that ends at most, or differs there, shares no longer prefix.
 		if t.texts[i].salt != salt || most >= 0 && (len(ids) <= most || ids[most] != prompt[most]) {
 			continue
 		}
@@ -76,7 +78,7 @@ func (t *recentTexts) diverged(salt [sha256.Size]byte, prompt []int32) int {
 	return most
 }
 
-// common returns how many tokens two texts begin with alike.
+// common returns the length of the common prefix of two texts.
 func common(a, b []int32) int {
 	n := min(len(a), len(b))
 	for i := range n {

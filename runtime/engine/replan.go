@@ -8,27 +8,27 @@ import (
 	"sandwich/runtime/exec"
 )
 
-// team is who runs the forwards of a phase, and under which schedules.
+// team is the set of workers that run the forwards of a phase, and their schedules.
 type team struct {
 	workers  []int
 	executor *exec.Executor
 }
 
-// replanned keeps the executors for one pair of teams, so that a cpuset that comes and goes plans
-// once.
+// replanned caches the executors for one pair of teams, so that a cpuset that changes back and
+// forth is planned once.
 type replanned struct {
 	prefill, decode []int // workers
 	executors       [2]*exec.Executor
 }
 
-// maxReplanned bounds how many pairs of teams are kept; beyond them, slices made for the plan are
-// handed out to whoever is left.
+// maxReplanned is the limit of cached pairs of teams. Beyond it, the remaining workers share the
+// slices of the plan's schedules.
 const maxReplanned = 16
 
-// teamsFor gives both phases their teams under what the system leaves, and says in words whether
-// they work under schedules made for them. It may be called while a forward runs; the teams are for
-// restrict.
-func (r *Runner) teamsFor(s standing) (teams [2]team, said string) {
+// teamsFor returns the teams of both phases for the available CPUs, and a text that says whether
+// new schedules were compiled for them. It may be called while a forward runs; useTeams applies the
+// teams.
+func (r *Runner) teamsFor(s available) (teams [2]team, said string) {
 	ranks := r.assembly.Workers.Ranks()
 	for i, p := range r.phases {
 		teams[i] = team{s.team(p.workers, ranks), p.planned}
@@ -45,17 +45,17 @@ func (r *Runner) teamsFor(s standing) (teams [2]team, said string) {
 		len(teams[1].workers))
 }
 
-// replan compiles schedules for teams smaller than the plan's. Layout and arithmetic of the weights
-// stay as they are.
+// replan compiles schedules for teams smaller than the plan's. It fails if they would change the
+// layout or the arithmetic of the weights.
 func (r *Runner) replan(prefill, decode []int) (executors [2]*exec.Executor, err error) {
-	for _, old := range r.again {
+	for _, old := range r.replans {
 		if slices.Equal(old.prefill, prefill) && slices.Equal(old.decode, decode) {
 			return old.executors, nil
 		}
 	}
-	// Ranks of fewer PUs would have their weights cut in other places: they keep their schedules.
-	if r.replanner == nil || len(r.again) == maxReplanned || r.assembly.Shards.Ranks() > 1 {
-		return executors, fmt.Errorf("no others are made")
+	// Ranks with fewer PUs would have different shards, so several ranks keep their schedules.
+	if r.replanner == nil || len(r.replans) == maxReplanned || r.assembly.Shards.Ranks() > 1 {
+		return executors, fmt.Errorf("new schedules need one rank, and at most %d sets of PUs", maxReplanned)
 	}
 	service, err := r.serviceOf(prefill, decode)
 	if err != nil {
@@ -66,7 +66,7 @@ func (r *Runner) replan(prefill, decode []int) (executors [2]*exec.Executor, err
 		return executors, err
 	}
 	if !slices.Equal(plan.Weights, r.Plan.Weights) {
-		return executors, fmt.Errorf("others would compute differently")
+		return executors, fmt.Errorf("new schedules would change the arithmetic of weights")
 	}
 	for i, p := range []*plans.Phase{&plan.Prefill, &plan.Decode} {
 		if executors[i], err = r.assembly.Compile(p, r.assembly.Workers); err != nil {
@@ -74,11 +74,11 @@ func (r *Runner) replan(prefill, decode []int) (executors [2]*exec.Executor, err
 			return executors, err
 		}
 	}
-	r.again = append(r.again, replanned{slices.Clone(prefill), slices.Clone(decode), executors})
+	r.replans = append(r.replans, replanned{slices.Clone(prefill), slices.Clone(decode), executors})
 	return executors, nil
 }
 
-// serviceOf is the plan's service configuration without the PUs of workers that do not run.
+// serviceOf returns the plan's service configuration without the PUs of workers that do not run.
 func (r *Runner) serviceOf(prefill, decode []int) (plans.ServiceConfig, error) {
 	pus := r.Pool().PUs()
 	on := func(workers []int) (set plans.PUSet) {
@@ -98,8 +98,9 @@ func (r *Runner) serviceOf(prefill, decode []int) (plans.ServiceConfig, error) {
 	return plans.NewService(ranks, pre, dec)
 }
 
-// restrict makes the following forwards run on these teams. Not to be called during one.
-func (r *Runner) restrict(teams [2]team) {
+// useTeams makes the following forwards run on the given teams. It must not be called during a
+// forward.
+func (r *Runner) useTeams(teams [2]team) {
 	for i := range r.phases {
 		if teams[i].executor != nil {
 			r.phases[i].active, r.phases[i].executor = teams[i].workers, teams[i].executor
@@ -107,6 +108,7 @@ func (r *Runner) restrict(teams [2]team) {
 	}
 }
 
+// closeAll closes the executors that are not nil.
 func closeAll(executors [2]*exec.Executor) {
 	for _, e := range executors {
 		if e != nil {

@@ -50,8 +50,8 @@ func TestReplan(t *testing.T) {
 	var notes []string
 	o.Note = func(text string) { notes = append(notes, text) }
 	e := byHand(t, o)
-	now := standing{places: pool.Places{Allowed: []int{0, 1, 2}}}
-	e.watch.see = func() (standing, error) { return now, nil }
+	now := available{places: pool.Places{Allowed: []int{0, 1, 2}}}
+	e.watch.read = func() (available, error) { return now, nil }
 	answer := func() (ids []int32) {
 		e.runner.Lead(func(l *pool.Leader) {
 			j := e.enter(t, api.Request{Prompt: tinyPrompt(1, 40), MaxTokens: 8, IgnoreEOS: true})
@@ -71,13 +71,13 @@ func TestReplan(t *testing.T) {
 		active  []int
 		note    string
 	}{
-		{"a PU less", []int{1}, []int{0, 2}, 0, []int{0, 2}, "took PU 1"},
+		{"a PU less", []int{1}, []int{0, 2}, 0, []int{0, 2}, "PU 1 of the plan became unavailable"},
 		{"two PUs less", []int{0, 2}, []int{1}, 0, []int{1}, "planned again"},
-		{"a quota below that", []int{1}, []int{0, 2}, 0.8, []int{0}, "quota is 80 %"},
-		{"a quota of 150 %", nil, []int{0, 1, 2}, 1.5, []int{0, 1}, "quota is 150 % now, which pays for 2 of"},
-		{"all back", nil, []int{0, 1, 2}, 0, []int{0, 1, 2}, "no CPU quota any more"},
+		{"a quota below that", []int{1}, []int{0, 2}, 0.8, []int{0}, "quota is now 80 %"},
+		{"a quota of 150 %", nil, []int{0, 1, 2}, 1.5, []int{0, 1}, "quota is now 150 %, which suffices for 2 of"},
+		{"all back", nil, []int{0, 1, 2}, 0, []int{0, 1, 2}, "CPU quota was removed"},
 	} {
-		now = standing{places: pool.Places{Allowed: c.allowed, Lost: c.lost}, quota: c.quota}
+		now = available{places: pool.Places{Allowed: c.allowed, Lost: c.lost}, quota: c.quota}
 		notes = nil
 		e.watch.look()
 		e.watch.look()
@@ -95,7 +95,7 @@ func TestReplan(t *testing.T) {
 			t.Errorf("%s: the plan's own schedules run: %v", c.name, own)
 		}
 	}
-	if n := len(e.runner.again); n != 4 {
+	if n := len(e.runner.replans); n != 4 {
 		t.Errorf("schedules were made %d times, want 4", n)
 	}
 }
@@ -107,8 +107,8 @@ func TestNoPlaceLeft(t *testing.T) {
 	var displaced []error
 	o.Displaced = func(err error) { displaced = append(displaced, err) }
 	e := byHand(t, o)
-	now := standing{places: pool.Places{Allowed: []int{7}, Lost: []int{0, 1, 2}}}
-	e.watch.see = func() (standing, error) { return now, nil }
+	now := available{places: pool.Places{Allowed: []int{7}, Lost: []int{0, 1, 2}}}
+	e.watch.read = func() (available, error) { return now, nil }
 	e.watch.look()
 	var gone *api.UnavailableError
 	err := e.submit(&job{req: &api.Request{Prompt: tinyPrompt(1, 4)}})
@@ -118,7 +118,7 @@ func TestNoPlaceLeft(t *testing.T) {
 	if err := e.Ready(); err == nil || len(displaced) != 1 {
 		t.Errorf("ready: %v; told %d times", err, len(displaced))
 	}
-	now = standing{places: pool.Places{Allowed: []int{1, 7}, Lost: []int{0, 2}}}
+	now = available{places: pool.Places{Allowed: []int{1, 7}, Lost: []int{0, 2}}}
 	e.watch.look()
 	if err := e.Ready(); err != nil {
 		t.Errorf("with a PU back: %v", err)
@@ -146,7 +146,7 @@ func TestTeamKeepsRanks(t *testing.T) {
 		{nil, []int{0, 1, 2, 3}, 1, []int{0, 2}},
 		{nil, []int{0, 1, 2, 3}, 4, []int{0, 1, 2, 3}},
 	} {
-		s := standing{pool.Places{Lost: c.lost, Allowed: c.allowed}, c.quota}
+		s := available{pool.Places{Lost: c.lost, Allowed: c.allowed}, c.quota}
 		if got := s.team([]int{0, 1, 2, 3}, ranks); !slices.Equal(got, c.want) {
 			t.Errorf("lost %v, quota %g: %v, want %v", c.lost, c.quota, got, c.want)
 		}

@@ -12,56 +12,58 @@ import (
 	"sandwich/runtime/sched"
 )
 
-// RunnerOptions say what a Runner loads, how much it must hold at once, and how it plans again.
+// RunnerOptions configures what a Runner loads, how much it can hold at once, and how it replans.
 type RunnerOptions struct {
 	exec.Options
 
-	// Replan makes the schedules for fewer PUs than the plan's, where the system takes some away
-	// while serving; nil: the plan's are kept, and their slices handed out to whoever is left.
+	// Replan returns a plan for fewer PUs, when some PUs of the plan become unavailable while
+	// serving. With nil, the remaining workers share the slices of the plan's schedules.
 	Replan func(service *plans.ServiceConfig) (*plans.Plan, error)
 
-	// Beside, where it is there, lends what it has loaded (exec.Options.Beside), and outlives the
-	// runner. While one of them runs forwards the other rests.
-	Beside *Runner
+	// SharedWith, if not nil, is an open runner whose weights the new one uses
+	// (exec.Options.SharedWeights). It must be closed after the new one, and the two must not run
+	// forwards at the same time.
+	SharedWith *Runner
 }
 
-// Runner runs one model: the assembly of what it needs, and one executor a phase over it. Forward
-// picks the phase and makes the hot switch. It serves one caller at a time.
+// Runner runs the forwards of one model: it has an assembly of weights, KV cache and workers, and
+// one executor per phase. Forward chooses the executor and makes the hot switch. Methods must not
+// be called concurrently, except where they say so.
 type Runner struct {
 	Model *model.Model
 	Plan  *plans.Plan
 
 	assembly *exec.Assembly
-	sets     [sched.Sets]*exec.Buffers // activations: the assembly's, and those that Reserve makes
-	use      int                       // the set of the next forward
-	phases   [2]phaseTeam              // by phase.Phase
+	sets     [2 * sched.Sets]*exec.Buffers // activations: the assembly's, and those that Reserve allocates
+	use      int                           // index of the set of the next forward
+	phases   [2]phaseTeam                  // by phase.Phase
 	last     *exec.Executor
 	active   []int // workers of the last forward
-	again    []replanned
-	placed   []placed // where memory lay at the start
+	replans  []replanned
+	placed   []placed // placement of memory at the start
 
 	replanner func(service *plans.ServiceConfig) (*plans.Plan, error)
 }
 
 // phaseTeam is the executor of a phase and the workers that run it.
 type phaseTeam struct {
-	executor *exec.Executor // the plan's, or one for fewer workers
-	planned  *exec.Executor // the plan's
+	executor *exec.Executor // in use: planned, or one for fewer workers
+	planned  *exec.Executor // of the plan
 	workers  []int          // of the plan
-	active   []int          // of them, those that the system left
+	active   []int          // workers in use
 }
 
-// Open loads the model under its plan. Errors are those of exec.Open, which ctx ends, and a weight
-// without a schedule.
+// Open loads a model under a plan. It returns the errors of exec.Open, which ctx cancels, and an
+// error for a weight without a schedule.
 func Open(ctx context.Context, o RunnerOptions) (*Runner, error) {
-	if o.Beside != nil {
-		o.Options.SharedWeights = o.Beside.assembly
+	if o.SharedWith != nil {
+		o.Options.SharedWeights = o.SharedWith.assembly
 	}
 	a, err := exec.Open(ctx, o.Options)
 	if err != nil {
 		return nil, err
 	}
-	r := &Runner{Model: a.Model, Plan: a.Plan, assembly: a, sets: [sched.Sets]*exec.Buffers{a.Buffers},
+	r := &Runner{Model: a.Model, Plan: a.Plan, assembly: a, sets: [2 * sched.Sets]*exec.Buffers{a.Buffers},
 		replanner: o.Replan}
 	if err := r.compile(); err != nil {
 		r.Close()
@@ -70,7 +72,7 @@ func Open(ctx context.Context, o RunnerOptions) (*Runner, error) {
 	return r, nil
 }
 
-// compile makes the executors of both phases.
+// compile compiles the executors of both phases.
 func (r *Runner) compile() (err error) {
 	workers := r.assembly.Workers
 	for i, p := range []*plans.Phase{&r.Plan.Prefill, &r.Plan.Decode} {
@@ -86,10 +88,10 @@ func (r *Runner) compile() (err error) {
 	return r.notePlaces()
 }
 
-// Reserve makes every set of activations that a scheduler may name: an engine does so at its
-// start, since serving allocates no buffers. Not to be called inside Lead.
+// Reserve allocates all sets of activations that a scheduler may use. An engine calls it at its
+// start, so that serving allocates no buffers. It must not be called inside Lead.
 func (r *Runner) Reserve(ctx context.Context) (err error) {
-	for i := range r.sets {
+	for i := range sched.Sets {
 		if r.sets[i] != nil {
 			continue
 		}
@@ -103,15 +105,24 @@ func (r *Runner) Reserve(ctx context.Context) (err error) {
 	return nil
 }
 
-// Lead runs loop on worker 0's own thread, from where forwards reach the other workers without
-// waking a thread. Forward may be called only from inside it.
+// reserveMore allocates as many sets again, for a second lane on the cores. On an error there may be
+// fewer.
+func (r *Runner) reserveMore() (err error) {
+	for i := sched.Sets; i < len(r.sets) && err == nil; i++ {
+		r.sets[i], err = r.assembly.NewBuffers()
+	}
+	return err
+}
+
+// Lead runs loop on the thread of worker 0, which starts forwards without a thread wake-up. Forward
+// must be called inside loop.
 func (r *Runner) Lead(loop func(l *pool.Leader)) { r.Pool().Lead(loop) }
 
-// Forward runs a batch from op index `from` and returns the next index: Ops() when done, less when
-// the gate halted it. A batch of the other phase than the last one makes the hot switch first: it
-// changes which workers are active and which schedules run, and moves no weight. To go on with a
-// halted forward, call it with the same batch, set of activations and the index it returned, at
-// once or when others have run on another set.
+// Forward runs a batch from op index `from` and returns the next index: Ops() when it is complete,
+// less when the gate halted it. If the batch has another phase than the last one, Forward first
+// makes the hot switch: it changes the active workers and the schedules, and moves no weights. To
+// resume a halted forward, call Forward with the same batch, the same set of activations and the
+// returned index; forwards on another set may run in between.
 func (r *Runner) Forward(l *pool.Leader, b *kvcache.Batch, from int, gate exec.Gate) (next int, err error) {
 	p := &r.phases[1]
 	if b.Prefill {
@@ -126,50 +137,51 @@ func (r *Runner) Forward(l *pool.Leader, b *kvcache.Batch, from int, gate exec.G
 	return p.executor.Run(l, b, from, gate)
 }
 
-// Cut cuts the ops of the forward that begins next on the set in use into steps, each a place to
-// halt: Forward then counts steps, of which a resumed forward has as many as it began with.
+// Cut divides the ops of the next forward on the set in use into steps, by op; the forward may halt
+// after each step. The indices of Forward then count steps. A resumed forward keeps its steps.
 func (r *Runner) Cut(steps []uint16) { r.sets[r.use].Cut(steps) }
 
-// meets says whether a prefill can halt behind op i where nothing is cut.
-func (r *Runner) meets(i int) bool { return r.phases[0].executor.HaltsAfter(i) }
+// haltsAfter reports whether a prefill can halt after op i without a cut.
+func (r *Runner) haltsAfter(i int) bool { return r.phases[0].executor.HaltsAfter(i) }
 
-// Use names the set of activations of the following forwards: the first one, or any of them
-// after Reserve.
+// Use selects the set of activations of the following forwards: set 0, or any set after Reserve.
 func (r *Runner) Use(set int) { r.use = set }
 
-// Span returns when the last of the workers of the last Forward began its first op, and when its
-// last op ended: the pause of a hot switch is between two of them.
+// Span returns when the last worker began the first op of the last Forward, and when its last op
+// ended. The time between the end of one forward and the begin of the next is the pause of a hot
+// switch.
 func (r *Runner) Span() (began, ended time.Time) {
 	return r.last.Span(r.active)
 }
 
-// Ops is the number of ops of a forward.
+// Ops returns the number of ops of a forward.
 func (r *Runner) Ops() int { return len(r.Model.Ops) }
 
-// Logits returns the logits of LogitRows[i] of the last Forward that ended.
+// Logits returns the logits of LogitRows[i] of the last complete Forward. They are valid until the
+// next one.
 func (r *Runner) Logits(i int) []float32 { return r.last.Logits(i) }
 
-// Blocks is the number of KV blocks of all sequences together.
+// Blocks returns the number of KV blocks of the cache.
 func (r *Runner) Blocks() int { return r.assembly.Blocks }
 
-// NewCache makes the bookkeeping of the KV cache, all of it idle: for callers without a scheduler,
-// of whom one at a time may use the runner.
+// NewCache returns the block allocator of the KV cache with all blocks free, for a caller without a
+// scheduler. Only one allocator may be in use.
 func (r *Runner) NewCache() *kvcache.Cache { return r.assembly.NewCache() }
 
-// Pool is the worker pool, for its statistics.
+// Pool returns the worker pool, for its statistics.
 func (r *Runner) Pool() *pool.Pool { return r.assembly.Workers.Pool }
 
-// Memory is what the runner holds off the Go heap.
+// Memory is the memory of a runner outside the Go heap.
 type Memory struct {
-	Weights, KV, Activations int64 // bytes; states of layers that have some are of KV
-	Packing                  time.Duration
-	// Of a model whose layers have a state: its bytes for one sequence, and how many copies of
-	// states there is room for beside those of the sequences.
+	Weights, KV, Activations int64         // bytes; KV includes recurrent states
+	Packing                  time.Duration // time that packing the weights took
+	// State is the size in bytes of the recurrent states of one sequence, 0 if the model has none.
+	// Copies is the number of cached states that fit in addition to those of running sequences.
 	State  int64
 	Copies int
 }
 
-// Memory reports the sizes of what was loaded.
+// Memory returns the memory that the runner uses.
 func (r *Runner) Memory() Memory {
 	a := r.assembly
 	m := Memory{Weights: a.Weights.Bytes(), KV: int64(a.KV.Bytes() + a.States.Bytes()), Packing: a.Packing}
@@ -182,18 +194,20 @@ func (r *Runner) Memory() Memory {
 	return m
 }
 
-// Close ends the workers and frees everything. Nothing of the runner may be in use.
+// Close stops the workers and frees the memory of the runner, which must not be in use.
 func (r *Runner) Close() {
 	for _, p := range r.phases {
 		if p.planned != nil {
 			p.planned.Close()
 		}
 	}
-	for _, old := range r.again {
+	for _, old := range r.replans {
 		closeAll(old.executors)
 	}
-	if r.sets[1] != nil {
-		r.sets[1].Free()
+	for _, set := range r.sets[1:] {
+		if set != nil {
+			set.Free()
+		}
 	}
 	r.assembly.Close()
 }

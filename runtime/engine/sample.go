@@ -8,7 +8,7 @@ import (
 	"sandwich/runtime/api"
 )
 
-// rowMath is what sampling needs of the vector kernels (microkernel.Vec), over a row as wide as the
+// rowMath has the vector kernels that sampling uses (microkernel.Vec), over a row as wide as the
 // vocabulary.
 type rowMath interface {
 	Max(x *float32, n int) float32
@@ -17,7 +17,7 @@ type rowMath interface {
 	SelectAbove(x *float32, n int, t float32, idx *int32, room int) int
 }
 
-// sampler draws the tokens of one request. It remembers what was drawn where penalties ask for it.
+// sampler draws the tokens of one request. It counts drawn tokens if penalties need that.
 type sampler struct {
 	api.Sampling
 	rng   *rand.Rand
@@ -38,30 +38,31 @@ func newSampler(s api.Sampling, prompt []int32) *sampler {
 	return out
 }
 
-// draft is the working memory of a draw, shared by all requests of an engine.
-type draft struct {
+// sampleBuffer is the working memory of a draw, shared by all requests of an engine.
+type sampleBuffer struct {
 	vec        rowMath
-	logits     []float32 // changed copy, where penalties ask for one; of those that are allowed
-	tokens     []int32   // where only those stand in logits
+	logits     []float32 // copy of a row with penalties, or the logits of allowed tokens
+	tokens     []int32   // ids of the allowed tokens in logits
 	candidates []candidate
 	index      []int32
 }
 
+// candidate is a token that may be drawn, with its logit and unnormalized probability.
 type candidate struct {
 	id    int32
 	logit float32
 	p     float64
 }
 
-func newDraft(vec rowMath, vocab int) *draft {
-	return &draft{vec: vec, logits: make([]float32, vocab), index: make([]int32, max(selectRoom, vocab)+16)}
+func newSampleBuffer(vec rowMath, vocab int) *sampleBuffer {
+	return &sampleBuffer{vec: vec, logits: make([]float32, vocab), index: make([]int32, max(selectRoom, vocab)+16)}
 }
 
-// selectRoom is how many candidates a draw looks at before it sorts the whole vocabulary.
+// selectRoom is the number of candidates above which rank sorts the whole vocabulary.
 const selectRoom = 2048
 
-// next draws a token; allowed has the bits of those that it may be, nil for all.
-func (s *sampler) next(logits []float32, allowed []uint64, d *draft) int32 {
+// next draws a token. allowed has a bit for each allowed token; nil allows all.
+func (s *sampler) next(logits []float32, allowed []uint64, d *sampleBuffer) int32 {
 	logits = s.penalize(logits, d)
 	if allowed != nil {
 		return s.took(s.nextOf(logits, allowed, d))
@@ -73,6 +74,7 @@ func (s *sampler) next(logits []float32, allowed []uint64, d *draft) int32 {
 	return s.took(s.draw(candidates))
 }
 
+// took counts a token for penalties and returns it.
 func (s *sampler) took(id int32) int32 {
 	if s.count != nil {
 		s.count[id]++
@@ -80,7 +82,7 @@ func (s *sampler) took(id int32) int32 {
 	return id
 }
 
-func (s *sampler) penalize(logits []float32, d *draft) []float32 {
+func (s *sampler) penalize(logits []float32, d *sampleBuffer) []float32 {
 	if len(s.count)+len(s.Bias) == 0 {
 		return logits
 	}
@@ -105,7 +107,7 @@ func (s *sampler) penalize(logits []float32, d *draft) []float32 {
 // rank returns the candidates with the largest logits, largest first (ties by id), at most k (0:
 // any number). Tokens exp(-20) times less likely than the best at this temperature cannot matter
 // and are left out.
-func (d *draft) rank(logits []float32, k int, temperature float32) []candidate {
+func (d *sampleBuffer) rank(logits []float32, k int, temperature float32) []candidate {
 	best := d.vec.Max(&logits[0], len(logits))
 	for _, width := range []float32{4, 8, 20} {
 		if k == 0 && width < 20 {
@@ -131,10 +133,11 @@ func (d *draft) rank(logits []float32, k int, temperature float32) []candidate {
 	return d.sorted(logits, all, k)
 }
 
-// largest finds the n largest logits in one pass, largest first (ties by id): for few of many.
-func (d *draft) largest(logits []float32, n int) []candidate {
+// largest returns the n largest logits, largest first (ties by id), in one pass. It is efficient
+// for small n.
+func (d *sampleBuffer) largest(logits []float32, n int) []candidate {
 	d.candidates = d.candidates[:0]
-	least := float32(math.Inf(-1)) // what a newcomer must exceed
+	least := float32(math.Inf(-1)) // logit that a further candidate must exceed
 	for i, l := range logits {
 		if !(l > least) {
 			continue
@@ -156,7 +159,9 @@ func (d *draft) largest(logits []float32, n int) []candidate {
 	return d.candidates
 }
 
-func (d *draft) sorted(logits []float32, ids []int32, k int) []candidate {
+// sorted returns the candidates with the given ids, largest logit first (ties by id), at most k (0:
+// any number).
+func (d *sampleBuffer) sorted(logits []float32, ids []int32, k int) []candidate {
 	d.candidates = d.candidates[:0]
 	for _, id := range ids {
 		d.candidates = append(d.candidates, candidate{id: id, logit: logits[id]})
@@ -208,9 +213,10 @@ func weigh(c []candidate, temperature float64) (sum float64) {
 	return sum
 }
 
+// draw draws one of some ranked candidates by their probabilities.
 func (s *sampler) draw(c []candidate) int32 {
 	if len(c) == 0 {
-		return 0 // nothing but NaN and -Inf: what Argmax answers too
+		return 0 // all logits are NaN or -Inf; Argmax returns 0 as well
 	}
 	at := s.rng.Float64() * weigh(c, float64(s.Temperature))
 	for _, x := range c {
@@ -222,7 +228,7 @@ func (s *sampler) draw(c []candidate) int32 {
 }
 
 // logprobs returns the log probability of a token and of the n most likely ones.
-func (d *draft) logprobs(logits []float32, id int32, n int) (api.TokenLogprob, []api.TokenLogprob) {
+func (d *sampleBuffer) logprobs(logits []float32, id int32, n int) (api.TokenLogprob, []api.TokenLogprob) {
 	best := d.vec.Max(&logits[0], len(logits))
 	norm := best + float32(math.Log(float64(d.vec.ExpSum(&logits[0], len(logits), 1, best))))
 	own := api.TokenLogprob{ID: id, Logprob: logits[id] - norm}

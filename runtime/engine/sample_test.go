@@ -10,13 +10,13 @@ import (
 	"sandwich/runtime/api"
 )
 
-func testDraft(t testing.TB, vocab int) *draft {
+func testDraft(t testing.TB, vocab int) *sampleBuffer {
 	t.Helper()
 	vec, err := microkernel.NewVec(microkernel.Go)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newDraft(vec, vocab)
+	return newSampleBuffer(vec, vocab)
 }
 
 // TestPenalties: each penalty moves the logits by its definition, of the tokens it is about, and of

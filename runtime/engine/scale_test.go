@@ -52,8 +52,9 @@ func extended(t *testing.T, raw []byte, vectors map[string][]float32) *gguf.File
 	return f
 }
 
-// TestScales: a matrix whose products are scaled by a power of two has the bits of one whose
-// elements are; so have experts, each by its own scale; and a scale that is no number is refused.
+// TestScales checks that a matrix whose products are scaled by a power of two gives the bits of one
+// whose elements are scaled; that experts have a scale each; and that a scale which is not a number
+// is refused.
 func TestScales(t *testing.T) {
 	skipUnderRace(t)
 	for _, family := range []string{"qwen2", "qwen3moe", "phi3"} {
@@ -103,7 +104,7 @@ func TestScales(t *testing.T) {
 		scales["output.scale"] = []float32{float32(math.NaN())}
 		_, err = model.Load(extended(t, raw, scales))
 		if err == nil || !strings.Contains(err.Error(), "output.scale") {
-			t.Errorf("a scale that is no number: %v", err)
+			t.Errorf("a scale that is not a number: %v", err)
 		}
 	}
 }

@@ -18,9 +18,9 @@ func promptScores(t *testing.T, prompt []int32, top int) (want []api.Token) {
 	e := byHand(t, tinyOptions(t))
 	want = append(want, api.Token{Prompt: true}) // the first has none
 	e.runner.Lead(func(l *pool.Leader) {
-		err := NewLine(e.runner, l).Feed(prompt, 3, AllLogits, func(pos int, logits []float32) error {
+		err := NewSequence(e.runner, l).Feed(prompt, 3, AllLogits, func(pos int, logits []float32) error {
 			if pos+1 < len(prompt) {
-				own, likeliest := e.draft.logprobs(logits, prompt[pos+1], top)
+				own, likeliest := e.buffer.logprobs(logits, prompt[pos+1], top)
 				want = append(want, api.Token{TokenLogprob: own, Top: likeliest, Prompt: true})
 			}
 			return nil
@@ -32,9 +32,9 @@ func promptScores(t *testing.T, prompt []int32, top int) (want []api.Token) {
 	return want
 }
 
-// TestPromptLogprobs: the tokens of a prompt come first and once, with the log probabilities that
-// the model gives them, alone, in company, and where blocks are so few that requests lose theirs;
-// what follows them is what follows without.
+// TestPromptLogprobs checks that the tokens of a prompt come first and once, with the model's log
+// probabilities: alone, in a batch, and with preemption. The generated tokens must be those of a
+// request without log probabilities.
 func TestPromptLogprobs(t *testing.T) {
 	prompt := tinyPrompt(1, 90)
 	want := promptScores(t, prompt, 2)
@@ -42,7 +42,7 @@ func TestPromptLogprobs(t *testing.T) {
 	o.Context, o.Queue, o.Blocks = 192, 64, 5
 	e := open(t, o)
 	req := api.Request{Prompt: prompt, MaxTokens: 60, IgnoreEOS: true, Logprobs: true, TopLogprobs: 2}
-	answer, _, _ := generate(t, e, req)
+	answer, _ := generate(t, e, req)
 	var all sync.WaitGroup
 	clients := 60 // so many that some meet, however busy the machine is
 	if raceEnabled {
@@ -84,7 +84,7 @@ func TestPromptLogprobs(t *testing.T) {
 	}
 	all.Wait()
 	if e.Stats().Scheduler.Preemptions == 0 {
-		t.Error("nobody lost blocks: the test does not test what it says")
+		t.Error("no request lost blocks: the test tests nothing")
 	}
 	checkIdleSoon(t, e)
 }
@@ -105,7 +105,7 @@ func TestPromptOnly(t *testing.T) {
 			t.Errorf("%+v, %v, %d tokens", res, err, n)
 		}
 	}
-	if _, _, res := generate(t, e, api.Request{Prompt: prompt, MaxTokens: 1}); res.CachedTokens != 64 {
+	if _, res := generate(t, e, api.Request{Prompt: prompt, MaxTokens: 1}); res.CachedTokens != 64 {
 		t.Errorf("%+v", res)
 	}
 	_, err := e.Generate(context.Background(), api.Request{Prompt: prompt,

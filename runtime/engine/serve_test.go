@@ -18,9 +18,9 @@ import (
 	"sandwich/runtime/sched"
 )
 
-// TestCompany: at temperature 0, and with a seed, a request gives the same tokens and log
-// probabilities alone and among eight others of other lengths and classes.
-func TestCompany(t *testing.T) {
+// TestSameInBatch checks that a request gives the same tokens and log probabilities alone and among
+// eight requests of other lengths and classes, at temperature 0 and with a seed.
+func TestSameInBatch(t *testing.T) {
 	o := tinyOptions(t)
 	o.Parallel, o.Queue = 9, 16
 	e := open(t, o)
@@ -61,7 +61,7 @@ func TestCompany(t *testing.T) {
 			t.Fatal(alone[i].err, together[i].err)
 		}
 		if fmt.Sprint(alone[i].tokens) != fmt.Sprint(together[i].tokens) {
-			t.Errorf("request %d: alone %v\nin company %v", i, alone[i].tokens, together[i].tokens)
+			t.Errorf("request %d: alone %v\nin a batch %v", i, alone[i].tokens, together[i].tokens)
 		}
 	}
 	checkIdleSoon(t, e)
@@ -71,13 +71,13 @@ func TestSeed(t *testing.T) {
 	e := open(t, tinyOptions(t))
 	req := api.Request{Prompt: tinyPrompt(1, 9), MaxTokens: 40, IgnoreEOS: true}
 	req.Sampling = api.Sampling{Temperature: 1.2, Seed: 5}
-	first, text, _ := generate(t, e, req)
-	again, same, _ := generate(t, e, req)
-	if !slices.Equal(first, again) || text != same {
-		t.Errorf("one seed gave two answers: %q and %q", text, same)
+	first, _ := generate(t, e, req)
+	again, _ := generate(t, e, req)
+	if !slices.Equal(first, again) {
+		t.Errorf("one seed gave two answers: %v and %v", first, again)
 	}
 	req.Sampling.Seed = 6
-	other, _, _ := generate(t, e, req)
+	other, _ := generate(t, e, req)
 	if slices.Equal(first, other) {
 		t.Errorf("another seed gave the same 40 tokens")
 	}
@@ -86,23 +86,23 @@ func TestSeed(t *testing.T) {
 func TestResultCounts(t *testing.T) {
 	e := open(t, tinyOptions(t))
 	prompt := tinyPrompt(2, 130)
-	_, _, cold := generate(t, e, api.Request{Prompt: prompt, MaxTokens: 3, IgnoreEOS: true})
+	_, cold := generate(t, e, api.Request{Prompt: prompt, MaxTokens: 3, IgnoreEOS: true})
 	if cold.Finish != "length" || cold.Tokens != 3 || cold.PromptTokens != 130 || cold.CachedTokens != 0 {
 		t.Errorf("first answer: %+v", cold)
 	}
-	_, _, warm := generate(t, e, api.Request{Prompt: prompt, MaxTokens: 3, IgnoreEOS: true})
+	_, warm := generate(t, e, api.Request{Prompt: prompt, MaxTokens: 3, IgnoreEOS: true})
 	if warm.CachedTokens != 128 {
 		t.Errorf("%d tokens of the same prompt were reused, not its two full blocks", warm.CachedTokens)
 	}
 	salted := api.Request{Prompt: prompt, MaxTokens: 3, IgnoreEOS: true, Salt: kvcache.Salt{1}}
-	if _, _, foreign := generate(t, e, salted); foreign.CachedTokens != 0 {
+	if _, foreign := generate(t, e, salted); foreign.CachedTokens != 0 {
 		t.Errorf("%d tokens cached under another salt were reused", foreign.CachedTokens)
 	}
-	if _, _, own := generate(t, e, salted); own.CachedTokens != 128 {
+	if _, own := generate(t, e, salted); own.CachedTokens != 128 {
 		t.Errorf("%d tokens cached under the same salt were reused, not 128", own.CachedTokens)
 	}
 	// max_tokens beyond the context is cut to it.
-	_, _, cut := generate(t, e, api.Request{Prompt: prompt, MaxTokens: 100000, IgnoreEOS: true})
+	_, cut := generate(t, e, api.Request{Prompt: prompt, MaxTokens: 100000, IgnoreEOS: true})
 	if cut.Finish != "length" || cut.Tokens != 256-130 {
 		t.Errorf("a limit beyond the context: %+v", cut)
 	}
@@ -171,35 +171,8 @@ func TestQueueFull(t *testing.T) {
 	}
 }
 
-// TestStopString: the answer ends before a stop string wherever the borders of tokens fall, and
-// nothing of it is sent.
-func TestStopString(t *testing.T) {
-	e := open(t, tinyOptions(t))
-	req := api.Request{Prompt: tinyPrompt(4, 6), MaxTokens: 60, IgnoreEOS: true}
-	_, whole, _ := generate(t, e, req)
-	runes := []rune(whole)
-	if len(runes) < 20 {
-		t.Fatalf("the answer is too short to cut: %q", whole)
-	}
-	last := 12
-	if raceEnabled {
-		last = 5
-	}
-	for from := 3; from < last; from++ {
-		for length := 1; length < 6; length++ {
-			stop := string(runes[from : from+length])
-			req.Stop = []string{"never in it", stop}
-			_, text, res := generate(t, e, req)
-			if want, _, _ := strings.Cut(whole, stop); text != want || res.Finish != "stop" {
-				t.Errorf("stop %q: %q, %s; want %q", stop, text, res.Finish, want)
-			}
-		}
-	}
-	checkIdleSoon(t, e)
-}
-
-// TestLogprobs: they are log probabilities, the drawn token's is among the likeliest at temperature
-// 0, and each token is named by its bytes.
+// TestLogprobs checks that the log probabilities of a token sum to one, are sorted, and that the
+// likeliest token is drawn at temperature 0.
 func TestLogprobs(t *testing.T) {
 	o := tinyOptions(t)
 	e := open(t, o)
@@ -219,9 +192,6 @@ func TestLogprobs(t *testing.T) {
 		sum := 0.0
 		for i, c := range tok.Top {
 			sum += math.Exp(float64(c.Logprob))
-			if piece := string(o.Tokenizer.Piece(c.ID)); c.Piece != piece {
-				t.Fatalf("token %d is %q, not %q", c.ID, c.Piece, piece)
-			}
 			if i > 0 && c.Logprob > tok.Top[i-1].Logprob {
 				t.Errorf("token %d: alternative %d is likelier than the one before", tok.ID, i)
 			}
@@ -255,9 +225,9 @@ func TestCloseTwice(t *testing.T) {
 	}
 }
 
-// TestFinishedGivesPlace: a client hears the end of its answer before the scheduler, which takes it
-// in with the next step. No arrival is judged before that, so that whoever asks next finds the
-// place and the blocks free.
+// TestFinishedGivesPlace checks that a request which is submitted when a client has received the
+// end of an answer finds the place and the blocks of that answer free, although the scheduler
+// processes the end with its next step.
 func TestFinishedGivesPlace(t *testing.T) {
 	o := tinyOptions(t)
 	o.Parallel, o.Queue, o.Blocks = 1, 1, 4

@@ -43,8 +43,8 @@ func synthesized(t testing.TB, c model.Config, typ gguf.Type) *gguf.File {
 	return f
 }
 
-// TestStateBitEqual: a state gives the same bits whatever chunks, threads, company and vector width
-// its positions came by.
+// TestStateBitEqual checks that recurrent states give the same bits for all chunks, threads,
+// batches and vector widths.
 func TestStateBitEqual(t *testing.T) {
 	skipUnderRace(t)
 	for _, family := range recurrent {
@@ -103,7 +103,7 @@ func TestStateHalts(t *testing.T) {
 				t.Fatal(err)
 			}
 			r.Lead(func(l *pool.Leader) {
-				line, other := NewLine(r, l), NewLine(r, l)
+				line, other := NewSequence(r, l), NewSequence(r, l)
 				other.cache, other.seq = line.cache, line.cache.Open(kvcache.Salt{})
 				got, prompt := []float32(nil), exactPrompt(1)[:exactTokens]
 				for at := 0; at < len(prompt); at += 40 {
@@ -146,7 +146,7 @@ func TestStateServes(t *testing.T) {
 	for _, family := range []string{"lfm2", "qwen3next"} {
 		o := optionsFor(t, recurrentFile(t, family))
 		o.Context = 600
-		t.Run(family+" in company", func(t *testing.T) { serveStatesInCompany(t, o) })
+		t.Run(family+" in a batch", func(t *testing.T) { serveStatesInBatch(t, o) })
 		t.Run(family+" in a conversation", func(t *testing.T) { serveStatesAgain(t, o) })
 		if family != "lfm2" {
 			continue
@@ -162,11 +162,11 @@ func alone(t *testing.T, o Options, r api.Request) []int32 {
 	t.Helper()
 	e := open(t, o)
 	defer e.Close()
-	ids, _, _ := generate(t, e, r)
+	ids, _ := generate(t, e, r)
 	return ids
 }
 
-func serveStatesInCompany(t *testing.T, o Options) {
+func serveStatesInBatch(t *testing.T, o Options) {
 	few := o
 	few.Blocks = 14 // fewer than four requests want
 	e := open(t, few)
@@ -175,13 +175,13 @@ func serveStatesInCompany(t *testing.T, o Options) {
 	for i := range reqs {
 		reqs[i] = api.Request{Prompt: exactPrompt(uint64(1 + i/2))[:300+31*i], MaxTokens: 70, IgnoreEOS: true,
 			Class: api.Class(i % 2)}
-		all.Go(func() { got[i], _, _ = generate(t, e, reqs[i]) })
+		all.Go(func() { got[i], _ = generate(t, e, reqs[i]) })
 	}
 	all.Wait()
 	checkIdleSoon(t, e)
 	for i := range reqs {
 		if want := alone(t, o, reqs[i]); !slices.Equal(got[i], want) {
-			t.Errorf("request %d got other tokens in company", i)
+			t.Errorf("request %d got other tokens in a batch", i)
 		}
 	}
 }
@@ -189,7 +189,7 @@ func serveStatesInCompany(t *testing.T, o Options) {
 func serveStatesAgain(t *testing.T, o Options) {
 	e := open(t, o)
 	turn := api.Request{Prompt: exactPrompt(9)[:400], MaxTokens: 40, IgnoreEOS: true}
-	answer, _, _ := generate(t, e, turn)
+	answer, _ := generate(t, e, turn)
 	for _, c := range []struct {
 		name   string
 		prompt []int32
@@ -204,7 +204,7 @@ func serveStatesAgain(t *testing.T, o Options) {
 			c.least = 0
 		}
 		next := api.Request{Prompt: c.prompt, MaxTokens: 9, IgnoreEOS: true}
-		ids, _, res := generate(t, e, next)
+		ids, res := generate(t, e, next)
 		if res.CachedTokens < c.least || o.StateBytes != 0 && res.CachedTokens > 0 {
 			t.Errorf("%s: %d of %d tokens were reused", c.name, res.CachedTokens, len(c.prompt))
 		}

@@ -8,13 +8,15 @@ import (
 	"sandwich/runtime/sched"
 )
 
-// Counts are totals since the start.
+// Counts are totals since the start of the engine.
 type Counts struct {
 	Requests, PromptTokens, GeneratedTokens int64
-	Prefills, Decodes                       int64 // forwards; a halted prefill and its end are two
+	Prefills, Decodes                       int64 // forwards; each part of a halted prefill counts
 	PrefillTime, DecodeTime                 time.Duration
+	LostDevices                             int64 // devices that failed
 }
 
+// add counts a forward and its duration.
 func (c *Counts) add(act *sched.Action, took time.Duration) {
 	if act.Kind == sched.Decode {
 		c.Decodes++
@@ -25,30 +27,30 @@ func (c *Counts) add(act *sched.Action, took time.Duration) {
 	c.PrefillTime += took
 }
 
-// Stats is a snapshot for metrics and health.
+// Stats is a snapshot of an engine for metrics and health checks.
 type Stats struct {
 	Counts
 	Scheduler sched.Stats
 	Pool      pool.Stats
 	Memory    Memory
-	Places    pool.Places // where the workers may run; Lost is empty unless the system took PUs away
-	Quota     float64     // CPU time per time that cgroups grant; 0 when unlimited
-	Failed    error       // why no request is taken any more: api.ErrClosed or *InternalError
+	Places    pool.Places // PUs where the workers may run; Lost has workers whose PU is unavailable
+	Quota     float64     // CPU quota of the cgroup, in CPUs; 0 when unlimited
+	Failed    error       // error of all further requests: api.ErrClosed, *InternalError or nil
 }
 
-// Forward is one forward as it was, for timelines.
+// Forward describes a forward that ended, for timelines.
 type Forward struct {
 	Began, Ended time.Time
 	Prefill      bool
-	Rows         [2]int // by class of their requests
-	Quantum      bool   // a proactive prefill beside reactive work
+	Rows         [2]int // by request class
+	Quantum      bool   // a proactive prefill next to reactive work
 	Halted       bool
-	Whole        bool      // all of its ops ran, none before it was halted
-	Load         cost.Load // what they worked on
+	Whole        bool      // all ops ran in this forward: it neither resumed nor halted
+	Load         cost.Load // amount of work of the batch
 }
 
-// tell tells of the forward that ended.
-func (c *cores) tell(act *sched.Action, done bool) {
+// report calls the observer with the forward that ended.
+func (c *lane) report(act *sched.Action, done bool) {
 	f := Forward{Began: c.ended.Add(-c.took), Ended: c.ended, Prefill: act.Kind != sched.Decode,
 		Quantum: act.Quantum > 0, Halted: !done, Whole: done && act.Kind != sched.Resume, Load: loadOf(&c.batch)}
 	add := func(id sched.ID, n int) {
@@ -65,18 +67,18 @@ func (c *cores) tell(act *sched.Action, done bool) {
 	c.observe(f)
 }
 
-// Costs is what the ops of forwards took up to now, for predictions elsewhere.
+// Costs returns a copy of the table of op times measured so far, for predictions elsewhere.
 func (e *Engine) Costs() *cost.Table {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.cores.costs.Clone()
 }
 
-// Stats may be called at any time.
+// Stats returns a snapshot of the engine.
 func (e *Engine) Stats() Stats {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	seen := e.watch.standing()
+	seen := e.watch.available()
 	return Stats{Counts: e.counts, Scheduler: e.sched.Stats(), Pool: e.runner.Pool().Stats(), Memory: e.runner.Memory(),
 		Places: seen.places, Quota: seen.quota, Failed: e.failed}
 }

@@ -103,7 +103,7 @@ func TestSwitchMovesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range places {
-		if p.Moved != 0 || p.Remote != 0 || p.Fell || p.Bytes == 0 {
+		if p.Moved != 0 || p.Remote != 0 || p.Misplaced || p.Bytes == 0 {
 			t.Errorf("%+v", p)
 		}
 	}

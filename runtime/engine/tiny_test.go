@@ -65,7 +65,7 @@ func optionsFor(t testing.TB, file *gguf.File) Options {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Options{RunnerOptions: RunnerOptions{Options: exec.Options{File: file, Plan: plan}}, Tokenizer: tok,
+	return Options{RunnerOptions: RunnerOptions{Options: exec.Options{File: file, Plan: plan}}, IsEnd: tok.IsEOG,
 		Context: 256, Parallel: 4, Queue: 8}
 }
 
@@ -103,7 +103,7 @@ func (e *Engine) forward(l *pool.Leader) *sched.Action {
 
 // run runs the forward that the driver planned.
 func (e *Engine) run(l *pool.Leader, act *sched.Action) {
-	e.cores.leader = l
+	e.leader = l
 	e.driver.Run(act)
 }
 
@@ -140,20 +140,17 @@ func tinyPrompt(seed uint64, n int) []int32 {
 	return out
 }
 
-// generate runs a request to its end and returns its tokens and text.
-func generate(t testing.TB, e *Engine, req api.Request) (ids []int32, text string, res api.Result) {
+// generate runs a request to its end and returns its tokens.
+func generate(t testing.TB, e *Engine, req api.Request) (ids []int32, res api.Result) {
 	t.Helper()
 	res, err := e.Generate(context.Background(), req, func(tok api.Token) error {
-		if tok.ID >= 0 {
-			ids = append(ids, tok.ID)
-		}
-		text += tok.Text
+		ids = append(ids, tok.ID)
 		return nil
 	})
 	if err != nil {
 		t.Error(err)
 	}
-	return ids, text, res
+	return ids, res
 }
 
 // checkIdle fails where anything of past requests is left: live ones, queued ones, or KV blocks in

@@ -58,8 +58,9 @@ func remembers(a model.Attn) func(pos, p int) bool {
 	}
 }
 
-// TestToyStoreBitEqual: what a row sees of a store that forgets, and the bits of it, do not depend
-// on chunks, company, threads or ranks; and it is what the oracle sees.
+// TestToyStoreBitEqual checks that the positions of a toy store that a row sees, and the bits of
+// the result, do not depend on chunks, batches, threads or ranks, and that they agree with the
+// oracle.
 func TestToyStoreBitEqual(t *testing.T) {
 	skipUnderRace(t)
 	long(t)
@@ -94,7 +95,7 @@ func TestRollBackBitEqual(t *testing.T) {
 			r := openTestRunner(t, toyFile(t, toyConfig(arch)), heuristic.Options{Compute: "f32", Threads: 1}, 64)
 			defer r.Close()
 			r.Lead(func(l *pool.Leader) {
-				line, prompt, other := NewLine(r, l), exactPrompt(1)[:300], exactPrompt(2)[:300]
+				line, prompt, other := NewSequence(r, l), exactPrompt(1)[:300], exactPrompt(2)[:300]
 				feed := func(tokens []int32) (last []float32) {
 					err := line.Feed(tokens, 64, LastLogits, func(_ int, logits []float32) error {
 						last = slices.Clone(logits)
@@ -179,7 +180,7 @@ func TestWindowsServe(t *testing.T) {
 	for i := range reqs {
 		fresh := open(t, o)
 		if want, _ := tokens(fresh, reqs[i]); !slices.Equal(got[i], want) {
-			t.Errorf("request %d got other tokens in company", i)
+			t.Errorf("request %d got other tokens in a batch", i)
 		}
 		fresh.Close()
 	}

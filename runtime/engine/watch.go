@@ -7,36 +7,38 @@ import (
 	"sandwich/runtime/api"
 )
 
-// watchEvery is how often the system is asked what it leaves to the engine.
+// watchEvery is the interval between two checks of the available CPUs.
 const watchEvery = time.Second
 
-// watch follows the system: a cpuset that shrinks takes PUs away from workers while they serve, and
-// a lowered quota their time. The runner goes on with those that are left, under schedules for
-// their number, since results do not depend on it; the watch says so once; and the plan holds again
-// when they return. Methods may be called from any goroutine.
+// watch checks the available CPUs at intervals. When the cpuset or the quota shrinks while serving,
+// it makes the runner continue with the remaining workers, under schedules for their number if
+// possible; results do not depend on that. It reports each change once, and returns to the plan
+// when the CPUs are available again. Its methods may be called concurrently.
 type watch struct {
 	runner    *Runner
-	see       func() (standing, error) // asks the system
-	note      func(text string)        // Options.Note
-	displaced func(err error)          // Options.Displaced
-	mover     *mover                   // nil: workers stay on their PUs
+	read      func() (available, error) // asks the system
+	note      func(text string)         // Options.Note
+	displaced func(err error)           // Options.Displaced
+	mover     *mover                    // nil: workers stay on their PUs
 
-	mu      sync.Mutex // guards everything below; nothing is called under it
-	now     standing   // what the system left at the last look
-	teams   [2]team    // under it
-	refusal error      // of new requests under it
+	mu      sync.Mutex // guards the fields up to the next blank line; not held during calls
+	now     available  // state at the last check
+	teams   [2]team    // for that state
+	refusal error      // of new requests in that state
 	closed  bool
-	seers   sync.WaitGroup // goroutines that look at the workers or their memory
+
+	watchers sync.WaitGroup // goroutines that use the workers or their memory
 }
 
+// newWatch returns a watch over the CPUs of a runner; follow starts it.
 func newWatch(r *Runner, o *Options) watch {
 	return watch{runner: r, note: o.Note, displaced: o.Displaced, mover: newMover(o, r.Pool()),
-		see: func() (standing, error) { return standingOf(r.Pool()) }}
+		read: func() (available, error) { return readAvailable(r.Pool()) }}
 }
 
-// follow looks until the loop has ended.
+// follow starts a goroutine that checks at intervals until the loop has ended.
 func (w *watch) follow(ended <-chan struct{}) {
-	w.seers.Go(func() {
+	w.watchers.Go(func() {
 		tick := time.NewTicker(watchEvery)
 		defer tick.Stop()
 		for {
@@ -50,12 +52,12 @@ func (w *watch) follow(ended <-chan struct{}) {
 	})
 }
 
-// look moves workers from PUs that other processes use, compares what the system leaves with the
-// last time, and plans again where it changed. The next forward runs under the new teams.
+// look moves workers from PUs that other processes use, compares the available CPUs with those of
+// the last check, and replans if they changed. The next forward uses the new teams.
 func (w *watch) look() {
-	now, err := w.see()
+	now, err := w.read()
 	if err != nil {
-		return // asked again at the next tick
+		return // try again at the next tick
 	}
 	if len(now.places.Lost) == 0 {
 		for _, text := range w.mover.look(time.Now(), now.places.At, now.places.Allowed) {
@@ -64,7 +66,7 @@ func (w *watch) look() {
 			}
 		}
 	}
-	before := w.standing()
+	before := w.available()
 	if now.equal(before) {
 		return
 	}
@@ -85,44 +87,44 @@ func (w *watch) look() {
 	}
 }
 
-// standing is what the system left at the last look.
-func (w *watch) standing() standing {
+// available returns the available CPUs of the last check.
+func (w *watch) available() available {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.now
 }
 
-// team is who runs the next forward of each phase.
+// team returns the workers and schedules for the next forward of each phase.
 func (w *watch) team() [2]team {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.teams
 }
 
-// refused says why new requests are refused, nil where they are not.
+// refused returns the error with which new requests are refused, nil if they are accepted.
 func (w *watch) refused() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.refusal
 }
 
-// placement is Runner.Placement; ErrClosed once the watch is closing.
+// placement returns Runner.Placement, or api.ErrClosed after close was called.
 func (w *watch) placement() ([]Placement, error) {
 	w.mu.Lock()
 	if w.closed {
 		w.mu.Unlock()
 		return nil, api.ErrClosed
 	}
-	w.seers.Add(1)
+	w.watchers.Add(1)
 	w.mu.Unlock()
-	defer w.seers.Done()
+	defer w.watchers.Done()
 	return w.runner.Placement()
 }
 
-// close returns when nobody looks any more; the loop that follow was given has ended.
+// close waits until no goroutine uses the runner any more. The loop must have ended.
 func (w *watch) close() {
 	w.mu.Lock()
 	w.closed = true
 	w.mu.Unlock()
-	w.seers.Wait()
+	w.watchers.Wait()
 }

@@ -25,7 +25,7 @@ const lower = "lower --ctx or --parallel (of tune: --seq-max or --batch-max; of 
 // rows returns the most rows of a forward: those of a chunk, or of any text that is read at once.
 func (o *Options) rows(m *model.Model) int {
 	rows := max(o.Plan.Chunk, o.LogitRows)
-	if m.AtOnce() {
+	if m.WholeText() {
 		rows = max(rows, cmp.Or(o.Context, m.Dims.Context))
 	}
 	return rows

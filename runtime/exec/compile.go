@@ -28,7 +28,7 @@ func newExecutor(c executorConfig) (*Executor, error) {
 		positions: math.MaxInt, vocab: m.Dims.Vocab,
 	}
 	e.body, e.asking = e.walk, e.askNext
-	if m.Learned() {
+	if m.LearnedPositions() {
 		e.positions = m.Dims.Context
 	}
 	e.attention = attention.NewOps(m, e.layers, context)

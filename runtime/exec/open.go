@@ -95,7 +95,7 @@ func Open(ctx context.Context, o Options) (*Assembly, error) {
 	}
 	a := &Assembly{Model: m, Plan: o.Plan, Shards: shards, Workers: o.Workers, ownWorkers: o.Workers == nil,
 		sync: o.Sync, rows: o.rows(m), logits: o.LogitRows, context: o.Context}
-	if m.Learned() && o.Context > m.Dims.Context {
+	if m.LearnedPositions() && o.Context > m.Dims.Context {
 		return nil, fmt.Errorf("the model has learned %d positions, and a context of %d needs more: lower --ctx",
 			m.Dims.Context, o.Context)
 	}
@@ -169,6 +169,9 @@ func openShared(o *Options) (*Assembly, error) {
 
 // NewCache returns an idle bookkeeping of the KV cache, for callers without a scheduler.
 func (a *Assembly) NewCache() *kvcache.Cache { return kvcache.New(a.rows, a.Stores) }
+
+// Rows returns the most rows of a forward.
+func (a *Assembly) Rows() int { return a.rows }
 
 // NewBuffers allocates activations of the same sizes as Buffers, for a forward that runs while
 // another one is halted.

@@ -1,24 +1,24 @@
 package grammar
 
-// heavyWays is how many ways lead out of a state of many words whose tokens are found ahead,
-// mostHeavy how many such states a program has at most, and mostAhead how many nodes of tries are
-// visited for all of them.
+// heavyWays is the number of edges from which a words state is followed in advance, mostHeavy the
+// number of such states in a program, and mostAhead the number of trie nodes visited for all of
+// them.
 const (
 	heavyWays = 8
 	mostHeavy = 256
 	mostAhead = 1 << 21
 )
 
-// followed are the tokens of a trie that lead from a state of many words to places inside of words:
-// what walker.follow adds whatever lies below on the stack. It is found when an answer begins, by
-// the goroutine of its request, so that no mask waits for thousands of words.
+// followed caches the tokens of a trie that lead from a words state to states inside words: the
+// tokens that walker.follow adds independent of the stack. The goroutine of a request computes it
+// when an answer begins, so that no mask has to follow thousands of words.
 type followed struct {
 	bits  []uint64
-	worst float64 // the greatest distance after one of the tokens
+	worst float64 // the largest distance to the end after one of the tokens
 	exits []exit
 }
 
-// exit is a node of a trie at which a word may be over.
+// exit is a node of a trie at which a word may end, and the state after the word.
 type exit struct{ node, to int32 }
 
 type followedKey struct {
@@ -26,10 +26,10 @@ type followedKey struct {
 	top int32
 }
 
-// mostExits bounds the exits that are kept; with more of them there is little to gain.
+// mostExits is the largest number of exits that is cached. With more exits there is little to gain.
 const mostExits = 1 << 12
 
-// ahead follows the tokens of a vocabulary from all states of many words.
+// ahead computes followed for all words states of the program.
 func (g *Grammar) ahead(v *Vocab) {
 	s := &g.masks
 	s.mu.Lock()
@@ -37,7 +37,7 @@ func (g *Grammar) ahead(v *Vocab) {
 	left := mostAhead
 	for _, top := range g.program.heavy {
 		if t := &g.program.tops[top]; !t.simple || t.count < heavyWays {
-			continue // merged with others, or pruned
+			continue // merged with other states, or pruned
 		}
 		for _, of := range []*trie{&v.json.plain, &v.json.rest, &v.json.blanks} {
 			key := followedKey{of, top}
@@ -60,7 +60,7 @@ func (g *Grammar) ahead(v *Vocab) {
 	}
 }
 
-// follow adds the tokens below a node, and stops after so many nodes are left.
+// follow adds the tokens below a node. It stops after *left nodes.
 func (f *followed) follow(p *program, t *trie, node, top int32, left *int) {
 	for c, to := range p.inStep(t, node, top) {
 		if *left--; *left < 0 || len(f.exits) > mostExits {
@@ -83,8 +83,8 @@ func (f *followed) follow(p *program, t *trie, node, top int32, left *int) {
 	}
 }
 
-// takeAhead adds the tokens of the trie that were found ahead for a state; false where they were
-// not, or where some of them lead too far from the end.
+// takeAhead adds the cached tokens of the trie for a state. It returns false if they are not cached
+// or if some of them lead too far from the end.
 func (w *walker) takeAhead(s *state) bool {
 	if len(s.items) != 1 || s.loop != nil {
 		return false
@@ -107,7 +107,7 @@ func (w *walker) takeAhead(s *state) bool {
 		all.add(e.byteRange)
 	}
 	if all != s.bytes {
-		return false // a part of the state
+		return false // the cached tokens cover only part of the state
 	}
 	w.to.or(f.bits)
 	w.worst = max(w.worst, f.worst+below)

@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// bounds limit a number; nil where there is no bound.
+// bounds limit a number. A nil field is no bound.
 type bounds struct {
 	least, most          *big.Rat
-	overLeast, belowMost bool     // the bound itself is left out
-	multiple             *big.Int // they are multiples of it; nil: of any
-	decimals             int      // multiple has so many digits behind its point; 0: it is whole
+	overLeast, belowMost bool     // the bound is exclusive
+	multiple             *big.Int // the divisor of multipleOf, scaled by 10^decimals; nil for none
+	decimals             int      // number of fraction digits of multiple
 	integer              bool
-	// rests are what whole numbers leave, or do not, when divided; multiple is then a common
-	// multiple of all these divisors. Where there are none a multiple of it leaves nothing.
+	// rests are the remainders that whole numbers must or must not have; multiple is then a common
+	// multiple of all divisors. Without rests, a number must be a multiple of multiple.
 	rests []remainder
 }
 
-// remainder is what is left of a number when it is divided by another one; or what must not be.
+// remainder is a condition on a number: its remainder modulo by must or must not be rest.
 type remainder struct {
 	by, rest int64
 	not      bool
@@ -27,7 +27,7 @@ type remainder struct {
 
 func (n bounds) none() bool { return n.least == nil && n.most == nil && n.multiple == nil }
 
-// allows tells whether a whole number may leave so much when divided by multiple.
+// allows reports whether a whole number may have the given remainder modulo multiple.
 func (n bounds) allows(rest int64) bool {
 	if len(n.rests) == 0 {
 		return rest == 0
@@ -35,7 +35,7 @@ func (n bounds) allows(rest int64) bool {
 	return !slices.ContainsFunc(n.rests, func(r remainder) bool { return (rest%r.by == r.rest) == r.not })
 }
 
-// holds tells whether a number is inside.
+// holds reports whether a number satisfies the bounds.
 func (n bounds) holds(x *big.Rat) bool {
 	if n.least != nil {
 		if c := x.Cmp(n.least); c < 0 || c == 0 && n.overLeast {
@@ -57,11 +57,11 @@ func (n bounds) holds(x *big.Rat) bool {
 	return x.IsInt() && n.allows(new(big.Int).Abs(new(big.Int).Rem(x.Num(), n.multiple)).Int64())
 }
 
-// boundDigits is how many digits a bound may have before or behind its point.
+// boundDigits is the largest number of digits of a bound before or after the point.
 const boundDigits = 18
 
-// expr spells the decimal numbers inside the bounds, without exponents: the negative ones behind
-// a sign, as the mirror image of positive ones.
+// expr returns the decimal numbers within the bounds, without exponents. Negative numbers are a
+// minus sign and the positive numbers within the mirrored bounds.
 func (n bounds) expr(path string) (expr, error) {
 	var out choice
 	zero := new(big.Rat)
@@ -95,7 +95,7 @@ func (n bounds) expr(path string) (expr, error) {
 	return out, nil
 }
 
-// positive spells the positive numbers inside the bounds, whose lower one is never missing.
+// positive returns the positive numbers within the bounds. n.least must not be nil.
 func (n bounds) positive(path string) (expr, error) {
 	if n.most != nil && (n.most.Sign() <= 0 || n.most.Cmp(n.least) < 0) {
 		return nothing{}, nil
@@ -114,13 +114,13 @@ func (n bounds) positive(path string) (expr, error) {
 	}
 	return automaton(func(b *builder, from, to int32) {
 		at := map[digitState]int32{}
-		first, past := len(lo.whole)+1, longest+1 // of the lengths that no bound is of
+		first, past := len(lo.whole)+1, longest+1 // the lengths that are longer than lo and shorter than hi
 		if n.most != nil {
 			past--
 		}
 		if first < past {
 			w := &digitWriter{b: b, n: n, least: first, size: past - 1, end: to, at: at,
-				lo: strings.Repeat("0", past-1)} // the first digit is none
+				lo: strings.Repeat("0", past-1)} // the first digit is not 0
 			b.eps(from, w.state(digitState{low: true}))
 		}
 		for size := len(lo.whole); size <= longest; size++ {
@@ -139,14 +139,14 @@ func (n bounds) positive(path string) (expr, error) {
 	}), nil
 }
 
-// fewDigits is how many digits numbers without an upper bound have that are multiples of a large
-// number: their automaton has a state for each remainder and digit.
+// fewDigits is the number of digits before the point of unbounded numbers with a divisor above
+// largeMultiple: their automaton has a state per remainder and digit.
 const (
 	fewDigits     = 9
 	largeMultiple = 256
 )
 
-// unboundedDigits returns how many digits numbers have before the point, where no bound says so.
+// unboundedDigits returns the number of digits before the point of numbers without an upper bound.
 func (n bounds) unboundedDigits() int {
 	if n.multiple != nil && n.multiple.Cmp(big.NewInt(largeMultiple)) > 0 {
 		return fewDigits
@@ -154,10 +154,10 @@ func (n bounds) unboundedDigits() int {
 	return integerDigits
 }
 
-// decimals are the digits of a number before and behind its point.
+// decimals are the digits of a number before and after its point.
 type decimals struct{ whole, part string }
 
-// padded are the digits, with zeros in front to have so many before the point.
+// padded returns the digits with leading zeros, so that size digits precede the point.
 func (d decimals) padded(size int) string {
 	return strings.Repeat("0", size-len(d.whole)) + d.whole + d.part
 }
@@ -177,22 +177,21 @@ func decimal(path string, x *big.Rat) (decimals, error) {
 	return decimals{whole, part}, nil
 }
 
-// digitState is a place in a number of a given length: how many digits were read, whether they are
-// those of the bounds so far, what they leave when divided, and whether one of those behind the
-// bounds' digits was not zero.
+// digitState is a position in a number: the number of digits read, whether they equal those of the
+// bounds, their remainder, and whether a digit after those of the bounds is not 0.
 type digitState struct {
 	pos       int
 	low, high bool
 	rest      int64
-	point     bool // the point was just read, or digits behind it
-	more      bool // a digit behind those of the bounds is not zero
-	size      int  // of the number; 0 where only the digits left matter, which pos then counts up to 0
-	missing   int  // where only these matter: so many must follow before the point
+	point     bool // the point has been read
+	more      bool // a digit after those of the bounds is not 0
+	size      int  // digits of the number before the point; 0 if pos counts from the end
+	missing   int  // with size 0: the digits that must follow before the point
 }
 
-// digitWriter writes the numbers of one length before the point between two bounds, whose digits
-// are lo and hi, fraction of them behind the point; or those of several lengths that no bound is
-// of: least to size digits before the point.
+// digitWriter writes the automaton of the numbers between two bounds that have least to size digits
+// before the point. lo and hi are the digits of the bounds, fraction of them after the point. Where
+// several lengths are written at once, the bounds do not limit any of them.
 type digitWriter struct {
 	b           *builder
 	n           bounds
@@ -200,14 +199,14 @@ type digitWriter struct {
 	least, size int
 	fraction    int
 	end         int32
-	at          map[digitState]int32 // shared by the numbers of all lengths
+	at          map[digitState]int32 // shared by all lengths
 }
 
 func (w *digitWriter) state(s digitState) int32 {
 	key := s
 	key.size = w.size
 	if (w.n.integer || w.n.decimals > 0) && !s.low && !s.high {
-		// So that multiples are told apart once.
+		// Share the states of multiples between all lengths.
 		key = digitState{pos: s.pos - w.size, rest: s.rest, point: s.point, missing: max(0, w.least-s.pos)}
 	}
 	if at, ok := w.at[key]; ok {
@@ -227,15 +226,15 @@ func (w *digitWriter) state(s digitState) int32 {
 	return at
 }
 
-// multiple is a place in a multiple of a number that no bound holds any more: what the digits so
-// far leave when divided, and how many follow: missing to digits.
+// multiple is a position in a multiple of a number that no bound limits any more: the remainder of
+// the digits so far, and missing to digits digits that follow.
 type multiple struct {
 	of, rest        int64
 	digits, missing int
-	rests           string // as of restText
+	rests           string // see restText
 }
 
-// restText tells bounds apart by what may be left when numbers are divided.
+// restText returns a key that identifies the remainders of the bounds.
 func (n bounds) restText() string {
 	if len(n.rests) == 0 {
 		return ""
@@ -243,8 +242,8 @@ func (n bounds) restText() string {
 	return fmt.Sprint(n.rests)
 }
 
-// multiple is the state at such a place, which all numbers of the grammar share that are multiples
-// of the same one: there are thousands.
+// multiple returns the state for a position. All numbers of the grammar with the same divisor share
+// these states, which may be thousands.
 func (b *builder) multiple(p multiple, allows func(rest int64) bool) int32 {
 	if at, ok := b.multiples[p]; ok {
 		return at
@@ -273,7 +272,7 @@ func (w *digitWriter) expand(s digitState, at int32) {
 	}
 	if s.pos >= w.least && !s.point && !w.n.integer {
 		next := s
-		next.point, next.pos = true, w.size // as if it had all digits before the point
+		next.point, next.pos = true, w.size // positions after the point do not depend on the digits before it
 		w.b.edge(at, w.pointed(next), byteRange{'.', '.'})
 	}
 	if s.pos != w.size || s.point {
@@ -281,14 +280,14 @@ func (w *digitWriter) expand(s digitState, at int32) {
 	}
 }
 
-// pointed is the state behind the point, where the number must not end.
+// pointed returns the state after the point, where a number must not end.
 func (w *digitWriter) pointed(s digitState) int32 {
 	at := w.b.state()
 	w.digits(s, at)
 	return at
 }
 
-// digits writes the ways of one more digit.
+// digits writes the edges for one more digit.
 func (w *digitWriter) digits(s digitState, at int32) {
 	most := max(w.fraction, fractionDigits)
 	if w.n.decimals > 0 {
@@ -299,7 +298,7 @@ func (w *digitWriter) digits(s digitState, at int32) {
 	}
 	for d := byte('0'); d <= '9'; d++ {
 		if d == '0' && s.pos == 0 && (w.size > 1 || w.n.integer) {
-			continue // zero itself is spelled elsewhere
+			continue // expr adds zero itself
 		}
 		next, ok := w.with(s, d)
 		if ok {
@@ -308,7 +307,7 @@ func (w *digitWriter) digits(s digitState, at int32) {
 	}
 }
 
-// with is the state behind a digit; not ok where it leaves the bounds.
+// with returns the state after a digit. It returns false if the digit leaves the bounds.
 func (w *digitWriter) with(s digitState, d byte) (digitState, bool) {
 	next := s
 	if s.pos < len(w.lo) {
@@ -330,7 +329,7 @@ func (w *digitWriter) with(s digitState, d byte) (digitState, bool) {
 	return next, true
 }
 
-// inside tells whether a number that ends here is inside the bounds.
+// inside reports whether a number that ends in state s is within the bounds.
 func (w *digitWriter) inside(s digitState) bool {
 	rest := s.rest
 	for missing := w.n.decimals - max(0, s.pos-w.size); missing > 0 && rest != 0; missing-- {

@@ -1,24 +1,24 @@
 package grammar
 
-// charTrie are the texts of a vocabulary's tokens, as far as they are characters that JSON strings
-// have as they are, as a trie of characters. Parts of the vocabulary by kinds of characters are
-// made from it.
+// charTrie is a trie by characters of the tokens of a vocabulary, as far as their text consists of
+// characters that JSON strings contain unescaped. The parts of the vocabulary by kinds of
+// characters are made from it.
 type charTrie struct {
-	up    []int32 // the node above each; the root is its own
-	char  []int32 // that leads to each node, by its number in runes
+	up    []int32 // parent of each node; the root is its own parent
+	char  []int32 // index in runes of the character that leads to each node
 	runes []rune
-	ids   []int32 // tokens with a character of a text in front
-	at    []int32 // by such a token: the node behind its characters
-	tail  []int32 // by such a token: what follows these, by its number in tails; 0: nothing
+	ids   []int32 // tokens that start with such a character
+	at    []int32 // by index in ids: the node after the token's characters
+	tail  []int32 // by index in ids: index in tails of the bytes after the characters; 0 for none
 	tails [][]byte
 }
 
-// newCharTrie makes it of tokens that are sorted by their texts.
+// newCharTrie returns the trie of tokens that are sorted by their texts.
 func newCharTrie(ids []int32, text [][]byte) *charTrie {
 	t := &charTrie{up: []int32{0}, char: []int32{0}, tails: [][]byte{nil}}
 	numbers, tails := map[rune]int32{}, map[string]int32{}
 	var before []rune
-	path := []int32{0} // the nodes of the token before
+	path := []int32{0} // the nodes of the previous token
 	for _, id := range ids {
 		n, tail := jsonClasses.first(text[id])
 		if n == 0 {

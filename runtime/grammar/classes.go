@@ -2,20 +2,20 @@ package grammar
 
 import "unicode/utf8"
 
-// classes is a set of classes of characters. A class is one ASCII character that texts have, or all
-// other control characters, or characters of several bytes of one kind (runeKinds), or bytes that
-// are no whole character.
+// classes is a set of character classes. A class is one ASCII character, or all control characters
+// except tab, line feed and return, or the multi-byte characters of one kind (runeKinds), or bytes
+// that are not a whole character.
 type classes [2]uint64
 
 const (
-	controlClass = 0   // control characters but tab, line feed and return
-	asciiClass   = 4   // of the space; those behind it follow
-	runeClass    = 100 // characters of several bytes of no kind
+	controlClass = 0   // control characters except tab, line feed and return
+	asciiClass   = 4   // the space; the classes of the next ASCII characters follow
+	runeClass    = 100 // multi-byte characters of no other kind
 	brokenClass  = 101
-	lineClass    = 102 // the first of runeKinds: what ends lines (U+2028, U+2029), which a dot leaves out
+	lineClass    = 102 // first of runeKinds: line separators (U+2028, U+2029), which a dot does not match
 )
 
-// classOfByte is the class of an ASCII character, and of a byte that is none runeClass.
+// classOfByte maps an ASCII byte to its class and other bytes to runeClass.
 var classOfByte = func() (of [256]uint8) {
 	for b := range of {
 		switch {
@@ -36,7 +36,7 @@ var classOfByte = func() (of [256]uint8) {
 	return of
 }()
 
-// classOfChar is the class of a character.
+// classOfChar returns the class of a character.
 func classOfChar(r rune) uint8 {
 	if r < utf8.RuneSelf {
 		return classOfByte[r]
@@ -50,7 +50,7 @@ func (c *classes) remove(class uint8) { c[class/64] &^= 1 << (class % 64) }
 
 func (c classes) has(class uint8) bool { return c[class/64]>>(class%64)&1 != 0 }
 
-// covers tells that all of d is in c.
+// covers reports whether d is a subset of c.
 func (c classes) covers(d classes) bool { return d[0]&^c[0]|d[1]&^c[1] == 0 }
 
 func (c classes) or(d classes) classes { return classes{c[0] | d[0], c[1] | d[1]} }
@@ -77,7 +77,7 @@ func (s *byteSet) add(r byteRange) {
 	}
 }
 
-// bytes are those that characters of the classes begin with.
+// bytes returns the first bytes of the characters in the classes.
 func (c classes) bytes() (s byteSet) {
 	for b := range byte(utf8.RuneSelf) {
 		if c.has(classOfByte[b]) {

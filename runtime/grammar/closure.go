@@ -5,18 +5,18 @@ import (
 	"slices"
 )
 
-// closed is what one stack leads to without a byte: stacks at states with edges, and whether the
-// answer may end there.
+// closed is the closure of one stack: the stacks at states with edges that it reaches without
+// reading a byte, and whether the answer may end there.
 type closed struct {
 	items []*node
 	end   bool
 }
 
-// mostClosed is how many stacks may be looked at for what is kept of one of them.
+// mostClosed is the largest number of visited stacks for which a closure is cached.
 const mostClosed = 64
 
-// closure is the state of all stacks that the given ones lead to without a byte. Few stacks lead to
-// the many states of several patterns at once, so that what each leads to is kept.
+// closure returns the state of all stacks that the given stacks reach without reading a byte. Only
+// few stacks lead to the many states of combined patterns, so the closure of each stack is cached.
 func (m *machine) closure(from ...*node) *state {
 	if m.bytes > stateBytes {
 		return m.closeAll(from)
@@ -28,7 +28,7 @@ func (m *machine) closure(from ...*node) *state {
 	}
 	m.marks++
 	items, end := m.items[:0], false
-	for i := len(from) - 1; i >= 0; i-- { // the last first, as closeAll
+	for i := len(from) - 1; i >= 0; i-- { // in the order of closeAll
 		c := from[i].closed
 		end = end || c.end
 		for _, n := range c.items {
@@ -43,7 +43,7 @@ func (m *machine) closure(from ...*node) *state {
 	return m.intern(m.nearest(items), end)
 }
 
-// close keeps what a stack leads to; false where that is much.
+// close caches the closure of a stack. It returns false if the closure is too large.
 func (m *machine) close(n *node) bool {
 	items, end, met := m.follow([]*node{n}, mostClosed)
 	m.work += int64(met)
@@ -55,7 +55,7 @@ func (m *machine) close(n *node) bool {
 	return true
 }
 
-// closeAll is closure where nothing is kept.
+// closeAll is closure without the cache.
 func (m *machine) closeAll(from []*node) *state {
 	items, end, met := m.follow(from, mostStacks)
 	m.work += int64(met)
@@ -63,7 +63,7 @@ func (m *machine) closeAll(from []*node) *state {
 	return m.intern(m.nearest(items), end)
 }
 
-// nearest are the items that a state keeps.
+// nearest returns the items that a state keeps: those nearest to the end of the answer.
 func (m *machine) nearest(items []*node) []*node {
 	if len(items) <= mostItems {
 		return items
@@ -73,8 +73,8 @@ func (m *machine) nearest(items []*node) []*node {
 	return items[:mostItems]
 }
 
-// follow goes from some stacks on without a byte, until it has met more than most and one of them
-// has edges.
+// follow returns the closure of some stacks. It stops once it has visited more than most stacks and
+// found one with edges; met is the number of visited stacks.
 func (m *machine) follow(from []*node, most int) (items []*node, end bool, met int) {
 	m.marks++
 	m.stack, items = m.stack[:0], m.items[:0]
@@ -109,9 +109,9 @@ func (m *machine) follow(from []*node, most int) (items []*node, end bool, met i
 	return items, end, met
 }
 
-// mostStacks bounds the stacks that are looked at for one state, and mostItems those that it keeps,
-// the nearest to the end of an answer. Only grammars that are ambiguous beyond practical use reach
-// them. Without the others there are fewer answers, and no wrong ones.
+// mostStacks limits the stacks that are visited for one state, and mostItems those that a state
+// keeps. Only extremely ambiguous grammars reach these limits; beyond them some valid answers are
+// lost, but no invalid answer is allowed.
 const (
 	mostStacks = 1 << 13
 	mostItems  = 1 << 11
@@ -124,8 +124,8 @@ func (m *machine) push(n *node) {
 	}
 }
 
-// back is where a call returns to: the caller's caller where nothing is left to do in the caller,
-// so that lists written as recursion do not grow the stack.
+// back returns the stack to return to after a call. If nothing remains to be done in the caller it
+// is the caller's caller, so that lists written as recursion do not grow the stack.
 func (m *machine) back(s int32, parent *node) *node {
 	st := &m.p.states[s]
 	if st.final && len(st.edges)+len(st.eps)+len(st.calls) == 0 && st.loop == nil {
@@ -134,7 +134,7 @@ func (m *machine) back(s int32, parent *node) *node {
 	return m.node(s, 0, parent)
 }
 
-// around goes once more round a loop, out of it, or both.
+// around pushes the stacks for another round of a loop, for leaving it, or both.
 func (m *machine) around(n *node, l *loopState) {
 	if n.count >= l.least {
 		m.push(m.node(l.next, 0, n.parent))

@@ -7,19 +7,20 @@ import (
 	"strings"
 )
 
-// Piece is a set of texts that Compose makes a grammar of: what stands before, between and behind
-// the JSON of an answer that calls tools.
+// Piece is a set of texts from which Compose builds a grammar, such as the text before, between and
+// after the JSON of tool calls.
 type Piece func(b *builder) (expr, error)
 
-// Exactly is one text.
+// Exactly returns the piece with one text.
 func Exactly(text string) Piece {
 	return func(*builder) (expr, error) { return literal(text), nil }
 }
 
-// Control is a control token of the vocabulary, by its spelling (NewVocab).
+// Control returns the piece with one control token of the vocabulary, given its spelling
+// (NewVocab).
 func Control(spelling string) Piece { return Exactly(ControlMark + spelling) }
 
-// InOrder is one after the other, OneOf is any of them, Optional is the piece or nothing.
+// InOrder returns the concatenation of pieces.
 func InOrder(pieces ...Piece) Piece {
 	return func(b *builder) (expr, error) {
 		all, err := writeAll(b, pieces)
@@ -27,7 +28,7 @@ func InOrder(pieces ...Piece) Piece {
 	}
 }
 
-// OneOf is any of the pieces.
+// OneOf returns the union of pieces.
 func OneOf(pieces ...Piece) Piece {
 	return func(b *builder) (expr, error) {
 		all, err := writeAll(b, pieces)
@@ -46,10 +47,10 @@ func writeAll(b *builder, pieces []Piece) (all []expr, err error) {
 	return all, nil
 }
 
-// Optional is the piece, or nothing.
+// Optional returns the piece with the texts of p and the empty text.
 func Optional(p Piece) Piece { return OneOf(Exactly(""), p) }
 
-// AnyNumber is the piece, any number of times.
+// AnyNumber returns the piece with zero or more texts of p, concatenated.
 func AnyNumber(p Piece) Piece {
 	return func(b *builder) (expr, error) {
 		e, err := p(b)
@@ -57,30 +58,31 @@ func AnyNumber(p Piece) Piece {
 	}
 }
 
-// Matching is the JSON that a part of a schema allows, as Schema.Matching reads it. Keywords that
-// are not supported are refused.
+// Matching returns the piece with the JSON texts that a part of a schema allows; path is a JSON
+// pointer. Unsupported keywords are errors.
 func Matching(schema []byte, path string) Piece {
 	return func(b *builder) (expr, error) {
 		return NewSchema(schema, nil).Matching(path)(b)
 	}
 }
 
-// maxMarkers bounds the characters of all markers of Without.
+// maxMarkers is the largest total length in bytes of the markers of Without.
 const maxMarkers = 4096
 
-// Without is any text, the empty one too, in which none of the markers appears. The text may end
-// within a marker. It is the automaton of Aho and Corasick (Efficient string matching, 1975) over
-// characters, without the states in which a marker has ended.
+// Without returns the piece with all texts, including the empty one, that contain none of the
+// markers. A text may end with part of a marker. The automaton is that of Aho and Corasick
+// (Efficient string matching, 1975) over characters, without the states in which a marker is
+// complete.
 func Without(markers ...string) Piece {
 	return func(b *builder) (expr, error) {
 		if n := len(strings.Join(markers, "")); n > maxMarkers || slices.Contains(markers, "") {
-			return nil, refuse("", "markers take 1 to %d bytes, not %d", maxMarkers, n)
+			return nil, refuse("", "markers have %d bytes; give 1 to %d bytes and no empty marker", n, maxMarkers)
 		}
 		return call{b.without(markers, 0)}, nil
 	}
 }
 
-// without is the rule of texts without the markers, of 0 or 1 characters at least.
+// without adds the rule for texts of at least least (0 or 1) characters that contain no marker.
 func (b *builder) without(markers []string, least int) ruleID {
 	prefixes, letters := []string{""}, runes{}
 	for _, m := range markers {
@@ -115,7 +117,7 @@ func (b *builder) without(markers []string, least int) ruleID {
 		if least == 0 {
 			b.eps(from, at[""])
 		} else {
-			first := b.state() // that nothing comes back to
+			first := b.state() // no edge leads back to it
 			b.eps(from, first)
 			goOn(first, "")
 		}
@@ -126,7 +128,8 @@ func (b *builder) without(markers []string, least int) ruleID {
 	return r
 }
 
-// longestPrefix is the longest suffix of text that begins a marker; false where a marker ends text.
+// longestPrefix returns the longest suffix of text that is a prefix of a marker. It returns false
+// if text ends with a marker.
 func longestPrefix(text string, markers []string) (string, bool) {
 	for i := range len(text) {
 		if slices.Contains(markers, text[i:]) {
@@ -141,8 +144,8 @@ func longestPrefix(text string, markers []string) (string, bool) {
 	return "", true
 }
 
-// NotBeginning is any text, the empty one too, whose first character that is no white space is none
-// of these.
+// NotBeginning returns the piece with all texts, including the empty one, whose first character
+// other than white space is not in with.
 func NotBeginning(with string) Piece {
 	return func(b *builder) (expr, error) {
 		blank := runes{{'\t', '\n'}, {'\r', '\r'}, {' ', ' '}}
@@ -155,10 +158,10 @@ func NotBeginning(with string) Piece {
 	}
 }
 
-// Compose makes a grammar of a piece. Its errors are those of FromSchema.
+// Compose compiles a piece with default limits. Its errors are those of Meter.FromSchema.
 func Compose(p Piece) (*Grammar, error) { return NewMeter(context.Background(), Limits{}).Compose(p) }
 
-// Compose is the function Compose within the limits of the Meter.
+// Compose compiles a piece.
 func (m *Meter) Compose(p Piece) (*Grammar, error) {
 	for {
 		g, err := m.compose(p, false)

@@ -1,21 +1,20 @@
-// Package grammar constrains what is generated: a JSON Schema or a grammar in GBNF becomes a
-// machine over bytes, and a Matcher says for each step of an answer which tokens of a vocabulary
-// may come next.
+// Package grammar constrains generated text. It compiles a JSON Schema or a GBNF grammar to an
+// automaton over bytes, and a Matcher returns for each step of an answer the tokens of a vocabulary
+// that may come next.
 //
-//	meter := grammar.NewMeter(ctx, limits)        // bounds memory and work
-//	g, err := meter.FromSchema(schema)            // once a request; refused by the path of the keyword
+//	meter := grammar.NewMeter(ctx, limits)        // limits memory and work
+//	g, err := meter.FromSchema(schema)            // once per request; errors name the path of the keyword
 //	m := g.Matcher(vocab)                         // follows one answer
-//	mask := m.Mask(left)                          // the tokens allowed now, left to generate
-//	err = m.Accept(token)                         // the one that was drawn
-//	reusable := m.End()                           // the answer is over
+//	mask := m.Mask(left)                          // the allowed tokens, if left tokens may be generated
+//	err = m.Accept(token)                         // the generated token
+//	reusable := m.End()                           // the answer has ended
 //
-// An expression (expr.go) is what both notations are read into. A program (program.go) is its rules
-// as automata whose edges are ranges of bytes, calls of rules, and loops with a counter. A position
-// of an answer is a state (state.go): the set of all stacks of the program that the bytes so far
-// allow. States are made when they are met and kept, so that the machine is a deterministic one
-// that exists only where somebody has been. A vocabulary (vocab.go) is a trie of its tokens; a mask
-// is a walk of the trie from a state.
+// Both notations are parsed into expressions (expr.go). A program (program.go) contains the rules
+// as automata, whose edges are ranges of bytes, calls of rules, and loops with a counter. The
+// position in an answer is a state (state.go): the set of all stacks of the program that the bytes
+// so far allow. States are created on demand and cached, as in a lazily built deterministic
+// automaton. A vocabulary (vocab.go) is a trie of its tokens; a mask is a walk over the trie from a
+// state.
 //
-// The package is pure: it knows neither tokenizers nor requests, and holds no goroutine and no
-// clock.
+// The package does not depend on tokenizers or requests, and starts no goroutines.
 package grammar

@@ -10,27 +10,26 @@ import (
 type expr interface{}
 
 type (
-	// empty holds the empty string alone, nothing holds no string at all.
+	// empty is the set with the empty string; nothing is the empty set.
 	empty   struct{}
 	nothing struct{}
-	// literal is one string.
+	// literal is the set with one string.
 	literal string
-	// words is any of the strings; a prefix that several share is stepped through once.
+	// words is a set of strings. Shared prefixes are matched once.
 	words []string
-	// runes are the characters of sorted, disjoint ranges, encoded as UTF-8.
+	// runes is the set of characters in sorted, disjoint ranges, encoded as UTF-8.
 	runes []runeRange
-	// sequence is one after the other, choice is any of them.
+	// sequence is the concatenation of expressions, choice their union.
 	sequence []expr
 	choice   []expr
-	// repeat is what body holds, least times at least and most times at most; most < 0: without
-	// end.
+	// repeat is least to most repetitions of body; most < 0 means no limit.
 	repeat struct {
 		body        expr
 		least, most int
 	}
-	// call is what a rule of the grammar holds.
+	// call is the set of a rule of the grammar.
 	call struct{ rule ruleID }
-	// automaton writes its states itself.
+	// automaton is a function that writes its states.
 	automaton func(b *builder, from, to int32)
 )
 
@@ -39,14 +38,14 @@ type runeRange struct{ lo, hi rune }
 // ruleID is the number of a rule of a builder.
 type ruleID int
 
-// anyRune is every character that UTF-8 can say.
+// anyRune is the set of all valid characters.
 var anyRune = runes{{0, 0xD7FF}, {0xE000, utf8.MaxRune}}
 
 func optional(e expr) expr { return repeat{e, 0, 1} }
 
 func star(e expr) expr { return repeat{e, 0, -1} }
 
-// except are the characters of r that are in none of the ranges of x.
+// except returns the characters of r that are not in x. x must be sorted.
 func (r runes) except(x runes) runes {
 	var out runes
 	for _, a := range r {
@@ -67,7 +66,7 @@ func (r runes) except(x runes) runes {
 	return out
 }
 
-// both are the characters that are in r and in x.
+// both returns the intersection of r and x.
 func (r runes) both(x runes) runes {
 	var out runes
 	for _, a := range r {
@@ -80,7 +79,7 @@ func (r runes) both(x runes) runes {
 	return out
 }
 
-// inOrder sorts ranges and joins those that touch.
+// inOrder sorts ranges and joins adjacent ones. It changes r.
 func (r runes) inOrder() runes {
 	slices.SortFunc(r, func(a, b runeRange) int { return int(a.lo - b.lo) })
 	var out runes
@@ -94,11 +93,11 @@ func (r runes) inOrder() runes {
 	return out
 }
 
-// byteRange is an edge: any byte from lo to hi.
+// byteRange is the label of an edge: any byte from lo to hi.
 type byteRange struct{ lo, hi byte }
 
-// utf8Ranges calls yield with sequences of byte ranges whose products are the encodings of the
-// characters from lo to hi, surrogates left out.
+// utf8Ranges calls yield with sequences of byte ranges that together match exactly the encodings of
+// the characters from lo to hi, without surrogates.
 func utf8Ranges(lo, hi rune, yield func([]byteRange)) {
 	if lo > hi {
 		return
@@ -118,9 +117,9 @@ func utf8Ranges(lo, hi rune, yield func([]byteRange)) {
 		return
 	}
 	for shift := 6; shift < 6*utf8.RuneLen(hi); shift += 6 {
-		low := rune(1)<<shift - 1 // of the bits that the last bytes hold
+		low := rune(1)<<shift - 1 // the bits in the trailing bytes
 		if lo|low == hi|low {
-			continue // these bytes alone differ
+			continue // the leading bytes are equal
 		}
 		if lo&low != 0 {
 			utf8Ranges(lo, lo|low, yield)
@@ -141,21 +140,22 @@ func utf8Ranges(lo, hi rune, yield func([]byteRange)) {
 	yield(out)
 }
 
-// Error refuses a grammar. Path is where: a JSON pointer into a schema, a line of GBNF, or empty.
+// Error reports why a grammar was refused. Path is a JSON pointer into a schema, a line of GBNF, or
+// empty.
 type Error struct {
 	Path, Message string
-	none          bool  // no value satisfies the schema, which is no fault of an alternative
-	limit         bool  // a limit of the Meter is exceeded, or its context ended
-	cause         error // of the context
+	none          bool  // no value satisfies the schema
+	limit         bool  // a limit of the Meter was exceeded, or its context ended
+	cause         error // error of the context
 	schema        *Schema
-	located       bool // Path is that of the smallest part that nothing satisfies
+	located       bool // Path is that of the smallest unsatisfiable part
 }
 
-// Unwrap returns the error of the context that ended the compilation; nil where it did not end.
+// Unwrap returns the error of the context that ended the compilation, or nil.
 func (e *Error) Unwrap() error { return e.cause }
 
-// Limited reports whether a limit of the Meter was exceeded: the grammar may be compiled under
-// larger limits.
+// Limited reports whether a limit of the Meter was exceeded. The grammar may compile with larger
+// limits.
 func (e *Error) Limited() bool { return e.limit && e.cause == nil }
 
 func (e *Error) Error() string {
@@ -165,9 +165,9 @@ func (e *Error) Error() string {
 	return e.Path + ": " + e.Message
 }
 
-// unsatisfied refuses a schema that no value satisfies.
+// unsatisfied returns the error for a schema that no value satisfies.
 func unsatisfied(path, format string, args ...any) *Error {
-	e := refuse(path, "nothing satisfies it: "+format, args...)
+	e := refuse(path, "no value satisfies the schema: "+format, args...)
 	e.none = true
 	return e
 }

@@ -1,6 +1,6 @@
 package grammar
 
-// formats are expressions for formats of strings whose matches every reader takes.
+// formats maps formats of strings to expressions whose matches every reader accepts.
 var formats = map[string]string{
 	"date":      "^" + dateText + "$",
 	"time":      "^" + timeText + "$",
@@ -29,14 +29,14 @@ const (
 	dateText = `[12]\d{3}-((0[13578]|1[02])-(0[1-9]|[12]\d|3[01])|(0[469]|11)-(0[1-9]|[12]\d|30)|02-(0[1-9]|1\d|2[0-8]))`
 	timeText = `([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,6})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)`
 	hostText = labelText + `(\.` + labelText + `){1,3}`
-	// A label is no longer than 63 characters, a name than 253.
+	// A label has at most 63 characters, a name at most 253.
 	labelText = `[a-z][a-z0-9]{1,14}(-[a-z0-9]{1,15}){0,2}`
 	octet     = `(25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)`
 )
 
-// wideFormats are expressions that match all strings of a format that some reader takes, and more:
-// what they do not match is not of the format. Formats that are not here (`regex`, references, what
-// is international) may be any string.
+// wideFormats maps formats to expressions that match at least the strings that any reader accepts:
+// a string that does not match is not of the format. Formats that are not listed (regex, references
+// and international formats) may be any string.
 var wideFormats = map[string]string{
 	"date":                  `^\d{4}[0-9W-]{3,6}$`,
 	"time":                  `^\d\d:\d\d:\d\d[0-9.,zZ:+-]*$`,
@@ -54,8 +54,8 @@ var wideFormats = map[string]string{
 	"relative-json-pointer": `^\d`,
 }
 
-// wideTexts are at least the strings that the keywords of a schema allow: of its formats all that
-// any reader takes, where texts has but some of them.
+// wideTexts returns a superset of the strings that the keywords of a schema allow: with formats as
+// any reader accepts them. texts returns a subset.
 func (c *compiler) wideTexts(s *value, path string) (texts, error) {
 	t, err := c.texts(s.but("format").but(moreTexts), path)
 	if f := s.get("format"); f != nil && wideFormats[f.text] != "" {
@@ -71,7 +71,8 @@ func (c *compiler) wideTexts(s *value, path string) (texts, error) {
 	return t, err
 }
 
-// expression is that of an entry of moreTexts, which is one or {"format": NAME}.
+// expression returns the expression of an entry of moreTexts, which is a string or {"format":
+// NAME}.
 func expression(x *value, formats map[string]string) string {
 	if f := x.get("format"); f != nil {
 		return formats[f.text]

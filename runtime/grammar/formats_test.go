@@ -52,8 +52,8 @@ func TestWideFormats(t *testing.T) {
 	}
 }
 
-// Schemas of a oneOf that formats tell apart, alone or beside expressions, lengths and constants,
-// of strings, of what arrays and objects hold, and through allOf.
+// Schemas of a oneOf that formats distinguish, alone or together with expressions, lengths and
+// constants, of strings, of what arrays and objects hold, and through allOf.
 func TestFormatsTellApart(t *testing.T) {
 	names := []any{"date", "time", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "uri", "uuid",
 		"json-pointer", "relative-json-pointer"}

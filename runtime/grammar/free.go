@@ -6,19 +6,18 @@ import (
 	"unicode/utf8"
 )
 
-// freeLoop is a state of a program that any characters of some classes lead back to, or whose loop
-// they go round: an answer may go on with tokens of such characters, whatever they are. Most of
-// what is generated stands in such a state, inside a string or in free text, and most tokens are
-// such tokens.
+// freeLoop is a state of a program, or a loop, that any characters of some classes lead back to. An
+// answer in such a state may continue with any tokens of these characters. Most generated text is
+// inside a string or free text, where most tokens are of this kind.
 type freeLoop struct {
 	of    classes
-	bytes byteSet // that its characters begin with
-	to    int32   // the state behind a character
-	exact bool    // the characters lead there and nowhere else
-	idle  bool    // all states that stand in it are open (openAt)
+	bytes byteSet // first bytes of the characters
+	to    int32   // the state after a character
+	exact bool    // the characters lead to this state only
+	idle  bool    // all states of the loop are open (openAt)
 }
 
-// leastFree is how many classes are worth a freeLoop.
+// leastFree is the smallest number of classes for which a freeLoop is used.
 const leastFree = 8
 
 // findFree finds the free loops of a program.
@@ -37,7 +36,7 @@ func (b *builder) findFree() {
 	}
 }
 
-// widest is where the widest edge of a state leads; -1 where it is no wider than a byte.
+// widest returns the target of the widest edge of a state, or -1 if every edge reads a single byte.
 func widest(s *pstate) int32 {
 	to, width := int32(-1), 0
 	for _, e := range s.edges {
@@ -48,11 +47,11 @@ func widest(s *pstate) int32 {
 	return to
 }
 
-// bare tells that no way leads out of a state.
+// bare reports whether a state has no outgoing edges of any kind.
 func bare(s *pstate) bool { return len(s.edges)+len(s.eps)+len(s.calls) == 0 && s.loop == nil }
 
-// reaches tells that a state is reached from another one without a byte and within the rule. It
-// looks at few states only.
+// reaches reports whether to can be reached from from without reading a byte, within the rule. It
+// visits only few states.
 func (b *builder) reaches(from, to int32) bool {
 	met := []int32{from}
 	for i := 0; i < len(met) && i < 16; i++ {
@@ -64,8 +63,8 @@ func (b *builder) reaches(from, to int32) bool {
 	return false
 }
 
-// freeLoop is 1 + the number of the loop of the characters that lead from s to a state; 0 where
-// they are few.
+// freeLoop adds the loop of the characters that lead from s to a state and returns its index plus
+// 1, or 0 if there are too few characters.
 func (b *builder) freeLoop(s *pstate, to int32) int32 {
 	b.meter.work(256)
 	var there, elsewhere byteSet
@@ -89,7 +88,7 @@ func (b *builder) freeLoop(s *pstate, to int32) int32 {
 	l.of = l.of.or(b.wholeClasses(s, to))
 	if text := jsonClasses; l.of.covers(text) {
 		if text.add(lineClass); l.of == text {
-			l.of = jsonClasses // one part of the vocabulary does for both
+			l.of = jsonClasses // share one part of the vocabulary
 		}
 	}
 	if bits.OnesCount64(l.of[0])+bits.OnesCount64(l.of[1]) < leastFree {
@@ -103,16 +102,16 @@ func (b *builder) freeLoop(s *pstate, to int32) int32 {
 	return int32(len(b.free))
 }
 
-// freedom is what a state has of free loops.
+// freedom describes the free loop of a state.
 type freedom struct {
-	loop  *freeLoop // the largest; nil: none
-	item  *node     // the stack that stands in it
-	run   int32     // of so many of its characters whatever they are; endless: maxRun
-	after float64   // what the shortest end behind such characters costs at most
-	// Below is set by settle.
+	loop  *freeLoop // the largest; nil for none
+	item  *node     // the stack that is in it
+	run   int32     // the number of its characters that may follow; maxRun if unlimited
+	after float64   // upper bound of the cost of the shortest end after such characters
+	// The fields below are set by settle.
 	known   bool
-	counted bool   // characters are counted: behind another one is another state
-	again   *state // the state behind one of them, where no other stack takes such characters
+	counted bool   // characters are counted, so each leads to another state
+	again   *state // the state after any of the characters, or nil
 }
 
 const maxRun = 1 << 30
@@ -141,14 +140,14 @@ func (m *machine) findFree(s *state) {
 		}
 		open := s.loop == textLoop()
 		if !open && o.run >= longRun || open && (o.run > s.run || o.run == s.run && after < s.after) {
-			// Behind one of its characters may be any of many states: it does not settle.
+			// The state after one of these characters is not unique, so the loop does not settle.
 			s.freedom = freedom{loop: textLoop(), item: n, run: o.run, after: after, known: true}
 		}
 	}
 }
 
-// freeAt is the free loop that a stack stands in, how many of its characters may follow, and what
-// the shortest end behind them costs; nil where it stands in none.
+// freeAt returns the free loop that a stack is in, the number of its characters that may follow,
+// and the cost of the shortest end after them. It returns nil if the stack is in no free loop.
 func (m *machine) freeAt(n *node) (l *freeLoop, run int32, after float64) {
 	below := 0.0
 	if n.parent != nil {
@@ -171,9 +170,9 @@ func (m *machine) freeAt(n *node) (l *freeLoop, run int32, after float64) {
 	return &m.p.free[loop.free-1], run, below
 }
 
-// settle finds out whether one state is behind each character of the free loop of s, now and behind
-// some of them: no stack takes them but those in loops of the same classes, where they are not
-// counted, and no other one where they are. Uncounted, it is behind any number of them.
+// settle reports whether every character of the free loop of s leads to the same state, s.again. In
+// an uncounted loop, all stacks that read such characters must be in loops of the same classes, and
+// s.again is the state after any number of them. In a counted loop, no other stack may read them.
 func (m *machine) settle(s *state) bool {
 	if s.known || s.loop == nil {
 		return s.again != nil
@@ -196,10 +195,9 @@ func (m *machine) settle(s *state) bool {
 	return s.again != nil
 }
 
-// roundOf is the state behind a character of a loop, whichever it is, where all stacks that take
-// one
-// stand in loops of the same classes: alternatives that both allow any text, such as the names of
-// additional members. Nil where another stack takes one.
+// roundOf returns the state after any character of a loop, if all stacks that read one are in loops
+// of the same classes, such as alternatives that both allow any name of an additional member.
+// Otherwise it returns nil.
 func (m *machine) roundOf(s *state, l *freeLoop) *state {
 	var to []*node
 	for _, n := range s.items {
@@ -218,7 +216,7 @@ func (m *machine) roundOf(s *state, l *freeLoop) *state {
 	return m.closure(to...)
 }
 
-// alone tells that none of the stacks but one takes a byte that characters of the loop begin with.
+// alone reports whether no stack other than but reads a byte that starts a character of the loop.
 func (m *machine) alone(items []*node, but *node, l *freeLoop) bool {
 	for _, n := range items {
 		if n == but {
@@ -237,6 +235,6 @@ func (m *machine) alone(items []*node, but *node, l *freeLoop) bool {
 	return true
 }
 
-// free is what the shortest end behind tokens of the free loop's characters costs at most, which s
-// may go on with.
+// free returns an upper bound of the cost of the shortest end after tokens of the free loop's
+// characters.
 func (s *state) free() float64 { return math.Max(s.cost, s.after) }

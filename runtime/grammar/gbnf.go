@@ -6,11 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// FromGBNF reads a grammar in GBNF, the notation of llama.cpp: rules `name ::= alternatives`, of
-// which root is where answers begin; strings, classes of characters, a dot for any character,
-// groups, the repetitions *, +, ?, {n}, {n,} and {n,m}; tokens of the vocabulary as <text> and
-// <[id]>, and any but one as !<text>. A token that is text may be spelled by others. Without a
-// vocabulary tokens are refused.
+// FromGBNF compiles a grammar in GBNF, the notation of llama.cpp: rules `name ::= alternatives`, of
+// which root is the start; strings, character classes, a dot for any character, groups, and the
+// repetitions *, +, ?, {n}, {n,} and {n,m}; tokens of the vocabulary as <text> and <[id]>, and any
+// other token as !<text>. A token that is ordinary text may be spelled by other tokens. If v is
+// nil, tokens are errors.
 func (m *Meter) FromGBNF(text string, v *Vocab) (*Grammar, error) {
 	m.begin()
 	if !utf8.ValidString(text) {
@@ -23,11 +23,11 @@ func (m *Meter) FromGBNF(text string, v *Vocab) (*Grammar, error) {
 	}
 	for name := range p.names {
 		if !p.defined[name] {
-			return nil, refuse("rule "+name, "it is used and not defined")
+			return nil, refuse("rule "+name, "the rule is used but not defined")
 		}
 	}
 	if !p.defined["root"] {
-		return nil, refuse("", "there is no rule root, where answers begin")
+		return nil, refuse("", "the grammar has no rule root, which is the start of an answer")
 	}
 	prog, err := p.link(p.names["root"])
 	if err != nil {
@@ -36,7 +36,7 @@ func (m *Meter) FromGBNF(text string, v *Vocab) (*Grammar, error) {
 	return newGrammar(prog, m), nil
 }
 
-// gbnf reads a grammar from left to right.
+// gbnf is a parser of GBNF.
 type gbnf struct {
 	*builder
 	text    string
@@ -47,7 +47,7 @@ type gbnf struct {
 	defined map[string]bool
 }
 
-// line names the place that is being read.
+// line returns the name of the current line.
 func (p *gbnf) line() string { return "line " + itoa(1+strings.Count(p.text[:p.at], "\n")) }
 
 func (p *gbnf) fail(format string, args ...any) error { return refuse(p.line(), format, args...) }
@@ -66,7 +66,7 @@ func (p *gbnf) rules() error {
 		name := p.word()
 		p.blanks(false)
 		if name == "" || !strings.HasPrefix(p.text[p.at:], "::=") {
-			return p.fail("a rule begins with its name and ::=")
+			return p.fail("expected the name of a rule and ::=")
 		}
 		p.at += 3
 		if p.defined[name] {
@@ -80,13 +80,13 @@ func (p *gbnf) rules() error {
 		}
 		p.define(r, e)
 		if p.at < len(p.text) && p.text[p.at] != '\n' && p.text[p.at] != '\r' {
-			return p.fail("%q is not understood here", clip(p.text[p.at:]))
+			return p.fail("unexpected %q", clip(p.text[p.at:]))
 		}
 	}
 	return nil
 }
 
-// blanks passes over white space and comments; over ends of lines where lines is set.
+// blanks skips white space and comments, and line ends if lines is set.
 func (p *gbnf) blanks(lines bool) {
 	for p.at < len(p.text) {
 		switch c := p.text[p.at]; {
@@ -114,10 +114,10 @@ func (p *gbnf) word() string {
 	return p.text[from:p.at]
 }
 
-// alternatives reads up to the end of the rule, or of the group.
+// alternatives reads up to the end of the rule or of the group.
 func (p *gbnf) alternatives(group bool) (expr, error) {
 	if p.depth++; p.depth > maxDepth {
-		return nil, p.fail("groups are nested more than %d deep", maxDepth)
+		return nil, p.fail("groups are nested more than %d levels deep", maxDepth)
 	}
 	defer func() { p.depth-- }()
 	var out choice
@@ -153,7 +153,7 @@ func (p *gbnf) sequence(group bool) (expr, error) {
 	}
 }
 
-// element reads one thing that may be repeated; nil where there is none.
+// element reads one element that may be repeated. It returns nil if there is none.
 func (p *gbnf) element() (expr, error) {
 	if p.at >= len(p.text) {
 		return nil, nil
@@ -174,7 +174,7 @@ func (p *gbnf) element() (expr, error) {
 		return p.token(false)
 	case '!':
 		if p.at++; p.at >= len(p.text) || p.text[p.at] != '<' {
-			return nil, p.fail("! stands before a token")
+			return nil, p.fail("expected a token after !")
 		}
 		return p.token(true)
 	case '(':
@@ -212,7 +212,7 @@ func (p *gbnf) literal() (expr, error) {
 	return literal(out), nil
 }
 
-// char reads a character of a string or a class, an escape for one.
+// char reads a character or an escape of a string or a class.
 func (p *gbnf) char() (rune, error) {
 	r, n := utf8.DecodeRuneInString(p.text[p.at:])
 	p.at += n
@@ -220,7 +220,7 @@ func (p *gbnf) char() (rune, error) {
 		return r, nil
 	}
 	if p.at >= len(p.text) {
-		return 0, p.fail("a backslash ends the grammar")
+		return 0, p.fail("the grammar ends with a backslash")
 	}
 	c := p.text[p.at]
 	p.at++
@@ -235,14 +235,14 @@ func (p *gbnf) char() (rune, error) {
 		digits := map[byte]int{'x': 2, 'u': 4, 'U': 8}[c]
 		v, err := strconv.ParseUint(p.text[p.at:min(p.at+digits, len(p.text))], 16, 32)
 		if err != nil || p.at+digits > len(p.text) || !utf8.ValidRune(rune(v)) {
-			return 0, p.fail(`\%c is followed by %d hexadecimal digits of a character`, c, digits)
+			return 0, p.fail(`\%c needs %d hexadecimal digits of a character`, c, digits)
 		}
 		p.at += digits
 		return rune(v), nil
 	case '"', '\\', '[', ']', '^', '-', '/', '.':
 		return rune(c), nil
 	}
-	return 0, p.fail(`the escape \%c is not known`, c)
+	return 0, p.fail(`unknown escape \%c`, c)
 }
 
 func (p *gbnf) class() (expr, error) {
@@ -264,13 +264,13 @@ func (p *gbnf) class() (expr, error) {
 			}
 		}
 		if lo > hi {
-			return nil, p.fail("a range of characters runs backwards")
+			return nil, p.fail("a character range is reversed")
 		}
 		p.meter.take(8)
 		out = append(out, runeRange{lo, hi})
 	}
 	if p.at >= len(p.text) {
-		return nil, p.fail("a class of characters is not closed")
+		return nil, p.fail("a character class is not closed")
 	}
 	p.at++
 	out = out.inOrder()
@@ -280,7 +280,7 @@ func (p *gbnf) class() (expr, error) {
 	return out.both(anyRune), nil
 }
 
-// repetitions reads what stands behind an element.
+// repetitions reads the repetitions after an element.
 func (p *gbnf) repetitions(e expr) (expr, error) {
 	for p.at < len(p.text) {
 		switch p.text[p.at] {
@@ -322,7 +322,7 @@ func (p *gbnf) counts() (least, most int, err error) {
 		}
 	}
 	if err != nil || least < 0 || least > maxCount || most > maxCount || most >= 0 && most < least {
-		return 0, 0, p.fail("a repetition is {n}, {n,} or {n,m}, counted to %d at most", maxCount)
+		return 0, 0, p.fail("invalid repetition; use {n}, {n,} or {n,m} with counts up to %d", maxCount)
 	}
 	p.at += end + 1
 	return least, most, nil

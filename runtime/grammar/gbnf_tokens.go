@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// token reads <text> or <[id]>, behind not where it stands for any other token.
+// token reads <text> or <[id]>. If not is set, it returns the expression for any other token.
 func (p *gbnf) token(not bool) (expr, error) {
 	end := strings.IndexByte(p.text[p.at:], '>')
 	if end < 0 {
@@ -15,24 +15,24 @@ func (p *gbnf) token(not bool) (expr, error) {
 	}
 	name := p.text[p.at : p.at+end+1]
 	if p.vocab == nil {
-		return nil, p.fail("%s is a token of a vocabulary, and there is none", clip(name))
+		return nil, p.fail("%s is a token, but the grammar is compiled without a vocabulary", clip(name))
 	}
 	var id int32
 	if number, ok := strings.CutPrefix(name, "<["); ok {
 		n, err := strconv.ParseInt(strings.TrimSuffix(number, "]>"), 10, 32)
 		if err != nil || n < 0 || int(n) >= p.vocab.size || !strings.HasSuffix(number, "]>") {
-			return nil, p.fail("%s is no token: give <[n]> with n from 0 to %d", clip(name), p.vocab.size-1)
+			return nil, p.fail("%s is not a token; use <[n]> with n from 0 to %d", clip(name), p.vocab.size-1)
 		}
 		id = int32(n)
 	} else if id, ok = p.vocab.find(name); !ok {
-		return nil, p.fail("%s is not one token of the vocabulary", clip(name))
+		return nil, p.fail("%s is not a single token of the vocabulary", clip(name))
 	}
 	text := string(p.vocab.text[id])
 	switch {
 	case p.vocab.Ends(id):
-		return nil, p.fail("%s ends an answer, which a grammar says by ending", clip(name))
+		return nil, p.fail("%s ends the answer; end the grammar instead", clip(name))
 	case text == "" || len(text) > maxTokenBytes:
-		return nil, p.fail("%s is a token that answers do not have", clip(name))
+		return nil, p.fail("%s is a token that an answer cannot contain", clip(name))
 	}
 	p.at += end + 1
 	switch {
@@ -44,7 +44,7 @@ func (p *gbnf) token(not bool) (expr, error) {
 	return p.otherText(text)
 }
 
-// otherControls are the control tokens of the vocabulary but one.
+// otherControls returns the control tokens of the vocabulary except one.
 func (p *gbnf) otherControls(but string) expr {
 	var out words
 	for _, id := range p.vocab.marked() {
@@ -55,8 +55,8 @@ func (p *gbnf) otherControls(but string) expr {
 	return out
 }
 
-// otherText is any number of tokens that are none of a text; here they are told by what they come
-// to, so that no other tokens spell it.
+// otherText returns any number of tokens that do not spell a text. Tokens are compared by their
+// text, so other tokens must not spell it either.
 func (p *gbnf) otherText(text string) (expr, error) {
 	if p.at < len(p.text) {
 		switch p.text[p.at] {
@@ -68,10 +68,10 @@ func (p *gbnf) otherText(text string) (expr, error) {
 			return call{p.without([]string{text}, 1)}, nil
 		}
 	}
-	return nil, p.fail("! before a token that is text needs * or + behind it")
+	return nil, p.fail("! before a token of ordinary text needs * or + after the token")
 }
 
-// find is the token of a text, or the control token that is spelled so.
+// find returns the token with a text, or the control token with this spelling.
 func (v *Vocab) find(text string) (int32, bool) {
 	for _, t := range []string{text, ControlMark + text} {
 		i, ok := slices.BinarySearchFunc(v.all, t, func(id int32, t string) int {
@@ -81,7 +81,7 @@ func (v *Vocab) find(text string) (int32, bool) {
 			return v.all[i], true
 		}
 	}
-	for _, id := range v.ends { // these have no place among the others
+	for _, id := range v.ends { // these are not in v.all
 		if string(v.text[id]) == text || string(v.text[id]) == ControlMark+text {
 			return id, true
 		}
@@ -89,7 +89,7 @@ func (v *Vocab) find(text string) (int32, bool) {
 	return 0, false
 }
 
-// marked are the control tokens: their texts stand behind all others, and behind the mark alone.
+// marked returns the control tokens. Their texts sort after all others.
 func (v *Vocab) marked() []int32 {
 	from, _ := slices.BinarySearchFunc(v.all, ControlMark+"\x00", func(id int32, mark string) int {
 		return bytes.Compare(v.text[id], []byte(mark))

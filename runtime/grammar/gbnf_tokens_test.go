@@ -46,8 +46,9 @@ func TestTokensOfGBNF(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"root ::= <nosuch>": "line 1: ", "root ::=\n<think": "line 2: ", "root ::= <[99999999]>": "line 1: ",
-		"root ::= <[5>": "line 1: ", "root ::= <|end|>": "ends an answer", "root ::= !\"a\"": "! stands before a token",
-		"root ::= !<note>": "needs * or +", "root ::= <[-1]>": "line 1: ", "root ::= <[0]>": "ends an answer",
+		"root ::= <[5>": "line 1: ", "root ::= <|end|>": "ends the answer",
+		"root ::= !\"a\"":  "expected a token after !",
+		"root ::= !<note>": "needs * or +", "root ::= <[-1]>": "line 1: ", "root ::= <[0]>": "ends the answer",
 		"root ::= (!<note>)*": "needs * or +",
 	} {
 		if _, err := fromGBNF(text, v); err == nil || !strings.Contains(err.Error(), want) {

@@ -5,10 +5,10 @@ import (
 	"unicode/utf8"
 )
 
-// escaped are the characters that must be escaped inside a JSON string.
+// escaped are the characters that must be escaped in a JSON string.
 var escaped = runes{{0, 0x1F}, {'"', '"'}, {'\\', '\\'}}
 
-// shortEscapes are the escapes of one letter.
+// shortEscapes maps characters to their two-character escapes.
 var shortEscapes = map[rune]string{'"': `\"`, '\\': `\\`, '\b': `\b`, '\f': `\f`, '\n': `\n`, '\r': `\r`, '\t': `\t`}
 
 func appendChar(to []byte, r rune) []byte {
@@ -21,7 +21,8 @@ func appendChar(to []byte, r rune) []byte {
 	return utf8.AppendRune(to, r)
 }
 
-// inString spells characters inside a JSON string: as they are, or by the escape that they need.
+// inString returns an expression for characters in a JSON string: unescaped, or escaped if
+// necessary.
 func inString(r runes) expr {
 	free := r.except(escaped)
 	var w words
@@ -42,7 +43,8 @@ var (
 	hexDigit = runes{{'0', '9'}, {'A', 'F'}, {'a', 'f'}}
 )
 
-// stringChar is any character inside a JSON string, in any spelling; a pair of surrogates is one.
+// stringChar returns an expression for any character in a JSON string, in any spelling. A pair of
+// surrogate escapes is one character.
 func stringChar() expr {
 	hex := func(n int) expr { return repeat{hexDigit, n, n} }
 	high := sequence{runes{{'D', 'D'}, {'d', 'd'}}, runes{{'8', '9'}, {'A', 'B'}, {'a', 'b'}}, hex(2)}
@@ -56,7 +58,7 @@ func stringChar() expr {
 	return choice{anyRune.except(escaped), escape{sequence{literal(`\`), choice{letters, unicode}}}}
 }
 
-// char is the rule of stringChar, written once.
+// char returns a call of the rule for stringChar.
 func (b *builder) char() expr {
 	if b.plain < 0 {
 		b.plain = b.rule("")
@@ -65,7 +67,8 @@ func (b *builder) char() expr {
 	return call{b.plain}
 }
 
-// text is a JSON string of least to most characters; most < 0: without end.
+// text returns an expression for a JSON string of least to most characters; most < 0 means no
+// limit.
 func (b *builder) text(least, most int) expr {
 	if least > 0 || most >= 0 {
 		return inner{sequence{literal(`"`), repeat{b.char(), least, most}, literal(`"`)}}
@@ -77,7 +80,7 @@ func (b *builder) text(least, most int) expr {
 	return call{b.quoted}
 }
 
-// textRest is any number of characters of a JSON string, without quotes.
+// textRest returns an expression for any number of characters of a JSON string, without quotes.
 func (b *builder) textRest() expr {
 	if b.rest < 0 {
 		b.rest = b.rule("")
@@ -86,8 +89,8 @@ func (b *builder) textRest() expr {
 	return call{b.rest}
 }
 
-// Whitespace between tokens of JSON: none, one space, or a new line and its indentation. It is
-// bounded, so that no answer is lost in blanks.
+// White space between JSON tokens is nothing, one space, or a line feed and indentation. It is
+// limited so that an answer cannot consist of white space only.
 const deepestIndent = 32
 
 func (b *builder) space() expr {
@@ -99,7 +102,7 @@ func (b *builder) space() expr {
 	return call{b.blank}
 }
 
-// Numbers without bounds have so many digits at most: no reader overflows.
+// Numbers without bounds have at most this many digits, so that no reader overflows.
 const (
 	integerDigits  = 15
 	fractionDigits = 15
@@ -116,7 +119,7 @@ func (b *builder) number() expr {
 	return sequence{b.integer(), optional(fraction), optional(exponent)}
 }
 
-// any is any JSON value.
+// anyValue returns an expression for any JSON value.
 func (b *builder) anyValue() expr {
 	if b.any < 0 {
 		b.any = b.rule("")
@@ -126,21 +129,22 @@ func (b *builder) anyValue() expr {
 	return call{b.any}
 }
 
-// anyObject is any JSON object.
+// anyObject returns an expression for any JSON object.
 func (b *builder) anyObject() expr { return b.table(b.text(0, -1), b.anyValue(), 0, -1) }
 
-// table is an object of least to most members, whose names and values are in name and value.
+// table returns an expression for an object of least to most members with the given names and
+// values.
 func (b *builder) table(name, value expr, least, most int) expr {
 	m := sequence{name, b.space(), literal(":"), b.space(), value}
 	return sequence{literal("{"), b.separated(m, least, most), b.space(), literal("}")}
 }
 
-// list is an array of least to most items.
+// list returns an expression for an array of least to most items.
 func (b *builder) list(item expr, least, most int) expr {
 	return sequence{literal("["), b.separated(item, least, most), b.space(), literal("]")}
 }
 
-// separated is least to most items with commas between them, and white space before each.
+// separated returns least to most items, separated by commas and preceded by white space.
 func (b *builder) separated(item expr, least, most int) expr {
 	if most == 0 {
 		return empty{}

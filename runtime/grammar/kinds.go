@@ -7,32 +7,32 @@ import (
 	"slices"
 )
 
-// inner is the text of a JSON string, with its quotes: what writes it notes which characters it
-// tells apart, so that masks follow sets of characters in place of characters (kindtrie.go).
+// inner is the text of a JSON string with its quotes. While it is written, the builder records
+// which characters it distinguishes, so that masks can follow kinds of characters (kindtrie.go).
 type inner struct{ body expr }
 
-// escape is a part of such a text that stands behind a reverse solidus.
+// escape is the part of such a text after a backslash.
 type escape struct{ body expr }
 
-// textRegion is what is known of the states of one text, or of several that share states.
+// textRegion describes the states of one text, or of several texts that share states.
 type textRegion struct {
-	sets  map[uint64]runes // the sets of characters that its ways read, by a hash
-	size  int              // ranges in sets
-	any   bool             // one of its ways reads any character
-	wide  bool             // one of its states reads leastWide characters of one byte
-	up    int32            // the region that it is a part of; itself where it is whole
-	mixed bool             // it has states that are no text's, or tells too much apart
+	sets  map[uint64]runes // the sets of characters on its edges, by hash
+	size  int              // number of ranges in sets
+	any   bool             // one of its edges reads any character
+	wide  bool             // one of its states reads at least leastWide one-byte characters
+	up    int32            // the region that it was joined to; its own number if none
+	mixed bool             // it has states outside texts, or distinguishes too many characters
 }
 
-// mostTextRanges is how many ranges of characters a region notes. Beyond that its masks are made as
-// those of any states.
+// mostTextRanges is the largest number of character ranges of a region. Beyond it, masks are
+// computed as for any other state.
 const mostTextRanges = 1 << 14
 
-// leastWide is how many characters a state reads whose masks are worth a part of the vocabulary:
-// few tokens are of digits alone.
+// leastWide is the smallest number of characters read by a state for which a part of the vocabulary
+// is made. Few tokens consist of digits only.
 const leastWide = 24
 
-// writeInner writes a text; what stands inside of another one is that one's.
+// writeInner writes a text. A text inside another text belongs to the outer region.
 func (b *builder) writeInner(e expr, from, to int32) {
 	if b.inside == 0 {
 		b.regions = append(b.regions, textRegion{up: int32(len(b.regions)) + 1})
@@ -43,7 +43,7 @@ func (b *builder) writeInner(e expr, from, to int32) {
 	b.write(e, from, to)
 }
 
-// writeEscape writes what stands behind a reverse solidus, which is followed byte by byte.
+// writeEscape writes the part after a backslash, which is matched byte by byte.
 func (b *builder) writeEscape(e expr, from, to int32) {
 	inside := b.inside
 	b.inside = 0
@@ -51,7 +51,7 @@ func (b *builder) writeEscape(e expr, from, to int32) {
 	b.inside = inside
 }
 
-// noteRunes notes that a way of the text that is written reads some characters.
+// noteRunes records a set of characters that the current text reads.
 func (b *builder) noteRunes(r runes) {
 	if b.inside == 0 || len(r) == 0 {
 		return
@@ -72,7 +72,7 @@ func (b *builder) noteRunes(r runes) {
 	g.sets[h] = r
 }
 
-// noteWords notes that a way reads each character of some words.
+// noteWords records each character of some words.
 func (b *builder) noteWords(w []string) {
 	if b.inside == 0 {
 		return
@@ -86,7 +86,7 @@ func (b *builder) noteWords(w []string) {
 	}
 }
 
-// whole is the region that one is a part of.
+// whole returns the region that a region was joined to.
 func (b *builder) whole(r int32) *textRegion {
 	g := &b.regions[r-1]
 	for g.up != r {
@@ -96,7 +96,7 @@ func (b *builder) whole(r int32) *textRegion {
 	return g
 }
 
-// join makes two regions one: characters lead from states of one to states of the other.
+// join joins two regions, because characters lead from states of one to states of the other.
 func (b *builder) join(r, s int32) {
 	g, h := b.whole(r), b.whole(s)
 	if g == h {
@@ -116,8 +116,8 @@ func (b *builder) join(r, s int32) {
 	g.sets = nil
 }
 
-// findTexts finds the regions of texts that characters do not lead out of, and how they tell
-// characters apart.
+// findTexts finds the regions of texts that no character leaves, and the kinds of characters that
+// they distinguish.
 func (b *builder) findTexts() {
 	for i := range b.regions {
 		b.meter.work(4 * (1 + b.regions[i].size))
@@ -146,7 +146,8 @@ func (b *builder) findTexts() {
 	b.regions = nil
 }
 
-// kinds are those that the region tells apart; nil where they are too many, or nothing is gained.
+// kinds returns the kinds of characters that the region distinguishes. It returns nil if there are
+// too many or if kinds bring no gain.
 func (g *textRegion) kinds() *kinds {
 	switch {
 	case !g.any && !g.wide:
@@ -159,10 +160,10 @@ func (g *textRegion) kinds() *kinds {
 	return newKinds(g.sets)
 }
 
-// anyKind are all characters as one kind.
+// anyKind treats all characters as one kind.
 var anyKind = newKinds(map[uint64]runes{0: anyRune})
 
-// joinFrom joins the regions that characters and ways without a byte lead to from a state.
+// joinFrom joins the region of a state with those of the states that it leads to.
 func (b *builder) joinFrom(at int32) {
 	s, r := &b.states[at], b.texts[at]
 	to := func(state int32) {
@@ -175,7 +176,7 @@ func (b *builder) joinFrom(at int32) {
 	}
 	enter := func(rule int32) {
 		if b.plain >= 0 && rule == b.rules[b.plain].start {
-			b.whole(r).any = true // any character, and back
+			b.whole(r).any = true // a call of the character rule returns here
 		} else {
 			to(rule)
 		}
@@ -203,21 +204,21 @@ func (b *builder) joinFrom(at int32) {
 	}
 }
 
-// kinds part the characters of texts by what the states of a region tell apart.
+// kinds partition the characters of texts by the sets that a region distinguishes.
 type kinds struct {
-	cuts []rune  // the first characters of ranges that nothing parts
-	kind []uint8 // of each range
-	one  []rune  // a character of each kind that texts have as it is
-	name string  // what tells kinds apart
+	cuts []rune  // the first characters of the ranges of the partition
+	kind []uint8 // by range
+	one  []rune  // by kind: a character that texts contain unescaped
+	name string  // identifies the partition
 }
 
-// mostKinds is how many kinds pay; noKind are characters that no state reads.
+// mostKinds is the largest number of kinds; noKind marks characters that no state reads.
 const (
 	mostKinds = 48
 	noKind    = 255
 )
 
-// newKinds are the kinds that some sets tell apart; nil where they are too many.
+// newKinds returns the kinds that some sets distinguish, or nil if there are too many.
 func newKinds(sets map[uint64]runes) *kinds {
 	type event struct {
 		at  rune
@@ -242,7 +243,7 @@ func newKinds(sets map[uint64]runes) *kinds {
 		}
 		one, ok := textRune(e.at, end)
 		if !ok {
-			continue // no text has one of them as it is
+			continue // texts contain none of them unescaped
 		}
 		kind, known := met[sum]
 		switch {
@@ -268,7 +269,7 @@ func newKinds(sets map[uint64]runes) *kinds {
 	return k
 }
 
-// textRune is a character of a range that stands in texts as it is.
+// textRune returns a character of a range that texts contain unescaped.
 func textRune(lo, hi rune) (rune, bool) {
 	for r := max(lo, ' '); r <= hi; r++ {
 		switch {
@@ -280,7 +281,7 @@ func textRune(lo, hi rune) (rune, bool) {
 	return 0, false
 }
 
-// of is the kind of a character.
+// of returns the kind of a character.
 func (k *kinds) of(r rune) uint8 {
 	i, met := slices.BinarySearch(k.cuts, r)
 	if !met {

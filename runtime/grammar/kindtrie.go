@@ -1,35 +1,35 @@
 package grammar
 
-// kindTrie is a vocabulary by kinds of characters: tokens whose characters are of the same kinds,
-// one behind the other, do the same to every state of a region of texts, so that they are one node.
+// kindTrie is a vocabulary by kinds of characters. Tokens whose characters have the same sequence
+// of kinds have the same effect on every state of a region, so they share one node.
 type kindTrie struct {
 	kinds *kinds
 	size  int
-	nodes []kindNode // each in front of what is below it; the root first, and one behind the last
-	// tokens are those of such characters alone, in the order of nodes; tailed those that go on
-	// with others, and tail with what (charTrie.tails).
+	nodes []kindNode // in preorder, the root first, with a sentinel at the end
+	// tokens are the tokens of characters only, in the order of nodes. tailed are the tokens that
+	// continue with other bytes, and tail is the index of these bytes in charTrie.tails.
 	tokens, tailed, tail []int32
 	all                  []uint64 // tokens as bits
 	chars                *charTrie
 	use                  partUse
 }
 
-// kindNode is what every walk looks at. What ends at a node begins where that of the next one ends,
-// and what ends at it or below where that of the next one that is not below it begins.
+// kindNode is a node of a kindTrie. The tokens that end at a node are those from its index to the
+// index of the next node; those at or below it end at the index of the node next.
 type kindNode struct {
-	next  int32  // the first node that is not below it
-	from  int32  // the first of tokens that ends here
-	tails int32  // the first of tailed whose characters end here
-	below uint64 // the kinds below it
+	next  int32  // the first node after its subtree
+	from  int32  // index of its first token in tokens
+	tails int32  // index of its first token in tailed
+	below uint64 // the kinds in its subtree, without its own
 	depth uint16
-	chars uint8 // of the longest token below it, farChars at most
-	kind  uint8 // that leads to it
+	chars uint8 // characters of the longest token below it, at most farChars
+	kind  uint8 // the kind that leads to it
 }
 
-// farChars stands for it and more.
+// farChars represents all lengths of farChars and more.
 const farChars = 255
 
-// newKindTrie parts a vocabulary by kinds.
+// newKindTrie returns the trie of a vocabulary of size tokens for the given kinds.
 func newKindTrie(k *kinds, c *charTrie, size int) *kindTrie {
 	t := &kindTrie{kinds: k, size: size, chars: c}
 	node := t.grow(c)
@@ -38,8 +38,8 @@ func newKindTrie(k *kinds, c *charTrie, size int) *kindTrie {
 	return t
 }
 
-// grow makes the nodes in the order in which the characters' trie comes to them; node says for each
-// of that trie's which it is, -1 where no state reads its characters.
+// grow creates the nodes in the order of the characters' trie. The result maps each node of that
+// trie to a new one, or to -1 if no state reads its characters.
 func (t *kindTrie) grow(c *charTrie) (g grown) {
 	kind := make([]uint8, len(c.runes))
 	for i, r := range c.runes {
@@ -50,7 +50,7 @@ func (t *kindTrie) grow(c *charTrie) (g grown) {
 		shift++
 	}
 	g = grown{of: make([]int32, len(c.up)), up: []int32{0}, kind: []uint8{0}}
-	slots := make([]int32, 1<<shift) // of nodes by their keys, 1 and more
+	slots := make([]int32, 1<<shift) // hash table of node numbers plus 1
 	for i := 1; i < len(c.up); i++ {
 		above, k := g.of[c.up[i]], kind[c.char[i]]
 		if above < 0 || k == noKind {
@@ -73,25 +73,24 @@ func (t *kindTrie) grow(c *charTrie) (g grown) {
 	return g
 }
 
-// grown are nodes in the order in which they were met, and which of them each node of the
-// characters' trie is.
+// grown are nodes in the order in which they were created, and the map of the characters' trie to
+// them.
 type grown struct {
 	of   []int32
 	up   []int32
 	kind []uint8
 }
 
-// order puts each node in front of what is below it; it returns the places of the characters'
-// nodes, -1 for those that no state reads.
+// order arranges the nodes in preorder and returns the map of the characters' nodes to them.
 func (t *kindTrie) order(g grown) []int32 {
 	n := len(g.up)
-	size := make([]int32, n) // nodes below, itself among them
+	size := make([]int32, n) // size of each subtree
 	for i := n - 1; i > 0; i-- {
 		size[i]++
 		size[g.up[i]] += size[i]
 	}
 	size[0]++
-	place, free := make([]int32, n), make([]int32, n) // free: where the next child goes
+	place, free := make([]int32, n), make([]int32, n) // free: position of the next child
 	t.nodes = make([]kindNode, n+1)
 	free[0] = 1
 	t.nodes[0].next = int32(n)
@@ -109,7 +108,7 @@ func (t *kindTrie) order(g grown) []int32 {
 	return g.of
 }
 
-// fill puts the tokens at their nodes.
+// fill assigns the tokens to their nodes.
 func (t *kindTrie) fill(node []int32) {
 	c := t.chars
 	plain, tailed := make([]int32, len(t.nodes)), make([]int32, len(t.nodes))
@@ -157,7 +156,7 @@ func (t *kindTrie) fill(node []int32) {
 	}
 }
 
-// memory is about how many bytes it takes.
+// memory returns about how many bytes the trie takes.
 func (t *kindTrie) memory() int64 {
 	return int64(24*len(t.nodes) + 4*len(t.tokens) + 8*len(t.tailed) + 8*len(t.all))
 }

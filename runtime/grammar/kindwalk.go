@@ -2,7 +2,7 @@ package grammar
 
 import "unicode/utf8"
 
-// kindWalk makes the mask of a state of a text by kinds of characters.
+// kindWalk computes the mask of a state of a text by kinds of characters.
 type kindWalk struct {
 	*Matcher
 	*kindTrie
@@ -10,19 +10,20 @@ type kindWalk struct {
 	to          *Mask
 	most, worst float64
 	path        []*kindState
-	spans       []stretch // of tokens that are allowed, one behind the other
-	count       int32     // of these tokens
+	spans       []stretch // ranges of tokens that are allowed, ascending
+	count       int32     // number of tokens in spans
 }
 
 type stretch struct{ from, to int32 }
 
-// textOf is the region of texts that all stacks of a state are in, between two characters; 0: none.
+// textOf returns the region of texts that all stacks of a state are in, between two characters, or
+// 0.
 func (m *machine) textOf(s *state) int32 {
 	if s.text != 0 {
 		return max(s.text, 0)
 	}
 	s.text = -1
-	if len(s.items) == 0 || s.bytes[2] != 0 { // inside of a character
+	if len(s.items) == 0 || s.bytes[2] != 0 { // inside a multi-byte character
 		return 0
 	}
 	r := int32(0)
@@ -40,25 +41,26 @@ func (m *machine) textOf(s *state) int32 {
 	return r
 }
 
-// kindState is what walks by kinds ask of a state.
+// kindState caches what walks by kinds need to know about a state.
 type kindState struct {
 	s      *state
 	region int32
-	// open is how many characters of texts may follow, whatever they are, and after what the
-	// shortest end behind them costs at most.
+	// open is the number of arbitrary text characters that may follow, and after an upper bound of
+	// the cost of the shortest end after them.
 	open  int32
 	after float64
-	// Of the kinds of a loop so many characters may follow, too, at such a cost.
+	// loop are the kinds of a free loop, run the number of its characters that may follow, and
+	// afterIt the cost after them.
 	loop    uint64
 	run     int32
 	afterIt float64
-	same    uint64       // kinds of which is known that this state is behind them, too
-	to      []*kindState // behind a character of each kind; nil: not met; noWay: none
+	same    uint64       // kinds that are known to lead back to this state
+	to      []*kindState // by kind: the state after a character; nil: unknown; noWay: none
 }
 
 var noWay = new(kindState)
 
-// byKind is what is kept of a state of a region of texts.
+// byKind returns the cached kindState of a state of a region.
 func (m *machine) byKind(s *state, region int32, k *kinds) *kindState {
 	if s.kinds != nil && s.kinds.region == region {
 		return s.kinds
@@ -98,7 +100,7 @@ func (m *machine) byKind(s *state, region int32, k *kinds) *kindState {
 	return x
 }
 
-// fillKinds adds the tokens that begin with a character of a text.
+// fillKinds adds the tokens that start with a character of a text, and returns the largest cost.
 func (m *Matcher) fillKinds(t *kindTrie, region int32, s *state, to *Mask, most float64) float64 {
 	w := kindWalk{Matcher: m, kindTrie: t, region: region, to: to, most: most, spans: m.spans[:0],
 		path: m.path}
@@ -109,10 +111,10 @@ func (m *Matcher) fillKinds(t *kindTrie, region int32, s *state, to *Mask, most 
 	return w.worst
 }
 
-// walk adds the tokens that go on with characters of texts.
+// walk adds the tokens that continue with characters of texts.
 func (w *kindWalk) walk(s *state) {
 	path := append(w.path[:0], w.m.byKind(s, w.region, w.kinds)) // by depth
-	added := int32(0)                                            // the nodes before it are added, but for their tails
+	added := int32(0)                                            // nodes before it are added, except their tails
 	for i, end := int32(1), int32(len(w.nodes)-1); i < end; {
 		n, below, next := &w.nodes[i], &w.nodes[i+1], &w.nodes[w.nodes[i].next]
 		if i < added && n.tails == next.tails {
@@ -133,7 +135,7 @@ func (w *kindWalk) walk(s *state) {
 			continue
 		}
 		last, stays := below.tails, n.below&^to.same == 0
-		if stays { // all that is below leads here, too
+		if stays { // the whole subtree leads to the same state
 			last = next.tails
 		}
 		switch {
@@ -162,7 +164,7 @@ func (w *kindWalk) walk(s *state) {
 	w.path = path
 }
 
-// step is the state behind a character of a kind.
+// step returns the state after a character of a kind.
 func (w *kindWalk) step(at *kindState, kind uint8) *kindState {
 	to := noWay
 	if s := w.m.afterRune(at.s, w.kinds.one[kind]); s != w.m.dead {
@@ -176,7 +178,7 @@ func (w *kindWalk) step(at *kindState, kind uint8) *kindState {
 	return to
 }
 
-// add adds tokens behind which the shortest end costs so much, if it is not too much.
+// add adds tokens after which the shortest end has the given cost, unless it exceeds w.most.
 func (w *kindWalk) add(from, to int32, cost float64) {
 	if from == to {
 		return
@@ -193,7 +195,8 @@ func (w *kindWalk) add(from, to int32, cost float64) {
 	w.spans = append(w.spans, stretch{from, to})
 }
 
-// apply puts what was added into the mask: these tokens, or all but the others.
+// apply copies the added tokens to the mask. If they are the majority, it adds all tokens and
+// removes the others.
 func (w *kindWalk) apply() {
 	if int(w.count) < len(w.tokens)/2 {
 		for _, x := range w.spans {
@@ -213,16 +216,16 @@ func (w *kindWalk) apply() {
 	}
 }
 
-// tailKept is what is behind a text's tail, for the same one behind other characters.
+// tailKept caches the result of goOn for a state and a tail.
 type tailKept struct {
 	s    *state
 	tail int32
-	cost float64 // below 0: nothing
+	cost float64 // below 0: the tail cannot follow
 }
 
 const manyTails = 1 << 10
 
-// goOn adds a token that goes on with other characters behind s, where these may follow.
+// goOn adds a token whose bytes after its characters may follow s.
 func (w *kindWalk) goOn(s *state, id, tail int32) {
 	text := w.chars.tails[tail]
 	if !s.bytes.has(text[0]) || w.m.work > w.Matcher.most {
@@ -250,7 +253,7 @@ func (w *kindWalk) goOn(s *state, id, tail int32) {
 	}
 }
 
-// afterRune is the state behind a character.
+// afterRune returns the state after a character.
 func (m *machine) afterRune(s *state, r rune) *state {
 	var text [utf8.UTFMax]byte
 	for _, b := range text[:utf8.EncodeRune(text[:], r)] {

@@ -122,7 +122,7 @@ func TestAnswersShareStates(t *testing.T) {
 	}
 	alone := kept(1)
 	if shared := kept(1 << 10); shared > alone/2 {
-		t.Errorf("%d bytes alone, %d beside 1,023 others", alone, shared)
+		t.Errorf("%d bytes alone, %d together with 1,023 others", alone, shared)
 	}
 }
 

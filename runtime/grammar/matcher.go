@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// Grammar is what answers must be in. It may be used concurrently: answers share masks, which do
-// not change once they are made.
+// Grammar is a compiled grammar. It may be used concurrently: answers share its masks, which do not
+// change after they are created.
 type Grammar struct {
 	program *program
-	masks   shelf
+	masks   maskCache
 }
 
 func newGrammar(p *program, m *Meter) *Grammar {
@@ -18,7 +18,7 @@ func newGrammar(p *program, m *Meter) *Grammar {
 	if memory == nil {
 		memory = NewMemory()
 	}
-	return &Grammar{program: p, masks: shelf{memory: memory}}
+	return &Grammar{program: p, masks: maskCache{memory: memory}}
 }
 
 // Matcher follows one answer. It must not be used concurrently.
@@ -30,45 +30,45 @@ type Matcher struct {
 	parts vocabParts
 	spans []stretch
 	path  []*kindState
-	own   Mask // near the end of an answer, which is kept for its state alone
-	// ownAt is that state, and ownMost the cost that was allowed.
+	own   Mask // mask near the end of an answer, cached for one state
+	// ownAt is the state of own, and ownMost the cost that was allowed.
 	ownAt   *state
 	ownMost float64
-	// loop are tokens that go on in a loop, some those of which some are wanted.
+	// loop are the tokens that continue in a free loop, some a set of tokens of which some are
+	// wanted.
 	loop, some Mask
-	// least is the smallest cost behind a token that the last fill met.
+	// least is the smallest cost after a token in the last fill.
 	least float64
-	// deepest is the length of the longest tokens that are walked to.
+	// deepest is the length in bytes of the longest tokens that are visited.
 	deepest uint16
-	// most is the work up to which the machine may go for the present mask, spare what is left of
-	// answerWork, and limited tells that a mask was cut short by them.
+	// most is the limit of m.work for the current mask, spare the rest of answerWork, and limited
+	// reports that a mask was cut short by these limits.
 	most, spare int64
 	limited     bool
 	running     bool // between Matcher or Again and End
 }
 
-// Limits of the work for masks. It is counted in stacks that are looked at, some tens of
-// nanoseconds each. Every mask has maskWork, and what it takes beyond that is spared from
-// answerWork, at most burstWork at a time. A mask that exceeds them is cut short: it still holds a
-// token, and only tokens that may follow. Grammars of practical use stay far below.
+// Limits of the work for masks, counted in visited stacks of some tens of nanoseconds each. Every
+// mask may take maskWork. Work beyond that is taken from answerWork, at most burstWork per mask. A
+// mask that exceeds the limits is cut short: it contains at least one token, and only tokens that
+// may follow. Ordinary grammars stay far below.
 const (
 	answerWork = 1 << 22
 	burstWork  = 1 << 20
 	maskWork   = 1 << 16
 )
 
-// stateBytes bounds the states that are made for one mask; those beyond it are made again each time
-// that they are met.
+// stateBytes limits the memory of states. States beyond it are not cached.
 const stateBytes = 16 << 20
 
-// Matcher starts an answer of tokens of the vocabulary. End ends it.
+// Matcher starts an answer of tokens of the vocabulary. The caller must call End.
 func (g *Grammar) Matcher(v *Vocab) *Matcher {
 	m := &Matcher{v: v, of: g, m: newMachine(g.program), deepest: maxTokenBytes}
 	m.begin()
 	return m
 }
 
-// begin starts an answer: it counts the answer and takes the parts of the vocabulary.
+// begin starts an answer: it counts the answer and acquires the parts of the vocabulary.
 func (m *Matcher) begin() {
 	m.running, m.spare = true, answerWork
 	m.of.masks.memory.answers.Add(1)
@@ -77,13 +77,13 @@ func (m *Matcher) begin() {
 	m.of.ahead(m.v)
 }
 
-// Again starts another answer with the states and masks that earlier ones made, after End returned
-// true.
+// Again starts another answer with the states and masks of earlier ones. It must be called only
+// after End has returned true.
 func (m *Matcher) Again() { m.begin() }
 
-// End ends the answer, whose share of the memory and parts of the vocabulary are free for others.
-// It reports whether Again may start another one: masks that were cut short must not be used again,
-// since they depend on the earlier answers. Further calls do nothing.
+// End ends the answer and releases its share of the memory and of the vocabulary's parts. It
+// reports whether Again may be called: masks that were cut short depend on earlier answers and must
+// not be used again. Further calls do nothing.
 func (m *Matcher) End() bool {
 	if m.running {
 		m.running = false
@@ -94,9 +94,9 @@ func (m *Matcher) End() bool {
 	return !m.limited
 }
 
-// Mask returns the tokens that may come next, where left tokens are left to generate, this one
-// among them. Near the end it leaves out tokens after which the answer could no longer be ended, as
-// long as any way to end it is left. The mask is valid until the next call.
+// Mask returns the tokens that may come next. left is the number of tokens that may still be
+// generated, including this one. Near the end, the mask excludes tokens after which the answer
+// could not be completed, as long as other tokens exist. The mask is valid until the next call.
 func (m *Matcher) Mask(left int) *Mask {
 	begun := m.m.work
 	m.most = begun + maskWork + min(m.spare, burstWork)
@@ -123,13 +123,13 @@ func (m *Matcher) Mask(left int) *Mask {
 		if m.own.count > 0 {
 			return &m.own
 		}
-		most = m.least // too few are left: those that come nearest to the end
+		most = m.least // left is too small; allow the tokens nearest to the end
 	}
 	m.ownAt = nil
 	return s.mask
 }
 
-// maskOf makes the mask of a state without regard to the tokens left, or takes it from the shelf.
+// maskOf computes the mask of a state for an unlimited number of tokens, or gets it from the cache.
 func (m *Matcher) maskOf(s *state) {
 	key := maskKey{m.v, s.name}
 	if k, ok := m.of.masks.get(key); ok {
@@ -143,19 +143,19 @@ func (m *Matcher) maskOf(s *state) {
 	}
 }
 
-// bounded reports whether the present mask may be cut short, so that it may depend on earlier ones.
+// bounded reports whether the current mask may be cut short, so that it may depend on earlier ones.
 func (m *Matcher) bounded() bool { return m.m.cut || m.m.work > m.most || m.m.bytes > stateBytes }
 
-// exhausted reports whether a mask that took all of its work is left as it is. Until it has a
-// token, and for a while longer, tokens of one byte are added.
+// exhausted reports whether the work for a mask must stop. An empty mask gets additional work for
+// tokens of one byte.
 func (m *Matcher) exhausted(to *Mask) bool {
 	return m.m.work > m.most+maskWork && slices.ContainsFunc(to.bits, func(w uint64) bool { return w != 0 })
 }
 
-// Allowed is Mask as bits: token 64i+j is bit j of word i.
+// Allowed returns Mask as bits: token 64i+j is bit j of word i.
 func (m *Matcher) Allowed(left int) []uint64 { return m.Mask(left).bits }
 
-// Only is the one token that Mask allows; not ok where it allows others.
+// Only returns the single token that Mask allows. It returns false if the mask has other tokens.
 func (m *Matcher) Only(left int) (id int32, ok bool) {
 	if m.MustEnd() {
 		return 0, false
@@ -163,37 +163,37 @@ func (m *Matcher) Only(left int) (id int32, ok bool) {
 	return m.Mask(left).Only()
 }
 
-// Accept goes on behind a token that was drawn. A token that the mask does not have is refused and
-// changes nothing.
+// Accept advances the answer by a generated token. If the mask does not contain the token, it
+// returns an error and changes nothing.
 func (m *Matcher) Accept(id int32) error {
 	for _, end := range m.v.ends {
 		switch {
 		case id == end && m.at.end:
 			return nil
 		case id == end:
-			return fmt.Errorf("token %d ends the answer before it is whole", id)
+			return fmt.Errorf("token %d ends the answer before it is complete", id)
 		}
 	}
 	if id < 0 || int(id) >= m.v.size || len(m.v.text[id]) == 0 {
-		return fmt.Errorf("token %d is not one of the grammar's", id)
+		return fmt.Errorf("token %d is not a token of text", id)
 	}
 	at := m.at
 	for _, b := range m.v.text[id] {
 		if at = m.m.after(at, b); at == m.m.dead {
-			return fmt.Errorf("token %d (%q) does not go on as the grammar does", id, m.v.text[id])
+			return fmt.Errorf("the grammar does not allow token %d (%q) here", id, m.v.text[id])
 		}
 	}
 	m.at = m.m.shrink(at, m.of.masks.memory.statesOf())
 	return nil
 }
 
-// CanEnd tells whether the answer is whole; MustEnd, whether nothing may follow.
+// CanEnd reports whether the answer is complete.
 func (m *Matcher) CanEnd() bool { return m.at.end }
 
-// MustEnd is CanEnd where no byte may follow.
+// MustEnd reports whether the answer is complete and no byte may follow.
 func (m *Matcher) MustEnd() bool { return m.at.end && len(m.at.items) == 0 }
 
-// Needs is how many bytes the shortest end of the answer takes from here.
+// Needs returns the number of bytes of the shortest completion of the answer.
 func (m *Matcher) Needs() int {
 	if m.at.cost > math.MaxInt32 {
 		return math.MaxInt32
@@ -201,18 +201,18 @@ func (m *Matcher) Needs() int {
 	return int(m.at.cost)
 }
 
-// AcceptText goes on behind bytes, which need not be whole tokens.
+// AcceptText advances the answer by bytes, which need not be whole tokens.
 func (m *Matcher) AcceptText(text []byte) error {
 	at := m.at
 	for i, b := range text {
 		if at = m.m.after(at, b); at == m.m.dead {
-			return fmt.Errorf("byte %d (%q) does not go on as the grammar does", i, b)
+			return fmt.Errorf("the grammar does not allow byte %d (%q) here", i, b)
 		}
 	}
 	m.at = m.m.shrink(at, m.of.masks.memory.statesOf())
 	return nil
 }
 
-// Memory returns about how many bytes of states are kept of the answers that this Matcher followed,
-// without those of the Grammar.
+// Memory returns about how many bytes of states the Matcher caches for the answers that it
+// followed, without the masks of the Grammar.
 func (m *Matcher) Memory() int64 { return m.m.bytes }

@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// measure sets for every state how many bytes the shortest way to the end of its rule takes: a
-// shortest path whose steps over a call cost what the rule costs (Knuth's generalization of
+// measure computes for every state the number of bytes of the shortest path to the end of its rule:
+// shortest paths in which a call costs the shortest text of its rule (Knuth's generalization of
 // Dijkstra's algorithm to grammars).
 func (b *builder) measure() {
 	n := len(b.states)
-	first := make([]int32, n+1) // of the ways into each state, of one byte or none
+	first := make([]int32, n+1) // index of the edges into each state
 	for i := range b.states {
 		for _, e := range b.states[i].edges {
 			first[e.to]++
@@ -22,10 +22,10 @@ func (b *builder) measure() {
 	sum := int32(0)
 	for i := range first {
 		sum += first[i]
-		first[i] = sum // the end, from which they are filled in
+		first[i] = sum // the end; filling moves it to the start
 	}
 	into := make([]reverse, sum)
-	waiting := map[int32][]waiter{} // states that cross the rule that starts here
+	waiting := map[int32][]waiter{} // states that call the rule starting at the key
 	for i := range b.states {
 		s := &b.states[i]
 		s.dist = math.Inf(1)
@@ -53,7 +53,7 @@ func (b *builder) measure() {
 	b.distances(func(s int32) []reverse { return into[first[s]:first[s+1]] }, waiting)
 }
 
-// distances sets them, from the final states on.
+// distances computes the distances, starting from the final states.
 func (b *builder) distances(into func(int32) []reverse, waiting map[int32][]waiter) {
 	var q distances
 	best, done := make([]float64, len(b.states)), make([]bool, len(b.states))
@@ -84,13 +84,13 @@ func (b *builder) distances(into func(int32) []reverse, waiting map[int32][]wait
 	}
 }
 
-// reverse is a way into a state.
+// reverse is an edge into a state.
 type reverse struct {
 	from  int32
 	bytes int32
 }
 
-// waiter is a state that crosses a rule some times and goes on behind it.
+// waiter is a state that passes through a rule some times and continues after it.
 type waiter struct {
 	from, rule, back int32
 	times            float64
@@ -108,7 +108,7 @@ type distance struct {
 	bytes float64
 }
 
-// distances is a binary heap, the shortest on top; a large program pushes millions.
+// distances is a binary min-heap. A large program pushes millions of entries.
 type distances []distance
 
 func (d *distances) push(x distance) {
@@ -140,7 +140,7 @@ func (d *distances) pop() distance {
 	return top
 }
 
-// prune drops the ways that lead nowhere, so that an answer never walks into a dead end.
+// prune removes edges that lead nowhere, so that an answer never reaches a dead end.
 func (b *builder) prune() {
 	dead := func(s int32) bool { return math.IsInf(b.states[s].dist, 1) }
 	for i := range b.states {
@@ -151,8 +151,8 @@ func (b *builder) prune() {
 	}
 }
 
-// leftRecursion refuses rules that enter themselves before a byte is read: their stacks would have
-// no end.
+// leftRecursion returns an error for rules that enter themselves before reading a byte: their
+// stacks would grow without limit.
 func (b *builder) leftRecursion() error {
 	type visit struct{ state, next int32 }
 	const onTheWay, done = 1, 2
@@ -177,7 +177,7 @@ func (b *builder) leftRecursion() error {
 				mark[to] = onTheWay
 				way = append(way, visit{state: to})
 			case enters:
-				e := refuse(b.rules[i].path, "it begins with itself, which no answer could end")
+				e := refuse(b.rules[i].path, "the rule begins with itself, so that no answer could end")
 				e.schema = b.rules[i].of
 				return e
 			}
@@ -186,8 +186,9 @@ func (b *builder) leftRecursion() error {
 	return nil
 }
 
-// unread is the n-th state that is reached from one without a byte, whether that is the start of
-// what is entered there, and whether there is an n-th; -1 where a byte is read before it.
+// unread returns the n-th state that is reached from a state without reading a byte, whether it is
+// the start of a rule or loop body, and whether there is an n-th one. It returns -1 if a byte is
+// read before it.
 func (b *builder) unread(state, n int32) (to int32, enters, more bool) {
 	s := &b.states[state]
 	if n < int32(len(s.eps)) {
@@ -216,11 +217,11 @@ func (b *builder) unread(state, n int32) (to int32, enters, more bool) {
 	return -1, false, true
 }
 
-// emptyRounds is how often what may be empty can be counted: each position of an answer keeps the
+// emptyRounds is the largest count of a repetition whose body may be empty: a state keeps the
 // counts of all rounds that may have been empty.
 const emptyRounds = 64
 
-// checkLoops takes care of loops whose body may be empty.
+// checkLoops adjusts loops whose body may be empty and returns an error for large counts.
 func (b *builder) checkLoops() error {
 	for i := range b.states {
 		l := b.states[i].loop
@@ -228,7 +229,7 @@ func (b *builder) checkLoops() error {
 			continue
 		}
 		if l.least = 0; l.most > emptyRounds {
-			return refuse("", "what may be empty is repeated %d times at most, not %d", emptyRounds, l.most)
+			return refuse("", "a repetition whose body may be empty is limited to %d, not %d", emptyRounds, l.most)
 		}
 	}
 	return nil

@@ -6,22 +6,22 @@ import "sync/atomic"
 const (
 	maskBytes   = 16 << 20
 	keptBytes   = 16 << 20
-	leastStates = 64 << 10 // that each answer may keep, however many there are
+	leastStates = 64 << 10 // for each answer, regardless of their number
 )
 
-// Memory bounds what the grammars of a process keep while answers are generated under them: masks,
-// which answers under one grammar share, and states, of which each answer has its own. Where there
-// is no room, masks and states are made again when they are needed. It may be used concurrently.
+// Memory limits what the grammars of a process cache while answers are generated: masks, which all
+// answers of a grammar share, and states, which belong to one answer. Masks and states that do not
+// fit are computed again when they are needed. A Memory may be used concurrently.
 type Memory struct {
 	masks, states int64        // limits in bytes
-	used          atomic.Int64 // by masks
-	answers       atomic.Int64 // that run
+	used          atomic.Int64 // bytes of masks
+	answers       atomic.Int64 // running answers
 }
 
-// NewMemory returns a Memory for all grammars of a process, to be named in Limits.
+// NewMemory returns a Memory with default limits for all grammars of a process; see Limits.
 func NewMemory() *Memory { return &Memory{masks: maskBytes, states: keptBytes} }
 
-// take reserves bytes for masks, if there is room.
+// take reserves bytes for masks. It returns false if they do not fit.
 func (m *Memory) take(n int64) bool {
 	if m.used.Add(n) <= m.masks {
 		return true
@@ -30,15 +30,15 @@ func (m *Memory) take(n int64) bool {
 	return false
 }
 
-// give returns reserved bytes.
+// give releases reserved bytes.
 func (m *Memory) give(n int64) { m.used.Add(-n) }
 
-// statesOf returns how many bytes of states an answer may keep from one token to the next: an equal
-// share of the answers that run.
+// statesOf returns how many bytes of states each answer may keep between tokens: an equal share of
+// all running answers.
 func (m *Memory) statesOf() int64 {
 	return max(leastStates, m.states/max(1, m.answers.Load()))
 }
 
-// Short reports whether the masks take more than three quarters of their room, so that grammars
-// that no answer uses should be released.
+// Short reports whether masks use more than three quarters of their limit, so that the caller
+// should release grammars that no answer uses.
 func (m *Memory) Short() bool { return m.used.Load() > m.masks/4*3 }

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// mergeMembers are the keywords of members that say what those of two schemas say together. A
-// member that one schema has no place of its own for is an additional one there.
+// mergeMembers returns the member keywords of the conjunction of two schemas. A member that one
+// schema does not name is an additional member there.
 func (c *compiler) mergeMembers(a, b *value, path string) (out []member, err error) {
 	names, err1 := c.mergeNamed(a, b, path)
 	patterns, err2 := c.mergePatterns(a, b, path)
@@ -29,21 +29,21 @@ func firstError(a, b error) error {
 	return b
 }
 
-// membersOf is a keyword whose members are schemas by names or by expressions; nil where it is
-// missing.
+// membersOf returns the members of a keyword that maps names or expressions to schemas, or nil if
+// the keyword is missing.
 func membersOf(s *value, key, path string) ([]member, error) {
 	p := s.get(key)
 	if p == nil {
 		return nil, nil
 	}
 	if p.kind != kindObject {
-		return nil, refuse(show(path)+"/"+key, "it must be an object")
+		return nil, refuse(show(path)+"/"+key, "the value must be an object")
 	}
 	return p.members, nil
 }
 
-// additionalFor is what a schema says of a member by its additional ones; nil where nothing, or
-// where it has a place for the name, whose expressions say the rest.
+// additionalFor returns what the additionalProperties of a schema require of a member with a name.
+// It returns nil if there is no requirement or if patternProperties matches the name.
 func (c *compiler) additionalFor(s *value, name, path string) (*value, error) {
 	rest := s.get("additionalProperties")
 	if rest == nil || rest.isTrue() {
@@ -64,7 +64,7 @@ func (c *compiler) additionalFor(s *value, name, path string) (*value, error) {
 	return rest, nil
 }
 
-// mergeNamed are the properties of both.
+// mergeNamed merges the properties of both schemas.
 func (c *compiler) mergeNamed(a, b *value, path string) (*value, error) {
 	pa, err1 := membersOf(a, "properties", path)
 	pb, err2 := membersOf(b, "properties", path)
@@ -75,27 +75,27 @@ func (c *compiler) mergeNamed(a, b *value, path string) (*value, error) {
 	for side, list := range [][]member{pa, pb} {
 		other := []*value{b, a}[side]
 		for _, m := range list {
-			var beside *value
+			var theirs *value
 			if p := other.get("properties"); p != nil {
-				beside = p.get(m.name)
+				theirs = p.get(m.name)
 			}
-			if beside != nil && side == 1 {
-				continue // it is there
+			if theirs != nil && side == 1 {
+				continue // already merged
 			}
-			if beside == nil {
+			if theirs == nil {
 				var err error
-				if beside, err = c.additionalFor(other, m.name, path); err != nil {
+				if theirs, err = c.additionalFor(other, m.name, path); err != nil {
 					return nil, err
 				}
 			}
-			out.members = append(out.members, member{m.name, both(m.value, beside)})
+			out.members = append(out.members, member{m.name, both(m.value, theirs)})
 		}
 	}
 	return out, nil
 }
 
-// mergePatterns are the expressions of both, and for names that an expression of one schema matches
-// and that the other has no place for, what that says of additional ones.
+// mergePatterns merges the patternProperties of both schemas. For names that only one schema has an
+// expression for, it adds what the other schema requires of additional members.
 func (c *compiler) mergePatterns(a, b *value, path string) (*value, error) {
 	pa, err1 := membersOf(a, "patternProperties", path)
 	pb, err2 := membersOf(b, "patternProperties", path)
@@ -137,7 +137,7 @@ func (c *compiler) mergePatterns(a, b *value, path string) (*value, error) {
 				}
 			}
 			if same {
-				continue // each name that it matches has a place in the other schema
+				continue // the other schema has the same expression
 			}
 			if len(known) > 0 {
 				without.WriteString("(?!(?:" + strings.Join(known, "|") + ")$)")

@@ -1,7 +1,7 @@
 package grammar
 
-// mergePlaces are prefixItems and items of both where one of them has places of its own: an item
-// must be what each schema says of its place.
+// mergePlaces merges prefixItems and items of both schemas if one of them has prefixItems: an item
+// must satisfy the schemas of its position in both.
 func mergePlaces(a, b *value) []member {
 	pa, ra := places(a)
 	pb, rb := places(b)
@@ -29,7 +29,8 @@ func mergePlaces(a, b *value) []member {
 	return out
 }
 
-// places are the schemas of the first items and that of the others; nil where a keyword is missing.
+// places returns the schemas of the first items and that of the others, or nil for missing
+// keywords.
 func places(s *value) ([]*value, *value) {
 	it := s.get("items")
 	if p := s.get("prefixItems"); p != nil {

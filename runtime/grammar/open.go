@@ -7,39 +7,39 @@ import (
 	"unicode/utf8"
 )
 
-// openAt says of a state of a program that any characters that stand in a JSON string as they are
-// may follow, whatever they are: so many at least, and behind each of them the shortest way to the
-// end of the rule is no longer than after. A free loop is such a state; here it is a whole region
-// of states, such as those of a string that must not match an expression, or of look-ahead.
+// openAt describes a state of a program after which any characters that JSON strings contain
+// unescaped may follow: at least run of them, and after each of them the shortest path to the end
+// of the rule has at most after bytes. A free loop is a single such state; openAt covers whole
+// regions of states, such as those of a string that must not match an expression.
 type openAt struct {
-	run   int32 // endless: maxRun
+	run   int32 // maxRun if unlimited
 	after float32
 }
 
-// textLoop stands for the characters of open states where masks ask for a loop's.
-// It is made when a mask asks first: the classes of all characters take milliseconds, which no
-// program without a grammar should spend at its start.
+// textLoop returns the free loop of open states, for masks. It is created on first use, because the
+// classes of all characters take milliseconds, which a program without a grammar should not spend
+// at its start.
 var textLoop = sync.OnceValue(func() *freeLoop { return &freeLoop{of: jsonClasses, bytes: jsonClasses.bytes()} })
 
-// kind is what of a character a state reads: the first byte, or what may follow that.
+// kind is the part of a character that a state reads: the first byte, or what may follow it.
 type kind uint8
 
 const (
 	unread kind = iota
-	starts      // a character
-	one         // any last byte of one, any two and three last bytes
+	starts      // the first byte of a character
+	one         // any last byte, any last two and last three bytes
 	two
 	three
-	afterE0 // the bytes behind these, which are not free
+	afterE0 // the bytes after these, which are restricted
 	afterE2
-	afterE280 // of ends of lines
+	afterE280 // excludes line separators
 	afterED
 	afterF0
 	afterF4
-	several // more than one of these
+	several // more than one of the above
 )
 
-// step is a range of bytes that a state of a kind has to read, and the kind of state behind them.
+// step is a range of bytes that a state of a kind must read, and the kind of the next state.
 type step struct {
 	byteRange
 	to kind
@@ -62,30 +62,31 @@ var mustRead = [several][]step{
 	afterF4:   {{byteRange{0x80, 0x8F}, two}},
 }
 
-// within is the kind that reads all that another one does: states may be of both.
+// within maps a kind to the kind that reads all of its bytes; a state may be of both.
 var within = [several]kind{afterE0: two, afterE2: two, afterE280: one, afterED: two, afterF0: three, afterF4: three}
 
-// opener finds the open states: those that read no character are not open for one more, those that
-// lead to these for but one, and so on; what is not met is open without end.
+// opener finds the open states. A state without outgoing characters is open for no character,
+// states that lead to it for one, and so on; states that are never reached in this way are open
+// without limit.
 type opener struct {
 	*builder
 	kinds []kind
-	// reads are the states that read all that is asked of their kind; others go on to some of these
-	// without a byte (ways).
+	// reads reports the states that read all bytes of their kind. Other states reach some of these
+	// without reading a byte (ways).
 	reads []bool
-	run   []int32   // of a state's own edges; maxRun before it is known
-	total []int32   // the same with those that it goes on to
-	into  [][]int32 // states whose edges lead to one
-	from  [][]int32 // states that go on to one without a byte
-	left  []int32   // of what a state goes on to, what still is open
-	level []int32   // states whose run was found, to be looked at
+	run   []int32   // by a state's own edges; maxRun until known
+	total []int32   // by the edges of all states in ways
+	into  [][]int32 // states with edges to a state
+	from  [][]int32 // states that reach a state without reading a byte
+	left  []int32   // number of states in ways that are still open
+	level []int32   // states whose run is known, to be processed
 	next  []int32
 }
 
-// mostOpenWays is how many states without a byte are looked at behind one.
+// mostOpenWays is the largest number of states visited without reading a byte.
 const mostOpenWays = 16
 
-// findOpen finds the open states of a program with so many edges, where there are any.
+// findOpen finds the open states of a program with the given number of edges.
 func (b *builder) findOpen(edges int) {
 	if !slices.ContainsFunc(b.states, func(s pstate) bool { return covers(s.edges, mustRead[starts]) }) {
 		return
@@ -108,7 +109,7 @@ func (b *builder) findOpenAmong(n int) {
 	o.keep()
 }
 
-// covers tells that some edges read all bytes of the steps.
+// covers reports whether the edges together read all bytes of the steps.
 func covers(edges []edge, all []step) bool {
 	if len(edges) == 0 {
 		return false
@@ -129,7 +130,7 @@ func covers(edges []edge, all []step) bool {
 	return true
 }
 
-// findKinds says of each state what of a character it reads.
+// findKinds determines for each state which part of a character it reads.
 func (o *opener) findKinds() {
 	var todo []int32
 	note := func(at int32, k kind) {
@@ -165,7 +166,7 @@ func (o *opener) findKinds() {
 	}
 }
 
-// link finds which states lead to which, and those that are not open at all.
+// link computes the relations between states, and the states that are not open.
 func (o *opener) link() {
 	for i := range o.states {
 		at, k := int32(i), o.kinds[i]
@@ -193,13 +194,13 @@ func (o *opener) link() {
 		if o.kinds[at] == starts {
 			o.next = append(o.next, at) // no character may follow
 		} else {
-			o.level = append(o.level, at) // nor is this one whole
+			o.level = append(o.level, at) // part of a character that is not open
 		}
 	}
 }
 
-// ways are the states that one goes on to without a byte, itself among them, and that read all that
-// is asked. Inside of a character there is but itself.
+// ways returns the states that a state reaches without reading a byte, including itself, and that
+// read all bytes of their kind. Inside a character it considers only the state itself.
 func (o *opener) ways(at int32) (out []int32) {
 	met := []int32{at}
 	for i := 0; i < len(met) && i < mostOpenWays; i++ {
@@ -218,7 +219,7 @@ func (o *opener) ways(at int32) (out []int32) {
 	return out
 }
 
-// lose notes that a state is open for so many characters and no more.
+// lose records that a state is open for run characters only.
 func (o *opener) lose(at, run int32) {
 	if o.total[at] < maxRun {
 		return
@@ -244,7 +245,7 @@ func (o *opener) lose(at, run int32) {
 	}
 }
 
-// keep notes what was found, with what the ends of rules cost behind the characters.
+// keep stores the result with the costs of the shortest ends of rules after the characters.
 func (o *opener) keep() {
 	after := make([]float64, len(o.states))
 	most := 0.0
@@ -291,8 +292,8 @@ func (o *opener) keep() {
 	o.leave()
 }
 
-// leave takes open states out of free loops of fewer characters, for which the vocabulary need not
-// be parted then.
+// leave removes open states from free loops of fewer characters, for which no part of the
+// vocabulary is needed then.
 func (o *opener) leave() {
 	for i := range o.builder.free {
 		o.builder.free[i].idle = true

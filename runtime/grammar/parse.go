@@ -10,16 +10,16 @@ import (
 	"strings"
 )
 
-// maxDepth is the nesting depth of a schema, and maxSchema its length in bytes.
+// maxDepth is the largest nesting depth of a schema, and maxSchema its largest length in bytes.
 const (
 	maxDepth  = 256
 	maxSchema = 4 << 20
 )
 
-// parseValue reads one JSON value with nothing after it.
+// parseValue parses a text that contains exactly one JSON value.
 func parseValue(text []byte, m *Meter) (*value, error) {
 	if len(text) > maxSchema {
-		return nil, refuse("#", "the schema takes %d bytes; at most %d MiB are accepted", len(text), maxSchema>>20)
+		return nil, refuse("#", "the schema has %d bytes; at most %d MiB are accepted", len(text), maxSchema>>20)
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
@@ -33,27 +33,27 @@ func parseValue(text []byte, m *Meter) (*value, error) {
 		return nil, err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, refuse("", "not valid JSON: more text follows the schema")
+		return nil, refuse("", "not valid JSON: unexpected text after the schema")
 	}
 	return v, nil
 }
 
-// reader reads JSON values. Equal scalars are one value; a large schema repeats a few of them.
+// reader parses JSON values. It shares equal scalars, because large schemas repeat them.
 type reader struct {
 	*json.Decoder
 	meter   *Meter
-	at      []string // the names and indices that lead to the value being read
+	at      []string // names and indices of the path to the current value
 	scalars map[scalar]*value
-	names   map[string]string // of members, each once
+	names   map[string]string // names of members, shared
 }
 
-// scalar identifies a value that is no list and no object.
+// scalar identifies a value that is neither an array nor an object.
 type scalar struct {
 	kind byte
 	text string
 }
 
-// path is the JSON pointer of the value being read.
+// path returns the JSON pointer of the current value.
 func (d *reader) path() string {
 	var b strings.Builder
 	for _, name := range d.at {
@@ -90,7 +90,7 @@ func (d *reader) value() (*value, error) {
 	return nil, refuse(show(d.path()), "not valid JSON")
 }
 
-// scalar returns the value of a kind and a text.
+// scalar returns the shared value with a kind and a text.
 func (d *reader) scalar(kind byte, text string) *value {
 	key := scalar{kind, text}
 	v := d.scalars[key]
@@ -104,12 +104,12 @@ func (d *reader) scalar(kind byte, text string) *value {
 
 func (d *reader) badJSON(err error) error {
 	if errors.Is(err, io.EOF) {
-		return refuse(show(d.path()), "not valid JSON: the text ends too soon")
+		return refuse(show(d.path()), "not valid JSON: unexpected end of the text")
 	}
 	return refuse(show(d.path()), "not valid JSON: %v", err)
 }
 
-// array reads the items of a list, after its bracket.
+// array reads the items of an array after its bracket.
 func (d *reader) array() (*value, error) {
 	v := &value{kind: kindArray}
 	for d.More() {
@@ -128,7 +128,7 @@ func (d *reader) array() (*value, error) {
 	return v, nil
 }
 
-// object reads the members of an object, after its brace.
+// object reads the members of an object after its brace.
 func (d *reader) object() (*value, error) {
 	v := &value{kind: kindObject}
 	seen := map[string]bool{}
@@ -141,7 +141,7 @@ func (d *reader) object() (*value, error) {
 		name = d.name(name)
 		d.at = append(d.at, name)
 		if seen[name] {
-			return nil, refuse(show(d.path()), "the member is given twice")
+			return nil, refuse(show(d.path()), "duplicate member")
 		}
 		seen[name] = true
 		x, err := d.value()
@@ -159,7 +159,7 @@ func (d *reader) object() (*value, error) {
 	return v, nil
 }
 
-// name returns the one text of equal names of members.
+// name returns a shared copy of a member's name.
 func (d *reader) name(text string) string {
 	name, met := d.names[text]
 	if !met {

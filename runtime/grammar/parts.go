@@ -2,8 +2,8 @@ package grammar
 
 import "math/bits"
 
-// Bounds on the parts of a vocabulary: how many sets of kinds and of classes one grammar uses, how
-// many parts are made for one answer, and the bytes of all parts of a vocabulary.
+// Limits of the parts of a vocabulary: sets of kinds and of classes used by one grammar, parts
+// created for one answer, and bytes of all parts of a vocabulary.
 const (
 	mostKindTries = 12
 	mostMade      = 8
@@ -14,20 +14,20 @@ const (
 // kinds of characters for each region of texts.
 type vocabParts struct {
 	byClasses map[classes]*slice
-	byKinds   []*kindTrie // by region; nil where masks are made without
+	byKinds   []*kindTrie // by region; nil if masks are computed without
 	used      []*partUse
 }
 
-// partUse counts the answers that use a part. Its fields belong to the lock of the Vocab.
+// partUse counts the answers that use a part. Vocab.mu protects its fields.
 type partUse struct {
 	answers int
-	last    int64 // when it was used last, by Vocab.uses
+	last    int64 // value of Vocab.uses at the last use
 	bytes   int64
 }
 
-// prepare returns the parts that a grammar has use for. Parts that are missing are made, as far as
-// there is room next to those that answers use: that takes some milliseconds each, for which no
-// mask waits. Masks are the same without parts and take longer. release returns them.
+// prepare returns the parts for a program. It creates missing parts as far as they fit in addition
+// to those that answers use. Creating a part takes milliseconds, so no mask waits for it: masks are
+// the same without parts, but take longer. The caller must release the parts.
 func (v *Vocab) prepare(p *program) vocabParts {
 	out := vocabParts{byClasses: map[classes]*slice{jsonClasses: v.json}, byKinds: make([]*kindTrie, len(p.kinds))}
 	made := 0
@@ -59,7 +59,7 @@ func (v *Vocab) prepare(p *program) vocabParts {
 	return out
 }
 
-// byClasses returns the part by some classes of characters; nil where there is no room for it.
+// byClasses returns the part for some classes of characters, or nil if it does not fit.
 func (v *Vocab) byClasses(of classes, made *int) *slice {
 	return part(v, v.slices, of, made, func() (*slice, *partUse) {
 		s := v.part(of)
@@ -68,7 +68,7 @@ func (v *Vocab) byClasses(of classes, made *int) *slice {
 	})
 }
 
-// byKinds returns the part by some kinds of characters; nil where there is no room for it.
+// byKinds returns the part for some kinds of characters, or nil if it does not fit.
 func (v *Vocab) byKinds(k *kinds, made *int) *kindTrie {
 	return part(v, v.kinds, k.name, made, func() (*kindTrie, *partUse) {
 		t := newKindTrie(k, v.chars, v.size)
@@ -77,8 +77,8 @@ func (v *Vocab) byKinds(k *kinds, made *int) *kindTrie {
 	})
 }
 
-// part finds or makes a part of the vocabulary and counts its use; nil where there is no room for
-// it. made counts those that were made.
+// part returns or creates a part of the vocabulary and counts its use. It returns nil if the part
+// does not fit. made counts the parts that were created.
 func part[K comparable, P interface {
 	comparable
 	usage() *partUse
@@ -122,8 +122,8 @@ func (v *Vocab) release(p vocabParts) {
 	}
 }
 
-// room drops parts that no answer uses, the least recently used first, until so many more bytes
-// fit; false where they do not.
+// room drops the least recently used parts that no answer uses until n bytes fit. It returns false
+// if they do not fit.
 func (v *Vocab) room(n int64) bool {
 	for v.parted+n > v.mostParted {
 		oldest, byClasses, byName := v.uses+1, classes{}, ""

@@ -6,36 +6,36 @@ import (
 	"unsafe"
 )
 
-// program is a grammar as automata: one for each rule, and one for the body of each loop.
+// program is a grammar as automata: one per rule, and one per body of a loop.
 type program struct {
 	states   []pstate
 	start    int32
 	free     []freeLoop
-	edges    []edge   // of all states, one state behind the other
+	edges    []edge   // edges of all states, consecutively
 	tops     []topWay // by state
-	heavy    []int32  // states of many words (followed)
-	reached  []reach  // by state; nil where nobody asks
-	open     []openAt // by state; nil where none is
-	texts    []int32  // by state: the region of texts that it is in; 0: none
+	heavy    []int32  // states with many words (followed)
+	reached  []reach  // by state; nil if not needed
+	open     []openAt // by state; nil if no state is open
+	texts    []int32  // by state: its region of texts; 0 for none
 	kinds    []*kinds // by region
-	charText int32    // the region of the rule of one character, which others call
-	bytes    int64    // that it takes, about
+	charText int32    // region of the rule for one character, which other regions call
+	bytes    int64    // approximate size
 }
 
-// topWay is what masks look at of most states: large enums have many, and only these lie close
-// together.
+// topWay is the part of a state that most masks use. It is stored separately so that the states of
+// large enums lie close together.
 type topWay struct {
-	dist   float64 // as of the state
-	first  int32   // its edges
+	dist   float64 // copy of pstate.dist
+	first  int32   // index of its edges
 	count  uint16
-	simple bool // it has these edges alone, a byte leads one way, and it is not final
+	simple bool // it has only edges, at most one per byte, and is not final
 }
 
 // pstate is a state of the automaton of a rule.
 type pstate struct {
 	edges []edge
-	dist  float64 // bytes of the shortest way to the end of its rule; +Inf: there is none
-	free  int32   // 1 + the number of its freeLoop; 0: it has none
+	dist  float64 // bytes of the shortest path to the end of its rule; +Inf if there is none
+	free  int32   // index of its freeLoop plus 1; 0 for none
 	final bool
 	eps   []int32
 	calls []callEdge
@@ -47,60 +47,62 @@ type edge struct {
 	to int32
 }
 
-// callEdge enters a rule and goes on at back.
+// callEdge calls a rule and continues at back.
 type callEdge struct{ start, back int32 }
 
-// loopState counts: while fewer than most rounds are done it may enter body, which comes back to
-// it, and from least on it may leave to next. Rounds of an endless loop are counted up to least.
+// loopState is a loop with a counter. While fewer than most rounds are complete, it may enter body,
+// which returns to it; after least rounds it may continue at next. Rounds of an unlimited loop are
+// counted up to least.
 type loopState struct {
 	body, next  int32
-	least, most int32 // most < 0: endless
-	free        int32 // 1 + the number of its freeLoop, whose characters are a round each; 0: it has none
+	least, most int32 // most < 0: unlimited
+	free        int32 // index plus 1 of the freeLoop whose characters are one round each; 0 for none
 }
 
 const maxCount = 1 << 24
 
-// builder writes a program. Rules are named first and given their expressions later, so that they
-// may call each other.
+// builder writes a program. Rules are created first and defined later, so that they may call each
+// other.
 type builder struct {
 	program
 	rules []ruleDef
 	meter *Meter
-	// Rules that are written once: one character inside of a JSON string, a whole string, the rest
-	// of its characters, white space, any value; -1 before they are.
+	// Rules that are written once: one character of a JSON string, a whole string, the rest of its
+	// characters, white space, any value. They are -1 before they exist.
 	plain, quoted, rest, blank, any ruleID
-	// multiples are states that many numbers share, classes the automata of large classes of
-	// characters, and tails states inside of characters.
+	// multiples are states shared by many numbers, classes the automata of large character classes,
+	// and tails states inside characters.
 	multiples map[multiple]int32
 	classes   map[uint64]int32
 	tails     map[tail]int32
-	// patterns are the expressions that were read; spent is the steps that matching them took.
+	// patterns caches parsed expressions; spent is the number of steps that matching them took.
 	patterns map[patternKey]*pattern
 	spent    int
-	// regions are those of texts (kinds.go), and inside the one that is written; 0: none.
+	// regions are the regions of texts (kinds.go), and inside is the number of the current one; 0
+	// for none.
 	regions []textRegion
 	inside  int32
-	// unwritten is the bytes of expressions that are of no use once they are written.
+	// unwritten is the number of bytes of expressions that are released after writing.
 	unwritten int
-	// schemas are those that an answer may have to satisfy as a whole. diagnosing tells that one of
-	// them cannot be, and that rules stay apart to find out which of its parts.
+	// schemas are those that an answer may have to satisfy as a whole. diagnosing keeps their rules
+	// separate, to find out which part of an unsatisfiable schema is the cause.
 	schemas    []wholeSchema
 	diagnosing bool
-	// writing tells that rules are written, so that none may be made any more.
+	// writing is set when rules are written; no rule may be created after that.
 	writing bool
-	// refused is why a rule cannot be written that was made.
+	// refused is the error of a rule that cannot be written.
 	refused *Error
-	// partly: some of what a schema does not allow was left out.
+	// partly reports that a negated schema was only partly excluded.
 	partly bool
 }
 
 type ruleDef struct {
 	path  string
-	of    *Schema // that the path leads into; nil where errors need not know
+	of    *Schema // the schema that path leads into; nil if errors need not name it
 	body  expr
 	start int32
 	end   int32
-	// inlined: it stands in the place of its one call.
+	// inlined reports that the rule replaces its only call.
 	inlined bool
 }
 
@@ -110,7 +112,7 @@ func newBuilder(m *Meter) *builder {
 
 func (b *builder) rule(path string) ruleID {
 	if b.writing {
-		panic("grammar: a rule is made after rules were written")
+		panic("grammar: rule created after rules were written")
 	}
 	b.meter.take(2 * stateCost)
 	b.rules = append(b.rules, ruleDef{path: path, body: nothing{}})
@@ -119,9 +121,9 @@ func (b *builder) rule(path string) ruleID {
 
 func (b *builder) define(r ruleID, e expr) { b.rules[r].body = e }
 
-// link writes all rules and makes the program that starts with root.
+// link writes all rules and returns the program that starts with root.
 func (b *builder) link(root ruleID) (p *program, err error) {
-	at, finished := root, false // the rule that is written, and whether all are
+	at, finished := root, false // the current rule, and whether all rules are written
 	err = guard(func() (err error) {
 		if b.refused != nil {
 			return b.refused
@@ -143,8 +145,7 @@ func (b *builder) link(root ruleID) (p *program, err error) {
 	return p, err
 }
 
-// writeRules writes the automata of all rules; at follows the one that is written, by the last one
-// that has a path.
+// writeRules writes the automata of all rules. at is set to the last rule with a path, for errors.
 func (b *builder) writeRules(at *ruleID) {
 	b.writing = true
 	for i := range b.rules {
@@ -167,7 +168,7 @@ func (b *builder) writeRules(at *ruleID) {
 	b.meter.give(b.unwritten)
 }
 
-// finish reduces and measures the automata, and makes the program of them.
+// finish reduces and measures the automata and returns the program.
 func (b *builder) finish(root ruleID) (*program, error) {
 	states, edges := b.size()
 	b.meter.work(8 * (states + edges))
@@ -185,10 +186,10 @@ func (b *builder) finish(root ruleID) (*program, error) {
 	start := b.rules[root].start
 	if math.IsInf(b.states[start].dist, 1) {
 		if b.partly {
-			return nil, refuse(b.rules[root].path, "nothing is found that satisfies it: not all of what a schema does "+
-				"not allow can be said")
+			return nil, refuse(b.rules[root].path, "no value was found that satisfies the schema: the negated schemas "+
+				"in it are only partly supported")
 		}
-		e := refuse(b.rules[root].path, "nothing satisfies it")
+		e := refuse(b.rules[root].path, "no value satisfies the schema")
 		e.none = true
 		return nil, e
 	}
@@ -208,7 +209,7 @@ func (b *builder) finish(root ruleID) (*program, error) {
 	return &out, nil
 }
 
-// size returns the number of states and of all ways out of them.
+// size returns the number of states and of all edges out of them.
 func (b *builder) size() (states, ways int) {
 	for i := range b.states {
 		s := &b.states[i]
@@ -235,8 +236,8 @@ func (p *program) memory() int64 {
 	return int64(n)
 }
 
-// pack puts the edges of all states side by side, in their order: masks of large enums follow
-// thousands of them.
+// pack stores the edges of all states consecutively, because masks of large enums follow thousands
+// of them.
 func (b *builder) pack() {
 	n := 0
 	for i := range b.states {
@@ -276,7 +277,7 @@ func (b *builder) eps(from, to int32) {
 	b.states[from].eps = append(b.states[from].eps, to)
 }
 
-// write makes ways from one state to the other that spell e.
+// write writes paths from one state to another that match e.
 func (b *builder) write(e expr, from, to int32) {
 	switch e := e.(type) {
 	case empty:
@@ -318,14 +319,14 @@ func (b *builder) write(e expr, from, to int32) {
 	}
 }
 
-// unrolled is how many rounds of a body are written out instead of counted, and smallBody how many
-// states such a body takes at most.
+// unrolled is the largest number of rounds that are written out instead of counted, and smallBody
+// the largest number of states of such a body.
 const (
 	unrolled  = 4
 	smallBody = 32
 )
 
-// sizeOf returns about how many states an expression takes, up to some more than most.
+// sizeOf returns about how many states an expression needs. It stops soon after most.
 func sizeOf(e expr, most int) int {
 	n := 1
 	add := func(x expr) { n += sizeOf(x, most-n) }
@@ -391,7 +392,7 @@ func (b *builder) writeRepeat(e repeat, from, to int32) {
 		return
 	}
 	if e.least > maxCount || e.most > maxCount {
-		panic(refuse("", "a repetition is counted to %d at most", maxCount))
+		panic(refuse("", "a repetition is limited to %d", maxCount))
 	}
 	body, end, loop := b.state(), b.state(), b.state()
 	b.states[end].final = true

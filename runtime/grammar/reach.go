@@ -2,20 +2,20 @@ package grammar
 
 import "unicode/utf8"
 
-// A reach says what may be met from a state of a program on, as long as only characters are read
-// that stand in a JSON string as they are.
+// reach says what can be reached from a state by characters that JSON strings contain unescaped.
 type reach uint8
 
 const (
-	reachesBlank reach = 1 << iota // a way that takes a control character: a line feed, a tab
+	reachesBlank reach = 1 << iota // an edge that reads a control character, such as a line feed or a tab
 	reachesEnd                     // the end of the rule
 )
 
-// reachPasses is how often all states are looked at for what they reach; automata written in order
-// take two or three. Where that is too few each state is taken to reach everything.
+// reachPasses is the largest number of passes over all states to compute what they reach. Automata
+// written in order need two or three. After too many passes every state is assumed to reach
+// everything.
 const reachPasses = 16
 
-// inText is every byte of the characters of jsonClasses.
+// inText is the set of bytes of the characters in jsonClasses.
 var inText = func() (s byteSet) {
 	s.add(byteRange{' ', 0xff})
 	s.remove('"')
@@ -23,7 +23,7 @@ var inText = func() (s byteSet) {
 	return s
 }()
 
-// findReach finds what all states reach, where there are loops of such characters.
+// findReach computes what all states reach, if there are loops of such characters.
 func (b *builder) findReach() {
 	wanted := b.open != nil
 	for i := range b.free {
@@ -50,7 +50,7 @@ func (b *builder) findReach() {
 	}
 }
 
-// reachOf is what a state reaches, by what is known of those behind it.
+// reachOf returns what a state reaches, given what its successors reach.
 func (b *builder) reachOf(s *pstate) (r reach) {
 	if s.final {
 		r = reachesEnd
@@ -78,7 +78,7 @@ func (b *builder) reachOf(s *pstate) (r reach) {
 	return r
 }
 
-// blankNear tells whether a control character may follow such characters behind a state.
+// blankNear reports whether a control character may follow s after some such characters.
 func (m *machine) blankNear(s *state) bool {
 	if m.p.reached == nil {
 		return true

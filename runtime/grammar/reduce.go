@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// inline puts rules that are called once in the place of the call: stacks get shorter, and the
-// beginnings of alternatives that are rules of their own can be merged.
+// inline replaces the calls of rules that are called once. This makes stacks shorter, and common
+// prefixes of alternatives in different rules can be merged.
 func (b *builder) inline(root ruleID) {
 	type site struct{ state, n int32 }
 	sites := map[int32]site{} // by the start of the rule
@@ -20,7 +20,7 @@ func (b *builder) inline(root ruleID) {
 		}
 		if l := b.states[i].loop; l != nil {
 			use(l.body, int32(i))
-			use(l.body, int32(i)) // it stays
+			use(l.body, int32(i)) // twice, so that it is not inlined
 		}
 	}
 	for i := range b.rules {
@@ -40,18 +40,18 @@ func (b *builder) inline(root ruleID) {
 	}
 }
 
-// merger merges states that the same texts lead to: alternatives that begin alike go together until
-// they differ, so that a set of tools or a long anyOf is one stack where all are the same.
+// merger merges states that are reached by the same texts: alternatives with a common prefix share
+// their states until they differ, so that a set of tools or a long anyOf needs only one stack.
 type merger struct {
 	*builder
-	into []int32 // ways into a state; what must stay as it is has one more
-	met  []int32 // 1 + the state that last had a way without a byte to this one
+	into []int32 // number of edges into a state; one more if the state must not be merged
+	met  []int32 // number of the state plus 1 that last had an empty edge to this one
 	done []bool
 	todo []int32
 }
 
-// mergePrefixes merges, from the start of each rule on, states into which but one way leads where
-// these ways come from one state and read the same.
+// mergePrefixes merges, from the start of each rule, states with a single incoming edge if these
+// edges come from the same state and have the same label.
 func (b *builder) mergePrefixes() {
 	n := len(b.states)
 	m := &merger{builder: b, into: make([]int32, n), met: make([]int32, n), done: make([]bool, n)}
@@ -74,7 +74,7 @@ func (b *builder) mergePrefixes() {
 		}
 	}
 	for _, w := range b.schemas {
-		m.into[b.rules[w.rule].start]++ // it is asked whether anything satisfies it
+		m.into[b.rules[w.rule].start]++ // b.unsatisfied looks at it
 	}
 	for i := range b.rules {
 		if !b.rules[i].inlined {
@@ -97,7 +97,7 @@ func (b *builder) mergePrefixes() {
 	}
 }
 
-// merge takes care of the ways out of a state.
+// merge merges the successors of a state.
 func (m *merger) merge(at int32) {
 	s := &m.states[at]
 	if s.loop == nil {
@@ -126,11 +126,11 @@ func (m *merger) merge(at int32) {
 	}
 }
 
-// absorb takes in the states that one way leads to, from s and without a byte, and drops ways that
-// are there twice.
+// absorb copies successors without a label and with a single incoming edge into s, and drops
+// duplicate edges.
 func (m *merger) absorb(at int32, s *pstate) {
 	var kept []int32
-	for i := 0; i < len(s.eps); i++ { // it grows
+	for i := 0; i < len(s.eps); i++ { // take appends to s.eps
 		q := s.eps[i]
 		if q == at || m.met[q] == at+1 {
 			m.into[q]--
@@ -146,7 +146,7 @@ func (m *merger) absorb(at int32, s *pstate) {
 	s.eps = kept
 }
 
-// take gives s all that t has.
+// take moves all edges of t to s.
 func (m *merger) take(s, t *pstate) {
 	s.edges = append(s.edges, t.edges...)
 	s.eps = append(s.eps, t.eps...)
@@ -155,7 +155,8 @@ func (m *merger) take(s, t *pstate) {
 	*t = pstate{}
 }
 
-// mergeAlike merges the targets of sorted ways that read alike, where no other way leads to them.
+// mergeAlike merges the targets of sorted edges with the same label, if they have no other incoming
+// edges.
 func mergeAlike[T any](m *merger, ways []T, alike func(a, b T) bool, target func(*T) *int32) []T {
 	out := ways[:0]
 	for i := range ways {

@@ -6,9 +6,8 @@ import (
 	"unicode"
 )
 
-// pattern is the JSON strings of least to most characters (most < 0: without end) that an
-// expression of ECMA-262 matches somewhere, unless its anchors say where. References to groups are
-// refused.
+// pattern returns an expression for the JSON strings of least to most characters (most < 0 means no
+// limit) that contain a match of an ECMA-262 expression. Back references are errors.
 func (b *builder) pattern(path, text string, least, most int) (expr, error) {
 	read, err := b.compiled(path, text)
 	if err != nil {
@@ -47,52 +46,52 @@ func (b *builder) pattern(path, text string, least, most int) (expr, error) {
 	})}, nil
 }
 
-// mostPlaces is how many states an expression and the length of its texts may have together. Where
-// the product of instructions and length exceeds mostCounted, fewer texts are taken instead.
+// mostPlaces is the largest number of states of the product of an expression and the length of its
+// texts. If instructions times length exceeds mostCounted, a subset of the texts is used.
 const (
 	mostPlaces  = 80_000
 	mostCounted = 1 << 17
 )
 
-// pattern is an expression that was read, and the program that it is where somebody asks for one.
+// pattern is a parsed expression, and its program once it is needed.
 type pattern struct {
 	re    *syntax.Regexp
 	looks []look
 	prog  *syntax.Prog
-	whole *dfa // where constants were matched that need it
+	whole *dfa // set if constants were matched with it
 	// readers are the programs with the characters that they read.
 	readers []*charReader
 }
 
-// look is look-around of an expression: in front of a place of a text or behind it another
-// expression must match, or must not.
+// look is a look-around assertion: an expression that must or must not match before or after a
+// position.
 type look struct {
 	re          *syntax.Regexp
 	prog        *syntax.Prog
 	behind, not bool
 }
 
-// patternKey tells expressions apart that were read; wide is as of ecma.
+// patternKey identifies a parsed expression; see ecma for wide.
 type patternKey struct {
 	text string
 	wide bool
 }
 
-// mostPattern is the length of an expression in bytes, mostClasses how many classes of characters
-// by their names it may have, and namedCost how many bytes reading one of them takes.
+// mostPattern is the largest length of an expression in bytes, mostClasses the largest number of
+// named character classes in it, and namedCost the bytes needed to parse one of them.
 const (
 	mostPattern = 256 << 10
 	mostClasses = 4 << 10
 	namedCost   = 6 << 10
 )
 
-// mostInstructions is how many instructions a program of an expression has.
+// mostInstructions is the largest number of instructions of an expression's program.
 const mostInstructions = 1 << 15
 
-// compiled reads an expression that texts match, once for all places that have it.
+// compiled parses an expression. Equal expressions are parsed once.
 func (b *builder) compiled(path, text string) (*pattern, error) { return b.read(path, text, false) }
 
-// read reads an expression.
+// read parses an expression.
 func (b *builder) read(path, text string, wide bool) (*pattern, error) {
 	key := patternKey{text, wide}
 	if p := b.patterns[key]; p != nil {
@@ -100,7 +99,8 @@ func (b *builder) read(path, text string, wide bool) (*pattern, error) {
 	}
 	named := strings.Count(text, `\p`) + strings.Count(text, `\P`)
 	if len(text) > mostPattern || named > mostClasses {
-		return nil, refuse(path, "an expression takes %d bytes and %d classes such as \\p{L} at most, not %d and %d",
+		return nil, refuse(path,
+			"an expression may have %d bytes and %d classes such as \\p{L}; this one has %d and %d",
 			mostPattern, mostClasses, len(text), named)
 	}
 	reading := 16*len(text) + namedCost*named
@@ -123,7 +123,7 @@ func (b *builder) read(path, text string, wide bool) (*pattern, error) {
 	return p, nil
 }
 
-// nodesOf is about how many bytes an expression takes as it is written.
+// nodesOf returns about how many bytes the syntax tree of an expression takes.
 func nodesOf(re *syntax.Regexp) int {
 	n := 192 + 4*cap(re.Rune)
 	for _, s := range re.Sub {
@@ -132,7 +132,7 @@ func nodesOf(re *syntax.Regexp) int {
 	return n
 }
 
-// progOf is an expression with its counts written out, which share their classes.
+// progOf returns an expression with its program, in which counted repetitions are written out.
 func (b *builder) progOf(path, text string, wide bool) (*pattern, error) {
 	p, err := b.read(path, text, wide)
 	if err != nil || p.prog != nil {
@@ -143,7 +143,7 @@ func (b *builder) progOf(path, text string, wide bool) (*pattern, error) {
 		n = min(n+instructions(l.re), longest)
 	}
 	if n > mostInstructions {
-		return nil, refuse(path, "the expression %q counts to %d parts, which are not told apart here: %d are",
+		return nil, refuse(path, "the expression %q has %d instructions; at most %d are supported",
 			clip(text), n, mostInstructions)
 	}
 	b.meter.take(64 * n)
@@ -158,7 +158,7 @@ func (b *builder) progOf(path, text string, wide bool) (*pattern, error) {
 	return p, nil
 }
 
-// instructions is about how many instructions an expression takes.
+// instructions returns about how many instructions the program of an expression has.
 func instructions(re *syntax.Regexp) int {
 	n := 1
 	for _, s := range re.Sub {
@@ -180,7 +180,8 @@ func clip(s string) string {
 	return s
 }
 
-// patternState is a place of the expression and how many characters were read, up to what matters.
+// patternState is a position in the expression and the number of characters read, as far as it
+// matters.
 type patternState struct {
 	kind  patternKind
 	pc    uint32
@@ -190,20 +191,20 @@ type patternState struct {
 type patternKind uint8
 
 const (
-	before patternKind = iota // the match has not begun
+	before patternKind = iota // before the match
 	inside                    // at an instruction
-	ended                     // at an instruction behind the end of the text
-	behind                    // the match is over
+	ended                     // at an instruction after the end of the text
+	behind                    // after the match
 )
 
-// patternWriter writes the states of an expression, each when it is first met.
+// patternWriter writes the states of an expression when they are first reached.
 type patternWriter struct {
 	b           *builder
 	path        string
 	prog        *syntax.Prog
 	any         expr
 	least, most int
-	cap         int // counts stop here
+	cap         int // counts are clipped to this value
 	end         int32
 	at          map[patternState]int32
 	todo        []patternState
@@ -223,7 +224,8 @@ func (w *patternWriter) state(s patternState) int32 {
 		return at
 	}
 	if len(w.at) >= mostPlaces {
-		panic(refuse(w.path, "it and the length of its texts have more than %d states together", mostPlaces))
+		panic(refuse(w.path, "the expression and the length of its texts have more than %d states together",
+			mostPlaces))
 	}
 	at := w.b.state()
 	w.b.meter.take(entryCost)
@@ -232,7 +234,7 @@ func (w *patternWriter) state(s patternState) int32 {
 	return at
 }
 
-// expand writes the ways out of a state.
+// expand writes the edges out of a state.
 func (w *patternWriter) expand(s patternState, at int32) {
 	switch s.kind {
 	case before:
@@ -248,7 +250,7 @@ func (w *patternWriter) expand(s patternState, at int32) {
 	}
 }
 
-// read goes on behind one more character, if there may be one.
+// read continues after one more character, if another one is allowed.
 func (w *patternWriter) read(at int32, s patternState, char expr, next patternState) {
 	if w.most >= 0 && s.count >= w.most {
 		return
@@ -256,7 +258,7 @@ func (w *patternWriter) read(at int32, s patternState, char expr, next patternSt
 	next.count = min(s.count+1, w.cap)
 	to := w.state(next)
 	if _, isCall := char.(call); isCall && to == at {
-		char = stringChar() // written out, it is a free loop
+		char = stringChar() // written out to form a free loop
 	}
 	w.b.write(char, at, to)
 }
@@ -296,7 +298,7 @@ func (w *patternWriter) anchor(s patternState, at int32, in *syntax.Inst) {
 	w.b.eps(at, w.state(patternState{s.kind, in.Out, s.count}))
 }
 
-// instRunes are the characters that an instruction reads.
+// instRunes returns the characters that an instruction reads.
 func instRunes(in *syntax.Inst) runes {
 	switch in.Op {
 	case syntax.InstRuneAny:
@@ -312,7 +314,7 @@ func instRunes(in *syntax.Inst) runes {
 	return r.inOrder().both(anyRune)
 }
 
-// folded are a character and, where case does not matter, those that differ by it alone.
+// folded returns a character and, if case is ignored, those that differ only in case.
 func folded(r rune, flags syntax.Flags) runes {
 	out := runes{{r, r}}
 	if flags&syntax.FoldCase != 0 {

@@ -6,15 +6,15 @@ import (
 	"slices"
 )
 
-// alphabet parts all characters into classes that some expressions do not tell apart, so that
-// automata of them read classes: \p{L} has 650 ranges and is one class.
+// alphabet partitions all characters into classes that some expressions do not distinguish, so that
+// their automata read classes: \p{L} has 650 ranges and is one class.
 type alphabet struct {
-	cuts  []rune  // the first characters of ranges that no expression parts, in order
-	class []int32 // of each range; -1: surrogates, which are no characters
+	cuts  []rune  // the first characters of the ranges of the partition, ascending
+	class []int32 // by range; -1: surrogates, which are not characters
 	sets  []runes // the characters of each class
 }
 
-// newAlphabet returns the alphabet of some expressions, whose programs must be there.
+// newAlphabet returns the alphabet of some expressions, whose programs must exist.
 func newAlphabet(m *Meter, patterns []*pattern) *alphabet {
 	type event struct {
 		at  rune
@@ -76,7 +76,8 @@ func (a *alphabet) of(r rune) int32 {
 	return a.class[i]
 }
 
-// reads returns by class whether a set of characters, of which none is parted, holds it.
+// reads returns by class whether a set of characters contains it. The set must be a union of
+// classes.
 func (a *alphabet) reads(r runes) []bool {
 	out := make([]bool, len(a.sets))
 	for _, x := range r {
@@ -90,11 +91,12 @@ func (a *alphabet) reads(r runes) []bool {
 	return out
 }
 
-// charReader is a program of an expression with the sets of characters that its instructions read.
+// charReader is the program of an expression with the sets of characters that its instructions
+// read.
 type charReader struct {
 	*syntax.Prog
 	sets []runes
-	set  []int32 // by instruction; -1: it reads none
+	set  []int32 // by instruction; -1 if it reads no character
 }
 
 // newCharReader returns the sets of a program, each once. Counts that were written out share the
@@ -131,7 +133,7 @@ func newCharReader(prog *syntax.Prog, m *Meter) *charReader {
 	return r
 }
 
-// programs returns the program of an expression and those of its look-around.
+// programs returns the program of an expression and those of its look-arounds.
 func (p *pattern) programs(m *Meter) []*charReader {
 	if p.readers == nil {
 		p.readers = []*charReader{newCharReader(p.prog, m)}

@@ -5,69 +5,70 @@ import (
 	"regexp/syntax"
 )
 
-// dfa is the deterministic automaton of an expression, whose states are made as they are met: sets
-// of places in the expression at which a match may be. Look-ahead is a second automaton that must
-// match, or must not, beside the place that asked for it (as in alternating automata: Chandra,
-// Kozen and Stockmeyer, 1981); look-behind is one that runs along from the front of the text.
+// dfa is the deterministic automaton of an expression, whose states are created on demand: sets of
+// positions in the expression at which a match may be. A look-ahead is a second automaton that must
+// or must not match in parallel (as in alternating automata: Chandra, Kozen and Stockmeyer, 1981);
+// a look-behind is one that runs from the start of the text.
 type dfa struct {
 	b       *builder
 	looks   []look
 	letters *alphabet
-	progs   []dfaProgram // the expression, and then each look's
-	// musts are lists of what look-ahead has begun and must still come to its end; the first is
-	// empty.
+	progs   []dfaProgram // the expression, followed by its look-arounds
+	// musts are sets of started look-aheads that must still be decided; the first set is empty.
 	musts  [][]promise
 	mustAt map[string]int32
 	ends   map[int32]bool
-	front  bool // a match begins at the front of the text or nowhere
-	taken  int  // bytes
+	front  bool // a match can begin only at the start of the text
+	taken  int  // bytes charged to the meter
 }
 
-// dfaProgram is one expression of a dfa and the states that it was met in.
+// dfaProgram is the program of the expression or of a look-around, and the states reached so far.
 type dfaProgram struct {
 	prog  *syntax.Prog
-	takes [][]bool // by instruction and class of characters: whether it reads it
+	takes [][]bool // by instruction and character class: whether the instruction reads it
 	all   []threads
 	ids   map[string]int32
 	moves map[dfaMove]int32
-	marks []uint32 // by instruction: the closure that last visited it without a promise
+	marks []uint32 // by instruction: the last closure that visited it without promises
 	mark  uint32
 }
 
-// dfaMove is a step of an expression by a class of characters; behind are the look-behinds that
-// hold after it, which the expression cannot know itself where it is a look-ahead's.
+// dfaMove is a transition by a character class. behind are the look-behinds that hold after it; a
+// look-ahead does not track them itself.
 type dfaMove struct {
 	id, letter int32
 	behind     uint64
 }
 
-// threads are the places at which an expression may be, and whether it has matched already.
-// Whatever follows, then, except in look-behind, which must match where it is asked for.
+// threads are the positions at which an expression may be, and whether it has matched. After a
+// match any text may follow, except in a look-behind, which must match exactly where it is
+// asserted.
 type threads struct {
 	list    []thread
 	matched bool
-	front   bool    // no character was read yet
-	behind  []int32 // of the expression itself: the state of each look, where that looks behind
-	holds   uint64  // of the expression itself: the looks that hold behind this place
+	front   bool    // no character has been read
+	behind  []int32 // main expression only: the state of each look-behind
+	holds   uint64  // main expression only: the look-behinds that hold here
 }
 
-// thread is an instruction, and what look-ahead must come to beside it.
+// thread is an instruction, and the set of look-aheads that must hold together with it.
 type thread struct {
 	pc   uint32
 	must int32
 }
 
-// promise is the state of a look-ahead that has begun.
+// promise is the state of a started look-ahead.
 type promise struct{ look, at int32 }
 
-// mostLooks is how much look-around an expression has, and mostThreads at how many places at once
-// it may be.
+// mostLooks is the largest number of look-arounds of an expression, and mostThreads the largest
+// number of positions at which it may be at once.
 const (
 	mostLooks   = 60
 	mostThreads = 1 << 13
 )
 
-// newDFA returns the automaton of an expression that was read, over an alphabet of it and others.
+// newDFA returns the automaton of a parsed expression, over an alphabet of this and other
+// expressions.
 func newDFA(b *builder, p *pattern, letters *alphabet) *dfa {
 	d := &dfa{b: b, looks: p.looks, letters: letters, musts: [][]promise{nil}, mustAt: map[string]int32{"": 0},
 		ends: map[int32]bool{}}
@@ -78,7 +79,7 @@ func newDFA(b *builder, p *pattern, letters *alphabet) *dfa {
 	return d
 }
 
-// atFront tells that nothing is read behind an instruction but at the front of a text.
+// atFront reports whether all paths from an instruction require the start of the text.
 func atFront(prog *syntax.Prog, pc uint32, depth int) bool {
 	switch in := &prog.Inst[pc]; in.Op {
 	case syntax.InstAlt, syntax.InstAltMatch:
@@ -93,7 +94,7 @@ func atFront(prog *syntax.Prog, pc uint32, depth int) bool {
 	return false
 }
 
-// add adds the program of the expression or of a look.
+// add adds the program of the expression or of a look-around.
 func (d *dfa) add(prog *charReader) {
 	d.take(28*len(prog.Inst) + len(prog.sets)*len(d.letters.sets))
 	x := dfaProgram{prog: prog.Prog, ids: map[string]int32{}, moves: map[dfaMove]int32{},
@@ -110,7 +111,7 @@ func (d *dfa) add(prog *charReader) {
 	d.progs = append(d.progs, x)
 }
 
-// take counts bytes of the automaton, and drop returns them.
+// take charges n bytes of the automaton; drop releases all of them.
 func (d *dfa) take(n int) {
 	d.taken += n
 	d.b.meter.take(n)
@@ -121,7 +122,7 @@ func (d *dfa) drop() {
 	*d = dfa{}
 }
 
-// start is the state before a text.
+// start returns the state before a text.
 func (d *dfa) start() int32 {
 	t := threads{behind: make([]int32, len(d.looks))}
 	for k := range d.looks {
@@ -142,22 +143,21 @@ func (d *dfa) held(look int, at int32) uint64 {
 	return 0
 }
 
-// begin is the state of an expression at its first place.
+// begin returns the initial state of an expression.
 func (d *dfa) begin(of int, front bool, holds uint64) int32 {
 	return d.number(of, d.closure(of, []thread{{pc: uint32(d.progs[of].prog.Start)}}, front, holds))
 }
 
-// sure tells that the expression matches whatever follows.
+// sure reports whether the expression matches, whatever follows.
 func (d *dfa) sure(id int32) bool { return d.progs[0].all[id].matched }
 
-// dead tells that it matches nothing that follows.
+// dead reports whether no continuation matches.
 func (d *dfa) dead(id int32) bool {
 	t := &d.progs[0].all[id]
 	return d.front && !t.matched && len(t.list) == 0
 }
 
-// next returns the state of the expression after a character of a class. A match may begin after
-// each.
+// next returns the state after a character of a class. A match may begin after each character.
 func (d *dfa) next(id, letter int32) int32 {
 	if d.sure(id) {
 		return id
@@ -182,7 +182,7 @@ func (d *dfa) next(id, letter int32) int32 {
 	return to
 }
 
-// step is next for a look's expression.
+// step is next for the expression of a look-around.
 func (d *dfa) step(of int, id, letter int32, holds uint64) int32 {
 	key := dfaMove{id, letter, holds}
 	if to, met := d.progs[of].moves[key]; met {
@@ -194,12 +194,12 @@ func (d *dfa) step(of int, id, letter int32, holds uint64) int32 {
 	return to
 }
 
-// moved returns the places after a character.
+// moved returns the threads after a character.
 func (d *dfa) moved(of int, id, letter int32, holds uint64) threads {
 	p := &d.progs[of]
 	var next []thread
 	if of == 0 || d.looks[of-1].behind {
-		next = append(next, thread{pc: uint32(p.prog.Start)}) // a match may begin here
+		next = append(next, thread{pc: uint32(p.prog.Start)}) // a match may begin after any character
 	}
 	for _, t := range p.all[id].list {
 		in := &p.prog.Inst[t.pc]
@@ -219,13 +219,13 @@ func (d *dfa) moved(of int, id, letter int32, holds uint64) threads {
 	return d.closure(of, next, false, holds)
 }
 
-// closure follows instructions that read nothing. front tells that no character was read yet, holds
-// which look-behind holds here.
+// closure follows instructions that read no character. front means that no character has been read;
+// holds are the look-behinds that hold.
 func (d *dfa) closure(of int, from []thread, front bool, holds uint64) (t threads) {
 	p := &d.progs[of]
 	prog := p.prog
 	p.mark++
-	var seen map[thread]bool // those with promises
+	var seen map[thread]bool // visited threads with promises
 	n := 0
 	visited := func(at thread) bool {
 		if at.must == 0 {
@@ -246,7 +246,7 @@ func (d *dfa) closure(of int, from []thread, front bool, holds uint64) (t thread
 			return
 		}
 		if n++; n > mostThreads && len(seen) > mostThreads {
-			panic(refuse("", "its look-around is at too many places at once, which is not supported"))
+			panic(refuse("", "the look-around of the expression has too many states, which is not supported"))
 		}
 		in := &prog.Inst[at.pc]
 		out := thread{in.Out, at.must}
@@ -269,7 +269,7 @@ func (d *dfa) closure(of int, from []thread, front bool, holds uint64) (t thread
 			switch op := syntax.EmptyOp(in.Arg); {
 			case op&starts != 0 && !front:
 			case op&(syntax.EmptyEndText|syntax.EmptyEndLine) != 0:
-				t.list = append(t.list, at) // it waits for the end
+				t.list = append(t.list, at) // it matches at the end of the text
 			default:
 				visit(out)
 			}
@@ -295,7 +295,7 @@ func (d *dfa) closure(of int, from []thread, front bool, holds uint64) (t thread
 	return t
 }
 
-// number is that of some threads of an expression.
+// number returns the number of a set of threads of an expression.
 func (d *dfa) number(of int, t threads) int32 {
 	var key []byte
 	for _, x := range t.list {
@@ -322,7 +322,7 @@ func (d *dfa) number(of int, t threads) int32 {
 	return id
 }
 
-// matches tells whether a text that ends here is matched.
+// matches reports whether the expression matches a text that ends here.
 func (d *dfa) matches(id int32) bool {
 	if ok, met := d.ends[id]; met {
 		return ok
@@ -332,7 +332,7 @@ func (d *dfa) matches(id int32) bool {
 	return ok
 }
 
-// has tells whether a text matches.
+// has reports whether the expression matches a text.
 func (d *dfa) has(text string) bool {
 	at := d.start()
 	for _, r := range text {

@@ -9,25 +9,26 @@ import (
 	"unicode/utf8"
 )
 
-// ecma writes an expression of ECMA-262 as RE2 reads it. Counts become groups with names, since RE2
-// counts to 1,000 at most, and what both spell alike and mean differently is spelled out.
+// ecma translates an ECMA-262 expression to RE2's syntax. Counted repetitions become named groups,
+// since RE2 counts to 1,000 at most, and syntax with a different meaning is written out.
 type ecma struct {
 	text string
 	at   int
 	out  []byte
-	// wide: what engines see differently is matched where one of them matches it; else where all
-	// do.
+	// If wide is set, syntax on which engines differ matches what any engine matches; otherwise it
+	// matches only what all engines match.
 	wide   bool
-	groups []group  // that are open
-	last   int      // where what a quantifier repeats begins in out; -1: nothing is there
-	counts [][2]int // of groups by their names; the second is -1 where there is no end
-	// looks are look-around, asks the number of it by the names of groups: what is equal is one.
+	groups []group  // open groups
+	last   int      // start in out of the operand of a quantifier; -1 for none
+	counts [][2]int // by number in the name of a group: least and most repetitions; most -1 for no limit
+	// looks are the distinct look-arounds; asks maps the number in the name of a group to its
+	// look-around.
 	looks []look
 	asks  []int
 	known map[string]int
 }
 
-// group is one that is open: where it begins in out, what it is, and what wide was outside of it.
+// group is an open group: its start in out, its kind, and the value of wide outside it.
 type group struct {
 	begin       int
 	looks       bool
@@ -36,23 +37,23 @@ type group struct {
 }
 
 const (
-	// RE2's white space and ECMA's, as they stand in a class.
+	// White space of RE2 and of ECMA-262, in the syntax of a class.
 	narrowSpace = `\t\n\f\r `
 	wideSpace   = `\t-\r \x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}\x{feff}`
-	// What is neither.
+	// The complements of these.
 	narrowOther = `\x{0}-\x{8}\x{e}-\x{1f}!-\x{9f}\x{a1}-\x{167f}\x{1681}-\x{1fff}\x{200b}-\x{2027}` +
 		`\x{202a}-\x{202e}\x{2030}-\x{205e}\x{2060}-\x{2fff}\x{3001}-\x{fefe}\x{ff00}-\x{10ffff}`
 	wideOther = `\x{0}-\x{8}\x{b}\x{e}-\x{1f}!-\x{10ffff}`
-	// lineBreaks are what a dot leaves out.
+	// lineBreaks are the characters that a dot does not match.
 	lineBreaks = `\n\r\x{2028}\x{2029}`
 	countName  = "n"
 	lookName   = "l"
-	// mostSpelled is how long an expression may be as RE2 reads it.
+	// mostSpelled is the largest length in bytes of the translated expression.
 	mostSpelled = 4 << 20
 )
 
-// parseECMA reads an expression and its look-around, for each of which a group of nothing stands in
-// the expression, numbered from 1 on. References to groups, which RE2 lacks, too, are errors.
+// parseECMA parses an expression. Each look-around is replaced by an empty group numbered from 1
+// and returned separately. Back references, which RE2 does not support either, are errors.
 func parseECMA(text string, wide bool) (*syntax.Regexp, []look, error) {
 	e := ecma{text: text, wide: wide, last: -1, known: map[string]int{}}
 	if err := e.all(); err != nil {
@@ -77,13 +78,13 @@ func (e *ecma) all() error {
 			return err
 		}
 		if len(e.out) > mostSpelled {
-			return fmt.Errorf("its classes of characters take more than %d MiB, written out", mostSpelled>>20)
+			return fmt.Errorf("its character classes need more than %d MiB when written out", mostSpelled>>20)
 		}
 	}
 	return nil
 }
 
-// counted puts the counts in the place of their groups, and look-around apart.
+// counted replaces the groups of counted repetitions by repetitions, and separates look-arounds.
 func (e *ecma) counted(re *syntax.Regexp) *syntax.Regexp {
 	for i, s := range re.Sub {
 		re.Sub[i] = e.counted(s)
@@ -105,7 +106,7 @@ func (e *ecma) counted(re *syntax.Regexp) *syntax.Regexp {
 	return re
 }
 
-// check refuses what look-behind is not followed through.
+// check returns an error for syntax that is not supported inside look-behind.
 func (l *look) check(all []look) error {
 	var bad func(re *syntax.Regexp) bool
 	bad = func(re *syntax.Regexp) bool {
@@ -113,12 +114,12 @@ func (l *look) check(all []look) error {
 			re.Op == syntax.OpCapture && re.Cap > 0 && !all[re.Cap-1].behind || slices.ContainsFunc(re.Sub, bad)
 	}
 	if l.behind && bad(l.re) {
-		return fmt.Errorf("neither look-ahead nor the end of the text is supported inside of look-behind")
+		return fmt.Errorf("look-ahead and the end of the text are not supported inside look-behind")
 	}
 	return nil
 }
 
-// looked ends look-around, whose text stands behind begin.
+// looked ends a look-around, whose text starts at g.begin.
 func (e *ecma) looked(g group) error {
 	body := string(e.out[g.begin:])
 	body = body[strings.IndexByte(body, '>')+1:]
@@ -126,7 +127,7 @@ func (e *ecma) looked(g group) error {
 	k, met := e.known[key]
 	if !met {
 		if k = len(e.looks); k >= mostLooks {
-			return fmt.Errorf("it looks around more than %d times", mostLooks)
+			return fmt.Errorf("it has more than %d look-arounds", mostLooks)
 		}
 		e.looks = append(e.looks, look{behind: g.behind, not: g.not})
 		e.known[key] = k
@@ -139,7 +140,7 @@ func (e *ecma) looked(g group) error {
 	return nil
 }
 
-// word is a boundary of words, or no such: what stands on one side alone, or on both or none.
+// word writes a word boundary, or with not its negation.
 func (e *ecma) word(not bool) error {
 	text, at := e.text, e.at
 	e.text, e.at = `(?:(?<=\w)(?!\w)|(?<!\w)(?=\w))`, 0
@@ -151,7 +152,7 @@ func (e *ecma) word(not bool) error {
 	return err
 }
 
-// next reads one part.
+// next reads one part of the expression.
 func (e *ecma) next() error {
 	c := e.text[e.at]
 	begin := len(e.out)
@@ -166,7 +167,7 @@ func (e *ecma) next() error {
 		return e.group()
 	case ')':
 		if len(e.groups) == 0 {
-			return fmt.Errorf("a ) closes no group")
+			return fmt.Errorf("unmatched )")
 		}
 		g := e.groups[len(e.groups)-1]
 		begin, e.wide = g.begin, g.wide
@@ -196,7 +197,7 @@ func (e *ecma) next() error {
 		begin = -1
 	case '*', '+', '?':
 		begin = -1
-		if strings.HasPrefix(e.text[e.at+1:], "?") { // which match is taken first changes no text
+		if strings.HasPrefix(e.text[e.at+1:], "?") { // laziness does not change the set of matching texts
 			e.out = append(e.out, c)
 			e.at += 2
 			e.last = -1
@@ -210,7 +211,7 @@ func (e *ecma) next() error {
 	return nil
 }
 
-// group reads what a group begins with. Names are left out.
+// group reads the start of a group. It drops names.
 func (e *ecma) group() error {
 	e.at++
 	rest := e.text[e.at:]
@@ -229,13 +230,13 @@ func (e *ecma) group() error {
 		if g.not = rest[size-1] == '!'; g.not {
 			e.wide = !e.wide
 		}
-		e.out = append(e.out, "(?P<>"...) // its name is known at its end
+		e.out = append(e.out, "(?P<>"...) // the name is written at the end of the group
 		e.at += size
 		return nil
 	case strings.HasPrefix(rest, "?<") || strings.HasPrefix(rest, "?P<"):
 		end := strings.IndexByte(rest, '>')
 		if end < 0 {
-			return fmt.Errorf("the name of a group has no end")
+			return fmt.Errorf("the name of a group is not closed")
 		}
 		e.out = append(e.out, "(?:"...)
 		e.at += end + 1
@@ -245,7 +246,7 @@ func (e *ecma) group() error {
 	return nil
 }
 
-// quantifier reads {n}, {n,} and {n,m}.
+// quantifier reads {n}, {n,} or {n,m}.
 func quantifier(text string) (least, most, size int, ok bool) {
 	inside, _, closed := strings.Cut(text[1:], "}")
 	low, high, two := strings.Cut(inside, ",")
@@ -274,13 +275,13 @@ func quantifier(text string) (least, most, size int, ok bool) {
 	return least, most, len(inside) + 2, ok
 }
 
-// count makes a group of what is repeated.
+// count writes a counted repetition as a named group.
 func (e *ecma) count(least, most, size int) error {
 	switch {
 	case e.last < 0:
-		return fmt.Errorf("%s repeats nothing", e.text[e.at:e.at+size])
+		return fmt.Errorf("%s has no operand", e.text[e.at:e.at+size])
 	case most >= 0 && least > most, least > maxCount, most > maxCount:
-		return fmt.Errorf("%s is not from a number to one as large, %d at most", e.text[e.at:e.at+size], maxCount)
+		return fmt.Errorf("%s is not a valid range of counts up to %d", e.text[e.at:e.at+size], maxCount)
 	}
 	body := string(e.out[e.last:])
 	e.out = fmt.Appendf(e.out[:e.last], "(?P<%s%d>%s)", countName, len(e.counts), body)
@@ -292,8 +293,8 @@ func (e *ecma) count(least, most, size int) error {
 	return nil
 }
 
-// class reads a class of characters. A bracket inside of it is one, and [] and [^] are no and any
-// character.
+// class reads a character class. A bracket inside it is a character; [] matches no character and
+// [^] any.
 func (e *ecma) class() error {
 	begin := len(e.out)
 	e.at++
@@ -323,7 +324,7 @@ func (e *ecma) class() error {
 		e.at += size
 	}
 	if e.at == len(e.text) {
-		return fmt.Errorf("a class of characters has no end")
+		return fmt.Errorf("a character class is not closed")
 	}
 	e.at++
 	e.out = append(e.out, ']')

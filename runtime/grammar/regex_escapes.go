@@ -9,10 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// escape reads what a backslash begins, inside a class or outside of it.
+// escape reads an escape, inside or outside a class.
 func (e *ecma) escape(inside, wide bool, begin int) error {
 	if e.at+1 == len(e.text) {
-		return fmt.Errorf("nothing follows its last backslash")
+		return fmt.Errorf("it ends with a backslash")
 	}
 	c := e.text[e.at+1]
 	set := ""
@@ -52,7 +52,7 @@ func (e *ecma) escape(inside, wide bool, begin int) error {
 			return err
 		}
 		if c == 'B' {
-			return fmt.Errorf(`\B is no character, which a class is of`)
+			return fmt.Errorf(`\B is not valid in a character class`)
 		}
 		set = `\x{8}`
 	}
@@ -61,7 +61,7 @@ func (e *ecma) escape(inside, wide bool, begin int) error {
 	case set != "" && inside:
 		e.out = append(e.out, set...)
 		if rest := e.text[e.at+2:]; len(rest) > 1 && rest[0] == '-' && rest[1] != ']' {
-			e.out = append(e.out, `\-`...) // no range begins with a set
+			e.out = append(e.out, `\-`...) // a set cannot start a range
 			size++
 		}
 	case set != "":
@@ -77,7 +77,7 @@ func (e *ecma) escape(inside, wide bool, begin int) error {
 	return nil
 }
 
-// plainEscape is the length of an escape that RE2 reads as ECMA does; 0 where it does not.
+// plainEscape returns the length of an escape that RE2 and ECMA-262 read alike, or 0.
 func plainEscape(text string) int {
 	c := text[1]
 	digits := func(set string, most int) (n int) {
@@ -102,7 +102,7 @@ func plainEscape(text string) int {
 	return 2
 }
 
-// number reads \uXXXX, two of them that are one character, and \u{X}.
+// number reads \uXXXX, a surrogate pair of two of them, or \u{X}.
 func (e *ecma) number(begin int) error {
 	hex := func(at int) (rune, int) {
 		if at+2 < len(e.text) && e.text[at+2] == '{' {
@@ -125,7 +125,7 @@ func (e *ecma) number(begin int) error {
 	}
 	r, size := hex(e.at)
 	if size == 0 {
-		return fmt.Errorf(`\u wants four digits, or some in braces`)
+		return fmt.Errorf(`\u needs four hexadecimal digits, or some in braces`)
 	}
 	if low, more := hex(e.at + size); more == 6 && size == 6 && utf16.DecodeRune(r, low) != unicode.ReplacementChar {
 		r, size = utf16.DecodeRune(r, low), 12
@@ -136,7 +136,7 @@ func (e *ecma) number(begin int) error {
 	return nil
 }
 
-// property reads the name of a property of characters, and how much of the text spells it.
+// property reads the name of a character property, and returns it with the length of the escape.
 func (e *ecma) property() (name string, size int) {
 	rest := e.text[e.at+2:]
 	if !strings.HasPrefix(rest, "{") {

@@ -2,7 +2,7 @@ package grammar
 
 import "regexp/syntax"
 
-// exprOf is what a part of an expression matches.
+// exprOf converts an expression without anchors. It returns false if it contains unsupported parts.
 func exprOf(re *syntax.Regexp) (expr, bool) {
 	subs := make([]expr, len(re.Sub))
 	for i, s := range re.Sub {
@@ -49,7 +49,7 @@ func exprOf(re *syntax.Regexp) (expr, bool) {
 	return nil, false
 }
 
-// mayBeEmpty tells that an expression may match the empty text.
+// mayBeEmpty reports whether an expression may match the empty text.
 func mayBeEmpty(re *syntax.Regexp) bool {
 	switch re.Op {
 	case syntax.OpLiteral, syntax.OpCharClass, syntax.OpAnyChar:

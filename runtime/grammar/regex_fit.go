@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// anyChar is what stands where an expression has no anchor, any number of times.
+// anyChar is repeated in place of a missing anchor.
 var anyChar = &syntax.Regexp{Op: syntax.OpAnyChar}
 
-// parts are the parts of an expression one behind the other, without the anchors at its ends.
+// parts returns the concatenated parts of an expression, without the anchors at its ends.
 func parts(re *syntax.Regexp) (out []*syntax.Regexp) {
 	list := []*syntax.Regexp{re}
 	if re.Op == syntax.OpConcat {
@@ -33,7 +33,7 @@ func parts(re *syntax.Regexp) (out []*syntax.Regexp) {
 	return out
 }
 
-// unwrapped are the parts of a group that holds a sequence.
+// unwrapped returns the parts of a group that contains a sequence.
 func unwrapped(re *syntax.Regexp) (out []*syntax.Regexp) {
 	switch re.Op {
 	case syntax.OpCapture:
@@ -47,10 +47,10 @@ func unwrapped(re *syntax.Regexp) (out []*syntax.Regexp) {
 	return []*syntax.Regexp{re}
 }
 
-// longest is where lengths are no longer told from endless ones.
+// longest is the length from which on lengths count as unlimited.
 const longest = 1 << 40
 
-// lengths are how many characters an expression matches at least and at most.
+// lengths returns the least and the most characters that an expression matches.
 func lengths(re *syntax.Regexp) (least, most int) {
 	switch re.Op {
 	case syntax.OpLiteral:
@@ -84,7 +84,7 @@ func lengthsOf(list []*syntax.Regexp) (least, most int) {
 	return least, most
 }
 
-// times is a product of numbers up to longest.
+// times returns a product, clipped to longest.
 func times(a, b int) int {
 	if b > 0 && a > longest/b {
 		return longest
@@ -92,7 +92,7 @@ func times(a, b int) int {
 	return a * b
 }
 
-// rounds are how often what an expression repeats is there.
+// rounds returns the least and the most repetitions of a repeated expression.
 func rounds(re *syntax.Regexp) (few, many int) {
 	switch re.Op {
 	case syntax.OpStar:
@@ -108,7 +108,7 @@ func rounds(re *syntax.Regexp) (few, many int) {
 	return re.Min, re.Max
 }
 
-// counted is what an expression repeats, as often as that.
+// counted returns few to many repetitions of an expression.
 func counted(body *syntax.Regexp, few, many int) *syntax.Regexp {
 	if many >= longest {
 		many = -1
@@ -116,8 +116,8 @@ func counted(body *syntax.Regexp, few, many int) *syntax.Regexp {
 	return &syntax.Regexp{Op: syntax.OpRepeat, Sub: []*syntax.Regexp{body}, Min: few, Max: many}
 }
 
-// bounded are parts that match what the given ones do in least to most characters (most < 0:
-// without end); not ok where that cannot be said by counting one of them.
+// bounded returns parts that match the same texts, limited to least to most characters (most < 0
+// means no limit). It returns false if that cannot be expressed by a single counted repetition.
 func bounded(list []*syntax.Regexp, least, most int) ([]*syntax.Regexp, bool) {
 	if most < 0 {
 		most = longest
@@ -157,9 +157,9 @@ func bounded(list []*syntax.Regexp, least, most int) ([]*syntax.Regexp, bool) {
 	return list, true
 }
 
-// narrowed are parts of which no match has more than room characters: some of what the given ones
-// match, whose shortest match has no more. What is repeated is repeated less often, and parts that
-// can be long share the room.
+// narrowed returns parts that match a subset of the texts: none longer than room characters, which
+// must be at least the shortest length. It reduces repetitions; parts that can be long share the
+// room.
 func narrowed(list []*syntax.Regexp, room int) []*syntax.Regexp {
 	order := make([]int, len(list))
 	want := make([]int, len(list))
@@ -178,8 +178,8 @@ func narrowed(list []*syntax.Regexp, room int) []*syntax.Regexp {
 	return out
 }
 
-// lifted are parts of which no match has fewer than least characters, as narrowed ones: one that is
-// repeated is there more often. Not ok where none can be.
+// lifted returns parts that match a subset of the texts: none shorter than least characters. It
+// increases one repetition, and returns false if there is none.
 func lifted(list []*syntax.Regexp, least int) ([]*syntax.Regexp, bool) {
 	have, _ := lengthsOf(list)
 	if have >= least {
@@ -203,7 +203,7 @@ func lifted(list []*syntax.Regexp, least int) ([]*syntax.Regexp, bool) {
 	return nil, false
 }
 
-// narrow is narrowed of one part.
+// narrow applies narrowed to one part.
 func narrow(re *syntax.Regexp, room int) *syntax.Regexp {
 	if _, most := lengths(re); most <= room {
 		return re
@@ -234,8 +234,8 @@ func narrow(re *syntax.Regexp, room int) *syntax.Regexp {
 	return counted(narrow(re.Sub[0], room/once), few, once)
 }
 
-// spelled is the text between quotes that parts match, with their repetitions counted in place of
-// written out; not ok where anchors stand inside of them or what is counted may be empty.
+// spelled returns an expression for a JSON string that matches the parts, with counted repetitions.
+// It returns false for anchors inside the parts, or if the operand of a count may be empty.
 func (b *builder) spelled(list []*syntax.Regexp) (expr, bool) {
 	out := sequence{literal(`"`)}
 	for _, p := range list {

@@ -6,16 +6,15 @@ import (
 	"unicode/utf8"
 )
 
-// listStates bounds the states of a product that listed looks at, and listSteps the characters that
+// listStates limits the states of a product that listed visits, and listSteps the characters that
 // it tries for each.
 const (
 	listStates = 512
 	listSteps  = 256
 )
 
-// listed returns all texts where there are at most most, short ones first and each in the order of
-// its characters; not ok where there are more, or where that takes more than a look at a small
-// automaton.
+// listed returns all texts, sorted by length and then by bytes, if there are at most most. It
+// returns false if there are more or if the automaton is too large.
 func (b *builder) listed(path string, t texts, most int) (list []string, ok bool) {
 	if len(t.want) == 0 && t.most < 0 {
 		return nil, false
@@ -46,27 +45,27 @@ func (b *builder) listed(path string, t texts, most int) (list []string, ok bool
 	return l.texts, true
 }
 
-// lister writes down the texts of a product.
+// lister enumerates the texts of a product.
 type lister struct {
 	*product
 	most    int
-	numbers map[string]int // of positions
+	numbers map[string]int // node numbers by position
 	nodes   []listNode
 	texts   []string
-	begun   []bool // nodes on the way to the present one
+	begun   []bool // nodes on the current path
 }
 
-// listNode is a position of the product with the classes of characters that lead on.
+// listNode is a position of the product with its outgoing edges by character class.
 type listNode struct {
 	at   position
 	ends bool
-	live bool // a text ends there or further on
+	live bool // a text ends here or after further characters
 	next []listStep
 }
 
 type listStep struct{ letter, to int }
 
-// number finds or makes the node of a position.
+// number returns the node of a position.
 func (l *lister) number(s position) int {
 	l.key = s.appendKey(l.key[:0])
 	n, met := l.numbers[string(l.key)]
@@ -86,7 +85,7 @@ func (l *lister) grow(i int) {
 	l.nodes[i].next = next
 }
 
-// mark finds the nodes from which a text can be ended.
+// mark finds the live nodes.
 func (l *lister) mark() {
 	for changed := true; changed; {
 		changed = false
@@ -103,8 +102,8 @@ func (l *lister) mark() {
 	l.begun = make([]bool, len(l.nodes))
 }
 
-// write adds the texts that go on from a node; false where there are too many. A node that comes
-// back to itself has endless ones.
+// write adds the texts that continue from a node. It returns false if there are too many; a cycle
+// has infinitely many.
 func (l *lister) write(i int, text []byte) bool {
 	n := &l.nodes[i]
 	if l.b.expend(1); l.begun[i] {
@@ -133,7 +132,7 @@ func (l *lister) write(i int, text []byte) bool {
 	return true
 }
 
-// shortest returns a text with as few characters as any; not ok where there is none.
+// shortest returns one of the shortest texts. ok is false if there is no text.
 func (b *builder) shortest(path string, t texts) (text string, ok bool, err error) {
 	p, err := b.productOf(path, t)
 	if err != nil {
@@ -147,7 +146,7 @@ func (b *builder) shortest(path string, t texts) (text string, ok bool, err erro
 	}()
 	l := lister{product: p, numbers: map[string]int{}}
 	l.number(p.begin())
-	from := []listStep{{}} // by node: the class that first led to it, and from which node
+	from := []listStep{{}} // by node: the class and the node that first led to it
 	for i := 0; i < len(l.nodes); i++ {
 		if p.over(len(l.nodes)) {
 			return "", false, refuse(path, tooManyStates)
@@ -165,7 +164,7 @@ func (b *builder) shortest(path string, t texts) (text string, ok bool, err erro
 	return "", false, nil
 }
 
-// spelled returns a text that leads to a node: the first character of each class on the way.
+// spelled returns a text that leads to a node: it uses the first character of each class.
 func (l *lister) spelled(node int, from []listStep) string {
 	var out []rune
 	for ; node > 0; node = from[node].to {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// kept returns what is left of promises after a character; not ok where one is broken.
+// kept returns the promises after a character. It returns false if one of them is broken.
 func (d *dfa) kept(must, letter int32, holds uint64) (int32, bool) {
 	if must == 0 {
 		return 0, true
@@ -21,7 +21,7 @@ func (d *dfa) kept(must, letter int32, holds uint64) (int32, bool) {
 	return out, true
 }
 
-// with adds a promise to others; not ok where it is broken already.
+// with adds a promise to a set. It returns false if the promise is already broken.
 func (d *dfa) with(must, look, at int32) (int32, bool) {
 	t := &d.progs[1+look].all[at]
 	switch {
@@ -57,7 +57,7 @@ func comparePromises(a, b promise) int {
 	return int(a.at - b.at)
 }
 
-// asked is what must be beside promises where a look is asked for.
+// asked returns the promises after a look-around is asserted. It returns false if it does not hold.
 func (d *dfa) asked(must, look int32, front bool, holds uint64) (int32, bool) {
 	if d.looks[look].behind {
 		return must, holds>>look&1 != 0 != d.looks[look].not
@@ -65,7 +65,8 @@ func (d *dfa) asked(must, look int32, front bool, holds uint64) (int32, bool) {
 	return d.with(must, look, d.begin(int(look)+1, front, holds))
 }
 
-// fewest sorts threads and leaves those out that another one at the same place promises less than.
+// fewest sorts threads and drops those with more promises than another thread at the same
+// instruction.
 func (d *dfa) fewest(list []thread) []thread {
 	slices.SortFunc(list, func(a, b thread) int {
 		if a.pc != b.pc {
@@ -89,7 +90,7 @@ func (d *dfa) fewest(list []thread) []thread {
 	return out
 }
 
-// over tells whether an expression matches where nothing follows.
+// over reports whether an expression matches at the end of the text.
 func (d *dfa) over(of int, id int32, holds uint64) bool {
 	if d.progs[of].all[id].matched {
 		return true

@@ -5,12 +5,12 @@ import (
 	"unicode/utf8"
 )
 
-// matches tells whether a text matches an expression that was read before. Where that takes too
-// much the grammar is refused when it is written.
+// matches reports whether a text matches an expression that was parsed before. If matching takes
+// too much work, it sets b.refused, so that the grammar is refused later.
 func (b *builder) matches(text, s string, wide bool) bool {
 	p, err := b.progOf("", text, wide)
 	if err == nil && b.spent > productWork {
-		err = refuse("", "to match its constants against its expressions takes too long")
+		err = refuse("", "matching the constants against the expressions needs too many steps")
 	}
 	if err != nil {
 		if e, ok := err.(*Error); ok && b.refused == nil {
@@ -46,7 +46,7 @@ func (b *builder) matches(text, s string, wide bool) bool {
 	}
 }
 
-// matchesLooking is matches of an expression with look-around.
+// matchesLooking is matches for an expression with look-around.
 func (b *builder) matchesLooking(p *pattern, s string) (ok bool) {
 	defer func() {
 		if over := refusal(recover()); over != nil && b.refused == nil {
@@ -59,16 +59,17 @@ func (b *builder) matchesLooking(p *pattern, s string) (ok bool) {
 	return p.whole.has(s)
 }
 
-// textMatcher follows all ways of an expression through a text at once. A way may begin behind each
+// textMatcher simulates all threads of an expression on a text. A match may begin after each
 // character.
 type textMatcher struct {
 	*syntax.Prog
-	mark        []int // the round that last met each instruction
+	mark        []int // by instruction: the last round that visited it
 	round, work int
-	pcs, next   []uint32 // that read a character, and what is behind those that read it
+	pcs, next   []uint32 // instructions that read a character, and the successors of those that matched
 }
 
-// visit goes on to instructions that read a character; true where the expression has matched.
+// visit follows an instruction to those that read a character. It returns true if the expression
+// has matched.
 func (m *textMatcher) visit(pc uint32, begin, end bool) bool {
 	for {
 		if m.mark[pc] == m.round {

@@ -5,21 +5,21 @@ import (
 	"slices"
 )
 
-// texts are the JSON strings that expressions of ECMA-262 match, all of want and none of unwanted,
-// of least to most characters (most < 0: without end). They are read by the product of the
-// expressions' deterministic automata, whose states are made as they are met.
+// texts is a set of JSON strings: those that match all expressions (ECMA-262) in want and none in
+// unwanted, of least to most characters (most < 0 means no limit). It is recognized by the product
+// of the expressions' deterministic automata, whose states are created on demand.
 type texts struct {
 	want, unwanted []string
-	asked          []string // that may match or not, which sets tells
+	asked          []string // expressions whose matches sets reports
 	least, most    int
-	// Where mod is more than 0, the number of characters leaves rest when divided by it: texts of
-	// other remainders are other texts.
+	// If mod is positive, only texts whose number of characters has remainder rest modulo mod are
+	// in the set.
 	mod, rest int
 }
 
-// mostProduct bounds the states of such a product, productBytes what it takes, and productWork the
-// steps that all products of a grammar take. Beyond them a keyword is not supported; the limits of
-// a compilation are larger. mostTogether bounds the expressions of a product.
+// mostProduct limits the states of a product, productBytes its memory, and productWork the steps of
+// all products of a grammar. A keyword that exceeds them is unsupported; the limits of a
+// compilation are larger. mostTogether limits the expressions of a product.
 const (
 	mostProduct  = 8_000
 	productBytes = 12 << 20
@@ -27,16 +27,16 @@ const (
 	mostTogether = 64
 )
 
-// tooManyStates is how products that exceed these bounds are refused.
-const tooManyStates = "its expressions have too many states together, which is not supported"
+// tooManyStates is the error for products that exceed these limits.
+const tooManyStates = "the combined expressions have too many states, which is not supported"
 
-// expend counts steps of matching expressions.
+// expend charges steps of matching expressions.
 func (b *builder) expend(n int) {
 	b.spent += n
 	b.meter.work(n)
 }
 
-// product returns the strings of several expressions.
+// product returns an expression for a set of texts.
 func (b *builder) product(path string, t texts) (expr, error) {
 	p, err := b.productOf(path, t)
 	if err != nil {
@@ -56,7 +56,7 @@ func (b *builder) productOf(path string, t texts) (*product, error) {
 		askedFrom: len(t.want) + len(t.unwanted)}
 	all := slices.Concat(t.want, t.unwanted, t.asked)
 	if len(all) > mostTogether {
-		return nil, refuse(path, "more than %d expressions must hold together, which is not supported", mostTogether)
+		return nil, refuse(path, "more than %d expressions apply to one string, which is not supported", mostTogether)
 	}
 	for i, text := range all {
 		read, err := b.progOf(path, text, i >= p.unwantedFrom && i < p.askedFrom)
@@ -78,22 +78,22 @@ type product struct {
 	letters      *alphabet
 	each         []*dfa // by expression
 	at           map[string]int32
-	read         map[string]expr // by classes of characters
+	read         map[string]expr // by character classes
 	todo         []position
-	next         position // after a step, until it is kept
+	next         position // the position after a step, reused
 	key          []byte
 	taken        int   // bytes
-	before       int64 // bytes of the compilation when the product was begun
+	before       int64 // bytes in use when the product was started
 }
 
-// position is a state of a product: the number of each expression's threads.
+// position is a state of a product: the state of each automaton and the number of characters.
 type position struct {
 	each  []int32
 	count int
 	state int32
 }
 
-// take counts bytes of the product while it is written, and drop returns them.
+// take charges n bytes of the product; drop releases all of them.
 func (p *product) take(n int) {
 	p.taken += n
 	p.b.meter.take(n)
@@ -131,7 +131,7 @@ func (p *product) write(first, last int32) {
 	}
 }
 
-// over reports whether a product with so many states is not supported.
+// over reports whether a product with the given number of states exceeds its limits.
 func (p *product) over(states int) bool {
 	return states > mostProduct || p.b.spent > productWork || p.b.meter.used-p.before > productBytes
 }
@@ -145,8 +145,8 @@ func (p *product) ends(s position) bool {
 	return ok
 }
 
-// steps calls yield with the position after each class of characters, but for those after which no
-// text ends. The position is valid until yield returns.
+// steps calls yield with the position after each character class, except those from which no text
+// can be completed. The position is valid until yield returns.
 func (p *product) steps(s position, yield func(letter int, next position)) {
 	if p.most >= 0 && s.count >= p.most {
 		return
@@ -171,7 +171,7 @@ func (p *product) expand(s position, last int32) {
 	if p.ends(s) {
 		p.b.eps(s.state, last)
 	}
-	ways := map[int32][]byte{} // the classes that lead to each state
+	ways := map[int32][]byte{} // by target state: the classes that lead to it
 	var order []int32
 	p.steps(s, func(letter int, next position) {
 		to := p.state(next)
@@ -185,7 +185,7 @@ func (p *product) expand(s position, last int32) {
 	}
 }
 
-// reading returns what reads a character of some classes, which are encoded as varints.
+// reading returns an expression for the characters of some classes, which are encoded as varints.
 func (p *product) reading(letters []byte) expr {
 	e, met := p.read[string(letters)]
 	if !met {
@@ -202,7 +202,7 @@ func (p *product) reading(letters []byte) expr {
 	return e
 }
 
-// inhabited reports whether there is a text.
+// inhabited reports whether the set contains a text.
 func (b *builder) inhabited(path string, t texts) (ok bool, err error) {
 	err = b.visit(path, t, func(*product, position) bool {
 		ok = true
@@ -211,7 +211,7 @@ func (b *builder) inhabited(path string, t texts) (ok bool, err error) {
 	return ok, err
 }
 
-// sets returns the sets of expressions that were asked for, by bits, which match a text together.
+// sets returns the combinations of t.asked, as bit sets, that texts of the set match.
 func (b *builder) sets(path string, t texts) (out []uint64, err error) {
 	err = b.visit(path, t, func(p *product, s position) bool {
 		set := uint64(0)
@@ -229,7 +229,7 @@ func (b *builder) sets(path string, t texts) (out []uint64, err error) {
 	return out, err
 }
 
-// visit calls yield with the positions of a product at which a text may end, until it returns
+// visit calls yield with the positions of a product at which a text may end, until yield returns
 // false.
 func (b *builder) visit(path string, t texts, yield func(*product, position) bool) (err error) {
 	p, err := b.productOf(path, t)
@@ -267,7 +267,7 @@ func (b *builder) visit(path string, t texts, yield func(*product, position) boo
 	return nil
 }
 
-// counted returns a number of characters as far as it matters.
+// counted returns a number of characters, reduced to what distinguishes positions.
 func (p *product) counted(n int) int {
 	switch {
 	case p.most >= 0:
@@ -281,7 +281,7 @@ func (p *product) counted(n int) int {
 	return n
 }
 
-// appendKey appends what tells positions from each other.
+// appendKey appends a key that identifies the position.
 func (s *position) appendKey(key []byte) []byte {
 	for _, t := range s.each {
 		key = binary.AppendUvarint(key, uint64(t))
@@ -289,7 +289,7 @@ func (s *position) appendKey(key []byte) []byte {
 	return binary.AppendUvarint(key, uint64(s.count))
 }
 
-// state finds or makes the state of a position.
+// state returns the state of a position.
 func (p *product) state(s position) int32 {
 	p.key = s.appendKey(p.key[:0])
 	at, ok := p.at[string(p.key)]

@@ -8,9 +8,9 @@ import (
 	"unicode"
 )
 
-// propertySet are the characters of a property of ECMA-262 that RE2 does not know, or under another
-// name; not ok where it is none of ours either. New emoji are left out unless wide: engines know
-// those of the year in which they were built.
+// propertySet returns the characters of a property of ECMA-262 that RE2 does not support or names
+// differently. ok is false for other names. Recent emoji are excluded unless wide is set, because
+// engines know only those of their Unicode version.
 func propertySet(name string, wide bool) (set runes, ok bool) {
 	switch name {
 	case "Any":
@@ -46,10 +46,10 @@ func propertySet(name string, wide bool) (set runes, ok bool) {
 	return set, true
 }
 
-// newEmoji are blocks to which emoji are added each year.
+// newEmoji are blocks to which Unicode adds emoji.
 var newEmoji = runes{{0x1F6D8, 0x1F6DC}, {0x1F7F0, 0x1F7F0}, {0x1FA70, 0x1FAFF}}
 
-// derived are properties that are unions of tables.
+// derived maps properties to the tables of which they are unions.
 var derived = func() map[string][]*unicode.RangeTable {
 	alpha := []*unicode.RangeTable{unicode.L, unicode.Nl, unicode.Other_Alphabetic}
 	upper := []*unicode.RangeTable{unicode.Lu, unicode.Other_Uppercase}
@@ -91,7 +91,7 @@ func tableRunes(t *unicode.RangeTable) (out runes) {
 	return out
 }
 
-// classText are characters as they stand in a class of RE2.
+// classText formats characters in the syntax of RE2's classes.
 func (r runes) classText() string {
 	var out strings.Builder
 	for _, x := range r {
@@ -100,7 +100,8 @@ func (r runes) classText() string {
 	return out.String()
 }
 
-// emojiRunes are those of a property of Unicode's emoji-data (17.0), which Go has no tables of.
+// emojiRunes returns the characters of a property of Unicode's emoji-data (17.0), for which Go has
+// no tables.
 func emojiRunes(name string) (out runes) {
 	text := map[string]string{"Emoji": emojiText, "Emoji_Presentation": emojiShown, "EPres": emojiShown,
 		"Emoji_Modifier": emojiSkin, "EMod": emojiSkin, "Emoji_Modifier_Base": emojiBases, "EBase": emojiBases,

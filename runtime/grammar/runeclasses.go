@@ -8,11 +8,11 @@ import (
 	"unicode/utf8"
 )
 
-// Characters of several bytes are parted by what expressions tell apart: white space, what ends
-// lines, Unicode's categories, and blocks that are written as ranges. A loop takes some of these
-// classes whole; what it takes of others is followed byte by byte.
+// Multi-byte characters are partitioned by what expressions typically distinguish: white space,
+// line separators, Unicode categories, and blocks that are written as ranges. A free loop uses
+// whole classes; other characters are matched byte by byte.
 
-// manyBytes are all classes of characters of several bytes.
+// manyBytes is the set of all classes of multi-byte characters.
 var manyBytes = func() (c classes) {
 	c.add(runeClass)
 	for i := range runeKinds {
@@ -21,17 +21,17 @@ var manyBytes = func() (c classes) {
 	return c
 }()
 
-// someMany tells that some of the classes are of characters of several bytes.
+// someMany reports whether c contains a class of multi-byte characters.
 func (c classes) someMany() bool { return c[0]&manyBytes[0]|c[1]&manyBytes[1] != 0 }
 
-// block is a range of characters that are one class.
+// block is a range of characters of one class.
 type block struct {
 	runeRange
 	class uint8
 }
 
-// runeTables are all characters of several bytes in order, the class of each below 2^16, and the
-// bytes that those of a class begin with.
+// runeTables are all multi-byte characters in order, the class of each one below 2^16, and the
+// first bytes of the characters of each class.
 type runeTables struct {
 	blocks []block
 	low    []uint8
@@ -82,7 +82,7 @@ func (t *runeTables) add(b block) {
 	t.blocks = append(t.blocks, b)
 }
 
-// runeKinds are the classes from lineClass on, each without the characters of those before it.
+// runeKinds are the classes from lineClass on. Each excludes the characters of the previous ones.
 var runeKinds = func() []*unicode.RangeTable {
 	ranges := func(x ...rune) *unicode.RangeTable {
 		t := &unicode.RangeTable{}
@@ -102,7 +102,7 @@ var runeKinds = func() []*unicode.RangeTable {
 	}
 }()
 
-// kindOf is the class of a character by its kind.
+// kindOf returns the class of a multi-byte character, without tables.
 func kindOf(r rune) uint8 {
 	for i, kind := range runeKinds {
 		if unicode.Is(kind, r) {
@@ -112,7 +112,7 @@ func kindOf(r rune) uint8 {
 	return runeClass
 }
 
-// classOfRune is the class of a character of several bytes.
+// classOfRune returns the class of a multi-byte character.
 func classOfRune(r rune) uint8 {
 	t := runesByClass()
 	if r < 1<<16 {
@@ -125,8 +125,8 @@ func classOfRune(r rune) uint8 {
 	return t.blocks[i].class
 }
 
-// wholeClasses are the classes of characters of several bytes of which all lead from s to a state
-// and nowhere else.
+// wholeClasses returns the classes of multi-byte characters that all lead from s to one state and
+// to no other.
 func (b *builder) wholeClasses(s *pstate, to int32) (c classes) {
 	w := runeWays{b: b, to: to}
 	for _, e := range s.edges {
@@ -166,15 +166,15 @@ func (b *builder) wholeClasses(s *pstate, to int32) (c classes) {
 	return c.without(missing)
 }
 
-// runeWays are the characters of several bytes that lead from a state to another one, and those
-// that (also) lead elsewhere.
+// runeWays are the multi-byte characters that lead from a state to another one, and those that lead
+// elsewhere.
 type runeWays struct {
 	b                *builder
 	to               int32
 	there, elsewhere runes
 }
 
-// follow reads the bytes behind the first of a character, of which so many are left.
+// follow reads the remaining bytes of a character, of which left are missing.
 func (w *runeWays) follow(at int32, begun rune, left int) {
 	w.b.meter.work(1)
 	lo, hi := begun<<(6*left), (begun+1)<<(6*left)-1
@@ -209,8 +209,8 @@ func (w *runeWays) add(there bool, lo, hi rune) {
 	}
 }
 
-// allLead tells where a state leads with so many bytes inside of a character, whichever they are;
-// not ok where that is not one state.
+// allLead returns the state that is reached by any left continuation bytes. It returns false if
+// there is no single one.
 func (b *builder) allLead(at int32, left int) (to int32, ok bool) {
 	for ; left > 0; left-- {
 		s := &b.states[at]

@@ -2,24 +2,24 @@ package grammar
 
 import "strings"
 
-// runeWriter writes characters as the bytes of their encodings. Ranges that go on alike share the
-// states after their first bytes: a class such as \p{L} has 650 ranges and some 150 states.
+// runeWriter writes characters as the bytes of their encodings. Ranges with equal suffixes share
+// their states: a class such as \p{L} has 650 ranges and about 150 states.
 type runeWriter struct {
 	b  *builder
 	to int32
 }
 
-// tail identifies a state inside of a character: what is read from it on, and where that leads.
+// tail identifies a state inside a character: the bytes that it reads, and where they lead.
 type tail struct {
 	to, inside int32
 	reads      string
 }
 
-// mostInlined is from how many ranges on a class of characters is an automaton of its own, which
-// all places call that read the class.
+// mostInlined is the number of ranges from which on a character class is a separate automaton,
+// shared by all places that use the class.
 const mostInlined = 24
 
-// writeRunes makes ways from one state to the other that read one of the characters.
+// writeRunes writes edges from one state to the other that read one of the characters.
 func (b *builder) writeRunes(r runes, from, to int32) {
 	b.noteRunes(r)
 	if len(r) < mostInlined || from == to {
@@ -31,7 +31,7 @@ func (b *builder) writeRunes(r runes, from, to int32) {
 	b.states[from].calls = append(b.states[from].calls, callEdge{b.class(r), to})
 }
 
-// encodings returns the byte ranges of the characters, in their order.
+// encodings returns the byte ranges of the characters, in order.
 func (b *builder) encodings(r runes) (all [][]byteRange) {
 	for _, x := range r {
 		utf8Ranges(x.lo, x.hi, func(seq []byteRange) { all = append(all, seq) })
@@ -40,7 +40,7 @@ func (b *builder) encodings(r runes) (all [][]byteRange) {
 	return all
 }
 
-// class returns the start of the automaton of some characters.
+// class returns the start of the shared automaton of some characters.
 func (b *builder) class(r runes) int32 {
 	b.meter.work(len(r))
 	key := r.hash()
@@ -59,7 +59,7 @@ func (b *builder) class(r runes) int32 {
 	return start
 }
 
-// hash returns a number that tells sets of characters from each other.
+// hash returns a hash of a set of characters.
 func (r runes) hash() uint64 {
 	h := uint64(len(r))
 	for _, x := range r {
@@ -68,8 +68,8 @@ func (r runes) hash() uint64 {
 	return h
 }
 
-// ways makes those out of a state that read the sequences, which are in the order of the
-// characters: two of them begin with the same range or with ranges that have no byte in common.
+// ways writes the edges out of a state that read the sequences. These must be sorted; any two of
+// them start with the same range or with disjoint ranges.
 func (w *runeWriter) ways(all [][]byteRange, from int32) {
 	last, lastTo := byteRange{}, int32(-1)
 	for i := 0; i < len(all); {
@@ -100,7 +100,7 @@ func (w *runeWriter) ways(all [][]byteRange, from int32) {
 	}
 }
 
-// state finds or makes the one from which the sequences are read.
+// state returns the state from which the sequences are read.
 func (w *runeWriter) state(all [][]byteRange) int32 {
 	var reads strings.Builder
 	for _, seq := range all {

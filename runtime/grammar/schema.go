@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// FromSchema reads a JSON Schema (draft 2020-12; items, definitions and dependencies of draft 7 are
-// understood, too). Answers have the members of objects in the order in which the schema has its
-// properties, additional ones last. What is not supported is refused by the path of its keyword;
-// keywords that only describe are passed over, as are formats that are not known.
+// FromSchema compiles a JSON Schema with default limits; see Meter.FromSchema.
 func FromSchema(schema []byte) (*Grammar, error) {
 	return NewMeter(context.Background(), Limits{}).FromSchema(schema)
 }
 
-// FromSchema is the function FromSchema within the limits of the Meter.
+// FromSchema compiles a JSON Schema (draft 2020-12, and items, definitions and dependencies of
+// draft 7). Answers have the members of objects in the order of the schema's properties, followed
+// by additional ones. An unsupported keyword is an *Error with the path of the keyword. Keywords
+// that only describe and unknown formats are ignored.
 func (m *Meter) FromSchema(schema []byte) (*Grammar, error) {
 	m.begin()
 	root, err := readSchema(schema, m)
@@ -29,32 +29,33 @@ func (m *Meter) FromSchema(schema []byte) (*Grammar, error) {
 	return g, nil
 }
 
-// compiler writes the rules of a schema, one for each of its parts, named by its path.
+// compiler creates the rules of a schema, one per subschema, named by its path.
 type compiler struct {
 	*builder
 	root   *value
 	at     map[string]ruleID
-	inWork string  // the path of the schema whose rule is being made
-	schema *Schema // of which keywords may be left out; nil: none may
-	// leaves are the rules of leafKey.
+	inWork string  // path of the schema whose rule is being created
+	schema *Schema // the schema whose keywords may be left out; nil if none may
+	// leaves maps leafKey to rules.
 	leaves map[string]ruleID
 	todo   []string
-	made   int               // schemas that were made by merging, under names of their own in place of a path
-	merges int               // values in all that were merged
-	flats  int               // parts of schemas that were flattened
+	made   int               // number of schemas created by merging; their paths begin with !
+	merges int               // total number of merged values
+	flats  int               // number of flattened subschemas
 	within map[*value]bool   // schemas that are being flattened
-	wides  map[*value]*value // of schemas, as of widened
-	denied int               // schemas of which it was asked what they do not allow
-	told   bool              // what formats do not allow is said, too: schemas of a oneOf are told apart
+	wides  map[*value]*value // cache of widened
+	denied int               // number of negated schemas
+	told   bool              // negate formats as well, to distinguish the schemas of a oneOf
 	extra  map[string]*value
-	// anchors are paths by their names, nil before one is asked for; twice are names that several
-	// places have.
+	// anchors maps names to paths; it is nil until the first look-up. twice contains ambiguous
+	// names.
 	anchors map[string]string
 	twice   map[string]bool
-	inner   bool // a schema below the root has an $id of its own
-	// origin is the path of the schema that a merged one was made for, alike the one of a text.
+	inner   bool // a schema below the root has an $id
+	// origin maps a merged schema to the path that it was created for, and alike a text to its
+	// path.
 	origin, alike map[string]string
-	// none is why nothing satisfies the first schema that was found so.
+	// none is the error of the first unsatisfiable schema.
 	none *Error
 }
 
@@ -111,7 +112,7 @@ func (c *compiler) allRules(path string) (call, error) {
 	return root, nil
 }
 
-// exprAt is what the schema at a path allows.
+// exprAt returns an expression for the schema at a path.
 func (c *compiler) exprAt(path string) (expr, error) {
 	s, err := c.find(path)
 	if err != nil {
@@ -128,7 +129,7 @@ func (c *compiler) exprAt(path string) (expr, error) {
 	return e, err
 }
 
-// refer returns the rule of the schema at a path, which is defined later.
+// refer returns a call of the rule of the schema at a path, which is defined later.
 func (c *compiler) refer(path string) (call, error) {
 	if r, ok := c.at[path]; ok {
 		return call{r}, nil
@@ -155,8 +156,8 @@ func (c *compiler) refer(path string) (call, error) {
 	return call{r}, nil
 }
 
-// leafKey is what a schema without schemas below it says, the same for all that say the same: large
-// tool sets repeat a few of them and get one rule for each. Empty for others.
+// leafKey returns a key of a schema without subschemas; equal schemas have equal keys, so that the
+// few schemas that large tool sets repeat share their rules. It returns an empty string for others.
 func leafKey(s *value) string {
 	if s.kind != kindObject {
 		return ""
@@ -176,10 +177,10 @@ func leafKey(s *value) string {
 	return string(key)
 }
 
-// show is a path as errors have it.
+// show formats a path for errors.
 func show(path string) string { return "#" + path }
 
-// find is the schema at a path: a JSON pointer into the root, or into a merged one.
+// find returns the schema at a path: a JSON pointer into the root or into a merged schema.
 func (c *compiler) find(path string) (*value, error) {
 	c.meter.work(len(path) / 4)
 	v := c.root
@@ -199,7 +200,7 @@ func (c *compiler) find(path string) (*value, error) {
 		}
 		v = child(v, pointerText.Replace(token))
 		if v == nil {
-			return nil, refuse(show(path), "there is no such place in the schema")
+			return nil, refuse(show(path), "the path does not exist in the schema")
 		}
 	}
 	return v, nil
@@ -219,7 +220,7 @@ func child(v *value, name string) *value {
 	return nil
 }
 
-// part is the rule of a schema below another one.
+// part returns the rule of a schema below another one.
 func (c *compiler) part(path string, names ...string) (expr, error) {
 	for _, n := range names {
 		path += "/" + escapePointer(n)
@@ -227,7 +228,7 @@ func (c *compiler) part(path string, names ...string) (expr, error) {
 	return c.refer(path)
 }
 
-// expr is what a schema allows.
+// expr returns an expression for a schema.
 func (c *compiler) expr(s *value, path string) (expr, error) {
 	switch {
 	case s.isTrue():
@@ -246,10 +247,10 @@ func (c *compiler) expr(s *value, path string) (expr, error) {
 	return c.typed(s, path)
 }
 
-// typeNames are the types that JSON Schema knows; every number is a "number".
+// typeNames are the types of JSON Schema. "number" includes integers.
 var typeNames = []string{"object", "array", "string", "number", "integer", "boolean", "null"}
 
-// types are the types that a schema allows: those of its keyword, or all.
+// types returns the types of the keyword type, or all types if it is missing.
 func types(s *value, path string) ([]string, error) {
 	t := s.get("type")
 	if t == nil {
@@ -260,7 +261,7 @@ func types(s *value, path string) ([]string, error) {
 		list = []*value{t}
 	}
 	if len(list) == 0 {
-		return nil, refuse(show(path)+"/type", "it must be the name of a type or a list of them")
+		return nil, refuse(show(path)+"/type", "the value must be the name of a type or a list of them")
 	}
 	var out []string
 	for _, x := range list {
@@ -268,8 +269,8 @@ func types(s *value, path string) ([]string, error) {
 			return nil, nil
 		}
 		if x.kind != kindString || !contains(typeNames, x.text) {
-			return nil, refuse(show(path)+"/type", "%q is no type: there are %s", clip(x.text), strings.Join(typeNames,
-				", "))
+			return nil, refuse(show(path)+"/type", "%q is not a type; the types are %s", clip(x.text),
+				strings.Join(typeNames, ", "))
 		}
 		out = append(out, x.text)
 	}
@@ -285,7 +286,7 @@ func contains(list []string, s string) bool {
 	return false
 }
 
-// typed is what the keywords of each type allow.
+// typed returns an expression for the keywords of each type.
 func (c *compiler) typed(s *value, path string) (expr, error) {
 	names, err := types(s, path)
 	if err != nil {
@@ -315,7 +316,7 @@ func (c *compiler) typed(s *value, path string) (expr, error) {
 			if c.none == nil {
 				c.none = none
 			}
-			continue // others may be left
+			continue // other types may be satisfiable
 		}
 		if err != nil {
 			return nil, err

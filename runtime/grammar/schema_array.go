@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// array is the arrays of a schema: items of their own for the first places, one kind for the rest.
+// array returns an expression for the arrays of a schema.
 func (c *compiler) array(s *value, path string) (expr, error) {
 	least, most, err := span(s, path, "minItems", "maxItems")
 	if err != nil {
@@ -20,7 +20,7 @@ func (c *compiler) array(s *value, path string) (expr, error) {
 	}
 	first, key, rest := s.get("prefixItems"), "prefixItems", "items"
 	if it := s.get("items"); first == nil && it != nil && it.kind == kindArray {
-		first, key, rest = it, "items", "additionalItems" // as draft 7 has it
+		first, key, rest = it, "items", "additionalItems" // draft 7
 	}
 	var item expr = c.anyValue()
 	if r := s.get(rest); r.isFalse() {
@@ -37,7 +37,7 @@ func (c *compiler) array(s *value, path string) (expr, error) {
 		return c.list(item, least, most), nil
 	}
 	if first.kind != kindArray {
-		return nil, refuse(show(path)+"/"+key, "it must be a list of schemas")
+		return nil, refuse(show(path)+"/"+key, "the value must be a list of schemas")
 	}
 	places := make([]expr, len(first.list))
 	for i := range first.list {
@@ -48,7 +48,8 @@ func (c *compiler) array(s *value, path string) (expr, error) {
 	return c.tuple(places, item, least, most), nil
 }
 
-// tuple is an array whose first items have places of their own; item is nil where no other follows.
+// tuple returns an array whose first items match places. The others match item; nil allows no
+// others.
 func (c *compiler) tuple(places []expr, item expr, least, most int) expr {
 	space := c.space()
 	comma := sequence{space, literal(","), space}
@@ -83,18 +84,19 @@ func (c *compiler) tuple(places []expr, item expr, least, most int) expr {
 	})
 }
 
-// mostInAnyOrder is how many constants unlike items take in any order; more of them keep the order
-// of their list.
+// mostInAnyOrder is the largest number of constants that distinct items may have in any order. More
+// constants appear in the order of their list.
 const mostInAnyOrder = 8
 
-// mostUnlike is among how many constants unlike items are: each may follow all before it.
-const mostUnlike = 1000
+// mostDistinctItems is the largest number of constants of distinct items.
+const mostDistinctItems = 1000
 
-// mostFanned is from how many constants on the ways to them are not written out at each place.
+// mostFanned is the number of constants from which on the edges to them are shared between
+// positions.
 const mostFanned = 48
 
-// unique is the arrays of unlike items. Constants are told apart; other items by the class that
-// each is of (unlike).
+// unique returns an expression for arrays of distinct items. Constants are listed; other items are
+// distinguished by classes (distinctByClass).
 func (c *compiler) unique(s *value, path string, least, most int) (expr, error) {
 	var list []string
 	if it := s.get("items"); it != nil && it.kind == kindObject && s.get("prefixItems") == nil {
@@ -111,16 +113,16 @@ func (c *compiler) unique(s *value, path string, least, most int) (expr, error) 
 			list = distinct(w)
 		}
 	}
-	few, many, inside, err := c.unlikeContained(s, path, list)
+	few, many, inside, err := c.distinctContained(s, path, list)
 	if err != nil {
 		return nil, err
 	}
 	switch {
 	case list == nil && s.get("contains") == nil && s.get("prefixItems") == nil:
-		return c.unlike(s, path, least, most)
+		return c.distinctByClass(s, path, least, most)
 	case list == nil && least > 1:
-		return nil, refuse(show(path)+"/uniqueItems", "beside contains or prefixItems unlike items are supported for "+
-			"constants, and for one item at most of other kinds; minItems is %d", least)
+		return nil, refuse(show(path)+"/uniqueItems", "with contains or prefixItems, distinct items are supported for "+
+			"constants only, or for at most one other item; minItems is %d", least)
 	case list == nil:
 		one := s.without("uniqueItems", "maxItems")
 		if one == nil {
@@ -128,8 +130,9 @@ func (c *compiler) unique(s *value, path string, least, most int) (expr, error) 
 		}
 		limit := &value{kind: kindNumber, text: "1"}
 		if few > 1 {
-			return nil, refuse(show(path)+"/minContains", "unlike items are supported for constants, and for one item "+
-				"at most of other kinds")
+			return nil, refuse(show(path)+"/minContains",
+				"distinct items are supported for constants, or for at most one "+
+					"other item")
 		}
 		return c.array(one.and("maxItems", limit), path)
 	case most < 0 || most > len(list):
@@ -138,20 +141,20 @@ func (c *compiler) unique(s *value, path string, least, most int) (expr, error) 
 	if least > most {
 		return nothing{}, nil
 	}
-	if len(list) > mostUnlike {
-		return nil, refuse(show(path)+"/uniqueItems", "unlike items are told apart among %d constants at most, not %d",
-			mostUnlike, len(list))
+	if len(list) > mostDistinctItems {
+		return nil, refuse(show(path)+"/uniqueItems", "distinct items are supported among at most %d constants, not %d",
+			mostDistinctItems, len(list))
 	}
 	each := make([]expr, len(list))
 	in := make([]bool, len(list))
 	for i, x := range list {
 		each[i], in[i] = literal(x), inside[x]
 	}
-	return c.unlikeItems(&uniqueWriter{list: each, few: few, many: many, inside: in, least: least, most: most}), nil
+	return c.distinctItems(&uniqueWriter{list: each, few: few, many: many, inside: in, least: least, most: most}), nil
 }
 
-// unlikeItems are arrays of items each of which is in the list, once at most.
-func (c *compiler) unlikeItems(u *uniqueWriter) expr {
+// distinctItems returns arrays whose items are in the list, each at most once.
+func (c *compiler) distinctItems(u *uniqueWriter) expr {
 	space := c.space()
 	return automaton(func(b *builder, from, to int32) {
 		u.b, u.comma = b, sequence{space, literal(","), space}
@@ -166,8 +169,8 @@ func (c *compiler) unlikeItems(u *uniqueWriter) expr {
 	})
 }
 
-// distinct are texts of constants, equal ones once. Numbers of one value may be spelled in two
-// ways: where there are several, those with marks of fractions are left out.
+// distinct returns the texts of constants without duplicates. A number may have two spellings; if
+// there are several numbers, spellings with fractions or exponents are dropped.
 func distinct(w words) []string {
 	out := []string{}
 	numbers := 0
@@ -185,8 +188,8 @@ func distinct(w words) []string {
 	return out
 }
 
-// plainConstants are the constants of a flat schema that has no alternatives; nil where it is
-// another one.
+// plainConstants returns the constants of a flat schema without alternatives, or nil for other
+// schemas.
 func (c *compiler) plainConstants(flat *value, path string) (words, error) {
 	if flat.kind != kindObject || flat.get("anyOf") != nil || flat.get("oneOf") != nil {
 		return nil, nil
@@ -198,9 +201,9 @@ func (c *compiler) plainConstants(flat *value, path string) (words, error) {
 	return nil, err
 }
 
-// unlikeContained is how many of some constants must be as contains says, and how many may be (many
-// < 0: any number), and which of them are.
-func (c *compiler) unlikeContained(s *value, path string, list []string) (few, many int,
+// distinctContained returns how many of the constants must and may match contains (many < 0 means
+// no limit), and which of them match it.
+func (c *compiler) distinctContained(s *value, path string, list []string) (few, many int,
 	in map[string]bool, err error) {
 	k := s.get("contains")
 	if k == nil {
@@ -234,11 +237,11 @@ func (c *compiler) unlikeContained(s *value, path string, list []string) (few, m
 	if err != nil {
 		return 0, 0, nil, err
 	}
-	// An expression for a format has not all that the format allows.
+	// An expression for a format does not cover all texts of the format.
 	if w == nil && constantsOf(both) == nil || both.get("anyOf") != nil || both.get("oneOf") != nil ||
 		wanted.get("format") != nil {
-		return 0, 0, nil, refuse(show(path)+"/contains", "beside uniqueItems it is supported where types, constants, "+
-			"bounds and expressions alone say which items are meant")
+		return 0, 0, nil, refuse(show(path)+"/contains", "with uniqueItems, contains is supported only if types, "+
+			"constants, bounds and expressions decide which items match")
 	}
 	for _, x := range w {
 		in[x] = true
@@ -246,8 +249,8 @@ func (c *compiler) unlikeContained(s *value, path string, list []string) (few, m
 	return few, many, in, nil
 }
 
-// uniquePlace is before an item: which constants were used, or from which on they may follow, how
-// many items there are, and how many of them are as contains says, up to what matters.
+// uniquePlace is a position before an item: the constants used, or the first one that may follow,
+// the number of items, and the number of those that match contains, as far as they matter.
 type uniquePlace struct {
 	used       uint32
 	from, n, k int
@@ -257,11 +260,11 @@ type uniqueWriter struct {
 	b           *builder
 	list        []expr
 	least, most int
-	few, many   int    // as contains says
-	inside      []bool // which are as contains says
+	few, many   int    // limits of contains
+	inside      []bool // whether each constant matches contains
 	comma       expr
-	at          map[uniquePlace]int32 // before an item
-	behind      map[uniquePlace]int32 // behind the item before
+	at          map[uniquePlace]int32 // states before an item
+	behind      map[uniquePlace]int32 // states after the previous item
 	end         int32
 }
 
@@ -275,7 +278,8 @@ func (u *uniqueWriter) state(p uniquePlace) int32 {
 	u.at[p] = at
 	last := len(u.list)
 	if last > mostFanned && p.from < last {
-		// Each item is one way out of one state, behind which are those of the items that follow.
+		// Write each item as one edge out of a shared state; the state links to that of the next
+		// item.
 		last = p.from + 1
 		u.b.eps(at, u.state(uniquePlace{p.used, last, p.n, p.k}))
 	}
@@ -289,7 +293,7 @@ func (u *uniqueWriter) state(p uniquePlace) int32 {
 			}
 		}
 		if u.most == len(u.list) {
-			next.n = min(next.n, max(u.least, 1)) // there is no end but that of the list
+			next.n = min(next.n, max(u.least, 1)) // only the list limits the number of items
 		}
 		if len(u.list) <= mostInAnyOrder {
 			next.from, next.used = 0, p.used|1<<i

@@ -10,12 +10,12 @@ import (
 
 func itoa(i int) string { return strconv.Itoa(i) }
 
-// describing are keywords that say nothing about what is valid.
+// describing are keywords that do not affect validation.
 var describing = []string{"title", "description", "default", "examples", "example", "deprecated", "readOnly",
 	"writeOnly", "nullable", "discriminator", "$schema", "$id", "$comment", "$anchor", "$dynamicAnchor",
 	"$recursiveAnchor", "$vocabulary", "$defs", "definitions", "strict"}
 
-// without is a schema without some of its keywords; nil where only describing ones are left.
+// without returns a schema without some of its keywords, or nil if only describing ones remain.
 func (v *value) without(keys ...string) *value {
 	out := &value{kind: kindObject}
 	asserts := false
@@ -35,7 +35,7 @@ func (v *value) without(keys ...string) *value {
 // referring are the keywords that refer to a schema.
 var referring = []string{"$ref", "$dynamicRef", "$recursiveRef"}
 
-// reference follows references; keywords beside one hold, too.
+// reference resolves references. Other keywords of the schema apply as well.
 func (c *compiler) reference(s *value, path string) (expr, bool, error) {
 	for _, key := range referring {
 		r := s.get(key)
@@ -61,8 +61,7 @@ func (c *compiler) reference(s *value, path string) (expr, bool, error) {
 	return nil, false, nil
 }
 
-// inPlace are the schemas that a schema refers to and those of its allOf, which hold for the same
-// value.
+// inPlace returns the schemas of references and allOf, which apply to the same value.
 func (c *compiler) inPlace(x located) (parts []located, err error) {
 	for _, key := range referring {
 		r := x.schema.get(key)
@@ -87,15 +86,14 @@ func (c *compiler) inPlace(x located) (parts []located, err error) {
 	return parts, nil
 }
 
-// resolve is the path that a reference means. One that is dynamic means what a plain one does where
-// one place of the document has the name: who came by another way finds no other.
+// resolve returns the path of a reference. A dynamic reference is resolved like a plain one if only
+// one place of the document has the name, because no other dynamic scope can exist then.
 func (c *compiler) resolve(key string, r *value, path string) (string, error) {
 	at := show(path) + "/" + key
 	ref, ok := strings.CutPrefix(r.text, "#")
 	if r.kind != kindString || !ok {
-		return "", refuse(at, "%q is outside of the schema; only references to places and addresses ($id) "+
-			"inside of it "+
-			"are followed", clip(r.text))
+		return "", refuse(at, "%q is outside the schema; only references to paths and to $id inside the schema are "+
+			"supported", clip(r.text))
 	}
 	if c.anchors == nil {
 		c.anchors, c.twice = map[string]string{}, map[string]bool{}
@@ -103,12 +101,12 @@ func (c *compiler) resolve(key string, r *value, path string) (string, error) {
 	}
 	switch {
 	case key == "$dynamicRef" && c.twice[ref], key == "$recursiveRef" && c.inner:
-		return "", refuse(at, "%q may mean one place or another, by the way that an answer takes", clip(r.text))
+		return "", refuse(at, "%q has no unique target, because it depends on the dynamic scope", clip(r.text))
 	case ref != "" && ref[0] != '/':
 		if found, ok := c.anchors[ref]; ok {
 			return found, nil
 		}
-		return "", refuse(at, "there is no anchor %q in the schema", clip(ref))
+		return "", refuse(at, "the schema has no anchor %q", clip(ref))
 	}
 	if plain, err := url.PathUnescape(ref); err == nil {
 		if _, err := c.find(plain); err == nil {
@@ -121,7 +119,7 @@ func (c *compiler) resolve(key string, r *value, path string) (string, error) {
 	return ref, nil
 }
 
-// noteAnchors finds the names of places in the schema, once; the first of equal ones holds.
+// noteAnchors collects the anchors of the schema. The first of equal ones wins.
 func (c *compiler) noteAnchors(v *value, at *trail) {
 	c.meter.work(4)
 	for _, key := range []string{"$anchor", "$dynamicAnchor"} {
@@ -146,14 +144,14 @@ func (c *compiler) noteAnchors(v *value, at *trail) {
 	}
 }
 
-// allOf merges its schemas and the keywords beside them into one.
+// allOf merges its schemas and the other keywords into one schema.
 func (c *compiler) allOf(s *value, path string) (expr, bool, error) {
 	list := s.get("allOf")
 	if list == nil {
 		return nil, false, nil
 	}
 	if list.kind != kindArray || len(list.list) == 0 {
-		return nil, false, refuse(show(path)+"/allOf", "it must be a list of schemas")
+		return nil, false, refuse(show(path)+"/allOf", "the value must be a list of schemas")
 	}
 	var all []located
 	if rest := s.without("allOf"); rest != nil {
@@ -166,7 +164,7 @@ func (c *compiler) allOf(s *value, path string) (expr, bool, error) {
 	return e, true, err
 }
 
-// choices are anyOf, and oneOf where no value can be in two of its schemas.
+// choices handles anyOf and oneOf.
 func (c *compiler) choices(s *value, path string) (expr, bool, error) {
 	key := "anyOf"
 	list := s.get(key)
@@ -177,16 +175,16 @@ func (c *compiler) choices(s *value, path string) (expr, bool, error) {
 		key = "oneOf"
 	}
 	if list.kind != kindArray || len(list.list) == 0 {
-		return nil, false, refuse(show(path)+"/"+key, "it must be a list of schemas")
+		return nil, false, refuse(show(path)+"/"+key, "the value must be a list of schemas")
 	}
 	rest := s.without(key)
 	if key == "oneOf" {
-		flat, beside, err := c.overlapping(list, path)
+		flat, conflicts, err := c.overlapping(list, path)
 		if err != nil {
 			return nil, false, err
 		}
-		if slices.ContainsFunc(beside, func(others []int) bool { return len(others) > 0 }) {
-			e, err := c.exclusive(list, rest, path, flat, beside)
+		if slices.ContainsFunc(conflicts, func(others []int) bool { return len(others) > 0 }) {
+			e, err := c.exclusive(list, rest, path, flat, conflicts)
 			return e, true, err
 		}
 	}
@@ -199,7 +197,7 @@ func (c *compiler) choices(s *value, path string) (expr, bool, error) {
 		if rest == nil {
 			if key := leafKey(x); key != "" {
 				if r, known := c.leaves[key]; known && met[r] {
-					continue // it is equal to an alternative before it
+					continue // equal to an earlier alternative
 				}
 			}
 			var r call
@@ -216,7 +214,7 @@ func (c *compiler) choices(s *value, path string) (expr, bool, error) {
 	return out, true, nil
 }
 
-// constants are enum and const: the values among them that the schema's type and bounds allow.
+// constants handles enum and const. It drops values that the type or the bounds do not allow.
 func (c *compiler) constants(s *value, path string) (expr, bool, error) {
 	list := s.get("enum")
 	if k := s.get("const"); k != nil {
@@ -229,7 +227,7 @@ func (c *compiler) constants(s *value, path string) (expr, bool, error) {
 		return nil, false, nil
 	}
 	if list.kind != kindArray {
-		return nil, false, refuse(show(path)+"/enum", "it must be a list of values")
+		return nil, false, refuse(show(path)+"/enum", "the value must be a list")
 	}
 	names, err := types(s, path)
 	if err != nil {
@@ -249,8 +247,9 @@ func (c *compiler) constants(s *value, path string) (expr, bool, error) {
 	})
 	for _, m := range s.members {
 		if structured && slices.Contains(asserting, m.name) {
-			return nil, false, refuse(show(path)+"/"+escapePointer(m.name), "it is not supported beside "+
-				"constants that are objects or arrays")
+			return nil, false, refuse(show(path)+"/"+escapePointer(m.name),
+				"the keyword is not supported together with "+
+					"constants that are objects or arrays")
 		}
 	}
 	var w words
@@ -268,12 +267,12 @@ func (c *compiler) constants(s *value, path string) (expr, bool, error) {
 	return w, true, nil
 }
 
-// asserting are the keywords that would have to be checked for each constant.
+// asserting are the keywords that would have to be checked for each structured constant.
 var asserting = []string{"properties", "required", "additionalProperties", "patternProperties", "items", "prefixItems",
 	"additionalItems", "minItems", "maxItems", "minProperties", "maxProperties", "propertyNames", "uniqueItems",
 	"contains"}
 
-// hasType tells whether a value has one of the types.
+// hasType reports whether a value has one of the types.
 func (v *value) hasType(names []string) bool {
 	switch v.kind {
 	case kindNull:
@@ -294,7 +293,7 @@ func (v *value) hasType(names []string) bool {
 	return ok && x.IsInt() && slices.Contains(names, "integer")
 }
 
-// key is a text that values share which are equal, and no others.
+// key returns a text that is the same for equal values only.
 func (v *value) key() string {
 	switch v.kind {
 	case kindNumber:
@@ -328,7 +327,7 @@ func keysOf(list []*value) map[string]bool {
 	return out
 }
 
-// equal tells whether two values are the same; numbers by what they are worth.
+// equal reports whether two values are equal; numbers are compared by value.
 func (v *value) equal(w *value) bool {
 	if v.kind != w.kind || len(v.list) != len(w.list) || len(v.members) != len(w.members) {
 		return false

@@ -1,21 +1,20 @@
 package grammar
 
-// mostContained bounds the places at which items are counted together with those that contains
-// means.
+// mostContained limits the number of states that count items and matches of contains together.
 const mostContained = 1 << 12
 
-// container writes the arrays of which some items must be what contains says.
+// container writes arrays of which some items must match contains.
 type container struct {
-	least, most    int    // items; most < 0: any number
-	few, many      int    // of them as contains says; many < 0: any number
-	last           int    // items that are told apart by how many stand before them
-	inside, beside []expr // by place: an item as contains says, and one that need not be; then the rest
-	comma, space   expr
+	least, most     int    // number of items; most < 0 means no limit
+	few, many       int    // number of matches; many < 0 means no limit
+	last            int    // number of items up to which positions are distinguished
+	inside, outside []expr // by position: a matching item, and one that need not match; the last for the rest
+	comma, space    expr
 }
 
-// containing is the arrays of a schema with contains: from minContains to maxContains of its items
-// are what it says. Without an upper bound any item may be one of them; with one, the others are
-// what it does not allow.
+// containing returns an expression for arrays with contains: minContains to maxContains items match
+// it. Without an upper bound the other items need not differ from it; with one they must not match
+// it.
 func (c *compiler) containing(s *value, path string, least, most int) (expr, error) {
 	w := &container{least: least, most: most}
 	if k := s.get("contains").kind; k != kindObject && k != kindBool {
@@ -36,7 +35,7 @@ func (c *compiler) containing(s *value, path string, least, most int) (expr, err
 	}
 	key, others := "prefixItems", "items"
 	if it := s.get("items"); s.get(key) == nil && it != nil && it.kind == kindArray {
-		key, others = "items", "additionalItems" // as draft 7 has it
+		key, others = "items", "additionalItems" // draft 7
 	}
 	first, _ := places(s)
 	w.last = max(len(first), w.least, w.most, 1)
@@ -44,8 +43,8 @@ func (c *compiler) containing(s *value, path string, least, most int) (expr, err
 		w.last = w.most
 	}
 	if w.last > mostContained || (w.last+1)*(max(w.few, w.many)+1) > mostContained {
-		return nil, refuse(show(path)+"/contains", "its items are counted together with those of the array to a "+
-			"product of %d at most", mostContained)
+		return nil, refuse(show(path)+"/contains", "the product of the counts of items and of matches is limited to %d",
+			mostContained)
 	}
 	for i := range first {
 		if err := w.place(c, s, path, located{first[i], path + "/" + key + "/" + itoa(i)}); err != nil {
@@ -60,7 +59,7 @@ func (c *compiler) containing(s *value, path string, least, most int) (expr, err
 	return automaton(w.write), nil
 }
 
-// place adds the item of one more place, as contains says and as it may be beside those.
+// place adds the expressions for the items at one more position.
 func (w *container) place(c *compiler, s *value, path string, item located) error {
 	wanted := located{s.get("contains"), path + "/contains"}
 	if item.schema == nil {
@@ -88,11 +87,11 @@ func (w *container) place(c *compiler, s *value, path string, item located) erro
 			return err
 		}
 	}
-	w.inside, w.beside = append(w.inside, in), append(w.beside, out)
+	w.inside, w.outside = append(w.inside, in), append(w.outside, out)
 	return nil
 }
 
-// write makes a state for each number of items, and of those that contains means, so far.
+// write creates a state for each number of items and of matches so far.
 func (w *container) write(b *builder, from, to int32) {
 	counted := max(w.few, w.many)
 	at := make([][]int32, w.last+1)
@@ -117,7 +116,7 @@ func (w *container) write(b *builder, from, to int32) {
 				continue
 			}
 			next := at[min(n+1, w.last)]
-			b.write(sequence{between, w.beside[place]}, here, next[k])
+			b.write(sequence{between, w.outside[place]}, here, next[k])
 			if k < counted {
 				b.write(sequence{between, w.inside[place]}, here, next[k+1])
 			}
@@ -126,7 +125,7 @@ func (w *container) write(b *builder, from, to int32) {
 	b.write(sequence{w.space, literal("]")}, end, to)
 }
 
-// but is a schema without one keyword.
+// but returns a schema without one keyword.
 func (v *value) but(key string) *value {
 	out := &value{kind: kindObject}
 	for _, m := range v.members {
@@ -137,8 +136,8 @@ func (v *value) but(key string) *value {
 	return out
 }
 
-// withContains says how often contains must hold where a schema has it, and nothing where it has it
-// not, so that schemas can be merged.
+// withContains makes the default of minContains explicit, and drops minContains and maxContains
+// without contains, so that schemas can be merged.
 func (v *value) withContains() *value {
 	switch {
 	case v.kind != kindObject:
@@ -151,8 +150,8 @@ func (v *value) withContains() *value {
 	return v
 }
 
-// withExclusive has the bounds of draft 4, where minimum and maximum are left out if
-// exclusiveMinimum and exclusiveMaximum are true, as they are written since.
+// withExclusive converts the boolean exclusiveMinimum and exclusiveMaximum of draft 4 to the
+// numbers of later drafts.
 func (v *value) withExclusive() *value {
 	for _, k := range [][2]string{{"exclusiveMinimum", "minimum"}, {"exclusiveMaximum", "maximum"}} {
 		x, bound := v.get(k[0]), v.get(k[1])
@@ -166,7 +165,7 @@ func (v *value) withExclusive() *value {
 	return v
 }
 
-// negatedContains are the arrays of too few items that contains means, and of too many.
+// negatedContains returns the arrays with too few and with too many items that match contains.
 func negatedContains(s *value) (out []*value) {
 	number := func(n int) *value { return &value{kind: kindNumber, text: itoa(n)} }
 	arrays := ofType("array").and("contains", s.get("contains"))

@@ -5,16 +5,17 @@ import (
 	"unicode/utf8"
 )
 
-// mostCompared is how many schemas of a oneOf are compared with each other.
+// mostCompared is the largest number of schemas of a oneOf that are compared with each other.
 const mostCompared = 400
 
-// overlapping are for each schema of a oneOf those others, by number, that might hold beside it.
-func (c *compiler) overlapping(list *value, path string) (flat []*value, beside [][]int, err error) {
+// overlapping returns for each schema of a oneOf the indices of the others that may match the same
+// value.
+func (c *compiler) overlapping(list *value, path string) (flat []*value, conflicts [][]int, err error) {
 	if len(list.list) > mostCompared {
-		return nil, nil, refuse(show(path)+"/oneOf", "more than %d schemas are not compared; anyOf takes any number",
+		return nil, nil, refuse(show(path)+"/oneOf", "oneOf supports at most %d schemas; use anyOf for more",
 			mostCompared)
 	}
-	beside = make([][]int, len(list.list))
+	conflicts = make([][]int, len(list.list))
 	for i, x := range list.list {
 		v, err := c.wide(located{x, path + "/oneOf/" + itoa(i)}, 0)
 		if err != nil {
@@ -22,15 +23,15 @@ func (c *compiler) overlapping(list *value, path string) (flat []*value, beside 
 		}
 		for j, other := range flat {
 			if !c.disjoint(v, other, 0) {
-				beside[i], beside[j] = append(beside[i], j), append(beside[j], i)
+				conflicts[i], conflicts[j] = append(conflicts[i], j), append(conflicts[j], i)
 			}
 		}
 		flat = append(flat, v)
 	}
-	return flat, beside, nil
+	return flat, conflicts, nil
 }
 
-// disjoint tells that no value is in both schemas; false where it is not known.
+// disjoint reports whether no value matches both schemas. It returns false if that is unknown.
 func (c *compiler) disjoint(a, b *value, depth int) bool {
 	if a.isFalse() || b.isFalse() {
 		return true
@@ -63,7 +64,7 @@ func (c *compiler) disjoint(a, b *value, depth int) bool {
 	return true
 }
 
-// excludes tells that a constant is none of the strings or numbers that a schema allows.
+// excludes reports whether a schema does not allow a constant string or number.
 func (c *compiler) excludes(s, x *value) bool {
 	switch x.kind {
 	case kindString:
@@ -84,7 +85,7 @@ func (c *compiler) excludes(s, x *value) bool {
 	return false
 }
 
-// eachDisjoint tells that each alternative of a is disjoint from b.
+// eachDisjoint reports whether each alternative of a is disjoint from b.
 func (c *compiler) eachDisjoint(a, b *value, depth int) bool {
 	for _, key := range []string{"anyOf", "oneOf"} {
 		list := a.get(key)
@@ -101,7 +102,7 @@ func (c *compiler) eachDisjoint(a, b *value, depth int) bool {
 	return false
 }
 
-// typesOf are the types of a schema as far as they are known, its alternatives considered.
+// typesOf returns the types of a schema as far as they are known, including its alternatives.
 func (c *compiler) typesOf(s *value, depth int) []string {
 	c.meter.work(32)
 	all, err := types(s, "")
@@ -133,7 +134,7 @@ func (c *compiler) typesOf(s *value, depth int) []string {
 	return all
 }
 
-// disjointIn tells that no value of a type is in both.
+// disjointIn reports whether no value of a type matches both schemas.
 func (c *compiler) disjointIn(t string, a, b *value, depth int) bool {
 	switch t {
 	case "object":
@@ -150,7 +151,7 @@ func (c *compiler) disjointIn(t string, a, b *value, depth int) bool {
 	return false
 }
 
-// apart tells that all numbers in x are below those in y.
+// apart reports whether all numbers in x are below those in y.
 func apart(x, y bounds) bool {
 	if x.most == nil || y.least == nil {
 		return false
@@ -159,7 +160,7 @@ func apart(x, y bounds) bool {
 	return order < 0 || order == 0 && (x.belowMost || y.overLeast)
 }
 
-// disjointTexts tells that no string matches the expressions, formats and lengths of both.
+// disjointTexts reports whether no string satisfies the expressions, formats and lengths of both.
 func (c *compiler) disjointTexts(a, b *value) bool {
 	x, err1 := c.wideTexts(a, "")
 	y, err2 := c.wideTexts(b, "")
@@ -177,7 +178,7 @@ func (c *compiler) disjointTexts(a, b *value) bool {
 	return err == nil && !ok
 }
 
-// disjointArrays tells that lengths differ, or what both say of the first items that one must have.
+// disjointArrays compares the lengths of arrays and the first items that one of them requires.
 func (c *compiler) disjointArrays(a, b *value, depth int) bool {
 	leastA, mostA, err1 := span(a, "", "minItems", "maxItems")
 	leastB, mostB, err2 := span(b, "", "minItems", "maxItems")
@@ -208,7 +209,7 @@ func (c *compiler) disjointArrays(a, b *value, depth int) bool {
 	return false
 }
 
-// disjointObjects looks for a property that both must have and that cannot be the same.
+// disjointObjects looks for a required property whose schemas are disjoint.
 func (c *compiler) disjointObjects(a, b *value, depth int) bool {
 	pa, pb := a.get("properties"), b.get("properties")
 	if pa == nil || pb == nil || depth > 3 {
@@ -228,7 +229,7 @@ func (c *compiler) disjointObjects(a, b *value, depth int) bool {
 	return false
 }
 
-// disjointNames tells that a must have a property that b does not allow.
+// disjointNames reports whether a requires a property that b does not allow.
 func (c *compiler) disjointNames(a, b *value) bool {
 	r := a.get("required")
 	if r == nil || !b.get("additionalProperties").isFalse() || b.get("patternProperties") != nil {

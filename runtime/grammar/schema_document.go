@@ -6,25 +6,25 @@ import (
 	"strings"
 )
 
-// document is a schema as it was sent. Its places have addresses of their own where $id says so
-// (JSON Schema Core 2020-12, section 8.2). Before it is compiled, each reference by an address is
-// rewritten as one by a JSON pointer, and common misspellings are corrected (normalize).
+// document is a schema as received. $id gives its parts addresses (JSON Schema Core 2020-12,
+// section 8.2). Before compilation, references by address are rewritten to JSON pointers, and
+// common misspellings are corrected (normalize).
 type document struct {
 	root  *value
 	meter *Meter
-	// places are paths by addresses without a fragment, and anchors by addresses with one.
+	// places maps addresses without fragment to paths, anchors those with one.
 	places, anchors map[string]string
-	old             bool // draft 4 or older: addresses are called id
-	nullable        bool // it may be OpenAPI's 3.0, where nullable adds null to a type
+	old             bool // draft 4 or older, with id in place of $id
+	nullable        bool // may be OpenAPI 3.0, where nullable adds null to a type
 }
 
-// named are keywords whose members are schemas by names, and data are those whose values are none.
+// named are keywords that map names to schemas, and data are those whose values are not schemas.
 var (
 	named = []string{"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"}
 	data  = []string{"const", "enum", "default", "examples", "example", "required", "dependentRequired"}
 )
 
-// trail is the way to a place of a document. The zero pointer is the root.
+// trail is the path to a part of a document; nil is the root.
 type trail struct {
 	up   *trail
 	name string
@@ -43,7 +43,7 @@ func (t *trail) path() string {
 	return "/" + strings.Join(names, "/")
 }
 
-// readSchema parses a schema and settles it.
+// readSchema parses and normalizes a schema.
 func readSchema(text []byte, m *Meter) (*value, error) {
 	root, err := parseValue(text, m)
 	if err != nil {
@@ -55,9 +55,9 @@ func readSchema(text []byte, m *Meter) (*value, error) {
 	}, nil)
 }
 
-// settle normalizes the schemas of a document and rewrites references by address. Types may be null
-// by OpenAPI's keyword only where the document does not declare itself as JSON Schema, which has no
-// such keyword.
+// settle normalizes the schemas of a document and rewrites references by address. It applies
+// OpenAPI's nullable only if the document does not declare itself as JSON Schema, which has no such
+// keyword.
 func settle(root *value, m *Meter) {
 	d := &document{root: root, meter: m, places: map[string]string{}, anchors: map[string]string{}, nullable: true}
 	if s := root.get("$schema"); s != nil {
@@ -71,8 +71,8 @@ func settle(root *value, m *Meter) {
 	d.each(root, nil, &url.URL{}, false, d.rewrite)
 }
 
-// each calls do for the schemas of a document with their places and the address that theirs are
-// relative to; names tells that v is no schema but has schemas by names.
+// each calls do for all schemas of a document with their paths and base addresses. names means that
+// v is not a schema but maps names to schemas.
 func (d *document) each(v *value, at *trail, base *url.URL, names bool, do func(*value, *trail, *url.URL)) {
 	d.meter.work(4 + len(v.members) + len(v.list))
 	if v.kind == kindObject && !names {
@@ -97,9 +97,8 @@ func (d *document) each(v *value, at *trail, base *url.URL, names bool, do func(
 	}
 }
 
-// normalize corrects what clients commonly send in place of a schema: a keyword that is null counts
-// as missing, but for const and default, and types may be written in capitals, as Gemini's API has
-// them; TYPE_UNSPECIFIED is no type.
+// normalize corrects common deviations of clients: a keyword that is null counts as missing, except
+// const and default; types may be in capitals, as in Gemini's API; TYPE_UNSPECIFIED is no type.
 func normalize(v *value) {
 	v.members = slices.DeleteFunc(v.members, func(m member) bool {
 		return m.value.kind == kindNull && m.name != "const" && m.name != "default" && m.name != "example" ||
@@ -119,8 +118,7 @@ func normalize(v *value) {
 	}
 }
 
-// typeNamed returns the name of a type in the letters that JSON Schema has for it. Other values
-// stay as they are.
+// typeNamed returns the name of a type in lower case. It returns other values unchanged.
 func typeNamed(x *value) *value {
 	name := strings.ToLower(x.text)
 	if x.kind != kindString || name == x.text || !contains(typeNames, name) {
@@ -129,7 +127,7 @@ func typeNamed(x *value) *value {
 	return &value{kind: kindString, text: name}
 }
 
-// address returns the one that a schema gives itself; nil where it has none.
+// address returns the address that a schema declares, or nil.
 func (d *document) address(v *value) *url.URL {
 	id := v.get("$id")
 	if id == nil && d.old {
@@ -146,7 +144,7 @@ func (d *document) address(v *value) *url.URL {
 	return u
 }
 
-// note records the addresses of a schema: the first of equal ones holds.
+// note records the addresses of a schema. The first of equal ones wins.
 func (d *document) note(v *value, at *trail, base *url.URL) {
 	add := func(to map[string]string, name string) {
 		if _, met := to[name]; !met {
@@ -164,7 +162,7 @@ func (d *document) note(v *value, at *trail, base *url.URL) {
 			continue
 		}
 		name := a.text
-		if strings.HasSuffix(key, "id") { // as drafts up to 7 have it
+		if strings.HasSuffix(key, "id") { // drafts up to 7
 			if !strings.HasPrefix(name, "#") {
 				continue
 			}
@@ -174,7 +172,7 @@ func (d *document) note(v *value, at *trail, base *url.URL) {
 	}
 }
 
-// rewrite gives a schema references by places, and null where OpenAPI's keyword adds it.
+// rewrite rewrites references of a schema to paths, and adds null to its types if nullable is set.
 func (d *document) rewrite(v *value, _ *trail, base *url.URL) {
 	for i, m := range v.members {
 		switch {
@@ -202,8 +200,8 @@ func orNull(t *value) *value {
 	return t
 }
 
-// place returns the path that a reference means; not ok where the document has no such place, or
-// where the reference is a path itself.
+// place returns the path of a reference. It returns false if the document has no such place or if
+// the reference is a path already.
 func (d *document) place(ref string, base *url.URL) (string, bool) {
 	u, err := url.Parse(ref)
 	if err != nil {
@@ -217,7 +215,7 @@ func (d *document) place(ref string, base *url.URL) (string, bool) {
 	case !met:
 		return "", false
 	case root == "" && strings.HasPrefix(ref, "#/"):
-		return "", false // as it stands
+		return "", false // already a path
 	case fragment == "":
 		return root, true
 	case fragment[0] != '/':
@@ -226,10 +224,10 @@ func (d *document) place(ref string, base *url.URL) (string, bool) {
 	case d.at(root+fragment) != nil:
 		return root + fragment, true
 	}
-	return fragment, d.at(fragment) != nil // written as if there were no $id
+	return fragment, d.at(fragment) != nil // a path from the root in spite of $id
 }
 
-// at returns the value at a path; nil where there is none.
+// at returns the value at a path, or nil.
 func (d *document) at(path string) *value {
 	v := d.root
 	for _, name := range strings.Split(path, "/")[1:] {

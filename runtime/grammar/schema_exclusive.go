@@ -2,14 +2,14 @@ package grammar
 
 import "slices"
 
-// mostExclusive is from how many others a schema of a oneOf is kept apart by what these do not
-// allow.
+// mostExclusive is the largest number of overlapping schemas that are excluded from a schema of a
+// oneOf.
 const mostExclusive = 8
 
-// exclusive is a oneOf whose schemas overlap, type by type: where others might hold beside a
-// schema, what they do not allow. Types that a schema does not speak of are left out where that
-// cannot be said; flat and beside are as of overlapping.
-func (c *compiler) exclusive(list, rest *value, path string, flat []*value, beside [][]int) (expr, error) {
+// exclusive returns an expression for a oneOf whose schemas overlap. For each type it excludes from
+// a schema what the overlapping ones allow. If that is not supported, it drops types that the
+// schema does not mention. flat and conflicts are the results of overlapping.
+func (c *compiler) exclusive(list, rest *value, path string, flat []*value, conflicts [][]int) (expr, error) {
 	var out choice
 	whole := typeNames
 	if rest != nil {
@@ -28,7 +28,7 @@ func (c *compiler) exclusive(list, rest *value, path string, flat []*value, besi
 			if !overlap([]string{t}, whole) {
 				continue
 			}
-			others := slices.DeleteFunc(slices.Clone(beside[i]), func(j int) bool {
+			others := slices.DeleteFunc(slices.Clone(conflicts[i]), func(j int) bool {
 				theirs := c.typesOf(flat[j], 0)
 				return !overlap([]string{t}, theirs) || flat[i].kind == kindObject && flat[j].kind == kindObject &&
 					c.disjointIn(t, flat[i], flat[j], 0)
@@ -69,11 +69,11 @@ func (c *compiler) exclusive(list, rest *value, path string, flat []*value, besi
 }
 
 func overlaps(path string, i, j int) *Error {
-	return refuse(show(path)+"/oneOf", "schemas %d and %d might both hold; use anyOf, or give them types or "+
-		"constants that differ", min(i, j), max(i, j))
+	return refuse(show(path)+"/oneOf", "schemas %d and %d may match the same value; use anyOf, or give them distinct "+
+		"types or constants", min(i, j), max(i, j))
 }
 
-// onlyIn are schemas that hold for values of a type and for none that some others allow.
+// onlyIn returns schemas that match values of a type that none of the others allows.
 func (c *compiler) onlyIn(t string, mine *value, list *value, path string, flat []*value, others []int) ([]located,
 	error) {
 	if len(others) > mostExclusive {
@@ -104,7 +104,7 @@ func (c *compiler) onlyIn(t string, mine *value, list *value, path string, flat 
 	return all, nil
 }
 
-// foreign are properties of one schema of objects that another one does not allow.
+// foreign returns properties of one schema of objects that another one does not allow.
 func foreign(mine, theirs *value) (names []string) {
 	p, q := mine.get("properties"), theirs.get("properties")
 	if p == nil || !theirs.get("additionalProperties").isFalse() || theirs.get("patternProperties") != nil {
@@ -118,7 +118,7 @@ func foreign(mine, theirs *value) (names []string) {
 	return names
 }
 
-// speaksOf tells that a schema says something of a type of values.
+// speaksOf reports whether a schema restricts a type.
 func speaksOf(s *value, t string) bool {
 	if s.get("type") != nil || s.get("enum") != nil || s.get("const") != nil || s.get("anyOf") != nil ||
 		s.get("oneOf") != nil || s.kind != kindObject {

@@ -2,14 +2,15 @@ package grammar
 
 import "slices"
 
-// flat returns a schema without $ref and allOf at its top, and with conditional keywords as
-// alternatives: all that it allows is allowed by the schema, and some of that may be missing.
+// flat returns a schema without $ref and allOf at its top level, and with conditional keywords as
+// alternatives. It allows a subset of what the schema allows.
 func (c *compiler) flat(x located, depth int) (*value, error) { return c.flatten(x, depth, true) }
 
-// wide is flat without conditional keywords: it allows all that the schema does, and maybe more.
+// wide is flat without conditional keywords. It allows a superset of what the schema allows.
 func (c *compiler) wide(x located, depth int) (*value, error) { return c.flatten(x, depth, false) }
 
-// mostNested is how deep schemas may refer to others that hold for the same value.
+// mostNested is the largest nesting depth of references between schemas that apply to the same
+// value.
 const mostNested = 256
 
 func (c *compiler) flatten(x located, depth int, conditions bool) (*value, error) {
@@ -17,11 +18,11 @@ func (c *compiler) flatten(x located, depth int, conditions bool) (*value, error
 	case s.kind != kindObject:
 		return s, nil
 	case c.within[s]:
-		return nil, refuse(show(x.path), "it refers to itself without end")
+		return nil, refuse(show(x.path), "the schema refers to itself without end")
 	case depth > mostNested:
 		return nil, refuse(show(x.path), "$ref and allOf are nested more than %d levels deep", mostNested)
 	case c.flats > mostFlat:
-		return nil, refuse(show(x.path), "more than %d schemas must hold together", mostFlat)
+		return nil, refuse(show(x.path), "more than %d schemas apply to the same value", mostFlat)
 	}
 	if c.within == nil {
 		c.within = map[*value]bool{}
@@ -35,7 +36,7 @@ func (c *compiler) flatten(x located, depth int, conditions bool) (*value, error
 	return c.flattened(x, depth, true)
 }
 
-// widened is flatten without conditional keywords, once for each schema.
+// widened is flatten without conditional keywords. Its results are cached.
 func (c *compiler) widened(x located, depth int) (*value, error) {
 	if v := c.wides[x.schema]; v != nil {
 		return v, nil

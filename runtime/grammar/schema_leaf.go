@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// count is a keyword that counts; or what is said where it is missing.
+// count returns the value of a counting keyword, or missing if it is absent.
 func count(s *value, path, key string, missing int) (int, error) {
 	v := s.get(key)
 	if v == nil {
@@ -14,18 +14,18 @@ func count(s *value, path, key string, missing int) (int, error) {
 	}
 	x, ok := new(big.Rat).SetString(v.text)
 	if v.kind != kindNumber || len(v.text) > 30 || !ok || !x.IsInt() || x.Sign() < 0 {
-		return 0, refuse(show(path)+"/"+key, "it must be a whole number, not negative")
+		return 0, refuse(show(path)+"/"+key, "the value must be a whole number of at least 0")
 	}
 	if !x.Num().IsInt64() || x.Num().Int64() > maxCount {
 		if missing >= 0 {
-			return 0, refuse(show(path)+"/"+key, "%s is above the %d that are counted", clip(v.text), maxCount)
+			return 0, refuse(show(path)+"/"+key, "%s is above the limit of %d", clip(v.text), maxCount)
 		}
-		return -1, nil // an upper bound that nothing reaches
+		return -1, nil // an upper bound that is never reached
 	}
 	return int(x.Num().Int64()), nil
 }
 
-// span is a pair of keywords for the least and the most; most is -1 where there is no end.
+// span returns a pair of keywords for a lower and an upper bound; hi is -1 for no limit.
 func span(s *value, path, least, most string) (lo, hi int, err error) {
 	if lo, err = count(s, path, least, 0); err != nil {
 		return 0, 0, err
@@ -39,25 +39,23 @@ func span(s *value, path, least, most string) (lo, hi int, err error) {
 	return lo, hi, nil
 }
 
-// moreTexts is the keyword of expressions that must match beside pattern and format, in schemas
-// that were merged.
+// moreTexts is a keyword of merged schemas: further expressions that must match.
 const moreTexts = "!texts"
 
-// neverTexts is the keyword of expressions that must not match, in schemas that say what another
-// one does not allow.
+// neverTexts is a keyword of negated schemas: expressions that must not match.
 const neverTexts = "!never"
 
-// exactly is the expression of one string.
+// exactly returns the expression for one string.
 func exactly(s string) string { return "^(?:" + regexp.QuoteMeta(s) + ")$" }
 
-// texts are the strings that the keywords of a schema allow.
+// texts returns the strings that the keywords of a schema allow.
 func (c *compiler) texts(s *value, path string) (t texts, err error) {
 	if t.least, t.most, err = span(s, path, "minLength", "maxLength"); err != nil {
 		return t, err
 	}
 	if p := s.get("pattern"); p != nil {
 		if p.kind != kindString {
-			return t, refuse(show(path)+"/pattern", "it must be a string")
+			return t, refuse(show(path)+"/pattern", "the value must be a string")
 		}
 		if _, err := c.compiled(show(path)+"/pattern", p.text); err != nil {
 			return t, err
@@ -101,11 +99,11 @@ func (c *compiler) stringType(s *value, path string) (expr, error) {
 	return c.pattern(at, t.want[0], t.least, t.most)
 }
 
-// mostMultiple is the greatest number whose multiples are told from others.
+// mostMultiple is the largest supported divisor.
 const mostMultiple = 4096
 
-// mostDecimal is the same of numbers with digits behind the point, these digits read as a whole
-// number.
+// mostDecimal is the largest supported divisor with a fraction, multiplied by a power of ten to a
+// whole number.
 const mostDecimal = 256
 
 func (c *compiler) numberType(s *value, path string, integer bool) (expr, error) {
@@ -123,7 +121,7 @@ func (c *compiler) numberType(s *value, path string, integer bool) (expr, error)
 	return n.expr(show(path))
 }
 
-// bounds are what the keywords of numbers say.
+// bounds returns the bounds of the keywords for numbers.
 func (c *compiler) bounds(s *value, path string) (n bounds, err error) {
 	s = s.withExclusive()
 	for _, k := range []struct {
@@ -148,11 +146,11 @@ func (c *compiler) bounds(s *value, path string) (n bounds, err error) {
 		if tiny := smallest(v); tiny != 0 {
 			x, ok = big.NewRat(int64(tiny), 1), true
 			if x.Quo(x, new(big.Rat).SetInt(tenTo(boundDigits))); (tiny > 0) != k.lower {
-				x = new(big.Rat) // inside of it is zero
+				x = new(big.Rat) // rounded inward to zero
 			}
 		}
 		if !ok {
-			return n, refuse(show(path)+"/"+k.key, "it must be a number of at most %d digits", boundDigits)
+			return n, refuse(show(path)+"/"+k.key, "the value must be a number of at most %d digits", boundDigits)
 		}
 		inner := inward(x, k.lower)
 		n.tighten(inner, k.lower, k.open && inner == x && smallest(v) == 0)
@@ -165,15 +163,15 @@ func (c *compiler) bounds(s *value, path string) (n bounds, err error) {
 	return n, err
 }
 
-// remainders is the keyword of what whole numbers leave, or do not, when divided: lists of a
-// divisor, what is left, and whether it is. It is in schemas that are made of others.
+// remainders is a keyword of merged and negated schemas: lists of a divisor, a remainder, and
+// whether the number must have that remainder.
 const remainders = "!remainders"
 
-// divide adds remainders, of which the divisors and multiple have a common multiple that is few.
+// divide adds remainders. The divisors must have a small common multiple.
 func (n *bounds) divide(list []*value, path string) error {
 	if n.decimals > 0 {
-		return refuse(show(path), "what is no multiple of a number is told among whole numbers, not beside a "+
-			"multipleOf of decimal ones")
+		return refuse(show(path), "excluded multiples are supported for whole numbers only, not together with a "+
+			"multipleOf that has a fraction")
 	}
 	if n.integer = true; n.multiple == nil {
 		n.multiple = big.NewInt(1)
@@ -187,29 +185,30 @@ func (n *bounds) divide(list []*value, path string) error {
 		rest, _ := strconv.ParseInt(x.list[1].text, 10, 64)
 		n.rests = append(n.rests, remainder{by.Int64(), rest, x.list[2].isFalse()})
 		if n.multiple = lcm(n.multiple, by); n.multiple.Cmp(big.NewInt(mostMultiple)) > 0 {
-			return refuse(show(path), "the numbers whose multiples are told apart have no common multiple up to %d",
+			return refuse(show(path), "the divisors have no common multiple up to %d",
 				mostMultiple)
 		}
 	}
 	return nil
 }
 
-// lcm is the least common multiple.
+// lcm returns the least common multiple.
 func lcm(a, b *big.Int) *big.Int {
 	return new(big.Int).Div(new(big.Int).Mul(a, b), new(big.Int).GCD(nil, nil, a, b))
 }
 
-// outermost tells that a bound is beyond all numbers that are written: those of floating point
-// types are.
+// outermost reports whether a bound is beyond all numbers that are generated, such as the limits of
+// floating-point types.
 func outermost(v *value, lower bool) bool {
 	if v.kind != kindNumber {
 		return false
 	}
-	f, _ := strconv.ParseFloat(v.text, 64) // infinite where it is too large
+	f, _ := strconv.ParseFloat(v.text, 64) // infinite on overflow
 	return lower && f <= -1e18 || !lower && f >= 1e18
 }
 
-// smallest is the sign of a bound that is nearer to zero than all other numbers that are written.
+// smallest returns the sign of a bound that is nearer to zero than any number that is generated, or
+// 0.
 func smallest(v *value) int {
 	f, err := strconv.ParseFloat(v.text, 64)
 	switch {
@@ -221,8 +220,7 @@ func smallest(v *value) int {
 	return -1
 }
 
-// inward is a bound with no more digits behind the point than are reckoned with: itself, or the
-// nearest such number inside.
+// inward rounds a bound inward to boundDigits fraction digits.
 func inward(x *big.Rat, lower bool) *big.Rat {
 	if n, exact := x.FloatPrec(); exact && n <= boundDigits {
 		return x
@@ -247,7 +245,7 @@ func (n *bounds) tighten(x *big.Rat, lower, open bool) {
 	}
 }
 
-// rational reads a number whose digits and exponent are few enough to reckon with.
+// rational parses a number with a limited number of digits and a limited exponent.
 func rational(v *value) (*big.Rat, bool) {
 	if v.kind != kindNumber || len(v.text) > 40 {
 		return nil, false
@@ -259,7 +257,7 @@ func rational(v *value) (*big.Rat, bool) {
 	return new(big.Rat).SetString(v.text)
 }
 
-// multipleOf is what numbers are multiples of: a whole number divided by 10 as often as it says.
+// multipleOf returns the divisor of multipleOf: of divided by 10^decimals.
 func multipleOf(s *value, path string) (of *big.Int, decimals int, err error) {
 	v := s.get("multipleOf")
 	if v == nil {
@@ -277,6 +275,7 @@ func multipleOf(s *value, path string) (of *big.Int, decimals int, err error) {
 			return whole.Num(), n, nil
 		}
 	}
-	return nil, 0, refuse(show(path)+"/multipleOf", "only whole numbers from 1 to %d are supported, and decimal ones "+
-		"of digits up to %d", mostMultiple, mostDecimal)
+	return nil, 0, refuse(show(path)+"/multipleOf",
+		"supported are whole numbers from 1 to %d, and decimal numbers with "+
+			"digits up to %d", mostMultiple, mostDecimal)
 }

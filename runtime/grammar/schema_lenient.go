@@ -8,29 +8,29 @@ import (
 	"strings"
 )
 
-// Schema is a JSON Schema of which a grammar of several pieces uses some parts. It belongs to one
+// Schema is a JSON Schema whose parts are used in a composed grammar. It must be used by only one
 // compilation at a time.
 type Schema struct {
 	text []byte
 	note func(path, reason string)
-	root *value // once it was read
-	left int    // how often a keyword may still be left out; below 0: nothing of it is kept
+	root *value // nil until parsed
+	left int    // number of keywords that may still be left out; below 0: the whole schema was dropped
 	of   *compiler
 }
 
-// mostRelaxed is how many keywords of a schema are left out.
+// mostRelaxed is the largest number of keywords that are left out of a schema.
 const mostRelaxed = 64
 
-// NewSchema returns a Schema. Where note is nil, keywords that are not supported are refused. Else
-// they are left out, and all others are kept: note is called with the path and the reason for each.
-// It may be called again for the same path.
+// NewSchema returns a Schema. If note is nil, unsupported keywords are errors. Otherwise they are
+// left out and all others are kept: note is called with the path and the reason of each. It may be
+// called several times for the same path.
 func NewSchema(text []byte, note func(path, reason string)) *Schema {
 	return &Schema{text: text, note: note, left: mostRelaxed}
 }
 
-// Matching is the JSON that a part of the schema allows, as FromSchema reads it. The path is a JSON
-// pointer; the empty one is the whole schema. Where keywords may be left out, a part that does not
-// exist allows everything.
+// Matching returns the piece with the JSON texts that a part of the schema allows. path is a JSON
+// pointer; the empty one is the whole schema. If keywords may be left out, a missing part allows
+// everything.
 func (s *Schema) Matching(path string) Piece {
 	return func(b *builder) (expr, error) {
 		if err := s.read(b); err != nil {
@@ -56,14 +56,14 @@ type wholeSchema struct {
 	rule   ruleID
 }
 
-// unsatisfied refuses a schema that no value satisfies, by the path of its smallest part that none
-// does.
+// unsatisfied returns an error for a schema that no value satisfies, with the path of its smallest
+// unsatisfiable part.
 func (b *builder) unsatisfied() error {
 	for _, w := range b.schemas {
 		if !math.IsInf(b.states[b.rules[w.rule].start].dist, 1) {
 			continue
 		}
-		e := unsatisfied("#", "no value is found")
+		e := unsatisfied("#", "none was found")
 		if none := w.schema.of.none; none != nil {
 			*e = *none
 			e.Path, e.located = w.schema.of.visible(e.Path), true
@@ -81,7 +81,7 @@ func (b *builder) unsatisfied() error {
 	return nil
 }
 
-// own names the schema in an error about it.
+// own sets the schema of an error.
 func (s *Schema) own(err error) error {
 	var e *Error
 	if errors.As(err, &e) {
@@ -90,11 +90,10 @@ func (s *Schema) own(err error) error {
 	return err
 }
 
-// Schema returns the Schema that the error is about; nil where it is about another part of the
-// grammar.
+// Schema returns the Schema that the error refers to, or nil.
 func (e *Error) Schema() *Schema { return e.schema }
 
-// read parses the schema, and starts to compile it for a builder.
+// read parses the schema and starts compiling it for a builder.
 func (s *Schema) read(b *builder) error {
 	if s.of != nil && s.of.builder == b {
 		return nil
@@ -111,23 +110,22 @@ func (s *Schema) read(b *builder) error {
 		}
 		s.root = root
 	} else {
-		b.meter.take(2 * len(s.text)) // what was read is still there
+		b.meter.take(2 * len(s.text)) // the parsed schema is still in memory
 	}
 	s.of = newCompiler(b, s.root)
 	s.of.schema = s
 	return nil
 }
 
-// free notes that nothing of a schema of arguments can be kept, and returns that of any object.
+// free reports that the schema is dropped, and returns a schema that allows any object.
 func (s *Schema) free(reason string) *value {
 	s.left = -1
 	s.note("#", reason)
 	return ofType("object")
 }
 
-// relax leaves out what an error is about; false where it cannot. While the schema is read, at is
-// the path of the part that was compiled when the error came up; an error of a grammar that was
-// read (linked) names the part itself.
+// relax leaves out the keyword that an error refers to. It returns false if it cannot. During
+// compilation, at is the path of the part being compiled; if linked, the error itself has the path.
 func (s *Schema) relax(err error, at string, linked bool) bool {
 	var e *Error
 	if !errors.As(err, &e) || e.limit || s.note == nil || s.left < 0 || s.left == 0 && !linked {
@@ -157,8 +155,8 @@ func (s *Schema) relax(err error, at string, linked bool) bool {
 	return true
 }
 
-// relaxAt leaves out the keyword that a path leads to, or one of the schema that it leads to where
-// whole is set; false where there is none.
+// relaxAt leaves out the keyword at a path, or if whole is set a keyword of the schema at the path.
+// It returns false if there is none.
 func (s *Schema) relaxAt(path string, whole bool, reason string) bool {
 	holder, pointer := s.of.holder(path)
 	v, key := weaker(holder, pointer, whole)
@@ -184,8 +182,7 @@ func (s *Schema) relaxAt(path string, whole bool, reason string) bool {
 	return true
 }
 
-// leave leaves out a keyword of the schema as it was given, if it has it, so that it is not merged
-// again.
+// leave leaves out a keyword of the original schema, if it has it, so that it is not merged again.
 func (s *Schema) leave(path string) {
 	root, pointer := s.of.holder(strings.TrimPrefix(path, "#"))
 	switch v, _ := weaker(root, pointer, false); {
@@ -197,7 +194,7 @@ func (s *Schema) leave(path string) {
 	}
 }
 
-// placeOf returns the value that a pointer leads to; nil where there is none.
+// placeOf returns the value at a pointer, or nil.
 func placeOf(v *value, pointer []string) *value {
 	for _, name := range pointer {
 		if v == nil {
@@ -208,7 +205,7 @@ func placeOf(v *value, pointer []string) *value {
 	return v
 }
 
-// given returns the path of a keyword in the schema as it was given: that of a merged schema stands
+// given returns the path of a keyword in the original schema. For a merged schema, that is a path
 // in one of the schemas that were merged.
 func (c *compiler) given(path, key string, in *value) string {
 	visible := c.visible(show(path))
@@ -226,7 +223,7 @@ func (c *compiler) given(path, key string, in *value) string {
 	return visible
 }
 
-// search finds a keyword of a value in a schema and the schemas that hold for the same value.
+// search finds a keyword in a schema and in the schemas that apply to the same value.
 func (c *compiler) search(v *value, key string, x *value, depth int) (path string, ok bool) {
 	if v.kind != kindObject || depth > 8 {
 		return "", false
@@ -249,7 +246,7 @@ func (c *compiler) search(v *value, key string, x *value, depth int) (path strin
 	return "", false
 }
 
-// holder returns the document that a path leads into, and the pointer into it.
+// holder returns the document that a path leads into, and the pointer inside it.
 func (c *compiler) holder(path string) (*value, []string) {
 	root := c.root
 	if strings.HasPrefix(path, "!") {
@@ -266,7 +263,7 @@ func (c *compiler) holder(path string) (*value, []string) {
 	return root, names
 }
 
-// replace puts another document in place of the one that a path leads into.
+// replace replaces the document that a path leads into.
 func (c *compiler) replace(path string, v *value) {
 	if name, _, _ := strings.Cut(path, "/"); strings.HasPrefix(path, "!") {
 		c.extra[name] = v
@@ -275,9 +272,9 @@ func (c *compiler) replace(path string, v *value) {
 	c.root = v
 }
 
-// weaker returns a document in which one keyword of a schema is left out, and the keyword where the
-// pointer does not name it; nil where there is nothing to leave out. whole tells that the pointer
-// leads to the schema; else it leads to the keyword, or to a schema in its place.
+// weaker returns a document without one keyword of a schema, and the keyword if the pointer does
+// not name it. It returns nil if there is nothing to leave out. If whole is set, the pointer leads
+// to the schema; otherwise to the keyword or to a schema in its place.
 func weaker(root *value, pointer []string, whole bool) (v *value, key string) {
 	if len(pointer) == 0 {
 		return weakened(root)
@@ -312,11 +309,11 @@ func weaker(root *value, pointer []string, whole bool) (v *value, key string) {
 	return root.with(pointer[0], with), key
 }
 
-// removed stands for a value that is left out of what holds it.
+// removed represents a value that is left out.
 var removed = &value{}
 
-// with returns a value in which a member or an item is another one. Without one, a member is left
-// out, and an item is the schema true.
+// with returns a value with a member or an item replaced. If x is nil, a member is removed and an
+// item becomes the schema true.
 func (v *value) with(name string, x *value) *value {
 	out := *v
 	out.index = nil
@@ -342,8 +339,8 @@ func (v *value) with(name string, x *value) *value {
 	return &out
 }
 
-// weakening are the keywords of a schema in the order in which they are left out where it is not
-// known which of them is at fault: those that are rarely supported first, and types last.
+// weakening lists keywords in the order in which they are left out if the faulty one is unknown:
+// rarely supported ones first, types last.
 var weakening = []string{"unevaluatedProperties", "unevaluatedItems", "not", "if", "dependentRequired",
 	"dependentSchemas", "dependencies", "contains", "uniqueItems", "propertyNames", "patternProperties", "pattern",
 	"format", "multipleOf", "oneOf", "minProperties", "maxProperties", "minLength", "maxLength", "minItems", "maxItems",
@@ -351,8 +348,8 @@ var weakening = []string{"unevaluatedProperties", "unevaluatedItems", "not", "if
 	"$recursiveRef", "const", "enum", "required", "additionalProperties", "prefixItems", "items", "additionalItems",
 	"properties", "type"}
 
-// weakened returns a schema without the first of these keywords that it has, and which that is. The
-// schemas of a oneOf become those of an anyOf. What is no schema becomes true.
+// weakened returns a schema without the first of these keywords that it has, and the keyword. A
+// oneOf becomes an anyOf; a value that is not a schema becomes true.
 func weakened(v *value) (*value, string) {
 	if v == nil || v.isTrue() {
 		return nil, ""

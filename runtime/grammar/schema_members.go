@@ -1,6 +1,6 @@
 package grammar
 
-// list turns additional members into properties where their names are few.
+// list converts additional members to properties if there are few names.
 func (w *objectWriter) list() {
 	left := mostListed
 	var rest []extra
@@ -18,8 +18,8 @@ func (w *objectWriter) list() {
 	w.extras = rest
 }
 
-// prepare makes the rules that write calls: none may be made while rules are written. Members that
-// are written several times, since members are counted, are rules of their own.
+// prepare creates the rules that write calls, because none may be created while rules are written.
+// If members are counted, each is a separate rule, since it is written several times.
 func (w *objectWriter) prepare() error {
 	space := w.space()
 	w.char()
@@ -64,7 +64,7 @@ func (w *objectWriter) prepare() error {
 	return nil
 }
 
-// additionalOf is an additional member whose name is of a class.
+// additionalOf returns an additional member whose name is in a class.
 func (w *objectWriter) additionalOf(class nameClass) (expr, error) {
 	var all choice
 	for _, e := range w.extras {
@@ -77,7 +77,7 @@ func (w *objectWriter) additionalOf(class nameClass) (expr, error) {
 	return all, nil
 }
 
-// write makes the automaton of an object.
+// write writes the automaton of an object.
 func (w *objectWriter) write(b *builder, from, to int32) {
 	m := memberWriter{objectWriter: w, b: b, end: b.state(), states: map[memberAt]int32{}}
 	space := w.space()
@@ -108,26 +108,26 @@ func (w *objectWriter) write(b *builder, from, to int32) {
 	b.write(sequence{space, literal("}")}, m.end, to)
 }
 
-// memberWriter writes the automaton of an object. Its states are places before the name of a member
-// and after a member.
+// memberWriter writes the automaton of an object. Its states are positions before the name of a
+// member and after a member.
 type memberWriter struct {
 	*objectWriter
 	b      *builder
 	comma  expr
-	must   int   // properties before this one must be there, if they are required
+	must   int   // properties up to this index include all required ones
 	end    int32 // after the last member
 	states map[memberAt]int32
-	todo   []memberAt // places whose ways are not written
+	todo   []memberAt // positions whose edges are not written yet
 }
 
-// memberAt is a place in an object: which property may be next, the number of properties where only
-// additional members may, and how many members there are, as far as that matters.
+// memberAt is a position in an object: the next possible property (the number of properties if only
+// additional members may follow), and the number of members, as far as it matters.
 type memberAt struct {
-	name        bool // before a name; else after a member
+	name        bool // before a name; otherwise after a member
 	next, count int
 }
 
-// state finds or makes the state of a place.
+// state returns the state of a position.
 func (m *memberWriter) state(at memberAt) int32 {
 	if m.most < 0 {
 		at.count = min(at.count, m.least)
@@ -141,10 +141,10 @@ func (m *memberWriter) state(at memberAt) int32 {
 	return s
 }
 
-// full reports whether an object of so many members takes no more.
+// full reports whether an object with the given number of members accepts no more.
 func (m *memberWriter) full(count int) bool { return m.most >= 0 && count >= m.most }
 
-// after writes what follows a member: the end, or a comma and another one.
+// after writes what follows a member: the end, or a comma and another member.
 func (m *memberWriter) after(at memberAt, from int32) {
 	if at.next >= m.must && at.count >= m.least {
 		m.b.eps(from, m.end)
@@ -154,7 +154,7 @@ func (m *memberWriter) after(at memberAt, from int32) {
 	}
 }
 
-// property writes the ways of a property: to have it, and to go on without it.
+// property writes the edges of a property: to include it, and to skip it.
 func (m *memberWriter) property(at memberAt, from int32) {
 	if !m.full(at.count) {
 		m.b.write(m.members[at.next], from, m.state(memberAt{false, at.next + 1, at.count + 1}))
@@ -164,8 +164,8 @@ func (m *memberWriter) property(at memberAt, from int32) {
 	}
 }
 
-// additional writes additional members, at least one, where there are count members already. Those
-// that minProperties demands have names of different classes, in some order.
+// additional writes one or more additional members after count members. The names of those that
+// minProperties requires are in distinct classes, in any rotation.
 func (m *memberWriter) additional(count int, from int32) {
 	missing, left := max(m.least-count, 0), -1
 	if m.most >= 0 {
@@ -190,8 +190,8 @@ func (m *memberWriter) additional(count int, from int32) {
 	}
 }
 
-// more writes some members, after which there are count of them, and then up to left others; left
-// is below 0 where their number has no bound.
+// more writes some members, after which there are count members, and then up to left others; left <
+// 0 means no limit.
 func (m *memberWriter) more(e expr, from int32, count, left int) {
 	if m.most < 0 {
 		m.b.write(e, from, m.state(memberAt{false, len(m.props), count}))

@@ -130,9 +130,9 @@ func TestReasonsOfRefusals(t *testing.T) {
 			"b":{"properties":{"x":{"allOf":[{"$ref":"#/$defs/b"},{"$ref":"#/$defs/a"},
 			{"properties":{"y":{"allOf":[{"$ref":"#/$defs/a"}]}}}]}}}}}`: "",
 		`{"type":"object","patternProperties":{"^[ab]$":{}},"additionalProperties":false,"minProperties":3}`: "" +
-			"#/minProperties: nothing satisfies it: an object has at most 2 members",
+			"#/minProperties: no value satisfies the schema: an object has at most 2 members",
 		`{"type":"object","patternProperties":{"^[ab]{7}$":{}},"additionalProperties":false,"minProperties":150}`: "" +
-			"at most 6 names of free choice are kept from being equal",
+			"at most 6 additional members with distinct names are supported",
 	} {
 		_, err := FromSchema([]byte(schema))
 		var e *Error

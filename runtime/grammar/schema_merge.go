@@ -13,16 +13,16 @@ type located struct {
 	path   string
 }
 
-// mostMerged is how many schemas one grammar may merge, mostValues how many values all that is
-// merged has, and mostFlat how many parts of schemas may be looked at for it. Merged schemas share
-// their parts, so that few of them may have long texts.
+// mostMerged is the largest number of schemas that one grammar may merge, mostValues the largest
+// total number of values in them, and mostFlat the largest number of subschemas visited for
+// merging. Merged schemas share their parts, so a few of them can have long texts.
 const (
 	mostMerged = 2000
 	mostValues = 1 << 20
 	mostFlat   = 1 << 16
 )
 
-// weight is how many values a value has, counted up to some more than most.
+// weight returns the number of values in a value. It stops soon after most.
 func (v *value) weight(most int) int {
 	n := 1 + len(v.text)/64
 	for i := 0; i < len(v.list) && n <= most; i++ {
@@ -34,7 +34,7 @@ func (v *value) weight(most int) int {
 	return n
 }
 
-// merged is the rule of what all of the schemas allow: one schema that is made of them.
+// merged returns the rule of the conjunction of schemas, which it merges into one schema.
 func (c *compiler) merged(path string, all ...located) (expr, error) {
 	var sum *value
 	for _, x := range all {
@@ -54,22 +54,22 @@ func (c *compiler) merged(path string, all ...located) (expr, error) {
 	weight := sum.weight(mostValues)
 	c.meter.work(weight)
 	if c.merges += weight; c.merges > mostValues {
-		return nil, refuse(show(path), "what it merges takes more than %d values", mostValues)
+		return nil, refuse(show(path), "the merged schemas have more than %d values", mostValues)
 	}
 	text := string(sum.write(nil))
 	c.meter.take(3*entryCost + len(text) + len(path))
 	if name, met := c.alike[text]; met {
-		return c.refer(name) // a schema that merges with what it is part of comes back to itself
+		return c.refer(name) // a recursive schema that is merged with itself terminates here
 	}
 	if c.made++; c.made > mostMerged {
-		return nil, refuse(show(path), "it merges more than %d schemas", mostMerged)
+		return nil, refuse(show(path), "more than %d schemas are merged", mostMerged)
 	}
 	name := "!" + itoa(c.made)
 	c.extra[name], c.origin[name], c.alike[text] = sum, path, name
 	return c.refer(name)
 }
 
-// merge is a schema of what both allow.
+// merge returns the conjunction of two flat schemas.
 func (c *compiler) merge(a, b *value, path string) (*value, error) {
 	switch {
 	case a.isTrue() || b.isFalse():
@@ -82,7 +82,7 @@ func (c *compiler) merge(a, b *value, path string) (*value, error) {
 	c.meter.take(valueCost + 24*(len(a.members)+len(b.members)))
 	c.meter.work(len(a.members) * len(b.members))
 	out := &value{kind: kindObject}
-	// Keywords that are not merged one by one.
+	// Keywords that are merged together.
 	apart := []string{"properties", "patternProperties", "additionalProperties"}
 	places := mergePlaces(a, b)
 	if places != nil {
@@ -124,7 +124,7 @@ func (c *compiler) merge(a, b *value, path string) (*value, error) {
 	return out.withTexts(more), nil
 }
 
-// withTexts adds patterns and formats that must hold beside those of a schema.
+// withTexts adds patterns and formats to those of a schema.
 func (v *value) withTexts(more []member) *value {
 	list := &value{kind: kindArray}
 	if old := v.get(moreTexts); old != nil {
@@ -152,8 +152,8 @@ func (v *value) withTexts(more []member) *value {
 	return out
 }
 
-// both returns the schema allOf of two; nil stands for one that allows all. Parts that are equal
-// are one, so that schemas that merge with what they are part of come back to themselves.
+// both returns the allOf of two schemas; nil allows everything. It drops equal parts, so that
+// merging recursive schemas terminates.
 func both(a, b *value) *value {
 	if b == nil || b.isTrue() || a == b {
 		return a
@@ -173,7 +173,7 @@ func both(a, b *value) *value {
 	return object1("allOf", &value{kind: kindArray, list: list})
 }
 
-// together returns the parts of a schema that is nothing but an allOf; else the schema.
+// together returns the parts of a schema that consists of allOf only, or else the schema.
 func together(v *value) []*value {
 	if len(v.members) == 1 && v.members[0].name == "allOf" && len(v.members[0].value.list) > 0 {
 		return v.members[0].value.list
@@ -181,18 +181,18 @@ func together(v *value) []*value {
 	return []*value{v}
 }
 
-// sameRef reports whether two schemas are the same reference and nothing else.
+// sameRef reports whether both schemas consist of the same $ref only.
 func (v *value) sameRef(w *value) bool {
 	return len(v.members) == 1 && len(w.members) == 1 && v.members[0].name == "$ref" &&
 		w.members[0].name == "$ref" && v.members[0].value.text == w.members[0].value.text
 }
 
-// conflicting are the keywords of which two that differ cannot both be said in one schema; what is
-// not known says nothing about what is valid.
+// conflicting are the keywords whose different values cannot be merged into one schema. Unknown
+// keywords do not affect validation.
 var conflicting = slices.Concat(referring, conditional, []string{"allOf", "oneOf", "contains", "patternProperties",
 	"prefixItems", "additionalItems", "unevaluatedProperties", "unevaluatedItems", "multipleOf", "pattern", "const"})
 
-// mergeKeyword is a keyword that both schemas have.
+// mergeKeyword merges the values of a keyword that both schemas have.
 func (c *compiler) mergeKeyword(key string, a, b *value, path string) (*value, error) {
 	switch key {
 	case "type":
@@ -226,8 +226,8 @@ func (c *compiler) mergeKeyword(key string, a, b *value, path string) (*value, e
 	if !slices.Contains(conflicting, key) || a.equal(b) {
 		return a, nil
 	}
-	return nil, refuse(show(path)+"/"+escapePointer(key), "two schemas that must both hold say different things, "+
-		"which is not supported for this keyword")
+	return nil, refuse(show(path)+"/"+escapePointer(key), "two schemas that apply to the same value have different "+
+		"values, which is not supported for this keyword")
 }
 
 func mergeTypes(a, b *value) *value {
@@ -255,12 +255,12 @@ func mergeTypes(a, b *value) *value {
 	return out
 }
 
-// crossed are the alternatives of both, each with each but for those that no value is in together:
-// chains of if and then by constants stay as long as they are.
+// crossed returns the pairwise conjunctions of the alternatives of both schemas, without those that
+// are known to be unsatisfiable: chains of if and then that compare constants do not grow.
 func (c *compiler) crossed(a, b *value, path string) (*value, error) {
 	c.meter.work(16 * len(a.list) * len(b.list))
 	if len(a.list)*len(b.list) > 16*mostMerged {
-		return nil, refuse(show(path)+"/anyOf", "its alternatives multiply to more than %d", mostMerged)
+		return nil, refuse(show(path)+"/anyOf", "the combined alternatives are more than %d", mostMerged)
 	}
 	flatten := func(list []*value) (out []*value) {
 		for _, x := range list {
@@ -281,7 +281,7 @@ func (c *compiler) crossed(a, b *value, path string) (*value, error) {
 				continue
 			}
 			if out.list = append(out.list, both(x, y)); len(out.list) > mostMerged {
-				return nil, refuse(show(path)+"/anyOf", "its alternatives multiply to more than %d", mostMerged)
+				return nil, refuse(show(path)+"/anyOf", "the combined alternatives are more than %d", mostMerged)
 			}
 		}
 	}
@@ -291,7 +291,7 @@ func (c *compiler) crossed(a, b *value, path string) (*value, error) {
 	return out, nil
 }
 
-// commonMultiple is the least one of two decimal numbers; nil where they are no such.
+// commonMultiple returns the least common multiple of two decimal numbers, or nil for other values.
 func commonMultiple(a, b *value) *value {
 	x, ok1 := rational(a)
 	y, ok2 := rational(b)
@@ -308,7 +308,7 @@ func commonMultiple(a, b *value) *value {
 	return &value{kind: kindNumber, text: new(big.Rat).Quo(new(big.Rat).SetInt(of), scale).FloatString(n)}
 }
 
-// neverType is the type of a schema that no value has.
+// neverType is the type of an unsatisfiable schema.
 const neverType = "(none)"
 
 func extreme(a, b *value, sign int) *value {
@@ -321,12 +321,12 @@ func extreme(a, b *value, sign int) *value {
 	x, ok1 := rational(a)
 	y, ok2 := rational(b)
 	if ok1 && (!ok2 || (*big.Rat).Cmp(x, y)*sign < 0) {
-		return b // one that cannot be read is kept, to be refused
+		return b // keep an invalid value, so that it is refused later
 	}
 	return a
 }
 
-// where gives an error about a merged schema the path of the schema that it was made for.
+// where replaces the path of a merged schema in an error by that of the original schema.
 func (c *compiler) where(err error) error {
 	if e, ok := err.(*Error); ok {
 		visible := *e
@@ -336,11 +336,11 @@ func (c *compiler) where(err error) error {
 	return err
 }
 
-// mostShown is how many merged schemas inside of each other a path goes through to its end; beyond
-// that it is the path of the outer ones.
+// mostShown is the number of nested merged schemas that visible resolves exactly. Beyond it the
+// path is that of an outer schema.
 const mostShown = 16
 
-// visible is a path in the schema as it was given: that of the schema for which one was merged.
+// visible returns the path in the original schema for the path of a merged one.
 func (c *compiler) visible(path string) string {
 	for hops := 0; strings.HasPrefix(path, "#!"); hops++ {
 		name, rest, below := strings.Cut(path[1:], "/")

@@ -7,10 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// nameRule is what propertyNames says.
+// nameRule is the meaning of propertyNames.
 type nameRule struct {
 	texts
-	only []string // these alone, where it is not nil
+	only []string // if not nil, the only allowed names
 }
 
 // nameRule reads propertyNames.
@@ -37,7 +37,7 @@ func (c *compiler) nameRule(s *value, path string) (n nameRule, err error) {
 	for _, m := range v.members {
 		if !slices.Contains(describing, m.name) && !slices.Contains([]string{"type", "pattern", "format", "minLength",
 			"maxLength", "enum", "const", moreTexts, neverTexts}, m.name) {
-			return n, refuse(show(path)+"/"+escapePointer(m.name), "this keyword is not supported for names")
+			return n, refuse(show(path)+"/"+escapePointer(m.name), "the keyword is not supported in propertyNames")
 		}
 	}
 	kinds, err := types(v, path)
@@ -62,8 +62,8 @@ func (c *compiler) nameRule(s *value, path string) (n nameRule, err error) {
 	return n, nil
 }
 
-// anyName is what propertyNames says by alternatives: each is an expression that looks ahead, or
-// all are constants.
+// anyName reads propertyNames with anyOf. The alternatives become one expression with look-ahead,
+// or a list of names if all are constants.
 func (c *compiler) anyName(v, list *value, path string) (n nameRule, err error) {
 	n.most = -1
 	rest := v.without("anyOf")
@@ -110,12 +110,12 @@ func (c *compiler) anyName(v, list *value, path string) (n nameRule, err error) 
 	return n, nil
 }
 
-// allows tells whether a member may have a name.
+// allows reports whether a member may have the given name.
 func (n *nameRule) allows(c *compiler, name string) bool {
 	return (n.only == nil || slices.Contains(n.only, name)) && c.hasText(n.texts, name)
 }
 
-// hasText tells whether a string is one of texts, whose expressions were read before.
+// hasText reports whether a string is in t. The expressions of t must have been parsed.
 func (c *compiler) hasText(t texts, s string) bool {
 	n := utf8.RuneCountInString(s)
 	if n < t.least || t.most >= 0 && n > t.most {
@@ -129,15 +129,15 @@ func (c *compiler) hasText(t texts, s string) bool {
 	return !slices.ContainsFunc(t.unwanted, func(p string) bool { return c.matches(p, s, true) })
 }
 
-// otherNames is any name but those of the properties. As long as it begins like one of them it is
-// spelled without escapes, so that no spelling of theirs gets through.
+// otherNames returns any name except those of the properties. A prefix of a property's name must be
+// spelled without escapes, so that no spelling of such a name is accepted.
 func (c *compiler) otherNames(props []property) expr {
 	root := &nameNode{}
 	for _, p := range props {
 		c.meter.take(valueCost * (1 + len(p.name)))
 		root.add(p.name)
 	}
-	others := c.textRest() // after a character with which no property goes on
+	others := c.textRest() // after a character that no property continues with
 	return sequence{literal(`"`), automaton(func(b *builder, from, to int32) {
 		rest := b.state()
 		b.write(others, rest, to)
@@ -145,7 +145,7 @@ func (c *compiler) otherNames(props []property) expr {
 	}), literal(`"`)}
 }
 
-// nameNode is a trie of names.
+// nameNode is a node of a trie of names.
 type nameNode struct {
 	next map[rune]*nameNode
 	keys []rune
@@ -166,8 +166,8 @@ func (n *nameNode) add(name string) {
 	n.name = true
 }
 
-// write makes ways for all texts that are no name of the trie, and to rest after a character with
-// which none goes on.
+// write writes paths for all texts that are not a name of the trie. It leads to rest after a
+// character that no name continues with.
 func (n *nameNode) write(b *builder, rest, from, to int32) {
 	if !n.name {
 		b.eps(from, to)

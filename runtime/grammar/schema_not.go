@@ -6,11 +6,11 @@ import (
 	"strconv"
 )
 
-// conditional are keywords that say what holds where something else does or does not. They are
-// rewritten into alternatives, which are merged with the rest of their schema.
+// conditional are the keywords that depend on whether something else holds. They are rewritten into
+// alternatives, which are merged with the rest of their schema.
 var conditional = []string{"not", "if", "then", "else", "dependentRequired", "dependentSchemas", "dependencies"}
 
-// conditions are what a schema with such keywords allows.
+// conditions handles schemas with such keywords.
 func (c *compiler) conditions(s *value, path string) (expr, bool, error) {
 	if !slices.ContainsFunc(conditional, func(k string) bool { return s.get(k) != nil }) {
 		return nil, false, nil
@@ -19,8 +19,8 @@ func (c *compiler) conditions(s *value, path string) (expr, bool, error) {
 	return e, true, err
 }
 
-// alternatives are what the conditional keywords of a schema say: schemas that must hold beside the
-// rest of it, each a choice.
+// alternatives returns what the conditional keywords of a schema require, as schemas that apply in
+// addition to the rest.
 func (c *compiler) alternatives(s *value, path string, depth int) (all []*value, err error) {
 	choice := func(of ...*value) {
 		all = append(all, &value{kind: kindObject, members: []member{{"anyOf", &value{kind: kindArray, list: of}}}})
@@ -45,14 +45,14 @@ func (c *compiler) alternatives(s *value, path string, depth int) (all []*value,
 			continue
 		}
 		if list.kind != kindObject {
-			return nil, refuse(show(path)+"/"+key, "it must be an object")
+			return nil, refuse(show(path)+"/"+key, "the value must be an object")
 		}
 		for _, m := range list.members {
 			then := m.value
 			if then.kind == kindArray {
 				then = object1("required", then)
 			} else if key == "dependentRequired" {
-				return nil, refuse(show(path)+"/"+key+"/"+escapePointer(m.name), "it must be a list of names")
+				return nil, refuse(show(path)+"/"+key+"/"+escapePointer(m.name), "the value must be a list of names")
 			}
 			choice(without1(m.name), then)
 		}
@@ -60,7 +60,7 @@ func (c *compiler) alternatives(s *value, path string, depth int) (all []*value,
 	return all, nil
 }
 
-// bothOf is a schema of both, of which the second may be missing.
+// bothOf returns the conjunction of two schemas; b may be nil.
 func bothOf(a, b *value) *value {
 	if x := both(a, b); x != nil {
 		return x
@@ -72,7 +72,7 @@ func object1(key string, v *value) *value {
 	return &value{kind: kindObject, members: []member{{key, v}}}
 }
 
-// without1 is the schema of what has no property of a name.
+// without1 returns the schema of values without a property of the given name.
 func without1(name string) *value {
 	return object1("properties", object1(name, &value{kind: kindBool, text: "false"}))
 }
@@ -81,19 +81,18 @@ func ofType(names ...string) *value {
 	return object1("type", &value{kind: kindArray, list: texted(names)})
 }
 
-// and adds a keyword.
+// and returns a schema with one more keyword.
 func (v *value) and(key string, x *value) *value {
 	return &value{kind: kindObject, members: append(slices.Clone(v.members), member{key, x})}
 }
 
-// mostDenied is how many schemas of a grammar are asked what they do not allow; what is left then
-// says less.
+// mostDenied is the largest number of schemas of a grammar that are negated. Further ones are
+// ignored.
 const mostDenied = 1 << 10
 
-// negated is a schema of what another one does not allow, as far as that can be said: all that it
-// allows is not allowed there, and some of that may be missing. It is refused where nothing can be
-// said. What is missing must not be taken for what is allowed: it never looks at what was
-// rewritten.
+// negated returns a schema that allows only values that another one does not allow, but not
+// necessarily all of them. It returns an error if it finds none. It must be applied to the original
+// schema, not to a rewritten one: negating a subset would allow invalid values.
 func (c *compiler) negated(x located, depth int) (*value, error) {
 	switch s := x.schema; {
 	case s.isTrue():
@@ -104,7 +103,7 @@ func (c *compiler) negated(x located, depth int) (*value, error) {
 		return nil, refuse(show(x.path), "a schema must be an object, true or false")
 	case depth > 64 || c.denied >= mostDenied:
 		c.partly = true
-		return nil, refuse(show(x.path), "what it does not allow has too many parts")
+		return nil, refuse(show(x.path), "the negated schema has too many parts")
 	}
 	c.meter.take(valueCost)
 	c.denied++
@@ -117,7 +116,7 @@ func (c *compiler) negated(x located, depth int) (*value, error) {
 		asserts = true
 		some, err := c.negatedMember(x, m, depth)
 		if err != nil {
-			c.partly = true // what is left says less, and nothing wrong
+			c.partly = true // the result is a smaller subset, but still correct
 			continue
 		}
 		out = append(out, some...)
@@ -126,12 +125,12 @@ func (c *compiler) negated(x located, depth int) (*value, error) {
 	case !asserts:
 		return &value{kind: kindBool, text: "false"}, nil
 	case len(out) == 0:
-		return nil, refuse(show(x.path), "what it does not allow cannot be said")
+		return nil, refuse(show(x.path), "negating this schema is not supported")
 	}
 	return object1("anyOf", &value{kind: kindArray, list: out}), nil
 }
 
-// negatedMember are schemas of what a keyword of a schema does not allow.
+// negatedMember returns schemas of values that a keyword of a schema does not allow.
 func (c *compiler) negatedMember(x located, m member, depth int) (out []*value, err error) {
 	not := func(v *value, names ...string) {
 		at := x.path
@@ -192,7 +191,7 @@ func (c *compiler) negatedMember(x located, m member, depth int) (out []*value, 
 		out = append(out, ofType("array").and("contains", other).and("minContains", &value{kind: kindNumber,
 			text: "1"}))
 	case "multipleOf":
-		c.partly = true // numbers with a point are left out
+		c.partly = true // numbers with a fraction are left out
 		if r, ok := rational(m.value); ok && r.IsInt() {
 			rule := &value{kind: kindArray, list: []*value{m.value, {kind: kindNumber, text: "0"}, {kind: kindBool,
 				text: "false"}}}
@@ -204,7 +203,7 @@ func (c *compiler) negatedMember(x located, m member, depth int) (out []*value, 
 	return out, nil
 }
 
-// negatedKeyword are schemas of what a keyword that stands alone does not allow.
+// negatedKeyword is negatedMember for keywords that do not depend on others.
 func (c *compiler) negatedKeyword(m member, path string, depth int) (out []*value, err error) {
 	v := m.value
 	integer := func(kind, key string, shift int64) {
@@ -259,7 +258,7 @@ func (c *compiler) negatedKeyword(m member, path string, depth int) (out []*valu
 		for _, p := range v.members {
 			x, err := c.negated(located{p.value, path + "/properties/" + escapePointer(p.name)}, depth+1)
 			if err != nil {
-				c.partly = true // what is left says less, and nothing wrong
+				c.partly = true // the result is a smaller subset, but still correct
 				continue
 			}
 			out = append(out, ofType("object").and("required", &value{kind: kindArray, list: texted([]string{p.name})}).
@@ -282,7 +281,7 @@ func (c *compiler) negatedKeyword(m member, path string, depth int) (out []*valu
 	return out, nil
 }
 
-// otherTypes are those that a type keyword leaves out. Whole numbers are left out with numbers.
+// otherTypes returns the types that a type keyword does not list. Integers count as numbers.
 func otherTypes(v *value) []string {
 	named := v.list
 	if v.kind == kindString {
@@ -299,8 +298,8 @@ func otherTypes(v *value) []string {
 	return rest
 }
 
-// negatedConstants are other types than those of the constants, other strings, the other truth
-// value, and numbers below and above all of them.
+// negatedConstants returns other types than those of the constants, other strings, the other
+// boolean, and the numbers below and above all constants.
 func negatedConstants(list []*value) (out []*value) {
 	var rest []string
 	never := &value{kind: kindArray}

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// objectWriter makes the objects of a schema: its properties in their order, each where it is
-// required or chosen, then any number of additional members.
+// objectWriter writes the objects of a schema: the properties in their order, each if it is
+// required or chosen, and then any number of additional members.
 //
-// An object of the answer has each property once at most. Additional names are free: where few
-// names are possible (at most mostListed), they count as properties and none repeats; where more
-// are, those that minProperties demands differ from each other, and a further one may repeat a
-// name, since an automaton cannot remember which were used.
+// An object of the answer has each property at most once. Additional names are free. If only few
+// names are possible (at most mostListed), they are treated as properties and do not repeat.
+// Otherwise the members that minProperties requires have distinct names, but a further one may
+// repeat a name, since an automaton cannot remember the names.
 type objectWriter struct {
 	*compiler
 	path        string
@@ -21,21 +21,21 @@ type objectWriter struct {
 	least, most int
 	names       nameRule
 	members     []expr // by property
-	any         expr   // an additional member
-	distinct    []expr // additional members whose names differ (nameClasses)
+	any         expr   // one additional member
+	distinct    []expr // additional members with distinct names (nameClasses)
 }
 
-// property is a member of an object by its name.
+// property is a declared member of an object.
 type property struct {
 	name     string
 	value    expr
 	required bool
 }
 
-// extra are members that are not declared: their names, and the value of each.
+// extra is a group of additional members: their names and their value.
 type extra struct {
 	names  texts
-	others bool // names are any but those of the properties
+	others bool // all names except those of the properties
 	value  expr
 }
 
@@ -50,7 +50,7 @@ func (c *compiler) object(s *value, path string) (expr, error) {
 	}
 	patterns := s.get("patternProperties")
 	if patterns != nil && (patterns.kind != kindObject || len(patterns.members) > mostPatterns) {
-		return nil, refuse(show(path)+"/patternProperties", "it must be an object of at most %d expressions",
+		return nil, refuse(show(path)+"/patternProperties", "the value must be an object of at most %d expressions",
 			mostPatterns)
 	}
 	if patterns != nil {
@@ -81,7 +81,7 @@ func (c *compiler) object(s *value, path string) (expr, error) {
 	return automaton(w.write), nil
 }
 
-// places returns how many places there are by property and number of members, as far as these are
+// places returns the number of positions by property and number of members, as far as these are
 // counted.
 func (w *objectWriter) places() (n int) {
 	for i := range len(w.props) + 1 {
@@ -90,8 +90,8 @@ func (w *objectWriter) places() (n int) {
 	return n
 }
 
-// check refuses numbers of members that no object has or that are not counted, and drops those that
-// say nothing.
+// check returns an error for unsatisfiable or unsupported numbers of members, and drops bounds that
+// have no effect.
 func (w *objectWriter) check() error {
 	at := show(w.path)
 	required, possible := 0, 0
@@ -111,33 +111,33 @@ func (w *objectWriter) check() error {
 	case w.least <= required && (w.most < 0 || len(w.extras) == 0 && w.most >= possible):
 		w.least, w.most = 0, -1
 	case w.places() > mostPlacesCounted:
-		return refuse(at, "minProperties and maxProperties are not supported for so many properties")
+		return refuse(at, "minProperties and maxProperties are not supported together with so many properties")
 	case len(w.extras) > 0 && w.least > len(w.props)+mostDistinct:
-		return refuse(at+"/minProperties", "at most %d names of free choice are kept from being equal", mostDistinct)
+		return refuse(at+"/minProperties", "at most %d additional members with distinct names are supported",
+			mostDistinct)
 	}
 	return nil
 }
 
 const (
-	// mostPatterns is how many patternProperties an object has: names are told apart by all of
-	// them.
+	// mostPatterns is the largest number of patternProperties. Names are classified by all of them.
 	mostPatterns = 40
-	// mostDistinct is how many free names are kept from being equal, where they cannot be listed.
+	// mostDistinct is the largest number of additional members with distinct names.
 	mostDistinct = 6
-	// mostListed is how many free names of an object are listed.
+	// mostListed is the largest number of additional names that are listed.
 	mostListed = 64
-	// mostPlacesCounted is how many places an object has by property and number of members.
+	// mostPlacesCounted is the largest number of positions by property and number of members.
 	mostPlacesCounted = 1 << 14
 )
 
-// declared are the properties, and behind them names that are required and not declared.
+// declared collects the properties, followed by required names without a property.
 func (w *objectWriter) declared(s, patterns *value) error {
 	required := map[string]bool{}
 	var list []*value
 	if r := s.get("required"); r != nil {
 		list = r.list
 		if r.kind != kindArray || slices.ContainsFunc(list, func(n *value) bool { return n.kind != kindString }) {
-			return refuse(show(w.path)+"/required", "it must be a list of names")
+			return refuse(show(w.path)+"/required", "the value must be a list of names")
 		}
 	}
 	for _, n := range list {
@@ -147,7 +147,7 @@ func (w *objectWriter) declared(s, patterns *value) error {
 	p := s.get("properties")
 	if p != nil {
 		if p.kind != kindObject {
-			return refuse(show(w.path)+"/properties", "it must be an object")
+			return refuse(show(w.path)+"/properties", "the value must be an object")
 		}
 		for _, m := range p.members {
 			names = append(names, m.name)
@@ -187,8 +187,8 @@ func texted(names []string) (out []*value) {
 	return out
 }
 
-// valueOf is what the member of a name is: what is declared, and what the expressions that match
-// its name say; or what additional ones are.
+// valueOf returns the value of the member with a name: what properties and all matching
+// patternProperties require, or else what additionalProperties requires.
 func (w *objectWriter) valueOf(s, patterns *value, name string) (expr, error) {
 	var all []located
 	if p := s.get("properties"); p != nil && p.get(name) != nil {
@@ -204,8 +204,7 @@ func (w *objectWriter) valueOf(s, patterns *value, name string) (expr, error) {
 	return w.together(s, all)
 }
 
-// together is the value that all of some schemas allow; that of additional members where there are
-// none.
+// together returns the conjunction of schemas, or the value of additional members if all is empty.
 func (w *objectWriter) together(s *value, all []located) (expr, error) {
 	switch {
 	case len(all) == 1:
@@ -220,11 +219,11 @@ func (w *objectWriter) together(s *value, all []located) (expr, error) {
 	return w.part(w.path, "additionalProperties")
 }
 
-// additional finds the members that are not declared: for each way in which expressions match their
-// names or do not, what their values are.
+// additional collects the additional members: one extra for each combination of patternProperties
+// that names match.
 func (w *objectWriter) additional(s, patterns *value) error {
 	if w.names.only != nil {
-		return nil // each name is one of the properties
+		return nil // all names are properties
 	}
 	var list []member
 	if patterns != nil {
@@ -265,7 +264,7 @@ func (w *objectWriter) additional(s, patterns *value) error {
 	return nil
 }
 
-// wanted are the sets of expressions, by bits, that match a name together and without the others.
+// wanted returns the combinations of expressions, as bit sets, that a name matches.
 func (w *objectWriter) wanted(list []member, known []string) ([]uint64, error) {
 	if len(list) == 0 {
 		return []uint64{0}, nil
@@ -284,7 +283,7 @@ func (w *objectWriter) wanted(list []member, known []string) ([]uint64, error) {
 	return w.sets(show(w.path)+"/patternProperties", t)
 }
 
-// name returns what spells the names of an extra that are of a class.
+// name returns an expression for the names of an extra that are in a class.
 func (w *objectWriter) name(e extra, class nameClass) (expr, error) {
 	t := class.of(e.names)
 	if t.mod == 0 && len(t.want) == 0 && t.least == 0 && t.most < 0 {

@@ -2,23 +2,23 @@ package grammar
 
 import "slices"
 
-// unevaluatedKeys are the keywords of members and of items that no other keyword says anything of.
+// unevaluatedKeys are the keywords for members and items that no other keyword evaluates.
 var unevaluatedKeys = []string{"unevaluatedProperties", "unevaluatedItems"}
 
-// evaluated is what the keywords of a schema say something of, whatever the value is.
+// evaluated are the members and items that the keywords of a schema evaluate for any value.
 type evaluated struct {
 	names, patterns []string
 	members, items  bool // all of them
 }
 
-// Keywords by which a schema that may hold or not says something of members or of items.
+// Keywords that evaluate members or items only if a subschema applies.
 var (
 	evaluating = []string{"properties", "patternProperties", "additionalProperties", "unevaluatedProperties", "items",
 		"prefixItems", "additionalItems", "unevaluatedItems", "contains", "$ref", "$dynamicRef", "$recursiveRef"}
 	choosing = []string{"anyOf", "oneOf", "if", "then", "else", "dependentSchemas", "dependencies"}
 )
 
-// add adds what a schema evaluates. It is refused where that depends on the value.
+// add adds what a schema evaluates. It returns an error if that depends on the value.
 func (e *evaluated) add(c *compiler, x located, depth int) error {
 	s := x.schema
 	if s.kind != kindObject {
@@ -26,19 +26,20 @@ func (e *evaluated) add(c *compiler, x located, depth int) error {
 	}
 	switch c.flats++; {
 	case depth > mostNested:
-		return refuse(show(x.path), "it refers to itself without end, or $ref and allOf are nested more than %d "+
-			"levels deep", mostNested)
+		return refuse(show(x.path),
+			"the schema refers to itself without end, or $ref and allOf are nested more than %d "+
+				"levels deep", mostNested)
 	case c.flats > mostFlat:
-		return refuse(show(x.path), "more than %d schemas must hold together", mostFlat)
+		return refuse(show(x.path), "more than %d schemas apply to the same value", mostFlat)
 	}
 	c.meter.work(1 + len(s.members))
 	for _, k := range choosing {
 		if v := s.get(k); v != nil && v.says(evaluating) {
-			return refuse(show(x.path)+"/"+k, "it is not supported where another keyword says what is not evaluated")
+			return refuse(show(x.path)+"/"+k, "the keyword is not supported together with unevaluated keywords")
 		}
 	}
 	if s.get("contains") != nil {
-		return refuse(show(x.path)+"/contains", "it is not supported where another keyword says what is not evaluated")
+		return refuse(show(x.path)+"/contains", "the keyword is not supported together with unevaluated keywords")
 	}
 	for _, m := range s.members {
 		switch m.name {
@@ -67,7 +68,7 @@ func (e *evaluated) add(c *compiler, x located, depth int) error {
 	return err
 }
 
-// says tells whether a keyword of these stands anywhere in a value.
+// says reports whether one of the keywords occurs anywhere in a value.
 func (v *value) says(keys []string) bool {
 	for _, m := range v.members {
 		if slices.Contains(keys, m.name) || m.value.says(keys) {
@@ -77,12 +78,12 @@ func (v *value) says(keys []string) bool {
 	return slices.ContainsFunc(v.list, func(x *value) bool { return x.says(keys) })
 }
 
-// limits tells whether a schema allows less than all of what is not evaluated.
+// limits reports whether a schema restricts unevaluated members or items.
 func (v *value) limits() bool {
 	return slices.ContainsFunc(unevaluatedKeys, func(k string) bool { return v.get(k) != nil && !v.get(k).isTrue() })
 }
 
-// sealed is a flat schema in which what is not evaluated is as a schema says.
+// sealed returns a flat schema that includes the restrictions of by on what e does not contain.
 func (c *compiler) sealed(flat, by *value, e evaluated, path string) (*value, error) {
 	if flat.kind != kindObject && flat.isFalse() {
 		return flat, nil
@@ -104,7 +105,7 @@ func (c *compiler) sealed(flat, by *value, e evaluated, path string) (*value, er
 			m.value = props
 		case members != nil && m.name == "additionalProperties", items != nil && m.name == "additionalItems",
 			items != nil && m.name == "items" && m.value.kind != kindArray:
-			return nil, refuse(show(path), "what is not evaluated cannot be told from what is")
+			return nil, refuse(show(path), "the unevaluated members or items cannot be determined")
 		}
 		out.members = append(out.members, m)
 	}
@@ -119,7 +120,7 @@ func (c *compiler) sealed(flat, by *value, e evaluated, path string) (*value, er
 	return out, nil
 }
 
-// unless is a schema that says something, where it is not passed over.
+// unless returns v if it restricts something and is not passed over, or else nil.
 func unless(passed bool, v *value) *value {
 	if passed || v == nil || v.isTrue() {
 		return nil
@@ -127,8 +128,8 @@ func unless(passed bool, v *value) *value {
 	return v
 }
 
-// unevaluated is a schema that limits what is not evaluated; beside alternatives, what each of them
-// evaluates with the rest.
+// unevaluated handles schemas with unevaluated keywords. Next to anyOf or oneOf, it applies them to
+// each alternative separately.
 func (c *compiler) unevaluated(s *value, path string) (expr, bool, error) {
 	if !s.limits() {
 		return nil, false, nil
@@ -143,11 +144,11 @@ func (c *compiler) unevaluated(s *value, path string) (expr, bool, error) {
 		return e, true, err
 	}
 	if key == "oneOf" {
-		_, beside, err := c.overlapping(list, path)
+		_, conflicts, err := c.overlapping(list, path)
 		if err != nil {
 			return nil, false, err
 		}
-		for i, others := range beside {
+		for i, others := range conflicts {
 			if len(others) > 0 {
 				return nil, false, overlaps(path, i, others[0])
 			}
@@ -155,7 +156,7 @@ func (c *compiler) unevaluated(s *value, path string) (expr, bool, error) {
 	}
 	var out choice
 	for _, x := range list.list {
-		// allOf of both evaluates what they do.
+		// An allOf of both evaluates what both evaluate.
 		one := s.but(key)
 		all := &value{kind: kindArray, list: []*value{x}}
 		if old := s.get("allOf"); old != nil {

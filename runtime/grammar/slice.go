@@ -7,42 +7,42 @@ import (
 	"unicode/utf8"
 )
 
-// slice parts the tokens of a vocabulary by some classes of characters. Many states take any such
-// characters, and are left by others: the masks of these are the tokens of such characters, one
-// set, and those others that go on as the state does behind their first characters of the classes.
-// Few texts stand behind these, and many tokens share them.
+// slice is a partition of the tokens of a vocabulary by a set of character classes. Many states
+// accept any such characters and are left by others: their masks consist of all tokens of such
+// characters, plus those tokens that continue with something that the state accepts after their
+// first characters of the classes. Few distinct texts follow these, and many tokens share them.
 type slice struct {
 	of    classes
-	bytes byteSet // that its characters begin with
-	plain trie    // the tokens of the classes, where the whole trie is walked (Vocab.json)
-	// The tokens that have other characters; made for classes with characters of several bytes.
+	bytes byteSet // first bytes of its characters
+	plain trie    // tokens of these characters only, if the whole trie is used (Vocab.json)
+	// Tokens with other characters, for classes that include multi-byte characters:
 	rest   trie
-	blanks trie    // of them those whose first other character is a control character: not in rest
-	other  trie    // those that begin with no character of the classes, whatever it is
-	tails  trie    // those that begin with characters of the classes, by what is behind these
-	after  []trie  // the same by how many such characters they begin with, 1 and more
-	order  []int32 // the tokens of the classes, short ones first
+	blanks trie    // those whose first other character is a control character; not in rest
+	other  trie    // those that do not start with a character of the classes
+	tails  trie    // those that start with such characters, by the rest of their text
+	after  []trie  // the same by the number of such characters, 1 and more
+	order  []int32 // tokens of these characters only, short ones first
 	ends   [longRun + 1]int
-	long   []int32 // those of more than longRun characters, and their lengths
+	long   []int32 // those with more than longRun characters, and their lengths
 	chars  []int
 	size   int // of the vocabulary
 	mu     sync.Mutex
-	upTo   [longRun + 1][]uint64 // tokens of so many characters at most, made when they are asked for
+	upTo   [longRun + 1][]uint64 // tokens of at most so many characters, created on demand
 	use    partUse
 }
 
-// longRun is the length in characters of most tokens.
+// longRun is the length in characters that most tokens do not exceed.
 const longRun = 32
 
-// mostSlices is how many sets of classes a vocabulary is parted by, and leastSlice how many classes
-// a set has for which it pays.
+// mostSlices is the largest number of slices that a grammar uses, and leastSlice the smallest
+// number of classes of a slice.
 const (
 	mostSlices = 12
 	leastSlice = 20
 )
 
-// jsonClasses are the characters that stand in a JSON string as they are, but for those that end
-// lines: expressions leave these out (a dot), and hardly a token has one.
+// jsonClasses are the characters that a JSON string contains unescaped, except line separators:
+// expressions such as a dot exclude these, and hardly any token contains one.
 var jsonClasses = func() (c classes) {
 	c = manyBytes
 	c.remove(lineClass)
@@ -54,7 +54,7 @@ var jsonClasses = func() (c classes) {
 	return c
 }()
 
-// memory is about how many bytes a slice takes.
+// memory returns about how many bytes a slice takes.
 func (s *slice) memory() int64 {
 	n := int64(4*len(s.order)+16*len(s.long)) + int64(len(s.upTo)*8*words64(s.size))
 	for _, t := range append([]trie{s.plain, s.rest, s.blanks, s.other, s.tails}, s.after...) {
@@ -113,7 +113,7 @@ func (v *Vocab) part(of classes) *slice {
 	return s
 }
 
-// first counts the characters of the classes that a text begins with; tail is what is behind them.
+// first returns the number of characters of the classes at the start of a text, and the rest of it.
 func (c classes) first(t []byte) (n int, tail []byte) {
 	for len(t) > 0 {
 		class, size := firstClass(t)
@@ -126,22 +126,22 @@ func (c classes) first(t []byte) (n int, tail []byte) {
 	return n, t
 }
 
-// held are the tokens of the classes in the order of their texts.
+// held returns the tokens of the classes, sorted by their texts.
 func (s *slice) held(text [][]byte) []int32 {
 	ids := slices.Concat(s.order, s.long)
 	slices.SortFunc(ids, func(a, b int32) int { return bytes.Compare(text[a], text[b]) })
 	return ids
 }
 
-// exactly puts the tokens of the classes of just so many characters, not more than longRun, into a
-// mask.
+// exactly adds the tokens of exactly n characters of the classes to a mask; n must not exceed
+// longRun.
 func (s *slice) exactly(to *Mask, n int) {
 	for _, id := range s.order[s.ends[n-1]:s.ends[n]] {
 		to.add(id)
 	}
 }
 
-// add puts the tokens of the classes of at most so many characters into a mask.
+// add adds the tokens of at most run characters of the classes to a mask.
 func (s *slice) add(to *Mask, run int32) {
 	to.or(s.tokens(min(run, longRun)))
 	for i, id := range s.long {
@@ -151,7 +151,7 @@ func (s *slice) add(to *Mask, run int32) {
 	}
 }
 
-// tokens are those of at most n characters, long ones left out, as bits.
+// tokens returns the tokens of at most n characters, without long ones, as bits.
 func (s *slice) tokens(n int32) []uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,29 +6,29 @@ import (
 	"unicode/utf8"
 )
 
-// node is a stack of the program: the state on top, the rounds of its loop that are done, and what
-// lies below. Equal stacks are one node, so that they compare as pointers.
+// node is a stack of the program: the state on top, the completed rounds of its loop, and the stack
+// below. Equal stacks share one node, so that they can be compared as pointers.
 type node struct {
 	state, count int32
 	parent       *node
 	id           uint32
-	mark         uint32 // the closure that last met it
+	mark         uint32 // the last closure that visited it
 	name         stackName
-	above        *[kept]*node // some of the stacks that have one more state on top
-	closed       *closed      // what it leads to without a byte; nil before it was asked for
-	cost         float64      // bytes of the shortest way to the end of everything
+	above        *[kept]*node // cache of stacks with one more state on top
+	closed       *closed      // its closure; nil until needed
+	cost         float64      // bytes of the shortest completion of the answer
 }
 
-// stackName tells stacks apart that are of several machines of one program, by what is in them.
+// stackName identifies a stack by its content, across machines of the same program.
 type stackName [2]uint64
 
-// on is the name of a stack with one more state on top.
+// on returns the name of the stack with one more state on top.
 func (n stackName) on(state, count int32) stackName {
 	x := uint64(uint32(state))<<32 | uint64(uint32(count))
 	return stackName{mixed(n[0] ^ x), mixed(n[1] + 3*x + 1)}
 }
 
-// nameOf tells states apart as stackName does stacks, in whatever order these were met.
+// nameOf returns the name of a set of stacks, regardless of their order.
 func nameOf(items []*node, end bool) (all stackName) {
 	if end {
 		all = stackName{1, 1}
@@ -45,7 +45,7 @@ type nodeKey struct {
 	parent       *node
 }
 
-// kept is how many stacks above one are found without the map; a power of two.
+// kept is the size of the cache node.above; a power of two.
 const kept = 8
 
 // state is a position of an answer: the stacks that the bytes so far allow, each at a state with
@@ -55,23 +55,23 @@ type state struct {
 	items  []*node
 	end    bool // the answer may end here
 	cost   float64
-	bytes  byteSet      // that may follow
-	near   []move       // the steps that were taken
-	next   *[256]*state // the same, where they are many
+	bytes  byteSet      // bytes that may follow
+	near   []move       // known transitions
+	next   *[256]*state // the same as a table, if there are many
 	mask   *Mask
-	masked float64 // the greatest cost behind a token of mask
-	text   int32   // 1 and more: the region of texts that all stacks are in; -1: none (textOf)
+	masked float64 // the largest cost after a token of mask
+	text   int32   // region of texts that all stacks are in; 0: unknown; -1: none (textOf)
 	kinds  *kindState
 	freedom
 }
 
-// move is a step: the state behind each byte of a range.
+// move is a transition: the state after each byte of a range.
 type move struct {
 	byteRange
 	to *state
 }
 
-// machine makes states as they are met and keeps them.
+// machine creates states on demand and caches them.
 type machine struct {
 	p      *program
 	nodes  map[nodeKey]*node
@@ -82,26 +82,26 @@ type machine struct {
 	stack  []*node
 	items  []*node
 	to     []*node
-	work   int64 // stacks that were looked at
-	cut    bool  // some were left out (mostStacks), which may depend on what was met before
+	work   int64 // number of visited stacks
+	cut    bool  // stacks were left out (mostStacks), which may depend on earlier states
 	dead   *state
 	tails  [manyTails]tailKept
-	// entered are some of the states that above made last.
+	// entered is a cache of above.
 	entered [manyEntered]entry
 }
 
-// entry is the state at a state of the program over a stack.
+// entry is the state for a state of the program over a stack.
 type entry struct {
 	to   int32
 	base *node
 	at   *state
 }
 
-// manyEntered is how many are found again without asking the map; a power of two.
+// manyEntered is the size of machine.entered; a power of two.
 const manyEntered = 64
 
-// above is the state at a state of the program over a stack: where a character of several bytes
-// ends, walks come to the same few again and again.
+// above returns the state for a state of the program over a stack. Walks reach the same few such
+// states again and again at the ends of multi-byte characters.
 func (m *machine) above(to int32, base *node) *state {
 	e := &m.entered[uint32(to)%manyEntered]
 	if e.at == nil || e.to != to || e.base != base {
@@ -116,7 +116,7 @@ func newMachine(p *program) *machine {
 
 func (m *machine) start() *state { return m.closure(m.node(m.p.start, 0, nil)) }
 
-// node finds or makes a stack.
+// node returns the node of a stack.
 func (m *machine) node(s, count int32, parent *node) *node {
 	var above **node
 	if parent != nil {
@@ -154,7 +154,7 @@ func (m *machine) node(s, count int32, parent *node) *node {
 	return n
 }
 
-// distance is how many bytes the shortest way to the end of the rule takes.
+// distance returns the number of bytes of the shortest path to the end of the rule.
 func (p *program) distance(s, count int32) float64 {
 	l := p.states[s].loop
 	if l == nil || count == 0 {
@@ -167,7 +167,7 @@ func (p *program) distance(s, count int32) float64 {
 	return d
 }
 
-// intern finds or makes the state of the items.
+// intern returns the state with the given stacks.
 func (m *machine) intern(items []*node, end bool) *state {
 	if len(items) == 0 && !end {
 		return m.dead
@@ -196,7 +196,7 @@ func (m *machine) intern(items []*node, end bool) *state {
 	return s
 }
 
-// after is the state behind one more byte; m.dead where none allows it.
+// after returns the state after one more byte, or m.dead if the byte is not allowed.
 func (m *machine) after(s *state, b byte) *state {
 	if s.again != nil && b < utf8.RuneSelf && s.loop.bytes.has(b) {
 		return s.again
@@ -215,12 +215,12 @@ func (m *machine) after(s *state, b byte) *state {
 	return m.step(s, b)
 }
 
-// manyMoves is how many steps out of a state are kept as a list before it gets a table: most states
-// are met once, by one walk.
+// manyMoves is the number of transitions of a state that are kept as a list instead of a table:
+// most states are visited by only one walk.
 const manyMoves = 24
 
-// step is after where the byte was not met. What is behind it is behind all bytes around it that no
-// edge tells apart: letters of a text mostly lead one way, and closures are most of a mask's time.
+// step computes a missing transition. It covers all adjacent bytes that no edge distinguishes: most
+// letters of a text lead to the same state, and closures take most of the time of a mask.
 func (m *machine) step(s *state, b byte) *state {
 	if !s.bytes.has(b) {
 		return m.dead
@@ -246,7 +246,7 @@ func (m *machine) step(s *state, b byte) *state {
 		t = m.closure(to...)
 	}
 	if m.bytes > stateBytes {
-		return t // until shrink, states live as long as they are walked over
+		return t // states beyond the limit are not cached
 	}
 	if s.next == nil && len(s.near) < manyMoves {
 		s.near = append(s.near, move{alike, t})
@@ -265,15 +265,15 @@ func (m *machine) step(s *state, b byte) *state {
 	return t
 }
 
-// keep puts a move into the table.
+// keep stores a transition in the table.
 func (s *state) keep(v move) {
 	for b := int(v.lo); b <= int(v.hi); b++ {
 		s.next[b] = v.to
 	}
 }
 
-// shrink forgets all states but s where they take more than most; it returns s made anew. One mask
-// may take stateBytes for itself, so that none depends on most.
+// shrink drops all states except s if they take too much of most bytes, and returns a new copy of
+// s. The limit for a single mask is stateBytes, so that no mask depends on most.
 func (m *machine) shrink(s *state, most int64) *state {
 	if m.bytes <= most/2 {
 		return s

@@ -1,33 +1,33 @@
 package grammar
 
-// trie is its nodes level by level, the root first, so that the bytes of a node's children stand
-// side by side.
+// trie stores its nodes level by level, the root first, so that the bytes of a node's children are
+// adjacent.
 type trie struct {
-	bytes  []byte     // that lead to each node
-	nodes  []trieNode // and one behind the last: the children of a node end where those of the next begin
-	below  []classes  // of the characters that begin below each
-	chars  []uint16   // that begin below each, of the token that has most
-	tokens []int32    // in the order of their texts
-	// without are classes that none of the tokens is of alone.
+	bytes  []byte     // the byte that leads to each node
+	nodes  []trieNode // with a sentinel at the end: the children of a node end where those of the next begin
+	below  []classes  // by node: classes of the characters that start below it
+	chars  []uint16   // by node: most characters of a token that start below it
+	tokens []int32    // sorted by their texts
+	// without are classes such that no token consists of them only.
 	without classes
 }
 
-// trieNode is what every walk looks at.
+// trieNode is the part of a node that every walk uses.
 type trieNode struct {
-	from, to int32 // tokens that end here
-	past     int32 // the first token that ends neither here nor below
-	first    int32 // its children
+	from, to int32 // range in tokens of those that end here
+	past     int32 // end of the range of those that end here or below
+	first    int32 // its first child
 }
 
-// children are the first child of a node and what is behind the last.
+// children returns the range of a node's children.
 func (t *trie) children(node int32) (first, end int32) {
 	return t.nodes[node].first, t.nodes[node+1].first
 }
 
-// maxTokenBytes is the length of the longest token that answers under a grammar may have.
+// maxTokenBytes is the largest length of a token in an answer under a grammar.
 const maxTokenBytes = 1024
 
-// newTrie makes a trie of tokens that are sorted by their texts.
+// newTrie returns the trie of tokens that are sorted by their texts.
 func newTrie(ids []int32, text [][]byte) trie {
 	t := trie{tokens: ids, bytes: []byte{0}, nodes: []trieNode{{past: int32(len(ids))}}}
 	for level, depth := 0, 0; level < len(t.nodes); depth++ {
@@ -43,7 +43,7 @@ func newTrie(ids []int32, text [][]byte) trie {
 	return t
 }
 
-// grow makes the children of a node that so many bytes lead to.
+// grow creates the children of a node at the given depth.
 func (t *trie) grow(node int32, depth int, text [][]byte) {
 	n := t.nodes[node]
 	i := n.from
@@ -62,11 +62,10 @@ func (t *trie) grow(node int32, depth int, text [][]byte) {
 	t.nodes[node] = n
 }
 
-// noClass is that of a byte inside of a character.
+// noClass is the class of a continuation byte of a character.
 const noClass = 127
 
-// note notes at every node on the path to the tokens of a node, and of all below it, what begins
-// below.
+// note sets below and chars for the nodes on the paths to the tokens at and below a node.
 func (t *trie) note(node int32, path []int32, text [][]byte) {
 	n := &t.nodes[node]
 	if path = append(path, node); n.to > n.from {

@@ -106,8 +106,8 @@ func TestUnevaluatedItems(t *testing.T) {
 	})
 }
 
-// Unlike constants of which contains counts some.
-func TestContainsOfUnlike(t *testing.T) {
+// TestDistinctContained checks distinct constants together with contains.
+func TestDistinctContained(t *testing.T) {
 	manyTaken(t, testVocab(800, 6), 42, 60, 25, func(r schemaMaker) object {
 		s := object{"type": "array", "uniqueItems": true, "items": r.pick(
 			object{"enum": []any{"a", "b", 1, nil, "cc", 7}}, object{"enum": []any{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}},

@@ -1,13 +1,13 @@
 package grammar
 
-// value is a JSON value with the members of objects in the order given. Values are shared and do
-// not change once a schema is settled.
+// value is a JSON value that keeps the order of members. Values are shared and do not change after
+// settle.
 type value struct {
 	kind    byte // one of kindNull to kindArray
 	text    string
 	list    []*value
 	members []member
-	index   map[string]int // of the members, where they are many
+	index   map[string]int // index of members, if there are many
 }
 
 type member struct {
@@ -24,7 +24,7 @@ const (
 	kindArray  = '['
 )
 
-// get is a member of an object; nil where there is none.
+// get returns a member of an object, or nil.
 func (v *value) get(name string) *value {
 	if len(v.members) > 16 {
 		if len(v.index) != len(v.members) {
@@ -46,13 +46,14 @@ func (v *value) get(name string) *value {
 	return nil
 }
 
-// isTrue tells the value true.
+// isTrue reports whether v is the value true.
 func (v *value) isTrue() bool { return v != nil && v.kind == kindBool && v.text == "true" }
 
-// isFalse tells the value false.
+// isFalse reports whether v is the value false.
 func (v *value) isFalse() bool { return v != nil && v.kind == kindBool && v.text == "false" }
 
-// write appends the value as compact JSON: the one spelling in which constants are generated.
+// write appends the value as compact JSON. This is the only spelling of constants that is
+// generated.
 func (v *value) write(to []byte) []byte {
 	switch v.kind {
 	case kindString:
@@ -80,7 +81,7 @@ func (v *value) write(to []byte) []byte {
 	return append(to, v.text...)
 }
 
-// appendQuoted writes a string with the escapes that it needs and no others.
+// appendQuoted appends a JSON string without unnecessary escapes.
 func appendQuoted(to []byte, s string) []byte {
 	to = append(to, '"')
 	for _, r := range s {

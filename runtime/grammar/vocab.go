@@ -8,33 +8,34 @@ import (
 	"unicode/utf8"
 )
 
-// Vocab is the tokens of a model as tries over their bytes. It is made once a model and shared.
+// Vocab contains the tokens of a model as tries over their bytes. It is created once per model and
+// may be used concurrently.
 type Vocab struct {
 	size  int
 	ends  []int32   // tokens that end an answer
 	text  [][]byte  // by token
-	all   []int32   // those that have texts, in the order of these
-	json  *slice    // by what stands in a JSON string as it is
-	chars *charTrie // by the characters that stand in a JSON string as they are
+	all   []int32   // tokens with a text, sorted by it
+	json  *slice    // by the characters of jsonClasses
+	chars *charTrie // by the characters that a JSON string contains unescaped
 
-	making     sync.Mutex // held while a part is made; taken before mu
+	making     sync.Mutex // held while a part is created; locked before mu
 	mu         sync.Mutex
 	slices     map[classes]*slice
-	kinds      map[string]*kindTrie // by the names of kinds
+	kinds      map[string]*kindTrie // by kinds.name
 	parted     int64                // bytes of slices and kinds, at most mostParted
 	mostParted int64
-	uses       int64                   // of these, by all grammars
-	begins     [utf8.RuneSelf][]uint64 // tokens by the ASCII character that they begin with
+	uses       int64                   // number of uses of parts by all grammars
+	begins     [utf8.RuneSelf][]uint64 // tokens by the ASCII character that they start with
 }
 
-// ControlMark stands before the spelling of a control token in the bytes of a grammar. No text has
-// it, so that a control token is allowed only where a grammar names it (Control), and letters that
-// spell one are not it.
+// ControlMark precedes the spelling of a control token in the bytes of a grammar. It does not occur
+// in text, so a control token is allowed only where a grammar names it (Control), and text with the
+// same spelling is not taken for it.
 const ControlMark = "\xff"
 
-// NewVocab makes a Vocab. text has the bytes of each token, ControlMark and the spelling for
-// control tokens, none for those that an answer under a grammar never has; ends are the tokens that
-// end it.
+// NewVocab creates a Vocab. text contains the bytes of each token: ControlMark and the spelling for
+// control tokens, nothing for tokens that an answer under a grammar must not contain. ends are the
+// tokens that end an answer.
 func NewVocab(text [][]byte, ends []int32) *Vocab {
 	v := &Vocab{size: len(text), ends: slices.Clone(ends), text: text, slices: map[classes]*slice{},
 		kinds: map[string]*kindTrie{}, mostParted: sliceBytes}
@@ -54,7 +55,7 @@ func NewVocab(text [][]byte, ends []int32) *Vocab {
 	return v
 }
 
-// begin are the tokens that begin with an ASCII character, as bits.
+// begin returns the tokens that start with an ASCII character, as bits.
 func (v *Vocab) begin(with byte) []uint64 {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -74,15 +75,15 @@ func (v *Vocab) begin(with byte) []uint64 {
 	return v.begins[with]
 }
 
-// Size is how many tokens there are.
+// Size returns the number of tokens.
 func (v *Vocab) Size() int { return v.size }
 
-// Ends tells whether a token ends an answer.
+// Ends reports whether a token ends an answer.
 func (v *Vocab) Ends(id int32) bool { return slices.Contains(v.ends, id) }
 
 func words64(n int) int { return (n + 63) / 64 }
 
-// firstClass is the class of a text's first character, and its length in bytes.
+// firstClass returns the class of a text's first character and its length in bytes.
 func firstClass(t []byte) (class uint8, size int) {
 	if t[0] < utf8.RuneSelf {
 		return classOfByte[t[0]], 1
@@ -100,13 +101,13 @@ type Mask struct {
 	count int
 }
 
-// Has tells whether a token is in the set.
+// Has reports whether a token is in the set.
 func (m *Mask) Has(id int32) bool { return m.bits[id/64]>>(id%64)&1 != 0 }
 
-// Count is how many tokens are in the set.
+// Count returns the number of tokens in the set.
 func (m *Mask) Count() int { return m.count }
 
-// Only is the one token of a set that has no other.
+// Only returns the token of a set with a single token.
 func (m *Mask) Only() (int32, bool) {
 	if m.count != 1 {
 		return 0, false
@@ -119,7 +120,7 @@ func (m *Mask) Only() (int32, bool) {
 	return 0, false
 }
 
-// clear makes it the empty set of a vocabulary.
+// clear empties the set for a vocabulary of the given size.
 func (m *Mask) clear(size int) {
 	if m.bits == nil {
 		m.bits = make([]uint64, words64(size))

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// fill adds the tokens that s allows and behind which the shortest end costs at most most bytes; it
-// returns the greatest of these costs.
+// fill adds the tokens that s allows and after which the shortest completion costs at most most
+// bytes. It returns the largest of these costs.
 func (m *Matcher) fill(s *state, to *Mask, most float64) float64 {
 	if s.end {
 		for _, id := range m.v.ends {
@@ -20,7 +20,7 @@ func (m *Matcher) fill(s *state, to *Mask, most float64) float64 {
 	return worst
 }
 
-// fillText adds those that do not end the answer.
+// fillText adds the tokens that do not end the answer.
 func (m *Matcher) fillText(s *state, to *Mask, most float64) float64 {
 	if of := m.m.textOf(s); of > 0 && m.parts.byKinds[of] != nil && !m.takesAll(s, most) {
 		return max(m.walk(&m.v.json.other, s, to, most), m.fillKinds(m.parts.byKinds[of], of, s, to, most))
@@ -44,19 +44,20 @@ func (m *Matcher) fillText(s *state, to *Mask, most float64) float64 {
 		}
 		return max(s.after, worst)
 	case s.after > most:
-		m.deepest = 2 // near the end of an answer short tokens do
+		m.deepest = 2 // short tokens suffice near the end of an answer
 		defer func() { m.deepest = maxTokenBytes }()
 	}
 	return m.walkAll(s, to, most)
 }
 
-// takesAll tells that a state takes nearly all tokens that begin with characters of texts, or only
-// short ones so near the end of an answer, or that one state is behind each of these characters.
+// takesAll reports whether kinds of characters bring no gain for a state: it accepts nearly all
+// tokens that start with characters of texts, or the answer is near its end, or all these
+// characters lead to the same state.
 func (m *Matcher) takesAll(s *state, most float64) bool {
 	return s.loop != nil && s.loop.of.covers(jsonClasses) && (s.run >= longRun || s.after > most || m.m.settle(s))
 }
 
-// followLong adds the tokens of the slice that are longer than what s takes of any characters.
+// followLong adds the tokens of the slice that are longer than the free run of s, if s allows them.
 func (m *Matcher) followLong(part *slice, s *state, to *Mask, most float64) float64 {
 	worst := 0.0
 	for i, id := range part.long {
@@ -80,9 +81,8 @@ func (m *Matcher) followLong(part *slice, s *state, to *Mask, most float64) floa
 	return worst
 }
 
-// fillLoop adds the tokens that begin with characters of a settled loop, of which n were read
-// before at: those of such characters alone, and those others that go on as the states behind them
-// do.
+// fillLoop adds the tokens that start with characters of a settled loop, of which n precede at:
+// tokens of such characters only, and those others whose remaining bytes the later states accept.
 func (m *Matcher) fillLoop(part *slice, at *state, n int, to *Mask, most float64) float64 {
 	worst := 0.0
 	run := min(at.run, maxRun-1) + int32(n)
@@ -91,11 +91,11 @@ func (m *Matcher) fillLoop(part *slice, at *state, n int, to *Mask, most float64
 		if m.least = min(m.least, worst); worst <= most {
 			part.add(to, run)
 		} else {
-			worst = 0 // too far from the end, each of them
+			worst = 0 // all are too far from the end
 		}
 		return max(worst, m.walk(&part.tails, at.again, to, most))
 	}
-	each := at.free() > most // some may be too far from the end
+	each := at.free() > most // some tokens may be too far from the end
 	if !each {
 		part.add(to, run)
 		worst = at.free()
@@ -119,8 +119,8 @@ func (m *Matcher) fillLoop(part *slice, at *state, n int, to *Mask, most float64
 	}
 }
 
-// fillEntering adds the tokens that a state allows which stands in no loop. Those that begin with a
-// character behind which a loop of such characters is are added as the loop's.
+// fillEntering adds the tokens that a state outside any loop allows. Tokens whose first character
+// leads to a loop of such characters are added as those of the loop.
 func (m *Matcher) fillEntering(s *state, to *Mask, most float64) float64 {
 	worst := 0.0
 	narrow := *s
@@ -152,7 +152,7 @@ func (m *Matcher) fillEntering(s *state, to *Mask, most float64) float64 {
 	return max(worst, m.walkAll(&narrow, to, most))
 }
 
-// walkOthers adds those that begin with no character of the slice.
+// walkOthers adds the tokens that do not start with a character of the slice.
 func (m *Matcher) walkOthers(part *slice, s *state, to *Mask, most float64) float64 {
 	if part.of.someMany() {
 		return m.walk(&part.other, s, to, most)
@@ -164,7 +164,7 @@ func (m *Matcher) walkOthers(part *slice, s *state, to *Mask, most float64) floa
 	if others == (byteSet{}) {
 		return 0
 	}
-	// The state with these bytes alone: what begins with others is not looked at.
+	// Restrict the state to these bytes, so that other tokens are skipped.
 	narrow := *s
 	narrow.bytes, narrow.again = others, nil
 	return m.walkAll(&narrow, to, most)
@@ -193,18 +193,18 @@ type walker struct {
 	*Matcher
 	*trie
 	to          *Mask
-	most, worst float64 // costs that are allowed, and that were met
+	most, worst float64 // largest allowed cost, and largest cost found
 }
 
-// place is where a token is followed to: a state, or, as long as there is one stack whose top has
-// nothing but edges, that top alone. The tries of large enums are walked without making states.
+// place is the position to which a token was followed: a state, or a single stack whose top has
+// only edges. The latter avoids creating states when the tries of large enums are walked.
 type place struct {
 	s    *state
 	top  int32
-	base *node // what lies below top
+	base *node // the stack below top
 }
 
-// children adds the tokens below a node, which so many bytes lead to.
+// children adds the tokens below a node at the given depth.
 func (w *walker) children(node int32, from place, depth uint16) {
 	if from.s == nil {
 		w.follow(node, from.top, from.base, depth)
@@ -220,15 +220,15 @@ func (w *walker) children(node int32, from place, depth uint16) {
 	}
 }
 
-// follow is children where one stack is, whose top leads one way with each byte.
+// follow is children for a single stack whose top is a simple state.
 func (w *walker) follow(node, top int32, base *node, depth uint16) {
 	for c, to := range w.m.p.inStep(w.trie, node, top) {
 		w.visit(c, w.behind(to, base), depth+1)
 	}
 }
 
-// inStep are the children of a node of a trie whose bytes a simple state takes, and the states
-// behind these: the bytes of both are in order.
+// inStep yields the children of a trie node whose bytes a simple state accepts, with the next
+// states. It merges both lists, which are sorted by byte.
 func (p *program) inStep(t *trie, node, top int32) iter.Seq2[int32, int32] {
 	return func(yield func(child, to int32) bool) {
 		s := &p.tops[top]
@@ -250,7 +250,7 @@ func (p *program) inStep(t *trie, node, top int32) iter.Seq2[int32, int32] {
 	}
 }
 
-// behind is the place at a state of the program over a stack.
+// behind returns the place for a state of the program over a stack.
 func (w *walker) behind(to int32, base *node) place {
 	if w.m.p.tops[to].simple {
 		return place{top: to, base: base}
@@ -258,8 +258,8 @@ func (w *walker) behind(to int32, base *node) place {
 	return place{s: w.m.above(to, base)}
 }
 
-// visit adds the tokens at a node and below it. Where the state there takes all their characters,
-// they are added at once.
+// visit adds the tokens at and below a node. If the state accepts all their characters, it adds
+// them at once.
 func (w *walker) visit(node int32, at place, depth uint16) {
 	n := &w.nodes[node]
 	if at.s == nil && w.m.p.open != nil && w.addOpen(node, at, depth) {
@@ -276,7 +276,7 @@ func (w *walker) visit(node int32, at place, depth uint16) {
 			w.least = min(w.least, at.s.again.cost)
 			return
 		case depth > 1:
-			w.add(n.from, n.to, at.s.cost) // near the end of an answer short tokens do
+			w.add(n.from, n.to, at.s.cost) // short tokens suffice near the end of an answer
 			return
 		}
 	}
@@ -288,7 +288,7 @@ func (w *walker) visit(node int32, at place, depth uint16) {
 	}
 }
 
-// addOpen is visit where an open state takes all that is below; false where it does not.
+// addOpen is visit for an open state that accepts all characters below. It returns false otherwise.
 func (w *walker) addOpen(node int32, at place, depth uint16) bool {
 	n, o := &w.nodes[node], &w.m.p.open[at.top]
 	if o.run == 0 || int32(w.chars[node]) > o.run || w.without.covers(jsonClasses) ||
@@ -303,14 +303,14 @@ func (w *walker) addOpen(node int32, at place, depth uint16) bool {
 	case after <= w.most:
 		w.add(n.from, n.past, after)
 	case depth > 1:
-		w.add(n.from, n.to, w.m.costOf(at)) // near the end of an answer short tokens do
+		w.add(n.from, n.to, w.m.costOf(at)) // short tokens suffice near the end of an answer
 	default:
 		return false
 	}
 	return true
 }
 
-// add adds tokens behind which the shortest end costs so much, if it is not too much.
+// add adds tokens after which the shortest completion has the given cost, unless it exceeds w.most.
 func (w *walker) add(from, to int32, cost float64) {
 	if from == to {
 		return
@@ -324,7 +324,7 @@ func (w *walker) add(from, to int32, cost float64) {
 	}
 }
 
-// step is the place behind a byte that a state takes.
+// step returns the place after a byte that a state accepts.
 func (w *walker) step(from *state, b byte) place {
 	if len(from.items) > 1 || from.loop != nil {
 		return place{s: w.m.after(from, b)}
@@ -345,7 +345,7 @@ func (w *walker) step(from *state, b byte) place {
 	return place{top: to, base: from.items[0].parent}
 }
 
-// costOf is how many bytes the shortest end behind a place takes.
+// costOf returns the number of bytes of the shortest completion from a place.
 func (m *machine) costOf(at place) float64 {
 	switch {
 	case at.s != nil:
@@ -356,5 +356,5 @@ func (m *machine) costOf(at place) float64 {
 	return m.p.tops[at.top].dist
 }
 
-// unbounded is the cost that masks without regard to what is left are made with.
+// unbounded is the allowed cost for masks without a limit of tokens.
 var unbounded = math.Inf(1)

@@ -2,12 +2,12 @@ package grammar
 
 import "slices"
 
-// mostShared is the length of the words together up to which endings that are alike are one: the
-// sharing takes some memory of its own.
+// mostShared is the largest total length of words whose common suffixes are shared, because sharing
+// needs additional memory.
 const mostShared = 1 << 19
 
-// writeWords makes the automaton of the words, level by level, so that what masks look at lies
-// together.
+// writeWords writes the automaton of the words level by level, so that the states that masks visit
+// together are adjacent.
 func (b *builder) writeWords(w []string, from, to int32) {
 	b.noteWords(w)
 	w = slices.Clone(w)
@@ -23,8 +23,8 @@ func (b *builder) writeWords(w []string, from, to int32) {
 		return
 	}
 	type part struct {
-		words []string // that begin alike
-		state int32    // behind what they have in common, so many bytes
+		words []string // words with a common prefix
+		state int32    // state after the prefix of depth bytes
 		depth int
 	}
 	level := []part{{words: w, state: from}}
@@ -54,33 +54,32 @@ func (b *builder) writeWords(w []string, from, to int32) {
 	}
 }
 
-// leastShared is how many words share their endings. Few words are a trie, whose states
-// alternatives that begin alike can be merged with (mergePrefixes).
+// leastShared is the number of words from which on suffixes are shared. Fewer words are written as
+// a trie, whose states can be merged with those of other alternatives (mergePrefixes).
 const leastShared = 64
 
-// wordNode is a state of the least automaton of some words: what may follow, and whether one of
-// them ends here.
+// wordNode is a state of the minimal automaton of some words.
 type wordNode struct {
-	from, to int32 // its ways, in words.ways
+	from, to int32 // its edges in wordSet.ways
 	final    bool
 }
 
-// wordWay is a way out of a wordNode.
+// wordWay is an edge out of a wordNode.
 type wordWay struct {
 	b  byte
 	to int32
 }
 
-// wordSet is the least automaton of sorted words, made from their ends: nodes that say the same are
-// one (Daciuk et al., Incremental construction of minimal acyclic finite-state automata, 2000).
+// wordSet is the minimal automaton of sorted words, built from their ends: equal nodes are shared
+// (Daciuk et al., Incremental construction of minimal acyclic finite-state automata, 2000).
 type wordSet struct {
 	nodes []wordNode
 	ways  []wordWay
-	table []int32 // of nodes by what they say: 1 + the number of one, 0: none
+	table []int32 // hash table of node numbers plus 1; 0 is free
 	free  []wordWay
 }
 
-// node finds or makes the node of these ways.
+// node returns the node with the given edges.
 func (s *wordSet) node(ways []wordWay, final bool) int32 {
 	if len(s.nodes)*2 >= len(s.table) {
 		s.table = make([]int32, max(1024, 4*len(s.nodes)))
@@ -99,7 +98,7 @@ func (s *wordSet) node(ways []wordWay, final bool) int32 {
 	return s.table[at] - 1
 }
 
-// place is where such a node stands in the table, or would.
+// place returns the slot of a node in the table, or the free slot where it would be stored.
 func (s *wordSet) place(ways []wordWay, final bool) int {
 	h := uint64(len(ways))
 	if final {
@@ -119,9 +118,9 @@ func (s *wordSet) place(ways []wordWay, final bool) int {
 	}
 }
 
-// add is the node behind the first depth bytes of the words, which they share.
+// add returns the node after the first depth bytes of the words, which all words share.
 func (s *wordSet) add(w []string, depth int) int32 {
-	shared := 0 // of the first and of the last, and so of all
+	shared := 0 // further bytes that the first and the last word share, and therefore all
 	for a, b := w[0], w[len(w)-1]; depth+shared < min(len(a), len(b)) && a[depth+shared] == b[depth+shared]; {
 		shared++
 	}
@@ -148,15 +147,15 @@ func (s *wordSet) add(w []string, depth int) int32 {
 	return at
 }
 
-// writeShared writes the words as their least automaton.
+// writeShared writes the words as their minimal automaton.
 func (b *builder) writeShared(w []string, from, to int32) {
 	var s wordSet
 	root := s.add(w, 0)
-	fork := root // behind what all words begin with
+	fork := root // the node after the common prefix of all words
 	for n := s.nodes[fork]; n.to-n.from == 1 && !n.final; n = s.nodes[fork] {
 		fork = s.ways[n.from].to
 	}
-	at := make([]int32, len(s.nodes)) // 1 + the state of each
+	at := make([]int32, len(s.nodes)) // state of each node plus 1
 	at[root] = from + 1
 	level := []int32{root}
 	for i := 0; i < len(level); i++ {
@@ -180,7 +179,7 @@ func (b *builder) writeShared(w []string, from, to int32) {
 	}
 }
 
-// mixed spreads the bits of a number (splitmix64).
+// mixed is a hash function for integers (splitmix64).
 func mixed(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// someWords are unlike words of few letters, some of which others begin with.
+// someWords returns distinct words of few letters, some of which are prefixes of others.
 func someWords(r *rand.Rand, n int) []string {
 	seen := map[string]bool{}
 	var out []string

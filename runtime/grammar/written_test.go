@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// writtenSchemas are in the manner of those that people keep for files of tools and send with
-// agents' tools; none of them is anybody's.
+// writtenSchemas resemble schemas of configuration files and of agents' tools; all were written for
+// this test.
 var writtenSchemas = map[string]string{
 	"manifest of a package": `{"$id":"https://example.com/package.json","type":"object","required":["name","version"],
 		"definitions":{"person":{"description":"A person","type":["object","string"],"required":["name"],"properties":{

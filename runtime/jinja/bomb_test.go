@@ -7,10 +7,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"sandwich/runtime/jinja/internal/object"
 )
 
 // tight are the limits that the tokenizer sets for a short conversation.
-var tight = Limits{Time: 2 * time.Second, Steps: 5_000_000, Bytes: 16 << 20, Text: 256 << 10, Depth: 64}
+var tight = object.Limits{Time: 2 * time.Second, Steps: 5_000_000, Bytes: 16 << 20, Text: 256 << 10, Depth: 64}
 
 func nested(opening string, n int, inside, closing string) string {
 	return strings.Repeat(opening, n) + inside + strings.Repeat(closing, n)
@@ -159,7 +161,7 @@ func explode(ctx context.Context, source string) error {
 	if err != nil {
 		return err
 	}
-	_, err = template.Render(ctx, &Dict{}, now, tight)
+	_, err = template.Render(ctx, &object.Dict{}, now, tight)
 	return err
 }
 
@@ -172,11 +174,11 @@ func TestAbandoned(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		endless := Limits{Time: time.Hour, Steps: 1 << 50, Bytes: 1 << 50, Text: 1 << 30, Depth: 64}
+		endless := object.Limits{Time: time.Hour, Steps: 1 << 50, Bytes: 1 << 50, Text: 1 << 30, Depth: 64}
 		ctx, cancel := context.WithCancelCause(context.Background())
 		var left time.Time
 		timer := time.AfterFunc(50*time.Millisecond, func() { left = time.Now(); cancel(gone) })
-		_, err = template.Render(ctx, &Dict{}, now, endless)
+		_, err = template.Render(ctx, &object.Dict{}, now, endless)
 		took := time.Since(left)
 		timer.Stop()
 		if !errors.Is(err, gone) || took > time.Second {
@@ -194,8 +196,8 @@ func TestRaised(t *testing.T) {
 			150) + "...",
 		"{% macro f() %}{{ raise_exception(none) }}{% endmacro %}{{ f()|upper|trim }}": "None",
 	} {
-		_, err := render(t, source, &Dict{})
-		var raised *RaisedError
+		_, err := render(t, source, &object.Dict{})
+		var raised *object.RaisedError
 		if !errors.As(err, &raised) || raised.Message != want {
 			t.Errorf("%s: got %v, want %s", source, err, want)
 		}

@@ -1,12 +1,18 @@
 package jinja
 
+import (
+	"sandwich/runtime/jinja/internal/object"
+
+	"sandwich/runtime/jinja/internal/library"
+)
+
 // expression is a node of an expression tree. Only frame.eval calls its method eval, after it has
 // charged a step.
 type expression interface{ eval(f *frame) any }
 
 // eval evaluates one expression.
 func (f *frame) eval(e expression) any {
-	f.spend(1)
+	f.Spend(1)
 	return e.eval(f)
 }
 
@@ -19,13 +25,13 @@ type variable string
 func (v variable) eval(f *frame) any {
 	for s := f.scope; s != nil; s = s.outer {
 		if i := f.find(s, string(v)); i >= 0 {
-			return s.vars[i].value
+			return s.vars[i].Value
 		}
 	}
-	if g, ok := globals[string(v)]; ok {
+	if g, ok := library.Globals[string(v)]; ok {
 		return g
 	}
-	return undefined("'" + string(v) + "' is undefined")
+	return object.Undefined("'" + string(v) + "' is undefined")
 }
 
 type listExpr struct {
@@ -34,21 +40,21 @@ type listExpr struct {
 }
 
 func (l *listExpr) eval(f *frame) any {
-	f.items(len(l.elements))
+	f.Items(len(l.elements))
 	items := make([]any, len(l.elements))
 	for i, e := range l.elements {
 		items[i] = f.eval(e)
 	}
-	return &List{items, l.tuple}
+	return &object.List{Items: items, Tuple: l.tuple}
 }
 
 type dictExpr struct{ keys, values []expression }
 
 func (d *dictExpr) eval(f *frame) any {
-	dict := &Dict{}
+	dict := &object.Dict{}
 	for i := range d.keys {
 		key := f.eval(d.keys[i])
-		f.put(dict, key, f.eval(d.values[i]))
+		f.Put(dict, key, f.eval(d.values[i]))
 	}
 	return dict
 }
@@ -57,12 +63,12 @@ type conditional struct{ test, yes, no expression }
 
 func (c *conditional) eval(f *frame) any {
 	switch {
-	case truth(f.eval(c.test)):
+	case object.Truth(f.eval(c.test)):
 		return f.eval(c.yes)
 	case c.no != nil:
 		return f.eval(c.no)
 	}
-	return undefined("the conditional expression has no else")
+	return object.Undefined("the conditional expression has no else")
 }
 
 type logic struct {
@@ -71,7 +77,7 @@ type logic struct {
 }
 
 func (l *logic) eval(f *frame) any {
-	if a := f.eval(l.a); truth(a) == l.or {
+	if a := f.eval(l.a); object.Truth(a) == l.or {
 		return a
 	}
 	return f.eval(l.b)
@@ -80,9 +86,9 @@ func (l *logic) eval(f *frame) any {
 type concat struct{ a, b expression }
 
 func (c *concat) eval(f *frame) any {
-	a := f.textOf(f.eval(c.a))
-	b := f.textOf(f.eval(c.b))
-	return f.concat(a, b).Value()
+	a := f.TextOf(f.eval(c.a))
+	b := f.TextOf(f.eval(c.b))
+	return f.Concat(a, b).Value()
 }
 
 type unary struct {
@@ -93,12 +99,12 @@ type unary struct {
 func (u *unary) eval(f *frame) any {
 	v := f.eval(u.of)
 	if u.op == "not" {
-		return !truth(v)
+		return !object.Truth(v)
 	}
-	switch n := number(v).(type) {
+	switch n := object.Number(v).(type) {
 	case int:
 		if u.op == "-" {
-			return f.arithmetic("-", 0, n)
+			return f.Arithmetic("-", 0, n)
 		}
 		return n
 	case float64:
@@ -107,8 +113,8 @@ func (u *unary) eval(f *frame) any {
 		}
 		return n
 	}
-	strict(v)
-	fail("cannot apply the sign %s to a %s", u.op, typeName(v))
+	object.Strict(v)
+	object.Fail("cannot apply the sign %s to a %s", u.op, object.TypeName(v))
 	return nil
 }
 
@@ -119,7 +125,7 @@ type arithmetic struct {
 
 func (b *arithmetic) eval(f *frame) any {
 	x := f.eval(b.a)
-	return f.arithmetic(b.op, x, f.eval(b.b))
+	return f.Arithmetic(b.op, x, f.eval(b.b))
 }
 
 // compare is a chain of comparisons: a < b < c means a < b and b < c.
@@ -133,7 +139,7 @@ func (c *compare) eval(f *frame) any {
 	left := f.eval(c.first)
 	for i, op := range c.ops {
 		right := f.eval(c.rest[i])
-		if !f.compare(op, left, right) {
+		if !f.Compare(op, left, right) {
 			return false
 		}
 		left = right
@@ -146,13 +152,13 @@ type attribute struct {
 	name string
 }
 
-func (a *attribute) eval(f *frame) any { return f.attribute(f.eval(a.of), a.name) }
+func (a *attribute) eval(f *frame) any { return f.Attribute(f.eval(a.of), a.name) }
 
 type subscript struct{ of, key expression }
 
 func (s *subscript) eval(f *frame) any {
 	of := f.eval(s.of)
-	return f.item(of, f.eval(s.key))
+	return f.Item(of, f.eval(s.key))
 }
 
 type slice struct {
@@ -168,7 +174,7 @@ func (s *slice) eval(f *frame) any {
 			bounds[i] = f.eval(b)
 		}
 	}
-	return f.slice(of, bounds)
+	return f.Slice(of, bounds)
 }
 
 type namedExpr struct {
@@ -183,28 +189,28 @@ type argumentList struct {
 }
 
 // evaluate returns the arguments of a call to who.
-func (a *argumentList) evaluate(f *frame, who string) *arguments {
-	out := &arguments{who: who, m: &f.meter}
-	f.items(len(a.positional) + 2*len(a.named))
+func (a *argumentList) evaluate(f *frame, who string) *library.Arguments {
+	out := &library.Arguments{Who: who, Meter: &f.Meter}
+	f.Items(len(a.positional) + 2*len(a.named))
 	for _, e := range a.positional {
-		out.positional = append(out.positional, f.eval(e))
+		out.Positional = append(out.Positional, f.eval(e))
 	}
 	for _, n := range a.named {
-		out.named = append(out.named, namedValue{n.name, f.eval(n.value)})
+		out.Named = append(out.Named, library.NamedValue{Name: n.name, Value: f.eval(n.value)})
 	}
 	if a.star != nil {
-		items := f.iterate(f.eval(a.star))
-		f.items(len(items))
-		out.positional = append(out.positional, items...)
+		items := f.Iterate(f.eval(a.star))
+		f.Items(len(items))
+		out.Positional = append(out.Positional, items...)
 	}
 	if a.starStar != nil {
-		d, ok := f.eval(a.starStar).(*Dict)
+		d, ok := f.eval(a.starStar).(*object.Dict)
 		if !ok {
-			fail("** needs a mapping")
+			object.Fail("** needs a mapping")
 		}
-		f.items(2 * len(d.entries))
-		for _, e := range d.entries {
-			out.named = append(out.named, namedValue{f.str(e.key), e.value})
+		f.Items(2 * len(d.Entries))
+		for _, e := range d.Entries {
+			out.Named = append(out.Named, library.NamedValue{Name: f.Str(e.Key), Value: e.Value})
 		}
 	}
 	return out
@@ -220,18 +226,18 @@ func (c *callExpr) eval(f *frame) any { return c.call(f, nil) }
 // call evaluates the call. caller is the body of a call block, or nil.
 func (c *callExpr) call(f *frame, caller any) any {
 	of := f.eval(c.of)
-	target, ok := of.(callable)
+	target, ok := of.(library.Callable)
 	if !ok {
-		strict(of)
-		fail("a %s cannot be called", typeName(of))
+		object.Strict(of)
+		object.Fail("a %s cannot be called", object.TypeName(of))
 	}
 	a := c.arguments.evaluate(f, "the function")
 	if caller != nil {
-		a.named = append(a.named, namedValue{"caller", caller})
+		a.Named = append(a.Named, library.NamedValue{Name: "caller", Value: caller})
 	}
-	f.enter()
-	defer f.leave()
-	return target.call(f.run, a)
+	f.Enter()
+	defer f.Leave()
+	return target.Call(f.Run, a)
 }
 
 type filterExpr struct {
@@ -245,7 +251,7 @@ func (e *filterExpr) eval(f *frame) any {
 	if e.of != nil {
 		in = f.eval(e.of)
 	}
-	return f.filter(e.name, in, e.arguments.evaluate(f, e.name))
+	return f.Filter(e.name, in, e.arguments.evaluate(f, e.name))
 }
 
 type testExpr struct {
@@ -257,5 +263,5 @@ type testExpr struct {
 
 func (e *testExpr) eval(f *frame) any {
 	of := f.eval(e.of)
-	return f.test(e.name, of, e.arguments.evaluate(f, e.name)) != e.negated
+	return f.Test(e.name, of, e.arguments.evaluate(f, e.name)) != e.negated
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"sandwich/runtime/jinja/internal/object"
 )
 
 // FuzzTemplate checks that no template panics or exceeds its limits, and that marked strings render
@@ -29,16 +31,17 @@ func FuzzTemplate(f *testing.F) {
 			f.Add(source)
 		}
 	}
-	limits := Limits{Time: 10 * time.Second, Steps: 100_000, Bytes: 1 << 20, Text: 64 << 10, Depth: 64}
+	limits := object.Limits{Time: 10 * time.Second, Steps: 100_000, Bytes: 1 << 20, Text: 64 << 10, Depth: 64}
 	f.Fuzz(func(t *testing.T, source string) {
 		template, err := Parse(source)
 		if err != nil {
 			return
 		}
-		variables := func() *Dict {
-			message := new(Dict).Set("role", "user").Set("content", "abc é")
-			return new(Dict).Set("messages", NewList(message, message)).Set("s", "héllo").
-				Set("l", NewList(3, 1, 2)).Set("n", 7).Set("d", new(Dict).Set("a", 1.5).Set("b", NewList(nil, true)))
+		variables := func() *object.Dict {
+			message := new(object.Dict).Set("role", "user").Set("content", "abc é")
+			return new(object.Dict).Set("messages", object.NewList(message, message)).Set("s", "héllo").
+				Set("l", object.NewList(3, 1, 2)).Set("n", 7).Set("d", new(object.Dict).Set("a", 1.5).Set("b",
+				object.NewList(nil, true)))
 		}
 		start := time.Now()
 		out, err := template.Render(context.Background(), variables(), now, limits)
@@ -46,7 +49,7 @@ func FuzzTemplate(f *testing.F) {
 		if late || len(out.Plain) > limits.Text {
 			t.Fatalf("%d bytes, %v after %v", len(out.Plain), err, time.Since(start))
 		}
-		marked, failed := template.Render(context.Background(), Mark(variables(), 1).(*Dict), now, limits)
+		marked, failed := template.Render(context.Background(), object.Mark(variables(), 1).(*object.Dict), now, limits)
 		if err == nil && failed == nil && marked.Plain != out.Plain {
 			t.Fatalf("marked strings give %q, others %q", marked.Plain, out.Plain)
 		}

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"sandwich/runtime/jinja/internal/object"
 )
 
 type kind uint8
@@ -49,7 +51,7 @@ func lex(source string) []token {
 func (l *lexer) add(k kind, text string) { l.tokens = append(l.tokens, token{k, text, l.line}) }
 
 func (l *lexer) fail(format string, args ...any) {
-	fail("line %d: "+format, append([]any{l.line}, args...)...)
+	object.Fail("line %d: "+format, append([]any{l.line}, args...)...)
 }
 
 // skip advances by n bytes and returns them.
@@ -77,10 +79,10 @@ func (l *lexer) next() {
 	}
 	switch {
 	case sign == '-':
-		text = strings.TrimRightFunc(text, isSpace)
+		text = strings.TrimRightFunc(text, object.IsSpace)
 	case sign == 0 && tag != "{{": // lstrip_blocks
 		start := strings.LastIndexByte(text, '\n') + 1
-		if (start > 0 || l.lineStart) && strings.TrimFunc(text[start:], isSpace) == "" {
+		if (start > 0 || l.lineStart) && strings.TrimFunc(text[start:], object.IsSpace) == "" {
 			text = text[:start]
 		}
 	}
@@ -137,7 +139,7 @@ func (l *lexer) close(brackets string) bool {
 	switch {
 	case strings.HasPrefix(l.rest, "-"+brackets):
 		l.skip(3)
-		l.skip(len(l.rest) - len(strings.TrimLeftFunc(l.rest, isSpace)))
+		l.skip(len(l.rest) - len(strings.TrimLeftFunc(l.rest, object.IsSpace)))
 	case brackets != "}}" && strings.HasPrefix(l.rest, "+"+brackets):
 		l.skip(3)
 	case strings.HasPrefix(l.rest, brackets):
@@ -153,8 +155,8 @@ func (l *lexer) close(brackets string) bool {
 
 // raw reads a whole raw block after its opening bracket. It returns false if the tag is not raw.
 func (l *lexer) raw() bool {
-	after, ok := strings.CutPrefix(strings.TrimLeftFunc(l.rest, isSpace), "raw")
-	after = strings.TrimLeftFunc(after, isSpace)
+	after, ok := strings.CutPrefix(strings.TrimLeftFunc(l.rest, object.IsSpace), "raw")
+	after = strings.TrimLeftFunc(after, object.IsSpace)
 	if !ok || !strings.HasPrefix(after, "%}") && !strings.HasPrefix(after, "-%}") {
 		return false
 	}
@@ -172,7 +174,7 @@ func (l *lexer) raw() bool {
 		at += from
 		from = at + 2
 		sign := strings.HasPrefix(l.rest[from:], "-")
-		inner := strings.TrimLeftFunc(strings.TrimLeft(l.rest[from:], "-+"), isSpace)
+		inner := strings.TrimLeftFunc(strings.TrimLeft(l.rest[from:], "-+"), object.IsSpace)
 		after, ok := strings.CutPrefix(inner, "endraw")
 		if !ok {
 			continue
@@ -180,12 +182,12 @@ func (l *lexer) raw() bool {
 		text, start := l.rest[:at], strings.LastIndexByte(l.rest[:at], '\n')+1
 		switch {
 		case sign:
-			text = strings.TrimRightFunc(text, isSpace)
-		case start > 0 && strings.TrimFunc(text[start:], isSpace) == "":
+			text = strings.TrimRightFunc(text, object.IsSpace)
+		case start > 0 && strings.TrimFunc(text[start:], object.IsSpace) == "":
 			text = text[:start]
 		}
 		l.add(data, text)
-		l.skip(len(l.rest) - len(strings.TrimLeftFunc(after, isSpace)))
+		l.skip(len(l.rest) - len(strings.TrimLeftFunc(after, object.IsSpace)))
 		if !l.close("%}") {
 			l.fail("unexpected text after endraw")
 		}
@@ -197,7 +199,7 @@ func (l *lexer) raw() bool {
 // brackets.
 func (l *lexer) tag(closing kind, brackets string) {
 	for nested := 0; ; {
-		l.skip(len(l.rest) - len(strings.TrimLeftFunc(l.rest, isSpace)))
+		l.skip(len(l.rest) - len(strings.TrimLeftFunc(l.rest, object.IsSpace)))
 		if l.rest == "" {
 			l.fail("a tag is not closed")
 		}
@@ -289,6 +291,3 @@ func (l *lexer) number() {
 func isHex(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
 }
-
-// isSpace reports whether Python's string methods treat r as white space.
-func isSpace(r rune) bool { return unicode.IsSpace(r) || r >= 0x1c && r <= 0x1f }

@@ -1,5 +1,11 @@
 package jinja
 
+import (
+	"sandwich/runtime/jinja/internal/object"
+
+	"sandwich/runtime/jinja/internal/library"
+)
+
 type forBlock struct {
 	line      int
 	target    target
@@ -11,13 +17,13 @@ type forBlock struct {
 }
 
 func (s *forBlock) exec(f *frame) jump {
-	f.line = s.line
+	f.Line = s.line
 	s.run(f, f.eval(s.over), 0)
 	return onward
 }
 
 func (s *forBlock) run(f *frame, over any, depth int) {
-	items := f.iterate(over)
+	items := f.Iterate(over)
 	if s.only != nil {
 		items = s.chosen(f, items)
 	}
@@ -41,13 +47,13 @@ func (s *forBlock) run(f *frame, over any, depth int) {
 
 // chosen returns the items that satisfy the condition of the loop.
 func (s *forBlock) chosen(f *frame, items []any) []any {
-	f.items(len(items))
+	f.Items(len(items))
 	kept := make([]any, 0, len(items))
 	inner := f.inner()
 	for _, item := range items {
 		inner.again()
 		s.target.assign(inner, item)
-		if truth(inner.eval(s.only)) {
+		if object.Truth(inner.eval(s.only)) {
 			kept = append(kept, item)
 		}
 	}
@@ -64,21 +70,23 @@ type loop struct {
 	changed []any // the arguments of the last call of loop.changed
 }
 
-func (l *loop) call(r *run, a *arguments) any {
+// Call runs the body of a recursive loop over other items.
+func (l *loop) Call(r *library.Run, a *library.Arguments) any {
 	if !l.block.recursive {
-		fail("the loop is not marked recursive")
+		object.Fail("the loop is not marked recursive")
 	}
-	over, _ := a.value(0, "iterable")
+	over, _ := a.Value(0, "iterable")
 	f := *l.frame
-	f.out = &builder{m: &r.meter}
+	f.out = &object.Builder{Meter: &r.Meter}
 	l.block.run(&f, over, l.depth+1)
-	return f.out.text().Value()
+	return f.out.Text().Value()
 }
 
-func (l *loop) attribute(name string) any {
+// Attribute returns the attribute of the variable loop with the given name.
+func (l *loop) Attribute(name string) any {
 	adjacent := func(at int, what string) any {
 		if at < 0 || at >= len(l.items) {
-			return undefined("the loop has no " + what + " item")
+			return object.Undefined("the loop has no " + what + " item")
 		}
 		return l.items[at]
 	}
@@ -106,18 +114,21 @@ func (l *loop) attribute(name string) any {
 	case "nextitem":
 		return adjacent(l.at+1, "next")
 	case "cycle":
-		return function(func(_ *run, a *arguments) any {
-			if len(a.positional) == 0 {
-				fail("loop.cycle needs at least one value")
+		return library.Function(func(_ *library.Run, a *library.Arguments) any {
+			if len(a.Positional) == 0 {
+				object.Fail("loop.cycle needs at least one value")
 			}
-			return a.positional[l.at%len(a.positional)]
+			return a.Positional[l.at%len(a.Positional)]
 		})
 	case "changed":
-		return function(func(r *run, a *arguments) any {
-			same := l.changed != nil && r.equal(&List{items: l.changed}, &List{items: a.positional})
-			l.changed = append([]any{}, a.positional...)
+		return library.Function(func(r *library.Run, a *library.Arguments) any {
+			same := l.changed != nil && r.Equal(&object.List{Items: l.changed}, &object.List{Items: a.Positional})
+			l.changed = append([]any{}, a.Positional...)
 			return !same
 		})
 	}
-	return undefined("loop has no attribute '" + name + "'")
+	return object.Undefined("loop has no attribute '" + name + "'")
 }
+
+// Elements returns the items of the loop.
+func (l *loop) Elements() []any { return l.items }

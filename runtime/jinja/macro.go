@@ -1,9 +1,10 @@
 package jinja
 
-// callable is a value that a template can call. The caller of call limits the depth of calls.
-type callable interface {
-	call(r *run, a *arguments) any
-}
+import (
+	"sandwich/runtime/jinja/internal/object"
+
+	"sandwich/runtime/jinja/internal/library"
+)
 
 type parameter struct {
 	name      string
@@ -31,52 +32,52 @@ type macro struct {
 }
 
 func (f *frame) macro(name string, params []parameter, body []statement) *macro {
-	f.take(entryBytes)
+	f.Take(object.EntryBytes)
 	f.keep(f.scope)
 	return &macro{name, params, body, f.scope}
 }
 
-func (m *macro) call(r *run, a *arguments) any {
-	line := r.line
-	f := &frame{run: r, scope: &scope{outer: m.scope}, out: &builder{m: &r.meter}}
-	r.spend(2)
+func (m *macro) Call(r *library.Run, a *library.Arguments) any {
+	line := r.Line
+	f := &frame{Run: r, scope: &scope{outer: m.scope}, out: &object.Builder{Meter: &r.Meter}}
+	r.Spend(2)
 	for i, param := range m.params {
-		value, ok := a.value(i, param.name)
+		value, ok := a.Value(i, param.name)
 		switch {
 		case ok:
 		case param.otherwise != nil:
 			value = f.eval(param.otherwise)
 		default:
-			value = undefined("parameter '" + param.name + "' was not provided")
+			value = object.Undefined("parameter '" + param.name + "' was not provided")
 		}
-		r.assign(f.scope, param.name, value)
+		f.assign(f.scope, param.name, value)
 	}
 	m.rest(f, a)
 	f.exec(m.body)
-	r.line = line
-	return f.out.text().Value()
+	r.Line = line
+	return f.out.Text().Value()
 }
 
 // rest binds varargs, kwargs and caller.
-func (m *macro) rest(f *frame, a *arguments) {
-	more := &List{tuple: true}
-	if len(a.positional) > len(m.params) {
-		more.items = a.positional[len(m.params):]
+func (m *macro) rest(f *frame, a *library.Arguments) {
+	more := &object.List{Tuple: true}
+	if len(a.Positional) > len(m.params) {
+		more.Items = a.Positional[len(m.params):]
 	}
 	f.assign(f.scope, "varargs", more)
-	named := &Dict{}
+	named := &object.Dict{}
 next:
-	for _, n := range a.named {
+	for _, n := range a.Named {
 		for _, param := range m.params {
-			if param.name == n.name {
+			if param.name == n.Name {
 				continue next
 			}
 		}
-		if n.name == "caller" {
-			f.assign(f.scope, "caller", n.value)
+		if n.Name == "caller" {
+			f.assign(f.scope, "caller", n.Value)
 			continue
 		}
-		f.put(named, n.name, n.value)
+		f.Put(named, n.Name, n.Value)
 	}
 	f.assign(f.scope, "kwargs", named)
 }
@@ -89,7 +90,15 @@ type callBlock struct {
 }
 
 func (s *callBlock) exec(f *frame) jump {
-	f.line = s.line
-	f.write(f.out, s.call.call(f, f.macro("caller", s.params, s.body)))
+	f.Line = s.line
+	f.Print(f.out, s.call.call(f, f.macro("caller", s.params, s.body)))
 	return onward
+}
+
+// Attribute returns the attribute of a macro with the given name.
+func (m *macro) Attribute(name string) any {
+	if name == "name" {
+		return m.name
+	}
+	return object.Undefined("a function has no attribute '" + name + "'")
 }

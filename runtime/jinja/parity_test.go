@@ -9,16 +9,17 @@ import (
 	"testing"
 	"time"
 
+	"sandwich/runtime/jinja/internal/object"
 	"sandwich/runtime/refdata"
 )
 
 // ample are limits for tests of other properties.
-var ample = Limits{Time: time.Minute, Steps: 5_000_000, Bytes: 32 << 20, Text: 1 << 20, Depth: 64}
+var ample = object.Limits{Time: time.Minute, Steps: 5_000_000, Bytes: 32 << 20, Text: 1 << 20, Depth: 64}
 
 // fromJSON parses a document.
 func fromJSON(t *testing.T, raw []byte) any {
 	t.Helper()
-	v, err := FromJSON(raw)
+	v, err := object.FromJSON(raw)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,12 +74,12 @@ func TestParity(t *testing.T) {
 
 func (c parityCase) check(t *testing.T, template *Template, now time.Time) {
 	t.Helper()
-	vars := fromJSON(t, c.Vars).(*Dict)
+	vars := fromJSON(t, c.Vars).(*object.Dict)
 	vars.Set("messages", fromJSON(t, c.Messages))
 	out, err := template.Render(context.Background(), vars, now, ample)
 	got := out.Plain
 	if c.Expected == nil {
-		if raised := new(RaisedError); !errors.As(err, &raised) {
+		if raised := new(object.RaisedError); !errors.As(err, &raised) {
 			t.Errorf("%s: got %q, %v, want the refusal %s", c.ID, got, err, c.Error)
 		}
 		return

@@ -1,6 +1,10 @@
 package jinja
 
-import "slices"
+import (
+	"slices"
+
+	"sandwich/runtime/jinja/internal/object"
+)
 
 // maxNesting limits the nesting of tags, brackets and operators in the source, and therefore the
 // recursion over its tree.
@@ -39,14 +43,14 @@ func (p *parser) accept(k kind, text string) bool {
 }
 
 func (p *parser) fail(format string, args ...any) {
-	fail("line %d: "+format, append([]any{p.current().line}, args...)...)
+	object.Fail("line %d: "+format, append([]any{p.current().line}, args...)...)
 }
 
 func (p *parser) found() string {
 	if t := p.current(); t.kind == eof {
 		return "the end of the template"
 	} else if t.kind != data {
-		return clip(t.text, 40)
+		return object.Clip(t.text, 40)
 	}
 	return "text"
 }
@@ -151,7 +155,7 @@ func (p *parser) block(line int) statement {
 		return jump(tag)
 	}
 	p.at--
-	p.fail("the tag %s is not supported", clip(tag, 40))
+	p.fail("the tag %s is not supported", object.Clip(tag, 40))
 	return nil
 }
 

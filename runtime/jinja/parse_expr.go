@@ -3,6 +3,8 @@ package jinja
 import (
 	"strconv"
 	"strings"
+
+	"sandwich/runtime/jinja/internal/object"
 )
 
 // tuple reads an expression, or several separated by commas. If conditionals is false, it does not
@@ -207,7 +209,7 @@ func (p *parser) number(t token) any {
 		if f, err := strconv.ParseFloat(text, 64); err == nil {
 			return f
 		}
-		p.fail("%s is not a number", clip(t.text, 40))
+		p.fail("%s is not a number", object.Clip(t.text, 40))
 	}
 	base := 10
 	if len(text) > 1 && text[1] > '9' {
@@ -216,7 +218,7 @@ func (p *parser) number(t token) any {
 	if n, err := strconv.ParseInt(text, base, 64); err == nil {
 		return int(n)
 	}
-	p.fail("%s is not a number", clip(t.text, 40))
+	p.fail("%s is not a number", object.Clip(t.text, 40))
 	return nil
 }
 

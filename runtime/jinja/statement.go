@@ -1,56 +1,62 @@
 package jinja
 
+import (
+	"sandwich/runtime/jinja/internal/object"
+
+	"sandwich/runtime/jinja/internal/library"
+)
+
 // frame is the environment of statements: their variables and their output.
 type frame struct {
-	*run
+	*library.Run
 	scope     *scope
-	out       *builder
+	out       *object.Builder
 	collected any // input of the filters of a block
 }
 
 // scope holds the variables of one iteration of a loop, a macro call or another block. Variables of
 // outer scopes are visible in it.
 type scope struct {
-	vars  []namedValue
+	vars  []library.NamedValue
 	outer *scope
 	kept  bool // a value refers to the scope, so its memory was charged
 }
 
 // keep marks a scope and its outer scopes as referred to by a value, and charges their memory.
-func (m *meter) keep(s *scope) {
+func (m *frame) keep(s *scope) {
 	for ; s != nil && !s.kept; s = s.outer {
 		s.kept = true
-		m.take((1 + len(s.vars)) * entryBytes)
+		m.Take((1 + len(s.vars)) * object.EntryBytes)
 	}
 }
 
 // find returns the index of a variable in the scope, or -1. Scopes rarely have more than five
 // variables, for which a linear search is faster than a map.
-func (m *meter) find(s *scope, name string) int {
-	m.spend(1 + len(s.vars)/8)
+func (m *frame) find(s *scope, name string) int {
+	m.Spend(1 + len(s.vars)/8)
 	for i := range s.vars {
-		if s.vars[i].name == name {
+		if s.vars[i].Name == name {
 			return i
 		}
 	}
 	return -1
 }
 
-func (m *meter) assign(s *scope, name string, value any) {
+func (m *frame) assign(s *scope, name string, value any) {
 	if i := m.find(s, name); i >= 0 {
-		s.vars[i].value = value
+		s.vars[i].Value = value
 		return
 	}
 	if s.kept {
-		m.take(entryBytes)
+		m.Take(object.EntryBytes)
 	}
-	s.vars = append(s.vars, namedValue{name, value})
+	s.vars = append(s.vars, library.NamedValue{Name: name, Value: value})
 }
 
 // again prepares the frame for the next iteration of a loop. It reuses the scope unless a value
 // refers to it.
 func (f *frame) again() {
-	f.spend(2)
+	f.Spend(2)
 	if f.scope.kept {
 		f.scope = &scope{outer: f.scope.outer}
 		return
@@ -61,16 +67,16 @@ func (f *frame) again() {
 
 // inner returns a frame with a new scope inside the frame's scope.
 func (f *frame) inner() *frame {
-	f.spend(2)
-	return &frame{run: f.run, scope: &scope{outer: f.scope}, out: f.out}
+	f.Spend(2)
+	return &frame{Run: f.Run, scope: &scope{outer: f.scope}, out: f.out}
 }
 
 // collect runs a body in a new scope and returns its output as a value.
 func (f *frame) collect(body []statement) any {
 	inner := f.inner()
-	inner.out = &builder{m: &f.meter}
+	inner.out = &object.Builder{Meter: &f.Meter}
 	inner.exec(body)
-	return inner.out.text().Value()
+	return inner.out.Text().Value()
 }
 
 // jump is the way a body ended: normally, by break or by continue. As a statement it is break or
@@ -87,7 +93,7 @@ type statement interface{ exec(f *frame) jump }
 // exec runs statements until one of them jumps.
 func (f *frame) exec(body []statement) jump {
 	for _, s := range body {
-		f.spend(1)
+		f.Spend(1)
 		if j := s.exec(f); j != onward {
 			return j
 		}
@@ -100,7 +106,7 @@ func (j jump) exec(*frame) jump { return j }
 type literalText string
 
 func (t literalText) exec(f *frame) jump {
-	f.out.write(string(t))
+	f.out.Print(string(t))
 	return onward
 }
 
@@ -110,8 +116,8 @@ type print struct {
 }
 
 func (p *print) exec(f *frame) jump {
-	f.line = p.line
-	f.write(f.out, f.eval(p.of))
+	f.Line = p.line
+	f.Print(f.out, f.eval(p.of))
 	return onward
 }
 
@@ -127,9 +133,9 @@ type ifBlock struct {
 }
 
 func (s *ifBlock) exec(f *frame) jump {
-	f.line = s.line
+	f.Line = s.line
 	for _, b := range s.branches {
-		if truth(f.eval(b.test)) {
+		if object.Truth(f.eval(b.test)) {
 			return f.exec(b.body)
 		}
 	}
@@ -145,19 +151,19 @@ type target struct {
 func (t target) assign(f *frame, value any) {
 	switch {
 	case t.parts != nil:
-		items := f.iterate(value)
+		items := f.Iterate(value)
 		if len(items) != len(t.parts) {
-			fail("cannot assign %d values to %d names", len(items), len(t.parts))
+			object.Fail("cannot assign %d values to %d names", len(items), len(t.parts))
 		}
 		for i, part := range t.parts {
 			part.assign(f, items[i])
 		}
 	case t.attribute != "":
-		ns, ok := variable(t.name).eval(f).(*namespace)
+		ns, ok := variable(t.name).eval(f).(*object.Namespace)
 		if !ok {
-			fail("cannot set an attribute of %s, which is not a namespace", clip(t.name, 40))
+			object.Fail("cannot set an attribute of %s, which is not a namespace", object.Clip(t.name, 40))
 		}
-		f.put(&ns.Dict, t.attribute, value)
+		f.Put(&ns.Dict, t.attribute, value)
 	default:
 		f.assign(f.scope, t.name, value)
 	}
@@ -172,7 +178,7 @@ type setBlock struct {
 }
 
 func (s *setBlock) exec(f *frame) jump {
-	f.line = s.line
+	f.Line = s.line
 	if s.value != nil {
 		s.target.assign(f, f.eval(s.value))
 		return onward
@@ -199,8 +205,8 @@ type filterBlock struct {
 }
 
 func (s *filterBlock) exec(f *frame) jump {
-	f.line = s.line
-	f.write(f.out, f.filtered(s.filters, s.body))
+	f.Line = s.line
+	f.Print(f.out, f.filtered(s.filters, s.body))
 	return onward
 }
 
@@ -214,7 +220,7 @@ type withBlock struct {
 }
 
 func (s *withBlock) exec(f *frame) jump {
-	f.line = s.line
+	f.Line = s.line
 	inner := f.inner()
 	for i, t := range s.targets {
 		t.assign(inner, f.eval(s.values[i]))

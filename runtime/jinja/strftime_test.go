@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"sandwich/runtime/jinja/internal/object"
 )
 
 // TestStrftime compares conversions with the output of strftime in C and in Python.
@@ -29,7 +31,7 @@ func TestStrftime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		vars := fromJSON(t, []byte(fmt.Sprintf("{%q: %q}", "format", c.format))).(*Dict)
+		vars := fromJSON(t, []byte(fmt.Sprintf("{%q: %q}", "format", c.format))).(*object.Dict)
 		got, err := tmpl.Render(context.Background(), vars, c.now, ample)
 		if got.Plain != c.want || err != nil {
 			t.Errorf("%s of %v: %q %v, want %q", c.format, c.now, got.Plain, err, c.want)

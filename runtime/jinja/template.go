@@ -2,9 +2,11 @@ package jinja
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
+
+	"sandwich/runtime/jinja/internal/library"
+	"sandwich/runtime/jinja/internal/object"
 )
 
 // maxSource is the largest size of a template in bytes. The largest in use have 17 KB.
@@ -18,51 +20,35 @@ func Parse(source string) (t *Template, err error) {
 	if len(source) > maxSource {
 		return nil, fmt.Errorf("the template has %d bytes, more than the limit of %d", len(source), maxSource)
 	}
-	defer caught(&err, func(err error) error { return err })
+	defer object.Caught(&err, func(err error) error { return err })
 	p := &parser{tokens: lex(source)}
 	return &Template{p.body()}, nil
 }
 
-// run is the state of one rendering.
-type run struct {
-	meter
-	now  time.Time // for strftime_now
-	line int       // line of the current statement, for errors
-}
-
 // Output is the result of a rendering.
 type Output struct {
-	Text
+	object.Text
 	// Matches lists, by origin, the texts of the template that it searched for in a marked text and
 	// found.
-	Matches map[Origin][]string
+	Matches map[object.Origin][]string
 }
 
 // Render runs the template with the given variables and time. It returns the cause of ctx soon
 // after ctx ends, a *LimitError if the template exceeds a limit, and a *RaisedError if it calls
 // raise_exception.
-func (t *Template) Render(ctx context.Context, vars *Dict, now time.Time, limits Limits) (o Output, err error) {
-	late := &LimitError{fmt.Sprintf("the template takes more than %v", limits.Time)}
+func (t *Template) Render(ctx context.Context, vars *object.Dict, now time.Time, limits object.Limits) (o Output,
+	err error) {
+	late := &object.LimitError{What: fmt.Sprintf("the template takes more than %v", limits.Time)}
 	ctx, cancel := context.WithTimeoutCause(ctx, limits.Time, late)
 	defer cancel()
-	r := &run{now: now, meter: meter{ctx: ctx, limits: limits, steps: limits.Steps, bytes: limits.Bytes}}
-	defer caught(&err, r.place)
-	root := &scope{}
-	for _, e := range vars.entries {
-		if name, ok := plain(e.key); ok {
-			r.assign(root, name, e.value)
+	r := &library.Run{Now: now, Meter: object.Meter{Ctx: ctx, Limits: limits, Steps: limits.Steps, Bytes: limits.Bytes}}
+	defer object.Caught(&err, r.Place)
+	f := &frame{Run: r, scope: &scope{}, out: &object.Builder{Meter: &r.Meter}}
+	for _, e := range vars.Entries {
+		if name, ok := object.Plain(e.Key); ok {
+			f.assign(f.scope, name, e.Value)
 		}
 	}
-	out := &builder{m: &r.meter}
-	(&frame{run: r, scope: root, out: out}).exec(t.body)
-	return Output{out.text(), r.matches}, nil
-}
-
-// place adds the current line to an error, unless the template raised it or ctx ended.
-func (r *run) place(err error) error {
-	var raised *RaisedError
-	if errors.As(err, &raised) || r.ctx.Err() != nil {
-		return err
-	}
-	return fmt.Errorf("line %d: %w", r.line, err)
+	f.exec(t.body)
+	return Output{f.out.Text(), r.Matches}, nil
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"sandwich/runtime/jinja/internal/object"
 )
 
 // now is the time for which the references were rendered.
@@ -30,7 +32,7 @@ func TestJinja2(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range doc.Cases {
-		got, err := render(t, c.Template, fromJSON(t, doc.Vars).(*Dict))
+		got, err := render(t, c.Template, fromJSON(t, doc.Vars).(*object.Dict))
 		switch {
 		case c.Error == "" && (err != nil || got != c.Want):
 			t.Errorf("%s: %v\n got %q\nwant %q", c.Template, err, got, c.Want)
@@ -42,7 +44,7 @@ func TestJinja2(t *testing.T) {
 	}
 }
 
-func render(t *testing.T, source string, vars *Dict) (string, error) {
+func render(t *testing.T, source string, vars *object.Dict) (string, error) {
 	t.Helper()
 	template, err := Parse(source)
 	if err != nil {

@@ -7,10 +7,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"sandwich/runtime/jinja/internal/object"
 )
 
 // spelled formats a text with its origins in brackets: [1:abc].
-func spelled(t Text) string {
+func spelled(t object.Text) string {
 	var out strings.Builder
 	at := 0
 	for _, s := range t.Spans {
@@ -22,7 +24,7 @@ func spelled(t Text) string {
 }
 
 // checkSpans fails unless the spans of a text ascend, are not empty and do not overlap.
-func checkSpans(t *testing.T, text Text) {
+func checkSpans(t *testing.T, text object.Text) {
 	t.Helper()
 	at := 0
 	for _, s := range text.Spans {
@@ -89,9 +91,10 @@ func TestOrigins(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", c.source, err)
 		}
-		d := new(Dict).Set("k", "v").Set("q", `say "x"`)
-		vars := new(Dict).Set("a", Marked("  héllo, <World>\n", 1).Value()).Set("b", Marked("b", 2).Value()).
-			Set("d", Mark(d, 3))
+		d := new(object.Dict).Set("k", "v").Set("q", `say "x"`)
+		vars := new(object.Dict).Set("a", object.Marked("  héllo, <World>\n", 1).Value()).Set("b", object.Marked("b",
+			2).Value()).
+			Set("d", object.Mark(d, 3))
 		out, err := template.Render(context.Background(), vars, now, ample)
 		if err != nil {
 			t.Errorf("%s: %v", c.source, err)
@@ -118,7 +121,7 @@ func TestMatches(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		vars := new(Dict).Set("a", Marked("/no", 1).Value()).Set("b", Marked("/no", 2).Value())
+		vars := new(object.Dict).Set("a", object.Marked("/no", 1).Value()).Set("b", object.Marked("/no", 2).Value())
 		out, err := template.Render(context.Background(), vars, now, ample)
 		if got := strings.Join(out.Matches[1], " "); err != nil || got != want || len(out.Matches[2]) > 0 {
 			t.Errorf("%s: %q, %q, %v, want %q", source, got, out.Matches[2], err, want)
@@ -140,14 +143,14 @@ func TestMarkedParity(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range doc.Cases {
-		want, failed := render(t, c.Template, fromJSON(t, doc.Vars).(*Dict))
+		want, failed := render(t, c.Template, fromJSON(t, doc.Vars).(*object.Dict))
 		template, err := Parse(c.Template)
 		if err != nil {
 			continue
 		}
-		vars := fromJSON(t, doc.Vars).(*Dict)
-		for i := range vars.entries {
-			vars.entries[i].value = Mark(vars.entries[i].value, Origin(i+1))
+		vars := fromJSON(t, doc.Vars).(*object.Dict)
+		for i := range vars.Entries {
+			vars.Entries[i].Value = object.Mark(vars.Entries[i].Value, object.Origin(i+1))
 		}
 		got, err := template.Render(context.Background(), vars, now, ample)
 		if (err == nil) != (failed == nil) || err == nil && got.Plain != want {
@@ -172,7 +175,7 @@ func TestMarkedBombs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		vars := new(Dict).Set("a", Marked("ab", 1).Value())
+		vars := new(object.Dict).Set("a", object.Marked("ab", 1).Value())
 		if _, err := template.Render(context.Background(), vars, now, tight); err == nil {
 			t.Errorf("%s: no limit stops it", name)
 		}

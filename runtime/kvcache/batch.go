@@ -2,13 +2,6 @@ package kvcache
 
 import "slices"
 
-// BlockTokens is the number of positions in one block. It equals the attention
-// block of rule 6, so that one block is one term of the attention merge.
-const BlockTokens = 64
-
-// BlockID names one physical block of a store, from 0 on.
-type BlockID int32
-
 // Span is the part of one sequence that takes part in a forward: Rows rows of
 // the batch beginning at row Row, which stand at positions Pos, Pos+1, ... of
 // the sequence.
@@ -21,10 +14,6 @@ type Span struct {
 	// Tables cover at least the positions 0 .. Pos+Rows-1. They are the cache's
 	// own memory: read them during the forward, keep nothing of them afterwards.
 }
-
-// Tables are the block tables of one sequence, one for each store: position p lies
-// in block [p/BlockTokens]. Only what the store's kind reads is there.
-type Tables [][]BlockID
 
 // Batch is the input of one forward: one prefill chunk of one request, or one
 // decode batch in which every span has one row; never both.
@@ -50,6 +39,3 @@ func (b *Batch) Reset() {
 
 // Rows is the number of rows of the batch.
 func (b *Batch) Rows() int { return len(b.Tokens) }
-
-// BlocksFor is the number of blocks that hold n positions.
-func BlocksFor(n int) int { return (n + BlockTokens - 1) / BlockTokens }

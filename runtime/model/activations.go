@@ -2,15 +2,15 @@ package model
 
 import "sandwich/roofline"
 
-// perRow is bytes for each row that an op works on, and for each row whose logits are wanted.
+// perRow is a number of bytes per row of a forward, and per row whose logits are wanted.
 type perRow struct{ row, head float64 }
 
 func (p perRow) of(rows, heads int) float64 { return p.row*float64(rows) + p.head*float64(heads) }
 
 func (p perRow) add(o perRow) perRow { return perRow{p.row + o.row, p.head + o.head} }
 
-// activations are the bytes that an op reads and writes of them, and those of the buffers that they
-// lie in.
+// activations returns the bytes of activations that an op reads and writes, and the bytes of the
+// buffers that hold them.
 func activations(m *Model, op *Op) (moved, touched perRow) {
 	of := func(bufs ...Buf) (sum perRow) {
 		for _, b := range bufs {
@@ -46,15 +46,15 @@ func activations(m *Model, op *Op) (moved, touched perRow) {
 	return touched, touched
 }
 
-// move is the activations of ops that move as much.
+// move is the activations of some ops that read and write the same number of bytes.
 type move struct {
 	moved, touched perRow
-	wanted         bool // only of rows whose logits are wanted
-	ops            float64
+	wanted         bool    // only rows whose logits are wanted
+	ops            float64 // number of ops
 }
 
-// move adds what an op moves that is neither a product nor attention, whose times have theirs in
-// them where they were measured.
+// move adds the activations of an op that is neither a product nor attention; the measured rates of
+// those include their activations.
 func (w *Work) move(m *Model, op *Op) {
 	if len(op.W) > 0 || op.Kind == OpAttention {
 		return
@@ -64,9 +64,9 @@ func (w *Work) move(m *Model, op *Op) {
 	w.moves = counted(w.moves, one, 1, func(m *move) *float64 { return &m.ops })
 }
 
-// Moves lists what the ops of a forward that have no task read and write of activations, those of
-// one kind together.
-// They lie in the caches that hold their buffers and the weights that pass meanwhile.
+// Moves lists the activations that the ops without a Task read and write in a forward, one step per
+// kind. Touched is the number of bytes that a cache must hold to keep them: the buffers and the
+// weights that are read meanwhile.
 func (w *Work) Moves(rows Rows) (out []roofline.Step) {
 	all := 0
 	for _, span := range rows.Spans {

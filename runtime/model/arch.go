@@ -10,39 +10,40 @@ import (
 	"sandwich/runtime/gguf"
 )
 
-// ErrUnsupported is wrapped by every refusal of a model that is valid but that this program cannot
+// ErrUnsupported is wrapped by all errors about a model that is valid but that this program cannot
 // run.
 var ErrUnsupported = errors.New("not supported")
 
-// Architecture is one family of models: how its configuration is read, and its decoder as ops with
-// the names and shapes of their tensors. Each is one file, arch_NAME.go, and registers itself;
-// loading, synthesis, inspection, shapes, cuts and work follow from what it writes out.
+// Architecture describes one family of models: how to read its configuration, and its forward as
+// ops with the names and shapes of their tensors. Each is one file, arch_NAME.go, that registers
+// itself. Loading, synthesis, inspection and cost estimates follow from it.
 type Architecture struct {
 	Name string   // general.architecture in GGUF
-	HF   []string // model_type in Hugging Face's config.json, or what HF.family makes of it
+	HF   []string // model_type in Hugging Face's config.json, or the result of HF.family
 
-	// Read and ReadHF take what the family's metadata say beyond the sizes that all have; nil for
-	// nothing.
+	// Read and ReadHF read metadata that only this family has, after the sizes that all families
+	// have. Either may be nil.
 	Read   func(*Metadata, *Config)
 	ReadHF func(*HF, *Config) error
-	// Knows lists what ReadHF reads itself, of those things that are refused otherwise: windows,
-	// gelu, acts (all activations), biases, yarn, linear, longrope; and gpt2, whose names of sizes
-	// a family may have.
+	// Knows lists features of a config.json that ReadHF handles and that are refused for other
+	// families: windows, gelu, acts (all activations), biases, yarn, linear, longrope. gpt2 means
+	// that sizes may have the names of GPT-2.
 	Knows []string
-	// Check refuses configurations that the family cannot have; nil for a dense family, which has
-	// no experts.
+	// Check returns an error for configurations that the family cannot have. nil means a dense
+	// family without experts.
 	Check func(Config) error
 
-	// Decoder writes a forward out, from the embedding to the head.
+	// Decoder writes the ops of a forward, from the embedding to the head.
 	Decoder func(*Builder)
 
-	// Vocabulary invents a tokenizer of so many tokens for synthetic models; nil for llama's.
+	// Vocabulary writes a synthetic tokenizer with the given number of tokens; nil means llama's.
 	Vocabulary func(w *gguf.Writer, tokens int)
 }
 
 var architectures = map[string]Architecture{}
 
-// Register makes an architecture known by its name. To be called before any model is read.
+// Register adds an architecture. It panics if the name is taken, and must be called from an init
+// function.
 func Register(a Architecture) {
 	if _, twice := architectures[a.Name]; twice {
 		panic("model: architecture " + a.Name + " is registered twice")
@@ -56,14 +57,15 @@ func Register(a Architecture) {
 	architectures[a.Name] = a
 }
 
+// checkDense returns an error for a configuration with experts.
 func checkDense(c Config) error {
 	if c.Experts != (Experts{}) {
-		return fmt.Errorf("architecture %s has no experts, yet %d are given", c.Arch, c.Experts.Count)
+		return fmt.Errorf("%d experts are given for architecture %s, which has none", c.Experts.Count, c.Arch)
 	}
 	return nil
 }
 
-// archOf finds an architecture by the name that GGUF gives it.
+// archOf returns the architecture with a GGUF name.
 func archOf(name string) (Architecture, error) {
 	a, ok := architectures[name]
 	if !ok {
@@ -73,7 +75,7 @@ func archOf(name string) (Architecture, error) {
 	return a, nil
 }
 
-// archOfHF finds an architecture by its model_type.
+// archOfHF returns the architecture of a config.json by its model_type.
 func archOfHF(h *HF) (Architecture, error) {
 	var known []string
 	for _, a := range architectures {
@@ -86,7 +88,7 @@ func archOfHF(h *HF) (Architecture, error) {
 		h.ModelType, h.Architecture, ErrUnsupported, anyOf(known))
 }
 
-// anyOf is "a, b or c".
+// anyOf returns the sorted names as "a, b or c".
 func anyOf(names []string) string {
 	slices.Sort(names)
 	last := len(names) - 1

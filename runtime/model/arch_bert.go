@@ -7,11 +7,11 @@ func init() {
 		HF: []string{"bert", "xlm-roberta"}, Knows: []string{"acts"}, ReadHF: (*HF).bert, Read: encoder})
 }
 
-// bert is Devlin et al., BERT: Pre-training of Deep Bidirectional Transformers for Language
-// Understanding, 2018: rows see each other in both directions, positions are learned, a norm stands
-// behind each sum, and X is what it makes.
+// bert writes the encoder of Devlin et al., BERT: Pre-training of Deep Bidirectional Transformers
+// for Language Understanding, 2018: bidirectional attention, learned positions, and a LayerNorm of
+// X after each residual sum.
 func bert(b *Builder) {
-	b.EmbedPlaces(true)            // X [T, hidden]
+	b.EmbedPositions(true)         // X [T, hidden]
 	b.LayerNorm("token_embd_norm") // X [T, hidden]
 	for range b.Layers() {
 		b.project(projection{In: BufX, Bias: Usually, Fused: b.Fused}) // Q, K and V [T, heads*headDim]
@@ -25,12 +25,12 @@ func bert(b *Builder) {
 	b.Pool(BufX) // Logits [texts, width]
 }
 
-// encoder reads what the families of BERT have beside their sizes.
+// encoder reads the metadata that the families of BERT have in addition to sizes.
 func encoder(m *Metadata, c *Config) {
-	c.Both, c.Fused = true, m.source.Tensors("attn_qkv.weight", 1)[0]
+	c.Bidirectional, c.Fused = true, m.source.Tensors("attn_qkv.weight", 1)[0]
 }
 
-// bertVocabulary is WordPiece with BERT's special tokens in front.
+// bertVocabulary writes a WordPiece vocabulary that begins with BERT's special tokens.
 func bertVocabulary(w *gguf.Writer, tokens int) {
 	const start = "▁" // of a word
 	var v vocabulary
@@ -39,7 +39,7 @@ func bertVocabulary(w *gguf.Writer, tokens int) {
 		v.add(tokenNormal, start+string(c), string(c))
 	}
 	for _, p := range pieces(start, tokens-len(v.tokens)+len(letters)) {
-		if p.left != start && len(v.tokens) < tokens { // one letter behind the start is there already
+		if p.left != start && len(v.tokens) < tokens { // single letters at the start of a word are already listed
 			v.add(tokenNormal, p.left+p.right)
 		}
 	}

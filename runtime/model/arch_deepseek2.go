@@ -18,9 +18,9 @@ func init() {
 			c.Experts.Dense = m.CountOr("leading_dense_block_count", 1<<10)
 			c.Experts.Shared = c.Experts.FFN * m.CountOr("expert_shared_count", 1<<8)
 			c.Gating = m.gating()
-			m.predicting(c)
+			m.skipPredictionLayers(c)
 			if m.hasFloat("attention.temperature_scale") {
-				m.fail("%s, queries that grow with the position, is %w in a deepseek2 model",
+				m.fail("%s (attention temperature by position) is %w in a deepseek2 model",
 					m.key("attention.temperature_scale"), ErrUnsupported)
 			}
 			if c.Yarn != nil {
@@ -33,7 +33,7 @@ func init() {
 			}
 			if g, e := c.Gating, c.Experts; g.Groups > 1 && (e.Count%g.Groups != 0 || g.GroupsUsed > g.Groups ||
 				g.GroupsUsed*(e.Count/g.Groups) < e.Used) {
-				return fmt.Errorf("%d of %d experts out of %d of %d groups are not possible", e.Used, e.Count,
+				return fmt.Errorf("%d of %d experts cannot be chosen from %d of %d groups", e.Used, e.Count,
 					g.GroupsUsed, g.Groups)
 			}
 			return c.Experts.check()
@@ -41,7 +41,7 @@ func init() {
 	})
 }
 
-// deepseekLog is what converters multiply the multiplier of YaRN's logarithm by.
+// deepseekLog is the factor by which converters multiply YaRN's logarithm multiplier.
 const deepseekLog = 0.1
 
 // latent reads the sizes of latent attention.
@@ -59,7 +59,7 @@ func (m *Metadata) latent(c *Config) {
 	c.Latent = l
 }
 
-// gating reads how the router chooses.
+// gating reads how the router scores and chooses experts.
 func (m *Metadata) gating() Router {
 	r := Router{Scale: float32(m.PositiveOr("expert_weights_scale", 1)),
 		Groups: m.CountOr("expert_group_count", maxExperts), GroupsUsed: m.CountOr("expert_group_used_count",
@@ -70,15 +70,15 @@ func (m *Metadata) gating() Router {
 	case sigmoid:
 		r.Score = Sigmoid
 	default:
-		m.fail("%s is %d, which is %w: 1 (softmax) and 2 (sigmoid) are", m.key("expert_gating_func"), kind,
+		m.fail("%s %d is %w: it must be 1 (softmax) or 2 (sigmoid)", m.key("expert_gating_func"), kind,
 			ErrUnsupported)
 	}
 	r.Norm, _ = m.source.Bool(m.key("expert_weights_norm"))
 	return r
 }
 
-// deepseek2 is DeepSeek-V2 (2024) and V3 (2024): latent attention, and experts beside one or more
-// that every token uses, in all layers but the first.
+// deepseek2 writes DeepSeek-V2 (2024) and V3 (2024): latent attention, and routed experts with one
+// or more shared experts in all layers but the first.
 func deepseek2(b *Builder) {
 	rope, scale := b.latentRope()
 	b.Embed(1) // X [T, hidden]
@@ -89,19 +89,20 @@ func deepseek2(b *Builder) {
 		b.latentOut()                // Y [T, hidden]
 		b.Norm("ffn_norm")           // H [T, hidden]
 		if !b.Experts.in(i) {
-			b.Feed(Feed{In: BufH, Act: SwiGLU, Beside: true}) // Shared [T, ffn], Y [T, hidden]
+			b.Feed(Feed{In: BufH, Act: SwiGLU, Shared: true}) // Shared [T, ffn], Y [T, hidden]
 			continue
 		}
 		if b.Experts.Shared > 0 {
 			b.Shared(SwiGLU) // Shared [T, shared ffn], Y [T, hidden]
 		}
-		b.Mix(Mixture{Act: SwiGLU, Router: b.biasedRouter(IfPresent), Onto: b.Experts.Shared > 0})
+		b.Mix(Mixture{Act: SwiGLU, Router: b.biasedRouter(IfPresent), Accumulate: b.Experts.Shared > 0})
 	}
 	b.Norm("output_norm") // H [T, hidden]
 	b.Head(1)             // Logits [wanted rows, vocab]
 }
 
-// biasedRouter is the file's, with a bias for the choice.
+// biasedRouter returns the router of the file, with a bias on the scores by which experts are
+// chosen.
 func (b *Builder) biasedRouter(bias Need) Router {
 	router := b.Gating
 	router.Scale = cmp.Or(router.Scale, 1)
@@ -109,8 +110,9 @@ func (b *Builder) biasedRouter(bias Need) Router {
 	return router
 }
 
-// latentRope is the rotation, which YaRN does not make longer, and the scale of scores, which it
-// makes longer instead, by either side.
+// latentRope returns the rotation and the scale of attention scores. YaRN's magnitude applies to
+// the scale, squared for queries and keys; the rotation has it only if the file gives no logarithm
+// multiplier.
 func (b *Builder) latentRope() (*Rope, float32) {
 	r := b.Rope(Rope{})
 	r.Gain = cmp.Or(b.RopeGain, 1)
@@ -124,10 +126,10 @@ func (b *Builder) latentRope() (*Rope, float32) {
 	return r, float32(magnitude * magnitude / math.Sqrt(float64(b.Latent.Key)))
 }
 
-// latentQKV reads H [T, hidden]: LatentQ [T, latent], LatentKV [T, latent + rotated], Full [T,
-// heads*key], then Q [T, heads*headDim] and the cache. Where there are matrices for each head,
+// latentQKV reads H [T, hidden] and writes LatentQ [T, latent], LatentKV [T, latent + rotated],
+// Full [T, heads*key], then Q [T, heads*headDim] and the cache. If the file has matrices per head,
 // queries are multiplied by those of the keys, so that all heads share the latent row as key and
-// value, in every phase (section 2.1.2); else each has its own.
+// value in both phases (section 2.1.2); else each head has its own keys and values.
 func (b *Builder) latentQKV(rope *Rope) {
 	l, whole := b.Latent, plans.RoleWhole
 	key, rotated := l.Key, b.ropeDim()
@@ -151,11 +153,11 @@ func (b *Builder) latentQKV(rope *Rope) {
 			N: b.Heads * (key - rotated + l.Value),
 			K: l.KV, Out: BufKeyVal})
 	}
-	b.keeper = b.layer
-	b.op(OpLatent, "rotate", Op{Rope: rope, Heads: b.heads, Keeper: b.layer, Latent: l})
+	b.kvLayer = b.layer
+	b.op(OpLatent, "rotate", Op{Rope: rope, Heads: b.heads, KVLayer: b.layer, Latent: l})
 }
 
-// latentOut reads Att [T, heads*headDim]: Full [T, heads*value], Y [T, hidden].
+// latentOut reads Att [T, heads*headDim] and writes Full [T, heads*value] and Y [T, hidden].
 func (b *Builder) latentOut() {
 	l := b.Latent
 	if l.Split {
@@ -170,8 +172,8 @@ func (b *Builder) latentOut() {
 		Out: BufY})
 }
 
-// perHead multiplies k elements of each head of In, inStep apart, by a matrix of its own; their n
-// results are outStep apart.
+// perHead multiplies k elements of each head of in by the head's own matrix [n, k]. The heads begin
+// every inStep elements of in and every outStep elements of out.
 func (b *Builder) perHead(name string, in, out Buf, inStep, outStep, k, n int) {
 	at := len(b.m.Weights)
 	b.m.Weights = append(b.m.Weights, Weight{Name: b.name("attn_" + name + ".weight"), Role: plans.RoleWhole + name,
@@ -180,7 +182,7 @@ func (b *Builder) perHead(name string, in, out Buf, inStep, outStep, k, n int) {
 		OutStep: outStep, N: n})
 }
 
-// deepseekVocabulary is byte-level BPE with DeepSeek's special tokens.
+// deepseekVocabulary writes a byte-level BPE vocabulary with DeepSeek's special tokens.
 func deepseekVocabulary(w *gguf.Writer, tokens int) {
 	special := []string{"<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>", "<｜User｜>", "<｜Assistant｜>"}
 	writeBPE(w, tokens, "deepseek-v3", chatDeepSeek, special, 0, 1, true)

@@ -18,7 +18,7 @@ func init() {
 				c.Windows = Windows{Size: 4096, Period: 2}
 			}
 			m.near(c)
-			c.Scales = Scales{AttnCap: 50, LogitCap: 30} // llama.cpp's where the file says nothing
+			c.Scales = Scales{AttnCap: 50, LogitCap: 30} // the defaults of llama.cpp
 			m.caps(c)
 			if c.Layers == 46 { // the 27B model
 				c.Scales.Attn = 1 / math.Sqrt(float64(c.Hidden)/float64(c.Heads))
@@ -27,7 +27,7 @@ func init() {
 	})
 }
 
-// gemma2 is Riviere et al., Gemma 2: Improving Open Language Models at a Practical Size, 2024:
+// gemma2 writes Riviere et al., Gemma 2: Improving Open Language Models at a Practical Size, 2024:
 // windows in every second layer, soft caps, norms on both sides of a block, GeGLU.
 func gemma2(b *Builder) {
 	far := b.Rope(Rope{Neox: true})
@@ -53,12 +53,13 @@ func gemma2(b *Builder) {
 	b.Cap(b.Scales.LogitCap)
 }
 
-// rootOfHidden is what Gemma's embedding is multiplied by.
+// rootOfHidden returns the factor of Gemma's embedding.
 func (c Config) rootOfHidden() float32 { return float32(math.Sqrt(float64(c.Hidden))) }
 
-// gemmaVocabulary is SentencePiece with Gemma's special tokens in front.
+// gemmaVocabulary writes a SentencePiece vocabulary that begins with Gemma's special tokens.
 func gemmaVocabulary(w *gguf.Writer, tokens int) { writeGemma(w, tokens, false) }
 
+// writeGemma writes Gemma's vocabulary; ends says that every text gets an end token.
 func writeGemma(w *gguf.Writer, tokens int, ends bool) {
 	v := spm{special: []string{"<pad>", "<eos>", "<bos>", "<unk>", "<start_of_turn>", "<end_of_turn>"}, unknown: 3,
 		bos: 2, eos: 1, template: chatGemma, ends: ends}

@@ -14,7 +14,7 @@ func init() {
 			return nil
 		},
 		Read: func(m *Metadata, c *Config) {
-			if m.Has("attention.sliding_window") { // else all layers see everything
+			if m.Has("attention.sliding_window") { // else all layers have full attention
 				m.Windows(c, 6)
 			}
 			c.Scales.LogitCap = m.PositiveOr("final_logit_softcapping", 0)
@@ -26,8 +26,8 @@ func init() {
 	})
 }
 
-// gemma3 is Kamath et al., Gemma 3 Technical Report, 2025: gemma2 with norms of heads in the place
-// of its caps, five layers with windows for one without, and a rotation for each of the two.
+// gemma3 writes Kamath et al., Gemma 3 Technical Report, 2025: gemma2 with norms of heads instead
+// of soft caps, five windowed layers for each full one, and a rotation for each kind.
 func gemma3(b *Builder) {
 	far := b.Rope(Rope{Neox: true})
 	near := b.Rope(Rope{Base: b.Windows.Base, Neox: true, Gain: b.RopeGain})

@@ -16,7 +16,7 @@ func init() {
 			c.Windows.Base = m.PositiveOr("rope.freq_base_swa", 10000)
 			c.Windows.HeadDim = m.SizeOr("attention.key_length_swa", 1<<12, c.HeadDim)
 			if v := m.SizeOr("attention.value_length_swa", 1<<12, c.Windows.HeadDim); v != c.Windows.HeadDim {
-				m.fail("value heads of %d beside key heads of %d are %w", v, c.Windows.HeadDim, ErrUnsupported)
+				m.fail("value heads of size %d with key heads of size %d are %w", v, c.Windows.HeadDim, ErrUnsupported)
 			}
 			c.Windows.RopeDim = m.SizeOr("rope.dimension_count_swa", 1<<12, c.Windows.HeadDim)
 			c.SharedKV = m.CountOr("attention.shared_kv_layers", 1<<10)
@@ -33,25 +33,27 @@ func init() {
 	})
 }
 
+// checkGemma4 returns an error for windows, shared keys and values, or experts that do not fit
+// together.
 func checkGemma4(c Config) error {
 	if err := c.Windows.check(c.Arch); err != nil {
 		return err
 	}
 	for i := c.Layers - c.SharedKV; i < c.Layers; i++ {
-		keeper := c.keeperOf(i)
-		if keeper < 0 {
-			return fmt.Errorf("layer %d reads keys and values of an earlier layer of its kind, and there is none", i)
+		kvLayer := c.kvLayerOf(i)
+		if kvLayer < 0 {
+			return fmt.Errorf("layer %d shares keys and values of an earlier layer of its kind, but there is none", i)
 		}
-		if c.headsOf(keeper) != c.headsOf(i) {
-			return fmt.Errorf("layer %d reads keys and values of layer %d, whose heads have other sizes", i, keeper)
+		if c.headsOf(kvLayer) != c.headsOf(i) {
+			return fmt.Errorf("layer %d shares keys and values of layer %d, whose heads have other sizes", i, kvLayer)
 		}
 	}
 	return checkMaybe(c)
 }
 
-// keeperOf is the layer whose keys and values a layer reads: its own, or the last of its kind that
-// has some; -1 where there is none.
-func (c Config) keeperOf(layer int) int {
+// kvLayerOf returns the layer whose keys and values a layer reads: itself, or the last layer of its
+// kind that has some; -1 if there is none.
+func (c Config) kvLayerOf(layer int) int {
 	own := c.Layers - c.SharedKV
 	if layer < own {
 		return layer
@@ -61,10 +63,10 @@ func (c Config) keeperOf(layer int) int {
 	return own
 }
 
-// gemma4 is Google: Gemma 4, 2026: gemma3 with heads of another size in layers with a window,
-// values that are normalized, or are the keys where a layer has none of its own, and last layers
-// that read earlier ones' keys and values. The small models give each layer an input of its own
-// (Gemma 3n, 2025); in the large ones experts work beside the feed-forward.
+// gemma4 writes Google: Gemma 4, 2026: gemma3 with another head size in windowed layers, normalized
+// values, which some layers take from the keys, and last layers that share keys and values of
+// earlier layers. Small models have an embedding per layer (Gemma 3n, 2025); large ones have
+// experts in addition to the feed-forward.
 func gemma4(b *Builder) {
 	far := b.Rope(Rope{Neox: true})
 	far.Factors.Data = proportional(far.Dim)
@@ -74,23 +76,23 @@ func gemma4(b *Builder) {
 		b.inputs() // Inputs [T, layers*inputs]
 	}
 	for i := range b.Layers() {
-		rope, keeper, shares := far, 0, b.keeperOf(i) != i
+		rope, kvLayer, shares := far, 0, b.kvLayerOf(i) != i
 		if b.Windows.Has(i) {
 			rope = near
 		}
 		if shares {
-			keeper = b.keeperOf(i) + 1
+			kvLayer = b.kvLayerOf(i) + 1
 		}
 		noV := b.NoValues != nil && b.NoValues[i]
 		b.Norm("attn_norm")                                                  // H [T, hidden]
 		b.project(projection{In: BufH, Whole: true, NoV: noV, NoKV: shares}) // Q [T, heads*headDim], K and V
 		b.Rotate(Rotation{Rope: rope, QNorm: "attn_q_norm", KNorm: "attn_k_norm", VNorm: true, KeysAsValues: noV,
-			Keeper: keeper})
+			KVLayer: kvLayer})
 		b.Attend(Attn{Scale: 1, Window: b.Windows.Of(i)}) // Att [T, heads*headDim]
 		b.AttnOut()                                       // Y [T, hidden]
 		b.Residual(Residual{Scale: 1, Post: "post_attention_norm"})
 		b.Norm("ffn_norm")                                              // H [T, hidden]
-		b.Feed(Feed{In: BufH, Act: GeGLU, Beside: b.Experts.Count > 0}) // Gate [T, ffn], Y [T, hidden]
+		b.Feed(Feed{In: BufH, Act: GeGLU, Shared: b.Experts.Count > 0}) // Gate [T, ffn], Y [T, hidden]
 		if b.Experts.Count > 0 {
 			b.gemmaExperts() // Y [T, hidden]
 		}
@@ -109,8 +111,8 @@ func gemma4(b *Builder) {
 	b.Cap(b.Scales.LogitCap)
 }
 
-// proportional are the divisors of the angles of layers without a window: of dim/2 pairs a quarter
-// turns, by angles as if all did.
+// proportional returns the divisors of the angles in full-attention layers: a quarter of the dim/2
+// pairs rotates, by the angles of a full rotation.
 func proportional(dim int) []float32 {
 	const still = 1e30 // as converters write it
 	out := make([]float32, dim/2)
@@ -122,7 +124,7 @@ func proportional(dim int) []float32 {
 	return out
 }
 
-// inputs makes each layer's own input of X: Inputs [T, layers*inputs].
+// inputs computes the embeddings per layer from X and the tokens: Inputs [T, layers*inputs].
 func (b *Builder) inputs() {
 	n := b.Config.Layers * b.Inputs
 	b.MatMul("inputs", BufX, Product{Role: shared + "inputs", Tensor: "per_layer_model_proj", N: n, K: b.Hidden,
@@ -132,7 +134,7 @@ func (b *Builder) inputs() {
 		Table: &Table{Name: "per_layer_token_embd.weight", N: n}})
 }
 
-// input adds what the layer makes of its own input: Input [T, inputs], Y [T, hidden].
+// input adds the projection of the layer's own embedding: Input [T, inputs], Y [T, hidden].
 func (b *Builder) input() {
 	b.MatMul("input_gate", BufX, Product{Role: shared + "gate", Tensor: "inp_gate", N: b.Inputs, K: b.Hidden,
 		Out: BufInput})
@@ -141,24 +143,24 @@ func (b *Builder) input() {
 		Out: BufY})
 }
 
-// gemmaExperts adds the experts' work to that of the feed-forward, which Y holds: either is
-// normalized, and the router reads the residual stream by a norm of its own.
+// gemmaExperts adds the output of the experts to that of the feed-forward in Y. Both are normalized
+// first, and the router reads the residual stream through its own norm.
 func (b *Builder) gemmaExperts() {
 	b.RowNorm("post_ffw_norm_1", BufY, b.Hidden)
-	b.pending = false // what waits is not complete
+	b.pending = false // Y is not complete yet
 	router := b.vector("ffn_gate_inp.scale", b.Hidden, Always)
 	router.Times = float32(1 / math.Sqrt(float64(b.Hidden)))
 	m := Mixture{Act: GeGLU, Into: BufH, Router: Router{Norm: true, Scale: 1}}
 	b.op(OpNorm, "router_norm", Op{Norm: router}) // H [T, hidden]
 	b.Route(m)                                    // Router [T, experts]
 	b.Norm("pre_ffw_norm_2")                      // H [T, hidden]
-	b.Consult(m)                                  // H [T, hidden]
-	b.op(OpRowNorm, "post_ffw_norm_2", Op{In: BufH, Outs: []Buf{BufY}, Onto: true,
+	b.ApplyExperts(m)                             // H [T, hidden]
+	b.op(OpRowNorm, "post_ffw_norm_2", Op{In: BufH, Outs: []Buf{BufY}, Accumulate: true,
 		Norm: b.vector("post_ffw_norm_2.weight", b.Hidden, Always)}) // Y [T, hidden]
 	b.wroteY()
 }
 
-// gemma4Vocabulary is Gemma's, which is merged by rules.
+// gemma4Vocabulary writes Gemma's vocabulary with merge rules instead of scores.
 func gemma4Vocabulary(w *gguf.Writer, tokens int) {
 	spm{special: []string{"<pad>", "<eos>", "<bos>", "<unk>", "<|turn>", "<turn|>"}, unknown: 3, bos: 2, eos: 1,
 		template: chatGemma4, merged: true}.write(w, tokens)

@@ -9,21 +9,21 @@ import (
 func init() {
 	Register(Architecture{Name: "gemma-embedding", Decoder: gemma3, Vocabulary: gemmaEmbeddingVocabulary,
 		Check: checkWindows,
-		HF:    []string{gemmaBothWays}, Knows: []string{"windows", "gelu", "linear"},
+		HF:    []string{gemmaBidirectional}, Knows: []string{"windows", "gelu", "linear"},
 		ReadHF: func(h *HF, c *Config) error {
 			h.gemma(c, 6)
-			c.Tied, c.Both = false, true
+			c.Tied, c.Bidirectional = false, true
 			c.Windows.Base = cmp.Or(h.LocalTheta, 10000)
-			return h.demands(map[string]int{"sliding_window": h.sliding()})
+			return h.require(map[string]int{"sliding_window": h.sliding()})
 		},
 		// Vera et al., EmbeddingGemma: Powerful and Lightweight Text Representations, 2025: gemma3
-		// whose rows see each other in both directions, its windows too.
+		// with bidirectional attention, also in windows.
 		Read: func(m *Metadata, c *Config) {
-			c.Both = true
+			c.Bidirectional = true
 			m.Windows(c, 6)
 			c.Windows.Base = m.PositiveOr("rope.freq_base_swa", 10000)
 		}})
 }
 
-// gemmaEmbeddingVocabulary is Gemma's, with an end behind each text.
+// gemmaEmbeddingVocabulary writes Gemma's vocabulary with an end token after each text.
 func gemmaEmbeddingVocabulary(w *gguf.Writer, tokens int) { writeGemma(w, tokens, true) }

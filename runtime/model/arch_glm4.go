@@ -5,17 +5,17 @@ import "sandwich/runtime/gguf"
 func init() {
 	Register(Architecture{Name: "glm4", Decoder: glm4, Vocabulary: glmVocabulary, HF: []string{"glm4"},
 		Read: func(m *Metadata, c *Config) {
-			m.predicting(c)
+			m.skipPredictionLayers(c)
 			list, _ := m.source.Ints(m.key("rope.dimension_sections"))
 			c.Axes = len(list) > 1 && list[0] > 0 && list[1] > 0
 			if c.Axes {
 				m.sections(c, false)
 			}
 		},
-		Knows: []string{"biases"}, ReadHF: func(h *HF, c *Config) error { h.partly(c); return nil }})
+		Knows: []string{"biases"}, ReadHF: func(h *HF, c *Config) error { h.partialRotary(c); return nil }})
 }
 
-// glm4 is the GLM-4 of 2025 (Zeng et al.: ChatGLM, 2024, with norms behind the blocks): half of
+// glm4 writes the GLM-4 of 2025 (Zeng et al.: ChatGLM, 2024) with norms after the blocks; half of
 // each head rotates.
 func glm4(b *Builder) {
 	rope := b.Rope(Rope{Neox: b.Axes})
@@ -35,7 +35,7 @@ func glm4(b *Builder) {
 	b.Head(1)             // Logits [wanted rows, vocab]
 }
 
-// glmVocabulary is byte-level BPE with GLM's special tokens.
+// glmVocabulary writes a byte-level BPE vocabulary with GLM's special tokens.
 func glmVocabulary(w *gguf.Writer, tokens int) {
 	special := []string{"<|endoftext|>", "[gMASK]", "<sop>", "<|system|>", "<|user|>", "<|assistant|>",
 		"<|observation|>"}

@@ -24,8 +24,8 @@ func init() {
 	})
 }
 
-// gptOSS is OpenAI: gpt-oss-120b and gpt-oss-20b Model Card, 2025: experts with clamped units,
-// windows in every second layer, a sink for each head, biases everywhere.
+// gptOSS writes OpenAI: gpt-oss-120b and gpt-oss-20b Model Card, 2025: experts with clamped SwiGLU,
+// windows in every second layer, an attention sink per head, and biases in all products.
 func gptOSS(b *Builder) {
 	far := b.Rope(Rope{Neox: true})
 	near := b.Near(far)
@@ -47,7 +47,8 @@ func gptOSS(b *Builder) {
 	b.Head(1)             // Logits [wanted rows, vocab]
 }
 
-// gptOSSVocabulary is byte-level BPE with the special tokens of the harmony format.
+// gptOSSVocabulary writes a byte-level BPE vocabulary with the special tokens of the harmony
+// format.
 func gptOSSVocabulary(w *gguf.Writer, tokens int) {
 	special := []string{"<|startoftext|>", "<|endoftext|>", "<|return|>", "<|constrain|>", "<|channel|>", "<|start|>",
 		"<|end|>", "<|message|>", "<|call|>"}

@@ -26,16 +26,16 @@ func init() {
 	})
 }
 
-// granite reads what both families have. Files say of layers that know no positions that their
-// rotation was not tuned.
+// granite reads the metadata of both families. rope.scaling.finetuned = false means that layers
+// have no positions.
 func (m *Metadata) granite(c *Config) {
 	m.Scales(c)
 	tuned, ok := m.source.Bool(m.key("rope.scaling.finetuned"))
 	c.NoRope = ok && !tuned
 }
 
-// granite is IBM: Granite 3.0 Language Models, 2024: llama with four numbers to multiply by, and
-// experts in granitemoe, with a feed-forward beside them where the file has one.
+// granite writes IBM: Granite 3.0 Language Models, 2024: llama with four scale factors. granitemoe
+// has experts, and a shared feed-forward if the file has one.
 func granite(b *Builder) {
 	rope := b.Rope(Rope{})
 	if b.NoRope {
@@ -55,7 +55,7 @@ func granite(b *Builder) {
 			b.Shared(SwiGLU) // Shared [T, shared ffn], Y [T, hidden]
 		}
 		if b.Experts.Count > 0 {
-			b.Mix(Mixture{Act: SwiGLU, Router: Router{Norm: true, Scale: 1}, Onto: b.Experts.Shared > 0})
+			b.Mix(Mixture{Act: SwiGLU, Router: Router{Norm: true, Scale: 1}, Accumulate: b.Experts.Shared > 0})
 		} else {
 			b.Feed(Feed{In: BufH, Act: SwiGLU, Bias: IfPresent}) // Gate [T, ffn], Y [T, hidden]
 		}
@@ -65,7 +65,7 @@ func granite(b *Builder) {
 	b.Head(float32(1 / cmp.Or(b.Scales.Logits, 1))) // Logits [wanted rows, vocab]
 }
 
-// graniteVocabulary is byte-level BPE as of the Granite 3 models.
+// graniteVocabulary writes a byte-level BPE vocabulary with the special tokens of Granite 3.
 func graniteVocabulary(w *gguf.Writer, tokens int) {
 	special := []string{"<|end_of_text|>", "<|start_of_role|>", "<|end_of_role|>"}
 	writeBPE(w, tokens, "refact", chatGranite, special, 0, 0, false)

@@ -23,7 +23,7 @@ func init() {
 			m.shortConv(c)
 			m.Experts(c)
 			c.Experts.Dense = m.CountOr("leading_dense_block_count", 1<<10)
-			c.Gating = Router{Score: m.gating().Score, Norm: true} // whatever else a file says, as in llama.cpp
+			c.Gating = Router{Score: m.gating().Score, Norm: true} // other keys are ignored, as in llama.cpp
 		},
 		Check: func(c Config) error {
 			if err := c.checkShortConv(); err != nil {
@@ -34,21 +34,23 @@ func init() {
 	})
 }
 
-// shortConv reads what layers with a short convolution have.
+// shortConv reads the metadata of layers with a short convolution.
 func (m *Metadata) shortConv(c *Config) {
 	c.Recurrence.Conv = m.Size("shortconv.l_cache", maxConv)
 	c.Windows.Size = m.CountOr("attention.sliding_window", 1<<26)
 }
 
+// checkShortConv returns an error for a convolution without a state.
 func (c Config) checkShortConv() error {
 	if c.Recurrence.Conv < 2 {
-		return fmt.Errorf("a convolution of %d positions has no state: the file is damaged", c.Recurrence.Conv)
+		return fmt.Errorf("a convolution of %d positions is too short, it needs 2: the file is damaged",
+			c.Recurrence.Conv)
 	}
 	return nil
 }
 
-// lfm2 is Liquid AI: LFM2 Technical Report, 2025: gated short convolutions, and attention in the
-// layers that have KV heads; lfm2moe has experts in all layers but the first.
+// lfm2 writes Liquid AI: LFM2 Technical Report, 2025: gated short convolutions, and attention in
+// the layers that have KV heads. lfm2moe has experts in all layers but the first ones.
 func lfm2(b *Builder) {
 	rope := b.Rope(Rope{Neox: true})
 	b.Embed(1) // X [T, hidden]
@@ -73,7 +75,7 @@ func lfm2(b *Builder) {
 	b.Head(1)                 // Logits [wanted rows, vocab]
 }
 
-// lfm2Vocabulary is byte-level BPE with the tokens of ChatML.
+// lfm2Vocabulary writes a byte-level BPE vocabulary with the tokens of ChatML.
 func lfm2Vocabulary(w *gguf.Writer, tokens int) {
 	special := []string{"<|pad|>", "<|startoftext|>", "<|endoftext|>", "<|im_start|>", "<|im_end|>"}
 	writeBPE(w, tokens, "lfm2", chatLFM2, special, 1, 4, true)

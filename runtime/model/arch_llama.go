@@ -25,8 +25,9 @@ func init() {
 	})
 }
 
-// llama is Touvron et al., LLaMA: Open and Efficient Foundation Language Models, 2023; Llama 3 adds
-// the frequency factors of its rotation, Mixtral (Jiang et al.: Mixtral of Experts, 2024) experts.
+// llama writes Touvron et al., LLaMA: Open and Efficient Foundation Language Models, 2023. Llama 3
+// adds frequency factors of the rotation; Mixtral (Jiang et al.: Mixtral of Experts, 2024) adds
+// experts.
 func llama(b *Builder) {
 	rope := b.Rope(Rope{})
 	b.Embed(1) // X [T, hidden]
@@ -47,11 +48,12 @@ func llama(b *Builder) {
 	b.Head(1)             // Logits [wanted rows, vocab]
 }
 
-// Llama3Rope is the rule by which Llama 3.1 stretches its context: waves longer than Original/Low
-// are slowed by Factor, those shorter than Original/High kept, the ones between interpolated.
+// Llama3Rope is the rule by which Llama 3.1 extends its context: frequencies of waves longer than
+// Original/Low are divided by Factor, those of waves shorter than Original/High are kept, and the
+// ones in between are interpolated.
 type Llama3Rope struct {
 	Factor, Low, High float64
-	Original          int // context of the first training, tokens
+	Original          int // context before the extension, in tokens
 }
 
 // factors returns the divisors of the angles of a head's dim/2 pairs, for rotation base base.
@@ -72,15 +74,17 @@ func (r Llama3Rope) factors(base float64, dim int) []float32 {
 	return out
 }
 
+// check returns an error for values outside the rule.
 func (r *Llama3Rope) check() error {
 	if !(r.Factor > 0) || !(r.Low > 0) || !(r.High >= r.Low) || r.Original < 1 {
-		return fmt.Errorf("RoPE scaling %+v is no Llama 3 rule: "+
+		return fmt.Errorf("invalid Llama 3 RoPE scaling %+v: "+
 			"it needs factor > 0, 0 < low <= high and an original context", *r)
 	}
 	return nil
 }
 
-// llamaVocabulary is SentencePiece for small vocabularies, Llama 3's byte-level BPE for large ones.
+// llamaVocabulary writes a SentencePiece vocabulary below 65536 tokens, and Llama 3's byte-level
+// BPE from there on.
 func llamaVocabulary(w *gguf.Writer, tokens int) {
 	if tokens < 1<<16 {
 		writeSPM(w, tokens)

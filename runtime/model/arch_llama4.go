@@ -21,30 +21,28 @@ func init() {
 	})
 }
 
-// What the published models have, and files do not say: positions of a chunk, and of the steps by
-// which layers without positions grow sharper; and how many experts the one model has whose heads
-// are not normalized.
+// Values of the published models that files do not contain.
 const (
-	llama4Chunk      = 8192
-	llama4Temper     = 0.1
-	llama4Maverick   = 128
-	llama4FullPeriod = 4
+	llama4Chunk       = 8192 // positions of an attention chunk, and of a step of the temperature
+	llama4Temperature = 0.1
+	llama4Maverick    = 128 // experts of the one model whose heads are not normalized
+	llama4FullPeriod  = 4   // the last of so many layers has full attention
 )
 
-// llama4 is Meta: Llama 4, 2025: llama whose layers with positions see a chunk each, every fourth
-// knows none and sees everything, and experts of which one is used beside a shared one, in some
-// layers or all.
+// llama4 writes Meta: Llama 4, 2025: llama with attention in chunks, every fourth layer with full
+// attention and without positions, and in some or all layers one routed and one shared expert per
+// token.
 func llama4(b *Builder) {
 	rope := b.Near(b.Rope(Rope{}))
 	plain := b.Experts.Count != llama4Maverick
-	if plain { // the norm stands behind the rotation, which makes nothing longer
+	if plain { // the norm follows the rotation in the original model, so the gain must not apply
 		rope.Gain = 1
 	}
-	far := &Temper{Scale: llama4Temper, Length: llama4Chunk, Offset: 1}
+	far := &AttnTemperature{Scale: llama4Temperature, Length: llama4Chunk, Offset: 1}
 	b.Embed(1) // X [T, hidden]
 	for i := range b.Layers() {
 		near := b.Windows.Chunk == 0 || i%llama4FullPeriod != llama4FullPeriod-1
-		r, a := Rotation{Temper: far}, Attn{Scale: b.HeadScale()}
+		r, a := Rotation{AttnTemperature: far}, Attn{Scale: b.HeadScale()}
 		if near {
 			r = Rotation{Rope: rope, Plain: plain}
 		}
@@ -59,16 +57,16 @@ func llama4(b *Builder) {
 		b.Norm("ffn_norm")   // H [T, hidden]
 		if b.Experts.in(i) { // Y [T, hidden]
 			b.Shared(SwiGLU)
-			b.Mix(Mixture{Act: SwiGLU, Router: Router{Score: Sigmoid, Scale: 1, Inward: true}, Onto: true})
+			b.Mix(Mixture{Act: SwiGLU, Router: Router{Score: Sigmoid, Scale: 1, ScaleInput: true}, Accumulate: true})
 		} else {
-			b.Feed(Feed{In: BufH, Act: SwiGLU, Beside: true})
+			b.Feed(Feed{In: BufH, Act: SwiGLU, Shared: true})
 		}
 	}
 	b.Norm("output_norm") // H [T, hidden]
 	b.Head(1)             // Logits [wanted rows, vocab]
 }
 
-// llama4Vocabulary is byte-level BPE with Llama 4's special tokens.
+// llama4Vocabulary writes a byte-level BPE vocabulary with Llama 4's special tokens.
 func llama4Vocabulary(w *gguf.Writer, tokens int) {
 	special := []string{"<|begin_of_text|>", "<|end_of_text|>", "<|header_start|>", "<|header_end|>", "<|eom|>",
 		"<|eot|>"}

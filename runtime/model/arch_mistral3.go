@@ -12,31 +12,31 @@ func init() {
 				c.Yarn.Log = m.notBelow0("rope.scaling.yarn_log_multiplier")
 			}
 			if m.hasFloat("attention.temperature_scale") {
-				c.Temper = m.PositiveOr("attention.temperature_scale", 0)
+				c.AttnTemperature = m.PositiveOr("attention.temperature_scale", 0)
 				if c.Yarn == nil {
-					c.TemperFrom = m.SizeOr("rope.scaling.original_context_length", 1<<26, c.Context)
+					c.AttnTemperatureLength = m.SizeOr("rope.scaling.original_context_length", 1<<26, c.Context)
 				}
 			}
 		},
 	})
 }
 
-// mistral3 is llama as Mistral AI has published it since 2025 (Ministral 3): YaRN, and queries that
-// grow with the position.
+// mistral3 writes the models of Mistral AI since 2025 (Ministral 3): llama with YaRN and an
+// attention temperature that depends on the position.
 func mistral3(b *Builder) {
 	rope := b.Rope(Rope{})
-	var temper *Temper
-	if b.Temper > 0 {
-		temper = &Temper{Scale: b.Temper, Length: b.TemperFrom}
+	var temperature *AttnTemperature
+	if b.AttnTemperature > 0 {
+		temperature = &AttnTemperature{Scale: b.AttnTemperature, Length: b.AttnTemperatureLength}
 		if b.Yarn != nil {
-			temper.Length = b.Yarn.Original
+			temperature.Length = b.Yarn.Original
 		}
 	}
 	b.Embed(1) // X [T, hidden]
 	for range b.Layers() {
 		b.Norm("attn_norm") // H [T, hidden]
 		b.QKV(IfPresent)    // Q [T, heads*headDim], K and V [T, kvHeads*headDim]
-		b.Rotate(Rotation{Rope: rope, Temper: temper})
+		b.Rotate(Rotation{Rope: rope, AttnTemperature: temperature})
 		b.Attend(Attn{Scale: b.HeadScale()})                 // Att [T, heads*headDim]
 		b.AttnOutBias(IfPresent)                             // Y [T, hidden]
 		b.Norm("ffn_norm")                                   // H [T, hidden]
@@ -46,7 +46,7 @@ func mistral3(b *Builder) {
 	b.Head(1)             // Logits [wanted rows, vocab]
 }
 
-// tekkenVocabulary is Mistral's byte-level BPE.
+// tekkenVocabulary writes a byte-level BPE vocabulary with Mistral's special tokens.
 func tekkenVocabulary(w *gguf.Writer, tokens int) {
 	writeBPE(w, tokens, "tekken", chatMistral, []string{"<s>", "</s>", "[INST]", "[/INST]"}, 0, 1, true)
 }

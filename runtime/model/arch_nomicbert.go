@@ -5,11 +5,11 @@ func init() {
 		HF: []string{"nomic_bert"}, Knows: []string{"acts", "gpt2"}, ReadHF: (*HF).nomic, Read: encoder})
 }
 
-// nomicBERT is Nussbaum et al., Nomic Embed: Training a Reproducible Long Context Text Embedder,
-// 2024: bert with a rotation in the place of learned positions, and SwiGLU.
+// nomicBERT writes Nussbaum et al., Nomic Embed: Training a Reproducible Long Context Text
+// Embedder, 2024: bert with a rotation instead of learned positions, and SwiGLU.
 func nomicBERT(b *Builder) {
 	rope := b.Rope(Rope{Neox: true})
-	b.EmbedPlaces(false)           // X [T, hidden]
+	b.EmbedPositions(false)        // X [T, hidden]
 	b.LayerNorm("token_embd_norm") // X [T, hidden]
 	for range b.Layers() {
 		b.project(projection{In: BufX, Bias: IfPresent, Fused: b.Fused}) // Q, K and V [T, heads*headDim]

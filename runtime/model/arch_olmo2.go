@@ -24,9 +24,9 @@ func init() {
 	})
 }
 
-// olmo2 is Walsh et al.: 2 OLMo 2 Furious, 2024: norms behind the blocks alone, and of queries and
-// keys as wide as they are. OLMo 3 (2025) has windows in three of four layers, where the rotation
-// is as it was before its context was stretched.
+// olmo2 writes Walsh et al.: 2 OLMo 2 Furious, 2024: norms only after the blocks, and norms over
+// all heads of queries and of keys. OLMo 3 (2025) has windows in three of four layers, whose
+// rotation is not scaled.
 func olmo2(b *Builder) {
 	far := b.Rope(Rope{Neox: true})
 	near := b.Local(cmp.Or(b.Windows.Base, b.RopeBase), true)
@@ -54,7 +54,7 @@ func olmo2(b *Builder) {
 	b.Head(1)             // Logits [wanted rows, vocab]
 }
 
-// olmoVocabulary is byte-level BPE with the tokens of ChatML.
+// olmoVocabulary writes a byte-level BPE vocabulary with the tokens of ChatML.
 func olmoVocabulary(w *gguf.Writer, tokens int) {
 	writeBPE(w, tokens, "dbrx", chatML, []string{"<|endoftext|>", "<|im_start|>", "<|im_end|>"}, 0, 0, false)
 }

@@ -10,18 +10,18 @@ func init() {
 	Register(Architecture{Name: "phi3", Decoder: phi3, Vocabulary: phi3Vocabulary,
 		HF: []string{"phi3"}, Knows: []string{"windows", "longrope"},
 		ReadHF: func(h *HF, c *Config) error {
-			h.partly(c)
+			h.partialRotary(c)
 			c.Original = cmp.Or(h.Original, c.Context)
 			return nil
 		},
 		Read: func(m *Metadata, c *Config) {
-			c.Original = m.SizeOr("rope.scaling.original_context_length", 1<<26, c.Context) // whatever the rule
+			c.Original = m.SizeOr("rope.scaling.original_context_length", 1<<26, c.Context) // for all scaling types
 		},
 	})
 }
 
-// phi3 is Abdin et al., Phi-3 Technical Report, 2024: llama with fused matrices, and a rotation of
-// a part of the heads whose factors depend on how long the context may become.
+// phi3 writes Abdin et al., Phi-3 Technical Report, 2024: llama with fused matrices and a rotation
+// of a part of each head, whose factors depend on the maximum context.
 func phi3(b *Builder) {
 	rope := b.Rope(Rope{Neox: true})
 	b.Embed(1) // X [T, hidden]
@@ -38,7 +38,7 @@ func phi3(b *Builder) {
 	b.Head(1)             // Logits [wanted rows, vocab]
 }
 
-// phi3Vocabulary is llama's with the tokens of Phi-3's chats.
+// phi3Vocabulary writes llama's vocabulary with the special tokens of Phi-3.
 func phi3Vocabulary(w *gguf.Writer, tokens int) {
 	spm{special: []string{"<unk>", "<s>", "</s>", "<|endoftext|>", "<|assistant|>", "<|system|>", "<|end|>",
 		"<|user|>"}, unknown: 0, bos: 1, eos: 3, template: chatPhi3}.write(w, tokens)

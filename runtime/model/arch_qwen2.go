@@ -6,7 +6,7 @@ func init() {
 	Register(Architecture{Name: "qwen2", HF: []string{"qwen2"}, Decoder: qwen2, Vocabulary: qwenVocabulary})
 }
 
-// qwen2 is Yang et al., Qwen2 Technical Report, 2024: llama with biases of q, k and v.
+// qwen2 writes Yang et al., Qwen2 Technical Report, 2024: llama with biases of q, k and v.
 func qwen2(b *Builder) {
 	rope := b.Rope(Rope{Neox: true})
 	b.Embed(1) // X [T, hidden]
@@ -23,7 +23,7 @@ func qwen2(b *Builder) {
 	b.HeadBias(1, IfPresent) // Logits [wanted rows, vocab]
 }
 
-// qwenVocabulary is byte-level BPE with the special tokens of Qwen's chats.
+// qwenVocabulary writes a byte-level BPE vocabulary with the special tokens of Qwen.
 func qwenVocabulary(w *gguf.Writer, tokens int) {
 	special := []string{"<|endoftext|>", "<|im_start|>", "<|im_end|>"}
 	writeBPE(w, tokens, "qwen2", chatML, special, 0, 2, false)

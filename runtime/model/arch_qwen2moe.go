@@ -7,7 +7,7 @@ func init() {
 		ReadHF: func(h *HF, c *Config) error {
 			c.Experts = Experts{Count: h.Experts, Used: h.ExpertsUsed, FFN: h.ExpertFFN, Shared: h.SharedFFN}
 			if h.NormTopK != nil && *h.NormTopK {
-				return fmt.Errorf("experts whose weights add up to 1 (norm_topk_prob) are %w here", ErrUnsupported)
+				return fmt.Errorf("norm_topk_prob true is %w in qwen2_moe", ErrUnsupported)
 			}
 			return nil
 		},
@@ -19,8 +19,8 @@ func init() {
 	})
 }
 
-// qwen2moe is qwen2 with experts, whose weights do not add up to 1, and a gated feed-forward beside
-// them (Yang et al., 2024, section 2.2.2).
+// qwen2moe writes qwen2 with experts, whose weights are not normalized, and a shared gated
+// feed-forward (Yang et al., 2024, section 2.2.2).
 func qwen2moe(b *Builder) {
 	rope := b.Rope(Rope{Neox: true})
 	b.Embed(1) // X [T, hidden]
@@ -32,7 +32,7 @@ func qwen2moe(b *Builder) {
 		b.AttnOut()                          // Y [T, hidden]
 		b.Norm("ffn_norm")                   // H [T, hidden]
 		b.Shared(SwiGLU)                     // Shared [T, shared ffn], Y [T, hidden]
-		b.Mix(Mixture{Act: SwiGLU, Router: Router{Scale: 1}, Onto: true, Gate: "ffn_gate_inp_shexp"})
+		b.Mix(Mixture{Act: SwiGLU, Router: Router{Scale: 1}, Accumulate: true, Gate: "ffn_gate_inp_shexp"})
 	}
 	b.Norm("output_norm") // H [T, hidden]
 	b.Head(1)             // Logits [wanted rows, vocab]

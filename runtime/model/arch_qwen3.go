@@ -4,7 +4,7 @@ func init() {
 	Register(Architecture{Name: "qwen3", HF: []string{"qwen3"}, Decoder: qwen3, Vocabulary: qwenVocabulary})
 }
 
-// qwen3 is Yang et al., Qwen3 Technical Report, 2025: the heads of Q and K are normalized.
+// qwen3 writes Yang et al., Qwen3 Technical Report, 2025: llama with norms of the heads of Q and K.
 func qwen3(b *Builder) {
 	rope := b.Rope(Rope{Neox: true})
 	b.Embed(1) // X [T, hidden]

@@ -8,7 +8,7 @@ func init() {
 		ReadHF: func(h *HF, c *Config) error {
 			c.Experts = Experts{Count: h.Experts, Used: h.ExpertsUsed, FFN: h.ExpertFFN}
 			if h.NormTopK != nil && !*h.NormTopK {
-				return fmt.Errorf("experts whose weights do not add up to 1 (norm_topk_prob) are %w", ErrUnsupported)
+				return fmt.Errorf("norm_topk_prob false is %w in qwen3_moe", ErrUnsupported)
 			}
 			return nil
 		},
@@ -16,7 +16,7 @@ func init() {
 	})
 }
 
-// qwen3moe is qwen3 with a mixture of experts in the place of each feed-forward.
+// qwen3moe writes qwen3 with a mixture of experts instead of each feed-forward.
 func qwen3moe(b *Builder) {
 	rope := b.Rope(Rope{Neox: true})
 	b.Embed(1) // X [T, hidden]

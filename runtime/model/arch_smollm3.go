@@ -6,7 +6,7 @@ func init() {
 	Register(Architecture{Name: "smollm3", HF: []string{"smollm3"}, Decoder: smollm3, Vocabulary: smollmVocabulary})
 }
 
-// smollm3 is llama where every fourth layer knows no positions (Bakouch et al.: SmolLM3, 2025; Yang
+// smollm3 writes llama without positions in every fourth layer (Bakouch et al.: SmolLM3, 2025; Yang
 // et al.: Rope to Nope and Back Again, 2025).
 func smollm3(b *Builder) {
 	rope := b.Rope(Rope{})
@@ -28,7 +28,7 @@ func smollm3(b *Builder) {
 	b.Head(1)             // Logits [wanted rows, vocab]
 }
 
-// smollmVocabulary is byte-level BPE with the tokens of ChatML.
+// smollmVocabulary writes a byte-level BPE vocabulary with the tokens of ChatML.
 func smollmVocabulary(w *gguf.Writer, tokens int) {
 	writeBPE(w, tokens, "smollm", chatML, []string{"<|endoftext|>", "<|im_start|>", "<|im_end|>"}, 0, 2, false)
 }

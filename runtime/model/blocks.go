@@ -2,24 +2,23 @@ package model
 
 import "sandwich/plans"
 
-// The blocks that most families share. P is the number of (row, expert) pairs of a mixture, used
-// for each row.
+// Blocks that most families share. P is the number of (row, expert) pairs of a mixture.
 
-// projection is how the inputs of attention are made, where that is not the usual way.
+// projection describes the products of queries, keys and values.
 type projection struct {
 	In    Buf  // BufX or BufH, [T, hidden]
 	Bias  Need // of q, k and v
 	Fused bool // the three are rows of one tensor, attn_qkv, in that order
-	Whole bool // heads belong together: no rank can have some of them alone
+	Whole bool // heads cannot be divided among ranks
 	Gated bool // rows of attn_q are, by heads, a query and the gate of its output, which goes to Z
-	NoV   bool // there are no values but the keys
+	NoV   bool // values are the keys
 	NoKV  bool // keys and values are those of an earlier layer
 }
 
-// QKV reads H [T, hidden]: Q [T, heads*headDim], K and V [T, kvHeads*headDim].
+// QKV reads H [T, hidden] and writes Q [T, heads*headDim], K and V [T, kvHeads*headDim].
 func (b *Builder) QKV(bias Need) { b.project(projection{In: BufH, Bias: bias}) }
 
-// project is QKV of any kind.
+// project writes Q, K and V as QKV does, by any projection.
 func (b *Builder) project(p projection) {
 	p.Fused = p.Fused || b.Fused && !p.NoV && !p.NoKV
 	q, kv := b.heads.Q*b.heads.Dim, b.heads.KV*b.heads.Dim
@@ -31,7 +30,7 @@ func (b *Builder) project(p projection) {
 	case p.Gated:
 		dim, gate := b.heads.Dim, whole("gate", "attn_q", q, b.Hidden, BufZ)
 		products[0].Role, products[0].Rows, gate.Rows = plans.RoleWhole+"q", 2*q, 2*q
-		products[0].Picks, gate.Picks = []Pick{{0, dim, 2 * dim, q}}, []Pick{{dim, dim, 2 * dim, q}}
+		products[0].RowRanges, gate.RowRanges = []RowRange{{0, dim, 2 * dim, q}}, []RowRange{{dim, dim, 2 * dim, q}}
 		products = append(products, gate)
 		if p.Fused {
 			for i := range products {
@@ -54,7 +53,7 @@ func (b *Builder) project(p projection) {
 	b.MatMul("qkv", p.In, products...)
 }
 
-// fuse makes products rows of one tensor.
+// fuse makes the products consecutive rows of one tensor.
 func fuse(tensor string, products []Product) {
 	rows := 0
 	for i := range products {
@@ -66,7 +65,7 @@ func fuse(tensor string, products []Product) {
 	}
 }
 
-// AttnOut reads Att [T, heads*headDim]: Y [T, hidden].
+// AttnOut reads Att [T, heads*headDim] and writes Y [T, hidden].
 func (b *Builder) AttnOut() { b.AttnOutBias(Never) }
 
 // AttnOutBias is AttnOut with a bias [hidden].
@@ -75,21 +74,22 @@ func (b *Builder) AttnOutBias(bias Need) {
 		Out: BufY})
 }
 
-// Feed is a feed-forward block, where it is not the usual one.
+// Feed describes a feed-forward block.
 type Feed struct {
 	In     Buf // BufX or BufH, [T, hidden]
 	Act    Activation
 	Fused  bool // gate and up are rows of one tensor, ffn_up, in that order
 	Single bool // there is no gate
 	Bias   Need
-	// Beside says that the model has experts, in this layer or in others: the block is not cut.
-	Beside bool
+	// Shared says that the model has experts, in this layer or in others. Ranks do not divide the
+	// block then.
+	Shared bool
 }
 
-// FFN reads H [T, hidden]: Gate [T, ffn], then Y [T, hidden].
+// FFN reads H [T, hidden] and writes Gate [T, ffn], then Y [T, hidden].
 func (b *Builder) FFN(act Activation) { b.Feed(Feed{In: BufH, Act: act}) }
 
-// Feed is FFN of any kind.
+// Feed writes a feed-forward block as FFN does, of any kind.
 func (b *Builder) Feed(f Feed) {
 	n := b.ffnOf(b.layer)
 	gateUp := []Product{
@@ -109,25 +109,25 @@ func (b *Builder) Feed(f Feed) {
 }
 
 func (f Feed) role(r string) string {
-	if f.Beside {
+	if f.Shared {
 		return shared + r
 	}
 	return r
 }
 
 func (f Feed) out() Buf {
-	if f.Beside {
+	if f.Shared {
 		return BufShared
 	}
 	return BufGate
 }
 
-// shared begins the roles of the matrices that every row is multiplied by in a model that has
-// experts too.
+// shared is the prefix of the roles of feed-forward matrices that apply to every row in a model
+// with experts.
 const shared = "shared_"
 
-// Shared reads H [T, hidden]: Shared [T, shared ffn], then Y [T, hidden], to which a Mixture with
-// Onto adds.
+// Shared reads H [T, hidden] and writes Shared [T, shared ffn], then Y [T, hidden]. A Mixture with
+// Accumulate adds to Y.
 func (b *Builder) Shared(act Activation) {
 	n := b.Experts.Shared
 	b.Gated("shared.gate_up", act, BufH,
@@ -139,22 +139,22 @@ func (b *Builder) Shared(act Activation) {
 
 // Mixture is a block of experts.
 type Mixture struct {
-	Act    Activation
-	Router Router
-	Bias   Need   // of the router and the experts' matrices
-	Onto   bool   // Y holds what is added to: that of Shared
-	Gate   string // tensor [hidden] of a gate of what Y holds; "" for none
-	Into   Buf    // BufY, where it is 0, or BufH
+	Act        Activation
+	Router     Router
+	Bias       Need   // of the router and the experts' matrices
+	Accumulate bool   // adds to Y, which Shared wrote
+	Gate       string // tensor [hidden] of a gate of the previous Y; "" for none
+	Into       Buf    // output: BufH, or BufY if it is 0
 }
 
-// Mix reads H [T, hidden]: Router [T, experts], Expert [P, hidden], Gate [P, expert ffn], Expert
-// [P, hidden], then Y [T, hidden].
+// Mix reads H [T, hidden] and writes Router [T, experts], Expert [P, hidden], Gate [P, expert ffn],
+// Expert [P, hidden], then Y [T, hidden].
 func (b *Builder) Mix(m Mixture) {
 	b.Route(m)
-	b.Consult(m)
+	b.ApplyExperts(m)
 }
 
-// Route reads H [T, hidden]: Router [T, experts], and chooses by it.
+// Route reads H [T, hidden], writes Router [T, experts], and chooses the experts of each row.
 func (b *Builder) Route(m Mixture) {
 	e := b.Experts
 	b.MatMul("router", BufH, Product{Role: "router", Tensor: "ffn_gate_inp", N: e.Count, K: b.Hidden, Bias: m.Bias,
@@ -162,8 +162,8 @@ func (b *Builder) Route(m Mixture) {
 	b.op(OpRoute, "route", Op{Router: m.Router})
 }
 
-// Consult reads H [T, hidden] with the experts that were chosen.
-func (b *Builder) Consult(m Mixture) {
+// ApplyExperts reads H [T, hidden] and applies the experts that Route has chosen.
+func (b *Builder) ApplyExperts(m Mixture) {
 	e := b.Experts
 	gateUp := []Product{
 		{Role: "gate", Tensor: "ffn_gate_exps", N: e.FFN, K: b.Hidden, Stack: e.Count, Bias: m.Bias, Out: BufGate},
@@ -180,7 +180,7 @@ func (b *Builder) Consult(m Mixture) {
 	if m.Into == BufH {
 		into = BufH
 	}
-	o := Op{Router: m.Router, Onto: m.Onto, Outs: []Buf{into}}
+	o := Op{Router: m.Router, Accumulate: m.Accumulate, Outs: []Buf{into}}
 	if m.Gate != "" {
 		o.Gate = b.vector(m.Gate+".weight", b.Hidden, Always)
 	}

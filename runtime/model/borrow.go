@@ -6,22 +6,22 @@ import (
 	"sandwich/runtime/gguf"
 )
 
-// BorrowVocabulary makes Synth write the tokenizer of f, so that texts have as many tokens as they
-// have for the model that f is of: an invented vocabulary makes some twice as many of them. Where f
-// has fewer tokens than the model's shape, invented ones are behind them; where it has more, the
-// shape takes as many. Byte-level BPE only, which is what most families have. f is not used later.
+// BorrowVocabulary returns a configuration whose synthetic model has the tokenizer of f, so that
+// texts have the same number of tokens as with f's model; a synthetic vocabulary has about twice as
+// many. If f has fewer tokens than the configuration, synthetic ones follow; if it has more, the
+// vocabulary grows. It fails unless f has byte-level BPE. f may be closed afterwards.
 func (c Config) BorrowVocabulary(f *gguf.File) (Config, error) {
 	b := &borrowed{flags: map[string]bool{}, ids: map[string]uint32{}}
 	if kind, _ := f.String("tokenizer.ggml.model"); kind != "gpt2" {
-		return c, fmt.Errorf("its tokenizer is %q; only byte-level BPE (gpt2) can be taken over", kind)
+		return c, fmt.Errorf("its tokenizer is %q: use a file with byte-level BPE (gpt2)", kind)
 	}
 	b.pre, _ = f.String("tokenizer.ggml.pre")
 	b.tokens, _ = f.Strings("tokenizer.ggml.tokens")
 	b.types, _ = f.Ints("tokenizer.ggml.token_type")
 	b.merges, _ = f.Strings("tokenizer.ggml.merges")
 	if len(b.tokens) < 256 || len(b.types) != len(b.tokens) || len(b.merges) == 0 {
-		return c, fmt.Errorf("it has %d tokens, %d types of them and %d merges: that is no tokenizer", len(b.tokens),
-			len(b.types), len(b.merges))
+		return c, fmt.Errorf("its tokenizer has %d tokens, %d token types and %d merges: the file is damaged",
+			len(b.tokens), len(b.types), len(b.merges))
 	}
 	for _, name := range []string{"bos", "eos", "eot", "eom", "padding", "unknown"} {
 		if id, ok := f.Uint("tokenizer.ggml." + name + "_token_id"); ok && id < uint64(len(b.tokens)) {
@@ -53,14 +53,14 @@ type borrowed struct {
 	flags          map[string]bool
 }
 
-// write sets the metadata of a tokenizer of n tokens, those of b first.
+// write writes a tokenizer of n tokens that begins with those of b.
 func (b *borrowed) write(w *gguf.Writer, n int) {
 	v := vocabulary{tokens: b.tokens, types: b.types, merges: b.merges}
 	met := make(map[string]bool, n)
 	for _, t := range b.tokens {
 		met[t] = true
 	}
-	// Merges that make tokens of b are left out.
+	// Merges whose result is a token of b are omitted.
 	for _, p := range pieces(string(byteRune(' ')), n) {
 		if whole := p.left + p.right; len(v.tokens) < n && met[p.left] && met[p.right] && !met[whole] {
 			met[whole] = true

@@ -9,30 +9,30 @@ import (
 	"sandwich/runtime/gguf"
 )
 
-// embedTensor holds the rows of tokens, and is the head of a tied model; headTensor is the head of
-// any other.
+// embedTensor is the embedding, and the head of a tied model; headTensor is the head of others.
 const (
 	embedTensor = "token_embd.weight"
 	headTensor  = "output.weight"
 )
 
-// Builder is what an architecture writes its decoder with. T is the number of rows of a forward.
-// Tensors are named as in GGUF, without "blk.N." and ".weight".
+// Builder collects the ops of an architecture. In its comments, T is the number of rows of a
+// forward. Tensors are named as in GGUF, without "blk.N." and ".weight".
 type Builder struct {
 	Config
-	m      *Model
-	layer  int   // that is being written; outside before and after the layers
-	heads  Heads // of the layer at hand, which changes them where its family does
-	keeper int   // of the keys and values of the layer at hand
-	// What the next norm adds to the residual stream: Y of layer from, if anything wrote it.
+	m       *Model
+	layer   int   // current layer; outside before and after the layers
+	heads   Heads // of the current layer
+	kvLayer int   // layer whose keys and values the current one reads
+	// The next norm adds Y, which layer from wrote, to the residual stream if pending is set.
 	pending bool
 	from    int
 	sum     Residual
 }
 
+// outside is the layer of ops before and after the layers.
 const outside = -1
 
-// Model writes the configuration out: ops with the names and shapes of their tensors, and no
+// Model returns the ops of the configuration with the names and shapes of their tensors, without
 // values.
 func (c Config) Model() (*Model, error) {
 	arch, err := archOf(c.Arch)
@@ -46,7 +46,7 @@ func (c Config) Model() (*Model, error) {
 	return b.m, nil
 }
 
-// Of writes out the model that a file holds, as its metadata say: Model of ConfigOf.
+// Of returns the model of a file's metadata, without values: ConfigOf, then Model.
 func Of(f *gguf.File) (*Model, error) {
 	c, err := ConfigOf(f)
 	if err != nil {
@@ -55,7 +55,7 @@ func Of(f *gguf.File) (*Model, error) {
 	return c.Model()
 }
 
-// Layers counts the layers; what is written meanwhile belongs to the one at hand.
+// Layers iterates over the layers; ops that are added in the loop belong to the current one.
 func (b *Builder) Layers() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for b.layer = range b.Config.Layers {
@@ -67,7 +67,7 @@ func (b *Builder) Layers() iter.Seq[int] {
 	}
 }
 
-// name is that of an op or a tensor of the layer at hand.
+// name returns the full name of an op or a tensor of the current layer.
 func (b *Builder) name(s string) string {
 	if b.layer == outside {
 		return s
@@ -75,59 +75,62 @@ func (b *Builder) name(s string) string {
 	return fmt.Sprintf("blk.%d.%s", b.layer, s)
 }
 
+// op adds an op.
 func (b *Builder) op(kind Kind, name string, o Op) {
 	o.Kind, o.Name, o.Layer = kind, b.name(name), max(0, b.layer)
 	b.m.Ops = append(b.m.Ops, o)
 }
 
-// wroteY notes that Y waits to be added to the residual stream.
+// wroteY records that Y must be added to the residual stream.
 func (b *Builder) wroteY() { b.pending, b.from, b.sum = true, b.layer, Residual{Scale: 1} }
 
+// vector returns a vector of the current layer, nil if it is never present.
 func (b *Builder) vector(tensor string, n int, need Need) *Vector {
 	if tensor == "" || need == Never {
 		return nil
 	}
-	return &Vector{Name: b.name(tensor), N: n, Optional: need == IfPresent || need == Usually, Usual: need == Usually}
+	return &Vector{Name: b.name(tensor), N: n, Optional: need == IfPresent || need == Usually, Expected: need == Usually}
 }
 
-// Embed is X [T, hidden] = scale * the rows of the batch's tokens.
+// Embed writes X [T, hidden] = scale * the embedding rows of the batch's tokens.
 func (b *Builder) Embed(scale float32) { b.op(OpEmbed, "embed", Op{Scale: scale}) }
 
-// EmbedPlaces is X [T, hidden] = the rows of the batch's tokens, plus that of token type 0 where
-// there are types, plus, learned, those of their positions.
-func (b *Builder) EmbedPlaces(learned bool) {
+// EmbedPositions writes X [T, hidden] = the embedding rows of the batch's tokens, plus the row of
+// token type 0 if the model has types, plus the rows of the positions if learned is set.
+func (b *Builder) EmbedPositions(learned bool) {
 	o := Op{Scale: 1}
 	if b.Types > 0 {
 		o.Types = &Vector{Name: "token_types.weight", N: b.Hidden, Stack: b.Types}
 	}
 	if learned {
-		o.Places = &Vector{Name: "position_embd.weight", N: b.Hidden, Stack: b.Context}
+		o.PosEmbed = &Vector{Name: "position_embd.weight", N: b.Hidden, Stack: b.Context}
 	}
 	b.op(OpEmbed, "embed", o)
 }
 
-// Residual is how the output of a block joins the residual stream: X += Scale * norm(Y), with a
-// norm where Post names its weight [hidden].
-// With a Gain [1] the stream is multiplied by it behind the sum.
+// Residual describes how the output of a block is added to the residual stream: X += Scale * Y. If
+// Post names a weight [hidden], Y is normalized first; if Gain names a weight [1], X is multiplied
+// by it after the sum.
 type Residual struct {
 	Post  string
 	Scale float32
 	Gain  string
 }
 
-// Residual changes it for the block just written, where the sum is not plain.
+// Residual sets how the output of the last block is added; the default is X += Y.
 func (b *Builder) Residual(r Residual) { b.sum = r }
 
-// Norm is H [T, hidden] = RMSNorm(X), with weight [hidden]. What the block before wrote to Y is
-// added to X in the same op.
+// Norm writes H [T, hidden] = RMSNorm(X), with weight [hidden]. If the previous block wrote Y, the
+// same op adds Y to X first.
 func (b *Builder) Norm(tensor string) { b.norm(tensor, Op{}) }
 
-// LayerNorm is X [T, hidden] = LayerNorm(X), with weight and bias [hidden]: what the block before
-// wrote to Y is added to X before it, and blocks read what is made of the sum.
+// LayerNorm writes X [T, hidden] = LayerNorm(X), with weight and bias [hidden]. If the previous
+// block wrote Y, the same op adds Y to X first.
 func (b *Builder) LayerNorm(tensor string) {
 	b.norm(tensor, Op{Shift: b.vector(tensor+".bias", b.Hidden, Always)})
 }
 
+// norm adds a norm of X, with the sum of a pending Y.
 func (b *Builder) norm(tensor string, o Op) {
 	o.Norm = b.vector(tensor+".weight", b.Hidden, Always)
 	if !b.pending {
@@ -137,9 +140,10 @@ func (b *Builder) norm(tensor string, o Op) {
 	b.add(tensor, o)
 }
 
-// Sum adds what the block before wrote to Y to X, and makes no H.
+// Sum adds Y of the previous block to X, without a norm.
 func (b *Builder) Sum(name string) { b.add(name, Op{}) }
 
+// add adds the op that adds Y to X.
 func (b *Builder) add(name string, o Op) {
 	o.Kind, o.Name, o.Layer, o.Scale = OpAddNorm, b.name(name), b.from, b.sum.Scale
 	if b.sum.Post != "" {
@@ -152,34 +156,34 @@ func (b *Builder) add(name string, o Op) {
 	b.pending = false
 }
 
-// RowNorm is Buf [T, n] = RMSNorm(Buf) with weight [n].
+// RowNorm writes buf [T, n] = RMSNorm(buf) with weight [n].
 func (b *Builder) RowNorm(tensor string, buf Buf, n int) {
 	b.op(OpRowNorm, tensor, Op{In: buf, Outs: []Buf{buf}, Norm: b.vector(tensor+".weight", n, Always)})
 }
 
-// Product is one matrix product, Out = In * W^T + bias with W [N, K], or [Stack, N, K] where there
-// is one matrix for each expert.
+// Product is one matrix product, Out = In * W^T + bias with W [N, K], or with W [Stack, N, K] if
+// each expert has a matrix.
 type Product struct {
-	Role        string // by which types are chosen and matrices are cut: q k v o gate up down router
-	Tensor      string // whose name ends in .weight, and that of its bias [N] in .bias
+	Role        string // determines the type and the division among ranks: q k v o gate up down router
+	Tensor      string // tensor name without .weight; the bias [N] has the same name with .bias
 	N, K, Stack int
-	Row, Rows   int // where in each matrix of the tensor this begins, and how many rows it has there; 0: it is N
-	// which rows of the tensor they are; nil: those from Row on
-	Picks []Pick
-	Bias  Need
-	Out   Buf
+	Row, Rows   int        // first row in each matrix of the tensor, and rows of the matrix; Rows 0 means N
+	RowRanges   []RowRange // rows of the tensor; nil: N rows from Row on
+	Bias        Need
+	Out         Buf
 }
 
-// MatMul is one product for each of those that read In, together.
+// MatMul adds one op with several products of the same input.
 func (b *Builder) MatMul(name string, in Buf, products ...Product) {
 	b.product(name, Op{In: in}, products)
 }
 
-// Gated is Out = act(gate, up), of the two products' one output buffer.
+// Gated writes act(gate, up), of two products with the same output buffer.
 func (b *Builder) Gated(name string, act Activation, in Buf, gate, up Product) {
 	b.product(name, Op{In: in, Act: act}, []Product{gate, up})
 }
 
+// product adds the weights of products and the op that o describes.
 func (b *Builder) product(name string, o Op, products []Product) {
 	kind := OpMatMul
 	for i, p := range products {
@@ -197,7 +201,7 @@ func (b *Builder) product(name string, o Op, products []Product) {
 			kind = OpExperts
 		}
 		w := Weight{Name: b.name(p.Tensor + ".weight"), Role: p.Role, Layer: b.layer,
-			N: p.N, K: p.K, Stack: p.Stack, Row: p.Row, Rows: cmp.Or(p.Rows, p.N), Picks: p.Picks,
+			N: p.N, K: p.K, Stack: p.Stack, Row: p.Row, Rows: cmp.Or(p.Rows, p.N), RowRanges: p.RowRanges,
 			Of: [2]int{p.N, p.K}}
 		if p.Role != "router" { // what a router reads has scales of its own (gemma4)
 			w.Scale = b.vector(p.Tensor+".scale", w.Matrices(), IfPresent)
@@ -210,9 +214,8 @@ func (b *Builder) product(name string, o Op, products []Product) {
 	}
 }
 
-// Rope is the configuration's rotation with the values that r gives in its place. Layers share one
-// by sharing the pointer. Factors that the file may have are those of the configuration's rotation:
-// another base has none.
+// Rope returns the rotation of the configuration with the values that r sets. Layers with the same
+// rotation share the pointer. A rotation with another base has no scaling and no factors.
 func (b *Builder) Rope(r Rope) *Rope {
 	if r.Base == 0 {
 		r.Base, r.Yarn = b.RopeBase, b.Yarn
@@ -232,16 +235,15 @@ func (b *Builder) Rope(r Rope) *Rope {
 		}
 	}
 	r.Scale, r.Gain = cmp.Or(r.Scale, 1), cmp.Or(r.Gain, 1)
-	r.Dim, r.Still, r.Rule = cmp.Or(r.Dim, b.ropeDim()), b.Still, b.RopeRule
+	r.Dim, r.Unrotated, r.Rule = cmp.Or(r.Dim, b.ropeDim()), b.Unrotated, b.RopeRule
 	return &r
 }
 
-// Local is the rotation of layers with a window where that is not the configuration's: of a base of
-// its own, and not scaled.
+// Local returns an unscaled rotation with the given base, for windowed layers.
 func (b *Builder) Local(base float64, neox bool) *Rope { return b.Rope(Rope{Base: base, Neox: neox}) }
 
-// Near is the configuration's rotation by the base of layers with a window, where that is another:
-// scaled as in the other layers, unless Windows.Scale says how.
+// Near returns the rotation of windowed layers: far with the base and the scale of Windows, if
+// these are set.
 func (b *Builder) Near(far *Rope) *Rope {
 	base, scale := cmp.Or(b.Windows.Base, far.Base), cmp.Or(b.Windows.Scale, far.Scale)
 	if base == far.Base && scale == far.Scale {
@@ -252,39 +254,39 @@ func (b *Builder) Near(far *Rope) *Rope {
 	return near
 }
 
-// Rotation is what happens to the heads of Q and K before attention.
+// Rotation describes the changes to the heads of Q, K and V before attention.
 type Rotation struct {
-	Rope         *Rope  // nil: nothing
-	QNorm, KNorm string // tensors [headDim] of a norm of each head before it is rotated; "" for none
-	Plain        bool   // heads of Q and K are normalized without a weight
-	VNorm        bool   // values are normalized too, without a weight
-	KeysAsValues bool   // there are none but the keys, as they are before their norm
-	Temper       *Temper
-	Keeper       int // an earlier layer whose K and V this one reads, plus 1; 0: its own
+	Rope            *Rope  // nil: no rotation
+	QNorm, KNorm    string // tensors [headDim] of a norm of each head before the rotation; "" for none
+	Plain           bool   // heads of Q and K are normalized without a weight
+	VNorm           bool   // values are normalized without a weight
+	KeysAsValues    bool   // values are the keys before their norm
+	AttnTemperature *AttnTemperature
+	KVLayer         int // 1 + the earlier layer whose K and V this one reads; 0: its own
 }
 
-// Rotate turns Q and K, and puts K and V into the cache.
+// Rotate normalizes and rotates Q and K, and stores K and V in the cache.
 func (b *Builder) Rotate(r Rotation) {
-	o := Op{Rope: r.Rope, Heads: b.heads, Temper: r.Temper, KeyVal: r.KeysAsValues, Keeper: b.layer}
-	if r.Keeper > 0 {
-		o.Keeper = r.Keeper - 1
+	o := Op{Rope: r.Rope, Heads: b.heads, AttnTemperature: r.AttnTemperature, KeysAsValues: r.KeysAsValues, KVLayer: b.layer}
+	if r.KVLayer > 0 {
+		o.KVLayer = r.KVLayer - 1
 	}
-	if b.keeper = o.Keeper; r.QNorm != "" {
+	if b.kvLayer = o.KVLayer; r.QNorm != "" {
 		o.QNorm = b.vector(r.QNorm+".weight", b.heads.Dim, Always)
 	}
-	if r.KNorm != "" && r.Keeper == 0 {
+	if r.KNorm != "" && r.KVLayer == 0 {
 		o.KNorm = b.vector(r.KNorm+".weight", b.heads.Dim, Always)
 	}
 	if r.Plain {
 		o.QNorm, o.KNorm = plain(b.heads.Dim), plain(b.heads.Dim)
 	}
-	if r.VNorm && r.Keeper == 0 {
+	if r.VNorm && r.KVLayer == 0 {
 		o.VNorm = plain(b.heads.Dim)
 	}
 	b.op(OpRotate, "rotate", o)
 }
 
-// plain is the weight of a norm that has none.
+// plain returns the weight of a norm without a weight: n ones.
 func plain(n int) *Vector {
 	v := &Vector{N: n, Data: make([]float32, n)}
 	for i := range v.Data {
@@ -293,23 +295,24 @@ func plain(n int) *Vector {
 	return v
 }
 
-// HeadScale is 1/sqrt(headDim), the usual scale of attention scores.
+// HeadScale returns 1/sqrt(headDim), the usual scale of attention scores.
 func (c Config) HeadScale() float32 { return float32(1 / math.Sqrt(float64(c.HeadDim))) }
 
-// Attend is Att [T, heads*headDim].
+// Attend writes the attention output Att [T, heads*headDim].
 func (b *Builder) Attend(a Attn) {
-	a.Both = a.Both || b.Both
-	b.op(OpAttention, "attention", Op{Attn: a, Heads: b.heads, Keeper: b.keeper})
+	a.Bidirectional = a.Bidirectional || b.Bidirectional
+	b.op(OpAttention, "attention", Op{Attn: a, Heads: b.heads, KVLayer: b.kvLayer})
 }
 
-// AttendSinks is Attend with one more score of each head, tensor [heads].
+// AttendSinks is Attend with a sink: one more score per head, from a tensor [heads], that has no
+// value.
 func (b *Builder) AttendSinks(a Attn, tensor string) {
-	b.op(OpAttention, "attention", Op{Attn: a, Heads: b.heads, Keeper: b.keeper,
+	b.op(OpAttention, "attention", Op{Attn: a, Heads: b.heads, KVLayer: b.kvLayer,
 		Sinks: b.vector(tensor+".weight", b.heads.Q, Always)})
 }
 
-// Head is Logits [wanted rows, vocab] = scale * H * W^T, with W [vocab, hidden]. A model of the
-// family that is pooled has none: its texts' rows of H become one.
+// Head writes Logits [wanted rows, vocab] = scale * H * W^T, with W [vocab, hidden]. In a pooled
+// model it writes the pooled rows of H instead.
 func (b *Builder) Head(scale float32) { b.HeadBias(scale, Never) }
 
 // HeadBias is Head with a bias [vocab].
@@ -329,7 +332,7 @@ func (b *Builder) HeadBias(scale float32, bias Need) {
 		Bias: []*Vector{b.vector("output.bias", b.Vocab, bias)}, W: []int{len(b.m.Weights) - 1}})
 }
 
-// Cap bounds the logits: most*tanh(logits/most).
+// Cap adds a soft cap of the logits, most*tanh(logits/most), if most is positive.
 func (b *Builder) Cap(most float64) {
 	if most > 0 && b.Pooling == NoPooling {
 		b.op(OpCap, "cap", Op{In: BufLogits, Cap: float32(most)})

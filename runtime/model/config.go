@@ -6,50 +6,50 @@ import (
 	"math"
 )
 
-// Config is a model by its sizes alone: enough to tune for it, and, with random weights, to run it.
-// Presets, Hugging Face configurations and GGUF metadata all become one.
+// Config describes a model by its sizes and parameters, without weights. Presets, Hugging Face
+// configurations and GGUF metadata are all read into a Config.
 type Config struct {
 	Name string
 	Arch string // as GGUF names it
 	Dims
-	Eps        float64 // of the RMS norms
-	RopeBase   float64
-	RopeDim    int         // leading dimensions of a head that rotate; 0: all
-	RopeScale  float64     // of positions (linear scaling); 0: 1
-	RopeGain   float64     // of the rotation's cosines and sines, beside that of Yarn; 0: 1
-	Axes       bool        // the rotation has several, in text equal, and turns halves of a head
-	Still      []int       // pairs that rotate by another axis than the position
-	NoRope     bool        // layers know no positions
-	RopeRule   string      // another rule of scaling by its name, which nothing here computes
-	Llama3     *Llama3Rope // frequency scaling of Llama 3.1 and later, or nil
-	Yarn       *Yarn       // or nil
-	Original   int         // positions of the first training, where the family asks for it; else 0
-	Tied       bool        // the head is the embedding
-	Experts    Experts
-	Windows    Windows
-	Recurrence Recurrence
-	Scales     Scales
-	Temper     float64 // Temper.Scale, 0 for none
-	TemperFrom int     // Temper.Length without Yarn
-	Both       bool    // rows see what is behind them, too
-	Fused      bool    // q, k and v are one tensor, where the family leaves that to the file
-	Types      int     // token types, of which 0 is added to every row; 0: none
-	Pooling    Pooling
-	Template   string // of chats, for models that Synth writes; empty: one in the manner of the family
-	borrowed   *borrowed
-	Scoring    Scoring
-	Dense      []int // widths of the products behind pooling
-	// What layers have of their own, nil where all have the sizes of Dims, which are the greatest.
+	Eps                   float64 // of the RMS norms
+	RopeBase              float64
+	RopeDim               int         // leading dimensions of a head that rotate; 0: all
+	RopeScale             float64     // factor of positions (linear scaling); 0: 1
+	RopeGain              float64     // factor of cosines and sines, in addition to that of Yarn; 0: 1
+	Axes                  bool        // the rotation has several axes, which are equal in text, and pairs (i, i+d/2)
+	Unrotated             []int       // pairs that do not rotate in text
+	NoRope                bool        // layers have no positions
+	RopeRule              string      // name of an unsupported scaling rule
+	Llama3                *Llama3Rope // frequency scaling of Llama 3.1 and later, or nil
+	Yarn                  *Yarn       // or nil
+	Original              int         // context before extension, for families with LongRoPE; else 0
+	Tied                  bool        // the head is the embedding
+	Experts               Experts
+	Windows               Windows
+	Recurrence            Recurrence
+	Scales                Scales
+	AttnTemperature       float64 // AttnTemperature.Scale, 0 for none
+	AttnTemperatureLength int     // AttnTemperature.Length without Yarn
+	Bidirectional         bool    // attention includes later rows
+	Fused                 bool    // q, k and v are one tensor
+	Types                 int     // token types; the row of type 0 is added to all tokens; 0: none
+	Pooling               Pooling
+	Template              string // chat template of a synthetic model; empty: the family's
+	borrowed              *borrowed
+	Scoring               Scoring
+	Dense                 []int // widths of the products after pooling
+	// Sizes by layer; nil if all layers have those of Dims, which are the maxima.
 	KVHeadsOf, FFNOf []int
-	SharedKV         int    // so many last layers read keys and values of earlier ones
-	NoValues         []bool // layers that take their keys for values; nil: none
+	SharedKV         int    // number of last layers that read keys and values of earlier layers
+	NoValues         []bool // layers that use their keys as values; nil: none
 	Latent           Latent
-	Gating           Router // what a file says of its router
-	Inputs           int    // width of each layer's own embedding, 0 for none
+	Gating           Router // router parameters of the file
+	Inputs           int    // width of the embedding per layer, 0 for none
 	FusedExperts     bool   // gate and up of the experts are rows of one tensor
 }
 
-// headsOf are the sizes of a layer's attention.
+// headsOf returns the sizes of a layer's attention.
 func (c Config) headsOf(layer int) Heads {
 	h := Heads{c.Heads, c.KVHeads, c.HeadDim}
 	if c.KVHeadsOf != nil {
@@ -61,7 +61,7 @@ func (c Config) headsOf(layer int) Heads {
 	return h
 }
 
-// ffnOf is the width of a layer's feed-forward.
+// ffnOf returns the width of a layer's feed-forward.
 func (c Config) ffnOf(layer int) int {
 	if c.FFNOf != nil {
 		return c.FFNOf[layer]
@@ -69,19 +69,20 @@ func (c Config) ffnOf(layer int) int {
 	return c.FFN
 }
 
-// Windows say which layers see how far; all zero where every layer sees everything.
+// Windows describes layers with sliding window attention. The zero value means full attention in
+// all layers.
 type Windows struct {
-	Size    int     // positions that a layer with a window sees
-	Period  int     // of so many layers the last sees everything
-	Layers  []bool  // which have one, in the place of Period; or nil
-	Base    float64 // of the rotation in layers with a window; 0: that of the others
-	Scale   float64 // of positions in them, where the others scale nothing; 0: none either
-	HeadDim int     // of layers with a window; 0: that of the others
+	Size    int     // positions of a window
+	Period  int     // the last of so many layers has full attention; 0: none has
+	Layers  []bool  // layers with a window, instead of Period; or nil
+	Base    float64 // rotation base in windowed layers; 0: that of the others
+	Scale   float64 // factor of positions in windowed layers if the others have none; 0: none
+	HeadDim int     // head size of windowed layers; 0: that of the others
 	RopeDim int     // leading dimensions of their heads that rotate; 0: that of the others
-	Chunk   int     // positions of a chunk, in the place of a window; 0 for none
+	Chunk   int     // positions of an attention chunk, instead of a window; 0: none
 }
 
-// Has says whether a layer has a window.
+// Has reports whether a layer has a window.
 func (w Windows) Has(layer int) bool {
 	if w.Layers != nil {
 		return w.Size > 0 && w.Layers[layer]
@@ -89,7 +90,7 @@ func (w Windows) Has(layer int) bool {
 	return w.Size > 0 && (w.Period == 0 || layer%w.Period < w.Period-1)
 }
 
-// Of is the window of a layer, 0 for none.
+// Of returns the window size of a layer, 0 for none.
 func (w Windows) Of(layer int) int {
 	if w.Has(layer) {
 		return w.Size
@@ -97,41 +98,40 @@ func (w Windows) Of(layer int) int {
 	return 0
 }
 
-// Scales are numbers by which families multiply, and bound; 0 where one does not.
+// Scales holds scale factors and soft caps; 0 means none.
 type Scales struct {
 	Embed    float64 // rows of tokens
-	Residual float64 // what a block adds
-	Attn     float64 // scores, in the place of 1/sqrt(headDim)
-	Logits   float64 // they are divided by it
-	AttnCap  float64 // scores are capped softly
-	LogitCap float64 // so are logits
+	Residual float64 // output of a block
+	Attn     float64 // attention scores, instead of 1/sqrt(headDim)
+	Logits   float64 // divisor of logits
+	AttnCap  float64 // soft cap of attention scores
+	LogitCap float64 // soft cap of logits
 }
 
-// Experts are the sizes of a mixture-of-experts feed-forward; all zero in a dense model.
+// Experts holds the sizes of a mixture-of-experts feed-forward; all zero in a dense model.
 type Experts struct {
-	Count int // experts per layer
-	Used  int // of them for each token
-	FFN   int // width of one
-	// width of the feed-forward that every token goes through beside them; 0 for none
-	Shared int
-	Dense  int // leading layers that have none
-	Every  int // of so many layers the last has some; 0: all
+	Count  int // experts per layer
+	Used   int // experts per token
+	FFN    int // width of an expert
+	Shared int // width of the feed-forward that applies to every token; 0 for none
+	Dense  int // leading layers without experts
+	Every  int // the last of so many layers has experts; 0: all have
 }
 
-// in says whether a layer has experts.
+// in reports whether a layer has experts.
 func (e Experts) in(layer int) bool {
 	return e.Count > 0 && layer >= e.Dense && (e.Every == 0 || layer%e.Every == e.Every-1)
 }
 
-// Latent are the sizes of latent attention, where keys and values of all heads are made of one
-// short row (DeepSeek-V2, 2024, section 2.1); all zero elsewhere.
+// Latent holds the sizes of latent attention, which computes keys and values of all heads from one
+// short row (DeepSeek-V2, 2024, section 2.1); all zero in other models.
 type Latent struct {
-	Q, KV      int  // elements of the rows that queries, and keys and values, are made of; Q may be 0
-	Key, Value int  // of a head, Key with the elements that rotate
-	Split      bool // there is a matrix of keys and one of values for each head
+	Q, KV      int  // width of the latent rows of queries, and of keys and values; Q may be 0
+	Key, Value int  // size of a head's key, rotated elements included, and of its value
+	Split      bool // the file has a matrix of keys and one of values per head
 }
 
-// check refuses sizes that no model has, or that the cache's heads do not have.
+// check returns an error for sizes that are not possible, or that differ from the cached heads.
 func (l Latent) check(c Config) error {
 	dim, kv := max(l.Key, l.Value), c.Heads
 	if l.Split {
@@ -139,16 +139,16 @@ func (l Latent) check(c Config) error {
 	}
 	if l.KV < 1 || l.Q < 0 || l.Value < 1 || l.Key <= c.ropeDim() || max(l.KV, l.Q, l.Key, l.Value) > 1<<14 ||
 		c.HeadDim != dim || c.KVHeads != kv {
-		return fmt.Errorf("latent attention of %d and %d elements for heads of %d and %d, %d of them rotated, is not "+
-			"possible with %d cached heads of %d", l.Q, l.KV, l.Key, l.Value, c.ropeDim(), c.KVHeads, c.HeadDim)
+		return fmt.Errorf("latent attention with ranks %d and %d, keys of %d (%d rotated) and values of %d is not "+
+			"possible with %d cached heads of %d", l.Q, l.KV, l.Key, c.ropeDim(), l.Value, c.KVHeads, c.HeadDim)
 	}
 	return nil
 }
 
-// maxExperts is more than any model has.
+// maxExperts is the limit of experts per layer.
 const maxExperts = 1 << 12
 
-// Check refuses a configuration that cannot be a model, naming the size at fault.
+// Check returns an error that names the first size which is not possible.
 func (c Config) Check() error {
 	arch, err := archOf(c.Arch)
 	if err != nil {
@@ -197,7 +197,7 @@ func (c Config) Check() error {
 	return arch.Check(c)
 }
 
-// checkLayers refuses sizes of single layers that none has.
+// checkLayers checks the sizes that differ by layer.
 func (c Config) checkLayers() error {
 	for _, list := range []struct {
 		what  string
@@ -224,28 +224,28 @@ func (c Config) checkLayers() error {
 			cmp.Or(w.HeadDim, c.HeadDim))
 	}
 	if c.SharedKV < 0 || c.SharedKV >= c.Layers || c.Inputs < 0 || c.Inputs > 1<<16 {
-		return fmt.Errorf("%d of %d layers that share keys and values, and %d own inputs of each, are not possible",
-			c.SharedKV, c.Layers, c.Inputs)
+		return fmt.Errorf("%d of %d layers share keys and values, and embeddings per layer have width %d: "+
+			"out of range", c.SharedKV, c.Layers, c.Inputs)
 	}
 	return nil
 }
 
-// check refuses sizes that no mixture has.
+// check returns an error for sizes that are not possible.
 func (e Experts) check() error {
 	if e.Count < 1 || e.Count > maxExperts || e.Used < 1 || e.Used > e.Count || e.FFN < 1 || e.FFN > 1<<20 ||
 		e.Shared < 0 || e.Shared > 1<<20 || e.Dense < 0 || e.Every < 0 {
-		return fmt.Errorf("%d experts of width %d, %d used, are not possible", e.Count, e.FFN, e.Used)
+		return fmt.Errorf("%d experts of width %d with %d per token are out of range", e.Count, e.FFN, e.Used)
 	}
 	return nil
 }
 
-// ropeDim is how many dimensions of a head rotate.
+// ropeDim returns the number of dimensions of a head that rotate.
 func (c Config) ropeDim() int { return cmp.Or(c.RopeDim, c.HeadDim) }
 
-// ropeScale is what positions are multiplied by.
+// ropeScale returns the factor of positions.
 func (c Config) ropeScale() float64 { return cmp.Or(c.RopeScale, 1) }
 
-// ropeGain is what cosines and sines are multiplied by.
+// ropeGain returns the factor of cosines and sines.
 func (c Config) ropeGain() float64 {
 	gain := cmp.Or(c.RopeGain, 1)
 	if c.Yarn != nil {
@@ -254,7 +254,7 @@ func (c Config) ropeGain() float64 {
 	return gain
 }
 
-// attnScale is that of attention scores.
+// attnScale returns the scale of attention scores.
 func (c Config) attnScale() float32 {
 	if c.Scales.Attn > 0 {
 		return float32(c.Scales.Attn)
@@ -262,10 +262,10 @@ func (c Config) attnScale() float32 {
 	return c.HeadScale()
 }
 
-// checkExperts is the check of a family that has experts in every layer.
+// checkExperts is the Check function of a family whose models have experts.
 func checkExperts(c Config) error { return c.Experts.check() }
 
-// checkMaybe is that of a family whose models may have experts.
+// checkMaybe is the Check function of a family whose models may have experts.
 func checkMaybe(c Config) error {
 	if c.Experts == (Experts{}) {
 		return nil
@@ -273,7 +273,7 @@ func checkMaybe(c Config) error {
 	return c.Experts.check()
 }
 
-// checkWindows is the check of a dense family whose layers have windows.
+// checkWindows is the Check function of a dense family whose layers have windows.
 func checkWindows(c Config) error {
 	if err := c.Windows.check(c.Arch); err != nil {
 		return err
@@ -281,7 +281,7 @@ func checkWindows(c Config) error {
 	return checkDense(c)
 }
 
-// checkMaybeWindows is that of a dense family whose layers may have windows.
+// checkMaybeWindows is the Check function of a dense family whose layers may have windows.
 func checkMaybeWindows(c Config) error {
 	if c.Windows.Size > 0 {
 		return checkWindows(c)
@@ -289,10 +289,11 @@ func checkMaybeWindows(c Config) error {
 	return checkDense(c)
 }
 
+// check returns an error for window sizes that are not possible.
 func (w Windows) check(arch string) error {
 	if w.Size < 1 || w.Size > 1<<26 || w.Period < 0 || w.Period > 1<<10 {
-		return fmt.Errorf("layers of a %s model have windows, and one of %d positions in %d of %d layers is not "+
-			"possible", arch, w.Size, w.Period-1, w.Period)
+		return fmt.Errorf("windows of %d positions in %d of %d layers are out of range for a %s model", w.Size,
+			w.Period-1, w.Period, arch)
 	}
 	return nil
 }

@@ -2,23 +2,23 @@ package model
 
 import "fmt"
 
-// Cut is a model of c's shapes with its first layers only, and with fewer experts, for machines and
-// minutes that hold no more: 0 leaves either as it is. Its name says so. Where the parts that are
-// left no longer fit each other, Check says why. `model synth` calls it.
+// Cut returns a smaller configuration with only the first layers, and fewer experts; 0 keeps all.
+// The name gets a suffix. It returns the error of Check if the remaining parts do not fit together.
+// `model synth` uses it.
 func (c Config) Cut(layers, experts int) (Config, error) {
 	if layers < 0 || layers > c.Layers {
-		return Config{}, fmt.Errorf("%s has %d layers: %d of them cannot be kept", c.Name, c.Layers, layers)
+		return Config{}, fmt.Errorf("cannot keep %d layers of %s: give 1 to %d", layers, c.Name, c.Layers)
 	}
 	if experts < 0 || experts > c.Experts.Count || experts > 0 && experts < c.Experts.Used {
 		if c.Experts.Count == 0 {
-			return Config{}, fmt.Errorf("%s has no experts of which %d could be kept", c.Name, experts)
+			return Config{}, fmt.Errorf("cannot keep %d experts: %s has none", experts, c.Name)
 		}
-		return Config{}, fmt.Errorf("%s has %d experts and uses %d for each token: %d of them cannot be kept", c.Name,
-			c.Experts.Count, c.Experts.Used, experts)
+		return Config{}, fmt.Errorf("cannot keep %d experts of %s: give %d (used per token) to %d", experts, c.Name,
+			c.Experts.Used, c.Experts.Count)
 	}
 	if layers > 0 && layers < c.Layers {
 		c.Name = fmt.Sprintf("%s-%dl", c.Name, layers)
-		c.SharedKV = max(0, c.SharedKV-(c.Layers-layers)) // it counts the last ones
+		c.SharedKV = max(0, c.SharedKV-(c.Layers-layers)) // counts last layers
 		c.Layers = layers
 		c.KVHeadsOf, c.FFNOf = firstOf(c.KVHeadsOf, layers), firstOf(c.FFNOf, layers)
 		c.Windows.Layers, c.NoValues = firstOf(c.Windows.Layers, layers), firstOf(c.NoValues, layers)
@@ -31,7 +31,7 @@ func (c Config) Cut(layers, experts int) (Config, error) {
 	return c, c.Check()
 }
 
-// firstOf are the first n of a list, which may be nil.
+// firstOf returns the first n elements of a list, nil if it is nil.
 func firstOf[T any](list []T, n int) []T {
 	if list == nil {
 		return nil

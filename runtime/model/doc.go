@@ -1,2 +1,4 @@
-// Package model describes architectures as a flat list of ops with shapes; it executes nothing.
+// Package model reads the configuration of a model from a GGUF file or a Hugging Face config.json,
+// and describes the model as a flat list of ops with their weights. Each architecture is one file.
+// The package executes nothing: runtime/exec runs the ops.
 package model

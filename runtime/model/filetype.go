@@ -8,35 +8,35 @@ import (
 	"sandwich/runtime/gguf"
 )
 
-// FileType says which tensor type each matrix of a synthetic file takes: one for all, or a mix of
-// two as llama-quantize makes them.
+// FileType determines the tensor type of each matrix of a synthetic file: one type for all, or a
+// mix of two by the rules of llama-quantize.
 type FileType struct {
-	// more is what the head, and in some layers attn_v and ffn_down, take; equal to base without a
-	// mix
+	// more is the type of the head, and in some layers of attn_v and ffn_down; without a mix it
+	// equals base.
 	base, more gguf.Type
 	number     uint32 // general.file_type
 	name       string
-	experts    bool // base is of experts only, everything else takes more
+	experts    bool // only experts have type base, all other matrices have type more
 }
 
-// mixes are the files that llama-quantize names after two sizes.
+// mixes lists the supported mixes of llama-quantize.
 var mixes = []FileType{
 	{gguf.Q4_K, gguf.Q6_K, 15, "q4_K_M", false},
 	{gguf.Q5_K, gguf.Q6_K, 17, "q5_K_M", false},
 	{gguf.Type(qtype.MXFP4), gguf.Q8_0, 38, "mxfp4_moe", true},
 }
 
-// Uniform is a file whose matrices are all of type t.
+// Uniform returns a file type with all matrices of type t.
 func Uniform(t gguf.Type) FileType { return FileType{t, t, t.Desc().FileType, t.String(), false} }
 
-// Mix is a file of two types: the head, and attn_v and ffn_down of some layers, are of type more,
-// so that products which share their input have unlike weights.
+// Mix returns a file type in which the head, and attn_v and ffn_down of some layers, have type
+// more, so that products of the same input have weights of different types.
 func Mix(base, more gguf.Type) FileType {
 	return FileType{base, more, base.Desc().FileType, base.String() + "+" + more.String(),
 		false}
 }
 
-// ParseFileType reads the name of a tensor type or of a mix; case is ignored.
+// ParseFileType returns the file type with the name of a tensor type or of a mix; case is ignored.
 func ParseFileType(s string) (FileType, error) {
 	var names []string
 	for _, f := range mixes {
@@ -52,13 +52,13 @@ func ParseFileType(s string) (FileType, error) {
 	return Uniform(t), nil
 }
 
-// String is the name that ParseFileType reads.
+// String returns the name that ParseFileType accepts.
 func (f FileType) String() string { return f.name }
 
-// of is the type of one tensor of a model with c's sizes, by the rules of llama-quantize: in a mix
-// the head takes the larger type, and so do attn_v and ffn_down in the first and last eighth of the
-// layers and in every third between. Of mxfp4_moe all that is no stack of experts takes it, as in
-// the files that gpt-oss is published in.
+// of returns the type of one tensor of a model by the rules of llama-quantize. In a mix the head
+// has the larger type, and so have attn_v and ffn_down in the first and last eighth of the layers
+// and in every third layer in between. In mxfp4_moe all tensors except experts have it, as in the
+// published files of gpt-oss.
 func (f FileType) of(s spec, c Config) gguf.Type {
 	t := f.base
 	if f.experts {
@@ -71,7 +71,7 @@ func (f FileType) of(s spec, c Config) gguf.Type {
 	case "head":
 		t = f.more
 	case "embed":
-		if c.tied() { // it is the head too
+		if c.tied() { // the embedding is the head
 			t = f.more
 		}
 	case "v", "down":
@@ -82,7 +82,7 @@ func (f FileType) of(s spec, c Config) gguf.Type {
 	return s.typeFor(t)
 }
 
-// largerIn says whether the sensitive matrices of a layer take the larger type of a mix.
+// largerIn reports whether the sensitive matrices of a layer have the larger type of a mix.
 func largerIn(layer, layers int) bool {
 	eighth := layers / 8
 	return layer < eighth || layer >= 7*layers/8 || (layer-eighth)%3 == 2

@@ -11,7 +11,7 @@ import (
 	"sandwich/runtime/gguf"
 )
 
-// HF is the part of a Hugging Face config.json that a configuration is read from.
+// HF holds the fields of a Hugging Face config.json that FromHF reads.
 type HF struct {
 	ModelType    string   `json:"model_type"`
 	Name         string   `json:"_name_or_path"`
@@ -70,12 +70,12 @@ type HF struct {
 	RoutedTimes   float64  `json:"routed_scaling_factor"`
 	Groups        int      `json:"n_group"`
 	GroupsUsed    int      `json:"topk_group"`
-	Text          *HF      `json:"text_config"` // of a model that sees, too
+	Text          *HF      `json:"text_config"` // the text part of a multimodal model
 	hfLater
 	hfEncoder
 }
 
-// sliding is the size of windows, 0 for none.
+// sliding returns the size of windows, 0 for none.
 func (h *HF) sliding() int {
 	if h.Sliding == nil {
 		return 0
@@ -83,11 +83,12 @@ func (h *HF) sliding() int {
 	return *h.Sliding
 }
 
-// windows are those of layers by their list, if the file has one, or all but each last of a period.
+// windows returns the windowed layers: those of layer_types if the file has it, else all but the
+// last layer of each period.
 func (h *HF) windows(period int) Windows {
 	w := Windows{Size: h.sliding(), Period: period}
 	for i, kind := range h.LayerTypes {
-		if has := kind == "sliding_attention"; has != w.Has(i) { // not the usual ones
+		if has := kind == "sliding_attention"; has != w.Has(i) { // the list differs from the period
 			w.Layers = nil
 			for _, kind := range h.LayerTypes {
 				w.Layers = append(w.Layers, kind == "sliding_attention")
@@ -98,32 +99,33 @@ func (h *HF) windows(period int) Windows {
 	return w
 }
 
+// hfRope holds the parameters of a rotation in a config.json.
 type hfRope struct {
-	Theta    float64 `json:"rope_theta"`
-	Type     string  `json:"rope_type"`
-	OldType  string  `json:"type"`
-	Factor   float64 `json:"factor"`
-	Low      float64 `json:"low_freq_factor"`
-	High     float64 `json:"high_freq_factor"`
-	Original int     `json:"original_max_position_embeddings"`
-	Log      float64 `json:"mscale_all_dim"`
-	Fast     float64 `json:"beta_fast"`
-	Slow     float64 `json:"beta_slow"`
-	Rotary   float64 `json:"partial_rotary_factor"`
-	Temper   float64 `json:"llama_4_scaling_beta"`
-	Far      *hfRope `json:"full_attention"` // where layers have rotations of their own
-	Near     *hfRope `json:"sliding_attention"`
+	Theta           float64 `json:"rope_theta"`
+	Type            string  `json:"rope_type"`
+	OldType         string  `json:"type"`
+	Factor          float64 `json:"factor"`
+	Low             float64 `json:"low_freq_factor"`
+	High            float64 `json:"high_freq_factor"`
+	Original        int     `json:"original_max_position_embeddings"`
+	Log             float64 `json:"mscale_all_dim"`
+	Fast            float64 `json:"beta_fast"`
+	Slow            float64 `json:"beta_slow"`
+	Rotary          float64 `json:"partial_rotary_factor"`
+	AttnTemperature float64 `json:"llama_4_scaling_beta"`
+	Far             *hfRope `json:"full_attention"` // if kinds of layers have different rotations
+	Near            *hfRope `json:"sliding_attention"`
 }
 
-// FromHF reads a Hugging Face config.json. The type is what the checkpoint is stored in, bf16 where
-// the file does not say. What the shapes do not show but this program could not run (sliding
-// windows, other activations, other RoPE scalings) is refused by name. beside reads a file by its
-// name relative to the config.json, where sentence-transformers say that a model embeds texts; nil
-// for a config.json alone. What is not there is fs.ErrNotExist.
-func FromHF(data []byte, beside func(name string) ([]byte, error)) (Config, gguf.Type, error) {
+// FromHF returns the configuration of a Hugging Face config.json and the tensor type of its
+// checkpoint, bf16 if the file does not give it. It returns an error that names the first feature
+// which this program cannot run, such as an unsupported RoPE scaling. readFile reads a file by its
+// path relative to the config.json, to find the pooling of sentence-transformers models; it returns
+// fs.ErrNotExist for a missing file. nil means that there are no other files.
+func FromHF(data []byte, readFile func(name string) ([]byte, error)) (Config, gguf.Type, error) {
 	var h HF
 	if err := json.Unmarshal(data, &h); err != nil {
-		return Config{}, 0, fmt.Errorf("no valid config.json: %w", err)
+		return Config{}, 0, fmt.Errorf("invalid config.json: %w", err)
 	}
 	if h.Text != nil && h.Hidden == 0 {
 		var err error
@@ -161,13 +163,13 @@ func FromHF(data []byte, beside func(name string) ([]byte, error)) (Config, gguf
 	if err := h.rope(&c, arch.Knows); err != nil {
 		return Config{}, 0, err
 	}
-	if err := h.pooled(&c, beside); err != nil {
+	if err := h.pooled(&c, readFile); err != nil {
 		return Config{}, 0, err
 	}
 	return c, h.dtype(), c.Check()
 }
 
-// check refuses what is outside the architectures as this program runs them.
+// check returns an error for a feature that is neither common to all families nor in known.
 func (h HF) check(known []string) error {
 	knows := func(what string) bool { return slices.Contains(known, what) }
 	sliding := h.Sliding != nil && *h.Sliding < h.Context
@@ -179,7 +181,7 @@ func (h HF) check(known []string) error {
 	}
 	switch {
 	case h.Act != "" && h.Act != "silu" && !knows("acts") && !(knows("gelu") && h.Act == "gelu_pytorch_tanh"):
-		return fmt.Errorf("hidden_act %q is %w: only silu is", h.Act, ErrUnsupported)
+		return fmt.Errorf("hidden_act %q is %w: it must be silu", h.Act, ErrUnsupported)
 	case (h.AttnBias || h.MLPBias) && !knows("biases"):
 		return fmt.Errorf("attention_bias and mlp_bias are %w in %s", ErrUnsupported, h.ModelType)
 	case sliding && !knows("windows"):
@@ -190,7 +192,7 @@ func (h HF) check(known []string) error {
 	return nil
 }
 
-// rope fills in base and scaling of the rotation.
+// rope reads base and scaling of the rotation.
 func (h HF) rope(c *Config, known []string) error {
 	r := h.RopeScaling
 	if h.Rope != nil {
@@ -226,7 +228,7 @@ func (h HF) rope(c *Config, known []string) error {
 	return fmt.Errorf("RoPE scaling %q is %w", kind, ErrUnsupported)
 }
 
-// dtype is the tensor type of the checkpoint.
+// dtype returns the tensor type of the checkpoint.
 func (h HF) dtype() gguf.Type {
 	switch strings.TrimPrefix(h.DTypeNew+h.DType, "torch.") {
 	case "float32":
@@ -237,7 +239,7 @@ func (h HF) dtype() gguf.Type {
 	return gguf.BF16
 }
 
-// gemma reads what Gemma's configurations leave out or name otherwise.
+// gemma reads windows, soft caps and scale of Gemma's configurations, with Gemma's defaults.
 func (h *HF) gemma(c *Config, period int) {
 	c.Windows, c.Tied = h.windows(period), h.Tied == nil || *h.Tied
 	c.Scales = Scales{AttnCap: h.AttnCap, LogitCap: h.LogitCap}
@@ -246,8 +248,7 @@ func (h *HF) gemma(c *Config, period int) {
 	}
 }
 
-// latent reads the sizes of latent attention, with matrices for each head, and of the experts
-// beside it.
+// latent reads the sizes of latent attention, with matrices per head, and of the experts.
 func (h *HF) latent(c *Config) error {
 	l := Latent{KV: h.LatentKV, Key: h.KeyRest + h.KeyRotated, Value: h.ValueDim, Split: true}
 	if h.LatentQ != nil {
@@ -263,21 +264,21 @@ func (h *HF) latent(c *Config) error {
 	case "sigmoid":
 		c.Gating.Score = Sigmoid
 	default:
-		return fmt.Errorf("scoring_func %q is %w: softmax and sigmoid are", h.Scoring, ErrUnsupported)
+		return fmt.Errorf("scoring_func %q is %w: it must be softmax or sigmoid", h.Scoring, ErrUnsupported)
 	}
 	return nil
 }
 
-// granite reads the numbers that Granite's models multiply by.
+// granite reads the scale factors of Granite's models.
 func (h *HF) granite(c *Config) {
 	c.Scales = Scales{Embed: h.EmbedTimes, Residual: h.ResidualTimes, Attn: h.AttnTimes, Logits: h.LogitsBy}
 }
 
-// kind is the rule of scaling by its name, "" for none.
+// kind returns the name of the scaling rule, "" for none.
 func (r *hfRope) kind() string { return cmp.Or(r.Type, r.OldType) }
 
-// partly reads how much of a head rotates.
-func (h *HF) partly(c *Config) {
+// partialRotary reads the part of a head that rotates.
+func (h *HF) partialRotary(c *Config) {
 	if h.Rope != nil && h.Rope.Rotary > 0 {
 		h.Rotary = h.Rope.Rotary
 	}

@@ -11,18 +11,18 @@ import (
 	"strings"
 )
 
-// hfEncoder are fields of encoders, and of models that score texts: names and defaults are those of
-// transformers' configuration classes of bert, xlm_roberta and nomic_bert (version 5), and
-// of the older nomic_bert, which has those of GPT-2 for sizes.
+// hfEncoder holds fields of encoders and of models that score texts. Names and defaults are those
+// of the configuration classes of bert, xlm_roberta and nomic_bert in transformers 5, and of the
+// older nomic_bert, whose sizes have the names of GPT-2.
 type hfEncoder struct {
-	LayerEps  float64                    `json:"layer_norm_eps"`
-	TypeVocab *int                       `json:"type_vocab_size"`
-	Pad       *int                       `json:"pad_token_id"`
-	Places    string                     `json:"position_embedding_type"`
-	Decodes   bool                       `json:"is_decoder"`
-	Causal    *bool                      `json:"is_causal"`
-	Labels    map[string]json.RawMessage `json:"id2label"`
-	LabelsN   int                        `json:"num_labels"`
+	LayerEps     float64                    `json:"layer_norm_eps"`
+	TypeVocab    *int                       `json:"type_vocab_size"`
+	Pad          *int                       `json:"pad_token_id"`
+	PositionType string                     `json:"position_embedding_type"`
+	Decodes      bool                       `json:"is_decoder"`
+	Causal       *bool                      `json:"is_causal"`
+	Labels       map[string]json.RawMessage `json:"id2label"`
+	LabelsN      int                        `json:"num_labels"`
 
 	OldHidden   int      `json:"n_embd"`
 	OldLayers   int      `json:"n_layer"`
@@ -45,18 +45,18 @@ type hfEncoder struct {
 	MoEEvery    int      `json:"moe_every_n_layers"`
 }
 
-// gemmaBothWays is the family of gemma3 whose rows see each other in both directions.
-const gemmaBothWays = "gemma3_text with use_bidirectional_attention"
+// gemmaBidirectional is the family name of gemma3 with bidirectional attention.
+const gemmaBidirectional = "gemma3_text with use_bidirectional_attention"
 
-// family is what tells the models of one architecture: the model_type, but for one that two share.
+// family returns the model_type, or a name for one of two families with the same model_type.
 func (h *HF) family() string {
-	if h.ModelType == "gemma3_text" && string(h.BothWays) == "true" {
-		return gemmaBothWays
+	if h.ModelType == "gemma3_text" && string(h.UseBidirectional) == "true" {
+		return gemmaBidirectional
 	}
 	return h.ModelType
 }
 
-// gpt2 takes sizes under the names that GPT-2 has for them.
+// gpt2 reads sizes that have the names of GPT-2.
 func (h *HF) gpt2() {
 	h.Hidden, h.Layers = cmp.Or(h.Hidden, h.OldHidden), cmp.Or(h.Layers, h.OldLayers)
 	h.Heads, h.FFN = cmp.Or(h.Heads, h.OldHeads), cmp.Or(h.FFN, h.OldFFN)
@@ -65,9 +65,9 @@ func (h *HF) gpt2() {
 	h.Act = cmp.Or(h.OldAct, h.Act)
 }
 
-// encoder reads what the encoders have in common, and asks for their sizes.
+// encoder reads what all encoders have, and checks that the file has their sizes.
 func (h *HF) encoder(c *Config, acts ...string) error {
-	if err := h.demands(map[string]int{"hidden_size": h.Hidden, "num_hidden_layers": h.Layers,
+	if err := h.require(map[string]int{"hidden_size": h.Hidden, "num_hidden_layers": h.Layers,
 		"num_attention_heads": h.Heads, "intermediate_size": h.FFN, "vocab_size": h.Vocab,
 		"max_position_embeddings": h.Context}); err != nil {
 		return err
@@ -76,26 +76,27 @@ func (h *HF) encoder(c *Config, acts ...string) error {
 	if h.TypeVocab != nil {
 		types = *h.TypeVocab
 	}
-	c.Eps, c.Both, c.Types, c.Tied = cmp.Or(h.LayerEps, 1e-12), true, types, false
+	c.Eps, c.Bidirectional, c.Types, c.Tied = cmp.Or(h.LayerEps, 1e-12), true, types, false
 	switch {
 	case h.Decodes:
-		return fmt.Errorf("a %s that decodes (is_decoder) is %w", h.ModelType, ErrUnsupported)
+		return fmt.Errorf("is_decoder is %w in %s", ErrUnsupported, h.ModelType)
 	case h.Act != "" && !slices.Contains(acts, h.Act):
-		return fmt.Errorf("hidden_act %.40q is %w in %s: %s", h.Act, ErrUnsupported, h.ModelType, anyOf(acts))
+		return fmt.Errorf("hidden_act %.40q is %w in %s: it must be %s", h.Act, ErrUnsupported, h.ModelType,
+			anyOf(acts))
 	case h.HeadDim == 0 && h.Heads > 0 && h.Hidden%h.Heads != 0:
 		return fmt.Errorf("hidden_size %d cannot be divided among %d heads (num_attention_heads)", h.Hidden, h.Heads)
 	}
 	return nil
 }
 
-// bert reads the families with learned positions. Those of RoBERTa are counted from behind the
-// padding's.
+// bert reads the families with learned positions. RoBERTa's positions start after that of the
+// padding token.
 func (h *HF) bert(c *Config) error {
 	if err := h.encoder(c, "gelu", "gelu_new", "gelu_pytorch_tanh"); err != nil {
 		return err
 	}
-	if h.Places != "" && h.Places != "absolute" {
-		return fmt.Errorf("position_embedding_type %.40q is %w: absolute is", h.Places, ErrUnsupported)
+	if h.PositionType != "" && h.PositionType != "absolute" {
+		return fmt.Errorf("position_embedding_type %.40q is %w: it must be absolute", h.PositionType, ErrUnsupported)
 	}
 	if h.ModelType == "bert" {
 		return nil
@@ -105,13 +106,13 @@ func (h *HF) bert(c *Config) error {
 		pad = *h.Pad
 	}
 	if pad < 0 || pad >= h.Context-1 {
-		return fmt.Errorf("max_position_embeddings %d leave no position behind pad_token_id %d", h.Context, pad)
+		return fmt.Errorf("max_position_embeddings %d leaves no position after pad_token_id %d", h.Context, pad)
 	}
 	c.Context -= pad + 1
 	return nil
 }
 
-// nomic reads nomic-embed-text's encoder, whose q, k and v are one tensor in files.
+// nomic reads the encoder of nomic-embed-text, whose files have q, k and v in one tensor.
 func (h *HF) nomic(c *Config) error {
 	if err := h.encoder(c, "swiglu", "silu"); err != nil {
 		return err
@@ -122,7 +123,7 @@ func (h *HF) nomic(c *Config) error {
 		"use_rms_norm": h.RMSNorm, "parallel_block": h.Parallel, "rotary_emb_interleaved": h.Interleaved,
 		"rotary_emb_scale_base": h.BaseScale != nil, "qkv_proj_bias": h.QKVBias, "mlp_fc1_bias": h.UpBias,
 		"mlp_fc2_bias": h.DownBias, "rotary_emb_fraction": h.OldRotary != nil && *h.OldRotary != 1} {
-		if is && (has == "" || name < has) { // a map gives them in any order
+		if is && (has == "" || name < has) { // the first name: maps have no order
 			has = name
 		}
 	}
@@ -132,20 +133,20 @@ func (h *HF) nomic(c *Config) error {
 	return nil
 }
 
-// module is one of those that sentence-transformers makes an embedding by, one after the other.
+// module is an entry of modules.json: one stage of a sentence-transformers model.
 type module struct {
 	Path string `json:"path"`
 	Type string `json:"type"`
 }
 
-// pooled reads what stands behind the layers of a model that embeds or scores texts: by its
-// architecture, or by the modules beside the file. An encoder without any takes the mean, as
-// sentence-transformers has it; sizes do not depend on it.
-func (h *HF) pooled(c *Config, beside func(string) ([]byte, error)) error {
-	if h.Causal != nil && !*h.Causal || string(h.BothWays) == "true" {
-		c.Both = true
+// pooled reads pooling, projections and scores of a model that embeds or scores texts, from its
+// architecture or from modules.json. An encoder without modules has mean pooling, the default of
+// sentence-transformers.
+func (h *HF) pooled(c *Config, readFile func(string) ([]byte, error)) error {
+	if h.Causal != nil && !*h.Causal || string(h.UseBidirectional) == "true" {
+		c.Bidirectional = true
 	}
-	if c.Both {
+	if c.Bidirectional {
 		c.Pooling = MeanPooling
 	}
 	for _, name := range h.Architecture {
@@ -154,53 +155,53 @@ func (h *HF) pooled(c *Config, beside func(string) ([]byte, error)) error {
 			return h.scores(c)
 		case strings.HasSuffix(name, "ForTokenClassification"), strings.HasSuffix(name, "ForQuestionAnswering"),
 			strings.HasSuffix(name, "ForMultipleChoice"), strings.HasSuffix(name, "ForNextSentencePrediction"):
-			return fmt.Errorf("architecture %.80q is %w: models that embed, score or generate texts are", name,
+			return fmt.Errorf("architecture %.80q is %w: use a model that embeds, scores or generates texts", name,
 				ErrUnsupported)
 		}
 	}
 	var modules []module
-	if err := readBeside(beside, "modules.json", &modules); errors.Is(err, fs.ErrNotExist) {
+	if err := readJSON(readFile, "modules.json", &modules); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	} else if err != nil {
 		return err
 	}
 	c.Pooling = NoPooling
 	for i, m := range modules {
-		if err := h.module(c, m, beside); err != nil {
+		if err := h.module(c, m, readFile); err != nil {
 			return fmt.Errorf("modules.json, module %d: %w", i, err)
 		}
 	}
 	if c.Pooling == NoPooling {
-		return errors.New("modules.json names no module that pools rows")
+		return errors.New("modules.json has no Pooling module")
 	}
 	return nil
 }
 
-// scores reads the head of a classifier, whose scores are two where nothing else is said.
+// scores reads the head of a classifier, which has two scores by default.
 func (h *HF) scores(c *Config) error {
 	n := cmp.Or(len(h.Labels), h.LabelsN, 2)
 	c.Pooling, c.Scoring = LastPooling, Scoring{Count: n, Share: true}
-	if c.Both {
+	if c.Bidirectional {
 		c.Pooling, c.Scoring = FirstPooling, Scoring{Count: n, Dense: true}
 	}
 	return nil
 }
 
-// module adds one module to what is behind the layers.
-func (h *HF) module(c *Config, m module, beside func(string) ([]byte, error)) error {
+// module adds a stage after the layers.
+func (h *HF) module(c *Config, m module, readFile func(string) ([]byte, error)) error {
 	config := filepath.Join(m.Path, "config.json")
 	switch kind := m.Type[strings.LastIndexByte(m.Type, '.')+1:]; kind {
 	case "Transformer", "Normalize", "Dropout":
 		return nil
 	case "Pooling":
-		return h.poolBy(c, config, beside)
+		return h.poolBy(c, config, readFile)
 	case "Dense":
 		var d struct {
 			In  int    `json:"in_features"`
 			Out int    `json:"out_features"`
 			Act string `json:"activation_function"`
 		}
-		if err := readBeside(beside, config, &d); err != nil {
+		if err := readJSON(readFile, config, &d); err != nil {
 			return err
 		}
 		width := c.Hidden
@@ -211,20 +212,21 @@ func (h *HF) module(c *Config, m module, beside func(string) ([]byte, error)) er
 		case d.Act != "" && !strings.HasSuffix(d.Act, "Identity"):
 			return fmt.Errorf("activation_function %.80q is %w", d.Act, ErrUnsupported)
 		case d.In != width || d.Out < 1:
-			return fmt.Errorf("a product of %d numbers to %d behind a vector of %d is not possible", d.In, d.Out, width)
+			return fmt.Errorf("a Dense module from %d to %d numbers does not fit a vector of %d", d.In, d.Out, width)
 		}
 		c.Dense = append(c.Dense, d.Out)
 		return nil
 	default:
-		return fmt.Errorf("type %.80q is %w: Transformer, Pooling, Dense and Normalize are", m.Type, ErrUnsupported)
+		return fmt.Errorf("module type %.80q is %w: it must be Transformer, Pooling, Dense, Normalize or Dropout",
+			m.Type, ErrUnsupported)
 	}
 }
 
-// poolBy reads how rows become one: by one of some options, or, since sentence-transformers 5, by
-// its name.
-func (h *HF) poolBy(c *Config, config string, beside func(string) ([]byte, error)) error {
+// poolBy reads the pooling mode: one of several boolean options or, since sentence-transformers 5,
+// a name.
+func (h *HF) poolBy(c *Config, config string, readFile func(string) ([]byte, error)) error {
 	var by map[string]json.RawMessage
-	if err := readBeside(beside, config, &by); err != nil {
+	if err := readJSON(readFile, config, &by); err != nil {
 		return err
 	}
 	names := map[string]Pooling{"cls_token": FirstPooling, "mean_tokens": MeanPooling, "lasttoken": LastPooling,
@@ -239,12 +241,12 @@ func (h *HF) poolBy(c *Config, config string, beside func(string) ([]byte, error
 	if len(modes) == 0 && json.Unmarshal(by["pooling_mode"], &name) == nil {
 		modes = append(modes, name)
 	}
-	slices.Sort(modes) // a map gives them in any order
+	slices.Sort(modes) // maps have no order
 	switch kind, known := names[strings.Join(modes, " and ")]; {
 	case len(modes) == 0:
 		return fmt.Errorf("%s has no pooling_mode", config)
 	case !known:
-		return fmt.Errorf("pooling by %.80q is %w: by cls_token, mean_tokens or lasttoken is",
+		return fmt.Errorf("pooling mode %.80q is %w: it must be cls_token, mean_tokens or lasttoken",
 			strings.Join(modes, " and "), ErrUnsupported)
 	default:
 		c.Pooling = kind
@@ -252,20 +254,20 @@ func (h *HF) poolBy(c *Config, config string, beside func(string) ([]byte, error
 	return nil
 }
 
-// readBeside reads a file beside the configuration.
-func readBeside(beside func(string) ([]byte, error), name string, to any) error {
+// readJSON decodes a JSON file by its path relative to the config.json.
+func readJSON(readFile func(string) ([]byte, error), name string, to any) error {
 	switch {
-	case beside == nil:
+	case readFile == nil:
 		return fs.ErrNotExist
 	case !filepath.IsLocal(name):
-		return fmt.Errorf("path %.80q leads out of the model's folder", name)
+		return fmt.Errorf("path %.80q is outside the model's folder", name)
 	}
-	data, err := beside(name)
+	data, err := readFile(name)
 	if err != nil {
 		return err
 	}
 	if err := json.Unmarshal(data, to); err != nil {
-		return fmt.Errorf("%s is not valid: %w", name, err)
+		return fmt.Errorf("invalid %s: %w", name, err)
 	}
 	return nil
 }

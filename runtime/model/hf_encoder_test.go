@@ -66,12 +66,11 @@ const nomicNew = `{"model_type":"nomic_bert","hidden_act":"silu","hidden_size":7
 	"max_position_embeddings":2048,"num_attention_heads":12,"num_hidden_layers":12,
 	"rope_parameters":{"rope_theta":1000,"rope_type":"default"},"vocab_size":30528}`
 
-// TestFromHFEncoders reads configurations as the hub has them, with the files of
-// sentence-transformers beside.
+// TestFromHFEncoders reads published configurations with the files of sentence-transformers.
 func TestFromHFEncoders(t *testing.T) {
 	for _, c := range []struct {
 		preset, text string
-		beside       folder
+		readFile     folder
 		pooling      Pooling
 	}{
 		{"bert-base", bertBase, nil, MeanPooling},
@@ -82,7 +81,7 @@ func TestFromHFEncoders(t *testing.T) {
 		{"embeddinggemma-300m", embeddingGemma, modulesOf("mean_tokens", `{"in_features":768,"out_features":3072,`+
 			identity, `{"in_features":3072,"out_features":768,`+identity), MeanPooling},
 	} {
-		config, _, err := FromHF([]byte(c.text), c.beside.read)
+		config, _, err := FromHF([]byte(c.text), c.readFile.read)
 		if err != nil {
 			t.Errorf("%s: %v", c.preset, err)
 			continue
@@ -130,7 +129,7 @@ func TestFromHFScores(t *testing.T) {
 		t.Errorf("%+v, %v", c, err)
 	}
 	text = strings.Replace(qwenEmbedding, `"model_type"`, `"is_causal":false,"model_type"`, 1)
-	if c, _, err = FromHF([]byte(text), nil); err != nil || !c.Both || c.Pooling != MeanPooling {
+	if c, _, err = FromHF([]byte(text), nil); err != nil || !c.Bidirectional || c.Pooling != MeanPooling {
 		t.Errorf("in both directions: %+v, %v", c, err)
 	}
 }
@@ -170,14 +169,14 @@ func TestFromHFEncodersRefuses(t *testing.T) {
 	lacks := modulesOf("mean_tokens")
 	delete(lacks, "1_Pooling/config.json")
 	for want, f := range map[string]folder{
-		"modules.json is not valid":           {"modules.json": `{`},
-		"no module that pools":                {"modules.json": `[]`},
-		"module 1: pooling by \"max_tokens\"": modulesOf("max_tokens"),
-		"1_Pooling/config.json":               lacks,
-		"has no pooling_mode":                 edit(modulesOf("cls_token"), "1_Pooling/config.json", `{}`),
-		`"sentence_transformers.models.CNN"`:  {"modules.json": `[{"type":"sentence_transformers.models.CNN"}]`},
-		`path "../../etc/config.json" leads`:  {"modules.json": `[{"path":"../../etc","type":"x.Pooling"}]`},
-		"a product of 768 numbers to 256": modulesOf("mean_tokens", `{"in_features":768,"out_features":256,`+
+		"invalid modules.json":                    {"modules.json": `{`},
+		"has no Pooling module":                   {"modules.json": `[]`},
+		"module 1: pooling mode \"max_tokens\"":   modulesOf("max_tokens"),
+		"1_Pooling/config.json":                   lacks,
+		"has no pooling_mode":                     edit(modulesOf("cls_token"), "1_Pooling/config.json", `{}`),
+		`"sentence_transformers.models.CNN"`:      {"modules.json": `[{"type":"sentence_transformers.models.CNN"}]`},
+		`path "../../etc/config.json" is outside`: {"modules.json": `[{"path":"../../etc","type":"x.Pooling"}]`},
+		"from 768 to 256 numbers": modulesOf("mean_tokens", `{"in_features":768,"out_features":256,`+
 			identity),
 		`"torch.nn.modules.activation.Tanh"`: modulesOf("mean_tokens",
 			`{"in_features":1024,"out_features":256,"activation_function":"torch.nn.modules.activation.Tanh"}`),
@@ -188,7 +187,8 @@ func TestFromHFEncodersRefuses(t *testing.T) {
 	}
 }
 
-// FuzzFromHF: whatever a config.json and the files beside it hold is refused, or is a model.
+// FuzzFromHF checks that FromHF returns an error or a valid configuration for any config.json and
+// any other files.
 func FuzzFromHF(f *testing.F) {
 	for _, text := range []string{bertBase, nomicEmbed, embeddingGemma, qwenEmbedding, rerankerM3} {
 		m := modulesOf("mean_tokens", `{"in_features":768,"out_features":9,`+identity)

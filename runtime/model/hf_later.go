@@ -7,11 +7,10 @@ import (
 	"slices"
 )
 
-// hfLater are fields of families since 2025: names and defaults are those of the configuration
-// classes of Hugging Face's transformers (src/transformers/models/FAMILY/configuration_FAMILY.py of
-// gemma4, lfm2, lfm2_moe, llama4, ministral3, qwen3_5, qwen3_5_moe and qwen3_next, as of version
-// 5). What they leave out has the default there where that is an option, and is asked for where it
-// is a size.
+// hfLater holds fields of families since 2025. Names and defaults are those of the configuration
+// classes of transformers 5 (src/transformers/models/FAMILY/configuration_FAMILY.py of gemma4,
+// lfm2, lfm2_moe, llama4, ministral3, qwen3_5, qwen3_5_moe and qwen3_next). Missing options have
+// the defaults of those classes; missing sizes are errors.
 type hfLater struct {
 	Conv       int   `json:"linear_conv_kernel_dim"`
 	KeyDims    int   `json:"linear_key_head_dim"`
@@ -42,22 +41,22 @@ type hfLater struct {
 	HasExperts bool    `json:"enable_moe_block"`
 	DoubleWide bool    `json:"use_double_wide_mlp"`
 	TopExperts int     `json:"top_k_experts"`
-	// true, and in gemma4 what it is for
-	BothWays json.RawMessage `json:"use_bidirectional_attention"`
+	// a boolean, or in gemma4 the tokens that it applies to
+	UseBidirectional json.RawMessage `json:"use_bidirectional_attention"`
 
-	DenseFFN    int             `json:"intermediate_size_mlp"`
-	ExpertEvery int             `json:"interleave_moe_layer_step"`
-	ExpertsIn   []int           `json:"moe_layers"`
-	HeadNorms   *bool           `json:"use_qk_norm"`
-	Rotated     []int           `json:"no_rope_layers"`
-	PlainEvery  int             `json:"no_rope_layer_interval"`
-	ChunkSize   hfCount         `json:"attention_chunk_size"`
-	Tempers     json.RawMessage `json:"attn_temperature_tuning"`
-	TemperFloor int             `json:"floor_scale"`
-	TemperScale float64         `json:"attn_scale"`
+	DenseFFN          int             `json:"intermediate_size_mlp"`
+	ExpertEvery       int             `json:"interleave_moe_layer_step"`
+	ExpertsIn         []int           `json:"moe_layers"`
+	HeadNorms         *bool           `json:"use_qk_norm"`
+	Rotated           []int           `json:"no_rope_layers"`
+	PlainEvery        int             `json:"no_rope_layer_interval"`
+	ChunkSize         hfCount         `json:"attention_chunk_size"`
+	TemperatureTuning json.RawMessage `json:"attn_temperature_tuning"`
+	TemperatureFloor  int             `json:"floor_scale"`
+	TemperatureScale  float64         `json:"attn_scale"`
 }
 
-// hfCount is a number that may be null, which is another thing than none.
+// hfCount is a number that may be null (0), which differs from a missing one.
 type hfCount struct {
 	value int
 	given bool
@@ -69,7 +68,7 @@ func (n *hfCount) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, &n.value)
 }
 
-// or is the number, or what is meant where none is given.
+// or returns the number, or the default if the file has none.
 func (n hfCount) or(otherwise int) int {
 	if n.given {
 		return n.value
@@ -77,14 +76,14 @@ func (n hfCount) or(otherwise int) int {
 	return otherwise
 }
 
-// text is the part of a model that sees which reads and writes text, with what is said of both.
+// text returns the text part of a multimodal model, with the fields that apply to all parts.
 func (h *HF) text() (HF, error) {
 	t := *h.Text
 	switch {
 	case t.Tied == nil:
 		t.Tied = h.Tied
 	case h.Tied != nil && *h.Tied != *t.Tied:
-		return t, fmt.Errorf("tie_word_embeddings is %v and in text_config %v, which is %w", *h.Tied, *t.Tied,
+		return t, fmt.Errorf("tie_word_embeddings %v with %v in text_config is %w", *h.Tied, *t.Tied,
 			ErrUnsupported)
 	}
 	if t.DType+t.DTypeNew == "" {
@@ -94,38 +93,40 @@ func (h *HF) text() (HF, error) {
 	return t, nil
 }
 
-// demands refuses a file that leaves out one of some sizes.
-func (h *HF) demands(sizes map[string]int) error {
-	var lacks []string
+// require returns an error that names the sizes which are zero.
+func (h *HF) require(sizes map[string]int) error {
+	var missing []string
 	for name, n := range sizes {
 		if n == 0 {
-			lacks = append(lacks, name)
+			missing = append(missing, name)
 		}
 	}
-	if len(lacks) == 0 {
+	if len(missing) == 0 {
 		return nil
 	}
-	slices.Sort(lacks) // a map gives them in any order
-	return fmt.Errorf("a config.json of %s without %s is %w: give the sizes", h.ModelType, anyOf(lacks), ErrUnsupported)
+	slices.Sort(missing) // maps have no order
+	return fmt.Errorf("a config.json of %s without %s is %w: give the sizes", h.ModelType, anyOf(missing),
+		ErrUnsupported)
 }
 
-// kinds says which layers are of a kind, by the file's list; nil where it has none.
+// kinds returns which layers are of a kind by layer_types, nil if the file does not have it. It
+// fails for a kind that is neither given nor in others.
 func (h *HF) kinds(kind string, others ...string) (out []bool, err error) {
 	if h.LayerTypes != nil && len(h.LayerTypes) != h.Layers {
 		return nil, fmt.Errorf("layer_types has %d entries for %d layers", len(h.LayerTypes), h.Layers)
 	}
 	for _, is := range h.LayerTypes {
 		if is != kind && !slices.Contains(others, is) {
-			return nil, fmt.Errorf("layer_types names %.40q, which is %w in %s", is, ErrUnsupported, h.ModelType)
+			return nil, fmt.Errorf("layer type %.40q in layer_types is %w in %s", is, ErrUnsupported, h.ModelType)
 		}
 		out = append(out, is == kind)
 	}
 	return out, nil
 }
 
-// delta reads the sizes of a delta rule, and which layers have one.
+// delta reads the sizes of the delta rule, and which layers have it.
 func (h *HF) delta(c *Config) error {
-	if err := h.demands(map[string]int{"head_dim": h.HeadDim, "num_key_value_heads": h.KVHeads}); err != nil {
+	if err := h.require(map[string]int{"head_dim": h.HeadDim, "num_key_value_heads": h.KVHeads}); err != nil {
 		return err
 	}
 	if h.OutputGate != nil && !*h.OutputGate {
@@ -146,11 +147,11 @@ func (h *HF) delta(c *Config) error {
 	if h.Rope == nil || h.Rope.Rotary == 0 {
 		h.Rotary = cmp.Or(h.Rotary, 0.25)
 	}
-	h.partly(c)
+	h.partialRotary(c)
 	return nil
 }
 
-// like says that a list is what the period says.
+// like reports whether a list equals the layers of the period.
 func (r Recurrence) like(layers []bool) bool {
 	for i, has := range layers {
 		if has != r.Has(i) {
@@ -160,20 +161,20 @@ func (r Recurrence) like(layers []bool) bool {
 	return true
 }
 
-// deltaExperts reads the experts, too. Their weights add up to 1.
+// deltaExperts reads delta rule and experts, whose weights must be normalized.
 func (h *HF) deltaExperts(c *Config) error {
 	if h.NormTopK != nil && !*h.NormTopK {
-		return fmt.Errorf("experts whose weights do not add up to 1 (norm_topk_prob) are %w", ErrUnsupported)
+		return fmt.Errorf("norm_topk_prob false is %w in %s", ErrUnsupported, h.ModelType)
 	}
 	c.Experts = Experts{Count: h.Experts, Used: h.ExpertsUsed, FFN: h.ExpertFFN, Shared: h.SharedFFN}
-	c.FFN = cmp.Or(c.FFN, h.ExpertFFN) // which no layer has
-	if err := h.demands(map[string]int{"shared_expert_intermediate_size": h.SharedFFN}); err != nil {
+	c.FFN = cmp.Or(c.FFN, h.ExpertFFN) // no layer has a dense feed-forward
+	if err := h.require(map[string]int{"shared_expert_intermediate_size": h.SharedFFN}); err != nil {
 		return err
 	}
 	return h.delta(c)
 }
 
-// lfm2 reads which layers attend, and the width of the feed-forward by its own rule.
+// lfm2 reads which layers have attention, and computes the width of the feed-forward.
 func (h *HF) lfm2(c *Config) error {
 	if h.ConvBias {
 		return fmt.Errorf("convolutions with a bias (conv_bias) are %w", ErrUnsupported)
@@ -189,7 +190,8 @@ func (h *HF) lfm2(c *Config) error {
 		of := cmp.Or(h.BlockOf, 256)
 		n := int(cmp.Or(h.BlockTimes, 1) * float64(2*c.FFN/3))
 		if of < 1 || n < 1 || n > 1<<20 {
-			return fmt.Errorf("a feed-forward of %d in steps of %d (block_multiple_of) is not possible", n, of)
+			return fmt.Errorf("a feed-forward of %d rounded to a multiple of %d (block_multiple_of) is out of range",
+				n, of)
 		}
 		c.FFN = (n + of - 1) / of * of
 	}
@@ -198,13 +200,13 @@ func (h *HF) lfm2(c *Config) error {
 		return err
 	}
 	if attends == nil && h.FullLayers == nil {
-		return h.demands(map[string]int{"layer_types": 0})
+		return h.require(map[string]int{"layer_types": 0})
 	}
-	if err := h.demands(map[string]int{"conv_L_cache": h.ShortConv}); err != nil {
+	if err := h.require(map[string]int{"conv_L_cache": h.ShortConv}); err != nil {
 		return err
 	}
 	if h.Layers < 1 || h.Layers > 1<<10 {
-		return nil // which Check refuses
+		return nil // Check returns the error
 	}
 	c.KVHeadsOf = make([]int, h.Layers)
 	for i := range c.KVHeadsOf {
@@ -215,25 +217,24 @@ func (h *HF) lfm2(c *Config) error {
 	return nil
 }
 
-// lfm2Experts reads the experts, too. Their weights add up to 1, and what they are chosen by has a
-// bias.
+// lfm2Experts reads experts in addition. Their weights must be normalized.
 func (h *HF) lfm2Experts(c *Config) error {
 	if (h.NormTopK != nil && !*h.NormTopK) || cmp.Or(h.RoutedTimes, 1) != 1 {
-		return fmt.Errorf("experts whose weights do not add up to 1 (norm_topk_prob, routed_scaling_factor) are %w",
-			ErrUnsupported)
+		return fmt.Errorf("norm_topk_prob false or a routed_scaling_factor other than 1 is %w in %s",
+			ErrUnsupported, h.ModelType)
 	}
 	c.Experts = Experts{Count: h.Experts, Used: h.ExpertsUsed, FFN: h.ExpertFFN, Dense: h.DenseLayersFirst}
 	c.Gating = Router{Score: Sigmoid, Norm: true}
 	return h.lfm2(c)
 }
 
-// ministral reads how queries grow.
+// ministral reads the attention temperature.
 func (h *HF) ministral(c *Config) error {
 	if h.Rope == nil {
-		return h.demands(map[string]int{"rope_parameters": 0})
+		return h.require(map[string]int{"rope_parameters": 0})
 	}
-	if c.Temper = h.Rope.Temper; !(c.Temper >= 0) {
-		return fmt.Errorf("llama_4_scaling_beta is %v, a negative number", c.Temper)
+	if c.AttnTemperature = h.Rope.AttnTemperature; !(c.AttnTemperature >= 0) {
+		return fmt.Errorf("llama_4_scaling_beta is %v: it must not be negative", c.AttnTemperature)
 	}
-	return h.demands(map[string]int{"head_dim": h.HeadDim, "num_key_value_heads": h.KVHeads})
+	return h.require(map[string]int{"head_dim": h.HeadDim, "num_key_value_heads": h.KVHeads})
 }

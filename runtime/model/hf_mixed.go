@@ -6,12 +6,11 @@ import (
 	"slices"
 )
 
-// The configurations of families whose layers are unlike each other in more than one way.
+// Configurations of families whose layers differ in more than one way.
 
-// gemma4 reads what layers of either kind have. The last layer attends to everything, whatever the
-// list says.
+// gemma4 reads the sizes of windowed and full layers. The last layer always has full attention.
 func (h *HF) gemma4(c *Config) error {
-	if err := h.demands(map[string]int{"num_key_value_heads": h.KVHeads}); err != nil {
+	if err := h.require(map[string]int{"num_key_value_heads": h.KVHeads}); err != nil {
 		return err
 	}
 	near, err := h.kinds("sliding_attention", "full_attention")
@@ -19,9 +18,9 @@ func (h *HF) gemma4(c *Config) error {
 	case err != nil:
 		return err
 	case h.Layers < 1 || h.Layers > 1<<10:
-		return nil // which Check refuses
-	case string(h.BothWays) == `"all"`:
-		return fmt.Errorf("use_bidirectional_attention of all tokens is %w", ErrUnsupported)
+		return nil // Check returns the error
+	case string(h.UseBidirectional) == `"all"`:
+		return fmt.Errorf(`use_bidirectional_attention "all" is %w`, ErrUnsupported)
 	case near == nil:
 		near = notLast(h.Layers, 6)
 	}
@@ -50,7 +49,7 @@ func (h *HF) gemma4(c *Config) error {
 	}
 	c.Inputs = h.Inputs.or(256)
 	if n := cmp.Or(h.InputVocab, 262144); c.Inputs > 0 && n != h.Vocab {
-		return fmt.Errorf("vocab_size_per_layer_input %d beside a vocab_size of %d is %w", n, h.Vocab, ErrUnsupported)
+		return fmt.Errorf("vocab_size_per_layer_input %d with vocab_size %d is %w", n, h.Vocab, ErrUnsupported)
 	}
 	if h.HasExperts {
 		c.Experts, c.FusedExperts = Experts{Count: h.Experts, Used: h.TopExperts, FFN: h.ExpertFFN}, true
@@ -58,15 +57,15 @@ func (h *HF) gemma4(c *Config) error {
 	return nil
 }
 
-// gemma4Rope reads the rotations of layers with and without a window. Those without may rotate in
-// part (proportional), which files have as factors of the angles and no size follows from.
+// gemma4Rope reads the rotations of windowed and full layers. A partial rotation of full layers
+// (proportional) needs no size, since GGUF files store it as factors of the angles.
 func (h *HF) gemma4Rope(c *Config) error {
 	if h.Rope == nil {
 		h.Rope = &hfRope{Far: &hfRope{Type: "proportional", Theta: 1e6}, Near: &hfRope{Theta: 1e4}}
 	}
 	near := h.Rope.Near
 	if h.Rope.Far == nil || near == nil {
-		return h.demands(map[string]int{"rope_parameters of full_attention and sliding_attention": 0})
+		return h.require(map[string]int{"rope_parameters of full_attention and sliding_attention": 0})
 	}
 	if kind := near.kind(); kind != "" && kind != "default" {
 		return fmt.Errorf("RoPE scaling %q in layers with a window is %w", kind, ErrUnsupported)
@@ -75,10 +74,10 @@ func (h *HF) gemma4Rope(c *Config) error {
 	return nil
 }
 
-// llama4 reads the sizes of experts and of the layers between them, and refuses what the published
-// models do not have and their GGUF files cannot say.
+// llama4 reads the sizes of experts and dense layers. It returns an error for values that the
+// published models do not have, since their GGUF files cannot express them.
 func (h *HF) llama4(c *Config) error {
-	if err := h.demands(map[string]int{"head_dim": h.HeadDim, "num_key_value_heads": h.KVHeads,
+	if err := h.require(map[string]int{"head_dim": h.HeadDim, "num_key_value_heads": h.KVHeads,
 		"intermediate_size_mlp": h.DenseFFN}); err != nil {
 		return err
 	}
@@ -90,21 +89,22 @@ func (h *HF) llama4(c *Config) error {
 		h.RopeTheta, c.RopeBase = 5e5, 5e5
 	}
 	norms := h.HeadNorms == nil || *h.HeadNorms
-	tempers := string(h.Tempers)
+	tuning := string(h.TemperatureTuning)
 	switch {
 	case every < 1:
 		return fmt.Errorf("interleave_moe_layer_step is %d, not a positive number", every)
 	case h.ChunkSize.or(llama4Chunk) != llama4Chunk:
-		return fmt.Errorf("attention_chunk_size %d is %w: %d is", h.ChunkSize.value, ErrUnsupported, llama4Chunk)
+		return fmt.Errorf("attention_chunk_size %d is %w: it must be %d", h.ChunkSize.value, ErrUnsupported,
+			llama4Chunk)
 	case cmp.Or(h.PlainEvery, llama4FullPeriod) != llama4FullPeriod || !h.every(h.Rotated, llama4FullPeriod):
 		return fmt.Errorf("no_rope_layers other than every %dth are %w", llama4FullPeriod, ErrUnsupported)
 	case norms == (h.LocalExperts == llama4Maverick):
-		return fmt.Errorf("use_qk_norm %v with %d experts is %w: GGUF files tell the one by the other", norms,
+		return fmt.Errorf("use_qk_norm %v with %d experts is %w: in GGUF files the one determines the other", norms,
 			h.LocalExperts, ErrUnsupported)
-	case tempers == "false" || tempers == "0" || tempers == "null" ||
-		cmp.Or(h.TemperFloor, llama4Chunk) != llama4Chunk || cmp.Or(h.TemperScale, llama4Temper) != llama4Temper:
-		return fmt.Errorf("attn_temperature_tuning %s with a floor_scale of %d and an attn_scale of %v is %w", tempers,
-			h.TemperFloor, h.TemperScale, ErrUnsupported)
+	case tuning == "false" || tuning == "0" || tuning == "null" ||
+		cmp.Or(h.TemperatureFloor, llama4Chunk) != llama4Chunk || cmp.Or(h.TemperatureScale, llama4Temperature) != llama4Temperature:
+		return fmt.Errorf("attn_temperature_tuning %s with a floor_scale of %d and an attn_scale of %v is %w", tuning,
+			h.TemperatureFloor, h.TemperatureScale, ErrUnsupported)
 	}
 	for i := range h.ExpertsIn {
 		if len(h.ExpertsIn) != h.Layers/every || h.ExpertsIn[i] != every*(i+1)-1 {
@@ -118,8 +118,8 @@ func (h *HF) llama4(c *Config) error {
 	return err
 }
 
-// every says that a list of ones has a zero at each last place of a period; an empty list is the
-// default, which does.
+// every reports whether a list has zeros exactly at the last place of each period. An empty list is
+// the default, which has.
 func (h *HF) every(list []int, period int) bool {
 	for i, one := range list {
 		if (one == 0) != (i%period == period-1) {

@@ -143,8 +143,8 @@ func TestFromHF(t *testing.T) {
 			shape.Values) {
 			t.Errorf("%s: %+v (%v), want %+v (%v)", preset, got, gotErr, shape, wantErr)
 		}
-		if c.RopeDim != want.RopeDim || c.Temper != want.Temper || !reflect.DeepEqual(c.Yarn, want.Yarn) {
-			t.Errorf("%s rotates %d by %+v, growing by %v", preset, c.RopeDim, c.Yarn, c.Temper)
+		if c.RopeDim != want.RopeDim || c.AttnTemperature != want.AttnTemperature || !reflect.DeepEqual(c.Yarn, want.Yarn) {
+			t.Errorf("%s rotates %d by %+v, growing by %v", preset, c.RopeDim, c.Yarn, c.AttnTemperature)
 		}
 		if c.RopeBase != want.RopeBase || c.Eps != want.Eps || (c.Llama3 == nil) != (want.Llama3 == nil) {
 			t.Errorf("%s: %+v, want %+v", preset, c, want)
@@ -158,22 +158,22 @@ func TestFromHFRefuses(t *testing.T) {
 	const heads = `"head_dim":32,"num_key_value_heads":8`
 	const dense = `"intermediate_size_mlp":512,` + heads + `,` + sizes
 	for text, want := range map[string]string{
-		`{`:                                    "no valid config.json",
+		`{`:                                    "invalid config.json",
 		`{"model_type":"gemma",` + sizes + `}`: `"gemma"`,
 		`{"model_type":"llama"}`:               "hidden size is 0",
-		`{"model_type":"llama","hidden_size":"x"}`:                              "no valid config.json",
+		`{"model_type":"llama","hidden_size":"x"}`:                              "invalid config.json",
 		`{"model_type":"llama","hidden_act":"gelu",` + sizes + `}`:              "gelu",
 		`{"model_type":"llama","attention_bias":true,` + sizes + `}`:            "attention_bias",
 		`{"model_type":"mistral","sliding_window":128,` + sizes + `}`:           "sliding",
 		`{"model_type":"qwen3","rope_scaling":{"type":"yarn"},` + sizes + `}`:   "yarn",
-		`{"model_type":"llama","rope_scaling":{"type":"llama3"},` + sizes + `}`: "no Llama 3 rule",
+		`{"model_type":"llama","rope_scaling":{"type":"llama3"},` + sizes + `}`: "invalid Llama 3 RoPE scaling",
 		`{"model_type":"qwen3_moe","decoder_sparse_step":2,` + sizes + `}`:      "dense layers",
 		`{"model_type":"qwen3_moe","norm_topk_prob":false,` + sizes + `}`:       "norm_topk_prob",
 
 		`{"model_type":"qwen3_5","text_config":{"model_type":"qwen3_5_text",` + sizes +
 			`}}`: "head_dim or num_key_value_heads",
 		`{"model_type":"qwen3_5_text",` + heads + `,` + sizes +
-			`}`: "0 value heads of 0",
+			`}`: "0 value heads of size 0",
 		`{"model_type":"qwen3_next",` + heads + `,` + sizes +
 			`}`: "shared_expert_intermediate_size",
 		`{"model_type":"qwen3_5_text","attn_output_gate":false,` + heads + `,` + sizes +
@@ -210,7 +210,7 @@ func TestFromHFRefuses(t *testing.T) {
 			`}`: "vocab_size_per_layer_input 262144",
 		`{"model_type":"gemma4_text","rope_parameters":{"rope_theta":1e6},` + heads + `,` + sizes +
 			`}`: "rope_parameters of",
-		`{"tie_word_embeddings":true,"text_config":{"tie_word_embeddings":false}}`: "tie_word_embeddings is true",
+		`{"tie_word_embeddings":true,"text_config":{"tie_word_embeddings":false}}`: "tie_word_embeddings true with false",
 	} {
 		if c, _, err := FromHF([]byte(text), nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.60s: %+v, %v; want an error about %s", text, c, err, want)

@@ -12,7 +12,7 @@ import (
 	"sandwich/runtime/gguf"
 )
 
-// Report is what `model inspect` prints about a file. Its JSON form is stable.
+// Report is the output of `model inspect` for a file. Its JSON form is stable.
 type Report struct {
 	Arch       string    `json:"arch"`
 	Name       string    `json:"name"`
@@ -22,21 +22,20 @@ type Report struct {
 	// absent if the architecture is unknown or the file incomplete
 	Shape      *plans.ModelShape `json:"shape,omitempty"`
 	KVPerToken int64             `json:"kv_bytes_per_token"` // of an f16 cache; 0 without a shape
-	// of an f16 cache, what layers that forget hold of a sequence at most, whatever its length
+	// of an f16 cache, the maximum of windowed layers for a sequence of any length
 	KVBounded int64 `json:"kv_bytes_bounded,omitempty"`
-	// of the states of a sequence, where layers have some
+	// of the recurrent states of a sequence
 	State int64 `json:"state_bytes,omitempty"`
-	// of memory that its weights take when it runs; 0 if it does not
+	// memory of the weights when the model runs; 0 if it does not run
 	Packed int64 `json:"packed_bytes"`
-	// why this program would not run the file; empty if it would. The first reason, and all of
-	// them.
+	// why this program does not run the file: the first reason, and all reasons
 	Refused  string        `json:"refused,omitempty"`
 	Reasons  []string      `json:"reasons,omitempty"`
 	Metadata []Entry       `json:"metadata"` // in the order of the file
 	Tensors  []TensorEntry `json:"tensors"`
 }
 
-// TypeUse sums up the tensors of one type.
+// TypeUse counts the tensors of one type.
 type TypeUse struct {
 	Type       string `json:"type"`
 	Tensors    int    `json:"tensors"`
@@ -45,7 +44,7 @@ type TypeUse struct {
 	Panels     int64  `json:"panel_bytes,omitempty"` // of its matrices, packed for kernels
 }
 
-// Entry is one metadata key with its value for a reader; arrays are given as length and type.
+// Entry is one metadata key with its value as text; an array is given as length and type.
 type Entry struct {
 	Key   string `json:"key"`
 	Value string `json:"value"`
@@ -59,13 +58,14 @@ type TensorEntry struct {
 	Bytes int64  `json:"bytes"`
 }
 
-// Memory is what a model takes when it runs, in bytes: its packed weights, and of an f16 KV cache
-// what each token of a sequence and what each sequence adds, with the states of its layers.
+// Memory is the memory of a running model in bytes: its packed weights and, with an f16 KV cache,
+// the bytes per token, the maximum of windowed layers per sequence, and the recurrent states per
+// sequence.
 type Memory struct{ Packed, PerToken, Bounded, State int64 }
 
-// Inspect describes a GGUF file, runnable or not; of tensors it reads norms and biases only. memory
-// says what a model takes, and why it would not run: exec's answers, who allocates and runs it. The
-// error is a file that was written to meanwhile.
+// Inspect describes a GGUF file, whether this program runs it or not. It reads the data of norms
+// and biases only. memory returns the memory of a model and the reasons why it does not run
+// (exec.MemoryOf). Inspect returns gguf.ErrChanged if the file is written to meanwhile.
 func Inspect(f *gguf.File, memory func(*Model) (Memory, []error)) (Report, error) {
 	r := Report{Arch: f.Architecture(), Bytes: f.Size()}
 	r.Name, _ = f.String("general.name")
@@ -96,18 +96,18 @@ func Inspect(f *gguf.File, memory func(*Model) (Memory, []error)) (Report, error
 	return r, nil
 }
 
-// Refuse adds why the file would not run.
+// Refuse adds a reason why the file does not run.
 func (r *Report) Refuse(err error) {
 	r.Reasons = append(r.Reasons, err.Error())
 	r.Packed, r.Refused = 0, r.Reasons[0]
 }
 
-// loadAll is Load with everything that is wrong: of types that are not read one error each, of
-// tensors as many as somebody reads.
+// loadAll is Load that returns all errors: one per unsupported tensor type, and a limited number
+// for tensors.
 func loadAll(f *gguf.File) (m *Model, wrong []error) {
 	guarded := f.Guard(func() error {
 		c, errs := configOf(f)
-		wrong = append(errs, foreignTypes(f)...)
+		wrong = append(errs, unsupportedTypes(f)...)
 		if len(errs) > 0 {
 			return nil
 		}
@@ -135,11 +135,11 @@ func loadAll(f *gguf.File) (m *Model, wrong []error) {
 	return m, wrong
 }
 
-// bindAll binds what can be, and says what cannot.
+// bindAll binds the tensors and returns an error for each that it cannot bind.
 func (m *Model) bindAll(f *gguf.File, specs []spec) (wrong []error) {
 	for _, s := range specs {
 		if t, ok := f.Tensor(s.name); ok && t.Type.Desc() == nil {
-			continue // foreignTypes tells
+			continue // unsupportedTypes reports it
 		}
 		if err := s.bind(f, m.Arch); err != nil {
 			wrong = append(wrong, err)
@@ -148,8 +148,8 @@ func (m *Model) bindAll(f *gguf.File, specs []spec) (wrong []error) {
 	return wrong
 }
 
-// foreignTypes says of each type that is not read which tensors have it.
-func foreignTypes(f *gguf.File) (wrong []error) {
+// unsupportedTypes returns an error for each unsupported tensor type, with a tensor that has it.
+func unsupportedTypes(f *gguf.File) (wrong []error) {
 	first, count := map[gguf.Type]string{}, map[gguf.Type]int{}
 	var order []gguf.Type
 	for _, t := range f.Tensors() {
@@ -172,7 +172,7 @@ func foreignTypes(f *gguf.File) (wrong []error) {
 	return wrong
 }
 
-// count adds a tensor to its type's line.
+// count adds a tensor to the counts of its type.
 func (r *Report) count(t *gguf.Tensor) {
 	at := slices.IndexFunc(r.Types, func(u TypeUse) bool { return u.Type == t.Type.String() })
 	if at < 0 {

@@ -47,7 +47,7 @@ func TestFilesThatLie(t *testing.T) {
 		{"glm4", "glm4.rope.dimension_count", 15, "15 of 32 head dimensions"},
 		{"glm4", "glm4.rope.dimension_count", 64, "64 of 32 head dimensions"},
 		{"phi3", "phi3.rope.dimension_count", 0, "rope.dimension_count is 0"},
-		{"llama-yarn", "llama.rope.scaling.factor", math.Float32bits(0.5), "no YaRN rule"},
+		{"llama-yarn", "llama.rope.scaling.factor", math.Float32bits(0.5), "invalid YaRN RoPE scaling"},
 		{"llama-yarn", "llama.rope.scaling.factor", math.Float32bits(float32(math.NaN())), "rope.scaling.factor"},
 		{"mistral3", "mistral3.attention.temperature_scale", math.Float32bits(-1), "temperature_scale"},
 		{"mistral3", "mistral3.rope.scaling.yarn_log_multiplier", math.Float32bits(-1), "yarn_log_multiplier is -1"},
@@ -55,17 +55,17 @@ func TestFilesThatLie(t *testing.T) {
 		{"gemma2", "gemma2.attn_logit_softcapping", math.Float32bits(-50), "attn_logit_softcapping"},
 		{"olmo2", "olmo2.attention.head_count_kv", 3, "8 query heads cannot share 3"},
 		{"lfm2", "lfm2.shortconv.l_cache", 0, "shortconv.l_cache is 0"},
-		{"lfm2", "lfm2.shortconv.l_cache", 1, "a convolution of 1 positions has no state"},
-		{"lfm2moe", "lfm2moe.expert_gating_func", 3, "expert_gating_func is 3"},
+		{"lfm2", "lfm2.shortconv.l_cache", 1, "a convolution of 1 positions is too short"},
+		{"lfm2moe", "lfm2moe.expert_gating_func", 3, "expert_gating_func 3 is"},
 		{"lfm2moe", "lfm2moe.expert_used_count", 9, "8 experts"},
 		{"qwen35", "qwen35.ssm.conv_kernel", 0, "ssm.conv_kernel is 0"},
 		{"qwen35", "qwen35.ssm.state_size", 1 << 31, "ssm.state_size is 2147483648"},
 		{"qwen35", "qwen35.ssm.group_count", 3, "4 value heads cannot share 3 key heads"},
-		{"qwen35", "qwen35.ssm.time_step_rank", 3, "no multiple of its 3 heads"},
+		{"qwen35", "qwen35.ssm.time_step_rank", 3, "not a multiple of its 3 heads"},
 		{"qwen35", "qwen35.ssm.inner_size", 1 << 20, "too large"},
 		{"qwen35", "qwen35.full_attention_interval", 0, "full_attention_interval is 0"},
-		{"bert", "bert.pooling_type", 0, "how rows of a model of kind bert are pooled"},
-		{"bert", "bert.pooling_type", 9, "pooling_type is 9"},
+		{"bert", "bert.pooling_type", 0, "has no bert.pooling_type"},
+		{"bert", "bert.pooling_type", 9, "pooling_type 9 is"},
 		{"bert", "bert.pooling_type", poolRank, "no tensor cls.output.weight"},
 		{"bert", "bert.context_length", 8, "tensor position_embd.weight has shape"},
 		{"bert", "bert.attention.head_count", 3, "3 query heads cannot share"},
@@ -87,8 +87,8 @@ func TestFilesThatLie(t *testing.T) {
 	}
 }
 
-// TestStatesThatLie: sizes of states of 2^60, and a decay that is no number, are refused before
-// memory is taken.
+// TestStatesThatLie checks that sizes of states of 2^60, and a decay that is not a number, are
+// refused before memory is allocated.
 func TestStatesThatLie(t *testing.T) {
 	for _, key := range []string{"qwen35.ssm.state_size", "qwen35.ssm.conv_kernel", "qwen35.ssm.group_count",
 		"qwen35.ssm.time_step_rank", "qwen35.ssm.inner_size", "qwen3next.ssm.state_size", "lfm2.shortconv.l_cache"} {
@@ -184,8 +184,8 @@ func TestPurpose(t *testing.T) {
 	}
 }
 
-// TestAllReasons: a file is told everything that is wrong with it, and a type that nobody reads is
-// no reason not to look at the rest.
+// TestAllReasons checks that Inspect reports all errors of a file, also after an unsupported tensor
+// type.
 func TestAllReasons(t *testing.T) {
 	raw := synth(t, small("gemma3"), gguf.F32, 1)
 	for name, other := range map[string]string{"blk.1.attn_q.weight": "old.9.attn_q.weight",
@@ -280,7 +280,7 @@ func TestTooManyTokens(t *testing.T) {
 			n := f.Count("tokenizer.ggml.tokens")
 			at := bytes.Index(raw, []byte(c.key)) + len(c.key) + 4 + 8 // its second dimension
 			binary.LittleEndian.PutUint64(raw[at:], uint64(n-8))
-			c.want = fmt.Sprintf("%d tokens and token_embd.weight rows for %d", n, n-8)
+			c.want = fmt.Sprintf("%d tokens, but token_embd.weight has %d rows", n, n-8)
 		} else {
 			raw = patched(t, raw, c.key, c.value)
 		}

@@ -12,10 +12,9 @@ import (
 	"sandwich/runtime/gguf"
 )
 
-// Load writes the model of a GGUF file out as ops and binds them to its tensors. Errors name the
-// tensor, key, type or architecture at fault; those that wrap ErrUnsupported are valid files that
-// this program does not run. The model keeps pointing into f, which must stay open until exec has
-// packed the weights; vectors are copied.
+// Load returns the model of a GGUF file with its tensors. Errors name the tensor, key, type or
+// architecture; errors that wrap ErrUnsupported concern valid files that this program does not run.
+// The weights point into f, which must stay open until exec has packed them; vectors are copied.
 func Load(f *gguf.File) (m *Model, err error) {
 	err = f.Guard(func() (err error) {
 		m, err = load(f)
@@ -49,7 +48,7 @@ func load(f *gguf.File) (*Model, error) {
 	return m, nil
 }
 
-// tie gives a head that is the embedding its tensor.
+// tie sets the tensor of a head that is the embedding.
 func (m *Model) tie() {
 	for i := range m.Weights {
 		if w := &m.Weights[i]; w.Name == embedTensor {
@@ -58,7 +57,7 @@ func (m *Model) tie() {
 	}
 }
 
-// checkRopes checks what was read for the rotations.
+// checkRopes checks the factors that were read for the rotations.
 func (m *Model) checkRopes() (wrong []error) {
 	for _, r := range m.Ropes() {
 		if err := r.checkFactors(); err != nil {
@@ -68,7 +67,8 @@ func (m *Model) checkRopes() (wrong []error) {
 	return wrong
 }
 
-// bind puts what the file has of the tensor into the model.
+// bind sets the tensor or the vector of the model from the file. It returns an error for a required
+// tensor that is missing, has another shape or an unsupported type.
 func (s *spec) bind(f *gguf.File, arch string) error {
 	t, ok := f.Tensor(s.name)
 	switch {
@@ -80,7 +80,7 @@ func (s *spec) bind(f *gguf.File, arch string) error {
 		}
 		return nil
 	case !sameDims(t.Dims, s.dims):
-		return fmt.Errorf("tensor %s has shape %v, the model's dimensions ask for %v", s.name, t.Dims, s.dims)
+		return fmt.Errorf("tensor %s has shape %v, but the model's sizes require %v", s.name, t.Dims, s.dims)
 	case s.vector != nil:
 		return (*s.vector).read(t)
 	case t.Type.Desc() == nil:
@@ -93,65 +93,66 @@ func (s *spec) bind(f *gguf.File, arch string) error {
 	return nil
 }
 
-// unknown are errors about tensors that nothing reads: a file that says too few layers, or whose
-// answers would be others without them. llama.cpp refuses such files, too.
+// unknown returns errors about tensors that no op uses: those of layers beyond the number of
+// layers, and those without which the model would compute something else. llama.cpp refuses such
+// files as well.
 func (m *Model) unknown(f *gguf.File, specs []spec) (wrong []error) {
 	known := map[string]bool{}
 	for _, s := range specs {
 		known[s.name] = true
 	}
-	wrong = patchy(f, specs)
-	for _, name := range telling {
+	wrong = inconsistent(f, specs)
+	for _, name := range significantTensors {
 		if _, ok := f.Tensor(name); ok && !known[name] {
-			wrong = append(wrong, m.foreign(name))
+			wrong = append(wrong, m.unsupportedTensor(name))
 		}
 	}
 	layers, _ := f.Uint(m.Arch + ".block_count")
 	for _, t := range f.Tensors() {
 		layer, name, ok := layerOf(t.Name)
 		switch {
-		case !ok && !known[t.Name] && anotherHead(t.Name):
-			wrong = append(wrong, m.foreign(t.Name))
-		case !ok || known[t.Name] || idle[name] || strings.HasSuffix(name, inputScale):
+		case !ok && !known[t.Name] && isOutputMatrix(t.Name):
+			wrong = append(wrong, m.unsupportedTensor(t.Name))
+		case !ok || known[t.Name] || ignoredTensors[name] || strings.HasSuffix(name, inputScale):
 		case uint64(layer) >= layers:
-			wrong = append(wrong, fmt.Errorf("tensor %.80s is of layer %d, and the file says that it has %d "+
-				"layers: it is "+
-				"damaged", t.Name, layer, layers))
-		case layer < m.Dims.Layers && !m.keeps(layer, name): // those behind predict further tokens
-			wrong = append(wrong, m.foreign(t.Name))
+			wrong = append(wrong, fmt.Errorf("tensor %.80s is of layer %d, but the file has %d layers: it is damaged",
+				t.Name, layer, layers))
+		case layer < m.Dims.Layers && !m.isUnusedKV(layer, name): // later layers predict further tokens
+			wrong = append(wrong, m.unsupportedTensor(t.Name))
 		}
 	}
 	return wrong
 }
 
-func (m *Model) foreign(tensor string) error {
-	return fmt.Errorf("tensor %.80s is %w in %s models: answers would be others without it", tensor, ErrUnsupported,
+// unsupportedTensor returns the error for a tensor that changes results and that no op uses.
+func (m *Model) unsupportedTensor(tensor string) error {
+	return fmt.Errorf("tensor %.80s is %w in %s models: results would be wrong without it", tensor, ErrUnsupported,
 		m.Arch)
 }
 
-// telling are tensors outside of layers by which some families' answers would be others.
-var telling = [...]string{"output.bias", "output_norm.bias", "output.scale", "rope_factors_long.weight",
+// significantTensors lists tensors outside of layers that change the results of some families.
+var significantTensors = [...]string{"output.bias", "output_norm.bias", "output.scale", "rope_factors_long.weight",
 	"rope_factors_short.weight"}
 
-// anotherHead tells whether a tensor's name is that of an output matrix. Where nothing reads it,
-// the file has two, and which of them gives the answers is anybody's guess.
-func anotherHead(name string) bool {
+// isOutputMatrix reports whether a name is that of an output matrix other than headTensor. A file
+// with such a tensor that no op uses has two heads, and it is unknown which one applies.
+func isOutputMatrix(name string) bool {
 	head := strings.HasPrefix(name, "output") || strings.HasPrefix(name, "lm_head")
 	return head && name != headTensor && strings.HasSuffix(name, ".weight") && !strings.Contains(name, "norm")
 }
 
-// patchy are errors about vectors that a family's models may have, and that some layers of the file
-// have and others lack.
-func patchy(f *gguf.File, specs []spec) (wrong []error) {
+// inconsistent returns errors about optional vectors that some layers of the file have and others
+// do not.
+func inconsistent(f *gguf.File, specs []spec) (wrong []error) {
 	has := map[string]bool{}
 	for _, s := range specs {
 		_, name, _ := layerOf(s.name)
 		_, here := f.Tensor(s.name)
-		has[name] = has[name] || s.usual && here
+		has[name] = has[name] || s.expected && here
 	}
 	for _, s := range specs {
 		_, name, _ := layerOf(s.name)
-		if _, here := f.Tensor(s.name); s.usual && !here && has[name] {
+		if _, here := f.Tensor(s.name); s.expected && !here && has[name] {
 			wrong = append(wrong, fmt.Errorf("the file has no tensor %s, which other layers have: it is damaged",
 				s.name))
 		}
@@ -159,7 +160,7 @@ func patchy(f *gguf.File, specs []spec) (wrong []error) {
 	return wrong
 }
 
-// layerOf parts blk.LAYER.NAME.
+// layerOf splits blk.LAYER.NAME.
 func layerOf(tensor string) (layer int, name string, ok bool) {
 	rest, ok := strings.CutPrefix(tensor, "blk.")
 	number, name, dot := strings.Cut(rest, ".")
@@ -167,26 +168,26 @@ func layerOf(tensor string) (layer int, name string, ok bool) {
 	return layer, name, ok && dot && err == nil && layer >= 0
 }
 
-// idle are tensors that converters wrote and nobody reads: angles that follow from the base, and a
-// matrix beside the two that it was divided into.
-var idle = map[string]bool{"attn_rot_embd.weight": true, "attn_kv_b.weight": true, "rope_freqs.weight": true}
+// ignoredTensors lists tensors of layers that converters write and no op uses: angles that follow
+// from the base, and a matrix that the file also has in two parts.
+var ignoredTensors = map[string]bool{"attn_rot_embd.weight": true, "attn_kv_b.weight": true, "rope_freqs.weight": true}
 
-// inputScale ends the names of what an NVFP4 checkpoint says of activations as it rounds them,
-// which are not rounded so here, nor in llama.cpp.
+// inputScale is the suffix of tensors of NVFP4 checkpoints with the scale of quantized activations.
+// Activations are quantized differently here, as in llama.cpp.
 const inputScale = ".input_scale"
 
 // keeps says that a layer's tensor of keys or values is one of a checkpoint where the layer reads
 // those of an earlier one.
-func (m *Model) keeps(layer int, name string) bool {
+func (m *Model) isUnusedKV(layer int, name string) bool {
 	if name != "attn_k.weight" && name != "attn_v.weight" && name != "attn_k_norm.weight" {
 		return false
 	}
 	return slices.ContainsFunc(m.Ops, func(op Op) bool {
-		return op.Kind == OpRotate && op.Layer == layer && op.Keeper != layer
+		return op.Kind == OpRotate && op.Layer == layer && op.KVLayer != layer
 	})
 }
 
-// sameDims compares shapes, in which files may leave out or write dimensions of 1 at the end.
+// sameDims compares two shapes without trailing dimensions of 1.
 func sameDims(a, b []int) bool {
 	for len(a) > 1 && a[len(a)-1] == 1 {
 		a = a[:len(a)-1]
@@ -197,6 +198,7 @@ func sameDims(a, b []int) bool {
 	return slices.Equal(a, b)
 }
 
+// typeList returns the names of the supported tensor types.
 func typeList() string {
 	var names []string
 	for _, t := range qtype.All() {
@@ -205,7 +207,7 @@ func typeList() string {
 	return strings.Join(names, ", ")
 }
 
-// read copies a vector and refuses values that are no numbers.
+// read copies the values of a vector. It returns an error for NaN and infinite values.
 func (v *Vector) read(t *gguf.Tensor) error {
 	of, stack := cmp.Or(v.Of, v.N), max(1, v.Stack)
 	all := make([]float32, of*stack)

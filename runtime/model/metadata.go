@@ -9,40 +9,42 @@ import (
 	"sandwich/runtime/gguf"
 )
 
-// Metadata reads the keys of one architecture from a GGUF file, or from what a plan remembers of
-// one. Errors are kept, so that a configuration is read line by line, and all of them are told.
+// Metadata reads the keys of one architecture from a GGUF file, or from the values of a plan. It
+// collects errors, so that a configuration is read to the end and all errors are reported.
 type Metadata struct {
 	source source
 	arch   string
-	from   string // what the source is
+	from   string // fromFile or fromPlan
 	errs   []error
 }
 
+// fail adds an error.
 func (m *Metadata) fail(format string, args ...any) {
 	m.errs = append(m.errs, fmt.Errorf(format, args...))
 }
 
-// lacks says what a source is that has not all keys.
-func (m *Metadata) lacks() string {
+// missingKeyHint returns the advice for a source without a required key.
+func (m *Metadata) missingKeyHint() string {
 	if m.from == fromPlan {
-		return "it was made by an earlier build, make it anew with `sandwich tune`"
+		return "an earlier version wrote it, make a new one with `sandwich tune`"
 	}
 	return fmt.Sprintf("it is not a complete %s model", m.arch)
 }
 
-// What ConfigOf and Outline read.
+// Sources in error messages.
 const (
 	fromFile = "the file"
 	fromPlan = "the plan"
 )
 
+// key returns the full key of a suffix.
 func (m *Metadata) key(suffix string) string { return m.arch + "." + suffix }
 
-// Size reads a required positive count and refuses the absurd.
+// Size reads a required count from 1 to most. It returns 1 after an error.
 func (m *Metadata) Size(suffix string, most uint64) int {
 	v, ok := m.source.Uint(m.key(suffix))
 	if !ok {
-		m.fail("%s has no %s: %s", m.from, m.key(suffix), m.lacks())
+		m.fail("%s has no %s: %s", m.from, m.key(suffix), m.missingKeyHint())
 		return 1
 	}
 	if v == 0 || v > most {
@@ -52,7 +54,7 @@ func (m *Metadata) Size(suffix string, most uint64) int {
 	return int(v)
 }
 
-// SizeOr is Size where the file may lack the key.
+// SizeOr reads a count from 1 to most, or returns the default if the key is missing.
 func (m *Metadata) SizeOr(suffix string, most uint64, otherwise int) int {
 	if _, ok := m.source.Uint(m.key(suffix)); !ok {
 		return otherwise
@@ -60,7 +62,7 @@ func (m *Metadata) SizeOr(suffix string, most uint64, otherwise int) int {
 	return m.Size(suffix, most)
 }
 
-// CountOr reads a count that may be 0, and is where the file lacks the key.
+// CountOr reads a count from 0 to most, 0 if the key is missing.
 func (m *Metadata) CountOr(suffix string, most uint64) int {
 	if v, ok := m.source.Uint(m.key(suffix)); !ok || v == 0 {
 		return 0
@@ -68,18 +70,19 @@ func (m *Metadata) CountOr(suffix string, most uint64) int {
 	return m.Size(suffix, most)
 }
 
-// Has says whether the file has a key.
+// Has reports whether the source has an integer with a key.
 func (m *Metadata) Has(suffix string) bool {
 	_, ok := m.source.Uint(m.key(suffix))
 	return ok
 }
 
+// hasFloat reports whether the source has a number with a key.
 func (m *Metadata) hasFloat(suffix string) bool {
 	_, ok := m.source.Float(m.key(suffix))
 	return ok
 }
 
-// PositiveOr reads a positive number that the file may lack.
+// PositiveOr reads a positive number, or returns the default if the key is missing.
 func (m *Metadata) PositiveOr(suffix string, otherwise float64) float64 {
 	v, ok := m.source.Float(m.key(suffix))
 	if !ok {
@@ -92,7 +95,7 @@ func (m *Metadata) PositiveOr(suffix string, otherwise float64) float64 {
 	return v
 }
 
-// notBelow0 is a number of zero or more; 0 where there is none.
+// notBelow0 reads a number of zero or more, 0 if the key is missing.
 func (m *Metadata) notBelow0(suffix string) float64 {
 	if v, _ := m.source.Float(m.key(suffix)); v == 0 {
 		return 0
@@ -100,8 +103,8 @@ func (m *Metadata) notBelow0(suffix string) float64 {
 	return m.PositiveOr(suffix, 0)
 }
 
-// ConfigOf reads a model's sizes from GGUF metadata; the vocabulary is what the embedding has rows,
-// and a model without an output matrix is tied.
+// ConfigOf reads the configuration of a model from GGUF metadata. The vocabulary is the number of
+// rows of the embedding; a model without an output matrix is tied. It returns the first error.
 func ConfigOf(f *gguf.File) (Config, error) {
 	c, errs := configOf(f)
 	if len(errs) > 0 {
@@ -110,7 +113,7 @@ func ConfigOf(f *gguf.File) (Config, error) {
 	return c, nil
 }
 
-// configOf is ConfigOf with everything that is wrong.
+// configOf is ConfigOf that returns all errors.
 func configOf(f *gguf.File) (Config, []error) {
 	if err := checkPurpose(f); err != nil {
 		return Config{}, []error{err}
@@ -142,7 +145,7 @@ func configOf(f *gguf.File) (Config, []error) {
 	}
 	c.Vocab = embed.Dims[1]
 	if n := f.Count("tokenizer.ggml.tokens"); n > c.Vocab {
-		return c, []error{fmt.Errorf("the vocabulary has %d tokens and %s rows for %d: the file is damaged", n,
+		return c, []error{fmt.Errorf("the vocabulary has %d tokens, but %s has %d rows: the file is damaged", n,
 			embedTensor, c.Vocab)}
 	}
 	_, untied := f.Tensor(headTensor)
@@ -153,8 +156,9 @@ func configOf(f *gguf.File) (Config, []error) {
 	return c, nil
 }
 
-// fused tells whether q, k and v are one tensor, and gate and up of the experts: converters may
-// write those of any family so. Layers that attend have an output.
+// fused sets whether q, k and v are one tensor, and gate and up of the experts; converters may do
+// so for any family. attn_output tells attention layers from layers with a delta rule, which also
+// have attn_qkv.
 func (c *Config) fused(f *gguf.File) {
 	for i := range c.Layers {
 		has := func(name string) bool {
@@ -166,21 +170,22 @@ func (c *Config) fused(f *gguf.File) {
 	}
 }
 
-// checkPurpose refuses files that are a part of a model, by what they are.
+// checkPurpose returns an error for files that are not a complete model: projectors and adapters.
 func checkPurpose(f *gguf.File) error {
 	kind, _ := f.String("general.type")
 	adapter, _ := f.String("adapter.type")
 	switch {
 	case kind == "mmproj" || f.Architecture() == "clip":
-		return fmt.Errorf("this is the projector of a multimodal model (mmproj), which is %w: images and sounds are "+
-			"not read, use the model's own file", ErrUnsupported)
+		return fmt.Errorf("this is the projector of a multimodal model (mmproj), which is %w: use the file of the "+
+			"model, without images and sounds", ErrUnsupported)
 	case kind == "adapter" || adapter != "":
-		return fmt.Errorf("this is an adapter (%s) of a model and no model, which is %w: merge it into its base "+
-			"model %s", cmp.Or(adapter, "LoRA"), ErrUnsupported, f.Architecture())
+		return fmt.Errorf("this is an adapter (%s), which is %w: merge it into its base model %s",
+			cmp.Or(adapter, "LoRA"), ErrUnsupported, f.Architecture())
 	}
 	return nil
 }
 
+// dims reads the sizes that all families have.
 func (m *Metadata) dims(c *Config) {
 	c.Hidden = m.Size("embedding_length", 1<<17)
 	c.Layers = m.Size("block_count", 1<<10)
@@ -188,7 +193,7 @@ func (m *Metadata) dims(c *Config) {
 	c.HeadDim = m.SizeOr("attention.key_length", 1<<12, max(1, c.Hidden/c.Heads))
 	c.Context = m.Size("context_length", 1<<26)
 	if v := m.SizeOr("attention.value_length", 1<<12, c.HeadDim); v != c.HeadDim && !m.Has("attention.kv_lora_rank") {
-		m.fail("value heads of %d beside key heads of %d are %w", v, c.HeadDim, ErrUnsupported)
+		m.fail("value heads of size %d with key heads of size %d are %w", v, c.HeadDim, ErrUnsupported)
 	}
 	c.KVHeads, c.FFN = c.Heads, 1
 	if m.Has("attention.head_count_kv") {
@@ -196,7 +201,7 @@ func (m *Metadata) dims(c *Config) {
 	}
 	if _, list := m.source.Ints(m.key("feed_forward_length")); !list {
 		ffn := "feed_forward_length"
-		if !m.Has(ffn) && m.Has("expert_"+ffn) { // no layer is without experts, and files need not say it
+		if !m.Has(ffn) && m.Has("expert_"+ffn) { // all layers have experts
 			ffn = "expert_" + ffn
 		}
 		c.FFN = m.Size(ffn, 1<<20)
@@ -211,12 +216,13 @@ func (m *Metadata) dims(c *Config) {
 	}
 }
 
-// layers reads the sizes that files may give for each layer; those of all are the greatest.
+// layers reads the sizes that files may give per layer. The common size is their maximum.
 func (m *Metadata) layers(c *Config) {
 	m.eachLayer("attention.head_count_kv", 1<<12, &c.KVHeads, &c.KVHeadsOf, c.Layers)
 	m.eachLayer("feed_forward_length", 1<<20, &c.FFN, &c.FFNOf, c.Layers)
 }
 
+// eachLayer reads a list with a size per layer, if the source has one.
 func (m *Metadata) eachLayer(suffix string, most int32, all *int, of *[]int, layers int) {
 	list, ok := m.source.Ints(m.key(suffix))
 	if !ok {
@@ -278,9 +284,8 @@ func (m *Metadata) rope(c *Config) {
 	}
 }
 
-// scaling is the factor by which the rotation's waves are stretched, under its name or the one that
-// converters gave it in 2023, when there was no other rule than the linear one; 0 where a file says
-// none, or says 0 for none.
+// scaling reads the scaling factor of the rotation, under its name or that of converters in 2023,
+// which had only linear scaling. It returns 0 if there is none.
 func (m *Metadata) scaling() float64 {
 	for _, suffix := range []string{"rope.scaling.factor", "rope.scale_linear"} {
 		if f, ok := m.source.Float(m.key(suffix)); ok && f != 0 {
@@ -290,15 +295,15 @@ func (m *Metadata) scaling() float64 {
 	return 0
 }
 
-// Experts reads the sizes of a mixture of experts, which the file may give their width or that of
-// the feed-forward alone.
+// Experts reads the sizes of a mixture of experts. Their width defaults to that of the
+// feed-forward.
 func (m *Metadata) Experts(c *Config) {
 	c.Experts = Experts{Count: m.Size("expert_count", maxExperts), Used: m.Size("expert_used_count", maxExperts),
 		FFN: m.SizeOr("expert_feed_forward_length", 1<<20, c.FFN)}
 }
 
-// ExpertsOf is Experts where the experts of a token are together as wide as the feed-forward that
-// the file gives, unless it gives theirs (llama.cpp's rule for the Qwen families).
+// ExpertsOf reads experts whose width defaults to that of the feed-forward divided by the experts
+// per token (llama.cpp's rule for the Qwen families).
 func (m *Metadata) ExpertsOf(c *Config) {
 	m.Experts(c)
 	if !m.Has("expert_feed_forward_length") {
@@ -306,8 +311,8 @@ func (m *Metadata) ExpertsOf(c *Config) {
 	}
 }
 
-// near reads the rotation of layers with a window in families where it is that of the others but
-// for its base. A factor that the rule "none" turns off stays on in these layers, as in llama.cpp.
+// near reads base and scale of the rotation in windowed layers. With the scaling type "none", a
+// scaling factor still applies to these layers, as in llama.cpp.
 func (m *Metadata) near(c *Config) {
 	c.Windows.Base = m.PositiveOr("rope.freq_base_swa", 0)
 	rule, _ := m.source.String(m.key("rope.scaling.type"))
@@ -316,7 +321,8 @@ func (m *Metadata) near(c *Config) {
 	}
 }
 
-// Windows reads the size of windows, and which layers have them where the file says so.
+// Windows reads the size of windows and which layers have them; the default is all but the last of
+// each period.
 func (m *Metadata) Windows(c *Config, period int) {
 	c.Windows.Size = m.Size("attention.sliding_window", 1<<26)
 	c.Windows.Base = m.PositiveOr("rope.freq_base_swa", 0)
@@ -330,13 +336,13 @@ func (m *Metadata) Windows(c *Config, period int) {
 	c.Windows.Period = m.SizeOr(pattern, 1<<10, period)
 }
 
-// caps reads the bounds of scores and logits, as many as the file has.
+// caps reads the soft caps of scores and logits that the source has.
 func (m *Metadata) caps(c *Config) {
 	c.Scales.AttnCap = m.PositiveOr("attn_logit_softcapping", c.Scales.AttnCap)
 	c.Scales.LogitCap = m.PositiveOr("final_logit_softcapping", c.Scales.LogitCap)
 }
 
-// Scales reads the numbers by which families multiply, as many as the file has.
+// Scales reads the scale factors that the source has.
 func (m *Metadata) Scales(c *Config) {
 	for key, scale := range map[string]*float64{"embedding_scale": &c.Scales.Embed, "logit_scale": &c.Scales.Logits,
 		"residual_scale": &c.Scales.Residual, "attention.scale": &c.Scales.Attn} {

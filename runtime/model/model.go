@@ -6,7 +6,7 @@ import (
 	"sandwich/runtime/gguf"
 )
 
-// Dims are the sizes of a decoder, in elements.
+// Dims holds the sizes of a decoder, in elements.
 type Dims struct {
 	Hidden  int // width of the residual stream
 	Layers  int
@@ -15,34 +15,35 @@ type Dims struct {
 	HeadDim int
 	FFN     int
 	Vocab   int
-	Context int // positions the model was trained for
+	Context int // maximum positions of a sequence
 }
 
-// Weight is one matrix of the model, W[N,K] row by row as the file stores it, or a stack of such
-// matrices, one for each expert; in a rank's share of the model a part of it.
+// Weight is one matrix of the model, W[N,K] in the row-major order of the file, or a stack of such
+// matrices, one per expert. In the shard of a rank it is a part of the matrix.
 type Weight struct {
-	Name     string       // of the tensor
-	Role     string       // q k v o gate up down router head; shared_gate shared_up shared_down beside experts
-	Layer    int          // -1 for the head
-	Tensor   *gguf.Tensor // nil until it is loaded
-	N, K     int
-	Stack    int    // matrices; 0 and 1 are one
-	Row, Col int    // of the tensor's matrices, where this begins
-	Cut      bool   // the ranks each have their part
-	Of       [2]int // N and K of the whole product, whatever a rank has of it
-	Rows     int    // of each of the tensor's matrices: of several products where they are one tensor
-	Picks    []Pick // which of those rows these are, where they do not follow each other from Row on
-	// [matrices] what products of each are multiplied by, before a bias is added (NVFP4's second
-	// scale, and that of Gemma 4's experts); or nil
+	Name      string       // of the tensor
+	Role      string       // q k v o gate up down router head; shared_gate shared_up shared_down with experts
+	Layer     int          // -1 for the head
+	Tensor    *gguf.Tensor // nil until it is loaded
+	N, K      int
+	Stack     int        // number of matrices; 0 means 1
+	Row, Col  int        // first row and column in the tensor's matrices
+	Cut       bool       // the matrix is divided among ranks
+	Of        [2]int     // N and K of the whole matrix
+	Rows      int        // rows of each of the tensor's matrices; more than N if products share the tensor
+	RowRanges []RowRange // rows of the tensor, if they are not consecutive from Row on
+	// Scale [matrices] holds the factor of each matrix's products, applied before a bias is added
+	// (NVFP4's second scale, and that of Gemma 4's experts); or nil.
 	Scale *Vector
 }
 
-// Pick is N rows of a tensor: runs of Run rows, Step rows from one to the next, the first at Row.
-type Pick struct{ Row, Run, Step, N int }
+// RowRange selects N rows of a tensor: groups of Run consecutive rows that begin every Step rows,
+// the first at Row.
+type RowRange struct{ Row, Run, Step, N int }
 
-// TensorRow is the row of the tensor's matrix that row n of the product is.
+// TensorRow returns the row of the tensor's matrix for row n of the product.
 func (w *Weight) TensorRow(n int) int {
-	for _, p := range w.Picks {
+	for _, p := range w.RowRanges {
 		if n < p.N {
 			return p.Row + n/p.Run*p.Step + n%p.Run
 		}
@@ -51,12 +52,11 @@ func (w *Weight) TensorRow(n int) int {
 	return w.Row + n
 }
 
-// Matrices is the number of matrices in the stack.
+// Matrices returns the number of matrices in the stack.
 func (w *Weight) Matrices() int { return max(1, w.Stack) }
 
-// Model is a configuration written out by its architecture as a flat list of ops over weights that
-// still lie in the file. It executes nothing: exec packs the weights and runs the ops.
-// Config.Model makes it from sizes alone, Load binds it to a file; it is immutable afterwards.
+// Model is a model as a flat list of ops over weights. Config.Model makes one without values from a
+// configuration; Load makes one whose weights point into a file. It is immutable afterwards.
 type Model struct {
 	Arch    string
 	Name    string
@@ -64,15 +64,15 @@ type Model struct {
 	Experts Experts // zero in a dense model
 	Eps     float32
 	Tied    bool         // the head is the embedding
-	Outputs int          // width of BufLogits: the vocabulary, or what a pooled model answers with
-	Pooling Pooling      // of a model that makes one row of a text
-	Scores  bool         // that row is scores, and no vector
+	Outputs int          // width of BufLogits: the vocabulary, or the output row of a pooled model
+	Pooling Pooling      // of a model with one output row per text
+	Scores  bool         // the output row has scores and is not a vector
 	Embed   *gguf.Tensor // [vocab, hidden]
 	Weights []Weight
 	Ops     []Op
 }
 
-// Ropes lists the rotations of the model's layers, each once, in the order of first use.
+// Ropes returns the rotations of the model's layers without duplicates, in the order of first use.
 func (m *Model) Ropes() (list []*Rope) {
 	for i := range m.Ops {
 		if r := m.Ops[i].Rope; r != nil && !slices.Contains(list, r) {
@@ -82,8 +82,8 @@ func (m *Model) Ropes() (list []*Rope) {
 	return list
 }
 
-// Width returns how many float32 elements one row of a buffer has, 0 for a buffer that the model
-// does not use.
+// Width returns the number of float32 elements in a row of a buffer, 0 if the model does not use
+// it.
 func (m *Model) Width(b Buf) int {
 	switch b {
 	case BufX, BufH, BufY:
@@ -101,7 +101,7 @@ func (m *Model) Width(b Buf) int {
 			most = max(most, op.Conv.N)
 		case b == BufAtt && op.Kind == OpDelta:
 			most = max(most, op.Delta.ValueHeads*op.Delta.ValueDim)
-		case b == BufV && op.KeyVal, (b == BufK || b == BufV) && op.Kind == OpLatent:
+		case b == BufV && op.KeysAsValues, (b == BufK || b == BufV) && op.Kind == OpLatent:
 			most = max(most, op.Heads.KV*op.Heads.Dim)
 		case b == BufQ && op.Kind == OpLatent:
 			most = max(most, op.Heads.Q*op.Heads.Dim)
@@ -117,8 +117,8 @@ func (m *Model) Width(b Buf) int {
 	return most
 }
 
-// RowsOf returns how many rows a buffer has in a forward of the given number of rows: what experts
-// work on has one for each row and expert used. It does not apply to BufLogits.
+// RowsOf returns the number of rows of a buffer in a forward with the given number of rows. Buffers
+// of experts have one row per row and expert used. It does not apply to BufLogits.
 func (m *Model) RowsOf(b Buf, rows int) int {
 	if m.Experts.Count > 0 && (b == BufGate || b == BufExpert) {
 		return rows * m.Experts.Used

@@ -2,7 +2,8 @@ package model
 
 import "sandwich/runtime/gguf"
 
-// Buf names an activation buffer; exec owns the memory, one row per token of the running batch.
+// Buf identifies an activation buffer. It has one row per token of the running batch; exec owns the
+// memory.
 type Buf uint8
 
 // The activation buffers of a decoder layer and their width in float32 elements.
@@ -14,94 +15,97 @@ const (
 	BufV                   // values                               [rows, kvHeads*headDim]
 	BufAtt                 // attention output                     [rows, heads*headDim]
 	BufGate                // silu(gate)*up                        [rows, ffn], with experts [rows*used, expert ffn]
-	BufShared              // the same of what is beside experts   [rows, shared ffn]
+	BufShared              // silu(gate)*up of the shared part     [rows, shared ffn]
 	BufY                   // output of o and down                 [rows, hidden]
 	BufRouter              // logits of the router                 [rows, experts]
 	BufExpert              // input, later output, of the experts  [rows*used, hidden], rows of one expert together
-	BufInputs              // each layer's own input               [rows, layers*inputs]
-	BufInput               // a gate of one layer's input          [rows, inputs]
+	BufInputs              // embeddings per layer                 [rows, layers*inputs]
+	BufInput               // gate of one layer's embedding        [rows, inputs]
 	BufMix                 // queries, keys and values of a delta rule, or the parts of a gated convolution
-	BufZ                   // what the output of attention, or of a delta rule, is gated by
+	BufZ                   // gate of the output of attention or of a delta rule
 	BufAlpha               // decays of a delta rule               [rows, value heads]
-	BufBeta                // its rates                            [rows, value heads]
-	BufLatentQ             // what queries are made of             [rows, latent]
-	BufLatentKV            // what keys and values are made of     [rows, latent + rotated]
-	BufKeyVal              // keys and values made of it           [rows, heads*(unrotated + value)]
+	BufBeta                // rates of a delta rule                [rows, value heads]
+	BufLatentQ             // latent rows of queries               [rows, latent]
+	BufLatentKV            // latent rows of keys and values       [rows, latent + rotated]
+	BufKeyVal              // keys and values of all heads         [rows, heads*(unrotated + value)]
 	BufFull                // queries, later values, of all heads  [rows, heads*key], [rows, heads*value]
 	BufLogits              // logits of the wanted rows            [logit rows, outputs]
 	NumBufs
 )
 
-// Kind is what an op computes.
+// Kind identifies what an op computes.
 type Kind uint8
 
-// The ops of a decoder. Each is one step between two barriers; an index into Model.Ops is a place
-// to stop and to resume.
+// Kinds of ops. Each op is one step between two barriers; a forward can halt and resume at an index
+// of Model.Ops.
 const (
 	// OpEmbed reads the embedding rows of the batch's tokens: X = Scale * E[token] (+ Types[0])
-	// (+ Places[position]).
+	// (+ PosEmbed[position]).
 	OpEmbed Kind = iota
-	// OpNorm is H = RMSNorm(X, Norm), or X = LayerNorm(X, Norm, Shift) where it has a Shift.
+	// OpNorm computes H = RMSNorm(X, Norm), or X = LayerNorm(X, Norm, Shift) if it has a Shift.
 	OpNorm
-	// OpMatMul is Outs[i] = In * Weights[W[i]]^T (+ Bias[i]); weights that share their input are
-	// one op (q, k and v). With an activation it is Outs[0] = act(In * gate^T, In * up^T), with
-	// gate W[0] and up W[1], or of the one product there is.
+	// OpMatMul computes Outs[i] = In * Weights[W[i]]^T (+ Bias[i]); products of the same input are
+	// one op (q, k and v). With an activation it computes Outs[0] = act(In * gate^T, In * up^T),
+	// with gate W[0] and up W[1], or the activation of a single product.
 	OpMatMul
 	// OpRotate normalizes the heads of Q, K and V where the model does, rotates Q and K by position
-	// where the layer does, tempers Q, and stores K and V in the cache. In a layer that reads those
+	// where the layer does, tuning Q, and stores K and V in the cache. In a layer that reads those
 	// of another one there is Q alone.
 	OpRotate
-	// OpAttention is Att = softmax(Scale * Q K^T) V, causal, over the cached positions of each
-	// row's sequence that the layer sees.
+	// OpAttention computes Att = softmax(Scale * Q K^T) V over the cached positions of each row's
+	// sequence that the layer attends to.
 	OpAttention
-	// OpAddNorm is X += Scale * Y; H = RMSNorm(X, Norm), if it has a Norm, or X = LayerNorm(X,
-	// Norm, Shift). With Post, Y is normalized before it is added, with Gain X is multiplied behind
-	// it.
+	// OpAddNorm computes X += Scale * Y, then H = RMSNorm(X, Norm) if it has a Norm, or X =
+	// LayerNorm(X, Norm, Shift). With Post, Y is normalized before the sum; with Gain, X is
+	// multiplied after it.
 	OpAddNorm
-	// OpGather copies the rows of H whose logits are wanted, times Scale, in order, to the top of
-	// Y.
+	// OpGather copies the rows of H whose logits are wanted, times Scale, in order, to the first
+	// rows of Y.
 	OpGather
-	// OpRoute takes the best experts of each row, with their weights, by Router, and orders (row,
-	// expert) pairs by expert.
+	// OpRoute chooses the experts of each row and their weights by Router, and sorts (row, expert)
+	// pairs by expert.
 	OpRoute
-	// OpDispatch copies H to Expert: one row for each pair, times its weight where Router says so.
+	// OpDispatch copies H to Expert: one row per pair, times its weight if Router.ScaleInput is
+	// set.
 	OpDispatch
-	// OpExperts is OpMatMul with as many matrices as there are experts: each multiplies its own
-	// pairs.
+	// OpExperts is OpMatMul with a matrix per expert, which multiplies the pairs of the expert.
 	OpExperts
-	// OpCombine is Y = the weighted sum of each row's pairs in Expert, best expert first. With Onto
-	// it is added to what Y holds, which is multiplied before by sigmoid(H * Gate) if there is a
-	// Gate.
+	// OpCombine computes Y = the weighted sum of each row's pairs in Expert, best expert first.
+	// With Accumulate the sum is added to Y, which is first multiplied by sigmoid(H * Gate) if
+	// there
+	// is a Gate.
 	OpCombine
-	// OpRowNorm is Outs[0] = RMSNorm(In, Norm), of whole rows; with Onto it is added to what
-	// Outs[0] holds, and In is overwritten.
+	// OpRowNorm computes Outs[0] = RMSNorm(In, Norm) of whole rows. With Accumulate the result is
+	// added to Outs[0], and In is overwritten.
 	OpRowNorm
-	// OpCap is In = Cap * tanh(In / Cap) of the wanted rows.
+	// OpCap computes In = Cap * tanh(In / Cap) of the wanted rows.
 	OpCap
-	// OpInputs is Inputs = (RMSNorm(Inputs * Scale, Norm) + sqrt(n) * Table[token]) / sqrt(2), of
-	// each layer's n elements.
+	// OpInputs computes Inputs = (RMSNorm(Inputs * Scale, Norm) + sqrt(n) * Table[token]) / sqrt(2)
+	// of the n elements of each layer.
 	OpInputs
-	// OpConv is a causal convolution. Of a delta rule it is Mix = silu(conv(Mix)), of which the
-	// heads of queries and keys are then given the length 1, and queries the scale 1/sqrt(KeyDim);
-	// Alpha and Beta become decays and rates. Otherwise Mix is b, c and x, and Outs[0] = c *
+	// OpConv is a causal convolution. With Delta it computes Mix = silu(conv(Mix)), normalizes the
+	// heads of queries and keys to length 1, scales queries by 1/sqrt(KeyDim), and turns Alpha and
+	// Beta into decays and rates. Otherwise Mix holds b, c and x, and it computes Outs[0] = c *
 	// conv(b*x).
 	OpConv
-	// OpDelta is Att = the delta rule over Mix, Alpha and Beta.
+	// OpDelta computes Att = the delta rule over Mix, Alpha and Beta.
 	OpDelta
-	// OpOutGate is Att = act(In, RMSNorm(Att, Norm)), the norm that of each head, if there is one.
+	// OpOutGate computes Att = act(In, RMSNorm(Att, Norm)) with a norm per head, or act(In, Att)
+	// without Norm.
 	OpOutGate
-	// OpGate is Outs[0] = act(Outs[0], In), of the elements that In has for the layer.
+	// OpGate computes Outs[0] = act(Outs[0], In) with the elements of In that belong to the layer.
 	OpGate
-	// OpHeads is Outs[0] = In * W^T of each head, with W[0] a stack of a matrix for each: head h
-	// reads In from h*InStep on and writes Outs[0] from h*OutStep on. Without W it copies N
-	// elements.
+	// OpHeads computes Outs[0] = In * W^T per head, where W[0] is a stack with a matrix per head:
+	// head h reads In from h*InStep on and writes Outs[0] from h*OutStep on. Without W it copies N
+	// elements per head.
 	OpHeads
-	// OpLatent makes Q, K and V of latent attention by position, and stores K and V in the cache.
+	// OpLatent computes Q, K and V of latent attention by position, and stores K and V in the
+	// cache.
 	OpLatent
-	// OpPool makes one row of each text that ends in the forward, of the rows of In, by Pool; to
-	// the top of Outs[0].
+	// OpPool computes one row of each text that ends in the forward, from the rows of In by Pool,
+	// and writes them to the first rows of Outs[0].
 	OpPool
-	// OpSoftmax is In = softmax(In) of each wanted row.
+	// OpSoftmax computes In = softmax(In) of each wanted row.
 	OpSoftmax
 )
 
@@ -111,47 +115,47 @@ var kindNames = [...]string{"embed", "norm", "matmul", "rotate", "attention", "a
 
 func (k Kind) String() string { return kindNames[k] }
 
-// Op is one step of a forward pass. Which fields mean something follows from Kind.
+// Op is one step of a forward. Kind determines which of the fields apply.
 type Op struct {
 	Kind   Kind
 	Layer  int
 	Name   string     // "blk.3.qkv", for traces and profiles
 	In     Buf        // OpMatMul, OpExperts, OpRowNorm, OpCap, OpGate, OpPool, OpSoftmax
-	Wanted bool       // OpMatMul: of the wanted rows alone, which stand at the top of In
+	Wanted bool       // OpMatMul: only the wanted rows, which are the first rows of In
 	W      []int      // OpMatMul, OpExperts: indices into Model.Weights
-	Act    Activation // OpMatMul, OpExperts: if any, of a gate and an up projection with one output; OpGate
+	Act    Activation // OpMatMul, OpExperts: of a gate and an up product with one output, or none; OpGate
 	Outs   []Buf      // OpMatMul, OpExperts: one buffer per product; OpRowNorm, OpGate, OpCombine, OpPool: one
 	Bias   []*Vector  // OpMatMul, OpExperts: one per weight, nil where there is none
 	Scale  float32    // OpEmbed, OpAddNorm, OpGather, OpInputs
 	// OpNorm, OpAddNorm: weight [hidden], OpAddNorm also nil; OpRowNorm: [width]; OpInputs: [n];
 	// OpOutGate: [headDim] or nil
-	Norm   *Vector
-	Post   *Vector // OpAddNorm: weight [hidden] or nil
-	Gain   *Vector // OpAddNorm: [1] or nil
-	Shift  *Vector // OpNorm, OpAddNorm: bias [hidden] of a LayerNorm; nil: it is an RMSNorm
-	Types  *Vector // OpEmbed: [types][hidden] or nil
-	Places *Vector // OpEmbed: [context][hidden] or nil
-	Pool   Pooling // OpPool
-	QNorm  *Vector // OpRotate: weight [headDim] or nil
-	KNorm  *Vector // OpRotate: weight [headDim] or nil
-	VNorm  *Vector // OpRotate: weight [headDim] or nil
-	KeyVal bool    // OpRotate: values are the keys, before these are normalized
-	Temper *Temper // OpRotate: nil for none
-	Heads  Heads   // OpRotate, OpAttention
-	Keeper int     // OpRotate, OpAttention: the layer whose keys and values are read; its own, or an earlier one
-	Rope   *Rope   // OpRotate: nil in a layer without positions
-	Attn   Attn    // OpAttention
-	Sinks  *Vector // OpAttention: [heads], one more score of each head, that gives no value; or nil
-	Router Router  // OpRoute, OpDispatch, OpCombine
-	Onto   bool    // OpCombine, OpRowNorm
-	Gate   *Vector // OpCombine: [hidden] or nil
-	Cap    float32 // OpCap
-	N      int     // OpGate: elements of a layer; OpOutGate: of Att; OpHeads: of a head
+	Norm            *Vector
+	Post            *Vector          // OpAddNorm: weight [hidden] or nil
+	Gain            *Vector          // OpAddNorm: [1] or nil
+	Shift           *Vector          // OpNorm, OpAddNorm: bias [hidden] of a LayerNorm; nil: it is an RMSNorm
+	Types           *Vector          // OpEmbed: [types][hidden] or nil
+	PosEmbed        *Vector          // OpEmbed: [context][hidden] or nil
+	Pool            Pooling          // OpPool
+	QNorm           *Vector          // OpRotate: weight [headDim] or nil
+	KNorm           *Vector          // OpRotate: weight [headDim] or nil
+	VNorm           *Vector          // OpRotate: weight [headDim] or nil
+	KeysAsValues    bool             // OpRotate: values are the keys before their norm
+	AttnTemperature *AttnTemperature // OpRotate: nil for none
+	Heads           Heads            // OpRotate, OpAttention
+	KVLayer         int              // OpRotate, OpAttention: the layer whose keys and values are read; its own, or an earlier one
+	Rope            *Rope            // OpRotate: nil in a layer without positions
+	Attn            Attn             // OpAttention
+	Sinks           *Vector          // OpAttention: [heads], one more score per head without a value; or nil
+	Router          Router           // OpRoute, OpDispatch, OpCombine
+	Accumulate      bool             // OpCombine, OpRowNorm
+	Gate            *Vector          // OpCombine: [hidden] or nil
+	Cap             float32          // OpCap
+	N               int              // OpGate: elements of a layer; OpOutGate: of Att; OpHeads: of a head
 	// OpHeads
 	InStep, OutStep int
 	Latent          Latent // OpLatent
 	Conv            *Conv  // OpConv
-	Delta           *Delta // OpConv, OpDelta; nil in a convolution that is none of a delta rule's
+	Delta           *Delta // OpConv, OpDelta; nil in a convolution without a delta rule
 	Table           *Table // OpInputs
 }
 
@@ -166,10 +170,10 @@ type Table struct {
 type Vector struct {
 	Name     string    // of the tensor
 	N        int       // elements, or those of each expert
-	At, Of   int       // the first of them in the tensor, and how many that has; Of is 0 where it is N
-	Stack    int       // experts; 0 where it is none of theirs
-	Optional bool      // a file may lack it
-	Usual    bool      // Synth writes it all the same
-	Times    float32   // what the file's values are multiplied by; 0: 1
-	Data     []float32 // [N], [Stack][N]; nil until it is loaded, unless the configuration gives its values
+	At, Of   int       // index of the first element in the tensor, and elements of the tensor; Of 0 means N
+	Stack    int       // number of experts; 0 if it does not belong to experts
+	Optional bool      // files may not have it
+	Expected bool      // an optional vector that synthetic models have, and all layers or none
+	Times    float32   // factor of the file's values; 0: 1
+	Data     []float32 // [N], [Stack][N]; nil until it is loaded, unless the configuration has the values
 }

@@ -31,7 +31,7 @@ func TestOutlineIsTheModel(t *testing.T) {
 		for i, op := range o.Ops {
 			want := m.Ops[i]
 			if op.Kind != want.Kind || op.Name != want.Name || op.Layer != want.Layer || op.Heads != want.Heads ||
-				op.Keeper != want.Keeper || op.Attn.Window != want.Attn.Window || op.Attn.Store != want.Attn.Store {
+				op.KVLayer != want.KVLayer || op.Attn.Window != want.Attn.Window || op.Attn.Store != want.Attn.Store {
 				t.Errorf("%s: op %d is %s, the model's is %s", arch, i, op.Name, want.Name)
 			}
 		}

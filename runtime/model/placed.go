@@ -11,25 +11,25 @@ import (
 	"sandwich/topotree"
 )
 
-// Placed is where ops should run for some rows, and why; its JSON is stable.
+// Placed describes where ops should run for a range of rows, and why. Its JSON is stable.
 type Placed struct {
 	Phase   string   `json:"phase"` // prefill, decode
 	From    int      `json:"from"`  // rows
-	To      int      `json:"to"`    // the last of them
+	To      int      `json:"to"`    // last row count of the range
 	Ops     []string `json:"ops"`
 	Compute string   `json:"compute"`
 	Type    string   `json:"type,omitempty"` // of the weights
 	Regime  string   `json:"regime"`
 	Target  string   `json:"target"`
-	Split   string   `json:"split,omitempty"` // between unlike workers, at the first of the rows
-	Why     string   `json:"why"`             // at the first of the rows
-	Seconds float64  `json:"seconds"`         // of one op at the roof, at the first of the rows
-	Units   bool     `json:"-"`               // not the cores alone
+	Split   string   `json:"split,omitempty"` // among heterogeneous workers, for From rows
+	Why     string   `json:"why"`             // for From rows
+	Seconds float64  `json:"seconds"`         // of one op at the ceiling, for From rows
+	Units   bool     `json:"-"`               // other units than the cores take part
 
-	part string // kind, name and number of the part that it is of
+	part string // kind and name of the op, and index of its part
 }
 
-// RowsText is the rows of a range, as people read it.
+// RowsText returns the range of rows as text, such as "1-8".
 func (p *Placed) RowsText() string {
 	if p.From == p.To {
 		return fmt.Sprint(p.From)
@@ -37,24 +37,25 @@ func (p *Placed) RowsText() string {
 	return fmt.Sprintf("%d-%d", p.From, p.To)
 }
 
-// Placer places the ops of a model on a machine, by the three regimes of SMEPilot section 3.2.
+// Placer determines where the ops of a model should run on a machine, by the three regimes of
+// SMEPilot section 3.2.
 type Placer struct {
 	Model   *Model
 	Plan    *plans.Plan
 	Machine *roofline.Machine
-	Compute string // in the place of each weight's arithmetic, and of attention's; "": its own
+	Compute string // path of all weights and of attention; "": that of the plan
 	Context int    // positions before the rows of each sequence
 
-	Alone      bool    // no op is split between unlike workers
-	Sequential bool    // no stage of attention begins before the one before it has ended
-	Packing    float64 // how often the bytes of weights move again, because they are packed on the way
+	Alone      bool    // no op is split among heterogeneous workers
+	Sequential bool    // stages of attention do not overlap
+	Packing    float64 // additional times that the bytes of weights move, for packing during the op
 }
 
-// Phases are the names of a plan's phases, by phase.Phase.
+// Phases lists the names of a plan's phases, by phase.Phase.
 var Phases = [phase.Count]string{phase.Prefill.String(), phase.Decode.String()}
 
-// phase returns the plan of a phase and a forward of m rows: of one sequence in prefill, of m
-// sequences in decode.
+// phase returns the plan of a phase and the rows of a forward with m rows: of one sequence in
+// prefill, of m sequences in decode.
 func (p *Placer) phase(name string, m int) (*plans.Phase, Rows, error) {
 	of, err := phase.Parse(name)
 	if err != nil {
@@ -70,14 +71,15 @@ func (p *Placer) phase(name string, m int) (*plans.Phase, Rows, error) {
 	return &p.Plan.Decode, rows, nil
 }
 
-// At places the ops of a forward of m rows. It fails where the profile lacks a ceiling.
+// At returns the placements of the ops of a forward with m rows. It fails if the profile has no
+// ceiling for an op.
 func (p *Placer) At(name string, m int) ([]Placed, error) {
 	_, _, out, err := p.Place(name, m)
 	return out, err
 }
 
-// Place is At with what the ops do, by op of the model which of them it is, and a place for each of
-// their parts, in order.
+// Place returns the distinct ops of a forward with m rows, for each op of the model its index among
+// them, and the placements of all their parts in order.
 func (p *Placer) Place(name string, m int) (works []OpWork, at []int, out []Placed, err error) {
 	of, rows, err := p.phase(name, m)
 	if err != nil {
@@ -87,19 +89,19 @@ func (p *Placer) Place(name string, m int) (works []OpWork, at []int, out []Plac
 		return nil, nil, nil, err
 	}
 	set := topotree.NewCPUSet(of.PUs...)
-	roofs := map[string]roofline.Ceiling{}
+	ceilings := map[string]roofline.Ceiling{}
 	for i := range works {
 		for k, part := range works[i].Parts {
-			roof, err := p.roof(set, &part, roofs)
+			ceiling, err := p.ceiling(set, &part, ceilings)
 			if err != nil {
 				return nil, nil, nil, err
 			}
 			if part.Type != "" {
 				part.Bytes *= 1 + p.Packing
 			}
-			one := roof.Place(part.Work, part.Output)
+			one := ceiling.Place(part.Work, part.Output)
 			if part.Between > 0 {
-				one = roof.Stages(one, part.Step, p.vectors(set), p.Sequential)
+				one = ceiling.Stages(one, part.Step, p.vectors(set), p.Sequential)
 			}
 			placed := Placed{Phase: name, From: m, To: m, Ops: []string{works[i].Op}, Compute: part.Compute,
 				Type: part.Type, Regime: one.Regime.String(), Target: one.Target(), Split: one.SplitText(),
@@ -114,8 +116,9 @@ func (p *Placer) Place(name string, m int) (works []OpWork, at []int, out []Plac
 	return works, at, out, nil
 }
 
-// roof is that of a part, whose arithmetic it sets.
-func (p *Placer) roof(set topotree.CPUSet, part *OpPart, known map[string]roofline.Ceiling) (roofline.Ceiling, error) {
+// ceiling returns the ceiling of a part. It changes the path of the part to p.Compute if that is
+// set.
+func (p *Placer) ceiling(set topotree.CPUSet, part *OpPart, known map[string]roofline.Ceiling) (roofline.Ceiling, error) {
 	if p.Compute != "" && part.FLOP > 0 {
 		part.Compute = p.Compute
 	}
@@ -127,9 +130,8 @@ func (p *Placer) roof(set topotree.CPUSet, part *OpPart, known map[string]roofli
 	if err != nil {
 		return r, err
 	}
-	// A lane of a vector multiplies four bytes, on arm64 eight at most, in the time of one
-	// float32. A peak beyond that is one of a matrix unit that each core has, which kernels of
-	// vectors do not use.
+	// A SIMD lane multiplies four bytes, on arm64 at most eight, in the time of one float32. A
+	// higher peak belongs to a matrix unit of each core, which vector kernels do not use.
 	const vector, most = 4, 8
 	if f32 := p.vectors(set); !part.Matrix && f32 > 0 && r.Targets[0].Peak > most*f32 {
 		scale := vector * f32 / r.Targets[0].Peak
@@ -145,18 +147,18 @@ func (p *Placer) roof(set topotree.CPUSet, part *OpPart, known map[string]roofli
 	return r, nil
 }
 
-// vectors is the float32 rate of the cores, which softmax has.
+// vectors returns the float32 rate of the cores' vector units, in FLOP/s.
 func (p *Placer) vectors(set topotree.CPUSet) float64 {
 	return p.Machine.Peak(set, roofline.Path{ISA: p.Plan.Widest(), Type: "f32"}).Value
 }
 
-// like tells whether two ops of one forward are placed alike.
+// like reports whether two placements differ only in their ops.
 func (p *Placed) like(o *Placed) bool {
 	return p.Compute == o.Compute && p.Type == o.Type && p.Regime == o.Regime && p.Target == o.Target &&
 		p.Split == o.Split && p.Why == o.Why
 }
 
-// Join puts ops that are placed alike together.
+// Join merges placements that differ only in their ops.
 func Join(list []Placed) (out []Placed) {
 	for _, p := range list {
 		k := slices.IndexFunc(out, func(o Placed) bool {
@@ -173,8 +175,8 @@ func Join(list []Placed) (out []Placed) {
 	return out
 }
 
-// Ranges places the ops of a phase for 1 to most rows: the rows between two changes of regime or
-// target are one range.
+// Ranges returns the placements of the ops of a phase for 1 to most rows. A range ends where the
+// regime or the target of an op changes.
 func (p *Placer) Ranges(phase string, most int) ([]Placed, error) {
 	last, err := p.At(phase, 1)
 	if err != nil {
@@ -198,11 +200,12 @@ func (p *Placer) Ranges(phase string, most int) ([]Placed, error) {
 	return Join(endRanges(ranges, most)), nil
 }
 
-// changes are where an op is placed otherwise for the first time, between some rows and more.
+// changes returns the placements at which the regime or the target of an op changes between two
+// numbers of rows. It finds them by bisection.
 func (p *Placer) changes(op Placed, end []Placed) (out []Placed, err error) {
 	last := op.in(end)
 	for last != nil && op.moved(last) {
-		low, high := op.From, *last // of which the second is placed otherwise
+		low, high := op.From, *last // the op has moved at high, but not at low
 		for high.From-low > 1 {
 			list, err := p.At(op.Phase, (low+high.From)/2)
 			if err != nil {
@@ -219,7 +222,7 @@ func (p *Placer) changes(op Placed, end []Placed) (out []Placed, err error) {
 	return out, nil
 }
 
-// in finds the same op in another forward; nil where there is none.
+// in returns the placement of the same part in another forward, nil if there is none.
 func (p *Placed) in(list []Placed) *Placed {
 	for i := range list {
 		if list[i].part == p.part {
@@ -229,10 +232,11 @@ func (p *Placed) in(list []Placed) *Placed {
 	return nil
 }
 
-// moved tells whether an op is placed otherwise.
+// moved reports whether regime or target differ.
 func (p *Placed) moved(o *Placed) bool { return p.Regime != o.Regime || p.Target != o.Target }
 
-// endRanges lets each range end where the next one of the same op and type begins.
+// endRanges sets the end of each range to the begin of the next one of the same part, and sorts the
+// ranges.
 func endRanges(ranges []Placed, most int) []Placed {
 	for i := range ranges {
 		ranges[i].To = most
@@ -247,5 +251,5 @@ func endRanges(ranges []Placed, most int) []Placed {
 	return ranges
 }
 
-// key orders the ranges of one type by rows.
+// key returns the sort key: type, path, then rows.
 func (p *Placed) key() string { return fmt.Sprintf("%s %s %06d", p.Type, p.Compute, p.From) }

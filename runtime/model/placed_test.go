@@ -36,7 +36,7 @@ func m4(t *testing.T, typ gguf.Type) *Placer {
 	return &Placer{Model: m, Plan: p, Machine: roofline.NewMachine(host), Compute: "f16"}
 }
 
-// TestSwitchesOfSMEPilot: with 1.85 TFLOP/s of cores, 2.92 of SME units and 247 GB/s, reckoned by
+// TestSwitchesOfSMEPilot: with 1.85 TFLOP/s of cores, 2.92 of SME units and 247 GB/s, computed by
 // hand: rows of 16 bits have 1 FLOP/B, so that ridges lie at 7.49 and 11.8 rows; of 8.5 bits 1.88;
 // of 4.5 bits 3.56. With 8 and 4 rows the cores keep the op, since the units read 224 GB/s: 8 /
 // 1.85 and 7.53 / 1.85 ps are less than 1000 / 224.
@@ -134,7 +134,7 @@ func TestRowsOfRows(t *testing.T) {
 			}
 		case "head":
 			if part.FLOP != 0 {
-				t.Errorf("nobody wants logits, and the head does %g FLOP", part.FLOP)
+				t.Errorf("no logits are wanted, and the head does %g FLOP", part.FLOP)
 			}
 		}
 	}

@@ -9,54 +9,53 @@ import (
 	"sandwich/runtime/gguf"
 )
 
-// Pooling is how the rows of a text become the one row that a model answers with.
+// Pooling identifies how the rows of a text are reduced to one output row.
 type Pooling uint8
 
 // Kinds of pooling.
 const (
 	NoPooling    Pooling = iota // the model generates text
 	MeanPooling                 // of all rows (Reimers, Gurevych: Sentence-BERT, 2019)
-	FirstPooling                // the row of the token in front, [CLS]
-	LastPooling                 // that of the last token
+	FirstPooling                // the row of the first token, [CLS]
+	LastPooling                 // the row of the last token
 )
 
 var poolingNames = [...]string{"none", "mean", "first", "last"}
 
 func (p Pooling) String() string { return poolingNames[p] }
 
-// Scoring are the sizes of a head that scores texts instead of embedding them.
+// Scoring holds the sizes of a head that scores texts instead of embedding them.
 type Scoring struct {
-	Count int  // scores of a text; 0: the model scores nothing
-	Dense bool // a product with tanh stands before the scores
-	Share bool // the scores are a softmax
+	Count int  // scores per text; 0: the model has no scores
+	Dense bool // a product with tanh precedes the scores
+	Share bool // the scores are normalized by softmax
 }
 
-// Pooled tells a model that makes a vector or some scores of a text from one that generates.
+// Pooled reports whether the model computes a vector or scores of a text and generates no text.
 func (m *Model) Pooled() bool { return m.Pooling != NoPooling }
 
 // AtOnce tells whether all of a text has to be in one forward: where a row sees those behind it,
 // and where rows are pooled that an earlier forward would have made.
-func (m *Model) AtOnce() bool {
+func (m *Model) WholeText() bool {
 	return m.Pooling == MeanPooling || m.Pooling == FirstPooling || slices.ContainsFunc(m.Ops, func(op Op) bool {
-		return op.Kind == OpAttention && op.Attn.Both
+		return op.Kind == OpAttention && op.Attn.Bidirectional
 	})
 }
 
 // Learned tells whether positions are rows of a table, so that a text can have no more of them.
-func (m *Model) Learned() bool {
-	return slices.ContainsFunc(m.Ops, func(op Op) bool { return op.Places != nil })
+func (m *Model) LearnedPositions() bool {
+	return slices.ContainsFunc(m.Ops, func(op Op) bool { return op.PosEmbed != nil })
 }
 
-// The numbers of llama.cpp for pooling; rank is that of models that score.
+// poolRank is llama.cpp's pooling type of models that score. Smaller types are those of Pooling.
 const poolRank = 4
 
-// pooled reads from a file how the rows of a text become one, what is behind that, and what
-// encoders have in front.
+// pooled reads pooling, projections and scores from a file, and the token types of encoders.
 func (c *Config) pooled(f *gguf.File) error {
 	if causal, ok := f.Bool(c.Arch + ".attention.causal"); ok {
-		c.Both = !causal
+		c.Bidirectional = !causal
 	}
-	if c.Both {
+	if c.Bidirectional {
 		c.Types = rowsOf(f, "token_types.weight")
 	}
 	kind, _ := f.Uint(c.Arch + ".pooling_type")
@@ -66,7 +65,7 @@ func (c *Config) pooled(f *gguf.File) error {
 	case kind == poolRank:
 		return c.scoring(f)
 	case kind > poolRank:
-		return fmt.Errorf("%s.pooling_type is %d, which is %w: 0 to %d are", c.Arch, kind, ErrUnsupported, poolRank)
+		return fmt.Errorf("%s.pooling_type %d is %w: it must be 0 to %d", c.Arch, kind, ErrUnsupported, poolRank)
 	}
 	c.Pooling = Pooling(kind)
 	for _, name := range denseNames {
@@ -77,7 +76,7 @@ func (c *Config) pooled(f *gguf.File) error {
 	return nil
 }
 
-// rowsOf is the number of rows of a tensor, 0 where the file has none.
+// rowsOf returns the number of rows of a tensor, 0 if the file does not have it.
 func rowsOf(f *gguf.File, tensor string) int {
 	t, ok := f.Tensor(tensor)
 	switch {
@@ -89,30 +88,28 @@ func rowsOf(f *gguf.File, tensor string) int {
 	return 1
 }
 
-// denseNames are products behind pooling, in their order (sentence-transformers' modules 2 and 3).
+// denseNames lists the products after pooling in order (modules 2 and 3 of sentence-transformers).
 var denseNames = [...]string{"dense_2", "dense_3"}
 
-// scoring reads the head of a model that scores. That of an encoder reads the first row, that of a
-// decoder the last one, and makes a softmax of its scores, as llama.cpp has it for the Qwen3
-// family.
+// scoring reads the head of a model that scores. The head of an encoder reads the first row. The
+// head of a decoder reads the last row, and its scores are normalized by softmax, as llama.cpp does
+// for the Qwen3 family.
 func (c *Config) scoring(f *gguf.File) error {
 	c.Pooling = LastPooling
-	if c.Both {
+	if c.Bidirectional {
 		c.Pooling = FirstPooling
 	}
 	_, c.Scoring.Dense = f.Tensor("cls.weight")
-	c.Scoring.Count, c.Scoring.Share = rowsOf(f, "cls.output.weight"), !c.Both
+	c.Scoring.Count, c.Scoring.Share = rowsOf(f, "cls.output.weight"), !c.Bidirectional
 	if c.Scoring.Count == 0 {
-		return fmt.Errorf("the file scores texts (pooling type %d) and has no tensor cls.output.weight: it is "+
-			"damaged, or "+
-			"of a kind that is %w", poolRank, ErrUnsupported)
+		return fmt.Errorf("the model scores texts (pooling type %d), but the file has no tensor cls.output.weight: "+
+			"it is damaged, or of a kind that is %w", poolRank, ErrUnsupported)
 	}
 	return nil
 }
 
-// outlined reads off the matrices of a shape without a head over the vocabulary what it has
-// instead.
-func (c *Config) outlined(s plans.ModelShape) {
+// readHead sets pooling, scores and projections by the matrices of a shape.
+func (c *Config) readHead(s plans.ModelShape) {
 	c.Pooling = LastPooling
 	for _, w := range s.Weights {
 		switch w.Role {
@@ -121,39 +118,39 @@ func (c *Config) outlined(s plans.ModelShape) {
 		case "cls":
 			c.Scoring.Dense = true
 		case "score":
-			c.Scoring.Count, c.Scoring.Share = w.N, !c.Both
+			c.Scoring.Count, c.Scoring.Share = w.N, !c.Bidirectional
 		case denseNames[0], denseNames[1]:
 			c.Dense = append(c.Dense, w.N)
 		}
 	}
 }
 
-// tied says that the head is the embedding: not in a pooled model, which has none.
+// tied reports whether the head is the embedding. A pooled model has no such head.
 func (c Config) tied() bool { return c.Tied && c.Pooling == NoPooling }
 
+// checkPooling returns an error for pooling, scores or projections that are not possible.
 func (c Config) checkPooling() error {
 	switch {
-	case c.Pooling == NoPooling && c.Both:
-		return fmt.Errorf("the file does not say how rows of a model of kind %s are pooled (%s.pooling_type): convert "+
-			"it again "+
-			"with its sentence-transformers folders", c.Arch, c.Arch)
+	case c.Pooling == NoPooling && c.Bidirectional:
+		return fmt.Errorf("the file of a %s model has no %s.pooling_type: convert it again with its "+
+			"sentence-transformers folders", c.Arch, c.Arch)
 	case c.Scoring.Count < 0 || c.Scoring.Count > 1<<16:
-		return fmt.Errorf("a head of %d scores is not possible", c.Scoring.Count)
+		return fmt.Errorf("a head of %d scores is out of range 0..%d", c.Scoring.Count, 1<<16)
 	case c.Types < 0 || c.Types > 1<<16:
-		return fmt.Errorf("%d token types are not possible", c.Types)
+		return fmt.Errorf("%d token types are out of range 0..%d", c.Types, 1<<16)
 	case len(c.Dense) > len(denseNames):
-		return fmt.Errorf("%d products behind pooling are not possible", len(c.Dense))
+		return fmt.Errorf("%d products after pooling are too many, the limit is %d", len(c.Dense), len(denseNames))
 	}
 	for _, width := range c.Dense {
 		if width < 1 || width > 1<<17 {
-			return fmt.Errorf("a vector of %d numbers is not possible", width)
+			return fmt.Errorf("a vector of %d numbers is out of range 1..%d", width, 1<<17)
 		}
 	}
 	return nil
 }
 
-// Pool is Logits [texts, width] of the rows [T, hidden] of a buffer: one row of each text that ends
-// in the forward, and what the configuration has behind that.
+// Pool writes Logits [texts, width] from the rows [T, hidden] of a buffer: one pooled row of each
+// text that ends in the forward, after the projections or scores of the configuration.
 func (b *Builder) Pool(in Buf) {
 	steps := len(b.Dense)
 	if b.Scoring.Count > 0 {
@@ -187,7 +184,7 @@ func (b *Builder) Pool(in Buf) {
 	b.m.Outputs = width
 }
 
-// score reads Y [texts, hidden]: Logits [texts, classes].
+// score reads Y [texts, hidden] and writes Logits [texts, scores].
 func (b *Builder) score() {
 	in := BufY
 	if b.Scoring.Dense {
@@ -203,7 +200,7 @@ func (b *Builder) score() {
 	b.m.Outputs = n
 }
 
-// wanted is a product of the wanted rows alone.
+// wanted adds a product of the wanted rows only.
 func (b *Builder) wanted(in Buf, p Product) {
 	b.product(p.Tensor, Op{In: in, Wanted: true}, []Product{p})
 	b.pending = false
@@ -215,7 +212,7 @@ const (
 	layerEps = "attention.layer_norm_epsilon"
 )
 
-// epsKey is the one that files of the configuration have.
+// epsKey returns the key of the epsilon that files of the configuration have.
 func (c Config) epsKey() string {
 	m, err := c.Model()
 	if err == nil && slices.ContainsFunc(m.Ops, func(op Op) bool { return op.Shift != nil }) {
@@ -224,7 +221,7 @@ func (c Config) epsKey() string {
 	return rmsEps
 }
 
-// writePooling sets what pooled models have beside the others.
+// writePooling writes the metadata of pooled models.
 func writePooling(w *gguf.Writer, c Config) {
 	key := func(s string) string { return c.Arch + "." + s }
 	if c.Pooling == NoPooling {
@@ -242,7 +239,7 @@ func writePooling(w *gguf.Writer, c Config) {
 		w.SetStrings(key("classifier.output_labels"), labels)
 	}
 	w.SetUint32(key("pooling_type"), kind)
-	if c.Both {
+	if c.Bidirectional {
 		w.SetBool(key("attention.causal"), false)
 	}
 	in := c.Hidden

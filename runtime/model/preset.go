@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// presets are the models that people run and papers measure, by their public configurations.
+// presets lists well-known models by their public configurations.
 var presets = []Config{
 	llamaPreset("llama-160m", Dims{Hidden: 768, Layers: 12, Heads: 12, KVHeads: 12, HeadDim: 64, FFN: 3072,
 		Vocab: 32000, Context: 2048}),
@@ -67,7 +67,7 @@ var presets = []Config{
 	{Name: "phi-3-mini", Arch: "phi3", Eps: 1e-5, RopeBase: 1e4, Original: 4096,
 		Dims: Dims{Hidden: 3072, Layers: 32, Heads: 32, KVHeads: 32, HeadDim: 96, FFN: 8192, Vocab: 32064,
 			Context: 4096}},
-	{Name: "ministral-3-3b", Arch: "mistral3", Eps: 1e-5, RopeBase: 1e6, Tied: true, Temper: 0.1,
+	{Name: "ministral-3-3b", Arch: "mistral3", Eps: 1e-5, RopeBase: 1e6, Tied: true, AttnTemperature: 0.1,
 		Yarn: &Yarn{Factor: 16, Original: 16384, Fast: 32, Slow: 1, Log: 1},
 		Dims: Dims{Hidden: 3072, Layers: 26, Heads: 32, KVHeads: 8, HeadDim: 128, FFN: 9216, Vocab: 131072,
 			Context: 262144}},
@@ -97,17 +97,17 @@ var presets = []Config{
 		Yarn: &Yarn{Factor: 8, Original: 8192, Fast: 32, Slow: 1},
 		Dims: Dims{Hidden: 4096, Layers: 32, Heads: 32, KVHeads: 32, HeadDim: 128, FFN: 11008, Vocab: 100278,
 			Context: 65536}},
-	{Name: "bert-base", Arch: "bert", Eps: 1e-12, RopeBase: 1e4, Both: true, Types: 2, Pooling: MeanPooling,
+	{Name: "bert-base", Arch: "bert", Eps: 1e-12, RopeBase: 1e4, Bidirectional: true, Types: 2, Pooling: MeanPooling,
 		Dims: Dims{Hidden: 768, Layers: 12, Heads: 12, KVHeads: 12, HeadDim: 64, FFN: 3072, Vocab: 30522,
 			Context: 512}},
 	{Name: "qwen3-embedding-0.6b", Arch: "qwen3", Eps: 1e-6, RopeBase: 1e6, Pooling: LastPooling,
 		Dims: Dims{Hidden: 1024, Layers: 28, Heads: 16, KVHeads: 8, HeadDim: 128, FFN: 3072, Vocab: 151669,
 			Context: 32768}},
-	{Name: "embeddinggemma-300m", Arch: "gemma-embedding", Eps: 1e-6, RopeBase: 1e6, Both: true, Pooling: MeanPooling,
+	{Name: "embeddinggemma-300m", Arch: "gemma-embedding", Eps: 1e-6, RopeBase: 1e6, Bidirectional: true, Pooling: MeanPooling,
 		Windows: Windows{Size: 512, Period: 6, Base: 1e4}, Dense: []int{3072, 768},
 		Dims: Dims{Hidden: 768, Layers: 24, Heads: 3, KVHeads: 1, HeadDim: 256, FFN: 1152, Vocab: 262144,
 			Context: 2048}},
-	{Name: "nomic-embed-text-v1.5", Arch: "nomic-bert", Eps: 1e-12, RopeBase: 1e3, Both: true, Fused: true, Types: 2,
+	{Name: "nomic-embed-text-v1.5", Arch: "nomic-bert", Eps: 1e-12, RopeBase: 1e3, Bidirectional: true, Fused: true, Types: 2,
 		Pooling: MeanPooling,
 		Dims: Dims{Hidden: 768, Layers: 12, Heads: 12, KVHeads: 12, HeadDim: 64, FFN: 3072, Vocab: 30528,
 			Context: 2048}},
@@ -166,8 +166,8 @@ func qwen3Preset(name string, d Dims) Config {
 	return Config{Name: name, Arch: "qwen3", Dims: d, Eps: 1e-6, RopeBase: 1e6, Tied: true}
 }
 
-// families are models of our own, of a few million parameters: one of each family, with every value
-// that its real models have, for tests and first steps.
+// families holds a small model per family, with a few million parameters and all features of the
+// real models, for tests and first steps.
 var families = map[string]func(*Config){
 	"llama": func(*Config) {}, "qwen2": func(*Config) {}, "qwen3": func(*Config) {},
 	"qwen3moe": func(c *Config) { c.Experts = Experts{Count: 8, Used: 2, FFN: 256} },
@@ -218,7 +218,7 @@ var families = map[string]func(*Config){
 	},
 	"phi3": func(c *Config) { c.RopeDim, c.Original, c.RopeGain = 24, 512, 1.25 },
 	"mistral3": func(c *Config) {
-		c.Tied, c.RopeBase, c.Temper = true, 1e6, 0.125
+		c.Tied, c.RopeBase, c.AttnTemperature = true, 1e6, 0.125
 		c.Yarn = &Yarn{Factor: 16, Original: 512, Fast: 32, Slow: 1, Log: 1}
 	},
 	"qwen2moe": func(c *Config) { c.Experts = Experts{Count: 8, Used: 4, FFN: 256, Shared: 512} },
@@ -256,7 +256,7 @@ var families = map[string]func(*Config){
 		c.RopeBase, c.Fused = 1e3, true
 	},
 	"gemma-embedding": func(c *Config) {
-		c.Both, c.Pooling, c.Dense = true, MeanPooling, []int{384, 256}
+		c.Bidirectional, c.Pooling, c.Dense = true, MeanPooling, []int{384, 256}
 		c.Windows, c.RopeBase = Windows{Size: 256, Period: 6, Base: 1e4}, 1e6
 	},
 	"qwen3-embedding": func(c *Config) { c.Arch, c.Pooling = "qwen3", LastPooling },
@@ -265,7 +265,7 @@ var families = map[string]func(*Config){
 	},
 }
 
-// widths are those of layers below the first bound, and of those below the second.
+// widths returns width for layers below bound, and rest for the others.
 func widths(bound, width, layers, rest int) (out []int) {
 	for i := range layers {
 		if out = append(out, rest); i < bound {
@@ -275,7 +275,7 @@ func widths(bound, width, layers, rest int) (out []int) {
 	return out
 }
 
-// everyLayer is n for all layers but each last one of a period.
+// everyLayer returns n for each layer, and last for the last layer of each period.
 func everyLayer(layers, period, n, last int) (out []int) {
 	for _, is := range lastOf(layers, period) {
 		if out = append(out, n); is {
@@ -285,7 +285,7 @@ func everyLayer(layers, period, n, last int) (out []int) {
 	return out
 }
 
-// lastOf says which layers are the last of a period.
+// lastOf reports for each layer whether it is the last of a period.
 func lastOf(layers, period int) (out []bool) {
 	for i := range layers {
 		out = append(out, i%period == period-1)
@@ -293,7 +293,7 @@ func lastOf(layers, period int) (out []bool) {
 	return out
 }
 
-// notLast says which are not.
+// notLast reports for each layer whether it is not the last of a period.
 func notLast(layers, period int) (out []bool) {
 	for _, is := range lastOf(layers, period) {
 		out = append(out, !is)
@@ -301,20 +301,22 @@ func notLast(layers, period int) (out []bool) {
 	return out
 }
 
-// deltaTiny gives a small model layers with a delta rule, and heads that rotate by half.
+// deltaTiny changes a small model to have layers with a delta rule, and heads of which half
+// rotates.
 func deltaTiny(c *Config, joined bool, e Experts) {
 	c.RopeBase, c.RopeDim, c.Experts, c.Tied = 1e7, 16, e, e.Count == 0
 	c.Recurrence = Recurrence{Conv: 4, KeyHeads: 2, ValueHeads: 4, KeyDim: 32, ValueDim: 32, Every: 4, Joined: joined}
 }
 
-// encoderTiny is a small encoder of BERT's kind.
+// encoderTiny changes a small model to an encoder like BERT.
 func encoderTiny(c *Config) {
-	c.KVHeads, c.Both, c.Types, c.Pooling, c.Eps = c.Heads, true, 2, MeanPooling, 1e-12
+	c.KVHeads, c.Bidirectional, c.Types, c.Pooling, c.Eps = c.Heads, true, 2, MeanPooling, 1e-12
 }
 
 var graniteScales = Scales{Embed: 12, Residual: 0.25, Attn: 0.125, Logits: 8}
 
-// Tiny is the small model of a family, and so is the preset FAMILY-tiny.
+// Tiny returns the small model of a family, which is also the preset FAMILY-tiny. It returns false
+// for an unknown family.
 func Tiny(family string) (Config, bool) {
 	change, ok := families[strings.ToLower(family)]
 	if !ok {
@@ -326,10 +328,10 @@ func Tiny(family string) (Config, bool) {
 	return c, true
 }
 
-// Families lists the names that Tiny knows.
+// Families returns the sorted names that Tiny accepts.
 func Families() []string { return slices.Sorted(maps.Keys(families)) }
 
-// Preset returns a well-known model's configuration by name; case is ignored.
+// Preset returns the configuration of a well-known model by name; case is ignored.
 func Preset(name string) (Config, error) {
 	if family, tiny := strings.CutSuffix(strings.ToLower(name), "-tiny"); tiny {
 		if c, ok := Tiny(family); ok {
@@ -338,13 +340,13 @@ func Preset(name string) (Config, error) {
 	}
 	i := slices.IndexFunc(presets, func(c Config) bool { return strings.EqualFold(c.Name, name) })
 	if i < 0 {
-		return Config{}, fmt.Errorf("no preset is called %q; there are %s, and of %s a small one, called FAMILY-tiny",
+		return Config{}, fmt.Errorf("unknown preset %q: use one of %s, or FAMILY-tiny with a family of %s",
 			name, strings.Join(PresetNames(), ", "), strings.Join(Families(), ", "))
 	}
 	return presets[i], nil
 }
 
-// PresetNames lists the presets, smallest family first.
+// PresetNames returns the names of the presets.
 func PresetNames() []string {
 	names := make([]string, len(presets))
 	for i, c := range presets {

@@ -7,38 +7,39 @@ import (
 	"sandwich/plans"
 )
 
-// Random weights are scaled so that a forward pass behaves: activations of every layer near 1,
-// attention neither flat nor one-hot, and logits with this standard deviation, so that a softmax
-// has a clear top.
+// logitStd is the standard deviation of logits with random weights, at which a softmax has a clear
+// maximum. Weights are scaled so that activations of all layers are near 1 and attention is neither
+// flat nor one-hot.
 const logitStd = 6
 
-// gains are the factors from the standard deviation of a product's input to that of its output, by
-// the matrix's role; 1 for the others.
+// gains holds, by role of the matrix, the ratio of the standard deviations of a product's output
+// and input; 1 for other roles.
 var gains = map[string]float64{"q": 1.2, "k": 1.2, "o": 1.5, "up": 1.5, "down": 1.5, "router": 2, "head": logitStd}
 
-// headNorm is about what norms of the heads of Q and K weigh, spread how much of it any norm's
-// weights differ.
+// headNorm is the mean of the weights of head norms of Q and K. spread is the relative deviation of
+// all norm weights.
 const (
 	headNorm = 1.2
 	spread   = 0.1
 )
 
-// initial is what random values of a model are like.
+// initial holds the distribution of a model's random values.
 type initial struct {
 	embed   float32 // standard deviation of the embedding
 	outNorm float32 // mean of the last norm
 }
 
+// newInit returns the distribution for a model.
 func newInit(m *Model) initial {
 	if !m.Tied {
 		return initial{embed: 0.5, outNorm: 1}
 	}
-	// A tied head gets its scale from the last norm, so that the input embedding can stay small.
+	// The last norm scales a tied head, so that the embedding can be small.
 	const embed = float32(0.12)
 	return initial{embed: embed, outNorm: logitStd / (embed * float32(math.Sqrt(float64(m.Dims.Hidden))))}
 }
 
-// matrix is the standard deviation of a weight's values.
+// matrix returns the standard deviation of a weight's values.
 func (initial) matrix(w *Weight) float32 {
 	gain, ok := gains[strings.TrimPrefix(strings.TrimPrefix(w.Role, shared), plans.RoleWhole)]
 	if !ok {
@@ -47,7 +48,7 @@ func (initial) matrix(w *Weight) float32 {
 	return float32(gain / math.Sqrt(float64(w.K)))
 }
 
-// bias is that of a projection's bias.
+// bias returns the standard deviation of a bias by role.
 func (initial) bias(role string) float32 {
 	if role == "q" || role == "k" {
 		return 0.5

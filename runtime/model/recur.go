@@ -6,25 +6,25 @@ import (
 	"sandwich/plans"
 )
 
-// Layers with a state: what they have seen of a sequence is a few numbers of fixed size.
+// Recurrent layers: their state of a sequence has a fixed size.
 
-// Conv is a causal convolution of each of N channels over its last Width positions.
+// Conv is a causal convolution of each of N channels over the last Width positions.
 type Conv struct {
 	Width, N int
 	Weight   *Vector // [N][Width], the oldest position first
 }
 
-// Delta are the sizes of a gated delta rule (Yang et al.: Gated Delta Networks, 2024): each value
-// head has a state [KeyDim, ValueDim], and reads a key head that others read too.
+// Delta holds the sizes of a gated delta rule (Yang et al.: Gated Delta Networks, 2024). Each value
+// head has a state [KeyDim, ValueDim] and reads a key head, which several value heads share.
 type Delta struct {
 	KeyHeads, ValueHeads, KeyDim, ValueDim int
-	// Together: the value heads of a key head are neighbours; otherwise value head h reads key head
-	// h modulo their number.
+	// Together says that the value heads of a key head are consecutive; otherwise value head h
+	// reads key head h modulo their number.
 	Together bool
 	A, Shift *Vector // [ValueHeads]: the decay of head h is exp(A*softplus(alpha+Shift))
 }
 
-// Key is the key head that a value head reads.
+// Key returns the key head that a value head reads.
 func (d *Delta) Key(head int) int {
 	if d.Together {
 		return head / (d.ValueHeads / d.KeyHeads)
@@ -32,19 +32,19 @@ func (d *Delta) Key(head int) int {
 	return head % d.KeyHeads
 }
 
-// channels are those of queries, keys and values, in this order.
+// channels returns the number of channels of queries, keys and values together.
 func (d *Delta) channels() int { return 2*d.KeyHeads*d.KeyDim + d.ValueHeads*d.ValueDim }
 
-// Recurrence are the sizes of a model's layers with a state; all zero where it has none.
+// Recurrence holds the sizes of a model's recurrent layers; all zero if it has none.
 type Recurrence struct {
 	Conv                                   int    // positions of the convolutions
 	KeyHeads, ValueHeads, KeyDim, ValueDim int    // of the delta rule
-	Every                                  int    // of so many layers the last attends
-	Layers                                 []bool // which have a state, in the place of Every; or nil
-	Joined                                 bool   // all products of a key head are neighbours in one tensor
+	Every                                  int    // the last of so many layers has attention
+	Layers                                 []bool // recurrent layers, instead of Every; or nil
+	Joined                                 bool   // one tensor has all products, by key head
 }
 
-// Has says whether a layer has a state.
+// Has reports whether a layer is recurrent.
 func (r Recurrence) Has(layer int) bool {
 	if r.Layers != nil {
 		return r.Layers[layer]
@@ -52,10 +52,10 @@ func (r Recurrence) Has(layer int) bool {
 	return layer%r.Every < r.Every-1
 }
 
-// maxConv is more than any convolution has.
+// maxConv is the limit of positions of a convolution.
 const maxConv = 64
 
-// Delta reads the sizes of a delta rule, whose keys are of one size with the state.
+// Delta reads the sizes of a delta rule, and which layers have it.
 func (m *Metadata) Delta(c *Config) {
 	r := &c.Recurrence
 	r.Conv = m.Size("ssm.conv_kernel", maxConv)
@@ -64,7 +64,7 @@ func (m *Metadata) Delta(c *Config) {
 	r.ValueHeads = m.Size("ssm.time_step_rank", 1<<12)
 	inner := m.Size("ssm.inner_size", 1<<20)
 	if inner%r.ValueHeads != 0 || inner/r.ValueHeads > 1<<12 {
-		m.fail("%s %d is no multiple of its %d heads, or too large", m.key("ssm.inner_size"), inner, r.ValueHeads)
+		m.fail("%s %d is not a multiple of its %d heads, or too large", m.key("ssm.inner_size"), inner, r.ValueHeads)
 		return
 	}
 	r.ValueDim = inner / r.ValueHeads
@@ -74,12 +74,12 @@ func (m *Metadata) Delta(c *Config) {
 			r.Layers = append(r.Layers, has != 0)
 		}
 	}
-	m.predicting(c)
+	m.skipPredictionLayers(c)
 }
 
-// predicting leaves out the last layers, where they predict tokens behind the next one and a
-// forward has no use for them: their tensors are not read.
-func (m *Metadata) predicting(c *Config) {
+// skipPredictionLayers removes the last layers, if they predict tokens after the next one; a
+// forward does not need them.
+func (m *Metadata) skipPredictionLayers(c *Config) {
 	n := m.CountOr("nextn_predict_layers", 1<<10)
 	if n >= c.Layers {
 		m.fail("%s is %d of %d layers: the file is damaged", m.key("nextn_predict_layers"), n, c.Layers)
@@ -97,33 +97,34 @@ func (m *Metadata) predicting(c *Config) {
 	}
 }
 
-// whole is a product whose rows no rank can have alone.
+// whole returns a product that ranks do not divide.
 func whole(role, tensor string, n, k int, out Buf) Product {
 	return Product{Role: plans.RoleWhole + role, Tensor: tensor, N: n, K: k, Out: out}
 }
 
-// ShortConv reads H [T, hidden]: Mix [T, 3*hidden] of b, c and x, Att [T, hidden] = c * conv(b*x),
-// then Y [T, hidden] (Liquid AI: LFM2 Technical Report, 2025, section 2).
+// ShortConv reads H [T, hidden] and writes Mix [T, 3*hidden] of b, c and x, Att [T, hidden] = c *
+// conv(b*x), then Y [T, hidden] (Liquid AI: LFM2 Technical Report, 2025, section 2).
 func (b *Builder) ShortConv() {
 	b.MatMul("conv.in", BufH, whole("conv_in", "shortconv.in_proj", 3*b.Hidden, b.Hidden, BufMix))
 	b.op(OpConv, "conv", Op{Outs: []Buf{BufAtt}, Conv: b.conv("shortconv.conv.weight", b.Hidden)})
 	b.MatMul("conv.out", BufAtt, whole("conv_out", "shortconv.out_proj", b.Hidden, b.Hidden, BufY))
 }
 
+// conv returns a convolution with the given number of channels.
 func (b *Builder) conv(tensor string, channels int) *Conv {
 	w := &Vector{Name: b.name(tensor), N: b.Recurrence.Conv, Stack: channels}
 	return &Conv{Width: b.Recurrence.Conv, N: channels, Weight: w}
 }
 
-// deltaNet says how files of a family hold the products of a delta rule.
+// deltaNet describes how files of a family store the products of a delta rule.
 type deltaNet struct {
 	Together bool // Delta.Together
 	Paired   bool // rates and decays are rows of ssm_ba, key head by key head
 }
 
-// DeltaNet reads H [T, hidden]: Mix [T, channels], Z [T, value heads*ValueDim], Alpha and Beta
-// [T, value heads], Att [T, value heads*ValueDim], then Y [T, hidden] (Yang et al.: Gated Delta
-// Networks, 2024, figure 1).
+// DeltaNet reads H [T, hidden] and writes Mix [T, channels], Z [T, value heads*ValueDim], Alpha and
+// Beta [T, value heads], Att [T, value heads*ValueDim], then Y [T, hidden] (Yang et al.: Gated
+// Delta Networks, 2024, figure 1).
 func (b *Builder) DeltaNet(l deltaNet) {
 	r := b.Recurrence
 	d := &Delta{KeyHeads: r.KeyHeads, ValueHeads: r.ValueHeads, KeyDim: r.KeyDim, ValueDim: r.ValueDim,
@@ -140,8 +141,8 @@ func (b *Builder) DeltaNet(l deltaNet) {
 	if l.Paired {
 		each := r.ValueHeads / r.KeyHeads
 		beta.Tensor, alpha.Tensor, beta.Rows, alpha.Rows = "ssm_ba", "ssm_ba", 2*heads, 2*heads
-		beta.Picks = []Pick{{0, each, 2 * each, heads}}
-		alpha.Picks = []Pick{{each, each, 2 * each, heads}}
+		beta.RowRanges = []RowRange{{0, each, 2 * each, heads}}
+		alpha.RowRanges = []RowRange{{each, each, 2 * each, heads}}
 	}
 	b.MatMul("delta.in", BufH, qkv, z, beta, alpha)
 	b.op(OpConv, "delta.conv", Op{Conv: b.conv("ssm_conv1d.weight", d.channels()), Delta: d})
@@ -150,19 +151,18 @@ func (b *Builder) DeltaNet(l deltaNet) {
 	b.MatMul("delta.out", BufAtt, whole("out", "ssm_out", b.Hidden, inner, BufY))
 }
 
-// join makes queries, keys, values and gates rows of one tensor, where those of a key head stand
-// together.
+// join makes queries, keys, values and gates rows of one tensor, which is ordered by key head.
 func join(d *Delta, qkv, z *Product) {
 	each := d.ValueHeads / d.KeyHeads * d.ValueDim // values of a key head
 	step, keys := 2*(d.KeyDim+each), d.KeyHeads*d.KeyDim
 	qkv.Tensor, z.Tensor, qkv.Rows, z.Rows = "ssm_in", "ssm_in", qkv.N+z.N, qkv.N+z.N
-	qkv.Picks = []Pick{{0, d.KeyDim, step, keys}, {d.KeyDim, d.KeyDim, step, keys}, {2 * d.KeyDim, each, step, z.N}}
-	z.Picks = []Pick{{2*d.KeyDim + each, each, step, z.N}}
+	qkv.RowRanges = []RowRange{{0, d.KeyDim, step, keys}, {d.KeyDim, d.KeyDim, step, keys}, {2 * d.KeyDim, each, step, z.N}}
+	z.RowRanges = []RowRange{{2*d.KeyDim + each, each, step, z.N}}
 }
 
-// GatedAttention is attention whose output is multiplied by the sigmoid of gates that come with the
-// queries (Qwen Team: Qwen3-Next, 2025): Q and Z [T, heads*headDim], K and V [T, kvHeads*headDim],
-// Att [T, heads*headDim], then Y [T, hidden].
+// GatedAttention writes attention whose output is multiplied by the sigmoid of gates that are
+// projected with the queries (Qwen Team: Qwen3-Next, 2025): Q and Z [T, heads*headDim], K and V [T,
+// kvHeads*headDim], Att [T, heads*headDim], then Y [T, hidden].
 func (b *Builder) GatedAttention(rope *Rope) {
 	b.project(projection{In: BufH, Gated: true})
 	b.Rotate(Rotation{Rope: rope, QNorm: "attn_q_norm", KNorm: "attn_k_norm"})
@@ -171,8 +171,8 @@ func (b *Builder) GatedAttention(rope *Rope) {
 	b.AttnOut()
 }
 
-// StateOf is how many float32 a layer keeps of a sequence for an op: of a convolution the inputs of
-// its last positions but one, of a delta rule the states of its heads in whole vectors of values.
+// StateOf returns the number of float32 elements of an op's state of one sequence: the last Width-1
+// inputs of a convolution, or the head states of a delta rule with values padded to 16.
 func (op *Op) StateOf() int {
 	const lanes = 16
 	switch op.Kind {
@@ -185,31 +185,31 @@ func (op *Op) StateOf() int {
 	return 0
 }
 
-// decays are about what random values of A and Shift are, so that a state lasts some tens of
-// positions.
+// decayA and decayShift are the means of random values of A and Shift, at which a state lasts some
+// tens of positions.
 const decayA, decayShift = -0.3, -2
 
-// convStd is the deviation of a convolution's taps.
+// convStd returns the standard deviation of a convolution's weights.
 func convStd(width int) float32 { return float32(1 / math.Sqrt(float64(width))) }
 
-// state lists the vectors of a layer's state.
+// state lists the vectors of a recurrent op.
 func (l *lister) state(op *Op) {
 	if c := op.Conv; c != nil {
-		l.later(op.Layer, &c.Weight, 0, convStd(c.Width))
+		l.deferVector(op.Layer, &c.Weight, 0, convStd(c.Width))
 	}
 	if d := op.Delta; d != nil && op.Kind == OpDelta {
-		l.later(op.Layer, &d.A, decayA, -decayA/4)
-		l.later(op.Layer, &d.Shift, decayShift, 0.3)
+		l.deferVector(op.Layer, &d.A, decayA, -decayA/4)
+		l.deferVector(op.Layer, &d.Shift, decayShift, 0.3)
 	}
 }
 
-// state is what all layers with a state do of a row, and what they move for a sequence.
+// state is the work of all recurrent layers: FLOP per row and bytes per sequence.
 type state struct{ flop, bytes float64 }
 
-// add takes an op in. Of a delta rule every value of the state is multiplied by the decay, and
-// takes part in two sums and one update.
+// add adds an op. A delta rule multiplies each element of the state by the decay, and uses it in
+// two sums and one update.
 func (s *state) add(op *Op) {
-	s.bytes += 2 * 4 * float64(op.StateOf()) // read and written once, whatever the rows
+	s.bytes += 2 * 4 * float64(op.StateOf()) // read and written once for all rows
 	switch op.Kind {
 	case OpConv:
 		s.flop += 2 * float64(op.Conv.Width) * float64(op.Conv.N)
@@ -218,11 +218,11 @@ func (s *state) add(op *Op) {
 	}
 }
 
-// deltaFLOP is what a row does to each value of a delta rule's state: one product and three
+// deltaFLOP is the FLOP per row and element of a delta rule's state: one product and three
 // multiply-adds.
 const deltaFLOP = 7
 
-// RowFLOP is what an op's products, or its delta rule, do of one row; 0 for the others.
+// RowFLOP returns the FLOP of an op's products, or of its delta rule, for one row; 0 for other ops.
 func (m *Model) RowFLOP(op *Op) (flop float64) {
 	for _, wi := range op.W {
 		each := 1

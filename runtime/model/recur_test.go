@@ -59,8 +59,8 @@ func TestSections(t *testing.T) {
 	}{
 		{of: [4]int32{3, 3, 2, 0}}, {of: [4]int32{11, 11, 10, 0}},
 		{of: [4]int32{4, 4, 0, 0}, still: []int{2, 5}}, {of: [4]int32{2, 3, 2, 1}, still: []int{6}},
-		{of: [4]int32{1, 1, 0, 0}}, {of: [4]int32{0, 0, 0, 8}, want: "nothing of the rotation"},
-		{of: [4]int32{3, -3, 2, 0}, want: "holds -3"},
+		{of: [4]int32{1, 1, 0, 0}}, {of: [4]int32{0, 0, 0, 8}, want: "no pairs that rotate"},
+		{of: [4]int32{3, -3, 2, 0}, want: "value -3"},
 	} {
 		changed := bytes.Clone(raw)
 		if _, err := binary.Encode(changed[at:], binary.LittleEndian, c.of); err != nil {

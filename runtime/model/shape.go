@@ -8,10 +8,10 @@ import (
 	"sandwich/runtime/gguf"
 )
 
-// ShapeOf reads the shape of the model in f: dimensions from the metadata, weight shapes and types
-// from the tensor entries. It reads no weight, and knows every type that gguf reads, also those
-// that Load refuses. A missing tensor or one of another shape than the metadata asks for is refused
-// by name.
+// ShapeOf returns the shape of the model in f: sizes from the metadata, weight shapes and types
+// from the tensor entries. It reads no weights, and accepts all types that gguf knows, also those
+// that Load refuses. It returns an error for a tensor that is missing or has another shape than the
+// metadata require.
 func ShapeOf(f *gguf.File) (plans.ModelShape, error) {
 	c, err := ConfigOf(f)
 	if err != nil {
@@ -26,14 +26,14 @@ func ShapeOf(f *gguf.File) (plans.ModelShape, error) {
 			return 0, fmt.Errorf("the file has no tensor %s: it is not a complete %s model", s.name, c.Arch)
 		}
 		if !sameDims(t.Dims, s.dims) {
-			return 0, fmt.Errorf("tensor %s has shape %v, the model's dimensions ask for %v", s.name, t.Dims, s.dims)
+			return 0, fmt.Errorf("tensor %s has shape %v, but the model's sizes require %v", s.name, t.Dims, s.dims)
 		}
 		return t.Type, nil
 	}
 	return c.shape(typeOf)
 }
 
-// Shape is the shape of the file that Synth writes for this configuration and these matrix types.
+// Shape returns the shape of the file that Synth writes for the configuration and a file type.
 func (c Config) Shape(t FileType) (plans.ModelShape, error) {
 	if err := c.Check(); err != nil {
 		return plans.ModelShape{}, err
@@ -41,8 +41,8 @@ func (c Config) Shape(t FileType) (plans.ModelShape, error) {
 	return c.shape(func(s spec) (gguf.Type, error) { return t.of(s, c), nil })
 }
 
-// shape lists the configuration's matrices with the types that typeOf gives them; vectors are asked
-// for too, so that a missing one is found.
+// shape returns the shape with the types that typeOf returns for matrices. It calls typeOf for
+// vectors as well, so that typeOf can report missing ones.
 func (c Config) shape(typeOf func(spec) (gguf.Type, error)) (plans.ModelShape, error) {
 	shape := plans.ModelShape{
 		Arch: c.Arch, Name: c.Name, Hidden: c.Hidden, Layers: c.Layers, Heads: c.Heads, KVHeads: c.KVHeads,

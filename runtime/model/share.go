@@ -2,11 +2,10 @@ package model
 
 import "sandwich/plans"
 
-// Share returns what one tensor-parallel rank holds of the model (plans.ModelShape.Cut): the same
-// ops over fewer heads, a narrower feed-forward and a part of the head's rows. It shares the
-// tensors; Weight.Row and Weight.Col say where its pieces begin in them. What is not cut is as it
-// was. The definitions of models know nothing of ranks: this is where the bundle of one operand per
-// rank comes from (ArcLight appendix A.1).
+// Share returns the shard of one tensor-parallel rank (plans.ModelShape.Cut): the same ops over
+// fewer heads, a narrower feed-forward and a part of the output rows (ArcLight appendix A.1). The
+// shard refers to the same tensors; Weight.Row and Weight.Col are the offsets of its parts.
+// Architectures need not know about ranks.
 func (m *Model) Share(sh plans.Share) *Model {
 	part := *m
 	part.Dims.Heads, part.Dims.KVHeads = sh.Heads.Len(), sh.KVHeads.Len()
@@ -28,13 +27,13 @@ func (m *Model) Share(sh plans.Share) *Model {
 		op.Bias = append([]*Vector(nil), op.Bias...)
 		for j, b := range op.Bias {
 			if part.Weights[op.W[j]].Col > 0 {
-				op.Bias[j] = nil // the sum over the ranks has it once
+				op.Bias[j] = nil // the rank with column 0 adds the bias once
 			} else if b != nil {
 				op.Bias[j] = b.rows(rows[op.W[j]])
 			}
 		}
 		if op.Kind == OpRotate || op.Kind == OpAttention {
-			op.Heads.Q, op.Heads.KV = sh.Heads.Len(), sh.KVHeads.Len() // layers of unlike heads are not cut
+			op.Heads.Q, op.Heads.KV = sh.Heads.Len(), sh.KVHeads.Len() // models whose layers differ in heads are not divided
 		}
 		if op.Sinks != nil {
 			op.Sinks = op.Sinks.rows(sh.Heads)
@@ -44,10 +43,10 @@ func (m *Model) Share(sh plans.Share) *Model {
 	return &part
 }
 
-// rows are some elements of a vector, of each expert where it has them.
+// rows returns a range of the elements of a vector, per expert if it belongs to experts.
 func (v *Vector) rows(of plans.Span) *Vector {
 	out := &Vector{Name: v.Name, N: of.Len(), Stack: v.Stack}
-	if v.Data == nil { // a model of shapes alone has none
+	if v.Data == nil { // a model without values
 		return out
 	}
 	for i := range max(1, v.Stack) {

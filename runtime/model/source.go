@@ -9,22 +9,22 @@ import (
 	"sandwich/runtime/gguf"
 )
 
-// source is where the numbers of a configuration stand: a file, or what a plan remembers of one.
+// source is a set of metadata: a GGUF file, or the values of a plan.
 type source interface {
 	String(key string) (string, bool)
 	Uint(key string) (uint64, bool)
 	Float(key string) (float64, bool)
 	Bool(key string) (b, ok bool)
 	Ints(key string) ([]int32, bool)
-	// Tensors says which layers have a tensor, by its name in them.
+	// Tensors reports which layers have a tensor with a name.
 	Tensors(name string, layers int) []bool
 }
 
-// fileSource is a GGUF file, which remembers the keys that it has and that were asked for as
-// something that they are not: those not read otherwise are of a wrong type.
+// fileSource is a GGUF file. It records which keys were requested and whether their type matched,
+// so that unread can report values of a wrong type.
 type fileSource struct {
 	*gguf.File
-	wanted map[string]bool // keys that were asked for; true: and read
+	wanted map[string]bool // requested keys; true if a request matched the type
 }
 
 func (f *fileSource) note(key string, ok bool) { f.wanted[key] = f.wanted[key] || ok }
@@ -53,13 +53,11 @@ func (f *fileSource) Ints(key string) ([]int32, bool) {
 	return v, ok
 }
 
-// unread are errors about keys that the file has and nobody could read.
+// unread returns errors for keys that were requested and whose values have a wrong type.
 func (f *fileSource) unread() (wrong []error) {
 	for _, key := range f.Keys() {
 		if read, wanted := f.wanted[key]; wanted && !read {
-			wrong = append(wrong, fmt.Errorf("%s is %.60s, which is no value that it can have: the file is "+
-				"damaged", key,
-				f.Text(key)))
+			wrong = append(wrong, fmt.Errorf("invalid value %.60s for %s; the file is damaged", f.Text(key), key))
 		}
 	}
 	return wrong
@@ -73,7 +71,7 @@ func (f *fileSource) Tensors(name string, layers int) []bool {
 	return out
 }
 
-// writtenSource is what Synth writes of a configuration, and which tensors.
+// writtenSource holds the numbers and tensors that Synth writes for a configuration.
 type writtenSource struct {
 	numbers
 	tensors []spec
@@ -89,10 +87,10 @@ func (w writtenSource) Tensors(name string, layers int) []bool {
 	return out
 }
 
-// numbers are keys with their values; those of one are numbers, others lists.
+// numbers holds keys with their values: one value is a number, several are a list.
 type numbers map[string][]float64
 
-// tensorKey begins the key of a tensor's presence in each layer, 1 or 0.
+// tensorKey is the prefix of keys that hold, per layer, whether a tensor is present: 1 or 0.
 const tensorKey = "tensor blk.*."
 
 func (n numbers) String(string) (string, bool) { return "", false }
@@ -133,7 +131,7 @@ func (n numbers) Tensors(name string, layers int) []bool {
 	return out
 }
 
-// What writeMetadata sets.
+// The methods of keyWriter; only numbers are stored.
 func (n numbers) SetBool(string, bool)             {}
 func (n numbers) SetString(string, string)         {}
 func (n numbers) SetUint32(key string, v uint32)   { n[key] = []float64{float64(v)} }
@@ -145,13 +143,13 @@ func (n numbers) SetInts(key string, values []int32) {
 	}
 }
 
-// shortest is the number with the fewest digits that rounds to v.
+// shortest returns the number with the fewest digits that rounds to v.
 func shortest(v float32) float64 {
 	x, _ := strconv.ParseFloat(strconv.FormatFloat(float64(v), 'g', -1, 32), 64)
 	return x
 }
 
-// recorder remembers the numbers that a source was asked for and had.
+// recorder records the numbers that were requested from a source.
 type recorder struct {
 	source
 	asked numbers
@@ -187,7 +185,7 @@ func (r recorder) Tensors(name string, layers int) []bool {
 	return out
 }
 
-// flags are ones and zeros.
+// flags returns 1 for true and 0 for false.
 func flags(list []bool) (out []int32) {
 	for _, b := range list {
 		v := int32(0)
@@ -199,7 +197,7 @@ func flags(list []bool) (out []int32) {
 	return out
 }
 
-// sizeKeys are those that a plan's shape has fields for.
+// sizeKeys returns the keys that have fields in a plan's shape.
 func sizeKeys(c Config) numbers {
 	n := numbers{}
 	key := func(s string) string { return c.Arch + "." + s }
@@ -211,8 +209,8 @@ func sizeKeys(c Config) numbers {
 	return n
 }
 
-// values are the numbers that the family reads of a configuration beside the sizes that all have:
-// what Outline needs to write the same ops out.
+// values returns the numbers that the family reads in addition to the common sizes. Outline needs
+// them to write the same ops.
 func (c Config) values() map[string][]float64 {
 	arch, err := archOf(c.Arch)
 	if err != nil || arch.Read == nil {
@@ -233,9 +231,9 @@ func (c Config) values() map[string][]float64 {
 	return r.asked
 }
 
-// Outline writes out a model of some shape as Load does, without its weights: for whoever counts
-// boundaries or bytes and has no file. Dimensions are taken as they are; it fails for an
-// architecture that this program does not run, and for a plan that lacks numbers of the family.
+// Outline returns the model of a plan's shape without weights, for estimates without a file. It
+// does not check the sizes. It fails for an unknown architecture, and for a shape without the
+// values that its family needs.
 func Outline(s plans.ModelShape) (*Model, error) {
 	c := Config{Arch: s.Arch, Name: s.Name, Tied: s.Tied,
 		Dims: Dims{Hidden: s.Hidden, Layers: s.Layers, Heads: s.Heads, KVHeads: s.KVHeads, HeadDim: s.HeadDim,
@@ -260,6 +258,6 @@ func Outline(s plans.ModelShape) (*Model, error) {
 			return nil, m.errs[0]
 		}
 	}
-	c.outlined(s)
+	c.readHead(s)
 	return c.Model()
 }

@@ -7,25 +7,25 @@ import (
 	"sandwich/roofline"
 )
 
-// OpWork is what the ops of one name do in a forward, one of them.
+// OpWork is the work of one op in a forward.
 type OpWork struct {
-	Op    string // its name without the layer
+	Op    string // name of the op without the layer
 	Kind  Kind
-	Count int      // layers whose ops do the same
-	Parts []OpPart // one for each arithmetic and type of weights; one without work where there is none
+	Count int      // number of ops in the model with the same work
+	Parts []OpPart // one per path and weight type; at least one
 }
 
-// OpPart is what has one arithmetic and one type of weights.
+// OpPart is the work of an op with one path and one type of weights.
 type OpPart struct {
-	Compute string // as ceilings name it
-	Type    string // of the weights; "" without any
-	Matrix  bool   // its kernel is one of a matrix unit that each core has for itself
+	Compute string // path, as ceilings name it
+	Type    string // of the weights; "" without weights
+	Matrix  bool   // the kernel uses a matrix unit of each core
 	roofline.Step
 	roofline.Output
 }
 
-// opWorks lists what the ops of a forward do in a phase, those that do the same once, and by op
-// which of them it is. The error is a plan for another model.
+// opWorks returns the distinct works of the ops of a forward in a phase, and for each op the index
+// of its work. It fails if the plan is for another model.
 func opWorks(m *Model, p *plans.Plan, phase *plans.Phase, rows Rows) (list []OpWork, at []int, err error) {
 	types := newTypesOf(p)
 	between := bytesBetween(m, p)
@@ -57,7 +57,7 @@ func opWorks(m *Model, p *plans.Plan, phase *plans.Phase, rows Rows) (list []OpW
 	return list, at, nil
 }
 
-// opName is an op's name without the layer.
+// opName returns the name of an op without the layer.
 func opName(op *Op) string {
 	if rest, layer := strings.CutPrefix(op.Name, "blk."); layer {
 		_, name, _ := strings.Cut(rest, ".")
@@ -66,6 +66,7 @@ func opName(op *Op) string {
 	return op.Name
 }
 
+// same reports whether two works are equal.
 func (o *OpWork) same(b *OpWork) bool {
 	if o.Op != b.Op || len(o.Parts) != len(b.Parts) {
 		return false
@@ -78,22 +79,21 @@ func (o *OpWork) same(b *OpWork) bool {
 	return true
 }
 
-// workOfOp gathers the parts of one op.
+// workOfOp collects the parts of one op.
 type workOfOp struct {
 	m     *Model
 	op    *Op
 	plan  *plans.Plan
 	phase *plans.Phase
 	rows  Rows
-	all   int // rows that it works on
+	all   int // rows of the op
 	parts []OpPart
-	// bytes of weights that pass through the caches until activations are touched again: the levels
-	// that these lie in hold both
+	// bytes of weights that pass through the caches until the same activations are used again
 	between float64
 }
 
-// bytesBetween is half the weights of an average layer, of experts all: what a norm adds to was
-// touched by the one before it, of which a layer has two.
+// bytesBetween returns half the bytes of the weights of an average layer, all experts included: the
+// residual stream is used twice per layer, by its two norms.
 func bytesBetween(m *Model, p *plans.Plan) (sum float64) {
 	for _, w := range p.Model.Weights {
 		if w.Role != plans.RoleEmbed && w.Role != "head" {
@@ -103,7 +103,7 @@ func bytesBetween(m *Model, p *plans.Plan) (sum float64) {
 	return sum / 2 / float64(max(1, m.Dims.Layers))
 }
 
-// products adds the matrices of an op, those of one arithmetic and type together.
+// products adds a part per path and type for the matrices of the op.
 func (w *workOfOp) products(types typesOf) error {
 	for _, i := range w.op.W {
 		weight := &w.m.Weights[i]
@@ -112,7 +112,7 @@ func (w *workOfOp) products(types typesOf) error {
 			return err
 		}
 		if w.all == 0 {
-			continue // nobody wants logits
+			continue // no logits are wanted
 		}
 		var one Work
 		one.product(w.m, w.op, weight, key, w.plan)
@@ -140,7 +140,7 @@ func (w *workOfOp) products(types typesOf) error {
 	return nil
 }
 
-// add joins what has the same arithmetic and type.
+// add adds a part, or adds its work to the part with the same path and type.
 func (w *workOfOp) add(part OpPart) {
 	for i := range w.parts {
 		if p := &w.parts[i]; p.Compute == part.Compute && p.Type == part.Type && p.Matrix == part.Matrix {
@@ -152,7 +152,7 @@ func (w *workOfOp) add(part OpPart) {
 	w.parts = append(w.parts, part)
 }
 
-// rest adds attention, states and the activations that every op moves.
+// rest adds the work of attention and recurrent states, and the activations of the op.
 func (w *workOfOp) rest() {
 	f32 := roofline.Step{}
 	out := roofline.Output{}

@@ -14,7 +14,7 @@ import (
 	"sandwich/runtime/gguf"
 )
 
-// Synth writes a GGUF file of random weights for c at path, as SynthTo does. The file appears only
+// Synth writes a GGUF file with random weights for c to path, as SynthTo does. The file appears
 // when it is complete.
 func Synth(ctx context.Context, path string, c Config, t FileType, seed uint64, progress func(done,
 	total int64)) error {
@@ -23,11 +23,11 @@ func Synth(ctx context.Context, path string, c Config, t FileType, seed uint64, 
 	})
 }
 
-// SynthTo writes a valid GGUF file of random weights for c to a fresh writer and closes it: the
-// same bytes for the same configuration, type and seed, on every machine. Memory stays below some
-// megabytes per core for models of any size. progress, if not nil, is called with the tensor bytes
-// written so far and in all, from one goroutine. Matrices take the types of t (routers float32, and
-// a simpler type where rows are not whole blocks), vectors float32.
+// SynthTo writes a GGUF file with random weights for c to a new writer and closes it. The bytes
+// depend only on configuration, type and seed. It uses some megabytes per core for models of any
+// size, and all cores. progress, if not nil, is called from one goroutine with the tensor bytes
+// written so far and in total. Matrices have the types of t, except that routers have float32, and
+// rows that are not whole blocks have a simpler type; vectors have float32.
 func SynthTo(ctx context.Context, w *gguf.Writer, c Config, t FileType, seed uint64, progress func(done,
 	total int64)) error {
 	if err := c.Check(); err != nil {
@@ -58,7 +58,7 @@ func SynthTo(ctx context.Context, w *gguf.Writer, c Config, t FileType, seed uin
 	return w.Close()
 }
 
-// keyWriter is a GGUF file's metadata, or numbers.
+// keyWriter receives metadata: a GGUF writer, or numbers.
 type keyWriter interface {
 	SetString(key, v string)
 	SetBool(key string, v bool)
@@ -67,6 +67,7 @@ type keyWriter interface {
 	SetInts(key string, v []int32)
 }
 
+// writeMetadata writes the metadata that describe a configuration.
 func writeMetadata(w keyWriter, c Config, t FileType) {
 	key := func(s string) string { return c.Arch + "." + s }
 	w.SetString("general.architecture", c.Arch)
@@ -101,7 +102,7 @@ func writeMetadata(w keyWriter, c Config, t FileType) {
 		}
 		w.SetFloat32(key("rope.scaling.yarn_log_multiplier"), float32(log))
 	}
-	if n := max(c.Original, c.TemperFrom); n > 0 {
+	if n := max(c.Original, c.AttnTemperatureLength); n > 0 {
 		w.SetUint32(key("rope.scaling.original_context_length"), uint32(n))
 	}
 	writeValues(w, c, key)
@@ -118,7 +119,7 @@ func writeMetadata(w keyWriter, c Config, t FileType) {
 	}
 }
 
-// writeSizes sets a size, or that of each layer.
+// writeSizes writes a size, or a list of sizes by layer.
 func writeSizes(w keyWriter, key string, all int, of []int) {
 	if of == nil {
 		w.SetUint32(key, uint32(all))
@@ -131,7 +132,7 @@ func writeSizes(w keyWriter, key string, all int, of []int) {
 	w.SetInts(key, list)
 }
 
-// writeHeads sets the sizes of heads.
+// writeHeads writes the sizes of heads.
 func writeHeads(w keyWriter, c Config, key func(string) string) {
 	l := c.Latent
 	length := func(name string, n int) { w.SetUint32(key("attention."+name), uint32(n)) }
@@ -157,7 +158,7 @@ func writeHeads(w keyWriter, c Config, key func(string) string) {
 	}
 }
 
-// writeGating sets how the router chooses.
+// writeGating writes the parameters of the router.
 func writeGating(w keyWriter, c Config, key func(string) string) {
 	g := c.Gating
 	w.SetUint32(key("expert_gating_func"), 1+uint32(g.Score))
@@ -170,7 +171,7 @@ func writeGating(w keyWriter, c Config, key func(string) string) {
 	}
 }
 
-// writeLayers sets what layers have of their own beside sizes that all have.
+// writeLayers writes values that differ by layer.
 func writeLayers(w keyWriter, c Config, key func(string) string) {
 	if c.Windows.Layers != nil {
 		w.SetInts(key("attention.sliding_window_pattern"), flags(c.Windows.Layers))
@@ -188,7 +189,7 @@ func writeLayers(w keyWriter, c Config, key func(string) string) {
 	}
 }
 
-// writeRecurrence sets the sizes of layers with a state.
+// writeRecurrence writes the sizes of recurrent layers.
 func writeRecurrence(w keyWriter, r Recurrence, key func(string) string) {
 	if r.KeyHeads == 0 {
 		if r.Conv > 0 {
@@ -209,9 +210,9 @@ func writeRecurrence(w keyWriter, r Recurrence, key func(string) string) {
 	}
 }
 
-// writeSections sets how the pairs that rotate are divided between time, height and width, as
-// Qwen3.5 divides 32 of them into 11, 11 and 10. Of text all three positions are one;
-// llama.cpp loads no such file without.
+// writeSections writes how the rotating pairs are divided among time, height and width, as Qwen3.5
+// divides 32 pairs into 11, 11 and 10. Text has the same position on all three axes, but llama.cpp
+// requires the key.
 func writeSections(w keyWriter, c Config) {
 	if !strings.HasPrefix(c.Arch, "qwen35") {
 		return
@@ -220,7 +221,7 @@ func writeSections(w keyWriter, c Config) {
 	w.SetInts(c.Arch+".rope.dimension_sections", []int32{(pairs + 2) / 3, (pairs + 1) / 3, pairs / 3, 0})
 }
 
-// writeValues sets the values by which families differ.
+// writeValues writes scale factors, soft caps and windows.
 func writeValues(w keyWriter, c Config, key func(string) string) {
 	if c.Windows.Size > 0 {
 		w.SetUint32(key("attention.sliding_window"), uint32(c.Windows.Size))
@@ -232,7 +233,7 @@ func writeValues(w keyWriter, c Config, key func(string) string) {
 		{"embedding_scale", c.Scales.Embed}, {"residual_scale", c.Scales.Residual}, {"attention.scale", c.Scales.Attn},
 		{"logit_scale", c.Scales.Logits}, {"attn_logit_softcapping", c.Scales.AttnCap},
 		{"final_logit_softcapping", c.Scales.LogitCap}, {"rope.freq_base_swa", c.Windows.Base},
-		{"attention.temperature_scale", c.Temper},
+		{"attention.temperature_scale", c.AttnTemperature},
 	} {
 		if s.value != 0 {
 			w.SetFloat32(key(s.name), float32(s.value))
@@ -240,7 +241,7 @@ func writeValues(w keyWriter, c Config, key func(string) string) {
 	}
 }
 
-// chunk is a run of rows of one tensor: the unit of work between the cores.
+// chunk is a range of rows of one tensor: the unit of work of a core.
 type chunk struct {
 	spec   spec
 	typ    gguf.Type
@@ -248,11 +249,11 @@ type chunk struct {
 	lo, hi int    // rows
 }
 
-// chunkElems is about how many elements a chunk has: enough to hide the hand-over, little enough
-// that all buffers stay small.
+// chunkElems is the approximate number of elements per chunk. It is large compared to the cost of
+// passing a chunk to a worker, and small enough for small buffers.
 const chunkElems = 1 << 18
 
-// chunksOf yields all chunks in the order of the file.
+// chunksOf returns an iterator over all chunks in the order of the file.
 func chunksOf(specs []spec, typeOf func(spec) gguf.Type, seed uint64) func(yield func(chunk) bool) {
 	return func(yield func(chunk) bool) {
 		for _, s := range specs {
@@ -268,21 +269,21 @@ func chunksOf(specs []spec, typeOf func(spec) gguf.Type, seed uint64) func(yield
 	}
 }
 
-// tensorSeed depends on seed and name only, so that a tensor's values do not change with the rest
-// of the model.
+// tensorSeed returns a seed that depends on seed and name only, so that a tensor's values do not
+// depend on other tensors.
 func tensorSeed(seed uint64, name string) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(name)) // never fails
 	return mix(seed) ^ h.Sum64()
 }
 
-// writeTensors makes chunks on all cores and writes them in order.
+// writeTensors computes chunks on all cores and writes them in order.
 func writeTensors(ctx context.Context, w io.Writer, chunks func(yield func(chunk) bool),
 	progress func(done int64)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	workers := runtime.GOMAXPROCS(0)
-	// A job's result travels in its own channel; queue keeps these in the order of the file and
-	// bounds what is in memory.
+	// Each job has a channel for its result; queue holds the jobs in the order of the file and
+	// limits their number.
 	type job struct {
 		chunk
 		result chan result
@@ -301,7 +302,7 @@ func writeTensors(ctx context.Context, w io.Writer, chunks func(yield func(chunk
 			case <-ctx.Done():
 				return
 			}
-			jobs <- j // a worker is always there: each ends only when jobs is closed
+			jobs <- j // workers receive until jobs is closed
 		}
 	})
 	for range workers {
@@ -330,12 +331,13 @@ func writeTensors(ctx context.Context, w io.Writer, chunks func(yield func(chunk
 	return ctx.Err()
 }
 
+// result is the bytes of a chunk.
 type result struct {
 	bytes []byte
 	err   error
 }
 
-// make draws the chunk's rows and converts them.
+// make returns the chunk's random rows in its tensor type.
 func (c chunk) make() ([]byte, error) {
 	k := c.spec.dims[0]
 	size := c.typ.RowBytes(k)
@@ -361,9 +363,9 @@ func mix(z uint64) uint64 {
 	return z ^ z>>31
 }
 
-// draw fills row with nearly normal numbers: each is the sum of the four 16-bit parts of a
-// SplitMix64 number (Irwin-Hall), scaled. All steps are exact or rounded once, so that every
-// platform draws the same.
+// draw fills row with approximately normal numbers: each is the scaled sum of the four 16-bit parts
+// of a SplitMix64 number (Irwin-Hall distribution). All steps are exact or rounded once, so that
+// the results are the same on all platforms.
 func draw(row []float32, state uint64, mean, std float32) {
 	const gamma = 0x9e3779b97f4a7c15
 	const center = 2 * 65535

@@ -10,30 +10,30 @@ import (
 	"sandwich/runtime/gguf"
 )
 
-// spec is one tensor that a configuration asks for.
+// spec describes one tensor of a configuration.
 type spec struct {
 	name     string
-	role     string // q k v o gate up down router head embed; "" for vectors, which stay float32
-	parts    []part // the products that read rows of it; one as a rule
+	role     string // q k v o gate up down router head embed; "" for vectors, which have float32
+	parts    []part // products that use rows of it; usually one
 	layer    int    // -1 outside the layers
 	dims     []int  // ggml order: K, N, experts
-	optional bool   // files may lack it
-	usual    bool   // Synth writes it all the same; and all layers have it, or none
+	optional bool   // files may not have it
+	expected bool   // an optional tensor that synthetic models have, and all layers or none
 	mean     float32
-	std      float32 // of random values
-	fixed    []float32
-	// What a file's tensor is bound to: one of both.
+	std      float32   // of random values
+	fixed    []float32 // values instead of random ones; or nil
+	// Destination of the file's tensor: one of the two.
 	matrices []**gguf.Tensor
 	vector   **Vector
 }
 
-// part is a product's share of the rows of each of a tensor's matrices.
+// part is the number of rows of a tensor's matrices that a product uses.
 type part struct {
 	role string
 	n    int
 }
 
-// rows is the number of rows of the tensor's first dimension.
+// rows returns the number of rows of the tensor, over all matrices.
 func (s spec) rows() int {
 	n := 1
 	for _, d := range s.dims[1:] {
@@ -42,9 +42,9 @@ func (s spec) rows() int {
 	return n
 }
 
-// typeFor is the type of the tensor in a file whose matrices are of type t. Routers stay float32,
-// as in every converter; a row that is no whole number of blocks takes the next simpler type, as
-// llama-quantize does.
+// typeFor returns the type of the tensor in a file whose matrices have type t. Routers have
+// float32, as in all converters. If a row is not a whole number of blocks, the tensor has a simpler
+// type, as in llama-quantize.
 func (s spec) typeFor(t gguf.Type) gguf.Type {
 	if s.role == "" || s.role == "router" {
 		return gguf.F32
@@ -59,20 +59,20 @@ func (s spec) typeFor(t gguf.Type) gguf.Type {
 	return t
 }
 
-// tensors lists the tensors of a file of the configuration, in their order there.
+// tensors returns the tensors of a synthetic file of the configuration, in file order.
 func (c Config) tensors() []spec {
 	m, err := c.Model()
 	if err != nil {
 		return nil
 	}
 	return slices.DeleteFunc(m.tensors(), func(s spec) bool {
-		return s.optional && s.fixed == nil && !s.usual
+		return s.optional && s.fixed == nil && !s.expected
 	})
 }
 
-// tensors lists what the ops of the model ask for in the order of a file: the embedding, then block
-// by block its norm, its matrices and its small vectors. A head that is the embedding is no tensor
-// of its own. The specs point at where Load puts what the file has.
+// tensors returns the tensors that the ops of the model use, in file order: the embedding, then for
+// each block its norm, its matrices and its small vectors. A head that is the embedding is not
+// listed. The specs point at the fields that Load sets.
 func (m *Model) tensors() []spec {
 	l := &lister{m: m, init: newInit(m)}
 	l.specs = append(l.specs, spec{name: embedTensor, role: "embed", layer: outside,
@@ -88,17 +88,18 @@ func (m *Model) tensors() []spec {
 	for i := range m.Ops {
 		l.op(i)
 	}
-	return append(l.specs, l.small...)
+	return append(l.specs, l.deferred...)
 }
 
-// lister collects specs.
+// lister collects the specs of a model.
 type lister struct {
-	m     *Model
-	init  initial
-	specs []spec
-	small []spec // vectors that wait for the block's last matrix
+	m        *Model
+	init     initial
+	specs    []spec
+	deferred []spec // vectors of the block, to be listed after its last matrix
 }
 
+// op adds the tensors of an op.
 func (l *lister) op(i int) {
 	op := &l.m.Ops[i]
 	for j, wi := range op.W {
@@ -106,40 +107,40 @@ func (l *lister) op(i int) {
 		if w.Name != embedTensor {
 			l.matrix(w)
 		}
-		l.later(op.Layer, &w.Scale, 1, 0)
-		l.later(op.Layer, &op.Bias[j], 0, l.init.bias(w.Role))
+		l.deferVector(op.Layer, &w.Scale, 1, 0)
+		l.deferVector(op.Layer, &op.Bias[j], 0, l.init.bias(w.Role))
 	}
 	if op.Kind == OpEmbed {
-		for _, v := range []**Vector{&op.Types, &op.Places} {
+		for _, v := range []**Vector{&op.Types, &op.PosEmbed} {
 			if *v != nil {
 				l.vector(outside, v, 0, l.init.embed/4)
 			}
 		}
 	}
-	l.laterNorm(op.Layer, &op.QNorm, headNorm)
-	l.laterNorm(op.Layer, &op.KNorm, headNorm)
-	l.laterNorm(op.Layer, &op.Post, 1)
-	l.laterNorm(op.Layer, &op.Gain, 1)
+	l.deferNorm(op.Layer, &op.QNorm, headNorm)
+	l.deferNorm(op.Layer, &op.KNorm, headNorm)
+	l.deferNorm(op.Layer, &op.Post, 1)
+	l.deferNorm(op.Layer, &op.Gain, 1)
 	if op.Kind == OpRoute {
-		l.later(op.Layer, &op.Router.Bias, 0, 0.3)
+		l.deferVector(op.Layer, &op.Router.Bias, 0, 0.3)
 	}
 	if t := op.Table; t != nil {
 		l.specs = append(l.specs, spec{name: t.Name, role: plans.RoleEmbed, layer: outside,
 			parts: []part{{plans.RoleEmbed, l.m.Dims.Vocab}}, dims: []int{t.N, l.m.Dims.Vocab}, std: l.init.embed,
 			matrices: []**gguf.Tensor{&t.Tensor}})
 	}
-	l.later(op.Layer, &op.Sinks, 0, 1)
-	l.later(op.Layer, &op.Gate, 0, float32(1/math.Sqrt(float64(l.m.Dims.Hidden))))
+	l.deferVector(op.Layer, &op.Sinks, 0, 1)
+	l.deferVector(op.Layer, &op.Gate, 0, float32(1/math.Sqrt(float64(l.m.Dims.Hidden))))
 	l.state(op)
 	if op.Kind == OpRowNorm || op.Kind == OpInputs || op.Kind == OpOutGate {
-		l.laterNorm(op.Layer, &op.Norm, headNorm)
+		l.deferNorm(op.Layer, &op.Norm, headNorm)
 	} else if op.Norm != nil {
 		mean := float32(1)
 		if i+1 < len(l.m.Ops) && l.m.Ops[i+1].Kind == OpGather {
 			mean = l.init.outNorm
 		}
-		l.specs = append(l.specs, l.small...)
-		l.small = nil
+		l.specs = append(l.specs, l.deferred...)
+		l.deferred = nil
 		l.vector(op.Layer, &op.Norm, mean, spread*mean)
 		if op.Shift != nil {
 			l.vector(op.Layer, &op.Shift, 0, spread)
@@ -147,10 +148,10 @@ func (l *lister) op(i int) {
 	}
 }
 
-// matrix adds the tensor of a weight, or the weight to the tensor that it is a part of.
+// matrix adds the tensor of a weight, or adds the weight to the tensor that it shares with others.
 func (l *lister) matrix(w *Weight) {
 	own := part{w.Role, w.N}
-	if w.Row > 0 || w.Picks != nil {
+	if w.Row > 0 || w.RowRanges != nil {
 		if at := slices.IndexFunc(l.specs, func(s spec) bool { return s.name == w.Name }); at >= 0 {
 			s := &l.specs[at]
 			s.parts, s.matrices = append(s.parts, own), append(s.matrices, &w.Tensor)
@@ -165,25 +166,30 @@ func (l *lister) matrix(w *Weight) {
 		std: l.init.matrix(w), matrices: []**gguf.Tensor{&w.Tensor}})
 }
 
-// later adds a vector, if there is one, behind the block's matrices.
-func (l *lister) later(layer int, v **Vector, mean, std float32) {
+// deferVector adds a vector, if there is one, after the block's matrices.
+func (l *lister) deferVector(layer int, v **Vector, mean, std float32) {
 	if *v != nil && (*v).Name != "" {
-		l.small = append(l.small, vectorSpec(layer, v, mean, std))
+		l.deferred = append(l.deferred, vectorSpec(layer, v, mean, std))
 	}
 }
 
-func (l *lister) laterNorm(layer int, v **Vector, mean float32) { l.later(layer, v, mean, spread*mean) }
+// deferNorm is deferVector for the weight of a norm.
+func (l *lister) deferNorm(layer int, v **Vector, mean float32) {
+	l.deferVector(layer, v, mean, spread*mean)
+}
 
+// vector adds a vector.
 func (l *lister) vector(layer int, v **Vector, mean, std float32) {
 	l.specs = append(l.specs, vectorSpec(layer, v, mean, std))
 }
 
+// vectorSpec returns the spec of a vector with random values of a mean and a standard deviation.
 func vectorSpec(layer int, v **Vector, mean, std float32) spec {
 	dims := []int{cmp.Or((*v).Of, (*v).N)}
 	if (*v).Stack > 0 {
 		dims = append(dims, (*v).Stack)
 	}
-	return spec{name: (*v).Name, layer: layer, dims: dims, optional: (*v).Optional, usual: (*v).Usual, mean: mean,
+	return spec{name: (*v).Name, layer: layer, dims: dims, optional: (*v).Optional, expected: (*v).Expected, mean: mean,
 		std:   std,
 		fixed: (*v).Data, vector: v}
 }

@@ -2,15 +2,15 @@ package model
 
 import "math"
 
-// The values by which families of models differ. An architecture gives them to its ops; exec takes
-// them as they come, and refuses by name, when a model is loaded, those that it does not compute.
+// Parameters of ops by which families differ. exec returns an error for unsupported ones when a
+// model is loaded.
 
-// Activation joins a gate and an up projection into one output, or follows one product.
+// Activation identifies a function of a gate and an up projection, or of one product.
 type Activation uint8
 
-// Activations; x is the gate's output and y that of the up projection.
+// Activations; x is the output of the gate and y that of the up projection.
 const (
-	NoActivation  Activation = iota // a product is stored as it is
+	NoActivation  Activation = iota // identity
 	SwiGLU                          // x*sigmoid(x) * y
 	GeGLU                           // x*Phi(x) * y, by the approximation with tanh
 	ClampedSwiGLU                   // x*sigmoid(1.702x) * (y+1), of x at most 7 and y from -7 to 7
@@ -22,32 +22,32 @@ var activationNames = [...]string{"none", "SwiGLU", "GeGLU", "clamped SwiGLU", "
 
 func (a Activation) String() string { return activationNames[a] }
 
-// Attn is what one layer's attention is: softmax(Scale * Q K^T) V over the positions that it sees.
+// Attn holds the parameters of one layer's attention, softmax(Scale * Q K^T) V.
 type Attn struct {
-	Scale   float32 // of the scores
-	Window  int     // positions that a row sees, its own included; 0: all before it
-	Softcap float32 // scores are c*tanh(score/c); 0: as they are
-	Both    bool    // rows see what is behind them, too; of a window one half lies on either side
-	Store   string  // the kind of store that remembers for the layer; "": a window's, or a full one
+	Scale         float32 // factor of the scores
+	Window        int     // positions that a row attends to, its own included; 0: all before it
+	Softcap       float32 // scores become c*tanh(score/c); 0: no cap
+	Bidirectional bool    // rows also attend to later rows; a window is centered on the row
+	Store         string  // kind of KV store; "": windowed with a Window, else full
 }
 
-// Heads are the sizes of a layer's attention.
+// Heads holds the sizes of a layer's attention.
 type Heads struct{ Q, KV, Dim int }
 
-// Temper makes attention sharper as a sequence gets longer: queries at position p are multiplied by
+// AttnTemperature makes attention sharper as a sequence gets longer: queries at position p are multiplied by
 // 1 + Scale * ln(1 + floor((p+Offset)/Length)) (Nakanishi: Scalable-Softmax, 2025).
-type Temper struct {
+type AttnTemperature struct {
 	Scale  float64
 	Length int // positions
 	Offset float64
 }
 
-// At is the factor at a position.
-func (t *Temper) At(pos int) float64 {
+// At returns the factor at a position.
+func (t *AttnTemperature) At(pos int) float64 {
 	return 1 + t.Scale*math.Log(1+math.Floor((float64(pos)+t.Offset)/float64(t.Length)))
 }
 
-// Score is what a router's logits become before experts are chosen.
+// Score identifies the function of a router's logits before experts are chosen.
 type Score uint8
 
 // Scores.
@@ -60,45 +60,45 @@ var scoreNames = [...]string{"softmax", "sigmoid"}
 
 func (s Score) String() string { return scoreNames[s] }
 
-// Router is how the logits of a mixture's router become the weights of the chosen experts, which
-// are those with the largest scores.
+// Router holds the parameters by which a router chooses the experts with the largest scores, and
+// computes their weights.
 type Router struct {
-	Score  Score
-	Norm   bool    // the chosen's scores are divided by their sum
-	Scale  float32 // of the weights
-	Inward bool    // the weight multiplies what the expert reads, not what it writes
-	Bias   *Vector // [experts], added to the scores for the choice alone; or nil
-	// Of so many groups of experts those with the best two count, and no expert of another is
-	// chosen; 0 and 1: all do.
+	Score      Score
+	Norm       bool    // the scores of the chosen experts are divided by their sum
+	Scale      float32 // factor of the weights
+	ScaleInput bool    // the weight multiplies the input of the expert instead of its output
+	Bias       *Vector // [experts], added to the scores for the choice only; or nil
+	// Experts are divided into Groups groups, and chosen only from the GroupsUsed groups whose two
+	// best experts have the largest sum of scores; 0 and 1 mean no groups.
 	Groups, GroupsUsed int
 }
 
-// Rope says how positions rotate queries and keys.
+// Rope describes how positions rotate queries and keys.
 type Rope struct {
-	Base    float64
-	Neox    bool    // pairs (i, i+d/2) instead of (2i, 2i+1)
-	Dim     int     // leading dimensions of a head that rotate; pairs = Dim/2
-	Factors *Vector // [Dim/2] divisors of the angles (Llama 3 frequency scaling), or nil
-	Long    *Long   // other divisors by the length of the context, or nil
-	Scale   float64 // positions are multiplied by this (linear scaling); 1 otherwise
-	Yarn    *Yarn   // interpolation by wave length, which takes Scale's place; or nil
-	Gain    float64 // cosines and sines are multiplied by this; 1 otherwise
-	Still   []int   // pairs that do not turn
-	Rule    string  // a rule of scaling known by its name alone; "" for those above
+	Base      float64
+	Neox      bool    // pairs (i, i+d/2) instead of (2i, 2i+1)
+	Dim       int     // leading dimensions of a head that rotate; pairs = Dim/2
+	Factors   *Vector // [Dim/2] divisors of the angles (Llama 3 frequency scaling), or nil
+	Long      *Long   // other divisors, by the length of the context; or nil
+	Scale     float64 // factor of positions (linear scaling), 1 for none
+	Yarn      *Yarn   // interpolation by wavelength, instead of Scale; or nil
+	Gain      float64 // factor of cosines and sines, 1 for none
+	Unrotated []int   // pairs that do not rotate
+	Rule      string  // name of an unsupported scaling rule; "" for none
 }
 
-// Long are the divisors of LongRoPE (Ding et al., 2024): Short where a sequence may have at most
-// Original positions, Long where it may have more.
+// Long holds the divisors of LongRoPE (Ding et al., 2024): Short applies if sequences have at most
+// Original positions, Long if they may have more.
 type Long struct {
 	Original    int
 	Short, Long *Vector // [Dim/2]
 }
 
-// Need is whether a file must have a tensor.
+// Need determines whether a file must have a tensor.
 type Need uint8
 
-// A tensor that is there IfPresent or Usually is taken where the file happens to carry it; Synth
-// writes the latter.
+// A tensor with IfPresent or Usually is used if the file has it. Synthetic models have those with
+// Usually, and all layers of a file must have them or none.
 const (
 	Never Need = iota
 	IfPresent

@@ -51,7 +51,7 @@ func TestUnknownTensors(t *testing.T) {
 	raw := synth(t, small("qwen3"), gguf.F32, 1)
 	rename := func(from, to string) []byte { return bytes.Replace(raw, []byte(from), []byte(to), 1) }
 	for want, data := range map[string][]byte{
-		"of layer 1, and the file says that it has 1": patched(t, raw, "qwen3.block_count", 1),
+		"of layer 1, but the file has 1": patched(t, raw, "qwen3.block_count", 1),
 		"it is not a complete qwen3 model":            rename("blk.1.ffn_norm.weight", "blk.1.xyz_norm.weight"),
 	} {
 		f, err := gguf.Parse(data)
@@ -87,7 +87,7 @@ func TestKeysOfOtherTypes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Load(f); err == nil || !strings.Contains(err.Error(), key+" is 8, which is no value") {
+	if _, err := Load(f); err == nil || !strings.Contains(err.Error(), "invalid value 8 for "+key) {
 		t.Error(err)
 	}
 }
@@ -141,7 +141,7 @@ func TestScalingOfRotations(t *testing.T) {
 	long := small("llama")
 	long.Original = 64
 	mistral := small("mistral3")
-	mistral.Yarn, mistral.TemperFrom = nil, 77
+	mistral.Yarn, mistral.AttnTemperatureLength = nil, 77
 	near := small("gpt-oss")
 	near.Windows.Base = 5
 	still := small("granite")
@@ -151,7 +151,7 @@ func TestScalingOfRotations(t *testing.T) {
 		holds func(op Op) bool
 	}{
 		{long, func(op Op) bool { return op.Rope.Long != nil && op.Rope.Long.Original == 64 }},
-		{mistral, func(op Op) bool { return op.Temper.Length == 77 }},
+		{mistral, func(op Op) bool { return op.AttnTemperature.Length == 77 }},
 		{near, func(op Op) bool { return (op.Rope.Base == 5) == (op.Layer == 0) && op.Rope.Yarn != nil }},
 		{still, func(op Op) bool { return op.Rope == nil }},
 	} {
@@ -161,7 +161,7 @@ func TestScalingOfRotations(t *testing.T) {
 		}
 		for _, op := range m.Ops {
 			if op.Kind == OpRotate && !c.holds(op) {
-				t.Errorf("%s, layer %d: %+v, %+v", c.Arch, op.Layer, op.Rope, op.Temper)
+				t.Errorf("%s, layer %d: %+v, %+v", c.Arch, op.Layer, op.Rope, op.AttnTemperature)
 			}
 		}
 	}

@@ -6,9 +6,9 @@ import (
 	"sandwich/runtime/gguf"
 )
 
-// Synthetic vocabularies: real tokenizers of the right kind and size over invented pieces. Every
-// piece is reached by merging two earlier ones, so that any text tokenizes, any token is text, and
-// a header is as large as a real model's.
+// Synthetic vocabularies: tokenizers of the real kind and size with invented pieces. Each piece is
+// the merge of two earlier ones, so that any text can be encoded, any token is text, and the header
+// has the size of a real model's.
 
 // Token types of GGUF.
 const (
@@ -19,7 +19,7 @@ const (
 	tokenByte    = 6
 )
 
-// letters are in the order of their frequency in English, which becomes the order of the merges.
+// letters is sorted by frequency in English, which determines the order of merges.
 const letters = "etaoinshrdlucmfwypvbgkjqxz"
 
 // vocabulary is a tokenizer under construction.
@@ -30,6 +30,7 @@ type vocabulary struct {
 	scores []float32
 }
 
+// add adds tokens of a type.
 func (v *vocabulary) add(typ int32, tokens ...string) {
 	for _, t := range tokens {
 		v.tokens = append(v.tokens, t)
@@ -37,14 +38,14 @@ func (v *vocabulary) add(typ int32, tokens ...string) {
 	}
 }
 
-// minVocab is the smallest vocabulary that can be invented: bytes, letters, special tokens and some
-// merges.
+// minVocab is the size of the smallest synthetic vocabulary: bytes, letters, special tokens and
+// some merges.
 const minVocab = 320
 
-// writeVocabulary sets the tokenizer's metadata, of the kind that the architecture's models have.
+// writeVocabulary writes the metadata of a tokenizer of the architecture's kind.
 func writeVocabulary(w *gguf.Writer, c Config) error {
 	if c.Vocab < minVocab {
-		return fmt.Errorf("a vocabulary of %d is too small to invent; at least %d tokens are needed", c.Vocab, minVocab)
+		return fmt.Errorf("a synthetic vocabulary of %d tokens is too small; use at least %d", c.Vocab, minVocab)
 	}
 	arch, err := archOf(c.Arch)
 	if err != nil {
@@ -61,21 +62,22 @@ func writeVocabulary(w *gguf.Writer, c Config) error {
 	return nil
 }
 
-// writeSPM invents a SentencePiece vocabulary: <unk>, <s>, </s>, the bytes, then pieces, merged
-// ones first and with the better scores.
+// writeSPM writes a SentencePiece vocabulary of n tokens: <unk>, <s>, </s>, the bytes, then merged
+// pieces with higher scores than the letters, which follow.
 func writeSPM(w *gguf.Writer, n int) {
 	spm{special: []string{"<unk>", "<s>", "</s>"}, unknown: 0, bos: 1, eos: 2, template: chatPlain}.write(w, n)
 }
 
-// spm is a SentencePiece vocabulary by its special tokens, which come first.
+// spm describes a SentencePiece vocabulary by its special tokens, which come first.
 type spm struct {
 	special           []string
 	unknown, bos, eos int
 	template          string
-	ends              bool // every text gets the end behind it
-	merged            bool // by rules, as Gemma 4's is, and not by scores
+	ends              bool // an end token follows each text
+	merged            bool // it has merge rules instead of scores, as Gemma 4's
 }
 
+// write writes a vocabulary of n tokens.
 func (s spm) write(w *gguf.Writer, n int) {
 	var v vocabulary
 	for i, token := range s.special {
@@ -117,8 +119,8 @@ func (s spm) write(w *gguf.Writer, n int) {
 	writeTemplate(w, s.template)
 }
 
-// writeBPE invents a byte-level BPE vocabulary: the bytes, merges, and the special tokens at the
-// end, of which number bos begins and number eos ends a text.
+// writeBPE writes a byte-level BPE vocabulary of n tokens: the bytes, merges, then the special
+// tokens, of which those with the indices bos and eos begin and end a text.
 func writeBPE(w *gguf.Writer, n int, pre, template string, special []string, bos, eos int, addBOS bool) {
 	var v vocabulary
 	space := ""
@@ -147,7 +149,7 @@ func writeBPE(w *gguf.Writer, n int, pre, template string, special []string, bos
 	writeTemplate(w, template)
 }
 
-// writeTemplate sets the template of chats, where the configuration brought none.
+// writeTemplate writes a chat template unless the file has one.
 func writeTemplate(w *gguf.Writer, template string) {
 	if !w.Has(keyTemplate) {
 		w.SetString(keyTemplate, template)
@@ -156,8 +158,8 @@ func writeTemplate(w *gguf.Writer, template string) {
 
 const keyTemplate = "tokenizer.chat_template"
 
-// byteRune is the character that stands for a byte in byte-level BPE: printable ones for
-// themselves, the others from U+0100 on, in order.
+// byteRune returns the character for a byte in byte-level BPE: printable bytes map to themselves,
+// the others to U+0100 and following, in order.
 func byteRune(b byte) rune {
 	printable := func(c int) bool { return c >= 33 && c < 127 || c >= 161 && c < 173 || c >= 174 }
 	if printable(int(b)) {
@@ -172,7 +174,7 @@ func byteRune(b byte) rune {
 	return n
 }
 
-// pieceLetters are the one-character pieces: the word mark and the letters.
+// pieceLetters returns the pieces of one character: the word mark and the letters.
 func pieceLetters(space string) []string {
 	out := []string{space}
 	for _, c := range letters {
@@ -184,9 +186,9 @@ func pieceLetters(space string) []string {
 // piece is a merge of two earlier pieces.
 type piece struct{ left, right string }
 
-// pieces invents n merges: pairs of letters (the first may be the word mark), then pairs of such
-// pairs, the commoner the earlier. A pair that begins with the word mark stands only in front. All
-// results differ. n is at most about 470,000.
+// pieces returns n merges, frequent ones first: pairs of letters (the first may be the word mark),
+// then pairs of such pairs. A pair with the word mark is only the first part of another merge. All
+// results are distinct. n is at most about 470,000.
 func pieces(space string, n int) []piece {
 	singles := pieceLetters(space)
 	pairs := diagonal(singles, singles[1:], n)
@@ -203,8 +205,8 @@ func pieces(space string, n int) []piece {
 	return append(pairs, diagonal(front, inner, n-len(pairs))...)
 }
 
-// diagonal lists up to n combinations of a left and a right part, those with the smallest sum of
-// indices first.
+// diagonal returns up to n combinations of a left and a right part, in order of the sum of their
+// indices.
 func diagonal(left, right []string, n int) []piece {
 	var out []piece
 	for sum := range len(left) + len(right) - 1 {
@@ -218,7 +220,7 @@ func diagonal(left, right []string, n int) []piece {
 	return out
 }
 
-// Chat templates in the manner of the families, written for these vocabularies.
+// Chat templates similar to those of the families, for synthetic vocabularies.
 const (
 	chatML = `{% for message in messages %}<|im_start|>{{ message['role'] }}
 {{ message['content'] }}<|im_end|>

@@ -9,60 +9,57 @@ import (
 	"sandwich/roofline"
 )
 
-// Rows is what a forward works on.
+// Rows describes the rows of a forward.
 type Rows struct {
-	Spans []Span // one for each sequence
+	Spans []Span // one per sequence
 	Heads int    // rows whose logits are wanted
 }
 
-// Span is n rows of a sequence that follow pos earlier ones.
+// Span is N rows of a sequence after Pos earlier positions.
 type Span struct{ Pos, N int }
 
-// Task is what ops of a forward do that have one arithmetic and one shape.
+// Task is the work of the ops of a forward with one path and one shape.
 type Task struct {
-	Compute string // as ceilings name it: f32, int8, bf16
-	Type    string // of the weights; "" for attention, which has none
-	// Attends says that it is attention, whose arithmetic may be another than Compute: the plan's
-	Attends bool
+	Compute string // path, as ceilings name it: f32, int8, bf16
+	Type    string // of the weights; "" for attention
+	Attends bool   // it is attention; the plan may give it another dot product than Compute
 	roofline.Step
 }
 
-// Work is what forwards of a model do under a plan, as its ops say it: the products of each weight
-// in the arithmetic of its path, as often as rows reach its experts, and attention, which is
-// float32 whatever the weights are, over the positions that each layer sees. Bytes are those that
-// must come from memory, weights and cached keys and values; Moves has the activations, which lie
-// in caches. What else norms and rotations do is little and is left out. Ops of one shape are one
-// task.
+// Work estimates the work of forwards of a model under a plan: the products of each weight by its
+// path, for the rows that reach its experts, and attention in float32 over the positions that each
+// layer attends to. Bytes counts data from memory: weights and cached keys and values. Moves
+// returns the activations, which are in caches. The arithmetic of norms and rotations is negligible
+// and omitted. Ops of one shape are one Task.
 type Work struct {
-	prefill  *plans.Phase // whose schedules say how often weights are unpacked
+	prefill  *plans.Phase // its schedules determine how often weights are unpacked
 	products []product
 	attends  []attend
 	states   state
 	moves    []move
-	between  float64 // bytes of weights that pass until activations are touched again
+	between  float64 // bytesBetween
 }
 
-// product is matrices of one shape.
+// product is the work of matrices of one shape.
 type product struct {
 	compute     string
 	key         plans.WeightKey
-	flop, bytes float64 // of one matrix and one row; of reading one matrix
-	count       float64
-	used, of    int  // experts of a row, and among how many; 0 of 0: every row takes every matrix
-	head        bool // only of rows whose logits are wanted
+	flop, bytes float64 // FLOP of one matrix and one row; bytes of one matrix
+	count       float64 // number of matrices
+	used, of    int     // experts per row, and experts; 0 and 0: all rows use all matrices
+	head        bool    // only rows whose logits are wanted
 }
 
-// attend is layers whose attention is alike.
+// attend is the attention of layers with the same sizes.
 type attend struct {
 	heads, kvHeads, dim, window int
-	both                        bool // directions
+	bidirectional               bool
 	layers                      float64
 	kvBits                      float64 // of a cached value
 }
 
-// NewWork reads the ops of a model; Load, Config.Model and Outline give one, of which Outline, who
-// knows a shape alone, leaves out what only a file's metadata say, such as windows. Types and paths
-// are the plan's. The error is a plan for another model, which lacks a weight.
+// NewWork returns the work of a model's ops, with the types and paths of the plan. It fails if the
+// plan is for another model.
 func NewWork(m *Model, p *plans.Plan) (*Work, error) {
 	w := &Work{prefill: &p.Prefill, between: bytesBetween(m, p)}
 	types := newTypesOf(p)
@@ -84,6 +81,7 @@ func NewWork(m *Model, p *plans.Plan) (*Work, error) {
 	return w, nil
 }
 
+// product adds the matrices of a weight.
 func (w *Work) product(m *Model, op *Op, weight *Weight, key plans.WeightKey, p *plans.Plan) {
 	path := microkernel.ComputeF32
 	if chosen, ok := p.Weight(key); ok {
@@ -98,7 +96,8 @@ func (w *Work) product(m *Model, op *Op, weight *Weight, key plans.WeightKey, p 
 	w.products = counted(w.products, one, float64(weight.Matrices()), func(p *product) *float64 { return &p.count })
 }
 
-// counted adds n of one to a list whose elements are told apart by all but their count.
+// counted adds n to the count of an element that equals one but for its count, or appends one with
+// the count n.
 func counted[T comparable](list []T, one T, n float64, count func(*T) *float64) []T {
 	for i := range list {
 		same := list[i]
@@ -111,15 +110,16 @@ func counted[T comparable](list []T, one T, n float64, count func(*T) *float64) 
 	return append(list, one)
 }
 
+// attend adds the attention of a layer.
 func (w *Work) attend(m *Model, op *Op, kv microkernel.KVType) {
 	h := op.Heads
 	position := plans.ModelShape{Layers: 1, KVHeads: h.KV, HeadDim: h.Dim}.KVBytesPerToken(kv)
-	one := attend{heads: h.Q, kvHeads: h.KV, dim: h.Dim, window: op.Attn.Window, both: op.Attn.Both,
+	one := attend{heads: h.Q, kvHeads: h.KV, dim: h.Dim, window: op.Attn.Window, bidirectional: op.Attn.Bidirectional,
 		kvBits: 8 * float64(position) / float64(2*h.KV*h.Dim)}
 	w.attends = counted(w.attends, one, 1, func(a *attend) *float64 { return &a.layers })
 }
 
-// Of lists what a forward does.
+// Of returns the tasks of a forward.
 func (w *Work) Of(rows Rows) []Task {
 	all := 0
 	for _, span := range rows.Spans {
@@ -134,7 +134,7 @@ func (w *Work) Of(rows Rows) []Task {
 		if m == 0 {
 			continue
 		}
-		each, read := p.count, p.count // matrices that a row is multiplied by, and that are read
+		each, read := p.count, p.count // matrices that multiply a row, and matrices that are read
 		if p.of > 0 {
 			each = p.count * float64(p.used) / float64(p.of)
 			read = p.count * plans.Reached(p.used, p.of, m)
@@ -162,7 +162,7 @@ func (w *Work) Of(rows Rows) []Task {
 	return out
 }
 
-// schedule is that of a weight for m rows of a prompt.
+// schedule returns the prefill schedule of a weight for m rows.
 func (w *Work) schedule(key plans.WeightKey, m int) (plans.Schedule, bool) {
 	if w.prefill == nil {
 		return plans.Schedule{}, false
@@ -170,9 +170,9 @@ func (w *Work) schedule(key plans.WeightKey, m int) (plans.Schedule, bool) {
 	return w.prefill.Lookup(key, m)
 }
 
-// of is that of one sequence in all such layers.
+// of returns the work of one sequence in all these layers.
 func (a attend) of(span Span) roofline.Work {
-	if a.both { // every row sees all of the text, or of its window
+	if a.bidirectional { // each row attends to the whole text, or to its window
 		n := span.Pos + span.N
 		if a.window > 0 {
 			n = min(n, a.window+1)
@@ -184,8 +184,8 @@ func (a attend) of(span Span) roofline.Work {
 	return roofline.Work{FLOP: a.layers * one.FLOP, Bytes: a.layers * one.Bytes}
 }
 
-// typesOf gives the matrices of a model the types that the plan's shape lists for their role and
-// size, each as often as it lists them.
+// typesOf assigns the types of a plan's shape to the matrices of a model: by role and size, each
+// type as often as the shape lists it.
 type typesOf map[roleShape][]plans.WeightShape
 
 type roleShape struct {
@@ -193,6 +193,7 @@ type roleShape struct {
 	n, k int
 }
 
+// newTypesOf returns the assignment for a plan.
 func newTypesOf(p *plans.Plan) typesOf {
 	t := typesOf{}
 	for _, w := range p.Model.Weights {
@@ -202,7 +203,7 @@ func newTypesOf(p *plans.Plan) typesOf {
 	return t
 }
 
-// next is the key of a weight's matrices, which are counted off.
+// next returns the key of a weight's matrices and removes them from the list.
 func (t typesOf) next(w *Weight) (plans.WeightKey, error) {
 	at := roleShape{w.Role, w.N, w.K}
 	left := t[at]
@@ -210,8 +211,8 @@ func (t typesOf) next(w *Weight) (plans.WeightKey, error) {
 		left = left[1:]
 	}
 	if len(left) == 0 {
-		return plans.WeightKey{}, fmt.Errorf("the plan's model has no more weights %s of %dx%d for %s: it is of "+
-			"another model", w.Role, w.N, w.K, w.Name)
+		return plans.WeightKey{}, fmt.Errorf("the plan has no weight %s of %dx%d for %s: it is for another model",
+			w.Role, w.N, w.K, w.Name)
 	}
 	left[0].Count -= w.Matrices()
 	t[at] = left

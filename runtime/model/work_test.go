@@ -109,7 +109,7 @@ func TestWorkOfWindows(t *testing.T) {
 	}
 }
 
-// TestWorkOfMixedTypes: layers whose matrices are of unlike types each count in their own.
+// TestWorkOfMixedTypes: checks that matrices of different types in the layers count as their own type each.
 func TestWorkOfMixedTypes(t *testing.T) {
 	c := small("llama")
 	p := planOf(t, c, gguf.Q8_0, microkernel.ComputeInt8)
@@ -123,8 +123,8 @@ func TestWorkOfMixedTypes(t *testing.T) {
 	}
 	one := sums(workOf(t, c, p).Of(Rows{Spans: []Span{{Pos: 0, N: 1}}}))
 	expect(t, "float32", one["f32"], 2*256*512+2*4*8*32, 4*256*512+2*2*2*2*32)
-	for name, want := range map[string]string{"up": "no more weights up of 512x256 for blk.1.ffn_up",
-		"q": "weights q"} {
+	for name, want := range map[string]string{"up": "no weight up of 512x256 for blk.1.ffn_up",
+		"q": "no weight q"} {
 		broken := *p
 		broken.Model.Weights = nil
 		for _, s := range p.Model.Weights {

@@ -76,19 +76,19 @@ func (s *Scheduler) startPrefill(r *request, quantum time.Duration) {
 	} else {
 		s.pack(f, r)
 	}
-	s.rows = s.rows[:0]
+	s.rows[phase.Prefill] = s.rows[phase.Prefill][:0]
 	for _, o := range f.reqs {
 		o.inFlight, o.set = true, set
 		if kind == Prefill {
 			o.chunk = s.now
 		}
-		s.rows = append(s.rows, Rows{o.id, o.rows})
+		s.rows[phase.Prefill] = append(s.rows[phase.Prefill], Rows{o.id, o.rows})
 	}
 	n := r.rows
 	a := Action{Kind: kind, Lane: f.lane, Set: set, ID: r.id, Pos: r.seq.Len(), N: n, Last: n == r.pending(),
 		Quantum: quantum}
 	if s.cfg.Texts {
-		a.Rows = s.rows
+		a.Rows = s.rows[phase.Prefill]
 	}
 	if f.interruptible {
 		a.Bound = s.cfg.Bound
@@ -162,21 +162,21 @@ func (s *Scheduler) startDecode(quantum time.Duration) {
 	s.sinceChunk++
 	s.addDrafts(f, most-len(f.reqs))
 	s.policy.started(s, f)
-	s.actions = append(s.actions, Action{Kind: Decode, Lane: f.lane, Set: s.freeSet(f.reqs[0].class), Rows: s.rows})
+	s.actions = append(s.actions, Action{Kind: Decode, Lane: f.lane, Set: s.freeSet(f.reqs[0].class), Rows: s.rows[phase.Decode]})
 }
 
 // addDrafts gives free rows of a decode batch to drafted tokens as far as there are blocks; no
 // sequence pauses or is preempted for a draft. A recurrent state cannot drop a wrong token, so
 // models with states get none.
 func (s *Scheduler) addDrafts(f *flight, free int) {
-	s.rows = s.rows[:0]
+	s.rows[phase.Decode] = s.rows[phase.Decode][:0]
 	for _, r := range f.reqs {
 		n := max(0, min(r.draft, free))
 		if n > 0 && s.cache.Rewinds() && s.cache.Reserve(r.seq, r.seq.Len()+1+n) {
 			r.rows += n
 			free -= n
 		}
-		s.rows = append(s.rows, Rows{r.id, r.rows})
+		s.rows[phase.Decode] = append(s.rows[phase.Decode], Rows{r.id, r.rows})
 	}
 }
 

@@ -117,6 +117,14 @@ func (d *Driver) busy() bool {
 // held.
 func (d *Driver) Idle() bool { return !d.busy() && len(d.events) == 0 && d.sched.Live() == 0 }
 
+// InFlight returns the forward in flight on a lane, or nil. The lock is held.
+func (d *Driver) InFlight(lane LaneID) *Action {
+	if f := &d.flights[lane]; f.active {
+		return &f.Action
+	}
+	return nil
+}
+
 func (d *Driver) step() {
 	actions := d.sched.Step(d.clock.Now(), d.events)
 	clear(d.events) // prompts were copied

@@ -60,7 +60,7 @@ type Scheduler struct {
 
 	stats   Stats
 	actions []Action
-	rows    []Rows
+	rows    [phase.Count][]Rows // of the actions of a Step
 	batch   []*request
 }
 

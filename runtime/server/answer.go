@@ -1,43 +1,18 @@
 package server
 
 import (
-	"crypto/rand"
 	"net/http"
-	"strconv"
-	"time"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/server/exchange"
+	"sandwich/runtime/server/jsontext"
+	"sandwich/runtime/server/request"
 )
-
-// answer holds the fields that all objects of one answer share.
-type answer struct {
-	id      string
-	model   string
-	created int64
-	chat    bool
-}
-
-// newAnswer returns the fields of a new answer with a random id.
-func newAnswer(model string, chat bool) *answer {
-	prefix := "cmpl-"
-	if chat {
-		prefix = "chatcmpl-"
-	}
-	return &answer{id: prefix + rand.Text(), model: model, created: time.Now().Unix(), chat: chat}
-}
-
-// appendHead appends the fields before "choices".
-func (a *answer) appendHead(b []byte, object string) []byte {
-	b = appendString(append(b, `{"id":`...), a.id)
-	b = appendString(append(b, `,"object":`...), object)
-	b = strconv.AppendInt(append(b, `,"created":`...), a.created, 10)
-	return appendString(append(b, `,"model":`...), a.model)
-}
 
 // whole writes an answer as one JSON object.
 type whole struct {
-	*stream
-	call *call
+	*exchange.Stream
+	call *request.Call
 	got  []gathered // by choice
 }
 
@@ -51,12 +26,12 @@ type gathered struct {
 }
 
 // newWhole returns a writer of the answer to c.
-func newWhole(s *stream, c *call) *whole {
-	return &whole{stream: s, call: c, got: make([]gathered, c.choices())}
+func newWhole(s *exchange.Stream, c *request.Call) *whole {
+	return &whole{Stream: s, call: c, got: make([]gathered, c.Choices())}
 }
 
-// token adds a token to choice i.
-func (a *whole) token(i int, t api.Token) error {
+// Token adds a token to choice i.
+func (a *whole) Token(i int, t api.Token) error {
 	g := &a.got[i]
 	g.text = append(g.text, t.Text...)
 	g.reasoning = append(g.reasoning, t.Reasoning...)
@@ -72,30 +47,30 @@ func (a *whole) token(i int, t api.Token) error {
 	return nil
 }
 
-// ended records why choice i ended.
-func (a *whole) ended(i int, r *api.Result) { a.got[i].end = r.Finish }
+// Ended records why choice i ended.
+func (a *whole) Ended(i int, r *api.Result) { a.got[i].end = r.Finish }
 
-// finish writes the object.
-func (a *whole) finish(r *api.Result) {
+// Finish writes the object.
+func (a *whole) Finish(r *api.Result) {
 	object := "text_completion"
-	if a.chat {
+	if a.Chat {
 		object = "chat.completion"
 	}
-	b := append(a.appendHead(nil, object), `,"choices":[`...)
+	b := append(a.AppendHead(nil, object), `,"choices":[`...)
 	for i := range a.got {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendInt(append(b, `{"index":`...), i)
-		if a.chat {
+		b = jsontext.AppendInt(append(b, `{"index":`...), i)
+		if a.Chat {
 			b = a.appendMessage(b, &a.got[i])
 		} else {
 			b = a.appendText(b, i)
 		}
-		b = append(appendString(append(b, `,"finish_reason":`...), string(a.got[i].end)), '}')
+		b = append(jsontext.AppendString(append(b, `,"finish_reason":`...), string(a.got[i].end)), '}')
 	}
-	b = appendWarnings(appendUsage(append(b, `],"usage":`...), r), a.call.Warnings.List())
-	writeJSON(a.w, http.StatusOK, append(b, '}'))
+	b = exchange.AppendWarnings(exchange.AppendUsage(append(b, `],"usage":`...), r), a.call.Warnings.List())
+	jsontext.Write(a.W, http.StatusOK, append(b, '}'))
 }
 
 // appendMessage appends the message of a chat choice with its log probabilities.
@@ -104,15 +79,15 @@ func (a *whole) appendMessage(b []byte, g *gathered) []byte {
 	if text := string(g.text); len(g.calls) > 0 && text == "" {
 		b = append(b, "null"...)
 	} else {
-		b = appendString(b, text)
+		b = jsontext.AppendString(b, text)
 	}
 	b = append(b, `,"refusal":null`...)
 	if len(g.reasoning) > 0 {
-		b = appendString(append(b, `,"reasoning_content":`...), string(g.reasoning))
+		b = jsontext.AppendString(append(b, `,"reasoning_content":`...), string(g.reasoning))
 	}
 	b = append(appendCalls(b, g.calls), `},"logprobs":`...)
 	if a.call.Logprobs {
-		return appendChatLogprobs(b, g.tokens)
+		return exchange.AppendChatLogprobs(b, g.tokens)
 	}
 	return append(b, "null"...)
 }
@@ -120,14 +95,14 @@ func (a *whole) appendMessage(b []byte, g *gathered) []byte {
 // appendText appends the text of completion choice i, after its prompt if the client wants it
 // echoed.
 func (a *whole) appendText(b []byte, i int) []byte {
-	g, before := &a.got[i], echoed{}
-	if a.call.echo != nil {
-		before = a.call.echo[i/a.call.n]
+	g, before := &a.got[i], request.Echo{}
+	if a.call.Echo != nil {
+		before = a.call.Echo[i/a.call.N]
 	}
-	b = appendString(append(b, `,"text":`...), before.text+string(g.text))
+	b = jsontext.AppendString(append(b, `,"text":`...), before.Text+string(g.text))
 	b = append(b, `,"logprobs":`...)
 	if a.call.Logprobs {
-		return appendTextLogprobs(b, g.tokens, before.offset)
+		return exchange.AppendTextLogprobs(b, g.tokens, before.Offset)
 	}
 	return append(b, "null"...)
 }
@@ -138,9 +113,9 @@ func appendCalls(b []byte, calls []api.ToolCall) []byte {
 		if b = append(b, ','); i == 0 {
 			b = append(b, `"tool_calls":[`...)
 		}
-		b = appendString(append(b, `{"id":`...), c.ID)
-		b = appendString(append(b, `,"type":"function","function":{"name":`...), c.Name)
-		b = append(appendString(append(b, `,"arguments":`...), c.Arguments), "}}"...)
+		b = jsontext.AppendString(append(b, `{"id":`...), c.ID)
+		b = jsontext.AppendString(append(b, `,"type":"function","function":{"name":`...), c.Name)
+		b = append(jsontext.AppendString(append(b, `,"arguments":`...), c.Arguments), "}}"...)
 	}
 	if len(calls) > 0 {
 		b = append(b, ']')

@@ -108,7 +108,8 @@ func TestRequestFields(t *testing.T) {
 			{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":""}}]},
 			{"role":"tool","content":"T","tool_call_id":"1"}],
 		"max_completion_tokens": 9, "max_tokens": 5, "temperature": 0, "top_p": 0.5, "min_p": 0.1, "top_k": -1, "seed": -1,
-		"repetition_penalty": 1.1, "presence_penalty": -2, "frequency_penalty": 2, "stop": ["a", "b"], "ignore_eos": true,
+		"repetition_penalty": 1.1, "presence_penalty": -2, "frequency_penalty": 2, "stop": ["a",
+			"b"], "ignore_eos": true,
 		"service_tier": "flex", "n": 1, "user": "u", "tools": [], "response_format": {"type":"text"}, "modalities": ["text"],
 		"logit_bias": {}, "unknown": {"deeply": [1, 2]}, "parallel_tool_calls": true, "stream": false, "stream_options": null}`)
 	if w.Code != 200 {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/server/exchange"
 )
 
 // cached is a Generator that reports cached prompt tokens.
@@ -41,7 +42,7 @@ func TestCacheHeader(t *testing.T) {
 					body = `{"input":"x"`
 				}
 				w := post(t, s, path, body+`,"stream":`+stream+`}`)
-				if got := w.Header().Get(queueCache); w.Code != 200 || got != c.want {
+				if got := w.Header().Get(exchange.CacheHeader); w.Code != 200 || got != c.want {
 					t.Errorf("%s: %d, header %q, want %q", path, w.Code, got, c.want)
 				}
 				lines := j.lines(t, "prompt cache")

@@ -1,11 +1,17 @@
 package server
 
-import "sandwich/runtime/api"
+import (
+	"sandwich/runtime/api"
+	"sandwich/runtime/server/exchange"
+	"sandwich/runtime/server/request"
+
+	"sandwich/runtime/server/jsontext"
+)
 
 // chunked streams the choices of a chat or completion as chunks, each with one choice.
 type chunked struct {
-	*stream
-	call   *call
+	*exchange.Stream
+	call   *request.Call
 	head   []byte  // `data: {...,"choices":[`
 	states []chunk // by choice
 	warned int     // number of warnings written; negative before the first chunk
@@ -18,64 +24,64 @@ type chunk struct {
 }
 
 // newChunked returns a streaming writer of the answer to c.
-func newChunked(s *stream, c *call) *chunked {
+func newChunked(s *exchange.Stream, c *request.Call) *chunked {
 	object := "text_completion"
-	if s.chat {
+	if s.Chat {
 		object = "chat.completion.chunk"
 	}
-	head := append(s.appendHead([]byte("data: "), object), `,"choices":[`...)
-	w := &chunked{stream: s, call: c, head: head, states: make([]chunk, c.choices()), warned: -1}
-	s.pulse = w.waiting
+	head := append(s.AppendHead([]byte("data: "), object), `,"choices":[`...)
+	w := &chunked{Stream: s, call: c, head: head, states: make([]chunk, c.Choices()), warned: -1}
+	s.KeepAlive = w.waiting
 	return w
 }
 
 // waiting writes a comment, or, once parts of the prompt are computed, an empty chunk of the first
 // choice with the progress.
 func (s *chunked) waiting() {
-	if s.read.Done == 0 {
-		s.comment()
+	if s.PromptProgress.Done == 0 {
+		s.Comment()
 		return
 	}
 	s.begin(0)
 	t := api.Token{}
 	t.ID = api.NoToken
 	s.appendChoice(0, &t, "")
-	s.buf = append(appendProgress(append(s.buf[:len(s.buf)-len("}\n\n")], ','), s.read), "}\n\n"...)
+	s.Buf = append(exchange.AppendProgress(append(s.Buf[:len(s.Buf)-len("}\n\n")], ','), s.PromptProgress), "}\n\n"...)
 }
 
-// token writes one token. An error means that the client cannot be reached.
-func (s *chunked) token(i int, t api.Token) error {
+// Token writes one token. An error means that the client cannot be reached.
+func (s *chunked) Token(i int, t api.Token) error {
 	if t.Text == "" && t.Reasoning == "" && len(t.Calls) == 0 && !s.call.Logprobs {
 		return nil
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	s.begin(i)
 	s.appendChoice(i, &t, "")
-	return s.flush()
+	return s.Flush()
 }
 
-// ended writes the finish reason of choice i.
-func (s *chunked) ended(i int, r *api.Result) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// Ended writes the finish reason of choice i.
+func (s *chunked) Ended(i int, r *api.Result) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	s.begin(i)
 	s.appendChoice(i, &api.Token{}, r.Finish)
-	_ = s.flush() // the client already has all tokens
+	_ = s.Flush() // the client already has all tokens
 }
 
-// finish writes the usage, if requested, and the end of the stream.
-func (s *chunked) finish(r *api.Result) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.end()
-	s.header()
-	if s.call.usage {
-		s.buf = append(append(s.buf, s.head...), `],"usage":`...)
-		s.buf = append(appendUsage(s.buf, r), "}\n\n"...)
+// Finish writes the usage, if requested, and the end of the stream.
+func (s *chunked) Finish(r *api.Result) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	s.Stop()
+	s.SendHeader()
+	if s.call.Usage {
+		s.Buf = append(append(s.Buf, s.head...), `],"usage":`...)
+		s.Buf = append(exchange.AppendUsage(s.Buf, r), "}\n\n"...)
 	}
-	s.buf = append(s.buf, "data: [DONE]\n\n"...)
-	_ = s.flush()
+	s.Buf = append(s.Buf, "data: [DONE]\n\n"...)
+	_ = s.Flush()
 }
 
 // begin writes the header and the start of choice i once: the role of a chat message or the echoed
@@ -86,16 +92,16 @@ func (s *chunked) begin(i int) {
 		return
 	}
 	st.started = true
-	s.header()
+	s.SendHeader()
 	switch {
-	case s.chat:
-		s.buf = appendInt(append(append(s.buf, s.head...), `{"index":`...), i)
-		s.buf = append(s.buf, `,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]`...)
+	case s.Chat:
+		s.Buf = jsontext.AppendInt(append(append(s.Buf, s.head...), `{"index":`...), i)
+		s.Buf = append(s.Buf, `,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]`...)
 		s.closeChunk(false)
-	case s.call.echo != nil:
-		e := &s.call.echo[i/s.call.n]
-		st.offset = e.offset
-		t := api.Token{Text: e.text}
+	case s.call.Echo != nil:
+		e := &s.call.Echo[i/s.call.N]
+		st.offset = e.Offset
+		t := api.Token{Text: e.Text}
 		t.ID = api.NoToken
 		s.appendChoice(i, &t, "")
 	}
@@ -103,10 +109,10 @@ func (s *chunked) begin(i int) {
 
 // appendChoice adds a chunk with token t of choice i, or with its finish reason end.
 func (s *chunked) appendChoice(i int, t *api.Token, end api.Finish) {
-	b := appendInt(append(append(s.buf, s.head...), `{"index":`...), i)
+	b := jsontext.AppendInt(append(append(s.Buf, s.head...), `{"index":`...), i)
 	switch {
-	case !s.chat:
-		b = appendString(append(b, `,"text":`...), t.Text)
+	case !s.Chat:
+		b = jsontext.AppendString(append(b, `,"text":`...), t.Text)
 	case end != "":
 		b = append(b, `,"delta":{}`...)
 	default:
@@ -116,20 +122,20 @@ func (s *chunked) appendChoice(i int, t *api.Token, end api.Finish) {
 	switch {
 	case !s.call.Logprobs || end != "" || t.ID == api.NoToken:
 		b = append(b, "null"...)
-	case s.chat:
-		b = appendChatToken(append(b, `{"content":[`...), t)
+	case s.Chat:
+		b = exchange.AppendChatToken(append(b, `{"content":[`...), t)
 		b = append(b, `],"refusal":null}`...)
 	default:
-		b = appendTextLogprobs(b, []api.Token{*t}, s.states[i].offset)
+		b = exchange.AppendTextLogprobs(b, []api.Token{*t}, s.states[i].offset)
 		s.states[i].offset += len(t.Piece)
 	}
 	b = append(b, `,"finish_reason":`...)
 	if end == "" {
 		b = append(b, "null}]"...)
 	} else {
-		b = append(appendString(b, string(end)), "}]"...)
+		b = append(jsontext.AppendString(b, string(end)), "}]"...)
 	}
-	s.buf = b
+	s.Buf = b
 	s.closeChunk(end != "")
 }
 
@@ -139,39 +145,39 @@ func (s *chunked) closeChunk(last bool) {
 	if s.warned < 0 || last {
 		list := s.call.Warnings.List()
 		if len(list) > max(0, s.warned) {
-			s.buf = appendWarnings(s.buf, list)
+			s.Buf = exchange.AppendWarnings(s.Buf, list)
 		}
 		s.warned = len(list)
 	}
-	if s.call.usage {
-		s.buf = append(s.buf, `,"usage":null`...)
+	if s.call.Usage {
+		s.Buf = append(s.Buf, `,"usage":null`...)
 	}
-	s.buf = append(s.buf, "}\n\n"...)
+	s.Buf = append(s.Buf, "}\n\n"...)
 }
 
 // appendDelta appends what a token adds to a chat message.
 func appendDelta(b []byte, t *api.Token) []byte {
 	if t.Reasoning != "" {
-		b = append(appendString(append(b, `"reasoning_content":`...), t.Reasoning), ',')
+		b = append(jsontext.AppendString(append(b, `"reasoning_content":`...), t.Reasoning), ',')
 	}
 	if t.Text != "" || t.Reasoning == "" && len(t.Calls) == 0 {
-		b = append(appendString(append(b, `"content":`...), t.Text), ',')
+		b = append(jsontext.AppendString(append(b, `"content":`...), t.Text), ',')
 	}
 	for i, c := range t.Calls {
 		if i == 0 {
 			b = append(b, `"tool_calls":[`...)
 		}
-		b = appendInt(append(b, `{"index":`...), c.Index)
+		b = jsontext.AppendInt(append(b, `{"index":`...), c.Index)
 		b = append(b, ',')
 		if c.Name != "" {
-			b = appendString(append(b, `"id":`...), c.ID)
+			b = jsontext.AppendString(append(b, `"id":`...), c.ID)
 			b = append(b, `,"type":"function",`...)
 		}
 		b = append(b, `"function":{`...)
 		if c.Name != "" {
-			b = append(appendString(append(b, `"name":`...), c.Name), ',')
+			b = append(jsontext.AppendString(append(b, `"name":`...), c.Name), ',')
 		}
-		b = append(appendString(append(b, `"arguments":`...), c.Arguments), "}},"...)
+		b = append(jsontext.AppendString(append(b, `"arguments":`...), c.Arguments), "}},"...)
 	}
 	if len(t.Calls) > 0 {
 		b = append(b[:len(b)-1], "],"...)

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/server/exchange"
+	"sandwich/runtime/server/request"
 )
 
 // TestClasses checks that body, header or key determine the class of a request, and that
@@ -49,7 +51,7 @@ func TestClasses(t *testing.T) {
 			strings.NewReader(`{`+c.fields+`"prompt":"x","max_tokens":1}`))
 		r.Header.Set("Authorization", "Bearer "+c.key)
 		if c.header != "" {
-			r.Header.Set(priorityHeader, c.header)
+			r.Header.Set(request.PriorityHeader, c.header)
 		}
 		w := httptest.NewRecorder()
 		f.last = nil
@@ -106,7 +108,8 @@ func TestQueueHeaders(t *testing.T) {
 			s := New(&standing{fake{words: []string{"a"}}, c.ahead, c.wait}, Options{})
 			w := post(t, s, "/v1/completions", `{"prompt":"x","stream":`+stream+`}`)
 			h := w.Header()
-			if w.Code != 200 || h.Get(queuePlace) != c.place || h.Get(queueWait) != c.time {
+			if w.Code != 200 || h.Get(exchange.QueuePlaceHeader) != c.place ||
+				h.Get(exchange.QueueWaitHeader) != c.time {
 				t.Errorf("%+v: status %d, %v", c, w.Code, h)
 			}
 		}

@@ -158,8 +158,8 @@ func TestHealthAfterHangUps(t *testing.T) {
 	wg.Wait()
 	probe(t, "after 300 hang-ups, health listener", health)
 	eventually(t, "every Generate is cancelled", func() bool { return f.cancels.Load() == n && f.running.Load() == 0 })
-	if left := srv.bodies.left.Load(); left != srv.opts.BodyBudget {
-		t.Errorf("%d bytes of bodies are still held", srv.opts.BodyBudget-left)
+	if held := srv.BodyMemory(); held != 0 {
+		t.Errorf("%d bytes of bodies are still held", held)
 	}
 }
 

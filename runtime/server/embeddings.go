@@ -12,6 +12,12 @@ import (
 	"strings"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/server/apierr"
+	"sandwich/runtime/server/exchange"
+	"sandwich/runtime/server/fields"
+	"sandwich/runtime/server/generation"
+	"sandwich/runtime/server/jsontext"
+	"sandwich/runtime/server/request"
 )
 
 // MaxTexts bounds the texts of an embeddings request, as in OpenAI's API, and the documents of a
@@ -49,26 +55,26 @@ var unread = map[string]string{
 }
 
 // call returns a checked call with the shared fields.
-func (b *readFields) call(data []byte, known map[string]bool) (*call, *apiError) {
-	unknown, e := checkFields(data, known, unread)
+func (b *readFields) call(data []byte, known map[string]bool) (*request.Call, *apierr.Error) {
+	unknown, e := fields.Check(data, known, unread)
 	if e == nil {
 		e = b.truncation()
 	}
 	if e != nil {
 		return nil, e
 	}
-	c := &call{unknown: unknown}
+	c := &request.Call{Unknown: unknown}
 	if b.CacheSalt != nil {
-		c.cacheSalt = *b.CacheSalt
+		c.CacheSalt = *b.CacheSalt
 	}
-	return c, (&common{Priority: b.Priority, ServiceTier: b.ServiceTier}).class(c)
+	return c, (&request.Common{Priority: b.Priority, ServiceTier: b.ServiceTier}).ReadClass(c)
 }
 
 // truncation reads whether texts are cut: true, or END in the APIs of Cohere and NVIDIA.
-func (b *readFields) truncation() *apiError {
+func (b *readFields) truncation() *apierr.Error {
 	var end string
 	switch {
-	case isNull(b.Truncate):
+	case jsontext.IsNull(b.Truncate):
 		return nil
 	case json.Unmarshal(b.Truncate, &b.cut) == nil:
 		return nil
@@ -78,11 +84,11 @@ func (b *readFields) truncation() *apiError {
 	case end != "" && strings.EqualFold(end, "NONE"):
 		return nil
 	}
-	return invalid("truncate", `must be true or "END" to cut the end of what is too long, or false or "NONE"`)
+	return apierr.Invalid("truncate", `must be true or "END" to cut the end of what is too long, or false or "NONE"`)
 }
 
 // asked completes a request for the texts of a call.
-func (b *readFields) asked(c *call, texts api.Embedding) api.Embedding {
+func (b *readFields) asked(c *request.Call, texts api.Embedding) api.Embedding {
 	texts.Truncate, texts.Salt = b.cut, c.Salt
 	texts.Class, texts.Priority = c.Class, c.Priority
 	return texts
@@ -91,20 +97,20 @@ func (b *readFields) asked(c *call, texts api.Embedding) api.Embedding {
 // embedBody is the body of /v1/embeddings, with the additional names of llama-server and vLLM.
 type embedBody struct {
 	readFields
-	Input      json.RawMessage `json:"input"`
-	Content    json.RawMessage `json:"content"`
-	Format     *string         `json:"encoding_format"`
-	Dimensions *wholeNumber    `json:"dimensions"`
-	Normalize  *wholeNumber    `json:"embd_normalize"` // -1: unchanged, 2: Euclidean length 1
+	Input      json.RawMessage   `json:"input"`
+	Content    json.RawMessage   `json:"content"`
+	Format     *string           `json:"encoding_format"`
+	Dimensions *jsontext.Integer `json:"dimensions"`
+	Normalize  *jsontext.Integer `json:"embd_normalize"` // -1: unchanged, 2: Euclidean length 1
 
 	texts api.Embedding
 }
 
-var embedFields = jsonNames[embedBody]()
+var embedFields = fields.Names[embedBody]()
 
 // parse checks the body.
-func (b *embedBody) parse(data []byte) (*call, *apiError) {
-	if e := decode(data, b, ""); e != nil {
+func (b *embedBody) parse(data []byte) (*request.Call, *apierr.Error) {
+	if e := fields.Decode(data, b, ""); e != nil {
 		return nil, e
 	}
 	c, e := b.call(data, embedFields())
@@ -116,55 +122,55 @@ func (b *embedBody) parse(data []byte) (*call, *apiError) {
 	}
 	switch {
 	case b.Format != nil && *b.Format != "float" && *b.Format != "base64":
-		return nil, invalid("encoding_format", "is %q and must be float or base64", clip(*b.Format))
+		return nil, apierr.Invalid("encoding_format", "is %q and must be float or base64", jsontext.Clip(*b.Format))
 	case b.Dimensions != nil && *b.Dimensions < 1:
-		return nil, invalid("dimensions", "is %d and must be at least 1", *b.Dimensions)
+		return nil, apierr.Invalid("dimensions", "is %d and must be at least 1", *b.Dimensions)
 	case b.Normalize != nil && *b.Normalize != -1 && *b.Normalize != 2:
-		return nil, invalid("embd_normalize", "is %d; -1 (raw) and 2 (length 1) are supported", *b.Normalize)
+		return nil, apierr.Invalid("embd_normalize", "is %d; -1 (raw) and 2 (length 1) are supported", *b.Normalize)
 	}
 	return c, parseInput(b.Input, &b.texts)
 }
 
 // parseInput reads a string, a list of strings, a list of token ids, or a list of such lists.
-func parseInput(raw json.RawMessage, to *api.Embedding) *apiError {
+func parseInput(raw json.RawMessage, to *api.Embedding) *apierr.Error {
 	const accepted = "must be a string, a list of strings, a list of token ids or a list of such lists"
 	raw = bytes.TrimSpace(raw)
 	switch {
-	case isNull(raw):
-		return invalid("input", "is missing")
+	case jsontext.IsNull(raw):
+		return apierr.Invalid("input", "is missing")
 	case raw[0] == '"':
 		to.Texts = make([]string, 1)
-		return decode(raw, &to.Texts[0], "input")
+		return fields.Decode(raw, &to.Texts[0], "input")
 	case raw[0] != '[':
-		return invalid("input", accepted)
+		return apierr.Invalid("input", accepted)
 	}
-	first := raw[skipSpace(raw, 1)]
+	first := raw[jsontext.SkipSpace(raw, 1)]
 	switch first {
 	case ']':
-		return invalid("input", "is an empty list; send at least one text")
+		return apierr.Invalid("input", "is an empty list; send at least one text")
 	case '"', '[':
 	default:
 		raw = append(append([]byte{'['}, raw...), ']') // one text given as token ids
 	}
-	return each(raw, "input", MaxTexts, func(_ int, item json.RawMessage) *apiError {
+	return fields.Each(raw, "input", MaxTexts, func(_ int, item json.RawMessage) *apierr.Error {
 		if first == '"' {
 			var text string
 			if item[0] != '"' || json.Unmarshal(item, &text) != nil {
-				return invalid("input", accepted)
+				return apierr.Invalid("input", accepted)
 			}
 			to.Texts = append(to.Texts, text)
 			return nil
 		}
 		// encoding/json would read null as 0.
 		if item[0] != '[' || bytes.IndexByte(item, 'n') >= 0 {
-			return invalid("input", accepted)
+			return apierr.Invalid("input", accepted)
 		}
-		ids, err := parseIDs(item)
+		ids, err := jsontext.ParseTokenIDs(item)
 		if err != nil {
-			if value, is := strings.CutPrefix(wrongValue(err), "number "); is {
-				return invalid("input", "contains %s, which is not a token id", clip(value))
+			if value, is := strings.CutPrefix(fields.WrongValue(err), "number "); is {
+				return apierr.Invalid("input", "contains %s, which is not a token id", jsontext.Clip(value))
 			}
-			return invalid("input", accepted)
+			return apierr.Invalid("input", accepted)
 		}
 		to.Prompts = append(to.Prompts, ids)
 		return nil
@@ -174,9 +180,9 @@ func parseInput(raw json.RawMessage, to *api.Embedding) *apiError {
 // embeddings handles /v1/embeddings.
 func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) {
 	var b embedBody
-	s.answering(w, r, b.parse, func(x *exchange, r *http.Request, c *call) {
+	s.Handle(w, r, b.parse, func(x *exchange.Exchange, r *http.Request, c *request.Call) {
 		if e := s.wider(b.Dimensions); e != nil {
-			e.write(x)
+			e.Write(x)
 			return
 		}
 		v, ok := s.read(x, r, b.asked(c, b.texts), "input")
@@ -193,36 +199,37 @@ func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) {
 			v.Rows[i] = row
 		}
 		coded := b.Format != nil && *b.Format == "base64"
-		writeJSON(x, http.StatusOK, appendEmbeddings(nil, s.gen.Models()[0].ID, &v, coded))
+		jsontext.Write(x, http.StatusOK, appendEmbeddings(nil, s.Gen.Models()[0].ID, &v, coded))
 	})
 }
 
 // wider returns an error if the request asks for more dimensions than the model's vectors have.
-func (s *Server) wider(dimensions *wholeNumber) *apiError {
-	m := s.gen.Models()[0]
-	if n := dimensions; n != nil && m.Vector > 0 && !m.Scores && *n > wholeNumber(m.Vector) {
-		return invalid("dimensions", "is %d, but the model's vectors have %d dimensions", *n, m.Vector)
+func (s *Server) wider(dimensions *jsontext.Integer) *apierr.Error {
+	m := s.Gen.Models()[0]
+	if n := dimensions; n != nil && m.Vector > 0 && !m.Scores && *n > jsontext.Integer(m.Vector) {
+		return apierr.Invalid("dimensions", "is %d, but the model's vectors have %d dimensions", *n, m.Vector)
 	}
 	return nil
 }
 
 // read returns the vectors of texts, or writes an error and returns false. param is the field that
 // holds the texts.
-func (s *Server) read(x *exchange, r *http.Request, texts api.Embedding, param string) (v api.Vectors, ok bool) {
-	v, err := s.gen.Embed(r.Context(), texts)
+func (s *Server) read(x *exchange.Exchange, r *http.Request, texts api.Embedding, param string) (v api.Vectors,
+	ok bool) {
+	v, err := s.Gen.Embed(r.Context(), texts)
 	switch {
-	case hungUp(r.Context()):
-		x.status = statusHungUp
+	case apierr.ClientGone(r.Context()):
+		x.Status = apierr.StatusClientGone
 		return v, false
 	case err != nil:
-		e := asAPIError(causeOf(r.Context(), err), false)
-		if e.status == http.StatusBadRequest && (e.Param == nil || *e.Param == "prompt") {
+		e := apierr.From(generation.Cause(r.Context(), err), false)
+		if e.Status == http.StatusBadRequest && (e.Param == nil || *e.Param == "prompt") {
 			e.Param = &param
 		}
-		e.write(x)
+		e.Write(x)
 		return v, false
 	}
-	s.finished(x, &api.Result{PromptTokens: v.Tokens, CachedTokens: v.CachedTokens, Queued: v.Queued})
+	s.Finished(x, &api.Result{PromptTokens: v.Tokens, CachedTokens: v.CachedTokens, Queued: v.Queued})
 	return v, true
 }
 
@@ -233,7 +240,7 @@ func appendEmbeddings(b []byte, model string, v *api.Vectors, coded bool) []byte
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(appendInt(append(b, `{"object":"embedding","index":`...), i), `,"embedding":`...)
+		b = append(jsontext.AppendInt(append(b, `{"object":"embedding","index":`...), i), `,"embedding":`...)
 		if coded {
 			b = appendCoded(b, row)
 		} else {
@@ -241,16 +248,16 @@ func appendEmbeddings(b []byte, model string, v *api.Vectors, coded bool) []byte
 		}
 		b = append(b, '}')
 	}
-	b = appendString(append(b, `],"model":`...), model)
+	b = jsontext.AppendString(append(b, `],"model":`...), model)
 	return append(appendRead(append(b, ','), v), '}')
 }
 
 // appendRead appends the usage of a request that generates nothing.
 func appendRead(b []byte, v *api.Vectors) []byte {
-	b = appendInt(append(b, `"usage":{"prompt_tokens":`...), v.Tokens)
-	b = appendInt(append(b, `,"total_tokens":`...), v.Tokens)
+	b = jsontext.AppendInt(append(b, `"usage":{"prompt_tokens":`...), v.Tokens)
+	b = jsontext.AppendInt(append(b, `,"total_tokens":`...), v.Tokens)
 	if v.CachedTokens > 0 {
-		b = append(appendInt(append(b, `,"prompt_tokens_details":{"cached_tokens":`...), v.CachedTokens), '}')
+		b = append(jsontext.AppendInt(append(b, `,"prompt_tokens_details":{"cached_tokens":`...), v.CachedTokens), '}')
 	}
 	return append(b, '}')
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/server/apierr"
+	"sandwich/runtime/server/request"
 )
 
 // TestEmbeddings checks all forms of input, and numbers as lists and as base64, which OpenAI's
@@ -227,8 +229,8 @@ func FuzzReadBodies(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		var e embedBody
 		var r rankBody
-		for _, parse := range []func([]byte) (*call, *apiError){e.parse, r.parse} {
-			if _, e := parse(body); e != nil && (e.status != 400 || e.Message == "" || !json.Valid(e.body())) {
+		for _, parse := range []func([]byte) (*request.Call, *apierr.Error){e.parse, r.parse} {
+			if _, e := parse(body); e != nil && (e.Status != 400 || e.Message == "" || !json.Valid(e.Body())) {
 				t.Fatalf("refusal %+v", e)
 			}
 		}

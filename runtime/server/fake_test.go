@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/server/generation"
+	"sandwich/runtime/server/metrics"
 )
 
 // fake is a Generator with a scripted answer.
@@ -143,13 +145,14 @@ func (f *fake) Decode(ids []int32) (text string, err error) {
 
 func (f *fake) Piece(id int32) string { return string([]byte{byte(id)}) }
 
-func (f *fake) Models() []ModelInfo {
-	return []ModelInfo{{ID: "tales-6m", Created: time.Unix(1700000000, 0), Context: 512, Parallel: 4, Vector: f.vector,
+func (f *fake) Models() []generation.ModelInfo {
+	return []generation.ModelInfo{{ID: "tales-6m", Created: time.Unix(1700000000, 0), Context: 512, Parallel: 4,
+		Vector:   f.vector,
 		Template: "{{ messages }}", BOS: "<s>"}}
 }
 
-func (f *fake) Metrics() []Metric {
-	return []Metric{{Name: "sandwich_switches_total", Help: "Hot switches.", Counter: true, Value: 3}}
+func (f *fake) Metrics() []metrics.Metric {
+	return []metrics.Metric{{Name: "sandwich_switches_total", Help: "Hot switches.", Counter: true, Value: 3}}
 }
 
 func (f *fake) request() *api.Request {
@@ -159,7 +162,7 @@ func (f *fake) request() *api.Request {
 }
 
 // start serves g on a socket with Serve.
-func start(t *testing.T, g Generator, o Options) (url string, srv *Server) {
+func start(t *testing.T, g generation.Generator, o Options) (url string, srv *Server) {
 	t.Helper()
 	srv = New(g, o)
 	ts := httptest.NewUnstartedServer(http.NotFoundHandler())

@@ -141,8 +141,8 @@ func TestContentCodings(t *testing.T) {
 			t.Errorf("%s: Accept-Encoding %q", c.name, w.Header().Get("Accept-Encoding"))
 		}
 	}
-	if left := s.bodies.left.Load(); left != s.opts.BodyBudget {
-		t.Errorf("%d bytes of bodies are still held", s.opts.BodyBudget-left)
+	if held := s.BodyMemory(); held != 0 {
+		t.Errorf("%d bytes of bodies are still held", held)
 	}
 }
 

@@ -6,6 +6,12 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"sandwich/runtime/server/apierr"
+	"sandwich/runtime/server/exchange"
+	"sandwich/runtime/server/generation"
+	"sandwich/runtime/server/jsontext"
+	"sandwich/runtime/server/request"
 )
 
 // Browsers let any web page send requests to any address that the user can reach. This file keeps
@@ -71,8 +77,9 @@ func (s *Server) share(w http.ResponseWriter, r *http.Request, rt route) (prefli
 		return false
 	}
 	h.Set("Access-Control-Allow-Origin", r.Header.Get("Origin"))
-	h.Set("Access-Control-Expose-Headers", requestID+", Retry-After, "+queuePlace+", "+queueWait+", "+queueFirst+
-		", "+queueCache+", "+warningsHeader)
+	h.Set("Access-Control-Expose-Headers", exchange.RequestID+", Retry-After, "+exchange.QueuePlaceHeader+", "+
+		""+exchange.QueueWaitHeader+", "+exchange.FirstTokenHeader+
+		", "+exchange.CacheHeader+", "+exchange.WarningsHeader)
 	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
 		return false
 	}
@@ -86,7 +93,7 @@ func (s *Server) share(w http.ResponseWriter, r *http.Request, rt route) (prefli
 // allowedHeaders returns the request headers that the API reads and those that a page asks for.
 // Other headers have no effect.
 func allowedHeaders(asked string) string {
-	own := "Authorization, Content-Type, " + keyHeader + ", " + requestID + ", " + priorityHeader
+	own := "Authorization, Content-Type, " + keyHeader + ", " + exchange.RequestID + ", " + request.PriorityHeader
 	if asked == "" || len(asked) > 2048 {
 		return own
 	}
@@ -94,35 +101,36 @@ func allowedHeaders(asked string) string {
 }
 
 // refusal checks everything about r except its body.
-func (s *Server) refusal(x *exchange, r *http.Request, rt route, known bool) *apiError {
+func (s *Server) refusal(x *exchange.Exchange, r *http.Request, rt route, known bool) *apierr.Error {
 	allowed := r.Method == rt.method || (rt.method == http.MethodGet && r.Method == http.MethodHead)
 	switch {
 	case !rt.open && !s.authorized(x, r):
-		return newError(http.StatusUnauthorized, typeInvalid, "invalid_api_key",
+		return apierr.New(http.StatusUnauthorized, apierr.TypeInvalid, "invalid_api_key",
 			"a valid API key is required; send the header Authorization: Bearer KEY or X-Api-Key: KEY")
 	case !known:
-		return newError(http.StatusNotFound, typeInvalid, "not_found", "unknown path %q; the paths are %s",
-			clip(r.URL.Path), s.paths())
+		return apierr.New(http.StatusNotFound, apierr.TypeInvalid, "not_found", "unknown path %q; the paths are %s",
+			jsontext.Clip(r.URL.Path), s.paths())
 	case !allowed:
 		x.Header().Set("Allow", rt.method)
-		return newError(http.StatusMethodNotAllowed, typeInvalid, "method_not_allowed", "%s accepts %s, not %s",
-			x.route, rt.method, x.method)
+		return apierr.New(http.StatusMethodNotAllowed, apierr.TypeInvalid, "method_not_allowed",
+			"%s accepts %s, not %s",
+			x.Route, rt.method, x.Method)
 	case rt.method == http.MethodGet:
 		return nil // reading changes nothing, and pages cannot read the answer without CORS
 	}
 	if origin := r.Header.Get("Origin"); origin != "" && !sameOrigin(origin, r.Host) && !s.originAllowed(r) {
-		return newError(http.StatusForbidden, typeInvalid, "origin_not_allowed",
-			"pages of %q may not use this server; allow their origin with --cors", clip(origin))
+		return apierr.New(http.StatusForbidden, apierr.TypeInvalid, "origin_not_allowed",
+			"pages of %q may not use this server; allow their origin with --cors", jsontext.Clip(origin))
 	}
 	// HTML forms always send a Content-Type, and scripts send an Origin.
 	if kind := r.Header.Get("Content-Type"); kind != "" && !isJSON(kind) && !(rt.form && isPlainForm(kind, r.Header)) {
-		return newError(http.StatusUnsupportedMediaType, typeInvalid, "unsupported_media_type",
-			"the body is sent as %q; send JSON with the header Content-Type: application/json", clip(kind))
+		return apierr.New(http.StatusUnsupportedMediaType, apierr.TypeInvalid, "unsupported_media_type",
+			"the body is sent as %q; send JSON with the header Content-Type: application/json", jsontext.Clip(kind))
 	}
-	if coding, known := contentCoding(r.Header); !known {
-		x.Header().Set("Accept-Encoding", codingGzip)
-		return newError(http.StatusUnsupportedMediaType, typeInvalid, "unsupported_media_type",
-			"the body is sent with Content-Encoding: %s; send it uncompressed or with gzip", clip(coding))
+	if coding, known := generation.ContentCoding(r.Header); !known {
+		x.Header().Set("Accept-Encoding", generation.CodingGzip)
+		return apierr.New(http.StatusUnsupportedMediaType, apierr.TypeInvalid, "unsupported_media_type",
+			"the body is sent with Content-Encoding: %s; send it uncompressed or with gzip", jsontext.Clip(coding))
 	}
 	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/server/exchange"
+	"sandwich/runtime/server/request"
 )
 
 // keyHeader is the alternative to Authorization: Bearer.
@@ -18,7 +20,7 @@ type keyring []keyDigest
 // keyDigest is the SHA-256 digest of a key.
 type keyDigest struct {
 	sum [sha256.Size]byte
-	of  urgency // default urgency of requests with this key
+	of  request.Urgency // default urgency of requests with this key
 }
 
 // SetKeys replaces the accepted keys, which are lines in the format of CheckKey. Without keys, the
@@ -30,7 +32,7 @@ func (s *Server) SetKeys(keys []string) {
 	}
 	ring := keyring{}
 	for _, line := range keys {
-		if k, u, ok := keyOf(line); k != "" && ok { // blank lines are not keys
+		if k, u, ok := request.ParseKey(line); k != "" && ok { // blank lines are not keys
 			ring = append(ring, keyDigest{sha256.Sum256([]byte(k)), u})
 		}
 	}
@@ -40,7 +42,7 @@ func (s *Server) SetKeys(keys []string) {
 // authorized compares the key of a request with every accepted key, in time that depends on
 // neither. It sets the key's digest as the salt of the prefix cache, so that keys cannot observe
 // each other's cached prefixes.
-func (s *Server) authorized(x *exchange, r *http.Request) bool {
+func (s *Server) authorized(x *exchange.Exchange, r *http.Request) bool {
 	ring := s.keys.Load()
 	if ring == nil {
 		return true
@@ -49,13 +51,13 @@ func (s *Server) authorized(x *exchange, r *http.Request) bool {
 	if scheme == "" { // clients of Anthropic's API
 		scheme, key = "Bearer", r.Header.Get(keyHeader)
 	}
-	x.salt = sha256.Sum256([]byte(strings.TrimSpace(key)))
+	x.Salt = sha256.Sum256([]byte(strings.TrimSpace(key)))
 	found := 0
 	for i := range *ring {
-		same := subtle.ConstantTimeCompare(x.salt[:], (*ring)[i].sum[:])
+		same := subtle.ConstantTimeCompare(x.Salt[:], (*ring)[i].sum[:])
 		found |= same
-		x.ofKey.class |= api.Class(same) * (*ring)[i].of.class
-		x.ofKey.priority |= int32(same) * (*ring)[i].of.priority
+		x.KeyUrgency.Class |= api.Class(same) * (*ring)[i].of.Class
+		x.KeyUrgency.Priority |= int32(same) * (*ring)[i].of.Priority
 	}
 	return found == 1 && strings.EqualFold(scheme, "Bearer")
 }

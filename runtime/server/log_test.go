@@ -155,7 +155,7 @@ func TestRequestIDs(t *testing.T) {
 		"": false, strings.Repeat("a", 129): false, "a b": false, "a\tb": false, "é": false, `a"b`: false, "a=b": false,
 	} {
 		w := visit(s, "POST", chatPath, "X-Request-Id", id)
-		if got := w.Header().Get("X-Request-Id"); (got == id) != kept || !isCleanID(got) {
+		if got := w.Header().Get("X-Request-Id"); (got == id) != kept || !kept && !strings.HasPrefix(got, "req-") {
 			t.Errorf("%q becomes %q", id, got)
 		}
 	}
@@ -190,11 +190,11 @@ func TestUnknownFieldsAreNamedOnce(t *testing.T) {
 			t.Errorf("a forged line: %q", line)
 		}
 	}
-	for i := range 10 * maxNames {
+	for i := range 10 * 64 {
 		with(fmt.Sprintf(`"made_up_%d":1`, i))
 	}
-	if n := strings.Count(j.text(), "field="); n != maxNames {
-		t.Errorf("%d fields are named, want %d", n, maxNames)
+	if n := strings.Count(j.text(), "field="); n != 64 {
+		t.Errorf("%d fields are named, want %d", n, 64)
 	}
 }
 

@@ -8,24 +8,31 @@ import (
 	"strings"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/server/apierr"
+	"sandwich/runtime/server/conversation"
+	"sandwich/runtime/server/exchange"
+	"sandwich/runtime/server/fields"
+	"sandwich/runtime/server/generation"
+	"sandwich/runtime/server/jsontext"
+	"sandwich/runtime/server/request"
 	"sandwich/runtime/toolcall"
 )
 
 // messagesBody is the body of /v1/messages in Anthropic's format. Other fields are accepted and
 // ignored; prompt caching is always on.
 type messagesBody struct {
-	Model         *string         `json:"model"`
-	Stream        *bool           `json:"stream"`
-	System        json.RawMessage `json:"system"`
-	Messages      json.RawMessage `json:"messages"`
-	MaxTokens     *wholeNumber    `json:"max_tokens"`
-	StopSequences json.RawMessage `json:"stop_sequences"`
-	Temperature   *float64        `json:"temperature"`
-	TopP          *float64        `json:"top_p"`
-	TopK          *wholeNumber    `json:"top_k"`
-	Tools         json.RawMessage `json:"tools"`
-	ToolChoice    json.RawMessage `json:"tool_choice"`
-	OutputFormat  json.RawMessage `json:"output_format"`
+	Model         *string           `json:"model"`
+	Stream        *bool             `json:"stream"`
+	System        json.RawMessage   `json:"system"`
+	Messages      json.RawMessage   `json:"messages"`
+	MaxTokens     *jsontext.Integer `json:"max_tokens"`
+	StopSequences json.RawMessage   `json:"stop_sequences"`
+	Temperature   *float64          `json:"temperature"`
+	TopP          *float64          `json:"top_p"`
+	TopK          *jsontext.Integer `json:"top_k"`
+	Tools         json.RawMessage   `json:"tools"`
+	ToolChoice    json.RawMessage   `json:"tool_choice"`
+	OutputFormat  json.RawMessage   `json:"output_format"`
 	OutputConfig  *struct {
 		Format json.RawMessage `json:"format"`
 	} `json:"output_config"`
@@ -37,39 +44,40 @@ type messagesBody struct {
 	ContextManagement json.RawMessage `json:"context_management"`
 }
 
-var messagesFields = jsonNames[messagesBody]()
+var messagesFields = fields.Names[messagesBody]()
 
 // parseMessagesCall checks the body of /v1/messages and /v1/messages/count_tokens.
-func parseMessagesCall(data []byte) (*call, *apiError) {
+func parseMessagesCall(data []byte) (*request.Call, *apierr.Error) {
 	var b messagesBody
-	if e := decode(data, &b, ""); e != nil {
+	if e := fields.Decode(data, &b, ""); e != nil {
 		return nil, e
 	}
-	unknown, e := checkFields(data, messagesFields())
+	unknown, e := fields.Check(data, messagesFields())
 	if e != nil {
 		return nil, e
 	}
-	if !isEmpty(b.MCPServers) {
-		return nil, invalid("mcp_servers", "are not supported; send their tools as tools")
+	if !jsontext.IsEmpty(b.MCPServers) {
+		return nil, apierr.Invalid("mcp_servers", "are not supported; send their tools as tools")
 	}
-	shared := common{Stream: b.Stream, MaxTokens: b.MaxTokens, Temperature: b.Temperature, TopP: b.TopP, TopK: b.TopK,
+	shared := request.Common{Stream: b.Stream, MaxTokens: b.MaxTokens, Temperature: b.Temperature, TopP: b.TopP,
+		TopK:           b.TopK,
 		ResponseFormat: b.OutputFormat}
-	if b.OutputConfig != nil && !isNull(b.OutputConfig.Format) {
+	if b.OutputConfig != nil && !jsontext.IsNull(b.OutputConfig.Format) {
 		shared.ResponseFormat = b.OutputConfig.Format
 	}
-	c, e := shared.check()
+	c, e := shared.Check()
 	if e != nil {
 		return nil, e
 	}
-	c.unknown = unknown
-	how, e := thinks(b.Thinking, "thinking")
+	c.Unknown = unknown
+	how, e := request.ParseThinking(b.Thinking, "thinking")
 	if e == nil {
-		e = how.tell(&c.Request, "thinking")
+		e = how.Apply(&c.Request, "thinking")
 	}
 	if e != nil {
 		return nil, e
 	}
-	if c.Stop, e = parseStop(b.StopSequences, "stop_sequences"); e != nil {
+	if c.Stop, e = request.ParseStop(b.StopSequences, "stop_sequences"); e != nil {
 		return nil, e
 	}
 	if e = b.choice(&c.Request); e != nil {
@@ -82,8 +90,8 @@ func parseMessagesCall(data []byte) (*call, *apiError) {
 }
 
 // choice reads the tool choice: auto, any, none, or tool with a name.
-func (b *messagesBody) choice(r *api.Request) *apiError {
-	if isNull(b.ToolChoice) {
+func (b *messagesBody) choice(r *api.Request) *apierr.Error {
+	if jsontext.IsNull(b.ToolChoice) {
 		return nil
 	}
 	var choice struct {
@@ -91,7 +99,7 @@ func (b *messagesBody) choice(r *api.Request) *apiError {
 		Name    string `json:"name"`
 		OneCall bool   `json:"disable_parallel_tool_use"`
 	}
-	if e := decode(b.ToolChoice, &choice, "tool_choice"); e != nil {
+	if e := fields.Decode(b.ToolChoice, &choice, "tool_choice"); e != nil {
 		return e
 	}
 	r.OneCall = choice.OneCall
@@ -103,21 +111,22 @@ func (b *messagesBody) choice(r *api.Request) *apiError {
 		r.ToolChoice.Mode = api.ToolsRequired
 	case "tool":
 		if choice.Name == "" {
-			return invalid("tool_choice.name", "is missing")
+			return apierr.Invalid("tool_choice.name", "is missing")
 		}
 		r.ToolChoice = api.ToolChoice{Mode: api.ToolsRequired, Names: []string{choice.Name}}
 	default:
-		return invalid("tool_choice.type", "is %q and must be auto, any, tool or none", clip(choice.Type))
+		return apierr.Invalid("tool_choice.type", "is %q and must be auto, any, tool or none",
+			jsontext.Clip(choice.Type))
 	}
 	return nil
 }
 
 // tools reads tools with a schema. Tools that Anthropic defines are left out with a warning.
-func (b *messagesBody) tools(c *call) *apiError {
-	if isEmpty(b.Tools) {
-		return checkTools(&c.Request)
+func (b *messagesBody) tools(c *request.Call) *apierr.Error {
+	if jsontext.IsEmpty(b.Tools) {
+		return request.CheckTools(&c.Request)
 	}
-	e := each(b.Tools, "tools", toolcall.MaxTools, func(i int, item json.RawMessage) *apiError {
+	e := fields.Each(b.Tools, "tools", toolcall.MaxTools, func(i int, item json.RawMessage) *apierr.Error {
 		var t struct {
 			Type        *string         `json:"type"`
 			Name        *string         `json:"name"`
@@ -125,54 +134,54 @@ func (b *messagesBody) tools(c *call) *apiError {
 			InputSchema json.RawMessage `json:"input_schema"`
 			Strict      *bool           `json:"strict"`
 		}
-		if e := decode(item, &t, fmt.Sprintf("tools[%d]", i)); e != nil {
+		if e := fields.Decode(item, &t, fmt.Sprintf("tools[%d]", i)); e != nil {
 			return e
 		}
-		if kind := stringOf(t.Type); kind != "" && kind != "custom" {
-			c.Warnings.Add("tools[%d]: the type %q is not supported; the tool was left out", i, clip(kind))
+		if kind := fields.String(t.Type); kind != "" && kind != "custom" {
+			c.Warnings.Add("tools[%d]: the type %q is not supported; the tool was left out", i, jsontext.Clip(kind))
 			return nil
 		}
-		f := functionBody{Name: t.Name, Description: t.Description, Parameters: t.InputSchema, Strict: t.Strict}
-		c.Tools = append(c.Tools, f.tool())
+		f := request.Function{Name: t.Name, Description: t.Description, Parameters: t.InputSchema, Strict: t.Strict}
+		c.Tools = append(c.Tools, f.Tool())
 		return nil
 	})
 	if e == nil {
-		e = checkTools(&c.Request)
+		e = request.CheckTools(&c.Request)
 	}
 	return e
 }
 
 // messages handles /v1/messages.
 func (s *Server) messages(w http.ResponseWriter, r *http.Request) {
-	s.answering(w, r, parseMessagesCall, func(x *exchange, r *http.Request, c *call) {
-		out := newStream(newAnswer(s.gen.Models()[0].ID, true), x, &s.opts)
-		out.failure = "event: error\ndata: "
-		defer out.close()
-		if c.stream { // the first event states the length of the prompt
+	s.Handle(w, r, parseMessagesCall, func(x *exchange.Exchange, r *http.Request, c *request.Call) {
+		out := exchange.NewStream(exchange.NewAnswer(s.Gen.Models()[0].ID, true), x, s.Limits.Heartbeat)
+		out.ErrorPrefix = "event: error\ndata: "
+		defer out.Close()
+		if c.Stream { // the first event states the length of the prompt
 			var err error
-			if c.Prompt, err = s.gen.Prompt(r.Context(), &c.Request); err != nil {
-				if x.status = statusHungUp; !hungUp(r.Context()) {
-					x.status = out.fail(asAPIError(causeOf(r.Context(), err), true))
+			if c.Prompt, err = s.Gen.Prompt(r.Context(), &c.Request); err != nil {
+				if x.Status = apierr.StatusClientGone; !apierr.ClientGone(r.Context()) {
+					x.Status = out.Fail(apierr.From(generation.Cause(r.Context(), err), true))
 				}
 				return
 			}
 		}
-		m := &blocks{stream: out, call: c}
-		out.pulse = m.ping
-		s.written(x, r, c, out, m)
+		m := &blocks{Stream: out, call: c}
+		out.KeepAlive = m.ping
+		s.Respond(x, r, c, out, m)
 	})
 }
 
 // countTokens handles /v1/messages/count_tokens.
 func (s *Server) countTokens(w http.ResponseWriter, r *http.Request) {
-	s.answering(w, r, parseMessagesCall, func(x *exchange, r *http.Request, c *call) {
-		ids, err := s.gen.Prompt(r.Context(), &c.Request)
+	s.Handle(w, r, parseMessagesCall, func(x *exchange.Exchange, r *http.Request, c *request.Call) {
+		ids, err := s.Gen.Prompt(r.Context(), &c.Request)
 		if err != nil {
-			s.refused(x, r, err)
+			s.Refuse(x, r, err)
 			return
 		}
-		out := appendWarnings(appendInt([]byte(`{"input_tokens":`), len(ids)), c.Warnings.List())
-		writeJSON(x, http.StatusOK, append(out, '}'))
+		out := exchange.AppendWarnings(jsontext.AppendInt([]byte(`{"input_tokens":`), len(ids)), c.Warnings.List())
+		jsontext.Write(x, http.StatusOK, append(out, '}'))
 	})
 }
 
@@ -182,92 +191,92 @@ const billingPrefix = "x-anthropic-billing-header:"
 
 // messages reads system and messages. If the last message is the assistant's and has text, the
 // answer continues it.
-func (b *messagesBody) messages(r *api.Request) *apiError {
-	h := history{warn: r.Warnings}
-	if e := h.anthropicSystem(b.System); e != nil {
+func (b *messagesBody) messages(r *api.Request) *apierr.Error {
+	h := conversation.History{Warn: r.Warnings}
+	if e := addSystem(&h, b.System); e != nil {
 		return e
 	}
-	if isNull(b.Messages) {
-		return invalid("messages", "is missing; send a list of messages")
+	if jsontext.IsNull(b.Messages) {
+		return apierr.Invalid("messages", "is missing; send a list of messages")
 	}
-	e := each(b.Messages, "messages", MaxMessages, func(i int, item json.RawMessage) *apiError {
-		return h.anthropic(item, fmt.Sprintf("messages[%d]", i))
+	e := fields.Each(b.Messages, "messages", request.MaxMessages, func(i int, item json.RawMessage) *apierr.Error {
+		return addMessage(&h, item, fmt.Sprintf("messages[%d]", i))
 	})
 	if e != nil {
 		return e
 	}
-	if r.Messages, e = h.end("messages"); e != nil {
+	if r.Messages, e = h.Finish("messages"); e != nil {
 		return e
 	}
 	last := &r.Messages[len(r.Messages)-1]
 	switch {
 	case last.Role == "system":
-		return invalid("messages", "is empty; send at least one message")
+		return apierr.Invalid("messages", "is empty; send at least one message")
 	case last.Role != "assistant":
 	case strings.TrimSpace(last.Content) != "" && last.Calls == nil:
 		r.Continue = true
 	case last.Calls == nil && last.Reasoning == "" && len(r.Messages) > 1:
 		r.Messages = r.Messages[:len(r.Messages)-1] // an empty message would be answered by itself
 	default:
-		h.warn.Add("messages: the last message is the assistant's and has no text to continue; " +
+		h.Warn.Add("messages: the last message is the assistant's and has no text to continue; " +
 			"a new answer was started")
 	}
 	return nil
 }
 
-// anthropicSystem adds the system prompt: a string or a list of blocks.
-func (h *history) anthropicSystem(raw json.RawMessage) *apiError {
+// addSystem adds the system prompt: a string or a list of blocks.
+func addSystem(h *conversation.History, raw json.RawMessage) *apierr.Error {
 	switch {
-	case isEmpty(raw):
+	case jsontext.IsEmpty(raw):
 		return nil
 	case raw[0] != '[':
 		var text string
-		if e := decode(raw, &text, "system"); e != nil {
+		if e := fields.Decode(raw, &text, "system"); e != nil {
 			return e
 		}
-		h.say("system", &content{texts: []string{text}})
+		h.AddTurn("system", &conversation.Content{Texts: []string{text}})
 		return nil
 	}
-	c, e := readContent(raw, "system")
+	c, e := conversation.ReadContent(raw, "system")
 	if e != nil {
 		return e
 	}
-	c.texts = slices.DeleteFunc(c.texts, func(text string) bool {
+	c.Texts = slices.DeleteFunc(c.Texts, func(text string) bool {
 		text = strings.TrimSpace(text)
 		if billing := strings.HasPrefix(text, billingPrefix); !billing || !strings.Contains(text, "\n") {
 			return billing
 		}
-		h.warn.Add("system: a block of several lines that starts with %s was left out", billingPrefix)
+		h.Warn.Add("system: a block of several lines that starts with %s was left out", billingPrefix)
 		return true
 	})
-	h.say("system", &c)
+	h.AddTurn("system", &c)
 	return nil
 }
 
-// anthropic adds a message of /v1/messages: one message, and one for each tool result, in order.
-func (h *history) anthropic(raw json.RawMessage, at string) *apiError {
+// addMessage adds a message of /v1/messages: one message, and one for each tool result, in order.
+func addMessage(h *conversation.History, raw json.RawMessage, at string) *apierr.Error {
 	var b struct {
 		Role    *string         `json:"role"`
 		Content json.RawMessage `json:"content"`
 	}
-	if !h.object(raw, &b, at) {
+	if !h.Decode(raw, &b, at) {
 		return nil
 	}
-	t := blockTurn{history: h, role: h.turnRole(b.Role, at)}
+	t := blockTurn{History: h, role: h.MessageRole(b.Role, at)}
 	at += ".content"
-	if isNull(b.Content) || b.Content[0] != '[' {
-		var e *apiError
-		t.content, e = readContent(b.Content, at)
+	if jsontext.IsNull(b.Content) || b.Content[0] != '[' {
+		var e *apierr.Error
+		t.content, e = conversation.ReadContent(b.Content, at)
 		t.flush(true)
 		return e
 	}
 	n := 0
-	e := each(b.Content, at, MaxParts, func(i int, item json.RawMessage) *apiError {
+	e := fields.Each(b.Content, at, conversation.MaxParts, func(i int, item json.RawMessage) *apierr.Error {
 		n++
 		return t.block(item, fmt.Sprintf("%s[%d]", at, i))
 	})
 	if n == 0 {
-		t.content.lose(gap{at: at, what: whatEmpty, fault: "is empty"})
+		t.content.LoseEmpty(at)
 	}
 	t.flush(true)
 	return e
@@ -275,10 +284,10 @@ func (h *history) anthropic(raw json.RawMessage, at string) *apiError {
 
 // blockTurn is a message of /v1/messages whose blocks are being read.
 type blockTurn struct {
-	*history
+	*conversation.History
 	role    string
 	message api.Message // calls and reasoning of an assistant message
-	content content
+	content conversation.Content
 	added   bool // a part of the message is in the history
 }
 
@@ -286,20 +295,20 @@ type blockTurn struct {
 func (t *blockTurn) flush(last bool) {
 	switch c := &t.content; {
 	case t.role == "assistant":
-		if t.message.Calls != nil || t.message.Reasoning != "" || c.texts != nil || c.lost != nil {
-			t.answer(t.message, c)
+		if t.message.Calls != nil || t.message.Reasoning != "" || !c.Blank() {
+			t.AddAnswer(t.message, c)
 		}
-	case c.usable() || last && !t.added:
-		t.say(t.role, c)
+	case c.Usable() || last && !t.added:
+		t.AddTurn(t.role, c)
 	default:
-		t.report(c)
+		t.Report(c)
 		return
 	}
-	t.message, t.content, t.added = api.Message{}, content{}, true
+	t.message, t.content, t.added = api.Message{}, conversation.Content{}, true
 }
 
 // block adds a block of a message.
-func (t *blockTurn) block(raw json.RawMessage, at string) *apiError {
+func (t *blockTurn) block(raw json.RawMessage, at string) *apierr.Error {
 	var kind struct {
 		Type string `json:"type"`
 	}
@@ -315,26 +324,26 @@ func (t *blockTurn) block(raw json.RawMessage, at string) *apiError {
 	ours := t.role == "assistant"
 	switch {
 	case kind.Type == "tool_result":
-		t.fields(raw, &b, at)
+		t.DecodeFields(raw, &b, at)
 		t.flush(false)
 		t.added = true
-		var c content
-		var e *apiError
-		if !isNull(b.Content) { // a tool may return nothing
-			c, e = readResult(b.Content, at+".content")
+		var c conversation.Content
+		var e *apierr.Error
+		if !jsontext.IsNull(b.Content) { // a tool may return nothing
+			c, e = conversation.ReadResult(b.Content, at+".content")
 		}
-		t.result(b.ToolUseID, "", &c, at+".tool_use_id")
+		t.AddResult(b.ToolUseID, "", &c, at+".tool_use_id")
 		return e
 	case ours && kind.Type == "thinking":
-		t.fields(raw, &b, at)
+		t.DecodeFields(raw, &b, at)
 		t.message.Reasoning += b.Thinking
 	case ours && kind.Type == "redacted_thinking": // encrypted
 	case ours && kind.Type == "tool_use":
-		t.fields(raw, &b, at)
-		input := functionCall{Arguments: b.Input}
-		t.message.Calls = t.call(t.message.Calls, len(t.messages), b.ID, b.Name, input.arguments(), at+".input")
+		t.DecodeFields(raw, &b, at)
+		input := conversation.FunctionCall{Arguments: b.Input}
+		t.message.Calls = t.AppendCall(t.message.Calls, b.ID, b.Name, input.ArgumentsText(), at+".input")
 	default:
-		return t.content.part(raw, at)
+		return t.content.AddPart(raw, at)
 	}
 	return nil
 }

@@ -5,13 +5,17 @@ import (
 	"net/http"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/server/apierr"
+	"sandwich/runtime/server/exchange"
+	"sandwich/runtime/server/jsontext"
+	"sandwich/runtime/server/request"
 )
 
 // blocks writes an answer as content blocks of /v1/messages: thinking, text, tool_use. A stream has
 // an event for each step.
 type blocks struct {
-	*stream
-	call  *call
+	*exchange.Stream
+	call  *request.Call
 	begun bool
 	whole []byte // the finished blocks, if not streamed
 	n     int    // number of finished blocks
@@ -25,18 +29,18 @@ type blocks struct {
 
 // appendHead appends the message up to its content.
 func (m *blocks) appendHead(b []byte) []byte {
-	b = appendString(append(b, `{"id":`...), "msg_"+m.answer.id[len("chatcmpl-"):])
-	b = appendString(append(b, `,"type":"message","role":"assistant","model":`...), m.model)
+	b = jsontext.AppendString(append(b, `{"id":`...), "msg_"+m.Answer.ID[len("chatcmpl-"):])
+	b = jsontext.AppendString(append(b, `,"type":"message","role":"assistant","model":`...), m.Model)
 	list := m.call.Warnings.List()
 	m.warned = len(list)
-	return append(appendWarnings(b, list), `,"content":[`...)
+	return append(exchange.AppendWarnings(b, list), `,"content":[`...)
 }
 
 // appendBlockUsage appends the usage field with token counts.
 func appendBlockUsage(b []byte, prompt, cached, tokens int) []byte {
-	b = appendInt(append(b, `"usage":{"input_tokens":`...), prompt-cached)
-	b = appendInt(append(b, `,"cache_creation_input_tokens":0,"cache_read_input_tokens":`...), cached)
-	return append(appendInt(append(b, `,"output_tokens":`...), tokens), '}')
+	b = jsontext.AppendInt(append(b, `"usage":{"input_tokens":`...), prompt-cached)
+	b = jsontext.AppendInt(append(b, `,"cache_creation_input_tokens":0,"cache_read_input_tokens":`...), cached)
+	return append(jsontext.AppendInt(append(b, `,"output_tokens":`...), tokens), '}')
 }
 
 // event starts an event and, before the first event, message_start. The caller appends further
@@ -45,29 +49,29 @@ func (m *blocks) event(kind string) {
 	if !m.begun {
 		m.begun = true
 		m.event("message_start")
-		m.buf = append(m.appendHead(append(m.buf, `,"message":`...)), `],"stop_reason":null,"stop_sequence":null,`...)
-		m.buf = appendBlockUsage(m.buf, len(m.call.Prompt), 0, 0)
-		m.buf = append(m.buf, "}}\n\n"...)
+		m.Buf = append(m.appendHead(append(m.Buf, `,"message":`...)), `],"stop_reason":null,"stop_sequence":null,`...)
+		m.Buf = appendBlockUsage(m.Buf, len(m.call.Prompt), 0, 0)
+		m.Buf = append(m.Buf, "}}\n\n"...)
 	}
-	m.buf = append(append(append(m.buf, "event: "...), kind...), "\ndata: {\"type\":\""...)
-	m.buf = append(append(m.buf, kind...), '"')
+	m.Buf = append(append(append(m.Buf, "event: "...), kind...), "\ndata: {\"type\":\""...)
+	m.Buf = append(append(m.Buf, kind...), '"')
 }
 
 // ping writes Anthropic's keep-alive event, with the progress of the prompt once parts of it are
 // computed.
 func (m *blocks) ping() {
-	if m.read.Done == 0 {
-		m.buf = append(m.buf, "event: ping\ndata: {\"type\":\"ping\"}\n\n"...)
+	if m.PromptProgress.Done == 0 {
+		m.Buf = append(m.Buf, "event: ping\ndata: {\"type\":\"ping\"}\n\n"...)
 		return
 	}
 	m.event("ping")
-	m.buf = append(appendProgress(append(m.buf, ','), m.read), "}\n\n"...)
+	m.Buf = append(exchange.AppendProgress(append(m.Buf, ','), m.PromptProgress), "}\n\n"...)
 }
 
-// token adds a token to its block.
-func (m *blocks) token(_ int, t api.Token) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+// Token adds a token to its block.
+func (m *blocks) Token(_ int, t api.Token) error {
+	m.Mu.Lock()
+	defer m.Mu.Unlock()
 	if t.Reasoning != "" {
 		m.open("thinking")
 		m.add(`"thinking_delta","thinking":`, t.Reasoning)
@@ -84,11 +88,11 @@ func (m *blocks) token(_ int, t api.Token) error {
 		}
 		m.add(`"input_json_delta","partial_json":`, c.Arguments)
 	}
-	if !m.call.stream || len(m.buf) == 0 {
+	if !m.call.Stream || len(m.Buf) == 0 {
 		return nil
 	}
-	m.header()
-	return m.flush()
+	m.SendHeader()
+	return m.Flush()
 }
 
 // open starts a block of a type, unless one is open.
@@ -98,24 +102,24 @@ func (m *blocks) open(kind string) {
 	}
 	m.shut(false)
 	m.kind, m.text = kind, m.text[:0]
-	if !m.call.stream {
+	if !m.call.Stream {
 		return
 	}
 	m.event("content_block_start")
-	m.buf = appendInt(append(m.buf, `,"index":`...), m.n)
-	m.buf = append(m.appendBlock(append(m.buf, `,"content_block":`...), "", []byte("{}")), "}\n\n"...)
+	m.Buf = jsontext.AppendInt(append(m.Buf, `,"index":`...), m.n)
+	m.Buf = append(m.appendBlock(append(m.Buf, `,"content_block":`...), "", []byte("{}")), "}\n\n"...)
 }
 
 // appendBlock appends the open block.
 func (m *blocks) appendBlock(b []byte, text string, input []byte) []byte {
 	switch m.kind {
 	case "thinking": // the signature is empty: clients cannot verify it
-		b = appendString(append(b, `{"type":"thinking","signature":"","thinking":`...), text)
+		b = jsontext.AppendString(append(b, `{"type":"thinking","signature":"","thinking":`...), text)
 	case "text":
-		b = appendString(append(b, `{"type":"text","text":`...), text)
+		b = jsontext.AppendString(append(b, `{"type":"text","text":`...), text)
 	default:
-		b = appendString(append(b, `{"type":"tool_use","id":`...), m.id)
-		b = appendString(append(b, `,"name":`...), m.name)
+		b = jsontext.AppendString(append(b, `{"type":"tool_use","id":`...), m.id)
+		b = jsontext.AppendString(append(b, `,"name":`...), m.name)
 		b = append(append(b, `,"input":`...), input...)
 	}
 	return append(b, '}')
@@ -123,7 +127,7 @@ func (m *blocks) appendBlock(b []byte, text string, input []byte) []byte {
 
 // add appends to the open block.
 func (m *blocks) add(delta, text string) {
-	if !m.call.stream {
+	if !m.call.Stream {
 		m.text = append(m.text, text...)
 		return
 	}
@@ -131,9 +135,9 @@ func (m *blocks) add(delta, text string) {
 		return
 	}
 	m.event("content_block_delta")
-	m.buf = appendInt(append(m.buf, `,"index":`...), m.n)
-	m.buf = append(append(m.buf, `,"delta":{"type":`...), delta...)
-	m.buf = append(appendString(m.buf, text), "}}\n\n"...)
+	m.Buf = jsontext.AppendInt(append(m.Buf, `,"index":`...), m.n)
+	m.Buf = append(append(m.Buf, `,"delta":{"type":`...), delta...)
+	m.Buf = append(jsontext.AppendString(m.Buf, text), "}}\n\n"...)
 }
 
 // shut ends the open block. If the answer is not streamed, it drops a truncated call, whose input
@@ -142,9 +146,9 @@ func (m *blocks) shut(cut bool) {
 	if m.kind == "" {
 		return
 	}
-	if m.call.stream {
+	if m.call.Stream {
 		m.event("content_block_stop")
-		m.buf = append(appendInt(append(m.buf, `,"index":`...), m.n), "}\n\n"...)
+		m.Buf = append(jsontext.AppendInt(append(m.Buf, `,"index":`...), m.n), "}\n\n"...)
 	} else {
 		input := m.text
 		if m.kind == "tool_use" && len(input) == 0 && !cut {
@@ -177,51 +181,51 @@ func stopReason(r *api.Result) (reason string) {
 // appendStop appends the stop reason and the stop string.
 func appendStop(b []byte, r *api.Result) []byte {
 	reason := stopReason(r)
-	b = appendString(append(b, `"stop_reason":`...), reason)
+	b = jsontext.AppendString(append(b, `"stop_reason":`...), reason)
 	b = append(b, `,"stop_sequence":`...)
 	if reason == "stop_sequence" {
-		return appendString(b, r.StopString)
+		return jsontext.AppendString(b, r.StopString)
 	}
 	return append(b, "null"...)
 }
 
-// finish writes the end of the answer, or all of it if it is not streamed.
-func (m *blocks) finish(r *api.Result) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.end()
+// Finish writes the end of the answer, or all of it if it is not streamed.
+func (m *blocks) Finish(r *api.Result) {
+	m.Mu.Lock()
+	defer m.Mu.Unlock()
+	m.Stop()
 	m.shut(r.Finish == api.FinishLength)
-	if !m.call.stream {
+	if !m.call.Stream {
 		b := append(append(m.appendHead(nil), m.whole...), "],"...)
 		b = append(appendStop(b, r), ',')
 		b = append(appendBlockUsage(b, r.PromptTokens, r.CachedTokens, r.Tokens), '}')
-		writeJSON(m.w, http.StatusOK, b)
+		jsontext.Write(m.W, http.StatusOK, b)
 		return
 	}
 	m.event("message_delta")
-	m.buf = append(appendStop(append(m.buf, `,"delta":{`...), r), '}')
+	m.Buf = append(appendStop(append(m.Buf, `,"delta":{`...), r), '}')
 	if list := m.call.Warnings.List(); len(list) > m.warned {
-		m.buf = appendWarnings(m.buf, list)
+		m.Buf = exchange.AppendWarnings(m.Buf, list)
 	}
-	m.buf = append(m.buf, ',')
-	m.buf = append(appendBlockUsage(m.buf, r.PromptTokens, r.CachedTokens, r.Tokens), "}\n\n"...)
+	m.Buf = append(m.Buf, ',')
+	m.Buf = append(appendBlockUsage(m.Buf, r.PromptTokens, r.CachedTokens, r.Tokens), "}\n\n"...)
 	m.event("message_stop")
-	m.buf = append(m.buf, "}\n\n"...)
-	m.header()
-	_ = m.flush() // the client already has all tokens
+	m.Buf = append(m.Buf, "}\n\n"...)
+	m.SendHeader()
+	_ = m.Flush() // the client already has all tokens
 }
 
 // anthropicError encodes an error in Anthropic's format.
-func anthropicError(e *apiError) []byte {
+func anthropicError(e *apierr.Error) []byte {
 	kind, known := map[int]string{
-		http.StatusBadRequest: typeInvalid, http.StatusUnauthorized: "authentication_error",
+		http.StatusBadRequest: apierr.TypeInvalid, http.StatusUnauthorized: "authentication_error",
 		http.StatusForbidden: "permission_error", http.StatusNotFound: "not_found_error",
-		http.StatusRequestEntityTooLarge: "request_too_large", http.StatusTooManyRequests: typeLimit,
+		http.StatusRequestEntityTooLarge: "request_too_large", http.StatusTooManyRequests: apierr.TypeLimit,
 		http.StatusServiceUnavailable: "overloaded_error", http.StatusInternalServerError: "api_error",
-	}[e.status]
+	}[e.Status]
 	if !known {
-		kind = typeInvalid
+		kind = apierr.TypeInvalid
 	}
-	b := appendString([]byte(`{"type":"error","error":{"type":`), kind)
-	return append(appendString(append(b, `,"message":`...), e.Message), "}}"...)
+	b := jsontext.AppendString([]byte(`{"type":"error","error":{"type":`), kind)
+	return append(jsontext.AppendString(append(b, `,"message":`...), e.Message), "}}"...)
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/server/exchange"
+	"sandwich/runtime/server/request"
 )
 
 const messagesPath = "/v1/messages"
@@ -115,7 +117,7 @@ func TestMessagesEnds(t *testing.T) {
 	}
 	// A truncated call is left out if it would have to be JSON.
 	w := httptest.NewRecorder()
-	m := &blocks{stream: &stream{answer: newAnswer("m", true), w: w}, call: &call{}}
+	m := &blocks{Stream: &exchange.Stream{Answer: exchange.NewAnswer("m", true), W: w}, call: &request.Call{}}
 	m.id, m.name, m.kind = "c", "pick", "tool_use"
 	m.add("", `{"a":`)
 	m.shut(true)

@@ -8,25 +8,30 @@ import (
 	"time"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/server/apierr"
+	"sandwich/runtime/server/exchange"
+	"sandwich/runtime/server/fields"
+	"sandwich/runtime/server/jsontext"
+	"sandwich/runtime/server/request"
 )
 
 // ollamaEmbedBody is the body of /api/embed and, with a prompt, of the older /api/embeddings.
 type ollamaEmbedBody struct {
 	readFields
-	Input      json.RawMessage `json:"input"`
-	Prompt     *string         `json:"prompt"`
-	Dimensions *wholeNumber    `json:"dimensions"`
-	Options    json.RawMessage `json:"options"`
-	KeepAlive  json.RawMessage `json:"keep_alive"`
+	Input      json.RawMessage   `json:"input"`
+	Prompt     *string           `json:"prompt"`
+	Dimensions *jsontext.Integer `json:"dimensions"`
+	Options    json.RawMessage   `json:"options"`
+	KeepAlive  json.RawMessage   `json:"keep_alive"`
 
 	texts api.Embedding
 }
 
-var ollamaEmbedFields = jsonNames[ollamaEmbedBody]()
+var ollamaEmbedFields = fields.Names[ollamaEmbedBody]()
 
 // parse checks the body.
-func (b *ollamaEmbedBody) parse(data []byte) (*call, *apiError) {
-	if e := decode(data, b, ""); e != nil {
+func (b *ollamaEmbedBody) parse(data []byte) (*request.Call, *apierr.Error) {
+	if e := fields.Decode(data, b, ""); e != nil {
 		return nil, e
 	}
 	c, e := b.call(data, ollamaEmbedFields())
@@ -34,9 +39,9 @@ func (b *ollamaEmbedBody) parse(data []byte) (*call, *apiError) {
 	case e != nil:
 		return nil, e
 	case b.Dimensions != nil && *b.Dimensions < 0:
-		return nil, invalid("dimensions", "is %d and must not be negative", *b.Dimensions)
+		return nil, apierr.Invalid("dimensions", "is %d and must not be negative", *b.Dimensions)
 	}
-	if isNull(b.Truncate) { // ollama's default
+	if jsontext.IsNull(b.Truncate) { // ollama's default
 		b.cut = true
 	}
 	if b.Prompt != nil {
@@ -51,9 +56,9 @@ func (b *ollamaEmbedBody) parse(data []byte) (*call, *apiError) {
 func (s *Server) embed(w http.ResponseWriter, r *http.Request) {
 	var b ollamaEmbedBody
 	old := strings.HasSuffix(r.URL.Path, "/embeddings")
-	s.answering(w, r, b.parse, func(x *exchange, r *http.Request, c *call) {
+	s.Handle(w, r, b.parse, func(x *exchange.Exchange, r *http.Request, c *request.Call) {
 		if e := s.wider(b.Dimensions); e != nil {
-			e.write(x)
+			e.Write(x)
 			return
 		}
 		v, ok := s.read(x, r, b.asked(c, b.texts), "input")
@@ -61,10 +66,10 @@ func (s *Server) embed(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if old {
-			writeJSON(x, http.StatusOK, append(appendFloats([]byte(`{"embedding":`), v.Rows[0]), '}'))
+			jsontext.Write(x, http.StatusOK, append(appendFloats([]byte(`{"embedding":`), v.Rows[0]), '}'))
 			return
 		}
-		out := append(appendString([]byte(`{"model":`), s.gen.Models()[0].ID), `,"embeddings":[`...)
+		out := append(jsontext.AppendString([]byte(`{"model":`), s.Gen.Models()[0].ID), `,"embeddings":[`...)
 		for i, row := range v.Rows {
 			if i > 0 {
 				out = append(out, ',')
@@ -75,8 +80,8 @@ func (s *Server) embed(w http.ResponseWriter, r *http.Request) {
 			api.Normalize(row)
 			out = appendFloats(out, row)
 		}
-		out = strconv.AppendInt(append(out, `],"total_duration":`...), int64(time.Since(x.begun)), 10)
-		out = appendInt(append(out, `,"load_duration":0,"prompt_eval_count":`...), v.Tokens)
-		writeJSON(x, http.StatusOK, append(out, '}'))
+		out = strconv.AppendInt(append(out, `],"total_duration":`...), int64(time.Since(x.Start)), 10)
+		out = jsontext.AppendInt(append(out, `,"load_duration":0,"prompt_eval_count":`...), v.Tokens)
+		jsontext.Write(x, http.StatusOK, append(out, '}'))
 	})
 }

@@ -7,45 +7,51 @@ import (
 	"strings"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/server/apierr"
+	"sandwich/runtime/server/conversation"
+	"sandwich/runtime/server/exchange"
+	"sandwich/runtime/server/fields"
+	"sandwich/runtime/server/jsontext"
+	"sandwich/runtime/server/request"
 	"sandwich/runtime/toolcall"
 )
 
 // ollamaBody is the body of /api/chat and /api/generate in ollama's format.
 type ollamaBody struct {
-	Model       *string         `json:"model"`  // default true
-	Stream      *bool           `json:"stream"` // true where it is not said
-	Messages    json.RawMessage `json:"messages"`
-	Tools       json.RawMessage `json:"tools"`
-	Prompt      *string         `json:"prompt"`
-	System      *string         `json:"system"`
-	Raw         *bool           `json:"raw"`
-	Suffix      *string         `json:"suffix"`
-	Template    *string         `json:"template"`
-	Images      json.RawMessage `json:"images"`
-	Context     json.RawMessage `json:"context"`
-	Format      json.RawMessage `json:"format"`
-	Options     json.RawMessage `json:"options"`
-	Think       json.RawMessage `json:"think"`
-	Logprobs    *bool           `json:"logprobs"`
-	TopLogprobs *wholeNumber    `json:"top_logprobs"`
-	KeepAlive   json.RawMessage `json:"keep_alive"`
-	Truncate    json.RawMessage `json:"truncate"`
-	Shift       json.RawMessage `json:"shift"`
+	Model       *string           `json:"model"`  // default true
+	Stream      *bool             `json:"stream"` // true where it is not said
+	Messages    json.RawMessage   `json:"messages"`
+	Tools       json.RawMessage   `json:"tools"`
+	Prompt      *string           `json:"prompt"`
+	System      *string           `json:"system"`
+	Raw         *bool             `json:"raw"`
+	Suffix      *string           `json:"suffix"`
+	Template    *string           `json:"template"`
+	Images      json.RawMessage   `json:"images"`
+	Context     json.RawMessage   `json:"context"`
+	Format      json.RawMessage   `json:"format"`
+	Options     json.RawMessage   `json:"options"`
+	Think       json.RawMessage   `json:"think"`
+	Logprobs    *bool             `json:"logprobs"`
+	TopLogprobs *jsontext.Integer `json:"top_logprobs"`
+	KeepAlive   json.RawMessage   `json:"keep_alive"`
+	Truncate    json.RawMessage   `json:"truncate"`
+	Shift       json.RawMessage   `json:"shift"`
 }
 
 // ollamaOptions are the options that affect an answer.
 type ollamaOptions struct {
-	NumPredict       *wholeNumber    `json:"num_predict"`
-	NumCtx           *wholeNumber    `json:"num_ctx"`
-	Temperature      *float64        `json:"temperature"`
-	TopK             *wholeNumber    `json:"top_k"`
-	TopP             *float64        `json:"top_p"`
-	MinP             *float64        `json:"min_p"`
-	Seed             *wholeNumber    `json:"seed"`
-	Stop             json.RawMessage `json:"stop"`
-	RepeatPenalty    *float64        `json:"repeat_penalty"`
-	PresencePenalty  *float64        `json:"presence_penalty"`
-	FrequencyPenalty *float64        `json:"frequency_penalty"`
+	NumPredict       *jsontext.Integer `json:"num_predict"`
+	NumCtx           *jsontext.Integer `json:"num_ctx"`
+	Temperature      *float64          `json:"temperature"`
+	TopK             *jsontext.Integer `json:"top_k"`
+	TopP             *float64          `json:"top_p"`
+	MinP             *float64          `json:"min_p"`
+	Seed             *jsontext.Integer `json:"seed"`
+	Stop             json.RawMessage   `json:"stop"`
+	RepeatPenalty    *float64          `json:"repeat_penalty"`
+	PresencePenalty  *float64          `json:"presence_penalty"`
+	FrequencyPenalty *float64          `json:"frequency_penalty"`
 }
 
 // ollamaSampler lists unsupported options that would change an answer, each with the value that
@@ -54,94 +60,95 @@ var ollamaSampler = map[string]string{"mirostat": "0", "tfs_z": "1", "typical_p"
 	"penalize_newline": "false", "num_keep": "0"}
 
 var (
-	ollamaFields  = jsonNames[ollamaBody]()
-	ollamaOptKeys = jsonNames[ollamaOptions]()
+	ollamaFields  = fields.Names[ollamaBody]()
+	ollamaOptKeys = fields.Names[ollamaOptions]()
 )
 
 // ollama's defaults of sampling parameters.
 var (
 	ollamaTemperature = 0.8
 	ollamaTopP        = 0.9
-	ollamaTopK        = wholeNumber(40)
+	ollamaTopK        = jsontext.Integer(40)
 )
 
 // ollamaCall is a request of ollama's API.
 type ollamaCall struct {
-	*call
+	*request.Call
 	chat    bool
 	context int // context of the served model in tokens
 	empty   bool
 }
 
 // parse checks the body.
-func (o *ollamaCall) parse(data []byte) (*call, *apiError) {
+func (o *ollamaCall) parse(data []byte) (*request.Call, *apierr.Error) {
 	var b ollamaBody
-	if e := decode(data, &b, ""); e != nil {
+	if e := fields.Decode(data, &b, ""); e != nil {
 		return nil, e
 	}
-	unknown, e := checkFields(data, ollamaFields())
+	unknown, e := fields.Check(data, ollamaFields())
 	if e != nil {
 		return nil, e
 	}
 	switch {
-	case stringOf(b.Suffix) != "":
-		return nil, invalid("suffix", "is not supported; leave it out")
-	case stringOf(b.Template) != "":
-		return nil, invalid("template", "is not supported; send a rendered prompt with raw set to true")
-	case !isEmpty(b.Images) && strings.TrimSpace(stringOf(b.Prompt)) == "":
-		return nil, invalid("images", "are not supported; the model reads only text")
+	case fields.String(b.Suffix) != "":
+		return nil, apierr.Invalid("suffix", "is not supported; leave it out")
+	case fields.String(b.Template) != "":
+		return nil, apierr.Invalid("template", "is not supported; send a rendered prompt with raw set to true")
+	case !jsontext.IsEmpty(b.Images) && strings.TrimSpace(fields.String(b.Prompt)) == "":
+		return nil, apierr.Invalid("images", "are not supported; the model reads only text")
 	}
 	if e := o.settings(&b); e != nil {
 		return nil, e
 	}
-	o.unknown, o.stream = unknown, b.Stream == nil || *b.Stream
-	if !isEmpty(b.Context) {
+	o.Unknown, o.Stream = unknown, b.Stream == nil || *b.Stream
+	if !jsontext.IsEmpty(b.Context) {
 		o.Warnings.Add("context: is not supported; send earlier messages to /api/chat")
 	}
-	if !isEmpty(b.Images) {
+	if !jsontext.IsEmpty(b.Images) {
 		o.Warnings.Add("images: were left out; the model reads only text")
 	}
-	how, e := thinks(b.Think, "think")
+	how, e := request.ParseThinking(b.Think, "think")
 	if e == nil {
-		e = how.tell(&o.Request, "think")
+		e = how.Apply(&o.Request, "think")
 	}
 	if e != nil {
 		return nil, e
 	}
 	o.Logprobs = b.Logprobs != nil && *b.Logprobs
-	if o.TopLogprobs, e = integer(b.TopLogprobs, "top_logprobs", 0, MaxTopLogprobs, 0); e != nil {
+	if o.TopLogprobs, e = fields.Integer(b.TopLogprobs, "top_logprobs", 0, request.MaxTopLogprobs, 0); e != nil {
 		return nil, e
 	}
 	if o.chat {
-		return o.call, o.messages(&b)
+		return o.Call, o.messages(&b)
 	}
-	o.empty = stringOf(b.Prompt) == ""
+	o.empty = fields.String(b.Prompt) == ""
 	if b.Raw != nil && *b.Raw {
-		o.Text = stringOf(b.Prompt)
-		return o.call, nil
+		o.Text = fields.String(b.Prompt)
+		return o.Call, nil
 	}
-	if s := stringOf(b.System); s != "" {
+	if s := fields.String(b.System); s != "" {
 		o.Messages = append(o.Messages, api.Message{Role: "system", Content: s})
 	}
-	o.Messages = append(o.Messages, api.Message{Role: "user", Content: stringOf(b.Prompt)})
-	return o.call, nil
+	o.Messages = append(o.Messages, api.Message{Role: "user", Content: fields.String(b.Prompt)})
+	return o.Call, nil
 }
 
 // settings reads options and format.
-func (o *ollamaCall) settings(b *ollamaBody) *apiError {
+func (o *ollamaCall) settings(b *ollamaBody) *apierr.Error {
 	var opts ollamaOptions
 	var warnings []string
-	if !isEmpty(b.Options) {
-		if e := decode(b.Options, &opts, "options"); e != nil {
+	if !jsontext.IsEmpty(b.Options) {
+		if e := fields.Decode(b.Options, &opts, "options"); e != nil {
 			return e
 		}
-		for name, value := range members(b.Options) {
-			if neutral, known := ollamaSampler[name]; known && !ollamaOptKeys()[name] && !isNeutral(value, neutral) {
+		for name, value := range jsontext.Members(b.Options) {
+			if neutral, known := ollamaSampler[name]; known && !ollamaOptKeys()[name] && !fields.Neutral(value,
+				neutral) {
 				warnings = append(warnings, fmt.Sprintf("options.%s: is not supported and was ignored", name))
 			}
 		}
 	}
-	if opts.NumCtx != nil && *opts.NumCtx > wholeNumber(o.context) {
+	if opts.NumCtx != nil && *opts.NumCtx > jsontext.Integer(o.context) {
 		warnings = append(warnings, fmt.Sprintf("options.num_ctx: asks for %d tokens, but the context has %d (--ctx)",
 			*opts.NumCtx, o.context))
 	}
@@ -157,24 +164,25 @@ func (o *ollamaCall) settings(b *ollamaBody) *apiError {
 	if opts.TopK == nil {
 		opts.TopK = &ollamaTopK
 	}
-	shared := common{MaxTokens: opts.NumPredict, Temperature: opts.Temperature, TopK: opts.TopK, TopP: opts.TopP,
+	shared := request.Common{MaxTokens: opts.NumPredict, Temperature: opts.Temperature, TopK: opts.TopK,
+		TopP: opts.TopP,
 		MinP: opts.MinP, Seed: opts.Seed, Stop: opts.Stop, RepeatPenalty: opts.RepeatPenalty,
 		PresencePenalty: opts.PresencePenalty, FrequencyPenalty: opts.FrequencyPenalty}
-	var e *apiError
-	if o.call, e = shared.check(); e != nil {
+	var e *apierr.Error
+	if o.Call, e = shared.Check(); e != nil {
 		return e
 	}
 	for _, w := range warnings {
 		o.Warnings.Add("%s", w)
 	}
 	switch {
-	case isEmpty(b.Format):
+	case jsontext.IsEmpty(b.Format):
 	case string(b.Format) == `"json"`:
 		o.Format = api.Format{Kind: api.JSONObject, Param: "format"}
 	case b.Format[0] == '{':
 		o.Format = api.Format{Kind: api.JSONSchema, Text: string(b.Format), Param: "format"}
 	default:
-		return invalid("format", `must be "json" or a JSON schema`)
+		return apierr.Invalid("format", `must be "json" or a JSON schema`)
 	}
 	return nil
 }
@@ -193,79 +201,80 @@ type ollamaMessage struct {
 }
 
 // messages reads messages and tools.
-func (o *ollamaCall) messages(b *ollamaBody) *apiError {
-	h := history{warn: o.Warnings}
-	e := each(orElse(b.Messages, "[]"), "messages", MaxMessages, func(i int, item json.RawMessage) *apiError {
-		return h.ollama(item, fmt.Sprintf("messages[%d]", i))
+func (o *ollamaCall) messages(b *ollamaBody) *apierr.Error {
+	h := conversation.History{Warn: o.Warnings}
+	e := fields.Each(jsontext.OrElse(b.Messages, "[]"), "messages", request.MaxMessages, func(i int,
+		item json.RawMessage) *apierr.Error {
+		return addOllamaMessage(&h, item, fmt.Sprintf("messages[%d]", i))
 	})
 	if e != nil {
 		return e
 	}
-	if o.empty = h.refusal == nil && len(h.messages) == 0; o.empty {
+	if o.empty = h.Empty(); o.empty {
 		o.Messages = []api.Message{}
-	} else if o.Messages, e = h.end("messages"); e != nil {
+	} else if o.Messages, e = h.Finish("messages"); e != nil {
 		return e
 	}
 	return o.tools(b.Tools)
 }
 
-// ollama adds a message of /api/chat.
-func (h *history) ollama(raw json.RawMessage, at string) *apiError {
+// addOllamaMessage adds a message of /api/chat.
+func addOllamaMessage(h *conversation.History, raw json.RawMessage, at string) *apierr.Error {
 	var m ollamaMessage
-	if !h.object(raw, &m, at) {
+	if !h.Decode(raw, &m, at) {
 		return nil
 	}
-	role := h.role(m.Role, at)
-	read := readContent
+	role := h.Role(m.Role, at)
+	read := conversation.ReadContent
 	if role == "tool" {
-		read = readResult
+		read = conversation.ReadResult
 	}
-	var c content
-	var e *apiError
-	if isNull(m.Content) {
-		c.texts = []string{""} // messages with only images or calls have no content
+	var c conversation.Content
+	var e *apierr.Error
+	if jsontext.IsNull(m.Content) {
+		c.Texts = []string{""} // messages with only images or calls have no content
 	} else if c, e = read(m.Content, at+".content"); e != nil {
 		return e
 	}
-	if !isEmpty(m.Images) {
-		c.lose(gap{at: at + ".images", what: "an image", fault: "are not supported; the model reads only text"})
+	if !jsontext.IsEmpty(m.Images) {
+		c.LoseField(at+".images", "an image", "are not supported; the model reads only text")
 	}
 	switch role {
 	case "tool":
-		h.result(m.ToolCallID, m.ToolName+m.Name, &c, at+".tool_call_id")
+		h.AddResult(m.ToolCallID, m.ToolName+m.Name, &c, at+".tool_call_id")
 	case "assistant":
 		out := api.Message{Reasoning: m.Thinking}
-		if out.Calls, e = h.callList(m.ToolCalls, nil, at); e == nil {
-			h.answer(out, &c)
+		if out.Calls, e = h.ReadCalls(m.ToolCalls, nil, at); e == nil {
+			h.AddAnswer(out, &c)
 		}
 	default:
-		if !isEmpty(m.ToolCalls) {
-			h.warn.Add("%s.tool_calls: only assistant messages may have calls; they were left out", at)
+		if !jsontext.IsEmpty(m.ToolCalls) {
+			h.Warn.Add("%s.tool_calls: only assistant messages may have calls; they were left out", at)
 		}
-		h.say(role, &c)
+		h.AddTurn(role, &c)
 	}
 	return e
 }
 
 // tools reads the tools of a chat.
-func (o *ollamaCall) tools(raw json.RawMessage) *apiError {
-	if isEmpty(raw) {
+func (o *ollamaCall) tools(raw json.RawMessage) *apierr.Error {
+	if jsontext.IsEmpty(raw) {
 		return nil
 	}
-	e := each(raw, "tools", toolcall.MaxTools, func(i int, item json.RawMessage) *apiError {
-		var t toolBody
+	e := fields.Each(raw, "tools", toolcall.MaxTools, func(i int, item json.RawMessage) *apierr.Error {
+		var t request.Tool
 		at := fmt.Sprintf("tools[%d]", i)
-		if e := decode(item, &t, at); e != nil {
+		if e := fields.Decode(item, &t, at); e != nil {
 			return e
 		}
 		if t.Function == nil {
-			return invalid(at+".function", "is missing")
+			return apierr.Invalid(at+".function", "is missing")
 		}
-		o.Tools = append(o.Tools, t.Function.tool())
+		o.Tools = append(o.Tools, t.Function.Tool())
 		return nil
 	})
 	if e == nil {
-		e = checkTools(&o.Request)
+		e = request.CheckTools(&o.Request)
 	}
 	return e
 }
@@ -273,23 +282,23 @@ func (o *ollamaCall) tools(raw json.RawMessage) *apiError {
 // ollama returns the handler of /api/chat or /api/generate.
 func (s *Server) ollama(chat bool) func(http.ResponseWriter, *http.Request) {
 	return func(w http.ResponseWriter, r *http.Request) {
-		o := &ollamaCall{chat: chat, context: s.gen.Models()[0].Context}
-		s.answering(w, r, o.parse, func(x *exchange, r *http.Request, c *call) {
-			out := newStream(newAnswer(s.gen.Models()[0].ID, chat), x, &s.opts)
+		o := &ollamaCall{chat: chat, context: s.Gen.Models()[0].Context}
+		s.Handle(w, r, o.parse, func(x *exchange.Exchange, r *http.Request, c *request.Call) {
+			out := exchange.NewStream(exchange.NewAnswer(s.Gen.Models()[0].ID, chat), x, s.Limits.Heartbeat)
 			lines := newLines(out, o)
 			if o.empty { // clients load a model with an empty request
-				out.close()
+				out.Close()
 				lines.loaded()
 				return
 			}
-			s.written(x, r, c, out, lines)
+			s.Respond(x, r, c, out, lines)
 		})
 	}
 }
 
 // ollamaError encodes an error in ollama's format.
-func ollamaError(e *apiError) []byte {
-	return append(appendString([]byte(`{"error":`), e.Message), '}')
+func ollamaError(e *apierr.Error) []byte {
+	return append(jsontext.AppendString([]byte(`{"error":`), e.Message), '}')
 }
 
 // isOllama reports whether a path belongs to ollama's API, including unsupported endpoints.

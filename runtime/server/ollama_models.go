@@ -5,6 +5,13 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"sandwich/runtime/server/apierr"
+	"sandwich/runtime/server/exchange"
+	"sandwich/runtime/server/fields"
+	"sandwich/runtime/server/generation"
+	"sandwich/runtime/server/jsontext"
+	"sandwich/runtime/server/request"
 )
 
 // ollamaVersion is the version of ollama whose API is implemented; clients check it.
@@ -12,11 +19,11 @@ const ollamaVersion = "0.12.11"
 
 // ollamaVersion handles /api/version.
 func (s *Server) ollamaVersion(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, []byte(`{"version":"`+ollamaVersion+`"}`))
+	jsontext.Write(w, http.StatusOK, []byte(`{"version":"`+ollamaVersion+`"}`))
 }
 
 // details describes a model for /api/tags, /api/ps and /api/show.
-func (m *ModelInfo) details() object {
+func details(m *generation.ModelInfo) object {
 	return object{"parent_model": "", "format": "gguf", "family": m.Arch, "families": []string{m.Arch},
 		"parameter_size": count(m.Parameters), "quantization_level": m.Type}
 }
@@ -33,58 +40,58 @@ func count(n int64) string {
 }
 
 // listed returns the entry of a model in a list.
-func (m *ModelInfo) listed() object {
+func listed(m *generation.ModelInfo) object {
 	return object{"name": m.ID, "model": m.ID, "modified_at": m.Created.UTC().Format(time.RFC3339Nano),
-		"size": m.Bytes, "digest": m.Digest, "details": m.details()}
+		"size": m.Bytes, "digest": m.Digest, "details": details(m)}
 }
 
 // tags handles /api/tags: the available models.
 func (s *Server) tags(w http.ResponseWriter, _ *http.Request) {
 	list := []object{}
-	for _, m := range s.gen.Models() {
-		list = append(list, m.listed())
+	for _, m := range s.Gen.Models() {
+		list = append(list, listed(&m))
 	}
 	body, _ := json.Marshal(object{"models": list})
-	writeJSON(w, http.StatusOK, body)
+	jsontext.Write(w, http.StatusOK, body)
 }
 
 // ps handles /api/ps: the loaded models, which never expire.
 func (s *Server) ps(w http.ResponseWriter, _ *http.Request) {
 	list := []object{}
-	for _, m := range s.gen.Models() {
-		o := m.listed()
+	for _, m := range s.Gen.Models() {
+		o := listed(&m)
 		delete(o, "modified_at")
 		o["expires_at"], o["size_vram"] = time.Unix(1<<33, 0).UTC().Format(time.RFC3339), 0
 		o["context_length"] = m.Context
 		list = append(list, o)
 	}
 	body, _ := json.Marshal(object{"models": list})
-	writeJSON(w, http.StatusOK, body)
+	jsontext.Write(w, http.StatusOK, body)
 }
 
 // show handles /api/show.
 func (s *Server) show(w http.ResponseWriter, r *http.Request) {
-	s.answering(w, r, func(data []byte) (*call, *apiError) {
+	s.Handle(w, r, func(data []byte) (*request.Call, *apierr.Error) {
 		var b struct {
 			Model, Name *string
 		}
-		if e := decode(data, &b, ""); e != nil {
+		if e := fields.Decode(data, &b, ""); e != nil {
 			return nil, e
 		}
-		if stringOf(b.Model)+stringOf(b.Name) == "" {
-			return nil, invalid("model", "is missing; send its name")
+		if fields.String(b.Model)+fields.String(b.Name) == "" {
+			return nil, apierr.Invalid("model", "is missing; send its name")
 		}
-		return &call{}, nil
-	}, func(x *exchange, _ *http.Request, _ *call) {
-		m := s.gen.Models()[0]
+		return &request.Call{}, nil
+	}, func(x *exchange.Exchange, _ *http.Request, _ *request.Call) {
+		m := s.Gen.Models()[0]
 		can := []string{"completion", "tools"}
 		if m.Vector > 0 {
 			can = []string{"embedding"}
 		}
 		body, _ := json.Marshal(object{"modelfile": "", "parameters": "", "template": m.Template, "license": "",
-			"modified_at": m.Created.UTC().Format(time.RFC3339Nano), "details": m.details(), "capabilities": can,
+			"modified_at": m.Created.UTC().Format(time.RFC3339Nano), "details": details(&m), "capabilities": can,
 			"model_info": object{"general.architecture": m.Arch, "general.parameter_count": m.Parameters,
 				m.Arch + ".context_length": m.Context}})
-		writeJSON(x, http.StatusOK, body)
+		jsontext.Write(x, http.StatusOK, body)
 	})
 }

@@ -7,12 +7,14 @@ import (
 	"time"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/server/exchange"
+	"sandwich/runtime/server/jsontext"
 )
 
 // lines writes an answer in ollama's format: one JSON object per line while streaming, else a
 // single object. Calls are written when they are complete.
 type lines struct {
-	*stream
+	*exchange.Stream
 	asked     *ollamaCall
 	text      []byte // if not streamed
 	reasoning []byte
@@ -22,13 +24,14 @@ type lines struct {
 }
 
 // newLines returns a writer of the answer to o.
-func newLines(s *stream, o *ollamaCall) *lines {
-	l := &lines{stream: s, asked: o}
-	s.kind, s.failure, s.failed = "application/x-ndjson", "", "\n"
+func newLines(s *exchange.Stream, o *ollamaCall) *lines {
+	l := &lines{Stream: s, asked: o}
+	s.ContentType, s.ErrorPrefix, s.ErrorSuffix = "application/x-ndjson", "", "\n"
 	// ollama's clients parse every line as an object, so an empty answer serves as keep-alive.
-	s.pulse = func() {
-		if l.line("", "", nil, nil); s.read.Done > 0 {
-			l.buf = append(appendProgress(append(l.buf[:len(l.buf)-len("}\n")], ','), s.read), "}\n"...)
+	s.KeepAlive = func() {
+		if l.line("", "", nil, nil); s.PromptProgress.Done > 0 {
+			l.Buf = append(exchange.AppendProgress(append(l.Buf[:len(l.Buf)-len("}\n")], ','), s.PromptProgress),
+				"}\n"...)
 		}
 	}
 	return l
@@ -36,7 +39,7 @@ func newLines(s *stream, o *ollamaCall) *lines {
 
 // begin appends the fields at the start of every object.
 func (l *lines) begin(b []byte) []byte {
-	b = appendString(append(b, `{"model":`...), l.model)
+	b = jsontext.AppendString(append(b, `{"model":`...), l.Model)
 	b = append(append(b, `,"created_at":"`...), time.Now().UTC().Format(time.RFC3339Nano)...)
 	return append(b, '"')
 }
@@ -47,16 +50,16 @@ func (l *lines) content(b []byte, text, reasoning string, calls []api.ToolCall) 
 	if l.asked.chat {
 		field, end = `,"message":{"role":"assistant","content":`, "}"
 	}
-	b = appendString(append(b, field...), text)
+	b = jsontext.AppendString(append(b, field...), text)
 	if reasoning != "" {
-		b = appendString(append(b, `,"thinking":`...), reasoning)
+		b = jsontext.AppendString(append(b, `,"thinking":`...), reasoning)
 	}
 	for i, c := range calls {
 		if b = append(b, ','); i == 0 {
 			b = append(b, `"tool_calls":[`...)
 		}
-		b = appendString(append(b, `{"id":`...), c.ID)
-		b = appendString(append(b, `,"function":{"name":`...), c.Name)
+		b = jsontext.AppendString(append(b, `{"id":`...), c.ID)
+		b = jsontext.AppendString(append(b, `,"function":{"name":`...), c.Name)
 		b = append(append(append(b, `,"arguments":`...), c.Arguments...), "}}"...)
 	}
 	if len(calls) > 0 {
@@ -75,31 +78,31 @@ func (l *lines) logprobs(b []byte, tokens []api.Token) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendChatToken(b, &tokens[i])
+		b = exchange.AppendChatToken(b, &tokens[i])
 	}
 	return append(b, ']')
 }
 
 // line adds an object of the stream.
 func (l *lines) line(text, reasoning string, calls []api.ToolCall, tokens []api.Token) {
-	l.buf = l.content(l.begin(l.buf), text, reasoning, calls)
+	l.Buf = l.content(l.begin(l.Buf), text, reasoning, calls)
 	if len(tokens) > 0 {
-		l.buf = l.logprobs(l.buf, tokens)
+		l.Buf = l.logprobs(l.Buf, tokens)
 	}
-	l.buf = append(l.buf, ",\"done\":false}\n"...)
+	l.Buf = append(l.Buf, ",\"done\":false}\n"...)
 }
 
-// token adds a token to the answer.
-func (l *lines) token(_ int, t api.Token) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// Token adds a token to the answer.
+func (l *lines) Token(_ int, t api.Token) error {
+	l.Mu.Lock()
+	defer l.Mu.Unlock()
 	for _, c := range t.Calls {
 		if c.Name != "" {
 			l.calls = append(l.calls, api.ToolCall{ID: c.ID, Name: c.Name})
 		}
 		l.calls[len(l.calls)-1].Arguments += c.Arguments
 	}
-	if !l.asked.stream {
+	if !l.asked.Stream {
 		l.text = append(l.text, t.Text...)
 		l.reasoning = append(l.reasoning, t.Reasoning...)
 		if l.asked.Logprobs && t.ID != api.NoToken {
@@ -118,11 +121,11 @@ func (l *lines) token(_ int, t api.Token) error {
 	if t.Text != "" || t.Reasoning != "" || tokens != nil {
 		l.line(t.Text, t.Reasoning, nil, tokens)
 	}
-	if len(l.buf) == 0 {
+	if len(l.Buf) == 0 {
 		return nil
 	}
-	l.header()
-	return l.flush()
+	l.SendHeader()
+	return l.Flush()
 }
 
 // whole returns the calls whose arguments are complete JSON.
@@ -138,32 +141,32 @@ func (l *lines) whole(calls []api.ToolCall) (out []api.ToolCall) {
 	return out
 }
 
-// finish writes the last object, with durations in nanoseconds.
-func (l *lines) finish(r *api.Result) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.end()
+// Finish writes the last object, with durations in nanoseconds.
+func (l *lines) Finish(r *api.Result) {
+	l.Mu.Lock()
+	defer l.Mu.Unlock()
+	l.Stop()
 	reason := "stop"
 	if r.Finish == api.FinishLength {
 		reason = "length"
 	}
 	calls := l.whole(l.calls[l.sent:])
-	if l.asked.stream {
+	if l.asked.Stream {
 		if len(calls) > 0 {
 			l.line("", "", calls, nil)
 		}
 		calls = nil
 	}
-	b := l.content(l.begin(l.buf), string(l.text), string(l.reasoning), calls)
-	if !l.asked.stream {
+	b := l.content(l.begin(l.Buf), string(l.text), string(l.reasoning), calls)
+	if !l.asked.Stream {
 		b = l.logprobs(b, l.tokens)
 	}
-	b = appendWarnings(l.done(b, reason), l.asked.Warnings.List())
+	b = exchange.AppendWarnings(l.done(b, reason), l.asked.Warnings.List())
 	for _, d := range []struct {
 		field string
 		v     int64
 	}{
-		{"total_duration", int64(time.Since(l.began))}, {"load_duration", 0},
+		{"total_duration", int64(time.Since(l.Began))}, {"load_duration", 0},
 		{"prompt_eval_count", int64(r.PromptTokens)}, {"prompt_cached_count", int64(r.CachedTokens)},
 		{"prompt_eval_duration", int64(max(0, r.FirstToken-r.Queued))},
 		{"eval_count", int64(r.Tokens)}, {"eval_duration", int64(max(0, r.Total-r.FirstToken))},
@@ -172,21 +175,21 @@ func (l *lines) finish(r *api.Result) {
 		b = strconv.AppendInt(b, d.v, 10)
 	}
 	b = append(b, "}\n"...)
-	if !l.asked.stream {
-		writeJSON(l.w, http.StatusOK, b)
+	if !l.asked.Stream {
+		jsontext.Write(l.W, http.StatusOK, b)
 		return
 	}
-	l.buf = b
-	l.header()
-	_ = l.flush() // the client already has all tokens
+	l.Buf = b
+	l.SendHeader()
+	_ = l.Flush() // the client already has all tokens
 }
 
 // done appends the fields that end an answer.
 func (l *lines) done(b []byte, reason string) []byte {
-	return appendString(append(b, `,"done":true,"done_reason":`...), reason)
+	return jsontext.AppendString(append(b, `,"done":true,"done_reason":`...), reason)
 }
 
 // loaded answers a request without content.
 func (l *lines) loaded() {
-	writeJSON(l.w, http.StatusOK, append(l.done(l.content(l.begin(nil), "", "", nil), "load"), "}\n"...))
+	jsontext.Write(l.W, http.StatusOK, append(l.done(l.content(l.begin(nil), "", "", nil), "load"), "}\n"...))
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/server/exchange"
 )
 
 // reading is a Generator with a long prefill.
@@ -39,7 +40,8 @@ func TestProgress(t *testing.T) {
 			w = post(t, s, path, strings.TrimSuffix(c.body, "}")+`,"stream":`+stream+`}`)
 			n := strings.Count(w.Body.String(), `"prompt_progress":{"total":80,"cache":5,"processed":`)
 			if streams := stream == "true"; w.Code != 200 || streams != (n >= 2) ||
-				w.Header().Get(queueFirst) != "0.090" || w.Header().Get(queuePlace) != "1" ||
+				w.Header().Get(exchange.FirstTokenHeader) != "0.090" ||
+				w.Header().Get(exchange.QueuePlaceHeader) != "1" ||
 				streams && (!strings.Contains(w.Body.String(), c.text) || !strings.HasSuffix(w.Body.String(), c.end)) {
 				t.Errorf("%s, stream %s: %d, %d events of progress, %v\n%s", path, stream, w.Code, n, w.Header(),
 					w.Body)

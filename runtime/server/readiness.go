@@ -6,6 +6,9 @@ import (
 	"sync"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/server/apierr"
+	"sandwich/runtime/server/generation"
+	"sandwich/runtime/server/jsontext"
 )
 
 // readiness is the state of a server: loading, ready or draining. It counts running requests, so
@@ -34,23 +37,24 @@ func (s *Server) Progress(stage string, share float64) {
 
 // Ready starts to accept requests, which g answers. It must be called once on a server that New
 // created without a Generator.
-func (s *Server) Ready(g Generator) {
+func (s *Server) Ready(g generation.Generator) {
 	r := &s.readiness
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s.gen, r.ready = g, true // enter's lock orders this write before reads of gen
+	s.Gen, r.ready = g, true // enter's lock orders this write before reads of gen
 }
 
 // enter counts a request, or returns an error if the server is not ready.
-func (r *readiness) enter() *apiError {
+func (r *readiness) enter() *apierr.Error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
 	case r.draining:
-		return asAPIError(api.ErrClosed, false)
+		return apierr.From(api.ErrClosed, false)
 	case !r.ready:
-		e := newError(http.StatusServiceUnavailable, typeServer, "loading", "the model is loading; try again later")
-		e.retryAfter = 2
+		e := apierr.New(http.StatusServiceUnavailable, apierr.TypeServer, "loading",
+			"the model is loading; try again later")
+		e.RetryAfter = 2
 		return e
 	}
 	r.answers++
@@ -91,7 +95,7 @@ func (r *readiness) unready() []byte {
 	case r.ready:
 		return nil
 	}
-	b := appendString([]byte(`{"status":"loading","stage":`), r.stage)
+	b := jsontext.AppendString([]byte(`{"status":"loading","stage":`), r.stage)
 	b = strconv.AppendFloat(append(b, `,"progress":`...), r.share, 'f', 2, 64)
 	return append(b, '}')
 }
@@ -99,24 +103,24 @@ func (r *readiness) unready() []byte {
 // health handles /health.
 func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	if body := s.readiness.unready(); body != nil {
-		writeJSON(w, http.StatusServiceUnavailable, body)
+		jsontext.Write(w, http.StatusServiceUnavailable, body)
 		return
 	}
-	if g, ok := s.gen.(readier); ok {
+	if g, ok := s.Gen.(generation.Readier); ok {
 		if err := g.Ready(); err != nil {
-			body := appendString([]byte(`{"status":"unavailable","reason":`), err.Error())
-			writeJSON(w, http.StatusServiceUnavailable, append(body, '}'))
+			body := jsontext.AppendString([]byte(`{"status":"unavailable","reason":`), err.Error())
+			jsontext.Write(w, http.StatusServiceUnavailable, append(body, '}'))
 			return
 		}
 	}
-	writeJSON(w, http.StatusOK, []byte(`{"status":"ok"}`))
+	jsontext.Write(w, http.StatusOK, []byte(`{"status":"ok"}`))
 }
 
 // admitted serves a request that needs the model, if the server is ready.
 func (s *Server) admitted(w http.ResponseWriter, r *http.Request, serve http.HandlerFunc) {
 	if fail := s.readiness.enter(); fail != nil {
 		w.Header().Set("Connection", "close") // the client should reconnect to a server that is ready
-		fail.write(w)
+		fail.Write(w)
 		return
 	}
 	defer s.readiness.leave()

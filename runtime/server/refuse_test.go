@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/server/request"
 )
 
 func serve(h http.Handler, method, path, authorization string) *httptest.ResponseRecorder {
@@ -62,7 +63,7 @@ var badBodies = []struct{ path, body, param, has string }{
 	{"chat", chat(`"tool_choice":"required"`), "tool_choice", "tools is empty"},
 	{"chat", chat(`"tool_choice":"perhaps"`), "tool_choice", "use auto"},
 	{"chat", chat(`"continue_final_message":true`), "continue_final_message", "last message of the assistant"},
-	{"chat", `{"messages":` + many(MaxMessages+1, `{"role":"user","content":""}`) + `}`, "messages", "more than"},
+	{"chat", `{"messages":` + many(request.MaxMessages+1, `{"role":"user","content":""}`) + `}`, "messages", "more than"},
 	{"chat", chat(`"temperature":"hot"`), "temperature", "must be a number, not a string"},
 	{"chat", chat(`"temperature":1e999`), "temperature", "must be a number"},
 	{"chat", chat(`"temperature":-0.1`), "temperature", "between 0 and 2"},
@@ -106,7 +107,7 @@ var badBodies = []struct{ path, body, param, has string }{
 	{"chat", chat(`"logit_bias":{"-1":1}`), "logit_bias", "which is not a token id"},
 	{"chat", chat(`"logit_bias":[[5]]`), "logit_bias", "list of pairs"},
 	{"chat", chat(`"logit_bias":7`), "logit_bias", "list of pairs"},
-	{"chat", chat(`"logit_bias":` + many(maxBias+1, `[5,1]`)), "logit_bias", "more than the 1024"},
+	{"chat", chat(`"logit_bias":` + many(1025, `[5,1]`)), "logit_bias", "more than the 1024"},
 	{"chat", chat(`"echo":true`), "echo", "is supported by /v1/completions only"},
 	{"chat", chat(`"tools":[{}]`), "tools[0].function", "is missing"},
 	{"chat", chat(`"functions":[{}]`), "functions", "not supported"},
@@ -116,6 +117,7 @@ var badBodies = []struct{ path, body, param, has string }{
 	{"chat", chat(`"response_format":[]`), "response_format", ""},
 	{"chat", chat(`"modalities":["audio"]`), "modalities", "not supported"},
 	{"chat", chat(`"user":{}`), "user", "must be a string"},
+	{"chat", chat(`"enable_thinking":5`), "enable_thinking", "must be true or false"},
 	{"text", `{}`, "prompt", "is missing"},
 	{"text", `{"prompt":5}`, "prompt", "a string or a list"},
 	{"text", `{"prompt":[]}`, "prompt", "is empty"},

@@ -8,48 +8,54 @@ import (
 	"strings"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/server/apierr"
+	"sandwich/runtime/server/conversation"
+	"sandwich/runtime/server/exchange"
+	"sandwich/runtime/server/fields"
+	"sandwich/runtime/server/jsontext"
+	"sandwich/runtime/server/request"
 )
 
 // responsesBody is the body of /v1/responses. Other fields are accepted and ignored.
 type responsesBody struct {
-	Model              *string         `json:"model"`
-	Stream             *bool           `json:"stream"`
-	Input              json.RawMessage `json:"input"`
-	Instructions       *string         `json:"instructions"`
-	Tools              json.RawMessage `json:"tools"`
-	ToolChoice         json.RawMessage `json:"tool_choice"`
-	ParallelToolCalls  *bool           `json:"parallel_tool_calls"`
-	MaxOutputTokens    *wholeNumber    `json:"max_output_tokens"`
-	Temperature        *float64        `json:"temperature"`
-	TopP               *float64        `json:"top_p"`
-	Seed               *wholeNumber    `json:"seed"`
-	ServiceTier        *string         `json:"service_tier"`
-	PreviousResponseID *string         `json:"previous_response_id"`
-	Store              *bool           `json:"store"`
-	Metadata           json.RawMessage `json:"metadata"`
-	Background         *bool           `json:"background"`
-	Conversation       json.RawMessage `json:"conversation"`
-	Prompt             json.RawMessage `json:"prompt"`
+	Model              *string           `json:"model"`
+	Stream             *bool             `json:"stream"`
+	Input              json.RawMessage   `json:"input"`
+	Instructions       *string           `json:"instructions"`
+	Tools              json.RawMessage   `json:"tools"`
+	ToolChoice         json.RawMessage   `json:"tool_choice"`
+	ParallelToolCalls  *bool             `json:"parallel_tool_calls"`
+	MaxOutputTokens    *jsontext.Integer `json:"max_output_tokens"`
+	Temperature        *float64          `json:"temperature"`
+	TopP               *float64          `json:"top_p"`
+	Seed               *jsontext.Integer `json:"seed"`
+	ServiceTier        *string           `json:"service_tier"`
+	PreviousResponseID *string           `json:"previous_response_id"`
+	Store              *bool             `json:"store"`
+	Metadata           json.RawMessage   `json:"metadata"`
+	Background         *bool             `json:"background"`
+	Conversation       json.RawMessage   `json:"conversation"`
+	Prompt             json.RawMessage   `json:"prompt"`
 	Text               *struct {
 		Format json.RawMessage `json:"format"`
 	} `json:"text"`
 	Reasoning *struct {
 		Effort *string `json:"effort"`
 	} `json:"reasoning"`
-	Kwargs           json.RawMessage `json:"chat_template_kwargs"`
-	Include          []string        `json:"include"`
-	TopLogprobs      *wholeNumber    `json:"top_logprobs"`
-	Truncation       json.RawMessage `json:"truncation"`
-	ClientMetadata   json.RawMessage `json:"client_metadata"`
-	StreamOptions    json.RawMessage `json:"stream_options"`
-	SafetyIdentifier json.RawMessage `json:"safety_identifier"`
+	Kwargs           json.RawMessage   `json:"chat_template_kwargs"`
+	Include          []string          `json:"include"`
+	TopLogprobs      *jsontext.Integer `json:"top_logprobs"`
+	Truncation       json.RawMessage   `json:"truncation"`
+	ClientMetadata   json.RawMessage   `json:"client_metadata"`
+	StreamOptions    json.RawMessage   `json:"stream_options"`
+	SafetyIdentifier json.RawMessage   `json:"safety_identifier"`
 }
 
-var responsesFields = jsonNames[responsesBody]()
+var responsesFields = fields.Names[responsesBody]()
 
 // asking is a request of /v1/responses.
 type asking struct {
-	*call
+	*request.Call
 	body      responsesBody
 	answers   *store
 	most      int64             // maximum size in bytes of the answers that it continues
@@ -58,58 +64,58 @@ type asking struct {
 	kept      []json.RawMessage // own items, to be stored with the answer
 	store     bool
 	reasoning string // for the next assistant message
-	history   history
+	history   conversation.History
 	spaced    map[string]spaced // tools of namespaces, by qualified name
 }
 
 // parse checks the body.
-func (a *asking) parse(data []byte) (*call, *apiError) {
+func (a *asking) parse(data []byte) (*request.Call, *apierr.Error) {
 	b := &a.body
-	if e := decode(data, b, ""); e != nil {
+	if e := fields.Decode(data, b, ""); e != nil {
 		return nil, e
 	}
-	unknown, e := checkFields(data, responsesFields())
+	unknown, e := fields.Check(data, responsesFields())
 	if e != nil {
 		return nil, e
 	}
 	switch {
 	case b.Background != nil && *b.Background:
-		return nil, invalid("background", "is not supported; leave it out")
-	case !isEmpty(b.Conversation):
-		return nil, invalid("conversation", "is not supported; continue with previous_response_id")
-	case !isEmpty(b.Prompt):
-		return nil, invalid("prompt", "is not supported: the server stores no prompt templates; "+
+		return nil, apierr.Invalid("background", "is not supported; leave it out")
+	case !jsontext.IsEmpty(b.Conversation):
+		return nil, apierr.Invalid("conversation", "is not supported; continue with previous_response_id")
+	case !jsontext.IsEmpty(b.Prompt):
+		return nil, apierr.Invalid("prompt", "is not supported: the server stores no prompt templates; "+
 			"send instructions and input")
 	}
-	shared := common{Stream: b.Stream, MaxTokens: b.MaxOutputTokens, Temperature: b.Temperature, TopP: b.TopP,
+	shared := request.Common{Stream: b.Stream, MaxTokens: b.MaxOutputTokens, Temperature: b.Temperature, TopP: b.TopP,
 		Seed: b.Seed, ServiceTier: b.ServiceTier}
 	if b.Text != nil {
 		shared.ResponseFormat = b.Text.Format
 	}
-	if a.call, e = shared.check(); e != nil {
+	if a.Call, e = shared.Check(); e != nil {
 		return nil, e
 	}
-	a.unknown = unknown
-	how := told{Kwargs: b.Kwargs}
+	a.Unknown = unknown
+	how := request.TemplateOptions{Kwargs: b.Kwargs}
 	if b.Reasoning != nil {
 		how.Effort = b.Reasoning.Effort
 	}
-	if e = how.tell(&a.Request, "reasoning.effort"); e != nil {
+	if e = how.Apply(&a.Request, "reasoning.effort"); e != nil {
 		return nil, e
 	}
-	if a.TopLogprobs, e = integer(b.TopLogprobs, "top_logprobs", 0, MaxTopLogprobs, 0); e != nil {
+	if a.TopLogprobs, e = fields.Integer(b.TopLogprobs, "top_logprobs", 0, request.MaxTopLogprobs, 0); e != nil {
 		return nil, e
 	}
 	a.Logprobs = a.TopLogprobs > 0 || slices.Contains(b.Include, "message.output_text.logprobs")
 	a.store = b.Store == nil || *b.Store
 	a.OneCall = b.ParallelToolCalls != nil && !*b.ParallelToolCalls
-	if a.ToolChoice, e = parseToolChoice(b.ToolChoice); e != nil {
+	if a.ToolChoice, e = request.ParseToolChoice(b.ToolChoice); e != nil {
 		return nil, e
 	}
 	if e := a.tools(); e != nil {
 		return nil, e
 	}
-	return a.call, a.messages()
+	return a.Call, a.messages()
 }
 
 // end releases the answer that the request continues.
@@ -117,30 +123,30 @@ func (a *asking) end() { a.answers.release(a.before) }
 
 // responses handles /v1/responses.
 func (s *Server) responses(w http.ResponseWriter, r *http.Request) {
-	a := &asking{answers: s.answers, most: s.opts.MaxBody, salt: w.(*exchange).salt}
+	a := &asking{answers: s.answers, most: s.Limits.MaxBody, salt: w.(*exchange.Exchange).Salt}
 	defer a.end()
-	s.answering(w, r, a.parse, func(x *exchange, r *http.Request, c *call) {
-		out := newStream(newAnswer(s.gen.Models()[0].ID, true), x, &s.opts)
-		w := &response{stream: out, asked: a}
-		out.pulse = w.waiting
-		s.written(x, r, c, out, w)
+	s.Handle(w, r, a.parse, func(x *exchange.Exchange, r *http.Request, c *request.Call) {
+		out := exchange.NewStream(exchange.NewAnswer(s.Gen.Models()[0].ID, true), x, s.Limits.Heartbeat)
+		w := &response{Stream: out, asked: a}
+		out.KeepAlive = w.waiting
+		s.Respond(x, r, c, out, w)
 	})
 }
 
 // messages reads the instructions, the turns that the request continues, and the input.
 // Instructions apply to this request only.
-func (a *asking) messages() *apiError {
+func (a *asking) messages() *apierr.Error {
 	b, h := &a.body, &a.history
-	h.warn = a.Warnings
+	h.Warn = a.Warnings
 	if b.Instructions != nil && *b.Instructions != "" {
-		h.say("system", &content{texts: []string{*b.Instructions}})
+		h.AddTurn("system", &conversation.Content{Texts: []string{*b.Instructions}})
 	}
-	before := len(h.messages)
-	read := func(item json.RawMessage, at string) *apiError {
+	before := h.Len()
+	read := func(item json.RawMessage, at string) *apierr.Error {
 		e := a.item(item, at)
-		if len(h.messages)+h.late > MaxMessages {
-			return invalid(at, "exceeds the %d messages accepted; start a new conversation with the relevant "+
-				"messages as input", MaxMessages)
+		if h.Len() > request.MaxMessages {
+			return apierr.Invalid(at, "exceeds the %d messages accepted; start a new conversation with the relevant "+
+				"messages as input", request.MaxMessages)
 		}
 		return e
 	}
@@ -148,32 +154,32 @@ func (a *asking) messages() *apiError {
 		return e
 	}
 	switch {
-	case isEmpty(b.Input) && a.before == nil:
-		return invalid("input", "is missing or empty; send text or a list of items")
-	case isEmpty(b.Input):
+	case jsontext.IsEmpty(b.Input) && a.before == nil:
+		return apierr.Invalid("input", "is missing or empty; send text or a list of items")
+	case jsontext.IsEmpty(b.Input):
 	case b.Input[0] == '"':
 		if e := read(b.Input, "input"); e != nil {
 			return e
 		}
 	default:
-		if e := each(b.Input, "input", MaxMessages, func(i int, item json.RawMessage) *apiError {
+		if e := fields.Each(b.Input, "input", request.MaxMessages, func(i int, item json.RawMessage) *apierr.Error {
 			return read(item, fmt.Sprintf("input[%d]", i))
 		}); e != nil {
 			return e
 		}
 	}
-	if h.refusal == nil && len(h.messages) == before {
-		return invalid("input", "contains no text or message; send at least one")
+	if h.Unchanged(before) {
+		return apierr.Invalid("input", "contains no text or message; send at least one")
 	}
-	var e *apiError
-	a.Messages, e = h.end("input")
+	var e *apierr.Error
+	a.Messages, e = h.Finish("input")
 	return e
 }
 
 // earlier reads the turns that the request continues.
-func (a *asking) earlier(read func(item json.RawMessage, at string) *apiError) *apiError {
+func (a *asking) earlier(read func(item json.RawMessage, at string) *apierr.Error) *apierr.Error {
 	const field = "previous_response_id"
-	id := stringOf(a.body.PreviousResponseID)
+	id := fields.String(a.body.PreviousResponseID)
 	if id == "" {
 		return nil
 	}
@@ -188,7 +194,7 @@ func (a *asking) earlier(read func(item json.RawMessage, at string) *apiError) *
 		bytes += t.bytes
 	}
 	if bytes > a.most {
-		return invalid(field, "continues more than the %d bytes accepted; start a new conversation with the "+
+		return apierr.Invalid(field, "continues more than the %d bytes accepted; start a new conversation with the "+
 			"relevant messages as input", a.most)
 	}
 	for _, t := range a.before.chain() {
@@ -203,9 +209,9 @@ func (a *asking) earlier(read func(item json.RawMessage, at string) *apiError) *
 }
 
 // item adds an item of the input to the history.
-func (a *asking) item(raw json.RawMessage, at string) *apiError {
+func (a *asking) item(raw json.RawMessage, at string) *apierr.Error {
 	h := &a.history
-	if _, text := stringIn(raw); text {
+	if _, text := jsontext.String(raw); text {
 		raw = append(append([]byte(`{"role":"user","content":`), raw...), '}')
 	}
 	var head struct {
@@ -213,26 +219,26 @@ func (a *asking) item(raw json.RawMessage, at string) *apiError {
 		ID   string  `json:"id"`
 		Role *string `json:"role"`
 	}
-	if !h.object(raw, &head, at) {
+	if !h.Decode(raw, &head, at) {
 		return nil
 	}
 	if head.Type == "item_reference" || head.Type == "" && head.Role == nil && head.ID != "" {
 		stored := a.answers.item(a.salt, head.ID)
 		if stored == nil {
-			h.warn.Add("%s.id: no stored answer contains the item %q, which was left out", at, clip(head.ID))
+			h.Warn.Add("%s.id: no stored answer contains the item %q, which was left out", at, jsontext.Clip(head.ID))
 			return nil
 		}
 		raw, head.Type, head.Role = stored, "", nil
-		h.fields(raw, &head, at)
+		h.DecodeFields(raw, &head, at)
 	}
 	a.kept = append(a.kept, raw)
 	switch head.Type {
 	case "", "message":
 		if head.Type == "" && head.Role == nil {
-			h.leave(at, "an item without a kind and a role")
+			h.LeaveOut(at, "an item without a kind and a role")
 			return nil
 		}
-		return a.messageItem(raw, h.turnRole(head.Role, at), at)
+		return a.messageItem(raw, h.MessageRole(head.Role, at), at)
 	case "function_call", "custom_tool_call":
 		a.callItem(raw, at)
 	case "function_call_output", "custom_tool_call_output":
@@ -240,23 +246,23 @@ func (a *asking) item(raw json.RawMessage, at string) *apiError {
 	case "reasoning":
 		return a.reasoningItem(raw, at)
 	default:
-		h.leave(at, fmt.Sprintf("an item of the kind %q", clip(head.Type)))
+		h.LeaveOut(at, fmt.Sprintf("an item of the kind %q", jsontext.Clip(head.Type)))
 	}
 	return nil
 }
 
 // messageItem adds a message.
-func (a *asking) messageItem(raw json.RawMessage, role, at string) *apiError {
+func (a *asking) messageItem(raw json.RawMessage, role, at string) *apierr.Error {
 	var item struct {
 		Content json.RawMessage `json:"content"`
 	}
-	a.history.fields(raw, &item, at)
-	c, e := readContent(item.Content, at+".content")
+	a.history.DecodeFields(raw, &item, at)
+	c, e := conversation.ReadContent(item.Content, at+".content")
 	if role != "assistant" {
-		a.history.say(role, &c)
+		a.history.AddTurn(role, &c)
 		return e
 	}
-	a.history.answer(api.Message{Reasoning: a.reasoning}, &c)
+	a.history.AddAnswer(api.Message{Reasoning: a.reasoning}, &c)
 	a.reasoning = ""
 	return e
 }
@@ -272,61 +278,50 @@ func (a *asking) callItem(raw json.RawMessage, at string) {
 		Input     string          `json:"input"`
 	}
 	h := &a.history
-	h.fields(raw, &item, at)
-	arguments := (&functionCall{Arguments: item.Arguments}).arguments()
+	h.DecodeFields(raw, &item, at)
+	arguments := (&conversation.FunctionCall{Arguments: item.Arguments}).ArgumentsText()
 	if item.Type == "custom_tool_call" {
-		arguments = inputArguments(item.Input)
+		arguments = conversation.InputArguments(item.Input)
 	}
-	owner := len(h.messages)
-	if owner > 0 && h.messages[owner-1].Role == "assistant" {
-		owner--
+	name := request.QualifiedName(item.Namespace, item.Name)
+	if h.AddCall(item.CallID, name, arguments, a.reasoning, at+".arguments") {
+		a.reasoning = ""
 	}
-	calls := h.call(nil, owner, item.CallID, within(item.Namespace, item.Name), arguments, at+".arguments")
-	if calls == nil {
-		return
-	}
-	if owner == len(h.messages) {
-		h.add(api.Message{Role: "assistant"})
-	}
-	m := &h.messages[owner]
-	m.Reasoning += a.reasoning
-	m.Calls = append(m.Calls, calls...)
-	a.reasoning, h.refusal = "", nil
 }
 
 // outputItem adds the result of a call.
-func (a *asking) outputItem(raw json.RawMessage, at string) *apiError {
+func (a *asking) outputItem(raw json.RawMessage, at string) *apierr.Error {
 	var item struct {
 		CallID string          `json:"call_id"`
 		Output json.RawMessage `json:"output"`
 	}
-	a.history.fields(raw, &item, at)
-	var c content
-	var e *apiError
-	if !isNull(item.Output) { // a tool may return nothing
-		c, e = readResult(item.Output, at+".output")
+	a.history.DecodeFields(raw, &item, at)
+	var c conversation.Content
+	var e *apierr.Error
+	if !jsontext.IsNull(item.Output) { // a tool may return nothing
+		c, e = conversation.ReadResult(item.Output, at+".output")
 	}
-	a.history.result(item.CallID, "", &c, at+".call_id")
+	a.history.AddResult(item.CallID, "", &c, at+".call_id")
 	return e
 }
 
 // reasoningItem keeps reasoning for the next assistant message. The template decides whether the
 // model sees it.
-func (a *asking) reasoningItem(raw json.RawMessage, at string) *apiError {
+func (a *asking) reasoningItem(raw json.RawMessage, at string) *apierr.Error {
 	var item struct {
 		Content json.RawMessage `json:"content"`
 		Summary json.RawMessage `json:"summary"`
 	}
-	a.history.fields(raw, &item, at)
+	a.history.DecodeFields(raw, &item, at)
 	list, field := item.Content, at+".content"
-	if isEmpty(list) {
+	if jsontext.IsEmpty(list) {
 		list, field = item.Summary, at+".summary"
 	}
-	if isEmpty(list) {
+	if jsontext.IsEmpty(list) {
 		return nil // encrypted or empty
 	}
-	c, e := readContent(list, field)
-	a.history.report(&c)
-	a.reasoning += strings.Join(c.texts, "")
+	c, e := conversation.ReadContent(list, field)
+	a.history.Report(&c)
+	a.reasoning += strings.Join(c.Texts, "")
 	return e
 }

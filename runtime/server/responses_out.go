@@ -8,12 +8,14 @@ import (
 	"time"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/server/exchange"
+	"sandwich/runtime/server/jsontext"
 )
 
 // response writes an answer as items of /v1/responses: reasoning, messages and calls. A stream has
 // an event for each step; its last event contains the whole answer.
 type response struct {
-	*stream
+	*exchange.Stream
 	asked  *asking
 	seq    int              // next sequence number plus one; 0 before the first event
 	items  []map[string]any // finished items
@@ -32,12 +34,12 @@ type object = map[string]any
 // waiting writes a comment or, once parts of the prompt are computed, an in_progress event with the
 // progress.
 func (r *response) waiting() {
-	if r.read.Done == 0 {
-		r.comment()
+	if r.PromptProgress.Done == 0 {
+		r.Comment()
 		return
 	}
 	r.event("response.in_progress", object{"response": r.object("in_progress", nil),
-		"prompt_progress": json.RawMessage(appendProgress(nil, r.read)[len(`"prompt_progress":`):])})
+		"prompt_progress": json.RawMessage(exchange.AppendProgress(nil, r.PromptProgress)[len(`"prompt_progress":`):])})
 }
 
 // object returns the response object with its finished items, and the usage if result is not nil.
@@ -47,11 +49,11 @@ func (r *response) object(status string, result *api.Result) object {
 		items = []object{}
 	}
 	a := r.asked
-	o := object{"id": "resp_" + r.unique(), "object": "response", "created_at": r.created,
-		"status": status, "model": r.model, "output": items, "error": nil, "incomplete_details": nil,
-		"instructions": a.body.Instructions, "metadata": orElse(a.body.Metadata, "{}"),
+	o := object{"id": "resp_" + r.unique(), "object": "response", "created_at": r.Created,
+		"status": status, "model": r.Model, "output": items, "error": nil, "incomplete_details": nil,
+		"instructions": a.body.Instructions, "metadata": jsontext.OrElse(a.body.Metadata, "{}"),
 		"parallel_tool_calls": !a.OneCall,
-		"tools":               []any{}, "tool_choice": orElse(a.body.ToolChoice, `"auto"`),
+		"tools":               []any{}, "tool_choice": jsontext.OrElse(a.body.ToolChoice, `"auto"`),
 		"temperature": a.Sampling.Temperature,
 		"top_p":       a.Sampling.TopP, "previous_response_id": nil, "store": a.store,
 		"max_output_tokens": a.body.MaxOutputTokens, "top_logprobs": a.TopLogprobs, "background": false}
@@ -71,19 +73,11 @@ func (r *response) object(status string, result *api.Result) object {
 }
 
 // unique returns the part that the ids of the answer and of its items share.
-func (r *response) unique() string { return r.answer.id[len("chatcmpl-"):] }
-
-// orElse returns raw, or other if raw is null.
-func orElse(raw json.RawMessage, other string) json.RawMessage {
-	if isNull(raw) {
-		return json.RawMessage(other)
-	}
-	return raw
-}
+func (r *response) unique() string { return r.Answer.ID[len("chatcmpl-"):] }
 
 // event adds an event to the buffer if the answer is streamed.
 func (r *response) event(kind string, o object) {
-	if !r.asked.stream {
+	if !r.asked.Stream {
 		return
 	}
 	if r.seq == 0 {
@@ -94,25 +88,25 @@ func (r *response) event(kind string, o object) {
 	o["type"], o["sequence_number"] = kind, r.seq-1
 	r.seq++
 	text, _ := json.Marshal(o) // marshaling maps of strings and numbers cannot fail
-	r.buf = append(append(r.buf, "event: "+kind+"\ndata: "...), text...)
-	r.buf = append(r.buf, "\n\n"...)
+	r.Buf = append(append(r.Buf, "event: "+kind+"\ndata: "...), text...)
+	r.Buf = append(r.Buf, "\n\n"...)
 }
 
-// token adds a token to its item.
-func (r *response) token(_ int, t api.Token) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+// Token adds a token to its item.
+func (r *response) Token(_ int, t api.Token) error {
+	r.Mu.Lock()
+	defer r.Mu.Unlock()
 	if t.Reasoning != "" {
 		r.open("reasoning")
 		r.add(t.Reasoning, "response.reasoning_text.delta", object{"content_index": 0})
 	}
 	if r.asked.Logprobs && t.ID != api.NoToken && t.Reasoning == "" && len(t.Calls) == 0 {
-		r.early = appendChatToken(comma(r.early), &t)
+		r.early = exchange.AppendChatToken(jsontext.Comma(r.early), &t)
 	}
 	if t.Text != "" {
 		r.open("message")
 		if len(r.early) > 0 {
-			r.probs = append(comma(r.probs), r.early...)
+			r.probs = append(jsontext.Comma(r.probs), r.early...)
 		}
 		r.add(t.Text, "response.output_text.delta", object{"content_index": 0, "logprobs": elements(r.early)})
 	}
@@ -123,7 +117,7 @@ func (r *response) token(_ int, t api.Token) error {
 		if c.Name != "" {
 			r.shut("completed")
 			r.callID, r.name = c.ID, c.Name
-			if r.asked.custom[c.Name] {
+			if r.asked.Custom[c.Name] {
 				r.open("custom_tool_call")
 			} else {
 				r.open("function_call")
@@ -131,19 +125,11 @@ func (r *response) token(_ int, t api.Token) error {
 		}
 		r.add(c.Arguments, "response.function_call_arguments.delta", object{})
 	}
-	if !r.asked.stream || len(r.buf) == 0 {
+	if !r.asked.Stream || len(r.Buf) == 0 {
 		return nil
 	}
-	r.header()
-	return r.flush()
-}
-
-// comma separates further elements from those of a list.
-func comma(elements []byte) []byte {
-	if len(elements) > 0 {
-		elements = append(elements, ',')
-	}
-	return elements
+	r.SendHeader()
+	return r.Flush()
 }
 
 // elements returns a JSON list of encoded elements.
@@ -246,11 +232,11 @@ func (r *response) shut(status string) {
 	r.kind = ""
 }
 
-// finish writes the whole answer.
-func (r *response) finish(result *api.Result) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.end()
+// Finish writes the whole answer.
+func (r *response) Finish(result *api.Result) {
+	r.Mu.Lock()
+	defer r.Mu.Unlock()
+	r.Stop()
 	status := "completed"
 	if result.Finish == api.FinishLength {
 		status = "incomplete"
@@ -266,13 +252,13 @@ func (r *response) finish(result *api.Result) {
 	if r.asked.store {
 		r.keep(o["id"].(string), body)
 	}
-	if !r.asked.stream {
-		writeJSON(r.w, http.StatusOK, body)
+	if !r.asked.Stream {
+		jsontext.Write(r.W, http.StatusOK, body)
 		return
 	}
 	r.event("response."+status, object{"response": json.RawMessage(body)})
-	r.header()
-	_ = r.flush() // the client already has all tokens
+	r.SendHeader()
+	_ = r.Flush() // the client already has all tokens
 }
 
 // keep stores the answer for later requests that continue it.

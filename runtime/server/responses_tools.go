@@ -4,6 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"sandwich/runtime/server/apierr"
+	"sandwich/runtime/server/fields"
+	"sandwich/runtime/server/jsontext"
+	"sandwich/runtime/server/request"
 	"sandwich/runtime/toolcall"
 )
 
@@ -14,64 +18,57 @@ const customTool = `{"type":"object","properties":{"input":{"type":"string"}},"r
 // responseTool is a tool of /v1/responses, or a namespace of tools.
 type responseTool struct {
 	Type *string `json:"type"`
-	functionBody
+	request.Function
 	Tools json.RawMessage `json:"tools"`
 }
 
 // spaced is a tool in a namespace.
 type spaced struct{ namespace, name string }
 
-// within returns the name under which the model calls a tool of a namespace.
-func within(namespace, name string) string {
-	if namespace == "" || name == "" {
-		return name
-	}
-	return namespace + "__" + name
-}
-
 // tools reads functions, custom tools and namespaces. Tools that OpenAI runs itself are left out
 // with a warning.
-func (a *asking) tools() *apiError {
-	a.custom, a.spaced = map[string]bool{}, map[string]spaced{}
-	if isEmpty(a.body.Tools) {
-		return checkTools(&a.Request)
+func (a *asking) tools() *apierr.Error {
+	a.Custom, a.spaced = map[string]bool{}, map[string]spaced{}
+	if jsontext.IsEmpty(a.body.Tools) {
+		return request.CheckTools(&a.Request)
 	}
-	e := each(a.body.Tools, "tools", toolcall.MaxTools, func(i int, item json.RawMessage) *apiError {
+	e := fields.Each(a.body.Tools, "tools", toolcall.MaxTools, func(i int, item json.RawMessage) *apierr.Error {
 		return a.tool(item, fmt.Sprintf("tools[%d]", i), "")
 	})
 	if e == nil {
-		e = checkTools(&a.Request)
+		e = request.CheckTools(&a.Request)
 	}
 	return e
 }
 
 // tool adds one tool, or the tools of a namespace.
-func (a *asking) tool(item json.RawMessage, at, namespace string) *apiError {
+func (a *asking) tool(item json.RawMessage, at, namespace string) *apierr.Error {
 	var t responseTool
-	if e := decode(item, &t, at); e != nil {
+	if e := fields.Decode(item, &t, at); e != nil {
 		return e
 	}
-	tool := t.functionBody.tool()
-	switch kind := stringOf(t.Type); {
+	tool := t.Function.Tool()
+	switch kind := fields.String(t.Type); {
 	case kind == "namespace" && namespace == "":
 		if tool.Name == "" {
-			return invalid(at+".name", "is missing")
+			return apierr.Invalid(at+".name", "is missing")
 		}
-		return each(orElse(t.Tools, "[]"), at+".tools", toolcall.MaxTools, func(i int, item json.RawMessage) *apiError {
+		return fields.Each(jsontext.OrElse(t.Tools, "[]"), at+".tools", toolcall.MaxTools, func(i int,
+			item json.RawMessage) *apierr.Error {
 			return a.tool(item, fmt.Sprintf("%s.tools[%d]", at, i), tool.Name)
 		})
 	case kind == "function":
 	case kind == "custom":
 		tool.Parameters = customTool
-		a.custom[within(namespace, tool.Name)] = true
+		a.Custom[request.QualifiedName(namespace, tool.Name)] = true
 	default:
-		a.Warnings.Add("%s: the type %q is not supported; the tool was left out", at, clip(kind))
+		a.Warnings.Add("%s: the type %q is not supported; the tool was left out", at, jsontext.Clip(kind))
 		return nil
 	}
 	if len(a.Tools) == toolcall.MaxTools {
-		return invalid("tools", "has more than the %d elements accepted", toolcall.MaxTools)
+		return apierr.Invalid("tools", "has more than the %d elements accepted", toolcall.MaxTools)
 	}
-	if called := within(namespace, tool.Name); namespace != "" {
+	if called := request.QualifiedName(namespace, tool.Name); namespace != "" {
 		a.spaced[called] = spaced{namespace, tool.Name}
 		tool.Name = called
 	}

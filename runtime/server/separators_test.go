@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/server/generation"
+	"sandwich/runtime/server/jsontext"
 )
 
 const separators = "a\u2028b\u2029c\u0085d"
@@ -36,7 +38,7 @@ func (g *separating) Render(context.Context, *api.Request) (string, error) { ret
 func (g *separating) Decode([]int32) (string, error)                       { return separators, nil }
 func (g *separating) Piece(int32) string                                   { return separators }
 
-func (g *separating) Models() []ModelInfo {
+func (g *separating) Models() []generation.ModelInfo {
 	m := g.fake.Models()
 	m[0].Template, m[0].BOS, m[0].Arch = separators, separators, separators
 	return m
@@ -87,7 +89,7 @@ func TestEscapeSeparators(t *testing.T) {
 		``: ``, `{"a":"é€\u2028"}`: `{"a":"é€\u2028"}`, "\"\u0085\u0085\"": `"\u0085\u0085"`,
 		"{\"\u2029\":\"\\\\\u2028\"}": `{"\u2029":"\\\u2028"}`,
 	} {
-		got := string(escapeSeparators([]byte(text)))
+		got := string(jsontext.EscapeSeparators([]byte(text)))
 		var before, after any
 		if got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
@@ -97,7 +99,7 @@ func TestEscapeSeparators(t *testing.T) {
 			t.Errorf("%q: means %v, want %v", text, after, before)
 		}
 	}
-	if got, want := string(appendString(nil, "x\u0085é\u2028\u2029\u2030")), `"x\u0085é\u2028\u2029‰"`; got != want {
+	if got, want := string(jsontext.AppendString(nil, "x\u0085é\u2028\u2029\u2030")), `"x\u0085é\u2028\u2029‰"`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/server/apierr"
 	"sandwich/runtime/server/conntable"
 )
 
@@ -57,8 +58,8 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 
 // tooManyConnections returns the response to a connection that exceeds a limit.
 func tooManyConnections(bound string) []byte {
-	body := newError(http.StatusServiceUnavailable, typeLimit, "too_many_connections",
-		"%s has reached the limit of requests in progress; try again later", bound).body()
+	body := apierr.New(http.StatusServiceUnavailable, apierr.TypeLimit, "too_many_connections",
+		"%s has reached the limit of requests in progress; try again later", bound).Body()
 	return fmt.Appendf(nil, "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n"+
 		"Retry-After: 1\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 }

@@ -12,7 +12,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"sandwich/runtime/server/apierr"
 	"sandwich/runtime/server/conntable"
+	"sandwich/runtime/server/exchange"
+	"sandwich/runtime/server/generation"
+	"sandwich/runtime/server/jsontext"
+	"sandwich/runtime/server/metrics"
 )
 
 // Options configures a server. Zero fields take the defaults given after each field.
@@ -79,15 +84,12 @@ func (o Options) withDefaults() Options {
 // Server implements the API of the package comment. It is an http.Handler; Serve runs it on a
 // listener with the limits of its Options.
 type Server struct {
-	gen       Generator // set before readiness admits the first request
+	*generation.Runner
 	opts      Options
 	keys      atomic.Pointer[keyring] // nil: no key is required
 	routes    map[string]route
-	bodies    budget
-	counters  counters
 	readiness readiness
 	answers   *store
-	unknown   nameSet // unknown fields that were logged
 }
 
 // route is the handler of a path.
@@ -96,14 +98,16 @@ type route struct {
 	open   bool   // requires no key
 	form   bool   // accepts JSON that is declared as a form, as by curl -d
 	serve  func(w http.ResponseWriter, r *http.Request)
-	shape  errorShape
+	shape  apierr.Format
 }
 
 // New returns a server over g. If g is nil, the server reports that it is loading until Ready is
 // called.
-func New(g Generator, o Options) *Server {
-	s := &Server{opts: o.withDefaults(), answers: newStore(storedBytes)}
-	s.bodies.left.Store(s.opts.BodyBudget)
+func New(g generation.Generator, o Options) *Server {
+	o = o.withDefaults()
+	limits := generation.Limits{MaxBody: o.MaxBody, BodyBudget: o.BodyBudget, BodyTimeout: o.BodyTimeout,
+		Heartbeat: o.Heartbeat}
+	s := &Server{opts: o, answers: newStore(storedBytes), Runner: generation.NewRunner(limits, o.Log)}
 	s.SetKeys(o.APIKeys)
 	s.Progress("starting", 0)
 	if g != nil {
@@ -150,29 +154,29 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !known {
 		rt, path, known = s.below(path, r.Method)
 	}
-	x := newExchange(w, r, path)
-	x.shape = rt.shape
+	x := exchange.NewExchange(w, r, path)
+	x.Format = rt.shape
 	if r.ContentLength != 0 {
 		c := conntable.Of(r.Context())
 		c.Receive(s.opts.BodyTimeout)
-		defer func() { endBody(c, w, r, x.failed != nil && x.failed.status == http.StatusRequestTimeout) }()
+		defer func() { generation.EndBody(c, w, r, x.Err != nil && x.Err.Status == http.StatusRequestTimeout) }()
 	}
 	defer func() {
-		s.counters.request(path, x.status)
-		x.log(s.opts.Log)
+		s.Counters.Request(path, x.Status)
+		x.Log(s.opts.Log)
 	}()
 
 	if !s.hostAllowed(r) {
-		newError(http.StatusMisdirectedRequest, typeInvalid, "host_not_allowed",
+		apierr.New(http.StatusMisdirectedRequest, apierr.TypeInvalid, "host_not_allowed",
 			"the host name %q is not allowed; allow it with --allow-host",
-			clip(hostName(r.Host))).write(x)
+			jsontext.Clip(hostName(r.Host))).Write(x)
 		return
 	}
 	if s.share(x, r, rt) {
 		return
 	}
 	if e := s.refusal(x, r, rt, known); e != nil {
-		e.write(x)
+		e.Write(x)
 		return
 	}
 	if rt.open {
@@ -213,33 +217,49 @@ func (s *Server) paths() string {
 }
 
 // appendModel appends a model of /v1/models.
-func appendModel(b []byte, m *ModelInfo) []byte {
-	b = appendString(append(b, `{"id":`...), m.ID)
+func appendModel(b []byte, m *generation.ModelInfo) []byte {
+	b = jsontext.AppendString(append(b, `{"id":`...), m.ID)
 	b = strconv.AppendInt(append(b, `,"object":"model","created":`...), m.Created.Unix(), 10)
-	b = appendInt(append(b, `,"owned_by":"sandwich","max_model_len":`...), m.Context)
+	b = jsontext.AppendInt(append(b, `,"owned_by":"sandwich","max_model_len":`...), m.Context)
 	return append(b, '}')
 }
 
 // models handles /v1/models.
 func (s *Server) models(w http.ResponseWriter, r *http.Request) {
 	b := []byte(`{"object":"list","data":[`)
-	for i, m := range s.gen.Models() {
+	for i, m := range s.Gen.Models() {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		b = appendModel(b, &m)
 	}
-	writeJSON(w, http.StatusOK, append(b, "]}"...))
+	jsontext.Write(w, http.StatusOK, append(b, "]}"...))
 }
 
 // model handles /v1/models/{id}.
 func (s *Server) model(w http.ResponseWriter, r *http.Request) {
 	id := strings.TrimPrefix(r.URL.Path, "/v1/models/")
-	for _, m := range s.gen.Models() {
+	for _, m := range s.Gen.Models() {
 		if m.ID == id {
-			writeJSON(w, http.StatusOK, appendModel(nil, &m))
+			jsontext.Write(w, http.StatusOK, appendModel(nil, &m))
 			return
 		}
 	}
-	newError(http.StatusNotFound, typeInvalid, "model_not_found", "unknown model %q; see /v1/models", clip(id)).write(w)
+	apierr.New(http.StatusNotFound, apierr.TypeInvalid, "model_not_found", "unknown model %q; see /v1/models",
+		jsontext.Clip(id)).Write(w)
+}
+
+// metrics handles /metrics.
+func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
+	var own []metrics.Metric
+	if s.opts.LogDropped != nil {
+		own = append(own, metrics.Metric{Name: "sandwich_log_dropped_total", Counter: true,
+			Value: float64(s.opts.LogDropped()),
+			Help:  "Log lines dropped because stderr was not read."})
+	}
+	text := s.Counters.Text(s.BodyMemory(), append(own, s.Gen.Metrics()...))
+	h := w.Header()
+	h.Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	h.Set("Content-Length", strconv.Itoa(len(text)))
+	w.Write(text)
 }

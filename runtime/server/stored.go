@@ -7,6 +7,10 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+
+	"sandwich/runtime/server/apierr"
+	"sandwich/runtime/server/exchange"
+	"sandwich/runtime/server/jsontext"
 )
 
 // storedBytes bounds the memory of stored answers of /v1/responses.
@@ -248,28 +252,29 @@ func (t *turn) chain() []*turn {
 const responsesPrefix = "/v1/responses/"
 
 // noResponse returns the error for an unknown answer.
-func noResponse(status int, id string) *apiError {
-	return newError(status, typeInvalid, "response_not_found", "unknown response %q; it was not stored, belongs to "+
-		"another API key, or was evicted", clip(id))
+func noResponse(status int, id string) *apierr.Error {
+	return apierr.New(status, apierr.TypeInvalid, "response_not_found",
+		"unknown response %q; it was not stored, belongs to "+
+			"another API key, or was evicted", jsontext.Clip(id))
 }
 
 // stored handles GET /v1/responses/{id}.
 func (s *Server) stored(w http.ResponseWriter, r *http.Request) {
 	id := strings.TrimPrefix(r.URL.Path, responsesPrefix)
-	t := s.answers.get(w.(*exchange).salt, id)
+	t := s.answers.get(w.(*exchange.Exchange).Salt, id)
 	if t == nil {
-		noResponse(http.StatusNotFound, id).write(w)
+		noResponse(http.StatusNotFound, id).Write(w)
 		return
 	}
-	writeJSON(w, http.StatusOK, t.body)
+	jsontext.Write(w, http.StatusOK, t.body)
 }
 
 // forgotten handles DELETE /v1/responses/{id}.
 func (s *Server) forgotten(w http.ResponseWriter, r *http.Request) {
 	id := strings.TrimPrefix(r.URL.Path, responsesPrefix)
-	if !s.answers.remove(w.(*exchange).salt, id) {
-		noResponse(http.StatusNotFound, id).write(w)
+	if !s.answers.remove(w.(*exchange.Exchange).Salt, id) {
+		noResponse(http.StatusNotFound, id).Write(w)
 		return
 	}
-	writeJSON(w, http.StatusOK, append(appendString([]byte(`{"id":`), id), `,"object":"response","deleted":true}`...))
+	jsontext.Write(w, http.StatusOK, append(jsontext.AppendString([]byte(`{"id":`), id), `,"object":"response","deleted":true}`...))
 }

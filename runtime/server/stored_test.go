@@ -112,7 +112,7 @@ func TestLongChain(t *testing.T) {
 		t.Errorf("%d messages", n)
 	}
 	for most, has := range map[int64]string{8 << 20: "bytes accepted", 64 << 20: "8192 messages"} {
-		s.opts.MaxBody = most
+		s.Limits.MaxBody = most
 		w := post(t, s, responsesPath, `{"input":"on","previous_response_id":"resp_9999"}`)
 		if w.Code != 400 || !strings.Contains(w.Body.String(), has) {
 			t.Errorf("%d %s", w.Code, w.Body)

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/server/exchange"
+	"sandwich/runtime/server/request"
 )
 
 // sink is a connection that accepts everything.
@@ -23,17 +25,17 @@ func (s *sink) Flush()                      {}
 
 func (s *sink) SetWriteDeadline(time.Time) error { return nil }
 
-func tokenWriter(logprobs bool) (func() error, *stream) {
-	c := &call{stream: true, n: 1}
+func tokenWriter(logprobs bool) (func() error, *exchange.Stream) {
+	c := &request.Call{Stream: true, N: 1}
 	c.Logprobs = logprobs
 	o := Options{}.withDefaults()
-	s := newStream(newAnswer("tales-6m", true), &sink{http.Header{}}, &o)
+	s := exchange.NewStream(exchange.NewAnswer("tales-6m", true), &sink{http.Header{}}, o.Heartbeat)
 	w := newChunked(s, c)
 	t := api.Token{Text: " token"}
 	if logprobs {
 		t.Piece, t.Logprob, t.Top = t.Text, -1, make([]api.TokenLogprob, 5)
 	}
-	return func() error { return w.token(0, t) }, s
+	return func() error { return w.Token(0, t) }, s
 }
 
 func TestTokenDoesNotAllocate(t *testing.T) {
@@ -46,7 +48,7 @@ func TestTokenDoesNotAllocate(t *testing.T) {
 		}); got != 0 {
 			t.Errorf("logprobs %v: %v allocations a token", logprobs, got)
 		}
-		s.close()
+		s.Close()
 	}
 }
 
@@ -55,7 +57,7 @@ func BenchmarkToken(b *testing.B) {
 	for name, logprobs := range map[string]bool{"plain": false, "logprobs": true} {
 		b.Run(name, func(b *testing.B) {
 			write, s := tokenWriter(logprobs)
-			defer s.close()
+			defer s.Close()
 			b.ReportAllocs()
 			for b.Loop() {
 				if err := write(); err != nil {

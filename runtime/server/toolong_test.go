@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/server/apierr"
 )
 
 // Patterns by which agents recognize that they must shorten the conversation or max_tokens.
@@ -24,11 +25,11 @@ func TestContextOverflow(t *testing.T) {
 		message    []any // path of the text in the answer
 		kind, code string
 	}{
-		{chatPath, user, []any{"error", "message"}, typeInvalid, "context_length_exceeded"},
-		{"/v1/completions", `"prompt":"x"`, []any{"error", "message"}, typeInvalid, "context_length_exceeded"},
-		{responsesPath, `"input":"x"`, []any{"error", "message"}, typeInvalid, "context_length_exceeded"},
-		{messagesPath, user, []any{"error", "message"}, typeInvalid, ""},
-		{messagesPath + "/count_tokens", user, []any{"error", "message"}, typeInvalid, ""},
+		{chatPath, user, []any{"error", "message"}, apierr.TypeInvalid, "context_length_exceeded"},
+		{"/v1/completions", `"prompt":"x"`, []any{"error", "message"}, apierr.TypeInvalid, "context_length_exceeded"},
+		{responsesPath, `"input":"x"`, []any{"error", "message"}, apierr.TypeInvalid, "context_length_exceeded"},
+		{messagesPath, user, []any{"error", "message"}, apierr.TypeInvalid, ""},
+		{messagesPath + "/count_tokens", user, []any{"error", "message"}, apierr.TypeInvalid, ""},
 		{"/api/chat", user, []any{"error"}, "", ""},
 		{"/api/generate", `"prompt":"x"`, []any{"error"}, "", ""},
 	} {

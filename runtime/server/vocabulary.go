@@ -4,6 +4,12 @@ import (
 	"encoding/json"
 	"net/http"
 	"unicode/utf8"
+
+	"sandwich/runtime/server/apierr"
+	"sandwich/runtime/server/exchange"
+	"sandwich/runtime/server/fields"
+	"sandwich/runtime/server/jsontext"
+	"sandwich/runtime/server/request"
 )
 
 // Limits of tokenization requests. JSON of tokens takes up to thirty times the size of their text.
@@ -26,19 +32,19 @@ type tokenizeBody struct {
 	Messages         json.RawMessage `json:"messages"`
 }
 
-var tokenizeFields = jsonNames[tokenizeBody]()
+var tokenizeFields = fields.Names[tokenizeBody]()
 
 // parse checks the body.
-func (b *tokenizeBody) parse(data []byte) (*call, *apiError) {
-	if e := decode(data, b, ""); e != nil {
+func (b *tokenizeBody) parse(data []byte) (*request.Call, *apierr.Error) {
+	if e := fields.Decode(data, b, ""); e != nil {
 		return nil, e
 	}
-	if !isNull(b.Messages) {
+	if !jsontext.IsNull(b.Messages) {
 		return parseChat(data)
 	}
-	unknown, e := checkFields(data, tokenizeFields())
-	c := newCall()
-	c.unknown = unknown
+	unknown, e := fields.Check(data, tokenizeFields())
+	c := request.New()
+	c.Unknown = unknown
 	switch {
 	case e != nil:
 		return nil, e
@@ -48,10 +54,10 @@ func (b *tokenizeBody) parse(data []byte) (*call, *apiError) {
 		c.Text = *b.Prompt
 		b.AddSpecial = b.AddSpecialTokens == nil || *b.AddSpecialTokens
 	default:
-		return nil, invalid("content", "is missing; send content, prompt or messages")
+		return nil, apierr.Invalid("content", "is missing; send content, prompt or messages")
 	}
 	if len(c.Text) > maxTokenize {
-		return nil, invalid("content", "has %d bytes; at most %d are accepted", len(c.Text), maxTokenize)
+		return nil, apierr.Invalid("content", "has %d bytes; at most %d are accepted", len(c.Text), maxTokenize)
 	}
 	return c, nil
 }
@@ -59,22 +65,22 @@ func (b *tokenizeBody) parse(data []byte) (*call, *apiError) {
 // tokenize handles /tokenize.
 func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) {
 	var b tokenizeBody
-	s.answering(w, r, b.parse, func(x *exchange, r *http.Request, c *call) {
+	s.Handle(w, r, b.parse, func(x *exchange.Exchange, r *http.Request, c *request.Call) {
 		var ids []int32
 		var err error
 		if c.Chat() {
-			ids, err = s.gen.Prompt(r.Context(), &c.Request)
+			ids, err = s.Gen.Prompt(r.Context(), &c.Request)
 		} else {
 			parse := b.ParseSpecial == nil || *b.ParseSpecial
-			ids, err = s.gen.Encode(r.Context(), c.Text, b.AddSpecial, parse)
+			ids, err = s.Gen.Encode(r.Context(), c.Text, b.AddSpecial, parse)
 		}
 		if err != nil {
-			s.refused(x, r, err)
+			s.Refuse(x, r, err)
 			return
 		}
 		out := s.appendTokens(nil, ids, &b)
-		out = appendWarnings(out[:len(out)-1], c.Warnings.List())
-		writeJSON(x, http.StatusOK, append(out, '}'))
+		out = exchange.AppendWarnings(out[:len(out)-1], c.Warnings.List())
+		jsontext.Write(x, http.StatusOK, append(out, '}'))
 	})
 }
 
@@ -90,23 +96,23 @@ func (s *Server) appendTokens(b []byte, ids []int32, asked *tokenizeBody) []byte
 		}
 		b = append(b, ']')
 	}
-	b = appendInt(append(b, `{"count":`...), len(ids))
-	b = append(appendInt(append(b, `,"max_model_len":`...), s.gen.Models()[0].Context), `,"tokens":`...)
+	b = jsontext.AppendInt(append(b, `{"count":`...), len(ids))
+	b = append(jsontext.AppendInt(append(b, `,"max_model_len":`...), s.Gen.Models()[0].Context), `,"tokens":`...)
 	list(func(id int32) {
 		if !asked.WithPieces {
-			b = appendInt(b, int(id))
+			b = jsontext.AppendInt(b, int(id))
 			return
 		}
-		piece := s.gen.Piece(id)
-		b = append(appendInt(append(b, `{"id":`...), int(id)), `,"piece":`...)
+		piece := s.Gen.Piece(id)
+		b = append(jsontext.AppendInt(append(b, `{"id":`...), int(id)), `,"piece":`...)
 		if utf8.ValidString(piece) {
-			b = append(appendString(b, piece), '}')
+			b = append(jsontext.AppendString(b, piece), '}')
 		} else { // bytes that are not text without the next token
-			b = append(appendBytes(b, piece), '}')
+			b = append(jsontext.AppendBytes(b, piece), '}')
 		}
 	})
 	if b = append(b, `,"token_strs":`...); asked.ReturnTokenStrs {
-		list(func(id int32) { b = appendString(b, s.gen.Piece(id)) })
+		list(func(id int32) { b = jsontext.AppendString(b, s.Gen.Piece(id)) })
 	} else {
 		b = append(b, "null"...)
 	}
@@ -119,26 +125,26 @@ type detokenizeBody struct {
 	Tokens json.RawMessage `json:"tokens"`
 }
 
-var detokenizeFields = jsonNames[detokenizeBody]()
+var detokenizeFields = fields.Names[detokenizeBody]()
 
 // parseDetokenize checks the body of /detokenize.
-func parseDetokenize(data []byte) (*call, *apiError) {
+func parseDetokenize(data []byte) (*request.Call, *apierr.Error) {
 	var b detokenizeBody
-	if e := decode(data, &b, ""); e != nil {
+	if e := fields.Decode(data, &b, ""); e != nil {
 		return nil, e
 	}
-	unknown, e := checkFields(data, detokenizeFields())
+	unknown, e := fields.Check(data, detokenizeFields())
 	if e != nil {
 		return nil, e
 	}
-	if isNull(b.Tokens) {
-		return nil, invalid("tokens", "is missing; send a list of token ids")
+	if jsontext.IsNull(b.Tokens) {
+		return nil, apierr.Invalid("tokens", "is missing; send a list of token ids")
 	}
-	c := &call{unknown: unknown}
-	return c, each(b.Tokens, "tokens", maxDetokenize, func(_ int, item json.RawMessage) *apiError {
-		id, whole := parseWhole(string(item))
-		if !whole || id < 0 || id > maxInt32 {
-			return invalid("tokens", "contains %s, which is not a token id", clip(string(item)))
+	c := &request.Call{Unknown: unknown}
+	return c, fields.Each(b.Tokens, "tokens", maxDetokenize, func(_ int, item json.RawMessage) *apierr.Error {
+		id, whole := jsontext.ParseInteger(string(item))
+		if !whole || id < 0 || id > request.MaxInt32 {
+			return apierr.Invalid("tokens", "contains %s, which is not a token id", jsontext.Clip(string(item)))
 		}
 		c.Prompt = append(c.Prompt, int32(id))
 		return nil
@@ -147,35 +153,35 @@ func parseDetokenize(data []byte) (*call, *apiError) {
 
 // detokenize handles /detokenize: content is llama-server's field, prompt is vLLM's.
 func (s *Server) detokenize(w http.ResponseWriter, r *http.Request) {
-	s.answering(w, r, parseDetokenize, func(x *exchange, r *http.Request, c *call) {
-		text, err := s.gen.Decode(c.Prompt)
+	s.Handle(w, r, parseDetokenize, func(x *exchange.Exchange, r *http.Request, c *request.Call) {
+		text, err := s.Gen.Decode(c.Prompt)
 		if err != nil {
-			s.refused(x, r, err)
+			s.Refuse(x, r, err)
 			return
 		}
-		quoted := appendString(nil, text)
+		quoted := jsontext.AppendString(nil, text)
 		b := append(append([]byte(`{"content":`), quoted...), `,"prompt":`...)
-		writeJSON(x, http.StatusOK, append(append(b, quoted...), '}'))
+		jsontext.Write(x, http.StatusOK, append(append(b, quoted...), '}'))
 	})
 }
 
 // applyTemplate handles /apply-template: the text of a chat after its template is applied.
 func (s *Server) applyTemplate(w http.ResponseWriter, r *http.Request) {
-	s.answering(w, r, parseChat, func(x *exchange, r *http.Request, c *call) {
-		text, err := s.gen.Render(r.Context(), &c.Request)
+	s.Handle(w, r, parseChat, func(x *exchange.Exchange, r *http.Request, c *request.Call) {
+		text, err := s.Gen.Render(r.Context(), &c.Request)
 		if err != nil {
-			s.refused(x, r, err)
+			s.Refuse(x, r, err)
 			return
 		}
-		out := appendWarnings(appendString([]byte(`{"prompt":`), text), c.Warnings.List())
-		writeJSON(x, http.StatusOK, append(out, '}'))
+		out := exchange.AppendWarnings(jsontext.AppendString([]byte(`{"prompt":`), text), c.Warnings.List())
+		jsontext.Write(x, http.StatusOK, append(out, '}'))
 	})
 }
 
 // props handles /props in llama-server's format: the model and the default parameters.
 func (s *Server) props(w http.ResponseWriter, _ *http.Request) {
-	m := s.gen.Models()[0]
-	unsaid, _ := (&common{}).check()
+	m := s.Gen.Models()[0]
+	unsaid, _ := (&request.Common{}).Check()
 	p := unsaid.Sampling
 	body, _ := json.Marshal(object{
 		"default_generation_settings": object{"n_ctx": m.Context, "params": object{
@@ -186,5 +192,5 @@ func (s *Server) props(w http.ResponseWriter, _ *http.Request) {
 		"chat_template": m.Template, "bos_token": m.BOS, "eos_token": m.EOS,
 		"modalities": object{"vision": false, "audio": false},
 	})
-	writeJSON(w, http.StatusOK, body)
+	jsontext.Write(w, http.StatusOK, body)
 }

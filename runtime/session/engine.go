@@ -41,10 +41,13 @@ func (s *Session) Engine(ctx context.Context, v Sizes) (*engine.Engine, error) {
 	need := kvcache.BlocksFor(v.Context)
 	o, done := s.RunnerOptions(need*v.Parallel, v.Parallel)
 	o.Least, o.StateBytes, o.Context = need, v.StateBytes, v.Positions
-	e, err := engine.New(ctx, engine.Options{RunnerOptions: o, Tokenizer: s.Tok, Context: v.Context,
-		Parallel: v.Parallel,
-		Queue:    v.Queue, Service: v.Service, Profile: s.Profile, Observe: v.Observe,
-		Note: v.Note, Displaced: v.Displaced, Occupancy: s.Occupancy})
+	options := engine.Options{RunnerOptions: o, Context: v.Context, Parallel: v.Parallel, Queue: v.Queue,
+		Service: v.Service, Profile: s.Profile, Observe: v.Observe, Note: v.Note, Displaced: v.Displaced,
+		Occupancy: s.Occupancy}
+	if s.Tok != nil {
+		options.IsEnd = s.Tok.IsEOG
+	}
+	e, err := engine.New(ctx, options)
 	done()
 	if err != nil {
 		return nil, &LoadError{err}

@@ -32,7 +32,7 @@ func (s *Session) newlyMisplaced(places []engine.Placement) []string {
 	}
 	var fresh []engine.Placement
 	for _, p := range places {
-		if f := (misplacedMemory{s.Plan, p.Rank, p.What}); p.Fell && !s.misplaced[f] {
+		if f := (misplacedMemory{s.Plan, p.Rank, p.What}); p.Misplaced && !s.misplaced[f] {
 			s.misplaced[f] = true
 			fresh = append(fresh, p)
 		}

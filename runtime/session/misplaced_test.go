@@ -12,7 +12,7 @@ var twoNodes = []engine.Placement{
 	{Rank: 0, What: "weights", Node: 0, Bytes: 2 << 30, On: map[int]int64{0: 2 << 30}},
 	{Rank: 0, What: "kv", Node: 0, Bytes: 1 << 30, On: map[int]int64{0: 1 << 30}},
 	{Rank: 1, What: "weights", Node: 1, Bytes: 2 << 30, On: map[int]int64{0: 1 << 30, 1: 1 << 30}, Remote: 0.5,
-		Fell: true, Moved: 4096},
+		Misplaced: true, Moved: 4096},
 }
 
 // A session that loads its model twice, as generate --logits does, tells once what its node had no
@@ -20,7 +20,7 @@ var twoNodes = []engine.Placement{
 func TestMisplacedMemoryIsReportedOnce(t *testing.T) {
 	s := &Session{Plan: &plans.Plan{}}
 	other := append(twoNodes[:len(twoNodes):len(twoNodes)], engine.Placement{Rank: 1, What: "kv", Node: 1,
-		Remote: 1, Fell: true})
+		Remote: 1, Misplaced: true})
 	for i, load := range []struct {
 		plan   *plans.Plan
 		places []engine.Placement

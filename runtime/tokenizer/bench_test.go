@@ -1,7 +1,6 @@
 package tokenizer
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -69,32 +68,5 @@ func BenchmarkNew(b *testing.B) {
 				}
 			}
 		})
-	}
-}
-
-// BenchmarkMergeWord measures both merge algorithms by word length; shortWord is the length at
-// which they take the same time.
-func BenchmarkMergeWord(b *testing.B) {
-	tok := vocab(b, "gpt-2")
-	text := strings.ReplaceAll(english(b)[:1<<16], " ", "")
-	for _, n := range []int{4, 8, 16, 24, 32, 48} {
-		run := func(name string, merge func(sc *scratch, word []int32) []int32) {
-			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {
-				var sc scratch
-				word := make([]int32, n)
-				at := 0
-				for b.Loop() {
-					if at += n; at+n > len(text) {
-						at = 0
-					}
-					for i := range word[:n] {
-						word[i] = tok.byteSyms[text[at+i]]
-					}
-					merge(&sc, word)
-				}
-			})
-		}
-		run("short", func(_ *scratch, word []int32) []int32 { return tok.merge.mergeShort(word) })
-		run("long", tok.merge.mergeLong)
 	}
 }

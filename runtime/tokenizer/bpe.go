@@ -6,6 +6,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"sandwich/runtime/tokenizer/internal/pretok"
+	"sandwich/runtime/tokenizer/internal/tables"
 )
 
 // loadBPE reads a byte-level BPE vocabulary: tokens in the spelling that bytelevel.go defines, and
@@ -16,12 +19,12 @@ func (t *Tokenizer) loadBPE(meta Metadata, texts []string) error {
 		return fmt.Errorf("the model does not name its pre-tokenizer (%s): convert it again with a current "+
 			"converter", keyPre)
 	}
-	pre, ok := preTokenizers[name]
+	pre, ok := pretok.ByName[name]
 	if !ok {
 		return fmt.Errorf("pre-tokenizer %q (%s) is not supported: those known are %s", name, keyPre,
-			strings.Join(slices.Sorted(maps.Keys(preTokenizers)), ", "))
+			strings.Join(slices.Sorted(maps.Keys(pretok.ByName)), ", "))
 	}
-	t.split, t.wholeWord, t.addBOS = pre.split, pre.wholeWord, pre.addBOS
+	t.split, t.wholeWord, t.addBOS = pre.Split, pre.WholeWord, pre.AddBOS
 	t.bos, t.eos, t.unknown = -1, -1, -1
 	t.encode = (*Tokenizer).encodeBPE
 	t.loadBytePieces(texts)
@@ -29,13 +32,13 @@ func (t *Tokenizer) loadBPE(meta Metadata, texts []string) error {
 		return err
 	}
 	for b := range t.byteSyms {
-		t.byteSyms[b] = t.syms.find([]byte{byte(b)})
+		t.byteSyms[b] = t.syms.Find([]byte{byte(b)})
 	}
 	return nil
 }
 
 func (t *Tokenizer) loadBytePieces(texts []string) {
-	t.syms = newSymbols(len(texts), totalBytes(texts))
+	t.syms = tables.NewSymbols(len(texts), totalBytes(texts))
 	var buf []byte
 	for i, text := range texts {
 		var spelled bool
@@ -52,8 +55,8 @@ func (t *Tokenizer) loadBytePieces(texts []string) {
 				buf = append(buf, text...)
 			}
 		}
-		if id := t.syms.add(buf); spelled {
-			t.syms.enter(id)
+		if id := t.syms.Add(buf); spelled {
+			t.syms.Enter(id)
 		}
 	}
 }
@@ -66,7 +69,7 @@ func (t *Tokenizer) loadMerges(meta Metadata, spell func(dst []byte, part string
 		return fmt.Errorf("the BPE vocabulary has no merge rules (%s): use a GGUF file converted with its "+
 			"tokenizer", keyMerges)
 	}
-	t.merge = newMergeTable(len(rules))
+	t.merge = tables.NewMergeTable(len(rules))
 	var pair []byte
 	for rank, rule := range rules {
 		// The left part is not empty, so that a space at the start belongs to it.
@@ -85,8 +88,8 @@ func (t *Tokenizer) loadMerges(meta Metadata, spell func(dst []byte, part string
 		if !leftOK || !rightOK {
 			continue
 		}
-		left, right := t.syms.intern(pair[:n]), t.syms.intern(pair[n:])
-		t.merge.add(left, right, uint32(rank), t.syms.intern(pair))
+		left, right := t.syms.Intern(pair[:n]), t.syms.Intern(pair[n:])
+		t.merge.Add(left, right, uint32(rank), t.syms.Intern(pair))
 		if at := bytes.IndexByte(bytes.TrimLeft(pair, " "), ' '); at >= 0 {
 			t.cutSpaces = false
 		}
@@ -103,16 +106,16 @@ func totalBytes(texts []string) (n int) {
 
 // encodeBPE appends the tokens of text, which must not contain special tokens.
 func (t *Tokenizer) encodeBPE(dst []int32, sc *scratch, text string, _ bool) []int32 {
-	t.split.each(text, func(word string) bool {
+	t.split.Each(text, func(word string) bool {
 		dst = t.encodeWord(dst, sc, word)
-		return !sc.ended
+		return !sc.Ended
 	})
 	return dst
 }
 
 func (t *Tokenizer) encodeWord(dst []int32, sc *scratch, text string) []int32 {
 	if t.wholeWord {
-		if id := t.syms.findString(text); id >= 0 && int(id) < len(t.attrs) {
+		if id := t.syms.FindString(text); id >= 0 && int(id) < len(t.attrs) {
 			return append(dst, id)
 		}
 	}

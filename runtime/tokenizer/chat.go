@@ -104,10 +104,10 @@ func (t *Tokenizer) ToolFormat() *toolcall.Format { return t.calls() }
 // Spans splits a text into control tokens of the vocabulary and the text between them.
 func (t *Tokenizer) Spans(text string) (out []toolcall.Span) {
 	for text != "" {
-		at, n, id := t.special.find(text, len(text))
+		at, n, id := t.special.Find(text, len(text))
 		for n > 0 && !t.IsControl(id) { // skip tokens of ordinary text
 			rest := text[at+n:]
-			next, m, id2 := t.special.find(rest, len(rest))
+			next, m, id2 := t.special.Find(rest, len(rest))
 			at, n, id = at+n+next, m, id2
 		}
 		if at > 0 {

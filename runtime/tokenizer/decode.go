@@ -11,7 +11,7 @@ func (t *Tokenizer) Piece(id int32) []byte {
 	if !t.known(id) {
 		return nil
 	}
-	return t.syms.bytes(id)
+	return t.syms.Bytes(id)
 }
 
 // Decode returns the joined pieces of ids, with control tokens only if special is set and without

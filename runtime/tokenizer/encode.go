@@ -3,6 +3,8 @@ package tokenizer
 import (
 	"context"
 	"strings"
+
+	"sandwich/runtime/tokenizer/internal/tables"
 )
 
 // Encode appends the ids of text to dst and returns the result. Bytes that are not valid UTF-8 are
@@ -23,7 +25,7 @@ func (t *Tokenizer) EncodeContext(ctx context.Context, dst []int32, text string,
 func (t *Tokenizer) encodeText(ctx context.Context, dst []int32, text guardedText, o EncodeOptions) ([]int32, error) {
 	sc := t.scratches.Get().(*scratch)
 	defer t.release(sc)
-	sc.begin(ctx, o.Limit)
+	sc.Begin(ctx, o.Limit)
 	if o.AddSpecial && t.addBOS {
 		dst = append(dst, t.bos)
 	}
@@ -35,14 +37,14 @@ func (t *Tokenizer) encodeText(ctx context.Context, dst []int32, text guardedTex
 		find.trusted = t.special
 	}
 	afterSpecial := true
-	for from := text.from; from < len(text.text) && !sc.ended; {
+	for from := text.from; from < len(text.text) && !sc.Ended; {
 		at, n, token := find.find(&text, from)
 		if at > from {
 			dst = t.encode(t, dst, sc, text.text[from:at], afterSpecial)
 		}
 		if token >= 0 {
 			dst, afterSpecial = append(dst, token), true
-			sc.made(1, len(dst))
+			sc.Made(1, len(dst))
 		}
 		from = at + n
 		if token >= 0 && t.attrs[token]&attrStrips != 0 {
@@ -156,52 +158,18 @@ func (t *Tokenizer) TruncatePair(ctx context.Context, ids []int32, query string,
 
 // scratch is the state of one EncodeContext call. Its memory is reused by later calls.
 type scratch struct {
+	tables.Work
 	word []int32
-	heap []uint64 // of a long word; see mergeLong
-	text []byte   // WordPiece: a word; Unigram: the normalized text
-	best []best   // Unigram
-
-	done  <-chan struct{}
-	limit int  // tokens; 0 for none
-	work  int  // symbols since done was last polled
-	ended bool // the caller does not need further tokens
+	text []byte // WordPiece: a word; Unigram: the normalized text
+	best []best // Unigram
 }
-
-func (sc *scratch) begin(ctx context.Context, limit int) {
-	sc.done, sc.limit, sc.work, sc.ended = ctx.Done(), limit, 0, false
-}
-
-// made adds n symbols of work and ends encoding if the number of tokens exceeds the limit.
-func (sc *scratch) made(n, tokens int) {
-	if sc.limit > 0 && tokens > sc.limit {
-		sc.ended = true
-	}
-	sc.poll(n)
-}
-
-// poll adds n symbols of work and reports whether encoding must stop now.
-func (sc *scratch) poll(n int) bool {
-	if sc.work += n; sc.work >= pollEvery {
-		sc.work = 0
-		select {
-		case <-sc.done:
-			sc.ended = true
-		default:
-		}
-	}
-	return sc.ended
-}
-
-// pollEvery is the number of symbols between two checks of the context, about a millisecond of
-// work.
-const pollEvery = 1 << 13
 
 // keepScratch is the capacity of the largest word, in symbols, whose memory is kept for later
 // calls.
 const keepScratch = 1 << 16
 
 func (t *Tokenizer) release(sc *scratch) {
-	sc.done = nil
+	sc.Finish()
 	if cap(sc.word) > keepScratch || cap(sc.text) > keepScratch {
 		return
 	}

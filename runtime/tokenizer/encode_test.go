@@ -109,3 +109,37 @@ func TestWidestToken(t *testing.T) {
 		t.Errorf("%d tokens for bytes that the vocabulary lacks, widest %d", n, few.WidestToken())
 	}
 }
+
+// TestLongRuns encodes runs for which a quadratic algorithm would not finish.
+func TestLongRuns(t *testing.T) {
+	const n = 1 << 20
+	spm, err := New(pieceSPM("▁", "a", "aa", "aaaa", "▁▁"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bpe, err := New(bytesBPE([]string{"a a", "aa aa", "Ġ Ġ"}, "<a>"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		tok  *Tokenizer
+		text string
+		want int
+	}{
+		"SPM letters":      {spm, strings.Repeat("a", n), n/4 + 1},
+		"SPM spaces":       {spm, strings.Repeat(" ", n-1), n / 2},
+		"SPM bytes":        {spm, strings.Repeat("\xff", n), n + 1},
+		"BPE letters":      {bpe, strings.Repeat("a", n), n / 4},
+		"BPE spaces":       {bpe, strings.Repeat(" ", n), n / 2},
+		"BPE special":      {bpe, strings.Repeat("<a>", n/3), n / 3},
+		"BPE near special": {bpe, strings.Repeat("<a<", n/3), n/3*2 + n/3},
+	} {
+		ids := c.tok.Encode(nil, c.text, EncodeOptions{ParseSpecial: true})
+		if len(ids) != c.want {
+			t.Errorf("%s: %d tokens, want %d", name, len(ids), c.want)
+		}
+		if got := c.tok.Decode(ids, true); got != c.text {
+			t.Errorf("%s does not come back", name)
+		}
+	}
+}

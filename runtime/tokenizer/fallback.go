@@ -17,7 +17,7 @@ const fallbackMarks = "<|im_start|><|im_end|><|start_header_id|><|end_header_id|
 func (t *Tokenizer) fallbackFormat() *chatFormat {
 	has := func(texts ...string) bool {
 		for _, text := range texts {
-			if n, _ := t.special.prefix(text, len(text)); n != len(text) {
+			if n, _ := t.special.Prefix(text, len(text)); n != len(text) {
 				return false
 			}
 		}

@@ -26,13 +26,19 @@ func fuzzBPE(f *testing.F) (toks []*Tokenizer) {
 }
 
 func addTexts(f *testing.F) {
-	for _, text := range scanSeeds {
+	for _, text := range textSeeds {
 		f.Add(text)
 	}
 	for _, text := range []string{"abcabc the there ", "aaaaaaaa    aaaa", "<|end|><s>a<think>b<|en", "<|e<|end|>",
 		strings.Repeat("ab", 40), "▁a▁ b", "<0x41>"} {
 		f.Add(text)
 	}
+}
+
+// textSeeds are texts with spaces, line ends, digits, several scripts and invalid bytes.
+var textSeeds = []string{
+	"", " ", "   a b", "\n\na", " \n \n a", "\r\n\r\nx", "I'm you're HE'S", "1234567", " 12 345", "...\n\n", "(a) [b]",
+	"\u00a0\u00a0a", "e\u0301a", "你好，世界", "🙂🙂 a", "\x00a", "\xff\xfe", "a\xffb", "\xe4\xbd", "x  \xf0\x9f",
 }
 
 // FuzzRoundTrip: byte-level BPE gives every text back, whole and streamed, with and without special

@@ -6,6 +6,7 @@ import (
 
 	"sandwich/runtime/chat"
 	"sandwich/runtime/jinja"
+	"sandwich/runtime/tokenizer/internal/tables"
 )
 
 // Prompt is a rendered conversation.
@@ -68,20 +69,20 @@ type guardedText struct {
 
 // guards finds special tokens in a text with guarded parts.
 type guards struct {
-	trusted *matcher // tokens to recognize outside guarded parts
-	guarded *matcher // tokens to recognize in guarded parts
+	trusted *tables.Matcher // tokens to recognize outside guarded parts
+	guarded *tables.Matcher // tokens to recognize in guarded parts
 }
 
 // newGuards returns the guards for a chat format whose source is spelled. User-defined tokens are
 // recognized everywhere, unless the format writes them as markup, such as <|User|>: to the model
 // they are control tokens.
 func (t *Tokenizer) newGuards(spelled string) *guards {
-	g := &guards{newMatcher(), newMatcher()}
-	t.special.each(0, nil, func(text string, id int32) {
-		free := t.user.has(text) && !(isMarkup(text) && strings.Contains(spelled, text))
-		g.trusted.add(text, id, free)
+	g := &guards{tables.NewMatcher(), tables.NewMatcher()}
+	t.special.Each(0, nil, func(text string, id int32) {
+		free := t.user.Has(text) && !(isMarkup(text) && strings.Contains(spelled, text))
+		g.trusted.Add(text, id, free)
 		if free {
-			g.guarded.add(text, id, true)
+			g.guarded.Add(text, id, true)
 		}
 	})
 	return g
@@ -112,7 +113,7 @@ func (g *guards) find(t *guardedText, from int) (at, n int, token int32) {
 		default:
 			end = min(end, t.guarded[0].from)
 		}
-		if at, n, token = m.find(t.text[from:], end-from); n > 0 {
+		if at, n, token = m.Find(t.text[from:], end-from); n > 0 {
 			return from + at, n, token
 		}
 		from = end

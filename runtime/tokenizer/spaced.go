@@ -14,7 +14,7 @@ func (t *Tokenizer) loadSpacedBPE(meta Metadata, texts []string) error {
 	if err := t.loadMerges(meta, appendSpaced); err != nil {
 		return err
 	}
-	t.spaceSym = t.syms.find([]byte(" "))
+	t.spaceSym = t.syms.Find([]byte(" "))
 	return nil
 }
 
@@ -26,14 +26,14 @@ func appendSpaced(dst []byte, piece string) ([]byte, bool) {
 // encodeSpacedBPE appends the tokens of text, which must not contain special tokens. A run of line
 // ends that is a token is not merged.
 func (t *Tokenizer) encodeSpacedBPE(dst []int32, sc *scratch, text string, _ bool) []int32 {
-	for len(text) > 0 && !sc.ended {
+	for len(text) > 0 && !sc.Ended {
 		n := len(text) - len(strings.TrimLeft(text, "\n"))
 		if n == 0 {
 			if n = strings.IndexByte(text, '\n'); n < 0 {
 				n = len(text)
 			}
-		} else if id := t.syms.findString(text[:n]); id >= 0 && int(id) < len(t.attrs) {
-			sc.made(n, len(dst)+1)
+		} else if id := t.syms.FindString(text[:n]); id >= 0 && int(id) < len(t.attrs) {
+			sc.Made(n, len(dst)+1)
 			dst, text = append(dst, id), text[n:]
 			continue
 		}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"sandwich/runtime/tokenizer/internal/tables"
 )
 
 // spaceMark spells a space in SPM vocabularies. Symbols and text are stored with plain spaces.
@@ -39,14 +41,14 @@ func (t *Tokenizer) loadSPM(meta Metadata, texts []string) error {
 		return err
 	}
 	t.joinPieces(mergeable, rankScores(mergeable, scores))
-	t.spaceSym = t.syms.find([]byte(" "))
+	t.spaceSym = t.syms.Find([]byte(" "))
 	return nil
 }
 
 // loadSpacedPieces fills the symbols and the byte tokens and returns the ids that merging may
 // produce.
 func (t *Tokenizer) loadSpacedPieces(texts []string, scores []float32) (mergeable []int32, err error) {
-	t.syms = newSymbols(len(texts), totalBytes(texts))
+	t.syms = tables.NewSymbols(len(texts), totalBytes(texts))
 	for b := range t.byteSyms {
 		t.byteSyms[b] = -1
 	}
@@ -59,10 +61,10 @@ func (t *Tokenizer) loadSpacedPieces(texts []string, scores []float32) (mergeabl
 				return nil, fmt.Errorf("token %d of the vocabulary, %.40q, is typed as a byte but not spelled "+
 					"<0xXX>: the file is damaged", i, text)
 			}
-			t.syms.add([]byte{b})
+			t.syms.Add([]byte{b})
 			t.byteSyms[b] = id
 		case a&attrSpecial != 0:
-			t.syms.add([]byte(text))
+			t.syms.Add([]byte(text))
 		case a&attrNormal != 0:
 			if scores[i] != scores[i] {
 				return nil, fmt.Errorf("the score of token %d of the vocabulary, %.40q, is not a number: the "+
@@ -72,11 +74,11 @@ func (t *Tokenizer) loadSpacedPieces(texts []string, scores []float32) (mergeabl
 				return nil, fmt.Errorf("token %d of the vocabulary has %d bytes, more than the %d that an SPM "+
 					"token may have: the file is damaged", i, len(text), maxSPMPiece)
 			}
-			t.syms.add([]byte(strings.ReplaceAll(text, spaceMark, " ")))
-			t.syms.enter(id)
+			t.syms.Add([]byte(strings.ReplaceAll(text, spaceMark, " ")))
+			t.syms.Enter(id)
 			mergeable = append(mergeable, id)
 		default:
-			t.syms.add(nil)
+			t.syms.Add(nil)
 		}
 	}
 	return mergeable, nil
@@ -108,17 +110,17 @@ func rankScores(ids []int32, scores []float32) map[int32]uint32 {
 // joinPieces adds a merge rule for every split of every token into two symbols. A symbol is a token
 // or a single character.
 func (t *Tokenizer) joinPieces(ids []int32, ranks map[int32]uint32) {
-	t.merge = newMergeTable(4 * len(ids))
+	t.merge = tables.NewMergeTable(4 * len(ids))
 	t.cutSpaces = true
 	part := func(b []byte) int32 {
 		if _, n := utf8.DecodeRune(b); n == len(b) {
-			return t.syms.intern(b)
+			return t.syms.Intern(b)
 		}
-		return t.syms.find(b)
+		return t.syms.Find(b)
 	}
 	for _, id := range ids {
-		piece := bytes.Clone(t.syms.bytes(id))
-		if t.syms.find(piece) != id {
+		piece := bytes.Clone(t.syms.Bytes(id))
+		if t.syms.Find(piece) != id {
 			continue // an earlier token has the same spelling
 		}
 		for i := 0; i < len(piece); {
@@ -132,7 +134,7 @@ func (t *Tokenizer) joinPieces(ids []int32, ranks map[int32]uint32) {
 			}
 			if left := part(piece[:i]); left >= 0 {
 				if right := part(piece[i:]); right >= 0 {
-					t.merge.add(left, right, ranks[id], id)
+					t.merge.Add(left, right, ranks[id], id)
 				}
 			}
 		}
@@ -149,7 +151,7 @@ func (t *Tokenizer) encodeSPM(dst []int32, sc *scratch, text string, afterSpecia
 	if t.addSpace && afterSpecial {
 		dst = t.pushSPM(dst, sc, " ")
 	}
-	for i := 0; i < len(text) && !sc.ended; {
+	for i := 0; i < len(text) && !sc.Ended; {
 		n := 1
 		if text[i] >= utf8.RuneSelf {
 			_, n = utf8.DecodeRuneInString(text[i:])
@@ -167,7 +169,7 @@ func (t *Tokenizer) encodeSPM(dst []int32, sc *scratch, text string, afterSpecia
 func (t *Tokenizer) pushSPM(dst []int32, sc *scratch, char string) []int32 {
 	id := t.spaceSym
 	if char != " " {
-		id = t.syms.findString(char)
+		id = t.syms.FindString(char)
 	}
 	if id >= 0 {
 		sc.word = append(sc.word, id)

@@ -6,36 +6,38 @@ import (
 	"strings"
 	"sync"
 
+	"sandwich/runtime/tokenizer/internal/pretok"
+	"sandwich/runtime/tokenizer/internal/tables"
 	"sandwich/runtime/toolcall"
 )
 
 // Tokenizer converts text to token ids and back as llama.cpp does with the same GGUF file. It is
 // safe for concurrent use.
 type Tokenizer struct {
-	syms  *symbols // the tokens as they are decoded, and the inner symbols of merging
-	attrs []attr   // by token id
-	merge *mergeTable
+	syms  *tables.Symbols // the tokens as they are decoded, and the inner symbols of merging
+	attrs []attr          // by token id
+	merge *tables.MergeTable
 
 	encode    func(t *Tokenizer, dst []int32, sc *scratch, text string, afterSpecial bool) []int32
-	split     splitter // BPE: the pre-tokenizer
-	wholeWord bool     // BPE: a word that is a token is not merged (Llama 3)
-	isSPM     bool     // pieces start with a space
-	addSpace  bool     // SPM: a space is put before text that starts the input or follows a special token
-	cutSpaces bool     // SPM: no token has a space after another character, so text may be split before spaces
-	spaceSym  int32    // SPM: the symbol of a space, or -1
+	split     pretok.Splitter // BPE: the pre-tokenizer
+	wholeWord bool            // BPE: a word that is a token is not merged (Llama 3)
+	isSPM     bool            // pieces start with a space
+	addSpace  bool            // SPM: a space is put before text that starts the input or follows a special token
+	cutSpaces bool            // SPM: no token has a space after another character, so text may be split before spaces
+	spaceSym  int32           // SPM: the symbol of a space, or -1
 	// byteSyms maps a byte to its symbol: BPE starts with them and SPM falls back to them. It is -1
 	// if the vocabulary has none.
 	byteSyms [256]int32
 
-	pieces *trie    // WordPiece and Unigram: tokens by spelling
-	uni    *unigram // Unigram
-	loose  bool     // the length of a text does not bound its number of tokens
+	pieces *tables.Trie // WordPiece and Unigram: tokens by spelling
+	uni    *unigram     // Unigram
+	loose  bool         // the length of a text does not bound its number of tokens
 	// starting and ending are the keys of the tokens that AddSpecial puts around any text. They are
 	// empty if flags decide.
 	starting, ending string
 
-	user    *matcher // tokens recognized in any text
-	special *matcher // all tokens that are spelled out in text
+	user    *tables.Matcher // tokens recognized in any text
+	special *tables.Matcher // all tokens that are spelled out in text
 
 	widest            int   // the result of WidestToken
 	bos, eos, unknown int32 // -1 for none
@@ -71,7 +73,7 @@ func New(meta Metadata) (*Tokenizer, error) {
 	if len(texts) > maxTokens || totalBytes(texts) > maxVocabBytes {
 		return nil, fmt.Errorf("the vocabulary has %d tokens, more than any model has: the file is damaged", len(texts))
 	}
-	t := &Tokenizer{user: newMatcher(), special: newMatcher(), ends: map[int32]bool{}, spaceSym: -1}
+	t := &Tokenizer{user: tables.NewMatcher(), special: tables.NewMatcher(), ends: map[int32]bool{}, spaceSym: -1}
 	t.scratches.New = func() any { return new(scratch) }
 	var err error
 	if t.attrs, err = readAttrs(meta, len(texts)); err != nil {
@@ -208,10 +210,10 @@ func (t *Tokenizer) readEnds(meta Metadata, texts []string) {
 func (t *Tokenizer) fillMatchers(texts []string) {
 	for id, text := range texts {
 		if t.attrs[id]&attrSpecial != 0 {
-			t.special.add(text, int32(id), false)
+			t.special.Add(text, int32(id), false)
 		}
 		if t.attrs[id]&attrUser != 0 && t.attrs[id]&(attrControl|attrUnknown) == 0 {
-			t.user.add(text, int32(id), false)
+			t.user.Add(text, int32(id), false)
 		}
 	}
 }
@@ -235,21 +237,21 @@ func (t *Tokenizer) readStrips(meta Metadata, texts []string) {
 // which are not tokens, are encoded byte by byte.
 func (t *Tokenizer) appendMerged(dst []int32, sc *scratch, word []int32) []int32 {
 	if len(word) > 1 {
-		word = t.merge.merge(sc, word)
+		word = t.merge.Merge(&sc.Work, word)
 	}
 	for _, id := range word {
-		if sc.made(1, len(dst)); sc.ended {
+		if sc.Made(1, len(dst)); sc.Ended {
 			break
 		}
 		if int(id) < len(t.attrs) {
 			dst = append(dst, id)
 			continue
 		}
-		for _, b := range t.syms.bytes(id) {
+		for _, b := range t.syms.Bytes(id) {
 			dst = t.appendByte(dst, b)
 		}
 	}
-	sc.made(1, len(dst))
+	sc.Made(1, len(dst))
 	return dst
 }
 
@@ -276,7 +278,7 @@ func (t *Tokenizer) measure() (widest int) {
 		}
 	}
 	for id := range t.attrs {
-		text := t.syms.bytes(int32(id))
+		text := t.syms.Bytes(int32(id))
 		n := len(text)
 		if t.isSPM {
 			n += bytes.Count(text, []byte(" ")) * (len(spaceMark) - 1) // text may spell a space as spaceMark

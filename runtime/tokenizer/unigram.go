@@ -6,15 +6,17 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"sandwich/runtime/tokenizer/internal/tables"
 )
 
 // unigram is the additional state of a Unigram vocabulary.
 type unigram struct {
-	scores  []float64 // by token; 0 for user-defined tokens, which always win
-	unknown float64   // score of a character that is in no token
-	merge   bool      // collapse runs of spaces and remove them at both ends
-	chars   *charsMap // normalization of characters; nil for none
-	user    *trie     // user-defined tokens, which are not normalized
+	scores  []float64        // by token; 0 for user-defined tokens, which always win
+	unknown float64          // score of a character that is in no token
+	merge   bool             // collapse runs of spaces and remove them at both ends
+	chars   *tables.CharsMap // normalization of characters; nil for none
+	user    *tables.Trie     // user-defined tokens, which are not normalized
 }
 
 // unknownPenalty is the difference between the lowest score of a token and the score of an unknown
@@ -34,13 +36,13 @@ func (t *Tokenizer) loadUnigram(meta Metadata, texts []string) error {
 	t.addEOS = true
 	t.addSpace, _ = meta.Bool(keyAddSpace)
 	t.encode = (*Tokenizer).encodeUnigram
-	u := &unigram{user: newTrie(0)}
+	u := &unigram{user: tables.NewTrie(0)}
 	u.merge, _ = meta.Bool(keyMergeSpaces)
 	var err error
 	if u.chars, err = readCharsMap(meta); err != nil {
 		return err
 	}
-	t.syms, t.pieces, t.uni = newSymbols(len(texts), totalBytes(texts)), newTrie(totalBytes(texts)), u
+	t.syms, t.pieces, t.uni = tables.NewSymbols(len(texts), totalBytes(texts)), tables.NewTrie(totalBytes(texts)), u
 	for b := range t.byteSyms {
 		t.byteSyms[b] = -1
 	}
@@ -52,16 +54,16 @@ func (t *Tokenizer) loadUnigram(meta Metadata, texts []string) error {
 				len(text),
 				score)
 		}
-		id := t.syms.add([]byte(strings.ReplaceAll(text, spaceMark, " ")))
+		id := t.syms.Add([]byte(strings.ReplaceAll(text, spaceMark, " ")))
 		if a&attrNormal != 0 {
 			lowest = min(lowest, score)
 		}
 		if a&attrUser != 0 {
 			score = 0
-			u.user.add([]byte(text), id)
+			u.user.Add([]byte(text), id)
 		}
 		if a&(attrNormal|attrUser|attrUnused) != 0 {
-			t.pieces.add(t.syms.bytes(id), id)
+			t.pieces.Add(t.syms.Bytes(id), id)
 		}
 		u.scores = append(u.scores, score)
 	}
@@ -69,6 +71,24 @@ func (t *Tokenizer) loadUnigram(meta Metadata, texts []string) error {
 		u.unknown = -unknownPenalty
 	}
 	return nil
+}
+
+// readCharsMap reads the character map of a vocabulary. It returns nil if there is none.
+func readCharsMap(meta Metadata) (*tables.CharsMap, error) {
+	raw, ok := meta.Ints(keyCharsMap)
+	if !ok || len(raw) == 0 {
+		return nil, nil
+	}
+	blob := make([]byte, len(raw))
+	for i, v := range raw {
+		blob[i] = byte(v)
+	}
+	m, ok := tables.NewCharsMap(blob)
+	if !ok {
+		return nil, fmt.Errorf("the character map of the vocabulary (%s) is damaged: copy or download the file again",
+			keyCharsMap)
+	}
+	return m, nil
 }
 
 // best is the most probable split of a text up to a position: its score, its last token and the
@@ -82,7 +102,7 @@ type best struct {
 // encodeUnigram appends the tokens of text, which must not contain special tokens. A run of unknown
 // characters becomes one unknown token.
 func (t *Tokenizer) encodeUnigram(dst []int32, sc *scratch, text string, _ bool) []int32 {
-	for len(text) > 0 && !sc.ended {
+	for len(text) > 0 && !sc.Ended {
 		// To bound memory, a text is processed in parts of limited size. A part ends before a
 		// space, or at any character if it has no space.
 		n := cutBefore(text, maxUnigramText)
@@ -121,7 +141,7 @@ func (t *Tokenizer) viterbi(dst []int32, sc *scratch, text []byte) []int32 {
 	sc.best[0].score = 0
 	for at := 0; at < len(text); {
 		_, size := utf8.DecodeRune(text[at:])
-		if sc.poll(size) {
+		if sc.Poll(size) {
 			return dst
 		}
 		if !t.relax(sc.best, text, at, size) {
@@ -141,7 +161,7 @@ func (t *Tokenizer) viterbi(dst []int32, sc *scratch, text []byte) []int32 {
 		}
 	}
 	slices.Reverse(dst[first:])
-	sc.made(1, len(dst))
+	sc.Made(1, len(dst))
 	return dst
 }
 
@@ -151,10 +171,10 @@ func (t *Tokenizer) relax(all []best, text []byte, at, size int) (single bool) {
 	node := int32(0)
 	for i := at; i < len(text); i++ {
 		var ok bool
-		if node, ok = t.pieces.step(node, text[i]); !ok {
+		if node, ok = t.pieces.Step(node, text[i]); !ok {
 			break
 		}
-		if id := t.pieces.tokens[node]; id >= 0 {
+		if id := t.pieces.Tokens[node]; id >= 0 {
 			single = single || i+1 == at+size
 			all[i+1].better(all[at].score+t.uni.scores[id], at, id)
 		}
@@ -191,7 +211,7 @@ func (t *Tokenizer) normalize(sc *scratch, text string) []byte {
 		out = append(out, b)
 	}
 	for len(text) > 0 {
-		if sc.poll(1) {
+		if sc.Poll(1) {
 			break
 		}
 		part, n := t.uni.prefix(text)
@@ -206,11 +226,11 @@ func (t *Tokenizer) normalize(sc *scratch, text string) []byte {
 
 // prefix returns the normal form of the first part of text and the length of that part in bytes.
 func (u *unigram) prefix(text string) (normal string, n int) {
-	if n, token := u.user.longest([]byte(text[:min(len(text), maxSPMPiece)])); token >= 0 {
+	if n, token := u.user.Longest([]byte(text[:min(len(text), maxSPMPiece)])); token >= 0 {
 		return text[:n], n
 	}
 	if u.chars != nil {
-		if normal, n, ok := u.chars.prefix(text); ok {
+		if normal, n, ok := u.chars.Prefix(text); ok {
 			return normal, n
 		}
 	}

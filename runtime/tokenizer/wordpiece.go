@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
+
+	"sandwich/runtime/tokenizer/internal/tables"
 )
 
 // Default ids of BERT's special tokens.
@@ -26,16 +28,16 @@ func (t *Tokenizer) loadWordPiece(texts []string) error {
 	t.addBOS, t.addEOS = true, true
 	t.starting, t.ending = keyFirst, keySeparator
 	t.encode = (*Tokenizer).encodeWordPiece
-	t.syms = newSymbols(len(texts), totalBytes(texts))
-	t.pieces = newTrie(totalBytes(texts))
+	t.syms = tables.NewSymbols(len(texts), totalBytes(texts))
+	t.pieces = tables.NewTrie(totalBytes(texts))
 	for i, text := range texts {
-		id := t.syms.add([]byte(strings.ReplaceAll(text, spaceMark, " ")))
+		id := t.syms.Add([]byte(strings.ReplaceAll(text, spaceMark, " ")))
 		if len(text) > maxSPMPiece {
 			return fmt.Errorf("token %d of the vocabulary has %d bytes, more than the %d that a word piece may "+
 				"have: the "+
 				"file is damaged", i, len(text), maxSPMPiece)
 		}
-		t.pieces.add(t.syms.bytes(id), id)
+		t.pieces.Add(t.syms.Bytes(id), id)
 	}
 	for b := range t.byteSyms {
 		t.byteSyms[b] = -1
@@ -49,7 +51,7 @@ func (t *Tokenizer) loadWordPiece(texts []string) error {
 func (t *Tokenizer) encodeWordPiece(dst []int32, sc *scratch, text string, _ bool) []int32 {
 	sc.text = sc.text[:0]
 	for _, r := range text {
-		if sc.poll(1) {
+		if sc.Poll(1) {
 			return dst
 		}
 		switch base := unaccented(r); {
@@ -63,7 +65,7 @@ func (t *Tokenizer) encodeWordPiece(dst []int32, sc *scratch, text string, _ boo
 		default:
 			sc.text = utf8.AppendRune(sc.text, unicode.ToLower(base))
 		}
-		if sc.ended {
+		if sc.Ended {
 			return dst
 		}
 	}
@@ -112,14 +114,14 @@ func (t *Tokenizer) flushWord(dst []int32, sc *scratch) []int32 {
 	copy(word[1:], sc.text)
 	word[0] = ' '
 	for len(word) > 0 {
-		n, id := t.pieces.longest(word)
-		if n == 0 || sc.poll(n) {
+		n, id := t.pieces.Longest(word)
+		if n == 0 || sc.Poll(n) {
 			dst = append(dst[:before], t.unknown)
 			break
 		}
 		dst, word = append(dst, id), word[n:]
 	}
-	sc.made(1, len(dst))
+	sc.Made(1, len(dst))
 	sc.text = sc.text[:0]
 	return dst
 }

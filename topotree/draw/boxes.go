@@ -1,4 +1,4 @@
-// Package draw shows trees, sections and measured matrices: as SVG, and as text for a terminal.
+// Package draw draws trees, sections and measured matrices as SVG or as text for a terminal.
 package draw
 
 import (
@@ -10,8 +10,7 @@ import (
 	"sandwich/topotree"
 )
 
-// Options says what a drawing shows in addition to the tree. The zero value draws the tree with its
-// removed PUs.
+// Options configures a drawing. The zero value draws the tree with its removed PUs.
 type Options struct {
 	Title   string            // heading; "" leaves only the transforms
 	Ranks   int               // depth whose nodes are outlined as ranks; 0 outlines none
@@ -20,13 +19,13 @@ type Options struct {
 	Teams   []topotree.CPUSet // ranks by their PUs: boxes that hold those of one are outlined, as Ranks are
 }
 
-// Mark is what some PUs are there for.
+// Mark labels the role of some PUs.
 type Mark struct {
 	Name string
 	CPUs topotree.CPUSet
 }
 
-// box is one rectangle of a drawing: a node, or a chain of nodes that hold the same PUs.
+// box is one rectangle of a drawing: a node, or a chain of nodes with the same PUs.
 type box struct {
 	label    string
 	kind     topotree.Kind // of the deepest node of the chain
@@ -41,7 +40,7 @@ type box struct {
 	x, y, w, h float64
 }
 
-// Measures of a drawing in SVG units.
+// Dimensions of a drawing in SVG units.
 const (
 	puHeight  = 19.0
 	padding   = 4.0
@@ -50,13 +49,13 @@ const (
 	aspect    = 1.7 // of the whole, and of boxes where their children leave a choice
 )
 
-// boxes turns the full tree of t into rectangles; PUs that t lost are marked.
+// boxes returns the rectangles of the full tree of t, with marks on PUs that t lacks.
 func boxes(t *topotree.Tree) *box {
 	full := t.Full()
 	return newBox(full, full.Root(), 0, t.CPUs())
 }
 
-// newBox returns the box of a node of the tree; kept are the PUs that no transform removed.
+// newBox returns the box of a node. kept holds the PUs that no transform removed.
 func newBox(t *topotree.Tree, n *topotree.Node, depth int, kept topotree.CPUSet) *box {
 	b := &box{depths: [2]int{depth, depth}, pu: -1, cpus: n.CPUs, color: n.Color, removed: !n.CPUs.Intersects(kept)}
 	var labels []string
@@ -88,8 +87,7 @@ func newBox(t *topotree.Tree, n *topotree.Node, depth int, kept topotree.CPUSet)
 	return b
 }
 
-// nodeLabel names a node, with the memory without PUs that is nearest to it; "" for a node that
-// needs no name.
+// nodeLabel returns the name of a node with its nearest memory without PUs, "" if it needs no name.
 func nodeLabel(n *topotree.Node, near []topotree.MemoryOnly) string {
 	size := ""
 	if n.Bytes > 0 {
@@ -120,7 +118,7 @@ func nodeLabel(n *topotree.Node, near []topotree.MemoryOnly) string {
 	return n.Kind.String() + id
 }
 
-// nearLabel names memory without PUs that is nearest to a NUMA node.
+// nearLabel names the memory without PUs that is nearest to a NUMA node.
 func nearLabel(near []topotree.MemoryOnly, numbered bool) string {
 	label := ""
 	for _, o := range near {
@@ -133,7 +131,7 @@ func nearLabel(near []topotree.MemoryOnly, numbered bool) string {
 	return label
 }
 
-// byteText writes a size in the largest unit that keeps it whole, or with one decimal.
+// byteText formats a size in the largest unit in which it is whole, or with one decimal.
 func byteText(n int64) string {
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
 	v, u := float64(n), 0
@@ -146,8 +144,8 @@ func byteText(n int64) string {
 	return fmt.Sprintf("%.1f %s", v, units[u])
 }
 
-// layout gives every box its size and its children their places relative to it. All PUs have one
-// width, so that alike boxes are of one size.
+// layout sets the sizes of all boxes and the positions of children relative to their parents. All
+// PUs have the same width, so equal boxes have equal sizes.
 func (b *box) layout(puWide float64) {
 	if b.pu >= 0 {
 		b.w, b.h = puWide, puHeight
@@ -171,7 +169,7 @@ func (b *box) layout(puWide float64) {
 	b.w, b.h = b.arrange(columns)
 }
 
-// arrange places the children in rows of n and returns the size that takes.
+// arrange places the children in rows of n and returns the total size.
 func (b *box) arrange(n int) (w, h float64) {
 	y := padding
 	if b.label != "" {

@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// Heat is a measured matrix to look at: Values[i][j] between Labels[i] and Labels[j]; NaN was not
-// measured.
+// Heat is a measured matrix: Values[i][j] is between Labels[i] and Labels[j]; NaN was not measured.
 type Heat struct {
 	Title  string
 	Unit   string
@@ -17,11 +16,10 @@ type Heat struct {
 	Values [][]float64
 }
 
-// ramp are the steps of the map, from the smallest value to the largest; distinguishable in grey
-// too.
+// ramp holds the colors from the smallest value to the largest. They also differ in brightness.
 var ramp = []string{"#f7fcf0", "#e0f3db", "#ccebc5", "#a8ddb5", "#7bccc4", "#4eb3d3", "#2b8cbe", "#0868ac", "#084081"}
 
-// scale returns the smallest and largest measured value; off-diagonal only when there is any.
+// scale returns the smallest and largest measured value, without the diagonal if there are others.
 func (h Heat) scale() (lo, hi float64) {
 	lo, hi = math.Inf(1), math.Inf(-1)
 	for i, row := range h.Values {
@@ -34,7 +32,7 @@ func (h Heat) scale() (lo, hi float64) {
 	return lo, hi
 }
 
-// step maps a value to one of n steps, by logarithm where the values span more than a factor of
+// step maps a value to one of n steps, logarithmically if the values span more than a factor of
 // four.
 func step(v, lo, hi float64, n int) int {
 	if lo > 0 && hi/lo > 4 {
@@ -46,7 +44,7 @@ func step(v, lo, hi float64, n int) int {
 	return max(0, min(n-1, int((v-lo)/(hi-lo)*float64(n))))
 }
 
-// WriteSVG draws the matrix; cells shrink as it grows.
+// WriteSVG draws the matrix. Cells of larger matrices are smaller.
 func (h Heat) WriteSVG(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	n := len(h.Values)
@@ -57,8 +55,10 @@ func (h Heat) WriteSVG(w io.Writer) error {
 		margin = math.Max(margin, charWidth*float64(len(l))+8)
 	}
 	width, height := math.Max(margin+cell*float64(n)+8, 320), 28+margin+cell*float64(n)+40
-	fmt.Fprintf(b, `<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%.0f" viewBox="0 0 %.0f %.0f" font-family="DejaVu Sans, Helvetica, Arial, sans-serif" font-size="10">`+"\n", width, height, width, height)
-	fmt.Fprintf(b, `<rect width="100%%" height="100%%" fill="#ffffff"/><text x="4" y="16" font-size="12" font-weight="bold">%s</text>`+"\n", escape(h.Title))
+	fmt.Fprintf(b,
+		`<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%.0f" viewBox="0 0 %.0f %.0f" font-family="DejaVu Sans, Helvetica, Arial, sans-serif" font-size="10">`+"\n", width, height, width, height)
+	fmt.Fprintf(b,
+		`<rect width="100%%" height="100%%" fill="#ffffff"/><text x="4" y="16" font-size="12" font-weight="bold">%s</text>`+"\n", escape(h.Title))
 	every := int(math.Ceil(11 / cell)) // labels that would overlap are left out
 	for i := range n {
 		if i%every == 0 && i < len(h.Labels) {
@@ -90,8 +90,8 @@ func (h Heat) WriteSVG(w io.Writer) error {
 	return b.Flush()
 }
 
-// WriteText draws the matrix for a terminal with five shades, several PUs to a cell when it is
-// wider than the terminal's columns (0 means 100).
+// WriteText draws the matrix for a terminal in five shades. Several PUs share a cell if the matrix
+// is wider than columns (0: 100).
 func (h Heat) WriteText(w io.Writer, columns int) error {
 	if columns <= 0 {
 		columns = 100
@@ -135,7 +135,7 @@ func (h Heat) WriteText(w io.Writer, columns int) error {
 	return b.Flush()
 }
 
-// mean averages the measured off-diagonal values of a block, NaN when there is none.
+// mean returns the mean of the measured off-diagonal values of a block, NaN if there are none.
 func (h Heat) mean(i, j, fold int) float64 {
 	sum, n := 0.0, 0
 	for a := i; a < min(i+fold, len(h.Values)); a++ {

@@ -11,11 +11,11 @@ import (
 	"sandwich/topotree"
 )
 
-// fills are the colors of basic colors and of measured clusters, distinguishable in print and by
-// color-blind people when neighbors differ.
+// fills holds the fill colors of basic colors and measured clusters. Adjacent ones differ in print
+// and for color-blind readers.
 var fills = []string{"#9ecae1", "#fdae6b", "#a1d99b", "#bcbddc", "#fdd0a2", "#80cdc1", "#f4a9c4", "#d9d27a"}
 
-// kindFills are the grounds of the boxes, from the machine inwards.
+// kindFills holds the background colors of boxes by kind, from the machine inwards.
 var kindFills = map[topotree.Kind]string{
 	topotree.KindMachine: "#ffffff", topotree.KindPackage: "#f4f4f0", topotree.KindDie: "#eceff1",
 	topotree.KindNUMA: "#e8eef5", topotree.KindL4: "#f3ecdf", topotree.KindL3: "#f7f3e8",
@@ -23,9 +23,8 @@ var kindFills = map[topotree.Kind]string{
 	topotree.KindCore: "#f7f7f7",
 }
 
-// SVG draws the tree as nested boxes, as lstopo does: what transforms removed is greyed in its
-// place, groups have dashed outlines, ranks thick ones, and PUs are filled by color or by measured
-// cluster.
+// SVG draws the tree as nested boxes like lstopo. Removed PUs are gray, groups have dashed outlines
+// and ranks thick ones, and PUs are filled by color or measured cluster.
 func SVG(w io.Writer, t *topotree.Tree, o Options) error {
 	root := boxes(t)
 	root.layout(charWidth*float64(len(fmt.Sprint(t.Base().CPUs().Last()))) + 9)
@@ -61,7 +60,7 @@ type drawing struct {
 	w    *bufio.Writer
 	tree *topotree.Tree
 	o    Options
-	// PUs of all teams
+	// PUs of all ranks
 	teams topotree.CPUSet
 	err   error
 }
@@ -80,7 +79,7 @@ func escape(text string) string {
 	return b.String()
 }
 
-// titles returns the heading and what the picture shows.
+// titles returns the heading and the subtitle.
 func (d *drawing) titles() []string {
 	var out []string
 	if d.o.Title != "" {
@@ -102,7 +101,7 @@ func (d *drawing) titles() []string {
 	return append(out, line)
 }
 
-// box draws a box and what is in it, parents first.
+// box draws a box and its contents, parents first.
 func (d *drawing) box(b *box, dx, dy float64) {
 	x, y := b.x+dx, b.y+dy
 	rank := d.o.Ranks > 0 && b.depths[0] <= d.o.Ranks && d.o.Ranks <= b.depths[1] && !b.removed || d.team(b) >= 0
@@ -141,13 +140,13 @@ func (d *drawing) box(b *box, dx, dy float64) {
 	}
 }
 
-// team is the rank whose PUs a box has, and of all ranks only these; -1 for none.
+// team returns the index of the rank that contains all PUs of a box, -1 if there is none.
 func (d *drawing) team(b *box) int {
 	own := b.cpus.Intersect(d.teams)
 	return slices.IndexFunc(d.o.Teams, func(t topotree.CPUSet) bool { return !t.IsEmpty() && t.Equal(own) })
 }
 
-// tip is what a viewer shows of a PU under the pointer.
+// tip returns the tooltip of a PU.
 func (d *drawing) tip(pu int) string {
 	text := ""
 	for i, t := range d.o.Teams {
@@ -190,7 +189,7 @@ func (d *drawing) puFill(b *box) string {
 	return "#ffffff"
 }
 
-// legendEntry is one swatch with its words.
+// legendEntry is a swatch of the legend with its text.
 type legendEntry struct{ fill, stroke, dash, text string }
 
 func (d *drawing) legend() []legendEntry {
@@ -237,7 +236,7 @@ func (d *drawing) legend() []legendEntry {
 	return out
 }
 
-// coreCache says what cache each core has for itself, which the boxes leave out.
+// coreCache describes the private cache of each core, which the boxes omit.
 func (d *drawing) coreCache() string {
 	level := d.tree.LevelOf(topotree.KindL2)
 	if level < 0 {

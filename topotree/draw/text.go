@@ -10,8 +10,8 @@ import (
 	"sandwich/topotree"
 )
 
-// Text draws the tree for a terminal. Nodes that hold the same PUs share a line, siblings of one
-// shape are drawn once with the PUs of each, and what transforms removed is named.
+// Text draws the tree for a terminal. Nodes with the same PUs share a line, equal siblings are
+// drawn once with the PUs of each, and removed PUs are listed.
 func Text(w io.Writer, t *topotree.Tree) error {
 	b := bufio.NewWriter(w)
 	p := textPrinter{w: b, kept: t.CPUs(), full: t.Full()}
@@ -31,7 +31,7 @@ type textPrinter struct {
 	full *topotree.Tree
 }
 
-// deepest follows single children.
+// deepest returns the last node of a chain of single children.
 func deepest(n *topotree.Node) *topotree.Node {
 	for len(n.Children) == 1 {
 		n = n.Children[0]
@@ -39,8 +39,8 @@ func deepest(n *topotree.Node) *topotree.Node {
 	return n
 }
 
-// names returns the names of a node and of the single children that follow it. Numbers that differ
-// between siblings are left out unless numbered is set.
+// names returns the names of a node and of its chain of single children. It omits numbers that
+// differ between siblings unless numbered is set.
 func (p textPrinter) names(n *topotree.Node, numbered bool) string {
 	var names []string
 	for {
@@ -59,7 +59,7 @@ func (p textPrinter) names(n *topotree.Node, numbered bool) string {
 	return strings.Join(names, " · ")
 }
 
-// children prints the runs of alike children of a node.
+// children prints the sequences of equal children of a node.
 func (p textPrinter) children(n *topotree.Node, indent string) {
 	type run struct{ nodes []*topotree.Node }
 	var runs []run
@@ -86,13 +86,13 @@ func (p textPrinter) children(n *topotree.Node, indent string) {
 	}
 }
 
-// alike reports whether two siblings look the same before and after what was removed.
+// alike reports whether two siblings look the same with and without removals.
 func (p textPrinter) alike(a, b *topotree.Node) bool {
 	return a.SameShape(b) && a.CPUs.Minus(p.kept).Count() == b.CPUs.Minus(p.kept).Count() &&
 		p.memoryText(a) == p.memoryText(b)
 }
 
-// memoryText describes the memory without PUs that is drawn in a node and below it.
+// memoryText describes the memory without PUs inside a node.
 func (p textPrinter) memoryText(n *topotree.Node) string {
 	text := nearLabel(p.full.MemoryOnly(n), false)
 	for _, c := range n.Children {
@@ -101,7 +101,7 @@ func (p textPrinter) memoryText(n *topotree.Node) string {
 	return text
 }
 
-// pus lists the PUs of nodes in what fits on a line, and says how many are off.
+// pus lists the PUs of nodes on one line, with the number of removed ones.
 func (p textPrinter) pus(nodes []*topotree.Node) string {
 	const most, wide = 6, 60
 	on, active, removed := "", 0, 0

@@ -32,7 +32,7 @@ type GrammarOptions struct {
 	Vocab   *grammar.Vocab
 	Answers int // each with a newly compiled grammar
 	Tokens  int // maximum per answer
-	Drawer  *engine.Drawer
+	Drawer  *engine.Sampler
 }
 
 // GrammarRow is the cost of constrained answers per token. Its JSON is stable.

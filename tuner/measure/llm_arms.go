@@ -72,7 +72,7 @@ func (a *Arm) measure(ctx context.Context, vocab int, t Test) (rate float64, err
 
 // prefill reads a prompt chunk by chunk and computes the logits of its last row.
 func (a *Arm) prefill(ctx context.Context, l *pool.Leader, t Test, tokens []int32) error {
-	line := engine.NewLine(a.Runner, l)
+	line := engine.NewSequence(a.Runner, l)
 	if err := line.Pass(t.Depth); err != nil {
 		return err
 	}

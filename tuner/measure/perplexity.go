@@ -32,7 +32,7 @@ type ScoreOptions struct {
 // ScoreText returns the perplexity of a model on a text by the method of llama-perplexity: it
 // divides the tokens into windows, drops an incomplete last one, and scores the second half of
 // each. The runner of line must hold a window. `sandwich bench perplexity` prints the score.
-func ScoreText(ctx context.Context, line *engine.Line, ids []int32, o ScoreOptions) (*Score, error) {
+func ScoreText(ctx context.Context, line *engine.Sequence, ids []int32, o ScoreOptions) (*Score, error) {
 	out := &Score{Window: o.Window, Windows: len(ids) / o.Window}
 	for w := range out.Windows {
 		if ctx.Err() != nil {
@@ -52,7 +52,7 @@ func ScoreText(ctx context.Context, line *engine.Line, ids []int32, o ScoreOptio
 }
 
 // add scores the ids in the second half of a window, each from the logits of the position before.
-func (o *Score) add(ctx context.Context, line *engine.Line, ids []int32, chunk, rows int) error {
+func (o *Score) add(ctx context.Context, line *engine.Sequence, ids []int32, chunk, rows int) error {
 	first := len(ids) / 2
 	line.Reset()
 	if err := line.Feed(ids[:first], chunk, engine.NoLogits, nil); err != nil {

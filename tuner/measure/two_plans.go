@@ -234,7 +234,7 @@ func (s *onePlan) tokens(n int) []int32 {
 // empty cache.
 func (s *onePlan) prompt(ctx context.Context, l *pool.Leader, n, times int) (took time.Duration, err error) {
 	tokens, chunk := s.tokens(n), s.plan.Chunk
-	if s.on.Model.AtOnce() {
+	if s.on.Model.WholeText() {
 		chunk = n
 	}
 	for range times {

@@ -33,7 +33,7 @@ const maxWiden = 1 << 20
 func newSpace(p *Problem, k MicroKernel, m, columns int) space {
 	unit := 16
 	if t, err := microkernel.ParseWeightType(p.Key.Type); err == nil {
-		unit = max(unit, t.KStep())
+		unit = max(unit, k.Spec.Compute.KStep(t))
 	}
 	return space{key: p.Key, m: m, columns: columns, threads: p.Threads, kernel: k, unitK: unit}
 }

@@ -42,8 +42,8 @@ func (s *sharedArray) read(l int32, i uint32, epoch int32) (uint32, error) {
 	case a.written == 0:
 		return 0, fmt.Errorf("invocation %d reads word %d of %s, which was never written", l, i, s.name)
 	case a.written == epoch && a.writer != l:
-		return 0, fmt.Errorf("invocation %d reads word %d of %s, which invocation %d wrote without a barrier since", l, i,
-			s.name, a.writer)
+		return 0, fmt.Errorf("invocation %d reads word %d of %s, which invocation %d wrote without a barrier since",
+			l, i, s.name, a.writer)
 	}
 	if a.read != epoch {
 		a.read, a.reader = epoch, l
@@ -145,8 +145,8 @@ func (m *machine) beginCopies(in *devgen.Instr, active []int32) error {
 		c := copy4{invocation: l, array: in.Array, to: to[l]}
 		p := 4 * uint64(from[l])
 		if c.to%4 != 0 || from[l]%4 != 0 || p+16 > uint64(len(buf)) {
-			return fmt.Errorf("invocation %d: words %d of %s to %d of %s", l, from[l], m.k.Bindings[in.Index].Name, c.to,
-				s.name)
+			return fmt.Errorf("invocation %d: words %d of %s to %d of %s", l, from[l], m.k.Bindings[in.Index].Name,
+				c.to, s.name)
 		}
 		for i := range c.words {
 			if err := s.claim(l, c.to+uint32(i), m.epoch); err != nil {

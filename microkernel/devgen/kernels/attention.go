@@ -25,8 +25,10 @@ type Attention struct {
 	Softcap bool
 }
 
-// attentionSize is the number of invocations: one for each position of a block.
-const attentionSize = arith.BlockPositions
+const (
+	attentionSize = arith.BlockPositions // invocations: one for each position of a block
+	unroll        = 4                    // dimensions or positions of an iteration, so that loads overlap
+)
 
 // Grid returns the workgroups for sequences of up to the given number of rows of the batch.
 func (o Attention) Grid(rows, group, kvHeads, sequences int) [3]int {
@@ -190,14 +192,23 @@ func (a *attention) computeScores(k, start devgen.Value, seen []devgen.Value) []
 	}
 	panel := a.Mul(a.Shr(a.local, a.U(4)), a.U(a.HeadDim*lanes/2))
 	first := a.Add(k, panel, a.And(a.Shr(a.local, a.U(1)), a.U(lanes/2-1)))
-	a.Range(a.U(a.HeadDim), func(d devgen.Value) {
+	dimension := func(d devgen.Value) {
 		word := a.Load(a.kv, a.Add(first, a.Mul(d, a.U(lanes/2))))
 		key := a.FloatFromHalf(halfOf(a.Builder, word, a.local))
 		for r, sum := range sums {
 			q := a.LoadSharedF(a.queries, a.Add(a.U(r*a.HeadDim), d))
 			a.Set(sum, a.FMA(q, key, a.Get(sum)))
 		}
+	}
+	whole := a.HeadDim / unroll * unroll
+	a.For(a.U(0), a.U(whole), a.U(unroll), func(d devgen.Value) {
+		for j := range unroll {
+			dimension(a.Add(d, a.U(j)))
+		}
 	})
+	for d := whole; d < a.HeadDim; d++ {
+		dimension(a.U(d))
+	}
 	inf := a.Float(a.U(arith.NegInfBits))
 	scores := make([]devgen.Value, a.Rows)
 	for r, sum := range sums {
@@ -310,7 +321,7 @@ func (a *attention) values(v devgen.Value, seen []devgen.Value) [][]devgen.Var {
 		panel := a.Mul(a.Shr(d, a.U(4)), a.U(attentionSize*lanes/2))
 		first[j], dims[j] = a.Add(v, panel, a.And(a.Shr(d, a.U(1)), a.U(lanes/2-1))), d
 	}
-	a.Range(most, func(pos devgen.Value) {
+	position := func(pos devgen.Value) {
 		at := a.Mul(pos, a.U(lanes/2))
 		x := make([]devgen.Value, len(first))
 		for j := range x {
@@ -323,6 +334,11 @@ func (a *attention) values(v devgen.Value, seen []devgen.Value) [][]devgen.Var {
 				old := a.Get(sum)
 				a.Set(sum, a.Select(sees, a.FMA(p, x[j], old), old))
 			}
+		}
+	}
+	a.For(a.U(0), most, a.U(unroll), func(pos devgen.Value) { // a block has a multiple of unroll
+		for j := range unroll {
+			position(a.Add(pos, a.U(j)))
 		}
 	})
 	return sums

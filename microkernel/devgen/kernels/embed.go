@@ -32,9 +32,10 @@ func (e Embed) Kernel() (*devgen.Kernel, error) {
 		form = "panels"
 	}
 	b := devgen.NewBuilder(identifier(fmt.Sprintf("embed_%s_%s", e.Type, form)), rowSize)
-	table, tokens, out := b.Binding("table", devgen.Read), b.Binding("tokens", devgen.Read), b.Binding("out", devgen.Write)
-	n, tableStride, outStride := b.Push("n", devgen.U32), b.Push("table_stride", devgen.U32), b.Push("out_stride", devgen.U32)
-	scale := b.Push("scale", devgen.F32)
+	table, tokens := b.Binding("table", devgen.Read), b.Binding("tokens", devgen.Read)
+	out := b.Binding("out", devgen.Write)
+	n, tableStride := b.Push("n", devgen.U32), b.Push("table_stride", devgen.U32)
+	outStride, scale := b.Push("out_stride", devgen.U32), b.Push("scale", devgen.F32)
 	k, row := elements(b)
 	b.If(b.Less(k, n), func() {
 		token := b.Load(tokens, row)

@@ -31,23 +31,29 @@ type GEMM struct {
 	Unit     GLU // of Gated
 	Bias     bool
 	Rows     int // rows of C per invocation, 1 to 16
+	Panels   int // columns of C per invocation, each of another panel, 1 to 4; 0: 1
 }
 
 const (
-	gemmPanels = 4 // panels of a workgroup
+	gemmPanels = 4 // panels that the invocations of a workgroup read at a time
 	gemmSize   = gemmPanels * qtype.PanelWidth
 )
 
 // Grid returns the workgroups of a product of m rows and n columns.
-func (g GEMM) Grid(m, n int) [3]int { return [3]int{ceil(n, gemmSize), ceil(m, g.Rows), 1} }
+func (g GEMM) Grid(m, n int) [3]int {
+	return [3]int{ceil(n, gemmSize*g.panels()), ceil(m, g.Rows), 1}
+}
+
+func (g GEMM) panels() int { return max(1, g.Panels) }
 
 // Kernel builds the kernel.
 func (g GEMM) Kernel() (*devgen.Kernel, error) {
 	if err := g.check(); err != nil {
 		return nil, err
 	}
-	if g.Rows < 1 || g.Rows > 16 {
-		return nil, fmt.Errorf("device product: %d rows per invocation; use 1 to 16", g.Rows)
+	if g.Rows < 1 || g.Rows > 16 || g.panels() > 4 {
+		return nil, fmt.Errorf("device product: %d rows and %d panels per invocation; use 1 to 16 and 1 to 4", g.Rows,
+			g.Panels)
 	}
 	k := newProduct(g, "gemm", gemmSize)
 	k.build()
@@ -72,9 +78,9 @@ func (g GEMM) check() error {
 	return nil
 }
 
-// name returns a name that distinguishes the kernel.
+// name returns a name that determines the code of the kernel.
 func (g GEMM) name(kind string) string {
-	s := fmt.Sprintf("%s_%s_%s_%s", kind, g.Weight, g.Path, [...]string{"store", "add", "gated"}[g.Epilogue])
+	s := fmt.Sprintf("%s%dx%d_%s_%s_%s", kind, g.Rows, g.panels(), g.Weight, g.Path, [...]string{"store", "add", "gated"}[g.Epilogue])
 	if g.Epilogue == Gated {
 		s += "_" + g.Unit.String()
 	}
@@ -142,30 +148,23 @@ func (p *product) finish(row, column devgen.Value, sums []devgen.Value) {
 	p.Store(p.c, at, x)
 }
 
-// tile is the part of one invocation: one column of some rows.
+// tile is the part of one invocation: some columns of some rows.
 type tile struct {
 	*product
-	column devgen.Value
-	rows   []devgen.Value // words at which the rows of A begin
-	panels []panel        // of each weight
-	acc    [][]devgen.Var // by weight and row
+	columns []devgen.Value
+	rows    []devgen.Value // words at which the rows of A begin
+	panels  []panel        // of each column, those of its weights together
+	acc     [][]devgen.Var // by panel and row
 }
 
 func (p *product) build() {
 	local := p.Builtin(devgen.LocalIndex)
 	panels := p.Shr(p.Add(p.n, p.U(qtype.PanelWidth-1)), p.U(4))
-	which := p.MulAdd(p.Builtin(devgen.GroupX), p.U(gemmPanels), p.Shr(local, p.U(4)))
-	lane := p.And(local, p.U(qtype.PanelWidth-1))
-	t := tile{product: p, column: p.MulAdd(which, p.U(qtype.PanelWidth), lane)}
-	first := p.Mul(p.Min(which, p.Sub(panels, p.U(1))), p.wStride)
-	for _, w := range p.w {
-		t.panels = append(t.panels, panel{Builder: p.Builder, d: p.g.Weight.Desc(), column: lane,
-			load: func(word devgen.Value) devgen.Value { return p.Load(w, p.Add(first, word)) }})
-		acc := make([]devgen.Var, p.g.Rows)
-		for r := range acc {
-			acc[r] = p.Var(p.F(0))
-		}
-		t.acc = append(t.acc, acc)
+	each := p.g.panels()
+	first := p.MulAdd(p.Builtin(devgen.GroupX), p.U(gemmPanels*each), p.Shr(local, p.U(4)))
+	t := tile{product: p}
+	for i := range each {
+		t.addColumn(p.Add(first, p.U(gemmPanels*i)), panels, p.And(local, p.U(qtype.PanelWidth-1)))
 	}
 	row0 := p.Mul(p.Builtin(devgen.GroupY), p.U(p.g.Rows))
 	for r := range p.g.Rows {
@@ -182,13 +181,30 @@ func (p *product) build() {
 	}
 	for r := range p.g.Rows {
 		row := p.Add(row0, p.U(r))
-		p.If(p.AndBool(p.Less(row, p.m), p.Less(t.column, p.n)), func() {
-			sums := make([]devgen.Value, len(t.acc))
-			for i := range t.acc {
-				sums[i] = p.Get(t.acc[i][r])
-			}
-			p.finish(row, t.column, sums)
-		})
+		for i, column := range t.columns {
+			p.If(p.AndBool(p.Less(row, p.m), p.Less(column, p.n)), func() {
+				var sums []devgen.Value
+				for w := range p.w {
+					sums = append(sums, p.Get(t.acc[i*len(p.w)+w][r]))
+				}
+				p.finish(row, column, sums)
+			})
+		}
+	}
+}
+
+// addColumn adds the column `lane` of a panel, of `panels`, to the tile.
+func (t *tile) addColumn(which, panels, lane devgen.Value) {
+	t.columns = append(t.columns, t.MulAdd(which, t.U(qtype.PanelWidth), lane))
+	first := t.Mul(t.Min(which, t.Sub(panels, t.U(1))), t.wStride)
+	for _, w := range t.w {
+		t.panels = append(t.panels, panel{Builder: t.Builder, d: t.g.Weight.Desc(), column: lane,
+			load: func(word devgen.Value) devgen.Value { return t.Load(w, t.Add(first, word)) }})
+		acc := make([]devgen.Var, t.g.Rows)
+		for r := range acc {
+			acc[r] = t.Var(t.F(0))
+		}
+		t.acc = append(t.acc, acc)
 	}
 }
 

@@ -112,8 +112,8 @@ func gemmVariants(typ qtype.Type) (list []GEMM) {
 	for _, path := range paths {
 		list = append(list,
 			GEMM{Weight: typ, Path: path, Rows: 4}, GEMM{Weight: typ, Path: path, Epilogue: Add, Rows: 1},
-			GEMM{Weight: typ, Path: path, Bias: true, Rows: 2},
-			GEMM{Weight: typ, Path: path, Epilogue: Gated, Rows: 3},
+			GEMM{Weight: typ, Path: path, Bias: true, Rows: 2, Panels: 3},
+			GEMM{Weight: typ, Path: path, Epilogue: Gated, Rows: 3, Panels: 2},
 			GEMM{Weight: typ, Path: path, Epilogue: Gated, Unit: GeGLU, Rows: 1})
 	}
 	return list
@@ -147,8 +147,9 @@ func TestGEMM(t *testing.T) {
 func TestGEMMRefuses(t *testing.T) {
 	for _, g := range []GEMM{
 		{Weight: qtype.IQ4_NL, Rows: 1}, {Weight: qtype.Q2_K, Rows: 1}, {Weight: 200, Rows: 1},
-		{Weight: qtype.F16, Path: microkernel.ComputeInt8, Rows: 1}, {Weight: qtype.Q8_0, Path: microkernel.ComputeBF16, Rows: 1},
-		{Weight: qtype.Q8_0}, {Weight: qtype.Q8_0, Rows: 17}, {Weight: qtype.Q8_0, Rows: 1, Epilogue: Gated, Bias: true},
+		{Weight: qtype.F16, Path: microkernel.ComputeInt8, Rows: 1},
+		{Weight: qtype.Q8_0, Path: microkernel.ComputeBF16, Rows: 1}, {Weight: qtype.Q8_0},
+		{Weight: qtype.Q8_0, Rows: 17}, {Weight: qtype.Q8_0, Rows: 1, Panels: 5}, {Weight: qtype.Q8_0, Rows: 1, Epilogue: Gated, Bias: true},
 	} {
 		if k, err := g.Kernel(); err == nil {
 			t.Errorf("%+v gives %s, want an error", g, k.Name)

@@ -12,19 +12,18 @@ import (
 //
 // Bindings: x (rows of float32), weight (with Norm: N float32), out (with Float: rows of float32),
 // quantized (with an integer Path: rows of quantized activations). out may be x if the rows are not
-// quantized too. Push words: rows,
-// n, x_stride, out_stride, quantized_stride, eps (float32).
+// quantized too. Push words: n, x_stride, out_stride, quantized_stride, eps (float32).
 type Norm struct {
 	Norm  bool           // false: the rows are quantized as they are
 	Float bool           // write the normalized rows as float32
 	Path  kernel.Compute // quantize them for this path, unless it is f32
 }
 
-// normRows is the number of rows of a workgroup: sixteen invocations compute one.
-const normRows = 4
+// normSize is the number of invocations of a row.
+const normSize = 64
 
 // Grid returns the workgroups for a number of rows.
-func (o Norm) Grid(rows int) [3]int { return [3]int{ceil(rows, normRows), 1, 1} }
+func (o Norm) Grid(rows int) [3]int { return [3]int{rows, 1, 1} }
 
 // Kernel builds the kernel.
 func (o Norm) Kernel() (*devgen.Kernel, error) {
@@ -42,22 +41,32 @@ func (o Norm) Kernel() (*devgen.Kernel, error) {
 	if o.Float {
 		name += "_float"
 	}
-	k := normKernel{Builder: devgen.NewBuilder(identifier(name+"_"+o.Path.String()), normRows*lanes), o: o}
-	k.build(quantizes)
+	k := normKernel{Builder: devgen.NewBuilder(identifier(name+"_"+o.Path.String()), normSize), o: o}
+	k.declare(quantizes)
+	if o.Norm {
+		k.reduce()
+	}
+	if o.Float {
+		k.write()
+	}
+	if quantizes {
+		k.quantize()
+	}
 	return k.Build()
 }
 
 // normKernel is a Norm in construction.
 type normKernel struct {
 	*devgen.Builder
-	o                                    Norm
-	x, weight, out, quantized            devgen.Buffer
-	n, xStride, outStride, quantizedRows devgen.Value
-	row, lane, at                        devgen.Value // at: first word of the row of x
-	scale                                devgen.Value
+	o                                      Norm
+	x, weight, out, quantized              devgen.Buffer
+	n, xStride, outStride, quantizedStride devgen.Value
+	eps                                    devgen.Value
+	local, row, at                         devgen.Value // at: first word of the row of x
+	scale                                  devgen.Value
 }
 
-func (k *normKernel) build(quantizes bool) {
+func (k *normKernel) declare(quantizes bool) {
 	k.x = k.Binding("x", devgen.Read)
 	if k.o.Norm {
 		k.weight = k.Binding("weight", devgen.Read)
@@ -68,39 +77,34 @@ func (k *normKernel) build(quantizes bool) {
 	if quantizes {
 		k.quantized = k.Binding("quantized", devgen.Write)
 	}
-	rows := k.Push("rows", devgen.U32)
 	k.n, k.xStride = k.Push("n", devgen.U32), k.Push("x_stride", devgen.U32)
-	k.outStride, k.quantizedRows = k.Push("out_stride", devgen.U32), k.Push("quantized_stride", devgen.U32)
-	eps := k.Push("eps", devgen.F32)
-
-	local := k.Builtin(devgen.LocalIndex)
-	k.lane = k.And(local, k.U(lanes-1))
-	k.row = k.MulAdd(k.Builtin(devgen.GroupX), k.U(normRows), k.Shr(local, k.U(4)))
-	k.at = k.Mul(k.Min(k.row, k.Sub(rows, k.U(1))), k.xStride)
-	if k.o.Norm {
-		k.scale = k.reduce(local, eps)
-	}
-	k.If(k.Less(k.row, rows), func() {
-		if quantizes {
-			k.quantize()
-		}
-		if k.o.Float {
-			k.write()
-		}
-	})
+	k.outStride, k.quantizedStride = k.Push("out_stride", devgen.U32), k.Push("quantized_stride", devgen.U32)
+	k.eps = k.Push("eps", devgen.F32)
+	k.local, k.row = k.Builtin(devgen.LocalIndex), k.Builtin(devgen.GroupX)
+	k.at = k.Mul(k.row, k.xStride)
 }
 
-// reduce returns the factor of the row.
-func (k *normKernel) reduce(local, eps devgen.Value) devgen.Value {
-	partial := k.Shared("partial", normRows*lanes)
-	sum := k.Var(k.F(0))
-	k.For(k.lane, k.n, k.U(lanes), func(i devgen.Value) {
-		e := k.LoadF(k.x, k.Add(k.at, i))
-		k.Set(sum, k.FMA(e, e, k.Get(sum)))
+// reduce computes the factor of the row: sixteen invocations add one lane each.
+func (k *normKernel) reduce() {
+	const together = 8 // loads
+	partial := k.Shared("partial", lanes)
+	k.If(k.Less(k.local, k.U(lanes)), func() {
+		sum := k.Var(k.F(0))
+		square := func(i devgen.Value) {
+			e := k.LoadF(k.x, k.Add(k.at, i))
+			k.Set(sum, k.FMA(e, e, k.Get(sum)))
+		}
+		whole := k.Mul(k.Div(k.n, k.U(lanes*together)), k.U(lanes*together))
+		k.For(k.local, whole, k.U(lanes*together), func(i devgen.Value) {
+			for j := range together {
+				square(k.Add(i, k.U(lanes*j)))
+			}
+		})
+		k.For(k.Add(whole, k.local), k.n, k.U(lanes), square)
+		k.StoreShared(partial, k.local, k.Get(sum))
 	})
-	k.StoreShared(partial, local, k.Get(sum))
 	k.Barrier()
-	return rmsScale(k.Builder, tree(k.Builder, partial, k.Sub(local, k.lane), k.FAdd), k.n, eps)
+	k.scale = rmsScale(k.Builder, tree(k.Builder, partial, k.U(0), k.FAdd), k.n, k.eps)
 }
 
 // element returns element i of the normalized row.
@@ -114,64 +118,72 @@ func (k *normKernel) element(i devgen.Value) devgen.Value {
 
 func (k *normKernel) write() {
 	to := k.Mul(k.row, k.outStride)
-	k.For(k.lane, k.n, k.U(lanes), func(i devgen.Value) { k.Store(k.out, k.Add(to, i), k.element(i)) })
+	k.For(k.local, k.n, k.U(normSize), func(i devgen.Value) { k.Store(k.out, k.Add(to, i), k.element(i)) })
 }
 
-// quantize writes the blocks that share a scale, one invocation each.
+// quantize quantizes the row, a block of 32 per invocation.
 func (k *normKernel) quantize() {
-	size := kernel.ActQ8Block
-	if k.o.Path == kernel.ComputeInt8Superblock {
-		size = kernel.ActQ8Group
+	blocks := k.Div(k.n, k.U(kernel.ActQ8Block))
+	var tops devgen.Array
+	superblocks := k.o.Path == kernel.ComputeInt8Superblock
+	if superblocks {
+		tops = k.Shared("tops", normSize)
 	}
-	k.For(k.lane, k.Div(k.n, k.U(size)), k.U(lanes), func(block devgen.Value) {
-		first := k.Mul(block, k.U(size))
-		scale, factor, valid := k.scales(first, size)
-		k.Range(k.U(size/kernel.ActQ8Block), func(i devgen.Value) {
-			to := k.MulAdd(k.Add(k.Div(first, k.U(kernel.ActQ8Block)), i), k.U(kernel.ActQ8Bytes/b32),
-				k.Mul(k.row, k.quantizedRows))
-			k.block(k.MulAdd(i, k.U(kernel.ActQ8Block), first), to, scale, factor, valid)
-		})
+	k.For(k.U(0), blocks, k.U(normSize), func(first devgen.Value) {
+		mine := k.Add(first, k.local)
+		block := k.Min(mine, k.Sub(blocks, k.U(1)))
+		var x [kernel.ActQ8Block]devgen.Value
+		top := k.U(0) // magnitudes compare as integers, with NaN on top
+		for i := range x {
+			x[i] = k.element(k.Add(k.Mul(block, k.U(kernel.ActQ8Block)), k.U(i)))
+			top = k.Max(top, k.And(k.Bits(x[i]), k.U(arith.SignBit-1)))
+		}
+		if superblocks {
+			top = k.shareTop(tops, top)
+		}
+		k.If(k.Less(mine, blocks), func() { k.block(block, &x, top) })
 	})
 }
 
-// scales returns the scale of a block, the factor of its values, and whether it is not all zeros.
-func (k *normKernel) scales(first devgen.Value, size int) (scale, factor, valid devgen.Value) {
-	top := k.Var(k.U(0)) // magnitudes compare as integers, with NaN on top
-	k.Range(k.U(size), func(i devgen.Value) {
-		k.Set(top, k.Max(k.Get(top), k.And(k.Bits(k.element(k.Add(first, i))), k.U(arith.SignBit-1))))
-	})
-	bits := k.Get(top)
-	finite := k.Less(bits, k.U(arith.InfBits))
-	valid = k.AndBool(finite, k.Not(k.Less(bits, k.U(arith.TinyQ8Bits))))
-	amax := k.Float(k.Select(valid, bits, k.Bits(k.F(1))))
-	scale = k.Bits(k.FDiv(amax, k.F(127)))
-	scale = k.Select(valid, scale, k.Select(finite, k.U(0), k.U(arith.NaNBits)))
-	return k.Float(scale), k.FDiv(k.F(127), amax), valid
+// shareTop returns the largest magnitude of the superblock of this invocation's block.
+func (k *normKernel) shareTop(tops devgen.Array, top devgen.Value) devgen.Value {
+	const blocks = kernel.ActQ8Group / kernel.ActQ8Block
+	k.StoreShared(tops, k.local, top)
+	k.Barrier()
+	first := k.And(k.local, k.U(-blocks))
+	top = k.U(0)
+	for i := range blocks {
+		top = k.Max(top, k.LoadShared(tops, k.Add(first, k.U(i))))
+	}
+	k.Barrier()
+	return top
 }
 
-// block writes a block of 32 quantized activations.
-func (k *normKernel) block(first, to, scale, factor, valid devgen.Value) {
+// block writes a block of 32 quantized activations, given the largest magnitude of those that share
+// its scale.
+func (k *normKernel) block(block devgen.Value, x *[kernel.ActQ8Block]devgen.Value, top devgen.Value) {
+	finite := k.Less(top, k.U(arith.InfBits))
+	valid := k.AndBool(finite, k.Not(k.Less(top, k.U(arith.TinyQ8Bits))))
+	amax := k.Float(k.Select(valid, top, k.Bits(k.F(1))))
+	factor := k.FDiv(k.F(127), amax)
+	scale := k.Select(valid, k.Bits(k.FDiv(amax, k.F(127))), k.Select(finite, k.U(0), k.U(arith.NaNBits)))
+
+	to := k.MulAdd(block, k.U(kernel.ActQ8Bytes/b32), k.Mul(k.row, k.quantizedStride))
 	store := func(offset int, x devgen.Value) { k.Store(k.quantized, k.Add(to, k.U(offset/b32)), x) }
-	half := [2]devgen.Value{}
-	for h := range half {
-		sum := k.Var(k.U(0))
-		k.Range(k.U(4), func(i devgen.Value) {
-			g := k.Add(i, k.U(4*h))
-			word := k.U(0)
-			for j := range 4 {
-				e := k.FMul(k.element(k.Add(first, k.Shl(g, k.U(2)), k.U(j))), factor)
-				q := k.Select(valid, k.RoundToInt(e), k.U(0))
-				k.Set(sum, k.Add(k.Get(sum), q))
-				word = k.Or(word, k.Shl(k.And(q, k.U(0xff)), k.U(8*j)))
-			}
-			k.Store(k.quantized, k.Add(to, k.U(kernel.ActQ/b32), g), word)
-		})
-		half[h] = k.Get(sum)
+	half := [2]devgen.Value{k.U(0), k.U(0)}
+	for g := range len(x) / 4 {
+		word := k.U(0)
+		for j := range 4 {
+			q := k.Select(valid, k.RoundToInt(k.FMul(x[4*g+j], factor)), k.U(0))
+			half[g/4] = k.Add(half[g/4], q)
+			word = k.Or(word, k.Shl(k.And(q, k.U(0xff)), k.U(8*j)))
+		}
+		store(kernel.ActQ+4*g, word)
 	}
 	sum := k.Add(half[0], half[1])
 	float := k.FromInt(sum)
 	if k.o.Path == kernel.ComputeInt8 {
-		float = k.FMul(float, scale)
+		float = k.FMul(float, k.Float(scale))
 	}
 	store(kernel.ActScale, scale)
 	store(kernel.ActBias, k.Mul(sum, k.U(-128)))

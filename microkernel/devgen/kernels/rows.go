@@ -21,7 +21,8 @@ func RowGrid(n, rows int) [3]int { return [3]int{ceil(n, rowSize), rows, 1} }
 func AddRows() (*devgen.Kernel, error) {
 	b := devgen.NewBuilder("add_rows", rowSize)
 	dst, src := b.Binding("dst", devgen.ReadWrite), b.Binding("src", devgen.Read)
-	n, dstStride, srcStride := b.Push("n", devgen.U32), b.Push("dst_stride", devgen.U32), b.Push("src_stride", devgen.U32)
+	n, dstStride := b.Push("n", devgen.U32), b.Push("dst_stride", devgen.U32)
+	srcStride := b.Push("src_stride", devgen.U32)
 	i, row := elements(b)
 	b.If(b.Less(i, n), func() {
 		at := b.MulAdd(row, dstStride, i)
@@ -37,7 +38,8 @@ func AddRows() (*devgen.Kernel, error) {
 func GatherRows() (*devgen.Kernel, error) {
 	b := devgen.NewBuilder("gather_rows", rowSize)
 	dst, src, index := b.Binding("dst", devgen.Write), b.Binding("src", devgen.Read), b.Binding("index", devgen.Read)
-	n, dstStride, srcStride := b.Push("n", devgen.U32), b.Push("dst_stride", devgen.U32), b.Push("src_stride", devgen.U32)
+	n, dstStride := b.Push("n", devgen.U32), b.Push("dst_stride", devgen.U32)
+	srcStride := b.Push("src_stride", devgen.U32)
 	scale := b.Push("scale", devgen.F32)
 	i, row := elements(b)
 	b.If(b.Less(i, n), func() {

@@ -3,6 +3,7 @@ package kernels
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -11,6 +12,8 @@ import (
 	"sandwich/microkernel"
 	"sandwich/microkernel/devgen"
 	"sandwich/microkernel/devgen/interp"
+	"sandwich/microkernel/devgen/ptx"
+	"sandwich/microkernel/devgen/ptx/ptxtest"
 	"sandwich/microkernel/qtype"
 )
 
@@ -43,25 +46,45 @@ func (c call) check(t *testing.T, name string, want []byte) {
 		for i, b := range c.buffers {
 			buffers[i] = bytes.Clone(b)
 		}
-		if err := by.run(c, buffers); err != nil {
+		if err := by.run(c, buffers); errors.Is(err, errSkipped) {
+			continue
+		} else if err != nil {
 			t.Fatalf("%s: %v", by.name, err)
 		}
+		compared := false
 		for i, b := range c.kernel.Bindings {
 			if b.Name == name {
+				compared = true
 				compare(t, by.name+" "+c.kernel.Name, buffers[i], want)
 			} else if b.Access == devgen.Read && !bytes.Equal(buffers[i], c.buffers[i]) {
 				t.Fatalf("%s %s writes %s", by.name, c.kernel.Name, b.Name)
 			}
 		}
+		if !compared {
+			t.Fatalf("%s has no binding %s", c.kernel.Name, name)
+		}
 	}
 }
 
-// runners run a call.
-var runners = []struct {
+// runner runs a call by name, or returns errSkipped.
+type runner struct {
 	name string
 	run  func(c call, buffers [][]byte) error
-}{
+}
+
+// errSkipped says that a runner cannot run a kernel, such as one for a matrix unit.
+var errSkipped = errors.New("skipped")
+
+// runners run each call: the interpreters and, by TestMain, the devices of this host.
+var runners = []runner{
 	{"interp", func(c call, buffers [][]byte) error { return interp.Run(c.kernel, c.grid, buffers, c.push) }},
+	{"ptx", func(c call, buffers [][]byte) error {
+		text, err := ptx.Emit(c.kernel, 80)
+		if err != nil {
+			return err
+		}
+		return ptxtest.Run(text, c.grid, buffers, c.push)
+	}},
 }
 
 func compare(t *testing.T, what string, got, want []byte) {

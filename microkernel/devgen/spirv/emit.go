@@ -32,7 +32,8 @@ func (e *emitter) declare() {
 	e.declarePush()
 	e.localIndex, e.grid = e.builtin(builtInLocalIndex, e.u32), e.builtin(builtInWorkgroup, e.vec3u)
 	for _, a := range e.k.Shared {
-		e.shared = append(e.shared, e.variable(classShared, e.typ(opTypeArray, uint32(e.u32), uint32(e.u(uint32(a.Words))))))
+		array := e.typ(opTypeArray, uint32(e.u32), uint32(e.u(uint32(a.Words))))
+		e.shared = append(e.shared, e.variable(classShared, array))
 	}
 	for _, t := range e.k.Vars {
 		e.vars = append(e.vars, e.local(e.typeOf(t)))

@@ -26,7 +26,7 @@ func Emit(k *devgen.Kernel, o Options) ([]uint32, error) {
 	if k.NeedsMatrixUnit() {
 		return nil, fmt.Errorf("kernel %s: SPIR-V has no matrix unit", k.Name)
 	}
-	k = devgen.Lower(k, devgen.Soft{Div: o.SoftDiv, Sqrt: o.SoftSqrt})
+	k = devgen.Lower(k, devgen.Soft{Div: o.SoftDiv, Sqrt: o.SoftSqrt, Half: true})
 	e := &emitter{module: newModule(), k: k, o: o}
 	e.declare()
 	e.body(k.Body)

@@ -27,7 +27,7 @@ func init() {
 	kernel.Register(kernel.AVX512, &kernel.Target{
 		Name: "avx512", Needs: kernel.HasAVX2 | kernel.HasAVX512, Lanes: 16, Registers: 32, IntegerPorts: 2,
 		Forms:     []kernel.Form{kernel.Load, kernel.Embed, kernel.DequantOnce},
-		Dots:      []kernel.Dot{kernel.VNNI, kernel.MAdd, kernel.AMX, kernel.DPBF16},
+		Dots:      []kernel.Dot{kernel.VNNI, kernel.MAdd, kernel.AMX, kernel.DPBF16, kernel.TDPBF16},
 		Peaks:     needsOf(peaksAVX512),
 		GEMM:      gemm.Generator{ISA: kernel.AVX512, Level: asm.AVX512},
 		Vector:    vector.Generator{Level: asm.AVX512},

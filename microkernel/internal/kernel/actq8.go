@@ -58,3 +58,46 @@ func (q *ActQ8) SetSums(factor float32) {
 	q.Bias = -128 * sum
 	q.Sum = float32(sum) * factor
 }
+
+// A row of ComputeInt8K is K/256 superblocks of ActQ8KBytes bytes, ascending in k. Their numbers
+// are contiguous, so that a matrix unit loads rows of 64 k from memory.
+//
+//	offset 0    [256]int8   value / scale rounded to nearest even, within -127 and 127
+//	offset 256  [16]int16   half sums: the sums of sixteen consecutive integers
+//	offset 288  [8]int16    sums: the sums of 32 consecutive integers
+//	offset 304  float32     scale: the largest magnitude of the superblock divided by 127
+//	offset 308  12 bytes    zeros
+//
+// The half sums and sums are the factors of offsets and zero-points of weights.
+const ActQ8KBytes = 320
+
+// ActQ8K is one superblock, for plain-Go access to rows.
+type ActQ8K struct {
+	Q        [ActQ8Group]int8
+	HalfSums [ActQ8Group / 16]int16
+	Sums     [ActQ8Group / ActQ8Block]int16
+	Scale    float32
+	_        [12]byte
+}
+
+// Offsets of the fields of a superblock in bytes, for generated code.
+const (
+	ActKHalfSums = 256
+	ActKSums     = 288
+	ActKScale    = 304
+)
+
+// ActQ8KRowBytes returns the length of a row of k activations; k is a multiple of 256.
+func ActQ8KRowBytes(k int) int { return k / ActQ8Group * ActQ8KBytes }
+
+// ActQ8KAt returns superblock b of a row.
+func ActQ8KAt(row unsafe.Pointer, b int) *ActQ8K { return (*ActQ8K)(unsafe.Add(row, b*ActQ8KBytes)) }
+
+// SetSums computes the fields derived from the integers.
+func (q *ActQ8K) SetSums() {
+	q.HalfSums, q.Sums = [ActQ8Group / 16]int16{}, [ActQ8Group / ActQ8Block]int16{}
+	for i, v := range q.Q {
+		q.HalfSums[i/16] += int16(v)
+		q.Sums[i/ActQ8Block] += int16(v)
+	}
+}

@@ -30,11 +30,20 @@ const (
 	// of the weights adds each exact integer dot product to the sum of the superblock, and one FMA
 	// by the scale of the activations adds that sum, superblocks ascending.
 	ComputeInt8Superblock
+	// ComputeInt8K is the chain "integer", for weights in blocks of 256 whose sub-blocks have integer
+	// scales: the sum of a superblock over its sub-blocks, of scale times dot product, is an exact
+	// integer. One FMA adds it, rounded to float32, times the product of the superblock's scale and
+	// that of the activations (ActQ8K); one FMA does so for the offsets, whose sum is exact, too.
+	ComputeInt8K
+	// ComputeBF16Tile is the chain "tile": activations are rounded to bfloat16, and TDPBF16PS adds
+	// 32 k at a time (ref.DotTile). Its rounding is that of the instruction, so a plan that uses it
+	// is not exact.
+	ComputeBF16Tile
 	Computes // number of compute paths
 )
 
 // computeNames are stored in plan files and profiles.
-var computeNames = [...]string{"f32", "int8", "bf16", "int8-256"}
+var computeNames = [...]string{"f32", "int8", "bf16", "int8-256", "int8-k", "bf16-tile"}
 
 // String returns the name of the path in plan files and flags.
 func (c Compute) String() string {
@@ -63,13 +72,22 @@ func (c *Compute) UnmarshalText(b []byte) (err error) {
 	return err
 }
 
-// Quantizes reports whether the path quantizes activations to ActQ8 blocks and multiplies integers.
-func (c Compute) Quantizes() bool { return c == ComputeInt8 || c == ComputeInt8Superblock }
+// Quantizes reports whether the path quantizes activations to int8 and multiplies integers.
+func (c Compute) Quantizes() bool {
+	return c == ComputeInt8 || c == ComputeInt8Superblock || c == ComputeInt8K
+}
 
-// Arithmetic returns the path whose measured rates apply to c: ComputeInt8 for both integer paths.
+// RoundsBF16 reports whether the path rounds activations to bfloat16.
+func (c Compute) RoundsBF16() bool { return c == ComputeBF16 || c == ComputeBF16Tile }
+
+// Arithmetic returns the path whose measured rates apply to c: ComputeInt8 for all integer paths,
+// ComputeBF16 for those of bfloat16.
 func (c Compute) Arithmetic() Compute {
-	if c.Quantizes() {
+	switch {
+	case c.Quantizes():
 		return ComputeInt8
+	case c.RoundsBF16():
+		return ComputeBF16
 	}
 	return c
 }
@@ -84,14 +102,29 @@ func (c Compute) Takes(t qtype.Type) bool {
 		return t.Quantized()
 	case ComputeInt8Superblock:
 		return t.Quantized() && t.Block() == ActQ8Group
-	case ComputeBF16:
+	case ComputeInt8K:
+		d := t.Desc()
+		return d.Block == ActQ8Group && d.Subs != qtype.FloatSubs && !(d.Affine() && d.Subs == qtype.NoSubs)
+	case ComputeBF16, ComputeBF16Tile:
 		return t == qtype.BF16
 	}
 	return true
 }
 
 // Exact reports whether the chain has the same bits on every machine (DESIGN.md, rule 6).
-func (c Compute) Exact() bool { return c != ComputeBF16 }
+func (c Compute) Exact() bool { return !c.RoundsBF16() }
+
+// KStep returns the number of k whose multiples are the possible cuts of a product along k: that
+// of the type, or a step of the path's chain if it is longer.
+func (c Compute) KStep(t qtype.Type) int {
+	if c == ComputeBF16Tile {
+		return TileK
+	}
+	return t.KStep()
+}
+
+// TileK is the number of k that one TDPBF16PS adds.
+const TileK = 32
 
 // ActRowBytes returns the length of a row of k activations in the form that the path reads. For a k
 // inside the row it is the offset of element k.
@@ -99,8 +132,12 @@ func (c Compute) ActRowBytes(k int) int {
 	switch c {
 	case ComputeInt8, ComputeInt8Superblock:
 		return ActQ8RowBytes(k)
+	case ComputeInt8K:
+		return ActQ8KRowBytes(k)
 	case ComputeBF16:
 		return ActBF16RowBytes(k)
+	case ComputeBF16Tile:
+		return 2 * ((k + TileK - 1) / TileK * TileK)
 	}
 	return 4 * k
 }

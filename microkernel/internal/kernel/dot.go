@@ -53,9 +53,10 @@ var dots = []DotInfo{
 	MOPA:    {Name: "mopa", Compute: ComputeInt8, Needs: HasSMEInt8, MatrixUnit: true},
 	DPBF16: {Name: "dpbf16", AttentionName: "dpbf16", Compute: ComputeBF16, Needs: HasBF16,
 		AttentionNeeds: HasBF16},
-	BFMMLA:  {Name: "bfmmla", Compute: ComputeBF16, Needs: HasArmBF16, RoundsToOdd: true},
-	BFDot:   {Name: "bfdot", Compute: ComputeBF16, Needs: HasArmBF16, RoundsToOdd: true},
-	TDPBF16: {AttentionName: "tdpbf16", Compute: ComputeBF16, AttentionNeeds: HasBF16 | HasAMX, MatrixUnit: true},
+	BFMMLA: {Name: "bfmmla", Compute: ComputeBF16, Needs: HasArmBF16, RoundsToOdd: true},
+	BFDot:  {Name: "bfdot", Compute: ComputeBF16, Needs: HasArmBF16, RoundsToOdd: true},
+	TDPBF16: {Name: "tdpbf16", AttentionName: "tdpbf16", Compute: ComputeBF16Tile, Needs: HasBF16 | HasAMX,
+		AttentionNeeds: HasBF16 | HasAMX, MatrixUnit: true},
 }
 
 // attentionDots lists the dot products of attention in the order of lists for users.
@@ -110,7 +111,7 @@ func (d Dot) SumsWords() bool { return d.info().Sums16 }
 func (d Dot) RoundsToOdd() bool { return d.info().RoundsToOdd }
 
 // BF16 reports whether d multiplies bfloat16.
-func (d Dot) BF16() bool { return d.info().Compute == ComputeBF16 }
+func (d Dot) BF16() bool { return d.info().Compute.RoundsBF16() }
 
 // Least returns the magnitudes below which attention by d replaces elements of queries and
 // probabilities by zeros.

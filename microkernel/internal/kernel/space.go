@@ -42,7 +42,7 @@ func formsInOrder(isa ISA) []Form {
 // appendTiles appends the specs of all register tiles of s, whose MR and NR are ignored.
 func (s Spec) appendTiles(out []Spec, host Features, keep func(Spec) bool) []Spec {
 	for s.NR = qtype.PanelWidth; s.NR <= MaxNR; s.NR += qtype.PanelWidth {
-		for s.MR = 1; s.MR <= MaxMR; s.MR++ {
+		for s.MR = 1; s.MR <= s.maxMR(); s.MR++ {
 			if keep(s) && host.Has(s.Needs()) && !s.dominated() && s.validate() == nil {
 				out = append(out, s)
 			}

@@ -78,6 +78,12 @@ func (s Spec) WithSpread() Spec {
 // MatrixUnit reports whether a matrix unit computes the products: a tile of them per instruction.
 func (s Spec) MatrixUnit() bool { return s.Form == Outer || s.Dot.info().MatrixUnit }
 
+// KeepsSums reports whether sums stay in the tiles of a matrix unit over a superblock or more. Such
+// kernels prepare weights once per call, which pays off with many rows.
+func (s Spec) KeepsSums() bool {
+	return s.MatrixUnit() && (s.Compute == ComputeInt8K || s.Compute == ComputeBF16Tile)
+}
+
 // OrdinaryForm reports whether the form is the first choice without measurements.
 func (s Spec) OrdinaryForm() bool { return s.Form == s.ISA.Target().Forms[0] }
 

@@ -11,6 +11,7 @@ import (
 // Limits of a spec, in addition to the number of registers.
 const (
 	MaxMR       = 24
+	MaxUnitMR   = 32 // of a matrix unit
 	MaxNR       = 128
 	MaxKU       = 32
 	MaxPrefetch = 8192
@@ -35,8 +36,8 @@ func (s Spec) validate() error {
 		return fmt.Errorf("unknown weight type")
 	case s.Form >= Forms || !s.Dot.known():
 		return fmt.Errorf("unknown form or dot product")
-	case s.MR < 1 || s.MR > MaxMR:
-		return fmt.Errorf("MR %d is not within 1 and %d", s.MR, MaxMR)
+	case s.MR < 1 || s.MR > s.maxMR():
+		return fmt.Errorf("MR %d is not within 1 and %d", s.MR, s.maxMR())
 	case s.NR < qtype.PanelWidth || s.NR > MaxNR || s.NR%qtype.PanelWidth != 0:
 		return fmt.Errorf("NR %d is not a multiple of %d within %d", s.NR, qtype.PanelWidth, MaxNR)
 	case s.KU < 1 || s.KU > MaxKU || s.KU&(s.KU-1) != 0:
@@ -52,6 +53,14 @@ func (s Spec) validate() error {
 		return err
 	}
 	return s.legal()
+}
+
+// maxMR returns the largest MR of kernels like this one.
+func (s Spec) maxMR() int {
+	if s.MatrixUnit() {
+		return MaxUnitMR
+	}
+	return MaxMR
 }
 
 // CanPrefetch reports whether kernels like this one may prefetch at a distance. Plain Go and matrix
@@ -89,10 +98,12 @@ func (s Spec) validateCompute() error {
 		return fmt.Errorf("the int8 path is for quantized weights")
 	case !s.Compute.Takes(s.B) && s.Compute == ComputeInt8Superblock:
 		return fmt.Errorf("the path %s is for weights in blocks of %d", s.Compute, ActQ8Group)
+	case !s.Compute.Takes(s.B) && s.Compute == ComputeInt8K:
+		return fmt.Errorf("the path %s is for weights in blocks of %d with integer scales", s.Compute, ActQ8Group)
 	case s.Compute == ComputeInt8Superblock && s.MatrixUnit():
 		return fmt.Errorf("matrix units have no kernels of the path %s", s.Compute)
-	case s.Compute == ComputeBF16 && s.B != qtype.BF16:
-		return fmt.Errorf("the bf16 path is for bf16 weights")
+	case s.Compute.RoundsBF16() && s.B != qtype.BF16:
+		return fmt.Errorf("the path %s is for bf16 weights", s.Compute)
 	case s.Compute == ComputeF32 && s.Dot != NoDot:
 		return fmt.Errorf("an f32 kernel has no dot product")
 	case !generates && s.Dot != NoDot:
@@ -101,6 +112,10 @@ func (s Spec) validateCompute() error {
 		return fmt.Errorf("an int8 kernel needs a dot product of integers")
 	case s.Compute == ComputeBF16 && dot.Compute != ComputeBF16:
 		return fmt.Errorf("a bf16 kernel needs a dot product of bfloat16")
+	case s.Compute == ComputeBF16Tile && generates && dot.Compute != ComputeBF16Tile:
+		return fmt.Errorf("a kernel of the path %s needs the dot product %s", s.Compute, TDPBF16)
+	case s.Compute == ComputeBF16Tile && generates && s.KU != TileK:
+		return fmt.Errorf("KU of a kernel of the path %s must be %d", s.Compute, TileK)
 	case s.Dot != NoDot && !slices.Contains(s.ISA.Target().Dots, s.Dot):
 		return fmt.Errorf("dot product %s does not exist on %s", s.Dot, s.ISA)
 	case generates && s.B.Quantized() && s.KU != qtype.SubBlockK:

@@ -47,6 +47,7 @@ const (
 	OpMul
 	OpL2Norm
 	OpDelta
+	OpQuantizeQ8K
 	VectorOps // number of row operations
 )
 

@@ -25,6 +25,10 @@ func RunRef(s kernel.Spec, g *kernel.GemmArgs) {
 			refBlocks(s.B, g, panel, c, columns)
 		case kernel.ComputeInt8Superblock:
 			refGroups(s.B, g, panel, c, columns)
+		case kernel.ComputeInt8K:
+			refSuperblocks(s.B, g, panel, c, columns)
+		case kernel.ComputeBF16Tile:
+			refTiles(g, panel, c, columns)
 		case kernel.ComputeBF16:
 			refPairs(s.Dot.RoundsToOdd(), g, panel, c, columns)
 		default:

@@ -22,11 +22,15 @@ func subBlockOf(t qtype.Type, block []byte, n int) packedSubBlock {
 // scale returns the scale and the offset of column c for element k of the sub-block. Both are
 // exact.
 func (b packedSubBlock) scale(k, c int) (scale, offset float32) {
-	var scales [2]float32
+	return b.Scales(b.blockScales(c), b.PackedSubs(b.packed, c), k)
+}
+
+// blockScales returns the scales of the block of column c, multiplied by the unit.
+func (b packedSubBlock) blockScales(c int) (scales [2]float32) {
 	for n := range b.BlockScales {
 		scales[n] = b.BlockScale(binary.LittleEndian.Uint16(b.head[2*(qtype.PanelWidth*n+c):]), n)
 	}
-	return b.Scales(scales, b.PackedSubs(b.packed, c), k)
+	return scales
 }
 
 // integer returns the integer that element k, column c represents before scale and offset.

@@ -121,14 +121,10 @@ func (d AttentionDot) refSum(n int, at func(i int) (x, y float32)) (sum float32)
 			sum = ref.DotPairX86(x, y, sum)
 		}
 	case AttendTDPBF16:
-		const step = 32
+		const step = kernel.TileK
 		for k := 0; k < n; k += step {
-			var even, odd float32
-			for i := k; i < min(n, k+step); i += 2 {
-				x, y := refPair(n, i, at)
-				even, odd = ref.FMAFlush(x[0], y[0], even), ref.FMAFlush(x[1], y[1], odd)
-			}
-			sum = ref.AddFlush(sum, ref.AddFlush(even, odd))
+			pairs := (min(n, k+step) - k + 1) / 2
+			sum = ref.DotTile(pairs, sum, func(i int) (x, y [2]float32) { return refPair(n, k+2*i, at) })
 		}
 	default:
 		for i := range n {

@@ -31,6 +31,17 @@ func (v *Vec) quantizeRowQ8Superblock(x *float32, k int, row unsafe.Pointer) {
 	v.call(kernel.OpQuantizeQ8Superblock, &args)
 }
 
+// quantizeRowQ8K quantizes k activations with one scale for 256: the rows that kernels of
+// ComputeInt8K read. k is a multiple of 256.
+func (v *Vec) quantizeRowQ8K(x *float32, k int, row unsafe.Pointer) {
+	if !v.has(kernel.OpQuantizeQ8K) {
+		refQuantizeRowQ8K(x, k, row)
+		return
+	}
+	args := kernel.VectorArgs{P: pointers{ptr(x), row}, N: lengths{k / kernel.ActQ8Group}}
+	v.call(kernel.OpQuantizeQ8K, &args)
+}
+
 // roundRowBF16 rounds k activations to bfloat16, ties to even, and writes a zero after an odd k:
 // the rows that kernels of ComputeBF16 read. Subnormal numbers become zeros of their sign; a NaN
 // becomes quiet.
@@ -55,16 +66,21 @@ func (v *Vec) roundRow(op kernel.VectorOp, x *float32, k int, row unsafe.Pointer
 	}
 }
 
-// QuantizeRow converts k activations to the form that a compute path reads: ActQ8 blocks, or
-// bfloat16. ComputeF32 reads them unchanged.
+// QuantizeRow converts k activations to the form that a compute path reads: ActQ8 blocks, ActQ8K
+// superblocks, or bfloat16 with zeros after the last one up to a whole step. ComputeF32 reads them unchanged.
 func (v *Vec) QuantizeRow(c kernel.Compute, x *float32, k int, row unsafe.Pointer) {
 	switch c {
 	case kernel.ComputeInt8:
 		v.quantizeRowQ8(x, k, row)
 	case kernel.ComputeInt8Superblock:
 		v.quantizeRowQ8Superblock(x, k, row)
+	case kernel.ComputeInt8K:
+		v.quantizeRowQ8K(x, k, row)
 	case kernel.ComputeBF16:
 		v.roundRowBF16(x, k, row)
+	case kernel.ComputeBF16Tile:
+		v.roundRowBF16(x, k, row)
+		clear(unsafe.Slice((*byte)(row), c.ActRowBytes(k))[2*k:])
 	}
 }
 

@@ -148,6 +148,17 @@ func refQuantizeRowQ8Superblock(x *float32, k int, row unsafe.Pointer) {
 	}
 }
 
+// refQuantizeRowQ8K defines Vec.quantizeRowQ8K.
+func refQuantizeRowQ8K(x *float32, k int, row unsafe.Pointer) {
+	xs := vecOf(x, k)
+	for g := 0; g < k; g += kernel.ActQ8Group {
+		b := kernel.ActQ8KAt(row, g/kernel.ActQ8Group)
+		*b = kernel.ActQ8K{}
+		b.Scale = quantizeBlockQ8(xs[g:][:len(b.Q)], b.Q[:])
+		b.SetSums()
+	}
+}
+
 func quantizeBlockQ8(x []float32, q []int8) (scale float32) {
 	// The bits of |x| compare as integers in the order of the values, with NaN on top.
 	var top uint32

@@ -308,6 +308,10 @@ func TestQuantizeRowQ8(t *testing.T) {
 					v.quantizeRowQ8Superblock(p0(x), k, unsafe.Pointer(&got[0]))
 					refQuantizeRowQ8Superblock(p0(x), k, unsafe.Pointer(&want[0]))
 					wantEqual(t, "ActQ8 row of groups", got, want)
+					bytes := kernel.ActQ8KRowBytes(k)
+					v.quantizeRowQ8K(p0(x), k, unsafe.Pointer(&got[0]))
+					refQuantizeRowQ8K(p0(x), k, unsafe.Pointer(&want[0]))
+					wantEqual(t, "ActQ8K row", got[:bytes], want[:bytes])
 				}
 				v.quantizeRowQ8(p0(x), k, unsafe.Pointer(&got[0]))
 				refQuantizeRowQ8(p0(x), k, unsafe.Pointer(&want[0]))

@@ -47,13 +47,8 @@ func (p *Process) loaderError(f *Frame) string {
 // ReadString returns the zero-terminated string at an address of the child, at most n bytes of it.
 // The child copies it, so that a wrong address ends the child and not the caller.
 func (f *Frame) ReadString(at uint64, n int) (string, error) {
-	p := f.thread.process
-	copyString, err := f.Call(p.table[tableDlsym], 0, f.String("strncpy").Addr())
-	if err != nil {
-		return "", err
-	}
 	to := f.Alloc(n)
-	if _, err := f.Call(copyString, to.Addr(), at, uint64(n)); err != nil {
+	if _, err := f.Call(f.thread.process.strncpy, to.Addr(), at, uint64(n)); err != nil {
 		return "", err
 	}
 	return to.CString(0, n), nil

@@ -35,6 +35,8 @@ type Process struct {
 	shared unsafe.Pointer
 	table  [tableEntries]uint64
 	output tail
+	// strncpy is looked up once: a look-up after dlerror would overwrite its text.
+	strncpy uint64
 
 	lostOnce sync.Once
 	lost     chan struct{} // closed by lose
@@ -102,6 +104,9 @@ func start(o Options, arch string, launch func(*os.File, *Process) (*os.Process,
 		if p.table[i] == 0 {
 			return nil, errors.Join(fmt.Errorf("the C library lacks %s", tableName(i)), p.Close())
 		}
+	}
+	if p.strncpy, err = p.LibC().Symbol("strncpy"); err != nil {
+		return nil, errors.Join(err, p.Close())
 	}
 	return p, nil
 }
@@ -199,4 +204,11 @@ func (p *Process) Close() error {
 		errs = append(errs, r.unmap())
 	}
 	return errors.Join(errs...)
+}
+
+// Output returns the end of what the child printed.
+func (p *Process) Output() string {
+	p.output.mu.Lock()
+	defer p.output.mu.Unlock()
+	return string(p.output.kept)
 }

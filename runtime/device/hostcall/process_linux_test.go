@@ -372,7 +372,8 @@ func TestShare(t *testing.T) {
 // TestLibrary checks the errors of libraries and functions that do not exist.
 func TestLibrary(t *testing.T) {
 	p := startTest(t, Options{})
-	if _, err := p.Load("libno-such.so.1"); err == nil || !strings.Contains(err.Error(), "libno-such.so.1") {
+	const want = "load libno-such.so.1: libno-such.so.1: "
+	if _, err := p.Load("libno-such.so.1"); err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("Load: %v", err)
 	}
 	if _, err := p.LibC().Symbol("no_such_function"); err == nil {

@@ -6,6 +6,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -212,7 +213,7 @@ func (c *commands) Free() error { return nil }
 // Record checks the steps.
 func (d *Device) Record(steps ...device.Step) (device.Commands, error) {
 	err := device.CheckSteps(steps, func(device.Launch) error { return nil }, func(device.Copy) error { return nil })
-	return &commands{steps}, err
+	return &commands{slices.Clone(steps)}, err
 }
 
 // Submit queues the steps.

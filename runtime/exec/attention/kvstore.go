@@ -64,7 +64,7 @@ func newKVStore(elem microkernel.KVType, dot microkernel.AttentionDot, layers tp
 		k.first = all
 		all += specs[of].Blocks * k.pitch()
 	}
-	for layer, keeper := range layers.Keeper {
+	for layer, keeper := range layers.KVLayer {
 		s.of[layer] = s.of[keeper]
 	}
 	memory, err := mem.Alloc(all, mem.Options{Node: node, Huge: true})

@@ -94,8 +94,8 @@ func (o *Ops) rotateSegment(g *tp.Group, a *Attention, op *model.Op, rope int, o
 		g.Window(model.BufV, s.row, lo*dim, (hi-lo)*dim),
 	}
 	list := there[:1] // those that change
-	switch keeps := op.Keeper == op.Layer; {
-	case keeps && (op.KeyVal || op.VNorm != nil):
+	switch keeps := op.KVLayer == op.Layer; {
+	case keeps && (op.KeysAsValues || op.VNorm != nil):
 		list = there[:]
 	case keeps:
 		list = there[:2]
@@ -111,7 +111,7 @@ func (o *Ops) rotateSegment(g *tp.Group, a *Attention, op *model.Op, rope int, o
 		tp.Commit(g.W)
 		tp.CopyWindows(list, own[:len(list)], s.n)
 	}
-	if op.Keeper != op.Layer {
+	if op.KVLayer != op.Layer {
 		return
 	}
 	k, v := &there[1], &there[2]
@@ -130,7 +130,7 @@ func (o *Ops) rotateWindows(vec *microkernel.Vec, op *model.Op, rope int, s *kvS
 	for i := range s.n {
 		q, row := &list[0], s.row+i
 		o.rotateHeads(vec, q.Row(i), q.N/dim, dim, op.QNorm, rope, row)
-		if t := op.Temper; t != nil {
+		if t := op.AttnTemperature; t != nil {
 			vec.Scale(q.Row(i), float32(t.At(s.pos+i)), q.N)
 		}
 		if len(list) == 1 {
@@ -140,7 +140,7 @@ func (o *Ops) rotateWindows(vec *microkernel.Vec, op *model.Op, rope int, s *kvS
 		heads := k.N / dim
 		if len(list) > 2 {
 			v := list[2].Row(i)
-			if op.KeyVal {
+			if op.KeysAsValues {
 				copy(unsafe.Slice(v, k.N), unsafe.Slice(k.Row(i), k.N))
 			}
 			if op.VNorm != nil {

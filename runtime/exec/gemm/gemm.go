@@ -92,8 +92,9 @@ func checkSchedule(s plans.Schedule, l microkernel.Layout) error {
 		return fmt.Errorf("slice width %d is not a multiple of NR %d", s.BN, s.Kernel.NR)
 	case s.Pack && s.BM == 0:
 		return errors.New("packed activations need a slice of bounded height")
-	case s.BK%l.Type.KStep() != 0:
-		return fmt.Errorf("slice depth %d is not a multiple of the %s block of %d", s.BK, l.Type, l.Type.KStep())
+	case s.BK%s.Kernel.Compute.KStep(l.Type) != 0:
+		return fmt.Errorf("slice depth %d is not a multiple of the %s block of %d", s.BK, l.Type,
+			s.Kernel.Compute.KStep(l.Type))
 	case !s.Widen && s.Kernel.B != l.Type:
 		return fmt.Errorf("kernel %s does not read %s weights", s.Kernel, l.Type)
 	case s.Widen && (s.Kernel.B != microkernel.F32 || l.Type == microkernel.F32):

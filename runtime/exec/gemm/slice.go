@@ -151,7 +151,7 @@ func packedStride(bytes int) int { return 4 * mem.RowStride((bytes+3)/4) }
 // rows runs m rows in calls of bounded and about equal length. The last call prefetches next.
 func (g *Gemm) rows(args *microkernel.GemmArgs, m int, next unsafe.Pointer) {
 	mr := g.s.Kernel.MR
-	perCall := max(mr, callWork/(args.N*(args.K1-args.K0)))
+	perCall := max(mr, g.callWork()/(args.N*(args.K1-args.K0)))
 	if m <= perCall {
 		args.M, args.NextB = m, next
 		g.kernel.Run(args)
@@ -179,7 +179,16 @@ func (g *Gemm) depthPerCall(rows int) int {
 	bytes := microkernel.PanelOffset(g.layout.Type, steps) * g.s.Kernel.NR / microkernel.PanelWidth
 	calls := callBytes / bytes
 	if g.s.Kernel.MatrixUnit() {
-		calls = min(calls, callWork/(max(1, rows)*g.s.Kernel.NR*steps))
+		calls = min(calls, g.callWork()/(max(1, rows)*g.s.Kernel.NR*steps))
 	}
 	return max(1, calls) * steps
+}
+
+// callWork returns the multiply-adds of a call. Kernels that keep sums in tiles do at least four
+// times as many in the same time as others.
+func (g *Gemm) callWork() int {
+	if g.s.Kernel.KeepsSums() {
+		return 4 * callWork
+	}
+	return callWork
 }

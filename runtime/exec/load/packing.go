@@ -186,7 +186,7 @@ func (w *rankWeights) pack(shard *tp.Shard, i, lo, hi int) bool {
 
 // gathered returns rows of a weight that are not contiguous in its tensor, or nil if they are.
 func gathered(w *model.Weight, n0, n1 int) (raw []byte) {
-	if w.Picks == nil {
+	if w.RowRanges == nil {
 		return nil
 	}
 	size := w.Tensor.Type.RowBytes(w.Tensor.Dims[0])

@@ -35,7 +35,7 @@ func (r *Routes) Dispatch(g *tp.Group, op *model.Op, rows int) {
 		for at := lo; at < hi; at++ {
 			dst := unsafe.Slice(g.Row(model.BufExpert, at), hidden)
 			copy(dst, unsafe.Slice(g.Row(model.BufH, int(r.source[at])), hidden))
-			if op.Router.Inward {
+			if op.Router.ScaleInput {
 				if weight := r.weightAt(at); weight != 1 {
 					for i := range dst {
 						dst[i] *= weight
@@ -90,7 +90,7 @@ func (r *Routes) Combine(g *tp.Group, op *model.Op, rows int) {
 			r.beginSum(g, op, row, dst, n)
 			for pair := row * r.used; pair < (row+1)*r.used; pair++ {
 				weight := r.weight[pair]
-				if op.Router.Inward {
+				if op.Router.ScaleInput {
 					weight = 1
 				}
 				g.Vec.AddScaled(dst, raw.Add(g.Row(model.BufExpert, int(r.place[pair])), c), weight, n)
@@ -102,7 +102,7 @@ func (r *Routes) Combine(g *tp.Group, op *model.Op, rows int) {
 // beginSum prepares n elements of a row of Y as the start of the sum. The first rank alone starts
 // from the output of the shared expert.
 func (r *Routes) beginSum(g *tp.Group, op *model.Op, row int, dst *float32, n int) {
-	if !op.Onto || !g.Shard.First {
+	if !op.Accumulate || !g.Shard.First {
 		clear(unsafe.Slice(dst, n))
 		return
 	}

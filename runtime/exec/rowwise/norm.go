@@ -146,7 +146,7 @@ func (o *Ops) RowNorm(g *tp.Group, op *model.Op) {
 	for lo, hi, ok := g.Next(o.rows, rowChunk); ok; lo, hi, ok = g.Next(o.rows, rowChunk) {
 		for r := lo; r < hi; r++ {
 			out, in, n := g.Row(op.Outs[0], r), g.Row(op.In, r), op.Norm.N
-			if !op.Onto {
+			if !op.Accumulate {
 				g.Vec.RMSNorm(out, in, &op.Norm.Data[0], n, o.model.Eps)
 				continue
 			}

@@ -76,8 +76,8 @@ func addPositions(vec *microkernel.Vec, dst []float32, op *model.Op, pos int) {
 	if op.Types != nil {
 		vec.Add(&dst[0], &op.Types.Data[0], len(dst))
 	}
-	if op.Places != nil {
-		vec.Add(&dst[0], &op.Places.Data[pos*op.Places.N], len(dst))
+	if op.PosEmbed != nil {
+		vec.Add(&dst[0], &op.PosEmbed.Data[pos*op.PosEmbed.N], len(dst))
 	}
 }
 

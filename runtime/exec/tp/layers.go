@@ -13,20 +13,20 @@ import (
 // Layers describes what the layers of a model keep for a sequence: the kinds of stores, and for
 // each layer its store, its heads, and the layer whose keys and values it reads (usually its own).
 type Layers struct {
-	Kinds  []kvcache.Kind
-	Of     []int // store of a layer
-	Heads  []model.Heads
-	Keeper []int // layer that stores the keys and values that a layer reads
-	State  int64 // bytes of a sequence in the recurrent store, or 0
+	Kinds   []kvcache.Kind
+	Of      []int // store of a layer
+	Heads   []model.Heads
+	KVLayer []int // layer that stores the keys and values that a layer reads
+	State   int64 // bytes of a sequence in the recurrent store, or 0
 }
 
 // LayersOf reads the attention values of a model's layers. Layers of one kind share a store: their
 // blocks are allocated and freed together. An unknown kind is an error.
 func LayersOf(m *model.Model) (l Layers, err error) {
-	l.Of, l.Keeper = make([]int, m.Dims.Layers), make([]int, m.Dims.Layers)
+	l.Of, l.KVLayer = make([]int, m.Dims.Layers), make([]int, m.Dims.Layers)
 	l.Heads = make([]model.Heads, m.Dims.Layers)
-	for i := range l.Keeper {
-		l.Keeper[i] = i // also of layers without attention
+	for i := range l.KVLayer {
+		l.KVLayer[i] = i // also of layers without attention
 	}
 	for i := range m.Ops {
 		op := &m.Ops[i]
@@ -42,8 +42,8 @@ func LayersOf(m *model.Model) (l Layers, err error) {
 			at = len(l.Kinds)
 			l.Kinds = append(l.Kinds, k)
 		}
-		l.Of[op.Layer], l.Heads[op.Layer], l.Keeper[op.Layer] = at, op.Heads, op.Keeper
-		if op.Attn.Both {
+		l.Of[op.Layer], l.Heads[op.Layer], l.KVLayer[op.Layer] = at, op.Heads, op.KVLayer
+		if op.Attn.Bidirectional {
 			l.reuse(op.Layer)
 		}
 	}
@@ -59,7 +59,7 @@ func LayersOf(m *model.Model) (l Layers, err error) {
 func (l *Layers) reuse(layer int) {
 	for i, of := range l.Of[:layer] {
 		if of == l.Of[layer] && l.Heads[i] == l.Heads[layer] {
-			l.Keeper[layer] = i
+			l.KVLayer[layer] = i
 			return
 		}
 	}
@@ -69,7 +69,7 @@ func kindOf(a model.Attn) (kvcache.Kind, error) {
 	switch {
 	case a.Store != "":
 		return kvcache.Named(a.Store)
-	case a.Both:
+	case a.Bidirectional:
 		return kvcache.Passing{Width: a.Window}, nil
 	case a.Window > 0:
 		return kvcache.Window{Positions: a.Window}, nil
@@ -81,13 +81,13 @@ func kindOf(a model.Attn) (kvcache.Kind, error) {
 func FullLayers(d model.Dims) Layers {
 	l := Layers{Kinds: []kvcache.Kind{kvcache.Full{}}, Of: make([]int, d.Layers)}
 	for i := range d.Layers {
-		l.Heads, l.Keeper = append(l.Heads, model.Heads{Q: d.Heads, KV: d.KVHeads, Dim: d.HeadDim}), append(l.Keeper, i)
+		l.Heads, l.KVLayer = append(l.Heads, model.Heads{Q: d.Heads, KV: d.KVHeads, Dim: d.HeadDim}), append(l.KVLayer, i)
 	}
 	return l
 }
 
 // Keeps reports whether a layer has keys and values of its own.
-func (l *Layers) Keeps(layer int) bool { return l.Keeper[layer] == layer && l.Heads[layer].KV > 0 }
+func (l *Layers) Keeps(layer int) bool { return l.KVLayer[layer] == layer && l.Heads[layer].KV > 0 }
 
 // LayoutOf returns the memory layout of the keys and values of one KV head of a layer.
 func (l *Layers) LayoutOf(layer int, elem microkernel.KVType) microkernel.KVLayout {

@@ -16,9 +16,13 @@ func TileConfig(rows, rowBytes [8]uint8) (c [64]byte) {
 // SetTiles configures the tiles by a constant, as TileConfig has it, and clears them.
 func (a *Asm) SetTiles(rows, rowBytes [8]uint8) {
 	c := TileConfig(rows, rowBytes)
-	a.tileRows = rows
+	a.AssumeTiles(rows)
 	a.LdTileCfg(a.Const(c[:]))
 }
+
+// AssumeTiles sets the rows of tiles that instructions are counted with, for code that configures
+// them from its arguments.
+func (a *Asm) AssumeTiles(rows [8]uint8) { a.tileRows = rows }
 
 // LdTileCfg configures the tiles from 64 bytes and clears them.
 func (a *Asm) LdTileCfg(m Mem) {

@@ -64,7 +64,7 @@ func (s spec) validateDequantOnce() error {
 // runDequantOnce computes one call of such a kernel in pieces of k, each of which continues from
 // the stored C.
 func runDequantOnce(k *kernel.Tiles, g kernel.GemmArgs) {
-	unpack, err := dequantizerOf(k.Spec.B)
+	unpack, err := dequantizers.of(k.Spec.B)
 	if err != nil {
 		panic("a kernel was built without what unpacks for it: " + err.Error())
 	}
@@ -177,19 +177,26 @@ func (e *dequantOnceTile) part(k0 int) {
 	e.addOffsets(k0)
 }
 
-// dequantizers are the functions that dequantize a panel: qtype.Type -> func() (jit.Func, error).
-var dequantizers sync.Map // qtype.Type -> func() (jit.Func, error)
+// typeFuncs are functions that are generated once for each weight type.
+type typeFuncs struct {
+	what     string
+	generate func(qtype.Type) ([]byte, error)
+	funcs    sync.Map // qtype.Type -> func() (jit.Func, error)
+}
 
-// dequantizerOf generates the function of a weight type once. Assemble calls it too, so that a
-// kernel that runs has it.
-func dequantizerOf(b qtype.Type) (jit.Func, error) {
-	if once, ok := dequantizers.Load(b); ok {
+// dequantizers are the functions that dequantize a panel.
+var dequantizers = typeFuncs{what: "unpacking", generate: dequantizer}
+
+// of generates the function of a weight type once. Assemble calls it too, so that a kernel that
+// runs has it.
+func (t *typeFuncs) of(b qtype.Type) (jit.Func, error) {
+	if once, ok := t.funcs.Load(b); ok {
 		return once.(func() (jit.Func, error))()
 	}
 	build := sync.OnceValues(func() (jit.Func, error) {
-		code, err := dequantizer(b)
+		code, err := t.generate(b)
 		if err != nil {
-			return jit.Func{}, fmt.Errorf("unpacking %s: %w", b, err)
+			return jit.Func{}, fmt.Errorf("%s %s: %w", t.what, b, err)
 		}
 		loaded, err := jit.Load(code)
 		if err != nil {
@@ -197,11 +204,11 @@ func dequantizerOf(b qtype.Type) (jit.Func, error) {
 		}
 		return loaded[0], nil
 	})
-	once, _ := dequantizers.LoadOrStore(b, build)
+	once, _ := t.funcs.LoadOrStore(b, build)
 	return once.(func() (jit.Func, error))()
 }
 
-// unpacking is the code that unpacks blocks of a panel.
+// dequantizer returns the code that dequantizes blocks of a panel.
 func dequantizer(b qtype.Type) ([]byte, error) {
 	a := asm.New(asm.AVX512)
 	_, emit := newDequantizer(a, b)

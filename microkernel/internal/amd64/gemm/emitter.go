@@ -36,6 +36,7 @@ type emitter struct {
 	pointers int                       // handed out
 	rows     func(r, disp int) asm.Mem // where rows of A are, unless they are where aBase and rLDA say; or nil
 	begin    func()                    // begins the tile where C holds its chains; nil where accumulators do
+	cMask    *asm.Vec                  // AVX2: for the columns of C, if no temporary of the body is free; or nil
 	prefetcher
 }
 
@@ -265,6 +266,9 @@ func (e *emitter) eachC(p asm.Reg, visit func(r, j int, m asm.Mem, masked *asm.V
 	e.Bind(partial)
 	e.rowsOfC(p, 0, e.v-2, nil, visit)
 	mask := e.reg(len(e.acc)) // a temporary of the body, free here
+	if e.cMask != nil {
+		mask = *e.cMask
+	}
 	for h := range 2 {
 		e.I(asm.VMOVUPS, mask, e.arg(unsafe.Offsetof(t.Lanes)+uintptr(32*h)))
 		e.rowsOfC(p, e.v-2+h, e.v-1+h, &mask, visit)

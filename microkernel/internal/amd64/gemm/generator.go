@@ -29,6 +29,10 @@ type Generator struct {
 func (v Generator) Legal(k kernel.Spec) error {
 	s := spec{k}
 	switch {
+	case s.Dot == kernel.TDPBF16:
+		return s.validateBF16Tile()
+	case s.Dot == kernel.AMX && s.Compute == kernel.ComputeInt8K:
+		return s.validatePlanes()
 	case s.Dot == kernel.AMX:
 		if err := s.validateAMX(); err != nil {
 			return err
@@ -48,12 +52,21 @@ func (v Generator) Legal(k kernel.Spec) error {
 // Dominated keeps the highest AMX tile, of which lower ones are tails, with four or eight panels,
 // which share the packing of rows.
 func (v Generator) Dominated(s kernel.Spec) bool {
+	if s.Compute == kernel.ComputeInt8K || s.Compute == kernel.ComputeBF16Tile {
+		return s.MR != pairRows || s.NR != pairPanels*qtype.PanelWidth
+	}
 	return s.MR != AMXRows || s.NR != amxPanels*qtype.PanelWidth && s.NR != amxPanels/2*qtype.PanelWidth
 }
 
-// CodeSpec returns one panel for AMX, whose code serves any number of panels.
+// CodeSpec returns one panel for AMX, whose code serves any number of panels, and for the paths
+// whose sums stay in tiles the sizes that differ in code.
 func (v Generator) CodeSpec(s kernel.Spec) kernel.Spec {
-	if s.Dot == kernel.AMX {
+	switch {
+	case s.Dot == kernel.TDPBF16:
+		return bf16Code(s)
+	case s.Dot == kernel.AMX && s.Compute == kernel.ComputeInt8K:
+		return planesCode(s)
+	case s.Dot == kernel.AMX:
 		s.NR = qtype.PanelWidth
 	}
 	return s
@@ -64,12 +77,21 @@ func (v Generator) NeedsOf(kernel.Spec) kernel.Features { return 0 }
 
 // SelfTest returns needed for AMX: the kernels were developed without such a machine.
 func (v Generator) SelfTest(s kernel.Spec) (instead string, needed bool) {
+	if s.Dot == kernel.TDPBF16 {
+		return kernel.DPBF16.String(), true
+	}
 	return kernel.VNNI.String(), s.Dot == kernel.AMX
 }
 
 // Run computes one call of a kernel.
 func (v Generator) Run(k *kernel.Tiles, g kernel.GemmArgs) {
 	switch {
+	case k.Spec.Dot == kernel.TDPBF16:
+		runBF16Tile(k, &g)
+		return
+	case k.Spec.Dot == kernel.AMX && k.Spec.Compute == kernel.ComputeInt8K:
+		runPlanes(k, &g)
+		return
 	case k.Spec.Dot == kernel.AMX:
 		runAMX(k, &g)
 		return
@@ -83,7 +105,12 @@ func (v Generator) Run(k *kernel.Tiles, g kernel.GemmArgs) {
 // Assemble generates one tile of the spec's size.
 func (v Generator) Assemble(k kernel.Spec) ([]byte, error) {
 	if k.Form == kernel.DequantOnce {
-		if _, err := dequantizerOf(k.B); err != nil {
+		if _, err := dequantizers.of(k.B); err != nil {
+			return nil, err
+		}
+	}
+	if k.Dot == kernel.AMX && k.Compute == kernel.ComputeInt8K {
+		if _, err := planeMakers.of(k.B); err != nil {
 			return nil, err
 		}
 	}
@@ -94,7 +121,7 @@ func (v Generator) Assemble(k kernel.Spec) ([]byte, error) {
 func (v Generator) Counts(k kernel.Spec) (code.Counts, error) {
 	a := v.tile(k)
 	switch {
-	case k.Dot == kernel.AMX:
+	case k.Dot == kernel.AMX && k.Compute == kernel.ComputeInt8:
 		return amxCounts(k, a.Counts()), a.Err()
 	case k.Form == kernel.DequantOnce:
 		return dequantOnceCounts(k, a.Counts()), a.Err()
@@ -121,6 +148,10 @@ func (v Generator) tile(k kernel.Spec) *asm.Asm {
 // that emits it. Without an assembler it only counts registers, for Legal.
 func (s spec) generator() func(a *asm.Asm, s spec) (_ *emitter, emit func()) {
 	switch {
+	case s.Dot == kernel.TDPBF16:
+		return newBF16Tile
+	case s.Dot == kernel.AMX && s.Compute == kernel.ComputeInt8K:
+		return newPlanesTile
 	case s.Dot == kernel.AMX:
 		return newAMX
 	case s.dequantOnce():

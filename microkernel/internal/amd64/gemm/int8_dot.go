@@ -47,8 +47,16 @@ func (e *int8Tile) everywhere(word uint32) asm.Mem {
 func (e *int8Tile) ones() asm.Mem { return e.everywhere(0x00010001) }
 
 // zeroOf returns the unsigned number that the dot product reads for a weight of 0, or 0 if no
-// correction is needed.
+// correction of single dot products is needed.
 func (e *int8Tile) zeroOf() int {
+	if e.s.integerScales() {
+		return 0 // correctZero does so once per superblock
+	}
+	return e.zeroNumber()
+}
+
+// zeroNumber returns the unsigned number that the dot product reads for a weight of 0.
+func (e *int8Tile) zeroNumber() int {
 	if e.s.signedDot() {
 		return 0
 	}
@@ -160,7 +168,8 @@ func (e *int8Tile) split(j int) {
 // row adds the products of the current groups, starting at g, to the integer accumulators of row
 // r.
 func (e *int8Tile) row(r, g int, first bool) {
-	x := e.a(r, kernel.ActQ+4*g)
+	_, at := e.s.actBlock()
+	x := e.a(r, at+4*g)
 	if e.s.Form != kernel.Embed {
 		for i, v := range e.x {
 			e.I(asm.VPBROADCASTD, v, x.Off(4*i))

@@ -14,6 +14,17 @@ func (s spec) wide() bool { return s.ISA == kernel.AVX512 }
 // superblock reports whether the tile computes the chain "group".
 func (s spec) superblock() bool { return s.Compute == kernel.ComputeInt8Superblock }
 
+// integerScales reports whether the tile computes the chain "integer".
+func (s spec) integerScales() bool { return s.Compute == kernel.ComputeInt8K }
+
+// actBlock returns the bytes of 32 activations, and the offset of the first one.
+func (s spec) actBlock() (bytes, first int) {
+	if s.integerScales() {
+		return kernel.ActQ8Block, 0
+	}
+	return kernel.ActQ8Bytes, kernel.ActQ
+}
+
 // dequantOnce reports whether the tile reads weights that were dequantized once per call.
 func (s spec) dequantOnce() bool { return s.Form == kernel.DequantOnce }
 

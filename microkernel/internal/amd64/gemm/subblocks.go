@@ -15,6 +15,7 @@ type subBlocks struct {
 	atHead    func()    // K types only: called at the head of each block; or nil
 	atTail    func()    // K types only: called after each block; or nil
 	made      []asm.Vec // words of the last plane, where they are made for each sub-block; nil where memory has them
+	passed    int       // bytes from the panel pointers to the sub-block that operands refer to
 }
 
 func newSubBlocks(e *emitter) subBlocks {
@@ -78,7 +79,7 @@ func (t subBlocks) subBlock() int {
 	if t.SubBlocks() == 1 {
 		return t.HeadBytes()
 	}
-	return 0
+	return t.passed
 }
 
 // sub returns the bytes of scales number n of the sub-block, for vector j.

@@ -35,15 +35,23 @@ func newInt8Tile(a *asm.Asm, s spec) *int8Tile {
 	if e.form.flip {
 		e.none, e.top = e.vec(), e.vec()
 	}
-	if e.used+len(e.BlockScales)*e.v <= s.ISA.Registers() && e.SubBlocks() > 1 {
+	if e.used+len(e.BlockScales)*e.v <= s.ISA.Registers() && e.SubBlocks() > 1 && !s.integerScales() {
 		for range len(e.BlockScales) {
 			e.heads = append(e.heads, e.vecs(e.v))
 		}
 		e.atHead = e.loadHeads
 	}
-	if s.superblock() {
+	switch {
+	case s.superblock():
 		e.cRow = e.pointer()
 		e.begin, e.atTail = e.startGroups, e.endGroup
+	case s.integerScales():
+		e.cRow = e.pointer()
+		e.begin, e.atTail = e.startGroups, e.endSuperblock
+		if e.Affine() && !e.wide() {
+			mask := e.vec()
+			e.cMask = &mask
+		}
 	}
 	return e
 }
@@ -81,6 +89,10 @@ func (s spec) int8Form() int8Form {
 	if s.ISA == kernel.AVX512 && b.Bits() < 8 {
 		f.masks = len(b.Fields)
 	}
+	if s.Dot != kernel.MAdd && s.integerScales() {
+		f.temps = 1
+		return f
+	}
 	if s.Dot != kernel.MAdd {
 		if s.ISA != kernel.AVX512 || b.Subs != qtype.NoSubs || len(b.Fields) > 1 {
 			f.temps = 1
@@ -105,7 +117,8 @@ func (e *int8Tile) body() {
 		for k := 0; k < qtype.SubBlockK; k += e.Span() {
 			e.part(k)
 		}
-		e.advance(e.aBase, kernel.ActQ8Bytes)
+		bytes, _ := e.s.actBlock()
+		e.advance(e.aBase, bytes)
 	})
 }
 
@@ -143,6 +156,10 @@ func (e *int8Tile) part(k0 int) {
 		}
 	}
 	e.finishDots(k0)
+	if e.s.integerScales() {
+		e.scaleIntegers(k0)
+		return
+	}
 	for j := range e.v {
 		e.scale(e.w[j], j, k0)
 	}

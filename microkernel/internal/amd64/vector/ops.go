@@ -52,6 +52,7 @@ var emitters = [kernel.VectorOps]func(gen){
 	kernel.OpMul:                  emitMul,
 	kernel.OpL2Norm:               emitL2Norm,
 	kernel.OpDelta:                emitDelta,
+	kernel.OpQuantizeQ8K:          emitQuantizeQ8K,
 }
 
 // avx2Only reports whether the code of an operation uses no more than AVX2 at every level.

@@ -64,13 +64,7 @@ func emitQuantizeQ8Superblock(g gen) {
 	}
 	g.OverRows(rows, func() {
 		special, done := g.NewLabel(), g.NewLabel()
-		g.Zero(q8A)
-		for i := range blocks * g.q8Regs() {
-			g.I(asm.VANDPS, g.V(q8Inv), g.V(q8Sign), asm.At(q8In, g.V(0).Bytes()*i))
-			g.I(asm.VPMAXSD, g.V(q8A), g.V(q8A), g.V(q8Inv))
-		}
-		g.q8Scales(special)
-		g.I(asm.VMOVAPS, g.V(q8Group), g.V(q8Inv))
+		g.q8SuperblockScales(special)
 		each(func() {
 			g.q8Load()
 			g.I(asm.VMOVAPS, g.V(q8Inv), g.V(q8Group))
@@ -81,6 +75,17 @@ func emitQuantizeQ8Superblock(g gen) {
 		each(func() { g.q8Special(false) })
 		g.Bind(done)
 	})
+}
+
+// q8SuperblockScales computes the scale of 256 elements and its inverse, or jumps to special.
+func (g gen) q8SuperblockScales(special asm.Label) {
+	g.Zero(q8A)
+	for i := range 8 * g.q8Regs() {
+		g.I(asm.VANDPS, g.V(q8Inv), g.V(q8Sign), asm.At(q8In, g.V(0).Bytes()*i))
+		g.I(asm.VPMAXSD, g.V(q8A), g.V(q8A), g.V(q8Inv))
+	}
+	g.q8Scales(special)
+	g.I(asm.VMOVAPS, g.V(q8Group), g.V(q8Inv))
 }
 
 // q8Group holds 127 over the largest magnitude of a superblock.

@@ -24,7 +24,7 @@ type Generator struct{}
 func (Generator) Legal(k kernel.Spec) error {
 	s := spec{k}
 	switch {
-	case s.Compute == kernel.ComputeInt8Superblock:
+	case s.Compute == kernel.ComputeInt8Superblock, s.Compute == kernel.ComputeInt8K:
 		return fmt.Errorf("%s has no kernels of the path %s", s.ISA, s.Compute)
 	case s.Spread:
 		return fmt.Errorf("%s has no spread prefetch", s.ISA)

@@ -60,8 +60,9 @@ var emitters = [kernel.VectorOps]func(gen){
 
 // plainGo are the operations that have no NEON code: keys are stored token by token, attention does
 // not read bfloat16, and no GEMM kernel reads superblock activations.
-var plainGo = map[kernel.VectorOp]bool{kernel.OpQuantizeQ8Superblock: true, kernel.OpStorePanelK16: true,
-	kernel.OpStoreK16BF16: true, kernel.OpStoreV16BF16: true, kernel.OpStorePanelK16BF16: true}
+var plainGo = map[kernel.VectorOp]bool{kernel.OpQuantizeQ8Superblock: true, kernel.OpQuantizeQ8K: true,
+	kernel.OpStorePanelK16: true, kernel.OpStoreK16BF16: true, kernel.OpStoreV16BF16: true,
+	kernel.OpStorePanelK16BF16: true}
 
 // Op returns the position-independent code of a row operation, or no code and no error for the
 // operations that are left to plain Go.

@@ -17,6 +17,7 @@ import (
 	"sandwich/profiles/calibrate"
 	"sandwich/runtime/api"
 	"sandwich/runtime/session"
+	"sandwich/runtime/textio"
 	"sandwich/tuner/measure"
 )
 
@@ -87,7 +88,7 @@ func (f *embedBenchFlags) run(ctx context.Context) ([]measure.EmbedRow, error) {
 			spelled = append(spelled, s.Tok.Decode(text, false))
 		}
 		o.Encode = func(ctx context.Context) error {
-			_, err := e.Prompts(ctx, &api.Embedding{Texts: spelled})
+			_, err := textio.New(e, s.Tok).Prompts(ctx, &api.Embedding{Texts: spelled})
 			return err
 		}
 	}

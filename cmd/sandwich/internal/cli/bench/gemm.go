@@ -81,7 +81,7 @@ that rounds of both sides can be interleaved.`,
 	fs.StringSliceVar(&f.types, "type", []string{"f32"}, "types of the weights")
 	fs.IntSliceVarP(&f.threads, "threads", "t", []int{0}, "worker threads, such as 1,2; 0 means one per core")
 	fs.StringVar(&f.compute, "compute", "auto", "arithmetic by weight: auto, f32, int8 (quantized weights), "+
-		"int8-256 (weights in blocks of 256) or bf16 (bf16 weights)")
+		"int8-256 or int8-k (weights in blocks of 256), bf16 or bf16-tile (bf16 weights)")
 	fs.StringVar(&f.isa, "isa", "", "instruction set of the kernels (default: the widest); 1=avx2 sets that of "+
 		"worker 1")
 	fs.StringVar(&f.kernel, "kernel", "", "micro-kernel to measure, as plans spell it (default: the choice of the "+

@@ -107,7 +107,7 @@ func (f *grammarFlags) run(ctx context.Context) ([]measure.GrammarRow, error) {
 	step, done := show.StepBar("bench grammar", len(sources)*len(vocabs))
 	defer done()
 	for _, vocab := range vocabs {
-		drawer := engine.NewDrawer(vec, vocab.Size(), api.Sampling{Temperature: 1, TopK: 40, Seed: 1})
+		drawer := engine.NewSampler(vec, vocab.Size(), api.Sampling{Temperature: 1, TopK: 40, Seed: 1})
 		for _, name := range slices.Sorted(maps.Keys(sources)) {
 			row, err := measure.TimeGrammar(ctx, measure.GrammarOptions{Name: name, Source: sources[name],
 				Vocab: vocab, Answers: f.answers, Tokens: f.tokens, Drawer: drawer})

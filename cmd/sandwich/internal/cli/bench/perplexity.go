@@ -101,7 +101,7 @@ func perplexity(ctx context.Context, s *session.Session, text string, window int
 	o.Step = step
 	began := time.Now()
 	err = s.WithRunner(ctx, window, 0, o.Rows, func(r *engine.Runner, l *pool.Leader) (err error) {
-		score, err = measure.ScoreText(ctx, engine.NewLine(r, l), ids, o)
+		score, err = measure.ScoreText(ctx, engine.NewSequence(r, l), ids, o)
 		return err
 	})
 	if err == nil {

@@ -210,7 +210,7 @@ func (a *rooflineArm) load(ctx context.Context, before []rooflineArm) (said stri
 	if len(before) > 0 {
 		first := &before[0]
 		if exec.SharesWeights(first.session.Plan, a.session.Plan) {
-			ro.Beside = first.runner
+			ro.SharedWith = first.runner
 		} else {
 			said = fmt.Sprintf("%s computes weights differently from %s and reads a separate copy of them",
 				a.session.Plan.Widest(), first.session.Plan.Widest())

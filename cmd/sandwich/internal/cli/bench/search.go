@@ -49,7 +49,7 @@ interrupted recording. A folder of another machine or another version of this pr
 	shape := fs.String("shape", "2048x2048", "weight as NxK")
 	typ := fs.String("type", "f32", "type of the weight")
 	fs.StringVar(&o.Compute, "compute", "auto", "arithmetic by weight: auto, f32, int8 (quantized weights), "+
-		"int8-256 (weights in blocks of 256) or bf16 (bf16 weights)")
+		"int8-256 or int8-k (weights in blocks of 256), bf16 or bf16-tile (bf16 weights)")
 	fs.StringVar(&o.ISA, "isa", "", "instruction set of the kernels (default: the widest)")
 	fs.IntVarP(&o.Threads, "threads", "t", 0, "worker threads (default: one per core)")
 	fs.IntVar(&o.MaxM, "seq-max", 2048, "maximum number of rows to search for")

@@ -41,6 +41,7 @@ Nothing is changed or measured.`,
 		}
 		return printFindings(c.OutOrStdout(), findings)
 	}
+	c.AddCommand(newDoctorDevices())
 	return c
 }
 

@@ -20,6 +20,7 @@ import (
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/runtime/api"
 	"sandwich/runtime/session"
+	"sandwich/runtime/textio"
 	"sandwich/runtime/tokenizer"
 )
 
@@ -194,7 +195,7 @@ func (f *generateFlags) generate(ctx context.Context, s *session.Session, a *Gen
 	req := api.Request{
 		Prompt: a.Prompt, MaxTokens: f.count, Sampling: f.sampling, Stop: f.stop, IgnoreEOS: f.ignoreEOS,
 	}
-	res, err := e.Generate(ctx, req, func(t api.Token) error {
+	res, err := textio.New(e, s.Tok).Generate(ctx, req, func(t api.Token) error {
 		if t.ID != api.NoToken {
 			a.Tokens = append(a.Tokens, t.ID)
 		}

@@ -16,6 +16,7 @@ import (
 	"sandwich/profiles/retention"
 	"sandwich/runtime/model"
 	"sandwich/runtime/server"
+	"sandwich/runtime/server/request"
 	"sandwich/runtime/session"
 )
 
@@ -169,7 +170,7 @@ func readKeys(path string) ([]string, error) {
 		if key == "" || strings.HasPrefix(key, "#") {
 			continue
 		}
-		if !server.CheckKey(key) {
+		if !request.CheckKey(key) {
 			return nil, fmt.Errorf("--api-key-file %s, line %d: only class=proactive or class=NUMBER may follow "+
 				"a key",
 				path, n)

@@ -28,7 +28,7 @@ func dumpLogits(ctx context.Context, s *session.Session, prompt []int32, most in
 	rows := min(modelflags.LogitRows, s.Plan.Chunk)
 	err = s.WithRunner(ctx, len(prompt), most, rows, func(r *engine.Runner, l *pool.Leader) error {
 		var row []byte
-		return engine.NewLine(r, l).Feed(prompt, rows, engine.AllLogits, func(_ int, logits []float32) error {
+		return engine.NewSequence(r, l).Feed(prompt, rows, engine.AllLogits, func(_ int, logits []float32) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}

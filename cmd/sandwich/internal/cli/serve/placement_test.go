@@ -13,7 +13,7 @@ var twoNodes = []engine.Placement{
 	{Rank: 0, What: "weights", Node: 0, Bytes: 2 << 30, On: map[int]int64{0: 2 << 30}},
 	{Rank: 0, What: "kv", Node: 0, Bytes: 1 << 30, On: map[int]int64{0: 1 << 30}},
 	{Rank: 1, What: "weights", Node: 1, Bytes: 2 << 30, On: map[int]int64{0: 1 << 30, 1: 1 << 30}, Remote: 0.5,
-		Fell: true, Moved: 4096},
+		Misplaced: true, Moved: 4096},
 }
 
 func TestPlacementReport(t *testing.T) {

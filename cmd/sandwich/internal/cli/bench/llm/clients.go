@@ -20,6 +20,7 @@ import (
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/server"
+	"sandwich/runtime/server/generation"
 	"sandwich/runtime/session"
 	"sandwich/tuner/measure"
 )
@@ -125,7 +126,7 @@ func (f *clientFlags) measure(ctx context.Context, s *session.Session, n int) (*
 }
 
 // startServer serves on a free port of the loopback interface until stop.
-func startServer(g server.Generator) (addr string, stop func(), err error) {
+func startServer(g generation.Generator) (addr string, stop func(), err error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", nil, err

@@ -1,0 +1,82 @@
+#!/bin/sh
+# Prints products and prompts of a machine with AMX on each compute path, next to oneDNN's figures
+# if python3 has torch. Usage: amx-check.sh BINARY [PART...]; parts: test gemm onednn llm models.
+# All parts take about five minutes on 16 PUs.
+set -u
+bin=$1
+shift
+here=$(dirname "$0")
+parts=${*:-test gemm onednn llm models}
+work=${AMX_CHECK_DIR:-$(mktemp -d)}
+mkdir -p "$work"
+XDG_DATA_HOME=$work/data
+export XDG_DATA_HOME
+all=$(nproc)
+mode=${AMX_CHECK_TYPES:-q4_K q6_K iq4_xs q2_K}
+
+part() { case " $parts " in *" $1 "*) echo; echo "== $1 ($(date +%T))"; return 0 ;; esac; return 1; }
+
+# products TYPE COMPUTE THREADS SHAPES ROOF: one line per product.
+products() {
+	echo "-- $1 --compute $2, $3 threads"
+	"$bin" bench gemm --type "$1" --compute "$2" --threads "$3" --shapes "$4" --m 16,64,512 --least 60ms \
+		--roof="$5" --format csv 2>&1 | cut -d, -f1-6
+}
+
+grep -m1 'model name' /proc/cpuinfo
+echo "$all PUs; $(grep -o -w -E 'amx_(tile|int8|bf16)|avx512_bf16' /proc/cpuinfo | sort -u | tr '\n' ' ')"
+"$bin" --version
+
+if part test && [ -x "$(dirname "$bin")/microkernel.test" ]; then
+	(cd "$(dirname "$bin")" && ./microkernel.test -test.run 'TestAMX' -test.count=1 2>&1 | tail -20)
+fi
+if part gemm; then
+	shapes=4096x4096,2048x2048,512x2048,8192x2048,2048x8192
+	for threads in $all 1; do
+		products bf16 bf16-tile "$threads" "$shapes" false
+		products bf16 f32 "$threads" "$shapes" false
+		for t in $mode; do
+			products "$t" int8-k "$threads" "$shapes" false
+			products "$t" int8 "$threads" "$shapes" true
+			products "$t" int8-256 "$threads" "$shapes" false
+		done
+		products q8_0 int8 "$threads" "$shapes" true
+		shapes=4096x4096
+	done
+fi
+if part onednn; then
+	if python3 -c 'import torch' 2>/dev/null; then
+		python3 "$here/onednn.py" "$all"
+	else
+		echo "python3 has no torch"
+	fi
+fi
+# prompts MODEL COMPUTE...: a prompt of 512 tokens and 32 generated ones, each path twice, interleaved.
+prompts() {
+	model=$1
+	shift
+	for round in 1 2; do
+		for c in "$@"; do
+			echo "-- $(basename "$model") --compute $c, round $round"
+			"$bin" bench llm --model "$model" --compute "$c" -p 512 -n 32 --reps 3 --roof=false --compare=false \
+				--format csv 2>&1 | tail -2
+		done
+	done
+}
+synth() {
+	[ -e "$work/$1-$2.gguf" ] || "$bin" model synth --preset "$1" --type "$2" -o "$work/$1-$2.gguf" >/dev/null
+}
+if part llm; then
+	synth llama-3.2-1b bf16
+	prompts "$work/llama-3.2-1b-bf16.gguf" f32 bf16-tile
+	python3 "$here/onednn.py" "$all" llama 2>/dev/null || echo "python3 has no transformers"
+	synth llama-3.2-1b q4_K_M
+	prompts "$work/llama-3.2-1b-q4_K_M.gguf" auto int8-256 int8-k
+fi
+if part models; then
+	for m in qwen3-0.6b gemma3-1b granite-3.1-1b-a400m; do
+		synth "$m" q4_K_M
+		prompts "$work/$m-q4_K_M.gguf" auto int8-k
+	done
+fi
+[ -n "${AMX_CHECK_DIR:-}" ] || rm -rf "$work"

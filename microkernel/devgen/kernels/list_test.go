@@ -1,0 +1,39 @@
+package kernels
+
+import (
+	"testing"
+
+	"sandwich/microkernel"
+	"sandwich/microkernel/devgen"
+)
+
+// allKernels returns one kernel of every kind and variant.
+func allKernels(t *testing.T) (list []*devgen.Kernel) {
+	add := func(k *devgen.Kernel, err error) { list = append(list, build(t, k, err)) }
+	for _, typ := range gemmTypes {
+		for _, g := range gemmVariants(typ) {
+			add(g.Kernel())
+		}
+		if typ.Quantized() {
+			for _, g := range rowVariants(typ) {
+				add(g.Kernel())
+			}
+		}
+		add(Embed{Type: typ, Packed: true}.Kernel())
+		add(Embed{Type: typ}.Kernel())
+	}
+	for _, path := range []microkernel.Compute{microkernel.ComputeInt8, microkernel.ComputeInt8Superblock} {
+		add(Norm{Path: path}.Kernel())
+		add(Norm{Norm: true, Path: path}.Kernel())
+		add(Norm{Norm: true, Float: true, Path: path}.Kernel())
+	}
+	add(Norm{Norm: true, Float: true}.Kernel())
+	add(Rotate{HeadDim: 128, Rotated: 128, Neox: true, QNorm: true, KNorm: true}.Kernel())
+	add(Rotate{HeadDim: 40, Rotated: 24}.Kernel())
+	add(Attention{HeadDim: 128, Rows: 8}.Kernel())
+	add(Attention{HeadDim: 40, Rows: 1, Window: true, Softcap: true}.Kernel())
+	add(AddRows())
+	add(GatherRows())
+	add(Copy())
+	return list
+}

@@ -1,0 +1,340 @@
+package kernels
+
+import (
+	"fmt"
+
+	"sandwich/microkernel/devgen"
+	"sandwich/microkernel/internal/arith"
+	"sandwich/microkernel/internal/kernel"
+	"sandwich/microkernel/qtype"
+)
+
+// TensorGEMM is a GEMM by integer paths on tensor cores, with the same bindings, push words and
+// bits. Rows is the number of rows of a workgroup: 32, 64 or 128. Panels is not used.
+//
+// The tiles of a workgroup pass through shared memory in stages of 32 k, which are copied
+// asynchronously ahead of use. Each block of 32 is summed exactly by one multiplication of
+// fragments (two, if weights have a scale for 16 k), then added to the chain by one FMA.
+type TensorGEMM GEMM
+
+const (
+	tensorSize  = 256
+	tensorWarps = 4 // warps along the columns; two along the rows
+	stages      = 4
+	actWords    = kernel.ActQ8Bytes / b32
+	chunk       = 4 // words of an asynchronous copy
+)
+
+// warpPanels returns the panels of each weight that a warp computes.
+func (g TensorGEMM) warpPanels() int {
+	if g.Epilogue == Gated {
+		return 1
+	}
+	return 2
+}
+
+// Grid returns the workgroups of a product of m rows and n columns.
+func (g TensorGEMM) Grid(m, n int) [3]int {
+	return [3]int{ceil(n, g.warpPanels()*tensorWarps*qtype.PanelWidth), ceil(m, g.Rows), 1}
+}
+
+// Kernel builds the kernel.
+func (g TensorGEMM) Kernel() (*devgen.Kernel, error) {
+	if err := GEMM(g).check(); err != nil {
+		return nil, err
+	}
+	switch {
+	case g.Path == kernel.ComputeF32:
+		return nil, fmt.Errorf("device product: tensor cores do not compute path %s", g.Path)
+	case g.Rows != 32 && g.Rows != 64 && g.Rows != 128:
+		return nil, fmt.Errorf("device product: %d rows per workgroup on tensor cores; use 32, 64 or 128", g.Rows)
+	}
+	t := tensor{product: newProduct(GEMM(g), "tensor", tensorSize), d: g.Weight.Desc(), warpPanels: g.warpPanels()}
+	t.locate()
+	t.run()
+	t.write()
+	return t.Build()
+}
+
+// tensor is a TensorGEMM in construction.
+type tensor struct {
+	*product
+	d          *qtype.Desc
+	warpPanels int
+
+	blocks       devgen.Value // of 32 k
+	group, lane4 devgen.Value // lane/4 and lane%4 of a warp
+	warpRow      devgen.Value // first row of the warp in the tile
+	warpPanel    devgen.Value // first panel of the warp in the tile
+	row0         devgen.Value // first row of the tile
+	panel0       devgen.Value // first panel of the tile
+
+	aTile, wTile devgen.Array
+	copies       []transfer
+	acc          []devgen.Var // [weight][panel][half][row tile][4]
+	sums         []devgen.Var // of the superblock; acc for path int8
+}
+
+// transfer is an asynchronous copy of an invocation in each stage.
+type transfer struct {
+	present  devgen.Value
+	array    devgen.Array
+	to       devgen.Value // word of the first stage
+	stage    int          // words of a stage
+	from     devgen.Buffer
+	first    devgen.Value // word at the first block
+	block    int          // words from one block of the operand to the next
+	subBlock devgen.Value // words from one sub-block of a block to the next
+}
+
+// subWords returns the words of a panel in a stage: the scales of a block and one sub-block.
+func (t *tensor) subWords() int { return (t.d.HeadBytes() + t.d.SubBlockBytes()) / b32 }
+
+// rowTiles returns the tiles of 16 rows of a warp.
+func (t *tensor) rowTiles() int { return t.g.Rows / 32 }
+
+// tilePanels returns the panels of each weight in the tile.
+func (t *tensor) tilePanels() int { return t.warpPanels * tensorWarps }
+
+// locate computes the place of the workgroup, the warp and the invocation, and their copies.
+func (t *tensor) locate() {
+	local := t.Builtin(devgen.LocalIndex)
+	warp, lane := t.Shr(local, t.U(5)), t.And(local, t.U(31))
+	t.group, t.lane4 = t.Shr(lane, t.U(2)), t.And(lane, t.U(3))
+	t.warpRow = t.Mul(t.Shr(warp, t.U(2)), t.U(16*t.rowTiles()))
+	t.warpPanel = t.Mul(t.And(warp, t.U(tensorWarps-1)), t.U(t.warpPanels))
+	t.row0 = t.Mul(t.Builtin(devgen.GroupY), t.U(t.g.Rows))
+	t.panel0 = t.Mul(t.Builtin(devgen.GroupX), t.U(t.tilePanels()))
+	t.blocks = t.Shr(t.k, t.U(5))
+	t.aTile = t.Shared("a_tile", stages*t.g.Rows*actWords)
+	t.wTile = t.Shared("w_tile", stages*len(t.w)*t.tilePanels()*t.subWords())
+	t.planActivations(local)
+	for i := range t.w {
+		t.planWeights(local, i)
+	}
+	accumulators := len(t.w) * t.warpPanels * 2 * t.rowTiles() * 4
+	for range accumulators {
+		t.acc = append(t.acc, t.Var(t.F(0)))
+	}
+	t.sums = t.acc
+	if t.g.Path == kernel.ComputeInt8Superblock {
+		t.sums = nil
+		for range accumulators {
+			t.sums = append(t.sums, t.Var(t.F(0)))
+		}
+	}
+}
+
+// planActivations plans the copies of rows of A, one block of quantized activations each.
+func (t *tensor) planActivations(local devgen.Value) {
+	const chunks = actWords / chunk
+	total := t.g.Rows * chunks
+	for first := 0; first < total; first += tensorSize {
+		i := t.Add(local, t.U(first))
+		row, c := t.Div(i, t.U(chunks)), t.Rem(i, t.U(chunks))
+		from := t.Min(t.Add(t.row0, row), t.Sub(t.m, t.U(1)))
+		t.copies = append(t.copies, transfer{present: t.Less(i, t.U(total)), array: t.aTile,
+			to: t.Shl(i, t.U(2)), stage: t.g.Rows * actWords, from: t.a,
+			first: t.MulAdd(from, t.aStride, t.Shl(c, t.U(2))), block: actWords, subBlock: t.U(0)})
+	}
+}
+
+// planWeights plans the copies of the panels of a weight.
+func (t *tensor) planWeights(local devgen.Value, weight int) {
+	chunks, head := t.subWords()/chunk, t.d.HeadBytes()/b32/chunk
+	planes := head + t.d.SubBytes()/b32/chunk
+	last := t.Sub(t.Shr(t.Add(t.n, t.U(qtype.PanelWidth-1)), t.U(4)), t.U(1))
+	total := t.tilePanels() * chunks
+	for first := 0; first < total; first += tensorSize {
+		i := t.Add(local, t.U(first))
+		panel, c := t.Div(i, t.U(chunks)), t.Rem(i, t.U(chunks))
+		// Lines of numbers are placed so that lanes of a warp read different banks, see numbers.
+		line := t.Sub(c, t.U(planes))
+		moved := t.Xor(line, t.And(t.Shr(line, t.U(2)), t.U(2)))
+		to := t.Select(t.Less(c, t.U(planes)), c, t.Add(moved, t.U(planes)))
+		from := t.Min(t.Add(t.panel0, panel), last)
+		base := t.Add(t.MulAdd(panel, t.U(t.subWords()), t.Shl(to, t.U(2))), t.U(weight*t.tilePanels()*t.subWords()))
+		t.copies = append(t.copies, transfer{present: t.Less(i, t.U(total)), array: t.wTile, to: base,
+			stage: len(t.w) * t.tilePanels() * t.subWords(), from: t.w[weight],
+			first: t.MulAdd(from, t.wStride, t.Shl(c, t.U(2))), block: t.d.PanelBytes() / b32,
+			subBlock: t.Select(t.Less(c, t.U(head)), t.U(0), t.U(t.d.SubBlockBytes()/b32))})
+	}
+}
+
+// issue begins the copies of block s, if there is one, and commits them.
+func (t *tensor) issue(s devgen.Value) {
+	t.If(t.Less(s, t.blocks), func() {
+		stage := t.Rem(s, t.U(stages))
+		for _, c := range t.copies {
+			from := t.Add(c.first, t.Mul(s, t.U(c.block)))
+			if n := t.d.SubBlocks(); c.array == t.wTile && n > 1 {
+				from = t.Add(c.first, t.Mul(t.Div(s, t.U(n)), t.U(c.block)), t.Mul(t.Rem(s, t.U(n)), c.subBlock))
+			}
+			t.If(c.present, func() {
+				t.CopyAsync(c.array, t.MulAdd(stage, t.U(c.stage), c.to), c.from, from)
+			})
+		}
+	})
+	t.CommitAsync()
+}
+
+// run walks the blocks of k.
+func (t *tensor) run() {
+	const ahead = stages - 1
+	for s := range ahead {
+		t.issue(t.U(s))
+	}
+	t.Range(t.blocks, func(s devgen.Value) {
+		t.WaitAsync(ahead - 1)
+		t.Barrier()
+		t.issue(t.Add(s, t.U(ahead)))
+		t.block(s)
+	})
+}
+
+// rowsOf has the operands of a tile of 16 rows: fragments, and the scales and sums of rows g and
+// g+8.
+type rowsOf struct {
+	a          [4]devgen.Value
+	scale, sum [2]devgen.Value
+}
+
+// block adds block s to the chains.
+func (t *tensor) block(s devgen.Value) {
+	stage := t.Rem(s, t.U(stages))
+	rows := make([]rowsOf, t.rowTiles())
+	for i := range rows {
+		rows[i] = t.rowsAt(stage, i)
+	}
+	next := 0
+	for weight := range t.w {
+		for panel := range t.warpPanels {
+			for half := range 2 {
+				t.columns(stage, weight, panel, half, rows, t.sums[next:])
+				next += 4 * len(rows)
+			}
+		}
+	}
+	if t.g.Path == kernel.ComputeInt8Superblock {
+		const blocks = kernel.ActQ8Group / kernel.ActQ8Block
+		t.If(t.Equal(t.And(s, t.U(blocks-1)), t.U(blocks-1)), func() { t.flush(rows) })
+	}
+}
+
+// rowsAt loads the operands of tile i of the warp's rows.
+func (t *tensor) rowsAt(stage devgen.Value, i int) (r rowsOf) {
+	for h := range 2 {
+		row := t.Add(t.warpRow, t.group, t.U(16*i+8*h))
+		at := t.MulAdd(stage, t.U(t.g.Rows*actWords), t.Mul(row, t.U(actWords)))
+		word := func(n int, more devgen.Value) devgen.Value { return t.Add(t.Add(at, more), t.U(n)) }
+		r.a[h] = t.LoadShared(t.aTile, word(kernel.ActQ/b32, t.lane4))
+		r.a[2+h] = t.LoadShared(t.aTile, word(kernel.ActQ/b32+4, t.lane4))
+		r.scale[h] = t.LoadSharedF(t.aTile, word(kernel.ActScale/b32, t.U(0)))
+		if t.d.Affine() {
+			r.sum[h] = t.LoadSharedF(t.aTile, word(kernel.ActSum/b32, t.U(0)))
+		}
+	}
+	return r
+}
+
+// columns adds eight columns of all rows of the warp to the chains.
+func (t *tensor) columns(stage devgen.Value, weight, panelIndex, half int, rows []rowsOf, sums []devgen.Var) {
+	which := t.Add(t.warpPanel, t.U(weight*t.tilePanels()+panelIndex))
+	first := t.MulAdd(t.MulAdd(stage, t.U(len(t.w)*t.tilePanels()), which), t.U(t.subWords()), t.U(0))
+	load := func(word devgen.Value) devgen.Value { return t.LoadShared(t.wTile, t.Add(first, word)) }
+	sub := subBlock{t.U(0), t.U(t.d.HeadBytes() / b32)}
+
+	b := panel{Builder: t.Builder, d: t.d, load: load, column: t.Add(t.group, t.U(8*half))}
+	words := [2]devgen.Value{t.numbers(&b, sub, 0), t.numbers(&b, sub, 1)}
+	spans := qtype.SubBlockK / t.d.Span()
+	var scale, offset [2][2]devgen.Value // by span and column
+	for c := range 2 {
+		p := b
+		p.column = t.Add(t.Shl(t.lane4, t.U(1)), t.U(8*half+c))
+		for n := range spans {
+			scale[n][c], offset[n][c] = p.scales(sub, n)
+		}
+	}
+	for i := range rows {
+		for n := range spans {
+			var dots [4]devgen.Value
+			if spans == 1 {
+				dots = t.dots(rows[i].a[:], words[:])
+			} else {
+				dots = t.dots(rows[i].a[2*n:2*n+2], words[n:n+1])
+			}
+			for e, dot := range dots {
+				t.add(sums[4*i+e], dot, &rows[i], e/2, scale[n][e%2], offset[n][e%2])
+			}
+		}
+	}
+}
+
+// add adds a sum of products to a chain.
+func (t *tensor) add(sum devgen.Var, dot devgen.Value, r *rowsOf, half int, scale, offset devgen.Value) {
+	if t.g.Path == kernel.ComputeInt8 {
+		scale = t.FMul(scale, r.scale[half])
+	}
+	x := t.FMA(dot, scale, t.Get(sum))
+	if t.d.Affine() {
+		x = t.FMA(r.sum[half], offset, x)
+	}
+	t.Set(sum, x)
+}
+
+// dots returns the products of fragments as float32. The sums start at the bits of a float32 of
+// which they become the low bits.
+func (t *tensor) dots(a, w []devgen.Value) (out [4]devgen.Value) {
+	magic := t.F(arith.ExpMagic)
+	start := t.Bits(magic)
+	for e, d := range t.MMA(a, w, []devgen.Value{start, start, start, start}) {
+		out[e] = t.FSub(t.Float(d), magic)
+	}
+	return out
+}
+
+// numbers returns the numbers of k 16h + 4*lane4 and the three after it, as signed bytes. Columns
+// of every other pair of lines are stored eight columns away.
+func (t *tensor) numbers(p *panel, s subBlock, h int) devgen.Value {
+	u := t.U(0)
+	g := t.Add(t.lane4, t.U(4*h))
+	for field := range t.d.Fields {
+		bits := t.d.Fields[field].Bits
+		groups := t.U(8 / bits)
+		plane, _ := t.d.Place(0, field)
+		line := t.Div(g, groups)
+		inAll := t.Add(line, t.U((plane-t.d.SubBytes())/b32/qtype.PanelWidth))
+		column := t.Xor(p.column, t.Shl(t.And(inAll, t.U(2)), t.U(2)))
+		word := p.load(t.Add(s.at, t.U(plane/b32), t.Mul(line, t.U(qtype.PanelWidth)), column))
+		u = t.Or(u, p.digits(word, t.Mul(t.Rem(g, groups), t.U(bits)), field))
+	}
+	return p.signed(u)
+}
+
+// flush adds the sums of a superblock to the chains.
+func (t *tensor) flush(rows []rowsOf) {
+	for i := range t.acc {
+		r := &rows[i/4%len(rows)]
+		t.Set(t.acc[i], t.FMA(t.Get(t.sums[i]), r.scale[i%4/2], t.Get(t.acc[i])))
+		t.Set(t.sums[i], t.F(0))
+	}
+}
+
+// write stores the results.
+func (t *tensor) write() {
+	each := len(t.acc) / len(t.w)
+	for i := range each {
+		e, row := i%4, i/4%t.rowTiles()
+		half, panel := i/4/t.rowTiles()%2, i/8/t.rowTiles()
+		r := t.Add(t.row0, t.warpRow, t.group, t.U(16*row+e/2*8))
+		c := t.Add(t.Mul(t.Add(t.panel0, t.warpPanel, t.U(panel)), t.U(qtype.PanelWidth)),
+			t.Shl(t.lane4, t.U(1)), t.U(8*half+e%2))
+		t.If(t.AndBool(t.Less(r, t.m), t.Less(c, t.n)), func() {
+			var sums []devgen.Value
+			for w := range t.w {
+				sums = append(sums, t.Get(t.acc[w*each+i]))
+			}
+			t.finish(r, c, sums)
+		})
+	}
+}

@@ -1,0 +1,187 @@
+package gemm
+
+import (
+	"fmt"
+	"sync"
+	"unsafe"
+
+	"sandwich/microkernel/internal/amd64/asm"
+	"sandwich/microkernel/internal/jit"
+	"sandwich/microkernel/internal/kernel"
+	"sandwich/microkernel/qtype"
+)
+
+// Kernels of Dot AMX and the path ComputeInt8K multiply weights by their integer scales before the
+// product. The scaled weights need up to fifteen bits, so each is split into two signed bytes,
+// high*128 + low. A call first unpacks its panels to such planes, which stay in the second-level
+// cache. Then two tiles of rows are multiplied by both planes of a superblock, and the four sums
+// stay in tile registers for all of its 256 k.
+//
+// An unpacked superblock of a panel consists of
+//
+//	[2 planes][64][16 columns][4 k]int8   high bytes, then low ones
+//	[16]float32                           scales
+//	[16]float32                           scales of offsets
+//	[8][16][2]int16                       offsets of consecutive sub-blocks, in pairs
+const (
+	planeShift  = 7
+	planeBytes  = kernel.ActQ8Group * qtype.PanelWidth
+	planeScales = 2 * planeBytes
+	planePairs  = planeScales + 2*cacheLine
+	planesBlock = planePairs + 8*cacheLine
+
+	planesDepth = 1024 // k of a piece: its planes, 139 KiB with four panels, leave most of the second-level cache
+	planesMost  = pairPanels * planesDepth / kernel.ActQ8Group
+
+	planeSums    = 4 * AMXRows * qtype.PanelWidth // bytes of a tile of sums
+	planesSumsAt = 256                            // offset in planesArgs
+	planesDataAt = planesSumsAt + 4*planeSums
+)
+
+// planesArgs are the arguments of a tile function of one superblock of a panel. They start at a
+// multiple of planesAlign.
+type planesArgs struct {
+	config [64]byte // of the tile registers
+	a, lda uintptr
+	c, ldc uintptr
+	planes uintptr // of the superblock
+	turns  uintptr // pairs of row tiles
+	rows   uintptr // of a lower tile; see planesTile
+	mask   uintptr // columns
+	load   uintptr // mask, or 0 to start from zero
+	ahead  uintptr // where the prefetch of the next block of weights is,
+	each   uintptr // and the bytes it advances by with each pair of row tiles
+	unpack dequantArgs
+	_      [planesSumsAt - 64 - 14*8]byte
+	sums   [2][2][planeSums]byte // [plane][tile of rows]
+	data   [planesMost * planesBlock]byte
+}
+
+const planesAlign = 4096
+
+// planesPool reuses arguments, as amxPool does.
+var planesPool = sync.Pool{New: func() any {
+	b := make([]byte, unsafe.Sizeof(planesArgs{})+planesAlign)
+	return (*planesArgs)(unsafe.Pointer(&b[-uintptr(unsafe.Pointer(&b[0]))%planesAlign]))
+}}
+
+// runPlanes computes one call of a kernel of Dot AMX and the path ComputeInt8K.
+func runPlanes(k *kernel.Tiles, g *kernel.GemmArgs) {
+	unpack, err := planeMakers.of(k.Spec.B)
+	if err != nil {
+		panic("a kernel was built without its unpacking: " + err.Error())
+	}
+	args := planesPool.Get().(*planesArgs)
+	args.run(k, *g, unpack, callPlanes)
+	planesPool.Put(args)
+}
+
+func callPlanes(f jit.Func, args *planesArgs) { f.Call(unsafe.Pointer(args)) }
+
+// run computes a call in pieces of k, each of which continues from the stored C.
+func (args *planesArgs) run(k *kernel.Tiles, g kernel.GemmArgs, unpack jit.Func,
+	call func(f jit.Func, args *planesArgs)) {
+	b, k1, next := k.Spec.B, g.K1, g.NextB
+	panels := (g.N + qtype.PanelWidth - 1) / qtype.PanelWidth
+	for from := g.K0; from < k1; from = g.K1 {
+		g.K0, g.K1, g.NextB = from, min(from+planesDepth, k1), next
+		if g.K1 < k1 {
+			g.NextB = unsafe.Add(g.B, b.PanelOffset(g.K1))
+		}
+		blocks := (g.K1 - g.K0) / kernel.ActQ8Group
+		for p := range panels {
+			args.unpack = dequantArgs{uintptr(g.B) + uintptr(p*g.BStride+b.PanelOffset(g.K0)),
+				uintptr(unsafe.Pointer(&args.data)) + uintptr(p*blocks*planesBlock), uintptr(blocks)}
+			callDequantizer(unpack, &args.unpack)
+		}
+		for p := range panels {
+			columns := min(qtype.PanelWidth, g.N-p*qtype.PanelWidth)
+			args.mask = 1<<columns - 1
+			for n := range blocks {
+				args.load = args.mask
+				if n == 0 && !g.Accumulate {
+					args.load = 0
+				}
+				args.planes = uintptr(unsafe.Pointer(&args.data)) + uintptr((p*blocks+n)*planesBlock)
+				args.superblock(k, &g, p, n, call)
+			}
+		}
+		g.Accumulate = true
+	}
+}
+
+// superblock computes superblock n of panel p of a piece.
+func (args *planesArgs) superblock(k *kernel.Tiles, g *kernel.GemmArgs, p, n int,
+	call func(f jit.Func, args *planesArgs)) {
+	at := k.Spec.Compute.ActRowBytes(g.K0 + n*kernel.ActQ8Group)
+	args.a, args.lda = uintptr(g.A)+uintptr(at), uintptr(g.AStride)
+	args.c, args.ldc = uintptr(g.C)+uintptr(4*p*qtype.PanelWidth), uintptr(g.CStride)
+	pairs := 0
+	if k.Spec.MR == pairRows {
+		pairs = g.M / pairRows
+	}
+	args.ahead, args.each = args.planes, 0
+	if g.NextB != nil && pairs > 0 {
+		bytes := k.Spec.B.PanelOffset(kernel.ActQ8Group)
+		args.ahead = uintptr(g.NextB) + uintptr(p*g.BStride+n*bytes)
+		args.each = uintptr((bytes + pairs - 1) / pairs)
+	}
+	if pairs > 0 {
+		args.call(k, pairRows, pairs, call)
+	}
+	for done := pairs * pairRows; done < g.M; done += k.Spec.MR {
+		args.a = uintptr(g.A) + uintptr(at+done*g.AStride)
+		args.c = uintptr(g.C) + uintptr(4*p*qtype.PanelWidth+done*g.CStride)
+		args.call(k, min(k.Spec.MR, g.M-done), 1, call)
+	}
+}
+
+// call runs the function for tiles of so many rows.
+func (args *planesArgs) call(k *kernel.Tiles, rows, turns int, call func(f jit.Func, args *planesArgs)) {
+	args.rows, args.turns = uintptr(rows), uintptr(turns)
+	var tileRows, bytes [8]uint8
+	for t := range tileRows {
+		bytes[t] = 64
+		tileRows[t] = AMXRows
+		if t < planesB && rows > AMXRows && t%2 == 1 {
+			tileRows[t] = uint8(rows - AMXRows)
+		} else if t < planesB {
+			tileRows[t] = uint8(min(rows, AMXRows))
+		}
+	}
+	args.config = asm.TileConfig(tileRows, bytes)
+	call(k.Funcs[(rows-1)*(k.Spec.NR/qtype.PanelWidth)], args)
+}
+
+// Tile registers: sums by plane and tile of rows, then activations by tile of rows, then weights
+// by plane.
+const (
+	planesA = 4
+	planesB = 6
+)
+
+// validatePlanes returns why the kernel cannot be generated, or nil.
+func (s spec) validatePlanes() error {
+	switch {
+	case s.NR > pairPanels*qtype.PanelWidth:
+		return fmt.Errorf("a tile of %s and the path %s has up to %d columns", s.Dot, s.Compute,
+			pairPanels*qtype.PanelWidth)
+	case s.Prefetch > 0 || s.Form != kernel.Load:
+		return fmt.Errorf("amx has neither a prefetch distance nor embedded broadcasts")
+	}
+	return nil
+}
+
+// planesCode returns the spec whose code serves s: one for whole pairs of row tiles, one for lower
+// pairs, and one for single tiles.
+func planesCode(s kernel.Spec) kernel.Spec {
+	switch {
+	case s.MR == pairRows:
+	case s.MR > AMXRows:
+		s.MR = pairRows - 1
+	default:
+		s.MR = AMXRows
+	}
+	s.NR, s.Spread = qtype.PanelWidth, false
+	return s
+}

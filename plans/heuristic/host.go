@@ -1,0 +1,130 @@
+package heuristic
+
+import (
+	"fmt"
+
+	"sandwich/microkernel"
+	"sandwich/plans"
+	"sandwich/profiles"
+	"sandwich/roofline"
+)
+
+// host holds the properties of a machine that the heuristic uses.
+type host struct {
+	Cores
+	features microkernel.Features
+	isa      microkernel.ISA
+	others   []microkernel.ISA               // of the plan's other worker kinds
+	bf16     roofline.BF16Rates              // zero if not measured
+	attend   roofline.AttentionRates         // of prompts, as far as measured
+	steps    roofline.AttentionRates         // of single tokens
+	spaces   map[spaceKey][]microkernel.Spec // results of candidates
+	chosen   map[choice]microkernel.Spec     // results of kernel
+}
+
+// newHost returns the properties of a machine for an instruction set, with the caches of a PU.
+func newHost(p *profiles.Profile, isa microkernel.ISA, pu int) (host, error) {
+	have := p.Features()
+	h := host{features: have, isa: isa, spaces: map[spaceKey][]microkernel.Spec{},
+		chosen: map[choice]microkernel.Spec{}}
+	if !have.Supports(isa) {
+		return h, fmt.Errorf("%w: this host has no %s, it has %v", plans.ErrISA, h.isa, have.ISAs())
+	}
+	m := roofline.NewMachine(p)
+	h.bf16, _ = m.BF16Rates(isa)
+	h.attend, h.steps = m.AttentionRates(isa), m.AttentionStepRates(isa)
+	h.Cores = coresOf(m, isa, pu)
+	return h, nil
+}
+
+// coresOf returns the cache sizes of a PU and the rates of an instruction set.
+func coresOf(m *roofline.Machine, isa microkernel.ISA, pu int) Cores {
+	return Cores{L1: int(m.L1().Value), L2: int(m.L2(pu).Value), Rates: ratesOf(m.Rates(isa))}
+}
+
+// firstPU returns the first usable PU, or -1.
+func firstPU(p *profiles.Profile) int {
+	if usable := p.UsablePUs(); len(usable) > 0 {
+		return usable[0]
+	}
+	return -1
+}
+
+type spaceKey struct {
+	isa     microkernel.ISA
+	compute microkernel.Compute
+	b       microkernel.WeightType
+}
+
+// candidates returns the kernels that kernel chooses from.
+func (h host) candidates(k spaceKey) []microkernel.Spec {
+	list, ok := h.spaces[k]
+	if !ok {
+		list = microkernel.SpaceOf(h.features, k.isa, k.compute, k.b, func(s microkernel.Spec) bool {
+			return (s.NR <= maxTileColumns || s.MatrixUnit()) && h.plain(s)
+		})
+		h.spaces[k] = list
+	}
+	return list
+}
+
+// maxTileColumns limits the columns of a tile to four panels, as many streams as the prefetchers of
+// older cores follow in addition to the activations. Matrix units read one panel at a time, up to
+// maxUnitNR columns.
+const (
+	maxTileColumns = 4 * microkernel.PanelWidth
+	maxUnitNR      = 8 * microkernel.PanelWidth
+)
+
+// isas returns the instruction set and the narrower ones that the host has, widest first.
+func (h host) isas() []microkernel.ISA {
+	all := h.features.ISAs()
+	for i, isa := range all {
+		if isa == h.isa {
+			return all[i:]
+		}
+	}
+	return []microkernel.ISA{h.isa}
+}
+
+// plain reports whether a kernel has default values of the parameters that only measurements can
+// decide: unrolling by four k or four pairs, and the ordinary form. Kernels on matrix units are
+// included for int8 if their rate was measured.
+func (h host) plain(s microkernel.Spec) bool {
+	if s.MatrixUnit() {
+		return s.KeepsSums() || s.Compute == microkernel.ComputeInt8 && h.UnitGain > 0
+	}
+	ku := 4
+	if s.Compute == microkernel.ComputeBF16 {
+		ku = 8 // four pairs
+	}
+	return (s.OrdinaryForm() || s.DequantizesOnce()) && (s.B.Quantized() || !s.ISA.Generates() || s.KU == ku)
+}
+
+// workers returns the instruction sets of all worker kinds, the main class first.
+func (h host) workers() []microkernel.ISA { return append([]microkernel.ISA{h.isa}, h.others...) }
+
+// hasPairs reports whether the instruction sets of all workers have kernels with bf16 dot products
+// on this CPU: all workers must round a product alike.
+func (h host) hasPairs() bool {
+	for _, isa := range h.workers() {
+		if len(h.candidates(spaceKey{isa, microkernel.ComputeBF16, microkernel.BF16})) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// hasSuperblock reports whether the kernels of all workers have superblock activations for a type:
+// all workers must round a product alike.
+func (h host) hasSuperblock(t microkernel.WeightType) bool {
+	if !microkernel.ComputeInt8Superblock.Takes(t) {
+		return false
+	}
+	for _, isa := range h.workers() {
+		if len(h.candidates(spaceKey{isa, microkernel.ComputeInt8Superblock, t})) == 0 {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,97 @@
+package heuristic
+
+import (
+	"errors"
+	"fmt"
+
+	"sandwich/microkernel"
+	"sandwich/plans"
+	"sandwich/profiles"
+	"sandwich/roofline"
+)
+
+// Choice describes the path of bf16 weights at the measured rates, and why.
+func Choice(r roofline.BF16Rates) string {
+	if worthwhile(r) {
+		return fmt.Sprintf("bf16 weights use bf16 dot products, with different rounding "+
+			"(--compute f32 is exact): %s", r)
+	}
+	return fmt.Sprintf("bf16 weights use float32: %s; bf16 dot products need %g times the rate", r,
+		pairGain)
+}
+
+// PairsOpen reports whether the compute paths of a model depend on measured rates: it has bf16
+// weights, and the CPU has bf16 dot products.
+func PairsOpen(p *profiles.Profile, s plans.ModelShape, o Options) bool {
+	h, err := o.mainHost(p)
+	return err == nil && (o.Compute == "" || o.Compute == "auto") && has(s, microkernel.BF16) && h.hasPairs()
+}
+
+// mainHost returns the properties of the machine for the main class of workers on all usable PUs.
+func (o Options) mainHost(p *profiles.Profile) (host, error) {
+	isas, err := o.isas(p)
+	if err != nil {
+		return host{}, err
+	}
+	list, err := o.kinds(p, p.UsablePUs(), isas)
+	if err != nil {
+		return host{}, err
+	}
+	if len(list) == 0 {
+		return host{}, errors.New("no PU is available to this process")
+	}
+	h, err := newHost(p, list[0].isa, firstPU(p))
+	for _, k := range list[1:] {
+		h.others = append(h.others, k.isa)
+	}
+	return h, err
+}
+
+// AttentionChoice describes the dot product that attention uses at the measured rates, and why.
+func AttentionChoice(o Options, r, steps roofline.AttentionRates) string {
+	kv, _ := o.cache() // AttentionOpen has checked it
+	best := bestAttention(kv, r, steps)
+	if best == microkernel.AttendF32 {
+		return fmt.Sprintf("attention uses float32: no other dot product is %g times as fast on prompts and keeps "+
+			"%g of the rate on single tokens", attendGain, attendStepLoss)
+	}
+	return fmt.Sprintf("%s, with different rounding (--attention f32 is exact)", r.Gain(best))
+}
+
+// AttentionOpen reports whether the dot product of attention depends on measured rates.
+func AttentionOpen(p *profiles.Profile, s plans.ModelShape, o Options) bool {
+	h, err := o.mainHost(p)
+	if err != nil || o.Attend != "" && o.Attend != "auto" {
+		return false
+	}
+	kv, err := o.cache()
+	if err != nil {
+		return false
+	}
+	var paths []microkernel.Compute
+	for _, k := range s.Unique() {
+		c, err := o.pathOf(k, h)
+		if err != nil {
+			return false
+		}
+		if k.Type == microkernel.BF16.String() && PairsOpen(p, s, o) {
+			c = microkernel.ComputeBF16 // possible, depending on rates
+		}
+		paths = append(paths, c)
+	}
+	return h.mayRound(kv, paths)
+}
+
+// AttentionKnown reports whether a profile has the rates on which the dot product of attention
+// depends for the cache of the options.
+func AttentionKnown(p *profiles.Profile, isa microkernel.ISA, o Options) bool {
+	kv, err := o.cache()
+	m := roofline.NewMachine(p)
+	r, steps := m.AttentionRates(isa), m.AttentionStepRates(isa)
+	for _, d := range append(alternatives(kv), microkernel.AttendF32) {
+		if d.On(isa, p.Features()) && (r[d] == 0 || steps[d] == 0) {
+			return false
+		}
+	}
+	return err == nil
+}

@@ -1,0 +1,140 @@
+package heuristic
+
+import (
+	"fmt"
+
+	"sandwich/microkernel"
+	"sandwich/plans"
+	"sandwich/roofline"
+)
+
+// pathOf returns the compute path of a weight: that in the options, else the default.
+func (o Options) pathOf(k plans.WeightKey, h host) (microkernel.Compute, error) {
+	for _, w := range o.Weights {
+		if w.WeightKey == k {
+			return w.Compute, nil
+		}
+	}
+	t, err := microkernel.ParseWeightType(k.Type)
+	if err != nil {
+		return microkernel.ComputeF32, err
+	}
+	return defaultCompute(o.Compute, t, h)
+}
+
+// defaultCompute returns the default compute path of a weight type: int8 for quantized weights and
+// bf16 for weights of that type if it is the faster path, else f32.
+func defaultCompute(option string, t microkernel.WeightType, h host) (microkernel.Compute, error) {
+	switch option {
+	case "", "auto":
+		if t.Quantized() && h.integers(t) {
+			return h.integerPath(t), nil
+		}
+		if t == microkernel.BF16 && worthwhile(h.bf16) && h.hasPairs() {
+			return microkernel.ComputeBF16, nil
+		}
+		return microkernel.ComputeF32, nil
+	}
+	c, err := microkernel.ParseCompute(option)
+	if err != nil {
+		return c, err
+	}
+	switch {
+	case c.Takes(t):
+	case c == microkernel.ComputeInt8:
+		return microkernel.ComputeF32, nil // not quantized
+	default:
+		return defaultCompute("", t, h) // a type without this path
+	}
+	return c, nil
+}
+
+// checkCompute rejects bf16 and int8-256 if the model has no weights for the path or the CPU no
+// kernels.
+func (h host) checkCompute(option string, s plans.ModelShape) error {
+	switch option {
+	case microkernel.ComputeInt8Superblock.String():
+		return h.checkSuperblock(s)
+	case microkernel.ComputeInt8K.String():
+		return h.checkIntegers(s)
+	case microkernel.ComputeBF16Tile.String():
+		return h.checkTiles(s)
+	case microkernel.ComputeBF16.String():
+	default:
+		return nil
+	}
+	if !has(s, microkernel.BF16) {
+		return fmt.Errorf("compute %s is for models with bf16 weights, but %s has none: leave --compute out",
+			option, s.Title())
+	}
+	if !h.hasPairs() {
+		return fmt.Errorf("compute %s needs a dot product of bfloat16 (avx512_bf16, or bf16 on arm64), but %s "+
+			"on this CPU (%s) has none: leave --compute out", option, h.isa, h.features)
+	}
+	return nil
+}
+
+// integerPath returns the integer path of a quantized type: superblock activations if the kernels
+// of all workers have them, else int8. A matrix unit that is faster, or was not measured, has no
+// superblock kernels and uses int8.
+func (h host) integerPath(t microkernel.WeightType) microkernel.Compute {
+	unit := h.features.Has(microkernel.HasAMX) && (h.UnitGain == 0 || h.UnitGain > unitGain)
+	if !unit && h.hasSuperblock(t) {
+		return microkernel.ComputeInt8Superblock
+	}
+	return microkernel.ComputeInt8
+}
+
+// checkSuperblock rejects superblock activations if the model has no weights for them or a worker
+// has no kernels.
+func (h host) checkSuperblock(s plans.ModelShape) error {
+	const path = microkernel.ComputeInt8Superblock
+	for _, k := range s.Unique() {
+		t, err := microkernel.ParseWeightType(k.Type)
+		if err != nil || !path.Takes(t) {
+			continue
+		}
+		if h.hasSuperblock(t) {
+			return nil
+		}
+		return fmt.Errorf("compute %s: %s on this CPU (%s) has no kernels for it: leave --compute out", path, h.isa,
+			h.features)
+	}
+	return fmt.Errorf("compute %s is for models with weights in blocks of %d, but %s has none: leave --compute out",
+		path,
+		microkernel.ActQ8Group, s.Title())
+}
+
+// integers reports whether int8 arithmetic is the better path for a quantized type on this CPU: it
+// must keep up with memory at M = 1 and with float32 at M = 512. Dot product instructions
+// (VPDPBUSD, SDOT) do for every type. With AVX-512 multiply-adds, types of eight bits need more
+// instructions than float32 and are excluded. AVX2 cores have a third port for integers. The choice
+// depends on the CPU and not on the instruction set of the plan, so that --isa changes no bits.
+func (h host) integers(t microkernel.WeightType) bool {
+	switch {
+	case h.features.Has(microkernel.HasVNNI), h.features.Has(microkernel.HasAVXVNNI),
+		h.features.Has(microkernel.HasDotProd):
+		return true
+	case h.features.Has(microkernel.HasAVX512):
+		return t.Desc().Bits() < 8
+	}
+	return h.features.Has(microkernel.HasAVX2)
+}
+
+// pairGain is the minimum throughput of bf16 dot products relative to float32 for which their
+// rounding is accepted. CPUs have half, the same or twice the rate, so noise does not affect the
+// choice.
+const pairGain = 1.3
+
+// worthwhile reports whether bf16 weights should use bf16 dot products.
+func worthwhile(r roofline.BF16Rates) bool { return r.F32 > 0 && r.BF16 >= pairGain*r.F32 }
+
+// has reports whether a product of the model uses weights of a type.
+func has(s plans.ModelShape, t microkernel.WeightType) bool {
+	for _, k := range s.Unique() {
+		if k.Type == t.String() {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,67 @@
+package cuda
+
+import (
+	"fmt"
+
+	"sandwich/microkernel/devgen/ptx"
+	"sandwich/runtime/device"
+	"sandwich/runtime/device/hostcall"
+)
+
+// properties describe a device.
+type properties struct {
+	handle     uint64
+	name       string
+	version    uint32
+	memory     uint64
+	target     ptx.Target
+	integrated bool
+}
+
+// Device attributes.
+const (
+	attributeIntegrated = 18
+	attributeMajor      = 75
+	attributeMinor      = 76
+)
+
+// matrixTarget is the compute capability from which devices run kernels that need a matrix unit.
+const matrixTarget = 80
+
+// read reads the properties of the device with an index.
+func (l *library) read(index int) (*properties, error) {
+	p := &properties{version: l.version}
+	err := l.With(l.Main, func(f *hostcall.Frame) error {
+		out, name := f.Alloc(8), f.Alloc(256)
+		if err := l.call(f, "cuDeviceGet", out.Addr(), uint64(index)); err != nil {
+			return err
+		}
+		p.handle = uint64(out.U32(0))
+		if err := l.call(f, "cuDeviceGetName", name.Addr(), 255, p.handle); err != nil {
+			return err
+		}
+		p.name = name.CString(0, 256)
+		if err := l.call(f, "cuDeviceTotalMem_v2", out.Addr(), p.handle); err != nil {
+			return err
+		}
+		p.memory = out.U64(0)
+		var values [3]uint32
+		for i, attribute := range []uint64{attributeIntegrated, attributeMajor, attributeMinor} {
+			if err := l.call(f, "cuDeviceGetAttribute", out.Addr(), attribute, p.handle); err != nil {
+				return err
+			}
+			values[i] = out.U32(0)
+		}
+		if values[1] > 99 || values[2] > 9 {
+			return l.Lose(fmt.Errorf("invalid reply: compute capability %d.%d", values[1], values[2]))
+		}
+		p.integrated, p.target = values[0] != 0, ptx.Target(10*values[1]+values[2])
+		return nil
+	})
+	return p, err
+}
+
+func (p *properties) info() device.Info {
+	return device.Info{Name: p.name, API: "CUDA", Driver: fmt.Sprintf("%d.%d", p.version/1000, p.version%1000/10),
+		MemoryBytes: p.memory, Unified: p.integrated, MatrixUnit: p.target >= matrixTarget}
+}

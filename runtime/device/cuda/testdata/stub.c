@@ -1,0 +1,131 @@
+// A CUDA driver without a device. Its memory is the process's, calls of the stream run at once, and
+// it knows the kernels of the tests by name. STUB_FAULT makes a function misbehave:
+//   crash:NAME hang:NAME fail:NAME:CODE devices:COUNT
+#include <math.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef uint64_t u64;
+typedef uint32_t u32;
+
+static int fault(const char *name) {
+    const char *f = getenv("STUB_FAULT");
+    const char *colon = f ? strchr(f, ':') : 0;
+    if (!colon || strncmp(colon + 1, name, strlen(name)) || (colon[1 + strlen(name)] && colon[1 + strlen(name)] != ':'))
+        return 0;
+    if (!strncmp(f, "crash:", 6)) abort();
+    if (!strncmp(f, "hang:", 5)) for (;;) pause();
+    if (!strncmp(f, "fail:", 5)) return atoi(strrchr(f, ':') + 1);
+    return 0;
+}
+#define BEGIN { int code = fault(__func__); if (code) return code; }
+
+int cuInit(unsigned flags) { BEGIN return flags; }
+int cuDriverGetVersion(int *v) { BEGIN *v = 12040; return 0; }
+int cuDeviceGetCount(int *v) {
+    BEGIN
+    const char *f = getenv("STUB_FAULT");
+    *v = f && !strncmp(f, "devices:", 8) ? atoi(f + 8) : 1;
+    return 0;
+}
+int cuDeviceGet(int *d, int i) { BEGIN *d = i; return 0; }
+int cuDeviceGetName(char *s, int n, int d) { BEGIN snprintf(s, n, "stub"); return 0; }
+int cuDeviceTotalMem_v2(size_t *n, int d) { BEGIN *n = 1ull << 34; return 0; }
+int cuDeviceGetAttribute(int *v, int a, int d) { BEGIN *v = a == 75 ? 9 : 0; return 0; }
+int cuDevicePrimaryCtxRetain(void **c, int d) { BEGIN *c = (void *)0x11; return 0; }
+
+static __thread void *current;
+int cuCtxSetCurrent(void *c) { BEGIN current = c; return c == (void *)0x11 ? 0 : 201; }
+#define CURRENT { BEGIN if (!current) return 201; }
+#define STREAM(s) { CURRENT if ((s) != (void *)0x22) return 400; }
+
+int cuStreamCreate(void **s, unsigned flags) { CURRENT *s = (void *)0x22; return flags == 1 ? 0 : 1; }
+int cuMemGetInfo_v2(size_t *free, size_t *all) { CURRENT *free = 1ull << 33; *all = 1ull << 34; return 0; }
+int cuGetErrorName(int e, const char **s) { *s = e == 2 ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_OF_STUB"; return 0; }
+
+int cuMemAlloc_v2(u64 *p, size_t n) {
+    CURRENT
+    if (n > 1ull << 34 || !(*p = (u64)aligned_alloc(256, (n + 255) & ~255ull))) return 2;
+    memset((void *)*p, 0xAA, n);
+    return 0;
+}
+int cuMemFree_v2(u64 p) { CURRENT free((void *)p); return 0; }
+int cuMemcpyHtoDAsync_v2(u64 d, void *s, size_t n, void *st) { STREAM(st) memcpy((void *)d, s, n); return 0; }
+int cuMemcpyDtoHAsync_v2(void *d, u64 s, size_t n, void *st) { STREAM(st) memcpy(d, (void *)s, n); return 0; }
+int cuMemcpyDtoDAsync_v2(u64 d, u64 s, size_t n, void *st) { STREAM(st) memmove((void *)d, (void *)s, n); return 0; }
+int cuMemsetD8Async(u64 p, unsigned char v, size_t n, void *st) { STREAM(st) memset((void *)p, v, n); return 0; }
+int cuMemHostRegister_v2(void *p, size_t n, unsigned flags) { CURRENT return flags == 3 ? 0 : 1; }
+int cuMemHostUnregister(void *p) { CURRENT return 0; }
+int cuMemHostGetDevicePointer_v2(u64 *d, void *p, unsigned flags) { CURRENT *d = (u64)p; return flags; }
+
+int cuEventCreate(void **e, unsigned flags) { CURRENT *e = malloc(1); return flags == 3 ? 0 : 1; }
+int cuEventRecord(void *e, void *s) { STREAM(s) return e ? 0 : 400; }
+int cuEventSynchronize(void *e) { CURRENT return e ? 0 : 400; }
+
+// A module is a copy of its text.
+int cuModuleLoadDataEx(void **m, const char *text, unsigned n, int *options, void **values) {
+    CURRENT
+    if (n != 2 || options[0] != 5 || options[1] != 6 || (size_t)values[1] != 4096) return 1;
+    if (strncmp(text, ".version ", 9) || strstr(text, "refused")) {
+        strcpy(values[0], "ptxas fatal: the stub does not like it");
+        return 218;
+    }
+    *m = strdup(text);
+    return 0;
+}
+int cuModuleUnload(void *m) { CURRENT free(m); return 0; }
+int cuModuleGetFunction(void **f, void *m, const char *name) {
+    CURRENT
+    char entry[256];
+    snprintf(entry, sizeof entry, ".entry %s", name);
+    if (!strstr(m, entry)) return 500;
+    *f = strdup(name);
+    return 0;
+}
+int cuFuncGetAttribute(int *v, int a, void *f) { CURRENT *v = 512; return a; }
+
+static float number(u32 bits) { float f; memcpy(&f, &bits, 4); return f; }
+static u32 bitsOf(float f) { u32 b; memcpy(&b, &f, 4); return b; }
+
+static u32 probe(const char *name, u32 *x) {
+    volatile float product;
+    if (strstr(name, "fma")) return bitsOf(fmaf(number(x[0]), number(x[1]), number(x[2])));
+    if (strstr(name, "division")) return bitsOf(number(x[0]) / number(x[1]));
+    if (strstr(name, "square_root")) return bitsOf(sqrtf(number(x[0])));
+    if (strstr(name, "integer_dot")) {
+        u32 sum = x[2];
+        for (int i = 0; i < 32; i += 8) sum += (int)(int8_t)(x[0] >> i) * (int8_t)(x[1] >> i);
+        return sum;
+    }
+    product = number(x[0]) * number(x[1]);
+    return bitsOf(product + number(x[2]));
+}
+
+int cuLaunchKernel(char *name, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                   unsigned shared, void *stream, void **params, void **extra) {
+    STREAM(stream)
+    if (by != 1 || bz != 1 || shared || params || extra[0] != (void *)1 || extra[2] != (void *)2 || extra[4]) return 1;
+    size_t size = *(size_t *)extra[3];
+    u32 **buffers = extra[1];
+    u32 *push = extra[1];
+    if (!strcmp(name, "test_add")) {
+        if (size != 12 || bx != 64) return 1;
+        for (u64 i = 0; i < (u64)gx * bx; i++) buffers[0][i] += push[2];
+    } else if (!strcmp(name, "test_sum")) {
+        if (size != 24 || bx != 32) return 1;
+        for (u32 z = 0; z < gz; z++) for (u32 y = 0; y < gy; y++) for (u32 x = 0; x < gx; x++) {
+            u32 group = (z * push[5] + y) * push[4] + x, sum = x + 100 * y;
+            for (u32 i = 0; i < 32; i++) sum += buffers[0][32 * group + i];
+            buffers[1][group] = sum;
+        }
+    } else if (!strncmp(name, "probe_", 6)) {
+        for (u64 i = 0; i < (u64)gx * bx; i++) buffers[1][i] = probe(name, &buffers[0][3 * i]);
+    } else {
+        return 98;
+    }
+    return 0;
+}

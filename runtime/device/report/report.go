@@ -1,0 +1,159 @@
+// Package report describes the devices of this host: memory, exactness and measured rates.
+package report
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"time"
+
+	"sandwich/runtime/device"
+	"sandwich/runtime/device/hostcall"
+)
+
+// Device describes a device, or a driver without one.
+type Device struct {
+	ID          string   `json:"id"`
+	Name        string   `json:"name,omitempty"`
+	API         string   `json:"api,omitempty"`
+	Driver      string   `json:"driver,omitempty"`
+	MemoryBytes uint64   `json:"memory_bytes,omitempty"`
+	FreeBytes   uint64   `json:"free_bytes,omitempty"`
+	Unified     bool     `json:"unified"`
+	HostVisible bool     `json:"host_visible"`
+	MatrixUnit  bool     `json:"matrix_unit"`
+	Exact       []string `json:"exact,omitempty"`
+	Repaired    []string `json:"repaired,omitempty"`
+	Inexact     []string `json:"inexact,omitempty"`
+	Rates       *Rates   `json:"rates,omitempty"`
+	// Problem says why there is no device, or why it cannot be used.
+	Problem string `json:"problem,omitempty"`
+}
+
+// Devices opens each device of each registered driver, tests it and measures its rates. A device
+// that fails has a Problem.
+func Devices(ctx context.Context) []Device {
+	var all []Device
+	for _, f := range device.List(ctx) {
+		if f.Err != nil {
+			all = append(all, Device{ID: f.ID, Problem: f.Err.Error()})
+			continue
+		}
+		d := describe(f.ID, f.Info)
+		if err := d.test(ctx); err != nil {
+			d.Problem = err.Error()
+		}
+		all = append(all, d)
+	}
+	return all
+}
+
+func describe(id string, i device.Info) Device {
+	return Device{ID: id, Name: i.Name, API: i.API, Driver: i.Driver, MemoryBytes: i.MemoryBytes,
+		FreeBytes: i.FreeBytes, Unified: i.Unified, HostVisible: i.HostVisible, MatrixUnit: i.MatrixUnit}
+}
+
+// test opens the device and fills in what the self-test and the measurement find.
+func (d *Device) test(ctx context.Context) (err error) {
+	open, err := device.Open(ctx, d.ID)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, open.Close()) }()
+	i := open.Info()
+	*d = describe(d.ID, i)
+	d.Exact, d.Repaired = i.Exact.Names(), i.Repaired.Names()
+	d.Inexact = (device.AllExact &^ i.Exact).Names()
+	rates, err := measure(ctx, open)
+	if err != nil {
+		return fmt.Errorf("measure %s: %w", d.ID, err)
+	}
+	d.Rates = &rates
+	return nil
+}
+
+// Write writes a text of a few lines per device.
+func Write(w io.Writer, all []Device) error {
+	if len(all) == 0 {
+		_, err := fmt.Fprintln(w, "this program has no device drivers")
+		return err
+	}
+	var b strings.Builder
+	for _, d := range all {
+		d.write(&b)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (d *Device) write(b *strings.Builder) {
+	if d.Name == "" {
+		fmt.Fprintf(b, "%-10s no device: %s\n", d.ID, oneLine(d.Problem))
+		return
+	}
+	fmt.Fprintf(b, "%-10s %s (%s, driver %s)\n", d.ID, d.Name, d.API, d.Driver)
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(b, "  %-12s %s\n", name, fmt.Sprintf(format, args...))
+	}
+	line("memory", "%s", d.memory())
+	if d.Problem != "" {
+		line("problem", "%s", oneLine(d.Problem))
+	}
+	if d.Exact == nil {
+		return
+	}
+	line("exact", "%s", list(d.Exact))
+	if len(d.Repaired) > 0 {
+		line("", "of these by sequences of other operations: %s", list(d.Repaired))
+	}
+	if len(d.Inexact) > 0 {
+		line("inexact", "%s", list(d.Inexact))
+	}
+	if r := d.Rates; r != nil {
+		line("memory rate", "%.1f GB/s read by a kernel", r.ReadBytesPerSecond/1e9)
+		line("copy rate", "%.1f GB/s to the device, %.1f GB/s from it", r.WriteBytesPerSecond/1e9,
+			r.CopyBackBytesPerSecond/1e9)
+		line("launch", "%v alone, %v each of %d in one submission", microseconds(r.LaunchSeconds),
+			microseconds(r.StepSeconds), launchesPerSubmission)
+		line("compile", "%v for a small kernel", microseconds(r.CompileSeconds))
+	}
+}
+
+func (d *Device) memory() string {
+	text := fmt.Sprintf("%.1f GiB", float64(d.MemoryBytes)/(1<<30))
+	if d.MemoryBytes == 0 {
+		text = "unlimited"
+	}
+	if d.FreeBytes > 0 {
+		text += fmt.Sprintf(", %.1f GiB free", float64(d.FreeBytes)/(1<<30))
+	}
+	if d.Unified {
+		text += ", shared with the cores"
+	}
+	return text
+}
+
+func list(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+func microseconds(seconds float64) time.Duration {
+	return time.Duration(seconds * 1e9).Round(100 * time.Nanosecond)
+}
+
+// HostProgram returns the executable that drivers run in: the bytes that this host would execute.
+func HostProgram() ([]byte, error) {
+	loader, err := hostcall.Interpreter()
+	if err != nil {
+		return nil, err
+	}
+	return hostcall.Executable(runtime.GOARCH, loader)
+}

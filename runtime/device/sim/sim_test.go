@@ -1,0 +1,136 @@
+package sim
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"sandwich/microkernel/devgen"
+	"sandwich/runtime/device"
+	"sandwich/runtime/device/devicetest"
+)
+
+func TestExact(t *testing.T) {
+	devicetest.Run(t, func(*testing.T) device.Device { return New(Config{MemoryBytes: 1 << 30}) })
+}
+
+func kernel(t *testing.T) *devgen.Kernel {
+	b := devgen.NewBuilder("store", 64)
+	to := b.Binding("to", devgen.Write)
+	b.Store(to, b.Builtin(devgen.LocalIndex), b.U(3))
+	k, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// TestTimed checks the simulated time of each call, and that nothing is computed.
+func TestTimed(t *testing.T) {
+	var mu sync.Mutex
+	var slept []time.Duration
+	d := New(Config{Mode: Timed, Compile: 7, Launch: 5, CopyBytesPerS: 1e9,
+		KernelDuration: func(k *devgen.Kernel, groups [3]int, _ []uint32) time.Duration {
+			return time.Duration(k.Size * groups[0])
+		},
+		Sleep: func(d time.Duration, _ <-chan struct{}) error {
+			mu.Lock()
+			defer mu.Unlock()
+			slept = append(slept, d)
+			return nil
+		}})
+	defer func() { _ = d.Close() }()
+	program, err := d.Compile(kernel(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := d.Alloc(256, device.DeviceLocal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := device.Slice{Buffer: b}
+	if err := device.RunOnce(t.Context(), d,
+		device.Launch{Program: program, Groups: [3]int{3, 1, 1}, Buffers: []device.Slice{s}},
+		device.Copy{To: s, From: s, Bytes: 100}); err != nil {
+		t.Fatal(err)
+	}
+	word := make([]byte, 4)
+	if err := d.Read(b, 0, word); err != nil || binary.LittleEndian.Uint32(word) != 0 {
+		t.Errorf("the kernel was computed: %d: %v", word, err)
+	}
+	if want := []time.Duration{7, 5, 192, 100, 4}; !slices.Equal(slept, want) {
+		t.Errorf("slept %v, want %v", slept, want)
+	}
+}
+
+// TestFaults checks each fault of a submission.
+func TestFaults(t *testing.T) {
+	for name, fault := range map[string]Fault{"crash": Crash, "stall": Stall} {
+		t.Run(name, func(t *testing.T) {
+			d := New(Config{Fault: func(n device.Ticket) Fault {
+				if n == 2 {
+					return fault
+				}
+				return None
+			}})
+			program, err := d.Compile(kernel(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := d.Alloc(256, device.DeviceLocal)
+			if err != nil {
+				t.Fatal(err)
+			}
+			launch := device.Launch{Program: program, Groups: [3]int{1, 1, 1}, Buffers: []device.Slice{{Buffer: b}}}
+			commands, err := d.Record(launch)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := device.RunOnce(t.Context(), d, launch); err != nil {
+				t.Fatal(err)
+			}
+			ticket, err := d.Submit(commands)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if fault == Stall {
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+				defer cancel()
+				if err := d.Wait(ctx, ticket); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("Wait: %v", err)
+				}
+				if err := d.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+			if err := d.Wait(t.Context(), ticket); !errors.Is(err, device.ErrLost) || d.Reached(ticket) {
+				t.Errorf("Wait: %v", err)
+			}
+			devicetest.WantLost(t, d, launch, commands, b)
+			if err := d.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestMemory checks the limit and that freed memory counts once.
+func TestMemory(t *testing.T) {
+	d := New(Config{MemoryBytes: 100})
+	defer func() { _ = d.Close() }()
+	b, err := d.Alloc(60, device.DeviceLocal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Alloc(41, device.DeviceLocal); !errors.Is(err, device.ErrMemory) {
+		t.Errorf("41 of 40 bytes: %v", err)
+	}
+	_, _ = b.Free(), b.Free()
+	if free := d.Info().FreeBytes; free != 100 {
+		t.Errorf("%d bytes free", free)
+	}
+}

@@ -1,0 +1,233 @@
+package vulkan
+
+import (
+	"fmt"
+
+	"sandwich/microkernel/devgen"
+	"sandwich/microkernel/devgen/spirv"
+	"sandwich/runtime/device"
+	"sandwich/runtime/device/hostcall"
+)
+
+// stageCompute is the shader stage of kernels.
+const stageCompute = 0x20
+
+type program struct {
+	device   *Device
+	kernel   *devgen.Kernel
+	pipeline uint64
+}
+
+func (p *program) Kernel() *devgen.Kernel { return p.kernel }
+
+// Compile translates a kernel to SPIR-V and creates its pipeline.
+func (d *Device) Compile(k *devgen.Kernel) (device.Program, error) {
+	if err := d.Err(); err != nil {
+		return nil, err
+	}
+	if err := d.fits(k); err != nil {
+		return nil, fmt.Errorf("%w: %w", device.ErrRefused, err)
+	}
+	words, err := spirv.Emit(k, d.spirv)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", device.ErrRefused, err)
+	}
+	p := &program{device: d, kernel: k}
+	err = d.With(d.Builder, func(f *hostcall.Frame) error { return p.create(f, words) })
+	if _, ok := err.(result); ok {
+		err = fmt.Errorf("%w: kernel %s: %w", device.ErrRefused, k.Name, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// fits returns why the device cannot run a kernel, or nil.
+func (d *Device) fits(k *devgen.Kernel) error {
+	if err := k.Validate(); err != nil {
+		return err
+	}
+	if most := d.physical.maxInvocations; uint32(k.Size) > most {
+		return fmt.Errorf("kernel %s: workgroups of %d invocations, above %d", k.Name, k.Size, most)
+	}
+	if most := d.physical.maxShared; uint32(k.SharedBytes()) > most {
+		return fmt.Errorf("kernel %s: %d bytes of shared memory, above %d", k.Name, k.SharedBytes(), most)
+	}
+	return nil
+}
+
+func (p *program) create(f *hostcall.Frame, words []uint32) error {
+	d, fs := p.device, p.device.functions
+	f.Limit *= 10 // large kernels take seconds
+	out := f.Alloc(8)
+	shader := f.Struct(16, uint64(0), 0, uint64(4*len(words)), f.Words(words))
+	if err := fs.call(f, "vkCreateShaderModule", d.handle, shader.Addr(), 0, out.Addr()); err != nil {
+		return err
+	}
+	module := out.U64(0)
+	info := f.Struct(29, uint64(0), 0,
+		uint64(18), uint64(0), 0, stageCompute, module, f.String("main"), uint64(0), // the stage, in place
+		d.layout, uint64(0), 0)
+	err := fs.call(f, "vkCreateComputePipelines", d.handle, 0, 1, info.Addr(), 0, out.Addr())
+	p.pipeline = out.U64(0)
+	if voidErr := fs.void(f, "vkDestroyShaderModule", d.handle, module, 0); voidErr != nil {
+		return voidErr
+	}
+	return err
+}
+
+// Free releases the pipeline.
+func (p *program) Free() error {
+	d := p.device
+	if d.Process.Err() != nil {
+		return nil
+	}
+	return d.With(d.Builder, func(f *hostcall.Frame) error {
+		return d.functions.void(f, "vkDestroyPipeline", d.handle, p.pipeline, 0)
+	})
+}
+
+// fill is a step that fills a buffer with zeros.
+type fill struct{ buffer *buffer }
+
+type commands struct {
+	device *Device
+	handle uint64
+}
+
+// Record writes the steps into a command buffer, each followed by a barrier.
+func (d *Device) Record(steps ...device.Step) (device.Commands, error) {
+	if err := d.Err(); err != nil {
+		return nil, err
+	}
+	var all []any
+	err := device.CheckSteps(steps, func(l device.Launch) error {
+		all = append(all, l)
+		return nil
+	}, func(c device.Copy) error {
+		all = append(all, c)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	c, err := d.record(all)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func (d *Device) record(steps []any) (*commands, error) {
+	c := &commands{device: d}
+	err := d.With(d.Main, func(f *hostcall.Frame) error {
+		out := f.Alloc(8)
+		allocate := f.Struct(40, uint64(0), d.pool, 0, 1)
+		err := d.functions.call(f, "vkAllocateCommandBuffers", d.handle, allocate.Addr(), out.Addr())
+		if err != nil {
+			return err
+		}
+		c.handle = out.U64(0)
+		const simultaneous = 4 // a submission may be pending more than once
+		begin := f.Struct(42, uint64(0), simultaneous, uint64(0))
+		if err := d.functions.call(f, "vkBeginCommandBuffer", c.handle, begin.Addr()); err != nil {
+			return err
+		}
+		r := recorder{commands: c, frame: f, barrier: f.Struct(46, uint64(0), writes, reads)}
+		for _, s := range steps {
+			if err := r.step(s); err != nil {
+				return err
+			}
+		}
+		if err := r.flush(); err != nil {
+			return err
+		}
+		return d.functions.call(f, "vkEndCommandBuffer", c.handle)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Access masks and stages of the barriers: shaders, copies and the host.
+const (
+	writes = 0x40 | 0x1000 | 0x4000
+	reads  = 0x20 | 0x40 | 0x800 | 0x1000 | 0x2000 | 0x4000
+	stages = 0x800 | 0x1000 | 0x4000
+)
+
+// recorder collects the calls of a command buffer and makes them many at a time.
+type recorder struct {
+	commands *commands
+	frame    *hostcall.Frame
+	barrier  hostcall.Block
+	calls    []hostcall.Call
+}
+
+// callsAtOnce is the number of calls after which the recorder makes them.
+const callsAtOnce = 20
+
+func (r *recorder) add(name string, args ...uint64) {
+	r.calls = append(r.calls, hostcall.Call{Function: r.commands.device.functions[name],
+		Args: append([]uint64{r.commands.handle}, args...)})
+}
+
+func (r *recorder) flush() error {
+	_, err := r.frame.Do(r.calls)
+	r.calls = r.calls[:0]
+	return err
+}
+
+func (r *recorder) step(s any) error {
+	switch s := s.(type) {
+	case device.Launch:
+		words := s.Arguments(func(b device.Buffer) uint64 { return b.(*buffer).address })
+		const bindCompute = 1
+		r.add("vkCmdBindPipeline", bindCompute, s.Program.(*program).pipeline)
+		if len(words) > 0 {
+			r.add("vkCmdPushConstants", r.commands.device.layout, stageCompute, 0, uint64(4*len(words)),
+				r.frame.Words(words).Addr())
+		}
+		r.add("vkCmdDispatch", uint64(s.Groups[0]), uint64(s.Groups[1]), uint64(s.Groups[2]))
+	case device.Copy:
+		r.add("vkCmdCopyBuffer", s.From.Buffer.(*buffer).handle, s.To.Buffer.(*buffer).handle, 1,
+			r.frame.Struct(s.From.Offset, s.To.Offset, s.Bytes).Addr())
+	case fill:
+		const whole = 1<<64 - 1
+		r.add("vkCmdFillBuffer", s.buffer.handle, 0, whole, 0)
+	}
+	r.add("vkCmdPipelineBarrier", stages, stages, 0, 1, r.barrier.Addr(), 0, 0, 0, 0)
+	if len(r.calls) < callsAtOnce {
+		return nil
+	}
+	return r.flush()
+}
+
+// Free releases the command buffer.
+func (c *commands) Free() error {
+	d := c.device
+	if d.Process.Err() != nil {
+		return nil
+	}
+	return d.With(d.Main, func(f *hostcall.Frame) error {
+		return d.functions.void(f, "vkFreeCommandBuffers", d.handle, d.pool, 1, f.Struct(c.handle).Addr())
+	})
+}
+
+// Submit submits the commands; the timeline has the value of the ticket when they are complete.
+func (d *Device) Submit(c device.Commands) (device.Ticket, error) {
+	return d.Queue.Submit(func(t device.Ticket) error {
+		err := d.With(d.Main, func(f *hostcall.Frame) error {
+			timeline := f.Struct(1000207003, uint64(0), 0, uint64(0), 1, f.Struct(uint64(t)))
+			info := f.Struct(4, timeline, 0, uint64(0), uint64(0), 1, f.Struct(c.(*commands).handle), 1,
+				f.Struct(d.timeline))
+			return d.functions.call(f, "vkQueueSubmit", d.queue, 1, info.Addr(), 0)
+		})
+		if r, ok := err.(result); ok && r.code == deviceLost {
+			return d.Lose(err)
+		}
+		return err
+	})
+}

@@ -1,0 +1,281 @@
+package vulkan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"sandwich/runtime/device"
+	"sandwich/runtime/device/hostcall"
+)
+
+// buffer is a Vulkan buffer with its memory.
+type buffer struct {
+	device  *Device
+	bytes   uint64
+	handle  uint64
+	memory  uint64
+	address uint64           // on the device
+	mapped  uint64           // address in the child, of staging memory that is not imported
+	region  *hostcall.Region // of imported memory
+}
+
+func (b *buffer) Bytes() uint64 { return b.bytes }
+
+func (b *buffer) Host() []byte {
+	if b.region == nil {
+		return nil
+	}
+	return b.region.Bytes()[:b.bytes]
+}
+
+// Usage flags of buffers: storage, device address, source and target of copies.
+const bufferUsage = 0x20 | 0x20000 | 1 | 2
+
+// hostAllocation is the handle type of imported memory.
+const hostAllocation = 0x80
+
+// source says where the memory of a buffer comes from.
+type source uint8
+
+const (
+	fromDevice source = iota
+	fromMapped        // visible to the child
+	fromRegion        // imported
+)
+
+// Alloc allocates a buffer and fills it with zeros.
+func (d *Device) Alloc(bytes uint64, usage device.Usage) (device.Buffer, error) {
+	if bytes == 0 || bytes >= 1<<48 {
+		return nil, fmt.Errorf("%w: a buffer of %d bytes", device.ErrMemory, bytes)
+	}
+	if usage == device.HostVisible {
+		if !d.physical.importsHost {
+			return nil, fmt.Errorf("%s cannot use memory of the host (it lacks %s)", d.physical.name, importExtension)
+		}
+		b, err := d.newBuffer(bytes, fromRegion)
+		if err != nil {
+			return nil, err
+		}
+		return b, nil
+	}
+	b, err := d.newBuffer(bytes, fromDevice)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.runOnce(fill{b}); err != nil {
+		return nil, errors.Join(err, b.Free())
+	}
+	return b, nil
+}
+
+// newBuffer allocates a buffer, rounded up to 16 bytes.
+func (d *Device) newBuffer(bytes uint64, from source) (*buffer, error) {
+	b := &buffer{device: d, bytes: bytes}
+	size := (bytes + 15) &^ 15
+	if from == fromRegion {
+		region, err := d.Process.Share(int(size))
+		if err != nil {
+			return nil, d.Check(err)
+		}
+		b.region = region
+		size = uint64(len(region.Bytes()))
+	}
+	err := d.With(d.Main, func(f *hostcall.Frame) error { return b.allocate(f, size, from) })
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("allocate %d bytes: %w", bytes, err), b.Free())
+	}
+	return b, nil
+}
+
+func (b *buffer) allocate(f *hostcall.Frame, size uint64, from source) error {
+	d, fs := b.device, b.device.functions
+	out := f.Alloc(8)
+	var external any = uint64(0)
+	if from == fromRegion {
+		external = f.Struct(1000072000, uint64(0), hostAllocation)
+	}
+	info := f.Struct(12, external, 0, size, bufferUsage, 0, 0, uint64(0))
+	if err := fs.call(f, "vkCreateBuffer", d.handle, info.Addr(), 0, out.Addr()); err != nil {
+		return err
+	}
+	b.handle = out.U64(0)
+	requirements := f.Alloc(24)
+	if err := fs.void(f, "vkGetBufferMemoryRequirements", d.handle, b.handle, requirements.Addr()); err != nil {
+		return err
+	}
+	kind, next, err := b.memoryType(f, requirements.U32(16), from)
+	if err != nil {
+		return err
+	}
+	if from != fromRegion {
+		size = requirements.U64(0)
+	}
+	allocate := f.Struct(5, next, size, kind)
+	if err := fs.call(f, "vkAllocateMemory", d.handle, allocate.Addr(), 0, out.Addr()); err != nil {
+		return err
+	}
+	b.memory = out.U64(0)
+	if err := fs.call(f, "vkBindBufferMemory", d.handle, b.handle, b.memory, 0); err != nil {
+		return err
+	}
+	address := f.Struct(1000244001, uint64(0), b.handle)
+	if b.address, err = f.Call(fs["vkGetBufferDeviceAddress"], d.handle, address.Addr()); err != nil {
+		return err
+	}
+	if from == fromMapped {
+		const whole = 1<<64 - 1
+		err := fs.call(f, "vkMapMemory", d.handle, b.memory, 0, whole, 0, out.Addr())
+		b.mapped = out.U64(0)
+		return err
+	}
+	return nil
+}
+
+// memoryType returns the memory type of a buffer and the chain of structures of its allocation.
+func (b *buffer) memoryType(f *hostcall.Frame, set uint32, from source) (int, hostcall.Block, error) {
+	d, p := b.device, b.device.physical
+	const deviceAddress = 2
+	kind := -1
+	var external any = uint64(0)
+	switch from {
+	case fromDevice:
+		kind = p.memoryType(set, deviceLocal)
+	case fromMapped:
+		if kind = p.memoryType(set, hostVisible|hostCoherent|hostCached); kind < 0 {
+			kind = p.memoryType(set, hostVisible|hostCoherent)
+		}
+	case fromRegion:
+		properties := f.Struct(1000178001, uint64(0), 0, 0)
+		err := d.functions.call(f, "vkGetMemoryHostPointerPropertiesEXT", d.handle, hostAllocation, b.region.Addr(),
+			properties.Addr())
+		if err != nil {
+			return 0, hostcall.Block{}, err
+		}
+		kind = p.memoryType(set&properties.U32(16), hostVisible|hostCoherent)
+		external = f.Struct(1000178000, uint64(0), hostAllocation, b.region.Addr())
+	}
+	if kind < 0 {
+		return 0, hostcall.Block{}, fmt.Errorf("%s has no memory of the needed type", p.name)
+	}
+	return kind, f.Struct(1000060000, external, deviceAddress, 0), nil
+}
+
+// Free releases the buffer.
+func (b *buffer) Free() error {
+	d := b.device
+	if d.Process.Err() != nil {
+		return nil // it ended with the process
+	}
+	err := d.With(d.Main, func(f *hostcall.Frame) error {
+		return errors.Join(d.functions.void(f, "vkDestroyBuffer", d.handle, b.handle, 0),
+			d.functions.void(f, "vkFreeMemory", d.handle, b.memory, 0))
+	})
+	b.handle, b.memory = 0, 0
+	if b.region != nil {
+		err = errors.Join(err, b.region.Free())
+	}
+	return err
+}
+
+// stage is memory through which Write and Read copy.
+type stage struct {
+	buffer *buffer
+	region *hostcall.Region
+	memcpy uint64 // if the buffer is not imported
+}
+
+const stageBytes = 4 << 20
+
+// newStage imports memory of the host, or maps memory of the driver where that fails.
+func (d *Device) newStage() (*stage, error) {
+	if d.physical.importsHost {
+		if b, err := d.newBuffer(stageBytes, fromRegion); err == nil {
+			return &stage{buffer: b, region: b.region}, nil
+		}
+		d.physical.importsHost = false
+	}
+	b, err := d.newBuffer(stageBytes, fromMapped)
+	if err != nil {
+		return nil, err
+	}
+	s := &stage{buffer: b}
+	if s.region, err = d.Process.Share(stageBytes); err != nil {
+		return nil, err
+	}
+	s.memcpy, err = d.Process.LibC().Symbol("memcpy")
+	return s, err
+}
+
+// move copies between the region and the buffer, if they are distinct.
+func (d *Device) move(to, from, bytes uint64) error {
+	if d.stage.memcpy == 0 {
+		return nil
+	}
+	return d.With(d.Main, func(f *hostcall.Frame) error {
+		_, err := f.Call(d.stage.memcpy, to, from, bytes)
+		return err
+	})
+}
+
+// Write copies data into a buffer.
+func (d *Device) Write(to device.Buffer, offset uint64, data []byte) error {
+	return d.transfer(to, offset, data, func(part []byte, s *stage, target device.Slice) error {
+		n := uint64(len(part))
+		copy(s.region.Bytes(), part)
+		if err := d.move(s.buffer.mapped, s.region.Addr(), n); err != nil {
+			return err
+		}
+		return d.runOnce(device.Copy{To: target, From: device.Slice{Buffer: s.buffer}, Bytes: n})
+	})
+}
+
+// Read copies data from a buffer.
+func (d *Device) Read(from device.Buffer, offset uint64, data []byte) error {
+	return d.transfer(from, offset, data, func(part []byte, s *stage, target device.Slice) error {
+		n := uint64(len(part))
+		if err := d.runOnce(device.Copy{To: device.Slice{Buffer: s.buffer}, From: target, Bytes: n}); err != nil {
+			return err
+		}
+		if err := d.move(s.region.Addr(), s.buffer.mapped, n); err != nil {
+			return err
+		}
+		copy(part, s.region.Bytes())
+		return nil
+	})
+}
+
+// transfer calls move for parts of the data that fit into the stage.
+func (d *Device) transfer(
+	b device.Buffer, offset uint64, data []byte, move func(part []byte, s *stage, target device.Slice) error,
+) error {
+	if err := device.CheckRange(b, offset, uint64(len(data))); err != nil {
+		return err
+	}
+	if err := d.Err(); err != nil {
+		return err
+	}
+	d.stageMu.Lock()
+	defer d.stageMu.Unlock()
+	for len(data) > 0 {
+		n := min(len(data), stageBytes)
+		if err := move(data[:n], d.stage, device.Slice{Buffer: b, Offset: offset}); err != nil {
+			return err
+		}
+		data, offset = data[n:], offset+uint64(n)
+	}
+	return nil
+}
+
+// runOnce runs steps that need not be valid for callers, and waits for them.
+func (d *Device) runOnce(steps ...any) error {
+	c, err := d.record(steps)
+	if err != nil {
+		return err
+	}
+	t, err := d.Submit(c)
+	if err == nil {
+		err = d.Wait(context.Background(), t)
+	}
+	return errors.Join(err, c.Free())
+}

@@ -1,0 +1,205 @@
+package vulkan
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"sandwich/microkernel/devgen"
+	"sandwich/runtime/device"
+	"sandwich/runtime/device/devicetest"
+	"sandwich/runtime/device/hostcall"
+	"sandwich/runtime/device/internal/remote"
+)
+
+// open opens the first device, or skips the test where there is none.
+func open(t *testing.T, o remote.Options) *Device {
+	t.Helper()
+	dr := driver{options: o}
+	if infos, err := dr.List(t.Context()); err != nil || len(infos) == 0 {
+		t.Skipf("no Vulkan device (install mesa-vulkan-drivers): %v", err)
+	}
+	d, err := dr.Open(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d.(*Device)
+}
+
+func TestDevice(t *testing.T) {
+	devicetest.Run(t, func(t *testing.T) device.Device { return open(t, remote.Options{}) })
+}
+
+// TestExactness checks that every class is exact, natively or repaired.
+func TestExactness(t *testing.T) {
+	d := open(t, remote.Options{})
+	info := d.Info()
+	t.Logf("%+v", info)
+	if info.Exact != device.AllExact {
+		t.Errorf("exact: %v; repaired: %v", info.Exact, info.Repaired)
+	}
+	if info.Name == "" || info.MemoryBytes == 0 {
+		t.Errorf("%+v", info)
+	}
+}
+
+// TestWithoutImport checks transfers by mapped memory of the driver.
+func TestWithoutImport(t *testing.T) {
+	open(t, remote.Options{}) // skips
+	devicetest.Run(t, func(t *testing.T) device.Device {
+		d, err := driver{withoutImport: true}.Open(t.Context(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.(*Device).stage.memcpy == 0 {
+			t.Error("the stage is imported")
+		}
+		return d
+	})
+}
+
+// TestValidationLayer runs every call with the validation layer, which must not report an error.
+func TestValidationLayer(t *testing.T) {
+	const layer = "VK_LAYER_KHRONOS_validation"
+	t.Setenv("VK_INSTANCE_LAYERS", layer)
+	in, err := driver{}.start(t.Context())
+	if err != nil {
+		t.Skipf("no validation layer (install vulkan-validationlayers): %v", err)
+	}
+	if err := in.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var d *Device
+	devicetest.Run(t, func(t *testing.T) device.Device {
+		d = open(t, remote.Options{})
+		t.Cleanup(func() {
+			if out := d.Process.Output(); strings.Contains(out, "Validation Error") || strings.Contains(out, "VUID") {
+				t.Errorf("the validation layer reports: %s", out)
+			}
+		})
+		return d
+	})
+}
+
+// TestNoDriver checks the error on hosts without a Vulkan driver.
+func TestNoDriver(t *testing.T) {
+	open(t, remote.Options{}) // skips
+	for _, name := range []string{"VK_DRIVER_FILES", "VK_ICD_FILENAMES"} {
+		t.Setenv(name, "/nonexistent.json")
+	}
+	if _, err := (driver{}).List(t.Context()); err == nil || !strings.Contains(err.Error(), "no Vulkan driver") {
+		t.Errorf("List: %v", err)
+	}
+	if _, err := (driver{}).Open(t.Context(), 0); err == nil {
+		t.Error("opened")
+	}
+}
+
+func TestNoSuchDevice(t *testing.T) {
+	open(t, remote.Options{}) // skips
+	if _, err := (driver{}).Open(t.Context(), 15); err == nil || !strings.Contains(err.Error(), "Vulkan devices") {
+		t.Errorf("%v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := (driver{}).List(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestFaults checks that a driver process that is killed, stopped or crashes loses the device in
+// the middle of a submission, and that this process goes on.
+func TestFaults(t *testing.T) {
+	for name, fault := range map[string]func(*testing.T, *Device){
+		"killed":  func(_ *testing.T, d *Device) { _ = syscall.Kill(d.Process.PID(), syscall.SIGKILL) },
+		"stopped": func(_ *testing.T, d *Device) { _ = syscall.Kill(d.Process.PID(), syscall.SIGSTOP) },
+		"crash": func(_ *testing.T, d *Device) {
+			_ = d.With(d.Main, func(f *hostcall.Frame) error {
+				return d.functions.void(f, "vkDestroyBuffer", 8, 8, 8) // not a device
+			})
+		},
+		"endless": func(*testing.T, *Device) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := open(t, remote.Options{Stall: 300 * time.Millisecond,
+				Options: hostcall.Options{CallLimit: 2 * time.Second}})
+			program, err := d.Compile(longKernel(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := d.Alloc(256, device.DeviceLocal)
+			if err != nil {
+				t.Fatal(err)
+			}
+			launch := device.Launch{Program: program, Groups: [3]int{1 << 30, 1, 1},
+				Buffers: []device.Slice{{Buffer: b}}, Push: []uint32{60_000}} // lavapipe runs at most 65,535
+			commands, err := d.Record(launch)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ticket, err := d.Submit(commands)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fault(t, d)
+			if err := d.Wait(t.Context(), ticket); !errors.Is(err, device.ErrLost) {
+				t.Errorf("Wait: %v", err)
+			}
+			devicetest.WantLost(t, d, launch, commands, b)
+			if err := errors.Join(commands.Free(), program.Free(), b.Free()); err != nil {
+				t.Errorf("Free: %v", err)
+			}
+		})
+	}
+}
+
+// longKernel returns a kernel that counts to a push word.
+func longKernel(t *testing.T) *devgen.Kernel {
+	b := devgen.NewBuilder("count", 64)
+	to := b.Binding("to", devgen.ReadWrite)
+	at := b.Builtin(devgen.LocalIndex)
+	b.Range(b.Push("steps", devgen.U32), func(i devgen.Value) {
+		b.Store(to, at, b.Xor(b.Load(to, at), b.Mul(i, i)))
+	})
+	k, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// TestNothingLeaks opens and closes devices and checks that no descriptor remains.
+func TestNothingLeaks(t *testing.T) {
+	open(t, remote.Options{})
+	before := descriptors(t)
+	for range 2 {
+		d, err := driver{}.Open(t.Context(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if after := descriptors(t); after > before {
+		t.Errorf("%d descriptors are open, %d before", after, before)
+	}
+}
+
+func descriptors(t *testing.T) int {
+	t.Helper()
+	fds, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Skip(err)
+	}
+	return len(fds)
+}

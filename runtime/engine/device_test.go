@@ -1,0 +1,147 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"sandwich/plans/heuristic"
+	"sandwich/profiles"
+	"sandwich/runtime/api"
+	"sandwich/runtime/device"
+	"sandwich/runtime/device/sim"
+	"sandwich/runtime/model"
+	"sandwich/runtime/phase"
+)
+
+// deviceOptions returns options for a small model under a plan that a device supports.
+func deviceOptions(t *testing.T) Options {
+	t.Helper()
+	o := tinyOptions(t)
+	profile, err := profiles.Live()
+	if err != nil {
+		t.Fatal(err)
+	}
+	shape, err := model.ShapeOf(o.File)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.Plan, err = heuristic.Default(profile, shape, heuristic.Options{Attend: "f32", Threads: 1}); err != nil {
+		t.Fatal(err)
+	}
+	o.Plan.Chunk, o.Bound = 32, time.Millisecond
+	return o
+}
+
+// deviceRequests returns requests of both classes with prompts of several lengths.
+func deviceRequests(n int) (list []api.Request) {
+	for i := range n {
+		r := api.Request{MaxTokens: 6 + i%5, Class: api.Class(i % 2), Sampling: api.Sampling{Temperature: 0}}
+		for k := range 9 + 23*(i%4) {
+			r.Prompt = append(r.Prompt, int32((7*i+13*k)%90+2))
+		}
+		list = append(list, r)
+	}
+	return list
+}
+
+// allTokens runs the requests at once and returns the tokens of each.
+func allTokens(t *testing.T, e *Engine, list []api.Request) [][]int32 {
+	t.Helper()
+	out := make([][]int32, len(list))
+	var wait sync.WaitGroup
+	for i := range list {
+		wait.Go(func() {
+			_, err := e.Generate(t.Context(), list[i], func(tok api.Token) error {
+				out[i] = append(out[i], tok.ID)
+				return nil
+			})
+			if err != nil {
+				var internal *InternalError
+				if errors.As(err, &internal) {
+					t.Logf("%s", internal.Stack)
+				}
+				t.Errorf("request %d: %v", i, err)
+			}
+		})
+	}
+	wait.Wait()
+	return out
+}
+
+func sameTokens(t *testing.T, got, want [][]int32) {
+	t.Helper()
+	for i := range want {
+		if !slices.Equal(got[i], want[i]) {
+			t.Errorf("request %d: tokens %v, alone on the cores %v", i, got[i], want[i])
+		}
+	}
+}
+
+// TestDeviceLanes checks that requests get the same tokens whichever phases a device runs, and that
+// the device runs them.
+func TestDeviceLanes(t *testing.T) {
+	list := deviceRequests(8)
+	want := allTokens(t, open(t, deviceOptions(t)), list)
+	for _, phases := range [][]phase.Phase{{phase.Prefill}, phase.All[:], {phase.Decode}} {
+		t.Run(fmt.Sprint(phases), func(t *testing.T) {
+			dev := sim.New(sim.Config{})
+			t.Cleanup(func() { dev.Close() })
+			o := deviceOptions(t)
+			o.Accelerator = DeviceOptions{Device: dev, Name: "sim", Phases: phases,
+				Lost: func(err error) { t.Errorf("the device is lost: %v", err) }}
+			e := open(t, o)
+			sameTokens(t, allTokens(t, e, list), want)
+			sameTokens(t, allTokens(t, e, list), want) // with cached prefixes
+			if e.Stats().Counts.Prefills == 0 || e.onDevice.took == 0 {
+				t.Error("nothing ran on the device")
+			}
+		})
+	}
+}
+
+// TestDeviceFaults checks that requests continue with the same tokens on the cores when the device
+// fails at any submission, and that the failure is reported once.
+func TestDeviceFaults(t *testing.T) {
+	list := deviceRequests(6)
+	want := allTokens(t, open(t, deviceOptions(t)), list)
+	for _, fault := range []sim.Fault{sim.Crash, sim.NaN, sim.Lie} {
+		for _, at := range []int64{1, 2, 7, 30} {
+			t.Run(fmt.Sprintf("%d/%d", fault, at), func(t *testing.T) {
+				var submitted, lost atomic.Int64
+				armed := atomic.Bool{}
+				dev := sim.New(sim.Config{Fault: func(device.Ticket) sim.Fault {
+					if armed.Load() && submitted.Add(1) >= at {
+						return fault
+					}
+					return sim.None
+				}})
+				t.Cleanup(func() { dev.Close() })
+				o := deviceOptions(t)
+				o.Accelerator = DeviceOptions{Device: dev, Name: "sim", Phases: []phase.Phase{phase.Prefill},
+					Lost: func(error) { lost.Add(1) }}
+				e := open(t, o)
+				armed.Store(true)
+				sameTokens(t, allTokens(t, e, list), want)
+				if n := lost.Load(); n != 1 || e.Stats().Counts.LostDevices != 1 {
+					t.Errorf("the loss was reported %d times and counted %d times", n, e.Stats().Counts.LostDevices)
+				}
+			})
+		}
+	}
+}
+
+// TestDeviceRefused checks that an engine refuses a device that cannot hold the model.
+func TestDeviceRefused(t *testing.T) {
+	dev := sim.New(sim.Config{MemoryBytes: 1 << 12})
+	t.Cleanup(func() { dev.Close() })
+	o := deviceOptions(t)
+	o.Accelerator = DeviceOptions{Device: dev, Name: "sim", Phases: []phase.Phase{phase.Prefill}}
+	if _, err := New(t.Context(), o); err == nil {
+		t.Error("a device of 4 KiB was accepted")
+	}
+}

@@ -1,0 +1,146 @@
+package engine
+
+import (
+	"fmt"
+
+	"sandwich/runtime/kvcache"
+	"sandwich/runtime/pool"
+)
+
+// Sequence runs one sequence of tokens on a Runner without a scheduler, for perplexity, benchmarks
+// and logits dumps. Its methods must be called inside Runner.Lead.
+type Sequence struct {
+	r     *Runner
+	l     *pool.Leader
+	cache *kvcache.Cache
+	seq   *kvcache.Sequence
+	pos   int
+	fed   []int32 // tokens of the positions below pos
+	batch kvcache.Batch
+}
+
+// NewSequence returns an empty sequence that may use all KV blocks of the runner.
+func NewSequence(r *Runner, l *pool.Leader) *Sequence {
+	line := &Sequence{r: r, l: l, cache: r.assembly.NewCache()}
+	line.seq = line.cache.Open(kvcache.Salt{})
+	return line
+}
+
+// Reset empties the sequence.
+func (s *Sequence) Reset() {
+	s.cache.Free(s.seq)
+	s.seq, s.pos = s.cache.Open(kvcache.Salt{}), 0
+}
+
+// Pos returns the number of tokens in the sequence.
+func (s *Sequence) Pos() int { return s.pos }
+
+// Wanted selects the tokens of a Feed for which logits are computed.
+type Wanted uint8
+
+// Selections of logits.
+const (
+	LastLogits Wanted = iota
+	AllLogits
+	NoLogits
+)
+
+// Feed appends tokens in prefill chunks of at most chunk tokens, or in one chunk if the model needs
+// a whole text in one forward. It calls visit for each wanted position with its logits, which are
+// valid during the call, and returns visit's error. It fails if the tokens do not fit the context,
+// and with *OverflowError.
+func (s *Sequence) Feed(tokens []int32, chunk int, want Wanted, visit func(pos int, logits []float32) error) error {
+	if s.r.Model.WholeText() {
+		chunk = len(tokens)
+	}
+	for len(tokens) > 0 {
+		n := min(chunk, len(tokens))
+		last := n == len(tokens)
+		if err := s.forward(tokens[:n], true, want == AllLogits, last && want != NoLogits); err != nil {
+			return err
+		}
+		for i, row := range s.batch.LogitRows {
+			if err := visit(s.pos+int(row), s.r.Logits(i)); err != nil {
+				return err
+			}
+		}
+		s.advance(n)
+		tokens = tokens[n:]
+	}
+	return nil
+}
+
+// Pool resets the sequence, feeds a text and returns the output row of a pooled model, without
+// post-processing. The row is valid until the next forward.
+func (s *Sequence) Pool(tokens []int32, chunk int) (answer []float32, err error) {
+	s.Reset()
+	err = s.Feed(tokens, chunk, LastLogits, func(_ int, row []float32) error {
+		answer = row
+		return nil
+	})
+	return answer, err
+}
+
+// Step appends one token in the decode phase and returns its logits, which are valid until the next
+// forward.
+func (s *Sequence) Step(token int32) ([]float32, error) {
+	if err := s.forward([]int32{token}, false, false, true); err != nil {
+		return nil, err
+	}
+	s.advance(1)
+	return s.r.Logits(0), nil
+}
+
+// Pass advances the sequence by n positions without computing them, for benchmarks at a given
+// length (kvcache.Cache.Pass).
+func (s *Sequence) Pass(n int) error {
+	if !s.cache.Reserve(s.seq, s.pos+n) {
+		return s.tooLong(n)
+	}
+	s.cache.Pass(s.seq, n, s.r.Plan.Chunk)
+	s.fed = append(s.fed[:s.pos], make([]int32, n)...)
+	s.pos += n
+	return nil
+}
+
+// tooLong returns the error for n more tokens than the context has room for.
+func (s *Sequence) tooLong(n int) error {
+	return fmt.Errorf("%d tokens do not fit a context of %d", s.pos+n, s.r.Blocks()*kvcache.BlockTokens)
+}
+
+// advance counts n tokens as computed.
+func (s *Sequence) advance(n int) {
+	s.cache.Advance(s.seq, n)
+	s.pos += n
+}
+
+// forward runs one batch of tokens. all asks for the logits of all of them, last for those of the
+// last one.
+func (s *Sequence) forward(tokens []int32, prefill, all, last bool) error {
+	if most := s.r.Blocks() * kvcache.BlockTokens; s.pos+len(tokens) > most || !s.cache.Reserve(s.seq,
+		s.pos+len(tokens)) {
+		return s.tooLong(len(tokens))
+	}
+	s.cache.Cover(s.seq, s.pos+len(tokens))
+	b := &s.batch
+	b.Reset()
+	b.Prefill = prefill
+	b.Tokens = append(b.Tokens, tokens...)
+	b.AddSpan(s.seq, kvcache.Span{Rows: len(tokens), Pos: s.pos})
+	for i := range tokens {
+		if all || last && i == len(tokens)-1 {
+			b.LogitRows = append(b.LogitRows, int32(i))
+		}
+	}
+	s.fed = append(s.fed[:s.pos], tokens...)
+	if _, err := s.r.Forward(s.l, b, 0, nil); err != nil {
+		return err
+	}
+	for i, row := range b.LogitRows {
+		if !s.r.finite(i) {
+			fed := func(pos int) (int32, bool) { return s.fed[pos], true }
+			return s.r.overflow(s.l, b.Spans[0].Tables, s.pos+int(row), fed)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,295 @@
+package offload
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"sandwich/plans"
+	"sandwich/plans/heuristic"
+	"sandwich/profiles"
+	"sandwich/runtime/device"
+	"sandwich/runtime/device/sim"
+	"sandwich/runtime/exec"
+	"sandwich/runtime/gguf"
+	"sandwich/runtime/kvcache"
+	"sandwich/runtime/model"
+	"sandwich/runtime/pool"
+)
+
+const testRows = 48 // of a chunk
+
+// rig is a model on the cores, and on a device if it has one.
+type rig struct {
+	t        *testing.T
+	a        *exec.Assembly
+	prefill  *exec.Executor
+	runner   *Runner // nil: the cores alone
+	cache    *kvcache.Cache
+	seq      *kvcache.Sequence
+	pos      int
+	batch    kvcache.Batch
+	everyGap bool // the device halts after each segment
+}
+
+func testConfig(arch string, q8 bool) (model.Config, gguf.Type) {
+	c := model.Config{Name: "small", Arch: arch, Eps: 1e-5, RopeBase: 10000, Tied: arch == "gemma3",
+		Dims: model.Dims{Hidden: 64, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 32, FFN: 96, Vocab: 331, Context: 512}}
+	if arch == "gemma3" {
+		c.Windows = model.Windows{Size: 40, Base: 10000, Period: 6}
+		c.Dims.Layers = 6
+	}
+	if q8 {
+		return c, gguf.Q8_0
+	}
+	c.Dims.Hidden, c.Dims.FFN = 256, 256
+	return c, gguf.Q4_K
+}
+
+func testFile(t *testing.T, arch string, q8 bool) *gguf.File {
+	t.Helper()
+	c, typ := testConfig(arch, q8)
+	var data bytes.Buffer
+	if err := model.SynthTo(context.Background(), gguf.NewWriter(&data), c, model.Uniform(typ), 7, nil); err != nil {
+		t.Fatal(err)
+	}
+	f, err := gguf.Parse(data.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func testPlan(t *testing.T, f *gguf.File, compute string) *plans.Plan {
+	t.Helper()
+	host, err := profiles.Live()
+	if err != nil {
+		t.Fatal(err)
+	}
+	shape, err := model.ShapeOf(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := heuristic.Default(host, shape, heuristic.Options{Threads: 1, Compute: compute, Attend: "f32"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plan
+}
+
+// open returns a rig whose device is nil for the cores alone.
+func open(t *testing.T, f *gguf.File, plan *plans.Plan, dev device.Device) *rig {
+	t.Helper()
+	a, err := exec.Open(t.Context(), exec.Options{File: f, Plan: plan, Blocks: 12, Sequences: 2, LogitRows: testRows,
+		Context: 512, Unpinned: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &rig{t: t, a: a, cache: a.NewCache()}
+	t.Cleanup(func() { g.close() })
+	if g.prefill, err = a.Compile(&plan.Prefill, a.Workers); err != nil {
+		t.Fatal(err)
+	}
+	if dev != nil {
+		g.runner, err = Open(Options{Device: dev, Assembly: a, Rows: testRows, LogitRows: testRows, Sets: 2,
+			Context: 512})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	g.seq = g.cache.Open(kvcache.Salt{})
+	return g
+}
+
+func (g *rig) close() {
+	if g.runner != nil {
+		if err := g.runner.Close(); err != nil {
+			g.t.Error(err)
+		}
+	}
+	if g.prefill != nil {
+		g.prefill.Close()
+	}
+	if err := g.a.Close(); err != nil {
+		g.t.Error(err)
+	}
+}
+
+// feed runs a chunk, on the device if onDevice, and returns the logits of all rows.
+func (g *rig) feed(tokens []int32, onDevice bool) (logits [][]float32) {
+	g.t.Helper()
+	g.cache.Reserve(g.seq, g.pos+len(tokens))
+	g.cache.Cover(g.seq, g.pos+len(tokens))
+	b := &g.batch
+	b.Reset()
+	b.Prefill = true
+	b.Tokens = append(b.Tokens, tokens...)
+	for i := range tokens {
+		b.LogitRows = append(b.LogitRows, int32(i))
+	}
+	b.AddSpan(g.seq, kvcache.Span{Rows: len(tokens), Pos: g.pos})
+	if onDevice {
+		if err := g.onDevice(); err != nil {
+			g.t.Fatal(err)
+		}
+		for i := range tokens {
+			logits = append(logits, append([]float32(nil), g.runner.Logits(i)...))
+		}
+	} else {
+		logits = g.onCores()
+	}
+	g.cache.Append(g.seq, tokens)
+	g.pos += len(tokens)
+	return logits
+}
+
+func (g *rig) onDevice() error {
+	var gate exec.Gate
+	bound := time.Duration(0)
+	if g.everyGap {
+		gate, bound = always{}, time.Nanosecond
+	}
+	for next, ops := 0, len(g.a.Model.Ops); next < ops; {
+		at, err := g.runner.Forward(g.t.Context(), 0, &g.batch, next, bound, gate)
+		if err != nil {
+			return err
+		}
+		if at <= next {
+			return fmt.Errorf("the forward did not progress from op %d", next)
+		}
+		next = at
+	}
+	return nil
+}
+
+func (g *rig) onCores() (logits [][]float32) {
+	if g.runner != nil {
+		g.runner.CoresWrite(&g.batch)
+	}
+	g.a.Workers.Pool.Lead(func(l *pool.Leader) {
+		if _, err := g.prefill.Run(l, &g.batch, 0, nil); err != nil {
+			g.t.Error(err)
+		}
+	})
+	for i := range g.batch.LogitRows {
+		logits = append(logits, append([]float32(nil), g.prefill.Logits(i)...))
+	}
+	return logits
+}
+
+type always struct{}
+
+func (always) Passed(int) bool { return true }
+
+func sameLogits(t *testing.T, what string, got, want [][]float32) {
+	t.Helper()
+	for i := range want {
+		for k := range want[i] {
+			if math.Float32bits(got[i][k]) != math.Float32bits(want[i][k]) {
+				t.Fatalf("%s: row %d logit %d is %v on the device, %v on the cores", what, i, k, got[i][k], want[i][k])
+			}
+		}
+	}
+}
+
+func testTokens(n, vocab int) (list []int32) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range n {
+		list = append(list, rng.Int32N(int32(vocab)))
+	}
+	return list
+}
+
+// TestBitEqual checks that chunks on the device and on the cores, in any order and halted after
+// every segment, give the bits of the cores alone.
+func TestBitEqual(t *testing.T) {
+	for _, c := range []struct {
+		arch    string
+		q8      bool
+		compute string
+	}{{"llama", true, "int8"}, {"qwen3", true, "f32"}, {"qwen2", false, "int8-256"}, {"gemma3", true, "int8"}} {
+		t.Run(c.arch+"/"+c.compute, func(t *testing.T) {
+			f := testFile(t, c.arch, c.q8)
+			plan := testPlan(t, f, c.compute)
+			cores := open(t, f, plan, nil)
+			dev := sim.New(sim.Config{})
+			defer dev.Close()
+			both := open(t, f, plan, dev)
+			tokens := testTokens(testRows*3, 331)
+			for i, step := range []struct {
+				n              int
+				device, halted bool
+			}{{testRows, true, false}, {5, false, false}, {1, false, false}, {testRows, true, true}, {20, true, false}} {
+				both.everyGap = step.halted
+				chunk := tokens[both.pos:][:step.n]
+				sameLogits(t, fmt.Sprintf("chunk %d", i), both.feed(chunk, step.device), cores.feed(chunk, false))
+			}
+		})
+	}
+}
+
+// TestFaults checks that faults of a device are errors, after which the cores give the right bits.
+func TestFaults(t *testing.T) {
+	f := testFile(t, "llama", true)
+	plan := testPlan(t, f, "int8")
+	want := open(t, f, plan, nil).feed(testTokens(20, 331), false)
+	for fault, reason := range map[sim.Fault]error{sim.Crash: device.ErrLost, sim.NaN: ErrResult, sim.Lie: ErrResult} {
+		t.Run(fmt.Sprint(fault), func(t *testing.T) {
+			armed := false
+			dev := sim.New(sim.Config{Fault: func(device.Ticket) sim.Fault {
+				if armed {
+					return fault
+				}
+				return sim.None
+			}})
+			defer dev.Close()
+			g := open(t, f, plan, dev)
+			tokens := testTokens(20, 331)
+			armed = true
+			g.cache.Reserve(g.seq, 20)
+			g.cache.Cover(g.seq, 20)
+			g.batch = kvcache.Batch{Tokens: tokens, Prefill: true}
+			for i := range tokens {
+				g.batch.LogitRows = append(g.batch.LogitRows, int32(i))
+			}
+			g.batch.AddSpan(g.seq, kvcache.Span{Rows: 20})
+			if err := g.onDevice(); !errors.Is(err, reason) {
+				t.Fatalf("error %v, want %v", err, reason)
+			}
+			sameLogits(t, "after the fault", g.onCores(), want)
+		})
+	}
+}
+
+// TestRefused checks that what the device does not support is refused by name.
+func TestRefused(t *testing.T) {
+	f := testFile(t, "llama", true)
+	dev := sim.New(sim.Config{MemoryBytes: 1 << 16})
+	defer dev.Close()
+	plan := testPlan(t, f, "int8")
+	g := open(t, f, plan, nil)
+	_, err := Open(Options{Device: dev, Assembly: g.a, Rows: 8, LogitRows: 1, Sets: 1, Context: 512})
+	if !errors.Is(err, device.ErrMemory) {
+		t.Errorf("too little memory: %v", err)
+	}
+	moe := model.Config{Name: "small", Arch: "qwen3moe", Eps: 1e-5, RopeBase: 10000,
+		Experts: model.Experts{Count: 4, Used: 2, FFN: 32},
+		Dims:    model.Dims{Hidden: 64, Layers: 1, Heads: 2, KVHeads: 2, HeadDim: 32, FFN: 96, Vocab: 331, Context: 512}}
+	var data bytes.Buffer
+	if err := model.SynthTo(t.Context(), gguf.NewWriter(&data), moe, model.Uniform(gguf.Q8_0), 7, nil); err != nil {
+		t.Fatal(err)
+	}
+	file, err := gguf.Parse(data.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := open(t, file, testPlan(t, file, "int8"), nil)
+	if err := Check(e.a); !errors.Is(err, ErrUnsupported) {
+		t.Errorf("experts: %v", err)
+	}
+}

@@ -1,0 +1,57 @@
+package offload
+
+import (
+	"errors"
+
+	"sandwich/microkernel"
+	"sandwich/microkernel/devgen"
+	"sandwich/microkernel/devgen/kernels"
+	"sandwich/runtime/device"
+)
+
+// description is a comparable description of a kernel, such as kernels.GEMM.
+type description interface {
+	Kernel() (*devgen.Kernel, error)
+}
+
+// The kernels without properties.
+type (
+	addRows    struct{}
+	gatherRows struct{}
+)
+
+func (addRows) Kernel() (*devgen.Kernel, error)    { return kernels.AddRows() }
+func (gatherRows) Kernel() (*devgen.Kernel, error) { return kernels.GatherRows() }
+
+// programs compiles kernels when they are first used. It is not safe for concurrent use.
+type programs struct {
+	dev  device.Device
+	list map[description]device.Program
+}
+
+func (p *programs) of(d description) (device.Program, error) {
+	if c, ok := p.list[d]; ok {
+		return c, nil
+	}
+	k, err := d.Kernel()
+	if err != nil {
+		return nil, err
+	}
+	c, err := p.dev.Compile(k)
+	if err != nil {
+		return nil, err
+	}
+	p.list[d] = c
+	return c, nil
+}
+
+func (p *programs) free() (err error) {
+	for _, c := range p.list {
+		err = errors.Join(err, c.Free())
+	}
+	p.list = nil
+	return err
+}
+
+// quantization describes the kernel that quantizes rows for a path.
+func quantization(path microkernel.Compute) description { return kernels.Norm{Path: path} }

@@ -1,0 +1,228 @@
+package offload
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"sandwich/microkernel"
+	"sandwich/microkernel/devgen/kernels"
+	"sandwich/runtime/device"
+	"sandwich/runtime/exec"
+	"sandwich/runtime/exec/attention"
+	"sandwich/runtime/exec/tp"
+	"sandwich/runtime/kvcache"
+	"sandwich/runtime/model"
+)
+
+// Runner runs forwards of one model on a device. Forward serves one caller at a time; CoresWrite
+// and Close may be called concurrently with it.
+type Runner struct {
+	dev      device.Device
+	assembly *exec.Assembly
+	model    *model.Model
+	layers   *tp.Layers
+	kv       *attention.KVStore
+	mem      *memory
+	programs programs
+	mirror   *mirror
+	sets     []*set
+
+	ropes      attention.Ropes
+	ropeOf     map[*model.Rope]int
+	angleWidth int
+	strides    [model.NumBufs]int // words of a row
+	rows       int                // most rows of a forward
+
+	perRow time.Duration // predicted time of an op for a row, times perRowUnit
+	logits []float32     // of the last forward that ended
+	mu     sync.Mutex
+	closed bool
+}
+
+// Options of Open.
+type Options struct {
+	Device    device.Device
+	Assembly  *exec.Assembly // the model on the cores, which outlives the Runner
+	Rows      int            // most rows of a forward
+	LogitRows int            // most rows whose logits are wanted
+	Sets      int            // sets of activations
+	Context   int            // positions of a sequence
+}
+
+// Open copies the weights to the device, compiles the kernels of a prefill and allocates
+// activations. Errors wrap ErrUnsupported if the device cannot run the model, device.ErrMemory if
+// it has too little memory, or device.ErrLost. The caller keeps the device.
+func Open(o Options) (*Runner, error) {
+	if err := Check(o.Assembly); err != nil {
+		return nil, err
+	}
+	if i := o.Device.Info(); i.Exact != device.AllExact {
+		return nil, unsupported("%s: arithmetic that is not exact (%s)", i.Name, i.Exact)
+	}
+	a := o.Assembly
+	r := &Runner{dev: o.Device, assembly: a, model: a.Model, layers: &a.Shards.List[0].Layers, kv: a.KV[0],
+		programs: programs{dev: o.Device, list: map[description]device.Program{}}, rows: o.Rows,
+		ropeOf: map[*model.Rope]int{}}
+	r.mirror = newMirror(r.layers, a.Stores)
+	r.ropes = attention.NewOps(a.Model, r.layers, o.Context).Ropes
+	for i, rope := range a.Model.Ropes() {
+		r.ropeOf[rope] = i
+		r.angleWidth = max(r.angleWidth, rope.Dim)
+	}
+	for i := range r.strides {
+		r.strides[i] = (a.Model.Width(model.Buf(i)) + 3) / 4 * 4
+	}
+	if err := r.open(o); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, nil
+}
+
+func (r *Runner) open(o Options) (err error) {
+	if err := r.checkAlignment(); err != nil {
+		return err
+	}
+	if r.mem, err = load(r.dev, r.assembly); err != nil {
+		return err
+	}
+	for range o.Sets {
+		s, err := r.newSet(o.Rows, o.LogitRows)
+		if err != nil {
+			return err
+		}
+		r.sets = append(r.sets, s)
+	}
+	return r.compile()
+}
+
+// checkAlignment refuses layouts whose parts cannot be bound.
+func (r *Runner) checkAlignment() error {
+	if r.angleWidth%4 != 0 {
+		return unsupported("a rotation of %d dimensions", r.angleWidth)
+	}
+	for layer := range r.layers.Of {
+		if p := r.kv.Place(layer); r.layers.Keeps(layer) && (p.First|p.Head|p.Block)%alignment != 0 {
+			return unsupported("layer %d: KV blocks of %d bytes", layer, p.Block)
+		}
+	}
+	return nil
+}
+
+// compile compiles the kernels of a full prefill, so that no request waits for it.
+func (r *Runner) compile() error {
+	for i := range r.model.Ops {
+		if _, err := r.descriptions(&r.model.Ops[i], r.rows); err != nil {
+			return fmt.Errorf("op %s: %w", r.model.Ops[i].Name, err)
+		}
+	}
+	return nil
+}
+
+// descriptions compiles the kernels of an op and returns their number.
+func (r *Runner) descriptions(op *model.Op, rows int) (n int, err error) {
+	for _, d := range r.kernelsOf(op, rows) {
+		if _, err := r.programs.of(d); err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
+}
+
+// kernelsOf lists the kernels that an op launches for a number of rows.
+func (r *Runner) kernelsOf(op *model.Op, rows int) (list []description) {
+	switch op.Kind {
+	case model.OpNorm:
+		list = append(list, normRows)
+	case model.OpAddNorm:
+		list = append(list, addRows{}, normRows)
+	case model.OpMatMul:
+		for i, w := range op.W {
+			if path := r.assembly.Weights.At(0, w).Compute; path != microkernel.ComputeF32 {
+				list = append(list, quantization(path))
+			}
+			if op.Act == 0 || i == 0 {
+				list = append(list, r.product(op, i, rows))
+			}
+		}
+	case model.OpRotate:
+		list = append(list, rotation(op))
+	case model.OpAttention:
+		list = append(list, attentionOf(op))
+	case model.OpGather:
+		list = append(list, gatherRows{})
+	}
+	return list
+}
+
+var normRows = kernels.Norm{Norm: true, Float: true}
+
+// product describes the kernel of weight i of a matrix product.
+func (r *Runner) product(op *model.Op, i, rows int) kernels.GEMM {
+	p := r.assembly.Weights.At(0, op.W[i])
+	g := kernels.GEMM{Weight: p.Layout.Type, Path: p.Compute, Rows: rowsOfProduct(rows), Bias: biasOf(op, i) != nil}
+	if op.Act != 0 {
+		g.Epilogue, g.Unit = kernels.Gated, gatedUnits[op.Act]
+	}
+	return g
+}
+
+// rowsOfProduct returns the rows that an invocation computes: few enough that small batches fill
+// the device, enough that a weight is read for several rows.
+func rowsOfProduct(rows int) int {
+	if rows < 8 {
+		return 1
+	}
+	return 8
+}
+
+func biasOf(op *model.Op, i int) *model.Vector {
+	if i < len(op.Bias) {
+		return op.Bias[i]
+	}
+	return nil
+}
+
+func rotation(op *model.Op) kernels.Rotate {
+	k := kernels.Rotate{HeadDim: op.Heads.Dim, QNorm: op.QNorm != nil, KNorm: op.KNorm != nil}
+	if op.Rope != nil {
+		k.Rotated, k.Neox = op.Rope.Dim, op.Rope.Neox
+	}
+	return k
+}
+
+func attentionOf(op *model.Op) kernels.Attention {
+	return kernels.Attention{HeadDim: op.Heads.Dim, Rows: 8, Window: op.Attn.Window > 0, Softcap: op.Attn.Softcap > 0}
+}
+
+// CoresWrite notes that the cores write the keys and values of a batch, which the device then does
+// not have.
+func (r *Runner) CoresWrite(b *kvcache.Batch) { r.mirror.coresWrite(b.Spans) }
+
+// Logits returns the logits of LogitRows[i] of the last forward that ended.
+func (r *Runner) Logits(i int) []float32 {
+	return r.logits[i*r.strides[model.BufLogits]:][:r.model.Outputs]
+}
+
+// Bytes returns the device memory that the Runner holds.
+func (r *Runner) Bytes() uint64 { return r.mem.bytes }
+
+// Close frees the memory on the device. No forward may run then or later.
+func (r *Runner) Close() (err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed || r.dev.Err() != nil {
+		return nil
+	}
+	r.closed = true
+	for _, s := range r.sets {
+		err = errors.Join(err, s.free())
+	}
+	err = errors.Join(err, r.programs.free())
+	if r.mem != nil {
+		err = errors.Join(err, r.mem.free())
+	}
+	return err
+}

@@ -1,0 +1,125 @@
+package offload
+
+import (
+	"errors"
+
+	"sandwich/microkernel"
+	"sandwich/runtime/device"
+	"sandwich/runtime/model"
+)
+
+// set is the activations of a forward, which stay on the device while it is halted.
+type set struct {
+	acts      [model.NumBufs]device.Slice
+	quantized device.Slice // rows of quantized activations
+	in        inputs
+	stage     device.Slice // new keys and values, copied by segments; host-visible
+	mark      device.Slice // counts the segments that the device completed; host-visible
+	count     device.Slice // the numbers that are copied to mark
+	submitted uint32
+	staged    []stagedBlock
+	forward   bool // one is in progress on the set
+}
+
+// stagedBlock is a block of a layer that is copied to the cores' cache.
+type stagedBlock struct {
+	op     int // that writes it
+	layer  int
+	block  int
+	at     uint64 // in set.stage
+	length int
+}
+
+const countedSegments = 4096 // numbers in set.count
+
+func (r *Runner) newSet(rows, logitRows int) (*set, error) {
+	s := &set{}
+	if err := r.allocate(s, rows, logitRows); err != nil {
+		return nil, errors.Join(err, s.free())
+	}
+	return s, nil
+}
+
+func (r *Runner) allocate(s *set, rows, logitRows int) (err error) {
+	for i := range s.acts {
+		n := rows
+		if model.Buf(i) == model.BufLogits {
+			n = max(1, logitRows)
+		}
+		if r.strides[i] == 0 {
+			continue
+		}
+		if err = r.resize(&s.acts[i], uint64(4*n*r.strides[i]), device.DeviceLocal); err != nil {
+			return err
+		}
+	}
+	if n := r.quantizedWords(); n > 0 {
+		if err = r.resize(&s.quantized, uint64(4*rows*n), device.DeviceLocal); err != nil {
+			return err
+		}
+	}
+	counts := make([]uint32, 4*countedSegments)
+	for i := range counts {
+		counts[i] = uint32(i / 4)
+	}
+	if err = r.resize(&s.count, uint64(4*len(counts)), device.DeviceLocal); err != nil {
+		return err
+	}
+	if err = r.dev.Write(s.count.Buffer, 0, bytesOf(counts)); err != nil {
+		return err
+	}
+	return r.resize(&s.mark, alignment, r.usage())
+}
+
+// usage returns that of buffers that the host reads.
+func (r *Runner) usage() device.Usage {
+	if r.dev.Info().HostVisible {
+		return device.HostVisible
+	}
+	return device.DeviceLocal
+}
+
+// quantizedWords returns the words of the longest row of quantized activations.
+func (r *Runner) quantizedWords() (most int) {
+	for i := range r.model.Weights {
+		if p := r.assembly.Weights.At(0, i); p.Compute != microkernel.ComputeF32 {
+			most = max(most, microkernel.ActQ8RowBytes(p.Layout.K)/4)
+		}
+	}
+	return most
+}
+
+// resize makes a buffer at least as large. Its contents are lost if it grows.
+func (r *Runner) resize(s *device.Slice, bytes uint64, usage device.Usage) error {
+	if s.Buffer != nil && s.Buffer.Bytes() >= bytes {
+		return nil
+	}
+	if s.Buffer != nil {
+		if err := s.Buffer.Free(); err != nil {
+			return err
+		}
+		s.Buffer = nil
+	}
+	b, err := r.dev.Alloc(max(alignment, (bytes+alignment-1)/alignment*alignment), usage)
+	s.Buffer = b
+	return err
+}
+
+// read copies from a buffer that the device has written.
+func (r *Runner) read(from device.Slice, at uint64, to []byte) error {
+	if host := from.Buffer.Host(); host != nil {
+		copy(to, host[at:])
+		return nil
+	}
+	return r.dev.Read(from.Buffer, at, to)
+}
+
+func (s *set) free() (err error) {
+	list := append(s.acts[:], s.quantized, s.stage, s.mark, s.count, s.in.angles, s.in.words)
+	for _, b := range list {
+		if b.Buffer != nil {
+			err = errors.Join(err, b.Buffer.Free())
+		}
+	}
+	return err
+}
