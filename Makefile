@@ -3,7 +3,7 @@ GO      ?= go
 BIN     := bin/sandwich
 VERSION ?= 0.1.0
 COMMIT  := $(shell git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)
-LDFLAGS := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
+LDFLAGS := -s -w -X sandwich/cmd/sandwich/internal/build.version=$(VERSION) -X sandwich/cmd/sandwich/internal/build.commit=$(COMMIT)
 export CGO_ENABLED = 0
 FUZZTIME ?= 30s
 SOAKTIME ?= 10m

@@ -13,21 +13,22 @@ import (
 	"strings"
 	"testing"
 
+	"sandwich/cmd/sandwich/internal/cli/exit"
+	"sandwich/cmd/sandwich/internal/cli/root"
 	"sandwich/tuner/measure/load"
-	"sandwich/tuner/replay"
 )
 
 // execute runs a command line in this process.
 func execute(t *testing.T, args ...string) (out, failure string, code int) {
 	t.Helper()
 	var text bytes.Buffer
-	root := newRoot()
-	root.SetArgs(args)
-	root.SetOut(&text)
-	if err := root.ExecuteContext(t.Context()); err != nil {
-		return text.String(), err.Error(), exitCode(err)
+	command := root.New(verbs()...)
+	command.SetArgs(args)
+	command.SetOut(&text)
+	if err := command.ExecuteContext(t.Context()); err != nil {
+		return text.String(), err.Error(), exit.Code(err)
 	}
-	return text.String(), "", exitOK
+	return text.String(), "", exit.OK
 }
 
 func loadArgs(more ...string) []string {
@@ -75,36 +76,6 @@ func TestBenchLoad(t *testing.T) {
 	}
 }
 
-// TestClocksAreCompared checks that tables name the clocks, count the simulated times near the
-// measured ones, and say whether there were enough requests.
-func TestClocksAreCompared(t *testing.T) {
-	row := func(clock string, times float64) load.Row {
-		q := load.Quantiles{Mean: times, P50: times, P90: times, P99: times}
-		return load.Row{Policy: "fcfs", Clock: clock, Class: "reactive", Requests: 40, Finished: 40, TTFT: q, TPOT: q,
-			Utilization: 0.5}
-	}
-	var out bytes.Buffer
-	other := func(r load.Row) load.Row {
-		r.Policy = "share"
-		return r
-	}
-	// Two policies whose TTFT and TPOT differ, and are simulated the other way round.
-	rows := []load.Row{row("wall", 1), row("virtual", 1.2), other(row("wall", 2)), other(row("virtual", 1.1))}
-	rows[1].TPOT.Mean = 1
-	if err := tableLoad(&out, rows, replay.SLO{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := compareClocks(&out, rows); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{" measured ", " simulated ", "+20.0", "3 of 8 are near", "has 40 requests",
-		"one in 1 of 2 cases"} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("no %q in\n%s", want, &out)
-		}
-	}
-}
-
 // TestBenchLoadGoals checks that every goal has a row with its bound in JSON, CSV and the table.
 func TestBenchLoadGoals(t *testing.T) {
 	if testing.Short() {
@@ -127,19 +98,6 @@ func TestBenchLoadGoals(t *testing.T) {
 	table, err := csv.NewReader(strings.NewReader(out)).ReadAll()
 	if code != 0 || err != nil || len(table) != 9 || table[1][0] != "backlog" || table[5][1] != "preempt" {
 		t.Errorf("exit code %d, %v\n%s", code, err, out)
-	}
-	var text bytes.Buffer
-	list := []load.Figure{{Goal: "open", Policy: "sandwich", What: "a", Alone: 2, Mixed: 3, Measured: 1.5, Bound: 1.8},
-		{Goal: "halt", Policy: "sandwich", What: "b", Mixed: 0.03, Measured: 0.03, Bound: 0.025},
-		{Goal: "open", Policy: "fcfs", What: "c", Alone: 1, Mixed: 9, Measured: 9, Seeds: 3, Lowest: 8, Highest: 10.5}}
-	if err := tableGoals(&text, list, "a model on a machine"); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"<= 1.80", "30 ms", "<= 25 ms", "missed", "1 of 2 bounds", "a model on a machine",
-		"9.00 (8.00 to 10.50)", "every seed"} {
-		if !strings.Contains(text.String(), want) {
-			t.Errorf("no %q in\n%s", want, &text)
-		}
 	}
 }
 
@@ -211,7 +169,7 @@ func TestBenchLoadBadInput(t *testing.T) {
 		"is for":       {"--seeds", "3"},
 	} {
 		_, text, code := execute(t, loadArgs(args...)...)
-		if code != exitInput || !strings.Contains(text, want) {
+		if code != exit.Input || !strings.Contains(text, want) {
 			t.Errorf("%v: exit code %d, %q", args, code, text)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandwich/cmd/sandwich/internal/cli/plan"
 	"sandwich/plans"
 	"sandwich/plans/gate"
 	"sandwich/plans/heuristic"
@@ -182,7 +183,7 @@ func damagesOf(t *testing.T) (*plans.Plan, *profiles.Profile, []damage) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shape, err := shapeOfFile(*proofModel)
+	shape, err := plan.ShapeOfFile(*proofModel)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"sandwich/cmd/sandwich/internal/cli/plan"
 	"sandwich/plans"
 	"sandwich/plans/gate"
 	"sandwich/profiles"
@@ -260,7 +261,7 @@ func (p *proof) check(t *testing.T, a, b *plans.Plan, r *gateRun) {
 	if failed := (*exec.ExitError)(nil); err != nil && !errors.As(err, &failed) {
 		t.Fatal(err)
 	}
-	var answer checkReport
+	var answer plan.CheckReport
 	if err := json.Unmarshal(out, &answer); err != nil {
 		t.Fatalf("plan check answered %q: %v", out, err)
 	}

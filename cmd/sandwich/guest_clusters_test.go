@@ -6,17 +6,18 @@ import (
 	"slices"
 	"testing"
 
-	"sandwich/cmd/sandwich/internal/guest"
+	"sandwich/cmd/sandwich/internal/cli/exit"
+	"sandwich/cmd/sandwich/internal/testguest"
 )
 
 // fourClusters is one arm64 package of two nodes, each with two clusters of two cores.
-var fourClusters = guest.Machine{Arch: "arm64", Nodes: 2, CPUsPerNode: 4, Clusters: 2, MiBPerNode: 640,
+var fourClusters = testguest.Machine{Arch: "arm64", Nodes: 2, CPUsPerNode: 4, Clusters: 2, MiBPerNode: 640,
 	Distances: [][]int{{10, 15}, {15, 10}}}
 
 // TestGuestClusters runs sandwich on an arm64 machine of four clusters in two nodes.
 func TestGuestClusters(t *testing.T) {
 	ref := guestReference(t)
-	g := bootGuest(t, &fourClusters, []guest.Step{
+	g := bootGuest(t, &fourClusters, []testguest.Step{
 		probeStep(),
 		exactly("tp1", ref, ""),
 		exactly("tp2", ref, "--tp 2"),
@@ -32,6 +33,6 @@ func TestGuestClusters(t *testing.T) {
 	}
 	g.expectExact("tp1", ref)
 	g.expectExact("tp2", ref)
-	g.result("tune", exitOK)
+	g.result("tune", exit.OK)
 	g.expectExact("tuned", ref)
 }

@@ -8,22 +8,23 @@ import (
 	"testing"
 	"time"
 
-	"sandwich/cmd/sandwich/internal/guest"
+	"sandwich/cmd/sandwich/internal/cli/exit"
+	"sandwich/cmd/sandwich/internal/testguest"
 )
 
 // fourNodes has four packages with a node and four CPUs each; nodes 0 and 1 are near, 2 and 3 too.
-var fourNodes = guest.Machine{Arch: "amd64", Nodes: 4, CPUsPerNode: 4, MiBPerNode: 640,
+var fourNodes = testguest.Machine{Arch: "amd64", Nodes: 4, CPUsPerNode: 4, MiBPerNode: 640,
 	Distances: [][]int{{10, 12, 20, 20}, {12, 10, 20, 20}, {20, 20, 10, 12}, {20, 20, 12, 10}}}
 
 // Parts of the machine.
 var (
-	nodeThree  = guest.Walls{CPUs: "12-15", Mems: "3"}
-	threeNodes = guest.Walls{CPUs: "0-11", Mems: "0-2"}
-	threeMems  = guest.Walls{CPUs: "0-15", Mems: "0-2"}
-	wholeRoom  = guest.Walls{CPUs: "0-15", Mems: "0-3"}
+	nodeThree  = testguest.Walls{CPUs: "12-15", Mems: "3"}
+	threeNodes = testguest.Walls{CPUs: "0-11", Mems: "0-2"}
+	threeMems  = testguest.Walls{CPUs: "0-15", Mems: "0-2"}
+	wholeRoom  = testguest.Walls{CPUs: "0-15", Mems: "0-3"}
 )
 
-func walled(w guest.Walls, s guest.Step) guest.Step {
+func walled(w testguest.Walls, s testguest.Step) testguest.Step {
 	s.Walls = &w
 	return s
 }
@@ -35,7 +36,7 @@ func TestGuestFourNodes(t *testing.T) {
 	ref := guestReference(t)
 	full := exactly("node-full", ref, "--tp 4 --threads 4")
 	full.Fill = []int{3}
-	g := bootGuest(t, &fourNodes, []guest.Step{
+	g := bootGuest(t, &fourNodes, []testguest.Step{
 		probeStep(),
 		exactly("tp1", ref, "--threads 4"),
 		exactly("tp2", ref, "--tp 2 --threads 4"),
@@ -58,8 +59,8 @@ func TestGuestFourNodes(t *testing.T) {
 		t.Errorf("with node 3 full: %s, want a warning that names it", said)
 	}
 	t.Logf("node-full: %s", strings.TrimSpace(g.results["node-full"].Stderr))
-	g.expectRefused("cpus-gone", exitForeign, "uses the PUs 12-15, but this process may use only 0-11")
-	g.expectRefused("node-forbidden", exitForeign, "on NUMA node 3, but the cpuset of this process allows only the " +
+	g.expectRefused("cpus-gone", exit.Foreign, "uses the PUs 12-15, but this process may use only 0-11")
+	g.expectRefused("node-forbidden", exit.Foreign, "on NUMA node 3, but the cpuset of this process allows only the "+
 		"nodes 0-2")
 	g.checkServer(text)
 }
@@ -79,20 +80,20 @@ const (
 )
 
 // shrinkingServer serves in four ranks, and loses the CPUs of the fourth between two requests.
-func shrinkingServer(t *testing.T, ref refAnswer) guest.Step {
+func shrinkingServer(t *testing.T, ref refAnswer) testguest.Step {
 	t.Helper()
 	question, err := json.Marshal(map[string]any{"prompt": ref.prompt, "max_tokens": guestTokens, "temperature": 0})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ask := guest.Action{Post: &guest.Post{URL: guestServer + "/v1/completions", Body: string(question)}}
+	ask := testguest.Action{Post: &testguest.Post{URL: guestServer + "/v1/completions", Body: string(question)}}
 	s := walled(wholeRoom, step("serve", "serve --tp 4 --ctx 256 --parallel 2"+exactFlags))
-	s.While = []guest.Action{
+	s.While = []testguest.Action{
 		askedFirst:  ask,
 		lookedFirst: {Look: true},
 		doctored:    {Run: []string{guestProgram, "doctor", "--format", "json"}},
-		measured:    {Post: &guest.Post{URL: guestServer + "/metrics"}},
-		shrunk:      {Walls: &guest.Walls{CPUs: "0-11", Mems: "0-3"}},
+		measured:    {Post: &testguest.Post{URL: guestServer + "/metrics"}},
+		shrunk:      {Walls: &testguest.Walls{CPUs: "0-11", Mems: "0-3"}},
 		waited:      {Wait: 3 * time.Second},
 		lookedAgain: {Look: true},
 		askedAgain:  ask,
@@ -108,7 +109,7 @@ const rankWeightsKiB = (2*(5*256*256+2*128*256) + 320*256) * 4 / 4 >> 10
 func (g *guestRun) checkServer(text string) {
 	t := g.t
 	t.Helper()
-	r := g.result("serve", exitOK)
+	r := g.result("serve", exit.OK)
 	if len(r.Seen) <= askedAgain {
 		t.Fatalf("the server was left after %d actions: %s", len(r.Seen), r.Stderr)
 	}

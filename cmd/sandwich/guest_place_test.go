@@ -9,13 +9,13 @@ import (
 	"strings"
 	"testing"
 
-	"sandwich/cmd/sandwich/internal/guest"
+	"sandwich/cmd/sandwich/internal/testguest"
 	"sandwich/topotree"
 )
 
 // expectPinned checks that each of the first PUs of the machine has one thread that may run there
 // and nowhere else, and that was last seen there; and that no further PU has one.
-func expectPinned(t *testing.T, p guest.Process, pus int) {
+func expectPinned(t *testing.T, p testguest.Process, pus int) {
 	t.Helper()
 	pinned := map[int]int{}
 	for _, task := range p.Tasks {
@@ -43,9 +43,9 @@ func expectPinned(t *testing.T, p guest.Process, pus int) {
 
 // boundPages sums the memory of a process that is bound to one node: KiB by the node it is bound to
 // and the node it is on.
-func boundPages(t *testing.T, p guest.Process) map[int]map[int]int {
+func boundPages(t *testing.T, p testguest.Process) map[int]map[int]int {
 	t.Helper()
-	all, err := guest.ParseNumaMaps(p.NumaMaps)
+	all, err := testguest.ParseNumaMaps(p.NumaMaps)
 	if err != nil {
 		t.Fatal(err)
 	}

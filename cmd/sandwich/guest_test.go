@@ -15,7 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"sandwich/cmd/sandwich/internal/guest"
+	"sandwich/cmd/sandwich/internal/cli/exit"
+	"sandwich/cmd/sandwich/internal/cli/serve"
+	"sandwich/cmd/sandwich/internal/testguest"
 	"sandwich/profiles"
 	"sandwich/runtime/refdata"
 	"sandwich/topotree"
@@ -35,26 +37,26 @@ const (
 // guestRun is one guest with the sandwich of this source tree in it.
 type guestRun struct {
 	t       *testing.T
-	results map[string]guest.Result
+	results map[string]testguest.Result
 }
 
 // bootGuest runs the steps in the machine, with the llama reference model, and returns their
 // results. It skips the test if qemu, a kernel or the reference data is missing.
-func bootGuest(t *testing.T, m *guest.Machine, steps []guest.Step) *guestRun {
+func bootGuest(t *testing.T, m *testguest.Machine, steps []testguest.Step) *guestRun {
 	t.Helper()
-	tools, err := guest.Find(m)
-	if errors.As(err, new(*guest.MissingError)) {
+	tools, err := testguest.Find(m)
+	if errors.As(err, new(*testguest.MissingError)) {
 		t.Skipf("no guest was run: %v", err)
 	} else if err != nil {
 		t.Fatal(err)
 	}
 	model := refdata.Path(t, "parity/models/"+filepath.Base(guestModel))
 	folder := t.TempDir()
-	var a guest.Archive
+	var a testguest.Archive
 	for _, f := range []struct{ at, from string }{
 		{guestModel, model},
 		{guestProgram, buildFor(t, m.Arch, ".", filepath.Join(folder, "sandwich"))},
-		{"/init", buildFor(t, m.Arch, "./internal/guest/init", filepath.Join(folder, "init"))},
+		{"/init", buildFor(t, m.Arch, "./internal/testguest/init", filepath.Join(folder, "init"))},
 	} {
 		data, err := os.ReadFile(f.from)
 		if err != nil {
@@ -68,9 +70,9 @@ func bootGuest(t *testing.T, m *guest.Machine, steps []guest.Step) *guestRun {
 		ctx, cancel = context.WithDeadline(ctx, end.Add(-10*time.Second))
 		defer cancel()
 	}
-	g := &guestRun{t: t, results: map[string]guest.Result{}}
+	g := &guestRun{t: t, results: map[string]testguest.Result{}}
 	began := time.Now()
-	busy, err := guest.Run(ctx, m, tools, &a, steps, folder, func(r guest.Result) {
+	busy, err := testguest.Run(ctx, m, tools, &a, steps, folder, func(r testguest.Result) {
 		t.Logf("%s: exit code %d after %.1f s", r.Name, r.Exit, r.Seconds)
 		if r.Trouble != "" {
 			t.Errorf("%s: %s\n%s", r.Name, r.Trouble, r.Stderr)
@@ -97,12 +99,12 @@ func buildFor(t *testing.T, arch, pkg, to string) string {
 }
 
 // step returns a run of sandwich in the guest.
-func step(name, args string) guest.Step {
-	return guest.Step{Name: name, Args: append([]string{guestProgram}, strings.Fields(args)...), Limit: guestLimit}
+func step(name, args string) testguest.Step {
+	return testguest.Step{Name: name, Args: append([]string{guestProgram}, strings.Fields(args)...), Limit: guestLimit}
 }
 
 // result returns the output of a step and checks its exit code.
-func (g *guestRun) result(name string, code int) guest.Result {
+func (g *guestRun) result(name string, code int) testguest.Result {
 	g.t.Helper()
 	r, ok := g.results[name]
 	if !ok || r.Exit != code {
@@ -114,7 +116,7 @@ func (g *guestRun) result(name string, code int) guest.Result {
 // decode reads the JSON that a step printed.
 func (g *guestRun) decode(name string, out any) {
 	g.t.Helper()
-	r := g.result(name, exitOK)
+	r := g.result(name, exit.OK)
 	if err := json.Unmarshal([]byte(r.Stdout), out); err != nil {
 		g.t.Fatalf("%s: %v: %s", name, err, r.Stdout)
 	}
@@ -153,7 +155,7 @@ func guestReference(t *testing.T) refAnswer {
 const exactFlags = " --model " + guestModel + " --compute f32 --kv f32 --spin 0 "
 
 // exactly returns a step that generates the reference tokens.
-func exactly(name string, a refAnswer, flags string) guest.Step {
+func exactly(name string, a refAnswer, flags string) testguest.Step {
 	s := step(name, fmt.Sprintf("generate %s --tokens %s -n %d --ignore-eos --format json --logits "+
 		"/tmp/%s.logits %s", exactFlags, joinTokens(a.prompt), guestTokens, name, flags))
 	s.Read = []string{"/tmp/" + name + ".logits"}
@@ -163,7 +165,7 @@ func exactly(name string, a refAnswer, flags string) guest.Step {
 // expectExact checks tokens and logits of a step made by exactly, and returns its text.
 func (g *guestRun) expectExact(name string, a refAnswer) string {
 	g.t.Helper()
-	var got generated
+	var got serve.Generated
 	g.decode(name, &got)
 	if !slices.Equal(got.Tokens, a.greedy) {
 		g.t.Errorf("%s: tokens %v, want %v", name, got.Tokens, a.greedy)
@@ -188,7 +190,7 @@ func (g *guestRun) expectRefused(name string, code int, words string) {
 }
 
 // probeStep returns a step that probes the machine; expectMachine reads it.
-func probeStep() guest.Step {
+func probeStep() testguest.Step {
 	s := step("probe", "probe --measure none --format json -o /tmp/host.yaml")
 	s.Read = []string{"/tmp/host.yaml"}
 	return s
@@ -196,7 +198,7 @@ func probeStep() guest.Step {
 
 // expectMachine checks that probe found the nodes of m with their CPUs, memory and distances, in
 // JSON and in host.yaml.
-func (g *guestRun) expectMachine(m *guest.Machine) *profiles.Profile {
+func (g *guestRun) expectMachine(m *testguest.Machine) *profiles.Profile {
 	g.t.Helper()
 	var got probe
 	g.decode("probe", &got)

@@ -1,43 +1,12 @@
 package main
 
 import (
-	"errors"
-	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
-
-	"sandwich/runtime/mem"
 )
-
-// TestExplainLimit names the limit behind an error of the system, keeps its exit code, and leaves
-// other errors alone.
-func TestExplainLimit(t *testing.T) {
-	path := &fs.PathError{Op: "open", Path: "x", Err: syscall.EMFILE}
-	for _, c := range []struct {
-		err  error
-		code int
-		want string // "": unchanged
-	}{
-		{fmt.Errorf("accept: %w", syscall.EMFILE), exitFailed, "ulimit -n"},
-		{path, exitInput, "ulimit -n"},
-		{usageError(syscall.ENOSPC), exitInput, "free some space"},
-		{fmt.Errorf("%w (%w)", mem.ErrNoMemory, syscall.ENOMEM), exitFailed, ""},
-		{errors.New("too many open files"), exitFailed, ""},
-	} {
-		got := explainLimit(c.err)
-		if c.want == "" && !errors.Is(got, c.err) || !strings.Contains(got.Error(), c.want) {
-			t.Errorf("%v became %v, want %q", c.err, got, c.want)
-		}
-		if exitCode(got) != c.code {
-			t.Errorf("%v: exit code %d, want %d", c.err, exitCode(got), c.code)
-		}
-	}
-}
 
 // TestLimitIsNamed runs verbs under limits of the data segment and of open files that leave too
 // little: each that needs more ends with one sentence that names the limit. Much smaller limits of

@@ -3,118 +3,19 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"fmt"
-	"io"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 
-	"github.com/spf13/cobra"
-
-	"sandwich/cmd/sandwich/internal/show"
-	"sandwich/microkernel"
+	"sandwich/cmd/sandwich/internal/cli/root"
 )
 
 func main() {
-	processGC.set(firstGC)
+	root.DelayFirstGC()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, cancel) // a second Ctrl-C ends the program at once
-	code := run(ctx, os.Args[1:])
+	code := root.Run(ctx, os.Args[1:], verbs()...)
 	cancel()
 	os.Exit(code)
-}
-
-// run executes one command line and returns its exit code; command tests call it too.
-func run(ctx context.Context, args []string) int {
-	root := newRoot()
-	root.SetArgs(args)
-	out := &checkedWriter{to: show.Stdout}
-	clean := show.NewWriter(out)
-	root.SetOut(clean)
-	verb, err := root, checkOpenFiles()
-	if err == nil {
-		verb, err = root.ExecuteContextC(ctx)
-	}
-	clean.Flush()
-	defer show.FlushStderr()
-	if lost := cmp.Or(out.err, show.FlushStdout()); err == nil && lost != nil {
-		err = usageError(lost) // of tables and help texts, whose printers do not look
-	}
-	if err == nil {
-		return exitOK
-	}
-	err = explainLimit(err)
-	if errors.Is(err, context.Canceled) && verb.Context().Err() != nil {
-		fmt.Fprintln(show.Stderr(), "sandwich: interrupted")
-		return exitFailed
-	}
-	if !errors.Is(err, errSilent) {
-		line := strings.Join(strings.Fields(err.Error()), " ") // whatever a library says
-		fmt.Fprintln(show.Stderr(), "sandwich:", show.Printable(line))
-	}
-	return exitCode(err)
-}
-
-// checkedWriter remembers the first error, so that no output that was lost ends with exit code 0.
-type checkedWriter struct {
-	to  io.Writer
-	err error
-}
-
-func (w *checkedWriter) Write(p []byte) (int, error) {
-	n, err := w.to.Write(p)
-	if w.err == nil {
-		w.err = err
-	}
-	return n, err
-}
-
-// knownVerb rejects an unknown verb and names the verb that was probably meant.
-func knownVerb(c *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	meant := ""
-	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
-		meant = fmt.Sprintf(" did you mean '%s %s'?", c.CommandPath(), near[0])
-	}
-	return usageError(fmt.Errorf("there is no verb %q:%s see '%s --help'", show.Clip(args[0], 40), meant,
-		c.CommandPath()))
-}
-
-func newRoot() *cobra.Command {
-	root := &cobra.Command{
-		Use:   "sandwich",
-		Short: "Tune and serve language models on CPUs",
-		Long: `sandwich finds out what a CPU machine really is, searches for the best way to serve one
-language model on it, writes the answer down as a plan, and serves with it.`,
-		Example: `  sandwich probe                                  # what this machine is
-  sandwich tune --model llama.gguf                # search, and write a plan for this machine
-  sandwich serve --model llama.gguf               # an OpenAI-compatible server under that plan
-  sandwich run                                    # all of it with the embedded model`,
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		Args:          knownVerb,
-		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
-		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
-			endOnHangUp(c)
-			if c.HasParent() && c.Parent().Name() == "plan" {
-				processGC.set(firstGCForPlans)
-			}
-			if err := microkernel.HostError(); err != nil {
-				return usageError(err)
-			}
-			return nil
-		},
-	}
-	root.CompletionOptions.HiddenDefaultCmd = true
-	root.SetFlagErrorFunc(flagError)
-	root.Version = versionLine()
-	root.SetVersionTemplate("{{.Version}}\n")
-	root.AddCommand(verbs()...)
-	return root
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"sandwich/cmd/sandwich/internal/cli/plan"
 	"sandwich/plans"
 	"sandwich/plans/heuristic"
 	"sandwich/profiles"
@@ -20,7 +21,7 @@ func largePlan(b *testing.B, dir string) (paths [2]string, size int64) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	shape, err := shapeOfFile("")
+	shape, err := plan.ShapeOfFile("")
 	if err != nil {
 		b.Fatal(err)
 	}

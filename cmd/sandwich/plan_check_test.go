@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -10,13 +9,13 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"gopkg.in/yaml.v3"
 
+	"sandwich/cmd/sandwich/internal/cli/plan"
+	"sandwich/cmd/sandwich/internal/cli/root"
 	"sandwich/plans"
-	"sandwich/plans/gate"
 	"sandwich/plans/heuristic"
 	"sandwich/profiles"
 )
@@ -94,7 +93,7 @@ func conditions(name string) (bool, error) {
 	default:
 		return false, fmt.Errorf("unknown condition %q", name)
 	}
-	shape, err := shapeOfFile("")
+	shape, err := plan.ShapeOfFile("")
 	if err != nil {
 		return false, err
 	}
@@ -118,50 +117,6 @@ func recordedArms(rate, noise float64, rounds int) (out []plans.Arm) {
 		}
 	}
 	return out
-}
-
-// fakeRacer is a machine whose candidate has a known speed.
-type fakeRacer struct {
-	rng              *rand.Rand
-	noise, candidate float64
-}
-
-func (r *fakeRacer) Warm(context.Context, gate.Case) error { return nil }
-
-func (r *fakeRacer) Sample(_ context.Context, side int, _ gate.Case) (float64, error) {
-	rate := 100 * math.Exp(r.noise*r.rng.NormFloat64())
-	if side == 1 {
-		rate *= r.candidate
-	}
-	return rate, nil
-}
-
-// TestRaceEnds checks that a race on a quiet machine ends long before the budget, and on a noisy
-// one at the end of the budget.
-func TestRaceEnds(t *testing.T) {
-	cases := []gate.Case{{Prefill: true, Rows: 512}, {Rows: 1}}
-	for name, c := range map[string]struct {
-		noise, candidate float64
-		budget           time.Duration
-		exit             int
-	}{
-		"equal":  {0.01, 1, time.Hour, exitOK},
-		"slower": {0.01, 0.94, time.Hour, exitFailed},
-		"faster": {0.01, 1.06, time.Hour, exitOK},
-		"wild":   {0.5, 0.94, 50 * time.Millisecond, exitNoisy},
-	} {
-		f := checkFlags{maxRegress: 0.03, ceiling: gate.DefaultCeiling, budget: c.budget, began: time.Now()}
-		arms := &fakeRacer{rand.New(rand.NewPCG(3, 4)), c.noise, c.candidate}
-		rows, err := f.race(t.Context(), arms, cases)
-		if err != nil {
-			t.Fatal(err)
-		}
-		v := gate.Decide(nil, gate.Judge(rows, gate.Options{MaxRegress: 0.03, Ceiling: gate.DefaultCeiling,
-			Interleaved: true}), false)
-		if v.Exit != c.exit {
-			t.Errorf("%s: exit %d after %d rounds (%s), want %d", name, v.Exit, len(rows[0].Candidate), v.Text, c.exit)
-		}
-	}
 }
 
 // TestWorkflowsAreYAML checks that the workflow and the action parse, and that they run the script
@@ -190,15 +145,15 @@ func TestDocumentedPlanCommands(t *testing.T) {
 	if strings.Count(string(data), "sh docs/ci/check-plans.sh origin/main") != 2 {
 		t.Fatal("docs/ci/README.md does not show the script")
 	}
-	verbs := 0
+	count := 0
 	for line := range strings.Lines(string(data)) {
 		command, _, _ := strings.Cut(line, "  #")
 		args := strings.Fields(command)
 		if len(args) == 0 || args[0] != "sandwich" {
 			continue
 		}
-		verbs++
-		c, rest, err := newRoot().Find(args[1:])
+		count++
+		c, rest, err := root.New(verbs()...).Find(args[1:])
 		if err == nil {
 			err = c.ParseFlags(rest)
 		}
@@ -209,7 +164,7 @@ func TestDocumentedPlanCommands(t *testing.T) {
 			t.Errorf("%s: %v", command, err)
 		}
 	}
-	if verbs < 8 {
-		t.Errorf("%d commands", verbs)
+	if count < 8 {
+		t.Errorf("%d commands", count)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"sandwich/cmd/sandwich/internal/cli/serve"
 	"sandwich/runtime/refdata"
 	"sandwich/tuner/measure"
 )
@@ -79,7 +80,7 @@ func TestGenerateReproducesTheReference(t *testing.T) {
 			seq := ref.Sequences[i%len(ref.Sequences)]
 			want := seq.Refs["ref_f32_dequant"]
 			logits := filepath.Join(t.TempDir(), "logits.f32")
-			var got generated
+			var got serve.Generated
 			sandwichJSON(t, &got, "generate", "--model", refdata.Path(t, "parity/"+ref.Model), "--tokens",
 				joinTokens(seq.Tokens), "-n", "48", "--ignore-eos",
 				"--compute", "f32", "--kv", "f32", "--logits", logits, "--format", "json")
@@ -107,7 +108,7 @@ func TestGenerateByContext(t *testing.T) {
 		seq := ref.Sequences[2]
 		want := seq.Refs["ref_f32_dequant"]
 		logits := filepath.Join(t.TempDir(), "logits.f32")
-		var got generated
+		var got serve.Generated
 		sandwichJSON(t, &got, "generate", "--model", refdata.Path(t, "parity2/"+ref.Model), "--tokens",
 			joinTokens(seq.Tokens), "-n", "48", "--ignore-eos", "--compute", "f32", "--kv", "f32", "--ctx", most,
 			"--logits", logits, "--format", "json")

@@ -16,6 +16,9 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"sandwich/cmd/sandwich/internal/cli/exit"
+	"sandwich/cmd/sandwich/internal/cli/plan"
+	"sandwich/cmd/sandwich/internal/cli/root"
 	"sandwich/plans"
 	"sandwich/plans/heuristic"
 	"sandwich/profiles"
@@ -67,7 +70,7 @@ func makePlan(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) > 1 {
 		host.Host.CPUModel = "Some Other CPU"
 	}
-	shape, err := shapeOfFile("")
+	shape, err := plan.ShapeOfFile("")
 	ts.Check(err)
 	p, err := heuristic.Default(host, shape, heuristic.Options{})
 	ts.Check(err)
@@ -145,15 +148,15 @@ func flipByte(ts *testscript.TestScript, _ bool, args []string) {
 func TestEveryVerbHelps(t *testing.T) {
 	var walk func(path []string)
 	walk = func(path []string) {
-		c, _, err := newRoot().Find(path)
+		c, _, err := root.New(verbs()...).Find(path)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if c.Short == "" || (!c.HasSubCommands() && c.Example == "" && c.Name() != "version") {
 			t.Errorf("%s: no description or no example", c.CommandPath())
 		}
-		if code := run(context.Background(), append(path, "--no-such-flag")); code != exitInput {
-			t.Errorf("%s --no-such-flag: exit code %d, want %d", c.CommandPath(), code, exitInput)
+		if code := root.Run(context.Background(), append(path, "--no-such-flag"), verbs()...); code != exit.Input {
+			t.Errorf("%s --no-such-flag: exit code %d, want %d", c.CommandPath(), code, exit.Input)
 		}
 		for _, sub := range c.Commands() {
 			walk(append(append([]string{}, path...), sub.Name()))

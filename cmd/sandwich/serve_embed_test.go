@@ -113,7 +113,7 @@ func TestServeEmbeddings(t *testing.T) {
 // TestServeWithoutCopies checks that a bound below one state is reported and that no chat continues
 // from a cached state, as it does with a larger bound.
 func TestServeWithoutCopies(t *testing.T) {
-	const without = "there is no room for copies of any: every text is computed from its beginning"
+	const without = "there is no memory for checkpoints: every request is computed from its beginning"
 	file := pooledModel(t, "qwen35")
 	for room, want := range map[string]bool{"1KiB": false, "1MiB": true} {
 		s := startServe(t, "--model", file, "--state-bytes", room)
@@ -197,7 +197,7 @@ func TestServeRerank(t *testing.T) {
 	for path, body := range map[string]string{"/v1/embeddings": `{"input":"a"}`,
 		"/v1/rerank": `{"query":"q","documents":["a"]}`} {
 		if code, body, _ := s.do("POST", path, body, ""); code != 400 ||
-			!strings.Contains(body, "tales-6m-q8_0: this model generates text and makes no ") ||
+			!strings.Contains(body, "tales-6m-q8_0: this model generates text and cannot return ") ||
 			!strings.Contains(body, `"param":"model"`) {
 			t.Errorf("%s: status %d: %s", path, code, body)
 		}

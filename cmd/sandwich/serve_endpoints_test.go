@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"sandwich/cmd/sandwich/internal/footprint"
 )
 
 // asked sends a body and reads the JSON of the answer, which must be good.
@@ -105,7 +107,7 @@ func TestServeVocabulary(t *testing.T) {
 		} `json:"default_generation_settings"`
 	}
 	_, answer, _ := s.do("GET", "/props", "", "")
-	if err := json.Unmarshal([]byte(answer), &props); err != nil || props.Slots != defaultParallel ||
+	if err := json.Unmarshal([]byte(answer), &props); err != nil || props.Slots != footprint.DefaultParallel ||
 		props.Alias != "tales-6m-q8_0" || props.Settings.Context != 512 {
 		t.Errorf("%v: %s", err, answer)
 	}

@@ -24,17 +24,17 @@ func TestSoak(t *testing.T) {
 	s := startServe(t)
 	load := newSoakLoad(t, s)
 	load.run(*soakTime / 10)
-	start := load.footprint()
+	start := load.size()
 	load.run(*soakTime / 2)
-	middle := load.footprint()
+	middle := load.size()
 	load.run(*soakTime / 2)
-	end := load.footprint()
+	end := load.size()
 	t.Logf("start:  %v", start)
 	t.Logf("middle: %v", middle)
 	t.Logf("end:    %v", end)
 	t.Logf("%d whole answers equal, %d beginnings of hung-up ones, %d aborted before their first token",
 		load.whole.Load(), load.begun.Load(), load.aborted.Load())
-	for _, f := range []footprint{middle, end} {
+	for _, f := range []processSize{middle, end} {
 		// The first minutes fill the heap up to where the collector holds it. A goroutine or
 		// descriptor more is no leak, one a hundred requests is.
 		if f.rss > start.rss+start.rss/4 || f.goroutines > start.goroutines+2 || f.files > start.files+2 {
@@ -71,24 +71,24 @@ func (l *soakLoad) run(d time.Duration) {
 	l.http.CloseIdleConnections()
 }
 
-// footprint holds the resources of an idle server and its counters.
-type footprint struct {
+// processSize holds the resources of an idle server and its counters.
+type processSize struct {
 	requests, evicted, preempted, recomputed int
 	rss                                      int // bytes
 	goroutines, files                        int
 }
 
-func (f footprint) String() string {
+func (f processSize) String() string {
 	return fmt.Sprintf("%d requests, %d evictions, %d preemptions, %d tokens computed again, "+
 		"RSS %.1f MiB, %d goroutines, %d descriptors",
 		f.requests, f.evicted, f.preempted, f.recomputed, float64(f.rss)/(1<<20), f.goroutines, f.files)
 }
 
-// footprint waits until the server is idle. Connections that clients closed go a moment later, so
+// processSize waits until the server is idle. Connections that clients closed go a moment later, so
 // that it looks until two looks agree.
-func (l *soakLoad) footprint() footprint {
+func (l *soakLoad) size() processSize {
 	l.t.Helper()
-	var last footprint
+	var last processSize
 	for range 200 {
 		_, text, _ := l.server.do("GET", "/metrics", "", "")
 		l.http.CloseIdleConnections()
@@ -106,7 +106,7 @@ func (l *soakLoad) footprint() footprint {
 	return last
 }
 
-func (l *soakLoad) look(metrics string) footprint {
+func (l *soakLoad) look(metrics string) processSize {
 	l.t.Helper()
 	proc := fmt.Sprintf("/proc/%d", l.server.cmd.Process.Pid)
 	files, err := os.ReadDir(filepath.Join(proc, "fd"))
@@ -122,7 +122,7 @@ func (l *soakLoad) look(metrics string) footprint {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	return footprint{
+	return processSize{
 		requests:   metric(l.t, metrics, "engine_requests_total"),
 		evicted:    metric(l.t, metrics, "engine_evictions_total"),
 		preempted:  metric(l.t, metrics, "engine_preemptions_total"),

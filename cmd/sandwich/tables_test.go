@@ -9,6 +9,8 @@ import (
 
 	"github.com/olekukonko/tablewriter/pkg/twwidth"
 
+	"sandwich/cmd/sandwich/internal/cli/bench"
+	"sandwich/cmd/sandwich/internal/cli/bench/llm"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/cmd/sandwich/internal/table"
 )
@@ -25,15 +27,15 @@ func widest(text string) (most int) {
 // of 80 columns and through a pipe.
 func TestTablesFit(t *testing.T) {
 	tables := map[string]table.Table{
-		"bench gemm":       {Header: gemmReport(false).columns, Numbers: gemmReport(false).numbers},
-		"bench gemm peers": {Header: gemmReport(true).columns, Numbers: gemmReport(true).numbers},
-		"bench llm":        {Header: llmReport.columns, Numbers: llmReport.numbers},
-		"bench llm switch": {Header: switchReport.columns, Numbers: switchReport.numbers},
-		"bench clients":    {Header: clientsReport.columns, Numbers: clientsReport.numbers},
-		"bench attention":  {Header: attentionReport.columns, Numbers: attentionReport.numbers},
-		"bench allreduce":  {Header: reduceReport.columns, Numbers: reduceReport.numbers},
-		"bench search":     {Header: searchReport.columns, Numbers: searchReport.numbers},
-		"probe": {Header: []string{"roof", "of", "PUs", "median", "min to max", "source"},
+		"bench gemm":       {Header: bench.GemmReport(false).Columns, Numbers: bench.GemmReport(false).Numbers},
+		"bench gemm peers": {Header: bench.GemmReport(true).Columns, Numbers: bench.GemmReport(true).Numbers},
+		"bench llm":        {Header: llm.LlmReport.Columns, Numbers: llm.LlmReport.Numbers},
+		"bench llm switch": {Header: llm.SwitchReport.Columns, Numbers: llm.SwitchReport.Numbers},
+		"bench clients":    {Header: llm.ClientsReport.Columns, Numbers: llm.ClientsReport.Numbers},
+		"bench attention":  {Header: bench.AttentionReport.Columns, Numbers: bench.AttentionReport.Numbers},
+		"bench allreduce":  {Header: bench.ReduceReport.Columns, Numbers: bench.ReduceReport.Numbers},
+		"bench search":     {Header: bench.SearchReport.Columns, Numbers: bench.SearchReport.Numbers},
+		"probe": {Header: []string{"ceiling", "of", "PUs", "median", "min to max", "source"},
 			Numbers: []int{2, 3, 4}},
 		"probe objects": {Header: []string{"object", "id", "size", "cpus"}, Numbers: []int{1, 2}},
 		"tree walk":     {Header: []string{"PUs", "transforms", "digest"}, Numbers: []int{0}},

@@ -9,6 +9,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"sandwich/cmd/sandwich/internal/cli/exit"
+	"sandwich/cmd/sandwich/internal/cli/root"
 )
 
 // TestTuneIsInterrupted checks that a tune that is stopped keeps its journal, leaves no plan and
@@ -18,7 +21,8 @@ func TestTuneIsInterrupted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			host := filepath.Join(t.TempDir(), "host.yaml") // without ceilings, so that nothing is measured but kernels
-			if code := run(t.Context(), []string{"probe", "--measure", "none", "-o", host}); code != exitOK {
+			if code := root.Run(t.Context(), []string{"probe", "--measure", "none", "-o", host},
+				verbs()...); code != exit.OK {
 				t.Fatalf("probe: exit code %d", code)
 			}
 			cmd, args, stderr := tuneUntilTrials(t, dir, host)
@@ -28,7 +32,7 @@ func TestTuneIsInterrupted(t *testing.T) {
 			if cmd.Wait() == nil {
 				t.Error("an interrupted tune succeeded")
 			}
-			if signal == syscall.SIGINT && (cmd.ProcessState.ExitCode() != exitFailed ||
+			if signal == syscall.SIGINT && (cmd.ProcessState.ExitCode() != exit.Failed ||
 				!strings.Contains(stderr.String(), "--resume goes on")) {
 				t.Errorf("exit code %d, stderr %q", cmd.ProcessState.ExitCode(), stderr)
 			}
@@ -98,25 +102,4 @@ func names(t *testing.T, dir string) (out []string) {
 		out = append(out, e.Name())
 	}
 	return out
-}
-
-// TestProbeWords checks that more than two PUs are measured fully if the budget allows it, and that
-// the notice gives the time.
-func TestProbeWords(t *testing.T) {
-	for _, c := range []struct {
-		pus    int
-		budget time.Duration
-		full   bool
-		words  string
-	}{
-		{2, time.Hour, false, ""},
-		{4, 10 * time.Minute, true, "measuring how 4 PUs hang together first takes about 16s"},
-		{4, 40 * time.Second, false, "takes about 16s, for which --budget 40s has no room"},
-		{192, 10 * time.Minute, true, "192 PUs hang together first takes about 1m50s"},
-	} {
-		full, words := probeWords(c.pus, c.budget)
-		if full != c.full || !strings.Contains(words, c.words) || (words == "") != (c.words == "") {
-			t.Errorf("%d PUs in %s: %v, %q", c.pus, c.budget, full, words)
-		}
-	}
 }

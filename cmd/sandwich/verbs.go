@@ -1,22 +1,31 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"github.com/spf13/cobra"
 
-// verbs lists the commands, one file each.
+	"sandwich/cmd/sandwich/internal/cli/bench"
+	"sandwich/cmd/sandwich/internal/cli/bench/llm"
+	"sandwich/cmd/sandwich/internal/cli/machine"
+	"sandwich/cmd/sandwich/internal/cli/model"
+	"sandwich/cmd/sandwich/internal/cli/plan"
+	"sandwich/cmd/sandwich/internal/cli/serve"
+	"sandwich/cmd/sandwich/internal/cli/tune"
+)
+
+// verbs returns the top-level commands.
 func verbs() []*cobra.Command {
 	return []*cobra.Command{
-		newProbe(),
-		newBench(),
-		newDoctor(),
-		newEmbed(),
-		newGenerate(),
-		newRun(),
-		newServe(),
-		newTree(),
-		newTune(),
-		newModel(),
-		newNeighbor(),
-		newPlan(),
-		newVersion(),
+		machine.NewProbe(),
+		bench.NewBench(),
+		machine.NewDoctor(),
+		serve.NewEmbed(),
+		serve.NewGenerate(),
+		serve.NewRun(),
+		serve.NewServe(),
+		machine.NewTree(),
+		tune.NewTune(),
+		model.NewModel(),
+		llm.NewNeighbor(),
+		plan.NewPlan(),
 	}
 }

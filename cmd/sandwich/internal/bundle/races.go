@@ -65,7 +65,7 @@ func RaceTable(e *plans.Evidence, phase string) (header []string, rows [][]strin
 		}
 		n := math.MaxInt
 		for _, a := range arms[name] {
-			row, n = append(row, Samples(a.Samples)), min(n, len(a.Samples))
+			row, n = append(row, samplesText(a.Samples)), min(n, len(a.Samples))
 		}
 		if len(row)+2 != len(header) {
 			continue // a test is missing: the evidence was edited by hand
@@ -79,8 +79,8 @@ func RaceTable(e *plans.Evidence, phase string) (header []string, rows [][]strin
 	return header, rows
 }
 
-// Samples is the median and half the range, which one sample does not have.
-func Samples(samples []float64) string {
+// samplesText is the median and half the range, which one sample does not have.
+func samplesText(samples []float64) string {
 	f := measure.Summarize(samples)
 	if len(samples) < 2 {
 		return fmt.Sprintf("%.0f", f.Median)

@@ -1,0 +1,71 @@
+package build
+
+import (
+	"crypto/sha256"
+	"debug/elf"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+)
+
+// Set by the Makefile through -ldflags; a plain `go build` falls back to what the toolchain
+// recorded.
+var version, commit = "dev", ""
+
+// Line returns the output of the verb version and the flag --version.
+func Line() string {
+	return fmt.Sprintf("sandwich %s commit %s %s %s/%s",
+		version, Commit(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
+func Commit() string {
+	if commit != "" {
+		return commit
+	}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				return s.Value[:min(12, len(s.Value))]
+			}
+		}
+	}
+	return "unknown"
+}
+
+// ID identifies a build, also among builds of one commit with different code. It returns 16
+// hexadecimal digits of the build ID that the linker wrote, or of the hash of the file if there is
+// none.
+func ID() string {
+	path, err := os.Executable()
+	if err != nil {
+		return Commit()
+	}
+	id := linkerID(path)
+	if id == nil {
+		if id, err = os.ReadFile(path); err != nil {
+			return Commit()
+		}
+	}
+	sum := sha256.Sum256(id)
+	return hex.EncodeToString(sum[:8])
+}
+
+// linkerID returns the note in an ELF file that identifies a Go build; nil if there is none.
+func linkerID(path string) []byte {
+	f, err := elf.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	note := f.Section(".note.go.buildid")
+	if note == nil {
+		return nil
+	}
+	id, err := note.Data()
+	if err != nil {
+		return nil
+	}
+	return id
+}

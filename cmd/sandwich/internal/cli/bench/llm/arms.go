@@ -1,0 +1,68 @@
+package llm
+
+import (
+	"context"
+	"fmt"
+
+	"sandwich/cmd/sandwich/internal/cli/exit"
+	"sandwich/runtime/engine"
+	"sandwich/runtime/exec/tp"
+	"sandwich/runtime/kvcache"
+	"sandwich/runtime/session"
+	"sandwich/tuner/measure"
+)
+
+var syncs = map[string]tp.Sync{"a": tp.SyncA, "b": tp.SyncB}
+
+// chooseArms returns the chosen plan, one arm for each way to wait if it has several ranks, and the
+// untuned plan of one rank to compare with.
+func (f *llmFlags) chooseArms(s *session.Session) (chosen []*measure.Arm, err error) {
+	if err := f.session.Choose(s); err != nil {
+		return nil, err
+	}
+	plan := s.Plan
+	if plan.TP() == 1 {
+		chosen = []*measure.Arm{{Name: measure.PlanName(plan), Plan: plan}}
+	} else {
+		for _, sync := range f.sync {
+			chosen = append(chosen, &measure.Arm{Plan: plan, Sync: syncs[sync],
+				Name: fmt.Sprintf("%s, %d ranks, sync %s", measure.PlanName(plan), plan.TP(), sync)})
+		}
+	}
+	if f.compare && (plan.Tuned || plan.TP() > 1) {
+		o := f.session
+		o.Ranks = 1
+		untuned, err := o.Untuned(s.Profile, s.Shape)
+		if err != nil {
+			return nil, err
+		}
+		chosen = append(chosen, &measure.Arm{Name: "untuned", Plan: untuned})
+	}
+	return chosen, nil
+}
+
+// openArms loads the model for every arm.
+func (f *llmFlags) openArms(ctx context.Context, s *session.Session) ([]*measure.Arm, error) {
+	chosen, err := f.chooseArms(s)
+	if err != nil {
+		return nil, err
+	}
+	var open []*measure.Arm
+	for _, a := range chosen {
+		s.Plan = a.Plan
+		o, done := s.RunnerOptions(kvcache.BlocksFor(measure.Positions(f.tests())), f.batch)
+		o.Sync, o.Sequences = a.Sync, f.batch
+		runner, err := engine.Open(ctx, o)
+		done()
+		if err != nil {
+			return open, exit.Model(err)
+		}
+		s.NoticeMisplaced(runner)
+		a.Runner = runner
+		if f.counters {
+			a.Count(f.source)
+		}
+		open = append(open, a)
+	}
+	return open, nil
+}

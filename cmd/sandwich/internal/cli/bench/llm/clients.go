@@ -1,0 +1,157 @@
+package llm
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"time"
+
+	"sandwich/cmd/sandwich/internal/cli/exit"
+	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/runtime/engine"
+	"sandwich/runtime/server"
+	"sandwich/runtime/server/generation"
+	"sandwich/runtime/session"
+	"sandwich/tuner/measure"
+)
+
+// runClients measures the first length of -n with f.clients concurrent requests. It interleaves
+// requests in this process with requests through the server on the loopback interface.
+func (f *llmFlags) runClients(ctx context.Context) ([]measure.ClientsRow, error) {
+	s, err := f.openClients()
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	var rows []measure.ClientsRow
+	for _, n := range f.gen {
+		if n > 0 {
+			row, err := f.measureClients(ctx, s, n)
+			if err != nil {
+				return nil, err
+			}
+			rows = append(rows, *row)
+		}
+	}
+	return rows, nil
+}
+
+// openClients opens the model and the plan for many requests at once.
+func (f *llmFlags) openClients() (s *session.Session, err error) {
+	if s, err = f.session.Load(); err != nil {
+		return nil, err
+	}
+	if len(f.threads) == 1 {
+		f.session.Threads = f.threads[0]
+	}
+	if err = f.session.Choose(s); err == nil {
+		if err = s.CheckTokenizer(); err != nil {
+			err = exit.Usage(err)
+		}
+	}
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (f *llmFlags) measureClients(ctx context.Context, s *session.Session, n int) (*measure.ClientsRow, error) {
+	e, err := s.Engine(ctx, session.Sizes{Context: measure.ClientPrompt + n + 1, Parallel: f.clients, Queue: f.clients,
+		Service: engine.Service{MixedCap: f.clients, Aging: time.Minute}})
+	if err != nil {
+		return nil, err
+	}
+	defer e.Close()
+	addr, stop, err := startServer(s.Generator(e, f.clients))
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
+	step, done := show.StepBar("bench llm --clients", f.reps+1)
+	defer done()
+	row, err := measure.Clients(ctx, measure.ClientsOptions{Clients: f.clients, Tokens: n, Vocab: s.Shape.Vocab,
+		Reps: f.reps, Engine: e, Step: step,
+		Server: func(ctx context.Context, prompt []int32) error { return askServer(ctx, addr, prompt, n) }})
+	if err != nil {
+		return nil, err
+	}
+	row.Model, row.Plan, row.PUs, row.CPU = s.Name, measure.PlanName(s.Plan), s.Plan.Decode.PUs.String(),
+		s.Profile.Host.CPUModel
+	return row, nil
+}
+
+// startServer serves on a free port of the loopback interface until stop.
+func startServer(g generation.Generator) (addr string, stop func(), err error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = server.New(g, server.Options{Grace: time.Second}).Serve(ctx, ln) // clients see its failures
+	}()
+	return ln.Addr().String(), func() { cancel(); <-ended }, nil
+}
+
+// askServer streams one completion over a separate connection. It inspects the answer only at the
+// end, so that the cost of the client is not attributed to the server.
+func askServer(ctx context.Context, addr string, prompt []int32, n int) error {
+	body, err := json.Marshal(map[string]any{"prompt": prompt, "max_tokens": n, "ignore_eos": true, "temperature": 0,
+		"stream":         true,
+		"stream_options": map[string]bool{"include_usage": true}})
+	if err != nil {
+		return err
+	}
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	if _, err := fmt.Fprintf(conn, "POST /v1/completions HTTP/1.1\r\nHost: bench\r\nConnection: "+
+		"close\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+		len(body), body); err != nil {
+		return err
+	}
+	answer, err := io.ReadAll(conn)
+	if err != nil {
+		return err
+	}
+	if !bytes.Contains(answer, fmt.Appendf(nil, `"completion_tokens":%d`, n)) {
+		first, _, _ := strings.Cut(string(answer), "\r\n")
+		return errors.New("the server did not answer in full: " + show.Clip(first, 80))
+	}
+	return nil
+}
+
+var ClientsReport = show.Report[measure.ClientsRow]{
+	Title: func(r *measure.ClientsRow) string { return r.Model + " on " + r.CPU },
+	Columns: []string{"test", "clients", "plan", "in process, tokens/s", "server, tokens/s", "loss", "goal: at most",
+		"GC pauses"},
+	Numbers: []int{1, 3, 4, 5},
+	Cells: func(r *measure.ClientsRow) []string {
+		verdict := "met"
+		if r.Loss > r.Goal {
+			verdict = "missed"
+		}
+		return []string{r.Test, fmt.Sprint(r.Clients), r.Plan, fmt.Sprintf("%.1f", r.Engine), fmt.Sprintf("%.1f",
+			r.Server), fmt.Sprintf("%.1f %%", 100*r.Loss),
+			fmt.Sprintf("%.0f %% (%s)", 100*r.Goal, verdict), fmt.Sprintf("%d, longest %.2f ms", r.Pauses,
+				1000*r.Longest)}
+	},
+	Header: "test,model,clients,plan,engine_tokens_per_second,server_tokens_per_second,loss,gc_pauses,gc_longest_pause_seconds",
+	Line: func(r *measure.ClientsRow) string {
+		return fmt.Sprintf("%s,%s,%d,%s,%.2f,%.2f,%.4f,%d,%.9f", r.Test, show.CSVCell(r.Model), r.Clients,
+			show.CSVCell(r.Plan),
+			r.Engine, r.Server, r.Loss, r.Pauses, r.Longest)
+	},
+}

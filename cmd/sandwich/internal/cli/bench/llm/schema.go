@@ -1,0 +1,84 @@
+package llm
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"sandwich/cmd/sandwich/internal/cli/exit"
+	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/runtime/engine"
+	"sandwich/runtime/session"
+	"sandwich/tuner/measure"
+)
+
+// runSchema measures the lengths of -n with f.clients concurrent answers. It interleaves plain
+// answers with answers under the schema.
+func (f *llmFlags) runSchema(ctx context.Context) ([]measure.ConstrainedRow, error) {
+	schema, err := os.ReadFile(f.schema)
+	if err != nil {
+		return nil, exit.Usage(fmt.Errorf("--schema: %w", err))
+	}
+	s, err := f.openClients()
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	var rows []measure.ConstrainedRow
+	for _, n := range f.gen {
+		if n == 0 {
+			continue
+		}
+		row, err := f.measureSchema(ctx, s, string(schema), n)
+		if err != nil {
+			return nil, err
+		}
+		row.Schema = filepath.Base(f.schema)
+		rows = append(rows, *row)
+	}
+	return rows, nil
+}
+
+func (f *llmFlags) measureSchema(ctx context.Context, s *session.Session, schema string, n int,
+) (*measure.ConstrainedRow, error) {
+	e, err := s.Engine(ctx, session.Sizes{Context: measure.ClientPrompt + n + 1, Parallel: f.clients, Queue: f.clients,
+		Service: engine.Service{MixedCap: f.clients, Aging: time.Minute}})
+	if err != nil {
+		return nil, err
+	}
+	defer e.Close()
+	step, done := show.StepBar("bench llm --schema", f.reps+1)
+	defer done()
+	row, err := measure.Constrained(ctx, measure.ConstrainedOptions{Clients: f.clients, Tokens: n,
+		Vocab: s.Shape.Vocab, Reps: f.reps, Schema: schema, Generate: s.Generator(e, f.clients).Generate, Step: step})
+	if err != nil {
+		return nil, err
+	}
+	row.Model, row.Plan, row.PUs, row.CPU = s.Name, measure.PlanName(s.Plan), s.Plan.Decode.PUs.String(),
+		s.Profile.Host.CPUModel
+	return row, nil
+}
+
+var schemaReport = show.Report[measure.ConstrainedRow]{
+	Title: func(r *measure.ConstrainedRow) string { return r.Model + " on " + r.CPU },
+	Columns: []string{"test", "clients", "plan", "schema", "answers", "plain, tokens/s", "constrained, tokens/s",
+		"share",
+		"goal: at least"},
+	Numbers: []int{1, 4, 5, 6, 7},
+	Cells: func(r *measure.ConstrainedRow) []string {
+		verdict := "met"
+		if r.Share < r.Goal {
+			verdict = "missed"
+		}
+		return []string{r.Test, fmt.Sprint(r.Clients), r.Plan, r.Schema, fmt.Sprint(r.Answers),
+			fmt.Sprintf("%.1f", r.Plain), fmt.Sprintf("%.1f", r.Constrained), fmt.Sprintf("%.3f", r.Share),
+			fmt.Sprintf("%.2f (%s)", r.Goal, verdict)}
+	},
+	Header: "test,model,clients,plan,schema,answers,plain_tokens_per_second,constrained_tokens_per_second,share,goal",
+	Line: func(r *measure.ConstrainedRow) string {
+		return fmt.Sprintf("%s,%s,%d,%s,%s,%d,%.2f,%.2f,%.4f,%.2f", r.Test, show.CSVCell(r.Model), r.Clients,
+			show.CSVCell(r.Plan), show.CSVCell(r.Schema), r.Answers, r.Plain, r.Constrained, r.Share, r.Goal)
+	},
+}

@@ -1,0 +1,134 @@
+package machine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"sandwich/cmd/sandwich/internal/cli/exit"
+	"sandwich/cmd/sandwich/internal/cli/flags"
+	"sandwich/cmd/sandwich/internal/describe"
+	"sandwich/cmd/sandwich/internal/outfile"
+	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/profiles"
+	"sandwich/topotree"
+	"sandwich/topotree/draw"
+)
+
+func NewProbe() *cobra.Command {
+	var source Flags
+	var out, matrix string
+	var measure MeasureFlag
+	c := &cobra.Command{
+		Use:   "probe",
+		Short: "Describe a machine: its tree, its allowed PUs and its measured ceilings",
+		Long: `Describe a machine: packages, NUMA nodes, caches, cores and PUs, the PUs that this process may use, and with --measure
+their compute rates and memory bandwidth. -o writes the result as a host profile for tune, tree and plan verify.
+
+--measure full also detects structure that the system does not report, by measuring the cache-line latency between PUs,
+the interference of two busy PUs, the bandwidth between nodes, and the saturation of memory. --matrix prints one of the
+matrices as a heat map, in the terminal or as SVG: ` + strings.Join(profiles.MatrixNames(), ", ") + `.
+Ctrl-C stops the measurement and prints the results so far. Only PUs that this process may use are measured.
+
+The default is this machine; --root, --hwloc, --synthetic, --profile and --machine select another one.`,
+		Example: `  sandwich probe
+  sandwich probe -o host.yaml
+  sandwich probe --format json | jq .summary
+  sandwich probe --synthetic "pack:2 numa:2 l3:4 core:4 pu:2"
+  sandwich probe --hwloc server.xml --format svg > server.svg
+  sandwich probe --measure full -o host.yaml
+  sandwich probe --profile host.yaml --matrix pu-latency --format svg > latency.svg`,
+		Args: flags.ExactArgs(0, ""),
+	}
+	source.Add(c)
+	measure.add(c)
+	c.Flags().StringVarP(&out, "output", "o", "", "write the host profile to this file")
+	c.Flags().StringVar(&matrix, "matrix", "", "print only this measured matrix")
+	format := flags.Format(c, "tree", "table", "json", "yaml", "svg")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		p, err := source.Read()
+		if err != nil {
+			return err
+		}
+		stopped := measure.Apply(c.Context(), p, source.live())
+		if stopped != nil && !interrupted(c.Context(), stopped) {
+			return stopped
+		}
+		if stopped != nil {
+			show.Notice("stopped; the results are partial")
+		}
+		if out != "" {
+			if err := outfile.Write(c.Context(), out, p.Encode); err != nil {
+				return exit.Usage(err)
+			}
+			show.Notice("wrote " + out)
+			if !c.Flags().Changed("format") && matrix == "" {
+				return stopped
+			}
+		}
+		if matrix != "" {
+			err = printMatrix(c.OutOrStdout(), p, matrix, *format)
+		} else {
+			err = printProfile(c.OutOrStdout(), p, *format)
+		}
+		return errors.Join(stopped, err)
+	}
+	return c
+}
+
+// interrupted reports whether Ctrl-C caused an error.
+func interrupted(ctx context.Context, err error) bool {
+	return errors.Is(err, context.Canceled) && ctx.Err() != nil
+}
+
+func printMatrix(w io.Writer, p *profiles.Profile, name, format string) error {
+	if m := p.Matrix(name); m != nil {
+		return describe.Matrix(w, m, format)
+	}
+	var have []string
+	for _, other := range p.Matrices {
+		have = append(have, other.Name)
+	}
+	return exit.Usage(fmt.Errorf("--matrix %s is not in the profile, which has: %s; measure matrices with --measure "+
+		"full", name,
+		show.OrNone(strings.Join(have, ", "))))
+}
+
+func printProfile(w io.Writer, p *profiles.Profile, format string) error {
+	switch format {
+	case "json":
+		return show.JSON(w, probeReport{Report: p.Machine.Report(), Host: p.Host, Fingerprint: p.Fingerprint(),
+			Usable: topotree.NewCPUSet(p.UsablePUs()...), Probe: p.Probe, Ceilings: p.Ceilings,
+			PUSets: p.Sets, Latent: p.Latent, Matrices: p.Matrices})
+	case "yaml":
+		text, err := profiles.EncodeYAML(p)
+		if err != nil {
+			return err
+		}
+		_, err = w.Write(text)
+		return err
+	case "svg":
+		return draw.SVG(w, p.Machine.Tree, draw.Options{Title: p.Host.CPUModel, Domains: p.HiddenSets()})
+	case "table":
+		return describe.Tables(w, p)
+	}
+	return describe.Print(w, p)
+}
+
+// probeReport is the JSON output of probe: the report of the machine and the figures of the
+// profile. Its form is stable.
+type probeReport struct {
+	topotree.Report
+	Host        profiles.Identity    `json:"host"`
+	Fingerprint string               `json:"fingerprint"`
+	Usable      topotree.CPUSet      `json:"usable"`          // PUs that a plan may use: allowed, limited by the quota
+	Probe       *profiles.Probe      `json:"probe,omitempty"` // how the figures were measured; partial after an interrupt
+	Ceilings    []profiles.Ceiling   `json:"ceilings,omitempty"`
+	PUSets      []profiles.SetFigure `json:"pu_sets,omitempty"` // saturation curves, barriers
+	Latent      []profiles.Latent    `json:"latent,omitempty"`  // structure detected in the matrices
+	Matrices    []profiles.Matrix    `json:"matrices,omitempty"`
+}

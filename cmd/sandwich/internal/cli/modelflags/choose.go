@@ -1,0 +1,93 @@
+package modelflags
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"sandwich/cmd/sandwich/internal/build"
+	"sandwich/cmd/sandwich/internal/cli/exit"
+	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/plans"
+	"sandwich/plans/selection"
+	"sandwich/profiles"
+	"sandwich/profiles/occupancy"
+)
+
+// dataFolderText names the data folder in help texts and messages.
+const dataFolderText = "the data folder"
+
+// DataFolder returns the folder where tune writes plans and the other verbs look for them:
+// $XDG_DATA_HOME/sandwich, else ~/.local/share/sandwich.
+func DataFolder() (string, error) {
+	if dir := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "sandwich"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil || home == "" {
+		return "", errors.New("there is no data folder; set XDG_DATA_HOME or HOME")
+	}
+	return filepath.Join(home, ".local", "share", "sandwich"), nil
+}
+
+// asked returns the properties of the plan that the flags set.
+func (f *Flags) asked() *selection.Options {
+	o := &selection.Options{Path: f.plan, ISA: f.Isa, KV: f.Kv, Compute: f.Compute, Attend: f.Attention,
+		Threads: f.Threads, TP: f.Ranks}
+	o.Build = build.ID()
+	o.Folder, _ = DataFolder() // empty on error: plans are neither looked up nor stored
+	if !f.FirstPUs {
+		o.Occupancy = puMonitor()
+	}
+	return o
+}
+
+// puMonitor returns the monitor of the PUs of this machine. The process has one, which holds its
+// reservations.
+var puMonitor = sync.OnceValue(func() occupancy.Monitor {
+	data, _ := DataFolder()
+	return occupancy.New(occupancy.Folders(data))
+})
+
+// choosePlan returns the plan to run under.
+func (f *Flags) choosePlan(host *profiles.Profile, shape plans.ModelShape) (*selection.Choice, error) {
+	c, err := f.asked().Choose(host, shape)
+	if refused := (*selection.BundleError)(nil); errors.As(err, &refused) {
+		return nil, exit.Plan(refused.Err)
+	}
+	return c, exit.Usage(err)
+}
+
+// Untuned returns the default plan.
+func (f *Flags) Untuned(host *profiles.Profile, shape plans.ModelShape) (*plans.Plan, error) {
+	plan, _, err := f.asked().Untuned(host, shape)
+	return plan, exit.Usage(err)
+}
+
+// CheckISA rejects an instruction set that is unknown or that this CPU lacks.
+func (f *Flags) CheckISA(host *profiles.Profile) error { return f.asked().CheckISA(host) }
+
+// OneKind rejects instruction sets of single workers, for verbs that measure one kind of worker.
+func (f *Flags) OneKind() error {
+	isas, err := plans.ParseWorkerISAs(f.Isa)
+	if err == nil && len(isas.Of) > 0 {
+		err = errors.New("this measures workers of one kind; give one instruction set")
+	}
+	if err != nil {
+		return fmt.Errorf("--isa %s: %w", show.Clip(f.Isa, 80), err)
+	}
+	return nil
+}
+
+// CheckOn rejects flags without effect and flags that this host does not support.
+func (f *Flags) CheckOn(host *profiles.Profile) error {
+	if err := f.Check(); err != nil {
+		return err
+	}
+	if err := f.CheckISA(host); err != nil {
+		return err
+	}
+	return f.asked().CheckThreads(host)
+}

@@ -1,0 +1,48 @@
+package plan
+
+import (
+	"fmt"
+	"io"
+
+	"sandwich/cmd/sandwich/internal/bundle"
+	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/plans"
+	"sandwich/roofline"
+	"sandwich/runtime/model"
+)
+
+// shownPlan is the stable JSON of plan show.
+type shownPlan struct {
+	plans.Summary
+	Placed []model.Placed `json:"placed,omitempty"` // where ops run, by the ceilings of the plan's host
+}
+
+// placedByPlan returns where each op of a plan runs, by ranges of rows.
+func placedByPlan(b *plans.Bundle) (out []model.Placed, err error) {
+	ops, err := model.Outline(b.Plan.Model)
+	if err != nil {
+		return nil, err
+	}
+	p := model.Placer{Model: ops, Plan: &b.Plan, Machine: roofline.NewMachine(&b.Host)}
+	for i, most := range []int{max(b.Plan.SeqMax, b.Plan.Chunk), b.Plan.BatchMax} {
+		if i > 0 && b.Plan.Model.Pooled() {
+			break
+		}
+		list, err := p.Ranges(model.Phases[i], max(1, most))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, list...)
+	}
+	return out, nil
+}
+
+// printPlaced prints where the ops of a plan run.
+func printPlaced(w io.Writer, b *plans.Bundle) error {
+	fmt.Fprintln(w)
+	list, err := placedByPlan(b)
+	if err != nil {
+		return show.Sentence(w, "Where ops run is unknown: "+err.Error()+".")
+	}
+	return bundle.PlacedReport.Print(w, list, "table")
+}

@@ -1,0 +1,122 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sandwich/cmd/sandwich/internal/bundle"
+	"sandwich/cmd/sandwich/internal/cli/exit"
+	"sandwich/cmd/sandwich/internal/cli/flags"
+	"sandwich/cmd/sandwich/internal/oci"
+	"sandwich/plans"
+)
+
+// places describes the syntax of a location, for the help of both verbs.
+const places = `A location is oci:FOLDER:TAG, an OCI image layout, or HOST/NAME:TAG, a repository of a registry. The default tag is
+latest; @sha256:... instead of :TAG names a digest. Credentials are those of ` + "`docker login`" + `. Connections to a registry use
+TLS, except on a loopback address or with --plain-http. Only this host is contacted: if it redirects requests to another
+host, as many registries do for blobs and tokens, --allow-host must name that host.`
+
+func newPlanPush() *cobra.Command {
+	var o oci.Options
+	c := &cobra.Command{
+		Use:   "push PLAN LOCATION",
+		Short: "Push a plan to a registry or an OCI layout",
+		Long: `Push a plan with its signatures to a registry or an OCI layout, as an artifact with a type of its own, and print the
+location with its digest. Equal plans have equal digests.
+
+` + places,
+		Example: `  sandwich plan push llama.plan registry.example/plans/llama:1
+  sandwich plan push llama.plan oci:releases:llama-1`,
+		Args: flags.ExactArgs(2, "a plan and a location"),
+	}
+	placeFlags(c, &o)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		place, err := oci.ParsePlace(args[1], o)
+		if err != nil {
+			return exit.Usage(err)
+		}
+		packed, b, err := plans.Pack(args[0])
+		if err != nil {
+			return exit.Plan(err)
+		}
+		pinned, err := place.Push(c.Context(), packed, planLabels(b))
+		if err != nil {
+			return placeError(err)
+		}
+		_, err = fmt.Fprintln(c.OutOrStdout(), pinned)
+		return err
+	}
+	return c
+}
+
+func newPlanPull() *cobra.Command {
+	var o oci.Options
+	var out string
+	key := bundle.RequiredKey{Flag: "--key"}
+	c := &cobra.Command{
+		Use:   "pull LOCATION",
+		Short: "Pull a plan from a registry or an OCI layout",
+		Long: `Pull a plan with its signatures from a registry or an OCI layout, and print the location with the digest of the plan. A
+plan that is damaged or not signed by --key is refused, and nothing is written.
+
+` + places,
+		Example: `  sandwich plan pull registry.example/plans/llama:1 -o llama.plan
+  sandwich plan pull oci:releases@sha256:0f0c6ee1... --key release.pub -o llama.sandwich`,
+		Args: flags.ExactArgs(1, "a location"),
+	}
+	c.Flags().StringVarP(&out, "output", "o", "",
+		"folder, or NAME"+plans.ArchiveSuffix+", to write (default: the last part of the location with "+
+			""+plans.Suffix+")")
+	c.Flags().StringVar(&key.Path, "key", "", "PEM file with the public key that must have signed the plan")
+	placeFlags(c, &o)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		place, err := oci.ParsePlace(args[0], o)
+		if err != nil {
+			return exit.Usage(err)
+		}
+		if out == "" {
+			out = place.Base() + plans.Suffix
+		}
+		packed, pinned, err := place.Pull(c.Context())
+		if err != nil {
+			return placeError(err)
+		}
+		if err := plans.Unpack(packed, key.Check, out); err != nil {
+			return exit.Plan(err)
+		}
+		_, err = fmt.Fprintln(c.OutOrStdout(), pinned)
+		return err
+	}
+	return c
+}
+
+func placeFlags(c *cobra.Command, o *oci.Options) {
+	flags.Duration(c.Flags(), &o.Timeout, "timeout", time.Minute, "time limit of the whole transfer")
+	c.Flags().BoolVar(&o.PlainHTTP, "plain-http", false, "connect to the registry without TLS")
+	c.Flags().StringArrayVar(&o.Hosts, "allow-host", nil,
+		"HOST or HOST:PORT that the registry may redirect requests to; may be repeated")
+}
+
+// placeError gives an error the exit code of unusable input if the location has no plan. Other
+// errors, such as a registry that does not answer or a full disk, keep the code of a failure.
+func placeError(err error) error {
+	if errors.Is(err, oci.ErrRefused) || errors.Is(err, fs.ErrNotExist) {
+		return exit.Usage(err)
+	}
+	return exit.With(exit.Failed, err)
+}
+
+// planLabels returns the labels of a plan in a registry. They do not depend on the date.
+func planLabels(b *plans.Bundle) map[string]string {
+	return map[string]string{
+		"org.opencontainers.image.title": b.Plan.Name,
+		"dev.sandwich.model":             b.Plan.Model.Name,
+		"dev.sandwich.fingerprint":       b.Plan.Fingerprint,
+		"dev.sandwich.plan":              b.Plan.Digest(),
+	}
+}

@@ -1,0 +1,79 @@
+package serve
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/runtime/server"
+)
+
+// accessFlags holds the flags of browser access and of the request log.
+type accessFlags struct {
+	hosts   []string
+	origins []string
+	log     string
+	verbose bool
+}
+
+func (f *accessFlags) add(c *cobra.Command) {
+	fs := c.Flags()
+	fs.StringArrayVar(&f.hosts, "allow-host", nil,
+		"host name that requests may use, in addition to localhost and the listening address; * allows any "+
+			"(may be repeated)")
+	fs.StringArrayVar(&f.origins, "cors", nil,
+		"origin whose pages may use the server from a browser, such as http://localhost:3000; * allows any "+
+			"(may be repeated)")
+	fs.StringVar(&f.log, "log", "text", "format of the request log on stderr: text, json or off")
+	fs.BoolVarP(&f.verbose, "verbose", "v", false,
+		"also log the parameters of each request (never its text), and requests of /health and /metrics")
+}
+
+func (f *accessFlags) check() error {
+	switch f.log {
+	case "text", "json", "off":
+	default:
+		return fmt.Errorf("--log %s is unknown; give text, json or off", show.Clip(f.log, 40))
+	}
+	for _, h := range f.hosts {
+		if h == "" || strings.ContainsAny(h, "/@ ") {
+			return fmt.Errorf("--allow-host %q is not a host name; give one such as box.lan, or *", show.Clip(h, 40))
+		}
+	}
+	for _, o := range f.origins {
+		// Browsers send scheme and host, and the port unless it is the default of the scheme.
+		u, err := url.Parse(o)
+		if o != "*" && (err != nil || u.Host == "" || u.Scheme+"://"+u.Host != o) {
+			return fmt.Errorf("--cors %q is not an origin; give scheme and host as browsers send them, such as "+
+				"http://localhost:3000",
+				show.Clip(o, 40))
+		}
+	}
+	return nil
+}
+
+// options returns o with the access and log options of a server that listens on addr.
+func (f *accessFlags) options(o server.Options, addr net.Addr) server.Options {
+	o.Hosts, o.Origins = server.HostsOf(addr, f.hosts), f.origins
+	level := slog.LevelInfo
+	if f.verbose {
+		level = slog.LevelDebug
+	}
+	how := &slog.HandlerOptions{Level: level}
+	switch f.log {
+	case "text":
+		o.Log = slog.New(slog.NewTextHandler(show.Stderr(), how))
+	case "json":
+		o.Log = slog.New(slog.NewJSONHandler(show.Stderr(), how))
+	}
+	if l := o.Log; l != nil {
+		show.OnDrop(func(lines int64) { l.Warn("log lines were dropped, because stderr was not read", "lines", lines) })
+	}
+	o.LogDropped = show.DroppedLines
+	return o
+}

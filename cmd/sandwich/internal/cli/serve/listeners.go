@@ -1,0 +1,184 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"sandwich/cmd/sandwich/internal/cli/exit"
+	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/profiles/retention"
+	"sandwich/runtime/model"
+	"sandwich/runtime/server"
+	"sandwich/runtime/server/request"
+	"sandwich/runtime/session"
+)
+
+// listeners holds the listeners and API keys of a server. It exists from before the model is loaded
+// until the last request has ended.
+type listeners struct {
+	server   *server.Server
+	main     net.Listener
+	health   net.Listener // nil without --health-listen
+	keys     []string
+	keyFile  string         // "" without --api-key-file
+	hangUps  chan os.Signal // SIGHUP
+	noHealth context.CancelFunc
+}
+
+// openListeners binds the addresses and reads the keys. It runs before the model is loaded, so that
+// a busy port or an unreadable file is reported at once.
+func (f *serveFlags) openListeners() (*listeners, error) {
+	d := &listeners{keyFile: f.keys, hangUps: make(chan os.Signal, 1), noHealth: func() {}}
+	signal.Notify(d.hangUps, syscall.SIGHUP)
+	var err error
+	if d.keys, err = readKeys(f.keys); err != nil {
+		return nil, exit.Usage(err)
+	}
+	if d.main, err = listen("--listen", f.listen); err != nil {
+		return nil, err
+	}
+	if f.health != "" {
+		if d.health, err = listen("--health-listen", f.health); err != nil {
+			d.main.Close()
+			return nil, err
+		}
+	}
+	if addr := d.main.Addr(); len(d.keys) == 0 && !isLoopback(addr) {
+		show.Notice(fmt.Sprintf("warning: other machines can reach %s without an API key; "+
+			"give --api-key-file, or --listen 127.0.0.1:8080", addr))
+	}
+	// A proxy may have a connection per running or waiting request, and as many idle ones.
+	conns := max(4096, 4*2*(f.sizes.Parallel+f.sizes.Queue))
+	d.server = server.New(nil, f.access.options(server.Options{
+		APIKeys: d.keys, Grace: f.grace, MaxConns: conns, ClientConns: f.clientConns,
+	}, d.main.Addr()))
+	return d, nil
+}
+
+// open serves until ctx ends and the requests in flight are done. The channel then receives the
+// error of the listener.
+func (d *listeners) open(ctx context.Context) <-chan error {
+	go d.reloadKeys()
+	if d.health != nil {
+		var ctx context.Context
+		// The listener lives until close, since /health also reports the shutdown.
+		ctx, d.noHealth = context.WithCancel(context.Background())
+		go func() {
+			if err := d.server.ServeHealth(ctx, d.health); err != nil {
+				show.Notice("--health-listen: " + err.Error())
+			}
+		}()
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- d.server.Serve(ctx, d.main) }()
+	return ended
+}
+
+// close stops the reloading of keys and the health listener.
+func (d *listeners) close() {
+	signal.Stop(d.hangUps)
+	close(d.hangUps)
+	d.noHealth()
+}
+
+// reloadKeys reads the key file at each SIGHUP. If that fails, the keys are unchanged.
+func (d *listeners) reloadKeys() {
+	for range d.hangUps {
+		if d.keyFile == "" {
+			show.Notice("SIGHUP is ignored, since there is no --api-key-file to reload")
+			continue
+		}
+		keys, err := readKeys(d.keyFile)
+		if err != nil {
+			show.Notice(fmt.Sprintf("SIGHUP: %v; the keys are unchanged", err))
+			continue
+		}
+		d.server.SetKeys(keys)
+		show.Notice(fmt.Sprintf("SIGHUP: loaded %s from %s", show.Plural(len(keys), "key"), d.keyFile))
+	}
+}
+
+// announce prints the address of the server and an example request.
+func announce(w io.Writer, addr net.Addr, s *session.Session, keys []string) {
+	bound, example := addr.String(), addr.String()
+	if h, port, err := net.SplitHostPort(example); err == nil && net.ParseIP(h).IsUnspecified() {
+		bound += ", all interfaces of this machine"
+		example = net.JoinHostPort("127.0.0.1", port)
+	}
+	auth := ""
+	if len(keys) > 0 {
+		auth = ` -H "Authorization: Bearer $API_KEY"`
+	}
+	path, body := tryOut(s)
+	fmt.Fprintf(w, "serving %s on http://%s; try:\n", s.Name, bound)
+	fmt.Fprintf(w, "curl http://%s%s%s -H 'Content-Type: application/json' -d '%s'\n", example, path, auth, body)
+}
+
+// tryOut returns an example request that suits the model.
+func tryOut(s *session.Session) (path, body string) {
+	switch {
+	case s.Scores:
+		return "/v1/rerank", `{"query": "Who hunts at night?", "documents": ["The fox.", "The hen."]}`
+	case s.Pooling != model.NoPooling:
+		return "/v1/embeddings", `{"input": ["A story about a fox.", "The rain in Spain."]}`
+	}
+	return "/v1/chat/completions", `{"messages": [{"role": "user", "content": "Tell me a story about a fox."}], ` +
+		`"max_tokens": 80, "temperature": 0.6}`
+}
+
+func isLoopback(addr net.Addr) bool {
+	tcp, ok := addr.(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback()
+}
+
+// listen opens a TCP listener. flag names the flag in errors.
+func listen(flag, addr string) (net.Listener, error) {
+	ln, err := net.Listen("tcp", addr)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("%s is in use by another program; choose another port with %s, such as %s "+
+			"127.0.0.1:8081",
+			addr, flag, flag)
+	}
+	if err != nil {
+		return nil, exit.Usage(fmt.Errorf("%s %s: %w", flag, addr, err))
+	}
+	return ln, nil
+}
+
+// readKeys reads API keys, one per line. The default class of the requests of a key may follow it.
+// Empty lines and lines that start with # are ignored.
+func readKeys(path string) ([]string, error) {
+	if path == "" {
+		return nil, nil
+	}
+	data, err := retention.ReadRegular(path, 1<<20)
+	if err != nil {
+		return nil, fmt.Errorf("--api-key-file: %w", err)
+	}
+	var keys []string
+	n := 0
+	for line := range strings.Lines(string(data)) {
+		n++
+		key := strings.TrimSpace(line)
+		if key == "" || strings.HasPrefix(key, "#") {
+			continue
+		}
+		if !request.CheckKey(key) {
+			return nil, fmt.Errorf("--api-key-file %s, line %d: only class=proactive or class=NUMBER may follow "+
+				"a key",
+				path, n)
+		}
+		keys = append(keys, key)
+	}
+	if len(keys) == 0 {
+		return nil, fmt.Errorf("--api-key-file %s has no key; write one per line", path)
+	}
+	return keys, nil
+}

@@ -1,0 +1,259 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sandwich/cmd/sandwich/internal/bundle"
+	"sandwich/cmd/sandwich/internal/cli/exit"
+	"sandwich/cmd/sandwich/internal/cli/flags"
+	"sandwich/cmd/sandwich/internal/cli/modelflags"
+	"sandwich/cmd/sandwich/internal/cli/root"
+	"sandwich/cmd/sandwich/internal/footprint"
+	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/runtime/engine"
+	"sandwich/runtime/mem"
+	"sandwich/runtime/model"
+	"sandwich/runtime/session"
+)
+
+type serveFlags struct {
+	session     modelflags.Flags
+	sizes       modelflags.Service
+	listen      string
+	health      string // address of the health listener; "": none
+	keys        string
+	clientConns int
+	strict      strictness
+	dryRun      bool
+	key         bundle.RequiredKey
+	grace       time.Duration
+	access      accessFlags
+}
+
+func NewServe() *cobra.Command {
+	f := serveFlags{session: modelflags.Flags{Wants: modelflags.ForBoth}}
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve a model over an OpenAI-compatible HTTP API",
+		Long: `Serve a model over HTTP: /v1/chat/completions, /v1/completions, /v1/responses, /v1/messages, /v1/models, ollama's
+/api/chat and /api/generate, /health and /metrics; an embedding model over /v1/embeddings, a rerank model over /v1/rerank
+(docs/clients.md lists all endpoints). Concurrent requests share decode batches. A request beyond --parallel waits; one
+beyond --queue gets status 429 with Retry-After. SIGTERM and Ctrl-C let running requests finish. SIGHUP reads
+--api-key-file again.
+
+/health returns 503 with the stage and its progress while the model loads, 200 while requests are accepted, and 503 while
+the last requests finish. --health-listen serves it on a separate address that is independent of the number of clients.
+
+Each request is logged on stderr when it ends, with its id (also sent as X-Request-Id; an id of the client is kept),
+route, status, tokens and times, and without prompts, answers or keys. Two statuses appear only in the log: 499 if the
+client disconnected, 444 if a connection without progress was closed for a new one. -v also logs requests of /health and
+/metrics. Log lines that the reader of stderr does not take in time are dropped and counted (sandwich_log_dropped_total
+in /metrics).
+
+Requests from pages of other sites are refused: bodies must be application/json, on a loopback address the Host must be
+localhost or the address (--allow-host adds names), and foreign origins are refused (--cors admits them). Requests with
+different API keys share no prefix cache.`,
+		Example: `  sandwich serve
+  sandwich serve --model llama.gguf --listen 0.0.0.0:8080 --api-key-file keys.txt
+  sandwich serve --listen 0.0.0.0:8080 --api-key-file keys.txt --health-listen 0.0.0.0:8081
+  sandwich serve --cors http://localhost:3000 --log json 2>requests.log
+  sandwich serve --model llama.gguf --plan llama.plan --parallel 16 --ctx 8192 --strict
+  sandwich serve --model llama.gguf --plan llama.plan --dry-run`,
+		Args:        flags.ExactArgs(0, ""),
+		Annotations: map[string]string{root.ReloadsOnHangUp: "yes"},
+	}
+	f.session.Add(c)
+	f.add(c)
+	c.Flags().Var(&f.strict, "strict", "serve only under a tuned plan that plan verify calls OPTIMAL or "+
+		"SUBOPTIMAL; --strict=optimal requires OPTIMAL")
+	c.Flags().Lookup("strict").NoOptDefVal = string(strictGood)
+	f.key.Flag = "--require-key"
+	c.Flags().StringVar(&f.key.Path, "require-key", "", "PEM file with the public key that must have signed the plan")
+	c.Flags().BoolVar(&f.dryRun, "dry-run", false,
+		"print the verdict on the plan and the memory by node, without loading the model")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if f.dryRun {
+			return f.printDryRun(c.Context(), c.OutOrStdout())
+		}
+		return f.run(c.Context(), c.OutOrStdout(), f.open)
+	}
+	return c
+}
+
+// add adds the flags that serve and run share.
+func (f *serveFlags) add(c *cobra.Command) {
+	fs := c.Flags()
+	fs.StringVar(&f.listen, "listen", "127.0.0.1:8080", "address and port")
+	fs.StringVar(&f.health, "health-listen", "", "address and port of a second listener that serves only /health")
+	fs.StringVar(&f.keys, "api-key-file", "", "file with one API key per line, followed by class=proactive or "+
+		"class=NUMBER if its requests can wait; all endpoints but /health then require a key")
+	fs.IntVar(&f.clientConns, "client-connections", 0,
+		"maximum number of connections per client address; connections without progress are closed for new ones "+
+			"(default: 1024, or twice --parallel plus --queue)")
+	fs.IntVar(&f.sizes.Parallel, "parallel", footprint.DefaultParallel, "maximum number of concurrent requests")
+	fs.IntVar(&f.sizes.Context, "ctx", 0, "maximum number of tokens per request, prompt and answer (default: 4096, or "+
+		"the training context of the model if smaller)")
+	fs.IntVar(&f.sizes.Queue, "queue", 64, "maximum number of waiting requests")
+	flags.Bytes(fs, &f.sizes.StateBytes, "state-bytes", "memory for checkpoints of recurrent states, from which "+
+		"requests with equal beginnings resume, such as 2GiB; 0 disables them (default: a few checkpoints)")
+	f.sizes.AddService(fs)
+	flags.Duration(fs, &f.grace, "grace", 30*time.Second, "time limit for running requests after SIGTERM")
+	f.access.add(c)
+}
+
+func (f *serveFlags) check() error {
+	s := &f.sizes
+	switch {
+	case s.Parallel < 1 || s.Parallel > modelflags.MaxParallel:
+		return fmt.Errorf("--parallel %d is out of range; give a number from 1 to %d", s.Parallel,
+			modelflags.MaxParallel)
+	case s.Context < 0 || s.Context > modelflags.MaxContext:
+		return fmt.Errorf("--ctx %d is out of range; give a number of tokens up to %d", s.Context,
+			modelflags.MaxContext)
+	case s.Queue < 0 || s.Queue > 1<<20:
+		return fmt.Errorf("--queue %d is out of range; give a number from 0 to %d", s.Queue, 1<<20)
+	case f.clientConns < 0 || f.clientConns > 1<<20:
+		return fmt.Errorf("--client-connections %d is out of range; give a number from 1 to %d", f.clientConns, 1<<20)
+	case f.grace <= 0:
+		return errors.New("--grace is not above 0; give a duration such as 30s")
+	}
+	if err := s.CheckService(); err != nil {
+		return err
+	}
+	if _, _, err := net.SplitHostPort(f.listen); err != nil {
+		return fmt.Errorf("--listen %s is not an address; give address:port, such as 127.0.0.1:8080", f.listen)
+	}
+	if _, _, err := net.SplitHostPort(f.health); err != nil && f.health != "" {
+		return fmt.Errorf("--health-listen %s is not an address; give address:port, such as 127.0.0.1:8081", f.health)
+	}
+	return f.access.check()
+}
+
+// run serves the session that open returns, until ctx ends and the requests in flight are done. The
+// listeners are open before the model is loaded and report the progress of loading.
+func (f *serveFlags) run(ctx context.Context, out io.Writer, open func(context.Context) (*session.Session,
+	error)) error {
+	if err := f.check(); err != nil {
+		return exit.Usage(err)
+	}
+	show.Detach() // output must never block or stop a server
+	d, err := f.openListeners()
+	if err != nil {
+		return err
+	}
+	defer d.close()
+	ctx, leave := context.WithCancelCause(ctx)
+	defer leave(nil)
+	if f.strict != strictNo {
+		f.sizes.Displaced = func(err error) { leave(exit.With(exit.Foreign, fmt.Errorf("--strict: %w", err))) }
+	}
+	f.session.Loading = d.server.Progress
+	ended := d.open(ctx)
+	l, err := f.load(ctx, open)
+	if err == nil {
+		defer l.close()
+		d.server.Ready(l.session.Generator(l.engine, f.sizes.Parallel))
+		announce(out, d.main.Addr(), l.session, d.keys)
+	} else {
+		leave(err)
+	}
+	failed := <-ended
+	switch {
+	case errors.Is(err, errUnloaded):
+		show.Notice(err.Error())
+		return nil
+	case err != nil:
+		return err
+	case failed != nil:
+		return failed
+	}
+	show.Notice("stopped")
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	return nil
+}
+
+// load opens the session and starts the engine over it. The end of ctx stops the packing of
+// weights, which may take minutes.
+func (f *serveFlags) load(ctx context.Context, open func(context.Context) (*session.Session, error)) (*loaded, error) {
+	s, err := open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	e, err := f.engine(ctx, s)
+	if err != nil {
+		s.Close()
+		if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
+			err = errUnloaded
+		}
+		return nil, err
+	}
+	f.report(s, e)
+	return &loaded{s, e}, nil
+}
+
+// engine starts the engine that answers the requests.
+func (f *serveFlags) engine(ctx context.Context, s *session.Session) (*engine.Engine, error) {
+	if err := s.CheckTokenizer(); err != nil {
+		return nil, exit.Usage(err)
+	}
+	if f.sizes.Context == 0 {
+		f.sizes.Context = s.ContextLimit(footprint.DefaultContext)
+		if s.Pooling != model.NoPooling {
+			f.sizes.Context = s.ContextLimit(maxEmbedContext)
+		}
+	} else if s.Shape.Context > 0 && f.sizes.Context > s.Shape.Context {
+		show.Notice(fmt.Sprintf("note: --ctx %d exceeds the training context of this model, %d tokens",
+			f.sizes.Context, s.Shape.Context))
+	}
+	f.sizes.Note = func(text string) { show.Notice("note: " + text) }
+	return s.Engine(ctx, f.sizes.Sizes)
+}
+
+// report prints to stderr the model that was loaded, and on a machine of several nodes its
+// placement.
+func (f *serveFlags) report(s *session.Session, e *engine.Engine) {
+	m := e.Stats().Memory
+	line := fmt.Sprintf("%s: weights %s, KV cache %s for %d requests of up to %d tokens", s.Name,
+		mem.FormatBytes(m.Weights), mem.FormatBytes(m.KV),
+		f.sizes.Parallel, f.sizes.Context)
+	show.Notice(show.Join(", ", line, hugeText(e.Runner(), m)))
+	switch {
+	case m.State == 0 && f.sizes.StateBytes != 0:
+		show.Notice("note: --state-bytes has no effect: this model has no recurrent states")
+	case m.State > 0 && m.Copies > 0:
+		show.Notice(fmt.Sprintf("recurrent states take %s per sequence; there is memory for %d checkpoints",
+			mem.FormatBytes(m.State), m.Copies))
+	case m.State > 0:
+		show.Notice(fmt.Sprintf("recurrent states take %s per sequence, and there is no memory for checkpoints: every "+
+			"request is computed from its beginning; raise --state-bytes", mem.FormatBytes(m.State)))
+	}
+	if s.Profile.Machine.Summary().NUMALocalities < 2 {
+		return
+	}
+	if places, err := e.Placement(); err == nil {
+		printPlacement(show.Stderr(), places)
+	}
+}
+
+// loaded holds a session and its engine.
+type loaded struct {
+	session *session.Session
+	engine  *engine.Engine
+}
+
+func (l *loaded) close() {
+	l.engine.Close()
+	l.session.Close()
+}
+
+// errUnloaded reports that the program was stopped while it loaded its model.
+var errUnloaded = errors.New("stopped before the model was loaded")

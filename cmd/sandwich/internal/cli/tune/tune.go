@@ -1,0 +1,357 @@
+package tune
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"sandwich/cmd/sandwich/internal/build"
+	"sandwich/cmd/sandwich/internal/cli/exit"
+	"sandwich/cmd/sandwich/internal/cli/flags"
+	"sandwich/cmd/sandwich/internal/cli/machine"
+	"sandwich/cmd/sandwich/internal/cli/modelflags"
+	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/plans"
+	"sandwich/profiles"
+	"sandwich/profiles/calibrate"
+	"sandwich/runtime/demo"
+	"sandwich/runtime/session"
+	"sandwich/tuner"
+	"sandwich/tuner/replay"
+	"sandwich/tuner/search"
+)
+
+// Flags holds the flags of tune.
+type Flags struct {
+	Session modelflags.Flags
+	profile string
+	typ     string
+	Out     string
+	resume  bool
+	forget  bool
+	explain bool
+	svg     string
+	force   bool
+	allow   string
+	format  string
+	Options tuner.Options
+	again   *tuner.Rerun // result of --rerun; nil without it
+
+	simulation Simulation
+}
+
+func NewTune() *cobra.Command {
+	var f Flags
+	c := &cobra.Command{
+		Use:   "tune",
+		Short: "Search for the best plan for a model on this machine",
+		Long: `Search for the best plan for a model on this machine: the PUs of each phase, and the kernel, slice and layout for each
+shape, timed on the code that serves. The plan is written to -o, else to the data folder, where serve, generate and bench
+find it. The default plan is measured interleaved with every candidate. It is kept in a phase unless another arm is faster
+by more than two equal arms differ. If a plan for the same host and model at -o was measured better, it is kept and the
+new plan is written next to it as PLAN.1; --force replaces it.
+
+The model is a GGUF file, a config.json of Hugging Face, or a preset: shapes suffice for tuning. Finished trials are
+journaled next to the plan; --resume continues an interrupted run. The results of kernel searches are stored in the data
+folder by host and build. Another model with weights of the same shapes reuses them, and only its race runs again.
+--forget removes them.
+
+The best of many noisy measurements is biased upward. --rerun 30 therefore races every arm again with the selected plan,
+in 30 interleaved rounds that none leaves early, and reports which arms differ from it by a rank test with a correction
+over all of them. With --every-set it also races the plan's kernels on every other set of its PUs, including those that
+the ranking excluded.`,
+		Example: `  sandwich tune --model llama.gguf
+  sandwich tune --model llama-3.1-8b --type q4_0 --budget 30m -o llama.plan
+  sandwich tune --model llama.gguf -o llama.plan --resume
+  sandwich tune --model llama.gguf -o llama.plan --rerun 30
+  sandwich tune --model llama.gguf --rerun 30 --every-set
+  sandwich tune --machine kunpeng920 --model llama-3.1-8b --type f32 --simulate --format json`,
+		Args: flags.ExactArgs(0, ""),
+	}
+	f.Session.AddModel(c)
+	fs := c.Flags()
+	fs.IntVarP(&f.Session.Threads, "threads", "t", 0, "maximum number of PUs to use (default: all allowed ones)")
+	fs.StringVar(&f.profile, "profile", "", "host.yaml of this machine (default: a quick probe)")
+	fs.StringVar(&f.typ, "type", "q8_0", "tensor type of the matrices of a preset, or a mix such as q4_K_M")
+	fs.StringVarP(&f.Out, "output", "o", "", "plan to write, such as llama.plan (default: in the data folder)")
+	fs.IntVar(&f.Options.SeqMax, "seq-max", 2048, "maximum number of rows of a prefill to tune for")
+	fs.IntVar(&f.Options.BatchMax, "batch-max", 16, "maximum number of rows of a decode batch to tune for")
+	flags.Duration(fs, &f.Options.Budget, "budget", tuner.DefaultBudget, "total time")
+	fs.StringVar(&f.Options.Effort, "effort", "", "quick, standard or full (default: by the budget)")
+	fs.IntVar(&f.Options.TopK, "top-k", 10, "number of sets of active PUs to measure per phase")
+	fs.StringVar(&f.Options.Strategy, "strategy", "sandwich", "kernel search: "+strings.Join(search.Strategies(), ", "))
+	fs.Uint64Var(&f.Options.Seed, "seed", 1, "seed of the search")
+	fs.BoolVar(&f.resume, "resume", false, "continue an interrupted run with the same flags from its journal")
+	fs.BoolVar(&f.explain, "explain", false, "explain how the plan was found, as plan explain does")
+	fs.StringVar(&f.svg, "svg", "", "SVG file to write the machine with both phases to")
+	fs.BoolVar(&f.forget, "forget", false, "remove the stored results of kernel searches, and tune nothing")
+	fs.BoolVar(&f.force, "force", false,
+		"replace the plan at -o even if it was measured better, is damaged, or is for another host or model")
+	fs.IntVar(&f.Options.Rerun, "rerun", 0, "number of rounds, beyond the budget, in which to race all arms again "+
+		"with the plan; exit with 1 if one is significantly faster")
+	fs.BoolVar(&f.Options.EverySet, "every-set", false,
+		"with --rerun: also race the plan's kernels on every other set of its PUs; a plan may have at most four PUs")
+	fs.StringVar(&f.allow, "allow", "", "tp: accept several ranks for any gain (default: for 10 %, since they change "+
+		"the rounding of logits)")
+	f.simulation.add(fs)
+	format := flags.Format(c, "text", "json")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		f.format, f.Options.Began = *format, time.Now()
+		if f.forget {
+			return forgetTrials(c)
+		}
+		if err := f.simulation.check(c.Flags().Changed); err != nil {
+			return exit.Usage(err)
+		}
+		if !c.Flags().Changed("seq-max") {
+			f.Options.SeqMax = 0 // the smaller of 2048 and the context of the model
+		}
+		return f.run(c.Context(), c.OutOrStdout())
+	}
+	return c
+}
+
+func (f *Flags) run(ctx context.Context, w io.Writer) error {
+	if err := f.check(); err != nil {
+		return exit.Usage(err)
+	}
+	if f.simulation.simulate {
+		return f.runSimulation(ctx, w)
+	}
+	subject, err := session.OpenSubject(f.Session.Model, f.typ)
+	if err != nil {
+		return exit.Usage(err)
+	}
+	defer subject.Close()
+	named := f.Out != ""
+	if !named {
+		if f.Out, err = PlanPath(subject); err != nil {
+			return err
+		}
+	}
+	if err := checkPlanPath(f.Out); err != nil {
+		return exit.Usage(err)
+	}
+	host, err := f.live()
+	if err != nil {
+		return err
+	}
+	if err := f.Settle(host, subject, named); err != nil {
+		return err
+	}
+	if host, err = f.host(ctx, host); err != nil {
+		return err
+	}
+	b, path, err := f.Tune(ctx, subject, host)
+	if b == nil {
+		return err
+	}
+	return errors.Join(f.report(ctx, w, b, path), err, f.beaten(path))
+}
+
+func (f *Flags) check() error {
+	o := &f.Options
+	switch {
+	case o.SeqMax < 0 || o.SeqMax > 1<<20:
+		return fmt.Errorf("--seq-max %d is out of range; give a number of rows from 1 to %d", o.SeqMax, 1<<20)
+	case o.BatchMax < 1 || o.BatchMax > modelflags.MaxParallel:
+		return fmt.Errorf("--batch-max %d is out of range; give a number of rows from 1 to %d", o.BatchMax,
+			modelflags.MaxParallel)
+	case o.Budget < time.Second || o.Budget > 100*time.Hour:
+		return fmt.Errorf("--budget %s is out of range; give a time from 1s to 100h", o.Budget)
+	case f.allow != "" && f.allow != "tp":
+		return fmt.Errorf("--allow %q is unknown; give tp", f.allow)
+	case o.TopK < 1 || o.TopK > 1000:
+		return fmt.Errorf("--top-k %d is out of range; give a number from 1 to 1000", o.TopK)
+	case !slices.Contains(search.Strategies(), o.Strategy):
+		return fmt.Errorf("--strategy %q is unknown; use %s", o.Strategy, strings.Join(search.Strategies(), ", "))
+	case o.Rerun != 0 && (o.Rerun < tuner.LeastRerun || o.Rerun > 10000):
+		return fmt.Errorf("--rerun %d is out of range; give a number of rounds from %d to 10000", o.Rerun,
+			tuner.LeastRerun)
+	case o.EverySet && o.Rerun == 0:
+		return errors.New("--every-set needs --rerun; give --rerun 30 too")
+	case o.Effort != "":
+		if _, err := search.ParseEffort(o.Effort); err != nil {
+			return fmt.Errorf("--effort: %w", err)
+		}
+	}
+	return f.Session.Check()
+}
+
+// forgetTrials removes the results of kernel searches from the data folder. It rejects other flags.
+func forgetTrials(c *cobra.Command) error {
+	others := 0
+	c.Flags().Visit(func(*pflag.Flag) { others++ })
+	if others > 1 {
+		return exit.Usage(errors.New("--forget cannot be combined with other flags; give it alone"))
+	}
+	dir, err := modelflags.DataFolder()
+	if err != nil {
+		return exit.Usage(err)
+	}
+	n, err := tuner.Forget(dir)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(c.OutOrStdout(), "removed %d kernel trials of earlier runs\n", n)
+	return err
+}
+
+// live returns the profile of this machine, or an error if the machine does not support the flags.
+func (f *Flags) live() (*profiles.Profile, error) {
+	live, err := machine.Live()
+	if err != nil {
+		return nil, err
+	}
+	return live, exit.Usage(f.Session.CheckISA(live))
+}
+
+// host returns the profile to tune on: this machine, with measured ceilings.
+func (f *Flags) host(ctx context.Context, live *profiles.Profile) (*profiles.Profile, error) {
+	if f.profile == "" {
+		return live, f.Probe(ctx, live)
+	}
+	p, err := profiles.Load(f.profile)
+	return p, exit.Usage(err)
+}
+
+// probeShare limits the fraction of the budget for measuring the machine.
+const probeShare = 1. / 3
+
+// Probe measures this machine, in full if it has more than two PUs and the budget allows it.
+func (f *Flags) Probe(ctx context.Context, live *profiles.Profile) error {
+	full, words := probeWords(live.Allowed().Count(), f.Options.Budget)
+	if words != "" {
+		show.Notice(words)
+	}
+	if full {
+		return machine.MeasureFlag("full").Apply(ctx, live, true)
+	}
+	return machine.MeasureCeilings(ctx, live, calibrate.Options{Budget: min(calibrate.QuickBudget,
+		f.Options.Budget/10)})
+}
+
+// probeWords reports whether to measure a machine with the given number of PUs in full. words is a
+// notice for the user; "" if there is nothing to choose.
+func probeWords(pus int, budget time.Duration) (full bool, words string) {
+	takes := calibrate.FullBudget(pus).Round(time.Second)
+	const spare = "to do it once for all runs, use `sandwich probe --measure full -o host.yaml` and --profile host.yaml"
+	switch {
+	case pus <= 2:
+		return false, ""
+	case takes.Seconds() > probeShare*budget.Seconds():
+		return false, fmt.Sprintf("measuring the structure of %d PUs takes about %s, too long for --budget %s; "+
+			"%s",
+			pus, takes, budget, spare)
+	}
+	return true, fmt.Sprintf("measuring the structure of %d PUs first, about %s; %s", pus, takes, spare)
+}
+
+// Tune searches, writes the plan and removes the journal. It returns the plan with an error if an
+// older plan stays at -o.
+func (f *Flags) Tune(ctx context.Context, subject *session.Subject, host *profiles.Profile) (*plans.Bundle, string,
+	error) {
+	o := f.Options
+	o.Profile, o.File, o.Config, o.Type = host, subject.File, subject.Config, subject.Type
+	o.Name, o.Origin = strings.TrimSuffix(filepath.Base(f.Out), plans.Suffix), modelOrigin(f.Session.Model)
+	o.Threads, o.TP = f.Session.Threads, f.Session.Ranks
+	o.ISA, o.Compute, o.KV, o.Attend = f.Session.Isa, f.Session.Compute, f.Session.Kv, f.Session.Attention
+	o.Journal, o.Resume, o.Build = tuner.JournalPath(f.Out), f.resume, build.Commit()
+	if dir, err := modelflags.DataFolder(); err == nil { // without a data folder nothing is stored
+		o.Wisdom = tuner.WisdomPath(dir, host, build.ID())
+	}
+	var err error
+	if o.Load, err = f.simulation.Load(o.Seed); err != nil {
+		return nil, "", exit.Usage(err)
+	}
+	o.Objective, o.SLO = f.simulation.Objective, replay.SLO{TTFT: f.simulation.Ttft, TPOT: f.simulation.Tpot}
+	o.AllowTP = f.allow == "tp"
+	line, done := show.LiveLine()
+	o.Progress = func(p tuner.Progress) {
+		line(p.String())
+		f.Session.Loading.At("tuning", p.Elapsed.Seconds()/p.Budget.Seconds())
+	}
+	o.Warn = func(err error) { show.Notice(err.Error() + "; tuning continues without them") }
+	o.Reran = func(r *tuner.Rerun) { f.again = r }
+	b, err := tuner.Tune(ctx, o)
+	done()
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, "", fmt.Errorf("interrupted; finished trials are stored in %s; "+
+			"run the same command with --resume to continue", o.Journal)
+	case errors.Is(err, tuner.ErrJournal):
+		return nil, "", exit.Usage(err)
+	case err != nil:
+		return nil, "", exit.Model(err)
+	}
+	path, kept := f.save(b, host)
+	if path == "" {
+		return nil, "", kept
+	}
+	return b, path, errors.Join(kept, tuner.RemoveJournal(o.Journal))
+}
+
+// modelOrigin returns the name of the model that a plan was tuned for, as the plan states it.
+func modelOrigin(arg string) string {
+	if arg == "" {
+		return demo.Name() + " (embedded)"
+	}
+	return filepath.Base(arg)
+}
+
+// PlanPath returns the path of the plan of a model in the data folder. The name contains the
+// model's name and the digest of its shape, so that different files of one name have separate
+// plans.
+func PlanPath(s *session.Subject) (string, error) {
+	dir, err := modelflags.DataFolder()
+	if err != nil {
+		return "", exit.Usage(fmt.Errorf("%w, or give the path of the plan with -o", err))
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", fmt.Errorf("the data folder cannot be created: %w; give the path of the plan with -o, or set "+
+			"XDG_DATA_HOME", err)
+	}
+	name := strings.Map(func(r rune) rune {
+		if r == '-' || r == '_' || r == '.' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+			return r
+		}
+		return '-'
+	}, s.Name)
+	name = strings.TrimLeft(name, ".-")
+	digest := strings.TrimPrefix(s.Shape.Digest(), "sha256:")
+	return filepath.Join(dir, fmt.Sprintf("%.60s-%.8s%s", name, digest, plans.Suffix)), nil
+}
+
+// checkPlanPath rejects a path that the plan cannot be written to, before the search starts.
+func checkPlanPath(path string) error {
+	parent, err := os.Stat(filepath.Dir(path))
+	if err != nil {
+		return fmt.Errorf("-o %s: %w", path, err)
+	}
+	if !parent.IsDir() {
+		return fmt.Errorf("-o %s: %s is not a folder; give a path in a folder", path, filepath.Dir(path))
+	}
+	st, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case !st.IsDir():
+		return fmt.Errorf("-o %s is a file, but a plan is a folder; give another path", path)
+	}
+	if _, err := os.Stat(filepath.Join(path, "MANIFEST.yaml")); err != nil {
+		return fmt.Errorf("-o %s is a folder without a plan; give another path", path)
+	}
+	return nil
+}

@@ -1,0 +1,101 @@
+package describe
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/profiles"
+	"sandwich/runtime/mem"
+)
+
+// printSets shows the figures of PU sets: the saturation curve of each domain on one line, each
+// other figure on a line of its own.
+func printSets(w io.Writer, sets []profiles.SetFigure) {
+	printSaturation(w, sets)
+	for _, part := range []struct {
+		name, title string
+		what        func(profiles.SetFigure) string
+	}{
+		{profiles.Peak, "peak by set of PUs", func(f profiles.SetFigure) string { return f.ISA + " " + f.Type }},
+		{profiles.Flows, "several flows at once", flowText},
+		{profiles.Barrier, "barrier", func(profiles.SetFigure) string { return "" }},
+		{profiles.AllReduce, "sum between ranks", func(f profiles.SetFigure) string {
+			return fmt.Sprintf("%d ranks of %s", f.Ranks, mem.FormatBytes(f.Bytes))
+		}},
+	} {
+		title := "\n" + part.title + ":\n"
+		for _, f := range sets {
+			if f.Name != part.name {
+				continue
+			}
+			domain := f.Domain
+			if what := part.what(f); what != "" {
+				domain += ", " + what
+			}
+			fmt.Fprintf(w, "%s  %-22s  %s  %s%s\n",
+				title, domain, show.Plural(f.CPUs.Count(), "PU"), profiles.FormatRate(f.Median, f.Unit), setRange(f))
+			title = ""
+		}
+	}
+}
+
+// setRange is where the figures lay, and which PUs they are of.
+func setRange(f profiles.SetFigure) string {
+	if text := formatRange(f.Figure); text != "" {
+		return fmt.Sprintf(" (%s), PUs %s", text, f.CPUs.Brief())
+	}
+	return ", PUs " + f.CPUs.Brief()
+}
+
+// flowText says who reads what: "0-23 from node 1 + 24-47 from node 0".
+func flowText(f profiles.SetFigure) string {
+	var out []string
+	for _, flow := range f.Flows {
+		from := fmt.Sprintf("node %d", flow.Node)
+		if flow.Node == profiles.Interleaved {
+			from = "all nodes, one after another"
+		}
+		out = append(out, flow.CPUs.Brief()+" from "+from)
+	}
+	return strings.Join(out, " + ")
+}
+
+// printSaturation shows the curve of each domain, by the number of PUs. Where two sets have one
+// size both stand with their PUs.
+func printSaturation(w io.Writer, sets []profiles.SetFigure) {
+	curves, order := map[string][]profiles.SetFigure{}, []string{}
+	for _, f := range sets {
+		if f.Name == profiles.Saturation {
+			if curves[f.Domain] == nil {
+				order = append(order, f.Domain)
+			}
+			curves[f.Domain] = append(curves[f.Domain], f)
+		}
+	}
+	if len(order) == 0 {
+		return
+	}
+	fmt.Fprintln(w, "\nmemory bandwidth by PUs at work:")
+	for _, domain := range order {
+		curve := curves[domain]
+		slices.SortStableFunc(curve, func(a, b profiles.SetFigure) int { return a.CPUs.Count() - b.CPUs.Count() })
+		fmt.Fprintf(w, "  %-18s", domain)
+		for _, f := range curve {
+			fmt.Fprintf(w, "  %d%s: %s", f.CPUs.Count(), spreadMark(f, curve), profiles.FormatRate(f.Median, f.Unit))
+		}
+		fmt.Fprintln(w)
+	}
+}
+
+// spreadMark names the PUs where another set of the domain has the same size.
+func spreadMark(f profiles.SetFigure, curve []profiles.SetFigure) string {
+	for _, o := range curve {
+		if o.CPUs.Count() == f.CPUs.Count() && !o.CPUs.Equal(f.CPUs) {
+			return " (" + f.CPUs.Brief() + ")"
+		}
+	}
+	return ""
+}

@@ -1,0 +1,100 @@
+package testguest
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// MissingError says what has to be installed before a guest can run here.
+type MissingError struct{ What, Remedy string }
+
+func (e *MissingError) Error() string { return e.What + ": " + e.Remedy }
+
+// Tools are the programs and files of the host that a guest needs.
+type Tools struct{ Qemu, Kernel string }
+
+// Find looks for qemu in PATH and for a kernel in the file that SANDWICH_GUEST_KERNEL_AMD64 or
+// _ARM64 names, else in /boot. Where one of them is missing the error is a MissingError.
+func Find(m *Machine) (Tools, error) {
+	qemu, err := exec.LookPath(m.program())
+	if err != nil {
+		return Tools{}, &MissingError{m.program() + " is not installed", "install Debian's qemu-system-x86 and " +
+			"qemu-system-arm"}
+	}
+	kernel, err := findKernel(m.Arch, "/boot")
+	return Tools{Qemu: qemu, Kernel: kernel}, err
+}
+
+func findKernel(arch, boot string) (string, error) {
+	variable := "SANDWICH_GUEST_KERNEL_" + strings.ToUpper(arch)
+	if path := os.Getenv(variable); path != "" {
+		if got := kernelArch(path); got != arch {
+			return "", fmt.Errorf("%s=%s is no readable Linux kernel for %s", variable, path, arch)
+		}
+		return path, nil
+	}
+	all, _ := filepath.Glob(filepath.Join(boot, "vmlinuz*"))
+	slices.SortFunc(all, func(a, b string) int { return modified(b) - modified(a) })
+	for _, path := range all {
+		if kernelArch(path) == arch {
+			return path, nil
+		}
+	}
+	return "", &MissingError{"no Linux kernel for " + arch + " in " + boot,
+		"install Debian's linux-image-cloud-" + arch + ", or name a kernel in " + variable}
+}
+
+// modified is when a file was written, in seconds; 0 where it cannot be told.
+func modified(path string) int {
+	st, err := os.Stat(path)
+	if err != nil {
+		return 0
+	}
+	return int(st.ModTime().Unix())
+}
+
+// kernelArch tells the architecture of a kernel image from its header: x86's boot protocol, or
+// arm64's booting.rst with or without gzip around it. "" for any other file.
+func kernelArch(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	head := make([]byte, 0x208)
+	if _, err := io.ReadFull(f, head); err != nil {
+		return ""
+	}
+	if bytes.HasPrefix(head, []byte("\x1f\x8b")) {
+		head = unzipped(f)
+	}
+	switch {
+	case len(head) >= 0x206 && string(head[0x202:0x206]) == "HdrS":
+		return "amd64"
+	case len(head) >= 0x3c && string(head[0x38:0x3c]) == "ARM\x64":
+		return "arm64"
+	}
+	return ""
+}
+
+func unzipped(f io.ReadSeeker) []byte {
+	head := make([]byte, 0x40)
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return nil
+	}
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		return nil
+	}
+	if _, err := io.ReadFull(z, head); err != nil {
+		return nil
+	}
+	return head
+}

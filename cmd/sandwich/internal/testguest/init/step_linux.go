@@ -1,0 +1,101 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"sandwich/cmd/sandwich/internal/testguest"
+)
+
+// run does one step; what goes wrong is in the result.
+func run(s *testguest.Step) (r testguest.Result) {
+	began := time.Now()
+	r = testguest.Result{Name: s.Name, Exit: -1}
+	if err := command(s, &r); err != nil {
+		r.Trouble = err.Error()
+	}
+	r.Seconds = time.Since(began).Seconds()
+	r.Files = map[string][]byte{}
+	for _, path := range s.Read {
+		data, err := os.ReadFile(path)
+		switch {
+		case err == nil:
+			r.Files[path] = data
+		case !errors.Is(err, fs.ErrNotExist): // a command that failed writes none
+			r.Trouble += " " + err.Error()
+		}
+	}
+	return r
+}
+
+func command(s *testguest.Step, r *testguest.Result) error {
+	for _, node := range s.Fill {
+		release, err := fill(node)
+		if err != nil {
+			return err
+		}
+		defer release()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), s.Limit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, s.Args[0], s.Args[1:]...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if s.Walls != nil {
+		leave, err := enter(cmd, s.Walls)
+		if err != nil {
+			return err
+		}
+		defer leave()
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	trouble := act(ctx, s.While, cmd.Process.Pid, r)
+	if len(s.While) > 0 {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+	}
+	if err := cmd.Wait(); err != nil && !errors.As(err, new(*exec.ExitError)) {
+		trouble = errors.Join(trouble, err)
+	}
+	if ctx.Err() != nil {
+		trouble = errors.Join(trouble, fmt.Errorf("not done within %s", s.Limit))
+	}
+	r.Exit, r.Stdout, r.Stderr = cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()
+	return trouble
+}
+
+// group is the cpuset of the step that runs.
+const group = cgroups + "/step"
+
+// enter makes the command start inside a cpuset; leave removes it when the command has ended.
+func enter(cmd *exec.Cmd, w *testguest.Walls) (leave func(), err error) {
+	if err := os.Mkdir(group, 0o755); err != nil {
+		return nil, err
+	}
+	if err := wall(w); err != nil {
+		return nil, err
+	}
+	dir, err := os.Open(group)
+	if err != nil {
+		return nil, err
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(dir.Fd())}
+	return func() {
+		dir.Close()
+		_ = os.Remove(group)
+	}, nil
+}
+
+func wall(w *testguest.Walls) error {
+	err := os.WriteFile(filepath.Join(group, "cpuset.cpus"), []byte(w.CPUs), 0)
+	return errors.Join(err, os.WriteFile(filepath.Join(group, "cpuset.mems"), []byte(w.Mems), 0))
+}

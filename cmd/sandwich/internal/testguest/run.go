@@ -1,0 +1,82 @@
+package testguest
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// maxLine bounds a line of the console: a result with the files that came back, in base64.
+const maxLine = 64 << 20
+
+// Run boots the machine with the archive, to which it adds the steps, and hands on each result as
+// it comes. It returns when the guest has powered off; ctx ends it before. folder holds the
+// initramfs for the while. busy is the CPU time that the emulation took.
+func Run(ctx context.Context, m *Machine, tools Tools, a *Archive, steps []Step, folder string,
+	got func(Result)) (busy time.Duration, err error) {
+	text, err := json.Marshal(steps)
+	if err != nil {
+		return 0, err
+	}
+	a.Add(StepsFile, text)
+	initramfs := filepath.Join(folder, "initramfs")
+	if err := os.WriteFile(initramfs, a.Bytes(), 0o600); err != nil {
+		return 0, err
+	}
+	defer os.Remove(initramfs)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, tools.Qemu, m.arguments(tools.Kernel, initramfs)...)
+	cmd.Stderr = os.Stderr
+	console, err := cmd.StdoutPipe()
+	if err != nil {
+		return 0, err
+	}
+	if err := cmd.Start(); err != nil {
+		return 0, err
+	}
+	count, tail, err := readConsole(console, got)
+	if err != nil {
+		cancel()
+	}
+	err = errors.Join(err, cmd.Wait())
+	busy = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	if err == nil && count != len(steps) {
+		err = errors.New("the guest stopped early")
+	}
+	if err != nil {
+		return busy, fmt.Errorf("after %d of %d steps: %w; the console ended with:\n%s", count, len(steps), err,
+			strings.Join(tail, "\n"))
+	}
+	return busy, nil
+}
+
+// readConsole takes the results out of what the guest prints; tail is the end of the rest.
+func readConsole(console io.Reader, got func(Result)) (count int, tail []string, err error) {
+	lines := bufio.NewScanner(console)
+	lines.Buffer(nil, maxLine)
+	for lines.Scan() {
+		line := strings.TrimRight(lines.Text(), "\r")
+		_, text, marked := strings.Cut(line, Mark) // firmware may have left the cursor anywhere on the first line
+		if !marked {
+			tail = append(tail, line)
+			tail = tail[max(0, len(tail)-40):]
+			continue
+		}
+		var r Result
+		if err := json.Unmarshal([]byte(text), &r); err != nil {
+			return count, tail, fmt.Errorf("the console garbled a result: %w", err)
+		}
+		count++
+		got(r)
+	}
+	return count, tail, lines.Err()
+}

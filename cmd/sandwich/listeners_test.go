@@ -1,0 +1,216 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"sandwich/cmd/sandwich/internal/cli/exit"
+)
+
+// waitFor waits up to two minutes for a condition in another process.
+func waitFor(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for range 24_000 {
+		if ok() {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Fatalf("never: %s", what)
+}
+
+// TestServeHangUp checks that SIGHUP reads the keys again and costs no request, and that a broken
+// key file changes nothing.
+func TestServeHangUp(t *testing.T) {
+	keys := filepath.Join(t.TempDir(), "keys")
+	write := func(text string) {
+		if err := os.WriteFile(keys, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("old\n")
+	s := startServe(t, "--api-key-file", keys)
+	hangUp := func(told string) {
+		t.Helper()
+		if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		waitFor(t, told, func() bool { return strings.Contains(s.stderr.String(), told) })
+	}
+	req, err := http.NewRequest("POST", s.url+"/v1/completions",
+		strings.NewReader(`{"prompt":"Once","max_tokens":400,"ignore_eos":true,"stream":true}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer old")
+	req.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	write("new\nnewer\n")
+	hangUp("SIGHUP: loaded 2 keys from")
+	for key, want := range map[string]int{"old": http.StatusUnauthorized, "new": http.StatusOK,
+		"newer": http.StatusOK} {
+		if code, _, _ := s.do("GET", "/v1/models", "", key); code != want {
+			t.Errorf("key %q after SIGHUP: status %d, want %d", key, code, want)
+		}
+	}
+	if rest, err := io.ReadAll(res.Body); err != nil || !strings.HasSuffix(string(rest), "data: [DONE]\n\n") {
+		t.Errorf("the answer under way was cut: %v", err)
+	}
+	write("# no keys\n")
+	hangUp("has no key; write one per line; the keys are unchanged")
+	if code, _, _ := s.do("GET", "/v1/models", "", "new"); code != http.StatusOK {
+		t.Errorf("after a broken key file: status %d", code)
+	}
+	s.stop()
+}
+
+func TestServeHangUpWithoutKeys(t *testing.T) {
+	s := startServe(t)
+	if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "a word on SIGHUP", func() bool { return strings.Contains(s.stderr.String(), "SIGHUP is ignored") })
+	if code, text, _ := s.do("GET", "/health", "", ""); code != http.StatusOK {
+		t.Errorf("status %d: %s", code, text)
+	}
+	s.stop()
+}
+
+// TestTuneHangUp checks that a lost terminal ends a tune as Ctrl-C does, and does not under nohup.
+func TestTuneHangUp(t *testing.T) {
+	// Under nohup these tests would hand on that SIGHUP is ignored; not once they hear it.
+	heard := make(chan os.Signal, 1)
+	signal.Notify(heard, syscall.SIGHUP)
+	defer signal.Stop(heard)
+	start := func(command ...string) (*exec.Cmd, *syncBuffer) {
+		out := filepath.Join(t.TempDir(), "x.plan")
+		c := exec.Command(command[0], append(command[1:], "sandwich", "tune", "--budget", "10m", "-o", out)...)
+		stderr := &syncBuffer{}
+		c.Stderr = stderr
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Process.Kill() })
+		waitFor(t, "a journal", func() bool { _, err := os.Stat(out + ".journal"); return err == nil })
+		return c, stderr
+	}
+	c, stderr := start("env")
+	_ = c.Process.Signal(syscall.SIGHUP)
+	if err := c.Wait(); c.ProcessState.ExitCode() != exit.Failed || !strings.Contains(stderr.String(), "interrupted") {
+		t.Errorf("SIGHUP: %v: %s", err, stderr)
+	}
+	if _, err := exec.LookPath("nohup"); err != nil {
+		t.Skip("there is no nohup here")
+	}
+	c, stderr = start("nohup")
+	_ = c.Process.Signal(syscall.SIGHUP)
+	time.Sleep(200 * time.Millisecond)
+	_ = c.Process.Signal(syscall.SIGTERM) // a process that SIGHUP ended would not hear this one
+	if err := c.Wait(); c.ProcessState.ExitCode() != exit.Failed || !strings.Contains(stderr.String(), "interrupted") {
+		t.Errorf("SIGHUP under nohup, then SIGTERM: %v: %s", err, stderr)
+	}
+}
+
+// launch starts a verb that serves and returns at once, before the server is ready.
+func launch(t *testing.T, args ...string) *served {
+	t.Helper()
+	addr := freeAddress(t)
+	s := &served{t: t, url: "http://" + addr, cmd: exec.Command("sandwich", append(args, "--listen", addr)...)}
+	s.cmd.Env = append(os.Environ(), "XDG_DATA_HOME="+t.TempDir())
+	s.cmd.Stderr = &s.stderr
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.cmd.Process.Kill() })
+	return s
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return ln.Addr().String()
+}
+
+// health asks a server that may not listen yet: status 0.
+func health(url string) (code int, status, stage string) {
+	res, err := http.Get(url + "/health")
+	if err != nil {
+		return 0, "", ""
+	}
+	defer res.Body.Close()
+	var h struct{ Status, Stage string }
+	_ = json.NewDecoder(res.Body).Decode(&h)
+	return res.StatusCode, h.Status, h.Stage
+}
+
+// TestHealthWhileLoading checks that a server answers /health from the start on both listeners and
+// reports the progress of loading.
+func TestHealthWhileLoading(t *testing.T) {
+	model := filepath.Join(t.TempDir(), "m.gguf")
+	synth := exec.Command("sandwich", "model", "synth", "--preset", "llama-160m", "-o", model)
+	if out, err := synth.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	own := freeAddress(t)
+	for _, args := range [][]string{{"serve", "--model", model}, {"run", "--budget", "2s"}} {
+		s := launch(t, append(args, "--health-listen", own)...)
+		stages := map[string]bool{}
+		waitFor(t, "ready", func() bool {
+			code, status, stage := health(s.url)
+			if code == http.StatusServiceUnavailable && status == "loading" {
+				stages[stage] = true
+			}
+			return code == http.StatusOK && status == "ok"
+		})
+		if len(stages) == 0 || stages[""] {
+			t.Errorf("%s: stages %v were seen before it was ready", args[0], stages)
+		}
+		if args[0] == "run" && !stages["tuning"] {
+			t.Errorf("run: stages %v, none is tuning", stages)
+		}
+		if code, _, _ := health("http://" + own); code != http.StatusOK {
+			t.Errorf("%s: the health listener: status %d", args[0], code)
+		}
+		s.stop()
+	}
+}
+
+// TestStopWhileLoading checks that SIGTERM does not wait for the model.
+func TestStopWhileLoading(t *testing.T) {
+	s := launch(t, "run", "--budget", "10m")
+	waitFor(t, "loading", func() bool { code, _, _ := health(s.url); return code == http.StatusServiceUnavailable })
+	if code, text, h := s.do("POST", "/v1/completions", `{"prompt":"x"}`, ""); code != http.StatusServiceUnavailable ||
+		h.Get("Retry-After") == "" || !strings.Contains(text, "the model is loading") {
+		t.Errorf("a request while loading: status %d: %s", code, text)
+	}
+	begun := time.Now()
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	_ = s.cmd.Wait()
+	if took := time.Since(begun); took > 10*time.Second {
+		t.Errorf("it took %v to stop", took)
+	}
+	text := s.stderr.String()
+	if !strings.Contains(text, "stopped before the model was loaded") && !strings.Contains(text, "interrupted") {
+		t.Errorf("stderr: %s", text)
+	}
+}
