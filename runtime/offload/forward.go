@@ -145,7 +145,7 @@ func (f *forward) stage() error {
 	s.staged = s.staged[:0]
 	for i := range f.model.Ops {
 		op := &f.model.Ops[i]
-		if op.Kind != model.OpRotate || op.Keeper != op.Layer {
+		if op.Kind != model.OpRotate || op.KVLayer != op.Layer {
 			continue
 		}
 		length := f.kv.Place(op.Layer).Block

@@ -149,7 +149,7 @@ func (c *recorder) rotate(op *model.Op) {
 func (c *recorder) attention(op *model.Op) {
 	k, in := attentionOf(op), &c.set.in
 	s := &in.stores[c.layers.Of[op.Layer]]
-	kv, head, block := c.cache(op.Keeper)
+	kv, head, block := c.cache(op.KVLayer)
 	group := op.Heads.Q / op.Heads.KV
 	push := []any{c.strides[model.BufQ], c.strides[model.BufAtt], group, head, block, op.Attn.Scale}
 	if k.Window {

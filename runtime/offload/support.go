@@ -52,7 +52,7 @@ func checkPlan(p *plans.Plan) error {
 func unsupportedFeature(a *exec.Assembly, op *model.Op) string {
 	switch op.Kind {
 	case model.OpEmbed:
-		if op.Types != nil || op.Places != nil {
+		if op.Types != nil || op.PosEmbed != nil {
 			return "an embedding of token types or positions"
 		}
 	case model.OpNorm, model.OpAddNorm:
@@ -66,16 +66,16 @@ func unsupportedFeature(a *exec.Assembly, op *model.Op) string {
 		return unsupportedProduct(a, op)
 	case model.OpRotate:
 		switch {
-		case op.VNorm != nil || op.KeyVal || op.Keeper != op.Layer:
+		case op.VNorm != nil || op.KeysAsValues || op.KVLayer != op.Layer:
 			return "values derived from keys, or keys of another layer"
-		case op.Temper != nil:
+		case op.AttnTemperature != nil:
 			return "queries scaled by position"
 		}
 	case model.OpAttention:
 		switch {
 		case op.Sinks != nil:
 			return "attention sinks"
-		case op.Attn.Both:
+		case op.Attn.Bidirectional:
 			return "bidirectional attention"
 		case op.Attn.Store != "":
 			return "a KV store " + op.Attn.Store
