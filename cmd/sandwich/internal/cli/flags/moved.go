@@ -13,8 +13,9 @@ import (
 
 // RunMoved runs a subcommand of c in place of a flag of earlier versions that selected what c does.
 // It prints one line on stderr that states the subcommand, and passes the flags that c was given to
-// it. A flag that the subcommand does not have is an error.
-func RunMoved(c, sub *cobra.Command, flag string, args ...string) error {
+// it. A flag that the subcommand does not have is an error, except flag and implied ("" for none), a
+// flag that the former spelling needed in addition.
+func RunMoved(c, sub *cobra.Command, flag, implied string, args ...string) error {
 	fmt.Fprintf(show.Stderr(), "sandwich: --%s is now the verb %q\n", flag, sub.CommandPath())
 	var err error
 	c.Flags().Visit(func(f *pflag.Flag) {
@@ -24,7 +25,7 @@ func RunMoved(c, sub *cobra.Command, flag string, args ...string) error {
 		case err != nil || alias:
 		case target != nil:
 			err = copyFlag(sub.Flags(), target, f)
-		case f.Name != flag:
+		case f.Name != flag && f.Name != implied:
 			err = fmt.Errorf("--%s cannot be combined with --%s; leave one of them out", f.Name, flag)
 		}
 	})

@@ -80,7 +80,7 @@ func addMoved(c *cobra.Command) func() func() error {
 	}
 	return func() func() error {
 		as := func(sub *cobra.Command, flag string, args ...string) func() error {
-			return func() error { return flags.RunMoved(c, sub, flag, args...) }
+			return func() error { return flags.RunMoved(c, sub, flag, "", args...) }
 		}
 		switch {
 		case *explainFlag:
