@@ -146,7 +146,8 @@ func TestBenchLoadSweep(t *testing.T) {
 	}
 }
 
-// TestBenchLoadFormerFlags checks that a flag of earlier versions runs the subcommand that it became.
+// TestBenchLoadFormerFlags checks that a flag of earlier versions runs the subcommand that it
+// became.
 func TestBenchLoadFormerFlags(t *testing.T) {
 	out, failure, code := execute(t, loadArgs("", "--machine", "core-ultra-125h", "--model", "llama-3.2-3b", "--lanes",
 		"gpu", "--format", "csv")...)

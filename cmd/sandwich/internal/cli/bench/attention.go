@@ -202,9 +202,9 @@ func (f *attentionFlags) each(fn func(host *profiles.Profile, plan *plans.Plan, 
 	figures := len(f.threads) * len(f.dims) * len(f.kv) * len(f.groups) * len(f.by) * (len(f.decode) + len(f.prefill))
 	step, done := show.StepBar("bench attention", figures)
 	defer done()
-	session := modelflags.Flags{Isa: f.isa}
+	session := modelflags.Flags{ISA: f.isa}
 	for _, session.Threads = range f.threads {
-		for _, session.Kv = range f.kv {
+		for _, session.KV = range f.kv {
 			for _, session.Attention = range f.by {
 				if err := session.CheckISA(host); err != nil {
 					return exit.Usage(err)

@@ -238,7 +238,7 @@ func (f *gemmFlags) rows(ctx context.Context, read []measure.ProductRow) ([]meas
 	if err != nil {
 		return nil, measure.ProductCeilings{}, err
 	}
-	session := modelflags.Flags{Isa: f.isa, Compute: f.compute}
+	session := modelflags.Flags{ISA: f.isa, Compute: f.compute}
 	if err := session.CheckOn(host); err != nil {
 		return nil, measure.ProductCeilings{}, exit.Usage(err)
 	}

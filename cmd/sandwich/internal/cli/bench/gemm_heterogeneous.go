@@ -75,7 +75,7 @@ func (f *gemmFlags) printHeterogeneous(ctx context.Context, w io.Writer, format 
 	if err != nil {
 		return err
 	}
-	session := modelflags.Flags{Isa: f.isa, Compute: f.compute}
+	session := modelflags.Flags{ISA: f.isa, Compute: f.compute}
 	var rows []measure.HeterogeneousRow
 	for _, typ := range f.types {
 		for _, t := range f.threads {

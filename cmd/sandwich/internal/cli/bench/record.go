@@ -93,7 +93,7 @@ func (f *recordFlags) record(ctx context.Context, o tuner.CompareOptions) error 
 	if err != nil {
 		return err
 	}
-	sf := modelflags.Flags{Isa: o.ISA, Compute: o.Compute, Threads: o.Threads}
+	sf := modelflags.Flags{ISA: o.ISA, Compute: o.Compute, Threads: o.Threads}
 	if err := sf.CheckOn(live); err != nil {
 		return exit.Usage(err)
 	}

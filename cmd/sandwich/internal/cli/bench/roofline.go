@@ -140,10 +140,10 @@ func (f *rooflineFlags) check() error {
 		return errors.New("--no-split, --no-pipeline and --pack-on-path exclude each other; give one of them")
 	}
 	if f.each == "" {
-		f.isas = []string{f.session.Isa}
+		f.isas = []string{f.session.ISA}
 		return nil
 	}
-	if f.session.Isa != "" || f.machine != "" {
+	if f.session.ISA != "" || f.machine != "" {
 		return errors.New("--each-isa cannot be combined with --isa or --machine")
 	}
 	f.isas = strings.Split(f.each, ",")
@@ -169,7 +169,7 @@ func (f *rooflineFlags) run(ctx context.Context) (*rooflineOut, error) {
 		}
 	}()
 	for i, isa := range f.isas {
-		f.session.Isa = isa
+		f.session.ISA = isa
 		if err := f.ready(ctx, &arms[i], out); err != nil {
 			return nil, err
 		}
@@ -302,7 +302,7 @@ func (f *rooflineFlags) predict(out *rooflineOut) error {
 	if ceilings == "auto" {
 		ceilings = ""
 	}
-	plan, err := heuristic.Default(host, subject.Shape, heuristic.Options{KV: f.session.Kv, ISA: f.session.Isa,
+	plan, err := heuristic.Default(host, subject.Shape, heuristic.Options{KV: f.session.KV, ISA: f.session.ISA,
 		Threads: f.session.Threads})
 	if err != nil {
 		return exit.Usage(err)

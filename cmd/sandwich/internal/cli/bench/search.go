@@ -126,7 +126,7 @@ func compareSearches(ctx context.Context, o tuner.CompareOptions) ([]tuner.Compa
 	if err != nil {
 		return nil, err
 	}
-	f := modelflags.Flags{Isa: o.ISA, Compute: o.Compute, Threads: o.Threads}
+	f := modelflags.Flags{ISA: o.ISA, Compute: o.Compute, Threads: o.Threads}
 	if err := f.OneKind(); err != nil {
 		return nil, exit.Usage(err)
 	}

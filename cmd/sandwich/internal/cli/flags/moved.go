@@ -11,10 +11,10 @@ import (
 	"sandwich/cmd/sandwich/internal/show"
 )
 
-// RunMoved runs a subcommand of c in place of a flag of earlier versions that selected what c does.
-// It prints one line on stderr that states the subcommand, and passes the flags that c was given to
-// it. A flag that the subcommand does not have is an error, except flag and implied ("" for none), a
-// flag that the former spelling needed in addition.
+// RunMoved runs a subcommand of c in place of a flag of earlier versions that selected what c
+// does. It prints one line on stderr that states the subcommand, and passes the flags that c was
+// given to it. A flag that the subcommand does not have is an error, except flag and implied (""
+// for none), a flag that the former spelling needed in addition.
 func RunMoved(c, sub *cobra.Command, flag, implied string, args ...string) error {
 	fmt.Fprintf(show.Stderr(), "sandwich: --%s is now the verb %q\n", flag, sub.CommandPath())
 	var err error

@@ -34,7 +34,7 @@ func DataFolder() (string, error) {
 
 // asked returns the properties of the plan that the flags set.
 func (f *Flags) asked() *selection.Options {
-	o := &selection.Options{Path: f.plan, ISA: f.Isa, KV: f.Kv, Compute: f.Compute, Attend: f.Attention,
+	o := &selection.Options{Path: f.plan, ISA: f.ISA, KV: f.KV, Compute: f.Compute, Attend: f.Attention,
 		Threads: f.Threads, TP: f.Ranks}
 	o.Build = build.ID()
 	o.Folder, _ = DataFolder() // empty on error: plans are neither looked up nor stored
@@ -71,12 +71,12 @@ func (f *Flags) CheckISA(host *profiles.Profile) error { return f.asked().CheckI
 
 // OneKind rejects instruction sets of single workers, for verbs that measure one kind of worker.
 func (f *Flags) OneKind() error {
-	isas, err := plans.ParseWorkerISAs(f.Isa)
+	isas, err := plans.ParseWorkerISAs(f.ISA)
 	if err == nil && len(isas.Of) > 0 {
 		err = errors.New("this measures workers of one kind; give one instruction set")
 	}
 	if err != nil {
-		return fmt.Errorf("--isa %s: %w", show.Clip(f.Isa, 80), err)
+		return fmt.Errorf("--isa %s: %w", show.Clip(f.ISA, 80), err)
 	}
 	return nil
 }

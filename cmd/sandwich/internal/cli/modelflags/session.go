@@ -24,7 +24,7 @@ const leastMemory = 160 << 20
 // overrides.
 type Flags struct {
 	Model, plan      string
-	Isa, Kv, Compute string
+	ISA, KV, Compute string
 	Attention        string
 	Threads, Ranks   int
 	Spin             time.Duration
@@ -52,9 +52,9 @@ func (f *Flags) AddModel(c *cobra.Command) {
 	fs.StringVarP(&f.Model, "model", "m", "", "GGUF file (default: the embedded model)")
 	fs.IntVar(&f.Ranks, "tp", 0, "tensor-parallel ranks, each with separate PUs and memory (default: as in the "+
 		"plan, else 1)")
-	fs.StringVar(&f.Isa, "isa", "", "instruction set of the kernels: avx512, avx2, neon or go (default: the "+
+	fs.StringVar(&f.ISA, "isa", "", "instruction set of the kernels: avx512, avx2, neon or go (default: the "+
 		"widest); 1=avx2 sets that of worker 1")
-	fs.StringVar(&f.Kv, "kv", "", "type of the KV cache: f16, f32 or q8_0 (default: as in the plan, else f16)")
+	fs.StringVar(&f.KV, "kv", "", "type of the KV cache: f16, f32 or q8_0 (default: as in the plan, else f16)")
 	fs.StringVar(&f.Compute, "compute", "auto", "arithmetic by weight: auto (the fastest by the measured rates of "+
 		"this CPU), f32 (exact), int8 (quantized weights), int8-256 (weights in blocks of 256, with a scale per 256 "+
 		"activations), int8-k (the same weights, with exact integer sums), bf16 or bf16-tile (bf16 weights, on a CPU "+

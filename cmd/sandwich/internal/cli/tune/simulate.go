@@ -145,7 +145,7 @@ func (f *Flags) runSimulation(ctx context.Context, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if f.Session.Isa != "" {
+	if f.Session.ISA != "" {
 		if err := f.Session.CheckISA(host); err != nil {
 			return exit.Usage(err)
 		}
@@ -155,7 +155,7 @@ func (f *Flags) runSimulation(ctx context.Context, w io.Writer) error {
 		return exit.Usage(err)
 	}
 	o := tuner.SimulateOptions{Profile: host, Shape: subject.Shape, Model: ops,
-		Compute: f.Session.Compute, KV: f.Session.Kv, ISA: f.Session.Isa,
+		Compute: f.Session.Compute, KV: f.Session.KV, ISA: f.Session.ISA,
 		TP: f.Session.Ranks, Threads: f.Session.Threads, Load: load,
 		Objective: f.simulation.Objective, SLO: replay.SLO{TTFT: f.simulation.Ttft, TPOT: f.simulation.Tpot},
 		TopK: f.Options.TopK}

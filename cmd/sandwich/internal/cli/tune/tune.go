@@ -265,7 +265,7 @@ func (f *Flags) Tune(ctx context.Context, subject *session.Subject, host *profil
 	o.Profile, o.File, o.Config, o.Type = host, subject.File, subject.Config, subject.Type
 	o.Name, o.Origin = strings.TrimSuffix(filepath.Base(f.Out), plans.Suffix), modelOrigin(f.Session.Model)
 	o.Threads, o.TP = f.Session.Threads, f.Session.Ranks
-	o.ISA, o.Compute, o.KV, o.Attend = f.Session.Isa, f.Session.Compute, f.Session.Kv, f.Session.Attention
+	o.ISA, o.Compute, o.KV, o.Attend = f.Session.ISA, f.Session.Compute, f.Session.KV, f.Session.Attention
 	o.Journal, o.Resume, o.Build = tuner.JournalPath(f.Out), f.resume, build.Commit()
 	if dir, err := modelflags.DataFolder(); err == nil { // without a data folder nothing is stored
 		o.Wisdom = tuner.WisdomPath(dir, host, build.ID())

@@ -88,7 +88,7 @@ func (f *loadFlags) devices(t replay.Trace) (runs []*load.Run, err error) {
 	if err != nil {
 		return nil, exit.Usage(err)
 	}
-	o := tuner.SimulateOptions{Shape: subject.Shape, Model: ops, KV: f.session.Kv, ISA: f.session.Isa}
+	o := tuner.SimulateOptions{Shape: subject.Shape, Model: ops, KV: f.session.KV, ISA: f.session.ISA}
 	for i, lanes := range f.lanes {
 		list := strings.Split(lanes, ",")
 		d, assumed, err := tuner.OnDevices(host, o, list[0], list[len(list)-1])

@@ -31,7 +31,8 @@ func TestClocksAreCompared(t *testing.T) {
 	if err := compareClocks(&out, rows); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{" measured ", " simulated ", "+20.0", "3 of 8 are within the goals", "has only 40 requests",
+	for _, want := range []string{" measured ", " simulated ", "+20.0", "3 of 8 are within the goals",
+		"has only 40 requests",
 		"in 1 of 2 cases"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, &out)
