@@ -125,7 +125,7 @@ func TestPushAndPull(t *testing.T) {
 		}
 	}
 	if out, code := p.run(t, "plan", "pull", host+"/plans/llama:2"); code != 1 || !strings.Contains(out,
-		"has nothing of that name") {
+		"has no such repository or tag") {
 		t.Errorf("a tag that is not there: %d: %s", code, out)
 	}
 }

@@ -1,3 +1,4 @@
+// Package build identifies the build of this program.
 package build
 
 import (
@@ -20,6 +21,7 @@ func Line() string {
 		version, Commit(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
+// Commit returns the commit of the build, shortened to 12 digits; "unknown" if it is not recorded.
 func Commit() string {
 	if commit != "" {
 		return commit

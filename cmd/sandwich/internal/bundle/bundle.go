@@ -1,4 +1,5 @@
-// Package bundle writes a plan for people: what it says, its kernels, and how it was found.
+// Package bundle formats plan bundles: a summary, the kernels, how the plan was found, and
+// verdicts.
 package bundle
 
 import (
@@ -13,7 +14,7 @@ import (
 	"sandwich/profiles"
 )
 
-// ranksText names the PUs and the memory node of each rank.
+// ranksText lists the PUs and the NUMA node of each rank.
 func ranksText(ranks []plans.Rank) string {
 	var out []string
 	for _, r := range ranks {
@@ -26,8 +27,8 @@ func ranksText(ranks []plans.Rank) string {
 	return strings.Join(out, "; ")
 }
 
-// classesText names the kinds of workers, each with its instruction set and its PUs; "" where there
-// is one.
+// classesText lists the kinds of workers with their instruction sets and PUs; "" if there is one
+// kind.
 func classesText(p *plans.Plan) string {
 	if len(p.Classes) == 0 {
 		return ""
@@ -42,7 +43,7 @@ func classesText(p *plans.Plan) string {
 	return strings.Join(append([]string{first.String()}, out...), "; ")
 }
 
-// Print is the ten lines of a plan that a person wants; memory says what serving takes.
+// Print writes a summary of a plan. memory describes the memory that serving takes.
 func Print(w io.Writer, b *plans.Bundle, memory string) {
 	s := b.Show()
 	exact := "batch-invariant logits with equal bits on every machine"
@@ -89,7 +90,8 @@ func madeText(e *plans.EvidenceBrief) string {
 	return show.Join("; early stop ", text, e.EarlyStop)
 }
 
-// Schedules shows the kernel tables: a weight with what its kernels share, then a rule a row.
+// Schedules writes the kernel tables: each weight with the properties that its kernels share, then
+// one row per rule.
 func Schedules(w io.Writer, s plans.Summary) error {
 	var rows [][]string
 	add := func(phase string, tables []plans.SummaryTable) {
@@ -121,8 +123,8 @@ func Schedules(w io.Writer, s plans.Summary) error {
 	return show.Table(w, []string{"weight NxK, rows M", "kernel", "slice", "ways", ""}, rows)
 }
 
-// kernelFamily is the instruction set, arithmetic and weight type that the kernels of a table
-// share, with a slash behind; "" where they are of several kinds.
+// kernelFamily returns the instruction set, arithmetic and weight type that all kernels of a table
+// share, followed by a slash; "" if they differ.
 func kernelFamily(rules []plans.SummaryRule) string {
 	family := ""
 	for i, r := range rules {

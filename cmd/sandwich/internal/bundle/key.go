@@ -9,7 +9,7 @@ import (
 	"sandwich/profiles/retention"
 )
 
-// RequiredKey is a public key that plans must be signed with; the zero value requires none.
+// RequiredKey is a public key that must have signed a plan. The zero value requires none.
 type RequiredKey struct{ Path, Flag string }
 
 // Check rejects a bundle that the key did not sign.

@@ -8,6 +8,7 @@ import (
 	"sandwich/runtime/model"
 )
 
+// PlacedReport prints where ops run, one row per range of rows.
 var PlacedReport = show.Report[model.Placed]{
 	Columns: []string{"phase", "rows", "ops", "weights", "regime", "target", "split", "why"},
 	Numbers: []int{1},

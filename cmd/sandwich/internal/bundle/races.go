@@ -15,7 +15,7 @@ import (
 	"sandwich/tuner/measure"
 )
 
-// Races shows what was measured on whole forwards, a table a phase, and what that came to.
+// Races writes the measurements on whole forwards, one table per phase, and the verdict.
 func Races(w io.Writer, b *plans.Bundle) error {
 	for _, p := range phase.All {
 		header, rows := RaceTable(&b.Evidence, p.String())
@@ -34,8 +34,8 @@ func Races(w io.Writer, b *plans.Bundle) error {
 	return show.Sentence(w, Verdict(b))
 }
 
-// RaceTable has an arm a row, the one that entered the plan first and marked, the others by their
-// gain over the default; a cell is the median and half the range of its samples.
+// RaceTable returns a table with one arm per row: the arm of the plan first and marked, then the
+// others by their gain over the default. A cell has the median and half the range of the samples.
 func RaceTable(e *plans.Evidence, phase string) (header []string, rows [][]string) {
 	names, arms := e.Race(phase)
 	winner := ""
@@ -79,7 +79,7 @@ func RaceTable(e *plans.Evidence, phase string) (header []string, rows [][]strin
 	return header, rows
 }
 
-// samplesText is the median and half the range, which one sample does not have.
+// samplesText formats the median and half the range, which is absent for a single sample.
 func samplesText(samples []float64) string {
 	f := measure.Summarize(samples)
 	if len(samples) < 2 {
@@ -88,7 +88,7 @@ func samplesText(samples []float64) string {
 	return fmt.Sprintf("%.0f ± %.0f", f.Median, (f.Max-f.Min)/2)
 }
 
-// Verdict is the outcome of a tune in one sentence.
+// Verdict describes the outcome of a tune in one sentence.
 func Verdict(b *plans.Bundle) string {
 	outcomes := b.Evidence.Outcomes()
 	switch {
@@ -118,7 +118,7 @@ func Verdict(b *plans.Bundle) string {
 	return text
 }
 
-// outcomeText is what became of a phase and why.
+// outcomeText describes the outcome of a phase.
 func outcomeText(o plans.Outcome, state plans.State) string {
 	g := o.Gain
 	interval := fmt.Sprintf("n=%d", g.Rounds)

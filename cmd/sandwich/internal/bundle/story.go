@@ -47,6 +47,7 @@ type PhaseStory struct {
 	Places   []plans.Place `json:"places"`
 }
 
+// NewStory returns the story of a plan from the evidence of its bundle.
 func NewStory(b *plans.Bundle) (*Story, error) {
 	e := &b.Evidence
 	s := &Story{Plan: b.Plan.Name, State: b.State(), Trace: e.Trace, Tables: len(e.Searches), Trials: e.Trials,

@@ -25,6 +25,8 @@ type BuiltKernels struct {
 	Seconds float64 `json:"seconds"`
 }
 
+// PrintVerdict prints a verdict with its reasons, the differences between hosts, and the memory by
+// rank.
 func PrintVerdict(w io.Writer, v *Verified) error {
 	fmt.Fprintln(w, v.Judgement)
 	for _, r := range v.Reasons {

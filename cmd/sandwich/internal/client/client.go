@@ -1,4 +1,4 @@
-// Package client offers requests to a server with OpenAI's API.
+// Package client sends requests to a server with the OpenAI API.
 package client
 
 import (
@@ -16,19 +16,19 @@ import (
 	"sandwich/tuner/replay"
 )
 
-// Server is a server with OpenAI's /v1/completions as a load.Target.
+// Server is a load.Target that sends requests to the /v1/completions endpoint of a server.
 type Server struct {
 	URL string // with scheme, without a path
 	Key string // "": none
 }
 
-// remoteVocab is how many ids every vocabulary of today has.
+// remoteVocab is a number of token ids that the vocabulary of every model has.
 const remoteVocab = 4096
 
-// Vocab is how many ids any vocabulary has.
+// Vocab returns a number of token ids that every server accepts.
 func (*Server) Vocab() int { return remoteVocab }
 
-// Begin does nothing: what a server did is not known.
+// Begin does nothing, since the state of a server is unknown.
 func (*Server) Begin() {}
 
 // End does nothing.
@@ -41,8 +41,8 @@ func (s *Server) Ask(
 	return load.Stood{}, s.stream(ctx, prompt, r, token)
 }
 
-// stream asks for one completion. The class goes with a header: fields that a server does not
-// know may be errors there.
+// stream requests one completion. The class is sent as a header, since servers may reject unknown
+// fields.
 func (s *Server) stream(ctx context.Context, prompt []int32, r replay.Request, token func()) error {
 	body, err := json.Marshal(map[string]any{"prompt": prompt, "max_tokens": r.Output, "ignore_eos": true,
 		"temperature": 0, "stream": true})
@@ -71,7 +71,7 @@ func (s *Server) stream(ctx context.Context, prompt []int32, r replay.Request, t
 	}
 	if resp.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(resp.Body, 500))
-		return fmt.Errorf("--url: the server answers %s (--ctx cuts the lengths that are asked for): %s", resp.Status,
+		return fmt.Errorf("--url: the server answered %s (a smaller --ctx shortens the requests): %s", resp.Status,
 			api.Printable(strings.TrimSpace(string(text)), ""))
 	}
 	lines := bufio.NewScanner(resp.Body)

@@ -1,5 +1,5 @@
-// Package describe writes a profile for people: the machine as a tree or as tables, and what was
-// measured of it. probe and run print it.
+// Package describe formats a host profile: the machine as a tree or as tables, and its
+// measurements. probe and run print it.
 package describe
 
 import (
@@ -16,7 +16,7 @@ import (
 	"sandwich/topotree/draw"
 )
 
-// drawingWidth is the width of what is drawn in text.
+// drawingWidth is the width of text drawings in columns.
 func drawingWidth() int {
 	const most = 110
 	if n := show.Width(); n > 0 {
@@ -25,8 +25,8 @@ func drawingWidth() int {
 	return most
 }
 
-// Print is what probe shows by default: who the machine is, its tree with equal siblings
-// folded into one line, and what was measured.
+// Print writes the default output of probe: the machine, its tree with equal siblings folded into
+// one line, and a summary of the measurements.
 func Print(w io.Writer, p *profiles.Profile) error {
 	Head(w, p)
 	fmt.Fprintln(w)
@@ -52,7 +52,7 @@ func Print(w io.Writer, p *profiles.Profile) error {
 	return printStructure(w, p)
 }
 
-// Head names the machine and what of it may be used.
+// Head writes the name of the machine, its parts, and the PUs that may be used.
 func Head(w io.Writer, p *profiles.Profile) {
 	m, s := p.Machine, p.Machine.Summary()
 	fmt.Fprintf(w, "%s (%s)\n", show.OrUnknown(p.Host.CPUModel), show.OrUnknown(p.Host.Arch))
@@ -94,8 +94,8 @@ func hostSettings(id profiles.Identity) string {
 	return strings.Join(out, ", ")
 }
 
-// printRemarks lists what does not fit into a tree: crossings, splits of colors, memory without
-// PUs, assumptions.
+// printRemarks lists what the tree does not show: crossings, splits of colors, memory without PUs
+// and assumptions.
 func printRemarks(w io.Writer, p *profiles.Profile) {
 	var lines []string
 	for _, n := range p.Machine.Memory {
@@ -125,7 +125,7 @@ func printRemarks(w io.Writer, p *profiles.Profile) {
 	}
 }
 
-// nearestText names the nodes that are nearest to memory without PUs.
+// nearestText names the nodes nearest to a memory-only node.
 func nearestText(o topotree.MemoryOnly) string {
 	if len(o.Nearest) == 0 {
 		return ""
@@ -137,7 +137,7 @@ func nearestText(o topotree.MemoryOnly) string {
 	return fmt.Sprintf(", nearest to node %s (distance %d)", strings.Join(nodes, ", "), o.Distance)
 }
 
-// fewCounts keeps, of each ceiling, the figures of up to two PUs and of the most.
+// fewCounts reduces the figures of each ceiling to those of one, two and the most PUs.
 func fewCounts(ceilings []profiles.Ceiling) []profiles.Ceiling {
 	most := map[string]int{}
 	for _, c := range ceilings {
@@ -178,7 +178,7 @@ func formatRange(f profiles.Figure) string {
 	return profiles.FormatRate(f.Min, f.Unit) + " to " + profiles.FormatRate(f.Max, f.Unit)
 }
 
-// Tables shows every object of the machine with its PUs, a row each.
+// Tables writes every object of the machine with its PUs, one per row.
 func Tables(w io.Writer, p *profiles.Profile) error {
 	Head(w, p)
 	fmt.Fprintln(w)

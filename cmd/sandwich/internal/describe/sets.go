@@ -11,8 +11,8 @@ import (
 	"sandwich/runtime/mem"
 )
 
-// printSets shows the figures of PU sets: the saturation curve of each domain on one line, each
-// other figure on a line of its own.
+// printSets writes the figures of PU sets: the saturation curve of each domain in one line, and
+// each other figure in a separate line.
 func printSets(w io.Writer, sets []profiles.SetFigure) {
 	printSaturation(w, sets)
 	for _, part := range []struct {
@@ -42,7 +42,7 @@ func printSets(w io.Writer, sets []profiles.SetFigure) {
 	}
 }
 
-// setRange is where the figures lay, and which PUs they are of.
+// setRange formats the range of a figure and its PUs.
 func setRange(f profiles.SetFigure) string {
 	if text := formatRange(f.Figure); text != "" {
 		return fmt.Sprintf(" (%s), PUs %s", text, f.CPUs.Brief())
@@ -50,7 +50,8 @@ func setRange(f profiles.SetFigure) string {
 	return ", PUs " + f.CPUs.Brief()
 }
 
-// flowText says who reads what: "0-23 from node 1 + 24-47 from node 0".
+// flowText names the readers and the nodes that they read from: "0-23 from node 1 + 24-47 from
+// node 0".
 func flowText(f profiles.SetFigure) string {
 	var out []string
 	for _, flow := range f.Flows {
@@ -63,8 +64,8 @@ func flowText(f profiles.SetFigure) string {
 	return strings.Join(out, " + ")
 }
 
-// printSaturation shows the curve of each domain, by the number of PUs. Where two sets have one
-// size both stand with their PUs.
+// printSaturation writes the bandwidth curve of each domain by number of PUs. Two sets of equal
+// size are listed with their PUs.
 func printSaturation(w io.Writer, sets []profiles.SetFigure) {
 	curves, order := map[string][]profiles.SetFigure{}, []string{}
 	for _, f := range sets {
@@ -90,7 +91,7 @@ func printSaturation(w io.Writer, sets []profiles.SetFigure) {
 	}
 }
 
-// spreadMark names the PUs where another set of the domain has the same size.
+// spreadMark names the PUs of a set if another set of the domain has the same size.
 func spreadMark(f profiles.SetFigure, curve []profiles.SetFigure) string {
 	for _, o := range curve {
 		if o.CPUs.Count() == f.CPUs.Count() && !o.CPUs.Equal(f.CPUs) {

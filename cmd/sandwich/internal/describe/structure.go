@@ -12,7 +12,7 @@ import (
 	"sandwich/topotree/draw"
 )
 
-// printStructure shows what a full probe measured; nothing where there was none.
+// printStructure writes the results of a full probe; nothing if there was none.
 func printStructure(w io.Writer, p *profiles.Profile) error {
 	if err := printMatrices(w, p.Matrices); err != nil {
 		return err
@@ -55,7 +55,7 @@ func printStructure(w io.Writer, p *profiles.Profile) error {
 	return err
 }
 
-// printMatrices shows a row of figures for each matrix.
+// printMatrices writes a row of figures for each matrix.
 func printMatrices(w io.Writer, matrices []profiles.Matrix) error {
 	if len(matrices) == 0 {
 		return nil
@@ -90,7 +90,7 @@ func formatEntry(v float64, unit string) string {
 	return profiles.FormatRate(v, unit)
 }
 
-// heatOf makes a heat map of a matrix. What was not measured stays blank.
+// heatOf returns a heat map of a matrix. Unmeasured cells are blank.
 func heatOf(m profiles.Matrix) draw.Heat {
 	title := fmt.Sprintf("%s: %s", m.Name, m.Meaning())
 	if m.N > 0 {
@@ -110,7 +110,7 @@ func heatOf(m profiles.Matrix) draw.Heat {
 	return h
 }
 
-// Matrix shows one matrix: as a heat map, as a picture, or as data.
+// Matrix writes one matrix as a heat map, SVG or data.
 func Matrix(w io.Writer, m *profiles.Matrix, format string) error {
 	switch format {
 	case "svg":

@@ -1,3 +1,5 @@
+// Package footprint estimates the memory that serving under a plan takes, without loading the
+// model.
 package footprint
 
 import (

@@ -1,4 +1,4 @@
-// Package hint says which flag was probably meant where one is unknown.
+// Package hint suggests a flag for an unknown one.
 package hint
 
 import (
@@ -8,9 +8,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// foreignFlags are what people type who come from other programs that serve models (llama.cpp,
-// vLLM, ollama), and the flags that stand for them here, the first that a verb has. What has no
-// flag here has a sentence.
+// foreignFlags maps flags of llama.cpp, vLLM and ollama to the equivalent flags of this program,
+// of which the first that a verb has applies, or to a sentence if there is no equivalent.
 var foreignFlags = map[string]struct {
 	flags []string
 	say   string
@@ -44,8 +43,8 @@ const (
 	alwaysFlash = "attention is always tiled with an online softmax"
 )
 
-// Remedy is what to type instead of an unknown flag, as the part of a sentence; "" where nothing
-// comes near.
+// Remedy returns a suggestion for an unknown flag as part of a sentence; "" if there is no similar
+// flag.
 func Remedy(fs *pflag.FlagSet, name string) string {
 	if f, ok := foreignFlags[strings.ToLower(name)]; ok {
 		if f.say != "" {
@@ -63,7 +62,7 @@ func Remedy(fs *pflag.FlagSet, name string) string {
 	return ""
 }
 
-// meant names a flag, with its default where that shows how the value is written.
+// meant names a flag, with its default if that shows the form of the value.
 func meant(f *pflag.Flag) string {
 	value := ""
 	if f.DefValue != "" && f.DefValue != "0" && f.DefValue != "false" && f.DefValue != "[]" {
@@ -72,9 +71,8 @@ func meant(f *pflag.Flag) string {
 	return fmt.Sprintf("did you mean '--%s%s'? ", f.Name, value)
 }
 
-// nearestFlag is the flag that takes the fewest changes of letters to get to, nil where none is
-// near: one change of a short name, two from five letters on, since two letters exchanged are two
-// changes.
+// nearestFlag returns the flag with the least edit distance; nil if none is similar. It accepts a
+// distance of 1, or 2 for names of five letters or more.
 func nearestFlag(fs *pflag.FlagSet, name string) (near *pflag.Flag) {
 	best := len(name)/5 + 2
 	fs.VisitAll(func(f *pflag.Flag) {
@@ -92,7 +90,7 @@ func nearestFlag(fs *pflag.FlagSet, name string) (near *pflag.Flag) {
 	return near
 }
 
-// editDistance counts the bytes to insert, to delete and to replace (Levenshtein).
+// editDistance returns the number of bytes to insert, delete and replace (Levenshtein).
 func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -19,22 +19,22 @@ const (
 	layerType    = "application/vnd.sandwich.plan.v2.tar" // a packed plan (plans/FORMAT.md)
 )
 
-// maxManifest bounds a manifest, and an index of a layout: what the distribution specification asks
-// registries to take.
+// maxManifest limits manifests and the index of a layout to the size that the distribution
+// specification requires registries to accept.
 const maxManifest = 4 << 20
 
-// ErrRefused is wrapped by every refusal of what lies at a place: no plan, no layout, or not what
-// its digest says.
+// ErrRefused is wrapped by errors about the content of a location: it has no plan, is not a
+// layout, or does not match its digest.
 var ErrRefused = errors.New("refused")
 
 func refused(format string, a ...any) error {
 	return fmt.Errorf("%w: %s", ErrRefused, fmt.Sprintf(format, a...))
 }
 
-// emptyConfig is the configuration of an artifact that has none.
+// emptyConfig is the configuration of an artifact without one.
 var emptyConfig = []byte("{}")
 
-// blob is bytes with their descriptor.
+// blob holds bytes and their descriptor.
 type blob struct {
 	v1.Descriptor
 	data []byte
@@ -44,11 +44,11 @@ func newBlob(mediaType string, data []byte) blob {
 	return blob{v1.Descriptor{MediaType: mediaType, Digest: digest.FromBytes(data), Size: int64(len(data))}, data}
 }
 
-// artifact is the three blobs of a plan.
+// artifact holds the three blobs of a plan.
 type artifact struct{ manifest, config, layer blob }
 
-// newArtifact makes the manifest of a packed plan. Labels are shown by registries and mean nothing
-// to this program.
+// newArtifact creates the manifest of a packed plan. Registries show the labels; this program
+// ignores them.
 func newArtifact(packed []byte, labels map[string]string) (*artifact, error) {
 	a := &artifact{config: newBlob(v1.MediaTypeEmptyJSON, emptyConfig), layer: newBlob(layerType, packed)}
 	data, err := json.Marshal(v1.Manifest{Versioned: specs.Versioned{SchemaVersion: 2},
@@ -62,7 +62,7 @@ func newArtifact(packed []byte, labels map[string]string) (*artifact, error) {
 	return a, nil
 }
 
-// layerOf finds the packed plan that a manifest describes.
+// layerOf returns the descriptor of the packed plan in a manifest.
 func layerOf(manifest []byte) (v1.Descriptor, error) {
 	var m v1.Manifest
 	if err := json.Unmarshal(manifest, &m); err != nil {
@@ -78,7 +78,7 @@ func layerOf(manifest []byte) (v1.Descriptor, error) {
 	return layer, checkDescriptor(layer, plans.MaxArchive)
 }
 
-// kindOf is what a manifest says that it is.
+// kindOf returns the artifact type of a manifest.
 func kindOf(m *v1.Manifest) string {
 	for _, kind := range []string{m.ArtifactType, m.Config.MediaType, m.MediaType} {
 		if kind != "" {
@@ -88,7 +88,7 @@ func kindOf(m *v1.Manifest) string {
 	return "none"
 }
 
-// checkDescriptor refuses what would not be read to its end, before anything of it is.
+// checkDescriptor rejects a blob that is too large before it is read.
 func checkDescriptor(d v1.Descriptor, limit int64) error {
 	if d.Digest.Validate() != nil || d.Digest.Algorithm() != digest.SHA256 {
 		return refused("%.80q is no sha256 digest", string(d.Digest))
@@ -99,7 +99,7 @@ func checkDescriptor(d v1.Descriptor, limit int64) error {
 	return nil
 }
 
-// readBlob reads what a descriptor promises, to the byte.
+// readBlob reads a blob and checks its size and digest.
 func readBlob(r io.Reader, d v1.Descriptor) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, d.Size+1))
 	if err != nil {

@@ -1,8 +1,9 @@
-// Package oci keeps packed plans as OCI artifacts: in an image layout, which is a folder, or in a
-// registry. A plan is one manifest of a type of its own with one layer, the packed plan; nothing in
-// it depends on when and by whom it was pushed, so that equal plans have equal digests anywhere.
+// Package oci stores packed plans as OCI artifacts in an image layout, which is a folder, or in a
+// registry. A plan is a manifest with a type of its own and one layer, the packed plan. Its
+// content does not depend on the time or the author of the push, so that equal plans have equal
+// digests.
 //
 // Source: OCI image specification 1.1 (manifest.md, image-layout.md) and OCI distribution
-// specification 1.1. Whatever comes back is a stranger's: sizes are bounded before they are read,
-// every byte is under a digest, and no other host is spoken to than the one that was named.
+// specification 1.1. Received data is untrusted: sizes are limited before data is read, all bytes
+// are checked against digests, and only the hosts that the user named are contacted.
 package oci

@@ -20,7 +20,7 @@ import (
 	"sandwich/profiles/retention"
 )
 
-// layout is a folder as image-layout.md has it: oci-layout, index.json and blobs/sha256.
+// layout is a folder as specified by image-layout.md: oci-layout, index.json and blobs/sha256.
 type layout string
 
 func (l layout) path(parts ...string) string {
@@ -29,14 +29,14 @@ func (l layout) path(parts ...string) string {
 
 func (l layout) blob(d digest.Digest) string { return l.path(v1.ImageBlobsDir, "sha256", d.Encoded()) }
 
-// index is index.json; what others wrote into it is kept as it is.
+// index is the content of index.json. Entries of other programs are preserved.
 type index struct {
 	fields    map[string]json.RawMessage
 	manifests []json.RawMessage
 }
 
-// push writes the blobs first and the index last, each whole or not at all, so that a kill or a
-// full disk leaves the folder with what it named before.
+// push writes the blobs and then the index, each atomically, so that an interruption leaves the
+// previous index intact.
 func (l layout) push(ctx context.Context, a *artifact, tag string) error {
 	unlock, err := l.open(ctx)
 	if err != nil {
@@ -67,8 +67,7 @@ func (l layout) push(ctx context.Context, a *artifact, tag string) error {
 	return retention.WriteFile(l.path(v1.ImageIndexFile), data)
 }
 
-// open makes the folder where there is none and keeps other processes from writing it until unlock
-// is called.
+// open creates the folder if necessary and locks it against other writers until unlock is called.
 func (l layout) open(ctx context.Context) (unlock func(), err error) {
 	if err := os.MkdirAll(string(l), 0o755); err != nil {
 		return nil, err
@@ -93,7 +92,7 @@ func (l layout) open(ctx context.Context) (unlock func(), err error) {
 	return unlock, nil
 }
 
-// prepare makes a layout of an empty folder and refuses any other that is none.
+// prepare creates a layout in an empty folder, and rejects a folder with other content.
 func (l layout) prepare(dir *os.File) error {
 	err := l.check()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -113,7 +112,7 @@ func (l layout) prepare(dir *os.File) error {
 	return os.MkdirAll(l.path(v1.ImageBlobsDir, "sha256"), 0o755)
 }
 
-// check refuses what is no layout of the version that this program knows.
+// check rejects a folder that is not a layout of the supported version.
 func (l layout) check() error {
 	data, err := retention.ReadRegular(l.path(v1.ImageLayoutFile), 4<<10)
 	if err != nil {
@@ -143,7 +142,7 @@ func (l layout) index() (*index, error) {
 	return x, nil
 }
 
-// with is the file of the index when the tag names another manifest.
+// with returns the content of the index in which the tag refers to another manifest.
 func (x *index) with(tag string, named v1.Descriptor) ([]byte, error) {
 	line, err := json.Marshal(named)
 	if err != nil {
@@ -164,7 +163,7 @@ func (x *index) with(tag string, named v1.Descriptor) ([]byte, error) {
 	return json.Marshal(x.fields)
 }
 
-// find is the descriptor that a tag, or a digest, names.
+// find returns the descriptor of a tag or a digest.
 func (x *index) find(tag string, want digest.Digest) (v1.Descriptor, error) {
 	for _, m := range x.manifests {
 		var d v1.Descriptor
@@ -203,7 +202,7 @@ func (l layout) pull(_ context.Context, tag string, want digest.Digest) (manifes
 	return manifest, packed, err
 }
 
-// read is the blob of a descriptor that was checked.
+// read returns the blob of a descriptor, which it checks.
 func (l layout) read(d v1.Descriptor, limit int64) ([]byte, error) {
 	data, err := retention.ReadRegular(l.blob(d.Digest), limit)
 	if err != nil {

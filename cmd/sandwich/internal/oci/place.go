@@ -10,7 +10,7 @@ import (
 	"oras.land/oras-go/v2/registry"
 )
 
-// Place is where a plan lies under a tag or a digest: in a layout folder or in a repository of a
+// Place is the location of a plan with a tag or a digest: a layout folder or a repository of a
 // registry.
 type Place struct {
 	store   store
@@ -20,7 +20,7 @@ type Place struct {
 	timeout time.Duration
 }
 
-// store keeps artifacts.
+// store holds artifacts.
 type store interface {
 	// push writes an artifact and lets the tag name it.
 	push(ctx context.Context, a *artifact, tag string) error
@@ -29,7 +29,7 @@ type store interface {
 	pull(ctx context.Context, tag string, d digest.Digest) (manifest, packed []byte, err error)
 }
 
-// Options of a place.
+// Options configures the access to a location.
 type Options struct {
 	Timeout   time.Duration // of all that one push or pull does
 	PlainHTTP bool          // registries without TLS; loopback addresses are spoken to so in any case
@@ -41,9 +41,8 @@ const (
 	defaultTag   = "latest"
 )
 
-// ParsePlace reads a place: oci:FOLDER, or a path that begins with /, ./ or ../, is a layout, and
-// HOST/NAME a repository; :TAG behind it is latest where it is missing, and @sha256:... names the
-// bytes themselves.
+// ParsePlace parses a location. oci:FOLDER, or a path that begins with /, ./ or ../, is a layout,
+// and HOST/NAME a repository. The tag :TAG defaults to latest; @sha256:... selects a digest.
 func ParsePlace(text string, o Options) (*Place, error) {
 	rest, isLayout := strings.CutPrefix(text, layoutPrefix)
 	for _, start := range []string{"/", "./", "../"} {
@@ -54,7 +53,7 @@ func ParsePlace(text string, o Options) (*Place, error) {
 	}
 	ref, err := registry.ParseReference(text)
 	if err != nil {
-		return nil, fmt.Errorf("%.80q is no place for a plan: write oci:FOLDER:TAG or HOST/NAME:TAG", text)
+		return nil, fmt.Errorf("%.80q is not a location of a plan; give oci:FOLDER:TAG or HOST/NAME:TAG", text)
 	}
 	p := &Place{name: ref.Registry + "/" + ref.Repository, tag: ref.Reference, timeout: o.Timeout}
 	if d, err := ref.Digest(); err == nil {
@@ -72,7 +71,7 @@ func parseLayout(text string, o Options) (*Place, error) {
 	if pinned {
 		p.tag, p.digest = "", digest.Digest(sum)
 		if p.digest.Validate() != nil || p.digest.Algorithm() != digest.SHA256 {
-			return nil, fmt.Errorf("%.80q is no sha256 digest", sum)
+			return nil, fmt.Errorf("%.80q is not a sha256 digest; give sha256: and 64 hexadecimal digits", sum)
 		}
 	}
 	if i := strings.LastIndexByte(dir, ':'); i >= 0 && !strings.Contains(dir[i:], "/") {
@@ -83,19 +82,19 @@ func parseLayout(text string, o Options) (*Place, error) {
 	}
 	ref := registry.Reference{Registry: "localhost", Repository: "x", Reference: p.tag}
 	if dir == "" || p.tag != "" && ref.ValidateReferenceAsTag() != nil || !pinned && p.tag == "" {
-		return nil, fmt.Errorf("%.80q is no place for a plan: write oci:FOLDER:TAG", layoutPrefix+text)
+		return nil, fmt.Errorf("%.80q is not a location of a plan; give oci:FOLDER:TAG", layoutPrefix+text)
 	}
 	p.name, p.store = layoutPrefix+dir, layout(dir)
 	return p, nil
 }
 
-// Base is the last part of the place's name, for a file.
+// Base returns the last part of the name, for use as a file name.
 func (p *Place) Base() string {
 	name := strings.TrimRight(strings.TrimPrefix(p.name, layoutPrefix), "/")
 	return name[strings.LastIndexByte(name, '/')+1:]
 }
 
-// Push writes a packed plan and returns the place with the digest of what was written. The place
+// Push writes a packed plan and returns the location with the digest of its manifest. The location
 // must have a tag.
 func (p *Place) Push(ctx context.Context, packed []byte, labels map[string]string) (pinned string, err error) {
 	if p.tag == "" {
@@ -113,8 +112,8 @@ func (p *Place) Push(ctx context.Context, packed []byte, labels map[string]strin
 	return p.name + "@" + a.manifest.Digest.String(), nil
 }
 
-// Pull returns the packed plan that lies at the place, and the place with the digest of its
-// manifest. What it holds was checked against digests only: it may still be no sound plan.
+// Pull returns the packed plan at the location, and the location with the digest of its manifest.
+// Only digests are checked; the plan may still be invalid.
 func (p *Place) Pull(ctx context.Context) (packed []byte, pinned string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()

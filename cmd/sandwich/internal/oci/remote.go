@@ -30,7 +30,7 @@ type remoteStore struct {
 	timeout time.Duration // that the context has
 }
 
-// newRemote prepares a repository; nothing is sent yet. Passwords are those of `docker login`.
+// newRemote returns a repository with the credentials of `docker login`. It sends no request.
 func newRemote(ref registry.Reference, o Options) store {
 	g := &guard{host: ref.Host(), plain: o.PlainHTTP || loopback(ref.Host()), others: o.Hosts}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
@@ -41,7 +41,7 @@ func newRemote(ref registry.Reference, o Options) store {
 		Credential: func(ctx context.Context, host string) (auth.Credential, error) {
 			known, err := credentials.NewStoreFromDocker(credentials.StoreOptions{})
 			if err != nil {
-				return auth.EmptyCredential, fmt.Errorf("the passwords of `docker login` cannot be read: %w", err)
+				return auth.EmptyCredential, fmt.Errorf("the credentials of `docker login` cannot be read: %w", err)
 			}
 			return credentials.Credential(known)(ctx, host)
 		}}
@@ -50,7 +50,7 @@ func newRemote(ref registry.Reference, o Options) store {
 	return &remoteStore{repo, o.Timeout}
 }
 
-// loopback says that a host of a reference is this machine.
+// loopback reports whether a host is a loopback address.
 func loopback(hostPort string) bool {
 	host, _, err := net.SplitHostPort(hostPort)
 	if err != nil {
@@ -60,8 +60,8 @@ func loopback(hostPort string) bool {
 	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
-// guard sends requests to one host alone: redirects, addresses of uploads and token endpoints come
-// from the registry, and with them would go a password or a plan.
+// guard allows requests to the named hosts only. Redirects, upload addresses and token endpoints
+// come from the registry and could leak credentials or plans to other hosts.
 type guard struct {
 	next   http.RoundTripper
 	host   string
@@ -75,7 +75,7 @@ func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, &elsewhereError{g.host, to, "where it is the registry's own, add --allow-host " + to}
 	}
 	if r.URL.Scheme != "https" && !(to == g.host && g.plain || loopback(to)) {
-		return nil, &elsewhereError{g.host, r.URL.Scheme + "://" + to, "only TLS is spoken there"}
+		return nil, &elsewhereError{g.host, r.URL.Scheme + "://" + to, "only TLS is allowed there"}
 	}
 	return g.next.RoundTrip(r)
 }
@@ -138,10 +138,10 @@ func (s *remoteStore) read(ctx context.Context, body io.ReadCloser, d v1.Descrip
 	return data, err
 }
 
-// longestAnswer bounds what of a registry's own words goes into an error.
+// longestAnswer limits the length of a registry's message in an error.
 const longestAnswer = 200
 
-// explain says in one sentence what a registry did, and what helps.
+// explain returns an error that describes what the registry did and what to do.
 func (s *remoteStore) explain(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -158,9 +158,9 @@ func (s *remoteStore) explain(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.Is(err, errdef.ErrNotFound):
-		return fmt.Errorf("the registry %s has nothing of that name: look at the repository and the tag", host)
+		return fmt.Errorf("the registry %s has no such repository or tag; check the name", host)
 	case errors.Is(err, auth.ErrBasicCredentialNotFound):
-		return fmt.Errorf("the registry %s asks for a password; %s", host, login(host))
+		return fmt.Errorf("the registry %s requires credentials; %s", host, login(host))
 	case errors.As(err, &answer):
 		return explainStatus(host, answer)
 	}

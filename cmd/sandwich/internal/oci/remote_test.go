@@ -95,7 +95,7 @@ func TestRegistry(t *testing.T) {
 		}
 	}
 	if _, _, err := placeOf(t, host+"/plans:2", Options{}).Pull(t.Context()); err == nil ||
-		!strings.Contains(err.Error(), "has nothing of that name") {
+		!strings.Contains(err.Error(), "has no such repository or tag") {
 		t.Errorf("%v", err)
 	}
 }
@@ -155,7 +155,7 @@ func TestRegistryAnswersWrongly(t *testing.T) {
 		"an error": {status(500, `{"errors":[{"code":"UNKNOWN","message":"`+strings.Repeat("x", 9999)+`"}]}`),
 			"answered 500"},
 		"no login":        {status(403, ""), "docker login"},
-		"no JSON":         {status(404, "<html>"), "has nothing of that name"},
+		"no JSON":         {status(404, "<html>"), "has no such repository or tag"},
 		"an empty answer": {status(200, ""), "cannot be used"},
 		"an image": {manifest(func(m *v1.Manifest) { m.ArtifactType, m.Config.MediaType = "", "image/x" }),
 			`it is of the type "image/x"`},
@@ -164,7 +164,7 @@ func TestRegistryAnswersWrongly(t *testing.T) {
 		"10 GB":        {manifest(func(m *v1.Manifest) { m.Layers[0].Size = 10 << 30 }), "at most"},
 		"below zero":   {manifest(func(m *v1.Manifest) { m.Layers[0].Size = -1 }), "at most"},
 		"another size": {manifest(func(m *v1.Manifest) { m.Layers[0].Size++ }), "cannot be used"},
-		"another sum":  {manifest(func(m *v1.Manifest) { m.Layers[0].Digest = "sha512:x" }), "is no sha256 digest"},
+		"another sum":  {manifest(func(m *v1.Manifest) { m.Layers[0].Digest = "sha512:x" }), "is not a sha256 digest"},
 		"endless":      {endless, "at most"},
 		"other bytes": {func(w http.ResponseWriter, r *http.Request) bool {
 			if strings.Contains(r.URL.Path, "/blobs/") {
@@ -301,8 +301,8 @@ func TestNamedHost(t *testing.T) {
 // TestOnlyTLS: a host that was named is not spoken to in the clear.
 func TestOnlyTLS(t *testing.T) {
 	g := &guard{host: "registry.example", others: []string{"blobs.example"}}
-	for url, want := range map[string]string{"http://registry.example/v2/": "only TLS is spoken there",
-		"http://blobs.example/": "only TLS is spoken there", "https://other.example/": "add --allow-host " +
+	for url, want := range map[string]string{"http://registry.example/v2/": "only TLS is allowed there",
+		"http://blobs.example/": "only TLS is allowed there", "https://other.example/": "add --allow-host " +
 			"other.example"} {
 		r, err := http.NewRequest(http.MethodGet, url, nil)
 		if err != nil {

@@ -15,7 +15,7 @@ import (
 	"sandwich/profiles/retention"
 )
 
-// File is an output under construction.
+// File is an output that has not been committed yet.
 type File struct {
 	io.Writer
 	whole  *retention.File // nil for a stream

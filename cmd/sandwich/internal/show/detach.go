@@ -12,16 +12,17 @@ import (
 	"sandwich/cmd/sandwich/internal/asynclog"
 )
 
-// detachedBytes bounds what waits for the reader of standard output, or of standard error.
+// detachedBytes limits the bytes that wait for the reader of standard output, and of standard
+// error.
 const detachedBytes = 256 << 10
 
 // Standard output and standard error after Detach; nil before.
 var stdout, stderr atomic.Pointer[asynclog.Writer]
 
-// Detach makes the process independent of who reads its output: a write to standard output or
-// standard error never waits, and goes on without effect where the reader is gone. Lines of
-// standard error that are not taken in time are dropped and counted. The standard logger writes
-// there, too.
+// Detach makes the process independent of the readers of its output. Afterwards writes to standard
+// output and standard error never block, and have no effect if the reader is gone. Lines of
+// standard error that the reader does not take in time are dropped and counted. The standard
+// logger uses the same standard error.
 func Detach() {
 	// A write to a closed pipe of one of the two ends a Go program, unless it listens to the
 	// signal. Listening rather than ignoring, because child processes would inherit the latter.
@@ -40,14 +41,15 @@ func Stderr() io.Writer {
 	return os.Stderr
 }
 
-// OnDrop sets, after Detach, how dropped lines are reported once lines are written again.
+// OnDrop sets the function that is called with the number of dropped lines when lines can be
+// written again. It has an effect only after Detach.
 func OnDrop(report func(lines int64)) {
 	if w := stderr.Load(); w != nil {
 		w.OnDrop(report)
 	}
 }
 
-// DroppedLines returns how many messages and log lines were dropped.
+// DroppedLines returns the number of messages and log lines that were dropped.
 func DroppedLines() int64 {
 	if w := stderr.Load(); w != nil {
 		return w.Dropped()
@@ -55,14 +57,15 @@ func DroppedLines() int64 {
 	return 0
 }
 
-// FlushStderr gives the reader of standard error a bounded time to take what Detach left waiting.
+// FlushStderr waits, for a bounded time, until standard error has taken the lines that Detach
+// queued.
 func FlushStderr() {
 	if w := stderr.Load(); w != nil {
 		w.Flush()
 	}
 }
 
-// Stdout is standard output, also after Detach.
+// Stdout writes to standard output, before and after Detach.
 var Stdout io.Writer = output{}
 
 type output struct{}
@@ -74,8 +77,9 @@ func (output) Write(p []byte) (int, error) {
 	return os.Stdout.Write(p)
 }
 
-// FlushStdout gives the reader of standard output a bounded time to take what Detach left waiting.
-// It returns the first error since Detach, unless that is a reader that went away.
+// FlushStdout waits, for a bounded time, until standard output has taken the bytes that Detach
+// queued. It returns the first write error since Detach, except that of a reader that closed the
+// pipe.
 func FlushStdout() error {
 	w := stdout.Load()
 	if w == nil {

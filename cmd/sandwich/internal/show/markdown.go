@@ -2,8 +2,8 @@ package show
 
 import "strings"
 
-// Markdown keeps names of plans and rows from being read as markup: a pull request may come
-// from a stranger.
+// Markdown escapes untrusted text, such as names of plans in a pull request, so that it is not
+// read as markup.
 func Markdown(s string) string {
 	return strings.NewReplacer("\\", "\\\\", "|", "\\|", "<", "&lt;", "`", "\\`", "[", "\\[", "*", "\\*", "@",
 		"@\u200b",
@@ -19,5 +19,5 @@ func MarkdownLine(cells ...string) string {
 	return out
 }
 
-// MarkdownRow is a row of cells that this program wrote itself.
+// MarkdownRow returns a table row of trusted cells.
 func MarkdownRow(cells []string) string { return "| " + strings.Join(cells, " | ") + " |" }

@@ -1,5 +1,5 @@
-// Package show is how verbs speak to people: text that no terminal obeys, tables and sentences as
-// wide as the terminal, and progress bars on a terminal.
+// Package show formats the output of verbs: text without control characters, tables and sentences
+// as wide as the terminal, and progress bars.
 package show
 
 import (
@@ -18,16 +18,17 @@ import (
 // write such a character as \uXXXX: in JSON, where they only occur inside strings, that is the same
 // string.
 
-// Printable is s with unprintable characters, and bytes that are no UTF-8, in hexadecimal.
+// Printable returns s with unprintable characters as \uXXXX and invalid UTF-8 as hexadecimal
+// bytes.
 func Printable(s string) string { return api.Printable(s, "") }
 
-// Writer is standard output as verbs see it: lines of printable text.
+// Writer passes text on with unprintable characters escaped. Flush must be called at the end.
 type Writer struct {
 	to   io.Writer
 	rest []byte // a rune whose end was not written yet
 }
 
-// NewWriter returns the Writer whose text goes to to.
+// NewWriter returns a Writer that writes to to.
 func NewWriter(to io.Writer) *Writer { return &Writer{to: to} }
 
 func (w *Writer) Write(p []byte) (int, error) {
@@ -53,8 +54,9 @@ func (w *Writer) Flush() {
 	w.rest = nil
 }
 
-// Raw is where the text that a model makes goes: to the byte, since it is the data that was
-// asked for, unless a terminal would obey it.
+// Raw returns the writer for generated text and binary data: the underlying writer of w, which
+// keeps every byte, unless standard output is a terminal, which would interpret control
+// characters.
 func Raw(w io.Writer) io.Writer {
 	if clean, ok := w.(*Writer); ok && !isatty.IsTerminal(os.Stdout.Fd()) {
 		return clean.to

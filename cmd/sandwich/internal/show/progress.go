@@ -10,11 +10,11 @@ import (
 	"golang.org/x/term"
 )
 
-// Watched says whether a person watches: progress goes to stderr and only to a terminal.
+// Watched reports whether stderr is a terminal. Progress is shown only there.
 func Watched() bool { return isatty.IsTerminal(os.Stderr.Fd()) }
 
-// ByteBar shows a bar over bytes; without a terminal it shows nothing. The returned function
-// may be called from several goroutines; done clears the bar.
+// ByteBar shows a progress bar of bytes on a terminal. update may be called concurrently; done
+// clears the bar.
 func ByteBar(what string) (update func(done, total int64), done func()) {
 	if !Watched() {
 		return func(int64, int64) {}, func() {}
@@ -34,7 +34,8 @@ func ByteBar(what string) (update func(done, total int64), done func()) {
 		}
 }
 
-// StepBar shows a bar over total steps of equal weight; step is called from one goroutine.
+// StepBar shows a progress bar of total equal steps on a terminal. step must not be called
+// concurrently; done clears the bar.
 func StepBar(what string, total int) (step, done func()) {
 	if !Watched() {
 		return func() {}, func() {}
@@ -47,7 +48,8 @@ func StepBar(what string, total int) (step, done func()) {
 	return func() { _ = bar.Add(1) }, func() { _ = bar.Finish() }
 }
 
-// FractionBar shows a bar over work in any unit, with what is at work now.
+// FractionBar shows a progress bar of work in any unit on a terminal, with the name of the current
+// item.
 func FractionBar(what string) (update func(done, total float64, now string), done func()) {
 	if !Watched() {
 		return func(float64, float64, string) {}, func() {}
@@ -65,7 +67,8 @@ func FractionBar(what string) (update func(done, total float64, now string), don
 	}, func() { _ = bar.Finish() }
 }
 
-// LiveLine keeps one line of text up to date, cut to the width of the terminal.
+// LiveLine shows one line of text on a terminal that update replaces, cut to the width of the
+// terminal.
 func LiveLine() (update func(text string), done func()) {
 	if !Watched() {
 		return func(string) {}, func() {}
@@ -81,5 +84,5 @@ func LiveLine() (update func(text string), done func()) {
 		}
 }
 
-// Notice says on stderr what a person should know about the run.
+// Notice prints a line to stderr.
 func Notice(line string) { fmt.Fprintln(Stderr(), Printable(line)) }

@@ -14,7 +14,7 @@ import (
 	"sandwich/cmd/sandwich/internal/table"
 )
 
-// JSON writes a value as people and programs read it: indented, characters as they are.
+// JSON writes a value as indented JSON without escaping HTML characters.
 func JSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
@@ -22,8 +22,8 @@ func JSON(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
-// Table writes rows under a header, names to the left, numbers to the right, in lines that
-// the terminal does not break.
+// Table writes rows under a header, with text to the left and the columns in numbers to the right.
+// On a terminal no line is wider than the terminal.
 func Table(w io.Writer, header []string, rows [][]string, numbers ...int) error {
 	clean := make([][]string, len(rows)) // here, so that columns are as wide as what is shown
 	for i, r := range rows {
@@ -42,12 +42,12 @@ func Table(w io.Writer, header []string, rows [][]string, numbers ...int) error 
 	return nil
 }
 
-// leastWidth is the width below which nothing is readable.
+// leastWidth is the minimum width that tables are fitted to.
 const leastWidth = 40
 
-// Width is how many columns a line of text for people may have: $COLUMNS, else those of the
-// terminal. It is 0, which bounds nothing, where stdout is no terminal: a row is a line then, for
-// grep and awk.
+// Width returns the maximum number of columns of a line: $COLUMNS, else the width of the terminal.
+// It returns 0, no limit, if stdout is not a terminal, so that tools such as grep see one line per
+// row.
 func Width() int {
 	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
 		return max(n, leastWidth)
@@ -62,15 +62,15 @@ func Width() int {
 	return max(n, leastWidth)
 }
 
-// Fields writes names with their values.
+// Fields writes names and values in two columns.
 func Fields(w io.Writer, rows [][]string) {
 	for _, r := range rows {
 		fmt.Fprintf(w, "  %-12s %s\n", r[0], Hanging(r[1], 15))
 	}
 }
 
-// Hanging folds a text that begins at a column so that its other lines begin there too. A hash
-// stays whole, to be copied.
+// Hanging folds text that begins at a column and indents the following lines to that column. It
+// does not split hashes.
 func Hanging(text string, column int) string {
 	limit := Width()
 	if limit == 0 || !strings.Contains(text, " ") {
@@ -80,7 +80,7 @@ func Hanging(text string, column int) string {
 	return strings.ReplaceAll(text, "\n", "\n"+strings.Repeat(" ", column))
 }
 
-// Sentence writes prose.
+// Sentence writes a paragraph, folded to the width of the terminal.
 func Sentence(w io.Writer, text string) error {
 	if limit := Width(); limit > 0 {
 		text = table.Fold(text, limit)
@@ -89,7 +89,7 @@ func Sentence(w io.Writer, text string) error {
 	return err
 }
 
-// CSVCell quotes a value where CSV needs it.
+// CSVCell quotes a value if CSV requires it.
 func CSVCell(s string) string {
 	if strings.ContainsAny(s, ",\"\n") {
 		return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`

@@ -18,7 +18,7 @@ func Clip(s string, n int) string {
 	return s
 }
 
-// Plural is a number of things.
+// Plural formats a number with a noun, in the plural unless n is 1.
 func Plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -26,7 +26,7 @@ func Plural(n int, what string) string {
 	return strconv.Itoa(n) + " " + what + "s"
 }
 
-// OrUnknown names what is not known.
+// OrUnknown returns s, or "unknown" if s is empty.
 func OrUnknown(s string) string {
 	if s == "" {
 		return "unknown"
@@ -34,7 +34,7 @@ func OrUnknown(s string) string {
 	return s
 }
 
-// OrNone names what is empty.
+// OrNone returns s, or "none" if s is empty.
 func OrNone(s string) string {
 	if s == "" {
 		return "none"
@@ -42,7 +42,7 @@ func OrNone(s string) string {
 	return s
 }
 
-// OrDash marks what one of two plans does not have.
+// OrDash returns s, or "-" if s is empty.
 func OrDash(s string) string {
 	if s == "" {
 		return "-"
@@ -50,7 +50,7 @@ func OrDash(s string) string {
 	return s
 }
 
-// Join joins what is not empty.
+// Join joins the parts that are not empty.
 func Join(sep string, parts ...string) string {
 	var list []string
 	for _, p := range parts {
@@ -61,7 +61,7 @@ func Join(sep string, parts ...string) string {
 	return strings.Join(list, sep)
 }
 
-// Percent is a gain with its sign, which nothing has none of.
+// Percent formats a fraction as a percentage with a sign; a rounded 0 has none.
 func Percent(x float64) string {
 	if p := math.Round(100 * x); p != 0 {
 		return fmt.Sprintf("%+.0f %%", p)
@@ -69,7 +69,7 @@ func Percent(x float64) string {
 	return "0 %"
 }
 
-// ColumnsFrom is the columns from first to before end.
+// ColumnsFrom returns the column numbers from first to end, without end.
 func ColumnsFrom(first, end int) (columns []int) {
 	for i := first; i < end; i++ {
 		columns = append(columns, i)
@@ -77,10 +77,10 @@ func ColumnsFrom(first, end int) (columns []int) {
 	return columns
 }
 
-// Share is a part of something as people read it.
+// Share formats a fraction as a percentage with one decimal.
 func Share(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }
 
-// Size is a number of bytes; nothing where there are none.
+// Size formats a number of bytes; "" for 0.
 func Size(bytes int64) string {
 	if bytes == 0 {
 		return ""

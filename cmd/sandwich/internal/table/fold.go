@@ -8,8 +8,8 @@ import (
 	"github.com/olekukonko/tablewriter/pkg/twwidth"
 )
 
-// Fold breaks lines behind spaces, commas, slashes and colons so that none is wider than limit,
-// else behind a hyphen; what has none of them is broken where it is.
+// Fold breaks lines so that none is wider than limit: after a space, comma, slash or colon, else
+// after a hyphen, else anywhere.
 func Fold(s string, limit int) string {
 	var out []string
 	for _, line := range strings.Split(s, "\n") {
@@ -25,7 +25,7 @@ func Fold(s string, limit int) string {
 	return strings.Join(out, "\n")
 }
 
-// breakLine is the longest head of at most limit columns that ends well, and the rest.
+// breakLine splits line after at most limit columns at the best position, and returns both parts.
 func breakLine(line string, limit int) (head, rest string) {
 	good, hyphen, hard := 0, 0, 0
 	for i, r := range line {

@@ -1,5 +1,5 @@
-// Package table sets rows under a header for people: as wide as the terminal allows, and folded or
-// cut where it is narrower.
+// Package table formats rows under a header as text, folded or divided to fit the width of the
+// terminal.
 package table
 
 import (
@@ -13,21 +13,22 @@ import (
 	"github.com/olekukonko/tablewriter/tw"
 )
 
-// LeastFold is what a column of text keeps.
+// LeastFold is the minimum width of a folded column of text.
 const LeastFold = 14
 
 // padding of a column.
 const padding = 2
 
-// Table is rows under a header.
+// Table holds rows under a header.
 type Table struct {
 	Header  []string
 	Rows    [][]string
 	Numbers []int // columns that are never folded, and stand to the right
 }
 
-// Fit folds headers between words, then columns of text, and in the end cuts the table into several
-// whose rows tell what they belong to, until no line is longer than limit; 0 bounds nothing.
+// Fit makes the table fit lines of limit columns; 0 means no limit. It folds headers between
+// words, then columns of text, and finally divides the table into several, which repeat the
+// columns that identify a row.
 func (t Table) Fit(limit int) []Table {
 	if limit == 0 || t.width() <= limit {
 		return []Table{t}
@@ -67,7 +68,8 @@ func (t Table) Fit(limit int) []Table {
 	return t.cut(limit)
 }
 
-// cut deals the columns out to several tables, each but the first with the keys before the rest.
+// cut distributes the columns over several tables. Each table but the first begins with the key
+// columns.
 func (t Table) cut(limit int) (out []Table) {
 	keys := t.keys(limit)
 	var columns []int
@@ -85,8 +87,8 @@ func (t Table) cut(limit int) (out []Table) {
 	return append(out, t.columns(columns))
 }
 
-// keys are the columns that tell rows apart, of the first ones those that are not the same in every
-// row; the first column where that would leave too little room.
+// keys returns the leading columns that distinguish rows. If they would take too much width, it
+// returns the first column.
 func (t Table) keys(limit int) (keys []int) {
 	for c := range t.Header {
 		values := map[string]bool{}
@@ -151,7 +153,7 @@ func (t Table) cellWidth(i int) (most int) {
 	return most
 }
 
-// displayWidth is the columns of the longest line.
+// displayWidth returns the width of the longest line in columns.
 func displayWidth(s string) (most int) {
 	for line := range strings.Lines(s) {
 		most = max(most, twwidth.Width(strings.TrimRight(line, "\n")))
@@ -159,7 +161,7 @@ func displayWidth(s string) (most int) {
 	return most
 }
 
-// longestWord is the width that a header needs at least.
+// longestWord returns the minimum width of a header, that of its longest word.
 func longestWord(s string) (most int) {
 	for _, word := range strings.Fields(s) {
 		most = max(most, twwidth.Width(word))

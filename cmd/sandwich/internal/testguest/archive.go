@@ -20,14 +20,14 @@ const (
 	modeFile   = 0o100755 // executable for all files: the guest has only root
 )
 
-// Add puts a file at an absolute path, and makes the folders above it.
+// Add adds a file at an absolute path, and its parent folders.
 func (a *Archive) Add(name string, data []byte) {
 	name = strings.TrimPrefix(path.Clean(name), "/")
 	a.folders(path.Dir(name))
 	a.entry(name, modeFile, data)
 }
 
-// folders makes a folder and those above it, once each: the kernel makes none by itself.
+// folders adds a folder and its parents, each once, since the kernel does not create them.
 func (a *Archive) folders(dir string) {
 	if dir == "." || a.made[dir] {
 		return
@@ -57,7 +57,7 @@ func (a *Archive) entry(name string, mode int, data []byte) {
 
 func (a *Archive) pad() { a.out.Write(make([]byte, -a.out.Len()&3)) }
 
-// Bytes ends the archive and returns it. Add nothing afterwards.
+// Bytes completes the archive and returns it. Nothing may be added afterwards.
 func (a *Archive) Bytes() []byte {
 	a.entry("TRAILER!!!", 0, nil)
 	return a.out.Bytes()

@@ -12,16 +12,16 @@ import (
 	"strings"
 )
 
-// MissingError says what has to be installed before a guest can run here.
+// MissingError lists what must be installed to run a guest.
 type MissingError struct{ What, Remedy string }
 
 func (e *MissingError) Error() string { return e.What + ": " + e.Remedy }
 
-// Tools are the programs and files of the host that a guest needs.
+// Tools holds the paths of the programs and files of the host that a guest needs.
 type Tools struct{ Qemu, Kernel string }
 
-// Find looks for qemu in PATH and for a kernel in the file that SANDWICH_GUEST_KERNEL_AMD64 or
-// _ARM64 names, else in /boot. Where one of them is missing the error is a MissingError.
+// Find looks for qemu in PATH and for a kernel in the file named by SANDWICH_GUEST_KERNEL_AMD64 or
+// _ARM64, else in /boot. If one of them is missing, it returns a MissingError.
 func Find(m *Machine) (Tools, error) {
 	qemu, err := exec.LookPath(m.program())
 	if err != nil {
@@ -36,7 +36,7 @@ func findKernel(arch, boot string) (string, error) {
 	variable := "SANDWICH_GUEST_KERNEL_" + strings.ToUpper(arch)
 	if path := os.Getenv(variable); path != "" {
 		if got := kernelArch(path); got != arch {
-			return "", fmt.Errorf("%s=%s is no readable Linux kernel for %s", variable, path, arch)
+			return "", fmt.Errorf("%s=%s is not a readable Linux kernel for %s", variable, path, arch)
 		}
 		return path, nil
 	}
@@ -51,7 +51,7 @@ func findKernel(arch, boot string) (string, error) {
 		"install Debian's linux-image-cloud-" + arch + ", or name a kernel in " + variable}
 }
 
-// modified is when a file was written, in seconds; 0 where it cannot be told.
+// modified returns the modification time of a file in seconds; 0 if it is unknown.
 func modified(path string) int {
 	st, err := os.Stat(path)
 	if err != nil {
@@ -60,8 +60,8 @@ func modified(path string) int {
 	return int(st.ModTime().Unix())
 }
 
-// kernelArch tells the architecture of a kernel image from its header: x86's boot protocol, or
-// arm64's booting.rst with or without gzip around it. "" for any other file.
+// kernelArch returns the architecture of a kernel image by its header: the boot protocol of x86,
+// or that of arm64 (booting.rst), possibly compressed with gzip. It returns "" for other files.
 func kernelArch(path string) string {
 	f, err := os.Open(path)
 	if err != nil {

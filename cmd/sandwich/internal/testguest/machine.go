@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// Machine is the hardware of a guest.
+// Machine describes the hardware of a guest.
 type Machine struct {
 	Arch        string  // amd64 or arm64, as in GOARCH
 	Nodes       int     // NUMA nodes
@@ -15,7 +15,7 @@ type Machine struct {
 	Distances   [][]int // node by node; 10 on the diagonal
 }
 
-// program is qemu's name for the architecture.
+// program returns the name of the qemu program for the architecture.
 func (m *Machine) program() string {
 	if m.Arch == "arm64" {
 		return "qemu-system-aarch64"
@@ -23,8 +23,8 @@ func (m *Machine) program() string {
 	return "qemu-system-x86_64"
 }
 
-// arguments are the command line of qemu: no device but processors, memory and a serial console on
-// standard output.
+// arguments returns the command line of qemu for a guest with only processors, memory and a serial
+// console on standard output.
 func (m *Machine) arguments(kernel, initramfs string) []string {
 	cpus := m.Nodes * m.CPUsPerNode
 	args := []string{"-nodefaults", "-no-user-config", "-display", "none", "-serial", "stdio", "-no-reboot",

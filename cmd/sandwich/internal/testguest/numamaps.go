@@ -15,7 +15,7 @@ type Mapping struct {
 	KiB    int         // size of a page
 }
 
-// ParseNumaMaps reads /proc/PID/numa_maps.
+// ParseNumaMaps parses /proc/PID/numa_maps.
 func ParseNumaMaps(text string) ([]Mapping, error) {
 	var all []Mapping
 	for line := range strings.Lines(text) {

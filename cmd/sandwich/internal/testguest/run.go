@@ -14,12 +14,12 @@ import (
 	"time"
 )
 
-// maxLine bounds a line of the console: a result with the files that came back, in base64.
+// maxLine limits a line of the console: a result with the files that it returns, in base64.
 const maxLine = 64 << 20
 
-// Run boots the machine with the archive, to which it adds the steps, and hands on each result as
-// it comes. It returns when the guest has powered off; ctx ends it before. folder holds the
-// initramfs for the while. busy is the CPU time that the emulation took.
+// Run boots the machine with the archive, to which it adds the steps, and passes on each result as
+// it arrives. It returns when the guest has powered off or ctx ends. folder holds the initramfs
+// during the run. busy is the CPU time of the emulation.
 func Run(ctx context.Context, m *Machine, tools Tools, a *Archive, steps []Step, folder string,
 	got func(Result)) (busy time.Duration, err error) {
 	text, err := json.Marshal(steps)
@@ -59,7 +59,8 @@ func Run(ctx context.Context, m *Machine, tools Tools, a *Archive, steps []Step,
 	return busy, nil
 }
 
-// readConsole takes the results out of what the guest prints; tail is the end of the rest.
+// readConsole extracts the results from the output of the guest. tail is the end of the other
+// output.
 func readConsole(console io.Reader, got func(Result)) (count int, tail []string, err error) {
 	lines := bufio.NewScanner(console)
 	lines.Buffer(nil, maxLine)

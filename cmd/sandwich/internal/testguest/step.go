@@ -2,14 +2,13 @@ package testguest
 
 import "time"
 
-// StepsFile is where init finds the steps, as JSON.
+// StepsFile is the path in the guest of the file with the steps, as JSON.
 const StepsFile = "/steps.json"
 
 // Mark begins a line of the console that holds a Result as JSON.
 const Mark = "@result "
 
-// Step is one command that the guest runs to its end, or a server that runs while things are done
-// to it.
+// Step is one command of the guest, which runs to its end or is a server during some actions.
 type Step struct {
 	Name  string
 	Args  []string // the first is a path
@@ -20,10 +19,10 @@ type Step struct {
 	Limit time.Duration
 }
 
-// Walls is a cpuset: lists of CPUs and of memory nodes as the kernel writes them ("0-3,8").
+// Walls is a cpuset: lists of CPUs and of memory nodes in the format of the kernel ("0-3,8").
 type Walls struct{ CPUs, Mems string }
 
-// Action is one thing done while a command runs; exactly one field is set.
+// Action is performed while a command runs. Exactly one field is set.
 type Action struct {
 	Post  *Post    // asked again until the server listens
 	Look  bool     // at the process from outside
@@ -32,10 +31,10 @@ type Action struct {
 	Wait  time.Duration
 }
 
-// Post is an HTTP request; GET without a body.
+// Post is an HTTP request; a GET request if it has no body.
 type Post struct{ URL, Body string }
 
-// Result is what became of a step.
+// Result is the outcome of a step.
 type Result struct {
 	Name           string
 	Exit           int // -1: ended by a signal, or never started
@@ -53,13 +52,13 @@ type Seen struct {
 	Process Process // of a Look
 }
 
-// Process is a running process as the kernel shows it to others.
+// Process describes a running process as /proc shows it.
 type Process struct {
 	NumaMaps string // /proc/PID/numa_maps
 	Tasks    []Task
 }
 
-// Task is a thread.
+// Task describes a thread.
 type Task struct {
 	ID      int
 	Name    string

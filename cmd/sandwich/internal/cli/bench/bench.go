@@ -1,3 +1,5 @@
+// Package bench has the verb bench and its subcommands, which measure kernels, ops and searches.
+// The verbs llm and load are packages of their own.
 package bench
 
 import (
@@ -11,6 +13,7 @@ import (
 	"sandwich/cmd/sandwich/internal/cli/flags"
 )
 
+// NewBench returns the verb bench.
 func NewBench() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "bench",

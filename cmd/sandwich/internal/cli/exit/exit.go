@@ -1,3 +1,4 @@
+// Package exit maps errors to the exit codes of the program.
 package exit
 
 import (

@@ -1,3 +1,4 @@
+// Package flags has the types of flags and the checks of arguments that verbs share.
 package flags
 
 import (

@@ -12,6 +12,7 @@ import (
 	"sandwich/profiles/doctor"
 )
 
+// NewDoctor returns the verb doctor.
 func NewDoctor() *cobra.Command {
 	var root string
 	c := &cobra.Command{

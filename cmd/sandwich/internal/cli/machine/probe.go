@@ -1,3 +1,5 @@
+// Package machine has the verbs probe, tree and doctor, and the flags by which other verbs select
+// a machine.
 package machine
 
 import (
@@ -19,6 +21,7 @@ import (
 	"sandwich/topotree/draw"
 )
 
+// NewProbe returns the verb probe.
 func NewProbe() *cobra.Command {
 	var source Flags
 	var out, matrix string

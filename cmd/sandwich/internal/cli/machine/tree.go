@@ -36,6 +36,7 @@ type treeFlags struct {
 // listed is the default of --limit: how many trees --enumerate lists.
 const listed = 30
 
+// NewTree returns the verb tree.
 func NewTree() *cobra.Command {
 	var f treeFlags
 	c := &cobra.Command{

@@ -1,3 +1,4 @@
+// Package model has the verbs model inspect and model synth.
 package model
 
 import (
@@ -17,6 +18,7 @@ import (
 	"sandwich/runtime/model"
 )
 
+// NewModel returns the verb model.
 func NewModel() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "model",

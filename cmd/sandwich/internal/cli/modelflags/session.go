@@ -1,3 +1,5 @@
+// Package modelflags has the flags of verbs that open a model under a plan, and the limits of
+// their values.
 package modelflags
 
 import (

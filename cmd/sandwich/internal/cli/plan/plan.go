@@ -1,3 +1,4 @@
+// Package plan has the verbs that show, verify, compare, check and distribute plans.
 package plan
 
 import (
@@ -17,6 +18,7 @@ import (
 	"sandwich/runtime/session"
 )
 
+// NewPlan returns the verb plan.
 func NewPlan() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "plan",

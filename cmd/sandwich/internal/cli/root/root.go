@@ -1,3 +1,5 @@
+// Package root runs a command line: it has the root command, signals, limits of the process, and
+// the report of errors.
 package root
 
 import (

@@ -42,6 +42,7 @@ type generateFlags struct {
 	sampling  api.Sampling
 }
 
+// NewGenerate returns the verb generate.
 func NewGenerate() *cobra.Command {
 	var f generateFlags
 	c := &cobra.Command{

@@ -28,6 +28,7 @@ type runFlags struct {
 	budget time.Duration
 }
 
+// NewRun returns the verb run.
 func NewRun() *cobra.Command {
 	var f runFlags
 	c := &cobra.Command{

@@ -1,3 +1,4 @@
+// Package serve has the verbs serve, run, generate and embed, which run a model.
 package serve
 
 import (
@@ -37,6 +38,7 @@ type serveFlags struct {
 	access      accessFlags
 }
 
+// NewServe returns the verb serve.
 func NewServe() *cobra.Command {
 	f := serveFlags{session: modelflags.Flags{Wants: modelflags.ForBoth}}
 	c := &cobra.Command{

@@ -1,3 +1,4 @@
+// Package tune has the verb tune, and the tuning of the verb run.
 package tune
 
 import (
@@ -50,6 +51,7 @@ type Flags struct {
 	simulation Simulation
 }
 
+// NewTune returns the verb tune.
 func NewTune() *cobra.Command {
 	var f Flags
 	c := &cobra.Command{

@@ -1,3 +1,4 @@
+// Package llm has the verbs of bench llm, which measure prompts and generation of a model.
 package llm
 
 import (
