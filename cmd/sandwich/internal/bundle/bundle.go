@@ -53,7 +53,7 @@ func Print(w io.Writer, b *plans.Bundle, memory string) {
 	fmt.Fprintf(w, "%s: %s, %s\n", s.Name, s.State, exact)
 	decode, tables := fmt.Sprintf("%s, up to %d rows", b.DescribePUs(s.Service.DecodePUs), s.BatchMax), len(s.Decode)
 	if s.Pooled {
-		decode, tables = "none: the model reads texts and generates nothing", 0
+		decode, tables = "none: the model generates no text", 0
 	}
 	rows := [][]string{
 		{"model", fmt.Sprintf("%s, %s cache", s.Model, s.KV)},

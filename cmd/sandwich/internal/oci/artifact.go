@@ -66,13 +66,13 @@ func newArtifact(packed []byte, labels map[string]string) (*artifact, error) {
 func layerOf(manifest []byte) (v1.Descriptor, error) {
 	var m v1.Manifest
 	if err := json.Unmarshal(manifest, &m); err != nil {
-		return v1.Descriptor{}, refused("its manifest is no JSON of a manifest")
+		return v1.Descriptor{}, refused("its manifest is not valid JSON")
 	}
 	switch {
 	case m.MediaType != v1.MediaTypeImageManifest || m.ArtifactType != artifactType:
 		return v1.Descriptor{}, refused("it is of the type %.80q, not %s", kindOf(&m), artifactType)
 	case len(m.Layers) != 1 || m.Layers[0].MediaType != layerType:
-		return v1.Descriptor{}, refused("it has %d layers, and a plan is one of the type %s", len(m.Layers), layerType)
+		return v1.Descriptor{}, refused("it has %d layers; a plan has one, of the type %s", len(m.Layers), layerType)
 	}
 	layer := m.Layers[0]
 	return layer, checkDescriptor(layer, plans.MaxArchive)
@@ -91,10 +91,10 @@ func kindOf(m *v1.Manifest) string {
 // checkDescriptor rejects a blob that is too large before it is read.
 func checkDescriptor(d v1.Descriptor, limit int64) error {
 	if d.Digest.Validate() != nil || d.Digest.Algorithm() != digest.SHA256 {
-		return refused("%.80q is no sha256 digest", string(d.Digest))
+		return refused("%.80q is not a sha256 digest", string(d.Digest))
 	}
 	if d.Size < 0 || d.Size > limit {
-		return refused("%s has %d bytes, and at most %d are taken", d.Digest, d.Size, limit)
+		return refused("%s has %d bytes; the limit is %d", d.Digest, d.Size, limit)
 	}
 	return nil
 }
@@ -106,7 +106,7 @@ func readBlob(r io.Reader, d v1.Descriptor) ([]byte, error) {
 		return nil, err
 	}
 	if int64(len(data)) != d.Size || digest.FromBytes(data) != d.Digest {
-		return nil, refused("what came is not %s of %d bytes", d.Digest, d.Size)
+		return nil, refused("the received data is not %s of %d bytes", d.Digest, d.Size)
 	}
 	return data, nil
 }

@@ -97,7 +97,7 @@ func (l layout) prepare(dir *os.File) error {
 	err := l.check()
 	if errors.Is(err, fs.ErrNotExist) {
 		if names, err := dir.Readdirnames(1); err == nil && len(names) > 0 {
-			return refused("the folder is not empty and is no OCI layout; name another one")
+			return refused("the folder is not empty and not an OCI layout; give another one")
 		}
 		data, err := json.Marshal(v1.ImageLayout{Version: v1.ImageLayoutVersion})
 		if err != nil {
@@ -132,7 +132,7 @@ func (l layout) index() (*index, error) {
 	}
 	x := &index{}
 	if err := json.Unmarshal(data, &x.fields); err != nil || x.fields == nil {
-		return nil, refused("%s is no JSON of an index", v1.ImageIndexFile)
+		return nil, refused("%s is not a valid index", v1.ImageIndexFile)
 	}
 	if list := x.fields["manifests"]; list != nil {
 		if err := json.Unmarshal(list, &x.manifests); err != nil {
@@ -168,16 +168,16 @@ func (x *index) find(tag string, want digest.Digest) (v1.Descriptor, error) {
 	for _, m := range x.manifests {
 		var d v1.Descriptor
 		if err := json.Unmarshal(m, &d); err != nil {
-			return d, refused("%s has a line that is no descriptor", v1.ImageIndexFile)
+			return d, refused("%s has an invalid descriptor", v1.ImageIndexFile)
 		}
 		if d.Digest == want || want == "" && d.Annotations[v1.AnnotationRefName] == tag {
 			return d, checkDescriptor(d, maxManifest)
 		}
 	}
 	if want != "" {
-		return v1.Descriptor{}, refused("nothing there has that digest")
+		return v1.Descriptor{}, refused("the layout has no such digest")
 	}
-	return v1.Descriptor{}, refused("nothing there has the tag %.80q", tag)
+	return v1.Descriptor{}, refused("the layout has no tag %.80q", tag)
 }
 
 func (l layout) pull(_ context.Context, tag string, want digest.Digest) (manifest, packed []byte, err error) {

@@ -98,7 +98,7 @@ func (p *Place) Base() string {
 // must have a tag.
 func (p *Place) Push(ctx context.Context, packed []byte, labels map[string]string) (pinned string, err error) {
 	if p.tag == "" {
-		return "", refused("a plan is pushed under a tag, and its digest %s follows", p.digest)
+		return "", refused("a plan is pushed to a tag, not to the digest %s; give LOCATION:TAG", p.digest)
 	}
 	a, err := newArtifact(packed, labels)
 	if err != nil {

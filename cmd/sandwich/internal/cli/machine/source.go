@@ -75,7 +75,7 @@ func Named(name string) (*profiles.Profile, error) {
 	}
 	p, err := profiles.Builtin(name)
 	if err != nil {
-		err = fmt.Errorf("--machine %s: there is no such file, and %w", name, err)
+		err = fmt.Errorf("--machine %s: no such file; %w", name, err)
 	}
 	return p, exit.Usage(err)
 }
