@@ -10,8 +10,8 @@ import (
 )
 
 // Verify runs a kernel on the device and in the interpreter and returns an error that names the
-// first difference if a word of a buffer differs. buffers has the contents of the bindings before the run and those of the
-// interpreter's run after it.
+// first difference if a word of a buffer differs. buffers has the contents of the bindings before
+// the run and those of the interpreter's run after it.
 func Verify(ctx context.Context, d Device, k *devgen.Kernel, groups [3]int, buffers [][]byte, push []uint32) error {
 	got, err := Run(ctx, d, k, groups, buffers, push)
 	if err != nil {
