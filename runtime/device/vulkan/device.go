@@ -108,6 +108,10 @@ func (d *logicalDevice) create(f *hostcall.Frame) error {
 func (d *logicalDevice) Info() device.Info {
 	i := d.physical.info()
 	i.Exact, i.Repaired = d.exact, d.repaired
+	_ = d.With(d.Main, func(f *hostcall.Frame) (err error) { // on an error the free memory is not known
+		i.FreeBytes, err = d.physical.free(f, d.functions)
+		return err
+	})
 	return i
 }
 

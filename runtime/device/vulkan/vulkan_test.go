@@ -47,7 +47,7 @@ func TestExactness(t *testing.T) {
 	if info.Exact != device.AllExact {
 		t.Errorf("exact: %v; repaired: %v", info.Exact, info.Repaired)
 	}
-	if info.Name == "" || info.MemoryBytes == 0 {
+	if info.Name == "" || info.MemoryBytes == 0 || info.FreeBytes > info.MemoryBytes {
 		t.Errorf("%+v", info)
 	}
 }
