@@ -149,7 +149,8 @@ func TestGEMMRefuses(t *testing.T) {
 		{Weight: qtype.IQ4_NL, Rows: 1}, {Weight: qtype.Q2_K, Rows: 1}, {Weight: 200, Rows: 1},
 		{Weight: qtype.F16, Path: microkernel.ComputeInt8, Rows: 1},
 		{Weight: qtype.Q8_0, Path: microkernel.ComputeBF16, Rows: 1}, {Weight: qtype.Q8_0},
-		{Weight: qtype.Q8_0, Rows: 17}, {Weight: qtype.Q8_0, Rows: 1, Panels: 5}, {Weight: qtype.Q8_0, Rows: 1, Epilogue: Gated, Bias: true},
+		{Weight: qtype.Q8_0, Rows: 17}, {Weight: qtype.Q8_0, Rows: 1, Panels: 5},
+		{Weight: qtype.Q8_0, Rows: 1, Epilogue: Gated, Bias: true},
 	} {
 		if k, err := g.Kernel(); err == nil {
 			t.Errorf("%+v gives %s, want an error", g, k.Name)

@@ -70,7 +70,7 @@ func TestEmit(t *testing.T) {
 
 // TestTargets checks that texts name targets that PTX 7.0 knows.
 func TestTargets(t *testing.T) {
-	for target, want := range map[Target]string{61: "sm_61", 72: "sm_70", 75: "sm_75", 80: "sm_80", 90: "sm_80", 120: "sm_80"} {
+	for target, want := range map[Target]string{61: "sm_61", 72: "sm_70", 75: "sm_75", 80: "sm_80", 90: "sm_80"} {
 		text, err := Emit(axpy(t), target)
 		if err != nil || !strings.Contains(text, ".target "+want+"\n") {
 			t.Errorf("%d: %v, want %s", target, err, want)
