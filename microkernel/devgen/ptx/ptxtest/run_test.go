@@ -43,7 +43,7 @@ func TestRunRefuses(t *testing.T) {
 			"offset 128 of 128 bytes of global memory"},
 		"unaligned":      {entry("st.global.b32 [%d1+2], %r0;"), "offset 2"},
 		"not an address": {entry("ld.global.b32 %r1, [%d2];"), "no buffer"},
-		"shared":         {entry("mov.u32 %r1, smem;", "st.shared.b32 [%r1+64], %r0;"), "offset 64 of 64 bytes of shared"},
+		"shared":         {entry("mov.u32 %r1, 64;", "st.shared.b32 [%r1], %r0;"), "64 bytes of shared"},
 		"divergent end":  {entry("setp.lt.u32 %p0, %r0, 5;", "@%p0 bra L1;", "bar.sync 0;", "L1:"), "27 of 32 threads"},
 		"unaligned copy": {entry("cp.async.cg.shared.global [%r0+0], [%d1], 16;"), "offset 1"},
 		"missing push": {strings.Replace(entry(), ".param .u64 k_1", ".param .u64 k_1, .param .u32 k_2", 1),
