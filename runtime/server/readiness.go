@@ -41,7 +41,7 @@ func (s *Server) Ready(g generation.Generator) {
 	r := &s.readiness
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s.Gen, r.ready = g, true // enter's lock orders this write before reads of gen
+	s.run.Gen, r.ready = g, true // enter's lock orders this write before reads of gen
 }
 
 // enter counts a request, or returns an error if the server is not ready.
@@ -106,7 +106,7 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 		jsontext.Write(w, http.StatusServiceUnavailable, body)
 		return
 	}
-	if g, ok := s.Gen.(generation.Readier); ok {
+	if g, ok := s.run.Gen.(generation.Readier); ok {
 		if err := g.Ready(); err != nil {
 			body := jsontext.AppendString([]byte(`{"status":"unavailable","reason":`), err.Error())
 			jsontext.Write(w, http.StatusServiceUnavailable, append(body, '}'))

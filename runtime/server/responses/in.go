@@ -1,4 +1,4 @@
-package server
+package responses
 
 import (
 	"encoding/json"
@@ -12,9 +12,21 @@ import (
 	"sandwich/runtime/server/conversation"
 	"sandwich/runtime/server/exchange"
 	"sandwich/runtime/server/fields"
+	"sandwich/runtime/server/generation"
 	"sandwich/runtime/server/jsontext"
 	"sandwich/runtime/server/request"
 )
+
+// API serves /v1/responses and keeps its answers.
+type API struct {
+	*generation.Runner
+	answers *store
+}
+
+// New returns an API without stored answers.
+func New(r *generation.Runner) *API {
+	return &API{r, newStore(storedBytes)}
+}
 
 // responsesBody is the body of /v1/responses. Other fields are accepted and ignored.
 type responsesBody struct {
@@ -121,8 +133,8 @@ func (a *asking) parse(data []byte) (*request.Call, *apierr.Error) {
 // end releases the answer that the request continues.
 func (a *asking) end() { a.answers.release(a.before) }
 
-// responses handles /v1/responses.
-func (s *Server) responses(w http.ResponseWriter, r *http.Request) {
+// Create handles /v1/responses.
+func (s *API) Create(w http.ResponseWriter, r *http.Request) {
 	a := &asking{answers: s.answers, most: s.Limits.MaxBody, salt: w.(*exchange.Exchange).Salt}
 	defer a.end()
 	s.Handle(w, r, a.parse, func(x *exchange.Exchange, r *http.Request, c *request.Call) {

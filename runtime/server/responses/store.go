@@ -1,4 +1,4 @@
-package server
+package responses
 
 import (
 	"container/list"
@@ -249,7 +249,7 @@ func (t *turn) chain() []*turn {
 	return all
 }
 
-const responsesPrefix = "/v1/responses/"
+const Prefix = "/v1/responses/"
 
 // noResponse returns the error for an unknown answer.
 func noResponse(status int, id string) *apierr.Error {
@@ -258,9 +258,9 @@ func noResponse(status int, id string) *apierr.Error {
 			"another API key, or was evicted", jsontext.Clip(id))
 }
 
-// stored handles GET /v1/responses/{id}.
-func (s *Server) stored(w http.ResponseWriter, r *http.Request) {
-	id := strings.TrimPrefix(r.URL.Path, responsesPrefix)
+// Get handles GET /v1/responses/{id}.
+func (s *API) Get(w http.ResponseWriter, r *http.Request) {
+	id := strings.TrimPrefix(r.URL.Path, Prefix)
 	t := s.answers.get(w.(*exchange.Exchange).Salt, id)
 	if t == nil {
 		noResponse(http.StatusNotFound, id).Write(w)
@@ -269,9 +269,9 @@ func (s *Server) stored(w http.ResponseWriter, r *http.Request) {
 	jsontext.Write(w, http.StatusOK, t.body)
 }
 
-// forgotten handles DELETE /v1/responses/{id}.
-func (s *Server) forgotten(w http.ResponseWriter, r *http.Request) {
-	id := strings.TrimPrefix(r.URL.Path, responsesPrefix)
+// Delete handles DELETE /v1/responses/{id}.
+func (s *API) Delete(w http.ResponseWriter, r *http.Request) {
+	id := strings.TrimPrefix(r.URL.Path, Prefix)
 	if !s.answers.remove(w.(*exchange.Exchange).Salt, id) {
 		noResponse(http.StatusNotFound, id).Write(w)
 		return

@@ -1,4 +1,4 @@
-package server
+package anthropic
 
 import (
 	"encoding/json"
@@ -215,8 +215,8 @@ func (m *blocks) Finish(r *api.Result) {
 	_ = m.Flush() // the client already has all tokens
 }
 
-// anthropicError encodes an error in Anthropic's format.
-func anthropicError(e *apierr.Error) []byte {
+// EncodeError encodes an error in Anthropic's format.
+func EncodeError(e *apierr.Error) []byte {
 	kind, known := map[int]string{
 		http.StatusBadRequest: apierr.TypeInvalid, http.StatusUnauthorized: "authentication_error",
 		http.StatusForbidden: "permission_error", http.StatusNotFound: "not_found_error",
