@@ -116,8 +116,8 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	jsontext.Write(w, http.StatusOK, []byte(`{"status":"ok"}`))
 }
 
-// admitted serves a request that needs the model, if the server is ready.
-func (s *Server) admitted(w http.ResponseWriter, r *http.Request, serve http.HandlerFunc) {
+// serveReady serves a request that needs the model, if the server is ready.
+func (s *Server) serveReady(w http.ResponseWriter, r *http.Request, serve http.HandlerFunc) {
 	if fail := s.readiness.enter(); fail != nil {
 		w.Header().Set("Connection", "close") // the client should reconnect to a server that is ready
 		fail.Write(w)

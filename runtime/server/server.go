@@ -162,7 +162,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	rt, known := s.routes[path]
 	if !known {
-		rt, path, known = s.below(path, r.Method)
+		rt, path, known = s.prefixRoute(path, r.Method)
 	}
 	x := exchange.NewExchange(w, r, path)
 	x.Format = rt.shape
@@ -182,10 +182,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			jsontext.Clip(hostName(r.Host))).Write(x)
 		return
 	}
-	if s.share(x, r, rt) {
+	if s.writeCORS(x, r, rt) {
 		return
 	}
-	if e := s.refusal(x, r, rt, known); e != nil {
+	if e := s.check(x, r, rt, known); e != nil {
 		e.Write(x)
 		return
 	}
@@ -193,7 +193,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		rt.serve(x, r)
 		return
 	}
-	s.admitted(x, r, rt.serve)
+	s.serveReady(x, r, rt.serve)
 }
 
 // root handles /, which ollama's clients request to check that a server runs.
@@ -205,9 +205,9 @@ func (s *Server) root(w http.ResponseWriter, _ *http.Request) {
 	io.WriteString(w, text)
 }
 
-// below returns the route of a path that ends in an id, and a name for the metrics that does not
+// prefixRoute returns the route of a path that ends in an id, and a name for the metrics that does not
 // depend on the id.
-func (s *Server) below(path, method string) (rt route, name string, known bool) {
+func (s *Server) prefixRoute(path, method string) (rt route, name string, known bool) {
 	switch {
 	case strings.HasPrefix(path, "/v1/models/"):
 		return route{method: http.MethodGet, serve: (&openai.API{Runner: s.run}).Model}, "/v1/models/{id}", true

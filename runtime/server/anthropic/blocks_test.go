@@ -20,7 +20,7 @@ func TestBlocks(t *testing.T) {
 	m := &blocks{Stream: &exchange.Stream{Answer: exchange.NewAnswer("m", true), W: w}, call: &request.Call{}}
 	m.id, m.name, m.kind = "c", "pick", "tool_use"
 	m.add("", `{"a":`)
-	m.shut(true)
+	m.closeBlock(true)
 	if len(m.whole) > 0 {
 		t.Errorf("%s", m.whole)
 	}

@@ -279,7 +279,7 @@ func addMessage(h *conversation.History, raw json.RawMessage, at string) *apierr
 		return t.block(item, fmt.Sprintf("%s[%d]", at, i))
 	})
 	if n == 0 {
-		t.content.LoseEmpty(at)
+		t.content.AddEmpty(at)
 	}
 	t.flush(true)
 	return e

@@ -39,9 +39,9 @@ type Fields struct {
 	Truncated bool `json:"-"` // truncate texts that are too long
 }
 
-// unread lists fields of other servers (vLLM, TEI, Jina, Cohere, Voyage) that would change the
+// unsupported lists fields of other servers (vLLM, TEI, Jina, Cohere, Voyage) that would change the
 // result, each with the value that does not.
-var unread = map[string]string{
+var unsupported = map[string]string{
 	"normalize":            "true",
 	"normalized":           "true",
 	"embedding_type":       `"float"`,
@@ -59,7 +59,7 @@ var unread = map[string]string{
 
 // NewCall returns a checked call with the shared fields.
 func (b *Fields) NewCall(data []byte, known map[string]bool) (*request.Call, *apierr.Error) {
-	unknown, e := fields.Check(data, known, unread)
+	unknown, e := fields.Check(data, known, unsupported)
 	if e == nil {
 		e = b.truncation()
 	}

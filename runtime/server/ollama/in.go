@@ -241,7 +241,7 @@ func addOllamaMessage(h *conversation.History, raw json.RawMessage, at string) *
 		return e
 	}
 	if !jsontext.IsEmpty(m.Images) {
-		c.LoseField(at+".images", "an image", "are not supported; the model reads only text")
+		c.AddUnusable(at+".images", "an image", "are not supported; the model reads only text")
 	}
 	switch role {
 	case "tool":

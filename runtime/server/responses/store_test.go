@@ -12,7 +12,7 @@ import (
 func TestStoreBounds(t *testing.T) {
 	s := newStore(20 * storedOverhead)
 	put := func(key byte, id string, before *turn) *turn {
-		n := &turn{id: id, salt: [32]byte{key}, before: before,
+		n := &turn{id: id, salt: [32]byte{key}, previous: before,
 			output: []json.RawMessage{json.RawMessage(`{"id":"item ` + id + `"}`)}}
 		s.put(n)
 		return n
@@ -48,7 +48,7 @@ func TestStoreBounds(t *testing.T) {
 			s.remove(t.salt, id)
 		}
 	}
-	if s.left != 20*storedOverhead || len(s.owners) != 0 || len(s.items) != 0 || !last.gone {
+	if s.left != 20*storedOverhead || len(s.owners) != 0 || len(s.items) != 0 || !last.hidden {
 		t.Errorf("%d bytes left, %d owners, %d items", s.left, len(s.owners), len(s.items))
 	}
 }
@@ -64,7 +64,7 @@ func TestLongChain(t *testing.T) {
 		body: make([]byte, 1000)}
 	answers.put(before)
 	for i := range 10_000 {
-		next := &turn{id: fmt.Sprint("resp_", i), before: before, output: before.output, body: before.body}
+		next := &turn{id: fmt.Sprint("resp_", i), previous: before, output: before.output, body: before.body}
 		if !answers.put(next) {
 			t.Fatalf("turn %d was not kept", i)
 		}
@@ -73,14 +73,14 @@ func TestLongChain(t *testing.T) {
 	if n, used := len(answers.byID), storedBytes-answers.left; n != 10_001 || used > int64(n)*4096 {
 		t.Errorf("%d answers take %d bytes", n, used)
 	}
-	a := &asking{answers: answers, most: 64 << 20}
+	a := &createRequest{answers: answers, maxBytes: 64 << 20}
 	c, e := a.parse([]byte(`{"input":"on","previous_response_id":"resp_2000"}`))
 	if e != nil || len(c.Messages) != 2004 {
 		t.Fatalf("%v, %+v", e, c)
 	}
 	a.end()
 	for most, has := range map[int64]string{8 << 20: "bytes accepted", 64 << 20: "8192 messages"} {
-		a := &asking{answers: answers, most: most}
+		a := &createRequest{answers: answers, maxBytes: most}
 		_, e := a.parse([]byte(`{"input":"on","previous_response_id":"resp_9999"}`))
 		if e == nil || e.Status != 400 || !strings.Contains(e.Message, has) {
 			t.Errorf("at most %d bytes: %v", most, e)
