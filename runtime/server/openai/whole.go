@@ -1,4 +1,4 @@
-package server
+package openai
 
 import (
 	"net/http"
@@ -13,11 +13,11 @@ import (
 type whole struct {
 	*exchange.Stream
 	call *request.Call
-	got  []gathered // by choice
+	got  []collected // by choice
 }
 
-// gathered collects one choice of an answer.
-type gathered struct {
+// collected collects one choice of an answer.
+type collected struct {
 	text      []byte
 	reasoning []byte
 	calls     []api.ToolCall
@@ -27,7 +27,7 @@ type gathered struct {
 
 // newWhole returns a writer of the answer to c.
 func newWhole(s *exchange.Stream, c *request.Call) *whole {
-	return &whole{Stream: s, call: c, got: make([]gathered, c.Choices())}
+	return &whole{Stream: s, call: c, got: make([]collected, c.Choices())}
 }
 
 // Token adds a token to choice i.
@@ -74,7 +74,7 @@ func (a *whole) Finish(r *api.Result) {
 }
 
 // appendMessage appends the message of a chat choice with its log probabilities.
-func (a *whole) appendMessage(b []byte, g *gathered) []byte {
+func (a *whole) appendMessage(b []byte, g *collected) []byte {
 	b = append(b, `,"message":{"role":"assistant","content":`...)
 	if text := string(g.text); len(g.calls) > 0 && text == "" {
 		b = append(b, "null"...)

@@ -1,4 +1,4 @@
-package server
+package ollama
 
 import (
 	"encoding/json"
@@ -11,10 +11,14 @@ import (
 	"sandwich/runtime/server/conversation"
 	"sandwich/runtime/server/exchange"
 	"sandwich/runtime/server/fields"
+	"sandwich/runtime/server/generation"
 	"sandwich/runtime/server/jsontext"
 	"sandwich/runtime/server/request"
 	"sandwich/runtime/toolcall"
 )
+
+// API serves ollama's endpoints under /api/.
+type API struct{ *generation.Runner }
 
 // ollamaBody is the body of /api/chat and /api/generate in ollama's format.
 type ollamaBody struct {
@@ -237,7 +241,7 @@ func addOllamaMessage(h *conversation.History, raw json.RawMessage, at string) *
 		return e
 	}
 	if !jsontext.IsEmpty(m.Images) {
-		c.LoseField(at+".images", "an image", "are not supported; the model reads only text")
+		c.AddUnusable(at+".images", "an image", "are not supported; the model reads only text")
 	}
 	switch role {
 	case "tool":
@@ -279,8 +283,8 @@ func (o *ollamaCall) tools(raw json.RawMessage) *apierr.Error {
 	return e
 }
 
-// ollama returns the handler of /api/chat or /api/generate.
-func (s *Server) ollama(chat bool) func(http.ResponseWriter, *http.Request) {
+// Answer returns the handler of /api/chat or /api/generate.
+func (s *API) Answer(chat bool) func(http.ResponseWriter, *http.Request) {
 	return func(w http.ResponseWriter, r *http.Request) {
 		o := &ollamaCall{chat: chat, context: s.Gen.Models()[0].Context}
 		s.Handle(w, r, o.parse, func(x *exchange.Exchange, r *http.Request, c *request.Call) {
@@ -296,10 +300,10 @@ func (s *Server) ollama(chat bool) func(http.ResponseWriter, *http.Request) {
 	}
 }
 
-// ollamaError encodes an error in ollama's format.
-func ollamaError(e *apierr.Error) []byte {
+// EncodeError encodes an error in ollama's format.
+func EncodeError(e *apierr.Error) []byte {
 	return append(jsontext.AppendString([]byte(`{"error":`), e.Message), '}')
 }
 
-// isOllama reports whether a path belongs to ollama's API, including unsupported endpoints.
-func isOllama(path string) bool { return strings.HasPrefix(path, "/api/") }
+// Owns reports whether a path belongs to ollama's API, including unsupported endpoints.
+func Owns(path string) bool { return strings.HasPrefix(path, "/api/") }

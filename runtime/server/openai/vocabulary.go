@@ -1,4 +1,4 @@
-package server
+package openai
 
 import (
 	"encoding/json"
@@ -62,8 +62,8 @@ func (b *tokenizeBody) parse(data []byte) (*request.Call, *apierr.Error) {
 	return c, nil
 }
 
-// tokenize handles /tokenize.
-func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) {
+// Tokenize handles /tokenize.
+func (s *API) Tokenize(w http.ResponseWriter, r *http.Request) {
 	var b tokenizeBody
 	s.Handle(w, r, b.parse, func(x *exchange.Exchange, r *http.Request, c *request.Call) {
 		var ids []int32
@@ -85,7 +85,7 @@ func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) {
 }
 
 // appendTokens appends the response in a format that serves clients of both servers.
-func (s *Server) appendTokens(b []byte, ids []int32, asked *tokenizeBody) []byte {
+func (s *API) appendTokens(b []byte, ids []int32, asked *tokenizeBody) []byte {
 	list := func(f func(id int32)) {
 		b = append(b, '[')
 		for i, id := range ids {
@@ -151,8 +151,8 @@ func parseDetokenize(data []byte) (*request.Call, *apierr.Error) {
 	})
 }
 
-// detokenize handles /detokenize: content is llama-server's field, prompt is vLLM's.
-func (s *Server) detokenize(w http.ResponseWriter, r *http.Request) {
+// Detokenize handles /detokenize: content is llama-server's field, prompt is vLLM's.
+func (s *API) Detokenize(w http.ResponseWriter, r *http.Request) {
 	s.Handle(w, r, parseDetokenize, func(x *exchange.Exchange, r *http.Request, c *request.Call) {
 		text, err := s.Gen.Decode(c.Prompt)
 		if err != nil {
@@ -165,8 +165,8 @@ func (s *Server) detokenize(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// applyTemplate handles /apply-template: the text of a chat after its template is applied.
-func (s *Server) applyTemplate(w http.ResponseWriter, r *http.Request) {
+// ApplyTemplate handles /apply-template: the text of a chat after its template is applied.
+func (s *API) ApplyTemplate(w http.ResponseWriter, r *http.Request) {
 	s.Handle(w, r, parseChat, func(x *exchange.Exchange, r *http.Request, c *request.Call) {
 		text, err := s.Gen.Render(r.Context(), &c.Request)
 		if err != nil {
@@ -178,19 +178,19 @@ func (s *Server) applyTemplate(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// props handles /props in llama-server's format: the model and the default parameters.
-func (s *Server) props(w http.ResponseWriter, _ *http.Request) {
+// Props handles /props in llama-server's format: the model and the default parameters.
+func (s *API) Props(w http.ResponseWriter, _ *http.Request) {
 	m := s.Gen.Models()[0]
 	unsaid, _ := (&request.Common{}).Check()
 	p := unsaid.Sampling
-	body, _ := json.Marshal(object{
-		"default_generation_settings": object{"n_ctx": m.Context, "params": object{
+	body, _ := json.Marshal(map[string]any{
+		"default_generation_settings": map[string]any{"n_ctx": m.Context, "params": map[string]any{
 			"n_predict": -1, "temperature": p.Temperature, "top_k": p.TopK, "top_p": p.TopP, "min_p": p.MinP,
 			"repeat_penalty": p.RepeatPenalty, "frequency_penalty": p.FrequencyPenalty,
 			"presence_penalty": p.PresencePenalty, "stop": []string{}, "stream": false, "ignore_eos": false}},
 		"total_slots": m.Parallel, "model_alias": m.ID, "model_path": m.ID, "n_ctx": m.Context,
 		"chat_template": m.Template, "bos_token": m.BOS, "eos_token": m.EOS,
-		"modalities": object{"vision": false, "audio": false},
+		"modalities": map[string]any{"vision": false, "audio": false},
 	})
 	jsontext.Write(w, http.StatusOK, body)
 }

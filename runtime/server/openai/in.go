@@ -1,4 +1,4 @@
-package server
+package openai
 
 import (
 	"encoding/json"
@@ -9,10 +9,15 @@ import (
 	"sandwich/runtime/server/apierr"
 	"sandwich/runtime/server/exchange"
 	"sandwich/runtime/server/fields"
+	"sandwich/runtime/server/generation"
 	"sandwich/runtime/server/jsontext"
 	"sandwich/runtime/server/request"
 	"sandwich/runtime/toolcall"
 )
+
+// API serves chat and text completions, the list of models and the tokenization endpoints of
+// llama-server and vLLM.
+type API struct{ *generation.Runner }
 
 // chatBody is the body of /v1/chat/completions.
 type chatBody struct {
@@ -128,8 +133,8 @@ func (b *chatBody) tools(r *api.Request) (e *apierr.Error) {
 	return e
 }
 
-// generate returns the handler of /v1/chat/completions or /v1/completions.
-func (s *Server) generate(chat bool) func(http.ResponseWriter, *http.Request) {
+// Generate returns the handler of /v1/chat/completions or /v1/completions.
+func (s *API) Generate(chat bool) func(http.ResponseWriter, *http.Request) {
 	parse := parseCompletion
 	if chat {
 		parse = parseChat

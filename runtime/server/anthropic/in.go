@@ -1,4 +1,4 @@
-package server
+package anthropic
 
 import (
 	"encoding/json"
@@ -17,6 +17,9 @@ import (
 	"sandwich/runtime/server/request"
 	"sandwich/runtime/toolcall"
 )
+
+// API serves /v1/messages and /v1/messages/count_tokens.
+type API struct{ *generation.Runner }
 
 // messagesBody is the body of /v1/messages in Anthropic's format. Other fields are accepted and
 // ignored; prompt caching is always on.
@@ -151,8 +154,8 @@ func (b *messagesBody) tools(c *request.Call) *apierr.Error {
 	return e
 }
 
-// messages handles /v1/messages.
-func (s *Server) messages(w http.ResponseWriter, r *http.Request) {
+// Messages handles /v1/messages.
+func (s *API) Messages(w http.ResponseWriter, r *http.Request) {
 	s.Handle(w, r, parseMessagesCall, func(x *exchange.Exchange, r *http.Request, c *request.Call) {
 		out := exchange.NewStream(exchange.NewAnswer(s.Gen.Models()[0].ID, true), x, s.Limits.Heartbeat)
 		out.ErrorPrefix = "event: error\ndata: "
@@ -172,8 +175,8 @@ func (s *Server) messages(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// countTokens handles /v1/messages/count_tokens.
-func (s *Server) countTokens(w http.ResponseWriter, r *http.Request) {
+// CountTokens handles /v1/messages/count_tokens.
+func (s *API) CountTokens(w http.ResponseWriter, r *http.Request) {
 	s.Handle(w, r, parseMessagesCall, func(x *exchange.Exchange, r *http.Request, c *request.Call) {
 		ids, err := s.Gen.Prompt(r.Context(), &c.Request)
 		if err != nil {
@@ -276,7 +279,7 @@ func addMessage(h *conversation.History, raw json.RawMessage, at string) *apierr
 		return t.block(item, fmt.Sprintf("%s[%d]", at, i))
 	})
 	if n == 0 {
-		t.content.LoseEmpty(at)
+		t.content.AddEmpty(at)
 	}
 	t.flush(true)
 	return e

@@ -1,4 +1,4 @@
-package server
+package ollama
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package server
+package responses
 
 import (
 	"encoding/json"
@@ -22,13 +22,13 @@ type responseTool struct {
 	Tools json.RawMessage `json:"tools"`
 }
 
-// spaced is a tool in a namespace.
-type spaced struct{ namespace, name string }
+// namespaced is a tool in a namespace.
+type namespaced struct{ namespace, name string }
 
 // tools reads functions, custom tools and namespaces. Tools that OpenAI runs itself are left out
 // with a warning.
-func (a *asking) tools() *apierr.Error {
-	a.Custom, a.spaced = map[string]bool{}, map[string]spaced{}
+func (a *createRequest) tools() *apierr.Error {
+	a.Custom, a.namespaced = map[string]bool{}, map[string]namespaced{}
 	if jsontext.IsEmpty(a.body.Tools) {
 		return request.CheckTools(&a.Request)
 	}
@@ -42,7 +42,7 @@ func (a *asking) tools() *apierr.Error {
 }
 
 // tool adds one tool, or the tools of a namespace.
-func (a *asking) tool(item json.RawMessage, at, namespace string) *apierr.Error {
+func (a *createRequest) tool(item json.RawMessage, at, namespace string) *apierr.Error {
 	var t responseTool
 	if e := fields.Decode(item, &t, at); e != nil {
 		return e
@@ -69,17 +69,17 @@ func (a *asking) tool(item json.RawMessage, at, namespace string) *apierr.Error 
 		return apierr.Invalid("tools", "has more than the %d elements accepted", toolcall.MaxTools)
 	}
 	if called := request.QualifiedName(namespace, tool.Name); namespace != "" {
-		a.spaced[called] = spaced{namespace, tool.Name}
+		a.namespaced[called] = namespaced{namespace, tool.Name}
 		tool.Name = called
 	}
 	a.Tools = append(a.Tools, tool)
 	return nil
 }
 
-// named sets the name and namespace of a called tool in an item, as the client sent them.
-func (a *asking) named(called string, item object) {
+// setName sets the name and namespace of a called tool in an item, as the client sent them.
+func (a *createRequest) setName(called string, item object) {
 	item["name"] = called
-	if s, ok := a.spaced[called]; ok {
+	if s, ok := a.namespaced[called]; ok {
 		item["name"], item["namespace"] = s.name, s.namespace
 	}
 }

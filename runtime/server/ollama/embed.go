@@ -1,4 +1,4 @@
-package server
+package ollama
 
 import (
 	"encoding/json"
@@ -9,6 +9,7 @@ import (
 
 	"sandwich/runtime/api"
 	"sandwich/runtime/server/apierr"
+	"sandwich/runtime/server/embedding"
 	"sandwich/runtime/server/exchange"
 	"sandwich/runtime/server/fields"
 	"sandwich/runtime/server/jsontext"
@@ -17,7 +18,7 @@ import (
 
 // ollamaEmbedBody is the body of /api/embed and, with a prompt, of the older /api/embeddings.
 type ollamaEmbedBody struct {
-	readFields
+	embedding.Fields
 	Input      json.RawMessage   `json:"input"`
 	Prompt     *string           `json:"prompt"`
 	Dimensions *jsontext.Integer `json:"dimensions"`
@@ -34,7 +35,7 @@ func (b *ollamaEmbedBody) parse(data []byte) (*request.Call, *apierr.Error) {
 	if e := fields.Decode(data, b, ""); e != nil {
 		return nil, e
 	}
-	c, e := b.call(data, ollamaEmbedFields())
+	c, e := b.NewCall(data, ollamaEmbedFields())
 	switch {
 	case e != nil:
 		return nil, e
@@ -42,31 +43,31 @@ func (b *ollamaEmbedBody) parse(data []byte) (*request.Call, *apierr.Error) {
 		return nil, apierr.Invalid("dimensions", "is %d and must not be negative", *b.Dimensions)
 	}
 	if jsontext.IsNull(b.Truncate) { // ollama's default
-		b.cut = true
+		b.Truncated = true
 	}
 	if b.Prompt != nil {
 		b.texts.Texts = []string{*b.Prompt}
 		return c, nil
 	}
-	return c, parseInput(b.Input, &b.texts)
+	return c, embedding.ParseInput(b.Input, &b.texts)
 }
 
-// embed handles /api/embed, which returns vectors of length 1, and /api/embeddings, which returns
+// Embed handles /api/embed, which returns vectors of length 1, and /api/embeddings, which returns
 // the model's vector unchanged.
-func (s *Server) embed(w http.ResponseWriter, r *http.Request) {
+func (s *API) Embed(w http.ResponseWriter, r *http.Request) {
 	var b ollamaEmbedBody
 	old := strings.HasSuffix(r.URL.Path, "/embeddings")
 	s.Handle(w, r, b.parse, func(x *exchange.Exchange, r *http.Request, c *request.Call) {
-		if e := s.wider(b.Dimensions); e != nil {
+		if e := embedding.CheckDimensions(s.Runner, b.Dimensions); e != nil {
 			e.Write(x)
 			return
 		}
-		v, ok := s.read(x, r, b.asked(c, b.texts), "input")
+		v, ok := embedding.Read(s.Runner, x, r, b.Embedding(c, b.texts), "input")
 		if !ok {
 			return
 		}
 		if old {
-			jsontext.Write(x, http.StatusOK, append(appendFloats([]byte(`{"embedding":`), v.Rows[0]), '}'))
+			jsontext.Write(x, http.StatusOK, append(embedding.AppendFloats([]byte(`{"embedding":`), v.Rows[0]), '}'))
 			return
 		}
 		out := append(jsontext.AppendString([]byte(`{"model":`), s.Gen.Models()[0].ID), `,"embeddings":[`...)
@@ -78,7 +79,7 @@ func (s *Server) embed(w http.ResponseWriter, r *http.Request) {
 				row = row[:*b.Dimensions]
 			}
 			api.Normalize(row)
-			out = appendFloats(out, row)
+			out = embedding.AppendFloats(out, row)
 		}
 		out = strconv.AppendInt(append(out, `],"total_duration":`...), int64(time.Since(x.Start)), 10)
 		out = jsontext.AppendInt(append(out, `,"load_duration":0,"prompt_eval_count":`...), v.Tokens)

@@ -4,7 +4,6 @@ import (
 	"container/list"
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"sync"
 
@@ -12,31 +11,31 @@ import (
 	"sandwich/runtime/grammar"
 )
 
-// formBytes bounds the memory of grammars that no request uses: their programs, masks and matchers
+// cacheBytes bounds the memory of grammars that no request uses: their programs, masks and matchers
 // of finished answers.
-const formBytes = 24 << 20
+const cacheBytes = 24 << 20
 
-// forms caches compiled grammars with the masks and states that answers computed, because agents
-// send the same tools with every request. Concurrent requests share masks; each has its own
+// grammarCache caches compiled grammars with the masks and states that answers computed, because
+// agents send the same tools with every request. Concurrent requests share masks; each has its own
 // Matcher, which is kept for later requests when it ends. The least recently used grammars are
 // dropped when memory runs out.
-type forms struct {
+type grammarCache struct {
 	work *compilations
 	// bytes that may still be cached
 	mu    sync.Mutex
-	left  int64 // of *form with idle matchers, most recently used first
-	byKey map[formKey]*form
-	used  list.List // of *form with idle matchers, the latest used first
+	left  int64 // of *cachedGrammar with idle matchers, most recently used first
+	byKey map[grammarKey]*cachedGrammar
+	used  list.List // of *cachedGrammar with idle matchers, the latest used first
 
 	compiled, reused int64
 }
 
-type formKey [sha256.Size]byte
+type grammarKey [sha256.Size]byte
 
-// form is a cached grammar. The lock of forms guards its fields, except those that the compilation
-// sets before it closes ready.
-type form struct {
-	key   formKey
+// cachedGrammar is a cached grammar. The lock of grammarCache guards its fields, except those that
+// the compilation sets before it closes ready.
+type cachedGrammar struct {
+	key   grammarKey
 	ready chan struct{}
 	err   error
 	g     *grammar.Grammar
@@ -48,21 +47,21 @@ type form struct {
 	place *list.Element // nil if idle is empty
 }
 
-// held is a Matcher in use by an answer.
-type held struct {
+// lease is a Matcher in use by an answer.
+type lease struct {
 	*grammar.Matcher
-	of *form
+	of *cachedGrammar
 }
 
-// newForms returns a cache that holds up to bytes.
-func newForms(bytes int64, work *compilations) *forms {
-	f := &forms{work: work, left: bytes, byKey: map[formKey]*form{}}
+// newGrammarCache returns a cache that holds up to bytes.
+func newGrammarCache(bytes int64, work *compilations) *grammarCache {
+	f := &grammarCache{work: work, left: bytes, byKey: map[grammarKey]*cachedGrammar{}}
 	work.programs.reclaim = f.reclaim
 	return f
 }
 
-// formSpec states how to compile a grammar and which vocabulary its answers use.
-type formSpec struct {
+// grammarSpec states how to compile a grammar and which vocabulary its answers use.
+type grammarSpec struct {
 	class   api.Class
 	vocab   func() *grammar.Vocab
 	compile func(m *grammar.Meter) (*grammar.Grammar, []string, error)
@@ -70,9 +69,9 @@ type formSpec struct {
 
 // take returns a Matcher for a key. If several requests need the same new grammar, one of them
 // compiles it.
-func (f *forms) take(ctx context.Context, key formKey, o formSpec) (*held, error) {
+func (f *grammarCache) take(ctx context.Context, key grammarKey, o grammarSpec) (*lease, error) {
 	for {
-		t := f.form(ctx, key, o)
+		t := f.find(ctx, key, o)
 		select {
 		case <-t.ready:
 		case <-ctx.Done():
@@ -80,7 +79,7 @@ func (f *forms) take(ctx context.Context, key formKey, o formSpec) (*held, error
 			return nil, ctx.Err()
 		}
 		if t.err == nil {
-			return &held{f.matcher(t, o.vocab), t}, nil
+			return &lease{f.matcher(t, o.vocab), t}, nil
 		}
 		f.leave(t, nil)
 		if ctx.Err() != nil || !errors.Is(t.err, context.Canceled) && !errors.Is(t.err, context.DeadlineExceeded) {
@@ -90,8 +89,8 @@ func (f *forms) take(ctx context.Context, key formKey, o formSpec) (*held, error
 	}
 }
 
-// form returns the cached form of a key or compiles it.
-func (f *forms) form(ctx context.Context, key formKey, o formSpec) *form {
+// find returns the entry of a key or compiles its grammar.
+func (f *grammarCache) find(ctx context.Context, key grammarKey, o grammarSpec) *cachedGrammar {
 	f.mu.Lock()
 	if t := f.byKey[key]; t != nil {
 		defer f.mu.Unlock()
@@ -100,7 +99,7 @@ func (f *forms) form(ctx context.Context, key formKey, o formSpec) *form {
 		f.reused++
 		return t
 	}
-	t := &form{key: key, ready: make(chan struct{}), users: 1, err: errors.New("the compilation was aborted")}
+	t := &cachedGrammar{key: key, ready: make(chan struct{}), users: 1, err: errors.New("the compilation was aborted")}
 	f.byKey[key] = t
 	f.compiled++
 	f.mu.Unlock()
@@ -129,7 +128,7 @@ func (f *forms) form(ctx context.Context, key formKey, o formSpec) *form {
 }
 
 // matcher returns an idle Matcher, or a new one.
-func (f *forms) matcher(t *form, v func() *grammar.Vocab) *grammar.Matcher {
+func (f *grammarCache) matcher(t *cachedGrammar, v func() *grammar.Vocab) *grammar.Matcher {
 	f.mu.Lock()
 	n := len(t.idle)
 	if n == 0 {
@@ -145,7 +144,7 @@ func (f *forms) matcher(t *form, v func() *grammar.Vocab) *grammar.Matcher {
 }
 
 // put ends the use of a Matcher whose answer is over. It does nothing for nil.
-func (f *forms) put(h *held) {
+func (f *grammarCache) put(h *lease) {
 	switch {
 	case h == nil:
 	case h.End():
@@ -155,17 +154,17 @@ func (f *forms) put(h *held) {
 	}
 }
 
-// leave ends a use of a form and caches m unless it is nil.
-func (f *forms) leave(t *form, m *grammar.Matcher) {
+// leave ends a use of an entry and caches m unless it is nil.
+func (f *grammarCache) leave(t *cachedGrammar, m *grammar.Matcher) {
 	f.mu.Lock()
 	t.users--
 	if m != nil {
 		t.idle = append(t.idle, m)
 	}
-	var gone []*form
+	var gone []*cachedGrammar
 	f.count(t)
 	for f.used.Len() > 0 && (f.left < 0 || f.work.memory.Short()) {
-		gone = f.drop(f.used.Back().Value.(*form), gone)
+		gone = f.drop(f.used.Back().Value.(*cachedGrammar), gone)
 	}
 	gone = f.forget(t, gone)
 	idle := t.users == 0
@@ -178,9 +177,9 @@ func (f *forms) leave(t *form, m *grammar.Matcher) {
 	}
 }
 
-// count updates the cached bytes of a form after a change of its matchers or users, and marks it as
-// recently used.
-func (f *forms) count(t *form) {
+// count updates the cached bytes of an entry after a change of its matchers or users, and marks it
+// as recently used.
+func (f *grammarCache) count(t *cachedGrammar) {
 	bytes := int64(0)
 	for _, m := range t.idle {
 		bytes += m.Memory()
@@ -202,16 +201,17 @@ func (f *forms) count(t *form) {
 	}
 }
 
-// drop releases the idle matchers of a form. It appends the form to gone if nothing else holds it.
-func (f *forms) drop(t *form, gone []*form) []*form {
+// drop releases the idle matchers of an entry. It appends the entry to gone if nothing else holds
+// it.
+func (f *grammarCache) drop(t *cachedGrammar, gone []*cachedGrammar) []*cachedGrammar {
 	t.idle = nil
 	f.count(t)
 	return f.forget(t, gone)
 }
 
-// forget removes a form without users and idle matchers, and appends it to gone if it has a
+// forget removes an entry without users and idle matchers, and appends it to gone if it has a
 // grammar.
-func (f *forms) forget(t *form, gone []*form) []*form {
+func (f *grammarCache) forget(t *cachedGrammar, gone []*cachedGrammar) []*cachedGrammar {
 	if t.users > 0 || len(t.idle) > 0 || f.byKey[t.key] != t {
 		return gone
 	}
@@ -224,11 +224,11 @@ func (f *forms) forget(t *form, gone []*form) []*form {
 
 // reclaim drops the least recently used grammar that no request uses and returns the bytes of its
 // program, or 0 if there is none.
-func (f *forms) reclaim() int64 {
+func (f *grammarCache) reclaim() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for e := f.used.Back(); e != nil; e = e.Prev() {
-		if t := e.Value.(*form); t.users == 0 {
+		if t := e.Value.(*cachedGrammar); t.users == 0 {
 			f.drop(t, nil)
 			t.g.Release()
 			return t.size
@@ -238,36 +238,4 @@ func (f *forms) reclaim() int64 {
 }
 
 // kept returns the cached bytes of grammars that no request uses.
-func (f *forms) kept(limit int64) int64 { return limit - f.left }
-
-// keyOf returns the cache key of a request's grammar: a hash of everything that determines the
-// grammar, and of the salt, so that clients cannot learn about each other's formats from compile
-// times.
-func keyOf(r *api.Request, thinking bool) (key formKey) {
-	h := sha256.New()
-	text := func(parts ...string) {
-		for _, s := range parts {
-			h.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(s))))
-			h.Write([]byte(s))
-		}
-	}
-	flag := func(v bool) byte {
-		if v {
-			return 1
-		}
-		return 0
-	}
-	h.Write(r.Salt[:])
-	h.Write([]byte{byte(r.Format.Kind), flag(thinking), flag(mayCall(r)), flag(r.OneCall), byte(r.ToolChoice.Mode)})
-	text(r.Format.Text)
-	if mayCall(r) {
-		h.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(r.ToolChoice.Names))))
-		text(r.ToolChoice.Names...)
-		for _, t := range r.Tools {
-			text(t.Name, t.Parameters)
-			h.Write([]byte{flag(t.Strict)})
-		}
-	}
-	h.Sum(key[:0])
-	return key
-}
+func (f *grammarCache) kept(limit int64) int64 { return limit - f.left }

@@ -21,23 +21,23 @@ func bytesVocab() *grammar.Vocab {
 	return grammar.NewVocab(text, []int32{256})
 }
 
-// testForms returns a cache of so many bytes with its own compilations.
-func testForms(bytes int64) *forms { return newForms(bytes, newCompilations()) }
+// testCache returns a cache of so many bytes with its own compilations.
+func testCache(bytes int64) *grammarCache { return newGrammarCache(bytes, newCompilations()) }
 
 // specOf returns how to compile a schema.
-func specOf(schema string) formSpec {
+func specOf(schema string) grammarSpec {
 	compile := func(m *grammar.Meter) (*grammar.Grammar, []string, error) {
 		g, err := m.FromSchema([]byte(schema))
 		return g, nil, err
 	}
-	return formSpec{vocab: sync.OnceValue(bytesVocab), compile: compile}
+	return grammarSpec{vocab: sync.OnceValue(bytesVocab), compile: compile}
 }
 
-// TestForms checks that a form is compiled once, also for concurrent requests, that its Matchers
-// are reused by later answers and never shared, and that a request that ends does not delay the
-// others.
-func TestForms(t *testing.T) {
-	f := testForms(1 << 20)
+// TestGrammarCache checks that a grammar is compiled once, also for concurrent requests, that its
+// Matchers are reused by later answers and never shared, and that a request that ends does not
+// delay the others.
+func TestGrammarCache(t *testing.T) {
+	f := testCache(1 << 20)
 	var compiled atomic.Int64
 	begun, go_ := make(chan struct{}), make(chan struct{})
 	spec := specOf(`{"type":"integer"}`)
@@ -91,13 +91,13 @@ func TestForms(t *testing.T) {
 	emptied(t, f)
 }
 
-// TestFormsThatFail checks that a failed compilation leaves nothing, and that the next request
-// compiles a form whose compiling request was canceled.
-func TestFormsThatFail(t *testing.T) {
-	f := testForms(1 << 20)
+// TestFailedCompilations checks that a failed compilation leaves nothing, and that the next request
+// compiles a grammar whose compiling request was canceled.
+func TestFailedCompilations(t *testing.T) {
+	f := testCache(1 << 20)
 	other := keyOf(&api.Request{}, true)
 	object := specOf(anyObject)
-	failing := func(how func() error) formSpec {
+	failing := func(how func() error) grammarSpec {
 		spec := object
 		spec.compile = func(*grammar.Meter) (*grammar.Grammar, []string, error) { return nil, nil, how() }
 		return spec
@@ -135,7 +135,7 @@ func TestFormsThatFail(t *testing.T) {
 }
 
 // drained drops all cached grammars that no request uses.
-func drained(f *forms) {
+func drained(f *grammarCache) {
 	programs := &f.work.programs
 	programs.mu.Lock()
 	defer programs.mu.Unlock()
@@ -145,28 +145,28 @@ func drained(f *forms) {
 }
 
 // emptied drops the whole cache, after which every byte is free.
-func emptied(t *testing.T, f *forms) {
+func emptied(t *testing.T, f *grammarCache) {
 	t.Helper()
 	drained(f)
 	if f.left != 1<<20 || f.used.Len() != 0 || len(f.byKey) != 0 || f.work.programs.free != programBytes {
-		t.Errorf("%d bytes are left and %d for programs, %d forms", f.left, f.work.programs.free, len(f.byKey))
+		t.Errorf("%d bytes are left and %d for programs, %d grammars", f.left, f.work.programs.free, len(f.byKey))
 	}
 }
 
-// TestFormsAreBounded checks that the cache stays within its limit while answers add masks to a
-// grammar with idle Matchers, and that the least recently used form is dropped.
-func TestFormsAreBounded(t *testing.T) {
+// TestCacheIsBounded checks that the cache stays within its limit while answers add masks to a
+// grammar with idle Matchers, and that the least recently used grammar is dropped.
+func TestCacheIsBounded(t *testing.T) {
 	const limit = 60 << 10
-	f := testForms(limit)
+	f := testCache(limit)
 	v := sync.OnceValue(bytesVocab)
-	spec := func(name string) formSpec {
-		return formSpec{vocab: v, compile: func(m *grammar.Meter) (*grammar.Grammar, []string, error) {
+	spec := func(name string) grammarSpec {
+		return grammarSpec{vocab: v, compile: func(m *grammar.Meter) (*grammar.Grammar, []string, error) {
 			g, err := m.FromGBNF(`root ::= "`+name+`" [a-z]*`, v())
 			return g, nil, err
 		}}
 	}
-	key := func(name string) formKey { return keyOf(&api.Request{Format: api.Format{Text: name}}, false) }
-	take := func(name string) *held {
+	key := func(name string) grammarKey { return keyOf(&api.Request{Format: api.Format{Text: name}}, false) }
+	take := func(name string) *lease {
 		h, err := f.take(t.Context(), key(name), spec(name))
 		if err != nil {
 			t.Fatal(err)
@@ -201,10 +201,10 @@ func TestFormsAreBounded(t *testing.T) {
 	}
 	before := f.compiled
 	if use("kept"); f.compiled != before {
-		t.Error("the form that was used last is gone")
+		t.Error("the grammar that was used last is gone")
 	}
 	if use("first"); f.compiled != before+1 {
-		t.Error("a form that was not used for long is still there: the test tests nothing")
+		t.Error("a grammar that was not used for long is still there: the test tests nothing")
 	}
 	a, b := take("kept"), take("kept")
 	f.put(a)
@@ -218,13 +218,13 @@ func TestFormsAreBounded(t *testing.T) {
 	check()
 }
 
-// TestFormKeys checks that requests share a form if and only if everything that determines the
-// grammar is equal.
-func TestFormKeys(t *testing.T) {
+// TestGrammarKeys checks that requests share a grammar if and only if everything that determines
+// the grammar is equal.
+func TestGrammarKeys(t *testing.T) {
 	base := func() *api.Request {
 		return &api.Request{Messages: []api.Message{}, Tools: []api.Tool{{Name: "a", Parameters: "b"}, {Name: "c"}}}
 	}
-	seen := map[formKey]int{keyOf(base(), false): -1}
+	seen := map[grammarKey]int{keyOf(base(), false): -1}
 	if r := base(); keyOf(r, true) == keyOf(r, false) {
 		t.Error("reasoning is not told apart")
 	}
@@ -247,6 +247,6 @@ func TestFormKeys(t *testing.T) {
 	same := base()
 	same.Tools[0].Description, same.Sampling.Seed, same.MaxTokens = "what it does", 7, 3
 	if keyOf(same, false) != keyOf(base(), false) {
-		t.Error("what no grammar is made of tells forms apart")
+		t.Error("a field that does not affect the grammar changes the key")
 	}
 }

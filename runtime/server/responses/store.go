@@ -1,4 +1,4 @@
-package server
+package responses
 
 import (
 	"container/list"
@@ -39,17 +39,17 @@ type owner struct {
 
 // turn is one stored answer. Fields read without the lock never change.
 type turn struct {
-	id     string
-	salt   [sha256.Size]byte
-	before *turn
-	input  []json.RawMessage // with references resolved
-	output []json.RawMessage
-	body   []byte // the whole answer
+	id       string
+	salt     [sha256.Size]byte
+	previous *turn
+	input    []json.RawMessage // with references resolved
+	output   []json.RawMessage
+	body     []byte // the whole answer
 
-	bytes int64
-	after int           // number of turns and requests that continue it
-	leaf  *list.Element // element of the owner's leaves; nil if after > 0 or the turn is gone
-	gone  bool          // can no longer be requested
+	bytes      int64
+	successors int           // number of turns and requests that continue it
+	leaf       *list.Element // element of the owner's leaves; nil if after > 0 or the turn is gone
+	hidden     bool          // can no longer be requested
 }
 
 // newStore returns a store that keeps up to bytes.
@@ -80,7 +80,7 @@ func (s *store) hold(salt [sha256.Size]byte, id string) *turn {
 	defer s.mu.Unlock()
 	t := s.find(salt, id)
 	if t != nil {
-		s.grow(t)
+		s.retain(t)
 	}
 	return t
 }
@@ -89,26 +89,26 @@ func (s *store) hold(salt [sha256.Size]byte, id string) *turn {
 func (s *store) release(t *turn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.shrink(t, true)
+	s.drop(t, true)
 }
 
-// grow records that a turn or request continues t.
-func (s *store) grow(t *turn) {
-	if t.after++; t.leaf != nil {
+// retain records that a turn or request continues t.
+func (s *store) retain(t *turn) {
+	if t.successors++; t.leaf != nil {
 		s.owners[t.salt].leaves.Remove(t.leaf)
 		t.leaf = nil
 	}
 }
 
-// shrink records that a turn or request that continued t is gone. used states whether t counts as
+// drop records that a turn or request that continued t is gone. used states whether t counts as
 // recently used.
-func (s *store) shrink(t *turn, used bool) {
+func (s *store) drop(t *turn, used bool) {
 	for t != nil {
-		if t.after--; t.after > 0 {
+		if t.successors--; t.successors > 0 {
 			return
 		}
 		switch o := s.owners[t.salt]; {
-		case t.gone:
+		case t.hidden:
 			t = s.forget(t)
 			continue
 		case used:
@@ -132,12 +132,12 @@ func (s *store) forget(t *turn) *turn {
 	if o.bytes -= t.bytes; o.bytes == 0 {
 		delete(s.owners, t.salt)
 	}
-	return t.before
+	return t.previous
 }
 
 // hide makes an answer unavailable to requests.
 func (s *store) hide(t *turn) {
-	t.gone = true
+	t.hidden = true
 	delete(s.byID, t.id)
 	for _, item := range t.output {
 		if id := itemID(item); s.items[id] == t {
@@ -167,8 +167,8 @@ func (s *store) put(t *turn) bool {
 	}
 	o.bytes += t.bytes
 	t.leaf = o.leaves.PushFront(t)
-	if t.before != nil {
-		s.grow(t.before)
+	if t.previous != nil {
+		s.retain(t.previous)
 	}
 	s.byID[t.id] = t
 	for _, item := range t.output {
@@ -191,7 +191,7 @@ func (s *store) makeRoom(bytes int64) bool {
 		if most == nil {
 			return false
 		}
-		s.shrink(s.forget(most.leaves.Back().Value.(*turn)), false)
+		s.drop(s.forget(most.leaves.Back().Value.(*turn)), false)
 	}
 	return true
 }
@@ -204,10 +204,10 @@ func (s *store) remove(salt [sha256.Size]byte, id string) bool {
 	if t == nil {
 		return false
 	}
-	if t.after > 0 {
+	if t.successors > 0 {
 		s.hide(t)
 	} else {
-		s.shrink(s.forget(t), false)
+		s.drop(s.forget(t), false)
 	}
 	return true
 }
@@ -238,18 +238,19 @@ func itemID(item json.RawMessage) string {
 // chain returns the turns up to t, oldest first; none if t is nil.
 func (t *turn) chain() []*turn {
 	n := 0
-	for at := t; at != nil; at = at.before {
+	for at := t; at != nil; at = at.previous {
 		n++
 	}
 	all := make([]*turn, n)
-	for at := t; at != nil; at = at.before {
+	for at := t; at != nil; at = at.previous {
 		n--
 		all[n] = at
 	}
 	return all
 }
 
-const responsesPrefix = "/v1/responses/"
+// Prefix is the path of stored answers, which their id follows.
+const Prefix = "/v1/responses/"
 
 // noResponse returns the error for an unknown answer.
 func noResponse(status int, id string) *apierr.Error {
@@ -258,9 +259,9 @@ func noResponse(status int, id string) *apierr.Error {
 			"another API key, or was evicted", jsontext.Clip(id))
 }
 
-// stored handles GET /v1/responses/{id}.
-func (s *Server) stored(w http.ResponseWriter, r *http.Request) {
-	id := strings.TrimPrefix(r.URL.Path, responsesPrefix)
+// Get handles GET /v1/responses/{id}.
+func (s *API) Get(w http.ResponseWriter, r *http.Request) {
+	id := strings.TrimPrefix(r.URL.Path, Prefix)
 	t := s.answers.get(w.(*exchange.Exchange).Salt, id)
 	if t == nil {
 		noResponse(http.StatusNotFound, id).Write(w)
@@ -269,9 +270,9 @@ func (s *Server) stored(w http.ResponseWriter, r *http.Request) {
 	jsontext.Write(w, http.StatusOK, t.body)
 }
 
-// forgotten handles DELETE /v1/responses/{id}.
-func (s *Server) forgotten(w http.ResponseWriter, r *http.Request) {
-	id := strings.TrimPrefix(r.URL.Path, responsesPrefix)
+// Delete handles DELETE /v1/responses/{id}.
+func (s *API) Delete(w http.ResponseWriter, r *http.Request) {
+	id := strings.TrimPrefix(r.URL.Path, Prefix)
 	if !s.answers.remove(w.(*exchange.Exchange).Salt, id) {
 		noResponse(http.StatusNotFound, id).Write(w)
 		return

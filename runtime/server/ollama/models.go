@@ -1,4 +1,4 @@
-package server
+package ollama
 
 import (
 	"encoding/json"
@@ -17,14 +17,14 @@ import (
 // ollamaVersion is the version of ollama whose API is implemented; clients check it.
 const ollamaVersion = "0.12.11"
 
-// ollamaVersion handles /api/version.
-func (s *Server) ollamaVersion(w http.ResponseWriter, _ *http.Request) {
+// Version handles /api/version.
+func (s *API) Version(w http.ResponseWriter, _ *http.Request) {
 	jsontext.Write(w, http.StatusOK, []byte(`{"version":"`+ollamaVersion+`"}`))
 }
 
 // details describes a model for /api/tags, /api/ps and /api/show.
-func details(m *generation.ModelInfo) object {
-	return object{"parent_model": "", "format": "gguf", "family": m.Arch, "families": []string{m.Arch},
+func details(m *generation.ModelInfo) map[string]any {
+	return map[string]any{"parent_model": "", "format": "gguf", "family": m.Arch, "families": []string{m.Arch},
 		"parameter_size": count(m.Parameters), "quantization_level": m.Type}
 }
 
@@ -40,24 +40,24 @@ func count(n int64) string {
 }
 
 // listed returns the entry of a model in a list.
-func listed(m *generation.ModelInfo) object {
-	return object{"name": m.ID, "model": m.ID, "modified_at": m.Created.UTC().Format(time.RFC3339Nano),
+func listed(m *generation.ModelInfo) map[string]any {
+	return map[string]any{"name": m.ID, "model": m.ID, "modified_at": m.Created.UTC().Format(time.RFC3339Nano),
 		"size": m.Bytes, "digest": m.Digest, "details": details(m)}
 }
 
-// tags handles /api/tags: the available models.
-func (s *Server) tags(w http.ResponseWriter, _ *http.Request) {
-	list := []object{}
+// Tags handles /api/tags: the available models.
+func (s *API) Tags(w http.ResponseWriter, _ *http.Request) {
+	list := []map[string]any{}
 	for _, m := range s.Gen.Models() {
 		list = append(list, listed(&m))
 	}
-	body, _ := json.Marshal(object{"models": list})
+	body, _ := json.Marshal(map[string]any{"models": list})
 	jsontext.Write(w, http.StatusOK, body)
 }
 
-// ps handles /api/ps: the loaded models, which never expire.
-func (s *Server) ps(w http.ResponseWriter, _ *http.Request) {
-	list := []object{}
+// Running handles /api/ps: the loaded models, which never expire.
+func (s *API) Running(w http.ResponseWriter, _ *http.Request) {
+	list := []map[string]any{}
 	for _, m := range s.Gen.Models() {
 		o := listed(&m)
 		delete(o, "modified_at")
@@ -65,12 +65,12 @@ func (s *Server) ps(w http.ResponseWriter, _ *http.Request) {
 		o["context_length"] = m.Context
 		list = append(list, o)
 	}
-	body, _ := json.Marshal(object{"models": list})
+	body, _ := json.Marshal(map[string]any{"models": list})
 	jsontext.Write(w, http.StatusOK, body)
 }
 
-// show handles /api/show.
-func (s *Server) show(w http.ResponseWriter, r *http.Request) {
+// Show handles /api/show.
+func (s *API) Show(w http.ResponseWriter, r *http.Request) {
 	s.Handle(w, r, func(data []byte) (*request.Call, *apierr.Error) {
 		var b struct {
 			Model, Name *string
@@ -88,9 +88,9 @@ func (s *Server) show(w http.ResponseWriter, r *http.Request) {
 		if m.Vector > 0 {
 			can = []string{"embedding"}
 		}
-		body, _ := json.Marshal(object{"modelfile": "", "parameters": "", "template": m.Template, "license": "",
+		body, _ := json.Marshal(map[string]any{"modelfile": "", "parameters": "", "template": m.Template, "license": "",
 			"modified_at": m.Created.UTC().Format(time.RFC3339Nano), "details": details(&m), "capabilities": can,
-			"model_info": object{"general.architecture": m.Arch, "general.parameter_count": m.Parameters,
+			"model_info": map[string]any{"general.architecture": m.Arch, "general.parameter_count": m.Parameters,
 				m.Arch + ".context_length": m.Context}})
 		jsontext.Write(x, http.StatusOK, body)
 	})

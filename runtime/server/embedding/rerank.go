@@ -1,4 +1,4 @@
-package server
+package embedding
 
 import (
 	"encoding/json"
@@ -17,7 +17,7 @@ import (
 // rankBody is the body of /v1/rerank in the format of Jina and Cohere, which llama-server and vLLM
 // share.
 type rankBody struct {
-	readFields
+	Fields
 	Query           *string           `json:"query"`
 	Documents       json.RawMessage   `json:"documents"`
 	Texts           json.RawMessage   `json:"texts"`
@@ -34,7 +34,7 @@ func (b *rankBody) parse(data []byte) (*request.Call, *apierr.Error) {
 	if e := fields.Decode(data, b, ""); e != nil {
 		return nil, e
 	}
-	c, e := b.call(data, rankFields())
+	c, e := b.NewCall(data, rankFields())
 	if e != nil {
 		return nil, e
 	}
@@ -77,11 +77,12 @@ type ranked struct {
 	score float32
 }
 
-// rerank handles /v1/rerank: it returns documents by descending score.
-func (s *Server) rerank(w http.ResponseWriter, r *http.Request) {
+// Rerank handles /v1/rerank: it returns documents by descending score.
+func (s *API) Rerank(w http.ResponseWriter, r *http.Request) {
 	var b rankBody
 	s.Handle(w, r, b.parse, func(x *exchange.Exchange, r *http.Request, c *request.Call) {
-		v, ok := s.read(x, r, b.asked(c, api.Embedding{Texts: b.documents, Query: *b.Query, Rank: true}), "documents")
+		v, ok := Read(s.Runner, x, r, b.Embedding(c, api.Embedding{Texts: b.documents, Query: *b.Query, Rank: true}),
+			"documents")
 		if !ok {
 			return
 		}

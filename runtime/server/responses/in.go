@@ -1,4 +1,4 @@
-package server
+package responses
 
 import (
 	"encoding/json"
@@ -12,9 +12,21 @@ import (
 	"sandwich/runtime/server/conversation"
 	"sandwich/runtime/server/exchange"
 	"sandwich/runtime/server/fields"
+	"sandwich/runtime/server/generation"
 	"sandwich/runtime/server/jsontext"
 	"sandwich/runtime/server/request"
 )
+
+// API serves /v1/responses and keeps its answers.
+type API struct {
+	*generation.Runner
+	answers *store
+}
+
+// New returns an API without stored answers.
+func New(r *generation.Runner) *API {
+	return &API{r, newStore(storedBytes)}
+}
 
 // responsesBody is the body of /v1/responses. Other fields are accepted and ignored.
 type responsesBody struct {
@@ -53,23 +65,23 @@ type responsesBody struct {
 
 var responsesFields = fields.Names[responsesBody]()
 
-// asking is a request of /v1/responses.
-type asking struct {
+// createRequest is a request of /v1/responses.
+type createRequest struct {
 	*request.Call
-	body      responsesBody
-	answers   *store
-	most      int64             // maximum size in bytes of the answers that it continues
-	salt      [32]byte          // of the API key
-	before    *turn             // the answer that it continues, held until end
-	kept      []json.RawMessage // own items, to be stored with the answer
-	store     bool
-	reasoning string // for the next assistant message
-	history   conversation.History
-	spaced    map[string]spaced // tools of namespaces, by qualified name
+	body       responsesBody
+	answers    *store
+	maxBytes   int64             // maximum size in bytes of the answers that it continues
+	salt       [32]byte          // of the API key
+	previous   *turn             // the answer that it continues, held until end
+	items      []json.RawMessage // own items, to be stored with the answer
+	store      bool
+	reasoning  string // for the next assistant message
+	history    conversation.History
+	namespaced map[string]namespaced // tools of namespaces, by qualified name
 }
 
 // parse checks the body.
-func (a *asking) parse(data []byte) (*request.Call, *apierr.Error) {
+func (a *createRequest) parse(data []byte) (*request.Call, *apierr.Error) {
 	b := &a.body
 	if e := fields.Decode(data, b, ""); e != nil {
 		return nil, e
@@ -119,11 +131,11 @@ func (a *asking) parse(data []byte) (*request.Call, *apierr.Error) {
 }
 
 // end releases the answer that the request continues.
-func (a *asking) end() { a.answers.release(a.before) }
+func (a *createRequest) end() { a.answers.release(a.previous) }
 
-// responses handles /v1/responses.
-func (s *Server) responses(w http.ResponseWriter, r *http.Request) {
-	a := &asking{answers: s.answers, most: s.Limits.MaxBody, salt: w.(*exchange.Exchange).Salt}
+// Create handles /v1/responses.
+func (s *API) Create(w http.ResponseWriter, r *http.Request) {
+	a := &createRequest{answers: s.answers, maxBytes: s.Limits.MaxBody, salt: w.(*exchange.Exchange).Salt}
 	defer a.end()
 	s.Handle(w, r, a.parse, func(x *exchange.Exchange, r *http.Request, c *request.Call) {
 		out := exchange.NewStream(exchange.NewAnswer(s.Gen.Models()[0].ID, true), x, s.Limits.Heartbeat)
@@ -135,7 +147,7 @@ func (s *Server) responses(w http.ResponseWriter, r *http.Request) {
 
 // messages reads the instructions, the turns that the request continues, and the input.
 // Instructions apply to this request only.
-func (a *asking) messages() *apierr.Error {
+func (a *createRequest) messages() *apierr.Error {
 	b, h := &a.body, &a.history
 	h.Warn = a.Warnings
 	if b.Instructions != nil && *b.Instructions != "" {
@@ -154,7 +166,7 @@ func (a *asking) messages() *apierr.Error {
 		return e
 	}
 	switch {
-	case jsontext.IsEmpty(b.Input) && a.before == nil:
+	case jsontext.IsEmpty(b.Input) && a.previous == nil:
 		return apierr.Invalid("input", "is missing or empty; send text or a list of items")
 	case jsontext.IsEmpty(b.Input):
 	case b.Input[0] == '"':
@@ -177,39 +189,39 @@ func (a *asking) messages() *apierr.Error {
 }
 
 // earlier reads the turns that the request continues.
-func (a *asking) earlier(read func(item json.RawMessage, at string) *apierr.Error) *apierr.Error {
+func (a *createRequest) earlier(read func(item json.RawMessage, at string) *apierr.Error) *apierr.Error {
 	const field = "previous_response_id"
 	id := fields.String(a.body.PreviousResponseID)
 	if id == "" {
 		return nil
 	}
-	if a.before = a.answers.hold(a.salt, id); a.before == nil {
+	if a.previous = a.answers.hold(a.salt, id); a.previous == nil {
 		e := noResponse(http.StatusBadRequest, id)
 		e.Param, e.Code = new(string), new(string)
 		*e.Param, *e.Code = field, "previous_response_not_found"
 		return e
 	}
 	bytes := int64(0)
-	for t := a.before; t != nil && bytes <= a.most; t = t.before {
+	for t := a.previous; t != nil && bytes <= a.maxBytes; t = t.previous {
 		bytes += t.bytes
 	}
-	if bytes > a.most {
+	if bytes > a.maxBytes {
 		return apierr.Invalid(field, "continues more than the %d bytes accepted; start a new conversation with the "+
-			"relevant messages as input", a.most)
+			"relevant messages as input", a.maxBytes)
 	}
-	for _, t := range a.before.chain() {
+	for _, t := range a.previous.chain() {
 		for _, item := range slices.Concat(t.input, t.output) {
 			if e := read(item, field); e != nil {
 				return e
 			}
 		}
 	}
-	a.kept = nil // stored with their own turns
+	a.items = nil // stored with their own turns
 	return nil
 }
 
 // item adds an item of the input to the history.
-func (a *asking) item(raw json.RawMessage, at string) *apierr.Error {
+func (a *createRequest) item(raw json.RawMessage, at string) *apierr.Error {
 	h := &a.history
 	if _, text := jsontext.String(raw); text {
 		raw = append(append([]byte(`{"role":"user","content":`), raw...), '}')
@@ -231,7 +243,7 @@ func (a *asking) item(raw json.RawMessage, at string) *apierr.Error {
 		raw, head.Type, head.Role = stored, "", nil
 		h.DecodeFields(raw, &head, at)
 	}
-	a.kept = append(a.kept, raw)
+	a.items = append(a.items, raw)
 	switch head.Type {
 	case "", "message":
 		if head.Type == "" && head.Role == nil {
@@ -252,7 +264,7 @@ func (a *asking) item(raw json.RawMessage, at string) *apierr.Error {
 }
 
 // messageItem adds a message.
-func (a *asking) messageItem(raw json.RawMessage, role, at string) *apierr.Error {
+func (a *createRequest) messageItem(raw json.RawMessage, role, at string) *apierr.Error {
 	var item struct {
 		Content json.RawMessage `json:"content"`
 	}
@@ -268,7 +280,7 @@ func (a *asking) messageItem(raw json.RawMessage, role, at string) *apierr.Error
 }
 
 // callItem adds a call to the preceding assistant message, or to a new one.
-func (a *asking) callItem(raw json.RawMessage, at string) {
+func (a *createRequest) callItem(raw json.RawMessage, at string) {
 	var item struct {
 		Type      string          `json:"type"`
 		CallID    string          `json:"call_id"`
@@ -290,7 +302,7 @@ func (a *asking) callItem(raw json.RawMessage, at string) {
 }
 
 // outputItem adds the result of a call.
-func (a *asking) outputItem(raw json.RawMessage, at string) *apierr.Error {
+func (a *createRequest) outputItem(raw json.RawMessage, at string) *apierr.Error {
 	var item struct {
 		CallID string          `json:"call_id"`
 		Output json.RawMessage `json:"output"`
@@ -307,7 +319,7 @@ func (a *asking) outputItem(raw json.RawMessage, at string) *apierr.Error {
 
 // reasoningItem keeps reasoning for the next assistant message. The template decides whether the
 // model sees it.
-func (a *asking) reasoningItem(raw json.RawMessage, at string) *apierr.Error {
+func (a *createRequest) reasoningItem(raw json.RawMessage, at string) *apierr.Error {
 	var item struct {
 		Content json.RawMessage `json:"content"`
 		Summary json.RawMessage `json:"summary"`

@@ -1,4 +1,4 @@
-package server
+package responses
 
 import (
 	"encoding/json"
@@ -16,7 +16,7 @@ import (
 // an event for each step; its last event contains the whole answer.
 type response struct {
 	*exchange.Stream
-	asked  *asking
+	asked  *createRequest
 	seq    int              // next sequence number plus one; 0 before the first event
 	items  []map[string]any // finished items
 	kind   string           // type of the open item; "": none
@@ -57,8 +57,8 @@ func (r *response) object(status string, result *api.Result) object {
 		"temperature": a.Sampling.Temperature,
 		"top_p":       a.Sampling.TopP, "previous_response_id": nil, "store": a.store,
 		"max_output_tokens": a.body.MaxOutputTokens, "top_logprobs": a.TopLogprobs, "background": false}
-	if a.before != nil {
-		o["previous_response_id"] = a.before.id
+	if a.previous != nil {
+		o["previous_response_id"] = a.previous.id
 	}
 	if list := a.Warnings.List(); len(list) > 0 {
 		o["warnings"] = list
@@ -97,14 +97,14 @@ func (r *response) Token(_ int, t api.Token) error {
 	r.Mu.Lock()
 	defer r.Mu.Unlock()
 	if t.Reasoning != "" {
-		r.open("reasoning")
+		r.openItem("reasoning")
 		r.add(t.Reasoning, "response.reasoning_text.delta", object{"content_index": 0})
 	}
 	if r.asked.Logprobs && t.ID != api.NoToken && t.Reasoning == "" && len(t.Calls) == 0 {
 		r.early = exchange.AppendChatToken(jsontext.Comma(r.early), &t)
 	}
 	if t.Text != "" {
-		r.open("message")
+		r.openItem("message")
 		if len(r.early) > 0 {
 			r.probs = append(jsontext.Comma(r.probs), r.early...)
 		}
@@ -115,12 +115,12 @@ func (r *response) Token(_ int, t api.Token) error {
 	}
 	for _, c := range t.Calls {
 		if c.Name != "" {
-			r.shut("completed")
+			r.closeItem("completed")
 			r.callID, r.name = c.ID, c.Name
 			if r.asked.Custom[c.Name] {
-				r.open("custom_tool_call")
+				r.openItem("custom_tool_call")
 			} else {
-				r.open("function_call")
+				r.openItem("function_call")
 			}
 		}
 		r.add(c.Arguments, "response.function_call_arguments.delta", object{})
@@ -151,12 +151,12 @@ func (r *response) add(text, event string, o object) {
 var itemPrefixes = map[string]string{"message": "msg_", "reasoning": "rs_", "function_call": "fc_",
 	"custom_tool_call": "ctc_"}
 
-// open starts an item of a type, unless one is open.
-func (r *response) open(kind string) {
+// openItem starts an item of a type, unless one is open.
+func (r *response) openItem(kind string) {
 	if r.kind == kind {
 		return
 	}
-	r.shut("completed")
+	r.closeItem("completed")
 	r.kind, r.text, r.probs = kind, nil, nil
 	r.id = itemPrefixes[kind] + r.unique() + strconv.Itoa(len(r.items))
 	item := r.item("in_progress")
@@ -195,16 +195,16 @@ func (r *response) item(status string) object {
 		var arguments struct{ Input string }
 		_ = json.Unmarshal(r.text, &arguments) // empty if the call was truncated
 		o["call_id"], o["input"] = r.callID, arguments.Input
-		r.asked.named(r.name, o)
+		r.asked.setName(r.name, o)
 	default:
 		o["call_id"], o["arguments"] = r.callID, text
-		r.asked.named(r.name, o)
+		r.asked.setName(r.name, o)
 	}
 	return o
 }
 
-// shut ends the open item.
-func (r *response) shut(status string) {
+// closeItem ends the open item.
+func (r *response) closeItem(status string) {
 	if r.kind == "" {
 		return
 	}
@@ -241,7 +241,7 @@ func (r *response) Finish(result *api.Result) {
 	if result.Finish == api.FinishLength {
 		status = "incomplete"
 	}
-	r.shut(status)
+	r.closeItem(status)
 	o := r.object(status, result)
 	if status == "incomplete" {
 		o["incomplete_details"] = object{"reason": "max_output_tokens"}
@@ -264,8 +264,8 @@ func (r *response) Finish(result *api.Result) {
 // keep stores the answer for later requests that continue it.
 func (r *response) keep(id string, body []byte) {
 	a := r.asked
-	t := &turn{id: id, salt: a.salt, before: a.before, body: body}
-	for _, item := range a.kept {
+	t := &turn{id: id, salt: a.salt, previous: a.previous, body: body}
+	for _, item := range a.items {
 		t.input = append(t.input, slices.Clone(item)) // do not retain the memory of the body
 	}
 	for _, item := range r.items {

@@ -1,4 +1,4 @@
-package server
+package anthropic
 
 import (
 	"encoding/json"
@@ -73,18 +73,18 @@ func (m *blocks) Token(_ int, t api.Token) error {
 	m.Mu.Lock()
 	defer m.Mu.Unlock()
 	if t.Reasoning != "" {
-		m.open("thinking")
+		m.openBlock("thinking")
 		m.add(`"thinking_delta","thinking":`, t.Reasoning)
 	}
 	if t.Text != "" {
-		m.open("text")
+		m.openBlock("text")
 		m.add(`"text_delta","text":`, t.Text)
 	}
 	for _, c := range t.Calls {
 		if c.Name != "" {
-			m.shut(false)
+			m.closeBlock(false)
 			m.id, m.name = c.ID, c.Name
-			m.open("tool_use")
+			m.openBlock("tool_use")
 		}
 		m.add(`"input_json_delta","partial_json":`, c.Arguments)
 	}
@@ -95,12 +95,12 @@ func (m *blocks) Token(_ int, t api.Token) error {
 	return m.Flush()
 }
 
-// open starts a block of a type, unless one is open.
-func (m *blocks) open(kind string) {
+// openBlock starts a block of a type, unless one is open.
+func (m *blocks) openBlock(kind string) {
 	if m.kind == kind {
 		return
 	}
-	m.shut(false)
+	m.closeBlock(false)
 	m.kind, m.text = kind, m.text[:0]
 	if !m.call.Stream {
 		return
@@ -140,9 +140,9 @@ func (m *blocks) add(delta, text string) {
 	m.Buf = append(jsontext.AppendString(m.Buf, text), "}}\n\n"...)
 }
 
-// shut ends the open block. If the answer is not streamed, it drops a truncated call, whose input
+// closeBlock ends the open block. If the answer is not streamed, it drops a truncated call, whose input
 // would be invalid JSON.
-func (m *blocks) shut(cut bool) {
+func (m *blocks) closeBlock(cut bool) {
 	if m.kind == "" {
 		return
 	}
@@ -194,7 +194,7 @@ func (m *blocks) Finish(r *api.Result) {
 	m.Mu.Lock()
 	defer m.Mu.Unlock()
 	m.Stop()
-	m.shut(r.Finish == api.FinishLength)
+	m.closeBlock(r.Finish == api.FinishLength)
 	if !m.call.Stream {
 		b := append(append(m.appendHead(nil), m.whole...), "],"...)
 		b = append(appendStop(b, r), ',')
@@ -215,8 +215,8 @@ func (m *blocks) Finish(r *api.Result) {
 	_ = m.Flush() // the client already has all tokens
 }
 
-// anthropicError encodes an error in Anthropic's format.
-func anthropicError(e *apierr.Error) []byte {
+// EncodeError encodes an error in Anthropic's format.
+func EncodeError(e *apierr.Error) []byte {
 	kind, known := map[int]string{
 		http.StatusBadRequest: apierr.TypeInvalid, http.StatusUnauthorized: "authentication_error",
 		http.StatusForbidden: "permission_error", http.StatusNotFound: "not_found_error",

@@ -1,4 +1,4 @@
-package server
+package embedding
 
 import (
 	"bytes"
@@ -20,12 +20,15 @@ import (
 	"sandwich/runtime/server/request"
 )
 
+// API serves /v1/embeddings and /v1/rerank.
+type API struct{ *generation.Runner }
+
 // MaxTexts bounds the texts of an embeddings request, as in OpenAI's API, and the documents of a
 // rerank request.
 const MaxTexts = 2048
 
-// readFields are the fields that requests for embeddings and for scores share.
-type readFields struct {
+// Fields are the fields that requests for embeddings and for scores share.
+type Fields struct {
 	Model       *string         `json:"model"`
 	User        *string         `json:"user"`
 	Truncate    json.RawMessage `json:"truncate"`
@@ -33,12 +36,12 @@ type readFields struct {
 	Priority    json.RawMessage `json:"priority"`
 	CacheSalt   *string         `json:"cache_salt"`
 
-	cut bool // truncate texts that are too long
+	Truncated bool `json:"-"` // truncate texts that are too long
 }
 
-// unread lists fields of other servers (vLLM, TEI, Jina, Cohere, Voyage) that would change the
+// unsupported lists fields of other servers (vLLM, TEI, Jina, Cohere, Voyage) that would change the
 // result, each with the value that does not.
-var unread = map[string]string{
+var unsupported = map[string]string{
 	"normalize":            "true",
 	"normalized":           "true",
 	"embedding_type":       `"float"`,
@@ -54,9 +57,9 @@ var unread = map[string]string{
 	"rank_fields":          `["text"]`,
 }
 
-// call returns a checked call with the shared fields.
-func (b *readFields) call(data []byte, known map[string]bool) (*request.Call, *apierr.Error) {
-	unknown, e := fields.Check(data, known, unread)
+// NewCall returns a checked call with the shared fields.
+func (b *Fields) NewCall(data []byte, known map[string]bool) (*request.Call, *apierr.Error) {
+	unknown, e := fields.Check(data, known, unsupported)
 	if e == nil {
 		e = b.truncation()
 	}
@@ -71,15 +74,15 @@ func (b *readFields) call(data []byte, known map[string]bool) (*request.Call, *a
 }
 
 // truncation reads whether texts are cut: true, or END in the APIs of Cohere and NVIDIA.
-func (b *readFields) truncation() *apierr.Error {
+func (b *Fields) truncation() *apierr.Error {
 	var end string
 	switch {
 	case jsontext.IsNull(b.Truncate):
 		return nil
-	case json.Unmarshal(b.Truncate, &b.cut) == nil:
+	case json.Unmarshal(b.Truncate, &b.Truncated) == nil:
 		return nil
 	case json.Unmarshal(b.Truncate, &end) == nil && strings.EqualFold(end, "END"):
-		b.cut = true
+		b.Truncated = true
 		return nil
 	case end != "" && strings.EqualFold(end, "NONE"):
 		return nil
@@ -87,16 +90,16 @@ func (b *readFields) truncation() *apierr.Error {
 	return apierr.Invalid("truncate", `must be true or "END" to cut the end of what is too long, or false or "NONE"`)
 }
 
-// asked completes a request for the texts of a call.
-func (b *readFields) asked(c *request.Call, texts api.Embedding) api.Embedding {
-	texts.Truncate, texts.Salt = b.cut, c.Salt
+// Embedding completes a request for the texts of a call.
+func (b *Fields) Embedding(c *request.Call, texts api.Embedding) api.Embedding {
+	texts.Truncate, texts.Salt = b.Truncated, c.Salt
 	texts.Class, texts.Priority = c.Class, c.Priority
 	return texts
 }
 
 // embedBody is the body of /v1/embeddings, with the additional names of llama-server and vLLM.
 type embedBody struct {
-	readFields
+	Fields
 	Input      json.RawMessage   `json:"input"`
 	Content    json.RawMessage   `json:"content"`
 	Format     *string           `json:"encoding_format"`
@@ -113,7 +116,7 @@ func (b *embedBody) parse(data []byte) (*request.Call, *apierr.Error) {
 	if e := fields.Decode(data, b, ""); e != nil {
 		return nil, e
 	}
-	c, e := b.call(data, embedFields())
+	c, e := b.NewCall(data, embedFields())
 	if e != nil {
 		return nil, e
 	}
@@ -128,11 +131,11 @@ func (b *embedBody) parse(data []byte) (*request.Call, *apierr.Error) {
 	case b.Normalize != nil && *b.Normalize != -1 && *b.Normalize != 2:
 		return nil, apierr.Invalid("embd_normalize", "is %d; -1 (raw) and 2 (length 1) are supported", *b.Normalize)
 	}
-	return c, parseInput(b.Input, &b.texts)
+	return c, ParseInput(b.Input, &b.texts)
 }
 
-// parseInput reads a string, a list of strings, a list of token ids, or a list of such lists.
-func parseInput(raw json.RawMessage, to *api.Embedding) *apierr.Error {
+// ParseInput reads a string, a list of strings, a list of token ids, or a list of such lists.
+func ParseInput(raw json.RawMessage, to *api.Embedding) *apierr.Error {
 	const accepted = "must be a string, a list of strings, a list of token ids or a list of such lists"
 	raw = bytes.TrimSpace(raw)
 	switch {
@@ -177,15 +180,15 @@ func parseInput(raw json.RawMessage, to *api.Embedding) *apierr.Error {
 	})
 }
 
-// embeddings handles /v1/embeddings.
-func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) {
+// Embeddings handles /v1/embeddings.
+func (s *API) Embeddings(w http.ResponseWriter, r *http.Request) {
 	var b embedBody
 	s.Handle(w, r, b.parse, func(x *exchange.Exchange, r *http.Request, c *request.Call) {
-		if e := s.wider(b.Dimensions); e != nil {
+		if e := CheckDimensions(s.Runner, b.Dimensions); e != nil {
 			e.Write(x)
 			return
 		}
-		v, ok := s.read(x, r, b.asked(c, b.texts), "input")
+		v, ok := Read(s.Runner, x, r, b.Embedding(c, b.texts), "input")
 		if !ok {
 			return
 		}
@@ -203,8 +206,9 @@ func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// wider returns an error if the request asks for more dimensions than the model's vectors have.
-func (s *Server) wider(dimensions *jsontext.Integer) *apierr.Error {
+// CheckDimensions returns an error if the request asks for more dimensions than the model's vectors
+// have.
+func CheckDimensions(s *generation.Runner, dimensions *jsontext.Integer) *apierr.Error {
 	m := s.Gen.Models()[0]
 	if n := dimensions; n != nil && m.Vector > 0 && !m.Scores && *n > jsontext.Integer(m.Vector) {
 		return apierr.Invalid("dimensions", "is %d, but the model's vectors have %d dimensions", *n, m.Vector)
@@ -212,9 +216,10 @@ func (s *Server) wider(dimensions *jsontext.Integer) *apierr.Error {
 	return nil
 }
 
-// read returns the vectors of texts, or writes an error and returns false. param is the field that
+// Read returns the vectors of texts, or writes an error and returns false. param is the field that
 // holds the texts.
-func (s *Server) read(x *exchange.Exchange, r *http.Request, texts api.Embedding, param string) (v api.Vectors,
+func Read(s *generation.Runner, x *exchange.Exchange, r *http.Request, texts api.Embedding,
+	param string) (v api.Vectors,
 	ok bool) {
 	v, err := s.Gen.Embed(r.Context(), texts)
 	switch {
@@ -244,7 +249,7 @@ func appendEmbeddings(b []byte, model string, v *api.Vectors, coded bool) []byte
 		if coded {
 			b = appendCoded(b, row)
 		} else {
-			b = appendFloats(b, row)
+			b = AppendFloats(b, row)
 		}
 		b = append(b, '}')
 	}
@@ -262,8 +267,8 @@ func appendRead(b []byte, v *api.Vectors) []byte {
 	return append(b, '}')
 }
 
-// appendFloats appends numbers as a JSON list.
-func appendFloats(b []byte, row []float32) []byte {
+// AppendFloats appends numbers as a JSON list.
+func AppendFloats(b []byte, row []float32) []byte {
 	b = append(b, '[')
 	for i, v := range row {
 		if i > 0 {
