@@ -1,11 +1,9 @@
 package grammar
 
-// heavyWays is the number of edges from which a words state is followed in advance, mostHeavy the
-// number of such states in a program, and mostAhead the number of trie nodes visited for all of
-// them.
+// heavyWays is the number of edges from which a words state is followed in advance, and mostAhead
+// the number of trie nodes visited for all such states.
 const (
 	heavyWays = 8
-	mostHeavy = 256
 	mostAhead = 1 << 21
 )
 
@@ -62,7 +60,7 @@ func (g *Grammar) ahead(v *Vocab) {
 
 // follow adds the tokens below a node. It stops after *left nodes.
 func (f *followed) follow(p *program, t *trie, node, top int32, left *int) {
-	for c, to := range p.inStep(t, node, top) {
+	for c, to := range inStep(p, t, node, top) {
 		if *left--; *left < 0 || len(f.exits) > mostExits {
 			return
 		}

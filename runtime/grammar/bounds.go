@@ -349,3 +349,15 @@ func (w *digitWriter) inside(s digitState) bool {
 	}
 	return true
 }
+
+func tenTo(n int) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil) }
+
+// tighten adds a bound.
+func (n *bounds) tighten(x *big.Rat, lower, open bool) {
+	if lower && (n.least == nil || x.Cmp(n.least) > 0 || x.Cmp(n.least) == 0 && open) {
+		n.least, n.overLeast = x, open
+	}
+	if !lower && (n.most == nil || x.Cmp(n.most) < 0 || x.Cmp(n.most) == 0 && open) {
+		n.most, n.belowMost = x, open
+	}
+}

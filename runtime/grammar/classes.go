@@ -93,3 +93,44 @@ func (c classes) bytes() (s byteSet) {
 	}
 	return s
 }
+
+// jsonClasses are the characters that a JSON string contains unescaped, except line separators:
+// expressions such as a dot exclude these, and hardly any token contains one.
+var jsonClasses = func() (c classes) {
+	c = manyBytes
+	c.remove(lineClass)
+	for b := byte(' '); b < utf8.RuneSelf; b++ {
+		if b != '"' && b != '\\' {
+			c.add(classOfByte[b])
+		}
+	}
+	return c
+}()
+
+// first returns the number of characters of the classes at the start of a text, and the rest of it.
+func (c classes) first(t []byte) (n int, tail []byte) {
+	for len(t) > 0 {
+		class, size := firstClass(t)
+		if !c.has(class) {
+			break
+		}
+		t = t[size:]
+		n++
+	}
+	return n, t
+}
+
+// noClass is the class of a continuation byte of a character.
+const noClass = 127
+
+// firstClass returns the class of a text's first character and its length in bytes.
+func firstClass(t []byte) (class uint8, size int) {
+	if t[0] < utf8.RuneSelf {
+		return classOfByte[t[0]], 1
+	}
+	r, size := utf8.DecodeRune(t)
+	if r == utf8.RuneError && size == 1 {
+		return brokenClass, 1
+	}
+	return classOfRune(r), size
+}

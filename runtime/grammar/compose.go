@@ -78,12 +78,12 @@ func Without(markers ...string) Piece {
 		if n := len(strings.Join(markers, "")); n > maxMarkers || slices.Contains(markers, "") {
 			return nil, refuse("", "markers have %d bytes; give 1 to %d bytes and no empty marker", n, maxMarkers)
 		}
-		return call{b.without(markers, 0)}, nil
+		return call{without(b, markers, 0)}, nil
 	}
 }
 
 // without adds the rule for texts of at least least (0 or 1) characters that contain no marker.
-func (b *builder) without(markers []string, least int) ruleID {
+func without(b *builder, markers []string, least int) ruleID {
 	prefixes, letters := []string{""}, runes{}
 	for _, m := range markers {
 		for i, r := range m {
@@ -166,15 +166,15 @@ func (m *Meter) Compose(p Piece) (*Grammar, error) {
 	for {
 		g, err := m.compose(p, false)
 		var e, located *Error
-		if !errors.As(err, &e) || e.schema == nil {
+		if !errors.As(err, &e) || Owner(e) == nil {
 			return g, err
 		}
 		if e.none && !e.located {
-			if _, again := m.compose(p, true); errors.As(again, &located) && located.schema != nil {
+			if _, again := m.compose(p, true); errors.As(again, &located) && Owner(located) != nil {
 				e, err = located, again
 			}
 		}
-		if !e.schema.relax(e, "", true) {
+		if !Owner(e).relax(e, "", true) {
 			return nil, err
 		}
 	}
@@ -182,7 +182,7 @@ func (m *Meter) Compose(p Piece) (*Grammar, error) {
 
 func (m *Meter) compose(p Piece, diagnosing bool) (*Grammar, error) {
 	m.begin()
-	b := newBuilder(m)
+	b := newBuilder(m.meter)
 	b.diagnosing = diagnosing
 	var e expr
 	err := guard(func() (err error) {
@@ -198,5 +198,5 @@ func (m *Meter) compose(p Piece, diagnosing bool) (*Grammar, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newGrammar(program, m), nil
+	return newGrammar(program, m.memory), nil
 }

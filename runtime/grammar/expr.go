@@ -147,8 +147,8 @@ type Error struct {
 	none          bool  // no value satisfies the schema
 	limit         bool  // a limit of the Meter was exceeded, or its context ended
 	cause         error // error of the context
-	schema        *Schema
-	located       bool // Path is that of the smallest unsatisfiable part
+	owner         any   // the *Schema that the error refers to; nil for none
+	located       bool  // Path is that of the smallest unsatisfiable part
 }
 
 // Unwrap returns the error of the context that ended the compilation, or nil.

@@ -32,7 +32,7 @@ var takenByReaders = map[string][]string{
 // that are given here.
 func TestWideFormats(t *testing.T) {
 	for name, wide := range wideFormats {
-		c := &compiler{builder: newBuilder(NewMeter(t.Context(), Limits{}))}
+		c := &compiler{patterns: patternsOf(newBuilder(newMeter(t.Context(), 0, 0)))}
 		if formats[name] == "" {
 			t.Errorf("%s is not enforced", name)
 			continue

@@ -16,7 +16,7 @@ func (m *Meter) FromGBNF(text string, v *Vocab) (*Grammar, error) {
 	if !utf8.ValidString(text) {
 		return nil, refuse("", "the grammar is not valid UTF-8")
 	}
-	p := &gbnf{text: text, vocab: v, builder: newBuilder(m), names: map[string]ruleID{},
+	p := &gbnf{text: text, vocab: v, builder: newBuilder(m.meter), names: map[string]ruleID{},
 		defined: map[string]bool{}}
 	if err := guard(p.rules, p.line); err != nil {
 		return nil, err
@@ -33,7 +33,7 @@ func (m *Meter) FromGBNF(text string, v *Vocab) (*Grammar, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newGrammar(prog, m), nil
+	return newGrammar(prog, m.memory), nil
 }
 
 // gbnf is a parser of GBNF.

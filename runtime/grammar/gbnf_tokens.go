@@ -65,7 +65,7 @@ func (p *gbnf) otherText(text string) (expr, error) {
 			return Without(text)(p.builder)
 		case '+':
 			p.at++
-			return call{p.without([]string{text}, 1)}, nil
+			return call{without(p.builder, []string{text}, 1)}, nil
 		}
 	}
 	return nil, p.fail("! before a token of ordinary text needs * or + after the token")

@@ -13,11 +13,7 @@ type Grammar struct {
 	masks   maskCache
 }
 
-func newGrammar(p *program, m *Meter) *Grammar {
-	memory := m.limits.Memory
-	if memory == nil {
-		memory = NewMemory()
-	}
+func newGrammar(p *program, memory *Memory) *Grammar {
 	return &Grammar{program: p, masks: maskCache{memory: memory}}
 }
 

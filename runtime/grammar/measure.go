@@ -178,7 +178,7 @@ func (b *builder) leftRecursion() error {
 				way = append(way, visit{state: to})
 			case enters:
 				e := refuse(b.rules[i].path, "the rule begins with itself, so that no answer could end")
-				e.schema = b.rules[i].of
+				e.owner = b.rules[i].of
 				return e
 			}
 		}
@@ -233,4 +233,17 @@ func (b *builder) checkLoops() error {
 		}
 	}
 	return nil
+}
+
+// distance returns the number of bytes of the shortest path to the end of the rule.
+func (p *program) distance(s, count int32) float64 {
+	l := p.states[s].loop
+	if l == nil || count == 0 {
+		return p.states[s].dist
+	}
+	d := p.states[l.next].dist
+	if rounds := l.least - count; rounds > 0 {
+		d += float64(rounds) * p.states[l.body].dist
+	}
+	return d
 }

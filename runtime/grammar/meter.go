@@ -1,14 +1,10 @@
 package grammar
 
-import "context"
-
-// Limits limit the compilation of one grammar. A zero field means its default.
-type Limits struct {
-	Bytes int64 // memory in use at any time
-	Work  int64 // elementary steps of 10 to 20 ns each
-	// Memory limits what is cached for answers under the grammar; nil means a separate Memory.
-	Memory *Memory
-}
+import (
+	"cmp"
+	"context"
+	"strconv"
+)
 
 // Default limits of one compilation. They count bytes and steps instead of time, so that the result
 // does not depend on the load of the machine.
@@ -32,55 +28,49 @@ const (
 // pollWork is the work between two checks of the context, about a millisecond.
 const pollWork = 1 << 16
 
-// Meter counts the memory and the work of compiling a grammar. It ends the compilation if a limit
-// is exceeded or its context ends. A Meter may compile several grammars one after another: each has
+// meter counts the memory and the work of compiling a grammar. It ends the compilation if a limit
+// is exceeded or its context ends. A meter may compile several grammars one after another: each has
 // the whole memory, and all share the work. It must not be used concurrently.
 //
 // Inside the package, exceeding a limit panics with an *Error, so that no caller mistakes it for an
 // unsupported keyword. The functions that start a compilation recover it.
-type Meter struct {
-	ctx    context.Context
-	limits Limits
-	used   int64 // current bytes
-	peak   int64 // largest value of used
-	done   int64 // work so far
-	polled int64 // work at the last check of ctx
+type meter struct {
+	ctx                 context.Context
+	mostBytes, mostWork int64
+	used                int64 // current bytes
+	peak                int64 // largest value of used
+	done                int64 // work so far
+	polled              int64 // work at the last check of ctx
 }
 
-// NewMeter returns a Meter for compilations that end when ctx ends.
-func NewMeter(ctx context.Context, l Limits) *Meter {
-	if l.Bytes == 0 {
-		l.Bytes = defaultBytes
-	}
-	if l.Work == 0 {
-		l.Work = defaultWork
-	}
-	return &Meter{ctx: ctx, limits: l}
+// newMeter returns a meter for compilations that end when ctx ends. Limits of 0 mean the defaults.
+func newMeter(ctx context.Context, bytes, work int64) *meter {
+	return &meter{ctx: ctx, mostBytes: cmp.Or(bytes, defaultBytes), mostWork: cmp.Or(work, defaultWork)}
 }
 
 // begin starts another compilation with no memory in use.
-func (m *Meter) begin() { m.used = 0 }
+func (m *meter) begin() { m.used = 0 }
 
 // take counts n bytes in use, and the work of filling them.
-func (m *Meter) take(n int) {
+func (m *meter) take(n int) {
 	m.used += int64(n)
 	m.peak = max(m.peak, m.used)
-	if m.used > m.limits.Bytes {
+	if m.used > m.mostBytes {
 		panic(&Error{limit: true, Message: "the schema or grammar and its automata need more than the limit of " +
-			sizeText(m.limits.Bytes)})
+			sizeText(m.mostBytes)})
 	}
 	m.work(n/16 + 1)
 }
 
 // give releases n bytes.
-func (m *Meter) give(n int) { m.used -= int64(n) }
+func (m *meter) give(n int) { m.used -= int64(n) }
 
 // work counts n elementary steps.
-func (m *Meter) work(n int) {
+func (m *meter) work(n int) {
 	m.done += int64(n)
-	if m.done > m.limits.Work {
+	if m.done > m.mostWork {
 		panic(&Error{limit: true, Message: "compiling the schema or grammar needs more than the limit of " +
-			itoa(int(m.limits.Work>>20)) + " million steps"})
+			strconv.Itoa(int(m.mostWork>>20)) + " million steps"})
 	}
 	if m.done-m.polled >= pollWork {
 		m.polled = m.done
@@ -91,7 +81,7 @@ func (m *Meter) work(n int) {
 }
 
 // scratch counts n bytes that are in use while f runs.
-func (m *Meter) scratch(n int, f func()) {
+func (m *meter) scratch(n int, f func()) {
 	m.take(n)
 	f()
 	m.give(n)
@@ -132,7 +122,7 @@ func refusal(over any) *Error {
 
 func sizeText(n int64) string {
 	if n >= 1<<20 {
-		return itoa(int(n>>20)) + " MiB"
+		return strconv.Itoa(int(n>>20)) + " MiB"
 	}
-	return itoa(int(n>>10)) + " KiB"
+	return strconv.Itoa(int(n>>10)) + " KiB"
 }

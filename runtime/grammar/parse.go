@@ -17,7 +17,7 @@ const (
 )
 
 // parseValue parses a text that contains exactly one JSON value.
-func parseValue(text []byte, m *Meter) (*value, error) {
+func parseValue(text []byte, m *meter) (*value, error) {
 	if len(text) > maxSchema {
 		return nil, refuse("#", "the schema has %d bytes; at most %d MiB are accepted", len(text), maxSchema>>20)
 	}
@@ -41,7 +41,7 @@ func parseValue(text []byte, m *Meter) (*value, error) {
 // reader parses JSON values. It shares equal scalars, because large schemas repeat them.
 type reader struct {
 	*json.Decoder
-	meter   *Meter
+	meter   *meter
 	at      []string // names and indices of the path to the current value
 	scalars map[scalar]*value
 	names   map[string]string // names of members, shared

@@ -66,7 +66,7 @@ const maxCount = 1 << 24
 type builder struct {
 	program
 	rules []ruleDef
-	meter *Meter
+	meter *meter
 	// Rules that are written once: one character of a JSON string, a whole string, the rest of its
 	// characters, white space, any value. They are -1 before they exist.
 	plain, quoted, rest, blank, any ruleID
@@ -75,18 +75,17 @@ type builder struct {
 	multiples map[multiple]int32
 	classes   map[uint64]int32
 	tails     map[tail]int32
-	// patterns caches parsed expressions; spent is the number of steps that matching them took.
-	patterns map[patternKey]*pattern
-	spent    int
+	// patterns is the cache of parsed expressions (regex.go).
+	patterns any
 	// regions are the regions of texts (kinds.go), and inside is the number of the current one; 0
 	// for none.
 	regions []textRegion
 	inside  int32
 	// unwritten is the number of bytes of expressions that are released after writing.
 	unwritten int
-	// schemas are those that an answer may have to satisfy as a whole. diagnosing keeps their rules
+	// wholes are the schemas that an answer may have to satisfy as a whole. diagnosing keeps their rules
 	// separate, to find out which part of an unsatisfiable schema is the cause.
-	schemas    []wholeSchema
+	wholes     []wholeRule
 	diagnosing bool
 	// writing is set when rules are written; no rule may be created after that.
 	writing bool
@@ -96,9 +95,16 @@ type builder struct {
 	partly bool
 }
 
+// wholeRule is a rule that an answer may have to satisfy as a whole. refuse returns the error if no text
+// satisfies it.
+type wholeRule struct {
+	rule   ruleID
+	refuse func() error
+}
+
 type ruleDef struct {
 	path  string
-	of    *Schema // the schema that path leads into; nil if errors need not name it
+	of    any // owner of the path; nil if errors need not name it
 	body  expr
 	start int32
 	end   int32
@@ -106,7 +112,7 @@ type ruleDef struct {
 	inlined bool
 }
 
-func newBuilder(m *Meter) *builder {
+func newBuilder(m *meter) *builder {
 	return &builder{meter: m, plain: -1, quoted: -1, rest: -1, blank: -1, any: -1}
 }
 
@@ -139,8 +145,8 @@ func (b *builder) link(root ruleID) (p *program, err error) {
 		return b.rules[at].path
 	})
 	var e *Error
-	if errors.As(err, &e) && e.schema == nil && !finished {
-		e.schema = b.rules[at].of
+	if errors.As(err, &e) && e.owner == nil && !finished {
+		e.owner = b.rules[at].of
 	}
 	return p, err
 }
@@ -180,8 +186,10 @@ func (b *builder) finish(root ruleID) (*program, error) {
 	if err := b.checkLoops(); err != nil {
 		return nil, err
 	}
-	if err := b.unsatisfied(); err != nil {
-		return nil, err
+	for _, w := range b.wholes {
+		if math.IsInf(b.states[b.rules[w.rule].start].dist, 1) {
+			return nil, w.refuse()
+		}
 	}
 	start := b.rules[root].start
 	if math.IsInf(b.states[start].dist, 1) {

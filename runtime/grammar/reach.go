@@ -77,22 +77,3 @@ func (b *builder) reachOf(s *pstate) (r reach) {
 	}
 	return r
 }
-
-// blankNear reports whether a control character may follow s after some such characters.
-func (m *machine) blankNear(s *state) bool {
-	if m.p.reached == nil {
-		return true
-	}
-	for _, n := range s.items {
-		for ; n != nil; n = n.parent {
-			r := m.p.reached[n.state]
-			if r&reachesBlank != 0 {
-				return true
-			}
-			if r&reachesEnd == 0 {
-				break
-			}
-		}
-	}
-	return false
-}

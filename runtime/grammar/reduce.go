@@ -73,8 +73,8 @@ func (b *builder) mergePrefixes() {
 			m.into[i] += 2
 		}
 	}
-	for _, w := range b.schemas {
-		m.into[b.rules[w.rule].start]++ // b.unsatisfied looks at it
+	for _, w := range b.wholes {
+		m.into[b.rules[w.rule].start]++ // finish looks at it
 	}
 	for i := range b.rules {
 		if !b.rules[i].inlined {

@@ -8,7 +8,7 @@ import (
 
 // pattern returns an expression for the JSON strings of least to most characters (most < 0 means no
 // limit) that contain a match of an ECMA-262 expression. Back references are errors.
-func (b *builder) pattern(path, text string, least, most int) (expr, error) {
+func (b *patterns) pattern(path, text string, least, most int) (expr, error) {
 	read, err := b.compiled(path, text)
 	if err != nil {
 		return nil, err
@@ -53,6 +53,23 @@ const (
 	mostCounted = 1 << 17
 )
 
+// patterns parses and matches the expressions of a grammar, for all of its schemas.
+type patterns struct {
+	*builder
+	parsed map[patternKey]*pattern
+	spent  int // steps of matching
+}
+
+// patternsOf returns the patterns of a builder.
+func patternsOf(b *builder) *patterns {
+	p, ok := b.patterns.(*patterns)
+	if !ok {
+		p = &patterns{builder: b, parsed: map[patternKey]*pattern{}}
+		b.patterns = p
+	}
+	return p
+}
+
 // pattern is a parsed expression, and its program once it is needed.
 type pattern struct {
 	re    *syntax.Regexp
@@ -89,12 +106,12 @@ const (
 const mostInstructions = 1 << 15
 
 // compiled parses an expression. Equal expressions are parsed once.
-func (b *builder) compiled(path, text string) (*pattern, error) { return b.read(path, text, false) }
+func (b *patterns) compiled(path, text string) (*pattern, error) { return b.read(path, text, false) }
 
 // read parses an expression.
-func (b *builder) read(path, text string, wide bool) (*pattern, error) {
+func (b *patterns) read(path, text string, wide bool) (*pattern, error) {
 	key := patternKey{text, wide}
-	if p := b.patterns[key]; p != nil {
+	if p := b.parsed[key]; p != nil {
 		return p, nil
 	}
 	named := strings.Count(text, `\p`) + strings.Count(text, `\P`)
@@ -115,11 +132,8 @@ func (b *builder) read(path, text string, wide bool) (*pattern, error) {
 		size += nodesOf(l.re)
 	}
 	b.meter.take(size)
-	if b.patterns == nil {
-		b.patterns = map[patternKey]*pattern{}
-	}
 	p := &pattern{re: re, looks: looks}
-	b.patterns[key] = p
+	b.parsed[key] = p
 	return p, nil
 }
 
@@ -133,7 +147,7 @@ func nodesOf(re *syntax.Regexp) int {
 }
 
 // progOf returns an expression with its program, in which counted repetitions are written out.
-func (b *builder) progOf(path, text string, wide bool) (*pattern, error) {
+func (b *patterns) progOf(path, text string, wide bool) (*pattern, error) {
 	p, err := b.read(path, text, wide)
 	if err != nil || p.prog != nil {
 		return p, err

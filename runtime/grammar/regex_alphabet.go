@@ -15,7 +15,7 @@ type alphabet struct {
 }
 
 // newAlphabet returns the alphabet of some expressions, whose programs must exist.
-func newAlphabet(m *Meter, patterns []*pattern) *alphabet {
+func newAlphabet(m *meter, patterns []*pattern) *alphabet {
 	type event struct {
 		at  rune
 		key uint64
@@ -101,7 +101,7 @@ type charReader struct {
 
 // newCharReader returns the sets of a program, each once. Counts that were written out share the
 // ranges of their instructions, by which they are told.
-func newCharReader(prog *syntax.Prog, m *Meter) *charReader {
+func newCharReader(prog *syntax.Prog, m *meter) *charReader {
 	type ranges struct {
 		first *rune
 		size  int
@@ -134,7 +134,7 @@ func newCharReader(prog *syntax.Prog, m *Meter) *charReader {
 }
 
 // programs returns the program of an expression and those of its look-arounds.
-func (p *pattern) programs(m *Meter) []*charReader {
+func (p *pattern) programs(m *meter) []*charReader {
 	if p.readers == nil {
 		p.readers = []*charReader{newCharReader(p.prog, m)}
 		for _, l := range p.looks {

@@ -236,7 +236,7 @@ func narrow(re *syntax.Regexp, room int) *syntax.Regexp {
 
 // spelled returns an expression for a JSON string that matches the parts, with counted repetitions.
 // It returns false for anchors inside the parts, or if the operand of a count may be empty.
-func (b *builder) spelled(list []*syntax.Regexp) (expr, bool) {
+func (b *patterns) spelled(list []*syntax.Regexp) (expr, bool) {
 	out := sequence{literal(`"`)}
 	for _, p := range list {
 		if len(p.Sub) == 1 && p.Sub[0] == anyChar {

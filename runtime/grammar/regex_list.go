@@ -15,7 +15,7 @@ const (
 
 // listed returns all texts, sorted by length and then by bytes, if there are at most most. It
 // returns false if there are more or if the automaton is too large.
-func (b *builder) listed(path string, t texts, most int) (list []string, ok bool) {
+func (b *patterns) listed(path string, t texts, most int) (list []string, ok bool) {
 	if len(t.want) == 0 && t.most < 0 {
 		return nil, false
 	}
@@ -133,7 +133,7 @@ func (l *lister) write(i int, text []byte) bool {
 }
 
 // shortest returns one of the shortest texts. ok is false if there is no text.
-func (b *builder) shortest(path string, t texts) (text string, ok bool, err error) {
+func (b *patterns) shortest(path string, t texts) (text string, ok bool, err error) {
 	p, err := b.productOf(path, t)
 	if err != nil {
 		return "", false, err

@@ -7,7 +7,7 @@ import (
 
 // matches reports whether a text matches an expression that was parsed before. If matching takes
 // too much work, it sets b.refused, so that the grammar is refused later.
-func (b *builder) matches(text, s string, wide bool) bool {
+func (b *patterns) matches(text, s string, wide bool) bool {
 	p, err := b.progOf("", text, wide)
 	if err == nil && b.spent > productWork {
 		err = refuse("", "matching the constants against the expressions needs too many steps")
@@ -47,7 +47,7 @@ func (b *builder) matches(text, s string, wide bool) bool {
 }
 
 // matchesLooking is matches for an expression with look-around.
-func (b *builder) matchesLooking(p *pattern, s string) (ok bool) {
+func (b *patterns) matchesLooking(p *pattern, s string) (ok bool) {
 	defer func() {
 		if over := refusal(recover()); over != nil && b.refused == nil {
 			b.refused = over

@@ -31,13 +31,13 @@ const (
 const tooManyStates = "the combined expressions have too many states, which is not supported"
 
 // expend charges steps of matching expressions.
-func (b *builder) expend(n int) {
+func (b *patterns) expend(n int) {
 	b.spent += n
 	b.meter.work(n)
 }
 
 // product returns an expression for a set of texts.
-func (b *builder) product(path string, t texts) (expr, error) {
+func (b *patterns) product(path string, t texts) (expr, error) {
 	p, err := b.productOf(path, t)
 	if err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func (b *builder) product(path string, t texts) (expr, error) {
 	})}, nil
 }
 
-func (b *builder) productOf(path string, t texts) (*product, error) {
+func (b *patterns) productOf(path string, t texts) (*product, error) {
 	p := &product{b: b, texts: t, at: map[string]int32{}, read: map[string]expr{}, unwantedFrom: len(t.want),
 		askedFrom: len(t.want) + len(t.unwanted)}
 	all := slices.Concat(t.want, t.unwanted, t.asked)
@@ -71,7 +71,7 @@ func (b *builder) productOf(path string, t texts) (*product, error) {
 // product is the product of the automata of some expressions.
 type product struct {
 	texts
-	b            *builder
+	b            *patterns
 	patterns     []*pattern
 	unwantedFrom int
 	askedFrom    int
@@ -203,7 +203,7 @@ func (p *product) reading(letters []byte) expr {
 }
 
 // inhabited reports whether the set contains a text.
-func (b *builder) inhabited(path string, t texts) (ok bool, err error) {
+func (b *patterns) inhabited(path string, t texts) (ok bool, err error) {
 	err = b.visit(path, t, func(*product, position) bool {
 		ok = true
 		return false
@@ -212,7 +212,7 @@ func (b *builder) inhabited(path string, t texts) (ok bool, err error) {
 }
 
 // sets returns the combinations of t.asked, as bit sets, that texts of the set match.
-func (b *builder) sets(path string, t texts) (out []uint64, err error) {
+func (b *patterns) sets(path string, t texts) (out []uint64, err error) {
 	err = b.visit(path, t, func(p *product, s position) bool {
 		set := uint64(0)
 		for i, at := range s.each[p.askedFrom:] {
@@ -231,7 +231,7 @@ func (b *builder) sets(path string, t texts) (out []uint64, err error) {
 
 // visit calls yield with the positions of a product at which a text may end, until yield returns
 // false.
-func (b *builder) visit(path string, t texts, yield func(*product, position) bool) (err error) {
+func (b *patterns) visit(path string, t texts, yield func(*product, position) bool) (err error) {
 	p, err := b.productOf(path, t)
 	if err != nil {
 		return err

@@ -1,7 +1,6 @@
 package grammar
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -89,15 +88,6 @@ func tableRunes(t *unicode.RangeTable) (out runes) {
 		add(rune(r.Lo), rune(r.Hi), rune(r.Stride))
 	}
 	return out
-}
-
-// classText formats characters in the syntax of RE2's classes.
-func (r runes) classText() string {
-	var out strings.Builder
-	for _, x := range r {
-		fmt.Fprintf(&out, `\x{%x}-\x{%x}`, x.lo, x.hi)
-	}
-	return out.String()
 }
 
 // emojiRunes returns the characters of a property of Unicode's emoji-data (17.0), for which Go has

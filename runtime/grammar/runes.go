@@ -1,6 +1,9 @@
 package grammar
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // runeWriter writes characters as the bytes of their encodings. Ranges with equal suffixes share
 // their states: a class such as \p{L} has 650 ranges and about 150 states.
@@ -121,4 +124,13 @@ func (w *runeWriter) state(all [][]byteRange) int32 {
 		w.ways(all, at)
 	}
 	return at
+}
+
+// classText formats characters in the syntax of RE2's classes.
+func (r runes) classText() string {
+	var out strings.Builder
+	for _, x := range r {
+		fmt.Fprintf(&out, `\x{%x}-\x{%x}`, x.lo, x.hi)
+	}
+	return out.String()
 }

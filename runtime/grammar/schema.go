@@ -17,21 +17,21 @@ func FromSchema(schema []byte) (*Grammar, error) {
 // that only describe and unknown formats are ignored.
 func (m *Meter) FromSchema(schema []byte) (*Grammar, error) {
 	m.begin()
-	root, err := readSchema(schema, m)
+	root, err := readSchema(schema, m.meter)
 	if err != nil {
 		return nil, err
 	}
-	c := newCompiler(newBuilder(m), root)
-	g, err := c.grammar("")
+	c := newCompiler(newBuilder(m.meter), root)
+	p, err := c.compile("")
 	if err != nil {
 		return nil, c.where(err)
 	}
-	return g, nil
+	return newGrammar(p, m.memory), nil
 }
 
 // compiler creates the rules of a schema, one per subschema, named by its path.
 type compiler struct {
-	*builder
+	*patterns
 	root   *value
 	at     map[string]ruleID
 	inWork string  // path of the schema whose rule is being created
@@ -60,10 +60,11 @@ type compiler struct {
 }
 
 func newCompiler(b *builder, root *value) *compiler {
-	return &compiler{builder: b, root: root, at: map[string]ruleID{}, leaves: map[string]ruleID{}}
+	return &compiler{patterns: patternsOf(b), root: root, at: map[string]ruleID{}, leaves: map[string]ruleID{}}
 }
 
-func (c *compiler) grammar(path string) (*Grammar, error) {
+// compile returns the program of the schema at a path.
+func (c *compiler) compile(path string) (*program, error) {
 	e, err := c.rules(path)
 	if err != nil {
 		return nil, err
@@ -75,7 +76,7 @@ func (c *compiler) grammar(path string) (*Grammar, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newGrammar(p, c.meter), nil
+	return p, nil
 }
 
 // rules defines the rule of the schema at a path and those of all schemas that it refers to.
@@ -147,7 +148,9 @@ func (c *compiler) refer(path string) (call, error) {
 	visible := c.visible(show(path))
 	c.meter.take(2*entryCost + 3*len(path) + len(visible) + len(key))
 	r := c.rule(visible)
-	c.builder.rules[r].of = c.schema
+	if c.schema != nil {
+		c.builder.rules[r].of = c.schema
+	}
 	c.at[path] = r
 	if c.leaves[key] = r; len(c.leaves) > 1<<16 {
 		clear(c.leaves)

@@ -11,7 +11,7 @@ import (
 // common misspellings are corrected (normalize).
 type document struct {
 	root  *value
-	meter *Meter
+	meter *meter
 	// places maps addresses without fragment to paths, anchors those with one.
 	places, anchors map[string]string
 	old             bool // draft 4 or older, with id in place of $id
@@ -44,7 +44,7 @@ func (t *trail) path() string {
 }
 
 // readSchema parses and normalizes a schema.
-func readSchema(text []byte, m *Meter) (*value, error) {
+func readSchema(text []byte, m *meter) (*value, error) {
 	root, err := parseValue(text, m)
 	if err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func readSchema(text []byte, m *Meter) (*value, error) {
 // settle normalizes the schemas of a document and rewrites references by address. It applies
 // OpenAPI's nullable only if the document does not declare itself as JSON Schema, which has no such
 // keyword.
-func settle(root *value, m *Meter) {
+func settle(root *value, m *meter) {
 	d := &document{root: root, meter: m, places: map[string]string{}, anchors: map[string]string{}, nullable: true}
 	if s := root.get("$schema"); s != nil {
 		d.nullable = !strings.Contains(s.text, "json-schema.org")

@@ -158,7 +158,7 @@ func (c *compiler) bounds(s *value, path string) (n bounds, err error) {
 	n.multiple, n.decimals, err = multipleOf(s, path)
 	n.integer = n.multiple != nil && n.decimals == 0 // multiples of a whole number are whole
 	if list := s.get(remainders); list != nil && err == nil {
-		err = n.divide(list.list, path)
+		err = divide(&n, list.list, path)
 	}
 	return n, err
 }
@@ -168,7 +168,7 @@ func (c *compiler) bounds(s *value, path string) (n bounds, err error) {
 const remainders = "!remainders"
 
 // divide adds remainders. The divisors must have a small common multiple.
-func (n *bounds) divide(list []*value, path string) error {
+func divide(n *bounds, list []*value, path string) error {
 	if n.decimals > 0 {
 		return refuse(show(path), "excluded multiples are supported for whole numbers only, not together with a "+
 			"multipleOf that has a fraction")
@@ -231,18 +231,6 @@ func inward(x *big.Rat, lower bool) *big.Rat {
 		whole.Add(whole, big.NewInt(1))
 	}
 	return new(big.Rat).SetFrac(whole, scale)
-}
-
-func tenTo(n int) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil) }
-
-// tighten adds a bound.
-func (n *bounds) tighten(x *big.Rat, lower, open bool) {
-	if lower && (n.least == nil || x.Cmp(n.least) > 0 || x.Cmp(n.least) == 0 && open) {
-		n.least, n.overLeast = x, open
-	}
-	if !lower && (n.most == nil || x.Cmp(n.most) < 0 || x.Cmp(n.most) == 0 && open) {
-		n.most, n.belowMost = x, open
-	}
 }
 
 // rational parses a number with a limited number of digits and a limited exponent.

@@ -44,54 +44,49 @@ func (s *Schema) Matching(path string) Piece {
 			return nil, s.own(s.of.where(err))
 		}
 		if path == "" {
-			b.schemas = append(b.schemas, wholeSchema{s, e.rule})
+			b.wholes = append(b.wholes, wholeRule{e.rule, func() error { return s.refuse(b) }})
 		}
 		return e, nil
 	}
 }
 
-// wholeSchema is a Schema that an answer may have to satisfy as a whole.
-type wholeSchema struct {
-	schema *Schema
-	rule   ruleID
-}
-
-// unsatisfied returns an error for a schema that no value satisfies, with the path of its smallest
+// refuse returns the error for a schema that no value satisfies, with the path of its smallest
 // unsatisfiable part.
-func (b *builder) unsatisfied() error {
-	for _, w := range b.schemas {
-		if !math.IsInf(b.states[b.rules[w.rule].start].dist, 1) {
-			continue
-		}
-		e := unsatisfied("#", "none was found")
-		if none := w.schema.of.none; none != nil {
-			*e = *none
-			e.Path, e.located = w.schema.of.visible(e.Path), true
-		}
-		for i := 0; i < len(b.rules) && b.diagnosing && !e.located; i++ {
-			r := &b.rules[i]
-			if r.of == w.schema && len(r.path) > len(e.Path) && math.IsInf(b.states[r.start].dist, 1) {
-				e.Path = r.path
-			}
-		}
-		e.located = e.located || b.diagnosing
-		e.schema = w.schema
-		return e
+func (s *Schema) refuse(b *builder) error {
+	e := unsatisfied("#", "none was found")
+	if none := s.of.none; none != nil {
+		*e = *none
+		e.Path, e.located = s.of.visible(e.Path), true
 	}
-	return nil
+	for i := 0; i < len(b.rules) && b.diagnosing && !e.located; i++ {
+		r := &b.rules[i]
+		if r.of == any(s) && len(r.path) > len(e.Path) && math.IsInf(b.states[r.start].dist, 1) {
+			e.Path = r.path
+		}
+	}
+	e.located = e.located || b.diagnosing
+	e.owner = s
+	return e
 }
 
 // own sets the schema of an error.
 func (s *Schema) own(err error) error {
 	var e *Error
 	if errors.As(err, &e) {
-		e.schema = s
+		e.owner = s
 	}
 	return err
 }
 
-// Schema returns the Schema that the error refers to, or nil.
-func (e *Error) Schema() *Schema { return e.schema }
+// Owner returns the Schema that an error refers to, or nil.
+func Owner(err error) *Schema {
+	var e *Error
+	if errors.As(err, &e) {
+		s, _ := e.owner.(*Schema)
+		return s
+	}
+	return nil
+}
 
 // read parses the schema and starts compiling it for a builder.
 func (s *Schema) read(b *builder) error {

@@ -31,7 +31,9 @@ func (w *objectWriter) prepare() error {
 			return e
 		}
 		r := w.rule(w.visible(show(w.path)))
-		w.builder.rules[r].of = w.schema
+		if w.schema != nil {
+			w.builder.rules[r].of = w.schema
+		}
 		w.define(r, e)
 		return call{r}
 	}

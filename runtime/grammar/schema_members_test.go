@@ -84,7 +84,7 @@ func TestNamesOfFreeChoice(t *testing.T) {
 // TestListed checks which texts are listed: all where they are few, none where they are endless or
 // many, whatever dead ends their automaton has.
 func TestListed(t *testing.T) {
-	b := newBuilder(NewMeter(t.Context(), Limits{}))
+	b := patternsOf(newBuilder(newMeter(t.Context(), 0, 0)))
 	for _, c := range []struct {
 		t    texts
 		want string // of at most 8 texts

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"slices"
 	"sync"
-	"unicode/utf8"
 )
 
 // slice is a partition of the tokens of a vocabulary by a set of character classes. Many states
@@ -40,28 +39,6 @@ const (
 	mostSlices = 12
 	leastSlice = 20
 )
-
-// jsonClasses are the characters that a JSON string contains unescaped, except line separators:
-// expressions such as a dot exclude these, and hardly any token contains one.
-var jsonClasses = func() (c classes) {
-	c = manyBytes
-	c.remove(lineClass)
-	for b := byte(' '); b < utf8.RuneSelf; b++ {
-		if b != '"' && b != '\\' {
-			c.add(classOfByte[b])
-		}
-	}
-	return c
-}()
-
-// memory returns about how many bytes a slice takes.
-func (s *slice) memory() int64 {
-	n := int64(4*len(s.order)+16*len(s.long)) + int64(len(s.upTo)*8*words64(s.size))
-	for _, t := range append([]trie{s.plain, s.rest, s.blanks, s.other, s.tails}, s.after...) {
-		n += int64(36*len(t.nodes) + 4*len(t.tokens))
-	}
-	return n
-}
 
 func (v *Vocab) part(of classes) *slice {
 	s := &slice{of: of, bytes: of.bytes(), size: v.size, after: []trie{{}}}
@@ -113,19 +90,6 @@ func (v *Vocab) part(of classes) *slice {
 	return s
 }
 
-// first returns the number of characters of the classes at the start of a text, and the rest of it.
-func (c classes) first(t []byte) (n int, tail []byte) {
-	for len(t) > 0 {
-		class, size := firstClass(t)
-		if !c.has(class) {
-			break
-		}
-		t = t[size:]
-		n++
-	}
-	return n, t
-}
-
 // held returns the tokens of the classes, sorted by their texts.
 func (s *slice) held(text [][]byte) []int32 {
 	ids := slices.Concat(s.order, s.long)
@@ -162,4 +126,13 @@ func (s *slice) tokens(n int32) []uint64 {
 		}
 	}
 	return s.upTo[n]
+}
+
+// memory returns about how many bytes a slice takes.
+func (s *slice) memory() int64 {
+	n := int64(4*len(s.order)+16*len(s.long)) + int64(len(s.upTo)*8*words64(s.size))
+	for _, t := range append([]trie{s.plain, s.rest, s.blanks, s.other, s.tails}, s.after...) {
+		n += int64(36*len(t.nodes) + 4*len(t.tokens))
+	}
+	return n
 }

@@ -154,19 +154,6 @@ func (m *machine) node(s, count int32, parent *node) *node {
 	return n
 }
 
-// distance returns the number of bytes of the shortest path to the end of the rule.
-func (p *program) distance(s, count int32) float64 {
-	l := p.states[s].loop
-	if l == nil || count == 0 {
-		return p.states[s].dist
-	}
-	d := p.states[l.next].dist
-	if rounds := l.least - count; rounds > 0 {
-		d += float64(rounds) * p.states[l.body].dist
-	}
-	return d
-}
-
 // intern returns the state with the given stacks.
 func (m *machine) intern(items []*node, end bool) *state {
 	if len(items) == 0 && !end {

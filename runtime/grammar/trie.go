@@ -62,9 +62,6 @@ func (t *trie) grow(node int32, depth int, text [][]byte) {
 	t.nodes[node] = n
 }
 
-// noClass is the class of a continuation byte of a character.
-const noClass = 127
-
 // note sets below and chars for the nodes on the paths to the tokens at and below a node.
 func (t *trie) note(node int32, path []int32, text [][]byte) {
 	n := &t.nodes[node]

@@ -83,18 +83,6 @@ func (v *Vocab) Ends(id int32) bool { return slices.Contains(v.ends, id) }
 
 func words64(n int) int { return (n + 63) / 64 }
 
-// firstClass returns the class of a text's first character and its length in bytes.
-func firstClass(t []byte) (class uint8, size int) {
-	if t[0] < utf8.RuneSelf {
-		return classOfByte[t[0]], 1
-	}
-	r, size := utf8.DecodeRune(t)
-	if r == utf8.RuneError && size == 1 {
-		return brokenClass, 1
-	}
-	return classOfRune(r), size
-}
-
 // Mask is a set of tokens.
 type Mask struct {
 	bits  []uint64

@@ -222,14 +222,14 @@ func (w *walker) children(node int32, from place, depth uint16) {
 
 // follow is children for a single stack whose top is a simple state.
 func (w *walker) follow(node, top int32, base *node, depth uint16) {
-	for c, to := range w.m.p.inStep(w.trie, node, top) {
+	for c, to := range inStep(w.m.p, w.trie, node, top) {
 		w.visit(c, w.behind(to, base), depth+1)
 	}
 }
 
 // inStep yields the children of a trie node whose bytes a simple state accepts, with the next
 // states. It merges both lists, which are sorted by byte.
-func (p *program) inStep(t *trie, node, top int32) iter.Seq2[int32, int32] {
+func inStep(p *program, t *trie, node, top int32) iter.Seq2[int32, int32] {
 	return func(yield func(child, to int32) bool) {
 		s := &p.tops[top]
 		ways := p.edges[s.first : s.first+int32(s.count)]

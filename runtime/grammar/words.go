@@ -186,3 +186,6 @@ func mixed(x uint64) uint64 {
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return x ^ x>>31
 }
+
+// mostHeavy is the largest number of words states whose tokens are followed in advance.
+const mostHeavy = 256

@@ -31,14 +31,14 @@ func TestWords(t *testing.T) {
 	for _, n := range []int{1, 5, leastShared - 1, leastShared, 300, 3000} {
 		r := rand.New(rand.NewPCG(4, uint64(n)))
 		w := someWords(r, n)
-		b := newBuilder(NewMeter(t.Context(), Limits{}))
+		b := newBuilder(newMeter(t.Context(), 0, 0))
 		root := b.rule("")
 		b.define(root, words(w))
 		p, err := b.link(root)
 		if err != nil {
 			t.Fatal(err)
 		}
-		g := newGrammar(p, b.meter)
+		g := newGrammar(p, NewMemory())
 		takes := func(text string) bool {
 			m := g.Matcher(v)
 			return m.AcceptText([]byte(text)) == nil && m.CanEnd()
