@@ -1,6 +1,10 @@
 package grammar
 
-import "context"
+import (
+	"context"
+
+	"sandwich/runtime/grammar/internal/automaton"
+)
 
 // Limits limit the compilation of one grammar. A zero field means its default.
 type Limits struct {
@@ -10,11 +14,11 @@ type Limits struct {
 	Memory *Memory
 }
 
-// Meter counts the memory and the work of compiling a grammar. It ends the compilation if a limit is
-// exceeded or its context ends. A Meter may compile several grammars one after another: each has the
-// whole memory, and all share the work. It must not be used concurrently.
+// Meter counts the memory and the work of compiling a grammar. It ends the compilation if a limit
+// is exceeded or its context ends. A Meter may compile several grammars one after another: each has
+// the whole memory, and all share the work. It must not be used concurrently.
 type Meter struct {
-	*meter
+	*automaton.Meter
 	memory *Memory
 }
 
@@ -23,5 +27,5 @@ func NewMeter(ctx context.Context, l Limits) *Meter {
 	if l.Memory == nil {
 		l.Memory = NewMemory()
 	}
-	return &Meter{newMeter(ctx, l.Bytes, l.Work), l.Memory}
+	return &Meter{automaton.NewMeter(ctx, l.Bytes, l.Work), l.Memory}
 }

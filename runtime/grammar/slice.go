@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"slices"
 	"sync"
+
+	"sandwich/runtime/grammar/internal/automaton"
 )
 
 // slice is a partition of the tokens of a vocabulary by a set of character classes. Many states
@@ -11,9 +13,9 @@ import (
 // characters, plus those tokens that continue with something that the state accepts after their
 // first characters of the classes. Few distinct texts follow these, and many tokens share them.
 type slice struct {
-	of    classes
-	bytes byteSet // first bytes of its characters
-	plain trie    // tokens of these characters only, if the whole trie is used (Vocab.json)
+	of    automaton.Classes
+	bytes automaton.ByteSet // first bytes of its characters
+	plain trie              // tokens of these characters only, if the whole trie is used (Vocab.json)
 	// Tokens with other characters, for classes that include multi-byte characters:
 	rest   trie
 	blanks trie    // those whose first other character is a control character; not in rest
@@ -40,15 +42,15 @@ const (
 	leastSlice = 20
 )
 
-func (v *Vocab) part(of classes) *slice {
-	s := &slice{of: of, bytes: of.bytes(), size: v.size, after: []trie{{}}}
+func (v *Vocab) part(of automaton.Classes) *slice {
+	s := &slice{of: of, bytes: of.Bytes(), size: v.size, after: []trie{{}}}
 	var in [longRun + 1][]int32
 	var rest, blanks, other, late []int32
-	text := jsonClasses.covers(of)
+	text := automaton.JSONClasses.Covers(of)
 	begun := map[int][]int32{}
 	tails := make([][]byte, len(v.text))
 	for _, id := range v.all {
-		n, tail := of.first(v.text[id])
+		n, tail := of.First(v.text[id])
 		switch {
 		case len(tail) > 0:
 			if text && tail[0] < ' ' {
@@ -72,7 +74,7 @@ func (v *Vocab) part(of classes) *slice {
 		s.order = append(s.order, ids...)
 		s.ends[n] = len(s.order)
 	}
-	if of.someMany() {
+	if of.SomeMany() {
 		s.rest, s.blanks, s.other = newTrie(rest, v.text), newTrie(blanks, v.text), newTrie(other, v.text)
 		s.rest.without, s.blanks.without, s.other.without = of, of, of
 	}
