@@ -1,4 +1,4 @@
-package grammar
+package automaton
 
 import "slices"
 
@@ -8,7 +8,7 @@ const mostShared = 1 << 19
 
 // writeWords writes the automaton of the words level by level, so that the states that masks visit
 // together are adjacent.
-func (b *builder) writeWords(w []string, from, to int32) {
+func (b *Builder) writeWords(w []string, from, to int32) {
 	b.noteWords(w)
 	w = slices.Clone(w)
 	slices.Sort(w)
@@ -17,9 +17,9 @@ func (b *builder) writeWords(w []string, from, to int32) {
 	for _, x := range w {
 		size += len(x)
 	}
-	b.meter.work(16*len(w) + size)
-	if len(w) >= leastShared && size <= mostShared {
-		b.meter.scratch(24*size, func() { b.writeShared(w, from, to) })
+	b.Meter.Work(16*len(w) + size)
+	if len(w) >= LeastShared && size <= mostShared {
+		b.Meter.scratch(24*size, func() { b.writeShared(w, from, to) })
 		return
 	}
 	type part struct {
@@ -33,7 +33,7 @@ func (b *builder) writeWords(w []string, from, to int32) {
 		for _, p := range level {
 			w := p.words
 			if len(w) > 0 && len(w[0]) == p.depth {
-				b.eps(p.state, to)
+				b.Eps(p.state, to)
 				w = w[1:]
 			}
 			for i := 0; i < len(w); {
@@ -43,10 +43,10 @@ func (b *builder) writeWords(w []string, from, to int32) {
 				}
 				next := to
 				if j-i > 1 || len(w[i]) > p.depth+1 {
-					next = b.state()
+					next = b.State()
 					below = append(below, part{w[i:j], next, p.depth + 1})
 				}
-				b.edge(p.state, next, byteRange{c, c})
+				b.Edge(p.state, next, ByteRange{c, c})
 				i = j
 			}
 		}
@@ -54,9 +54,9 @@ func (b *builder) writeWords(w []string, from, to int32) {
 	}
 }
 
-// leastShared is the number of words from which on suffixes are shared. Fewer words are written as
+// LeastShared is the number of words from which on suffixes are shared. Fewer words are written as
 // a trie, whose states can be merged with those of other alternatives (mergePrefixes).
-const leastShared = 64
+const LeastShared = 64
 
 // wordNode is a state of the minimal automaton of some words.
 type wordNode struct {
@@ -105,7 +105,7 @@ func (s *wordSet) place(ways []wordWay, final bool) int {
 		h = ^h
 	}
 	for _, w := range ways {
-		h = mixed(h ^ uint64(w.b)<<32 ^ uint64(w.to))
+		h = Mixed(h ^ uint64(w.b)<<32 ^ uint64(w.to))
 	}
 	for at := int(h % uint64(len(s.table))); ; at = (at + 1) % len(s.table) {
 		i := s.table[at] - 1
@@ -148,7 +148,7 @@ func (s *wordSet) add(w []string, depth int) int32 {
 }
 
 // writeShared writes the words as their minimal automaton.
-func (b *builder) writeShared(w []string, from, to int32) {
+func (b *Builder) writeShared(w []string, from, to int32) {
 	var s wordSet
 	root := s.add(w, 0)
 	fork := root // the node after the common prefix of all words
@@ -162,27 +162,30 @@ func (b *builder) writeShared(w []string, from, to int32) {
 		n := &s.nodes[level[i]]
 		here := at[level[i]] - 1
 		if n.final {
-			b.eps(here, to)
+			b.Eps(here, to)
 		}
 		for _, way := range s.ways[n.from:n.to] {
 			if next := &s.nodes[way.to]; next.final && next.from == next.to {
 				at[way.to] = to + 1
 			} else if at[way.to] == 0 {
-				at[way.to] = b.state() + 1
+				at[way.to] = b.State() + 1
 				level = append(level, way.to)
 			}
-			b.edge(here, at[way.to]-1, byteRange{way.b, way.b})
+			b.Edge(here, at[way.to]-1, ByteRange{way.b, way.b})
 		}
 	}
-	if len(b.heavy) < mostHeavy && at[fork] != 0 {
-		b.heavy = append(b.heavy, at[fork]-1)
+	if len(b.Heavy) < mostHeavy && at[fork] != 0 {
+		b.Heavy = append(b.Heavy, at[fork]-1)
 	}
 }
 
-// mixed is a hash function for integers (splitmix64).
-func mixed(x uint64) uint64 {
+// Mixed is a hash function for integers (splitmix64).
+func Mixed(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return x ^ x>>31
 }
+
+// mostHeavy is the largest number of words states whose tokens are followed in advance.
+const mostHeavy = 256

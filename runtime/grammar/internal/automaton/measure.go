@@ -1,4 +1,4 @@
-package grammar
+package automaton
 
 import (
 	"math"
@@ -8,14 +8,14 @@ import (
 // measure computes for every state the number of bytes of the shortest path to the end of its rule:
 // shortest paths in which a call costs the shortest text of its rule (Knuth's generalization of
 // Dijkstra's algorithm to grammars).
-func (b *builder) measure() {
-	n := len(b.states)
+func (b *Builder) measure() {
+	n := len(b.States)
 	first := make([]int32, n+1) // index of the edges into each state
-	for i := range b.states {
-		for _, e := range b.states[i].edges {
-			first[e.to]++
+	for i := range b.States {
+		for _, e := range b.States[i].Edges {
+			first[e.To]++
 		}
-		for _, e := range b.states[i].eps {
+		for _, e := range b.States[i].Eps {
 			first[e]++
 		}
 	}
@@ -26,27 +26,27 @@ func (b *builder) measure() {
 	}
 	into := make([]reverse, sum)
 	waiting := map[int32][]waiter{} // states that call the rule starting at the key
-	for i := range b.states {
-		s := &b.states[i]
-		s.dist = math.Inf(1)
+	for i := range b.States {
+		s := &b.States[i]
+		s.Dist = math.Inf(1)
 		from := int32(i)
-		for _, e := range s.edges {
-			first[e.to]--
-			into[first[e.to]] = reverse{from, 1}
+		for _, e := range s.Edges {
+			first[e.To]--
+			into[first[e.To]] = reverse{from, 1}
 		}
-		for _, e := range s.eps {
+		for _, e := range s.Eps {
 			first[e]--
 			into[first[e]] = reverse{from, 0}
 		}
-		for _, c := range s.calls {
-			w := waiter{from, c.start, c.back, 1}
-			waiting[c.start], waiting[c.back] = append(waiting[c.start], w), append(waiting[c.back], w)
+		for _, c := range s.Calls {
+			w := waiter{from, c.Start, c.Back, 1}
+			waiting[c.Start], waiting[c.Back] = append(waiting[c.Start], w), append(waiting[c.Back], w)
 		}
-		if l := s.loop; l != nil {
-			w := waiter{from, l.body, l.next, float64(l.least)}
-			waiting[l.next] = append(waiting[l.next], w)
-			if l.least > 0 {
-				waiting[l.body] = append(waiting[l.body], w)
+		if l := s.Loop; l != nil {
+			w := waiter{from, l.Body, l.Next, float64(l.Least)}
+			waiting[l.Next] = append(waiting[l.Next], w)
+			if l.Least > 0 {
+				waiting[l.Body] = append(waiting[l.Body], w)
 			}
 		}
 	}
@@ -54,17 +54,17 @@ func (b *builder) measure() {
 }
 
 // distances computes the distances, starting from the final states.
-func (b *builder) distances(into func(int32) []reverse, waiting map[int32][]waiter) {
+func (b *Builder) distances(into func(int32) []reverse, waiting map[int32][]waiter) {
 	var q distances
-	best, done := make([]float64, len(b.states)), make([]bool, len(b.states))
+	best, done := make([]float64, len(b.States)), make([]bool, len(b.States))
 	push := func(state int32, bytes float64) {
 		if bytes < best[state] {
 			best[state] = bytes
 			q.push(distance{state, bytes})
 		}
 	}
-	for i := range b.states {
-		if best[i] = math.Inf(1); b.states[i].final {
+	for i := range b.States {
+		if best[i] = math.Inf(1); b.States[i].Final {
 			push(int32(i), 0)
 		}
 	}
@@ -74,12 +74,12 @@ func (b *builder) distances(into func(int32) []reverse, waiting map[int32][]wait
 			continue
 		}
 		done[d.state] = true
-		b.states[d.state].dist = d.bytes
+		b.States[d.state].Dist = d.bytes
 		for _, r := range into(d.state) {
 			push(r.from, d.bytes+float64(r.bytes))
 		}
 		for _, w := range waiting[d.state] {
-			push(w.from, w.cost(b.states))
+			push(w.from, w.cost(b.States))
 		}
 	}
 }
@@ -98,9 +98,9 @@ type waiter struct {
 
 func (w waiter) cost(s []pstate) float64 {
 	if w.times == 0 {
-		return s[w.back].dist
+		return s[w.back].Dist
 	}
-	return w.times*s[w.rule].dist + s[w.back].dist
+	return w.times*s[w.rule].Dist + s[w.back].Dist
 }
 
 type distance struct {
@@ -141,25 +141,25 @@ func (d *distances) pop() distance {
 }
 
 // prune removes edges that lead nowhere, so that an answer never reaches a dead end.
-func (b *builder) prune() {
-	dead := func(s int32) bool { return math.IsInf(b.states[s].dist, 1) }
-	for i := range b.states {
-		s := &b.states[i]
-		s.edges = slices.DeleteFunc(s.edges, func(e edge) bool { return dead(e.to) })
-		s.eps = slices.DeleteFunc(s.eps, dead)
-		s.calls = slices.DeleteFunc(s.calls, func(c callEdge) bool { return dead(c.start) || dead(c.back) })
+func (b *Builder) prune() {
+	dead := func(s int32) bool { return math.IsInf(b.States[s].Dist, 1) }
+	for i := range b.States {
+		s := &b.States[i]
+		s.Edges = slices.DeleteFunc(s.Edges, func(e edge) bool { return dead(e.To) })
+		s.Eps = slices.DeleteFunc(s.Eps, dead)
+		s.Calls = slices.DeleteFunc(s.Calls, func(c callEdge) bool { return dead(c.Start) || dead(c.Back) })
 	}
 }
 
 // leftRecursion returns an error for rules that enter themselves before reading a byte: their
 // stacks would grow without limit.
-func (b *builder) leftRecursion() error {
+func (b *Builder) leftRecursion() error {
 	type visit struct{ state, next int32 }
 	const onTheWay, done = 1, 2
-	mark := make([]uint8, len(b.states))
+	mark := make([]uint8, len(b.States))
 	var way []visit
-	for i := range b.rules {
-		start := b.rules[i].start
+	for i := range b.Rules {
+		start := b.Rules[i].Start
 		if mark[start] == 0 {
 			mark[start] = onTheWay
 			way = append(way, visit{state: start})
@@ -177,8 +177,8 @@ func (b *builder) leftRecursion() error {
 				mark[to] = onTheWay
 				way = append(way, visit{state: to})
 			case enters:
-				e := refuse(b.rules[i].path, "the rule begins with itself, so that no answer could end")
-				e.schema = b.rules[i].of
+				e := Refuse(b.Rules[i].Path, "the rule begins with itself, so that no answer could end")
+				e.Owner = b.Rules[i].Of
 				return e
 			}
 		}
@@ -189,30 +189,30 @@ func (b *builder) leftRecursion() error {
 // unread returns the n-th state that is reached from a state without reading a byte, whether it is
 // the start of a rule or loop body, and whether there is an n-th one. It returns -1 if a byte is
 // read before it.
-func (b *builder) unread(state, n int32) (to int32, enters, more bool) {
-	s := &b.states[state]
-	if n < int32(len(s.eps)) {
-		return s.eps[n], false, true
+func (b *Builder) unread(state, n int32) (to int32, enters, more bool) {
+	s := &b.States[state]
+	if n < int32(len(s.Eps)) {
+		return s.Eps[n], false, true
 	}
-	n -= int32(len(s.eps))
-	if n < 2*int32(len(s.calls)) {
-		c := s.calls[n/2]
+	n -= int32(len(s.Eps))
+	if n < 2*int32(len(s.Calls)) {
+		c := s.Calls[n/2]
 		switch {
 		case n%2 == 0:
-			return c.start, true, true
-		case b.states[c.start].dist == 0:
-			return c.back, false, true
+			return c.Start, true, true
+		case b.States[c.Start].Dist == 0:
+			return c.Back, false, true
 		}
 		return -1, false, true
 	}
-	n -= 2 * int32(len(s.calls))
-	switch l := s.loop; {
+	n -= 2 * int32(len(s.Calls))
+	switch l := s.Loop; {
 	case l == nil || n > 1:
 		return -1, false, false
 	case n == 0:
-		return l.body, true, true
-	case l.least == 0 || b.states[l.body].dist == 0:
-		return l.next, false, true
+		return l.Body, true, true
+	case l.Least == 0 || b.States[l.Body].Dist == 0:
+		return l.Next, false, true
 	}
 	return -1, false, true
 }
@@ -222,15 +222,28 @@ func (b *builder) unread(state, n int32) (to int32, enters, more bool) {
 const emptyRounds = 64
 
 // checkLoops adjusts loops whose body may be empty and returns an error for large counts.
-func (b *builder) checkLoops() error {
-	for i := range b.states {
-		l := b.states[i].loop
-		if l == nil || b.states[l.body].dist > 0 {
+func (b *Builder) checkLoops() error {
+	for i := range b.States {
+		l := b.States[i].Loop
+		if l == nil || b.States[l.Body].Dist > 0 {
 			continue
 		}
-		if l.least = 0; l.most > emptyRounds {
-			return refuse("", "a repetition whose body may be empty is limited to %d, not %d", emptyRounds, l.most)
+		if l.Least = 0; l.Most > emptyRounds {
+			return Refuse("", "a repetition whose body may be empty is limited to %d, not %d", emptyRounds, l.Most)
 		}
 	}
 	return nil
+}
+
+// Distance returns the number of bytes of the shortest path to the end of the rule.
+func (p *Program) Distance(s, count int32) float64 {
+	l := p.States[s].Loop
+	if l == nil || count == 0 {
+		return p.States[s].Dist
+	}
+	d := p.States[l.Next].Dist
+	if rounds := l.Least - count; rounds > 0 {
+		d += float64(rounds) * p.States[l.Body].Dist
+	}
+	return d
 }

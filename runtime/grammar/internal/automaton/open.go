@@ -1,4 +1,4 @@
-package grammar
+package automaton
 
 import (
 	"math"
@@ -12,14 +12,14 @@ import (
 // of the rule has at most after bytes. A free loop is a single such state; openAt covers whole
 // regions of states, such as those of a string that must not match an expression.
 type openAt struct {
-	run   int32 // maxRun if unlimited
-	after float32
+	Run   int32 // maxRun if unlimited
+	After float32
 }
 
-// textLoop returns the free loop of open states, for masks. It is created on first use, because the
+// TextLoop returns the free loop of open states, for masks. It is created on first use, because the
 // classes of all characters take milliseconds, which a program without a grammar should not spend
 // at its start.
-var textLoop = sync.OnceValue(func() *freeLoop { return &freeLoop{of: jsonClasses, bytes: jsonClasses.bytes()} })
+var TextLoop = sync.OnceValue(func() *FreeLoop { return &FreeLoop{Of: JSONClasses, Bytes: JSONClasses.Bytes()} })
 
 // kind is the part of a character that a state reads: the first byte, or what may follow it.
 type kind uint8
@@ -41,25 +41,25 @@ const (
 
 // step is a range of bytes that a state of a kind must read, and the kind of the next state.
 type step struct {
-	byteRange
+	ByteRange
 	to kind
 }
 
 var mustRead = [several][]step{
-	starts: {{byteRange{' ', '!'}, starts}, {byteRange{'#', '['}, starts}, {byteRange{']', 0x7F}, starts},
-		{byteRange{0xC2, 0xDF}, one}, {byteRange{0xE0, 0xE0}, afterE0}, {byteRange{0xE1, 0xE1}, two},
-		{byteRange{0xE2, 0xE2}, afterE2}, {byteRange{0xE3, 0xEC}, two}, {byteRange{0xED, 0xED}, afterED},
-		{byteRange{0xEE, 0xEF}, two}, {byteRange{0xF0, 0xF0}, afterF0},
-		{byteRange{0xF1, 0xF3}, three}, {byteRange{0xF4, 0xF4}, afterF4}},
-	one:       {{byteRange{0x80, 0xBF}, starts}},
-	two:       {{byteRange{0x80, 0xBF}, one}},
-	three:     {{byteRange{0x80, 0xBF}, two}},
-	afterE0:   {{byteRange{0xA0, 0xBF}, one}},
-	afterE2:   {{byteRange{0x80, 0x80}, afterE280}, {byteRange{0x81, 0xBF}, one}},
-	afterE280: {{byteRange{0x80, 0xA7}, starts}, {byteRange{0xAA, 0xBF}, starts}},
-	afterED:   {{byteRange{0x80, 0x9F}, one}},
-	afterF0:   {{byteRange{0x90, 0xBF}, two}},
-	afterF4:   {{byteRange{0x80, 0x8F}, two}},
+	starts: {{ByteRange{' ', '!'}, starts}, {ByteRange{'#', '['}, starts}, {ByteRange{']', 0x7F}, starts},
+		{ByteRange{0xC2, 0xDF}, one}, {ByteRange{0xE0, 0xE0}, afterE0}, {ByteRange{0xE1, 0xE1}, two},
+		{ByteRange{0xE2, 0xE2}, afterE2}, {ByteRange{0xE3, 0xEC}, two}, {ByteRange{0xED, 0xED}, afterED},
+		{ByteRange{0xEE, 0xEF}, two}, {ByteRange{0xF0, 0xF0}, afterF0},
+		{ByteRange{0xF1, 0xF3}, three}, {ByteRange{0xF4, 0xF4}, afterF4}},
+	one:       {{ByteRange{0x80, 0xBF}, starts}},
+	two:       {{ByteRange{0x80, 0xBF}, one}},
+	three:     {{ByteRange{0x80, 0xBF}, two}},
+	afterE0:   {{ByteRange{0xA0, 0xBF}, one}},
+	afterE2:   {{ByteRange{0x80, 0x80}, afterE280}, {ByteRange{0x81, 0xBF}, one}},
+	afterE280: {{ByteRange{0x80, 0xA7}, starts}, {ByteRange{0xAA, 0xBF}, starts}},
+	afterED:   {{ByteRange{0x80, 0x9F}, one}},
+	afterF0:   {{ByteRange{0x90, 0xBF}, two}},
+	afterF4:   {{ByteRange{0x80, 0x8F}, two}},
 }
 
 // within maps a kind to the kind that reads all of its bytes; a state may be of both.
@@ -69,7 +69,7 @@ var within = [several]kind{afterE0: two, afterE2: two, afterE280: one, afterED: 
 // states that lead to it for one, and so on; states that are never reached in this way are open
 // without limit.
 type opener struct {
-	*builder
+	*Builder
 	kinds []kind
 	// reads reports the states that read all bytes of their kind. Other states reach some of these
 	// without reading a byte (ways).
@@ -87,16 +87,16 @@ type opener struct {
 const mostOpenWays = 16
 
 // findOpen finds the open states of a program with the given number of edges.
-func (b *builder) findOpen(edges int) {
-	if !slices.ContainsFunc(b.states, func(s pstate) bool { return covers(s.edges, mustRead[starts]) }) {
+func (b *Builder) findOpen(edges int) {
+	if !slices.ContainsFunc(b.States, func(s pstate) bool { return covers(s.Edges, mustRead[starts]) }) {
 		return
 	}
-	n := len(b.states)
-	b.meter.scratch(90*n+8*edges, func() { b.findOpenAmong(n) })
+	n := len(b.States)
+	b.Meter.scratch(90*n+8*edges, func() { b.findOpenAmong(n) })
 }
 
-func (b *builder) findOpenAmong(n int) {
-	o := &opener{builder: b, kinds: make([]kind, n), reads: make([]bool, n), run: make([]int32, n),
+func (b *Builder) findOpenAmong(n int) {
+	o := &opener{Builder: b, kinds: make([]kind, n), reads: make([]bool, n), run: make([]int32, n),
 		total: make([]int32, n), into: make([][]int32, n), from: make([][]int32, n), left: make([]int32, n)}
 	o.findKinds()
 	o.link()
@@ -114,13 +114,13 @@ func covers(edges []edge, all []step) bool {
 	if len(edges) == 0 {
 		return false
 	}
-	var takes byteSet
+	var takes ByteSet
 	for _, e := range edges {
-		takes.add(e.byteRange)
+		takes.Add(e.ByteRange)
 	}
 	for _, x := range all {
-		var want byteSet
-		want.add(x.byteRange)
+		var want ByteSet
+		want.Add(x.ByteRange)
 		for i := range want {
 			if want[i]&^takes[i] != 0 {
 				return false
@@ -143,9 +143,9 @@ func (o *opener) findKinds() {
 			o.kinds[at] = several
 		}
 	}
-	for i := range o.states {
-		s := &o.states[i]
-		inside := slices.ContainsFunc(s.edges, func(e edge) bool { return e.lo >= utf8.RuneSelf && e.hi < 0xC0 })
+	for i := range o.States {
+		s := &o.States[i]
+		inside := slices.ContainsFunc(s.Edges, func(e edge) bool { return e.Lo >= utf8.RuneSelf && e.Hi < 0xC0 })
 		if !inside {
 			note(int32(i), starts)
 		}
@@ -157,9 +157,9 @@ func (o *opener) findKinds() {
 			continue
 		}
 		for _, x := range mustRead[o.kinds[at]] {
-			for _, e := range o.states[at].edges {
-				if e.lo <= x.hi && e.hi >= x.lo {
-					note(e.to, x.to)
+			for _, e := range o.States[at].Edges {
+				if e.Lo <= x.Hi && e.Hi >= x.Lo {
+					note(e.To, x.to)
 				}
 			}
 		}
@@ -168,21 +168,21 @@ func (o *opener) findKinds() {
 
 // link computes the relations between states, and the states that are not open.
 func (o *opener) link() {
-	for i := range o.states {
+	for i := range o.States {
 		at, k := int32(i), o.kinds[i]
-		o.run[i], o.total[i] = maxRun, maxRun
-		if k > unread && k < several && covers(o.states[i].edges, mustRead[k]) {
+		o.run[i], o.total[i] = MaxRun, MaxRun
+		if k > unread && k < several && covers(o.States[i].Edges, mustRead[k]) {
 			o.reads[i] = true
 			for _, x := range mustRead[k] {
-				for _, e := range o.states[i].edges {
-					if e.lo <= x.hi && e.hi >= x.lo {
-						o.into[e.to] = append(o.into[e.to], at)
+				for _, e := range o.States[i].Edges {
+					if e.Lo <= x.Hi && e.Hi >= x.Lo {
+						o.into[e.To] = append(o.into[e.To], at)
 					}
 				}
 			}
 		}
 	}
-	for i := range o.states {
+	for i := range o.States {
 		at := int32(i)
 		for _, to := range o.ways(at) {
 			o.left[at]++
@@ -210,7 +210,7 @@ func (o *opener) ways(at int32) (out []int32) {
 		if o.kinds[at] != starts {
 			break
 		}
-		for _, to := range o.states[met[i]].eps {
+		for _, to := range o.States[met[i]].Eps {
 			if !slices.Contains(met, to) {
 				met = append(met, to)
 			}
@@ -221,12 +221,12 @@ func (o *opener) ways(at int32) (out []int32) {
 
 // lose records that a state is open for run characters only.
 func (o *opener) lose(at, run int32) {
-	if o.total[at] < maxRun {
+	if o.total[at] < MaxRun {
 		return
 	}
 	o.total[at] = run
 	for _, p := range o.into[at] {
-		if o.run[p] < maxRun {
+		if o.run[p] < MaxRun {
 			continue
 		}
 		if o.run[p] = run; o.kinds[p] == starts {
@@ -247,29 +247,29 @@ func (o *opener) lose(at, run int32) {
 
 // keep stores the result with the costs of the shortest ends of rules after the characters.
 func (o *opener) keep() {
-	after := make([]float64, len(o.states))
+	after := make([]float64, len(o.States))
 	most := 0.0
-	for i := range o.states {
-		if after[i] = o.states[i].dist; !math.IsInf(after[i], 1) {
+	for i := range o.States {
+		if after[i] = o.States[i].Dist; !math.IsInf(after[i], 1) {
 			most = max(most, after[i])
 		}
 	}
 	changed := true
 	for pass := 0; pass < reachPasses && changed; pass++ {
-		o.meter.work(4 * len(o.states))
+		o.Meter.Work(4 * len(o.States))
 		changed = false
-		for i := range o.states {
+		for i := range o.States {
 			at := i
 			if pass%2 == 0 {
-				at = len(o.states) - 1 - i
+				at = len(o.States) - 1 - i
 			}
 			if o.total[at] < 1 {
 				continue
 			}
 			x := after[at]
 			for _, to := range o.ways(int32(at)) {
-				for _, e := range o.states[to].edges {
-					x = max(x, after[e.to])
+				for _, e := range o.States[to].Edges {
+					x = max(x, after[e.To])
 				}
 			}
 			if x > after[at] {
@@ -277,17 +277,17 @@ func (o *opener) keep() {
 			}
 		}
 	}
-	for i := range o.states {
-		if o.kinds[i] != starts || o.total[i] < 1 || math.IsInf(o.states[i].dist, 1) {
+	for i := range o.States {
+		if o.kinds[i] != starts || o.total[i] < 1 || math.IsInf(o.States[i].Dist, 1) {
 			continue
 		}
-		if o.open == nil {
-			o.open = make([]openAt, len(o.states))
+		if o.Open == nil {
+			o.Open = make([]openAt, len(o.States))
 		}
 		if changed {
 			after[i] = most
 		}
-		o.open[i] = openAt{o.total[i], float32(after[i])}
+		o.Open[i] = openAt{o.total[i], float32(after[i])}
 	}
 	o.leave()
 }
@@ -295,22 +295,22 @@ func (o *opener) keep() {
 // leave removes open states from free loops of fewer characters, for which no part of the
 // vocabulary is needed then.
 func (o *opener) leave() {
-	for i := range o.builder.free {
-		o.builder.free[i].idle = true
+	for i := range o.Builder.Free {
+		o.Builder.Free[i].Idle = true
 	}
-	for i := range o.states {
-		s := &o.states[i]
-		if s.loop != nil && s.loop.free > 0 {
-			o.builder.free[s.loop.free-1].idle = false
+	for i := range o.States {
+		s := &o.States[i]
+		if s.Loop != nil && s.Loop.Free > 0 {
+			o.Builder.Free[s.Loop.Free-1].Idle = false
 		}
-		if s.free == 0 {
+		if s.Free == 0 {
 			continue
 		}
-		l := &o.builder.free[s.free-1]
-		if o.open != nil && o.open[i].run == maxRun && !l.of.covers(jsonClasses) && jsonClasses.covers(l.of) {
-			s.free = 0
+		l := &o.Builder.Free[s.Free-1]
+		if o.Open != nil && o.Open[i].Run == MaxRun && !l.Of.Covers(JSONClasses) && JSONClasses.Covers(l.Of) {
+			s.Free = 0
 		} else {
-			l.idle = false
+			l.Idle = false
 		}
 	}
 }

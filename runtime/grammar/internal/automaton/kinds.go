@@ -1,4 +1,4 @@
-package grammar
+package automaton
 
 import (
 	"cmp"
@@ -7,16 +7,16 @@ import (
 	"slices"
 )
 
-// inner is the text of a JSON string with its quotes. While it is written, the builder records
+// Inner is the text of a JSON string with its quotes. While it is written, the builder records
 // which characters it distinguishes, so that masks can follow kinds of characters (kindtrie.go).
-type inner struct{ body expr }
+type Inner struct{ Body Expr }
 
 // escape is the part of such a text after a backslash.
-type escape struct{ body expr }
+type escape struct{ body Expr }
 
 // textRegion describes the states of one text, or of several texts that share states.
 type textRegion struct {
-	sets  map[uint64]runes // the sets of characters on its edges, by hash
+	sets  map[uint64]Runes // the sets of characters on its edges, by hash
 	size  int              // number of ranges in sets
 	any   bool             // one of its edges reads any character
 	wide  bool             // one of its states reads at least leastWide one-byte characters
@@ -33,30 +33,30 @@ const mostTextRanges = 1 << 14
 const leastWide = 24
 
 // writeInner writes a text. A text inside another text belongs to the outer region.
-func (b *builder) writeInner(e expr, from, to int32) {
+func (b *Builder) writeInner(e Expr, from, to int32) {
 	if b.inside == 0 {
 		b.regions = append(b.regions, textRegion{up: int32(len(b.regions)) + 1})
 		b.inside = int32(len(b.regions))
 		b.grow(96)
 		defer func() { b.inside = 0 }()
 	}
-	b.write(e, from, to)
+	b.Write(e, from, to)
 }
 
 // writeEscape writes the part after a backslash, which is matched byte by byte.
-func (b *builder) writeEscape(e expr, from, to int32) {
+func (b *Builder) writeEscape(e Expr, from, to int32) {
 	inside := b.inside
 	b.inside = 0
-	b.write(e, from, to)
+	b.Write(e, from, to)
 	b.inside = inside
 }
 
 // noteRunes records a set of characters that the current text reads.
-func (b *builder) noteRunes(r runes) {
+func (b *Builder) noteRunes(r Runes) {
 	if b.inside == 0 || len(r) == 0 {
 		return
 	}
-	h := r.hash()
+	h := r.Hash()
 	g := &b.regions[b.inside-1]
 	if _, met := g.sets[h]; met || g.mixed {
 		return
@@ -65,29 +65,29 @@ func (b *builder) noteRunes(r runes) {
 		g.sets, g.mixed = nil, true
 		return
 	}
-	b.grow(8*len(r) + entryCost)
+	b.grow(8*len(r) + EntryCost)
 	if g.sets == nil {
-		g.sets = map[uint64]runes{}
+		g.sets = map[uint64]Runes{}
 	}
 	g.sets[h] = r
 }
 
 // noteWords records each character of some words.
-func (b *builder) noteWords(w []string) {
+func (b *Builder) noteWords(w []string) {
 	if b.inside == 0 {
 		return
 	}
 	for _, x := range w {
 		for _, r := range x {
 			if r != '"' {
-				b.noteRunes(runes{{r, r}})
+				b.noteRunes(Runes{{r, r}})
 			}
 		}
 	}
 }
 
 // whole returns the region that a region was joined to.
-func (b *builder) whole(r int32) *textRegion {
+func (b *Builder) whole(r int32) *textRegion {
 	g := &b.regions[r-1]
 	for g.up != r {
 		r = g.up
@@ -97,7 +97,7 @@ func (b *builder) whole(r int32) *textRegion {
 }
 
 // join joins two regions, because characters lead from states of one to states of the other.
-func (b *builder) join(r, s int32) {
+func (b *Builder) join(r, s int32) {
 	g, h := b.whole(r), b.whole(s)
 	if g == h {
 		return
@@ -105,7 +105,7 @@ func (b *builder) join(r, s int32) {
 	if len(g.sets) > len(h.sets) {
 		g, h = h, g
 	}
-	b.meter.work(1 + len(g.sets))
+	b.Meter.Work(1 + len(g.sets))
 	g.up, h.size, h.any, h.mixed = h.up, g.size+h.size, g.any || h.any, g.mixed || h.mixed
 	h.wide = g.wide || h.wide
 	if h.mixed = h.mixed || h.size > mostTextRanges; h.mixed {
@@ -118,56 +118,56 @@ func (b *builder) join(r, s int32) {
 
 // findTexts finds the regions of texts that no character leaves, and the kinds of characters that
 // they distinguish.
-func (b *builder) findTexts() {
+func (b *Builder) findTexts() {
 	for i := range b.regions {
-		b.meter.work(4 * (1 + b.regions[i].size))
+		b.Meter.Work(4 * (1 + b.regions[i].size))
 	}
-	for i := range b.states {
-		if b.texts[i] > 0 {
+	for i := range b.States {
+		if b.Texts[i] > 0 {
 			b.joinFrom(int32(i))
 		}
 	}
-	b.kinds = make([]*kinds, len(b.regions)+1)
+	b.Kinds = make([]*Kinds, len(b.regions)+1)
 	for i := range b.regions {
 		if g := &b.regions[i]; g.up == int32(i)+1 && !g.mixed {
-			b.kinds[i+1] = g.kinds()
+			b.Kinds[i+1] = g.kinds()
 		}
 	}
-	for i, r := range b.texts {
+	for i, r := range b.Texts {
 		if r > 0 {
-			if b.texts[i] = b.whole(r).up; b.kinds[b.texts[i]] == nil {
-				b.texts[i] = 0
+			if b.Texts[i] = b.whole(r).up; b.Kinds[b.Texts[i]] == nil {
+				b.Texts[i] = 0
 			}
 		}
 	}
-	if b.charText > 0 {
-		b.charText = b.whole(b.charText).up
+	if b.CharText > 0 {
+		b.CharText = b.whole(b.CharText).up
 	}
 	b.regions = nil
 }
 
 // kinds returns the kinds of characters that the region distinguishes. It returns nil if there are
 // too many or if kinds bring no gain.
-func (g *textRegion) kinds() *kinds {
+func (g *textRegion) kinds() *Kinds {
 	switch {
 	case !g.any && !g.wide:
 		return nil
 	case g.any && len(g.sets) == 0:
-		return anyKind
+		return AnyKind
 	case g.any:
-		g.sets[0] = anyRune
+		g.sets[0] = AnyRune
 	}
-	return newKinds(g.sets)
+	return NewKinds(g.sets)
 }
 
-// anyKind treats all characters as one kind.
-var anyKind = newKinds(map[uint64]runes{0: anyRune})
+// AnyKind treats all characters as one kind.
+var AnyKind = NewKinds(map[uint64]Runes{0: AnyRune})
 
 // joinFrom joins the region of a state with those of the states that it leads to.
-func (b *builder) joinFrom(at int32) {
-	s, r := &b.states[at], b.texts[at]
+func (b *Builder) joinFrom(at int32) {
+	s, r := &b.States[at], b.Texts[at]
 	to := func(state int32) {
-		if q := b.texts[state]; q > 0 {
+		if q := b.Texts[state]; q > 0 {
 			b.join(r, q)
 		} else {
 			g := b.whole(r)
@@ -175,51 +175,51 @@ func (b *builder) joinFrom(at int32) {
 		}
 	}
 	enter := func(rule int32) {
-		if b.plain >= 0 && rule == b.rules[b.plain].start {
+		if b.plain >= 0 && rule == b.Rules[b.plain].Start {
 			b.whole(r).any = true // a call of the character rule returns here
 		} else {
 			to(rule)
 		}
 	}
-	var reads byteSet
-	for _, e := range s.edges {
-		if e.hi != e.lo || inText.has(e.lo) {
-			to(e.to)
-			reads.add(e.byteRange)
+	var reads ByteSet
+	for _, e := range s.Edges {
+		if e.Hi != e.Lo || inText.Has(e.Lo) {
+			to(e.To)
+			reads.Add(e.ByteRange)
 		}
 	}
 	if bits.OnesCount64(reads[0])+bits.OnesCount64(reads[1]) >= leastWide {
 		b.whole(r).wide = true
 	}
-	for _, e := range s.eps {
+	for _, e := range s.Eps {
 		to(e)
 	}
-	for _, c := range s.calls {
-		enter(c.start)
-		to(c.back)
+	for _, c := range s.Calls {
+		enter(c.Start)
+		to(c.Back)
 	}
-	if s.loop != nil {
-		enter(s.loop.body)
-		to(s.loop.next)
+	if s.Loop != nil {
+		enter(s.Loop.Body)
+		to(s.Loop.Next)
 	}
 }
 
-// kinds partition the characters of texts by the sets that a region distinguishes.
-type kinds struct {
+// Kinds partition the characters of texts by the sets that a region distinguishes.
+type Kinds struct {
 	cuts []rune  // the first characters of the ranges of the partition
 	kind []uint8 // by range
-	one  []rune  // by kind: a character that texts contain unescaped
-	name string  // identifies the partition
+	One  []rune  // by kind: a character that texts contain unescaped
+	Name string  // identifies the partition
 }
 
 // mostKinds is the largest number of kinds; noKind marks characters that no state reads.
 const (
 	mostKinds = 48
-	noKind    = 255
+	NoKind    = 255
 )
 
-// newKinds returns the kinds that some sets distinguish, or nil if there are too many.
-func newKinds(sets map[uint64]runes) *kinds {
+// NewKinds returns the kinds that some sets distinguish, or nil if there are too many.
+func NewKinds(sets map[uint64]Runes) *Kinds {
 	type event struct {
 		at  rune
 		key uint64
@@ -227,11 +227,11 @@ func newKinds(sets map[uint64]runes) *kinds {
 	events := []event{{0, 0}}
 	for k, set := range sets {
 		for _, x := range set {
-			events = append(events, event{x.lo, mixed(k + 1)}, event{x.hi + 1, mixed(k + 1)})
+			events = append(events, event{x.Lo, Mixed(k + 1)}, event{x.Hi + 1, Mixed(k + 1)})
 		}
 	}
 	slices.SortFunc(events, func(a, b event) int { return cmp.Compare(a.at, b.at) })
-	k, met, sum := &kinds{}, map[uint64]uint8{}, uint64(0)
+	k, met, sum := &Kinds{}, map[uint64]uint8{}, uint64(0)
 	for i, e := range events {
 		sum ^= e.key
 		if i+1 < len(events) && events[i+1].at == e.at {
@@ -248,22 +248,22 @@ func newKinds(sets map[uint64]runes) *kinds {
 		kind, known := met[sum]
 		switch {
 		case sum == 0:
-			kind = noKind
+			kind = NoKind
 		case known:
-		case len(k.one) == mostKinds:
+		case len(k.One) == mostKinds:
 			return nil
 		default:
-			kind = uint8(len(k.one))
+			kind = uint8(len(k.One))
 			met[sum] = kind
-			k.one = append(k.one, one)
+			k.One = append(k.One, one)
 		}
 		if n := len(k.kind); n > 0 && k.kind[n-1] == kind {
 			continue
 		}
 		k.cuts, k.kind = append(k.cuts, one), append(k.kind, kind)
-		k.name += string([]rune{one, rune(kind)})
+		k.Name += string([]rune{one, rune(kind)})
 	}
-	if len(k.one) == 0 {
+	if len(k.One) == 0 {
 		return nil
 	}
 	return k
@@ -281,8 +281,8 @@ func textRune(lo, hi rune) (rune, bool) {
 	return 0, false
 }
 
-// of returns the kind of a character.
-func (k *kinds) of(r rune) uint8 {
+// Of returns the kind of a character.
+func (k *Kinds) Of(r rune) uint8 {
 	i, met := slices.BinarySearch(k.cuts, r)
 	if !met {
 		i--

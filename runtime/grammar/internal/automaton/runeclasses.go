@@ -1,4 +1,4 @@
-package grammar
+package automaton
 
 import (
 	"cmp"
@@ -13,32 +13,33 @@ import (
 // whole classes; other characters are matched byte by byte.
 
 // manyBytes is the set of all classes of multi-byte characters.
-var manyBytes = func() (c classes) {
-	c.add(runeClass)
+var manyBytes = func() (c Classes) {
+	c.Add(runeClass)
 	for i := range runeKinds {
-		c.add(lineClass + uint8(i))
+		c.Add(lineClass + uint8(i))
 	}
 	return c
 }()
 
-// someMany reports whether c contains a class of multi-byte characters.
-func (c classes) someMany() bool { return c[0]&manyBytes[0]|c[1]&manyBytes[1] != 0 }
+// SomeMany reports whether c contains a class of multi-byte characters.
+func (c Classes) SomeMany() bool { return c[0]&manyBytes[0]|c[1]&manyBytes[1] != 0 }
 
 // block is a range of characters of one class.
 type block struct {
-	runeRange
-	class uint8
+	RuneRange
+	Class uint8
 }
 
 // runeTables are all multi-byte characters in order, the class of each one below 2^16, and the
 // first bytes of the characters of each class.
 type runeTables struct {
-	blocks []block
+	Blocks []block
 	low    []uint8
-	begins [noClass]byteSet
+	begins [NoClass]ByteSet
 }
 
-var runesByClass = sync.OnceValue(func() *runeTables {
+// RunesByClass returns the tables, which are built on first use.
+var RunesByClass = sync.OnceValue(func() *runeTables {
 	t := &runeTables{low: make([]uint8, 1<<16)}
 	cuts := []rune{utf8.RuneSelf, 0xD800, 0xE000, 0x10000, utf8.MaxRune + 1}
 	each := func(lo, hi, stride rune) {
@@ -62,24 +63,24 @@ var runesByClass = sync.OnceValue(func() *runeTables {
 	cuts = slices.Compact(cuts)
 	for i, lo := range cuts[:len(cuts)-1] {
 		if hi := cuts[i+1] - 1; lo >= utf8.RuneSelf && lo != 0xD800 {
-			t.add(block{runeRange{lo, hi}, kindOf(lo)})
+			t.add(block{RuneRange{lo, hi}, KindOf(lo)})
 		}
 	}
-	for _, b := range t.blocks {
-		utf8Ranges(b.lo, b.hi, func(seq []byteRange) { t.begins[b.class].add(seq[0]) })
-		for r := b.lo; r <= min(b.hi, 0xFFFF); r++ {
-			t.low[r] = b.class
+	for _, b := range t.Blocks {
+		utf8Ranges(b.Lo, b.Hi, func(seq []ByteRange) { t.begins[b.Class].Add(seq[0]) })
+		for r := b.Lo; r <= min(b.Hi, 0xFFFF); r++ {
+			t.low[r] = b.Class
 		}
 	}
 	return t
 })
 
 func (t *runeTables) add(b block) {
-	if n := len(t.blocks); n > 0 && t.blocks[n-1].class == b.class && t.blocks[n-1].hi+1 == b.lo {
-		t.blocks[n-1].hi = b.hi
+	if n := len(t.Blocks); n > 0 && t.Blocks[n-1].Class == b.Class && t.Blocks[n-1].Hi+1 == b.Lo {
+		t.Blocks[n-1].Hi = b.Hi
 		return
 	}
-	t.blocks = append(t.blocks, b)
+	t.Blocks = append(t.Blocks, b)
 }
 
 // runeKinds are the classes from lineClass on. Each excludes the characters of the previous ones.
@@ -102,8 +103,8 @@ var runeKinds = func() []*unicode.RangeTable {
 	}
 }()
 
-// kindOf returns the class of a multi-byte character, without tables.
-func kindOf(r rune) uint8 {
+// KindOf returns the class of a multi-byte character, without tables.
+func KindOf(r rune) uint8 {
 	for i, kind := range runeKinds {
 		if unicode.Is(kind, r) {
 			return lineClass + uint8(i)
@@ -112,55 +113,55 @@ func kindOf(r rune) uint8 {
 	return runeClass
 }
 
-// classOfRune returns the class of a multi-byte character.
-func classOfRune(r rune) uint8 {
-	t := runesByClass()
+// ClassOfRune returns the class of a multi-byte character.
+func ClassOfRune(r rune) uint8 {
+	t := RunesByClass()
 	if r < 1<<16 {
 		return t.low[r]
 	}
-	i, met := slices.BinarySearchFunc(t.blocks, r, func(b block, r rune) int { return cmp.Compare(b.lo, r) })
+	i, met := slices.BinarySearchFunc(t.Blocks, r, func(b block, r rune) int { return cmp.Compare(b.Lo, r) })
 	if !met {
 		i--
 	}
-	return t.blocks[i].class
+	return t.Blocks[i].Class
 }
 
 // wholeClasses returns the classes of multi-byte characters that all lead from s to one state and
 // to no other.
-func (b *builder) wholeClasses(s *pstate, to int32) (c classes) {
+func (b *Builder) wholeClasses(s *pstate, to int32) (c Classes) {
 	w := runeWays{b: b, to: to}
-	for _, e := range s.edges {
-		for lead := max(int(e.lo), 0xC2); lead <= min(int(e.hi), 0xF4); lead++ {
+	for _, e := range s.Edges {
+		for lead := max(int(e.Lo), 0xC2); lead <= min(int(e.Hi), 0xF4); lead++ {
 			switch {
 			case lead < 0xE0:
-				w.follow(e.to, rune(lead&0x1F), 1)
+				w.follow(e.To, rune(lead&0x1F), 1)
 			case lead < 0xF0:
-				w.follow(e.to, rune(lead&0x0F), 2)
+				w.follow(e.To, rune(lead&0x0F), 2)
 			default:
-				w.follow(e.to, rune(lead&0x07), 3)
+				w.follow(e.To, rune(lead&0x07), 3)
 			}
 		}
 	}
 	if len(w.there) == 0 {
-		return classes{}
+		return Classes{}
 	}
-	there, elsewhere := w.there.inOrder(), w.elsewhere.inOrder()
-	b.meter.work(len(runesByClass().blocks))
-	var missing classes
+	there, elsewhere := w.there.InOrder(), w.elsewhere.InOrder()
+	b.Meter.Work(len(RunesByClass().Blocks))
+	var missing Classes
 	i, j := 0, 0
-	for _, x := range runesByClass().blocks {
-		for i < len(there) && there[i].hi < x.lo {
+	for _, x := range RunesByClass().Blocks {
+		for i < len(there) && there[i].Hi < x.Lo {
 			i++
 		}
-		for j < len(elsewhere) && elsewhere[j].hi < x.lo {
+		for j < len(elsewhere) && elsewhere[j].Hi < x.Lo {
 			j++
 		}
 		switch {
-		case i == len(there) || there[i].lo > x.lo || there[i].hi < x.hi,
-			j < len(elsewhere) && elsewhere[j].lo <= x.hi:
-			missing.add(x.class)
+		case i == len(there) || there[i].Lo > x.Lo || there[i].Hi < x.Hi,
+			j < len(elsewhere) && elsewhere[j].Lo <= x.Hi:
+			missing.Add(x.Class)
 		default:
-			c.add(x.class)
+			c.Add(x.Class)
 		}
 	}
 	return c.without(missing)
@@ -169,33 +170,33 @@ func (b *builder) wholeClasses(s *pstate, to int32) (c classes) {
 // runeWays are the multi-byte characters that lead from a state to another one, and those that lead
 // elsewhere.
 type runeWays struct {
-	b                *builder
+	b                *Builder
 	to               int32
-	there, elsewhere runes
+	there, elsewhere Runes
 }
 
 // follow reads the remaining bytes of a character, of which left are missing.
 func (w *runeWays) follow(at int32, begun rune, left int) {
-	w.b.meter.work(1)
+	w.b.Meter.Work(1)
 	lo, hi := begun<<(6*left), (begun+1)<<(6*left)-1
 	if to, ok := w.b.allLead(at, left); ok {
 		w.add(to == w.to, lo, hi)
 		return
 	}
-	s := &w.b.states[at]
-	if s.final || len(s.eps)+len(s.calls) > 0 || s.loop != nil {
+	s := &w.b.States[at]
+	if s.Final || len(s.Eps)+len(s.Calls) > 0 || s.Loop != nil {
 		w.add(false, lo, hi)
 		return
 	}
-	for _, e := range s.edges {
-		lo, hi := max(rune(e.lo), 0x80), min(rune(e.hi), 0xBF)
+	for _, e := range s.Edges {
+		lo, hi := max(rune(e.Lo), 0x80), min(rune(e.Hi), 0xBF)
 		switch {
 		case lo > hi:
 		case left == 1:
-			w.add(e.to == w.to, begun<<6|lo&0x3F, begun<<6|hi&0x3F)
+			w.add(e.To == w.to, begun<<6|lo&0x3F, begun<<6|hi&0x3F)
 		default:
 			for next := lo; next <= hi; next++ {
-				w.follow(e.to, begun<<6|next&0x3F, left-1)
+				w.follow(e.To, begun<<6|next&0x3F, left-1)
 			}
 		}
 	}
@@ -203,22 +204,22 @@ func (w *runeWays) follow(at int32, begun rune, left int) {
 
 func (w *runeWays) add(there bool, lo, hi rune) {
 	if there {
-		w.there = append(w.there, runeRange{lo, hi})
+		w.there = append(w.there, RuneRange{lo, hi})
 	} else {
-		w.elsewhere = append(w.elsewhere, runeRange{lo, hi})
+		w.elsewhere = append(w.elsewhere, RuneRange{lo, hi})
 	}
 }
 
 // allLead returns the state that is reached by any left continuation bytes. It returns false if
 // there is no single one.
-func (b *builder) allLead(at int32, left int) (to int32, ok bool) {
+func (b *Builder) allLead(at int32, left int) (to int32, ok bool) {
 	for ; left > 0; left-- {
-		s := &b.states[at]
-		if s.final || len(s.eps)+len(s.calls) > 0 || s.loop != nil || len(s.edges) != 1 ||
-			s.edges[0].lo > 0x80 || s.edges[0].hi < 0xBF {
+		s := &b.States[at]
+		if s.Final || len(s.Eps)+len(s.Calls) > 0 || s.Loop != nil || len(s.Edges) != 1 ||
+			s.Edges[0].Lo > 0x80 || s.Edges[0].Hi < 0xBF {
 			return 0, false
 		}
-		at = s.edges[0].to
+		at = s.Edges[0].To
 	}
 	return at, true
 }

@@ -1,11 +1,14 @@
-package grammar
+package automaton
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // runeWriter writes characters as the bytes of their encodings. Ranges with equal suffixes share
 // their states: a class such as \p{L} has 650 ranges and about 150 states.
 type runeWriter struct {
-	b  *builder
+	b  *Builder
 	to int32
 }
 
@@ -19,8 +22,8 @@ type tail struct {
 // shared by all places that use the class.
 const mostInlined = 24
 
-// writeRunes writes edges from one state to the other that read one of the characters.
-func (b *builder) writeRunes(r runes, from, to int32) {
+// WriteRunes writes edges from one state to the other that read one of the characters.
+func (b *Builder) WriteRunes(r Runes, from, to int32) {
 	b.noteRunes(r)
 	if len(r) < mostInlined || from == to {
 		w := runeWriter{b: b, to: to}
@@ -28,27 +31,27 @@ func (b *builder) writeRunes(r runes, from, to int32) {
 		return
 	}
 	b.grow(wayCost)
-	b.states[from].calls = append(b.states[from].calls, callEdge{b.class(r), to})
+	b.States[from].Calls = append(b.States[from].Calls, callEdge{b.class(r), to})
 }
 
 // encodings returns the byte ranges of the characters, in order.
-func (b *builder) encodings(r runes) (all [][]byteRange) {
+func (b *Builder) encodings(r Runes) (all [][]ByteRange) {
 	for _, x := range r {
-		utf8Ranges(x.lo, x.hi, func(seq []byteRange) { all = append(all, seq) })
+		utf8Ranges(x.Lo, x.Hi, func(seq []ByteRange) { all = append(all, seq) })
 	}
-	b.meter.work(8 * len(all))
+	b.Meter.Work(8 * len(all))
 	return all
 }
 
 // class returns the start of the shared automaton of some characters.
-func (b *builder) class(r runes) int32 {
-	b.meter.work(len(r))
-	key := r.hash()
+func (b *Builder) class(r Runes) int32 {
+	b.Meter.Work(len(r))
+	key := r.Hash()
 	start, met := b.classes[key]
 	if !met {
-		start = b.state()
-		end := b.state()
-		b.states[end].final = true
+		start = b.State()
+		end := b.State()
+		b.States[end].Final = true
 		if b.classes == nil {
 			b.classes = map[uint64]int32{}
 		}
@@ -59,22 +62,22 @@ func (b *builder) class(r runes) int32 {
 	return start
 }
 
-// hash returns a hash of a set of characters.
-func (r runes) hash() uint64 {
+// Hash returns a hash of a set of characters.
+func (r Runes) Hash() uint64 {
 	h := uint64(len(r))
 	for _, x := range r {
-		h = mixed(h ^ uint64(x.lo)<<32 ^ uint64(x.hi))
+		h = Mixed(h ^ uint64(x.Lo)<<32 ^ uint64(x.Hi))
 	}
 	return h
 }
 
 // ways writes the edges out of a state that read the sequences. These must be sorted; any two of
 // them start with the same range or with disjoint ranges.
-func (w *runeWriter) ways(all [][]byteRange, from int32) {
-	last, lastTo := byteRange{}, int32(-1)
+func (w *runeWriter) ways(all [][]ByteRange, from int32) {
+	last, lastTo := ByteRange{}, int32(-1)
 	for i := 0; i < len(all); {
 		j, head := i, all[i][0]
-		var below [][]byteRange
+		var below [][]ByteRange
 		for ; j < len(all) && all[j][0] == head; j++ {
 			if len(all[j]) > 1 {
 				below = append(below, all[j][1:])
@@ -86,34 +89,34 @@ func (w *runeWriter) ways(all [][]byteRange, from int32) {
 			to = w.state(below)
 		}
 		switch {
-		case lastTo == to && last.hi+1 == head.lo:
-			last.hi = head.hi
+		case lastTo == to && last.Hi+1 == head.Lo:
+			last.Hi = head.Hi
 		default:
 			if lastTo >= 0 {
-				w.b.edge(from, lastTo, last)
+				w.b.Edge(from, lastTo, last)
 			}
 			last, lastTo = head, to
 		}
 	}
 	if lastTo >= 0 {
-		w.b.edge(from, lastTo, last)
+		w.b.Edge(from, lastTo, last)
 	}
 }
 
 // state returns the state from which the sequences are read.
-func (w *runeWriter) state(all [][]byteRange) int32 {
+func (w *runeWriter) state(all [][]ByteRange) int32 {
 	var reads strings.Builder
 	for _, seq := range all {
 		reads.WriteByte(byte(len(seq)))
 		for _, r := range seq {
-			reads.Write([]byte{r.lo, r.hi})
+			reads.Write([]byte{r.Lo, r.Hi})
 		}
 	}
 	key := tail{w.to, w.b.inside, reads.String()}
 	at, met := w.b.tails[key]
 	if !met {
-		at = w.b.state()
-		w.b.meter.take(entryCost + reads.Len())
+		at = w.b.State()
+		w.b.Meter.Take(EntryCost + reads.Len())
 		if w.b.tails == nil {
 			w.b.tails = map[tail]int32{}
 		}
@@ -121,4 +124,13 @@ func (w *runeWriter) state(all [][]byteRange) int32 {
 		w.ways(all, at)
 	}
 	return at
+}
+
+// ClassText formats characters in the syntax of RE2's classes.
+func (r Runes) ClassText() string {
+	var out strings.Builder
+	for _, x := range r {
+		fmt.Fprintf(&out, `\x{%x}-\x{%x}`, x.Lo, x.Hi)
+	}
+	return out.String()
 }
