@@ -199,3 +199,25 @@ func evenCut(n, piece, unit int) int {
 	pieces := (n + piece - 1) / piece
 	return roundUp((n+pieces-1)/pieces, unit)
 }
+
+// Sizes of slices of kernels that prepare weights once per call.
+const (
+	keptRows    = 512
+	keptColumns = 256
+	keptChunks  = 2 // slices per thread: more of them would share less of what is prepared
+)
+
+// prepared lays out many rows of a kernel that prepares weights once per call: as many rows as
+// possible, and so much of k that their activations fill half of the second-level cache at most.
+func (c Cores) prepared(s *plans.Schedule, k plans.WeightKey, t microkernel.WeightType, m int) {
+	mr, nr := s.Kernel.MR, s.Kernel.NR
+	blocks := (m + keptRows - 1) / keptRows
+	s.BM = roundUp((m+blocks-1)/blocks, mr)
+	unit := max(microkernel.ActQ8Group, s.Kernel.Compute.KStep(t))
+	depth := c.L2 / 2 / s.Kernel.Compute.ActRowBytes(unit) / s.BM * unit
+	if s.BK = evenCut(k.K, max(unit, min(residentDepth, depth)), unit); s.BK >= k.K {
+		s.BK = 0
+	}
+	s.BN = evenCut(k.N, max(nr, keptColumns), nr)
+	c.shareAmong(s, k, m, keptChunks)
+}
