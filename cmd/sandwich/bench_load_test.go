@@ -31,9 +31,14 @@ func execute(t *testing.T, args ...string) (out, failure string, code int) {
 	return text.String(), "", exit.OK
 }
 
-func loadArgs(more ...string) []string {
-	return append([]string{"bench", "load", "--duration", "2s", "--reactive", "120", "--proactive", "240", "--ctx",
-		"96"}, more...)
+// loadArgs returns a short run of bench load, or of its subcommand verb, with more arguments.
+func loadArgs(verb string, more ...string) []string {
+	args := []string{"bench", "load"}
+	if verb != "" {
+		args = append(args, verb)
+	}
+	return append(append(args, "--duration", "2s", "--reactive", "120", "--proactive", "240", "--ctx",
+		"96"), more...)
 }
 
 // TestBenchLoad checks that real runs under two policies and the same arrivals on the virtual clock
@@ -45,7 +50,7 @@ func TestBenchLoad(t *testing.T) {
 	}
 	dir := t.TempDir()
 	arrivals, picture := filepath.Join(dir, "a.jsonl"), filepath.Join(dir, "l.svg")
-	out, _, code := execute(t, loadArgs("--policy", "sandwich,fcfs", "--simulate", "--record", arrivals, "--format",
+	out, _, code := execute(t, loadArgs("simulate", "--policy", "sandwich,fcfs", "--record", arrivals, "--format",
 		"json", "--svg", picture)...)
 	var rows []load.Row
 	if err := json.Unmarshal([]byte(out), &rows); code != 0 || err != nil || len(rows) != 8 {
@@ -81,8 +86,8 @@ func TestBenchLoadGoals(t *testing.T) {
 	if testing.Short() {
 		t.Skip("offers requests for seconds")
 	}
-	args := loadArgs("--duration", "1s", "--aging", "1s", "--goal")
-	out, _, code := execute(t, append(args, "halt,quanta,open", "--format", "json")...)
+	args := loadArgs("goal", "--duration", "1s", "--aging", "1s")
+	out, _, code := execute(t, append(args, "halt", "quanta", "open", "--format", "json")...)
 	var figures []load.Figure
 	if err := json.Unmarshal([]byte(out), &figures); code != 0 || err != nil {
 		t.Fatalf("exit code %d: %v\n%s", code, err, out)
@@ -110,7 +115,7 @@ func TestBenchLoadSweep(t *testing.T) {
 	}
 	for _, by := range load.Sweeps() {
 		picture := filepath.Join(t.TempDir(), "s.svg")
-		out, _, code := execute(t, loadArgs("--simulate", "--sweep", by, "--format", "json", "--svg", picture,
+		out, _, code := execute(t, loadArgs("sweep", by, "--format", "json", "--svg", picture,
 			"--slo-ttft", "50ms", "--slo-tpot", "20ms")...)
 		var rows []load.SweepRow
 		if err := json.Unmarshal([]byte(out), &rows); code != 0 || err != nil || len(rows) < 12 {
@@ -141,6 +146,16 @@ func TestBenchLoadSweep(t *testing.T) {
 	}
 }
 
+// TestBenchLoadFormerFlags checks that a flag of earlier versions runs the subcommand that it became.
+func TestBenchLoadFormerFlags(t *testing.T) {
+	out, failure, code := execute(t, loadArgs("", "--machine", "core-ultra-125h", "--model", "llama-3.2-3b", "--lanes",
+		"gpu", "--format", "csv")...)
+	table, err := csv.NewReader(strings.NewReader(out)).ReadAll()
+	if code != 0 || err != nil || len(table) != 3 || !strings.Contains(table[1][0], "on gpu") {
+		t.Errorf("exit code %d, %s, %v\n%s", code, failure, err, out)
+	}
+}
+
 func TestBenchLoadBadInput(t *testing.T) {
 	bad := filepath.Join(t.TempDir(), "bad.jsonl")
 	if err := os.WriteFile(bad, []byte(`{"at": 1, "class": "urgent", "prompt": 1, "output": 1}`), 0o644); err != nil {
@@ -160,15 +175,17 @@ func TestBenchLoadBadInput(t *testing.T) {
 		"--quantum":    {"--quantum", "NaN"},
 		"--op-bound":   {"--op-bound", "-1ms"},
 		"--ctx":        {"--ctx", "1"},
-		"--sweep":      {"--simulate", "--sweep", "moods"},
-		"too":          {"--sweep", "rate"},
-		"--goal":       {"--goal", "peace"},
-		"several":      {"--goal", "halt", "--url", "http://localhost:1"},
-		"of its own":   {"--goal", "halt", "--simulate"},
-		"--seeds":      {"--goal", "open", "--seeds", "0"},
-		"is for":       {"--seeds", "3"},
+		"\"moods\"":    {"--simulate", "--sweep", "moods"},
+		"peace":        {"--goal", "peace"},
+		"--url out":    {"--goal", "halt", "--url", "http://localhost:1"},
+		"with --goal":  {"--goal", "halt", "--simulate"},
+		"--seeds 0":    {"--goal", "open", "--seeds", "0"},
+		"the verb":     {"--seeds", "3"},
+		"or two":       {"--machine", "m4pro", "--lanes", "a,b,c"},
+		"missing":      {"--machine", "m4pro"},
+		"of runs":      {"--goodput", "30"},
 	} {
-		_, text, code := execute(t, loadArgs(args...)...)
+		_, text, code := execute(t, loadArgs("", args...)...)
 		if code != exit.Input || !strings.Contains(text, want) {
 			t.Errorf("%v: exit code %d, %q", args, code, text)
 		}

@@ -33,7 +33,7 @@ func TestTuneIsInterrupted(t *testing.T) {
 				t.Error("an interrupted tune succeeded")
 			}
 			if signal == syscall.SIGINT && (cmd.ProcessState.ExitCode() != exit.Failed ||
-				!strings.Contains(stderr.String(), "--resume goes on")) {
+				!strings.Contains(stderr.String(), "with --resume to continue")) {
 				t.Errorf("exit code %d, stderr %q", cmd.ProcessState.ExitCode(), stderr)
 			}
 			if left := names(t, dir); len(left) != 1 || left[0] != "x.plan.journal" {

@@ -68,7 +68,7 @@ share, or of memory if the matrices do not fit it. Data in a worker's own cache 
 		if err != nil {
 			return exit.Usage(err)
 		}
-		return ReduceReport.After(c, *format)(f.run(c.Context(), sizes))
+		return reduceReport.After(c, *format)(f.run(c.Context(), sizes))
 	}
 	return c
 }
@@ -143,7 +143,7 @@ func (f *reduceFlags) run(ctx context.Context, sizes []reduceSize) ([]measure.Al
 	return rows, nil
 }
 
-var ReduceReport = show.Report[measure.AllReduceRow]{
+var reduceReport = show.Report[measure.AllReduceRow]{
 	Title: func(r *measure.AllReduceRow) string {
 		return r.CPU + ", " + time.Now().UTC().Format("2006-01-02 15:04 UTC")
 	},

@@ -88,7 +88,7 @@ query heads that share a KV head.`,
 		if len(isas.Of) > 0 {
 			return heterogeneousAttentionReport.After(c, *format)(f.runHeterogeneous(c.Context()))
 		}
-		return AttentionReport.After(c, *format)(f.run(c.Context()))
+		return attentionReport.After(c, *format)(f.run(c.Context()))
 	}
 	return c
 }

@@ -10,7 +10,7 @@ import (
 	"sandwich/tuner/measure"
 )
 
-var AttentionReport = show.Report[measure.AttentionRow]{
+var attentionReport = show.Report[measure.AttentionRow]{
 	Columns: []string{"test", "heads", "kv", "dot", "threads", "median", "min", "max", "tokens/s", "GB/s",
 		"of streaming",
 		"GFLOP/s", "of peak"},

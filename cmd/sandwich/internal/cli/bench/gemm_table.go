@@ -13,8 +13,8 @@ import (
 	"sandwich/tuner/measure/chart"
 )
 
-// GemmReport prints products, with columns for the comparison if there are peers.
-func GemmReport(peers bool) *show.Report[measure.ProductRow] {
+// gemmReport prints products, with columns for the comparison if there are peers.
+func gemmReport(peers bool) *show.Report[measure.ProductRow] {
 	p := &show.Report[measure.ProductRow]{
 		Columns: []string{"weight NxK", "type", "compute", "threads", "M", "weights", "GFLOP/s", "median", "min", "max",
 			"ceiling", "of ceiling", "of ports", "busiest", "GB/s", "of M=1"},
@@ -36,7 +36,7 @@ func GemmReport(peers bool) *show.Report[measure.ProductRow] {
 // printGEMM writes our products. CSV holds them as measured; the other formats compare them with
 // those of peers.
 func printGEMM(w io.Writer, ours, peers []measure.ProductRow, ceilings measure.ProductCeilings, format string) error {
-	p := GemmReport(len(peers) > 0)
+	p := gemmReport(len(peers) > 0)
 	if format == "csv" {
 		return p.Print(w, ours, format)
 	}

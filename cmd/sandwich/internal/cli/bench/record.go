@@ -150,6 +150,6 @@ func (f *recordFlags) host(ctx context.Context, live *profiles.Profile) (*profil
 // table writes the results of the searches of a grid as CSV.
 func (f *recordFlags) table(name string, rows []tuner.CompareRow) error {
 	return retention.WriteTo(filepath.Join(f.dir, name+".csv"), func(w io.Writer) error {
-		return SearchReport.Print(w, rows, "csv")
+		return searchReport.Print(w, rows, "csv")
 	})
 }

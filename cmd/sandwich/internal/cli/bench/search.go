@@ -79,7 +79,7 @@ interrupted recording. A folder of another machine or another version of this pr
 			return record.record(c.Context(), o)
 		}
 		o.Key = key
-		return SearchReport.After(c, *format)(compareSearches(c.Context(), o))
+		return searchReport.After(c, *format)(compareSearches(c.Context(), o))
 	}
 	return c
 }
@@ -146,7 +146,7 @@ func compareSearches(ctx context.Context, o tuner.CompareOptions) ([]tuner.Compa
 	return rows, err
 }
 
-var SearchReport = show.Report[tuner.CompareRow]{
+var searchReport = show.Report[tuner.CompareRow]{
 	Columns: []string{"strategy", "sigma", "geomean", "mean GFLOP/s", "of best", "of exhaustive", "search", "all M",
 		"trials", "rules"},
 	Numbers: []int{1, 2, 3, 4, 5, 6, 7, 8, 9},

@@ -60,8 +60,8 @@ func (f *Flags) AddModel(c *cobra.Command) {
 	fs.StringVar(&f.Kv, "kv", "", "type of the KV cache: f16, f32 or q8_0 (default: as in the plan, else f16)")
 	fs.StringVar(&f.Compute, "compute", "auto", "arithmetic by weight: auto (the fastest by the measured rates of "+
 		"this CPU), f32 (exact), int8 (quantized weights), int8-256 (weights in blocks of 256, with a scale per 256 "+
-		"activations), int8-k (the same weights, with exact integer sums), bf16 or bf16-tile (bf16 weights, on a CPU with "+
-		"bfloat16 dot products or tile products)")
+		"activations), int8-k (the same weights, with exact integer sums), bf16 or bf16-tile (bf16 weights, on a CPU "+
+		"with bfloat16 dot products or tile products)")
 	fs.StringVar(&f.Attention, "attention", "auto", "dot product of attention: auto (the fastest by the measured "+
 		"rates of this CPU, unless weights are computed in f32), f32 (exact), dpbf16 (bfloat16, avx512_bf16), "+
 		"tdpbf16 (bfloat16, amx), or dpbusd (integers, avx512_vnni, --kv q8_0)")
@@ -133,8 +133,8 @@ func (f *Flags) Check() error {
 	case f.Spin < 0 || f.Spin > time.Second:
 		return exit.Usage(fmt.Errorf("--spin %s is out of range; give a duration from 0 to 1s", f.Spin))
 	case !slices.Contains([]string{"", "auto", "f32", "int8", "int8-256", "int8-k", "bf16", "bf16-tile"}, f.Compute):
-		return exit.Usage(fmt.Errorf("--compute %s is unknown; give auto, f32, int8, int8-256, int8-k, bf16 or bf16-tile",
-			show.Clip(f.Compute, 20)))
+		return exit.Usage(fmt.Errorf("--compute %s is unknown; give auto, f32, int8, int8-256, int8-k, bf16 or "+
+			"bf16-tile", show.Clip(f.Compute, 20)))
 	case f.Attention != "" && f.Attention != "auto":
 		if _, err := microkernel.ParseAttentionDot(f.Attention); err != nil {
 			return exit.Usage(fmt.Errorf("--attention: %w", err))

@@ -2,6 +2,7 @@ package llm
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,7 +12,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"sandwich/cmd/sandwich/internal/cli/exit"
+	"sandwich/cmd/sandwich/internal/cli/flags"
+	"sandwich/cmd/sandwich/internal/cli/modelflags"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/server"
@@ -20,10 +25,51 @@ import (
 	"sandwich/tuner/measure"
 )
 
-// runClients measures the first length of -n with f.clients concurrent requests. It interleaves
-// requests in this process with requests through the server on the loopback interface.
-func (f *llmFlags) runClients(ctx context.Context) ([]measure.ClientsRow, error) {
-	s, err := f.openClients()
+// clientFlags holds the flags of the subcommands with concurrent requests.
+type clientFlags struct {
+	singleFlags
+	clients int
+	gen     []int
+}
+
+func (f *clientFlags) add(c *cobra.Command) {
+	f.singleFlags.add(c, 5)
+	c.Flags().IntVar(&f.clients, "clients", 8, "number of concurrent requests")
+	c.Flags().IntSliceVarP(&f.gen, "tg", "n", []int{64}, "numbers of generated tokens per request")
+}
+
+func (f *clientFlags) check() error {
+	if f.clients < 1 || f.clients > modelflags.MaxParallel {
+		return exit.Usage(fmt.Errorf("--clients %d is out of range; give a number from 1 to %d", f.clients,
+			modelflags.MaxParallel))
+	}
+	return cmp.Or(checkTokens("-n", f.gen), checkReps(f.reps))
+}
+
+func newServer() *cobra.Command {
+	var f clientFlags
+	c := &cobra.Command{
+		Use:   "server",
+		Short: "Measure what the HTTP server costs, with concurrent streaming clients",
+		Long: `Measure generation with concurrent streaming clients of the HTTP server on the loopback interface, interleaved with as
+many requests in this process. The difference is the cost of the server.`,
+		Example: "  sandwich bench llm server --model llama.gguf --clients 32 -n 64",
+		Args:    flags.ExactArgs(0, ""),
+	}
+	f.add(c)
+	format := flags.Format(c, "table", "json", "csv")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if err := f.check(); err != nil {
+			return err
+		}
+		return clientsReport.After(c, *format)(f.run(c.Context()))
+	}
+	return c
+}
+
+// run measures each number of generated tokens.
+func (f *clientFlags) run(ctx context.Context) ([]measure.ClientsRow, error) {
+	s, err := f.open()
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +77,7 @@ func (f *llmFlags) runClients(ctx context.Context) ([]measure.ClientsRow, error)
 	var rows []measure.ClientsRow
 	for _, n := range f.gen {
 		if n > 0 {
-			row, err := f.measureClients(ctx, s, n)
+			row, err := f.measure(ctx, s, n)
 			if err != nil {
 				return nil, err
 			}
@@ -41,27 +87,20 @@ func (f *llmFlags) runClients(ctx context.Context) ([]measure.ClientsRow, error)
 	return rows, nil
 }
 
-// openClients opens the model and the plan for many requests at once.
-func (f *llmFlags) openClients() (s *session.Session, err error) {
-	if s, err = f.session.Load(); err != nil {
-		return nil, err
-	}
-	if len(f.threads) == 1 {
-		f.session.Threads = f.threads[0]
-	}
-	if err = f.session.Choose(s); err == nil {
-		if err = s.CheckTokenizer(); err != nil {
-			err = exit.Usage(err)
-		}
-	}
+// open opens a model that has a tokenizer, and its plan.
+func (f *clientFlags) open() (*session.Session, error) {
+	s, err := f.session.Open()
 	if err != nil {
-		s.Close()
 		return nil, err
+	}
+	if err := s.CheckTokenizer(); err != nil {
+		s.Close()
+		return nil, exit.Usage(err)
 	}
 	return s, nil
 }
 
-func (f *llmFlags) measureClients(ctx context.Context, s *session.Session, n int) (*measure.ClientsRow, error) {
+func (f *clientFlags) measure(ctx context.Context, s *session.Session, n int) (*measure.ClientsRow, error) {
 	e, err := s.Engine(ctx, session.Sizes{Context: measure.ClientPrompt + n + 1, Parallel: f.clients, Queue: f.clients,
 		Service: engine.Service{MixedCap: f.clients, Aging: time.Minute}})
 	if err != nil {
@@ -73,7 +112,7 @@ func (f *llmFlags) measureClients(ctx context.Context, s *session.Session, n int
 		return nil, err
 	}
 	defer stop()
-	step, done := show.StepBar("bench llm --clients", f.reps+1)
+	step, done := show.StepBar("bench llm server", f.reps+1)
 	defer done()
 	row, err := measure.Clients(ctx, measure.ClientsOptions{Clients: f.clients, Tokens: n, Vocab: s.Shape.Vocab,
 		Reps: f.reps, Engine: e, Step: step,
@@ -133,7 +172,7 @@ func askServer(ctx context.Context, addr string, prompt []int32, n int) error {
 	return nil
 }
 
-var ClientsReport = show.Report[measure.ClientsRow]{
+var clientsReport = show.Report[measure.ClientsRow]{
 	Title: func(r *measure.ClientsRow) string { return r.Model + " on " + r.CPU },
 	Columns: []string{"test", "clients", "plan", "in process, tokens/s", "server, tokens/s", "loss", "goal: at most",
 		"GC pauses"},

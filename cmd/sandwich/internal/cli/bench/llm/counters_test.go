@@ -28,7 +28,8 @@ func (f *fakeCounters) Read() (c counters.Counts) {
 // TestCounters runs bench llm on the embedded model with a fake processor.
 func TestCounters(t *testing.T) {
 	t.Setenv("XDG_DATA_HOME", t.TempDir())
-	f := llmFlags{prompt: []int{4}, gen: []int{2}, batch: 1, reps: 2, counters: true, source: &fakeCounters{}}
+	f := llmFlags{testFlags: testFlags{prompt: []int{4}, gen: []int{2}, batch: 1}, reps: 2, counters: true,
+		source: &fakeCounters{}}
 	f.session.Compute = "auto"
 	rows, err := f.run(t.Context())
 	if err != nil {

@@ -3,16 +3,51 @@ package llm
 import (
 	"context"
 
+	"github.com/spf13/cobra"
+
+	"sandwich/cmd/sandwich/internal/bundle"
 	"sandwich/cmd/sandwich/internal/cli/exit"
+	"sandwich/cmd/sandwich/internal/cli/flags"
 	"sandwich/cmd/sandwich/internal/cli/machine"
+	"sandwich/cmd/sandwich/internal/cli/modelflags"
 	"sandwich/profiles/calibrate"
 	"sandwich/roofline"
 	"sandwich/runtime/model"
 )
 
-// runExplain returns where the ops of the tests run, with reasons. It runs none of them.
-func (f *llmFlags) runExplain(ctx context.Context) (out []model.Placed, err error) {
-	s, err := f.openOne()
+// explainFlags holds the flags of bench llm explain.
+type explainFlags struct {
+	testFlags
+	session modelflags.Flags
+	ceiling bool
+}
+
+func newExplain() *cobra.Command {
+	var f explainFlags
+	c := &cobra.Command{
+		Use:   "explain",
+		Short: "Print where each op of the tests runs, and why",
+		Long: `Print for each op of the tests its regime, the workers or matrix unit that runs it, and the reason, by the ceilings of
+this machine. The tests are those of bench llm; none is run.`,
+		Example: "  sandwich bench llm explain --model llama.gguf -p 512 -n 64",
+		Args:    flags.ExactArgs(0, ""),
+	}
+	f.session.Add(c)
+	f.testFlags.add(c.Flags())
+	machine.CeilingFlag(c.Flags(), &f.ceiling)
+	format := flags.Format(c, "table", "json", "csv")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if err := f.check(); err != nil {
+			return err
+		}
+		return bundle.PlacedReport.After(c, *format)(f.run(c.Context()))
+	}
+	return c
+}
+
+// run returns where the ops of the tests run, with reasons. It runs none of them.
+func (f *explainFlags) run(ctx context.Context) (out []model.Placed, err error) {
+	s, err := f.session.Open()
 	if err != nil {
 		return nil, err
 	}

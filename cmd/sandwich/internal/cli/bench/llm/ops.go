@@ -3,10 +3,15 @@ package llm
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
+
+	"sandwich/cmd/sandwich/internal/cli/exit"
+	"sandwich/cmd/sandwich/internal/cli/flags"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/profiles"
 	"sandwich/profiles/calibrate"
@@ -16,9 +21,40 @@ import (
 	"sandwich/tuner/measure"
 )
 
-// runOps measures the time of each op of the prompts.
-func (f *llmFlags) runOps(ctx context.Context) (rows []measure.OpRow, err error) {
-	s, err := f.openOne()
+// opsFlags holds the flags of bench llm ops.
+type opsFlags struct {
+	singleFlags
+	prompt []int
+}
+
+func newOps() *cobra.Command {
+	var f opsFlags
+	c := &cobra.Command{
+		Use:   "ops",
+		Short: "Measure the time of each op of a prompt",
+		Long: `Measure the time of each op of a prompt. The ceiling of a product is that of the ports (see bench gemm). The column
+"ports alone" has, by class of instructions, the share of the time in which these instructions alone keep their ports busy.`,
+		Example: "  sandwich bench llm ops --model llama.gguf -p 512",
+		Args:    flags.ExactArgs(0, ""),
+	}
+	f.add(c, 5)
+	c.Flags().IntSliceVarP(&f.prompt, "pp", "p", []int{512}, "prompt lengths")
+	format := flags.Format(c, "table", "json", "csv")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if err := cmp.Or(checkTokens("-p", f.prompt), checkReps(f.reps)); err != nil {
+			return err
+		}
+		if slices.Max(append(f.prompt, 0)) == 0 {
+			return exit.Usage(errors.New("-p selects no prompt; give a length above 0"))
+		}
+		return opsReport.After(c, *format)(f.run(c.Context()))
+	}
+	return c
+}
+
+// run measures the time of each op of the prompts.
+func (f *opsFlags) run(ctx context.Context) (rows []measure.OpRow, err error) {
+	s, err := f.session.Open()
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +71,7 @@ func (f *llmFlags) runOps(ctx context.Context) (rows []measure.OpRow, err error)
 	}
 	ports := roofline.PortsOf(figures, isa)
 	err = s.WithRunner(ctx, longest+1, 0, 1, func(r *engine.Runner, l *pool.Leader) error {
-		step, done := show.StepBar("bench llm --ops", len(lengths)*(f.reps+1))
+		step, done := show.StepBar("bench llm ops", len(lengths)*(f.reps+1))
 		defer done()
 		for _, n := range lengths {
 			list, err := measure.Ops(ctx, r, l, isa, &ports, n, f.reps, step)
@@ -58,7 +94,7 @@ var opsReport = show.Report[measure.OpRow]{
 		return fmt.Sprintf("%s on %s, %s, float32 multiply-adds %.0f GFLOP/s", r.Model, r.CPU, r.Plan, r.Peak)
 	},
 	Columns: []string{"test", "op", "of them", "time", "share", "GFLOP/s", "of peak", "ceiling", "of ceiling",
-		"ports by themselves"},
+		"ports alone"},
 	Numbers: []int{2, 3, 4, 5, 6, 7, 8},
 	Cells: func(r *measure.OpRow) []string {
 		rate, of := "", ""
@@ -82,7 +118,7 @@ var opsReport = show.Report[measure.OpRow]{
 	},
 }
 
-// portsText lists the classes of instructions that need a tenth of the time or more, longest first.
+// portsText lists the classes of instructions with a share of at least 10 %, in descending order.
 func portsText(ports map[string]float64) string {
 	var names []string
 	for name, share := range ports {

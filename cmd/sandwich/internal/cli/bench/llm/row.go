@@ -11,7 +11,7 @@ import (
 	"sandwich/tuner/measure"
 )
 
-var LlmReport = show.Report[measure.LLMRow]{
+var speedReport = show.Report[measure.LLMRow]{
 	Title:   func(r *measure.LLMRow) string { return r.Model + " on " + r.CPU },
 	Columns: []string{"test", "threads", "plan", "tokens/s", "min", "max", "ceiling", "of ceiling", "ceiling by"},
 	Numbers: []int{1, 3, 4, 5, 6, 7},
@@ -41,7 +41,7 @@ func printLLM(w io.Writer, rows []measure.LLMRow, format string) error {
 		_, err := fmt.Fprintln(w, "nothing to measure: -p and -n are both 0")
 		return err
 	}
-	if err := LlmReport.Print(w, rows, format); err != nil || format != "table" {
+	if err := speedReport.Print(w, rows, format); err != nil || format != "table" {
 		return err
 	}
 	if err := printCounters(w, rows); err != nil {

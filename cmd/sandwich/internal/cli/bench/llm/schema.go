@@ -7,21 +7,52 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"sandwich/cmd/sandwich/internal/cli/exit"
+	"sandwich/cmd/sandwich/internal/cli/flags"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/session"
 	"sandwich/tuner/measure"
 )
 
-// runSchema measures the lengths of -n with f.clients concurrent answers. It interleaves plain
-// answers with answers under the schema.
-func (f *llmFlags) runSchema(ctx context.Context) ([]measure.ConstrainedRow, error) {
-	schema, err := os.ReadFile(f.schema)
-	if err != nil {
-		return nil, exit.Usage(fmt.Errorf("--schema: %w", err))
+// schemaFlags holds the flags of bench llm schema.
+type schemaFlags struct {
+	clientFlags
+	file string // with the JSON Schema
+}
+
+func newSchema() *cobra.Command {
+	var f schemaFlags
+	c := &cobra.Command{
+		Use:   "schema FILE",
+		Short: "Measure what answers under a JSON Schema cost, with concurrent requests",
+		Long: `Measure generation under the JSON Schema of a file with concurrent requests in this process, interleaved with as many
+plain answers. The share is the throughput under the schema divided by the plain one.`,
+		Example: "  sandwich bench llm schema answer.json --model llama.gguf --clients 8 -n 128",
+		Args:    flags.ExactArgs(1, "a file with a JSON Schema"),
 	}
-	s, err := f.openClients()
+	f.add(c)
+	format := flags.Format(c, "table", "json", "csv")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if err := f.check(); err != nil {
+			return err
+		}
+		f.file = args[0]
+		return schemaReport.After(c, *format)(f.runSchema(c.Context()))
+	}
+	return c
+}
+
+// runSchema measures each number of generated tokens. It interleaves plain answers with answers
+// under the schema.
+func (f *schemaFlags) runSchema(ctx context.Context) ([]measure.ConstrainedRow, error) {
+	schema, err := os.ReadFile(f.file)
+	if err != nil {
+		return nil, exit.Usage(fmt.Errorf("the JSON Schema: %w", err))
+	}
+	s, err := f.open()
 	if err != nil {
 		return nil, err
 	}
@@ -35,13 +66,13 @@ func (f *llmFlags) runSchema(ctx context.Context) ([]measure.ConstrainedRow, err
 		if err != nil {
 			return nil, err
 		}
-		row.Schema = filepath.Base(f.schema)
+		row.Schema = filepath.Base(f.file)
 		rows = append(rows, *row)
 	}
 	return rows, nil
 }
 
-func (f *llmFlags) measureSchema(ctx context.Context, s *session.Session, schema string, n int,
+func (f *schemaFlags) measureSchema(ctx context.Context, s *session.Session, schema string, n int,
 ) (*measure.ConstrainedRow, error) {
 	e, err := s.Engine(ctx, session.Sizes{Context: measure.ClientPrompt + n + 1, Parallel: f.clients, Queue: f.clients,
 		Service: engine.Service{MixedCap: f.clients, Aging: time.Minute}})
@@ -49,7 +80,7 @@ func (f *llmFlags) measureSchema(ctx context.Context, s *session.Session, schema
 		return nil, err
 	}
 	defer e.Close()
-	step, done := show.StepBar("bench llm --schema", f.reps+1)
+	step, done := show.StepBar("bench llm schema", f.reps+1)
 	defer done()
 	row, err := measure.Constrained(ctx, measure.ConstrainedOptions{Clients: f.clients, Tokens: n,
 		Vocab: s.Shape.Vocab, Reps: f.reps, Schema: schema, Generate: s.Generator(e, f.clients).Generate, Step: step})

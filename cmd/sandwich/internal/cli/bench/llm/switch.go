@@ -5,38 +5,55 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/spf13/cobra"
+
 	"sandwich/cmd/sandwich/internal/cli/exit"
+	"sandwich/cmd/sandwich/internal/cli/flags"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/profiles"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/pool"
-	"sandwich/runtime/session"
 	"sandwich/tuner/measure"
 )
 
-// openOne opens the session of a measurement that has one number of threads.
-func (f *llmFlags) openOne() (*session.Session, error) {
-	if len(f.threads) == 1 {
-		f.session.Threads = f.threads[0]
+func newSwitch() *cobra.Command {
+	var f singleFlags
+	c := &cobra.Command{
+		Use:   "switch",
+		Short: "Measure the hot switch between the workers of prefill and decode",
+		Long: `Measure the hot switch in both directions: decode on some of the PUs (one per rank, unless the plan has a choice), then
+prefill on all of them, whose other workers were parked for 100 ms. The output has the number of bytes of weights, KV cache
+and activations that changed their address or node.`,
+		Example: "  sandwich bench llm switch --model llama.gguf --threads 2 --reps 50",
+		Args:    flags.ExactArgs(0, ""),
 	}
-	return f.session.Open()
+	f.add(c, 5)
+	format := flags.Format(c, "table", "json", "csv")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if err := checkReps(f.reps); err != nil {
+			return err
+		}
+		return switchReport.After(c, *format)(f.runSwitch(c.Context()))
+	}
+	return c
 }
 
 // runSwitch measures the hot switch in both directions.
-func (f *llmFlags) runSwitch(ctx context.Context) (rows []measure.SwitchRow, err error) {
-	s, err := f.openOne()
+func (f *singleFlags) runSwitch(ctx context.Context) (rows []measure.SwitchRow, err error) {
+	s, err := f.session.Open()
 	if err != nil {
 		return nil, err
 	}
 	defer s.Close()
 	if s.Plan, err = measure.FewerForDecode(s.Plan); errors.Is(err, measure.ErrNoFewer) {
-		return nil, exit.Usage(fmt.Errorf("--switch %w: give --threads more than --tp, or a plan that has them", err))
+		return nil, exit.Usage(fmt.Errorf("a hot switch %w; give more --threads than --tp, or a plan with such PUs",
+			err))
 	}
 	if err != nil {
 		return nil, exit.Usage(err)
 	}
 	err = s.WithRunner(ctx, measure.SwitchPositions, 0, 1, func(r *engine.Runner, l *pool.Leader) (err error) {
-		step, done := show.StepBar("bench llm --switch", f.reps+1)
+		step, done := show.StepBar("bench llm switch", f.reps+1)
 		defer done()
 		rows, err = measure.Switch(ctx, r, l, s.Plan, f.reps, step)
 		return err
@@ -47,7 +64,7 @@ func (f *llmFlags) runSwitch(ctx context.Context) (rows []measure.SwitchRow, err
 	return rows, err
 }
 
-var SwitchReport = show.Report[measure.SwitchRow]{
+var switchReport = show.Report[measure.SwitchRow]{
 	Title: func(r *measure.SwitchRow) string { return r.Model + " on " + r.CPU },
 	Columns: []string{"test", "plan", "prefill PUs", "decode PUs", "median", "p10", "p90", "goal", "samples",
 		"bytes moved"},

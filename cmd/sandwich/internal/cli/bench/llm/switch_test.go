@@ -18,7 +18,7 @@ func TestBenchSwitch(t *testing.T) {
 		t.Skip("needs two PUs")
 	}
 	t.Setenv("XDG_DATA_HOME", t.TempDir())
-	f := llmFlags{session: modelflags.Flags{Compute: "auto", Ranks: 1}, threads: []int{2}, reps: 2}
+	f := singleFlags{session: modelflags.Flags{Compute: "auto", Ranks: 1, Threads: 2}, reps: 2}
 	rows, err := f.runSwitch(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -10,7 +10,8 @@ import (
 	"sandwich/tuner/measure/load"
 )
 
-// How near the virtual clock is to be: means and 90th percentiles, from so many requests on.
+// Accuracy goals of the virtual clock for means and 90th percentiles, and the number of requests
+// that a run needs for a 90th percentile.
 const (
 	nearMean, nearP90 = 15, 25 // per cent
 	manyRequests      = 200
@@ -58,30 +59,30 @@ func compareClocks(out io.Writer, rows []load.Row) error {
 		return nil
 	}
 	fmt.Fprint(out, "\nMeasured: the requests were offered to the engine in real time. Simulated: the same arrivals "+
-		"went through the same scheduler\non a virtual clock; nothing was computed, a forward takes what its ops "+
-		"took in the measured run, times the machine's pace in\nthat second of it. By how many per cent the "+
-		"simulated times are longer (+) or shorter (-) than the measured ones:\n")
+		"through the same scheduler on\na virtual clock; a forward takes the time of its ops in the measured run, "+
+		"times the slowdown of the machine in that second.\nError of the simulated times in percent of the measured "+
+		"ones:\n")
 	header := []string{"policy", "class", "requests", "TTFT mean %", "P90 %", "TPOT mean %", "P90 %"}
 	if err := show.Table(out, header, cells, 2, 3, 4, 5, 6); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\n%d of %d are near: a mean within %d %%, a P90 within %d %%. In four of five seconds of the "+
-		"runs\nthe machine took between %.2f and %.2f of its usual time for the same work; at an even pace %d were "+
-		"near.", near, all, nearMean, nearP90, fastest, slowest, even)
+	fmt.Fprintf(out, "\n%d of %d are within the goals: %d %% for a mean, %d %% for a P90. In 80 %% of the seconds of "+
+		"the runs\nthe same work took between %.2f and %.2f of its usual time; without this correction %d are within "+
+		"the goals.", near, all, nearMean, nearP90, fastest, slowest, even)
 	if fewest < manyRequests {
-		fmt.Fprintf(out, " A run has %d requests; below %d one late request moves a P90.", fewest, manyRequests)
+		fmt.Fprintf(out, " A run has only %d requests; below %d a single request changes a P90.", fewest, manyRequests)
 	}
 	fmt.Fprintln(out)
-	if apart, alike := orders(rows); apart > 0 {
-		fmt.Fprintf(out, "Of two policies whose measured mean of a class lies apart (intervals of 95 %%), the "+
-			"simulated order is the measured\none in %d of %d cases.\n", alike, apart)
+	if distinct, equal := orders(rows); distinct > 0 {
+		fmt.Fprintf(out, "The simulated order of two policies equals the measured one in %d of %d cases with "+
+			"distinct measured means\n(95 %% intervals) of a class.\n", equal, distinct)
 	}
 	return nil
 }
 
 // orders counts the pairs of policies whose measured means differ, by class, for the first token
 // and between tokens, and how many of them the virtual clock puts in the same order.
-func orders(rows []load.Row) (apart, alike int) {
+func orders(rows []load.Row) (distinct, equal int) {
 	simulated := map[[2]string]load.Row{}
 	var real []load.Row
 	for _, r := range rows {
@@ -105,11 +106,11 @@ func orders(rows []load.Row) (apart, alike int) {
 				if math.Abs(q[0].Mean-q[1].Mean) <= q[0].Half+q[1].Half {
 					continue
 				}
-				if apart++; (q[0].Mean < q[1].Mean) == (q[2].Mean < q[3].Mean) {
-					alike++
+				if distinct++; (q[0].Mean < q[1].Mean) == (q[2].Mean < q[3].Mean) {
+					equal++
 				}
 			}
 		}
 	}
-	return apart, alike
+	return distinct, equal
 }

@@ -1,14 +1,16 @@
 package load
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"sandwich/cmd/sandwich/internal/cli/exit"
+	"sandwich/cmd/sandwich/internal/cli/flags"
 	"sandwich/cmd/sandwich/internal/cli/machine"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/runtime/phase"
@@ -18,37 +20,60 @@ import (
 	"sandwich/tuner/replay"
 )
 
-// addDevices gives the flags of machines that need not be here.
-func (f *loadFlags) addDevices(fs *pflag.FlagSet) {
-	fs.StringVar(&f.machine, "machine", "", "simulate devices of this host.yaml or built-in machine")
-	fs.StringArrayVar(&f.lanes, "lanes", nil, "with --machine: the device of both phases, or one for prefills and one "+
-		"for decode batches, such as npu,gpu; again for another setting")
-	fs.StringVar(&f.typ, "type", "q8_0", "with --machine: tensor type of the matrices, where the model is a preset")
+func newDevices() *cobra.Command {
+	var f loadFlags
+	c := &cobra.Command{
+		Use:   "devices MACHINE --lanes DEVICE[,DEVICE]",
+		Short: "Simulate the arrivals on devices of a machine",
+		Long: `Simulate the arrivals on devices of a machine, a host.yaml or a built-in one: both phases on one device, or prefills on the
+first and decode batches on the second. Each op takes the time at the ceiling of its device. Nothing is measured.
+
+` + filesText,
+		Example: "  sandwich bench load devices core-ultra-125h --model llama-3.2-3b --lanes gpu --lanes npu,gpu " +
+			"--policy fcfs,sandwich",
+		Args: flags.ExactArgs(1, "a host.yaml or a built-in machine"),
+	}
+	f.addEngine(c)
+	f.addArrivals(c.Flags())
+	f.addSLO(c.Flags())
+	f.addFiles(c.Flags())
+	c.Flags().StringArrayVar(&f.lanes, "lanes", nil, "device of both phases, or those of prefill and decode, such as "+
+		"npu,gpu; may be repeated")
+	c.Flags().StringVar(&f.typ, "type", "q8_0", "tensor type of the matrices of a preset")
+	format := flags.Format(c, "table", "json", "csv")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		f.machine = args[0]
+		if err := cmp.Or(f.check(), f.checkLanes()); err != nil {
+			return err
+		}
+		t, err := f.recorded(c.Context())
+		if err != nil {
+			return err
+		}
+		runs, err := f.devices(f.fit(t))
+		if err != nil {
+			return err
+		}
+		return printLoad(c.OutOrStdout(), *format, runs, f.slo)
+	}
+	return c
 }
 
-// checkDevices rejects flags that do not apply to a simulated machine with devices.
-func (f *loadFlags) checkDevices() error {
-	switch {
-	case f.machine == "" && len(f.lanes) > 0:
-		return errors.New("--lanes names devices of a --machine: give one, such as core-ultra-125h")
-	case f.machine == "":
-		return nil
-	case len(f.lanes) == 0:
-		return errors.New("--machine needs --lanes: gpu for one device, or npu,gpu for prefills on the first and " +
-			"decode batches on the second")
-	case f.url != "" || f.goodput > 0 || f.sweep != "" || f.svg != "" || len(f.goals) > 0:
-		return errors.New("--machine simulates arrivals on devices: leave --url, --goodput, --sweep, --svg and " +
-			"--goal out")
+func (f *loadFlags) checkLanes() error {
+	if len(f.lanes) == 0 {
+		return exit.Usage(errors.New("--lanes is missing; give one device, such as gpu, or those of prefill and " +
+			"decode, " +
+			"such as npu,gpu"))
 	}
 	for _, l := range f.lanes {
 		if n := strings.Count(l, ",") + 1; n > phase.Count {
-			return fmt.Errorf("--lanes %s: give a device, or two with a comma between", show.Clip(l, 40))
+			return exit.Usage(fmt.Errorf("--lanes %s has %d devices; give one or two", show.Clip(l, 40), n))
 		}
 	}
 	return nil
 }
 
-// devices runs the arrivals on devices of a machine, on the virtual clock alone.
+// devices simulates the arrivals on each setting of devices under each policy.
 func (f *loadFlags) devices(t replay.Trace) (runs []*load.Run, err error) {
 	host, err := machine.Named(f.machine)
 	if err != nil {
@@ -71,7 +96,7 @@ func (f *loadFlags) devices(t replay.Trace) (runs []*load.Run, err error) {
 			return nil, exit.Usage(err)
 		}
 		if i == 0 {
-			show.Notice("simulated, nothing of it was measured; it rests on assumed figures: " +
+			show.Notice("simulated; the figures of the machine are assumed: " +
 				strings.Join(assumed, "; "))
 		}
 		for _, policy := range slices.Compact(f.policies) {

@@ -1,9 +1,9 @@
 package load
 
 import (
+	"cmp"
 	"context"
 	"encoding/csv"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -11,6 +11,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
+	"sandwich/cmd/sandwich/internal/cli/exit"
+	"sandwich/cmd/sandwich/internal/cli/flags"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/profiles"
 	"sandwich/runtime/session"
@@ -18,31 +22,61 @@ import (
 	"sandwich/tuner/replay"
 )
 
+func newGoal() *cobra.Command {
+	var f loadFlags
+	c := &cobra.Command{
+		Use:   "goal NAME...",
+		Short: "Measure goals of serving two classes, and compare them with their bounds",
+		Long: `Measure goals and compare them with their bounds. Each goal has runs of its own:
+  open      all arrivals at once under fcfs, then at 0.9 of that rate: the reactive ones alone, and all under each policy
+            and fcfs
+  backlog   the reactive ones alone, then, under each policy or on a server, after an endless proactive backlog
+  quanta    a reactive request that decodes while proactive prompts of 2048 tokens (or --ctx) wait
+  halt      time from a reactive arrival to its first op while such a prompt is processed, young and aged`,
+		Example: `  sandwich bench load goal open backlog --policy sandwich,preempt,share --reactive 40 --proactive 80 --duration 30s
+  sandwich bench load goal open backlog --seeds 3 --reactive 20 --proactive 40
+  sandwich bench load goal quanta halt --ctx 2560 --duration 20s`,
+		Args: flags.SomeArgs("a goal: " + strings.Join(load.Goals(), ", ")),
+	}
+	f.addEngine(c)
+	f.addServer(c.Flags())
+	f.addArrivals(c.Flags())
+	f.addFiles(c.Flags())
+	c.Flags().IntVar(&f.seeds, "seeds", 1, "number of runs, with --seed and the following seeds; more than one "+
+		"reports "+
+		"the range")
+	format := flags.Format(c, "table", "json", "csv")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		f.goals = args
+		if err := cmp.Or(f.check(), f.checkGoals()); err != nil {
+			return err
+		}
+		t, err := f.recorded(c.Context())
+		if err != nil {
+			return err
+		}
+		return f.measureGoals(c.Context(), c.OutOrStdout(), *format, t)
+	}
+	return c
+}
+
 func (f *loadFlags) checkGoals() error {
 	if f.seeds < 1 || f.seeds > 100 {
-		return fmt.Errorf("--seeds %d: give a number from 1 to 100", f.seeds)
-	}
-	if len(f.goals) == 0 {
-		if f.seeds > 1 {
-			return errors.New("--seeds is for --goal: give the goals too")
-		}
-		return nil
+		return exit.Usage(fmt.Errorf("--seeds %d is out of range; give a number from 1 to 100", f.seeds))
 	}
 	for _, g := range f.goals {
 		if !slices.Contains(load.Goals(), g) {
-			return fmt.Errorf("--goal %s: choose among %s", show.Clip(g, 20), strings.Join(load.Goals(), ", "))
+			return exit.Usage(fmt.Errorf("goal %s is unknown; choose among %s", show.Clip(g, 20),
+				strings.Join(load.Goals(), ", ")))
 		}
 		if f.url != "" && g != load.GoalBacklog {
-			return fmt.Errorf("--goal %s asks for engines under several policies: leave --url out", g)
+			return exit.Usage(fmt.Errorf("goal %s needs the engine in this process; leave --url out", g))
 		}
-	}
-	if f.simulate || f.goodput > 0 || f.svg != "" {
-		return errors.New("--goal has runs of its own: leave --simulate, --sweep, --goodput and --svg out")
 	}
 	return nil
 }
 
-// measureGoals runs what the goals ask for and prints the figures with their bounds.
+// measureGoals measures the goals for each seed and prints the figures with their bounds.
 func (f *loadFlags) measureGoals(ctx context.Context, out io.Writer, format string, t replay.Trace) error {
 	stage := load.Stage{Policies: slices.Compact(f.policies), Seed: f.seed, Parallel: f.sizes.Parallel,
 		During: f.during, Note: show.Notice, Aging: f.sizes.Aging}
@@ -105,7 +139,7 @@ func (f *loadFlags) stage(ctx context.Context, s *session.Session, policy string
 	return target, closed, err
 }
 
-// tableGoals shows the figures, and how many bounds hold.
+// tableGoals prints the figures and the number of bounds that hold.
 func tableGoals(out io.Writer, figures []load.Figure, where string) error {
 	var rows [][]string
 	met, bound := 0, 0
@@ -146,12 +180,13 @@ func tableGoals(out io.Writer, figures []load.Figure, where string) error {
 		return err
 	}
 	if slices.ContainsFunc(figures, func(f load.Figure) bool { return f.Seeds > 1 }) {
-		fmt.Fprint(out, "\nMeans over the seeds; in brackets the lowest and the highest of measured. A bound holds "+
-			"where it does for every seed.")
+		fmt.Fprint(out, "\nFigures are means over the seeds, with the lowest and the highest in brackets. A bound "+
+			"holds "+
+			"if it does for every seed.")
 	}
 	fmt.Fprintf(out,
-		"\nmeasured is what was seen together with the other class by what was seen alone, or as it is where "+
-			"nothing is alone.\n%d of %d bounds hold, %s.\n", met, bound, where)
+		"\nmeasured is the figure of the mixed run divided by that alone, or the figure if there is no run "+
+			"alone.\n%d of %d bounds hold, %s.\n", met, bound, where)
 	return nil
 }
 

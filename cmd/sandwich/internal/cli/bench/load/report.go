@@ -34,7 +34,7 @@ func printLoad(out io.Writer, format string, runs []*load.Run, slo replay.SLO) e
 	return compareClocks(out, rows)
 }
 
-// printSweep shows the runs and, below, what a sweep found; as JSON or CSV the sweep alone.
+// printSweep prints the runs and the results of the sweep; JSON and CSV have only the sweep.
 func printSweep(out io.Writer, format string, runs []*load.Run, swept []load.SweepRow, slo replay.SLO) error {
 	switch format {
 	case "json":
@@ -52,9 +52,9 @@ func printSweep(out io.Writer, format string, runs []*load.Run, swept []load.Swe
 			strconv.Itoa(r.Requests), fmt.Sprintf("%.0f %%", 100*r.Attainment), fmt.Sprintf("%.1f", r.Goodput),
 			millisOf(r.TTFT.P50), millisOf(r.TTFT.P90), millisOf(r.TPOT.P50), millisOf(r.TPOT.P90)})
 	}
-	fmt.Fprintln(out, "\non the virtual clock, by the op times of the runs above:")
-	return show.Table(out, []string{"policy", "times", "a minute", "level TTFT, TPOT", "class", "requests", "within",
-		"goodput a minute", "TTFT p50 ms", "p90", "TPOT p50 ms", "p90"}, rows, 1, 2, 5, 6, 7, 8, 9, 10, 11)
+	fmt.Fprintln(out, "\non the virtual clock, with the op times of the runs above:")
+	return show.Table(out, []string{"policy", "times", "per minute", "level TTFT, TPOT", "class", "requests", "within",
+		"goodput per minute", "TTFT p50 ms", "p90", "TPOT p50 ms", "p90"}, rows, 1, 2, 5, 6, 7, 8, 9, 10, 11)
 }
 
 func csvSweep(out io.Writer, rows []load.SweepRow) error {
@@ -129,7 +129,7 @@ func tableLoad(out io.Writer, rows []load.Row, slo replay.SLO) error {
 	for i, r := range rows {
 		line := []string{r.Policy, clockNames[r.Clock], r.Class}
 		waits := []string{millisOf(r.Pending.P50), millisOf(r.Pending.P99)}
-		if r.Utilization == 0 { // a server does not say
+		if r.Utilization == 0 { // unknown for a server
 			waits = []string{"", ""}
 		}
 		seen = append(seen, quantiles(append(append(slices.Clone(line), fmt.Sprintf("%d/%d", r.Finished, r.Requests)),
@@ -152,15 +152,14 @@ func tableLoad(out io.Writer, rows []load.Row, slo replay.SLO) error {
 	if err := show.Table(out, header, seen, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13); err != nil {
 		return err
 	}
-	fmt.Fprintln(out, "\nMilliseconds until the last token (latency), and of that for each token of prompt and "+
-		"answer; of the whole run generated\ntokens a second, the share of the time in which forwards ran, halts "+
-		"and quanta:")
-	header = []string{"policy", "run", "class", "latency mean", "P50", "P90", "P99", "a token", "SLO %", "tokens/s",
+	fmt.Fprintln(out, "\nMilliseconds until the last token (latency), and per token of prompt and answer; for the "+
+		"whole run the generated tokens\nper second, the share of the time in which forwards ran, halts and quanta:")
+	header = []string{"policy", "run", "class", "latency mean", "P50", "P90", "P99", "per token", "SLO %", "tokens/s",
 		"busy %", "halts", "quanta"}
 	if err := show.Table(out, header, whole, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\nSLO: a first token within %s, then one every %s.", slo.TTFT, slo.TPOT)
+	fmt.Fprintf(out, "\nSLO: TTFT up to %s, TPOT up to %s.", slo.TTFT, slo.TPOT)
 	if r := rows[0]; r.CPU != "" {
 		fmt.Fprintf(out, " %s on %s.", r.Model, r.CPU)
 	}
@@ -170,10 +169,10 @@ func tableLoad(out io.Writer, rows []load.Row, slo replay.SLO) error {
 			continue
 		}
 		if r.Joules > 0 {
-			fmt.Fprintf(out, "%s: %.3f J a token, of the whole package\n", r.Policy, r.Joules)
+			fmt.Fprintf(out, "%s: %.3f J per token (whole package)\n", r.Policy, r.Joules)
 		}
 		if r.Goodput > 0 {
-			fmt.Fprintf(out, "%s: goodput %.1f requests a minute\n", r.Policy, r.Goodput)
+			fmt.Fprintf(out, "%s: goodput %.1f requests per minute\n", r.Policy, r.Goodput)
 		}
 	}
 	return nil
