@@ -29,6 +29,15 @@ const (
 // for bytes. Each is the rate of one PU.
 func Int8Types() []string { return []string{Int8Vectors, Int8Kernel, Int8VectorKernel} }
 
+// AttentionPeakType returns the type of the peak that bounds attention by a dot product. Attention
+// multiplies integers on vectors, whose peak has a separate name on CPUs with a matrix unit.
+func AttentionPeakType(d AttentionDot, f Features) string {
+	if d == AttendDPBUSD && f.HasMatrixUnit() {
+		return Int8Vectors
+	}
+	return d.Arithmetic()
+}
+
 // String returns isa/type, as in avx512/f32.
 func (s PeakSpec) String() string { return s.ISA.String() + "/" + s.Type }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"sandwich/internal/message"
 	"sandwich/profiles"
 	"sandwich/topotree"
 )
@@ -33,9 +34,10 @@ func Check(b *Bundle, host *profiles.Profile, shape *ModelShape) error {
 func sameMachine(made, here *profiles.Profile) error {
 	switch {
 	case made.Host.Arch != here.Host.Arch:
-		return foreignHost("it was made on %s and this is %s", clip(made.Host.Arch), here.Host.Arch)
+		return foreignHost("it was made on %s and this is %s", message.Clip(made.Host.Arch, 60), here.Host.Arch)
 	case made.Host.CPUModel != here.Host.CPUModel:
-		return foreignHost("it was made on %q and this CPU is %q", clip(made.Host.CPUModel), clip(here.Host.CPUModel))
+		return foreignHost("it was made on %q and this CPU is %q", message.Clip(made.Host.CPUModel, 60),
+			message.Clip(here.Host.CPUModel, 60))
 	case made.Machine.Tree.Digest() != here.Machine.Tree.Digest():
 		return foreignHost("it was made on another topology (%d PUs, tree %s; here %d PUs, tree %s)",
 			made.Machine.Tree.PUs(), made.Machine.Tree.Digest(), here.Machine.Tree.PUs(), here.Machine.Tree.Digest())
@@ -99,7 +101,7 @@ func (b *Bundle) checkModel(s *ModelShape) error {
 	}
 	made := p.Model.Title()
 	if b.Evidence.Model != "" {
-		made = fmt.Sprintf("%q", clip(b.Evidence.Model))
+		made = fmt.Sprintf("%q", message.Clip(b.Evidence.Model, 60))
 	}
 	return fmt.Errorf("%w: the plan %s is for %s, and this model differs in %s",
 		ErrForeignModel, p.Name, made, differenceText(&p.Model, s))
@@ -108,7 +110,7 @@ func (b *Bundle) checkModel(s *ModelShape) error {
 // Title returns the model's name as messages show it.
 func (s ModelShape) Title() string {
 	if s.Name != "" {
-		return fmt.Sprintf("%q", clip(s.Name))
+		return fmt.Sprintf("%q", message.Clip(s.Name, 60))
 	}
-	return "an unnamed model of architecture " + clip(s.Arch)
+	return "an unnamed model of architecture " + message.Clip(s.Arch, 60)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"sandwich/internal/message"
 	"sandwich/profiles"
 )
 
@@ -16,7 +17,8 @@ func Export(b *Bundle, target string, memory int64) (string, error) {
 	for _, t := range exports {
 		if t.name == target {
 			var e export
-			e.note("plan %s (%s), for %s", clip(b.Plan.Name), b.State(), clip(b.Host.Host.CPUModel))
+			e.note("plan %s (%s), for %s", message.Clip(b.Plan.Name, 60), b.State(),
+				message.Clip(b.Host.Host.CPUModel, 60))
 			e.b, e.memory = b, memory
 			t.write(&e)
 			return e.text.String(), nil
@@ -64,7 +66,7 @@ func (e *export) line(format string, a ...any) { fmt.Fprintf(&e.text, format+"\n
 
 // lost writes comments on the properties of a plan that no other tool keeps.
 func (e *export) lost() {
-	e.note("lost: the schedules of %s; the tool uses its own kernels", plural(len(e.b.Plan.Kernels()),
+	e.note("lost: the schedules of %s; the tool uses its own kernels", message.Plural(len(e.b.Plan.Kernels()),
 		"micro-kernel"))
 	if e.b.Plan.TP() == 1 && e.b.Plan.Rounding() == "" {
 		e.note("lost: batch-invariant logits")
@@ -244,7 +246,7 @@ func toKubernetes(e *export) {
 	cpus := len(p.PUs())
 	mib := (e.memory+e.memory/4)>>20 + 256
 	label := hostLabel(&e.b.Host)
-	e.note("lost: the choice of PUs. The static CPU manager assigns any %s exclusively; a plan", plural(cpus,
+	e.note("lost: the choice of PUs. The static CPU manager assigns any %s exclusively; a plan", message.Plural(cpus,
 		"whole PU"))
 	e.note("names PUs by number. It works on a node that assigns the PUs %s (no other pod uses them); --strict",
 		p.PUs())

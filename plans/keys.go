@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"sandwich/internal/message"
 	"sandwich/profiles"
 )
 
@@ -31,7 +32,7 @@ const (
 func KeyChanges(made, here *profiles.Profile) (out []KeyChange) {
 	add := func(key, was, is, direction string) {
 		if was != is {
-			out = append(out, KeyChange{key, clip(was), clip(is), direction})
+			out = append(out, KeyChange{key, message.Clip(was, 60), message.Clip(is, 60), direction})
 		}
 	}
 	add("arch", made.Host.Arch, here.Host.Arch, keyOther)
@@ -45,8 +46,9 @@ func KeyChanges(made, here *profiles.Profile) (out []KeyChange) {
 		case len(lost) == 0:
 			direction = keyMore
 		}
-		out = append(out, KeyChange{"isa", orNone(clip(strings.Join(lost, " "))), orNone(clip(strings.Join(gained,
-			" "))),
+		out = append(out, KeyChange{"isa", orNone(message.Clip(strings.Join(lost, " "), 60)),
+			orNone(message.Clip(strings.Join(gained,
+			" "), 60)),
 			direction})
 	}
 	a, b := made.Machine.Tree, here.Machine.Tree

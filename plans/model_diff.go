@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"sandwich/internal/message"
 )
 
 // modelDifference is one difference between two model shapes. A value is "" if the shape lacks the
@@ -32,7 +34,8 @@ func dimensionDifferences(a, b *ModelShape) (out []modelDifference) {
 		name string
 		x, y any
 	}{
-		{"arch", clip(a.Arch), clip(b.Arch)}, {"hidden", a.Hidden, b.Hidden}, {"layers", a.Layers, b.Layers},
+		{"arch", message.Clip(a.Arch, 60), message.Clip(b.Arch, 60)}, {"hidden", a.Hidden, b.Hidden}, {"layers",
+			a.Layers, b.Layers},
 		{"heads", a.Heads, b.Heads}, {"kv_heads", a.KVHeads, b.KVHeads}, {"head_dim", a.HeadDim, b.HeadDim},
 		{"ffn", a.FFN, b.FFN}, {"vocab", a.Vocab, b.Vocab}, {"context", a.Context, b.Context}, {"tied", a.Tied, b.Tied},
 		{"experts", a.Experts, b.Experts}, {"experts_used", a.ExpertsUsed, b.ExpertsUsed},
@@ -57,7 +60,7 @@ func weightDifferences(a, b *ModelShape, counted bool) (out []modelDifference) {
 	for _, role := range roles {
 		x, y := roleText(a, role, counted), roleText(b, role, counted)
 		if x != y {
-			out = append(out, modelDifference{"weight " + clip(role), x, y, clip(role)})
+			out = append(out, modelDifference{"weight " + message.Clip(role, 60), x, y, message.Clip(role, 60)})
 		}
 	}
 	return out

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"sandwich/internal/message"
 	"sandwich/microkernel"
 	"sandwich/topotree"
 )
@@ -230,7 +231,7 @@ func (c *Class) lacks(features microkernel.Features, m *topotree.Machine) string
 			return ""
 		}
 	}
-	return fmt.Sprintf("the PUs %s of this host are not cores of type %q", c.PUs, clip(c.Kind))
+	return fmt.Sprintf("the PUs %s of this host are not cores of type %q", c.PUs, message.Clip(c.Kind, 60))
 }
 
 // Use replaces the service configuration of the plan. Tables stay as they are, except that tables

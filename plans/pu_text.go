@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"sandwich/internal/message"
 	"sandwich/profiles"
 	"sandwich/topotree"
 )
@@ -15,10 +16,10 @@ func describePUs(host *profiles.Profile, pus PUSet) string {
 	m := host.Machine
 	set := topotree.NewCPUSet(pus...)
 	if m == nil || len(pus) == 0 {
-		return plural(len(pus), "PU")
+		return message.Plural(len(pus), "PU")
 	}
 	if missing := pus.missing(m.Tree.Root().CPUs.Slice()); len(missing) > 0 {
-		return plural(len(pus), "PU") + ", some of which this machine lacks"
+		return message.Plural(len(pus), "PU") + ", some of which this machine lacks"
 	}
 	cores := units(m, topotree.KindCore, set.Union(m.Tree.Root().CPUs))
 	threads, touched, wide := 1, 0, 0
@@ -32,7 +33,7 @@ func describePUs(host *profiles.Profile, pus PUSet) string {
 		}
 	}
 	if touched == 0 {
-		return plural(len(pus), "PU")
+		return message.Plural(len(pus), "PU")
 	}
 	smt := ""
 	switch {
@@ -58,7 +59,7 @@ func coresDescribePUs(host *profiles.Profile, set topotree.CPUSet, cores []topot
 			return full
 		}
 		if even > 0 && (least == 0 || even <= least) { // prefer the innermost level with the fewest cores
-			best, least = fmt.Sprintf("%s of each %s", plural(even, "core"), level.name), even
+			best, least = fmt.Sprintf("%s of each %s", message.Plural(even, "core"), level.name), even
 		}
 	}
 	if best != "" {

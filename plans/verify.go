@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"sandwich/internal/message"
 	"sandwich/profiles"
 )
 
@@ -163,7 +164,7 @@ func settings(made, here profiles.Identity) (out []setting) {
 
 func settingDrift(made, here profiles.Identity) (out []string) {
 	for _, f := range settings(made, here) {
-		out = append(out, fmt.Sprintf("%s was %q and is %q", f.name, clip(f.was), clip(f.is)))
+		out = append(out, fmt.Sprintf("%s was %q and is %q", f.name, message.Clip(f.was, 60), message.Clip(f.is, 60)))
 	}
 	return out
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"sandwich/internal/message"
 )
 
 // Apply returns the result of a transform of t. The error says why the transform does not fit. Both
@@ -105,7 +107,7 @@ func colorsOf(level []*Node) string {
 	for _, c := range sortedKeys(colors) {
 		names = append(names, c.String())
 	}
-	return clip(strings.Join(names, ", "))
+	return message.Clip(strings.Join(names, ", "), 60)
 }
 
 func (e editor) touches(parent *Node) bool { return e.x.Color == "" || e.x.Color == parent.Color }

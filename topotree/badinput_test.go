@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"sandwich/internal/message"
 )
 
 // mapRoot builds a root from path -> content.
@@ -211,7 +213,7 @@ func TestSyntheticRefuses(t *testing.T) {
 		strings.Repeat("a", maxSyntheticText+1): "longer than",
 	} {
 		if m, err := ReadSynthetic(text); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: machine %v, error %v, want %q", clip(text), m != nil, err, want)
+			t.Errorf("%q: machine %v, error %v, want %q", message.Clip(text, 60), m != nil, err, want)
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"sandwich/internal/message"
 )
 
 // Color is a comparable set of basic colors. A node's color is the union of the colors of its PUs,
@@ -61,7 +63,7 @@ func parseColor(text string) (Color, error) {
 		index, err := strconv.ParseUint(strings.TrimSpace(part), 10, 16)
 		if err != nil {
 			return "", fmt.Errorf("color %q: write the numbers of the palette joined by plus signs, as in 0 or "+
-				"0+1", clip(text))
+				"0+1", message.Clip(text, 60))
 		}
 		c = c.Union(basicColor(int(index)))
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"sandwich/internal/message"
 )
 
 func randomSet(r *rand.Rand, limit int) CPUSet {
@@ -77,12 +79,12 @@ func TestCPUSetText(t *testing.T) {
 	for _, text := range []string{"a", "3-", "3-1", "-1", "99999999999999999999", "16384", "0-3:0/0", "0-3:4/2",
 		"0-9:3", strings.Repeat("1,", maxSetText)} {
 		if s, err := ParseCPUSet(text); err == nil {
-			t.Errorf("list %q was taken as %s", clip(text), s)
+			t.Errorf("list %q was taken as %s", message.Clip(text, 60), s)
 		}
 	}
 	for _, text := range []string{"x", "0xf...f", "123456789,0", "1" + strings.Repeat(",0", 600), "-1"} {
 		if s, err := parseCPUMask(text); err == nil {
-			t.Errorf("mask %q was taken as %s", clip(text), s)
+			t.Errorf("mask %q was taken as %s", message.Clip(text, 60), s)
 		}
 	}
 }

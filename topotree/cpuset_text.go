@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"sandwich/internal/message"
 )
 
 // maxSetText limits the text of one set. The kernel's longest list, every second of 8192 PUs, has
@@ -53,7 +55,7 @@ func ParseCPUSet(text string) (CPUSet, error) {
 	words := make([]uint64, MaxPUs/64)
 	for part := range strings.SplitSeq(text, ",") {
 		if err := setListPart(words, strings.TrimSpace(part)); err != nil {
-			return CPUSet{}, fmt.Errorf("CPU list %q: %w", clip(text), err)
+			return CPUSet{}, fmt.Errorf("CPU list %q: %w", message.Clip(text, 60), err)
 		}
 	}
 	return trimmed(words).compact(), nil
@@ -73,7 +75,7 @@ func setListPart(words []uint64, part string) error {
 		}
 	}
 	if to < from {
-		return fmt.Errorf("range %q is descending", clip(part))
+		return fmt.Errorf("range %q is descending", message.Clip(part, 60))
 	}
 	used, group := 1, 1
 	if strided {
@@ -83,7 +85,7 @@ func setListPart(words []uint64, part string) error {
 			group, err = parsePU(g)
 		}
 		if err != nil || !ok || used < 1 || group < used {
-			return fmt.Errorf("stride %q does not have the form used/group", clip(part))
+			return fmt.Errorf("stride %q does not have the form used/group", message.Clip(part, 60))
 		}
 	}
 	for c := from; c <= to; c++ {
@@ -97,11 +99,11 @@ func setListPart(words []uint64, part string) error {
 func parsePU(text string) (int, error) {
 	text = strings.TrimSpace(text)
 	if text == "" || text[0] < '0' || text[0] > '9' {
-		return 0, fmt.Errorf("%q is not a CPU number", clip(text))
+		return 0, fmt.Errorf("%q is not a CPU number", message.Clip(text, 60))
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {
-		return 0, fmt.Errorf("%q is not a CPU number", clip(text))
+		return 0, fmt.Errorf("%q is not a CPU number", message.Clip(text, 60))
 	}
 	if n >= MaxPUs {
 		return 0, fmt.Errorf("CPU %d is beyond the limit of %d", n, MaxPUs)
@@ -130,7 +132,8 @@ func parseCPUMask(text string) (CPUSet, error) {
 		}
 		v, err := strconv.ParseUint(part, 16, 64)
 		if err != nil || (v > 1<<32-1 && len(parts) > 1) {
-			return CPUSet{}, fmt.Errorf("CPU mask %q: %q is not a 32-bit hexadecimal word", clip(text), clip(part))
+			return CPUSet{}, fmt.Errorf("CPU mask %q: %q is not a 32-bit hexadecimal word", message.Clip(text, 60),
+				message.Clip(part, 60))
 		}
 		at := len(parts) - 1 - i
 		words[at/2] |= v << (32 * (at % 2))
@@ -166,14 +169,6 @@ func (s *CPUSet) UnmarshalText(text []byte) error {
 // trimKernel removes blanks, newlines and NUL bytes around a value from sysfs.
 func trimKernel(text string) string {
 	return strings.Trim(text, " \t\r\n\x00")
-}
-
-// clip shortens untrusted text for an error message.
-func clip(text string) string {
-	if len(text) > 60 {
-		return text[:57] + "..."
-	}
-	return text
 }
 
 // Brief returns the list form; a long one is replaced by its beginning and the number of PUs.

@@ -7,6 +7,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+
+	"sandwich/internal/message"
 )
 
 // Digest is the Merkle hash of a tree or subtree. It depends on kind, color, shape, and on which
@@ -23,7 +25,7 @@ func (d Digest) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 func (d *Digest) UnmarshalText(text []byte) error {
 	b, err := hex.DecodeString(string(text))
 	if err != nil || len(b) != len(d) {
-		return fmt.Errorf("digest %q is not %d hexadecimal digits", clip(string(text)), 2*len(d))
+		return fmt.Errorf("digest %q is not %d hexadecimal digits", message.Clip(string(text), 60), 2*len(d))
 	}
 	copy(d[:], b)
 	return nil

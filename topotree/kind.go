@@ -1,6 +1,10 @@
 package topotree
 
-import "fmt"
+import (
+	"fmt"
+
+	"sandwich/internal/message"
+)
 
 // Kind is the kind of a tree node.
 type Kind uint8
@@ -40,7 +44,7 @@ func ParseKind(text string) (Kind, error) {
 			return Kind(k), nil
 		}
 	}
-	return 0, fmt.Errorf("unknown kind of node %q; use one of %v", clip(text), kindNames)
+	return 0, fmt.Errorf("unknown kind of node %q; use one of %v", message.Clip(text, 60), kindNames)
 }
 
 // MarshalText returns the name.

@@ -3,6 +3,8 @@ package topotree
 import (
 	"fmt"
 	"strings"
+
+	"sandwich/internal/message"
 )
 
 // orderLevels sorts levels so that the objects of each are inside objects of the level above. It
@@ -81,7 +83,8 @@ func spanText(big, small levelSet) string {
 		}
 		if len(touched) > 1 {
 			return fmt.Sprintf("%s %d (CPUs %s) spans %d of kind %s, numbers %s",
-				big.kind, b.ID, clip(b.CPUs.String()), len(touched), small.kind, clip(strings.Join(touched, ", ")))
+				big.kind, b.ID, message.Clip(b.CPUs.String(), 60), len(touched), small.kind,
+					message.Clip(strings.Join(touched, ", "), 60))
 		}
 	}
 	return fmt.Sprintf("%s does not nest in %s", small.kind, big.kind)

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"sandwich/internal/message"
 )
 
 const (
@@ -28,14 +30,14 @@ type synthLevel struct {
 func ReadSynthetic(text string) (*Machine, error) {
 	levels, err := parseSynthetic(text)
 	if err != nil {
-		return nil, fmt.Errorf("synthetic machine %q: %w", clip(text), err)
+		return nil, fmt.Errorf("synthetic machine %q: %w", message.Clip(text, 60), err)
 	}
 	m := &Machine{Source: "synthetic"}
 	if err := expand(m, levels); err != nil {
-		return nil, fmt.Errorf("synthetic machine %q: %w", clip(text), err)
+		return nil, fmt.Errorf("synthetic machine %q: %w", message.Clip(text, 60), err)
 	}
 	if m, err = finish(m); err != nil {
-		return nil, fmt.Errorf("synthetic machine %q: %w", clip(text), err)
+		return nil, fmt.Errorf("synthetic machine %q: %w", message.Clip(text, 60), err)
 	}
 	return m, nil
 }
@@ -56,10 +58,10 @@ func parseSynthetic(text string) ([]synthLevel, error) {
 			return nil, err
 		}
 		if len(levels) > 0 && levels[len(levels)-1].kind == KindPU {
-			return nil, fmt.Errorf("%q is below the PUs", clip(w))
+			return nil, fmt.Errorf("%q is below the PUs", message.Clip(w, 60))
 		}
 		if level.arity > MaxPUs || total*level.arity > MaxPUs {
-			return nil, fmt.Errorf("more than %d PUs by %q", MaxPUs, clip(w))
+			return nil, fmt.Errorf("more than %d PUs by %q", MaxPUs, message.Clip(w, 60))
 		}
 		total *= level.arity
 		if levels = append(levels, level); len(levels) > maxSyntheticLevels {
@@ -117,7 +119,7 @@ func parseSynthLevel(word string) (synthLevel, error) {
 	head := word
 	if inner, ok := strings.CutPrefix(word, "["); ok { // memory attached to the preceding level
 		if head, ok = strings.CutSuffix(inner, "]"); !ok {
-			return level, fmt.Errorf("%q has no closing bracket", clip(word))
+			return level, fmt.Errorf("%q has no closing bracket", message.Clip(word, 60))
 		}
 	}
 	head, rest, hasAttrs := strings.Cut(head, "(")
@@ -132,14 +134,14 @@ func parseSynthLevel(word string) (synthLevel, error) {
 	if counted {
 		n, err := strconv.Atoi(count)
 		if err != nil || n < 1 {
-			return level, fmt.Errorf("%q: the count must be a number of at least 1", clip(word))
+			return level, fmt.Errorf("%q: the count must be a number of at least 1", message.Clip(word, 60))
 		}
 		level.arity = n
 	}
 	var ok bool
 	if level.kind, level.skip, ok = synthKind(name); !ok {
 		return level, fmt.Errorf("%q is not a level: use pack, die, numa, l4, l3, group, cluster, l2, l1, core "+
-			"or pu", clip(name))
+			"or pu", message.Clip(name, 60))
 	}
 	return level, nil
 }
@@ -187,7 +189,8 @@ func (l *synthLevel) attributes(body string) error {
 			for part := range strings.SplitSeq(value, ",") {
 				n, err := strconv.Atoi(part)
 				if err != nil || n < 0 || n >= MaxPUs {
-					return fmt.Errorf("indexes must be a list of numbers from 0 to %d, not %q", MaxPUs-1, clip(part))
+					return fmt.Errorf("indexes must be a list of numbers from 0 to %d, not %q", MaxPUs-1,
+						message.Clip(part, 60))
 				}
 				if l.indexes = append(l.indexes, n); len(l.indexes) > MaxPUs {
 					return fmt.Errorf("more than %d indexes", MaxPUs)
@@ -213,11 +216,11 @@ func synthBytes(text string) (int64, error) {
 	case "t":
 		shift = 40
 	default:
-		return 0, fmt.Errorf("%q is not a size", clip(text))
+		return 0, fmt.Errorf("%q is not a size", message.Clip(text, 60))
 	}
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil || n < 0 || n > 1<<(62-shift) {
-		return 0, fmt.Errorf("%q is not a size", clip(text))
+		return 0, fmt.Errorf("%q is not a size", message.Clip(text, 60))
 	}
 	return n << shift, nil
 }

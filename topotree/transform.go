@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"sandwich/internal/message"
 )
 
 // Op is the name of a transform.
@@ -75,7 +77,7 @@ func (x *Transform) UnmarshalText(text []byte) error {
 // ParseTransform parses group(n,t,d), remove(n,d), remove(n,d,color) or only(color).
 func ParseTransform(text string) (Transform, error) {
 	bad := func(why string) (Transform, error) {
-		return Transform{}, fmt.Errorf("transform %q: %s", clip(text), why)
+		return Transform{}, fmt.Errorf("transform %q: %s", message.Clip(text, 60), why)
 	}
 	name, rest, ok := strings.Cut(strings.TrimSpace(text), "(")
 	body, closed := strings.CutSuffix(rest, ")")
@@ -97,7 +99,7 @@ func ParseTransform(text string) (Transform, error) {
 	for i, p := range numbers {
 		n, err := strconv.Atoi(strings.TrimSpace(args[i]))
 		if err != nil || n < 0 || n > MaxPUs {
-			return bad(fmt.Sprintf("%q is not a number from 0 to %d", clip(args[i]), MaxPUs))
+			return bad(fmt.Sprintf("%q is not a number from 0 to %d", message.Clip(args[i], 60), MaxPUs))
 		}
 		*p = n
 	}

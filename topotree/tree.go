@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 
+	"sandwich/internal/message"
+
 	"os"
 )
 
@@ -268,7 +270,7 @@ func checkAlike(level []*Node, depth int) error {
 			alike[n.Color] = n
 		} else if first.digest != n.digest {
 			return fmt.Errorf("%s nodes %s and %s at depth %d have color %s but distinct shapes",
-				n.Kind, clip(first.CPUs.String()), clip(n.CPUs.String()), depth, n.Color)
+				n.Kind, message.Clip(first.CPUs.String(), 60), message.Clip(n.CPUs.String(), 60), depth, n.Color)
 		}
 	}
 	return nil

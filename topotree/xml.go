@@ -7,6 +7,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"sandwich/internal/message"
 )
 
 // Limits of an XML description, above those of the largest machines that Linux supports.
@@ -83,7 +85,7 @@ func (x *xmlReader) read(in io.Reader) error {
 		if strings.EqualFold(charset, "us-ascii") || strings.EqualFold(charset, "iso-8859-1") {
 			return in, nil // hwloc writes ASCII regardless of the declaration
 		}
-		return nil, fmt.Errorf("encoding %q is not UTF-8", clip(charset))
+		return nil, fmt.Errorf("encoding %q is not UTF-8", message.Clip(charset, 60))
 	}
 	for {
 		tok, err := dec.Token()
@@ -148,12 +150,12 @@ func (x *xmlReader) open(t xml.StartElement) error {
 	x.stack = append(x.stack, element{name: name})
 	if !x.started {
 		if name != "topology" {
-			return fmt.Errorf("the root element is %q, not a topology", clip(name))
+			return fmt.Errorf("the root element is %q, not a topology", message.Clip(name, 60))
 		}
 		x.started, x.version = true, a.get("version")
 		if v := x.version; v != "" && !strings.HasPrefix(v, "1.") && !strings.HasPrefix(v, "2.") &&
 			!strings.HasPrefix(v, "3.") {
-			return fmt.Errorf("format version %q is not 1.x, 2.x or 3.x", clip(v))
+			return fmt.Errorf("format version %q is not 1.x, 2.x or 3.x", message.Clip(v, 60))
 		}
 		x.m.Source = "hwloc xml " + x.formatName()
 		return nil
@@ -179,7 +181,7 @@ func (x *xmlReader) formatName() string {
 	if x.version == "" {
 		return "1.x"
 	}
-	return clip(x.version)
+	return message.Clip(x.version, 60)
 }
 
 func (x *xmlReader) close() error {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"sandwich/internal/message"
 )
 
 // objectNames maps the type of an object to a kind. Other types (I/O devices, Misc, L1 caches) are
@@ -99,7 +101,7 @@ func (x *xmlReader) openMachine(a attrs) error {
 func (x *xmlReader) openPU(a attrs) error {
 	n := a.number("os_index", -1)
 	if n < 0 || n >= MaxPUs {
-		return fmt.Errorf("PU number %q is not in 0 to %d", clip(a.get("os_index")), MaxPUs-1)
+		return fmt.Errorf("PU number %q is not in 0 to %d", message.Clip(a.get("os_index"), 60), MaxPUs-1)
 	}
 	set, err := parseCPUMask(a.get("cpuset"))
 	if err != nil {

@@ -30,8 +30,8 @@ var (
 // machine (Agent.xpu appendix B), with the errors of predictions of other products.
 type Calibration struct {
 	Types    map[string]roofline.Efficiency // by weight type; a type is absent if the assumed figures predict better
-	Measured []string                 // sentences for the user
-	Errors   []float64                // relative errors of products that are not anchors, ascending
+	Measured []string                       // sentences for the user
+	Errors   []float64                      // relative errors of products that are not anchors, ascending
 }
 
 func (c *Calibration) known() bool { return c != nil && len(c.Types) > 0 }

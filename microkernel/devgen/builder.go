@@ -7,19 +7,39 @@ import (
 
 // Builder builds a kernel. Its methods append instructions and return their results; they panic if
 // types do not match, which is an error in the function that builds the kernel. Operations on
-// constants are computed at once.
+// constants are computed at once, and an operation that a value in scope has already computed is
+// not repeated.
 type Builder struct {
 	k      Kernel
 	body   *[]Instr
 	consts map[Def]Value
 	once   map[string]Value // built-in values and push words, which are read at the start
 	head   []Instr
+	scopes []map[expression]Value // operations of the present body and of those around it
+	sums   map[Value]sum
+}
+
+// expression is an operation with its operands.
+type expression struct {
+	op   Op
+	args [3]Value
+}
+
+// sum is a value plus a constant.
+type sum struct {
+	base     Value
+	constant uint32
 }
 
 // NewBuilder begins a kernel with workgroups of size invocations.
 func NewBuilder(name string, size int) *Builder {
-	b := &Builder{k: Kernel{Name: name, Size: size, Values: make([]Def, 1)}, consts: map[Def]Value{},
-		once: map[string]Value{}}
+	return builderOf(Kernel{Name: name, Size: size, Values: make([]Def, 1)})
+}
+
+// builderOf returns a builder that adds to a kernel without a body.
+func builderOf(k Kernel) *Builder {
+	b := &Builder{k: k, consts: map[Def]Value{}, once: map[string]Value{}, scopes: []map[expression]Value{{}},
+		sums: map[Value]sum{}}
 	b.body = &b.k.Body
 	return b
 }
@@ -113,7 +133,21 @@ func (b *Builder) op(o Op, args ...Value) Value {
 	if v, ok := b.fold(o, args); ok {
 		return v
 	}
-	return b.emit(Instr{Op: o, Args: args}, info.result)
+	return b.pure(o, info.result, args)
+}
+
+// pure appends an operation, or returns the value that has computed it.
+func (b *Builder) pure(o Op, t Type, args []Value) Value {
+	key := expression{op: o}
+	copy(key.args[:], args)
+	for _, s := range b.scopes {
+		if v, ok := s[key]; ok {
+			return v
+		}
+	}
+	v := b.emit(Instr{Op: o, Args: args}, t)
+	b.scopes[len(b.scopes)-1][key] = v
+	return v
 }
 
 func (b *Builder) want(o Op, v Value, t Type) {
@@ -203,7 +237,9 @@ func (b *Builder) Range(n Value, body func(i Value)) { b.For(b.U(0), n, b.U(1), 
 func (b *Builder) nested(body func()) (out []Instr) {
 	outer := b.body
 	b.body = &out
+	b.scopes = append(b.scopes, map[expression]Value{})
 	body()
+	b.scopes = b.scopes[:len(b.scopes)-1]
 	b.body = outer
 	return out
 }

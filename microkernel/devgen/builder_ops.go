@@ -132,5 +132,5 @@ func (b *Builder) Select(c, x, y Value) Value {
 	if x == y {
 		return x
 	}
-	return b.emit(Instr{Op: OpSelect, Args: []Value{c, x, y}}, t)
+	return b.pure(OpSelect, t, []Value{c, x, y})
 }

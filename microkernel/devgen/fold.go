@@ -28,7 +28,36 @@ func (b *Builder) fold(o Op, args []Value) (Value, bool) {
 	if y.Const {
 		return b.foldOne(o, args[0], y.Bits)
 	}
-	return 0, false
+	return b.foldSums(o, args[0], args[1])
+}
+
+// foldSums moves the constants of sums outward: (x+1)+y becomes (x+y)+1. Translators use such a
+// constant as the offset of an address.
+func (b *Builder) foldSums(o Op, x, y Value) (Value, bool) {
+	s, t := b.sums[x], b.sums[y]
+	if o != OpAdd || s.base == 0 && t.base == 0 {
+		return 0, false
+	}
+	if s.base == 0 {
+		s.base = x
+	}
+	if t.base == 0 {
+		t.base = y
+	}
+	return b.plus(b.op(OpAdd, s.base, t.base), s.constant+t.constant), true
+}
+
+// plus returns x plus a constant.
+func (b *Builder) plus(x Value, c uint32) Value {
+	if s, ok := b.sums[x]; ok {
+		x, c = s.base, s.constant+c
+	}
+	if c == 0 {
+		return x
+	}
+	v := b.pure(OpAdd, U32, []Value{x, b.U(int(c))})
+	b.sums[v] = sum{x, c}
+	return v
 }
 
 // foldBool simplifies an operation on bools of which one is a constant.
@@ -61,7 +90,7 @@ func (b *Builder) foldBoth(o Op, x, y uint32) (Value, bool) {
 // foldOne simplifies an operation with the constant c as its second operand.
 func (b *Builder) foldOne(o Op, x Value, c uint32) (Value, bool) {
 	power := c != 0 && c&(c-1) == 0
-	n := b.U(bits.TrailingZeros32(c))
+	exponent := bits.TrailingZeros32(c)
 	switch {
 	case c == 0 && (o == OpAdd || o == OpSub || o == OpOr || o == OpXor || o == OpShl || o == OpShr || o == OpSar):
 		return x, true
@@ -69,12 +98,20 @@ func (b *Builder) foldOne(o Op, x Value, c uint32) (Value, bool) {
 		return b.U(0), true
 	case c == 1 && (o == OpMul || o == OpDiv):
 		return x, true
+	case o == OpAdd:
+		return b.plus(x, c), true
+	case o == OpSub:
+		return b.plus(x, -c), true
 	case power && o == OpMul:
-		return b.emit(Instr{Op: OpShl, Args: []Value{x, n}}, U32), true
+		return b.op(OpShl, x, b.U(exponent)), true
 	case power && o == OpDiv:
-		return b.emit(Instr{Op: OpShr, Args: []Value{x, n}}, U32), true
+		return b.op(OpShr, x, b.U(exponent)), true
 	case power && o == OpRem:
 		return b.And(x, b.U(int(c-1))), true
+	}
+	if s, ok := b.sums[x]; ok && (o == OpMul || o == OpShl) {
+		product, _ := Compute(o, s.constant, c, 0)
+		return b.plus(b.op(o, s.base, b.U(int(c))), product), true
 	}
 	return 0, false
 }

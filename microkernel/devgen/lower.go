@@ -21,14 +21,14 @@ func Lower(k *Kernel, soft Soft) *Kernel {
 	if !found {
 		return k
 	}
-	b := &Builder{k: *k, consts: map[Def]Value{}, once: map[string]Value{}}
-	b.k.Values, b.k.Vars, b.k.Body = slices.Clone(k.Values), slices.Clone(k.Vars), nil
+	copied := *k
+	copied.Values, copied.Vars, copied.Body = slices.Clone(k.Values), slices.Clone(k.Vars), nil
+	b := builderOf(copied)
 	for v, d := range k.Values {
 		if d.Const {
 			b.consts[d] = Value(v)
 		}
 	}
-	b.body = &b.k.Body
 	b.lower(soft, k.Body)
 	return &b.k
 }

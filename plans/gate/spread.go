@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"sandwich/internal/num"
 )
 
 // Spread is the noise of a runner: the difference of equal arms, and its kind.
@@ -77,7 +79,7 @@ func (r *Row) spreads(interleaved bool) (out []Spread) {
 	if n := len(base) / 3; interleaved && n >= 3 {
 		low, high := math.Inf(1), math.Inf(-1)
 		for i := range 3 {
-			third := Median(base[i*n : (i+1)*n].all())
+			third := num.Median(base[i*n : (i+1)*n].all())
 			low, high = min(low, third), max(high, third)
 		}
 		out = append(out, Spread{(high - low) / middle, Drift})

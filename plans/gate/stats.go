@@ -5,16 +5,9 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-)
 
-// Median returns the median of samples, NaN if there are none. It sorts its argument.
-func Median(x []float64) float64 {
-	if len(x) == 0 {
-		return math.NaN()
-	}
-	slices.Sort(x)
-	return (x[(len(x)-1)/2] + x[len(x)/2]) / 2
-}
+	"sandwich/internal/num"
+)
 
 // Interval is an estimate with its 95 % confidence interval.
 type Interval struct {
@@ -121,10 +114,10 @@ func ratio(x, y arm, interleaved bool) Interval {
 	var out Interval
 	if interleaved && len(x) == len(y) {
 		q := quotients(x, y)
-		out = bootstrap(Median(q.all()), drawsOf(rng, q))
+		out = bootstrap(num.Median(q.all()), drawsOf(rng, q))
 	} else {
 		over, under := drawsOf(rng, y), drawsOf(rng, x)
-		out = bootstrap(Median(y.all())/Median(x.all()), func() float64 { return over() / under() })
+		out = bootstrap(num.Median(y.all())/num.Median(x.all()), func() float64 { return over() / under() })
 	}
 	for _, v := range []float64{out.Median, out.Low, out.High} {
 		if math.IsNaN(v) || math.IsInf(v, 0) {

@@ -1,6 +1,6 @@
 package gate
 
-import "strconv"
+import "sandwich/internal/message"
 
 // Exit codes of `sandwich plan check` (DESIGN: command line contract).
 const (
@@ -48,14 +48,14 @@ func Decide(checks []Check, rows []RowVerdict, equal bool) Verdict {
 	}
 	switch {
 	case broken > 0:
-		v.Result, v.Exit, v.Text = "failed", ExitFailed, count(broken, "structural check")+" failed"
+		v.Result, v.Exit, v.Text = "failed", ExitFailed, message.Plural(broken, "structural check")+" failed"
 		if slower > 0 {
-			v.Text += ", and " + count(slower, "row") + " regressed"
+			v.Text += ", and " + message.Plural(slower, "row") + " regressed"
 		}
 	case slower > 0:
-		v.Result, v.Exit, v.Text = "regressed", ExitFailed, count(slower, "row")+" regressed"
+		v.Result, v.Exit, v.Text = "regressed", ExitFailed, message.Plural(slower, "row")+" regressed"
 	case open > 0:
-		v.Result, v.Exit, v.Text = "undecidable", ExitUndecided, count(open,
+		v.Result, v.Exit, v.Text = "undecidable", ExitUndecided, message.Plural(open,
 			"row")+" could not be decided on this runner"
 	case len(rows) == 0 && !equal:
 		v.Result, v.Exit, v.Text = "undecidable", ExitUndecided,
@@ -66,11 +66,4 @@ func Decide(checks []Check, rows []RowVerdict, equal bool) Verdict {
 		v.Result, v.Text = "fine", "no row regressed"
 	}
 	return v
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return strconv.Itoa(n) + " " + what + "s"
 }

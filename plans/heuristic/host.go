@@ -104,25 +104,14 @@ func (h host) plain(s microkernel.Spec) bool {
 // workers returns the instruction sets of all worker kinds, the main class first.
 func (h host) workers() []microkernel.ISA { return append([]microkernel.ISA{h.isa}, h.others...) }
 
-// hasPairs reports whether the instruction sets of all workers have kernels with bf16 dot products
-// on this CPU: all workers must round a product alike.
-func (h host) hasPairs() bool {
-	for _, isa := range h.workers() {
-		if len(h.candidates(spaceKey{isa, microkernel.ComputeBF16, microkernel.BF16})) == 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// hasSuperblock reports whether the kernels of all workers have superblock activations for a type:
-// all workers must round a product alike.
-func (h host) hasSuperblock(t microkernel.WeightType) bool {
-	if !microkernel.ComputeInt8Superblock.Takes(t) {
+// hasKernels reports whether all workers have kernels of a path for a type: they must round a
+// product alike.
+func (h host) hasKernels(c microkernel.Compute, t microkernel.WeightType) bool {
+	if !c.Takes(t) {
 		return false
 	}
 	for _, isa := range h.workers() {
-		if len(h.candidates(spaceKey{isa, microkernel.ComputeInt8Superblock, t})) == 0 {
+		if len(h.candidates(spaceKey{isa, c, t})) == 0 {
 			return false
 		}
 	}

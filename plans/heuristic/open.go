@@ -24,7 +24,8 @@ func Choice(r roofline.BF16Rates) string {
 // weights, and the CPU has bf16 dot products.
 func PairsOpen(p *profiles.Profile, s plans.ModelShape, o Options) bool {
 	h, err := o.mainHost(p)
-	return err == nil && (o.Compute == "" || o.Compute == "auto") && has(s, microkernel.BF16) && h.hasPairs()
+	return err == nil && (o.Compute == "" || o.Compute == "auto") && has(s, microkernel.BF16) &&
+		h.hasKernels(microkernel.ComputeBF16, microkernel.BF16)
 }
 
 // mainHost returns the properties of the machine for the main class of workers on all usable PUs.

@@ -23,14 +23,15 @@ func (o Options) pathOf(k plans.WeightKey, h host) (microkernel.Compute, error) 
 }
 
 // defaultCompute returns the default compute path of a weight type: int8 for quantized weights and
-// bf16 for weights of that type if it is the faster path, else f32.
+// bf16 for weights of that type if it is the faster path, else f32. Int8 depends on the CPU and not
+// on the instruction set of the plan, so that --isa changes no bits.
 func defaultCompute(option string, t microkernel.WeightType, h host) (microkernel.Compute, error) {
 	switch option {
 	case "", "auto":
-		if t.Quantized() && h.integers(t) {
+		if t.Quantized() && h.features.PrefersInt8(t.Desc().Bits()) {
 			return h.integerPath(t), nil
 		}
-		if t == microkernel.BF16 && worthwhile(h.bf16) && h.hasPairs() {
+		if t == microkernel.BF16 && worthwhile(h.bf16) && h.hasKernels(microkernel.ComputeBF16, microkernel.BF16) {
 			return microkernel.ComputeBF16, nil
 		}
 		return microkernel.ComputeF32, nil
@@ -67,7 +68,7 @@ func (h host) checkCompute(option string, s plans.ModelShape) error {
 		return fmt.Errorf("compute %s is for models with bf16 weights, but %s has none: leave --compute out",
 			option, s.Title())
 	}
-	if !h.hasPairs() {
+	if !h.hasKernels(microkernel.ComputeBF16, microkernel.BF16) {
 		return fmt.Errorf("compute %s needs a dot product of bfloat16 (avx512_bf16, or bf16 on arm64), but %s "+
 			"on this CPU (%s) has none: leave --compute out", option, h.isa, h.features)
 	}
@@ -78,8 +79,8 @@ func (h host) checkCompute(option string, s plans.ModelShape) error {
 // of all workers have them, else int8. A matrix unit that is faster, or was not measured, has no
 // superblock kernels and uses int8.
 func (h host) integerPath(t microkernel.WeightType) microkernel.Compute {
-	unit := h.features.Has(microkernel.HasAMX) && (h.UnitGain == 0 || h.UnitGain > unitGain)
-	if !unit && h.hasSuperblock(t) {
+	unit := h.features.HasMatrixUnit() && (h.UnitGain == 0 || h.UnitGain > unitGain)
+	if !unit && h.hasKernels(microkernel.ComputeInt8Superblock, t) {
 		return microkernel.ComputeInt8Superblock
 	}
 	return microkernel.ComputeInt8
@@ -94,7 +95,7 @@ func (h host) checkSuperblock(s plans.ModelShape) error {
 		if err != nil || !path.Takes(t) {
 			continue
 		}
-		if h.hasSuperblock(t) {
+		if h.hasKernels(microkernel.ComputeInt8Superblock, t) {
 			return nil
 		}
 		return fmt.Errorf("compute %s: %s on this CPU (%s) has no kernels for it: leave --compute out", path, h.isa,
@@ -103,22 +104,6 @@ func (h host) checkSuperblock(s plans.ModelShape) error {
 	return fmt.Errorf("compute %s is for models with weights in blocks of %d, but %s has none: leave --compute out",
 		path,
 		microkernel.ActQ8Group, s.Title())
-}
-
-// integers reports whether int8 arithmetic is the better path for a quantized type on this CPU: it
-// must keep up with memory at M = 1 and with float32 at M = 512. Dot product instructions
-// (VPDPBUSD, SDOT) do for every type. With AVX-512 multiply-adds, types of eight bits need more
-// instructions than float32 and are excluded. AVX2 cores have a third port for integers. The choice
-// depends on the CPU and not on the instruction set of the plan, so that --isa changes no bits.
-func (h host) integers(t microkernel.WeightType) bool {
-	switch {
-	case h.features.Has(microkernel.HasVNNI), h.features.Has(microkernel.HasAVXVNNI),
-		h.features.Has(microkernel.HasDotProd):
-		return true
-	case h.features.Has(microkernel.HasAVX512):
-		return t.Desc().Bits() < 8
-	}
-	return h.features.Has(microkernel.HasAVX2)
 }
 
 // pairGain is the minimum throughput of bf16 dot products relative to float32 for which their
@@ -137,4 +122,36 @@ func has(s plans.ModelShape, t microkernel.WeightType) bool {
 		}
 	}
 	return false
+}
+
+// checkIntegers returns an error if the model has no weights for the path ComputeInt8K, or a worker
+// has no kernels of it.
+func (h host) checkIntegers(s plans.ModelShape) error {
+	const path = microkernel.ComputeInt8K
+	for _, k := range s.Unique() {
+		t, err := microkernel.ParseWeightType(k.Type)
+		if err != nil || !path.Takes(t) {
+			continue
+		}
+		if h.hasKernels(path, t) {
+			return nil
+		}
+		return fmt.Errorf("compute %s has no kernels for %s on this CPU (%s): leave it out", path, h.isa, h.features)
+	}
+	return fmt.Errorf("compute %s needs weights in blocks of %d with integer scales, and %s has none: leave it out",
+		path, microkernel.ActQ8Group, s.Title())
+}
+
+// checkTiles returns an error if the model has no bf16 weights, or a worker has no kernels of the
+// path ComputeBF16Tile.
+func (h host) checkTiles(s plans.ModelShape) error {
+	const path = microkernel.ComputeBF16Tile
+	switch {
+	case !has(s, microkernel.BF16):
+		return fmt.Errorf("compute %s needs bf16 weights, and %s has none: leave it out", path, s.Title())
+	case !h.hasKernels(path, microkernel.BF16):
+		return fmt.Errorf("compute %s needs a matrix unit for bfloat16 (amx_int8 and avx512_bf16), and %s on this CPU "+
+			"(%s) has none: leave it out", path, h.isa, h.features)
+	}
+	return nil
 }

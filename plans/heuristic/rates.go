@@ -19,10 +19,10 @@ func ratesOf(r roofline.CoreRates) Rates {
 	if loads == 0 {
 		loads = r.Reads
 	}
-	return Rates{Ports: r.Ports, Loads: clip(loads, 1, 2),
-		Dots:  clip(r.Dots, 0.25, 1), // a higher rate is that of a matrix unit
-		Pairs: clip(r.Pairs, 0.25, 2), Unit: clip(r.Unit, 0.05, 64), UnitGain: clip(r.UnitGain, 0.05, 16),
-		Ahead: clip(r.Ahead, 0.25, 4), Stream: clip(r.Stream, 0.25, 64), Deep: clip(r.Deep, 0.25, 4)}
+	return Rates{Ports: r.Ports, Loads: limit(loads, 1, 2),
+		Dots:  limit(r.Dots, 0.25, 1), // a higher rate is that of a matrix unit
+		Pairs: limit(r.Pairs, 0.25, 2), Unit: limit(r.Unit, 0.05, 64), UnitGain: limit(r.UnitGain, 0.05, 16),
+		Ahead: limit(r.Ahead, 0.25, 4), Stream: limit(r.Stream, 0.25, 64), Deep: limit(r.Deep, 0.25, 4)}
 }
 
 // portsReached is the fraction of measured load throughput that a kernel is assumed to reach.
@@ -36,8 +36,8 @@ func RatesKnown(p *profiles.Profile, isa microkernel.ISA) bool {
 	return known && (r.UnitGain > 0 || !slices.Contains(microkernel.PeakSpecs(p.Features()), unit))
 }
 
-// clip limits a rate to [least, most], and returns 0 for a rate that was not measured.
-func clip(rate, least, most float64) float64 {
+// limit bounds a rate to [least, most], and returns 0 for a rate that was not measured.
+func limit(rate, least, most float64) float64 {
 	if !(rate > 0) {
 		return 0
 	}

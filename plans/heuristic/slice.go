@@ -1,6 +1,7 @@
 package heuristic
 
 import (
+	"sandwich/internal/num"
 	"sandwich/microkernel"
 	"sandwich/plans"
 	"sandwich/profiles"
@@ -53,7 +54,7 @@ const sliceBytes = 1 << 20
 // stream lays out few rows: all rows in one slice, columns in chunks, and all of K. With a spread
 // prefetch K is divided into blocks that stay in a cache.
 func (c Cores) stream(s *plans.Schedule, k plans.WeightKey, t microkernel.WeightType, m int) {
-	s.BM = roundUp(max(m, streamTo), s.Kernel.MR)
+	s.BM = num.RoundUp(max(m, streamTo), s.Kernel.MR)
 	s.BK = 0
 	columns := k.N / (c.Threads * 2 * chunksPerThread)
 	// larger activations, which every slice reads again, need more columns per slice
@@ -88,8 +89,8 @@ const maxRows = 512
 func (c Cores) block(s *plans.Schedule, k plans.WeightKey, t microkernel.WeightType, m int) {
 	mr, nr := s.Kernel.MR, s.Kernel.NR
 	rows := (m + maxRows - 1) / maxRows
-	s.BM = roundUp((m+rows-1)/rows, mr)
-	s.BN = min(2*nr, roundUp(k.N, nr))
+	s.BM = num.RoundUp((m+rows-1)/rows, mr)
+	s.BN = min(2*nr, num.RoundUp(k.N, nr))
 	bytes := 4 // of a value of the slice
 	switch s.Kernel.Compute.Arithmetic() {
 	case microkernel.ComputeInt8:
@@ -116,7 +117,7 @@ func (c Cores) shareAmong(s *plans.Schedule, k plans.WeightKey, m, chunks int) {
 		if s.BN > nr {
 			s.BN = max(nr, s.BN/2/nr*nr)
 		} else {
-			s.BM = roundUp(s.BM/2, mr)
+			s.BM = num.RoundUp(s.BM/2, mr)
 		}
 	}
 	c.even(s, k.N, m)
@@ -177,7 +178,7 @@ func (c Cores) resident(s *plans.Schedule, k plans.WeightKey, t microkernel.Weig
 		s.BK = 0
 	}
 	rows := (m + residentRows - 1) / residentRows
-	s.BM = roundUp((m+rows-1)/rows, mr)
+	s.BM = num.RoundUp((m+rows-1)/rows, mr)
 	s.BN = evenCut(k.N, max(nr, residentColumns), nr)
 	c.share(s, k, m)
 }
@@ -185,17 +186,36 @@ func (c Cores) resident(s *plans.Schedule, k plans.WeightKey, t microkernel.Weig
 // slicesOf returns the number of slices of m rows and n columns.
 func slicesOf(s plans.Schedule, n, m int) int { return (m + s.BM - 1) / s.BM * ((n + s.BN - 1) / s.BN) }
 
-// roundUp rounds v up to a multiple of unit.
-func roundUp(v, unit int) int { return (v + unit - 1) / unit * unit }
-
 // clampMultiple rounds v down to a multiple of unit, at least unit and at most limit rounded up.
 func clampMultiple(v, unit, limit int) int {
-	return max(unit, min(v/unit*unit, roundUp(limit, unit)))
+	return max(unit, min(v/unit*unit, num.RoundUp(limit, unit)))
 }
 
 // evenCut returns the size of parts of n that are at most piece, multiples of unit and as equal as
 // possible.
 func evenCut(n, piece, unit int) int {
 	pieces := (n + piece - 1) / piece
-	return roundUp((n+pieces-1)/pieces, unit)
+	return num.RoundUp((n+pieces-1)/pieces, unit)
+}
+
+// Sizes of slices of kernels that prepare weights once per call.
+const (
+	keptRows    = 512
+	keptColumns = 256
+	keptChunks  = 2 // slices per thread: more of them would share less of what is prepared
+)
+
+// prepared lays out many rows of a kernel that prepares weights once per call: as many rows as
+// possible, and so much of k that their activations fill half of the second-level cache at most.
+func (c Cores) prepared(s *plans.Schedule, k plans.WeightKey, t microkernel.WeightType, m int) {
+	mr, nr := s.Kernel.MR, s.Kernel.NR
+	blocks := (m + keptRows - 1) / keptRows
+	s.BM = num.RoundUp((m+blocks-1)/blocks, mr)
+	unit := max(microkernel.ActQ8Group, s.Kernel.Compute.KStep(t))
+	depth := c.L2 / 2 / s.Kernel.Compute.ActRowBytes(unit) / s.BM * unit
+	if s.BK = evenCut(k.K, max(unit, min(residentDepth, depth)), unit); s.BK >= k.K {
+		s.BK = 0
+	}
+	s.BN = evenCut(k.N, max(nr, keptColumns), nr)
+	c.shareAmong(s, k, m, keptChunks)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"sandwich/internal/num"
 	"sandwich/plans"
 	"sandwich/plans/gate"
 )
@@ -280,9 +281,9 @@ func (r *Review) expectations(a, b *plans.Bundle) {
 	for _, v := range rows {
 		switch v.Finding {
 		case gate.Regressed, gate.Improved, gate.HostChanged:
-			lines = append(lines, Line{v.Name, fmt.Sprintf("%.1f %s", gate.Median(slices.Clone(v.Row.Baseline)),
+			lines = append(lines, Line{v.Name, fmt.Sprintf("%.1f %s", num.Median(v.Row.Baseline),
 				v.Unit),
-				fmt.Sprintf("%.1f %s (%+.1f %%)", gate.Median(slices.Clone(v.Row.Candidate)), v.Unit,
+				fmt.Sprintf("%.1f %s (%+.1f %%)", num.Median(v.Row.Candidate), v.Unit,
 					100*(v.Ratio.Median-1))})
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"sandwich/internal/message"
 	"sandwich/microkernel"
 	"sandwich/plans"
 	"sandwich/plans/heuristic"
@@ -21,7 +22,7 @@ func (o *Options) adapt(p, asked *plans.Plan) error {
 		return err
 	}
 	if o.TP > 0 && o.TP != p.TP() {
-		return fmt.Errorf("the plan %s is for %s, not for --tp %d", p.Name, plural(p.TP(), "rank"), o.TP)
+		return fmt.Errorf("the plan %s is for %s, not for --tp %d", p.Name, message.Plural(p.TP(), "rank"), o.TP)
 	}
 	if o.KV != "" {
 		kv, err := microkernel.ParseKVType(o.KV)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"sandwich/internal/message"
 	"sandwich/microkernel"
 	"sandwich/plans"
 	"sandwich/plans/heuristic"
@@ -194,7 +195,7 @@ func (o *Options) checkRanks(host *profiles.Profile, shape plans.ModelShape) err
 	}
 	if o.TP > pus {
 		return fmt.Errorf("--tp %d: the work is for %s, and each rank needs one of its own: give a smaller "+
-			"number, or more --threads", o.TP, plural(pus, "PU"))
+			"number, or more --threads", o.TP, message.Plural(pus, "PU"))
 	}
 	return nil
 }
@@ -288,11 +289,4 @@ func (o *Options) Replan(host *profiles.Profile, shape plans.ModelShape,
 		options.Service = service
 		return heuristic.Default(host, shape, options)
 	}
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

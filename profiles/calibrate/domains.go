@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"sandwich/internal/num"
 	"sandwich/profiles"
 	"sandwich/runtime/pool"
 	"sandwich/topotree"
@@ -59,7 +60,7 @@ func (f *full) measureNodes(ctx context.Context, until time.Time) error {
 		}
 	}
 	if len(noises) > 0 {
-		m.N, m.Noise = max(1, least), median(noises)
+		m.N, m.Noise = max(1, least), num.Median(noises)
 		f.matrices = append(f.matrices, m)
 	}
 	return err

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"sandwich/internal/num"
 	"sandwich/profiles"
 	"sandwich/runtime/pool"
 	"sandwich/topotree"
@@ -279,7 +280,7 @@ func TestLostRoundTrip(t *testing.T) {
 	if l.bounce(0, 1, 1) || !l.lost.Load() {
 		t.Error("a partner that never answers was waited for")
 	}
-	if !math.IsNaN(median(nil)) || median([]float64{3, 1, 2}) != 2 || median([]float64{1, 2}) != 1.5 {
+	if !math.IsNaN(num.Median(nil)) || num.Median([]float64{3, 1, 2}) != 2 || num.Median([]float64{1, 2}) != 1.5 {
 		t.Error("median")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 	"unsafe"
 
+	"sandwich/internal/num"
 	"sandwich/profiles"
 	"sandwich/runtime/pool"
 )
@@ -93,7 +94,7 @@ func (f *full) roundTrip(t *trial) error {
 		}
 	})
 	if !l.lost.Load() {
-		t.a = append(t.a, median(took[:]))
+		t.a = append(t.a, num.Median(took[:]))
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"sandwich/internal/num"
 	"sandwich/profiles"
 	"sandwich/topotree"
 )
@@ -99,9 +100,9 @@ func sharedCores(m profiles.Matrix) []topotree.Clustering {
 		return nil
 	}
 	// compared with cores that keep all of their rate
-	c := topotree.Clustering{Sets: sets, Contrast: 1 / median(within)}
+	c := topotree.Clustering{Sets: sets, Contrast: 1 / num.Median(within)}
 	if len(between) > 0 {
-		c.Contrast = median(between) / median(within)
+		c.Contrast = num.Median(between) / num.Median(within)
 	}
 	return []topotree.Clustering{c}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"sandwich/internal/num"
 	"sandwich/profiles"
 	"sandwich/topotree"
 )
@@ -98,7 +99,7 @@ func (f *full) addMatrix(q pairing, items []int, trials []*trial) {
 	var noises []float64
 	for _, t := range trials {
 		if len(t.workers) == 1 {
-			single[t.workers[0]] = median(t.a)
+			single[t.workers[0]] = num.Median(t.a)
 			if q.name == profiles.ComputeMatrix {
 				f.solo[pus[t.workers[0]]] = t.a
 			}
@@ -123,7 +124,7 @@ func (f *full) addMatrix(q pairing, items []int, trials []*trial) {
 		f.notes = append(f.notes, q.name+": there was no time for a sample")
 		return
 	}
-	m.N, m.Noise = max(1, least), median(noises)
+	m.N, m.Noise = max(1, least), num.Median(noises)
 	f.matrices = append(f.matrices, m)
 }
 

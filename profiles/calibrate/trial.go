@@ -3,14 +3,11 @@ package calibrate
 import (
 	"context"
 	"errors"
-	"math"
 	"math/rand/v2"
 	"time"
 
 	"sandwich/profiles"
 	"sandwich/runtime/pool"
-
-	"slices"
 )
 
 // trial is a set of workers that is sampled repeatedly: one PU, a pair, or a set. A sample has up
@@ -81,13 +78,3 @@ const (
 	lostAfter    = 20 * time.Millisecond // default of full.patience
 	spinsPerTime = 1 << 12               // reads of the line between two reads of the clock
 )
-
-// median returns the median of some values, NaN if there are none.
-func median(v []float64) float64 {
-	if len(v) == 0 {
-		return math.NaN()
-	}
-	s := slices.Clone(v)
-	slices.Sort(s)
-	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
-}

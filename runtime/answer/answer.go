@@ -28,7 +28,7 @@ type Generator struct {
 	text    *textio.Adapter // of engine
 	tok     *tokenizer.Tokenizer
 	verdict plans.Judgement
-	forms   *forms
+	cache   *grammarCache
 	// vocab returns the vocabulary for grammars, built on first use.
 	vocab func() *grammar.Vocab
 }
@@ -57,7 +57,7 @@ func New(e *engine.Engine, tok *tokenizer.Tokenizer, told Model, parallel int, v
 		m.EOS = string(tok.Piece(id))
 	}
 	return &Generator{model: m, engine: e, text: textio.New(e, tok), tok: tok, verdict: verdict,
-		forms: newForms(formBytes, newCompilations()),
+		cache: newGrammarCache(cacheBytes, newCompilations()),
 		vocab: sync.OnceValue(func() *grammar.Vocab { return Vocab(tok) })}
 }
 
@@ -80,21 +80,21 @@ func (g *Generator) Generate(
 	if r.Prompt, err = g.Prompt(ctx, &r); err != nil {
 		return res, err
 	}
-	parser, thinking := g.parted(&r)
+	parser, thinking := g.parserFor(&r)
 	if constrained(&r) {
-		var form *held
-		defer func() { g.forms.put(form) }() // the engine no longer uses the constraint of an abandoned answer
+		var used *lease
+		defer func() { g.cache.put(used) }() // the engine no longer uses the constraint of an abandoned answer
 		r.Prepare = func(ctx context.Context) (api.Constraint, error) {
 			h, err := g.constraint(ctx, &r, thinking)
 			if err != nil {
 				return nil, err
 			}
-			form = h
+			used = h
 			return h, nil
 		}
 	}
 	if parser != nil {
-		return g.generateParted(ctx, r, parser, emit)
+		return g.generateParsed(ctx, r, parser, emit)
 	}
 	return g.text.Generate(ctx, r, emit)
 }

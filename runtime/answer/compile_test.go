@@ -137,15 +137,15 @@ func TestLanes(t *testing.T) {
 // TestProgramsWait checks that a compilation waits for memory of programs until other requests end,
 // that idle grammars are dropped, and that a canceled client stops waiting.
 func TestProgramsWait(t *testing.T) {
-	f := testForms(formBytes)
+	f := testCache(cacheBytes)
 	f.work.programs.free = 512 << 10
-	key := func(i int) formKey {
+	key := func(i int) grammarKey {
 		return keyOf(&api.Request{MaxTokens: i, Format: api.Format{Text: string(rune('a' + i))}}, false)
 	}
-	take := func(ctx context.Context, i int) (*held, error) {
+	take := func(ctx context.Context, i int) (*lease, error) {
 		return f.take(ctx, key(i), specOf(`{"type":"object","properties":{"`+strings.Repeat("x", i+1)+`":{"type":"string"}}}`))
 	}
-	var inUse []*held
+	var inUse []*lease
 	for i := 0; ; i++ {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)

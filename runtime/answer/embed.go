@@ -10,7 +10,7 @@ import (
 // Embed returns the vectors or scores of texts.
 func (g *Generator) Embed(ctx context.Context, r api.Embedding) (v api.Vectors, err error) {
 	if err := g.engine.CheckEmbedding(&r); err != nil {
-		return v, g.named(err)
+		return v, g.withModel(err)
 	}
 	if r.Prompts, err = g.text.Prompts(ctx, &r); err != nil {
 		return v, err
@@ -31,8 +31,8 @@ func (g *Generator) generates() error {
 		"generate text: use /v1/embeddings", g.model.ID)}
 }
 
-// named adds the name of the model to an error that names no field.
-func (g *Generator) named(err error) error {
+// withModel adds the name of the model to an error that names no field.
+func (g *Generator) withModel(err error) error {
 	if invalid, ok := err.(*api.InvalidError); ok && invalid.Param == "" {
 		return &api.InvalidError{Model: true, Message: fmt.Sprintf("%s: %s", g.model.ID, invalid.Message)}
 	}

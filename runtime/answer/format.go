@@ -3,6 +3,8 @@ package answer
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 
 	"sandwich/runtime/api"
@@ -34,8 +36,8 @@ func constrained(r *api.Request) bool { return r.Format.Kind != api.FreeText || 
 
 // constraint returns a Matcher for the answer of a constrained request and records warnings about
 // unenforced parts of its schemas. The caller must return the Matcher when the answer is over.
-func (g *Generator) constraint(ctx context.Context, r *api.Request, thinking bool) (*held, error) {
-	h, err := g.forms.take(ctx, keyOf(r, thinking), formSpec{class: r.Class, vocab: g.vocab,
+func (g *Generator) constraint(ctx context.Context, r *api.Request, thinking bool) (*lease, error) {
+	h, err := g.cache.take(ctx, keyOf(r, thinking), grammarSpec{class: r.Class, vocab: g.vocab,
 		compile: func(m *grammar.Meter) (*grammar.Grammar, []string, error) { return g.compile(m, r, thinking) }})
 	if err != nil {
 		return nil, refusal(r, err)
@@ -77,4 +79,36 @@ func refusal(r *api.Request, err error) error {
 		param = "tools"
 	}
 	return &api.InvalidError{Param: param, Message: "cannot be used: " + api.Printable(err.Error(), "")}
+}
+
+// keyOf returns the cache key of a request's grammar: a hash of everything that determines the
+// grammar, and of the salt, so that clients cannot learn about each other's formats from compile
+// times.
+func keyOf(r *api.Request, thinking bool) (key grammarKey) {
+	h := sha256.New()
+	text := func(parts ...string) {
+		for _, s := range parts {
+			h.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(s))))
+			h.Write([]byte(s))
+		}
+	}
+	flag := func(v bool) byte {
+		if v {
+			return 1
+		}
+		return 0
+	}
+	h.Write(r.Salt[:])
+	h.Write([]byte{byte(r.Format.Kind), flag(thinking), flag(mayCall(r)), flag(r.OneCall), byte(r.ToolChoice.Mode)})
+	text(r.Format.Text)
+	if mayCall(r) {
+		h.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(r.ToolChoice.Names))))
+		text(r.ToolChoice.Names...)
+		for _, t := range r.Tools {
+			text(t.Name, t.Parameters)
+			h.Write([]byte{flag(t.Strict)})
+		}
+	}
+	h.Sum(key[:0])
+	return key
 }

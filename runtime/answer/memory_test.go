@@ -36,7 +36,7 @@ func TestConcurrentBodies(t *testing.T) {
 		metrics.Read(s)
 		return int64(s[0].Value.Uint64())
 	}
-	f := testForms(formBytes)
+	f := testCache(cacheBytes)
 	vocab := sync.OnceValue(bytesVocab)
 	vocab()
 	runtime.GC()
@@ -57,7 +57,7 @@ func TestConcurrentBodies(t *testing.T) {
 	for i := range 32 {
 		all.Go(func() {
 			text := fmt.Sprintf(smallBodies[i%len(smallBodies)], i+1)
-			spec := formSpec{vocab: vocab, compile: func(m *grammar.Meter) (*grammar.Grammar, []string, error) {
+			spec := grammarSpec{vocab: vocab, compile: func(m *grammar.Meter) (*grammar.Grammar, []string, error) {
 				g, err := m.FromSchema([]byte(text))
 				return g, nil, err
 			}}

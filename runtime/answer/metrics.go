@@ -60,11 +60,11 @@ func (g *Generator) Metrics() []metrics.Metric {
 		gauge("engine_running", "Requests that hold KV blocks: they run, or pause for more urgent ones.",
 			float64(s.Scheduler.Running[class]), of)
 	}
-	g.forms.mu.Lock()
-	counter("grammars_compiled_total", "Grammars of formats and tools that were compiled.", float64(g.forms.compiled))
-	counter("grammars_reused_total", "Requests whose grammar was there already.", float64(g.forms.reused))
-	gauge("grammars_bytes", "Memory of grammars that no request uses at the moment.", float64(g.forms.kept(formBytes)))
-	g.forms.mu.Unlock()
+	g.cache.mu.Lock()
+	counter("grammars_compiled_total", "Grammars of formats and tools that were compiled.", float64(g.cache.compiled))
+	counter("grammars_reused_total", "Requests whose grammar was there already.", float64(g.cache.reused))
+	gauge("grammars_bytes", "Memory of grammars that no request uses at the moment.", float64(g.cache.kept(cacheBytes)))
+	g.cache.mu.Unlock()
 	gauge("kv_blocks", "KV blocks of 64 positions.", float64(s.Scheduler.Blocks))
 	gauge("kv_blocks_free", "KV blocks that no sequence holds.", float64(s.Scheduler.Free))
 	gauge("memory_bytes", "Memory off the Go heap.", float64(s.Memory.Weights), [2]string{"what", "weights"})

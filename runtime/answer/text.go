@@ -11,17 +11,17 @@ import (
 // Prompt returns the token ids of a request's prompt.
 func (g *Generator) Prompt(ctx context.Context, r *api.Request) ([]int32, error) {
 	ids, err := g.text.Prompt(ctx, r)
-	return ids, ofTemplate(err)
+	return ids, printable(err)
 }
 
 // Render returns the text of a chat, as its template renders it.
 func (g *Generator) Render(ctx context.Context, r *api.Request) (string, error) {
 	text, err := g.text.Render(ctx, r)
-	return text, ofTemplate(err)
+	return text, printable(err)
 }
 
-// ofTemplate makes an error printable that may quote the template of the model file.
-func ofTemplate(err error) error {
+// printable makes an error printable that may quote the template of the model file.
+func printable(err error) error {
 	var invalid *api.InvalidError
 	if errors.As(err, &invalid) {
 		invalid.Message = api.Printable(invalid.Message, "")

@@ -26,9 +26,9 @@ func (g *Generator) callGrammar(m *grammar.Meter, r *api.Request, thinking bool)
 // reasoningTail is the number of tokens at the end of a prompt that may open reasoning.
 const reasoningTail = 8
 
-// parted returns a Parser that splits the answer of a chat into reasoning, text and calls, or nil
-// if the answer is only text. thinking reports that the prompt ends inside reasoning.
-func (g *Generator) parted(r *api.Request) (p *toolcall.Parser, thinking bool) {
+// parserFor returns a Parser that splits the answer of a chat into reasoning, text and calls, or
+// nil if the answer is only text. thinking reports that the prompt ends inside reasoning.
+func (g *Generator) parserFor(r *api.Request) (p *toolcall.Parser, thinking bool) {
 	f := g.tok.ToolFormat()
 	if !r.Chat() || !f.Reasons() && !mayCall(r) {
 		return nil, false
@@ -42,8 +42,8 @@ func (g *Generator) parted(r *api.Request) (p *toolcall.Parser, thinking bool) {
 	return f.NewParser(tools, thinking, func() string { return rand.Text()[:9] }), thinking
 }
 
-// generateParted runs a request and splits its answer with p.
-func (g *Generator) generateParted(ctx context.Context, r api.Request, p *toolcall.Parser,
+// generateParsed runs a request and splits its answer with p.
+func (g *Generator) generateParsed(ctx context.Context, r api.Request, p *toolcall.Parser,
 	emit func(api.Token) error) (api.Result, error) {
 	r.Control = mayCall(&r) || g.tok.ToolFormat().HasControl(g.tok.Spans)
 	res, err := g.text.Generate(ctx, r, func(t api.Token) error {

@@ -141,8 +141,8 @@ func subnormalCase(r *rand.Rand, i int) [3]uint32 {
 	return [3]uint32{finite(r, 40, 70), finite(r, 50, 60), finite(r, 0, 2)}
 }
 
-// Mismatch is the error of Verify for results that differ.
-type Mismatch struct {
+// mismatch is the error of Verify for results that differ.
+type mismatch struct {
 	Kernel     string
 	Binding    string
 	Word       int // of the first difference
@@ -150,7 +150,7 @@ type Mismatch struct {
 	Words, All int // that differ; that were compared
 }
 
-func (m *Mismatch) Error() string {
+func (m *mismatch) Error() string {
 	return fmt.Sprintf("kernel %s: %d of %d words of %s differ; word %d is %#08x, want %#08x", m.Kernel, m.Words,
 		m.All, m.Binding, m.Word, m.Got, m.Want)
 }

@@ -9,9 +9,9 @@ import (
 	"sandwich/microkernel/devgen/interp"
 )
 
-// Verify runs a kernel on the device and in the interpreter and returns a [Mismatch] if a word of a
-// buffer differs. buffers has the contents of the bindings before the run and those of the
-// interpreter's run after it.
+// Verify runs a kernel on the device and in the interpreter and returns an error that names the
+// first difference if a word of a buffer differs. buffers has the contents of the bindings before
+// the run and those of the interpreter's run after it.
 func Verify(ctx context.Context, d Device, k *devgen.Kernel, groups [3]int, buffers [][]byte, push []uint32) error {
 	got, err := Run(ctx, d, k, groups, buffers, push)
 	if err != nil {
@@ -29,8 +29,8 @@ func Verify(ctx context.Context, d Device, k *devgen.Kernel, groups [3]int, buff
 	return nil
 }
 
-func compare(got, want []byte) *Mismatch {
-	m := Mismatch{All: len(want) / 4}
+func compare(got, want []byte) *mismatch {
+	m := mismatch{All: len(want) / 4}
 	for w := range m.All {
 		g, x := binary.LittleEndian.Uint32(got[4*w:]), binary.LittleEndian.Uint32(want[4*w:])
 		if g == x {

@@ -16,7 +16,13 @@ import (
 type DeviceOptions struct {
 	Device device.Device // nil: the cores alone; the engine does not close it
 	Name   string        // of its lane
-	Phases []phase.Phase // whose forwards it runs; the cores run those of the others
+	Phases []phase.Phase // whose forwards it runs; the cores run those of the others. nil: by measurement
+	// Chose is called before New returns if the phases are measured. nil is not called.
+	Chose func(t DeviceTimes, phases []phase.Phase)
+	// Optional uses the cores alone if the device cannot run the model, after a call of Refused,
+	// which may be nil. Otherwise New returns the error.
+	Optional bool
+	Refused  func(err error)
 	// Lost is called by the loop when the device fails and its requests continue on the cores. nil is
 	// not called.
 	Lost func(err error)
@@ -43,13 +49,49 @@ func (o *DeviceOptions) lanes() []sched.Lane {
 // deviceLane is the lane of the device, the first one.
 const deviceLane = sched.LaneID(0)
 
-// openDevice copies the model to the device.
-func openDevice(r *Runner, o *Options) (*offload.Runner, error) {
-	if o.Accelerator.Device == nil {
+// openDevice copies the model to the device and sets the phases that it runs. It returns nil if the
+// cores run both.
+func openDevice(ctx context.Context, r *Runner, o *Options) (*offload.Runner, error) {
+	a := &o.Accelerator
+	if a.Device == nil {
 		return nil, nil
 	}
-	return offload.Open(offload.Options{Device: o.Accelerator.Device, Assembly: r.assembly, Rows: r.assembly.Rows(),
+	on, err := offload.Open(offload.Options{Device: a.Device, Assembly: r.assembly, Rows: r.assembly.Rows(),
 		LogitRows: o.LogitRows, Sets: sched.Sets, Context: o.Context})
+	var t DeviceTimes
+	if err == nil && a.Phases == nil {
+		t, err = measureDevice(ctx, r, on, o.Context)
+	}
+	switch {
+	case err != nil:
+		closeDevice(on)
+		return nil, a.refused(err)
+	case a.Phases != nil:
+		return on, nil
+	}
+	a.Phases = t.faster()
+	if a.Chose != nil {
+		a.Chose(t, a.Phases)
+	}
+	if len(a.Phases) == 0 {
+		a.Device = nil
+		closeDevice(on)
+		return nil, nil
+	}
+	return on, nil
+}
+
+// refused returns the error of a device that cannot run the model, or nil if the cores take its
+// place.
+func (o *DeviceOptions) refused(err error) error {
+	if !o.Optional {
+		return err
+	}
+	if o.Refused != nil {
+		o.Refused(err)
+	}
+	o.Device = nil
+	return nil
 }
 
 // closeDevice frees the memory on a device; nil: there is none.

@@ -135,6 +135,26 @@ func TestDeviceFaults(t *testing.T) {
 	}
 }
 
+// TestDeviceChoice checks that measured times decide which phases run on a device: none on one that
+// is slower in both.
+func TestDeviceChoice(t *testing.T) {
+	dev := sim.New(sim.Config{}) // computes by interpreting
+	t.Cleanup(func() { dev.Close() })
+	o := deviceOptions(t)
+	var times DeviceTimes
+	o.Accelerator = DeviceOptions{Device: dev, Name: "sim", Chose: func(t DeviceTimes, _ []phase.Phase) { times = t }}
+	e := open(t, o)
+	if e.onDevice.device != nil || times.Cores[0] <= 0 || times.Device[0] <= times.Cores[0] {
+		t.Errorf("a slow device is used: %s", times)
+	}
+	times.Device[phase.Prefill] = 1
+	if p := times.faster(); !slices.Equal(p, []phase.Phase{phase.Prefill}) {
+		t.Errorf("phases %v", p)
+	}
+	list := deviceRequests(3)
+	sameTokens(t, allTokens(t, e, list), allTokens(t, open(t, deviceOptions(t)), list))
+}
+
 // TestDeviceRefused checks that an engine refuses a device that cannot hold the model.
 func TestDeviceRefused(t *testing.T) {
 	dev := sim.New(sim.Config{MemoryBytes: 1 << 12})

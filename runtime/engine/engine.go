@@ -146,7 +146,7 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 		r.Close()
 		return nil, err
 	}
-	accelerator, err := openDevice(r, &o)
+	accelerator, err := openDevice(ctx, r, &o)
 	if err != nil {
 		r.Close()
 		return nil, err

@@ -114,9 +114,9 @@ func (s *Sequence) advance(n int) {
 	s.pos += n
 }
 
-// forward runs one batch of tokens. all asks for the logits of all of them, last for those of the
-// last one.
-func (s *Sequence) forward(tokens []int32, prefill, all, last bool) error {
+// prepare makes the batch of a forward of tokens. all asks for the logits of all of them, last for
+// those of the last one.
+func (s *Sequence) prepare(tokens []int32, prefill, all, last bool) error {
 	if most := s.r.Blocks() * kvcache.BlockTokens; s.pos+len(tokens) > most || !s.cache.Reserve(s.seq,
 		s.pos+len(tokens)) {
 		return s.tooLong(len(tokens))
@@ -133,6 +133,15 @@ func (s *Sequence) forward(tokens []int32, prefill, all, last bool) error {
 		}
 	}
 	s.fed = append(s.fed[:s.pos], tokens...)
+	return nil
+}
+
+// forward runs one batch of tokens on the cores; see prepare.
+func (s *Sequence) forward(tokens []int32, prefill, all, last bool) error {
+	if err := s.prepare(tokens, prefill, all, last); err != nil {
+		return err
+	}
+	b := &s.batch
 	if _, err := s.r.Forward(s.l, b, 0, nil); err != nil {
 		return err
 	}

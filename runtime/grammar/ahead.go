@@ -1,11 +1,11 @@
 package grammar
 
-// heavyWays is the number of edges from which a words state is followed in advance, mostHeavy the
-// number of such states in a program, and mostAhead the number of trie nodes visited for all of
-// them.
+import "sandwich/runtime/grammar/internal/automaton"
+
+// heavyWays is the number of edges from which a words state is followed in advance, and mostAhead
+// the number of trie nodes visited for all such states.
 const (
 	heavyWays = 8
-	mostHeavy = 256
 	mostAhead = 1 << 21
 )
 
@@ -35,8 +35,8 @@ func (g *Grammar) ahead(v *Vocab) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	left := mostAhead
-	for _, top := range g.program.heavy {
-		if t := &g.program.tops[top]; !t.simple || t.count < heavyWays {
+	for _, top := range g.program.Heavy {
+		if t := &g.program.Tops[top]; !t.Simple || t.Count < heavyWays {
 			continue // merged with other states, or pruned
 		}
 		for _, of := range []*trie{&v.json.plain, &v.json.rest, &v.json.blanks} {
@@ -61,18 +61,18 @@ func (g *Grammar) ahead(v *Vocab) {
 }
 
 // follow adds the tokens below a node. It stops after *left nodes.
-func (f *followed) follow(p *program, t *trie, node, top int32, left *int) {
-	for c, to := range p.inStep(t, node, top) {
+func (f *followed) follow(p *automaton.Program, t *trie, node, top int32, left *int) {
+	for c, to := range inStep(p, t, node, top) {
 		if *left--; *left < 0 || len(f.exits) > mostExits {
 			return
 		}
-		if !p.tops[to].simple {
+		if !p.Tops[to].Simple {
 			f.exits = append(f.exits, exit{c, to})
 			continue
 		}
 		n := &t.nodes[c]
 		if n.to > n.from {
-			f.worst = max(f.worst, p.tops[to].dist)
+			f.worst = max(f.worst, p.Tops[to].Dist)
 			for _, id := range t.tokens[n.from:n.to] {
 				f.bits[id/64] |= 1 << (id % 64)
 			}
@@ -90,8 +90,8 @@ func (w *walker) takeAhead(s *state) bool {
 		return false
 	}
 	top, base := s.items[0].state, s.items[0].parent
-	t := &w.m.p.tops[top]
-	if !t.simple || t.count < heavyWays {
+	t := &w.m.p.Tops[top]
+	if !t.Simple || t.Count < heavyWays {
 		return false
 	}
 	f := w.of.masks.found(followedKey{w.trie, top})
@@ -102,9 +102,9 @@ func (w *walker) takeAhead(s *state) bool {
 	if f == nil || f.worst+below > w.most {
 		return false
 	}
-	var all byteSet
-	for _, e := range w.m.p.edges[t.first : t.first+int32(t.count)] {
-		all.add(e.byteRange)
+	var all automaton.ByteSet
+	for _, e := range w.m.p.Edges[t.First : t.First+int32(t.Count)] {
+		all.Add(e.ByteRange)
 	}
 	if all != s.bytes {
 		return false // the cached tokens cover only part of the state

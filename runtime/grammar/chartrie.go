@@ -1,5 +1,7 @@
 package grammar
 
+import "sandwich/runtime/grammar/internal/automaton"
+
 // charTrie is a trie by characters of the tokens of a vocabulary, as far as their text consists of
 // characters that JSON strings contain unescaped. The parts of the vocabulary by kinds of
 // characters are made from it.
@@ -20,7 +22,7 @@ func newCharTrie(ids []int32, text [][]byte) *charTrie {
 	var before []rune
 	path := []int32{0} // the nodes of the previous token
 	for _, id := range ids {
-		n, tail := jsonClasses.first(text[id])
+		n, tail := automaton.JSONClasses.First(text[id])
 		if n == 0 {
 			continue
 		}

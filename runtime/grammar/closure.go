@@ -3,6 +3,8 @@ package grammar
 import (
 	"cmp"
 	"slices"
+
+	"sandwich/runtime/grammar/internal/automaton"
 )
 
 // closed is the closure of one stack: the stacks at states with edges that it reaches without
@@ -84,25 +86,25 @@ func (m *machine) follow(from []*node, most int) (items []*node, end bool, met i
 	for ; len(m.stack) > 0 && (met <= most || len(items) == 0); met++ {
 		n := m.stack[len(m.stack)-1]
 		m.stack = m.stack[:len(m.stack)-1]
-		s := &m.p.states[n.state]
-		if len(s.edges) > 0 {
+		s := &m.p.States[n.state]
+		if len(s.Edges) > 0 {
 			items = append(items, n)
 		}
-		if s.final {
+		if s.Final {
 			if n.parent == nil {
 				end = true
 			} else {
 				m.push(n.parent)
 			}
 		}
-		for _, e := range s.eps {
+		for _, e := range s.Eps {
 			m.push(m.node(e, 0, n.parent))
 		}
-		for _, c := range s.calls {
-			m.push(m.node(c.start, 0, m.back(c.back, n.parent)))
+		for _, c := range s.Calls {
+			m.push(m.node(c.Start, 0, m.back(c.Back, n.parent)))
 		}
-		if s.loop != nil {
-			m.around(n, s.loop)
+		if s.Loop != nil {
+			m.around(n, s.Loop)
 		}
 	}
 	m.items = items
@@ -127,24 +129,24 @@ func (m *machine) push(n *node) {
 // back returns the stack to return to after a call. If nothing remains to be done in the caller it
 // is the caller's caller, so that lists written as recursion do not grow the stack.
 func (m *machine) back(s int32, parent *node) *node {
-	st := &m.p.states[s]
-	if st.final && len(st.edges)+len(st.eps)+len(st.calls) == 0 && st.loop == nil {
+	st := &m.p.States[s]
+	if st.Final && len(st.Edges)+len(st.Eps)+len(st.Calls) == 0 && st.Loop == nil {
 		return parent
 	}
 	return m.node(s, 0, parent)
 }
 
 // around pushes the stacks for another round of a loop, for leaving it, or both.
-func (m *machine) around(n *node, l *loopState) {
-	if n.count >= l.least {
-		m.push(m.node(l.next, 0, n.parent))
+func (m *machine) around(n *node, l *automaton.LoopState) {
+	if n.count >= l.Least {
+		m.push(m.node(l.Next, 0, n.parent))
 	}
-	if l.most >= 0 && n.count >= l.most {
+	if l.Most >= 0 && n.count >= l.Most {
 		return
 	}
 	count := n.count + 1
-	if l.most < 0 {
-		count = min(count, l.least)
+	if l.Most < 0 {
+		count = min(count, l.Least)
 	}
-	m.push(m.node(l.body, 0, m.node(n.state, count, n.parent)))
+	m.push(m.node(l.Body, 0, m.node(n.state, count, n.parent)))
 }

@@ -5,15 +5,17 @@ import (
 	"errors"
 	"slices"
 	"strings"
+
+	"sandwich/runtime/grammar/internal/automaton"
 )
 
 // Piece is a set of texts from which Compose builds a grammar, such as the text before, between and
 // after the JSON of tool calls.
-type Piece func(b *builder) (expr, error)
+type Piece func(b *automaton.Builder) (automaton.Expr, error)
 
 // Exactly returns the piece with one text.
 func Exactly(text string) Piece {
-	return func(*builder) (expr, error) { return literal(text), nil }
+	return func(*automaton.Builder) (automaton.Expr, error) { return automaton.Literal(text), nil }
 }
 
 // Control returns the piece with one control token of the vocabulary, given its spelling
@@ -22,21 +24,21 @@ func Control(spelling string) Piece { return Exactly(ControlMark + spelling) }
 
 // InOrder returns the concatenation of pieces.
 func InOrder(pieces ...Piece) Piece {
-	return func(b *builder) (expr, error) {
+	return func(b *automaton.Builder) (automaton.Expr, error) {
 		all, err := writeAll(b, pieces)
-		return sequence(all), err
+		return automaton.Sequence(all), err
 	}
 }
 
 // OneOf returns the union of pieces.
 func OneOf(pieces ...Piece) Piece {
-	return func(b *builder) (expr, error) {
+	return func(b *automaton.Builder) (automaton.Expr, error) {
 		all, err := writeAll(b, pieces)
-		return choice(all), err
+		return automaton.Choice(all), err
 	}
 }
 
-func writeAll(b *builder, pieces []Piece) (all []expr, err error) {
+func writeAll(b *automaton.Builder, pieces []Piece) (all []automaton.Expr, err error) {
 	for _, p := range pieces {
 		e, err := p(b)
 		if err != nil {
@@ -52,16 +54,16 @@ func Optional(p Piece) Piece { return OneOf(Exactly(""), p) }
 
 // AnyNumber returns the piece with zero or more texts of p, concatenated.
 func AnyNumber(p Piece) Piece {
-	return func(b *builder) (expr, error) {
+	return func(b *automaton.Builder) (automaton.Expr, error) {
 		e, err := p(b)
-		return star(e), err
+		return automaton.Star(e), err
 	}
 }
 
 // Matching returns the piece with the JSON texts that a part of a schema allows; path is a JSON
 // pointer. Unsupported keywords are errors.
 func Matching(schema []byte, path string) Piece {
-	return func(b *builder) (expr, error) {
+	return func(b *automaton.Builder) (automaton.Expr, error) {
 		return NewSchema(schema, nil).Matching(path)(b)
 	}
 }
@@ -74,20 +76,21 @@ const maxMarkers = 4096
 // (Efficient string matching, 1975) over characters, without the states in which a marker is
 // complete.
 func Without(markers ...string) Piece {
-	return func(b *builder) (expr, error) {
+	return func(b *automaton.Builder) (automaton.Expr, error) {
 		if n := len(strings.Join(markers, "")); n > maxMarkers || slices.Contains(markers, "") {
-			return nil, refuse("", "markers have %d bytes; give 1 to %d bytes and no empty marker", n, maxMarkers)
+			return nil, automaton.Refuse("", "markers have %d bytes; give 1 to %d bytes and no empty marker", n,
+				maxMarkers)
 		}
-		return call{b.without(markers, 0)}, nil
+		return automaton.Call{Rule: without(b, markers, 0)}, nil
 	}
 }
 
 // without adds the rule for texts of at least least (0 or 1) characters that contain no marker.
-func (b *builder) without(markers []string, least int) ruleID {
-	prefixes, letters := []string{""}, runes{}
+func without(b *automaton.Builder, markers []string, least int) automaton.RuleID {
+	prefixes, letters := []string{""}, automaton.Runes{}
 	for _, m := range markers {
 		for i, r := range m {
-			letters = append(letters, runeRange{r, r})
+			letters = append(letters, automaton.RuneRange{Lo: r, Hi: r})
 			if i > 0 {
 				prefixes = append(prefixes, m[:i])
 			}
@@ -95,30 +98,30 @@ func (b *builder) without(markers []string, least int) ruleID {
 	}
 	slices.Sort(prefixes)
 	prefixes = slices.Compact(prefixes)
-	letters = letters.inOrder()
-	others := anyRune.except(letters)
-	r := b.rule("")
-	b.define(r, automaton(func(b *builder, from, to int32) {
+	letters = letters.InOrder()
+	others := automaton.AnyRune.Except(letters)
+	r := b.Rule("")
+	b.Define(r, automaton.Automaton(func(b *automaton.Builder, from, to int32) {
 		at := map[string]int32{}
 		for _, p := range prefixes {
-			at[p] = b.state()
-			b.eps(at[p], to)
+			at[p] = b.State()
+			b.Eps(at[p], to)
 		}
 		goOn := func(from int32, p string) {
-			b.writeRunes(others, from, at[""])
+			b.WriteRunes(others, from, at[""])
 			for _, l := range letters {
-				for c := l.lo; c <= l.hi; c++ {
+				for c := l.Lo; c <= l.Hi; c++ {
 					if next, ok := longestPrefix(p+string(c), markers); ok {
-						b.writeRunes(runes{{c, c}}, from, at[next])
+						b.WriteRunes(automaton.Runes{{Lo: c, Hi: c}}, from, at[next])
 					}
 				}
 			}
 		}
 		if least == 0 {
-			b.eps(from, at[""])
+			b.Eps(from, at[""])
 		} else {
-			first := b.state() // no edge leads back to it
-			b.eps(from, first)
+			first := b.State() // no edge leads back to it
+			b.Eps(from, first)
 			goOn(first, "")
 		}
 		for _, p := range prefixes {
@@ -147,14 +150,15 @@ func longestPrefix(text string, markers []string) (string, bool) {
 // NotBeginning returns the piece with all texts, including the empty one, whose first character
 // other than white space is not in with.
 func NotBeginning(with string) Piece {
-	return func(b *builder) (expr, error) {
-		blank := runes{{'\t', '\n'}, {'\r', '\r'}, {' ', ' '}}
+	return func(b *automaton.Builder) (automaton.Expr, error) {
+		blank := automaton.Runes{{Lo: '\t', Hi: '\n'}, {Lo: '\r', Hi: '\r'}, {Lo: ' ', Hi: ' '}}
 		never := slices.Clone(blank)
 		for _, r := range with {
-			never = append(never, runeRange{r, r})
+			never = append(never, automaton.RuneRange{Lo: r, Hi: r})
 		}
-		free := anyRune.except(never.inOrder())
-		return sequence{star(blank), optional(sequence{free, star(anyRune)})}, nil
+		free := automaton.AnyRune.Except(never.InOrder())
+		return automaton.Sequence{automaton.Star(blank), automaton.Optional(automaton.Sequence{free,
+			automaton.Star(automaton.AnyRune)})}, nil
 	}
 }
 
@@ -165,38 +169,38 @@ func Compose(p Piece) (*Grammar, error) { return NewMeter(context.Background(), 
 func (m *Meter) Compose(p Piece) (*Grammar, error) {
 	for {
 		g, err := m.compose(p, false)
-		var e, located *Error
-		if !errors.As(err, &e) || e.schema == nil {
+		var e, located *automaton.Error
+		if !errors.As(err, &e) || Owner(e) == nil {
 			return g, err
 		}
-		if e.none && !e.located {
-			if _, again := m.compose(p, true); errors.As(again, &located) && located.schema != nil {
+		if e.None && !e.Located {
+			if _, again := m.compose(p, true); errors.As(again, &located) && Owner(located) != nil {
 				e, err = located, again
 			}
 		}
-		if !e.schema.relax(e, "", true) {
+		if !Owner(e).relax(e, "", true) {
 			return nil, err
 		}
 	}
 }
 
 func (m *Meter) compose(p Piece, diagnosing bool) (*Grammar, error) {
-	m.begin()
-	b := newBuilder(m)
-	b.diagnosing = diagnosing
-	var e expr
-	err := guard(func() (err error) {
+	m.Begin()
+	b := automaton.NewBuilder(m.Meter)
+	b.Diagnosing = diagnosing
+	var e automaton.Expr
+	err := automaton.Guard(func() (err error) {
 		e, err = p(b)
 		return err
 	}, nil)
 	if err != nil {
 		return nil, err
 	}
-	root := b.rule("")
-	b.define(root, e)
-	program, err := b.link(root)
+	root := b.Rule("")
+	b.Define(root, e)
+	program, err := b.Link(root)
 	if err != nil {
 		return nil, err
 	}
-	return newGrammar(program, m), nil
+	return newGrammar(program, m.memory), nil
 }

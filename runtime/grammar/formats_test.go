@@ -2,6 +2,8 @@ package grammar
 
 import (
 	"testing"
+
+	"sandwich/runtime/grammar/internal/automaton"
 )
 
 // takenByReaders are strings of formats that some reader takes: those of the official suite of
@@ -32,7 +34,7 @@ var takenByReaders = map[string][]string{
 // that are given here.
 func TestWideFormats(t *testing.T) {
 	for name, wide := range wideFormats {
-		c := &compiler{builder: newBuilder(NewMeter(t.Context(), Limits{}))}
+		c := &compiler{patterns: patternsOf(automaton.NewBuilder(automaton.NewMeter(t.Context(), 0, 0)))}
 		if formats[name] == "" {
 			t.Errorf("%s is not enforced", name)
 			continue

@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"sandwich/runtime/grammar/internal/automaton"
 )
 
 // FromGBNF compiles a grammar in GBNF, the notation of llama.cpp: rules `name ::= alternatives`, of
@@ -12,50 +14,52 @@ import (
 // other token as !<text>. A token that is ordinary text may be spelled by other tokens. If v is
 // nil, tokens are errors.
 func (m *Meter) FromGBNF(text string, v *Vocab) (*Grammar, error) {
-	m.begin()
+	m.Begin()
 	if !utf8.ValidString(text) {
-		return nil, refuse("", "the grammar is not valid UTF-8")
+		return nil, automaton.Refuse("", "the grammar is not valid UTF-8")
 	}
-	p := &gbnf{text: text, vocab: v, builder: newBuilder(m), names: map[string]ruleID{},
+	p := &gbnf{text: text, vocab: v, Builder: automaton.NewBuilder(m.Meter), names: map[string]automaton.RuleID{},
 		defined: map[string]bool{}}
-	if err := guard(p.rules, p.line); err != nil {
+	if err := automaton.Guard(p.rules, p.line); err != nil {
 		return nil, err
 	}
 	for name := range p.names {
 		if !p.defined[name] {
-			return nil, refuse("rule "+name, "the rule is used but not defined")
+			return nil, automaton.Refuse("rule "+name, "the rule is used but not defined")
 		}
 	}
 	if !p.defined["root"] {
-		return nil, refuse("", "the grammar has no rule root, which is the start of an answer")
+		return nil, automaton.Refuse("", "the grammar has no rule root, which is the start of an answer")
 	}
-	prog, err := p.link(p.names["root"])
+	prog, err := p.Link(p.names["root"])
 	if err != nil {
 		return nil, err
 	}
-	return newGrammar(prog, m), nil
+	return newGrammar(prog, m.memory), nil
 }
 
 // gbnf is a parser of GBNF.
 type gbnf struct {
-	*builder
+	*automaton.Builder
 	text    string
 	vocab   *Vocab
 	at      int
 	depth   int
-	names   map[string]ruleID
+	names   map[string]automaton.RuleID
 	defined map[string]bool
 }
 
 // line returns the name of the current line.
 func (p *gbnf) line() string { return "line " + itoa(1+strings.Count(p.text[:p.at], "\n")) }
 
-func (p *gbnf) fail(format string, args ...any) error { return refuse(p.line(), format, args...) }
+func (p *gbnf) fail(format string, args ...any) error {
+	return automaton.Refuse(p.line(), format, args...)
+}
 
-func (p *gbnf) name(name string) ruleID {
+func (p *gbnf) name(name string) automaton.RuleID {
 	r, ok := p.names[name]
 	if !ok {
-		r = p.rule("rule " + name)
+		r = p.Rule("rule " + name)
 		p.names[name] = r
 	}
 	return r
@@ -78,7 +82,7 @@ func (p *gbnf) rules() error {
 		if err != nil {
 			return err
 		}
-		p.define(r, e)
+		p.Define(r, e)
 		if p.at < len(p.text) && p.text[p.at] != '\n' && p.text[p.at] != '\r' {
 			return p.fail("unexpected %q", clip(p.text[p.at:]))
 		}
@@ -115,12 +119,12 @@ func (p *gbnf) word() string {
 }
 
 // alternatives reads up to the end of the rule or of the group.
-func (p *gbnf) alternatives(group bool) (expr, error) {
+func (p *gbnf) alternatives(group bool) (automaton.Expr, error) {
 	if p.depth++; p.depth > maxDepth {
 		return nil, p.fail("groups are nested more than %d levels deep", maxDepth)
 	}
 	defer func() { p.depth-- }()
-	var out choice
+	var out automaton.Choice
 	for {
 		p.blanks(true)
 		e, err := p.sequence(group)
@@ -135,8 +139,8 @@ func (p *gbnf) alternatives(group bool) (expr, error) {
 	}
 }
 
-func (p *gbnf) sequence(group bool) (expr, error) {
-	var out sequence
+func (p *gbnf) sequence(group bool) (automaton.Expr, error) {
+	var out automaton.Sequence
 	for {
 		p.blanks(group)
 		e, err := p.element()
@@ -154,12 +158,12 @@ func (p *gbnf) sequence(group bool) (expr, error) {
 }
 
 // element reads one element that may be repeated. It returns nil if there is none.
-func (p *gbnf) element() (expr, error) {
+func (p *gbnf) element() (automaton.Expr, error) {
 	if p.at >= len(p.text) {
 		return nil, nil
 	}
-	p.meter.take(partCost)
-	p.unwritten += partCost
+	p.Meter.Take(automaton.PartCost)
+	p.Unwritten += automaton.PartCost
 	switch c := p.text[p.at]; c {
 	case '"':
 		p.at++
@@ -169,7 +173,7 @@ func (p *gbnf) element() (expr, error) {
 		return p.class()
 	case '.':
 		p.at++
-		return anyRune, nil
+		return automaton.AnyRune, nil
 	case '<':
 		return p.token(false)
 	case '!':
@@ -190,12 +194,12 @@ func (p *gbnf) element() (expr, error) {
 		return e, nil
 	}
 	if w := p.word(); w != "" {
-		return call{p.name(w)}, nil
+		return automaton.Call{Rule: p.name(w)}, nil
 	}
 	return nil, nil
 }
 
-func (p *gbnf) literal() (expr, error) {
+func (p *gbnf) literal() (automaton.Expr, error) {
 	var out []byte
 	for p.at < len(p.text) && p.text[p.at] != '"' {
 		r, err := p.char()
@@ -208,8 +212,8 @@ func (p *gbnf) literal() (expr, error) {
 		return nil, p.fail("a string is not closed")
 	}
 	p.at++
-	p.meter.take(len(out))
-	return literal(out), nil
+	p.Meter.Take(len(out))
+	return automaton.Literal(out), nil
 }
 
 // char reads a character or an escape of a string or a class.
@@ -245,12 +249,12 @@ func (p *gbnf) char() (rune, error) {
 	return 0, p.fail(`unknown escape \%c`, c)
 }
 
-func (p *gbnf) class() (expr, error) {
+func (p *gbnf) class() (automaton.Expr, error) {
 	not := strings.HasPrefix(p.text[p.at:], "^")
 	if not {
 		p.at++
 	}
-	var out runes
+	var out automaton.Runes
 	for p.at < len(p.text) && p.text[p.at] != ']' {
 		lo, err := p.char()
 		if err != nil {
@@ -266,36 +270,36 @@ func (p *gbnf) class() (expr, error) {
 		if lo > hi {
 			return nil, p.fail("a character range is reversed")
 		}
-		p.meter.take(8)
-		out = append(out, runeRange{lo, hi})
+		p.Meter.Take(8)
+		out = append(out, automaton.RuneRange{Lo: lo, Hi: hi})
 	}
 	if p.at >= len(p.text) {
 		return nil, p.fail("a character class is not closed")
 	}
 	p.at++
-	out = out.inOrder()
+	out = out.InOrder()
 	if not {
-		return anyRune.except(out), nil
+		return automaton.AnyRune.Except(out), nil
 	}
-	return out.both(anyRune), nil
+	return out.Both(automaton.AnyRune), nil
 }
 
 // repetitions reads the repetitions after an element.
-func (p *gbnf) repetitions(e expr) (expr, error) {
+func (p *gbnf) repetitions(e automaton.Expr) (automaton.Expr, error) {
 	for p.at < len(p.text) {
 		switch p.text[p.at] {
 		case '*':
-			e = star(e)
+			e = automaton.Star(e)
 		case '+':
-			e = repeat{e, 1, -1}
+			e = automaton.Repeat{Body: e, Least: 1, Most: -1}
 		case '?':
-			e = optional(e)
+			e = automaton.Optional(e)
 		case '{':
 			least, most, err := p.counts()
 			if err != nil {
 				return nil, err
 			}
-			e = repeat{e, least, most}
+			e = automaton.Repeat{Body: e, Least: least, Most: most}
 			continue
 		default:
 			return e, nil
@@ -321,8 +325,8 @@ func (p *gbnf) counts() (least, most int, err error) {
 			most, err = strconv.Atoi(to)
 		}
 	}
-	if err != nil || least < 0 || least > maxCount || most > maxCount || most >= 0 && most < least {
-		return 0, 0, p.fail("invalid repetition; use {n}, {n,} or {n,m} with counts up to %d", maxCount)
+	if err != nil || least < 0 || least > automaton.MaxCount || most > automaton.MaxCount || most >= 0 && most < least {
+		return 0, 0, p.fail("invalid repetition; use {n}, {n,} or {n,m} with counts up to %d", automaton.MaxCount)
 	}
 	p.at += end + 1
 	return least, most, nil

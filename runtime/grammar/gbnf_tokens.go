@@ -5,10 +5,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"sandwich/runtime/grammar/internal/automaton"
 )
 
 // token reads <text> or <[id]>. If not is set, it returns the expression for any other token.
-func (p *gbnf) token(not bool) (expr, error) {
+func (p *gbnf) token(not bool) (automaton.Expr, error) {
 	end := strings.IndexByte(p.text[p.at:], '>')
 	if end < 0 {
 		return nil, p.fail("a token is not closed")
@@ -37,16 +39,16 @@ func (p *gbnf) token(not bool) (expr, error) {
 	p.at += end + 1
 	switch {
 	case !not:
-		return literal(text), nil
+		return automaton.Literal(text), nil
 	case text[0] == ControlMark[0]:
-		return choice{anyRune, p.otherControls(text)}, nil
+		return automaton.Choice{automaton.AnyRune, p.otherControls(text)}, nil
 	}
 	return p.otherText(text)
 }
 
 // otherControls returns the control tokens of the vocabulary except one.
-func (p *gbnf) otherControls(but string) expr {
-	var out words
+func (p *gbnf) otherControls(but string) automaton.Expr {
+	var out automaton.Words
 	for _, id := range p.vocab.marked() {
 		if t := string(p.vocab.text[id]); t != but {
 			out = append(out, t)
@@ -57,15 +59,15 @@ func (p *gbnf) otherControls(but string) expr {
 
 // otherText returns any number of tokens that do not spell a text. Tokens are compared by their
 // text, so other tokens must not spell it either.
-func (p *gbnf) otherText(text string) (expr, error) {
+func (p *gbnf) otherText(text string) (automaton.Expr, error) {
 	if p.at < len(p.text) {
 		switch p.text[p.at] {
 		case '*':
 			p.at++
-			return Without(text)(p.builder)
+			return Without(text)(p.Builder)
 		case '+':
 			p.at++
-			return call{p.without([]string{text}, 1)}, nil
+			return automaton.Call{Rule: without(p.Builder, []string{text}, 1)}, nil
 		}
 	}
 	return nil, p.fail("! before a token of ordinary text needs * or + after the token")

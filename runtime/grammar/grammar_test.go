@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"sandwich/runtime/grammar/internal/automaton"
 )
 
 // testVocab has all single bytes, two tokens that end an answer, and n texts as tokenizers have.
@@ -186,7 +188,7 @@ func TestRefusals(t *testing.T) {
 		deep:                                                                 "",
 	} {
 		_, err := FromSchema([]byte(schema))
-		var e *Error
+		var e *automaton.Error
 		if !errors.As(err, &e) || path != "" && e.Path != path {
 			t.Errorf("%.80s: %v, want a refusal at %q", schema, err, path)
 		}
@@ -277,7 +279,8 @@ func TestLargeSchemas(t *testing.T) {
 		t.Error(text)
 	}
 	for i := range 300 {
-		tools = append(tools, fmt.Sprintf(`{"type":"object","properties":{"tool":{"const":"t%d"},"path":{"type":"string"},
+		tools = append(tools,
+			fmt.Sprintf(`{"type":"object","properties":{"tool":{"const":"t%d"},"path":{"type":"string"},
 			"n":{"type":"integer","minimum":0,"maximum":%d}},"required":["tool","n"]}`, i, i+5))
 	}
 	g = schemaOf(t, `{"anyOf":[`+strings.Join(tools, ",")+`]}`)
@@ -288,7 +291,8 @@ func TestLargeSchemas(t *testing.T) {
 
 func BenchmarkMask(b *testing.B) {
 	v := testVocab(150000, 6)
-	g := schemaOf(b, `{"type":"object","properties":{"name":{"type":"string"},"tags":{"type":"array","items":{"type":"string","maxLength":40}},
+	g := schemaOf(b,
+		`{"type":"object","properties":{"name":{"type":"string"},"tags":{"type":"array","items":{"type":"string","maxLength":40}},
 		"age":{"type":"integer"},"kind":{"enum":["red","green","blue"]}},"required":["name","tags","age"]}`)
 	for range b.N {
 		m := g.Matcher(v)

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"sandwich/runtime/grammar/internal/automaton"
 )
 
 // hardSchemas are what breaks readers of schemas: each is served or refused by a path, at a price
@@ -33,13 +35,15 @@ func hardSchemas() map[string]string {
 		"multiples":            wide,
 		"cycle":                `{"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}}`,
 		"cycle of allOf":       `{"$ref":"#/$defs/a","$defs":{"a":{"allOf":[{"$ref":"#/$defs/a"},{"type":"object"}]}}}`,
-		"allOf that comes back": `{"$ref":"#/$defs/a","$defs":{"c":{"type":"object"},"a":{"type":"object","properties":{"x":{
+		"allOf that comes " +
+			"back": `{"$ref":"#/$defs/a","$defs":{"c":{"type":"object"},"a":{"type":"object","properties":{"x":{
 			"allOf":[{"$ref":"#/$defs/a"},{"$ref":"#/$defs/c"}]}},"required":["x"]}}}`,
 		"allOf that comes back and ends": `{"$ref":"#/$defs/a","$defs":{"c":{"type":"object"},"a":{"type":"object",
 			"properties":{"x":{"allOf":[{"$ref":"#/$defs/a"},{"$ref":"#/$defs/c"}]}}}}}`,
-		"endless object": `{"$ref":"#/$defs/a","$defs":{"a":{"properties":{"x":{"$ref":"#/$defs/a"}},"type":"object","required":["x"]}}}`,
-		"deep":           strings.Repeat(`{"type":"array","items":`, 120) + "true" + strings.Repeat("}", 120),
-		"too deep":       strings.Repeat(`{"items":`, 400_000),
+		"endless " +
+			"object": `{"$ref":"#/$defs/a","$defs":{"a":{"properties":{"x":{"$ref":"#/$defs/a"}},"type":"object","required":["x"]}}}`,
+		"deep":     strings.Repeat(`{"type":"array","items":`, 120) + "true" + strings.Repeat("}", 120),
+		"too deep": strings.Repeat(`{"items":`, 400_000),
 		"too long": `{"properties":{` + many(100_000, `"p#":{"type":"object","properties":{"a":{}}}`) +
 			`}}`,
 		"two explosions": `{"allOf":[{"type":"string","pattern":"(a|b)*a(a|b){14}c"},{"pattern":"b(a|b){15}c"}]}`,
@@ -54,7 +58,7 @@ func TestHardSchemas(t *testing.T) {
 	for name, schema := range hardSchemas() {
 		g, err := FromSchema([]byte(schema))
 		if err != nil {
-			var e *Error
+			var e *automaton.Error
 			if !errors.As(err, &e) || e.Path == "" && name != "too deep" || strings.Contains(e.Path, "!") {
 				t.Errorf("%s: refused without a path: %v", name, err)
 			}
@@ -63,7 +67,7 @@ func TestHardSchemas(t *testing.T) {
 		}
 		m := g.Matcher(v)
 		answer(t, m, r, 60)
-		t.Logf("%s: served, %d MB of program, %d MB of states, work %d", name, g.program.bytes>>20, m.m.bytes>>20,
+		t.Logf("%s: served, %d MB of program, %d MB of states, work %d", name, g.program.Bytes>>20, m.m.bytes>>20,
 			m.m.work)
 		if m.m.bytes > stateBytes+(8<<20) {
 			t.Errorf("%s: states take %d bytes", name, m.m.bytes)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+
+	"sandwich/runtime/grammar/internal/automaton"
 )
 
 // kindVocab has texts of letters, marks, characters of several bytes and pieces of such, many of
@@ -34,11 +36,13 @@ func kindVocab(n int, seed uint64) *Vocab {
 func kindSchemas() []string {
 	var out []string
 	for _, s := range []string{`"pattern":"^(?!.*(foo|bar)).*$"`, `"not":{"pattern":"foo|bar"}`, `"minLength":3`,
-		`"pattern":"^(?=.*[A-Z])(?=.*[a-z])(?=.*[0-9])(?=.*[!#]).{6,16}$"`, `"pattern":"^[a-z0-9]+(-[a-z0-9]+)*$","maxLength":12`,
+		`"pattern":"^(?=.*[A-Z])(?=.*[a-z])(?=.*[0-9])(?=.*[!#]).{6,16}$"`,
+		`"pattern":"^[a-z0-9]+(-[a-z0-9]+)*$","maxLength":12`,
 		`"pattern":"a.*b","maxLength":14`, `"pattern":"^\\S(.*\\S)?$","maxLength":9`, `"pattern":"^(?!.*aaa).*$"`,
 		`"pattern":"^\\w+( \\w+){1,4}$"`, `"pattern":"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==)?$"`,
 		`"pattern":"^[^\u2028x]{2,11}$"`, `"pattern":"^\\p{L}*é(日|本)+.{0,5}$"`, `"minLength":5,"maxLength":10`,
-		`"pattern":"\\bfoo\\b","maxLength":20`, `"pattern":"^(a|b| |\\n|\").{4}$"`, `"pattern":"[0-9]{2}","maxLength":8`} {
+		`"pattern":"\\bfoo\\b","maxLength":20`, `"pattern":"^(a|b| |\\n|\").{4}$"`,
+		`"pattern":"[0-9]{2}","maxLength":8`} {
 		out = append(out, `{"type":"array","minItems":2,"items":{"type":"string",`+s+`}}`)
 	}
 	for i := range out {
@@ -108,20 +112,21 @@ func sound(t *testing.T, m *Matcher, left int, r *rand.Rand) int32 {
 
 // Characters are of one kind where no set tells them apart, and of none where no set has them.
 func TestKinds(t *testing.T) {
-	k := newKinds(map[uint64]runes{1: {{'a', 'z'}}, 2: {{'a', 'f'}, {0x4E00, 0x9FFF}}, 3: {{'0', '9'}, {'k', 'k'}}})
+	k := automaton.NewKinds(map[uint64]automaton.Runes{1: {{Lo: 'a', Hi: 'z'}}, 2: {{Lo: 'a', Hi: 'f'}, {Lo: 0x4E00,
+		Hi: 0x9FFF}}, 3: {{Lo: '0', Hi: '9'}, {Lo: 'k', Hi: 'k'}}})
 	for _, x := range []struct {
 		a, b rune
 		same bool
 	}{{'a', 'f', true}, {'f', 'g', false}, {'g', 'z', true}, {'j', 'k', false}, {'0', '9', true}, {'0', 'k', false},
 		{0x4E00, 0x9FFF, true}, {'a', 0x4E01, false}, {'A', 0x1F600, true}} {
-		if (k.of(x.a) == k.of(x.b)) != x.same {
-			t.Errorf("%q and %q: kinds %d and %d", x.a, x.b, k.of(x.a), k.of(x.b))
+		if (k.Of(x.a) == k.Of(x.b)) != x.same {
+			t.Errorf("%q and %q: kinds %d and %d", x.a, x.b, k.Of(x.a), k.Of(x.b))
 		}
 	}
-	if k.of('A') != noKind || k.of('a') == noKind {
+	if k.Of('A') != automaton.NoKind || k.Of('a') == automaton.NoKind {
 		t.Error("what no state reads has a kind, or what one reads has none")
 	}
-	if newKinds(nil) != nil {
+	if automaton.NewKinds(nil) != nil {
 		t.Error("kinds of nothing")
 	}
 }
@@ -130,7 +135,7 @@ func TestKinds(t *testing.T) {
 // that were used last.
 func TestKindsAreBounded(t *testing.T) {
 	v := kindVocab(900, 2)
-	use := func(k *kinds) *kindTrie {
+	use := func(k *automaton.Kinds) *kindTrie {
 		made := 0
 		trie := v.byKinds(k, &made)
 		v.release(vocabParts{used: []*partUse{&trie.use}})
@@ -139,16 +144,18 @@ func TestKindsAreBounded(t *testing.T) {
 		}
 		return trie
 	}
-	v.mostParted = 8 * use(anyKind).memory()
-	of := func(r rune) *kinds { return newKinds(map[uint64]runes{0: anyRune, 1: {{r, r}}}) }
+	v.mostParted = 8 * use(automaton.AnyKind).memory()
+	of := func(r rune) *automaton.Kinds {
+		return automaton.NewKinds(map[uint64]automaton.Runes{0: automaton.AnyRune, 1: {{Lo: r, Hi: r}}})
+	}
 	for r := 'a'; r <= 'z'; r++ {
 		first := use(of('A'))
 		use(of(r))
-		if v.kinds[of('A').name] != first {
+		if v.kinds[of('A').Name] != first {
 			t.Fatal("the part that was used last but one is not kept")
 		}
 	}
-	if v.kinds[of('a').name] != nil {
+	if v.kinds[of('a').Name] != nil {
 		t.Error("the part that was used least recently is kept")
 	}
 }

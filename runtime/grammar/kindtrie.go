@@ -1,9 +1,11 @@
 package grammar
 
+import "sandwich/runtime/grammar/internal/automaton"
+
 // kindTrie is a vocabulary by kinds of characters. Tokens whose characters have the same sequence
 // of kinds have the same effect on every state of a region, so they share one node.
 type kindTrie struct {
-	kinds *kinds
+	kinds *automaton.Kinds
 	size  int
 	nodes []kindNode // in preorder, the root first, with a sentinel at the end
 	// tokens are the tokens of characters only, in the order of nodes. tailed are the tokens that
@@ -30,7 +32,7 @@ type kindNode struct {
 const farChars = 255
 
 // newKindTrie returns the trie of a vocabulary of size tokens for the given kinds.
-func newKindTrie(k *kinds, c *charTrie, size int) *kindTrie {
+func newKindTrie(k *automaton.Kinds, c *charTrie, size int) *kindTrie {
 	t := &kindTrie{kinds: k, size: size, chars: c}
 	node := t.grow(c)
 	order := t.order(node)
@@ -43,7 +45,7 @@ func newKindTrie(k *kinds, c *charTrie, size int) *kindTrie {
 func (t *kindTrie) grow(c *charTrie) (g grown) {
 	kind := make([]uint8, len(c.runes))
 	for i, r := range c.runes {
-		kind[i] = t.kinds.of(r)
+		kind[i] = t.kinds.Of(r)
 	}
 	shift := 1
 	for 1<<shift < len(c.up) {
@@ -53,11 +55,11 @@ func (t *kindTrie) grow(c *charTrie) (g grown) {
 	slots := make([]int32, 1<<shift) // hash table of node numbers plus 1
 	for i := 1; i < len(c.up); i++ {
 		above, k := g.of[c.up[i]], kind[c.char[i]]
-		if above < 0 || k == noKind {
+		if above < 0 || k == automaton.NoKind {
 			g.of[i] = -1
 			continue
 		}
-		h := mixed(uint64(above)<<8|uint64(k)) >> (64 - shift)
+		h := automaton.Mixed(uint64(above)<<8|uint64(k)) >> (64 - shift)
 		for ; ; h = (h + 1) & (1<<shift - 1) {
 			n := slots[h] - 1
 			if n < 0 {

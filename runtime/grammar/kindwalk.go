@@ -1,6 +1,10 @@
 package grammar
 
-import "unicode/utf8"
+import (
+	"unicode/utf8"
+
+	"sandwich/runtime/grammar/internal/automaton"
+)
 
 // kindWalk computes the mask of a state of a text by kinds of characters.
 type kindWalk struct {
@@ -28,9 +32,9 @@ func (m *machine) textOf(s *state) int32 {
 	}
 	r := int32(0)
 	for i, n := range s.items {
-		of := m.p.texts[n.state]
-		if of > 0 && of == m.p.charText && n.parent != nil {
-			of = m.p.texts[n.parent.state]
+		of := m.p.Texts[n.state]
+		if of > 0 && of == m.p.CharText && n.parent != nil {
+			of = m.p.Texts[n.parent.state]
 		}
 		if of == 0 || i > 0 && of != r {
 			return 0
@@ -61,35 +65,35 @@ type kindState struct {
 var noWay = new(kindState)
 
 // byKind returns the cached kindState of a state of a region.
-func (m *machine) byKind(s *state, region int32, k *kinds) *kindState {
+func (m *machine) byKind(s *state, region int32, k *automaton.Kinds) *kindState {
 	if s.kinds != nil && s.kinds.region == region {
 		return s.kinds
 	}
-	x := &kindState{s: s, region: region, to: make([]*kindState, len(k.one))}
-	if s.loop != nil && !s.loop.of.covers(jsonClasses) {
+	x := &kindState{s: s, region: region, to: make([]*kindState, len(k.One))}
+	if s.loop != nil && !s.loop.Of.Covers(automaton.JSONClasses) {
 		x.run, x.afterIt = s.run, s.free()
-		for kind, r := range k.one {
-			if s.loop.of.has(classOfChar(r)) {
+		for kind, r := range k.One {
+			if s.loop.Of.Has(automaton.ClassOfChar(r)) {
 				x.loop |= 1 << kind
 			}
 		}
 	} else if s.loop != nil {
 		x.open, x.after = s.run, s.after
 		if m.settle(s) && !s.counted && s.again == s {
-			x.same = 1<<len(k.one) - 1
+			x.same = 1<<len(k.One) - 1
 		}
 	}
 	for _, n := range s.items {
-		if m.p.open == nil {
+		if m.p.Open == nil {
 			break
 		}
-		o := m.p.open[n.state]
-		after := float64(o.after)
+		o := m.p.Open[n.state]
+		after := float64(o.After)
 		if n.parent != nil {
 			after += n.parent.cost
 		}
-		if o.run > x.open || o.run == x.open && after < x.after {
-			x.open, x.after = o.run, after
+		if o.Run > x.open || o.Run == x.open && after < x.after {
+			x.open, x.after = o.Run, after
 		}
 	}
 	x.after = max(x.after, s.cost)
@@ -167,7 +171,7 @@ func (w *kindWalk) walk(s *state) {
 // step returns the state after a character of a kind.
 func (w *kindWalk) step(at *kindState, kind uint8) *kindState {
 	to := noWay
-	if s := w.m.afterRune(at.s, w.kinds.one[kind]); s != w.m.dead {
+	if s := w.m.afterRune(at.s, w.kinds.One[kind]); s != w.m.dead {
 		if to = w.m.byKind(s, w.region, w.kinds); to == at {
 			at.same |= 1 << kind
 		}
@@ -228,7 +232,7 @@ const manyTails = 1 << 10
 // goOn adds a token whose bytes after its characters may follow s.
 func (w *kindWalk) goOn(s *state, id, tail int32) {
 	text := w.chars.tails[tail]
-	if !s.bytes.has(text[0]) || w.m.work > w.Matcher.most {
+	if !s.bytes.Has(text[0]) || w.m.work > w.Matcher.most {
 		return
 	}
 	k := &w.m.tails[(uint32(tail)*31+uint32(s.name[0]))%manyTails]

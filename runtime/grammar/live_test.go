@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"sandwich/runtime/grammar/internal/automaton"
 )
 
 // live is what the last collection found in use, and stacks.
@@ -114,7 +116,7 @@ func TestAnswersShareStates(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range 250 {
-			if err := m.AcceptText([]byte{"ab "[mixed(uint64(i))%3]}); err != nil {
+			if err := m.AcceptText([]byte{"ab "[automaton.Mixed(uint64(i))%3]}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -131,9 +133,9 @@ func TestAnswersShareStates(t *testing.T) {
 func TestPartsAreBounded(t *testing.T) {
 	v := testVocab(3000, 8)
 	v.mostParted = 3 * v.json.memory()
-	of := func(without byte) (c classes) {
-		c = jsonClasses
-		c[0] &^= 1 << classOfByte[without]
+	of := func(without byte) (c automaton.Classes) {
+		c = automaton.JSONClasses
+		c[0] &^= 1 << automaton.ClassOfByte[without]
 		return c
 	}
 	use := func(without byte) *slice {

@@ -76,7 +76,7 @@ func (g *Grammar) Kept() int64 {
 }
 
 // Memory returns about how many bytes the grammar takes, including its cached masks.
-func (g *Grammar) Memory() int64 { return g.program.bytes + g.Kept() }
+func (g *Grammar) Memory() int64 { return g.program.Bytes + g.Kept() }
 
 // Release drops the cached masks. Running answers continue and may cache masks again.
 func (g *Grammar) Release() {

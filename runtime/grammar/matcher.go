@@ -4,20 +4,18 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"sandwich/runtime/grammar/internal/automaton"
 )
 
 // Grammar is a compiled grammar. It may be used concurrently: answers share its masks, which do not
 // change after they are created.
 type Grammar struct {
-	program *program
+	program *automaton.Program
 	masks   maskCache
 }
 
-func newGrammar(p *program, m *Meter) *Grammar {
-	memory := m.limits.Memory
-	if memory == nil {
-		memory = NewMemory()
-	}
+func newGrammar(p *automaton.Program, memory *Memory) *Grammar {
 	return &Grammar{program: p, masks: maskCache{memory: memory}}
 }
 

@@ -3,6 +3,8 @@ package grammar
 import (
 	"regexp"
 	"strings"
+
+	"sandwich/runtime/grammar/internal/automaton"
 )
 
 // mergeMembers returns the member keywords of the conjunction of two schemas. A member that one
@@ -37,7 +39,7 @@ func membersOf(s *value, key, path string) ([]member, error) {
 		return nil, nil
 	}
 	if p.kind != kindObject {
-		return nil, refuse(show(path)+"/"+key, "the value must be an object")
+		return nil, automaton.Refuse(show(path)+"/"+key, "the value must be an object")
 	}
 	return p.members, nil
 }

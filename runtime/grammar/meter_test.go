@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"sandwich/runtime/grammar/internal/automaton"
 )
 
 // compiled compiles a schema, or a grammar in GBNF where the text begins with a rule.
@@ -46,15 +48,15 @@ func TestSmallBodies(t *testing.T) {
 	for _, text := range smallBodies {
 		m := NewMeter(t.Context(), Limits{})
 		_, err := m.compiled(text)
-		if m.peak > defaultBytes*3/2 || m.done > defaultWork*3/2 {
-			t.Errorf("%.80s: %d bytes and %d steps", text, m.peak, m.done)
+		if m.Peak > automaton.DefaultBytes*3/2 || m.Done > automaton.DefaultWork*3/2 {
+			t.Errorf("%.80s: %d bytes and %d steps", text, m.Peak, m.Done)
 		}
-		var e *Error
+		var e *automaton.Error
 		if !errors.As(err, &e) {
 			continue
 		}
-		if over := m.peak > defaultBytes || m.done > defaultWork; over != e.Limited() {
-			t.Errorf("%.80s: %d bytes, %d steps, limited %v: %v", text, m.peak, m.done, e.Limited(), err)
+		if over := m.Peak > automaton.DefaultBytes || m.Done > automaton.DefaultWork; over != e.Limited() {
+			t.Errorf("%.80s: %d bytes, %d steps, limited %v: %v", text, m.Peak, m.Done, e.Limited(), err)
 		}
 	}
 }
@@ -80,8 +82,8 @@ func TestCheapBodies(t *testing.T) {
 		m := NewMeter(t.Context(), Limits{})
 		if _, err := m.compiled(text); err != nil {
 			t.Errorf("%.80s: %v", text, err)
-		} else if limit := int64(most + 128*len(text)); m.peak > limit {
-			t.Errorf("%.80s takes %d bytes, want at most %d", text, m.peak, limit)
+		} else if limit := int64(most + 128*len(text)); m.Peak > limit {
+			t.Errorf("%.80s takes %d bytes, want at most %d", text, m.Peak, limit)
 		}
 	}
 }
@@ -90,7 +92,7 @@ func TestCheapBodies(t *testing.T) {
 func TestLimitsByPath(t *testing.T) {
 	m := NewMeter(t.Context(), Limits{Bytes: 128 << 10})
 	_, err := m.FromSchema([]byte(`{"properties":{"a":{"type":"null"},"b":{"type":"integer","multipleOf":997}}}`))
-	var e *Error
+	var e *automaton.Error
 	if !errors.As(err, &e) || !e.Limited() || e.Path != "#/properties/b" ||
 		!strings.Contains(e.Message, "the limit of 128 KiB") {
 		t.Errorf("%v", err)
@@ -127,16 +129,16 @@ func TestCompilationIsCanceled(t *testing.T) {
 		for _, looks := range []int{0, 1, 3, 10} {
 			m := NewMeter(&endsLate{t.Context(), looks}, Limits{})
 			_, err := m.compiled(text)
-			due := int64(looks+1) * pollWork
-			if whole.done <= due {
+			due := int64(looks+1) * automaton.PollWork
+			if whole.Done <= due {
 				continue
 			}
-			var e *Error
+			var e *automaton.Error
 			if !errors.Is(err, context.Canceled) || !errors.As(err, &e) || e.Limited() {
 				t.Errorf("%.80s after %d looks: %v", text, looks, err)
 			}
-			if m.done > due+defaultWork/16 {
-				t.Errorf("%.80s after %d looks: %d steps, due after %d", text, looks, m.done, due)
+			if m.Done > due+automaton.DefaultWork/16 {
+				t.Errorf("%.80s after %d looks: %d steps, due after %d", text, looks, m.Done, due)
 			}
 		}
 	}
@@ -184,11 +186,11 @@ func TestMeterHolds(t *testing.T) {
 		}
 		m := NewMeter(t.Context(), limits)
 		g, err := m.compiled(text)
-		if m.peak > 2*limits.Bytes || m.done > 2*limits.Work {
-			t.Errorf("seed %d: %d bytes of %d, %d steps of %d", seed, m.peak, limits.Bytes, m.done, limits.Work)
+		if m.Peak > 2*limits.Bytes || m.Done > 2*limits.Work {
+			t.Errorf("seed %d: %d bytes of %d, %d steps of %d", seed, m.Peak, limits.Bytes, m.Done, limits.Work)
 		}
 		if err != nil {
-			var e *Error
+			var e *automaton.Error
 			if errors.As(err, &e) && e.Limited() {
 				limited++
 			}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"sandwich/runtime/grammar/internal/automaton"
 )
 
 // maxDepth is the largest nesting depth of a schema, and maxSchema its largest length in bytes.
@@ -17,15 +19,16 @@ const (
 )
 
 // parseValue parses a text that contains exactly one JSON value.
-func parseValue(text []byte, m *Meter) (*value, error) {
+func parseValue(text []byte, m *automaton.Meter) (*value, error) {
 	if len(text) > maxSchema {
-		return nil, refuse("#", "the schema has %d bytes; at most %d MiB are accepted", len(text), maxSchema>>20)
+		return nil, automaton.Refuse("#", "the schema has %d bytes; at most %d MiB are accepted", len(text),
+			maxSchema>>20)
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
 	r := reader{Decoder: d, meter: m, scalars: map[scalar]*value{}, names: map[string]string{}}
 	var v *value
-	err := guard(func() (err error) {
+	err := automaton.Guard(func() (err error) {
 		v, err = r.value()
 		return err
 	}, func() string { return show(r.path()) })
@@ -33,7 +36,7 @@ func parseValue(text []byte, m *Meter) (*value, error) {
 		return nil, err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, refuse("", "not valid JSON: unexpected text after the schema")
+		return nil, automaton.Refuse("", "not valid JSON: unexpected text after the schema")
 	}
 	return v, nil
 }
@@ -41,7 +44,7 @@ func parseValue(text []byte, m *Meter) (*value, error) {
 // reader parses JSON values. It shares equal scalars, because large schemas repeat them.
 type reader struct {
 	*json.Decoder
-	meter   *Meter
+	meter   *automaton.Meter
 	at      []string // names and indices of the path to the current value
 	scalars map[scalar]*value
 	names   map[string]string // names of members, shared
@@ -65,7 +68,7 @@ func (d *reader) path() string {
 // value reads the next value.
 func (d *reader) value() (*value, error) {
 	if len(d.at) > maxDepth {
-		return nil, refuse(show(d.path()), "the schema is nested more than %d levels deep", maxDepth)
+		return nil, automaton.Refuse(show(d.path()), "the schema is nested more than %d levels deep", maxDepth)
 	}
 	t, err := d.Token()
 	if err != nil {
@@ -81,13 +84,13 @@ func (d *reader) value() (*value, error) {
 	case string:
 		return d.scalar(kindString, t), nil
 	case json.Delim:
-		d.meter.take(valueCost)
+		d.meter.Take(automaton.ValueCost)
 		if t == '[' {
 			return d.array()
 		}
 		return d.object()
 	}
-	return nil, refuse(show(d.path()), "not valid JSON")
+	return nil, automaton.Refuse(show(d.path()), "not valid JSON")
 }
 
 // scalar returns the shared value with a kind and a text.
@@ -95,7 +98,7 @@ func (d *reader) scalar(kind byte, text string) *value {
 	key := scalar{kind, text}
 	v := d.scalars[key]
 	if v == nil {
-		d.meter.take(valueCost + entryCost + len(text))
+		d.meter.Take(automaton.ValueCost + automaton.EntryCost + len(text))
 		v = &value{kind: kind, text: text}
 		d.scalars[key] = v
 	}
@@ -104,9 +107,9 @@ func (d *reader) scalar(kind byte, text string) *value {
 
 func (d *reader) badJSON(err error) error {
 	if errors.Is(err, io.EOF) {
-		return refuse(show(d.path()), "not valid JSON: unexpected end of the text")
+		return automaton.Refuse(show(d.path()), "not valid JSON: unexpected end of the text")
 	}
-	return refuse(show(d.path()), "not valid JSON: %v", err)
+	return automaton.Refuse(show(d.path()), "not valid JSON: %v", err)
 }
 
 // array reads the items of an array after its bracket.
@@ -119,7 +122,7 @@ func (d *reader) array() (*value, error) {
 			return nil, err
 		}
 		d.at = d.at[:len(d.at)-1]
-		d.meter.take(12)
+		d.meter.Take(12)
 		v.list = append(v.list, x)
 	}
 	if _, err := d.Token(); err != nil {
@@ -136,12 +139,12 @@ func (d *reader) object() (*value, error) {
 		t, err := d.Token()
 		name, ok := t.(string)
 		if err != nil || !ok {
-			return nil, refuse(show(d.path()), "not valid JSON: %v", err)
+			return nil, automaton.Refuse(show(d.path()), "not valid JSON: %v", err)
 		}
 		name = d.name(name)
 		d.at = append(d.at, name)
 		if seen[name] {
-			return nil, refuse(show(d.path()), "duplicate member")
+			return nil, automaton.Refuse(show(d.path()), "duplicate member")
 		}
 		seen[name] = true
 		x, err := d.value()
@@ -149,7 +152,7 @@ func (d *reader) object() (*value, error) {
 			return nil, err
 		}
 		d.at = d.at[:len(d.at)-1]
-		d.meter.take(28)
+		d.meter.Take(28)
 		v.members = append(v.members, member{name, x})
 	}
 	if _, err := d.Token(); err != nil {
@@ -163,7 +166,7 @@ func (d *reader) object() (*value, error) {
 func (d *reader) name(text string) string {
 	name, met := d.names[text]
 	if !met {
-		d.meter.take(entryCost + len(text))
+		d.meter.Take(automaton.EntryCost + len(text))
 		d.names[text], name = text, text
 	}
 	return name

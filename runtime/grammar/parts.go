@@ -1,6 +1,10 @@
 package grammar
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"sandwich/runtime/grammar/internal/automaton"
+)
 
 // Limits of the parts of a vocabulary: sets of kinds and of classes used by one grammar, parts
 // created for one answer, and bytes of all parts of a vocabulary.
@@ -13,7 +17,7 @@ const (
 // vocabParts are the parts of a vocabulary that one answer uses: by classes of characters, and by
 // kinds of characters for each region of texts.
 type vocabParts struct {
-	byClasses map[classes]*slice
+	byClasses map[automaton.Classes]*slice
 	byKinds   []*kindTrie // by region; nil if masks are computed without
 	used      []*partUse
 }
@@ -28,12 +32,13 @@ type partUse struct {
 // prepare returns the parts for a program. It creates missing parts as far as they fit in addition
 // to those that answers use. Creating a part takes milliseconds, so no mask waits for it: masks are
 // the same without parts, but take longer. The caller must release the parts.
-func (v *Vocab) prepare(p *program) vocabParts {
-	out := vocabParts{byClasses: map[classes]*slice{jsonClasses: v.json}, byKinds: make([]*kindTrie, len(p.kinds))}
+func (v *Vocab) prepare(p *automaton.Program) vocabParts {
+	out := vocabParts{byClasses: map[automaton.Classes]*slice{automaton.JSONClasses: v.json},
+		byKinds: make([]*kindTrie, len(p.Kinds))}
 	made := 0
-	for i := range p.free {
-		of := p.free[i].of
-		if p.free[i].idle || bits.OnesCount64(of[0])+bits.OnesCount64(of[1]) < leastSlice ||
+	for i := range p.Free {
+		of := p.Free[i].Of
+		if p.Free[i].Idle || bits.OnesCount64(of[0])+bits.OnesCount64(of[1]) < leastSlice ||
 			out.byClasses[of] != nil || len(out.byClasses) > mostSlices {
 			continue
 		}
@@ -42,17 +47,17 @@ func (v *Vocab) prepare(p *program) vocabParts {
 		}
 	}
 	met := map[string]*kindTrie{}
-	for i, k := range p.kinds {
-		if k == nil || len(met) == mostKindTries && met[k.name] == nil {
+	for i, k := range p.Kinds {
+		if k == nil || len(met) == mostKindTries && met[k.Name] == nil {
 			continue
 		}
-		t := met[k.name]
+		t := met[k.Name]
 		if t == nil {
 			t = v.byKinds(k, &made)
 			if t == nil {
 				continue
 			}
-			met[k.name], out.used = t, append(out.used, &t.use)
+			met[k.Name], out.used = t, append(out.used, &t.use)
 		}
 		out.byKinds[i] = t
 	}
@@ -60,7 +65,7 @@ func (v *Vocab) prepare(p *program) vocabParts {
 }
 
 // byClasses returns the part for some classes of characters, or nil if it does not fit.
-func (v *Vocab) byClasses(of classes, made *int) *slice {
+func (v *Vocab) byClasses(of automaton.Classes, made *int) *slice {
 	return part(v, v.slices, of, made, func() (*slice, *partUse) {
 		s := v.part(of)
 		s.use.bytes = s.memory()
@@ -69,8 +74,8 @@ func (v *Vocab) byClasses(of classes, made *int) *slice {
 }
 
 // byKinds returns the part for some kinds of characters, or nil if it does not fit.
-func (v *Vocab) byKinds(k *kinds, made *int) *kindTrie {
-	return part(v, v.kinds, k.name, made, func() (*kindTrie, *partUse) {
+func (v *Vocab) byKinds(k *automaton.Kinds, made *int) *kindTrie {
+	return part(v, v.kinds, k.Name, made, func() (*kindTrie, *partUse) {
 		t := newKindTrie(k, v.chars, v.size)
 		t.use.bytes = t.memory()
 		return t, &t.use
@@ -126,7 +131,7 @@ func (v *Vocab) release(p vocabParts) {
 // if they do not fit.
 func (v *Vocab) room(n int64) bool {
 	for v.parted+n > v.mostParted {
-		oldest, byClasses, byName := v.uses+1, classes{}, ""
+		oldest, byClasses, byName := v.uses+1, automaton.Classes{}, ""
 		for of, s := range v.slices {
 			if s.use.answers == 0 && s.use.last < oldest {
 				oldest, byClasses = s.use.last, of

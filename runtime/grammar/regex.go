@@ -4,11 +4,13 @@ import (
 	"regexp/syntax"
 	"strings"
 	"unicode"
+
+	"sandwich/runtime/grammar/internal/automaton"
 )
 
 // pattern returns an expression for the JSON strings of least to most characters (most < 0 means no
 // limit) that contain a match of an ECMA-262 expression. Back references are errors.
-func (b *builder) pattern(path, text string, least, most int) (expr, error) {
+func (b *patterns) pattern(path, text string, least, most int) (automaton.Expr, error) {
 	read, err := b.compiled(path, text)
 	if err != nil {
 		return nil, err
@@ -30,17 +32,17 @@ func (b *builder) pattern(path, text string, least, most int) (expr, error) {
 	if read, err = b.progOf(path, text, false); err != nil {
 		return nil, err
 	}
-	any := b.char()
-	return inner{automaton(func(b *builder, from, to int32) {
+	any := b.Char()
+	return automaton.Inner{Body: automaton.Automaton(func(b *automaton.Builder, from, to int32) {
 		w := &patternWriter{b: b, path: path, prog: read.prog, any: any, least: least, most: most,
 			at: map[patternState]int32{}}
 		w.cap = max(1, least)
 		if most >= 0 {
 			w.cap = most
 		}
-		first, last := b.state(), b.state()
-		b.edge(from, first, byteRange{'"', '"'})
-		b.edge(last, to, byteRange{'"', '"'})
+		first, last := b.State(), b.State()
+		b.Edge(from, first, automaton.ByteRange{Lo: '"', Hi: '"'})
+		b.Edge(last, to, automaton.ByteRange{Lo: '"', Hi: '"'})
 		w.end = last
 		w.write(first)
 	})}, nil
@@ -52,6 +54,23 @@ const (
 	mostPlaces  = 80_000
 	mostCounted = 1 << 17
 )
+
+// patterns parses and matches the expressions of a grammar, for all of its schemas.
+type patterns struct {
+	*automaton.Builder
+	parsed map[patternKey]*pattern
+	spent  int // steps of matching
+}
+
+// patternsOf returns the patterns of a builder.
+func patternsOf(b *automaton.Builder) *patterns {
+	p, ok := b.Patterns.(*patterns)
+	if !ok {
+		p = &patterns{Builder: b, parsed: map[patternKey]*pattern{}}
+		b.Patterns = p
+	}
+	return p
+}
 
 // pattern is a parsed expression, and its program once it is needed.
 type pattern struct {
@@ -89,37 +108,34 @@ const (
 const mostInstructions = 1 << 15
 
 // compiled parses an expression. Equal expressions are parsed once.
-func (b *builder) compiled(path, text string) (*pattern, error) { return b.read(path, text, false) }
+func (b *patterns) compiled(path, text string) (*pattern, error) { return b.read(path, text, false) }
 
 // read parses an expression.
-func (b *builder) read(path, text string, wide bool) (*pattern, error) {
+func (b *patterns) read(path, text string, wide bool) (*pattern, error) {
 	key := patternKey{text, wide}
-	if p := b.patterns[key]; p != nil {
+	if p := b.parsed[key]; p != nil {
 		return p, nil
 	}
 	named := strings.Count(text, `\p`) + strings.Count(text, `\P`)
 	if len(text) > mostPattern || named > mostClasses {
-		return nil, refuse(path,
+		return nil, automaton.Refuse(path,
 			"an expression may have %d bytes and %d classes such as \\p{L}; this one has %d and %d",
 			mostPattern, mostClasses, len(text), named)
 	}
 	reading := 16*len(text) + namedCost*named
-	b.meter.take(reading)
+	b.Meter.Take(reading)
 	re, looks, err := parseECMA(text, wide)
 	if err != nil {
-		return nil, refuse(path, "the expression %q is not supported: %v", clip(text), err)
+		return nil, automaton.Refuse(path, "the expression %q is not supported: %v", clip(text), err)
 	}
-	b.meter.give(reading)
+	b.Meter.Give(reading)
 	size := nodesOf(re) + len(text)
 	for _, l := range looks {
 		size += nodesOf(l.re)
 	}
-	b.meter.take(size)
-	if b.patterns == nil {
-		b.patterns = map[patternKey]*pattern{}
-	}
+	b.Meter.Take(size)
 	p := &pattern{re: re, looks: looks}
-	b.patterns[key] = p
+	b.parsed[key] = p
 	return p, nil
 }
 
@@ -133,7 +149,7 @@ func nodesOf(re *syntax.Regexp) int {
 }
 
 // progOf returns an expression with its program, in which counted repetitions are written out.
-func (b *builder) progOf(path, text string, wide bool) (*pattern, error) {
+func (b *patterns) progOf(path, text string, wide bool) (*pattern, error) {
 	p, err := b.read(path, text, wide)
 	if err != nil || p.prog != nil {
 		return p, err
@@ -143,17 +159,17 @@ func (b *builder) progOf(path, text string, wide bool) (*pattern, error) {
 		n = min(n+instructions(l.re), longest)
 	}
 	if n > mostInstructions {
-		return nil, refuse(path, "the expression %q has %d instructions; at most %d are supported",
+		return nil, automaton.Refuse(path, "the expression %q has %d instructions; at most %d are supported",
 			clip(text), n, mostInstructions)
 	}
-	b.meter.take(64 * n)
+	b.Meter.Take(64 * n)
 	for i := range p.looks {
 		if p.looks[i].prog, err = syntax.Compile(p.looks[i].re.Simplify()); err != nil {
-			return nil, refuse(path, "the expression %q is not supported: %v", clip(text), err)
+			return nil, automaton.Refuse(path, "the expression %q is not supported: %v", clip(text), err)
 		}
 	}
 	if p.prog, err = syntax.Compile(p.re.Simplify()); err != nil {
-		return nil, refuse(path, "the expression %q is not supported: %v", clip(text), err)
+		return nil, automaton.Refuse(path, "the expression %q is not supported: %v", clip(text), err)
 	}
 	return p, nil
 }
@@ -199,10 +215,10 @@ const (
 
 // patternWriter writes the states of an expression when they are first reached.
 type patternWriter struct {
-	b           *builder
+	b           *automaton.Builder
 	path        string
 	prog        *syntax.Prog
-	any         expr
+	any         automaton.Expr
 	least, most int
 	cap         int // counts are clipped to this value
 	end         int32
@@ -211,7 +227,7 @@ type patternWriter struct {
 }
 
 func (w *patternWriter) write(first int32) {
-	w.b.eps(first, w.state(patternState{kind: before}))
+	w.b.Eps(first, w.state(patternState{kind: before}))
 	for len(w.todo) > 0 {
 		s := w.todo[len(w.todo)-1]
 		w.todo = w.todo[:len(w.todo)-1]
@@ -224,11 +240,11 @@ func (w *patternWriter) state(s patternState) int32 {
 		return at
 	}
 	if len(w.at) >= mostPlaces {
-		panic(refuse(w.path, "the expression and the length of its texts have more than %d states together",
+		panic(automaton.Refuse(w.path, "the expression and the length of its texts have more than %d states together",
 			mostPlaces))
 	}
-	at := w.b.state()
-	w.b.meter.take(entryCost)
+	at := w.b.State()
+	w.b.Meter.Take(automaton.EntryCost)
 	w.at[s] = at
 	w.todo = append(w.todo, s)
 	return at
@@ -238,11 +254,11 @@ func (w *patternWriter) state(s patternState) int32 {
 func (w *patternWriter) expand(s patternState, at int32) {
 	switch s.kind {
 	case before:
-		w.b.eps(at, w.state(patternState{inside, uint32(w.prog.Start), s.count}))
+		w.b.Eps(at, w.state(patternState{inside, uint32(w.prog.Start), s.count}))
 		w.read(at, s, w.any, patternState{kind: before})
 	case behind:
 		if s.count >= w.least {
-			w.b.eps(at, w.end)
+			w.b.Eps(at, w.end)
 		}
 		w.read(at, s, w.any, patternState{kind: behind})
 	default:
@@ -251,38 +267,38 @@ func (w *patternWriter) expand(s patternState, at int32) {
 }
 
 // read continues after one more character, if another one is allowed.
-func (w *patternWriter) read(at int32, s patternState, char expr, next patternState) {
+func (w *patternWriter) read(at int32, s patternState, char automaton.Expr, next patternState) {
 	if w.most >= 0 && s.count >= w.most {
 		return
 	}
 	next.count = min(s.count+1, w.cap)
 	to := w.state(next)
-	if _, isCall := char.(call); isCall && to == at {
-		char = stringChar() // written out to form a free loop
+	if _, isCall := char.(automaton.Call); isCall && to == at {
+		char = automaton.StringChar() // written out to form a free loop
 	}
-	w.b.write(char, at, to)
+	w.b.Write(char, at, to)
 }
 
 func (w *patternWriter) instruction(s patternState, at int32, in *syntax.Inst) {
 	same := func(pc uint32) patternState { return patternState{s.kind, pc, s.count} }
 	switch in.Op {
 	case syntax.InstAlt, syntax.InstAltMatch:
-		w.b.eps(at, w.state(same(in.Out)))
-		w.b.eps(at, w.state(same(in.Arg)))
+		w.b.Eps(at, w.state(same(in.Out)))
+		w.b.Eps(at, w.state(same(in.Arg)))
 	case syntax.InstCapture, syntax.InstNop:
-		w.b.eps(at, w.state(same(in.Out)))
+		w.b.Eps(at, w.state(same(in.Out)))
 	case syntax.InstEmptyWidth:
 		w.anchor(s, at, in)
 	case syntax.InstMatch:
 		if s.kind == inside {
-			w.b.eps(at, w.state(patternState{behind, 0, s.count}))
+			w.b.Eps(at, w.state(patternState{behind, 0, s.count}))
 		} else if s.count >= w.least {
-			w.b.eps(at, w.end)
+			w.b.Eps(at, w.end)
 		}
 	case syntax.InstFail:
 	default:
 		if s.kind == inside {
-			w.read(at, s, inString(instRunes(in)), patternState{kind: inside, pc: in.Out})
+			w.read(at, s, automaton.InString(instRunes(in)), patternState{kind: inside, pc: in.Out})
 		}
 	}
 }
@@ -295,32 +311,32 @@ func (w *patternWriter) anchor(s patternState, at int32, in *syntax.Inst) {
 	if op&(syntax.EmptyEndText|syntax.EmptyEndLine) != 0 {
 		s.kind = ended
 	}
-	w.b.eps(at, w.state(patternState{s.kind, in.Out, s.count}))
+	w.b.Eps(at, w.state(patternState{s.kind, in.Out, s.count}))
 }
 
 // instRunes returns the characters that an instruction reads.
-func instRunes(in *syntax.Inst) runes {
+func instRunes(in *syntax.Inst) automaton.Runes {
 	switch in.Op {
 	case syntax.InstRuneAny:
-		return anyRune
+		return automaton.AnyRune
 	}
 	if len(in.Rune) == 1 {
 		return folded(in.Rune[0], syntax.Flags(in.Arg))
 	}
-	var r runes
+	var r automaton.Runes
 	for i := 0; i+1 < len(in.Rune); i += 2 {
-		r = append(r, runeRange{in.Rune[i], in.Rune[i+1]})
+		r = append(r, automaton.RuneRange{Lo: in.Rune[i], Hi: in.Rune[i+1]})
 	}
-	return r.inOrder().both(anyRune)
+	return r.InOrder().Both(automaton.AnyRune)
 }
 
 // folded returns a character and, if case is ignored, those that differ only in case.
-func folded(r rune, flags syntax.Flags) runes {
-	out := runes{{r, r}}
+func folded(r rune, flags syntax.Flags) automaton.Runes {
+	out := automaton.Runes{{Lo: r, Hi: r}}
 	if flags&syntax.FoldCase != 0 {
 		for c := unicode.SimpleFold(r); c != r; c = unicode.SimpleFold(c) {
-			out = append(out, runeRange{c, c})
+			out = append(out, automaton.RuneRange{Lo: c, Hi: c})
 		}
 	}
-	return out.inOrder().both(anyRune)
+	return out.InOrder().Both(automaton.AnyRune)
 }

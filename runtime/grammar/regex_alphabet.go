@@ -4,35 +4,37 @@ import (
 	"cmp"
 	"regexp/syntax"
 	"slices"
+
+	"sandwich/runtime/grammar/internal/automaton"
 )
 
 // alphabet partitions all characters into classes that some expressions do not distinguish, so that
 // their automata read classes: \p{L} has 650 ranges and is one class.
 type alphabet struct {
-	cuts  []rune  // the first characters of the ranges of the partition, ascending
-	class []int32 // by range; -1: surrogates, which are not characters
-	sets  []runes // the characters of each class
+	cuts  []rune            // the first characters of the ranges of the partition, ascending
+	class []int32           // by range; -1: surrogates, which are not characters
+	sets  []automaton.Runes // the characters of each class
 }
 
 // newAlphabet returns the alphabet of some expressions, whose programs must exist.
-func newAlphabet(m *Meter, patterns []*pattern) *alphabet {
+func newAlphabet(m *automaton.Meter, patterns []*pattern) *alphabet {
 	type event struct {
 		at  rune
 		key uint64
 	}
-	events := []event{{at: 0}, {at: anyRune[0].hi + 1}, {at: anyRune[1].lo}}
+	events := []event{{at: 0}, {at: automaton.AnyRune[0].Hi + 1}, {at: automaton.AnyRune[1].Lo}}
 	met := map[uint64]bool{}
 	for _, p := range patterns {
 		for _, prog := range p.programs(m) {
 			for _, r := range prog.sets {
-				key := r.hash()
+				key := r.Hash()
 				if met[key] {
 					continue
 				}
 				met[key] = true
-				m.work(8 * len(r))
+				m.Work(8 * len(r))
 				for _, x := range r {
-					events = append(events, event{x.lo, key}, event{x.hi + 1, key})
+					events = append(events, event{x.Lo, key}, event{x.Hi + 1, key})
 				}
 			}
 		}
@@ -41,14 +43,14 @@ func newAlphabet(m *Meter, patterns []*pattern) *alphabet {
 	a, known, sum := &alphabet{}, map[uint64]int32{}, uint64(0)
 	for i, e := range events {
 		sum ^= e.key
-		next := anyRune[1].hi + 1
+		next := automaton.AnyRune[1].Hi + 1
 		if i+1 < len(events) {
 			next = events[i+1].at
 		}
 		switch {
 		case next == e.at:
 			continue
-		case e.at == anyRune[0].hi+1:
+		case e.at == automaton.AnyRune[0].Hi+1:
 			a.cuts, a.class = append(a.cuts, e.at), append(a.class, -1)
 			continue
 		}
@@ -58,12 +60,12 @@ func newAlphabet(m *Meter, patterns []*pattern) *alphabet {
 			known[sum], a.sets = class, append(a.sets, nil)
 		}
 		a.cuts, a.class = append(a.cuts, e.at), append(a.class, class)
-		a.sets[class] = append(a.sets[class], runeRange{e.at, next - 1})
+		a.sets[class] = append(a.sets[class], automaton.RuneRange{Lo: e.at, Hi: next - 1})
 	}
 	for i := range a.sets {
-		a.sets[i] = a.sets[i].inOrder()
+		a.sets[i] = a.sets[i].InOrder()
 	}
-	m.work(8 * len(events))
+	m.Work(8 * len(events))
 	return a
 }
 
@@ -78,11 +80,11 @@ func (a *alphabet) of(r rune) int32 {
 
 // reads returns by class whether a set of characters contains it. The set must be a union of
 // classes.
-func (a *alphabet) reads(r runes) []bool {
+func (a *alphabet) reads(r automaton.Runes) []bool {
 	out := make([]bool, len(a.sets))
 	for _, x := range r {
-		from, _ := slices.BinarySearch(a.cuts, x.lo)
-		for i := from; i < len(a.cuts) && a.cuts[i] <= x.hi; i++ {
+		from, _ := slices.BinarySearch(a.cuts, x.Lo)
+		for i := from; i < len(a.cuts) && a.cuts[i] <= x.Hi; i++ {
 			if a.class[i] >= 0 {
 				out[a.class[i]] = true
 			}
@@ -95,13 +97,13 @@ func (a *alphabet) reads(r runes) []bool {
 // read.
 type charReader struct {
 	*syntax.Prog
-	sets []runes
+	sets []automaton.Runes
 	set  []int32 // by instruction; -1 if it reads no character
 }
 
 // newCharReader returns the sets of a program, each once. Counts that were written out share the
 // ranges of their instructions, by which they are told.
-func newCharReader(prog *syntax.Prog, m *Meter) *charReader {
+func newCharReader(prog *syntax.Prog, m *automaton.Meter) *charReader {
 	type ranges struct {
 		first *rune
 		size  int
@@ -109,7 +111,7 @@ func newCharReader(prog *syntax.Prog, m *Meter) *charReader {
 	}
 	r := &charReader{Prog: prog, set: make([]int32, len(prog.Inst))}
 	met := map[ranges]int32{}
-	m.take(16 * len(prog.Inst))
+	m.Take(16 * len(prog.Inst))
 	for pc := range prog.Inst {
 		in := &prog.Inst[pc]
 		switch in.Op {
@@ -126,7 +128,7 @@ func newCharReader(prog *syntax.Prog, m *Meter) *charReader {
 		if !known {
 			i = int32(len(r.sets))
 			met[key], r.sets = i, append(r.sets, instRunes(in))
-			m.take(entryCost + 8*len(r.sets[i]))
+			m.Take(automaton.EntryCost + 8*len(r.sets[i]))
 		}
 		r.set[pc] = i
 	}
@@ -134,7 +136,7 @@ func newCharReader(prog *syntax.Prog, m *Meter) *charReader {
 }
 
 // programs returns the program of an expression and those of its look-arounds.
-func (p *pattern) programs(m *Meter) []*charReader {
+func (p *pattern) programs(m *automaton.Meter) []*charReader {
 	if p.readers == nil {
 		p.readers = []*charReader{newCharReader(p.prog, m)}
 		for _, l := range p.looks {

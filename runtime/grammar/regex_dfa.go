@@ -3,6 +3,8 @@ package grammar
 import (
 	"encoding/binary"
 	"regexp/syntax"
+
+	"sandwich/runtime/grammar/internal/automaton"
 )
 
 // dfa is the deterministic automaton of an expression, whose states are created on demand: sets of
@@ -10,7 +12,7 @@ import (
 // or must not match in parallel (as in alternating automata: Chandra, Kozen and Stockmeyer, 1981);
 // a look-behind is one that runs from the start of the text.
 type dfa struct {
-	b       *builder
+	b       *patterns
 	looks   []look
 	letters *alphabet
 	progs   []dfaProgram // the expression, followed by its look-arounds
@@ -69,10 +71,10 @@ const (
 
 // newDFA returns the automaton of a parsed expression, over an alphabet of this and other
 // expressions.
-func newDFA(b *builder, p *pattern, letters *alphabet) *dfa {
+func newDFA(b *patterns, p *pattern, letters *alphabet) *dfa {
 	d := &dfa{b: b, looks: p.looks, letters: letters, musts: [][]promise{nil}, mustAt: map[string]int32{"": 0},
 		ends: map[int32]bool{}}
-	for _, prog := range p.programs(b.meter) {
+	for _, prog := range p.programs(b.Meter) {
 		d.add(prog)
 	}
 	d.front = atFront(p.prog, uint32(p.prog.Start), 0)
@@ -114,11 +116,11 @@ func (d *dfa) add(prog *charReader) {
 // take charges n bytes of the automaton; drop releases all of them.
 func (d *dfa) take(n int) {
 	d.taken += n
-	d.b.meter.take(n)
+	d.b.Meter.Take(n)
 }
 
 func (d *dfa) drop() {
-	d.b.meter.give(d.taken)
+	d.b.Meter.Give(d.taken)
 	*d = dfa{}
 }
 
@@ -177,7 +179,7 @@ func (d *dfa) next(id, letter int32) int32 {
 	t := d.moved(0, id, letter, holds)
 	t.behind, t.holds = behind, holds
 	to := d.number(0, t)
-	d.take(entryCost)
+	d.take(automaton.EntryCost)
 	d.progs[0].moves[key] = to
 	return to
 }
@@ -189,7 +191,7 @@ func (d *dfa) step(of int, id, letter int32, holds uint64) int32 {
 		return to
 	}
 	to := d.number(of, d.moved(of, id, letter, holds))
-	d.take(entryCost)
+	d.take(automaton.EntryCost)
 	d.progs[of].moves[key] = to
 	return to
 }
@@ -246,7 +248,7 @@ func (d *dfa) closure(of int, from []thread, front bool, holds uint64) (t thread
 			return
 		}
 		if n++; n > mostThreads && len(seen) > mostThreads {
-			panic(refuse("", "the look-around of the expression has too many states, which is not supported"))
+			panic(automaton.Refuse("", "the look-around of the expression has too many states, which is not supported"))
 		}
 		in := &prog.Inst[at.pc]
 		out := thread{in.Out, at.must}

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"sandwich/runtime/grammar/internal/automaton"
 )
 
 // ecma translates an ECMA-262 expression to RE2's syntax. Counted repetitions become named groups,
@@ -258,7 +260,7 @@ func quantifier(text string) (least, most, size int, ok bool) {
 		}
 		n, err := strconv.Atoi(s)
 		if err != nil && s != "" {
-			n = maxCount + 1
+			n = automaton.MaxCount + 1
 		}
 		return n, s != ""
 	}
@@ -280,8 +282,8 @@ func (e *ecma) count(least, most, size int) error {
 	switch {
 	case e.last < 0:
 		return fmt.Errorf("%s has no operand", e.text[e.at:e.at+size])
-	case most >= 0 && least > most, least > maxCount, most > maxCount:
-		return fmt.Errorf("%s is not a valid range of counts up to %d", e.text[e.at:e.at+size], maxCount)
+	case most >= 0 && least > most, least > automaton.MaxCount, most > automaton.MaxCount:
+		return fmt.Errorf("%s is not a valid range of counts up to %d", e.text[e.at:e.at+size], automaton.MaxCount)
 	}
 	body := string(e.out[e.last:])
 	e.out = fmt.Appendf(e.out[:e.last], "(?P<%s%d>%s)", countName, len(e.counts), body)

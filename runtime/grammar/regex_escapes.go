@@ -7,6 +7,8 @@ import (
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"sandwich/runtime/grammar/internal/automaton"
 )
 
 // escape reads an escape, inside or outside a class.
@@ -32,9 +34,9 @@ func (e *ecma) escape(inside, wide bool, begin int) error {
 			return nil
 		}
 		if not {
-			of = anyRune.except(of)
+			of = automaton.AnyRune.Except(of)
 		}
-		set = of.classText()
+		set = of.ClassText()
 		e.at += size - 2
 	case 'u':
 		return e.number(begin)

@@ -1,10 +1,14 @@
 package grammar
 
-import "regexp/syntax"
+import (
+	"regexp/syntax"
+
+	"sandwich/runtime/grammar/internal/automaton"
+)
 
 // exprOf converts an expression without anchors. It returns false if it contains unsupported parts.
-func exprOf(re *syntax.Regexp) (expr, bool) {
-	subs := make([]expr, len(re.Sub))
+func exprOf(re *syntax.Regexp) (automaton.Expr, bool) {
+	subs := make([]automaton.Expr, len(re.Sub))
 	for i, s := range re.Sub {
 		x, ok := exprOf(s)
 		if !ok {
@@ -14,37 +18,37 @@ func exprOf(re *syntax.Regexp) (expr, bool) {
 	}
 	switch re.Op {
 	case syntax.OpEmptyMatch:
-		return empty{}, true
+		return automaton.Empty{}, true
 	case syntax.OpNoMatch:
-		return nothing{}, true
+		return automaton.Nothing{}, true
 	case syntax.OpLiteral:
-		var out sequence
+		var out automaton.Sequence
 		for _, r := range re.Rune {
-			out = append(out, inString(folded(r, re.Flags)))
+			out = append(out, automaton.InString(folded(r, re.Flags)))
 		}
 		return out, true
 	case syntax.OpCharClass:
-		var r runes
+		var r automaton.Runes
 		for i := 0; i+1 < len(re.Rune); i += 2 {
-			r = append(r, runeRange{re.Rune[i], re.Rune[i+1]})
+			r = append(r, automaton.RuneRange{Lo: re.Rune[i], Hi: re.Rune[i+1]})
 		}
-		return inString(r.inOrder().both(anyRune)), true
+		return automaton.InString(r.InOrder().Both(automaton.AnyRune)), true
 	case syntax.OpAnyChar:
-		return inString(anyRune), true
+		return automaton.InString(automaton.AnyRune), true
 	case syntax.OpCapture:
 		return subs[0], true
 	case syntax.OpConcat:
-		return sequence(subs), true
+		return automaton.Sequence(subs), true
 	case syntax.OpAlternate:
-		return choice(subs), true
+		return automaton.Choice(subs), true
 	case syntax.OpStar:
-		return star(subs[0]), true
+		return automaton.Star(subs[0]), true
 	case syntax.OpPlus:
-		return repeat{subs[0], 1, -1}, true
+		return automaton.Repeat{Body: subs[0], Least: 1, Most: -1}, true
 	case syntax.OpQuest:
-		return optional(subs[0]), true
+		return automaton.Optional(subs[0]), true
 	case syntax.OpRepeat:
-		return repeat{subs[0], re.Min, re.Max}, !mayBeEmpty(re.Sub[0])
+		return automaton.Repeat{Body: subs[0], Least: re.Min, Most: re.Max}, !mayBeEmpty(re.Sub[0])
 	}
 	return nil, false
 }

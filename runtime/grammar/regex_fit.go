@@ -3,6 +3,8 @@ package grammar
 import (
 	"regexp/syntax"
 	"slices"
+
+	"sandwich/runtime/grammar/internal/automaton"
 )
 
 // anyChar is repeated in place of a missing anchor.
@@ -236,15 +238,15 @@ func narrow(re *syntax.Regexp, room int) *syntax.Regexp {
 
 // spelled returns an expression for a JSON string that matches the parts, with counted repetitions.
 // It returns false for anchors inside the parts, or if the operand of a count may be empty.
-func (b *builder) spelled(list []*syntax.Regexp) (expr, bool) {
-	out := sequence{literal(`"`)}
+func (b *patterns) spelled(list []*syntax.Regexp) (automaton.Expr, bool) {
+	out := automaton.Sequence{automaton.Literal(`"`)}
 	for _, p := range list {
 		if len(p.Sub) == 1 && p.Sub[0] == anyChar {
 			few, many := rounds(p)
 			if many < longest || few > 0 {
-				out = append(out, repeat{b.char(), few, p.Max})
+				out = append(out, automaton.Repeat{Body: b.Char(), Least: few, Most: p.Max})
 			} else {
-				out = append(out, star(stringChar()))
+				out = append(out, automaton.Star(automaton.StringChar()))
 			}
 			continue
 		}
@@ -254,5 +256,5 @@ func (b *builder) spelled(list []*syntax.Regexp) (expr, bool) {
 		}
 		out = append(out, x)
 	}
-	return inner{append(out, literal(`"`))}, true
+	return automaton.Inner{Body: append(out, automaton.Literal(`"`))}, true
 }

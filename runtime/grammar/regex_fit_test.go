@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"testing"
 	"unicode/utf8"
+
+	"sandwich/runtime/grammar/internal/automaton"
 )
 
 // fitting are expressions of which the length is counted in the place of one repetition, and
@@ -27,17 +29,17 @@ func TestExpressionsAndLengths(t *testing.T) {
 	for _, text := range fitting {
 		re := regexp.MustCompile(text)
 		for _, n := range [][2]int{{0, 3}, {2, 4}, {1, -1}, {3, 3}, {0, 0}, {4, 5000}} {
-			b := newBuilder(NewMeter(t.Context(), Limits{}))
-			root := b.rule("")
+			b := patternsOf(automaton.NewBuilder(automaton.NewMeter(t.Context(), 0, 0)))
+			root := b.Rule("")
 			e, err := b.pattern("#", text, n[0], n[1])
 			if err != nil {
 				t.Fatal(err)
 			}
-			b.define(root, e)
-			p, err := b.link(root)
+			b.Define(root, e)
+			p, err := b.Link(root)
 			m := (*Matcher)(nil)
 			if err == nil {
-				m = newGrammar(p, b.meter).Matcher(v)
+				m = newGrammar(p, NewMemory()).Matcher(v)
 			}
 			for _, s := range all {
 				got := false
@@ -63,18 +65,18 @@ func TestNarrowedExpressions(t *testing.T) {
 		`^(x[0-9]{1,40}|(y+z?){3,20})*;[^;]{0,500}$`} {
 		re := regexp.MustCompile(text)
 		for _, most := range []int{900, 5000} {
-			b := newBuilder(NewMeter(t.Context(), Limits{}))
-			root := b.rule("")
+			b := patternsOf(automaton.NewBuilder(automaton.NewMeter(t.Context(), 0, 0)))
+			root := b.Rule("")
 			e, err := b.pattern("#", text, 5, most)
 			if err != nil {
 				t.Fatal(err)
 			}
-			b.define(root, e)
-			p, err := b.link(root)
+			b.Define(root, e)
+			p, err := b.Link(root)
 			if err != nil {
 				t.Fatal(err)
 			}
-			g := newGrammar(p, b.meter)
+			g := newGrammar(p, NewMemory())
 			for range 5 {
 				got, cut := answer(t, g.Matcher(v), r, 700)
 				if cut {

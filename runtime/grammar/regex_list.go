@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"unicode/utf8"
+
+	"sandwich/runtime/grammar/internal/automaton"
 )
 
 // listStates limits the states of a product that listed visits, and listSteps the characters that
@@ -15,7 +17,7 @@ const (
 
 // listed returns all texts, sorted by length and then by bytes, if there are at most most. It
 // returns false if there are more or if the automaton is too large.
-func (b *builder) listed(path string, t texts, most int) (list []string, ok bool) {
+func (b *patterns) listed(path string, t texts, most int) (list []string, ok bool) {
 	if len(t.want) == 0 && t.most < 0 {
 		return nil, false
 	}
@@ -25,7 +27,7 @@ func (b *builder) listed(path string, t texts, most int) (list []string, ok bool
 	}
 	defer func() {
 		p.drop()
-		if refusal(recover()) != nil {
+		if automaton.Refusal(recover()) != nil {
 			list, ok = nil, false
 		}
 	}()
@@ -70,7 +72,7 @@ func (l *lister) number(s position) int {
 	l.key = s.appendKey(l.key[:0])
 	n, met := l.numbers[string(l.key)]
 	if !met {
-		l.take(2*entryCost + 4*len(s.each))
+		l.take(2*automaton.EntryCost + 4*len(s.each))
 		n = len(l.nodes)
 		l.numbers[string(l.key)] = n
 		s.each = slices.Clone(s.each)
@@ -122,7 +124,7 @@ func (l *lister) write(i int, text []byte) bool {
 		}
 		tried := 0
 		for _, r := range l.letters.sets[s.letter] {
-			for c := r.lo; c <= r.hi; c++ {
+			for c := r.Lo; c <= r.Hi; c++ {
 				if tried++; tried > listSteps || !l.write(s.to, utf8.AppendRune(text, c)) {
 					return false
 				}
@@ -133,15 +135,15 @@ func (l *lister) write(i int, text []byte) bool {
 }
 
 // shortest returns one of the shortest texts. ok is false if there is no text.
-func (b *builder) shortest(path string, t texts) (text string, ok bool, err error) {
+func (b *patterns) shortest(path string, t texts) (text string, ok bool, err error) {
 	p, err := b.productOf(path, t)
 	if err != nil {
 		return "", false, err
 	}
 	defer func() {
 		p.drop()
-		if over := refusal(recover()); over != nil {
-			err = refuse(path, "%s", over.Message)
+		if over := automaton.Refusal(recover()); over != nil {
+			err = automaton.Refuse(path, "%s", over.Message)
 		}
 	}()
 	l := lister{product: p, numbers: map[string]int{}}
@@ -149,7 +151,7 @@ func (b *builder) shortest(path string, t texts) (text string, ok bool, err erro
 	from := []listStep{{}} // by node: the class and the node that first led to it
 	for i := 0; i < len(l.nodes); i++ {
 		if p.over(len(l.nodes)) {
-			return "", false, refuse(path, tooManyStates)
+			return "", false, automaton.Refuse(path, tooManyStates)
 		}
 		if l.nodes[i].ends {
 			return l.spelled(i, from), true, nil
@@ -168,7 +170,7 @@ func (b *builder) shortest(path string, t texts) (text string, ok bool, err erro
 func (l *lister) spelled(node int, from []listStep) string {
 	var out []rune
 	for ; node > 0; node = from[node].to {
-		out = append(out, l.letters.sets[from[node].letter][0].lo)
+		out = append(out, l.letters.sets[from[node].letter][0].Lo)
 	}
 	slices.Reverse(out)
 	return string(out)

@@ -3,18 +3,20 @@ package grammar
 import (
 	"regexp/syntax"
 	"unicode/utf8"
+
+	"sandwich/runtime/grammar/internal/automaton"
 )
 
 // matches reports whether a text matches an expression that was parsed before. If matching takes
 // too much work, it sets b.refused, so that the grammar is refused later.
-func (b *builder) matches(text, s string, wide bool) bool {
+func (b *patterns) matches(text, s string, wide bool) bool {
 	p, err := b.progOf("", text, wide)
 	if err == nil && b.spent > productWork {
-		err = refuse("", "matching the constants against the expressions needs too many steps")
+		err = automaton.Refuse("", "matching the constants against the expressions needs too many steps")
 	}
 	if err != nil {
-		if e, ok := err.(*Error); ok && b.refused == nil {
-			b.refused = e
+		if e, ok := err.(*automaton.Error); ok && b.Refused == nil {
+			b.Refused = e
 		}
 		return false
 	}
@@ -47,14 +49,14 @@ func (b *builder) matches(text, s string, wide bool) bool {
 }
 
 // matchesLooking is matches for an expression with look-around.
-func (b *builder) matchesLooking(p *pattern, s string) (ok bool) {
+func (b *patterns) matchesLooking(p *pattern, s string) (ok bool) {
 	defer func() {
-		if over := refusal(recover()); over != nil && b.refused == nil {
-			b.refused = over
+		if over := automaton.Refusal(recover()); over != nil && b.Refused == nil {
+			b.Refused = over
 		}
 	}()
 	if p.whole == nil {
-		p.whole = newDFA(b, p, newAlphabet(b.meter, []*pattern{p}))
+		p.whole = newDFA(b, p, newAlphabet(b.Meter, []*pattern{p}))
 	}
 	return p.whole.has(s)
 }

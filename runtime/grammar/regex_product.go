@@ -3,6 +3,8 @@ package grammar
 import (
 	"encoding/binary"
 	"slices"
+
+	"sandwich/runtime/grammar/internal/automaton"
 )
 
 // texts is a set of JSON strings: those that match all expressions (ECMA-262) in want and none in
@@ -31,32 +33,33 @@ const (
 const tooManyStates = "the combined expressions have too many states, which is not supported"
 
 // expend charges steps of matching expressions.
-func (b *builder) expend(n int) {
+func (b *patterns) expend(n int) {
 	b.spent += n
-	b.meter.work(n)
+	b.Meter.Work(n)
 }
 
 // product returns an expression for a set of texts.
-func (b *builder) product(path string, t texts) (expr, error) {
+func (b *patterns) product(path string, t texts) (automaton.Expr, error) {
 	p, err := b.productOf(path, t)
 	if err != nil {
 		return nil, err
 	}
-	return inner{automaton(func(b *builder, from, to int32) {
-		first, last := b.state(), b.state()
-		b.edge(from, first, byteRange{'"', '"'})
-		b.edge(last, to, byteRange{'"', '"'})
+	return automaton.Inner{Body: automaton.Automaton(func(b *automaton.Builder, from, to int32) {
+		first, last := b.State(), b.State()
+		b.Edge(from, first, automaton.ByteRange{Lo: '"', Hi: '"'})
+		b.Edge(last, to, automaton.ByteRange{Lo: '"', Hi: '"'})
 		p.write(first, last)
 		p.drop()
 	})}, nil
 }
 
-func (b *builder) productOf(path string, t texts) (*product, error) {
-	p := &product{b: b, texts: t, at: map[string]int32{}, read: map[string]expr{}, unwantedFrom: len(t.want),
+func (b *patterns) productOf(path string, t texts) (*product, error) {
+	p := &product{b: b, texts: t, at: map[string]int32{}, read: map[string]automaton.Expr{}, unwantedFrom: len(t.want),
 		askedFrom: len(t.want) + len(t.unwanted)}
 	all := slices.Concat(t.want, t.unwanted, t.asked)
 	if len(all) > mostTogether {
-		return nil, refuse(path, "more than %d expressions apply to one string, which is not supported", mostTogether)
+		return nil, automaton.Refuse(path, "more than %d expressions apply to one string, which is not supported",
+			mostTogether)
 	}
 	for i, text := range all {
 		read, err := b.progOf(path, text, i >= p.unwantedFrom && i < p.askedFrom)
@@ -71,14 +74,14 @@ func (b *builder) productOf(path string, t texts) (*product, error) {
 // product is the product of the automata of some expressions.
 type product struct {
 	texts
-	b            *builder
+	b            *patterns
 	patterns     []*pattern
 	unwantedFrom int
 	askedFrom    int
 	letters      *alphabet
 	each         []*dfa // by expression
 	at           map[string]int32
-	read         map[string]expr // by character classes
+	read         map[string]automaton.Expr // by character classes
 	todo         []position
 	next         position // the position after a step, reused
 	key          []byte
@@ -96,21 +99,21 @@ type position struct {
 // take charges n bytes of the product; drop releases all of them.
 func (p *product) take(n int) {
 	p.taken += n
-	p.b.meter.take(n)
+	p.b.Meter.Take(n)
 }
 
 func (p *product) drop() {
-	p.b.meter.give(p.taken)
+	p.b.Meter.Give(p.taken)
 	for _, d := range p.each {
 		d.drop()
 	}
-	p.taken, p.each, p.at, p.todo, p.read = 0, nil, map[string]int32{}, nil, map[string]expr{}
+	p.taken, p.each, p.at, p.todo, p.read = 0, nil, map[string]int32{}, nil, map[string]automaton.Expr{}
 }
 
 // begin returns the position before a text.
 func (p *product) begin() (s position) {
-	p.before = p.b.meter.used
-	p.letters = newAlphabet(p.b.meter, p.patterns)
+	p.before = p.b.Meter.Used
+	p.letters = newAlphabet(p.b.Meter, p.patterns)
 	for _, x := range p.patterns {
 		d := newDFA(p.b, x, p.letters)
 		p.each = append(p.each, d)
@@ -120,12 +123,12 @@ func (p *product) begin() (s position) {
 }
 
 func (p *product) write(first, last int32) {
-	p.b.eps(first, p.state(p.begin()))
+	p.b.Eps(first, p.state(p.begin()))
 	for len(p.todo) > 0 {
 		s := p.todo[len(p.todo)-1]
 		p.todo = p.todo[:len(p.todo)-1]
 		if p.over(len(p.at)) {
-			panic(refuse("", tooManyStates))
+			panic(automaton.Refuse("", tooManyStates))
 		}
 		p.expand(s, last)
 	}
@@ -133,7 +136,7 @@ func (p *product) write(first, last int32) {
 
 // over reports whether a product with the given number of states exceeds its limits.
 func (p *product) over(states int) bool {
-	return states > mostProduct || p.b.spent > productWork || p.b.meter.used-p.before > productBytes
+	return states > mostProduct || p.b.spent > productWork || p.b.Meter.Used-p.before > productBytes
 }
 
 // ends reports whether a text may end at a position.
@@ -169,7 +172,7 @@ func (p *product) steps(s position, yield func(letter int, next position)) {
 
 func (p *product) expand(s position, last int32) {
 	if p.ends(s) {
-		p.b.eps(s.state, last)
+		p.b.Eps(s.state, last)
 	}
 	ways := map[int32][]byte{} // by target state: the classes that lead to it
 	var order []int32
@@ -181,29 +184,29 @@ func (p *product) expand(s position, last int32) {
 		ways[to] = binary.AppendUvarint(ways[to], uint64(letter))
 	})
 	for _, to := range order {
-		p.b.write(p.reading(ways[to]), s.state, to)
+		p.b.Write(p.reading(ways[to]), s.state, to)
 	}
 }
 
 // reading returns an expression for the characters of some classes, which are encoded as varints.
-func (p *product) reading(letters []byte) expr {
+func (p *product) reading(letters []byte) automaton.Expr {
 	e, met := p.read[string(letters)]
 	if !met {
-		var r runes
+		var r automaton.Runes
 		for rest := letters; len(rest) > 0; {
 			letter, n := binary.Uvarint(rest)
 			rest = rest[n:]
 			r = append(r, p.letters.sets[letter]...)
 		}
-		p.take(entryCost + len(letters) + 8*len(r))
-		e = inString(r.inOrder())
+		p.take(automaton.EntryCost + len(letters) + 8*len(r))
+		e = automaton.InString(r.InOrder())
 		p.read[string(letters)] = e
 	}
 	return e
 }
 
 // inhabited reports whether the set contains a text.
-func (b *builder) inhabited(path string, t texts) (ok bool, err error) {
+func (b *patterns) inhabited(path string, t texts) (ok bool, err error) {
 	err = b.visit(path, t, func(*product, position) bool {
 		ok = true
 		return false
@@ -212,7 +215,7 @@ func (b *builder) inhabited(path string, t texts) (ok bool, err error) {
 }
 
 // sets returns the combinations of t.asked, as bit sets, that texts of the set match.
-func (b *builder) sets(path string, t texts) (out []uint64, err error) {
+func (b *patterns) sets(path string, t texts) (out []uint64, err error) {
 	err = b.visit(path, t, func(p *product, s position) bool {
 		set := uint64(0)
 		for i, at := range s.each[p.askedFrom:] {
@@ -231,15 +234,15 @@ func (b *builder) sets(path string, t texts) (out []uint64, err error) {
 
 // visit calls yield with the positions of a product at which a text may end, until yield returns
 // false.
-func (b *builder) visit(path string, t texts, yield func(*product, position) bool) (err error) {
+func (b *patterns) visit(path string, t texts, yield func(*product, position) bool) (err error) {
 	p, err := b.productOf(path, t)
 	if err != nil {
 		return err
 	}
 	defer func() {
 		p.drop()
-		if over := refusal(recover()); over != nil {
-			err = refuse(path, "%s", over.Message)
+		if over := automaton.Refusal(recover()); over != nil {
+			err = automaton.Refuse(path, "%s", over.Message)
 		}
 	}()
 	met := map[string]bool{}
@@ -248,7 +251,7 @@ func (b *builder) visit(path string, t texts, yield func(*product, position) boo
 		if met[string(p.key)] {
 			return
 		}
-		p.take(entryCost + 4*len(s.each) + len(p.key))
+		p.take(automaton.EntryCost + 4*len(s.each) + len(p.key))
 		met[string(p.key)] = true
 		s.each = slices.Clone(s.each)
 		p.todo = append(p.todo, s)
@@ -257,7 +260,7 @@ func (b *builder) visit(path string, t texts, yield func(*product, position) boo
 		s := p.todo[len(p.todo)-1]
 		p.todo = p.todo[:len(p.todo)-1]
 		if p.over(len(met)) {
-			return refuse(path, tooManyStates)
+			return automaton.Refuse(path, tooManyStates)
 		}
 		if p.ends(s) && !yield(p, s) {
 			return nil
@@ -294,8 +297,8 @@ func (p *product) state(s position) int32 {
 	p.key = s.appendKey(p.key[:0])
 	at, ok := p.at[string(p.key)]
 	if !ok {
-		p.take(entryCost + 4*len(s.each) + len(p.key))
-		at = p.b.state()
+		p.take(automaton.EntryCost + 4*len(s.each) + len(p.key))
+		at = p.b.State()
 		p.at[string(p.key)] = at
 		s.state, s.each = at, slices.Clone(s.each)
 		p.todo = append(p.todo, s)

@@ -1,33 +1,34 @@
 package grammar
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
+
+	"sandwich/runtime/grammar/internal/automaton"
 )
 
 // propertySet returns the characters of a property of ECMA-262 that RE2 does not support or names
 // differently. ok is false for other names. Recent emoji are excluded unless wide is set, because
 // engines know only those of their Unicode version.
-func propertySet(name string, wide bool) (set runes, ok bool) {
+func propertySet(name string, wide bool) (set automaton.Runes, ok bool) {
 	switch name {
 	case "Any":
-		return anyRune, true
+		return automaton.AnyRune, true
 	case "ASCII":
-		return runes{{0, 0x7F}}, true
+		return automaton.Runes{{Lo: 0, Hi: 0x7F}}, true
 	case "Assigned":
-		var all runes
+		var all automaton.Runes
 		for _, t := range unicode.Categories {
 			all = append(all, tableRunes(t)...)
 		}
-		return all.inOrder().both(anyRune), true
+		return all.InOrder().Both(automaton.AnyRune), true
 	case "Emoji", "Extended_Pictographic", "Emoji_Presentation", "Emoji_Modifier", "Emoji_Modifier_Base",
 		"Emoji_Component", "ExtPict", "EPres", "EMod", "EBase", "EComp":
 		set = emojiRunes(name)
 		if !wide && name != "Extended_Pictographic" && name != "ExtPict" {
-			set = set.except(newEmoji)
+			set = set.Except(newEmoji)
 		}
 		return set, true
 	}
@@ -38,16 +39,16 @@ func propertySet(name string, wide bool) (set runes, ok bool) {
 	for _, t := range of {
 		set = append(set, tableRunes(t)...)
 	}
-	set = set.inOrder()
+	set = set.InOrder()
 	if strings.HasPrefix(name, "ID") || strings.HasPrefix(name, "XID") {
-		set = set.except(append(tableRunes(unicode.Pattern_Syntax),
-			tableRunes(unicode.Pattern_White_Space)...).inOrder())
+		set = set.Except(append(tableRunes(unicode.Pattern_Syntax),
+			tableRunes(unicode.Pattern_White_Space)...).InOrder())
 	}
 	return set, true
 }
 
 // newEmoji are blocks to which Unicode adds emoji.
-var newEmoji = runes{{0x1F6D8, 0x1F6DC}, {0x1F7F0, 0x1F7F0}, {0x1FA70, 0x1FAFF}}
+var newEmoji = automaton.Runes{{Lo: 0x1F6D8, Hi: 0x1F6DC}, {Lo: 0x1F7F0, Hi: 0x1F7F0}, {Lo: 0x1FA70, Hi: 0x1FAFF}}
 
 // derived maps properties to the tables of which they are unions.
 var derived = func() map[string][]*unicode.RangeTable {
@@ -72,14 +73,14 @@ var derived = func() map[string][]*unicode.RangeTable {
 	return of
 }()
 
-func tableRunes(t *unicode.RangeTable) (out runes) {
+func tableRunes(t *unicode.RangeTable) (out automaton.Runes) {
 	add := func(lo, hi, stride rune) {
 		if stride == 1 {
-			out = append(out, runeRange{lo, hi})
+			out = append(out, automaton.RuneRange{Lo: lo, Hi: hi})
 			return
 		}
 		for r := lo; r <= hi; r += stride {
-			out = append(out, runeRange{r, r})
+			out = append(out, automaton.RuneRange{Lo: r, Hi: r})
 		}
 	}
 	for _, r := range t.R16 {
@@ -91,18 +92,9 @@ func tableRunes(t *unicode.RangeTable) (out runes) {
 	return out
 }
 
-// classText formats characters in the syntax of RE2's classes.
-func (r runes) classText() string {
-	var out strings.Builder
-	for _, x := range r {
-		fmt.Fprintf(&out, `\x{%x}-\x{%x}`, x.lo, x.hi)
-	}
-	return out.String()
-}
-
 // emojiRunes returns the characters of a property of Unicode's emoji-data (17.0), for which Go has
 // no tables.
-func emojiRunes(name string) (out runes) {
+func emojiRunes(name string) (out automaton.Runes) {
 	text := map[string]string{"Emoji": emojiText, "Emoji_Presentation": emojiShown, "EPres": emojiShown,
 		"Emoji_Modifier": emojiSkin, "EMod": emojiSkin, "Emoji_Modifier_Base": emojiBases, "EBase": emojiBases,
 		"Emoji_Component": emojiParts, "EComp": emojiParts}[name]
@@ -116,7 +108,7 @@ func emojiRunes(name string) (out runes) {
 		}
 		lo, _ := strconv.ParseUint(from, 16, 32)
 		hi, _ := strconv.ParseUint(to, 16, 32)
-		out = append(out, runeRange{rune(lo), rune(hi)})
+		out = append(out, automaton.RuneRange{Lo: rune(lo), Hi: rune(hi)})
 	}
 	return out
 }

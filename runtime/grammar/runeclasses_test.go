@@ -7,21 +7,24 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"sandwich/runtime/grammar/internal/automaton"
 )
 
 // Every character of several bytes is in one block, whose class is that of its kind.
 func TestRuneClasses(t *testing.T) {
 	next := rune(utf8.RuneSelf)
-	for _, x := range runesByClass().blocks {
-		if x.lo != next || x.hi < x.lo {
-			t.Fatalf("a block begins at %x, want %x", x.lo, next)
+	for _, x := range automaton.RunesByClass().Blocks {
+		if x.Lo != next || x.Hi < x.Lo {
+			t.Fatalf("a block begins at %x, want %x", x.Lo, next)
 		}
-		for _, r := range []rune{x.lo, (x.lo + x.hi) / 2, x.hi} {
-			if kindOf(r) != x.class || classOfRune(r) != x.class {
-				t.Errorf("%x: class %d in a block of %d, %d by its kind", r, classOfRune(r), x.class, kindOf(r))
+		for _, r := range []rune{x.Lo, (x.Lo + x.Hi) / 2, x.Hi} {
+			if automaton.KindOf(r) != x.Class || automaton.ClassOfRune(r) != x.Class {
+				t.Errorf("%x: class %d in a block of %d, %d by its kind", r, automaton.ClassOfRune(r), x.Class,
+					automaton.KindOf(r))
 			}
 		}
-		if next = x.hi + 1; next == 0xD800 {
+		if next = x.Hi + 1; next == 0xD800 {
 			next = 0xE000
 		}
 	}
@@ -38,7 +41,8 @@ func foreignVocab(n int, seed uint64) *Vocab {
 	for b := range 256 {
 		text = append(text, []byte{byte(b)})
 	}
-	letters := []rune("abz A09_-\"\\\n\u00a0\u0085éßÀ×日本語のがカ한글жЯπΣǅʰ\u0301१Ⅷ‿—«€\u2003\u2028\u2029\u200b\u3000\ufeff\U0001F600" +
+	letters := []rune("abz " +
+		"A09_-\"\\\n\u00a0\u0085éßÀ×日本語のがカ한글жЯπΣǅʰ\u0301१Ⅷ‿—«€\u2003\u2028\u2029\u200b\u3000\ufeff\U0001F600" +
 		"\U00010400\U00020000\U0010FFFF\uE000")
 	for len(text) < n {
 		var w []byte

@@ -4,6 +4,8 @@ import (
 	"context"
 	"strconv"
 	"strings"
+
+	"sandwich/runtime/grammar/internal/automaton"
 )
 
 // FromSchema compiles a JSON Schema with default limits; see Meter.FromSchema.
@@ -16,28 +18,28 @@ func FromSchema(schema []byte) (*Grammar, error) {
 // by additional ones. An unsupported keyword is an *Error with the path of the keyword. Keywords
 // that only describe and unknown formats are ignored.
 func (m *Meter) FromSchema(schema []byte) (*Grammar, error) {
-	m.begin()
-	root, err := readSchema(schema, m)
+	m.Begin()
+	root, err := readSchema(schema, m.Meter)
 	if err != nil {
 		return nil, err
 	}
-	c := newCompiler(newBuilder(m), root)
-	g, err := c.grammar("")
+	c := newCompiler(automaton.NewBuilder(m.Meter), root)
+	p, err := c.compile("")
 	if err != nil {
 		return nil, c.where(err)
 	}
-	return g, nil
+	return newGrammar(p, m.memory), nil
 }
 
 // compiler creates the rules of a schema, one per subschema, named by its path.
 type compiler struct {
-	*builder
+	*patterns
 	root   *value
-	at     map[string]ruleID
+	at     map[string]automaton.RuleID
 	inWork string  // path of the schema whose rule is being created
 	schema *Schema // the schema whose keywords may be left out; nil if none may
 	// leaves maps leafKey to rules.
-	leaves map[string]ruleID
+	leaves map[string]automaton.RuleID
 	todo   []string
 	made   int               // number of schemas created by merging; their paths begin with !
 	merges int               // total number of merged values
@@ -56,45 +58,47 @@ type compiler struct {
 	// path.
 	origin, alike map[string]string
 	// none is the error of the first unsatisfiable schema.
-	none *Error
+	none *automaton.Error
 }
 
-func newCompiler(b *builder, root *value) *compiler {
-	return &compiler{builder: b, root: root, at: map[string]ruleID{}, leaves: map[string]ruleID{}}
+func newCompiler(b *automaton.Builder, root *value) *compiler {
+	return &compiler{patterns: patternsOf(b), root: root, at: map[string]automaton.RuleID{},
+		leaves: map[string]automaton.RuleID{}}
 }
 
-func (c *compiler) grammar(path string) (*Grammar, error) {
+// compile returns the program of the schema at a path.
+func (c *compiler) compile(path string) (*automaton.Program, error) {
 	e, err := c.rules(path)
 	if err != nil {
 		return nil, err
 	}
-	p, err := c.link(e.rule)
-	if over, ok := err.(*Error); ok && over.none && c.none != nil {
+	p, err := c.Link(e.Rule)
+	if over, ok := err.(*automaton.Error); ok && over.None && c.none != nil {
 		return nil, c.none
 	}
 	if err != nil {
 		return nil, err
 	}
-	return newGrammar(p, c.meter), nil
+	return p, nil
 }
 
 // rules defines the rule of the schema at a path and those of all schemas that it refers to.
-func (c *compiler) rules(path string) (root call, err error) {
+func (c *compiler) rules(path string) (root automaton.Call, err error) {
 	c.inWork = path
-	err = guard(func() (err error) {
+	err = automaton.Guard(func() (err error) {
 		root, err = c.allRules(path)
 		return err
 	}, func() string { return show(c.inWork) })
 	return root, err
 }
 
-func (c *compiler) allRules(path string) (call, error) {
+func (c *compiler) allRules(path string) (automaton.Call, error) {
 	if _, err := c.find(path); err != nil {
-		return call{}, err
+		return automaton.Call{}, err
 	}
 	root, err := c.refer(path)
 	if err != nil {
-		return call{}, err
+		return automaton.Call{}, err
 	}
 	for len(c.todo) > 0 {
 		path := c.todo[len(c.todo)-1]
@@ -105,22 +109,22 @@ func (c *compiler) allRules(path string) (call, error) {
 			e, err = c.exprAt(path)
 		}
 		if err != nil {
-			return call{}, err
+			return automaton.Call{}, err
 		}
-		c.define(c.at[path], e)
+		c.Define(c.at[path], e)
 	}
 	return root, nil
 }
 
 // exprAt returns an expression for the schema at a path.
-func (c *compiler) exprAt(path string) (expr, error) {
+func (c *compiler) exprAt(path string) (automaton.Expr, error) {
 	s, err := c.find(path)
 	if err != nil {
 		return nil, err
 	}
 	e, err := c.expr(s, path)
-	if refused := c.refused; refused != nil {
-		c.refused = nil
+	if refused := c.Refused; refused != nil {
+		c.Refused = nil
 		if refused.Path == "" {
 			refused.Path = show(path)
 		}
@@ -130,30 +134,32 @@ func (c *compiler) exprAt(path string) (expr, error) {
 }
 
 // refer returns a call of the rule of the schema at a path, which is defined later.
-func (c *compiler) refer(path string) (call, error) {
+func (c *compiler) refer(path string) (automaton.Call, error) {
 	if r, ok := c.at[path]; ok {
-		return call{r}, nil
+		return automaton.Call{Rule: r}, nil
 	}
 	s, err := c.find(path)
 	if err != nil {
-		return call{}, err
+		return automaton.Call{}, err
 	}
 	key := leafKey(s)
 	if r, ok := c.leaves[key]; ok && key != "" {
-		c.meter.take(entryCost + len(path))
+		c.Meter.Take(automaton.EntryCost + len(path))
 		c.at[path] = r
-		return call{r}, nil
+		return automaton.Call{Rule: r}, nil
 	}
 	visible := c.visible(show(path))
-	c.meter.take(2*entryCost + 3*len(path) + len(visible) + len(key))
-	r := c.rule(visible)
-	c.builder.rules[r].of = c.schema
+	c.Meter.Take(2*automaton.EntryCost + 3*len(path) + len(visible) + len(key))
+	r := c.Rule(visible)
+	if c.schema != nil {
+		c.Builder.Rules[r].Of = c.schema
+	}
 	c.at[path] = r
 	if c.leaves[key] = r; len(c.leaves) > 1<<16 {
 		clear(c.leaves)
 	}
 	c.todo = append(c.todo, path)
-	return call{r}, nil
+	return automaton.Call{Rule: r}, nil
 }
 
 // leafKey returns a key of a schema without subschemas; equal schemas have equal keys, so that the
@@ -182,7 +188,7 @@ func show(path string) string { return "#" + path }
 
 // find returns the schema at a path: a JSON pointer into the root or into a merged schema.
 func (c *compiler) find(path string) (*value, error) {
-	c.meter.work(len(path) / 4)
+	c.Meter.Work(len(path) / 4)
 	v := c.root
 	rest := path
 	if strings.HasPrefix(path, "!") {
@@ -200,7 +206,7 @@ func (c *compiler) find(path string) (*value, error) {
 		}
 		v = child(v, pointerText.Replace(token))
 		if v == nil {
-			return nil, refuse(show(path), "the path does not exist in the schema")
+			return nil, automaton.Refuse(show(path), "the path does not exist in the schema")
 		}
 	}
 	return v, nil
@@ -221,7 +227,7 @@ func child(v *value, name string) *value {
 }
 
 // part returns the rule of a schema below another one.
-func (c *compiler) part(path string, names ...string) (expr, error) {
+func (c *compiler) part(path string, names ...string) (automaton.Expr, error) {
 	for _, n := range names {
 		path += "/" + escapePointer(n)
 	}
@@ -229,16 +235,17 @@ func (c *compiler) part(path string, names ...string) (expr, error) {
 }
 
 // expr returns an expression for a schema.
-func (c *compiler) expr(s *value, path string) (expr, error) {
+func (c *compiler) expr(s *value, path string) (automaton.Expr, error) {
 	switch {
 	case s.isTrue():
-		return c.anyValue(), nil
+		return c.AnyValue(), nil
 	case s.isFalse():
-		return nothing{}, nil
+		return automaton.Nothing{}, nil
 	case s.kind != kindObject:
-		return nil, refuse(show(path), "a schema must be an object, true or false")
+		return nil, automaton.Refuse(show(path), "a schema must be an object, true or false")
 	}
-	for _, combine := range []func(*value, string) (expr, bool, error){c.unevaluated, c.conditions, c.reference,
+	for _, combine := range []func(*value, string) (automaton.Expr, bool, error){c.unevaluated, c.conditions,
+		c.reference,
 		c.allOf, c.choices, c.constants} {
 		if e, done, err := combine(s, path); done || err != nil {
 			return e, err
@@ -261,7 +268,7 @@ func types(s *value, path string) ([]string, error) {
 		list = []*value{t}
 	}
 	if len(list) == 0 {
-		return nil, refuse(show(path)+"/type", "the value must be the name of a type or a list of them")
+		return nil, automaton.Refuse(show(path)+"/type", "the value must be the name of a type or a list of them")
 	}
 	var out []string
 	for _, x := range list {
@@ -269,7 +276,7 @@ func types(s *value, path string) ([]string, error) {
 			return nil, nil
 		}
 		if x.kind != kindString || !contains(typeNames, x.text) {
-			return nil, refuse(show(path)+"/type", "%q is not a type; the types are %s", clip(x.text),
+			return nil, automaton.Refuse(show(path)+"/type", "%q is not a type; the types are %s", clip(x.text),
 				strings.Join(typeNames, ", "))
 		}
 		out = append(out, x.text)
@@ -287,14 +294,14 @@ func contains(list []string, s string) bool {
 }
 
 // typed returns an expression for the keywords of each type.
-func (c *compiler) typed(s *value, path string) (expr, error) {
+func (c *compiler) typed(s *value, path string) (automaton.Expr, error) {
 	names, err := types(s, path)
 	if err != nil {
 		return nil, err
 	}
-	var out choice
+	var out automaton.Choice
 	for _, t := range names {
-		var e expr
+		var e automaton.Expr
 		switch t {
 		case "object":
 			e, err = c.object(s, path)
@@ -308,11 +315,11 @@ func (c *compiler) typed(s *value, path string) (expr, error) {
 			}
 			e, err = c.numberType(s, path, t == "integer")
 		case "boolean":
-			e = words{"true", "false"}
+			e = automaton.Words{"true", "false"}
 		case "null":
-			e = literal("null")
+			e = automaton.Literal("null")
 		}
-		if none, ok := err.(*Error); ok && none.none {
+		if none, ok := err.(*automaton.Error); ok && none.None {
 			if c.none == nil {
 				c.none = none
 			}

@@ -3,10 +3,12 @@ package grammar
 import (
 	"slices"
 	"strings"
+
+	"sandwich/runtime/grammar/internal/automaton"
 )
 
 // array returns an expression for the arrays of a schema.
-func (c *compiler) array(s *value, path string) (expr, error) {
+func (c *compiler) array(s *value, path string) (automaton.Expr, error) {
 	least, most, err := span(s, path, "minItems", "maxItems")
 	if err != nil {
 		return nil, err
@@ -22,7 +24,7 @@ func (c *compiler) array(s *value, path string) (expr, error) {
 	if it := s.get("items"); first == nil && it != nil && it.kind == kindArray {
 		first, key, rest = it, "items", "additionalItems" // draft 7
 	}
-	var item expr = c.anyValue()
+	var item automaton.Expr = c.AnyValue()
 	if r := s.get(rest); r.isFalse() {
 		item = nil
 	} else if r != nil {
@@ -32,14 +34,14 @@ func (c *compiler) array(s *value, path string) (expr, error) {
 	}
 	if first == nil {
 		if item == nil {
-			item = nothing{}
+			item = automaton.Nothing{}
 		}
-		return c.list(item, least, most), nil
+		return c.List(item, least, most), nil
 	}
 	if first.kind != kindArray {
-		return nil, refuse(show(path)+"/"+key, "the value must be a list of schemas")
+		return nil, automaton.Refuse(show(path)+"/"+key, "the value must be a list of schemas")
 	}
-	places := make([]expr, len(first.list))
+	places := make([]automaton.Expr, len(first.list))
 	for i := range first.list {
 		if places[i], err = c.refer(path + "/" + key + "/" + itoa(i)); err != nil {
 			return nil, err
@@ -50,26 +52,26 @@ func (c *compiler) array(s *value, path string) (expr, error) {
 
 // tuple returns an array whose first items match places. The others match item; nil allows no
 // others.
-func (c *compiler) tuple(places []expr, item expr, least, most int) expr {
-	space := c.space()
-	comma := sequence{space, literal(","), space}
-	return automaton(func(b *builder, from, to int32) {
-		end := b.state()
-		at := b.state()
-		b.edge(from, at, byteRange{'[', '['})
+func (c *compiler) tuple(places []automaton.Expr, item automaton.Expr, least, most int) automaton.Expr {
+	space := c.Space()
+	comma := automaton.Sequence{space, automaton.Literal(","), space}
+	return automaton.Automaton(func(b *automaton.Builder, from, to int32) {
+		end := b.State()
+		at := b.State()
+		b.Edge(from, at, automaton.ByteRange{Lo: '[', Hi: '['})
 		n := len(places)
 		for i := 0; ; i++ {
 			if i >= least && (most < 0 || i <= most) {
-				b.eps(at, end)
+				b.Eps(at, end)
 			}
 			if i == n || i == most {
 				break
 			}
-			next := b.state()
+			next := b.State()
 			if i == 0 {
-				b.write(sequence{space, places[i]}, at, next)
+				b.Write(automaton.Sequence{space, places[i]}, at, next)
 			} else {
-				b.write(sequence{comma, places[i]}, at, next)
+				b.Write(automaton.Sequence{comma, places[i]}, at, next)
 			}
 			at = next
 		}
@@ -78,9 +80,10 @@ func (c *compiler) tuple(places []expr, item expr, least, most int) expr {
 			if most >= 0 {
 				left = most - n
 			}
-			b.write(repeat{sequence{comma, item}, max(least-n, 0), left}, at, end)
+			b.Write(automaton.Repeat{Body: automaton.Sequence{comma, item}, Least: max(least-n, 0), Most: left}, at,
+				end)
 		}
-		b.write(sequence{space, literal("]")}, end, to)
+		b.Write(automaton.Sequence{space, automaton.Literal("]")}, end, to)
 	})
 }
 
@@ -97,7 +100,7 @@ const mostFanned = 48
 
 // unique returns an expression for arrays of distinct items. Constants are listed; other items are
 // distinguished by classes (distinctByClass).
-func (c *compiler) unique(s *value, path string, least, most int) (expr, error) {
+func (c *compiler) unique(s *value, path string, least, most int) (automaton.Expr, error) {
 	var list []string
 	if it := s.get("items"); it != nil && it.kind == kindObject && s.get("prefixItems") == nil {
 		at := path + "/items"
@@ -121,8 +124,9 @@ func (c *compiler) unique(s *value, path string, least, most int) (expr, error) 
 	case list == nil && s.get("contains") == nil && s.get("prefixItems") == nil:
 		return c.distinctByClass(s, path, least, most)
 	case list == nil && least > 1:
-		return nil, refuse(show(path)+"/uniqueItems", "with contains or prefixItems, distinct items are supported for "+
-			"constants only, or for at most one other item; minItems is %d", least)
+		return nil, automaton.Refuse(show(path)+"/uniqueItems",
+			"with contains or prefixItems, distinct items are supported for "+
+				"constants only, or for at most one other item; minItems is %d", least)
 	case list == nil:
 		one := s.without("uniqueItems", "maxItems")
 		if one == nil {
@@ -130,7 +134,7 @@ func (c *compiler) unique(s *value, path string, least, most int) (expr, error) 
 		}
 		limit := &value{kind: kindNumber, text: "1"}
 		if few > 1 {
-			return nil, refuse(show(path)+"/minContains",
+			return nil, automaton.Refuse(show(path)+"/minContains",
 				"distinct items are supported for constants, or for at most one "+
 					"other item")
 		}
@@ -139,39 +143,40 @@ func (c *compiler) unique(s *value, path string, least, most int) (expr, error) 
 		most = len(list)
 	}
 	if least > most {
-		return nothing{}, nil
+		return automaton.Nothing{}, nil
 	}
 	if len(list) > mostDistinctItems {
-		return nil, refuse(show(path)+"/uniqueItems", "distinct items are supported among at most %d constants, not %d",
+		return nil, automaton.Refuse(show(path)+"/uniqueItems",
+			"distinct items are supported among at most %d constants, not %d",
 			mostDistinctItems, len(list))
 	}
-	each := make([]expr, len(list))
+	each := make([]automaton.Expr, len(list))
 	in := make([]bool, len(list))
 	for i, x := range list {
-		each[i], in[i] = literal(x), inside[x]
+		each[i], in[i] = automaton.Literal(x), inside[x]
 	}
 	return c.distinctItems(&uniqueWriter{list: each, few: few, many: many, inside: in, least: least, most: most}), nil
 }
 
 // distinctItems returns arrays whose items are in the list, each at most once.
-func (c *compiler) distinctItems(u *uniqueWriter) expr {
-	space := c.space()
-	return automaton(func(b *builder, from, to int32) {
-		u.b, u.comma = b, sequence{space, literal(","), space}
-		u.at, u.behind, u.end = map[uniquePlace]int32{}, map[uniquePlace]int32{}, b.state()
-		open := b.state()
-		b.edge(from, open, byteRange{'[', '['})
+func (c *compiler) distinctItems(u *uniqueWriter) automaton.Expr {
+	space := c.Space()
+	return automaton.Automaton(func(b *automaton.Builder, from, to int32) {
+		u.b, u.comma = b, automaton.Sequence{space, automaton.Literal(","), space}
+		u.at, u.behind, u.end = map[uniquePlace]int32{}, map[uniquePlace]int32{}, b.State()
+		open := b.State()
+		b.Edge(from, open, automaton.ByteRange{Lo: '[', Hi: '['})
 		if u.least == 0 && u.few == 0 {
-			b.eps(open, u.end)
+			b.Eps(open, u.end)
 		}
-		b.write(space, open, u.state(uniquePlace{}))
-		b.write(sequence{space, literal("]")}, u.end, to)
+		b.Write(space, open, u.state(uniquePlace{}))
+		b.Write(automaton.Sequence{space, automaton.Literal("]")}, u.end, to)
 	})
 }
 
 // distinct returns the texts of constants without duplicates. A number may have two spellings; if
 // there are several numbers, spellings with fractions or exponents are dropped.
-func distinct(w words) []string {
+func distinct(w automaton.Words) []string {
 	out := []string{}
 	numbers := 0
 	for _, x := range w {
@@ -190,12 +195,12 @@ func distinct(w words) []string {
 
 // plainConstants returns the constants of a flat schema without alternatives, or nil for other
 // schemas.
-func (c *compiler) plainConstants(flat *value, path string) (words, error) {
+func (c *compiler) plainConstants(flat *value, path string) (automaton.Words, error) {
 	if flat.kind != kindObject || flat.get("anyOf") != nil || flat.get("oneOf") != nil {
 		return nil, nil
 	}
 	e, done, err := c.constants(flat, path)
-	if w, ok := e.(words); ok && done && err == nil {
+	if w, ok := e.(automaton.Words); ok && done && err == nil {
 		return w, nil
 	}
 	return nil, err
@@ -210,7 +215,7 @@ func (c *compiler) distinctContained(s *value, path string, list []string) (few,
 		return 0, -1, nil, nil
 	}
 	if k.kind != kindObject && k.kind != kindBool {
-		return 0, 0, nil, refuse(show(path)+"/contains", "a schema must be an object, true or false")
+		return 0, 0, nil, automaton.Refuse(show(path)+"/contains", "a schema must be an object, true or false")
 	}
 	if few, err = count(s, path, "minContains", 1); err == nil {
 		many, err = count(s, path, "maxContains", -1)
@@ -240,8 +245,9 @@ func (c *compiler) distinctContained(s *value, path string, list []string) (few,
 	// An expression for a format does not cover all texts of the format.
 	if w == nil && constantsOf(both) == nil || both.get("anyOf") != nil || both.get("oneOf") != nil ||
 		wanted.get("format") != nil {
-		return 0, 0, nil, refuse(show(path)+"/contains", "with uniqueItems, contains is supported only if types, "+
-			"constants, bounds and expressions decide which items match")
+		return 0, 0, nil, automaton.Refuse(show(path)+"/contains",
+			"with uniqueItems, contains is supported only if types, "+
+				"constants, bounds and expressions decide which items match")
 	}
 	for _, x := range w {
 		in[x] = true
@@ -257,12 +263,12 @@ type uniquePlace struct {
 }
 
 type uniqueWriter struct {
-	b           *builder
-	list        []expr
+	b           *automaton.Builder
+	list        []automaton.Expr
 	least, most int
 	few, many   int    // limits of contains
 	inside      []bool // whether each constant matches contains
-	comma       expr
+	comma       automaton.Expr
 	at          map[uniquePlace]int32 // states before an item
 	behind      map[uniquePlace]int32 // states after the previous item
 	end         int32
@@ -272,16 +278,16 @@ func (u *uniqueWriter) state(p uniquePlace) int32 {
 	if at, ok := u.at[p]; ok {
 		return at
 	}
-	at := u.b.state()
-	u.b.meter.take(2 * entryCost)
-	u.b.meter.work(len(u.list))
+	at := u.b.State()
+	u.b.Meter.Take(2 * automaton.EntryCost)
+	u.b.Meter.Work(len(u.list))
 	u.at[p] = at
 	last := len(u.list)
 	if last > mostFanned && p.from < last {
 		// Write each item as one edge out of a shared state; the state links to that of the next
 		// item.
 		last = p.from + 1
-		u.b.eps(at, u.state(uniquePlace{p.used, last, p.n, p.k}))
+		u.b.Eps(at, u.state(uniquePlace{p.used, last, p.n, p.k}))
 	}
 	for i := p.from; i < last; i++ {
 		next := uniquePlace{p.used, i + 1, p.n + 1, p.k}
@@ -303,18 +309,18 @@ func (u *uniqueWriter) state(p uniquePlace) int32 {
 		}
 		behind, met := u.behind[next]
 		if !met {
-			behind = u.b.state()
+			behind = u.b.State()
 			u.behind[next] = behind
 		}
-		u.b.write(u.list[i], at, behind)
+		u.b.Write(u.list[i], at, behind)
 		if met {
 			continue
 		}
 		if next.n >= u.least && next.k >= u.few {
-			u.b.eps(behind, u.end)
+			u.b.Eps(behind, u.end)
 		}
 		if next.n < u.most || u.most == len(u.list) {
-			u.b.write(u.comma, behind, u.state(next))
+			u.b.Write(u.comma, behind, u.state(next))
 		}
 	}
 	return at

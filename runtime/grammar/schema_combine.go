@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"sandwich/runtime/grammar/internal/automaton"
 )
 
 func itoa(i int) string { return strconv.Itoa(i) }
@@ -36,7 +38,7 @@ func (v *value) without(keys ...string) *value {
 var referring = []string{"$ref", "$dynamicRef", "$recursiveRef"}
 
 // reference resolves references. Other keywords of the schema apply as well.
-func (c *compiler) reference(s *value, path string) (expr, bool, error) {
+func (c *compiler) reference(s *value, path string) (automaton.Expr, bool, error) {
 	for _, key := range referring {
 		r := s.get(key)
 		if r == nil {
@@ -92,8 +94,9 @@ func (c *compiler) resolve(key string, r *value, path string) (string, error) {
 	at := show(path) + "/" + key
 	ref, ok := strings.CutPrefix(r.text, "#")
 	if r.kind != kindString || !ok {
-		return "", refuse(at, "%q is outside the schema; only references to paths and to $id inside the schema are "+
-			"supported", clip(r.text))
+		return "", automaton.Refuse(at,
+			"%q is outside the schema; only references to paths and to $id inside the schema are "+
+				"supported", clip(r.text))
 	}
 	if c.anchors == nil {
 		c.anchors, c.twice = map[string]string{}, map[string]bool{}
@@ -101,12 +104,13 @@ func (c *compiler) resolve(key string, r *value, path string) (string, error) {
 	}
 	switch {
 	case key == "$dynamicRef" && c.twice[ref], key == "$recursiveRef" && c.inner:
-		return "", refuse(at, "%q has no unique target, because it depends on the dynamic scope", clip(r.text))
+		return "", automaton.Refuse(at, "%q has no unique target, because it depends on the dynamic scope",
+			clip(r.text))
 	case ref != "" && ref[0] != '/':
 		if found, ok := c.anchors[ref]; ok {
 			return found, nil
 		}
-		return "", refuse(at, "the schema has no anchor %q", clip(ref))
+		return "", automaton.Refuse(at, "the schema has no anchor %q", clip(ref))
 	}
 	if plain, err := url.PathUnescape(ref); err == nil {
 		if _, err := c.find(plain); err == nil {
@@ -114,21 +118,21 @@ func (c *compiler) resolve(key string, r *value, path string) (string, error) {
 		}
 	}
 	if _, err := c.find(ref); err != nil {
-		return "", refuse(at, "%q does not exist in the schema", clip(r.text))
+		return "", automaton.Refuse(at, "%q does not exist in the schema", clip(r.text))
 	}
 	return ref, nil
 }
 
 // noteAnchors collects the anchors of the schema. The first of equal ones wins.
 func (c *compiler) noteAnchors(v *value, at *trail) {
-	c.meter.work(4)
+	c.Meter.Work(4)
 	for _, key := range []string{"$anchor", "$dynamicAnchor"} {
 		if a := v.get(key); a != nil && a.kind == kindString {
 			if _, met := c.anchors[a.text]; met {
 				c.twice[a.text] = true
 			} else {
 				path := at.path()
-				c.meter.take(entryCost + len(path))
+				c.Meter.Take(automaton.EntryCost + len(path))
 				c.anchors[a.text] = path
 			}
 		}
@@ -145,13 +149,13 @@ func (c *compiler) noteAnchors(v *value, at *trail) {
 }
 
 // allOf merges its schemas and the other keywords into one schema.
-func (c *compiler) allOf(s *value, path string) (expr, bool, error) {
+func (c *compiler) allOf(s *value, path string) (automaton.Expr, bool, error) {
 	list := s.get("allOf")
 	if list == nil {
 		return nil, false, nil
 	}
 	if list.kind != kindArray || len(list.list) == 0 {
-		return nil, false, refuse(show(path)+"/allOf", "the value must be a list of schemas")
+		return nil, false, automaton.Refuse(show(path)+"/allOf", "the value must be a list of schemas")
 	}
 	var all []located
 	if rest := s.without("allOf"); rest != nil {
@@ -165,7 +169,7 @@ func (c *compiler) allOf(s *value, path string) (expr, bool, error) {
 }
 
 // choices handles anyOf and oneOf.
-func (c *compiler) choices(s *value, path string) (expr, bool, error) {
+func (c *compiler) choices(s *value, path string) (automaton.Expr, bool, error) {
 	key := "anyOf"
 	list := s.get(key)
 	if list == nil {
@@ -175,7 +179,7 @@ func (c *compiler) choices(s *value, path string) (expr, bool, error) {
 		key = "oneOf"
 	}
 	if list.kind != kindArray || len(list.list) == 0 {
-		return nil, false, refuse(show(path)+"/"+key, "the value must be a list of schemas")
+		return nil, false, automaton.Refuse(show(path)+"/"+key, "the value must be a list of schemas")
 	}
 	rest := s.without(key)
 	if key == "oneOf" {
@@ -188,11 +192,11 @@ func (c *compiler) choices(s *value, path string) (expr, bool, error) {
 			return e, true, err
 		}
 	}
-	var out choice
-	met := map[ruleID]bool{}
+	var out automaton.Choice
+	met := map[automaton.RuleID]bool{}
 	for i, x := range list.list {
 		at := path + "/" + key + "/" + itoa(i)
-		var e expr
+		var e automaton.Expr
 		var err error
 		if rest == nil {
 			if key := leafKey(x); key != "" {
@@ -200,9 +204,9 @@ func (c *compiler) choices(s *value, path string) (expr, bool, error) {
 					continue // equal to an earlier alternative
 				}
 			}
-			var r call
+			var r automaton.Call
 			r, err = c.refer(at)
-			met[r.rule], e = true, r
+			met[r.Rule], e = true, r
 		} else {
 			e, err = c.merged(path, located{rest, path}, located{x, at})
 		}
@@ -215,11 +219,11 @@ func (c *compiler) choices(s *value, path string) (expr, bool, error) {
 }
 
 // constants handles enum and const. It drops values that the type or the bounds do not allow.
-func (c *compiler) constants(s *value, path string) (expr, bool, error) {
+func (c *compiler) constants(s *value, path string) (automaton.Expr, bool, error) {
 	list := s.get("enum")
 	if k := s.get("const"); k != nil {
 		if list != nil && !slices.ContainsFunc(list.list, func(x *value) bool { return x.equal(k) }) {
-			return nothing{}, true, nil
+			return automaton.Nothing{}, true, nil
 		}
 		list = &value{kind: kindArray, list: []*value{k}}
 	}
@@ -227,7 +231,7 @@ func (c *compiler) constants(s *value, path string) (expr, bool, error) {
 		return nil, false, nil
 	}
 	if list.kind != kindArray {
-		return nil, false, refuse(show(path)+"/enum", "the value must be a list")
+		return nil, false, automaton.Refuse(show(path)+"/enum", "the value must be a list")
 	}
 	names, err := types(s, path)
 	if err != nil {
@@ -247,20 +251,20 @@ func (c *compiler) constants(s *value, path string) (expr, bool, error) {
 	})
 	for _, m := range s.members {
 		if structured && slices.Contains(asserting, m.name) {
-			return nil, false, refuse(show(path)+"/"+escapePointer(m.name),
+			return nil, false, automaton.Refuse(show(path)+"/"+escapePointer(m.name),
 				"the keyword is not supported together with "+
 					"constants that are objects or arrays")
 		}
 	}
-	var w words
+	var w automaton.Words
 	for _, x := range list.list {
 		holds := x.kind != kindString || c.hasText(t, x.text)
 		if r, ok := rational(x); x.kind == kindNumber {
-			holds = n.none() || ok && n.holds(r)
+			holds = n.None() || ok && n.Holds(r)
 		}
 		if holds && x.hasType(names) {
 			text := string(x.write(nil))
-			c.meter.take(16 + len(text))
+			c.Meter.Take(16 + len(text))
 			w = append(w, text)
 		}
 	}

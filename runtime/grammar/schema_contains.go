@@ -1,24 +1,26 @@
 package grammar
 
+import "sandwich/runtime/grammar/internal/automaton"
+
 // mostContained limits the number of states that count items and matches of contains together.
 const mostContained = 1 << 12
 
 // container writes arrays of which some items must match contains.
 type container struct {
-	least, most     int    // number of items; most < 0 means no limit
-	few, many       int    // number of matches; many < 0 means no limit
-	last            int    // number of items up to which positions are distinguished
-	inside, outside []expr // by position: a matching item, and one that need not match; the last for the rest
-	comma, space    expr
+	least, most     int              // number of items; most < 0 means no limit
+	few, many       int              // number of matches; many < 0 means no limit
+	last            int              // number of items up to which positions are distinguished
+	inside, outside []automaton.Expr // by position: a matching item, and one that need not match; the last for the rest
+	comma, space    automaton.Expr
 }
 
 // containing returns an expression for arrays with contains: minContains to maxContains items match
 // it. Without an upper bound the other items need not differ from it; with one they must not match
 // it.
-func (c *compiler) containing(s *value, path string, least, most int) (expr, error) {
+func (c *compiler) containing(s *value, path string, least, most int) (automaton.Expr, error) {
 	w := &container{least: least, most: most}
 	if k := s.get("contains").kind; k != kindObject && k != kindBool {
-		return nil, refuse(show(path)+"/contains", "a schema must be an object, true or false")
+		return nil, automaton.Refuse(show(path)+"/contains", "a schema must be an object, true or false")
 	}
 	var err error
 	if w.few, err = count(s, path, "minContains", 1); err != nil {
@@ -31,7 +33,7 @@ func (c *compiler) containing(s *value, path string, least, most int) (expr, err
 		return c.array(s.but("contains"), path)
 	}
 	if w.many >= 0 && w.few > w.many {
-		return nothing{}, nil
+		return automaton.Nothing{}, nil
 	}
 	key, others := "prefixItems", "items"
 	if it := s.get("items"); s.get(key) == nil && it != nil && it.kind == kindArray {
@@ -43,7 +45,8 @@ func (c *compiler) containing(s *value, path string, least, most int) (expr, err
 		w.last = w.most
 	}
 	if w.last > mostContained || (w.last+1)*(max(w.few, w.many)+1) > mostContained {
-		return nil, refuse(show(path)+"/contains", "the product of the counts of items and of matches is limited to %d",
+		return nil, automaton.Refuse(show(path)+"/contains",
+			"the product of the counts of items and of matches is limited to %d",
 			mostContained)
 	}
 	for i := range first {
@@ -54,9 +57,9 @@ func (c *compiler) containing(s *value, path string, least, most int) (expr, err
 	if err := w.place(c, s, path, located{s.get(others), path + "/" + others}); err != nil {
 		return nil, err
 	}
-	w.space = c.space()
-	w.comma = sequence{w.space, literal(","), w.space}
-	return automaton(w.write), nil
+	w.space = c.Space()
+	w.comma = automaton.Sequence{w.space, automaton.Literal(","), w.space}
+	return automaton.Automaton(w.write), nil
 }
 
 // place adds the expressions for the items at one more position.
@@ -69,7 +72,7 @@ func (w *container) place(c *compiler, s *value, path string, item located) erro
 	if err != nil {
 		return err
 	}
-	var out expr
+	var out automaton.Expr
 	switch {
 	case s.get("maxContains") != nil:
 		not, err := c.negated(wanted, 0)
@@ -81,7 +84,7 @@ func (w *container) place(c *compiler, s *value, path string, item located) erro
 			return err
 		}
 	case item.path == path:
-		out = c.anyValue()
+		out = c.AnyValue()
 	default:
 		if out, err = c.refer(item.path); err != nil {
 			return err
@@ -92,16 +95,16 @@ func (w *container) place(c *compiler, s *value, path string, item located) erro
 }
 
 // write creates a state for each number of items and of matches so far.
-func (w *container) write(b *builder, from, to int32) {
+func (w *container) write(b *automaton.Builder, from, to int32) {
 	counted := max(w.few, w.many)
 	at := make([][]int32, w.last+1)
 	for n := range at {
 		for range counted + 1 {
-			at[n] = append(at[n], b.state())
+			at[n] = append(at[n], b.State())
 		}
 	}
-	end := b.state()
-	b.edge(from, at[0][0], byteRange{'[', '['})
+	end := b.State()
+	b.Edge(from, at[0][0], automaton.ByteRange{Lo: '[', Hi: '['})
 	for n := range at {
 		between := w.comma
 		if n == 0 {
@@ -110,19 +113,19 @@ func (w *container) write(b *builder, from, to int32) {
 		place := min(n, len(w.inside)-1)
 		for k, here := range at[n] {
 			if n >= w.least && k >= w.few {
-				b.eps(here, end)
+				b.Eps(here, end)
 			}
 			if n == w.most {
 				continue
 			}
 			next := at[min(n+1, w.last)]
-			b.write(sequence{between, w.outside[place]}, here, next[k])
+			b.Write(automaton.Sequence{between, w.outside[place]}, here, next[k])
 			if k < counted {
-				b.write(sequence{between, w.inside[place]}, here, next[k+1])
+				b.Write(automaton.Sequence{between, w.inside[place]}, here, next[k+1])
 			}
 		}
 	}
-	b.write(sequence{w.space, literal("]")}, end, to)
+	b.Write(automaton.Sequence{w.space, automaton.Literal("]")}, end, to)
 }
 
 // but returns a schema without one keyword.

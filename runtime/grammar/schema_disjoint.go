@@ -3,6 +3,8 @@ package grammar
 import (
 	"slices"
 	"unicode/utf8"
+
+	"sandwich/runtime/grammar/internal/automaton"
 )
 
 // mostCompared is the largest number of schemas of a oneOf that are compared with each other.
@@ -12,7 +14,7 @@ const mostCompared = 400
 // value.
 func (c *compiler) overlapping(list *value, path string) (flat []*value, conflicts [][]int, err error) {
 	if len(list.list) > mostCompared {
-		return nil, nil, refuse(show(path)+"/oneOf", "oneOf supports at most %d schemas; use anyOf for more",
+		return nil, nil, automaton.Refuse(show(path)+"/oneOf", "oneOf supports at most %d schemas; use anyOf for more",
 			mostCompared)
 	}
 	conflicts = make([][]int, len(list.list))
@@ -40,7 +42,7 @@ func (c *compiler) disjoint(a, b *value, depth int) bool {
 		return false
 	}
 	ka, kb := constantsOf(a), constantsOf(b)
-	c.meter.work(64 + 4*len(ka)*max(1, len(kb)))
+	c.Meter.Work(64 + 4*len(ka)*max(1, len(kb)))
 	if ka != nil && kb != nil {
 		return !slices.ContainsFunc(ka, func(x *value) bool { return slices.ContainsFunc(kb, x.equal) })
 	}
@@ -80,7 +82,7 @@ func (c *compiler) excludes(s, x *value) bool {
 	case kindNumber:
 		n, err := c.bounds(s, "")
 		r, ok := rational(x)
-		return err == nil && ok && !n.none() && !n.holds(r)
+		return err == nil && ok && !n.None() && !n.Holds(r)
 	}
 	return false
 }
@@ -104,7 +106,7 @@ func (c *compiler) eachDisjoint(a, b *value, depth int) bool {
 
 // typesOf returns the types of a schema as far as they are known, including its alternatives.
 func (c *compiler) typesOf(s *value, depth int) []string {
-	c.meter.work(32)
+	c.Meter.Work(32)
 	all, err := types(s, "")
 	if err != nil {
 		return typeNames
@@ -152,12 +154,12 @@ func (c *compiler) disjointIn(t string, a, b *value, depth int) bool {
 }
 
 // apart reports whether all numbers in x are below those in y.
-func apart(x, y bounds) bool {
-	if x.most == nil || y.least == nil {
+func apart(x, y automaton.Bounds) bool {
+	if x.Most == nil || y.Least == nil {
 		return false
 	}
-	order := x.most.Cmp(y.least)
-	return order < 0 || order == 0 && (x.belowMost || y.overLeast)
+	order := x.Most.Cmp(y.Least)
+	return order < 0 || order == 0 && (x.BelowMost || y.OverLeast)
 }
 
 // disjointTexts reports whether no string satisfies the expressions, formats and lengths of both.

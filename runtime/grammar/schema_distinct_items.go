@@ -3,6 +3,8 @@ package grammar
 import (
 	"math/big"
 	"slices"
+
+	"sandwich/runtime/grammar/internal/automaton"
 )
 
 // Distinct items that are not constants are distinguished by their first letter, their remainder or
@@ -18,10 +20,10 @@ const (
 )
 
 // distinctByClass returns an expression for arrays of distinct items.
-func (c *compiler) distinctByClass(s *value, path string, least, most int) (expr, error) {
+func (c *compiler) distinctByClass(s *value, path string, least, most int) (automaton.Expr, error) {
 	n := max(fewClasses, least)
 	if n > mostDistinctClasses {
-		return nil, refuse(show(path)+"/uniqueItems",
+		return nil, automaton.Refuse(show(path)+"/uniqueItems",
 			"at most %d distinct items that are not constants are supported; "+
 				"minItems is %d", mostDistinctClasses, least)
 	}
@@ -31,9 +33,9 @@ func (c *compiler) distinctByClass(s *value, path string, least, most int) (expr
 	}
 	if item.schema.isFalse() || most == 0 {
 		if least > 0 {
-			return nothing{}, nil
+			return automaton.Nothing{}, nil
 		}
-		return c.list(nothing{}, 0, 0), nil
+		return c.List(automaton.Nothing{}, 0, 0), nil
 	}
 	flat, err := c.flat(item, 0)
 	if err != nil {
@@ -44,9 +46,9 @@ func (c *compiler) distinctByClass(s *value, path string, least, most int) (expr
 		return nil, err
 	}
 	if len(list) == 0 {
-		return nothing{}, nil // the items have no type
+		return automaton.Nothing{}, nil // the items have no type
 	}
-	c.partly = c.partly || least > 1
+	c.Partly = c.Partly || least > 1
 	u := &uniqueWriter{many: -1, least: least, most: most, inside: make([]bool, len(list))}
 	for _, class := range list {
 		e, err := c.merged(path, item, located{class, path})
@@ -59,7 +61,7 @@ func (c *compiler) distinctByClass(s *value, path string, least, most int) (expr
 		u.most = len(u.list)
 	}
 	if least > u.most {
-		return nil, refuse(show(path)+"/uniqueItems",
+		return nil, automaton.Refuse(show(path)+"/uniqueItems",
 			"only %d distinct items of this kind are supported; minItems is %d",
 			len(u.list), least)
 	}
@@ -190,13 +192,13 @@ func (c *compiler) rangeClasses(s *value, path string, n int) (out []*value) {
 	even := false
 	if s.kind == kindObject {
 		if b, err := c.bounds(s, path); err == nil {
-			switch even = b.least != nil && b.most != nil; {
+			switch even = b.Least != nil && b.Most != nil; {
 			case even:
-				least, most = b.least, b.most
-			case b.least != nil:
-				least, most = b.least, new(big.Rat).Add(b.least, most)
-			case b.most != nil:
-				least, most = new(big.Rat).Sub(b.most, most), b.most
+				least, most = b.Least, b.Most
+			case b.Least != nil:
+				least, most = b.Least, new(big.Rat).Add(b.Least, most)
+			case b.Most != nil:
+				least, most = new(big.Rat).Sub(b.Most, most), b.Most
 			}
 		}
 	}

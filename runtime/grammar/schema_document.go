@@ -4,6 +4,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"sandwich/runtime/grammar/internal/automaton"
 )
 
 // document is a schema as received. $id gives its parts addresses (JSON Schema Core 2020-12,
@@ -11,7 +13,7 @@ import (
 // common misspellings are corrected (normalize).
 type document struct {
 	root  *value
-	meter *Meter
+	meter *automaton.Meter
 	// places maps addresses without fragment to paths, anchors those with one.
 	places, anchors map[string]string
 	old             bool // draft 4 or older, with id in place of $id
@@ -44,12 +46,12 @@ func (t *trail) path() string {
 }
 
 // readSchema parses and normalizes a schema.
-func readSchema(text []byte, m *Meter) (*value, error) {
+func readSchema(text []byte, m *automaton.Meter) (*value, error) {
 	root, err := parseValue(text, m)
 	if err != nil {
 		return nil, err
 	}
-	return root, guard(func() error {
+	return root, automaton.Guard(func() error {
 		settle(root, m)
 		return nil
 	}, nil)
@@ -58,7 +60,7 @@ func readSchema(text []byte, m *Meter) (*value, error) {
 // settle normalizes the schemas of a document and rewrites references by address. It applies
 // OpenAPI's nullable only if the document does not declare itself as JSON Schema, which has no such
 // keyword.
-func settle(root *value, m *Meter) {
+func settle(root *value, m *automaton.Meter) {
 	d := &document{root: root, meter: m, places: map[string]string{}, anchors: map[string]string{}, nullable: true}
 	if s := root.get("$schema"); s != nil {
 		d.nullable = !strings.Contains(s.text, "json-schema.org")
@@ -74,11 +76,11 @@ func settle(root *value, m *Meter) {
 // each calls do for all schemas of a document with their paths and base addresses. names means that
 // v is not a schema but maps names to schemas.
 func (d *document) each(v *value, at *trail, base *url.URL, names bool, do func(*value, *trail, *url.URL)) {
-	d.meter.work(4 + len(v.members) + len(v.list))
+	d.meter.Work(4 + len(v.members) + len(v.list))
 	if v.kind == kindObject && !names {
 		if id := d.address(v); id != nil {
 			base = base.ResolveReference(id)
-			d.meter.work(len(id.Path))
+			d.meter.Work(len(id.Path))
 		}
 		do(v, at, base)
 	}
@@ -149,7 +151,7 @@ func (d *document) note(v *value, at *trail, base *url.URL) {
 	add := func(to map[string]string, name string) {
 		if _, met := to[name]; !met {
 			path := at.path()
-			d.meter.take(entryCost + len(name) + len(path))
+			d.meter.Take(automaton.EntryCost + len(name) + len(path))
 			to[name] = path
 		}
 	}
@@ -177,7 +179,7 @@ func (d *document) rewrite(v *value, _ *trail, base *url.URL) {
 	for i, m := range v.members {
 		switch {
 		case m.name == "$ref" && m.value.kind == kindString:
-			d.meter.work(len(m.value.text))
+			d.meter.Work(len(m.value.text))
 			if at, ok := d.place(m.value.text, base); ok {
 				text := "#" + strings.ReplaceAll(at, "%", "%25")
 				v.members[i].value = &value{kind: kindString, text: text}

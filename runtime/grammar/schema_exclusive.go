@@ -1,6 +1,10 @@
 package grammar
 
-import "slices"
+import (
+	"slices"
+
+	"sandwich/runtime/grammar/internal/automaton"
+)
 
 // mostExclusive is the largest number of overlapping schemas that are excluded from a schema of a
 // oneOf.
@@ -9,8 +13,8 @@ const mostExclusive = 8
 // exclusive returns an expression for a oneOf whose schemas overlap. For each type it excludes from
 // a schema what the overlapping ones allow. If that is not supported, it drops types that the
 // schema does not mention. flat and conflicts are the results of overlapping.
-func (c *compiler) exclusive(list, rest *value, path string, flat []*value, conflicts [][]int) (expr, error) {
-	var out choice
+func (c *compiler) exclusive(list, rest *value, path string, flat []*value, conflicts [][]int) (automaton.Expr, error) {
+	var out automaton.Choice
 	whole := typeNames
 	if rest != nil {
 		if v, err := c.wide(located{rest, path}, 0); err == nil && v.kind == kindObject {
@@ -39,13 +43,13 @@ func (c *compiler) exclusive(list, rest *value, path string, flat []*value, conf
 			}
 			only, err := c.onlyIn(t, flat[i], list, path, flat, others)
 			if err == nil {
-				var e expr
+				var e automaton.Expr
 				if e, err = c.merged(path, slices.Concat(all, only)...); err == nil {
 					out = append(out, e)
 					continue
 				}
 			}
-			if c.partly = true; speaksOf(flat[i], t) {
+			if c.Partly = true; speaksOf(flat[i], t) {
 				return nil, overlaps(path, i, others[0])
 			}
 		}
@@ -68,16 +72,17 @@ func (c *compiler) exclusive(list, rest *value, path string, flat []*value, conf
 	return out, nil
 }
 
-func overlaps(path string, i, j int) *Error {
-	return refuse(show(path)+"/oneOf", "schemas %d and %d may match the same value; use anyOf, or give them distinct "+
-		"types or constants", min(i, j), max(i, j))
+func overlaps(path string, i, j int) *automaton.Error {
+	return automaton.Refuse(show(path)+"/oneOf",
+		"schemas %d and %d may match the same value; use anyOf, or give them distinct "+
+			"types or constants", min(i, j), max(i, j))
 }
 
 // onlyIn returns schemas that match values of a type that none of the others allows.
 func (c *compiler) onlyIn(t string, mine *value, list *value, path string, flat []*value, others []int) ([]located,
 	error) {
 	if len(others) > mostExclusive {
-		return nil, refuse(show(path)+"/oneOf", "more than %d schemas overlap", mostExclusive)
+		return nil, automaton.Refuse(show(path)+"/oneOf", "more than %d schemas overlap", mostExclusive)
 	}
 	all := []located{{ofType(t), path}}
 	outer := c.told

@@ -1,6 +1,10 @@
 package grammar
 
-import "slices"
+import (
+	"slices"
+
+	"sandwich/runtime/grammar/internal/automaton"
+)
 
 // flat returns a schema without $ref and allOf at its top level, and with conditional keywords as
 // alternatives. It allows a subset of what the schema allows.
@@ -18,18 +22,18 @@ func (c *compiler) flatten(x located, depth int, conditions bool) (*value, error
 	case s.kind != kindObject:
 		return s, nil
 	case c.within[s]:
-		return nil, refuse(show(x.path), "the schema refers to itself without end")
+		return nil, automaton.Refuse(show(x.path), "the schema refers to itself without end")
 	case depth > mostNested:
-		return nil, refuse(show(x.path), "$ref and allOf are nested more than %d levels deep", mostNested)
+		return nil, automaton.Refuse(show(x.path), "$ref and allOf are nested more than %d levels deep", mostNested)
 	case c.flats > mostFlat:
-		return nil, refuse(show(x.path), "more than %d schemas apply to the same value", mostFlat)
+		return nil, automaton.Refuse(show(x.path), "more than %d schemas apply to the same value", mostFlat)
 	}
 	if c.within == nil {
 		c.within = map[*value]bool{}
 	}
 	c.within[x.schema] = true
 	defer delete(c.within, x.schema)
-	c.meter.work(len(x.schema.members))
+	c.Meter.Work(len(x.schema.members))
 	if !conditions {
 		return c.widened(x, depth)
 	}

@@ -4,6 +4,8 @@ import (
 	"math/big"
 	"regexp"
 	"strconv"
+
+	"sandwich/runtime/grammar/internal/automaton"
 )
 
 // count returns the value of a counting keyword, or missing if it is absent.
@@ -14,11 +16,12 @@ func count(s *value, path, key string, missing int) (int, error) {
 	}
 	x, ok := new(big.Rat).SetString(v.text)
 	if v.kind != kindNumber || len(v.text) > 30 || !ok || !x.IsInt() || x.Sign() < 0 {
-		return 0, refuse(show(path)+"/"+key, "the value must be a whole number of at least 0")
+		return 0, automaton.Refuse(show(path)+"/"+key, "the value must be a whole number of at least 0")
 	}
-	if !x.Num().IsInt64() || x.Num().Int64() > maxCount {
+	if !x.Num().IsInt64() || x.Num().Int64() > automaton.MaxCount {
 		if missing >= 0 {
-			return 0, refuse(show(path)+"/"+key, "%s is above the limit of %d", clip(v.text), maxCount)
+			return 0, automaton.Refuse(show(path)+"/"+key, "%s is above the limit of %d", clip(v.text),
+				automaton.MaxCount)
 		}
 		return -1, nil // an upper bound that is never reached
 	}
@@ -34,7 +37,7 @@ func span(s *value, path, least, most string) (lo, hi int, err error) {
 		return 0, 0, err
 	}
 	if hi >= 0 && lo > hi {
-		return 0, 0, unsatisfied(show(path)+"/"+most, "%s is %d", least, lo)
+		return 0, 0, automaton.Unsatisfied(show(path)+"/"+most, "%s is %d", least, lo)
 	}
 	return lo, hi, nil
 }
@@ -55,7 +58,7 @@ func (c *compiler) texts(s *value, path string) (t texts, err error) {
 	}
 	if p := s.get("pattern"); p != nil {
 		if p.kind != kindString {
-			return t, refuse(show(path)+"/pattern", "the value must be a string")
+			return t, automaton.Refuse(show(path)+"/pattern", "the value must be a string")
 		}
 		if _, err := c.compiled(show(path)+"/pattern", p.text); err != nil {
 			return t, err
@@ -78,7 +81,7 @@ func (c *compiler) texts(s *value, path string) (t texts, err error) {
 	return t, nil
 }
 
-func (c *compiler) stringType(s *value, path string) (expr, error) {
+func (c *compiler) stringType(s *value, path string) (automaton.Expr, error) {
 	t, err := c.texts(s, path)
 	if err != nil {
 		return nil, err
@@ -88,7 +91,7 @@ func (c *compiler) stringType(s *value, path string) (expr, error) {
 	case len(t.unwanted) > 0:
 		return c.product(at, t)
 	case len(t.want) == 0:
-		return c.text(t.least, t.most), nil
+		return c.Text(t.least, t.most), nil
 	case len(t.want) > 1:
 		return c.product(at, t)
 	case s.get("pattern") != nil:
@@ -106,23 +109,23 @@ const mostMultiple = 4096
 // whole number.
 const mostDecimal = 256
 
-func (c *compiler) numberType(s *value, path string, integer bool) (expr, error) {
+func (c *compiler) numberType(s *value, path string, integer bool) (automaton.Expr, error) {
 	n, err := c.bounds(s, path)
 	if err != nil {
 		return nil, err
 	}
-	n.integer = n.integer || integer
+	n.Integer = n.Integer || integer
 	switch {
-	case n.none() && integer:
-		return c.integer(), nil
-	case n.none():
-		return c.number(), nil
+	case n.None() && integer:
+		return c.Integer(), nil
+	case n.None():
+		return c.Number(), nil
 	}
-	return n.expr(show(path))
+	return n.Expr(show(path))
 }
 
 // bounds returns the bounds of the keywords for numbers.
-func (c *compiler) bounds(s *value, path string) (n bounds, err error) {
+func (c *compiler) bounds(s *value, path string) (n automaton.Bounds, err error) {
 	s = s.withExclusive()
 	for _, k := range []struct {
 		key   string
@@ -135,30 +138,31 @@ func (c *compiler) bounds(s *value, path string) (n bounds, err error) {
 			continue
 		}
 		if outermost(v, k.lower) {
-			x := new(big.Rat).SetInt(tenTo(boundDigits))
+			x := new(big.Rat).SetInt(automaton.TenTo(automaton.BoundDigits))
 			if x.Sub(x, big.NewRat(1, 1)); k.lower {
 				x.Neg(x)
 			}
-			n.tighten(x, k.lower, false)
+			n.Tighten(x, k.lower, false)
 			continue
 		}
 		x, ok := rational(v)
 		if tiny := smallest(v); tiny != 0 {
 			x, ok = big.NewRat(int64(tiny), 1), true
-			if x.Quo(x, new(big.Rat).SetInt(tenTo(boundDigits))); (tiny > 0) != k.lower {
+			if x.Quo(x, new(big.Rat).SetInt(automaton.TenTo(automaton.BoundDigits))); (tiny > 0) != k.lower {
 				x = new(big.Rat) // rounded inward to zero
 			}
 		}
 		if !ok {
-			return n, refuse(show(path)+"/"+k.key, "the value must be a number of at most %d digits", boundDigits)
+			return n, automaton.Refuse(show(path)+"/"+k.key, "the value must be a number of at most %d digits",
+				automaton.BoundDigits)
 		}
 		inner := inward(x, k.lower)
-		n.tighten(inner, k.lower, k.open && inner == x && smallest(v) == 0)
+		n.Tighten(inner, k.lower, k.open && inner == x && smallest(v) == 0)
 	}
-	n.multiple, n.decimals, err = multipleOf(s, path)
-	n.integer = n.multiple != nil && n.decimals == 0 // multiples of a whole number are whole
+	n.Multiple, n.Decimals, err = multipleOf(s, path)
+	n.Integer = n.Multiple != nil && n.Decimals == 0 // multiples of a whole number are whole
 	if list := s.get(remainders); list != nil && err == nil {
-		err = n.divide(list.list, path)
+		err = divide(&n, list.list, path)
 	}
 	return n, err
 }
@@ -168,24 +172,25 @@ func (c *compiler) bounds(s *value, path string) (n bounds, err error) {
 const remainders = "!remainders"
 
 // divide adds remainders. The divisors must have a small common multiple.
-func (n *bounds) divide(list []*value, path string) error {
-	if n.decimals > 0 {
-		return refuse(show(path), "excluded multiples are supported for whole numbers only, not together with a "+
-			"multipleOf that has a fraction")
+func divide(n *automaton.Bounds, list []*value, path string) error {
+	if n.Decimals > 0 {
+		return automaton.Refuse(show(path),
+			"excluded multiples are supported for whole numbers only, not together with a "+
+				"multipleOf that has a fraction")
 	}
-	if n.integer = true; n.multiple == nil {
-		n.multiple = big.NewInt(1)
+	if n.Integer = true; n.Multiple == nil {
+		n.Multiple = big.NewInt(1)
 	}
-	n.rests = []remainder{{by: n.multiple.Int64()}}
+	n.Rests = []automaton.Remainder{{By: n.Multiple.Int64()}}
 	for _, x := range list {
 		by, _, err := multipleOf(object1("multipleOf", x.list[0]), path)
 		if err != nil {
 			return err
 		}
 		rest, _ := strconv.ParseInt(x.list[1].text, 10, 64)
-		n.rests = append(n.rests, remainder{by.Int64(), rest, x.list[2].isFalse()})
-		if n.multiple = lcm(n.multiple, by); n.multiple.Cmp(big.NewInt(mostMultiple)) > 0 {
-			return refuse(show(path), "the divisors have no common multiple up to %d",
+		n.Rests = append(n.Rests, automaton.Remainder{By: by.Int64(), Rest: rest, Not: x.list[2].isFalse()})
+		if n.Multiple = lcm(n.Multiple, by); n.Multiple.Cmp(big.NewInt(mostMultiple)) > 0 {
+			return automaton.Refuse(show(path), "the divisors have no common multiple up to %d",
 				mostMultiple)
 		}
 	}
@@ -222,27 +227,15 @@ func smallest(v *value) int {
 
 // inward rounds a bound inward to boundDigits fraction digits.
 func inward(x *big.Rat, lower bool) *big.Rat {
-	if n, exact := x.FloatPrec(); exact && n <= boundDigits {
+	if n, exact := x.FloatPrec(); exact && n <= automaton.BoundDigits {
 		return x
 	}
-	scale := tenTo(boundDigits)
+	scale := automaton.TenTo(automaton.BoundDigits)
 	whole, rest := new(big.Int).DivMod(new(big.Int).Mul(x.Num(), scale), x.Denom(), new(big.Int))
 	if lower && rest.Sign() != 0 {
 		whole.Add(whole, big.NewInt(1))
 	}
 	return new(big.Rat).SetFrac(whole, scale)
-}
-
-func tenTo(n int) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil) }
-
-// tighten adds a bound.
-func (n *bounds) tighten(x *big.Rat, lower, open bool) {
-	if lower && (n.least == nil || x.Cmp(n.least) > 0 || x.Cmp(n.least) == 0 && open) {
-		n.least, n.overLeast = x, open
-	}
-	if !lower && (n.most == nil || x.Cmp(n.most) < 0 || x.Cmp(n.most) == 0 && open) {
-		n.most, n.belowMost = x, open
-	}
 }
 
 // rational parses a number with a limited number of digits and a limited exponent.
@@ -266,16 +259,16 @@ func multipleOf(s *value, path string) (of *big.Int, decimals int, err error) {
 	x, ok := rational(v)
 	if ok && x.Sign() > 0 {
 		n, exact := x.FloatPrec()
-		whole := new(big.Rat).Mul(x, new(big.Rat).SetInt(tenTo(n)))
+		whole := new(big.Rat).Mul(x, new(big.Rat).SetInt(automaton.TenTo(n)))
 		most := int64(mostMultiple)
 		if n > 0 {
 			most = mostDecimal
 		}
-		if exact && n <= fractionDigits && whole.Num().Cmp(big.NewInt(most)) <= 0 {
+		if exact && n <= automaton.FractionDigits && whole.Num().Cmp(big.NewInt(most)) <= 0 {
 			return whole.Num(), n, nil
 		}
 	}
-	return nil, 0, refuse(show(path)+"/multipleOf",
+	return nil, 0, automaton.Refuse(show(path)+"/multipleOf",
 		"supported are whole numbers from 1 to %d, and decimal numbers with "+
 			"digits up to %d", mostMultiple, mostDecimal)
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"sandwich/runtime/grammar/internal/automaton"
 )
 
 // Schema is a JSON Schema whose parts are used in a composed grammar. It must be used by only one
@@ -32,85 +34,80 @@ func NewSchema(text []byte, note func(path, reason string)) *Schema {
 // pointer; the empty one is the whole schema. If keywords may be left out, a missing part allows
 // everything.
 func (s *Schema) Matching(path string) Piece {
-	return func(b *builder) (expr, error) {
+	return func(b *automaton.Builder) (automaton.Expr, error) {
 		if err := s.read(b); err != nil {
 			return nil, s.own(err)
 		}
 		if _, err := s.of.find(path); err != nil && s.note != nil {
-			return b.anyValue(), nil
+			return b.AnyValue(), nil
 		}
 		e, err := s.of.rules(path)
 		if err != nil {
 			return nil, s.own(s.of.where(err))
 		}
 		if path == "" {
-			b.schemas = append(b.schemas, wholeSchema{s, e.rule})
+			b.Wholes = append(b.Wholes, automaton.WholeRule{Rule: e.Rule, Refuse: func() error { return s.refuse(b) }})
 		}
 		return e, nil
 	}
 }
 
-// wholeSchema is a Schema that an answer may have to satisfy as a whole.
-type wholeSchema struct {
-	schema *Schema
-	rule   ruleID
-}
-
-// unsatisfied returns an error for a schema that no value satisfies, with the path of its smallest
+// refuse returns the error for a schema that no value satisfies, with the path of its smallest
 // unsatisfiable part.
-func (b *builder) unsatisfied() error {
-	for _, w := range b.schemas {
-		if !math.IsInf(b.states[b.rules[w.rule].start].dist, 1) {
-			continue
-		}
-		e := unsatisfied("#", "none was found")
-		if none := w.schema.of.none; none != nil {
-			*e = *none
-			e.Path, e.located = w.schema.of.visible(e.Path), true
-		}
-		for i := 0; i < len(b.rules) && b.diagnosing && !e.located; i++ {
-			r := &b.rules[i]
-			if r.of == w.schema && len(r.path) > len(e.Path) && math.IsInf(b.states[r.start].dist, 1) {
-				e.Path = r.path
-			}
-		}
-		e.located = e.located || b.diagnosing
-		e.schema = w.schema
-		return e
+func (s *Schema) refuse(b *automaton.Builder) error {
+	e := automaton.Unsatisfied("#", "none was found")
+	if none := s.of.none; none != nil {
+		*e = *none
+		e.Path, e.Located = s.of.visible(e.Path), true
 	}
-	return nil
+	for i := 0; i < len(b.Rules) && b.Diagnosing && !e.Located; i++ {
+		r := &b.Rules[i]
+		if r.Of == any(s) && len(r.Path) > len(e.Path) && math.IsInf(b.States[r.Start].Dist, 1) {
+			e.Path = r.Path
+		}
+	}
+	e.Located = e.Located || b.Diagnosing
+	e.Owner = s
+	return e
 }
 
 // own sets the schema of an error.
 func (s *Schema) own(err error) error {
-	var e *Error
+	var e *automaton.Error
 	if errors.As(err, &e) {
-		e.schema = s
+		e.Owner = s
 	}
 	return err
 }
 
-// Schema returns the Schema that the error refers to, or nil.
-func (e *Error) Schema() *Schema { return e.schema }
+// Owner returns the Schema that an error refers to, or nil.
+func Owner(err error) *Schema {
+	var e *automaton.Error
+	if errors.As(err, &e) {
+		s, _ := e.Owner.(*Schema)
+		return s
+	}
+	return nil
+}
 
 // read parses the schema and starts compiling it for a builder.
-func (s *Schema) read(b *builder) error {
-	if s.of != nil && s.of.builder == b {
+func (s *Schema) read(b *automaton.Builder) error {
+	if s.of != nil && s.of.Builder == b {
 		return nil
 	}
 	if s.root == nil {
-		root, err := readSchema(s.text, b.meter)
-		var e *Error
+		root, err := readSchema(s.text, b.Meter)
+		var e *automaton.Error
 		switch {
 		case err == nil:
-		case s.note == nil || !errors.As(err, &e) || e.limit:
+		case s.note == nil || !errors.As(err, &e) || e.Limit:
 			return err
 		default:
 			root = s.free(e.Message)
 		}
 		s.root = root
 	} else {
-		b.meter.take(2 * len(s.text)) // the parsed schema is still in memory
+		b.Meter.Take(2 * len(s.text)) // the parsed schema is still in memory
 	}
 	s.of = newCompiler(b, s.root)
 	s.of.schema = s
@@ -127,13 +124,13 @@ func (s *Schema) free(reason string) *value {
 // relax leaves out the keyword that an error refers to. It returns false if it cannot. During
 // compilation, at is the path of the part being compiled; if linked, the error itself has the path.
 func (s *Schema) relax(err error, at string, linked bool) bool {
-	var e *Error
-	if !errors.As(err, &e) || e.limit || s.note == nil || s.left < 0 || s.left == 0 && !linked {
+	var e *automaton.Error
+	if !errors.As(err, &e) || e.Limit || s.note == nil || s.left < 0 || s.left == 0 && !linked {
 		return false
 	}
 	path, ok := strings.CutPrefix(e.Path, "#")
 	switch {
-	case s.left == 0 || e.none && path == "":
+	case s.left == 0 || e.None && path == "":
 		s.root = s.free(e.Message)
 		return true
 	case !ok:
@@ -236,7 +233,7 @@ func (c *compiler) search(v *value, key string, x *value, depth int) (path strin
 		if list == nil {
 			continue
 		}
-		c.meter.work(len(list.list))
+		c.Meter.Work(len(list.list))
 		for i, y := range list.list {
 			if at, ok := c.search(y, key, x, depth+1); ok {
 				return "/" + name + "/" + itoa(i) + at, true

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"sandwich/runtime/grammar/internal/automaton"
 )
 
 // spoiled puts keywords that are not supported, or are no keywords' values, into a random schema.
@@ -20,7 +22,8 @@ func spoiled(r *rand.Rand, v any) any {
 		if r.IntN(6) == 0 {
 			name := []string{"pattern", "type", "multipleOf", "$ref", "items", "properties", "required", "oneOf",
 				"minItems", "patternProperties", "allOf", "enum"}[r.IntN(12)]
-			v[name] = []any{`(a)\1`, "strin", 0.2570001, "http://example.com/x", 7, []any{1}, map[string]any{"(": true}, nil,
+			v[name] = []any{`(a)\1`, "strin", 0.2570001, "http://example.com/x", 7, []any{1},
+				map[string]any{"(": true}, nil,
 				-1, "#/nowhere"}[r.IntN(10)]
 		}
 	case []any:
@@ -54,7 +57,7 @@ func TestLenientSchemas(t *testing.T) {
 			}
 		})
 		g, err := NewMeter(t.Context(), Limits{}).Compose(s.Matching(""))
-		var e *Error
+		var e *automaton.Error
 		if errors.As(err, &e) && e.Limited() {
 			continue
 		}

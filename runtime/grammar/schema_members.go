@@ -1,5 +1,7 @@
 package grammar
 
+import "sandwich/runtime/grammar/internal/automaton"
+
 // list converts additional members to properties if there are few names.
 func (w *objectWriter) list() {
 	left := mostListed
@@ -21,22 +23,25 @@ func (w *objectWriter) list() {
 // prepare creates the rules that write calls, because none may be created while rules are written.
 // If members are counted, each is a separate rule, since it is written several times.
 func (w *objectWriter) prepare() error {
-	space := w.space()
-	w.char()
-	w.text(0, -1)
-	w.textRest()
+	space := w.Space()
+	w.Char()
+	w.Text(0, -1)
+	w.TextRest()
 	counted := w.least > 0 || w.most >= 0
-	once := func(e expr) expr {
+	once := func(e automaton.Expr) automaton.Expr {
 		if !counted {
 			return e
 		}
-		r := w.rule(w.visible(show(w.path)))
-		w.builder.rules[r].of = w.schema
-		w.define(r, e)
-		return call{r}
+		r := w.Rule(w.visible(show(w.path)))
+		if w.schema != nil {
+			w.Builder.Rules[r].Of = w.schema
+		}
+		w.Define(r, e)
+		return automaton.Call{Rule: r}
 	}
 	for _, p := range w.props {
-		w.members = append(w.members, once(sequence{literal(appendQuoted(nil, p.name)), space, literal(":"), space,
+		w.members = append(w.members, once(automaton.Sequence{automaton.Literal(appendQuoted(nil, p.name)), space,
+			automaton.Literal(":"), space,
 			p.value}))
 	}
 	if len(w.extras) == 0 {
@@ -65,33 +70,33 @@ func (w *objectWriter) prepare() error {
 }
 
 // additionalOf returns an additional member whose name is in a class.
-func (w *objectWriter) additionalOf(class nameClass) (expr, error) {
-	var all choice
+func (w *objectWriter) additionalOf(class nameClass) (automaton.Expr, error) {
+	var all automaton.Choice
 	for _, e := range w.extras {
 		name, err := w.name(e, class)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, sequence{name, w.space(), literal(":"), w.space(), e.value})
+		all = append(all, automaton.Sequence{name, w.Space(), automaton.Literal(":"), w.Space(), e.value})
 	}
 	return all, nil
 }
 
 // write writes the automaton of an object.
-func (w *objectWriter) write(b *builder, from, to int32) {
-	m := memberWriter{objectWriter: w, b: b, end: b.state(), states: map[memberAt]int32{}}
-	space := w.space()
-	m.comma = sequence{space, literal(","), space}
+func (w *objectWriter) write(b *automaton.Builder, from, to int32) {
+	m := memberWriter{objectWriter: w, b: b, end: b.State(), states: map[memberAt]int32{}}
+	space := w.Space()
+	m.comma = automaton.Sequence{space, automaton.Literal(","), space}
 	for i, p := range w.props {
 		if p.required {
 			m.must = i + 1
 		}
 	}
-	open := b.state()
-	b.edge(from, open, byteRange{'{', '{'})
-	b.write(space, open, m.state(memberAt{name: true}))
+	open := b.State()
+	b.Edge(from, open, automaton.ByteRange{Lo: '{', Hi: '{'})
+	b.Write(space, open, m.state(memberAt{name: true}))
 	if m.must == 0 && w.least == 0 {
-		b.eps(open, m.end)
+		b.Eps(open, m.end)
 	}
 	for len(m.todo) > 0 {
 		at := m.todo[len(m.todo)-1]
@@ -105,15 +110,15 @@ func (w *objectWriter) write(b *builder, from, to int32) {
 			m.additional(at.count, from)
 		}
 	}
-	b.write(sequence{space, literal("}")}, m.end, to)
+	b.Write(automaton.Sequence{space, automaton.Literal("}")}, m.end, to)
 }
 
 // memberWriter writes the automaton of an object. Its states are positions before the name of a
 // member and after a member.
 type memberWriter struct {
 	*objectWriter
-	b      *builder
-	comma  expr
+	b      *automaton.Builder
+	comma  automaton.Expr
 	must   int   // properties up to this index include all required ones
 	end    int32 // after the last member
 	states map[memberAt]int32
@@ -134,7 +139,7 @@ func (m *memberWriter) state(at memberAt) int32 {
 	}
 	s, met := m.states[at]
 	if !met {
-		s = m.b.state()
+		s = m.b.State()
 		m.states[at] = s
 		m.todo = append(m.todo, at)
 	}
@@ -147,20 +152,20 @@ func (m *memberWriter) full(count int) bool { return m.most >= 0 && count >= m.m
 // after writes what follows a member: the end, or a comma and another member.
 func (m *memberWriter) after(at memberAt, from int32) {
 	if at.next >= m.must && at.count >= m.least {
-		m.b.eps(from, m.end)
+		m.b.Eps(from, m.end)
 	}
 	if !m.full(at.count) && (at.next < len(m.props) || len(m.extras) > 0) {
-		m.b.write(m.comma, from, m.state(memberAt{true, at.next, at.count}))
+		m.b.Write(m.comma, from, m.state(memberAt{true, at.next, at.count}))
 	}
 }
 
 // property writes the edges of a property: to include it, and to skip it.
 func (m *memberWriter) property(at memberAt, from int32) {
 	if !m.full(at.count) {
-		m.b.write(m.members[at.next], from, m.state(memberAt{false, at.next + 1, at.count + 1}))
+		m.b.Write(m.members[at.next], from, m.state(memberAt{false, at.next + 1, at.count + 1}))
 	}
 	if !m.props[at.next].required && (at.next+1 < len(m.props) || len(m.extras) > 0) {
-		m.b.eps(from, m.state(memberAt{true, at.next + 1, at.count}))
+		m.b.Eps(from, m.state(memberAt{true, at.next + 1, at.count}))
 	}
 }
 
@@ -179,7 +184,7 @@ func (m *memberWriter) additional(count int, from int32) {
 		return
 	}
 	for first := range m.distinct {
-		var all sequence
+		var all automaton.Sequence
 		for i := range missing {
 			if i > 0 {
 				all = append(all, m.comma)
@@ -192,12 +197,12 @@ func (m *memberWriter) additional(count int, from int32) {
 
 // more writes some members, after which there are count members, and then up to left others; left <
 // 0 means no limit.
-func (m *memberWriter) more(e expr, from int32, count, left int) {
+func (m *memberWriter) more(e automaton.Expr, from int32, count, left int) {
 	if m.most < 0 {
-		m.b.write(e, from, m.state(memberAt{false, len(m.props), count}))
+		m.b.Write(e, from, m.state(memberAt{false, len(m.props), count}))
 		return
 	}
-	next := m.b.state()
-	m.b.write(e, from, next)
-	m.b.write(repeat{sequence{m.comma, m.any}, 0, left}, next, m.end)
+	next := m.b.State()
+	m.b.Write(e, from, next)
+	m.b.Write(automaton.Repeat{Body: automaton.Sequence{m.comma, m.any}, Least: 0, Most: left}, next, m.end)
 }

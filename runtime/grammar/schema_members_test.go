@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"sandwich/runtime/grammar/internal/automaton"
 )
 
 // namesOf returns the names of an object's members as often as they are written.
@@ -37,7 +39,8 @@ func TestNamesOfFreeChoice(t *testing.T) {
 	}{
 		`{"type":"object","patternProperties":{"^[ab]$":{"type":"integer"}},"additionalProperties":false,
 			"minProperties":2}`: {2, 2, true},
-		`{"type":"object","patternProperties":{"^(foo|bar)$":{"type":"integer"}},"additionalProperties":false}`: {0, 0, true},
+		`{"type":"object","patternProperties":{"^(foo|bar)$":{"type":"integer"}},"additionalProperties":false}`: {0, 0,
+			true},
 		`{"type":"object","patternProperties":{"^(foo|bar)$":{"type":"integer"},"^b":{"minimum":3}},
 			"additionalProperties":false,"maxProperties":2}`: {0, 0, true},
 		`{"type":"object","patternProperties":{"^[a-z0-9]{2}$":{"type":"null"}},"additionalProperties":false,
@@ -84,7 +87,7 @@ func TestNamesOfFreeChoice(t *testing.T) {
 // TestListed checks which texts are listed: all where they are few, none where they are endless or
 // many, whatever dead ends their automaton has.
 func TestListed(t *testing.T) {
-	b := newBuilder(NewMeter(t.Context(), Limits{}))
+	b := patternsOf(automaton.NewBuilder(automaton.NewMeter(t.Context(), 0, 0)))
 	for _, c := range []struct {
 		t    texts
 		want string // of at most 8 texts
@@ -119,7 +122,8 @@ func TestReasonsOfRefusals(t *testing.T) {
 		for i := range n {
 			defs = append(defs, fmt.Sprintf(`"d%d":{"$ref":"#/$defs/d%d"}`, i, i+1))
 		}
-		return fmt.Sprintf(`{"allOf":[{"$ref":"#/$defs/d0"}],"$defs":{%s,"d%d":{"type":"null"}}}`, strings.Join(defs, ","), n)
+		return fmt.Sprintf(`{"allOf":[{"$ref":"#/$defs/d0"}],"$defs":{%s,"d%d":{"type":"null"}}}`, strings.Join(defs,
+			","), n)
 	}
 	for schema, want := range map[string]string{
 		strings.Repeat(`{"allOf":[`, 100) + `{"type":"null"}` + strings.Repeat(`]}`, 100): "",
@@ -135,7 +139,7 @@ func TestReasonsOfRefusals(t *testing.T) {
 			"at most 6 additional members with distinct names are supported",
 	} {
 		_, err := FromSchema([]byte(schema))
-		var e *Error
+		var e *automaton.Error
 		switch {
 		case want == "" && err != nil:
 			t.Errorf("%.100s: %v", schema, err)

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"sandwich/runtime/grammar/internal/automaton"
 )
 
 // located is a schema and its path.
@@ -35,7 +37,7 @@ func (v *value) weight(most int) int {
 }
 
 // merged returns the rule of the conjunction of schemas, which it merges into one schema.
-func (c *compiler) merged(path string, all ...located) (expr, error) {
+func (c *compiler) merged(path string, all ...located) (automaton.Expr, error) {
 	var sum *value
 	for _, x := range all {
 		flat, err := c.flat(x, 0)
@@ -52,17 +54,17 @@ func (c *compiler) merged(path string, all ...located) (expr, error) {
 		c.extra, c.origin, c.alike = map[string]*value{}, map[string]string{}, map[string]string{}
 	}
 	weight := sum.weight(mostValues)
-	c.meter.work(weight)
+	c.Meter.Work(weight)
 	if c.merges += weight; c.merges > mostValues {
-		return nil, refuse(show(path), "the merged schemas have more than %d values", mostValues)
+		return nil, automaton.Refuse(show(path), "the merged schemas have more than %d values", mostValues)
 	}
 	text := string(sum.write(nil))
-	c.meter.take(3*entryCost + len(text) + len(path))
+	c.Meter.Take(3*automaton.EntryCost + len(text) + len(path))
 	if name, met := c.alike[text]; met {
 		return c.refer(name) // a recursive schema that is merged with itself terminates here
 	}
 	if c.made++; c.made > mostMerged {
-		return nil, refuse(show(path), "more than %d schemas are merged", mostMerged)
+		return nil, automaton.Refuse(show(path), "more than %d schemas are merged", mostMerged)
 	}
 	name := "!" + itoa(c.made)
 	c.extra[name], c.origin[name], c.alike[text] = sum, path, name
@@ -77,10 +79,10 @@ func (c *compiler) merge(a, b *value, path string) (*value, error) {
 	case b.isTrue() || a.isFalse():
 		return a, nil
 	case a.kind != kindObject || b.kind != kindObject:
-		return nil, refuse(show(path), "a schema must be an object, true or false")
+		return nil, automaton.Refuse(show(path), "a schema must be an object, true or false")
 	}
-	c.meter.take(valueCost + 24*(len(a.members)+len(b.members)))
-	c.meter.work(len(a.members) * len(b.members))
+	c.Meter.Take(automaton.ValueCost + 24*(len(a.members)+len(b.members)))
+	c.Meter.Work(len(a.members) * len(b.members))
 	out := &value{kind: kindObject}
 	// Keywords that are merged together.
 	apart := []string{"properties", "patternProperties", "additionalProperties"}
@@ -216,7 +218,7 @@ func (c *compiler) mergeKeyword(key string, a, b *value, path string) (*value, e
 		"maxContains":
 		return extreme(a, b, -1), nil
 	case "enum":
-		c.meter.take(2 * entryCost * len(b.list))
+		c.Meter.Take(2 * automaton.EntryCost * len(b.list))
 		known := keysOf(b.list)
 		in := func(x *value) bool { return !known[x.key()] }
 		return &value{kind: kindArray, list: slices.DeleteFunc(slices.Clone(a.list), in)}, nil
@@ -226,8 +228,9 @@ func (c *compiler) mergeKeyword(key string, a, b *value, path string) (*value, e
 	if !slices.Contains(conflicting, key) || a.equal(b) {
 		return a, nil
 	}
-	return nil, refuse(show(path)+"/"+escapePointer(key), "two schemas that apply to the same value have different "+
-		"values, which is not supported for this keyword")
+	return nil, automaton.Refuse(show(path)+"/"+escapePointer(key),
+		"two schemas that apply to the same value have different "+
+			"values, which is not supported for this keyword")
 }
 
 func mergeTypes(a, b *value) *value {
@@ -258,9 +261,9 @@ func mergeTypes(a, b *value) *value {
 // crossed returns the pairwise conjunctions of the alternatives of both schemas, without those that
 // are known to be unsatisfiable: chains of if and then that compare constants do not grow.
 func (c *compiler) crossed(a, b *value, path string) (*value, error) {
-	c.meter.work(16 * len(a.list) * len(b.list))
+	c.Meter.Work(16 * len(a.list) * len(b.list))
 	if len(a.list)*len(b.list) > 16*mostMerged {
-		return nil, refuse(show(path)+"/anyOf", "the combined alternatives are more than %d", mostMerged)
+		return nil, automaton.Refuse(show(path)+"/anyOf", "the combined alternatives are more than %d", mostMerged)
 	}
 	flatten := func(list []*value) (out []*value) {
 		for _, x := range list {
@@ -281,7 +284,8 @@ func (c *compiler) crossed(a, b *value, path string) (*value, error) {
 				continue
 			}
 			if out.list = append(out.list, both(x, y)); len(out.list) > mostMerged {
-				return nil, refuse(show(path)+"/anyOf", "the combined alternatives are more than %d", mostMerged)
+				return nil, automaton.Refuse(show(path)+"/anyOf", "the combined alternatives are more than %d",
+					mostMerged)
 			}
 		}
 	}
@@ -300,10 +304,10 @@ func commonMultiple(a, b *value) *value {
 	}
 	n, exact1 := x.FloatPrec()
 	m, exact2 := y.FloatPrec()
-	if n = max(n, m); !exact1 || !exact2 || n > fractionDigits {
+	if n = max(n, m); !exact1 || !exact2 || n > automaton.FractionDigits {
 		return nil
 	}
-	scale := new(big.Rat).SetInt(tenTo(n))
+	scale := new(big.Rat).SetInt(automaton.TenTo(n))
 	of := lcm(new(big.Rat).Mul(x, scale).Num(), new(big.Rat).Mul(y, scale).Num())
 	return &value{kind: kindNumber, text: new(big.Rat).Quo(new(big.Rat).SetInt(of), scale).FloatString(n)}
 }
@@ -328,7 +332,7 @@ func extreme(a, b *value, sign int) *value {
 
 // where replaces the path of a merged schema in an error by that of the original schema.
 func (c *compiler) where(err error) error {
-	if e, ok := err.(*Error); ok {
+	if e, ok := err.(*automaton.Error); ok {
 		visible := *e
 		visible.Path = c.visible(e.Path)
 		return &visible

@@ -3,6 +3,8 @@ package grammar
 import (
 	"regexp"
 	"strings"
+
+	"sandwich/runtime/grammar/internal/automaton"
 )
 
 // nameClass is a subset of the names that an object allows.
@@ -98,7 +100,8 @@ func (w *objectWriter) byName(n int) (out []nameClass, err error) {
 		return nil, err
 	}
 	if !ok {
-		return nil, unsatisfied(show(w.path)+"/minProperties", "it requires %d distinct names, but there are only %d",
+		return nil, automaton.Unsatisfied(show(w.path)+"/minProperties",
+			"it requires %d distinct names, but there are only %d",
 			w.least, len(w.props)+len(out))
 	}
 	return append(out, rest), nil

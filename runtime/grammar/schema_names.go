@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"sandwich/runtime/grammar/internal/automaton"
 )
 
 // nameRule is the meaning of propertyNames.
@@ -29,7 +31,7 @@ func (c *compiler) nameRule(s *value, path string) (n nameRule, err error) {
 		return n, nil
 	}
 	if v.kind != kindObject {
-		return n, refuse(show(path), "a schema must be an object, true or false")
+		return n, automaton.Refuse(show(path), "a schema must be an object, true or false")
 	}
 	if list := v.get("anyOf"); list != nil {
 		return c.anyName(v, list, path)
@@ -37,7 +39,8 @@ func (c *compiler) nameRule(s *value, path string) (n nameRule, err error) {
 	for _, m := range v.members {
 		if !slices.Contains(describing, m.name) && !slices.Contains([]string{"type", "pattern", "format", "minLength",
 			"maxLength", "enum", "const", moreTexts, neverTexts}, m.name) {
-			return n, refuse(show(path)+"/"+escapePointer(m.name), "the keyword is not supported in propertyNames")
+			return n, automaton.Refuse(show(path)+"/"+escapePointer(m.name),
+				"the keyword is not supported in propertyNames")
 		}
 	}
 	kinds, err := types(v, path)
@@ -131,18 +134,18 @@ func (c *compiler) hasText(t texts, s string) bool {
 
 // otherNames returns any name except those of the properties. A prefix of a property's name must be
 // spelled without escapes, so that no spelling of such a name is accepted.
-func (c *compiler) otherNames(props []property) expr {
+func (c *compiler) otherNames(props []property) automaton.Expr {
 	root := &nameNode{}
 	for _, p := range props {
-		c.meter.take(valueCost * (1 + len(p.name)))
+		c.Meter.Take(automaton.ValueCost * (1 + len(p.name)))
 		root.add(p.name)
 	}
-	others := c.textRest() // after a character that no property continues with
-	return sequence{literal(`"`), automaton(func(b *builder, from, to int32) {
-		rest := b.state()
-		b.write(others, rest, to)
+	others := c.TextRest() // after a character that no property continues with
+	return automaton.Sequence{automaton.Literal(`"`), automaton.Automaton(func(b *automaton.Builder, from, to int32) {
+		rest := b.State()
+		b.Write(others, rest, to)
 		root.write(b, rest, from, to)
-	}), literal(`"`)}
+	}), automaton.Literal(`"`)}
 }
 
 // nameNode is a node of a trie of names.
@@ -168,18 +171,18 @@ func (n *nameNode) add(name string) {
 
 // write writes paths for all texts that are not a name of the trie. It leads to rest after a
 // character that no name continues with.
-func (n *nameNode) write(b *builder, rest, from, to int32) {
+func (n *nameNode) write(b *automaton.Builder, rest, from, to int32) {
 	if !n.name {
-		b.eps(from, to)
+		b.Eps(from, to)
 	}
-	var known runes
+	var known automaton.Runes
 	for _, r := range n.keys {
-		known = append(known, runeRange{r, r})
-		spelled := appendChar(nil, r)
-		next := b.state()
-		b.write(literal(spelled), from, next)
+		known = append(known, automaton.RuneRange{Lo: r, Hi: r})
+		spelled := automaton.AppendChar(nil, r)
+		next := b.State()
+		b.Write(automaton.Literal(spelled), from, next)
 		n.next[r].write(b, rest, next, to)
 	}
-	others := anyRune.except(escaped).except(known.inOrder())
-	b.write(others, from, rest)
+	others := automaton.AnyRune.Except(automaton.Escaped).Except(known.InOrder())
+	b.Write(others, from, rest)
 }

@@ -4,6 +4,8 @@ import (
 	"math/big"
 	"slices"
 	"strconv"
+
+	"sandwich/runtime/grammar/internal/automaton"
 )
 
 // conditional are the keywords that depend on whether something else holds. They are rewritten into
@@ -11,7 +13,7 @@ import (
 var conditional = []string{"not", "if", "then", "else", "dependentRequired", "dependentSchemas", "dependencies"}
 
 // conditions handles schemas with such keywords.
-func (c *compiler) conditions(s *value, path string) (expr, bool, error) {
+func (c *compiler) conditions(s *value, path string) (automaton.Expr, bool, error) {
 	if !slices.ContainsFunc(conditional, func(k string) bool { return s.get(k) != nil }) {
 		return nil, false, nil
 	}
@@ -45,14 +47,15 @@ func (c *compiler) alternatives(s *value, path string, depth int) (all []*value,
 			continue
 		}
 		if list.kind != kindObject {
-			return nil, refuse(show(path)+"/"+key, "the value must be an object")
+			return nil, automaton.Refuse(show(path)+"/"+key, "the value must be an object")
 		}
 		for _, m := range list.members {
 			then := m.value
 			if then.kind == kindArray {
 				then = object1("required", then)
 			} else if key == "dependentRequired" {
-				return nil, refuse(show(path)+"/"+key+"/"+escapePointer(m.name), "the value must be a list of names")
+				return nil, automaton.Refuse(show(path)+"/"+key+"/"+escapePointer(m.name),
+					"the value must be a list of names")
 			}
 			choice(without1(m.name), then)
 		}
@@ -100,12 +103,12 @@ func (c *compiler) negated(x located, depth int) (*value, error) {
 	case s.isFalse():
 		return &value{kind: kindBool, text: "true"}, nil
 	case s.kind != kindObject:
-		return nil, refuse(show(x.path), "a schema must be an object, true or false")
+		return nil, automaton.Refuse(show(x.path), "a schema must be an object, true or false")
 	case depth > 64 || c.denied >= mostDenied:
-		c.partly = true
-		return nil, refuse(show(x.path), "the negated schema has too many parts")
+		c.Partly = true
+		return nil, automaton.Refuse(show(x.path), "the negated schema has too many parts")
 	}
-	c.meter.take(valueCost)
+	c.Meter.Take(automaton.ValueCost)
 	c.denied++
 	var out []*value
 	asserts := false
@@ -116,7 +119,7 @@ func (c *compiler) negated(x located, depth int) (*value, error) {
 		asserts = true
 		some, err := c.negatedMember(x, m, depth)
 		if err != nil {
-			c.partly = true // the result is a smaller subset, but still correct
+			c.Partly = true // the result is a smaller subset, but still correct
 			continue
 		}
 		out = append(out, some...)
@@ -125,7 +128,7 @@ func (c *compiler) negated(x located, depth int) (*value, error) {
 	case !asserts:
 		return &value{kind: kindBool, text: "false"}, nil
 	case len(out) == 0:
-		return nil, refuse(show(x.path), "negating this schema is not supported")
+		return nil, automaton.Refuse(show(x.path), "negating this schema is not supported")
 	}
 	return object1("anyOf", &value{kind: kindArray, list: out}), nil
 }
@@ -139,7 +142,7 @@ func (c *compiler) negatedMember(x located, m member, depth int) (out []*value, 
 		}
 		some, failed := c.negated(located{v, at}, depth+1)
 		if out = append(out, some); failed != nil {
-			out, c.partly = out[:len(out)-1], true
+			out, c.Partly = out[:len(out)-1], true
 		}
 	}
 	switch m.name {
@@ -172,16 +175,16 @@ func (c *compiler) negatedMember(x located, m member, depth int) (out []*value, 
 			if not(other, "else"); err == nil && len(out) > last {
 				out[last] = bothOf(some, out[last])
 			} else {
-				out, c.partly = out[:last], true
+				out, c.Partly = out[:last], true
 			}
 		}
 	case "dependentRequired", "dependentSchemas", "dependencies":
-		c.partly = true
+		c.Partly = true
 	case "contains":
 		out = negatedContains(x.schema)
 	case "items":
 		if m.value.kind == kindArray || x.schema.get("prefixItems") != nil {
-			c.partly = true
+			c.Partly = true
 			break
 		}
 		other, err := c.negated(located{m.value, x.path + "/items"}, depth+1)
@@ -191,7 +194,7 @@ func (c *compiler) negatedMember(x located, m member, depth int) (out []*value, 
 		out = append(out, ofType("array").and("contains", other).and("minContains", &value{kind: kindNumber,
 			text: "1"}))
 	case "multipleOf":
-		c.partly = true // numbers with a fraction are left out
+		c.Partly = true // numbers with a fraction are left out
 		if r, ok := rational(m.value); ok && r.IsInt() {
 			rule := &value{kind: kindArray, list: []*value{m.value, {kind: kindNumber, text: "0"}, {kind: kindBool,
 				text: "false"}}}
@@ -249,7 +252,7 @@ func (c *compiler) negatedKeyword(m member, path string, depth int) (out []*valu
 			out = append(out, ofType("string").and(neverTexts, &value{kind: kindArray, list: texted([]string{wide})}))
 			break
 		}
-		c.partly = true
+		c.Partly = true
 	case "required":
 		for _, n := range v.list {
 			out = append(out, without1(n.text).and("type", ofType("object").members[0].value))
@@ -258,7 +261,7 @@ func (c *compiler) negatedKeyword(m member, path string, depth int) (out []*valu
 		for _, p := range v.members {
 			x, err := c.negated(located{p.value, path + "/properties/" + escapePointer(p.name)}, depth+1)
 			if err != nil {
-				c.partly = true // the result is a smaller subset, but still correct
+				c.Partly = true // the result is a smaller subset, but still correct
 				continue
 			}
 			out = append(out, ofType("object").and("required", &value{kind: kindArray, list: texted([]string{p.name})}).
@@ -276,7 +279,7 @@ func (c *compiler) negatedKeyword(m member, path string, depth int) (out []*valu
 		out = append(out, object1("allOf", all))
 	case "minContains", "maxContains", "then", "else": // with contains, with if
 	default:
-		c.partly = true
+		c.Partly = true
 	}
 	return out, nil
 }
@@ -346,7 +349,10 @@ func negatedConstants(list []*value) (out []*value) {
 		out = append(out, object1("enum", &value{kind: kindArray, list: []*value{{kind: kindBool, text: other}}}))
 	}
 	if numbers && least != nil {
-		number := func(n *big.Rat) *value { return &value{kind: kindNumber, text: n.FloatString(boundDigits)} }
+		number := func(n *big.Rat) *value {
+			return &value{kind: kindNumber,
+				text: n.FloatString(automaton.BoundDigits)}
+		}
 		out = append(out, ofType("number").and("exclusiveMaximum", number(least)),
 			ofType("number").and("exclusiveMinimum", number(most)))
 	}

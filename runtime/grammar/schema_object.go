@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"sandwich/runtime/grammar/internal/automaton"
 )
 
 // objectWriter writes the objects of a schema: the properties in their order, each if it is
@@ -20,15 +22,15 @@ type objectWriter struct {
 	extras      []extra
 	least, most int
 	names       nameRule
-	members     []expr // by property
-	any         expr   // one additional member
-	distinct    []expr // additional members with distinct names (nameClasses)
+	members     []automaton.Expr // by property
+	any         automaton.Expr   // one additional member
+	distinct    []automaton.Expr // additional members with distinct names (nameClasses)
 }
 
 // property is a declared member of an object.
 type property struct {
 	name     string
-	value    expr
+	value    automaton.Expr
 	required bool
 }
 
@@ -36,10 +38,10 @@ type property struct {
 type extra struct {
 	names  texts
 	others bool // all names except those of the properties
-	value  expr
+	value  automaton.Expr
 }
 
-func (c *compiler) object(s *value, path string) (expr, error) {
+func (c *compiler) object(s *value, path string) (automaton.Expr, error) {
 	w := &objectWriter{compiler: c, path: path}
 	var err error
 	if w.least, w.most, err = span(s, path, "minProperties", "maxProperties"); err != nil {
@@ -50,7 +52,8 @@ func (c *compiler) object(s *value, path string) (expr, error) {
 	}
 	patterns := s.get("patternProperties")
 	if patterns != nil && (patterns.kind != kindObject || len(patterns.members) > mostPatterns) {
-		return nil, refuse(show(path)+"/patternProperties", "the value must be an object of at most %d expressions",
+		return nil, automaton.Refuse(show(path)+"/patternProperties",
+			"the value must be an object of at most %d expressions",
 			mostPatterns)
 	}
 	if patterns != nil {
@@ -70,7 +73,7 @@ func (c *compiler) object(s *value, path string) (expr, error) {
 	free := len(w.extras) == 1 && len(w.extras[0].names.want)+len(w.extras[0].names.unwanted) == 0 &&
 		w.extras[0].names.least == 0 && w.extras[0].names.most < 0
 	if len(w.props) == 0 && free && w.least <= 1 {
-		return c.table(c.text(0, -1), w.extras[0].value, w.least, w.most), nil
+		return c.Table(c.Text(0, -1), w.extras[0].value, w.least, w.most), nil
 	}
 	if err := w.check(); err != nil {
 		return nil, err
@@ -78,7 +81,7 @@ func (c *compiler) object(s *value, path string) (expr, error) {
 	if err := w.prepare(); err != nil {
 		return nil, err
 	}
-	return automaton(w.write), nil
+	return automaton.Automaton(w.write), nil
 }
 
 // places returns the number of positions by property and number of members, as far as these are
@@ -99,21 +102,22 @@ func (w *objectWriter) check() error {
 		if p.required {
 			required++
 		}
-		if _, never := p.value.(nothing); !never {
+		if _, never := p.value.(automaton.Nothing); !never {
 			possible++
 		}
 	}
 	switch {
 	case w.most >= 0 && required > w.most:
-		return unsatisfied(at+"/maxProperties", "%d properties are required", required)
+		return automaton.Unsatisfied(at+"/maxProperties", "%d properties are required", required)
 	case len(w.extras) == 0 && w.least > possible:
-		return unsatisfied(at+"/minProperties", "an object has at most %d members", possible)
+		return automaton.Unsatisfied(at+"/minProperties", "an object has at most %d members", possible)
 	case w.least <= required && (w.most < 0 || len(w.extras) == 0 && w.most >= possible):
 		w.least, w.most = 0, -1
 	case w.places() > mostPlacesCounted:
-		return refuse(at, "minProperties and maxProperties are not supported together with so many properties")
+		return automaton.Refuse(at,
+			"minProperties and maxProperties are not supported together with so many properties")
 	case len(w.extras) > 0 && w.least > len(w.props)+mostDistinct:
-		return refuse(at+"/minProperties", "at most %d additional members with distinct names are supported",
+		return automaton.Refuse(at+"/minProperties", "at most %d additional members with distinct names are supported",
 			mostDistinct)
 	}
 	return nil
@@ -137,7 +141,7 @@ func (w *objectWriter) declared(s, patterns *value) error {
 	if r := s.get("required"); r != nil {
 		list = r.list
 		if r.kind != kindArray || slices.ContainsFunc(list, func(n *value) bool { return n.kind != kindString }) {
-			return refuse(show(w.path)+"/required", "the value must be a list of names")
+			return automaton.Refuse(show(w.path)+"/required", "the value must be a list of names")
 		}
 	}
 	for _, n := range list {
@@ -147,7 +151,7 @@ func (w *objectWriter) declared(s, patterns *value) error {
 	p := s.get("properties")
 	if p != nil {
 		if p.kind != kindObject {
-			return refuse(show(w.path)+"/properties", "the value must be an object")
+			return automaton.Refuse(show(w.path)+"/properties", "the value must be an object")
 		}
 		for _, m := range p.members {
 			names = append(names, m.name)
@@ -164,17 +168,17 @@ func (w *objectWriter) declared(s, patterns *value) error {
 		}
 	}
 	for _, name := range names {
-		var value expr = nothing{}
+		var value automaton.Expr = automaton.Nothing{}
 		if w.names.allows(w.compiler, name) {
 			var err error
 			if value, err = w.valueOf(s, patterns, name); err != nil {
 				return err
 			}
 		}
-		if _, never := value.(nothing); !never || required[name] {
+		if _, never := value.(automaton.Nothing); !never || required[name] {
 			w.props = append(w.props, property{name, value, required[name]})
 		} else {
-			w.props = append(w.props, property{name: name, value: nothing{}})
+			w.props = append(w.props, property{name: name, value: automaton.Nothing{}})
 		}
 	}
 	return nil
@@ -189,7 +193,7 @@ func texted(names []string) (out []*value) {
 
 // valueOf returns the value of the member with a name: what properties and all matching
 // patternProperties require, or else what additionalProperties requires.
-func (w *objectWriter) valueOf(s, patterns *value, name string) (expr, error) {
+func (w *objectWriter) valueOf(s, patterns *value, name string) (automaton.Expr, error) {
 	var all []located
 	if p := s.get("properties"); p != nil && p.get(name) != nil {
 		all = append(all, located{p.get(name), w.path + "/properties/" + escapePointer(name)})
@@ -205,16 +209,16 @@ func (w *objectWriter) valueOf(s, patterns *value, name string) (expr, error) {
 }
 
 // together returns the conjunction of schemas, or the value of additional members if all is empty.
-func (w *objectWriter) together(s *value, all []located) (expr, error) {
+func (w *objectWriter) together(s *value, all []located) (automaton.Expr, error) {
 	switch {
 	case len(all) == 1:
 		return w.refer(all[0].path)
 	case len(all) > 1:
 		return w.merged(w.path, all...)
 	case s.get("additionalProperties") == nil:
-		return w.anyValue(), nil
+		return w.AnyValue(), nil
 	case s.get("additionalProperties").isFalse():
-		return nothing{}, nil
+		return automaton.Nothing{}, nil
 	}
 	return w.part(w.path, "additionalProperties")
 }
@@ -257,7 +261,7 @@ func (w *objectWriter) additional(s, patterns *value) error {
 		if err != nil {
 			return err
 		}
-		if e.value = value; value != (nothing{}) {
+		if e.value = value; value != (automaton.Nothing{}) {
 			w.extras = append(w.extras, e)
 		}
 	}
@@ -284,12 +288,12 @@ func (w *objectWriter) wanted(list []member, known []string) ([]uint64, error) {
 }
 
 // name returns an expression for the names of an extra that are in a class.
-func (w *objectWriter) name(e extra, class nameClass) (expr, error) {
+func (w *objectWriter) name(e extra, class nameClass) (automaton.Expr, error) {
 	t := class.of(e.names)
 	if t.mod == 0 && len(t.want) == 0 && t.least == 0 && t.most < 0 {
 		switch {
 		case len(t.unwanted) == 0:
-			return w.text(0, -1), nil
+			return w.Text(0, -1), nil
 		case len(t.unwanted) == 1 && e.others:
 			return w.otherNames(w.props), nil
 		}

@@ -1,6 +1,10 @@
 package grammar
 
-import "slices"
+import (
+	"slices"
+
+	"sandwich/runtime/grammar/internal/automaton"
+)
 
 // unevaluatedKeys are the keywords for members and items that no other keyword evaluates.
 var unevaluatedKeys = []string{"unevaluatedProperties", "unevaluatedItems"}
@@ -26,20 +30,22 @@ func (e *evaluated) add(c *compiler, x located, depth int) error {
 	}
 	switch c.flats++; {
 	case depth > mostNested:
-		return refuse(show(x.path),
+		return automaton.Refuse(show(x.path),
 			"the schema refers to itself without end, or $ref and allOf are nested more than %d "+
 				"levels deep", mostNested)
 	case c.flats > mostFlat:
-		return refuse(show(x.path), "more than %d schemas apply to the same value", mostFlat)
+		return automaton.Refuse(show(x.path), "more than %d schemas apply to the same value", mostFlat)
 	}
-	c.meter.work(1 + len(s.members))
+	c.Meter.Work(1 + len(s.members))
 	for _, k := range choosing {
 		if v := s.get(k); v != nil && v.says(evaluating) {
-			return refuse(show(x.path)+"/"+k, "the keyword is not supported together with unevaluated keywords")
+			return automaton.Refuse(show(x.path)+"/"+k,
+				"the keyword is not supported together with unevaluated keywords")
 		}
 	}
 	if s.get("contains") != nil {
-		return refuse(show(x.path)+"/contains", "the keyword is not supported together with unevaluated keywords")
+		return automaton.Refuse(show(x.path)+"/contains",
+			"the keyword is not supported together with unevaluated keywords")
 	}
 	for _, m := range s.members {
 		switch m.name {
@@ -105,7 +111,7 @@ func (c *compiler) sealed(flat, by *value, e evaluated, path string) (*value, er
 			m.value = props
 		case members != nil && m.name == "additionalProperties", items != nil && m.name == "additionalItems",
 			items != nil && m.name == "items" && m.value.kind != kindArray:
-			return nil, refuse(show(path), "the unevaluated members or items cannot be determined")
+			return nil, automaton.Refuse(show(path), "the unevaluated members or items cannot be determined")
 		}
 		out.members = append(out.members, m)
 	}
@@ -130,7 +136,7 @@ func unless(passed bool, v *value) *value {
 
 // unevaluated handles schemas with unevaluated keywords. Next to anyOf or oneOf, it applies them to
 // each alternative separately.
-func (c *compiler) unevaluated(s *value, path string) (expr, bool, error) {
+func (c *compiler) unevaluated(s *value, path string) (automaton.Expr, bool, error) {
 	if !s.limits() {
 		return nil, false, nil
 	}
@@ -154,7 +160,7 @@ func (c *compiler) unevaluated(s *value, path string) (expr, bool, error) {
 			}
 		}
 	}
-	var out choice
+	var out automaton.Choice
 	for _, x := range list.list {
 		// An allOf of both evaluates what both evaluate.
 		one := s.but(key)

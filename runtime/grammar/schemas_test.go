@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"sandwich/runtime/grammar/internal/automaton"
 )
 
 // schemaMaker draws schemas of everything that is supported, alone and together.
@@ -263,7 +265,7 @@ func TestGeneratedSchemas(t *testing.T) {
 		}
 		g, err := FromSchema(text)
 		if err != nil {
-			var e *Error
+			var e *automaton.Error
 			if !errors.As(err, &e) || !strings.HasPrefix(e.Path, "#") || strings.Contains(e.Path, "!") {
 				t.Fatalf("seed %d: %s: refused without a path: %v", seed, text, err)
 			}

@@ -4,7 +4,8 @@ import (
 	"bytes"
 	"slices"
 	"sync"
-	"unicode/utf8"
+
+	"sandwich/runtime/grammar/internal/automaton"
 )
 
 // slice is a partition of the tokens of a vocabulary by a set of character classes. Many states
@@ -12,9 +13,9 @@ import (
 // characters, plus those tokens that continue with something that the state accepts after their
 // first characters of the classes. Few distinct texts follow these, and many tokens share them.
 type slice struct {
-	of    classes
-	bytes byteSet // first bytes of its characters
-	plain trie    // tokens of these characters only, if the whole trie is used (Vocab.json)
+	of    automaton.Classes
+	bytes automaton.ByteSet // first bytes of its characters
+	plain trie              // tokens of these characters only, if the whole trie is used (Vocab.json)
 	// Tokens with other characters, for classes that include multi-byte characters:
 	rest   trie
 	blanks trie    // those whose first other character is a control character; not in rest
@@ -41,37 +42,15 @@ const (
 	leastSlice = 20
 )
 
-// jsonClasses are the characters that a JSON string contains unescaped, except line separators:
-// expressions such as a dot exclude these, and hardly any token contains one.
-var jsonClasses = func() (c classes) {
-	c = manyBytes
-	c.remove(lineClass)
-	for b := byte(' '); b < utf8.RuneSelf; b++ {
-		if b != '"' && b != '\\' {
-			c.add(classOfByte[b])
-		}
-	}
-	return c
-}()
-
-// memory returns about how many bytes a slice takes.
-func (s *slice) memory() int64 {
-	n := int64(4*len(s.order)+16*len(s.long)) + int64(len(s.upTo)*8*words64(s.size))
-	for _, t := range append([]trie{s.plain, s.rest, s.blanks, s.other, s.tails}, s.after...) {
-		n += int64(36*len(t.nodes) + 4*len(t.tokens))
-	}
-	return n
-}
-
-func (v *Vocab) part(of classes) *slice {
-	s := &slice{of: of, bytes: of.bytes(), size: v.size, after: []trie{{}}}
+func (v *Vocab) part(of automaton.Classes) *slice {
+	s := &slice{of: of, bytes: of.Bytes(), size: v.size, after: []trie{{}}}
 	var in [longRun + 1][]int32
 	var rest, blanks, other, late []int32
-	text := jsonClasses.covers(of)
+	text := automaton.JSONClasses.Covers(of)
 	begun := map[int][]int32{}
 	tails := make([][]byte, len(v.text))
 	for _, id := range v.all {
-		n, tail := of.first(v.text[id])
+		n, tail := of.First(v.text[id])
 		switch {
 		case len(tail) > 0:
 			if text && tail[0] < ' ' {
@@ -95,7 +74,7 @@ func (v *Vocab) part(of classes) *slice {
 		s.order = append(s.order, ids...)
 		s.ends[n] = len(s.order)
 	}
-	if of.someMany() {
+	if of.SomeMany() {
 		s.rest, s.blanks, s.other = newTrie(rest, v.text), newTrie(blanks, v.text), newTrie(other, v.text)
 		s.rest.without, s.blanks.without, s.other.without = of, of, of
 	}
@@ -111,19 +90,6 @@ func (v *Vocab) part(of classes) *slice {
 		s.after[n] = byTail(ids)
 	}
 	return s
-}
-
-// first returns the number of characters of the classes at the start of a text, and the rest of it.
-func (c classes) first(t []byte) (n int, tail []byte) {
-	for len(t) > 0 {
-		class, size := firstClass(t)
-		if !c.has(class) {
-			break
-		}
-		t = t[size:]
-		n++
-	}
-	return n, t
 }
 
 // held returns the tokens of the classes, sorted by their texts.
@@ -162,4 +128,13 @@ func (s *slice) tokens(n int32) []uint64 {
 		}
 	}
 	return s.upTo[n]
+}
+
+// memory returns about how many bytes a slice takes.
+func (s *slice) memory() int64 {
+	n := int64(4*len(s.order)+16*len(s.long)) + int64(len(s.upTo)*8*words64(s.size))
+	for _, t := range append([]trie{s.plain, s.rest, s.blanks, s.other, s.tails}, s.after...) {
+		n += int64(36*len(t.nodes) + 4*len(t.tokens))
+	}
+	return n
 }

@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"unicode/utf8"
+
+	"sandwich/runtime/grammar/internal/automaton"
 )
 
 // node is a stack of the program: the state on top, the completed rounds of its loop, and the stack
@@ -25,7 +27,7 @@ type stackName [2]uint64
 // on returns the name of the stack with one more state on top.
 func (n stackName) on(state, count int32) stackName {
 	x := uint64(uint32(state))<<32 | uint64(uint32(count))
-	return stackName{mixed(n[0] ^ x), mixed(n[1] + 3*x + 1)}
+	return stackName{automaton.Mixed(n[0] ^ x), automaton.Mixed(n[1] + 3*x + 1)}
 }
 
 // nameOf returns the name of a set of stacks, regardless of their order.
@@ -34,8 +36,8 @@ func nameOf(items []*node, end bool) (all stackName) {
 		all = stackName{1, 1}
 	}
 	for _, n := range items {
-		all[0] += mixed(n.name[0])
-		all[1] += mixed(n.name[1])
+		all[0] += automaton.Mixed(n.name[0])
+		all[1] += automaton.Mixed(n.name[1])
 	}
 	return all
 }
@@ -55,9 +57,9 @@ type state struct {
 	items  []*node
 	end    bool // the answer may end here
 	cost   float64
-	bytes  byteSet      // bytes that may follow
-	near   []move       // known transitions
-	next   *[256]*state // the same as a table, if there are many
+	bytes  automaton.ByteSet // bytes that may follow
+	near   []move            // known transitions
+	next   *[256]*state      // the same as a table, if there are many
 	mask   *Mask
 	masked float64 // the largest cost after a token of mask
 	text   int32   // region of texts that all stacks are in; 0: unknown; -1: none (textOf)
@@ -67,13 +69,13 @@ type state struct {
 
 // move is a transition: the state after each byte of a range.
 type move struct {
-	byteRange
+	automaton.ByteRange
 	to *state
 }
 
 // machine creates states on demand and caches them.
 type machine struct {
-	p      *program
+	p      *automaton.Program
 	nodes  map[nodeKey]*node
 	states map[stackName]*state
 	bytes  int64
@@ -110,11 +112,11 @@ func (m *machine) above(to int32, base *node) *state {
 	return e.at
 }
 
-func newMachine(p *program) *machine {
+func newMachine(p *automaton.Program) *machine {
 	return &machine{p: p, nodes: map[nodeKey]*node{}, states: map[stackName]*state{}, dead: &state{}}
 }
 
-func (m *machine) start() *state { return m.closure(m.node(m.p.start, 0, nil)) }
+func (m *machine) start() *state { return m.closure(m.node(m.p.Start, 0, nil)) }
 
 // node returns the node of a stack.
 func (m *machine) node(s, count int32, parent *node) *node {
@@ -137,7 +139,7 @@ func (m *machine) node(s, count int32, parent *node) *node {
 	}
 	m.ids++
 	n := &node{state: s, count: count, parent: parent, id: m.ids}
-	n.cost = m.p.distance(s, count)
+	n.cost = m.p.Distance(s, count)
 	var below stackName
 	if parent != nil {
 		n.cost += parent.cost
@@ -152,19 +154,6 @@ func (m *machine) node(s, count int32, parent *node) *node {
 		}
 	}
 	return n
-}
-
-// distance returns the number of bytes of the shortest path to the end of the rule.
-func (p *program) distance(s, count int32) float64 {
-	l := p.states[s].loop
-	if l == nil || count == 0 {
-		return p.states[s].dist
-	}
-	d := p.states[l.next].dist
-	if rounds := l.least - count; rounds > 0 {
-		d += float64(rounds) * p.states[l.body].dist
-	}
-	return d
 }
 
 // intern returns the state with the given stacks.
@@ -184,8 +173,8 @@ func (m *machine) intern(items []*node, end bool) *state {
 		s.cost = min(s.cost, n.cost)
 	}
 	for _, n := range items {
-		for _, e := range m.p.states[n.state].edges {
-			s.bytes.add(e.byteRange)
+		for _, e := range m.p.States[n.state].Edges {
+			s.bytes.Add(e.ByteRange)
 		}
 	}
 	m.findFree(s)
@@ -198,7 +187,7 @@ func (m *machine) intern(items []*node, end bool) *state {
 
 // after returns the state after one more byte, or m.dead if the byte is not allowed.
 func (m *machine) after(s *state, b byte) *state {
-	if s.again != nil && b < utf8.RuneSelf && s.loop.bytes.has(b) {
+	if s.again != nil && b < utf8.RuneSelf && s.loop.Bytes.Has(b) {
 		return s.again
 	}
 	if s.next != nil {
@@ -208,7 +197,7 @@ func (m *machine) after(s *state, b byte) *state {
 		return m.step(s, b)
 	}
 	for i := range s.near {
-		if v := &s.near[i]; v.lo <= b && b <= v.hi {
+		if v := &s.near[i]; v.Lo <= b && b <= v.Hi {
 			return v.to
 		}
 	}
@@ -222,20 +211,20 @@ const manyMoves = 24
 // step computes a missing transition. It covers all adjacent bytes that no edge distinguishes: most
 // letters of a text lead to the same state, and closures take most of the time of a mask.
 func (m *machine) step(s *state, b byte) *state {
-	if !s.bytes.has(b) {
+	if !s.bytes.Has(b) {
 		return m.dead
 	}
-	to, alike := m.to[:0], byteRange{0, math.MaxUint8}
+	to, alike := m.to[:0], automaton.ByteRange{Lo: 0, Hi: math.MaxUint8}
 	for _, n := range s.items {
-		for _, e := range m.p.states[n.state].edges {
+		for _, e := range m.p.States[n.state].Edges {
 			switch {
-			case e.hi < b:
-				alike.lo = max(alike.lo, e.hi+1)
-			case e.lo > b:
-				alike.hi = min(alike.hi, e.lo-1)
+			case e.Hi < b:
+				alike.Lo = max(alike.Lo, e.Hi+1)
+			case e.Lo > b:
+				alike.Hi = min(alike.Hi, e.Lo-1)
 			default:
-				alike.lo, alike.hi = max(alike.lo, e.lo), min(alike.hi, e.hi)
-				to = append(to, m.node(e.to, 0, n.parent))
+				alike.Lo, alike.Hi = max(alike.Lo, e.Lo), min(alike.Hi, e.Hi)
+				to = append(to, m.node(e.To, 0, n.parent))
 			}
 		}
 	}
@@ -267,7 +256,7 @@ func (m *machine) step(s *state, b byte) *state {
 
 // keep stores a transition in the table.
 func (s *state) keep(v move) {
-	for b := int(v.lo); b <= int(v.hi); b++ {
+	for b := int(v.Lo); b <= int(v.Hi); b++ {
 		s.next[b] = v.to
 	}
 }

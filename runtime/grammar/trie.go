@@ -1,15 +1,17 @@
 package grammar
 
+import "sandwich/runtime/grammar/internal/automaton"
+
 // trie stores its nodes level by level, the root first, so that the bytes of a node's children are
 // adjacent.
 type trie struct {
-	bytes  []byte     // the byte that leads to each node
-	nodes  []trieNode // with a sentinel at the end: the children of a node end where those of the next begin
-	below  []classes  // by node: classes of the characters that start below it
-	chars  []uint16   // by node: most characters of a token that start below it
-	tokens []int32    // sorted by their texts
+	bytes  []byte              // the byte that leads to each node
+	nodes  []trieNode          // with a sentinel at the end: the children of a node end where those of the next begin
+	below  []automaton.Classes // by node: classes of the characters that start below it
+	chars  []uint16            // by node: most characters of a token that start below it
+	tokens []int32             // sorted by their texts
 	// without are classes such that no token consists of them only.
-	without classes
+	without automaton.Classes
 }
 
 // trieNode is the part of a node that every walk uses.
@@ -35,7 +37,7 @@ func newTrie(ids []int32, text [][]byte) trie {
 			t.grow(int32(level), depth, text)
 		}
 	}
-	t.below, t.chars = make([]classes, len(t.nodes)), make([]uint16, len(t.nodes))
+	t.below, t.chars = make([]automaton.Classes, len(t.nodes)), make([]uint16, len(t.nodes))
 	t.nodes = append(t.nodes, trieNode{first: int32(len(t.nodes))})
 	if len(ids) > 0 {
 		t.note(0, nil, text)
@@ -62,9 +64,6 @@ func (t *trie) grow(node int32, depth int, text [][]byte) {
 	t.nodes[node] = n
 }
 
-// noClass is the class of a continuation byte of a character.
-const noClass = 127
-
 // note sets below and chars for the nodes on the paths to the tokens at and below a node.
 func (t *trie) note(node int32, path []int32, text [][]byte) {
 	n := &t.nodes[node]
@@ -72,22 +71,22 @@ func (t *trie) note(node int32, path []int32, text [][]byte) {
 		var begins [maxTokenBytes]uint8
 		s := text[t.tokens[n.from]]
 		for j := 0; j < len(s); {
-			class, size := firstClass(s[j:])
+			class, size := automaton.FirstClass(s[j:])
 			begins[j] = class
 			for k := 1; k < size; k++ {
-				begins[j+k] = noClass
+				begins[j+k] = automaton.NoClass
 			}
 			j += size
 		}
-		var below classes
+		var below automaton.Classes
 		chars := uint16(0)
 		for d := len(s); d >= 0; d-- {
-			if d < len(s) && begins[d] != noClass {
-				below.add(begins[d])
+			if d < len(s) && begins[d] != automaton.NoClass {
+				below.Add(begins[d])
 				chars++
 			}
 			at := path[d]
-			t.below[at], t.chars[at] = t.below[at].or(below), max(t.chars[at], chars)
+			t.below[at], t.chars[at] = t.below[at].Or(below), max(t.chars[at], chars)
 		}
 	}
 	for c, end := t.children(node); c < end; c++ {

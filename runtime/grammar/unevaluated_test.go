@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"math/rand/v2"
 	"testing"
+
+	"sandwich/runtime/grammar/internal/automaton"
 )
 
 // drawnValid draws answers under a schema and has the checker judge them; false where it is
@@ -16,7 +18,7 @@ func drawnValid(t *testing.T, v *Vocab, r *rand.Rand, schema any, n int) bool {
 	}
 	g, err := FromSchema(text)
 	if err != nil {
-		if e, ok := err.(*Error); !ok || e.Path == "" {
+		if e, ok := err.(*automaton.Error); !ok || e.Path == "" {
 			t.Errorf("%s: refused without a path: %v", text, err)
 		}
 		return false

@@ -1,5 +1,7 @@
 package grammar
 
+import "sandwich/runtime/grammar/internal/automaton"
+
 // value is a JSON value that keeps the order of members. Values are shared and do not change after
 // settle.
 type value struct {
@@ -85,7 +87,7 @@ func (v *value) write(to []byte) []byte {
 func appendQuoted(to []byte, s string) []byte {
 	to = append(to, '"')
 	for _, r := range s {
-		to = appendChar(to, r)
+		to = automaton.AppendChar(to, r)
 	}
 	return append(to, '"')
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"unicode/utf8"
+
+	"sandwich/runtime/grammar/internal/automaton"
 )
 
 // Vocab contains the tokens of a model as tries over their bytes. It is created once per model and
@@ -20,7 +22,7 @@ type Vocab struct {
 
 	making     sync.Mutex // held while a part is created; locked before mu
 	mu         sync.Mutex
-	slices     map[classes]*slice
+	slices     map[automaton.Classes]*slice
 	kinds      map[string]*kindTrie // by kinds.name
 	parted     int64                // bytes of slices and kinds, at most mostParted
 	mostParted int64
@@ -37,7 +39,7 @@ const ControlMark = "\xff"
 // control tokens, nothing for tokens that an answer under a grammar must not contain. ends are the
 // tokens that end an answer.
 func NewVocab(text [][]byte, ends []int32) *Vocab {
-	v := &Vocab{size: len(text), ends: slices.Clone(ends), text: text, slices: map[classes]*slice{},
+	v := &Vocab{size: len(text), ends: slices.Clone(ends), text: text, slices: map[automaton.Classes]*slice{},
 		kinds: map[string]*kindTrie{}, mostParted: sliceBytes}
 	var ids []int32
 	for id, t := range text {
@@ -47,10 +49,10 @@ func NewVocab(text [][]byte, ends []int32) *Vocab {
 	}
 	slices.SortFunc(ids, func(a, b int32) int { return bytes.Compare(text[a], text[b]) })
 	v.all = ids
-	v.json = v.part(jsonClasses)
+	v.json = v.part(automaton.JSONClasses)
 	v.chars = newCharTrie(ids, text)
 	made := 0
-	v.byKinds(anyKind, &made)
+	v.byKinds(automaton.AnyKind, &made)
 	v.json.plain = newTrie(v.json.held(text), text)
 	return v
 }
@@ -82,18 +84,6 @@ func (v *Vocab) Size() int { return v.size }
 func (v *Vocab) Ends(id int32) bool { return slices.Contains(v.ends, id) }
 
 func words64(n int) int { return (n + 63) / 64 }
-
-// firstClass returns the class of a text's first character and its length in bytes.
-func firstClass(t []byte) (class uint8, size int) {
-	if t[0] < utf8.RuneSelf {
-		return classOfByte[t[0]], 1
-	}
-	r, size := utf8.DecodeRune(t)
-	if r == utf8.RuneError && size == 1 {
-		return brokenClass, 1
-	}
-	return classOfRune(r), size
-}
 
 // Mask is a set of tokens.
 type Mask struct {

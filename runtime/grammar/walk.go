@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"unicode/utf8"
+
+	"sandwich/runtime/grammar/internal/automaton"
 )
 
 // fill adds the tokens that s allows and after which the shortest completion costs at most most
@@ -28,7 +30,7 @@ func (m *Matcher) fillText(s *state, to *Mask, most float64) float64 {
 	if s.loop == nil {
 		return m.fillEntering(s, to, most)
 	}
-	part := m.parts.byClasses[s.loop.of]
+	part := m.parts.byClasses[s.loop.Of]
 	settled := m.m.settle(s)
 	switch {
 	case part == nil:
@@ -36,7 +38,7 @@ func (m *Matcher) fillText(s *state, to *Mask, most float64) float64 {
 	case settled:
 		worst := m.walkOthers(part, s, to, most)
 		return max(worst, m.fillLoop(part, s, 0, to, most))
-	case s.after <= most && s.run >= longRun && part.of.someMany():
+	case s.after <= most && s.run >= longRun && part.of.SomeMany():
 		part.add(to, s.run)
 		worst := max(m.walk(&part.rest, s, to, most), m.followLong(part, s, to, most))
 		if m.m.blankNear(s) {
@@ -54,7 +56,7 @@ func (m *Matcher) fillText(s *state, to *Mask, most float64) float64 {
 // tokens that start with characters of texts, or the answer is near its end, or all these
 // characters lead to the same state.
 func (m *Matcher) takesAll(s *state, most float64) bool {
-	return s.loop != nil && s.loop.of.covers(jsonClasses) && (s.run >= longRun || s.after > most || m.m.settle(s))
+	return s.loop != nil && s.loop.Of.Covers(automaton.JSONClasses) && (s.run >= longRun || s.after > most || m.m.settle(s))
 }
 
 // followLong adds the tokens of the slice that are longer than the free run of s, if s allows them.
@@ -85,7 +87,7 @@ func (m *Matcher) followLong(part *slice, s *state, to *Mask, most float64) floa
 // tokens of such characters only, and those others whose remaining bytes the later states accept.
 func (m *Matcher) fillLoop(part *slice, at *state, n int, to *Mask, most float64) float64 {
 	worst := 0.0
-	run := min(at.run, maxRun-1) + int32(n)
+	run := min(at.run, automaton.MaxRun-1) + int32(n)
 	if !at.counted && (n == 0 || at.again == at) {
 		worst = at.again.cost
 		if m.least = min(m.least, worst); worst <= most {
@@ -111,7 +113,7 @@ func (m *Matcher) fillLoop(part *slice, at *state, n int, to *Mask, most float64
 		if n < len(part.after) {
 			worst = max(worst, m.walk(&part.after[n], at, to, most))
 		}
-		over := at.loop == nil || at.loop.of != part.of || !m.m.settle(at)
+		over := at.loop == nil || at.loop.Of != part.of || !m.m.settle(at)
 		if over || n+1 >= len(part.after) && !each || n == longRun {
 			return worst
 		}
@@ -125,22 +127,22 @@ func (m *Matcher) fillEntering(s *state, to *Mask, most float64) float64 {
 	worst := 0.0
 	narrow := *s
 	for b := range byte(utf8.RuneSelf) {
-		if !narrow.bytes.has(b) {
+		if !narrow.bytes.Has(b) {
 			continue
 		}
 		at := m.m.after(s, b)
-		if at.loop == nil || !at.loop.of.has(classOfByte[b]) {
+		if at.loop == nil || !at.loop.Of.Has(automaton.ClassOfByte[b]) {
 			continue
 		}
-		part := m.parts.byClasses[at.loop.of]
+		part := m.parts.byClasses[at.loop.Of]
 		if part == nil || !m.m.settle(at) {
 			continue
 		}
 		m.some.clear(m.v.size)
 		for c := b; c < utf8.RuneSelf; c++ {
-			if narrow.bytes.has(c) && part.of.has(classOfByte[c]) && m.m.after(s, c) == at {
+			if narrow.bytes.Has(c) && part.of.Has(automaton.ClassOfByte[c]) && m.m.after(s, c) == at {
 				m.some.or(m.v.begin(c))
-				narrow.bytes.remove(c)
+				narrow.bytes.Remove(c)
 			}
 		}
 		m.loop.clear(m.v.size)
@@ -154,14 +156,14 @@ func (m *Matcher) fillEntering(s *state, to *Mask, most float64) float64 {
 
 // walkOthers adds the tokens that do not start with a character of the slice.
 func (m *Matcher) walkOthers(part *slice, s *state, to *Mask, most float64) float64 {
-	if part.of.someMany() {
+	if part.of.SomeMany() {
 		return m.walk(&part.other, s, to, most)
 	}
 	others := s.bytes
 	for i := range others {
 		others[i] &^= part.bytes[i]
 	}
-	if others == (byteSet{}) {
+	if others == (automaton.ByteSet{}) {
 		return 0
 	}
 	// Restrict the state to these bytes, so that other tokens are skipped.
@@ -211,7 +213,7 @@ func (w *walker) children(node int32, from place, depth uint16) {
 		return
 	}
 	for c, end := w.trie.children(node); c < end; c++ {
-		if b := w.bytes[c]; from.s.bytes.has(b) {
+		if b := w.bytes[c]; from.s.bytes.Has(b) {
 			if w.m.work > w.Matcher.most && (depth > 0 || w.exhausted(w.to)) {
 				return
 			}
@@ -222,28 +224,28 @@ func (w *walker) children(node int32, from place, depth uint16) {
 
 // follow is children for a single stack whose top is a simple state.
 func (w *walker) follow(node, top int32, base *node, depth uint16) {
-	for c, to := range w.m.p.inStep(w.trie, node, top) {
+	for c, to := range inStep(w.m.p, w.trie, node, top) {
 		w.visit(c, w.behind(to, base), depth+1)
 	}
 }
 
 // inStep yields the children of a trie node whose bytes a simple state accepts, with the next
 // states. It merges both lists, which are sorted by byte.
-func (p *program) inStep(t *trie, node, top int32) iter.Seq2[int32, int32] {
+func inStep(p *automaton.Program, t *trie, node, top int32) iter.Seq2[int32, int32] {
 	return func(yield func(child, to int32) bool) {
-		s := &p.tops[top]
-		ways := p.edges[s.first : s.first+int32(s.count)]
+		s := &p.Tops[top]
+		ways := p.Edges[s.First : s.First+int32(s.Count)]
 		for c, end := t.children(node); c < end && len(ways) > 0; {
 			switch b, way := t.bytes[c], ways[0]; {
-			case b > way.hi:
+			case b > way.Hi:
 				ways = ways[1:]
-			case b >= way.lo:
-				if !yield(c, way.to) {
+			case b >= way.Lo:
+				if !yield(c, way.To) {
 					return
 				}
 				c++
 			default:
-				skip, _ := slices.BinarySearch(t.bytes[c:end], way.lo)
+				skip, _ := slices.BinarySearch(t.bytes[c:end], way.Lo)
 				c += int32(skip)
 			}
 		}
@@ -252,7 +254,7 @@ func (p *program) inStep(t *trie, node, top int32) iter.Seq2[int32, int32] {
 
 // behind returns the place for a state of the program over a stack.
 func (w *walker) behind(to int32, base *node) place {
-	if w.m.p.tops[to].simple {
+	if w.m.p.Tops[to].Simple {
 		return place{top: to, base: base}
 	}
 	return place{s: w.m.above(to, base)}
@@ -262,11 +264,11 @@ func (w *walker) behind(to int32, base *node) place {
 // them at once.
 func (w *walker) visit(node int32, at place, depth uint16) {
 	n := &w.nodes[node]
-	if at.s == nil && w.m.p.open != nil && w.addOpen(node, at, depth) {
+	if at.s == nil && w.m.p.Open != nil && w.addOpen(node, at, depth) {
 		return
 	}
-	if at.s != nil && at.s.loop != nil && !w.without.covers(at.s.loop.of) && int32(w.chars[node]) <= at.s.run &&
-		at.s.loop.of.covers(w.below[node]) {
+	if at.s != nil && at.s.loop != nil && !w.without.Covers(at.s.loop.Of) && int32(w.chars[node]) <= at.s.run &&
+		at.s.loop.Of.Covers(w.below[node]) {
 		switch free := at.s.free(); {
 		case free <= w.most:
 			w.add(n.from, n.past, free)
@@ -290,12 +292,12 @@ func (w *walker) visit(node int32, at place, depth uint16) {
 
 // addOpen is visit for an open state that accepts all characters below. It returns false otherwise.
 func (w *walker) addOpen(node int32, at place, depth uint16) bool {
-	n, o := &w.nodes[node], &w.m.p.open[at.top]
-	if o.run == 0 || int32(w.chars[node]) > o.run || w.without.covers(jsonClasses) ||
-		!jsonClasses.covers(w.below[node]) {
+	n, o := &w.nodes[node], &w.m.p.Open[at.top]
+	if o.Run == 0 || int32(w.chars[node]) > o.Run || w.without.Covers(automaton.JSONClasses) ||
+		!automaton.JSONClasses.Covers(w.below[node]) {
 		return false
 	}
-	after := float64(o.after)
+	after := float64(o.After)
 	if at.base != nil {
 		after += at.base.cost
 	}
@@ -330,16 +332,16 @@ func (w *walker) step(from *state, b byte) place {
 		return place{s: w.m.after(from, b)}
 	}
 	to := int32(-1)
-	for _, e := range w.m.p.states[from.items[0].state].edges {
-		if b < e.lo || b > e.hi {
+	for _, e := range w.m.p.States[from.items[0].state].Edges {
+		if b < e.Lo || b > e.Hi {
 			continue
 		}
 		if to >= 0 {
 			return place{s: w.m.after(from, b)}
 		}
-		to = e.to
+		to = e.To
 	}
-	if !w.m.p.tops[to].simple {
+	if !w.m.p.Tops[to].Simple {
 		return place{s: w.m.after(from, b)}
 	}
 	return place{top: to, base: from.items[0].parent}
@@ -351,9 +353,9 @@ func (m *machine) costOf(at place) float64 {
 	case at.s != nil:
 		return at.s.cost
 	case at.base != nil:
-		return m.p.tops[at.top].dist + at.base.cost
+		return m.p.Tops[at.top].Dist + at.base.cost
 	}
-	return m.p.tops[at.top].dist
+	return m.p.Tops[at.top].Dist
 }
 
 // unbounded is the allowed cost for masks without a limit of tokens.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	"sandwich/runtime/grammar/internal/automaton"
 )
 
 // someWords returns distinct words of few letters, some of which are prefixes of others.
@@ -28,17 +30,17 @@ func someWords(r *rand.Rand, n int) []string {
 // share are written once.
 func TestWords(t *testing.T) {
 	v := testVocab(400, 3)
-	for _, n := range []int{1, 5, leastShared - 1, leastShared, 300, 3000} {
+	for _, n := range []int{1, 5, automaton.LeastShared - 1, automaton.LeastShared, 300, 3000} {
 		r := rand.New(rand.NewPCG(4, uint64(n)))
 		w := someWords(r, n)
-		b := newBuilder(NewMeter(t.Context(), Limits{}))
-		root := b.rule("")
-		b.define(root, words(w))
-		p, err := b.link(root)
+		b := automaton.NewBuilder(automaton.NewMeter(t.Context(), 0, 0))
+		root := b.Rule("")
+		b.Define(root, automaton.Words(w))
+		p, err := b.Link(root)
 		if err != nil {
 			t.Fatal(err)
 		}
-		g := newGrammar(p, b.meter)
+		g := newGrammar(p, NewMemory())
 		takes := func(text string) bool {
 			m := g.Matcher(v)
 			return m.AcceptText([]byte(text)) == nil && m.CanEnd()
@@ -57,8 +59,8 @@ func TestWords(t *testing.T) {
 		for _, x := range w {
 			letters += len(x)
 		}
-		if n == 3000 && len(p.states) > letters/4 {
-			t.Errorf("%d letters take %d states", letters, len(p.states))
+		if n == 3000 && len(p.States) > letters/4 {
+			t.Errorf("%d letters take %d states", letters, len(p.States))
 		}
 		consistent(t, g, v, uint64(n))
 	}

@@ -39,7 +39,8 @@ var writtenSchemas = map[string]string{
 		{"if":{"properties":{"type":{"const":"number"}}},"then":{"required":["minimum"],"properties":{"minimum":{"type":"number"}}}},
 		{"if":{"properties":{"type":{"const":"choice"}}},"then":{"required":["options"],"properties":{"options":{"type":"array",
 			"items":{"type":"string","minLength":1},"minItems":2,"uniqueItems":true}}}}]}}`,
-	"resource of a cluster": `{"type":"object","required":["apiVersion","kind","spec"],"properties":{"apiVersion":{"const":"v1"},
+	"resource of a " +
+		"cluster": `{"type":"object","required":["apiVersion","kind","spec"],"properties":{"apiVersion":{"const":"v1"},
 		"kind":{"type":"string"},"spec":{"type":"object","properties":{"replicas":{"type":"integer","format":"int32","minimum":0},
 		"port":{"x-kubernetes-int-or-string":true,"anyOf":[{"type":"integer"},{"type":"string"}]},
 		"cpu":{"anyOf":[{"type":"integer"},{"type":"string"}],"pattern":"^(\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))(([KMGTPE]i)|[numkMGTPE])?$"},
@@ -50,10 +51,12 @@ var writtenSchemas = map[string]string{
 		"properties":{"max":{"type":"integer"}},"additionalProperties":false},{"type":"object","properties":{
 		"allow":{"type":"array","items":{"type":"string"}}},"required":["allow"],"additionalProperties":false},
 		{"enum":["always","never"]}]}}`,
-	"decimal as pydantic has it": `{"type":"object","properties":{"price":{"anyOf":[{"type":"number","minimum":0},{"type":"string",
+	"decimal as pydantic has " +
+		"it": `{"type":"object","properties":{"price":{"anyOf":[{"type":"number","minimum":0},{"type":"string",
 		"pattern":"^(?!^[-+.]*$)[+-]?0*(?:\\d{0,8}|(?=[\\d.]{1,11}0*$)\\d{0,8}\\.\\d{0,2}0*$)"},{"type":"null"}],"default":null}},
 		"required":["price"]}`,
-	"call of an editor's tool": `{"type":"object","additionalProperties":false,"required":["file_path","edits"],"properties":{
+	"call of an editor's " +
+		"tool": `{"type":"object","additionalProperties":false,"required":["file_path","edits"],"properties":{
 		"file_path":{"type":"string","minLength":1},"replace_all":{"type":"boolean","default":false},"edits":{"type":"array",
 		"minItems":1,"items":{"type":"object","required":["old_string","new_string"],"properties":{"old_string":{"type":"string"},
 		"new_string":{"type":"string"}},"additionalProperties":false}},"timeout":{"type":"number","exclusiveMinimum":0,
@@ -64,7 +67,8 @@ var writtenSchemas = map[string]string{
 		"required":["country"],"$defs":{"c":{"type":"string","pattern":"^[A-Z]{2}$"}}},
 		"l":{"$id":"line","$defs":{"i":{"$anchor":"item","type":"object","required":["n"],"properties":{"n":{"type":"integer",
 		"minimum":1,"multipleOf":1}}}}}}}`,
-	"numbers drawn": `{"type":"array","items":{"type":"integer","minimum":1,"maximum":49},"uniqueItems":true,"minItems":6,
+	"numbers " +
+		"drawn": `{"type":"array","items":{"type":"integer","minimum":1,"maximum":49},"uniqueItems":true,"minItems":6,
 		"maxItems":6}`,
 }
 

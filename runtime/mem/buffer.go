@@ -173,8 +173,6 @@ func FormatBytes(n int64) string {
 	return fmt.Sprintf("%.1f %s", f, units[u])
 }
 
-func roundUp(n, to int) int { return (n + to - 1) / to * to }
-
 // FormatNodes writes bytes by node and the share that lies on another node than asked for: node 0
 // 1.2 GiB, node 1 1.1 GiB, 0.0 % remote.
 func FormatNodes(on map[int]int64, remote float64) string {

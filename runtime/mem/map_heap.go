@@ -5,6 +5,8 @@ package mem
 import (
 	"os"
 	"unsafe"
+
+	"sandwich/internal/num"
 )
 
 // Mapped tells whether buffers are mappings of their own: not under the race detector, nor where
@@ -15,7 +17,7 @@ var pageSize = os.Getpagesize()
 
 // mapMemory takes size bytes, rounded up to pages, from the Go heap, whose objects do not move.
 func mapMemory(size int, _ bool) (data []byte, unmap func() error, err error) {
-	size = roundUp(size, pageSize)
+	size = num.RoundUp(size, pageSize)
 	all := make([]byte, size+pageSize)
 	lead := -int(uintptr(unsafe.Pointer(&all[0]))) & (pageSize - 1)
 	return all[lead : lead+size : lead+size], func() error { return nil }, nil

@@ -7,6 +7,8 @@ import (
 	"os"
 	"unsafe"
 
+	"sandwich/internal/num"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -23,7 +25,7 @@ func mapMemory(size int, huge bool) ([]byte, func() error, error) {
 	if huge && size >= hugeSize {
 		unit = hugeSize
 	}
-	size = roundUp(size, unit)
+	size = num.RoundUp(size, unit)
 	spare := unit - pageSize
 	base, err := unix.MmapPtr(-1, 0, nil, uintptr(size+spare), unix.PROT_READ|unix.PROT_WRITE,
 		unix.MAP_PRIVATE|unix.MAP_ANON)

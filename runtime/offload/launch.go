@@ -1,6 +1,7 @@
 package offload
 
 import (
+	"fmt"
 	"math"
 
 	"sandwich/microkernel"
@@ -19,8 +20,15 @@ type recorder struct {
 	err   error
 }
 
+// bindings and pushes are the arguments of a launch by the names that the kernel gives them. A
+// kernel need not have all of them.
+type (
+	bindings map[string]device.Slice
+	pushes   map[string]any // int or float32
+)
+
 // launch adds a kernel.
-func (c *recorder) launch(d description, groups [3]int, buffers []device.Slice, push ...any) {
+func (c *recorder) launch(d description, groups [3]int, buffers bindings, push pushes) {
 	if c.err != nil {
 		return
 	}
@@ -29,21 +37,27 @@ func (c *recorder) launch(d description, groups [3]int, buffers []device.Slice, 
 		c.err = err
 		return
 	}
-	c.steps = append(c.steps, device.Launch{Program: p, Groups: groups, Buffers: buffers, Push: words(push)})
+	l, k := device.Launch{Program: p, Groups: groups}, p.Kernel()
+	for i := range k.Bindings {
+		l.Buffers = append(l.Buffers, buffers[k.Bindings[i].Name])
+	}
+	for _, name := range k.Push {
+		x, ok := push[name]
+		if !ok {
+			c.err = fmt.Errorf("kernel %s: no value for %s", k.Name, name)
+			return
+		}
+		l.Push = append(l.Push, word(x))
+	}
+	c.steps = append(c.steps, l)
 }
 
-// words returns the bits of push words: int or float32.
-func words(list []any) []uint32 {
-	out := make([]uint32, len(list))
-	for i, x := range list {
-		switch x := x.(type) {
-		case int:
-			out[i] = uint32(x)
-		case float32:
-			out[i] = math.Float32bits(x)
-		}
+// word returns the bits of a push word.
+func word(x any) uint32 {
+	if f, ok := x.(float32); ok {
+		return math.Float32bits(f)
 	}
-	return out
+	return uint32(x.(int))
 }
 
 // op adds the steps of op i.
@@ -58,8 +72,8 @@ func (c *recorder) op(i int) {
 		if op.Post != nil {
 			c.norm(y, y, op.Post)
 		}
-		c.launch(addRows{}, kernels.RowGrid(hidden, c.batch.Rows()), []device.Slice{x, y}, hidden,
-			c.strides[model.BufX], c.strides[model.BufY])
+		c.launch(addRows{}, kernels.RowGrid(hidden, c.batch.Rows()), bindings{"dst": x, "src": y},
+			pushes{"n": hidden, "dst_stride": c.strides[model.BufX], "src_stride": c.strides[model.BufY]})
 		if op.Norm != nil {
 			c.norm(h, x, op.Norm)
 		}
@@ -72,16 +86,18 @@ func (c *recorder) op(i int) {
 		c.attention(op)
 	case model.OpGather:
 		c.launch(gatherRows{}, kernels.RowGrid(hidden, len(c.batch.LogitRows)),
-			[]device.Slice{y, h, c.set.in.at(c.set.in.logits)}, hidden, c.strides[model.BufY], c.strides[model.BufH],
-			op.Scale)
+			bindings{"dst": y, "src": h, "index": c.set.in.at(c.set.in.logits)},
+			pushes{"n": hidden, "dst_stride": c.strides[model.BufY], "src_stride": c.strides[model.BufH],
+				"scale": op.Scale})
 	}
 }
 
 // norm normalizes the rows of the batch. All buffers have the width of the model.
 func (c *recorder) norm(to, from device.Slice, weight *model.Vector) {
-	rows, stride := c.batch.Rows(), c.strides[model.BufX]
-	c.launch(normRows, normRows.Grid(rows), []device.Slice{from, c.mem.vectors[weight], to}, rows,
-		c.model.Dims.Hidden, stride, stride, 0, c.model.Eps)
+	stride := c.strides[model.BufX]
+	c.launch(normRows, normRows.Grid(c.batch.Rows()), bindings{"x": from, "weight": c.mem.vectors[weight], "out": to},
+		pushes{"n": c.model.Dims.Hidden, "x_stride": stride, "out_stride": stride, "quantized_stride": 0,
+			"eps": c.model.Eps})
 }
 
 // product adds the products of an op, and the quantization of their input.
@@ -90,16 +106,17 @@ func (c *recorder) product(op *model.Op) {
 	if op.Wanted {
 		rows = len(c.batch.LogitRows)
 	}
-	quantized := map[microkernel.Compute]bool{}
+	holds := microkernel.ComputeF32 // path of the quantized rows
 	for i, w := range op.W {
 		p := c.assembly.Weights.At(0, w)
 		in, stride := c.set.acts[op.In], c.strides[op.In]
 		if p.Compute != microkernel.ComputeF32 {
 			qStride := microkernel.ActQ8RowBytes(p.Layout.K) / 4
-			if !quantized[p.Compute] {
-				quantized = map[microkernel.Compute]bool{p.Compute: true} // one buffer for all paths
-				c.launch(quantization(p.Compute), kernels.Norm{}.Grid(rows), []device.Slice{in, c.set.quantized}, rows,
-					p.Layout.K, stride, 0, qStride, float32(0))
+			if holds != p.Compute {
+				holds = p.Compute
+				c.launch(quantization(p.Compute), kernels.Norm{}.Grid(rows), bindings{"x": in, "quantized": c.set.quantized},
+					pushes{"n": p.Layout.K, "x_stride": stride, "out_stride": 0, "quantized_stride": qStride,
+						"eps": float32(0)})
 			}
 			in, stride = c.set.quantized, qStride
 		}
@@ -107,16 +124,15 @@ func (c *recorder) product(op *model.Op) {
 			break // the kernel of the gate computes both
 		}
 		g := c.Runner.product(op, i, rows)
-		buffers := []device.Slice{in, c.mem.weights[w]}
+		buffers := bindings{"a": in, "w": c.mem.weights[w], "c": c.set.acts[op.Outs[i]]}
 		if op.Act != 0 {
-			buffers = append(buffers, c.mem.weights[op.W[1]])
+			buffers["up"] = c.mem.weights[op.W[1]]
 		}
 		if b := biasOf(op, i); b != nil {
-			buffers = append(buffers, c.mem.vectors[b])
+			buffers["bias"] = c.mem.vectors[b]
 		}
-		out := op.Outs[i]
-		c.launch(g, g.Grid(rows, p.Layout.N), append(buffers, c.set.acts[out]), rows, p.Layout.N, p.Layout.K, stride,
-			p.Layout.PanelStride()/4, c.strides[out])
+		c.launch(g, g.Grid(rows, p.Layout.N), buffers, pushes{"m": rows, "n": p.Layout.N, "k": p.Layout.K,
+			"a_stride": stride, "w_stride": p.Layout.PanelStride() / 4, "c_stride": c.strides[op.Outs[i]]})
 	}
 }
 
@@ -129,21 +145,21 @@ func (c *recorder) cache(layer int) (kv device.Slice, head, block int) {
 func (c *recorder) rotate(op *model.Op) {
 	k, in := rotation(op), &c.set.in
 	s := &in.stores[c.layers.Of[op.Layer]]
-	angles := c.set.acts[model.BufX] // not read without rotation
-	if op.Rope != nil {
-		angles = device.Slice{Buffer: in.angles.Buffer,
+	kv, head, block := c.cache(op.Layer)
+	buffers := bindings{"q": c.set.acts[model.BufQ], "k": c.set.acts[model.BufK], "v": c.set.acts[model.BufV],
+		"angles": c.set.acts[model.BufX], "kv": kv, "segments": in.at(s.segments)}
+	if op.Rope != nil { // else the angles are not read
+		buffers["angles"] = device.Slice{Buffer: in.angles.Buffer,
 			Offset: uint64(4 * c.ropeOf[op.Rope] * c.batch.Rows() * c.angleWidth)}
 	}
-	buffers := []device.Slice{c.set.acts[model.BufQ], c.set.acts[model.BufK], c.set.acts[model.BufV], angles}
-	for _, v := range []*model.Vector{op.QNorm, op.KNorm} {
+	for name, v := range map[string]*model.Vector{"q_norm": op.QNorm, "k_norm": op.KNorm} {
 		if v != nil {
-			buffers = append(buffers, c.mem.vectors[v])
+			buffers[name] = c.mem.vectors[v]
 		}
 	}
-	kv, head, block := c.cache(op.Layer)
-	c.launch(k, k.Grid(op.Heads.Q, op.Heads.KV, s.segments.n), append(buffers, kv, in.at(s.segments)),
-		c.strides[model.BufQ], c.strides[model.BufK], c.strides[model.BufV], c.angleWidth, op.Heads.Q, op.Heads.KV,
-		head, block, c.model.Eps)
+	c.launch(k, k.Grid(op.Heads.Q, op.Heads.KV, s.segments.n), buffers, pushes{"q_stride": c.strides[model.BufQ],
+		"k_stride": c.strides[model.BufK], "v_stride": c.strides[model.BufV], "angle_stride": c.angleWidth,
+		"q_heads": op.Heads.Q, "kv_heads": op.Heads.KV, "head_words": head, "block_words": block, "eps": c.model.Eps})
 }
 
 func (c *recorder) attention(op *model.Op) {
@@ -151,15 +167,14 @@ func (c *recorder) attention(op *model.Op) {
 	s := &in.stores[c.layers.Of[op.Layer]]
 	kv, head, block := c.cache(op.KVLayer)
 	group := op.Heads.Q / op.Heads.KV
-	push := []any{c.strides[model.BufQ], c.strides[model.BufAtt], group, head, block, op.Attn.Scale}
-	if k.Window {
-		push = append(push, op.Attn.Window)
-	}
+	push := pushes{"q_stride": c.strides[model.BufQ], "out_stride": c.strides[model.BufAtt], "group": group,
+		"head_words": head, "block_words": block, "scale": op.Attn.Scale, "window": op.Attn.Window,
+		"cap": op.Attn.Softcap}
 	if k.Softcap {
-		push = append(push, float32(2*float64(op.Attn.Scale)/float64(op.Attn.Softcap)), op.Attn.Softcap)
+		push["factor"] = float32(2 * float64(op.Attn.Scale) / float64(op.Attn.Softcap))
 	}
-	c.launch(k, k.Grid(s.longest, group, op.Heads.KV, s.sequences.n), []device.Slice{c.set.acts[model.BufQ],
-		c.set.acts[model.BufAtt], kv, in.at(s.tables), in.at(s.sequences)}, push...)
+	c.launch(k, k.Grid(s.longest, group, op.Heads.KV, s.sequences.n), bindings{"q": c.set.acts[model.BufQ],
+		"out": c.set.acts[model.BufAtt], "kv": kv, "tables": in.at(s.tables), "sequences": in.at(s.sequences)}, push)
 }
 
 // stageBlocks copies the blocks that op i writes to host-visible memory.

@@ -3,6 +3,7 @@ package offload
 import (
 	"errors"
 	"fmt"
+	"math/bits"
 	"sync"
 	"time"
 
@@ -113,8 +114,10 @@ func (r *Runner) checkAlignment() error {
 // compile compiles the kernels of a full prefill, so that no request waits for it.
 func (r *Runner) compile() error {
 	for i := range r.model.Ops {
-		if _, err := r.descriptions(&r.model.Ops[i], r.rows); err != nil {
-			return fmt.Errorf("op %s: %w", r.model.Ops[i].Name, err)
+		for _, rows := range []int{1, r.rows} {
+			if _, err := r.descriptions(&r.model.Ops[i], rows); err != nil {
+				return fmt.Errorf("op %s: %w", r.model.Ops[i].Name, err)
+			}
 		}
 	}
 	return nil
@@ -159,24 +162,39 @@ func (r *Runner) kernelsOf(op *model.Op, rows int) (list []description) {
 
 var normRows = kernels.Norm{Norm: true, Float: true}
 
-// product describes the kernel of weight i of a matrix product.
-func (r *Runner) product(op *model.Op, i, rows int) kernels.GEMM {
+// productKernel describes a kernel of a matrix product.
+type productKernel interface {
+	description
+	Grid(m, n int) [3]int
+}
+
+// product describes the kernel of weight i of a matrix product of a number of rows.
+func (r *Runner) product(op *model.Op, i, rows int) productKernel {
 	p := r.assembly.Weights.At(0, op.W[i])
-	g := kernels.GEMM{Weight: p.Layout.Type, Path: p.Compute, Rows: rowsOfProduct(rows), Bias: biasOf(op, i) != nil}
+	g := kernels.GEMM{Weight: p.Layout.Type, Path: p.Compute, Bias: biasOf(op, i) != nil}
 	if op.Act != 0 {
 		g.Epilogue, g.Unit = kernels.Gated, gatedUnits[op.Act]
 	}
+	switch integer := p.Compute != microkernel.ComputeF32; {
+	case integer && rows <= fewRows:
+		g.Rows = 1 << bits.Len(uint(rows-1)) // few kernels are enough
+		return kernels.RowGEMM(g)
+	case integer && r.dev.Info().MatrixUnit:
+		g.Rows = 32
+		if rows > 64 {
+			g.Rows = 128
+		}
+		return kernels.TensorGEMM(g)
+	case rows <= fewRows:
+		g.Rows = 1
+		return g
+	}
+	g.Rows = 8
 	return g
 }
 
-// rowsOfProduct returns the rows that an invocation computes: few enough that small batches fill
-// the device, enough that a weight is read for several rows.
-func rowsOfProduct(rows int) int {
-	if rows < 8 {
-		return 1
-	}
-	return 8
-}
+// fewRows is the largest number of rows for which products are bound by reading weights.
+const fewRows = 8
 
 func biasOf(op *model.Op, i int) *model.Vector {
 	if i < len(op.Bias) {

@@ -158,7 +158,7 @@ func TestHealthAfterHangUps(t *testing.T) {
 	wg.Wait()
 	probe(t, "after 300 hang-ups, health listener", health)
 	eventually(t, "every Generate is cancelled", func() bool { return f.cancels.Load() == n && f.running.Load() == 0 })
-	if held := srv.BodyMemory(); held != 0 {
+	if held := srv.run.BodyMemory(); held != 0 {
 		t.Errorf("%d bytes of bodies are still held", held)
 	}
 }

@@ -57,7 +57,7 @@ func TestSlowBodiesGiveWay(t *testing.T) {
 		}()
 		<-arrives
 	}
-	eventually(t, "bodies arrive", func() bool { return srv.BodyMemory() > 32<<10 })
+	eventually(t, "bodies arrive", func() bool { return srv.run.BodyMemory() > 32<<10 })
 
 	attackers(t, url, 40)
 	for _, from := range []string{"127.0.0.9", "127.0.0.2", "127.0.0.6"} {
@@ -124,6 +124,6 @@ func TestSlowBodyKinds(t *testing.T) {
 func TestShutdownDoesNotWaitForSlowBodies(t *testing.T) {
 	url, srv := start(t, &fake{}, Options{Grace: time.Hour, BodyTimeout: time.Hour})
 	io.WriteString(dial(t, url), slowBody)
-	eventually(t, "the body is read", func() bool { return srv.BodyMemory() > 0 })
+	eventually(t, "the body is read", func() bool { return srv.run.BodyMemory() > 0 })
 	// The cleanup of start shuts the server down.
 }

@@ -28,4 +28,9 @@
 // then reports the state, and all other requests are refused. The number of connections is bounded
 // in total and per client; idle connections are closed first. ServeHealth serves /health on a
 // separate listener.
+//
+// This package has the routes, keys, browser checks, readiness and shutdown. One package for each
+// API (openai, anthropic, ollama, responses, embedding) parses its requests and writes its answers;
+// they share generation, which runs requests, exchange, which writes responses, and request, fields
+// and conversation, which check what clients send.
 package server

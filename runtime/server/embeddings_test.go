@@ -10,8 +10,7 @@ import (
 	"testing"
 
 	"sandwich/runtime/api"
-	"sandwich/runtime/server/apierr"
-	"sandwich/runtime/server/request"
+	"sandwich/runtime/server/embedding"
 )
 
 // TestEmbeddings checks all forms of input, and numbers as lists and as base64, which OpenAI's
@@ -162,7 +161,7 @@ func TestTruncation(t *testing.T) {
 // TestEmbeddingsRefused checks that invalid requests get status 400 and the name of the field.
 func TestEmbeddingsRefused(t *testing.T) {
 	s := New(&fake{vector: 3}, Options{})
-	many := `["a"` + strings.Repeat(`,"a"`, MaxTexts) + `]`
+	many := `["a"` + strings.Repeat(`,"a"`, embedding.MaxTexts) + `]`
 	for _, c := range [][3]string{
 		{"/v1/embeddings", `{"model":"m"}`, "input is missing"},
 		{"/v1/embeddings", `{"input":[]}`, "input is an empty list"},
@@ -183,7 +182,7 @@ func TestEmbeddingsRefused(t *testing.T) {
 		{"/v1/embeddings", `{"input":"a","dimensions":-1}`, "dimensions is -1 and must be at least 1"},
 		{"/v1/embeddings", `{"input":"a","dimensions":2.5}`, "dimensions must be an integer of 64 bits, not 2.5"},
 		{"/v1/embeddings", `{"input":"a","dimensions":9223372036854775808}`, "dimensions must be an integer of 64"},
-		{"/v1/embeddings", `{"input":` + many + `}`, fmt.Sprintf("more than the %d elements", MaxTexts)},
+		{"/v1/embeddings", `{"input":` + many + `}`, fmt.Sprintf("more than the %d elements", embedding.MaxTexts)},
 		{"/v1/embeddings", `{"input":"a","dimensions":4}`, "vectors have 3 dimensions"},
 		{"/v1/embeddings", `{"input":"a","dimensions":0}`, "dimensions is 0 and must be at least 1"},
 		{"/v1/embeddings", `{"input":"a","encoding_format":"hex"}`, `encoding_format is \"hex\"`},
@@ -216,26 +215,4 @@ func TestEmbeddingsRefused(t *testing.T) {
 		!strings.Contains(w.Body.String(), "context_length_exceeded") {
 		t.Errorf("status %d: %s", w.Code, w.Body)
 	}
-}
-
-// FuzzReadBodies checks that every body is refused in the right format or yields texts within the
-// limits.
-func FuzzReadBodies(f *testing.F) {
-	for _, seed := range []string{`{"input":"a"}`, `{"input":[[1],[2,3]]}`, `{"input":["a",null]}`,
-		`{"input":[[null]]}`,
-		`{"query":"q","documents":[{"text":"a"},"b"]}`, `{"query":"q","texts":[[]]}`, `{"input":[`} {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, body []byte) {
-		var e embedBody
-		var r rankBody
-		for _, parse := range []func([]byte) (*request.Call, *apierr.Error){e.parse, r.parse} {
-			if _, e := parse(body); e != nil && (e.Status != 400 || e.Message == "" || !json.Valid(e.Body())) {
-				t.Fatalf("refusal %+v", e)
-			}
-		}
-		if len(e.texts.Texts) > MaxTexts || len(e.texts.Prompts) > MaxTexts || len(r.documents) > MaxTexts {
-			t.Fatal("too many texts")
-		}
-	})
 }

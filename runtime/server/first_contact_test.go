@@ -141,7 +141,7 @@ func TestContentCodings(t *testing.T) {
 			t.Errorf("%s: Accept-Encoding %q", c.name, w.Header().Get("Accept-Encoding"))
 		}
 	}
-	if held := s.BodyMemory(); held != 0 {
+	if held := s.run.BodyMemory(); held != 0 {
 		t.Errorf("%d bytes of bodies are still held", held)
 	}
 }

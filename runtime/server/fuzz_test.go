@@ -5,7 +5,7 @@ import (
 	"math"
 	"testing"
 
-	"sandwich/runtime/server/apierr"
+	"sandwich/runtime/api"
 	"sandwich/runtime/server/request"
 )
 
@@ -34,41 +34,44 @@ func FuzzBodies(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		a := &asking{answers: newStore(storedBytes)}
-		for _, parse := range []func([]byte) (*request.Call, *apierr.Error){parseChat, parseCompletion,
-			parseMessagesCall,
-			a.parse, (&ollamaCall{chat: true}).parse, (&ollamaCall{}).parse} {
-			c, e := parse(body)
-			if e == nil && (c.Choices() < 1 || c.Choices() > request.MaxChoices || len(c.Sampling.Bias) > 1024) {
-				t.Fatalf("%d choices, a bias for %d tokens", c.Choices(), len(c.Sampling.Bias))
+		for _, path := range []string{chatPath, "/v1/completions", messagesPath, responsesPath, "/api/chat",
+			"/api/generate"} {
+			g := &fake{words: []string{"x"}}
+			w := serve(New(g, Options{}), "POST", path, string(body))
+			if w.Code != 200 && (w.Code != 400 || !json.Valid(w.Body.Bytes())) {
+				t.Fatalf("%s: status %d: %s", path, w.Code, w.Body)
 			}
-			if e != nil {
-				if e.Status != 400 || e.Message == "" || e.Type != apierr.TypeInvalid || !json.Valid(e.Body()) {
-					t.Fatalf("refusal %+v", e)
-				}
-				continue
+			if n := g.finished.Load(); n > request.MaxChoices {
+				t.Fatalf("%s: %d choices", path, n)
 			}
-			s := c.Sampling
-			for _, v := range []float32{s.Temperature, s.TopP, s.MinP, s.RepeatPenalty, s.FrequencyPenalty,
-				s.PresencePenalty} {
-				if math.IsNaN(float64(v)) || v < -2 || v > 10 {
-					t.Fatalf("sampling %+v", s)
-				}
-			}
-			if s.RepeatPenalty <= 0 || s.TopK < 0 || c.MaxTokens < 0 || c.TopLogprobs < 0 ||
-				c.TopLogprobs > request.MaxTopLogprobs || len(c.Stop) > request.MaxStops {
-				t.Fatalf("request %+v", c.Request)
-			}
-			for _, stop := range c.Stop {
-				if stop == "" || len(stop) > request.MaxStopBytes {
-					t.Fatalf("stop string of %d bytes", len(stop))
-				}
-			}
-			for _, id := range c.Prompt {
-				if id < 0 {
-					t.Fatalf("token id %d", id)
-				}
+			if r := g.last; r != nil {
+				checkLimits(t, r)
 			}
 		}
 	})
+}
+
+// checkLimits fails unless a request is within the limits of the package.
+func checkLimits(t *testing.T, r *api.Request) {
+	t.Helper()
+	s := r.Sampling
+	for _, v := range []float32{s.Temperature, s.TopP, s.MinP, s.RepeatPenalty, s.FrequencyPenalty, s.PresencePenalty} {
+		if math.IsNaN(float64(v)) || v < -2 || v > 10 {
+			t.Fatalf("sampling %+v", s)
+		}
+	}
+	if s.RepeatPenalty <= 0 || s.TopK < 0 || r.MaxTokens < 0 || r.TopLogprobs < 0 || len(s.Bias) > 1024 ||
+		r.TopLogprobs > request.MaxTopLogprobs || len(r.Stop) > request.MaxStops {
+		t.Fatalf("request %+v", r)
+	}
+	for _, stop := range r.Stop {
+		if stop == "" || len(stop) > request.MaxStopBytes {
+			t.Fatalf("stop string of %d bytes", len(stop))
+		}
+	}
+	for _, id := range r.Prompt {
+		if id < 0 {
+			t.Fatalf("token id %d", id)
+		}
+	}
 }

@@ -18,8 +18,8 @@ import (
 // such pages out by three headers: Host, which reveals DNS rebinding; Origin; and Content-Type,
 // because browsers send JSON to other origins only after a preflight.
 
-// anything in Options.Hosts or Options.Origins allows every value.
-const anything = "*"
+// wildcard in Options.Hosts or Options.Origins allows every value.
+const wildcard = "*"
 
 // HostsOf returns the allowed Host names of a server that listens on addr: the loopback names, the
 // address itself, and more. It returns nil, which allows every name, if addr is reachable from
@@ -43,7 +43,7 @@ func (s *Server) hostAllowed(r *http.Request) bool {
 	}
 	name := hostName(r.Host)
 	return slices.ContainsFunc(s.opts.Hosts,
-		func(h string) bool { return h == anything || strings.EqualFold(hostName(h), name) })
+		func(h string) bool { return h == wildcard || strings.EqualFold(hostName(h), name) })
 }
 
 // hostName removes the port, the brackets of an IPv6 address and a trailing dot from a host.
@@ -62,12 +62,12 @@ func hostName(host string) string {
 func (s *Server) originAllowed(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	return slices.ContainsFunc(s.opts.Origins,
-		func(o string) bool { return o == anything || strings.EqualFold(o, origin) })
+		func(o string) bool { return o == wildcard || strings.EqualFold(o, origin) })
 }
 
-// share writes the CORS headers for pages of Options.Origins, also for errors. It answers preflight
+// writeCORS writes the CORS headers for pages of Options.Origins, also for errors. It answers preflight
 // requests and reports whether r was one.
-func (s *Server) share(w http.ResponseWriter, r *http.Request, rt route) (preflight bool) {
+func (s *Server) writeCORS(w http.ResponseWriter, r *http.Request, rt route) (preflight bool) {
 	if len(s.opts.Origins) == 0 {
 		return false
 	}
@@ -100,8 +100,8 @@ func allowedHeaders(asked string) string {
 	return own + ", " + asked
 }
 
-// refusal checks everything about r except its body.
-func (s *Server) refusal(x *exchange.Exchange, r *http.Request, rt route, known bool) *apierr.Error {
+// check checks everything about r except its body.
+func (s *Server) check(x *exchange.Exchange, r *http.Request, rt route, known bool) *apierr.Error {
 	allowed := r.Method == rt.method || (rt.method == http.MethodGet && r.Method == http.MethodHead)
 	switch {
 	case !rt.open && !s.authorized(x, r):

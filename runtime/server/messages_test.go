@@ -3,14 +3,11 @@ package server
 import (
 	"encoding/json"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 
 	"sandwich/runtime/api"
-	"sandwich/runtime/server/exchange"
-	"sandwich/runtime/server/request"
 )
 
 const messagesPath = "/v1/messages"
@@ -110,19 +107,6 @@ func TestMessagesEnds(t *testing.T) {
 		if at(v, "stop_reason") != want || !f.request().Continue {
 			t.Errorf("%s: %v, continues %v", fields, v, f.request().Continue)
 		}
-	}
-	if got := string(appendStop(nil, &api.Result{Finish: api.FinishStop, StopString: "\n"})); got !=
-		`"stop_reason":"stop_sequence","stop_sequence":"\n"` {
-		t.Error(got)
-	}
-	// A truncated call is left out if it would have to be JSON.
-	w := httptest.NewRecorder()
-	m := &blocks{Stream: &exchange.Stream{Answer: exchange.NewAnswer("m", true), W: w}, call: &request.Call{}}
-	m.id, m.name, m.kind = "c", "pick", "tool_use"
-	m.add("", `{"a":`)
-	m.shut(true)
-	if len(m.whole) > 0 {
-		t.Errorf("%s", m.whole)
 	}
 }
 

@@ -113,11 +113,11 @@ func TestConcurrentStreams(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	eventually(t, "nothing runs", func() bool { return srv.Counters.InFlight.Load() == 0 })
+	eventually(t, "nothing runs", func() bool { return srv.run.Counters.InFlight.Load() == 0 })
 	if got := f.finished.Load() + f.cancels.Load(); got != 32 {
 		t.Errorf("%d requests ended, want 32", got)
 	}
-	if held := srv.BodyMemory(); held != 0 {
+	if held := srv.run.BodyMemory(); held != 0 {
 		t.Errorf("%d bytes of bodies are still held", held)
 	}
 }
@@ -165,7 +165,7 @@ func TestHugeBody(t *testing.T) {
 	if grown := after.TotalAlloc - before.TotalAlloc; grown > 64<<20 {
 		t.Errorf("%d bytes allocated for a body that was refused", grown)
 	}
-	eventually(t, "the bytes are given back", func() bool { return srv.BodyMemory() == 0 })
+	eventually(t, "the bytes are given back", func() bool { return srv.run.BodyMemory() == 0 })
 
 	// Without a network in between, the status is certain.
 	for _, body := range []string{strings.Repeat(" ", 1<<20) + chatOnce} {

@@ -41,7 +41,7 @@ func (s *Server) Ready(g generation.Generator) {
 	r := &s.readiness
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s.Gen, r.ready = g, true // enter's lock orders this write before reads of gen
+	s.run.Gen, r.ready = g, true // enter's lock orders this write before reads of gen
 }
 
 // enter counts a request, or returns an error if the server is not ready.
@@ -106,7 +106,7 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 		jsontext.Write(w, http.StatusServiceUnavailable, body)
 		return
 	}
-	if g, ok := s.Gen.(generation.Readier); ok {
+	if g, ok := s.run.Gen.(generation.Readier); ok {
 		if err := g.Ready(); err != nil {
 			body := jsontext.AppendString([]byte(`{"status":"unavailable","reason":`), err.Error())
 			jsontext.Write(w, http.StatusServiceUnavailable, append(body, '}'))
@@ -116,8 +116,8 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	jsontext.Write(w, http.StatusOK, []byte(`{"status":"ok"}`))
 }
 
-// admitted serves a request that needs the model, if the server is ready.
-func (s *Server) admitted(w http.ResponseWriter, r *http.Request, serve http.HandlerFunc) {
+// serveReady serves a request that needs the model, if the server is ready.
+func (s *Server) serveReady(w http.ResponseWriter, r *http.Request, serve http.HandlerFunc) {
 	if fail := s.readiness.enter(); fail != nil {
 		w.Header().Set("Connection", "close") // the client should reconnect to a server that is ready
 		fail.Write(w)

@@ -13,9 +13,9 @@ import (
 	"sandwich/runtime/server/conntable"
 )
 
-// lastWord bounds the time for canceled handlers to send their error and for sockets to send
+// drainTimeout bounds the time for canceled handlers to send their error and for sockets to send
 // buffered data.
-const lastWord = 2 * time.Second
+const drainTimeout = 2 * time.Second
 
 // Serve serves HTTP on ln until ctx ends. It then waits for running answers up to Options.Grace,
 // cancels the rest and returns nil. While it waits, /health and new requests get status 503. It
@@ -88,12 +88,12 @@ func (s *Server) drain(srv *http.Server, table *conntable.Table, cut context.Can
 		cut(api.ErrClosed) // ends every Generate; the handlers send an error
 		select {
 		case <-ended:
-		case <-time.After(lastWord):
+		case <-time.After(drainTimeout):
 		}
 	}
 	stopDismissing()
 	table.DismissWaiting() // net/http would wait for some of them
-	rest, cancel := context.WithTimeout(context.Background(), max(time.Until(until), lastWord))
+	rest, cancel := context.WithTimeout(context.Background(), max(time.Until(until), drainTimeout))
 	defer cancel()
 	if srv.Shutdown(rest) != nil {
 		srv.Close()

@@ -12,12 +12,17 @@ import (
 	"sync/atomic"
 	"time"
 
+	"sandwich/runtime/server/anthropic"
 	"sandwich/runtime/server/apierr"
 	"sandwich/runtime/server/conntable"
+	"sandwich/runtime/server/embedding"
 	"sandwich/runtime/server/exchange"
 	"sandwich/runtime/server/generation"
 	"sandwich/runtime/server/jsontext"
 	"sandwich/runtime/server/metrics"
+	"sandwich/runtime/server/ollama"
+	"sandwich/runtime/server/openai"
+	"sandwich/runtime/server/responses"
 )
 
 // Options configures a server. Zero fields take the defaults given after each field.
@@ -84,12 +89,12 @@ func (o Options) withDefaults() Options {
 // Server implements the API of the package comment. It is an http.Handler; Serve runs it on a
 // listener with the limits of its Options.
 type Server struct {
-	*generation.Runner
+	run       *generation.Runner
 	opts      Options
 	keys      atomic.Pointer[keyring] // nil: no key is required
 	routes    map[string]route
 	readiness readiness
-	answers   *store
+	responses *responses.API
 }
 
 // route is the handler of a path.
@@ -107,37 +112,42 @@ func New(g generation.Generator, o Options) *Server {
 	o = o.withDefaults()
 	limits := generation.Limits{MaxBody: o.MaxBody, BodyBudget: o.BodyBudget, BodyTimeout: o.BodyTimeout,
 		Heartbeat: o.Heartbeat}
-	s := &Server{opts: o, answers: newStore(storedBytes), Runner: generation.NewRunner(limits, o.Log)}
+	s := &Server{opts: o, run: generation.NewRunner(limits, o.Log)}
+	s.responses = responses.New(s.run)
 	s.SetKeys(o.APIKeys)
 	s.Progress("starting", 0)
 	if g != nil {
 		s.Ready(g)
 	}
+	chat, vectors := &openai.API{Runner: s.run}, &embedding.API{Runner: s.run}
+	claude, ol := &anthropic.API{Runner: s.run}, &ollama.API{Runner: s.run}
 	s.routes = map[string]route{
-		"/":                         {method: http.MethodGet, open: true, serve: s.root},
-		"/health":                   {method: http.MethodGet, open: true, serve: s.health},
-		"/metrics":                  {method: http.MethodGet, serve: s.metrics},
-		"/v1/models":                {method: http.MethodGet, serve: s.models},
-		"/v1/chat/completions":      {method: http.MethodPost, serve: s.generate(true)},
-		"/v1/completions":           {method: http.MethodPost, serve: s.generate(false)},
-		"/tokenize":                 {method: http.MethodPost, form: true, serve: s.tokenize},
-		"/detokenize":               {method: http.MethodPost, serve: s.detokenize},
-		"/apply-template":           {method: http.MethodPost, serve: s.applyTemplate},
-		"/props":                    {method: http.MethodGet, serve: s.props},
-		"/v1/embeddings":            {method: http.MethodPost, serve: s.embeddings},
-		"/v1/rerank":                {method: http.MethodPost, serve: s.rerank},
-		"/v2/rerank":                {method: http.MethodPost, serve: s.rerank},
-		"/v1/responses":             {method: http.MethodPost, serve: s.responses},
-		"/api/version":              {method: http.MethodGet, serve: s.ollamaVersion, shape: ollamaError},
-		"/api/tags":                 {method: http.MethodGet, serve: s.tags, shape: ollamaError},
-		"/api/ps":                   {method: http.MethodGet, serve: s.ps, shape: ollamaError},
-		"/api/show":                 {method: http.MethodPost, form: true, serve: s.show, shape: ollamaError},
-		"/api/chat":                 {method: http.MethodPost, form: true, serve: s.ollama(true), shape: ollamaError},
-		"/api/generate":             {method: http.MethodPost, form: true, serve: s.ollama(false), shape: ollamaError},
-		"/api/embed":                {method: http.MethodPost, form: true, serve: s.embed, shape: ollamaError},
-		"/api/embeddings":           {method: http.MethodPost, form: true, serve: s.embed, shape: ollamaError},
-		"/v1/messages":              {method: http.MethodPost, serve: s.messages, shape: anthropicError},
-		"/v1/messages/count_tokens": {method: http.MethodPost, serve: s.countTokens, shape: anthropicError},
+		"/":                    {method: http.MethodGet, open: true, serve: s.root},
+		"/health":              {method: http.MethodGet, open: true, serve: s.health},
+		"/metrics":             {method: http.MethodGet, serve: s.metrics},
+		"/v1/models":           {method: http.MethodGet, serve: chat.Models},
+		"/v1/chat/completions": {method: http.MethodPost, serve: chat.Generate(true)},
+		"/v1/completions":      {method: http.MethodPost, serve: chat.Generate(false)},
+		"/tokenize":            {method: http.MethodPost, form: true, serve: chat.Tokenize},
+		"/detokenize":          {method: http.MethodPost, serve: chat.Detokenize},
+		"/apply-template":      {method: http.MethodPost, serve: chat.ApplyTemplate},
+		"/props":               {method: http.MethodGet, serve: chat.Props},
+		"/v1/embeddings":       {method: http.MethodPost, serve: vectors.Embeddings},
+		"/v1/rerank":           {method: http.MethodPost, serve: vectors.Rerank},
+		"/v2/rerank":           {method: http.MethodPost, serve: vectors.Rerank},
+		"/v1/responses":        {method: http.MethodPost, serve: s.responses.Create},
+		"/api/version":         {method: http.MethodGet, serve: ol.Version, shape: ollama.EncodeError},
+		"/api/tags":            {method: http.MethodGet, serve: ol.Tags, shape: ollama.EncodeError},
+		"/api/ps":              {method: http.MethodGet, serve: ol.Running, shape: ollama.EncodeError},
+		"/api/show":            {method: http.MethodPost, form: true, serve: ol.Show, shape: ollama.EncodeError},
+		"/api/chat": {method: http.MethodPost, form: true, serve: ol.Answer(true),
+			shape: ollama.EncodeError},
+		"/api/generate": {method: http.MethodPost, form: true, serve: ol.Answer(false),
+			shape: ollama.EncodeError},
+		"/api/embed":                {method: http.MethodPost, form: true, serve: ol.Embed, shape: ollama.EncodeError},
+		"/api/embeddings":           {method: http.MethodPost, form: true, serve: ol.Embed, shape: ollama.EncodeError},
+		"/v1/messages":              {method: http.MethodPost, serve: claude.Messages, shape: anthropic.EncodeError},
+		"/v1/messages/count_tokens": {method: http.MethodPost, serve: claude.CountTokens, shape: anthropic.EncodeError},
 	}
 	return s
 }
@@ -152,7 +162,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	rt, known := s.routes[path]
 	if !known {
-		rt, path, known = s.below(path, r.Method)
+		rt, path, known = s.prefixRoute(path, r.Method)
 	}
 	x := exchange.NewExchange(w, r, path)
 	x.Format = rt.shape
@@ -162,7 +172,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		defer func() { generation.EndBody(c, w, r, x.Err != nil && x.Err.Status == http.StatusRequestTimeout) }()
 	}
 	defer func() {
-		s.Counters.Request(path, x.Status)
+		s.run.Counters.Request(path, x.Status)
 		x.Log(s.opts.Log)
 	}()
 
@@ -172,10 +182,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			jsontext.Clip(hostName(r.Host))).Write(x)
 		return
 	}
-	if s.share(x, r, rt) {
+	if s.writeCORS(x, r, rt) {
 		return
 	}
-	if e := s.refusal(x, r, rt, known); e != nil {
+	if e := s.check(x, r, rt, known); e != nil {
 		e.Write(x)
 		return
 	}
@@ -183,7 +193,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		rt.serve(x, r)
 		return
 	}
-	s.admitted(x, r, rt.serve)
+	s.serveReady(x, r, rt.serve)
 }
 
 // root handles /, which ollama's clients request to check that a server runs.
@@ -195,58 +205,25 @@ func (s *Server) root(w http.ResponseWriter, _ *http.Request) {
 	io.WriteString(w, text)
 }
 
-// below returns the route of a path that ends in an id, and a name for the metrics that does not
+// prefixRoute returns the route of a path that ends in an id, and a name for the metrics that does not
 // depend on the id.
-func (s *Server) below(path, method string) (rt route, name string, known bool) {
+func (s *Server) prefixRoute(path, method string) (rt route, name string, known bool) {
 	switch {
 	case strings.HasPrefix(path, "/v1/models/"):
-		return route{method: http.MethodGet, serve: s.model}, "/v1/models/{id}", true
-	case isOllama(path):
-		return route{shape: ollamaError}, "other", false
-	case !strings.HasPrefix(path, responsesPrefix):
+		return route{method: http.MethodGet, serve: (&openai.API{Runner: s.run}).Model}, "/v1/models/{id}", true
+	case ollama.Owns(path):
+		return route{shape: ollama.EncodeError}, "other", false
+	case !strings.HasPrefix(path, responses.Prefix):
 		return rt, "other", false
 	case method == http.MethodDelete:
-		return route{method: method, serve: s.forgotten}, responsesPrefix + "{id}", true
+		return route{method: method, serve: s.responses.Delete}, responses.Prefix + "{id}", true
 	}
-	return route{method: http.MethodGet, serve: s.stored}, responsesPrefix + "{id}", true
+	return route{method: http.MethodGet, serve: s.responses.Get}, responses.Prefix + "{id}", true
 }
 
 // paths lists the known paths for an error message.
 func (s *Server) paths() string {
 	return strings.Join(slices.Sorted(maps.Keys(s.routes)), ", ")
-}
-
-// appendModel appends a model of /v1/models.
-func appendModel(b []byte, m *generation.ModelInfo) []byte {
-	b = jsontext.AppendString(append(b, `{"id":`...), m.ID)
-	b = strconv.AppendInt(append(b, `,"object":"model","created":`...), m.Created.Unix(), 10)
-	b = jsontext.AppendInt(append(b, `,"owned_by":"sandwich","max_model_len":`...), m.Context)
-	return append(b, '}')
-}
-
-// models handles /v1/models.
-func (s *Server) models(w http.ResponseWriter, r *http.Request) {
-	b := []byte(`{"object":"list","data":[`)
-	for i, m := range s.Gen.Models() {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = appendModel(b, &m)
-	}
-	jsontext.Write(w, http.StatusOK, append(b, "]}"...))
-}
-
-// model handles /v1/models/{id}.
-func (s *Server) model(w http.ResponseWriter, r *http.Request) {
-	id := strings.TrimPrefix(r.URL.Path, "/v1/models/")
-	for _, m := range s.Gen.Models() {
-		if m.ID == id {
-			jsontext.Write(w, http.StatusOK, appendModel(nil, &m))
-			return
-		}
-	}
-	apierr.New(http.StatusNotFound, apierr.TypeInvalid, "model_not_found", "unknown model %q; see /v1/models",
-		jsontext.Clip(id)).Write(w)
 }
 
 // metrics handles /metrics.
@@ -257,7 +234,7 @@ func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 			Value: float64(s.opts.LogDropped()),
 			Help:  "Log lines dropped because stderr was not read."})
 	}
-	text := s.Counters.Text(s.BodyMemory(), append(own, s.Gen.Metrics()...))
+	text := s.run.Counters.Text(s.run.BodyMemory(), append(own, s.run.Gen.Metrics()...))
 	h := w.Header()
 	h.Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	h.Set("Content-Length", strconv.Itoa(len(text)))

@@ -50,13 +50,13 @@ func TestVocabularyRefused(t *testing.T) {
 	s := New(&fake{}, Options{})
 	for _, c := range []struct{ path, body, param string }{
 		{"/tokenize", `{}`, "content"}, {"/tokenize", `{"content":7}`, "content"},
-		{"/tokenize", fmt.Sprintf(`{"content":%q}`, strings.Repeat("a", maxTokenize+1)), "content"},
+		{"/tokenize", fmt.Sprintf(`{"content":%q}`, strings.Repeat("a", (1<<20)+1)), "content"},
 		{"/tokenize", `{"content":"a","with_peices":true}`, "with_peices"}, {"/tokenize", `{"messages":[]}`,
 			"messages"},
 		{"/detokenize", `{}`, "tokens"}, {"/detokenize", `{"tokens":"a"}`, "tokens"},
 		{"/detokenize", `{"tokens":[-1]}`, "tokens"}, {"/detokenize", `{"tokens":[null]}`, "tokens"},
 		{"/detokenize", `{"tokens":[1.5]}`, "tokens"}, {"/detokenize", `{"tokens":[4294967296]}`, "tokens"},
-		{"/detokenize", `{"tokens":` + many(maxDetokenize+1, "1") + `}`, "tokens"},
+		{"/detokenize", `{"tokens":` + many((1<<18)+1, "1") + `}`, "tokens"},
 		{"/apply-template", `{"messages":"x"}`, "messages"},
 	} {
 		w := post(t, s, c.path, c.body)

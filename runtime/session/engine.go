@@ -43,7 +43,7 @@ func (s *Session) Engine(ctx context.Context, v Sizes) (*engine.Engine, error) {
 	o.Least, o.StateBytes, o.Context = need, v.StateBytes, v.Positions
 	options := engine.Options{RunnerOptions: o, Context: v.Context, Parallel: v.Parallel, Queue: v.Queue,
 		Service: v.Service, Profile: s.Profile, Observe: v.Observe, Note: v.Note, Displaced: v.Displaced,
-		Occupancy: s.Occupancy}
+		Occupancy: s.Occupancy, Accelerator: s.Accelerator}
 	if s.Tok != nil {
 		options.IsEnd = s.Tok.IsEOG
 	}

@@ -41,6 +41,9 @@ type Session struct {
 	Bundle  *plans.Bundle                                   // it comes from; nil where it is untuned
 	Replan  func(*plans.ServiceConfig) (*plans.Plan, error) // engine.RunnerOptions.Replan
 
+	// Accelerator runs forwards on a device, which Close closes. The zero value uses the cores alone.
+	Accelerator engine.DeviceOptions
+
 	// Occupancy moves workers of an engine to PUs that others do not use; nil: they stay.
 	Occupancy occupancy.Monitor
 
@@ -121,7 +124,12 @@ func OpenModel(path string) (*gguf.File, string, error) {
 }
 
 // Close gives the file back. Engines and runners over it must be closed before.
-func (s *Session) Close() { _ = s.File.Close() }
+func (s *Session) Close() {
+	if s.Accelerator.Device != nil {
+		_ = s.Accelerator.Device.Close() // its process ends with this one
+	}
+	_ = s.File.Close()
+}
 
 // RunnerOptions are what every way of running the session starts from; done ends the progress bar.
 func (s *Session) RunnerOptions(blocks, logitRows int) (o engine.RunnerOptions, done func()) {

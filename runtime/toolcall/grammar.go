@@ -61,12 +61,12 @@ func clip(text string) string {
 // refusal adds the tool to an error about its schema.
 func (w *builder) refusal(err error) error {
 	var e *grammar.Error
-	if !errors.As(err, &e) || e.Schema() == nil {
+	if !errors.As(err, &e) || grammar.Owner(e) == nil {
 		return err
 	}
 	for i, t := range w.tools {
 		switch field := fmt.Sprintf("tools[%d]", i); {
-		case t.schema != e.Schema():
+		case t.schema != grammar.Owner(e):
 		case e.Unwrap() != nil || e.Limited():
 			return fmt.Errorf("%s (%s): %w", field, t.name, err)
 		default:

@@ -30,7 +30,9 @@ func (p *Predictor) nearOf(weight string) roofline.Efficiency {
 
 // AssumedNear returns the fractions of the ceilings that kernels are assumed to reach without a
 // measurement.
-func AssumedNear() roofline.Efficiency { return roofline.Efficiency{Peak: nearCeiling, Read: nearCeiling} }
+func AssumedNear() roofline.Efficiency {
+	return roofline.Efficiency{Peak: nearCeiling, Read: nearCeiling}
+}
 
 // Pace returns the bounds of ops of an arithmetic on some PUs.
 func (p *Predictor) Pace(compute string, pus topotree.CPUSet) roofline.Limits {

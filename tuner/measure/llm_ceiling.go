@@ -42,7 +42,7 @@ func ceilingOver(host *profiles.Profile, m *model.Model, p *plans.Plan, pus plan
 	if err != nil {
 		return llmCeiling{}, err
 	}
-	attention := attentionArithmetic(p.Attention)
+	attention := p.Attention.Arithmetic()
 	if more, err := machine.CoreCeilings(set, isa, []string{attention}); err == nil {
 		maps.Copy(ceilings, more)
 	} else { // not measured

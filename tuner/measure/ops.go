@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"sandwich/internal/num"
 	"sandwich/microkernel"
 	"sandwich/plans"
-	"sandwich/plans/gate"
 	"sandwich/roofline"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/kvcache"
@@ -100,14 +100,14 @@ func Ops(ctx context.Context, r *engine.Runner, l *pool.Leader, isa microkernel.
 		whole, peaks = append(whole, all), append(peaks, peakOf(l, peak, r.Pool().Size()))
 		attention = append(attention, peakOf(l, attends, r.Pool().Size()))
 	}
-	all, top := gate.Median(whole), gate.Median(peaks)/1e9
+	all, top := num.Median(whole), num.Median(peaks)/1e9
 	for i := range rows {
 		o := &rows[i]
-		o.Seconds, o.Peak = gate.Median(o.Samples), top
+		o.Seconds, o.Peak = num.Median(o.Samples), top
 		o.Share = o.Seconds / all
 		switch o.Op {
 		case model.OpAttention.String():
-			o.bound(gate.Median(attention) / 1e9)
+			o.bound(num.Median(attention) / 1e9)
 		case model.OpDelta.String():
 			o.bound(top)
 		}
@@ -128,7 +128,7 @@ func (o *OpRow) bound(peak float64) {
 
 // allOps returns the row of all ops together, whose ceiling is the sum of theirs.
 func allOps(rows []OpRow, whole []float64, peak float64) OpRow {
-	all := OpRow{Op: allOpsName, Seconds: gate.Median(whole), Samples: whole, Share: 1, Peak: peak}
+	all := OpRow{Op: allOpsName, Seconds: num.Median(whole), Samples: whole, Share: 1, Peak: peak}
 	for _, r := range rows {
 		all.Count += r.Count
 		all.Ceiling += r.Ceiling

@@ -56,10 +56,10 @@ type RooflineOptions struct {
 	// prompt.
 	Rows    []int
 	Reps    int
-	Placer  model.Placer  // with the model, the plan and the machine
+	Placer  model.Placer        // with the model, the plan and the machine
 	Assumed roofline.Efficiency // fraction of the ceilings that ops reach without an anchor
-	Without *model.Placer // places ops without a mechanism; may be nil
-	Step    func()        // called after each forward
+	Without *model.Placer       // places ops without a mechanism; may be nil
+	Step    func()              // called after each forward
 }
 
 // Phase returns the phase of a forward of m rows.

@@ -21,7 +21,7 @@ import (
 type anchors struct {
 	types map[string]roofline.Efficiency // of products, by weight type
 	own   map[int]roofline.Efficiency    // of other ops that multiply, by op
-	lines map[int][2]lines         // of ops that only move rows, by op
+	lines map[int][2]lines               // of ops that only move rows, by op
 	said  []string
 }
 

@@ -1,6 +1,9 @@
 package search
 
-import "sandwich/plans"
+import (
+	"sandwich/internal/num"
+	"sandwich/plans"
+)
 
 // Alike returns the common name of all schedules that make the same calls of the same code for m
 // rows of a number of columns of a weight on a number of threads. Slice sizes are the effective
@@ -41,13 +44,13 @@ func (s space) height(c plans.Schedule) int {
 	if !c.Kernel.ISA.Generates() || c.Kernel.MatrixUnit() {
 		return mr
 	}
-	slices := ceilDiv(s.m, c.BM)
-	high, low := ceilDiv(s.m, slices), s.m/slices
+	slices := num.CeilDiv(s.m, c.BM)
+	high, low := num.CeilDiv(s.m, slices), s.m/slices
 	if high > most*mr {
 		return mr
 	}
-	h := ceilDiv(high, ceilDiv(high, mr))
-	if ceilDiv(low, mr) != ceilDiv(low, h) {
+	h := num.CeilDiv(high, num.CeilDiv(high, mr))
+	if num.CeilDiv(low, mr) != num.CeilDiv(low, h) {
 		return mr
 	}
 	return h

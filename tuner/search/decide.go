@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"sandwich/internal/num"
 	"sandwich/plans"
 )
 
@@ -47,10 +48,10 @@ func (s space) unevenness(c plans.Schedule, from, to int, measured ...int) float
 
 // busiest returns the work of the busiest thread divided by the mean of all.
 func (s space) busiest(c plans.Schedule) float64 {
-	rows, cols := ceilDiv(s.m, c.BM), ceilDiv(s.columns, c.BN)
-	most := ceilDiv(rows*cols, s.threads)
+	rows, cols := num.CeilDiv(s.m, c.BM), num.CeilDiv(s.columns, c.BN)
+	most := num.CeilDiv(rows*cols, s.threads)
 	if c.WaysM > 0 {
-		most = ceilDiv(rows, c.WaysM) * ceilDiv(cols, c.WaysN)
+		most = num.CeilDiv(rows, c.WaysM) * num.CeilDiv(cols, c.WaysN)
 	}
 	return float64(most*s.threads) / float64(rows*cols)
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"sandwich/internal/num"
 	"sandwich/plans"
 )
 
@@ -134,8 +135,8 @@ func (c *costModel) measure(a *anchor) error {
 
 // predict returns the time of the busiest thread: waves of equal slices at the kernel's speed.
 func (c *costModel) predict(s space, cand plans.Schedule, flop float64) float64 {
-	waves := ceilDiv(s.slices(cand), s.threads)
-	passes := ceilDiv(s.key.K, s.size(cand, dimK))
+	waves := num.CeilDiv(s.slices(cand), s.threads)
+	passes := num.CeilDiv(s.key.K, s.size(cand, dimK))
 	work := 2 * float64(min(cand.BM, s.m)) * float64(cand.BN) * float64(s.key.K)
 	return float64(waves) * (work/flop + float64(passes)*sliceOverhead)
 }

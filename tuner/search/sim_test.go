@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"sandwich/internal/num"
 	"sandwich/microkernel"
 	"sandwich/plans"
 	"sandwich/roofline"
@@ -40,11 +41,11 @@ func (h *machine) exact(key plans.WeightKey, columns, m int, s plans.Schedule) f
 	if bk == 0 {
 		bk = key.K
 	}
-	rows, cols := ceilDiv(m, s.BM), ceilDiv(columns, s.BN)
+	rows, cols := num.CeilDiv(m, s.BM), num.CeilDiv(columns, s.BN)
 	slices := rows * cols
-	waves := float64(ceilDiv(slices, h.threads))
+	waves := float64(num.CeilDiv(slices, h.threads))
 	if s.WaysM > 0 {
-		waves = float64(ceilDiv(rows, s.WaysM) * ceilDiv(cols, s.WaysN))
+		waves = float64(num.CeilDiv(rows, s.WaysM) * num.CeilDiv(cols, s.WaysN))
 	}
 	eff := 1 / (k.score(m) * 32) // 1: two vectors of 16 multiply-adds per cycle
 	if strip := 4 * bk * s.Kernel.NR; strip > h.l1 {
@@ -53,7 +54,7 @@ func (h *machine) exact(key plans.WeightKey, columns, m int, s plans.Schedule) f
 	if slice := 4 * bk * (s.BN + min(s.BM, m)); slice > h.l2 {
 		eff *= math.Max(0.6, float64(h.l2)/float64(slice))
 	}
-	passes := ceilDiv(key.K, bk)
+	passes := num.CeilDiv(key.K, bk)
 	work := 2 * float64(m) / float64(rows) * float64(s.BN) * float64(key.K)
 	// A pass is one call of the kernel including reading and writing its part of C.
 	compute := waves * (work/(h.peak*eff) + float64(passes)*0.2e-6)

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"sandwich/internal/num"
 	"sandwich/microkernel"
 	"sandwich/plans"
 	"sandwich/plans/heuristic"
@@ -41,7 +42,8 @@ func newSpace(p *Problem, k MicroKernel, m, columns int) space {
 // tile returns the smallest slice: one register tile deep enough to amortize reading and writing C.
 func (s space) tile() plans.Schedule {
 	sp := s.kernel.Spec
-	return s.legal(plans.Schedule{Kernel: sp, Widen: s.kernel.Widen, BM: sp.MR, BN: sp.NR, BK: roundUp(64, s.unitK)})
+	return s.legal(plans.Schedule{Kernel: sp, Widen: s.kernel.Widen, BM: sp.MR, BN: sp.NR, BK: num.RoundUp(64,
+		s.unitK)})
 }
 
 // with returns c with one dimension set, rounded to its unit.
@@ -76,11 +78,11 @@ func (s space) size(c plans.Schedule, d dim) int {
 // the slices along M.
 func (s space) legal(c plans.Schedule) plans.Schedule {
 	mr, nr := c.Kernel.MR, c.Kernel.NR
-	rows := max(1, ceilDiv(s.m, max(1, c.BM)))
-	c.BM = roundUp(ceilDiv(s.m, rows), mr)
-	c.BN = min(max(nr, roundUp(c.BN, nr)), roundUp(s.key.N, nr))
+	rows := max(1, num.CeilDiv(s.m, max(1, c.BM)))
+	c.BM = num.RoundUp(num.CeilDiv(s.m, rows), mr)
+	c.BN = min(max(nr, num.RoundUp(c.BN, nr)), num.RoundUp(s.key.N, nr))
 	if c.BK != 0 {
-		c.BK = max(s.unitK, roundUp(c.BK, s.unitK))
+		c.BK = max(s.unitK, num.RoundUp(c.BK, s.unitK))
 	}
 	if c.BK >= s.key.K {
 		c.BK = 0
@@ -96,13 +98,13 @@ func (s space) legal(c plans.Schedule) plans.Schedule {
 
 // slices returns the number of slices.
 func (s space) slices(c plans.Schedule) int {
-	return ceilDiv(s.m, c.BM) * ceilDiv(s.columns, c.BN)
+	return num.CeilDiv(s.m, c.BM) * num.CeilDiv(s.columns, c.BN)
 }
 
 // parallel reports whether there is a slice for every active thread, or the problem has too few
 // tiles for that at all.
 func (s space) parallel(c plans.Schedule) bool {
-	most := ceilDiv(s.m, c.Kernel.MR) * ceilDiv(s.columns, c.Kernel.NR)
+	most := num.CeilDiv(s.m, c.Kernel.MR) * num.CeilDiv(s.columns, c.Kernel.NR)
 	return s.slices(c) >= min(s.threads, most)
 }
 
@@ -114,8 +116,8 @@ func (s space) packs(c plans.Schedule) bool { return c.BN >= 4*c.Kernel.NR && s.
 func (s space) scheme(c plans.Schedule, ways [2]int) plans.Schedule {
 	c.WaysM, c.WaysN = ways[0], ways[1]
 	if ways[0] > 0 {
-		c.BM = min(c.BM, roundUp(ceilDiv(s.m, ways[0]), c.Kernel.MR))
-		c.BN = min(c.BN, roundUp(ceilDiv(s.columns, ways[1]), c.Kernel.NR))
+		c.BM = min(c.BM, num.RoundUp(num.CeilDiv(s.m, ways[0]), c.Kernel.MR))
+		c.BN = min(c.BN, num.RoundUp(num.CeilDiv(s.columns, ways[1]), c.Kernel.NR))
 	}
 	return s.legal(c)
 }
@@ -129,7 +131,3 @@ func (s space) guess(l1, l2 int) plans.Schedule {
 	}
 	return s.legal(c)
 }
-
-func ceilDiv(a, b int) int { return (a + b - 1) / b }
-
-func roundUp(n, to int) int { return ceilDiv(n, to) * to }

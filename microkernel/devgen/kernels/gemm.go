@@ -80,7 +80,8 @@ func (g GEMM) check() error {
 
 // name returns a name that determines the code of the kernel.
 func (g GEMM) name(kind string) string {
-	s := fmt.Sprintf("%s%dx%d_%s_%s_%s", kind, g.Rows, g.panels(), g.Weight, g.Path, [...]string{"store", "add", "gated"}[g.Epilogue])
+	epilogue := [...]string{Store: "store", Add: "add", Gated: "gated"}[g.Epilogue]
+	s := fmt.Sprintf("%s%dx%d_%s_%s_%s", kind, g.Rows, g.panels(), g.Weight, g.Path, epilogue)
 	if g.Epilogue == Gated {
 		s += "_" + g.Unit.String()
 	}

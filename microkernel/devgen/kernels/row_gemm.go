@@ -8,8 +8,8 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// RowGEMM is a GEMM by integer paths for few rows, with the same bindings, push words and bits. Rows
-// is the number of rows of a workgroup, 1 to 8. Panels is not used.
+// RowGEMM is a GEMM by integer paths for few rows, with the same bindings, push words and bits.
+// Rows is the number of rows of a workgroup, 1 to 8. Panels is not used.
 //
 // A workgroup computes one panel. Its invocations compute the integer sums of sixteen blocks of k
 // at a time, so that many loads are in flight; sixteen invocations per row then add them to the

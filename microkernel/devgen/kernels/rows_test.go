@@ -47,7 +47,7 @@ func TestNorm(t *testing.T) {
 			}
 			k, err := o.Kernel()
 			c := call{kernel: build(t, k, err), grid: o.Grid(rows), buffers: [][]byte{x},
-				push: pushed(n, xRow, outRow, qRow, eps)}
+				push: pushed(rows, n, xRow, outRow, qRow, eps)}
 			if o.Norm {
 				c.buffers = append(c.buffers, weight)
 			}

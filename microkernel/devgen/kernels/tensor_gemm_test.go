@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,6 +15,9 @@ import (
 // tensorVariants returns products on tensor cores of a weight type.
 func tensorVariants(typ qtype.Type) []TensorGEMM {
 	const int8, superblock = microkernel.ComputeInt8, microkernel.ComputeInt8Superblock
+	if slices.Contains(moreTypes, typ) {
+		return []TensorGEMM{{Weight: typ, Path: int8, Rows: 32}}
+	}
 	return []TensorGEMM{
 		{Weight: typ, Path: int8, Rows: 128}, {Weight: typ, Path: superblock, Rows: 32},
 		{Weight: typ, Path: int8, Epilogue: Add, Bias: true, Rows: 64},

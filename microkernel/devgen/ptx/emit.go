@@ -159,14 +159,37 @@ func (e *emitter) memory(in *devgen.Instr) error {
 	return nil
 }
 
+// findSums notes the additions of constants.
+func (e *emitter) findSums(body []devgen.Instr) {
+	for i := range body {
+		if in := &body[i]; in.Op == devgen.OpAdd && e.k.Values[in.Args[1]].Const {
+			e.sums[in.Dst[0]] = in
+		}
+		e.findSums(body[i].Body)
+	}
+}
+
+// offset divides an index into a value and a constant that is the offset of an address. Constants
+// that stand for negative numbers stay in the value.
+func (e *emitter) offset(index devgen.Value) (base devgen.Value, words int) {
+	const most = 1 << 20
+	if in := e.sums[index]; in != nil {
+		if c := e.k.Values[in.Args[1]].Bits; c < most {
+			return in.Args[0], int(c)
+		}
+	}
+	return index, 0
+}
+
 // global returns the address of a word of a binding.
 func (e *emitter) global(buffer int32, index devgen.Value) string {
 	if d := e.k.Values[index]; d.Const {
 		return fmt.Sprintf("%%d%d+%d", buffer, 4*uint64(d.Bits))
 	}
+	base, words := e.offset(index)
 	t := e.temporary('d')
-	e.line("mad.wide.u32 %s, %s, 4, %%d%d", t, e.operand(index), buffer)
-	return t
+	e.line("mad.wide.u32 %s, %s, 4, %%d%d", t, e.operand(base), buffer)
+	return fmt.Sprintf("%s+%d", t, 4*words)
 }
 
 // sharedAddress returns the address of a word of a shared array.
@@ -175,9 +198,10 @@ func (e *emitter) sharedAddress(array devgen.Array, index devgen.Value) string {
 	if d := e.k.Values[index]; d.Const {
 		return fmt.Sprintf("%%smem+%d", at+4*int(d.Bits))
 	}
+	base, words := e.offset(index)
 	t := e.temporary('t')
-	e.line("mad.lo.u32 %s, %s, 4, %%smem", t, e.operand(index))
-	return fmt.Sprintf("%s+%d", t, at)
+	e.line("mad.lo.u32 %s, %s, 4, %%smem", t, e.operand(base))
+	return fmt.Sprintf("%s+%d", t, at+4*words)
 }
 
 func (e *emitter) mma(in *devgen.Instr) {

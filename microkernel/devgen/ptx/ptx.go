@@ -39,7 +39,8 @@ func Emit(k *devgen.Kernel, t Target) (string, error) {
 	case t < matrixTarget && k.NeedsMatrixUnit():
 		return "", fmt.Errorf("kernel %s needs a device of compute capability %d, not %d", k.Name, matrixTarget, t)
 	}
-	e := &emitter{k: k, shared: make([]int, len(k.Shared))}
+	e := &emitter{k: k, shared: make([]int, len(k.Shared)), sums: map[devgen.Value]*devgen.Instr{}}
+	e.findSums(k.Body)
 	at := 0
 	for i, a := range k.Shared {
 		e.shared[i] = at
@@ -65,8 +66,9 @@ func Emit(k *devgen.Kernel, t Target) (string, error) {
 type emitter struct {
 	k       *devgen.Kernel
 	text    strings.Builder
-	shared  []int // offsets of the shared arrays in bytes
-	words   int   // temporaries
+	shared  []int                          // offsets of the shared arrays in bytes
+	sums    map[devgen.Value]*devgen.Instr // additions of constants
+	words   int                            // temporaries
 	halves  int
 	preds   int
 	doubles int

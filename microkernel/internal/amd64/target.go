@@ -18,6 +18,7 @@ func init() {
 	kernel.RegisterDetector(detect)
 	kernel.Register(kernel.AVX2, &kernel.Target{
 		Name: "avx2", Needs: kernel.HasAVX2, Lanes: 8, Registers: 16, IntegerPorts: 3,
+		Int8Dots: kernel.HasVNNI | kernel.HasAVXVNNI, Int8Bits: 9, // a third port for integers
 		Forms: []kernel.Form{kernel.Load}, Dots: []kernel.Dot{kernel.AVXVNNI, kernel.MAdd}, Peaks: needsOf(peaksAVX2),
 		GEMM:      gemm.Generator{ISA: kernel.AVX2, Level: asm.AVX2},
 		Vector:    vector.Generator{Level: asm.AVX2},
@@ -26,6 +27,7 @@ func init() {
 	})
 	kernel.Register(kernel.AVX512, &kernel.Target{
 		Name: "avx512", Needs: kernel.HasAVX2 | kernel.HasAVX512, Lanes: 16, Registers: 32, IntegerPorts: 2,
+		Int8Dots: kernel.HasVNNI | kernel.HasAVXVNNI, Int8Bits: 8, MatrixUnit: kernel.HasAMX,
 		Forms:     []kernel.Form{kernel.Load, kernel.Embed, kernel.DequantOnce},
 		Dots:      []kernel.Dot{kernel.VNNI, kernel.MAdd, kernel.AMX, kernel.DPBF16, kernel.TDPBF16},
 		Peaks:     needsOf(peaksAVX512),

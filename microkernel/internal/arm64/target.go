@@ -16,7 +16,8 @@ func init() {
 	kernel.RegisterDetector(detect)
 	kernel.Register(kernel.NEON, &kernel.Target{
 		Name: "neon", Needs: kernel.HasNEON, Lanes: gemm.Lanes, Registers: gemm.Registers, IntegerPorts: 2,
-		Forms: []kernel.Form{kernel.Lane, kernel.Load, kernel.Outer},
+		Int8Dots: kernel.HasDotProd,
+		Forms:    []kernel.Form{kernel.Lane, kernel.Load, kernel.Outer},
 		Dots: []kernel.Dot{kernel.MMLA, kernel.SDot, kernel.MulL, kernel.MOPA, kernel.BFMMLA,
 			kernel.BFDot},
 		Peaks:     map[string]kernel.Features{"f32": 0, "int8": kernel.HasDotProd, "bf16": kernel.HasArmBF16},

@@ -142,6 +142,19 @@ func (i ISA) Generates() bool { return i.Registers() > 0 }
 // assume.
 func (i ISA) IntegerPorts() int { return i.Target().IntegerPorts }
 
+// PrefersInt8 reports whether int8 products of weights with a number of bits are fast enough on a
+// CPU to replace float32 products: they must keep up with memory for one row, and with float32 for
+// many rows. It depends on the widest instruction set of the CPU.
+func (f Features) PrefersInt8(bits int) bool {
+	t := f.Best().Target()
+	return f&t.Int8Dots != 0 || bits < t.Int8Bits
+}
+
+// HasMatrixUnit reports whether a CPU has a matrix unit for bytes.
+func (f Features) HasMatrixUnit() bool {
+	return slices.ContainsFunc(registered(), func(i ISA) bool { return f&i.Target().MatrixUnit != 0 })
+}
+
 // withForm names the instruction sets that have a form.
 func withForm(f Form) string {
 	var names []string

@@ -17,6 +17,9 @@ type Target struct {
 	Lanes        int                 // float32 lanes of a vector register
 	Registers    int                 // vector registers that generated code may use; 0: plain Go
 	IntegerPorts int                 // execution ports for integer vector arithmetic, for heuristics
+	Int8Dots     Features            // each of these provides fast int8 dot products
+	Int8Bits     int                 // without them int8 keeps up with float32 for weights of fewer bits
+	MatrixUnit   Features            // a matrix unit for bytes; 0: none
 	Forms        []Form              // the ordinary form first
 	Dots         []Dot               // dot products of GEMM kernels
 	Peaks        map[string]Features // compute ceilings by type, and the features they need beyond Needs

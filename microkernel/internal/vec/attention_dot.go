@@ -60,6 +60,18 @@ func (d *AttentionDot) UnmarshalText(b []byte) (err error) {
 	return err
 }
 
+// Arithmetic returns the data type whose multiply-adds bound attention by d. The peak of bfloat16
+// tiles is not measured; they are compared with float32.
+func (d AttentionDot) Arithmetic() string {
+	switch d {
+	case AttendDPBF16:
+		return kernel.ComputeBF16.Ceiling()
+	case AttendDPBUSD:
+		return kernel.ComputeInt8.Ceiling()
+	}
+	return kernel.ComputeF32.Ceiling()
+}
+
 // Exact reports whether attention has the same bits on every machine: sums of integer products are
 // exact, and all else are operations of IEEE 754.
 func (d AttentionDot) Exact() bool { return !d.bf16() }

@@ -11,7 +11,7 @@ import (
 )
 
 type program struct {
-	device           *Device
+	device           *openDevice
 	kernel           *devgen.Kernel
 	module, function uint64
 }
@@ -19,7 +19,7 @@ type program struct {
 func (p *program) Kernel() *devgen.Kernel { return p.kernel }
 
 // Compile translates a kernel to PTX, which the driver compiles.
-func (d *Device) Compile(k *devgen.Kernel) (device.Program, error) {
+func (d *openDevice) Compile(k *devgen.Kernel) (device.Program, error) {
 	if err := d.Err(); err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ type commands struct{ steps []step }
 func (c *commands) Free() error { return nil }
 
 // Record translates the steps to calls.
-func (d *Device) Record(steps ...device.Step) (device.Commands, error) {
+func (d *openDevice) Record(steps ...device.Step) (device.Commands, error) {
 	if err := d.Err(); err != nil {
 		return nil, err
 	}
@@ -130,7 +130,7 @@ func (d *Device) Record(steps ...device.Step) (device.Commands, error) {
 const callsAtOnce = 20
 
 // Submit makes the calls and records an event after them.
-func (d *Device) Submit(c device.Commands) (device.Ticket, error) {
+func (d *openDevice) Submit(c device.Commands) (device.Ticket, error) {
 	return d.Queue.Submit(func(t device.Ticket) error {
 		err := d.With(d.Main, func(f *hostcall.Frame) error { return d.submit(f, c.(*commands).steps, t) })
 		if _, failed := errors.AsType[result](err); failed {
@@ -140,7 +140,7 @@ func (d *Device) Submit(c device.Commands) (device.Ticket, error) {
 	})
 }
 
-func (d *Device) submit(f *hostcall.Frame, steps []step, t device.Ticket) error {
+func (d *openDevice) submit(f *hostcall.Frame, steps []step, t device.Ticket) error {
 	event, err := d.event(f)
 	if err != nil {
 		return err

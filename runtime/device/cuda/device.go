@@ -10,8 +10,8 @@ import (
 	"sandwich/runtime/device/hostcall"
 )
 
-// Device is an open CUDA device.
-type Device struct {
+// openDevice is an open CUDA device.
+type openDevice struct {
 	*library
 	properties *properties
 	stream     uint64
@@ -27,7 +27,7 @@ type Device struct {
 }
 
 // open makes the device's context current in all threads.
-func (d *Device) open(index int) error {
+func (d *openDevice) open(index int) error {
 	if index >= d.count {
 		return fmt.Errorf("there are %d CUDA devices", d.count)
 	}
@@ -70,7 +70,7 @@ func (d *Device) open(index int) error {
 
 // openStage shares memory with the driver. The device copies from and to it faster if the driver
 // can register it.
-func (d *Device) openStage() error {
+func (d *openDevice) openStage() error {
 	b, err := d.hostBuffer(stageBytes)
 	if _, refused := errors.AsType[result](err); refused {
 		region, err := d.Process.Share(stageBytes)
@@ -85,7 +85,7 @@ func (d *Device) openStage() error {
 }
 
 // Info describes the device.
-func (d *Device) Info() device.Info {
+func (d *openDevice) Info() device.Info {
 	i := d.properties.info()
 	i.Exact, i.HostVisible = d.exact, d.pinned
 	_ = d.With(d.Main, func(f *hostcall.Frame) error { // on an error the free memory is not known
@@ -100,19 +100,19 @@ func (d *Device) Info() device.Info {
 }
 
 // Reached reports whether a submission is complete.
-func (d *Device) Reached(t device.Ticket) bool { return d.Queue.Reached(t) }
+func (d *openDevice) Reached(t device.Ticket) bool { return d.Queue.Reached(t) }
 
 // Wait waits for a submission.
-func (d *Device) Wait(ctx context.Context, t device.Ticket) error { return d.Queue.Wait(ctx, t) }
+func (d *openDevice) Wait(ctx context.Context, t device.Ticket) error { return d.Queue.Wait(ctx, t) }
 
 // Lost returns a channel that is closed when the device is lost or closed.
-func (d *Device) Lost() <-chan struct{} { return d.Queue.Lost() }
+func (d *openDevice) Lost() <-chan struct{} { return d.Queue.Lost() }
 
 // Err returns why the device is lost, or nil.
-func (d *Device) Err() error { return d.Queue.Err() }
+func (d *openDevice) Err() error { return d.Queue.Err() }
 
 // await blocks until the event of a ticket is reached. The queue calls it.
-func (d *Device) await(t device.Ticket) error {
+func (d *openDevice) await(t device.Ticket) error {
 	d.eventMu.Lock()
 	event := d.events[t]
 	d.eventMu.Unlock()
@@ -131,7 +131,7 @@ func (d *Device) await(t device.Ticket) error {
 }
 
 // event returns an event for a submission.
-func (d *Device) event(f *hostcall.Frame) (uint64, error) {
+func (d *openDevice) event(f *hostcall.Frame) (uint64, error) {
 	d.eventMu.Lock()
 	defer d.eventMu.Unlock()
 	if n := len(d.idle); n > 0 {

@@ -46,7 +46,7 @@ func (dr driver) Open(ctx context.Context, index int) (device.Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Device{library: l}
+	d := &openDevice{library: l}
 	if err := d.open(index); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}

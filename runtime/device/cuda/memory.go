@@ -13,7 +13,7 @@ import (
 const stageBytes = 4 << 20
 
 type buffer struct {
-	device     *Device
+	device     *openDevice
 	bytes      uint64
 	address    uint64           // on the device; 0 if it cannot use the region
 	region     *hostcall.Region // of memory of this process
@@ -30,7 +30,7 @@ func (b *buffer) Host() []byte {
 }
 
 // Alloc allocates memory and fills it with zeros.
-func (d *Device) Alloc(bytes uint64, usage device.Usage) (device.Buffer, error) {
+func (d *openDevice) Alloc(bytes uint64, usage device.Usage) (device.Buffer, error) {
 	if bytes == 0 || bytes >= 1<<48 {
 		return nil, fmt.Errorf("%w: a buffer of %d bytes", device.ErrMemory, bytes)
 	}
@@ -61,7 +61,7 @@ func (d *Device) Alloc(bytes uint64, usage device.Usage) (device.Buffer, error) 
 }
 
 // hostBuffer allocates memory of this process that the device can use.
-func (d *Device) hostBuffer(bytes uint64) (*buffer, error) {
+func (d *openDevice) hostBuffer(bytes uint64) (*buffer, error) {
 	region, err := d.Process.Share(int(bytes))
 	if err != nil {
 		return nil, d.Check(err)
@@ -109,7 +109,7 @@ func (b *buffer) Free() error {
 }
 
 // Write copies data into a buffer.
-func (d *Device) Write(to device.Buffer, offset uint64, data []byte) error {
+func (d *openDevice) Write(to device.Buffer, offset uint64, data []byte) error {
 	return d.transfer(to, offset, data, func(part []byte, address uint64) error {
 		copy(d.stage.region.Bytes(), part)
 		return d.runOnce(step{name: "cuMemcpyHtoDAsync_v2",
@@ -118,7 +118,7 @@ func (d *Device) Write(to device.Buffer, offset uint64, data []byte) error {
 }
 
 // Read copies data from a buffer.
-func (d *Device) Read(from device.Buffer, offset uint64, data []byte) error {
+func (d *openDevice) Read(from device.Buffer, offset uint64, data []byte) error {
 	return d.transfer(from, offset, data, func(part []byte, address uint64) error {
 		err := d.runOnce(step{name: "cuMemcpyDtoHAsync_v2",
 			args: []uint64{d.stage.region.Addr(), address, uint64(len(part))}})
@@ -131,7 +131,7 @@ func (d *Device) Read(from device.Buffer, offset uint64, data []byte) error {
 }
 
 // transfer calls move for parts of the data that fit into the stage.
-func (d *Device) transfer(b device.Buffer, offset uint64, data []byte, move func([]byte, uint64) error) error {
+func (d *openDevice) transfer(b device.Buffer, offset uint64, data []byte, move func([]byte, uint64) error) error {
 	if err := device.CheckRange(b, offset, uint64(len(data))); err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (d *Device) transfer(b device.Buffer, offset uint64, data []byte, move func
 }
 
 // runOnce runs one step and waits for it.
-func (d *Device) runOnce(s step) error {
+func (d *openDevice) runOnce(s step) error {
 	t, err := d.Submit(&commands{[]step{s}})
 	if err != nil {
 		return err

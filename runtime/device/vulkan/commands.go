@@ -13,7 +13,7 @@ import (
 const stageCompute = 0x20
 
 type program struct {
-	device   *Device
+	device   *logicalDevice
 	kernel   *devgen.Kernel
 	pipeline uint64
 }
@@ -21,7 +21,7 @@ type program struct {
 func (p *program) Kernel() *devgen.Kernel { return p.kernel }
 
 // Compile translates a kernel to SPIR-V and creates its pipeline.
-func (d *Device) Compile(k *devgen.Kernel) (device.Program, error) {
+func (d *logicalDevice) Compile(k *devgen.Kernel) (device.Program, error) {
 	if err := d.Err(); err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func (d *Device) Compile(k *devgen.Kernel) (device.Program, error) {
 }
 
 // fits returns why the device cannot run a kernel, or nil.
-func (d *Device) fits(k *devgen.Kernel) error {
+func (d *logicalDevice) fits(k *devgen.Kernel) error {
 	if err := k.Validate(); err != nil {
 		return err
 	}
@@ -92,12 +92,12 @@ func (p *program) Free() error {
 type fill struct{ buffer *buffer }
 
 type commands struct {
-	device *Device
+	device *logicalDevice
 	handle uint64
 }
 
 // Record writes the steps into a command buffer, each followed by a barrier.
-func (d *Device) Record(steps ...device.Step) (device.Commands, error) {
+func (d *logicalDevice) Record(steps ...device.Step) (device.Commands, error) {
 	if err := d.Err(); err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (d *Device) Record(steps ...device.Step) (device.Commands, error) {
 	return c, nil
 }
 
-func (d *Device) record(steps []any) (*commands, error) {
+func (d *logicalDevice) record(steps []any) (*commands, error) {
 	c := &commands{device: d}
 	err := d.With(d.Main, func(f *hostcall.Frame) error {
 		out := f.Alloc(8)
@@ -217,7 +217,7 @@ func (c *commands) Free() error {
 }
 
 // Submit submits the commands; the timeline has the value of the ticket when they are complete.
-func (d *Device) Submit(c device.Commands) (device.Ticket, error) {
+func (d *logicalDevice) Submit(c device.Commands) (device.Ticket, error) {
 	return d.Queue.Submit(func(t device.Ticket) error {
 		err := d.With(d.Main, func(f *hostcall.Frame) error {
 			timeline := f.Struct(1000207003, uint64(0), 0, uint64(0), 1, f.Struct(uint64(t)))

@@ -12,8 +12,8 @@ import (
 	"sandwich/runtime/device/hostcall"
 )
 
-// Device is an open Vulkan device.
-type Device struct {
+// logicalDevice is an open Vulkan device.
+type logicalDevice struct {
 	*instance
 	physical *physical
 	handle   uint64
@@ -37,11 +37,11 @@ var deviceFunctions = []string{"vkGetDeviceQueue", "vkCreateCommandPool", "vkCre
 	"vkCmdPipelineBarrier", "vkCmdCopyBuffer", "vkCmdFillBuffer", "vkQueueSubmit", "vkWaitSemaphores"}
 
 // open creates the device of a physical device.
-func (in *instance) open(p *physical) (*Device, error) {
+func (in *instance) open(p *physical) (*logicalDevice, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
-	d := &Device{instance: in, physical: p}
+	d := &logicalDevice{instance: in, physical: p}
 	if err := in.With(in.Main, d.create); err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (in *instance) open(p *physical) (*Device, error) {
 	return d, err
 }
 
-func (d *Device) create(f *hostcall.Frame) error {
+func (d *logicalDevice) create(f *hostcall.Frame) error {
 	p, fs := d.physical, d.functions
 	chain := newFeatures(f)
 	for _, x := range needed {
@@ -105,26 +105,30 @@ func (d *Device) create(f *hostcall.Frame) error {
 }
 
 // Info describes the device.
-func (d *Device) Info() device.Info {
+func (d *logicalDevice) Info() device.Info {
 	i := d.physical.info()
 	i.Exact, i.Repaired = d.exact, d.repaired
+	_ = d.With(d.Main, func(f *hostcall.Frame) (err error) { // on an error the free memory is not known
+		i.FreeBytes, err = d.physical.free(f, d.functions)
+		return err
+	})
 	return i
 }
 
 // Reached reports whether a submission is complete.
-func (d *Device) Reached(t device.Ticket) bool { return d.Queue.Reached(t) }
+func (d *logicalDevice) Reached(t device.Ticket) bool { return d.Queue.Reached(t) }
 
 // Wait waits for a submission.
-func (d *Device) Wait(ctx context.Context, t device.Ticket) error { return d.Queue.Wait(ctx, t) }
+func (d *logicalDevice) Wait(ctx context.Context, t device.Ticket) error { return d.Queue.Wait(ctx, t) }
 
 // Lost returns a channel that is closed when the device is lost or closed.
-func (d *Device) Lost() <-chan struct{} { return d.Queue.Lost() }
+func (d *logicalDevice) Lost() <-chan struct{} { return d.Queue.Lost() }
 
 // Err returns why the device is lost, or nil.
-func (d *Device) Err() error { return d.Queue.Err() }
+func (d *logicalDevice) Err() error { return d.Queue.Err() }
 
 // await blocks until the timeline has the value of a ticket. The queue calls it.
-func (d *Device) await(t device.Ticket) error {
+func (d *logicalDevice) await(t device.Ticket) error {
 	began := time.Now()
 	for {
 		err := d.With(d.Waiter, func(f *hostcall.Frame) error {

@@ -71,7 +71,7 @@ func (dr driver) start(ctx context.Context) (*instance, error) {
 }
 
 // testArithmetic sets the options of compilation so that as many classes as possible are exact.
-func (d *Device) testArithmetic(ctx context.Context) error {
+func (d *logicalDevice) testArithmetic(ctx context.Context) error {
 	d.spirv.KeepSubnormal = d.physical.keepsSubnormal
 	native, err := device.SelfTest(ctx, d)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 
 // buffer is a Vulkan buffer with its memory.
 type buffer struct {
-	device  *Device
+	device  *logicalDevice
 	bytes   uint64
 	handle  uint64
 	memory  uint64
@@ -45,7 +45,7 @@ const (
 )
 
 // Alloc allocates a buffer and fills it with zeros.
-func (d *Device) Alloc(bytes uint64, usage device.Usage) (device.Buffer, error) {
+func (d *logicalDevice) Alloc(bytes uint64, usage device.Usage) (device.Buffer, error) {
 	if bytes == 0 || bytes >= 1<<48 {
 		return nil, fmt.Errorf("%w: a buffer of %d bytes", device.ErrMemory, bytes)
 	}
@@ -70,7 +70,7 @@ func (d *Device) Alloc(bytes uint64, usage device.Usage) (device.Buffer, error) 
 }
 
 // newBuffer allocates a buffer, rounded up to 16 bytes.
-func (d *Device) newBuffer(bytes uint64, from source) (*buffer, error) {
+func (d *logicalDevice) newBuffer(bytes uint64, from source) (*buffer, error) {
 	b := &buffer{device: d, bytes: bytes}
 	size := (bytes + 15) &^ 15
 	if from == fromRegion {
@@ -188,7 +188,7 @@ type stage struct {
 const stageBytes = 4 << 20
 
 // newStage imports memory of the host, or maps memory of the driver where that fails.
-func (d *Device) newStage() (*stage, error) {
+func (d *logicalDevice) newStage() (*stage, error) {
 	if d.physical.importsHost {
 		if b, err := d.newBuffer(stageBytes, fromRegion); err == nil {
 			return &stage{buffer: b, region: b.region}, nil
@@ -208,7 +208,7 @@ func (d *Device) newStage() (*stage, error) {
 }
 
 // move copies between the region and the buffer, if they are distinct.
-func (d *Device) move(to, from, bytes uint64) error {
+func (d *logicalDevice) move(to, from, bytes uint64) error {
 	if d.stage.memcpy == 0 {
 		return nil
 	}
@@ -219,7 +219,7 @@ func (d *Device) move(to, from, bytes uint64) error {
 }
 
 // Write copies data into a buffer.
-func (d *Device) Write(to device.Buffer, offset uint64, data []byte) error {
+func (d *logicalDevice) Write(to device.Buffer, offset uint64, data []byte) error {
 	return d.transfer(to, offset, data, func(part []byte, s *stage, target device.Slice) error {
 		n := uint64(len(part))
 		copy(s.region.Bytes(), part)
@@ -231,7 +231,7 @@ func (d *Device) Write(to device.Buffer, offset uint64, data []byte) error {
 }
 
 // Read copies data from a buffer.
-func (d *Device) Read(from device.Buffer, offset uint64, data []byte) error {
+func (d *logicalDevice) Read(from device.Buffer, offset uint64, data []byte) error {
 	return d.transfer(from, offset, data, func(part []byte, s *stage, target device.Slice) error {
 		n := uint64(len(part))
 		if err := d.runOnce(device.Copy{To: device.Slice{Buffer: s.buffer}, From: target, Bytes: n}); err != nil {
@@ -246,7 +246,7 @@ func (d *Device) Read(from device.Buffer, offset uint64, data []byte) error {
 }
 
 // transfer calls move for parts of the data that fit into the stage.
-func (d *Device) transfer(
+func (d *logicalDevice) transfer(
 	b device.Buffer, offset uint64, data []byte, move func(part []byte, s *stage, target device.Slice) error,
 ) error {
 	if err := device.CheckRange(b, offset, uint64(len(data))); err != nil {
@@ -268,7 +268,7 @@ func (d *Device) transfer(
 }
 
 // runOnce runs steps that need not be valid for callers, and waits for them.
-func (d *Device) runOnce(steps ...any) error {
+func (d *logicalDevice) runOnce(steps ...any) error {
 	c, err := d.record(steps)
 	if err != nil {
 		return err

@@ -20,6 +20,7 @@ type physical struct {
 	keepsSubnormal bool   // subnormal float32 can be kept
 	float64        bool
 	importsHost    bool // memory of the host can be imported
+	reportsFree    bool // the driver reports free memory
 	types          []memoryType
 	deviceMemory   uint64 // bytes of the device's heaps
 	family         uint32 // of the queue
@@ -119,6 +120,30 @@ func (p *physical) readMemory(f *hostcall.Frame, fs functions) error {
 	return nil
 }
 
+// free returns how many bytes of the device's heaps this process may still allocate, or 0 if the
+// driver does not report it.
+func (p *physical) free(f *hostcall.Frame, fs functions) (bytes uint64, err error) {
+	const typeProperties2, typeBudget = 1000059006, 1000237000
+	const heaps, atBudget, atUsage, atHeaps = 16, 16, 16 + 8*16, 16 + 264
+	if !p.reportsFree {
+		return 0, nil
+	}
+	budget := f.Struct(typeBudget, uint64(0), make([]uint32, 2*2*heaps))
+	m := f.Alloc(1024)
+	m.PutU32(0, typeProperties2)
+	m.PutU64(8, budget.Addr())
+	if err := fs.void(f, "vkGetPhysicalDeviceMemoryProperties2", p.handle, m.Addr()); err != nil {
+		return 0, err
+	}
+	for i := range min(m.U32(atHeaps-4), heaps) {
+		most, used := budget.U64(int(atBudget+8*i)), budget.U64(int(atUsage+8*i))
+		if m.U32(int(atHeaps+16*i+8))&deviceLocal != 0 && used < most {
+			bytes += most - used
+		}
+	}
+	return bytes, nil
+}
+
 // readFamilies chooses a queue family: one that computes, rather without graphics.
 func (p *physical) readFamilies(f *hostcall.Frame, fs functions) error {
 	const most, bytes, graphics, compute = 32, 24, 1, 2
@@ -150,7 +175,9 @@ func (p *physical) readExtensions(f *hostcall.Frame, fs functions) error {
 		return err
 	}
 	for i := range min(int(count.U32(0)), most) {
-		p.importsHost = p.importsHost || list.CString(bytes*i, nameBytes) == importExtension
+		name := list.CString(bytes*i, nameBytes)
+		p.importsHost = p.importsHost || name == importExtension
+		p.reportsFree = p.reportsFree || name == "VK_EXT_memory_budget"
 	}
 	return nil
 }

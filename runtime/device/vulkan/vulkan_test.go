@@ -17,7 +17,7 @@ import (
 )
 
 // open opens the first device, or skips the test where there is none.
-func open(t *testing.T, o remote.Options) *Device {
+func open(t *testing.T, o remote.Options) *logicalDevice {
 	t.Helper()
 	dr := driver{options: o}
 	if infos, err := dr.List(t.Context()); err != nil || len(infos) == 0 {
@@ -32,7 +32,7 @@ func open(t *testing.T, o remote.Options) *Device {
 			t.Error(err)
 		}
 	})
-	return d.(*Device)
+	return d.(*logicalDevice)
 }
 
 func TestDevice(t *testing.T) {
@@ -47,7 +47,7 @@ func TestExactness(t *testing.T) {
 	if info.Exact != device.AllExact {
 		t.Errorf("exact: %v; repaired: %v", info.Exact, info.Repaired)
 	}
-	if info.Name == "" || info.MemoryBytes == 0 {
+	if info.Name == "" || info.MemoryBytes == 0 || info.FreeBytes > info.MemoryBytes {
 		t.Errorf("%+v", info)
 	}
 }
@@ -60,7 +60,7 @@ func TestWithoutImport(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d.(*Device).stage.memcpy == 0 {
+		if d.(*logicalDevice).stage.memcpy == 0 {
 			t.Error("the stage is imported")
 		}
 		return d
@@ -78,7 +78,7 @@ func TestValidationLayer(t *testing.T) {
 	if err := in.Close(); err != nil {
 		t.Fatal(err)
 	}
-	var d *Device
+	var d *logicalDevice
 	devicetest.Run(t, func(t *testing.T) device.Device {
 		d = open(t, remote.Options{})
 		t.Cleanup(func() {
@@ -119,15 +119,15 @@ func TestNoSuchDevice(t *testing.T) {
 // TestFaults checks that a driver process that is killed, stopped or crashes loses the device in
 // the middle of a submission, and that this process goes on.
 func TestFaults(t *testing.T) {
-	for name, fault := range map[string]func(*testing.T, *Device){
-		"killed":  func(_ *testing.T, d *Device) { _ = syscall.Kill(d.Process.PID(), syscall.SIGKILL) },
-		"stopped": func(_ *testing.T, d *Device) { _ = syscall.Kill(d.Process.PID(), syscall.SIGSTOP) },
-		"crash": func(_ *testing.T, d *Device) {
+	for name, fault := range map[string]func(*testing.T, *logicalDevice){
+		"killed":  func(_ *testing.T, d *logicalDevice) { _ = syscall.Kill(d.Process.PID(), syscall.SIGKILL) },
+		"stopped": func(_ *testing.T, d *logicalDevice) { _ = syscall.Kill(d.Process.PID(), syscall.SIGSTOP) },
+		"crash": func(_ *testing.T, d *logicalDevice) {
 			_ = d.With(d.Main, func(f *hostcall.Frame) error {
 				return d.functions.void(f, "vkDestroyBuffer", 8, 8, 8) // not a device
 			})
 		},
-		"endless": func(*testing.T, *Device) {},
+		"endless": func(*testing.T, *logicalDevice) {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := open(t, remote.Options{Stall: 300 * time.Millisecond,

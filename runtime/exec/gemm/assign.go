@@ -4,6 +4,7 @@ import (
 	"time"
 	"unsafe"
 
+	"sandwich/internal/num"
 	"sandwich/microkernel"
 	"sandwich/roofline"
 	"sandwich/runtime/exec/tp"
@@ -135,7 +136,7 @@ func (p *Throughput) side(v *rateView, list []sharedProduct, m, index int, byRow
 }
 
 // panelColumns returns the columns of a product, rounded up to panels.
-func panelColumns(g *Gemm) int { return roundUp(g.layout.N, microkernel.PanelWidth) }
+func panelColumns(g *Gemm) int { return num.RoundUp(g.layout.N, microkernel.PanelWidth) }
 
 // of returns the assigned part of a product of n columns that begin at number `from` of all
 // columns.

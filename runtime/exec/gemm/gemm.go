@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"unsafe"
 
+	"sandwich/internal/num"
 	"sandwich/microkernel"
 	"sandwich/plans"
 	"sandwich/runtime/exec/internal/raw"
@@ -69,7 +70,7 @@ func New(k *Kernels, s plans.Schedule, key plans.WeightKey) (*Gemm, error) {
 	}
 	g.bm, g.bn, g.bk, g.panel = s.BM, s.BN, s.BK, g.layout.PanelStride()
 	if g.bn == 0 || g.bn > key.N {
-		g.bn = roundUp(key.N, s.Kernel.NR)
+		g.bn = num.RoundUp(key.N, s.Kernel.NR)
 	}
 	if g.bk == 0 || g.bk > key.K {
 		g.bk = key.K
@@ -102,8 +103,6 @@ func checkSchedule(s plans.Schedule, l microkernel.Layout) error {
 	}
 	return nil
 }
-
-func roundUp(n, to int) int { return (n + to - 1) / to * to }
 
 // grid returns the number of slices along m and n.
 func (g *Gemm) grid(m int) (rows, cols int) {

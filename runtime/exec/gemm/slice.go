@@ -3,6 +3,7 @@ package gemm
 import (
 	"unsafe"
 
+	"sandwich/internal/num"
 	"sandwich/microkernel"
 	"sandwich/runtime/exec/internal/raw"
 	"sandwich/runtime/mem"
@@ -158,7 +159,7 @@ func (g *Gemm) rows(args *microkernel.GemmArgs, m int, next unsafe.Pointer) {
 		return
 	}
 	calls := (m + perCall - 1) / perCall
-	perCall = roundUp((m+calls-1)/calls, mr)
+	perCall = num.RoundUp((m+calls-1)/calls, mr)
 	a, c := args.A, args.C
 	args.NextB = nil
 	for done := 0; done < m; done += perCall {

@@ -3,6 +3,7 @@ package gemm
 import (
 	"math"
 
+	"sandwich/internal/num"
 	"sandwich/runtime/exec/tp"
 	"sandwich/runtime/model"
 )
@@ -52,7 +53,7 @@ func (g *Gemm) stepGrid(m int, step tp.Step, workers int) stepGrid {
 		p.n1 = g.layout.N * (step.Index + 1) / step.Count / nr * nr
 	}
 	const each = 2 // chunks of a worker
-	p.width = min(g.bn, max(nr, roundUp((p.n1-p.n0)*p.rows/(each*workers), nr)))
+	p.width = min(g.bn, max(nr, num.RoundUp((p.n1-p.n0)*p.rows/(each*workers), nr)))
 	columns := (p.n1 - p.n0 + p.width - 1) / p.width
 	p.rows = evenRows(columns, p.rows, workers, m, g.s.Kernel.MR)
 	return p

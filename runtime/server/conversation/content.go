@@ -38,24 +38,26 @@ const MaxParts = 4096
 // maxGaps bounds the gaps recorded for one message; later ones are dropped.
 const maxGaps = 16
 
-// lose records a part that cannot be used.
-func (c *Content) lose(g gap) {
+// addGap records a part that cannot be used.
+func (c *Content) addGap(g gap) {
 	if len(c.lost) < maxGaps {
 		c.lost = append(c.lost, g)
 	}
 }
 
-// loseKind records a part whose type is not text.
-func (c *Content) loseKind(at, kind string) {
-	c.lose(gap{at: at, what: kindNamed(kind), field: ".type",
+// addGapOfType records a part whose type is not text.
+func (c *Content) addGapOfType(at, kind string) {
+	c.addGap(gap{at: at, what: describeType(kind), field: ".type",
 		fault: fmt.Sprintf("is %q; only text is supported", jsontext.Clip(kind))})
 }
 
-// LoseEmpty records an empty list.
-func (c *Content) LoseEmpty(at string) { c.lose(gap{at: at, what: whatEmpty, fault: "is empty"}) }
+// AddEmpty records an empty list.
+func (c *Content) AddEmpty(at string) { c.addGap(gap{at: at, what: whatEmpty, fault: "is empty"}) }
 
-// LoseField records an unusable field that belongs to a message, described by what.
-func (c *Content) LoseField(at, what, fault string) { c.lose(gap{at: at, what: what, fault: fault}) }
+// AddUnusable records an unusable field that belongs to a message, described by what.
+func (c *Content) AddUnusable(at, what, fault string) {
+	c.addGap(gap{at: at, what: what, fault: fault})
+}
 
 // Blank reports whether nothing was read.
 func (c *Content) Blank() bool { return c.Texts == nil && c.lost == nil }
@@ -100,7 +102,7 @@ func ReadContent(raw json.RawMessage, at string) (c Content, e *apierr.Error) {
 func (c *Content) read(raw json.RawMessage, at string) *apierr.Error {
 	switch {
 	case jsontext.IsNull(raw):
-		c.lose(gap{at: at, what: whatNull, fault: "is missing"})
+		c.addGap(gap{at: at, what: whatNull, fault: "is missing"})
 	case raw[0] == '"' || raw[0] == '{':
 		return c.AddPart(raw, at)
 	case raw[0] == '[':
@@ -110,11 +112,11 @@ func (c *Content) read(raw json.RawMessage, at string) *apierr.Error {
 			return c.AddPart(item, fmt.Sprintf("%s[%d]", at, i))
 		})
 		if n == 0 {
-			c.LoseEmpty(at)
+			c.AddEmpty(at)
 		}
 		return e
 	default:
-		c.lose(gap{at: at, what: whatOf(raw), data: true, fault: "must be a string or a list of text parts"})
+		c.addGap(gap{at: at, what: describeValue(raw), data: true, fault: "must be a string or a list of text parts"})
 	}
 	return nil
 }
@@ -145,7 +147,7 @@ func (c *Content) AddPart(raw json.RawMessage, at string) *apierr.Error {
 	}
 	var p contentPart
 	if raw[0] != '{' {
-		c.lose(gap{at: at, what: whatOf(raw), data: true, fault: "must be an object"})
+		c.addGap(gap{at: at, what: describeValue(raw), data: true, fault: "must be an object"})
 		return nil
 	}
 	_ = json.Unmarshal(raw, &p) // a type that is not a string stays empty
@@ -156,24 +158,24 @@ func (c *Content) AddPart(raw json.RawMessage, at string) *apierr.Error {
 	switch {
 	case ok:
 		if c.Texts = append(c.Texts, text); !textKinds[p.Type] && len(c.notes) < maxGaps {
-			c.notes = append(c.notes, gap{at: at, what: kindNamed(p.Type)})
+			c.notes = append(c.notes, gap{at: at, what: describeType(p.Type)})
 		}
 	case textKinds[p.Type]:
-		c.lose(p.textless(at))
+		c.addGap(p.missingText(at))
 	case !c.nested && (p.Type == "document" || p.Type == "search_result"):
 		return c.document(&p, at)
 	default:
-		c.loseKind(at, p.Type)
+		c.addGapOfType(at, p.Type)
 	}
 	return nil
 }
 
-// textless describes a text part without text.
-func (p *contentPart) textless(at string) gap {
+// missingText describes a text part without text.
+func (p *contentPart) missingText(at string) gap {
 	g := gap{at: at, what: "a part without text", field: ".text", fault: "is missing"}
 	switch {
 	case !jsontext.IsNull(p.Text):
-		g.fault = "must be a string, not " + whatOf(p.Text)
+		g.fault = "must be a string, not " + describeValue(p.Text)
 	case p.Type == "":
 		g.field, g.data = ".type", true
 	}
@@ -204,7 +206,7 @@ func (c *Content) document(p *contentPart, at string) *apierr.Error {
 	if inner.Usable() {
 		c.Texts = append(c.Texts, inner.text())
 	} else {
-		c.loseKind(at, p.Type)
+		c.addGapOfType(at, p.Type)
 	}
 	return e
 }
@@ -216,16 +218,16 @@ var kinds = map[string]string{
 	"video": "a video", "video_url": "a video", "input_video": "a video", "document": "a document",
 }
 
-// kindNamed describes a part type in words.
-func kindNamed(kind string) string {
+// describeType describes a part type in words.
+func describeType(kind string) string {
 	if what, known := kinds[kind]; known {
 		return what
 	}
 	return fmt.Sprintf("a part of the unknown kind %q", jsontext.Clip(kind))
 }
 
-// whatOf describes the type of an unusable JSON value.
-func whatOf(raw json.RawMessage) string {
+// describeValue describes the type of an unusable JSON value.
+func describeValue(raw json.RawMessage) string {
 	switch {
 	case jsontext.IsNull(raw):
 		return whatNull

@@ -70,8 +70,8 @@ func (h *History) ordered() []api.Message {
 // warning. It returns false and records the element as unusable if raw is not an object.
 func (h *History) Decode(raw json.RawMessage, v any, at string) (ok bool) {
 	if jsontext.IsNull(raw) || raw[0] != '{' {
-		h.LeaveOut(at, whatOf(raw))
-		h.refusal = apierr.Invalid(at, "must be an object, not %s", whatOf(raw))
+		h.LeaveOut(at, describeValue(raw))
+		h.refusal = apierr.Invalid(at, "must be an object, not %s", describeValue(raw))
 		return false
 	}
 	h.DecodeFields(raw, v, at)
@@ -357,14 +357,14 @@ func (h *History) ReadCalls(raw json.RawMessage, old *FunctionCall, at string) (
 		return calls, nil
 	}
 	if raw[0] != '[' {
-		h.LeaveOut(at, whatOf(raw))
+		h.LeaveOut(at, describeValue(raw))
 		return calls, nil
 	}
 	e = fields.Each(raw, at, toolcall.MaxTools, func(i int, item json.RawMessage) *apierr.Error {
 		at := fmt.Sprintf("%s[%d]", at, i)
 		var c callBody
 		if jsontext.IsNull(item) || item[0] != '{' {
-			h.LeaveOut(at, whatOf(item))
+			h.LeaveOut(at, describeValue(item))
 			return nil
 		}
 		switch h.DecodeFields(item, &c, at); {

@@ -40,6 +40,7 @@ type Exchange struct {
 	first, last time.Time
 }
 
+// RequestID names the header with the id of a request.
 const RequestID = "X-Request-Id"
 
 // NewExchange returns the exchange of a request. It takes over the client's request id if that is

@@ -141,7 +141,7 @@ func (s *Stream) SendHeader() {
 	s.W.WriteHeader(http.StatusOK)
 }
 
-// Flush sends the buffer. It fails if the client does not read for Options.WriteTimeout.
+// Flush sends the buffer. It fails if the client does not read for the write timeout.
 func (s *Stream) Flush() error {
 	s.last = time.Now()
 	_, err := s.W.Write(jsontext.EscapeSeparators(s.Buf))

@@ -17,7 +17,7 @@ import (
 )
 
 // Decode reads JSON into v. Errors name the field with the wrong type. within is the path of v in
-// the body, "" for the body itself. Unknown fields are left to checkFields.
+// the body, "" for the body itself. Unknown fields are left to Check.
 func Decode(data []byte, v any, within string) *apierr.Error {
 	err := json.Unmarshal(data, v)
 	if err == nil {

@@ -38,12 +38,12 @@ func (s *Runner) answer(ctx context.Context, x *exchange.Exchange, c *request.Ca
 	g.ctx, g.fail = context.WithCancelCause(ctx)
 	defer g.fail(nil)
 	if c.Choices() == 1 {
-		g.prompt(0)
+		g.runPrompt(0)
 	}
-	for p := 0; c.Choices() > 1 && p < c.Choices()/c.N && g.take(); p++ {
+	for p := 0; c.Choices() > 1 && p < c.Choices()/c.N && g.acquire(); p++ {
 		g.runs.Go(func() {
-			defer g.leave()
-			g.prompt(p)
+			defer g.release()
+			g.runPrompt(p)
 		})
 	}
 	g.runs.Wait()
@@ -53,8 +53,8 @@ func (s *Runner) answer(ctx context.Context, x *exchange.Exchange, c *request.Ca
 	return g.total, nil
 }
 
-// take waits for a free slot; it returns false if the call ended.
-func (g *group) take() bool {
+// acquire waits for a free slot; it returns false if the call ended.
+func (g *group) acquire() bool {
 	select {
 	case g.places <- struct{}{}:
 		return true
@@ -63,28 +63,28 @@ func (g *group) take() bool {
 	}
 }
 
-// leave frees a slot. It turns a panic of the Generator into an error of the call.
-func (g *group) leave() {
+// release frees a slot. It turns a panic of the Generator into an error of the call.
+func (g *group) release() {
 	if p := recover(); p != nil {
 		g.fail(fmt.Errorf("%v", p))
 	}
 	<-g.places
 }
 
-// prompt runs the choices of prompt p.
-func (g *group) prompt(p int) {
+// runPrompt runs the choices of prompt p.
+func (g *group) runPrompt(p int) {
 	r, err := g.request(p)
 	if err != nil {
 		g.fail(err)
 		return
 	}
 	first := p * g.call.N
-	g.one(first, r, sync.OnceFunc(func() {
+	g.runChoice(first, r, sync.OnceFunc(func() {
 		for i := first + 1; i < first+g.call.N; i++ {
 			g.runs.Go(func() {
-				if g.take() {
-					defer g.leave()
-					g.one(i, r, func() {})
+				if g.acquire() {
+					defer g.release()
+					g.runChoice(i, r, func() {})
 				}
 			})
 		}
@@ -121,9 +121,9 @@ func (g *group) request(p int) (r api.Request, err error) {
 	return r, nil
 }
 
-// one runs choice i to its end. It calls begun once the prompt is computed. Choices after the first
+// runChoice runs choice i to its end. It calls begun once the prompt is computed. Choices after the first
 // wait while the queue is full, because the request as a whole was already accepted.
-func (g *group) one(i int, r api.Request, begun func()) {
+func (g *group) runChoice(i int, r api.Request, begun func()) {
 	r.Sampling.Seed += uint64(i % g.call.N)
 	if i > 0 {
 		r.Queued, r.Progress = nil, nil

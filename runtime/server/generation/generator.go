@@ -11,7 +11,7 @@ import (
 // Generator produces the answers. Methods may be called concurrently.
 type Generator interface {
 	// Generate runs one request. It calls emit for each token, in order and not concurrently, and
-	// returns after the last call. emit may block for Options.WriteTimeout while a client does not
+	// returns after the last call. emit may block for the write timeout while a client does not
 	// read, so Generate must not call it from a loop that serves other requests. Generate returns
 	// soon after ctx ends or emit fails, also during prefill, with an error that wraps the cause.
 	//

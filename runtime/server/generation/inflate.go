@@ -12,7 +12,7 @@ import (
 // CodingGzip is the only supported Content-Encoding.
 const CodingGzip = "gzip"
 
-// ContentCoding returns how a body is compressed: "" or codingGzip. For other encodings it returns
+// ContentCoding returns how a body is compressed: "" or CodingGzip. For other encodings it returns
 // the header value and false.
 func ContentCoding(h http.Header) (coding string, known bool) {
 	sent := strings.Join(h.Values("Content-Encoding"), ", ")

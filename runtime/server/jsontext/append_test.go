@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// FuzzString compares appendString with encoding/json.
+// FuzzString compares AppendString with encoding/json.
 func FuzzString(f *testing.F) {
 	for _, seed := range []string{"", "plain", "\"\\\n\r\t\x00\x1f\x7f", "né \u2028 \U0001f600", "\xff\xc3",
 		"a\xffb\xe2\x82"} {

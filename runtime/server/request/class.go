@@ -25,17 +25,17 @@ type Urgency struct {
 	number   bool // priority was stated as a number
 }
 
-// named returns the urgency of a class stated without a number.
-func named(c api.Class) Urgency { return Urgency{Class: c, Priority: int32(c)} }
+// urgencyOf returns the urgency of a class stated without a number.
+func urgencyOf(c api.Class) Urgency { return Urgency{Class: c, Priority: int32(c)} }
 
 // parseUrgency reads a class name, or a number as in vLLM: lower numbers run earlier, numbers above
 // 0 are proactive.
 func parseUrgency(text string) (u Urgency, ok bool) {
 	switch text {
 	case api.Reactive.String():
-		return named(api.Reactive), true
+		return urgencyOf(api.Reactive), true
 	case api.Proactive.String():
-		return named(api.Proactive), true
+		return urgencyOf(api.Proactive), true
 	}
 	n, err := strconv.ParseInt(text, 10, 32)
 	u = Urgency{Priority: int32(n), number: true}
@@ -45,7 +45,7 @@ func parseUrgency(text string) (u Urgency, ok bool) {
 	return u, err == nil
 }
 
-const wantClass = `must be "reactive", "proactive" or an integer from -2147483648 to 2147483647; ` +
+const classHint = `must be "reactive", "proactive" or an integer from -2147483648 to 2147483647; ` +
 	"numbers above 0 are proactive, and lower numbers run first"
 
 // ReadClass reads the fields that state a class.
@@ -62,33 +62,33 @@ func (b *Common) ReadClass(c *Call) *apierr.Error {
 		}
 		u, ok := parseUrgency(text)
 		if !ok {
-			return apierr.Invalid("priority", wantClass)
+			return apierr.Invalid("priority", classHint)
 		}
-		if e := c.state(u, "priority", text); e != nil {
+		if e := c.setUrgency(u, "priority", text); e != nil {
 			return e
 		}
 	}
 	if b.ServiceTier != nil && *b.ServiceTier == "flex" {
-		return c.state(named(api.Proactive), "service_tier", "flex")
+		return c.setUrgency(urgencyOf(api.Proactive), "service_tier", "flex")
 	}
 	return nil
 }
 
-// state records the urgency that the request states in the field or header where. It returns an
+// setUrgency records the urgency that the request states in the field or header where. It returns an
 // error if it contradicts an earlier statement.
-func (c *Call) state(u Urgency, where, value string) *apierr.Error {
+func (c *Call) setUrgency(u Urgency, where, value string) *apierr.Error {
 	switch {
 	case c.stated && c.Class != u.Class:
 		return apierr.Invalid(where, "is %s, which means %s, but the request states %s elsewhere; state it once",
 			jsontext.Clip(value),
 			u.Class, c.Class)
-	case c.placed && u.number && c.Priority != u.Priority:
+	case c.prioritySet && u.number && c.Priority != u.Priority:
 		return apierr.Invalid(where, "is %s, but the request states %d elsewhere; state it once",
 			jsontext.Clip(value), c.Priority)
-	case !c.placed:
+	case !c.prioritySet:
 		c.Priority = u.Priority
 	}
-	c.Class, c.stated, c.placed = u.Class, true, c.placed || u.number
+	c.Class, c.stated, c.prioritySet = u.Class, true, c.prioritySet || u.number
 	return nil
 }
 
@@ -97,9 +97,9 @@ func (c *Call) Classify(h http.Header, ofKey Urgency) *apierr.Error {
 	if text := strings.TrimSpace(h.Get(PriorityHeader)); text != "" {
 		u, ok := parseUrgency(text)
 		if !ok {
-			return apierr.Invalid(PriorityHeader, wantClass)
+			return apierr.Invalid(PriorityHeader, classHint)
 		}
-		return c.state(u, PriorityHeader, text)
+		return c.setUrgency(u, PriorityHeader, text)
 	}
 	if !c.stated {
 		c.Class, c.Priority = ofKey.Class, ofKey.Priority
@@ -111,7 +111,7 @@ func (c *Call) Classify(h http.Header, ofKey Urgency) *apierr.Error {
 func ParseKey(line string) (key string, u Urgency, ok bool) {
 	key, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 	if rest = strings.TrimSpace(rest); rest == "" {
-		return key, named(api.Reactive), true
+		return key, urgencyOf(api.Reactive), true
 	}
 	text, stated := strings.CutPrefix(rest, "class=")
 	u, ok = parseUrgency(text)

@@ -78,11 +78,11 @@ type Call struct {
 	Prompts []Prompt // several prompts; nil: the prompt of Request
 	Echo    []Echo   // by prompt, if prompts are echoed; filled when known
 
-	stated    bool     // the client states Class
-	placed    bool     // the client states Priority
-	Seeded    bool     // the client sets Sampling.Seed
-	CacheSalt string   // separates prefix caches further than API keys do
-	Unknown   []string // ignored fields
+	stated      bool     // the client states Class
+	prioritySet bool     // the client states Priority
+	Seeded      bool     // the client sets Sampling.Seed
+	CacheSalt   string   // separates prefix caches further than API keys do
+	Unknown     []string // ignored fields
 
 	Custom map[string]bool // tools that accept plain text (/v1/responses)
 }
@@ -90,6 +90,7 @@ type Call struct {
 // New returns a call that collects warnings.
 func New() *Call { return &Call{Request: api.Request{Warnings: new(api.Warnings)}} }
 
+// MaxInt32 is the largest value of integer fields without a limit of their own.
 const MaxInt32 = math.MaxInt32
 
 // Echoes reports whether the client asks to echo the prompt.
@@ -105,7 +106,7 @@ func Parse(data []byte, v any, b *Common, known map[string]bool) (*Call, *apierr
 	if e != nil {
 		return nil, e
 	}
-	if e := b.offered(); e != nil {
+	if e := b.checkSupported(); e != nil {
 		return nil, e
 	}
 	c, e := b.Check()
@@ -116,8 +117,8 @@ func Parse(data []byte, v any, b *Common, known map[string]bool) (*Call, *apierr
 	return c, nil
 }
 
-// offered returns an error for fields whose feature is not supported.
-func (b *Common) offered() *apierr.Error {
+// checkSupported returns an error for fields whose feature is not supported.
+func (b *Common) checkSupported() *apierr.Error {
 	switch {
 	case !jsontext.IsEmpty(b.Functions):
 		return apierr.Invalid("functions", "are not supported; send them as tools")

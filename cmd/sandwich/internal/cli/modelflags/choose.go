@@ -36,6 +36,14 @@ func DataFolder() (string, error) {
 func (f *Flags) asked() *selection.Options {
 	o := &selection.Options{Path: f.plan, ISA: f.ISA, KV: f.KV, Compute: f.Compute, Attend: f.Attention,
 		Threads: f.Threads, TP: f.Ranks}
+	if f.usesDevice() { // which has kernels of the exact paths
+		if o.Attend == "auto" {
+			o.Attend = "f32"
+		}
+		if o.Compute == "auto" {
+			o.Compute = "int8"
+		}
+	}
 	o.Build = build.ID()
 	o.Folder, _ = DataFolder() // empty on error: plans are neither looked up nor stored
 	if !f.FirstPUs {

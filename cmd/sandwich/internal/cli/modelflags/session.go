@@ -3,6 +3,7 @@
 package modelflags
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -28,6 +29,8 @@ type Flags struct {
 	Model, plan      string
 	ISA, KV, Compute string
 	Attention        string
+	device           string // see AddDevice
+	devicePhases     string
 	Threads, Ranks   int
 	Spin             time.Duration
 	FirstPUs         bool // an untuned plan takes the first PUs, even if other processes use them
@@ -112,6 +115,10 @@ func (f *Flags) Load() (*session.Session, error) {
 	}
 	f.Loading.At("probing the machine", 0)
 	if s.Profile, err = machine.Live(); err != nil {
+		s.Close()
+		return nil, err
+	}
+	if err := f.openDevice(context.Background(), s); err != nil {
 		s.Close()
 		return nil, err
 	}

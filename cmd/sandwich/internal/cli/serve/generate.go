@@ -60,6 +60,7 @@ the number of positions, then the logits after each position of the prompt as li
 		Args: flags.ExactArgs(0, ""),
 	}
 	f.session.Add(c)
+	f.session.AddDevice(c)
 	fs := c.Flags()
 	fs.StringVarP(&f.prompt, "prompt", "p", "", "text to continue; - reads standard input")
 	fs.StringVar(&f.tokens, "tokens", "", "token ids to continue, such as 1,2,3")

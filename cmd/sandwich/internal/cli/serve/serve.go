@@ -72,6 +72,7 @@ different API keys share no prefix cache.`,
 		Annotations: map[string]string{root.ReloadsOnHangUp: "yes"},
 	}
 	f.session.Add(c)
+	f.session.AddDevice(c)
 	f.add(c)
 	c.Flags().Var(&f.strict, "strict", "serve only under a tuned plan that plan verify calls OPTIMAL or "+
 		"SUBOPTIMAL; --strict=optimal requires OPTIMAL")

@@ -1,0 +1,24 @@
+// Package message formats values for messages.
+package message
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Clip returns s, or its first most bytes and an ellipsis if it is longer. It drops a character
+// that the cut would split.
+func Clip(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "..."
+}
+
+// Plural returns a number with a noun, such as "1 core" and "2 cores".
+func Plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

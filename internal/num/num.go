@@ -1,0 +1,24 @@
+// Package num has arithmetic that the standard library lacks.
+package num
+
+import (
+	"math"
+	"slices"
+)
+
+// CeilDiv returns a/b rounded up. a must not be negative and b must be positive.
+func CeilDiv(a, b int) int { return (a + b - 1) / b }
+
+// RoundUp returns n rounded up to a multiple of unit. n must not be negative and unit must be
+// positive.
+func RoundUp(n, unit int) int { return CeilDiv(n, unit) * unit }
+
+// Median returns the median of x, the mean of the middle two values of an even number of them, or
+// NaN if x is empty. It does not change x.
+func Median(x []float64) float64 {
+	if len(x) == 0 {
+		return math.NaN()
+	}
+	s := slices.Sorted(slices.Values(x))
+	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
+}

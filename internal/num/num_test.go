@@ -1,0 +1,34 @@
+package num
+
+import (
+	"math"
+	"slices"
+	"testing"
+)
+
+func TestRounding(t *testing.T) {
+	for _, c := range []struct{ n, unit, div, up int }{{0, 4, 0, 0}, {1, 4, 1, 4}, {4, 4, 1, 4}, {5, 4, 2, 8}, {7,
+		1, 7, 7}} {
+		if got := CeilDiv(c.n, c.unit); got != c.div {
+			t.Errorf("CeilDiv(%d, %d) = %d, want %d", c.n, c.unit, got, c.div)
+		}
+		if got := RoundUp(c.n, c.unit); got != c.up {
+			t.Errorf("RoundUp(%d, %d) = %d, want %d", c.n, c.unit, got, c.up)
+		}
+	}
+}
+
+func TestMedian(t *testing.T) {
+	if v := Median(nil); !math.IsNaN(v) {
+		t.Errorf("median of nothing is %v, want NaN", v)
+	}
+	for _, c := range []struct {
+		x    []float64
+		want float64
+	}{{[]float64{3}, 3}, {[]float64{4, 1}, 2.5}, {[]float64{9, 1, 5}, 5}} {
+		before := slices.Clone(c.x)
+		if got := Median(c.x); got != c.want || !slices.Equal(c.x, before) {
+			t.Errorf("median of %v is %v, want %v; x is now %v", before, got, c.want, c.x)
+		}
+	}
+}

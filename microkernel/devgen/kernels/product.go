@@ -1,0 +1,46 @@
+package kernels
+
+import (
+	"sandwich/microkernel/devgen"
+	"sandwich/microkernel/internal/kernel"
+)
+
+// Product is the kernel of a matrix product: a GEMM, a TensorGEMM or a RowGEMM. The bindings, the
+// push words and the bits of its results are those of GEMM. Products are comparable.
+type Product interface {
+	Kernel() (*devgen.Kernel, error)
+	Grid(m, n int) [3]int
+}
+
+// For returns the kernel of the product that suits m rows, on a device with or without a matrix
+// unit. It sets Rows and Panels, to few different values, since each kernel must be compiled.
+func (g GEMM) For(m int, matrixUnit bool) Product {
+	const (
+		few   = 8  // rows up to which RowGEMM keeps more loads in flight
+		least = 32 // rows of the smallest tile of TensorGEMM
+		most  = 128
+	)
+	integer := g.Path != kernel.ComputeF32
+	switch {
+	case integer && m <= few:
+		g.Rows, g.Panels = 1, 0
+		for g.Rows < min(m, few/2) {
+			g.Rows *= 2
+		}
+		return RowGEMM(g)
+	case integer && matrixUnit:
+		g.Rows, g.Panels = least, 0
+		for g.Rows < min(m, most) {
+			g.Rows *= 2
+		}
+		return TensorGEMM(g)
+	}
+	g.Rows, g.Panels = 1, 1
+	if m >= few {
+		g.Rows = few
+	}
+	if m >= least && g.Epilogue != Gated {
+		g.Panels = 2
+	}
+	return g
+}
