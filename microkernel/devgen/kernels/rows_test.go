@@ -48,7 +48,7 @@ func TestNorm(t *testing.T) {
 			}
 			k, err := o.Kernel()
 			c := call{kernel: build(t, k, err), grid: o.Grid(rows), buffers: [][]byte{x},
-				push: pushed(rows, n, xRow, outRow, qRow, eps)}
+				push: pushed(n, xRow, outRow, qRow, eps)}
 			if o.Norm {
 				c.buffers = append(c.buffers, weight)
 			}
@@ -174,7 +174,7 @@ func TestNormInPlace(t *testing.T) {
 	o := Norm{Norm: true, Float: true}
 	k, err := o.Kernel()
 	build(t, k, err)
-	if err := interp.Run(k, o.Grid(rows), [][]byte{x, weight, x}, pushed(rows, n, n, n, 0, eps)); err != nil {
+	if err := interp.Run(k, o.Grid(rows), [][]byte{x, weight, x}, pushed(n, n, n, 0, eps)); err != nil {
 		t.Fatal(err)
 	}
 	compare(t, k.Name, x, want)
