@@ -62,8 +62,8 @@ func interpreterOf(program string) string {
 	return ""
 }
 
-// spawn starts the executable with files as descriptors 3 on and calls ended when the child has ended.
-// It tries an anonymous file first and then a file in the folder cache.
+// spawn starts the executable with files as descriptors 3 on and calls ended when the child has
+// ended. It tries an anonymous file first and then a file in the folder cache.
 func spawn(image []byte, cache string, files []*os.File, output io.Writer, ended func(error)) (*os.Process, error) {
 	child, memfdErr := spawnMemfd(image, files, output, ended)
 	if memfdErr == nil {
