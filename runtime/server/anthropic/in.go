@@ -1,3 +1,4 @@
+// Package anthropic serves Anthropic's messages API.
 package anthropic
 
 import (

@@ -1,3 +1,4 @@
+// Package ollama serves ollama's API.
 package ollama
 
 import (

@@ -1,3 +1,5 @@
+// Package openai serves OpenAI's chat and text completions and list of models, and the tokenization
+// endpoints of llama-server and vLLM.
 package openai
 
 import (
