@@ -142,7 +142,7 @@ func ParseInput(raw json.RawMessage, to *api.Embedding) *apierr.Error {
 	raw = bytes.TrimSpace(raw)
 	switch {
 	case jsontext.IsNull(raw):
-		return apierr.Invalid("input", "is missing")
+		return apierr.Invalid("input", "is missing; send a text, a list of texts or token ids")
 	case raw[0] == '"':
 		to.Texts = make([]string, 1)
 		return fields.Decode(raw, &to.Texts[0], "input")
