@@ -48,7 +48,7 @@ func KeyChanges(made, here *profiles.Profile) (out []KeyChange) {
 		}
 		out = append(out, KeyChange{"isa", orNone(message.Clip(strings.Join(lost, " "), 60)),
 			orNone(message.Clip(strings.Join(gained,
-			" "), 60)),
+				" "), 60)),
 			direction})
 	}
 	a, b := made.Machine.Tree, here.Machine.Tree

@@ -2,7 +2,6 @@ package plans
 
 import (
 	"fmt"
-	"slices"
 
 	"sandwich/topotree"
 )
@@ -47,19 +46,20 @@ func (s PUSet) check() error {
 
 // missing returns the PUs of s that are not in host.
 func (s PUSet) missing(host []int) PUSet {
-	var out PUSet
-	for _, pu := range s {
-		if !slices.Contains(host, pu) {
-			out = append(out, pu)
-		}
-	}
-	return out
+	present := topotree.NewCPUSet(host...)
+	return s.without(func(pu int) bool { return present.Contains(pu) })
 }
 
-// Intersect returns the elements that s and o share.
-func (s PUSet) Intersect(o PUSet) (out PUSet) {
+// Intersect returns the elements of s that are in o, in the order of s.
+func (s PUSet) Intersect(o PUSet) PUSet {
+	present := topotree.NewCPUSet(o...)
+	return s.without(func(pu int) bool { return !present.Contains(pu) })
+}
+
+// without returns the elements of s for which drop is false.
+func (s PUSet) without(drop func(pu int) bool) (out PUSet) {
 	for _, pu := range s {
-		if slices.Contains(o, pu) {
+		if !drop(pu) {
 			out = append(out, pu)
 		}
 	}

@@ -278,8 +278,8 @@ func TestReservedPlaces(t *testing.T) {
 	}
 }
 
-// TestLongBlocks: a plan says them as a block of 256 and reads what it says.
-func TestLongBlocks(t *testing.T) {
+// TestSuperblocks checks that a plan writes and reads superblock activations as a block of 256.
+func TestSuperblocks(t *testing.T) {
 	w := WeightPlan{WeightKey{N: 4096, K: 4096, Type: "q4_k"}, microkernel.ComputeInt8Superblock}
 	text, err := profiles.EncodeYAML(w)
 	if err != nil || !strings.Contains(string(text), "compute: int8, block: 256") {

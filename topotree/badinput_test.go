@@ -179,7 +179,7 @@ func TestXMLRefuses(t *testing.T) {
 		"PU far away": {strings.NewReader(xmlHead + `<object type="PU" os_index="99999999"/></topology>`),
 			"not in 0 to"},
 		"wrong PU": {strings.NewReader(xmlHead + `<object type="PU" os_index="1" cpuset="0x1"/></topology>`),
-			"contradicts itself"},
+			"is inconsistent"},
 		"bad mask": {strings.NewReader(xmlHead + `<object type="Core" cpuset="0xzz"/></topology>`),
 			"not a 32-bit hexadecimal word"},
 		"infinite set": {strings.NewReader(xmlHead + `<object type="Machine" cpuset="0xf...f"/></topology>`),

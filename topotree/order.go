@@ -84,7 +84,7 @@ func spanText(big, small levelSet) string {
 		if len(touched) > 1 {
 			return fmt.Sprintf("%s %d (CPUs %s) spans %d of kind %s, numbers %s",
 				big.kind, b.ID, message.Clip(b.CPUs.String(), 60), len(touched), small.kind,
-					message.Clip(strings.Join(touched, ", "), 60))
+				message.Clip(strings.Join(touched, ", "), 60))
 		}
 	}
 	return fmt.Sprintf("%s does not nest in %s", small.kind, big.kind)

@@ -108,7 +108,7 @@ func (x *xmlReader) openPU(a attrs) error {
 		return fmt.Errorf("PU %d: %w", n, err)
 	}
 	if !set.IsEmpty() && !set.Equal(NewCPUSet(int(n))) {
-		return fmt.Errorf("PU %d has the CPU set %s: the description contradicts itself", n, set)
+		return fmt.Errorf("PU %d has the CPU set %s: the description is inconsistent", n, set)
 	}
 	if len(x.puList) >= MaxPUs {
 		return fmt.Errorf("more than %d PUs", MaxPUs)
@@ -148,7 +148,7 @@ func (x *xmlReader) complete() error {
 	m := x.m
 	x.pus = NewCPUSet(x.puList...)
 	if x.pus.Count() != len(x.puList) {
-		return fmt.Errorf("a PU number occurs twice: the description contradicts itself")
+		return fmt.Errorf("a PU number occurs twice: the description is inconsistent")
 	}
 	if x.pus.IsEmpty() {
 		return fmt.Errorf("the topology has no PU: export it again without filtering types")

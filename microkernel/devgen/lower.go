@@ -13,8 +13,8 @@ type Soft struct {
 	Half bool // the conversion of float16
 }
 
-// Lower returns the kernel with the named operations replaced by sequences of integer operations,
-// which are exact on every device. A kernel without these operations is returned as it is.
+// Lower returns the kernel with the named operations replaced by sequences that are exact on every
+// device: division and square root digit by digit in integers. A kernel without these operations is returned as it is.
 func Lower(k *Kernel, soft Soft) *Kernel {
 	found := false
 	walk(k.Body, func(in *Instr) { found = found || soft.replaces(in.Op) })

@@ -194,7 +194,7 @@ func (o *Options) checkRanks(host *profiles.Profile, shape plans.ModelShape) err
 		pus = len(host.CorePUs())
 	}
 	if o.TP > pus {
-		return fmt.Errorf("--tp %d: the work is for %s, and each rank needs one of its own: give a smaller "+
+		return fmt.Errorf("--tp %d needs a PU for each rank, but the plan has %s: use a smaller "+
 			"number, or more --threads", o.TP, message.Plural(pus, "PU"))
 	}
 	return nil

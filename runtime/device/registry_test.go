@@ -20,6 +20,10 @@ func (d testDriver) Open(_ context.Context, index int) (Device, error) {
 
 // TestRegistry checks ids of devices and the errors of ids that do not exist.
 func TestRegistry(t *testing.T) {
+	t.Cleanup(func() {
+		delete(drivers, "testa")
+		delete(drivers, "testb")
+	})
 	Register("testb", testDriver{infos: []Info{{Name: "first"}, {Name: "second"}}})
 	Register("testa", testDriver{err: errors.New("no library")})
 	var ids []string

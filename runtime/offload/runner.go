@@ -3,7 +3,6 @@ package offload
 import (
 	"errors"
 	"fmt"
-	"math/bits"
 	"sync"
 	"time"
 
@@ -162,39 +161,15 @@ func (r *Runner) kernelsOf(op *model.Op, rows int) (list []description) {
 
 var normRows = kernels.Norm{Norm: true, Float: true}
 
-// productKernel describes a kernel of a matrix product.
-type productKernel interface {
-	description
-	Grid(m, n int) [3]int
-}
-
-// product describes the kernel of weight i of a matrix product of a number of rows.
-func (r *Runner) product(op *model.Op, i, rows int) productKernel {
+// product describes the kernel of weight i of a matrix product.
+func (r *Runner) product(op *model.Op, i, rows int) kernels.Product {
 	p := r.assembly.Weights.At(0, op.W[i])
 	g := kernels.GEMM{Weight: p.Layout.Type, Path: p.Compute, Bias: biasOf(op, i) != nil}
 	if op.Act != 0 {
 		g.Epilogue, g.Unit = kernels.Gated, gatedUnits[op.Act]
 	}
-	switch integer := p.Compute != microkernel.ComputeF32; {
-	case integer && rows <= fewRows:
-		g.Rows = 1 << bits.Len(uint(rows-1)) // few kernels are enough
-		return kernels.RowGEMM(g)
-	case integer && r.dev.Info().MatrixUnit:
-		g.Rows = 32
-		if rows > 64 {
-			g.Rows = 128
-		}
-		return kernels.TensorGEMM(g)
-	case rows <= fewRows:
-		g.Rows = 1
-		return g
-	}
-	g.Rows = 8
-	return g
+	return g.For(rows, r.dev.Info().MatrixUnit)
 }
-
-// fewRows is the largest number of rows for which products are bound by reading weights.
-const fewRows = 8
 
 func biasOf(op *model.Op, i int) *model.Vector {
 	if i < len(op.Bias) {

@@ -65,8 +65,8 @@ func (s *Server) originAllowed(r *http.Request) bool {
 		func(o string) bool { return o == wildcard || strings.EqualFold(o, origin) })
 }
 
-// writeCORS writes the CORS headers for pages of Options.Origins, also for errors. It answers preflight
-// requests and reports whether r was one.
+// writeCORS writes the CORS headers for pages of Options.Origins, also for errors. It answers
+// preflight requests and reports whether r was one.
 func (s *Server) writeCORS(w http.ResponseWriter, r *http.Request, rt route) (preflight bool) {
 	if len(s.opts.Origins) == 0 {
 		return false

@@ -205,8 +205,8 @@ func (s *Server) root(w http.ResponseWriter, _ *http.Request) {
 	io.WriteString(w, text)
 }
 
-// prefixRoute returns the route of a path that ends in an id, and a name for the metrics that does not
-// depend on the id.
+// prefixRoute returns the route of a path that ends in an id, and a name for the metrics that does
+// not depend on the id.
 func (s *Server) prefixRoute(path, method string) (rt route, name string, known bool) {
 	switch {
 	case strings.HasPrefix(path, "/v1/models/"):

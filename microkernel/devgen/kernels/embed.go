@@ -15,7 +15,8 @@ import (
 type Embed struct {
 	Type qtype.Type
 	// Packed reads panels, as of a head that is also the table. Otherwise the rows have the form of
-	// the file, one after another; table_stride is not used.
+	// the file, one after another, and table_stride is not used. Such a table has less than 2^32
+	// bytes, or elements if it has plain floats.
 	Packed bool
 }
 
@@ -46,8 +47,7 @@ func (e Embed) Kernel() (*devgen.Kernel, error) {
 				load: func(word devgen.Value) devgen.Value { return b.Load(table, b.Add(first, word)) }}
 			x = p.element(k)
 		} else {
-			f := fileRow{Builder: b, d: e.Type.Desc(), table: table}
-			f.first = b.Mul(token, b.Mul(b.Div(n, b.U(f.d.Block)), b.U(f.d.Bytes)))
+			f := fileRow{Builder: b, d: e.Type.Desc(), table: table, row: token, n: n}
 			x = f.element(k)
 		}
 		b.Store(out, b.MulAdd(row, outStride, k), b.FMul(x, scale))

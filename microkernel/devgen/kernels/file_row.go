@@ -12,7 +12,8 @@ type fileRow struct {
 	*devgen.Builder
 	d     *qtype.Desc
 	table devgen.Buffer
-	first devgen.Value // byte at which the row begins
+	row   devgen.Value // number of the row
+	n     devgen.Value // elements of a row
 }
 
 // supportsFile returns why Embed cannot read rows of a type in the form of the file, or nil.
@@ -37,15 +38,18 @@ func (f *fileRow) halfAt(at devgen.Value) devgen.Value {
 
 // element returns element k of the row.
 func (f *fileRow) element(k devgen.Value) devgen.Value {
+	i := f.MulAdd(f.row, f.n, k)
+	half := func() devgen.Value { return halfOf(f.Builder, f.Load(f.table, f.Shr(i, f.U(1))), i) }
 	switch f.d.Float {
 	case qtype.Single:
-		return f.Float(f.Load(f.table, f.Shr(f.Add(f.first, f.Shl(k, f.U(2))), f.U(2))))
+		return f.LoadF(f.table, i)
 	case qtype.Half:
-		return f.FloatFromHalf(f.halfAt(f.Add(f.first, f.Shl(k, f.U(1)))))
+		return f.FloatFromHalf(half())
 	case qtype.Brain:
-		return f.Float(f.Shl(f.halfAt(f.Add(f.first, f.Shl(k, f.U(1)))), f.U(16)))
+		return f.Float(f.Shl(half(), f.U(16)))
 	}
-	block := f.MulAdd(f.Div(k, f.U(f.d.Block)), f.U(f.d.Bytes), f.first)
+	first := f.Mul(f.row, f.Div(f.n, f.U(f.d.Block))) // block of the row
+	block := f.Mul(f.Add(first, f.Div(k, f.U(f.d.Block))), f.U(f.d.Bytes))
 	in := f.Rem(k, f.U(f.d.Block))
 	u := f.U(0)
 	for i := range f.d.Fields {

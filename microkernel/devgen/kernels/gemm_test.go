@@ -14,7 +14,8 @@ import (
 
 // gemmTypes are the weight types whose products are tested, moreTypes those with fewer variants.
 var (
-	gemmTypes = append([]qtype.Type{qtype.Q8_0, qtype.Q4_0, qtype.Q4_K, qtype.Q6_K, qtype.F16, qtype.BF16}, moreTypes...)
+	gemmTypes = append([]qtype.Type{qtype.Q8_0, qtype.Q4_0, qtype.Q4_K, qtype.Q6_K, qtype.F16, qtype.BF16},
+		moreTypes...)
 	moreTypes = []qtype.Type{qtype.Q5_0, qtype.Q4_1, qtype.Q5_K, qtype.F32}
 )
 

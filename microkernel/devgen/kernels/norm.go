@@ -12,7 +12,7 @@ import (
 //
 // Bindings: x (rows of float32), weight (with Norm: N float32), out (with Float: rows of float32),
 // quantized (with an integer Path: rows of quantized activations). out may be x if the rows are not
-// quantized too. Push words: rows, n, x_stride, out_stride, quantized_stride, eps (float32).
+// quantized too. Push words: n, x_stride, out_stride, quantized_stride, eps (float32).
 type Norm struct {
 	Norm  bool           // false: the rows are quantized as they are
 	Float bool           // write the normalized rows as float32
@@ -77,12 +77,10 @@ func (k *normKernel) declare(quantizes bool) {
 	if quantizes {
 		k.quantized = k.Binding("quantized", devgen.Write)
 	}
-	rows := k.Push("rows", devgen.U32)
 	k.n, k.xStride = k.Push("n", devgen.U32), k.Push("x_stride", devgen.U32)
 	k.outStride, k.quantizedStride = k.Push("out_stride", devgen.U32), k.Push("quantized_stride", devgen.U32)
 	k.eps = k.Push("eps", devgen.F32)
-	k.local = k.Builtin(devgen.LocalIndex)
-	k.row = k.Min(k.Builtin(devgen.GroupX), k.Sub(rows, k.U(1)))
+	k.local, k.row = k.Builtin(devgen.LocalIndex), k.Builtin(devgen.GroupX)
 	k.at = k.Mul(k.row, k.xStride)
 }
 

@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"sandwich/microkernel"
+	"sandwich/microkernel/devgen/interp"
 	"sandwich/microkernel/qtype"
 )
 
@@ -47,7 +48,7 @@ func TestNorm(t *testing.T) {
 			}
 			k, err := o.Kernel()
 			c := call{kernel: build(t, k, err), grid: o.Grid(rows), buffers: [][]byte{x},
-				push: pushed(rows, n, xRow, outRow, qRow, eps)}
+				push: pushed(n, xRow, outRow, qRow, eps)}
 			if o.Norm {
 				c.buffers = append(c.buffers, weight)
 			}
@@ -161,4 +162,20 @@ func TestEmbed(t *testing.T) {
 			t.Error(fmt.Sprint(typ, " gives ", k.Name, ", want an error"))
 		}
 	}
+}
+
+// TestNormInPlace checks that rows may be normalized in place.
+func TestNormInPlace(t *testing.T) {
+	const rows, n, eps = 2, 100, float32(1e-5)
+	r := rand.New(rand.NewPCG(8, 0))
+	x, weight := randomFloats(r, rows*n), randomFloats(r, n)
+	want := bytes.Clone(x)
+	microkernel.RefVec().RMSNormRows(&floats(want)[0], n, &floats(x)[0], n, rows, &floats(weight)[0], n, eps)
+	o := Norm{Norm: true, Float: true}
+	k, err := o.Kernel()
+	build(t, k, err)
+	if err := interp.Run(k, o.Grid(rows), [][]byte{x, weight, x}, pushed(n, n, n, 0, eps)); err != nil {
+		t.Fatal(err)
+	}
+	compare(t, k.Name, x, want)
 }

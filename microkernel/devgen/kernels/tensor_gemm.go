@@ -10,7 +10,8 @@ import (
 )
 
 // TensorGEMM is a GEMM by integer paths on tensor cores, with the same bindings, push words and
-// bits. Rows is the number of rows of a workgroup: 32, 64 or 128. Panels is not used.
+// bits. Rows is the number of rows of a workgroup: 32, 64 or 128. Panels is not used. a_stride is a
+// multiple of four.
 //
 // The tiles of a workgroup pass through shared memory in stages of 32 k, which are copied
 // asynchronously ahead of use. Each block of 32 is summed exactly by one multiplication of

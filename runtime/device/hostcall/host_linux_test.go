@@ -85,13 +85,14 @@ func TestMusl(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := start(Options{}, runtime.GOARCH, func(shared *os.File, p *Process) (*os.Process, error) {
-		return spawn(image, "", shared, &p.output, p.onEnd)
+	p, err := start(Options{}, runtime.GOARCH, func(files []*os.File, p *Process) (*os.Process, error) {
+		return spawn(image, "", files, &p.output, p.onEnd)
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	checkCalls(t, p)
+	checkShare(t, p)
 	if _, err := p.Load("libno-such.so"); err == nil || !strings.Contains(err.Error(), "libno-such.so") {
 		t.Errorf("Load: %v", err)
 	}
@@ -106,8 +107,8 @@ func TestNotExecutable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = start(Options{}, "amd64", func(shared *os.File, p *Process) (*os.Process, error) {
-		return spawn(image, t.TempDir(), shared, &p.output, p.onEnd)
+	_, err = start(Options{}, "amd64", func(files []*os.File, p *Process) (*os.Process, error) {
+		return spawn(image, t.TempDir(), files, &p.output, p.onEnd)
 	})
 	if !errors.Is(err, syscall.ENOENT) || !strings.HasPrefix(err.Error(), "cannot start a driver process") {
 		t.Errorf("%v", err)

@@ -53,5 +53,11 @@ const (
 	maxCalls = (boxBytes - boxRecords) / recordBytes
 )
 
+// Descriptors of the child in addition to the standard streams.
+const (
+	sharedFD = 3 // the shared memory; closed once it is mapped
+	socketFD = 4 // receives the files of regions
+)
+
 // exitUnmapped is the status with which the child ends if it cannot map the shared memory.
 const exitUnmapped = 111

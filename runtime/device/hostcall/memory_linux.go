@@ -67,6 +67,20 @@ func mapShared(f *os.File, at uintptr, size int) (unsafe.Pointer, error) {
 
 func unmapShared(at unsafe.Pointer, size int) error { return unix.MunmapPtr(at, uintptr(size)) }
 
+// socketPair returns the ends of a connection over which files can be sent.
+func socketPair() (ours, theirs *os.File, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("socketpair: %w", err)
+	}
+	return os.NewFile(uintptr(fds[0]), "sandwich-socket"), os.NewFile(uintptr(fds[1]), "sandwich-socket"), nil
+}
+
+// sendFile sends a descriptor of the file.
+func sendFile(socket, file *os.File) error {
+	return unix.Sendmsg(int(socket.Fd()), []byte{0}, unix.UnixRights(int(file.Fd())), nil, unix.MSG_NOSIGNAL)
+}
+
 // futexWait sleeps while *word is value, at most for the duration. It may return early.
 func futexWait(word *uint32, value uint32, d time.Duration) {
 	limit := unix.NsecToTimespec(int64(d))

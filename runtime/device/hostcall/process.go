@@ -32,6 +32,7 @@ type Options struct {
 type Process struct {
 	limit  time.Duration
 	child  atomic.Pointer[os.Process]
+	socket *os.File // to the child's socketFD
 	shared unsafe.Pointer
 	table  [tableEntries]uint64
 	output tail
@@ -59,14 +60,14 @@ func Start(o Options) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	return start(o, runtime.GOARCH, func(shared *os.File, p *Process) (*os.Process, error) {
-		return spawn(image, o.Cache, shared, &p.output, p.onEnd)
+	return start(o, runtime.GOARCH, func(files []*os.File, p *Process) (*os.Process, error) {
+		return spawn(image, o.Cache, files, &p.output, p.onEnd)
 	})
 }
 
 // start maps the shared memory, lets launch start the child, and makes the first request, which is
 // empty: its reply says that the table is complete.
-func start(o Options, arch string, launch func(*os.File, *Process) (*os.Process, error)) (*Process, error) {
+func start(o Options, arch string, launch func([]*os.File, *Process) (*os.Process, error)) (*Process, error) {
 	if o.CallLimit <= 0 {
 		o.CallLimit = 30 * time.Second
 	}
@@ -91,9 +92,14 @@ func start(o Options, arch string, launch func(*os.File, *Process) (*os.Process,
 	for i := range maxThreads {
 		p.threads = append(p.threads, p.newThread(i, registers))
 	}
-	child, err := launch(file, p)
-	if err != nil {
+	var theirs *os.File
+	if p.socket, theirs, err = socketPair(); err != nil {
 		return nil, errors.Join(err, unmapShared(p.shared, sharedBytes))
+	}
+	child, err := launch([]*os.File{file, theirs}, p)
+	err = errors.Join(err, theirs.Close())
+	if err != nil {
+		return nil, errors.Join(err, unmapShared(p.shared, sharedBytes), p.socket.Close())
 	}
 	p.child.Store(child)
 	if err := p.threads[0].start(); err != nil {
@@ -199,7 +205,7 @@ func (p *Process) Close() error {
 		t.closed = true
 		t.mu.Unlock()
 	}
-	errs := []error{unmapShared(p.shared, sharedBytes)}
+	errs := []error{unmapShared(p.shared, sharedBytes), p.socket.Close()}
 	for r := range p.regions {
 		errs = append(errs, r.unmap())
 	}

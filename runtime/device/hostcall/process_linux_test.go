@@ -214,7 +214,7 @@ func TestChildAttributes(t *testing.T) {
 	for _, fd := range fds {
 		names = append(names, fd.Name())
 	}
-	if !slices.Equal(names, []string{"0", "1", "2"}) {
+	if !slices.Equal(names, []string{"0", "1", "2", "4"}) {
 		t.Errorf("descriptors of the child: %q", names)
 	}
 	environ, err := os.ReadFile(folder + "environ")
@@ -319,9 +319,9 @@ func TestArm64(t *testing.T) {
 	if err := os.WriteFile(path, image, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	p, err := start(Options{}, "arm64", func(shared *os.File, p *Process) (*os.Process, error) {
+	p, err := start(Options{}, "arm64", func(files []*os.File, p *Process) (*os.Process, error) {
 		cmd := exec.Command(qemu, "-L", root, path)
-		cmd.ExtraFiles = []*os.File{shared}
+		cmd.ExtraFiles = files
 		cmd.Stdout, cmd.Stderr = &p.output, &p.output
 		if err := cmd.Start(); err != nil {
 			return nil, err
@@ -333,6 +333,7 @@ func TestArm64(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkCalls(t, p)
+	checkShare(t, p)
 	if err := p.Close(); err != nil {
 		t.Error(err)
 	}
@@ -340,7 +341,11 @@ func TestArm64(t *testing.T) {
 
 // TestShare checks that both processes see the memory of a region.
 func TestShare(t *testing.T) {
-	p := startTest(t, Options{})
+	checkShare(t, startTest(t, Options{}))
+}
+
+func checkShare(t *testing.T, p *Process) {
+	t.Helper()
 	r, err := p.Share(100_000)
 	if err != nil {
 		t.Fatal(err)

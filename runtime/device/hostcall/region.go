@@ -59,26 +59,35 @@ func (p *Process) Share(size int) (*Region, error) {
 	return nil, fmt.Errorf("share %d bytes with a driver process: %w", size, err)
 }
 
-// mapInChild lets the child open the file through this process's descriptor and map it.
+// mapInChild sends the file to the child and lets it map it.
 func (p *Process) mapInChild(file *os.File, at uintptr, size int) error {
-	path := fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), file.Fd())
 	libc := p.LibC()
 	var functions [3]uint64
-	for i, name := range []string{"open", "mmap", "close"} {
+	for i, name := range []string{"recvmsg", "mmap", "close"} {
 		var err error
 		if functions[i], err = libc.Symbol(name); err != nil {
 			return err
 		}
 	}
+	if err := sendFile(p.socket, file); err != nil {
+		return fmt.Errorf("send memory to the driver process: %w", err)
+	}
 	return p.Main().With(func(f *Frame) error {
-		const readWriteCloseOnExec = 0x80002
-		fd, err := f.Call(functions[0], f.String(path).Addr(), readWriteCloseOnExec)
+		const (
+			closeOnExec  = 0x40000000 // MSG_CMSG_CLOEXEC
+			controlBytes = 24         // a header of 16 bytes, the descriptor, padding
+		)
+		control := f.Alloc(controlBytes)
+		part := f.Struct(f.Alloc(1), uint64(1))
+		message := f.Struct(uint64(0), 0, part, uint64(1), control, uint64(controlBytes), 0)
+		n, err := f.Call(functions[0], socketFD, message.Addr(), closeOnExec)
 		if err != nil {
 			return err
 		}
-		if int32(fd) < 0 {
-			return errors.New("the driver process cannot open the caller's memory")
+		if int32(n) != 1 {
+			return errors.New("the driver process cannot receive memory")
 		}
+		fd := uint64(control.U32(16))
 		got, err := f.Call(functions[1], uint64(at), uint64(size), 3, mmapShared, fd, 0)
 		if err != nil {
 			return err

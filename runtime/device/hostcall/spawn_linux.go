@@ -62,21 +62,21 @@ func interpreterOf(program string) string {
 	return ""
 }
 
-// spawn starts the executable with shared as descriptor 3 and calls ended when the child has ended.
-// It tries an anonymous file first and then a file in the folder cache.
-func spawn(image []byte, cache string, shared *os.File, output io.Writer, ended func(error)) (*os.Process, error) {
-	child, memfdErr := spawnMemfd(image, shared, output, ended)
+// spawn starts the executable with files as descriptors 3 on and calls ended when the child has
+// ended. It tries an anonymous file first and then a file in the folder cache.
+func spawn(image []byte, cache string, files []*os.File, output io.Writer, ended func(error)) (*os.Process, error) {
+	child, memfdErr := spawnMemfd(image, files, output, ended)
 	if memfdErr == nil {
 		return child, nil
 	}
-	child, err := spawnCached(image, cache, shared, output, ended)
+	child, err := spawnCached(image, cache, files, output, ended)
 	if err != nil {
 		return nil, fmt.Errorf("cannot start a driver process: anonymous file: %w; cache folder: %w", memfdErr, err)
 	}
 	return child, nil
 }
 
-func spawnMemfd(image []byte, shared *os.File, output io.Writer, ended func(error)) (*os.Process, error) {
+func spawnMemfd(image []byte, files []*os.File, output io.Writer, ended func(error)) (*os.Process, error) {
 	fd, err := createMemfd(processName, unix.MFD_CLOEXEC|unix.MFD_EXEC)
 	if errors.Is(err, unix.EINVAL) { // before Linux 6.3
 		fd, err = createMemfd(processName, unix.MFD_CLOEXEC)
@@ -89,12 +89,12 @@ func spawnMemfd(image []byte, shared *os.File, output io.Writer, ended func(erro
 	if _, err := f.Write(image); err != nil {
 		return nil, err
 	}
-	return startChild(fmt.Sprintf("/proc/self/fd/%d", fd), shared, output, ended)
+	return startChild(fmt.Sprintf("/proc/self/fd/%d", fd), files, output, ended)
 }
 
 // spawnCached starts the executable from a file that it removes again.
 func spawnCached(
-	image []byte, cache string, shared *os.File, output io.Writer, ended func(error),
+	image []byte, cache string, files []*os.File, output io.Writer, ended func(error),
 ) (*os.Process, error) {
 	if cache == "" {
 		user, err := os.UserCacheDir()
@@ -111,7 +111,7 @@ func spawnCached(
 		return nil, err
 	}
 	defer func() { _ = os.Remove(path) }()
-	return startChild(path, shared, output, ended)
+	return startChild(path, files, output, ended)
 }
 
 // writeExecutable writes the image to a new file. No other process of this program may inherit the
@@ -133,11 +133,11 @@ func writeExecutable(image []byte, folder string) (string, error) {
 // startChild starts the executable at path on an operating system thread that lives as long as
 // the child: the kernel sends the parent-death signal when the thread that forked ends, and
 // no_new_privs and the affinity are attributes of that thread.
-func startChild(path string, shared *os.File, output io.Writer, ended func(error)) (*os.Process, error) {
+func startChild(path string, files []*os.File, output io.Writer, ended func(error)) (*os.Process, error) {
 	cmd := exec.Command(path)
 	cmd.Args = []string{processName}
 	cmd.Env = childEnvironment(os.Environ())
-	cmd.ExtraFiles = []*os.File{shared}
+	cmd.ExtraFiles = files
 	cmd.Stdout, cmd.Stderr = output, output
 	cmd.WaitDelay = time.Second
 	// A process group of its own keeps terminal signals from the child: the server drains first.

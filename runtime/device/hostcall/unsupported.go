@@ -23,10 +23,14 @@ func mapShared(*os.File, uintptr, int) (unsafe.Pointer, error) { return nil, err
 
 func unmapShared(unsafe.Pointer, int) error { return nil }
 
+func socketPair() (ours, theirs *os.File, err error) { return nil, nil, errSystem }
+
+func sendFile(*os.File, *os.File) error { return errSystem }
+
 func futexWait(*uint32, uint32, time.Duration) {}
 
 func futexWake(*uint32) {}
 
-func spawn([]byte, string, *os.File, io.Writer, func(error)) (*os.Process, error) {
+func spawn([]byte, string, []*os.File, io.Writer, func(error)) (*os.Process, error) {
 	return nil, errSystem
 }

@@ -35,15 +35,18 @@ func (d driver) Open(context.Context, int) (device.Device, error) {
 	return sim.New(d.config), nil
 }
 
-// TestDevices checks the description of devices that work and of those that do not.
-func TestDevices(t *testing.T) {
+func init() {
 	timed := sim.Config{Mode: sim.Timed, MemoryBytes: 40 << 20, Unified: true,
 		Sleep: func(time.Duration, <-chan struct{}) error { return nil }}
 	device.Register("a", driver{config: timed})
 	device.Register("b", driver{err: errors.New("load libb.so:\nnot found")})
 	device.Register("c", driver{open: errors.New("it lacks a feature")})
-	device.Register("d", driver{config: sim.Config{Fault: func(n device.Ticket) sim.Fault { return sim.Crash }}})
+	device.Register("d", driver{config: sim.Config{Fault: func(device.Ticket) sim.Fault { return sim.Crash }}})
 	device.Register("e", driver{config: sim.Config{Refuse: func(*devgen.Kernel) error { return errors.New("no") }}})
+}
+
+// TestDevices checks the description of devices that work and of those that do not.
+func TestDevices(t *testing.T) {
 	all := Devices(t.Context())
 	if len(all) != 5 {
 		t.Fatalf("%+v", all)

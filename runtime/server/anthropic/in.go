@@ -1,3 +1,4 @@
+// Package anthropic serves Anthropic's messages API.
 package anthropic
 
 import (
@@ -114,7 +115,7 @@ func (b *messagesBody) choice(r *api.Request) *apierr.Error {
 		r.ToolChoice.Mode = api.ToolsRequired
 	case "tool":
 		if choice.Name == "" {
-			return apierr.Invalid("tool_choice.name", "is missing")
+			return apierr.Invalid("tool_choice.name", "is missing; send the name of a tool")
 		}
 		r.ToolChoice = api.ToolChoice{Mode: api.ToolsRequired, Names: []string{choice.Name}}
 	default:

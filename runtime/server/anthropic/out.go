@@ -140,8 +140,8 @@ func (m *blocks) add(delta, text string) {
 	m.Buf = append(jsontext.AppendString(m.Buf, text), "}}\n\n"...)
 }
 
-// closeBlock ends the open block. If the answer is not streamed, it drops a truncated call, whose input
-// would be invalid JSON.
+// closeBlock ends the open block. If the answer is not streamed, it drops a truncated call, whose
+// input would be invalid JSON.
 func (m *blocks) closeBlock(cut bool) {
 	if m.kind == "" {
 		return

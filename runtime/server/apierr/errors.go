@@ -47,7 +47,7 @@ type recorder interface {
 	ErrorFormat() Format // nil: OpenAI's
 }
 
-// New returns an error of a kind, with an optional code.
+// New returns an error with a status, one of the types above and an optional code.
 func New(status int, kind, code, format string, args ...any) *Error {
 	e := &Error{Status: status, Type: kind, Message: fmt.Sprintf(format, args...)}
 	if code != "" {
@@ -63,8 +63,8 @@ func Invalid(param, format string, args ...any) *Error {
 	return e
 }
 
-// From converts an error of the Generator. chat selects the name of the parameter that holds
-// the prompt.
+// From converts an error of the Generator. Errors of package api get their status, others 500. chat
+// states that the parameter with the prompt is messages rather than prompt.
 func From(err error, chat bool) *Error {
 	prompt := "prompt"
 	if chat {

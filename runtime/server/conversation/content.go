@@ -91,8 +91,8 @@ const (
 	whatEmpty = "an empty list"
 )
 
-// ReadContent reads a string, a content part or a list of parts. Unusable parts are recorded in
-// lost.
+// ReadContent reads a string, a content part or a list of parts. History.Report reports parts that
+// cannot be used.
 func ReadContent(raw json.RawMessage, at string) (c Content, e *apierr.Error) {
 	e = c.read(raw, at)
 	return c, e

@@ -21,7 +21,7 @@ import (
 // the whole conversation with every request, so refusing one old element would end the session.
 // Only a last user message without any usable part is refused.
 type History struct {
-	Warn     *api.Warnings
+	Warn     *api.Warnings // receives the warnings; may be nil
 	messages []api.Message
 	refusal  *apierr.Error // error of an unusable last user message; nil if usable messages follow
 	calls    callIndex
@@ -87,12 +87,12 @@ func (h *History) DecodeFields(raw json.RawMessage, v any, at string) {
 	}
 }
 
-// LeaveOut records an unusable part.
+// LeaveOut adds a warning about the unusable part at a path, described by what.
 func (h *History) LeaveOut(at, what string) {
 	h.Warn.Add("%s: %s was left out; only text, tool calls and their results are used", at, what)
 }
 
-// Report records the parts of a content that were left out or replaced.
+// Report adds warnings about the parts of a content that were left out or replaced.
 func (h *History) Report(c *Content) {
 	for _, g := range c.lost {
 		if g.empty() {
@@ -127,7 +127,7 @@ func (h *History) Role(role *string, at string) string {
 	return "user"
 }
 
-// MessageRole is like role, for APIs in which tool results are not messages.
+// MessageRole is like Role, for APIs in which tool results are not messages.
 func (h *History) MessageRole(role *string, at string) string {
 	known := h.Role(role, at)
 	if known == "tool" {
@@ -296,7 +296,8 @@ func (h *History) AddCall(id, name, arguments, reasoning, at string) bool {
 	return true
 }
 
-// AppendCall appends a call of the next message to calls; see call.
+// AppendCall appends a call of the next message to calls. Arguments that are not a JSON object are
+// quoted in one; a call without a name is left out. Both add a warning with the path at.
 func (h *History) AppendCall(calls []api.ToolCall, id, name, arguments, at string) []api.ToolCall {
 	return h.call(calls, len(h.messages), id, name, arguments, at)
 }

@@ -1,3 +1,5 @@
+// Package embedding serves embeddings in OpenAI's format and scores in the format of Jina and
+// Cohere. Package ollama shares its parsing of inputs.
 package embedding
 
 import (
@@ -27,7 +29,7 @@ type API struct{ *generation.Runner }
 // rerank request.
 const MaxTexts = 2048
 
-// Fields are the fields that requests for embeddings and for scores share.
+// Fields has the fields that requests for embeddings and for scores share.
 type Fields struct {
 	Model       *string         `json:"model"`
 	User        *string         `json:"user"`
@@ -140,7 +142,7 @@ func ParseInput(raw json.RawMessage, to *api.Embedding) *apierr.Error {
 	raw = bytes.TrimSpace(raw)
 	switch {
 	case jsontext.IsNull(raw):
-		return apierr.Invalid("input", "is missing")
+		return apierr.Invalid("input", "is missing; send a text, a list of texts or token ids")
 	case raw[0] == '"':
 		to.Texts = make([]string, 1)
 		return fields.Decode(raw, &to.Texts[0], "input")
@@ -218,9 +220,8 @@ func CheckDimensions(s *generation.Runner, dimensions *jsontext.Integer) *apierr
 
 // Read returns the vectors of texts, or writes an error and returns false. param is the field that
 // holds the texts.
-func Read(s *generation.Runner, x *exchange.Exchange, r *http.Request, texts api.Embedding,
-	param string) (v api.Vectors,
-	ok bool) {
+func Read(s *generation.Runner, x *exchange.Exchange, r *http.Request, texts api.Embedding, param string) (
+	v api.Vectors, ok bool) {
 	v, err := s.Gen.Embed(r.Context(), texts)
 	switch {
 	case apierr.ClientGone(r.Context()):

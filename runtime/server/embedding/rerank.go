@@ -44,7 +44,7 @@ func (b *rankBody) parse(data []byte) (*request.Call, *apierr.Error) {
 	}
 	switch {
 	case b.Query == nil:
-		return nil, apierr.Invalid("query", "is missing")
+		return nil, apierr.Invalid("query", "is missing; send the text to compare the documents with")
 	case b.TopN != nil && *b.TopN < 1:
 		return nil, apierr.Invalid("top_n", "is %d and must be at least 1", *b.TopN)
 	case jsontext.IsNull(b.Documents):

@@ -43,8 +43,8 @@ type Exchange struct {
 // RequestID names the header with the id of a request.
 const RequestID = "X-Request-Id"
 
-// NewExchange returns the exchange of a request. It takes over the client's request id if that is
-// valid.
+// NewExchange returns the exchange of a request to a route. It keeps the client's request id if
+// that is valid, else it makes one.
 func NewExchange(w http.ResponseWriter, r *http.Request, route string) *Exchange {
 	x := &Exchange{ResponseWriter: w, Route: route, Method: jsontext.Clip(r.Method), Start: time.Now(),
 		Status: http.StatusOK}

@@ -14,7 +14,8 @@ import (
 
 // Stream is the connection that an answer is written to, for writers of all APIs: server-sent
 // events or one object. Nothing is written before the first token, so that errors still have their
-// status. If the first token takes long, comments keep proxies and clients from timing out.
+// status. If the first token takes long, keep-alive messages keep proxies and clients from timing
+// out. Writers hold Mu while they use Buf, SendHeader, Flush and Stop.
 type Stream struct {
 	*Answer
 	W              http.ResponseWriter
@@ -48,7 +49,7 @@ func NewStream(a *Answer, w http.ResponseWriter, heartbeat time.Duration) *Strea
 	return s
 }
 
-// Start starts the heartbeat. It must be called after the writer has set pulse.
+// Start starts the heartbeat. The writer must have set KeepAlive before.
 func (s *Stream) Start() {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -57,8 +58,9 @@ func (s *Stream) Start() {
 	}
 }
 
-// Queued sets the queue headers unless the header was sent. If the first token is far away, it
-// schedules the header soon after the point at which a refusal would have occurred.
+// Queued sets the queue headers unless the header was sent. If the first token is far away, the
+// header is sent after a tenth of the heartbeat; by then a refusal would have been sent with its
+// status.
 func (s *Stream) Queued(q api.Queue) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -122,13 +124,13 @@ func (s *Stream) Close() {
 	s.Stop()
 }
 
-// Stop stops the heartbeat with the lock held.
+// Stop stops the heartbeat. The caller holds Mu.
 func (s *Stream) Stop() {
 	s.over = true
 	s.beat.Stop()
 }
 
-// SendHeader sends the header of a stream once.
+// SendHeader sends the header of a stream, unless it was sent. The caller holds Mu.
 func (s *Stream) SendHeader() {
 	if s.opened {
 		return
@@ -141,7 +143,8 @@ func (s *Stream) SendHeader() {
 	s.W.WriteHeader(http.StatusOK)
 }
 
-// Flush sends the buffer. It fails if the client does not read for the write timeout.
+// Flush sends Buf and empties it. It fails if the client does not read for the write timeout. The
+// caller holds Mu.
 func (s *Stream) Flush() error {
 	s.last = time.Now()
 	_, err := s.W.Write(jsontext.EscapeSeparators(s.Buf))
@@ -152,7 +155,7 @@ func (s *Stream) Flush() error {
 	return s.rc.Flush()
 }
 
-// Comment adds a comment, which readers of events ignore.
+// Comment appends a comment to Buf, which readers of events ignore.
 func (s *Stream) Comment() { s.Buf = append(s.Buf, ": waiting\n\n"...) }
 
 // heartbeat sends a keep-alive message if nothing was sent for a while.

@@ -106,8 +106,9 @@ func WrongValue(err error) string {
 	return ""
 }
 
-// Each calls f for each element of a JSON list with at most most elements. It decodes one element
-// at a time, because decoded lists can take many times the memory of their JSON.
+// Each calls f for each element of a JSON list of up to most elements and returns the first error.
+// It decodes one element at a time, because a decoded list can take many times the memory of its
+// JSON.
 func Each(raw json.RawMessage, name string, most int, f func(i int, item json.RawMessage) *apierr.Error) *apierr.Error {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	if t, err := dec.Token(); err != nil || t != json.Delim('[') {
@@ -128,7 +129,8 @@ func Each(raw json.RawMessage, name string, most int, f func(i int, item json.Ra
 	return nil
 }
 
-// Number checks an optional number against its range and returns def if it is absent.
+// Number returns an optional number, or def if it is absent. The error names the field if the
+// number is outside lo to hi.
 func Number(v *float64, name string, lo, hi, def float64) (float32, *apierr.Error) {
 	if v == nil {
 		return float32(def), nil
@@ -139,7 +141,8 @@ func Number(v *float64, name string, lo, hi, def float64) (float32, *apierr.Erro
 	return float32(*v), nil
 }
 
-// Integer checks an optional integer against its range and returns def if it is absent.
+// Integer returns an optional integer, or def if it is absent. The error names the field if the
+// integer is outside lo to hi.
 func Integer(v *jsontext.Integer, name string, lo, hi, def int64) (int, *apierr.Error) {
 	if v == nil {
 		return int(def), nil

@@ -121,8 +121,8 @@ func (g *group) request(p int) (r api.Request, err error) {
 	return r, nil
 }
 
-// runChoice runs choice i to its end. It calls begun once the prompt is computed. Choices after the first
-// wait while the queue is full, because the request as a whole was already accepted.
+// runChoice runs choice i to its end. It calls begun once the prompt is computed. Choices after the
+// first wait while the queue is full, because the request as a whole was already accepted.
 func (g *group) runChoice(i int, r api.Request, begun func()) {
 	r.Sampling.Seed += uint64(i % g.call.N)
 	if i > 0 {

@@ -25,7 +25,7 @@ type Limits struct {
 }
 
 // Runner reads the requests of all APIs, runs them on a Generator and counts them. Its methods may
-// be called concurrently.
+// be called concurrently once Gen is set.
 type Runner struct {
 	Gen      Generator // set before the first request is admitted
 	Limits   Limits
@@ -45,7 +45,8 @@ func NewRunner(l Limits, logger *slog.Logger) *Runner {
 // BodyMemory returns the bytes of all bodies in memory.
 func (s *Runner) BodyMemory() int64 { return s.Limits.BodyBudget - s.bodies.left.Load() }
 
-// Handle reads and checks the body of a request, sets its class and salt, and calls answer.
+// Handle reads the body of a request, parses it with parse, sets its class and salt, and calls
+// answer. It writes an error response itself. w must be an *exchange.Exchange.
 func (s *Runner) Handle(w http.ResponseWriter, r *http.Request, parse func([]byte) (*request.Call, *apierr.Error),
 	answer func(*exchange.Exchange, *http.Request, *request.Call)) {
 	s.Counters.InFlight.Add(1)
@@ -83,7 +84,7 @@ type writer interface {
 	Finish(sum *api.Result)
 }
 
-// Respond runs a call and writes its answer with w to out.
+// Respond runs a call and writes its answer, or an error response, to out with w.
 func (s *Runner) Respond(x *exchange.Exchange, r *http.Request, c *request.Call, out *exchange.Stream, w writer) {
 	defer out.Close()
 	if !c.Stream {

@@ -103,7 +103,7 @@ func AppendBytes(b []byte, s string) []byte {
 	return append(b, ']')
 }
 
-// Comma separates further elements from those of a list.
+// Comma appends a comma unless elements is empty, so that another element can be appended.
 func Comma(elements []byte) []byte {
 	if len(elements) > 0 {
 		elements = append(elements, ',')

@@ -1,3 +1,4 @@
+// Package ollama serves ollama's API.
 package ollama
 
 import (
@@ -272,7 +273,7 @@ func (o *ollamaCall) tools(raw json.RawMessage) *apierr.Error {
 			return e
 		}
 		if t.Function == nil {
-			return apierr.Invalid(at+".function", "is missing")
+			return apierr.Invalid(at+".function", "is missing; send the name and parameters of a function")
 		}
 		o.Tools = append(o.Tools, t.Function.Tool())
 		return nil

@@ -1,3 +1,5 @@
+// Package openai serves OpenAI's chat and text completions and list of models, and the tokenization
+// endpoints of llama-server and vLLM.
 package openai
 
 import (
@@ -121,7 +123,7 @@ func (b *chatBody) tools(r *api.Request) (e *apierr.Error) {
 			case t.Type != nil && *t.Type != "function":
 				return apierr.Invalid(at+".type", "is %q; only functions are supported", jsontext.Clip(*t.Type))
 			case t.Function == nil:
-				return apierr.Invalid(at+".function", "is missing")
+				return apierr.Invalid(at+".function", "is missing; send the name and parameters of a function")
 			}
 			r.Tools = append(r.Tools, t.Function.Tool())
 			return nil

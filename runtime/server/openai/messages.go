@@ -87,7 +87,7 @@ func addChatMessage(h *conversation.History, raw json.RawMessage, at string) *ap
 func parsePrompt(raw json.RawMessage, c *request.Call) *apierr.Error {
 	const field = "prompt"
 	if jsontext.IsNull(raw) {
-		return apierr.Invalid(field, "is missing")
+		return apierr.Invalid(field, "is missing; send a text or a list of token ids")
 	}
 	several := false
 	if raw[0] == '[' {
@@ -127,11 +127,11 @@ func onePrompt(raw json.RawMessage) (p request.Prompt, e *apierr.Error) {
 		return p, apierr.Invalid(field, accepted)
 	}
 	if len(p.IDs) == 0 {
-		return p, apierr.Invalid(field, "is empty")
+		return p, apierr.Invalid(field, "is empty; send at least one token id")
 	}
 	for _, t := range p.IDs {
 		if t < 0 {
-			return p, apierr.Invalid(field, "contains the negative token id %d", t)
+			return p, apierr.Invalid(field, "contains the negative token id %d; ids start at 0", t)
 		}
 	}
 	return p, nil

@@ -74,8 +74,8 @@ func (b *Common) ReadClass(c *Call) *apierr.Error {
 	return nil
 }
 
-// setUrgency records the urgency that the request states in the field or header where. It returns an
-// error if it contradicts an earlier statement.
+// setUrgency records the urgency that the request states in the field or header where. It returns
+// an error if it contradicts an earlier statement.
 func (c *Call) setUrgency(u Urgency, where, value string) *apierr.Error {
 	switch {
 	case c.stated && c.Class != u.Class:

@@ -22,7 +22,8 @@ const (
 	MaxMessages    = 8192 // messages of a chat
 )
 
-// Common are the fields that /v1/chat/completions and /v1/completions share.
+// Common has the fields of /v1/chat/completions and /v1/completions. The other APIs fill in those
+// that they share, to have them checked in the same way.
 type Common struct {
 	TemplateOptions
 	Model         *string `json:"model"`

@@ -1,3 +1,5 @@
+// Package responses serves OpenAI's responses API and keeps answers, so that later requests can
+// continue them.
 package responses
 
 import (

@@ -51,7 +51,7 @@ func (a *createRequest) tool(item json.RawMessage, at, namespace string) *apierr
 	switch kind := fields.String(t.Type); {
 	case kind == "namespace" && namespace == "":
 		if tool.Name == "" {
-			return apierr.Invalid(at+".name", "is missing")
+			return apierr.Invalid(at+".name", "is missing; send the name of the namespace")
 		}
 		return fields.Each(jsontext.OrElse(t.Tools, "[]"), at+".tools", toolcall.MaxTools, func(i int,
 			item json.RawMessage) *apierr.Error {
