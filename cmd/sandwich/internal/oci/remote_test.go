@@ -172,7 +172,7 @@ func TestRegistryAnswersWrongly(t *testing.T) {
 				fmt.Fprint(w, "another plan!")
 			}
 			return strings.Contains(r.URL.Path, "/blobs/")
-		}, "what came is not sha256:"},
+		}, "the received data is not sha256:"},
 	} {
 		f, host := newRegistry(t)
 		push(t, host+"/plans:1", "a packed plan")

@@ -23,9 +23,11 @@ const (
 
 // AddDevice adds the flags of a device.
 func (f *Flags) AddDevice(c *cobra.Command) {
-	c.Flags().StringVar(&f.device, "device", noDevice, "device for phases that it runs faster than the cores: none, auto "+
+	c.Flags().StringVar(&f.device, "device", noDevice, "device for phases that it runs faster than the cores: none, "+
+		"auto "+
 		"(the first usable one), or an ID listed by 'sandwich doctor devices', such as cuda:0")
-	c.Flags().StringVar(&f.devicePhases, "device-phases", "auto", "phases that run on the device: auto (by measurement), "+
+	c.Flags().StringVar(&f.devicePhases, "device-phases", "auto", "phases that run on the device: auto (by "+
+		"measurement), "+
 		"prefill, decode or both")
 }
 
