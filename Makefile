@@ -42,7 +42,7 @@ lint:
 	$(GO) tool staticcheck -tags numa ./...
 
 # Packages that start goroutines. sched and kvcache start none: the engine's tests run them under its locks.
-RACE_PACKAGES := ./runtime/pool ./runtime/engine ./runtime/server
+RACE_PACKAGES := ./runtime/pool ./runtime/engine ./runtime/server/...
 race:
 ifeq ($(HAVE_CC),)
 	@echo "skipped: race tests of $(RACE_PACKAGES) (the race detector needs a C compiler, none was found)"

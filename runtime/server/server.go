@@ -94,6 +94,7 @@ type Server struct {
 	keys      atomic.Pointer[keyring] // nil: no key is required
 	routes    map[string]route
 	readiness readiness
+	openAI    *openai.API
 	responses *responses.API
 }
 
@@ -103,7 +104,7 @@ type route struct {
 	open   bool   // requires no key
 	form   bool   // accepts JSON that is declared as a form, as by curl -d
 	serve  func(w http.ResponseWriter, r *http.Request)
-	shape  apierr.Format
+	format apierr.Format
 }
 
 // New returns a server over g. If g is nil, the server reports that it is loading until Ready is
@@ -119,35 +120,41 @@ func New(g generation.Generator, o Options) *Server {
 	if g != nil {
 		s.Ready(g)
 	}
-	chat, vectors := &openai.API{Runner: s.run}, &embedding.API{Runner: s.run}
-	claude, ol := &anthropic.API{Runner: s.run}, &ollama.API{Runner: s.run}
+	s.openAI = &openai.API{Runner: s.run}
+	embeddings := &embedding.API{Runner: s.run}
+	messages := &anthropic.API{Runner: s.run}
+	ollamaAPI := &ollama.API{Runner: s.run}
 	s.routes = map[string]route{
 		"/":                    {method: http.MethodGet, open: true, serve: s.root},
 		"/health":              {method: http.MethodGet, open: true, serve: s.health},
 		"/metrics":             {method: http.MethodGet, serve: s.metrics},
-		"/v1/models":           {method: http.MethodGet, serve: chat.Models},
-		"/v1/chat/completions": {method: http.MethodPost, serve: chat.Generate(true)},
-		"/v1/completions":      {method: http.MethodPost, serve: chat.Generate(false)},
-		"/tokenize":            {method: http.MethodPost, form: true, serve: chat.Tokenize},
-		"/detokenize":          {method: http.MethodPost, serve: chat.Detokenize},
-		"/apply-template":      {method: http.MethodPost, serve: chat.ApplyTemplate},
-		"/props":               {method: http.MethodGet, serve: chat.Props},
-		"/v1/embeddings":       {method: http.MethodPost, serve: vectors.Embeddings},
-		"/v1/rerank":           {method: http.MethodPost, serve: vectors.Rerank},
-		"/v2/rerank":           {method: http.MethodPost, serve: vectors.Rerank},
+		"/v1/models":           {method: http.MethodGet, serve: s.openAI.Models},
+		"/v1/chat/completions": {method: http.MethodPost, serve: s.openAI.Generate(true)},
+		"/v1/completions":      {method: http.MethodPost, serve: s.openAI.Generate(false)},
+		"/tokenize":            {method: http.MethodPost, form: true, serve: s.openAI.Tokenize},
+		"/detokenize":          {method: http.MethodPost, serve: s.openAI.Detokenize},
+		"/apply-template":      {method: http.MethodPost, serve: s.openAI.ApplyTemplate},
+		"/props":               {method: http.MethodGet, serve: s.openAI.Props},
+		"/v1/embeddings":       {method: http.MethodPost, serve: embeddings.Embeddings},
+		"/v1/rerank":           {method: http.MethodPost, serve: embeddings.Rerank},
+		"/v2/rerank":           {method: http.MethodPost, serve: embeddings.Rerank},
 		"/v1/responses":        {method: http.MethodPost, serve: s.responses.Create},
-		"/api/version":         {method: http.MethodGet, serve: ol.Version, shape: ollama.EncodeError},
-		"/api/tags":            {method: http.MethodGet, serve: ol.Tags, shape: ollama.EncodeError},
-		"/api/ps":              {method: http.MethodGet, serve: ol.Running, shape: ollama.EncodeError},
-		"/api/show":            {method: http.MethodPost, form: true, serve: ol.Show, shape: ollama.EncodeError},
-		"/api/chat": {method: http.MethodPost, form: true, serve: ol.Answer(true),
-			shape: ollama.EncodeError},
-		"/api/generate": {method: http.MethodPost, form: true, serve: ol.Answer(false),
-			shape: ollama.EncodeError},
-		"/api/embed":                {method: http.MethodPost, form: true, serve: ol.Embed, shape: ollama.EncodeError},
-		"/api/embeddings":           {method: http.MethodPost, form: true, serve: ol.Embed, shape: ollama.EncodeError},
-		"/v1/messages":              {method: http.MethodPost, serve: claude.Messages, shape: anthropic.EncodeError},
-		"/v1/messages/count_tokens": {method: http.MethodPost, serve: claude.CountTokens, shape: anthropic.EncodeError},
+		"/api/version":         {method: http.MethodGet, serve: ollamaAPI.Version, format: ollama.EncodeError},
+		"/api/tags":            {method: http.MethodGet, serve: ollamaAPI.Tags, format: ollama.EncodeError},
+		"/api/ps":              {method: http.MethodGet, serve: ollamaAPI.Running, format: ollama.EncodeError},
+		"/api/show": {method: http.MethodPost, form: true, serve: ollamaAPI.Show,
+			format: ollama.EncodeError},
+		"/api/chat": {method: http.MethodPost, form: true, serve: ollamaAPI.Answer(true),
+			format: ollama.EncodeError},
+		"/api/generate": {method: http.MethodPost, form: true, serve: ollamaAPI.Answer(false),
+			format: ollama.EncodeError},
+		"/api/embed": {method: http.MethodPost, form: true, serve: ollamaAPI.Embed,
+			format: ollama.EncodeError},
+		"/api/embeddings": {method: http.MethodPost, form: true, serve: ollamaAPI.Embed,
+			format: ollama.EncodeError},
+		"/v1/messages": {method: http.MethodPost, serve: messages.Messages, format: anthropic.EncodeError},
+		"/v1/messages/count_tokens": {method: http.MethodPost, serve: messages.CountTokens,
+			format: anthropic.EncodeError},
 	}
 	return s
 }
@@ -165,7 +172,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		rt, path, known = s.prefixRoute(path, r.Method)
 	}
 	x := exchange.NewExchange(w, r, path)
-	x.Format = rt.shape
+	x.Format = rt.format
 	if r.ContentLength != 0 {
 		c := conntable.Of(r.Context())
 		c.Receive(s.opts.BodyTimeout)
@@ -210,9 +217,9 @@ func (s *Server) root(w http.ResponseWriter, _ *http.Request) {
 func (s *Server) prefixRoute(path, method string) (rt route, name string, known bool) {
 	switch {
 	case strings.HasPrefix(path, "/v1/models/"):
-		return route{method: http.MethodGet, serve: (&openai.API{Runner: s.run}).Model}, "/v1/models/{id}", true
+		return route{method: http.MethodGet, serve: s.openAI.Model}, "/v1/models/{id}", true
 	case ollama.Owns(path):
-		return route{shape: ollama.EncodeError}, "other", false
+		return route{format: ollama.EncodeError}, "other", false
 	case !strings.HasPrefix(path, responses.Prefix):
 		return rt, "other", false
 	case method == http.MethodDelete:
