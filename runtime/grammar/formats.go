@@ -1,5 +1,7 @@
 package grammar
 
+import "sandwich/runtime/grammar/internal/pattern"
+
 // formats maps formats of strings to expressions whose matches every reader accepts.
 var formats = map[string]string{
 	"date":      "^" + dateText + "$",
@@ -56,15 +58,15 @@ var wideFormats = map[string]string{
 
 // wideTexts returns a superset of the strings that the keywords of a schema allow: with formats as
 // any reader accepts them. texts returns a subset.
-func (c *compiler) wideTexts(s *value, path string) (texts, error) {
+func (c *compiler) wideTexts(s *value, path string) (pattern.Texts, error) {
 	t, err := c.texts(s.but("format").but(moreTexts), path)
 	if f := s.get("format"); f != nil && wideFormats[f.text] != "" {
-		t.want = append(t.want, wideFormats[f.text])
+		t.Want = append(t.Want, wideFormats[f.text])
 	}
 	if more := s.get(moreTexts); more != nil {
 		for _, x := range more.list {
 			if text := expression(x, wideFormats); text != "" {
-				t.want = append(t.want, text)
+				t.Want = append(t.Want, text)
 			}
 		}
 	}

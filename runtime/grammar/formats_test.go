@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"sandwich/runtime/grammar/internal/automaton"
+	"sandwich/runtime/grammar/internal/pattern"
 )
 
 // takenByReaders are strings of formats that some reader takes: those of the official suite of
@@ -34,12 +35,12 @@ var takenByReaders = map[string][]string{
 // that are given here.
 func TestWideFormats(t *testing.T) {
 	for name, wide := range wideFormats {
-		c := &compiler{patterns: patternsOf(automaton.NewBuilder(automaton.NewMeter(t.Context(), 0, 0)))}
+		c := &compiler{Patterns: pattern.PatternsOf(automaton.NewBuilder(automaton.NewMeter(t.Context(), 0, 0)))}
 		if formats[name] == "" {
 			t.Errorf("%s is not enforced", name)
 			continue
 		}
-		ok, err := c.inhabited("", texts{want: []string{formats[name]}, unwanted: []string{wide}, most: -1})
+		ok, err := c.Inhabited("", pattern.Texts{Want: []string{formats[name]}, Unwanted: []string{wide}, Most: -1})
 		if err != nil || ok {
 			t.Errorf("%s: %s does not match all of %s (%v)", name, wide, formats[name], err)
 		}
@@ -47,7 +48,7 @@ func TestWideFormats(t *testing.T) {
 			t.Errorf("%s has no examples", name)
 		}
 		for _, x := range takenByReaders[name] {
-			if !c.matches(wide, x, true) {
+			if !c.Matches(wide, x, true) {
 				t.Errorf("%s: %s does not match %q", name, wide, x)
 			}
 		}

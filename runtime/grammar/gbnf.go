@@ -74,7 +74,7 @@ func (p *gbnf) rules() error {
 		}
 		p.at += 3
 		if p.defined[name] {
-			return p.fail("rule %s is defined twice", clip(name))
+			return p.fail("rule %s is defined twice", automaton.Clip(name))
 		}
 		r := p.name(name)
 		p.defined[name] = true
@@ -84,7 +84,7 @@ func (p *gbnf) rules() error {
 		}
 		p.Define(r, e)
 		if p.at < len(p.text) && p.text[p.at] != '\n' && p.text[p.at] != '\r' {
-			return p.fail("unexpected %q", clip(p.text[p.at:]))
+			return p.fail("unexpected %q", automaton.Clip(p.text[p.at:]))
 		}
 	}
 	return nil

@@ -17,24 +17,24 @@ func (p *gbnf) token(not bool) (automaton.Expr, error) {
 	}
 	name := p.text[p.at : p.at+end+1]
 	if p.vocab == nil {
-		return nil, p.fail("%s is a token, but the grammar is compiled without a vocabulary", clip(name))
+		return nil, p.fail("%s is a token, but the grammar is compiled without a vocabulary", automaton.Clip(name))
 	}
 	var id int32
 	if number, ok := strings.CutPrefix(name, "<["); ok {
 		n, err := strconv.ParseInt(strings.TrimSuffix(number, "]>"), 10, 32)
 		if err != nil || n < 0 || int(n) >= p.vocab.size || !strings.HasSuffix(number, "]>") {
-			return nil, p.fail("%s is not a token; use <[n]> with n from 0 to %d", clip(name), p.vocab.size-1)
+			return nil, p.fail("%s is not a token; use <[n]> with n from 0 to %d", automaton.Clip(name), p.vocab.size-1)
 		}
 		id = int32(n)
 	} else if id, ok = p.vocab.find(name); !ok {
-		return nil, p.fail("%s is not a single token of the vocabulary", clip(name))
+		return nil, p.fail("%s is not a single token of the vocabulary", automaton.Clip(name))
 	}
 	text := string(p.vocab.text[id])
 	switch {
 	case p.vocab.Ends(id):
-		return nil, p.fail("%s ends the answer; end the grammar instead", clip(name))
+		return nil, p.fail("%s ends the answer; end the grammar instead", automaton.Clip(name))
 	case text == "" || len(text) > maxTokenBytes:
-		return nil, p.fail("%s is a token that an answer cannot contain", clip(name))
+		return nil, p.fail("%s is a token that an answer cannot contain", automaton.Clip(name))
 	}
 	p.at += end + 1
 	switch {

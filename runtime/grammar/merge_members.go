@@ -56,10 +56,10 @@ func (c *compiler) additionalFor(s *value, name, path string) (*value, error) {
 		return nil, err
 	}
 	for _, m := range list {
-		if _, err := c.read(show(path)+"/patternProperties/"+escapePointer(m.name), m.name, false); err != nil {
+		if _, err := c.Read(show(path)+"/patternProperties/"+escapePointer(m.name), m.name, false); err != nil {
 			return nil, err
 		}
-		if c.matches(m.name, name, false) {
+		if c.Matches(m.name, name, false) {
 			return nil, nil
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"sandwich/runtime/grammar/internal/automaton"
+	"sandwich/runtime/grammar/internal/pattern"
 )
 
 // fitting are expressions of which the length is counted in the place of one repetition, and
@@ -29,9 +30,9 @@ func TestExpressionsAndLengths(t *testing.T) {
 	for _, text := range fitting {
 		re := regexp.MustCompile(text)
 		for _, n := range [][2]int{{0, 3}, {2, 4}, {1, -1}, {3, 3}, {0, 0}, {4, 5000}} {
-			b := patternsOf(automaton.NewBuilder(automaton.NewMeter(t.Context(), 0, 0)))
+			b := pattern.PatternsOf(automaton.NewBuilder(automaton.NewMeter(t.Context(), 0, 0)))
 			root := b.Rule("")
-			e, err := b.pattern("#", text, n[0], n[1])
+			e, err := b.Pattern("#", text, n[0], n[1])
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -65,9 +66,9 @@ func TestNarrowedExpressions(t *testing.T) {
 		`^(x[0-9]{1,40}|(y+z?){3,20})*;[^;]{0,500}$`} {
 		re := regexp.MustCompile(text)
 		for _, most := range []int{900, 5000} {
-			b := patternsOf(automaton.NewBuilder(automaton.NewMeter(t.Context(), 0, 0)))
+			b := pattern.PatternsOf(automaton.NewBuilder(automaton.NewMeter(t.Context(), 0, 0)))
 			root := b.Rule("")
-			e, err := b.pattern("#", text, 5, most)
+			e, err := b.Pattern("#", text, 5, most)
 			if err != nil {
 				t.Fatal(err)
 			}

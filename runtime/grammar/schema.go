@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"sandwich/runtime/grammar/internal/automaton"
+	"sandwich/runtime/grammar/internal/pattern"
 )
 
 // FromSchema compiles a JSON Schema with default limits; see Meter.FromSchema.
@@ -33,7 +34,7 @@ func (m *Meter) FromSchema(schema []byte) (*Grammar, error) {
 
 // compiler creates the rules of a schema, one per subschema, named by its path.
 type compiler struct {
-	*patterns
+	*pattern.Patterns
 	root   *value
 	at     map[string]automaton.RuleID
 	inWork string  // path of the schema whose rule is being created
@@ -62,7 +63,7 @@ type compiler struct {
 }
 
 func newCompiler(b *automaton.Builder, root *value) *compiler {
-	return &compiler{patterns: patternsOf(b), root: root, at: map[string]automaton.RuleID{},
+	return &compiler{Patterns: pattern.PatternsOf(b), root: root, at: map[string]automaton.RuleID{},
 		leaves: map[string]automaton.RuleID{}}
 }
 
@@ -276,7 +277,8 @@ func types(s *value, path string) ([]string, error) {
 			return nil, nil
 		}
 		if x.kind != kindString || !contains(typeNames, x.text) {
-			return nil, automaton.Refuse(show(path)+"/type", "%q is not a type; the types are %s", clip(x.text),
+			return nil, automaton.Refuse(show(path)+"/type", "%q is not a type; the types are %s",
+				automaton.Clip(x.text),
 				strings.Join(typeNames, ", "))
 		}
 		out = append(out, x.text)

@@ -96,7 +96,7 @@ func (c *compiler) resolve(key string, r *value, path string) (string, error) {
 	if r.kind != kindString || !ok {
 		return "", automaton.Refuse(at,
 			"%q is outside the schema; only references to paths and to $id inside the schema are "+
-				"supported", clip(r.text))
+				"supported", automaton.Clip(r.text))
 	}
 	if c.anchors == nil {
 		c.anchors, c.twice = map[string]string{}, map[string]bool{}
@@ -105,12 +105,12 @@ func (c *compiler) resolve(key string, r *value, path string) (string, error) {
 	switch {
 	case key == "$dynamicRef" && c.twice[ref], key == "$recursiveRef" && c.inner:
 		return "", automaton.Refuse(at, "%q has no unique target, because it depends on the dynamic scope",
-			clip(r.text))
+			automaton.Clip(r.text))
 	case ref != "" && ref[0] != '/':
 		if found, ok := c.anchors[ref]; ok {
 			return found, nil
 		}
-		return "", automaton.Refuse(at, "the schema has no anchor %q", clip(ref))
+		return "", automaton.Refuse(at, "the schema has no anchor %q", automaton.Clip(ref))
 	}
 	if plain, err := url.PathUnescape(ref); err == nil {
 		if _, err := c.find(plain); err == nil {
@@ -118,7 +118,7 @@ func (c *compiler) resolve(key string, r *value, path string) (string, error) {
 		}
 	}
 	if _, err := c.find(ref); err != nil {
-		return "", automaton.Refuse(at, "%q does not exist in the schema", clip(r.text))
+		return "", automaton.Refuse(at, "%q does not exist in the schema", automaton.Clip(r.text))
 	}
 	return ref, nil
 }

@@ -75,9 +75,9 @@ func (c *compiler) excludes(s, x *value) bool {
 			return false
 		}
 		n := utf8.RuneCountInString(x.text)
-		return n < t.least || t.most >= 0 && n > t.most || slices.ContainsFunc(t.want, func(p string) bool {
-			_, err := c.read("", p, true)
-			return err == nil && !c.matches(p, x.text, true)
+		return n < t.Least || t.Most >= 0 && n > t.Most || slices.ContainsFunc(t.Want, func(p string) bool {
+			_, err := c.Read("", p, true)
+			return err == nil && !c.Matches(p, x.text, true)
 		})
 	case kindNumber:
 		n, err := c.bounds(s, "")
@@ -169,14 +169,14 @@ func (c *compiler) disjointTexts(a, b *value) bool {
 	if err1 != nil || err2 != nil {
 		return false
 	}
-	if x.most >= 0 && x.most < y.least || y.most >= 0 && y.most < x.least {
+	if x.Most >= 0 && x.Most < y.Least || y.Most >= 0 && y.Most < x.Least {
 		return true
 	}
-	if len(x.want)+len(x.unwanted) == 0 || len(y.want)+len(y.unwanted) == 0 {
+	if len(x.Want)+len(x.Unwanted) == 0 || len(y.Want)+len(y.Unwanted) == 0 {
 		return false
 	}
-	x.want, x.unwanted = slices.Concat(x.want, y.want), slices.Concat(x.unwanted, y.unwanted)
-	ok, err := c.inhabited("", x)
+	x.Want, x.Unwanted = slices.Concat(x.Want, y.Want), slices.Concat(x.Unwanted, y.Unwanted)
+	ok, err := c.Inhabited("", x)
 	return err == nil && !ok
 }
 

@@ -148,7 +148,7 @@ func (c *compiler) textClasses(s *value, path string, n int) ([]*value, error) {
 	if err != nil {
 		return nil, err
 	}
-	if n <= len(first) && len(t.want)+len(t.unwanted) == 0 && t.most != 0 {
+	if n <= len(first) && len(t.Want)+len(t.Unwanted) == 0 && t.Most != 0 {
 		return first, nil
 	}
 	var best []*value
@@ -156,8 +156,8 @@ func (c *compiler) textClasses(s *value, path string, n int) ([]*value, error) {
 		var some []*value
 		for _, x := range list {
 			with := t
-			with.want = append(slices.Clone(t.want), x.get(moreTexts).list[0].text)
-			ok, err := c.inhabited(path, with)
+			with.Want = append(slices.Clone(t.Want), x.get(moreTexts).list[0].text)
+			ok, err := c.Inhabited(path, with)
 			if err != nil {
 				return nil, err
 			}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"sandwich/runtime/grammar/internal/automaton"
+	"sandwich/runtime/grammar/internal/pattern"
 )
 
 // count returns the value of a counting keyword, or missing if it is absent.
@@ -20,7 +21,7 @@ func count(s *value, path, key string, missing int) (int, error) {
 	}
 	if !x.Num().IsInt64() || x.Num().Int64() > automaton.MaxCount {
 		if missing >= 0 {
-			return 0, automaton.Refuse(show(path)+"/"+key, "%s is above the limit of %d", clip(v.text),
+			return 0, automaton.Refuse(show(path)+"/"+key, "%s is above the limit of %d", automaton.Clip(v.text),
 				automaton.MaxCount)
 		}
 		return -1, nil // an upper bound that is never reached
@@ -52,30 +53,30 @@ const neverTexts = "!never"
 func exactly(s string) string { return "^(?:" + regexp.QuoteMeta(s) + ")$" }
 
 // texts returns the strings that the keywords of a schema allow.
-func (c *compiler) texts(s *value, path string) (t texts, err error) {
-	if t.least, t.most, err = span(s, path, "minLength", "maxLength"); err != nil {
+func (c *compiler) texts(s *value, path string) (t pattern.Texts, err error) {
+	if t.Least, t.Most, err = span(s, path, "minLength", "maxLength"); err != nil {
 		return t, err
 	}
 	if p := s.get("pattern"); p != nil {
 		if p.kind != kindString {
 			return t, automaton.Refuse(show(path)+"/pattern", "the value must be a string")
 		}
-		if _, err := c.compiled(show(path)+"/pattern", p.text); err != nil {
+		if _, err := c.Compiled(show(path)+"/pattern", p.text); err != nil {
 			return t, err
 		}
-		t.want = append(t.want, p.text)
+		t.Want = append(t.Want, p.text)
 	}
 	if f := s.get("format"); f != nil && f.kind == kindString && formats[f.text] != "" {
-		t.want = append(t.want, formats[f.text])
+		t.Want = append(t.Want, formats[f.text])
 	}
 	if more := s.get(moreTexts); more != nil {
 		for _, x := range more.list {
-			t.want = append(t.want, expression(x, formats))
+			t.Want = append(t.Want, expression(x, formats))
 		}
 	}
 	if never := s.get(neverTexts); never != nil {
 		for _, x := range never.list {
-			t.unwanted = append(t.unwanted, x.text)
+			t.Unwanted = append(t.Unwanted, x.text)
 		}
 	}
 	return t, nil
@@ -88,18 +89,18 @@ func (c *compiler) stringType(s *value, path string) (automaton.Expr, error) {
 	}
 	at := show(path)
 	switch {
-	case len(t.unwanted) > 0:
-		return c.product(at, t)
-	case len(t.want) == 0:
-		return c.Text(t.least, t.most), nil
-	case len(t.want) > 1:
-		return c.product(at, t)
+	case len(t.Unwanted) > 0:
+		return c.Product(at, t)
+	case len(t.Want) == 0:
+		return c.Text(t.Least, t.Most), nil
+	case len(t.Want) > 1:
+		return c.Product(at, t)
 	case s.get("pattern") != nil:
 		at += "/pattern"
 	case s.get("format") != nil:
 		at += "/format"
 	}
-	return c.pattern(at, t.want[0], t.least, t.most)
+	return c.Pattern(at, t.Want[0], t.Least, t.Most)
 }
 
 // mostMultiple is the largest supported divisor.

@@ -7,7 +7,7 @@ func (w *objectWriter) list() {
 	left := mostListed
 	var rest []extra
 	for _, e := range w.extras {
-		names, ok := w.listed(show(w.path), e.names, left)
+		names, ok := w.Listed(show(w.path), e.names, left)
 		if !ok {
 			rest = append(rest, e)
 			continue

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"sandwich/runtime/grammar/internal/automaton"
+	"sandwich/runtime/grammar/internal/pattern"
 )
 
 // namesOf returns the names of an object's members as often as they are written.
@@ -87,23 +88,23 @@ func TestNamesOfFreeChoice(t *testing.T) {
 // TestListed checks which texts are listed: all where they are few, none where they are endless or
 // many, whatever dead ends their automaton has.
 func TestListed(t *testing.T) {
-	b := patternsOf(automaton.NewBuilder(automaton.NewMeter(t.Context(), 0, 0)))
+	b := pattern.PatternsOf(automaton.NewBuilder(automaton.NewMeter(t.Context(), 0, 0)))
 	for _, c := range []struct {
-		t    texts
+		t    pattern.Texts
 		want string // of at most 8 texts
 	}{
-		{texts{want: []string{"^[ab]$"}, most: -1}, "a b"},
-		{texts{want: []string{"^(x|yy|)$"}, most: -1}, " x yy"},
-		{texts{want: []string{"^a*$"}, most: 3}, " a aa aaa"},
-		{texts{want: []string{"^a*$"}, most: -1}, "no"},
-		{texts{want: []string{"^(ab*c|d)$"}, unwanted: []string{"c$"}, most: -1}, "d"},
-		{texts{want: []string{"^[a-z]$"}, most: -1}, "no"},
-		{texts{want: []string{"^.$"}, most: -1}, "no"},
-		{texts{want: []string{"^a$", "^b$"}, most: -1}, ""},
-		{texts{most: 1}, "no"},
-		{texts{most: -1}, "no"},
+		{pattern.Texts{Want: []string{"^[ab]$"}, Most: -1}, "a b"},
+		{pattern.Texts{Want: []string{"^(x|yy|)$"}, Most: -1}, " x yy"},
+		{pattern.Texts{Want: []string{"^a*$"}, Most: 3}, " a aa aaa"},
+		{pattern.Texts{Want: []string{"^a*$"}, Most: -1}, "no"},
+		{pattern.Texts{Want: []string{"^(ab*c|d)$"}, Unwanted: []string{"c$"}, Most: -1}, "d"},
+		{pattern.Texts{Want: []string{"^[a-z]$"}, Most: -1}, "no"},
+		{pattern.Texts{Want: []string{"^.$"}, Most: -1}, "no"},
+		{pattern.Texts{Want: []string{"^a$", "^b$"}, Most: -1}, ""},
+		{pattern.Texts{Most: 1}, "no"},
+		{pattern.Texts{Most: -1}, "no"},
 	} {
-		list, ok := b.listed("#", c.t, 8)
+		list, ok := b.Listed("#", c.t, 8)
 		got := strings.Join(list, " ")
 		if !ok {
 			got = "no"

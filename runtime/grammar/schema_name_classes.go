@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"sandwich/runtime/grammar/internal/automaton"
+	"sandwich/runtime/grammar/internal/pattern"
 )
 
 // nameClass is a subset of the names that an object allows.
@@ -14,10 +15,10 @@ type nameClass struct {
 }
 
 // of restricts a set of texts to the class.
-func (n nameClass) of(t texts) texts {
-	t.mod, t.rest = n.mod, n.rest
-	t.want = append(t.want[:len(t.want):len(t.want)], n.want...)
-	t.unwanted = append(t.unwanted[:len(t.unwanted):len(t.unwanted)], n.unwanted...)
+func (n nameClass) of(t pattern.Texts) pattern.Texts {
+	t.Mod, t.Rest = n.mod, n.rest
+	t.Want = append(t.Want[:len(t.Want):len(t.Want)], n.want...)
+	t.Unwanted = append(t.Unwanted[:len(t.Unwanted):len(t.Unwanted)], n.unwanted...)
 	return t
 }
 
@@ -45,7 +46,7 @@ func (w *objectWriter) nameClasses(n int) ([]nameClass, error) {
 // has reports whether a class contains an additional name.
 func (w *objectWriter) has(class nameClass) (bool, error) {
 	for _, e := range w.extras {
-		ok, err := w.inhabited(show(w.path), class.of(e.names))
+		ok, err := w.Inhabited(show(w.path), class.of(e.names))
 		if ok || err != nil {
 			return ok, err
 		}
@@ -110,7 +111,7 @@ func (w *objectWriter) byName(n int) (out []nameClass, err error) {
 // example returns one of the shortest additional names of a class.
 func (w *objectWriter) example(class nameClass) (name string, ok bool, err error) {
 	for _, e := range w.extras {
-		name, ok, err = w.shortest(show(w.path), class.of(e.names))
+		name, ok, err = w.Shortest(show(w.path), class.of(e.names))
 		if ok || err != nil {
 			return name, ok, err
 		}

@@ -7,17 +7,18 @@ import (
 	"unicode/utf8"
 
 	"sandwich/runtime/grammar/internal/automaton"
+	"sandwich/runtime/grammar/internal/pattern"
 )
 
 // nameRule is the meaning of propertyNames.
 type nameRule struct {
-	texts
+	pattern.Texts
 	only []string // if not nil, the only allowed names
 }
 
 // nameRule reads propertyNames.
 func (c *compiler) nameRule(s *value, path string) (n nameRule, err error) {
-	n.most = -1
+	n.Most = -1
 	v := s.get("propertyNames")
 	if v == nil {
 		return n, nil
@@ -51,13 +52,13 @@ func (c *compiler) nameRule(s *value, path string) (n nameRule, err error) {
 		n.only = []string{}
 		return n, nil
 	}
-	if n.texts, err = c.texts(v, path); err != nil {
+	if n.Texts, err = c.texts(v, path); err != nil {
 		return n, err
 	}
 	if list := constantsOf(v); list != nil {
 		n.only = []string{}
 		for _, x := range list {
-			if x.kind == kindString && c.hasText(n.texts, x.text) {
+			if x.kind == kindString && c.hasText(n.Texts, x.text) {
 				n.only = append(n.only, x.text)
 			}
 		}
@@ -68,7 +69,7 @@ func (c *compiler) nameRule(s *value, path string) (n nameRule, err error) {
 // anyName reads propertyNames with anyOf. The alternatives become one expression with look-ahead,
 // or a list of names if all are constants.
 func (c *compiler) anyName(v, list *value, path string) (n nameRule, err error) {
-	n.most = -1
+	n.Most = -1
 	rest := v.without("anyOf")
 	var ways []string
 	only := true
@@ -85,18 +86,18 @@ func (c *compiler) anyName(v, list *value, path string) (n nameRule, err error) 
 			continue
 		}
 		way := ""
-		for _, p := range one.want {
+		for _, p := range one.Want {
 			way += "(?=[^]*(?:" + p + "))"
 		}
-		for _, p := range one.unwanted {
+		for _, p := range one.Unwanted {
 			way += "(?![^]*(?:" + p + "))"
 		}
-		if one.least > 0 || one.most >= 0 {
+		if one.Least > 0 || one.Most >= 0 {
 			upTo := ""
-			if one.most >= 0 {
-				upTo = itoa(one.most)
+			if one.Most >= 0 {
+				upTo = itoa(one.Most)
 			}
-			way += "(?=[^]{" + itoa(one.least) + "," + upTo + "}$)"
+			way += "(?=[^]{" + itoa(one.Least) + "," + upTo + "}$)"
 		}
 		ways = append(ways, way)
 	}
@@ -106,30 +107,30 @@ func (c *compiler) anyName(v, list *value, path string) (n nameRule, err error) 
 	}
 	n.only = nil
 	text := "^(?:" + strings.Join(ways, "|") + ")"
-	if _, err := c.compiled(show(path), text); err != nil {
+	if _, err := c.Compiled(show(path), text); err != nil {
 		return n, err
 	}
-	n.want = []string{text}
+	n.Want = []string{text}
 	return n, nil
 }
 
 // allows reports whether a member may have the given name.
 func (n *nameRule) allows(c *compiler, name string) bool {
-	return (n.only == nil || slices.Contains(n.only, name)) && c.hasText(n.texts, name)
+	return (n.only == nil || slices.Contains(n.only, name)) && c.hasText(n.Texts, name)
 }
 
 // hasText reports whether a string is in t. The expressions of t must have been parsed.
-func (c *compiler) hasText(t texts, s string) bool {
+func (c *compiler) hasText(t pattern.Texts, s string) bool {
 	n := utf8.RuneCountInString(s)
-	if n < t.least || t.most >= 0 && n > t.most {
+	if n < t.Least || t.Most >= 0 && n > t.Most {
 		return false
 	}
-	for _, p := range t.want {
-		if !c.matches(p, s, false) {
+	for _, p := range t.Want {
+		if !c.Matches(p, s, false) {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(t.unwanted, func(p string) bool { return c.matches(p, s, true) })
+	return !slices.ContainsFunc(t.Unwanted, func(p string) bool { return c.Matches(p, s, true) })
 }
 
 // otherNames returns any name except those of the properties. A prefix of a property's name must be

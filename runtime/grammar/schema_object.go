@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"sandwich/runtime/grammar/internal/automaton"
+	"sandwich/runtime/grammar/internal/pattern"
 )
 
 // objectWriter writes the objects of a schema: the properties in their order, each if it is
@@ -36,7 +37,7 @@ type property struct {
 
 // extra is a group of additional members: their names and their value.
 type extra struct {
-	names  texts
+	names  pattern.Texts
 	others bool // all names except those of the properties
 	value  automaton.Expr
 }
@@ -58,7 +59,7 @@ func (c *compiler) object(s *value, path string) (automaton.Expr, error) {
 	}
 	if patterns != nil {
 		for _, m := range patterns.members {
-			if _, err := c.compiled(show(path)+"/patternProperties/"+escapePointer(m.name), m.name); err != nil {
+			if _, err := c.Compiled(show(path)+"/patternProperties/"+escapePointer(m.name), m.name); err != nil {
 				return nil, err
 			}
 		}
@@ -70,8 +71,8 @@ func (c *compiler) object(s *value, path string) (automaton.Expr, error) {
 		return nil, err
 	}
 	w.list()
-	free := len(w.extras) == 1 && len(w.extras[0].names.want)+len(w.extras[0].names.unwanted) == 0 &&
-		w.extras[0].names.least == 0 && w.extras[0].names.most < 0
+	free := len(w.extras) == 1 && len(w.extras[0].names.Want)+len(w.extras[0].names.Unwanted) == 0 &&
+		w.extras[0].names.Least == 0 && w.extras[0].names.Most < 0
 	if len(w.props) == 0 && free && w.least <= 1 {
 		return c.Table(c.Text(0, -1), w.extras[0].value, w.least, w.most), nil
 	}
@@ -200,7 +201,7 @@ func (w *objectWriter) valueOf(s, patterns *value, name string) (automaton.Expr,
 	}
 	if patterns != nil {
 		for _, m := range patterns.members {
-			if w.matches(m.name, name, true) {
+			if w.Matches(m.name, name, true) {
 				all = append(all, located{m.value, w.path + "/patternProperties/" + escapePointer(m.name)})
 			}
 		}
@@ -242,20 +243,20 @@ func (w *objectWriter) additional(s, patterns *value) error {
 		return err
 	}
 	for _, set := range met {
-		e := extra{names: w.names.texts, others: len(list) == 0 && len(known) > 0}
-		e.names.want, e.names.unwanted = slices.Clone(e.names.want), slices.Clone(e.names.unwanted)
+		e := extra{names: w.names.Texts, others: len(list) == 0 && len(known) > 0}
+		e.names.Want, e.names.Unwanted = slices.Clone(e.names.Want), slices.Clone(e.names.Unwanted)
 		var all []located
 		for i, m := range list {
 			at := w.path + "/patternProperties/" + escapePointer(m.name)
 			if set>>i&1 == 0 {
-				e.names.unwanted = append(e.names.unwanted, m.name)
+				e.names.Unwanted = append(e.names.Unwanted, m.name)
 				continue
 			}
-			e.names.want = append(e.names.want, m.name)
+			e.names.Want = append(e.names.Want, m.name)
 			all = append(all, located{m.value, at})
 		}
 		if len(known) > 0 {
-			e.names.unwanted = append(e.names.unwanted, "^(?:"+strings.Join(known, "|")+")$")
+			e.names.Unwanted = append(e.names.Unwanted, "^(?:"+strings.Join(known, "|")+")$")
 		}
 		value, err := w.together(s, all)
 		if err != nil {
@@ -273,33 +274,33 @@ func (w *objectWriter) wanted(list []member, known []string) ([]uint64, error) {
 	if len(list) == 0 {
 		return []uint64{0}, nil
 	}
-	t := w.names.texts
-	t.want, t.unwanted = slices.Clone(t.want), slices.Clone(t.unwanted)
+	t := w.names.Texts
+	t.Want, t.Unwanted = slices.Clone(t.Want), slices.Clone(t.Unwanted)
 	if len(known) > 0 {
-		t.unwanted = append(t.unwanted, "^(?:"+strings.Join(known, "|")+")$")
+		t.Unwanted = append(t.Unwanted, "^(?:"+strings.Join(known, "|")+")$")
 	}
 	for _, m := range list {
-		if _, err := w.compiled(show(w.path+"/patternProperties/"+escapePointer(m.name)), m.name); err != nil {
+		if _, err := w.Compiled(show(w.path+"/patternProperties/"+escapePointer(m.name)), m.name); err != nil {
 			return nil, err
 		}
-		t.asked = append(t.asked, m.name)
+		t.Asked = append(t.Asked, m.name)
 	}
-	return w.sets(show(w.path)+"/patternProperties", t)
+	return w.Sets(show(w.path)+"/patternProperties", t)
 }
 
 // name returns an expression for the names of an extra that are in a class.
 func (w *objectWriter) name(e extra, class nameClass) (automaton.Expr, error) {
 	t := class.of(e.names)
-	if t.mod == 0 && len(t.want) == 0 && t.least == 0 && t.most < 0 {
+	if t.Mod == 0 && len(t.Want) == 0 && t.Least == 0 && t.Most < 0 {
 		switch {
-		case len(t.unwanted) == 0:
+		case len(t.Unwanted) == 0:
 			return w.Text(0, -1), nil
-		case len(t.unwanted) == 1 && e.others:
+		case len(t.Unwanted) == 1 && e.others:
 			return w.otherNames(w.props), nil
 		}
 	}
-	if t.mod == 0 && len(t.want) == 1 && len(t.unwanted) == 0 {
-		return w.pattern(show(w.path), t.want[0], t.least, t.most)
+	if t.Mod == 0 && len(t.Want) == 1 && len(t.Unwanted) == 0 {
+		return w.Pattern(show(w.path), t.Want[0], t.Least, t.Most)
 	}
-	return w.product(show(w.path), t)
+	return w.Product(show(w.path), t)
 }

@@ -103,7 +103,7 @@ func (c *compiler) sealed(flat, by *value, e evaluated, path string) (*value, er
 			props := &value{kind: kindObject}
 			for _, p := range m.value.members {
 				if !slices.Contains(e.names, p.name) && !slices.ContainsFunc(e.patterns,
-					func(re string) bool { return c.matches(re, p.name, false) }) {
+					func(re string) bool { return c.Matches(re, p.name, false) }) {
 					p.value = both(p.value, members)
 				}
 				props.members = append(props.members, p)

@@ -180,3 +180,11 @@ func Unsatisfied(path, format string, args ...any) *Error {
 func Refuse(path, format string, args ...any) *Error {
 	return &Error{Path: path, Message: fmt.Sprintf(format, args...)}
 }
+
+// Clip shortens a text for an error message.
+func Clip(s string) string {
+	if len(s) > 80 {
+		return s[:80] + "..."
+	}
+	return s
+}

@@ -79,7 +79,7 @@ type Builder struct {
 	multiples map[multiple]int32
 	classes   map[uint64]int32
 	tails     map[tail]int32
-	// Patterns is the cache of parsed expressions (regex.go).
+	// Patterns is the cache of parsed expressions (package pattern).
 	Patterns any
 	// regions are the regions of texts (kinds.go), and inside is the number of the current one; 0
 	// for none.

@@ -1,4 +1,4 @@
-package grammar
+package pattern
 
 import (
 	"regexp/syntax"
@@ -7,9 +7,9 @@ import (
 	"sandwich/runtime/grammar/internal/automaton"
 )
 
-// matches reports whether a text matches an expression that was parsed before. If matching takes
+// Matches reports whether a text matches an expression that was parsed before. If matching takes
 // too much work, it sets b.refused, so that the grammar is refused later.
-func (b *patterns) matches(text, s string, wide bool) bool {
+func (b *Patterns) Matches(text, s string, wide bool) bool {
 	p, err := b.progOf("", text, wide)
 	if err == nil && b.spent > productWork {
 		err = automaton.Refuse("", "matching the constants against the expressions needs too many steps")
@@ -49,7 +49,7 @@ func (b *patterns) matches(text, s string, wide bool) bool {
 }
 
 // matchesLooking is matches for an expression with look-around.
-func (b *patterns) matchesLooking(p *pattern, s string) (ok bool) {
+func (b *Patterns) matchesLooking(p *pattern, s string) (ok bool) {
 	defer func() {
 		if over := automaton.Refusal(recover()); over != nil && b.Refused == nil {
 			b.Refused = over

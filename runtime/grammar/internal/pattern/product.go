@@ -1,4 +1,4 @@
-package grammar
+package pattern
 
 import (
 	"encoding/binary"
@@ -7,16 +7,16 @@ import (
 	"sandwich/runtime/grammar/internal/automaton"
 )
 
-// texts is a set of JSON strings: those that match all expressions (ECMA-262) in want and none in
+// Texts is a set of JSON strings: those that match all expressions (ECMA-262) in want and none in
 // unwanted, of least to most characters (most < 0 means no limit). It is recognized by the product
 // of the expressions' deterministic automata, whose states are created on demand.
-type texts struct {
-	want, unwanted []string
-	asked          []string // expressions whose matches sets reports
-	least, most    int
+type Texts struct {
+	Want, Unwanted []string
+	Asked          []string // expressions whose matches sets reports
+	Least, Most    int
 	// If mod is positive, only texts whose number of characters has remainder rest modulo mod are
 	// in the set.
-	mod, rest int
+	Mod, Rest int
 }
 
 // mostProduct limits the states of a product, productBytes its memory, and productWork the steps of
@@ -33,13 +33,13 @@ const (
 const tooManyStates = "the combined expressions have too many states, which is not supported"
 
 // expend charges steps of matching expressions.
-func (b *patterns) expend(n int) {
+func (b *Patterns) expend(n int) {
 	b.spent += n
 	b.Meter.Work(n)
 }
 
-// product returns an expression for a set of texts.
-func (b *patterns) product(path string, t texts) (automaton.Expr, error) {
+// Product returns an expression for a set of texts.
+func (b *Patterns) Product(path string, t Texts) (automaton.Expr, error) {
 	p, err := b.productOf(path, t)
 	if err != nil {
 		return nil, err
@@ -53,10 +53,10 @@ func (b *patterns) product(path string, t texts) (automaton.Expr, error) {
 	})}, nil
 }
 
-func (b *patterns) productOf(path string, t texts) (*product, error) {
-	p := &product{b: b, texts: t, at: map[string]int32{}, read: map[string]automaton.Expr{}, unwantedFrom: len(t.want),
-		askedFrom: len(t.want) + len(t.unwanted)}
-	all := slices.Concat(t.want, t.unwanted, t.asked)
+func (b *Patterns) productOf(path string, t Texts) (*product, error) {
+	p := &product{b: b, Texts: t, at: map[string]int32{}, read: map[string]automaton.Expr{}, unwantedFrom: len(t.Want),
+		askedFrom: len(t.Want) + len(t.Unwanted)}
+	all := slices.Concat(t.Want, t.Unwanted, t.Asked)
 	if len(all) > mostTogether {
 		return nil, automaton.Refuse(path, "more than %d expressions apply to one string, which is not supported",
 			mostTogether)
@@ -73,8 +73,8 @@ func (b *patterns) productOf(path string, t texts) (*product, error) {
 
 // product is the product of the automata of some expressions.
 type product struct {
-	texts
-	b            *patterns
+	Texts
+	b            *Patterns
 	patterns     []*pattern
 	unwantedFrom int
 	askedFrom    int
@@ -141,7 +141,7 @@ func (p *product) over(states int) bool {
 
 // ends reports whether a text may end at a position.
 func (p *product) ends(s position) bool {
-	ok := s.count >= p.least && (p.mod == 0 || s.count%p.mod == p.rest)
+	ok := s.count >= p.Least && (p.Mod == 0 || s.count%p.Mod == p.Rest)
 	for i, t := range s.each[:p.askedFrom] {
 		ok = ok && p.each[i].matches(t) == (i < p.unwantedFrom)
 	}
@@ -151,7 +151,7 @@ func (p *product) ends(s position) bool {
 // steps calls yield with the position after each character class, except those from which no text
 // can be completed. The position is valid until yield returns.
 func (p *product) steps(s position, yield func(letter int, next position)) {
-	if p.most >= 0 && s.count >= p.most {
+	if p.Most >= 0 && s.count >= p.Most {
 		return
 	}
 	p.b.expend(len(p.letters.sets) * len(s.each))
@@ -205,8 +205,8 @@ func (p *product) reading(letters []byte) automaton.Expr {
 	return e
 }
 
-// inhabited reports whether the set contains a text.
-func (b *patterns) inhabited(path string, t texts) (ok bool, err error) {
+// Inhabited reports whether the set contains a text.
+func (b *Patterns) Inhabited(path string, t Texts) (ok bool, err error) {
 	err = b.visit(path, t, func(*product, position) bool {
 		ok = true
 		return false
@@ -214,8 +214,8 @@ func (b *patterns) inhabited(path string, t texts) (ok bool, err error) {
 	return ok, err
 }
 
-// sets returns the combinations of t.asked, as bit sets, that texts of the set match.
-func (b *patterns) sets(path string, t texts) (out []uint64, err error) {
+// Sets returns the combinations of t.asked, as bit sets, that texts of the set match.
+func (b *Patterns) Sets(path string, t Texts) (out []uint64, err error) {
 	err = b.visit(path, t, func(p *product, s position) bool {
 		set := uint64(0)
 		for i, at := range s.each[p.askedFrom:] {
@@ -234,7 +234,7 @@ func (b *patterns) sets(path string, t texts) (out []uint64, err error) {
 
 // visit calls yield with the positions of a product at which a text may end, until yield returns
 // false.
-func (b *patterns) visit(path string, t texts, yield func(*product, position) bool) (err error) {
+func (b *Patterns) visit(path string, t Texts, yield func(*product, position) bool) (err error) {
 	p, err := b.productOf(path, t)
 	if err != nil {
 		return err
@@ -273,13 +273,13 @@ func (b *patterns) visit(path string, t texts, yield func(*product, position) bo
 // counted returns a number of characters, reduced to what distinguishes positions.
 func (p *product) counted(n int) int {
 	switch {
-	case p.most >= 0:
+	case p.Most >= 0:
 		return n
-	case p.mod == 0:
-		return min(n, max(1, p.least))
+	case p.Mod == 0:
+		return min(n, max(1, p.Least))
 	}
-	for whole := (p.least + p.mod) / p.mod * p.mod; n >= whole+p.mod; {
-		n -= p.mod
+	for whole := (p.Least + p.Mod) / p.Mod * p.Mod; n >= whole+p.Mod; {
+		n -= p.Mod
 	}
 	return n
 }

@@ -1,4 +1,6 @@
-package grammar
+// Package pattern compiles regular expressions of ECMA-262 to expressions of package automaton. It
+// also matches them, lists their texts and intersects them.
+package pattern
 
 import (
 	"regexp/syntax"
@@ -8,15 +10,15 @@ import (
 	"sandwich/runtime/grammar/internal/automaton"
 )
 
-// pattern returns an expression for the JSON strings of least to most characters (most < 0 means no
+// Pattern returns an expression for the JSON strings of least to most characters (most < 0 means no
 // limit) that contain a match of an ECMA-262 expression. Back references are errors.
-func (b *patterns) pattern(path, text string, least, most int) (automaton.Expr, error) {
-	read, err := b.compiled(path, text)
+func (b *Patterns) Pattern(path, text string, least, most int) (automaton.Expr, error) {
+	read, err := b.Compiled(path, text)
 	if err != nil {
 		return nil, err
 	}
 	if len(read.looks) > 0 {
-		return b.product(path, texts{want: []string{text}, least: least, most: most})
+		return b.Product(path, Texts{Want: []string{text}, Least: least, Most: most})
 	}
 	list := parts(read.re)
 	fit, ok := bounded(list, least, most)
@@ -55,18 +57,18 @@ const (
 	mostCounted = 1 << 17
 )
 
-// patterns parses and matches the expressions of a grammar, for all of its schemas.
-type patterns struct {
+// Patterns parses and matches the expressions of a grammar, for all of its schemas.
+type Patterns struct {
 	*automaton.Builder
 	parsed map[patternKey]*pattern
 	spent  int // steps of matching
 }
 
-// patternsOf returns the patterns of a builder.
-func patternsOf(b *automaton.Builder) *patterns {
-	p, ok := b.Patterns.(*patterns)
+// PatternsOf returns the patterns of a builder.
+func PatternsOf(b *automaton.Builder) *Patterns {
+	p, ok := b.Patterns.(*Patterns)
 	if !ok {
-		p = &patterns{Builder: b, parsed: map[patternKey]*pattern{}}
+		p = &Patterns{Builder: b, parsed: map[patternKey]*pattern{}}
 		b.Patterns = p
 	}
 	return p
@@ -107,11 +109,11 @@ const (
 // mostInstructions is the largest number of instructions of an expression's program.
 const mostInstructions = 1 << 15
 
-// compiled parses an expression. Equal expressions are parsed once.
-func (b *patterns) compiled(path, text string) (*pattern, error) { return b.read(path, text, false) }
+// Compiled parses an expression. Equal expressions are parsed once.
+func (b *Patterns) Compiled(path, text string) (*pattern, error) { return b.Read(path, text, false) }
 
-// read parses an expression.
-func (b *patterns) read(path, text string, wide bool) (*pattern, error) {
+// Read parses an expression.
+func (b *Patterns) Read(path, text string, wide bool) (*pattern, error) {
 	key := patternKey{text, wide}
 	if p := b.parsed[key]; p != nil {
 		return p, nil
@@ -126,7 +128,7 @@ func (b *patterns) read(path, text string, wide bool) (*pattern, error) {
 	b.Meter.Take(reading)
 	re, looks, err := parseECMA(text, wide)
 	if err != nil {
-		return nil, automaton.Refuse(path, "the expression %q is not supported: %v", clip(text), err)
+		return nil, automaton.Refuse(path, "the expression %q is not supported: %v", automaton.Clip(text), err)
 	}
 	b.Meter.Give(reading)
 	size := nodesOf(re) + len(text)
@@ -149,8 +151,8 @@ func nodesOf(re *syntax.Regexp) int {
 }
 
 // progOf returns an expression with its program, in which counted repetitions are written out.
-func (b *patterns) progOf(path, text string, wide bool) (*pattern, error) {
-	p, err := b.read(path, text, wide)
+func (b *Patterns) progOf(path, text string, wide bool) (*pattern, error) {
+	p, err := b.Read(path, text, wide)
 	if err != nil || p.prog != nil {
 		return p, err
 	}
@@ -160,16 +162,16 @@ func (b *patterns) progOf(path, text string, wide bool) (*pattern, error) {
 	}
 	if n > mostInstructions {
 		return nil, automaton.Refuse(path, "the expression %q has %d instructions; at most %d are supported",
-			clip(text), n, mostInstructions)
+			automaton.Clip(text), n, mostInstructions)
 	}
 	b.Meter.Take(64 * n)
 	for i := range p.looks {
 		if p.looks[i].prog, err = syntax.Compile(p.looks[i].re.Simplify()); err != nil {
-			return nil, automaton.Refuse(path, "the expression %q is not supported: %v", clip(text), err)
+			return nil, automaton.Refuse(path, "the expression %q is not supported: %v", automaton.Clip(text), err)
 		}
 	}
 	if p.prog, err = syntax.Compile(p.re.Simplify()); err != nil {
-		return nil, automaton.Refuse(path, "the expression %q is not supported: %v", clip(text), err)
+		return nil, automaton.Refuse(path, "the expression %q is not supported: %v", automaton.Clip(text), err)
 	}
 	return p, nil
 }
@@ -187,13 +189,6 @@ func instructions(re *syntax.Regexp) int {
 		return times(n, max(re.Min+1, re.Max))
 	}
 	return n
-}
-
-func clip(s string) string {
-	if len(s) > 80 {
-		return s[:80] + "..."
-	}
-	return s
 }
 
 // patternState is a position in the expression and the number of characters read, as far as it

@@ -1,4 +1,4 @@
-package grammar
+package pattern
 
 import (
 	"cmp"
@@ -15,10 +15,10 @@ const (
 	listSteps  = 256
 )
 
-// listed returns all texts, sorted by length and then by bytes, if there are at most most. It
+// Listed returns all texts, sorted by length and then by bytes, if there are at most most. It
 // returns false if there are more or if the automaton is too large.
-func (b *patterns) listed(path string, t texts, most int) (list []string, ok bool) {
-	if len(t.want) == 0 && t.most < 0 {
+func (b *Patterns) Listed(path string, t Texts, most int) (list []string, ok bool) {
+	if len(t.Want) == 0 && t.Most < 0 {
 		return nil, false
 	}
 	p, err := b.productOf(path, t)
@@ -134,8 +134,8 @@ func (l *lister) write(i int, text []byte) bool {
 	return true
 }
 
-// shortest returns one of the shortest texts. ok is false if there is no text.
-func (b *patterns) shortest(path string, t texts) (text string, ok bool, err error) {
+// Shortest returns one of the shortest texts. ok is false if there is no text.
+func (b *Patterns) Shortest(path string, t Texts) (text string, ok bool, err error) {
 	p, err := b.productOf(path, t)
 	if err != nil {
 		return "", false, err

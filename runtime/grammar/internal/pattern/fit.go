@@ -1,4 +1,4 @@
-package grammar
+package pattern
 
 import (
 	"regexp/syntax"
@@ -238,7 +238,7 @@ func narrow(re *syntax.Regexp, room int) *syntax.Regexp {
 
 // spelled returns an expression for a JSON string that matches the parts, with counted repetitions.
 // It returns false for anchors inside the parts, or if the operand of a count may be empty.
-func (b *patterns) spelled(list []*syntax.Regexp) (automaton.Expr, bool) {
+func (b *Patterns) spelled(list []*syntax.Regexp) (automaton.Expr, bool) {
 	out := automaton.Sequence{automaton.Literal(`"`)}
 	for _, p := range list {
 		if len(p.Sub) == 1 && p.Sub[0] == anyChar {

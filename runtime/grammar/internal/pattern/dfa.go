@@ -1,4 +1,4 @@
-package grammar
+package pattern
 
 import (
 	"encoding/binary"
@@ -12,7 +12,7 @@ import (
 // or must not match in parallel (as in alternating automata: Chandra, Kozen and Stockmeyer, 1981);
 // a look-behind is one that runs from the start of the text.
 type dfa struct {
-	b       *patterns
+	b       *Patterns
 	looks   []look
 	letters *alphabet
 	progs   []dfaProgram // the expression, followed by its look-arounds
@@ -71,7 +71,7 @@ const (
 
 // newDFA returns the automaton of a parsed expression, over an alphabet of this and other
 // expressions.
-func newDFA(b *patterns, p *pattern, letters *alphabet) *dfa {
+func newDFA(b *Patterns, p *pattern, letters *alphabet) *dfa {
 	d := &dfa{b: b, looks: p.looks, letters: letters, musts: [][]promise{nil}, mustAt: map[string]int32{"": 0},
 		ends: map[int32]bool{}}
 	for _, prog := range p.programs(b.Meter) {
