@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"sandwich/runtime/grammar/internal/automaton"
+	"sandwich/runtime/grammar/internal/schema"
 )
 
 // Piece is a set of texts from which Compose builds a grammar, such as the text before, between and
@@ -62,9 +63,9 @@ func AnyNumber(p Piece) Piece {
 
 // Matching returns the piece with the JSON texts that a part of a schema allows; path is a JSON
 // pointer. Unsupported keywords are errors.
-func Matching(schema []byte, path string) Piece {
+func Matching(text []byte, path string) Piece {
 	return func(b *automaton.Builder) (automaton.Expr, error) {
-		return NewSchema(schema, nil).Matching(path)(b)
+		return schema.NewSchema(text, nil).Matching(path)(b)
 	}
 }
 
@@ -170,15 +171,15 @@ func (m *Meter) Compose(p Piece) (*Grammar, error) {
 	for {
 		g, err := m.compose(p, false)
 		var e, located *automaton.Error
-		if !errors.As(err, &e) || Owner(e) == nil {
+		if !errors.As(err, &e) || schema.Owner(e) == nil {
 			return g, err
 		}
 		if e.None && !e.Located {
-			if _, again := m.compose(p, true); errors.As(again, &located) && Owner(located) != nil {
+			if _, again := m.compose(p, true); errors.As(again, &located) && schema.Owner(located) != nil {
 				e, err = located, again
 			}
 		}
-		if !Owner(e).relax(e, "", true) {
+		if !schema.Owner(e).Relax(e, "", true) {
 			return nil, err
 		}
 	}

@@ -38,6 +38,9 @@ func (m *Meter) FromGBNF(text string, v *Vocab) (*Grammar, error) {
 	return newGrammar(prog, m.memory), nil
 }
 
+// maxGroups is the largest nesting depth of groups.
+const maxGroups = 256
+
 // gbnf is a parser of GBNF.
 type gbnf struct {
 	*automaton.Builder
@@ -50,7 +53,7 @@ type gbnf struct {
 }
 
 // line returns the name of the current line.
-func (p *gbnf) line() string { return "line " + itoa(1+strings.Count(p.text[:p.at], "\n")) }
+func (p *gbnf) line() string { return "line " + strconv.Itoa(1+strings.Count(p.text[:p.at], "\n")) }
 
 func (p *gbnf) fail(format string, args ...any) error {
 	return automaton.Refuse(p.line(), format, args...)
@@ -120,8 +123,8 @@ func (p *gbnf) word() string {
 
 // alternatives reads up to the end of the rule or of the group.
 func (p *gbnf) alternatives(group bool) (automaton.Expr, error) {
-	if p.depth++; p.depth > maxDepth {
-		return nil, p.fail("groups are nested more than %d levels deep", maxDepth)
+	if p.depth++; p.depth > maxGroups {
+		return nil, p.fail("groups are nested more than %d levels deep", maxGroups)
 	}
 	defer func() { p.depth-- }()
 	var out automaton.Choice

@@ -3,6 +3,7 @@ package grammar
 import (
 	"math/rand/v2"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -26,7 +27,7 @@ func TestTokensOfGBNF(t *testing.T) {
 			"\xff</think>yes$",
 		"root ::= <think>{2} !<think>": "^(\xff<think>){2}(\xff</think>|[^\xff]{1,4})$",
 		"root ::= !<note>+ \"!\"":      "^[^\xff]+!$",
-		"root ::= <[" + itoa(v.size-1) + "]> | <[300]>": "^(<note>|" +
+		"root ::= <[" + strconv.Itoa(v.size-1) + "]> | <[300]>": "^(<note>|" +
 			regexp.QuoteMeta(string(v.text[300])) + ")$",
 	} {
 		g, err := fromGBNF(text, v)

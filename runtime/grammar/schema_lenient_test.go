@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"sandwich/runtime/grammar/internal/automaton"
+	"sandwich/runtime/grammar/internal/schema"
 )
 
 // spoiled puts keywords that are not supported, or are no keywords' values, into a random schema.
@@ -50,7 +51,7 @@ func TestLenientSchemas(t *testing.T) {
 			t.Fatal(err)
 		}
 		var paths []string
-		s := NewSchema(text, func(path, reason string) {
+		s := schema.NewSchema(text, func(path, reason string) {
 			paths = append(paths, path)
 			if !strings.HasPrefix(path, "#") || strings.HasPrefix(path, "#!") || reason == "" {
 				t.Errorf("seed %d: %q is not enforced: %q", seed, path, reason)

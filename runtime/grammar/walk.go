@@ -56,7 +56,8 @@ func (m *Matcher) fillText(s *state, to *Mask, most float64) float64 {
 // tokens that start with characters of texts, or the answer is near its end, or all these
 // characters lead to the same state.
 func (m *Matcher) takesAll(s *state, most float64) bool {
-	return s.loop != nil && s.loop.Of.Covers(automaton.JSONClasses) && (s.run >= longRun || s.after > most || m.m.settle(s))
+	return s.loop != nil && s.loop.Of.Covers(automaton.JSONClasses) &&
+		(s.run >= longRun || s.after > most || m.m.settle(s))
 }
 
 // followLong adds the tokens of the slice that are longer than the free run of s, if s allows them.

@@ -1,4 +1,4 @@
-package grammar
+package schema
 
 import (
 	"errors"
@@ -33,7 +33,7 @@ func NewSchema(text []byte, note func(path, reason string)) *Schema {
 // Matching returns the piece with the JSON texts that a part of the schema allows. path is a JSON
 // pointer; the empty one is the whole schema. If keywords may be left out, a missing part allows
 // everything.
-func (s *Schema) Matching(path string) Piece {
+func (s *Schema) Matching(path string) func(*automaton.Builder) (automaton.Expr, error) {
 	return func(b *automaton.Builder) (automaton.Expr, error) {
 		if err := s.read(b); err != nil {
 			return nil, s.own(err)
@@ -121,9 +121,9 @@ func (s *Schema) free(reason string) *value {
 	return ofType("object")
 }
 
-// relax leaves out the keyword that an error refers to. It returns false if it cannot. During
+// Relax leaves out the keyword that an error refers to. It returns false if it cannot. During
 // compilation, at is the path of the part being compiled; if linked, the error itself has the path.
-func (s *Schema) relax(err error, at string, linked bool) bool {
+func (s *Schema) Relax(err error, at string, linked bool) bool {
 	var e *automaton.Error
 	if !errors.As(err, &e) || e.Limit || s.note == nil || s.left < 0 || s.left == 0 && !linked {
 		return false

@@ -1,4 +1,4 @@
-package grammar
+package schema
 
 import (
 	"math/big"

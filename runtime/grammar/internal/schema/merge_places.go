@@ -1,4 +1,4 @@
-package grammar
+package schema
 
 // mergePlaces merges prefixItems and items of both schemas if one of them has prefixItems: an item
 // must satisfy the schemas of its position in both.

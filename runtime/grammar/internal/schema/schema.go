@@ -1,7 +1,7 @@
-package grammar
+// Package schema compiles JSON Schemas to programs of package automaton.
+package schema
 
 import (
-	"context"
 	"strconv"
 	"strings"
 
@@ -9,27 +9,22 @@ import (
 	"sandwich/runtime/grammar/internal/pattern"
 )
 
-// FromSchema compiles a JSON Schema with default limits; see Meter.FromSchema.
-func FromSchema(schema []byte) (*Grammar, error) {
-	return NewMeter(context.Background(), Limits{}).FromSchema(schema)
-}
-
-// FromSchema compiles a JSON Schema (draft 2020-12, and items, definitions and dependencies of
-// draft 7). Answers have the members of objects in the order of the schema's properties, followed
-// by additional ones. An unsupported keyword is an *Error with the path of the keyword. Keywords
-// that only describe and unknown formats are ignored.
-func (m *Meter) FromSchema(schema []byte) (*Grammar, error) {
+// Compile returns the program of a JSON Schema (draft 2020-12, and items, definitions and
+// dependencies of draft 7). Answers have the members of objects in the order of the schema's
+// properties, followed by additional ones. An unsupported keyword is an *automaton.Error with the
+// path of the keyword. Keywords that only describe and unknown formats are ignored.
+func Compile(schema []byte, m *automaton.Meter) (*automaton.Program, error) {
 	m.Begin()
-	root, err := readSchema(schema, m.Meter)
+	root, err := readSchema(schema, m)
 	if err != nil {
 		return nil, err
 	}
-	c := newCompiler(automaton.NewBuilder(m.Meter), root)
+	c := newCompiler(automaton.NewBuilder(m), root)
 	p, err := c.compile("")
 	if err != nil {
 		return nil, c.where(err)
 	}
-	return newGrammar(p, m.memory), nil
+	return p, nil
 }
 
 // compiler creates the rules of a schema, one per subschema, named by its path.
@@ -106,7 +101,7 @@ func (c *compiler) allRules(path string) (automaton.Call, error) {
 		c.todo = c.todo[:len(c.todo)-1]
 		c.inWork = path
 		e, err := c.exprAt(path)
-		for err != nil && c.schema != nil && c.schema.relax(err, path, false) {
+		for err != nil && c.schema != nil && c.schema.Relax(err, path, false) {
 			e, err = c.exprAt(path)
 		}
 		if err != nil {

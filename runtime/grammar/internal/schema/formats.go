@@ -1,4 +1,4 @@
-package grammar
+package schema
 
 import "sandwich/runtime/grammar/internal/pattern"
 
