@@ -118,7 +118,9 @@ func (p *Placer) Place(name string, m int) (works []OpWork, at []int, out []Plac
 
 // ceiling returns the ceiling of a part. It changes the path of the part to p.Compute if that is
 // set.
-func (p *Placer) ceiling(set topotree.CPUSet, part *OpPart, known map[string]roofline.Ceiling) (roofline.Ceiling, error) {
+func (p *Placer) ceiling(
+	set topotree.CPUSet, part *OpPart, known map[string]roofline.Ceiling,
+) (roofline.Ceiling, error) {
 	if p.Compute != "" && part.FLOP > 0 {
 		part.Compute = p.Compute
 	}

@@ -156,7 +156,8 @@ func join(d *Delta, qkv, z *Product) {
 	each := d.ValueHeads / d.KeyHeads * d.ValueDim // values of a key head
 	step, keys := 2*(d.KeyDim+each), d.KeyHeads*d.KeyDim
 	qkv.Tensor, z.Tensor, qkv.Rows, z.Rows = "ssm_in", "ssm_in", qkv.N+z.N, qkv.N+z.N
-	qkv.RowRanges = []RowRange{{0, d.KeyDim, step, keys}, {d.KeyDim, d.KeyDim, step, keys}, {2 * d.KeyDim, each, step, z.N}}
+	qkv.RowRanges = []RowRange{{0, d.KeyDim, step, keys}, {d.KeyDim, d.KeyDim, step, keys},
+		{2 * d.KeyDim, each, step, z.N}}
 	z.RowRanges = []RowRange{{2*d.KeyDim + each, each, step, z.N}}
 }
 

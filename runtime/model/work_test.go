@@ -109,7 +109,7 @@ func TestWorkOfWindows(t *testing.T) {
 	}
 }
 
-// TestWorkOfMixedTypes: checks that matrices of different types in the layers count as their own type each.
+// TestWorkOfMixedTypes checks that matrices of different types count as their own type each.
 func TestWorkOfMixedTypes(t *testing.T) {
 	c := small("llama")
 	p := planOf(t, c, gguf.Q8_0, microkernel.ComputeInt8)
