@@ -80,8 +80,8 @@ func internalError(p any) error {
 	return &InternalError{Value: p}
 }
 
-// lane runs the forwards of one lane of the scheduler: on the cores, from the thread of worker 0, or
-// on a device, in a goroutine of its own.
+// lane runs the forwards of one lane of the scheduler: on the cores, from the thread of worker 0,
+// or on a device, in a goroutine of its own.
 type lane struct {
 	*Engine
 	device *offload.Runner // nil: the lane runs on the cores
