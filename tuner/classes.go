@@ -5,6 +5,7 @@ import (
 	"sandwich/profiles"
 	"sandwich/roofline"
 	"sandwich/runtime/model"
+	"sandwich/runtime/model/cost"
 	"sandwich/topotree"
 )
 
@@ -19,7 +20,7 @@ type ClassRow struct {
 
 // splitRows are the forwards whose ops are divided among core types: a chunk of a prompt and a
 // decode step.
-var splitRows = map[string]int{model.Phases[0]: 512, model.Phases[1]: 1}
+var splitRows = map[string]int{cost.Phases[0]: 512, cost.Phases[1]: 1}
 
 // classes returns the core types of the machine and how they share the ops of the best
 // configuration.
@@ -49,19 +50,19 @@ func (s *simulation) classes(profile *profiles.Profile, plan *plans.Plan) error 
 	best := *plan
 	config := s.out.Ranked[0].Config
 	best.Prefill.PUs, best.Decode.PUs = config.Prefill.Slice(), config.Decode.Slice()
-	p := model.Placer{Model: s.o.Model, Plan: &best, Machine: m, Context: rateDepth}
+	p := cost.Placer{Model: s.o.Model, Plan: &best, Machine: m, Context: rateDepth}
 	if p.Model == nil {
 		var err error
 		if p.Model, err = model.Outline(s.o.Shape); err != nil {
 			return err
 		}
 	}
-	for _, phase := range model.Phases {
+	for _, phase := range cost.Phases {
 		list, err := p.At(phase, splitRows[phase])
 		if err != nil {
 			return err
 		}
-		s.out.Placed = append(s.out.Placed, model.Join(list)...)
+		s.out.Placed = append(s.out.Placed, cost.Join(list)...)
 	}
 	return nil
 }

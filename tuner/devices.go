@@ -10,7 +10,7 @@ import (
 	"sandwich/profiles"
 	"sandwich/roofline"
 	"sandwich/runtime/kvcache"
-	"sandwich/runtime/model"
+	"sandwich/runtime/model/cost"
 	"sandwich/runtime/phase"
 	"sandwich/runtime/sched"
 	"sandwich/topotree"
@@ -33,7 +33,7 @@ const fusedOps = 3
 // Devices estimates forwards on devices of a machine that share its memory: each op runs at the
 // ceiling of the device of its phase, regardless of the other phase. It implements replay.Cost.
 type Devices struct {
-	work    *model.Work
+	work    *cost.Work
 	ceiling roofline.Ceiling
 	targets [2]roofline.Target // of prefills, of decode batches
 	ops     int
@@ -58,7 +58,7 @@ func OnDevices(host *profiles.Profile, o SimulateOptions, prefill, decode string
 		return nil, nil, err
 	}
 	d := &Devices{ceiling: ceiling, ops: fusedOps * o.Shape.Layers}
-	if d.work, err = model.NewWork(o.Model, plan); err != nil {
+	if d.work, err = cost.NewWork(o.Model, plan); err != nil {
 		return nil, nil, err
 	}
 	for i, name := range []string{prefill, decode} {
@@ -99,7 +99,7 @@ func deviceOf(ceiling roofline.Ceiling, name string) (roofline.Target, error) {
 
 // Prefill implements replay.Cost.
 func (d *Devices) Prefill(pos, n int, head bool) time.Duration {
-	rows := model.Rows{Spans: []model.Span{{Pos: pos, N: n}}}
+	rows := cost.Rows{Spans: []cost.Span{{Pos: pos, N: n}}}
 	if head {
 		rows.Heads = 1
 	}
@@ -108,9 +108,9 @@ func (d *Devices) Prefill(pos, n int, head bool) time.Duration {
 
 // Decode implements replay.Cost.
 func (d *Devices) Decode(context []int) time.Duration {
-	rows := model.Rows{Heads: len(context)}
+	rows := cost.Rows{Heads: len(context)}
 	for _, pos := range context {
-		rows.Spans = append(rows.Spans, model.Span{Pos: pos, N: 1})
+		rows.Spans = append(rows.Spans, cost.Span{Pos: pos, N: 1})
 	}
 	return d.on(d.targets[1], rows)
 }
@@ -118,7 +118,7 @@ func (d *Devices) Decode(context []int) time.Duration {
 // Ops implements replay.Cost.
 func (d *Devices) Ops() int { return d.ops }
 
-func (d *Devices) on(t roofline.Target, rows model.Rows) time.Duration {
+func (d *Devices) on(t roofline.Target, rows cost.Rows) time.Duration {
 	seconds := 0.0
 	for _, task := range d.work.Of(rows) {
 		seconds += d.ceiling.Seconds(t, task.Work)

@@ -15,6 +15,7 @@ import (
 	"sandwich/runtime/exec"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
+	"sandwich/runtime/model/cost"
 	"sandwich/runtime/sched"
 	"sandwich/tuner/candidates"
 	"sandwich/tuner/replay"
@@ -73,8 +74,8 @@ type Ranking struct {
 	SLO       replay.SLO
 	TopK      int
 	Seconds   float64
-	Classes   []ClassRow     // core types, fastest first; nil if all are alike
-	Placed    []model.Placed // what each core type does under the best configuration; nil if all are alike
+	Classes   []ClassRow    // core types, fastest first; nil if all are alike
+	Placed    []cost.Placed // what each core type does under the best configuration; nil if all are alike
 }
 
 // A ranking replays the best candidates by estimate and all that are always included: this many, or

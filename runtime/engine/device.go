@@ -23,8 +23,8 @@ type DeviceOptions struct {
 	// which may be nil. Otherwise New returns the error.
 	Optional bool
 	Refused  func(err error)
-	// Lost is called by the loop when the device fails and its requests continue on the cores. nil is
-	// not called.
+	// Lost is called by the loop when the device fails and its requests continue on the cores. nil
+	// is not called.
 	Lost func(err error)
 }
 

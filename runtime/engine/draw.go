@@ -66,7 +66,7 @@ func (e *Engine) score(j *job, pos int, logits []float32) {
 		return
 	}
 	j.scored = pos + 1
-	own, top := e.buffer.logprobs(logits, j.req.Prompt[pos+1], j.req.TopLogprobs)
+	own, top := e.buffer.Logprobs(logits, j.req.Prompt[pos+1], j.req.TopLogprobs)
 	j.out.put(drawnToken{id: own.ID, logprob: own.Logprob, top: top, at: time.Now(), prompt: true})
 }
 
@@ -81,10 +81,10 @@ func (e *Engine) draw(j *job, computed int, logits []float32) sched.Event {
 		j.forced = j.forced[1:]
 		return sched.Event{Kind: sched.Sampled, ID: j.id, Tokens: j.known, Draft: e.draftOf(j.forced)}
 	}
-	s := drawnToken{id: j.sampler.next(logits, j.allowed(), e.buffer), at: time.Now()}
+	s := drawnToken{id: j.sampler.Next(logits, j.allowed(), e.buffer), at: time.Now()}
 	if j.req.Logprobs {
 		var own api.TokenLogprob
-		own, s.top = e.buffer.logprobs(logits, s.id, j.req.TopLogprobs)
+		own, s.top = e.buffer.Logprobs(logits, s.id, j.req.TopLogprobs)
 		s.logprob = own.Logprob
 	}
 	j.known, j.forced = append(j.known, s.id), j.forcedMemory[:0]
@@ -94,7 +94,7 @@ func (e *Engine) draw(j *job, computed int, logits []float32) sched.Event {
 			j.forcedMemory = j.forced
 			return sched.Event{Kind: sched.Sampled, ID: j.id, Tokens: j.known, Draft: e.draftOf(j.forced)}
 		}
-		j.forced = append(j.forced, j.sampler.took(id))
+		j.forced = append(j.forced, j.sampler.Count(id))
 		s = drawnToken{id: id, at: s.at}
 	}
 	delete(e.jobs, j.id)

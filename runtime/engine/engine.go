@@ -1,3 +1,6 @@
+// Package engine runs requests of token ids on a model. A Runner owns what one model needs:
+// weights, KV cache, worker pool and executors. An Engine runs many requests at once on a Runner,
+// as the scheduler decides; a Sequence runs one without a scheduler.
 package engine
 
 import (
@@ -12,6 +15,7 @@ import (
 	"sandwich/profiles/occupancy"
 	"sandwich/runtime/api"
 	"sandwich/runtime/cost"
+	"sandwich/runtime/engine/sampling"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
 	"sandwich/runtime/phase"
@@ -57,7 +61,7 @@ type Engine struct {
 	runner  *Runner
 	isEnd   func(id int32) bool
 	context int
-	buffer  *sampleBuffer
+	buffer  *sampling.Buffer
 	recent  recentTexts
 	watch   watch // of the available CPUs
 
@@ -88,7 +92,7 @@ type Engine struct {
 type job struct {
 	id        sched.ID
 	req       *api.Request
-	sampler   *sampler
+	sampler   *sampling.Sampler
 	out       mailbox
 	placed    chan struct{} // closed when the scheduler has queued the job; nil if no caller waits for it
 	generated int           // tokens
@@ -170,7 +174,7 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 	}
 	e := &Engine{
 		runner: r, isEnd: o.IsEnd, context: o.Context, watch: newWatch(r, &o),
-		buffer: newSampleBuffer(r.assembly.Workers.Kernels.Vec, r.Model.Dims.Vocab),
+		buffer: sampling.NewBuffer(r.assembly.Workers.Kernels.Vec, r.Model.Dims.Vocab),
 		jobs:   map[sched.ID]*job{}, maxEmbeds: most, wake: make(chan struct{}, 1), ended: make(chan struct{}),
 		begin: time.Now(),
 		sched: scheduler, observe: o.Observe, lost: o.Accelerator.Lost,
@@ -240,7 +244,7 @@ func (e *Engine) Generate(ctx context.Context, req api.Request, emit func(api.To
 		return api.Result{}, err
 	}
 	req.Prompt = slices.Clone(req.Prompt) // the scheduler may read it after this call
-	j := &job{req: &req, sampler: newSampler(req.Sampling, req.Prompt), limit: limit}
+	j := &job{req: &req, sampler: sampling.New(req.Sampling, req.Prompt), limit: limit}
 	j.out.ready = make(chan struct{}, 1)
 	if req.Prepare != nil {
 		j.placed = make(chan struct{})

@@ -48,7 +48,7 @@ func TestFamiliesBitEqual(t *testing.T) {
 	skipUnderRace(t)
 	for i, family := range model.Families() {
 		t.Run(family, func(t *testing.T) {
-			if c, _ := model.Tiny(family); c.AttnTemperature > 0 || c.Windows.Chunk > 0 { // far positions are other ones
+			if c, _ := model.Tiny(family); c.AttnTemperature > 0 || c.Windows.Chunk > 0 { // distant positions
 				long(t)
 			}
 			o, typ := heuristic.Options{Compute: "f32", KV: "f32", Threads: 1}, gguf.F32

@@ -55,6 +55,23 @@ func (e *Engine) endAll() {
 	}
 }
 
+// InternalError is the error of every request of an engine whose loop or forward panicked. The
+// engine refuses further requests with it.
+type InternalError struct {
+	Value any    // value of the panic
+	Stack []byte // stack of the goroutine that panicked; nil when unknown
+}
+
+func (e *InternalError) Error() string {
+	return fmt.Sprintf("the engine stopped after an internal error, restart it: %v", e.Value)
+}
+
+// Unwrap returns the value of the panic if that is an error.
+func (e *InternalError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
 // internalError returns an *InternalError with the value of a panic of the loop or a worker.
 func internalError(p any) error {
 	if w, ok := p.(*pool.Panic); ok {
@@ -63,8 +80,8 @@ func internalError(p any) error {
 	return &InternalError{Value: p}
 }
 
-// lane runs the forwards of one lane of the scheduler: on the cores, from the thread of worker 0, or
-// on a device, in a goroutine of its own.
+// lane runs the forwards of one lane of the scheduler: on the cores, from the thread of worker 0,
+// or on a device, in a goroutine of its own.
 type lane struct {
 	*Engine
 	device *offload.Runner // nil: the lane runs on the cores

@@ -13,6 +13,7 @@ import (
 	"sandwich/plans"
 	"sandwich/plans/heuristic"
 	"sandwich/runtime/api"
+	"sandwich/runtime/engine/cpus"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/exec/tp"
 	"sandwich/runtime/gguf"
@@ -264,8 +265,8 @@ func TestKeepRanks(t *testing.T) {
 		{[]int{0, 1, 2, 3}, []int{2, 3}, []int{0, 1, 2}},
 		{[]int{1, 3}, []int{1}, []int{1, 3}},
 	} {
-		s := available{places: pool.Places{Lost: c.lost}}
-		if got := s.team(c.workers, e.runner.assembly.Workers.Ranks()); !slices.Equal(got, c.want) {
+		s := cpus.State{Places: pool.Places{Lost: c.lost}}
+		if got := s.Team(c.workers, e.runner.assembly.Workers.Ranks()); !slices.Equal(got, c.want) {
 			t.Errorf("of %v, %v are lost: %v, want %v", c.workers, c.lost, got, c.want)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"sandwich/plans"
+	"sandwich/runtime/engine/cpus"
 	"sandwich/runtime/exec"
 )
 
@@ -28,10 +29,10 @@ const maxReplanned = 16
 // teamsFor returns the teams of both phases for the available CPUs, and a text that says whether
 // new schedules were compiled for them. It may be called while a forward runs; useTeams applies the
 // teams.
-func (r *Runner) teamsFor(s available) (teams [2]team, said string) {
+func (r *Runner) teamsFor(s cpus.State) (teams [2]team, said string) {
 	ranks := r.assembly.Workers.Ranks()
 	for i, p := range r.phases {
-		teams[i] = team{s.team(p.workers, ranks), p.planned}
+		teams[i] = team{s.Team(p.workers, ranks), p.planned}
 	}
 	if slices.Equal(teams[0].workers, r.phases[0].workers) && slices.Equal(teams[1].workers, r.phases[1].workers) {
 		return teams, ""

@@ -10,6 +10,7 @@ import (
 	"sandwich/plans/heuristic"
 	"sandwich/profiles"
 	"sandwich/runtime/api"
+	"sandwich/runtime/engine/cpus"
 	"sandwich/runtime/pool"
 )
 
@@ -50,8 +51,8 @@ func TestReplan(t *testing.T) {
 	var notes []string
 	o.Note = func(text string) { notes = append(notes, text) }
 	e := byHand(t, o)
-	now := available{places: pool.Places{Allowed: []int{0, 1, 2}}}
-	e.watch.read = func() (available, error) { return now, nil }
+	now := cpus.State{Places: pool.Places{Allowed: []int{0, 1, 2}}}
+	e.watch.read = func() (cpus.State, error) { return now, nil }
 	answer := func() (ids []int32) {
 		e.runner.Lead(func(l *pool.Leader) {
 			j := e.enter(t, api.Request{Prompt: tinyPrompt(1, 40), MaxTokens: 8, IgnoreEOS: true})
@@ -77,7 +78,7 @@ func TestReplan(t *testing.T) {
 		{"a quota of 150 %", nil, []int{0, 1, 2}, 1.5, []int{0, 1}, "quota is now 150 %, which suffices for 2 of"},
 		{"all back", nil, []int{0, 1, 2}, 0, []int{0, 1, 2}, "CPU quota was removed"},
 	} {
-		now = available{places: pool.Places{Allowed: c.allowed, Lost: c.lost}, quota: c.quota}
+		now = cpus.State{Places: pool.Places{Allowed: c.allowed, Lost: c.lost}, Quota: c.quota}
 		notes = nil
 		e.watch.look()
 		e.watch.look()
@@ -107,8 +108,8 @@ func TestNoPlaceLeft(t *testing.T) {
 	var displaced []error
 	o.Displaced = func(err error) { displaced = append(displaced, err) }
 	e := byHand(t, o)
-	now := available{places: pool.Places{Allowed: []int{7}, Lost: []int{0, 1, 2}}}
-	e.watch.read = func() (available, error) { return now, nil }
+	now := cpus.State{Places: pool.Places{Allowed: []int{7}, Lost: []int{0, 1, 2}}}
+	e.watch.read = func() (cpus.State, error) { return now, nil }
 	e.watch.look()
 	var gone *api.UnavailableError
 	err := e.submit(&job{req: &api.Request{Prompt: tinyPrompt(1, 4)}})
@@ -118,7 +119,7 @@ func TestNoPlaceLeft(t *testing.T) {
 	if err := e.Ready(); err == nil || len(displaced) != 1 {
 		t.Errorf("ready: %v; told %d times", err, len(displaced))
 	}
-	now = available{places: pool.Places{Allowed: []int{1, 7}, Lost: []int{0, 2}}}
+	now = cpus.State{Places: pool.Places{Allowed: []int{1, 7}, Lost: []int{0, 2}}}
 	e.watch.look()
 	if err := e.Ready(); err != nil {
 		t.Errorf("with a PU back: %v", err)
@@ -146,8 +147,8 @@ func TestTeamKeepsRanks(t *testing.T) {
 		{nil, []int{0, 1, 2, 3}, 1, []int{0, 2}},
 		{nil, []int{0, 1, 2, 3}, 4, []int{0, 1, 2, 3}},
 	} {
-		s := available{pool.Places{Lost: c.lost, Allowed: c.allowed}, c.quota}
-		if got := s.team([]int{0, 1, 2, 3}, ranks); !slices.Equal(got, c.want) {
+		s := cpus.State{Places: pool.Places{Lost: c.lost, Allowed: c.allowed}, Quota: c.quota}
+		if got := s.Team([]int{0, 1, 2, 3}, ranks); !slices.Equal(got, c.want) {
 			t.Errorf("lost %v, quota %g: %v, want %v", c.lost, c.quota, got, c.want)
 		}
 	}

@@ -20,7 +20,7 @@ func promptScores(t *testing.T, prompt []int32, top int) (want []api.Token) {
 	e.runner.Lead(func(l *pool.Leader) {
 		err := NewSequence(e.runner, l).Feed(prompt, 3, AllLogits, func(pos int, logits []float32) error {
 			if pos+1 < len(prompt) {
-				own, likeliest := e.buffer.logprobs(logits, prompt[pos+1], top)
+				own, likeliest := e.buffer.Logprobs(logits, prompt[pos+1], top)
 				want = append(want, api.Token{TokenLogprob: own, Top: likeliest, Prompt: true})
 			}
 			return nil

@@ -80,5 +80,5 @@ func (e *Engine) Stats() Stats {
 	defer e.mu.Unlock()
 	seen := e.watch.available()
 	return Stats{Counts: e.counts, Scheduler: e.sched.Stats(), Pool: e.runner.Pool().Stats(), Memory: e.runner.Memory(),
-		Places: seen.places, Quota: seen.quota, Failed: e.failed}
+		Places: seen.Places, Quota: seen.Quota, Failed: e.failed}
 }

@@ -10,6 +10,7 @@ import (
 	"sandwich/plans/heuristic"
 	"sandwich/profiles"
 	"sandwich/runtime/api"
+	"sandwich/runtime/engine/sampling"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
@@ -114,7 +115,7 @@ func (e *Engine) enter(t testing.TB, req api.Request) *job {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := &job{req: &req, sampler: newSampler(req.Sampling, req.Prompt), limit: limit}
+	j := &job{req: &req, sampler: sampling.New(req.Sampling, req.Prompt), limit: limit}
 	j.out.ready = make(chan struct{}, 1)
 	if err := e.submit(j); err != nil {
 		t.Fatal(err)

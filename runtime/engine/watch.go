@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/engine/cpus"
 )
 
 // watchEvery is the interval between two checks of the available CPUs.
@@ -16,13 +17,13 @@ const watchEvery = time.Second
 // when the CPUs are available again. Its methods may be called concurrently.
 type watch struct {
 	runner    *Runner
-	read      func() (available, error) // asks the system
-	note      func(text string)         // Options.Note
-	displaced func(err error)           // Options.Displaced
-	mover     *mover                    // nil: workers stay on their PUs
+	read      func() (cpus.State, error) // asks the system
+	note      func(text string)          // Options.Note
+	displaced func(err error)            // Options.Displaced
+	mover     *cpus.Mover                // nil: workers stay on their PUs
 
 	mu      sync.Mutex // guards the fields up to the next blank line; not held during calls
-	now     available  // state at the last check
+	now     cpus.State // state at the last check
 	teams   [2]team    // for that state
 	refusal error      // of new requests in that state
 	closed  bool
@@ -32,8 +33,12 @@ type watch struct {
 
 // newWatch returns a watch over the CPUs of a runner; follow starts it.
 func newWatch(r *Runner, o *Options) watch {
-	return watch{runner: r, note: o.Note, displaced: o.Displaced, mover: newMover(o, r.Pool()),
-		read: func() (available, error) { return readAvailable(r.Pool()) }}
+	var mover *cpus.Mover
+	if !o.Unpinned {
+		mover = cpus.NewMover(o.Occupancy, o.Profile, r.Pool())
+	}
+	return watch{runner: r, note: o.Note, displaced: o.Displaced, mover: mover,
+		read: func() (cpus.State, error) { return cpus.Read(r.Pool()) }}
 }
 
 // follow starts a goroutine that checks at intervals until the loop has ended.
@@ -59,24 +64,24 @@ func (w *watch) look() {
 	if err != nil {
 		return // try again at the next tick
 	}
-	if len(now.places.Lost) == 0 {
-		for _, text := range w.mover.look(time.Now(), now.places.At, now.places.Allowed) {
+	if len(now.Places.Lost) == 0 {
+		for _, text := range w.mover.Look(time.Now(), now.Places.At, now.Places.Allowed) {
 			if w.note != nil {
 				w.note(text)
 			}
 		}
 	}
 	before := w.available()
-	if now.equal(before) {
+	if now.Equal(before) {
 		return
 	}
 	teams, planned := w.runner.teamsFor(now)
 	pus := w.runner.Pool().PUs()
-	refusal := now.refusal(pus)
+	refusal := now.Refusal(pus)
 	w.mu.Lock()
 	w.now, w.teams, w.refusal = now, teams, refusal
 	w.mu.Unlock()
-	if text := now.note(before, pus); text != "" && w.note != nil {
+	if text := now.Note(before, pus); text != "" && w.note != nil {
 		if refusal != nil {
 			text += "; until then requests are refused"
 		}
@@ -88,7 +93,7 @@ func (w *watch) look() {
 }
 
 // available returns the available CPUs of the last check.
-func (w *watch) available() available {
+func (w *watch) available() cpus.State {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.now

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/engine/cpus"
 	"sandwich/runtime/pool"
 )
 
@@ -123,8 +124,8 @@ func TestTeamLeft(t *testing.T) {
 		{[]int{0, 1, 2}, []int{0, 1}, []int{2, 7}, []int{0, 2}},
 		{[]int{0}, []int{0}, nil, []int{0}},
 	} {
-		s := available{places: pool.Places{Lost: c.lost, Allowed: c.allowed}}
-		if got := s.team(c.workers, nil); !slices.Equal(got, c.want) {
+		s := cpus.State{Places: pool.Places{Lost: c.lost, Allowed: c.allowed}}
+		if got := s.Team(c.workers, nil); !slices.Equal(got, c.want) {
 			t.Errorf("of %v, lost %v, allowed %v: %v, want %v", c.workers, c.lost, c.allowed, got, c.want)
 		}
 	}

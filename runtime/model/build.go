@@ -89,7 +89,8 @@ func (b *Builder) vector(tensor string, n int, need Need) *Vector {
 	if tensor == "" || need == Never {
 		return nil
 	}
-	return &Vector{Name: b.name(tensor), N: n, Optional: need == IfPresent || need == Usually, Expected: need == Usually}
+	return &Vector{Name: b.name(tensor), N: n, Optional: need == IfPresent || need == Usually,
+		Expected: need == Usually}
 }
 
 // Embed writes X [T, hidden] = scale * the embedding rows of the batch's tokens.
@@ -267,7 +268,8 @@ type Rotation struct {
 
 // Rotate normalizes and rotates Q and K, and stores K and V in the cache.
 func (b *Builder) Rotate(r Rotation) {
-	o := Op{Rope: r.Rope, Heads: b.heads, AttnTemperature: r.AttnTemperature, KeysAsValues: r.KeysAsValues, KVLayer: b.layer}
+	o := Op{Rope: r.Rope, Heads: b.heads, AttnTemperature: r.AttnTemperature, KeysAsValues: r.KeysAsValues,
+		KVLayer: b.layer}
 	if r.KVLayer > 0 {
 		o.KVLayer = r.KVLayer - 1
 	}

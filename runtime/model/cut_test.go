@@ -75,7 +75,8 @@ func TestCutRefuses(t *testing.T) {
 		want            string
 	}{
 		{"llama-160m", 13, 0, "give 1 to 12"}, {"llama-160m", -1, 0, "layers"}, {"llama-160m", 2, 4, "has none"},
-		{"gpt-oss-20b", 2, 3, "give 4 (used per token)"}, {"gpt-oss-20b", 2, 33, "to 32"}, {"gpt-oss-20b", 0, -1, "to 32"},
+		{"gpt-oss-20b", 2, 3, "give 4 (used per token)"}, {"gpt-oss-20b", 2, 33, "to 32"},
+		{"gpt-oss-20b", 0, -1, "to 32"},
 	} {
 		whole, err := Preset(c.preset)
 		if err != nil {

@@ -102,7 +102,8 @@ func (h *HF) llama4(c *Config) error {
 		return fmt.Errorf("use_qk_norm %v with %d experts is %w: in GGUF files the one determines the other", norms,
 			h.LocalExperts, ErrUnsupported)
 	case tuning == "false" || tuning == "0" || tuning == "null" ||
-		cmp.Or(h.TemperatureFloor, llama4Chunk) != llama4Chunk || cmp.Or(h.TemperatureScale, llama4Temperature) != llama4Temperature:
+		cmp.Or(h.TemperatureFloor, llama4Chunk) != llama4Chunk ||
+		cmp.Or(h.TemperatureScale, llama4Temperature) != llama4Temperature:
 		return fmt.Errorf("attn_temperature_tuning %s with a floor_scale of %d and an attn_scale of %v is %w", tuning,
 			h.TemperatureFloor, h.TemperatureScale, ErrUnsupported)
 	}

@@ -143,7 +143,8 @@ func TestFromHF(t *testing.T) {
 			shape.Values) {
 			t.Errorf("%s: %+v (%v), want %+v (%v)", preset, got, gotErr, shape, wantErr)
 		}
-		if c.RopeDim != want.RopeDim || c.AttnTemperature != want.AttnTemperature || !reflect.DeepEqual(c.Yarn, want.Yarn) {
+		if c.RopeDim != want.RopeDim || c.AttnTemperature != want.AttnTemperature ||
+			!reflect.DeepEqual(c.Yarn, want.Yarn) {
 			t.Errorf("%s rotates %d by %+v, growing by %v", preset, c.RopeDim, c.Yarn, c.AttnTemperature)
 		}
 		if c.RopeBase != want.RopeBase || c.Eps != want.Eps || (c.Llama3 == nil) != (want.Llama3 == nil) {

@@ -142,7 +142,7 @@ type Op struct {
 	KeysAsValues    bool             // OpRotate: values are the keys before their norm
 	AttnTemperature *AttnTemperature // OpRotate: nil for none
 	Heads           Heads            // OpRotate, OpAttention
-	KVLayer         int              // OpRotate, OpAttention: the layer whose keys and values are read; its own, or an earlier one
+	KVLayer         int              // OpRotate, OpAttention: layer whose keys and values are read
 	Rope            *Rope            // OpRotate: nil in a layer without positions
 	Attn            Attn             // OpAttention
 	Sinks           *Vector          // OpAttention: [heads], one more score per head without a value; or nil

@@ -156,7 +156,8 @@ func join(d *Delta, qkv, z *Product) {
 	each := d.ValueHeads / d.KeyHeads * d.ValueDim // values of a key head
 	step, keys := 2*(d.KeyDim+each), d.KeyHeads*d.KeyDim
 	qkv.Tensor, z.Tensor, qkv.Rows, z.Rows = "ssm_in", "ssm_in", qkv.N+z.N, qkv.N+z.N
-	qkv.RowRanges = []RowRange{{0, d.KeyDim, step, keys}, {d.KeyDim, d.KeyDim, step, keys}, {2 * d.KeyDim, each, step, z.N}}
+	qkv.RowRanges = []RowRange{{0, d.KeyDim, step, keys}, {d.KeyDim, d.KeyDim, step, keys},
+		{2 * d.KeyDim, each, step, z.N}}
 	z.RowRanges = []RowRange{{2*d.KeyDim + each, each, step, z.N}}
 }
 
@@ -201,38 +202,4 @@ func (l *lister) state(op *Op) {
 		l.deferVector(op.Layer, &d.A, decayA, -decayA/4)
 		l.deferVector(op.Layer, &d.Shift, decayShift, 0.3)
 	}
-}
-
-// state is the work of all recurrent layers: FLOP per row and bytes per sequence.
-type state struct{ flop, bytes float64 }
-
-// add adds an op. A delta rule multiplies each element of the state by the decay, and uses it in
-// two sums and one update.
-func (s *state) add(op *Op) {
-	s.bytes += 2 * 4 * float64(op.StateOf()) // read and written once for all rows
-	switch op.Kind {
-	case OpConv:
-		s.flop += 2 * float64(op.Conv.Width) * float64(op.Conv.N)
-	case OpDelta:
-		s.flop += deltaFLOP * float64(op.StateOf())
-	}
-}
-
-// deltaFLOP is the FLOP per row and element of a delta rule's state: one product and three
-// multiply-adds.
-const deltaFLOP = 7
-
-// RowFLOP returns the FLOP of an op's products, or of its delta rule, for one row; 0 for other ops.
-func (m *Model) RowFLOP(op *Op) (flop float64) {
-	for _, wi := range op.W {
-		each := 1
-		if op.Kind == OpExperts {
-			each = m.Experts.Used
-		}
-		flop += 2 * float64(m.Weights[wi].N) * float64(m.Weights[wi].K) * float64(each)
-	}
-	if op.Kind == OpDelta {
-		flop = deltaFLOP * float64(op.StateOf())
-	}
-	return flop
 }

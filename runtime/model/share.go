@@ -33,7 +33,8 @@ func (m *Model) Share(sh plans.Share) *Model {
 			}
 		}
 		if op.Kind == OpRotate || op.Kind == OpAttention {
-			op.Heads.Q, op.Heads.KV = sh.Heads.Len(), sh.KVHeads.Len() // models whose layers differ in heads are not divided
+			// Models whose layers differ in heads are not divided.
+			op.Heads.Q, op.Heads.KV = sh.Heads.Len(), sh.KVHeads.Len()
 		}
 		if op.Sinks != nil {
 			op.Sinks = op.Sinks.rows(sh.Heads)

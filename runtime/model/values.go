@@ -34,8 +34,8 @@ type Attn struct {
 // Heads holds the sizes of a layer's attention.
 type Heads struct{ Q, KV, Dim int }
 
-// AttnTemperature makes attention sharper as a sequence gets longer: queries at position p are multiplied by
-// 1 + Scale * ln(1 + floor((p+Offset)/Length)) (Nakanishi: Scalable-Softmax, 2025).
+// AttnTemperature sharpens attention with the length of a sequence: queries at position p are
+// multiplied by 1 + Scale * ln(1 + floor((p+Offset)/Length)) (Nakanishi: Scalable-Softmax, 2025).
 type AttnTemperature struct {
 	Scale  float64
 	Length int // positions

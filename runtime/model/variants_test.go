@@ -51,8 +51,8 @@ func TestUnknownTensors(t *testing.T) {
 	raw := synth(t, small("qwen3"), gguf.F32, 1)
 	rename := func(from, to string) []byte { return bytes.Replace(raw, []byte(from), []byte(to), 1) }
 	for want, data := range map[string][]byte{
-		"of layer 1, but the file has 1": patched(t, raw, "qwen3.block_count", 1),
-		"it is not a complete qwen3 model":            rename("blk.1.ffn_norm.weight", "blk.1.xyz_norm.weight"),
+		"of layer 1, but the file has 1":   patched(t, raw, "qwen3.block_count", 1),
+		"it is not a complete qwen3 model": rename("blk.1.ffn_norm.weight", "blk.1.xyz_norm.weight"),
 	} {
 		f, err := gguf.Parse(data)
 		if err != nil {

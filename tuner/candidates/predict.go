@@ -10,6 +10,7 @@ import (
 	"sandwich/profiles"
 	"sandwich/roofline"
 	"sandwich/runtime/model"
+	"sandwich/runtime/model/cost"
 	"sandwich/topotree"
 )
 
@@ -96,7 +97,7 @@ func NewPredictor(p *profiles.Profile, plan *plans.Plan, m *model.Model, o Optio
 			return nil, fmt.Errorf("predicting forwards: %w", err)
 		}
 	}
-	if _, err := model.NewWork(m, plan); err != nil {
+	if _, err := cost.NewWork(m, plan); err != nil {
 		return nil, fmt.Errorf("predicting forwards: %w", err)
 	}
 	return &Predictor{machine: roofline.NewMachine(p), site: newSite(p), capacity: newCapacity(p, plan.Model, o),

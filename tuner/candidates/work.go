@@ -5,7 +5,7 @@ import (
 
 	"sandwich/plans"
 	"sandwich/roofline"
-	"sandwich/runtime/model"
+	"sandwich/runtime/model/cost"
 )
 
 // shareKey identifies shares of the model with equal work.
@@ -13,7 +13,7 @@ type shareKey struct{ heads, kvHeads, ffn, vocab int }
 
 // work is a rank's share of the model, with the tasks of the forwards requested so far.
 type work struct {
-	model *model.Work
+	model *cost.Work
 	err   error
 	tasks map[forwardKey][]task
 }
@@ -35,7 +35,7 @@ func (p *Predictor) work(s plans.Share, ranks int) *work {
 			m = m.Share(s)
 		}
 		w = &work{tasks: map[forwardKey][]task{}}
-		w.model, w.err = model.NewWork(m, p.planOf(s, ranks))
+		w.model, w.err = cost.NewWork(m, p.planOf(s, ranks))
 		p.works[k] = w
 	}
 	return w
@@ -75,13 +75,13 @@ func (p *Predictor) tasks(w *work, k forwardKey) []task {
 	if out, ok := w.tasks[k]; ok {
 		return out
 	}
-	rows := model.Rows{Heads: k.heads}
+	rows := cost.Rows{Heads: k.heads}
 	pos := k.context * contextBucket
 	if k.phase == 0 {
-		rows.Spans = []model.Span{{Pos: pos, N: k.rows}}
+		rows.Spans = []cost.Span{{Pos: pos, N: k.rows}}
 	} else {
 		for range k.rows {
-			rows.Spans = append(rows.Spans, model.Span{Pos: pos, N: 1})
+			rows.Spans = append(rows.Spans, cost.Span{Pos: pos, N: 1})
 		}
 	}
 	var out []task

@@ -10,6 +10,7 @@ import (
 	"sandwich/runtime/cost"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/model"
+	modelcost "sandwich/runtime/model/cost"
 	"sandwich/runtime/phase"
 )
 
@@ -117,14 +118,14 @@ func shares(t *cost.Table, m *model.Model, rows int, texts float64) map[string]f
 }
 
 // packed returns full forwards of the texts, one after another.
-func packed(texts [][]int32, chunk int) (list []model.Rows) {
-	var f model.Rows
+func packed(texts [][]int32, chunk int) (list []modelcost.Rows) {
+	var f modelcost.Rows
 	left := chunk
 	for _, text := range texts {
 		if len(text) > left && f.Spans != nil {
-			list, f, left = append(list, f), model.Rows{}, chunk
+			list, f, left = append(list, f), modelcost.Rows{}, chunk
 		}
-		f.Spans = append(f.Spans, model.Span{N: len(text)})
+		f.Spans = append(f.Spans, modelcost.Span{N: len(text)})
 		f.Heads++
 		left -= len(text)
 	}

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"sandwich/runtime/engine"
 	"sandwich/runtime/grammar"
 	"sandwich/runtime/pool"
 )
@@ -32,7 +31,8 @@ type GrammarOptions struct {
 	Vocab   *grammar.Vocab
 	Answers int // each with a newly compiled grammar
 	Tokens  int // maximum per answer
-	Drawer  *engine.Sampler
+	// Draw draws a token from a row of logits; allowed is as in api.Constraint.Allowed.
+	Draw func(logits []float32, allowed []uint64) int32
 }
 
 // GrammarRow is the cost of constrained answers per token. Its JSON is stable.
@@ -130,9 +130,9 @@ func (t *grammarTimes) answer(o GrammarOptions, rng *rand.Rand) (whole bool, err
 		var allowed []uint64
 		timed(&t.masks, func() { allowed = m.Allowed(left) })
 		timed(&t.again, func() { allowed = m.Allowed(left) })
-		timed(&t.plain, func() { o.Drawer.Draw(logits, nil) })
+		timed(&t.plain, func() { o.Draw(logits, nil) })
 		var id int32
-		timed(&t.sample, func() { id = o.Drawer.Draw(logits, allowed) })
+		timed(&t.sample, func() { id = o.Draw(logits, allowed) })
 		before := m.CanEnd()
 		timed(&t.accept, func() { err = m.Accept(id) })
 		if err != nil {

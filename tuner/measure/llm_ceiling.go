@@ -11,6 +11,7 @@ import (
 	"sandwich/profiles"
 	"sandwich/roofline"
 	"sandwich/runtime/model"
+	"sandwich/runtime/model/cost"
 	"sandwich/topotree"
 )
 
@@ -31,9 +32,9 @@ func ceilingOf(host *profiles.Profile, m *model.Model, p *plans.Plan, t Test) (l
 }
 
 // ceilingOver returns the ceiling of forwards with the given number of tokens on some PUs.
-func ceilingOver(host *profiles.Profile, m *model.Model, p *plans.Plan, pus plans.PUSet, forwards []model.Rows,
+func ceilingOver(host *profiles.Profile, m *model.Model, p *plans.Plan, pus plans.PUSet, forwards []cost.Rows,
 	tokens float64) (llmCeiling, error) {
-	work, err := model.NewWork(m, p)
+	work, err := cost.NewWork(m, p)
 	if err != nil {
 		return llmCeiling{}, err
 	}
@@ -87,17 +88,17 @@ func AtMost(host *profiles.Profile, m *model.Model, p *plans.Plan, t Test) (rate
 
 // forwards returns the forwards of a prompt, chunk by chunk, or one decode step in the middle of
 // the test, because the time to read the cache grows linearly with the steps.
-func (t Test) forwards(chunk int) []model.Rows {
+func (t Test) forwards(chunk int) []cost.Rows {
 	if !t.Prefill {
-		step := model.Rows{Heads: t.Batch}
+		step := cost.Rows{Heads: t.Batch}
 		for range t.Batch {
-			step.Spans = append(step.Spans, model.Span{Pos: t.Middle(), N: 1})
+			step.Spans = append(step.Spans, cost.Span{Pos: t.Middle(), N: 1})
 		}
-		return []model.Rows{step}
+		return []cost.Rows{step}
 	}
-	var out []model.Rows
+	var out []cost.Rows
 	for pos := 0; pos < t.Tokens; pos += chunk {
-		out = append(out, model.Rows{Spans: []model.Span{{Pos: t.Depth + pos, N: min(chunk, t.Tokens-pos)}}})
+		out = append(out, cost.Rows{Spans: []cost.Span{{Pos: t.Depth + pos, N: min(chunk, t.Tokens-pos)}}})
 	}
 	out[len(out)-1].Heads = 1
 	return out

@@ -14,6 +14,7 @@ import (
 	"sandwich/runtime/engine"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
+	"sandwich/runtime/model/cost"
 	"sandwich/runtime/pool"
 )
 
@@ -155,7 +156,7 @@ func opRows(m *model.Model, tokens int) (rows []OpRow, at []int) {
 			n = 1
 		}
 		rows[k].Count++
-		rows[k].GFLOPS += float64(n) * m.RowFLOP(op)
+		rows[k].GFLOPS += float64(n) * cost.RowFLOP(m, op)
 		if op.Kind == model.OpAttention {
 			rows[k].GFLOPS += roofline.Attention(tokens, tokens, op.Attn.Window, op.Heads.Q, op.Heads.KV, op.Heads.Dim,
 				0).FLOP

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"sandwich/roofline"
-	"sandwich/runtime/model"
+	"sandwich/runtime/model/cost"
 	"sandwich/topotree"
 )
 
@@ -56,23 +56,23 @@ type RooflineOptions struct {
 	// prompt.
 	Rows    []int
 	Reps    int
-	Placer  model.Placer        // with the model, the plan and the machine
+	Placer  cost.Placer         // with the model, the plan and the machine
 	Assumed roofline.Efficiency // fraction of the ceilings that ops reach without an anchor
-	Without *model.Placer       // places ops without a mechanism; may be nil
+	Without *cost.Placer        // places ops without a mechanism; may be nil
 	Step    func()              // called after each forward
 }
 
 // Phase returns the phase of a forward of m rows.
 func (o *RooflineOptions) Phase(m int) string {
 	if m <= o.Placer.Plan.BatchMax {
-		return model.Phases[1]
+		return cost.Phases[1]
 	}
-	return model.Phases[0]
+	return cost.Phases[0]
 }
 
 // forward returns the forward of m rows.
 func (o *RooflineOptions) forward(m int) Forward {
-	return Forward{o.Phase(m) == model.Phases[0], m, o.Placer.Context}
+	return Forward{o.Phase(m) == cost.Phases[0], m, o.Placer.Context}
 }
 
 // forwards returns the predicted forwards and their anchors.
@@ -153,7 +153,7 @@ func (o *RooflineOptions) predict(m int, by *anchors) (rows []RooflineRow, at []
 
 // pus returns the PUs of a phase.
 func (o *RooflineOptions) pus(phase string) topotree.CPUSet {
-	if phase == model.Phases[1] {
+	if phase == cost.Phases[1] {
 		return topotree.NewCPUSet(o.Placer.Plan.Decode.PUs...)
 	}
 	return topotree.NewCPUSet(o.Placer.Plan.Prefill.PUs...)

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"sandwich/roofline"
-	"sandwich/runtime/model"
+	"sandwich/runtime/model/cost"
 	"sandwich/topotree"
 )
 
@@ -34,7 +34,7 @@ const (
 // anchorsOf returns the rows of the anchors of a phase, ascending.
 func (o *RooflineOptions) anchorsOf(phase string) [2]int {
 	most := max(1, o.Placer.Plan.BatchMax)
-	if phase == model.Phases[1] {
+	if phase == cost.Phases[1] {
 		few := min(2, most)
 		return [2]int{few, max(few, most*3/4)}
 	}
@@ -44,7 +44,7 @@ func (o *RooflineOptions) anchorsOf(phase string) [2]int {
 
 // anchors returns the rows of all anchors.
 func (o *RooflineOptions) anchors() (out []int) {
-	for _, phase := range model.Phases {
+	for _, phase := range cost.Phases {
 		rows := o.anchorsOf(phase)
 		out = append(out, rows[:]...)
 	}
@@ -93,14 +93,14 @@ func (a *anchors) moving(op int, phase string, m int) (seconds float64, known bo
 		return 0, false
 	}
 	by, known := a.lines[op]
-	l := by[slices.Index(model.Phases[:], phase)]
+	l := by[slices.Index(cost.Phases[:], phase)]
 	return l.at(m), known
 }
 
 // anchored is a measured forward on which predictions are based: the work of its ops, and their
 // durations.
 type anchored struct {
-	works []model.OpWork
+	works []cost.OpWork
 	at    []int // index of the work of each op
 	took  []float64
 }
@@ -119,7 +119,7 @@ func (f *anchored) op(op int) (a roofline.Anchor) {
 func (o *RooflineOptions) anchorsBy(forwards map[int]*anchored) *anchors {
 	a := &anchors{types: map[string]roofline.Efficiency{}, own: map[int]roofline.Efficiency{},
 		lines: map[int][2]lines{}}
-	prompt := forwards[o.anchorsOf(model.Phases[0])[1]]
+	prompt := forwards[o.anchorsOf(cost.Phases[0])[1]]
 	largest := map[string]int{} // op by type
 	for op := range prompt.at {
 		if slices.Index(prompt.at, prompt.at[op]) != op {
@@ -146,7 +146,7 @@ func (o *RooflineOptions) anchorsBy(forwards map[int]*anchored) *anchors {
 const mixedTypes = "several"
 
 // kindOf returns the type of an op's weights, "" for none, and whether it multiplies.
-func kindOf(w *model.OpWork) (typ string, multiplies bool) {
+func kindOf(w *cost.OpWork) (typ string, multiplies bool) {
 	for i, part := range w.Parts {
 		multiplies = multiplies || part.FLOP > 0
 		if i > 0 && part.Type != typ {
@@ -159,7 +159,7 @@ func kindOf(w *model.OpWork) (typ string, multiplies bool) {
 
 // linesOf returns the lines of an op that only moves rows.
 func (o *RooflineOptions) linesOf(op int, forwards map[int]*anchored) (out [2]lines) {
-	for i, phase := range model.Phases {
+	for i, phase := range cost.Phases {
 		out[i].m = o.anchorsOf(phase)
 		for k, m := range out[i].m {
 			out[i].seconds[k] = forwards[m].op(op).Seconds
@@ -172,7 +172,7 @@ func (o *RooflineOptions) linesOf(op int, forwards map[int]*anchored) (out [2]li
 // in the smallest batch. Other ops read keys and values or states of each sequence, so that the
 // larger batch is more accurate.
 func (o *RooflineOptions) reach(a *anchors, op int, typ string, forwards map[int]*anchored) {
-	batch, prompts := o.anchorsOf(model.Phases[1]), o.anchorsOf(model.Phases[0])
+	batch, prompts := o.anchorsOf(cost.Phases[1]), o.anchorsOf(cost.Phases[0])
 	memory := forwards[batch[0]].op(op)
 	if typ == "" {
 		memory = forwards[batch[1]].op(op)
@@ -183,7 +183,7 @@ func (o *RooflineOptions) reach(a *anchors, op int, typ string, forwards map[int
 		few, compute, many = roofline.Anchor{}, most, fmt.Sprintf("a batch of %d", batch[1])
 	}
 	work := &forwards[prompts[1]].works[forwards[prompts[1]].at[op]]
-	arithmetic, set := work.Parts[0].Compute, o.pus(model.Phases[0])
+	arithmetic, set := work.Parts[0].Compute, o.pus(cost.Phases[0])
 	pace := o.pace(set, arithmetic)
 	for _, anchor := range []*roofline.Anchor{&memory, &few, &compute} {
 		around := o.Placer.Machine.Barrier(set).Value +

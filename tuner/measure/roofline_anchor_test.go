@@ -8,6 +8,7 @@ import (
 	"sandwich/profiles"
 	"sandwich/roofline"
 	"sandwich/runtime/model"
+	"sandwich/runtime/model/cost"
 	"sandwich/tuner/candidates"
 )
 
@@ -40,7 +41,7 @@ func rooflineOf(t *testing.T, rows ...int) *RooflineOptions {
 	}
 	profile, _ := candidates.Complete(host, plan.Widest(), plan.Arithmetics())
 	return &RooflineOptions{Rows: rows, Assumed: candidates.AssumedNear(),
-		Placer: model.Placer{Model: ops, Plan: plan, Machine: roofline.NewMachine(profile), Context: 512}}
+		Placer: cost.Placer{Model: ops, Plan: plan, Machine: roofline.NewMachine(profile), Context: 512}}
 }
 
 // synthetic returns a forward of m rows on a machine on which ops reach the fractions near of their
@@ -132,7 +133,7 @@ func TestAnchorRows(t *testing.T) {
 	o := rooflineOf(t, 1)
 	for _, most := range []int{0, 1, 2, 3, 16, 64, 256} {
 		o.Placer.Plan.BatchMax = most
-		for _, phase := range model.Phases {
+		for _, phase := range cost.Phases {
 			for _, m := range o.anchorsOf(phase) {
 				if most > 0 && o.Phase(m) != phase || m < 1 || m > o.Longest() {
 					t.Errorf("batches of %d: %d rows are %s and no anchor of %s", most, m, o.Phase(m), phase)

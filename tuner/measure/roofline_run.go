@@ -10,7 +10,7 @@ import (
 	"sandwich/runtime/counters"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/kvcache"
-	"sandwich/runtime/model"
+	"sandwich/runtime/model/cost"
 	"sandwich/runtime/pool"
 )
 
@@ -134,7 +134,7 @@ func predicted(arm *RooflineArm, list []*rooflineRun) (rows []RooflineRow, rests
 		}
 		rows = append(rows, own...)
 	}
-	return rows, by.sentences(o.pus(model.Phases[0])), nil
+	return rows, by.sentences(o.pus(cost.Phases[0])), nil
 }
 
 // Forwards of up to shortRows rows are short. A warm-up runs before the measured ones, because
@@ -175,7 +175,7 @@ type rooflineRun struct {
 	arm      *RooflineArm
 	m        int
 	anchor   bool // predictions are based on it
-	works    []model.OpWork
+	works    []cost.OpWork
 	at       []int // index of the work of each op
 	batch    *kvcache.Batch
 	clock    opClock

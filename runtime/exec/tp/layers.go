@@ -81,7 +81,8 @@ func kindOf(a model.Attn) (kvcache.Kind, error) {
 func FullLayers(d model.Dims) Layers {
 	l := Layers{Kinds: []kvcache.Kind{kvcache.Full{}}, Of: make([]int, d.Layers)}
 	for i := range d.Layers {
-		l.Heads, l.KVLayer = append(l.Heads, model.Heads{Q: d.Heads, KV: d.KVHeads, Dim: d.HeadDim}), append(l.KVLayer, i)
+		l.Heads = append(l.Heads, model.Heads{Q: d.Heads, KV: d.KVHeads, Dim: d.HeadDim})
+		l.KVLayer = append(l.KVLayer, i)
 	}
 	return l
 }

@@ -20,7 +20,7 @@ import (
 	"sandwich/profiles"
 	"sandwich/runtime/answer"
 	"sandwich/runtime/api"
-	"sandwich/runtime/engine"
+	"sandwich/runtime/engine/sampling"
 	"sandwich/runtime/grammar"
 	"sandwich/runtime/session"
 	"sandwich/runtime/tokenizer"
@@ -107,10 +107,12 @@ func (f *grammarFlags) run(ctx context.Context) ([]measure.GrammarRow, error) {
 	step, done := show.StepBar("bench grammar", len(sources)*len(vocabs))
 	defer done()
 	for _, vocab := range vocabs {
-		drawer := engine.NewSampler(vec, vocab.Size(), api.Sampling{Temperature: 1, TopK: 40, Seed: 1})
+		sampler := sampling.New(api.Sampling{Temperature: 1, TopK: 40, Seed: 1}, nil)
+		buffer := sampling.NewBuffer(vec, vocab.Size())
+		draw := func(logits []float32, allowed []uint64) int32 { return sampler.Next(logits, allowed, buffer) }
 		for _, name := range slices.Sorted(maps.Keys(sources)) {
 			row, err := measure.TimeGrammar(ctx, measure.GrammarOptions{Name: name, Source: sources[name],
-				Vocab: vocab, Answers: f.answers, Tokens: f.tokens, Drawer: drawer})
+				Vocab: vocab, Answers: f.answers, Tokens: f.tokens, Draw: draw})
 			if err != nil {
 				return nil, exit.Usage(fmt.Errorf("%s: %w", name, err))
 			}

@@ -22,6 +22,7 @@ import (
 	"sandwich/runtime/engine"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
+	"sandwich/runtime/model/cost"
 	"sandwich/runtime/pool"
 	"sandwich/runtime/session"
 	"sandwich/tuner"
@@ -318,11 +319,11 @@ func (f *predictFlags) measure(ctx context.Context, s *session.Session, plan *pl
 // newPredictRow returns the row of a forward that was predicted and measured.
 func newPredictRow(s *session.Session, plan *plans.Plan, x measure.Forward, predicted float64, sp measure.Spread,
 	reps int) predictRow {
-	r := predictRow{Model: s.Name, CPU: s.Profile.Host.CPUModel, TP: plan.TP(), Phase: model.Phases[0], Rows: x.Rows,
+	r := predictRow{Model: s.Name, CPU: s.Profile.Host.CPUModel, TP: plan.TP(), Phase: cost.Phases[0], Rows: x.Rows,
 		Context: x.Context, Predicted: predicted, Seconds: sp.Median, Min: sp.Min, Max: sp.Max, Samples: reps,
 		name: x.Name(), PUs: plan.Prefill.PUs.String()}
 	if !x.Prefill {
-		r.Phase = model.Phases[1]
+		r.Phase = cost.Phases[1]
 	}
 	if r.Seconds > 0 {
 		r.Error = r.Predicted/r.Seconds - 1

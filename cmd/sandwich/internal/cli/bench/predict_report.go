@@ -9,7 +9,7 @@ import (
 
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/profiles"
-	"sandwich/runtime/model"
+	"sandwich/runtime/model/cost"
 )
 
 // predictRow is one forward that was predicted and measured. Its JSON is stable.
@@ -91,7 +91,7 @@ func (o *predictOut) errors() (out []predictErrors) {
 		func(r *predictRow) string { return r.Model },
 		(*predictRow).workers,
 		func(r *predictRow) string {
-			if r.Phase == model.Phases[0] {
+			if r.Phase == cost.Phases[0] {
 				return "prompts"
 			}
 			return "generation"

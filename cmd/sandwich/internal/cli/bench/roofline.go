@@ -25,6 +25,7 @@ import (
 	"sandwich/runtime/exec"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
+	"sandwich/runtime/model/cost"
 	"sandwich/runtime/session"
 	"sandwich/topotree"
 	"sandwich/tuner/candidates"
@@ -246,7 +247,7 @@ func (f *rooflineFlags) ready(ctx context.Context, a *rooflineArm, out *roofline
 	profile, assumed := candidates.Complete(s.Profile, s.Plan.Widest(), s.Plan.Arithmetics())
 	out.rest(assumed...)
 	a.options = measure.RooflineOptions{Rows: f.rows, Reps: f.reps, Assumed: candidates.AssumedNear(),
-		Placer: model.Placer{Model: ops, Plan: s.Plan, Machine: roofline.NewMachine(profile), Context: f.context}}
+		Placer: cost.Placer{Model: ops, Plan: s.Plan, Machine: roofline.NewMachine(profile), Context: f.context}}
 	plan.Chunk = max(plan.Chunk, a.options.Longest()) // a forward is one chunk
 	o := &a.options
 	if _, err := o.Predict(); err != nil {
@@ -312,7 +313,7 @@ func (f *rooflineFlags) predict(out *rooflineOut) error {
 		types = append(types, ceilings)
 	}
 	profile, notes := candidates.Complete(host, plan.Widest(), types)
-	o := measure.RooflineOptions{Rows: f.rows, Assumed: candidates.AssumedNear(), Placer: model.Placer{Model: ops,
+	o := measure.RooflineOptions{Rows: f.rows, Assumed: candidates.AssumedNear(), Placer: cost.Placer{Model: ops,
 		Plan:    plan,
 		Machine: roofline.NewMachine(profile), Context: f.context, Compute: ceilings}}
 	if f.noSplit || f.noPipeline || f.packOnPath {
@@ -329,7 +330,7 @@ func (f *rooflineFlags) predict(out *rooflineOut) error {
 	if err := f.changed(out.rows); err != nil {
 		return exit.Usage(err)
 	}
-	if out.switches, err = o.Placer.Ranges(model.Phases[0], f.rows[len(f.rows)-1]); err != nil {
+	if out.switches, err = o.Placer.Ranges(cost.Phases[0], f.rows[len(f.rows)-1]); err != nil {
 		return exit.Usage(err)
 	}
 	for i := range out.rows {

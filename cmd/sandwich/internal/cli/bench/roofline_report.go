@@ -10,7 +10,7 @@ import (
 	"sandwich/cmd/sandwich/internal/bundle"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/profiles"
-	"sandwich/runtime/model"
+	"sandwich/runtime/model/cost"
 	"sandwich/tuner/measure"
 	"sandwich/tuner/measure/chart"
 )
@@ -24,7 +24,7 @@ type rooflineOut struct {
 	rests    []string        // what the predictions are based on, one sentence each
 	least    float64         // shortest op that is shown, in seconds
 
-	switches []model.Placed // with --machine: where ops run, by rows
+	switches []cost.Placed // with --machine: where ops run, by rows
 }
 
 // rest adds the assumptions of the predictions to the notes, each sentence once.
@@ -72,7 +72,7 @@ var rooflineReport = show.Report[measure.RooflineRow]{
 type rooflineJSON struct {
 	Rows    []measure.RooflineRow   `json:"rows"`
 	Errors  *measure.RooflineErrors `json:"errors,omitempty"`             // absent if nothing was measured
-	Placed  []model.Placed          `json:"placed,omitempty"`             // with --machine: by rows
+	Placed  []cost.Placed           `json:"placed,omitempty"`             // with --machine: by rows
 	Joules  map[int]float64         `json:"joules_per_forward,omitempty"` // by rows
 	RestsOn []string                `json:"rests_on"`
 }

@@ -9,26 +9,27 @@ import (
 	"sandwich/plans"
 	"sandwich/roofline"
 	"sandwich/runtime/model"
+	"sandwich/runtime/model/cost"
 )
 
 // shownPlan is the stable JSON of plan show.
 type shownPlan struct {
 	plans.Summary
-	Placed []model.Placed `json:"placed,omitempty"` // where ops run, by the ceilings of the plan's host
+	Placed []cost.Placed `json:"placed,omitempty"` // where ops run, by the ceilings of the plan's host
 }
 
 // placedByPlan returns where each op of a plan runs, by ranges of rows.
-func placedByPlan(b *plans.Bundle) (out []model.Placed, err error) {
+func placedByPlan(b *plans.Bundle) (out []cost.Placed, err error) {
 	ops, err := model.Outline(b.Plan.Model)
 	if err != nil {
 		return nil, err
 	}
-	p := model.Placer{Model: ops, Plan: &b.Plan, Machine: roofline.NewMachine(&b.Host)}
+	p := cost.Placer{Model: ops, Plan: &b.Plan, Machine: roofline.NewMachine(&b.Host)}
 	for i, most := range []int{max(b.Plan.SeqMax, b.Plan.Chunk), b.Plan.BatchMax} {
 		if i > 0 && b.Plan.Model.Pooled() {
 			break
 		}
-		list, err := p.Ranges(model.Phases[i], max(1, most))
+		list, err := p.Ranges(cost.Phases[i], max(1, most))
 		if err != nil {
 			return nil, err
 		}

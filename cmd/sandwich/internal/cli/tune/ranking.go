@@ -10,7 +10,7 @@ import (
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
 	"sandwich/profiles"
-	"sandwich/runtime/model"
+	"sandwich/runtime/model/cost"
 	"sandwich/topotree"
 	"sandwich/tuner"
 	"sandwich/tuner/replay"
@@ -32,7 +32,7 @@ type rankingJSON struct {
 	Errors         *plans.TraceErrors `json:"prediction_errors,omitempty"`
 	Candidates     []candidateJSON    `json:"candidates"`
 	Classes        []tuner.ClassRow   `json:"classes,omitempty"` // kinds of cores, if there are several
-	Placed         []model.Placed     `json:"placed,omitempty"`  // where ops run under the best candidate
+	Placed         []cost.Placed      `json:"placed,omitempty"`  // where ops run under the best candidate
 }
 
 type candidateJSON struct {

@@ -13,6 +13,7 @@ import (
 	"sandwich/profiles/calibrate"
 	"sandwich/roofline"
 	"sandwich/runtime/model"
+	"sandwich/runtime/model/cost"
 )
 
 // explainFlags holds the flags of bench llm explain.
@@ -46,7 +47,7 @@ this machine. The tests are those of bench llm; none is run.`,
 }
 
 // run returns where the ops of the tests run, with reasons. It runs none of them.
-func (f *explainFlags) run(ctx context.Context) (out []model.Placed, err error) {
+func (f *explainFlags) run(ctx context.Context) (out []cost.Placed, err error) {
 	s, err := f.session.Open()
 	if err != nil {
 		return nil, err
@@ -61,18 +62,18 @@ func (f *explainFlags) run(ctx context.Context) (out []model.Placed, err error) 
 	if err != nil {
 		return nil, err
 	}
-	p := model.Placer{Model: ops, Plan: s.Plan, Machine: roofline.NewMachine(s.Profile)}
+	p := cost.Placer{Model: ops, Plan: s.Plan, Machine: roofline.NewMachine(s.Profile)}
 	for _, t := range f.tests() {
-		phase, rows := model.Phases[1], t.Batch
+		phase, rows := cost.Phases[1], t.Batch
 		p.Context = t.Middle()
 		if t.Prefill {
-			phase, rows, p.Context = model.Phases[0], min(t.Tokens, s.Plan.Chunk), t.Depth
+			phase, rows, p.Context = cost.Phases[0], min(t.Tokens, s.Plan.Chunk), t.Depth
 		}
 		list, err := p.At(phase, rows)
 		if err != nil {
 			return nil, exit.Usage(err)
 		}
-		out = append(out, model.Join(list)...)
+		out = append(out, cost.Join(list)...)
 	}
 	return out, nil
 }

@@ -1,4 +1,4 @@
-package engine
+package sampling
 
 import (
 	"math"
@@ -10,20 +10,20 @@ import (
 	"sandwich/runtime/api"
 )
 
-func testDraft(t testing.TB, vocab int) *sampleBuffer {
+func testBuffer(t testing.TB, vocab int) *Buffer {
 	t.Helper()
 	vec, err := microkernel.NewVec(microkernel.Go)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newSampleBuffer(vec, vocab)
+	return NewBuffer(vec, vocab)
 }
 
 // TestPenalties: each penalty moves the logits by its definition, of the tokens it is about, and of
 // no others.
 func TestPenalties(t *testing.T) {
 	logits := []float32{2, -2, 1, 0.5, 3, -1, 0, 4}
-	d := testDraft(t, len(logits))
+	d := testBuffer(t, len(logits))
 	for _, c := range []struct {
 		name string
 		s    api.Sampling
@@ -40,9 +40,9 @@ func TestPenalties(t *testing.T) {
 			0.5,
 			2.5, -1, 0, 4}},
 	} {
-		s := newSampler(c.s, []int32{0, 1})
+		s := New(c.s, []int32{0, 1})
 		for _, id := range []int32{1, 4, 4} {
-			s.took(id)
+			s.Count(id)
 		}
 		if got := s.penalize(logits, d); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
@@ -57,11 +57,11 @@ func TestPenalties(t *testing.T) {
 // ever.
 func TestPenaltyTurnsLoops(t *testing.T) {
 	logits := []float32{1, 1.5, 1.4, 0}
-	d := testDraft(t, len(logits))
-	s := newSampler(api.Sampling{PresencePenalty: 0.3}, nil)
+	d := testBuffer(t, len(logits))
+	s := New(api.Sampling{PresencePenalty: 0.3}, nil)
 	var got []int32
 	for range 3 {
-		got = append(got, s.next(logits, nil, d))
+		got = append(got, s.Next(logits, nil, d))
 	}
 	if !slices.Equal(got, []int32{1, 2, 1}) {
 		t.Errorf("drawn %v, want 1, then 2 since 1 was there, then 1 again since both were", got)
@@ -86,7 +86,7 @@ func TestRankAgainstSort(t *testing.T) {
 				logits[i] = float32(math.Inf(-1))
 			}
 		}
-		d := testDraft(t, vocab)
+		d := testBuffer(t, vocab)
 		want := reference64(logits)
 		for _, k := range []int{0, 1, 5, 40, 100, 3000} {
 			got := d.rank(logits, k, 1)
@@ -139,7 +139,7 @@ func TestLimits(t *testing.T) {
 		return out
 	}
 	logits := logOf(0.05, 0.5, 0.15, 0.3)
-	d := testDraft(t, len(logits))
+	d := testBuffer(t, len(logits))
 	for _, c := range []struct {
 		s    api.Sampling
 		want []int32
@@ -154,7 +154,7 @@ func TestLimits(t *testing.T) {
 		{api.Sampling{MinP: 0.7}, []int32{1}},
 		{api.Sampling{TopP: 0.81, MinP: 0.5}, []int32{1, 3}},
 	} {
-		s := newSampler(c.s, nil)
+		s := New(c.s, nil)
 		var got []int32
 		for _, x := range s.limit(d.rank(logits, s.TopK, 1)) {
 			got = append(got, x.id)
@@ -169,13 +169,13 @@ func TestLimits(t *testing.T) {
 // temperatures.
 func TestDrawFollowsProbabilities(t *testing.T) {
 	logits := []float32{0, 1, 2, -1}
-	d := testDraft(t, len(logits))
+	d := testBuffer(t, len(logits))
 	for _, temperature := range []float32{0.7, 1.5} {
-		s := newSampler(api.Sampling{Temperature: temperature, Seed: 1}, nil)
+		s := New(api.Sampling{Temperature: temperature, Seed: 1}, nil)
 		const draws = 40000
 		var counts [4]int
 		for range draws {
-			counts[s.next(logits, nil, d)]++
+			counts[s.Next(logits, nil, d)]++
 		}
 		sum := 0.0
 		for _, l := range logits {
@@ -196,14 +196,14 @@ func TestDrawFollowsProbabilities(t *testing.T) {
 func TestDrawOfNothing(t *testing.T) {
 	nan, inf := float32(math.NaN()), float32(math.Inf(-1))
 	for _, logits := range [][]float32{{nan, nan, nan}, {inf, inf, inf}} {
-		d := testDraft(t, 3)
+		d := testBuffer(t, 3)
 		for _, s := range []api.Sampling{{}, {Temperature: 1}, {Temperature: 1, TopK: 2, TopP: 0.5, MinP: 0.5}} {
-			if id := newSampler(s, nil).next(logits, nil, d); id < 0 || id > 2 {
+			if id := New(s, nil).Next(logits, nil, d); id < 0 || id > 2 {
 				t.Errorf("%v with %+v gave token %d", logits, s, id)
 			}
 		}
 	}
-	if id := newSampler(api.Sampling{Temperature: -1}, nil).next([]float32{0, 3, 1}, nil, testDraft(t, 3)); id != 1 {
+	if id := New(api.Sampling{Temperature: -1}, nil).Next([]float32{0, 3, 1}, nil, testBuffer(t, 3)); id != 1 {
 		t.Errorf("a negative temperature drew %d, not the best", id)
 	}
 }

@@ -1,4 +1,4 @@
-package model
+package cost
 
 import (
 	"math"
@@ -10,6 +10,7 @@ import (
 	"sandwich/profiles"
 	"sandwich/roofline"
 	"sandwich/runtime/gguf"
+	"sandwich/runtime/model"
 )
 
 // m4 is the machine of SMEPilot figure 3 with a dense model of one type.
@@ -125,7 +126,7 @@ func TestRowsOfRows(t *testing.T) {
 		part := o.Parts[0]
 		switch o.Op {
 		case "attn_norm":
-			if o.Kind == OpNorm && (part.Moved != 2*row || part.Touched != 2*row+passed/2) {
+			if o.Kind == model.OpNorm && (part.Moved != 2*row || part.Touched != 2*row+passed/2) {
 				t.Errorf("a norm moves %g bytes in %g, want %g", part.Moved, part.Touched, 2*row)
 			}
 		case "ffn_norm":

@@ -1,4 +1,4 @@
-package engine
+package sampling
 
 import (
 	"math"
@@ -14,7 +14,7 @@ func TestDrawOfSet(t *testing.T) {
 	skipUnderRace(t)
 	rng := rand.New(rand.NewPCG(5, 1))
 	const vocab = 9001
-	d := testDraft(t, vocab)
+	d := testBuffer(t, vocab)
 	for round := range 400 {
 		logits, masked := make([]float32, vocab), make([]float32, vocab)
 		for i := range logits {
@@ -38,9 +38,17 @@ func TestDrawOfSet(t *testing.T) {
 			how.RepeatPenalty = 1.3
 		}
 		prompt := []int32{1, 5, 77}
-		got := newSampler(how, prompt).next(logits, allowed, d)
-		if want := newSampler(how, prompt).next(masked, nil, d); got != want {
+		got := New(how, prompt).Next(logits, allowed, d)
+		if want := New(how, prompt).Next(masked, nil, d); got != want {
 			t.Fatalf("round %d: %+v of a share of %g: token %d, want %d", round, how, share, got, want)
 		}
+	}
+}
+
+// skipUnderRace skips a test that is slow with the race detector and has no concurrency.
+func skipUnderRace(t *testing.T) {
+	t.Helper()
+	if raceEnabled {
+		t.Skip("slow with the race detector")
 	}
 }

@@ -1,16 +1,17 @@
-package model
+package cost
 
 import (
 	"strings"
 
 	"sandwich/plans"
 	"sandwich/roofline"
+	"sandwich/runtime/model"
 )
 
 // OpWork is the work of one op in a forward.
 type OpWork struct {
 	Op    string // name of the op without the layer
-	Kind  Kind
+	Kind  model.Kind
 	Count int      // number of ops in the model with the same work
 	Parts []OpPart // one per path and weight type; at least one
 }
@@ -26,7 +27,7 @@ type OpPart struct {
 
 // opWorks returns the distinct works of the ops of a forward in a phase, and for each op the index
 // of its work. It fails if the plan is for another model.
-func opWorks(m *Model, p *plans.Plan, phase *plans.Phase, rows Rows) (list []OpWork, at []int, err error) {
+func opWorks(m *model.Model, p *plans.Plan, phase *plans.Phase, rows Rows) (list []OpWork, at []int, err error) {
 	types := newTypesOf(p)
 	between := bytesBetween(m, p)
 	all := 0
@@ -36,7 +37,7 @@ func opWorks(m *Model, p *plans.Plan, phase *plans.Phase, rows Rows) (list []OpW
 	for i := range m.Ops {
 		op := &m.Ops[i]
 		w := workOfOp{m: m, op: op, plan: p, phase: phase, rows: rows, all: all, between: between}
-		if op.Wanted || op.In == BufLogits {
+		if op.Wanted || op.In == model.BufLogits {
 			w.all = rows.Heads
 		}
 		if err := w.products(types); err != nil {
@@ -58,7 +59,7 @@ func opWorks(m *Model, p *plans.Plan, phase *plans.Phase, rows Rows) (list []OpW
 }
 
 // opName returns the name of an op without the layer.
-func opName(op *Op) string {
+func opName(op *model.Op) string {
 	if rest, layer := strings.CutPrefix(op.Name, "blk."); layer {
 		_, name, _ := strings.Cut(rest, ".")
 		return name
@@ -81,8 +82,8 @@ func (o *OpWork) same(b *OpWork) bool {
 
 // workOfOp collects the parts of one op.
 type workOfOp struct {
-	m     *Model
-	op    *Op
+	m     *model.Model
+	op    *model.Op
 	plan  *plans.Plan
 	phase *plans.Phase
 	rows  Rows
@@ -94,7 +95,7 @@ type workOfOp struct {
 
 // bytesBetween returns half the bytes of the weights of an average layer, all experts included: the
 // residual stream is used twice per layer, by its two norms.
-func bytesBetween(m *Model, p *plans.Plan) (sum float64) {
+func bytesBetween(m *model.Model, p *plans.Plan) (sum float64) {
 	for _, w := range p.Model.Weights {
 		if w.Role != plans.RoleEmbed && w.Role != "head" {
 			sum += float64(w.Count) * float64(w.N) * float64(w.K) * roofline.Bits(w.Type) / 8
@@ -122,7 +123,7 @@ func (w *workOfOp) products(types typesOf) error {
 		for _, t := range one.Of(Rows{Spans: []Span{{N: w.all}}, Heads: w.all}) {
 			work = work.Add(t.Work)
 		}
-		if w.op.Kind == OpExperts {
+		if w.op.Kind == model.OpExperts {
 			each *= plans.Reached(w.m.Experts.Used, w.m.Experts.Count, w.all)
 			m = int(max(1, float64(w.all*w.m.Experts.Used)/max(1, each)))
 		}
@@ -157,7 +158,7 @@ func (w *workOfOp) rest() {
 	f32 := roofline.Step{}
 	out := roofline.Output{}
 	switch w.op.Kind {
-	case OpAttention:
+	case model.OpAttention:
 		var one Work
 		one.attend(w.m, w.op, w.plan.KV)
 		h := w.op.Heads
@@ -166,7 +167,7 @@ func (w *workOfOp) rest() {
 		}
 		f32.Between = f32.FLOP / float64(4*h.Dim) * roofline.SoftmaxFLOP
 		out = roofline.Output{Rows: w.all, Columns: h.Q * h.Dim, TileRows: 1, TileColumns: h.Q / max(1, h.KV) * h.Dim}
-	case OpConv, OpDelta:
+	case model.OpConv, model.OpDelta:
 		var s state
 		s.add(w.op)
 		f32.Work = roofline.Work{FLOP: float64(w.all) * s.flop, Bytes: float64(len(w.rows.Spans)) * s.bytes}

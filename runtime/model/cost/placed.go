@@ -1,4 +1,4 @@
-package model
+package cost
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 
 	"sandwich/plans"
 	"sandwich/roofline"
+	"sandwich/runtime/model"
 	"sandwich/runtime/phase"
 	"sandwich/topotree"
 )
@@ -40,7 +41,7 @@ func (p *Placed) RowsText() string {
 // Placer determines where the ops of a model should run on a machine, by the three regimes of
 // SMEPilot section 3.2.
 type Placer struct {
-	Model   *Model
+	Model   *model.Model
 	Plan    *plans.Plan
 	Machine *roofline.Machine
 	Compute string // path of all weights and of attention; "": that of the plan
@@ -118,7 +119,9 @@ func (p *Placer) Place(name string, m int) (works []OpWork, at []int, out []Plac
 
 // ceiling returns the ceiling of a part. It changes the path of the part to p.Compute if that is
 // set.
-func (p *Placer) ceiling(set topotree.CPUSet, part *OpPart, known map[string]roofline.Ceiling) (roofline.Ceiling, error) {
+func (p *Placer) ceiling(
+	set topotree.CPUSet, part *OpPart, known map[string]roofline.Ceiling,
+) (roofline.Ceiling, error) {
 	if p.Compute != "" && part.FLOP > 0 {
 		part.Compute = p.Compute
 	}

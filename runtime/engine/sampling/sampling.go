@@ -1,4 +1,6 @@
-package engine
+// Package sampling draws tokens from logits: penalties, constraints, temperature, top-k, top-p and
+// min-p.
+package sampling
 
 import (
 	"math"
@@ -17,15 +19,16 @@ type rowMath interface {
 	SelectAbove(x *float32, n int, t float32, idx *int32, room int) int
 }
 
-// sampler draws the tokens of one request. It counts drawn tokens if penalties need that.
-type sampler struct {
+// Sampler draws the tokens of one request. It counts drawn tokens if penalties need that.
+type Sampler struct {
 	api.Sampling
 	rng   *rand.Rand
 	count map[int32]int // how often a token was generated, 0 for those of the prompt alone; nil while no penalty is set
 }
 
-func newSampler(s api.Sampling, prompt []int32) *sampler {
-	out := &sampler{Sampling: s, rng: rand.New(rand.NewPCG(s.Seed, 0x5a4d))}
+// New returns the sampler of a request with the given parameters and prompt.
+func New(s api.Sampling, prompt []int32) *Sampler {
+	out := &Sampler{Sampling: s, rng: rand.New(rand.NewPCG(s.Seed, 0x5a4d))}
 	repeat := s.RepeatPenalty != 0 && s.RepeatPenalty != 1
 	if repeat || s.FrequencyPenalty != 0 || s.PresencePenalty != 0 {
 		out.count = map[int32]int{}
@@ -38,8 +41,8 @@ func newSampler(s api.Sampling, prompt []int32) *sampler {
 	return out
 }
 
-// sampleBuffer is the working memory of a draw, shared by all requests of an engine.
-type sampleBuffer struct {
+// Buffer is the working memory of a draw, shared by all requests of an engine.
+type Buffer struct {
 	vec        rowMath
 	logits     []float32 // copy of a row with penalties, or the logits of allowed tokens
 	tokens     []int32   // ids of the allowed tokens in logits
@@ -54,35 +57,37 @@ type candidate struct {
 	p     float64
 }
 
-func newSampleBuffer(vec rowMath, vocab int) *sampleBuffer {
-	return &sampleBuffer{vec: vec, logits: make([]float32, vocab), index: make([]int32, max(selectRoom, vocab)+16)}
+// NewBuffer returns a buffer for a vocabulary of vocab tokens. vec holds the vector kernels
+// (microkernel.Vec).
+func NewBuffer(vec rowMath, vocab int) *Buffer {
+	return &Buffer{vec: vec, logits: make([]float32, vocab), index: make([]int32, max(selectRoom, vocab)+16)}
 }
 
 // selectRoom is the number of candidates above which rank sorts the whole vocabulary.
 const selectRoom = 2048
 
-// next draws a token. allowed has a bit for each allowed token; nil allows all.
-func (s *sampler) next(logits []float32, allowed []uint64, d *sampleBuffer) int32 {
+// Next draws a token. allowed has a bit for each allowed token; nil allows all.
+func (s *Sampler) Next(logits []float32, allowed []uint64, d *Buffer) int32 {
 	logits = s.penalize(logits, d)
 	if allowed != nil {
-		return s.took(s.nextOf(logits, allowed, d))
+		return s.Count(s.nextOf(logits, allowed, d))
 	}
 	if !(s.Temperature > 0) || s.TopK == 1 {
-		return s.took(int32(d.vec.Argmax(&logits[0], len(logits))))
+		return s.Count(int32(d.vec.Argmax(&logits[0], len(logits))))
 	}
 	candidates := s.limit(d.rank(logits, s.TopK, s.Temperature))
-	return s.took(s.draw(candidates))
+	return s.Count(s.draw(candidates))
 }
 
-// took counts a token for penalties and returns it.
-func (s *sampler) took(id int32) int32 {
+// Count counts a token for penalties and returns it.
+func (s *Sampler) Count(id int32) int32 {
 	if s.count != nil {
 		s.count[id]++
 	}
 	return id
 }
 
-func (s *sampler) penalize(logits []float32, d *sampleBuffer) []float32 {
+func (s *Sampler) penalize(logits []float32, d *Buffer) []float32 {
 	if len(s.count)+len(s.Bias) == 0 {
 		return logits
 	}
@@ -107,7 +112,7 @@ func (s *sampler) penalize(logits []float32, d *sampleBuffer) []float32 {
 // rank returns the candidates with the largest logits, largest first (ties by id), at most k (0:
 // any number). Tokens exp(-20) times less likely than the best at this temperature cannot matter
 // and are left out.
-func (d *sampleBuffer) rank(logits []float32, k int, temperature float32) []candidate {
+func (d *Buffer) rank(logits []float32, k int, temperature float32) []candidate {
 	best := d.vec.Max(&logits[0], len(logits))
 	for _, width := range []float32{4, 8, 20} {
 		if k == 0 && width < 20 {
@@ -135,7 +140,7 @@ func (d *sampleBuffer) rank(logits []float32, k int, temperature float32) []cand
 
 // largest returns the n largest logits, largest first (ties by id), in one pass. It is efficient
 // for small n.
-func (d *sampleBuffer) largest(logits []float32, n int) []candidate {
+func (d *Buffer) largest(logits []float32, n int) []candidate {
 	d.candidates = d.candidates[:0]
 	least := float32(math.Inf(-1)) // logit that a further candidate must exceed
 	for i, l := range logits {
@@ -161,7 +166,7 @@ func (d *sampleBuffer) largest(logits []float32, n int) []candidate {
 
 // sorted returns the candidates with the given ids, largest logit first (ties by id), at most k (0:
 // any number).
-func (d *sampleBuffer) sorted(logits []float32, ids []int32, k int) []candidate {
+func (d *Buffer) sorted(logits []float32, ids []int32, k int) []candidate {
 	d.candidates = d.candidates[:0]
 	for _, id := range ids {
 		d.candidates = append(d.candidates, candidate{id: id, logit: logits[id]})
@@ -182,7 +187,7 @@ func (d *sampleBuffer) sorted(logits []float32, ids []int32, k int) []candidate 
 }
 
 // limit applies top-p and min-p to ranked candidates.
-func (s *sampler) limit(c []candidate) []candidate {
+func (s *Sampler) limit(c []candidate) []candidate {
 	if s.TopP > 0 && s.TopP < 1 {
 		sum := weigh(c, 1)
 		reached := 0.0
@@ -214,7 +219,7 @@ func weigh(c []candidate, temperature float64) (sum float64) {
 }
 
 // draw draws one of some ranked candidates by their probabilities.
-func (s *sampler) draw(c []candidate) int32 {
+func (s *Sampler) draw(c []candidate) int32 {
 	if len(c) == 0 {
 		return 0 // all logits are NaN or -Inf; Argmax returns 0 as well
 	}
@@ -227,8 +232,8 @@ func (s *sampler) draw(c []candidate) int32 {
 	return c[len(c)-1].id
 }
 
-// logprobs returns the log probability of a token and of the n most likely ones.
-func (d *sampleBuffer) logprobs(logits []float32, id int32, n int) (api.TokenLogprob, []api.TokenLogprob) {
+// Logprobs returns the log probability of a token and of the n most likely ones.
+func (d *Buffer) Logprobs(logits []float32, id int32, n int) (api.TokenLogprob, []api.TokenLogprob) {
 	best := d.vec.Max(&logits[0], len(logits))
 	norm := best + float32(math.Log(float64(d.vec.ExpSum(&logits[0], len(logits), 1, best))))
 	own := api.TokenLogprob{ID: id, Logprob: logits[id] - norm}

@@ -1,4 +1,4 @@
-package engine
+package cpus
 
 import (
 	"errors"
@@ -15,7 +15,7 @@ import (
 // world is a machine on which some processes have their workers bound to PUs, in whole intervals of
 // a second. Threads on one PU share it evenly.
 type world struct {
-	movers []*mover
+	movers []*Mover
 	at     [][]int         // PU of each worker, by process
 	other  map[int]float64 // load of a PU by what is bound there and wants that share of it
 	bound  []int           // PUs to which a thread that is no worker is bound
@@ -92,7 +92,7 @@ func newWorld(t *testing.T, machine string, at ...[]int) *world {
 		w.waits = append(w.waits, make([]pool.Wait, len(pus)))
 		mine := member{w, id}
 		seed := id // processes draw different numbers
-		w.movers = append(w.movers, &mover{monitor: mine, profile: profiles.New(m, profiles.Identity{}), pool: mine,
+		w.movers = append(w.movers, &Mover{monitor: mine, profile: profiles.New(m, profiles.Identity{}), pool: mine,
 			random: func(n int) int { seed++; return seed % n }})
 		for _, pu := range pus {
 			mine.Hold(pu)
@@ -123,7 +123,7 @@ func (w *world) pass(allowed []int) (notes []string) {
 	}
 	w.now = w.now.Add(time.Second)
 	for id, m := range w.movers {
-		notes = append(notes, m.look(w.now, slices.Clone(w.at[id]), allowed)...)
+		notes = append(notes, m.Look(w.now, slices.Clone(w.at[id]), allowed)...)
 	}
 	return notes
 }
@@ -226,7 +226,7 @@ func TestThrottledWorkersStay(t *testing.T) {
 		w.waits[0][0].Ran += time.Second / 2
 		w.waits[0][0].Waited += time.Second / 2
 		w.busy = map[int]float64{0: 0.5}
-		if notes := w.movers[0].look(w.now, w.at[0], []int{0, 1}); len(notes) > 0 {
+		if notes := w.movers[0].Look(w.now, w.at[0], []int{0, 1}); len(notes) > 0 {
 			t.Fatalf("a throttled worker: %q", notes)
 		}
 	}
@@ -235,11 +235,11 @@ func TestThrottledWorkersStay(t *testing.T) {
 	for range 20 {
 		w.now = w.now.Add(time.Second)
 		w.busy = map[int]float64{0: 1}
-		if notes := w.movers[0].look(w.now, w.at[0], []int{0, 1}); len(notes) > 0 {
+		if notes := w.movers[0].Look(w.now, w.at[0], []int{0, 1}); len(notes) > 0 {
 			t.Fatalf("without figures of the threads: %q", notes)
 		}
 	}
-	if newMover(&Options{}, nil).look(w.now, nil, nil) != nil {
+	if NewMover(nil, nil, nil).Look(w.now, nil, nil) != nil {
 		t.Error("an engine without a monitor moves workers")
 	}
 }

@@ -1,6 +1,9 @@
-package model
+package cost
 
-import "sandwich/roofline"
+import (
+	"sandwich/roofline"
+	"sandwich/runtime/model"
+)
 
 // perRow is a number of bytes per row of a forward, and per row whose logits are wanted.
 type perRow struct{ row, head float64 }
@@ -11,10 +14,10 @@ func (p perRow) add(o perRow) perRow { return perRow{p.row + o.row, p.head + o.h
 
 // activations returns the bytes of activations that an op reads and writes, and the bytes of the
 // buffers that hold them.
-func activations(m *Model, op *Op) (moved, touched perRow) {
-	of := func(bufs ...Buf) (sum perRow) {
+func activations(m *model.Model, op *model.Op) (moved, touched perRow) {
+	of := func(bufs ...model.Buf) (sum perRow) {
 		for _, b := range bufs {
-			if b == BufLogits {
+			if b == model.BufLogits {
 				sum.head += 4 * float64(m.Width(b))
 			} else {
 				sum.row += 4 * float64(m.RowsOf(b, 1)*m.Width(b))
@@ -23,26 +26,26 @@ func activations(m *Model, op *Op) (moved, touched perRow) {
 		return sum
 	}
 	switch op.Kind {
-	case OpEmbed:
-		touched = of(BufX)
+	case model.OpEmbed:
+		touched = of(model.BufX)
 		return touched, touched
-	case OpNorm:
-		touched = of(BufX, BufH)
+	case model.OpNorm:
+		touched = of(model.BufX, model.BufH)
 		return touched, touched
-	case OpAddNorm:
-		touched = of(BufX, BufY, BufH)
-		return touched.add(of(BufX)), touched // X is read and written
-	case OpRotate:
-		touched = of(BufQ, BufK, BufV)
+	case model.OpAddNorm:
+		touched = of(model.BufX, model.BufY, model.BufH)
+		return touched.add(of(model.BufX)), touched // X is read and written
+	case model.OpRotate:
+		touched = of(model.BufQ, model.BufK, model.BufV)
 		return touched.add(touched), touched // keys and values go to the cache
-	case OpAttention:
-		touched = of(BufQ, BufAtt)
+	case model.OpAttention:
+		touched = of(model.BufQ, model.BufAtt)
 		return touched, touched
-	case OpGather:
+	case model.OpGather:
 		touched = perRow{head: 8 * float64(m.Dims.Hidden)}
 		return touched, touched
 	}
-	touched = of(append([]Buf{op.In}, op.Outs...)...)
+	touched = of(append([]model.Buf{op.In}, op.Outs...)...)
 	return touched, touched
 }
 
@@ -55,11 +58,11 @@ type move struct {
 
 // move adds the activations of an op that is neither a product nor attention; the measured rates of
 // those include their activations.
-func (w *Work) move(m *Model, op *Op) {
-	if len(op.W) > 0 || op.Kind == OpAttention {
+func (w *Work) move(m *model.Model, op *model.Op) {
+	if len(op.W) > 0 || op.Kind == model.OpAttention {
 		return
 	}
-	one := move{wanted: op.Wanted || op.In == BufLogits}
+	one := move{wanted: op.Wanted || op.In == model.BufLogits}
 	one.moved, one.touched = activations(m, op)
 	w.moves = counted(w.moves, one, 1, func(m *move) *float64 { return &m.ops })
 }

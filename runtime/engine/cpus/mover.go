@@ -1,4 +1,4 @@
-package engine
+package cpus
 
 import (
 	"fmt"
@@ -24,11 +24,11 @@ const (
 	boundEvery    = 16 // intervals between two scans of the threads of all processes
 )
 
-// mover moves workers away from PUs that other threads use, to idle PUs. It compares the scheduling
+// Mover moves workers away from PUs that other threads use, to idle PUs. It compares the scheduling
 // statistics of the workers with the load of their PUs. Several instances may move to the same PU
 // at the same time, so the delay before a move has a random part that grows with each move. Its
 // methods are called by one goroutine.
-type mover struct {
+type Mover struct {
 	monitor occupancy.Monitor
 	profile *profiles.Profile
 	pool    threads
@@ -39,7 +39,7 @@ type mover struct {
 	workers []crowding
 }
 
-// threads are the methods of *pool.Pool that a mover uses.
+// threads are the methods of *pool.Pool that a Mover uses.
 type threads interface {
 	Waits() []pool.Wait
 	Move(worker, pu int) error
@@ -53,17 +53,18 @@ type crowding struct {
 	base     int
 }
 
-// newMover returns nil if workers may not move.
-func newMover(o *Options, p threads) *mover {
-	if o.Occupancy == nil || o.Profile == nil || o.Unpinned {
+// NewMover returns a mover of the workers of a pool, nil without a monitor or a profile. A nil
+// mover moves no workers.
+func NewMover(monitor occupancy.Monitor, profile *profiles.Profile, p threads) *Mover {
+	if monitor == nil || profile == nil {
 		return nil
 	}
-	return &mover{monitor: o.Occupancy, profile: o.Profile, pool: p, random: rand.IntN}
+	return &Mover{monitor: monitor, profile: profile, pool: p, random: rand.IntN}
 }
 
-// look moves crowded workers and returns a sentence for each move. It is called once per interval
+// Look moves crowded workers and returns a sentence for each move. It is called once per interval
 // with the PU of each worker and the PUs that the process may use.
-func (m *mover) look(now time.Time, at, allowed []int) (notes []string) {
+func (m *Mover) Look(now time.Time, at, allowed []int) (notes []string) {
 	if m == nil {
 		return nil
 	}
@@ -93,7 +94,7 @@ func (m *mover) look(now time.Time, at, allowed []int) (notes []string) {
 		}
 		ok = ok && m.move(i, at[i], to)
 		if !ok {
-			continue // look tries again in the next interval
+			continue // Look tries again in the next interval
 		}
 		notes = append(notes, fmt.Sprintf("PU %d is shared with other threads: worker %d moved to PU %d", at[i], i, to))
 		at[i] = to
@@ -103,7 +104,7 @@ func (m *mover) look(now time.Time, at, allowed []int) (notes []string) {
 }
 
 // spare reserves an idle PU for a worker, given the load of the PUs.
-func (m *mover) spare(worker int, at, allowed []int, load map[int]float64) (to int, ok bool) {
+func (m *Mover) spare(worker int, at, allowed []int, load map[int]float64) (to int, ok bool) {
 	used := profiles.PULoad{}
 	maps.Copy(used, load)
 	for {
@@ -118,7 +119,7 @@ func (m *mover) spare(worker int, at, allowed []int, load map[int]float64) (to i
 // unbound reserves a PU for a worker when every PU is in use and another thread is bound to the
 // worker's PU. It chooses a PU to which no thread is bound, since the threads that run there can be
 // migrated.
-func (m *mover) unbound(worker int, at, allowed []int) (to int, ok bool) {
+func (m *Mover) unbound(worker int, at, allowed []int) (to int, ok bool) {
 	load := map[int]float64{}
 	for pu, other := range m.monitor.Bound() {
 		if other {
@@ -133,7 +134,7 @@ func (m *mover) unbound(worker int, at, allowed []int) (to int, ok bool) {
 
 // move binds a worker to a reserved PU and releases the PU that it leaves. If binding fails, it
 // releases the reserved PU and returns false.
-func (m *mover) move(worker, from, to int) bool {
+func (m *Mover) move(worker, from, to int) bool {
 	if err := m.pool.Move(worker, to); err != nil {
 		m.monitor.Release(to)
 		return false

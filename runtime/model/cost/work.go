@@ -1,4 +1,4 @@
-package model
+package cost
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"sandwich/microkernel"
 	"sandwich/plans"
 	"sandwich/roofline"
+	"sandwich/runtime/model"
 )
 
 // Rows describes the rows of a forward.
@@ -60,14 +61,14 @@ type attend struct {
 
 // NewWork returns the work of a model's ops, with the types and paths of the plan. It fails if the
 // plan is for another model.
-func NewWork(m *Model, p *plans.Plan) (*Work, error) {
+func NewWork(m *model.Model, p *plans.Plan) (*Work, error) {
 	w := &Work{prefill: &p.Prefill, between: bytesBetween(m, p)}
 	types := newTypesOf(p)
 	for i := range m.Ops {
 		op := &m.Ops[i]
 		w.states.add(op)
 		w.move(m, op)
-		if op.Kind == OpAttention {
+		if op.Kind == model.OpAttention {
 			w.attend(m, op, p.KV)
 		}
 		for _, at := range op.W {
@@ -82,7 +83,7 @@ func NewWork(m *Model, p *plans.Plan) (*Work, error) {
 }
 
 // product adds the matrices of a weight.
-func (w *Work) product(m *Model, op *Op, weight *Weight, key plans.WeightKey, p *plans.Plan) {
+func (w *Work) product(m *model.Model, op *model.Op, weight *model.Weight, key plans.WeightKey, p *plans.Plan) {
 	path := microkernel.ComputeF32
 	if chosen, ok := p.Weight(key); ok {
 		path = chosen.Compute
@@ -90,7 +91,7 @@ func (w *Work) product(m *Model, op *Op, weight *Weight, key plans.WeightKey, p 
 	values := float64(weight.N) * float64(weight.K)
 	one := product{compute: path.Ceiling(), key: key, flop: 2 * values, bytes: values * roofline.Bits(key.Type) / 8,
 		head: op.Wanted}
-	if op.Kind == OpExperts {
+	if op.Kind == model.OpExperts {
 		one.used, one.of = m.Experts.Used, m.Experts.Count
 	}
 	w.products = counted(w.products, one, float64(weight.Matrices()), func(p *product) *float64 { return &p.count })
@@ -111,7 +112,7 @@ func counted[T comparable](list []T, one T, n float64, count func(*T) *float64) 
 }
 
 // attend adds the attention of a layer.
-func (w *Work) attend(m *Model, op *Op, kv microkernel.KVType) {
+func (w *Work) attend(m *model.Model, op *model.Op, kv microkernel.KVType) {
 	h := op.Heads
 	position := plans.ModelShape{Layers: 1, KVHeads: h.KV, HeadDim: h.Dim}.KVBytesPerToken(kv)
 	one := attend{heads: h.Q, kvHeads: h.KV, dim: h.Dim, window: op.Attn.Window, bidirectional: op.Attn.Bidirectional,
@@ -204,7 +205,7 @@ func newTypesOf(p *plans.Plan) typesOf {
 }
 
 // next returns the key of a weight's matrices and removes them from the list.
-func (t typesOf) next(w *Weight) (plans.WeightKey, error) {
+func (t typesOf) next(w *model.Weight) (plans.WeightKey, error) {
 	at := roleShape{w.Role, w.N, w.K}
 	left := t[at]
 	for len(left) > 0 && left[0].Count < w.Matrices() {

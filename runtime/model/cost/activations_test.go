@@ -1,4 +1,4 @@
-package model
+package cost
 
 import (
 	"math"
@@ -6,6 +6,7 @@ import (
 
 	"sandwich/microkernel"
 	"sandwich/runtime/gguf"
+	"sandwich/runtime/model"
 )
 
 // TestMoves counts what norms, rotations and the embedding of a small model move, whose rows are
@@ -25,7 +26,7 @@ func TestMoves(t *testing.T) {
 		}
 		want, most := 0.0, 0.0
 		for i, k := range at {
-			if op := &m.Ops[i]; len(op.W) == 0 && op.Kind != OpAttention {
+			if op := &m.Ops[i]; len(op.W) == 0 && op.Kind != model.OpAttention {
 				want += list[k].Parts[0].Moved
 				most = math.Max(most, list[k].Parts[0].Touched)
 			}

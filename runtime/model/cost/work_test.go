@@ -1,4 +1,4 @@
-package model
+package cost
 
 import (
 	"math"
@@ -8,19 +8,20 @@ import (
 	"sandwich/microkernel"
 	"sandwich/plans"
 	"sandwich/runtime/gguf"
+	"sandwich/runtime/model"
 )
 
 // windowed is a family of four layers, of which every second one sees few positions.
 func init() {
-	Register(Architecture{Name: "windowed", Decoder: func(b *Builder) {
+	model.Register(model.Architecture{Name: "windowed", Decoder: func(b *model.Builder) {
 		b.Embed(1)
 		for i := range b.Layers() {
 			b.Norm("attn_norm")
-			b.QKV(Never)
-			b.Attend(Attn{Scale: 1, Window: 16 * (i % 2)})
+			b.QKV(model.Never)
+			b.Attend(model.Attn{Scale: 1, Window: 16 * (i % 2)})
 			b.AttnOut()
 			b.Norm("ffn_norm")
-			b.FFN(SwiGLU)
+			b.FFN(model.SwiGLU)
 		}
 		b.Norm("output_norm")
 		b.Head(1)
@@ -28,9 +29,9 @@ func init() {
 }
 
 // planOf is a plan for a configuration whose matrices are of one type, all in one arithmetic.
-func planOf(t *testing.T, c Config, typ gguf.Type, path microkernel.Compute) *plans.Plan {
+func planOf(t *testing.T, c model.Config, typ gguf.Type, path microkernel.Compute) *plans.Plan {
 	t.Helper()
-	shape, err := c.Shape(Uniform(typ))
+	shape, err := c.Shape(model.Uniform(typ))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +44,7 @@ func planOf(t *testing.T, c Config, typ gguf.Type, path microkernel.Compute) *pl
 	return p
 }
 
-func workOf(t *testing.T, c Config, p *plans.Plan) *Work {
+func workOf(t *testing.T, c model.Config, p *plans.Plan) *Work {
 	t.Helper()
 	m, err := c.Model()
 	if err != nil {
@@ -76,7 +77,7 @@ func expect(t *testing.T, name string, got Task, flop, bytes float64) {
 // rows reach them, attention and routers in float32.
 func TestWork(t *testing.T) {
 	c := small("qwen3moe")
-	c.Experts = Experts{Count: 16, Used: 4, FFN: 256}
+	c.Experts = model.Experts{Count: 16, Used: 4, FFN: 256}
 	w := workOf(t, c, planOf(t, c, gguf.Q8_0, microkernel.ComputeInt8))
 	const layers, attn, expert, head = 2, 2*256*256 + 2*64*256, 3 * 256 * 256, 600 * 256
 	const router, kvToken = layers * 16 * 256, 2 * layers * 2 * 32 * 2
@@ -109,7 +110,7 @@ func TestWorkOfWindows(t *testing.T) {
 	}
 }
 
-// TestWorkOfMixedTypes: checks that matrices of different types in the layers count as their own type each.
+// TestWorkOfMixedTypes checks that matrices of different types count as their own type each.
 func TestWorkOfMixedTypes(t *testing.T) {
 	c := small("llama")
 	p := planOf(t, c, gguf.Q8_0, microkernel.ComputeInt8)
