@@ -203,6 +203,7 @@ type bf16Tile struct {
 }
 
 func newBF16Tile(a *asm.Asm, s spec) (_ *emitter, emit func()) {
+	s.Spec = bf16Code(s.Spec)
 	e := &bf16Tile{Asm: a, tiles: (s.MR + AMXRows - 1) / AMXRows, panels: s.NR / qtype.PanelWidth}
 	pool := pointerPool[:]
 	e.a, pool = pool[:e.tiles], pool[e.tiles:]
