@@ -71,12 +71,12 @@ if part llm; then
 	prompts "$work/llama-3.2-1b-bf16.gguf" f32 bf16-tile
 	python3 "$here/onednn.py" "$all" llama 2>/dev/null || echo "python3 has no transformers"
 	synth llama-3.2-1b q4_K_M
-	prompts "$work/llama-3.2-1b-q4_K_M.gguf" auto int8-256 int8-k
+	prompts "$work/llama-3.2-1b-q4_K_M.gguf" int8 int8-256 int8-k auto
 fi
 if part models; then
 	for m in qwen3-0.6b gemma3-1b granite-3.1-1b-a400m; do
 		synth "$m" q4_K_M
-		prompts "$work/$m-q4_K_M.gguf" auto int8-k
+		prompts "$work/$m-q4_K_M.gguf" int8 int8-k
 	done
 fi
 [ -n "${AMX_CHECK_DIR:-}" ] || rm -rf "$work"

@@ -33,3 +33,18 @@ func (r Rates) keptCycles(s microkernel.Spec, m int) float64 {
 	}
 	return overlap(memory, work)
 }
+
+// integersPay reports whether the path ComputeInt8K on a matrix unit is measured to be faster than
+// other integer paths by the gain that a unit must have (unitGain).
+func (h host) integersPay() bool {
+	rival := max(h.kernels[microkernel.Int8BlockKernel], h.kernels[microkernel.Int8GroupKernel])
+	return rival > 0 && h.kernels[microkernel.Int8KKernel] >= unitGain*rival
+}
+
+// tilesPay reports whether the path ComputeBF16Tile is measured to be faster than float32 and other
+// dot products of bfloat16 by the gain for which their rounding is accepted (pairGain).
+func (h host) tilesPay() bool {
+	rival := max(h.bf16.F32, h.bf16.BF16)
+	return rival > 0 && h.kernels[microkernel.BF16TileKernel] >= pairGain*rival &&
+		h.hasKernels(microkernel.ComputeBF16Tile, microkernel.BF16)
+}
