@@ -59,7 +59,7 @@ func TestSpecRefusals(t *testing.T) {
 		"avx512/int8-k/q4_k/33x64/ku32/load/amx":       "MR 33",
 		"avx512/int8-k/q4_k/32x80/ku32/load/amx":       "64 columns",
 		"avx512/int8-k/q4_k/8x16/ku32/once/vnni":       "form once exists for",
-		"neon/int8-k/q4_k/1x16/ku32/lane/sdot":         "no kernels of the path int8-k",
+		"neon/int8-k/q4_k/8x16/ku32/outer/mopa":        "no kernels of the path int8-k",
 		"avx512/bf16-tile/bf16/1x16/ku32/load":         "needs the dot product tdpbf16",
 		"avx512/bf16-tile/bf16/1x16/ku16/load/tdpbf16": "must be 32",
 		"avx512/bf16-tile/f16/1x16/ku32/load/tdpbf16":  "path bf16-tile is for bf16 weights",
