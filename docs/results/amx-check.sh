@@ -28,7 +28,7 @@ echo "$all PUs; $(grep -o -w -E 'amx_(tile|int8|bf16)|avx512_bf16' /proc/cpuinfo
 "$bin" --version
 
 if part test && [ -x "$(dirname "$bin")/microkernel.test" ]; then
-	(cd "$(dirname "$bin")" && ./microkernel.test -test.run 'TestAMX' -test.count=1 2>&1 | tail -20)
+	(cd "$(dirname "$bin")" && ./microkernel.test -test.run 'TestAMX' -test.count=1 2>&1 | head -30)
 fi
 if part gemm; then
 	shapes=4096x4096,2048x2048,512x2048,8192x2048,2048x8192

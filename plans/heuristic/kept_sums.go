@@ -4,15 +4,14 @@ import (
 	"sandwich/microkernel"
 )
 
-// Assumed cycles of kernels whose sums stay in tiles, for 32 k of a panel: AMX finishes a tile
-// product in sixteen cycles, and a pair of row tiles by a panel takes two of them for bfloat16 and
-// four for the two planes of 64 k of integers.
+// Assumed cycles of kernels whose sums stay in tiles, for 32 k of a panel, in proportion to those
+// of tiles on vectors (tileCycles) as `make amx-check` shows both with all PUs busy.
 const (
 	keptPairRows  = 32
-	keptPair      = 40 // a pair of row tiles
-	keptTile      = 22 // a single one
-	keptRow       = 1  // a row of the last, lower tile, whose integers are scaled after the products
-	keptUnpacking = 60 // planes of integers, once per call
+	keptPair      = 100 // a pair of row tiles
+	keptTile      = 45  // a single one
+	keptRow       = 1   // a row of the last, lower tile, whose integers are scaled after the products
+	keptUnpacking = 110 // planes of integers, once per call
 )
 
 // keptCycles is rowCycles of a kernel whose sums stay in tiles (Spec.KeepsSums).
