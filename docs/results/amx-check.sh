@@ -20,7 +20,7 @@ part() { case " $parts " in *" $1 "*) echo; echo "== $1 ($(date +%T))"; return 0
 products() {
 	echo "-- $1 --compute $2, $3 threads"
 	"$bin" bench gemm --type "$1" --compute "$2" --threads "$3" --shapes "$4" --m 16,64,512 --least 60ms \
-		--roof="$5" --format csv 2>&1 | cut -d, -f1-6
+		--ceiling="$5" --format csv 2>&1 | cut -d, -f1-6
 }
 
 grep -m1 'model name' /proc/cpuinfo
@@ -58,7 +58,7 @@ prompts() {
 	for round in 1 2; do
 		for c in "$@"; do
 			echo "-- $(basename "$model") --compute $c, round $round"
-			"$bin" bench llm --model "$model" --compute "$c" -p 512 -n 32 --reps 3 --roof=false --compare=false \
+			"$bin" bench llm --model "$model" --compute "$c" -p 512 -n 32 --reps 3 --ceiling=false --compare=false \
 				--format csv 2>&1 | tail -2
 		done
 	done
