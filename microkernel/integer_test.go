@@ -42,8 +42,8 @@ func TestIntegerScales(t *testing.T) {
 	}
 }
 
-// TestScaledWeightsFitPlanes: integers times scales, of any bytes that a panel may hold, fit the two
-// planes of a matrix unit, and their sums fit 32 bits.
+// TestScaledWeightsFitPlanes checks that integers times scales, of any bytes that a panel may hold,
+// fit the two planes of a matrix unit, and their sums 32 bits.
 func TestScaledWeightsFitPlanes(t *testing.T) {
 	for _, b := range allWeightTypes() {
 		if !ComputeInt8K.Takes(b) {
