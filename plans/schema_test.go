@@ -313,7 +313,8 @@ func TestPathsOfMatrixUnits(t *testing.T) {
 			t.Errorf("%s is read as %+v: %v", text, read, err)
 		}
 		other := strings.Replace(string(text), c.typ, "q8_0", 1)
-		if err := profiles.DecodeYAML([]byte(other), &read); err == nil || !strings.Contains(err.Error(), "does not exist") {
+		err = profiles.DecodeYAML([]byte(other), &read)
+		if err == nil || !strings.Contains(err.Error(), "does not exist") {
 			t.Errorf("%s: %v", other, err)
 		}
 		schema, err := os.ReadFile(filepath.Join("schema", "plan.v3.json"))

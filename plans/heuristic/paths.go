@@ -53,8 +53,8 @@ func defaultCompute(option string, t microkernel.WeightType, h host) (microkerne
 	return c, nil
 }
 
-// checkCompute rejects the paths of single types if the model has no weights for the path or the CPU no
-// kernels.
+// checkCompute rejects the paths of single types if the model has no weights for the path or the
+// CPU no kernels.
 func (h host) checkCompute(option string, s plans.ModelShape) error {
 	switch option {
 	case microkernel.ComputeInt8Superblock.String():
