@@ -81,6 +81,14 @@ func TestAMXSpecialValues(t *testing.T) {
 		p.spoil(r)
 		p.checkSpecial(m.run(k))
 	}
+	for _, s := range append(unitSpecs(ComputeInt8K, Q4_K, AMX), append(unitSpecs(ComputeInt8K, Q6_K, AMX),
+		unitSpecs(ComputeBF16Tile, BF16, TDPBF16)...)...) {
+		m := &tileMachine{t: t}
+		k := m.kernel(s)
+		p := newProblem(t, r, s, s.MR+3, s.NR+3, 512)
+		p.spoil(r)
+		p.checkSpecial(m.run(k))
+	}
 }
 
 // TestAMXProof: a tile product that is wrong in the lowest bit of one number does not pass for a

@@ -251,7 +251,8 @@ func checkSpec(t *testing.T, r *rand.Rand, s Spec) {
 		cut := s.B.Block() * r.IntN(k/s.B.Block()+1)
 		if !s.B.Quantized() {
 			k = 1 + r.IntN(70)
-			cut = r.IntN(k+1) &^ 1
+			cut = r.IntN(k + 1)
+			cut -= cut % max(2, s.Compute.KStep(s.B))
 		}
 		p := newProblem(t, r, s, m, n, k)
 		var cuts []int

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"slices"
 	"unsafe"
 
 	"sandwich/microkernel/internal/jit"
@@ -18,16 +17,24 @@ type PeakSpec struct {
 }
 
 // The ceiling int8 of an instruction set with a matrix unit for bytes is that of the unit alone.
-// These types compare its kernels with those on vectors.
+// These types compare its kernels, with all that they load, unpack, store and scale, with those on
+// vectors.
 const (
 	Int8Vectors      = "int8-vectors"       // dot products of vectors
-	Int8Kernel       = "int8-kernel"        // q8_0 weights on the unit, with all that a kernel loads, stores and scales
+	Int8Kernel       = "int8-kernel"        // q8_0 weights on the unit
 	Int8VectorKernel = "int8-vector-kernel" // the same product on vectors
+	Int8KKernel      = "int8-k-kernel"      // q4_K weights by ComputeInt8K on the unit,
+	Int8BlockKernel  = "int8-block-kernel"  // by ComputeInt8 on the unit,
+	Int8GroupKernel  = "int8-256-kernel"    // and by ComputeInt8Superblock on vectors
+	BF16TileKernel   = "bf16-tile-kernel"   // bf16 weights by ComputeBF16Tile
 )
 
-// Int8Types returns the ceilings, in addition to int8, of an instruction set with a matrix unit
-// for bytes. Each is the rate of one PU.
-func Int8Types() []string { return []string{Int8Vectors, Int8Kernel, Int8VectorKernel} }
+// UnitTypes returns the ceilings, in addition to int8 and bf16, of an instruction set with a matrix
+// unit. Each is the rate of one PU.
+func UnitTypes() []string {
+	return []string{Int8Vectors, Int8Kernel, Int8VectorKernel, Int8KKernel, Int8BlockKernel, Int8GroupKernel,
+		BF16TileKernel}
+}
 
 // AttentionPeakType returns the type of the peak that bounds attention by a dot product. Attention
 // multiplies integers on vectors, whose peak has a separate name on CPUs with a matrix unit.
@@ -46,7 +53,7 @@ func (s PeakSpec) String() string { return s.ISA.String() + "/" + s.Type }
 func PeakSpecs(f Features) []PeakSpec {
 	var out []PeakSpec
 	for _, isa := range f.ISAs() {
-		for _, typ := range append([]string{"f32", "int8", "bf16"}, Int8Types()...) {
+		for _, typ := range append([]string{"f32", "int8", "bf16"}, UnitTypes()...) {
 			s := PeakSpec{isa, typ}
 			if s.supported(f) {
 				out = append(out, s)
@@ -62,18 +69,22 @@ func (s PeakSpec) supported(f Features) bool {
 		return false
 	}
 	typ := s.Type
-	if slices.Contains(Int8Types(), typ) {
-		if unitKernel(s.ISA, f) == nil {
-			return false
-		}
+	switch k, ok := peakKernels[typ]; {
+	case typ == Int8Vectors && peakKernels[Int8Kernel].spec(s.ISA, f) == nil:
+		return false
+	case typ == Int8Vectors:
 		typ = ComputeInt8.String()
+	case ok && (k.spec(s.ISA, f) == nil || k.rival != "" && peakKernels[k.rival].spec(s.ISA, f) == nil):
+		return false
+	case ok:
+		typ = k.compute.Ceiling()
 	}
 	needs, known := t.Peaks[typ]
 	return known && f.Has(t.Needs|needs)
 }
 
 // Peak is a loop of independent multiply-adds on registers, which reaches the compute ceiling and
-// reads no memory, or a whole kernel for the types Int8Kernel and Int8VectorKernel. It is safe for
+// reads no memory, or a whole kernel for the types of peakKernels. It is safe for
 // concurrent use.
 type Peak struct {
 	Spec PeakSpec
@@ -94,10 +105,10 @@ func NewPeak(s PeakSpec, f Features) (*Peak, error) {
 		return &Peak{Spec: s, Ops: goPeakOps}, nil
 	}
 	typ := s.Type
-	switch typ {
-	case Int8Kernel, Int8VectorKernel:
+	if _, ok := peakKernels[typ]; ok {
 		return newUnitPeak(s, f)
-	case Int8Vectors:
+	}
+	if typ == Int8Vectors {
 		typ, f = ComputeInt8.String(), f&^matrixUnits
 	}
 	code, ops, err := s.ISA.Target().Probes.Peak(typ, f)

@@ -55,7 +55,7 @@ func NewPort(isa ISA, f Features, mix ...InstructionClass) (*Peak, error) {
 		return nil, fmt.Errorf("no %s instructions with the features %q", isa, f)
 	}
 	if len(mix) == 1 && mix[0] == TileInstruction {
-		if unitKernel(isa, f) == nil {
+		if peakKernels[Int8Kernel].spec(isa, f) == nil {
 			return nil, fmt.Errorf("no matrix unit with the features %q", f)
 		}
 		p, err := NewPeak(PeakSpec{isa, ComputeInt8.String()}, f)

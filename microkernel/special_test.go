@@ -77,7 +77,11 @@ func (p *problem) spoil(r *rand.Rand) {
 				setSums(q, p.s.Compute)
 			}
 		}
-	case ComputeBF16:
+	case ComputeInt8K:
+		for row, scale := range []float32{float32(math.Inf(1)), 1e-45} {
+			kernel.ActQ8KAt(unsafe.Pointer(&p.a[row*p.aStride]), 0).Scale = scale
+		}
+	case ComputeBF16, ComputeBF16Tile:
 		for range 3 {
 			binary.LittleEndian.PutUint16(p.a[2*r.IntN(p.l.K):], uint16(math.Float32bits(draw())>>16))
 		}

@@ -290,3 +290,53 @@ func TestSuperblocks(t *testing.T) {
 		t.Errorf("%s is read as %+v: %v", text, read, err)
 	}
 }
+
+// TestPathsOfMatrixUnits checks that plans keep the paths int8-k and bf16-tile by name, that the
+// schema allows them and their kernels, and that other weight types are rejected.
+func TestPathsOfMatrixUnits(t *testing.T) {
+	for _, c := range []struct {
+		typ    string
+		path   microkernel.Compute
+		kernel string
+		chain  Chain
+	}{
+		{"q4_k", microkernel.ComputeInt8K, "avx512/int8-k/q4_k/32x64/ku32/load/amx/spread", ChainInteger},
+		{"bf16", microkernel.ComputeBF16Tile, "avx512/bf16-tile/bf16/32x64/ku32/load/tdpbf16", ChainTile},
+	} {
+		w := WeightPlan{WeightKey{N: 4096, K: 4096, Type: c.typ}, c.path}
+		text, err := profiles.EncodeYAML(w)
+		if err != nil || !strings.Contains(string(text), "compute: "+c.path.String()) {
+			t.Fatalf("%s %v", text, err)
+		}
+		var read WeightPlan
+		if err := profiles.DecodeYAML(text, &read); err != nil || read != w || ChainOf(read.Compute) != c.chain {
+			t.Errorf("%s is read as %+v: %v", text, read, err)
+		}
+		other := strings.Replace(string(text), c.typ, "q8_0", 1)
+		err = profiles.DecodeYAML([]byte(other), &read)
+		if err == nil || !strings.Contains(err.Error(), "does not exist") {
+			t.Errorf("%s: %v", other, err)
+		}
+		schema, err := os.ReadFile(filepath.Join("schema", "plan.v3.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var definitions struct {
+			Defs struct {
+				Compute struct{ Enum []string }
+				Rule    struct {
+					Properties struct{ Kernel struct{ Pattern string } }
+				}
+			} `json:"$defs"`
+		}
+		if err := json.Unmarshal(schema, &definitions); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Contains(definitions.Defs.Compute.Enum, c.path.String()) {
+			t.Errorf("the schema does not know %s", c.path)
+		}
+		if p := definitions.Defs.Rule.Properties.Kernel.Pattern; !regexp.MustCompile(p).MatchString(c.kernel) {
+			t.Errorf("the schema rejects %s", c.kernel)
+		}
+	}
+}

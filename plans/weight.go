@@ -86,6 +86,10 @@ func (w *WeightPlan) UnmarshalYAML(unmarshal func(any) error) error {
 	if err := d.weightReserved.check(d.Compute); err != nil {
 		return fmt.Errorf("weight %s: %w", w.WeightKey, err)
 	}
+	named := d.Compute == microkernel.ComputeInt8K || d.Compute == microkernel.ComputeBF16Tile
+	if t, err := microkernel.ParseWeightType(w.Type); named && err == nil && !d.Compute.Takes(t) {
+		return fmt.Errorf("weight %s: the path %s does not exist for %s weights", w.WeightKey, d.Compute, w.Type)
+	}
 	if d.Block == nil || *d.Block != longBlock {
 		return nil
 	}

@@ -3,6 +3,7 @@ package roofline
 import (
 	"fmt"
 	"iter"
+	"slices"
 
 	"sandwich/microkernel"
 	"sandwich/profiles"
@@ -125,6 +126,21 @@ func (m *Machine) MatrixUnitRates(isa microkernel.ISA) (r MatrixUnitRates, ok bo
 		}
 	}
 	return r, r.Unit > 0 && r.Kernel > 0 && r.Vectors > 0 && r.VectorKernel > 0
+}
+
+// KernelRates holds rates of one PU of entire kernels, in OP/s or FLOP/s, by microkernel.UnitTypes.
+type KernelRates map[string]float64
+
+// KernelRates returns the measured rates of an instruction set from the best samples; see
+// BF16Rates.
+func (m *Machine) KernelRates(isa microkernel.ISA) KernelRates {
+	r := KernelRates{}
+	for c := range m.computed(isa) {
+		if c.PUs == 1 && slices.Contains(microkernel.UnitTypes(), c.Type) {
+			r[c.Type] = max(r[c.Type], c.Median, c.Max)
+		}
+	}
+	return r
 }
 
 // String compares the rates.

@@ -20,7 +20,7 @@ part() { case " $parts " in *" $1 "*) echo; echo "== $1 ($(date +%T))"; return 0
 products() {
 	echo "-- $1 --compute $2, $3 threads"
 	"$bin" bench gemm --type "$1" --compute "$2" --threads "$3" --shapes "$4" --m 16,64,512 --least 60ms \
-		--roof="$5" --format csv 2>&1 | cut -d, -f1-6
+		--ceiling="$5" --format csv 2>&1 | cut -d, -f1-6
 }
 
 grep -m1 'model name' /proc/cpuinfo
@@ -28,7 +28,7 @@ echo "$all PUs; $(grep -o -w -E 'amx_(tile|int8|bf16)|avx512_bf16' /proc/cpuinfo
 "$bin" --version
 
 if part test && [ -x "$(dirname "$bin")/microkernel.test" ]; then
-	(cd "$(dirname "$bin")" && ./microkernel.test -test.run 'TestAMX' -test.count=1 2>&1 | tail -20)
+	(cd "$(dirname "$bin")" && ./microkernel.test -test.run 'TestAMX' -test.count=1 2>&1 | head -30)
 fi
 if part gemm; then
 	shapes=4096x4096,2048x2048,512x2048,8192x2048,2048x8192
@@ -58,7 +58,7 @@ prompts() {
 	for round in 1 2; do
 		for c in "$@"; do
 			echo "-- $(basename "$model") --compute $c, round $round"
-			"$bin" bench llm --model "$model" --compute "$c" -p 512 -n 32 --reps 3 --roof=false --compare=false \
+			"$bin" bench llm --model "$model" --compute "$c" -p 512 -n 32 --reps 3 --ceiling=false --compare=false \
 				--format csv 2>&1 | tail -2
 		done
 	done
@@ -71,12 +71,12 @@ if part llm; then
 	prompts "$work/llama-3.2-1b-bf16.gguf" f32 bf16-tile
 	python3 "$here/onednn.py" "$all" llama 2>/dev/null || echo "python3 has no transformers"
 	synth llama-3.2-1b q4_K_M
-	prompts "$work/llama-3.2-1b-q4_K_M.gguf" auto int8-256 int8-k
+	prompts "$work/llama-3.2-1b-q4_K_M.gguf" int8 int8-256 int8-k auto
 fi
 if part models; then
 	for m in qwen3-0.6b gemma3-1b granite-3.1-1b-a400m; do
 		synth "$m" q4_K_M
-		prompts "$work/$m-q4_K_M.gguf" auto int8-k
+		prompts "$work/$m-q4_K_M.gguf" int8 int8-k
 	done
 fi
 [ -n "${AMX_CHECK_DIR:-}" ] || rm -rf "$work"

@@ -28,7 +28,7 @@ def products(threads):
         weight = torch.randn(n, k, dtype=torch.bfloat16)
         for m in (16, 64, 512):
             x = torch.randn(m, k, dtype=torch.bfloat16)
-            packed = torch.ops.mkldnn._reorder_linear_weight(weight.to_mkldnn(), m)
+            packed = torch.ops.mkldnn._reorder_linear_weight(weight, m)
             flop = 2 * m * n * k / 1e9
             linear = flop / best(lambda: torch.nn.functional.linear(x, weight))
             fast = flop / best(lambda: torch.ops.mkldnn._linear_pointwise(x, packed, None, "none", [], ""))

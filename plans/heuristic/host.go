@@ -18,6 +18,7 @@ type host struct {
 	bf16     roofline.BF16Rates              // zero if not measured
 	attend   roofline.AttentionRates         // of prompts, as far as measured
 	steps    roofline.AttentionRates         // of single tokens
+	kernels  roofline.KernelRates            // as far as measured
 	spaces   map[spaceKey][]microkernel.Spec // results of candidates
 	chosen   map[choice]microkernel.Spec     // results of kernel
 }
@@ -33,6 +34,7 @@ func newHost(p *profiles.Profile, isa microkernel.ISA, pu int) (host, error) {
 	m := roofline.NewMachine(p)
 	h.bf16, _ = m.BF16Rates(isa)
 	h.attend, h.steps = m.AttentionRates(isa), m.AttentionStepRates(isa)
+	h.kernels = m.KernelRates(isa)
 	h.Cores = coresOf(m, isa, pu)
 	return h, nil
 }

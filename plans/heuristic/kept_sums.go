@@ -4,15 +4,14 @@ import (
 	"sandwich/microkernel"
 )
 
-// Assumed cycles of kernels whose sums stay in tiles, for 32 k of a panel: AMX finishes a tile
-// product in sixteen cycles, and a pair of row tiles by a panel takes two of them for bfloat16 and
-// four for the two planes of 64 k of integers.
+// Assumed cycles of kernels whose sums stay in tiles, for 32 k of a panel, in proportion to those
+// of tiles on vectors (tileCycles) as `make amx-check` shows both with all PUs busy.
 const (
 	keptPairRows  = 32
-	keptPair      = 40 // a pair of row tiles
-	keptTile      = 22 // a single one
-	keptRow       = 1  // a row of the last, lower tile, whose integers are scaled after the products
-	keptUnpacking = 60 // planes of integers, once per call
+	keptPair      = 100 // a pair of row tiles
+	keptTile      = 45  // a single one
+	keptRow       = 1   // a row of the last, lower tile, whose integers are scaled after the products
+	keptUnpacking = 110 // planes of integers, once per call
 )
 
 // keptCycles is rowCycles of a kernel whose sums stay in tiles (Spec.KeepsSums).
@@ -32,4 +31,19 @@ func (r Rates) keptCycles(s microkernel.Spec, m int) float64 {
 		memory *= 1.05
 	}
 	return overlap(memory, work)
+}
+
+// integersPay reports whether the path ComputeInt8K on a matrix unit is measured to be faster than
+// other integer paths by the gain that a unit must have (unitGain).
+func (h host) integersPay() bool {
+	rival := max(h.kernels[microkernel.Int8BlockKernel], h.kernels[microkernel.Int8GroupKernel])
+	return rival > 0 && h.kernels[microkernel.Int8KKernel] >= unitGain*rival
+}
+
+// tilesPay reports whether the path ComputeBF16Tile is measured to be faster than float32 and other
+// dot products of bfloat16 by the gain for which their rounding is accepted (pairGain).
+func (h host) tilesPay() bool {
+	rival := max(h.bf16.F32, h.bf16.BF16)
+	return rival > 0 && h.kernels[microkernel.BF16TileKernel] >= pairGain*rival &&
+		h.hasKernels(microkernel.ComputeBF16Tile, microkernel.BF16)
 }

@@ -3,6 +3,7 @@ package heuristic
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"sandwich/microkernel"
 	"sandwich/plans"
@@ -10,8 +11,13 @@ import (
 	"sandwich/roofline"
 )
 
-// Choice describes the path of bf16 weights at the measured rates, and why.
-func Choice(r roofline.BF16Rates) string {
+// Choice describes the path of bf16 weights at the measured rates, and why. tiles is the rate of
+// kernels of the path ComputeBF16Tile, or 0.
+func Choice(r roofline.BF16Rates, tiles float64) string {
+	if tiles >= pairGain*max(r.F32, r.BF16) {
+		return fmt.Sprintf("bf16 weights use tile products of bf16, with different rounding (--compute f32 is exact): "+
+			"they reach %.4g GFLOP/s on 1 PU, %.2f times the %.4g of f32", tiles/1e9, tiles/r.F32, r.F32/1e9)
+	}
 	if worthwhile(r) {
 		return fmt.Sprintf("bf16 weights use bf16 dot products, with different rounding "+
 			"(--compute f32 is exact): %s", r)
@@ -26,6 +32,21 @@ func PairsOpen(p *profiles.Profile, s plans.ModelShape, o Options) bool {
 	h, err := o.mainHost(p)
 	return err == nil && (o.Compute == "" || o.Compute == "auto") && has(s, microkernel.BF16) &&
 		h.hasKernels(microkernel.ComputeBF16, microkernel.BF16)
+}
+
+// IntegersOpen reports whether the compute path of a model's quantized weights depends on measured
+// rates: a matrix unit has kernels of exact integer sums for one of their types.
+func IntegersOpen(p *profiles.Profile, s plans.ModelShape, o Options) bool {
+	h, err := o.mainHost(p)
+	if err != nil || o.Compute != "" && o.Compute != "auto" {
+		return false
+	}
+	unit := microkernel.PeakSpec{ISA: h.isa, Type: microkernel.Int8KKernel}
+	return slices.Contains(microkernel.PeakSpecs(h.features), unit) &&
+		slices.ContainsFunc(s.Unique(), func(k plans.WeightKey) bool {
+			t, err := microkernel.ParseWeightType(k.Type)
+			return err == nil && microkernel.ComputeInt8K.Takes(t)
+		})
 }
 
 // mainHost returns the properties of the machine for the main class of workers on all usable PUs.

@@ -31,6 +31,9 @@ func defaultCompute(option string, t microkernel.WeightType, h host) (microkerne
 		if t.Quantized() && h.features.PrefersInt8(t.Desc().Bits()) {
 			return h.integerPath(t), nil
 		}
+		if t == microkernel.BF16 && h.tilesPay() {
+			return microkernel.ComputeBF16Tile, nil
+		}
 		if t == microkernel.BF16 && worthwhile(h.bf16) && h.hasKernels(microkernel.ComputeBF16, microkernel.BF16) {
 			return microkernel.ComputeBF16, nil
 		}
@@ -50,8 +53,8 @@ func defaultCompute(option string, t microkernel.WeightType, h host) (microkerne
 	return c, nil
 }
 
-// checkCompute rejects bf16 and int8-256 if the model has no weights for the path or the CPU no
-// kernels.
+// checkCompute rejects the paths of single types if the model has no weights for the path or the
+// CPU no kernels.
 func (h host) checkCompute(option string, s plans.ModelShape) error {
 	switch option {
 	case microkernel.ComputeInt8Superblock.String():
@@ -75,10 +78,13 @@ func (h host) checkCompute(option string, s plans.ModelShape) error {
 	return nil
 }
 
-// integerPath returns the integer path of a quantized type: superblock activations if the kernels
-// of all workers have them, else int8. A matrix unit that is faster, or was not measured, has no
-// superblock kernels and uses int8.
+// integerPath returns the integer path of a quantized type: exact integer sums if a matrix unit is
+// faster by them, else superblock activations if the kernels of all workers have them, else int8. A
+// matrix unit that is faster, or was not measured, has no superblock kernels and uses int8.
 func (h host) integerPath(t microkernel.WeightType) microkernel.Compute {
+	if microkernel.ComputeInt8K.Takes(t) && h.integersPay() && h.hasKernels(microkernel.ComputeInt8K, t) {
+		return microkernel.ComputeInt8K
+	}
 	unit := h.features.HasMatrixUnit() && (h.UnitGain == 0 || h.UnitGain > unitGain)
 	if !unit && h.hasKernels(microkernel.ComputeInt8Superblock, t) {
 		return microkernel.ComputeInt8Superblock

@@ -33,7 +33,15 @@ func RatesKnown(p *profiles.Profile, isa microkernel.ISA) bool {
 	r := roofline.NewMachine(p).Rates(isa)
 	unit := microkernel.PeakSpec{ISA: isa, Type: microkernel.Int8Kernel}
 	known := r.Loads > 0 && r.Dots > 0 && (r.Ports.Known() && r.Ahead > 0 && r.Deep > 0 || !isa.Generates())
-	return known && (r.UnitGain > 0 || !slices.Contains(microkernel.PeakSpecs(p.Features()), unit))
+	peaks := microkernel.PeakSpecs(p.Features())
+	kernels := roofline.NewMachine(p).KernelRates(isa)
+	for _, t := range []string{microkernel.Int8KKernel, microkernel.Int8BlockKernel, microkernel.Int8GroupKernel,
+		microkernel.BF16TileKernel} {
+		if kernels[t] == 0 && slices.Contains(peaks, microkernel.PeakSpec{ISA: isa, Type: t}) {
+			return false
+		}
+	}
+	return known && (r.UnitGain > 0 || !slices.Contains(peaks, unit))
 }
 
 // limit bounds a rate to [least, most], and returns 0 for a rate that was not measured.

@@ -126,3 +126,39 @@ func TestUnitOfEveryType(t *testing.T) {
 		}
 	}
 }
+
+// TestKeptSumsByMeasuredRate: weights take the paths whose sums stay in tiles if kernels of them
+// were measured to be faster than today's by the gain that their kind must have.
+func TestKeptSumsByMeasuredRate(t *testing.T) {
+	for _, c := range []struct {
+		typ   string
+		rates map[string]float64 // GOP/s on one PU
+		want  microkernel.Compute
+	}{
+		{"q4_k", map[string]float64{"int8-k-kernel": 1300, "int8-block-kernel": 1000, "int8-256-kernel": 500},
+			microkernel.ComputeInt8K},
+		{"q4_k", map[string]float64{"int8-k-kernel": 1300, "int8-block-kernel": 500, "int8-256-kernel": 1200},
+			microkernel.ComputeInt8},
+		{"q4_k", map[string]float64{"int8-k-kernel": 1300}, microkernel.ComputeInt8},
+		{"q8_0", map[string]float64{"int8-k-kernel": 1300, "int8-block-kernel": 1000, "int8-256-kernel": 500},
+			microkernel.ComputeInt8},
+		{"bf16", map[string]float64{"bf16": 270, "bf16-tile-kernel": 600}, microkernel.ComputeBF16Tile},
+		{"bf16", map[string]float64{"bf16": 540, "bf16-tile-kernel": 600}, microkernel.ComputeBF16},
+		{"bf16", map[string]float64{"bf16": 140, "bf16-tile-kernel": 150}, microkernel.ComputeF32},
+		{"bf16", map[string]float64{"bf16": 140}, microkernel.ComputeF32},
+	} {
+		h := unitHost(t, 136, 4074, 540, 800, 400)
+		h.Host.ISA = append(h.Host.ISA, "avx512_bf16")
+		for typ, rate := range c.rates {
+			h.Ceilings = append(h.Ceilings, profiles.Ceiling{Kind: profiles.Compute, ISA: "avx512", Type: typ, PUs: 1,
+				Figure: profiles.Figure{Median: rate * 1e9, Max: rate * 1e9, N: 3, Unit: "OP/s"}})
+		}
+		p := mustDefault(t, h, llama160m(c.typ), Options{})
+		for _, w := range p.Weights {
+			if w.Compute != c.want {
+				t.Errorf("%s at %v: %+v, want %s", c.typ, c.rates, w, c.want)
+			}
+		}
+		checkDefaultWork(t, p, 2)
+	}
+}

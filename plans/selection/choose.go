@@ -113,9 +113,10 @@ func (o *Options) Untuned(host *profiles.Profile, shape plans.ModelShape) (plan 
 	paths string, err error) {
 	options := o.heuristic()
 	pairs, attention := heuristic.PairsOpen(host, shape, options), heuristic.AttentionOpen(host, shape, options)
-	if pairs || attention || o.tilesOpen(host) {
+	integers := heuristic.IntegersOpen(host, shape, options)
+	if pairs || attention || integers || o.tilesOpen(host) {
 		rated, failed := o.rated(host, attention)
-		if failed == nil || pairs || attention {
+		if failed == nil || pairs || attention || integers {
 			host = rated
 		}
 		paths = o.choices(host, pairs, attention, failed)
@@ -136,7 +137,8 @@ func (o *Options) choices(host *profiles.Profile, pairs, attention bool, failed 
 	var said []string
 	best := host.Features().Best()
 	if r, ok := roofline.NewMachine(host).BF16Rates(best); pairs && ok {
-		said = append(said, heuristic.Choice(r))
+		tiles := roofline.NewMachine(host).KernelRates(best)[microkernel.BF16TileKernel]
+		said = append(said, heuristic.Choice(r, tiles))
 	} else if pairs && failed != nil {
 		said = append(said, "bf16 weights use float32, since the rate of bf16 could not be measured: "+
 			failed.Error())

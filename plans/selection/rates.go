@@ -31,7 +31,7 @@ func (o *Options) rated(host *profiles.Profile, attention bool) (*profiles.Profi
 		}
 	}
 	types := append([]string{microkernel.ComputeF32.String(), microkernel.ComputeInt8.String(),
-		microkernel.ComputeBF16.String()}, microkernel.Int8Types()...)
+		microkernel.ComputeBF16.String()}, microkernel.UnitTypes()...)
 	measure := o.measure
 	if measure == nil {
 		measure = calibrate.Rates

@@ -109,9 +109,9 @@ func (b *bench) computeFigures() ([]*figure, error) {
 // peakFigures returns figures of one peak for each number of PUs, and whether it runs generated
 // code.
 func (b *bench) peakFigures(s microkernel.PeakSpec, window time.Duration) (out []*figure, generated bool, err error) {
-	// int8 types are compared with each other on one PU; if a kernel fails its self-test, the unit
+	// these types are compared with each other on one PU; if a kernel fails its self-test, the unit
 	// is not used
-	alone := slices.Contains(microkernel.Int8Types(), s.Type)
+	alone := slices.Contains(microkernel.UnitTypes(), s.Type)
 	k, err := microkernel.NewPeak(s, microkernel.Host())
 	if err != nil && alone {
 		b.notes = append(b.notes, err.Error())

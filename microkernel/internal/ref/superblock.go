@@ -75,7 +75,9 @@ func refTiles(g *kernel.GemmArgs, panel, c unsafe.Pointer, columns int) {
 			a := unsafe.Slice((*uint32)(unsafe.Add(g.A, m*g.AStride+2*k0)), pairs)
 			acc := unsafe.Slice((*float32)(unsafe.Add(c, m*g.CStride)), columns)
 			for j := range acc {
-				acc[j] = DotTile(pairs, acc[j], func(i int) (x, y [2]float32) { return bf16Pair(a[i]), bf16Pair(words[i][j]) })
+				acc[j] = DotTile(pairs, acc[j], func(i int) (x, y [2]float32) {
+					return bf16Pair(a[i]), bf16Pair(words[i][j])
+				})
 			}
 		}
 	}

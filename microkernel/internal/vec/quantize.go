@@ -67,7 +67,8 @@ func (v *Vec) roundRow(op kernel.VectorOp, x *float32, k int, row unsafe.Pointer
 }
 
 // QuantizeRow converts k activations to the form that a compute path reads: ActQ8 blocks, ActQ8K
-// superblocks, or bfloat16 with zeros after the last one up to a whole step. ComputeF32 reads them unchanged.
+// superblocks, or bfloat16 with zeros after the last one up to a whole step. ComputeF32 reads them
+// unchanged.
 func (v *Vec) QuantizeRow(c kernel.Compute, x *float32, k int, row unsafe.Pointer) {
 	switch c {
 	case kernel.ComputeInt8:

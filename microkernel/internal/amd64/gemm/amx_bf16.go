@@ -203,6 +203,7 @@ type bf16Tile struct {
 }
 
 func newBF16Tile(a *asm.Asm, s spec) (_ *emitter, emit func()) {
+	s.Spec = bf16Code(s.Spec)
 	e := &bf16Tile{Asm: a, tiles: (s.MR + AMXRows - 1) / AMXRows, panels: s.NR / qtype.PanelWidth}
 	pool := pointerPool[:]
 	e.a, pool = pool[:e.tiles], pool[e.tiles:]
@@ -239,6 +240,7 @@ func (e *bf16Tile) function() {
 	e.start()
 	e.Mov(e.a[0], e.arg(unsafe.Offsetof(t.a)))
 	if e.tiles > 1 {
+		e.prefetchSums()
 		e.Lea(e.a[1], asm.AtIndex(e.a[0], rLDA, 8, 0))
 		e.Lea(e.a[1], asm.AtIndex(e.a[1], rLDA, 8, 0))
 	}
@@ -282,6 +284,21 @@ func (e *bf16Tile) start() {
 		e.TileZero(asm.Tile(n))
 	}
 	e.Bind(ready)
+}
+
+// prefetchSums prefetches the places in C of the next pair of row tiles, whose rows are too far
+// apart for the prefetchers of the CPU. It overwrites rB and rCount.
+func (e *bf16Tile) prefetchSums() {
+	var t bf16Args
+	e.Mov(rCount, e.arg(unsafe.Offsetof(t.ldc)))
+	e.Mov(rB, e.arg(unsafe.Offsetof(t.c)))
+	e.Add(rB, e.arg(unsafe.Offsetof(t.cStep)))
+	for range pairRows {
+		for p := range e.panels {
+			e.Prefetch(asm.T1, asm.At(rB, 4*qtype.PanelWidth*p))
+		}
+		e.Add(rB, rCount)
+	}
 }
 
 // eachSum visits the places of all sums in C. It overwrites rB and rCount.

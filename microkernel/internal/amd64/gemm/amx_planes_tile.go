@@ -26,6 +26,7 @@ type planesTile struct {
 	b     asm.Reg   // planes
 	count asm.Reg
 	ahead asm.Reg
+	cNext asm.Reg // bytes from a row of C to that of the next pair of row tiles
 
 	scale, offset asm.Vec
 	pairs         []asm.Vec // offsets
@@ -41,7 +42,7 @@ const kLoad = asm.K2
 func newPlanesTile(a *asm.Asm, s spec) (_ *emitter, emit func()) {
 	e := &planesTile{Asm: a, s: s, desc: s.B.Desc(), tiles: (s.MR + AMXRows - 1) / AMXRows,
 		step: asm.RDX, lda: asm.RAX, ldc: asm.RCX, a: []asm.Reg{asm.R8, asm.R9}, rowAt: asm.R10, cAt: asm.R11,
-		b: asm.RSI, count: asm.R12, ahead: asm.R13}
+		b: asm.RSI, count: asm.R12, ahead: asm.R13, cNext: asm.R14}
 	next := 0
 	vec := func() asm.Vec { next++; return asm.Z(next - 1) }
 	e.scale = vec()
@@ -111,6 +112,10 @@ func (e *planesTile) function() {
 func (e *planesTile) wholePairs() {
 	var t planesArgs
 	loop, last := e.NewLabel(), e.NewLabel()
+	e.Lea(e.cNext, asm.AtIndex(e.ldc, e.ldc, 1, 0))
+	for rows := 2; rows < pairRows; rows *= 2 {
+		e.Add(e.cNext, e.cNext)
+	}
 	e.Mov(e.count, e.arg(unsafe.Offsetof(t.turns)))
 	e.eachStep(e.multiply())
 	e.storeSums()
@@ -147,7 +152,7 @@ func (e *planesTile) lowerTiles() {
 	e.eachStep(e.multiply())
 	e.storeSums()
 	e.Mov(e.count, e.arg(unsafe.Offsetof(t.rows)))
-	sums := asm.R14
+	sums := asm.R15
 	e.Lea(sums, asm.At(rArgs, planesSumsAt))
 	loop := e.Here()
 	e.scaleSums(sums, 0, 1)
@@ -243,6 +248,9 @@ func (e *planesTile) scaleSums(sums asm.Reg, at, n int) {
 			e.I(asm.VFNMADD231PS, acc, offset, scale)
 		}
 		e.I(asm.VMOVUPS, asm.At(e.cAt, 0).K(kLast), acc)
+		if e.s.MR == pairRows {
+			e.Prefetch(asm.T0, asm.AtIndex(e.cAt, e.cNext, 1, 0))
+		}
 		e.Add(e.rowAt, e.lda)
 		e.Add(e.cAt, e.ldc)
 	}

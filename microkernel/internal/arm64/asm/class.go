@@ -10,7 +10,7 @@ import (
 // classes are those of instructions by mnemonic. Those that stand nowhere only move, or work on
 // general registers.
 var classes = map[code.Class]string{
-	code.Multiply: "fadd fsub fmul fdiv fmax fmin fmla fmls fneg fabs fsqrt",
+	code.Multiply: "fadd fsub fmul fdiv fmax fmin fmla fmls fneg fabs fsqrt mla",
 	code.Dot:      "sdot usdot smmla usmmla smull smull2 sadalp saddlp",
 	code.DotPairs: "bfdot bfmmla",
 	code.Logic: "add sub and orr eor bic bit bif bsl fcmeq fcmgt fcmge cmgt cmeq smax smin smaxv sminv addv " +

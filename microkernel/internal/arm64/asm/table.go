@@ -183,3 +183,8 @@ var (
 	REV64S = def(0x4EA00800, "rev64 %Vd.4s, %Vn.4s")
 	TBL    = def(0x4E000000, "tbl %Vd.16b, {%Vn.16b}, %Vm.16b")
 )
+
+// Multiply-adds of integers.
+var (
+	MLA4S = def(0x4EA09400, "mla %Vd.4s, %Vn.4s, %Vm.4s")
+)

@@ -24,7 +24,7 @@ type Generator struct{}
 func (Generator) Legal(k kernel.Spec) error {
 	s := spec{k}
 	switch {
-	case s.Compute == kernel.ComputeInt8Superblock, s.Compute == kernel.ComputeInt8K:
+	case s.Compute == kernel.ComputeInt8Superblock, s.Compute == kernel.ComputeInt8K && s.Form == kernel.Outer:
 		return fmt.Errorf("%s has no kernels of the path %s", s.ISA, s.Compute)
 	case s.Spread:
 		return fmt.Errorf("%s has no spread prefetch", s.ISA)
@@ -112,7 +112,7 @@ func (s spec) generator() func(a *asm.Asm, s spec) (_ *tile, emit func()) {
 		return newSMEInt8
 	case s.Form == kernel.Outer:
 		return newSME
-	case s.Compute == kernel.ComputeInt8:
+	case s.Compute.Quantizes():
 		return newInt8
 	case s.Compute == kernel.ComputeBF16:
 		return newBF16

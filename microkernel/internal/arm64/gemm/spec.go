@@ -31,3 +31,14 @@ func (s spec) smeLanes() int {
 	}
 	return 16
 }
+
+// integerScales reports whether the tile computes the chain "integer".
+func (s spec) integerScales() bool { return s.Compute == kernel.ComputeInt8K }
+
+// actBlock returns the bytes of 32 activations, and the offset of the first one.
+func (s spec) actBlock() (bytes, first int) {
+	if s.integerScales() {
+		return kernel.ActQ8Block, 0
+	}
+	return kernel.ActQ8Bytes, kernel.ActQ
+}

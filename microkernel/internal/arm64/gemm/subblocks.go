@@ -11,11 +11,12 @@ import (
 type subBlocks struct {
 	*tile
 	*qtype.Desc
-	head, left asm.X // K types only
-	mask       asm.V // of the last bit field of a number, in every byte; none for whole bytes
-	high       asm.V // the bit field of the second plane
-	table      asm.V // of levels
-	made       asm.V // the words of the second plane, where they are made for each sub-block (Desc.Made)
+	head, left asm.X  // K types only
+	mask       asm.V  // of the last bit field of a number, in every byte; none for whole bytes
+	high       asm.V  // the bit field of the second plane
+	table      asm.V  // of levels
+	atTail     func() // K types only: called after each block; or nil
+	made       asm.V  // the words of the second plane, where they are made for each sub-block (Desc.Made)
 }
 
 func newSubBlocks(e *tile) subBlocks {
@@ -72,6 +73,9 @@ func (t subBlocks) blocks(count uintptr, body func()) {
 				t.AddImm(t.head, t.head, -t.SubBlockBytes())
 			})
 		})
+		if t.atTail != nil {
+			t.atTail()
+		}
 	})
 }
 

@@ -20,6 +20,10 @@ func newInt8(a *asm.Asm, s spec) (_ *tile, emit func()) {
 	if e.ZeroPoint > 0 {
 		e.zero = e.vec()
 	}
+	if s.integerScales() {
+		e.sums = e.vecs(s.MR * e.v)
+		e.atTail = e.endSuperblock
+	}
 	return e.tile, func() { e.function(e.setup, e.body) }
 }
 
@@ -29,6 +33,7 @@ type int8Tile struct {
 	a    []asm.V // activations: sixteen k of a row, or eight k of two rows
 	w    []asm.V // weights and what they go through, then scales and what they are multiplied with
 	zero asm.V   // the number that stands for 0, in every byte
+	sums []asm.V // chain "integer": exact sums of the superblock, laid out like acc
 }
 
 const int8Work = 4
@@ -41,7 +46,8 @@ func (e *int8Tile) body() {
 				e.part(j, k)
 			}
 		}
-		e.advance(e.aBase, kernel.ActQ8Bytes)
+		bytes, _ := e.s.actBlock()
+		e.advance(e.aBase, bytes)
 	})
 }
 
@@ -49,6 +55,10 @@ func (e *int8Tile) setup() {
 	e.constants()
 	if e.ZeroPoint > 0 {
 		e.I(asm.MOVI, e.zero, asm.Imm(e.ZeroPoint))
+	}
+	// Sums start from zero here and after each superblock.
+	for _, sum := range e.sums {
+		e.Zero(sum)
 	}
 }
 
@@ -75,6 +85,10 @@ func (e *int8Tile) part(j, k0 int) {
 	if e.s.Dot == kernel.MMLA {
 		e.separate()
 	}
+	if e.s.integerScales() {
+		e.scaleIntegers(j, k0)
+		return
+	}
 	e.accumulate(j, k0)
 }
 
@@ -88,9 +102,10 @@ func (e *int8Tile) signed(v asm.V, j, g int) {
 
 // products adds the products of four k, row by row.
 func (e *int8Tile) products(j, g int) {
+	_, first := e.s.actBlock()
 	if g%4 == 0 {
 		for r, a := range e.a {
-			e.I(asm.LDURQ, a, e.aBase[r], asm.Imm(kernel.ActQ+4*g))
+			e.I(asm.LDURQ, a, e.aBase[r], asm.Imm(first+4*g))
 		}
 	}
 	w := e.w[g%2]
@@ -116,13 +131,14 @@ func (e *int8Tile) products(j, g int) {
 // matrices adds the products of eight k, two rows by two columns per instruction. A last row
 // without a partner uses dot products.
 func (e *int8Tile) matrices(j, g int) {
+	_, first := e.s.actBlock()
 	near, far, left, right := e.w[0], e.w[1], e.w[2], e.w[3]
 	e.signed(near, j, g)
 	e.signed(far, j, g+1)
 	last := e.s.MR - 1
 	if last%2 == 0 {
 		a := e.a[0]
-		e.I(asm.LDRD, a, e.aBase[last], asm.Imm(kernel.ActQ+4*g))
+		e.I(asm.LDRD, a, e.aBase[last], asm.Imm(first+4*g))
 		e.I(asm.SDOTL, e.dot[last], near, a, asm.Imm(0))
 		e.I(asm.SDOTL, e.dot[last], far, a, asm.Imm(1))
 	}
@@ -133,8 +149,8 @@ func (e *int8Tile) matrices(j, g int) {
 	e.I(asm.ZIP2S, right, near, far)
 	for r := 0; r+1 < e.s.MR; r += 2 {
 		a, t := e.a[r/2], e.a[len(e.a)-1]
-		e.I(asm.LDRD, a, e.aBase[r], asm.Imm(kernel.ActQ+4*g))
-		e.I(asm.LDRD, t, e.aBase[r+1], asm.Imm(kernel.ActQ+4*g))
+		e.I(asm.LDRD, a, e.aBase[r], asm.Imm(first+4*g))
+		e.I(asm.LDRD, t, e.aBase[r+1], asm.Imm(first+4*g))
 		e.I(asm.ZIP1D, a, a, t)
 		e.I(asm.SMMLA, e.dot[r], a, left)
 		e.I(asm.SMMLA, e.dot[r+1], a, right)
