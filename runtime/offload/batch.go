@@ -9,8 +9,8 @@ import (
 	"sandwich/runtime/model"
 )
 
-// inputs are what a forward reads in addition to weights and cache: rows of embeddings and angles, and
-// words that describe the batch. They stay on the device until the forward is done.
+// inputs are what a forward reads in addition to weights and cache: rows of embeddings and angles,
+// and words that describe the batch. They stay on the device until the forward is done.
 type inputs struct {
 	angles device.Slice
 	words  device.Slice

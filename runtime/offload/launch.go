@@ -114,7 +114,8 @@ func (c *recorder) product(op *model.Op) {
 			qStride := microkernel.ActQ8RowBytes(p.Layout.K) / 4
 			if holds != p.Compute {
 				holds = p.Compute
-				c.launch(quantization(p.Compute), kernels.Norm{}.Grid(rows), bindings{"x": in, "quantized": c.set.quantized},
+				c.launch(quantization(p.Compute), kernels.Norm{}.Grid(rows),
+					bindings{"x": in, "quantized": c.set.quantized},
 					pushes{"n": p.Layout.K, "x_stride": stride, "out_stride": 0, "quantized_stride": qStride,
 						"eps": float32(0)})
 			}

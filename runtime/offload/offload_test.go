@@ -224,7 +224,8 @@ func TestBitEqual(t *testing.T) {
 			for i, step := range []struct {
 				n              int
 				device, halted bool
-			}{{testRows, true, false}, {5, false, false}, {1, false, false}, {testRows, true, true}, {20, true, false}} {
+			}{{testRows, true, false}, {5, false, false}, {1, false, false}, {testRows, true, true},
+				{20, true, false}} {
 				both.everyGap = step.halted
 				chunk := tokens[both.pos:][:step.n]
 				sameLogits(t, fmt.Sprintf("chunk %d", i), both.feed(chunk, step.device), cores.feed(chunk, false))
@@ -279,7 +280,8 @@ func TestRefused(t *testing.T) {
 	}
 	moe := model.Config{Name: "small", Arch: "qwen3moe", Eps: 1e-5, RopeBase: 10000,
 		Experts: model.Experts{Count: 4, Used: 2, FFN: 32},
-		Dims:    model.Dims{Hidden: 64, Layers: 1, Heads: 2, KVHeads: 2, HeadDim: 32, FFN: 96, Vocab: 331, Context: 512}}
+		Dims: model.Dims{Hidden: 64, Layers: 1, Heads: 2, KVHeads: 2, HeadDim: 32, FFN: 96, Vocab: 331,
+			Context: 512}}
 	var data bytes.Buffer
 	if err := model.SynthTo(t.Context(), gguf.NewWriter(&data), moe, model.Uniform(gguf.Q8_0), 7, nil); err != nil {
 		t.Fatal(err)
@@ -289,7 +291,7 @@ func TestRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := open(t, file, testPlan(t, file, "int8"), nil)
-	if err := Check(e.a); !errors.Is(err, ErrUnsupported) {
+	if err := check(e.a); !errors.Is(err, ErrUnsupported) {
 		t.Errorf("experts: %v", err)
 	}
 }

@@ -55,7 +55,7 @@ type Options struct {
 // activations. Errors wrap ErrUnsupported if the device cannot run the model, device.ErrMemory if
 // it has too little memory, or device.ErrLost. The caller keeps the device.
 func Open(o Options) (*Runner, error) {
-	if err := Check(o.Assembly); err != nil {
+	if err := check(o.Assembly); err != nil {
 		return nil, err
 	}
 	if i := o.Device.Info(); i.Exact != device.AllExact {

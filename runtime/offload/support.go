@@ -18,9 +18,9 @@ func unsupported(format string, args ...any) error {
 	return fmt.Errorf("%s %w", fmt.Sprintf(format, args...), ErrUnsupported)
 }
 
-// Check returns why a model under a plan cannot run on a device, or nil. The error wraps
+// check returns why a model under a plan cannot run on a device, or nil. The error wraps
 // ErrUnsupported.
-func Check(a *exec.Assembly) error {
+func check(a *exec.Assembly) error {
 	if err := checkPlan(a.Plan); err != nil {
 		return err
 	}

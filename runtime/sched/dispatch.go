@@ -162,7 +162,8 @@ func (s *Scheduler) startDecode(quantum time.Duration) {
 	s.sinceChunk++
 	s.addDrafts(f, most-len(f.reqs))
 	s.policy.started(s, f)
-	s.actions = append(s.actions, Action{Kind: Decode, Lane: f.lane, Set: s.freeSet(f.reqs[0].class), Rows: s.rows[phase.Decode]})
+	s.actions = append(s.actions, Action{Kind: Decode, Lane: f.lane, Set: s.freeSet(f.reqs[0].class),
+		Rows: s.rows[phase.Decode]})
 }
 
 // addDrafts gives free rows of a decode batch to drafted tokens as far as there are blocks; no

@@ -41,7 +41,8 @@ type Session struct {
 	Bundle  *plans.Bundle                                   // it comes from; nil where it is untuned
 	Replan  func(*plans.ServiceConfig) (*plans.Plan, error) // engine.RunnerOptions.Replan
 
-	// Accelerator runs forwards on a device, which Close closes. The zero value uses the cores alone.
+	// Accelerator runs forwards on a device, which Close closes. The zero value uses the cores
+	// alone.
 	Accelerator engine.DeviceOptions
 
 	// Occupancy moves workers of an engine to PUs that others do not use; nil: they stay.

@@ -31,8 +31,8 @@ const (
 	// by the scale of the activations adds that sum, superblocks ascending.
 	ComputeInt8Superblock
 	// ComputeInt8K is the chain "integer", for weights in blocks of 256 whose sub-blocks have
-	// integer scales: the sum of a superblock over its sub-blocks, of scale times dot product, is an
-	// exact integer. One FMA adds it, rounded to float32, times the product of the superblock's
+	// integer scales: the sum of a superblock over its sub-blocks, of scale times dot product, is
+	// an exact integer. One FMA adds it, rounded to float32, times the product of the superblock's
 	// scale and that of the activations (ActQ8K); one FMA does so for the offsets, whose sum is
 	// exact, too.
 	ComputeInt8K
