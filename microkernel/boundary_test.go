@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// comparison is the check of docs/architecture.md: a line that compares an instruction set, a dot
+// comparison is the check of docs/contributing/add-isa.md: a line that compares an instruction set, a dot
 // product or a form.
 const comparison = `(==|!=|<|>|case|switch) *([a-z.A-Z]*\.(ISA|Dot|Form)\b *\{|[^"]*microkernel\.` +
 	`(Go|AVX2|AVX512|NEON|NoDot|VNNI|AVXVNNI|MAdd|MMLA|SDot|MulL|AMX|MOPA|DPBF16|BFMMLA|BFDot|Load|Embed|Lane|Outer)\b)` +
@@ -51,8 +51,8 @@ func TestOnlyBackendsCompare(t *testing.T) {
 	if err != nil || files < 100 {
 		t.Fatalf("%d files, %v", files, err)
 	}
-	page, err := os.ReadFile(filepath.Join("..", "docs", "architecture.md"))
+	page, err := os.ReadFile(filepath.Join("..", "docs", "contributing", "add-isa.md"))
 	if err != nil || !strings.Contains(string(page), comparison) {
-		t.Errorf("docs/architecture.md does not list the check (%v)", err)
+		t.Errorf("docs/contributing/add-isa.md does not list the check (%v)", err)
 	}
 }

@@ -161,11 +161,11 @@ func TestRegistryAnswersWrongly(t *testing.T) {
 			`it is of the type "image/x"`},
 		"two layers": {manifest(func(m *v1.Manifest) { m.Layers = append(m.Layers, m.Layers[0]) }),
 			"it has 2 layers"},
-		"10 GB":        {manifest(func(m *v1.Manifest) { m.Layers[0].Size = 10 << 30 }), "at most"},
-		"below zero":   {manifest(func(m *v1.Manifest) { m.Layers[0].Size = -1 }), "at most"},
+		"10 GB":        {manifest(func(m *v1.Manifest) { m.Layers[0].Size = 10 << 30 }), "the limit is"},
+		"below zero":   {manifest(func(m *v1.Manifest) { m.Layers[0].Size = -1 }), "the limit is"},
 		"another size": {manifest(func(m *v1.Manifest) { m.Layers[0].Size++ }), "cannot be used"},
 		"another sum":  {manifest(func(m *v1.Manifest) { m.Layers[0].Digest = "sha512:x" }), "is not a sha256 digest"},
-		"endless":      {endless, "at most"},
+		"endless":      {endless, "the limit is"},
 		"other bytes": {func(w http.ResponseWriter, r *http.Request) bool {
 			if strings.Contains(r.URL.Path, "/blobs/") {
 				w.Header().Set("Content-Length", "13")
