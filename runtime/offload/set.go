@@ -18,7 +18,6 @@ type set struct {
 	count     device.Slice // the numbers that are copied to mark
 	submitted uint32
 	staged    []stagedBlock
-	forward   bool // one is in progress on the set
 }
 
 // stagedBlock is a block of a layer that is copied to the cores' cache.
