@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// comparison is the check of docs/contributing/add-isa.md: a line that compares an instruction set, a dot
-// product or a form.
+// comparison is the check of docs/contributing/add-isa.md: a line that compares an instruction set,
+// a dot product or a form.
 const comparison = `(==|!=|<|>|case|switch) *([a-z.A-Z]*\.(ISA|Dot|Form)\b *\{|[^"]*microkernel\.` +
 	`(Go|AVX2|AVX512|NEON|NoDot|VNNI|AVXVNNI|MAdd|MMLA|SDot|MulL|AMX|MOPA|DPBF16|BFMMLA|BFDot|Load|Embed|Lane|Outer)\b)` +
 	`|\.(Dot|Form) *(==|!=)`

@@ -243,5 +243,7 @@ func (e *Executor) do(g *tp.Group, p position) {
 		e.rowwise.Pool(g, op)
 	case model.OpSoftmax:
 		e.rowwise.Softmax(g, op)
+	default:
+		panic("exec: op " + op.Kind.String() + " is not computed")
 	}
 }
