@@ -1,6 +1,6 @@
-// Package cost predicts how long the ops of forwards take from how long they took in this process.
-// It is pure: the executor of ops reports their times. A scheduler's quanta, the cuts of long ops
-// and simulated forwards rest on one Table, so that two clocks cannot disagree about an op.
+// Package cost predicts the times of the ops of forwards from times observed in this process. It
+// reads no clock: the executor reports the times. The scheduler's quanta, the division of long ops
+// and simulated forwards use the same Table, so that their predictions agree.
 package cost
 
 import (
@@ -11,56 +11,57 @@ import (
 	"sandwich/runtime/phase"
 )
 
-// Load is what a forward works on.
+// Load is the size of a forward.
 type Load struct {
 	Rows      int
-	Heads     int // rows whose logits are wanted
-	Positions int // that all rows see together
+	Heads     int // rows whose logits are requested
+	Positions int // sum over all rows of the positions that each attends to
 }
 
-// Span is the load of n rows of a sequence behind pos earlier ones.
+// Span returns the load of n rows after pos earlier positions.
 func Span(pos, n int) Load { return Load{Rows: n, Positions: n*pos + n*(n+1)/2} }
 
-// Prior is what is believed of an op before it ran, in seconds: the larger of
-// Row*rows + Position*positions and of Fixed.
+// Prior estimates the time of an op before it has run, in seconds: the larger of
+// Row*rows + Position*positions and Fixed.
 type Prior struct{ Row, Position, Fixed float64 }
 
-// Class is ops that take equal times. Those of the head work on the rows whose logits are wanted.
+// Class describes ops with equal times. Ops of the head process the rows whose logits are
+// requested.
 type Class struct {
 	Name   string
 	Prior  [phase.Count]Prior
 	Head   bool
-	Attend bool // its time follows the positions
+	Attend bool // the time depends on the number of positions
 
 	ops     int
 	learned [phase.Count][sizes]ratio
 
 	took time.Duration // observed since the last Learn
-	seen float64       // ops
+	seen float64       // number of ops
 }
 
-// ratio is by how much times differ from the prior.
+// ratio is the ratio of observed times to the prior.
 type ratio struct {
-	mean float64 // of late
+	mean float64 // of recent samples
 	n    int
-	sum  float64 // of all samples, each times its weight ...
-	all  float64 // ... and of the weights
+	sum  float64 // weighted sum of all samples
+	all  float64 // sum of their weights
 }
 
-// sizes is how many powers of two loads are told apart by.
+// sizes is the number of load sizes, in powers of two, with separate ratios.
 const sizes = 24
 
-// Table predicts the ops of one model on one team of workers. A prior that is wrong by any factor
-// is right once ops of its class ran at about such a load; a load that is new is predicted by the
-// nearest one. It is not safe for concurrent use.
+// Table predicts the times of ops of one model on one team of workers. It corrects a prior by the
+// observed ratio of ops of the same class and about the same load; for a new load it uses the ratio
+// of the nearest observed load. It is not safe for concurrent use.
 type Table struct {
 	ops     []int // class of each op
 	classes []Class
 	all     [phase.Count]ratio
-	between ratio // seconds
+	between ratio // in seconds
 }
 
-// New returns a table of a forward's ops, each given by the index of its class.
+// New returns a table for a forward whose op i has class classes[ops[i]].
 func New(classes []Class, ops []int) *Table {
 	t := &Table{ops: slices.Clone(ops), classes: slices.Clone(classes)}
 	for _, c := range ops {
@@ -69,15 +70,15 @@ func New(classes []Class, ops []int) *Table {
 	return t
 }
 
-// Clone is a copy that learns nothing of what the original sees later.
+// Clone returns an independent copy. Later observations of the original do not affect it.
 func (t *Table) Clone() *Table {
 	c := *t
 	c.classes = slices.Clone(t.classes)
 	return &c
 }
 
-// Whole is a copy that predicts what ops took on the average of all that it was told, where the
-// original predicts what they took of late: for who asks how a run was, not what comes next.
+// Whole returns an independent copy that predicts by the averages of all observations instead of
+// recent ones. Use it to evaluate a completed run, not to predict the next forward.
 func (t *Table) Whole() *Table {
 	c := t.Clone()
 	for i := range c.classes {
@@ -94,22 +95,22 @@ func (t *Table) Whole() *Table {
 	return c
 }
 
-// settle makes the mean that of all samples.
+// settle sets the mean to the weighted mean of all samples.
 func (r *ratio) settle() {
 	if r.all > 0 {
 		r.mean = r.sum / r.all
 	}
 }
 
-// Ops is the number of ops of a forward.
+// Ops returns the number of ops of a forward.
 func (t *Table) Ops() int { return len(t.ops) }
 
-// Op is the predicted time of an op.
+// Op returns the predicted time of an op, given by its index in the forward.
 func (t *Table) Op(of phase.Phase, op int, l Load) time.Duration {
 	return t.predict(of, &t.classes[t.ops[op]], l)
 }
 
-// Forward is the predicted time of all ops.
+// Forward returns the sum of the predicted times of all ops.
 func (t *Table) Forward(of phase.Phase, l Load) (sum time.Duration) {
 	for i := range t.classes {
 		c := &t.classes[i]
@@ -135,7 +136,7 @@ func (t *Table) predict(of phase.Phase, c *Class, l Load) time.Duration {
 	return time.Duration(r.mean * c.prior(of, l) * float64(time.Second))
 }
 
-// prior is the time believed at first, in seconds, never 0.
+// prior returns the estimate before any observation, in seconds; it is always positive.
 func (c *Class) prior(of phase.Phase, l Load) float64 {
 	rows := float64(l.Rows)
 	if c.Head {
@@ -145,7 +146,7 @@ func (c *Class) prior(of phase.Phase, l Load) float64 {
 	return max(p.Row*rows+p.Position*float64(l.Positions), p.Fixed, 1e-7)
 }
 
-// size is which loads one ratio stands for.
+// size returns the index of the ratio for a load.
 func (c *Class) size(l Load) int {
 	n := l.Rows
 	switch {
@@ -157,6 +158,7 @@ func (c *Class) size(l Load) int {
 	return min(sizes-1, bits.Len(uint(max(0, n))))
 }
 
+// nearest returns the ratio of the observed load nearest to l, or the zero ratio if there is none.
 func (c *Class) nearest(of phase.Phase, l Load) ratio {
 	at := c.size(l)
 	for d := range sizes {
@@ -169,20 +171,21 @@ func (c *Class) nearest(of phase.Phase, l Load) ratio {
 	return ratio{}
 }
 
-// ObserveBetween notes the time between two forwards that none of their ops took.
+// ObserveBetween records the time between two forwards that is not part of an op.
 func (t *Table) ObserveBetween(d time.Duration) { t.between.add(d.Seconds(), 1) }
 
-// Between is the usual time between two forwards.
+// Between returns the recent mean of the times given to ObserveBetween.
 func (t *Table) Between() time.Duration { return time.Duration(t.between.mean * float64(time.Second)) }
 
-// Observe notes that one of `of` equal steps of an op took so long.
+// Observe records the time of one of `of` equal steps of an op. Learn applies it.
 func (t *Table) Observe(op, of int, took time.Duration) {
 	c := &t.classes[t.ops[op]]
 	c.took += took
 	c.seen += 1 / float64(of)
 }
 
-// Learn takes in what was observed of a forward, whole or halted, and forgets it.
+// Learn updates the ratios with all observations since the last Learn, which must come from one
+// complete or halted forward of load l, and clears the observations.
 func (t *Table) Learn(of phase.Phase, l Load) {
 	for i := range t.classes {
 		c := &t.classes[i]
@@ -196,10 +199,10 @@ func (t *Table) Learn(of phase.Phase, l Load) {
 	}
 }
 
-// add moves the mean: by the first samples at once, later by a quarter of the distance, and of a
-// sample that is far off only so much that a single pause of the machine does little.
-// The weight, which only the mean of all samples heeds, is how much work the sample stands for: a
-// piece of an op between two halts says less of all that was done than whole forwards.
+// add updates the ratio with a sample. The mean is the average of the first four samples; then each
+// sample moves it by a quarter of the difference, limited to a factor of four so that a single
+// pause of the machine has little effect. The weight is the amount of work in the sample. It
+// affects only the mean of all samples, in which part of an op counts less than a whole forward.
 func (r *ratio) add(x, weight float64) {
 	const settled, far = 4, 4
 	r.sum += weight * x

@@ -1,15 +1,15 @@
-// Package counters reads what the processor counts while threads run: instructions, cache and TLB
-// misses, remote and bus accesses. It makes the figures of Sandwich section 2.1 of them. What this
-// machine does not count, or does not let this process see, has its reason instead of a value.
+// Package counters reads hardware and kernel event counters of threads: instructions, cache and TLB
+// misses, remote accesses and bus cycles. It derives the figures of Sandwich section 2.1 from them.
+// An event that is unsupported or not permitted has an error instead of a count.
 package counters
 
 import "errors"
 
-// Event is something that a processor or the kernel counts.
+// Event identifies an event that the processor or the kernel counts.
 type Event uint8
 
-// The events that figures are made of. The first ones are counted per thread, the last two by the
-// memory controllers of the machine.
+// The events that figures are derived from. MemoryReads and MemoryReadSpread are counted by the
+// memory controllers of the machine, all others per thread.
 const (
 	Instructions Event = iota
 	Cycles
@@ -19,24 +19,24 @@ const (
 	TLBLoads    // of the data TLB
 	TLBMisses
 	NodeLoads  // loads from memory
-	NodeMisses // of them, those from another node
+	NodeMisses // loads from the memory of another node
 	ContextSwitches
 	PageFaults
-	MemoryReads      // cache lines, all controllers
-	MemoryReadSpread // the same, the busiest controller less the idlest
+	MemoryReads      // cache lines, sum of all controllers
+	MemoryReadSpread // cache lines, difference between the busiest and the least busy controller
 	events
 )
 
-// Value is a count, or why there is none.
+// Value is a count, or the reason why there is none.
 type Value struct {
-	Count   float64 // scaled up where the counter was there only a part of the time
-	Missing error   // nil where Count holds
+	Count   float64 // extrapolated if the event was counted only part of the time
+	Missing error   // nil if Count is valid
 }
 
-// Counts are the values of a stretch of time, by Event.
+// Counts holds the values of an interval, indexed by Event.
 type Counts [events]Value
 
-// missing are counts that have one reason throughout.
+// missing returns counts that are all missing for the same reason.
 func missing(err error) (c Counts) {
 	for i := range c {
 		c[i].Missing = err
@@ -44,7 +44,7 @@ func missing(err error) (c Counts) {
 	return c
 }
 
-// Sub is what was counted since an earlier reading.
+// Sub returns the counts since an earlier reading. An event missing in either reading is missing.
 func (c Counts) Sub(before Counts) Counts {
 	for i := range c {
 		if c[i].Missing == nil {
@@ -54,7 +54,8 @@ func (c Counts) Sub(before Counts) Counts {
 	return c
 }
 
-// Add puts two stretches, or two threads, together. What one of them lacks is missing.
+// Add returns the sum of the counts of two intervals or threads. An event missing in either is
+// missing in the sum.
 func (c Counts) Add(o Counts) Counts {
 	for i := range c {
 		if c[i].Missing == nil {
@@ -66,16 +67,16 @@ func (c Counts) Add(o Counts) Counts {
 
 // Source opens counters for threads of this process.
 type Source interface {
-	// Open begins to count for the given threads (the system's numbers). What cannot be counted is
-	// missing in the Counts, never an error.
+	// Open starts counting for the given operating system thread IDs. It cannot fail: events that
+	// cannot be counted are missing in the Counts.
 	Open(threads []int) Set
 }
 
-// Set are counters under way.
+// Set is a set of running counters.
 type Set interface {
-	Read() Counts // since Open, all threads together
-	Close()
+	Read() Counts // returns the counts since Open, summed over all threads
+	Close()       // stops counting and releases the counters
 }
 
-// errNothing is why a ratio has no value where nothing was counted below its bar.
-var errNothing = errors.New("nothing was counted")
+// errNothing is the reason for a missing ratio whose denominator is 0.
+var errNothing = errors.New("the denominator event did not occur")

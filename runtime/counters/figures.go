@@ -1,22 +1,22 @@
 package counters
 
-// Figure is one number of the table.
+// Figure is one derived measurement.
 type Figure struct {
 	Name  string   `json:"name"`
 	What  string   `json:"what"`
-	Value *float64 `json:"value"`                   // nil where it is not available
-	Why   string   `json:"not_available,omitempty"` // the reason for that
+	Value *float64 `json:"value"`                   // nil if not available
+	Why   string   `json:"not_available,omitempty"` // why Value is nil
 }
 
-// ratio is how a figure is made: one count for each unit of another.
+// ratio defines a figure as the quotient of two counts.
 type ratio struct {
 	name, what string
 	of, per    Event
-	each       float64 // units of per: 1000 for "per thousand instructions"
+	each       float64 // scale factor: 1000 for "per thousand instructions"
 }
 
-// ratios are the figures of Sandwich section 2.1, the share of loads that miss the last level, and
-// as a noisy neighbor causes them.
+// ratios are the figures of Sandwich section 2.1, and the share of loads that miss the last-level
+// cache, which a noisy neighbor increases.
 var ratios = []ratio{
 	{"ipc", "instructions per cycle", Instructions, Cycles, 1},
 	{"l3lpki", "last-level cache loads per 1000 instructions", CacheLoads, Instructions, 1000},
@@ -29,10 +29,11 @@ var ratios = []ratio{
 	{"buspki", "bus cycles per 1000 instructions", BusCycles, Instructions, 1000},
 }
 
-// lineBytes is what one read of a memory controller moves.
+// lineBytes is the size of one memory controller read in bytes.
 const lineBytes = 64
 
-// Figures makes the table of a stretch of the given seconds and tokens.
+// Figures returns the figures of an interval that lasted the given seconds and produced the given
+// number of tokens. A figure with a missing count has no value and states why.
 func Figures(c Counts, seconds float64, tokens int) []Figure {
 	var out []Figure
 	add := func(name, what string, value float64, why error) {

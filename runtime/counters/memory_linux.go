@@ -10,26 +10,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// memory are the read counters of the machine's memory controllers, one file each. They count for
-// everybody, which takes privileges.
+// memory holds the read counters of the machine's memory controllers, one file per controller. They
+// count the reads of all processes, so opening them requires privileges.
 type memory struct {
 	files   []int
 	missing error
 }
 
-// imcEvent is how a controller of the processor counts the lines it reads.
+// imcEvent identifies the event of a memory controller that counts cache lines read.
 type imcEvent struct {
 	kind   uint32
 	config uint64
-	cpu    int // where the kernel wants it to be opened
+	cpu    int // on which the kernel requires the event to be opened
 }
 
-// errNoControllers is why memory counters are missing where the kernel shows none.
-var errNoControllers = errors.New("the kernel shows no counters of memory controllers")
+// errNoControllers is the reason for missing memory counters if the kernel lists no controllers.
+var errNoControllers = errors.New("the kernel lists no memory controller counters")
 
 const deviceDir = "sys/bus/event_source/devices"
 
-// openMemory opens the controllers that fsys shows under sys/.
+// openMemory opens the counters of the controllers listed below sys/ in fsys.
 func openMemory(fsys fs.FS) *memory {
 	m := &memory{}
 	for _, e := range controllers(fsys) {
@@ -46,8 +46,8 @@ func openMemory(fsys fs.FS) *memory {
 	return m
 }
 
-// controllers lists the memory controllers of Intel servers with the event that counts read lines,
-// one for each CPU that the kernel names, which is one a package.
+// controllers returns the events that count lines read by the memory controllers of Intel servers.
+// Each controller has one event for each CPU of its cpumask, which names one CPU per package.
 func controllers(fsys fs.FS) (out []imcEvent) {
 	entries, _ := fs.ReadDir(fsys, deviceDir)
 	for _, e := range entries {
@@ -70,7 +70,7 @@ func controllers(fsys fs.FS) (out []imcEvent) {
 	return out
 }
 
-// eventConfig reads "event=0x04,umask=0x03".
+// eventConfig parses an event such as "event=0x04,umask=0x03".
 func eventConfig(s string) (config uint64, ok bool) {
 	for part := range strings.SplitSeq(s, ",") {
 		name, value, _ := strings.Cut(part, "=")
@@ -91,6 +91,7 @@ func eventConfig(s string) (config uint64, ok bool) {
 	return config, ok
 }
 
+// text returns the content of a file without surrounding space, or "" if it cannot be read.
 func text(fsys fs.FS, name string) string {
 	b, err := fs.ReadFile(fsys, name)
 	if err != nil {
@@ -99,7 +100,7 @@ func text(fsys fs.FS, name string) string {
 	return strings.TrimSpace(string(b))
 }
 
-// read sets the two memory events of total.
+// read sets the two memory events in total.
 func (m *memory) read(total *Counts) {
 	err := m.missing
 	var sum, least, most float64

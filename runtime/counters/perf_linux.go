@@ -11,19 +11,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// counter is an event as perf_event_open names it.
+// counter maps an event to its type and config in perf_event_open.
 type counter struct {
 	event  Event
 	kind   uint32
 	config uint64
 }
 
+// cache returns the config of a cache read event.
 func cache(which, result uint64) uint64 {
 	return which | unix.PERF_COUNT_HW_CACHE_OP_READ<<8 | result<<16
 }
 
-// groups are events whose counters are on the processor at the same time, so that their ratios hold
-// where the kernel shares the counters out.
+// groups lists events that the kernel schedules together, so that their ratios remain valid if it
+// multiplexes the hardware counters.
 var groups = [][]counter{
 	{
 		{Cycles, unix.PERF_TYPE_HARDWARE, unix.PERF_COUNT_HW_CPU_CYCLES},
@@ -54,10 +55,10 @@ var groups = [][]counter{
 	},
 }
 
-// System is the kernel's perf events.
+// System is the Source that uses the kernel's perf events.
 type System struct{}
 
-// Open begins to count for the given threads.
+// Open starts counting for the given threads.
 func (System) Open(threads []int) Set {
 	s := &perfSet{memory: openMemory(os.DirFS("/"))}
 	for _, thread := range threads {
@@ -68,7 +69,7 @@ func (System) Open(threads []int) Set {
 	return s
 }
 
-// perfSet are the groups of all threads, and the memory controllers.
+// perfSet holds the event groups of all threads and the memory controller counters.
 type perfSet struct {
 	groups []*group
 	memory *memory
@@ -80,7 +81,7 @@ func (s *perfSet) Read() Counts {
 		g.addTo(&total)
 	}
 	if len(s.groups) == 0 {
-		total = missing(errors.New("no thread was named"))
+		total = missing(errors.New("no threads to count"))
 	}
 	s.memory.read(&total)
 	return total
@@ -93,13 +94,14 @@ func (s *perfSet) Close() {
 	s.memory.close()
 }
 
-// group is one group of one thread. Events that could not be opened have their reason in missing.
+// group is one event group of one thread.
 type group struct {
 	counters []counter
-	files    []int // -1 for what is missing; the first that is not leads
-	missing  []error
+	files    []int   // -1 for an event that could not be opened; the first open event leads
+	missing  []error // why an event could not be opened, nil if it is open
 }
 
+// openGroup opens the events of a group for a thread.
 func openGroup(thread int, counters []counter) *group {
 	g := &group{counters: counters}
 	leader := -1
@@ -113,14 +115,14 @@ func openGroup(thread int, counters []counter) *group {
 	return g
 }
 
-// openEvent opens a counter for user code of a thread anywhere, or, with thread -1, for everything
-// on a CPU. fd is -1 with an error.
+// openEvent opens a counter for the user code of a thread on any CPU, or for all code on one CPU if
+// thread is -1. For software events it also counts kernel code if permitted. On error, fd is -1.
 func openEvent(kind uint32, config uint64, thread, cpu, leader int) (fd int, err error) {
 	attr := unix.PerfEventAttr{Type: kind, Config: config,
 		Read_format: unix.PERF_FORMAT_GROUP | unix.PERF_FORMAT_TOTAL_TIME_ENABLED | unix.PERF_FORMAT_TOTAL_TIME_RUNNING}
 	attr.Size = uint32(unsafe.Sizeof(attr))
 	if thread >= 0 && kind != unix.PERF_TYPE_SOFTWARE {
-		attr.Bits = unix.PerfBitExcludeKernel | unix.PerfBitExcludeHv // what an ordinary user may see
+		attr.Bits = unix.PerfBitExcludeKernel | unix.PerfBitExcludeHv // permitted to unprivileged users
 	}
 	fd, err = unix.PerfEventOpen(&attr, thread, cpu, leader, unix.PERF_FLAG_FD_CLOEXEC)
 	if errors.Is(err, unix.EACCES) && kind == unix.PERF_TYPE_SOFTWARE {
@@ -133,29 +135,29 @@ func openEvent(kind uint32, config uint64, thread, cpu, leader int) (fd int, err
 	return fd, nil
 }
 
-// reason says in words why an event could not be opened.
+// reason returns an error that explains why an event could not be opened.
 func reason(err error) error {
 	switch {
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
 		level, _ := os.ReadFile("/proc/sys/kernel/perf_event_paranoid")
-		return fmt.Errorf("not permitted (kernel.perf_event_paranoid is %s): set it to 2 or lower, or give the "+
+		return fmt.Errorf("not permitted (kernel.perf_event_paranoid is %s); set it to 2 or lower, or grant the "+
 			"capability CAP_PERFMON", strings.TrimSpace(string(level)))
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.ENODEV), errors.Is(err,
 		unix.EINVAL):
 		if !hasPMU() {
-			return errors.New("this machine shows no hardware counters (no PMU, as in most virtual machines)")
+			return errors.New("no hardware counters found (no PMU, as in most virtual machines)")
 		}
-		return errors.New("this processor does not count it")
+		return errors.New("the processor does not support this event")
 	case errors.Is(err, unix.ENOSYS):
-		return errors.New("the kernel has no perf events")
+		return errors.New("the kernel does not support perf events")
 	case errors.Is(err, unix.EMFILE):
-		return errors.New("too many open files: raise ulimit -n")
+		return errors.New("too many open files; raise ulimit -n")
 	}
 	return err
 }
 
-// hasPMU looks for the processor's counters: the kernel names them cpu, cpu_core, armv8_pmuv3_0 and
-// the like, and gives them the events of a core.
+// hasPMU reports whether the kernel lists a processor PMU, which it names cpu, cpu_core,
+// armv8_pmuv3_0 or similar.
 func hasPMU() bool {
 	entries, _ := os.ReadDir("/sys/bus/event_source/devices")
 	for _, e := range entries {
@@ -166,7 +168,7 @@ func hasPMU() bool {
 	return false
 }
 
-// addTo adds the group's present counts.
+// addTo adds the current counts of the group to total.
 func (g *group) addTo(total *Counts) {
 	values, err := g.read()
 	next := 0
@@ -185,8 +187,8 @@ func (g *group) addTo(total *Counts) {
 	}
 }
 
-// read returns the counts of the group's open events, scaled up by the part of the time in which
-// the group was on the processor.
+// read returns the counts of the group's open events, extrapolated to the whole time if the group
+// was scheduled only part of it.
 func (g *group) read() ([]float64, error) {
 	leader := -1
 	for _, fd := range g.files {
@@ -201,22 +203,23 @@ func (g *group) read() ([]float64, error) {
 	var buf [8 * 8]byte
 	n, err := unix.Read(leader, buf[:])
 	if err != nil {
-		return nil, fmt.Errorf("reading a counter: %w", err)
+		return nil, fmt.Errorf("cannot read a counter: %w", err)
 	}
 	return scaled(buf[:n])
 }
 
-// scaled reads perf's group format: number, time enabled, time running, counts.
+// scaled parses perf's group format (number of events, time enabled, time running, counts) and
+// returns the counts multiplied by the ratio of time enabled to time running.
 func scaled(b []byte) ([]float64, error) {
 	word := func(i int) uint64 { return binary.NativeEndian.Uint64(b[8*i:]) }
 	if len(b) < 24 || uint64(len(b)/8-3) < word(0) {
-		return nil, errors.New("the kernel gave a counter's value in a form that is not known")
+		return nil, errors.New("unknown format of perf counter values")
 	}
 	enabled, running := float64(word(1)), float64(word(2))
 	out := make([]float64, word(0))
 	if running == 0 {
 		if enabled > 0 {
-			return nil, errors.New("the counters were in use all the time, as by the NMI watchdog or another profiler")
+			return nil, errors.New("no free hardware counters; another user, such as the NMI watchdog, occupies them")
 		}
 		return out, nil
 	}

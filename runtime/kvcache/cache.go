@@ -1,26 +1,25 @@
 package kvcache
 
-// Spec is the size of one store of a cache.
+// Spec is the configuration of one store of a cache.
 type Spec struct {
 	Kind   Kind
 	Blocks int
-	States int // of a recurrent store: how many of its blocks are for the states of sequences alone
+	States int // blocks of a recurrent store that are reserved for the states of sequences
 }
 
-// Paged is one store that remembers everything.
+// Paged returns the configuration of a single store that keeps every position.
 func Paged(blocks int) []Spec { return []Spec{{Kind: Full{}, Blocks: blocks}} }
 
-// Cache is the bookkeeping of every sequence's memory: a list of stores, one for each kind of layer
-// that the model has.
+// Cache manages the blocks of all sequences. It has one store for each kind of layer of the model.
+// It is not safe for concurrent use.
 type Cache struct {
 	stores []store
 	rows   int
-	pool   []*Sequence // closed sequences, kept for their memory
+	pool   []*Sequence // closed sequences, retained to reuse their memory
 }
 
-// New returns a cache of idle blocks for forwards of at most `rows` rows of one sequence. It panics
-// for a negative number, which is a programming error: sizes are checked by the caller against the
-// memory there is.
+// New returns a cache of idle blocks for forwards with at most `rows` rows per sequence. It panics
+// if a number of blocks is negative. The caller must check the sizes against the available memory.
 func New(rows int, specs []Spec) *Cache {
 	c := &Cache{rows: rows}
 	for _, s := range specs {
@@ -32,14 +31,14 @@ func New(rows int, specs []Spec) *Cache {
 	return c
 }
 
-// spareFactor is how many times the blocks that running sequences need a bounded store has: the
-// rest keeps what checkpoints need, least recently used first to go.
+// spareFactor is the ratio of the size of a bounded store to the number of blocks that running
+// sequences need. The other blocks retain checkpoints and are reused in least recently used order.
 const spareFactor = 2
 
-// Sizes are the stores for contexts of `blocks` blocks together, of at most `sequences` sequences
-// in forwards of at most `rows` rows: a kind that forgets needs no more than its sequences hold at
-// once, and as much again for checkpoints; a recurrent one the states of its sequences, next to
-// which the caller may add blocks for checkpoints.
+// Sizes returns the stores for at most `sequences` sequences, whose contexts take `blocks` blocks
+// in total, in forwards of at most `rows` rows. A bounded store gets at most spareFactor times the
+// blocks that its sequences hold at once and that admission requires. A recurrent store gets one
+// block per sequence for its state; the caller may add blocks for checkpoints.
 func Sizes(kinds []Kind, blocks, sequences, rows int) (specs []Spec) {
 	for _, k := range kinds {
 		if k == (Recurrent{}) {
@@ -48,7 +47,7 @@ func Sizes(kinds []Kind, blocks, sequences, rows int) (specs []Spec) {
 		}
 		n := blocks
 		if k.Most() != All {
-			// A block more for each, which admission requires in addition to a new sequence.
+			// One block more per sequence, which admission requires to be available for its peers.
 			n = min(n, spareFactor*sequences*(mostHeld(k, rows)+1))
 		}
 		specs = append(specs, Spec{Kind: k, Blocks: n})
@@ -56,11 +55,12 @@ func Sizes(kinds []Kind, blocks, sequences, rows int) (specs []Spec) {
 	return specs
 }
 
-// mostHeld is how many blocks a sequence of a bounded kind holds at once: those that the block
-// before the current one reads and that block, for rolling back, and those of a forward.
+// mostHeld returns the maximum number of blocks that a sequence of a bounded kind holds at once:
+// the block before the current one and the blocks that it reads, for RollBack, and the blocks of a
+// forward.
 func mostHeld(k Kind, rows int) int { return k.Most() + 1 + BlocksFor(rows) + 1 }
 
-// need is how many blocks of a store n positions take at most.
+// need returns the maximum number of blocks of a store that a sequence of n positions holds.
 func (c *Cache) need(st *store, n int) int {
 	if st.recurrent() {
 		return min(1, n)
@@ -71,7 +71,7 @@ func (c *Cache) need(st *store, n int) int {
 	return BlocksFor(n)
 }
 
-// Blocks is the number of blocks of all stores.
+// Blocks returns the number of blocks of all stores.
 func (c *Cache) Blocks() (n int) {
 	for i := range c.stores {
 		n += len(c.stores[i].blocks)
@@ -79,8 +79,7 @@ func (c *Cache) Blocks() (n int) {
 	return n
 }
 
-// Idle returns the number of blocks that no sequence holds: those without content and those whose
-// content is not in use.
+// Idle returns the number of blocks that no sequence holds, with or without cached content.
 func (c *Cache) Idle() (n int) {
 	for i := range c.stores {
 		n += c.stores[i].idle
@@ -88,7 +87,7 @@ func (c *Cache) Idle() (n int) {
 	return n
 }
 
-// Spare tells whether each store that grows with a sequence has n blocks that can be reserved now.
+// Spare reports whether n blocks can be reserved now in every store that is not recurrent.
 func (c *Cache) Spare(n int) bool {
 	for i := range c.stores {
 		if st := &c.stores[i]; !st.recurrent() && st.available() < n {
@@ -98,7 +97,7 @@ func (c *Cache) Spare(n int) bool {
 	return true
 }
 
-// Fits tells whether a sequence of n positions could be there alone.
+// Fits reports whether a sequence of n positions fits into the cache if it is the only one.
 func (c *Cache) Fits(n int) bool {
 	for i := range c.stores {
 		if c.need(&c.stores[i], n) > len(c.stores[i].blocks) {

@@ -6,71 +6,72 @@ import (
 	"slices"
 )
 
-// Kind is what a layer remembers: of a sequence's blocks of 64 positions, those that later rows
-// read. The rest is freed. A kind holds no state; every sequence asks the same one.
+// Kind determines which earlier blocks of a sequence a layer still reads; others are freed. Kinds
+// are stateless and shared.
 type Kind interface {
-	// Name is for messages and reports.
+	// Name returns the name of the kind for messages, reports and Named.
 	Name() string
-	// Reads tells whether the rows of a block read an earlier block. What a block does not read no
-	// later block reads either.
+	// Reads reports whether rows of a block read an earlier block. If a block does not read an
+	// earlier block, no later block reads it either.
 	Reads(block, earlier int) bool
-	// Most is how many earlier blocks a block reads at most; All where there is no such bound.
+	// Most returns the maximum number of earlier blocks that a block reads, or All if unbounded.
 	Most() int
 }
 
-// All is the Most of a kind that forgets nothing.
+// All is returned by Most: a block may read any number of earlier blocks.
 const All = -1
 
-// Full remembers every position.
+// Full is the kind of layers that read all earlier positions.
 type Full struct{}
 
 func (Full) Name() string        { return "full" }
 func (Full) Reads(int, int) bool { return true }
 func (Full) Most() int           { return All }
 
-// Window remembers what attention with a sliding window sees: a row at position p reads the
-// positions above p-Positions.
+// Window is the kind of layers with sliding-window attention: a row at position p reads positions
+// above p-Positions.
 type Window struct{ Positions int }
 
 func (w Window) Name() string { return fmt.Sprintf("window of %d", w.Positions) }
 
-// Reads asks for the first row of the block, which reaches back furthest.
+// Reads applies the window of the first row of the block, which starts earliest.
 func (w Window) Reads(block, earlier int) bool {
 	return earlier*BlockTokens+BlockTokens-1 > block*BlockTokens-w.Positions
 }
 
-// Most is how many blocks the Positions-1 positions before the start of a block lie in.
+// Most returns the number of blocks that the Positions-1 positions before a block are in.
 func (w Window) Most() int { return BlocksFor(w.Positions - 1) }
 
-// Passing remembers all positions of a text while one forward reads it: attention in both
-// directions needs the whole text at once, and nothing of it afterwards. Layers of one Passing kind
-// therefore write over each other in the same memory. Width tells the layers with a window from the
-// others, since what they see differs.
+// Passing is the kind of layers with bidirectional attention, which need all positions of a text
+// during one forward and none of them afterwards. All layers of one Passing kind therefore use the
+// same memory. Width is the attention window, 0 for none; layers with different windows have
+// different kinds.
 type Passing struct{ Width int }
 
-// Name is for messages and reports.
+// Name returns "passing" and the width.
 func (p Passing) Name() string { return fmt.Sprintf("passing %d", p.Width) }
 
-// Reads is true: a text is there as a whole.
+// Reads returns true: attention reads the whole text.
 func (Passing) Reads(int, int) bool { return true }
 
-// Most is All.
+// Most returns All.
 func (Passing) Most() int { return All }
 
-// Recurrent remembers all positions in one state of fixed size, which every forward reads and
-// overwrites: what the rows of a block read is the state behind the block before. Its store has a
-// bookkeeping of its own (state.go), since a state does not grow and cannot be taken back by less
-// than a kept copy of an earlier one.
+// Recurrent is the kind of layers that summarize all earlier positions in one state of fixed size,
+// which every forward reads and overwrites. The rows of a block read the state at the end of the
+// preceding block. A state does not grow and can be rolled back only to a retained copy, so
+// recurrent stores have separate bookkeeping (state.go).
 type Recurrent struct{}
 
 func (Recurrent) Name() string                  { return "recurrent" }
 func (Recurrent) Reads(block, earlier int) bool { return earlier == block-1 }
 func (Recurrent) Most() int                     { return 1 }
 
+// kinds holds the registered kinds by name.
 var kinds = map[string]Kind{}
 
-// Register makes a kind known by its name, so that a model's layers may ask for it. It panics where
-// the name is taken.
+// Register makes a kind available to Named. It panics if the name is taken. Call it from init
+// functions only: it is not safe for concurrent use.
 func Register(k Kind) {
 	if _, taken := kinds[k.Name()]; taken {
 		panic("kvcache: the kind " + k.Name() + " is registered twice")
@@ -78,10 +79,10 @@ func Register(k Kind) {
 	kinds[k.Name()] = k
 }
 
-// Named finds a registered kind, or says which there are.
+// Named returns the kind registered under a name, or an error that lists the names.
 func Named(name string) (Kind, error) {
 	if k, ok := kinds[name]; ok {
 		return k, nil
 	}
-	return nil, fmt.Errorf("no store is called %q, there are %q", name, slices.Sorted(maps.Keys(kinds)))
+	return nil, fmt.Errorf("unknown KV store kind %q; use one of %q", name, slices.Sorted(maps.Keys(kinds)))
 }

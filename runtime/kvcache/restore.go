@@ -2,10 +2,10 @@ package kvcache
 
 import "slices"
 
-// Adopt shares what other sequences computed of a text that begins with these tokens, and returns
-// how many positions that filled: a multiple of BlockTokens that is less than len(tokens), because
-// the last token has to be computed to have logits. Every store must still have what the rows
-// behind them read. The sequence must be empty.
+// Adopt fills an empty sequence with cached blocks of the longest usable prefix and returns its
+// length: a multiple of BlockTokens below len(tokens), since the last token must be computed for
+// its logits. A prefix is usable if every store has the blocks that the rows after it read. Adopt
+// panics if the sequence is not empty.
 func (c *Cache) Adopt(s *Sequence, tokens []int32) int {
 	if s.filled != 0 || len(s.tokens) != 0 {
 		panic("kvcache: Adopt on a sequence that is not empty")
@@ -22,7 +22,7 @@ func (c *Cache) Adopt(s *Sequence, tokens []int32) int {
 	return n
 }
 
-// remembered tells whether the stores that forget nothing have a block.
+// remembered reports whether all unbounded stores have the block of a key.
 func (c *Cache) remembered(k *key) bool {
 	for i := range c.stores {
 		if st := &c.stores[i]; !st.bounded() && st.find(k) == none {
@@ -32,11 +32,12 @@ func (c *Cache) remembered(k *key) bool {
 	return true
 }
 
-// RollBack forgets the last n positions, and where a store cannot go on from there, as many more as
-// bring it to the next place from which all can: the caller computes those again. It returns the
-// positions that are left. What was reserved beyond them is given back. Of positions that the
-// sequence appended itself the last 64, counted from the most it had, are rolled back exactly, but
-// into a full block that another sequence shares, where no store has a state (Rewinds).
+// RollBack removes at least the last n positions, down to the nearest position from which all
+// stores can resume, and returns the remaining length. Positions removed beyond n must be computed
+// again. Blocks and quotas beyond the remaining length are released. RollBack is exact if no store
+// is recurrent (see Rewinds) and the target is within the last BlockTokens positions, counted from
+// the greatest length of the sequence, that the sequence appended itself and not in a full block
+// shared with another sequence. RollBack panics if n is negative or above Len.
 func (c *Cache) RollBack(s *Sequence, n int) int {
 	if n < 0 || n > s.filled {
 		panic("kvcache: RollBack of more positions than there are")
@@ -44,13 +45,14 @@ func (c *Cache) RollBack(s *Sequence, n int) int {
 	return c.resume(s, s.filled-n)
 }
 
-// Rewinds tells whether single positions can be rolled back: where a store has a state, only to
-// where a copy of it is.
+// Rewinds reports whether single positions can be rolled back, which requires that no store is
+// recurrent. A recurrent store can resume only at a copy of its state.
 func (c *Cache) Rewinds() bool {
 	return !slices.ContainsFunc(c.stores, func(st store) bool { return st.recurrent() })
 }
 
-// resume brings the sequence to the last position up to n that every store can go on from.
+// resume truncates or extends the tables to the last position up to n from which every store can
+// resume, and returns that position.
 func (c *Cache) resume(s *Sequence, n int) int {
 	for !c.resumable(s, n) {
 		n = (n - 1) / BlockTokens * BlockTokens
@@ -64,8 +66,8 @@ func (c *Cache) resume(s *Sequence, n int) int {
 	return n
 }
 
-// resumable tells whether every store has what a row at position n reads, and the block it goes to
-// for this sequence alone.
+// resumable reports whether every store has the blocks that a row at position n reads, and whether
+// the block that contains position n, if partly filled, is held by this sequence only.
 func (c *Cache) resumable(s *Sequence, n int) bool {
 	if n == 0 {
 		return true
@@ -99,7 +101,8 @@ func (c *Cache) resumable(s *Sequence, n int) bool {
 	return true
 }
 
-// blockOf is the sequence's block number b in a store: its own, or one that holds the same text.
+// blockOf returns block number b of the sequence in a store: its own block, or a cached block with
+// the same tokens, or none.
 func (s *Sequence) blockOf(st *store, i, b int) BlockID {
 	if t := s.of[i].table; b < len(t) && t[b] != none {
 		return t[b]
@@ -110,7 +113,7 @@ func (s *Sequence) blockOf(st *store, i, b int) BlockID {
 	return none
 }
 
-// resumeStore makes a store's table that of a sequence of n positions.
+// resumeStore sets the table of store i for a sequence of n positions.
 func (c *Cache) resumeStore(s *Sequence, i, n int) {
 	st, m := &c.stores[i], &s.of[i]
 	if st.recurrent() {
@@ -129,13 +132,13 @@ func (c *Cache) resumeStore(s *Sequence, i, n int) {
 	}
 	for b := len(m.table) - 1; b >= BlocksFor(n); b-- {
 		if id := m.table[b]; id != none {
-			st.blocks[id].worth = true // the text may come back to it
+			st.blocks[id].worth = true // the removed tokens may be appended again
 			st.drop(id)
 		}
 	}
 	m.table = m.table[:min(len(m.table), BlocksFor(n))]
 	if n%BlockTokens > 0 {
-		st.forget(m.table[block]) // it is written again
+		st.forget(m.table[block]) // it will be overwritten
 	}
 	if st.bounded() {
 		st.promised += c.need(st, n) - m.quota

@@ -6,33 +6,31 @@ import (
 	"slices"
 )
 
-// Sequence is the memory of one request: Len positions, and of each store a table of the blocks
-// that hold them.
+// Sequence holds the block tables of one request: Len positions, and one table per store.
 type Sequence struct {
 	filled int
 	salt   key
-	tokens []int32 // of the positions, as far as they were named
-	keys   []key   // of the full blocks among these
-	marks  []bool  // by block: what it reads is worth keeping
-	of     []memory
+	tokens []int32  // known tokens, from position 0 on
+	keys   []key    // of the full blocks of tokens
+	marks  []bool   // by block: the block contains a checkpoint
+	of     []memory // by store
 }
 
-// memory is what a sequence has of one store.
+// memory is the part of a sequence that belongs to one store.
 type memory struct {
-	table []BlockID // by number of block; none where it was freed. Of a recurrent store: see state.go
-	quota int       // of a bounded kind: blocks that were promised to it
-	// Of a recurrent store: the sequence's own block, what the next forward reads, the position of
-	// that, and up to where a forward is laid out.
+	table []BlockID // by block number, none if freed; for a recurrent store see state.go
+	quota int       // blocks reserved in a bounded store
+	// For a recurrent store: the sequence's own block, the block that the next forward reads, the
+	// position of the state in that block, and the end of the prepared forward or notLaid.
 	state, from BlockID
 	at, upTo    int
 }
 
-// Salt is what the chain of a sequence starts from. Sequences share blocks only
-// with those of their own salt, so that one client cannot find out by what is
-// cached what another one asked. The zero value is a salt like any other.
+// Salt starts the hash chain of a sequence. Only sequences with equal salts share blocks, so a
+// client cannot detect another client's prompts by cache hits. The zero value is a valid salt.
 type Salt [sha256.Size]byte
 
-// Open returns an empty sequence. Close it with Free.
+// Open returns an empty sequence. The caller must close it with Free.
 func (c *Cache) Open(salt Salt) *Sequence {
 	s := &Sequence{of: make([]memory, len(c.stores))}
 	if n := len(c.pool); n > 0 {
@@ -47,11 +45,11 @@ func (c *Cache) Open(salt Salt) *Sequence {
 	return s
 }
 
-// Len is the number of filled positions.
+// Len returns the number of filled positions.
 func (s *Sequence) Len() int { return s.filled }
 
-// Tables appends the block table of each store to dst. They change with the next call on this
-// sequence.
+// Tables appends the block table of each store to dst and returns the result. The tables are valid
+// until the next change to the sequence.
 func (s *Sequence) Tables(dst Tables) Tables {
 	for i := range s.of {
 		dst = append(dst, s.of[i].table)
@@ -59,8 +57,8 @@ func (s *Sequence) Tables(dst Tables) Tables {
 	return dst
 }
 
-// Reserve makes sure of the blocks for n positions in total. It reports false, and changes nothing,
-// where too few are available.
+// Reserve reserves blocks for n positions in total. If too few blocks are available, it changes
+// nothing and returns false.
 func (c *Cache) Reserve(s *Sequence, n int) bool {
 	for i := range c.stores {
 		if st := &c.stores[i]; c.need(st, n)-s.has(st, i) > st.available() {
@@ -87,7 +85,7 @@ func (c *Cache) Reserve(s *Sequence, n int) bool {
 	return true
 }
 
-// has is how many blocks of a store the sequence was given.
+// has returns the number of blocks of a store that the sequence has reserved.
 func (s *Sequence) has(st *store, i int) int {
 	if st.recurrent() {
 		return min(1, int(s.of[i].state)-int(none))
@@ -98,8 +96,8 @@ func (s *Sequence) has(st *store, i int) int {
 	return len(s.of[i].table)
 }
 
-// Cover gives the sequence the blocks that a forward up to position n writes to. They must have
-// been reserved, and n lies at most the rows of a forward behind Len.
+// Cover allocates the blocks that a forward from Len up to position n writes. The positions must
+// have been reserved, or Cover panics; n is at most Len plus the rows of a forward (see New).
 func (c *Cache) Cover(s *Sequence, n int) {
 	for i := range c.stores {
 		if c.stores[i].recurrent() {
@@ -109,7 +107,7 @@ func (c *Cache) Cover(s *Sequence, n int) {
 	c.coverBlocks(s, n)
 }
 
-// coverBlocks is Cover for the stores that grow.
+// coverBlocks implements Cover for stores that are not recurrent.
 func (c *Cache) coverBlocks(s *Sequence, n int) {
 	for i := range c.stores {
 		st, m := &c.stores[i], &s.of[i]
@@ -125,9 +123,9 @@ func (c *Cache) coverBlocks(s *Sequence, n int) {
 	}
 }
 
-// Append records that the next len(tokens) positions were computed. They must have been reserved.
-// Blocks that become full can be shared from here on, and those that nothing reads any more are
-// given back.
+// Append records that the next len(tokens) positions, which must have been reserved, were computed.
+// Blocks that become full can then be shared, and blocks that are no longer read are released.
+// After positions without known tokens (see Advance), Append does not record the tokens.
 func (c *Cache) Append(s *Sequence, tokens []int32) {
 	if len(s.tokens) < s.filled {
 		c.Advance(s, len(tokens)) // after positions without tokens
@@ -144,8 +142,8 @@ func (c *Cache) Append(s *Sequence, tokens []int32) {
 	c.landStates(s, from)
 }
 
-// Advance is Append for n positions whose tokens are not known, as in a
-// simulation; they are never shared, nor what follows them.
+// Advance records n computed positions without known tokens, as in a simulation. Blocks that
+// contain or follow such positions are not shared.
 func (c *Cache) Advance(s *Sequence, n int) {
 	from := s.filled
 	c.layStates(s, from+n)
@@ -157,9 +155,9 @@ func (c *Cache) Advance(s *Sequence, n int) {
 	c.landStates(s, from)
 }
 
-// Pass advances by n more positions without computing them, as forwards of at most `rows` rows
-// would write them: for benchmarks, since how long attention takes does not depend on what it
-// reads. They must have been reserved.
+// Pass advances the sequence by n positions, in steps of at most `rows` positions, without
+// computing them. The positions must have been reserved. Benchmarks use it, since the time of
+// attention does not depend on the values read.
 func (c *Cache) Pass(s *Sequence, n, rows int) {
 	for end := s.filled + n; s.filled < end; {
 		now := min(rows, end-s.filled)
@@ -168,7 +166,8 @@ func (c *Cache) Pass(s *Sequence, n, rows int) {
 	}
 }
 
-// step fills n positions of one block.
+// step advances by n positions within one block. If the block becomes full, step indexes it and
+// releases blocks that are no longer read.
 func (c *Cache) step(s *Sequence, n int) {
 	c.coverBlocks(s, s.filled+n)
 	s.filled += n
@@ -189,8 +188,8 @@ func (c *Cache) step(s *Sequence, n int) {
 	}
 }
 
-// trim gives the blocks of a store back that the block before the current one does not read: one
-// block later than it could, so that a few positions can be rolled back over its border.
+// trim releases the blocks of a store that the last full block does not read. It retains the blocks
+// that only this block reads, so that a few positions can be rolled back across its end.
 func (c *Cache) trim(s *Sequence, i int) {
 	st, m := &c.stores[i], &s.of[i]
 	behind := s.filled/BlockTokens - 1
@@ -208,11 +207,11 @@ func (c *Cache) trim(s *Sequence, i int) {
 	}
 }
 
-// gridFactor is how many windows lie between two checkpoints that every sequence has of itself:
-// what they keep of a long context is at most one part in so many of all of it.
+// gridFactor is the number of window lengths between two automatic checkpoints of a sequence. They
+// retain at most 1/gridFactor of the blocks of a long context.
 const gridFactor = 4
 
-// worth tells whether a checkpoint up to block `to` reads block b.
+// worth reports whether block b is read by a block at a checkpoint, up to block `to`.
 func (s *Sequence) worth(k Kind, b, to int) bool {
 	grid := gridFactor * max(1, k.Most())
 	for at := b + 1; at <= to && k.Reads(at, b); at++ {
@@ -223,9 +222,9 @@ func (s *Sequence) worth(k Kind, b, to int) bool {
 	return false
 }
 
-// Checkpoint marks a position, filled already or not, as one that this text, or another one that
-// begins like it, will likely be continued from: what its block reads is kept longer than other
-// content that no sequence holds.
+// Checkpoint marks a position, filled or not, at which this text or another text with the same
+// prefix is likely to be continued. The blocks that the block of this position reads are retained
+// longer than other blocks that no sequence holds.
 func (c *Cache) Checkpoint(s *Sequence, pos int) {
 	b := pos / BlockTokens
 	if b >= len(s.marks) {
@@ -234,9 +233,10 @@ func (c *Cache) Checkpoint(s *Sequence, pos int) {
 	s.marks[b] = true
 }
 
-// Free closes the sequence and gives its blocks back. Full ones stay findable until they are
-// needed: its end is a checkpoint. The last blocks are given back first, so that of one chain the
-// end is overwritten before the beginning it depends on.
+// Free closes the sequence and releases its blocks. Full blocks can still be found until they are
+// reused; the end of the sequence counts as a checkpoint. The last blocks are released first, so
+// that the end of a chain is overwritten before the beginning that it depends on. The sequence must
+// not be used afterwards.
 func (c *Cache) Free(s *Sequence) {
 	for i := range c.stores {
 		st, m := &c.stores[i], &s.of[i]
@@ -257,7 +257,7 @@ func (c *Cache) Free(s *Sequence) {
 	c.pool = append(c.pool, s)
 }
 
-// before is the key that block b follows.
+// before returns the key of the block before block b, or the salt for block 0.
 func (s *Sequence) before(b int) *key {
 	if b == 0 {
 		return &s.salt
@@ -265,7 +265,7 @@ func (s *Sequence) before(b int) *key {
 	return &s.keys[b-1]
 }
 
-// chain is the key of a full block that follows the block of key before.
+// chain returns the key of a full block of tokens that follows the block with key before.
 func chain(before *key, tokens []int32) key {
 	var buf [len(key{}) + 4*BlockTokens]byte
 	copy(buf[:], before[:])

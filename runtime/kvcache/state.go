@@ -1,38 +1,39 @@
 package kvcache
 
-// The recurrent store. Of a sequence it holds one block, its state, which every forward leaves
-// where the forward ends. On the way a forward puts copies into other blocks, behind blocks of 64
-// positions, as far as there are some that no sequence may need: those are found by the text like
-// the blocks of any store, and a sequence that continues from one reads it and writes to a state of
-// its own.
+// A recurrent store keeps one block per sequence for its state, which is at the end of the last
+// forward. A forward can also copy the state at the end of a block of 64 positions to another
+// block, as long as there are idle blocks beyond those that sequences may need for states. Copies
+// are found by the hash of their tokens like the blocks of any store. A sequence that continues
+// from a copy reads it and writes its state to its own block.
 //
-// Of such a store a table says what the next forward does:
+// The table of a recurrent store describes the next forward:
 //
 //	[0]     the block that it reads, NoState before the first position
-//	[1]     the block that it leaves the state in, often the same
-//	[2+i]   where a copy stays behind block first+i, NoState for nowhere; first is that of its first row
+//	[1]     the block that it writes the state to, often the same
+//	[2+i]   the block for a copy of the state at the end of block first+i, or NoState for no copy;
+//	        first is the block that contains the first row
 
-// NoState stands in a recurrent store's table for no block.
+// NoState means "no block" in the table of a recurrent store.
 const NoState = none
 
+// Indexes into the table of a recurrent store.
 const (
 	tableFrom = iota
 	tableTo
 	tableCopies
 )
 
-// stateGrid is how many blocks lie between two copies that every text gets of itself: so far a text
-// is computed again at most that continues at a place without a mark.
+// stateGrid is the number of blocks between two automatic copies of the state. It bounds how many
+// blocks are computed again if a text is continued at an unmarked position while copies remain.
 const stateGrid = 16
 
-// markShare is how much of the room for copies a text may have for the places that were marked in
-// it, one part in so many, and fewMarks how many of them it has at least. A chat is gone on with
-// behind its last messages; were every message's end kept, one long chat would push the grid out,
-// its own too.
+// markShare limits the copies at marked positions of one text to 1/markShare of the blocks for
+// copies; fewMarks is the minimum. A chat is continued after its last messages. If the ends of all
+// messages were kept, one long chat would evict the automatic copies, including its own.
 const markShare, fewMarks = 8, 4
 
-// marked tells whether a copy is kept before block b since the place was marked: it is one of the
-// last of the text.
+// marked reports whether block b is marked and among the last marked blocks of the text, whose
+// copies are kept.
 func (c *store) marked(s *Sequence, b int) bool {
 	if b >= len(s.marks) || !s.marks[b] {
 		return false
@@ -46,11 +47,11 @@ func (c *store) marked(s *Sequence, b int) bool {
 	return left > 0
 }
 
-// room is how many blocks of a recurrent store may hold copies now: idle ones beyond the states
-// that sequences may come to ask for.
+// room returns the number of idle blocks of a recurrent store that copies may use, that is those
+// beyond the states that sequences may still reserve.
 func (c *store) room() int { return c.idle - max(0, c.states-c.held) }
 
-// reserveState gives a sequence its state.
+// reserveState allocates the state block of a sequence that has none.
 func (c *store) reserveState(m *memory) {
 	if m.state == none {
 		m.state = c.take()
@@ -58,15 +59,15 @@ func (c *store) reserveState(m *memory) {
 	}
 }
 
-// coverState says where a forward up to position n leaves copies. A forward that halted goes on
-// with what was said when it began.
+// coverState decides where a forward up to position n writes copies. A forward that was halted and
+// resumes keeps the earlier decision.
 func (c *Cache) coverState(s *Sequence, i, n int) {
 	st, m := &c.stores[i], &s.of[i]
 	if m.state == none {
 		panic("kvcache: positions were not reserved")
 	}
 	if m.at != s.filled {
-		panic("kvcache: the state is not where the sequence is")
+		panic("kvcache: the state is not at the end of the sequence")
 	}
 	if m.upTo == n {
 		return
@@ -83,14 +84,14 @@ func (c *Cache) coverState(s *Sequence, i, n int) {
 	}
 }
 
-// keeps tells whether a copy stays before block b of a sequence that goes on to position n: where
-// it was marked, on the grid, and at the last border of a block.
+// keeps reports whether a forward up to position n copies the state before block b: at marks, at
+// multiples of stateGrid, and at the last block boundary.
 func (c *store) keeps(s *Sequence, b, n int) bool { return c.lasting(s, b) || b == n/BlockTokens }
 
-// lasting tells whether the copy before block b is kept longer than until the next one.
+// lasting reports whether the copy before block b is retained longer than other copies.
 func (c *store) lasting(s *Sequence, b int) bool { return b%stateGrid == 0 || c.marked(s, b) }
 
-// dropCopies gives the copies of a forward back that will not run, or is over.
+// dropCopies releases the copies of a prepared forward that is canceled or has ended.
 func (c *store) dropCopies(m *memory) {
 	for _, id := range m.copies() {
 		if id != none {
@@ -100,10 +101,10 @@ func (c *store) dropCopies(m *memory) {
 	m.table, m.upTo = m.table[:0], notLaid
 }
 
-// notLaid is the upTo of a memory for which no forward is laid out.
+// notLaid is the value of upTo if no forward is prepared.
 const notLaid = -1
 
-// copies are where the forward that is laid out leaves copies.
+// copies returns the part of the table that lists the copies of the prepared forward.
 func (m *memory) copies() []BlockID {
 	if len(m.table) < tableCopies {
 		return nil
@@ -111,8 +112,8 @@ func (m *memory) copies() []BlockID {
 	return m.table[tableCopies:]
 }
 
-// landStates notes that the forward from position `from` has run: its copies can be found by the
-// text, as far as that is named, and the state is where the sequence is.
+// landStates records that the forward from position `from` has run: it indexes the copies of blocks
+// with known tokens and moves the position of the state to the end of the forward.
 func (c *Cache) landStates(s *Sequence, from int) {
 	for i := range c.stores {
 		st, m := &c.stores[i], &s.of[i]
@@ -132,7 +133,7 @@ func (c *Cache) landStates(s *Sequence, from int) {
 	}
 }
 
-// dropFrom gives back the copy that the sequence was to go on from.
+// dropFrom releases the copy from which the sequence would have continued.
 func (c *store) dropFrom(m *memory) {
 	if m.from != none && m.from != m.state {
 		c.drop(m.from)
@@ -140,8 +141,8 @@ func (c *store) dropFrom(m *memory) {
 	m.from = none
 }
 
-// freeState gives everything back. What was kept of the end of the text may be worth more than the
-// grid.
+// freeState releases all blocks of a sequence. It retains an idle copy at the end of the last full
+// block like a checkpoint.
 func (c *store) freeState(s *Sequence, m *memory) {
 	c.dropCopies(m)
 	c.dropFrom(m)
@@ -159,7 +160,7 @@ func (c *store) freeState(s *Sequence, m *memory) {
 	}
 }
 
-// stateResumable tells whether a sequence can go on from position n.
+// stateResumable reports whether a sequence can resume from position n.
 func (c *store) stateResumable(s *Sequence, m *memory, n int) bool {
 	if n == s.filled && n == m.at {
 		return true
@@ -171,7 +172,7 @@ func (c *store) stateResumable(s *Sequence, m *memory, n int) bool {
 	return id != none && (c.blocks[id].refs > 0 || c.room() > 0)
 }
 
-// resumeState makes n the position that the next forward goes on from.
+// resumeState sets n as the position from which the next forward continues.
 func (c *store) resumeState(s *Sequence, m *memory, n int) {
 	if n == s.filled && n == m.at {
 		return
@@ -185,7 +186,7 @@ func (c *store) resumeState(s *Sequence, m *memory, n int) {
 	}
 }
 
-// holds lists the blocks that a sequence holds.
+// holds returns the blocks of a recurrent store that a sequence holds.
 func (m *memory) holds() (ids []BlockID) {
 	for _, id := range append([]BlockID{m.state}, m.copies()...) {
 		if id != none {
@@ -198,7 +199,7 @@ func (m *memory) holds() (ids []BlockID) {
 	return ids
 }
 
-// layStates lays out a forward that was not covered before it ran.
+// layStates prepares a forward up to position n in recurrent stores for which Cover did not.
 func (c *Cache) layStates(s *Sequence, n int) {
 	for i := range c.stores {
 		if st := &c.stores[i]; st.recurrent() && s.of[i].upTo < n {

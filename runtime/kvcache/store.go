@@ -5,41 +5,41 @@ import (
 	"encoding/binary"
 )
 
-// key is the chained hash of a block: SHA-256 over the key of the block before
-// it and its own tokens. A cryptographic hash, because a collision would hand
-// one client the context of another.
+// key is the chained hash of a block: SHA-256 of the key of the previous block and the tokens of
+// the block. The hash is cryptographic because a collision would give one client another client's
+// context.
 type key [sha256.Size]byte
 
-// none stands in a table for a block that was freed.
+// none means "no block" in tables and lists.
 const none BlockID = -1
 
-// block is the bookkeeping of one physical block. It is in exactly one of two
-// places: held by refs > 0 sequences, or linked into a list of idle ones.
+// block holds the metadata of one physical block. A block is either held by refs > 0 sequences or
+// in one of the lists of idle blocks.
 type block struct {
 	refs       int32
-	indexed    bool    // key is valid and the block can be found by it
-	worth      bool    // a sequence could go on from a checkpoint by it
-	listed     bool    // idle and in kept, not in loose
+	indexed    bool    // key is valid and the block is in the index
+	worth      bool    // the block is part of a checkpoint
+	listed     bool    // the block is idle and in kept, not in loose
 	prev, next BlockID // in its list
 	chain      BlockID // next block of the same hash bucket
 	key        key
 }
 
-// store owns the blocks of one kind: who holds them, and which filled ones can be shared.
+// store owns the blocks of one kind and tracks which are held and which can be shared.
 type store struct {
 	kind    Kind
 	blocks  []block
-	buckets []BlockID // open hash index over indexed blocks; a power of two
-	// Idle blocks in the order of reuse: first those without content and those whose content no one
-	// wants back (loose), then the least recently used of those that a sequence could go on from.
+	buckets []BlockID // hash index of indexed blocks, chained; the length is a power of two
+	// Idle blocks in order of reuse: first loose, the blocks without content or outside
+	// checkpoints; then kept, the blocks of checkpoints, least recently used first.
 	loose, kept list
 	idle        int
-	promised    int // of a bounded kind: blocks that open sequences may hold together
-	states      int // of a recurrent store: blocks that nothing but states may hold ...
-	held        int // ... and the states that there are
+	promised    int // total quota of open sequences in a bounded store
+	states      int // blocks of a recurrent store that only states may use
+	held        int // states in use
 }
 
-// list is a chain of idle blocks through their links.
+// list is a doubly linked list of idle blocks.
 type list struct{ first, last BlockID }
 
 func newStore(s Spec) store {
@@ -60,14 +60,14 @@ func newStore(s Spec) store {
 	return c
 }
 
-// bounded tells whether the kind frees blocks behind it.
+// bounded reports whether the kind frees blocks that are no longer read.
 func (c *store) bounded() bool { return c.kind.Most() != All }
 
-// recurrent tells whether the kind has one state for all positions.
+// recurrent reports whether the kind is Recurrent.
 func (c *store) recurrent() bool { return c.kind == Recurrent{} }
 
-// available is how many blocks can be reserved now. What sequences of a bounded kind share is
-// counted for each, since each goes on to blocks of its own.
+// available returns the number of blocks that can be reserved now. A block shared in a bounded
+// store counts once per sequence, since each sequence will need a block of its own.
 func (c *store) available() int {
 	if c.bounded() && !c.recurrent() {
 		return len(c.blocks) - c.promised
@@ -75,7 +75,8 @@ func (c *store) available() int {
 	return c.idle
 }
 
-// take removes the idle block to be used first and forgets what it held.
+// take removes the next idle block to reuse from its list and the index, and returns it with one
+// reference. It panics if no block is idle.
 func (c *store) take() BlockID {
 	id := c.loose.first
 	if id == none {
@@ -90,7 +91,7 @@ func (c *store) take() BlockID {
 	return id
 }
 
-// drop gives back one reference.
+// drop removes one reference. A block without references becomes idle.
 func (c *store) drop(id BlockID) {
 	b := &c.blocks[id]
 	b.refs--
@@ -104,7 +105,7 @@ func (c *store) drop(id BlockID) {
 	}
 }
 
-// hold adds one reference; an idle block leaves the idle list with its content.
+// hold adds one reference. An idle block leaves its list and retains its content.
 func (c *store) hold(id BlockID) {
 	b := &c.blocks[id]
 	if b.refs == 0 {
@@ -113,7 +114,7 @@ func (c *store) hold(id BlockID) {
 	b.refs++
 }
 
-// find returns the block that holds the content of k, or none.
+// find returns the block with key k, or none.
 func (c *store) find(k *key) BlockID {
 	for id := c.buckets[c.bucket(k)]; id != none; id = c.blocks[id].chain {
 		if c.blocks[id].key == *k {
@@ -123,8 +124,7 @@ func (c *store) find(k *key) BlockID {
 	return none
 }
 
-// index makes a filled block findable. Where another block holds the same
-// content already, that one stays the one to share.
+// index adds a full block to the index, unless another block with the same key is already there.
 func (c *store) index(id BlockID, k *key) {
 	if c.find(k) != none {
 		return
@@ -134,7 +134,7 @@ func (c *store) index(id BlockID, k *key) {
 	c.buckets[slot] = id
 }
 
-// forget takes a block out of the index, before it is overwritten.
+// forget removes a block from the index. It must be called before the block is overwritten.
 func (c *store) forget(id BlockID) {
 	b := &c.blocks[id]
 	if !b.indexed {
@@ -151,7 +151,7 @@ func (c *store) bucket(k *key) uint64 {
 	return binary.LittleEndian.Uint64(k[:8]) & uint64(len(c.buckets)-1)
 }
 
-// pushBack appends an idle block to its list.
+// pushBack appends an idle block to kept if it is part of a checkpoint, else to loose.
 func (c *store) pushBack(id BlockID) {
 	b := &c.blocks[id]
 	b.listed = b.indexed && b.worth
@@ -166,7 +166,7 @@ func (c *store) pushBack(id BlockID) {
 	c.idle++
 }
 
-// pushFront puts an idle block without content where it is used first.
+// pushFront puts an idle block without content at the front of loose, so that it is reused first.
 func (c *store) pushFront(id BlockID) {
 	b := &c.blocks[id]
 	b.listed = false
