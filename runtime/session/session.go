@@ -48,12 +48,12 @@ type Session struct {
 	// Occupancy moves workers of an engine to PUs that others do not use; nil: they stay.
 	Occupancy occupancy.Monitor
 
-	Hears
+	Hooks
 	misplaced map[misplacedMemory]bool // that was told
 }
 
-// Hears is who follows a session, and how its workers wait.
-type Hears struct {
+// Hooks is who follows a session, and how its workers wait.
+type Hooks struct {
 	Spin   time.Duration // how long a waiting worker spins before it sleeps; 0 sleeps at once
 	Stages Stages
 	Notice func(line string)                                               // what a person should know
@@ -74,13 +74,13 @@ func (l Stages) At(stage string, share float64) {
 // Open reads a model and its vocabulary, not its weights: a GGUF file, or the embedded model where
 // no path is given. Its errors are those of the file. What runs the session sets Profile and Plan
 // first.
-func Open(path string, h Hears) (*Session, error) {
+func Open(path string, h Hooks) (*Session, error) {
 	h.Stages.At("reading the model", 0)
 	file, name, err := OpenModel(path)
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{Name: name, File: file, Hears: h}
+	s := &Session{Name: name, File: file, Hooks: h}
 	if s.Shape, err = model.ShapeOf(file); err != nil {
 		s.Close()
 		return nil, fmt.Errorf("%s: %w", name, err)
