@@ -22,7 +22,8 @@ func Pack(dst []byte, l Layout, n0, n1 int, raw []byte, rowStride int) error {
 	}
 	switch {
 	case n0 < 0 || n0 >= n1 || n1 > l.N || n0%PanelWidth != 0 || n1%PanelWidth != 0 && n1 != l.N:
-		return fmt.Errorf("pack: rows %d to %d are not whole panels of %d rows", n0, n1, l.N)
+		return fmt.Errorf("pack: rows [%d,%d) are invalid: they must start and end at multiples of %d, or end at %d",
+			n0, n1, PanelWidth, l.N)
 	case len(dst) < l.Bytes():
 		return fmt.Errorf("pack: destination of %d bytes, the packed matrix has %d", len(dst), l.Bytes())
 	case rowStride < row || len(raw) < (n1-n0-1)*rowStride+row:

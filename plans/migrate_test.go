@@ -45,10 +45,10 @@ func TestOlderVersionsRead(t *testing.T) {
 // TestVersion2Refusals checks that keys of version 3 and changed contents are refused in version 2.
 func TestVersion2Refusals(t *testing.T) {
 	for want, c := range map[string]struct{ file, old, new string }{
-		"unknown field placement":            {planFile, "tuned: true", "tuned: true\nplacement: []"},
-		"version 3 in a bundle of version 2": {planFile, "version: 2", "version: 3"},
-		"evidence of version 2 has keys":     {evidenceFile, "unlike_costs:", "distinct_costs:"},
-		"has the content":                    {evidenceFile, "unlike_costs: ", "unlike_costs: 1"},
+		"unknown field placement":                          {planFile, "tuned: true", "tuned: true\nplacement: []"},
+		"plan.yaml has version 3 in a bundle of version 2": {planFile, "version: 2", "version: 3"},
+		"evidence of version 2 has keys":                   {evidenceFile, "unlike_costs:", "distinct_costs:"},
+		"has the content":                                  {evidenceFile, "unlike_costs: ", "unlike_costs: 1"},
 	} {
 		err := readChanged(t, filepath.Join("testdata", "v2", "tuned.plan"), c.file, c.old, c.new)
 		if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), want) {

@@ -24,7 +24,7 @@ func (p *planV2) UnmarshalYAML(unmarshal func(any) error) error {
 
 func (p *planV2) migrate() (Plan, error) {
 	if p.Version != 2 {
-		return Plan{}, fmt.Errorf("version %d in a bundle of version 2", p.Version)
+		return Plan{}, fmt.Errorf("plan.yaml has version %d in a bundle of version 2", p.Version)
 	}
 	out := Plan(*p)
 	out.Version = Version

@@ -57,7 +57,7 @@ func TestValidateNames(t *testing.T) {
 		"ways 3x1": func(p *Plan) {
 			p.Decode.Tables[0].Rules[0].Schedule.WaysM, p.Decode.Tables[0].Rules[0].Schedule.WaysN = 3, 1
 		},
-		"ways -1x-2 are not in": func(p *Plan) {
+		"ways -1x-2 are out of range": func(p *Plan) {
 			p.Decode.Tables[0].Rules[0].Schedule.WaysM, p.Decode.Tables[0].Rules[0].Schedule.WaysN = -1, -2
 		},
 		"seq_max is 0":  func(p *Plan) { p.SeqMax = 0 },

@@ -20,8 +20,7 @@ type Rank struct {
 	NUMANode int   `yaml:"numa_node" json:"numa_node"` // -1: the machine has no nodes, or memory is not bound
 }
 
-// NewService returns a checked service configuration. All configurations are made here, so that
-// none is invalid.
+// NewService returns a service configuration, or an error if it is invalid.
 func NewService(ranks []Rank, prefill, decode PUSet) (ServiceConfig, error) {
 	s := ServiceConfig{Ranks: ranks, PrefillPUs: prefill, DecodePUs: decode}
 	return s, s.check()

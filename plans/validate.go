@@ -64,7 +64,7 @@ func (p *Plan) Validate() error {
 // checkName checks that a name is printable and safe in paths and metrics.
 func checkName(name string) error {
 	if name == "" || len(name) > 128 {
-		return fmt.Errorf("the name has %d characters, not 1 to 128", len(name))
+		return fmt.Errorf("the name has %d bytes; use 1 to 128", len(name))
 	}
 	for _, r := range name {
 		if r < ' ' || r == 0x7f || r == '/' || r == '\\' {
@@ -213,7 +213,7 @@ func (s Schedule) check(k WeightKey, compute microkernel.Compute, threads []int)
 	switch {
 	case s.WaysM == 0 && s.WaysN == 0:
 	case s.WaysM < 1 || s.WaysN < 1 || s.WaysM > maxWays || s.WaysN > maxWays:
-		return fmt.Errorf("ways %dx%d are not in 1..%d", s.WaysM, s.WaysN, maxWays)
+		return fmt.Errorf("ways %dx%d are out of range; each must be 1 to %d", s.WaysM, s.WaysN, maxWays)
 	case !slices.Contains(threads, s.WaysM*s.WaysN):
 		return fmt.Errorf("the product of the ways %dx%d is not the number of active threads, %d", s.WaysM, s.WaysN,
 			threads[0])

@@ -70,8 +70,8 @@ func (l Latent) check() error {
 // checkStructure validates figures of PU sets and clusterings.
 func (p *Profile) checkStructure() error {
 	if len(p.Sets) > maxSetFigures || len(p.Latent) > maxLatents {
-		return fmt.Errorf("%d figures of PU sets or %d clusterings are too many", len(p.Sets),
-			len(p.Latent))
+		return fmt.Errorf("%d figures of PU sets and %d clusterings; at most %d and %d are allowed",
+			len(p.Sets), len(p.Latent), maxSetFigures, maxLatents)
 	}
 	for _, f := range p.Sets {
 		if err := f.check(); err != nil {

@@ -111,7 +111,7 @@ func TestStructureRefused(t *testing.T) {
 		"invalid contrast":     func(p *Profile) { p.Latent[0].Contrast = -1 },
 		"group(0":              func(p *Profile) { p.Latent[0].Group = "group(0,1" },
 		"1 rows for 2 items":   func(p *Profile) { p.Matrices[0].Noises = p.Matrices[0].Noises[:1] },
-		"are too many":         func(p *Profile) { p.Latent = make([]Latent, 1000) },
+		"are allowed":          func(p *Profile) { p.Latent = make([]Latent, 1000) },
 	} {
 		p := structured(t)
 		spoil(p)

@@ -204,7 +204,7 @@ func TestSyntheticRefuses(t *testing.T) {
 		"": "there is no level", "pack:0": "at least 1", "pack:-1": "at least 1", "pack:x": "at least 1",
 		"blob:2 pu:2":          "is not a level",
 		"core:1000000000 pu:1": "more than 16384 PUs", "pack:1000 numa:1000 core:1000": "more than 16384 PUs",
-		"pu:2 core:2": "below the PUs", "core:2 core:2 pu:1": "occurs twice",
+		"pu:2 core:2": "follows pu", "core:2 core:2 pu:1": "occurs twice",
 		"pack:2 pu:2(indexes=0,1)": "has 2 indexes for 4",
 		"pu:2(indexes=1,1)":        "duplicate index", "pu:2(indexes=0,-1)": "list of numbers", "pu:2(": "parentheses",
 		"pu:2)":               "parentheses",

@@ -58,7 +58,7 @@ func parseSynthetic(text string) ([]synthLevel, error) {
 			return nil, err
 		}
 		if len(levels) > 0 && levels[len(levels)-1].kind == KindPU {
-			return nil, fmt.Errorf("%q is below the PUs", message.Clip(w, 60))
+			return nil, fmt.Errorf("level %q follows pu, which must be the last level", message.Clip(w, 60))
 		}
 		if level.arity > MaxPUs || total*level.arity > MaxPUs {
 			return nil, fmt.Errorf("more than %d PUs by %q", MaxPUs, message.Clip(w, 60))

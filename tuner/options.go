@@ -91,7 +91,7 @@ func (o *Options) complete() error {
 	case o.Budget < 0:
 		return fmt.Errorf("the budget %s is too small; use at least a few seconds", o.Budget)
 	case o.TP < 0:
-		return fmt.Errorf("%d ranks: there must be at least one", o.TP)
+		return fmt.Errorf("%d ranks: must not be negative; use 0 to choose the number", o.TP)
 	case o.SeqMax < 0 || o.BatchMax < 0 || o.TopK < 0:
 		return fmt.Errorf("seq-max %d, batch-max %d and top-k %d must not be negative", o.SeqMax, o.BatchMax, o.TopK)
 	}

@@ -47,7 +47,8 @@ func origin(message int) jinja.Origin { return jinja.Origin(message + 1) }
 // ToolsOrigin returns the origin of declarations of tools.
 func (h *History) ToolsOrigin() jinja.Origin { return origin(len(h.given)) }
 
-// OtherOrigin returns the origin of identifiers of tool results and variables of the request.
+// OtherOrigin returns the origin of the request's other texts: call ids and names in messages, and
+// template variables.
 func (h *History) OtherOrigin() jinja.Origin { return origin(len(h.given) + 1) }
 
 // Guarded reports whether text of an origin must not yield control tokens: that of users and tools,

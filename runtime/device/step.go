@@ -40,8 +40,8 @@ func (l Launch) Check() error {
 	}
 	k := l.Program.Kernel()
 	if len(l.Buffers) != len(k.Bindings) || len(l.Push) != len(k.Push) {
-		return fmt.Errorf("kernel %s: a launch with %d buffers and %d push words; it has %d and %d", k.Name,
-			len(l.Buffers), len(l.Push), len(k.Bindings), len(k.Push))
+		return fmt.Errorf("kernel %s: the launch has %d buffers and %d push words; the kernel takes %d and %d",
+			k.Name, len(l.Buffers), len(l.Push), len(k.Bindings), len(k.Push))
 	}
 	for i, n := range l.Groups {
 		if n < 1 || n > maxGroups[i] {

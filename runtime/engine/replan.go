@@ -39,7 +39,7 @@ func (r *Runner) teamsFor(s cpus.State) (teams [2]team, said string) {
 	}
 	executors, err := r.replan(teams[0].workers, teams[1].workers)
 	if err != nil {
-		return teams, fmt.Sprintf(" (requests go on under the old schedules: %v)", err)
+		return teams, fmt.Sprintf(" (requests continue under the old schedules: %v)", err)
 	}
 	teams[0].executor, teams[1].executor = executors[0], executors[1]
 	return teams, fmt.Sprintf(" (planned again: prefill on %d, decode on %d workers)", len(teams[0].workers),

@@ -146,7 +146,8 @@ func (a *Assembly) assemble(ctx context.Context, o *Options) (err error) {
 func openShared(o *Options) (*Assembly, error) {
 	with := o.SharedWeights
 	if !SharesWeights(with.Plan, o.Plan) {
-		return nil, errors.New("a plan that divides or computes the weights differently needs a copy of its own")
+		return nil, errors.New("the plans divide or compute weights differently and cannot share them; " +
+			"open the second with a separate copy")
 	}
 	a := *with
 	a.sharedWeights, a.Plan, a.Packing, a.sync = with, o.Plan, 0, o.Sync

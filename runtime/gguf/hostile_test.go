@@ -98,7 +98,7 @@ var hostile = map[string]struct {
 	"far outside":  {preamble(3, 1, 0).tensor("t", F32, 1<<40, 1).zeros(64), "at offset 1099511627776"},
 	"offset wraps into header": {preamble(3, 1, 0).tensor("t", F32, 1<<64-64, 8).zeros(64),
 		"at offset 18446744073709551552"},
-	"misaligned": {preamble(3, 1, 0).tensor("t", F32, 4, 1).zeros(64), "no multiple of the alignment 32"},
+	"misaligned": {preamble(3, 1, 0).tensor("t", F32, 4, 1).zeros(64), "not a multiple of the alignment 32"},
 	"tensor twice": {preamble(3, 2, 0).tensor("t", F32, 0, 1).tensor("t", F32, 32, 1).zeros(99),
 		`"t" appears twice`},
 	"tensors overlap": {preamble(3, 2, 0).tensor("a", F32, 32, 1).tensor("b", F32, 0, 16).zeros(128),

@@ -274,16 +274,16 @@ func product(dims []uint64) (n uint64, ok bool) {
 	return n, true
 }
 
-// placeTensors gives each tensor its bytes. header is the length of the header, behind which,
-// aligned, the data section begins.
+// placeTensors sets the data of each tensor. header is the length of the header in bytes. The data
+// section starts after it, at the next multiple of alignment.
 func (f *File) placeTensors(data []byte, infos []tensorInfo, alignment uint64, header int) error {
 	base := (uint64(header) + alignment - 1) &^ (alignment - 1)
 	end := uint64(len(data))
 	for _, in := range infos {
 		name := show(in.tensor.Name)
 		if in.offset%alignment != 0 {
-			return fmt.Errorf("%w: at byte %d: tensor %s begins at offset %d, no multiple of the alignment %d",
-				ErrDamaged, in.at, name, in.offset, alignment)
+			return fmt.Errorf("%w: at byte %d: tensor %s begins at offset %d, which is not a multiple of the "+
+				"alignment %d", ErrDamaged, in.at, name, in.offset, alignment)
 		}
 		if base > end || in.offset > end-base || in.bytes > end-base-in.offset {
 			return fmt.Errorf("%w: at byte %d: tensor %s needs %d bytes at offset %d of the data section, which "+

@@ -9,14 +9,15 @@ import (
 	"strings"
 )
 
-// Available returns the memory in bytes that this process may still use: what the kernel can free
-// without swapping, less where a memory cgroup or a resource limit of the process allows less. It
-// returns -1 if the system does not tell.
+// Available returns the memory in bytes that this process may still use: the least of the memory
+// that the kernel can provide without swapping and what memory cgroups and resource limits of the
+// process leave. It returns -1 if none of these is known.
 func Available() int64 { return availableIn(os.DirFS("/")) }
 
-// AvailableOn is the free memory in bytes of one NUMA node, its page cache included, which the
-// kernel gives up on demand; of the only node what [Available] says, since in guests whose memory
-// grew the node's own file counts too little. -1 if it cannot be told.
+// AvailableOn returns the free memory of one NUMA node in bytes, including its page cache, which
+// the kernel frees on demand. For the only node it returns [Available] if that is known, because
+// the node's own meminfo counts too little in virtual machines whose memory grew. It returns -1 if
+// the node is unknown.
 func AvailableOn(node int) int64 { return availableOn(os.DirFS("/"), node) }
 
 func availableIn(root fs.FS) int64 {
@@ -53,12 +54,12 @@ func availableOn(root fs.FS, node int) int64 {
 	return values["MemFree"] + values["Active(file)"] + values["Inactive(file)"] + values["SReclaimable"]
 }
 
-// cgroup is one folder of a memory controller, with its file names.
+// cgroup is one directory of a memory controller, with its file names.
 type cgroup struct{ dir, limit, usage, cache string }
 
-// cgroups are the folders that limit this process: its own and all above it. In a container the
-// path that /proc/self/cgroup names is often not mounted; its upper folders then do not exist, and
-// the mount's root, which is the container's own group, remains.
+// cgroups returns the directories that limit this process: that of its cgroup and all parents. In a
+// container the path in /proc/self/cgroup is often not mounted. Then only the root of the mount
+// exists, which is the container's own cgroup.
 func cgroups(root fs.FS) []cgroup {
 	var out []cgroup
 	for line := range strings.Lines(read(root, "proc/self/cgroup")) {
@@ -85,10 +86,11 @@ func cgroups(root fs.FS) []cgroup {
 	return out
 }
 
-// room is the limit less what is used and not mere cache of files; -1 without a limit.
+// room returns the limit minus the memory in use, in bytes, without counting inactive page cache.
+// It returns -1 without a limit.
 func (c cgroup) room(root fs.FS) int64 {
 	limit, err := strconv.ParseInt(strings.TrimSpace(read(root, path.Join(c.dir, c.limit))), 10, 64)
-	if err != nil || limit >= 1<<62 { // absent, "max", or version 1's way to say none
+	if err != nil || limit >= 1<<62 { // absent, "max", or no limit in version 1
 		return -1
 	}
 	used, err := strconv.ParseInt(strings.TrimSpace(read(root, path.Join(c.dir, c.usage))), 10, 64)
@@ -109,7 +111,8 @@ func read(root fs.FS, name string) string {
 
 func fields(root fs.FS, name string) map[string]int64 { return parseFields(read(root, name)) }
 
-// parseFields reads lines of a name, a number and perhaps the unit kB.
+// parseFields reads lines of a name, a number and optionally the unit kB. Values in kB become
+// bytes.
 func parseFields(text string) map[string]int64 {
 	out := map[string]int64{}
 	for line := range strings.Lines(text) {

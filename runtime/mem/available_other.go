@@ -2,17 +2,17 @@
 
 package mem
 
-// Available cannot be told on this system.
+// Available returns -1: the available memory is unknown on this system.
 func Available() int64 { return -1 }
 
-// LimitNote cannot be told on this system.
+// LimitNote returns "": resource limits are not read on this system.
 func LimitNote() string { return "" }
 
-// CheckLimit knows no limit on this system.
+// CheckLimit returns nil: resource limits are not read on this system.
 func CheckLimit(int64) error { return nil }
 
-// BindingLimit cannot be told on this system.
+// BindingLimit returns "": resource limits are not read on this system.
 func BindingLimit() string { return "" }
 
-// AvailableOn cannot be told on this system.
+// AvailableOn returns -1: the free memory of nodes is unknown on this system.
 func AvailableOn(int) int64 { return -1 }

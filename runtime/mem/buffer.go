@@ -10,26 +10,28 @@ import (
 	"unsafe"
 )
 
-// AnyNode as Options.Node leaves the placement to the system. Note that the zero value of Options
-// names node 0.
+// AnyNode as Options.Node leaves the placement to the system. The zero value of Options requests
+// node 0.
 const AnyNode = -1
 
-// ErrNoMemory is wrapped by errors of Alloc that say how much was asked for and how much there is.
+// ErrNoMemory is wrapped by the errors of Alloc and CheckLimit if too little memory is available.
+// They name the requested size and the limit.
 var ErrNoMemory = errors.New("not enough memory")
 
-// ErrNoNode is wrapped by errors about a NUMA node this machine does not have or may not use.
+// ErrNoNode is wrapped by the errors of Alloc for a NUMA node that does not exist or that this
+// process may not use.
 var ErrNoNode = errors.New("no such memory node")
 
-// Options of Alloc.
+// Options configures Alloc.
 type Options struct {
-	// NUMA node (operating system number) to prefer; AnyNode for none. A full node falls back to
-	// others: check Residency
+	// Node is the preferred NUMA node (operating system number), or AnyNode. If it is full, pages
+	// come from other nodes; see Buffer.Residency.
 	Node  int
-	Huge  bool // ask for transparent huge pages; Note tells if they are switched off
-	Touch bool // fault every page in now, on the calling thread, instead of at first use
+	Huge  bool // request transparent huge pages; Buffer.Note reports if they are not available
+	Touch bool // fault in every page now, on the calling thread, instead of at first use
 }
 
-// Buffer is zeroed memory off the Go heap.
+// Buffer is memory outside the Go heap, zeroed when it is allocated.
 type Buffer struct {
 	data  []byte
 	node  int
@@ -40,19 +42,21 @@ type Buffer struct {
 
 var live, made atomic.Int64
 
-// Total is the number of bytes in buffers that are not freed, rounded up to pages.
+// Total returns the number of bytes in buffers that are not freed, each rounded up to whole pages.
+// It may be called concurrently.
 func Total() int64 { return live.Load() }
 
-// Allocations is the number of buffers ever made: serving makes none.
+// Allocations returns the number of buffers allocated since the start of the process. It may be
+// called concurrently.
 func Allocations() int64 { return made.Load() }
 
-// Alloc maps at least size bytes (0 counts as 1) of zeroed memory. It fails with ErrNoMemory when
-// the memory available to this process is less, and with ErrNoNode for a node that is not there.
-// What was asked for and only advisory (placement in a sandbox that forbids it, huge pages) never
-// fails; Note tells.
+// Alloc maps at least size bytes (0 counts as 1) of zeroed memory. It returns ErrNoMemory if less
+// memory is available to this process, and ErrNoNode for a node that does not exist or may not be
+// used. It does not fail if huge pages are not available or a sandbox forbids placement;
+// Buffer.Note then reports it. It may be called concurrently.
 func Alloc(size int, o Options) (*Buffer, error) {
 	if size < 0 {
-		return nil, fmt.Errorf("a buffer of %d bytes cannot be made", size)
+		return nil, fmt.Errorf("invalid buffer size %d: must not be negative", size)
 	}
 	if err := checkRoom(size); err != nil {
 		return nil, err
@@ -74,12 +78,12 @@ func Alloc(size int, o Options) (*Buffer, error) {
 }
 
 const (
-	roomCheck = 32 << 20 // smaller buffers are not worth the reading of /proc
-	sizeLimit = 1 << 46  // beyond what 64-bit machines map; keeps the arithmetic on sizes from overflowing
+	roomCheck = 32 << 20 // smaller buffers are allocated without reading /proc
+	sizeLimit = 1 << 46  // more than 64-bit machines map; keeps arithmetic on sizes from overflowing
 )
 
-// checkRoom refuses what would be granted by the system's overcommitment and paid with a kill at
-// first use.
+// checkRoom returns ErrNoMemory if size exceeds the available memory. Because of overcommitment the
+// system would grant such a mapping, and kill the process at first use.
 func checkRoom(size int) error {
 	if size < roomCheck {
 		return nil
@@ -96,8 +100,8 @@ func noMemory(size int, there int64, cause error) error {
 	if there >= 0 {
 		text = FormatBytes(there) + " are"
 	}
-	err := fmt.Errorf("%w: %s were asked for and %s available to this process", ErrNoMemory, FormatBytes(int64(size)),
-		text)
+	err := fmt.Errorf("%w: %s were requested, but %s available to this process", ErrNoMemory,
+		FormatBytes(int64(size)), text)
 	if cause != nil {
 		err = fmt.Errorf("%w (%w)", err, cause)
 	}
@@ -111,29 +115,29 @@ func noMemory(size int, there int64, cause error) error {
 	return err
 }
 
-// Bytes is the memory, at least as long as was asked for: whole pages. It must not be used after
+// Bytes returns the memory: the requested size rounded up to whole pages. It must not be used after
 // Free.
 func (b *Buffer) Bytes() []byte { return b.data }
 
-// Float32s is the memory seen as floats.
+// Float32s returns the memory as float32 values.
 func (b *Buffer) Float32s() []float32 { return float32s(b.data) }
 
-// Pointer is the address of the first byte.
+// Pointer returns the address of the first byte.
 func (b *Buffer) Pointer() unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(b.data)) }
 
-// Len is the length in bytes of Bytes.
+// Len returns the length of Bytes.
 func (b *Buffer) Len() int { return len(b.data) }
 
-// Node is the NUMA node asked for, or AnyNode.
+// Node returns the requested NUMA node, or AnyNode.
 func (b *Buffer) Node() int { return b.node }
 
-// Note says in one sentence what was asked for and could not be had, or is empty.
+// Note returns which requested huge pages or placement were not available, in one sentence, or "".
 func (b *Buffer) Note() string { return b.note }
 
-// Touch faults the pages of bytes lo to hi in without changing them. The pages of a buffer without
-// a node come to be on the node of the thread that touches them first, so workers may each touch
-// their own range of a shared buffer before anything is written to it. Ranges of different callers
-// that share a page must not be written to meanwhile.
+// Touch faults in the pages of bytes [lo,hi) without changing them. A page of a buffer without a
+// node is placed on the node of the thread that touches it first, so each worker may touch its own
+// range of a shared buffer before the first write. It may be called concurrently, but pages shared
+// by several ranges must not be written to at the same time.
 func (b *Buffer) Touch(lo, hi int) {
 	if lo < hi && !populate(b.data[lo:hi]) {
 		for at := lo &^ (pageSize - 1); at < hi; at += pageSize {
@@ -143,8 +147,8 @@ func (b *Buffer) Touch(lo, hi int) {
 	}
 }
 
-// Free returns the memory to the system; further calls do nothing. That it is not in use any more
-// is the caller's to know: a later access ends the process.
+// Free returns the memory to the system. Further calls do nothing. The caller must make sure that
+// the memory is no longer in use: a later access crashes the process.
 func (b *Buffer) Free() error {
 	if b.freed.Swap(true) {
 		return nil
@@ -154,13 +158,13 @@ func (b *Buffer) Free() error {
 	return b.unmap()
 }
 
-// float32s is b seen as floats; a tail shorter than a float is left out. b starts at a multiple of
-// 4, as all memory of this package does.
+// float32s returns b as float32 values, without a tail of less than 4 bytes. b must start at a
+// multiple of 4, as all memory of this package does.
 func float32s(b []byte) []float32 {
 	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/4)
 }
 
-// FormatBytes writes a size for people: 3.1 GiB.
+// FormatBytes returns a size as text in binary units, such as 3.1 GiB.
 func FormatBytes(n int64) string {
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
 	f, u := float64(n), 0
@@ -173,8 +177,8 @@ func FormatBytes(n int64) string {
 	return fmt.Sprintf("%.1f %s", f, units[u])
 }
 
-// FormatNodes writes bytes by node and the share that lies on another node than asked for: node 0
-// 1.2 GiB, node 1 1.1 GiB, 0.0 % remote.
+// FormatNodes returns as text the bytes on each node and the fraction that is not on the requested
+// node: node 0 1.2 GiB, node 1 1.1 GiB, 0.0 % remote.
 func FormatNodes(on map[int]int64, remote float64) string {
 	var parts []string
 	for _, node := range slices.Sorted(maps.Keys(on)) {

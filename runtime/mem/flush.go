@@ -1,15 +1,15 @@
 package mem
 
-// flushCall is the number of bytes that one call of assembly flushes at most: Go cannot preempt it,
-// and CLFLUSH waits for every line.
+// flushCall is the largest number of bytes that one call of assembly flushes. Go cannot preempt
+// such a call, and CLFLUSH waits for each line.
 const flushCall = 64 << 10
 
 // CanFlush reports whether Flush works on this machine.
 func CanFlush() bool { return flushLine > 0 }
 
-// Flush writes the cache lines of b back to memory and removes them from every cache of the
-// machine, so that the next read of them comes from memory. Where the CPU has no instruction for
-// that, it does nothing and returns false.
+// Flush writes the cache lines of b back to memory and removes them from all caches of the machine,
+// so that the next read comes from memory. If the CPU has no instruction for this, it does nothing
+// and returns false.
 func Flush(b []byte) bool {
 	if !CanFlush() {
 		return false

@@ -2,17 +2,17 @@ package mem
 
 import "unsafe"
 
-// cpuid returns registers of a CPUID leaf, subleaf 0. Every amd64 CPU has leaf 1.
+// cpuid returns registers EAX, EBX and EDX of a CPUID leaf, subleaf 0. Every amd64 CPU has leaf 1.
 func cpuid(leaf uint32) (eax, ebx, edx uint32)
 
-// flushLines flushes n lines of so many bytes from p on, by CLFLUSHOPT or, without it, by CLFLUSH,
-// which waits for each line.
+// flushLines flushes n lines of line bytes, starting at p, with CLFLUSHOPT if optimized and else
+// with CLFLUSH, which waits for each line. n must be at least 1.
 //
 //go:noescape
 func flushLines(p unsafe.Pointer, line, n uintptr, optimized bool)
 
-// flushLine is the length in bytes of the lines that the CPU flushes, 0 if it cannot; hasOptimized
-// is whether it has CLFLUSHOPT.
+// flushLine is the length in bytes of the lines that the CPU flushes, 0 if it cannot. hasOptimized
+// reports whether it has CLFLUSHOPT.
 var flushLine, hasOptimized = flushFeatures()
 
 func flushFeatures() (line uintptr, optimized bool) {

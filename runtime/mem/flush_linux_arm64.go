@@ -2,15 +2,16 @@ package mem
 
 import "unsafe"
 
-// flushLines cleans and invalidates n lines of so many bytes from p on, to the point of coherency.
+// flushLines cleans and invalidates n lines of line bytes, starting at p, to the point of
+// coherency. n must be at least 1.
 //
 //go:noescape
 func flushLines(p unsafe.Pointer, line, n uintptr)
 
-// cacheType returns CTR_EL0, which Linux lets programs read.
+// cacheType returns register CTR_EL0, which Linux lets user space read.
 func cacheType() uint64
 
-// flushLine is the length in bytes of the shortest line of any data cache.
+// flushLine is the shortest line length of the data caches, in bytes.
 var flushLine = uintptr(4) << (cacheType() >> 16 & 0xF)
 
 func flush(b []byte) {

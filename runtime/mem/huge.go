@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// HugeBytes is how many bytes of the buffers lie on transparent huge pages, -1 where the system
-// does not tell. It reads /proc/self/smaps, some milliseconds per gigabyte: for a report at start,
-// not for every scrape.
+// HugeBytes returns the number of bytes of the buffers that are on transparent huge pages, or -1 if
+// the system does not report it. It reads /proc/self/smaps, which takes some milliseconds per
+// gigabyte, so it should not be called for each scrape of metrics.
 func HugeBytes(buffers ...*Buffer) (int64, error) {
 	f, err := os.Open("/proc/self/smaps")
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
@@ -26,10 +26,11 @@ func HugeBytes(buffers ...*Buffer) (int64, error) {
 	return hugeIn(f, buffers)
 }
 
-// hugeIn adds up the huge pages of the mappings that buffers lie in. The kernel joins adjacent
-// mappings of one kind: of such a one no more is counted than its buffers take.
+// hugeIn returns the sum of the huge pages, in bytes, of the mappings that contain buffers. The
+// kernel merges adjacent mappings of one kind, so each mapping counts at most the bytes of its
+// buffers.
 func hugeIn(smaps io.Reader, buffers []*Buffer) (total int64, err error) {
-	var inside int64 // bytes of the present mapping that buffers take
+	var inside int64 // bytes of buffers in the current mapping
 	lines := bufio.NewScanner(smaps)
 	for lines.Scan() {
 		line := lines.Text()
@@ -57,7 +58,7 @@ func hugeIn(smaps io.Reader, buffers []*Buffer) (total int64, err error) {
 	return total, lines.Err()
 }
 
-// mappingOf reads the first line of a mapping: 7f00-7f10 rw-p ...
+// mappingOf returns the address range in the first line of a mapping: 7f00-7f10 rw-p ...
 func mappingOf(line string) (lo, hi uint64, ok bool) {
 	span, _, _ := strings.Cut(line, " ")
 	from, to, ok := strings.Cut(span, "-")

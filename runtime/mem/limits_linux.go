@@ -12,8 +12,8 @@ import (
 type limit struct {
 	name  string // in /proc/self/limits
 	used  string // field of /proc/self/status that counts against it
-	what  string // that it limits
-	flag  string // of ulimit
+	what  string // the limited resource, for messages
+	flag  string // option of ulimit
 	bytes int64
 	left  int64
 }
@@ -23,7 +23,7 @@ var limits = []limit{
 	{name: "Max data size", used: "VmData", what: "data segment", flag: "-d"},
 }
 
-// tightest returns the resource limit that leaves least memory; false without a limit.
+// tightest returns the resource limit that leaves the least memory, or false without a limit.
 func tightest(root fs.FS) (least limit, found bool) {
 	text := read(root, "proc/self/limits")
 	for _, l := range limits {
@@ -39,8 +39,8 @@ func tightest(root fs.FS) (least limit, found bool) {
 	return least, found
 }
 
-// limitLeft returns what the resource limits leave of the address space, in bytes; -1 without a
-// limit.
+// limitLeft returns the memory in bytes that the resource limits leave to this process, or -1
+// without a limit.
 func limitLeft(root fs.FS) int64 {
 	if l, found := tightest(root); found {
 		return l.left
@@ -48,8 +48,8 @@ func limitLeft(root fs.FS) int64 {
 	return -1
 }
 
-// LimitNote names the resource limit that leaves this process least memory, and how to raise it, in
-// a part of a sentence. It is "" without such a limit.
+// LimitNote returns a clause that names the resource limit that leaves this process the least
+// memory, and how to raise it. It returns "" without such a limit.
 func LimitNote() string { return limitNote(os.DirFS("/")) }
 
 func limitNote(root fs.FS) string {
@@ -61,19 +61,19 @@ func limitNote(root fs.FS) string {
 		"with `ulimit %s unlimited`", l.what, FormatBytes(l.bytes), l.flag, FormatBytes(l.left), l.flag)
 }
 
-// BindingLimit returns LimitNote where a resource limit, rather than the memory of the machine or
-// of a cgroup, decides what is available; "" elsewhere.
+// BindingLimit returns LimitNote if a resource limit determines Available, and "" if the memory of
+// the machine or of a cgroup does.
 func BindingLimit() string { return bindingLimit(os.DirFS("/")) }
 
 func bindingLimit(root fs.FS) string {
-	const slack = 1 << 20 // memory that was taken between two readings
+	const slack = 1 << 20 // memory allocated between two readings
 	if left := limitLeft(root); left < 0 || left > availableIn(root)+slack {
 		return ""
 	}
 	return limitNote(root)
 }
 
-// CheckLimit refuses to go on where a resource limit leaves less than so many bytes.
+// CheckLimit returns ErrNoMemory if a resource limit leaves fewer than least bytes.
 func CheckLimit(least int64) error { return checkLimit(os.DirFS("/"), least) }
 
 func checkLimit(root fs.FS, least int64) error {
@@ -83,7 +83,7 @@ func checkLimit(root fs.FS, least int64) error {
 	return fmt.Errorf("%w: at least %s are needed, and %s", ErrNoMemory, FormatBytes(least), limitNote(root))
 }
 
-// softLimit returns a limit from the text of /proc/self/limits; false without a limit.
+// softLimit returns a soft limit from the text of /proc/self/limits, or false without a limit.
 func softLimit(text, name string) (int64, bool) {
 	for line := range strings.Lines(text) {
 		if values, ok := strings.CutPrefix(line, name); ok {

@@ -9,13 +9,13 @@ import (
 	"sandwich/internal/num"
 )
 
-// Mapped tells whether buffers are mappings of their own: not under the race detector, nor where
-// there is no mmap.
+// Mapped reports whether each buffer is a separate mapping. It is false under the race detector and
+// on systems without mmap.
 const Mapped = false
 
 var pageSize = os.Getpagesize()
 
-// mapMemory takes size bytes, rounded up to pages, from the Go heap, whose objects do not move.
+// mapMemory allocates size bytes, rounded up to pages, on the Go heap, whose objects do not move.
 func mapMemory(size int, _ bool) (data []byte, unmap func() error, err error) {
 	size = num.RoundUp(size, pageSize)
 	all := make([]byte, size+pageSize)

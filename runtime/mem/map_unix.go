@@ -12,14 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Mapped tells whether buffers are mappings of their own: not under the race detector, nor where
-// there is no mmap.
+// Mapped reports whether each buffer is a separate mapping. It is false under the race detector and
+// on systems without mmap.
 const Mapped = true
 
 var pageSize = os.Getpagesize()
 
-// mapMemory maps size bytes, rounded up to pages, zeroed. With huge the mapping starts at a huge
-// page border and is whole huge pages long if it is at least one; the spare ends are given back.
+// mapMemory maps size bytes of zeroed memory, rounded up to pages. With huge, a mapping of at least
+// one huge page starts at a huge page boundary and consists of whole huge pages; the excess at both
+// ends is unmapped.
 func mapMemory(size int, huge bool) ([]byte, func() error, error) {
 	unit := pageSize
 	if huge && size >= hugeSize {

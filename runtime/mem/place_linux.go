@@ -16,28 +16,29 @@ import (
 const hugeSize = 2 << 20
 
 const (
-	mpolPreferred    = 1  // MPOL_PREFERRED: the node if it has room, else the nearest that has
+	mpolPreferred    = 1  // MPOL_PREFERRED: the node if it has free memory, else the nearest that has
 	madvPopulate     = 23 // MADV_POPULATE_WRITE, Linux 5.14
 	thpSwitch        = "/sys/kernel/mm/transparent_hugepage/enabled"
 	nodeFolderFormat = "/sys/devices/system/node/node%d"
 )
 
-// place asks for huge pages and binds the memory to the node before the first page exists.
-// MPOL_PREFERRED, not MPOL_BIND: a full node must cost speed and a warning, never a kill.
+// place requests huge pages and binds the memory to the node, before the first page is faulted in.
+// It returns Buffer.Note. It uses MPOL_PREFERRED, not MPOL_BIND, so that a full node costs speed
+// and a warning but does not get the process killed.
 func place(data []byte, o Options) (note string, err error) {
 	if o.Huge && len(data) >= hugeSize {
 		note = adviseHuge(data)
 	}
 	if o.Node < 0 || o.Node == 0 && nodeFolderMissing(0) {
-		return note, nil // nothing says which nodes there are
+		return note, nil // the system does not report nodes
 	}
 	if err := bind(data, o.Node); err == nil {
 		return note, nil
 	} else if nodeMissing(o.Node) {
-		return "", fmt.Errorf("%w: node %d is not on this machine", ErrNoNode, o.Node)
+		return "", fmt.Errorf("%w: this machine has no node %d", ErrNoNode, o.Node)
 	} else if errors.Is(err, unix.EINVAL) {
 		return "", fmt.Errorf("%w: node %d has no memory that this process may use (cpuset.mems)", ErrNoNode, o.Node)
-	} else if o.Node > 0 { // on node 0 alone there is nothing to warn of
+	} else if o.Node > 0 { // no warning for node 0, which may be the only one
 		note = strings.TrimPrefix(note+fmt.Sprintf("; memory could not be bound to node %d: %v", o.Node, err), "; ")
 	}
 	return note, nil
@@ -45,10 +46,10 @@ func place(data []byte, o Options) (note string, err error) {
 
 func adviseHuge(data []byte) string {
 	if text, err := os.ReadFile(thpSwitch); err == nil && strings.Contains(string(text), "[never]") {
-		return "transparent huge pages are switched off in " + thpSwitch
+		return "transparent huge pages are disabled in " + thpSwitch
 	}
 	if err := unix.Madvise(data, unix.MADV_HUGEPAGE); err != nil {
-		return "huge pages were refused: " + err.Error()
+		return "transparent huge pages are not available: " + err.Error()
 	}
 	return ""
 }
@@ -65,8 +66,8 @@ func bind(data []byte, node int) error {
 	return nil
 }
 
-// nodeMissing reports whether the machine has no such node. A kernel without NUMA has node 0 and no
-// folder for it.
+// nodeMissing reports whether the machine has no such node. A kernel without NUMA has node 0 but no
+// directory for it.
 func nodeMissing(node int) bool { return node > 0 && nodeFolderMissing(node) }
 
 func nodeFolderMissing(node int) bool {
@@ -74,7 +75,8 @@ func nodeFolderMissing(node int) bool {
 	return errors.Is(err, os.ErrNotExist)
 }
 
-// populate faults pages in with one call; false where the kernel is older.
+// populate faults in the pages of data with one system call. It returns false if the call fails, as
+// before Linux 5.14.
 func populate(data []byte) bool {
 	lead := int(uintptr(unsafe.Pointer(&data[0])) & uintptr(pageSize-1))
 	whole := unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(&data[0]), -lead)), len(data)+lead)

@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const residencyBatch = 4096 // pages asked about in one call
+const residencyBatch = 4096 // pages per system call
 
-// residencyOf looks up where each page of b is, by move_pages without targets; b may also be a
-// mapped file. In a sandbox that forbids the call, Known is false.
+// residencyOf returns the NUMA nodes of the pages of b, with move_pages without targets. b may also
+// be a mapped file. In a sandbox that forbids the call, Known is false.
 func residencyOf(b []byte) (Residency, error) {
 	r := Residency{Pages: map[int]int{}, Known: true}
 	if len(b) == 0 {
@@ -28,7 +28,7 @@ func residencyOf(b []byte) (Residency, error) {
 		}
 		nodes, known, err := nodesOf(pages)
 		if err != nil {
-			return Residency{}, fmt.Errorf("asking where %d bytes are: %w", len(b), err)
+			return Residency{}, fmt.Errorf("reading the NUMA nodes of %d bytes: %w", len(b), err)
 		}
 		if !known {
 			return Residency{}, nil
@@ -44,8 +44,8 @@ func residencyOf(b []byte) (Residency, error) {
 	return r, nil
 }
 
-// nodesOf returns the node of each page, -1 for those not faulted in (or swapped out). known is
-// false in a sandbox that forbids the question; all are -1 then.
+// nodesOf returns the node of each page, or -1 for a page that is not faulted in (or swapped out).
+// In a sandbox that forbids the system call, known is false and all nodes are -1.
 func nodesOf(pages []uintptr) (nodes []int32, known bool, err error) {
 	nodes = make([]int32, len(pages))
 	for lo := 0; lo < len(pages); lo += residencyBatch {
@@ -68,8 +68,8 @@ func nodesOf(pages []uintptr) (nodes []int32, known bool, err error) {
 		case unix.Errno(-n) == unix.ENOENT, unix.Errno(-n) == unix.EFAULT: // never touched; the shared zero page
 			nodes[i] = -1
 		case unix.Errno(-n) == unix.EACCES:
-			return nil, false, errors.New("the pages are mapped by several processes, whose placement only root " +
-				"may see")
+			return nil, false, errors.New("the pages are mapped by several processes; run as root to read their " +
+				"placement")
 		default:
 			return nil, false, unix.Errno(-n)
 		}

@@ -2,7 +2,7 @@
 
 package mem
 
-// residencyOf cannot tell on this system.
+// residencyOf returns an unknown residency: this system does not report nodes.
 func residencyOf([]byte) (Residency, error) { return Residency{}, nil }
 
 func nodesOf(pages []uintptr) (nodes []int32, known bool, err error) {

@@ -2,9 +2,9 @@ package mem
 
 const cacheLine = 64
 
-// RowStride is the distance in elements between rows of float32 activations: whole cache lines, off
-// multiples of 1 KiB. exec and the benches of products lay activations out by it, so that what is
-// timed is what serves.
+// RowStride returns the distance in elements between rows of float32 activations of the given
+// width: whole cache lines, but not a multiple of 1 KiB. Both exec and the benchmarks of products
+// use it, so that benchmarks time the layout that serves.
 func RowStride(width int) int {
 	const perLine = cacheLine / 4
 	if width == 0 {

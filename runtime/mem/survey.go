@@ -2,10 +2,10 @@ package mem
 
 import "fmt"
 
-// Survey is where the memory of some buffers was found at one time: their addresses, and the NUMA
-// node of pages taken evenly over each. Two surveys of the same buffers tell what moved in between.
+// Survey records the addresses of some buffers at one time, and the NUMA nodes of pages sampled
+// evenly over each. Moved compares two surveys of the same buffers.
 type Survey struct {
-	Known bool // false where the system cannot tell nodes; addresses are compared all the same
+	Known bool // false if the system does not report nodes; Moved then compares only addresses
 	list  []surveyed
 }
 
@@ -16,8 +16,9 @@ type surveyed struct {
 	nodes  []int32 // of the sampled pages; negative: not faulted in
 }
 
-// SurveyOf looks up to `pages` pages of each buffer (0: all of them) up, about 0.1 microseconds
-// each. The buffers must not be freed meanwhile. nil buffers are passed over.
+// SurveyOf returns a survey of at most the given number of pages of each buffer (0: all pages),
+// which takes about 0.1 microseconds per page. The buffers must not be freed during the call. nil
+// buffers are skipped.
 func SurveyOf(pages int, buffers ...*Buffer) (Survey, error) {
 	s := Survey{Known: true}
 	for _, b := range buffers {
@@ -36,7 +37,7 @@ func SurveyOf(pages int, buffers ...*Buffer) (Survey, error) {
 		}
 		nodes, known, err := nodesOf(at)
 		if err != nil {
-			return Survey{}, fmt.Errorf("asking where %s are: %w", FormatBytes(int64(one.bytes)), err)
+			return Survey{}, fmt.Errorf("reading the NUMA nodes of %s: %w", FormatBytes(int64(one.bytes)), err)
 		}
 		one.nodes = nodes
 		s.Known = s.Known && known
@@ -45,7 +46,7 @@ func SurveyOf(pages int, buffers ...*Buffer) (Survey, error) {
 	return s, nil
 }
 
-// Bytes is the size of all buffers.
+// Bytes returns the total size of the buffers.
 func (s Survey) Bytes() (total int64) {
 	for i := range s.list {
 		total += int64(s.list[i].bytes)
@@ -53,8 +54,8 @@ func (s Survey) Bytes() (total int64) {
 	return total
 }
 
-// On returns how many bytes lie on each node, extrapolated from the pages that were looked up;
-// those not faulted in are left out. nil where the system cannot tell.
+// On returns the number of bytes on each node, extrapolated from the sampled pages. Pages that are
+// not faulted in do not count. It returns nil if the system does not report nodes.
 func (s Survey) On() map[int]int64 {
 	if !s.Known {
 		return nil
@@ -70,8 +71,8 @@ func (s Survey) On() map[int]int64 {
 	return out
 }
 
-// Remote is the fraction of the present memory that is not on the node its buffer was asked for;
-// buffers of AnyNode are nowhere remote. 0 where the system cannot tell.
+// Remote returns the fraction of the present memory that is not on the requested node of its
+// buffer. Buffers of AnyNode are never remote. It returns 0 if the system does not report nodes.
 func (s Survey) Remote() float64 {
 	var present, remote int64
 	for i := range s.list {
@@ -92,9 +93,9 @@ func (s Survey) Remote() float64 {
 	return float64(remote) / float64(present)
 }
 
-// Moved is how many bytes are not where an earlier survey of the same buffers, with as many pages,
-// found them: at another address, or on another node. Pages that one of the two did not find in
-// memory do not count. A buffer that the earlier one does not have counts whole.
+// Moved returns the number of bytes that are at another address or on another node than in an
+// earlier survey of the same buffers with as many pages. Pages that are not present in both surveys
+// do not count. A buffer that the earlier survey does not have counts in full.
 func (s Survey) Moved(before Survey) (bytes int64) {
 	for i := range s.list {
 		now := &s.list[i]
@@ -112,5 +113,5 @@ func (s Survey) Moved(before Survey) (bytes int64) {
 	return bytes
 }
 
-// perPage is how many bytes each sampled page stands for.
+// perPage returns the number of bytes that each sampled page represents.
 func (s *surveyed) perPage() int64 { return int64(s.bytes / max(1, len(s.nodes))) }

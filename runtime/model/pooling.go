@@ -34,15 +34,16 @@ type Scoring struct {
 // Pooled reports whether the model computes a vector or scores of a text and generates no text.
 func (m *Model) Pooled() bool { return m.Pooling != NoPooling }
 
-// AtOnce tells whether all of a text has to be in one forward: where a row sees those behind it,
-// and where rows are pooled that an earlier forward would have made.
+// WholeText reports whether a text must be in one forward: for bidirectional attention, and for
+// mean or first pooling.
 func (m *Model) WholeText() bool {
 	return m.Pooling == MeanPooling || m.Pooling == FirstPooling || slices.ContainsFunc(m.Ops, func(op Op) bool {
 		return op.Kind == OpAttention && op.Attn.Bidirectional
 	})
 }
 
-// Learned tells whether positions are rows of a table, so that a text can have no more of them.
+// LearnedPositions reports whether positions index a learned table, which limits the length of a
+// text.
 func (m *Model) LearnedPositions() bool {
 	return slices.ContainsFunc(m.Ops, func(op Op) bool { return op.PosEmbed != nil })
 }

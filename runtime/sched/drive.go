@@ -78,8 +78,8 @@ func (d *Driver) Next() *Action {
 	return nil
 }
 
-// Run runs the forward that Next returned, or one of another lane that ends before it, and takes
-// its results.
+// Run computes f until a forward in flight ends or halts, and records its result. With several
+// lanes this may be another lane's forward.
 func (d *Driver) Run(f *Action) {
 	lane, done := d.exec.Run(f)
 	d.lock.Lock()

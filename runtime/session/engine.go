@@ -10,23 +10,23 @@ import (
 	"sandwich/runtime/mem"
 )
 
-// LoadError says why a session's model could not be loaded under its plan: the model, the plan or
-// the machine does not fit.
+// LoadError reports that the model of a session could not be loaded under its plan, because of the
+// model, the plan or the machine. It wraps the cause.
 type LoadError struct{ Err error }
 
 func (e *LoadError) Error() string {
 	if errors.Is(e.Err, mem.ErrNoNode) {
-		return e.Err.Error() + ": the plan was made for other nodes, make one for this host with `sandwich tune`"
+		return e.Err.Error() + ": the plan was made for other NUMA nodes; make one for this host with `sandwich tune`"
 	}
 	return e.Err.Error()
 }
 
 func (e *LoadError) Unwrap() error { return e.Err }
 
-// Sizes are those of an engine.
+// Sizes configures Session.Engine.
 type Sizes struct {
-	Context, Parallel, Queue int
-	Positions                int   // that a sequence could have, where it is more than Context: rotations ask
+	Context, Parallel, Queue int   // like the fields of engine.Options
+	Positions                int   // exec.Options.Context
 	StateBytes               int64 // exec.Options.StateBytes
 	engine.Service
 	Observe   func(f engine.Forward) // engine.Options.Observe
@@ -34,9 +34,10 @@ type Sizes struct {
 	Displaced func(err error)        // engine.Options.Displaced
 }
 
-// Engine loads the model for many requests at once. The KV cache has the whole context of every
-// parallel request where that takes no more than half of the memory that is left, else as many
-// blocks as fit there, and one context at least: requests then wait for blocks.
+// Engine loads the model and returns an engine that runs many requests at once. The KV cache holds
+// the whole context of every parallel request if that takes at most half of the free memory. Else
+// it has as many blocks as fit there, but at least one context, and requests wait for blocks. The
+// error is a *LoadError. The caller closes the engine before the session.
 func (s *Session) Engine(ctx context.Context, v Sizes) (*engine.Engine, error) {
 	need := kvcache.BlocksFor(v.Context)
 	o, done := s.RunnerOptions(need*v.Parallel, v.Parallel)
@@ -56,7 +57,8 @@ func (s *Session) Engine(ctx context.Context, v Sizes) (*engine.Engine, error) {
 	return e, nil
 }
 
-// ContextLimit is how many tokens a request may have where no flag says it.
+// ContextLimit returns the default limit of a request in tokens: most, or the context of the model
+// if it is known and shorter.
 func (s *Session) ContextLimit(most int) int {
 	if s.Shape.Context > 0 {
 		return min(most, s.Shape.Context)
@@ -64,7 +66,9 @@ func (s *Session) ContextLimit(most int) int {
 	return most
 }
 
-// Generator answers a server's requests by an engine of the session, of so many at a time.
+// Generator returns a generator that answers the requests of a server with an engine of the
+// session. parallel is the number of requests that run at the same time. The engine must outlive
+// it.
 func (s *Session) Generator(e *engine.Engine, parallel int) *answer.Generator {
 	m := answer.Model{Name: s.Name, Arch: s.File.Architecture(), Bytes: s.File.Size(), Digest: s.Shape.Digest()}
 	m.Template, _ = s.File.String("tokenizer.chat_template")

@@ -5,18 +5,19 @@ import (
 	"sandwich/runtime/engine"
 )
 
-// misplacedMemory is memory of one plan that its node had no room for.
+// misplacedMemory identifies memory of a plan that is not on the requested NUMA node.
 type misplacedMemory struct {
 	plan *plans.Plan
 	rank int
 	what string
 }
 
-// NoticeMisplaced says which memory is not on the node that the plan binds it to.
+// NoticeMisplaced calls Notice with a warning for each memory that is not on the NUMA node that the
+// plan binds it to. It reports each memory of a plan once per session.
 func (s *Session) NoticeMisplaced(r *engine.Runner) {
 	places, err := r.Placement()
 	if err != nil {
-		s.Notice("note: where the memory lies could not be looked up: " + err.Error())
+		s.Notice("note: the placement of memory on NUMA nodes could not be read: " + err.Error())
 		return
 	}
 	for _, note := range s.newlyMisplaced(places) {
@@ -24,8 +25,8 @@ func (s *Session) NoticeMisplaced(r *engine.Runner) {
 	}
 }
 
-// newlyMisplaced is engine.MisplacedNotes without what was told before: a session may load its
-// model several times.
+// newlyMisplaced returns engine.MisplacedNotes of the memory that was not reported before. A
+// session may load its model several times.
 func (s *Session) newlyMisplaced(places []engine.Placement) []string {
 	if s.misplaced == nil {
 		s.misplaced = map[misplacedMemory]bool{}

@@ -1,6 +1,6 @@
-// Package session opens a model with the plan that it runs under, which is what serve, generate and
-// the benches start from: the file, its vocabulary, this machine, the plan, and then a runner or an
-// engine over them.
+// Package session opens a model together with the plan that it runs under, for serve, generate and
+// the benchmarks: the file, its vocabulary, the profile of this machine and the plan. A Session
+// then opens a runner or an engine.
 package session
 
 import (
@@ -26,61 +26,61 @@ import (
 	"sandwich/runtime/tokenizer"
 )
 
-// Session is an opened model with the plan that it runs under.
+// Session is an open model with the plan that it runs under. It is not safe for concurrent use.
 type Session struct {
 	Name    string
 	File    *gguf.File
 	Shape   plans.ModelShape
-	Tok     *tokenizer.Tokenizer // nil where the vocabulary cannot be used; CheckTokenizer says why
+	Tok     *tokenizer.Tokenizer // nil if the vocabulary cannot be used; CheckTokenizer returns why
 	tokErr  error
-	Pooling model.Pooling // of a model that makes vectors, or Scores, of texts
-	Scores  bool
+	Pooling model.Pooling // NoPooling if the model generates text
+	Scores  bool          // the model computes scores of texts
 	Profile *profiles.Profile
 	Plan    *plans.Plan
-	Verdict plans.Verdict                                   // on the plan, where it comes from a bundle
-	Bundle  *plans.Bundle                                   // it comes from; nil where it is untuned
+	Verdict plans.Verdict                                   // on the plan, if it comes from a bundle
+	Bundle  *plans.Bundle                                   // of the plan; nil if the plan is untuned
 	Replan  func(*plans.ServiceConfig) (*plans.Plan, error) // engine.RunnerOptions.Replan
 
-	// Accelerator runs forwards on a device, which Close closes. The zero value uses the cores
-	// alone.
+	// Accelerator runs forwards on a device, which Close closes. The zero value uses only the
+	// cores.
 	Accelerator engine.DeviceOptions
 
-	// Occupancy moves workers of an engine to PUs that others do not use; nil: they stay.
+	// Occupancy moves workers of an engine to PUs that other processes do not use; nil: never.
 	Occupancy occupancy.Monitor
 
-	Hears
-	misplaced map[misplacedMemory]bool // that was told
+	Hooks
+	misplaced map[misplacedMemory]bool // reported before
 }
 
-// Hears is who follows a session, and how its workers wait.
-type Hears struct {
+// Hooks holds the callbacks of a session and its spin time.
+type Hooks struct {
 	Spin   time.Duration // how long a waiting worker spins before it sleeps; 0 sleeps at once
 	Stages Stages
-	Notice func(line string)                                               // what a person should know
-	Bar    func(what string) (update func(done, total int64), done func()) // progress over bytes
+	Notice func(line string)                                               // receives messages for the user
+	Bar    func(what string) (update func(done, total int64), done func()) // starts a progress bar in bytes
 }
 
-// Stages hears which stage of loading is under way, and which share of it is done; nil: no listener
-// asks.
+// Stages receives the current stage of loading and the completed fraction of it, 0 to 1. It may be
+// nil.
 type Stages func(stage string, share float64)
 
-// At tells a stage.
+// At calls l with a stage, unless l is nil.
 func (l Stages) At(stage string, share float64) {
 	if l != nil {
 		l(stage, share)
 	}
 }
 
-// Open reads a model and its vocabulary, not its weights: a GGUF file, or the embedded model where
-// no path is given. Its errors are those of the file. What runs the session sets Profile and Plan
-// first.
-func Open(path string, h Hears) (*Session, error) {
+// Open reads a model and its vocabulary, but not its weights: a GGUF file, or the embedded model if
+// path is "". It fails if the file cannot be opened or its model is not supported; for an unusable
+// vocabulary see CheckTokenizer. The caller sets Profile and calls Use before it runs the session.
+func Open(path string, h Hooks) (*Session, error) {
 	h.Stages.At("reading the model", 0)
 	file, name, err := OpenModel(path)
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{Name: name, File: file, Hears: h}
+	s := &Session{Name: name, File: file, Hooks: h}
 	if s.Shape, err = model.ShapeOf(file); err != nil {
 		s.Close()
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -95,7 +95,7 @@ func Open(path string, h Hears) (*Session, error) {
 	return s, nil
 }
 
-// Use takes a plan that was chosen, and says which it is.
+// Use sets the plan of the session and reports it through Notice. Profile must be set.
 func (s *Session) Use(c *selection.Choice, replan func(*plans.ServiceConfig) (*plans.Plan, error)) {
 	s.Plan, s.Verdict, s.Bundle, s.Replan, s.Occupancy = c.Plan, c.Verdict, c.Bundle, replan, c.Occupancy
 	if quota := s.Profile.Machine.QuotaCPUs; quota > 0 && quota < float64(s.Profile.Allowed().Count()) {
@@ -108,7 +108,7 @@ func (s *Session) Use(c *selection.Choice, replan func(*plans.ServiceConfig) (*p
 	}
 }
 
-// OpenModel opens a GGUF file, or the embedded model where no path is given.
+// OpenModel opens a GGUF file, or the embedded model if path is "", and returns its name.
 func OpenModel(path string) (*gguf.File, string, error) {
 	if path == "" {
 		f, err := gguf.Parse(demo.Model())
@@ -124,7 +124,7 @@ func OpenModel(path string) (*gguf.File, string, error) {
 	return f, strings.TrimSuffix(filepath.Base(path), ".gguf"), nil
 }
 
-// Close gives the file back. Engines and runners over it must be closed before.
+// Close closes the device and the file. Engines and runners of the session must be closed before.
 func (s *Session) Close() {
 	if s.Accelerator.Device != nil {
 		_ = s.Accelerator.Device.Close() // its process ends with this one
@@ -132,7 +132,8 @@ func (s *Session) Close() {
 	_ = s.File.Close()
 }
 
-// RunnerOptions are what every way of running the session starts from; done ends the progress bar.
+// RunnerOptions returns the options that engines and runners of the session share, with the given
+// number of KV blocks and rows of logits. It starts a progress bar, which done ends.
 func (s *Session) RunnerOptions(blocks, logitRows int) (o engine.RunnerOptions, done func()) {
 	bar, done := s.Bar("loading " + s.Name)
 	const stage = "packing weights"
@@ -145,9 +146,10 @@ func (s *Session) RunnerOptions(blocks, logitRows int) (o engine.RunnerOptions, 
 		Spin: s.spinLimit(), Progress: update}, Replan: s.Replan}, done
 }
 
-// WithRunner opens a runner with room for the given number of positions, calls fn on its leading
-// thread, and closes it. most is how many positions a sequence could have, which rotations ask
-// for, and logitRows how many of one forward may be asked for.
+// WithRunner opens a runner with a KV cache of the given number of positions, calls fn on the
+// thread of worker 0, closes the runner and returns the error of fn. max(positions, most) is
+// exec.Options.Context, and logitRows is exec.Options.LogitRows. If the runner cannot be opened,
+// the error is a *LoadError.
 func (s *Session) WithRunner(ctx context.Context, positions, most, logitRows int,
 	fn func(r *engine.Runner, l *pool.Leader) error) error {
 	o, done := s.RunnerOptions(kvcache.BlocksFor(positions), logitRows)
@@ -163,7 +165,7 @@ func (s *Session) WithRunner(ctx context.Context, positions, most, logitRows int
 	return err
 }
 
-// CheckTokenizer refuses to go on with a vocabulary that cannot be used.
+// CheckTokenizer returns an error if the vocabulary cannot be used.
 func (s *Session) CheckTokenizer() error {
 	if s.tokErr != nil {
 		return fmt.Errorf("%s: %w", s.Name, s.tokErr)
@@ -171,7 +173,7 @@ func (s *Session) CheckTokenizer() error {
 	return nil
 }
 
-// spinLimit is the wait policy of the pool: 0 of the flag means not to spin at all.
+// spinLimit returns pool.Options.Spin for the spin time, in which 0 means never to spin.
 func (s *Session) spinLimit() time.Duration {
 	if s.Spin == 0 {
 		return pool.NoSpin

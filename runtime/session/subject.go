@@ -12,23 +12,24 @@ import (
 	"sandwich/runtime/model"
 )
 
-// Subject is what is tuned for: a file with weights, or shapes alone.
+// Subject is the model to tune for: a file with weights, or only shapes.
 type Subject struct {
 	Name   string
-	File   *gguf.File     // nil: there are shapes alone
-	Config *model.Config  // nil: there is a file
+	File   *gguf.File     // nil if there are only shapes
+	Config *model.Config  // nil if there is a file
 	Type   model.FileType // of Config
 	Shape  plans.ModelShape
 }
 
-// Close gives the file back.
+// Close closes the file, if any.
 func (s *Subject) Close() {
 	if s.File != nil {
 		_ = s.File.Close()
 	}
 }
 
-// OpenSubject reads a GGUF file, a config.json, a preset, or the embedded model for "".
+// OpenSubject opens the model that arg names: a GGUF file, a config.json, a preset, or the embedded
+// model for "". typ is the weight type of a preset.
 func OpenSubject(arg, typ string) (*Subject, error) {
 	if config, t, err := shapesOnly(arg, typ); err != nil || config != nil {
 		if err != nil {
@@ -49,7 +50,7 @@ func OpenSubject(arg, typ string) (*Subject, error) {
 	return s, nil
 }
 
-// shapesOnly reads a preset or a config.json; nil for anything else.
+// shapesOnly reads a preset or a config.json. It returns nil if arg is neither.
 func shapesOnly(arg, typ string) (*model.Config, model.FileType, error) {
 	var none model.FileType
 	if strings.HasSuffix(arg, ".json") {
@@ -70,7 +71,7 @@ func shapesOnly(arg, typ string) (*model.Config, model.FileType, error) {
 	}
 	config, err := model.Preset(arg)
 	if err != nil {
-		return nil, none, fmt.Errorf("--model %s: there is no such file, and no such preset; presets are %s", arg,
+		return nil, none, fmt.Errorf("--model %s: no such file and no such preset; presets are %s", arg,
 			strings.Join(model.PresetNames(), ", "))
 	}
 	t, err := model.ParseFileType(typ)
@@ -80,7 +81,7 @@ func shapesOnly(arg, typ string) (*model.Config, model.FileType, error) {
 	return &config, t, nil
 }
 
-// Ops are those of the model, without weights.
+// Ops returns the ops of the model, without weights.
 func (s *Subject) Ops() (*model.Model, error) {
 	if s.Config != nil {
 		return s.Config.Model()

@@ -109,9 +109,8 @@ var formats = []Format{
 // thinks lists the marks that may surround reasoning.
 var thinks = [][2]string{{"<think>", "</think>"}, {"[THINK]", "[/THINK]"}, {"<|channel>thought\n", "<channel|>"}}
 
-// Of returns the format of a chat template, recognized by its source text. Templates of other
-// families get hermes with Native and Written false, so that a system text explains it to the model
-// (Explanation).
+// Of returns the format of a chat template, recognized by its source. For an unknown family it
+// returns hermes with Native and Written false; package chat then describes the tools in a message.
 func Of(template string) *Format {
 	f := hermes
 	for _, row := range formats {

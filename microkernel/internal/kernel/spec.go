@@ -95,8 +95,8 @@ func (s Spec) DequantizesOnce() bool { return s.Form == DequantOnce }
 func (s Spec) EmbedsLoads() bool { return s.Form == Embed }
 
 // SameBits reports whether two kernels of one weight type compute the same bits. Kernels of one
-// compute path do, except for bfloat16 dot products of different architectures, whose instructions
-// round differently.
+// exact compute path do. Kernels of a bfloat16 path do only if both or neither use a dot-product
+// instruction, and both round sums the same way (to nearest or to odd).
 func (s Spec) SameBits(o Spec) bool {
 	return s.Compute == o.Compute && (s.Compute.Exact() || s.Dot.RoundsToOdd() == o.Dot.RoundsToOdd() &&
 		(s.Dot == NoDot) == (o.Dot == NoDot))

@@ -45,7 +45,7 @@ func (s Spec) validate() error {
 	case s.Prefetch < 0 || s.Prefetch > MaxPrefetch || s.Prefetch%64 != 0:
 		return fmt.Errorf("prefetch distance %d is not a multiple of 64 within %d", s.Prefetch, MaxPrefetch)
 	case s.Spread && s.Prefetch > 0:
-		return fmt.Errorf("a spread prefetch has no prefetch distance")
+		return fmt.Errorf("spread prefetch and prefetch distance %d exclude each other; set one of them", s.Prefetch)
 	case !slices.Contains(s.ISA.Target().Forms, s.Form):
 		return fmt.Errorf("only %s has kernels of form %s", withForm(s.Form), formNames[s.Form])
 	}
@@ -69,7 +69,8 @@ func (s Spec) CanPrefetch() bool {
 	return s.ISA.Generates() && s.WithPrefetch(64).validate() == nil
 }
 
-// CanSpread reports whether kernels like this one may spread their prefetch.
+// CanSpread reports whether a spec like this one is valid with its prefetch spread over all row
+// tiles (Spec.Spread). False for plain Go.
 func (s Spec) CanSpread() bool { return s.ISA.Generates() && s.WithSpread().validate() == nil }
 
 // legality caches the verdicts of targets, by Spec. A target allocates registers to answer, and a

@@ -45,8 +45,8 @@ func Attending(t testing.TB, rates map[string]float64, isa ...string) *profiles.
 	return h
 }
 
-// Rated is a machine whose compute ceilings were measured: on one PU, and on two at twice the
-// rates.
+// Rated returns the profile of a machine with two PUs and measured f32 and bf16 ceilings: the given
+// rates (FLOP/s) on one PU, twice these on two.
 func Rated(t testing.TB, f32, bf16 float64, isa ...string) *profiles.Profile {
 	t.Helper()
 	h := Cores(t, 2, isa...)

@@ -5,8 +5,8 @@ import (
 	"sandwich/microkernel/internal/kernel"
 )
 
-// AssembleByRows assembles a kernel of outer products of bytes with dot products instead, for
-// tests on emulators that do not implement SMOPA correctly.
+// AssembleByRows assembles an SME int8 kernel that computes each outer product row by row with SDOT
+// instead of SMOPA. For tests on emulators with an incorrect SMOPA.
 func AssembleByRows(s kernel.Spec) ([]byte, error) {
 	a := asm.New(asm.SME)
 	emitSMEInt8(a, spec{s}, rowByRow)

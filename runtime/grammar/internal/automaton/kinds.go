@@ -7,8 +7,9 @@ import (
 	"slices"
 )
 
-// Inner is the text of a JSON string with its quotes. While it is written, the builder records
-// which characters it distinguishes, so that masks can follow kinds of characters (kindtrie.go).
+// Inner matches a JSON string, including its quotes. When the builder compiles it to states, it
+// records which characters are distinguished, so that masks can work on kinds of characters
+// (kindtrie.go).
 type Inner struct{ Body Expr }
 
 // escape is the part of such a text after a backslash.

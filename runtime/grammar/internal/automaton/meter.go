@@ -70,7 +70,7 @@ func (m *Meter) Work(n int) {
 	m.Done += int64(n)
 	if m.Done > m.mostWork {
 		panic(&Error{Limit: true, Message: "compiling the schema or grammar needs more than the limit of " +
-			strconv.Itoa(int(m.mostWork>>20)) + " million steps"})
+			strconv.Itoa(int(m.mostWork/1e6)) + " million steps"})
 	}
 	if m.Done-m.polled >= PollWork {
 		m.polled = m.Done

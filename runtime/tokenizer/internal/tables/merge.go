@@ -11,7 +11,7 @@ const noRank = ^uint32(0)
 
 // MergeTable maps pairs of adjacent symbols to the symbol that they merge into and to a rank. The
 // pair with the lowest rank merges first; among equal ranks the left-most. BPE uses the index of
-// the merge rule as rank, SPM the position of the joined token's score, best first. A mergeTable is
+// the merge rule as rank, SPM the position of the joined token's score, best first. A MergeTable is
 // read-only after it is built.
 type MergeTable struct {
 	slots []mergeSlot // open addressing, a power of two; key 0 is free

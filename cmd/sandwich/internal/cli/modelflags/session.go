@@ -104,7 +104,7 @@ func (f *Flags) Load() (*session.Session, error) {
 	if err := mem.CheckLimit(leastMemory); err != nil {
 		return nil, exit.Usage(err)
 	}
-	s, err := session.Open(f.Model, session.Hears{Spin: f.Spin, Stages: f.Loading, Notice: show.Notice,
+	s, err := session.Open(f.Model, session.Hooks{Spin: f.Spin, Stages: f.Loading, Notice: show.Notice,
 		Bar: show.ByteBar})
 	if err != nil {
 		return nil, exit.Usage(err)

@@ -30,7 +30,7 @@ type embedFlags struct {
 	context    int
 }
 
-// NewEmbed returns the verb embed.
+// NewEmbed returns the command `sandwich embed`.
 func NewEmbed() *cobra.Command {
 	f := embedFlags{session: modelflags.Flags{Wants: modelflags.ForVector}}
 	c := &cobra.Command{

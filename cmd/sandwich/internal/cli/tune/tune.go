@@ -60,8 +60,8 @@ func NewTune() *cobra.Command {
 		Long: `Search for the best plan for a model on this machine: the PUs of each phase, and the kernel, slice and layout for each
 shape, timed on the code that serves. The plan is written to -o, else to the data folder, where serve, generate and bench
 find it. The default plan is measured interleaved with every candidate. It is kept in a phase unless another arm is faster
-by more than two equal arms differ. If a plan for the same host and model at -o was measured better, it is kept and the
-new plan is written next to it as PLAN.1; --force replaces it.
+by more than the difference between two equal arms. If a plan for the same host and model at -o was measured better, it
+is kept and the new plan is written next to it as PLAN.1; --force replaces it.
 
 The model is a GGUF file, a config.json of Hugging Face, or a preset: shapes suffice for tuning. Finished trials are
 journaled next to the plan; --resume continues an interrupted run. The results of kernel searches are stored in the data

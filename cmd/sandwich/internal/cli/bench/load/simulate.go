@@ -43,8 +43,8 @@ func newSweep() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "sweep KIND",
 		Short: "Simulate multiples of the arrival rate or of the service level",
-		Long: `Measure and simulate the arrivals as bench load simulate does, then simulate multiples of KIND, which is ` + kinds + `: of
-the rate of the arrivals, or of the service level. JSON and CSV have the results of the sweep only.
+		Long: `Measure and simulate the arrivals as bench load simulate does, then simulate multiples of the arrival rate or
+of the service level (KIND: ` + kinds + `). JSON and CSV contain only the results of the sweep.
 
 ` + filesText,
 		Example: "  sandwich bench load sweep rate --svg sweep.svg",
