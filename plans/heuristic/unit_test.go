@@ -95,7 +95,7 @@ func TestSuperblocksWithUnit(t *testing.T) {
 	}
 }
 
-// TestSuperblocksRefused: who asks for them where nothing has them is told.
+// TestSuperblocksRefused checks that a path is refused by name where no weight or kernel has it.
 func TestSuperblocksRefused(t *testing.T) {
 	for want, c := range map[string]struct {
 		isa []string

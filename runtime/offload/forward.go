@@ -224,7 +224,10 @@ func (f *forward) complete(ctx context.Context) error {
 	s := f.flying[0]
 	err := f.wait(ctx, &s)
 	f.flying = f.flying[1:]
-	if err = errors.Join(err, s.commands.Free()); err != nil {
+	if err == nil { // else the commands may be pending
+		err = s.commands.Free()
+	}
+	if err != nil {
 		return err
 	}
 	now := time.Now()
@@ -266,8 +269,7 @@ func (f *forward) learn(took time.Duration, ops int) {
 	f.perRow += (per - f.perRow) / 8
 }
 
-// take copies the keys and values of a segment to the cores' cache. Values that are not finite are
-// ErrResult.
+// take copies the keys and values of a segment to the cores' cache.
 func (f *forward) take(s *segment) error {
 	if len(f.flying) == 0 { // else the next segment may have overwritten the mark
 		if err := f.checkMark(); err != nil {

@@ -114,23 +114,14 @@ func (r *Runner) checkAlignment() error {
 func (r *Runner) compile() error {
 	for i := range r.model.Ops {
 		for _, rows := range []int{1, r.rows} {
-			if _, err := r.descriptions(&r.model.Ops[i], rows); err != nil {
-				return fmt.Errorf("op %s: %w", r.model.Ops[i].Name, err)
+			for _, d := range r.kernelsOf(&r.model.Ops[i], rows) {
+				if _, err := r.programs.of(d); err != nil {
+					return fmt.Errorf("op %s: %w", r.model.Ops[i].Name, err)
+				}
 			}
 		}
 	}
 	return nil
-}
-
-// descriptions compiles the kernels of an op and returns their number.
-func (r *Runner) descriptions(op *model.Op, rows int) (n int, err error) {
-	for _, d := range r.kernelsOf(op, rows) {
-		if _, err := r.programs.of(d); err != nil {
-			return n, err
-		}
-		n++
-	}
-	return n, nil
 }
 
 // kernelsOf lists the kernels that an op launches for a number of rows.
