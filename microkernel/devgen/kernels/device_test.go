@@ -10,6 +10,9 @@ import (
 	_ "sandwich/runtime/device/vulkan"
 )
 
+// opened has the devices of this host by ID.
+var opened = map[string]device.Device{}
+
 // TestMain adds each device of this host to the runners, so that every test of a kernel compares
 // the device's results as well.
 func TestMain(m *testing.M) {
@@ -25,6 +28,7 @@ func TestMain(m *testing.M) {
 			continue
 		}
 		defer func() { _ = d.Close() }()
+		opened[f.ID] = d
 		runners = append(runners, runner{f.ID + " " + f.Info.Name, func(c call, buffers [][]byte) error {
 			if c.kernel.NeedsMatrixUnit() && !d.Info().MatrixUnit {
 				return errSkipped

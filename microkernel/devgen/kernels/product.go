@@ -16,9 +16,8 @@ type Product interface {
 // unit. It sets Rows and Panels, to few different values, since each kernel must be compiled.
 func (g GEMM) For(m int, matrixUnit bool) Product {
 	const (
-		few   = 8  // rows up to which RowGEMM keeps more loads in flight
-		least = 32 // rows of the smallest tile of TensorGEMM
-		most  = 128
+		few  = 8  // rows up to which RowGEMM keeps more loads in flight
+		many = 32 // rows from which GEMM computes two panels
 	)
 	integer := g.Path != kernel.ComputeF32
 	switch {
@@ -29,8 +28,8 @@ func (g GEMM) For(m int, matrixUnit bool) Product {
 		}
 		return RowGEMM(g)
 	case integer && matrixUnit:
-		g.Rows, g.Panels = least, 0
-		for g.Rows < min(m, most) {
+		g.Rows, g.Panels = 16, 0
+		for g.Rows < min(m, mostTensorRows) {
 			g.Rows *= 2
 		}
 		return TensorGEMM(g)
@@ -39,7 +38,7 @@ func (g GEMM) For(m int, matrixUnit bool) Product {
 	if m >= few {
 		g.Rows = few
 	}
-	if m >= least && g.Epilogue != Gated {
+	if m >= many && g.Epilogue != Gated {
 		g.Panels = 2
 	}
 	return g

@@ -4,26 +4,28 @@ import (
 	"fmt"
 
 	"sandwich/microkernel/devgen"
-	"sandwich/microkernel/internal/arith"
 	"sandwich/microkernel/internal/kernel"
 	"sandwich/microkernel/qtype"
 )
 
 // TensorGEMM is a GEMM by integer paths on tensor cores, with the same bindings, push words and
-// bits. Rows is the number of rows of a workgroup: 32, 64 or 128. Panels is not used. a_stride is a
-// multiple of four.
+// bits. Rows is the number of rows of a workgroup: 16, 32, 48 or 64. Panels is not used. a_stride is
+// a multiple of four.
 //
 // The tiles of a workgroup pass through shared memory in stages of 32 k, which are copied
-// asynchronously ahead of use. Each block of 32 is summed exactly by one multiplication of
-// fragments (two, if weights have a scale for 16 k), then added to the chain by one FMA.
+// asynchronously ahead of use. While a block of 32 is multiplied, the scales of the next are
+// converted to float32, each by one invocation. Each block is summed exactly by one multiplication
+// of fragments (two, if weights have a scale for 16 k), then added to the chain by one FMA.
 type TensorGEMM GEMM
 
 const (
-	tensorSize  = 256
-	tensorWarps = 4 // warps along the columns; two along the rows
+	tensorSize  = 128
+	tensorWarps = 4 // of a workgroup, along the columns
 	stages      = 4
-	actWords    = kernel.ActQ8Bytes / b32
-	chunk       = 4 // words of an asynchronous copy
+
+	mostTensorRows = 64
+	actWords       = kernel.ActQ8Bytes / b32
+	chunk          = 4 // words of an asynchronous copy
 )
 
 // warpPanels returns the panels of each weight that a warp computes.
@@ -47,8 +49,8 @@ func (g TensorGEMM) Kernel() (*devgen.Kernel, error) {
 	switch {
 	case g.Path == kernel.ComputeF32:
 		return nil, fmt.Errorf("device product: tensor cores do not compute path %s", g.Path)
-	case g.Rows != 32 && g.Rows != 64 && g.Rows != 128:
-		return nil, fmt.Errorf("device product: %d rows per workgroup on tensor cores; use 32, 64 or 128", g.Rows)
+	case g.Rows%16 != 0 || g.Rows < 16 || g.Rows > mostTensorRows:
+		return nil, fmt.Errorf("device product: %d rows per workgroup on tensor cores; use 16, 32, 48 or 64", g.Rows)
 	}
 	t := tensor{product: newProduct(GEMM(g), "tensor", tensorSize), d: g.Weight.Desc(), warpPanels: g.warpPanels()}
 	t.locate()
@@ -65,12 +67,12 @@ type tensor struct {
 
 	blocks       devgen.Value // of 32 k
 	group, lane4 devgen.Value // lane/4 and lane%4 of a warp
-	warpRow      devgen.Value // first row of the warp in the tile
 	warpPanel    devgen.Value // first panel of the warp in the tile
 	row0         devgen.Value // first row of the tile
 	panel0       devgen.Value // first panel of the tile
 
 	aTile, wTile devgen.Array
+	scales       devgen.Array // [block mod 2][scale or offset][span][column of the tile]
 	copies       []transfer
 	acc          []devgen.Var // [weight][panel][half][row tile][4]
 	sums         []devgen.Var // of the superblock; acc for path int8
@@ -91,24 +93,39 @@ type transfer struct {
 // subWords returns the words of a panel in a stage: the scales of a block and one sub-block.
 func (t *tensor) subWords() int { return (t.d.HeadBytes() + t.d.SubBlockBytes()) / b32 }
 
-// rowTiles returns the tiles of 16 rows of a warp.
-func (t *tensor) rowTiles() int { return t.g.Rows / 32 }
+// rowTiles returns the tiles of 16 rows; each warp computes all of them.
+func (t *tensor) rowTiles() int { return t.g.Rows / 16 }
 
 // tilePanels returns the panels of each weight in the tile.
 func (t *tensor) tilePanels() int { return t.warpPanels * tensorWarps }
+
+// tileColumns returns the columns of all weights in the tile.
+func (t *tensor) tileColumns() int { return len(t.w) * t.tilePanels() * qtype.PanelWidth }
+
+// spans returns the scales of a column in a block of 32.
+func (t *tensor) spans() int { return qtype.SubBlockK / t.d.Span() }
+
+// scaleWords returns the words of the scales and offsets of a block.
+func (t *tensor) scaleWords() int {
+	lists := t.spans()
+	if t.d.Affine() {
+		lists *= 2
+	}
+	return lists * t.tileColumns()
+}
 
 // locate computes the place of the workgroup, the warp and the invocation, and their copies.
 func (t *tensor) locate() {
 	local := t.Builtin(devgen.LocalIndex)
 	warp, lane := t.Shr(local, t.U(5)), t.And(local, t.U(31))
 	t.group, t.lane4 = t.Shr(lane, t.U(2)), t.And(lane, t.U(3))
-	t.warpRow = t.Mul(t.Shr(warp, t.U(2)), t.U(16*t.rowTiles()))
-	t.warpPanel = t.Mul(t.And(warp, t.U(tensorWarps-1)), t.U(t.warpPanels))
+	t.warpPanel = t.Mul(warp, t.U(t.warpPanels))
 	t.row0 = t.Mul(t.Builtin(devgen.GroupY), t.U(t.g.Rows))
 	t.panel0 = t.Mul(t.Builtin(devgen.GroupX), t.U(t.tilePanels()))
 	t.blocks = t.Shr(t.k, t.U(5))
 	t.aTile = t.Shared("a_tile", stages*t.g.Rows*actWords)
 	t.wTile = t.Shared("w_tile", stages*len(t.w)*t.tilePanels()*t.subWords())
+	t.scales = t.Shared("scales", 2*t.scaleWords())
 	t.planActivations(local)
 	for i := range t.w {
 		t.planWeights(local, i)
@@ -185,12 +202,47 @@ func (t *tensor) run() {
 	for s := range ahead {
 		t.issue(t.U(s))
 	}
+	t.WaitAsync(ahead - 1)
+	t.Barrier()
+	t.convertScales(t.U(0))
 	t.Range(t.blocks, func(s devgen.Value) {
-		t.WaitAsync(ahead - 1)
+		t.WaitAsync(ahead - 2)
 		t.Barrier()
 		t.issue(t.Add(s, t.U(ahead)))
+		next := t.Add(s, t.U(1))
+		t.If(t.Less(next, t.blocks), func() { t.convertScales(next) })
 		t.block(s)
 	})
+}
+
+// panelAt returns a column of panel `which` of the tile in a stage.
+func (t *tensor) panelAt(stage, which, column devgen.Value) panel {
+	first := t.Mul(t.MulAdd(stage, t.U(len(t.w)*t.tilePanels()), which), t.U(t.subWords()))
+	return panel{Builder: t.Builder, d: t.d, column: column,
+		load: func(word devgen.Value) devgen.Value { return t.LoadShared(t.wTile, t.Add(first, word)) }}
+}
+
+// sub returns the place of the scales and the numbers of a panel in the tile.
+func (t *tensor) sub() subBlock { return subBlock{t.U(0), t.U(t.d.HeadBytes() / b32)} }
+
+// convertScales writes the scales and offsets of block s.
+func (t *tensor) convertScales(s devgen.Value) {
+	stage, to := t.Rem(s, t.U(stages)), t.Mul(t.And(s, t.U(1)), t.U(t.scaleWords()))
+	columns := t.tileColumns()
+	for first := 0; first < columns; first += tensorSize {
+		column := t.Add(t.Builtin(devgen.LocalIndex), t.U(first))
+		t.If(t.Less(column, t.U(columns)), func() {
+			p := t.panelAt(stage, t.Shr(column, t.U(4)), t.And(column, t.U(qtype.PanelWidth-1)))
+			for n := range t.spans() {
+				scale, offset := p.scales(t.sub(), n)
+				at := t.Add(to, column)
+				t.StoreShared(t.scales, t.Add(at, t.U(n*columns)), scale)
+				if t.d.Affine() {
+					t.StoreShared(t.scales, t.Add(at, t.U((t.spans()+n)*columns)), offset)
+				}
+			}
+		})
+	}
 }
 
 // rowsOf has the operands of a tile of 16 rows: fragments, and the scales and sums of rows g and
@@ -211,7 +263,7 @@ func (t *tensor) block(s devgen.Value) {
 	for weight := range t.w {
 		for panel := range t.warpPanels {
 			for half := range 2 {
-				t.columns(stage, weight, panel, half, rows, t.sums[next:])
+				t.columns(s, weight, panel, half, rows, t.sums[next:])
 				next += 4 * len(rows)
 			}
 		}
@@ -222,10 +274,10 @@ func (t *tensor) block(s devgen.Value) {
 	}
 }
 
-// rowsAt loads the operands of tile i of the warp's rows.
+// rowsAt loads the operands of tile i of the rows.
 func (t *tensor) rowsAt(stage devgen.Value, i int) (r rowsOf) {
 	for h := range 2 {
-		row := t.Add(t.warpRow, t.group, t.U(16*i+8*h))
+		row := t.Add(t.group, t.U(16*i+8*h))
 		at := t.MulAdd(stage, t.U(t.g.Rows*actWords), t.Mul(row, t.U(actWords)))
 		word := func(n int, more devgen.Value) devgen.Value { return t.Add(t.Add(at, more), t.U(n)) }
 		r.a[h] = t.LoadShared(t.aTile, word(kernel.ActQ/b32, t.lane4))
@@ -238,37 +290,38 @@ func (t *tensor) rowsAt(stage devgen.Value, i int) (r rowsOf) {
 	return r
 }
 
-// columns adds eight columns of all rows of the warp to the chains.
-func (t *tensor) columns(stage devgen.Value, weight, panelIndex, half int, rows []rowsOf, sums []devgen.Var) {
+// columns adds eight columns of all rows of the tile to the chains.
+func (t *tensor) columns(s devgen.Value, weight, panelIndex, half int, rows []rowsOf, sums []devgen.Var) {
 	which := t.Add(t.warpPanel, t.U(weight*t.tilePanels()+panelIndex))
-	first := t.MulAdd(t.MulAdd(stage, t.U(len(t.w)*t.tilePanels()), which), t.U(t.subWords()), t.U(0))
-	load := func(word devgen.Value) devgen.Value { return t.LoadShared(t.wTile, t.Add(first, word)) }
-	sub := subBlock{t.U(0), t.U(t.d.HeadBytes() / b32)}
-
-	b := panel{Builder: t.Builder, d: t.d, load: load, column: t.Add(t.group, t.U(8*half))}
-	words := [2]devgen.Value{t.numbers(&b, sub, 0), t.numbers(&b, sub, 1)}
-	spans := qtype.SubBlockK / t.d.Span()
-	var scale, offset [2][2]devgen.Value // by span and column
-	for c := range 2 {
-		p := b
-		p.column = t.Add(t.Shl(t.lane4, t.U(1)), t.U(8*half+c))
-		for n := range spans {
-			scale[n][c], offset[n][c] = p.scales(sub, n)
-		}
-	}
+	p := t.panelAt(t.Rem(s, t.U(stages)), which, t.Add(t.group, t.U(8*half)))
+	words := [2]devgen.Value{t.numbers(&p, t.sub(), 0), t.numbers(&p, t.sub(), 1)}
+	scale, offset := t.converted(s, t.MulAdd(which, t.U(qtype.PanelWidth), t.Add(t.Shl(t.lane4, t.U(1)), t.U(8*half))))
 	for i := range rows {
-		for n := range spans {
-			var dots [4]devgen.Value
-			if spans == 1 {
-				dots = t.dots(rows[i].a[:], words[:])
-			} else {
-				dots = t.dots(rows[i].a[2*n:2*n+2], words[n:n+1])
+		for n := range t.spans() {
+			a, w := rows[i].a[:], words[:]
+			if t.spans() == 2 {
+				a, w = a[2*n:2*n+2], w[n:n+1]
 			}
-			for e, dot := range dots {
+			for e, dot := range t.dots(a, w) {
 				t.add(sums[4*i+e], dot, &rows[i], e/2, scale[n][e%2], offset[n][e%2])
 			}
 		}
 	}
+}
+
+// converted returns the scales and offsets, by span, of two columns of the tile in block s.
+func (t *tensor) converted(s, column devgen.Value) (scale, offset [2][2]devgen.Value) {
+	at := t.MulAdd(t.And(s, t.U(1)), t.U(t.scaleWords()), column)
+	list := func(n, c int) devgen.Value { return t.LoadSharedF(t.scales, t.Add(at, t.U(n*t.tileColumns()+c))) }
+	for n := range t.spans() {
+		for c := range 2 {
+			scale[n][c] = list(n, c)
+			if t.d.Affine() {
+				offset[n][c] = list(t.spans()+n, c)
+			}
+		}
+	}
+	return scale, offset
 }
 
 // add adds a sum of products to a chain.
@@ -283,13 +336,11 @@ func (t *tensor) add(sum devgen.Var, dot devgen.Value, r *rowsOf, half int, scal
 	t.Set(sum, x)
 }
 
-// dots returns the products of fragments as float32. The sums start at the bits of a float32 of
-// which they become the low bits.
+// dots returns the products of fragments as float32.
 func (t *tensor) dots(a, w []devgen.Value) (out [4]devgen.Value) {
-	magic := t.F(arith.ExpMagic)
-	start := t.Bits(magic)
-	for e, d := range t.MMA(a, w, []devgen.Value{start, start, start, start}) {
-		out[e] = t.FSub(t.Float(d), magic)
+	zero := t.U(0)
+	for e, d := range t.MMA(a, w, []devgen.Value{zero, zero, zero, zero}) {
+		out[e] = t.FromInt(d)
 	}
 	return out
 }
@@ -327,7 +378,7 @@ func (t *tensor) write() {
 	for i := range each {
 		e, row := i%4, i/4%t.rowTiles()
 		half, panel := i/4/t.rowTiles()%2, i/8/t.rowTiles()
-		r := t.Add(t.row0, t.warpRow, t.group, t.U(16*row+e/2*8))
+		r := t.Add(t.row0, t.group, t.U(16*row+e/2*8))
 		c := t.Add(t.Mul(t.Add(t.panel0, t.warpPanel, t.U(panel)), t.U(qtype.PanelWidth)),
 			t.Shl(t.lane4, t.U(1)), t.U(8*half+e%2))
 		t.If(t.AndBool(t.Less(r, t.m), t.Less(c, t.n)), func() {

@@ -19,8 +19,8 @@ func tensorVariants(typ qtype.Type) []TensorGEMM {
 		return []TensorGEMM{{Weight: typ, Path: int8, Rows: 32}}
 	}
 	return []TensorGEMM{
-		{Weight: typ, Path: int8, Rows: 128}, {Weight: typ, Path: superblock, Rows: 32},
-		{Weight: typ, Path: int8, Epilogue: Add, Bias: true, Rows: 64},
+		{Weight: typ, Path: int8, Rows: 64}, {Weight: typ, Path: superblock, Rows: 16},
+		{Weight: typ, Path: int8, Epilogue: Add, Bias: true, Rows: 48},
 		{Weight: typ, Path: int8, Epilogue: Gated, Rows: 32},
 		{Weight: typ, Path: superblock, Epilogue: Gated, Rows: 64},
 	}
@@ -51,7 +51,8 @@ func TestTensorGEMM(t *testing.T) {
 func TestTensorGEMMRefuses(t *testing.T) {
 	for _, g := range []TensorGEMM{
 		{Weight: qtype.F16, Rows: 32}, {Weight: qtype.Q8_0, Rows: 32},
-		{Weight: qtype.Q8_0, Path: microkernel.ComputeInt8, Rows: 16},
+		{Weight: qtype.Q8_0, Path: microkernel.ComputeInt8, Rows: 24},
+		{Weight: qtype.Q8_0, Path: microkernel.ComputeInt8, Rows: 128},
 		{Weight: qtype.IQ4_NL, Path: microkernel.ComputeInt8, Rows: 32},
 	} {
 		if k, err := g.Kernel(); err == nil {
