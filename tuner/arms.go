@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"time"
 
+	"sandwich/internal/num"
 	"sandwich/plans"
 	"sandwich/profiles"
 	"sandwich/runtime/pool"
+	"sandwich/tuner/race"
+	"sandwich/tuner/ranking"
 )
 
 // Bounds of the rounds in which arms are raced.
@@ -19,11 +22,11 @@ const (
 
 // raceArm is an arm of a race on this machine, with its result.
 type raceArm struct {
-	Contender
-	Standing
+	race.Contender
+	race.Standing
 	on       *partition
 	phases   [2]*plans.Phase // what runs in each phase; nil for a phase that the race does not test
-	sets     [2]activeSet
+	sets     [2]ranking.ActiveSet
 	unpinned bool
 }
 
@@ -61,7 +64,8 @@ type raceArms struct {
 }
 
 func (f *raceArms) add(name string, on *partition, phases [2]*plans.Phase, unpinned, stays bool) *raceArm {
-	c := &raceArm{Contender: Contender{name, on.name(), stays}, on: on, phases: phases, unpinned: unpinned}
+	c := &raceArm{Contender: race.Contender{Name: name, Partition: on.name(), Stays: stays}, on: on, phases: phases,
+		unpinned: unpinned}
 	f.arms = append(f.arms, c)
 	return c
 }
@@ -70,7 +74,7 @@ func (f *raceArms) add(name string, on *partition, phases [2]*plans.Phase, unpin
 // number of rounds unless the limit of the race comes first.
 func (f *raceArms) race(end float64, keep int) error {
 	f.say(f.stage, "", true)
-	o := RaceOptions{Tests: len(f.tests), Least: minRounds, Most: maxRounds, Budget: f.until(end).Seconds(),
+	o := race.Options{Tests: len(f.tests), Least: minRounds, Most: maxRounds, Budget: f.until(end).Seconds(),
 		Limit: f.until(f.limit).Seconds(), Keep: keep, Seed: f.o.Seed,
 		Said: func(arm, test int, seconds float64) {
 			x := f.tests[test]
@@ -80,7 +84,7 @@ func (f *raceArms) race(end float64, keep int) error {
 	for _, a := range f.arms {
 		o.Arms = append(o.Arms, a.Contender)
 	}
-	out, err := Race(f.ctx, f, o)
+	out, err := race.Run(f.ctx, f, o)
 	if err != nil && !errors.Is(err, errNoTime) {
 		return err
 	}
@@ -96,7 +100,7 @@ func (f *raceArms) race(end float64, keep int) error {
 		}
 	}
 	if undecided {
-		return errUndecided
+		return race.ErrUndecided
 	}
 	return nil
 }
@@ -109,11 +113,12 @@ func (f *raceArms) Open(context.Context, string) error { return nil }
 func (f *raceArms) Close(string) {}
 
 // Sample implements Runner. It takes the samples of an earlier run from the journal.
-func (f *raceArms) Sample(_ context.Context, arm, test int) (Timing, error) {
+func (f *raceArms) Sample(_ context.Context, arm, test int) (race.Timing, error) {
 	a, x := f.arms[arm], f.tests[test]
-	return f.rec.forward(fmt.Sprintf("%s forward %s x %d by %s", phaseNames[x.phase], x.name(), x.times,
+	seconds, cost, err := f.rec.Forward(fmt.Sprintf("%s forward %s x %d by %s", phaseNames[x.phase], x.name(), x.times,
 		a.key(x.phase)),
 		func() (float64, error) { return f.run(a, x) })
+	return race.Timing{Seconds: seconds, Cost: cost}, err
 }
 
 var errNoRig = errors.New("whole forwards cannot be run")
@@ -146,15 +151,15 @@ func (f *raceArms) run(c *raceArm, x raceTest) (seconds float64, err error) {
 func (f *raceArms) calibrate(x raceTest) (out raceTest, seconds float64, err error) {
 	x.times = 1
 	a := f.arms[0]
-	s, err := f.rec.forward(fmt.Sprintf("first forward %s by %s", x.name(), a.key(x.phase)),
+	seconds, _, err = f.rec.Forward(fmt.Sprintf("first forward %s by %s", x.name(), a.key(x.phase)),
 		func() (float64, error) {
 			if _, err := f.run(a, x); err != nil {
 				return 0, err
 			}
 			return f.run(a, x)
 		})
-	x.times, x.seconds = repeats(s.Seconds, sampleSeconds), s.Seconds
-	return x, s.Seconds, err
+	x.times, x.seconds = repeats(seconds, sampleSeconds), seconds
+	return x, seconds, err
 }
 
 // shortPrompt is the number of tokens of the prompt from which the duration of others is estimated.
@@ -235,7 +240,7 @@ func (f *raceArms) addTests(small bool, end float64, phases ...int) error {
 		}
 		err := add(small, left)
 		if errors.Is(err, errNoTime) {
-			return errUndecided
+			return race.ErrUndecided
 		}
 		if err != nil {
 			return err
@@ -257,7 +262,7 @@ func (f *raceArms) evidenceOf(c *raceArm, phase int, name string) (out []plans.A
 		}
 		inOrder := true
 		for i, lap := range c.Laps {
-			a.Samples = append(a.Samples, round(float64(x.n)/lap.Seconds[k]))
+			a.Samples = append(a.Samples, num.Significant(float64(x.n)/lap.Seconds[k]))
 			a.Rounds = append(a.Rounds, lap.Round)
 			inOrder = inOrder && lap.Round == i
 		}

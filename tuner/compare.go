@@ -10,7 +10,9 @@ import (
 	"sandwich/plans/heuristic"
 	"sandwich/runtime/pool"
 	"sandwich/tuner/measure"
+	"sandwich/tuner/ranking"
 	"sandwich/tuner/search"
+	"sandwich/tuner/trials"
 )
 
 // CompareOptions configure a comparison of searches on one weight shape: the ablation of Sandwich
@@ -150,8 +152,8 @@ func (o *CompareOptions) checkCompare() error {
 
 // journalKey identifies everything that a comparison times, regardless of the strategy that
 // requests it, so that a later comparison can continue.
-func (o *CompareOptions) journalKey(shape plans.ModelShape) journalKey {
-	return journalKey{Fingerprint: o.Profile.Fingerprint(), Build: o.Build, Model: shape.Digest(), Seed: o.Seed,
+func (o *CompareOptions) journalKey(shape plans.ModelShape) trials.Key {
+	return trials.Key{Fingerprint: o.Profile.Fingerprint(), Build: o.Build, Model: shape.Digest(), Seed: o.Seed,
 		Flags: fmt.Sprintf("%s budget-per-m=%s held-out=%v", o.flags(), o.PerM, o.HeldOut)}
 }
 
@@ -170,14 +172,14 @@ func (t *partition) prepareCompare(o CompareOptions) (err error) {
 	}
 	t.isa = t.def.ISAOf("")
 	if o.Journal != "" {
-		if t.journal, err = openJournal(o.Journal, o.journalKey(t.shape), true); err != nil {
+		if t.journal, err = trials.OpenJournal(o.Journal, o.journalKey(t.shape), true); err != nil {
 			return err
 		}
 	}
-	t.rec = newRecorder(nil, t.journal)
-	set := activeSet{Name: "default", PUs: t.def.Prefill.PUs}
-	t.phases = [2]phaseTuning{{name: phaseNames[prefill], sets: []activeSet{set}},
-		{name: phaseNames[decode], sets: []activeSet{set}}}
+	t.rec = trials.NewRecorder(t.journal)
+	set := ranking.ActiveSet{Name: "default", PUs: t.def.Prefill.PUs}
+	t.phases = [2]phaseTuning{{name: phaseNames[prefill], sets: []ranking.ActiveSet{set}},
+		{name: phaseNames[decode], sets: []ranking.ActiveSet{set}}}
 	return t.start(set.PUs)
 }
 
@@ -187,7 +189,7 @@ func (t *partition) compare(l *pool.Leader, o CompareOptions) ([]CompareRow, err
 		return nil, err
 	}
 	defer b.Free()
-	t.rec.timer = b
+	t.rec.Use(b)
 	ph := phaseOf(t.def, prefill)
 	rows := []CompareRow{{Strategy: "default", Rules: len(ph.Tables[0].Rules), rules: ph.Tables[0].Rules}}
 	p, err := t.problem(b.WeightBytes(), &job{phase: prefill, pus: t.def.Prefill.PUs, key: o.Key, shape: t.shapes[0]},
@@ -222,7 +224,7 @@ func (t *partition) compareOne(p search.Problem, o CompareOptions, strategy stri
 		budget = o.PerM * time.Duration(len(o.HeldOut))
 	}
 	// Each strategy has its own trials.
-	t.rec.set = fmt.Sprintf("%s for %s %d", t.phases[prefill].sets[0].PUs, strategy, sigma)
+	t.rec.On(fmt.Sprintf("%s for %s %d", t.phases[prefill].sets[0].PUs, strategy, sigma))
 	began := t.elapsed()
 	r, err := search.Search(t.ctx, p, t.rec, search.Options{Strategy: strategy, Effort: t.effort, Sigma: sigma,
 		Seed: t.o.Seed, Budget: budget, Alone: true, Clock: t.elapsed,

@@ -12,6 +12,7 @@ import (
 	"sandwich/plans"
 	"sandwich/profiles/retention"
 	"sandwich/tuner/search"
+	"sandwich/tuner/trials"
 )
 
 // within fails the test if f does not return in time.
@@ -28,15 +29,11 @@ func within(t *testing.T, what string, f func() error) error {
 	}
 }
 
-// TestSpecialFiles puts a pipe and a folder in the place of the files of tune: each is refused at
-// once and stays.
-func TestSpecialFiles(t *testing.T) {
+// TestSpecialGridFiles puts a pipe and a folder in the place of a grid: each is refused at once and
+// stays.
+func TestSpecialGridFiles(t *testing.T) {
 	for what, open := range map[string]func(path string) error{
-		"kernel trials": func(path string) error { _, err := openWisdom(path); return err },
-		"forget":        func(path string) error { _, err := Forget(filepath.Dir(path)); return err },
-		"journal":       func(path string) error { _, err := openJournal(path, testKey, false); return err },
-		"resume":        func(path string) error { _, err := openJournal(path, testKey, true); return err },
-		"grid":          func(path string) error { _, err := openGrid(path); return err },
+		"grid": func(path string) error { _, err := openGrid(path); return err },
 	} {
 		for kind, create := range map[string]func(path string) error{
 			"pipe":   func(path string) error { return syscall.Mkfifo(path, 0o600) },
@@ -57,20 +54,6 @@ func TestSpecialFiles(t *testing.T) {
 	}
 }
 
-// TestLargeJournal checks that a file that no run can have written is not read.
-func TestLargeJournal(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "x.journal")
-	if err := os.WriteFile(path, []byte(`{"format":"sandwich tune journal"`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(path, maxJournal+1); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := openJournal(path, testKey, true); !errors.Is(err, errNoJournal) {
-		t.Errorf("error %v", err)
-	}
-}
-
 // TestTrialsAreOptional checks that a folder or file of kernel trials that cannot be used is one
 // warning and does not end the run.
 func TestTrialsAreOptional(t *testing.T) {
@@ -82,13 +65,13 @@ func TestTrialsAreOptional(t *testing.T) {
 	result := &search.Result{Anchors: []search.Anchor{{M: 1, Schedule: plans.Schedule{}, Seconds: []float64{1}}}}
 	for name, c := range map[string]struct {
 		path  string
-		spoil func(w *wisdom)
+		spoil func(w *trials.Wisdom)
 		want  string
 	}{
 		"no path":        {"", nil, ""},
 		"usable":         {filepath.Join(dir, "data", "wisdom-a-b.jsonl"), nil, ""},
 		"below a file":   {filepath.Join(file, "wisdom-a-b.jsonl"), nil, "kernel trials of earlier runs"},
-		"gone meanwhile": {filepath.Join(dir, "wisdom-a-b.jsonl"), func(w *wisdom) { w.file.Close() }, "storing"},
+		"gone meanwhile": {filepath.Join(dir, "wisdom-a-b.jsonl"), func(w *trials.Wisdom) { w.Close() }, "storing"},
 	} {
 		var warned []string
 		run := &tuning{o: Options{Wisdom: c.path, Warn: func(err error) { warned = append(warned, err.Error()) }}}
@@ -102,7 +85,7 @@ func TestTrialsAreOptional(t *testing.T) {
 			!strings.Contains(strings.Join(warned, ""), c.want) {
 			t.Errorf("%s: warned %q, want %q", name, warned, c.want)
 		}
-		if err := run.wisdom.close(); err != nil {
+		if err := run.wisdom.Close(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"sandwich/plans"
+	"sandwich/tuner/race"
+	"sandwich/tuner/ranking"
 )
 
 // decide races whole configurations with their searched tables: the default, the default again (for
@@ -36,7 +38,7 @@ func (t *tuning) decide(list []*partition) error {
 	if err == nil {
 		err = f.race(finalistsEnd, 0)
 	}
-	if errors.Is(err, errUndecided) {
+	if errors.Is(err, race.ErrUndecided) {
 		for _, i := range t.served() {
 			t.reject(phaseNames[i], err.Error()+": the default stays; give a larger --budget")
 		}
@@ -52,7 +54,7 @@ func (t *tuning) decide(list []*partition) error {
 // addTuned adds a partition with its tables on one set of PUs for each phase.
 func (f *raceArms) addTuned(p *partition, pair [2]int) {
 	var phases [2]*plans.Phase
-	var sets [2]activeSet
+	var sets [2]ranking.ActiveSet
 	for i := range phases {
 		sets[i] = p.phases[i].sets[pair[i]]
 		phases[i] = &plans.Phase{PUs: sets[i].PUs, Tables: p.phases[i].tables[pair[i]]}
@@ -79,7 +81,10 @@ func (t *partition) pairs(most int) (out [][2]int) {
 		if !slices.Contains(t.served(), phase) {
 			return 0
 		}
-		return slices.IndexFunc(t.phases[phase].sets, func(s activeSet) bool { return slices.Equal(s.PUs, pus) })
+		return slices.IndexFunc(t.phases[phase].sets, func(s ranking.ActiveSet) bool {
+			return slices.Equal(s.PUs,
+				pus)
+		})
 	}
 	add(0, 0)
 	for _, c := range t.ranking.Ranked {
@@ -180,7 +185,7 @@ func (t *tuning) judgePhase(f *raceArms, phase int) *raceArm {
 func (t *tuning) judgeRanks(f *raceArms, home [2]*raceArm) (best *raceArm) {
 	least := f.speed(home) / t.worth()
 	for _, a := range f.arms[2:] {
-		g := a.gainOver(&f.arms[0].Standing)
+		g := a.GainOver(&f.arms[0].Standing)
 		if a.on == t.home || a.Lost != "" || g.Rounds < minRounds || g.Low <= 0 {
 			continue
 		}
@@ -208,13 +213,4 @@ func (f *raceArms) whyNot(a *raceArm, phase int) string {
 		why += "; " + a.Lost
 	}
 	return why
-}
-
-// round rounds x to four significant digits.
-func round(x float64) float64 {
-	if x == 0 || math.IsInf(x, 0) || math.IsNaN(x) {
-		return 0
-	}
-	unit := math.Pow(10, 3-math.Floor(math.Log10(math.Abs(x))))
-	return math.Round(x*unit) / unit
 }

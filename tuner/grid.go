@@ -3,7 +3,6 @@ package tuner
 import (
 	"bufio"
 	"compress/gzip"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +20,7 @@ import (
 	"sandwich/profiles"
 	"sandwich/profiles/retention"
 	"sandwich/tuner/search"
+	"sandwich/tuner/trials"
 )
 
 // grid is a table of timed schedules, read from the journal of a comparison of searches. It has the
@@ -125,16 +125,13 @@ func parseGrid(in io.Reader) (*grid, error) {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxGridLine)
 	if !lines.Scan() {
-		return nil, errors.Join(errNoJournal, lines.Err())
+		return nil, errors.Join(trials.ErrNoJournal, lines.Err())
 	}
-	var head journalHead
-	if err := json.Unmarshal(lines.Bytes(), &head); err != nil || head.Format != journalFormat {
-		return nil, errNoJournal
+	key, err := trials.ParseHead(lines.Bytes())
+	if err != nil {
+		return nil, err
 	}
-	if head.Version != journalVersion {
-		return nil, fmt.Errorf("a journal of version %d; this program reads version %d", head.Version, journalVersion)
-	}
-	g := grid{Fingerprint: head.Key.Fingerprint}
+	g := grid{Fingerprint: key.Fingerprint}
 	all := map[gridPlace]map[plans.Schedule]*gridRuns{}
 	for n := 2; lines.Scan(); n++ {
 		if err := g.add(all, lines.Bytes()); err != nil {
@@ -153,11 +150,11 @@ func parseGrid(in io.Reader) (*grid, error) {
 
 // add adds one trial. It ignores an incomplete last line.
 func (g *grid) add(all map[gridPlace]map[plans.Schedule]*gridRuns, text []byte) error {
-	var l journalLine
-	if json.Unmarshal(text, &l) != nil || len(l.Seconds) == 0 {
+	name, seconds := trials.ParseTrial(text)
+	if len(seconds) == 0 {
 		return nil
 	}
-	x := gridTrial().FindStringSubmatch(l.Trial)
+	x := gridTrial().FindStringSubmatch(name)
 	if x == nil {
 		return nil
 	}
@@ -186,7 +183,7 @@ func (g *grid) add(all map[gridPlace]map[plans.Schedule]*gridRuns, text []byte) 
 			g.Key,
 			g.Compute, g.Threads)
 	}
-	for _, s := range l.Seconds {
+	for _, s := range seconds {
 		if !(s > 0) || math.IsInf(s, 0) {
 			return fmt.Errorf("a call took %g seconds", s)
 		}
@@ -206,12 +203,12 @@ func (g *grid) add(all map[gridPlace]map[plans.Schedule]*gridRuns, text []byte) 
 		all[at][schedule] = r
 	}
 	if r.runs++; r.runs == 1 {
-		r.first = l.Seconds
+		r.first = seconds
 		return nil
 	}
-	r.later = append(r.later, l.Seconds...)
+	r.later = append(r.later, seconds...)
 	if x[2] == "exhaustive" {
-		r.turns = append(r.turns, l.Seconds...)
+		r.turns = append(r.turns, seconds...)
 		r.interleaved++
 	}
 	return nil

@@ -21,8 +21,9 @@ func gridText() string {
 	var b strings.Builder
 	fmt.Fprintln(&b, `{"format":"sandwich tune journal","version":1,"key":{"fingerprint":"sha256:0"}}`)
 	line := func(m, n int, schedule string, nth int, seconds float64) {
-		fmt.Fprintf(&b, `{"trial":"pus 0-1 for exhaustive 0 2048x2048:q8_0 int8 m %d n %d %s","nth":%d,"seconds":[%g],"cost":1}`+
-			"\n", m, n, schedule, nth, seconds)
+		fmt.Fprintf(&b,
+			`{"trial":"pus 0-1 for exhaustive 0 2048x2048:q8_0 int8 m %d n %d %s","nth":%d,"seconds":[%g],"cost":1}`+
+				"\n", m, n, schedule, nth, seconds)
 	}
 	const tile = "avx512/int8/q8_0/7x32/ku32/load/vnni/pf2048 slice "
 	for i := range leastTimed {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"sandwich/plans"
+	"sandwich/tuner/race"
 )
 
 // TestJudge checks that a candidate enters the plan only if its gain exceeds the difference of two
@@ -47,11 +48,11 @@ func TestJudge(t *testing.T) {
 
 // raced returns a race of the default, the default again, an arm for PU 7 on the default's
 // partition, and arms of another partition for PU 8 each.
-func raced(run *tuning, came ...Standing) *raceArms {
+func raced(run *tuning, came ...race.Standing) *raceArms {
 	f := &raceArms{tuning: run, tests: []raceTest{{prefill, 64, 1, 0}, {decode, 1, 1, 0}}}
 	other := &partition{tuning: run, def: &plans.Plan{Ranks: make([]plans.Rank, 2)}}
 	for i, s := range came {
-		c := &raceArm{Contender: Contender{Name: "tuned"}, on: run.home, Standing: s}
+		c := &raceArm{Contender: race.Contender{Name: "tuned"}, on: run.home, Standing: s}
 		pus := plans.PUSet{7}
 		switch {
 		case i == 0:
@@ -97,9 +98,9 @@ func TestJudgeRanks(t *testing.T) {
 }
 
 // lapsOf returns the standing of an arm from rounds of two tests.
-func lapsOf(seconds []float64) (s Standing) {
+func lapsOf(seconds []float64) (s race.Standing) {
 	for i, x := range seconds {
-		s.Laps = append(s.Laps, Lap{i, []float64{x, x}})
+		s.Laps = append(s.Laps, race.Lap{Round: i, Seconds: []float64{x, x}})
 	}
 	return s
 }

@@ -9,6 +9,7 @@ import (
 	"sandwich/profiles"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
+	"sandwich/tuner/ranking"
 	"sandwich/tuner/replay"
 	"sandwich/tuner/search"
 )
@@ -39,8 +40,8 @@ type Options struct {
 	TopK     int           // sets of PUs per phase to measure; 0: 10
 	Seed     uint64
 
-	Load      Load   // load that ranks configurations; empty: a few requests of replay.Usual
-	Objective string // of the ranking; "": latency
+	Load      ranking.Load // load that ranks configurations; empty: a few requests of replay.Usual
+	Objective string       // of the ranking; "": latency
 	SLO       replay.SLO
 
 	Wisdom  string // path of what earlier runs' kernel searches found (WisdomPath), "" for none

@@ -12,6 +12,8 @@ import (
 	"sandwich/runtime/exec"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/pool"
+	"sandwich/tuner/race"
+	"sandwich/tuner/ranking"
 )
 
 // partition is one division of the model among ranks with its tuning results. While it is open, it
@@ -33,10 +35,10 @@ type partition struct {
 // phaseTuning is the tuning state of one phase.
 type phaseTuning struct {
 	name   string
-	sets   []activeSet     // sets that remain, best first
-	tables [][]plans.Table // tables of each set
+	sets   []ranking.ActiveSet // sets that remain, best first
+	tables [][]plans.Table     // tables of each set
 	winner plans.Phase
-	set    activeSet // set of the winner
+	set    ranking.ActiveSet // set of the winner
 
 	measured bool // the winner was chosen by measurement; false if the budget ended first
 }
@@ -58,7 +60,8 @@ func (t *tuning) newPartition(cut *plans.ServiceConfig) (p *partition, err error
 	p.isa = p.def.ISAOf("")
 	for i := range p.phases {
 		def := phaseOf(p.def, i)
-		p.phases[i] = phaseTuning{name: phaseNames[i], winner: *def, set: activeSet{Name: "default", PUs: def.PUs}}
+		p.phases[i] = phaseTuning{name: phaseNames[i], winner: *def, set: ranking.ActiveSet{Name: "default",
+			PUs: def.PUs}}
 	}
 	if t.home == nil {
 		t.home = p
@@ -111,7 +114,8 @@ func (t *partition) checkMemory() error {
 		need += f.Total(1)
 	}
 	if free := mem.Available(); free > 0 && need > free {
-		return &absent{fmt.Sprintf("it needs %s in addition to the default plan, and %s is free", mem.FormatBytes(need),
+		return &race.Absent{Why: fmt.Sprintf("it needs %s in addition to the default plan, and %s is free",
+			mem.FormatBytes(need),
 			mem.FormatBytes(free))}
 	}
 	return nil
@@ -165,7 +169,8 @@ func (t *partition) withoutRig(err error) error {
 	case cause != nil:
 		return cause
 	case t != t.home:
-		return &absent{"its weights could not be loaded in addition to those of the default plan: " + err.Error()}
+		return &race.Absent{Why: "its weights could not be loaded in addition to those of the default plan: " +
+			err.Error()}
 	case errors.Is(err, errNoTime):
 		t.reject("finalists", "the budget was over while the model was loaded; give a larger --budget")
 		return err
@@ -209,7 +214,7 @@ func (t *partition) leaveDecode() {
 
 // service returns the service configuration with the winning PUs of each phase.
 func (t *partition) service() (plans.ServiceConfig, error) {
-	sets := [2]activeSet{t.phases[prefill].set, t.phases[decode].set}
+	sets := [2]ranking.ActiveSet{t.phases[prefill].set, t.phases[decode].set}
 	if len(t.def.Ranks) > 1 { // the weights are divided for these ranks regardless of the active PUs
 		return plans.NewService(t.def.Ranks, sets[prefill].PUs, sets[decode].PUs)
 	}

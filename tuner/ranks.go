@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"sandwich/plans"
+	"sandwich/tuner/race"
 	"sandwich/tuner/search"
 )
 
@@ -38,7 +39,7 @@ func (t *tuning) raceRanks(home *partition) ([]*partition, error) {
 	if err := t.open(home); err != nil || home.rig == nil || t.o.TP > 0 || t.o.Threads > 0 {
 		return out, err
 	}
-	candidates := t.ranking.severalRanks(t.o.TopK)
+	candidates := t.ranking.SeveralRanks(t.o.TopK)
 	if len(candidates) == 0 {
 		return out, nil
 	}
@@ -62,7 +63,7 @@ func (t *tuning) raceRanks(home *partition) ([]*partition, error) {
 	if err == nil {
 		err = f.race(ranksEnd, len(candidates))
 	}
-	if err != nil && !errors.Is(err, errUndecided) {
+	if err != nil && !errors.Is(err, race.ErrUndecided) {
 		return nil, err
 	}
 	return append(out, t.hopeful(f)...), nil
@@ -71,7 +72,7 @@ func (t *tuning) raceRanks(home *partition) ([]*partition, error) {
 // hopeful returns the partitions of a race that get their own tables, best first. It records why
 // the others do not.
 func (t *tuning) hopeful(f *raceArms) (out []*partition) {
-	took := func(c *raceArm) float64 { return 1 / (1 + c.gainOver(&f.arms[0].Standing).Median) }
+	took := func(c *raceArm) float64 { return 1 / (1 + c.GainOver(&f.arms[0].Standing).Median) }
 	for _, c := range f.arms {
 		for phase := range phaseNames {
 			if len(c.Laps) > 0 {
@@ -85,7 +86,7 @@ func (t *tuning) hopeful(f *raceArms) (out []*partition) {
 	})
 	most := map[string]int{search.Quick.Name: 1, search.Standard.Name: 2, search.Full.Name: 4}[t.effort.Name]
 	for _, c := range list {
-		g := c.gainOver(&f.arms[0].Standing)
+		g := c.GainOver(&f.arms[0].Standing)
 		switch {
 		case g.Rounds < minRounds && c.on.failed == nil:
 			t.reject(c.Name, fmt.Sprintf("measured in %d rounds: the budget has no time for more; give a larger "+
@@ -103,37 +104,4 @@ func (t *tuning) hopeful(f *raceArms) (out []*partition) {
 		}
 	}
 	return out
-}
-
-// hopeless is the simulated time relative to the best from which a partition is not raced. It
-// allows for the error of predicted forwards.
-const hopeless = 1.35
-
-// severalRanks returns the best candidates of each partition into several ranks that rank near the
-// best: those among the first topK, and the best ones with one rank more and one rank fewer.
-func (r *Ranking) severalRanks(topK int) (out []*Ranked) {
-	seen := map[string]bool{}
-	degrees := map[int]bool{} // adjacent to that of the best
-	if len(r.Ranked) > 0 {
-		best, above, below := r.Ranked[0].Config.TP(), 0, 0
-		for _, c := range r.Ranked {
-			if tp := c.Config.TP(); tp > best && (above == 0 || tp < above) {
-				above = tp
-			} else if tp < best && tp > below {
-				below = tp
-			}
-		}
-		degrees[above], degrees[below] = true, true
-	}
-	for i, c := range r.Ranked {
-		near := degrees[c.Config.TP()]
-		key := fmt.Sprint(c.Config.Ranks)
-		if c.Config.TP() == 1 || seen[key] || i >= topK && !near || c.Score*hopeless < r.Ranked[0].Score {
-			continue
-		}
-		seen[key] = true
-		degrees[c.Config.TP()] = false
-		out = append(out, c)
-	}
-	return out[:min(len(out), topK)]
 }

@@ -12,6 +12,8 @@ import (
 	"sandwich/plans/heuristic"
 	"sandwich/topotree"
 	"sandwich/tuner/candidates"
+	"sandwich/tuner/ranking"
+	"sandwich/tuner/trials"
 )
 
 // TestRaceRanks races two ranks against one, and checks the reasons of those that are not taken.
@@ -34,7 +36,7 @@ func TestRaceRanks(t *testing.T) {
 		if err := o.complete(); err != nil {
 			t.Fatal(err)
 		}
-		run := &tuning{ctx: t.Context(), o: o, ranking: &Ranking{Ranked: []*Ranked{{Config: c, Score: 1,
+		run := &tuning{ctx: t.Context(), o: o, ranking: &ranking.Ranking{Ranked: []*ranking.Ranked{{Config: c, Score: 1,
 			Names: []string{"two ranks"}}}}}
 		defer run.close()
 		defer run.shut()
@@ -57,38 +59,39 @@ func TestRaceRanks(t *testing.T) {
 	if len(arms) < 6 {
 		t.Skip("this machine is too busy to compare ranks in 6 s")
 	}
-	if len(arms) != 6 || len(out)+len(run.evidence.Rejected) != 2 || run.rec.hits != 0 {
+	if len(arms) != 6 || len(out)+len(run.evidence.Rejected) != 2 || run.rec.Hits() != 0 {
 		t.Errorf("%d partitions, %+v", len(out), run.evidence)
 	}
 	_, again := raceRanks(time.Minute, true)
-	if got := again.evidence.Finalists; len(got) != 6 || again.rec.hits == 0 ||
+	if got := again.evidence.Finalists; len(got) != 6 || again.rec.Hits() == 0 ||
 		got[4].Samples[0] != arms[4].Samples[0] {
-		t.Errorf("resumed with %d samples of the journal: %+v, before %+v", again.rec.hits, got, arms)
+		t.Errorf("resumed with %d samples of the journal: %+v, before %+v", again.rec.Hits(), got, arms)
 	}
 }
 
 // TestSeveralRanks checks that partitions near the best are raced once each, and of distant degrees
 // only those adjacent to the best's.
 func TestSeveralRanks(t *testing.T) {
-	ranked := func(tp int, first int, score float64) *Ranked {
+	ranked := func(tp int, first int, score float64) *ranking.Ranked {
 		c := &candidates.Config{}
 		for i := range tp {
 			c.Ranks = append(c.Ranks, candidates.Rank{PUs: topotree.NewCPUSet(first + i)})
 		}
-		return &Ranked{Config: c, Score: score}
+		return &ranking.Ranked{Config: c, Score: score}
 	}
-	r := &Ranking{Ranked: []*Ranked{ranked(1, 0, 1), ranked(2, 0, 0.99), ranked(2, 0, 0.98), ranked(2, 5, 0.97),
+	r := &ranking.Ranking{Ranked: []*ranking.Ranked{ranked(1, 0, 1), ranked(2, 0, 0.99), ranked(2, 0, 0.98), ranked(2,
+		5, 0.97),
 		ranked(8, 0, 0.9), ranked(4, 0, 0.5)}}
-	got := r.severalRanks(3)
+	got := r.SeveralRanks(3)
 	if len(got) != 1 || got[0] != r.Ranked[1] {
 		t.Errorf("%d of the first three", len(got))
 	}
-	if got = r.severalRanks(10); len(got) != 3 || got[2] != r.Ranked[4] {
+	if got = r.SeveralRanks(10); len(got) != 3 || got[2] != r.Ranked[4] {
 		t.Errorf("%d of all: what is far behind is not raced", len(got))
 	}
 	r.Ranked[0], r.Ranked[4] = r.Ranked[4], r.Ranked[0]
 	r.Ranked[0].Score, r.Ranked[4].Score = 1, 0.9
-	if got = r.severalRanks(1); len(got) != 1 || got[0].Config.TP() != 8 {
+	if got = r.SeveralRanks(1); len(got) != 1 || got[0].Config.TP() != 8 {
 		t.Errorf("the best first: %+v", got)
 	}
 }
@@ -114,7 +117,7 @@ func TestTuneTwoPartitions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run := &tuning{ctx: t.Context(), o: o, ranking: &Ranking{}, rec: newRecorder(nil, nil)}
+	run := &tuning{ctx: t.Context(), o: o, ranking: &ranking.Ranking{}, rec: trials.NewRecorder(nil)}
 	defer run.shut()
 	if err := run.describe(); err != nil {
 		t.Fatal(err)

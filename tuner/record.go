@@ -14,6 +14,7 @@ import (
 	"sandwich/plans"
 	"sandwich/profiles"
 	"sandwich/profiles/retention"
+	"sandwich/tuner/trials"
 )
 
 // ErrGrid is wrapped by errors about a folder of grids of another machine or another version of
@@ -98,7 +99,7 @@ func recordOne(ctx context.Context, c CompareOptions) ([]CompareRow, error) {
 	head, err := gridHead(packed)
 	switch {
 	case err == nil:
-		if err = checkHead(head, c.journalKey(shape)); err != nil {
+		if err = trials.CheckHead(head, c.journalKey(shape)); err != nil {
 			err = fmt.Errorf("grid %s: %w", packed, err)
 		}
 		return nil, err
@@ -125,7 +126,7 @@ func gridHead(path string) ([]byte, error) {
 	head := make([]byte, maxGridLine)
 	n, err := io.ReadFull(in, head)
 	if err == io.EOF {
-		err = errNoJournal
+		err = trials.ErrNoJournal
 	}
 	if err != nil && err != io.ErrUnexpectedEOF {
 		return nil, fmt.Errorf("grid %s: %w", path, err)

@@ -11,6 +11,7 @@ import (
 
 	"sandwich/plans"
 	"sandwich/profiles"
+	"sandwich/tuner/trials"
 )
 
 // TestRecord makes a small grid of this machine, reads it, continues it, and checks that another
@@ -56,7 +57,8 @@ func TestRecord(t *testing.T) {
 		t.Errorf("a grid that is whole: %v, %v", recorded, err)
 	}
 	o.Build = "b"
-	if err := Record(context.Background(), o); !errors.Is(err, ErrJournal) || !strings.Contains(err.Error(), "build") {
+	if err := Record(context.Background(), o); !errors.Is(err, trials.ErrJournal) || !strings.Contains(err.Error(),
+		"build") {
 		t.Errorf("a grid of another version: %v", err)
 	}
 	if o.Profile, err = profiles.Builtin(profiles.BuiltinNames()[0]); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"sandwich/plans"
 	"sandwich/plans/gate"
+	"sandwich/tuner/race"
 )
 
 // LeastRerun is the minimum number of rounds of a conclusive rerun.
@@ -65,7 +66,7 @@ func (t *tuning) rerun() (*Rerun, error) {
 			f.addSet(won, pus)
 		}
 	}
-	o := RaceOptions{Tests: len(f.tests), Least: t.o.Rerun, Most: t.o.Rerun, Budget: forever.Seconds(),
+	o := race.Options{Tests: len(f.tests), Least: t.o.Rerun, Most: t.o.Rerun, Budget: forever.Seconds(),
 		Limit: forever.Seconds(), Seed: t.o.Seed + 1, Said: func(arm, test int, seconds float64) {
 			f.say(f.stage, fmt.Sprintf("%s, %s", f.arms[arm].Name, f.tests[test].name()), false)
 		}}
@@ -73,7 +74,7 @@ func (t *tuning) rerun() (*Rerun, error) {
 		o.Arms = append(o.Arms, a.Contender)
 	}
 	f.say(f.stage, "", true)
-	out, err := Race(t.ctx, f, o)
+	out, err := race.Run(t.ctx, f, o)
 	stopped := context.Cause(t.ctx) != nil
 	if err != nil && !stopped {
 		return nil, err
@@ -181,8 +182,8 @@ func (c *raceArm) runsAs(o *raceArm, phase int) bool {
 
 // phaseRate returns a function that computes the rate of a lap: the geometric mean over the tests
 // of a phase.
-func (f *raceArms) phaseRate(phase int) func(Lap) float64 {
-	return func(l Lap) float64 {
+func (f *raceArms) phaseRate(phase int) func(race.Lap) float64 {
+	return func(l race.Lap) float64 {
 		sum, n := 0.0, 0
 		for k, x := range f.tests {
 			if x.phase == phase {
@@ -195,8 +196,8 @@ func (f *raceArms) phaseRate(phase int) func(Lap) float64 {
 }
 
 // together returns the rates of two arms in the rounds that both ran.
-func together(a, b *raceArm, rate func(Lap) float64) (x, y []float64) {
-	other := map[int]Lap{}
+func together(a, b *raceArm, rate func(race.Lap) float64) (x, y []float64) {
+	other := map[int]race.Lap{}
 	for _, l := range b.Laps {
 		other[l.Round] = l
 	}

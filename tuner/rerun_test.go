@@ -8,6 +8,7 @@ import (
 
 	"sandwich/plans"
 	"sandwich/plans/gate"
+	"sandwich/tuner/race"
 )
 
 // TestJudgeRerun checks which arms beat the plan in rounds of different speed: those that are
@@ -26,10 +27,11 @@ func TestJudgeRerun(t *testing.T) {
 	}
 	// add adds an arm whose forwards take the given multiples of the plan's time.
 	add := func(name string, on *partition, prompts, tokens float64) {
-		a := &raceArm{Contender: Contender{Name: name}, on: on}
+		a := &raceArm{Contender: race.Contender{Name: name}, on: on}
 		for i := range rounds {
 			seconds := func(v float64) float64 { return v * level[i] * (1 + 0.01*rng.NormFloat64()) }
-			a.Laps = append(a.Laps, Lap{i, []float64{seconds(prompts), seconds(prompts / 10), seconds(tokens / 100)}})
+			a.Laps = append(a.Laps, race.Lap{Round: i, Seconds: []float64{seconds(prompts), seconds(prompts / 10),
+				seconds(tokens / 100)}})
 		}
 		f.arms = append(f.arms, a)
 	}
@@ -41,7 +43,8 @@ func TestJudgeRerun(t *testing.T) {
 	add("the plan's prompts", home, 0.9, 1)
 	f.arms[0].phases = [2]*plans.Phase{same, same}
 	f.arms[4].phases = [2]*plans.Phase{{PUs: plans.PUSet{0}}, other}
-	f.arms[1].Laps = append(f.arms[1].Laps, Lap{rounds, []float64{1e-3, 1e-3, 1e-3}}) // without the plan
+	f.arms[1].Laps = append(f.arms[1].Laps, race.Lap{Round: rounds, Seconds: []float64{1e-3, 1e-3,
+		1e-3}}) // without the plan
 	r := f.judgeRerun()
 	want := map[string]map[string]gate.Finding{
 		"alike":         {"prefill": "", "decode": ""},

@@ -7,6 +7,9 @@ import (
 	"slices"
 
 	"sandwich/plans"
+	"sandwich/runtime/phase"
+	"sandwich/tuner/race"
+	"sandwich/tuner/ranking"
 	"sandwich/tuner/search"
 )
 
@@ -18,12 +21,12 @@ func (t *partition) chooseSets() error {
 	for i := range t.phases {
 		ph := &t.phases[i]
 		if !slices.Contains(t.served(), i) {
-			ph.sets = []activeSet{ph.set}
+			ph.sets = []ranking.ActiveSet{ph.set}
 			continue
 		}
 		ranked := t.chosen()
 		if t.o.Threads == 0 {
-			best, near := t.ranking.sets(i, len(t.def.Ranks), t.o.TopK)
+			best, near := t.ranking.Sets(phase.Phase(i), len(t.def.Ranks), t.o.TopK)
 			for _, s := range best[min(t.o.TopK, len(best)):] {
 				t.reject(ph.name+" on "+s.Name, fmt.Sprintf("not among the %d best of the simulated ranking", t.o.TopK))
 			}
@@ -46,7 +49,7 @@ func (t *partition) chooseSets() error {
 
 // withEveryRank returns the sets in which each rank has a PU, because only a rank's own PUs can
 // work on its weights.
-func (t *partition) withEveryRank(sets []activeSet) (out []activeSet) {
+func (t *partition) withEveryRank(sets []ranking.ActiveSet) (out []ranking.ActiveSet) {
 	if len(t.def.Ranks) == 1 {
 		return sets
 	}
@@ -67,11 +70,11 @@ func (t *partition) withEveryRank(sets []activeSet) (out []activeSet) {
 }
 
 // withDefault puts the PUs of the default plan among the candidates.
-func withDefault(sets []activeSet, pus plans.PUSet) []activeSet {
-	if slices.ContainsFunc(sets, func(s activeSet) bool { return slices.Equal(s.PUs, pus) }) {
+func withDefault(sets []ranking.ActiveSet, pus plans.PUSet) []ranking.ActiveSet {
+	if slices.ContainsFunc(sets, func(s ranking.ActiveSet) bool { return slices.Equal(s.PUs, pus) }) {
 		return sets
 	}
-	return append([]activeSet{{Name: "default", PUs: pus}}, sets...)
+	return append([]ranking.ActiveSet{{Name: "default", PUs: pus}}, sets...)
 }
 
 // A set gets tables if it is slower than the best by at most tablesGain, which better schedules may
@@ -95,7 +98,7 @@ func (t *partition) tabled() int {
 	return max(1, min(n, t.o.TopK))
 }
 
-func (t *partition) measureSets(phase int, sets []activeSet, end float64) ([]activeSet, error) {
+func (t *partition) measureSets(phase int, sets []ranking.ActiveSet, end float64) ([]ranking.ActiveSet, error) {
 	f := &raceArms{tuning: t.tuning, stage: "active PUs", limit: t.setsEnd + setsOver*(t.kernelsEnd-t.setsEnd)}
 	def := phaseOf(t.def, phase)
 	for _, s := range sets {
@@ -109,9 +112,9 @@ func (t *partition) measureSets(phase int, sets []activeSet, end float64) ([]act
 	if err == nil {
 		err = f.race(end, keep)
 	}
-	if errors.Is(err, errUndecided) {
+	if errors.Is(err, race.ErrUndecided) {
 		t.reject(name, err.Error()+": the PUs of the default plan stay")
-		i := slices.IndexFunc(sets, func(s activeSet) bool { return slices.Equal(s.PUs, def.PUs) })
+		i := slices.IndexFunc(sets, func(s ranking.ActiveSet) bool { return slices.Equal(s.PUs, def.PUs) })
 		return sets[i : i+1], nil
 	}
 	if err != nil {
@@ -120,10 +123,10 @@ func (t *partition) measureSets(phase int, sets []activeSet, end float64) ([]act
 	scores := make([]float64, len(sets)) // times relative to that of the first
 	order := make([]int, len(sets))
 	for i, a := range f.arms {
-		scores[i], order[i] = 1/(1+a.gainOver(&f.arms[0].Standing).Median), i
+		scores[i], order[i] = 1/(1+a.GainOver(&f.arms[0].Standing).Median), i
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(scores[a], scores[b]) })
-	var out []activeSet
+	var out []ranking.ActiveSet
 	for rank, i := range order {
 		times, stays := scores[i]/scores[order[0]], f.arms[i].Stays && scores[i]/scores[order[0]] <= clearlySlower
 		if rank == 0 || rank < keep && times <= tablesGain && f.arms[i].Lost == "" || stays {

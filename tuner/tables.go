@@ -7,11 +7,13 @@ import (
 	"slices"
 	"time"
 
+	"sandwich/internal/num"
 	"sandwich/microkernel"
 	"sandwich/plans"
 	"sandwich/profiles"
 	"sandwich/runtime/pool"
 	"sandwich/tuner/measure"
+	"sandwich/tuner/ranking"
 	"sandwich/tuner/search"
 )
 
@@ -117,7 +119,7 @@ func (b *tableBench) ready(j *job, p search.Problem) (err error) {
 		groups = t.workers.Grouping()
 	}
 	b.bench.Use(groups)
-	t.rec.timer = b.bench
+	t.rec.Use(b.bench)
 	return b.bench.Prepare(j.key, p.Anchors[len(p.Anchors)-1], p.Compute)
 }
 
@@ -217,7 +219,7 @@ func (t *partition) searchTable(b *tableBench, j *job, earlier []*job, budget ti
 	}
 	name := t.problemName(j, &p)
 	share /= float64(len(p.Anchors))
-	kept, more := t.wisdom.lookup(name, p, t.effort, share)
+	kept, more := t.wisdom.Lookup(name, p, t.effort, share)
 	j.kept = len(kept)
 	p.Known = append(p.Known, kept...)
 	p.Hints = func(m int) []plans.Schedule {
@@ -227,7 +229,7 @@ func (t *partition) searchTable(b *tableBench, j *job, earlier []*job, budget ti
 		}
 		return out
 	}
-	t.rec.set = j.pus.String()
+	t.rec.On(j.pus.String())
 	if budget < leastBudget {
 		budget = 0 // keep the incumbents
 	} else if !p.Complete() {
@@ -276,7 +278,7 @@ func (t *partition) problem(weightBytes int, j *job, earlier []*job) (search.Pro
 		},
 		Known: known(j, earlier),
 	}
-	p.CacheL1, p.CacheL2 = t.caches(activeSet{PUs: j.pus})
+	p.CacheL1, p.CacheL2 = t.caches(ranking.ActiveSet{PUs: j.pus})
 	return p, nil
 }
 
@@ -303,8 +305,8 @@ func (t *partition) record(j *job) {
 	}
 	t.evidence.Searches = append(t.evidence.Searches, plans.Search{Phase: t.phases[j.phase].name, PUs: j.pus.String(),
 		Weight:  j.key,
-		Lengths: len(r.Anchors) - r.Cut, Trials: r.Trials, Noise: round(r.Noise), Reopened: r.Reopened,
-		Reused: r.Reused, Cut: r.Cut, Kept: j.kept, Seconds: round(j.took.Seconds())})
+		Lengths: len(r.Anchors) - r.Cut, Trials: r.Trials, Noise: num.Significant(r.Noise), Reopened: r.Reopened,
+		Reused: r.Reused, Cut: r.Cut, Kept: j.kept, Seconds: num.Significant(j.took.Seconds())})
 	if t.rig == nil {
 		t.noise = append(t.noise, r.Noise)
 	}

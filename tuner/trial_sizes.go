@@ -7,6 +7,7 @@ import (
 	"sandwich/runtime/mem"
 	"sandwich/topotree"
 	"sandwich/tuner/measure"
+	"sandwich/tuner/ranking"
 )
 
 // ceiling returns the ceiling of n of some PUs that work together, or the zero Ceiling if the
@@ -32,7 +33,7 @@ func (t *partition) ceiling(c microkernel.Compute, pus plans.PUSet, n int) roofl
 func (t *partition) lastLevel() int64 { return measure.LastLevel(t.o.Profile, t.usable()) }
 
 // caches returns the bytes of L1 and L2 available to one PU of a set; 0 if unknown.
-func (t *partition) caches(set activeSet) (l1, l2 int) {
+func (t *partition) caches(set ranking.ActiveSet) (l1, l2 int) {
 	l1 = int(min(t.o.Profile.Host.L1D, 1<<20))
 	for _, o := range t.o.Profile.Machine.Objects {
 		if o.Kind == topotree.KindL2 && o.CPUs.Contains(set.PUs[0]) {
@@ -54,7 +55,7 @@ func (t *partition) benchSize() measure.GemmSize {
 	s.Round = int(min(t.coldBytes(20<<20), limit))
 	most := 0
 	for _, w := range t.shapes {
-		s.Copy = max(s.Copy, min(measure.PackedBytes(w.WeightKey), maxCopy))
+		s.Copy = max(s.Copy, min(measure.PackedBytes(w.WeightKey), measure.MaxCopy))
 		for _, phase := range t.served() {
 			a := t.anchors(&job{phase: phase, key: w.WeightKey})
 			m := a[len(a)-1]
@@ -67,9 +68,6 @@ func (t *partition) benchSize() measure.GemmSize {
 	s.Cells = max(min(s.Cells, measure.OutputCells), most*mem.RowStride(microkernel.PanelWidth))
 	return s
 }
-
-// maxCopy bounds the weights of one trial in bytes; reading them takes milliseconds on any machine.
-const maxCopy = 256 << 20
 
 // widestOutput returns the maximum number of columns of the output of m rows.
 func (t *partition) widestOutput(m int) int {

@@ -6,11 +6,15 @@ import (
 	"fmt"
 	"time"
 
+	"sandwich/internal/num"
 	"sandwich/plans"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
 	"sandwich/runtime/phase"
+	"sandwich/tuner/race"
+	"sandwich/tuner/ranking"
 	"sandwich/tuner/search"
+	"sandwich/tuner/trials"
 )
 
 // Parts of the budget at which the stages end. Startup counts toward the first stage; a stage may
@@ -81,8 +85,8 @@ func (t *tuning) work(home *partition) error {
 		p.ends(began+(kernelsEnd-began)*float64(i)/float64(len(list)),
 			began+(kernelsEnd-began)*float64(i+1)/float64(len(list)))
 		err := t.open(p)
-		if gone := (*absent)(nil); errors.As(err, &gone) {
-			t.reject(p.name(), gone.why)
+		if gone := (*race.Absent)(nil); errors.As(err, &gone) {
+			t.reject(p.name(), gone.Why)
 			continue
 		}
 		if err == nil {
@@ -104,14 +108,14 @@ func (t *tuning) work(home *partition) error {
 type tuning struct {
 	ctx     context.Context
 	o       Options
-	ranking *Ranking // simulated ranking of all service configurations
+	ranking *ranking.Ranking // simulated ranking of all service configurations
 	effort  search.Effort
 	shape   plans.ModelShape
 	random  *gguf.File // weights without a file; a part of the model if part is set
 	part    string
-	journal *journal
-	wisdom  *wisdom
-	rec     *recorder
+	journal *trials.Journal
+	wisdom  *trials.Wisdom
+	rec     *trials.Recorder
 
 	home     *partition // partition of the default plan; always open
 	other    *partition // the second open partition, or nil
@@ -166,13 +170,13 @@ func shapeOf(o Options) (plans.ModelShape, error) {
 // openJournal creates the journal or continues that of an earlier run.
 func (t *tuning) openJournal() (err error) {
 	if t.o.Journal != "" {
-		key := journalKey{Fingerprint: t.o.Profile.Fingerprint(), Build: t.o.Build, Model: t.shape.Digest(),
+		key := trials.Key{Fingerprint: t.o.Profile.Fingerprint(), Build: t.o.Build, Model: t.shape.Digest(),
 			Seed: t.o.Seed, Flags: t.o.flags()}
-		if t.journal, err = openJournal(t.o.Journal, key, t.o.Resume); err != nil {
+		if t.journal, err = trials.OpenJournal(t.o.Journal, key, t.o.Resume); err != nil {
 			return err
 		}
 	}
-	t.rec = newRecorder(nil, t.journal)
+	t.rec = trials.NewRecorder(t.journal)
 	return nil
 }
 
@@ -183,16 +187,16 @@ func (t *tuning) openWisdom() {
 		return
 	}
 	var err error
-	if t.wisdom, err = openWisdom(t.o.Wisdom); err != nil {
+	if t.wisdom, err = trials.OpenWisdom(t.o.Wisdom); err != nil {
 		t.warn(err)
 	}
 }
 
 // keepTrials stores the result of a search for later runs. After a failure it stores nothing more.
 func (t *tuning) keepTrials(problem string, r *search.Result, known []search.Anchor, share float64) {
-	if err := t.wisdom.keep(problem, r, known, t.effort, share); err != nil {
+	if err := t.wisdom.Keep(problem, r, known, t.effort, share); err != nil {
 		t.warn(err)
-		_ = t.wisdom.close()
+		_ = t.wisdom.Close()
 		t.wisdom = nil
 	}
 }
@@ -206,7 +210,7 @@ func (t *tuning) warn(err error) {
 
 // elapsed returns the time that counts against the budget: that of this run and that of the trials
 // answered from a resumed journal.
-func (t *tuning) elapsed() time.Duration { return time.Since(t.o.Began) + t.rec.replayed }
+func (t *tuning) elapsed() time.Duration { return time.Since(t.o.Began) + t.rec.Replayed() }
 
 // until returns the time left until a part of the budget is used up.
 func (t *tuning) until(part float64) time.Duration {
@@ -277,9 +281,9 @@ func (t *tuning) shut() {
 
 func (t *tuning) close() {
 	if t.journal != nil {
-		t.journal.close()
+		t.journal.Close()
 	}
-	t.wisdom.close()
+	t.wisdom.Close()
 }
 
 // bundle returns the plan of the winners with its evidence.
@@ -305,7 +309,7 @@ func (t *tuning) bundle() (*plans.Bundle, error) {
 		return nil, fmt.Errorf("the tuned plan is not valid: %w", err)
 	}
 	for _, x := range t.noise {
-		t.evidence.Noise = max(t.evidence.Noise, round(x))
+		t.evidence.Noise = max(t.evidence.Noise, num.Significant(x))
 	}
 	t.evidence.Spent, t.evidence.Trace = t.elapsed().Seconds(), t.ranking.Trace()
 	return &plans.Bundle{Plan: p, Host: *t.o.Profile, Evidence: t.evidence}, nil

@@ -15,7 +15,9 @@ import (
 	"sandwich/profiles"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
+	"sandwich/tuner/race"
 	"sandwich/tuner/search"
+	"sandwich/tuner/trials"
 )
 
 // tiny returns options for a model that a test tunes in seconds.
@@ -35,7 +37,7 @@ func TestTuneMakesAValidPlan(t *testing.T) {
 	o := tiny(t)
 	dir := t.TempDir()
 	out := filepath.Join(dir, "tiny.plan")
-	o.Journal = JournalPath(out)
+	o.Journal = trials.JournalPath(out)
 	stages := map[string]bool{}
 	o.Progress = func(p Progress) { stages[p.Stage] = true; _ = p.String() }
 	b, err := Tune(context.Background(), o)
@@ -61,7 +63,7 @@ func TestTuneMakesAValidPlan(t *testing.T) {
 	}
 	ev := back.Evidence
 	for _, r := range ev.Rejected {
-		if strings.Contains(r.Reason, errUndecided.Error()) {
+		if strings.Contains(r.Reason, race.ErrUndecided.Error()) {
 			t.Skip("this machine is too busy to compare finalists in 3 s")
 		}
 	}
@@ -197,7 +199,7 @@ func TestTuneIsInterruptedAndResumed(t *testing.T) {
 		t.Error("the journal was not continued")
 	}
 	o.Seed = 2
-	if _, err := Tune(context.Background(), o); !errors.Is(err, ErrJournal) {
+	if _, err := Tune(context.Background(), o); !errors.Is(err, trials.ErrJournal) {
 		t.Errorf("another seed: %v", err)
 	}
 }
@@ -272,7 +274,7 @@ func TestCompareGoesOn(t *testing.T) {
 	o := CompareOptions{Options: tiny(t), Key: plans.WeightKey{N: 192, K: 128, Type: "q4_0"}, MaxM: 8,
 		Strategies: []string{"cost-model"}}
 	o.Budget, o.Effort, o.Journal = time.Hour, "quick", filepath.Join(t.TempDir(), "search.journal")
-	trials := func() int {
+	count := func() int {
 		t.Helper()
 		if _, err := Compare(context.Background(), o); err != nil {
 			t.Fatal(err)
@@ -283,13 +285,13 @@ func TestCompareGoesOn(t *testing.T) {
 		}
 		return strings.Count(string(data), "for cost-model")
 	}
-	n := trials()
+	n := count()
 	o.Strategies = []string{"scale-up", "cost-model"}
-	if again := trials(); n == 0 || again != n {
+	if again := count(); n == 0 || again != n {
 		t.Errorf("%d trials, and %d after the second run", n, again)
 	}
 	o.Seed++
-	if _, err := Compare(context.Background(), o); !errors.Is(err, ErrJournal) {
+	if _, err := Compare(context.Background(), o); !errors.Is(err, trials.ErrJournal) {
 		t.Errorf("another seed: %v", err)
 	}
 }

@@ -22,3 +22,12 @@ func Median(x []float64) float64 {
 	s := slices.Sorted(slices.Values(x))
 	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
 }
+
+// Significant rounds x to four significant digits. It returns 0 for infinities and NaN.
+func Significant(x float64) float64 {
+	if x == 0 || math.IsInf(x, 0) || math.IsNaN(x) {
+		return 0
+	}
+	unit := math.Pow(10, 3-math.Floor(math.Log10(math.Abs(x))))
+	return math.Round(x*unit) / unit
+}

@@ -32,3 +32,13 @@ func TestMedian(t *testing.T) {
 		}
 	}
 }
+
+func TestSignificant(t *testing.T) {
+	for _, c := range []struct{ x, want float64 }{
+		{0, 0}, {math.Inf(1), 0}, {math.NaN(), 0}, {12345.6, 12350}, {-0.000123456, -0.0001235}, {7, 7},
+	} {
+		if got := Significant(c.x); math.Abs(got-c.want) > 1e-12 {
+			t.Errorf("Significant(%g) is %g, want %g", c.x, got, c.want)
+		}
+	}
+}

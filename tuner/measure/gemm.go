@@ -61,6 +61,9 @@ type GemmSize struct {
 	Spare   int            // bytes of scratch per worker
 }
 
+// MaxCopy bounds the weights of one trial in bytes; reading them takes milliseconds on any machine.
+const MaxCopy = 256 << 20
+
 // ScratchBytes is the scratch of a worker for widened panels: the search's limit of a million
 // values with the padding of its panels.
 const ScratchBytes = 4<<20 + 256<<10

@@ -9,8 +9,8 @@ import (
 	"sandwich/plans"
 	"sandwich/profiles"
 	"sandwich/runtime/model"
-	"sandwich/tuner"
 	"sandwich/tuner/candidates"
+	"sandwich/tuner/ranking"
 	"sandwich/tuner/replay"
 )
 
@@ -87,8 +87,8 @@ func TestRanking(t *testing.T) {
 			continue
 		}
 		tried++
-		r, err := tuner.Simulate(t.Context(), tuner.SimulateOptions{Profile: p, Shape: shape,
-			Load: tuner.Load{Workload: w, Seed: 1, Sequential: true, Requests: 20}})
+		r, err := ranking.Simulate(t.Context(), ranking.Options{Profile: p, Shape: shape,
+			Load: ranking.Load{Workload: w, Seed: 1, Sequential: true, Requests: 20}})
 		if err != nil {
 			t.Fatalf("%s: %v", m, err)
 		}

@@ -25,8 +25,8 @@ import (
 	"sandwich/runtime/model/cost"
 	"sandwich/runtime/pool"
 	"sandwich/runtime/session"
-	"sandwich/tuner"
 	"sandwich/tuner/measure"
+	"sandwich/tuner/ranking"
 )
 
 // predictFlags holds the flags of bench predict.
@@ -168,7 +168,7 @@ func (f *predictFlags) model(ctx context.Context, path string, out *predictOut) 
 	if err != nil {
 		return err
 	}
-	forecast, err := tuner.NewForecast(tuner.SimulateOptions{Profile: s.Profile, Shape: s.Shape, Model: ops,
+	forecast, err := ranking.NewForecast(ranking.Options{Profile: s.Profile, Shape: s.Shape, Model: ops,
 		Anchors: anchors})
 	if err != nil {
 		return exit.Usage(err)
@@ -234,12 +234,12 @@ func (f *predictFlags) arms(s *session.Session, out *predictOut) (list []*plans.
 
 // anchorsFor returns the anchors of the files that hold a weight type of the model, or those of the
 // model.
-func (f *predictFlags) anchorsFor(ctx context.Context, s *session.Session, path string) (*tuner.Calibration, error) {
+func (f *predictFlags) anchorsFor(ctx context.Context, s *session.Session, path string) (*ranking.Calibration, error) {
 	if len(f.anchors) == 0 || slices.Equal(f.anchors, []string{path}) {
 		return f.anchorsOf(ctx, s, s)
 	}
 	types := weightTypes(s.Shape)
-	var all *tuner.Calibration
+	var all *ranking.Calibration
 	for _, file := range f.anchors {
 		of, err := f.load(file)
 		if err != nil {
@@ -271,12 +271,12 @@ func (f *predictFlags) anchorsFor(ctx context.Context, s *session.Session, path 
 }
 
 // anchorsOf measures the anchors of a model under the ceilings of a session.
-func (f *predictFlags) anchorsOf(ctx context.Context, of, s *session.Session) (*tuner.Calibration, error) {
+func (f *predictFlags) anchorsOf(ctx context.Context, of, s *session.Session) (*ranking.Calibration, error) {
 	ops, err := model.Of(of.File)
 	if err != nil {
 		return nil, err
 	}
-	c, err := tuner.Anchors(ctx, tuner.SimulateOptions{Profile: s.Profile, Shape: of.Shape, Model: ops}, f.within)
+	c, err := ranking.Anchors(ctx, ranking.Options{Profile: s.Profile, Shape: of.Shape, Model: ops}, f.within)
 	return c, exit.Usage(err)
 }
 

@@ -13,7 +13,7 @@ import (
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/session"
-	"sandwich/tuner"
+	"sandwich/tuner/ranking"
 	"sandwich/tuner/replay"
 )
 
@@ -23,7 +23,7 @@ func newBenchRanking() *cobra.Command {
 		Use:   "ranking",
 		Short: "Time the ranking of all service configurations on machines of growing size",
 		Long: `Rank all service configurations, as tune --simulate does, on machines of growing size that are built like
-` + tuner.GrowthMachine + `. Print the numbers of trees, sections and configurations of each, and the time and memory of the ranking.`,
+` + ranking.GrowthMachine + `. Print the numbers of trees, sections and configurations of each, and the time and memory of the ranking.`,
 		Example: `  sandwich bench ranking
   sandwich bench ranking --pus 48,1024 --model llama-3.1-8b --type q4_K_M --format json`,
 		Args: flags.ExactArgs(0, ""),
@@ -47,7 +47,7 @@ func newBenchRanking() *cobra.Command {
 }
 
 // growth ranks the configurations of machines of each size for a model.
-func growth(ctx context.Context, model, typ string, f *tune.Simulation, sizes []int) (rows []tuner.GrowthRow,
+func growth(ctx context.Context, model, typ string, f *tune.Simulation, sizes []int) (rows []ranking.GrowthRow,
 	err error) {
 	subject, err := session.OpenSubject(model, typ)
 	if err != nil {
@@ -64,19 +64,19 @@ func growth(ctx context.Context, model, typ string, f *tune.Simulation, sizes []
 	}
 	step, done := show.StepBar("ranking", len(sizes))
 	defer done()
-	o := tuner.SimulateOptions{Shape: subject.Shape, Model: ops, Load: load}
-	err = tuner.Growth(ctx, o, sizes, func(r tuner.GrowthRow) {
+	o := ranking.Options{Shape: subject.Shape, Model: ops, Load: load}
+	err = ranking.Growth(ctx, o, sizes, func(r ranking.GrowthRow) {
 		rows = append(rows, r)
 		step()
 	})
 	return rows, exit.Usage(err)
 }
 
-var rankingReport = show.Report[tuner.GrowthRow]{
+var rankingReport = show.Report[ranking.GrowthRow]{
 	Columns: []string{"PUs", "nodes", "trees", "sections", "configurations", "distinct costs",
 		"simulated", "time", "heap"},
 	Numbers: []int{0, 1, 2, 3, 4, 5, 6, 7, 8},
-	Cells: func(r *tuner.GrowthRow) []string {
+	Cells: func(r *ranking.GrowthRow) []string {
 		more := ""
 		if r.Truncated {
 			more = " of more"
@@ -86,7 +86,7 @@ var rankingReport = show.Report[tuner.GrowthRow]{
 			strconv.Itoa(r.Simulated), fmt.Sprintf("%.1f s", r.Seconds), mem.FormatBytes(int64(r.Bytes))}
 	},
 	Header: "pus,nodes,trees,truncated,sections,configurations,distinct_costs,simulated,seconds,heap_bytes",
-	Line: func(r *tuner.GrowthRow) string {
+	Line: func(r *ranking.GrowthRow) string {
 		return fmt.Sprintf("%d,%d,%d,%v,%d,%d,%d,%d,%.3f,%d", r.PUs, r.Nodes, r.Trees, r.Truncated, r.Sections,
 			r.Configurations, r.DistinctCosts, r.Simulated, r.Seconds, r.Bytes)
 	},

@@ -21,6 +21,7 @@ import (
 	"sandwich/profiles"
 	"sandwich/profiles/retention"
 	"sandwich/tuner"
+	"sandwich/tuner/trials"
 )
 
 // recordFlags holds the flags of bench search for recording grids.
@@ -113,7 +114,7 @@ func (f *recordFlags) record(ctx context.Context, o tuner.CompareOptions) error 
 		return f.table(name, rows)
 	}
 	err = tuner.Record(ctx, r)
-	if errors.Is(err, tuner.ErrGrid) || errors.Is(err, tuner.ErrJournal) {
+	if errors.Is(err, tuner.ErrGrid) || errors.Is(err, trials.ErrJournal) {
 		return exit.Usage(err)
 	}
 	if err != nil && ctx.Err() == nil {

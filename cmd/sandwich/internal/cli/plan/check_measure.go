@@ -16,8 +16,8 @@ import (
 	"sandwich/profiles/calibrate"
 	"sandwich/runtime/model"
 	"sandwich/runtime/session"
-	"sandwich/tuner"
 	"sandwich/tuner/measure"
+	"sandwich/tuner/race"
 )
 
 // racer runs forwards of two plans of one model: side 0 is the baseline, 1 the candidate.
@@ -130,16 +130,16 @@ func (f *checkFlags) race(ctx context.Context, arms racer, cases []gate.Case) ([
 	update, done := show.FractionBar("plan check")
 	defer done()
 	left := (f.budget - time.Since(f.began)).Seconds()
-	o := tuner.RaceOptions{Tests: len(cases), Least: leastRaceRounds, Most: math.MaxInt, Budget: left, Limit: left,
+	o := race.Options{Tests: len(cases), Least: leastRaceRounds, Most: math.MaxInt, Budget: left, Limit: left,
 		Look: lookEvery, Seed: 1,
-		Enough: func(out []tuner.Standing, test int) bool { return f.enough(rowOf(cases[test], out, test)) },
+		Enough: func(out []race.Standing, test int) bool { return f.enough(rowOf(cases[test], out, test)) },
 		Said: func(_, test int, _ float64) {
 			update(time.Since(f.began).Seconds(), f.budget.Seconds(), cases[test].Name())
 		}}
 	for _, name := range []string{"baseline", "baseline again", "candidate"} {
-		o.Arms = append(o.Arms, tuner.Contender{Name: name, Stays: true})
+		o.Arms = append(o.Arms, race.Contender{Name: name, Stays: true})
 	}
-	out, err := tuner.Race(ctx, &checkRunner{arms: arms, cases: cases, last: time.Now()}, o)
+	out, err := race.Run(ctx, &checkRunner{arms: arms, cases: cases, last: time.Now()}, o)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +151,7 @@ func (f *checkFlags) race(ctx context.Context, arms racer, cases []gate.Case) ([
 }
 
 // rowOf returns the result of a race for a case.
-func rowOf(c gate.Case, out []tuner.Standing, test int) *gate.Row {
+func rowOf(c gate.Case, out []race.Standing, test int) *gate.Row {
 	row := &gate.Row{Name: c.Name(), Phase: c.Phase(), Unit: "tokens/s", Why: c.Why}
 	for arm, list := range []*[]float64{&row.Baseline, &row.Again, &row.Candidate} {
 		for _, seconds := range out[arm].Samples(test) {
@@ -168,16 +168,16 @@ type checkRunner struct {
 	last  time.Time // end of the previous sample
 }
 
-// Open implements tuner.Runner.
+// Open implements race.Runner.
 func (*checkRunner) Open(context.Context, string) error { return nil }
 
-// Close implements tuner.Runner.
+// Close implements race.Runner.
 func (*checkRunner) Close(string) {}
 
-// Sample implements tuner.Runner. The cost of a sample includes the time since the previous one.
-func (r *checkRunner) Sample(ctx context.Context, arm, test int) (tuner.Timing, error) {
+// Sample implements race.Runner. The cost of a sample includes the time since the previous one.
+func (r *checkRunner) Sample(ctx context.Context, arm, test int) (race.Timing, error) {
 	rate, err := r.arms.Sample(ctx, armSides[arm], r.cases[test])
-	t := tuner.Timing{Seconds: float64(r.cases[test].Rows) / rate, Cost: time.Since(r.last).Seconds()}
+	t := race.Timing{Seconds: float64(r.cases[test].Rows) / rate, Cost: time.Since(r.last).Seconds()}
 	r.last = time.Now()
 	return t, err
 }

@@ -12,7 +12,7 @@ import (
 	"sandwich/profiles"
 	"sandwich/runtime/model/cost"
 	"sandwich/topotree"
-	"sandwich/tuner"
+	"sandwich/tuner/ranking"
 	"sandwich/tuner/replay"
 )
 
@@ -31,7 +31,7 @@ type rankingJSON struct {
 	Measured       []string           `json:"measured,omitempty"` // anchors measured on this machine
 	Errors         *plans.TraceErrors `json:"prediction_errors,omitempty"`
 	Candidates     []candidateJSON    `json:"candidates"`
-	Classes        []tuner.ClassRow   `json:"classes,omitempty"` // kinds of cores, if there are several
+	Classes        []ranking.ClassRow `json:"classes,omitempty"` // kinds of cores, if there are several
 	Placed         []cost.Placed      `json:"placed,omitempty"`  // where ops run under the best candidate
 }
 
@@ -63,7 +63,7 @@ type latencyJSON struct {
 	P90  float64 `json:"p90"`
 }
 
-func newRankingJSON(r *tuner.Ranking, host *profiles.Profile) rankingJSON {
+func newRankingJSON(r *ranking.Ranking, host *profiles.Profile) rankingJSON {
 	out := rankingJSON{Trees: r.Trees, Sections: r.Sections, Configurations: r.Configs, DistinctCosts: r.Costs,
 		Simulated: len(r.Ranked),
 		Seconds:   r.Seconds, Load: r.Load, Objective: r.Objective, Note: r.Note(),
@@ -71,7 +71,7 @@ func newRankingJSON(r *tuner.Ranking, host *profiles.Profile) rankingJSON {
 	if out.Errors = r.Anchors.Error(); out.Errors != nil {
 		out.Measured = r.Anchors.Measured
 	}
-	nodes := tuner.NodeIDs(host)
+	nodes := ranking.NodeIDs(host)
 	for _, c := range r.Shown() {
 		j := candidateJSON{Name: c.Names[0], Names: c.Names, Section: c.Config.Origin.Section, TP: c.Config.TP(),
 			Transforms: append([]topotree.Transform{}, c.Config.Origin.Transforms()...),
@@ -89,7 +89,7 @@ func newRankingJSON(r *tuner.Ranking, host *profiles.Profile) rankingJSON {
 }
 
 // printRanking prints the best candidates and the assumptions of the simulation.
-func printRanking(w io.Writer, r *tuner.Ranking) error {
+func printRanking(w io.Writer, r *ranking.Ranking) error {
 	fmt.Fprintf(w, "simulated: %s\n%s; objective %s\n\n", r, r.Load, r.Objective)
 	var rows [][]string
 	for i, c := range r.Shown() {
@@ -130,7 +130,7 @@ func printRanking(w io.Writer, r *tuner.Ranking) error {
 }
 
 // printClasses prints the kinds of cores and how they share the ops of the best configuration.
-func printClasses(w io.Writer, r *tuner.Ranking) error {
+func printClasses(w io.Writer, r *ranking.Ranking) error {
 	if len(r.Classes) == 0 {
 		return nil
 	}

@@ -19,7 +19,7 @@ import (
 	"sandwich/profiles"
 	"sandwich/profiles/retention"
 	"sandwich/runtime/session"
-	"sandwich/tuner"
+	"sandwich/tuner/ranking"
 	"sandwich/tuner/replay"
 )
 
@@ -91,11 +91,11 @@ func (s *Simulation) CheckLoad() error {
 
 // Load returns the requests that the flags specify, or the defaults of the tuner if --trace is
 // empty, as for the verb run.
-func (s *Simulation) Load(seed uint64) (tuner.Load, error) {
+func (s *Simulation) Load(seed uint64) (ranking.Load, error) {
 	if s.Trace == "" {
-		return tuner.Load{Seed: seed}, nil
+		return ranking.Load{Seed: seed}, nil
 	}
-	l := tuner.Load{Requests: s.Requests, Rate: s.rate, Seed: seed,
+	l := ranking.Load{Requests: s.Requests, Rate: s.rate, Seed: seed,
 		Sequential: s.rate == 0 && s.Objective == replay.Latency}
 	if _, err := os.Stat(s.Trace); err != nil {
 		l.Workload, err = replay.Named(s.Trace)
@@ -154,19 +154,19 @@ func (f *Flags) runSimulation(ctx context.Context, w io.Writer) error {
 	if err != nil {
 		return exit.Usage(err)
 	}
-	o := tuner.SimulateOptions{Profile: host, Shape: subject.Shape, Model: ops,
+	o := ranking.Options{Profile: host, Shape: subject.Shape, Model: ops,
 		Compute: f.Session.Compute, KV: f.Session.KV, ISA: f.Session.ISA,
 		TP: f.Session.Ranks, Threads: f.Session.Threads, Load: load,
 		Objective: f.simulation.Objective, SLO: replay.SLO{TTFT: f.simulation.Ttft, TPOT: f.simulation.Tpot},
 		TopK: f.Options.TopK}
 	if f.simulation.machine == "" && f.profile == "" { // this machine, assumed to be idle
-		if o.Anchors, err = tuner.Anchors(ctx, o, anchorsWithin); err != nil {
+		if o.Anchors, err = ranking.Anchors(ctx, o, anchorsWithin); err != nil {
 			return err
 		}
 	}
 	update, done := show.FractionBar("ranking")
 	o.Progress = func(n, of int) { update(float64(n), float64(of), fmt.Sprintf("%d of %d replays", n, of)) }
-	r, err := tuner.Simulate(ctx, o)
+	r, err := ranking.Simulate(ctx, o)
 	done()
 	if err != nil {
 		return exit.Usage(err)

@@ -30,6 +30,7 @@ import (
 	"sandwich/tuner"
 	"sandwich/tuner/replay"
 	"sandwich/tuner/search"
+	"sandwich/tuner/trials"
 )
 
 // Flags holds the flags of tune.
@@ -201,7 +202,7 @@ func forgetTrials(c *cobra.Command) error {
 	if err != nil {
 		return exit.Usage(err)
 	}
-	n, err := tuner.Forget(dir)
+	n, err := trials.Forget(dir)
 	if err != nil {
 		return err
 	}
@@ -268,9 +269,9 @@ func (f *Flags) Tune(ctx context.Context, subject *session.Subject, host *profil
 	o.Name, o.Origin = strings.TrimSuffix(filepath.Base(f.Out), plans.Suffix), modelOrigin(f.Session.Model)
 	o.Threads, o.TP = f.Session.Threads, f.Session.Ranks
 	o.ISA, o.Compute, o.KV, o.Attend = f.Session.ISA, f.Session.Compute, f.Session.KV, f.Session.Attention
-	o.Journal, o.Resume, o.Build = tuner.JournalPath(f.Out), f.resume, build.Commit()
+	o.Journal, o.Resume, o.Build = trials.JournalPath(f.Out), f.resume, build.Commit()
 	if dir, err := modelflags.DataFolder(); err == nil { // without a data folder nothing is stored
-		o.Wisdom = tuner.WisdomPath(dir, host, build.ID())
+		o.Wisdom = trials.WisdomPath(dir, host, build.ID())
 	}
 	var err error
 	if o.Load, err = f.simulation.Load(o.Seed); err != nil {
@@ -291,7 +292,7 @@ func (f *Flags) Tune(ctx context.Context, subject *session.Subject, host *profil
 	case err != nil && ctx.Err() != nil:
 		return nil, "", fmt.Errorf("interrupted; finished trials are stored in %s; "+
 			"run the same command with --resume to continue", o.Journal)
-	case errors.Is(err, tuner.ErrJournal):
+	case errors.Is(err, trials.ErrJournal):
 		return nil, "", exit.Usage(err)
 	case err != nil:
 		return nil, "", exit.Model(err)
@@ -300,7 +301,7 @@ func (f *Flags) Tune(ctx context.Context, subject *session.Subject, host *profil
 	if path == "" {
 		return nil, "", kept
 	}
-	return b, path, errors.Join(kept, tuner.RemoveJournal(o.Journal))
+	return b, path, errors.Join(kept, trials.RemoveJournal(o.Journal))
 }
 
 // modelOrigin returns the name of the model that a plan was tuned for, as the plan states it.

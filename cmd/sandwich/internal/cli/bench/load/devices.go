@@ -15,8 +15,8 @@ import (
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/runtime/phase"
 	"sandwich/runtime/session"
-	"sandwich/tuner"
 	"sandwich/tuner/measure/load"
+	"sandwich/tuner/ranking"
 	"sandwich/tuner/replay"
 )
 
@@ -88,10 +88,10 @@ func (f *loadFlags) devices(t replay.Trace) (runs []*load.Run, err error) {
 	if err != nil {
 		return nil, exit.Usage(err)
 	}
-	o := tuner.SimulateOptions{Shape: subject.Shape, Model: ops, KV: f.session.KV, ISA: f.session.ISA}
+	o := ranking.Options{Shape: subject.Shape, Model: ops, KV: f.session.KV, ISA: f.session.ISA}
 	for i, lanes := range f.lanes {
 		list := strings.Split(lanes, ",")
-		d, assumed, err := tuner.OnDevices(host, o, list[0], list[len(list)-1])
+		d, assumed, err := ranking.OnDevices(host, o, list[0], list[len(list)-1])
 		if err != nil {
 			return nil, exit.Usage(err)
 		}
