@@ -11,7 +11,7 @@ import (
 
 func init() {
 	Register(Architecture{Name: "deepseek2", Decoder: deepseek2, Vocabulary: deepseekVocabulary,
-		HF: []string{"deepseek_v2", "deepseek_v3"}, Knows: []string{"yarn"}, ReadHF: (*HF).latent,
+		HF: []string{"deepseek_v2", "deepseek_v3"}, Knows: []string{"yarn"}, ReadHF: readDeepseekHF,
 		Read: func(m *Metadata, c *Config) {
 			m.latent(c)
 			m.Experts(c)
@@ -73,7 +73,7 @@ func (m *Metadata) gating() Router {
 		m.fail("%s %d is %w: it must be 1 (softmax) or 2 (sigmoid)", m.key("expert_gating_func"), kind,
 			ErrUnsupported)
 	}
-	r.Norm, _ = m.source.Bool(m.key("expert_weights_norm"))
+	r.Norm, _ = m.Bool("expert_weights_norm")
 	return r
 }
 
@@ -147,21 +147,20 @@ func (b *Builder) latentQKV(rope *Rope) {
 	}
 	b.RowNorm("attn_kv_a_norm", BufLatentKV, l.KV)
 	if l.Split {
-		b.perHead("k_b", BufFull, BufQ, key, b.heads.Dim, key-rotated, l.KV)
+		b.PerHead("k_b", BufFull, BufQ, key, b.heads.Dim, key-rotated, l.KV)
 	} else {
 		b.MatMul("kv_b", BufLatentKV, Product{Role: whole + "kv_b", Tensor: "attn_kv_b",
 			N: b.Heads * (key - rotated + l.Value),
 			K: l.KV, Out: BufKeyVal})
 	}
-	b.kvLayer = b.layer
-	b.op(OpLatent, "rotate", Op{Rope: rope, Heads: b.heads, KVLayer: b.layer, Latent: l})
+	b.RotateLatent(rope)
 }
 
 // latentOut reads Att [T, heads*headDim] and writes Full [T, heads*value] and Y [T, hidden].
 func (b *Builder) latentOut() {
 	l := b.Latent
 	if l.Split {
-		b.perHead("v_b", BufAtt, BufFull, b.heads.Dim, l.Value, l.KV, l.Value)
+		b.PerHead("v_b", BufAtt, BufFull, b.heads.Dim, l.Value, l.KV, l.Value)
 	} else {
 		b.op(OpHeads, "values", Op{In: BufAtt, Outs: []Buf{BufFull}, Heads: b.heads, InStep: b.heads.Dim,
 			OutStep: l.Value,
@@ -172,18 +171,45 @@ func (b *Builder) latentOut() {
 		Out: BufY})
 }
 
-// perHead multiplies k elements of each head of in by the head's own matrix [n, k]. The heads begin
-// every inStep elements of in and every outStep elements of out.
-func (b *Builder) perHead(name string, in, out Buf, inStep, outStep, k, n int) {
-	at := len(b.m.Weights)
-	b.m.Weights = append(b.m.Weights, Weight{Name: b.name("attn_" + name + ".weight"), Role: plans.RoleWhole + name,
-		Layer: b.layer, N: n, K: k, Stack: b.Heads, Rows: n, Of: [2]int{n, k}})
-	b.op(OpHeads, name, Op{In: in, Outs: []Buf{out}, W: []int{at}, Bias: []*Vector{nil}, Heads: b.heads, InStep: inStep,
-		OutStep: outStep, N: n})
-}
-
 // deepseekVocabulary writes a byte-level BPE vocabulary with DeepSeek's special tokens.
 func deepseekVocabulary(w *gguf.Writer, tokens int) {
 	special := []string{"<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>", "<｜User｜>", "<｜Assistant｜>"}
 	writeBPE(w, tokens, "deepseek-v3", chatDeepSeek, special, 0, 1, true)
+}
+
+// readDeepseekHF reads the sizes of latent attention, with matrices per head, and of the experts.
+func readDeepseekHF(h *HF, c *Config) error {
+	var f struct {
+		LatentQ     *int   `json:"q_lora_rank"`
+		LatentKV    int    `json:"kv_lora_rank"`
+		KeyRest     int    `json:"qk_nope_head_dim"`
+		KeyRotated  int    `json:"qk_rope_head_dim"`
+		ValueDim    int    `json:"v_head_dim"`
+		Routed      int    `json:"n_routed_experts"`
+		SharedCount int    `json:"n_shared_experts"`
+		DenseFirst  int    `json:"first_k_dense_replace"`
+		Scoring     string `json:"scoring_func"`
+		Groups      int    `json:"n_group"`
+		GroupsUsed  int    `json:"topk_group"`
+	}
+	if err := h.decode(&f); err != nil {
+		return err
+	}
+	l := Latent{KV: f.LatentKV, Key: f.KeyRest + f.KeyRotated, Value: f.ValueDim, Split: true}
+	if f.LatentQ != nil {
+		l.Q = *f.LatentQ
+	}
+	c.Latent, c.RopeDim, c.HeadDim, c.KVHeads = l, f.KeyRotated, f.LatentKV+f.KeyRotated, 1
+	c.Experts = Experts{Count: f.Routed, Used: h.ExpertsUsed, FFN: h.ExpertFFN, Shared: f.SharedCount * h.ExpertFFN,
+		Dense: f.DenseFirst}
+	c.Gating = Router{Scale: float32(cmp.Or(h.RoutedTimes, 1)), Norm: h.NormTopK != nil && *h.NormTopK,
+		Groups: f.Groups, GroupsUsed: f.GroupsUsed}
+	switch f.Scoring {
+	case "", "softmax":
+	case "sigmoid":
+		c.Gating.Score = Sigmoid
+	default:
+		return fmt.Errorf("scoring_func %q is %w: it must be softmax or sigmoid", f.Scoring, ErrUnsupported)
+	}
+	return nil
 }

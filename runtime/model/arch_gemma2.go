@@ -10,7 +10,7 @@ import (
 func init() {
 	Register(Architecture{Name: "gemma2", Decoder: gemma2, Vocabulary: gemmaVocabulary, Check: checkWindows,
 		HF: []string{"gemma2"}, Knows: []string{"windows", "gelu"},
-		ReadHF: func(h *HF, c *Config) error { h.gemma(c, 2); return nil },
+		ReadHF: func(h *HF, c *Config) error { return readGemmaHF(h, c, 2) },
 		Read: func(m *Metadata, c *Config) {
 			if m.Has("attention.sliding_window") {
 				m.Windows(c, 2)
@@ -70,4 +70,22 @@ func writeGemma(w *gguf.Writer, tokens int, ends bool) {
 	w.SetUint32("tokenizer.ggml.padding_token_id", 0)
 	w.SetUint32("tokenizer.ggml.eot_token_id", 5)
 	w.SetBool("tokenizer.ggml.add_space_prefix", false)
+}
+
+// readGemmaHF reads windows, soft caps and scale of Gemma's configurations, with Gemma's defaults.
+// The last layer of each period has full attention.
+func readGemmaHF(h *HF, c *Config, period int) error {
+	var f struct {
+		QueryScalar float64 `json:"query_pre_attn_scalar"`
+		AttnCap     float64 `json:"attn_logit_softcapping"`
+	}
+	if err := h.decode(&f); err != nil {
+		return err
+	}
+	c.Windows, c.Tied = h.windows(period), h.Tied == nil || *h.Tied
+	c.Scales = Scales{AttnCap: f.AttnCap, LogitCap: h.LogitCap}
+	if f.QueryScalar > 0 && f.QueryScalar != float64(c.HeadDim) {
+		c.Scales.Attn = 1 / math.Sqrt(f.QueryScalar)
+	}
+	return nil
 }

@@ -8,11 +8,7 @@ import (
 func init() {
 	Register(Architecture{Name: "gemma3", Decoder: gemma3, Vocabulary: gemmaVocabulary, Check: checkMaybeWindows,
 		HF: []string{"gemma3_text"}, Knows: []string{"windows", "gelu", "linear"},
-		ReadHF: func(h *HF, c *Config) error {
-			h.gemma(c, 6)
-			c.Windows.Base = cmp.Or(h.LocalTheta, 10000)
-			return nil
-		},
+		ReadHF: readGemma3HF,
 		Read: func(m *Metadata, c *Config) {
 			if m.Has("attention.sliding_window") { // else all layers have full attention
 				m.Windows(c, 6)
@@ -50,4 +46,19 @@ func gemma3(b *Builder) {
 	b.Norm("output_norm") // H [T, hidden]
 	b.Head(1)             // Logits [wanted rows, vocab]
 	b.Cap(b.Scales.LogitCap)
+}
+
+// readGemma3HF reads the configuration of Gemma 2, and the rotation base of windowed layers.
+func readGemma3HF(h *HF, c *Config) error {
+	var f struct {
+		LocalTheta float64 `json:"rope_local_base_freq"`
+	}
+	if err := h.decode(&f); err != nil {
+		return err
+	}
+	if err := readGemmaHF(h, c, 6); err != nil {
+		return err
+	}
+	c.Windows.Base = cmp.Or(f.LocalTheta, 10000)
+	return nil
 }

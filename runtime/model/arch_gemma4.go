@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -9,7 +10,7 @@ import (
 
 func init() {
 	Register(Architecture{Name: "gemma4", Decoder: gemma4, Vocabulary: gemma4Vocabulary, Check: checkGemma4,
-		HF: []string{"gemma4_text"}, Knows: []string{"windows", "gelu", "proportional"}, ReadHF: (*HF).gemma4,
+		HF: []string{"gemma4_text"}, Knows: []string{"windows", "gelu", "proportional"}, ReadHF: readGemma4HF,
 		Read: func(m *Metadata, c *Config) {
 			m.Windows(c, 6)
 			c.Scales.LogitCap = m.PositiveOr("final_logit_softcapping", 0)
@@ -21,13 +22,13 @@ func init() {
 			c.Windows.RopeDim = m.SizeOr("rope.dimension_count_swa", 1<<12, c.Windows.HeadDim)
 			c.SharedKV = m.CountOr("attention.shared_kv_layers", 1<<10)
 			c.Inputs = m.CountOr("embedding_length_per_layer_input", 1<<16)
-			c.NoValues = m.source.Tensors("attn_v.weight", c.Layers)
+			c.NoValues = m.Tensors("attn_v.weight", c.Layers)
 			for i, has := range c.NoValues {
 				c.NoValues[i] = !has
 			}
 			if m.CountOr("expert_count", maxExperts) > 0 {
 				m.Experts(c)
-				c.FusedExperts = m.source.Tensors("ffn_gate_up_exps.weight", 1)[0]
+				c.FusedExperts = m.Tensors("ffn_gate_up_exps.weight", 1)[0]
 			}
 		},
 	})
@@ -147,7 +148,7 @@ func (b *Builder) input() {
 // first, and the router reads the residual stream through its own norm.
 func (b *Builder) gemmaExperts() {
 	b.RowNorm("post_ffw_norm_1", BufY, b.Hidden)
-	b.pending = false // Y is not complete yet
+	b.holdY() // Y is not complete yet
 	router := b.vector("ffn_gate_inp.scale", b.Hidden, Always)
 	router.Times = float32(1 / math.Sqrt(float64(b.Hidden)))
 	m := Mixture{Act: GeGLU, Into: BufH, Router: Router{Norm: true, Scale: 1}}
@@ -167,4 +168,84 @@ func gemma4Vocabulary(w *gguf.Writer, tokens int) {
 	w.SetUint32("tokenizer.ggml.padding_token_id", 0)
 	w.SetUint32("tokenizer.ggml.eot_token_id", 5)
 	w.SetBool("tokenizer.ggml.add_space_prefix", false)
+}
+
+// readGemma4HF reads the sizes of windowed and full layers. The last layer always has full attention.
+func readGemma4HF(h *HF, c *Config) error {
+	var f struct {
+		FarHeadDim int     `json:"global_head_dim"`
+		FarKVHeads int     `json:"num_global_key_value_heads"`
+		Inputs     hfCount `json:"hidden_size_per_layer_input"`
+		InputVocab int     `json:"vocab_size_per_layer_input"`
+		KeysValues bool    `json:"attention_k_eq_v"`
+		SharedKV   int     `json:"num_kv_shared_layers"`
+		HasExperts bool    `json:"enable_moe_block"`
+		DoubleWide bool    `json:"use_double_wide_mlp"`
+		TopExperts int     `json:"top_k_experts"`
+	}
+	if err := h.decode(&f); err != nil {
+		return err
+	}
+	if err := h.require(map[string]int{"num_key_value_heads": h.KVHeads}); err != nil {
+		return err
+	}
+	near, err := h.kinds("sliding_attention", "full_attention")
+	switch {
+	case err != nil:
+		return err
+	case h.Layers < 1 || h.Layers > 1<<10:
+		return nil // Check returns the error
+	case string(h.UseBidirectional) == `"all"`:
+		return fmt.Errorf(`use_bidirectional_attention "all" is %w`, ErrUnsupported)
+	case near == nil:
+		near = notLast(h.Layers, 6)
+	}
+	near[h.Layers-1] = false
+	c.HeadDim, c.Tied = cmp.Or(f.FarHeadDim, 512), h.Tied == nil || *h.Tied
+	c.Scales = Scales{LogitCap: h.LogitCap}
+	dim := cmp.Or(h.HeadDim, 256)
+	c.Windows = Windows{Size: cmp.Or(h.sliding(), 512), Layers: near, HeadDim: dim, RopeDim: dim}
+	if err := readGemma4Rope(h, c); err != nil {
+		return err
+	}
+	if f.KeysValues {
+		for _, has := range near {
+			c.NoValues = append(c.NoValues, !has)
+		}
+	}
+	if far := f.FarKVHeads; f.KeysValues && far > 0 {
+		for _, has := range near {
+			c.KVHeadsOf = append(c.KVHeadsOf, map[bool]int{true: h.KVHeads, false: far}[has])
+		}
+		c.KVHeads = max(c.KVHeads, far)
+	}
+	c.SharedKV = f.SharedKV
+	if f.DoubleWide && f.SharedKV > 0 {
+		c.FFNOf, c.FFN = widths(h.Layers-f.SharedKV, h.FFN, h.Layers, 2*h.FFN), 2*h.FFN
+	}
+	c.Inputs = f.Inputs.or(256)
+	if n := cmp.Or(f.InputVocab, 262144); c.Inputs > 0 && n != h.Vocab {
+		return fmt.Errorf("vocab_size_per_layer_input %d with vocab_size %d is %w", n, h.Vocab, ErrUnsupported)
+	}
+	if f.HasExperts {
+		c.Experts, c.FusedExperts = Experts{Count: h.Experts, Used: f.TopExperts, FFN: h.ExpertFFN}, true
+	}
+	return nil
+}
+
+// readGemma4Rope reads the rotations of windowed and full layers. A partial rotation of full layers
+// (proportional) needs no size, since GGUF files store it as factors of the angles.
+func readGemma4Rope(h *HF, c *Config) error {
+	if h.Rope == nil {
+		h.Rope = &hfRope{Far: &hfRope{Type: "proportional", Theta: 1e6}, Near: &hfRope{Theta: 1e4}}
+	}
+	near := h.Rope.Near
+	if h.Rope.Far == nil || near == nil {
+		return h.require(map[string]int{"rope_parameters of full_attention and sliding_attention": 0})
+	}
+	if kind := near.kind(); kind != "" && kind != "default" {
+		return fmt.Errorf("RoPE scaling %q in layers with a window is %w", kind, ErrUnsupported)
+	}
+	c.Windows.Base = cmp.Or(near.Theta, 1e4)
+	return nil
 }

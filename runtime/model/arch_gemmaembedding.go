@@ -1,19 +1,16 @@
 package model
 
-import (
-	"cmp"
-
-	"sandwich/runtime/gguf"
-)
+import "sandwich/runtime/gguf"
 
 func init() {
 	Register(Architecture{Name: "gemma-embedding", Decoder: gemma3, Vocabulary: gemmaEmbeddingVocabulary,
 		Check: checkWindows,
 		HF:    []string{gemmaBidirectional}, Knows: []string{"windows", "gelu", "linear"},
 		ReadHF: func(h *HF, c *Config) error {
-			h.gemma(c, 6)
+			if err := readGemma3HF(h, c); err != nil {
+				return err
+			}
 			c.Tied, c.Bidirectional = false, true
-			c.Windows.Base = cmp.Or(h.LocalTheta, 10000)
 			return h.require(map[string]int{"sliding_window": h.sliding()})
 		},
 		// Vera et al., EmbeddingGemma: Powerful and Lightweight Text Representations, 2025: gemma3

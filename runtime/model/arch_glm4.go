@@ -6,7 +6,7 @@ func init() {
 	Register(Architecture{Name: "glm4", Decoder: glm4, Vocabulary: glmVocabulary, HF: []string{"glm4"},
 		Read: func(m *Metadata, c *Config) {
 			m.skipPredictionLayers(c)
-			list, _ := m.source.Ints(m.key("rope.dimension_sections"))
+			list, _ := m.Ints("rope.dimension_sections")
 			c.Axes = len(list) > 1 && list[0] > 0 && list[1] > 0
 			if c.Axes {
 				m.sections(c, false)

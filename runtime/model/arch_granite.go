@@ -8,15 +8,11 @@ import (
 
 func init() {
 	Register(Architecture{Name: "granite", Decoder: granite, Vocabulary: graniteVocabulary, HF: []string{"granite"},
-		ReadHF: func(h *HF, c *Config) error { h.granite(c); return nil },
+		ReadHF: readGraniteHF,
 		Read:   func(m *Metadata, c *Config) { m.granite(c) }})
 	Register(Architecture{Name: "granitemoe", Decoder: granite, Vocabulary: graniteVocabulary,
-		HF: []string{"granitemoe", "granitemoeshared"},
-		ReadHF: func(h *HF, c *Config) error {
-			h.granite(c)
-			c.Experts = Experts{Count: h.LocalExperts, Used: h.ExpertsUsed, FFN: c.FFN, Shared: h.SharedAlone}
-			return nil
-		},
+		HF:     []string{"granitemoe", "granitemoeshared"},
+		ReadHF: readGraniteExpertsHF,
 		Read: func(m *Metadata, c *Config) {
 			m.granite(c)
 			m.Experts(c)
@@ -30,7 +26,7 @@ func init() {
 // have no positions.
 func (m *Metadata) granite(c *Config) {
 	m.Scales(c)
-	tuned, ok := m.source.Bool(m.key("rope.scaling.finetuned"))
+	tuned, ok := m.Bool("rope.scaling.finetuned")
 	c.NoRope = ok && !tuned
 }
 
@@ -69,4 +65,31 @@ func granite(b *Builder) {
 func graniteVocabulary(w *gguf.Writer, tokens int) {
 	special := []string{"<|end_of_text|>", "<|start_of_role|>", "<|end_of_role|>"}
 	writeBPE(w, tokens, "refact", chatGranite, special, 0, 0, false)
+}
+
+// readGraniteHF reads the scale factors of Granite's models.
+func readGraniteHF(h *HF, c *Config) error {
+	var f struct {
+		EmbedTimes    float64 `json:"embedding_multiplier"`
+		ResidualTimes float64 `json:"residual_multiplier"`
+		AttnTimes     float64 `json:"attention_multiplier"`
+		LogitsBy      float64 `json:"logits_scaling"`
+	}
+	if err := h.decode(&f); err != nil {
+		return err
+	}
+	c.Scales = Scales{Embed: f.EmbedTimes, Residual: f.ResidualTimes, Attn: f.AttnTimes, Logits: f.LogitsBy}
+	return nil
+}
+
+// readGraniteExpertsHF reads the sizes of experts in addition.
+func readGraniteExpertsHF(h *HF, c *Config) error {
+	var f struct {
+		SharedAlone int `json:"shared_intermediate_size"`
+	}
+	if err := h.decode(&f); err != nil {
+		return err
+	}
+	c.Experts = Experts{Count: h.LocalExperts, Used: h.ExpertsUsed, FFN: c.FFN, Shared: f.SharedAlone}
+	return readGraniteHF(h, c)
 }

@@ -1,14 +1,16 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"sandwich/runtime/gguf"
 )
 
 func init() {
 	Register(Architecture{Name: "lfm2", Decoder: lfm2, Vocabulary: lfm2Vocabulary,
-		HF: []string{"lfm2"}, ReadHF: (*HF).lfm2,
+		HF: []string{"lfm2"}, ReadHF: readLFM2HF,
 		Read: (*Metadata).shortConv,
 		Check: func(c Config) error {
 			if err := c.checkShortConv(); err != nil {
@@ -18,7 +20,7 @@ func init() {
 		},
 	})
 	Register(Architecture{Name: "lfm2moe", Decoder: lfm2, Vocabulary: lfm2Vocabulary,
-		HF: []string{"lfm2_moe"}, ReadHF: (*HF).lfm2Experts,
+		HF: []string{"lfm2_moe"}, ReadHF: readLFM2ExpertsHF,
 		Read: func(m *Metadata, c *Config) {
 			m.shortConv(c)
 			m.Experts(c)
@@ -79,4 +81,78 @@ func lfm2(b *Builder) {
 func lfm2Vocabulary(w *gguf.Writer, tokens int) {
 	special := []string{"<|pad|>", "<|startoftext|>", "<|endoftext|>", "<|im_start|>", "<|im_end|>"}
 	writeBPE(w, tokens, "lfm2", chatLFM2, special, 1, 4, true)
+}
+
+// readLFM2HF reads which layers have attention, and computes the width of the feed-forward.
+func readLFM2HF(h *HF, c *Config) error {
+	var f struct {
+		NormEps    float64 `json:"norm_eps"`
+		ShortConv  int     `json:"conv_L_cache"`
+		ConvBias   bool    `json:"conv_bias"`
+		BlockFFN   int     `json:"block_ff_dim"`
+		BlockTimes float64 `json:"block_ffn_dim_multiplier"`
+		BlockOf    int     `json:"block_multiple_of"`
+		BlockAuto  *bool   `json:"block_auto_adjust_ff_dim"`
+		FullLayers []int   `json:"full_attn_idxs"`
+		TiedOld    *bool   `json:"tie_embedding"`
+	}
+	if err := h.decode(&f); err != nil {
+		return err
+	}
+	if f.ConvBias {
+		return fmt.Errorf("convolutions with a bias (conv_bias) are %w", ErrUnsupported)
+	}
+	c.Recurrence.Conv, c.Eps = f.ShortConv, cmp.Or(f.NormEps, c.Eps)
+	c.Tied = true
+	for _, tied := range []*bool{h.Tied, f.TiedOld} {
+		if tied != nil {
+			c.Tied = *tied
+		}
+	}
+	if c.FFN = cmp.Or(f.BlockFFN, h.FFN); h.ModelType != "lfm2_moe" && (f.BlockAuto == nil || *f.BlockAuto) {
+		of := cmp.Or(f.BlockOf, 256)
+		n := int(cmp.Or(f.BlockTimes, 1) * float64(2*c.FFN/3))
+		if of < 1 || n < 1 || n > 1<<20 {
+			return fmt.Errorf("a feed-forward of %d rounded to a multiple of %d (block_multiple_of) is out of range",
+				n, of)
+		}
+		c.FFN = (n + of - 1) / of * of
+	}
+	attends, err := h.kinds("full_attention", "conv")
+	if err != nil {
+		return err
+	}
+	if attends == nil && f.FullLayers == nil {
+		return h.require(map[string]int{"layer_types": 0})
+	}
+	if err := h.require(map[string]int{"conv_L_cache": f.ShortConv}); err != nil {
+		return err
+	}
+	if h.Layers < 1 || h.Layers > 1<<10 {
+		return nil // Check returns the error
+	}
+	c.KVHeadsOf = make([]int, h.Layers)
+	for i := range c.KVHeadsOf {
+		if attends != nil && attends[i] || attends == nil && slices.Contains(f.FullLayers, i) {
+			c.KVHeadsOf[i] = c.KVHeads
+		}
+	}
+	return nil
+}
+
+// readLFM2ExpertsHF reads experts in addition. Their weights must be normalized.
+func readLFM2ExpertsHF(h *HF, c *Config) error {
+	var f struct {
+		DenseLayersFirst int `json:"num_dense_layers"`
+	}
+	if err := h.decode(&f); err != nil {
+		return err
+	}
+	if (h.NormTopK != nil && !*h.NormTopK) || cmp.Or(h.RoutedTimes, 1) != 1 {
+		return fmt.Errorf("norm_topk_prob false or a routed_scaling_factor other than 1 is %w in %s",
+			ErrUnsupported, h.ModelType)
+	}
+	c.Experts = Experts{Count: h.Experts, Used: h.ExpertsUsed, FFN: h.ExpertFFN, Dense: f.DenseLayersFirst}
+	c.Gating = Router{Score: Sigmoid, Norm: true}
+	return readLFM2HF(h, c)
 }

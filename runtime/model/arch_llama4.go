@@ -1,19 +1,22 @@
 package model
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
+	"slices"
 
 	"sandwich/runtime/gguf"
 )
 
 func init() {
 	Register(Architecture{Name: "llama4", Decoder: llama4, Vocabulary: llama4Vocabulary, Check: checkExperts,
-		HF: []string{"llama4_text"}, ReadHF: (*HF).llama4,
+		HF: []string{"llama4_text"}, ReadHF: readLlama4HF,
 		Read: func(m *Metadata, c *Config) {
 			m.Experts(c)
 			c.Experts.Every = m.Size("interleave_moe_layer_step", 1<<10)
 			c.Experts.Shared = c.Experts.FFN
-			if n, ok := m.source.Uint(m.key("attention.sliding_window")); !ok || n > 0 {
+			if n, ok := m.Uint("attention.sliding_window"); !ok || n > 0 {
 				c.Windows.Chunk = llama4Chunk
 				m.near(c)
 			}
@@ -71,4 +74,75 @@ func llama4Vocabulary(w *gguf.Writer, tokens int) {
 	special := []string{"<|begin_of_text|>", "<|end_of_text|>", "<|header_start|>", "<|header_end|>", "<|eom|>",
 		"<|eot|>"}
 	writeBPE(w, tokens, "llama4", chatLlama4, special, 0, 5, true)
+}
+
+// readLlama4HF reads the sizes of experts and dense layers. It returns an error for values that the
+// published models do not have, since their GGUF files cannot express them.
+func readLlama4HF(h *HF, c *Config) error {
+	var f struct {
+		DenseFFN          int             `json:"intermediate_size_mlp"`
+		ExpertEvery       int             `json:"interleave_moe_layer_step"`
+		ExpertsIn         []int           `json:"moe_layers"`
+		HeadNorms         *bool           `json:"use_qk_norm"`
+		Rotated           []int           `json:"no_rope_layers"`
+		PlainEvery        int             `json:"no_rope_layer_interval"`
+		ChunkSize         hfCount         `json:"attention_chunk_size"`
+		TemperatureTuning json.RawMessage `json:"attn_temperature_tuning"`
+		TemperatureFloor  int             `json:"floor_scale"`
+		TemperatureScale  float64         `json:"attn_scale"`
+	}
+	if err := h.decode(&f); err != nil {
+		return err
+	}
+	if err := h.require(map[string]int{"head_dim": h.HeadDim, "num_key_value_heads": h.KVHeads,
+		"intermediate_size_mlp": f.DenseFFN}); err != nil {
+		return err
+	}
+	every := cmp.Or(f.ExpertEvery, 1)
+	c.FFN = f.DenseFFN
+	c.Experts = Experts{Count: h.LocalExperts, Used: h.ExpertsUsed, FFN: h.FFN, Shared: h.FFN, Every: every}
+	c.Windows.Chunk = llama4Chunk
+	if h.Rope == nil && h.RopeTheta == 0 {
+		h.RopeTheta, c.RopeBase = 5e5, 5e5
+	}
+	norms := f.HeadNorms == nil || *f.HeadNorms
+	tuning := string(f.TemperatureTuning)
+	switch {
+	case every < 1:
+		return fmt.Errorf("interleave_moe_layer_step is %d, not a positive number", every)
+	case f.ChunkSize.or(llama4Chunk) != llama4Chunk:
+		return fmt.Errorf("attention_chunk_size %d is %w: it must be %d", f.ChunkSize.value, ErrUnsupported,
+			llama4Chunk)
+	case cmp.Or(f.PlainEvery, llama4FullPeriod) != llama4FullPeriod || !zeroAtPeriod(f.Rotated, llama4FullPeriod, h.Layers):
+		return fmt.Errorf("no_rope_layers other than every %dth are %w", llama4FullPeriod, ErrUnsupported)
+	case norms == (h.LocalExperts == llama4Maverick):
+		return fmt.Errorf("use_qk_norm %v with %d experts is %w: in GGUF files the one determines the other", norms,
+			h.LocalExperts, ErrUnsupported)
+	case tuning == "false" || tuning == "0" || tuning == "null" ||
+		cmp.Or(f.TemperatureFloor, llama4Chunk) != llama4Chunk ||
+		cmp.Or(f.TemperatureScale, llama4Temperature) != llama4Temperature:
+		return fmt.Errorf("attn_temperature_tuning %s with a floor_scale of %d and an attn_scale of %v is %w", tuning,
+			f.TemperatureFloor, f.TemperatureScale, ErrUnsupported)
+	}
+	for i := range f.ExpertsIn {
+		if len(f.ExpertsIn) != h.Layers/every || f.ExpertsIn[i] != every*(i+1)-1 {
+			return fmt.Errorf("moe_layers other than every %dth are %w", every, ErrUnsupported)
+		}
+	}
+	layers, err := h.kinds("full_attention", "chunked_attention")
+	if err == nil && layers != nil && !slices.Equal(layers, lastOf(h.Layers, llama4FullPeriod)) {
+		err = fmt.Errorf("layer_types other than full_attention in every %dth are %w", llama4FullPeriod, ErrUnsupported)
+	}
+	return err
+}
+
+// zeroAtPeriod reports whether a list with an entry per layer has zeros exactly at the last place of
+// each period. An empty list is the default, which has.
+func zeroAtPeriod(list []int, period, layers int) bool {
+	for i, one := range list {
+		if (one == 0) != (i%period == period-1) {
+			return false
+		}
+	}
+	return len(list) == 0 || len(list) >= layers
 }

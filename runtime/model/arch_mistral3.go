@@ -1,10 +1,14 @@
 package model
 
-import "sandwich/runtime/gguf"
+import (
+	"fmt"
+
+	"sandwich/runtime/gguf"
+)
 
 func init() {
 	Register(Architecture{Name: "mistral3", Decoder: mistral3, Vocabulary: tekkenVocabulary,
-		HF: []string{"ministral3"}, Knows: []string{"yarn"}, ReadHF: (*HF).ministral,
+		HF: []string{"ministral3"}, Knows: []string{"yarn"}, ReadHF: readMinistralHF,
 		Read: func(m *Metadata, c *Config) {
 			if c.Yarn != nil {
 				c.Yarn.Fast = m.PositiveOr("rope.scaling.yarn_beta_fast", c.Yarn.Fast)
@@ -49,4 +53,15 @@ func mistral3(b *Builder) {
 // tekkenVocabulary writes a byte-level BPE vocabulary with Mistral's special tokens.
 func tekkenVocabulary(w *gguf.Writer, tokens int) {
 	writeBPE(w, tokens, "tekken", chatMistral, []string{"<s>", "</s>", "[INST]", "[/INST]"}, 0, 1, true)
+}
+
+// readMinistralHF reads the attention temperature.
+func readMinistralHF(h *HF, c *Config) error {
+	if h.Rope == nil {
+		return h.require(map[string]int{"rope_parameters": 0})
+	}
+	if c.AttnTemperature = h.Rope.AttnTemperature; !(c.AttnTemperature >= 0) {
+		return fmt.Errorf("llama_4_scaling_beta is %v: it must not be negative", c.AttnTemperature)
+	}
+	return h.require(map[string]int{"head_dim": h.HeadDim, "num_key_value_heads": h.KVHeads})
 }

@@ -10,8 +10,14 @@ func init() {
 	Register(Architecture{Name: "phi3", Decoder: phi3, Vocabulary: phi3Vocabulary,
 		HF: []string{"phi3"}, Knows: []string{"windows", "longrope"},
 		ReadHF: func(h *HF, c *Config) error {
+			var f struct {
+				Original int `json:"original_max_position_embeddings"`
+			}
+			if err := h.decode(&f); err != nil {
+				return err
+			}
 			h.partialRotary(c)
-			c.Original = cmp.Or(h.Original, c.Context)
+			c.Original = cmp.Or(f.Original, c.Context)
 			return nil
 		},
 		Read: func(m *Metadata, c *Config) {

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 
 	"sandwich/runtime/gguf"
@@ -8,7 +9,7 @@ import (
 
 func init() {
 	Register(Architecture{Name: "qwen35", Decoder: qwen35, Vocabulary: qwen35Vocabulary,
-		HF: []string{"qwen3_5_text"}, ReadHF: (*HF).delta,
+		HF: []string{"qwen3_5_text"}, ReadHF: readDeltaHF,
 		Read: func(m *Metadata, c *Config) {
 			m.Delta(c)
 			m.sections(c, true)
@@ -21,17 +22,17 @@ func init() {
 		},
 	})
 	Register(Architecture{Name: "qwen35moe", Decoder: qwen35, Vocabulary: qwen35Vocabulary,
-		HF: []string{"qwen3_5_moe_text"}, ReadHF: (*HF).deltaExperts,
+		HF: []string{"qwen3_5_moe_text"}, ReadHF: readDeltaExpertsHF,
 		Read: func(m *Metadata, c *Config) {
 			readDeltaExperts(m, c)
 			m.sections(c, true)
 		},
 		Check: checkDeltaExperts})
 	Register(Architecture{Name: "qwen3next", Decoder: qwen3next, Vocabulary: qwenVocabulary,
-		HF: []string{"qwen3_next"}, ReadHF: (*HF).deltaExperts,
+		HF: []string{"qwen3_next"}, ReadHF: readDeltaExpertsHF,
 		Read: func(m *Metadata, c *Config) {
 			readDeltaExperts(m, c)
-			c.Recurrence.Joined = m.source.Tensors("ssm_in.weight", 1)[0]
+			c.Recurrence.Joined = m.Tensors("ssm_in.weight", 1)[0]
 		},
 		Check: checkDeltaExperts})
 }
@@ -110,4 +111,66 @@ func deltaDecoder(b *Builder, l deltaNet) {
 // qwen35Vocabulary writes the vocabulary of qwen2 with the pre-tokenizer of Qwen3.5.
 func qwen35Vocabulary(w *gguf.Writer, tokens int) {
 	writeBPE(w, tokens, "qwen35", chatML, []string{"<|endoftext|>", "<|im_start|>", "<|im_end|>"}, 0, 2, false)
+}
+
+// readDeltaHF reads the sizes of the delta rule, and which layers have it.
+func readDeltaHF(h *HF, c *Config) error {
+	var f struct {
+		Conv       int   `json:"linear_conv_kernel_dim"`
+		KeyDims    int   `json:"linear_key_head_dim"`
+		ValueDims  int   `json:"linear_value_head_dim"`
+		KeyHeads   int   `json:"linear_num_key_heads"`
+		ValueHeads int   `json:"linear_num_value_heads"`
+		FullEvery  int   `json:"full_attention_interval"`
+		OutputGate *bool `json:"attn_output_gate"`
+	}
+	if err := h.decode(&f); err != nil {
+		return err
+	}
+	if err := h.require(map[string]int{"head_dim": h.HeadDim, "num_key_value_heads": h.KVHeads}); err != nil {
+		return err
+	}
+	if f.OutputGate != nil && !*f.OutputGate {
+		return fmt.Errorf("attention without attn_output_gate is %w in %s", ErrUnsupported, h.ModelType)
+	}
+	c.Recurrence = Recurrence{Conv: f.Conv, KeyHeads: f.KeyHeads, ValueHeads: f.ValueHeads, KeyDim: f.KeyDims,
+		ValueDim: f.ValueDims, Every: cmp.Or(f.FullEvery, 4)}
+	layers, err := h.kinds("linear_attention", "full_attention")
+	if err != nil {
+		return err
+	}
+	if c.Recurrence.Every < 1 {
+		return fmt.Errorf("full_attention_interval is %d, not a positive number", f.FullEvery)
+	}
+	if layers != nil && !isPeriodic(c.Recurrence, layers) {
+		c.Recurrence.Layers = layers
+	}
+	if h.Rope == nil || h.Rope.Rotary == 0 {
+		h.Rotary = cmp.Or(h.Rotary, 0.25)
+	}
+	h.partialRotary(c)
+	return nil
+}
+
+// readDeltaExpertsHF reads delta rule and experts, whose weights must be normalized.
+func readDeltaExpertsHF(h *HF, c *Config) error {
+	if h.NormTopK != nil && !*h.NormTopK {
+		return fmt.Errorf("norm_topk_prob false is %w in %s", ErrUnsupported, h.ModelType)
+	}
+	c.Experts = Experts{Count: h.Experts, Used: h.ExpertsUsed, FFN: h.ExpertFFN, Shared: h.SharedFFN}
+	c.FFN = cmp.Or(c.FFN, h.ExpertFFN) // no layer has a dense feed-forward
+	if err := h.require(map[string]int{"shared_expert_intermediate_size": h.SharedFFN}); err != nil {
+		return err
+	}
+	return readDeltaHF(h, c)
+}
+
+// isPeriodic reports whether a list of recurrent layers equals that of the period.
+func isPeriodic(r Recurrence, layers []bool) bool {
+	for i, has := range layers {
+		if has != r.Has(i) {
+			return false
+		}
+	}
+	return true
 }

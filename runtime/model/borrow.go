@@ -10,17 +10,34 @@ import (
 // texts have the same number of tokens as with f's model; a synthetic vocabulary has about twice as
 // many. If f has fewer tokens than the configuration, synthetic ones follow; if it has more, the
 // vocabulary grows. It fails unless f has byte-level BPE. f may be closed afterwards.
-func (c Config) BorrowVocabulary(f *gguf.File) (Config, error) {
+func BorrowVocabulary(c Config, f *gguf.File) (Config, error) {
+	b, err := readBorrowed(f)
+	if err != nil {
+		return c, err
+	}
+	c.Vocab = max(c.Vocab, b.Len())
+	c.Tokenizer = b
+	if c.Template == "" {
+		c.Template, _ = f.String(keyTemplate)
+	}
+	if c.Template == "" {
+		c.Template = chatML
+	}
+	return c, nil
+}
+
+// readBorrowed reads the tokenizer of a file. It fails unless the file has byte-level BPE.
+func readBorrowed(f *gguf.File) (*borrowed, error) {
 	b := &borrowed{flags: map[string]bool{}, ids: map[string]uint32{}}
 	if kind, _ := f.String("tokenizer.ggml.model"); kind != "gpt2" {
-		return c, fmt.Errorf("its tokenizer is %q: use a file with byte-level BPE (gpt2)", kind)
+		return nil, fmt.Errorf("its tokenizer is %q: use a file with byte-level BPE (gpt2)", kind)
 	}
 	b.pre, _ = f.String("tokenizer.ggml.pre")
 	b.tokens, _ = f.Strings("tokenizer.ggml.tokens")
 	b.types, _ = f.Ints("tokenizer.ggml.token_type")
 	b.merges, _ = f.Strings("tokenizer.ggml.merges")
 	if len(b.tokens) < 256 || len(b.types) != len(b.tokens) || len(b.merges) == 0 {
-		return c, fmt.Errorf("its tokenizer has %d tokens, %d token types and %d merges: the file is damaged",
+		return nil, fmt.Errorf("its tokenizer has %d tokens, %d token types and %d merges: the file is damaged",
 			len(b.tokens), len(b.types), len(b.merges))
 	}
 	for _, name := range []string{"bos", "eos", "eot", "eom", "padding", "unknown"} {
@@ -33,15 +50,7 @@ func (c Config) BorrowVocabulary(f *gguf.File) (Config, error) {
 			b.flags[name] = on
 		}
 	}
-	c.Vocab = max(c.Vocab, len(b.tokens))
-	c.borrowed = b
-	if c.Template == "" {
-		c.Template, _ = f.String(keyTemplate)
-	}
-	if c.Template == "" {
-		c.Template = chatML
-	}
-	return c, nil
+	return b, nil
 }
 
 // borrowed is the tokenizer of another file.
@@ -53,8 +62,11 @@ type borrowed struct {
 	flags          map[string]bool
 }
 
-// write writes a tokenizer of n tokens that begins with those of b.
-func (b *borrowed) write(w *gguf.Writer, n int) {
+// Len returns the number of tokens.
+func (b *borrowed) Len() int { return len(b.tokens) }
+
+// WriteTokens writes a tokenizer of n tokens that begins with those of b.
+func (b *borrowed) WriteTokens(w *gguf.Writer, n int) {
 	v := vocabulary{tokens: b.tokens, types: b.types, merges: b.merges}
 	met := make(map[string]bool, n)
 	for _, t := range b.tokens {

@@ -34,7 +34,7 @@ func TestBorrowedVocabulary(t *testing.T) {
 	merges, _ := other.Strings("tokenizer.ggml.merges")
 	eos, _ := other.Uint("tokenizer.ggml.eos_token_id")
 	for _, size := range []int{320, 5000, 5001, 9000, 600_000} {
-		c, err := Config{Arch: "llama", Dims: Dims{Vocab: size}}.BorrowVocabulary(other)
+		c, err := BorrowVocabulary(Config{Arch: "llama", Dims: Dims{Vocab: size}}, other)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +86,7 @@ func checkMerges(t *testing.T, tokens []string, types []int32, merges []string) 
 // TestBorrowedVocabularyRefused: what cannot be taken over is said.
 func TestBorrowedVocabularyRefused(t *testing.T) {
 	spm := tokenizerOf(t, Config{Arch: "llama", Dims: Dims{Vocab: 400}})
-	if _, err := (Config{Arch: "llama"}).BorrowVocabulary(spm); err == nil {
+	if _, err := BorrowVocabulary(Config{Arch: "llama"}, spm); err == nil {
 		t.Error("a SentencePiece tokenizer was taken over")
 	}
 	var buf bytes.Buffer
@@ -100,7 +100,7 @@ func TestBorrowedVocabularyRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (Config{Arch: "llama"}).BorrowVocabulary(f); err == nil {
+	if _, err := BorrowVocabulary(Config{Arch: "llama"}, f); err == nil {
 		t.Error("a tokenizer without merges was taken over")
 	}
 }

@@ -81,6 +81,10 @@ func (b *Builder) op(kind Kind, name string, o Op) {
 	b.m.Ops = append(b.m.Ops, o)
 }
 
+// holdY records that Y is not complete, so that the next norm must not add it to the residual
+// stream.
+func (b *Builder) holdY() { b.pending = false }
+
 // wroteY records that Y must be added to the residual stream.
 func (b *Builder) wroteY() { b.pending, b.from, b.sum = true, b.layer, Residual{Scale: 1} }
 

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+
+	"sandwich/runtime/gguf"
 )
 
 // Config describes a model by its sizes and parameters, without weights. Presets, Hugging Face
@@ -35,8 +37,8 @@ type Config struct {
 	Fused                 bool    // q, k and v are one tensor
 	Types                 int     // token types; the row of type 0 is added to all tokens; 0: none
 	Pooling               Pooling
-	Template              string // chat template of a synthetic model; empty: the family's
-	borrowed              *borrowed
+	Template              string    // chat template of a synthetic model; empty: the family's
+	Tokenizer             Tokenizer // of another file, for a synthetic model; nil: the family's
 	Scoring               Scoring
 	Dense                 []int // widths of the products after pooling
 	// Sizes by layer; nil if all layers have those of Dims, which are the maxima.
@@ -47,6 +49,11 @@ type Config struct {
 	Gating           Router // router parameters of the file
 	Inputs           int    // width of the embedding per layer, 0 for none
 	FusedExperts     bool   // gate and up of the experts are rows of one tensor
+}
+
+// Tokenizer writes the metadata of a tokenizer with a number of tokens.
+type Tokenizer interface {
+	WriteTokens(w *gguf.Writer, tokens int)
 }
 
 // headsOf returns the sizes of a layer's attention.
@@ -148,12 +155,21 @@ func (l Latent) check(c Config) error {
 // maxExperts is the limit of experts per layer.
 const maxExperts = 1 << 12
 
-// Check returns an error that names the first size which is not possible.
-func (c Config) Check() error {
-	arch, err := archOf(c.Arch)
+// checkConfig returns an error that names the first size of a configuration which is not possible,
+// or which its family cannot have.
+func checkConfig(c Config) error {
+	a, err := archOf(c.Arch)
 	if err != nil {
 		return err
 	}
+	if err := c.CheckSizes(); err != nil {
+		return err
+	}
+	return a.Check(c)
+}
+
+// CheckSizes returns an error that names the first size which is not possible in any family.
+func (c Config) CheckSizes() error {
 	for _, s := range []struct {
 		name  string
 		value int
@@ -191,10 +207,7 @@ func (c Config) Check() error {
 			return err
 		}
 	}
-	if err := c.checkPooling(); err != nil {
-		return err
-	}
-	return arch.Check(c)
+	return c.checkPooling()
 }
 
 // checkLayers checks the sizes that differ by layer.

@@ -55,7 +55,7 @@ func TestPresets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := c.Check(); err != nil {
+		if err := checkConfig(c); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if got := parameters(c); got != published[name] {

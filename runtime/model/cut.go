@@ -28,7 +28,7 @@ func (c Config) Cut(layers, experts int) (Config, error) {
 		c.Name = fmt.Sprintf("%s-%dx", c.Name, experts)
 		c.Experts.Count = experts
 	}
-	return c, c.Check()
+	return c, checkConfig(c)
 }
 
 // firstOf returns the first n elements of a list, nil if it is nil.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -43,36 +42,18 @@ type HF struct {
 	DenseLayers  []int    `json:"mlp_only_layers"`
 	Architecture []string `json:"architectures"`
 
-	Activation    string   `json:"hidden_activation"`
-	LayerTypes    []string `json:"layer_types"`
-	QueryScalar   float64  `json:"query_pre_attn_scalar"`
-	AttnCap       float64  `json:"attn_logit_softcapping"`
-	LogitCap      float64  `json:"final_logit_softcapping"`
-	LocalTheta    float64  `json:"rope_local_base_freq"`
-	Rotary        float64  `json:"partial_rotary_factor"`
-	LocalExperts  int      `json:"num_local_experts"`
-	Original      int      `json:"original_max_position_embeddings"`
-	EmbedTimes    float64  `json:"embedding_multiplier"`
-	ResidualTimes float64  `json:"residual_multiplier"`
-	AttnTimes     float64  `json:"attention_multiplier"`
-	LogitsBy      float64  `json:"logits_scaling"`
-	SharedFFN     int      `json:"shared_expert_intermediate_size"`
-	SharedAlone   int      `json:"shared_intermediate_size"`
-	LatentQ       *int     `json:"q_lora_rank"`
-	LatentKV      int      `json:"kv_lora_rank"`
-	KeyRest       int      `json:"qk_nope_head_dim"`
-	KeyRotated    int      `json:"qk_rope_head_dim"`
-	ValueDim      int      `json:"v_head_dim"`
-	Routed        int      `json:"n_routed_experts"`
-	SharedCount   int      `json:"n_shared_experts"`
-	DenseFirst    int      `json:"first_k_dense_replace"`
-	Scoring       string   `json:"scoring_func"`
-	RoutedTimes   float64  `json:"routed_scaling_factor"`
-	Groups        int      `json:"n_group"`
-	GroupsUsed    int      `json:"topk_group"`
-	Text          *HF      `json:"text_config"` // the text part of a multimodal model
-	hfLater
+	Activation   string   `json:"hidden_activation"`
+	LayerTypes   []string `json:"layer_types"`
+	LogitCap     float64  `json:"final_logit_softcapping"`
+	Rotary       float64  `json:"partial_rotary_factor"`
+	LocalExperts int      `json:"num_local_experts"`
+	SharedFFN    int      `json:"shared_expert_intermediate_size"`
+	RoutedTimes  float64  `json:"routed_scaling_factor"`
+
+	Text json.RawMessage `json:"text_config"` // the text part of a multimodal model
 	hfEncoder
+
+	data []byte // of the file, or of its text part
 }
 
 // sliding returns the size of windows, 0 for none.
@@ -123,17 +104,11 @@ type hfRope struct {
 // path relative to the config.json, to find the pooling of sentence-transformers models; it returns
 // fs.ErrNotExist for a missing file. nil means that there are no other files.
 func FromHF(data []byte, readFile func(name string) ([]byte, error)) (Config, gguf.Type, error) {
-	var h HF
-	if err := json.Unmarshal(data, &h); err != nil {
-		return Config{}, 0, fmt.Errorf("invalid config.json: %w", err)
+	h, err := parseHF(data)
+	if err != nil {
+		return Config{}, 0, err
 	}
-	if h.Text != nil && h.Hidden == 0 {
-		var err error
-		if h, err = h.text(); err != nil {
-			return Config{}, 0, err
-		}
-	}
-	arch, err := archOfHF(&h)
+	arch, err := archOfHF(h)
 	if err != nil {
 		return Config{}, 0, err
 	}
@@ -156,7 +131,7 @@ func FromHF(data []byte, readFile func(name string) ([]byte, error)) (Config, gg
 		c.HeadDim = c.Hidden / c.Heads
 	}
 	if arch.ReadHF != nil {
-		if err := arch.ReadHF(&h, &c); err != nil {
+		if err := arch.ReadHF(h, &c); err != nil {
 			return Config{}, 0, err
 		}
 	}
@@ -166,22 +141,56 @@ func FromHF(data []byte, readFile func(name string) ([]byte, error)) (Config, gg
 	if err := h.pooled(&c, readFile); err != nil {
 		return Config{}, 0, err
 	}
-	return c, h.dtype(), c.Check()
+	return c, h.dtype(), checkConfig(c)
+}
+
+// parseHF decodes a config.json. It returns the text part of a multimodal model, with the fields
+// that apply to all parts.
+func parseHF(data []byte) (*HF, error) {
+	h := &HF{data: data}
+	if err := h.decode(h); err != nil {
+		return nil, err
+	}
+	if len(h.Text) == 0 || string(h.Text) == "null" || h.Hidden != 0 {
+		return h, nil
+	}
+	t := &HF{data: h.Text}
+	if err := t.decode(t); err != nil {
+		return nil, err
+	}
+	switch {
+	case t.Tied == nil:
+		t.Tied = h.Tied
+	case h.Tied != nil && *h.Tied != *t.Tied:
+		return nil, fmt.Errorf("tie_word_embeddings %v with %v in text_config is %w", *h.Tied, *t.Tied,
+			ErrUnsupported)
+	}
+	if t.DType+t.DTypeNew == "" {
+		t.DType, t.DTypeNew = h.DType, h.DTypeNew
+	}
+	t.Name = cmp.Or(t.Name, h.Name)
+	return t, nil
+}
+
+// decode reads further fields of the file, those of one family.
+func (h *HF) decode(to any) error {
+	if err := json.Unmarshal(h.data, to); err != nil {
+		return fmt.Errorf("invalid config.json: %w", err)
+	}
+	return nil
 }
 
 // check returns an error for a feature that is neither common to all families nor in known.
-func (h HF) check(known []string) error {
+func (h *HF) check(known []string) error {
 	knows := func(what string) bool { return slices.Contains(known, what) }
 	sliding := h.Sliding != nil && *h.Sliding < h.Context
 	if h.UseSliding != nil {
 		sliding = *h.UseSliding
 	}
-	if h.Activation != "" {
-		h.Act = h.Activation
-	}
+	act := cmp.Or(h.Activation, h.Act)
 	switch {
-	case h.Act != "" && h.Act != "silu" && !knows("acts") && !(knows("gelu") && h.Act == "gelu_pytorch_tanh"):
-		return fmt.Errorf("hidden_act %q is %w: it must be silu", h.Act, ErrUnsupported)
+	case act != "" && act != "silu" && !knows("acts") && !(knows("gelu") && act == "gelu_pytorch_tanh"):
+		return fmt.Errorf("hidden_act %q is %w: it must be silu", act, ErrUnsupported)
 	case (h.AttnBias || h.MLPBias) && !knows("biases"):
 		return fmt.Errorf("attention_bias and mlp_bias are %w in %s", ErrUnsupported, h.ModelType)
 	case sliding && !knows("windows"):
@@ -193,7 +202,7 @@ func (h HF) check(known []string) error {
 }
 
 // rope reads base and scaling of the rotation.
-func (h HF) rope(c *Config, known []string) error {
+func (h *HF) rope(c *Config, known []string) error {
 	r := h.RopeScaling
 	if h.Rope != nil {
 		if r = h.Rope; r.Far != nil {
@@ -229,7 +238,7 @@ func (h HF) rope(c *Config, known []string) error {
 }
 
 // dtype returns the tensor type of the checkpoint.
-func (h HF) dtype() gguf.Type {
+func (h *HF) dtype() gguf.Type {
 	switch strings.TrimPrefix(h.DTypeNew+h.DType, "torch.") {
 	case "float32":
 		return gguf.F32
@@ -237,41 +246,6 @@ func (h HF) dtype() gguf.Type {
 		return gguf.F16
 	}
 	return gguf.BF16
-}
-
-// gemma reads windows, soft caps and scale of Gemma's configurations, with Gemma's defaults.
-func (h *HF) gemma(c *Config, period int) {
-	c.Windows, c.Tied = h.windows(period), h.Tied == nil || *h.Tied
-	c.Scales = Scales{AttnCap: h.AttnCap, LogitCap: h.LogitCap}
-	if h.QueryScalar > 0 && h.QueryScalar != float64(c.HeadDim) {
-		c.Scales.Attn = 1 / math.Sqrt(h.QueryScalar)
-	}
-}
-
-// latent reads the sizes of latent attention, with matrices per head, and of the experts.
-func (h *HF) latent(c *Config) error {
-	l := Latent{KV: h.LatentKV, Key: h.KeyRest + h.KeyRotated, Value: h.ValueDim, Split: true}
-	if h.LatentQ != nil {
-		l.Q = *h.LatentQ
-	}
-	c.Latent, c.RopeDim, c.HeadDim, c.KVHeads = l, h.KeyRotated, h.LatentKV+h.KeyRotated, 1
-	c.Experts = Experts{Count: h.Routed, Used: h.ExpertsUsed, FFN: h.ExpertFFN, Shared: h.SharedCount * h.ExpertFFN,
-		Dense: h.DenseFirst}
-	c.Gating = Router{Scale: float32(cmp.Or(h.RoutedTimes, 1)), Norm: h.NormTopK != nil && *h.NormTopK,
-		Groups: h.Groups, GroupsUsed: h.GroupsUsed}
-	switch h.Scoring {
-	case "", "softmax":
-	case "sigmoid":
-		c.Gating.Score = Sigmoid
-	default:
-		return fmt.Errorf("scoring_func %q is %w: it must be softmax or sigmoid", h.Scoring, ErrUnsupported)
-	}
-	return nil
-}
-
-// granite reads the scale factors of Granite's models.
-func (h *HF) granite(c *Config) {
-	c.Scales = Scales{Embed: h.EmbedTimes, Residual: h.ResidualTimes, Attn: h.AttnTimes, Logits: h.LogitsBy}
 }
 
 // kind returns the name of the scaling rule, "" for none.

@@ -15,34 +15,23 @@ import (
 // of the configuration classes of bert, xlm_roberta and nomic_bert in transformers 5, and of the
 // older nomic_bert, whose sizes have the names of GPT-2.
 type hfEncoder struct {
-	LayerEps     float64                    `json:"layer_norm_eps"`
-	TypeVocab    *int                       `json:"type_vocab_size"`
-	Pad          *int                       `json:"pad_token_id"`
-	PositionType string                     `json:"position_embedding_type"`
-	Decodes      bool                       `json:"is_decoder"`
-	Causal       *bool                      `json:"is_causal"`
-	Labels       map[string]json.RawMessage `json:"id2label"`
-	LabelsN      int                        `json:"num_labels"`
+	LayerEps float64                    `json:"layer_norm_eps"`
+	Causal   *bool                      `json:"is_causal"`
+	Labels   map[string]json.RawMessage `json:"id2label"`
+	LabelsN  int                        `json:"num_labels"`
 
-	OldHidden   int      `json:"n_embd"`
-	OldLayers   int      `json:"n_layer"`
-	OldHeads    int      `json:"n_head"`
-	OldFFN      int      `json:"n_inner"`
-	OldContext  int      `json:"n_positions"`
-	OldTrained  int      `json:"max_trained_positions"`
-	OldEps      float64  `json:"layer_norm_epsilon"`
-	OldAct      string   `json:"activation_function"`
-	OldTheta    float64  `json:"rotary_emb_base"`
-	OldRotary   *float64 `json:"rotary_emb_fraction"`
-	Interleaved bool     `json:"rotary_emb_interleaved"`
-	BaseScale   *float64 `json:"rotary_emb_scale_base"`
-	PreNorm     bool     `json:"prenorm"`
-	RMSNorm     bool     `json:"use_rms_norm"`
-	Parallel    bool     `json:"parallel_block"`
-	QKVBias     bool     `json:"qkv_proj_bias"`
-	UpBias      bool     `json:"mlp_fc1_bias"`
-	DownBias    bool     `json:"mlp_fc2_bias"`
-	MoEEvery    int      `json:"moe_every_n_layers"`
+	OldHidden  int     `json:"n_embd"`
+	OldLayers  int     `json:"n_layer"`
+	OldHeads   int     `json:"n_head"`
+	OldFFN     int     `json:"n_inner"`
+	OldContext int     `json:"n_positions"`
+	OldTrained int     `json:"max_trained_positions"`
+	OldEps     float64 `json:"layer_norm_epsilon"`
+	OldAct     string  `json:"activation_function"`
+	OldTheta   float64 `json:"rotary_emb_base"`
+
+	// a boolean, or in gemma4 the tokens that it applies to
+	UseBidirectional json.RawMessage `json:"use_bidirectional_attention"`
 }
 
 // gemmaBidirectional is the family name of gemma3 with bidirectional attention.
@@ -63,74 +52,6 @@ func (h *HF) gpt2() {
 	h.Context = cmp.Or(h.Context, h.OldTrained, h.OldContext)
 	h.LayerEps, h.RopeTheta = cmp.Or(h.LayerEps, h.OldEps), cmp.Or(h.RopeTheta, h.OldTheta)
 	h.Act = cmp.Or(h.OldAct, h.Act)
-}
-
-// encoder reads what all encoders have, and checks that the file has their sizes.
-func (h *HF) encoder(c *Config, acts ...string) error {
-	if err := h.require(map[string]int{"hidden_size": h.Hidden, "num_hidden_layers": h.Layers,
-		"num_attention_heads": h.Heads, "intermediate_size": h.FFN, "vocab_size": h.Vocab,
-		"max_position_embeddings": h.Context}); err != nil {
-		return err
-	}
-	types := 2
-	if h.TypeVocab != nil {
-		types = *h.TypeVocab
-	}
-	c.Eps, c.Bidirectional, c.Types, c.Tied = cmp.Or(h.LayerEps, 1e-12), true, types, false
-	switch {
-	case h.Decodes:
-		return fmt.Errorf("is_decoder is %w in %s", ErrUnsupported, h.ModelType)
-	case h.Act != "" && !slices.Contains(acts, h.Act):
-		return fmt.Errorf("hidden_act %.40q is %w in %s: it must be %s", h.Act, ErrUnsupported, h.ModelType,
-			anyOf(acts))
-	case h.HeadDim == 0 && h.Heads > 0 && h.Hidden%h.Heads != 0:
-		return fmt.Errorf("hidden_size %d cannot be divided among %d heads (num_attention_heads)", h.Hidden, h.Heads)
-	}
-	return nil
-}
-
-// bert reads the families with learned positions. RoBERTa's positions start after that of the
-// padding token.
-func (h *HF) bert(c *Config) error {
-	if err := h.encoder(c, "gelu", "gelu_new", "gelu_pytorch_tanh"); err != nil {
-		return err
-	}
-	if h.PositionType != "" && h.PositionType != "absolute" {
-		return fmt.Errorf("position_embedding_type %.40q is %w: it must be absolute", h.PositionType, ErrUnsupported)
-	}
-	if h.ModelType == "bert" {
-		return nil
-	}
-	pad := 1
-	if h.Pad != nil {
-		pad = *h.Pad
-	}
-	if pad < 0 || pad >= h.Context-1 {
-		return fmt.Errorf("max_position_embeddings %d leaves no position after pad_token_id %d", h.Context, pad)
-	}
-	c.Context -= pad + 1
-	return nil
-}
-
-// nomic reads the encoder of nomic-embed-text, whose files have q, k and v in one tensor.
-func (h *HF) nomic(c *Config) error {
-	if err := h.encoder(c, "swiglu", "silu"); err != nil {
-		return err
-	}
-	c.Fused, c.RopeBase = true, cmp.Or(h.RopeTheta, 1000)
-	var has string
-	for name, is := range map[string]bool{"moe_every_n_layers": h.MoEEvery > 0, "prenorm": h.PreNorm,
-		"use_rms_norm": h.RMSNorm, "parallel_block": h.Parallel, "rotary_emb_interleaved": h.Interleaved,
-		"rotary_emb_scale_base": h.BaseScale != nil, "qkv_proj_bias": h.QKVBias, "mlp_fc1_bias": h.UpBias,
-		"mlp_fc2_bias": h.DownBias, "rotary_emb_fraction": h.OldRotary != nil && *h.OldRotary != 1} {
-		if is && (has == "" || name < has) { // the first name: maps have no order
-			has = name
-		}
-	}
-	if has != "" {
-		return fmt.Errorf("%s is %w in nomic_bert", has, ErrUnsupported)
-	}
-	return nil
 }
 
 // module is an entry of modules.json: one stage of a sentence-transformers model.

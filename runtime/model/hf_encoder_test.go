@@ -204,8 +204,8 @@ func FuzzFromHF(f *testing.F) {
 			}
 			return module, nil
 		})
-		if err == nil && c.Check() != nil {
-			t.Fatalf("%+v: %v", c, c.Check())
+		if err == nil && checkConfig(c) != nil {
+			t.Fatalf("%+v: %v", c, checkConfig(c))
 		}
 	})
 }

@@ -106,7 +106,7 @@ func (r *Report) Refuse(err error) {
 // for tensors.
 func loadAll(f *gguf.File) (m *Model, wrong []error) {
 	guarded := f.Guard(func() error {
-		c, errs := configOf(f)
+		c, errs := ConfigErrors(f)
 		wrong = append(errs, unsupportedTypes(f)...)
 		if len(errs) > 0 {
 			return nil

@@ -294,7 +294,7 @@ func TestTooManyTokens(t *testing.T) {
 	}
 	many := small("gemma3")
 	many.Vocab = 1_000_000
-	if err := many.Check(); err == nil || !strings.Contains(err.Error(), "the vocabulary size is 1000000") {
+	if err := checkConfig(many); err == nil || !strings.Contains(err.Error(), "the vocabulary size is 1000000") {
 		t.Errorf("a million tokens: %v", err)
 	}
 }

@@ -40,9 +40,27 @@ const (
 // key returns the full key of a suffix.
 func (m *Metadata) key(suffix string) string { return m.arch + "." + suffix }
 
+// String returns a text by suffix of its key.
+func (m *Metadata) String(suffix string) (string, bool) { return m.source.String(m.key(suffix)) }
+
+// Uint returns a number that is not negative by suffix of its key.
+func (m *Metadata) Uint(suffix string) (uint64, bool) { return m.source.Uint(m.key(suffix)) }
+
+// Float returns a number by suffix of its key.
+func (m *Metadata) Float(suffix string) (float64, bool) { return m.source.Float(m.key(suffix)) }
+
+// Bool returns a truth value by suffix of its key.
+func (m *Metadata) Bool(suffix string) (b, ok bool) { return m.source.Bool(m.key(suffix)) }
+
+// Ints returns a list by suffix of its key.
+func (m *Metadata) Ints(suffix string) ([]int32, bool) { return m.source.Ints(m.key(suffix)) }
+
+// Tensors reports which of the first layers have a tensor blk.LAYER.name.
+func (m *Metadata) Tensors(name string, layers int) []bool { return m.source.Tensors(name, layers) }
+
 // Size reads a required count from 1 to most. It returns 1 after an error.
 func (m *Metadata) Size(suffix string, most uint64) int {
-	v, ok := m.source.Uint(m.key(suffix))
+	v, ok := m.Uint(suffix)
 	if !ok {
 		m.fail("%s has no %s: %s", m.from, m.key(suffix), m.missingKeyHint())
 		return 1
@@ -56,7 +74,7 @@ func (m *Metadata) Size(suffix string, most uint64) int {
 
 // SizeOr reads a count from 1 to most, or returns the default if the key is missing.
 func (m *Metadata) SizeOr(suffix string, most uint64, otherwise int) int {
-	if _, ok := m.source.Uint(m.key(suffix)); !ok {
+	if _, ok := m.Uint(suffix); !ok {
 		return otherwise
 	}
 	return m.Size(suffix, most)
@@ -64,7 +82,7 @@ func (m *Metadata) SizeOr(suffix string, most uint64, otherwise int) int {
 
 // CountOr reads a count from 0 to most, 0 if the key is missing.
 func (m *Metadata) CountOr(suffix string, most uint64) int {
-	if v, ok := m.source.Uint(m.key(suffix)); !ok || v == 0 {
+	if v, ok := m.Uint(suffix); !ok || v == 0 {
 		return 0
 	}
 	return m.Size(suffix, most)
@@ -72,19 +90,19 @@ func (m *Metadata) CountOr(suffix string, most uint64) int {
 
 // Has reports whether the source has an integer with a key.
 func (m *Metadata) Has(suffix string) bool {
-	_, ok := m.source.Uint(m.key(suffix))
+	_, ok := m.Uint(suffix)
 	return ok
 }
 
 // hasFloat reports whether the source has a number with a key.
 func (m *Metadata) hasFloat(suffix string) bool {
-	_, ok := m.source.Float(m.key(suffix))
+	_, ok := m.Float(suffix)
 	return ok
 }
 
 // PositiveOr reads a positive number, or returns the default if the key is missing.
 func (m *Metadata) PositiveOr(suffix string, otherwise float64) float64 {
-	v, ok := m.source.Float(m.key(suffix))
+	v, ok := m.Float(suffix)
 	if !ok {
 		return otherwise
 	}
@@ -97,7 +115,7 @@ func (m *Metadata) PositiveOr(suffix string, otherwise float64) float64 {
 
 // notBelow0 reads a number of zero or more, 0 if the key is missing.
 func (m *Metadata) notBelow0(suffix string) float64 {
-	if v, _ := m.source.Float(m.key(suffix)); v == 0 {
+	if v, _ := m.Float(suffix); v == 0 {
 		return 0
 	}
 	return m.PositiveOr(suffix, 0)
@@ -106,30 +124,44 @@ func (m *Metadata) notBelow0(suffix string) float64 {
 // ConfigOf reads the configuration of a model from GGUF metadata. The vocabulary is the number of
 // rows of the embedding; a model without an output matrix is tied. It returns the first error.
 func ConfigOf(f *gguf.File) (Config, error) {
-	c, errs := configOf(f)
+	c, errs := ConfigErrors(f)
 	if len(errs) > 0 {
 		return Config{}, errs[0]
 	}
 	return c, nil
 }
 
-// configOf is ConfigOf that returns all errors.
-func configOf(f *gguf.File) (Config, []error) {
+// ConfigErrors is ConfigOf that returns all errors.
+func ConfigErrors(f *gguf.File) (Config, []error) {
 	if err := checkPurpose(f); err != nil {
 		return Config{}, []error{err}
 	}
-	arch, err := archOf(f.Architecture())
+	a, err := archOf(f.Architecture())
 	if err != nil {
 		return Config{}, []error{err}
 	}
+	c, errs := readFile(f, a.Name, a.Read)
+	if len(errs) > 0 {
+		return c, errs
+	}
+	if err := checkConfig(c); err != nil {
+		return c, []error{err}
+	}
+	return c, nil
+}
+
+// readFile reads the configuration of a file of an architecture. read reads the keys that only this
+// family has, after those of all families; it may be nil. The sizes are not checked against each
+// other.
+func readFile(f *gguf.File, arch string, read func(*Metadata, *Config)) (Config, []error) {
 	source := &fileSource{File: f, wanted: map[string]bool{}}
-	m := &Metadata{source: source, arch: arch.Name, from: fromFile}
-	c := Config{Arch: arch.Name}
+	m := &Metadata{source: source, arch: arch, from: fromFile}
+	c := Config{Arch: arch}
 	c.Name, _ = f.String("general.name")
 	m.dims(&c)
 	m.rope(&c)
-	if arch.Read != nil {
-		arch.Read(m, &c)
+	if read != nil {
+		read(m, &c)
 	}
 	c.fused(f)
 	if err := c.pooled(f); err != nil {
@@ -150,9 +182,6 @@ func configOf(f *gguf.File) (Config, []error) {
 	}
 	_, untied := f.Tensor(headTensor)
 	c.Tied = !untied
-	if err := c.Check(); err != nil {
-		return c, []error{err}
-	}
 	return c, nil
 }
 
@@ -199,7 +228,7 @@ func (m *Metadata) dims(c *Config) {
 	if m.Has("attention.head_count_kv") {
 		c.KVHeads = m.Size("attention.head_count_kv", 1<<12)
 	}
-	if _, list := m.source.Ints(m.key("feed_forward_length")); !list {
+	if _, list := m.Ints("feed_forward_length"); !list {
 		ffn := "feed_forward_length"
 		if !m.Has(ffn) && m.Has("expert_"+ffn) { // all layers have experts
 			ffn = "expert_" + ffn
@@ -224,7 +253,7 @@ func (m *Metadata) layers(c *Config) {
 
 // eachLayer reads a list with a size per layer, if the source has one.
 func (m *Metadata) eachLayer(suffix string, most int32, all *int, of *[]int, layers int) {
-	list, ok := m.source.Ints(m.key(suffix))
+	list, ok := m.Ints(suffix)
 	if !ok {
 		return
 	}
@@ -258,7 +287,7 @@ func (m *Metadata) rope(c *Config) {
 	}
 	factor := m.scaling()
 	original := m.SizeOr("rope.scaling.original_context_length", 1<<26, c.Context)
-	switch rule, _ := m.source.String(m.key("rope.scaling.type")); rule {
+	switch rule, _ := m.String("rope.scaling.type"); rule {
 	case "none":
 	case "yarn":
 		c.Yarn = &Yarn{Factor: cmp.Or(factor, 1), Fast: 32, Slow: 1, Original: original}
@@ -288,7 +317,7 @@ func (m *Metadata) rope(c *Config) {
 // which had only linear scaling. It returns 0 if there is none.
 func (m *Metadata) scaling() float64 {
 	for _, suffix := range []string{"rope.scaling.factor", "rope.scale_linear"} {
-		if f, ok := m.source.Float(m.key(suffix)); ok && f != 0 {
+		if f, ok := m.Float(suffix); ok && f != 0 {
 			return m.PositiveOr(suffix, 0)
 		}
 	}
@@ -315,7 +344,7 @@ func (m *Metadata) ExpertsOf(c *Config) {
 // scaling factor still applies to these layers, as in llama.cpp.
 func (m *Metadata) near(c *Config) {
 	c.Windows.Base = m.PositiveOr("rope.freq_base_swa", 0)
-	rule, _ := m.source.String(m.key("rope.scaling.type"))
+	rule, _ := m.String("rope.scaling.type")
 	if factor := m.scaling(); rule == "none" && factor > 0 {
 		c.Windows.Scale = 1 / factor
 	}
@@ -327,7 +356,7 @@ func (m *Metadata) Windows(c *Config, period int) {
 	c.Windows.Size = m.Size("attention.sliding_window", 1<<26)
 	c.Windows.Base = m.PositiveOr("rope.freq_base_swa", 0)
 	const pattern = "attention.sliding_window_pattern"
-	if list, ok := m.source.Ints(m.key(pattern)); ok {
+	if list, ok := m.Ints(pattern); ok {
 		for _, has := range list {
 			c.Windows.Layers = append(c.Windows.Layers, has != 0)
 		}

@@ -213,13 +213,9 @@ const (
 	layerEps = "attention.layer_norm_epsilon"
 )
 
-// epsKey returns the key of the epsilon that files of the configuration have.
-func (c Config) epsKey() string {
-	m, err := c.Model()
-	if err == nil && slices.ContainsFunc(m.Ops, func(op Op) bool { return op.Shift != nil }) {
-		return layerEps
-	}
-	return rmsEps
+// hasLayerNorm reports whether the model has LayerNorms.
+func hasLayerNorm(m *Model) bool {
+	return slices.ContainsFunc(m.Ops, func(op Op) bool { return op.Shift != nil })
 }
 
 // writePooling writes the metadata of pooled models.

@@ -69,7 +69,7 @@ func (m *Metadata) Delta(c *Config) {
 	}
 	r.ValueDim = inner / r.ValueHeads
 	r.Every = m.SizeOr("full_attention_interval", 1<<10, 4)
-	if list, ok := m.source.Ints(m.key("attention.recurrent_layers")); ok {
+	if list, ok := m.Ints("attention.recurrent_layers"); ok {
 		for _, has := range list {
 			r.Layers = append(r.Layers, has != 0)
 		}

@@ -112,7 +112,7 @@ func (r *Rope) checkFactors() error {
 // of pairs differs from that of the file.
 func (m *Metadata) sections(c *Config, interleaved bool) {
 	const key = "rope.dimension_sections"
-	list, ok := m.source.Ints(m.key(key))
+	list, ok := m.Ints(key)
 	if !ok || m.from != fromFile {
 		return
 	}

@@ -35,7 +35,7 @@ func ShapeOf(f *gguf.File) (plans.ModelShape, error) {
 
 // Shape returns the shape of the file that Synth writes for the configuration and a file type.
 func (c Config) Shape(t FileType) (plans.ModelShape, error) {
-	if err := c.Check(); err != nil {
+	if err := checkConfig(c); err != nil {
 		return plans.ModelShape{}, err
 	}
 	return c.shape(func(s spec) (gguf.Type, error) { return t.of(s, c), nil })
@@ -48,7 +48,7 @@ func (c Config) shape(typeOf func(spec) (gguf.Type, error)) (plans.ModelShape, e
 		Arch: c.Arch, Name: c.Name, Hidden: c.Hidden, Layers: c.Layers, Heads: c.Heads, KVHeads: c.KVHeads,
 		HeadDim: c.HeadDim, FFN: c.FFN,
 		Vocab: c.Vocab, Context: c.Context, Tied: c.tied(), Experts: c.Experts.Count, ExpertsUsed: c.Experts.Used,
-		ExpertFFN: c.Experts.FFN, Values: c.values(),
+		ExpertFFN: c.Experts.FFN, Values: familyValues(c),
 	}
 	add := func(w plans.WeightShape) {
 		at := slices.IndexFunc(shape.Weights, func(o plans.WeightShape) bool {

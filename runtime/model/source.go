@@ -71,18 +71,17 @@ func (f *fileSource) Tensors(name string, layers int) []bool {
 	return out
 }
 
-// writtenSource holds the numbers and tensors that Synth writes for a configuration.
+// writtenSource holds the numbers that Write writes for a configuration, and the names of the
+// tensors of its synthetic file.
 type writtenSource struct {
 	numbers
-	tensors []spec
+	tensors map[string]bool
 }
 
 func (w writtenSource) Tensors(name string, layers int) []bool {
 	out := make([]bool, layers)
-	for _, s := range w.tensors {
-		if s.layer >= 0 && s.layer < layers && s.name == fmt.Sprintf("blk.%d.%s", s.layer, name) {
-			out[s.layer] = true
-		}
+	for i := range out {
+		out[i] = w.tensors[fmt.Sprintf("blk.%d.%s", i, name)]
 	}
 	return out
 }
@@ -209,19 +208,16 @@ func sizeKeys(c Config) numbers {
 	return n
 }
 
-// values returns the numbers that the family reads in addition to the common sizes. Outline needs
-// them to write the same ops.
-func (c Config) values() map[string][]float64 {
-	arch, err := archOf(c.Arch)
-	if err != nil || arch.Read == nil {
-		return nil
-	}
-	w := writtenSource{numbers{}, c.tensors()}
-	writeMetadata(w, c, FileType{})
+// recordValues returns the numbers that read requests of a configuration in addition to the common
+// sizes: those that Write writes, and which layers have the tensors. readValues needs them to read
+// the same configuration.
+func recordValues(c Config, layerNorm bool, tensors map[string]bool, read func(*Metadata, *Config)) map[string][]float64 {
+	w := writtenSource{numbers{}, tensors}
+	writeMetadata(w, c, 0, layerNorm)
 	r := recorder{w, numbers{}}
 	m, again := &Metadata{source: r, arch: c.Arch, from: "the model"}, c
 	m.layers(&again)
-	arch.Read(m, &again)
+	read(m, &again)
 	for key := range sizeKeys(c) {
 		delete(r.asked, key)
 	}
@@ -229,6 +225,40 @@ func (c Config) values() map[string][]float64 {
 		return nil
 	}
 	return r.asked
+}
+
+// readValues adds the values that recordValues returned to a configuration with the sizes of a
+// plan. It returns the first error.
+func readValues(c *Config, values map[string][]float64, read func(*Metadata, *Config)) error {
+	n := sizeKeys(*c)
+	for key, v := range values {
+		n[key] = v
+	}
+	m := &Metadata{source: n, arch: c.Arch, from: fromPlan}
+	m.layers(c)
+	read(m, c)
+	if len(m.errs) > 0 {
+		return m.errs[0]
+	}
+	return c.checkLayers()
+}
+
+// familyValues returns the numbers that the family of a configuration reads in addition to the
+// common sizes. Outline needs them to write the same ops.
+func familyValues(c Config) map[string][]float64 {
+	a, err := archOf(c.Arch)
+	if err != nil || a.Read == nil {
+		return nil
+	}
+	m, err := c.Model()
+	if err != nil {
+		return nil
+	}
+	tensors := map[string]bool{}
+	for _, s := range c.tensors() {
+		tensors[s.name] = true
+	}
+	return recordValues(c, hasLayerNorm(m), tensors, a.Read)
 }
 
 // Outline returns the model of a plan's shape without weights, for estimates without a file. It
@@ -239,23 +269,13 @@ func Outline(s plans.ModelShape) (*Model, error) {
 		Dims: Dims{Hidden: s.Hidden, Layers: s.Layers, Heads: s.Heads, KVHeads: s.KVHeads, HeadDim: s.HeadDim,
 			FFN: s.FFN, Vocab: s.Vocab, Context: s.Context},
 		Experts: Experts{Count: s.Experts, Used: s.ExpertsUsed, FFN: s.ExpertFFN}}
-	arch, err := archOf(c.Arch)
+	a, err := archOf(c.Arch)
 	if err != nil {
 		return nil, err
 	}
-	if arch.Read != nil {
-		n := sizeKeys(c)
-		for key, v := range s.Values {
-			n[key] = v
-		}
-		m := &Metadata{source: n, arch: c.Arch, from: fromPlan}
-		m.layers(&c)
-		arch.Read(m, &c)
-		if len(m.errs) == 0 {
-			m.errs = append(m.errs, c.checkLayers())
-		}
-		if m.errs[0] != nil {
-			return nil, m.errs[0]
+	if a.Read != nil {
+		if err := readValues(&c, s.Values, a.Read); err != nil {
+			return nil, err
 		}
 	}
 	c.readHead(s)

@@ -30,13 +30,17 @@ func Synth(ctx context.Context, path string, c Config, t FileType, seed uint64, 
 // rows that are not whole blocks have a simpler type; vectors have float32.
 func SynthTo(ctx context.Context, w *gguf.Writer, c Config, t FileType, seed uint64, progress func(done,
 	total int64)) error {
-	if err := c.Check(); err != nil {
+	if err := checkConfig(c); err != nil {
 		return err
 	}
 	if elems, _ := t.base.Block(); elems == 0 {
 		return fmt.Errorf("tensor type %s is %w", t, ErrUnsupported)
 	}
-	writeMetadata(w, c, t)
+	m, err := c.Model()
+	if err != nil {
+		return err
+	}
+	writeMetadata(w, c, t.number, hasLayerNorm(m))
 	writePooling(w, c)
 	if err := writeVocabulary(w, c); err != nil {
 		return err
@@ -67,12 +71,13 @@ type keyWriter interface {
 	SetInts(key string, v []int32)
 }
 
-// writeMetadata writes the metadata that describe a configuration.
-func writeMetadata(w keyWriter, c Config, t FileType) {
+// writeMetadata writes the metadata that describe a configuration. fileType is general.file_type.
+// layerNorm says that the norms are LayerNorms, whose epsilon has another key.
+func writeMetadata(w keyWriter, c Config, fileType uint32, layerNorm bool) {
 	key := func(s string) string { return c.Arch + "." + s }
 	w.SetString("general.architecture", c.Arch)
 	w.SetString("general.name", c.Name+" (random weights)")
-	w.SetUint32("general.file_type", t.number)
+	w.SetUint32("general.file_type", fileType)
 	w.SetUint32("general.quantization_version", 2)
 	w.SetUint32(key("context_length"), uint32(c.Context))
 	w.SetUint32(key("embedding_length"), uint32(c.Hidden))
@@ -81,7 +86,11 @@ func writeMetadata(w keyWriter, c Config, t FileType) {
 	w.SetUint32(key("attention.head_count"), uint32(c.Heads))
 	writeSizes(w, key("attention.head_count_kv"), c.KVHeads, c.KVHeadsOf)
 	writeHeads(w, c, key)
-	w.SetFloat32(key(c.epsKey()), float32(c.Eps))
+	eps := rmsEps
+	if layerNorm {
+		eps = layerEps
+	}
+	w.SetFloat32(key(eps), float32(c.Eps))
 	w.SetUint32(key("rope.dimension_count"), uint32(c.ropeDim()))
 	w.SetFloat32(key("rope.freq_base"), float32(c.RopeBase))
 	w.SetUint32(key("vocab_size"), uint32(c.Vocab))

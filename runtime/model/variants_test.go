@@ -110,7 +110,7 @@ func TestDefaultsOfKeys(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		config, errs := configOf(f)
+		config, errs := ConfigErrors(f)
 		if got := c.got(config); len(errs) > 0 || got != c.want {
 			t.Errorf("%s without %s: %d, want %d (%v)", c.family, c.key, got, c.want, errs)
 		}

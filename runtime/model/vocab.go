@@ -54,8 +54,8 @@ func writeVocabulary(w *gguf.Writer, c Config) error {
 	if c.Template != "" {
 		w.SetString(keyTemplate, c.Template)
 	}
-	if c.borrowed != nil {
-		c.borrowed.write(w, c.Vocab)
+	if c.Tokenizer != nil {
+		c.Tokenizer.WriteTokens(w, c.Vocab)
 		return nil
 	}
 	arch.Vocabulary(w, c.Vocab)
@@ -220,48 +220,70 @@ func diagonal(left, right []string, n int) []piece {
 	return out
 }
 
-// Chat templates similar to those of the families, for synthetic vocabularies.
-const (
-	chatML = `{% for message in messages %}<|im_start|>{{ message['role'] }}
+// chatML is a chat template similar to that of the family, for synthetic vocabularies.
+const chatML = `{% for message in messages %}<|im_start|>{{ message['role'] }}
 {{ message['content'] }}<|im_end|>
 {% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
 {% endif %}`
-	chatLFM2   = `{{ bos_token }}` + chatML
-	chatLlama3 = `{% for message in messages %}{% if loop.first %}{{ bos_token }}{% endif %}<|start_header_id|>{{ message['role'] }}<|end_header_id|>
+
+// chatLFM2 is a chat template similar to that of the family, for synthetic vocabularies.
+const chatLFM2 = `{{ bos_token }}` + chatML
+
+// chatLlama3 is a chat template similar to that of the family, for synthetic vocabularies.
+const chatLlama3 = `{% for message in messages %}{% if loop.first %}{{ bos_token }}{% endif %}<|start_header_id|>{{ message['role'] }}<|end_header_id|>
 
 {{ message['content'] }}<|eot_id|>{% endfor %}{% if add_generation_prompt %}<|start_header_id|>assistant<|end_header_id|>
 
 {% endif %}`
-	chatDeepSeek = `{{ bos_token }}{% for message in messages %}{% if message['role'] == 'assistant' %}<｜Assistant｜>{{ message['content'] }}<｜end▁of▁sentence｜>{% elif message['role'] == 'user' %}<｜User｜>{{ message['content'] }}{% else %}{{ message['content'] }}{% endif %}{% endfor %}{% if add_generation_prompt %}<｜Assistant｜>{% endif %}`
-	chatLlama4   = `{% for message in messages %}{% if loop.first %}{{ bos_token }}{% endif %}<|header_start|>{{ message['role'] }}<|header_end|>
+
+// chatDeepSeek is a chat template similar to that of the family, for synthetic vocabularies.
+const chatDeepSeek = `{{ bos_token }}{% for message in messages %}{% if message['role'] == 'assistant' %}<｜Assistant｜>{{ message['content'] }}<｜end▁of▁sentence｜>{% elif message['role'] == 'user' %}<｜User｜>{{ message['content'] }}{% else %}{{ message['content'] }}{% endif %}{% endfor %}{% if add_generation_prompt %}<｜Assistant｜>{% endif %}`
+
+// chatLlama4 is a chat template similar to that of the family, for synthetic vocabularies.
+const chatLlama4 = `{% for message in messages %}{% if loop.first %}{{ bos_token }}{% endif %}<|header_start|>{{ message['role'] }}<|header_end|>
 
 {{ message['content'] }}<|eot|>{% endfor %}{% if add_generation_prompt %}<|header_start|>assistant<|header_end|>
 
 {% endif %}`
-	chatGemma = `{{ bos_token }}{% for message in messages %}<start_of_turn>{{ 'model' if message['role'] == 'assistant' else message['role'] }}
+
+// chatGemma is a chat template similar to that of the family, for synthetic vocabularies.
+const chatGemma = `{{ bos_token }}{% for message in messages %}<start_of_turn>{{ 'model' if message['role'] == 'assistant' else message['role'] }}
 {{ message['content'] }}<end_of_turn>
 {% endfor %}{% if add_generation_prompt %}<start_of_turn>model
 {% endif %}`
-	chatGemma4 = `{{ bos_token }}{% for message in messages %}<|turn>{{ 'model' if message['role'] == 'assistant' else message['role'] }}
+
+// chatGemma4 is a chat template similar to that of the family, for synthetic vocabularies.
+const chatGemma4 = `{{ bos_token }}{% for message in messages %}<|turn>{{ 'model' if message['role'] == 'assistant' else message['role'] }}
 {{ message['content'] }}<turn|>
 {% endfor %}{% if add_generation_prompt %}<|turn>model
 {% endif %}`
-	chatHarmony = `{% if tools %}<|start|>developer<|message|># Tools
+
+// chatHarmony is a chat template similar to that of the family, for synthetic vocabularies.
+const chatHarmony = `{% if tools %}<|start|>developer<|message|># Tools
 
 namespace functions {
 {% for tool in tools %}// {{ tool.function.description }}
 type {{ tool.function.name }} = (_: {{ tool.function.parameters | tojson }}) => any;
 {% endfor %}}<|end|>{% endif %}{% set last = namespace(name='') %}{% for message in messages %}{% if message['role'] == 'assistant' and message['tool_calls'] %}{% set call = message['tool_calls'][0].function %}{% set last.name = call.name %}<|start|>assistant<|channel|>commentary to=functions.{{ call.name }} <|constrain|>json<|message|>{{ call.arguments | tojson }}<|call|>{% elif message['role'] == 'assistant' %}<|start|>assistant<|channel|>final<|message|>{{ message['content'] }}<|end|>{% elif message['role'] == 'tool' %}<|start|>functions.{{ last.name }} to=assistant<|channel|>commentary<|message|>{{ message['content'] }}<|end|>{% else %}<|start|>{{ message['role'] }}<|message|>{{ message['content'] }}<|end|>{% endif %}{% endfor %}{% if add_generation_prompt %}<|start|>assistant{% endif %}`
-	chatMistral = `{{ bos_token }}{% for message in messages %}{% if message['role'] == 'assistant' %}{{ message['content'] }}</s>{% else %}[INST]{{ message['content'] }}[/INST]{% endif %}{% endfor %}`
-	chatGranite = `{% for message in messages %}<|start_of_role|>{{ message['role'] }}<|end_of_role|>{{ message['content'] }}<|end_of_text|>
+
+// chatMistral is a chat template similar to that of the family, for synthetic vocabularies.
+const chatMistral = `{{ bos_token }}{% for message in messages %}{% if message['role'] == 'assistant' %}{{ message['content'] }}</s>{% else %}[INST]{{ message['content'] }}[/INST]{% endif %}{% endfor %}`
+
+// chatGranite is a chat template similar to that of the family, for synthetic vocabularies.
+const chatGranite = `{% for message in messages %}<|start_of_role|>{{ message['role'] }}<|end_of_role|>{{ message['content'] }}<|end_of_text|>
 {% endfor %}{% if add_generation_prompt %}<|start_of_role|>assistant<|end_of_role|>{% endif %}`
-	chatGLM = `[gMASK]<sop>{% for message in messages %}<|{{ message['role'] }}|>
+
+// chatGLM is a chat template similar to that of the family, for synthetic vocabularies.
+const chatGLM = `[gMASK]<sop>{% for message in messages %}<|{{ message['role'] }}|>
 {{ message['content'] }}{% endfor %}{% if add_generation_prompt %}<|assistant|>
 {% endif %}`
-	chatPhi3 = `{% for message in messages %}<|{{ message['role'] }}|>
+
+// chatPhi3 is a chat template similar to that of the family, for synthetic vocabularies.
+const chatPhi3 = `{% for message in messages %}<|{{ message['role'] }}|>
 {{ message['content'] }}<|end|>
 {% endfor %}{% if add_generation_prompt %}<|assistant|>
 {% endif %}`
-	chatPlain = `{{ bos_token }}{% for message in messages %}{{ message['role'] }}: {{ message['content'] }}
+
+// chatPlain is a chat template similar to that of the family, for synthetic vocabularies.
+const chatPlain = `{{ bos_token }}{% for message in messages %}{{ message['role'] }}: {{ message['content'] }}
 {% endfor %}{% if add_generation_prompt %}assistant: {% endif %}`
-)

@@ -115,5 +115,5 @@ func borrow(config model.Config, file string) (model.Config, error) {
 		return config, err
 	}
 	defer f.Close()
-	return config.BorrowVocabulary(f)
+	return model.BorrowVocabulary(config, f)
 }
