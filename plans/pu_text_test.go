@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"sandwich/profiles"
-	"sandwich/topotree"
+	"sandwich/topotree/hwloc"
 )
 
 func TestPUWords(t *testing.T) {
@@ -26,7 +26,7 @@ func TestPUWords(t *testing.T) {
 		{"pack:2 numa:2 l3:2 core:4 pu:1", "0,4,8,12,16,20,24,28", "one core of each L3"},
 		{"core:4 pu:1", "9", "1 PU, some of which this machine lacks"},
 	} {
-		m, err := topotree.ReadSynthetic(c.machine)
+		m, err := hwloc.ReadSynthetic(c.machine)
 		if err != nil {
 			t.Fatal(err)
 		}

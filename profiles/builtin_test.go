@@ -7,6 +7,7 @@ import (
 
 	"sandwich/runtime/refdata"
 	"sandwich/topotree"
+	"sandwich/topotree/hwloc"
 )
 
 func TestBuiltins(t *testing.T) {
@@ -68,7 +69,7 @@ func TestBuiltinsAreTheSyntheticMachines(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := topotree.ReadXML(f)
+		m, err := hwloc.ReadXML(f)
 		f.Close()
 		if err != nil {
 			t.Fatal(err)

@@ -5,11 +5,12 @@ import (
 	"testing"
 
 	"sandwich/topotree"
+	"sandwich/topotree/hwloc"
 )
 
 func machineOf(t *testing.T, text string, quota float64) *Profile {
 	t.Helper()
-	m, err := topotree.ReadSynthetic(text)
+	m, err := hwloc.ReadSynthetic(text)
 	if err != nil {
 		t.Fatal(err)
 	}

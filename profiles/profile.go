@@ -11,6 +11,7 @@ import (
 	"sandwich/microkernel"
 	"sandwich/profiles/retention"
 	"sandwich/topotree"
+	"sandwich/topotree/sysfs"
 )
 
 // Version is the schema version of host.yaml that is written. Version 1 is migrated (fromVersion1);
@@ -47,7 +48,7 @@ type document struct {
 
 // Live describes the machine that this program runs on. It measures nothing.
 func Live() (*Profile, error) {
-	m, err := topotree.ReadLive()
+	m, err := sysfs.ReadLive()
 	if err != nil {
 		return nil, err
 	}

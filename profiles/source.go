@@ -6,6 +6,8 @@ import (
 
 	"sandwich/profiles/retention"
 	"sandwich/topotree"
+	"sandwich/topotree/hwloc"
+	"sandwich/topotree/sysfs"
 )
 
 // Source selects a machine by one of its fields. The zero value selects the machine that the
@@ -30,7 +32,7 @@ func (s Source) Read() (*Profile, error) {
 	}
 	if s.Root != "" {
 		root := os.DirFS(s.Root)
-		machine, err := topotree.ReadSysfs(root)
+		machine, err := sysfs.Read(root)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", s.Root, err)
 		}
@@ -45,7 +47,7 @@ func (s Source) Read() (*Profile, error) {
 
 func (s Source) readDescription() (*topotree.Machine, error) {
 	if s.Synthetic != "" {
-		return topotree.ReadSynthetic(s.Synthetic)
+		return hwloc.ReadSynthetic(s.Synthetic)
 	}
 	if st, err := os.Stat(s.HWLoc); err == nil && st.IsDir() {
 		return nil, fmt.Errorf("%s is a folder: use an hwloc XML file, or --root for a folder with sys/ "+
@@ -56,7 +58,7 @@ func (s Source) readDescription() (*topotree.Machine, error) {
 		return nil, err
 	}
 	defer f.Close()
-	machine, err := topotree.ReadXML(f)
+	machine, err := hwloc.ReadXML(f)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.HWLoc, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"sandwich/topotree"
+	"sandwich/topotree/cluster"
 )
 
 // Names of the matrices that package calibrate measures.
@@ -120,7 +121,7 @@ func (p *Profile) grouping(sets []topotree.CPUSet) string {
 	if err != nil {
 		return ""
 	}
-	if x := topotree.Propose(tree, topotree.Clustering{Sets: sets}).Group; x != (topotree.Transform{}) {
+	if x := cluster.Propose(tree, cluster.Clustering{Sets: sets}).Group; x != (topotree.Transform{}) {
 		return x.String()
 	}
 	return ""

@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"sandwich/topotree"
+	"sandwich/topotree/hwloc"
 )
 
 // structured is a profile with everything that a full probe finds.
 func structured(t *testing.T) *Profile {
 	t.Helper()
-	m, err := topotree.ReadSynthetic("numa:2 core:4")
+	m, err := hwloc.ReadSynthetic("numa:2 core:4")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +78,7 @@ func TestMeasuredColorsKeepTheFingerprint(t *testing.T) {
 // TestGroupsOfSets: clusters without a transform get the one that makes them; those that the tree
 // shows, or that no transform makes, get none.
 func TestGroupsOfSets(t *testing.T) {
-	m, err := topotree.ReadSynthetic("core:8")
+	m, err := hwloc.ReadSynthetic("core:8")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"sandwich/internal/message"
+	"sandwich/topotree/internal/verify"
 )
 
 // Apply returns the result of a transform of t. The error says why the transform does not fit. Both
@@ -34,7 +35,7 @@ func (t *Tree) Apply(x Transform) (*Tree, error) {
 			return nil, fmt.Errorf("%s: groups would mix colors unevenly: %w", x, err)
 		}
 	}
-	if verify {
+	if verify.Trees {
 		if err := next.Check(); err != nil {
 			return nil, fmt.Errorf("%s broke the tree: %w", x, err)
 		}
@@ -178,7 +179,7 @@ func (e editor) sealGroup(g *Node) *Node {
 	var positions []int
 	for _, c := range g.Children {
 		g.Color = g.Color.Union(c.Color)
-		positions = append(positions, c.positions()...)
+		positions = append(positions, c.Positions()...)
 	}
 	slices.Sort(positions)
 	g.pos = positions[0]
@@ -190,9 +191,9 @@ func (e editor) sealGroup(g *Node) *Node {
 	return e.tree.seal(g)
 }
 
-// positions returns the positions among fundamental siblings of a node, or of the fundamental nodes
-// of a group.
-func (n *Node) positions() []int {
+// Positions returns the position of a node among its siblings of the fundamental tree, or those of
+// the fundamental nodes in a group, ascending.
+func (n *Node) Positions() []int {
 	if n.offsets == nil {
 		return []int{n.pos}
 	}
@@ -252,11 +253,10 @@ func compareNodes(a, b *Node) int {
 	return cmp.Or(cmp.Compare(a.Color, b.Color), bytes.Compare(a.digest[:], b.digest[:]), cmp.Compare(a.pos, b.pos))
 }
 
-// Full returns t without its removals, only with its groups. Trees from one Enumerate with equal
-// groups share the result.
+// Full returns t without its removals, only with its groups.
 func (t *Tree) Full() *Tree {
-	if t.lazy != nil {
-		return t.lazy.full()
+	if t.source != nil {
+		return t.source.Full()
 	}
 	ops := t.transforms()
 	groups := slices.DeleteFunc(slices.Clone(ops), func(x Transform) bool { return x.Op != OpGroup })
@@ -273,10 +273,10 @@ func (t *Tree) Full() *Tree {
 	return full
 }
 
-// Interchangeable returns the fundamental tree with a mark that makes groups of different strides
-// equal, for machines whose siblings were measured to be interchangeable. Without the mark the
-// digest of a group includes which siblings it took.
-func (t *Tree) Interchangeable() *Tree {
+// WithInterchangeable returns the fundamental tree with a mark that makes groups of different
+// strides equal, for machines whose siblings were measured to be interchangeable. Without the mark
+// the digest of a group includes which siblings it took.
+func (t *Tree) WithInterchangeable() *Tree {
 	base := t.Base()
 	info := *base.info
 	info.interchangeable = true

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// finish completes a Machine from the fields that a reader filled (Online, Objects, Memory,
+// Build completes a Machine from the fields that a reader filled (Online, Objects, Memory,
 // CoreTypes, Distances): it cleans the objects, orders the levels, and colors and builds the tree.
 // All readers use it, so that they give the same tree for the same machine.
-func finish(m *Machine) (*Machine, error) {
+func Build(m *Machine) (*Machine, error) {
 	if m.Online.IsEmpty() {
 		return nil, fmt.Errorf("the description has no online CPU")
 	}

@@ -16,8 +16,8 @@ import (
 // Colors are ordered by their basic colors.
 type Color string
 
-// basicColor returns the color with one basic color, which must be in [0, 65535].
-func basicColor(index int) Color {
+// BasicColor returns the color with one basic color, which must be in [0, 65535].
+func BasicColor(index int) Color {
 	return Color(binary.BigEndian.AppendUint16(nil, uint16(index)))
 }
 
@@ -65,7 +65,7 @@ func parseColor(text string) (Color, error) {
 			return "", fmt.Errorf("color %q: write the numbers of the palette joined by plus signs, as in 0 or "+
 				"0+1", message.Clip(text, 60))
 		}
-		c = c.Union(basicColor(int(index)))
+		c = c.Union(BasicColor(int(index)))
 	}
 	return c, nil
 }

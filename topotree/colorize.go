@@ -114,7 +114,7 @@ func (k baseKey) info(m *Machine, distances int) ColorInfo {
 // paint colors all nodes and computes digests bottom-up.
 func (p *painter) paint(n *Node) {
 	if len(n.Children) == 0 {
-		n.Color = basicColor(p.color[n.ID])
+		n.Color = BasicColor(p.color[n.ID])
 	} else {
 		n.Color = ""
 		for _, c := range n.Children {

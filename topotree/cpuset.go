@@ -53,7 +53,9 @@ func CPURange(from, to int) CPUSet {
 	return CPUSet{words}
 }
 
-func trimmed(words []uint64) CPUSet {
+// CPUSetFromWords returns the set of PU c for each bit c%64 of words[c/64]. The set keeps words, so
+// the caller must not change them afterwards. No bit may exceed MaxPUs.
+func CPUSetFromWords(words []uint64) CPUSet {
 	for len(words) > 0 && words[len(words)-1] == 0 {
 		words = words[:len(words)-1]
 	}
@@ -166,7 +168,7 @@ func (s CPUSet) Intersect(o CPUSet) CPUSet {
 	for i := range words {
 		words[i] = s.words[i] & o.words[i]
 	}
-	return trimmed(words)
+	return CPUSetFromWords(words)
 }
 
 // Minus returns the PUs of s that are not in o.
@@ -176,7 +178,7 @@ func (s CPUSet) Minus(o CPUSet) CPUSet {
 	for i := range min(len(s.words), len(o.words)) {
 		words[i] &^= o.words[i]
 	}
-	return trimmed(words)
+	return CPUSetFromWords(words)
 }
 
 // All yields the PU numbers in ascending order.

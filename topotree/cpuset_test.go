@@ -72,7 +72,7 @@ func TestCPUSetText(t *testing.T) {
 		"ffffffffffffffff": "0-63", strings.Repeat("0,", 127) + "80000000": "31", "1" + strings.Repeat(",0",
 			127): "4064",
 	} {
-		if s, err := parseCPUMask(text); err != nil || s.String() != want {
+		if s, err := ParseCPUMask(text); err != nil || s.String() != want {
 			t.Errorf("mask %q = %s, %v; want %s", text, s, err, want)
 		}
 	}
@@ -83,7 +83,7 @@ func TestCPUSetText(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"x", "0xf...f", "123456789,0", "1" + strings.Repeat(",0", 600), "-1"} {
-		if s, err := parseCPUMask(text); err == nil {
+		if s, err := ParseCPUMask(text); err == nil {
 			t.Errorf("mask %q was taken as %s", message.Clip(text, 60), s)
 		}
 	}

@@ -44,7 +44,7 @@ func (s CPUSet) String() string {
 // ParseCPUSet parses a Linux CPU list such as "0-3,8" or "0-31:2/8" (used:group stride). Blank text
 // is the empty set.
 func ParseCPUSet(text string) (CPUSet, error) {
-	text = trimKernel(text)
+	text = trimSpace(text)
 	if text == "" {
 		return CPUSet{}, nil
 	}
@@ -58,7 +58,7 @@ func ParseCPUSet(text string) (CPUSet, error) {
 			return CPUSet{}, fmt.Errorf("CPU list %q: %w", message.Clip(text, 60), err)
 		}
 	}
-	return trimmed(words).compact(), nil
+	return CPUSetFromWords(words).compact(), nil
 }
 
 func setListPart(words []uint64, part string) error {
@@ -111,11 +111,11 @@ func parsePU(text string) (int, error) {
 	return n, nil
 }
 
-// parseCPUMask parses a bitmap in 32-bit hexadecimal words, the highest first: the kernel's
+// ParseCPUMask parses a bitmap in 32-bit hexadecimal words, the highest first: the kernel's
 // "00ff,ffffffff" and hwloc's "0x00010000,,0x0", where an empty word is zero. It rejects hwloc's
 // infinite "0xf...f".
-func parseCPUMask(text string) (CPUSet, error) {
-	text = trimKernel(text)
+func ParseCPUMask(text string) (CPUSet, error) {
+	text = trimSpace(text)
 	if text == "" {
 		return CPUSet{}, nil
 	}
@@ -138,7 +138,7 @@ func parseCPUMask(text string) (CPUSet, error) {
 		at := len(parts) - 1 - i
 		words[at/2] |= v << (32 * (at % 2))
 	}
-	set := trimmed(words)
+	set := CPUSetFromWords(words)
 	if set.Last() >= MaxPUs {
 		return CPUSet{}, fmt.Errorf("CPU mask names CPU %d, beyond the limit of %d", set.Last(), MaxPUs)
 	}
@@ -166,8 +166,8 @@ func (s *CPUSet) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// trimKernel removes blanks, newlines and NUL bytes around a value from sysfs.
-func trimKernel(text string) string {
+// trimSpace removes the blanks, newlines and NUL bytes that files of the kernel have at their end.
+func trimSpace(text string) string {
 	return strings.Trim(text, " \t\r\n\x00")
 }
 

@@ -88,7 +88,7 @@ func (d Description) Machine() (*Machine, error) {
 	if err := checkDistances(m.Distances); err != nil {
 		return nil, fmt.Errorf("machine description: %w", err)
 	}
-	m, err := finish(m)
+	m, err := Build(m)
 	if err != nil {
 		return nil, fmt.Errorf("machine description: %w", err)
 	}

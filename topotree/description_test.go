@@ -1,14 +1,17 @@
-package topotree
+package topotree_test
 
 import (
 	"testing"
 
 	"gopkg.in/yaml.v3"
+
+	"sandwich/topotree"
+	"sandwich/topotree/hwloc"
 )
 
 // TestDescriptionYAML sends a machine through the YAML of host.yaml.
 func TestDescriptionYAML(t *testing.T) {
-	m, err := ReadSynthetic("pack:2 numa:2(memory=64GiB) l3:2(size=16MiB) l2:2(size=512kB) core:1 pu:1")
+	m, err := hwloc.ReadSynthetic("pack:2 numa:2(memory=64GiB) l3:2(size=16MiB) l2:2(size=512kB) core:1 pu:1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -16,7 +19,7 @@ func TestDescriptionYAML(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var d Description
+	var d topotree.Description
 	if err := yaml.Unmarshal(text, &d); err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +30,8 @@ func TestDescriptionYAML(t *testing.T) {
 	if back.Tree.Digest() != m.Tree.Digest() || back.Memory[3].Bytes != 64<<30 {
 		t.Errorf("changed on the way:\n%s", text)
 	}
-	if _, err := (Description{Online: CPURange(0, 3), Levels: []LevelData{{Kind: KindNUMA}}}).Machine(); err == nil {
+	if _, err := (topotree.Description{Online: topotree.CPURange(0, 3),
+		Levels: []topotree.LevelData{{Kind: topotree.KindNUMA}}}).Machine(); err == nil {
 		t.Error("NUMA nodes among the levels were taken")
 	}
 }

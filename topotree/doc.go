@@ -1,8 +1,9 @@
-// Package topotree describes a machine as an immutable tree (Sandwich section 5), with readers,
-// transforms, digests, enumeration and sections.
+// Package topotree describes a machine as an immutable tree (Sandwich section 5), with transforms
+// and digests.
 //
-// A reader (Linux sysfs, hwloc XML, hwloc synthetic text, the YAML of a profile) turns a
-// description into a Machine: its objects, the PUs that may be used, and the fundamental Tree. A
-// transform returns a new Tree. Enumerate yields all trees that transforms reach, one per
-// equivalence class. Sections divides a tree into ranks.
+// A reader fills the objects and PUs of a Machine, and Build adds the fundamental Tree. The readers
+// are the packages sysfs (Linux) and hwloc (XML and synthetic text); Description.Machine reads the
+// YAML of a profile. Tree.Apply transforms a tree into another one. The package enumerate yields
+// all trees that transforms reach, one per equivalence class, section divides a tree into ranks,
+// cluster finds latent structure in measurements, and draw renders trees.
 package topotree

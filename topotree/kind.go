@@ -61,3 +61,16 @@ func (k *Kind) UnmarshalText(text []byte) error {
 }
 
 func (k Kind) IsCache() bool { return k == KindL4 || k == KindL3 || k == KindL2 }
+
+// CacheKind maps a cache level to a kind. L1 caches belong to a core and form no tree level.
+func CacheKind(level int) (Kind, bool) {
+	switch level {
+	case 2:
+		return KindL2, true
+	case 3:
+		return KindL3, true
+	case 4:
+		return KindL4, true
+	}
+	return 0, false
+}

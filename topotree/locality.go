@@ -2,8 +2,6 @@ package topotree
 
 import (
 	"slices"
-	"strconv"
-	"strings"
 )
 
 // Localities returns the NUMA nodes with PUs, sorted by index. Nodes with the same PUs, as made by
@@ -33,8 +31,8 @@ func (m *Machine) Localities() []MemoryNode {
 	return out
 }
 
-// nodesOn returns the indexes of the NUMA nodes with exactly these PUs, ascending.
-func (m *Machine) nodesOn(pus CPUSet) []int {
+// NodesOn returns the indexes of the NUMA nodes with exactly these PUs, ascending.
+func (m *Machine) NodesOn(pus CPUSet) []int {
 	var ids []int
 	for _, n := range m.Memory {
 		if !n.Device && n.CPUs.Equal(pus) {
@@ -43,26 +41,6 @@ func (m *Machine) nodesOn(pus CPUSet) []int {
 	}
 	slices.Sort(ids)
 	return ids
-}
-
-// numberList formats ascending numbers as "0-3,8".
-func numberList(numbers []int) string {
-	var b strings.Builder
-	for i := 0; i < len(numbers); {
-		j := i
-		for j+1 < len(numbers) && numbers[j+1] == numbers[j]+1 {
-			j++
-		}
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(strconv.Itoa(numbers[i]))
-		if j > i {
-			b.WriteString("-" + strconv.Itoa(numbers[j]))
-		}
-		i = j + 1
-	}
-	return b.String()
 }
 
 // MemoryOnly returns the NUMA nodes without PUs that are not device memory, with the nodes nearest
@@ -123,7 +101,7 @@ func (m *Machine) MayUse(node int) bool {
 func (m *Machine) CommonNode(pus CPUSet) int {
 	for _, n := range m.Memory {
 		if pus.In(n.CPUs) && m.MayUse(n.ID) {
-			if len(m.nodesOn(n.CPUs)) > 1 {
+			if len(m.NodesOn(n.CPUs)) > 1 {
 				return -1
 			}
 			return n.ID

@@ -93,3 +93,5 @@ type Machine struct {
 
 	Tree *Tree // all online PUs
 }
+
+const MaxMemoryNodes = 4096

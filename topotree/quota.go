@@ -1,7 +1,6 @@
 package topotree
 
 import (
-	"io/fs"
 	"math"
 )
 
@@ -21,14 +20,3 @@ func QuotaPUs(cpus float64) int {
 
 // QuotaPUs returns the number of PUs that the machine's quota allows; see the function QuotaPUs.
 func (m *Machine) QuotaPUs() int { return QuotaPUs(m.QuotaCPUs) }
-
-// ReadQuota returns the current CPU quota of this process in CPUs, 0 if unlimited. fsys contains
-// sys/ and proc/.
-func ReadQuota(fsys fs.FS) float64 {
-	r := sysfs{fsys: fsys, m: &Machine{}}
-	groups := r.cgroupPaths()
-	for _, mount := range r.cgroupMounts() {
-		r.readQuota(mount, groups)
-	}
-	return r.m.QuotaCPUs
-}

@@ -9,7 +9,11 @@ import (
 	"testing"
 
 	"sandwich/topotree"
+	"sandwich/topotree/cluster"
 	"sandwich/topotree/draw"
+	"sandwich/topotree/enumerate"
+	"sandwich/topotree/internal/topotest"
+	"sandwich/topotree/section"
 )
 
 var update = flag.Bool("update", false, "rewrite the output blocks of README.md")
@@ -18,23 +22,23 @@ var update = flag.Bool("update", false, "rewrite the output blocks of README.md"
 var tour = map[string]func(t *testing.T, w *strings.Builder){
 	"machine": func(t *testing.T, w *strings.Builder) { writeText(t, w, kunpengTree(t)) },
 	"clusters": func(t *testing.T, w *strings.Builder) {
-		writeText(t, w, topotree.MustApply(t, kunpengTree(t), "group(4,1,4)"))
+		writeText(t, w, topotest.Apply(t, kunpengTree(t), "group(4,1,4)"))
 	},
 	"sc-rm": func(t *testing.T, w *strings.Builder) {
-		tree := topotree.MustApply(t, kunpengTree(t), "group(4,1,4)", "remove(1,5)")
+		tree := topotest.Apply(t, kunpengTree(t), "group(4,1,4)", "remove(1,5)")
 		writeText(t, w, tree)
 		writeSections(w, tree)
 	},
 	"numa-rm": func(t *testing.T, w *strings.Builder) {
-		tree := topotree.MustApply(t, kunpengTree(t), "remove(6,4)")
+		tree := topotest.Apply(t, kunpengTree(t), "remove(6,4)")
 		writeText(t, w, tree)
 		writeSections(w, tree)
 	},
 	"space": func(t *testing.T, w *strings.Builder) {
 		base := kunpengTree(t)
-		var stats topotree.Stats
+		var stats enumerate.Stats
 		plans := map[topotree.Digest]*topotree.Tree{}
-		for tree := range topotree.Enumerate(base, topotree.Bounds{Stats: &stats}) {
+		for tree := range enumerate.Trees(base, enumerate.Bounds{Stats: &stats}) {
 			plans[tree.Digest()] = tree
 		}
 		fmt.Fprintf(w, "generated %d, duplicates %d, kept %d, from %d groupings\n", stats.Generated, stats.Duplicates,
@@ -42,7 +46,7 @@ var tour = map[string]func(t *testing.T, w *strings.Builder){
 		for _, ops := range [][]string{
 			{"group(4,1,4)", "remove(1,5)"}, {"remove(6,4)"}, {"group(4,1,4)"}, {"group(4,6,4)"},
 		} {
-			want := topotree.MustApply(t, base, ops...)
+			want := topotest.Apply(t, base, ops...)
 			found, ok := plans[want.Digest()]
 			if !ok {
 				t.Fatalf("%v is not in the enumeration", ops)
@@ -53,12 +57,12 @@ var tour = map[string]func(t *testing.T, w *strings.Builder){
 	"growth": func(t *testing.T, w *strings.Builder) {
 		fmt.Fprintf(w, "%-46s %5s %10s %10s %10s\n", "machine", "PUs", "generated", "duplicates", "kept")
 		for _, text := range []string{
-			"numa:2 l3:2 core:4", "pack:2 l3:4 core:4 pu:2", topotree.Kunpeng920, "pack:2 numa:1 l3:16 core:4 pu:2",
+			"numa:2 l3:2 core:4", "pack:2 l3:4 core:4 pu:2", topotest.Kunpeng920, "pack:2 numa:1 l3:16 core:4 pu:2",
 			"pack:4 numa:4 l3:2 core:16 pu:2",
 		} {
-			m := topotree.MustSynthetic(t, text)
-			var stats topotree.Stats
-			for range topotree.Enumerate(m.Tree, topotree.Bounds{Stats: &stats}) {
+			m := topotest.Synthetic(t, text)
+			var stats enumerate.Stats
+			for range enumerate.Trees(m.Tree, enumerate.Bounds{Stats: &stats}) {
 			}
 			fmt.Fprintf(w, "%-46s %5d %10d %10d %10d\n", shortName(text), m.Tree.PUs(), stats.Generated,
 				stats.Duplicates, stats.Kept)
@@ -66,7 +70,7 @@ var tour = map[string]func(t *testing.T, w *strings.Builder){
 	},
 	"measured": func(t *testing.T, w *strings.Builder) {
 		r := rand.New(rand.NewPCG(920, 0))
-		found, err := topotree.FindClusters(topotree.Indexes(192), topotree.Latencies(r, 192, 0.1,
+		found, err := cluster.Find(topotest.Indexes(192), topotest.Latencies(r, 192, 0.1,
 			func(i, j int) float64 {
 				switch {
 				case i/4 == j/4:
@@ -81,12 +85,12 @@ var tour = map[string]func(t *testing.T, w *strings.Builder){
 		}
 		for _, c := range found {
 			fmt.Fprintf(w, "contrast %.2f, effect %.1f: %s\n", c.Contrast, c.Effect,
-				topotree.Propose(kunpengTree(t), c).Text)
+				cluster.Propose(kunpengTree(t), c).Text)
 		}
 	},
 	"crossing": func(t *testing.T, w *strings.Builder) {
 		for _, text := range []string{"pack:2 l3:1 numa:2 core:10 pu:2", "numa:2 pack:2 l3:1 core:4"} {
-			m := topotree.MustSynthetic(t, text)
+			m := topotest.Synthetic(t, text)
 			fmt.Fprintf(w, "%s\n", text)
 			for _, c := range m.Crossings {
 				fmt.Fprintf(w, "  %s\n", c.Text)
@@ -96,11 +100,11 @@ var tour = map[string]func(t *testing.T, w *strings.Builder){
 }
 
 func kunpengTree(t *testing.T) *topotree.Tree {
-	return topotree.MustSynthetic(t, topotree.Kunpeng920).Tree
+	return topotest.Synthetic(t, topotest.Kunpeng920).Tree
 }
 
 func shortName(text string) string {
-	if text == topotree.Kunpeng920 {
+	if text == topotest.Kunpeng920 {
 		return "kunpeng920"
 	}
 	return text
@@ -114,7 +118,7 @@ func writeText(t *testing.T, w *strings.Builder, tree *topotree.Tree) {
 }
 
 func writeSections(w *strings.Builder, tree *topotree.Tree) {
-	for _, s := range tree.Sections() {
+	for _, s := range section.Of(tree) {
 		if s.Repeats {
 			continue
 		}
@@ -126,7 +130,7 @@ func writeSections(w *strings.Builder, tree *topotree.Tree) {
 
 // TestReadme keeps the output that README.md shows equal to what the code prints.
 func TestReadme(t *testing.T) {
-	defer topotree.WithoutVerify()()
+	defer topotest.WithoutVerify()()
 	b, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)

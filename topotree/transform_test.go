@@ -1,20 +1,24 @@
-package topotree
+package topotree_test
 
 import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"sandwich/topotree"
+	"sandwich/topotree/enumerate"
+	"sandwich/topotree/internal/topotest"
 )
 
 func TestTransformText(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for range 500 {
-		color := basicColor(r.IntN(5)).Union(basicColor(r.IntN(300)))
-		for _, x := range []Transform{
-			Group(2+r.IntN(30), 1+r.IntN(30), 1+r.IntN(9)), Remove(1+r.IntN(30), 1+r.IntN(9)),
-			RemoveColor(1+r.IntN(30), 1+r.IntN(9), color), Only(color),
+		color := topotree.BasicColor(r.IntN(5)).Union(topotree.BasicColor(r.IntN(300)))
+		for _, x := range []topotree.Transform{
+			topotree.Group(2+r.IntN(30), 1+r.IntN(30), 1+r.IntN(9)), topotree.Remove(1+r.IntN(30), 1+r.IntN(9)),
+			topotree.RemoveColor(1+r.IntN(30), 1+r.IntN(9), color), topotree.Only(color),
 		} {
-			if back, err := ParseTransform(x.String()); err != nil || back != x {
+			if back, err := topotree.ParseTransform(x.String()); err != nil || back != x {
 				t.Fatalf("%s came back as %s: %v", x, back, err)
 			}
 		}
@@ -25,7 +29,7 @@ func TestTransformText(t *testing.T) {
 		"group(1,1,1)", "group(2,0,1)", "group(2,1,0)", "remove(0,1)", "remove(1,0)", "only()", "only(99999)",
 		"group(-2,1,1)", "group(99999999999999999999,1,1)",
 	} {
-		if x, err := ParseTransform(text); err == nil {
+		if x, err := topotree.ParseTransform(text); err == nil {
 			t.Errorf("%q was taken as %s", text, x)
 		}
 	}
@@ -33,7 +37,7 @@ func TestTransformText(t *testing.T) {
 
 // TestTransformsThatDoNotFit checks the sentences a user reads.
 func TestTransformsThatDoNotFit(t *testing.T) {
-	m := mustSynthetic(t, "pack:2 numa:2 l3:4 core:4")
+	m := topotest.Synthetic(t, "pack:2 numa:2 l3:4 core:4")
 	for text, want := range map[string]string{
 		"group(5,1,3)":   "group(5,1,3): 4 children per parent at depth 2 cannot be taken 5 at a time",
 		"group(2,4,3)":   "group(2,4,3): 4 children per parent at depth 2 cannot be taken 2 at a time with stride 4",
@@ -44,7 +48,7 @@ func TestTransformsThatDoNotFit(t *testing.T) {
 		"remove(1,6)":    "remove(1,6): the tree ends at depth 5",
 		"remove(1,3,0)+": "use group(n,t,d)",
 	} {
-		x, err := ParseTransform(text)
+		x, err := topotree.ParseTransform(text)
 		if err == nil {
 			_, err = m.Tree.Apply(x)
 		}
@@ -52,8 +56,8 @@ func TestTransformsThatDoNotFit(t *testing.T) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
 	}
-	removed := mustApply(t, m.Tree, "remove(1,4)")
-	if _, err := removed.Apply(Group(3, 1, 4)); err == nil || !strings.Contains(err.Error(),
+	removed := topotest.Apply(t, m.Tree, "remove(1,4)")
+	if _, err := removed.Apply(topotree.Group(3, 1, 4)); err == nil || !strings.Contains(err.Error(),
 		"groups come before removes") {
 		t.Errorf("group after remove: %v", err)
 	}
@@ -65,13 +69,13 @@ func TestTransformsThatDoNotFit(t *testing.T) {
 // TestDigest checks what the digest is blind to and what it sees.
 func TestDigest(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
-	for name, m := range smallMachines(t) {
+	for name, m := range topotest.SmallMachines(t) {
 		for range 5 {
-			other := renumbered(t, m, r)
+			other := topotest.Renumbered(t, m, r)
 			if other.Tree.Digest() != m.Tree.Digest() {
 				t.Fatalf("%s: the digest sees PU numbers or the order of siblings", name)
 			}
-			for tree := range Enumerate(m.Tree, Bounds{MaxTrees: 30}) {
+			for tree := range enumerate.Trees(m.Tree, enumerate.Bounds{MaxTrees: 30}) {
 				same, err := other.Tree.ApplyAll(tree.Transforms()...)
 				if err != nil || same.Digest() != tree.Digest() {
 					t.Fatalf("%s %v: renumbered, it gives another digest: %v", name, tree.Transforms(), err)
@@ -79,21 +83,21 @@ func TestDigest(t *testing.T) {
 			}
 		}
 	}
-	all := map[Digest]string{}
-	for name, m := range smallMachines(t) {
+	all := map[topotree.Digest]string{}
+	for name, m := range topotest.SmallMachines(t) {
 		if other, taken := all[m.Tree.Digest()]; taken {
 			t.Errorf("%s and %s share a digest", name, other)
 		}
 		all[m.Tree.Digest()] = name
 	}
-	m := mustSynthetic(t, "numa:2 core:12")
-	seen := map[Digest]string{m.Tree.Digest(): "fundamental"}
+	m := topotest.Synthetic(t, "numa:2 core:12")
+	seen := map[topotree.Digest]string{m.Tree.Digest(): "fundamental"}
 	for _, text := range []string{
 		"group(4,1,2)", "group(4,3,2)", "group(2,1,2)", "group(2,2,2)", "group(2,3,2)", "group(2,6,2)", "group(6,1,2)",
 		"group(6,2,2)", "group(3,1,2)",
 		"group(3,2,2)", "group(3,4,2)", "group(2,1,3)", "remove(1,2)", "remove(2,2)", "remove(1,1)", "group(12,1,2)",
 	} {
-		x, _ := ParseTransform(text)
+		x, _ := topotree.ParseTransform(text)
 		tree, err := m.Tree.Apply(x)
 		if err != nil {
 			continue
@@ -107,12 +111,12 @@ func TestDigest(t *testing.T) {
 
 // TestNestedGroups: the same nesting reached by two paths is one tree.
 func TestNestedGroups(t *testing.T) {
-	m := mustSynthetic(t, "core:12")
+	m := topotest.Synthetic(t, "core:12")
 	for _, paths := range [][2][]string{
 		{{"group(4,1,2)", "group(2,1,3)"}, {"group(2,1,2)", "group(2,1,2)"}},
 		{{"group(6,2,2)", "group(3,1,3)"}, {"group(3,2,2)", "group(2,2,2)"}},
 	} {
-		a, b := mustApply(t, m.Tree, paths[0]...), mustApply(t, m.Tree, paths[1]...)
+		a, b := topotest.Apply(t, m.Tree, paths[0]...), topotest.Apply(t, m.Tree, paths[1]...)
 		if a.Digest() != b.Digest() {
 			t.Errorf("%v and %v differ", paths[0], paths[1])
 		}
@@ -121,16 +125,16 @@ func TestNestedGroups(t *testing.T) {
 
 // TestInterchangeable: proven alike, siblings make one tree whatever the stride.
 func TestInterchangeable(t *testing.T) {
-	m := mustSynthetic(t, "numa:2 core:12")
-	alike := m.Tree.Interchangeable()
-	a, b := mustApply(t, alike, "group(4,1,2)"), mustApply(t, alike, "group(4,3,2)")
+	m := topotest.Synthetic(t, "numa:2 core:12")
+	alike := m.Tree.WithInterchangeable()
+	a, b := topotest.Apply(t, alike, "group(4,1,2)"), topotest.Apply(t, alike, "group(4,3,2)")
 	if a.Digest() != b.Digest() || alike.Digest() != m.Tree.Digest() {
 		t.Error("the stride still counts")
 	}
-	var strided, plain Stats
-	for range Enumerate(m.Tree, Bounds{Stats: &strided}) {
+	var strided, plain enumerate.Stats
+	for range enumerate.Trees(m.Tree, enumerate.Bounds{Stats: &strided}) {
 	}
-	for tree := range Enumerate(alike, Bounds{Stats: &plain}) {
+	for tree := range enumerate.Trees(alike, enumerate.Bounds{Stats: &plain}) {
 		if err := tree.Check(); err != nil {
 			t.Fatal(err)
 		}
@@ -145,12 +149,12 @@ func TestInterchangeable(t *testing.T) {
 // other.
 func TestDigestMeansAutomorphism(t *testing.T) {
 	for _, text := range []string{"pack:2 core:3", "numa:2 l3:2 core:2", "pack:3 core:2", "core:6"} {
-		m := mustSynthetic(t, text)
+		m := topotest.Synthetic(t, text)
 		n := m.Tree.PUs()
 		autos := automorphisms(m.Tree.Root(), n)
 		type plan struct {
-			cpus   CPUSet
-			digest Digest
+			cpus   topotree.CPUSet
+			digest topotree.Digest
 		}
 		var plans []plan
 		for bits := 1; bits < 1<<n; bits++ { // any set of PUs, not only those that remove reaches
@@ -160,8 +164,8 @@ func TestDigestMeansAutomorphism(t *testing.T) {
 					keep = append(keep, c)
 				}
 			}
-			set := NewCPUSet(keep...)
-			plans = append(plans, plan{set, restrict(m.Tree, m.Tree.Root(), set).digest})
+			set := topotree.NewCPUSet(keep...)
+			plans = append(plans, plan{set, restrict(m.Tree, m.Tree.Root(), set).Digest()})
 		}
 		for i := range plans {
 			for j := range plans[:i] {
@@ -171,7 +175,7 @@ func TestDigestMeansAutomorphism(t *testing.T) {
 					for c := range plans[i].cpus.All() {
 						image = append(image, p[c])
 					}
-					if NewCPUSet(image...).Equal(plans[j].cpus) {
+					if topotree.NewCPUSet(image...).Equal(plans[j].cpus) {
 						same = true
 						break
 					}
@@ -186,7 +190,7 @@ func TestDigestMeansAutomorphism(t *testing.T) {
 }
 
 // automorphisms lists every permutation of PUs that permutes siblings of equal digest.
-func automorphisms(n *Node, pus int) [][]int {
+func automorphisms(n *topotree.Node, pus int) [][]int {
 	if len(n.Children) == 0 {
 		p := make([]int, pus)
 		for i := range p {
@@ -203,7 +207,7 @@ func automorphisms(n *Node, pus int) [][]int {
 		}
 		for i, j := range order {
 			from, to := n.Children[i], n.Children[j]
-			if from.digest != to.digest {
+			if from.Digest() != to.Digest() {
 				return
 			}
 			shift := to.CPUs.First() - from.CPUs.First() // siblings of a synthetic machine are shifted copies
@@ -245,7 +249,7 @@ func perms(n int, visit func([]int)) {
 }
 
 // restrict returns the nodes of a tree that hold PUs of a set, nil when none does.
-func restrict(t *Tree, n *Node, set CPUSet) *Node {
+func restrict(t *topotree.Tree, n *topotree.Node, set topotree.CPUSet) *topotree.Node {
 	if !n.CPUs.Intersects(set) {
 		return nil
 	}
@@ -257,5 +261,5 @@ func restrict(t *Tree, n *Node, set CPUSet) *Node {
 			out.Children = append(out.Children, k)
 		}
 	}
-	return t.seal(&out)
+	return t.Seal(&out)
 }

@@ -6,8 +6,7 @@ import (
 	"sync"
 
 	"sandwich/internal/message"
-
-	"os"
+	"sandwich/topotree/internal/merkle"
 )
 
 // Node is a node of a tree: a shared resource, or a PU at the leaves. Nodes are immutable, since
@@ -33,19 +32,11 @@ type Tree struct {
 	base   *Tree // the fundamental tree; nil in the fundamental tree itself
 	info   *treeInfo
 	ops    []Transform
-	lazy   lazyTree // replaces ops in a tree of Enumerate
+	source Source // replaces ops in a tree of NewLazyTree
 	digest Digest
 	pus    int
 	once   sync.Once // protects root
 	root   *Node
-}
-
-// lazyTree describes a tree whose nodes have not been built.
-type lazyTree interface {
-	transforms() []Transform
-	cpus() CPUSet
-	full() *Tree         // the tree without its removals
-	build(t *Tree) *Node // builds the nodes of t
 }
 
 // treeInfo is shared by all trees that were made from one fundamental tree.
@@ -56,18 +47,11 @@ type treeInfo struct {
 	memoryOnly      []MemoryOnly
 }
 
-// SameShape reports whether two nodes are equal except for the indexes of their objects (see
-// Digest).
-func (n *Node) SameShape(o *Node) bool { return n.digest == o.digest }
-
 // Root returns the root node, which has depth 0.
 func (t *Tree) Root() *Node {
 	t.once.Do(t.build)
 	return t.root
 }
-
-// build sets the root of a tree that Enumerate described by transforms only.
-func (t *Tree) build() { t.root = t.lazy.build(t) }
 
 // Base returns the fundamental tree from which t was made; t itself if it is fundamental.
 func (t *Tree) Base() *Tree {
@@ -81,11 +65,15 @@ func (t *Tree) Base() *Tree {
 func (t *Tree) Transforms() []Transform { return slices.Clone(t.transforms()) }
 
 func (t *Tree) transforms() []Transform {
-	if t.lazy != nil {
-		return t.lazy.transforms()
+	if t.source != nil {
+		return t.source.Transforms()
 	}
 	return t.ops
 }
+
+// Interchangeable reports whether the digests of t ignore which siblings a group took; see
+// WithInterchangeable.
+func (t *Tree) Interchangeable() bool { return t.info.interchangeable }
 
 // Palette returns the basic colors, indexed by Color.Basics.
 func (t *Tree) Palette() []ColorInfo { return t.info.palette }
@@ -111,10 +99,10 @@ func (t *Tree) MemoryOnly(n *Node) []MemoryOnly {
 // PUs returns the number of PUs in the tree.
 func (t *Tree) PUs() int { return t.pus }
 
-// CPUs returns the PUs in the tree. For a tree of Enumerate it does not build the nodes.
+// CPUs returns the PUs in the tree. It does not build the nodes of a lazy tree.
 func (t *Tree) CPUs() CPUSet {
-	if t.lazy != nil {
-		return t.lazy.cpus()
+	if t.source != nil {
+		return t.source.CPUs()
 	}
 	return t.Root().CPUs
 }
@@ -243,21 +231,21 @@ func checkChildren(n *Node, depth int) error {
 	return nil
 }
 
-func (t *Tree) labelOf(n *Node) label {
-	l := label{kind: n.Kind, virtual: n.Virtual, color: n.Color}
+func (t *Tree) labelOf(n *Node) merkle.Label {
+	l := merkle.Label{Kind: uint8(n.Kind), Virtual: n.Virtual, Color: string(n.Color)}
 	if !t.info.interchangeable {
-		l.offsets = n.offsets
+		l.Offsets = n.offsets
 	}
 	return l
 }
 
 // seal computes the digest of a node whose children have theirs.
 func (t *Tree) seal(n *Node) *Node {
-	children := make([]childCount, len(n.Children))
+	children := make([]merkle.Children, len(n.Children))
 	for i, c := range n.Children {
-		children[i] = childCount{c.digest, 1}
+		children[i] = merkle.Children{Hash: c.digest, Count: 1}
 	}
-	n.digest = merkle(t.labelOf(n), children)
+	n.digest = merkle.Sum(t.labelOf(n), children)
 	return n
 }
 
@@ -275,9 +263,6 @@ func checkAlike(level []*Node, depth int) error {
 	}
 	return nil
 }
-
-// verify makes each transform check the resulting tree. Tests of this package enable it.
-var verify = os.Getenv("SANDWICH_VERIFY") == "1"
 
 // MemoryOnly is a NUMA node without PUs (CXL memory, HBM in flat mode) with its nearest nodes.
 type MemoryOnly struct {

@@ -13,6 +13,14 @@ func CeilDiv(a, b int) int { return (a + b - 1) / b }
 // positive.
 func RoundUp(n, unit int) int { return CeilDiv(n, unit) * unit }
 
+// GCD returns the greatest common divisor of a and b, which must not be negative. GCD(n, 0) is n.
+func GCD(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
 // Median returns the median of x, the mean of the middle two values of an even number of them, or
 // NaN if x is empty. It does not change x.
 func Median(x []float64) float64 {

@@ -18,6 +18,14 @@ func TestRounding(t *testing.T) {
 	}
 }
 
+func TestGCD(t *testing.T) {
+	for _, c := range [][3]int{{12, 18, 6}, {18, 12, 6}, {7, 3, 1}, {5, 0, 5}, {0, 5, 5}, {0, 0, 0}} {
+		if got := GCD(c[0], c[1]); got != c[2] {
+			t.Errorf("GCD(%d, %d) = %d, want %d", c[0], c[1], got, c[2])
+		}
+	}
+}
+
 func TestMedian(t *testing.T) {
 	if v := Median(nil); !math.IsNaN(v) {
 		t.Errorf("median of nothing is %v, want NaN", v)

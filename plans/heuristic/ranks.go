@@ -7,6 +7,7 @@ import (
 	"sandwich/plans"
 	"sandwich/profiles"
 	"sandwich/topotree"
+	"sandwich/topotree/section"
 )
 
 // MakeRanks divides PUs among n ranks: along a section of the topology tree that has n parts of
@@ -32,7 +33,7 @@ func MakeRanks(p *profiles.Profile, pus plans.PUSet, n int) ([]plans.Rank, error
 func alongTree(m *topotree.Machine, pus plans.PUSet, n int) []plans.PUSet {
 	order := pus
 	if tree, err := m.Usable(); err == nil {
-		for _, s := range tree.Sections() {
+		for _, s := range section.Of(tree) {
 			if parts := partsOf(s, pus); s.TP == n && len(parts) == n {
 				return parts
 			}
@@ -47,7 +48,7 @@ func alongTree(m *topotree.Machine, pus plans.PUSet, n int) []plans.PUSet {
 }
 
 // partsOf returns the PUs of each rank of a section, or nil if some PU is in no rank.
-func partsOf(s topotree.Section, pus plans.PUSet) (out []plans.PUSet) {
+func partsOf(s section.Section, pus plans.PUSet) (out []plans.PUSet) {
 	found := 0
 	for _, r := range s.Ranks {
 		if part := pus.Intersect(plans.PUSet(r.Prefill.Slice())); len(part) > 0 {

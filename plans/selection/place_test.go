@@ -7,7 +7,7 @@ import (
 
 	"sandwich/plans"
 	"sandwich/profiles"
-	"sandwich/topotree"
+	"sandwich/topotree/hwloc"
 )
 
 // locker is the reservations of a machine, which the monitors of several processes share.
@@ -55,7 +55,7 @@ func (p *process) holds() []int {
 
 func hostOf(t *testing.T, text string, quota float64) *profiles.Profile {
 	t.Helper()
-	m, err := topotree.ReadSynthetic(text)
+	m, err := hwloc.ReadSynthetic(text)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"sandwich/profiles"
 	"sandwich/runtime/pool"
 	"sandwich/topotree"
+	"sandwich/topotree/hwloc"
 )
 
 // With fewSamples of each figure and no limit of time, tests measure the same on a busy machine.
@@ -104,7 +105,7 @@ func TestFullStops(t *testing.T) {
 // described is a machine of text, which can be looked at but not measured.
 func described(t *testing.T, text string) *topotree.Machine {
 	t.Helper()
-	m, err := topotree.ReadSynthetic(text)
+	m, err := hwloc.ReadSynthetic(text)
 	if err != nil {
 		t.Fatal(err)
 	}

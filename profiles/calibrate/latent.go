@@ -9,6 +9,7 @@ import (
 	"sandwich/internal/num"
 	"sandwich/profiles"
 	"sandwich/topotree"
+	"sandwich/topotree/cluster"
 )
 
 // interpret derives structure from the figures: clusters in the matrices, PUs that share a core,
@@ -44,7 +45,7 @@ func latent(tree *topotree.Tree, m profiles.Matrix) ([]profiles.Latent, error) {
 	for i, r := range m.Rows {
 		rows[i] = r
 	}
-	clusterings, err := topotree.FindClusters(m.Items, rows)
+	clusterings, err := cluster.Find(m.Items, rows)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +54,7 @@ func latent(tree *topotree.Tree, m profiles.Matrix) ([]profiles.Latent, error) {
 	}
 	var out []profiles.Latent
 	for _, c := range clusterings {
-		q := topotree.Propose(tree, c)
+		q := cluster.Propose(tree, c)
 		l := profiles.Latent{Matrix: m.Name, Sets: c.Sets, Contrast: round3(c.Contrast), Effect: round3(c.Effect),
 			Text: q.Text}
 		if q.Known != topotree.KindMachine {
@@ -73,7 +74,7 @@ const SharedCore = 0.75
 
 // sharedCores finds PUs that share multipliers if a matrix is too small for clustering, or too few
 // cores are shared.
-func sharedCores(m profiles.Matrix) []topotree.Clustering {
+func sharedCores(m profiles.Matrix) []cluster.Clustering {
 	var sets []topotree.CPUSet
 	var within, between []float64
 	taken := map[int]bool{}
@@ -100,11 +101,11 @@ func sharedCores(m profiles.Matrix) []topotree.Clustering {
 		return nil
 	}
 	// compared with cores that keep all of their rate
-	c := topotree.Clustering{Sets: sets, Contrast: 1 / num.Median(within)}
+	c := cluster.Clustering{Sets: sets, Contrast: 1 / num.Median(within)}
 	if len(between) > 0 {
 		c.Contrast = num.Median(between) / num.Median(within)
 	}
-	return []topotree.Clustering{c}
+	return []cluster.Clustering{c}
 }
 
 // classStep is the minimum ratio of the speeds of two classes.

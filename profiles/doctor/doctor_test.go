@@ -6,13 +6,13 @@ import (
 	"testing/fstest"
 
 	"sandwich/profiles"
-	"sandwich/topotree"
+	"sandwich/topotree/hwloc"
 )
 
 // ill is a host where every setting that a file tells of costs speed.
 func ill(t *testing.T) Host {
 	t.Helper()
-	m, err := topotree.ReadSynthetic("pack:2 numa:1(memory=8GiB) core:4")
+	m, err := hwloc.ReadSynthetic("pack:2 numa:1(memory=8GiB) core:4")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"testing/fstest"
 
 	"sandwich/profiles"
-	"sandwich/topotree"
+	"sandwich/topotree/hwloc"
 )
 
 // thread adds a thread of a process to a root.
@@ -71,7 +71,7 @@ func TestSharedPUs(t *testing.T) {
 			r["proc/50/task/51/status"] = &fstest.MapFile{Data: []byte(strings.Repeat("x", 1<<20))}
 		}, OK, nil},
 	} {
-		m, err := topotree.ReadSynthetic(fmt.Sprintf("core:%d", c.pus))
+		m, err := hwloc.ReadSynthetic(fmt.Sprintf("core:%d", c.pus))
 		if err != nil {
 			t.Fatal(err)
 		}

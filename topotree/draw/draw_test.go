@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"sandwich/topotree"
+	"sandwich/topotree/hwloc"
 )
 
 // kunpeng920 is Sandwich's machine: 4 packages, 8 nodes x 24 cores, the clusters of four hidden.
@@ -17,7 +18,7 @@ const kunpeng920 = "pack:4 numa:2(memory=32GiB) l3:1(size=24MiB) l2:24(size=512K
 
 func mustSynthetic(t testing.TB, text string) *topotree.Machine {
 	t.Helper()
-	m, err := topotree.ReadSynthetic(text)
+	m, err := hwloc.ReadSynthetic(text)
 	if err != nil {
 		t.Fatal(err)
 	}

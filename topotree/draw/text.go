@@ -88,7 +88,7 @@ func (p textPrinter) children(n *topotree.Node, indent string) {
 
 // alike reports whether two siblings look the same with and without removals.
 func (p textPrinter) alike(a, b *topotree.Node) bool {
-	return a.SameShape(b) && a.CPUs.Minus(p.kept).Count() == b.CPUs.Minus(p.kept).Count() &&
+	return a.Digest() == b.Digest() && a.CPUs.Minus(p.kept).Count() == b.CPUs.Minus(p.kept).Count() &&
 		p.memoryText(a) == p.memoryText(b)
 }
 

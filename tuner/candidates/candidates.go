@@ -10,6 +10,7 @@ import (
 	"sandwich/plans"
 	"sandwich/profiles"
 	"sandwich/topotree"
+	"sandwich/topotree/enumerate"
 )
 
 // Options restrict the configurations that Enumerate offers. The zero value restricts nothing.
@@ -68,9 +69,9 @@ func Enumerate(p *profiles.Profile, shape plans.ModelShape, o Options) (*Space, 
 	}
 	w.space.site, w.space.capacity, w.space.alike = w.site, w.capacity, o.Alike
 	w.always(p, tree)
-	var stats topotree.Stats
-	bounds := topotree.Bounds{First: p.Groups(), Stats: &stats, MaxTrees: max(1000, int(maxTreePUs)/tree.PUs())}
-	for t := range topotree.Enumerate(tree, bounds) {
+	var stats enumerate.Stats
+	bounds := enumerate.Bounds{First: p.Groups(), Stats: &stats, MaxTrees: max(1000, int(maxTreePUs)/tree.PUs())}
+	for t := range enumerate.Trees(tree, bounds) {
 		w.tree(t)
 		if len(w.space.Configs) >= max(2000, int(maxConfigPUs)/tree.PUs()) {
 			stats.Truncated = true

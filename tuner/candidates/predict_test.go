@@ -9,12 +9,13 @@ import (
 	"sandwich/roofline"
 	"sandwich/runtime/model"
 	"sandwich/topotree"
+	"sandwich/topotree/hwloc"
 )
 
 // twoPUs returns a machine with 100 GFLOP/s of float32, 800 GOP/s of integers and 10 GB/s per PU.
 func twoPUs(t *testing.T) *profiles.Profile {
 	t.Helper()
-	m, err := topotree.ReadSynthetic("core:2")
+	m, err := hwloc.ReadSynthetic("core:2")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,13 +10,13 @@ import (
 	"sandwich/profiles"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
-	"sandwich/topotree"
+	"sandwich/topotree/hwloc"
 )
 
 // ceilingHost returns a profile with 1 TOP/s of int8, 200 GFLOP/s of float32 and 20 GB/s of memory.
 func ceilingHost(t *testing.T) *profiles.Profile {
 	t.Helper()
-	machine, err := topotree.ReadSynthetic("l3:1 core:2 pu:1")
+	machine, err := hwloc.ReadSynthetic("l3:1 core:2 pu:1")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"sandwich/profiles"
 	"sandwich/topotree"
+	"sandwich/topotree/hwloc"
 )
 
 // GrowthRow is the cost of ranking all service configurations on a machine of some size. Its JSON
@@ -68,7 +69,7 @@ func machineOf(pus int) (*profiles.Profile, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Machine, err = topotree.ReadSynthetic(fmt.Sprintf(
+	p.Machine, err = hwloc.ReadSynthetic(fmt.Sprintf(
 		"pack:%d numa:2(memory=32GiB) l3:1(size=24MiB) l2:%d(size=512KiB) core:1 pu:1", pus/(2*each), each))
 	p.Matrices, p.Sets = nil, nil // they belong to the original machine's nodes
 	return p, err

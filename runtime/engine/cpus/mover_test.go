@@ -9,7 +9,7 @@ import (
 
 	"sandwich/profiles"
 	"sandwich/runtime/pool"
-	"sandwich/topotree"
+	"sandwich/topotree/hwloc"
 )
 
 // world is a machine on which some processes have their workers bound to PUs, in whole intervals of
@@ -83,7 +83,7 @@ func (m member) Move(worker, pu int) error {
 
 func newWorld(t *testing.T, machine string, at ...[]int) *world {
 	t.Helper()
-	m, err := topotree.ReadSynthetic(machine)
+	m, err := hwloc.ReadSynthetic(machine)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"sandwich/runtime/api"
 	"sandwich/runtime/pool"
 	"sandwich/topotree"
+	"sandwich/topotree/sysfs"
 )
 
 // State describes the CPUs that the system leaves to the engine at one time.
@@ -30,7 +31,7 @@ func (s State) Equal(o State) bool {
 // Read asks the system for the available CPUs.
 func Read(p *pool.Pool) (State, error) {
 	places, err := p.Places()
-	return State{places, topotree.ReadQuota(os.DirFS("/"))}, err
+	return State{places, sysfs.ReadQuota(os.DirFS("/"))}, err
 }
 
 // Team returns the workers of a phase that should run: those whose PUs are available, and of the

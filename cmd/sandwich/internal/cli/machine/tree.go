@@ -17,6 +17,7 @@ import (
 	"sandwich/profiles"
 	"sandwich/topotree"
 	"sandwich/topotree/draw"
+	"sandwich/topotree/enumerate"
 )
 
 // treeFlags holds the flags of tree.
@@ -29,7 +30,7 @@ type treeFlags struct {
 	typ       string
 	ranks     int
 	limit     int
-	bounds    topotree.Bounds
+	bounds    enumerate.Bounds
 	format    string
 }
 

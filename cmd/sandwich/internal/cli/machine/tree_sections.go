@@ -11,6 +11,7 @@ import (
 	"sandwich/plans"
 	"sandwich/runtime/session"
 	"sandwich/topotree"
+	"sandwich/topotree/section"
 )
 
 // sectionOut is a section that cannot partition the model, with the reason.
@@ -22,7 +23,7 @@ type sectionOut struct {
 
 // printSections lists the sections of a tree, with --model only those that can partition the model.
 func (f *treeFlags) printSections(w io.Writer, tree *topotree.Tree) error {
-	sections := tree.Sections()
+	sections := section.Of(tree)
 	var out []sectionOut
 	if f.model != "" {
 		s, err := session.OpenSubject(f.model, f.typ)
@@ -37,8 +38,8 @@ func (f *treeFlags) printSections(w io.Writer, tree *topotree.Tree) error {
 		j.Colors, j.Tree = nil, nil
 		return show.JSON(w, struct {
 			treeJSON
-			Sections []topotree.Section `json:"sections"`
-			LeftOut  []sectionOut       `json:"left_out,omitempty"`
+			Sections []section.Section `json:"sections"`
+			LeftOut  []sectionOut      `json:"left_out,omitempty"`
 		}{j, sections, out})
 	}
 	var rows [][]string
@@ -58,7 +59,7 @@ func (f *treeFlags) printSections(w io.Writer, tree *topotree.Tree) error {
 }
 
 // fitting separates the sections that can partition a model from the others.
-func fitting(sections []topotree.Section, shape plans.ModelShape) (in []topotree.Section, out []sectionOut) {
+func fitting(sections []section.Section, shape plans.ModelShape) (in []section.Section, out []sectionOut) {
 	for _, s := range sections {
 		if err := shape.Partition(s.TP); err != nil {
 			out = append(out, sectionOut{s.Depth, s.Kind, err.Error()})
@@ -69,7 +70,7 @@ func fitting(sections []topotree.Section, shape plans.ModelShape) (in []topotree
 	return in, out
 }
 
-func sectionRow(s topotree.Section) []string {
+func sectionRow(s section.Section) []string {
 	var prefill, decode []int
 	for _, r := range s.Ranks {
 		prefill, decode = append(prefill, r.Prefill.Count()), append(decode, r.Decode.Count())

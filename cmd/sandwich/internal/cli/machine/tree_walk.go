@@ -14,6 +14,7 @@ import (
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/profiles"
 	"sandwich/topotree"
+	"sandwich/topotree/enumerate"
 )
 
 // walk enumerates the trees twice, once to count and time them and once to list them, so that it
@@ -23,11 +24,11 @@ func (f *treeFlags) walk(ctx context.Context, w io.Writer, tree *topotree.Tree) 
 		return exit.Usage(fmt.Errorf("--enumerate needs a tree with all its PUs; leave out the removes of " +
 			"--apply"))
 	}
-	var stats topotree.Stats
+	var stats enumerate.Stats
 	bounds := f.bounds
 	bounds.Stats = &stats
 	began := time.Now()
-	for range topotree.Enumerate(tree, bounds) {
+	for range enumerate.Trees(tree, bounds) {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -41,7 +42,7 @@ func (f *treeFlags) walk(ctx context.Context, w io.Writer, tree *topotree.Tree) 
 		return streamTrees(ctx, w, tree, bounds, stats, seconds)
 	}
 	var rows [][]string
-	for t := range topotree.Enumerate(tree, bounds) {
+	for t := range enumerate.Trees(tree, bounds) {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -63,10 +64,10 @@ func (f *treeFlags) walk(ctx context.Context, w io.Writer, tree *topotree.Tree) 
 }
 
 // streamTrees writes the JSON of an enumeration tree by tree.
-func streamTrees(ctx context.Context, w io.Writer, tree *topotree.Tree, bounds topotree.Bounds, stats topotree.Stats,
+func streamTrees(ctx context.Context, w io.Writer, tree *topotree.Tree, bounds enumerate.Bounds, stats enumerate.Stats,
 	seconds float64) error {
 	head, err := json.MarshalIndent(struct {
-		topotree.Stats
+		enumerate.Stats
 		Seconds float64 `json:"seconds"`
 	}{stats, seconds}, "", "  ")
 	if err != nil {
@@ -76,7 +77,7 @@ func streamTrees(ctx context.Context, w io.Writer, tree *topotree.Tree, bounds t
 	b.Write(bytes.TrimSuffix(head, []byte("\n}")))
 	b.WriteString(",\n  \"trees\": [")
 	separator := "\n    "
-	for t := range topotree.Enumerate(tree, bounds) {
+	for t := range enumerate.Trees(tree, bounds) {
 		line, err := json.Marshal(briefTree(t))
 		if err != nil {
 			return err

@@ -1,0 +1,2 @@
+// Package hwloc reads machines in the formats of hwloc: XML exports and synthetic strings.
+package hwloc
