@@ -45,8 +45,8 @@ func sameMachine(made, here *profiles.Profile) error {
 	return nil
 }
 
-// CheckHost reports whether the host has every instruction, PU and memory node that the plan uses.
-// It fails with ErrISA or ErrForeignHost.
+// CheckHost reports whether the host has every instruction, PU, memory node and device that the
+// plan uses. It fails with ErrISA or ErrForeignHost.
 func (p *Plan) CheckHost(host *profiles.Profile) error {
 	if need := p.Needs(); !host.Features().Has(need) {
 		return fmt.Errorf("%w: the plan %s needs %s, which this CPU (%s) lacks", ErrISA, p.Name,
@@ -65,6 +65,9 @@ func (p *Plan) CheckHost(host *profiles.Profile) error {
 	if q := host.QuotaPUs(); q > 0 && max(len(p.Prefill.PUs), len(p.Decode.PUs)) > q {
 		return foreignHost("the plan %s uses %d PUs at once, but the CPU quota allows %d", p.Name,
 			max(len(p.Prefill.PUs), len(p.Decode.PUs)), q)
+	}
+	if err := p.checkDevice(host); err != nil {
+		return err
 	}
 	return p.checkNodes(host.Machine)
 }

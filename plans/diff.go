@@ -30,6 +30,7 @@ func Diff(a, b *Plan) []Change {
 	d.plan(a, b)
 	d.model(&a.Model, &b.Model)
 	d.service(a.Service(), b.Service())
+	d.placement(a, b)
 	d.classes(a.Classes, b.Classes)
 	d.weights(a.Weights, b.Weights)
 	d.phase(phase.Prefill.String(), &a.Prefill, &b.Prefill)
@@ -89,6 +90,13 @@ func (d *differ) service(a, b ServiceConfig) {
 	d.compare("service", "decode_pus", a.DecodePUs.String(), b.DecodePUs.String())
 	for i := range max(len(a.Ranks), len(b.Ranks)) {
 		d.compare("service", fmt.Sprintf("ranks[%d]", i), rankText(a.Ranks, i), rankText(b.Ranks, i))
+	}
+}
+
+// placement compares the devices of the phases.
+func (d *differ) placement(a, b *Plan) {
+	for _, p := range phase.All {
+		d.compare("placement", p.String(), a.placeText(p), b.placeText(p))
 	}
 }
 

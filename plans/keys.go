@@ -110,3 +110,11 @@ func absent(a, b []string) (out []string) {
 	}
 	return out
 }
+
+// orNone returns s, or "none" if it is empty.
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}

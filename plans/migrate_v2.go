@@ -18,6 +18,9 @@ func (p *planV2) UnmarshalYAML(unmarshal func(any) error) error {
 	if err := unmarshal(&d); err != nil {
 		return err
 	}
+	if d.Placement != nil {
+		return fmt.Errorf("unknown field placement: plans of version 2 have none")
+	}
 	*p = planV2(d.plainPlan)
 	return checkSecondCopy(d.SecondCopy)
 }

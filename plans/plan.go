@@ -29,6 +29,8 @@ type Plan struct {
 	Weights []WeightPlan `yaml:"weights" json:"weights"`
 	Prefill Phase        `yaml:"prefill" json:"prefill"`
 	Decode  Phase        `yaml:"decode" json:"decode"`
+	// ops on devices, in the order of the phases; absent: every op runs on the cores
+	Placement []Placement `yaml:"placement,omitempty" json:"placement,omitempty"`
 }
 
 // Phase holds the PUs and schedules of prefill or decode, between which the runtime switches.
@@ -124,8 +126,7 @@ func (p *Plan) PUs() PUSet {
 // planDoc is plan.yaml with its reserved fields.
 type planDoc struct {
 	plainPlan  `yaml:",inline"`
-	Placement  []placementDoc `yaml:"placement,omitempty"`   // ops on devices; absent: every op runs on the cores
-	SecondCopy int64          `yaml:"second_copy,omitempty"` // bytes of weights kept in a second layout; absent: 0
+	SecondCopy int64 `yaml:"second_copy,omitempty"` // bytes of weights kept in a second layout; absent: 0
 }
 
 type plainPlan Plan
@@ -136,13 +137,15 @@ func (p *Plan) UnmarshalYAML(unmarshal func(any) error) error {
 	if err := unmarshal(&d); err != nil {
 		return err
 	}
-	if err := checkPlacement(d.Placement); err != nil {
+	placement, err := placementOf(d.Placement)
+	if err != nil {
 		return err
 	}
 	if err := checkSecondCopy(d.SecondCopy); err != nil {
 		return err
 	}
 	*p = Plan(d.plainPlan)
+	p.Placement = placement
 	return nil
 }
 

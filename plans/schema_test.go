@@ -138,7 +138,7 @@ func TestSchemaNamesTheFields(t *testing.T) {
 	for name, typ := range map[string]any{
 		"": planDoc{}, "model": ModelShape{}, "weight_shape": weightShapeDoc{}, "rank": Rank{},
 		"weight": weightPlanDoc{}, "phase": Phase{}, "worker_class": classDoc{}, "table": tableDoc{},
-		"rule": ruleYAML{}, "placement": placementDoc{},
+		"rule": ruleYAML{}, "placement": Placement{},
 	} {
 		s := root
 		if name != "" {
@@ -253,8 +253,8 @@ func TestReservedPlaces(t *testing.T) {
 		{plan, plan + "\nsecond_copy: 4096", "second_copy is 4096 bytes: this build keeps one copy", true},
 		{plan, plan + "\nsecond_copy: -1", "second_copy is -1 bytes, not in 0..", false},
 		{plan, plan + "\nplacement: [{phase: prefill, ops: [all], device: cores}]", "", true},
-		{plan, plan + "\nplacement: [{phase: prefill, ops: [all], device: vulkan0}]",
-			"placement[0]: device vulkan0: this build runs every op on the cores", true},
+		{plan, plan + "\nplacement: [{phase: prefill, ops: [attention], device: vulkan0}]",
+			"placement[0]: ops attention on device vulkan0: this build moves whole phases", true},
 		{plan, plan + "\nplacement: [{phase: both, ops: [all], device: cores}]", "phase \"both\" is not", false},
 		{plan, plan + "\nplacement: [{phase: decode, ops: [], device: cores}]", "0 ops, not in 1..64", false},
 		{plan, plan + "\nplacement: [{phase: decode, ops: [GEMM], device: cores}]", "op \"GEMM\" is not", false},

@@ -27,7 +27,8 @@ type Summary struct {
 	BatchMax    int             `json:"batch_max"`
 	Chunk       int             `json:"chunk"`
 	Service     SummaryService  `json:"service"`
-	Classes     []Class         `json:"classes,omitempty"` // of workers with their own tables
+	Placement   []Placement     `json:"placement,omitempty"` // ops on devices
+	Classes     []Class         `json:"classes,omitempty"`   // of workers with their own tables
 	Weights     []SummaryWeight `json:"weights"`
 	Prefill     []SummaryTable  `json:"prefill"`
 	Decode      []SummaryTable  `json:"decode"`
@@ -94,7 +95,7 @@ func (b *Bundle) Show() Summary {
 		BatchMax: p.BatchMax, Chunk: p.Chunk,
 		Service: SummaryService{p.Ranks,
 			p.TP(), p.Prefill.PUs, p.Decode.PUs},
-		Classes: p.Classes, Prefill: p.Prefill.summary(), Decode: p.Decode.summary(),
+		Placement: p.Placement, Classes: p.Classes, Prefill: p.Prefill.summary(), Decode: p.Decode.summary(),
 	}
 	for _, w := range p.Weights {
 		s.Weights = append(s.Weights, SummaryWeight{w, ChainOf(w.Compute)})
@@ -145,6 +146,9 @@ func (p *Plan) Headline(state State) string {
 	phases := "prefill on PUs " + p.Prefill.PUs.String()
 	if !p.Model.Pooled() {
 		phases += ", decode on PUs " + p.Decode.PUs.String()
+	}
+	if text := p.PlacementText(); text != "" {
+		phases += ", " + text
 	}
 	return fmt.Sprintf("plan %s (%s): %s%s, %s cache%s", p.Name, how, ranks, phases, p.KV, classes)
 }

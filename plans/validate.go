@@ -58,7 +58,7 @@ func (p *Plan) Validate() error {
 			return fmt.Errorf("%s: %w", ph.name, err)
 		}
 	}
-	return nil
+	return p.checkPlacement()
 }
 
 // checkName checks that a name is printable and safe in paths and metrics.

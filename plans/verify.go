@@ -74,6 +74,8 @@ func Verify(b *Bundle, host *profiles.Profile, shape *ModelShape) Verdict {
 		retune = append(retune, drift(&b.Plan, &b.Host, host)...)
 		retune = append(retune, ceilingDrift(&b.Host, host)...)
 		sub = append(sub, settingDrift(b.Host.Host, host.Host)...)
+		changed, slower := b.deviceDrift(host)
+		retune, sub = append(retune, changed...), append(sub, slower...)
 		for _, c := range b.Plan.Classes {
 			if why := c.lacks(host.Features(), host.Machine); why != "" {
 				sub = append(sub, fmt.Sprintf("workers of class %s run as %s ones: %s", c.Name, MainClass, why))
@@ -102,6 +104,29 @@ func drift(p *Plan, made, here *profiles.Profile) []string {
 		out = append(out, fmt.Sprintf("this host has %s, which the plan's host lacked", strings.Join(gained, ", ")))
 	}
 	return out
+}
+
+// deviceDrift describes changes of the plan's device: another device has its ID, or the host lacks
+// it and the cores take its place.
+func (b *Bundle) deviceDrift(here *profiles.Profile) (retune, sub []string) {
+	id, _, _ := b.Plan.Device()
+	if id == "" || here.Devices == nil {
+		return nil, nil
+	}
+	was, is := b.Host.Device(id), here.Device(id)
+	switch {
+	case is == nil:
+		sub = append(sub, fmt.Sprintf("this host lacks device %s (it has %s), so the cores run its phases", id,
+			here.DeviceText()))
+	case was == nil:
+	case was.Name != is.Name:
+		retune = append(retune, fmt.Sprintf("device %s was %q and is %q", id, message.Clip(was.Name, 60),
+			message.Clip(is.Name, 60)))
+	case was.Driver != is.Driver:
+		sub = append(sub, fmt.Sprintf("the driver of device %s was %q and is %q", id, message.Clip(was.Driver, 60),
+			message.Clip(is.Driver, 60)))
+	}
+	return retune, sub
 }
 
 // driftLimit is the relative change of a measured ceiling, in addition to its noise, above which a

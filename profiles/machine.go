@@ -42,7 +42,8 @@ func (p Profile) document() (document, error) {
 		return document{}, errNoMachine
 	}
 	return document{Version: p.Version, Host: p.Host, Machine: newMachineDoc(p.Machine), Probe: p.Probe,
-		Ceilings: p.Ceilings, Sets: p.Sets, Latent: p.Latent, Matrices: p.Matrices, Notes: p.Notes}, nil
+		Ceilings: p.Ceilings, Sets: p.Sets, Latent: p.Latent, Matrices: p.Matrices, Devices: p.Devices,
+		Notes: p.Notes}, nil
 }
 
 // MarshalYAML returns the content of host.yaml.
@@ -72,7 +73,8 @@ func (p *Profile) UnmarshalYAML(unmarshal func(any) error) error {
 		return err
 	}
 	*p = Profile{Version: d.Version, Host: d.Host, Machine: m, Probe: d.Probe,
-		Ceilings: d.Ceilings, Sets: d.Sets, Latent: d.Latent, Matrices: d.Matrices, Notes: d.Notes}
+		Ceilings: d.Ceilings, Sets: d.Sets, Latent: d.Latent, Matrices: d.Matrices,
+		Devices: d.Devices, Notes: d.Notes}
 	if d.Version == 1 {
 		p.fromVersion1()
 	}

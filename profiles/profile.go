@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"sandwich/microkernel"
+	"sandwich/profiles/devrates"
 	"sandwich/profiles/retention"
 	"sandwich/topotree"
 	"sandwich/topotree/sysfs"
@@ -25,25 +26,27 @@ type Profile struct {
 	Machine  *topotree.Machine // never nil in a profile that Check accepts
 	Ceilings []Ceiling
 	Matrices []Matrix
-	Sets     []SetFigure // figures of PU sets: peaks, saturation curves, flows, barriers, all-reduces
-	Latent   []Latent    // clusters found in the matrices
-	Probe    *Probe      // how the figures were measured; nil if nothing was
-	Notes    []string    // sentences on assumptions and on what could not be measured
+	Sets     []SetFigure       // figures of PU sets: peaks, saturation curves, flows, barriers, all-reduces
+	Latent   []Latent          // clusters found in the matrices
+	Devices  []devrates.Device // nil: unknown; empty and not nil: the host has none
+	Probe    *Probe            // how the figures were measured; nil if nothing was
+	Notes    []string          // sentences on assumptions and on what could not be measured
 
 	read string // content digest of a file of an older version; "" otherwise
 }
 
 // document is the form of a Profile in YAML and in JSON, which is used for hashes.
 type document struct {
-	Version  int         `yaml:"version" json:"version"`
-	Host     Identity    `yaml:"host" json:"host"`
-	Machine  machineDoc  `yaml:"machine" json:"machine"`
-	Probe    *Probe      `yaml:"probe,omitempty" json:"probe,omitempty"`
-	Ceilings []Ceiling   `yaml:"ceilings,omitempty" json:"ceilings,omitempty"`
-	Sets     []SetFigure `yaml:"sets,omitempty" json:"sets,omitempty"`
-	Latent   []Latent    `yaml:"latent,omitempty" json:"latent,omitempty"`
-	Matrices []Matrix    `yaml:"matrices,omitempty" json:"matrices,omitempty"`
-	Notes    []string    `yaml:"notes,omitempty" json:"notes,omitempty"`
+	Version  int               `yaml:"version" json:"version"`
+	Host     Identity          `yaml:"host" json:"host"`
+	Machine  machineDoc        `yaml:"machine" json:"machine"`
+	Probe    *Probe            `yaml:"probe,omitempty" json:"probe,omitempty"`
+	Ceilings []Ceiling         `yaml:"ceilings,omitempty" json:"ceilings,omitempty"`
+	Sets     []SetFigure       `yaml:"sets,omitempty" json:"sets,omitempty"`
+	Latent   []Latent          `yaml:"latent,omitempty" json:"latent,omitempty"`
+	Matrices []Matrix          `yaml:"matrices,omitempty" json:"matrices,omitempty"`
+	Devices  []devrates.Device `yaml:"devices,omitempty" json:"devices,omitempty"`
+	Notes    []string          `yaml:"notes,omitempty" json:"notes,omitempty"`
 }
 
 // Live describes the machine that this program runs on. It measures nothing.
@@ -135,8 +138,26 @@ func (p *Profile) Check() error {
 			return err
 		}
 	}
+	for i := range p.Devices {
+		if err := p.Devices[i].Check(); err != nil {
+			return err
+		}
+	}
 	return p.checkStructure()
 }
+
+// Device returns the device with an ID, or nil if the profile lists none.
+func (p *Profile) Device(id string) *devrates.Device {
+	for i := range p.Devices {
+		if p.Devices[i].ID == id {
+			return &p.Devices[i]
+		}
+	}
+	return nil
+}
+
+// DeviceText lists the devices of the profile for messages.
+func (p *Profile) DeviceText() string { return devrates.List(p.Devices) }
 
 func errVersion(v int) error {
 	return fmt.Errorf("version %d; this build reads versions 1 and %d", v, Version)

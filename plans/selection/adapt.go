@@ -34,6 +34,11 @@ func (o *Options) adapt(p, asked *plans.Plan) error {
 		}
 		p.KV = kv
 	}
+	if id, _, _ := p.Device(); id != "" {
+		if err := p.DeviceKernels(); err != nil {
+			return fmt.Errorf("the plan %s runs on device %s: %w", p.Name, id, err)
+		}
+	}
 	if o.Threads > 0 {
 		return cutThreads(p, o.Threads)
 	}

@@ -12,6 +12,7 @@ import (
 	"sandwich/plans"
 	"sandwich/plans/heuristic"
 	"sandwich/profiles"
+	"sandwich/profiles/devrates"
 	"sandwich/profiles/occupancy"
 	"sandwich/roofline"
 )
@@ -28,6 +29,11 @@ type Options struct {
 	Attend  string // what attention adds up by: auto, or a name; "": as the plan says
 	Threads int    // 0: as the plan says
 	TP      int    // ranks; 0: as the plan says
+
+	// AnyPlacement ignores the placement of a plan on devices, since the caller chooses the device.
+	AnyPlacement bool
+	// Devices lists the devices of this host, for plans with a placement. nil: unknown.
+	Devices func() []devrates.Device
 
 	// Occupancy reports which PUs are in use, for untuned plans that do not use all PUs; nil: use
 	// the first ones.
@@ -60,6 +66,26 @@ type Choice struct {
 // FromBundle returns the plan of a bundle, verified for a host and a model.
 func FromBundle(path string, b *plans.Bundle, host *profiles.Profile, shape *plans.ModelShape) *Choice {
 	return &Choice{Plan: &b.Plan, Path: path, State: b.State(), Verdict: plans.Verify(b, host, shape), Bundle: b}
+}
+
+// fromBundle is FromBundle for a plan that may have a placement. It drops the placement if the
+// caller chooses the device, or if the host lacks the device and the plan allows the cores.
+func (o *Options) fromBundle(path string, b *plans.Bundle, host *profiles.Profile, shape *plans.ModelShape) *Choice {
+	id, _, _ := b.Plan.Device()
+	switch {
+	case id == "":
+	case o.AnyPlacement:
+		b.Plan.Placement = nil
+	case o.Devices != nil:
+		here := *host
+		here.Devices = append([]devrates.Device{}, o.Devices()...)
+		c := FromBundle(path, b, &here, shape)
+		if here.Device(id) == nil && c.Verdict.Judgement != plans.Invalid {
+			b.Plan.Placement = nil
+		}
+		return c
+	}
+	return FromBundle(path, b, host, shape)
 }
 
 // String describes the plan in one line, with a recommendation.
@@ -249,7 +275,7 @@ func (o *Options) named(host *profiles.Profile, shape plans.ModelShape, fallback
 	if err != nil {
 		return nil, &BundleError{err}
 	}
-	c := FromBundle(o.Path, b, host, &shape)
+	c := o.fromBundle(o.Path, b, host, &shape)
 	if c.Verdict.Judgement == plans.Invalid {
 		return nil, &BundleError{c.Verdict.Err}
 	}
@@ -269,7 +295,7 @@ func (o *Options) stored(host *profiles.Profile, shape plans.ModelShape, fallbac
 	if err != nil {
 		return nil
 	}
-	c := FromBundle(path, b, host, &shape)
+	c := o.fromBundle(path, b, host, &shape)
 	if c.Verdict.Judgement == plans.Invalid {
 		return nil
 	}

@@ -126,10 +126,16 @@ func OpenModel(path string) (*gguf.File, string, error) {
 
 // Close closes the device and the file. Engines and runners of the session must be closed before.
 func (s *Session) Close() {
+	s.CloseDevice()
+	_ = s.File.Close()
+}
+
+// CloseDevice closes the device, if any. Engines and runners that use it must be closed before.
+func (s *Session) CloseDevice() {
 	if s.Accelerator.Device != nil {
 		_ = s.Accelerator.Device.Close() // its process ends with this one
 	}
-	_ = s.File.Close()
+	s.Accelerator = engine.DeviceOptions{}
 }
 
 // RunnerOptions returns the options that engines and runners of the session share, with the given

@@ -70,6 +70,9 @@ func Print(w io.Writer, b *plans.Bundle, memory string) {
 	if s.Unit != "" {
 		rows = append(rows, []string{"matrix unit", s.Unit})
 	}
+	if text := b.Plan.PlacementText(); text != "" {
+		rows = append(rows, []string{"devices", text})
+	}
 	if text := classesText(&b.Plan); text != "" {
 		rows = append(rows, []string{"classes", text})
 	}

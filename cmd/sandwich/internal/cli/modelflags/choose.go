@@ -1,6 +1,7 @@
 package modelflags
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"sandwich/plans"
 	"sandwich/plans/selection"
 	"sandwich/profiles"
+	"sandwich/profiles/devrates"
 	"sandwich/profiles/occupancy"
 )
 
@@ -44,6 +46,8 @@ func (f *Flags) asked() *selection.Options {
 			o.Compute = "int8"
 		}
 	}
+	o.AnyPlacement = f.device != "" || !f.obeysPlacement
+	o.Devices = func() []devrates.Device { return listed(context.Background()) }
 	o.Build = build.ID()
 	o.Folder, _ = DataFolder() // empty on error: plans are neither looked up nor stored
 	if !f.FirstPUs {

@@ -9,6 +9,8 @@ import (
 
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/plans"
+	"sandwich/profiles/devrates"
 	"sandwich/runtime/device"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/phase"
@@ -21,17 +23,18 @@ const (
 	anyDevice = "auto"
 )
 
-// AddDevice adds the flags of a device.
+// AddDevice adds the flags of a device, for verbs that run phases on one. Other verbs ignore the
+// placement of a plan.
 func (f *Flags) AddDevice(c *cobra.Command) {
-	c.Flags().StringVar(&f.device, "device", noDevice, "device for phases that it runs faster than the cores: none, "+
-		"auto "+
-		"(the first usable one), or an ID listed by 'sandwich doctor devices', such as cuda:0")
-	c.Flags().StringVar(&f.devicePhases, "device-phases", "auto", "phases that run on the device: auto (by "+
-		"measurement), "+
-		"prefill, decode or both")
+	f.obeysPlacement = true
+	c.Flags().StringVar(&f.device, "device", "", "device for phases that it runs faster than the cores: none, auto "+
+		"(the first usable one), or an ID listed by 'sandwich doctor devices', such as cuda:0 (default: as in the "+
+		"plan, else none)")
+	c.Flags().StringVar(&f.devicePhases, "device-phases", "auto", "phases that run on the device of --device: auto "+
+		"(those that it runs faster), prefill, decode or both")
 }
 
-// usesDevice reports whether forwards may run on a device.
+// usesDevice reports whether --device asks for a device.
 func (f *Flags) usesDevice() bool { return f.device != "" && f.device != noDevice }
 
 // phases returns the phases of --device-phases, nil for auto.
@@ -50,11 +53,14 @@ func (f *Flags) phases() ([]phase.Phase, error) {
 		show.Clip(f.devicePhases, 20))
 }
 
-// openDevice opens the device of the flags for a session, which closes it.
+// openDevice opens the device of the flags, else that of the plan, for a session, which closes it.
 func (f *Flags) openDevice(ctx context.Context, s *session.Session) error {
 	phases, err := f.phases()
 	if err != nil {
 		return exit.Usage(err)
+	}
+	if f.device == "" {
+		return f.openPlanned(ctx, s)
 	}
 	if !f.usesDevice() {
 		return nil
@@ -68,14 +74,52 @@ func (f *Flags) openDevice(ctx context.Context, s *session.Session) error {
 		show.Notice("--device auto: this host has no usable device; the cores run both phases")
 		return nil
 	}
-	s.Accelerator = engine.DeviceOptions{Device: dev, Name: id, Phases: phases, Optional: f.device == anyDevice,
+	accelerate(s, id, dev, phases, f.device == anyDevice)
+	return nil
+}
+
+// openPlanned opens the device of the plan, if it has one.
+func (f *Flags) openPlanned(ctx context.Context, s *session.Session) error {
+	id, phases, optional := s.Plan.Device()
+	if id == "" {
+		return nil
+	}
+	f.Loading.At("opening the device", 0)
+	dev, err := device.Open(ctx, id)
+	switch {
+	case err == nil:
+		accelerate(s, id, dev, phases, optional)
+	case optional:
+		show.Notice(fmt.Sprintf("note: the cores run %s: %v", phaseList(phases), err))
+	default:
+		return exit.Plan(fmt.Errorf("%w: the plan %s runs %s on device %s: %w; this host has %s; start with "+
+			"--device none to use the cores", plans.ErrForeignHost, s.Plan.Name, phaseList(phases), id, err,
+			devrates.List(listed(ctx))))
+	}
+	return nil
+}
+
+// accelerate lets engines of the session run phases on a device, nil: those that it runs faster.
+func accelerate(s *session.Session, id string, dev device.Device, phases []phase.Phase, optional bool) {
+	s.Accelerator = engine.DeviceOptions{Device: dev, Name: id, Phases: phases, Optional: optional,
 		Chose: func(t engine.DeviceTimes, phases []phase.Phase) {
 			show.Notice(fmt.Sprintf("%s: %s; it runs %s", id, t, phaseList(phases)))
 		},
 		Refused: func(err error) { show.Notice(fmt.Sprintf("%s: %v", id, err)) },
 		Lost:    func(err error) { show.Notice(fmt.Sprintf("%s: %v", id, err)) },
 	}
-	return nil
+}
+
+// listed lists the devices of this host, without rates.
+func listed(ctx context.Context) []devrates.Device {
+	list := []devrates.Device{}
+	for _, d := range device.List(ctx) {
+		if d.Err == nil {
+			list = append(list, devrates.Device{ID: d.ID, Name: d.Info.Name, API: d.Info.API, Driver: d.Info.Driver,
+				MemoryBytes: int64(d.Info.MemoryBytes), Unified: d.Info.Unified})
+		}
+	}
+	return list
 }
 
 // findDevice opens the device that the flag names, or the first one that can be opened. It returns
@@ -85,7 +129,7 @@ func (f *Flags) findDevice(ctx context.Context) (string, device.Device, error) {
 		dev, err := device.Open(ctx, f.device)
 		if err != nil {
 			return "", nil, fmt.Errorf("--device %s: %w; this host has: %s", show.Clip(f.device, 40), err,
-				deviceList(device.List(ctx)))
+				devrates.List(listed(ctx)))
 		}
 		return f.device, dev, nil
 	}
@@ -98,20 +142,6 @@ func (f *Flags) findDevice(ctx context.Context) (string, device.Device, error) {
 		}
 	}
 	return "", nil, nil
-}
-
-// deviceList lists the usable devices of this host.
-func deviceList(all []device.Found) string {
-	var ids []string
-	for _, d := range all {
-		if d.Err == nil {
-			ids = append(ids, fmt.Sprintf("%s (%s)", d.ID, d.Info.Name))
-		}
-	}
-	if len(ids) == 0 {
-		return "no device"
-	}
-	return strings.Join(ids, ", ")
 }
 
 // phaseList names phases.

@@ -31,6 +31,7 @@ type Flags struct {
 	Attention        string
 	device           string // see AddDevice
 	devicePhases     string
+	obeysPlacement   bool // the verb runs phases on a device
 	Threads, Ranks   int
 	Spin             time.Duration
 	FirstPUs         bool // an untuned plan takes the first PUs, even if other processes use them
@@ -85,7 +86,8 @@ func (f *Flags) Open() (*session.Session, error) {
 	return s, nil
 }
 
-// Choose sets the plan of the session according to the flags.
+// Choose sets the plan of the session according to the flags and opens its device, for verbs that
+// use one.
 func (f *Flags) Choose(s *session.Session) error {
 	f.Loading.At("choosing the plan", 0)
 	c, err := f.choosePlan(s.Profile, s.Shape)
@@ -93,7 +95,11 @@ func (f *Flags) Choose(s *session.Session) error {
 		return err
 	}
 	s.Use(c, f.asked().Replan(s.Profile, s.Shape, c.Plan))
-	return nil
+	if !f.obeysPlacement {
+		return nil
+	}
+	s.CloseDevice()
+	return f.openDevice(context.Background(), s)
 }
 
 // Load reads the model and the profile of this machine, without choosing a plan.
@@ -115,10 +121,6 @@ func (f *Flags) Load() (*session.Session, error) {
 	}
 	f.Loading.At("probing the machine", 0)
 	if s.Profile, err = machine.Live(); err != nil {
-		s.Close()
-		return nil, err
-	}
-	if err := f.openDevice(context.Background(), s); err != nil {
 		s.Close()
 		return nil, err
 	}

@@ -1,0 +1,207 @@
+package plans
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"sandwich/internal/message"
+	"sandwich/microkernel"
+	"sandwich/profiles"
+	"sandwich/runtime/phase"
+)
+
+// Placement assigns ops of a phase to a device.
+type Placement struct {
+	Phase  string   `yaml:"phase" json:"phase"`   // prefill or decode
+	Ops    []string `yaml:"ops,flow" json:"ops"`  // kinds of ops, or "all"
+	Device string   `yaml:"device" json:"device"` // an ID that `sandwich doctor devices` lists, or cores
+	// on a host without the device the cores run the ops; absent: such a host rejects the plan
+	Optional bool `yaml:"optional,omitempty" json:"optional,omitempty"`
+}
+
+// Limits and names of placements.
+const (
+	maxPlacements   = 16
+	maxPlacementOps = 64
+	deviceCores     = "cores" // the workers of the plan
+	allOps          = "all"
+)
+
+var opPattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`)
+})
+
+var devicePattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[a-z][a-z0-9_.:-]{0,63}$`)
+})
+
+// placeOn returns the placement of whole phases on a device.
+func placeOn(device string, optional bool, phases ...phase.Phase) (list []Placement) {
+	for _, p := range phases {
+		list = append(list, Placement{Phase: p.String(), Ops: []string{allOps}, Device: device, Optional: optional})
+	}
+	return list
+}
+
+// placementOf checks the entries of a file. It drops placements on the cores, which have no effect,
+// and sorts the others by phase, so that equal plans have equal digests.
+func placementOf(entries []Placement) (list []Placement, err error) {
+	if len(entries) > maxPlacements {
+		return nil, fmt.Errorf("placement has %d entries, above %d", len(entries), maxPlacements)
+	}
+	for i, p := range entries {
+		if err := p.check(); err != nil {
+			return nil, fmt.Errorf("placement[%d]: %w", i, err)
+		}
+		if p.Device != deviceCores {
+			list = append(list, p)
+		}
+	}
+	for _, p := range entries {
+		for _, q := range list {
+			if p.Phase == q.Phase && p.Device != q.Device {
+				return nil, fmt.Errorf("placement: %s is on %s and on %s: this build moves whole phases", p.Phase,
+					p.Device, q.Device)
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Placement) int { return -cmp.Compare(a.Phase, b.Phase) })
+	return list, checkDistinct(list)
+}
+
+// checkDistinct checks that each phase is placed once and that all phases are on one device.
+func checkDistinct(list []Placement) error {
+	for i := 1; i < len(list); i++ {
+		switch {
+		case list[i].Phase == list[i-1].Phase:
+			return fmt.Errorf("placement lists %s twice", list[i].Phase)
+		case list[i].Device != list[0].Device:
+			return fmt.Errorf("placement has the devices %s and %s: this build uses one device for a plan",
+				list[0].Device, list[i].Device)
+		}
+	}
+	return nil
+}
+
+func (p *Placement) check() error {
+	if _, err := phase.Parse(p.Phase); err != nil {
+		return fmt.Errorf("phase %.40q is not prefill or decode", p.Phase)
+	}
+	if len(p.Ops) == 0 || len(p.Ops) > maxPlacementOps {
+		return fmt.Errorf("%d ops, not in 1..%d", len(p.Ops), maxPlacementOps)
+	}
+	for _, op := range p.Ops {
+		if !opPattern().MatchString(op) {
+			return fmt.Errorf("op %.40q is not 1 to 32 lower-case letters, digits and _, starting with a letter", op)
+		}
+	}
+	switch {
+	case !devicePattern().MatchString(p.Device):
+		return fmt.Errorf("device %.40q is not 1 to 64 lower-case letters, digits, _ . : and -, starting with a "+
+			"letter", p.Device)
+	case p.Device == deviceCores:
+		return nil
+	case !slices.Equal(p.Ops, []string{allOps}):
+		return fmt.Errorf("ops %s on device %s: this build moves whole phases: write ops: [%s]",
+			message.Clip(strings.Join(p.Ops, ", "), 60), p.Device, allOps)
+	}
+	return nil
+}
+
+// checkPlacement checks the placement and that a device can run the plan.
+func (p *Plan) checkPlacement() error {
+	if len(p.Placement) == 0 {
+		return nil
+	}
+	list, err := placementOf(p.Placement)
+	if err != nil {
+		return err
+	}
+	if len(list) != len(p.Placement) {
+		return fmt.Errorf("placement: entries on %s have no effect: leave them out", deviceCores)
+	}
+	if err := p.DeviceKernels(); err != nil {
+		return fmt.Errorf("placement: device %s: %w", list[0].Device, err)
+	}
+	return nil
+}
+
+// devicePaths lists the compute paths for which devices and cores have kernels with equal results.
+var devicePaths = []microkernel.Compute{microkernel.ComputeF32, microkernel.ComputeInt8,
+	microkernel.ComputeInt8Superblock}
+
+// DeviceKernels returns an error that names what no device kernel computes as the plan requires it,
+// or nil. Ops that only some models have are checked when the model is loaded.
+func (p *Plan) DeviceKernels() error {
+	if dot := microkernel.AttentionDots()[0]; p.Attention != dot {
+		return fmt.Errorf("there is no kernel for attention by %s: use %s", p.Attention, dot)
+	}
+	if p.KV != microkernel.KVF16 {
+		return fmt.Errorf("there is no kernel for a KV cache of type %s: use %s", p.KV, microkernel.KVF16)
+	}
+	if n := p.TP(); n > 1 {
+		return fmt.Errorf("the %d ranks of the plan would divide the weights: use one rank", n)
+	}
+	for _, w := range p.Weights {
+		if !slices.Contains(devicePaths, w.Compute) {
+			return fmt.Errorf("there is no kernel of path %s for weight %s: use one of %v", w.Compute, w.WeightKey,
+				devicePaths)
+		}
+	}
+	return nil
+}
+
+// Device returns the device of the plan and the phases that it runs; "" if the cores run both.
+// optional reports whether the cores may take its place.
+func (p *Plan) Device() (id string, phases []phase.Phase, optional bool) {
+	optional = true
+	for i := range p.Placement {
+		q := &p.Placement[i]
+		if ph, err := phase.Parse(q.Phase); err == nil {
+			id, phases, optional = q.Device, append(phases, ph), optional && q.Optional
+		}
+	}
+	return id, phases, optional && id != ""
+}
+
+// PlacementText describes the devices of a plan: "prefill on device cuda:0"; "" if there are none.
+func (p *Plan) PlacementText() string {
+	id, phases, optional := p.Device()
+	if id == "" {
+		return ""
+	}
+	var names []string
+	for _, ph := range phases {
+		names = append(names, ph.String())
+	}
+	text := fmt.Sprintf("%s on device %s", strings.Join(names, " and "), id)
+	if optional {
+		text += ", or on the PUs if the host lacks it"
+	}
+	return text
+}
+
+// placeText describes where a phase runs.
+func (p *Plan) placeText(ph phase.Phase) string {
+	for i := range p.Placement {
+		if q := &p.Placement[i]; q.Phase == ph.String() {
+			return q.Device + map[bool]string{true: ", optional"}[q.Optional]
+		}
+	}
+	return deviceCores
+}
+
+// checkDevice returns an error if a host whose devices are known lacks the device of the plan and
+// the plan does not let the cores take its place.
+func (p *Plan) checkDevice(host *profiles.Profile) error {
+	id, _, optional := p.Device()
+	if id == "" || optional || host.Devices == nil || host.Device(id) != nil {
+		return nil
+	}
+	return foreignHost("the plan %s runs on device %s, and this host has %s; start with --device none to use the cores",
+		p.Name, id, host.DeviceText())
+}

@@ -1,0 +1,139 @@
+package plans
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"sandwich/microkernel"
+	"sandwich/profiles"
+	"sandwich/profiles/devrates"
+	"sandwich/runtime/phase"
+)
+
+// placedBundle returns a bundle whose plan a device can run.
+func placedBundle(t *testing.T, placement ...Placement) *Bundle {
+	t.Helper()
+	b := testBundle(t)
+	b.Plan.KV, b.Plan.Attention, b.Plan.Placement = microkernel.KVF16, microkernel.AttentionDots()[0], placement
+	return b
+}
+
+// TestPlacement checks that a placement is written, read, described and compared, and that its
+// order and entries on the cores do not change the digest.
+func TestPlacement(t *testing.T) {
+	both := placedBundle(t, placeOn("cuda:0", true, phase.All[:]...)...)
+	text, err := profiles.EncodeYAML(&both.Plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := planSchema(t).check(planSchema(t), "plan", generic(t, text)); err != nil {
+		t.Error(err)
+	}
+	head, _, _ := strings.Cut(string(text), "placement:")
+	for _, list := range []string{
+		"[{phase: decode, ops: [all], device: 'cuda:0', optional: true}, " +
+			"{phase: prefill, ops: [all], device: 'cuda:0', optional: true}]",
+		string(text[len(head)+len("placement:"):]),
+	} {
+		var p Plan
+		if err := profiles.DecodeYAML([]byte(head+"placement: "+list), &p); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Validate(); err != nil || p.Digest() != both.Plan.Digest() {
+			t.Errorf("%s is read as %+v, %v", list, p.Placement, err)
+		}
+	}
+	id, phases, optional := both.Plan.Device()
+	if id != "cuda:0" || !slices.Equal(phases, phase.All[:]) || !optional {
+		t.Errorf("%s runs %v, optional %v", id, phases, optional)
+	}
+	one := placedBundle(t, placeOn("cuda:0", false, phase.Prefill)...)
+	want := "prefill on device cuda:0"
+	if got := one.Plan.PlacementText(); got != want || !strings.Contains(one.Plan.Headline(Untuned), want) {
+		t.Errorf("%q; %q", got, one.Plan.Headline(Untuned))
+	}
+	changes := Diff(&both.Plan, &one.Plan)
+	if len(changes) != 2 || changes[0].Path != "placement.prefill" || changes[0].Old != "cuda:0, optional" ||
+		changes[1].New != "cores" {
+		t.Errorf("%+v", changes)
+	}
+	if s := one.Show(); len(s.Placement) != 1 || s.Placement[0].Phase != "prefill" {
+		t.Errorf("%+v", s.Placement)
+	}
+}
+
+// TestPlacementRefusals checks placements that this build cannot follow and plans that no device
+// can run.
+func TestPlacementRefusals(t *testing.T) {
+	prefill, decode := placeOn("cuda:0", false, phase.Prefill), placeOn("cuda:1", false, phase.Decode)
+	for want, change := range map[string]func(p *Plan){
+		"placement lists prefill twice": func(p *Plan) { p.Placement = append(prefill, prefill...) },
+		"uses one device for a plan":    func(p *Plan) { p.Placement = append(prefill, decode...) },
+		"no kernel for attention by dpbusd: use f32": func(p *Plan) {
+			p.Attention = microkernel.AttendDPBUSD
+		},
+		"no kernel for a KV cache of type q8_0": func(p *Plan) { p.KV = microkernel.KVQ8 },
+		"no kernel of path int8-k for weight": func(p *Plan) {
+			p.Weights[0].Compute = microkernel.ComputeInt8K
+		},
+		"the 2 ranks of the plan would divide the weights": func(p *Plan) { p.Ranks = make([]Rank, 2) },
+		"prefill is on cores and on cuda:0: this build moves": func(p *Plan) {
+			p.Placement = onCoresToo(prefill)
+		},
+		`device "a b" is not 1 to 64 lower-case letters`:  func(p *Plan) { p.Placement[0].Device = "a b" },
+		"entries on cores have no effect: leave them out": func(p *Plan) { p.Placement[0].Device = "cores" },
+		"ops norm on device cuda:0: this build moves whole phases": func(p *Plan) {
+			p.Placement[0].Ops = []string{"norm"}
+		},
+	} {
+		b := placedBundle(t, slices.Clone(prefill)...)
+		b.Plan.Weights = slices.Clone(b.Plan.Weights)
+		change(&b.Plan)
+		if err := b.Plan.checkPlacement(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want a refusal with %q, got %v", want, err)
+		}
+	}
+}
+
+// onCoresToo adds an entry of one op on the cores.
+func onCoresToo(list []Placement) []Placement {
+	return append(slices.Clone(list), Placement{Phase: "prefill", Ops: []string{"norm"}, Device: "cores"})
+}
+
+// TestPlacementOnHosts checks the verdict on a host without the device, and with another one.
+func TestPlacementOnHosts(t *testing.T) {
+	made := []devrates.Device{{ID: "cuda:0", Name: "A", Driver: "1"}}
+	for _, c := range []struct {
+		name     string
+		optional bool
+		here     []devrates.Device // nil: unknown
+		code     int
+		want     string // in the reasons; "": none of the device
+		retune   bool
+	}{
+		{"unknown", false, nil, 0, "", false},
+		{"same", false, made, 0, "", false},
+		{"absent", false, []devrates.Device{}, 4, "runs on device cuda:0, and this host has no device", false},
+		{"another ID", false, []devrates.Device{{ID: "vulkan:0", Name: "B"}}, 4, "this host has vulkan:0 (B)", false},
+		{"absent, optional", true, []devrates.Device{}, 0, "lacks device cuda:0 (it has no device)", false},
+		{"another device", true, []devrates.Device{{ID: "cuda:0", Name: "B", Driver: "1"}}, 0, `was "A" and is "B"`, true},
+		{"another driver", false, []devrates.Device{{ID: "cuda:0", Name: "A", Driver: "2"}}, 0, `was "1" and is "2"`,
+			false},
+	} {
+		b := placedBundle(t, placeOn("cuda:0", c.optional, phase.Prefill)...)
+		b.Host.Devices = made
+		host := b.Host
+		host.Devices = c.here
+		v := Verify(b, &host, nil)
+		reasons := strings.Join(v.Reasons, "; ")
+		if ExitCode(v.Err) != c.code || !strings.Contains(reasons, c.want) ||
+			c.want == "" && strings.Contains(reasons, "device") || (v.Judgement == Retune) != c.retune {
+			t.Errorf("%s: %s, %q, %v", c.name, v.Judgement, reasons, v.Err)
+		}
+		if c.code == 4 && !errors.Is(v.Err, ErrForeignHost) {
+			t.Errorf("%s: %v", c.name, v.Err)
+		}
+	}
+}
