@@ -66,6 +66,11 @@ func KeyChanges(made, here *profiles.Profile) (out []KeyChange) {
 	for _, s := range settings(made.Host, here.Host) {
 		add(s.key, s.was, s.is, keyOther)
 	}
+	for _, d := range made.Devices {
+		if h := here.Device(d.ID); h != nil {
+			add("device "+d.ID, d.Name+", driver "+d.Driver, h.Name+", driver "+h.Driver, keyOther)
+		}
+	}
 	for _, c := range ceilingPairs(made, here) {
 		add(c.name(), fmt.Sprintf("%.4g %s", c.made.Median, c.made.Unit), fmt.Sprintf("%.4g %s (%+.0f %%)",
 			c.here.Median,

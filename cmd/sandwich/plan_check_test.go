@@ -21,7 +21,7 @@ import (
 )
 
 // makeVariant writes another plan made from one: variant FROM TO [NAME=VALUE]... with name, cpu
-// (the model of its host), chunk, decode (PUs), tuned, rate (recorded tokens per second with 1 % of
+// (the model of its host), chunk, decode (PUs), place (a phase on a device), tuned, rate (recorded tokens per second with 1 % of
 // noise), and noise and rounds of those samples.
 func makeVariant(ts *testscript.TestScript, _ bool, args []string) {
 	b, err := plans.Read(ts.MkAbs(args[0]))
@@ -47,6 +47,10 @@ func makeVariant(ts *testscript.TestScript, _ bool, args []string) {
 			var n int // so many of the plan's PUs
 			n, err = strconv.Atoi(value)
 			b.Plan.Decode.PUs = b.Plan.Decode.PUs[:min(n, len(b.Plan.Decode.PUs))]
+		case "place": // DEVICE/PHASE, DEVICE/PHASE/optional
+			parts := strings.Split(value, "/")
+			b.Plan.Placement = append(b.Plan.Placement, plans.Placement{Device: parts[0], Phase: parts[1],
+				Ops: []string{"all"}, Optional: len(parts) > 2})
 		case "tuned":
 			b.Plan.Tuned, err = strconv.ParseBool(value)
 		case "rate":

@@ -27,7 +27,10 @@ import (
 )
 
 // programs lists the commands that the test binary runs as under other names.
-var programs = map[string]func(){"sandwich": main}
+var programs = map[string]func(){"sandwich": func() {
+	registerSimulated()
+	main()
+}}
 
 // TestMain makes this test binary stand in for the program, so that scripts run the real command
 // tree.
@@ -62,17 +65,22 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// makePlan writes the untuned plan of the embedded model for this host as a bundle: mkplan DIR
-// [foreign-host].
+// makePlan writes an untuned plan for this host as a bundle: mkplan DIR [foreign] [model=FILE], of
+// the embedded model unless there is a file.
 func makePlan(ts *testscript.TestScript, _ bool, args []string) {
 	host, err := profiles.Live()
 	ts.Check(err)
-	if len(args) > 1 {
-		host.Host.CPUModel = "Some Other CPU"
+	file, options := "", heuristic.Options{}
+	for _, arg := range args[1:] {
+		if path, ok := strings.CutPrefix(arg, "model="); ok {
+			file, options.Attend = ts.MkAbs(path), "f32"
+		} else {
+			host.Host.CPUModel = "Some Other CPU"
+		}
 	}
-	shape, err := plan.ShapeOfFile("")
+	shape, err := plan.ShapeOfFile(file)
 	ts.Check(err)
-	p, err := heuristic.Default(host, shape, heuristic.Options{})
+	p, err := heuristic.Default(host, shape, options)
 	ts.Check(err)
 	b := plans.Bundle{Plan: *p, Host: *host, Evidence: plans.Evidence{Version: p.Version,
 		Created: "2026-01-31T12:00:00Z"}}

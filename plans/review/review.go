@@ -133,6 +133,8 @@ func (r *Review) service(a, b *plans.Bundle, by map[string][]plans.Change) {
 	}
 	r.add("settings", settings...)
 	r.same(planSettings-len(by["plan"]), planSettings, "settings")
+	r.add("devices", plainLines(by["placement"])...)
+	r.add("classes of workers", plainLines(by["classes"])...)
 	r.add("arithmetic of weights", plainLines(by["weights"])...)
 }
 

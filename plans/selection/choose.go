@@ -54,6 +54,7 @@ type Choice struct {
 	Plan    *plans.Plan
 	Path    string // of its bundle; "" for the untuned default
 	Paths   string // why the untuned default rounds as it does; "" where there is nothing to say
+	Lacks   string // a sentence if the cores take the place of a device; else ""
 	State   plans.State
 	Verdict plans.Verdict
 	Bundle  *plans.Bundle // nil for the untuned default
@@ -81,6 +82,8 @@ func (o *Options) fromBundle(path string, b *plans.Bundle, host *profiles.Profil
 		here.Devices = append([]devrates.Device{}, o.Devices()...)
 		c := FromBundle(path, b, &here, shape)
 		if here.Device(id) == nil && c.Verdict.Judgement != plans.Invalid {
+			c.Lacks = fmt.Sprintf("note: this host lacks device %s, so the cores run its phases; it has %s", id,
+				here.DeviceText())
 			b.Plan.Placement = nil
 		}
 		return c

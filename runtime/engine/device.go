@@ -50,31 +50,31 @@ func (o *DeviceOptions) lanes() []sched.Lane {
 const deviceLane = sched.LaneID(0)
 
 // openDevice copies the model to the device and sets the phases that it runs. It returns nil if the
-// cores run both.
-func openDevice(ctx context.Context, r *Runner, o *Options) (*offload.Runner, error) {
-	a := &o.Accelerator
-	if a.Device == nil {
+// cores run both. positions limits a sequence.
+func (o *DeviceOptions) openDevice(ctx context.Context, r *Runner, sets, logitRows, positions int) (*offload.Runner,
+	error) {
+	if o.Device == nil {
 		return nil, nil
 	}
-	on, err := offload.Open(offload.Options{Device: a.Device, Assembly: r.assembly, Rows: r.assembly.Rows(),
-		LogitRows: o.LogitRows, Sets: sched.Sets, Context: o.Context})
+	on, err := offload.Open(offload.Options{Device: o.Device, Assembly: r.assembly, Rows: r.assembly.Rows(),
+		LogitRows: logitRows, Sets: sets, Context: positions})
 	var t DeviceTimes
-	if err == nil && a.Phases == nil {
-		t, err = measureDevice(ctx, r, on, o.Context)
+	if err == nil && o.Phases == nil {
+		t, err = measureDevice(ctx, r, on, positions)
 	}
 	switch {
 	case err != nil:
 		closeDevice(on)
-		return nil, a.refused(err)
-	case a.Phases != nil:
+		return nil, o.refused(err)
+	case o.Phases != nil:
 		return on, nil
 	}
-	a.Phases = t.faster()
-	if a.Chose != nil {
-		a.Chose(t, a.Phases)
+	o.Phases = t.faster()
+	if o.Chose != nil {
+		o.Chose(t, o.Phases)
 	}
-	if len(a.Phases) == 0 {
-		a.Device = nil
+	if len(o.Phases) == 0 {
+		o.Device = nil
 		closeDevice(on)
 		return nil, nil
 	}

@@ -3,8 +3,10 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
+	"sandwich/runtime/kvcache"
 	"sandwich/runtime/offload"
 	"sandwich/runtime/phase"
 	"sandwich/runtime/pool"
@@ -109,4 +111,51 @@ func (s *Sequence) measured(ctx context.Context, tokens []int32, p phase.Phase, 
 	on.CoresWrite(&s.batch)
 	_, err := on.Forward(ctx, 0, &s.batch, 0, 0, nil)
 	return err
+}
+
+// Accelerator runs forwards of a Runner on a device, for measurements without an engine. It is not
+// safe for concurrent use.
+type Accelerator struct {
+	r      *Runner
+	on     *offload.Runner
+	phases []phase.Phase
+}
+
+// Accelerate copies the model to a device for sequences of at most so many positions and forwards
+// with the logits of at most logitRows rows. It returns nil if the cores run both phases.
+func (r *Runner) Accelerate(ctx context.Context, o DeviceOptions, logitRows, positions int) (*Accelerator, error) {
+	on, err := o.openDevice(ctx, r, 1, logitRows, positions)
+	if err != nil || on == nil {
+		return nil, err
+	}
+	return &Accelerator{r, on, o.Phases}, nil
+}
+
+// Runs reports whether the device runs a phase.
+func (a *Accelerator) Runs(p phase.Phase) bool { return a != nil && slices.Contains(a.phases, p) }
+
+// runs reports whether the device runs the forward of a batch.
+func (a *Accelerator) runs(b *kvcache.Batch) bool {
+	if b.Prefill {
+		return a.Runs(phase.Prefill)
+	}
+	return a.Runs(phase.Decode)
+}
+
+// Forward runs a batch on the device or on the cores, as its phase says.
+func (a *Accelerator) Forward(ctx context.Context, l *pool.Leader, b *kvcache.Batch) (onDevice bool, err error) {
+	if a.runs(b) {
+		_, err = a.on.Forward(ctx, 0, b, 0, 0, nil)
+		return true, err
+	}
+	a.on.CoresWrite(b)
+	_, err = a.r.Forward(l, b, 0, nil)
+	return false, err
+}
+
+// Close frees the memory on the device.
+func (a *Accelerator) Close() {
+	if a != nil {
+		closeDevice(a.on)
+	}
 }

@@ -16,6 +16,7 @@ import (
 	"sandwich/runtime/device/sim"
 	"sandwich/runtime/model"
 	"sandwich/runtime/phase"
+	"sandwich/runtime/pool"
 )
 
 // deviceOptions returns options for a small model under a plan that a device supports.
@@ -163,5 +164,55 @@ func TestDeviceRefused(t *testing.T) {
 	o.Accelerator = DeviceOptions{Device: dev, Name: "sim", Phases: []phase.Phase{phase.Prefill}}
 	if _, err := New(t.Context(), o); err == nil {
 		t.Error("a device of 4 KiB was accepted")
+	}
+}
+
+// TestAccelerator checks that a sequence without a scheduler has the logits of the cores whichever
+// phases run on a device.
+func TestAccelerator(t *testing.T) {
+	o := deviceOptions(t)
+	o.LogitRows, o.Blocks = 1, 4
+	r, err := Open(t.Context(), o.RunnerOptions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	prompt := deviceRequests(3)[2].Prompt
+	run := func(a *Accelerator) (all []float32) {
+		r.Lead(func(l *pool.Leader) {
+			s := NewSequence(r, l)
+			s.Through(t.Context(), a)
+			keep := func(_ int, logits []float32) error {
+				all = append(all, logits...)
+				return nil
+			}
+			if err := s.Feed(prompt, 32, LastLogits, keep); err != nil {
+				t.Fatal(err)
+			}
+			for i := range 3 {
+				logits, err := s.Step(int32(i + 5))
+				if err != nil {
+					t.Fatal(err)
+				}
+				all = append(all, logits...)
+			}
+		})
+		return all
+	}
+	want := run(nil)
+	for _, phases := range [][]phase.Phase{{phase.Prefill}, {phase.Decode}, phase.All[:]} {
+		dev := sim.New(sim.Config{})
+		a, err := r.Accelerate(t.Context(), DeviceOptions{Device: dev, Phases: phases}, 1, 128)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := run(a); !slices.Equal(got, want) {
+			t.Errorf("%v on the device: other logits than on the cores", phases)
+		}
+		if a.Runs(phase.Prefill) != (phases[0] == phase.Prefill) {
+			t.Errorf("%v on the device: Runs(prefill) is %v", phases, a.Runs(phase.Prefill))
+		}
+		a.Close()
+		dev.Close()
 	}
 }

@@ -150,7 +150,7 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 		r.Close()
 		return nil, err
 	}
-	accelerator, err := openDevice(ctx, r, &o)
+	accelerator, err := o.Accelerator.openDevice(ctx, r, sched.Sets, o.LogitRows, o.Context)
 	if err != nil {
 		r.Close()
 		return nil, err

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"fmt"
 
 	"sandwich/runtime/kvcache"
@@ -17,6 +18,8 @@ type Sequence struct {
 	pos   int
 	fed   []int32 // tokens of the positions below pos
 	batch kvcache.Batch
+	ctx   context.Context // of forwards on a device
+	via   *Accelerator    // runs the forwards of some phases; nil: none
 }
 
 // NewSequence returns an empty sequence that may use all KV blocks of the runner.
@@ -25,6 +28,9 @@ func NewSequence(r *Runner, l *pool.Leader) *Sequence {
 	line.seq = line.cache.Open(kvcache.Salt{})
 	return line
 }
+
+// Through lets a device run the forwards of its phases until ctx ends. nil changes nothing.
+func (s *Sequence) Through(ctx context.Context, a *Accelerator) { s.ctx, s.via = ctx, a }
 
 // Reset empties the sequence.
 func (s *Sequence) Reset() {
@@ -60,7 +66,7 @@ func (s *Sequence) Feed(tokens []int32, chunk int, want Wanted, visit func(pos i
 			return err
 		}
 		for i, row := range s.batch.LogitRows {
-			if err := visit(s.pos+int(row), s.r.Logits(i)); err != nil {
+			if err := visit(s.pos+int(row), s.logits(i)); err != nil {
 				return err
 			}
 		}
@@ -88,7 +94,15 @@ func (s *Sequence) Step(token int32) ([]float32, error) {
 		return nil, err
 	}
 	s.advance(1)
-	return s.r.Logits(0), nil
+	return s.logits(0), nil
+}
+
+// logits returns the logits of LogitRows[i] of the last forward.
+func (s *Sequence) logits(i int) []float32 {
+	if s.via.runs(&s.batch) {
+		return s.via.on.Logits(i)
+	}
+	return s.r.Logits(i)
 }
 
 // Pass advances the sequence by n positions without computing them, for benchmarks at a given
@@ -136,13 +150,17 @@ func (s *Sequence) prepare(tokens []int32, prefill, all, last bool) error {
 	return nil
 }
 
-// forward runs one batch of tokens on the cores; see prepare.
+// forward runs one batch of tokens; see prepare.
 func (s *Sequence) forward(tokens []int32, prefill, all, last bool) error {
 	if err := s.prepare(tokens, prefill, all, last); err != nil {
 		return err
 	}
 	b := &s.batch
-	if _, err := s.r.Forward(s.l, b, 0, nil); err != nil {
+	if s.via != nil {
+		if onDevice, err := s.via.Forward(s.ctx, s.l, b); err != nil || onDevice {
+			return err // the device has checked that the logits are finite
+		}
+	} else if _, err := s.r.Forward(s.l, b, 0, nil); err != nil {
 		return err
 	}
 	for i, row := range b.LogitRows {

@@ -103,8 +103,10 @@ func (s *Session) Use(c *selection.Choice, replan func(*plans.ServiceConfig) (*p
 			s.Profile.QuotaPUs()))
 	}
 	s.Notice(c.String())
-	if c.Paths != "" {
-		s.Notice(c.Paths)
+	for _, text := range []string{c.Paths, c.Lacks} {
+		if text != "" {
+			s.Notice(text)
+		}
 	}
 }
 

@@ -112,6 +112,7 @@ type LLMRow struct {
 	Ceiling   float64   `json:"ceiling_tokens_per_second,omitempty"`
 	CeilingOf string    `json:"ceiling,omitempty"`       // the ceilings that bound some op
 	Above     string    `json:"above_ceiling,omitempty"` // why the rate exceeds the ceiling, if it does
+	OnDevice  bool      `json:"on_device,omitempty"`     // the device of the session ran the test
 	CPU       string    `json:"cpu"`
 
 	Lost     LostRow           `json:"lost"` // zero without disturbance
@@ -125,7 +126,7 @@ func (o *LLMOptions) row(a *Arm, t Test, s *llmSamples) LLMRow {
 	r := LLMRow{Test: t.Name, Threads: len(pus), Batch: t.Batch, Depth: t.Depth, Rate: sp.Median,
 		Min: sp.Min, Max: sp.Max, Samples: s.alone, Lost: s.quiet, Model: o.Model, Plan: a.Name, Tuned: a.Plan.Tuned,
 		TP: a.Plan.TP(), KV: a.Plan.KV.String(), PUs: pus.String(), CPU: o.Host.Host.CPUModel}
-	if o.Ops != nil {
+	if r.OnDevice = a.onDevice(t); o.Ops != nil && !r.OnDevice {
 		if ceiling, err := ceilingOf(o.Host, o.Ops, a.Plan, t); err == nil {
 			r.Ceiling, r.CeilingOf = ceiling.rate, ceiling.String()
 			r.Above = ceiling.above(r.Rate)

@@ -11,6 +11,7 @@ import (
 	"sandwich/runtime/engine"
 	"sandwich/runtime/exec/tp"
 	"sandwich/runtime/kvcache"
+	"sandwich/runtime/phase"
 	"sandwich/runtime/pool"
 )
 
@@ -20,6 +21,7 @@ type Arm struct {
 	Plan   *plans.Plan
 	Sync   tp.Sync
 	Runner *engine.Runner
+	Device *engine.Accelerator // runs its phases; nil: the cores run both
 
 	counting counters.Set // nil unless Count was called
 }
@@ -27,8 +29,9 @@ type Arm struct {
 // Count adds the processor's counters of the arm's workers to its samples.
 func (a *Arm) Count(from counters.Source) { a.counting = from.Open(a.Runner.Pool().Threads()) }
 
-// Close closes the runner.
+// Close closes the runner and frees the memory on the device.
 func (a *Arm) Close() {
+	a.Device.Close()
 	if a.counting != nil {
 		a.counting.Close()
 	}
@@ -73,6 +76,7 @@ func (a *Arm) measure(ctx context.Context, vocab int, t Test) (rate float64, err
 // prefill reads a prompt chunk by chunk and computes the logits of its last row.
 func (a *Arm) prefill(ctx context.Context, l *pool.Leader, t Test, tokens []int32) error {
 	line := engine.NewSequence(a.Runner, l)
+	line.Through(ctx, a.Device)
 	if err := line.Pass(t.Depth); err != nil {
 		return err
 	}
@@ -116,7 +120,7 @@ func (a *Arm) generate(ctx context.Context, l *pool.Leader, t Test, tokens []int
 			b.AddSpan(seqs[i], kvcache.Span{Seq: i, Row: i, Rows: 1, Pos: pos})
 			b.LogitRows = append(b.LogitRows, int32(i))
 		}
-		if _, err := a.Runner.Forward(l, &b, 0, nil); err != nil {
+		if err := a.forward(ctx, l, &b); err != nil {
 			return err
 		}
 		for _, s := range seqs {
@@ -124,4 +128,22 @@ func (a *Arm) generate(ctx context.Context, l *pool.Leader, t Test, tokens []int
 		}
 	}
 	return nil
+}
+
+// forward runs a batch on the cores, or on the device of the arm if it runs the phase.
+func (a *Arm) forward(ctx context.Context, l *pool.Leader, b *kvcache.Batch) error {
+	if a.Device != nil {
+		_, err := a.Device.Forward(ctx, l, b)
+		return err
+	}
+	_, err := a.Runner.Forward(l, b, 0, nil)
+	return err
+}
+
+// onDevice reports whether the device runs a test.
+func (a *Arm) onDevice(t Test) bool {
+	if t.Prefill {
+		return a.Device.Runs(phase.Prefill)
+	}
+	return a.Device.Runs(phase.Decode)
 }

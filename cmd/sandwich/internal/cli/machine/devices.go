@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"context"
 	"errors"
 	"io"
 
@@ -10,6 +11,8 @@ import (
 	"sandwich/cmd/sandwich/internal/cli/flags"
 	"sandwich/cmd/sandwich/internal/outfile"
 	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/profiles/devrates"
+	"sandwich/runtime/device"
 	_ "sandwich/runtime/device/cuda"
 	devices "sandwich/runtime/device/report"
 	_ "sandwich/runtime/device/vulkan"
@@ -53,4 +56,16 @@ crash of a driver does not end this program. --dump-host writes the executable o
 		return devices.Write(c.OutOrStdout(), all)
 	}
 	return c
+}
+
+// ListDevices lists the usable devices of this host, without rates. The result is not nil.
+func ListDevices(ctx context.Context) []devrates.Device {
+	list := []devrates.Device{}
+	for _, d := range device.List(ctx) {
+		if d.Err == nil {
+			list = append(list, devrates.Device{ID: d.ID, Name: d.Info.Name, API: d.Info.API, Driver: d.Info.Driver,
+				MemoryBytes: int64(d.Info.MemoryBytes), Unified: d.Info.Unified})
+		}
+	}
+	return list
 }

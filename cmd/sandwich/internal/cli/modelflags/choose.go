@@ -10,6 +10,7 @@ import (
 
 	"sandwich/cmd/sandwich/internal/build"
 	"sandwich/cmd/sandwich/internal/cli/exit"
+	"sandwich/cmd/sandwich/internal/cli/machine"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
 	"sandwich/plans/selection"
@@ -47,7 +48,7 @@ func (f *Flags) asked() *selection.Options {
 		}
 	}
 	o.AnyPlacement = f.device != "" || !f.obeysPlacement
-	o.Devices = func() []devrates.Device { return listed(context.Background()) }
+	o.Devices = func() []devrates.Device { return machine.ListDevices(context.Background()) }
 	o.Build = build.ID()
 	o.Folder, _ = DataFolder() // empty on error: plans are neither looked up nor stored
 	if !f.FirstPUs {
@@ -72,9 +73,11 @@ func (f *Flags) choosePlan(host *profiles.Profile, shape plans.ModelShape) (*sel
 	return c, exit.Usage(err)
 }
 
-// Untuned returns the default plan.
+// Untuned returns the default plan for the cores alone.
 func (f *Flags) Untuned(host *profiles.Profile, shape plans.ModelShape) (*plans.Plan, error) {
-	plan, _, err := f.asked().Untuned(host, shape)
+	alone := *f
+	alone.device = noDevice
+	plan, _, err := alone.asked().Untuned(host, shape)
 	return plan, exit.Usage(err)
 }
 

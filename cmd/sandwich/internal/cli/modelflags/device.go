@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sandwich/cmd/sandwich/internal/cli/exit"
+	"sandwich/cmd/sandwich/internal/cli/machine"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
 	"sandwich/profiles/devrates"
@@ -94,7 +95,7 @@ func (f *Flags) openPlanned(ctx context.Context, s *session.Session) error {
 	default:
 		return exit.Plan(fmt.Errorf("%w: the plan %s runs %s on device %s: %w; this host has %s; start with "+
 			"--device none to use the cores", plans.ErrForeignHost, s.Plan.Name, phaseList(phases), id, err,
-			devrates.List(listed(ctx))))
+			devrates.List(machine.ListDevices(ctx))))
 	}
 	return nil
 }
@@ -110,18 +111,6 @@ func accelerate(s *session.Session, id string, dev device.Device, phases []phase
 	}
 }
 
-// listed lists the devices of this host, without rates.
-func listed(ctx context.Context) []devrates.Device {
-	list := []devrates.Device{}
-	for _, d := range device.List(ctx) {
-		if d.Err == nil {
-			list = append(list, devrates.Device{ID: d.ID, Name: d.Info.Name, API: d.Info.API, Driver: d.Info.Driver,
-				MemoryBytes: int64(d.Info.MemoryBytes), Unified: d.Info.Unified})
-		}
-	}
-	return list
-}
-
 // findDevice opens the device that the flag names, or the first one that can be opened. It returns
 // nil if auto finds none.
 func (f *Flags) findDevice(ctx context.Context) (string, device.Device, error) {
@@ -129,7 +118,7 @@ func (f *Flags) findDevice(ctx context.Context) (string, device.Device, error) {
 		dev, err := device.Open(ctx, f.device)
 		if err != nil {
 			return "", nil, fmt.Errorf("--device %s: %w; this host has: %s", show.Clip(f.device, 40), err,
-				devrates.List(listed(ctx)))
+				devrates.List(machine.ListDevices(ctx)))
 		}
 		return f.device, dev, nil
 	}

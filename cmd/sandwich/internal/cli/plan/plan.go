@@ -2,6 +2,7 @@
 package plan
 
 import (
+	"context"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -98,7 +99,7 @@ host, instruction set or model.`,
 	c.Flags().StringVar(&key.Path, "key", "", "PEM file with the public key that must have signed the plan")
 	format := flags.Format(c, "text", "json")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		verdict, err := verifyPlan(args[0], host, modelArg, key)
+		verdict, err := verifyPlan(c.Context(), args[0], host, modelArg, key)
 		if err != nil {
 			return err
 		}
@@ -119,7 +120,7 @@ host, instruction set or model.`,
 	return c
 }
 
-func verifyPlan(dir, host, modelPath string, key bundle.RequiredKey) (*bundle.Verified, error) {
+func verifyPlan(ctx context.Context, dir, host, modelPath string, key bundle.RequiredKey) (*bundle.Verified, error) {
 	source := machine.Flags{Profile: host}
 	p, err := source.Read()
 	if err != nil {
@@ -132,6 +133,9 @@ func verifyPlan(dir, host, modelPath string, key bundle.RequiredKey) (*bundle.Ve
 			return nil, exit.Usage(err)
 		}
 		shape = &s
+	}
+	if b, err := plans.Read(dir); err == nil && len(b.Plan.Placement) > 0 && host == "" {
+		p.Devices = machine.ListDevices(ctx)
 	}
 	verdict, b, err := plans.VerifyDir(dir, p, shape)
 	if err != nil {

@@ -42,6 +42,7 @@ API. The default model is the embedded one.`,
 		Annotations: map[string]string{root.ReloadsOnHangUp: "yes"},
 	}
 	f.serve.session.AddModel(c)
+	f.serve.session.AddDevice(c)
 	c.Flags().IntVarP(&f.serve.session.Threads, "threads", "t", 0, "maximum number of PUs to use (default: all "+
 		"allowed ones)")
 	flags.Duration(c.Flags(), &f.budget, "budget", 40*time.Second, "time to tune; 0 serves under the default plan")

@@ -29,7 +29,10 @@ func (f *llmFlags) chooseArms(s *session.Session) (chosen []*measure.Arm, err er
 				Name: fmt.Sprintf("%s, %d ranks, sync %s", measure.PlanName(plan), plan.TP(), sync)})
 		}
 	}
-	if f.compare && (plan.Tuned || plan.TP() > 1) {
+	if s.Accelerator.Device != nil {
+		chosen[0].Name += " with " + s.Accelerator.Name
+	}
+	if f.compare && (plan.Tuned || plan.TP() > 1 || s.Accelerator.Device != nil) {
 		o := f.session
 		o.Ranks = 1
 		untuned, err := o.Untuned(s.Profile, s.Shape)
@@ -59,10 +62,16 @@ func (f *llmFlags) openArms(ctx context.Context, s *session.Session) ([]*measure
 		}
 		s.NoticeMisplaced(runner)
 		a.Runner = runner
+		open = append(open, a)
+		if s.Accelerator.Device != nil && a == chosen[0] {
+			positions := measure.Positions(f.tests())
+			if a.Device, err = runner.Accelerate(ctx, s.Accelerator, f.batch, positions); err != nil {
+				return open, exit.Model(err)
+			}
+		}
 		if f.counters {
 			a.Count(f.source)
 		}
-		open = append(open, a)
 	}
 	return open, nil
 }

@@ -102,6 +102,7 @@ func addMoved(c *cobra.Command) func() func() error {
 // add adds the flags of bench llm without a subcommand.
 func (f *llmFlags) add(c *cobra.Command) {
 	f.session.AddPlan(c)
+	f.session.AddDevice(c)
 	fs := c.Flags()
 	fs.IntSliceVarP(&f.threads, "threads", "t", nil, "worker threads, such as 1,2 (default: as in the plan)")
 	f.testFlags.add(fs)
