@@ -22,27 +22,31 @@ type Device struct {
 	// memory rate of a kernel that only reads, B/s
 	ReadBytesPerSecond float64 `yaml:"read_bytes_per_second,omitempty" json:"read_bytes_per_second,omitempty"`
 	// copies to and from the device, B/s
-	ToBytesPerSecond   float64 `yaml:"to_bytes_per_second,omitempty" json:"to_bytes_per_second,omitempty"`
-	FromBytesPerSecond float64 `yaml:"from_bytes_per_second,omitempty" json:"from_bytes_per_second,omitempty"`
+	WriteBytesPerSecond    float64 `yaml:"write_bytes_per_second,omitempty" json:"write_bytes_per_second,omitempty"`
+	CopyBackBytesPerSecond float64 `yaml:"copy_back_bytes_per_second,omitempty" json:"copy_back_bytes_per_second,omitempty"`
 	// a submission of one launch with its wait, and each further launch of a submission
 	LaunchSeconds float64 `yaml:"launch_seconds,omitempty" json:"launch_seconds,omitempty"`
 	StepSeconds   float64 `yaml:"step_seconds,omitempty" json:"step_seconds,omitempty"`
-	Classes       []Class `yaml:"classes,omitempty" json:"classes,omitempty"`
+	// of a small kernel
+	CompileSeconds float64 `yaml:"compile_seconds,omitempty" json:"compile_seconds,omitempty"`
+	Classes        []Class `yaml:"classes,omitempty" json:"classes,omitempty"`
 }
 
-// Class has the two anchors of a class of kernels. Intensities are in FLOP per byte.
+// Class has the two anchors of a class of kernels and its least time. Intensities are in FLOP per
+// byte.
 type Class struct {
 	Name             string  `yaml:"name" json:"name"` // such as "product q8_0 int8"
 	MemoryIntensity  float64 `yaml:"memory_intensity" json:"memory_intensity"`
 	BytesPerSecond   float64 `yaml:"bytes_per_second" json:"bytes_per_second"` // at MemoryIntensity
 	ComputeIntensity float64 `yaml:"compute_intensity" json:"compute_intensity"`
 	FLOPPerSecond    float64 `yaml:"flop_per_second" json:"flop_per_second"` // at ComputeIntensity
+	LeastSeconds     float64 `yaml:"least_seconds" json:"least_seconds"`     // of the smallest kernel of a submission
 }
 
-// Seconds predicts the time of a kernel by its work and the bytes that it moves: the longer of the
-// times at the two anchors' rates.
+// Seconds predicts the time of a kernel of a submission by its work and the bytes that it moves:
+// the longest of the times at the two anchors' rates and of the smallest kernel.
 func (c *Class) Seconds(flop, bytes float64) float64 {
-	return max(flop/c.FLOPPerSecond, bytes/c.BytesPerSecond)
+	return max(flop/c.FLOPPerSecond, bytes/c.BytesPerSecond, c.LeastSeconds)
 }
 
 // Class returns the anchors of a class, or nil if they were not measured.
@@ -76,14 +80,15 @@ func (d *Device) Check() error {
 	if len(d.Classes) > maxClasses {
 		return fmt.Errorf("device %.40s has %d classes, more than %d", d.ID, len(d.Classes), maxClasses)
 	}
-	for _, v := range []float64{float64(d.MemoryBytes), d.ReadBytesPerSecond, d.ToBytesPerSecond, d.FromBytesPerSecond,
-		d.LaunchSeconds, d.StepSeconds} {
+	for _, v := range []float64{float64(d.MemoryBytes), d.ReadBytesPerSecond, d.WriteBytesPerSecond, d.CopyBackBytesPerSecond,
+		d.LaunchSeconds, d.StepSeconds, d.CompileSeconds} {
 		if math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
 			return fmt.Errorf("device %.40s has the rate or size %v", d.ID, v)
 		}
 	}
 	for _, c := range d.Classes {
-		for _, v := range []float64{c.MemoryIntensity, c.BytesPerSecond, c.ComputeIntensity, c.FLOPPerSecond} {
+		for _, v := range []float64{c.MemoryIntensity, c.BytesPerSecond, c.ComputeIntensity, c.FLOPPerSecond,
+			c.LeastSeconds} {
 			if math.IsNaN(v) || math.IsInf(v, 0) || v <= 0 {
 				return fmt.Errorf("device %.40s, class %.40q: the value %v is not positive", d.ID, c.Name, v)
 			}

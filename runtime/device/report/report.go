@@ -10,32 +10,38 @@ import (
 	"strings"
 	"time"
 
+	"sandwich/profiles"
+	"sandwich/profiles/devrates"
 	"sandwich/runtime/device"
 	"sandwich/runtime/device/hostcall"
+	"sandwich/runtime/device/rates"
 )
 
 // Device describes a device, or a driver without one.
 type Device struct {
-	ID          string   `json:"id"`
-	Name        string   `json:"name,omitempty"`
-	API         string   `json:"api,omitempty"`
-	Driver      string   `json:"driver,omitempty"`
-	MemoryBytes uint64   `json:"memory_bytes,omitempty"`
-	FreeBytes   uint64   `json:"free_bytes,omitempty"`
-	Unified     bool     `json:"unified"`
-	HostVisible bool     `json:"host_visible"`
-	MatrixUnit  bool     `json:"matrix_unit"`
-	Exact       []string `json:"exact,omitempty"`
-	Repaired    []string `json:"repaired,omitempty"`
-	Inexact     []string `json:"inexact,omitempty"`
-	Rates       *Rates   `json:"rates,omitempty"`
+	ID          string           `json:"id"`
+	Name        string           `json:"name,omitempty"`
+	API         string           `json:"api,omitempty"`
+	Driver      string           `json:"driver,omitempty"`
+	MemoryBytes uint64           `json:"memory_bytes,omitempty"`
+	FreeBytes   uint64           `json:"free_bytes,omitempty"`
+	Unified     bool             `json:"unified"`
+	HostVisible bool             `json:"host_visible"`
+	MatrixUnit  bool             `json:"matrix_unit"`
+	Exact       []string         `json:"exact,omitempty"`
+	Repaired    []string         `json:"repaired,omitempty"`
+	Inexact     []string         `json:"inexact,omitempty"`
+	Rates       *devrates.Device `json:"rates,omitempty"`
 	// Problem says why there is no device, or why it cannot be used.
 	Problem string `json:"problem,omitempty"`
 }
 
+// Measure returns the rates of an open device.
+type Measure func(ctx context.Context, id string, d device.Device) (devrates.Device, error)
+
 // Devices opens each device of each registered driver, tests it and measures its rates. A device
 // that fails has a Problem.
-func Devices(ctx context.Context) []Device {
+func Devices(ctx context.Context, measure Measure) []Device {
 	var all []Device
 	for _, f := range device.List(ctx) {
 		if f.Err != nil {
@@ -43,7 +49,7 @@ func Devices(ctx context.Context) []Device {
 			continue
 		}
 		d := describe(f.ID, f.Info)
-		if err := d.test(ctx); err != nil {
+		if err := d.test(ctx, measure); err != nil {
 			d.Problem = err.Error()
 		}
 		all = append(all, d)
@@ -57,7 +63,7 @@ func describe(id string, i device.Info) Device {
 }
 
 // test opens the device and fills in what the self-test and the measurement find.
-func (d *Device) test(ctx context.Context) (err error) {
+func (d *Device) test(ctx context.Context, measure Measure) (err error) {
 	open, err := device.Open(ctx, d.ID)
 	if err != nil {
 		return err
@@ -67,11 +73,11 @@ func (d *Device) test(ctx context.Context) (err error) {
 	*d = describe(d.ID, i)
 	d.Exact, d.Repaired = i.Exact.Names(), i.Repaired.Names()
 	d.Inexact = (device.AllExact &^ i.Exact).Names()
-	rates, err := measure(ctx, open)
+	r, err := measure(ctx, d.ID, open)
 	if err != nil {
 		return fmt.Errorf("measure %s: %w", d.ID, err)
 	}
-	d.Rates = &rates
+	d.Rates = &r
 	return nil
 }
 
@@ -117,8 +123,13 @@ func (d *Device) write(b *strings.Builder) {
 		line("copy rate", "%.1f GB/s to the device, %.1f GB/s from it", r.WriteBytesPerSecond/1e9,
 			r.CopyBackBytesPerSecond/1e9)
 		line("launch", "%v alone, %v each of %d in one submission", microseconds(r.LaunchSeconds),
-			microseconds(r.StepSeconds), launchesPerSubmission)
+			microseconds(r.StepSeconds), rates.Launches)
 		line("compile", "%v for a small kernel", microseconds(r.CompileSeconds))
+		for i := range r.Classes {
+			c := &r.Classes[i]
+			line("kernels", "%s: %s, %s, at least %v", c.Name, profiles.FormatRate(c.FLOPPerSecond, "FLOP/s"),
+				profiles.FormatRate(c.BytesPerSecond, "B/s"), microseconds(c.LeastSeconds))
+		}
 	}
 }
 

@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"sandwich/microkernel/devgen"
+	"sandwich/profiles/devrates"
 	"sandwich/runtime/device"
+	"sandwich/runtime/device/rates"
 	"sandwich/runtime/device/sim"
 )
 
@@ -47,7 +49,11 @@ func init() {
 
 // TestDevices checks the description of devices that work and of those that do not.
 func TestDevices(t *testing.T) {
-	all := Devices(t.Context())
+	all := Devices(t.Context(), func(ctx context.Context, id string, d device.Device) (devrates.Device, error) {
+		r := rates.Describe(id, "", d.Info())
+		_, err := rates.Add(ctx, d, &r, rates.Usual()[0])
+		return r, err
+	})
 	if len(all) != 5 {
 		t.Fatalf("%+v", all)
 	}
@@ -77,6 +83,8 @@ func TestDevices(t *testing.T) {
 		"c:0        simulated device (sim, driver 1)\n  memory       1.0 GiB\n",
 		"  problem      device c:0: it lacks a feature\n",
 		"alone, ",
+		"kernels      product q8_0 int8: ",
+		"kernels      attention: ",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the text lacks %q:\n%s", want, out.String())

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandwich/cmd/sandwich/internal/build"
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/cli/flags"
 	"sandwich/cmd/sandwich/internal/outfile"
@@ -14,24 +15,28 @@ import (
 	"sandwich/profiles/devrates"
 	"sandwich/runtime/device"
 	_ "sandwich/runtime/device/cuda"
+	"sandwich/runtime/device/rates"
 	devices "sandwich/runtime/device/report"
 	_ "sandwich/runtime/device/vulkan"
 )
 
 func newDoctorDevices() *cobra.Command {
 	var host string
+	var again bool
 	c := &cobra.Command{
 		Use:   "devices",
 		Short: "List devices such as GPUs: memory, exactness and measured rates",
 		Long: `List the devices that the Vulkan and CUDA drivers of this host offer. Each is opened, its arithmetic is compared with
-Go's bit for bit, and its rates are measured; that takes a few seconds. Drivers run in a child process, so that a
-crash of a driver does not end this program. --dump-host writes the executable of that process and does nothing else.`,
+Go's bit for bit, and its rates are measured; that takes a few seconds. Rates are stored in the data folder and measured
+again if the driver, the device or this program changes, or with --measure. Drivers run in a child process, so that a crash
+of a driver does not end this program. --dump-host writes the executable of that process and does nothing else.`,
 		Example: "  sandwich doctor devices\n  sandwich doctor devices --format json\n" +
 			"  sandwich doctor devices --dump-host host.elf && objdump -b binary -m i386:x86-64 -D host.elf",
 		Args: flags.ExactArgs(0, ""),
 	}
 	format := flags.Format(c, "table", "json")
 	c.Flags().StringVar(&host, "dump-host", "", "write the executable of the driver process to this file")
+	c.Flags().BoolVar(&again, "measure", false, "measure the rates again")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if c.Flags().Changed("dump-host") {
 			if host == "" {
@@ -46,7 +51,10 @@ crash of a driver does not end this program. --dump-host writes the executable o
 				return err
 			})
 		}
-		all := devices.Devices(c.Context())
+		store := DeviceRates()
+		all := devices.Devices(c.Context(), func(ctx context.Context, id string, d device.Device) (devrates.Device, error) {
+			return store.Of(ctx, id, d, again, rates.Usual()...)
+		})
 		if err := c.Context().Err(); err != nil {
 			return err
 		}
@@ -68,4 +76,10 @@ func ListDevices(ctx context.Context) []devrates.Device {
 		}
 	}
 	return list
+}
+
+// DeviceRates returns the store of device rates of this host and program, in the data folder.
+func DeviceRates() *rates.Store {
+	folder, _ := DataFolder() // empty on error: rates are measured each time
+	return rates.NewStore(folder, build.ID())
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"sync"
 
 	"sandwich/cmd/sandwich/internal/build"
@@ -22,19 +20,6 @@ import (
 // dataFolderText names the data folder in help texts and messages.
 const dataFolderText = "the data folder"
 
-// DataFolder returns the folder where tune writes plans and the other verbs look for them:
-// $XDG_DATA_HOME/sandwich, else ~/.local/share/sandwich.
-func DataFolder() (string, error) {
-	if dir := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
-		return filepath.Join(dir, "sandwich"), nil
-	}
-	home, err := os.UserHomeDir()
-	if err != nil || home == "" {
-		return "", errors.New("there is no data folder; set XDG_DATA_HOME or HOME")
-	}
-	return filepath.Join(home, ".local", "share", "sandwich"), nil
-}
-
 // asked returns the properties of the plan that the flags set.
 func (f *Flags) asked() *selection.Options {
 	o := &selection.Options{Path: f.plan, ISA: f.ISA, KV: f.KV, Compute: f.Compute, Attend: f.Attention,
@@ -50,7 +35,7 @@ func (f *Flags) asked() *selection.Options {
 	o.AnyPlacement = f.device != "" || !f.obeysPlacement
 	o.Devices = func() []devrates.Device { return machine.ListDevices(context.Background()) }
 	o.Build = build.ID()
-	o.Folder, _ = DataFolder() // empty on error: plans are neither looked up nor stored
+	o.Folder, _ = machine.DataFolder() // empty on error: plans are neither looked up nor stored
 	if !f.FirstPUs {
 		o.Occupancy = puMonitor()
 	}
@@ -60,7 +45,7 @@ func (f *Flags) asked() *selection.Options {
 // puMonitor returns the monitor of the PUs of this machine. The process has one, which holds its
 // reservations.
 var puMonitor = sync.OnceValue(func() occupancy.Monitor {
-	data, _ := DataFolder()
+	data, _ := machine.DataFolder()
 	return occupancy.New(occupancy.Folders(data))
 })
 

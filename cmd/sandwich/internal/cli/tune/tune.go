@@ -198,7 +198,7 @@ func forgetTrials(c *cobra.Command) error {
 	if others > 1 {
 		return exit.Usage(errors.New("--forget cannot be combined with other flags; give it alone"))
 	}
-	dir, err := modelflags.DataFolder()
+	dir, err := machine.DataFolder()
 	if err != nil {
 		return exit.Usage(err)
 	}
@@ -270,7 +270,7 @@ func (f *Flags) Tune(ctx context.Context, subject *session.Subject, host *profil
 	o.Threads, o.TP = f.Session.Threads, f.Session.Ranks
 	o.ISA, o.Compute, o.KV, o.Attend = f.Session.ISA, f.Session.Compute, f.Session.KV, f.Session.Attention
 	o.Journal, o.Resume, o.Build = trials.JournalPath(f.Out), f.resume, build.Commit()
-	if dir, err := modelflags.DataFolder(); err == nil { // without a data folder nothing is stored
+	if dir, err := machine.DataFolder(); err == nil { // without a data folder nothing is stored
 		o.Wisdom = trials.WisdomPath(dir, host, build.ID())
 	}
 	var err error
@@ -316,7 +316,7 @@ func modelOrigin(arg string) string {
 // model's name and the digest of its shape, so that different files of one name have separate
 // plans.
 func PlanPath(s *session.Subject) (string, error) {
-	dir, err := modelflags.DataFolder()
+	dir, err := machine.DataFolder()
 	if err != nil {
 		return "", exit.Usage(fmt.Errorf("%w, or give the path of the plan with -o", err))
 	}

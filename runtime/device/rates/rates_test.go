@@ -1,0 +1,110 @@
+package rates
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"sandwich/microkernel"
+	"sandwich/microkernel/devgen"
+	"sandwich/microkernel/qtype"
+	"sandwich/profiles"
+	"sandwich/profiles/devrates"
+	"sandwich/runtime/device"
+	"sandwich/runtime/device/sim"
+	"sandwich/topotree"
+)
+
+// counted returns a device that computes nothing and counts its submissions.
+func counted(t *testing.T, refuse string) (*sim.Device, *atomic.Int64) {
+	n := new(atomic.Int64)
+	d := sim.New(sim.Config{Mode: sim.Timed, MemoryBytes: 64 << 20,
+		Sleep: func(time.Duration, <-chan struct{}) error { return nil },
+		Fault: func(device.Ticket) sim.Fault {
+			n.Add(1)
+			return sim.None
+		},
+		Refuse: func(k *devgen.Kernel) error {
+			if refuse != "" && strings.Contains(k.Name, refuse) {
+				return errors.New("refused")
+			}
+			return nil
+		}})
+	t.Cleanup(func() { d.Close() })
+	return d, n
+}
+
+// TestAdd checks that rates of all classes are measured once, that a refused class is omitted, and
+// that the result can be stored.
+func TestAdd(t *testing.T) {
+	d, submissions := counted(t, "q4_k")
+	r := Describe("sim:0", "b", d.Info())
+	measured, err := Add(t.Context(), d, &r, Usual()...)
+	if err != nil || !measured {
+		t.Fatal(measured, err)
+	}
+	if err := r.Check(); err != nil {
+		t.Error(err)
+	}
+	for name, want := range map[string]bool{Attention: true, Rows: true, "product q8_0 int8": true,
+		"product q4_k int8": false, "product bf16 f32": true} {
+		if c := r.Class(name); (c != nil) != want {
+			t.Errorf("class %s: %+v", name, c)
+		}
+	}
+	before := submissions.Load()
+	r.Classes = append(r.Classes, devrates.Class{Name: "product q4_k int8"})
+	if measured, err := Add(t.Context(), d, &r, Usual()...); err != nil || measured || submissions.Load() != before {
+		t.Errorf("known rates were measured again: %v %v", measured, err)
+	}
+}
+
+// TestStore checks that rates are measured once for a device, a driver and a program, again on
+// request, and that other entries are kept.
+func TestStore(t *testing.T) {
+	machine, err := topotree.ReadSynthetic("core:2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	live := func() (*profiles.Profile, error) { return profiles.New(machine, profiles.Identity{Arch: "amd64"}), nil }
+	folder := filepath.Join(t.TempDir(), "data")
+	one := Product{qtype.Q8_0, microkernel.ComputeInt8}
+	of := func(build, id string, again bool, products ...Product) int64 {
+		d, submissions := counted(t, "")
+		s := NewStore(folder, build)
+		s.live = live
+		r, err := s.Of(t.Context(), id, d, again, products...)
+		if err != nil || r.LaunchSeconds <= 0 || len(r.Classes) < 2+len(products) {
+			t.Fatalf("%+v %v", r, err)
+		}
+		return submissions.Load()
+	}
+	for i, c := range []struct {
+		build, id string
+		again     bool
+		products  []Product
+		measures  bool
+	}{
+		{"a", "sim:0", false, []Product{one}, true},
+		{"a", "sim:0", false, []Product{one}, false},
+		{"a", "sim:0", false, nil, false},
+		{"a", "sim:0", false, []Product{one, {qtype.F16, microkernel.ComputeF32}}, true},
+		{"a", "sim:1", false, nil, true},
+		{"a", "sim:0", false, []Product{one}, false},
+		{"a", "sim:0", true, []Product{one}, true},
+		{"b", "sim:0", false, nil, true},
+	} {
+		if n := of(c.build, c.id, c.again, c.products...); (n > 0) != c.measures {
+			t.Errorf("use %d: %d submissions, want some: %v", i, n, c.measures)
+		}
+	}
+	s := NewStore(folder, "b")
+	s.live = live
+	host, _ := s.load()
+	if len(host.Devices) != 2 || host.Device("sim:1") == nil {
+		t.Errorf("%+v", host.Devices)
+	}
+}

@@ -1,0 +1,65 @@
+package rates
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"sandwich/profiles"
+	"sandwich/profiles/devrates"
+	"sandwich/runtime/device"
+)
+
+// Store keeps the rates of the devices of this host in a host profile. It is not safe for
+// concurrent use; of two processes that measure at the same time the last one is kept.
+type Store struct {
+	folder, build string
+	// live describes this host; tests replace it.
+	live func() (*profiles.Profile, error)
+}
+
+// NewStore returns the store of a folder, "" for none, for the kernels of a program.
+func NewStore(folder, build string) *Store { return &Store{folder, build, profiles.Live} }
+
+// Of returns the rates of an open device with the classes of some products. It measures what is not
+// stored for this device, driver and program, or everything if again is set. Rates that cannot be
+// stored are measured each time.
+func (s *Store) Of(ctx context.Context, id string, d device.Device, again bool, products ...Product) (devrates.Device,
+	error) {
+	is := Describe(id, s.build, d.Info())
+	host, path := s.load()
+	if host != nil && !again {
+		if kept := host.Device(id); kept != nil && kept.Same(&is) {
+			is = *kept
+		}
+	}
+	measured, err := Add(ctx, d, &is, products...)
+	if err != nil || !measured || host == nil {
+		return is, err
+	}
+	host.Devices = append(slices.DeleteFunc(host.Devices, func(o devrates.Device) bool { return o.ID == id }), is)
+	if os.MkdirAll(filepath.Dir(path), 0o755) == nil {
+		_ = host.Save(path) // else the next start measures again
+	}
+	return is, nil
+}
+
+
+// load returns the stored profile of this host, or an empty one if there is none, and its path. It
+// returns nil without a folder or if the host cannot be described.
+func (s *Store) load() (host *profiles.Profile, path string) {
+	if s.folder == "" {
+		return nil, ""
+	}
+	host, err := s.live()
+	if err != nil {
+		return nil, ""
+	}
+	path = filepath.Join(s.folder, "devices-"+strings.TrimPrefix(host.Fingerprint(), "sha256:")[:16]+".yaml")
+	if kept, err := profiles.Load(path); err == nil && kept.Fingerprint() == host.Fingerprint() {
+		return kept, path
+	}
+	return host, path
+}
