@@ -13,23 +13,12 @@ type set struct {
 	acts      [model.NumBufs]device.Slice
 	quantized device.Slice // rows of quantized activations
 	in        inputs
-	stage     device.Slice // new keys and values, copied by segments; host-visible
-	mark      device.Slice // counts the segments that the device completed; host-visible
-	count     device.Slice // the numbers that are copied to mark
-	submitted uint32
+	inbox     device.Slice  // inputs of the forward; host-visible
+	inputs    []device.Copy // from inbox, in the first segment
+	stage     device.Slice  // new keys and values, copied by segments; host-visible
+	mark      mark          // of segments
 	staged    []stagedBlock
 }
-
-// stagedBlock is a block of a layer that is copied to the cores' cache.
-type stagedBlock struct {
-	op     int // that writes it
-	layer  int
-	block  int
-	at     uint64 // in set.stage
-	length int
-}
-
-const countedSegments = 4096 // numbers in set.count
 
 func (r *Runner) newSet(rows, logitRows int) (*set, error) {
 	s := &set{}
@@ -57,17 +46,7 @@ func (r *Runner) allocate(s *set, rows, logitRows int) (err error) {
 			return err
 		}
 	}
-	counts := make([]uint32, 4*countedSegments)
-	for i := range counts {
-		counts[i] = uint32(i / 4)
-	}
-	if err = r.resize(&s.count, uint64(4*len(counts)), device.DeviceLocal); err != nil {
-		return err
-	}
-	if err = r.dev.Write(s.count.Buffer, 0, bytesOf(counts)); err != nil {
-		return err
-	}
-	return r.resize(&s.mark, alignment, r.usage())
+	return r.resize(&s.mark.at, alignment, r.usage())
 }
 
 // usage returns that of buffers that the host reads.
@@ -104,17 +83,8 @@ func (r *Runner) resize(s *device.Slice, bytes uint64, usage device.Usage) error
 	return err
 }
 
-// read copies from a buffer that the device has written.
-func (r *Runner) read(from device.Slice, at uint64, to []byte) error {
-	if host := from.Buffer.Host(); host != nil {
-		copy(to, host[at:])
-		return nil
-	}
-	return r.dev.Read(from.Buffer, at, to)
-}
-
 func (s *set) free() (err error) {
-	list := append(s.acts[:], s.quantized, s.stage, s.mark, s.count, s.in.angles, s.in.words)
+	list := append(s.acts[:], s.quantized, s.inbox, s.stage, s.mark.at, s.in.angles, s.in.words)
 	for _, b := range list {
 		if b.Buffer != nil {
 			err = errors.Join(err, b.Buffer.Free())
