@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"sandwich/runtime/cost"
 	"sandwich/runtime/device"
@@ -14,7 +15,7 @@ import (
 
 // DeviceOptions configures forwards on a device. The zero value uses the cores alone.
 type DeviceOptions struct {
-	Device device.Device // nil: the cores alone; the engine does not close it
+	Device device.Device // nil: the cores alone; the engine closes it only when it is lost
 	Name   string        // of its lane
 	Phases []phase.Phase // whose forwards it runs; the cores run those of the others. nil: by measurement
 	// Chose is called before New returns if the phases are measured. nil is not called.
@@ -130,6 +131,7 @@ type lanes struct {
 	results chan result      // of the forward on the device
 	ctx     context.Context  // of forwards on the device
 	cancel  context.CancelFunc
+	closing sync.WaitGroup // of a lost device
 }
 
 // result is how a forward on the device ended.
@@ -236,9 +238,9 @@ func (l *lanes) finish(r result) (done, ok bool) {
 // lose moves the device's lane to the cores.
 func (l *lanes) lose(err error) {
 	c := &l.onDevice
-	failed := c.device
 	l.mu.Lock()
 	c.device, c.costs = nil, l.cores.costs
+	l.cores.upload = [sched.Sets]*offload.Upload{}
 	l.counts.LostDevices++
 	for _, j := range l.jobs {
 		j.resumeAt = 0 // activations of halted forwards are lost
@@ -252,7 +254,26 @@ func (l *lanes) lose(err error) {
 	if l.lost != nil && !errors.Is(err, context.Canceled) {
 		l.lost(fmt.Errorf("the device failed; its requests continue on the cores: %w", err))
 	}
-	go failed.Close() // the driver may hang
+	l.closing.Go(func() { _ = l.accelerator.Close() }) // the driver may hang
+}
+
+// beginUpload tells the device that the cores begin or resume a forward. If the device runs decode
+// batches, it copies the keys and values of a prompt there while the cores compute it.
+func (c *lane) beginUpload() *offload.Upload {
+	d := c.onDevice.device
+	if d == nil {
+		return nil
+	}
+	if !c.batch.Prefill || !c.sched.Lanes()[deviceLane].Serves(phase.Decode) {
+		d.CoresWrite(&c.batch)
+		return nil
+	}
+	u := &c.upload[c.set]
+	if c.next == 0 || *u == nil {
+		*u = d.NewUpload(&c.batch)
+	}
+	(*u).Begin(&c.batch)
+	return *u
 }
 
 // End records where a forward halted, or draws the tokens of one that is complete.

@@ -5,14 +5,12 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"sandwich/plans/heuristic"
 	"sandwich/profiles"
 	"sandwich/runtime/api"
-	"sandwich/runtime/device"
 	"sandwich/runtime/device/sim"
 	"sandwich/runtime/model"
 	"sandwich/runtime/phase"
@@ -101,37 +99,6 @@ func TestDeviceLanes(t *testing.T) {
 				t.Error("nothing ran on the device")
 			}
 		})
-	}
-}
-
-// TestDeviceFaults checks that requests continue with the same tokens on the cores when the device
-// fails at any submission, and that the failure is reported once.
-func TestDeviceFaults(t *testing.T) {
-	list := deviceRequests(6)
-	want := allTokens(t, open(t, deviceOptions(t)), list)
-	for _, fault := range []sim.Fault{sim.Crash, sim.NaN, sim.Lie} {
-		for _, at := range []int64{1, 2, 7, 30} {
-			t.Run(fmt.Sprintf("%d/%d", fault, at), func(t *testing.T) {
-				var submitted, lost atomic.Int64
-				armed := atomic.Bool{}
-				dev := sim.New(sim.Config{Fault: func(device.Ticket) sim.Fault {
-					if armed.Load() && submitted.Add(1) >= at {
-						return fault
-					}
-					return sim.None
-				}})
-				t.Cleanup(func() { dev.Close() })
-				o := deviceOptions(t)
-				o.Accelerator = DeviceOptions{Device: dev, Name: "sim", Phases: []phase.Phase{phase.Prefill},
-					Lost: func(error) { lost.Add(1) }}
-				e := open(t, o)
-				armed.Store(true)
-				sameTokens(t, allTokens(t, e, list), want)
-				if n := lost.Load(); n != 1 || e.Stats().Counts.LostDevices != 1 {
-					t.Errorf("the loss was reported %d times and counted %d times", n, e.Stats().Counts.LostDevices)
-				}
-			})
-		}
 	}
 }
 

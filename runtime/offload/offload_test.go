@@ -123,16 +123,7 @@ func (g *rig) close() {
 // feed runs a chunk, on the device if onDevice, and returns the logits of all rows.
 func (g *rig) feed(tokens []int32, onDevice bool) (logits [][]float32) {
 	g.t.Helper()
-	g.cache.Reserve(g.seq, g.pos+len(tokens))
-	g.cache.Cover(g.seq, g.pos+len(tokens))
-	b := &g.batch
-	b.Reset()
-	b.Prefill = true
-	b.Tokens = append(b.Tokens, tokens...)
-	for i := range tokens {
-		b.LogitRows = append(b.LogitRows, int32(i))
-	}
-	b.AddSpan(g.seq, kvcache.Span{Rows: len(tokens), Pos: g.pos})
+	g.describe(tokens)
 	if onDevice {
 		if err := g.onDevice(); err != nil {
 			g.t.Fatal(err)
@@ -143,9 +134,28 @@ func (g *rig) feed(tokens []int32, onDevice bool) (logits [][]float32) {
 	} else {
 		logits = g.onCores()
 	}
+	g.advance(tokens)
+	return logits
+}
+
+// describe makes the batch of a chunk.
+func (g *rig) describe(tokens []int32) {
+	g.cache.Reserve(g.seq, g.pos+len(tokens))
+	g.cache.Cover(g.seq, g.pos+len(tokens))
+	b := &g.batch
+	b.Reset()
+	b.Prefill = true
+	b.Tokens = append(b.Tokens, tokens...)
+	for i := range tokens {
+		b.LogitRows = append(b.LogitRows, int32(i))
+	}
+	b.AddSpan(g.seq, kvcache.Span{Rows: len(tokens), Pos: g.pos})
+}
+
+// advance notes that a chunk is complete.
+func (g *rig) advance(tokens []int32) {
 	g.cache.Append(g.seq, tokens)
 	g.pos += len(tokens)
-	return logits
 }
 
 func (g *rig) onDevice() error {

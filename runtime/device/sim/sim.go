@@ -44,6 +44,8 @@ type Config struct {
 	Refuse func(k *devgen.Kernel) error
 	// Fault returns what goes wrong in a submission.
 	Fault func(t device.Ticket) Fault
+	// StallFor is the time after which a submission that stalls runs; 0: it never runs.
+	StallFor time.Duration
 }
 
 // Fault is what goes wrong in a submission.
@@ -53,7 +55,7 @@ type Fault uint8
 const (
 	None  Fault = iota
 	Crash       // the device is lost before the submission runs
-	Stall       // the submission ends only when the device is closed
+	Stall       // the submission waits for StallFor or until the device is closed
 	NaN         // the buffers that the last launch writes are filled with NaN
 	Lie         // the submission is reported as complete but did not run
 )
@@ -246,8 +248,13 @@ func (d *Device) run(t device.Ticket) error {
 	case Crash:
 		return fmt.Errorf("%w: simulated crash", device.ErrLost)
 	case Stall:
-		<-d.queue.Lost()
-		return device.ErrLost
+		if d.config.StallFor == 0 {
+			<-d.queue.Lost()
+			return device.ErrLost
+		}
+		if err := sleep(d.config.StallFor, d.queue.Lost()); err != nil {
+			return err
+		}
 	case Lie:
 		return nil
 	}
