@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"sandwich/runtime/cost"
 	"sandwich/runtime/device"
@@ -217,7 +218,7 @@ func (l *lanes) nextOnCores() *sched.Action {
 func (l *lanes) finish(r result) (done, ok bool) {
 	c := &l.onDevice
 	if r.err == nil {
-		c.took = c.gate.last.Sub(c.gate.began)
+		c.took, c.ended = c.gate.last.Sub(c.gate.began), c.gate.last
 		c.next = r.next
 		return r.next == len(c.gate.steps), true
 	}
@@ -239,7 +240,7 @@ func (l *lanes) finish(r result) (done, ok bool) {
 func (l *lanes) lose(err error) {
 	c := &l.onDevice
 	l.mu.Lock()
-	c.device, c.costs = nil, l.cores.costs
+	c.device, c.costs, c.ended = nil, l.cores.costs, time.Time{}
 	l.cores.upload = [sched.Sets]*offload.Upload{}
 	l.counts.LostDevices++
 	for _, j := range l.jobs {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"regexp"
 	"testing"
 	"time"
 
@@ -285,7 +286,9 @@ func TestRefused(t *testing.T) {
 	plan := testPlan(t, f, "int8")
 	g := open(t, f, plan, nil)
 	_, err := Open(Options{Device: dev, Assembly: g.a, Rows: 8, LogitRows: 1, Sets: 1, Context: 512})
-	if !errors.Is(err, device.ErrMemory) {
+	numbers := regexp.MustCompile(`weights take [\d.]+ \wi?B, the KV cache [\d.]+ \wiB and activations [\d.]+ \wiB; ` +
+		`64.* of 64.* are free on simulated device: lower --ctx`)
+	if !errors.Is(err, device.ErrMemory) || !numbers.MatchString(err.Error()) {
 		t.Errorf("too little memory: %v", err)
 	}
 	moe := model.Config{Name: "small", Arch: "qwen3moe", Eps: 1e-5, RopeBase: 10000,

@@ -75,7 +75,14 @@ func Open(o Options) (*Runner, error) {
 	for i := range r.strides {
 		r.strides[i] = (a.Model.Width(model.Buf(i)) + 3) / 4 * 4
 	}
+	info, need := o.Device.Info(), r.needs(o)
+	if info.FreeBytes > 0 && info.FreeBytes < need.weights+need.kv+need.activations {
+		return nil, need.refusal(info)
+	}
 	if err := r.open(o); err != nil {
+		if errors.Is(err, device.ErrMemory) {
+			err = need.refusal(info)
+		}
 		return nil, errors.Join(err, r.Close())
 	}
 	return r, nil
@@ -92,7 +99,7 @@ func (r *Runner) open(o Options) (err error) {
 		return err
 	}
 	for range o.Sets {
-		s, err := r.newSet(o.Rows, o.LogitRows)
+		s, err := r.newSet(o.LogitRows)
 		if err != nil {
 			return err
 		}

@@ -20,33 +20,38 @@ type set struct {
 	staged    []stagedBlock
 }
 
-func (r *Runner) newSet(rows, logitRows int) (*set, error) {
+func (r *Runner) newSet(logitRows int) (*set, error) {
 	s := &set{}
-	if err := r.allocate(s, rows, logitRows); err != nil {
+	if err := r.allocate(s, logitRows); err != nil {
 		return nil, errors.Join(err, s.free())
 	}
 	return s, nil
 }
 
-func (r *Runner) allocate(s *set, rows, logitRows int) (err error) {
+func (r *Runner) allocate(s *set, logitRows int) (err error) {
 	for i := range s.acts {
-		n := rows
-		if model.Buf(i) == model.BufLogits {
-			n = max(1, logitRows)
-		}
 		if r.strides[i] == 0 {
 			continue
 		}
-		if err = r.resize(&s.acts[i], uint64(4*n*r.strides[i]), device.DeviceLocal); err != nil {
+		n := uint64(4 * r.strides[i] * r.bufferRows(model.Buf(i), logitRows))
+		if err = r.resize(&s.acts[i], n, device.DeviceLocal); err != nil {
 			return err
 		}
 	}
 	if n := r.quantizedWords(); n > 0 {
-		if err = r.resize(&s.quantized, uint64(4*rows*n), device.DeviceLocal); err != nil {
+		if err = r.resize(&s.quantized, uint64(4*r.rows*n), device.DeviceLocal); err != nil {
 			return err
 		}
 	}
 	return r.resize(&s.mark.at, alignment, r.usage())
+}
+
+// bufferRows returns the rows of an activation.
+func (r *Runner) bufferRows(b model.Buf, logitRows int) int {
+	if b == model.BufLogits {
+		return max(1, logitRows)
+	}
+	return r.rows
 }
 
 // usage returns that of buffers that the host reads.
