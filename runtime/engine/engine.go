@@ -34,7 +34,7 @@ type Options struct {
 	Accelerator DeviceOptions
 
 	IsEnd     func(id int32) bool // reports whether a token ends an answer or a message
-	Observe   func(f Forward)     // is called by the loop after each forward; must not block
+	Observe   func(f Forward)     // is called after each forward, not concurrently; must not block
 	Profile   *profiles.Profile   // its ceilings predict ops that have not run yet; may be nil
 	Note      func(text string)   // is called with a sentence when the available CPUs change
 	Displaced func(err error)     // is called with *api.UnavailableError when no PU of the plan is left
@@ -218,8 +218,8 @@ func (e *Engine) shut() {
 	e.poke()
 	<-e.ended
 	e.watch.close()
+	e.lanes.running.Wait()
 	closeDevice(e.onDevice.device)
-	e.lanes.closing.Wait()
 	e.runner.Close()
 }
 
