@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"time"
 
 	"sandwich/runtime/cost"
 	"sandwich/runtime/device"
@@ -14,7 +16,7 @@ import (
 
 // DeviceOptions configures forwards on a device. The zero value uses the cores alone.
 type DeviceOptions struct {
-	Device device.Device // nil: the cores alone; the engine does not close it
+	Device device.Device // nil: the cores alone; the engine closes it only when it is lost
 	Name   string        // of its lane
 	Phases []phase.Phase // whose forwards it runs; the cores run those of the others. nil: by measurement
 	// Chose is called before New returns if the phases are measured. nil is not called.
@@ -115,27 +117,29 @@ func (e *Engine) executor(on *offload.Runner) sched.Executor {
 		return &e.cores
 	}
 	e.onDevice.Engine, e.onDevice.device, e.onDevice.costs = e, on, newCosts(e.runner.Model, e.runner.Plan, nil)
-	e.lanes = lanes{Engine: e, begun: make(chan struct{}, 1), results: make(chan result, 1)}
+	e.lanes = lanes{Engine: e, changed: make(chan struct{}, 1), failed: make(chan failure, 1)}
 	e.lanes.ctx, e.lanes.cancel = context.WithCancel(context.Background())
 	return &e.lanes
 }
 
 // lanes runs the forwards of a device, which run concurrently, together with those of the cores. It
-// implements sched.Executor. When the device fails, its forwards run on the cores, one after the
-// other with those of the cores' lane.
+// implements sched.Executor. A goroutine per forward lands it and so starts the next one, also
+// while the loop computes a forward on the cores. When the device fails, its forwards run on the
+// cores, one after the other with those of the cores' lane.
 type lanes struct {
 	*Engine
 	waiting [2]*sched.Action // forwards to run on the cores, by lane; guarded by Engine.mu
-	begun   chan struct{}    // has a token if a forward was added to waiting
-	results chan result      // of the forward on the device
+	changed chan struct{}    // has a token if a forward was added to waiting or landed
+	failed  chan failure     // of the forward on the device
 	ctx     context.Context  // of forwards on the device
 	cancel  context.CancelFunc
+	running sync.WaitGroup // forwards on the device, and the end of a lost one
 }
 
-// result is how a forward on the device ended.
-type result struct {
-	next int
-	err  error
+// failure says how a forward on the device failed.
+type failure struct {
+	err      error
+	panicked any // value of a panic of the code that took its results
 }
 
 // lane returns the state of a lane.
@@ -158,71 +162,93 @@ func (l *lanes) Begin(act *sched.Action) {
 		return
 	}
 	c.gate.start(c.next)
-	go func(set, from int) {
+	set, from := c.set, c.next
+	l.running.Go(func() {
 		next, err := c.device.Forward(l.ctx, set, &c.batch, from, act.Bound, &c.gate)
-		l.results <- result{next, err}
-	}(c.set, c.next)
+		f := failure{err: err}
+		if err == nil {
+			f.panicked = l.land(next)
+		}
+		if f.err != nil || f.panicked != nil {
+			l.failed <- f
+		}
+		l.change()
+	})
+}
+
+// land takes the results of the forward on the device, which is done or halted before op `next`.
+func (l *lanes) land(next int) (panicked any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer func() { panicked = recover() }()
+	c := &l.onDevice
+	c.took, c.ended = c.gate.last.Sub(c.gate.began), c.gate.last
+	c.next = next
+	l.driver.Land(deviceLane, next == len(c.gate.steps))
+	return nil
 }
 
 // queue lets Run execute a forward on the cores. Engine.mu is held.
 func (l *lanes) queue(act *sched.Action) {
 	l.waiting[act.Lane] = act
+	l.change()
+}
+
+// change wakes Run.
+func (l *lanes) change() {
 	select {
-	case l.begun <- struct{}{}:
+	case l.changed <- struct{}{}:
 	default:
 	}
 }
 
-// Run executes the next forward of the cores, unless one of the device ends first.
+// Run executes the next forward of the cores, as soon as there is one, or returns when none is in
+// flight.
 func (l *lanes) Run(*sched.Action) (ended sched.LaneID, done bool) {
 	for {
 		select {
-		case r := <-l.results:
-			if done, ok := l.finish(r); ok {
-				return deviceLane, done
-			}
-			continue
+		case f := <-l.failed:
+			l.moveToCores(f)
 		default:
 		}
-		if act := l.nextOnCores(); act != nil {
+		act, busy := l.nextOnCores()
+		switch {
+		case act != nil:
 			return l.lane(act.Lane).Run(act)
+		case !busy:
+			return sched.NoLane, false
 		}
 		select {
-		case r := <-l.results:
-			if done, ok := l.finish(r); ok {
-				return deviceLane, done
-			}
-		case <-l.begun:
+		case f := <-l.failed:
+			l.moveToCores(f)
+		case <-l.changed:
 		}
 	}
 }
 
-// nextOnCores takes a forward out of waiting: that of the cores' lane first.
-func (l *lanes) nextOnCores() *sched.Action {
+// nextOnCores takes a forward out of waiting: that of the cores' lane first. busy reports whether a
+// forward is in flight.
+func (l *lanes) nextOnCores() (act *sched.Action, busy bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i := len(l.waiting) - 1; i >= 0; i-- {
 		if act := l.waiting[i]; act != nil {
 			l.waiting[i] = nil
-			return act
+			return act, true
 		}
 	}
-	return nil
+	return nil, l.driver.Busy()
 }
 
-// finish takes the result of a forward on the device. If the device failed, ok is false and the
-// forward runs on the cores, from its first op.
-func (l *lanes) finish(r result) (done, ok bool) {
-	c := &l.onDevice
-	if r.err == nil {
-		c.took = c.gate.last.Sub(c.gate.began)
-		c.next = r.next
-		return r.next == len(c.gate.steps), true
+// moveToCores lets the forward of a device that failed run on the cores, from its first op.
+func (l *lanes) moveToCores(f failure) {
+	if f.panicked != nil {
+		panic(f.panicked)
 	}
-	l.lose(r.err)
+	l.lose(f.err)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	act := l.driver.InFlight(deviceLane)
+	c, act := &l.onDevice, l.driver.InFlight(deviceLane)
 	planned := *act
 	if act.Kind == sched.Resume {
 		planned.Kind = sched.Prefill
@@ -230,16 +256,24 @@ func (l *lanes) finish(r result) (done, ok bool) {
 	c.next = 0
 	c.plan(&planned)
 	l.queue(act)
-	return false, false
 }
 
-// lose moves the device's lane to the cores.
+// lose moves the device's lane to the cores. It closes a device that failed, whose driver may hang;
+// one that was stopped because the engine ends remains open.
 func (l *lanes) lose(err error) {
 	c := &l.onDevice
-	failed := c.device
+	stopped := errors.Is(err, context.Canceled)
+	if device := c.device; stopped {
+		l.running.Go(func() { closeDevice(device) })
+	} else {
+		l.running.Go(func() { _ = l.accelerator.Close() })
+	}
 	l.mu.Lock()
-	c.device, c.costs = nil, l.cores.costs
-	l.counts.LostDevices++
+	c.device, c.costs, c.ended = nil, l.cores.costs, time.Time{}
+	l.cores.upload = [sched.Sets]*offload.Upload{}
+	if !stopped {
+		l.counts.LostDevices++
+	}
 	for _, j := range l.jobs {
 		j.resumeAt = 0 // activations of halted forwards are lost
 	}
@@ -249,10 +283,28 @@ func (l *lanes) lose(err error) {
 	} else {
 		c.again = true
 	}
-	if l.lost != nil && !errors.Is(err, context.Canceled) {
+	if l.lost != nil && !stopped {
 		l.lost(fmt.Errorf("the device failed; its requests continue on the cores: %w", err))
 	}
-	go failed.Close() // the driver may hang
+}
+
+// beginUpload tells the device that the cores begin or resume a forward. If the device runs decode
+// batches, it copies the keys and values of a prompt there while the cores compute it.
+func (c *lane) beginUpload() *offload.Upload {
+	d := c.onDevice.device
+	if d == nil {
+		return nil
+	}
+	if !c.batch.Prefill || !c.sched.Lanes()[deviceLane].Serves(phase.Decode) {
+		d.CoresWrite(&c.batch)
+		return nil
+	}
+	u := &c.upload[c.set]
+	if c.next == 0 || *u == nil {
+		*u = d.NewUpload(&c.batch)
+	}
+	(*u).Begin(&c.batch)
+	return *u
 }
 
 // End records where a forward halted, or draws the tokens of one that is complete.

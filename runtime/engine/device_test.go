@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -93,8 +92,21 @@ func TestDeviceLanes(t *testing.T) {
 			dev := sim.New(sim.Config{})
 			t.Cleanup(func() { dev.Close() })
 			o := deviceOptions(t)
-			o.Accelerator = DeviceOptions{Device: dev, Name: "sim", Phases: phases,
+			o.Accelerator = DeviceOptions{Device: dev, Name: "sim:7", Phases: phases,
 				Lost: func(err error) { t.Errorf("the device is lost: %v", err) }}
+			o.Observe = func(f Forward) {
+				of := phase.Decode
+				if f.Prefill {
+					of = phase.Prefill
+				}
+				want := "cores"
+				if slices.Contains(phases, of) {
+					want = "sim:7"
+				}
+				if f.Lane != want || f.Ended.Before(f.Began) || f.Began.IsZero() {
+					t.Errorf("%s on lane %s from %v to %v, want lane %s", of, f.Lane, f.Began, f.Ended, want)
+				}
+			}
 			e := open(t, o)
 			sameTokens(t, allTokens(t, e, list), want)
 			sameTokens(t, allTokens(t, e, list), want) // with cached prefixes
@@ -102,37 +114,6 @@ func TestDeviceLanes(t *testing.T) {
 				t.Error("nothing ran on the device")
 			}
 		})
-	}
-}
-
-// TestDeviceFaults checks that requests continue with the same tokens on the cores when the device
-// fails at any submission, and that the failure is reported once.
-func TestDeviceFaults(t *testing.T) {
-	list := deviceRequests(6)
-	want := allTokens(t, open(t, deviceOptions(t)), list)
-	for _, fault := range []sim.Fault{sim.Crash, sim.NaN, sim.Lie} {
-		for _, at := range []int64{1, 2, 7, 30} {
-			t.Run(fmt.Sprintf("%d/%d", fault, at), func(t *testing.T) {
-				var submitted, lost atomic.Int64
-				armed := atomic.Bool{}
-				dev := sim.New(sim.Config{Fault: func(device.Ticket) sim.Fault {
-					if armed.Load() && submitted.Add(1) >= at {
-						return fault
-					}
-					return sim.None
-				}})
-				t.Cleanup(func() { dev.Close() })
-				o := deviceOptions(t)
-				o.Accelerator = DeviceOptions{Device: dev, Name: "sim", Phases: []phase.Phase{phase.Prefill},
-					Lost: func(error) { lost.Add(1) }}
-				e := open(t, o)
-				armed.Store(true)
-				sameTokens(t, allTokens(t, e, list), want)
-				if n := lost.Load(); n != 1 || e.Stats().Counts.LostDevices != 1 {
-					t.Errorf("the loss was reported %d times and counted %d times", n, e.Stats().Counts.LostDevices)
-				}
-			})
-		}
 	}
 }
 
@@ -154,6 +135,49 @@ func TestDeviceChoice(t *testing.T) {
 	}
 	list := deviceRequests(3)
 	sameTokens(t, allTokens(t, e, list), allTokens(t, open(t, deviceOptions(t)), list))
+}
+
+// TestDeviceShared checks two engines that want one device: the second one uses the memory that is
+// left, or is refused with the numbers, or runs on the cores with one sentence.
+func TestDeviceShared(t *testing.T) {
+	list := deviceRequests(3)
+	want := allTokens(t, open(t, deviceOptions(t)), list)
+	const enough = 1 << 30
+	dev := sim.New(sim.Config{MemoryBytes: enough})
+	t.Cleanup(func() { dev.Close() })
+	options := func(dev device.Device) Options {
+		o := deviceOptions(t)
+		o.Accelerator = DeviceOptions{Device: dev, Name: "sim", Phases: []phase.Phase{phase.Prefill}}
+		return o
+	}
+	first, second := open(t, options(dev)), open(t, options(dev))
+	need := (enough - dev.Info().FreeBytes) / 2
+	sameTokens(t, allTokens(t, first, list), want)
+	sameTokens(t, allTokens(t, second, list), want)
+	if first.onDevice.device == nil || second.onDevice.device == nil {
+		t.Error("a device with memory for two engines is not used by both")
+	}
+	small := sim.New(sim.Config{MemoryBytes: need * 3 / 2})
+	t.Cleanup(func() { small.Close() })
+	open(t, options(small))
+	if _, err := New(t.Context(), options(small)); !errors.Is(err, device.ErrMemory) {
+		t.Errorf("the second engine on a device with memory for one: %v", err)
+	}
+	if free := small.Info().FreeBytes; free < need/4 {
+		t.Errorf("the refused engine holds memory: %d bytes are free", free)
+	}
+	o, sentences := options(small), 0
+	o.Accelerator.Optional = true
+	o.Accelerator.Refused = func(err error) {
+		if sentences++; !errors.Is(err, device.ErrMemory) {
+			t.Errorf("the sentence is %v", err)
+		}
+	}
+	on := open(t, o)
+	sameTokens(t, allTokens(t, on, list), want)
+	if sentences != 1 || on.onDevice.device != nil {
+		t.Errorf("%d sentences; the device is used: %v", sentences, on.onDevice.device != nil)
+	}
 }
 
 // TestDeviceRefused checks that an engine refuses a device that cannot hold the model.

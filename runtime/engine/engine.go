@@ -15,6 +15,7 @@ import (
 	"sandwich/profiles/occupancy"
 	"sandwich/runtime/api"
 	"sandwich/runtime/cost"
+	"sandwich/runtime/device"
 	"sandwich/runtime/engine/sampling"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
@@ -33,7 +34,7 @@ type Options struct {
 	Accelerator DeviceOptions
 
 	IsEnd     func(id int32) bool // reports whether a token ends an answer or a message
-	Observe   func(f Forward)     // is called by the loop after each forward; must not block
+	Observe   func(f Forward)     // is called after each forward, not concurrently; must not block
 	Profile   *profiles.Profile   // its ceilings predict ops that have not run yet; may be nil
 	Note      func(text string)   // is called with a sentence when the available CPUs change
 	Displaced func(err error)     // is called with *api.UnavailableError when no PU of the plan is left
@@ -82,10 +83,12 @@ type Engine struct {
 	leader   *pool.Leader
 	observe  func(f Forward)
 	lost     func(err error)
-	wake     chan struct{} // capacity 1
-	ended    chan struct{}
-	begin    time.Time
-	once     sync.Once // of Close
+	// accelerator is the device of onDevice.
+	accelerator device.Device
+	wake        chan struct{} // capacity 1
+	ended       chan struct{}
+	begin       time.Time
+	once        sync.Once // of Close
 }
 
 // job is a request that has not ended.
@@ -177,7 +180,7 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 		buffer: sampling.NewBuffer(r.assembly.Workers.Kernels.Vec, r.Model.Dims.Vocab),
 		jobs:   map[sched.ID]*job{}, maxEmbeds: most, wake: make(chan struct{}, 1), ended: make(chan struct{}),
 		begin: time.Now(),
-		sched: scheduler, observe: o.Observe, lost: o.Accelerator.Lost,
+		sched: scheduler, observe: o.Observe, lost: o.Accelerator.Lost, accelerator: o.Accelerator.Device,
 	}
 	e.cores.Engine, e.cores.costs = e, costs
 	e.driver = sched.NewDriver(e.sched, &e.mu, wall{e}, e.executor(accelerator))
@@ -215,6 +218,7 @@ func (e *Engine) shut() {
 	e.poke()
 	<-e.ended
 	e.watch.close()
+	e.lanes.running.Wait()
 	closeDevice(e.onDevice.device)
 	e.runner.Close()
 }

@@ -6,6 +6,7 @@ import (
 
 	"sandwich/runtime/cost"
 	"sandwich/runtime/kvcache"
+	"sandwich/runtime/offload"
 	"sandwich/runtime/sched"
 )
 
@@ -19,7 +20,8 @@ type forwardGate struct {
 	spans   []stepTime
 	began   time.Time
 	last    time.Time
-	at      int // index of the running step
+	at      int             // index of the running step
+	upload  *offload.Upload // copies keys and values to the device; nil: none
 }
 
 // plannedStep is one step of a forward: one of the `of` steps of an op, and its predicted time, 0
@@ -47,6 +49,9 @@ func (p *forwardGate) Passed(next int) (halt bool) {
 	now := time.Now()
 	p.spans = append(p.spans, stepTime{p.at, next, now.Sub(p.last)})
 	p.at, p.last = next, now
+	if p.upload != nil && next > 0 { // other workers may not have completed the last step
+		p.upload.Reached(p.steps[next-1].op)
+	}
 	if p.stop.Load() {
 		return true
 	}

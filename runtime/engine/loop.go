@@ -93,10 +93,11 @@ type lane struct {
 	costs  *cost.Table     // of ops, measured in this process
 	cuts   [sched.Sets][]uint16
 	margin margin
-	next   int           // step from which the forward runs, then the step at which it ended
-	took   time.Duration // duration of the last forward
-	ended  time.Time     // end of the last forward; zero after the engine was idle
-	gap    time.Duration // between the last two forwards
+	upload [sched.Sets]*offload.Upload // of halted forwards and the one in flight, to the device
+	next   int                         // step from which the forward runs, then the step at which it ended
+	took   time.Duration               // duration of the last forward
+	ended  time.Time                   // end of the last forward; zero after the engine was idle
+	gap    time.Duration               // between the last two forwards
 }
 
 // Carry carries out the scheduler's actions that run no forward. A preempted request needs no
@@ -164,13 +165,14 @@ func (c *lane) Run(f *sched.Action) (lane sched.LaneID, done bool) {
 	c.runner.useTeams(c.watch.team())
 	c.runner.Use(c.base + c.set)
 	c.runner.Cut(c.cuts[c.set])
-	if d := c.onDevice.device; d != nil {
-		d.CoresWrite(&c.batch)
-	}
+	c.gate.upload = c.beginUpload()
 	c.gate.start(c.next)
 	next, err := c.runner.Forward(c.leader, &c.batch, c.next, &c.gate)
 	if err != nil {
 		panic(err) // the scheduler made the batch and submit checked the tokens, so this is a bug
+	}
+	if c.gate.upload != nil {
+		c.gate.upload.End(next == len(c.gate.steps))
 	}
 	c.ended = time.Now()
 	c.next, c.took = next, c.ended.Sub(began)

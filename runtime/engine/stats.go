@@ -41,6 +41,7 @@ type Stats struct {
 // Forward describes a forward that ended, for timelines.
 type Forward struct {
 	Began, Ended time.Time
+	Lane         string // name of the lane: of the device, or "cores"
 	Prefill      bool
 	Rows         [2]int // by request class
 	Quantum      bool   // a proactive prefill next to reactive work
@@ -51,7 +52,8 @@ type Forward struct {
 
 // report calls the observer with the forward that ended.
 func (c *lane) report(act *sched.Action, done bool) {
-	f := Forward{Began: c.ended.Add(-c.took), Ended: c.ended, Prefill: act.Kind != sched.Decode,
+	f := Forward{Began: c.ended.Add(-c.took), Ended: c.ended, Lane: c.sched.Lanes()[act.Lane].Name,
+		Prefill: act.Kind != sched.Decode,
 		Quantum: act.Quantum > 0, Halted: !done, Whole: done && act.Kind != sched.Resume, Load: loadOf(&c.batch)}
 	add := func(id sched.ID, n int) {
 		if j := c.jobs[id]; j != nil {

@@ -19,11 +19,7 @@ var ErrResult = errors.New("the device returned invalid results")
 
 // Limits of a forward.
 const (
-	inFlight     = 2               // segments that are submitted at once
-	firstTimeout = time.Minute     // for segments of unknown duration
-	leastTimeout = 5 * time.Second // for others, in addition to patience times the prediction
-	patience     = 20
-	perRowUnit   = 1024
+	inFlight     = 2  // segments that are submitted at once
 	unboundedOps = 64 // ops of a segment without a bound
 )
 
@@ -46,7 +42,7 @@ func (r *Runner) Forward(ctx context.Context, set int, b *kvcache.Batch, from in
 		f.end = slices.IndexFunc(r.model.Ops, func(op model.Op) bool { return op.Kind == model.OpGather })
 	}
 	if from == 0 {
-		if err := f.begin(); err != nil {
+		if err := f.begin(ctx); err != nil {
 			return from, err
 		}
 	}
@@ -84,11 +80,19 @@ type segment struct {
 	began    time.Time
 }
 
-// begin copies the inputs of the batch and the blocks that the device lacks.
-func (f *forward) begin() error {
+// begin prepares the inputs of the batch, which the first segment copies, and submits copies of the
+// blocks that the device lacks.
+func (f *forward) begin(ctx context.Context) error {
 	s := f.set
 	s.in.describe(f.batch, f.layers.Kinds)
-	if err := f.stage(); err != nil {
+	var bytes uint64
+	s.staged, bytes = f.blocksOf(func(store int) (blocks []kvcache.BlockID) {
+		for _, g := range s.in.stores[store].list {
+			blocks = append(blocks, g.Block)
+		}
+		return blocks
+	})
+	if err := f.resize(&s.stage, bytes, f.usage()); err != nil {
 		return err
 	}
 	op := &f.model.Ops[0]
@@ -99,63 +103,62 @@ func (f *forward) begin() error {
 	if err != nil {
 		return err
 	}
-	if err := f.upload(&s.acts[model.BufX], bytesOf(x)); err != nil {
+	if err := f.sendInputs(bytesOf(x), bytesOf(f.fillAngles(f.batch)), bytesOf(s.in.host)); err != nil {
 		return err
 	}
-	if err := f.upload(&s.in.angles, bytesOf(f.fillAngles(f.batch))); err != nil {
+	stale := f.mirror.begin(f.batch.Spans)
+	if err := f.upload(ctx, f.staleBlocks(stale)); err != nil {
+		f.mirror.forget(stale)
 		return err
-	}
-	if err := f.upload(&s.in.words, bytesOf(s.in.host)); err != nil {
-		return err
-	}
-	return f.uploadBlocks(f.mirror.begin(f.batch.Spans))
-}
-
-func (f *forward) upload(to *device.Slice, data []byte) error {
-	if len(data) == 0 {
-		return nil
-	}
-	if err := f.resize(to, uint64(len(data)), device.DeviceLocal); err != nil {
-		return err
-	}
-	return f.dev.Write(to.Buffer, 0, data)
-}
-
-// uploadBlocks copies KV blocks of the cores to the device, for all layers of their stores.
-func (f *forward) uploadBlocks(stale []staleBlock) error {
-	for _, b := range stale {
-		for layer, store := range f.layers.Of {
-			if store != b.store || !f.layers.Keeps(layer) {
-				continue
-			}
-			p := f.kv.Place(layer)
-			at := uint64(p.First + int(b.block)*p.Block)
-			if err := f.dev.Write(f.mem.kv.Buffer, at, f.kv.Block(layer, b.block)); err != nil {
-				f.mirror.forget(stale)
-				return err
-			}
-		}
 	}
 	return nil
 }
 
-// stage plans the copies of the blocks that the batch writes.
-func (f *forward) stage() error {
+// sendInputs writes embeddings, angles and words to host-visible memory and notes the copies to the
+// buffers of the set.
+func (f *forward) sendInputs(embeddings, angles, words []byte) error {
 	s, at := f.set, uint64(0)
-	s.staged = s.staged[:0]
-	for i := range f.model.Ops {
-		op := &f.model.Ops[i]
-		if op.Kind != model.OpRotate || op.KVLayer != op.Layer {
+	s.inputs = s.inputs[:0]
+	var all []byte
+	for _, part := range []struct {
+		to   *device.Slice
+		data []byte
+	}{{&s.acts[model.BufX], embeddings}, {&s.in.angles, angles}, {&s.in.words, words}} {
+		if len(part.data) == 0 {
 			continue
 		}
-		length := f.kv.Place(op.Layer).Block
-		for _, g := range s.in.stores[f.layers.Of[op.Layer]].list {
-			s.staged = append(s.staged, stagedBlock{op: i, layer: op.Layer, block: int(g.Block), at: at,
-				length: length})
-			at += uint64((length + alignment - 1) / alignment * alignment)
+		n := uint64(len(part.data))
+		if err := f.resize(part.to, n, device.DeviceLocal); err != nil {
+			return err
 		}
+		s.inputs = append(s.inputs, device.Copy{To: *part.to, From: device.Slice{Offset: at}, Bytes: n})
+		all = append(all, part.data...)
+		at += n
 	}
-	return f.resize(&s.stage, at, f.usage())
+	if err := f.resize(&s.inbox, at, f.usage()); err != nil {
+		return err
+	}
+	for i := range s.inputs {
+		s.inputs[i].From.Buffer = s.inbox.Buffer
+	}
+	if host := s.inbox.Buffer.Host(); host != nil {
+		copy(host, all)
+		return nil
+	}
+	return f.dev.Write(s.inbox.Buffer, 0, all)
+}
+
+// staleBlocks lists blocks of the cores that the device lacks, for all layers of their stores.
+func (f *forward) staleBlocks(stale []staleBlock) []stagedBlock {
+	list, _ := f.blocksOf(func(store int) (blocks []kvcache.BlockID) {
+		for _, b := range stale {
+			if b.store == store {
+				blocks = append(blocks, b.block)
+			}
+		}
+		return blocks
+	})
+	return list
 }
 
 // run submits segments until the forward is done or halts.
@@ -165,7 +168,7 @@ func (f *forward) run(ctx context.Context) error {
 		for !f.halted && submitted < f.end && len(f.flying) < inFlight {
 			to := f.segmentEnd(submitted)
 			if err := f.submit(submitted, to); err != nil {
-				return errors.Join(err, f.drain(ctx))
+				return f.drain(ctx, err)
 			}
 			submitted = to
 		}
@@ -173,7 +176,7 @@ func (f *forward) run(ctx context.Context) error {
 			return nil
 		}
 		if err := f.complete(ctx); err != nil {
-			return errors.Join(err, f.drain(ctx))
+			return f.drain(ctx, err)
 		}
 	}
 }
@@ -181,29 +184,32 @@ func (f *forward) run(ctx context.Context) error {
 // segmentEnd returns the op before which a segment ends: after as many ops as fit the bound by
 // prediction, at least one.
 func (f *forward) segmentEnd(from int) int {
-	n := unboundedOps
-	if f.bound > 0 {
-		n = 1
-		if f.perRow > 0 {
-			n = int(max(1, min(unboundedOps, f.bound/f.predicted(1))))
-		}
+	end := min(from+unboundedOps, f.end)
+	if f.bound <= 0 {
+		return end
 	}
-	return min(from+n, f.end)
-}
-
-// predicted returns the predicted time of n ops.
-func (f *forward) predicted(n int) time.Duration {
-	return max(1, f.perRow*time.Duration(n*f.batch.Rows())/perRowUnit)
+	to := from + 1
+	for to < end {
+		if t := f.times.predict(from, to+1, f.batch.Rows()); t == 0 || t > f.bound {
+			break
+		}
+		to++
+	}
+	return to
 }
 
 func (f *forward) submit(from, to int) error {
 	c := recorder{Runner: f.Runner, set: f.set, batch: f.batch}
+	if from == 0 {
+		for _, in := range f.set.inputs {
+			c.steps = append(c.steps, in)
+		}
+	}
 	for i := from; i < to; i++ {
 		c.op(i)
 	}
-	f.set.submitted = (f.set.submitted + 1) % countedSegments
-	c.steps = append(c.steps, device.Copy{To: f.set.mark, Bytes: alignment,
-		From: device.Slice{Buffer: f.set.count.Buffer, Offset: uint64(alignment * int(f.set.submitted))}})
+	c.steps = append(c.steps, f.copies(between(f.set.staged, from, to), f.set.stage, true)...)
+	c.steps = append(c.steps, f.markStep(&f.set.mark))
 	if c.err != nil {
 		return c.err
 	}
@@ -231,7 +237,7 @@ func (f *forward) complete(ctx context.Context) error {
 		return err
 	}
 	now := time.Now()
-	f.learn(now.Sub(s.began), s.to-s.from)
+	f.times.learn(now.Sub(s.began), s.from, s.to, f.batch.Rows())
 	if len(f.flying) > 0 {
 		f.flying[0].began = now
 	}
@@ -247,74 +253,43 @@ func (f *forward) complete(ctx context.Context) error {
 
 // wait waits for a segment as long as it may take.
 func (f *forward) wait(ctx context.Context, s *segment) error {
-	timeout := firstTimeout
-	if f.perRow > 0 {
-		timeout = leastTimeout + patience*f.predicted(s.to-s.from)
-	}
-	limited, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	err := f.dev.Wait(limited, s.ticket)
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		return fmt.Errorf("%w: no result after %v", device.ErrLost, timeout)
-	}
-	return err
-}
-
-// learn takes the time of a segment into the prediction.
-func (f *forward) learn(took time.Duration, ops int) {
-	per := took * perRowUnit / time.Duration(ops*f.batch.Rows())
-	if f.perRow == 0 {
-		f.perRow = per
-	}
-	f.perRow += (per - f.perRow) / 8
+	return f.await(ctx, s.ticket, limit(f.times.predict(s.from, s.to, f.batch.Rows())))
 }
 
 // take copies the keys and values of a segment to the cores' cache.
 func (f *forward) take(s *segment) error {
 	if len(f.flying) == 0 { // else the next segment may have overwritten the mark
-		if err := f.checkMark(); err != nil {
+		if err := f.checkMark(&f.set.mark); err != nil {
 			return err
 		}
 	}
-	for i := range f.set.staged {
-		b := &f.set.staged[i]
-		if b.op < s.from || b.op >= s.to {
-			continue
-		}
-		if err := f.read(f.set.stage, b.at, f.kv.Block(b.layer, kvcache.BlockID(b.block))[:b.length]); err != nil {
+	if s.from == 0 { // the forward may read blocks that were uploaded before
+		if err := f.uploaded(); err != nil {
 			return err
 		}
 	}
-	return nil
+	return f.scatter(between(f.set.staged, s.from, s.to), f.set.stage)
 }
 
-// checkMark returns ErrResult if the device did not run the last segment.
-func (f *forward) checkMark() error {
-	mark := make([]uint32, 4)
-	if err := f.read(f.set.mark, 0, bytesOf(mark)); err != nil {
-		return err
-	}
-	if mark[0] != f.set.submitted {
-		return fmt.Errorf("%w: segment %d was not run", ErrResult, f.set.submitted)
-	}
-	return nil
-}
-
-// drain waits for segments in flight, whose results are not used, unless the device is lost.
-func (f *forward) drain(ctx context.Context) (err error) {
-	for len(f.flying) > 0 {
+// drain waits for segments in flight, whose results are not used, after a forward failed. It does
+// not wait for a device that is lost or hangs, and returns the error of one that hangs.
+func (f *forward) drain(ctx context.Context, failed error) error {
+	for len(f.flying) > 0 && !errors.Is(failed, device.ErrLost) {
 		s := f.flying[0]
 		f.flying = f.flying[1:]
-		if f.dev.Err() == nil && f.wait(context.WithoutCancel(ctx), &s) == nil {
-			err = errors.Join(err, s.commands.Free())
+		err := f.wait(context.WithoutCancel(ctx), &s)
+		if err == nil {
+			err = s.commands.Free()
 		}
+		failed = errors.Join(failed, err)
 	}
-	return err
+	f.flying = nil
+	return failed
 }
 
 // finish reads the logits and records what both caches have.
 func (f *forward) finish() error {
-	f.mirror.deviceWrote(f.batch.Spans)
+	f.mirror.wrote(f.batch.Spans)
 	if len(f.batch.LogitRows) == 0 {
 		return f.checkKV()
 	}

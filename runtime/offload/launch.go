@@ -81,7 +81,6 @@ func (c *recorder) op(i int) {
 		c.product(op)
 	case model.OpRotate:
 		c.rotate(op)
-		c.stageBlocks(i)
 	case model.OpAttention:
 		c.attention(op)
 	case model.OpGather:
@@ -176,21 +175,4 @@ func (c *recorder) attention(op *model.Op) {
 	}
 	c.launch(k, k.Grid(s.longest, group, op.Heads.KV, s.sequences.n), bindings{"q": c.set.acts[model.BufQ],
 		"out": c.set.acts[model.BufAtt], "kv": kv, "tables": in.at(s.tables), "sequences": in.at(s.sequences)}, push)
-}
-
-// stageBlocks copies the blocks that op i writes to host-visible memory.
-func (c *recorder) stageBlocks(i int) {
-	for _, b := range c.set.staged {
-		if b.op == i {
-			from := device.Slice{Buffer: c.mem.kv.Buffer, Offset: b.from(c.Runner)}
-			to := device.Slice{Buffer: c.set.stage.Buffer, Offset: b.at}
-			c.steps = append(c.steps, device.Copy{To: to, From: from, Bytes: uint64(b.length)})
-		}
-	}
-}
-
-// from returns the place of a block in the device's KV cache.
-func (b *stagedBlock) from(r *Runner) uint64 {
-	p := r.kv.Place(b.layer)
-	return uint64(p.First + b.block*p.Block)
 }

@@ -7,6 +7,7 @@ import (
 
 	"sandwich/runtime/device"
 	"sandwich/runtime/exec"
+	"sandwich/runtime/mem"
 	"sandwich/runtime/model"
 )
 
@@ -30,11 +31,6 @@ func load(dev device.Device, a *exec.Assembly) (*memory, error) {
 }
 
 func (m *memory) load(a *exec.Assembly) (err error) {
-	need := uint64(a.Weights.Bytes()) + uint64(a.KV.Bytes())
-	if i := m.dev.Info(); i.FreeBytes > 0 && i.FreeBytes < need {
-		return fmt.Errorf("%w: weights and KV cache take %d MiB, the device has %d MiB free; lower --ctx or --parallel",
-			device.ErrMemory, need>>20, i.FreeBytes>>20)
-	}
 	for i := range a.Model.Weights {
 		p := a.Weights.At(0, i)
 		s, err := m.upload(unsafe.Slice((*byte)(p.Data), p.Layout.Bytes()))
@@ -53,6 +49,31 @@ func (m *memory) load(a *exec.Assembly) (err error) {
 	}
 	m.kv, err = m.alloc(uint64(a.KV.Bytes()), device.DeviceLocal)
 	return err
+}
+
+// needs is the memory that a Runner takes on its device, in bytes.
+type needs struct{ weights, kv, activations uint64 }
+
+// needs returns the memory that a Runner will take, without programs and the inputs of forwards.
+func (r *Runner) needs(o Options) (n needs) {
+	n.weights, n.kv = uint64(r.assembly.Weights.Bytes()), uint64(r.assembly.KV.Bytes())
+	for i, stride := range r.strides {
+		n.activations += uint64(4 * stride * r.bufferRows(model.Buf(i), o.LogitRows))
+	}
+	n.activations = (n.activations + uint64(4*r.rows*r.quantizedWords())) * uint64(o.Sets)
+	return n
+}
+
+// refusal returns an error that wraps device.ErrMemory and has the numbers.
+func (n needs) refusal(i device.Info) error {
+	free := "less is free on " + i.Name
+	if i.FreeBytes > 0 || i.MemoryBytes > 0 {
+		free = fmt.Sprintf("%s of %s are free on %s", mem.FormatBytes(int64(i.FreeBytes)),
+			mem.FormatBytes(int64(i.MemoryBytes)), i.Name)
+	}
+	return fmt.Errorf("%w: weights take %s, the KV cache %s and activations %s; %s: lower --ctx or --parallel, or end "+
+		"other programs that use the device", device.ErrMemory, mem.FormatBytes(int64(n.weights)),
+		mem.FormatBytes(int64(n.kv)), mem.FormatBytes(int64(n.activations)), free)
 }
 
 // vector copies a norm weight or a bias, once.

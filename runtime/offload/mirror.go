@@ -24,6 +24,14 @@ func newMirror(layers *tp.Layers, stores []kvcache.Spec) *mirror {
 	return m
 }
 
+// writtenBlocks lists the blocks of a store that the rows of a batch are written to.
+func writtenBlocks(spans []kvcache.Span, store int) (list []kvcache.BlockID) {
+	for _, s := range attention.Segments(spans, store) {
+		list = append(list, s.Block)
+	}
+	return list
+}
+
 // coresWrite notes that the cores write the rows of a batch.
 func (m *mirror) coresWrite(spans []kvcache.Span) {
 	m.mu.Lock()
@@ -40,8 +48,8 @@ func (m *mirror) shorten(store int, s attention.Segment) {
 	*v = min(*v, uint8(s.Pos%kvcache.BlockTokens))
 }
 
-// deviceWrote notes that a forward on the device wrote the rows of a batch to both caches.
-func (m *mirror) deviceWrote(spans []kvcache.Span) {
+// wrote notes that both caches have the rows of a batch.
+func (m *mirror) wrote(spans []kvcache.Span) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for store := range m.valid {

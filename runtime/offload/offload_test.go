@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"regexp"
 	"testing"
 	"time"
 
@@ -123,16 +124,7 @@ func (g *rig) close() {
 // feed runs a chunk, on the device if onDevice, and returns the logits of all rows.
 func (g *rig) feed(tokens []int32, onDevice bool) (logits [][]float32) {
 	g.t.Helper()
-	g.cache.Reserve(g.seq, g.pos+len(tokens))
-	g.cache.Cover(g.seq, g.pos+len(tokens))
-	b := &g.batch
-	b.Reset()
-	b.Prefill = true
-	b.Tokens = append(b.Tokens, tokens...)
-	for i := range tokens {
-		b.LogitRows = append(b.LogitRows, int32(i))
-	}
-	b.AddSpan(g.seq, kvcache.Span{Rows: len(tokens), Pos: g.pos})
+	g.describe(tokens)
 	if onDevice {
 		if err := g.onDevice(); err != nil {
 			g.t.Fatal(err)
@@ -143,9 +135,28 @@ func (g *rig) feed(tokens []int32, onDevice bool) (logits [][]float32) {
 	} else {
 		logits = g.onCores()
 	}
+	g.advance(tokens)
+	return logits
+}
+
+// describe makes the batch of a chunk.
+func (g *rig) describe(tokens []int32) {
+	g.cache.Reserve(g.seq, g.pos+len(tokens))
+	g.cache.Cover(g.seq, g.pos+len(tokens))
+	b := &g.batch
+	b.Reset()
+	b.Prefill = true
+	b.Tokens = append(b.Tokens, tokens...)
+	for i := range tokens {
+		b.LogitRows = append(b.LogitRows, int32(i))
+	}
+	b.AddSpan(g.seq, kvcache.Span{Rows: len(tokens), Pos: g.pos})
+}
+
+// advance notes that a chunk is complete.
+func (g *rig) advance(tokens []int32) {
 	g.cache.Append(g.seq, tokens)
 	g.pos += len(tokens)
-	return logits
 }
 
 func (g *rig) onDevice() error {
@@ -275,7 +286,9 @@ func TestRefused(t *testing.T) {
 	plan := testPlan(t, f, "int8")
 	g := open(t, f, plan, nil)
 	_, err := Open(Options{Device: dev, Assembly: g.a, Rows: 8, LogitRows: 1, Sets: 1, Context: 512})
-	if !errors.Is(err, device.ErrMemory) {
+	numbers := regexp.MustCompile(`weights take [\d.]+ \wi?B, the KV cache [\d.]+ \wiB and activations [\d.]+ \wiB; ` +
+		`64.* of 64.* are free on simulated device: lower --ctx`)
+	if !errors.Is(err, device.ErrMemory) || !numbers.MatchString(err.Error()) {
 		t.Errorf("too little memory: %v", err)
 	}
 	moe := model.Config{Name: "small", Arch: "qwen3moe", Eps: 1e-5, RopeBase: 10000,

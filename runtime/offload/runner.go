@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"sandwich/microkernel"
 	"sandwich/microkernel/devgen/kernels"
@@ -16,8 +15,8 @@ import (
 	"sandwich/runtime/model"
 )
 
-// Runner runs forwards of one model on a device. Forward serves one caller at a time; CoresWrite
-// and Close may be called concurrently with it.
+// Runner runs forwards of one model on a device. Forward serves one caller at a time; CoresWrite,
+// an Upload and Close may be used concurrently with it.
 type Runner struct {
 	dev      device.Device
 	assembly *exec.Assembly
@@ -27,6 +26,7 @@ type Runner struct {
 	mem      *memory
 	programs programs
 	mirror   *mirror
+	numbers  device.Slice // of marks
 	sets     []*set
 
 	ropes      attention.Ropes
@@ -35,10 +35,11 @@ type Runner struct {
 	strides    [model.NumBufs]int // words of a row
 	rows       int                // most rows of a forward
 
-	perRow time.Duration // predicted time of an op for a row, times perRowUnit
-	logits []float32     // of the last forward that ended
-	mu     sync.Mutex
-	closed bool
+	times   *predictor
+	uploads uploads
+	logits  []float32 // of the last forward that ended
+	mu      sync.Mutex
+	closed  bool
 }
 
 // Options of Open.
@@ -64,7 +65,7 @@ func Open(o Options) (*Runner, error) {
 	a := o.Assembly
 	r := &Runner{dev: o.Device, assembly: a, model: a.Model, layers: &a.Shards.List[0].Layers, kv: a.KV[0],
 		programs: programs{dev: o.Device, list: map[description]device.Program{}}, rows: o.Rows,
-		ropeOf: map[*model.Rope]int{}}
+		ropeOf: map[*model.Rope]int{}, times: newPredictor(a.Model)}
 	r.mirror = newMirror(r.layers, a.Stores)
 	r.ropes = attention.NewOps(a.Model, r.layers, o.Context).Ropes
 	for i, rope := range a.Model.Ropes() {
@@ -74,7 +75,14 @@ func Open(o Options) (*Runner, error) {
 	for i := range r.strides {
 		r.strides[i] = (a.Model.Width(model.Buf(i)) + 3) / 4 * 4
 	}
+	info, need := o.Device.Info(), r.needs(o)
+	if info.FreeBytes > 0 && info.FreeBytes < need.weights+need.kv+need.activations {
+		return nil, need.refusal(info)
+	}
 	if err := r.open(o); err != nil {
+		if errors.Is(err, device.ErrMemory) {
+			err = need.refusal(info)
+		}
 		return nil, errors.Join(err, r.Close())
 	}
 	return r, nil
@@ -87,8 +95,11 @@ func (r *Runner) open(o Options) (err error) {
 	if r.mem, err = load(r.dev, r.assembly); err != nil {
 		return err
 	}
+	if err := errors.Join(r.loadNumbers(), r.resize(&r.uploads.mark.at, alignment, r.usage())); err != nil {
+		return err
+	}
 	for range o.Sets {
-		s, err := r.newSet(o.Rows, o.LogitRows)
+		s, err := r.newSet(o.LogitRows)
 		if err != nil {
 			return err
 		}
@@ -201,10 +212,13 @@ func (r *Runner) Close() (err error) {
 		return nil
 	}
 	r.closed = true
+	if err := r.uploaded(); errors.Is(err, device.ErrLost) {
+		return err // its memory may be in use; it is freed with the device
+	}
 	for _, s := range r.sets {
 		err = errors.Join(err, s.free())
 	}
-	err = errors.Join(err, r.programs.free())
+	err = errors.Join(err, r.programs.free(), r.uploads.free())
 	if r.mem != nil {
 		err = errors.Join(err, r.mem.free())
 	}

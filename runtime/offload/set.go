@@ -13,61 +13,45 @@ type set struct {
 	acts      [model.NumBufs]device.Slice
 	quantized device.Slice // rows of quantized activations
 	in        inputs
-	stage     device.Slice // new keys and values, copied by segments; host-visible
-	mark      device.Slice // counts the segments that the device completed; host-visible
-	count     device.Slice // the numbers that are copied to mark
-	submitted uint32
+	inbox     device.Slice  // inputs of the forward; host-visible
+	inputs    []device.Copy // from inbox, in the first segment
+	stage     device.Slice  // new keys and values, copied by segments; host-visible
+	mark      mark          // of segments
 	staged    []stagedBlock
 }
 
-// stagedBlock is a block of a layer that is copied to the cores' cache.
-type stagedBlock struct {
-	op     int // that writes it
-	layer  int
-	block  int
-	at     uint64 // in set.stage
-	length int
-}
-
-const countedSegments = 4096 // numbers in set.count
-
-func (r *Runner) newSet(rows, logitRows int) (*set, error) {
+func (r *Runner) newSet(logitRows int) (*set, error) {
 	s := &set{}
-	if err := r.allocate(s, rows, logitRows); err != nil {
+	if err := r.allocate(s, logitRows); err != nil {
 		return nil, errors.Join(err, s.free())
 	}
 	return s, nil
 }
 
-func (r *Runner) allocate(s *set, rows, logitRows int) (err error) {
+func (r *Runner) allocate(s *set, logitRows int) (err error) {
 	for i := range s.acts {
-		n := rows
-		if model.Buf(i) == model.BufLogits {
-			n = max(1, logitRows)
-		}
 		if r.strides[i] == 0 {
 			continue
 		}
-		if err = r.resize(&s.acts[i], uint64(4*n*r.strides[i]), device.DeviceLocal); err != nil {
+		n := uint64(4 * r.strides[i] * r.bufferRows(model.Buf(i), logitRows))
+		if err = r.resize(&s.acts[i], n, device.DeviceLocal); err != nil {
 			return err
 		}
 	}
 	if n := r.quantizedWords(); n > 0 {
-		if err = r.resize(&s.quantized, uint64(4*rows*n), device.DeviceLocal); err != nil {
+		if err = r.resize(&s.quantized, uint64(4*r.rows*n), device.DeviceLocal); err != nil {
 			return err
 		}
 	}
-	counts := make([]uint32, 4*countedSegments)
-	for i := range counts {
-		counts[i] = uint32(i / 4)
+	return r.resize(&s.mark.at, alignment, r.usage())
+}
+
+// bufferRows returns the rows of an activation.
+func (r *Runner) bufferRows(b model.Buf, logitRows int) int {
+	if b == model.BufLogits {
+		return max(1, logitRows)
 	}
-	if err = r.resize(&s.count, uint64(4*len(counts)), device.DeviceLocal); err != nil {
-		return err
-	}
-	if err = r.dev.Write(s.count.Buffer, 0, bytesOf(counts)); err != nil {
-		return err
-	}
-	return r.resize(&s.mark, alignment, r.usage())
+	return r.rows
 }
 
 // usage returns that of buffers that the host reads.
@@ -104,17 +88,8 @@ func (r *Runner) resize(s *device.Slice, bytes uint64, usage device.Usage) error
 	return err
 }
 
-// read copies from a buffer that the device has written.
-func (r *Runner) read(from device.Slice, at uint64, to []byte) error {
-	if host := from.Buffer.Host(); host != nil {
-		copy(to, host[at:])
-		return nil
-	}
-	return r.dev.Read(from.Buffer, at, to)
-}
-
 func (s *set) free() (err error) {
-	list := append(s.acts[:], s.quantized, s.stage, s.mark, s.count, s.in.angles, s.in.words)
+	list := append(s.acts[:], s.quantized, s.inbox, s.stage, s.mark.at, s.in.angles, s.in.words)
 	for _, b := range list {
 		if b.Buffer != nil {
 			err = errors.Join(err, b.Buffer.Free())

@@ -120,8 +120,7 @@ func (l *Lane) Serves(p phase.Phase) bool { return slices.Contains(l.Phases, p) 
 // lanesByPhase returns the lane of each phase. It refuses lists that leave a phase without a lane
 // or give it several, lanes without a phase, and two lanes that would compete for the cores.
 func lanesByPhase(lanes []Lane) (of [phase.Count]LaneID, err error) {
-	const none = LaneID(255)
-	of = [phase.Count]LaneID{none, none}
+	of = [phase.Count]LaneID{NoLane, NoLane}
 	cores := ""
 	if len(lanes) > phase.Count {
 		return of, fmt.Errorf("%d lanes for %d phases; give each phase one lane", len(lanes), phase.Count)
@@ -141,14 +140,14 @@ func lanesByPhase(lanes []Lane) (of [phase.Count]LaneID, err error) {
 			switch {
 			case int(p) >= phase.Count:
 				return of, fmt.Errorf("lane %q serves an unknown %s", l.Name, p)
-			case of[p] != none:
+			case of[p] != NoLane:
 				return of, fmt.Errorf("lanes %q and %q both serve %s; give each phase one lane", lanes[of[p]].Name,
 					l.Name, p)
 			}
 			of[p] = LaneID(i)
 		}
 	}
-	if p := slices.Index(of[:], none); p >= 0 {
+	if p := slices.Index(of[:], NoLane); p >= 0 {
 		return of, errors.New("no lane serves " + phase.Phase(p).String())
 	}
 	return of, nil

@@ -21,12 +21,16 @@ type Executor interface {
 	// Begin prepares a forward. A Halt may follow at any time from here on.
 	Begin(f *Action)
 	// Run computes a forward until it is done or halts, and reports which. With forwards in flight
-	// on several lanes it returns when the first of them ends, and reports its lane.
+	// on several lanes it returns when the first of them ends, and reports its lane. It returns
+	// NoLane if Land was called for all of them.
 	Run(f *Action) (ended LaneID, done bool)
 	// End takes the results of Run. For a forward that is done it appends Sampled and Finish
 	// events. The last of events is its Done or Stopped; End may set Ahead of the latter.
 	End(f *Action, done bool, events []Event) []Event
 }
+
+// NoLane is a LaneID of no lane.
+const NoLane = LaneID(255)
 
 // Driver runs a Scheduler: it collects events, steps, passes actions to the Executor, runs forwards
 // and reports how they ended. An engine drives with the wall clock, a simulation with a virtual
@@ -84,6 +88,20 @@ func (d *Driver) Run(f *Action) {
 	lane, done := d.exec.Run(f)
 	d.lock.Lock()
 	defer d.lock.Unlock()
+	if lane != NoLane {
+		d.land(lane, done)
+	}
+}
+
+// Land records the end of a forward in flight that Run does not compute, such as one on a device,
+// and starts the next forward of its lane. Other goroutines than that of Run may call it. The lock
+// is held.
+func (d *Driver) Land(lane LaneID, done bool) {
+	d.land(lane, done)
+	d.step()
+}
+
+func (d *Driver) land(lane LaneID, done bool) {
 	ended := &d.flights[lane]
 	ended.active = false
 	kind := Stopped
@@ -98,13 +116,13 @@ func (d *Driver) Run(f *Action) {
 // Next steps, and the caller wakes the clock.
 func (d *Driver) Post(e Event) {
 	d.events = append(d.events, e)
-	if d.busy() {
+	if d.Busy() {
 		d.step()
 	}
 }
 
-// busy reports whether a forward is in flight.
-func (d *Driver) busy() bool {
+// Busy reports whether a forward is in flight. The lock is held.
+func (d *Driver) Busy() bool {
 	for i := range d.flights {
 		if d.flights[i].active {
 			return true
@@ -115,7 +133,7 @@ func (d *Driver) busy() bool {
 
 // Idle reports whether no request is live, no forward in flight and no event pending. The lock is
 // held.
-func (d *Driver) Idle() bool { return !d.busy() && len(d.events) == 0 && d.sched.Live() == 0 }
+func (d *Driver) Idle() bool { return !d.Busy() && len(d.events) == 0 && d.sched.Live() == 0 }
 
 // InFlight returns the forward in flight on a lane, or nil. The lock is held.
 func (d *Driver) InFlight(lane LaneID) *Action {

@@ -22,6 +22,7 @@ func Run(t *testing.T, open func(t *testing.T) device.Device) {
 		"host":        testHostVisible,
 		"kernels":     testKernels,
 		"steps":       testSteps,
+		"copies":      testCopies,
 		"order":       testOrder,
 		"refusals":    testRefusals,
 		"cancelation": testCancelation,

@@ -31,19 +31,23 @@ type Config struct {
 	MemoryBytes uint64 // 0 is unlimited
 	Unified     bool
 
-	// Costs in Timed mode. A rate of 0 is infinite.
+	// Costs in Timed mode. A rate of 0 is infinite. The steps of a submission take their sum after
+	// the submission was made and the one before it has ended.
 	Compile        time.Duration // of a kernel
 	Launch         time.Duration // of a submission
 	CopyBytesPerS  float64       // of Write, Read and Copy
 	KernelDuration func(k *devgen.Kernel, groups [3]int, push []uint32) time.Duration
 
-	// Sleep replaces time.Sleep. It returns early with an error when the channel is closed.
+	// Sleep waits in Timed mode; nil is the wall clock. It is called once per submission and per
+	// other call, and returns early with an error when the channel is closed.
 	Sleep func(d time.Duration, lost <-chan struct{}) error
 
 	// Refuse returns why a kernel cannot be compiled, or nil.
 	Refuse func(k *devgen.Kernel) error
 	// Fault returns what goes wrong in a submission.
 	Fault func(t device.Ticket) Fault
+	// StallFor is the time after which a submission that stalls runs; 0: it never runs.
+	StallFor time.Duration
 }
 
 // Fault is what goes wrong in a submission.
@@ -53,7 +57,7 @@ type Fault uint8
 const (
 	None  Fault = iota
 	Crash       // the device is lost before the submission runs
-	Stall       // the submission ends only when the device is closed
+	Stall       // the submission waits for StallFor or until the device is closed
 	NaN         // the buffers that the last launch writes are filled with NaN
 	Lie         // the submission is reported as complete but did not run
 )
@@ -63,17 +67,21 @@ type Device struct {
 	config Config
 	queue  *queue.Queue
 
-	mu   sync.Mutex
-	used uint64
-	work map[device.Ticket][]device.Step // submitted, not complete
+	mu    sync.Mutex
+	used  uint64
+	work  map[device.Ticket]submission // not complete
+	ready time.Time                    // end of the last submission on the wall clock
+}
+
+// submission is recorded work and when it was submitted.
+type submission struct {
+	steps []device.Step
+	at    time.Time
 }
 
 // New returns a simulated device.
 func New(c Config) *Device {
-	if c.Sleep == nil {
-		c.Sleep = sleep
-	}
-	d := &Device{config: c, work: map[device.Ticket][]device.Step{}}
+	d := &Device{config: c, work: map[device.Ticket]submission{}}
 	d.queue = queue.New(d.run)
 	return d
 }
@@ -176,7 +184,23 @@ func (d *Device) wait(t time.Duration) error {
 	if d.config.Mode == Exact {
 		return nil
 	}
+	if d.config.Sleep == nil {
+		return sleep(t, d.queue.Lost())
+	}
 	return d.config.Sleep(t, d.queue.Lost())
+}
+
+// busy lets the time of a submission pass. On the wall clock, a submission that is late because the
+// one before it ended late does not delay those after it.
+func (d *Device) busy(s submission, t time.Duration) error {
+	if d.config.Mode == Timed && d.config.Sleep == nil {
+		if d.ready.Before(s.at) {
+			d.ready = s.at
+		}
+		d.ready = d.ready.Add(t)
+		t = time.Until(d.ready)
+	}
+	return d.wait(t)
 }
 
 func (d *Device) copyTime(bytes uint64) time.Duration {
@@ -221,7 +245,7 @@ func (d *Device) Submit(c device.Commands) (device.Ticket, error) {
 	return d.queue.Submit(func(t device.Ticket) error {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		d.work[t] = c.(*commands).steps
+		d.work[t] = submission{c.(*commands).steps, time.Now()}
 		return nil
 	})
 }
@@ -235,7 +259,7 @@ func (d *Device) Wait(ctx context.Context, t device.Ticket) error { return d.que
 // run executes a submission; the queue calls it in order.
 func (d *Device) run(t device.Ticket) error {
 	d.mu.Lock()
-	steps := d.work[t]
+	work := d.work[t]
 	delete(d.work, t)
 	d.mu.Unlock()
 	fault := None
@@ -246,48 +270,55 @@ func (d *Device) run(t device.Ticket) error {
 	case Crash:
 		return fmt.Errorf("%w: simulated crash", device.ErrLost)
 	case Stall:
-		<-d.queue.Lost()
-		return device.ErrLost
+		if d.config.StallFor == 0 {
+			<-d.queue.Lost()
+			return device.ErrLost
+		}
+		if err := sleep(d.config.StallFor, d.queue.Lost()); err != nil {
+			return err
+		}
 	case Lie:
 		return nil
 	}
-	if err := d.wait(d.config.Launch); err != nil {
-		return err
-	}
-	for _, s := range steps {
-		if err := d.step(s); err != nil {
+	took := d.config.Launch
+	for _, s := range work.steps {
+		t, err := d.step(s)
+		if err != nil {
 			return fmt.Errorf("%w: %w", device.ErrLost, err)
 		}
+		took += t
+	}
+	if err := d.busy(work, took); err != nil {
+		return err
 	}
 	if fault == NaN {
-		poison(steps)
+		poison(work.steps)
 	}
 	return nil
 }
 
-func (d *Device) step(s device.Step) error {
+// step runs a step and returns the time that it takes.
+func (d *Device) step(s device.Step) (took time.Duration, err error) {
 	switch s := s.(type) {
 	case device.Launch:
 		k := s.Program.Kernel()
 		if d.config.Mode == Timed {
 			if d.config.KernelDuration == nil {
-				return nil
+				return 0, nil
 			}
-			return d.wait(d.config.KernelDuration(k, s.Groups, s.Push))
+			return d.config.KernelDuration(k, s.Groups, s.Push), nil
 		}
 		var buffers [][]byte
 		for _, b := range s.Buffers {
 			buffers = append(buffers, b.Buffer.(*buffer).data[b.Offset:])
 		}
-		return interp.Run(k, s.Groups, buffers, s.Push)
+		return 0, interp.Run(k, s.Groups, buffers, s.Push)
 	case device.Copy:
-		if err := d.wait(d.copyTime(s.Bytes)); err != nil {
-			return err
-		}
 		to, from := s.To.Buffer.(*buffer).data[s.To.Offset:], s.From.Buffer.(*buffer).data[s.From.Offset:]
 		copy(to[:s.Bytes], from[:s.Bytes])
+		took = d.copyTime(s.Bytes)
 	}
-	return nil
+	return took, nil
 }
 
 // poison fills what the last launch writes with NaN.

@@ -29,7 +29,7 @@ func kernel(t *testing.T) *devgen.Kernel {
 	return k
 }
 
-// TestTimed checks the simulated time of each call, and that nothing is computed.
+// TestTimed checks the simulated time of each call and submission, and that no kernel is computed.
 func TestTimed(t *testing.T) {
 	var mu sync.Mutex
 	var slept []time.Duration
@@ -62,8 +62,57 @@ func TestTimed(t *testing.T) {
 	if err := d.Read(b, 0, word); err != nil || binary.LittleEndian.Uint32(word) != 0 {
 		t.Errorf("the kernel was computed: %d: %v", word, err)
 	}
-	if want := []time.Duration{7, 5, 192, 100, 4}; !slices.Equal(slept, want) {
+	if want := []time.Duration{7, 5 + 192 + 100, 4}; !slices.Equal(slept, want) {
 		t.Errorf("slept %v, want %v", slept, want)
+	}
+}
+
+// TestTimedByWallClock checks that submissions made at once end one after the other.
+func TestTimedByWallClock(t *testing.T) {
+	const each = 2 * time.Millisecond
+	d := New(Config{Mode: Timed, Launch: each})
+	defer func() { _ = d.Close() }()
+	b, err := d.Alloc(256, device.DeviceLocal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands, err := d.Record(device.Copy{To: device.Slice{Buffer: b}, From: device.Slice{Buffer: b}, Bytes: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	for range 3 {
+		ticket, err := d.Submit(commands)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := d.Wait(t.Context(), ticket); err != nil {
+				t.Error(err)
+			}
+			if took := time.Since(began); took < each*time.Duration(ticket) {
+				t.Errorf("submission %d ends after %v", ticket, took)
+			}
+		}()
+	}
+}
+
+// TestRoofline checks the predicted time of kernels.
+func TestRoofline(t *testing.T) {
+	r := Roofline{FLOPs: 1e9, Bandwidth: 1e6, WeightBytes: 0.5, Other: 3}
+	product := &devgen.Kernel{Push: []string{"k", "x", "m", "n"}}
+	for _, c := range []struct {
+		kernel *devgen.Kernel
+		push   []uint32
+		want   time.Duration
+	}{
+		{product, []uint32{100, 9, 50, 10}, 500 * time.Microsecond}, // bound by memory
+		{product, []uint32{100, 9, 500, 10}, time.Millisecond},      // bound by arithmetic
+		{&devgen.Kernel{Push: []string{"n"}}, []uint32{100}, 3},
+	} {
+		if got := r.KernelDuration(c.kernel, [3]int{1, 1, 1}, c.push); got != c.want {
+			t.Errorf("a product of %v takes %v, want %v", c.push, got, c.want)
+		}
 	}
 }
 

@@ -96,7 +96,8 @@ type commands struct {
 	handle uint64
 }
 
-// Record writes the steps into a command buffer, each followed by a barrier.
+// Record writes the steps into a command buffer. A barrier follows each, or several copies between
+// the same buffers.
 func (d *logicalDevice) Record(steps ...device.Step) (device.Commands, error) {
 	if err := d.Err(); err != nil {
 		return nil, err
@@ -135,10 +136,12 @@ func (d *logicalDevice) record(steps []any) (*commands, error) {
 			return err
 		}
 		r := recorder{commands: c, frame: f, barrier: f.Struct(46, uint64(0), writes, reads)}
-		for _, s := range steps {
-			if err := r.step(s); err != nil {
+		for i := 0; i < len(steps); {
+			n := max(1, copiesAtOnce(steps[i:]))
+			if err := r.step(steps[i : i+n]); err != nil {
 				return err
 			}
+			i += n
 		}
 		if err := r.flush(); err != nil {
 			return err
@@ -180,8 +183,24 @@ func (r *recorder) flush() error {
 	return err
 }
 
-func (r *recorder) step(s any) error {
-	switch s := s.(type) {
+// copiesAtOnce returns how many of the first steps are copies that one command can make: between
+// the same two buffers, to ascending ranges that do not overlap.
+func copiesAtOnce(steps []any) (n int) {
+	var last device.Copy
+	for _, s := range steps {
+		c, ok := s.(device.Copy)
+		if !ok || c.From.Buffer == c.To.Buffer || n > 0 && (c.From.Buffer != last.From.Buffer ||
+			c.To.Buffer != last.To.Buffer || c.To.Offset < last.To.Offset+last.Bytes) {
+			break
+		}
+		n, last = n+1, c
+	}
+	return n
+}
+
+// step adds a step, or several copies that one command can make, and a barrier.
+func (r *recorder) step(steps []any) error {
+	switch s := steps[0].(type) {
 	case device.Launch:
 		words := s.Arguments(func(b device.Buffer) uint64 { return b.(*buffer).address })
 		const bindCompute = 1
@@ -192,8 +211,15 @@ func (r *recorder) step(s any) error {
 		}
 		r.add("vkCmdDispatch", uint64(s.Groups[0]), uint64(s.Groups[1]), uint64(s.Groups[2]))
 	case device.Copy:
-		r.add("vkCmdCopyBuffer", s.From.Buffer.(*buffer).handle, s.To.Buffer.(*buffer).handle, 1,
-			r.frame.Struct(s.From.Offset, s.To.Offset, s.Bytes).Addr())
+		var regions []uint32
+		for _, each := range steps {
+			c := each.(device.Copy)
+			for _, word := range []uint64{c.From.Offset, c.To.Offset, c.Bytes} {
+				regions = append(regions, uint32(word), uint32(word>>32))
+			}
+		}
+		r.add("vkCmdCopyBuffer", s.From.Buffer.(*buffer).handle, s.To.Buffer.(*buffer).handle, uint64(len(steps)),
+			r.frame.Words(regions).Addr())
 	case fill:
 		const whole = 1<<64 - 1
 		r.add("vkCmdFillBuffer", s.buffer.handle, 0, whole, 0)

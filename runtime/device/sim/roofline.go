@@ -1,0 +1,29 @@
+package sim
+
+import (
+	"time"
+
+	"sandwich/microkernel/devgen"
+)
+
+// Roofline predicts the time of kernels from two ceilings: a matrix product takes the time of its
+// arithmetic or of reading its weights, whichever is longer.
+type Roofline struct {
+	FLOPs       float64       // per second
+	Bandwidth   float64       // bytes per second
+	WeightBytes float64       // of a weight
+	Other       time.Duration // of a kernel that is no matrix product
+}
+
+// KernelDuration is a function for [Config]. A product has the push words m, n and k.
+func (r Roofline) KernelDuration(k *devgen.Kernel, _ [3]int, push []uint32) time.Duration {
+	size := map[string]float64{}
+	for i, name := range k.Push {
+		size[name] = float64(push[i])
+	}
+	values := size["n"] * size["k"]
+	if size["m"] == 0 || values == 0 {
+		return r.Other
+	}
+	return time.Duration(1e9 * max(2*size["m"]*values/r.FLOPs, values*r.WeightBytes/r.Bandwidth))
+}

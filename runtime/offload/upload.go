@@ -1,0 +1,172 @@
+package offload
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"sandwich/runtime/device"
+	"sandwich/runtime/kvcache"
+)
+
+// uploadBytes bounds the staging buffer of uploads.
+const uploadBytes = 8 << 20
+
+// uploads copies blocks of the cores' cache to the device, many with one submission. Its methods
+// may be called concurrently.
+type uploads struct {
+	mu       sync.Mutex
+	stage    device.Slice
+	commands device.Commands // of the last submission, nil if it is complete
+	ticket   device.Ticket   // of the last submission
+	mark     mark
+}
+
+// upload submits copies of the blocks, whose places in the staging buffer it sets. It waits for the
+// upload before, whose staging buffer it uses again.
+func (r *Runner) upload(ctx context.Context, list []stagedBlock) error {
+	u := &r.uploads
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for len(list) > 0 {
+		n, bytes := 0, uint64(0)
+		for n < len(list) && (n == 0 || bytes+uint64(list[n].length) <= uploadBytes) {
+			list[n].at = bytes
+			bytes += uint64(list[n].length)
+			n++
+		}
+		if err := r.submitUpload(ctx, list[:n], bytes); err != nil {
+			return err
+		}
+		list = list[n:]
+	}
+	return nil
+}
+
+func (r *Runner) submitUpload(ctx context.Context, list []stagedBlock, bytes uint64) error {
+	u := &r.uploads
+	if err := r.settle(ctx); err != nil {
+		return err
+	}
+	if err := r.resize(&u.stage, bytes, r.usage()); err != nil {
+		return err
+	}
+	if err := r.gather(list, u.stage); err != nil {
+		return err
+	}
+	commands, err := r.dev.Record(append(r.copies(list, u.stage, false), r.markStep(&u.mark))...)
+	if err != nil {
+		return err
+	}
+	t, err := r.dev.Submit(commands)
+	if err != nil {
+		return errors.Join(err, commands.Free())
+	}
+	u.commands, u.ticket = commands, t
+	return nil
+}
+
+// uploaded waits until all uploads are complete and returns ErrResult if the device did not run the
+// last one.
+func (r *Runner) uploaded() error {
+	r.uploads.mu.Lock()
+	defer r.uploads.mu.Unlock()
+	return r.settle(context.Background())
+}
+
+// settle waits for the last upload, after which the staging buffer may be used again, and checks
+// it.
+func (r *Runner) settle(ctx context.Context) error {
+	u := &r.uploads
+	if u.commands == nil {
+		return nil
+	}
+	if err := r.await(ctx, u.ticket, leastTimeout); err != nil {
+		return err
+	}
+	commands := u.commands
+	u.commands = nil
+	return errors.Join(r.checkMark(&u.mark), commands.Free())
+}
+
+// free frees the staging buffer. No upload may be pending.
+func (u *uploads) free() (err error) {
+	for _, b := range []device.Buffer{u.stage.Buffer, u.mark.at.Buffer} {
+		if b != nil {
+			err = errors.Join(err, b.Free())
+		}
+	}
+	return err
+}
+
+// Upload copies the keys and values of a forward on the cores to the device while the forward runs.
+type Upload struct {
+	runner  *Runner
+	spans   []kvcache.Span
+	list    []stagedBlock
+	done    int           // first op whose blocks were not submitted
+	reached atomic.Int64  // ops before this one are complete
+	wake    chan struct{} // closed by End
+	ended   chan struct{}
+	err     error // read after ended is closed
+}
+
+// NewUpload returns an Upload for a forward of a batch on the cores.
+func (r *Runner) NewUpload(b *kvcache.Batch) *Upload {
+	u := &Upload{runner: r}
+	u.list, _ = r.blocksOf(func(store int) []kvcache.BlockID { return writtenBlocks(b.Spans, store) })
+	return u
+}
+
+// Begin notes that the cores write the keys and values of the batch, and copies them as Reached
+// reports progress. The caller calls End before the batch or its blocks change. It calls Begin
+// again when a halted forward resumes, with the same rows.
+func (u *Upload) Begin(b *kvcache.Batch) {
+	u.runner.CoresWrite(b)
+	u.spans, u.wake, u.ended = b.Spans, make(chan struct{}, 1), make(chan struct{})
+	go u.run()
+}
+
+// Reached says that all ops before op are complete. It does not block.
+func (u *Upload) Reached(op int) {
+	u.reached.Store(int64(op))
+	select {
+	case u.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run submits the blocks of ops as they are complete.
+func (u *Upload) run() {
+	defer close(u.ended)
+	for range u.wake {
+		u.submit(int(u.reached.Load()))
+	}
+	u.submit(int(u.reached.Load()))
+}
+
+// submit submits the blocks that the ops before op write.
+func (u *Upload) submit(op int) {
+	if u.err != nil || op <= u.done {
+		return
+	}
+	if list := between(u.list, u.done, op); len(list) > 0 {
+		u.err = u.runner.upload(context.Background(), list)
+	}
+	u.done = op
+}
+
+// End waits until the copies of all complete ops are submitted. If the forward is done, later
+// forwards on the device find the keys and values there. After an error they are copied when such a
+// forward begins.
+func (u *Upload) End(done bool) {
+	if done {
+		u.reached.Store(int64(len(u.runner.model.Ops)))
+	}
+	close(u.wake)
+	<-u.ended
+	if done && u.err == nil {
+		u.runner.mirror.wrote(u.spans)
+	}
+}
