@@ -27,20 +27,26 @@ func (c *Cache) Check(open []*Sequence) error {
 func (c *Cache) checkHeld(i int, open []*Sequence) error {
 	st := &c.stores[i]
 	refs, promised := make([]int32, len(st.blocks)), 0
+	for _, id := range st.pins {
+		refs[id]++
+		if st.bounded() && !st.recurrent() {
+			promised++
+		}
+	}
 	for j, s := range open {
-		m, held := &s.of[i], 0
+		m, held, filled := &s.of[i], 0, max(s.filled, s.loading)
 		if st.recurrent() {
 			for _, id := range m.holds() {
 				refs[id]++
 			}
-			if m.at != s.filled {
-				return fmt.Errorf("kvcache: sequence %d has %d positions, but its state is at position %d", j, s.filled,
+			if m.at != filled {
+				return fmt.Errorf("kvcache: sequence %d has %d positions, but its state is at position %d", j, filled,
 					m.at)
 			}
 			continue
 		}
-		if BlocksFor(s.filled) > len(m.table) {
-			return fmt.Errorf("kvcache: sequence %d has %d positions, but only %d blocks", j, s.filled, len(m.table))
+		if BlocksFor(filled) > len(m.table) {
+			return fmt.Errorf("kvcache: sequence %d has %d positions, but only %d blocks", j, filled, len(m.table))
 		}
 		for b, id := range m.table {
 			if id != none {
@@ -48,8 +54,8 @@ func (c *Cache) checkHeld(i int, open []*Sequence) error {
 				held++
 				continue
 			}
-			if at := s.filled / BlockTokens; b >= at || st.kind.Reads(at, b) {
-				return fmt.Errorf("kvcache: sequence %d with %d positions lacks block %d (kind %s)", j, s.filled,
+			if at := filled / BlockTokens; b >= at || st.kind.Reads(at, b) {
+				return fmt.Errorf("kvcache: sequence %d with %d positions lacks block %d (kind %s)", j, filled,
 					b, st.kind.Name())
 			}
 		}

@@ -14,6 +14,8 @@ type Sequence struct {
 	keys   []key    // of the full blocks of tokens
 	marks  []bool   // by block: the block contains a checkpoint
 	of     []memory // by store
+	// loading is the position up to which the caller fills blocks (BeginLoad); 0: none.
+	loading int
 }
 
 // memory is the part of a sequence that belongs to one store.

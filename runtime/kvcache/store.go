@@ -37,6 +37,7 @@ type store struct {
 	promised    int // total quota of open sequences in a bounded store
 	states      int // blocks of a recurrent store that only states may use
 	held        int // states in use
+	pins        []BlockID
 }
 
 // list is a doubly linked list of idle blocks.
