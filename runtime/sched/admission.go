@@ -61,7 +61,7 @@ func (s *Scheduler) expel() {
 		return
 	}
 	for i := len(s.running) - 1; i >= 0; i-- {
-		if r := s.running[i]; r.class == Proactive && !r.inFlight {
+		if r := s.running[i]; r.class == Proactive && !r.writes() {
 			r.reuse = false
 			s.preempt(r)
 		}
@@ -106,6 +106,7 @@ func (s *Scheduler) fit(r *request) bool {
 				s.cache.Checkpoint(seq, end)
 			}
 			s.stats.ReusedTokens += int64(reused)
+			s.beginLoad(r)
 			return true
 		}
 		if !s.preemptBelow(r) {

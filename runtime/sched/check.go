@@ -22,6 +22,8 @@ func (s *Scheduler) Check() error {
 			return fmt.Errorf("sched: running request %d is out of order", r.id)
 		case s.flies(r) > 1 || r.inFlight != (s.flies(r) == 1):
 			return fmt.Errorf("sched: request %d is inconsistent with the forwards in flight", r.id)
+		case r.loading != slices.Contains(s.loads, r) || r.loading && r.inFlight:
+			return fmt.Errorf("sched: request %d is inconsistent with the loads", r.id)
 		case !r.dead && s.byID[r.id] != r:
 			return fmt.Errorf("sched: running request %d is unknown", r.id)
 		}

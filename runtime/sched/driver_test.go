@@ -40,6 +40,10 @@ type driver struct {
 	ranks          *rand.Rand // of which priorities are drawn; nil: all have one
 	drafts         *rand.Rand // of which guesses are made; nil: of none
 	guessed, right int        // rows of guesses, and of right ones
+
+	stored  *rand.Rand // of which prompts are stored outside the cache; nil: none
+	loading []load     // in progress
+	loaded  int
 }
 
 type client struct {
@@ -80,7 +84,7 @@ func (d *driver) arrive(id ID, class Class, prompt []int32, want int) {
 	d.live[id] = &client{class: class, text: slices.Clone(prompt), prompt: len(prompt), want: want, arrived: d.now,
 		progress: d.now}
 	d.events = append(d.events, Event{Kind: Arrive, ID: id, Class: class, Prompt: prompt, MaxTokens: want,
-		Priority: d.priority()})
+		Priority: d.priority(), Stored: d.storedOf(prompt)})
 }
 
 func (d *driver) cancel(id ID) {
@@ -170,7 +174,7 @@ func (d *driver) step() error {
 		return fmt.Errorf("told to halt %+v: %v, due: %v", *before, d.halting, d.dueHalt())
 	}
 	d.events = d.events[:0]
-	if d.flight == nil && len(d.live) > 0 {
+	if d.flight == nil && len(d.live) > 0 && len(d.loading) == 0 {
 		return fmt.Errorf("%d requests live and nothing runs", len(d.live))
 	}
 	if n := d.stats().RecomputedTokens; n != int64(d.recomputed) {
@@ -190,13 +194,17 @@ func (d *driver) dueHalt() bool {
 	}
 	due := d.wanted(d.flight) == 0
 	for _, e := range d.events {
-		due = due || d.open && d.yields() && e.Kind == Arrive && e.Class == Reactive && d.live[e.ID] != nil
+		c := d.live[e.ID]
+		came := e.Kind == Arrive || e.Kind == Loaded || e.Kind == LoadFailed
+		due = due || d.open && d.yields() && came && c != nil && c.class == Reactive && !d.loads(e.ID)
 	}
 	return due
 }
 
 func (d *driver) act(a *Action, last bool) error {
 	switch a.Kind {
+	case Load:
+		return d.beginLoad(a)
 	case Halt:
 		if d.flight == nil || d.halting || a.ID != d.flight.ID || a.Lane != d.flight.Lane {
 			return fmt.Errorf("%+v while %+v is in flight", *a, d.flight)
@@ -375,7 +383,7 @@ func (d *driver) checkTable(span kvcache.Span, text []int32) error {
 }
 
 func (d *driver) drain(limit int) error {
-	for n := 0; len(d.live) > 0 || d.flight != nil; n++ {
+	for n := 0; len(d.live) > 0 || d.flight != nil || len(d.loading) > 0; n++ {
 		if n > limit {
 			return fmt.Errorf("%d requests still live after %d forwards", len(d.live), limit)
 		}
@@ -383,6 +391,7 @@ func (d *driver) drain(limit int) error {
 			d.now = d.ends
 			d.land()
 		}
+		d.endLoad()
 		if err := d.step(); err != nil {
 			return err
 		}

@@ -24,13 +24,15 @@ const (
 type EventKind uint8
 
 const (
-	Arrive  EventKind = iota // a new request: ID, Class, Prompt or PromptTokens, MaxTokens
-	Cancel                   // the client of ID has gone
-	Done                     // the forward on Lane ended; precedes its Sampled and Finish events
-	Stopped                  // the forward on Lane halted at an op boundary
-	Sampled                  // ID continues with Tokens, of which the last was not computed yet
-	Finish                   // ID is complete
-	Ready                    // ID, which arrived Pending, may run
+	Arrive     EventKind = iota // a new request: ID, Class, Prompt or PromptTokens, MaxTokens
+	Cancel                      // the client of ID has gone
+	Done                        // the forward on Lane ended; precedes its Sampled and Finish events
+	Stopped                     // the forward on Lane halted at an op boundary
+	Sampled                     // ID continues with Tokens, of which the last was not computed yet
+	Finish                      // ID is complete
+	Ready                       // ID, which arrived Pending, may run
+	Loaded                      // the blocks of the Load of ID are filled
+	LoadFailed                  // the Load of ID ended without them: its positions are computed
 )
 
 // Event is an input of Step.
@@ -47,6 +49,7 @@ type Event struct {
 	Priority     int32        // Arrive: requests of one Class with a lower value go first
 	Salt         kvcache.Salt // Arrive: blocks are shared among requests of one salt
 	Ends         []int        // Arrive: positions after messages of the prompt, where others may branch; copied
+	Stored       int          // Arrive: positions of the prompt that can be loaded, a multiple of kvcache.BlockTokens
 	Pending      bool         // Arrive: the request takes a place in its queue and runs only after its Ready
 	Tokens       []int32      // Sampled: copied; nil means one token, in a simulation
 	// Sampled: draft of the following tokens, copied. The next decode batch verifies as many of
@@ -66,6 +69,7 @@ const (
 	Preempt                   // ID lost its blocks and its halted forward; it will be computed again
 	Reject                    // refuse ID; the scheduler forgets it
 	Placed                    // ID, which is Pending, has a place in its queue: prepare it and report it Ready
+	Load                      // fill the blocks Pieces of ID, up to position N; report Loaded or LoadFailed
 )
 
 // Forward reports whether the action starts a forward.
@@ -110,7 +114,8 @@ type Action struct {
 	Set    uint8  // set of activations that the forward uses
 	Reason Reason
 	ID     ID
-	Pos, N int // Prefill, Resume
+	Pos, N int             // Prefill, Resume, Load
+	Pieces []kvcache.Piece // Load
 	// Prefill, Resume: time after which the forward halts. It starts no op that is predicted to end
 	// later, but runs at least one. 0: it halts only for a Halt.
 	Quantum time.Duration
@@ -132,4 +137,6 @@ type Stats struct {
 	Quanta           int64  // forwards of proactive prefill paid for by quanta
 	Rejections       int64
 	ReusedTokens     int64 // positions shared instead of computed
+	LoadedTokens     int64 // positions loaded instead of computed
+	Loading          int   // requests whose blocks are being filled
 }

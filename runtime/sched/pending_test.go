@@ -10,7 +10,7 @@ import (
 func steps(s *Scheduler, events ...Event) (out []string) {
 	for _, a := range s.Step(0, events) {
 		name := map[ActionKind]string{Prefill: "prefill", Decode: "decode", Halt: "halt", Reject: "reject",
-			Placed: "placed"}[a.Kind]
+			Placed: "placed", Load: "load"}[a.Kind]
 		out = append(out, fmt.Sprintf("%s %d", name, a.ID))
 	}
 	return out

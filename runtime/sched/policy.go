@@ -24,8 +24,8 @@ type policy interface {
 	// leaves out those that pause. At least one stays, and at most MaxRunning+1. Drafts may fill
 	// the batch up to most rows.
 	batch(s *Scheduler, ready []*request) (rows []*request, most int)
-	// victim is the resident sequence that loses its blocks next, or nil if all are in flight. It
-	// is the last one of a fixed order, so that the first one always finishes.
+	// victim is the resident sequence that loses its blocks next, or nil if all of them write to
+	// their blocks. It is the last one of a fixed order, so that the first one always finishes.
 	victim(s *Scheduler) *request
 	// halts reports whether the arrival of r halts the proactive prefill in flight.
 	halts(s *Scheduler, r *request) bool
@@ -116,11 +116,11 @@ func ofClass(ready []*request, c Class) []*request {
 	return ready[:n]
 }
 
-// last returns the resident sequence that is last in precedence and not in flight.
+// last returns the resident sequence that is last in precedence and does not write to its blocks.
 func last(s *Scheduler) *request {
 	var v *request
 	for _, r := range s.running {
-		if !r.inFlight && (v == nil || v.before(r)) {
+		if !r.writes() && (v == nil || v.before(r)) {
 			v = r
 		}
 	}

@@ -29,7 +29,7 @@ func (eldest) batch(s *Scheduler, ready []*request) ([]*request, int) {
 
 func (eldest) victim(s *Scheduler) *request {
 	for _, r := range slices.Backward(s.running) {
-		if !r.inFlight {
+		if !r.writes() {
 			return r
 		}
 	}

@@ -87,7 +87,7 @@ func (s *Scheduler) preempt(r *request) {
 }
 
 // leave ends a request that finished or was cancelled. A request in flight keeps its blocks until
-// the forward lands, because workers write to them.
+// the forward lands, because workers write to them, and one that loads until its load ends.
 func (s *Scheduler) leave(r *request) {
 	delete(s.byID, r.id)
 	if r.unready {
@@ -96,7 +96,7 @@ func (s *Scheduler) leave(r *request) {
 		return
 	}
 	s.lives[r.class]--
-	if r.inFlight {
+	if r.writes() {
 		r.dead = true
 		return
 	}

@@ -21,6 +21,7 @@ type history struct {
 	texts   bool // nothing is drawn
 	states  bool // some layers have a state
 	ranks   bool // requests have priorities
+	stored  bool // some prompts can be loaded
 	record  io.Writer
 
 	reactive bool    // every request is
@@ -93,6 +94,9 @@ func randomHistory(h history) (*driver, error) {
 			}
 		}
 		d.now += time.Duration(rng.IntN(3)) * time.Millisecond / 2
+		if d.stored != nil && d.stored.IntN(3) == 0 {
+			d.endLoad()
+		}
 		if err := d.step(); err != nil {
 			return nil, fmt.Errorf("seed %d: %w", h.seed, err)
 		}
@@ -132,6 +136,9 @@ func (h *history) equip(d *driver) {
 	}
 	if h.ranks {
 		d.ranks = rand.New(rand.NewPCG(h.seed, 4))
+	}
+	if h.stored {
+		d.stored = rand.New(rand.NewPCG(h.seed, 5))
 	}
 	d.record = h.record
 }

@@ -20,6 +20,7 @@ type request struct {
 	logits   bool          // the logits of every position are wanted
 	inFlight bool          // part of a forward in flight
 	held     bool          // part of the halted forward
+	loading  bool          // its blocks are being filled
 	dead     bool          // has ended, but is still part of a forward in flight
 	begun    bool          // its first forward has started
 	resumed  bool          // was resident before and lost its blocks
@@ -34,6 +35,7 @@ type request struct {
 	reached  int           // positions computed or shared at some time
 	limit    int           // known never exceeds it
 	salt     kvcache.Salt
+	stored   int           // positions that can be loaded
 	draft    int           // drafted tokens after the known ones in tokens
 	rows     int           // of the last forward
 	chunk    time.Duration // when the current chunk of its prompt started
@@ -51,6 +53,10 @@ func (r *request) urgency() Class {
 	}
 	return r.class
 }
+
+// writes reports whether a forward or a load writes to the blocks of the request, so that it must
+// keep them.
+func (r *request) writes() bool { return r.inFlight || r.loading }
 
 // precedence orders requests by urgency, then priority, then arrival. Queues and running requests
 // are sorted by it; the last request in this order loses its blocks first.

@@ -47,6 +47,7 @@ type Scheduler struct {
 	blocked  *request
 	blockedN uint64
 	releases uint64
+	loads    []*request // whose blocks are being filled, including those that have ended
 
 	// Forwards.
 	flights    []flight   // by lane
@@ -119,7 +120,9 @@ func (s *Scheduler) decodes(r *request) bool { return s.ready(r) && r.pending() 
 
 // ready reports whether a resident request may be part of a new forward. A halted prefill of
 // several texts continues with the first of them.
-func (s *Scheduler) ready(r *request) bool { return !r.inFlight && (!r.held || r == s.suspended) }
+func (s *Scheduler) ready(r *request) bool {
+	return !r.writes() && (!r.held || r == s.suspended)
+}
 
 // Live returns the number of requests that have not ended.
 func (s *Scheduler) Live() int { return len(s.byID) }
@@ -142,7 +145,7 @@ func (s *Scheduler) Cached(salt kvcache.Salt, prompt []int32) int {
 func (s *Scheduler) Stats() Stats {
 	st := s.stats
 	st.Blocks, st.Free = s.cache.Blocks(), s.cache.Idle()
-	st.Waiting = s.unready
+	st.Waiting, st.Loading = s.unready, len(s.loads)
 	for _, q := range s.queue {
 		for _, r := range q {
 			st.Waiting[r.stated]++

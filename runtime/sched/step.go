@@ -41,7 +41,8 @@ func (s *Scheduler) halt() {
 	}
 	f.halting = !slices.ContainsFunc(f.reqs, func(r *request) bool { return !r.dead })
 	for _, r := range s.arrived {
-		f.halting = f.halting || f.interruptible && s.byID[r.id] == r && !r.unready && s.policy.halts(s, r)
+		f.halting = f.halting || f.interruptible && s.byID[r.id] == r && !r.unready && !r.loading &&
+			s.policy.halts(s, r)
 	}
 	if f.halting {
 		s.actions = append(s.actions, Action{Kind: Halt, Lane: f.lane, ID: f.reqs[0].id})
@@ -56,6 +57,8 @@ func (s *Scheduler) apply(now time.Duration, e *Event) {
 		if r := s.byID[e.ID]; r != nil && r.unready {
 			s.makeReady(r)
 		}
+	case Loaded, LoadFailed:
+		s.endLoad(e.ID, e.Kind == Loaded)
 	case Done:
 		s.land(e, true)
 	case Stopped:
@@ -107,6 +110,9 @@ func (s *Scheduler) arrive(now time.Duration, e *Event) {
 		r.tokens = append(slices.Grow(r.tokens[:0], r.limit), e.Prompt...)
 	}
 	r.logits = e.Logits
+	if r.reuse {
+		r.stored = e.Stored
+	}
 	r.ends = append(r.ends[:0], e.Ends...)
 	s.arrivals++
 	s.byID[r.id] = r
