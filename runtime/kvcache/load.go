@@ -173,3 +173,9 @@ func (c *Cache) Unpin(store int, id BlockID) {
 
 // Has reports whether a store has a cached block with a key.
 func (c *Cache) Has(store int, k *Key) bool { return c.stores[store].find((*key)(k)) != none }
+
+// NextKey returns the key of a full block of tokens that follows the block with key before, or the
+// salt.
+func NextKey(before Key, tokens []int32) Key {
+	return chain((*key)(&before), tokens)
+}

@@ -1,0 +1,186 @@
+package disk
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// slackShare is the share of the limit, one part in so many, that is freed in addition when objects
+// are evicted, and that a process writes at most before it looks at the folder again.
+const slackShare = 64
+
+// space tracks the bytes of a folder between two looks at it.
+type space struct {
+	mu      sync.Mutex
+	known   bool
+	total   int64
+	written int64 // by this process since the last look
+}
+
+func (s *space) bytes() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.total
+}
+
+// add counts an object that was written.
+func (s *space) add(size int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.total += size
+	s.written += size
+}
+
+// forget makes the next write look at the folder.
+func (s *space) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.known = false
+}
+
+// Object is an object of a folder as lists show it.
+type Object struct {
+	Name   Name
+	Bytes  int64     // of the file
+	Used   time.Time // last read or write
+	Pinned bool      // never evicted
+}
+
+// makeRoom evicts objects until size more bytes fit.
+func (s *Store) makeRoom(size int64) error {
+	limit := s.options.Bytes
+	if size > limit/2 {
+		return fmt.Errorf("%w for a block of %d bytes: its limit is %d bytes", ErrNoRoom, size, limit)
+	}
+	sp := &s.space
+	sp.mu.Lock()
+	defer sp.mu.Unlock()
+	if sp.known && sp.total+size <= limit && sp.written+size <= limit/slackShare {
+		return nil
+	}
+	unlock, err := s.lockFolder()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	list, err := s.Objects()
+	if err != nil {
+		return err
+	}
+	sp.known, sp.total, sp.written = true, 0, 0
+	for i := range list {
+		sp.total += list[i].Bytes
+	}
+	if sp.total+size <= limit {
+		return nil
+	}
+	s.sortByAge(list)
+	for _, o := range list {
+		if sp.total+size <= limit-limit/slackShare {
+			break
+		}
+		if o.Pinned {
+			continue
+		}
+		if err := os.Remove(s.path(o.Name)); err == nil {
+			sp.total -= o.Bytes
+			s.counts.evicted.Add(1)
+		}
+	}
+	if sp.total+size > limit {
+		return fmt.Errorf("%w: pinned blocks take %d of %d bytes", ErrNoRoom, sp.total, limit)
+	}
+	return nil
+}
+
+// sortByAge sorts the objects that were used longest ago first. A time in the future is from a
+// clock that was wrong, so it counts as the oldest.
+func (s *Store) sortByAge(list []Object) {
+	soon := s.options.Now().Add(time.Minute)
+	age := func(o *Object) time.Time {
+		if o.Used.After(soon) {
+			return time.Time{}
+		}
+		return o.Used
+	}
+	slices.SortFunc(list, func(a, b Object) int {
+		return cmp.Or(age(&a).Compare(age(&b)), slices.Compare(a.Name[:], b.Name[:]))
+	})
+}
+
+// lockFolder waits for the lock that processes hold while they evict.
+func (s *Store) lockFolder() (unlock func(), err error) {
+	f, err := os.OpenFile(filepath.Join(s.dir, lockFile), os.O_CREATE|os.O_RDWR|noFollow, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := lock(f); err != nil {
+		_ = f.Close()
+		return nil, fmt.Errorf("the cache folder cannot be locked: %w", err)
+	}
+	return func() { _ = f.Close() }, nil
+}
+
+// Objects lists the objects of the folder, in no order. It reads no contents.
+func (s *Store) Objects() (list []Object, err error) {
+	root := filepath.Join(s.dir, objectsDir)
+	folders, err := os.ReadDir(root)
+	if err != nil {
+		return nil, err
+	}
+	for _, folder := range folders {
+		entries, err := os.ReadDir(filepath.Join(root, folder.Name()))
+		if err != nil {
+			continue // not a folder
+		}
+		pinned := map[string]bool{}
+		for _, e := range entries {
+			if name, ok := strings.CutSuffix(e.Name(), pinSuffix); ok {
+				pinned[name] = true
+			}
+		}
+		for _, e := range entries {
+			n, ok := objectName(e.Name())
+			if !ok {
+				continue
+			}
+			if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
+				list = append(list, Object{Name: n, Bytes: info.Size(), Used: info.ModTime(), Pinned: pinned[e.Name()]})
+			}
+		}
+	}
+	return list, nil
+}
+
+// Info reads the header of an object.
+func (s *Store) Info(n Name) (Info, error) {
+	f, h, buf, err := s.open(n)
+	if err != nil {
+		return Info{}, err
+	}
+	s.release(buf)
+	return h.Info, f.Close()
+}
+
+// Content reads an object whole.
+func (s *Store) Content(ctx context.Context, n Name) (Info, []byte, error) {
+	f, h, buf, err := s.open(n)
+	if err != nil {
+		return Info{}, nil, err
+	}
+	defer f.Close()
+	defer s.release(buf)
+	data := make([]byte, 0, h.payload)
+	err = h.each(ctx, f, *buf, func(chunk []byte) error {
+		data = append(data, chunk...)
+		return nil
+	})
+	return h.Info, data, err
+}

@@ -1,0 +1,155 @@
+package disk
+
+import (
+	"errors"
+	"math/rand/v2"
+	"os"
+	"testing"
+	"time"
+)
+
+// unsynced are files that do not wait for the disk.
+type unsynced struct{ Files }
+
+func (u unsynced) Create(path string) (File, error) {
+	f, err := u.Files.Create(path)
+	return unsyncedFile{f}, err
+}
+
+type unsyncedFile struct{ File }
+
+func (unsyncedFile) Sync() error { return nil }
+
+// TestEviction checks that the objects that were used longest ago are removed, that pinned ones are
+// not, and that the folder stays within its limit.
+func TestEviction(t *testing.T) {
+	const size = 16 << 10 // of a file, with its header
+	now := time.Now().Add(-time.Hour)
+	o := Options{Files: unsynced{HostFiles()}, Bytes: 64 * size, Now: func() time.Time {
+		now = now.Add(time.Second)
+		return now
+	}}
+	s := mustOpen(t, t.TempDir(), o)
+	var names []Name
+	write := func() error {
+		info, data := block(3, len(names), size-headerBytes)
+		names = append(names, info.Name())
+		err := s.Write(t.Context(), info, data)
+		s.Touch(info.Name())
+		return err
+	}
+	for range 60 {
+		if err := write(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Touch(names[0])
+	if err := s.Pin(names[1], true); err != nil {
+		t.Fatal(err)
+	}
+	for range 40 {
+		if err := write(); err != nil {
+			t.Fatal(err)
+		}
+		if total := s.total(t); total > o.Bytes {
+			t.Fatalf("%d bytes of at most %d", total, o.Bytes)
+		}
+	}
+	if !s.Has(names[0]) || !s.Has(names[1]) || s.Has(names[2]) || !s.Has(names[99]) {
+		t.Errorf("used %v, pinned %v, unused %v, new %v", s.Has(names[0]), s.Has(names[1]), s.Has(names[2]),
+			s.Has(names[99]))
+	}
+	if err := s.Pin(names[1], false); err != nil || s.Stats().Evicted < 30 {
+		t.Errorf("%v, %d evicted", err, s.Stats().Evicted)
+	}
+	for i := range names {
+		if err := s.pinExisting(names[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := write(); err == nil {
+		for range 4 {
+			err = errors.Join(err, write())
+		}
+		if !errors.Is(err, ErrNoRoom) {
+			t.Errorf("a folder of pinned blocks: %v", err)
+		}
+	}
+	info, data := block(4, 0, int(o.Bytes))
+	if err := s.Write(t.Context(), info, data); !errors.Is(err, ErrNoRoom) {
+		t.Errorf("a block larger than the folder: %v", err)
+	}
+}
+
+// pinExisting pins an object that exists.
+func (s *Store) pinExisting(n Name) error {
+	if !s.Has(n) {
+		return nil
+	}
+	return s.Pin(n, true)
+}
+
+// total returns the bytes of all objects.
+func (s *Store) total(t *testing.T) (total int64) {
+	list, err := s.Objects()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range list {
+		total += o.Bytes
+	}
+	return total
+}
+
+// TestClockJumps checks that objects written under a clock that was ahead do not stay for ever.
+func TestClockJumps(t *testing.T) {
+	const size = 16 << 10
+	ahead := 1000 * time.Hour
+	s := mustOpen(t, t.TempDir(), Options{Files: unsynced{HostFiles()}, Bytes: 64 * size, Now: func() time.Time { return time.Now().Add(ahead) }})
+	for i := range 200 {
+		if i == 60 {
+			ahead = 0
+		}
+		info, data := block(5, i, size-headerBytes)
+		s.Touch(mustWrite(t, s, info, data))
+	}
+	soon := time.Now().Add(time.Minute)
+	list, err := s.Objects()
+	if err != nil || len(list) == 0 {
+		t.Fatal(err)
+	}
+	for _, o := range list {
+		if o.Used.After(soon) {
+			t.Errorf("an object of %v is left of %d", o.Used, len(list))
+		}
+	}
+}
+
+// TestTwoStoresShareAFolder checks that two processes keep the limit together and read each other's
+// objects.
+func TestTwoStoresShareAFolder(t *testing.T) {
+	const size = 16 << 10
+	dir, rng := t.TempDir(), rand.New(rand.NewPCG(1, 2))
+	o := Options{Files: unsynced{HostFiles()}, Bytes: 100 * size}
+	stores := []*Store{mustOpen(t, dir, o), mustOpen(t, dir, o)}
+	shared := 0
+	for i := range 300 {
+		info, data := block(6, i, size-headerBytes)
+		name := mustWrite(t, stores[rng.IntN(2)], info, data)
+		if _, _, err := read(stores[rng.IntN(2)], name, len(data)); err == nil {
+			shared++
+		}
+		if total := stores[0].total(t); total > o.Bytes {
+			t.Fatalf("%d bytes of at most %d after %d objects", total, o.Bytes, i)
+		}
+	}
+	if shared < 295 {
+		t.Errorf("%d of 300 objects were read", shared)
+	}
+	if err := stores[0].Remove(Name{}); err != nil {
+		t.Errorf("removing an object that does not exist: %v", err)
+	}
+	if _, err := os.Stat(dir); err != nil {
+		t.Error(err)
+	}
+}
