@@ -106,7 +106,7 @@ func TestClockJumps(t *testing.T) {
 	const size = 16 << 10
 	ahead := 1000 * time.Hour
 	s := mustOpen(t, t.TempDir(), Options{Files: unsynced{HostFiles()}, Bytes: 64 * size, Now: func() time.Time { return time.Now().Add(ahead) }})
-	for i := range 200 {
+	for i := range 130 {
 		if i == 60 {
 			ahead = 0
 		}
@@ -133,7 +133,7 @@ func TestTwoStoresShareAFolder(t *testing.T) {
 	o := Options{Files: unsynced{HostFiles()}, Bytes: 100 * size}
 	stores := []*Store{mustOpen(t, dir, o), mustOpen(t, dir, o)}
 	shared := 0
-	for i := range 300 {
+	for i := range 150 {
 		info, data := block(6, i, size-headerBytes)
 		name := mustWrite(t, stores[rng.IntN(2)], info, data)
 		if _, _, err := read(stores[rng.IntN(2)], name, len(data)); err == nil {
@@ -143,8 +143,8 @@ func TestTwoStoresShareAFolder(t *testing.T) {
 			t.Fatalf("%d bytes of at most %d after %d objects", total, o.Bytes, i)
 		}
 	}
-	if shared < 295 {
-		t.Errorf("%d of 300 objects were read", shared)
+	if shared < 145 {
+		t.Errorf("%d of 150 objects were read", shared)
 	}
 	if err := stores[0].Remove(Name{}); err != nil {
 		t.Errorf("removing an object that does not exist: %v", err)

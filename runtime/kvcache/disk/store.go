@@ -156,7 +156,7 @@ func (s *Store) Stats() Stats {
 // path returns the path of an object.
 func (s *Store) path(n Name) string {
 	hex := n.String()
-	return filepath.Join(s.dir, objectsDir, hex[:2], hex)
+	return filepath.Join(s.dir, objectsDir, hex[:1], hex)
 }
 
 // Has reports whether an object exists. It may still be damaged.
