@@ -40,7 +40,10 @@ type Request struct {
 	// Progress is called after each computed part of the prompt, until the first token. It may be
 	// nil.
 	Progress func(Progress)
-	Salt     [sha256.Size]byte // requests with different salts cannot observe each other's cached prefixes
+	// Keep stores the prefix of the prompt on disk at once, if there is a prefix store. Without it,
+	// a prefix is stored when a second prompt has it.
+	Keep bool
+	Salt [sha256.Size]byte // requests with different salts cannot observe each other's cached prefixes
 	// Warnings collects what was left out of the request or changed in it. It may be nil.
 	Warnings *Warnings
 }
@@ -54,6 +57,7 @@ type Queue struct {
 
 	Prompt int // tokens of the prompt; 0 if the cached part is not known
 	Cached int // tokens of the prompt that are already in the cache
+	Stored int // further tokens that will be loaded from disk
 	// Diverged is the index of the first token that differs from the most similar recent prompt
 	// with the same Salt. It is -1 if there is no such prompt or no token differs.
 	Diverged int

@@ -21,6 +21,7 @@ import (
 	"sandwich/runtime/model"
 	"sandwich/runtime/phase"
 	"sandwich/runtime/pool"
+	"sandwich/runtime/prefix"
 	"sandwich/runtime/sched"
 )
 
@@ -32,6 +33,7 @@ type Options struct {
 	Queue    int // requests that may wait in addition
 	Service
 	Accelerator DeviceOptions
+	Prefixes    PrefixOptions
 
 	IsEnd     func(id int32) bool // reports whether a token ends an answer or a message
 	Observe   func(f Forward)     // is called after each forward, not concurrently; must not block
@@ -64,6 +66,7 @@ type Engine struct {
 	context int
 	buffer  *sampling.Buffer
 	recent  recentTexts
+	stored  storedPrefixes
 	watch   watch // of the available CPUs
 
 	mu         sync.Mutex // guards the fields up to the next blank line
@@ -106,13 +109,17 @@ type job struct {
 	started   time.Time // start of its first forward; set before the first token
 	cached    int       // prompt positions that were cached at started
 
-	cachedOnArrival int       // prompt positions; set if Request.Queued is set
-	known           []int32   // tokens of the event that goes to the scheduler
-	forced          []int32   // tokens sent because no other was allowed, that are not computed yet
-	forcedMemory    []int32   // backing array of forced
-	output          []int32   // generated tokens, for recentTexts
-	resumeAt        int       // op at which its halted prefill continues
-	vector          []float32 // output row of a pooled model; set before out is closed
+	cachedOnArrival int        // prompt positions; set if Request.Queued is set
+	storedOnArrival int        // prompt positions that will be loaded from disk
+	known           []int32    // tokens of the event that goes to the scheduler
+	forced          []int32    // tokens sent because no other was allowed, that are not computed yet
+	forcedMemory    []int32    // backing array of forced
+	output          []int32    // generated tokens, for recentTexts
+	hit             prefix.Hit // of its prompt on disk
+	stopLoad        func()     // cancels the load of hit; may be nil
+	noted           bool       // its prompt was passed to the prefix store
+	resumeAt        int        // op at which its halted prefill continues
+	vector          []float32  // output row of a pooled model; set before out is closed
 }
 
 // New starts an engine. It returns the errors of Open, which ctx cancels, and an error for sizes
@@ -145,6 +152,7 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 	o.Blocks = max(o.Blocks, kvcache.BlocksFor(o.Context+1))
 	o.RunnerOptions.Context = max(o.RunnerOptions.Context, o.Context)
 	o.Sequences = sched.Residents(o.Parallel)
+	o.Digest = o.Prefixes.Store != nil
 	r, err := Open(ctx, o.RunnerOptions)
 	if err != nil {
 		return nil, err
@@ -183,6 +191,7 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 		sched: scheduler, observe: o.Observe, lost: o.Accelerator.Lost, accelerator: o.Accelerator.Device,
 	}
 	e.cores.Engine, e.cores.costs = e, costs
+	e.openPrefixes(&o)
 	e.driver = sched.NewDriver(e.sched, &e.mu, wall{e}, e.executor(accelerator))
 	return e, nil
 }
@@ -219,6 +228,7 @@ func (e *Engine) shut() {
 	<-e.ended
 	e.watch.close()
 	e.lanes.running.Wait()
+	e.stored.close()
 	closeDevice(e.onDevice.device)
 	e.runner.Close()
 }
@@ -253,6 +263,7 @@ func (e *Engine) Generate(ctx context.Context, req api.Request, emit func(api.To
 	if req.Prepare != nil {
 		j.placed = make(chan struct{})
 	}
+	e.findStored(j)
 	diverged := -1
 	if req.Queued != nil {
 		diverged = e.recent.diverged(req.Salt, req.Prompt)
@@ -263,6 +274,7 @@ func (e *Engine) Generate(ctx context.Context, req api.Request, emit func(api.To
 	if req.Queued != nil {
 		q := e.queueEstimate(j)
 		q.Prompt, q.Cached, q.Diverged = len(req.Prompt), j.cachedOnArrival, diverged
+		q.Stored = max(0, j.storedOnArrival-j.cachedOnArrival)
 		req.Queued(q)
 	}
 	defer e.cancel(j) // if it has not ended: ctx ended, or emit failed, panicked or ended the answer
@@ -349,7 +361,7 @@ func (e *Engine) submit(j *job) error {
 	e.driver.Post(sched.Event{
 		Kind: sched.Arrive, ID: j.id, Class: j.req.Class, Priority: j.req.Priority, Prompt: j.req.Prompt,
 		MaxTokens: j.limit, Salt: j.req.Salt, Ends: e.ends(j.req.Prompt), Logits: j.req.OfPrompt,
-		Pending: j.placed != nil,
+		Pending: j.placed != nil, Stored: e.worthLoading(j),
 	})
 	e.poke()
 	return nil
@@ -380,6 +392,9 @@ func (e *Engine) cancel(j *job) {
 		return
 	}
 	delete(e.jobs, j.id)
+	if j.stopLoad != nil {
+		j.stopLoad()
+	}
 	e.driver.Post(sched.Event{Kind: sched.Cancel, ID: j.id})
 	e.poke()
 }

@@ -30,6 +30,7 @@ func (e *Engine) follow(ctx context.Context, j *job, emit func(api.Token) error)
 			if res.Tokens == 0 {
 				res.FirstToken = s.at.Sub(j.arrived)
 				e.remember(j)
+				e.notePrompt(j)
 			}
 			if j.req.Queued != nil {
 				j.output = append(j.output, s.id)
@@ -69,6 +70,7 @@ func (e *Engine) remember(j *job) {
 
 // finish returns the result of a job that ended for a reason.
 func (e *Engine) finish(res api.Result, j *job, reason api.Finish) api.Result {
+	e.notePrompt(j)
 	res.Finish = reason
 	res.CachedTokens = j.cached
 	res.Arrived, res.Queued = j.arrived, j.queued()

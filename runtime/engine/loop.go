@@ -108,6 +108,8 @@ func (c *lane) Carry(a *sched.Action) {
 		c.gate.stop.Store(true)
 	case sched.Reject:
 		c.reject(a)
+	case sched.Load:
+		c.startLoad(a)
 	case sched.Placed:
 		if j := c.jobs[a.ID]; j != nil {
 			close(j.placed)

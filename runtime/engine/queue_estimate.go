@@ -15,7 +15,10 @@ func (e *Engine) queueEstimate(j *job) (q api.Queue) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	q.Ahead, q.Wait = e.sched.Place(j.id)
-	took, chunks := e.prefill(j.cachedOnArrival, len(j.req.Prompt))
+	took, chunks := e.prefill(max(j.cachedOnArrival, j.storedOnArrival), len(j.req.Prompt))
+	if j.storedOnArrival > 0 {
+		took += e.loadTime(j, j.cachedOnArrival)
+	}
 	var others cost.Load
 	for _, o := range e.jobs {
 		switch {

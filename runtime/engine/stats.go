@@ -5,6 +5,7 @@ import (
 
 	"sandwich/runtime/cost"
 	"sandwich/runtime/pool"
+	"sandwich/runtime/prefix"
 	"sandwich/runtime/sched"
 )
 
@@ -33,9 +34,10 @@ type Stats struct {
 	Scheduler sched.Stats
 	Pool      pool.Stats
 	Memory    Memory
-	Places    pool.Places // PUs where the workers may run; Lost has workers whose PU is unavailable
-	Quota     float64     // CPU quota of the cgroup, in CPUs; 0 when unlimited
-	Failed    error       // error of all further requests: api.ErrClosed, *InternalError or nil
+	Places    pool.Places   // PUs where the workers may run; Lost has workers whose PU is unavailable
+	Quota     float64       // CPU quota of the cgroup, in CPUs; 0 when unlimited
+	Prefixes  *prefix.Stats // of the prefix store; nil without one
+	Failed    error         // error of all further requests: api.ErrClosed, *InternalError or nil
 }
 
 // Forward describes a forward that ended, for timelines.
@@ -81,6 +83,11 @@ func (e *Engine) Stats() Stats {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	seen := e.watch.available()
+	var stored *prefix.Stats
+	if e.stored.cache != nil {
+		s := e.stored.cache.Stats()
+		stored = &s
+	}
 	return Stats{Counts: e.counts, Scheduler: e.sched.Stats(), Pool: e.runner.Pool().Stats(), Memory: e.runner.Memory(),
-		Places: seen.Places, Quota: seen.Quota, Failed: e.failed}
+		Places: seen.Places, Quota: seen.Quota, Failed: e.failed, Prefixes: stored}
 }

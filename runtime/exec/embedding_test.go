@@ -88,7 +88,7 @@ func TestEmbeddingGivesTheRowsOfTheFile(t *testing.T) {
 						t.Fatal(err)
 					}
 					defer workers.Close()
-					w, err := load.Load(t.Context(), shards, plan, workers.Pool, workers.Grouping(), nil)
+					w, err := load.Load(t.Context(), shards, plan, workers.Pool, workers.Grouping(), nil, nil)
 					if err != nil {
 						t.Fatal(err)
 					}

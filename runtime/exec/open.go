@@ -2,6 +2,7 @@ package exec
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"time"
@@ -34,6 +35,7 @@ type Options struct {
 	Unpinned   bool          // workers are not bound to PUs, so that a plan may have more of them than this machine
 	Sync       tp.Sync       // how ranks wait for each other
 	Progress   func(done, total int64)
+	Digest     bool // hash the model while it is packed, for Identity
 
 	// Workers run the model, unless nil, instead of those that Spin and Unpinned describe. They are
 	// divided among the plan's ranks and outlive the assembly.
@@ -72,6 +74,7 @@ type Assembly struct {
 	rows       int // most rows of a forward
 	logits     int // most of them whose logits are wanted
 	context    int // Options.Context
+	digest     [sha256.Size]byte
 	ownWorkers bool
 
 	sharedWeights *Assembly // whose model, weights, activations and states these are; nil: its own
@@ -121,10 +124,17 @@ func (a *Assembly) assemble(ctx context.Context, o *Options) (err error) {
 	if a.States, err = state.New(a.Shards, a.Stores); err != nil {
 		return err
 	}
+	var digest *load.Digest
+	if o.Digest {
+		digest = load.NewDigest(o.File)
+	}
 	began := time.Now()
 	if a.Weights, err = load.Load(ctx, a.Shards, o.Plan, a.Workers.Pool, a.Workers.Grouping(),
-		o.Progress); err != nil {
+		o.Progress, digest); err != nil {
 		return err
+	}
+	if digest != nil {
+		a.digest = contentDigest(o.File, digest)
 	}
 	a.Packing = time.Since(began)
 	if a.Buffers, err = a.NewBuffers(); err != nil {

@@ -51,7 +51,7 @@ func TestWeightsAreInMemoryOnce(t *testing.T) {
 	shards := divide(t, m, plan)
 	debug.FreeOSMemory()
 	anonymous, mapped := resident(t)
-	w, err := load.Load(t.Context(), shards, plan, workers, nil, nil)
+	w, err := load.Load(t.Context(), shards, plan, workers, nil, nil, nil)
 	must(err)
 	defer w.Free()
 	debug.FreeOSMemory()

@@ -18,6 +18,16 @@ func (f *File) Text(key string) string {
 	return v.text()
 }
 
+// Encoded returns the value of key in a form that equals that of another file if and only if both
+// values are equal; nil if the key is absent.
+func (f *File) Encoded(key string) []byte {
+	v, ok := f.meta[key]
+	if !ok {
+		return nil
+	}
+	return append([]byte{byte(v.kind), byte(v.elem)}, v.raw...)
+}
+
 // String returns the string under key; ok is false if the key is absent or no string.
 func (f *File) String(key string) (s string, ok bool) {
 	v, ok := f.meta[key]

@@ -196,6 +196,11 @@ func attentionOf(op *model.Op) kernels.Attention {
 // not have.
 func (r *Runner) CoresWrite(b *kvcache.Batch) { r.mirror.coresWrite(b.Spans) }
 
+// Invalidate notes that a block of a store in the cores' cache has other content than before.
+func (r *Runner) Invalidate(store int, block kvcache.BlockID) {
+	r.mirror.forget([]staleBlock{{store, block}})
+}
+
 // Logits returns the logits of LogitRows[i] of the last forward that ended.
 func (r *Runner) Logits(i int) []float32 {
 	return r.logits[i*r.strides[model.BufLogits]:][:r.model.Outputs]

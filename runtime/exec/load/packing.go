@@ -24,6 +24,7 @@ type loading struct {
 	groups   *pool.Grouping
 	total    int64
 	progress func(done, total int64)
+	digest   *Digest // nil: none
 
 	done   atomic.Int64          // bytes
 	failed atomic.Pointer[error] // the first error
@@ -91,6 +92,9 @@ func (l *loading) work(worker *pool.Worker) {
 		l.copyTable(worker, t, &l.tables[i], unsafe.Slice((*byte)(at), len(t.Data)))
 		at = unsafe.Add(at, len(t.Data))
 	}
+	if !l.digestRest() {
+		return
+	}
 	rank := 0
 	if l.groups != nil {
 		worker.Use(l.groups)
@@ -101,6 +105,9 @@ func (l *loading) work(worker *pool.Worker) {
 		panels := l.panels(rank, i)
 		tensor := l.shards.Whole.Weights[i].Tensor
 		counter := &l.taken[rank][i]
+		if !l.digestTensor(tensor) {
+			return
+		}
 		next := func() (int, int, bool) { return worker.Next(counter, panels, packPanels) }
 		for lo, hi, ok := next(); ok; lo, hi, ok = next() {
 			if !l.read(tensor, func() bool { return own.pack(shard, i, lo, hi) }) {

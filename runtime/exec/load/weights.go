@@ -130,16 +130,17 @@ func shardTables(p *tp.Shard) int {
 // process changes meanwhile is gguf.ErrChanged. When ctx ends, each worker finishes its chunk, and
 // the error is the cause of ctx. groups divides the workers among the ranks; nil: there is one.
 // progress, which may be nil, gets the number of finished bytes and may be called by several
-// threads at once.
+// threads at once. digest, which may be nil, hashes the tensors meanwhile.
 func Load(ctx context.Context, shards *tp.Shards, plan *plans.Plan, workers *pool.Pool, groups *pool.Grouping,
-	progress func(done, total int64)) (*Weights, error) {
+	progress func(done, total int64), digest *Digest) (*Weights, error) {
 	w := &Weights{ranks: make([]rankWeights, len(shards.List))}
 	for r := range w.ranks {
 		if err := w.ranks[r].allocate(&shards.List[r], plan); err != nil {
 			return nil, errors.Join(err, w.Free())
 		}
 	}
-	l := loading{ctx: ctx, shards: shards, weights: w, groups: groups, total: PackedBytes(shards), progress: progress}
+	l := loading{ctx: ctx, shards: shards, weights: w, groups: groups, total: PackedBytes(shards), progress: progress,
+		digest: digest}
 	if err := l.run(workers); err != nil {
 		return nil, errors.Join(err, w.Free())
 	}

@@ -1,0 +1,369 @@
+package engine
+
+import (
+	"context"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"sandwich/plans/heuristic"
+	"sandwich/profiles"
+	"sandwich/runtime/api"
+	"sandwich/runtime/gguf"
+	"sandwich/runtime/kvcache"
+	"sandwich/runtime/kvcache/disk"
+	"sandwich/runtime/model"
+	"sandwich/runtime/prefix"
+)
+
+// withStore returns options with a prefix store in a folder.
+func withStore(t testing.TB, o Options, dir string, files disk.Files) Options {
+	t.Helper()
+	s, err := disk.Open(dir, disk.Options{WriteRate: -1, Bytes: 1 << 30, Files: files})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Prefixes = PrefixOptions{Store: s, Model: "test"}
+	return o
+}
+
+// restarted opens an engine that loads whatever is stored, runs fn and closes it.
+func restarted(t testing.TB, o Options, fn func(e *Engine)) {
+	t.Helper()
+	e, err := New(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	e.stored.always = true
+	fn(e)
+}
+
+// answer is what a request gives: tokens, and the bits of the log probabilities of the most likely
+// ones.
+type answered struct {
+	ids  []int32
+	bits []uint32
+	api.Result
+}
+
+func ask(t testing.TB, e *Engine, req api.Request) (a answered) {
+	t.Helper()
+	req.MaxTokens, req.IgnoreEOS, req.Logprobs, req.TopLogprobs = 6, true, true, 8
+	var err error
+	a.Result, err = e.Generate(context.Background(), req, func(tok api.Token) error {
+		a.ids = append(a.ids, tok.ID)
+		for _, p := range append(tok.Top, tok.TokenLogprob) {
+			a.bits = append(a.bits, uint32(p.ID), math.Float32bits(p.Logprob))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	return a
+}
+
+func (a *answered) equal(b *answered) bool {
+	return slices.Equal(a.ids, b.ids) && slices.Equal(a.bits, b.bits)
+}
+
+// flush waits until the prefixes are stored.
+func flush(t testing.TB, e *Engine) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := e.Prefixes().Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// planned returns options for a file under a plan.
+func planned(t testing.TB, file *gguf.File, h heuristic.Options) Options {
+	t.Helper()
+	o := optionsFor(t, file)
+	profile, err := profiles.Live()
+	if err != nil {
+		t.Fatal(err)
+	}
+	shape, err := model.ShapeOf(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.Plan, err = heuristic.Default(profile, shape, h); err != nil {
+		t.Fatal(err)
+	}
+	o.Plan.Chunk, o.Context = 100, 600
+	return o
+}
+
+// TestStoredPrefixSurvivesRestart checks for every kind of store and cache type that an engine
+// loads what an earlier one computed, and that its logits have the same bits as without a store.
+func TestStoredPrefixSurvivesRestart(t *testing.T) {
+	skipUnderRace(t)
+	for _, c := range []struct{ family, kv string }{{"llama", "f16"}, {"llama", "q8_0"}, {"gemma3", "f16"},
+		{"qwen35", "f16"}, {"lfm2", "q8_0"}} {
+		t.Run(c.family+" "+c.kv, func(t *testing.T) {
+			o := planned(t, familyFile(t, c.family, gguf.Q8_0), heuristic.Options{KV: c.kv, Threads: 1})
+			shared := exactPrompt(1)[:330]
+			first := api.Request{Prompt: slices.Concat(shared, exactPrompt(2)[:70])}
+			next := api.Request{Prompt: slices.Concat(shared, exactPrompt(3)[:90])}
+			var want answered
+			restarted(t, o, func(e *Engine) { want = ask(t, e, next) })
+			dir := t.TempDir()
+			restarted(t, withStore(t, o, dir, nil), func(e *Engine) {
+				ask(t, e, first)
+				flush(t, e)
+				if n := e.Stats().Prefixes.WrittenObjects; n != 0 {
+					t.Errorf("%d blocks of a prompt that was seen once are stored", n)
+				}
+				ask(t, e, next)
+				flush(t, e)
+			})
+			restarted(t, withStore(t, o, dir, nil), func(e *Engine) {
+				got := ask(t, e, next)
+				s := e.Stats()
+				if !got.equal(&want) {
+					t.Errorf("tokens %v after loading %d, want %v", got.ids, s.Scheduler.LoadedTokens, want.ids)
+				}
+				if least := int64(4 * kvcache.BlockTokens); s.Scheduler.LoadedTokens < least ||
+					int64(got.CachedTokens) != s.Scheduler.LoadedTokens {
+					t.Errorf("%d tokens were loaded, %d reported, want at least %d: %+v", s.Scheduler.LoadedTokens,
+						got.CachedTokens, least, *s.Prefixes)
+				}
+				checkIdleSoon(t, e)
+			})
+		})
+	}
+}
+
+// TestStoredBlocksAreOfOneModel checks that blocks of a model of equal shapes, of other arithmetic
+// or of another key are not used, and that those of another vector width are.
+func TestStoredBlocksAreOfOneModel(t *testing.T) {
+	skipUnderRace(t)
+	c, _ := model.Tiny("llama")
+	c.Vocab, c.Context, c.Layers = 1003, 1024, 2
+	file, other := synthesized(t, c, gguf.Q8_0), fileOf(t, c, gguf.Q8_0)
+	theta := c
+	theta.RopeBase = 5e5
+	h := heuristic.Options{Compute: "f32", Threads: 1}
+	change := func(fn func(h *heuristic.Options)) heuristic.Options {
+		h := h
+		fn(&h)
+		return h
+	}
+	req, dir := api.Request{Prompt: exactPrompt(1)[:300], Keep: true}, t.TempDir()
+	restarted(t, withStore(t, planned(t, file, h), dir, nil), func(e *Engine) { ask(t, e, req) })
+	salted := req
+	salted.Salt = kvcache.Salt{1}
+	for what, c := range map[string]struct {
+		file *gguf.File
+		h    heuristic.Options
+		req  api.Request
+		hits bool
+	}{
+		"the same":      {file, h, req, true},
+		"AVX2":          {file, change(func(h *heuristic.Options) { h.ISA = "avx2" }), req, true},
+		"two threads":   {file, change(func(h *heuristic.Options) { h.Threads = 2 }), req, true},
+		"other weights": {other, h, req, false},
+		"other theta":   {synthesized(t, theta, gguf.Q8_0), h, req, false},
+		"int8":          {file, change(func(h *heuristic.Options) { h.Compute = "int8" }), req, false},
+		"another cache": {file, change(func(h *heuristic.Options) { h.KV = "q8_0" }), req, false},
+		"another key":   {file, h, salted, false},
+	} {
+		var want, got answered
+		restarted(t, planned(t, c.file, c.h), func(e *Engine) { want = ask(t, e, c.req) })
+		restarted(t, withStore(t, planned(t, c.file, c.h), dir, nil), func(e *Engine) {
+			got = ask(t, e, c.req)
+			if n := e.Stats().Scheduler.LoadedTokens; n > 0 != c.hits {
+				t.Errorf("%s: %d tokens were loaded", what, n)
+			}
+		})
+		if !got.equal(&want) {
+			t.Errorf("%s: tokens %v, want %v", what, got.ids, want.ids)
+		}
+	}
+}
+
+// TestPublicPrefix checks that every key reads what is stored under the public salt.
+func TestPublicPrefix(t *testing.T) {
+	o, dir := tinyOptions(t), t.TempDir()
+	prompt := tinyPrompt(1, 200)
+	restarted(t, withStore(t, o, dir, nil), func(e *Engine) {
+		ask(t, e, api.Request{Prompt: prompt, Salt: prefix.Public, Keep: true})
+	})
+	var want answered
+	restarted(t, o, func(e *Engine) { want = ask(t, e, api.Request{Prompt: prompt}) })
+	restarted(t, withStore(t, o, dir, nil), func(e *Engine) {
+		for i := range byte(3) {
+			got := ask(t, e, api.Request{Prompt: prompt, Salt: kvcache.Salt{i}})
+			if n := e.Stats().Scheduler.LoadedTokens; n != int64(i+1)*192 || !got.equal(&want) {
+				t.Errorf("key %d: %d tokens were loaded, tokens %v, want %v", i, n, got.ids, want.ids)
+			}
+		}
+	})
+}
+
+// damagedObjects changes every stored file of a folder.
+func damagedObjects(t *testing.T, dir string, change func(path string) error) (n int) {
+	err := filepath.WalkDir(filepath.Join(dir, "objects"), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		n++
+		return change(path)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestStoredBlocksFail checks that a request whose blocks are damaged, vanish while they are loaded
+// or cannot be read computes its prompt and gives the same tokens.
+func TestStoredBlocksFail(t *testing.T) {
+	o := tinyOptions(t)
+	req := api.Request{Prompt: tinyPrompt(7, 230), Keep: true}
+	var want answered
+	restarted(t, o, func(e *Engine) { want = ask(t, e, req) })
+	for what, change := range map[string]func(path string) error{
+		"truncated": func(path string) error { return os.Truncate(path, 5000) },
+		"flipped": func(path string) error {
+			f, err := os.OpenFile(path, os.O_RDWR, 0)
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			_, err = f.WriteAt([]byte{0xA5}, 4096+17)
+			return err
+		},
+		"a folder": func(path string) error {
+			if err := os.Remove(path); err != nil {
+				return err
+			}
+			return os.Mkdir(path, 0o700)
+		},
+	} {
+		dir := t.TempDir()
+		restarted(t, withStore(t, o, dir, nil), func(e *Engine) { ask(t, e, req) })
+		if n := damagedObjects(t, dir, change); n != 3 {
+			t.Fatalf("%d objects are stored, want 3", n)
+		}
+		restarted(t, withStore(t, o, dir, nil), func(e *Engine) {
+			for range 2 {
+				if got := ask(t, e, req); !got.equal(&want) {
+					t.Errorf("%s: tokens %v, want %v", what, got.ids, want.ids)
+				}
+			}
+			if s := e.Stats(); s.Scheduler.LoadedTokens != 0 || s.Prefixes.Failed == 0 {
+				t.Errorf("%s: %d tokens loaded, %d loads failed", what, s.Scheduler.LoadedTokens, s.Prefixes.Failed)
+			}
+			checkIdleSoon(t, e)
+		})
+	}
+}
+
+// slowFiles blocks opens of objects until released.
+type slowFiles struct {
+	disk.Files
+	opened  chan string
+	release chan struct{}
+}
+
+func (f *slowFiles) Open(path string) (disk.File, error) {
+	select {
+	case f.opened <- path:
+	default:
+	}
+	<-f.release
+	return f.Files.Open(path)
+}
+
+// TestLoadsBlockNoOtherRequest checks that a request runs while another one waits for the disk, and
+// that a client that leaves during its load takes nothing with it.
+func TestLoadsBlockNoOtherRequest(t *testing.T) {
+	o, dir := tinyOptions(t), t.TempDir()
+	req := api.Request{Prompt: tinyPrompt(7, 230), Keep: true}
+	var want answered
+	restarted(t, withStore(t, o, dir, nil), func(e *Engine) { want = ask(t, e, req) })
+	files := &slowFiles{Files: disk.HostFiles(), opened: make(chan string, 1), release: make(chan struct{})}
+	restarted(t, withStore(t, o, dir, files), func(e *Engine) {
+		leaving, leave := context.WithCancel(t.Context())
+		left := make(chan error)
+		go func() {
+			_, err := e.Generate(leaving, req, func(api.Token) error { return nil })
+			left <- err
+		}()
+		<-files.opened
+		if got := ask(t, e, api.Request{Prompt: tinyPrompt(8, 40)}); len(got.ids) != 6 {
+			t.Errorf("another request got %d tokens", len(got.ids))
+		}
+		leave()
+		if err := <-left; err != context.Canceled {
+			t.Errorf("the request that left got %v", err)
+		}
+		close(files.release)
+		if got := ask(t, e, req); !got.equal(&want) || e.Stats().Scheduler.LoadedTokens != 192 {
+			t.Errorf("after %d loaded tokens: %v, want %v", e.Stats().Scheduler.LoadedTokens, got.ids, want.ids)
+		}
+		checkIdleSoon(t, e)
+	})
+}
+
+// TestPredictionsDecide checks that a prompt is computed if loading it is predicted to take longer.
+func TestPredictionsDecide(t *testing.T) {
+	e := open(t, withStore(t, tinyOptions(t), t.TempDir(), nil))
+	j := &job{req: &api.Request{Prompt: tinyPrompt(1, 200)}, hit: prefix.Hit{Positions: 192, Bytes: 1}}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if n := e.worthLoading(j); n != 192 {
+		t.Errorf("%d positions of a prefix of one byte are loaded", n)
+	}
+	j.hit.Bytes = math.MaxInt64 / 1000
+	if n := e.worthLoading(j); n != 0 {
+		t.Errorf("%d positions of a prefix that takes for ever are loaded", n)
+	}
+}
+
+// TestRandomStores mixes requests, restarts and damage: answers are always those without a store.
+func TestRandomStores(t *testing.T) {
+	o, dir := tinyOptions(t), t.TempDir()
+	o.Parallel, o.Blocks = 2, 9
+	prompts := make([]api.Request, 6)
+	want := make([]answered, len(prompts))
+	for i := range prompts {
+		prompts[i].Prompt = slices.Concat(tinyPrompt(uint64(i%2), 100), tinyPrompt(uint64(10+i), 40+20*i))
+	}
+	restarted(t, o, func(e *Engine) {
+		for i, p := range prompts {
+			want[i] = ask(t, e, p)
+		}
+	})
+	loaded := int64(0)
+	for round := range 4 {
+		restarted(t, withStore(t, o, dir, nil), func(e *Engine) {
+			for i := range prompts {
+				i := (i*5 + round) % len(prompts)
+				if got := ask(t, e, prompts[i]); !got.equal(&want[i]) {
+					t.Errorf("round %d: prompt %d gives %v, want %v", round, i, got.ids, want[i].ids)
+				}
+			}
+			loaded += e.Stats().Scheduler.LoadedTokens
+			flush(t, e)
+		})
+		n := 0
+		damagedObjects(t, dir, func(path string) error {
+			if n++; n%3 != 0 {
+				return nil
+			}
+			return os.Truncate(path, int64(n)*700)
+		})
+	}
+	if loaded == 0 {
+		t.Error("nothing was loaded")
+	}
+}

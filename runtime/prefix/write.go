@@ -1,0 +1,175 @@
+package prefix
+
+import (
+	"errors"
+	"slices"
+	"sync"
+
+	"sandwich/runtime/kvcache"
+	"sandwich/runtime/kvcache/disk"
+)
+
+// Limits of the writer.
+const (
+	maxJobs = 16      // prefixes that wait; more are dropped
+	maxSeen = 1 << 16 // keys of each of the two generations of seen
+	maxEnds = 4       // ends of messages at which states are written, the last ones of a prefix
+)
+
+// job is a prefix to write.
+type job struct {
+	salt   kvcache.Salt
+	tokens []int32
+	keys   []kvcache.Key
+	ends   []int // positions at which others may branch
+}
+
+// Note records a prompt that was computed, and writes in the background the part of it that an
+// earlier prompt had as well, or, with all set, all of it. ends are positions at which other prompts
+// are likely to branch. The blocks must stay in the cache until they are written, or they are left
+// out. Note keeps prompt, which must not change.
+func (c *Cache) Note(salt kvcache.Salt, prompt []int32, ends []int, all bool) {
+	keys := kvcache.Keys(salt, prompt)
+	n := c.seen.add(keys)
+	if all {
+		n = len(keys)
+	}
+	if n == 0 || !c.Store.Writable() {
+		return
+	}
+	j := job{salt: salt, tokens: prompt[:n*kvcache.BlockTokens], keys: keys[:n], ends: ends}
+	c.idle.Add(1)
+	select {
+	case c.jobs <- j:
+	default:
+		c.idle.Done()
+		c.counts.dropped.Add(1)
+	}
+}
+
+// write writes prefixes until Close.
+func (c *Cache) write() {
+	defer close(c.done)
+	var buf []byte
+	for {
+		select {
+		case <-c.ctx.Done():
+			return
+		case j := <-c.jobs:
+			buf = c.writeJob(&j, buf)
+			c.idle.Done()
+		}
+	}
+}
+
+// writeJob writes the blocks of a prefix that are not on disk: those of stores that keep all
+// positions, and what the other stores need at the end of the prefix and at ends of messages. It
+// returns buf, possibly grown.
+func (c *Cache) writeJob(j *job, buf []byte) []byte {
+	var pieces []kvcache.Piece
+	for store, k := range c.Kinds {
+		if k.Most() == kvcache.All {
+			pieces = append(pieces, kvcache.Needed(k, store, len(j.tokens))...)
+		}
+	}
+	slices.SortStableFunc(pieces, func(a, b kvcache.Piece) int { return a.Block - b.Block })
+	pieces = append(pieces, c.resumable(j)...)
+	for i, p := range pieces {
+		var err error
+		if buf, err = c.writePiece(j, p, buf); err != nil {
+			pieces = pieces[:i]
+			break
+		}
+	}
+	c.touch(j.keys, pieces)
+	return buf
+}
+
+// resumable returns what stores that do not keep all positions need to resume near the end of a
+// prefix and near the last ends of messages in it, as far as the cache or the disk has it.
+func (c *Cache) resumable(j *job) (pieces []kvcache.Piece) {
+	bounded := func(k kvcache.Kind) bool { return k.Most() != kvcache.All }
+	if !slices.ContainsFunc(c.Kinds, bounded) {
+		return nil
+	}
+	wanted := []int{len(j.keys)}
+	for _, end := range slices.Backward(j.ends) {
+		if n := end / kvcache.BlockTokens; n > 0 && n < len(j.keys) && len(wanted) <= maxEnds {
+			wanted = append(wanted, n)
+		}
+	}
+	here := map[int]bool{}
+	for _, n := range wanted {
+		for ; n > 0 && !here[n]; n-- {
+			if c.bounded(n, func(p kvcache.Piece) bool {
+				return c.Cached.Has(p.Store, &j.keys[p.Block]) || c.Store.Has(c.name(p, j.keys))
+			}) {
+				here[n] = true
+				break
+			}
+		}
+	}
+	for n := range here {
+		for store, k := range c.Kinds {
+			if bounded(k) {
+				pieces = append(pieces, kvcache.Needed(k, store, n*kvcache.BlockTokens)...)
+			}
+		}
+	}
+	return pieces
+}
+
+// errGone reports a block that is no longer cached.
+var errGone = errors.New("the block is no longer cached")
+
+// writePiece copies a block to buf and writes it, unless it is on disk.
+func (c *Cache) writePiece(j *job, p kvcache.Piece, buf []byte) ([]byte, error) {
+	if c.Sizes[p.Store] == 0 || c.Store.Has(c.name(p, j.keys)) {
+		return buf, c.ctx.Err()
+	}
+	id, ok := c.Cached.Pin(p.Store, &j.keys[p.Block])
+	if !ok {
+		if c.Kinds[p.Store].Most() != kvcache.All {
+			return buf, nil // the rest is still of use
+		}
+		return buf, errGone
+	}
+	buf = buf[:0]
+	for _, part := range c.Parts(p.Store, id) {
+		buf = append(buf, part...)
+	}
+	c.Cached.Unpin(p.Store, id)
+	info := disk.Info{Model: c.Model, Identity: c.Identity, Store: c.Kinds[p.Store].Name(), Block: p.Block,
+		Key: j.keys[p.Block], Parent: j.salt, Tokens: j.tokens[p.Block*kvcache.BlockTokens:][:kvcache.BlockTokens],
+		Public: j.salt == Public, Portable: c.Portable}
+	if p.Block > 0 {
+		info.Parent = j.keys[p.Block-1]
+	}
+	return buf, c.Store.Write(c.ctx, info, buf)
+}
+
+// seen remembers the keys of blocks of recent prompts. The zero value is empty. Its methods may be
+// called concurrently.
+type seen struct {
+	mu       sync.Mutex
+	now, old map[kvcache.Key]struct{}
+}
+
+// add adds the keys of a prompt and returns how many of the first ones were there before.
+func (s *seen) add(keys []kvcache.Key) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	again := true
+	for _, k := range keys {
+		_, a := s.now[k]
+		_, b := s.old[k]
+		if again = again && (a || b); again {
+			n++
+		}
+		if len(s.now) >= maxSeen || s.now == nil {
+			s.now, s.old = map[kvcache.Key]struct{}{}, s.now
+		}
+		s.now[k] = struct{}{}
+	}
+	return n
+}
