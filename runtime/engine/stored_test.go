@@ -287,6 +287,7 @@ func (f *slowFiles) Open(path string) (disk.File, error) {
 // that a client that leaves during its load takes nothing with it.
 func TestLoadsBlockNoOtherRequest(t *testing.T) {
 	o, dir := tinyOptions(t), t.TempDir()
+	o.Blocks = 20
 	req := api.Request{Prompt: tinyPrompt(7, 230), Keep: true}
 	var want answered
 	restarted(t, withStore(t, o, dir, nil), func(e *Engine) { want = ask(t, e, req) })

@@ -131,9 +131,11 @@ func (d *Driver) Busy() bool {
 	return false
 }
 
-// Idle reports whether no request is live, no forward in flight and no event pending. The lock is
-// held.
-func (d *Driver) Idle() bool { return !d.Busy() && len(d.events) == 0 && d.sched.Live() == 0 }
+// Idle reports whether no request is live, no forward or load in progress and no event pending. The
+// lock is held.
+func (d *Driver) Idle() bool {
+	return !d.Busy() && len(d.events) == 0 && d.sched.Live() == 0 && len(d.sched.loads) == 0
+}
 
 // InFlight returns the forward in flight on a lane, or nil. The lock is held.
 func (d *Driver) InFlight(lane LaneID) *Action {
