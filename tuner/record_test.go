@@ -28,7 +28,7 @@ func TestRecord(t *testing.T) {
 	recorded := map[string]int{}
 	o := RecordOptions{Here: here, Dir: dir, Weights: []plans.WeightKey{{N: 96, K: 64, Type: "q8_0"}},
 		CompareOptions: CompareOptions{MaxM: 16, HeldOut: []int{3, 5, 16}, Strategies: []string{"exhaustive"},
-			PerM: 300 * time.Millisecond},
+			PerM: 3 * time.Second},
 		Recorded: func(name string, rows []CompareRow) error {
 			recorded[name] += len(rows)
 			return nil

@@ -9,8 +9,8 @@ import (
 )
 
 // TensorGEMM is a GEMM by integer paths on tensor cores, with the same bindings, push words and
-// bits. Rows is the number of rows of a workgroup: 16, 32, 48 or 64. Panels is not used. a_stride is
-// a multiple of four.
+// bits. Rows is the number of rows of a workgroup: 16, 32, 48 or 64. Panels is not used. a_stride
+// is a multiple of four.
 //
 // The tiles of a workgroup pass through shared memory in stages of 32 k, which are copied
 // asynchronously ahead of use. While a block of 32 is multiplied, the scales of the next are
