@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sandwich/cmd/sandwich/internal/bundle"
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/cli/flags"
+	"sandwich/cmd/sandwich/internal/planreport"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
 )
@@ -34,11 +34,11 @@ noise, and the memory that serving takes. --svg draws the machine's tree with th
 			return exit.Plan(err)
 		}
 		if svg != "" {
-			if err := bundle.WritePhases(c.Context(), svg, b); err != nil {
+			if err := planreport.WritePhases(c.Context(), svg, b); err != nil {
 				return err
 			}
 		}
-		s, err := bundle.NewStory(b)
+		s, err := planreport.NewStory(b)
 		if err != nil {
 			return err
 		}

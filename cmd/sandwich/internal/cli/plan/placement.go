@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"io"
 
-	"sandwich/cmd/sandwich/internal/bundle"
+	"sandwich/cmd/sandwich/internal/planreport"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
 	"sandwich/roofline"
@@ -45,5 +45,5 @@ func printPlaced(w io.Writer, b *plans.Bundle) error {
 	if err != nil {
 		return show.Sentence(w, "Where ops run is unknown: "+err.Error()+".")
 	}
-	return bundle.PlacedReport.Print(w, list, "table")
+	return planreport.PlacedReport.Print(w, list, "table")
 }

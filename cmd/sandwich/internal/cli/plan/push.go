@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sandwich/cmd/sandwich/internal/bundle"
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/cli/flags"
 	"sandwich/cmd/sandwich/internal/oci"
+	"sandwich/cmd/sandwich/internal/planreport"
 	"sandwich/plans"
 )
 
@@ -57,7 +57,7 @@ location with its digest. Equal plans have equal digests.
 func newPlanPull() *cobra.Command {
 	var o oci.Options
 	var out string
-	key := bundle.RequiredKey{Flag: "--key"}
+	key := planreport.RequiredKey{Flag: "--key"}
 	c := &cobra.Command{
 		Use:   "pull LOCATION",
 		Short: "Pull a plan from a registry or an OCI layout",

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"io"
 
-	"sandwich/cmd/sandwich/internal/bundle"
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/footprint"
+	"sandwich/cmd/sandwich/internal/planreport"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
 	"sandwich/runtime/session"
@@ -127,7 +127,7 @@ func (f *serveFlags) printDryRun(ctx context.Context, w io.Writer) error {
 	if err != nil {
 		return exit.Usage(err)
 	}
-	if err := bundle.PrintVerdict(w, &bundle.Verified{Verdict: s.Verdict, Memory: rows}); err != nil {
+	if err := planreport.PrintVerdict(w, &planreport.Verified{Verdict: s.Verdict, Memory: rows}); err != nil {
 		return err
 	}
 	return show.Sentence(w, fmt.Sprintf("for %s of up to %d tokens", show.Plural(f.sizes.Parallel, "request"),

@@ -9,12 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sandwich/cmd/sandwich/internal/bundle"
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/cli/flags"
 	"sandwich/cmd/sandwich/internal/cli/root"
 	"sandwich/cmd/sandwich/internal/cli/tune"
 	"sandwich/cmd/sandwich/internal/describe"
+	"sandwich/cmd/sandwich/internal/planreport"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
 	"sandwich/profiles"
@@ -116,7 +116,7 @@ func (f *runFlags) tune(ctx context.Context, w io.Writer, s *session.Session) er
 		show.Notice("tuning failed: " + err.Error() + "; serving untuned")
 		return nil
 	}
-	return bundle.Races(w, b)
+	return planreport.Races(w, b)
 }
 
 // hasPlan reports whether the data folder holds a plan for this host and model that need not be

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strconv"
 
-	"sandwich/cmd/sandwich/internal/bundle"
+	"sandwich/cmd/sandwich/internal/planreport"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
 	"sandwich/profiles"
@@ -95,7 +95,7 @@ func printRanking(w io.Writer, r *ranking.Ranking) error {
 	for i, c := range r.Shown() {
 		rows = append(rows, []string{strconv.Itoa(i + 1), c.Names[0], strconv.Itoa(c.Config.TP()),
 			fmt.Sprintf("%d / %d", c.Config.Prefill.Count(), c.Config.Decode.Count()),
-			fmt.Sprintf("%.4g", c.PrefillRate), bundle.RateText(c.DecodeRate),
+			fmt.Sprintf("%.4g", c.PrefillRate), planreport.RateText(c.DecodeRate),
 			profiles.FormatSeconds(c.Report.Mean((*replay.Outcome).Latency).Seconds()),
 			profiles.FormatSeconds(c.Report.Latency(0.9).Seconds()),
 			fmt.Sprintf("%.0f %%", 100*c.Report.Attainment(r.SLO)), fmt.Sprintf("%.3g", c.Goodput)})
@@ -145,5 +145,5 @@ func printClasses(w io.Writer, r *ranking.Ranking) error {
 		return err
 	}
 	fmt.Fprintf(w, "\nUnder the first configuration, by the ceilings of the kinds of cores:\n")
-	return bundle.PlacedReport.Print(w, r.Placed, "table")
+	return planreport.PlacedReport.Print(w, r.Placed, "table")
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"sandwich/cmd/sandwich/internal/bundle"
 	"sandwich/cmd/sandwich/internal/cli/plan"
+	"sandwich/cmd/sandwich/internal/planreport"
 	"sandwich/plans"
 	"sandwich/plans/gate"
 	"sandwich/plans/heuristic"
@@ -65,15 +65,15 @@ const (
 // one sample has no interval.
 func TestRaceTable(t *testing.T) {
 	b, _ := racedPlan(t, []float64{0.03, -0.01, 0.02}, []float64{0.2}, byDefault)
-	_, rows := bundle.RaceTable(&b.Evidence, "prefill")
+	_, rows := planreport.RaceTable(&b.Evidence, "prefill")
 	want := []string{"  tuned on PUs 0-1", rows[1][1], "3", "+1 %"} // 1.5 less a little: of the means of two
 	if len(rows) != 3 || rows[0][0] != "* default" || !slices.Equal(rows[1], want) {
 		t.Errorf("%q", rows)
 	}
-	if _, rows = bundle.RaceTable(&b.Evidence, "decode"); rows[0][1] != "1000" || rows[0][2] != "1" {
+	if _, rows = planreport.RaceTable(&b.Evidence, "decode"); rows[0][1] != "1000" || rows[0][2] != "1" {
 		t.Errorf("one sample: %q", rows)
 	}
-	header, rows := bundle.RaceTable(&plans.Evidence{}, "decode")
+	header, rows := planreport.RaceTable(&plans.Evidence{}, "decode")
 	if len(rows) != 0 {
 		t.Errorf("nothing measured: %q %q", header, rows)
 	}
@@ -84,20 +84,20 @@ func TestVerdictText(t *testing.T) {
 	small := []float64{0.01, -0.01, 0.01, 0.01, 0.01, 0.01, 0.01, 0.01}
 	b, _ := racedPlan(t, gain, gain, byTuned)
 	want := "prefill 12 % faster than the default (+11 to +12 %, n=8), noise 0 %; decode 12 %"
-	if got := bundle.Verdict(b); !strings.HasPrefix(got, want) {
+	if got := planreport.Verdict(b); !strings.HasPrefix(got, want) {
 		t.Errorf("tuned: %q", got)
 	}
 	b, _ = racedPlan(t, small, small, byDefault)
 	want = "no measurable gain over the default, which stays: prefill at best +1 % (0 to +1 %, n=8), noise 0 %; decode"
-	if got := bundle.Verdict(b); !strings.HasPrefix(got, want) {
+	if got := planreport.Verdict(b); !strings.HasPrefix(got, want) {
 		t.Errorf("kept: %q", got)
 	}
 	b.Plan.Tuned = false
-	if got := bundle.Verdict(b); !strings.HasPrefix(got, "untuned: the budget was over") {
+	if got := planreport.Verdict(b); !strings.HasPrefix(got, "untuned: the budget was over") {
 		t.Errorf("untuned: %q", got)
 	}
 	b.Plan.Tuned, b.Evidence.Finalists = true, nil
-	if got := bundle.Verdict(b); !strings.Contains(got, "won as kernels") {
+	if got := planreport.Verdict(b); !strings.Contains(got, "won as kernels") {
 		t.Errorf("no forwards: %q", got)
 	}
 }
@@ -242,13 +242,13 @@ func TestLikelyGainIsToldAsThat(t *testing.T) {
 	likely := []float64{0.03, -0.02, 0.04, 0.05, 0.01, -0.03, 0.06, 0.02, 0.07, -0.025, 0.03}
 	b, _ := racedPlan(t, likely, likely, byTuned)
 	verdict := "prefill likely faster than the default, by 2 % (0 to +4 %, n=11)"
-	if text := bundle.Verdict(b); !strings.Contains(text, verdict) {
+	if text := planreport.Verdict(b); !strings.Contains(text, verdict) {
 		t.Errorf("the verdict: %s", text)
 	}
 	places, noise := b.Evidence.Places("prefill")
 	story := "likely faster than the runner-up, default, with identical logits: +2.1 % (-0.3 to +4.5, n=11), which " +
 		"equal arms show in one of 20 races"
-	if text := bundle.PlacesText(places, noise); !strings.Contains(text, story) {
+	if text := planreport.PlacesText(places, noise); !strings.Contains(text, story) {
 		t.Errorf("the story: %s", text)
 	}
 	if len(places) != 3 || places[1].Behind.Beats(noise) {
@@ -270,12 +270,12 @@ func TestArmsOfDifferentRoundsAreNotCompared(t *testing.T) {
 	}
 	b.Evidence.Finalists = append(b.Evidence.Finalists, ranks)
 	places, noise := b.Evidence.Places("prefill")
-	text := bundle.PlacesText(places, noise)
+	text := planreport.PlacesText(places, noise)
 	if !strings.Contains(text, "tuned, 2 ranks, share no round; relative to the default they are at +2.") {
 		t.Errorf("the story: %s", text)
 	}
 	var table strings.Builder
-	p := bundle.PhaseStory{Phase: "prefill", Places: places, Verdict: text}
+	p := planreport.PhaseStory{Phase: "prefill", Places: places, Verdict: text}
 	if err := p.Print(&table); err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
-// Package bundle formats plan bundles: a summary, the kernels, how the plan was found, and
+// Package planreport formats plan bundles: a summary, the kernels, how the plan was found, and
 // verdicts.
-package bundle
+package planreport
 
 import (
 	"fmt"
