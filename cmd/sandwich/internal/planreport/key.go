@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"sandwich/cmd/sandwich/internal/cli/exit"
-	"sandwich/plans"
+	"sandwich/plans/bundle"
 	"sandwich/profiles/retention"
 )
 
@@ -13,14 +13,14 @@ import (
 type RequiredKey struct{ Path, Flag string }
 
 // Check rejects a bundle that the key did not sign.
-func (k RequiredKey) Check(b *plans.Bundle) error {
+func (k RequiredKey) Check(b *bundle.Bundle) error {
 	if k.Path == "" {
 		return nil
 	}
 	data, err := retention.ReadRegular(k.Path, 1<<16)
 	var public ed25519.PublicKey
 	if err == nil {
-		public, err = plans.ParsePublicKey(data)
+		public, err = bundle.ParsePublicKey(data)
 	}
 	if err != nil {
 		return exit.Usage(fmt.Errorf("%s %s: %w", k.Flag, k.Path, err))

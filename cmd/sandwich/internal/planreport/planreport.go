@@ -11,6 +11,8 @@ import (
 
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
+	"sandwich/plans/bundle"
+	"sandwich/plans/summary"
 	"sandwich/profiles"
 )
 
@@ -44,21 +46,23 @@ func classesText(p *plans.Plan) string {
 }
 
 // Print writes a summary of a plan. memory describes the memory that serving takes.
-func Print(w io.Writer, b *plans.Bundle, memory string) {
-	s := b.Show()
+func Print(w io.Writer, b *bundle.Bundle, memory string) {
+	s := summary.Of(b)
 	exact := "batch-invariant logits with equal bits on every machine"
 	if s.Rounding != "" {
 		exact = s.Rounding
 	}
 	fmt.Fprintf(w, "%s: %s, %s\n", s.Name, s.State, exact)
-	decode, tables := fmt.Sprintf("%s, up to %d rows", b.DescribePUs(s.Service.DecodePUs), s.BatchMax), len(s.Decode)
+	decode, tables := fmt.Sprintf("%s, up to %d rows", summary.DescribePUs(b, s.Service.DecodePUs),
+		s.BatchMax), len(s.Decode)
 	if s.Pooled {
 		decode, tables = "none: the model generates no text", 0
 	}
 	rows := [][]string{
 		{"model", fmt.Sprintf("%s, %s cache", s.Model, s.KV)},
 		{"host", fmt.Sprintf("%s, needs %s", s.CPU, show.OrNone(strings.Join(s.ISA, " ")))},
-		{"prefill", fmt.Sprintf("%s, up to %d rows, chunks of %d tokens", b.DescribePUs(s.Service.PrefillPUs), s.SeqMax,
+		{"prefill", fmt.Sprintf("%s, up to %d rows, chunks of %d tokens", summary.DescribePUs(b, s.Service.PrefillPUs),
+			s.SeqMax,
 			s.Chunk)},
 		{"decode", decode},
 		{"ranks", ranksText(s.Service.Ranks)},
@@ -82,7 +86,7 @@ func Print(w io.Writer, b *plans.Bundle, memory string) {
 	show.Fields(w, rows)
 }
 
-func madeText(e *plans.EvidenceBrief) string {
+func madeText(e *summary.Evidence) string {
 	if e.Strategy == "" {
 		return e.Created + " by a heuristic"
 	}
@@ -95,9 +99,9 @@ func madeText(e *plans.EvidenceBrief) string {
 
 // Schedules writes the kernel tables: each weight with the properties that its kernels share, then
 // one row per rule.
-func Schedules(w io.Writer, s plans.Summary) error {
+func Schedules(w io.Writer, s summary.Summary) error {
 	var rows [][]string
-	add := func(phase string, tables []plans.SummaryTable) {
+	add := func(phase string, tables []summary.Table) {
 		for _, t := range tables {
 			family := kernelFamily(t.Rules)
 			title := phase + " " + t.Weight
@@ -128,7 +132,7 @@ func Schedules(w io.Writer, s plans.Summary) error {
 
 // kernelFamily returns the instruction set, arithmetic and weight type that all kernels of a table
 // share, followed by a slash; "" if they differ.
-func kernelFamily(rules []plans.SummaryRule) string {
+func kernelFamily(rules []summary.Rule) string {
 	family := ""
 	for i, r := range rules {
 		parts := strings.SplitAfterN(r.Kernel, "/", 4)

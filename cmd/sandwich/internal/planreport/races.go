@@ -10,13 +10,14 @@ import (
 	"strings"
 
 	"sandwich/cmd/sandwich/internal/show"
-	"sandwich/plans"
+	"sandwich/plans/bundle"
+	"sandwich/plans/evidence"
 	"sandwich/runtime/phase"
 	"sandwich/tuner/measure"
 )
 
 // Races writes the measurements on whole forwards, one table per phase, and the verdict.
-func Races(w io.Writer, b *plans.Bundle) error {
+func Races(w io.Writer, b *bundle.Bundle) error {
 	for _, p := range phase.All {
 		header, rows := RaceTable(&b.Evidence, p.String())
 		if len(rows) == 0 {
@@ -36,7 +37,7 @@ func Races(w io.Writer, b *plans.Bundle) error {
 
 // RaceTable returns a table with one arm per row: the arm of the plan first and marked, then the
 // others by their gain over the default. A cell has the median and half the range of the samples.
-func RaceTable(e *plans.Evidence, phase string) (header []string, rows [][]string) {
+func RaceTable(e *evidence.Evidence, phase string) (header []string, rows [][]string) {
 	names, arms := e.Race(phase)
 	winner := ""
 	for _, o := range e.Outcomes() {
@@ -44,7 +45,7 @@ func RaceTable(e *plans.Evidence, phase string) (header []string, rows [][]strin
 			winner = o.Arm
 		}
 	}
-	gain := func(name string) float64 { return plans.Over(arms, name).Median }
+	gain := func(name string) float64 { return evidence.Over(arms, name).Median }
 	slices.SortStableFunc(names, func(a, b string) int {
 		if (a == winner) != (b == winner) {
 			return map[bool]int{true: -1, false: 1}[a == winner]
@@ -71,7 +72,7 @@ func RaceTable(e *plans.Evidence, phase string) (header []string, rows [][]strin
 			continue // a test is missing: the evidence was edited by hand
 		}
 		over := ""
-		if name != plans.ArmDefault {
+		if name != evidence.ArmDefault {
 			over = show.Percent(gain(name))
 		}
 		rows = append(rows, append(row, strconv.Itoa(n), over))
@@ -89,10 +90,10 @@ func samplesText(samples []float64) string {
 }
 
 // Verdict describes the outcome of a tune in one sentence.
-func Verdict(b *plans.Bundle) string {
+func Verdict(b *bundle.Bundle) string {
 	outcomes := b.Evidence.Outcomes()
 	switch {
-	case b.State() == plans.Untuned:
+	case b.State() == bundle.Untuned:
 		return "untuned: the budget was over before anything could be compared with the default, " +
 			"which stays; give a larger --budget"
 	case len(outcomes) == 0:
@@ -107,19 +108,19 @@ func Verdict(b *plans.Bundle) string {
 		phases = phases[:1]
 	}
 	for _, p := range phases {
-		if !slices.ContainsFunc(outcomes, func(o plans.Outcome) bool { return o.Phase == p.String() }) {
+		if !slices.ContainsFunc(outcomes, func(o evidence.Outcome) bool { return o.Phase == p.String() }) {
 			parts = append(parts, p.String()+": default kept, not measured, the budget was over")
 		}
 	}
 	text := strings.Join(parts, "; ")
-	if b.State() == plans.DefaultKept {
+	if b.State() == bundle.DefaultKept {
 		text = "no measurable gain over the default, which stays: " + text
 	}
 	return text
 }
 
 // outcomeText describes the outcome of a phase.
-func outcomeText(o plans.Outcome, state plans.State) string {
+func outcomeText(o evidence.Outcome, state bundle.State) string {
 	g := o.Gain
 	interval := fmt.Sprintf("n=%d", g.Rounds)
 	if g.Rounds > 1 {
@@ -138,7 +139,7 @@ func outcomeText(o plans.Outcome, state plans.State) string {
 	if g.Rounds > 0 {
 		text = fmt.Sprintf("at best %s (%s), noise %.0f %%", show.Percent(g.Median), interval, 100*o.Noise)
 	}
-	if state == plans.DefaultKept { // which the sentence begins with
+	if state == bundle.DefaultKept { // which the sentence begins with
 		return o.Phase + " " + text
 	}
 	return o.Phase + ": default kept, measured; " + text

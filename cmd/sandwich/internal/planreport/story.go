@@ -13,6 +13,9 @@ import (
 	"sandwich/cmd/sandwich/internal/outfile"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
+	"sandwich/plans/bundle"
+	"sandwich/plans/evidence"
+	"sandwich/plans/summary"
 	"sandwich/profiles"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/phase"
@@ -23,32 +26,32 @@ import (
 
 // Story describes how a plan was found. Its JSON form is stable.
 type Story struct {
-	Plan     string             `json:"plan"`
-	State    plans.State        `json:"state"`
-	Trace    *plans.SearchTrace `json:"search_trace,omitempty"` // absent if the build that tuned the plan did not record it
-	Tables   int                `json:"kernel_tables"`
-	Trials   int                `json:"kernel_trials"`
-	Kept     int                `json:"kernel_lengths_of_earlier_runs"`
-	Searched float64            `json:"kernel_search_s"`
-	Spent    float64            `json:"spent_s"`
-	Budget   float64            `json:"budget_s"`
-	Phases   []PhaseStory       `json:"phases"`
-	Memory   []footprint.Row    `json:"memory"` // with the default --ctx and --parallel of serve
-	Rejected int                `json:"rejected"`
+	Plan     string          `json:"plan"`
+	State    bundle.State    `json:"state"`
+	Trace    *evidence.Trace `json:"search_trace,omitempty"` // absent if the build that tuned the plan did not record it
+	Tables   int             `json:"kernel_tables"`
+	Trials   int             `json:"kernel_trials"`
+	Kept     int             `json:"kernel_lengths_of_earlier_runs"`
+	Searched float64         `json:"kernel_search_s"`
+	Spent    float64         `json:"spent_s"`
+	Budget   float64         `json:"budget_s"`
+	Phases   []PhaseStory    `json:"phases"`
+	Memory   []footprint.Row `json:"memory"` // with the default --ctx and --parallel of serve
+	Rejected int             `json:"rejected"`
 }
 
 // PhaseStory holds the result of the race of a phase.
 type PhaseStory struct {
-	Phase    string        `json:"phase"`
-	PUs      plans.PUSet   `json:"pus"`
-	Verdict  string        `json:"verdict"`
-	Noise    float64       `json:"noise"`
-	RunnerUp string        `json:"runner_up,omitempty"`
-	Places   []plans.Place `json:"places"`
+	Phase    string           `json:"phase"`
+	PUs      plans.PUSet      `json:"pus"`
+	Verdict  string           `json:"verdict"`
+	Noise    float64          `json:"noise"`
+	RunnerUp string           `json:"runner_up,omitempty"`
+	Places   []evidence.Place `json:"places"`
 }
 
 // NewStory returns the story of a plan from the evidence of its bundle.
-func NewStory(b *plans.Bundle) (*Story, error) {
+func NewStory(b *bundle.Bundle) (*Story, error) {
 	e := &b.Evidence
 	s := &Story{Plan: b.Plan.Name, State: b.State(), Trace: e.Trace, Tables: len(e.Searches), Trials: e.Trials,
 		Spent: e.Spent, Budget: e.Budget, Rejected: len(e.Rejected)}
@@ -65,7 +68,7 @@ func NewStory(b *plans.Bundle) (*Story, error) {
 		}
 		p := PhaseStory{Phase: x.name, PUs: x.of.PUs, Noise: noise, Places: places, Verdict: PlacesText(places, noise)}
 		p.Verdict += s.predictedText(x.name, x.of.PUs, b.Plan.TP(), places[0].Tests)
-		if r := plans.RunnerUp(places); r != nil {
+		if r := evidence.RunnerUp(places); r != nil {
 			p.RunnerUp = r.Arm
 		}
 		s.Phases = append(s.Phases, p)
@@ -77,8 +80,8 @@ func NewStory(b *plans.Bundle) (*Story, error) {
 
 // PlacesText describes the winner, the arms that it beat, and those that cannot be distinguished
 // from it.
-func PlacesText(places []plans.Place, noise float64) string {
-	first, runner, second := places[0].Arm, plans.RunnerUp(places), ""
+func PlacesText(places []evidence.Place, noise float64) string {
+	first, runner, second := places[0].Arm, evidence.RunnerUp(places), ""
 	equal := fmt.Sprintf("two equal arms differ by up to %.1f %%", 100*noise)
 	text := fmt.Sprintf("%s was the only arm", first)
 	if runner != nil {
@@ -89,7 +92,7 @@ func PlacesText(places []plans.Place, noise float64) string {
 		case !runner.Compared():
 			text = fmt.Sprintf("%s and the runner-up, %s, share no round; relative to the default they are at %s and "+
 				"%s, and %s", first, second, gainText(places[0].Over), gainText(runner.Over), equal)
-		case runner.Noise && first != plans.ArmDefault && runner.Behind.Likely():
+		case runner.Noise && first != evidence.ArmDefault && runner.Behind.Likely():
 			text = fmt.Sprintf("%s is likely faster than the runner-up, %s, with identical logits: %s, which equal "+
 				"arms show in one of %.0f races; %s", first, second, gainText(runner.Behind), 1/runner.Behind.Chance,
 				equal)
@@ -98,15 +101,15 @@ func PlacesText(places []plans.Place, noise float64) string {
 				gainText(runner.Behind), equal)
 		}
 	}
-	if first == plans.ArmDefault && runner != nil {
+	if first == evidence.ArmDefault && runner != nil {
 		text += "; the default is kept unless an arm is likely faster"
 	}
 	var alike []string
 	for _, p := range places[1:] {
-		if p.Noise && p.Arm != plans.ArmAgain && p.Arm != second {
+		if p.Noise && p.Arm != evidence.ArmAgain && p.Arm != second {
 			alike = append(alike, p.Arm)
 		}
-		if p.Arm == plans.ArmUnpinned && p.Compared() && !p.Noise {
+		if p.Arm == evidence.ArmUnpinned && p.Compared() && !p.Noise {
 			text += fmt.Sprintf("; relative to unpinned threads it is %s", gainText(p.Behind))
 		}
 	}
@@ -118,7 +121,7 @@ func PlacesText(places []plans.Place, noise float64) string {
 
 // predictedText compares the predicted rate of the winner of a phase with the measured one; it
 // returns "" if there is no prediction.
-func (s *Story) predictedText(name string, pus plans.PUSet, tp int, tests []plans.Arm) string {
+func (s *Story) predictedText(name string, pus plans.PUSet, tp int, tests []evidence.Arm) string {
 	if s.Trace == nil {
 		return ""
 	}
@@ -143,12 +146,12 @@ func (s *Story) predictedText(name string, pus plans.PUSet, tp int, tests []plan
 }
 
 // gainText formats a gain with its interval.
-func gainText(g plans.Gain) string {
+func gainText(g evidence.Gain) string {
 	return fmt.Sprintf("%+.1f %% (%+.1f to %+.1f, n=%d)", 100*g.Median, 100*g.Low, 100*g.High, g.Rounds)
 }
 
-func (s *Story) Print(w io.Writer, b *plans.Bundle) error {
-	fmt.Fprintf(w, "%s\n", show.Printable(b.Plan.Headline(s.State)))
+func (s *Story) Print(w io.Writer, b *bundle.Bundle) error {
+	fmt.Fprintf(w, "%s\n", show.Printable(summary.Headline(&b.Plan, s.State)))
 	if err := s.printSteps(w); err != nil {
 		return err
 	}
@@ -256,7 +259,7 @@ func (p *PhaseStory) Print(w io.Writer) error {
 			continue // the file was edited and lacks a test of the other arms
 		}
 		over, behind, word := "", "", "winner"
-		if x.Arm != plans.ArmDefault {
+		if x.Arm != evidence.ArmDefault {
 			over = intervalText(x.Over)
 		}
 		if i > 0 {
@@ -264,7 +267,7 @@ func (p *PhaseStory) Print(w io.Writer) error {
 			switch {
 			case !x.Compared():
 				behind, word = "", "no common round"
-			case x.Noise && x.Behind.Likely() && p.Places[0].Arm != plans.ArmDefault:
+			case x.Noise && x.Behind.Likely() && p.Places[0].Arm != evidence.ArmDefault:
 				word = "likely slower"
 			case x.Noise:
 				word = "noise"
@@ -290,12 +293,12 @@ func RateText(rate float64) string {
 }
 
 // intervalText formats a gain with its interval for a column.
-func intervalText(g plans.Gain) string {
+func intervalText(g evidence.Gain) string {
 	return fmt.Sprintf("%+.1f %% (%+.1f to %+.1f)", 100*g.Median, 100*g.Low, 100*g.High)
 }
 
 // WritePhases writes a picture of the machine of a plan that marks the PUs of both phases.
-func WritePhases(ctx context.Context, path string, b *plans.Bundle) error {
+func WritePhases(ctx context.Context, path string, b *bundle.Bundle) error {
 	if b.Host.Machine == nil || b.Host.Machine.Tree == nil {
 		return exit.Usage(fmt.Errorf("--svg cannot be drawn: the profile in the plan has no machine tree"))
 	}

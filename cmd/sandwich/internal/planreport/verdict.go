@@ -7,13 +7,14 @@ import (
 	"sandwich/cmd/sandwich/internal/footprint"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
+	"sandwich/plans/check"
 	"sandwich/profiles"
 	"sandwich/runtime/mem"
 )
 
 // Verified is the result of plan verify. Its JSON form is stable.
 type Verified struct {
-	plans.Verdict
+	check.Verdict
 	Kernels *BuiltKernels     `json:"kernels,omitempty"` // absent if the plan does not run on this host
 	Memory  []footprint.Row   `json:"memory,omitempty"`  // with the default --ctx and --parallel of serve
 	Packed  []plans.TypeBytes `json:"packed,omitempty"`  // sizes of packed weights

@@ -14,6 +14,9 @@ import (
 	"sandwich/cmd/sandwich/internal/planreport"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
+	"sandwich/plans/bundle"
+	"sandwich/plans/check"
+	"sandwich/plans/summary"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/model"
 	"sandwich/runtime/session"
@@ -54,17 +57,17 @@ measured joint rates (SMEPilot, sections 3.2 and 4.1).`,
 	c.Flags().BoolVar(&kernels, "kernels", false, "list the schedules of every table")
 	format := flags.Format(c, "text", "json")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		b, err := plans.Read(args[0])
+		b, err := bundle.Read(args[0])
 		if err != nil {
 			return exit.Plan(err)
 		}
 		if *format == "json" {
 			placed, _ := placedByPlan(b) // a profile without ceilings gives no placement
-			return show.JSON(c.OutOrStdout(), shownPlan{b.Show(), placed})
+			return show.JSON(c.OutOrStdout(), shownPlan{summary.Of(b), placed})
 		}
 		planreport.Print(c.OutOrStdout(), b, footprint.Text(&b.Plan))
 		if kernels {
-			if err := planreport.Schedules(c.OutOrStdout(), b.Show()); err != nil {
+			if err := planreport.Schedules(c.OutOrStdout(), summary.Of(b)); err != nil {
 				return err
 			}
 		}
@@ -135,10 +138,10 @@ func verifyPlan(ctx context.Context, dir, host, modelPath string, key planreport
 		}
 		shape = &s
 	}
-	if b, err := plans.Read(dir); err == nil && len(b.Plan.Placement) > 0 && host == "" {
+	if b, err := bundle.Read(dir); err == nil && len(b.Plan.Placement) > 0 && host == "" {
 		p.Devices = machine.ListDevices(ctx)
 	}
-	verdict, b, err := plans.VerifyDir(dir, p, shape)
+	verdict, b, err := check.VerifyDir(dir, p, shape)
 	if err != nil {
 		return nil, exit.Plan(err)
 	}
@@ -153,7 +156,7 @@ func verifyPlan(ctx context.Context, dir, host, modelPath string, key planreport
 			return nil, exit.Usage(err)
 		}
 	}
-	if host == "" && verdict.Judgement != plans.Invalid {
+	if host == "" && verdict.Judgement != check.Invalid {
 		v.Kernels, err = buildKernels(&b.Plan)
 	}
 	return v, err

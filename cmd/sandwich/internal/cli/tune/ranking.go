@@ -8,7 +8,7 @@ import (
 
 	"sandwich/cmd/sandwich/internal/planreport"
 	"sandwich/cmd/sandwich/internal/show"
-	"sandwich/plans"
+	"sandwich/plans/evidence"
 	"sandwich/profiles"
 	"sandwich/runtime/model/cost"
 	"sandwich/topotree"
@@ -18,21 +18,21 @@ import (
 
 // rankingJSON is the JSON form of a simulated ranking. It is stable.
 type rankingJSON struct {
-	Trees          int                `json:"trees"`
-	Sections       int                `json:"sections"`
-	Configurations int                `json:"configurations"`
-	DistinctCosts  int                `json:"distinct_costs"`
-	Simulated      int                `json:"simulated"`
-	Seconds        float64            `json:"seconds"`
-	Load           string             `json:"load"`
-	Objective      string             `json:"objective"`
-	Note           string             `json:"note,omitempty"`
-	Assumed        []string           `json:"assumed"`
-	Measured       []string           `json:"measured,omitempty"` // anchors measured on this machine
-	Errors         *plans.TraceErrors `json:"prediction_errors,omitempty"`
-	Candidates     []candidateJSON    `json:"candidates"`
-	Classes        []ranking.ClassRow `json:"classes,omitempty"` // kinds of cores, if there are several
-	Placed         []cost.Placed      `json:"placed,omitempty"`  // where ops run under the best candidate
+	Trees          int                   `json:"trees"`
+	Sections       int                   `json:"sections"`
+	Configurations int                   `json:"configurations"`
+	DistinctCosts  int                   `json:"distinct_costs"`
+	Simulated      int                   `json:"simulated"`
+	Seconds        float64               `json:"seconds"`
+	Load           string                `json:"load"`
+	Objective      string                `json:"objective"`
+	Note           string                `json:"note,omitempty"`
+	Assumed        []string              `json:"assumed"`
+	Measured       []string              `json:"measured,omitempty"` // anchors measured on this machine
+	Errors         *evidence.TraceErrors `json:"prediction_errors,omitempty"`
+	Candidates     []candidateJSON       `json:"candidates"`
+	Classes        []ranking.ClassRow    `json:"classes,omitempty"` // kinds of cores, if there are several
+	Placed         []cost.Placed         `json:"placed,omitempty"`  // where ops run under the best candidate
 }
 
 type candidateJSON struct {
