@@ -1,4 +1,4 @@
-package plans
+package plans_test
 
 import (
 	"errors"
@@ -8,7 +8,12 @@ import (
 	"testing"
 
 	"sandwich/microkernel"
+	"sandwich/plans"
+	"sandwich/plans/check"
+	"sandwich/plans/internal/bundletest"
 	"sandwich/plans/internal/hosttest"
+	"sandwich/plans/internal/plantest"
+	"sandwich/plans/summary"
 )
 
 // TestAttentionIsKept: what attention adds up by survives writing and reading, is no exact plan's,
@@ -16,25 +21,25 @@ import (
 // it.
 func TestAttentionIsKept(t *testing.T) {
 	rates := map[string]float64{"f32": 200e9, "tdpbf16": 800e9}
-	b := testBundle(t)
+	b := bundletest.New(t)
 	b.Host = *hosttest.Attending(t, rates, hosttest.Tiles...)
-	b.Plan = *mustDefault(t, &b.Host, llama160m("f32"), "")
-	exact, digest := writeBundle(t, b), b.Plan.Digest()
+	b.Plan = *plantest.Default(t, &b.Host, plantest.Llama160M("f32"), "")
+	exact, digest := bundletest.Write(t, b), b.Plan.Digest()
 	text, err := os.ReadFile(filepath.Join(exact, "plan.yaml"))
 	if err != nil || strings.Contains(string(text), "attention") || !b.Plan.Exact() {
 		t.Errorf("an exact plan says\n%s%v", text, err)
 	}
 	b.Plan.Attention = microkernel.AttendTDPBF16
-	v, read, err := VerifyDir(writeBundle(t, b), &b.Host, nil)
+	v, read, err := check.VerifyDir(bundletest.Write(t, b), &b.Host, nil)
 	const want = "rounding depends on attention by tdpbf16: attention by tdpbf16 reaches 800 GFLOP/s on a core, " +
 		"4.00 times the 200 of f32"
 	if err != nil || v.Rounding != want || read.Plan.Attention != microkernel.AttendTDPBF16 {
 		t.Fatalf("read as %s, %q: %v", read.Plan.Attention, v.Rounding, err)
 	}
-	if s := read.Show(); s.Exact || s.Attention != "tdpbf16" || read.Plan.Digest() == digest {
+	if s := summary.Of(read); s.Exact || s.Attention != "tdpbf16" || read.Plan.Digest() == digest {
 		t.Errorf("shown as %+v", s)
 	}
-	if err := Check(read, hosttest.Cores(t, 2, hosttest.BF16...), nil); !errors.Is(err, ErrISA) ||
+	if err := check.Bundle(read, hosttest.Cores(t, 2, hosttest.BF16...), nil); !errors.Is(err, plans.ErrISA) ||
 		!strings.Contains(err.Error(), "amx_int8") {
 		t.Errorf("on a CPU without tiles: %v", err)
 	}
@@ -42,14 +47,14 @@ func TestAttentionIsKept(t *testing.T) {
 
 // TestAttentionThatNoKernelHas: a bundle may claim anything.
 func TestAttentionThatNoKernelHas(t *testing.T) {
-	p := mustDefault(t, hosttest.Cores(t, 2, "avx2"), llama160m("f32"), "")
+	p := plantest.Default(t, hosttest.Cores(t, 2, "avx2"), plantest.Llama160M("f32"), "")
 	for _, d := range []microkernel.AttentionDot{microkernel.AttendDPBF16, microkernel.AttendTDPBF16,
 		microkernel.AttendDPBUSD, 77} {
 		if p.Attention = d; p.Validate() == nil {
 			t.Errorf("attention by %s is valid on avx2", d)
 		}
 	}
-	p = mustDefault(t, hosttest.Cores(t, 2, hosttest.Tiles...), llama160m("f32"), "")
+	p = plantest.Default(t, hosttest.Cores(t, 2, hosttest.Tiles...), plantest.Llama160M("f32"), "")
 	for kv, ok := range map[microkernel.KVType]bool{microkernel.KVF16: false, microkernel.KVQ8: true} {
 		if p.Attention, p.KV = microkernel.AttendDPBUSD, kv; (p.Validate() == nil) != ok || !p.Exact() {
 			t.Errorf("integers of a cache of %s: %v", kv, p.Validate())

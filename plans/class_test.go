@@ -1,83 +1,32 @@
-package plans
+package plans_test
 
 import (
 	"strings"
-	"sync"
 	"testing"
 
 	"sandwich/microkernel"
+	"sandwich/plans"
+	"sandwich/plans/diff"
+	"sandwich/plans/internal/bundletest"
+	"sandwich/plans/internal/jsonschema"
+	"sandwich/plans/internal/plantest"
 	"sandwich/profiles"
 	"sandwich/topotree"
 )
 
-// heterogeneousPlan is the test plan with its second PU in a class of AVX2.
-func heterogeneousPlan(t *testing.T) *Plan {
-	t.Helper()
-	p := testBundle(t).Plan
-	avx2, err := microkernel.ParseISA("avx2")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.Classes = []Class{{Name: "little", ISA: avx2, PUs: PUSet{1}}}
-	for _, ph := range p.phases() {
-		var tables []Table
-		for _, x := range ph.phase.Tables {
-			for i := range x.Rules {
-				x.Rules[i].Schedule.WaysM, x.Rules[i].Schedule.WaysN = 0, 0
-			}
-			tables = append(tables, x)
-		}
-		for _, x := range tables {
-			rules := []Rule{}
-			for _, r := range x.Rules {
-				k := narrow(avx2, r.Schedule.Kernel)
-				r.Schedule.Kernel, r.Schedule.BM, r.Schedule.BN = k, k.MR, k.NR
-				rules = append(rules, r)
-			}
-			tables = append(tables, Table{WeightKey: x.WeightKey, Class: "little", Rules: rules})
-		}
-		ph.phase.Tables = tables
-	}
-	if err := p.Validate(); err != nil {
-		t.Fatal(err)
-	}
-	return &p
-}
-
-// narrow is some kernel of AVX2 for the same weights and path.
-func narrow(avx2 microkernel.ISA, k microkernel.Spec) microkernel.Spec {
-	narrowest.Lock()
-	defer narrowest.Unlock()
-	key := [2]string{k.B.String(), k.Compute.String()}
-	if s, ok := narrowest.of[key]; ok {
-		return s
-	}
-	s := microkernel.Space(microkernel.HasAVX2, avx2, k.Compute, k.B)[0]
-	if narrowest.of == nil {
-		narrowest.of = map[[2]string]microkernel.Spec{}
-	}
-	narrowest.of[key] = s
-	return s
-}
-
-var narrowest struct {
-	sync.Mutex
-	of map[[2]string]microkernel.Spec
-}
-
 // TestClassesRoundTrip: what is written of classes is read again, fits the schema, and differs from
 // a plan without them.
 func TestClassesRoundTrip(t *testing.T) {
-	p := heterogeneousPlan(t)
+	p := plantest.Heterogeneous(t)
 	text, err := profiles.EncodeYAML(p)
 	if err != nil {
 		t.Fatal(err)
 	}
 	root := planSchema(t)
-	if err := root.check(root, "plan", generic(t, text)); err != nil {
+	if err := root.Check(root, "plan", jsonschema.Generic(t, text)); err != nil {
 		t.Error(err)
 	}
-	var again Plan
+	var again plans.Plan
 	if err := profiles.DecodeYAML(text, &again); err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +36,7 @@ func TestClassesRoundTrip(t *testing.T) {
 	if err := again.Validate(); err != nil {
 		t.Error(err)
 	}
-	changes := Diff(&testBundle(t).Plan, p)
+	changes := diff.Plans(&bundletest.New(t).Plan, p)
 	classes, tables := 0, 0
 	for _, c := range changes {
 		if c.Group == "classes" && c.New == "little (avx2) on PUs 1" {
@@ -108,41 +57,41 @@ func TestClassesRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for want, spoil := range map[string]func(p *Plan){
-		"is not 1 to 32 lower-case letters": func(p *Plan) { p.Classes[0].Name = "Big" },
-		"the name is reserved for workers":  func(p *Plan) { p.Classes[0].Name = "main" },
-		"has no PU":                         func(p *Plan) { p.Classes[0].PUs = nil },
-		"which work in no phase":            func(p *Plan) { p.Classes[0].PUs = PUSet{77} },
-		"the classes cover all PUs":         func(p *Plan) { p.Classes[0].PUs = p.PUs() },
-		"is listed twice":                   func(p *Plan) { p.Classes = append(p.Classes, p.Classes[0]) },
-		"in each of 2 classes":              func(p *Plan) { p.Decode.Tables = p.Decode.Tables[1:] },
-		"where the weights have":            func(p *Plan) { p.Decode.Tables[0].Class = "little" },
-		"need workers of one class":         func(p *Plan) { setWays(&p.Prefill.Tables[0].Rules[0].Schedule, p) },
+	for want, spoil := range map[string]func(p *plans.Plan){
+		"is not 1 to 32 lower-case letters": func(p *plans.Plan) { p.Classes[0].Name = "Big" },
+		"the name is reserved for workers":  func(p *plans.Plan) { p.Classes[0].Name = "main" },
+		"has no PU":                         func(p *plans.Plan) { p.Classes[0].PUs = nil },
+		"which work in no phase":            func(p *plans.Plan) { p.Classes[0].PUs = plans.PUSet{77} },
+		"the classes cover all PUs":         func(p *plans.Plan) { p.Classes[0].PUs = p.PUs() },
+		"is listed twice":                   func(p *plans.Plan) { p.Classes = append(p.Classes, p.Classes[0]) },
+		"in each of 2 classes":              func(p *plans.Plan) { p.Decode.Tables = p.Decode.Tables[1:] },
+		"where the weights have":            func(p *plans.Plan) { p.Decode.Tables[0].Class = "little" },
+		"need workers of one class":         func(p *plans.Plan) { setWays(&p.Prefill.Tables[0].Rules[0].Schedule, p) },
 		"but the class has " +
-			"avx2": func(p *Plan) { p.Prefill.Tables[len(p.Prefill.Tables)-1].Rules = wide(p) },
-		"is in the classes little and x": func(p *Plan) {
-			p.Classes = append(p.Classes, Class{"x", avx512, PUSet{1}, "",
+			"avx2": func(p *plans.Plan) { p.Prefill.Tables[len(p.Prefill.Tables)-1].Rules = wide(p) },
+		"is in the classes little and x": func(p *plans.Plan) {
+			p.Classes = append(p.Classes, plans.Class{"x", avx512, plans.PUSet{1}, "",
 				false})
 		},
 	} {
-		p := heterogeneousPlan(t)
+		p := plantest.Heterogeneous(t)
 		if spoil(p); p.Validate() == nil || !strings.Contains(p.Validate().Error(), want) {
 			t.Errorf("%v, want a refusal with %q", p.Validate(), want)
 		}
 	}
 }
 
-func setWays(s *Schedule, p *Plan) { s.WaysM, s.WaysN = 1, len(p.Prefill.PUs) }
+func setWays(s *plans.Schedule, p *plans.Plan) { s.WaysM, s.WaysN = 1, len(p.Prefill.PUs) }
 
 // wide is the main class's rules of the weight of the last table.
-func wide(p *Plan) []Rule {
+func wide(p *plans.Plan) []plans.Rule {
 	t, _ := p.Prefill.Table(p.Prefill.Tables[len(p.Prefill.Tables)-1].WeightKey)
 	return t.Rules
 }
 
 // TestFitClasses: a class that the host lacks is refused, or its workers are main ones.
 func TestFitClasses(t *testing.T) {
-	p := heterogeneousPlan(t)
+	p := plantest.Heterogeneous(t)
 	p.Classes[0].Kind = "atom"
 	m := &topotree.Machine{}
 	have := p.Needs()
@@ -157,7 +106,7 @@ func TestFitClasses(t *testing.T) {
 	if err := fit.Validate(); err != nil {
 		t.Error(err)
 	}
-	if p.Classes[0].lacks(have, m) == "" || p.Classes[0].lacks(0, m) == "" {
+	if p.Classes[0].Lacks(have, m) == "" || p.Classes[0].Lacks(0, m) == "" {
 		t.Error("the host has what it lacks")
 	}
 	m.CoreTypes = []topotree.CoreType{{Name: "core", CPUs: topotree.NewCPUSet(0)},
@@ -171,12 +120,12 @@ func TestFitClasses(t *testing.T) {
 // tables are the main ones.
 func TestUseTrimsClasses(t *testing.T) {
 	for _, c := range []struct {
-		pus     PUSet
+		pus     plans.PUSet
 		classes int
 		isa     string
-	}{{PUSet{0, 1}, 1, "avx512"}, {PUSet{0}, 0, "avx512"}, {PUSet{1}, 0, "avx2"}} {
-		p := heterogeneousPlan(t)
-		s, err := NewService([]Rank{{PUs: c.pus, NUMANode: -1}}, c.pus, c.pus)
+	}{{plans.PUSet{0, 1}, 1, "avx512"}, {plans.PUSet{0}, 0, "avx512"}, {plans.PUSet{1}, 0, "avx2"}} {
+		p := plantest.Heterogeneous(t)
+		s, err := plans.NewService([]plans.Rank{{PUs: c.pus, NUMANode: -1}}, c.pus, c.pus)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -191,7 +140,7 @@ func TestUseTrimsClasses(t *testing.T) {
 }
 
 func TestParseWorkerISAs(t *testing.T) {
-	w, err := ParseWorkerISAs("avx512,1=avx2,3=go")
+	w, err := plans.ParseWorkerISAs("avx512,1=avx2,3=go")
 	if err != nil || w.All != "avx512" || w.Of[1].String() != "avx2" || w.Of[3].String() != "go" || len(w.Of) != 2 {
 		t.Errorf("%+v, %v", w, err)
 	}
@@ -199,13 +148,13 @@ func TestParseWorkerISAs(t *testing.T) {
 		"only once",
 		"x=avx2": "not a worker index", "-1=avx2": "not a worker index", "1=avx2,1=go": "twice", "1=mmx": "mmx",
 		"=avx2": "not a worker index", ",": ""} {
-		if _, err := ParseWorkerISAs(text); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := plans.ParseWorkerISAs(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}
 	for want, have := range map[string]microkernel.Features{"worker 1 cannot run avx2": 0,
 		"there is no worker 3": microkernel.HasAVX2} {
-		two, err := ParseWorkerISAs(map[bool]string{true: "1=avx2", false: "3=avx2"}[have == 0])
+		two, err := plans.ParseWorkerISAs(map[bool]string{true: "1=avx2", false: "3=avx2"}[have == 0])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -221,7 +170,7 @@ func FuzzParseWorkerISAs(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if w, err := ParseWorkerISAs(text); err == nil {
+		if w, err := plans.ParseWorkerISAs(text); err == nil {
 			_ = w.Check(^microkernel.Features(0), 4)
 		}
 	})

@@ -1,4 +1,4 @@
-package plans
+package plans_test
 
 import (
 	"fmt"
@@ -8,16 +8,21 @@ import (
 	"testing"
 
 	"sandwich/microkernel"
+	"sandwich/plans"
+	"sandwich/plans/bundle"
+	"sandwich/plans/diff"
+	"sandwich/plans/heuristic"
+	"sandwich/plans/internal/bundletest"
 	"sandwich/profiles"
 )
 
 // randomShape is a model that may exist: any heads that share KV heads evenly, any widths that its
 // types allow.
-func randomShape(rng *rand.Rand) ModelShape {
+func randomShape(rng *rand.Rand) plans.ModelShape {
 	types := []string{"f32", "f16", "bf16", "q8_0", "q4_0", "q4_k", "q6_k"}
 	pick := func() string { return types[rng.IntN(len(types))] }
 	kv := 1 + rng.IntN(8)
-	s := ModelShape{
+	s := plans.ModelShape{
 		Arch: "llama", Layers: 2, KVHeads: kv, Heads: kv * (1 + rng.IntN(8)), HeadDim: 16 * (1 + rng.IntN(8)),
 		Hidden: 256 * (1 + rng.IntN(4)),
 		FFN:    256 * (1 + rng.IntN(12)), Vocab: 64 + rng.IntN(5000),
@@ -25,12 +30,12 @@ func randomShape(rng *rand.Rand) ModelShape {
 	if rng.IntN(4) == 0 {
 		s.Experts, s.ExpertsUsed, s.ExpertFFN = 8, 2, 256*(1+rng.IntN(6))
 	}
-	q, kvWidth, ffn := s.Heads*s.HeadDim, s.KVHeads*s.HeadDim, s.ffnWidth()
+	q, kvWidth, ffn := s.Heads*s.HeadDim, s.KVHeads*s.HeadDim, s.FFNWidth()
 	o := pick()
-	for q%typeBlock(o) != 0 {
+	for q%plans.TypeBlock(o) != 0 {
 		o = pick()
 	}
-	for _, w := range []WeightShape{
+	for _, w := range []plans.WeightShape{
 		{Role: "q", N: q, K: s.Hidden, Type: pick()}, {Role: "k", N: kvWidth, K: s.Hidden, Type: pick()},
 		{Role: "v", N: kvWidth, K: s.Hidden, Type: pick()},
 		{Role: "o", N: s.Hidden, K: q, Type: o}, {Role: "gate", N: ffn, K: s.Hidden, Type: pick()}, {Role: "up", N: ffn,
@@ -75,7 +80,7 @@ func TestCutIsAPartition(t *testing.T) {
 	}
 }
 
-func checkShares(t *testing.T, s ModelShape, shares []Share) {
+func checkShares(t *testing.T, s plans.ModelShape, shares []plans.Share) {
 	t.Helper()
 	var heads, ffn, vocab int // where the next share begins
 	group := s.Heads / s.KVHeads
@@ -85,12 +90,12 @@ func checkShares(t *testing.T, s ModelShape, shares []Share) {
 			t.Errorf("share %+v does not follow the one before it", sh)
 		}
 		heads, ffn, vocab = sh.Heads.Hi, sh.FFN.Hi, sh.Vocab.Hi
-		if first, last := sh.Heads.Lo/group, (sh.Heads.Hi-1)/group; sh.KVHeads != (Span{first, last + 1}) {
+		if first, last := sh.Heads.Lo/group, (sh.Heads.Hi-1)/group; sh.KVHeads != (plans.Span{first, last + 1}) {
 			t.Errorf("share %+v needs the KV heads %d to %d", sh, first, last)
 		}
 		for _, w := range s.Weights {
 			rows, cols, apart := sh.Matrix(w.Role, s.HeadDim, w.N, w.K)
-			block := typeBlock(w.Type)
+			block := plans.TypeBlock(w.Type)
 			if rows.Lo < 0 || rows.Hi > w.N || cols.Lo%block != 0 || cols.Hi%block != 0 || cols.Hi > w.K {
 				t.Errorf("%s %s: rows %v, columns %v", w.Role, w.Key(), rows, cols)
 			}
@@ -99,15 +104,16 @@ func checkShares(t *testing.T, s ModelShape, shares []Share) {
 			}
 		}
 	}
-	if heads != s.Heads || ffn != s.ffnWidth() || vocab != s.Vocab {
+	if heads != s.Heads || ffn != s.FFNWidth() || vocab != s.Vocab {
 		t.Errorf("the shares end at head %d, column %d and word %d", heads, ffn, vocab)
 	}
 }
 
 // TestCutFollowsPUs: a rank with twice the PUs has about twice the work.
 func TestCutFollowsPUs(t *testing.T) {
-	s := ModelShape{Heads: 32, KVHeads: 8, HeadDim: 128, FFN: 11008, Vocab: 32000, Weights: []WeightShape{{Role: "down",
-		N: 4096, K: 11008, Type: "q4_0"}}}
+	s := plans.ModelShape{Heads: 32, KVHeads: 8, HeadDim: 128, FFN: 11008, Vocab: 32000,
+		Weights: []plans.WeightShape{{Role: "down",
+			N: 4096, K: 11008, Type: "q4_0"}}}
 	shares, err := s.Cut([]int{2, 1, 1})
 	if err != nil {
 		t.Fatal(err)
@@ -128,16 +134,18 @@ func TestRanksOfAPlan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := ModelShape{Arch: "llama", Name: "seven heads", Hidden: 256, Layers: 2, Heads: 14, KVHeads: 7, HeadDim: 32,
-		FFN: 416, Vocab: 1003, Context: 512}
-	for _, w := range []WeightShape{{Role: "q", N: 448, K: 256}, {Role: "k", N: 224, K: 256}, {Role: "o", N: 256,
+	s := plans.ModelShape{Arch: "llama", Name: "seven heads", Hidden: 256, Layers: 2, Heads: 14, KVHeads: 7,
+		HeadDim: 32,
+		FFN:     416, Vocab: 1003, Context: 512}
+	for _, w := range []plans.WeightShape{{Role: "q", N: 448, K: 256}, {Role: "k", N: 224, K: 256}, {Role: "o", N: 256,
 		K: 448}, {Role: "gate", N: 416, K: 256},
-		{Role: "up", N: 416, K: 256}, {Role: "down", N: 256, K: 416}, {Role: "head", N: 1003, K: 256}, {Role: RoleEmbed,
+		{Role: "up", N: 416, K: 256}, {Role: "down", N: 256, K: 416}, {Role: "head", N: 1003,
+			K: 256}, {Role: plans.RoleEmbed,
 			N: 1003, K: 256}} {
 		w.Type, w.Count = "q8_0", 1
 		s.Weights = append(s.Weights, w)
 	}
-	plan, err := MakeDefault(p, s, "", "go", 4)
+	plan, err := heuristic.Default(p, s, heuristic.Options{ISA: "go", TP: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,28 +154,28 @@ func TestRanksOfAPlan(t *testing.T) {
 		t.Errorf("exact %v, degree %d, %d weights, %d tables", plan.Exact(), plan.TP(), len(plan.Weights),
 			len(plan.Decode.Tables))
 	}
-	b := testBundle(t)
+	b := bundletest.New(t)
 	b.Plan, b.Host = *plan, *p
-	again, err := Read(writeBundle(t, b))
+	again, err := bundle.Read(bundletest.Write(t, b))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := Diff(plan, &again.Plan); len(d) > 0 {
+	if d := diff.Plans(plan, &again.Plan); len(d) > 0 {
 		t.Errorf("read again: %v", d)
 	}
-	for want, change := range map[string]func(*Plan){
-		"rank 1 (PUs 48-95) has no PU that works in decode": func(p *Plan) {
+	for want, change := range map[string]func(*plans.Plan){
+		"rank 1 (PUs 48-95) has no PU that works in decode": func(p *plans.Plan) {
 			p.Decode.PUs = slices.DeleteFunc(slices.Clone(p.Decode.PUs), func(pu int) bool { return pu/48 == 1 })
 		},
-		"14 heads": func(p *Plan) { p.Ranks = oneEach(15); onAll(p) },
-		"more than 16384 table shapes": func(p *Plan) {
+		"14 heads": func(p *plans.Plan) { p.Ranks = oneEach(15); onAll(p) },
+		"more than 16384 table shapes": func(p *plans.Plan) {
 			p.Ranks = oneEach(1024)
 			for len(p.Model.Weights) < 20 {
 				p.Model.Weights = append(p.Model.Weights, p.Model.Weights[0])
 			}
 			onAll(p)
 		},
-		"tables for": func(p *Plan) { p.Decode.Tables = p.Decode.Tables[1:] },
+		"tables for": func(p *plans.Plan) { p.Decode.Tables = p.Decode.Tables[1:] },
 	} {
 		p := *plan
 		p.Weights, p.Model.Weights = slices.Clone(p.Weights), slices.Clone(p.Model.Weights)
@@ -181,29 +189,29 @@ func TestRanksOfAPlan(t *testing.T) {
 
 // TestRanksShareATable: two matrices whose shards have one shape must have one compute path.
 func TestRanksShareATable(t *testing.T) {
-	q, k := WeightKey{448, 256, "q8_0"}, WeightKey{224, 256, "q8_0"}
-	p := Plan{Weights: []WeightPlan{{q, microkernel.ComputeF32}, {k, microkernel.ComputeInt8}}}
-	if _, err := p.computeOf(tableShape{WeightKey: k, of: []WeightKey{k, q}}); err == nil ||
+	q, k := plans.WeightKey{N: 448, K: 256, Type: "q8_0"}, plans.WeightKey{N: 224, K: 256, Type: "q8_0"}
+	p := plans.Plan{Weights: []plans.WeightPlan{{q, microkernel.ComputeF32}, {k, microkernel.ComputeInt8}}}
+	if _, err := p.ComputeOf(k, []plans.WeightKey{k, q}); err == nil ||
 		!strings.Contains(err.Error(),
 			"compute paths int8 and f32") {
 		t.Error(err)
 	}
-	if path, err := p.computeOf(tableShape{WeightKey: k, of: []WeightKey{q, q}}); path != microkernel.ComputeF32 ||
+	if path, err := p.ComputeOf(k, []plans.WeightKey{q, q}); path != microkernel.ComputeF32 ||
 		err != nil {
 		t.Error(path, err)
 	}
 }
 
 // oneEach is n ranks of one PU.
-func oneEach(n int) (out []Rank) {
+func oneEach(n int) (out []plans.Rank) {
 	for i := range n {
-		out = append(out, Rank{PUs: PUSet{i}, NUMANode: -1})
+		out = append(out, plans.Rank{PUs: plans.PUSet{i}, NUMANode: -1})
 	}
 	return out
 }
 
-func onAll(p *Plan) {
-	var all PUSet
+func onAll(p *plans.Plan) {
+	var all plans.PUSet
 	for _, r := range p.Ranks {
 		all = append(all, r.PUs...)
 	}

@@ -1,8 +1,8 @@
-// Package plans defines the plan bundle: its format, and how bundles are read, written, checked,
-// verified and compared.
+// Package plans defines the plan: the types of plan.yaml, their text forms, and the checks that
+// need no other file. FORMAT.md lists the fields.
 //
-// A bundle is a folder NAME.plan with plan.yaml (the plan), host.yaml (the profile of the host it
-// was made on), evidence.yaml (the measurements behind it) and MANIFEST.yaml (hashes). It holds
-// specifications and no machine code: kernels are generated from their Spec when a plan is loaded,
-// so loading a bundle from an untrusted source executes none of its bytes.
+// The package bundle stores a plan with the profile of its host and its evidence, migrate reads
+// earlier versions, check compares a plan with a host and a model, and heuristic makes default
+// plans. A plan holds specifications and no machine code: kernels are generated from their Spec
+// when a plan is loaded, so loading a plan from an untrusted source executes none of its bytes.
 package plans

@@ -34,11 +34,6 @@ func ExitCode(err error) int {
 	return 1
 }
 
-// damaged returns an ErrDamaged with a message.
-func damaged(format string, a ...any) error {
-	return fmt.Errorf("%w: %s", ErrDamaged, fmt.Sprintf(format, a...))
-}
-
 // foreignHost returns an ErrForeignHost with a message.
 func foreignHost(format string, a ...any) error {
 	return fmt.Errorf("%w: %s", ErrForeignHost, fmt.Sprintf(format, a...))

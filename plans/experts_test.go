@@ -1,15 +1,17 @@
-package plans
+package plans_test
 
 import (
 	"math"
 	"testing"
+
+	"sandwich/plans"
 )
 
 // TestExpertsThatAreNotRoutedCostNothing counts the matrices of qwen3-30b-a3b: 48 layers of 128
 // experts, 8 a row.
 func TestExpertsThatAreNotRoutedCostNothing(t *testing.T) {
-	s := ModelShape{Layers: 48, Experts: 128, ExpertsUsed: 8}
-	up := WeightShape{Role: "up", N: 768, K: 2048, Type: "q4_k", Count: 48 * 128}
+	s := plans.ModelShape{Layers: 48, Experts: 128, ExpertsUsed: 8}
+	up := plans.WeightShape{Role: "up", N: 768, K: 2048, Type: "q4_k", Count: 48 * 128}
 	if got := s.PerRow(up); got != 48*8 {
 		t.Errorf("a row meets %g experts, want %d", got, 48*8)
 	}
@@ -18,11 +20,11 @@ func TestExpertsThatAreNotRoutedCostNothing(t *testing.T) {
 			t.Errorf("%d rows read %.2f experts a layer, want %.2f", m, got, want)
 		}
 	}
-	q := WeightShape{Role: "q", N: 4096, K: 2048, Type: "q4_k", Count: 48}
+	q := plans.WeightShape{Role: "q", N: 4096, K: 2048, Type: "q4_k", Count: 48}
 	if s.PerRow(q) != 48 || s.Read(q, 1) != 48 {
 		t.Error("every row meets every q")
 	}
-	if dense := (ModelShape{}); dense.PerRow(up) != 48*128 || dense.Read(up, 1) != 48*128 {
+	if dense := (plans.ModelShape{}); dense.PerRow(up) != 48*128 || dense.Read(up, 1) != 48*128 {
 		t.Error("a dense model has experts")
 	}
 }

@@ -1,7 +1,7 @@
 package plans
 
 // Version is the schema version of the bundles that this build writes, and of each of their files.
-// Older versions are read and migrated (migrate.go).
+// The package migrate reads older versions.
 const Version = 3
 
 // Limits of a plan. They are far above any machine and far below what would exhaust one.
@@ -24,8 +24,3 @@ const (
 	maxLayers = 1 << 12
 	maxCount  = 1 << 20
 )
-
-const manifestFormat = "sandwich-plan"
-
-// firstVersion is the earliest schema version that this build reads.
-const firstVersion = 1

@@ -185,8 +185,8 @@ func (p *Plan) PlacementText() string {
 	return text
 }
 
-// placeText describes where a phase runs.
-func (p *Plan) placeText(ph phase.Phase) string {
+// PlaceText describes where a phase runs.
+func (p *Plan) PlaceText(ph phase.Phase) string {
 	for i := range p.Placement {
 		if q := &p.Placement[i]; q.Phase == ph.String() {
 			return q.Device + map[bool]string{true: ", optional"}[q.Optional]

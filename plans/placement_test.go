@@ -1,4 +1,4 @@
-package plans
+package plans_test
 
 import (
 	"errors"
@@ -7,15 +7,22 @@ import (
 	"testing"
 
 	"sandwich/microkernel"
+	"sandwich/plans"
+	"sandwich/plans/bundle"
+	"sandwich/plans/check"
+	"sandwich/plans/diff"
+	"sandwich/plans/internal/bundletest"
+	"sandwich/plans/internal/jsonschema"
+	"sandwich/plans/summary"
 	"sandwich/profiles"
 	"sandwich/profiles/devrates"
 	"sandwich/runtime/phase"
 )
 
 // placedBundle returns a bundle whose plan a device can run.
-func placedBundle(t *testing.T, placement ...Placement) *Bundle {
+func placedBundle(t *testing.T, placement ...plans.Placement) *bundle.Bundle {
 	t.Helper()
-	b := testBundle(t)
+	b := bundletest.New(t)
 	b.Plan.KV, b.Plan.Attention, b.Plan.Placement = microkernel.KVF16, microkernel.AttentionDots()[0], placement
 	return b
 }
@@ -23,12 +30,12 @@ func placedBundle(t *testing.T, placement ...Placement) *Bundle {
 // TestPlacement checks that a placement is written, read, described and compared, and that its
 // order and entries on the cores do not change the digest.
 func TestPlacement(t *testing.T) {
-	both := placedBundle(t, placeOn("cuda:0", true, phase.All[:]...)...)
+	both := placedBundle(t, plans.PlaceOn("cuda:0", true, phase.All[:]...)...)
 	text, err := profiles.EncodeYAML(&both.Plan)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := planSchema(t).check(planSchema(t), "plan", generic(t, text)); err != nil {
+	if err := planSchema(t).Check(planSchema(t), "plan", jsonschema.Generic(t, text)); err != nil {
 		t.Error(err)
 	}
 	head, _, _ := strings.Cut(string(text), "placement:")
@@ -37,7 +44,7 @@ func TestPlacement(t *testing.T) {
 			"{phase: prefill, ops: [all], device: 'cuda:0', optional: true}]",
 		string(text[len(head)+len("placement:"):]),
 	} {
-		var p Plan
+		var p plans.Plan
 		if err := profiles.DecodeYAML([]byte(head+"placement: "+list), &p); err != nil {
 			t.Fatal(err)
 		}
@@ -49,17 +56,18 @@ func TestPlacement(t *testing.T) {
 	if id != "cuda:0" || !slices.Equal(phases, phase.All[:]) || !optional {
 		t.Errorf("%s runs %v, optional %v", id, phases, optional)
 	}
-	one := placedBundle(t, placeOn("cuda:0", false, phase.Prefill)...)
+	one := placedBundle(t, plans.PlaceOn("cuda:0", false, phase.Prefill)...)
 	want := "prefill on device cuda:0"
-	if got := one.Plan.PlacementText(); got != want || !strings.Contains(one.Plan.Headline(Untuned), want) {
-		t.Errorf("%q; %q", got, one.Plan.Headline(Untuned))
+	if got := one.Plan.PlacementText(); got != want || !strings.Contains(summary.Headline(&one.Plan, bundle.Untuned),
+		want) {
+		t.Errorf("%q; %q", got, summary.Headline(&one.Plan, bundle.Untuned))
 	}
-	changes := Diff(&both.Plan, &one.Plan)
+	changes := diff.Plans(&both.Plan, &one.Plan)
 	if len(changes) != 2 || changes[0].Path != "placement.prefill" || changes[0].Old != "cuda:0, optional" ||
 		changes[1].New != "cores" {
 		t.Errorf("%+v", changes)
 	}
-	if s := one.Show(); len(s.Placement) != 1 || s.Placement[0].Phase != "prefill" {
+	if s := summary.Of(one); len(s.Placement) != 1 || s.Placement[0].Phase != "prefill" {
 		t.Errorf("%+v", s.Placement)
 	}
 }
@@ -67,39 +75,39 @@ func TestPlacement(t *testing.T) {
 // TestPlacementRefusals checks placements that this build cannot follow and plans that no device
 // can run.
 func TestPlacementRefusals(t *testing.T) {
-	prefill, decode := placeOn("cuda:0", false, phase.Prefill), placeOn("cuda:1", false, phase.Decode)
-	for want, change := range map[string]func(p *Plan){
-		"placement lists prefill twice": func(p *Plan) { p.Placement = append(prefill, prefill...) },
-		"uses one device for a plan":    func(p *Plan) { p.Placement = append(prefill, decode...) },
-		"no kernel for attention by dpbusd: use f32": func(p *Plan) {
+	prefill, decode := plans.PlaceOn("cuda:0", false, phase.Prefill), plans.PlaceOn("cuda:1", false, phase.Decode)
+	for want, change := range map[string]func(p *plans.Plan){
+		"placement lists prefill twice": func(p *plans.Plan) { p.Placement = append(prefill, prefill...) },
+		"uses one device for a plan":    func(p *plans.Plan) { p.Placement = append(prefill, decode...) },
+		"no kernel for attention by dpbusd: use f32": func(p *plans.Plan) {
 			p.Attention = microkernel.AttendDPBUSD
 		},
-		"no kernel for a KV cache of type q8_0": func(p *Plan) { p.KV = microkernel.KVQ8 },
-		"no kernel of path int8-k for weight": func(p *Plan) {
+		"no kernel for a KV cache of type q8_0": func(p *plans.Plan) { p.KV = microkernel.KVQ8 },
+		"no kernel of path int8-k for weight": func(p *plans.Plan) {
 			p.Weights[0].Compute = microkernel.ComputeInt8K
 		},
-		"the 2 ranks of the plan would divide the weights": func(p *Plan) { p.Ranks = make([]Rank, 2) },
-		"prefill is on cores and on cuda:0: this build moves": func(p *Plan) {
+		"the 2 ranks of the plan would divide the weights": func(p *plans.Plan) { p.Ranks = make([]plans.Rank, 2) },
+		"prefill is on cores and on cuda:0: this build moves": func(p *plans.Plan) {
 			p.Placement = onCoresToo(prefill)
 		},
-		`device "a b" is not 1 to 64 lower-case letters`:  func(p *Plan) { p.Placement[0].Device = "a b" },
-		"entries on cores have no effect: leave them out": func(p *Plan) { p.Placement[0].Device = "cores" },
-		"ops norm on device cuda:0: this build moves whole phases": func(p *Plan) {
+		`device "a b" is not 1 to 64 lower-case letters`:  func(p *plans.Plan) { p.Placement[0].Device = "a b" },
+		"entries on cores have no effect: leave them out": func(p *plans.Plan) { p.Placement[0].Device = "cores" },
+		"ops norm on device cuda:0: this build moves whole phases": func(p *plans.Plan) {
 			p.Placement[0].Ops = []string{"norm"}
 		},
 	} {
 		b := placedBundle(t, slices.Clone(prefill)...)
 		b.Plan.Weights = slices.Clone(b.Plan.Weights)
 		change(&b.Plan)
-		if err := b.Plan.checkPlacement(); err == nil || !strings.Contains(err.Error(), want) {
+		if err := b.Plan.CheckPlacement(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want a refusal with %q, got %v", want, err)
 		}
 	}
 }
 
 // onCoresToo adds an entry of one op on the cores.
-func onCoresToo(list []Placement) []Placement {
-	return append(slices.Clone(list), Placement{Phase: "prefill", Ops: []string{"norm"}, Device: "cores"})
+func onCoresToo(list []plans.Placement) []plans.Placement {
+	return append(slices.Clone(list), plans.Placement{Phase: "prefill", Ops: []string{"norm"}, Device: "cores"})
 }
 
 // TestPlacementOnHosts checks the verdict on a host without the device, and with another one.
@@ -122,17 +130,17 @@ func TestPlacementOnHosts(t *testing.T) {
 		{"another driver", false, []devrates.Device{{ID: "cuda:0", Name: "A", Driver: "2"}}, 0, `was "1" and is "2"`,
 			false},
 	} {
-		b := placedBundle(t, placeOn("cuda:0", c.optional, phase.Prefill)...)
+		b := placedBundle(t, plans.PlaceOn("cuda:0", c.optional, phase.Prefill)...)
 		b.Host.Devices = made
 		host := b.Host
 		host.Devices = c.here
-		v := Verify(b, &host, nil)
+		v := check.Verify(b, &host, nil)
 		reasons := strings.Join(v.Reasons, "; ")
-		if ExitCode(v.Err) != c.code || !strings.Contains(reasons, c.want) ||
-			c.want == "" && strings.Contains(reasons, "device") || (v.Judgement == Retune) != c.retune {
+		if plans.ExitCode(v.Err) != c.code || !strings.Contains(reasons, c.want) ||
+			c.want == "" && strings.Contains(reasons, "device") || (v.Judgement == check.Retune) != c.retune {
 			t.Errorf("%s: %s, %q, %v", c.name, v.Judgement, reasons, v.Err)
 		}
-		if c.code == 4 && !errors.Is(v.Err, ErrForeignHost) {
+		if c.code == 4 && !errors.Is(v.Err, plans.ErrForeignHost) {
 			t.Errorf("%s: %v", c.name, v.Err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"sandwich/microkernel"
+	"sandwich/profiles"
 	"sandwich/runtime/phase"
 )
 
@@ -61,7 +62,7 @@ func (p *Phase) Lookup(k WeightKey, m int) (Schedule, bool) { return p.LookupOf(
 // LookupOf returns the schedule of weight k for m rows on workers of a class; see Lookup.
 func (p *Phase) LookupOf(class string, k WeightKey, m int) (Schedule, bool) {
 	if t, ok := p.TableOf(class, k); ok {
-		return t.find(m)
+		return t.Lookup(m)
 	}
 	return Schedule{}, false
 }
@@ -89,9 +90,10 @@ func (p *Plan) Arithmetics() []string {
 }
 
 // Widest returns the name of the widest instruction set of the plan's kernels.
-func (p *Plan) Widest() string { return p.widestISA().String() }
+func (p *Plan) Widest() string { return p.WidestISA().String() }
 
-func (p *Plan) widestISA() microkernel.ISA {
+// WidestISA returns the widest instruction set of the plan's kernels.
+func (p *Plan) WidestISA() microkernel.ISA {
 	widest := microkernel.Go
 	for _, k := range p.Kernels() {
 		widest = max(widest, k.ISA)
@@ -141,7 +143,7 @@ func (p *Plan) UnmarshalYAML(unmarshal func(any) error) error {
 	if err != nil {
 		return err
 	}
-	if err := checkSecondCopy(d.SecondCopy); err != nil {
+	if err := CheckSecondCopy(d.SecondCopy); err != nil {
 		return err
 	}
 	*p = Plan(d.plainPlan)
@@ -157,3 +159,7 @@ type namedPhase struct {
 func (p *Plan) phases() [2]namedPhase {
 	return [2]namedPhase{{phase.Prefill.String(), &p.Prefill}, {phase.Decode.String(), &p.Decode}}
 }
+
+// Digest returns the hash of the content of plan.yaml. Plans with equal content have equal digests
+// whatever their formatting.
+func (p *Plan) Digest() string { return profiles.Digest(p) }

@@ -145,12 +145,12 @@ func (p *Plan) checkSameBits(ph *Phase) error {
 // FitClasses returns the plan without the optional classes that a host lacks; their workers join
 // the main class. CheckHost rejects hosts that lack other classes.
 func (p *Plan) FitClasses(features microkernel.Features, m *topotree.Machine) *Plan {
-	if !slices.ContainsFunc(p.Classes, func(c Class) bool { return c.Optional && c.lacks(features, m) != "" }) {
+	if !slices.ContainsFunc(p.Classes, func(c Class) bool { return c.Optional && c.Lacks(features, m) != "" }) {
 		return p
 	}
 	fit := *p
 	fit.Classes = slices.DeleteFunc(slices.Clone(p.Classes), func(c Class) bool {
-		return c.Optional && c.lacks(features, m) != ""
+		return c.Optional && c.Lacks(features, m) != ""
 	})
 	for _, ph := range fit.phases() {
 		ph.phase.Tables = slices.DeleteFunc(slices.Clone(ph.phase.Tables), func(t Table) bool {
@@ -218,8 +218,8 @@ func (p *Plan) ISAOf(class string) microkernel.ISA {
 	return isa
 }
 
-// lacks returns why a host has no workers of the class, or "" if it has them.
-func (c *Class) lacks(features microkernel.Features, m *topotree.Machine) string {
+// Lacks returns why a host has no workers of the class, or "" if it has them.
+func (c *Class) Lacks(features microkernel.Features, m *topotree.Machine) string {
 	if !features.Supports(c.ISA) {
 		return "this CPU lacks " + c.ISA.String()
 	}

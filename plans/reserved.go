@@ -79,7 +79,8 @@ func checkWaysK(ways string, k int) error {
 	return nil
 }
 
-func checkSecondCopy(bytes int64) error {
+// CheckSecondCopy checks the value of second_copy: this build supports only 0.
+func CheckSecondCopy(bytes int64) error {
 	switch {
 	case bytes < 0 || bytes > maxCopy:
 		return fmt.Errorf("second_copy is %d bytes, not in 0..%d", bytes, int64(maxCopy))

@@ -30,27 +30,29 @@ type Schedule struct {
 // wholeK is the text for BK = 0.
 const wholeK = "all"
 
-// scheduleYAML is the one-line form of a schedule in plan.yaml.
-type scheduleYAML struct {
+// ScheduleText is the one-line form of a schedule in plan.yaml.
+type ScheduleText struct {
 	Kernel string `yaml:"kernel"`
 	Slice  string `yaml:"slice"`          // BMxBNxBK, with "all" for the whole of K
 	Ways   string `yaml:"ways,omitempty"` // WaysM x WaysN, and x1 for k; absent: dynamic
 	Pack   bool   `yaml:"pack,omitempty"`
 }
 
-func (s Schedule) toYAML() scheduleYAML {
+// Text returns the one-line form of s. It does not contain Widen.
+func (s Schedule) Text() ScheduleText {
 	depth := wholeK
 	if s.BK != 0 {
 		depth = strconv.Itoa(s.BK)
 	}
-	y := scheduleYAML{Kernel: s.Kernel.String(), Slice: fmt.Sprintf("%dx%dx%s", s.BM, s.BN, depth), Pack: s.Pack}
+	y := ScheduleText{Kernel: s.Kernel.String(), Slice: fmt.Sprintf("%dx%dx%s", s.BM, s.BN, depth), Pack: s.Pack}
 	if s.WaysM != 0 || s.WaysN != 0 {
 		y.Ways = fmt.Sprintf("%dx%d", s.WaysM, s.WaysN)
 	}
 	return y
 }
 
-func (y scheduleYAML) schedule() (Schedule, error) {
+// Schedule parses y. It does not set Widen, and does not check the schedule.
+func (y ScheduleText) Schedule() (Schedule, error) {
 	spec, err := microkernel.ParseSpec(y.Kernel)
 	if err != nil {
 		return Schedule{}, err
@@ -94,7 +96,7 @@ func parseWays(text string) ([]int, error) {
 
 // String returns the schedule as tables and the evidence show it.
 func (s Schedule) String() string {
-	y := s.toYAML()
+	y := s.Text()
 	text := y.Kernel + " slice " + y.Slice
 	if y.Ways != "" {
 		text += " ways " + y.Ways
@@ -115,7 +117,7 @@ func ParseSchedule(text string) (Schedule, error) {
 	if len(words) < 3 || words[1] != "slice" {
 		return Schedule{}, fmt.Errorf("schedule %.80q does not have the form KERNEL slice BMxBNxBK", text)
 	}
-	y, widen := scheduleYAML{Kernel: words[0], Slice: words[2]}, false
+	y, widen := ScheduleText{Kernel: words[0], Slice: words[2]}, false
 	for rest := words[3:]; len(rest) > 0; rest = rest[1:] {
 		switch {
 		case rest[0] == "ways" && len(rest) > 1:
@@ -129,7 +131,7 @@ func ParseSchedule(text string) (Schedule, error) {
 				rest[0])
 		}
 	}
-	s, err := y.schedule()
+	s, err := y.Schedule()
 	s.Widen = widen
 	return s, err
 }
@@ -141,29 +143,31 @@ type Rule struct {
 	Schedule Schedule `json:"schedule"`
 }
 
-type ruleYAML struct {
+// RuleText is the one-line form of a rule in plan.yaml.
+type RuleText struct {
 	M            string `yaml:"m"` // "5", "1-4", "512-"
-	scheduleYAML `yaml:",inline"`
+	ScheduleText `yaml:",inline"`
 }
 
 // MarshalYAML writes a rule on one line.
 func (r Rule) MarshalYAML() (any, error) {
-	return profiles.FlowYAML(ruleYAML{M: r.span(), scheduleYAML: r.Schedule.toYAML()})
+	return profiles.FlowYAML(RuleText{M: r.Span(), ScheduleText: r.Schedule.Text()})
 }
 
 // UnmarshalYAML reads what MarshalYAML writes.
 func (r *Rule) UnmarshalYAML(unmarshal func(any) error) error {
-	var y ruleYAML
+	var y RuleText
 	err := unmarshal(&y)
 	if err != nil {
 		return err
 	}
-	*r, err = y.rule()
+	*r, err = y.Rule()
 	return err
 }
 
-func (y ruleYAML) rule() (r Rule, err error) {
-	if r.Schedule, err = y.schedule(); err != nil {
+// Rule parses y; see ScheduleText.Schedule.
+func (y RuleText) Rule() (r Rule, err error) {
+	if r.Schedule, err = y.Schedule(); err != nil {
 		return r, fmt.Errorf("rule for m %.20q: %w", y.M, err)
 	}
 	lo, hi, isRange := strings.Cut(y.M, "-")
@@ -183,8 +187,8 @@ func (y ruleYAML) rule() (r Rule, err error) {
 	return r, nil
 }
 
-// span returns the range of M as text: "5", "1-4", or "512-".
-func (r Rule) span() string {
+// Span returns the range of M as text: "5", "1-4", or "512-".
+func (r Rule) Span() string {
 	switch r.MHi {
 	case r.MLo:
 		return strconv.Itoa(r.MLo)
@@ -202,14 +206,14 @@ type Table struct {
 }
 
 type tableDoc struct {
-	Weight keyText `yaml:"weight"`
+	Weight KeyText `yaml:"weight"`
 	Class  *string `yaml:"class,omitempty"` // absent: the main class
 	Rules  []Rule  `yaml:"rules"`
 }
 
 // MarshalYAML writes one rule per line.
 func (t Table) MarshalYAML() (any, error) {
-	d := tableDoc{Weight: keyText(t.WeightKey), Rules: t.Rules}
+	d := tableDoc{Weight: KeyText(t.WeightKey), Rules: t.Rules}
 	if t.Class != "" {
 		d.Class = &t.Class
 	}
@@ -242,9 +246,9 @@ func (s Schedule) widens(k WeightKey) bool {
 	return s.Kernel.B == microkernel.F32 && k.Type != microkernel.F32.String()
 }
 
-// find returns the schedule for m rows: that of the rule that covers m, else of the nearest rule;
+// Lookup returns the schedule for m rows: that of the rule that covers m, else of the nearest rule;
 // false without rules.
-func (t *Table) find(m int) (Schedule, bool) {
+func (t *Table) Lookup(m int) (Schedule, bool) {
 	if len(t.Rules) == 0 {
 		return Schedule{}, false
 	}

@@ -1,8 +1,7 @@
-package plans
+package plans_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -12,119 +11,15 @@ import (
 	"testing"
 
 	"sandwich/microkernel"
+	"sandwich/plans"
+	"sandwich/plans/bundle"
+	"sandwich/plans/internal/bundletest"
+	"sandwich/plans/internal/jsonschema"
 	"sandwich/profiles"
 )
 
-// schema is what our schemas use of JSON Schema. A keyword that it does not know fails the test.
-type schema struct {
-	Schema     string             `json:"$schema"`
-	Title      string             `json:"title"`
-	Defs       map[string]*schema `json:"$defs"`
-	Ref        string             `json:"$ref"`
-	Type       string             `json:"type"`
-	Const      any                `json:"const"`
-	Enum       []any              `json:"enum"`
-	Pattern    string             `json:"pattern"`
-	Minimum    *float64           `json:"minimum"`
-	Maximum    *float64           `json:"maximum"`
-	MinItems   int                `json:"minItems"`
-	MaxItems   int                `json:"maxItems"`
-	Items      *schema            `json:"items"`
-	Required   []string           `json:"required"`
-	Properties map[string]*schema `json:"properties"`
-	Names      *schema            `json:"propertyNames"`
-	Additional json.RawMessage    `json:"additionalProperties"` // false, or a schema
-}
-
-func planSchema(t *testing.T) *schema { return readSchema(t, filepath.Join("schema", "plan.v3.json")) }
-
-func readSchema(t *testing.T, path string) *schema {
-	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	dec := json.NewDecoder(f)
-	dec.DisallowUnknownFields()
-	var s schema
-	if err := dec.Decode(&s); err != nil {
-		t.Fatal(err)
-	}
-	return &s
-}
-
-// check says where v breaks the schema s of the document root.
-func (root *schema) check(s *schema, at string, v any) error {
-	if s.Ref != "" {
-		return root.check(root.Defs[strings.TrimPrefix(s.Ref, "#/$defs/")], at, v)
-	}
-	is := func(x any) bool { return fmt.Sprint(x) == fmt.Sprint(v) && v != nil }
-	switch {
-	case s.Const != nil && !is(s.Const):
-		return fmt.Errorf("%s is %v, not %v", at, v, s.Const)
-	case s.Enum != nil && !slices.ContainsFunc(s.Enum, is):
-		return fmt.Errorf("%s is %v, none of %v", at, v, s.Enum)
-	}
-	switch v := v.(type) {
-	case map[string]any:
-		return root.checkObject(s, at, v)
-	case []any:
-		if s.Type != "array" || len(v) < s.MinItems || s.MaxItems > 0 && len(v) > s.MaxItems {
-			return fmt.Errorf("%s is a list of %d", at, len(v))
-		}
-		for i, x := range v {
-			if err := root.check(s.Items, fmt.Sprintf("%s[%d]", at, i), x); err != nil {
-				return err
-			}
-		}
-	case string:
-		if s.Enum == nil && s.Type != "string" || s.Pattern != "" && !regexp.MustCompile(s.Pattern).MatchString(v) {
-			return fmt.Errorf("%s is %q", at, v)
-		}
-	case int:
-		outside := s.Minimum != nil && float64(v) < *s.Minimum || s.Maximum != nil && float64(v) > *s.Maximum
-		if s.Enum == nil && s.Const == nil && s.Type != "integer" || outside {
-			return fmt.Errorf("%s is %d", at, v)
-		}
-	case bool:
-		if s.Type != "boolean" {
-			return fmt.Errorf("%s is %v", at, v)
-		}
-	default:
-		return fmt.Errorf("%s is a %T", at, v)
-	}
-	return nil
-}
-
-func (root *schema) checkObject(s *schema, at string, v map[string]any) error {
-	if s.Type != "object" {
-		return fmt.Errorf("%s is a mapping", at)
-	}
-	for _, name := range s.Required {
-		if _, ok := v[name]; !ok {
-			return fmt.Errorf("%s has no %s", at, name)
-		}
-	}
-	for name, x := range v {
-		of := s.Properties[name]
-		if of == nil {
-			if string(s.Additional) == "false" {
-				return fmt.Errorf("%s has the field %s", at, name)
-			}
-			if err := root.check(s.Names, at+" name", name); err != nil {
-				return err
-			}
-			of = &schema{}
-			if err := json.Unmarshal(s.Additional, of); err != nil {
-				return err
-			}
-		}
-		if err := root.check(of, at+"."+name, x); err != nil {
-			return err
-		}
-	}
-	return nil
+func planSchema(t *testing.T) *jsonschema.Schema {
+	return jsonschema.Read(t, filepath.Join("schema", "plan.v3.json"))
 }
 
 // TestSchemaNamesTheFields: each mapping of the schema has the fields of the Go type that reads it,
@@ -136,9 +31,10 @@ func TestSchemaNamesTheFields(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, typ := range map[string]any{
-		"": planDoc{}, "model": ModelShape{}, "weight_shape": weightShapeDoc{}, "rank": Rank{},
-		"weight": weightPlanDoc{}, "phase": Phase{}, "worker_class": classDoc{}, "table": tableDoc{},
-		"rule": ruleYAML{}, "placement": Placement{},
+		"": plans.PlanDoc{}, "model": plans.ModelShape{}, "weight_shape": plans.WeightShapeDoc{}, "rank": plans.Rank{},
+		"weight": plans.WeightPlanDoc{}, "phase": plans.Phase{}, "worker_class": plans.ClassDoc{},
+		"table": plans.TableDoc{},
+		"rule":  plans.RuleText{}, "placement": plans.Placement{},
 	} {
 		s := root
 		if name != "" {
@@ -182,22 +78,13 @@ func yamlFields(typ reflect.Type) (all, always []string) {
 	return all, always
 }
 
-// generic is a YAML document without types.
-func generic(t *testing.T, text []byte) any {
-	t.Helper()
-	var v any
-	if err := profiles.DecodeYAML(text, &v); err != nil {
-		t.Fatal(err)
-	}
-	return v
-}
-
 // TestWhatIsWrittenFitsTheSchema: plans of every kind that there is.
 func TestWhatIsWrittenFitsTheSchema(t *testing.T) {
 	root := planSchema(t)
-	list := []*Bundle{testBundle(t)}
-	for _, name := range olderBundles {
-		b, err := Read(filepath.Join("testdata", name+".plan"))
+	list := []*bundle.Bundle{bundletest.New(t)}
+	for _, name := range []string{"v1/tuned", "v1/two-ranks", "v1/bf16", "v1/experts", "v2/tuned", "v2/two-ranks",
+		"v2/bf16"} {
+		b, err := bundle.Read(filepath.Join("testdata", name+".plan"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -208,15 +95,15 @@ func TestWhatIsWrittenFitsTheSchema(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := root.check(root, "plan", generic(t, text)); err != nil {
+		if err := root.Check(root, "plan", jsonschema.Generic(t, text)); err != nil {
 			t.Errorf("%s: %v", b.Plan.Name, err)
 		}
 	}
-	old, err := os.ReadFile(filepath.Join("testdata", "v1", "tuned.plan", planFile))
+	old, err := os.ReadFile(filepath.Join("testdata", "v1", "tuned.plan", "plan.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if root.check(root, "plan", generic(t, old)) == nil {
+	if root.Check(root, "plan", jsonschema.Generic(t, old)) == nil {
 		t.Error("a plan of version 1 fits the schema of version 3")
 	}
 }
@@ -226,7 +113,7 @@ func TestWhatIsWrittenFitsTheSchema(t *testing.T) {
 // by both.
 func TestReservedPlaces(t *testing.T) {
 	root := planSchema(t)
-	text, err := profiles.EncodeYAML(&testBundle(t).Plan)
+	text, err := profiles.EncodeYAML(&bundletest.New(t).Plan)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -264,13 +151,13 @@ func TestReservedPlaces(t *testing.T) {
 		if string(changed) == string(text) {
 			t.Fatalf("%q does not occur", c.old)
 		}
-		if err := root.check(root, "plan", generic(t, changed)); (err == nil) != c.legal {
+		if err := root.Check(root, "plan", jsonschema.Generic(t, changed)); (err == nil) != c.legal {
 			t.Errorf("%s: the schema says %v", c.new, err)
 		}
-		var p Plan
+		var p plans.Plan
 		err := profiles.DecodeYAML(changed, &p)
 		switch {
-		case c.want == "" && (err != nil || p.Digest() != testBundle(t).Plan.Digest()):
+		case c.want == "" && (err != nil || p.Digest() != bundletest.New(t).Plan.Digest()):
 			t.Errorf("%s: %v, or it has another digest", c.new, err)
 		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
 			t.Errorf("%s: %v, want a refusal with %q", c.new, err, c.want)
@@ -280,12 +167,12 @@ func TestReservedPlaces(t *testing.T) {
 
 // TestSuperblocks checks that a plan writes and reads superblock activations as a block of 256.
 func TestSuperblocks(t *testing.T) {
-	w := WeightPlan{WeightKey{N: 4096, K: 4096, Type: "q4_k"}, microkernel.ComputeInt8Superblock}
+	w := plans.WeightPlan{plans.WeightKey{N: 4096, K: 4096, Type: "q4_k"}, microkernel.ComputeInt8Superblock}
 	text, err := profiles.EncodeYAML(w)
 	if err != nil || !strings.Contains(string(text), "compute: int8, block: 256") {
 		t.Fatalf("%s %v", text, err)
 	}
-	var read WeightPlan
+	var read plans.WeightPlan
 	if err := profiles.DecodeYAML(text, &read); err != nil || read != w {
 		t.Errorf("%s is read as %+v: %v", text, read, err)
 	}
@@ -298,18 +185,18 @@ func TestPathsOfMatrixUnits(t *testing.T) {
 		typ    string
 		path   microkernel.Compute
 		kernel string
-		chain  Chain
+		chain  plans.Chain
 	}{
-		{"q4_k", microkernel.ComputeInt8K, "avx512/int8-k/q4_k/32x64/ku32/load/amx/spread", ChainInteger},
-		{"bf16", microkernel.ComputeBF16Tile, "avx512/bf16-tile/bf16/32x64/ku32/load/tdpbf16", ChainTile},
+		{"q4_k", microkernel.ComputeInt8K, "avx512/int8-k/q4_k/32x64/ku32/load/amx/spread", plans.ChainInteger},
+		{"bf16", microkernel.ComputeBF16Tile, "avx512/bf16-tile/bf16/32x64/ku32/load/tdpbf16", plans.ChainTile},
 	} {
-		w := WeightPlan{WeightKey{N: 4096, K: 4096, Type: c.typ}, c.path}
+		w := plans.WeightPlan{plans.WeightKey{N: 4096, K: 4096, Type: c.typ}, c.path}
 		text, err := profiles.EncodeYAML(w)
 		if err != nil || !strings.Contains(string(text), "compute: "+c.path.String()) {
 			t.Fatalf("%s %v", text, err)
 		}
-		var read WeightPlan
-		if err := profiles.DecodeYAML(text, &read); err != nil || read != w || ChainOf(read.Compute) != c.chain {
+		var read plans.WeightPlan
+		if err := profiles.DecodeYAML(text, &read); err != nil || read != w || plans.ChainOf(read.Compute) != c.chain {
 			t.Errorf("%s is read as %+v: %v", text, read, err)
 		}
 		other := strings.Replace(string(text), c.typ, "q8_0", 1)

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"sandwich/internal/message"
 	"sandwich/microkernel"
 	"sandwich/profiles"
 )
@@ -46,13 +47,13 @@ type WeightShape struct {
 // weightShapeDoc is the one-line form in plan.yaml.
 type weightShapeDoc struct {
 	Role  string  `yaml:"role"`
-	Shape keyText `yaml:"shape"`
+	Shape KeyText `yaml:"shape"`
 	Count int     `yaml:"count"`
 }
 
 // MarshalYAML writes a weight shape on one line.
 func (w WeightShape) MarshalYAML() (any, error) {
-	return profiles.FlowYAML(weightShapeDoc{w.Role, keyText(w.Key()), w.Count})
+	return profiles.FlowYAML(weightShapeDoc{w.Role, KeyText(w.Key()), w.Count})
 }
 
 // UnmarshalYAML reads what MarshalYAML writes.
@@ -217,4 +218,12 @@ func (m ModelShape) Packed() (out []TypeBytes) {
 		out[at].Panels += int64(w.Count * l.Bytes())
 	}
 	return out
+}
+
+// Title returns the model's name as messages show it.
+func (s ModelShape) Title() string {
+	if s.Name != "" {
+		return fmt.Sprintf("%q", message.Clip(s.Name, 60))
+	}
+	return "an unnamed model of architecture " + message.Clip(s.Arch, 60)
 }

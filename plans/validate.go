@@ -9,7 +9,7 @@ import (
 )
 
 // Validate rejects plans that no machine can run. The error names the field. It does not compare
-// the plan with a host or a model; see Check.
+// the plan with a host or a model; see the package check.
 func (p *Plan) Validate() error {
 	if p.Version != Version {
 		return fmt.Errorf("version %d; this build writes version %d", p.Version, Version)
@@ -95,9 +95,9 @@ func (p *Plan) checkWeights() error {
 	return nil
 }
 
-// inexactWeight returns the first weight whose compute path gives other bits on other machines
+// InexactWeight returns the first weight whose compute path gives other bits on other machines
 // (rule 6).
-func (p *Plan) inexactWeight() (WeightPlan, bool) {
+func (p *Plan) InexactWeight() (WeightPlan, bool) {
 	for _, w := range p.Weights {
 		if !w.Compute.Exact() {
 			return w, true
@@ -127,7 +127,7 @@ func (p *Plan) checkAttention() error {
 // Exact reports whether rule 6 holds in full: the plan gives the same bits on every machine. It
 // needs one rank and paths whose rounding does not depend on instructions.
 func (p *Plan) Exact() bool {
-	_, inexact := p.inexactWeight()
+	_, inexact := p.InexactWeight()
 	return p.TP() == 1 && !inexact && p.Attention.Exact()
 }
 
@@ -137,7 +137,7 @@ func (p *Plan) Rounding() string {
 		return ""
 	}
 	var why []string
-	if w, ok := p.inexactWeight(); ok {
+	if w, ok := p.InexactWeight(); ok {
 		why = append(why, w.Compute.String()+" instructions")
 	}
 	if !p.Attention.Exact() {
@@ -176,15 +176,15 @@ func (t *Table) check(compute microkernel.Compute, threads []int) error {
 		open := r.MHi == 0
 		switch {
 		case r.MLo < 1 || r.MLo > maxTokens || r.MHi < 0 || r.MHi > maxTokens:
-			return fmt.Errorf("rule for m %s is not within 1..%d", r.span(), maxTokens)
+			return fmt.Errorf("rule for m %s is not within 1..%d", r.Span(), maxTokens)
 		case r.MLo <= last || !open && r.MHi < r.MLo:
-			return fmt.Errorf("rule for m %s must start after the previous rule", r.span())
+			return fmt.Errorf("rule for m %s must start after the previous rule", r.Span())
 		case open != (i == len(t.Rules)-1):
-			return fmt.Errorf("rule for m %s: the last rule must be open, and no other", r.span())
+			return fmt.Errorf("rule for m %s: the last rule must be open, and no other", r.Span())
 		}
 		last = r.MHi
 		if err := r.Schedule.check(t.WeightKey, compute, threads); err != nil {
-			return fmt.Errorf("rule for m %s: %w", r.span(), err)
+			return fmt.Errorf("rule for m %s: %w", r.Span(), err)
 		}
 	}
 	return nil
@@ -293,9 +293,4 @@ func (p *Plan) Needs() microkernel.Features {
 		}
 	}
 	return f
-}
-
-// lacking returns the names of the features that are in need but not in have, sorted.
-func lacking(need, have microkernel.Features) []string {
-	return slices.Sorted(strings.SplitSeq((need &^ have).String(), ","))
 }

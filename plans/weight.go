@@ -57,14 +57,14 @@ func ChainOf(c microkernel.Compute) Chain {
 
 // weightPlanDoc is the one-line form in plan.yaml.
 type weightPlanDoc struct {
-	Weight         keyText             `yaml:"weight"`
+	Weight         KeyText             `yaml:"weight"`
 	Compute        microkernel.Compute `yaml:"compute"`
 	weightReserved `yaml:",inline"`
 }
 
 // MarshalYAML writes the weight on one line.
 func (w WeightPlan) MarshalYAML() (any, error) {
-	d := weightPlanDoc{Weight: keyText(w.WeightKey), Compute: w.Compute}
+	d := weightPlanDoc{Weight: KeyText(w.WeightKey), Compute: w.Compute}
 	if w.Compute == microkernel.ComputeInt8Superblock {
 		block := longBlock
 		d.Compute, d.Block = w.Compute.Arithmetic(), &block

@@ -3,9 +3,8 @@ package plans
 import (
 	"cmp"
 	"fmt"
-	"strings"
-
 	"strconv"
+	"strings"
 )
 
 // WeightKey identifies a product C[M,N] = A[M,K] W[N,K]^T up to M. Each key has its own kernel
@@ -33,15 +32,15 @@ func parseWeightKey(text string) (WeightKey, error) {
 	return k, k.check()
 }
 
-// keyText is a WeightKey that files store as text. It is a separate type, since structs that embed
+// KeyText is a WeightKey that files store as text. It is a separate type, since structs that embed
 // WeightKey would inherit its marshalling methods.
-type keyText WeightKey
+type KeyText WeightKey
 
-func (k keyText) MarshalText() ([]byte, error) { return []byte(WeightKey(k).String()), nil }
+func (k KeyText) MarshalText() ([]byte, error) { return []byte(WeightKey(k).String()), nil }
 
-func (k *keyText) UnmarshalText(text []byte) error {
+func (k *KeyText) UnmarshalText(text []byte) error {
 	key, err := parseWeightKey(string(text))
-	*k = keyText(key)
+	*k = KeyText(key)
 	return err
 }
 

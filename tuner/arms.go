@@ -8,6 +8,7 @@ import (
 
 	"sandwich/internal/num"
 	"sandwich/plans"
+	"sandwich/plans/evidence"
 	"sandwich/profiles"
 	"sandwich/runtime/pool"
 	"sandwich/tuner/race"
@@ -251,12 +252,12 @@ func (f *raceArms) addTests(small bool, end float64, phases ...int) error {
 }
 
 // evidenceOf returns the samples of an arm in the tests of a phase, under the given name.
-func (f *raceArms) evidenceOf(c *raceArm, phase int, name string) (out []plans.Arm) {
+func (f *raceArms) evidenceOf(c *raceArm, phase int, name string) (out []evidence.Arm) {
 	for k, x := range f.tests {
 		if x.phase != phase {
 			continue
 		}
-		a := plans.Arm{Name: name, Test: x.name(), Unit: "tokens/s"}
+		a := evidence.Arm{Name: name, Test: x.name(), Unit: "tokens/s"}
 		if f.part != "" {
 			a.Test += ", " + f.part
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"sandwich/plans"
+	"sandwich/plans/evidence"
 	"sandwich/tuner/race"
 	"sandwich/tuner/ranking"
 )
@@ -26,9 +27,9 @@ func (t *tuning) decide(list []*partition) error {
 	}
 	f := &raceArms{tuning: t, stage: "finalists", limit: 1}
 	def := [2]*plans.Phase{&home.def.Prefill, &home.def.Decode}
-	f.add(plans.ArmDefault, home, def, false, true)
-	f.add(plans.ArmAgain, home, def, false, true)
-	f.add(plans.ArmUnpinned, home, def, true, true)
+	f.add(evidence.ArmDefault, home, def, false, true)
+	f.add(evidence.ArmAgain, home, def, false, true)
+	f.add(evidence.ArmUnpinned, home, def, true, true)
 	for _, p := range list {
 		for _, pair := range p.pairs(max(1, t.o.TopK/len(list))) {
 			f.addTuned(p, pair)
@@ -128,7 +129,7 @@ func (t *tuning) judge(f *raceArms) {
 		for _, a := range f.arms {
 			name := phaseNames[i] + ", " + a.Name
 			if a == b {
-				name = phaseNames[i] + ", " + plans.WinnerMark + a.Name
+				name = phaseNames[i] + ", " + evidence.WinnerMark + a.Name
 			}
 			t.evidence.Finalists = append(t.evidence.Finalists, f.evidenceOf(a, i, name)...)
 			if a != b && &a.Standing != same && &a.Standing != base {
@@ -139,12 +140,12 @@ func (t *tuning) judge(f *raceArms) {
 }
 
 // over returns the gain of an arm over the default in the tests of a phase.
-func (f *raceArms) over(arm *raceArm, phase int) plans.Gain {
-	arms := map[string][]plans.Arm{}
+func (f *raceArms) over(arm *raceArm, phase int) evidence.Gain {
+	arms := map[string][]evidence.Arm{}
 	for _, a := range []*raceArm{f.arms[0], f.arms[1], arm} {
 		arms[a.Name] = f.evidenceOf(a, phase, "")
 	}
-	return plans.Over(arms, arm.Name)
+	return evidence.Over(arms, arm.Name)
 }
 
 // speed returns the speed of a pair of arms, one for each phase, relative to the default: the
@@ -158,7 +159,7 @@ func (f *raceArms) speed(arms [2]*raceArm) float64 {
 }
 
 func (f *raceArms) noise(phase int) float64 {
-	return plans.Noise(f.evidenceOf(f.arms[0], phase, ""), f.evidenceOf(f.arms[1], phase, ""))
+	return evidence.Noise(f.evidenceOf(f.arms[0], phase, ""), f.evidenceOf(f.arms[1], phase, ""))
 }
 
 // judgePhase returns the arm of the default plan's partition that wins a phase. All of these arms

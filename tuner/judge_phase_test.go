@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"sandwich/plans"
+	"sandwich/plans/evidence"
 	"sandwich/tuner/race"
 )
 
@@ -56,9 +57,9 @@ func raced(run *tuning, came ...race.Standing) *raceArms {
 		pus := plans.PUSet{7}
 		switch {
 		case i == 0:
-			c.Name = plans.ArmDefault
+			c.Name = evidence.ArmDefault
 		case i == 1:
-			c.Name = plans.ArmAgain
+			c.Name = evidence.ArmAgain
 		case i > 2:
 			c.Name, c.on, pus = "tuned, 2 ranks", other, plans.PUSet{8}
 		}

@@ -6,7 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"sandwich/plans"
+	"sandwich/plans/check"
+	"sandwich/plans/summary"
 	"sandwich/runtime/model"
 )
 
@@ -28,10 +29,10 @@ func TestTunePooled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := plans.Check(b, o.Profile, &shape); err != nil {
+	if err := check.Bundle(b, o.Profile, &shape); err != nil {
 		t.Error(err)
 	}
-	if !slices.Equal(b.Plan.Decode.PUs, b.Plan.Prefill.PUs) || len(b.Plan.Decode.Tables) == 0 || !b.Show().Pooled {
+	if !slices.Equal(b.Plan.Decode.PUs, b.Plan.Prefill.PUs) || len(b.Plan.Decode.Tables) == 0 || !summary.Of(b).Pooled {
 		t.Errorf("prefill on PUs %s, decode on %s with %d tables", b.Plan.Prefill.PUs, b.Plan.Decode.PUs,
 			len(b.Plan.Decode.Tables))
 	}
@@ -53,7 +54,7 @@ func TestTunePooled(t *testing.T) {
 			t.Errorf("simulated %+v", r)
 		}
 	}
-	if text := b.Plan.Headline(b.State()); strings.Contains(text, "decode") {
+	if text := summary.Headline(&b.Plan, b.State()); strings.Contains(text, "decode") {
 		t.Error(text)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"sandwich/plans"
+	"sandwich/plans/evidence"
 	"sandwich/tuner/race"
 	"sandwich/tuner/search"
 )
@@ -45,8 +46,8 @@ func (t *tuning) raceRanks(home *partition) ([]*partition, error) {
 	}
 	f := &raceArms{tuning: t, stage: "ranks", limit: ranksLimit}
 	def := [2]*plans.Phase{&home.def.Prefill, &home.def.Decode}
-	f.add(plans.ArmDefault, home, def, false, true)
-	f.add(plans.ArmUnpinned, home, def, true, true)
+	f.add(evidence.ArmDefault, home, def, false, true)
+	f.add(evidence.ArmUnpinned, home, def, true, true)
 	for _, c := range candidates {
 		s, err := c.Config.Service()
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sandwich/plans"
+	"sandwich/plans/evidence"
 	"sandwich/plans/heuristic"
 	"sandwich/topotree"
 	"sandwich/tuner/candidates"
@@ -154,12 +155,12 @@ func TestTuneTwoPartitions(t *testing.T) {
 		t.Skip("this machine is too busy to compare finalists in 6 s")
 	}
 	two := slices.IndexFunc(names, func(n string) bool { return strings.Contains(n, "2 ranks on PUs ") })
-	if slices.ContainsFunc(b.Evidence.Rejected, func(r plans.Rejected) bool {
+	if slices.ContainsFunc(b.Evidence.Rejected, func(r evidence.Rejected) bool {
 		return strings.Contains(r.Reason, "before it ran")
 	}) {
 		t.Skip("this machine is too busy to race two partitions in 6 s")
 	}
-	if two < 0 || plans.GainOver(arms[plans.ArmDefault], arms[names[two]]).Rounds == 0 {
+	if two < 0 || evidence.GainOver(arms[evidence.ArmDefault], arms[names[two]]).Rounds == 0 {
 		t.Errorf("%q %+v", names, b.Evidence.Rejected)
 	}
 	if won := run.won == list[1]; won != (b.Plan.TP() == 2) || b.Plan.Validate() != nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"sandwich/plans"
+	"sandwich/plans/evidence"
 	"sandwich/plans/gate"
 	"sandwich/tuner/race"
 )
@@ -92,7 +93,7 @@ func TestRerun(t *testing.T) {
 	for _, a := range b.Evidence.Finalists {
 		if len(a.Samples) > 0 {
 			_, name, _ := strings.Cut(a.Name, ", ")
-			arms[strings.TrimPrefix(name, plans.WinnerMark)] = true
+			arms[strings.TrimPrefix(name, evidence.WinnerMark)] = true
 		}
 	}
 	seen := map[string]int{}

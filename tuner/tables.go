@@ -10,6 +10,7 @@ import (
 	"sandwich/internal/num"
 	"sandwich/microkernel"
 	"sandwich/plans"
+	"sandwich/plans/evidence"
 	"sandwich/profiles"
 	"sandwich/runtime/pool"
 	"sandwich/tuner/measure"
@@ -298,12 +299,13 @@ func (t *partition) record(j *job) {
 	name := fmt.Sprintf("%s %s on PUs %s", t.phases[j.phase].name, j.key, j.pus)
 	for _, a := range r.Anchors {
 		if len(a.Seconds) > 0 && j.set == 0 {
-			t.evidence.Kernels = append(t.evidence.Kernels, plans.Trial{Phase: t.phases[j.phase].name,
+			t.evidence.Kernels = append(t.evidence.Kernels, evidence.Trial{Phase: t.phases[j.phase].name,
 				Weight: j.key, M: a.M,
 				Schedule: a.Schedule.String(), Tried: a.Tried, Seconds: profiles.NewFigure("s", a.Seconds)})
 		}
 	}
-	t.evidence.Searches = append(t.evidence.Searches, plans.Search{Phase: t.phases[j.phase].name, PUs: j.pus.String(),
+	t.evidence.Searches = append(t.evidence.Searches, evidence.Search{Phase: t.phases[j.phase].name,
+		PUs:     j.pus.String(),
 		Weight:  j.key,
 		Lengths: len(r.Anchors) - r.Cut, Trials: r.Trials, Noise: num.Significant(r.Noise), Reopened: r.Reopened,
 		Reused: r.Reused, Cut: r.Cut, Kept: j.kept, Seconds: num.Significant(j.took.Seconds())})

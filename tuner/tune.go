@@ -8,6 +8,8 @@ import (
 
 	"sandwich/internal/num"
 	"sandwich/plans"
+	"sandwich/plans/bundle"
+	"sandwich/plans/evidence"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
 	"sandwich/runtime/phase"
@@ -34,7 +36,7 @@ var errNoTime = errors.New("the budget is over")
 // PUs and searches kernel tables for the best sets. Finally, whole configurations race with the
 // default plan, which wins unless it is beaten. If ctx ends, Tune returns its cause, and the
 // journal keeps the measurements.
-func Tune(ctx context.Context, o Options) (*plans.Bundle, error) {
+func Tune(ctx context.Context, o Options) (*bundle.Bundle, error) {
 	if o.Began.IsZero() {
 		o.Began = time.Now()
 	}
@@ -122,7 +124,7 @@ type tuning struct {
 	won      *partition // partition of the winners; nil: the default plan's
 	raced    *raceArms  // the last race; nil if whole configurations were not compared
 	again    *Rerun     // rerun of its arms; nil if not requested
-	evidence plans.Evidence
+	evidence evidence.Evidence
 	noise    []float64 // A/A differences of whole forwards, or of kernels without a rig
 	said     time.Time
 }
@@ -150,7 +152,7 @@ func (t *tuning) describe() (err error) {
 	if t.shape, err = shapeOf(t.o); err != nil {
 		return err
 	}
-	t.evidence = plans.Evidence{Model: t.o.Origin, Build: t.o.Build,
+	t.evidence = evidence.Evidence{Model: t.o.Origin, Build: t.o.Build,
 		Created: t.o.Began.UTC().Format(time.RFC3339), Strategy: t.o.Strategy,
 		Effort: t.o.Effort, Seed: t.o.Seed, Budget: t.o.Budget.Seconds()}
 	if !search.PerShape(t.o.Strategy) {
@@ -232,7 +234,7 @@ const maxRejected = 200
 
 func (t *tuning) reject(candidate, reason string) {
 	if len(t.evidence.Rejected) < maxRejected {
-		t.evidence.Rejected = append(t.evidence.Rejected, plans.Rejected{Candidate: candidate, Reason: reason})
+		t.evidence.Rejected = append(t.evidence.Rejected, evidence.Rejected{Candidate: candidate, Reason: reason})
 	}
 }
 
@@ -287,7 +289,7 @@ func (t *tuning) close() {
 }
 
 // bundle returns the plan of the winners with its evidence.
-func (t *tuning) bundle() (*plans.Bundle, error) {
+func (t *tuning) bundle() (*bundle.Bundle, error) {
 	won := t.winner()
 	if t.shape.Pooled() {
 		won.leaveDecode()
@@ -312,7 +314,7 @@ func (t *tuning) bundle() (*plans.Bundle, error) {
 		t.evidence.Noise = max(t.evidence.Noise, num.Significant(x))
 	}
 	t.evidence.Spent, t.evidence.Trace = t.elapsed().Seconds(), t.ranking.Trace()
-	return &plans.Bundle{Plan: p, Host: *t.o.Profile, Evidence: t.evidence}, nil
+	return &bundle.Bundle{Plan: p, Host: *t.o.Profile, Evidence: t.evidence}, nil
 }
 
 // planName returns a valid plan name for a model.

@@ -12,6 +12,10 @@ import (
 
 	"sandwich/microkernel"
 	"sandwich/plans"
+	"sandwich/plans/bundle"
+	"sandwich/plans/check"
+	"sandwich/plans/evidence"
+	"sandwich/plans/summary"
 	"sandwich/profiles"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
@@ -50,7 +54,7 @@ func TestTuneMakesAValidPlan(t *testing.T) {
 	if err := b.Write(out); err != nil {
 		t.Fatal(err)
 	}
-	back, err := plans.Read(out)
+	back, err := bundle.Read(out)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +62,7 @@ func TestTuneMakesAValidPlan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := plans.Check(back, o.Profile, &shape); err != nil {
+	if err := check.Bundle(back, o.Profile, &shape); err != nil {
 		t.Error(err)
 	}
 	ev := back.Evidence
@@ -77,7 +81,7 @@ func TestTuneMakesAValidPlan(t *testing.T) {
 	tables := 0
 	for i, ph := range []string{"prefill", "decode"} {
 		for _, table := range phaseOf(&b.Plan, i).Tables {
-			if tables++; !slices.ContainsFunc(ev.Searches, func(s plans.Search) bool {
+			if tables++; !slices.ContainsFunc(ev.Searches, func(s evidence.Search) bool {
 				return s.Phase == ph &&
 					s.Weight == table.WeightKey && s.Lengths+s.Cut > 0
 			}) {
@@ -129,7 +133,7 @@ func TestTuneKeepsThePathOfTheRates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := b.Show(); s.Exact || !strings.Contains(s.Rounding, "bf16 reaches 400 GFLOP/s on 1 PU, 2.00 times "+
+	if s := summary.Of(b); s.Exact || !strings.Contains(s.Rounding, "bf16 reaches 400 GFLOP/s on 1 PU, 2.00 times "+
 		"the 200 of f32") {
 		t.Errorf("exact %v: %s", s.Exact, s.Rounding)
 	}

@@ -15,6 +15,8 @@ import (
 
 	"sandwich/cmd/sandwich/internal/cli/plan"
 	"sandwich/plans"
+	"sandwich/plans/bundle"
+	"sandwich/plans/evidence"
 	"sandwich/plans/gate"
 	"sandwich/profiles"
 	"sandwich/profiles/retention"
@@ -243,7 +245,7 @@ func (p *proof) check(t *testing.T, a, b *plans.Plan, r *gateRun) {
 	r.When = began.UTC().Format(time.RFC3339)
 	paths := [2]string{filepath.Join(p.dir, "a.plan"), filepath.Join(p.dir, "b.plan")}
 	for i, side := range []*plans.Plan{a, b} {
-		bundle := plans.Bundle{Plan: *side, Host: *p.host, Evidence: plans.Evidence{Version: plans.Version,
+		bundle := bundle.Bundle{Plan: *side, Host: *p.host, Evidence: evidence.Evidence{Version: plans.Version,
 			Created: r.When}}
 		if err := bundle.Write(paths[i]); err != nil {
 			t.Fatal(err)

@@ -10,6 +10,8 @@ import (
 
 	"sandwich/cmd/sandwich/internal/cli/plan"
 	"sandwich/plans"
+	"sandwich/plans/bundle"
+	"sandwich/plans/evidence"
 	"sandwich/plans/heuristic"
 	"sandwich/profiles"
 )
@@ -49,7 +51,7 @@ func largePlan(b *testing.B, dir string) (paths [2]string, size int64) {
 			}
 		}
 		paths[i] = filepath.Join(dir, []string{"a.plan", "b.plan"}[i])
-		bundle := plans.Bundle{Plan: *p, Host: *host, Evidence: plans.Evidence{Version: plans.Version,
+		bundle := bundle.Bundle{Plan: *p, Host: *host, Evidence: evidence.Evidence{Version: plans.Version,
 			Created: "2026-01-31T12:00:00Z"}}
 		if err := bundle.Write(paths[i]); err != nil {
 			b.Fatal(err)

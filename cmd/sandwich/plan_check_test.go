@@ -16,6 +16,8 @@ import (
 	"sandwich/cmd/sandwich/internal/cli/plan"
 	"sandwich/cmd/sandwich/internal/cli/root"
 	"sandwich/plans"
+	"sandwich/plans/bundle"
+	"sandwich/plans/evidence"
 	"sandwich/plans/heuristic"
 	"sandwich/profiles"
 )
@@ -24,7 +26,7 @@ import (
 // (the model of its host), chunk, decode (PUs), place (a phase on a device), tuned, rate (recorded tokens per second with 1 % of
 // noise), and noise and rounds of those samples.
 func makeVariant(ts *testscript.TestScript, _ bool, args []string) {
-	b, err := plans.Read(ts.MkAbs(args[0]))
+	b, err := bundle.Read(ts.MkAbs(args[0]))
 	ts.Check(err)
 	rate, noise, rounds := 0.0, 0.01, 30
 	for _, arg := range args[2:] {
@@ -109,11 +111,11 @@ func conditions(name string) (bool, error) {
 }
 
 // recordedArms returns the arms of a race that the tuned arm won.
-func recordedArms(rate, noise float64, rounds int) (out []plans.Arm) {
+func recordedArms(rate, noise float64, rounds int) (out []evidence.Arm) {
 	rng := rand.New(rand.NewPCG(uint64(rate), 5))
 	for _, test := range []struct{ phase, name string }{{"prefill", "pp512"}, {"decode", "tg batch 1"}} {
-		for _, arm := range []string{plans.ArmDefault, plans.ArmAgain, plans.WinnerMark + "tuned"} {
-			a := plans.Arm{Name: test.phase + ", " + arm, Test: test.name, Unit: "tokens/s"}
+		for _, arm := range []string{evidence.ArmDefault, evidence.ArmAgain, evidence.WinnerMark + "tuned"} {
+			a := evidence.Arm{Name: test.phase + ", " + arm, Test: test.name, Unit: "tokens/s"}
 			for range rounds {
 				a.Samples = append(a.Samples, math.Round(rate*math.Exp(noise*rng.NormFloat64())*1e3)/1e3)
 			}

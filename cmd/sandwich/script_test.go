@@ -19,7 +19,8 @@ import (
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/cli/plan"
 	"sandwich/cmd/sandwich/internal/cli/root"
-	"sandwich/plans"
+	"sandwich/plans/bundle"
+	"sandwich/plans/evidence"
 	"sandwich/plans/heuristic"
 	"sandwich/profiles"
 	"sandwich/runtime/gguf"
@@ -82,7 +83,7 @@ func makePlan(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	p, err := heuristic.Default(host, shape, options)
 	ts.Check(err)
-	b := plans.Bundle{Plan: *p, Host: *host, Evidence: plans.Evidence{Version: p.Version,
+	b := bundle.Bundle{Plan: *p, Host: *host, Evidence: evidence.Evidence{Version: p.Version,
 		Created: "2026-01-31T12:00:00Z"}}
 	dir := ts.MkAbs(args[0])
 	ts.Check(os.MkdirAll(filepath.Dir(dir), 0o755))

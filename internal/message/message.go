@@ -22,3 +22,11 @@ func Plural(n int, noun string) string {
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
 }
+
+// OrNone returns s, or "none" if it is empty.
+func OrNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}

@@ -3,10 +3,11 @@ package gate
 import (
 	"math"
 	"math/rand/v2"
-	"sandwich/plans"
 	"strings"
 	"testing"
 	"time"
+
+	"sandwich/plans"
 )
 
 // simulated is a row of rounds on a machine whose speed at a round is speed(i), with noise, and a

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"sandwich/plans"
+	"sandwich/plans/bundle"
 	"sandwich/profiles"
 	"sandwich/runtime/phase"
 	"sandwich/topotree"
@@ -17,7 +18,7 @@ import (
 // Subject is what invariants are checked on: a plan with its host, and the memory that serving
 // needs.
 type Subject struct {
-	Bundle *plans.Bundle
+	Bundle *bundle.Bundle
 	Memory int64 // bytes
 }
 

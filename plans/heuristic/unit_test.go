@@ -7,6 +7,7 @@ import (
 
 	"sandwich/microkernel"
 	"sandwich/plans"
+	"sandwich/plans/bundle"
 	"sandwich/plans/internal/hosttest"
 	"sandwich/profiles"
 )
@@ -74,7 +75,7 @@ func TestUnitByMeasuredRate(t *testing.T) {
 			}
 		}
 		checkDefaultWork(t, p, 2)
-		b := plans.Bundle{Plan: *p, Host: *unitHost(t, c.f32, c.unit, c.vectors, c.kernel, c.vectorKernel)}
+		b := bundle.Bundle{Plan: *p, Host: *unitHost(t, c.f32, c.unit, c.vectors, c.kernel, c.vectorKernel)}
 		if said := b.Unit(); c.want != strings.Contains(said, "matrix unit") {
 			t.Errorf("%s: the plan says %q", name, said)
 		}

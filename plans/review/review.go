@@ -9,14 +9,18 @@ import (
 
 	"sandwich/internal/num"
 	"sandwich/plans"
+	"sandwich/plans/bundle"
+	"sandwich/plans/check"
+	"sandwich/plans/diff"
 	"sandwich/plans/gate"
+	"sandwich/plans/summary"
 )
 
 // Review is a diff for readers; Changes has all changes of the plan. Its JSON form is stable.
 type Review struct {
-	Changes   []plans.Change `json:"changes"`
-	Groups    []Group        `json:"groups"`
-	Unchanged []string       `json:"unchanged"`
+	Changes   []diff.Change `json:"changes"`
+	Groups    []Group       `json:"groups"`
+	Unchanged []string      `json:"unchanged"`
 }
 
 // Group holds the changes of one part of the plan.
@@ -61,13 +65,13 @@ func (r *Review) same(unchanged, all int, what string) {
 }
 
 // Of compares two bundles; all includes every change of a schedule.
-func Of(a, b *plans.Bundle, all bool) *Review {
-	r := &Review{Changes: plans.Diff(&a.Plan, &b.Plan), Groups: []Group{}, Unchanged: []string{}}
+func Of(a, b *bundle.Bundle, all bool) *Review {
+	r := &Review{Changes: diff.Plans(&a.Plan, &b.Plan), Groups: []Group{}, Unchanged: []string{}}
 	if r.Changes == nil {
-		r.Changes = []plans.Change{}
+		r.Changes = []diff.Change{}
 	}
-	by := map[string][]plans.Change{}
-	kernels := [2][]plans.Change{}
+	by := map[string][]diff.Change{}
+	kernels := [2][]diff.Change{}
 	tables := map[string]bool{}
 	for _, c := range r.Changes {
 		switch {
@@ -107,15 +111,15 @@ func tablesOf(a, b *plans.Phase) int {
 // settings of a plan that are compared in addition to the service configuration.
 const planSettings = 8
 
-func (r *Review) service(a, b *plans.Bundle, by map[string][]plans.Change) {
+func (r *Review) service(a, b *bundle.Bundle, by map[string][]diff.Change) {
 	var lines []Line
 	for _, c := range by["service"] {
 		l := Line{strings.ReplaceAll(c.Item, "_pus", " PUs"), c.Old, c.New}
 		switch c.Item {
 		case "prefill_pus":
-			l.Old, l.New = a.DescribePUs(a.Plan.Prefill.PUs), b.DescribePUs(b.Plan.Prefill.PUs)
+			l.Old, l.New = summary.DescribePUs(a, a.Plan.Prefill.PUs), summary.DescribePUs(b, b.Plan.Prefill.PUs)
 		case "decode_pus":
-			l.Old, l.New = a.DescribePUs(a.Plan.Decode.PUs), b.DescribePUs(b.Plan.Decode.PUs)
+			l.Old, l.New = summary.DescribePUs(a, a.Plan.Decode.PUs), summary.DescribePUs(b, b.Plan.Decode.PUs)
 		case "tp":
 			l.Item = "ranks"
 		}
@@ -138,7 +142,7 @@ func (r *Review) service(a, b *plans.Bundle, by map[string][]plans.Change) {
 	r.add("arithmetic of weights", plainLines(by["weights"])...)
 }
 
-func plainLines(changes []plans.Change) (out []Line) {
+func plainLines(changes []diff.Change) (out []Line) {
 	for _, c := range changes {
 		out = append(out, Line{c.Item, c.Old, c.New})
 	}
@@ -151,7 +155,7 @@ const mostRanges = 3
 // kernelLines returns one line per distinct change: rows that changed alike share a line, and so do
 // weights, which are named by the first of them. A table with changes in many ranges is described
 // by its kernels, and a table of only one plan takes one line.
-func kernelLines(changes []plans.Change, all bool) (out []Line) {
+func kernelLines(changes []diff.Change, all bool) (out []Line) {
 	var names []string
 	lines := map[string][]Line{} // by weight
 	for len(changes) > 0 {
@@ -186,7 +190,7 @@ func kernelLines(changes []plans.Change, all bool) (out []Line) {
 }
 
 // tableLines returns the changes of one table.
-func tableLines(changes []plans.Change, all bool) (out []Line) {
+func tableLines(changes []diff.Change, all bool) (out []Line) {
 	if c := changes[0]; c.Old == "" || c.New == "" {
 		return []Line{{"", present(c.Old), present(c.New)}}
 	}
@@ -277,7 +281,7 @@ func scheduleFields(text string) [4]string {
 }
 
 // expectations compares the measured speeds of both plans; differences within noise are ignored.
-func (r *Review) expectations(a, b *plans.Bundle) {
+func (r *Review) expectations(a, b *bundle.Bundle) {
 	rows := gate.Judge(gate.Recorded(a, b), gate.Options{Ceiling: gate.DefaultCeiling})
 	var lines []Line
 	for _, v := range rows {
@@ -293,9 +297,9 @@ func (r *Review) expectations(a, b *plans.Bundle) {
 	r.same(len(rows)-len(lines), len(rows), "expectations within noise")
 }
 
-func (r *Review) host(a, b *plans.Bundle) {
+func (r *Review) host(a, b *bundle.Bundle) {
 	var lines []Line
-	for _, k := range plans.KeyChanges(&a.Host, &b.Host) {
+	for _, k := range check.KeyChanges(&a.Host, &b.Host) {
 		lines = append(lines, Line{strings.ReplaceAll(k.Key, "_", " "), k.Made, k.Here})
 	}
 	r.add("host", lines...)

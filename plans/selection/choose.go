@@ -10,7 +10,10 @@ import (
 	"sandwich/internal/message"
 	"sandwich/microkernel"
 	"sandwich/plans"
+	"sandwich/plans/bundle"
+	"sandwich/plans/check"
 	"sandwich/plans/heuristic"
+	"sandwich/plans/summary"
 	"sandwich/profiles"
 	"sandwich/profiles/devrates"
 	"sandwich/profiles/occupancy"
@@ -55,9 +58,9 @@ type Choice struct {
 	Path    string // of its bundle; "" for the untuned default
 	Paths   string // why the untuned default rounds as it does; "" where there is nothing to say
 	Lacks   string // a sentence if the cores take the place of a device; else ""
-	State   plans.State
-	Verdict plans.Verdict
-	Bundle  *plans.Bundle // nil for the untuned default
+	State   bundle.State
+	Verdict check.Verdict
+	Bundle  *bundle.Bundle // nil for the untuned default
 
 	// Occupancy moves workers away from PUs that other processes use; nil if the plan fixes its PUs
 	// or needs all of them.
@@ -65,13 +68,13 @@ type Choice struct {
 }
 
 // FromBundle returns the plan of a bundle, verified for a host and a model.
-func FromBundle(path string, b *plans.Bundle, host *profiles.Profile, shape *plans.ModelShape) *Choice {
-	return &Choice{Plan: &b.Plan, Path: path, State: b.State(), Verdict: plans.Verify(b, host, shape), Bundle: b}
+func FromBundle(path string, b *bundle.Bundle, host *profiles.Profile, shape *plans.ModelShape) *Choice {
+	return &Choice{Plan: &b.Plan, Path: path, State: b.State(), Verdict: check.Verify(b, host, shape), Bundle: b}
 }
 
 // fromBundle is FromBundle for a plan that may have a placement. It drops the placement if the
 // caller chooses the device, or if the host lacks the device and the plan allows the cores.
-func (o *Options) fromBundle(path string, b *plans.Bundle, host *profiles.Profile, shape *plans.ModelShape) *Choice {
+func (o *Options) fromBundle(path string, b *bundle.Bundle, host *profiles.Profile, shape *plans.ModelShape) *Choice {
 	id, _, _ := b.Plan.Device()
 	switch {
 	case id == "":
@@ -81,7 +84,7 @@ func (o *Options) fromBundle(path string, b *plans.Bundle, host *profiles.Profil
 		here := *host
 		here.Devices = append([]devrates.Device{}, o.Devices()...)
 		c := FromBundle(path, b, &here, shape)
-		if here.Device(id) == nil && c.Verdict.Judgement != plans.Invalid {
+		if here.Device(id) == nil && c.Verdict.Judgement != check.Invalid {
 			c.Lacks = fmt.Sprintf("note: this host lacks device %s, so the cores run its phases; it has %s", id,
 				here.DeviceText())
 			b.Plan.Placement = nil
@@ -95,11 +98,11 @@ func (o *Options) fromBundle(path string, b *plans.Bundle, host *profiles.Profil
 func (c *Choice) String() string {
 	switch {
 	case c.Path == "":
-		return c.Plan.Headline(c.State) + "; `sandwich tune` makes a tuned one"
-	case c.Verdict.Judgement == plans.Retune:
-		return c.Path + ": " + c.Plan.Headline(c.State) + "; tune again: " + c.Verdict.Reasons[0]
+		return summary.Headline(c.Plan, c.State) + "; `sandwich tune` makes a tuned one"
+	case c.Verdict.Judgement == check.Retune:
+		return c.Path + ": " + summary.Headline(c.Plan, c.State) + "; tune again: " + c.Verdict.Reasons[0]
 	}
-	return c.Path + ": " + c.Plan.Headline(c.State)
+	return c.Path + ": " + summary.Headline(c.Plan, c.State)
 }
 
 // Choose returns the plan to run and reserves its PUs: the requested one, else the newest of the
@@ -130,7 +133,7 @@ func (o *Options) choose(host *profiles.Profile, shape plans.ModelShape) (*Choic
 	if err != nil {
 		return nil, err
 	}
-	return &Choice{Plan: plan, Paths: paths, State: plans.Untuned, Verdict: plans.Verdict{Judgement: plans.Suboptimal},
+	return &Choice{Plan: plan, Paths: paths, State: bundle.Untuned, Verdict: check.Verdict{Judgement: check.Suboptimal},
 		Occupancy: o.monitor(host)}, nil
 }
 
@@ -274,12 +277,12 @@ func (o *Options) workers(host *profiles.Profile) int {
 // named reads and checks the requested plan.
 func (o *Options) named(host *profiles.Profile, shape plans.ModelShape, fallback *plans.Plan) (*Choice,
 	error) {
-	b, err := plans.Read(o.Path)
+	b, err := bundle.Read(o.Path)
 	if err != nil {
 		return nil, &BundleError{err}
 	}
 	c := o.fromBundle(o.Path, b, host, &shape)
-	if c.Verdict.Judgement == plans.Invalid {
+	if c.Verdict.Judgement == check.Invalid {
 		return nil, &BundleError{c.Verdict.Err}
 	}
 	c.Plan = c.Plan.FitClasses(host.Features(), host.Machine)
@@ -294,12 +297,12 @@ func (o *Options) stored(host *profiles.Profile, shape plans.ModelShape, fallbac
 	if o.Folder == "" {
 		return nil
 	}
-	path, b, err := plans.FindNewest(o.Folder, host.Fingerprint(), shape.Digest())
+	path, b, err := bundle.FindNewest(o.Folder, host.Fingerprint(), shape.Digest())
 	if err != nil {
 		return nil
 	}
 	c := o.fromBundle(path, b, host, &shape)
-	if c.Verdict.Judgement == plans.Invalid {
+	if c.Verdict.Judgement == check.Invalid {
 		return nil
 	}
 	if c.Plan = c.Plan.FitClasses(host.Features(), host.Machine); o.adapt(c.Plan, fallback) != nil {

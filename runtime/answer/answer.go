@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"sandwich/plans"
+	"sandwich/plans/check"
 	"sandwich/runtime/api"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/grammar"
@@ -27,7 +27,7 @@ type Generator struct {
 	engine  *engine.Engine
 	text    *textio.Adapter // of engine
 	tok     *tokenizer.Tokenizer
-	verdict plans.Judgement
+	verdict check.Judgement
 	cache   *grammarCache
 	// vocab returns the vocabulary for grammars, built on first use.
 	vocab func() *grammar.Vocab
@@ -43,7 +43,7 @@ type Model struct {
 // outlive the Generator. Sizes of the model and tokens around texts come from the engine and the
 // tokenizer. parallel is the number of requests that run at the same time. verdict is the result of
 // plan verify for the engine's plan.
-func New(e *engine.Engine, tok *tokenizer.Tokenizer, told Model, parallel int, verdict plans.Judgement) *Generator {
+func New(e *engine.Engine, tok *tokenizer.Tokenizer, told Model, parallel int, verdict check.Judgement) *Generator {
 	m := generation.ModelInfo{ID: told.Name, Created: time.Now(), Context: e.Context(), Parallel: parallel,
 		Arch: told.Arch, Type: told.Type, Digest: told.Digest, Parameters: told.Parameters, Bytes: told.Bytes,
 		Template: strings.Clone(told.Template)} // the memory of the model file may be unmapped later

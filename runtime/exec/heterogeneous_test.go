@@ -11,7 +11,9 @@ import (
 
 	"sandwich/microkernel"
 	"sandwich/plans"
+	"sandwich/plans/bundle"
 	"sandwich/plans/heuristic"
+	"sandwich/plans/summary"
 	"sandwich/profiles"
 	"sandwich/runtime/exec/gemm"
 	"sandwich/runtime/exec/tp"
@@ -167,7 +169,8 @@ func runMixed(t *testing.T, file *gguf.File, plan *plans.Plan, rng *rand.Rand, n
 			}
 			for j, w := range (*want)[i] {
 				if math.Float32bits(w) != math.Float32bits(got[j]) {
-					t.Fatalf("%d rows under %s: logit %d of row %d is %v, and was %v", m, plan.Headline(plans.Untuned),
+					t.Fatalf("%d rows under %s: logit %d of row %d is %v, and was %v", m,
+						summary.Headline(plan, bundle.Untuned),
 						j, i, got[j], w)
 				}
 			}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"sandwich/plans"
+	"sandwich/plans/bundle"
+	"sandwich/plans/check"
 	"sandwich/plans/selection"
 	"sandwich/profiles"
 	"sandwich/profiles/occupancy"
@@ -37,8 +39,8 @@ type Session struct {
 	Scores  bool          // the model computes scores of texts
 	Profile *profiles.Profile
 	Plan    *plans.Plan
-	Verdict plans.Verdict                                   // on the plan, if it comes from a bundle
-	Bundle  *plans.Bundle                                   // of the plan; nil if the plan is untuned
+	Verdict check.Verdict                                   // on the plan, if it comes from a bundle
+	Bundle  *bundle.Bundle                                  // of the plan; nil if the plan is untuned
 	Replan  func(*plans.ServiceConfig) (*plans.Plan, error) // engine.RunnerOptions.Replan
 
 	// Accelerator runs forwards on a device, which Close closes. The zero value uses only the

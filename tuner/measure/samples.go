@@ -3,7 +3,7 @@ package measure
 import (
 	"slices"
 
-	"sandwich/plans"
+	"sandwich/plans/evidence"
 )
 
 // Spread is the median and the range of some samples.
@@ -27,6 +27,6 @@ func medianInterval(samples []float64) (low, high float64) {
 	if n < least {
 		return 0, 0
 	}
-	s, rank := slices.Sorted(slices.Values(samples)), plans.MedianRank(n)
+	s, rank := slices.Sorted(slices.Values(samples)), evidence.MedianRank(n)
 	return s[rank], s[n-1-rank]
 }

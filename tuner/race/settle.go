@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"sandwich/plans"
+	"sandwich/plans/evidence"
 )
 
 // With fewer than sureRounds rounds, an interval is the range of the rounds, which contains the
@@ -19,8 +19,8 @@ const (
 )
 
 // GainOver returns the gain of an arm over another in the rounds in which both ran all tests.
-func (s *Standing) GainOver(base *Standing) plans.Gain {
-	var x, y []plans.Arm
+func (s *Standing) GainOver(base *Standing) evidence.Gain {
+	var x, y []evidence.Arm
 	for _, lap := range s.Laps {
 		k, shared := slices.BinarySearchFunc(base.Laps, lap.Round, func(l Lap, round int) int {
 			return cmp.Compare(l.Round, round)
@@ -29,20 +29,20 @@ func (s *Standing) GainOver(base *Standing) plans.Gain {
 			continue
 		}
 		if x == nil {
-			x, y = make([]plans.Arm, len(lap.Seconds)), make([]plans.Arm, len(lap.Seconds))
+			x, y = make([]evidence.Arm, len(lap.Seconds)), make([]evidence.Arm, len(lap.Seconds))
 		}
 		for test, seconds := range lap.Seconds {
 			x[test].Samples = append(x[test].Samples, 1/base.Laps[k].Seconds[test])
 			y[test].Samples = append(y[test].Samples, 1/seconds)
 		}
 	}
-	return plans.GainOver(x, y)
+	return evidence.GainOver(x, y)
 }
 
 // settle ends a stage: it finds the best arm, stops those that are significantly slower, then the
 // slower half if too many remain.
 func (r *race) settle() {
-	gains := make([]plans.Gain, len(r.Arms))
+	gains := make([]evidence.Gain, len(r.Arms))
 	var alive []int // best first
 	best := 0
 	for i, c := range r.Arms {
@@ -76,11 +76,11 @@ func (r *race) settle() {
 // behind returns the gain of an arm over the best one, and whether it is significantly slower. It
 // compares the rounds that both ran. If their partitions were never open at the same time, it
 // compares the ends of their intervals over the reference.
-func (r *race) behind(i, best int, gains []plans.Gain) (plans.Gain, bool) {
+func (r *race) behind(i, best int, gains []evidence.Gain) (evidence.Gain, bool) {
 	g := r.out[i].GainOver(&r.out[best])
 	if g.Rounds < min(len(r.out[i].Laps), len(r.out[best].Laps)) {
 		x, y := gains[best], gains[i]
-		g = plans.Gain{Median: (1+y.Median)/(1+x.Median) - 1, Low: (1+y.Low)/(1+x.High) - 1,
+		g = evidence.Gain{Median: (1+y.Median)/(1+x.Median) - 1, Low: (1+y.Low)/(1+x.High) - 1,
 			High: (1+y.High)/(1+x.Low) - 1, Rounds: min(x.Rounds, y.Rounds)}
 	}
 	if math.IsNaN(g.High) {

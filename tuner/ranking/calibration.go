@@ -3,7 +3,7 @@ package ranking
 import (
 	"slices"
 
-	"sandwich/plans"
+	"sandwich/plans/evidence"
 	"sandwich/roofline"
 )
 
@@ -26,12 +26,12 @@ func (c *Calibration) near() map[string]roofline.Efficiency {
 }
 
 // Error returns the median and the 90th percentile of the errors, or nil if there are none.
-func (c *Calibration) Error() *plans.TraceErrors {
+func (c *Calibration) Error() *evidence.TraceErrors {
 	if c == nil || len(c.Errors) == 0 {
 		return nil
 	}
 	n := len(c.Errors)
-	return &plans.TraceErrors{Products: n, Median: (c.Errors[(n-1)/2] + c.Errors[n/2]) / 2,
+	return &evidence.TraceErrors{Products: n, Median: (c.Errors[(n-1)/2] + c.Errors[n/2]) / 2,
 		P90: c.Errors[min(n-1, n*9/10)]}
 }
 

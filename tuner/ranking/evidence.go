@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"sandwich/internal/num"
-	"sandwich/plans"
+	"sandwich/plans/evidence"
 	"sandwich/tuner/replay"
 )
 
@@ -24,11 +24,11 @@ func (r *Ranking) Shown() (out []*Ranked) {
 }
 
 // Trace returns the ranking as evidence records it, or nil if nothing could be ranked.
-func (r *Ranking) Trace() *plans.SearchTrace {
+func (r *Ranking) Trace() *evidence.Trace {
 	if len(r.Ranked) == 0 {
 		return nil
 	}
-	out := &plans.SearchTrace{Trees: r.Trees, Truncated: r.Truncated, Sections: r.Sections, Configurations: r.Configs,
+	out := &evidence.Trace{Trees: r.Trees, Truncated: r.Truncated, Sections: r.Sections, Configurations: r.Configs,
 		DistinctCosts: r.Costs, Simulated: len(r.Ranked), Seconds: num.Significant(r.Seconds), Load: r.Load,
 		Objective: r.Objective, Assumed: r.Assumed}
 	if e := r.Anchors.Error(); e != nil {
@@ -40,7 +40,7 @@ func (r *Ranking) Trace() *plans.SearchTrace {
 		for _, n := range c.Bytes {
 			bytes += n
 		}
-		out.Keep(plans.TraceCandidate{Name: c.Names[0], TP: c.Config.TP(), PrefillPUs: c.Config.Prefill.Slice(),
+		out.Keep(evidence.TraceCandidate{Name: c.Names[0], TP: c.Config.TP(), PrefillPUs: c.Config.Prefill.Slice(),
 			DecodePUs: c.Config.Decode.Slice(), PrefillRate: num.Significant(c.PrefillRate),
 			DecodeRate: num.Significant(c.DecodeRate),
 			Latency:    num.Significant(c.Report.Mean((*replay.Outcome).Latency).Seconds()), Bytes: bytes})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sandwich/plans"
+	"sandwich/plans/evidence"
 )
 
 // errSpent ends an anchor whose share of the budget is used up. The results so far remain.
@@ -133,7 +134,8 @@ func (a *anchor) time(s plans.Schedule, stage string, level int) (*entry, error)
 	sample, err := a.call(s, a.limit(level))
 	if errors.Is(err, ErrUnfit) {
 		a.entries[s] = nil
-		a.res.Rejected = append(a.res.Rejected, plans.Rejected{Candidate: fmt.Sprintf("%s m %d: %s", a.p.Key, a.m, s),
+		a.res.Rejected = append(a.res.Rejected, evidence.Rejected{Candidate: fmt.Sprintf("%s m %d: %s", a.p.Key, a.m,
+			s),
 			Reason: err.Error()})
 		return nil, nil
 	}

@@ -7,6 +7,7 @@ import (
 
 	"sandwich/microkernel"
 	"sandwich/plans"
+	"sandwich/plans/evidence"
 	"sandwich/roofline"
 )
 
@@ -131,7 +132,7 @@ type Result struct {
 	Cut      int      // anchors that the budget left unsearched
 
 	Unfinished []int // M at which the budget ended an exhaustive search before the end of its grid
-	Rejected   []plans.Rejected
+	Rejected   []evidence.Rejected
 }
 
 // Event is the argument of a Progress callback.

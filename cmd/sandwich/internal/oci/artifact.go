@@ -10,7 +10,7 @@ import (
 	"github.com/opencontainers/image-spec/specs-go"
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 
-	"sandwich/plans"
+	"sandwich/plans/bundle"
 )
 
 // The types by which registries and people tell a plan from an image.
@@ -75,7 +75,7 @@ func layerOf(manifest []byte) (v1.Descriptor, error) {
 		return v1.Descriptor{}, refused("it has %d layers; a plan has one, of the type %s", len(m.Layers), layerType)
 	}
 	layer := m.Layers[0]
-	return layer, checkDescriptor(layer, plans.MaxArchive)
+	return layer, checkDescriptor(layer, bundle.MaxArchive)
 }
 
 // kindOf returns the artifact type of a manifest.

@@ -16,7 +16,7 @@ import (
 	"github.com/opencontainers/go-digest"
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 
-	"sandwich/plans"
+	"sandwich/plans/bundle"
 	"sandwich/profiles/retention"
 )
 
@@ -198,7 +198,7 @@ func (l layout) pull(_ context.Context, tag string, want digest.Digest) (manifes
 	if d, err = layerOf(manifest); err != nil {
 		return nil, nil, err
 	}
-	packed, err = l.read(d, plans.MaxArchive)
+	packed, err = l.read(d, bundle.MaxArchive)
 	return manifest, packed, err
 }
 

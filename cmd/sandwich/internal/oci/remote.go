@@ -21,7 +21,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote/credentials"
 	"oras.land/oras-go/v2/registry/remote/errcode"
 
-	"sandwich/plans"
+	"sandwich/plans/bundle"
 )
 
 // remoteStore is a repository of a registry.
@@ -121,7 +121,7 @@ func (s *remoteStore) pull(ctx context.Context, tag string, want digest.Digest) 
 	if body, err = s.repo.Blobs().Fetch(ctx, layer); err != nil {
 		return nil, nil, s.explain(ctx, err)
 	}
-	packed, err = s.read(ctx, body, layer, plans.MaxArchive)
+	packed, err = s.read(ctx, body, layer, bundle.MaxArchive)
 	return manifest, packed, err
 }
 

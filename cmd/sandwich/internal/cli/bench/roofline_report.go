@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strconv"
 
-	"sandwich/cmd/sandwich/internal/bundle"
+	"sandwich/cmd/sandwich/internal/planreport"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/profiles"
 	"sandwich/runtime/model/cost"
@@ -93,7 +93,7 @@ func (o *rooflineOut) print(w io.Writer, format string) error {
 		return err
 	}
 	if len(o.switches) > 0 {
-		if err := bundle.PlacedReport.Print(w, o.switches, "table"); err != nil {
+		if err := planreport.PlacedReport.Print(w, o.switches, "table"); err != nil {
 			return err
 		}
 		fmt.Fprintln(w)

@@ -15,7 +15,8 @@ import (
 	"sandwich/cmd/sandwich/internal/cli/flags"
 	"sandwich/cmd/sandwich/internal/footprint"
 	"sandwich/cmd/sandwich/internal/show"
-	"sandwich/plans"
+	"sandwich/plans/bundle"
+	"sandwich/plans/check"
 	"sandwich/plans/gate"
 	"sandwich/profiles"
 	"sandwich/profiles/retention"
@@ -163,11 +164,11 @@ func (f *checkFlags) run(ctx context.Context) (*CheckReport, error) {
 	if err := f.check(); err != nil {
 		return nil, exit.Usage(err)
 	}
-	a, err := plans.Read(f.baseline)
+	a, err := bundle.Read(f.baseline)
 	if err != nil {
 		return nil, exit.Plan(err)
 	}
-	b, err := plans.Read(f.candidate)
+	b, err := bundle.Read(f.candidate)
 	if err != nil {
 		return nil, exit.Plan(err)
 	}
@@ -219,7 +220,7 @@ func rowNames(rows []gate.Row) string {
 	return out
 }
 
-func sideOf(path string, b *plans.Bundle) checkSide {
+func sideOf(path string, b *bundle.Bundle) checkSide {
 	return checkSide{path, b.Plan.Name, b.Plan.Digest(), b.Plan.Fingerprint}
 }
 
@@ -241,10 +242,10 @@ func (r *CheckReport) judgeSelf(slowdown float64) {
 
 // structure rejects plans that cannot be compared and checks the properties that the candidate must
 // keep.
-func (f *checkFlags) structure(a, b *plans.Bundle) ([]gate.Check, error) {
+func (f *checkFlags) structure(a, b *bundle.Bundle) ([]gate.Check, error) {
 	for _, side := range []struct {
 		path string
-		b    *plans.Bundle
+		b    *bundle.Bundle
 	}{{f.baseline, a}, {f.candidate, b}} {
 		if err := side.b.Plan.CheckHost(&side.b.Host); err != nil {
 			return nil,
@@ -252,7 +253,7 @@ func (f *checkFlags) structure(a, b *plans.Bundle) ([]gate.Check, error) {
 					"`sandwich tune`", side.path, err))
 		}
 	}
-	if err := plans.Check(b, nil, &a.Plan.Model); err != nil {
+	if err := check.Bundle(b, nil, &a.Plan.Model); err != nil {
 		return nil, exit.Usage(fmt.Errorf("the plans cannot be compared: %w", err))
 	}
 	checks := []gate.Check{{Name: "schema and hashes", OK: true}, {Name: "PUs and instructions of its host", OK: true},
@@ -290,7 +291,7 @@ func readInput(path, flag string, parse func(data []byte) error) error {
 }
 
 // recorded compares the samples recorded in the bundles.
-func (f *checkFlags) recorded(a, b *plans.Bundle, r *CheckReport) []gate.Row {
+func (f *checkFlags) recorded(a, b *bundle.Bundle, r *CheckReport) []gate.Row {
 	r.Notes = append(r.Notes, "the samples that each plan recorded when it was tuned were compared; --measure "+
 		"runs both interleaved")
 	other := b

@@ -11,7 +11,8 @@ import (
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/cli/machine"
 	"sandwich/cmd/sandwich/internal/show"
-	"sandwich/plans"
+	"sandwich/plans/bundle"
+	"sandwich/plans/check"
 	"sandwich/plans/gate"
 	"sandwich/profiles/calibrate"
 	"sandwich/runtime/model"
@@ -29,12 +30,12 @@ type racer interface {
 }
 
 // measured runs both plans interleaved on this host.
-func (f *checkFlags) measured(ctx context.Context, a, b *plans.Bundle, r *CheckReport) ([]gate.Row, error) {
+func (f *checkFlags) measured(ctx context.Context, a, b *bundle.Bundle, r *CheckReport) ([]gate.Row, error) {
 	host, err := machine.Live()
 	if err != nil {
 		return nil, err
 	}
-	for _, side := range []*plans.Bundle{a, b} {
+	for _, side := range []*bundle.Bundle{a, b} {
 		if err := side.Plan.CheckHost(host); err != nil {
 			return nil, exit.Plan(err)
 		}
@@ -54,13 +55,13 @@ func (f *checkFlags) measured(ctx context.Context, a, b *plans.Bundle, r *CheckR
 	if err != nil {
 		return nil, exit.Usage(err)
 	}
-	if err := plans.Check(a, nil, &shape); err != nil {
+	if err := check.Bundle(a, nil, &shape); err != nil {
 		return nil, exit.With(exit.Input, fmt.Errorf("%w; give the model with --model", err))
 	}
 	if err := machine.MeasureCeilings(ctx, host, calibrate.Options{}); err != nil {
 		return nil, err
 	}
-	for _, reason := range plans.Verify(a, host, nil).Reasons {
+	for _, reason := range check.Verify(a, host, nil).Reasons {
 		r.Notes = append(r.Notes, "host changed: "+reason)
 	}
 	cases := gate.Cases(&a.Plan, &b.Plan)

@@ -9,7 +9,7 @@ import (
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/cli/flags"
 	"sandwich/cmd/sandwich/internal/show"
-	"sandwich/plans"
+	"sandwich/plans/bundle"
 	"sandwich/plans/review"
 )
 
@@ -30,11 +30,11 @@ counted. A difference within the noise of its measurement is not a change.`,
 		"list every changed schedule, also of tables that changed completely")
 	format := flags.Format(c, "text", "json", "markdown")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		a, err := plans.Read(args[0])
+		a, err := bundle.Read(args[0])
 		if err != nil {
 			return exit.Plan(err)
 		}
-		b, err := plans.Read(args[1])
+		b, err := bundle.Read(args[1])
 		if err != nil {
 			return exit.Plan(err)
 		}

@@ -6,11 +6,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sandwich/cmd/sandwich/internal/bundle"
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/cli/flags"
+	"sandwich/cmd/sandwich/internal/planreport"
 	"sandwich/cmd/sandwich/internal/show"
-	"sandwich/plans"
+	"sandwich/plans/bundle"
 )
 
 func newPlanExplain() *cobra.Command {
@@ -29,16 +29,16 @@ noise, and the memory that serving takes. --svg draws the machine's tree with th
 	c.Flags().BoolVar(&rejected, "rejected", false, "list the rejected candidates with reasons")
 	format := flags.Format(c, "text", "json")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		b, err := plans.Read(args[0])
+		b, err := bundle.Read(args[0])
 		if err != nil {
 			return exit.Plan(err)
 		}
 		if svg != "" {
-			if err := bundle.WritePhases(c.Context(), svg, b); err != nil {
+			if err := planreport.WritePhases(c.Context(), svg, b); err != nil {
 				return err
 			}
 		}
-		s, err := bundle.NewStory(b)
+		s, err := planreport.NewStory(b)
 		if err != nil {
 			return err
 		}
@@ -54,7 +54,7 @@ noise, and the memory that serving takes. --svg draws the machine's tree with th
 }
 
 // printRejected lists the candidates that were rejected before the plan was written.
-func printRejected(w io.Writer, b *plans.Bundle) error {
+func printRejected(w io.Writer, b *bundle.Bundle) error {
 	for _, r := range b.Evidence.Rejected {
 		if _, err := fmt.Fprintf(w, "rejected %s: %s\n", show.Printable(r.Candidate),
 			show.Printable(r.Reason)); err != nil {

@@ -10,7 +10,8 @@ import (
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/cli/flags"
 	"sandwich/cmd/sandwich/internal/footprint"
-	"sandwich/plans"
+	"sandwich/plans/bundle"
+	"sandwich/plans/export"
 )
 
 func newPlanExport() *cobra.Command {
@@ -19,15 +20,15 @@ func newPlanExport() *cobra.Command {
 		Use:   "export PLAN --to TARGET",
 		Short: "Write the service configuration as the flags or manifest of another tool",
 		Long: `Write the service configuration of a plan in the format of another tool: ` +
-			strings.Join(plans.ExportTargets(), ", ") + `.
+			strings.Join(export.Targets(), ", ") + `.
 Comments list the properties that the format cannot express.`,
 		Example: `  sandwich plan export llama.plan --to llama-server
   sandwich plan export llama.plan --to systemd >/etc/systemd/system/sandwich.service`,
 		Args: flags.ExactArgs(1, "a plan"),
 	}
-	c.Flags().StringVar(&to, "to", "", "target: "+strings.Join(plans.ExportTargets(), ", "))
+	c.Flags().StringVar(&to, "to", "", "target: "+strings.Join(export.Targets(), ", "))
 	c.RunE = func(c *cobra.Command, args []string) error {
-		b, err := plans.Read(args[0])
+		b, err := bundle.Read(args[0])
 		if err != nil {
 			return exit.Plan(err)
 		}
@@ -35,7 +36,7 @@ Comments list the properties that the format cannot express.`,
 		if err != nil {
 			return exit.Usage(err)
 		}
-		text, err := plans.Export(b, to, footprint.Total(memory))
+		text, err := export.Text(b, to, footprint.Total(memory))
 		if err != nil {
 			return exit.Usage(fmt.Errorf("--to: %w", err))
 		}

@@ -11,13 +11,13 @@ import (
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/cli/flags"
 	"sandwich/cmd/sandwich/internal/show"
-	"sandwich/plans"
+	"sandwich/plans/bundle"
 )
 
 func newPlanPack() *cobra.Command {
 	var out string
 	c := &cobra.Command{
-		Use:   "pack PLAN -o FILE" + plans.ArchiveSuffix,
+		Use:   "pack PLAN -o FILE" + bundle.ArchiveSuffix,
 		Short: "Write a plan as one file that every verb accepts",
 		Long: `Write a plan as one file NAME.sandwich, an uncompressed tar of its files with the signatures. Equal plans give equal bytes.
 Every verb that takes a plan also takes this file.`,
@@ -25,16 +25,16 @@ Every verb that takes a plan also takes this file.`,
 		Args:    flags.ExactArgs(1, "a plan"),
 	}
 	c.Flags().StringVarP(&out, "output", "o", "",
-		"file to write (default: the plan's name with "+plans.ArchiveSuffix+")")
+		"file to write (default: the plan's name with "+bundle.ArchiveSuffix+")")
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		if out == "" {
-			out = strings.TrimSuffix(strings.TrimRight(args[0], "/"), plans.Suffix) + plans.ArchiveSuffix
+			out = strings.TrimSuffix(strings.TrimRight(args[0], "/"), bundle.Suffix) + bundle.ArchiveSuffix
 		}
-		if !strings.HasSuffix(out, plans.ArchiveSuffix) {
+		if !strings.HasSuffix(out, bundle.ArchiveSuffix) {
 			return exit.Usage(fmt.Errorf("-o %s lacks the suffix of a packed plan; give NAME%s", show.Clip(out, 60),
-				plans.ArchiveSuffix))
+				bundle.ArchiveSuffix))
 		}
-		return exit.Plan(plans.Copy(args[0], out))
+		return exit.Plan(bundle.Copy(args[0], out))
 	}
 	return c
 }
@@ -42,22 +42,22 @@ Every verb that takes a plan also takes this file.`,
 func newPlanUnpack() *cobra.Command {
 	var out string
 	c := &cobra.Command{
-		Use:     "unpack FILE" + plans.ArchiveSuffix,
+		Use:     "unpack FILE" + bundle.ArchiveSuffix,
 		Short:   "Write a packed plan as a folder",
 		Example: "  sandwich plan unpack llama.sandwich\n  sandwich plan unpack llama.sandwich -o plans/llama.plan",
 		Args:    flags.ExactArgs(1, "a packed plan"),
 	}
-	c.Flags().StringVarP(&out, "output", "o", "", "folder to write (default: the file's name with "+plans.Suffix+")")
+	c.Flags().StringVarP(&out, "output", "o", "", "folder to write (default: the file's name with "+bundle.Suffix+")")
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		if out == "" {
-			out = strings.TrimSuffix(args[0], plans.ArchiveSuffix) + plans.Suffix
+			out = strings.TrimSuffix(args[0], bundle.ArchiveSuffix) + bundle.Suffix
 		}
-		if strings.HasSuffix(out, plans.ArchiveSuffix) {
+		if strings.HasSuffix(out, bundle.ArchiveSuffix) {
 			return exit.Usage(fmt.Errorf("-o %s has the suffix of a packed plan; give a folder NAME%s", show.Clip(out,
 				60),
-				plans.Suffix))
+				bundle.Suffix))
 		}
-		return exit.Plan(plans.Copy(args[0], out))
+		return exit.Plan(bundle.Copy(args[0], out))
 	}
 	return c
 }
@@ -83,12 +83,12 @@ the bundle as SIGNATURES.yaml, together with the signatures of other keys. opens
 		}
 		var private ed25519.PrivateKey
 		if err := readInput(key, "--key", func(data []byte) (err error) {
-			private, err = plans.ParsePrivateKey(data)
+			private, err = bundle.ParsePrivateKey(data)
 			return err
 		}); err != nil {
 			return err
 		}
-		return exit.Plan(plans.Sign(args[0], private))
+		return exit.Plan(bundle.Sign(args[0], private))
 	}
 	return c
 }

@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"io"
 
-	"sandwich/cmd/sandwich/internal/bundle"
+	"sandwich/cmd/sandwich/internal/planreport"
 	"sandwich/cmd/sandwich/internal/show"
-	"sandwich/plans"
+	"sandwich/plans/bundle"
+	"sandwich/plans/summary"
 	"sandwich/roofline"
 	"sandwich/runtime/model"
 	"sandwich/runtime/model/cost"
@@ -14,12 +15,12 @@ import (
 
 // shownPlan is the stable JSON of plan show.
 type shownPlan struct {
-	plans.Summary
+	summary.Summary
 	Placed []cost.Placed `json:"placed,omitempty"` // where ops run, by the ceilings of the plan's host
 }
 
 // placedByPlan returns where each op of a plan runs, by ranges of rows.
-func placedByPlan(b *plans.Bundle) (out []cost.Placed, err error) {
+func placedByPlan(b *bundle.Bundle) (out []cost.Placed, err error) {
 	ops, err := model.Outline(b.Plan.Model)
 	if err != nil {
 		return nil, err
@@ -39,11 +40,11 @@ func placedByPlan(b *plans.Bundle) (out []cost.Placed, err error) {
 }
 
 // printPlaced prints where the ops of a plan run.
-func printPlaced(w io.Writer, b *plans.Bundle) error {
+func printPlaced(w io.Writer, b *bundle.Bundle) error {
 	fmt.Fprintln(w)
 	list, err := placedByPlan(b)
 	if err != nil {
 		return show.Sentence(w, "Where ops run is unknown: "+err.Error()+".")
 	}
-	return bundle.PlacedReport.Print(w, list, "table")
+	return planreport.PlacedReport.Print(w, list, "table")
 }

@@ -7,13 +7,16 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sandwich/cmd/sandwich/internal/bundle"
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/cli/flags"
 	"sandwich/cmd/sandwich/internal/cli/machine"
 	"sandwich/cmd/sandwich/internal/footprint"
+	"sandwich/cmd/sandwich/internal/planreport"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
+	"sandwich/plans/bundle"
+	"sandwich/plans/check"
+	"sandwich/plans/summary"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/model"
 	"sandwich/runtime/session"
@@ -54,21 +57,21 @@ measured joint rates (SMEPilot, sections 3.2 and 4.1).`,
 	c.Flags().BoolVar(&kernels, "kernels", false, "list the schedules of every table")
 	format := flags.Format(c, "text", "json")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		b, err := plans.Read(args[0])
+		b, err := bundle.Read(args[0])
 		if err != nil {
 			return exit.Plan(err)
 		}
 		if *format == "json" {
 			placed, _ := placedByPlan(b) // a profile without ceilings gives no placement
-			return show.JSON(c.OutOrStdout(), shownPlan{b.Show(), placed})
+			return show.JSON(c.OutOrStdout(), shownPlan{summary.Of(b), placed})
 		}
-		bundle.Print(c.OutOrStdout(), b, footprint.Text(&b.Plan))
+		planreport.Print(c.OutOrStdout(), b, footprint.Text(&b.Plan))
 		if kernels {
-			if err := bundle.Schedules(c.OutOrStdout(), b.Show()); err != nil {
+			if err := planreport.Schedules(c.OutOrStdout(), summary.Of(b)); err != nil {
 				return err
 			}
 		}
-		if err := bundle.Races(c.OutOrStdout(), b); err != nil {
+		if err := planreport.Races(c.OutOrStdout(), b); err != nil {
 			return err
 		}
 		return printPlaced(c.OutOrStdout(), b)
@@ -78,7 +81,7 @@ measured joint rates (SMEPilot, sections 3.2 and 4.1).`,
 
 func newPlanVerify() *cobra.Command {
 	var host, modelArg string
-	key := bundle.RequiredKey{Flag: "--key"}
+	key := planreport.RequiredKey{Flag: "--key"}
 	c := &cobra.Command{
 		Use:   "verify PLAN",
 		Short: "Check whether a plan is sound and fits this host and a model",
@@ -108,7 +111,7 @@ host, instruction set or model.`,
 				return err
 			}
 		} else {
-			if err := bundle.PrintVerdict(c.OutOrStdout(), verdict); err != nil {
+			if err := planreport.PrintVerdict(c.OutOrStdout(), verdict); err != nil {
 				return err
 			}
 		}
@@ -120,7 +123,8 @@ host, instruction set or model.`,
 	return c
 }
 
-func verifyPlan(ctx context.Context, dir, host, modelPath string, key bundle.RequiredKey) (*bundle.Verified, error) {
+func verifyPlan(ctx context.Context, dir, host, modelPath string, key planreport.RequiredKey) (
+	*planreport.Verified, error) {
 	source := machine.Flags{Profile: host}
 	p, err := source.Read()
 	if err != nil {
@@ -134,14 +138,14 @@ func verifyPlan(ctx context.Context, dir, host, modelPath string, key bundle.Req
 		}
 		shape = &s
 	}
-	if b, err := plans.Read(dir); err == nil && len(b.Plan.Placement) > 0 && host == "" {
+	if b, err := bundle.Read(dir); err == nil && len(b.Plan.Placement) > 0 && host == "" {
 		p.Devices = machine.ListDevices(ctx)
 	}
-	verdict, b, err := plans.VerifyDir(dir, p, shape)
+	verdict, b, err := check.VerifyDir(dir, p, shape)
 	if err != nil {
 		return nil, exit.Plan(err)
 	}
-	v := &bundle.Verified{Verdict: verdict}
+	v := &planreport.Verified{Verdict: verdict}
 	if b != nil {
 		if err := key.Check(b); err != nil {
 			return nil, err
@@ -152,19 +156,19 @@ func verifyPlan(ctx context.Context, dir, host, modelPath string, key bundle.Req
 			return nil, exit.Usage(err)
 		}
 	}
-	if host == "" && verdict.Judgement != plans.Invalid {
+	if host == "" && verdict.Judgement != check.Invalid {
 		v.Kernels, err = buildKernels(&b.Plan)
 	}
 	return v, err
 }
 
 // buildKernels builds the kernels of a plan, as loading it does.
-func buildKernels(p *plans.Plan) (*bundle.BuiltKernels, error) {
+func buildKernels(p *plans.Plan) (*planreport.BuiltKernels, error) {
 	began := time.Now()
 	if err := exec.BuildPlan(p); err != nil {
 		return nil, err
 	}
-	return &bundle.BuiltKernels{Count: len(p.Kernels()), Seconds: time.Since(began).Seconds()}, nil
+	return &planreport.BuiltKernels{Count: len(p.Kernels()), Seconds: time.Since(began).Seconds()}, nil
 }
 
 // ShapeOfFile reads the shape of a GGUF model and closes it.

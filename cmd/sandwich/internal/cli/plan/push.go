@@ -8,11 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sandwich/cmd/sandwich/internal/bundle"
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/cli/flags"
 	"sandwich/cmd/sandwich/internal/oci"
-	"sandwich/plans"
+	"sandwich/cmd/sandwich/internal/planreport"
+	"sandwich/plans/bundle"
 )
 
 // places describes the syntax of a location, for the help of both verbs.
@@ -40,7 +40,7 @@ location with its digest. Equal plans have equal digests.
 		if err != nil {
 			return exit.Usage(err)
 		}
-		packed, b, err := plans.Pack(args[0])
+		packed, b, err := bundle.Pack(args[0])
 		if err != nil {
 			return exit.Plan(err)
 		}
@@ -57,7 +57,7 @@ location with its digest. Equal plans have equal digests.
 func newPlanPull() *cobra.Command {
 	var o oci.Options
 	var out string
-	key := bundle.RequiredKey{Flag: "--key"}
+	key := planreport.RequiredKey{Flag: "--key"}
 	c := &cobra.Command{
 		Use:   "pull LOCATION",
 		Short: "Pull a plan from a registry or an OCI layout",
@@ -70,8 +70,8 @@ plan that is damaged or not signed by --key is refused, and nothing is written.
 		Args: flags.ExactArgs(1, "a location"),
 	}
 	c.Flags().StringVarP(&out, "output", "o", "",
-		"folder, or NAME"+plans.ArchiveSuffix+", to write (default: the last part of the location with "+
-			""+plans.Suffix+")")
+		"folder, or NAME"+bundle.ArchiveSuffix+", to write (default: the last part of the location with "+
+			""+bundle.Suffix+")")
 	c.Flags().StringVar(&key.Path, "key", "", "PEM file with the public key that must have signed the plan")
 	placeFlags(c, &o)
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -80,13 +80,13 @@ plan that is damaged or not signed by --key is refused, and nothing is written.
 			return exit.Usage(err)
 		}
 		if out == "" {
-			out = place.Base() + plans.Suffix
+			out = place.Base() + bundle.Suffix
 		}
 		packed, pinned, err := place.Pull(c.Context())
 		if err != nil {
 			return placeError(err)
 		}
-		if err := plans.Unpack(packed, key.Check, out); err != nil {
+		if err := bundle.Unpack(packed, key.Check, out); err != nil {
 			return exit.Plan(err)
 		}
 		_, err = fmt.Fprintln(c.OutOrStdout(), pinned)
@@ -112,7 +112,7 @@ func placeError(err error) error {
 }
 
 // planLabels returns the labels of a plan in a registry. They do not depend on the date.
-func planLabels(b *plans.Bundle) map[string]string {
+func planLabels(b *bundle.Bundle) map[string]string {
 	return map[string]string{
 		"org.opencontainers.image.title": b.Plan.Name,
 		"dev.sandwich.model":             b.Plan.Model.Name,

@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"io"
 
-	"sandwich/cmd/sandwich/internal/bundle"
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/footprint"
+	"sandwich/cmd/sandwich/internal/planreport"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
+	"sandwich/plans/check"
 	"sandwich/runtime/session"
 )
 
@@ -42,16 +43,16 @@ func (s *strictness) String() string { return string(*s) }
 func (s *strictness) Type() string   { return "strictness" }
 
 // refuses returns the reason why a plan with a verdict may not serve; nil if it may.
-func (s strictness) refuses(plan *plans.Plan, v plans.Verdict) error {
+func (s strictness) refuses(plan *plans.Plan, v check.Verdict) error {
 	switch {
 	case s == strictNo:
 	case !plan.Tuned:
 		return exit.With(exit.Foreign, errors.New(
 			"--strict: no tuned plan fits this host and model; create one with `sandwich tune`"))
-	case v.Judgement == plans.Retune:
+	case v.Judgement == check.Retune:
 		return exit.With(exit.Failed, fmt.Errorf("--strict: the plan %s must be tuned again: %s", plan.Name,
 			v.Reasons[0]))
-	case s == strictOptimal && v.Judgement != plans.Optimal:
+	case s == strictOptimal && v.Judgement != check.Optimal:
 		return exit.With(exit.Failed, fmt.Errorf("--strict=optimal: the plan %s is %s: %s", plan.Name, v.Judgement,
 			firstReason(v)))
 	}
@@ -59,7 +60,7 @@ func (s strictness) refuses(plan *plans.Plan, v plans.Verdict) error {
 }
 
 // firstReason returns the first reason of a verdict and the number of others.
-func firstReason(v plans.Verdict) string {
+func firstReason(v check.Verdict) string {
 	switch n := len(v.Reasons); n {
 	case 0:
 		return "no reason is recorded"
@@ -98,12 +99,12 @@ func (f *serveFlags) open(context.Context) (*session.Session, error) {
 
 // planWarning returns a warning with the reasons why a plan is not optimal and the remedy; "" if it
 // is.
-func planWarning(p *plans.Plan, v plans.Verdict) string {
+func planWarning(p *plans.Plan, v check.Verdict) string {
 	if len(v.Reasons) == 0 {
 		return ""
 	}
 	remedy := "`sandwich plan verify` lists the reasons"
-	if v.Judgement == plans.Retune {
+	if v.Judgement == check.Retune {
 		remedy = "create it again with `sandwich tune`"
 	}
 	return fmt.Sprintf("warning: the plan %s is %s: %s; %s", p.Name, v.Judgement, firstReason(v), remedy)
@@ -127,7 +128,7 @@ func (f *serveFlags) printDryRun(ctx context.Context, w io.Writer) error {
 	if err != nil {
 		return exit.Usage(err)
 	}
-	if err := bundle.PrintVerdict(w, &bundle.Verified{Verdict: s.Verdict, Memory: rows}); err != nil {
+	if err := planreport.PrintVerdict(w, &planreport.Verified{Verdict: s.Verdict, Memory: rows}); err != nil {
 		return err
 	}
 	return show.Sentence(w, fmt.Sprintf("for %s of up to %d tokens", show.Plural(f.sizes.Parallel, "request"),

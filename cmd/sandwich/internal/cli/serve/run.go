@@ -9,14 +9,16 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sandwich/cmd/sandwich/internal/bundle"
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/cli/flags"
 	"sandwich/cmd/sandwich/internal/cli/root"
 	"sandwich/cmd/sandwich/internal/cli/tune"
 	"sandwich/cmd/sandwich/internal/describe"
+	"sandwich/cmd/sandwich/internal/planreport"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
+	"sandwich/plans/bundle"
+	"sandwich/plans/check"
 	"sandwich/profiles"
 	"sandwich/runtime/session"
 	"sandwich/tuner"
@@ -116,17 +118,17 @@ func (f *runFlags) tune(ctx context.Context, w io.Writer, s *session.Session) er
 		show.Notice("tuning failed: " + err.Error() + "; serving untuned")
 		return nil
 	}
-	return bundle.Races(w, b)
+	return planreport.Races(w, b)
 }
 
 // hasPlan reports whether the data folder holds a plan for this host and model that need not be
 // tuned again: a tuned one, or one for which the same budget was too small.
 func (f *runFlags) hasPlan(dir string, host *profiles.Profile, shape plans.ModelShape) bool {
-	_, b, err := plans.FindNewest(dir, host.Fingerprint(), shape.Digest())
+	_, b, err := bundle.FindNewest(dir, host.Fingerprint(), shape.Digest())
 	if err != nil {
 		return false
 	}
-	v := plans.Verify(b, host, &shape).Judgement
+	v := check.Verify(b, host, &shape).Judgement
 	done := b.Plan.Tuned || b.Evidence.Budget >= f.budget.Seconds()
-	return done && (v == plans.Optimal || v == plans.Suboptimal)
+	return done && (v == check.Optimal || v == check.Suboptimal)
 }

@@ -11,12 +11,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sandwich/cmd/sandwich/internal/bundle"
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/cli/flags"
 	"sandwich/cmd/sandwich/internal/cli/modelflags"
 	"sandwich/cmd/sandwich/internal/cli/root"
 	"sandwich/cmd/sandwich/internal/footprint"
+	"sandwich/cmd/sandwich/internal/planreport"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/mem"
@@ -33,7 +33,7 @@ type serveFlags struct {
 	clientConns int
 	strict      strictness
 	dryRun      bool
-	key         bundle.RequiredKey
+	key         planreport.RequiredKey
 	grace       time.Duration
 	access      accessFlags
 }

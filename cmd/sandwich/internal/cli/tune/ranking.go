@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strconv"
 
-	"sandwich/cmd/sandwich/internal/bundle"
+	"sandwich/cmd/sandwich/internal/planreport"
 	"sandwich/cmd/sandwich/internal/show"
-	"sandwich/plans"
+	"sandwich/plans/evidence"
 	"sandwich/profiles"
 	"sandwich/runtime/model/cost"
 	"sandwich/topotree"
@@ -18,21 +18,21 @@ import (
 
 // rankingJSON is the JSON form of a simulated ranking. It is stable.
 type rankingJSON struct {
-	Trees          int                `json:"trees"`
-	Sections       int                `json:"sections"`
-	Configurations int                `json:"configurations"`
-	DistinctCosts  int                `json:"distinct_costs"`
-	Simulated      int                `json:"simulated"`
-	Seconds        float64            `json:"seconds"`
-	Load           string             `json:"load"`
-	Objective      string             `json:"objective"`
-	Note           string             `json:"note,omitempty"`
-	Assumed        []string           `json:"assumed"`
-	Measured       []string           `json:"measured,omitempty"` // anchors measured on this machine
-	Errors         *plans.TraceErrors `json:"prediction_errors,omitempty"`
-	Candidates     []candidateJSON    `json:"candidates"`
-	Classes        []ranking.ClassRow `json:"classes,omitempty"` // kinds of cores, if there are several
-	Placed         []cost.Placed      `json:"placed,omitempty"`  // where ops run under the best candidate
+	Trees          int                   `json:"trees"`
+	Sections       int                   `json:"sections"`
+	Configurations int                   `json:"configurations"`
+	DistinctCosts  int                   `json:"distinct_costs"`
+	Simulated      int                   `json:"simulated"`
+	Seconds        float64               `json:"seconds"`
+	Load           string                `json:"load"`
+	Objective      string                `json:"objective"`
+	Note           string                `json:"note,omitempty"`
+	Assumed        []string              `json:"assumed"`
+	Measured       []string              `json:"measured,omitempty"` // anchors measured on this machine
+	Errors         *evidence.TraceErrors `json:"prediction_errors,omitempty"`
+	Candidates     []candidateJSON       `json:"candidates"`
+	Classes        []ranking.ClassRow    `json:"classes,omitempty"` // kinds of cores, if there are several
+	Placed         []cost.Placed         `json:"placed,omitempty"`  // where ops run under the best candidate
 }
 
 type candidateJSON struct {
@@ -95,7 +95,7 @@ func printRanking(w io.Writer, r *ranking.Ranking) error {
 	for i, c := range r.Shown() {
 		rows = append(rows, []string{strconv.Itoa(i + 1), c.Names[0], strconv.Itoa(c.Config.TP()),
 			fmt.Sprintf("%d / %d", c.Config.Prefill.Count(), c.Config.Decode.Count()),
-			fmt.Sprintf("%.4g", c.PrefillRate), bundle.RateText(c.DecodeRate),
+			fmt.Sprintf("%.4g", c.PrefillRate), planreport.RateText(c.DecodeRate),
 			profiles.FormatSeconds(c.Report.Mean((*replay.Outcome).Latency).Seconds()),
 			profiles.FormatSeconds(c.Report.Latency(0.9).Seconds()),
 			fmt.Sprintf("%.0f %%", 100*c.Report.Attainment(r.SLO)), fmt.Sprintf("%.3g", c.Goodput)})
@@ -145,5 +145,5 @@ func printClasses(w io.Writer, r *ranking.Ranking) error {
 		return err
 	}
 	fmt.Fprintf(w, "\nUnder the first configuration, by the ceilings of the kinds of cores:\n")
-	return bundle.PlacedReport.Print(w, r.Placed, "table")
+	return planreport.PlacedReport.Print(w, r.Placed, "table")
 }

@@ -8,36 +8,38 @@ import (
 	"slices"
 	"strings"
 
-	"sandwich/cmd/sandwich/internal/bundle"
+	"sandwich/cmd/sandwich/internal/planreport"
 	"sandwich/cmd/sandwich/internal/show"
-	"sandwich/plans"
+	"sandwich/plans/bundle"
+	"sandwich/plans/evidence"
 	"sandwich/plans/gate"
+	"sandwich/plans/summary"
 	"sandwich/tuner"
 )
 
 // report prints the plan that was written to path, and the rerun.
-func (f *Flags) report(ctx context.Context, w io.Writer, b *plans.Bundle, path string) error {
+func (f *Flags) report(ctx context.Context, w io.Writer, b *bundle.Bundle, path string) error {
 	if f.svg != "" {
-		if err := bundle.WritePhases(ctx, f.svg, b); err != nil {
+		if err := planreport.WritePhases(ctx, f.svg, b); err != nil {
 			return err
 		}
 	}
-	tale, err := bundle.NewStory(b)
+	tale, err := planreport.NewStory(b)
 	if err != nil {
 		return err
 	}
 	if f.format == "json" {
 		return show.JSON(w, struct {
 			Path string `json:"path"`
-			plans.Summary
-			Story    *bundle.Story    `json:"story"`
-			Rejected []plans.Rejected `json:"rejected_candidates"`
-			Rerun    *tuner.Rerun     `json:"rerun,omitempty"`
-		}{path, b.Show(), tale, b.Evidence.Rejected, f.again})
+			summary.Summary
+			Story    *planreport.Story   `json:"story"`
+			Rejected []evidence.Rejected `json:"rejected_candidates"`
+			Rerun    *tuner.Rerun        `json:"rerun,omitempty"`
+		}{path, summary.Of(b), tale, b.Evidence.Rejected, f.again})
 	}
 	if !f.explain {
-		fmt.Fprintf(w, "%s: %s\n", path, b.Plan.Headline(b.State()))
-		return errors.Join(bundle.Races(w, b), f.printRerun(w))
+		fmt.Fprintf(w, "%s: %s\n", path, summary.Headline(&b.Plan, b.State()))
+		return errors.Join(planreport.Races(w, b), f.printRerun(w))
 	}
 	fmt.Fprintf(w, "%s: ", path)
 	if err := tale.Print(w, b); err != nil {

@@ -7,9 +7,12 @@ import (
 	"strings"
 	"testing"
 
-	"sandwich/cmd/sandwich/internal/bundle"
 	"sandwich/cmd/sandwich/internal/cli/plan"
+	"sandwich/cmd/sandwich/internal/planreport"
 	"sandwich/plans"
+	"sandwich/plans/bundle"
+	"sandwich/plans/check"
+	"sandwich/plans/evidence"
 	"sandwich/plans/gate"
 	"sandwich/plans/heuristic"
 	"sandwich/plans/selection"
@@ -20,7 +23,7 @@ import (
 
 // racedPlan returns a plan for this host that was raced: its speeds in both phases over those of
 // the default, by round.
-func racedPlan(t *testing.T, prefill, decode []float64, winner string) (*plans.Bundle, *profiles.Profile) {
+func racedPlan(t *testing.T, prefill, decode []float64, winner string) (*bundle.Bundle, *profiles.Profile) {
 	t.Helper()
 	host, err := profiles.Live()
 	if err != nil {
@@ -35,13 +38,13 @@ func racedPlan(t *testing.T, prefill, decode []float64, winner string) (*plans.B
 		t.Fatal(err)
 	}
 	p.Tuned = true
-	e := plans.Evidence{Version: plans.Version, Created: "2026-01-31T12:00:00Z", Strategy: "sandwich", Build: "abc",
+	e := evidence.Evidence{Version: plans.Version, Created: "2026-01-31T12:00:00Z", Strategy: "sandwich", Build: "abc",
 		Noise: 0.02}
 	for phase, gains := range map[string][]float64{"prefill": prefill, "decode": decode} {
-		for _, name := range []string{plans.ArmDefault, plans.ArmAgain, "tuned on PUs 0-1"} {
-			a := plans.Arm{Name: phase + ", " + name, Test: "tg batch 1", Unit: "tokens/s"}
+		for _, name := range []string{evidence.ArmDefault, evidence.ArmAgain, "tuned on PUs 0-1"} {
+			a := evidence.Arm{Name: phase + ", " + name, Test: "tg batch 1", Unit: "tokens/s"}
 			if name == winner {
-				a.Name = phase + ", " + plans.WinnerMark + name
+				a.Name = phase + ", " + evidence.WinnerMark + name
 			}
 			for i, g := range gains {
 				speed := 1000 * (1 + 0.01*float64(i%2))
@@ -53,11 +56,11 @@ func racedPlan(t *testing.T, prefill, decode []float64, winner string) (*plans.B
 			e.Finalists = append(e.Finalists, a)
 		}
 	}
-	return &plans.Bundle{Plan: *p, Host: *host, Evidence: e}, host
+	return &bundle.Bundle{Plan: *p, Host: *host, Evidence: e}, host
 }
 
 const (
-	byDefault = plans.ArmDefault
+	byDefault = evidence.ArmDefault
 	byTuned   = "tuned on PUs 0-1"
 )
 
@@ -65,15 +68,15 @@ const (
 // one sample has no interval.
 func TestRaceTable(t *testing.T) {
 	b, _ := racedPlan(t, []float64{0.03, -0.01, 0.02}, []float64{0.2}, byDefault)
-	_, rows := bundle.RaceTable(&b.Evidence, "prefill")
+	_, rows := planreport.RaceTable(&b.Evidence, "prefill")
 	want := []string{"  tuned on PUs 0-1", rows[1][1], "3", "+1 %"} // 1.5 less a little: of the means of two
 	if len(rows) != 3 || rows[0][0] != "* default" || !slices.Equal(rows[1], want) {
 		t.Errorf("%q", rows)
 	}
-	if _, rows = bundle.RaceTable(&b.Evidence, "decode"); rows[0][1] != "1000" || rows[0][2] != "1" {
+	if _, rows = planreport.RaceTable(&b.Evidence, "decode"); rows[0][1] != "1000" || rows[0][2] != "1" {
 		t.Errorf("one sample: %q", rows)
 	}
-	header, rows := bundle.RaceTable(&plans.Evidence{}, "decode")
+	header, rows := planreport.RaceTable(&evidence.Evidence{}, "decode")
 	if len(rows) != 0 {
 		t.Errorf("nothing measured: %q %q", header, rows)
 	}
@@ -84,20 +87,20 @@ func TestVerdictText(t *testing.T) {
 	small := []float64{0.01, -0.01, 0.01, 0.01, 0.01, 0.01, 0.01, 0.01}
 	b, _ := racedPlan(t, gain, gain, byTuned)
 	want := "prefill 12 % faster than the default (+11 to +12 %, n=8), noise 0 %; decode 12 %"
-	if got := bundle.Verdict(b); !strings.HasPrefix(got, want) {
+	if got := planreport.Verdict(b); !strings.HasPrefix(got, want) {
 		t.Errorf("tuned: %q", got)
 	}
 	b, _ = racedPlan(t, small, small, byDefault)
 	want = "no measurable gain over the default, which stays: prefill at best +1 % (0 to +1 %, n=8), noise 0 %; decode"
-	if got := bundle.Verdict(b); !strings.HasPrefix(got, want) {
+	if got := planreport.Verdict(b); !strings.HasPrefix(got, want) {
 		t.Errorf("kept: %q", got)
 	}
 	b.Plan.Tuned = false
-	if got := bundle.Verdict(b); !strings.HasPrefix(got, "untuned: the budget was over") {
+	if got := planreport.Verdict(b); !strings.HasPrefix(got, "untuned: the budget was over") {
 		t.Errorf("untuned: %q", got)
 	}
 	b.Plan.Tuned, b.Evidence.Finalists = true, nil
-	if got := bundle.Verdict(b); !strings.Contains(got, "won as kernels") {
+	if got := planreport.Verdict(b); !strings.Contains(got, "won as kernels") {
 		t.Errorf("no forwards: %q", got)
 	}
 }
@@ -109,7 +112,7 @@ func TestSaveKeepsTheBetterPlan(t *testing.T) {
 	good, host := racedPlan(t, gain, gain, byTuned)
 	poor, _ := racedPlan(t, nothing, nothing, byDefault)
 	f := Flags{Out: filepath.Join(t.TempDir(), "x.plan")}
-	save := func(b *plans.Bundle, want string, words ...string) {
+	save := func(b *bundle.Bundle, want string, words ...string) {
 		t.Helper()
 		path, err := f.save(b, host)
 		if path != want || (err == nil) != (len(words) == 0) {
@@ -129,7 +132,7 @@ func TestSaveKeepsTheBetterPlan(t *testing.T) {
 	undecided := *poor
 	undecided.Plan.Tuned = false
 	save(&undecided, f.Out+".3", "there was no time to tune the new plan")
-	if back, err := plans.Read(f.Out); err != nil || back.State() != plans.Tuned {
+	if back, err := bundle.Read(f.Out); err != nil || back.State() != bundle.Tuned {
 		t.Errorf("the better plan is gone: %v", err)
 	}
 	later := *poor
@@ -225,7 +228,7 @@ func TestSettleInTheDataFolder(t *testing.T) {
 func TestNoticeOfAKeptDefault(t *testing.T) {
 	b, host := racedPlan(t, []float64{0, 0, 0}, []float64{0, 0, 0}, byDefault)
 	c := selection.FromBundle("x.plan", b, host, &b.Plan.Model)
-	strict := c.Plan.Tuned && c.Verdict.Judgement == plans.Optimal
+	strict := c.Plan.Tuned && c.Verdict.Judgement == check.Optimal
 	if !strings.Contains(c.String(), "(default kept, measured): prefill on") || !strict {
 		t.Errorf("%s: %s", c, c.Verdict.Judgement)
 	}
@@ -242,13 +245,13 @@ func TestLikelyGainIsToldAsThat(t *testing.T) {
 	likely := []float64{0.03, -0.02, 0.04, 0.05, 0.01, -0.03, 0.06, 0.02, 0.07, -0.025, 0.03}
 	b, _ := racedPlan(t, likely, likely, byTuned)
 	verdict := "prefill likely faster than the default, by 2 % (0 to +4 %, n=11)"
-	if text := bundle.Verdict(b); !strings.Contains(text, verdict) {
+	if text := planreport.Verdict(b); !strings.Contains(text, verdict) {
 		t.Errorf("the verdict: %s", text)
 	}
 	places, noise := b.Evidence.Places("prefill")
 	story := "likely faster than the runner-up, default, with identical logits: +2.1 % (-0.3 to +4.5, n=11), which " +
 		"equal arms show in one of 20 races"
-	if text := bundle.PlacesText(places, noise); !strings.Contains(text, story) {
+	if text := planreport.PlacesText(places, noise); !strings.Contains(text, story) {
 		t.Errorf("the story: %s", text)
 	}
 	if len(places) != 3 || places[1].Behind.Beats(noise) {
@@ -261,7 +264,7 @@ func TestLikelyGainIsToldAsThat(t *testing.T) {
 func TestArmsOfDifferentRoundsAreNotCompared(t *testing.T) {
 	gains := []float64{0.02, 0.03, 0.02, 0.025, 0.02, 0.03, 0.02, 0.025}
 	b, _ := racedPlan(t, gains, gains, byTuned)
-	ranks := plans.Arm{Name: "prefill, tuned, 2 ranks", Test: "tg batch 1", Unit: "tokens/s", Rounds: []int{6, 7},
+	ranks := evidence.Arm{Name: "prefill, tuned, 2 ranks", Test: "tg batch 1", Unit: "tokens/s", Rounds: []int{6, 7},
 		Samples: []float64{1100, 1111}}
 	for i := range b.Evidence.Finalists {
 		if a := &b.Evidence.Finalists[i]; strings.HasSuffix(a.Name, byTuned) {
@@ -270,12 +273,12 @@ func TestArmsOfDifferentRoundsAreNotCompared(t *testing.T) {
 	}
 	b.Evidence.Finalists = append(b.Evidence.Finalists, ranks)
 	places, noise := b.Evidence.Places("prefill")
-	text := bundle.PlacesText(places, noise)
+	text := planreport.PlacesText(places, noise)
 	if !strings.Contains(text, "tuned, 2 ranks, share no round; relative to the default they are at +2.") {
 		t.Errorf("the story: %s", text)
 	}
 	var table strings.Builder
-	p := bundle.PhaseStory{Phase: "prefill", Places: places, Verdict: text}
+	p := planreport.PhaseStory{Phase: "prefill", Places: places, Verdict: text}
 	if err := p.Print(&table); err != nil {
 		t.Fatal(err)
 	}

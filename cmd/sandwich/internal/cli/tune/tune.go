@@ -22,7 +22,7 @@ import (
 	"sandwich/cmd/sandwich/internal/cli/machine"
 	"sandwich/cmd/sandwich/internal/cli/modelflags"
 	"sandwich/cmd/sandwich/internal/show"
-	"sandwich/plans"
+	"sandwich/plans/bundle"
 	"sandwich/profiles"
 	"sandwich/profiles/calibrate"
 	"sandwich/runtime/demo"
@@ -262,11 +262,11 @@ func probeWords(pus int, budget time.Duration) (full bool, words string) {
 
 // Tune searches, writes the plan and removes the journal. It returns the plan with an error if an
 // older plan stays at -o.
-func (f *Flags) Tune(ctx context.Context, subject *session.Subject, host *profiles.Profile) (*plans.Bundle, string,
+func (f *Flags) Tune(ctx context.Context, subject *session.Subject, host *profiles.Profile) (*bundle.Bundle, string,
 	error) {
 	o := f.Options
 	o.Profile, o.File, o.Config, o.Type = host, subject.File, subject.Config, subject.Type
-	o.Name, o.Origin = strings.TrimSuffix(filepath.Base(f.Out), plans.Suffix), modelOrigin(f.Session.Model)
+	o.Name, o.Origin = strings.TrimSuffix(filepath.Base(f.Out), bundle.Suffix), modelOrigin(f.Session.Model)
 	o.Threads, o.TP = f.Session.Threads, f.Session.Ranks
 	o.ISA, o.Compute, o.KV, o.Attend = f.Session.ISA, f.Session.Compute, f.Session.KV, f.Session.Attention
 	o.Journal, o.Resume, o.Build = trials.JournalPath(f.Out), f.resume, build.Commit()
@@ -332,7 +332,7 @@ func PlanPath(s *session.Subject) (string, error) {
 	}, s.Name)
 	name = strings.TrimLeft(name, ".-")
 	digest := strings.TrimPrefix(s.Shape.Digest(), "sha256:")
-	return filepath.Join(dir, fmt.Sprintf("%.60s-%.8s%s", name, digest, plans.Suffix)), nil
+	return filepath.Join(dir, fmt.Sprintf("%.60s-%.8s%s", name, digest, bundle.Suffix)), nil
 }
 
 // checkPlanPath rejects a path that the plan cannot be written to, before the search starts.

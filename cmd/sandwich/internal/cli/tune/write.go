@@ -10,7 +10,9 @@ import (
 	"strings"
 
 	"sandwich/cmd/sandwich/internal/cli/exit"
-	"sandwich/plans"
+	"sandwich/plans/bundle"
+	"sandwich/plans/check"
+	"sandwich/plans/evidence"
 	"sandwich/profiles"
 	"sandwich/runtime/session"
 )
@@ -19,7 +21,7 @@ import (
 // another host or model, or an unreadable one, silently. In the data folder it takes the next free
 // name.
 func (f *Flags) Settle(host *profiles.Profile, subject *session.Subject, named bool) error {
-	base := strings.TrimSuffix(f.Out, plans.Suffix)
+	base := strings.TrimSuffix(f.Out, bundle.Suffix)
 	for n := 1; ; n++ {
 		why := inTheWay(f.Out, host, subject.Shape.Digest())
 		switch {
@@ -29,14 +31,14 @@ func (f *Flags) Settle(host *profiles.Profile, subject *session.Subject, named b
 			return exit.Usage(fmt.Errorf("-o %s: %s exists there; give another path, or replace it with --force",
 				f.Out, why))
 		}
-		f.Out = fmt.Sprintf("%s-%d%s", base, n, plans.Suffix)
+		f.Out = fmt.Sprintf("%s-%d%s", base, n, bundle.Suffix)
 	}
 }
 
 // inTheWay describes a plan at path that is damaged or is for another host or model; "" if there is
 // none.
 func inTheWay(path string, host *profiles.Profile, model string) string {
-	b, err := plans.Read(path)
+	b, err := bundle.Read(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return ""
@@ -53,10 +55,10 @@ func inTheWay(path string, host *profiles.Profile, model string) string {
 // save writes the plan to -o and returns its path. If a plan with better measurements exists there,
 // save keeps it, writes the new one next to it under a name that no verb finds, and returns an
 // error that says so.
-func (f *Flags) save(b *plans.Bundle, host *profiles.Profile) (string, error) {
+func (f *Flags) save(b *bundle.Bundle, host *profiles.Profile) (string, error) {
 	var kept error
 	path := f.Out
-	if old, err := plans.Read(path); err == nil && !f.force {
+	if old, err := bundle.Read(path); err == nil && !f.force {
 		if kept = better(old, b, host); kept != nil {
 			path = freePath(path)
 			kept = fmt.Errorf("%s is kept: %w; the new plan is %s; --force replaces the old one", f.Out, kept, path)
@@ -72,9 +74,9 @@ func (f *Flags) save(b *plans.Bundle, host *profiles.Profile) (string, error) {
 // compares gains over the default, which ran interleaved with the plans, since absolute speeds of
 // different days depend on other load. A plan of another build, or one that needs tuning again, is
 // never better.
-func better(old, fresh *plans.Bundle, host *profiles.Profile) error {
+func better(old, fresh *bundle.Bundle, host *profiles.Profile) error {
 	if !old.Plan.Tuned || old.Evidence.Build != fresh.Evidence.Build ||
-		plans.Verify(old, host, &fresh.Plan.Model).Judgement == plans.Retune {
+		check.Verify(old, host, &fresh.Plan.Model).Judgement == check.Retune {
 		return nil
 	}
 	if !fresh.Plan.Tuned {
@@ -93,7 +95,7 @@ func better(old, fresh *plans.Bundle, host *profiles.Profile) error {
 }
 
 // overall returns the geometric mean of the speed of both phases over the default's.
-func overall(outcomes []plans.Outcome) float64 {
+func overall(outcomes []evidence.Outcome) float64 {
 	product := 1.0
 	for _, o := range outcomes {
 		product *= 1 + o.Over()
@@ -102,7 +104,7 @@ func overall(outcomes []plans.Outcome) float64 {
 }
 
 // gainsText lists the gains of the phases over the default.
-func gainsText(outcomes []plans.Outcome) string {
+func gainsText(outcomes []evidence.Outcome) string {
 	var out []string
 	for _, o := range outcomes {
 		out = append(out, fmt.Sprintf("%.0f %% in %s", 100*o.Over(), o.Phase))

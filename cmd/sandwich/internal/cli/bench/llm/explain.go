@@ -5,11 +5,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sandwich/cmd/sandwich/internal/bundle"
 	"sandwich/cmd/sandwich/internal/cli/exit"
 	"sandwich/cmd/sandwich/internal/cli/flags"
 	"sandwich/cmd/sandwich/internal/cli/machine"
 	"sandwich/cmd/sandwich/internal/cli/modelflags"
+	"sandwich/cmd/sandwich/internal/planreport"
 	"sandwich/profiles/calibrate"
 	"sandwich/roofline"
 	"sandwich/runtime/model"
@@ -41,7 +41,7 @@ this machine. The tests are those of bench llm; none is run.`,
 		if err := f.check(); err != nil {
 			return err
 		}
-		return bundle.PlacedReport.After(c, *format)(f.run(c.Context()))
+		return planreport.PlacedReport.After(c, *format)(f.run(c.Context()))
 	}
 	return c
 }

@@ -1,8 +1,0 @@
-//go:build !linux
-
-package plans
-
-import "errors"
-
-// exchange fails: this system cannot swap two paths atomically.
-func exchange(a, b string) error { return errors.ErrUnsupported }
