@@ -96,15 +96,20 @@ func TestTuneHangUp(t *testing.T) {
 	heard := make(chan os.Signal, 1)
 	signal.Notify(heard, syscall.SIGHUP)
 	defer signal.Stop(heard)
+	host := unmeasuredHost(t)
 	start := func(command ...string) (*exec.Cmd, *syncBuffer) {
 		out := filepath.Join(t.TempDir(), "x.plan")
-		c := exec.Command(command[0], append(command[1:], "sandwich", "tune", "--budget", "10m", "-o", out)...)
+		c := exec.Command(command[0], append(command[1:], "sandwich", "tune", "--profile", host, "--budget", "10m",
+			"-o", out)...)
 		stderr := &syncBuffer{}
 		c.Stderr = stderr
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = c.Process.Kill() })
+		t.Cleanup(func() {
+			_ = c.Process.Kill()
+			_ = c.Wait()
+		})
 		waitFor(t, "a journal", func() bool { _, err := os.Stat(out + ".journal"); return err == nil })
 		return c, stderr
 	}
@@ -135,7 +140,7 @@ func launch(t *testing.T, args ...string) *served {
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = s.cmd.Process.Kill() })
+	t.Cleanup(s.kill)
 	return s
 }
 

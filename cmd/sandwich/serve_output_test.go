@@ -103,7 +103,7 @@ func TestServeClosedOutput(t *testing.T) {
 		if err := s.cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = s.cmd.Process.Kill() })
+		t.Cleanup(s.kill)
 		waitFor(t, "ready", func() bool { code, _, _ := health(s.url); return code == http.StatusOK })
 		s.models(50)
 		s.stop()
@@ -117,7 +117,7 @@ func TestServeClosedOutput(t *testing.T) {
 		if err := s.cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = s.cmd.Process.Kill() })
+		t.Cleanup(s.kill)
 		if _, err := bufio.NewReader(r).ReadString('\n'); err != nil { // as head -1
 			t.Fatal(err)
 		}

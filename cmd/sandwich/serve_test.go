@@ -64,7 +64,7 @@ func launchServer(t *testing.T, cmd *exec.Cmd) *served {
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = s.cmd.Process.Kill() })
+	t.Cleanup(s.kill)
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		if m := regexp.MustCompile(`on (http://\S+); try:`).FindStringSubmatch(lines.Text()); m != nil {
@@ -102,6 +102,12 @@ func (s *served) do(method, path, body, key string) (int, string, http.Header) {
 		s.t.Error(err)
 	}
 	return res.StatusCode, string(text), res.Header
+}
+
+// kill ends the server if it still runs.
+func (s *served) kill() {
+	_ = s.cmd.Process.Kill()
+	_ = s.cmd.Wait()
 }
 
 // stop sends SIGTERM and checks that the server ends well.

@@ -20,11 +20,7 @@ func TestTuneIsInterrupted(t *testing.T) {
 	for name, signal := range map[string]syscall.Signal{"Ctrl-C": syscall.SIGINT, "kill -9": syscall.SIGKILL} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			host := filepath.Join(t.TempDir(), "host.yaml") // without ceilings, so that nothing is measured but kernels
-			if code := root.Run(t.Context(), []string{"probe", "--measure", "none", "-o", host},
-				verbs()...); code != exit.OK {
-				t.Fatalf("probe: exit code %d", code)
-			}
+			host := unmeasuredHost(t)
 			cmd, args, stderr := tuneUntilTrials(t, dir, host)
 			if err := cmd.Process.Signal(signal); err != nil {
 				t.Fatal(err)
@@ -49,6 +45,17 @@ func TestTuneIsInterrupted(t *testing.T) {
 			}
 		})
 	}
+}
+
+// unmeasuredHost writes a profile of this machine without ceilings, so that tune measures only
+// kernels, and returns its path.
+func unmeasuredHost(t *testing.T) string {
+	t.Helper()
+	host := filepath.Join(t.TempDir(), "host.yaml")
+	if code := root.Run(t.Context(), []string{"probe", "--measure", "none", "-o", host}, verbs()...); code != exit.OK {
+		t.Fatalf("probe: exit code %d", code)
+	}
+	return host
 }
 
 // tuneUntilTrials starts a search of three seconds and returns once its journal holds some finished

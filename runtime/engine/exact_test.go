@@ -52,9 +52,16 @@ func smallFile(t testing.TB, arch string, typ gguf.Type, file model.FileType) *g
 // longTokens is a prompt longer than the largest chunk, of more than eight KV blocks.
 const longTokens = 530
 
-// exactTokens are read where bits are compared: more than two chunks of 64, and two KV blocks. A
-// test of what needs more calls long.
+// exactTokens is the length of the prompts of tests that compare bits: more than two chunks of 64,
+// and two KV blocks. Tests that need longer prompts call long. Race builds, whose kernels are plain
+// Go, read a chunk of 7 and two more tokens.
 var exactTokens = 150
+
+func init() {
+	if raceEnabled {
+		exactTokens = 9
+	}
+}
 
 // long lets a test read all of longTokens.
 func long(t *testing.T) {
@@ -119,8 +126,8 @@ func TestBitEqual(t *testing.T) {
 	}
 }
 
-// skipUnderRace leaves out what takes long where kernels are plain Go, and whose threads other
-// tests run as well.
+// skipUnderRace skips a test that takes long with plain-Go kernels and that starts no threads but
+// those of the tests that race builds run.
 func skipUnderRace(t *testing.T) {
 	if raceEnabled {
 		t.Skip("too slow with the plain-Go kernels of a race build, and other tests run the same threads")

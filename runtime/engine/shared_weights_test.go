@@ -14,6 +14,7 @@ import (
 // TestSharedWeights checks that a runner of another instruction set over the weights of an open one
 // computes the same bits, holds no weights of its own, and leaves the other runner usable.
 func TestSharedWeights(t *testing.T) {
+	skipUnderRace(t)
 	for _, typ := range []gguf.Type{gguf.F32, gguf.Q8_0} {
 		t.Run(typ.String(), func(t *testing.T) {
 			file, o := smallModel(t, "qwen3", typ), heuristic.Options{Threads: 1}
@@ -49,6 +50,7 @@ func TestSharedWeights(t *testing.T) {
 // TestSharedWeightsOtherCache checks that a plan with another KV type allocates its own cache and
 // frees it.
 func TestSharedWeightsOtherCache(t *testing.T) {
+	skipUnderRace(t)
 	file, o := smallModel(t, "qwen3", gguf.Q8_0), heuristic.Options{Threads: 1}
 	first := openTestRunner(t, file, o, 64)
 	defer first.Close()
