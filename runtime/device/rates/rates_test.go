@@ -15,7 +15,7 @@ import (
 	"sandwich/profiles/devrates"
 	"sandwich/runtime/device"
 	"sandwich/runtime/device/sim"
-	"sandwich/topotree"
+	"sandwich/topotree/hwloc"
 )
 
 // counted returns a device that computes nothing and counts its submissions.
@@ -65,7 +65,7 @@ func TestAdd(t *testing.T) {
 // TestStore checks that rates are measured once for a device, a driver and a program, again on
 // request, and that other entries are kept.
 func TestStore(t *testing.T) {
-	machine, err := topotree.ReadSynthetic("core:2")
+	machine, err := hwloc.ReadSynthetic("core:2")
 	if err != nil {
 		t.Fatal(err)
 	}
