@@ -23,8 +23,8 @@ import (
 )
 
 // makeVariant writes another plan made from one: variant FROM TO [NAME=VALUE]... with name, cpu
-// (the model of its host), chunk, decode (PUs), place (a phase on a device), tuned, rate (recorded tokens per second with 1 % of
-// noise), and noise and rounds of those samples.
+// (the model of its host), chunk, decode (PUs), place (a phase on a device), tuned, rate (recorded
+// tokens per second with 1 % of noise), and noise and rounds of those samples.
 func makeVariant(ts *testscript.TestScript, _ bool, args []string) {
 	b, err := bundle.Read(ts.MkAbs(args[0]))
 	ts.Check(err)

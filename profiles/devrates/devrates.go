@@ -74,7 +74,7 @@ const (
 
 // Check rejects names that are too long and rates that are not finite or not positive.
 func (d *Device) Check() error {
-	if d.ID == "" || len(d.ID) > maxText || len(d.Name) > maxText || len(d.API) > maxText || len(d.Driver) > maxText {
+	if longest := max(len(d.ID), len(d.Name), len(d.API), len(d.Driver)); d.ID == "" || longest > maxText {
 		return fmt.Errorf("a device without an ID, or with a text of more than %d bytes", maxText)
 	}
 	if len(d.Classes) > maxClasses {

@@ -141,16 +141,18 @@ func subnormalCase(r *rand.Rand, i int) [3]uint32 {
 	return [3]uint32{finite(r, 40, 70), finite(r, 50, 60), finite(r, 0, 2)}
 }
 
-// mismatch is the error of Verify for results that differ.
-type mismatch struct {
+// Mismatch is the error of Verify for results that differ.
+type Mismatch struct {
 	Kernel     string
 	Binding    string
 	Word       int // of the first difference
 	Got, Want  uint32
 	Words, All int // that differ; that were compared
+	// Distance is the largest difference of the words as float32, relative to numbers above 1.
+	Distance float64
 }
 
-func (m *mismatch) Error() string {
+func (m *Mismatch) Error() string {
 	return fmt.Sprintf("kernel %s: %d of %d words of %s differ; word %d is %#08x, want %#08x", m.Kernel, m.Words,
 		m.All, m.Binding, m.Word, m.Got, m.Want)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"math"
 
 	"sandwich/microkernel/devgen"
 	"sandwich/microkernel/devgen/interp"
@@ -13,7 +14,17 @@ import (
 // first difference if a word of a buffer differs. buffers has the contents of the bindings before
 // the run and those of the interpreter's run after it.
 func Verify(ctx context.Context, d Device, k *devgen.Kernel, groups [3]int, buffers [][]byte, push []uint32) error {
-	got, err := Run(ctx, d, k, groups, buffers, push)
+	program, err := d.Compile(k)
+	if err != nil {
+		return err
+	}
+	return errors.Join(VerifyProgram(ctx, d, program, groups, buffers, push), program.Free())
+}
+
+// VerifyProgram is Verify for a kernel that is compiled. Results that differ give a *Mismatch.
+func VerifyProgram(ctx context.Context, d Device, p Program, groups [3]int, buffers [][]byte, push []uint32) error {
+	k := p.Kernel()
+	got, err := runProgram(ctx, d, p, groups, buffers, push)
 	if err != nil {
 		return err
 	}
@@ -29,8 +40,8 @@ func Verify(ctx context.Context, d Device, k *devgen.Kernel, groups [3]int, buff
 	return nil
 }
 
-func compare(got, want []byte) *mismatch {
-	m := mismatch{All: len(want) / 4}
+func compare(got, want []byte) *Mismatch {
+	m := Mismatch{All: len(want) / 4}
 	for w := range m.All {
 		g, x := binary.LittleEndian.Uint32(got[4*w:]), binary.LittleEndian.Uint32(want[4*w:])
 		if g == x {
@@ -40,11 +51,23 @@ func compare(got, want []byte) *mismatch {
 			m.Word, m.Got, m.Want = w, g, x
 		}
 		m.Words++
+		m.Distance = max(m.Distance, distance(math.Float32frombits(g), math.Float32frombits(x)))
 	}
 	if m.Words == 0 {
 		return nil
 	}
 	return &m
+}
+
+// distance returns the difference of two numbers, divided by the larger one if that is above 1. It
+// is infinite if one is not finite.
+func distance(x, y float32) float64 {
+	a, b := float64(x), float64(y)
+	d := math.Abs(a-b) / max(1, math.Abs(a), math.Abs(b))
+	if math.IsNaN(d) {
+		return math.Inf(1)
+	}
+	return d
 }
 
 // Run compiles a kernel, runs it once on copies of the buffers in device memory and returns the
@@ -57,6 +80,13 @@ func Run(
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, program.Free()) }()
+	return runProgram(ctx, d, program, groups, buffers, push)
+}
+
+// runProgram is Run for a kernel that is compiled.
+func runProgram(
+	ctx context.Context, d Device, program Program, groups [3]int, buffers [][]byte, push []uint32,
+) (after [][]byte, err error) {
 	launch := Launch{Program: program, Groups: groups, Push: push}
 	for _, data := range buffers {
 		b, err := d.Alloc(uint64(len(data)), DeviceLocal)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,7 +20,10 @@ type DeviceOptions struct {
 	Device device.Device // nil: the cores alone; the engine closes it only when it is lost
 	Name   string        // of its lane
 	Phases []phase.Phase // whose forwards it runs; the cores run those of the others. nil: by measurement
-	// Chose is called before New returns if the phases are measured. nil is not called.
+	// Check measures forwards on both sides and leaves those of Phases to the cores in which the
+	// device is slower.
+	Check bool
+	// Chose is called before New returns if phases were measured. nil is not called.
 	Chose func(t DeviceTimes, phases []phase.Phase)
 	// Optional uses the cores alone if the device cannot run the model, after a call of Refused,
 	// which may be nil. Otherwise New returns the error.
@@ -60,20 +64,12 @@ func (o *DeviceOptions) openDevice(ctx context.Context, r *Runner, sets, logitRo
 	}
 	on, err := offload.Open(offload.Options{Device: o.Device, Assembly: r.assembly, Rows: r.assembly.Rows(),
 		LogitRows: logitRows, Sets: sets, Context: positions})
-	var t DeviceTimes
-	if err == nil && o.Phases == nil {
-		t, err = measureDevice(ctx, r, on, positions)
+	if err == nil && (o.Phases == nil || o.Check) {
+		err = o.measure(ctx, r, on, positions)
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		closeDevice(on)
 		return nil, o.refused(err)
-	case o.Phases != nil:
-		return on, nil
-	}
-	o.Phases = t.faster()
-	if o.Chose != nil {
-		o.Chose(t, o.Phases)
 	}
 	if len(o.Phases) == 0 {
 		o.Device = nil
@@ -81,6 +77,24 @@ func (o *DeviceOptions) openDevice(ctx context.Context, r *Runner, sets, logitRo
 		return nil, nil
 	}
 	return on, nil
+}
+
+// measure sets the phases that the device runs to those of them, or of all, that it runs faster
+// than the cores.
+func (o *DeviceOptions) measure(ctx context.Context, r *Runner, on *offload.Runner, positions int) error {
+	t, err := measureDevice(ctx, r, on, positions)
+	if err != nil {
+		return err
+	}
+	faster := t.faster()
+	if o.Phases != nil {
+		faster = slices.DeleteFunc(faster, func(p phase.Phase) bool { return !slices.Contains(o.Phases, p) })
+	}
+	o.Phases = append([]phase.Phase{}, faster...)
+	if o.Chose != nil {
+		o.Chose(t, o.Phases)
+	}
+	return nil
 }
 
 // refused returns the error of a device that cannot run the model, or nil if the cores take its

@@ -37,17 +37,19 @@ func (t DeviceTimes) faster() (list []phase.Phase) {
 	return list
 }
 
-// Forwards that are measured: of each, the least time of a few counts, after one that is not
-// counted. measureLimit bounds the repetitions on slow machines.
+// MeasuredRows is the largest number of rows of the prefill that is measured to choose phases.
+const MeasuredRows = 256
+
+// The least time of a few forwards counts, after one that is not counted. measureLimit bounds the
+// repetitions on slow machines.
 const (
-	measuredRows = 256
 	measureLimit = 2 * time.Second
 	measureReps  = 3
 )
 
 // measureDevice times a forward of each phase on the cores and on the device. Nothing else may run.
 func measureDevice(ctx context.Context, r *Runner, on *offload.Runner, context int) (t DeviceTimes, err error) {
-	t.Rows = max(1, min(measuredRows, r.Plan.Chunk, context-2))
+	t.Rows = max(1, min(MeasuredRows, r.Plan.Chunk, context-2))
 	tokens := make([]int32, t.Rows)
 	for i := range tokens {
 		tokens[i] = int32((i*7919 + 1) % r.Model.Dims.Vocab)

@@ -2,14 +2,15 @@ package offload
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"sandwich/microkernel"
-	"sandwich/microkernel/qtype"
 	"sandwich/plans"
 	"sandwich/profiles/devrates"
 	"sandwich/runtime/device/rates"
 	"sandwich/runtime/model"
+	"sandwich/runtime/model/cost"
 	"sandwich/runtime/phase"
 	"sandwich/runtime/placement"
 )
@@ -17,47 +18,69 @@ import (
 // Forecast predicts forwards of a model on a device from measured rates, without opening the
 // device.
 type Forecast struct {
-	rates *devrates.Device
-	model *model.Model
-	plan  *plans.Plan
+	rates    *devrates.Device
+	model    *model.Model
+	chunk    int             // of the plan
+	products []rates.Product // by weight
 }
 
 // Products lists the products of a model under a plan, whose rates a Forecast needs.
-func Products(m *model.Model, p *plans.Plan) (list []rates.Product) {
-	seen := map[rates.Product]bool{}
+func Products(m *model.Model, p *plans.Plan) (list []rates.Product, err error) {
+	byWeight, err := productsOf(m, p)
+	if err != nil {
+		return nil, err
+	}
 	for i := range m.Ops {
 		for _, w := range m.Ops[i].W {
-			if one := productOf(&m.Weights[w], p); !seen[one] {
-				seen[one] = true
+			if one := byWeight[w]; !slices.Contains(list, one) {
 				list = append(list, one)
 			}
 		}
 	}
-	return list
+	return list, nil
 }
 
-// productOf returns the class of a weight's products. Weights without an entry use float32.
-func productOf(w *model.Weight, p *plans.Plan) rates.Product {
-	path := microkernel.ComputeF32
-	if entry, ok := p.Weight(plans.WeightKey{N: w.N, K: w.K, Type: w.Tensor.Type.String()}); ok {
-		path = entry.Compute
+// productsOf returns the class of each weight's products. Weights without a path use float32.
+func productsOf(m *model.Model, p *plans.Plan) ([]rates.Product, error) {
+	keys, err := cost.Keys(m, p)
+	if err != nil {
+		return nil, err
 	}
-	return rates.Product{Type: qtype.Type(w.Tensor.Type), Path: path}
+	list := make([]rates.Product, len(keys))
+	for i, k := range keys {
+		list[i].Path = microkernel.ComputeF32
+		if w, ok := p.Weight(k); ok {
+			list[i].Path = w.Compute
+		}
+		if k.Type == "" {
+			continue // no op multiplies by it
+		}
+		if list[i].Type, err = microkernel.ParseWeightType(k.Type); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
 }
 
 // NewForecast returns the forecast of a model under a plan. The error names a class of kernels that
 // was not measured.
 func NewForecast(r *devrates.Device, m *model.Model, p *plans.Plan) (*Forecast, error) {
+	products, err := productsOf(m, p)
+	if err != nil {
+		return nil, err
+	}
 	needed := []string{rates.Attention, rates.Rows}
-	for _, one := range Products(m, p) {
-		needed = append(needed, one.Class())
+	for i := range m.Ops {
+		for _, w := range m.Ops[i].W {
+			needed = append(needed, products[w].Class())
+		}
 	}
 	for _, name := range needed {
 		if r.Class(name) == nil {
 			return nil, fmt.Errorf("device %s has no measured rate of class %q", r.ID, name)
 		}
 	}
-	return &Forecast{r, m, p}, nil
+	return &Forecast{r, m, p.Chunk, products}, nil
 }
 
 // Forward returns the predicted time of a forward of rows of one sequence after pos positions, or
@@ -94,21 +117,21 @@ func (f *Forecast) op(op *model.Op, of phase.Phase, n, pos, heads int) float64 {
 		if op.Wanted {
 			n = heads
 		}
-		return f.products(op, n, rowsOf)
+		return f.multiply(op, n, rowsOf)
 	}
 	return 0
 }
 
-// products returns the predicted seconds of the products of an op and of the quantization of their
+// multiply returns the predicted seconds of the products of an op and of the quantization of their
 // input.
-func (f *Forecast) products(op *model.Op, n int, rowsOf func(n, width int) float64) (sum float64) {
+func (f *Forecast) multiply(op *model.Op, n int, rowsOf func(n, width int) float64) (sum float64) {
 	if n == 0 {
 		return 0
 	}
 	quantized := microkernel.ComputeF32
 	for _, i := range op.W {
 		w := &f.model.Weights[i]
-		one := productOf(w, f.plan)
+		one := f.products[i]
 		if one.Path != microkernel.ComputeF32 && one.Path != quantized {
 			quantized = one.Path
 			sum += rowsOf(n, w.K)
@@ -144,7 +167,7 @@ const (
 
 // Side returns lines of the time of both phases, for chunks of the plan.
 func (f *Forecast) Side() (s placement.Side) {
-	chunk := max(2, f.plan.Chunk)
+	chunk := max(2, f.chunk)
 	s[phase.Prefill] = placement.Through(chunk/2, f.Forward(phase.Prefill, chunk/2, middle, 0),
 		chunk, f.Forward(phase.Prefill, chunk, middle, 0))
 	s[phase.Decode] = placement.Through(1, f.Forward(phase.Decode, 1, middle, 1),

@@ -23,10 +23,12 @@ type (
 func (addRows) Kernel() (*devgen.Kernel, error)    { return kernels.AddRows() }
 func (gatherRows) Kernel() (*devgen.Kernel, error) { return kernels.GatherRows() }
 
-// programs compiles kernels when they are first used. It is not safe for concurrent use.
+// programs compiles and verifies kernels when they are first used. It is not safe for concurrent
+// use.
 type programs struct {
-	dev  device.Device
-	list map[description]device.Program
+	dev      device.Device
+	rounding bool // results may differ by rounding
+	list     map[description]device.Program
 }
 
 func (p *programs) of(d description) (device.Program, error) {
@@ -40,6 +42,9 @@ func (p *programs) of(d description) (device.Program, error) {
 	c, err := p.dev.Compile(k)
 	if err != nil {
 		return nil, err
+	}
+	if err := p.verify(d, c); err != nil {
+		return nil, errors.Join(err, c.Free())
 	}
 	p.list[d] = c
 	return c, nil

@@ -40,12 +40,38 @@ func (s *Store) Of(ctx context.Context, id string, d device.Device, again bool, 
 		return is, err
 	}
 	host.Devices = append(slices.DeleteFunc(host.Devices, func(o devrates.Device) bool { return o.ID == id }), is)
-	if os.MkdirAll(filepath.Dir(path), 0o755) == nil {
-		_ = host.Save(path) // else the next start measures again
-	}
+	save(host, path)
 	return is, nil
 }
 
+// Cores returns the stored profile of this host with the ceilings of its cores. If there are none,
+// measure adds them.
+func (s *Store) Cores(measure func(p *profiles.Profile) error) (*profiles.Profile, error) {
+	host, path := s.load()
+	if host == nil {
+		var err error
+		if host, err = s.live(); err != nil {
+			return nil, err
+		}
+	}
+	if len(host.Ceilings) > 0 {
+		return host, nil
+	}
+	if err := measure(host); err != nil {
+		return nil, err
+	}
+	if path != "" {
+		save(host, path)
+	}
+	return host, nil
+}
+
+// save writes a profile. If it cannot be written, the next start measures again.
+func save(host *profiles.Profile, path string) {
+	if os.MkdirAll(filepath.Dir(path), 0o755) == nil {
+		_ = host.Save(path)
+	}
+}
 
 // load returns the stored profile of this host, or an empty one if there is none, and its path. It
 // returns nil without a folder or if the host cannot be described.

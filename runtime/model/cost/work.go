@@ -194,6 +194,21 @@ type roleShape struct {
 	n, k int
 }
 
+// Keys returns the key of each weight of a model by its index, with the types of the plan. It fails
+// if the plan is for another model.
+func Keys(m *model.Model, p *plans.Plan) ([]plans.WeightKey, error) {
+	types, keys := newTypesOf(p), make([]plans.WeightKey, len(m.Weights))
+	for i := range m.Ops {
+		for _, at := range m.Ops[i].W {
+			var err error
+			if keys[at], err = types.next(&m.Weights[at]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return keys, nil
+}
+
 // newTypesOf returns the assignment for a plan.
 func newTypesOf(p *plans.Plan) typesOf {
 	t := typesOf{}

@@ -52,9 +52,10 @@ of a driver does not end this program. --dump-host writes the executable of that
 			})
 		}
 		store := DeviceRates()
-		all := devices.Devices(c.Context(), func(ctx context.Context, id string, d device.Device) (devrates.Device, error) {
+		measure := func(ctx context.Context, id string, d device.Device) (devrates.Device, error) {
 			return store.Of(ctx, id, d, again, rates.Usual()...)
-		})
+		}
+		all := devices.Devices(c.Context(), measure)
 		if err := c.Context().Err(); err != nil {
 			return err
 		}

@@ -24,20 +24,24 @@ const dataFolderText = "the data folder"
 func (f *Flags) asked() *selection.Options {
 	o := &selection.Options{Path: f.plan, ISA: f.ISA, KV: f.KV, Compute: f.Compute, Attend: f.Attention,
 		Threads: f.Threads, TP: f.Ranks}
-	if f.usesDevice() { // which has kernels of the exact paths
-		if o.Attend == "auto" {
-			o.Attend = "f32"
-		}
-		if o.Compute == "auto" {
-			o.Compute = "int8"
-		}
-	}
 	o.AnyPlacement = f.device != "" || !f.obeysPlacement
 	o.Devices = func() []devrates.Device { return machine.ListDevices(context.Background()) }
 	o.Build = build.ID()
 	o.Folder, _ = machine.DataFolder() // empty on error: plans are neither looked up nor stored
 	if !f.FirstPUs {
 		o.Occupancy = puMonitor()
+	}
+	return o
+}
+
+// askedForDevice returns the properties of a default plan that a device can run.
+func (f *Flags) askedForDevice() *selection.Options {
+	o := f.asked()
+	if o.Attend == "auto" {
+		o.Attend = "f32"
+	}
+	if o.Compute == "auto" {
+		o.Compute = "int8"
 	}
 	return o
 }
@@ -50,8 +54,8 @@ var puMonitor = sync.OnceValue(func() occupancy.Monitor {
 })
 
 // choosePlan returns the plan to run under.
-func (f *Flags) choosePlan(host *profiles.Profile, shape plans.ModelShape) (*selection.Choice, error) {
-	c, err := f.asked().Choose(host, shape)
+func choosePlan(o *selection.Options, host *profiles.Profile, shape plans.ModelShape) (*selection.Choice, error) {
+	c, err := o.Choose(host, shape)
 	if refused := (*selection.BundleError)(nil); errors.As(err, &refused) {
 		return nil, exit.Plan(refused.Err)
 	}
@@ -60,9 +64,7 @@ func (f *Flags) choosePlan(host *profiles.Profile, shape plans.ModelShape) (*sel
 
 // Untuned returns the default plan for the cores alone.
 func (f *Flags) Untuned(host *profiles.Profile, shape plans.ModelShape) (*plans.Plan, error) {
-	alone := *f
-	alone.device = noDevice
-	plan, _, err := alone.asked().Untuned(host, shape)
+	plan, _, err := f.asked().Untuned(host, shape)
 	return plan, exit.Usage(err)
 }
 

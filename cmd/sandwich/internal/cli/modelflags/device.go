@@ -54,31 +54,6 @@ func (f *Flags) phases() ([]phase.Phase, error) {
 		show.Clip(f.devicePhases, 20))
 }
 
-// openDevice opens the device of the flags, else that of the plan, for a session, which closes it.
-func (f *Flags) openDevice(ctx context.Context, s *session.Session) error {
-	phases, err := f.phases()
-	if err != nil {
-		return exit.Usage(err)
-	}
-	if f.device == "" {
-		return f.openPlanned(ctx, s)
-	}
-	if !f.usesDevice() {
-		return nil
-	}
-	f.Loading.At("opening the device", 0)
-	id, dev, err := f.findDevice(ctx)
-	if err != nil {
-		return exit.Usage(err)
-	}
-	if dev == nil {
-		show.Notice("--device auto: this host has no usable device; the cores run both phases")
-		return nil
-	}
-	accelerate(s, id, dev, phases, f.device == anyDevice)
-	return nil
-}
-
 // openPlanned opens the device of the plan, if it has one.
 func (f *Flags) openPlanned(ctx context.Context, s *session.Session) error {
 	id, phases, optional := s.Plan.Device()
@@ -104,7 +79,7 @@ func (f *Flags) openPlanned(ctx context.Context, s *session.Session) error {
 func accelerate(s *session.Session, id string, dev device.Device, phases []phase.Phase, optional bool) {
 	s.Accelerator = engine.DeviceOptions{Device: dev, Name: id, Phases: phases, Optional: optional,
 		Chose: func(t engine.DeviceTimes, phases []phase.Phase) {
-			show.Notice(fmt.Sprintf("%s: %s; it runs %s", id, t, phaseList(phases)))
+			show.Notice(fmt.Sprintf("%s: measured %s; it runs %s", id, t, phaseList(phases)))
 		},
 		Refused: func(err error) { show.Notice(fmt.Sprintf("%s: %v", id, err)) },
 		Lost:    func(err error) { show.Notice(fmt.Sprintf("%s: %v", id, err)) },

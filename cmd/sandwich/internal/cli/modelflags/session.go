@@ -15,6 +15,7 @@ import (
 	"sandwich/cmd/sandwich/internal/cli/machine"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/microkernel"
+	"sandwich/plans/selection"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/session"
 )
@@ -90,16 +91,24 @@ func (f *Flags) Open() (*session.Session, error) {
 // use one.
 func (f *Flags) Choose(s *session.Session) error {
 	f.Loading.At("choosing the plan", 0)
-	c, err := f.choosePlan(s.Profile, s.Shape)
+	s.CloseDevice()
+	c, err := choosePlan(f.asked(), s.Profile, s.Shape)
 	if err != nil {
 		return err
 	}
-	s.Use(c, f.asked().Replan(s.Profile, s.Shape, c.Plan))
-	if !f.obeysPlacement {
-		return nil
+	if f.obeysPlacement && f.usesDevice() {
+		return f.chooseDevice(context.Background(), s, c)
 	}
-	s.CloseDevice()
-	return f.openDevice(context.Background(), s)
+	f.use(s, c)
+	if f.obeysPlacement && f.device == "" {
+		return f.openPlanned(context.Background(), s)
+	}
+	return nil
+}
+
+// use sets the plan of the session.
+func (f *Flags) use(s *session.Session, c *selection.Choice) {
+	s.Use(c, f.asked().Replan(s.Profile, s.Shape, c.Plan))
 }
 
 // Load reads the model and the profile of this machine, without choosing a plan.
@@ -129,6 +138,9 @@ func (f *Flags) Load() (*session.Session, error) {
 
 // Check rejects values out of range.
 func (f *Flags) Check() error {
+	if _, err := f.phases(); err != nil {
+		return exit.Usage(err)
+	}
 	switch {
 	case f.Threads < 0:
 		return exit.Usage(fmt.Errorf("--threads %d is negative; give a number of at least 1", f.Threads))

@@ -1,0 +1,232 @@
+package modelflags
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"sandwich/cmd/sandwich/internal/cli/exit"
+	"sandwich/cmd/sandwich/internal/cli/machine"
+	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/internal/num"
+	"sandwich/plans"
+	"sandwich/plans/selection"
+	"sandwich/profiles"
+	"sandwich/profiles/calibrate"
+	"sandwich/profiles/devrates"
+	"sandwich/runtime/device"
+	"sandwich/runtime/engine"
+	"sandwich/runtime/model"
+	"sandwich/runtime/offload"
+	"sandwich/runtime/phase"
+	"sandwich/runtime/placement"
+	"sandwich/runtime/session"
+	"sandwich/tuner/measure"
+)
+
+// reference is the request for which a placement is chosen, that of the tests of a plan.
+var reference = placement.Load{Requests: 1, Prompt: 512, Output: 64}
+
+// chooseDevice opens the device of --device and sets the plan of the session and the phases that
+// the device runs. onCores is the plan of the cores alone.
+func (f *Flags) chooseDevice(ctx context.Context, s *session.Session, onCores *selection.Choice) error {
+	phases, err := f.phases()
+	if err != nil {
+		return exit.Usage(err)
+	}
+	f.Loading.At("opening the device", 0)
+	id, dev, err := f.findDevice(ctx)
+	if err != nil {
+		return exit.Usage(err)
+	}
+	if dev == nil {
+		show.Notice("--device auto: this host has no usable device; the cores run both phases")
+		f.use(s, onCores)
+		return nil
+	}
+	chosen, err := f.planForDevice(s, onCores)
+	if err != nil {
+		_ = dev.Close() // its process ends with this one
+		if f.device != anyDevice {
+			return exit.Usage(fmt.Errorf("--device %s: %w", show.Clip(f.device, 40), err))
+		}
+		show.Notice(fmt.Sprintf("%s: %v; the cores run both phases", id, err))
+		f.use(s, onCores)
+		return nil
+	}
+	if phases != nil {
+		f.use(s, chosen)
+		accelerate(s, id, dev, phases, f.device == anyDevice)
+		return nil
+	}
+	p, err := f.predict(ctx, s, id, dev, chosen, onCores)
+	switch {
+	case dev.Err() != nil:
+		err := dev.Err()
+		_ = dev.Close()
+		if f.device != anyDevice {
+			return exit.With(exit.Failed, fmt.Errorf("%s: %w", id, err))
+		}
+		show.Notice(fmt.Sprintf("%s: %v; the cores run both phases", id, err))
+		f.use(s, onCores)
+	case err != nil: // the engine measures forwards
+		show.Notice(fmt.Sprintf("%s: no prediction: %v; a forward of each phase is measured", id, err))
+		f.use(s, chosen)
+		accelerate(s, id, dev, nil, true)
+	case len(p.phases) == 0:
+		show.Notice(fmt.Sprintf("%s: %s", id, p))
+		_ = dev.Close()
+		f.use(s, onCores)
+	default:
+		show.Notice(fmt.Sprintf("%s: %s", id, p))
+		f.use(s, chosen)
+		accelerate(s, id, dev, p.phases, true)
+		s.Accelerator.Check = p.cheap()
+	}
+	return nil
+}
+
+// planForDevice returns a plan that a device can run: that of the cores if it can, else the default
+// plan on paths that both implement, unless the user names the plan.
+func (f *Flags) planForDevice(s *session.Session, onCores *selection.Choice) (*selection.Choice, error) {
+	err := onCores.Plan.DeviceKernels()
+	if err == nil {
+		return onCores, nil
+	}
+	if f.plan != "" {
+		return nil, fmt.Errorf("the plan %s: %w", onCores.Plan.Name, err)
+	}
+	c, err := choosePlan(f.askedForDevice(), s.Profile, s.Shape)
+	if err != nil {
+		return nil, err
+	}
+	return c, c.Plan.DeviceKernels()
+}
+
+// prediction is the predicted choice of a placement.
+type prediction struct {
+	cores, device placement.Side
+	chunk         int
+	phases        []phase.Phase // that run on the device
+	alone, best   time.Duration // of the reference request, on the cores and as chosen
+}
+
+// String describes the prediction.
+func (p *prediction) String() string {
+	rate := func(l placement.Line, rows int) float64 { return float64(rows) / l.Of(rows).Seconds() }
+	return fmt.Sprintf("predicted prefill %.1f tokens/s on the device and %.1f on the cores, decode %.1f and %.1f; "+
+		"it runs %s", rate(p.device[phase.Prefill], p.chunk), rate(p.cores[phase.Prefill], p.chunk),
+		rate(p.device[phase.Decode], 1), rate(p.cores[phase.Decode], 1), phaseList(p.phases))
+}
+
+// checkLimit is the predicted time of the forwards of a check of the prediction up to which the
+// check is made.
+const checkLimit = 300 * time.Millisecond
+
+// cheap reports whether measuring forwards of both phases on both sides takes little time.
+func (p *prediction) cheap() bool {
+	var sum time.Duration
+	for _, side := range []placement.Side{p.cores, p.device} {
+		sum += side[phase.Prefill].Of(engine.MeasuredRows) + side[phase.Decode].Of(1)
+	}
+	return sum <= checkLimit
+}
+
+// predict chooses the phases of a device under a plan by the device's rates and the figures of the
+// cores. The cores alone run onCores, whose paths may be faster.
+func (f *Flags) predict(ctx context.Context, s *session.Session, id string, dev device.Device,
+	chosen, onCores *selection.Choice) (*prediction, error) {
+	ops, err := model.Of(s.File)
+	if err != nil {
+		return nil, err
+	}
+	products, err := offload.Products(ops, chosen.Plan)
+	if err != nil {
+		return nil, err
+	}
+	store := machine.DeviceRates()
+	f.Loading.At("measuring the device", 0)
+	rates, err := store.Of(ctx, id, dev, false, products...)
+	if err != nil {
+		return nil, err
+	}
+	host, err := store.Cores(func(p *profiles.Profile) error {
+		return machine.MeasureCeilings(ctx, p, calibrate.Options{})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return predicted(&rates, host, ops, chosen, onCores)
+}
+
+// predicted chooses the phases; see predict.
+func predicted(rates *devrates.Device, host *profiles.Profile, ops *model.Model, chosen,
+	onCores *selection.Choice) (*prediction, error) {
+	forecast, err := offload.NewForecast(rates, ops, chosen.Plan)
+	if err != nil {
+		return nil, err
+	}
+	var sides [2]placement.Side
+	for i, c := range []*selection.Choice{chosen, onCores} {
+		if sides[i], err = coresSide(host, ops, c); err != nil {
+			return nil, err
+		}
+	}
+	load := reference
+	load.Chunk = chosen.Plan.Chunk
+	r := placement.Rates{Cores: sides[0], Device: forecast.Side()}
+	r.ToCores, r.ToDevice = forecast.Copies()
+	best := placement.Choose(load, r)[0]
+	load.Chunk = onCores.Plan.Chunk
+	alone := placement.Choose(load, placement.Rates{Cores: sides[1], Device: sides[1]})[0]
+	p := &prediction{cores: sides[1], device: r.Device, chunk: min(chosen.Plan.Chunk, reference.Prompt),
+		phases: best.Device, alone: alone.Latency, best: best.Latency}
+	if p.alone <= p.best { // also if the plan for the device has slower paths on the cores
+		p.phases = nil
+	}
+	return p, nil
+}
+
+// ceilingShare is the share of its ceilings that an untuned plan is assumed to reach on the cores.
+const ceilingShare = 0.7
+
+// coresSide returns the times of forwards on the cores: those that were measured when the plan was
+// tuned, else those of the ceilings.
+func coresSide(host *profiles.Profile, ops *model.Model, c *selection.Choice) (s placement.Side, err error) {
+	tests := measure.Tests([]int{reference.Prompt}, []int{reference.Output}, nil, 1)
+	var rate [phase.Count]float64
+	for i, p := range phase.All {
+		if c.Bundle != nil {
+			rate[p] = tunedRate(&c.Bundle.Evidence, p, tests[i].Name)
+		}
+		if rate[p] > 0 {
+			continue
+		}
+		most, _, err := measure.AtMost(host, ops, c.Plan, tests[i])
+		if err != nil {
+			return s, fmt.Errorf("rates of the cores: %w", err)
+		}
+		rate[p] = ceilingShare * most
+	}
+	if min(rate[phase.Prefill], rate[phase.Decode]) <= 0 {
+		return s, errors.New("rates of the cores are 0")
+	}
+	s[phase.Prefill].Row = 1e9 / rate[phase.Prefill]
+	s[phase.Decode].Fixed = time.Duration(1e9 / rate[phase.Decode])
+	return s, nil
+}
+
+// tunedRate returns the median rate of the arm that entered the plan, 0 if it was not measured.
+func tunedRate(e *plans.Evidence, p phase.Phase, test string) float64 {
+	places, _ := e.Places(p.String())
+	if len(places) == 0 {
+		return 0
+	}
+	i := slices.IndexFunc(places[0].Tests, func(a plans.Arm) bool { return a.Test == test && len(a.Samples) > 0 })
+	if i < 0 {
+		return 0
+	}
+	return num.Median(places[0].Tests[i].Samples)
+}

@@ -1,0 +1,113 @@
+package modelflags
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"sandwich/microkernel"
+	"sandwich/plans"
+	"sandwich/plans/heuristic"
+	"sandwich/plans/selection"
+	"sandwich/profiles"
+	"sandwich/profiles/devrates"
+	"sandwich/runtime/gguf"
+	"sandwich/runtime/model"
+	"sandwich/runtime/offload"
+	"sandwich/runtime/phase"
+	"sandwich/topotree/hwloc"
+)
+
+// deviceOf returns the rates of a device with the given rates for all classes that a plan needs.
+func deviceOf(t *testing.T, ops *model.Model, p *plans.Plan, flop, bytes float64) *devrates.Device {
+	t.Helper()
+	products, err := offload.Products(ops, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := []string{"attention", "rows"}
+	for _, one := range products {
+		names = append(names, one.Class())
+	}
+	d := &devrates.Device{ID: "x:0", WriteBytesPerSecond: 1e10, CopyBackBytesPerSecond: 1e10, LaunchSeconds: 1e-5,
+		StepSeconds: 1e-6}
+	for _, name := range names {
+		d.Classes = append(d.Classes, devrates.Class{Name: name, MemoryIntensity: 1, BytesPerSecond: bytes,
+			ComputeIntensity: 100, FLOPPerSecond: flop, LeastSeconds: 1e-6})
+	}
+	return d
+}
+
+// TestPredicted checks the phases that are chosen by the rates of a device and by the figures of
+// the cores: those of the evidence, else the ceilings.
+func TestPredicted(t *testing.T) {
+	machine, err := hwloc.ReadSynthetic("l3:1 core:2 pu:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := profiles.New(machine, profiles.Identity{Arch: "amd64", ISA: []string{"avx2", "avx512", "avx512_vnni"}})
+	for _, c := range []profiles.Ceiling{
+		{Kind: profiles.Compute, ISA: "avx512", Type: "int8", Figure: profiles.Figure{Median: 1e12}},
+		{Kind: profiles.Compute, ISA: "avx512", Type: "f32", Figure: profiles.Figure{Median: 2e11}},
+		{Kind: profiles.Bandwidth, Level: "memory", Figure: profiles.Figure{Median: 2e10}}} {
+		c.PUs, c.N = 2, 9
+		host.Ceilings = append(host.Ceilings, c)
+	}
+	config, err := model.Preset("tinyllama-1.1b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shape, err := config.Shape(model.Uniform(gguf.Q8_0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ops, err := config.Model()
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := heuristic.Default(host, shape, heuristic.Options{Attend: "f32", Compute: "int8"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	untuned := &selection.Choice{Plan: plan}
+	tuned := &selection.Choice{Plan: plan, Bundle: &plans.Bundle{Plan: *plan}}
+	for p, rate := range map[string]float64{"prefill": 1e6, "decode": 1} {
+		test := map[string]string{"prefill": "pp512", "decode": "tg64"}[p]
+		for _, name := range []string{"default", "winner: a"} {
+			tuned.Bundle.Evidence.Finalists = append(tuned.Bundle.Evidence.Finalists,
+				plans.Arm{Name: p + ", " + name, Test: test, Unit: "tokens/s", Samples: []float64{rate, rate}})
+		}
+	}
+	slow := *plan // on the cores
+	slow.Weights = slices.Clone(plan.Weights)
+	for i := range slow.Weights {
+		slow.Weights[i].Compute = microkernel.ComputeF32
+	}
+	for _, c := range []struct {
+		name            string
+		flop, bytes     float64
+		chosen, onCores *selection.Choice
+		want            []phase.Phase
+	}{
+		{"slower in both", 1e11, 5e9, untuned, untuned, nil},
+		{"faster in both", 1e14, 1e12, untuned, untuned, phase.All[:]},
+		{"faster in prompts", 1e14, 5e9, untuned, untuned, []phase.Phase{phase.Prefill}},
+		{"faster in decode", 1e11, 1e12, untuned, untuned, []phase.Phase{phase.Decode}},
+		{"figures of tuning", 1e14, 5e9, tuned, tuned, []phase.Phase{phase.Decode}},
+		{"slow paths on the cores", 2e11, 1e10, &selection.Choice{Plan: &slow}, untuned, nil},
+	} {
+		p, err := predicted(deviceOf(t, ops, c.chosen.Plan, c.flop, c.bytes), host, ops, c.chosen, c.onCores)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(p.phases, c.want) || p.best <= 0 || p.alone <= 0 {
+			t.Errorf("%s: %+v, want %v", c.name, p, c.want)
+		}
+	}
+	d := deviceOf(t, ops, plan, 1e12, 1e10)
+	d.Classes = d.Classes[:2]
+	if _, err := predicted(d, host, ops, untuned, untuned); err == nil ||
+		!strings.Contains(err.Error(), `no measured rate of class "product q8_0 int8"`) {
+		t.Errorf("a device without rates of products: %v", err)
+	}
+}
